@@ -1,0 +1,81 @@
+/*
+ * The CPU, as data and a few functions. Nothing outside arch/ names a register
+ * or an instruction; a second CPU is one new folder and one more const object.
+ *
+ * Registers of a stopped thread travel as struct arch_regs, the words of the
+ * kernel's NT_PRSTATUS set in the kernel's order; struct arch says which word is
+ * which. The unwinder has its own view, struct arch_unwind_regs, numbered as
+ * DWARF numbers them.
+ */
+#ifndef PTMEM_ARCH_ARCH_H
+#define PTMEM_ARCH_ARCH_H
+
+#include <sys/types.h>
+
+#include "base/types.h"
+
+#define ARCH_REG_WORDS 27   /* words of the largest NT_PRSTATUS set */
+#define ARCH_DWARF_REGS 17  /* DWARF columns that unwinding needs; the last is the pc */
+#define ARCH_MAX_INSN 16    /* longest instruction, bytes */
+
+struct arch_regs {
+	uint64_t word[ARCH_REG_WORDS];
+};
+
+struct arch_unwind_regs {
+	uint64_t reg[ARCH_DWARF_REGS]; /* by DWARF number */
+};
+
+/* The code that a stopped thread is sent through instead of a probed function. */
+struct arch_stub {
+	taddr_t call;    /* calls the moved instructions, then traps at call_trap, then returns */
+	taddr_t trap;    /* address of the trap that reports the return */
+	taddr_t jump;    /* the moved instructions; then back into the function */
+	uint32_t size;   /* bytes of the whole stub */
+};
+
+struct arch {
+	const char *name;
+	uint16_t elf_machine;
+	uint8_t elf_class;
+	/* indexes into arch_regs.word */
+	uint8_t pc, sp, fp, ret, syscall_nr, syscall_ret, arg[6], syscall_arg[6];
+	uint8_t thread_pointer;
+	uint8_t dwarf_word[ARCH_DWARF_REGS]; /* DWARF number -> index into arch_regs.word */
+	uint8_t dwarf_sp, dwarf_fp, dwarf_pc;
+	uint8_t dwarf_saved[6];              /* RULE_SAVED_REGS: DWARF numbers, frame pointer first */
+	uint8_t trap[4];                     /* breakpoint instruction */
+	uint8_t trap_size;
+	uint8_t trap_pc_offset;              /* pc after the trap = its address + this */
+	uint8_t syscall_insn[4];
+	uint8_t syscall_insn_size;
+	uint8_t return_insn;                 /* one byte: return */
+	uint8_t nop_insn;                    /* one byte: no operation */
+
+	/*
+	 * Moves the instructions at @from that hold its first @min_bytes bytes to @to.
+	 * @code: @code_size bytes read at @from. Writes at most @out_size bytes to
+	 * @out: the moved instructions and the jump back behind them. *@moved_out:
+	 * bytes displaced at @from; *@size_out: bytes written. -ENOTSUP when an
+	 * instruction is not on the list of those known to be safe; @why_out then
+	 * says which (a static string).
+	 */
+	int (*relocate)(const uint8_t *code, size_t code_size, taddr_t from, taddr_t to, size_t min_bytes,
+			uint8_t *out, size_t out_size, size_t *moved_out, size_t *size_out,
+			const char **why_out);
+
+	/*
+	 * Assembles the stub of tier 1 for the function at @entry, to stand at @at.
+	 * @code: @code_size bytes of the function. -ENOTSUP as relocate.
+	 */
+	int (*make_stub)(const uint8_t *code, size_t code_size, taddr_t entry, taddr_t at, uint8_t *out,
+			 size_t out_size, struct arch_stub *stub_out, const char **why_out);
+};
+
+/* The CPU that this ptmem was built for. */
+extern const struct arch *const arch_native;
+
+/* The unwinder's registers from the kernel's. */
+void arch_unwind_regs(const struct arch *arch, const struct arch_regs *regs, struct arch_unwind_regs *out);
+
+#endif

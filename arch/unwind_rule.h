@@ -1,0 +1,70 @@
+/*
+ * How to unwind one frame, compiled from CFI, for one code address.
+ *
+ * Written by src/unwind (which learns rules through libdw), read by it and by
+ * the recorder that runs inside the target. The table stands in plain memory so
+ * that it can be shared: open addressing, linear probing, a power of two of
+ * slots, keyed by the exact code address (a return address as it stands on the
+ * stack, or an interrupted pc). A slot is published by storing pc last.
+ *
+ * Terms: CFA = canonical frame address, the value of the stack pointer in the
+ * caller before the call. The return address stands at CFA - 8.
+ */
+#ifndef PTMEM_ARCH_UNWIND_RULE_H
+#define PTMEM_ARCH_UNWIND_RULE_H
+
+#include <stdint.h>
+
+enum unwind_rule_kind {
+	RULE_NONE,     /* empty slot */
+	RULE_SP,       /* CFA = stack pointer + cfa_offset */
+	RULE_FP,       /* CFA = frame pointer + cfa_offset */
+	RULE_FP_DEREF, /* CFA = *(frame pointer + cfa_offset): a realigned stack */
+	RULE_REG,      /* CFA = callee-saved register number reg + cfa_offset */
+	RULE_END,      /* outermost frame: the return address is undefined */
+	RULE_SLOW,     /* only the fallback can do it (signal frame, expression, no CFI) */
+};
+
+/* Callee-saved registers that a rule can restore, beside sp and pc. Index 0 is
+ * the frame pointer; the others are named by the architecture. */
+#define RULE_SAVED_REGS 6
+
+struct unwind_rule {
+	uint64_t pc;                  /* key; 0 = empty */
+	int32_t cfa_offset;           /* bytes */
+	uint8_t kind;                 /* enum unwind_rule_kind */
+	uint8_t reg;                  /* RULE_REG: index into the callee-saved registers */
+	uint8_t saved;                /* bit i: callee-saved register i stands at CFA + 8 * slot[i] */
+	uint8_t flags;                /* reserved, 0 */
+	int16_t slot[RULE_SAVED_REGS]; /* words relative to the CFA, negative */
+	uint32_t reserved;
+};
+
+struct unwind_rule_table {
+	struct unwind_rule *slot; /* 1 << bits of them */
+	uint32_t bits;
+	uint32_t used;            /* slots with a pc (forgotten ones stay used) */
+};
+
+/* First slot to look at for @pc in a table of 1 << @bits slots. */
+static inline uint32_t unwind_rule_hash(uint64_t pc, uint32_t bits)
+{
+	return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> (64 - bits));
+}
+
+/* The rule for exactly @pc, or NULL. Safe against a writer on another CPU. */
+static inline const struct unwind_rule *unwind_rule_find(const struct unwind_rule *slot, uint32_t bits,
+							  uint64_t pc)
+{
+	uint32_t mask = (1u << bits) - 1;
+	for (uint32_t i = unwind_rule_hash(pc, bits), n = 0; n <= mask; i = (i + 1) & mask, n++) {
+		uint64_t key = __atomic_load_n(&slot[i].pc, __ATOMIC_ACQUIRE);
+		if (key == pc)
+			return &slot[i];
+		if (key == 0)
+			return 0;
+	}
+	return 0;
+}
+
+#endif

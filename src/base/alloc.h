@@ -1,0 +1,24 @@
+/*
+ * Memory that is there or the process ends: ptmem cannot do its work without
+ * it, and the loop has nothing better to offer than to stop.
+ */
+#ifndef PTMEM_BASE_ALLOC_H
+#define PTMEM_BASE_ALLOC_H
+
+#include "base/types.h"
+
+void *xmalloc(size_t size) __attribute__((malloc, alloc_size(1), returns_nonnull));
+void *xcalloc(size_t n, size_t size) __attribute__((malloc, alloc_size(1, 2), returns_nonnull));
+void *xrealloc(void *p, size_t n, size_t size) __attribute__((alloc_size(2, 3), returns_nonnull));
+char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
+char *xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnull));
+char *xasprintf(const char *fmt, ...) ATTR_PRINTF(1, 2) __attribute__((malloc, returns_nonnull));
+void *xmemdup(const void *p, size_t size) __attribute__((malloc, returns_nonnull));
+
+/*
+ * Makes room for @count elements of @size bytes in the array @p of *@capacity
+ * elements; the one growth policy (half as much again) of the program.
+ */
+void *xgrow(void *p, size_t *capacity, size_t count, size_t size);
+
+#endif

@@ -1,0 +1,70 @@
+/*
+ * One ELF file, opened once through libelf and shared by everybody who reads
+ * it: symbols for probes, CFI for unwinding, names for reports.
+ *
+ * Knows nothing of processes. Files are foreign input: every offset is checked,
+ * a broken file gives -EINVAL, never a crash.
+ */
+#ifndef PTMEM_BASE_ELF_FILE_H
+#define PTMEM_BASE_ELF_FILE_H
+
+#include <libelf.h>
+#include <sys/types.h>
+
+#include "base/types.h"
+
+struct elf_segment {
+	uint64_t vaddr, offset, filesz, memsz;
+	bool is_exec;
+};
+
+struct elf_file {
+	uint32_t users;
+	char *path;            /* the name it was opened by */
+	dev_t dev;
+	ino_t ino;
+	int fd;                /* -1 for an image in memory */
+	Elf *elf;
+	uint8_t *image;        /* image in memory (vdso), owned; else NULL */
+	uint16_t machine, type; /* EM_*, ET_* */
+	uint8_t elf_class;
+	uint64_t entry;
+	bool has_interp;       /* asks for a dynamic linker */
+	struct elf_segment *segment; /* PT_LOAD, ascending */
+	size_t segment_count;
+	const uint8_t *build_id; /* NULL if none; points into the file */
+	size_t build_id_size;
+	void *user;            /* free for the symbols stage; see user_free */
+	void (*user_free)(void *user);
+	void *cfi_user;        /* free for the unwind stage */
+	void (*cfi_user_free)(void *user);
+};
+
+/* Opens @path; a file that is open already (same device and inode) is shared.
+ * @name: what elf_file.path shall say, NULL = @path. */
+int elf_file_open(const char *path, const char *name, struct elf_file **file_out);
+
+/* Takes over @image (malloc'ed, @size bytes), a whole ELF file in memory. */
+int elf_file_open_memory(uint8_t *image, size_t size, const char *name, struct elf_file **file_out);
+
+struct elf_file *elf_file_hold(struct elf_file *file);
+void elf_file_release(struct elf_file *file); /* NULL is nothing */
+
+struct elf_symbol {
+	const char *name;      /* points into the file; .dynsym names carry no version */
+	uint64_t vaddr, size;
+	uint8_t type, bind;    /* STT_*, STB_* */
+	bool is_defined;
+};
+
+/*
+ * Calls @fn for each symbol of .dynsym and .symtab (and of the compressed
+ * .gnu_debugdata, where there is one) until it returns non-zero, and returns
+ * that; 0 at the end. Broken tables end early with what was readable.
+ */
+int elf_file_each_symbol(struct elf_file *file, int (*fn)(void *ctx, const struct elf_symbol *sym), void *ctx);
+
+/* The segment that holds @vaddr, or NULL. */
+const struct elf_segment *elf_file_segment(const struct elf_file *file, uint64_t vaddr);
+
+#endif

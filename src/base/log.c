@@ -1,0 +1,101 @@
+/*
+ * Messages: one formatted line, one write, so that lines of several processes
+ * on one terminal do not mix. See log.h for the levels.
+ */
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *log_name = "ptmem";
+static enum log_level log_max = LOG_INFO;
+static enum color_mode log_color = COLOR_AUTO;
+static void (*check_hook)(void);
+
+void log_set_name(const char *name)
+{
+	log_name = name;
+}
+
+void log_set_level(enum log_level level)
+{
+	log_max = level;
+}
+
+void log_set_color(enum color_mode mode)
+{
+	log_color = mode;
+}
+
+bool log_is_on(enum log_level level)
+{
+	return level <= log_max;
+}
+
+bool log_use_color(int fd)
+{
+	if (log_color != COLOR_AUTO)
+		return log_color == COLOR_ALWAYS;
+	const char *no = getenv("NO_COLOR"), *force = getenv("CLICOLOR_FORCE");
+	if (no && *no)
+		return false;
+	if (force && *force && strcmp(force, "0") != 0)
+		return true;
+	const char *term = getenv("TERM");
+	return isatty(fd) && (!term || strcmp(term, "dumb") != 0);
+}
+
+static void write_all(const char *p, size_t n)
+{
+	while (n > 0) {
+		ssize_t k = write(STDERR_FILENO, p, n);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return; /* a closed or full stderr is not our user's problem */
+		p += k;
+		n -= (size_t)k;
+	}
+}
+
+void log_print(enum log_level level, const char *fmt, ...)
+{
+	if (!log_is_on(level))
+		return;
+	int saved = errno;
+	bool color = level <= LOG_WARN && log_use_color(STDERR_FILENO);
+	const char *on = !color ? "" : level == LOG_ERROR ? "\033[1;31m" : "\033[1;33m";
+	char *text = NULL, *line = NULL;
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n >= 0)
+		n = asprintf(&line, "%s: %s%s%s%s\n", log_name, on, level == LOG_WARN ? "warning: " : "", text,
+			     color ? "\033[0m" : "");
+	if (n >= 0)
+		write_all(line, (size_t)n);
+	free(text);
+	if (n >= 0)
+		free(line);
+	errno = saved;
+}
+
+void log_set_check_hook(void (*hook)(void))
+{
+	check_hook = hook;
+}
+
+void check_failed(const char *cond, const char *file, int line)
+{
+	log_print(LOG_ERROR, "internal error: %s is false (%s:%d); please report this", cond, file, line);
+	void (*hook)(void) = check_hook;
+	check_hook = NULL;
+	if (hook)
+		hook();
+	abort();
+}

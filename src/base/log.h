@@ -1,0 +1,48 @@
+/*
+ * Messages on stderr, each line with the prefix "ptmem: " (or the name set by
+ * log_set_name), and the check that stays on in release builds.
+ *
+ * Levels: errors and warnings always print; info is silenced by -q; verbose
+ * needs -v; debug needs -v -v. A closed or full stderr is ignored.
+ */
+#ifndef PTMEM_BASE_LOG_H
+#define PTMEM_BASE_LOG_H
+
+#include "base/types.h"
+
+enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_VERBOSE, LOG_DEBUG };
+enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+void log_set_name(const char *name);       /* @name is kept, not copied */
+void log_set_level(enum log_level level);  /* the most talkative level that prints */
+void log_set_color(enum color_mode mode);  /* honours NO_COLOR, CLICOLOR_FORCE, TERM=dumb */
+bool log_is_on(enum log_level level);
+
+/* Whether escapes may be written to the stream of descriptor @fd under the set mode. */
+bool log_use_color(int fd);
+
+void log_print(enum log_level level, const char *fmt, ...) ATTR_PRINTF(2, 3);
+
+#define log_error(...) log_print(LOG_ERROR, __VA_ARGS__)
+#define log_warn(...) log_print(LOG_WARN, __VA_ARGS__)
+#define log_info(...) log_print(LOG_INFO, __VA_ARGS__)
+#define log_verbose(...) do { if (log_is_on(LOG_VERBOSE)) log_print(LOG_VERBOSE, __VA_ARGS__); } while (0)
+#define log_debug(...) do { if (log_is_on(LOG_DEBUG)) log_print(LOG_DEBUG, __VA_ARGS__); } while (0)
+
+/*
+ * Called by a failed CHECK before the process aborts; set by main to let go of
+ * the traced program and to print the last stops. NULL = nothing to do.
+ */
+void log_set_check_hook(void (*hook)(void));
+
+ATTR_NORETURN void check_failed(const char *cond, const char *file, int line);
+
+#define CHECK(cond) ((cond) ? (void)0 : check_failed(#cond, __FILE__, __LINE__))
+
+#ifdef PTMEM_DEBUG
+#define CHECK_DEBUG(cond) CHECK(cond)
+#else
+#define CHECK_DEBUG(cond) ((void)0)
+#endif
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * The few types and macros that every other file may use.
+ *
+ * An address in the traced program is a taddr_t, never a pointer: it cannot be
+ * dereferenced here by mistake.
+ */
+#ifndef PTMEM_BASE_TYPES_H
+#define PTMEM_BASE_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint64_t taddr_t;
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#define ATTR_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define ATTR_NORETURN __attribute__((noreturn))
+#define ATTR_UNUSED __attribute__((unused))
+
+#define PAGE_SIZE_MIN 4096u
+
+/* Rounds to a multiple of a power of two. */
+#define ROUND_DOWN(x, a) ((x) & ~((__typeof__(x))(a) - 1))
+#define ROUND_UP(x, a) ROUND_DOWN((x) + ((__typeof__(x))(a) - 1), a)
+
+/* A good mix of all bits of @x (the finaliser of MurmurHash3). */
+static inline uint64_t hash_u64(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdull;
+	x ^= x >> 33;
+	x *= 0xc4ceb9fe1a85ec53ull;
+	return x ^ x >> 33;
+}
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * The live blocks: address -> size and owner. Open addressing; the largest
+ * structure of ptmem, 16 bytes a slot. What a slot cannot hold (addresses or
+ * sizes beyond 48 bits, an unusual capacity) goes to a small side table.
+ */
+#ifndef PTMEM_PROFILE_BLOCKS_H
+#define PTMEM_PROFILE_BLOCKS_H
+
+#include "base/types.h"
+
+struct blocks;
+
+struct block {
+	taddr_t addr;
+	uint64_t size;     /* S: as requested */
+	uint64_t capacity; /* P: size plus slop (spec/massif.md 2.5) */
+	uint32_t leaf;     /* owner; meaning is the caller's; below 1 << 31 */
+	uint32_t time;     /* when it was allocated, in the caller's unit; 0 unless times are kept */
+};
+
+struct blocks *blocks_new(bool keep_times);
+struct blocks *blocks_clone(const struct blocks *b);
+void blocks_free(struct blocks *b);
+
+/* Adds @block. An address that is there already is replaced; the old one goes to
+ * *old_out (if not NULL) and true is returned. */
+bool blocks_add(struct blocks *b, const struct block *block, struct block *old_out);
+
+/* Finds or takes out the block that starts at @addr; false if there is none. */
+bool blocks_find(const struct blocks *b, taddr_t addr, struct block *out);
+bool blocks_take(struct blocks *b, taddr_t addr, struct block *out);
+
+uint64_t blocks_count(const struct blocks *b);
+size_t blocks_memory(const struct blocks *b); /* bytes allocated for the tables */
+
+/* Calls @fn for every block, in no order, until it returns non-zero. The table must not change meanwhile. */
+int blocks_each(const struct blocks *b, int (*fn)(void *ctx, const struct block *block), void *ctx);
+
+#endif

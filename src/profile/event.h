@@ -1,0 +1,31 @@
+/*
+ * The event as the profile counts it: its stack is a node of the call tree.
+ * Nothing here knows of registers, ptrace or files. The text form (events.h)
+ * writes and reads exactly these.
+ */
+#ifndef PTMEM_PROFILE_EVENT_H
+#define PTMEM_PROFILE_EVENT_H
+
+#include "base/types.h"
+
+enum event_kind {
+	EVENT_ALLOC = 1,     /* addr, size, align, node; addr 0: the call failed */
+	EVENT_FREE,          /* addr (0: free(NULL)); node: the freeing stack, 0 = not asked for */
+	EVENT_REALLOC_BEGIN, /* old_addr leaves the table, its bytes stay counted */
+	EVENT_REALLOC_END,   /* old_addr, addr, size, node; same thread as its BEGIN */
+	EVENT_MAP,           /* addr, size: mapped (pages mode) */
+	EVENT_UNMAP,         /* addr, size */
+	EVENT_STACK,         /* size: bytes of all stacks now; with --stacks=yes */
+};
+
+struct event {
+	uint64_t time_ns;
+	uint32_t thread;
+	uint8_t kind;        /* enum event_kind */
+	uint8_t function;    /* enum heap_function by number; for memusage's rows */
+	uint32_t node;
+	taddr_t addr, old_addr;
+	uint64_t size, align;
+};
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * Events as text: --events writes them, --replay and the tests read them.
+ *
+ * The grammar stands at the head of events.c. The file is self-contained: it
+ * carries each call tree node once, before its first use, the modules, the
+ * command line and (optionally) names for addresses, so that a replay gives the
+ * same massif file without any target.
+ */
+#ifndef PTMEM_PROFILE_EVENTS_H
+#define PTMEM_PROFILE_EVENTS_H
+
+#include <stdio.h>
+
+#include "profile/calltree.h"
+#include "profile/event.h"
+
+struct events_writer;
+
+/* Writes to @file, which stays the caller's. Errors are sticky: see events_writer_finish. */
+struct events_writer *events_writer_new(FILE *file);
+void events_writer_header(struct events_writer *w, const char *command, uint32_t pid, uint64_t start_ns);
+/* A module as it is mapped (or, with @start = @end = 0, gone). */
+void events_writer_module(struct events_writer *w, uint32_t id, taddr_t start, taddr_t end, taddr_t bias,
+			  const char *path);
+void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev);
+void events_writer_thread_exit(struct events_writer *w, uint32_t thread);
+void events_writer_end(struct events_writer *w, uint64_t time_ns);
+int events_writer_free(struct events_writer *w); /* 0 or -errno of the first failed write */
+
+struct events_module {
+	uint32_t id;
+	taddr_t start, end, bias;
+	const char *path;
+};
+
+/* A name given in the file for one call tree frame. */
+struct events_name {
+	taddr_t pc;
+	uint32_t module;
+	const char *name, *file, *dir; /* NULL = unknown */
+	uint32_t line;
+	bool is_inlined; /* another one for the same address follows */
+};
+
+struct events_reader_ops {
+	void (*header)(void *ctx, const char *command, uint32_t pid, uint64_t start_ns);
+	void (*module)(void *ctx, const struct events_module *m);
+	void (*name)(void *ctx, const struct events_name *n);
+	void (*event)(void *ctx, const struct event *ev); /* node: of the tree given to events_read */
+	void (*thread_exit)(void *ctx, uint32_t thread);
+	void (*end)(void *ctx, uint64_t time_ns);
+	void *ctx;
+};
+
+/* Reads all of @file into @t and the callbacks. 0, or -EINVAL with *line_out and *why_out (static). */
+int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *ops, unsigned *line_out,
+		const char **why_out);
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * The profile of one address space: call tree, live blocks, totals and
+ * snapshots, fed by events alone. Rules: spec/massif.md sections 2.1 to 2.7.
+ *
+ *	event -> blocks (who is it) -> leaf (bytes by stack) -> counters -> snapshots
+ *
+ * A leaf is a node of the call tree that owns or owned blocks; leaves are
+ * numbered 1, 2, ... in the order of their first block. Bytes by leaf at a
+ * detailed snapshot are kept as a journal of old values: each leaf saves its
+ * value at its first change after a snapshot, so that a snapshot costs what
+ * changes, not the whole tree.
+ *
+ * Invariants (checked in debug builds by profile_check):
+ *	heap = sum of live bytes over leaves = sum of sizes over blocks (held ones included)
+ *	extra = sum over blocks of admin + capacity - size
+ */
+#ifndef PTMEM_PROFILE_PROFILE_H
+#define PTMEM_PROFILE_PROFILE_H
+
+#include "base/types.h"
+#include "profile/blocks.h"
+#include "profile/calltree.h"
+#include "profile/event.h"
+
+enum time_unit { TIME_MS, TIME_BYTES, TIME_INSTRUCTIONS };
+
+struct profile_options {
+	enum time_unit time_unit;
+	double peak_inaccuracy;   /* percent, 1.0 */
+	bool peak_at_exit;        /* offer the final state to the peak test */
+	uint32_t detailed_freq;   /* 10 */
+	uint32_t max_snapshots;   /* 100 */
+	uint32_t heap_admin;      /* 8 */
+	uint32_t alignment;       /* 16 */
+	bool no_heap;             /* --heap=no: blocks are kept, nothing is counted in snapshots */
+	bool keep_times;          /* blocks remember when they were made */
+	/* Whether blocks of @node are not to be counted at all; asked once per leaf. NULL = none. */
+	bool (*is_ignored)(void *ctx, uint32_t node);
+	void *is_ignored_ctx;
+	/* TIME_INSTRUCTIONS: the counter now; asked at each event. */
+	uint64_t (*instructions)(void *ctx);
+	void *instructions_ctx;
+};
+
+struct leaf {
+	uint32_t node;
+	uint32_t epoch;           /* of the last saved value; see profile.c */
+	uint64_t live_bytes, live_blocks;
+	uint64_t total_bytes, total_blocks; /* all that was ever allocated here */
+};
+
+enum snapshot_kind { SNAPSHOT_EMPTY, SNAPSHOT_DETAILED, SNAPSHOT_PEAK };
+
+struct snapshot {
+	enum snapshot_kind kind;
+	uint64_t time;            /* in the time unit */
+	uint64_t heap, extra, stacks;
+};
+
+struct profile_totals {
+	uint64_t allocations;     /* blocks ever made (reallocs that grow out of NULL included) */
+	uint64_t reallocations;
+	uint64_t frees;
+	uint64_t allocated_bytes; /* requested, over allocations; realloc adds what it grew */
+	uint64_t failed;          /* calls that returned no memory */
+	uint64_t unknown_frees;   /* free or realloc of a block that was not live here */
+	uint64_t replaced;        /* allocations at an address that was live: should be 0 */
+	uint64_t live_bytes, live_blocks;
+	uint64_t extra;
+	uint64_t peak_bytes;      /* exact maximum of live_bytes */
+	uint64_t peak_blocks;     /* live blocks at that moment */
+	uint64_t peak_time_ns;    /* since the start of the profile */
+};
+
+struct profile;
+
+struct profile *profile_new(const struct profile_options *options, uint64_t start_ns);
+/* A forked child's copy, snapshots included. The ctx pointers can be changed with profile_set_ctx. */
+struct profile *profile_clone(const struct profile *p);
+void profile_set_ctx(struct profile *p, void *is_ignored_ctx, void *instructions_ctx);
+void profile_free(struct profile *p);
+
+struct calltree *profile_calltree(struct profile *p);
+const struct blocks *profile_blocks(const struct profile *p);
+
+/* Takes snapshot 0, everything zero: the program's first code is about to run. */
+void profile_start(struct profile *p, uint64_t time_ns);
+void profile_event(struct profile *p, const struct event *ev);
+/* A thread is gone: a realloc that it had begun and never ended puts its block back. */
+void profile_thread_exit(struct profile *p, uint32_t thread);
+/* The end: the final state is offered to the peak test (peak_at_exit). */
+void profile_finish(struct profile *p, uint64_t time_ns);
+
+const struct profile_totals *profile_totals(const struct profile *p);
+const struct profile_options *profile_options(const struct profile *p);
+
+uint32_t profile_leaf_count(const struct profile *p); /* highest leaf index */
+const struct leaf *profile_leaf(const struct profile *p, uint32_t leaf);
+
+uint32_t profile_snapshot_count(const struct profile *p);
+const struct snapshot *profile_snapshot(const struct profile *p, uint32_t i);
+
+/*
+ * Live bytes of every leaf at detailed (or peak) snapshot @i. *bytes_out: array
+ * indexed by leaf (index 0 unused), the caller frees it; returns the highest
+ * leaf that existed then. UINT32_MAX for @i: now.
+ */
+uint32_t profile_snapshot_leaves(const struct profile *p, uint32_t i, uint64_t **bytes_out);
+
+/* The state now as a snapshot (for monitor commands). */
+void profile_current(const struct profile *p, uint64_t time_ns, struct snapshot *out);
+
+void profile_check(const struct profile *p);
+size_t profile_memory(const struct profile *p); /* bytes beside blocks and call tree */
+
+#endif

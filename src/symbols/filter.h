@@ -1,0 +1,30 @@
+/*
+ * Which part of a stack a report shows: alloc-fns stripped from the top, what is
+ * below main cut, at most depth frames, and whether the block counts at all
+ * (ignore-fn). Massif's rules: spec/massif.md section 2.8 (the newer inline rule).
+ */
+#ifndef PTMEM_SYMBOLS_FILTER_H
+#define PTMEM_SYMBOLS_FILTER_H
+
+#include "symbols/symbols.h"
+
+struct filter;
+
+/* The default alloc-fns are in; @show_below_main: do not cut after main. depth: 1..200. */
+struct filter *filter_new(uint32_t depth, bool show_below_main);
+void filter_free(struct filter *f);
+void filter_add_alloc_fn(struct filter *f, const char *name);  /* copied */
+void filter_add_ignore_fn(struct filter *f, const char *name); /* copied */
+
+/* The names of frame @i of a stack, innermost = 0; must give the same answer each time. */
+typedef const struct symbol *filter_symbol_fn(void *ctx, size_t i);
+
+/*
+ * Decides about a stack of @count frames. Shows frames [*first_out,
+ * *first_out + *count_out), innermost first. Returns false when the block is
+ * ignored. Asks @symbol for as few frames as the rules need.
+ */
+bool filter_stack(const struct filter *f, filter_symbol_fn *symbol, void *ctx, size_t count,
+		  size_t *first_out, size_t *count_out);
+
+#endif

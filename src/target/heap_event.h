@@ -1,0 +1,63 @@
+/*
+ * What the target stage hands on: one event of the heap (or of the mappings),
+ * however it was caught, with what is needed to unwind it.
+ */
+#ifndef PTMEM_TARGET_HEAP_EVENT_H
+#define PTMEM_TARGET_HEAP_EVENT_H
+
+#include "arch/arch.h"
+#include "base/types.h"
+
+enum heap_event_kind {
+	HEAP_ALLOC = 1,     /* addr, size, align; addr 0: the call failed */
+	HEAP_FREE,          /* addr (0: free(NULL)) */
+	HEAP_REALLOC_BEGIN, /* old_addr: may belong to somebody else from now on */
+	HEAP_REALLOC_END,   /* old_addr, addr, size; addr 0 and size > 0: failed */
+	HEAP_MAP,           /* addr, size, a mapping appeared */
+	HEAP_UNMAP,         /* addr, size, a mapping went away */
+};
+
+/* Which function was called; what memusage's rows and a report's words need. */
+enum heap_function {
+	FUNCTION_NONE,
+	FUNCTION_MALLOC,
+	FUNCTION_CALLOC,
+	FUNCTION_REALLOC,   /* realloc, reallocarray */
+	FUNCTION_MEMALIGN,  /* memalign, posix_memalign, aligned_alloc, valloc, pvalloc */
+	FUNCTION_NEW,
+	FUNCTION_FREE,      /* free, cfree, free_sized, free_aligned_sized */
+	FUNCTION_DELETE,
+	FUNCTION_MMAP,
+	FUNCTION_MUNMAP,
+	FUNCTION_MREMAP,
+	FUNCTION_BRK,
+};
+
+/*
+ * The stack of a thread at an event, frame 0 already left: regs.pc is the return
+ * address into the caller of the probed function and regs.sp the value that it
+ * has there after the return. data holds a copy of the memory from start upwards
+ * (start <= regs.sp); read fetches what lies outside.
+ */
+struct stack_view {
+	struct arch_unwind_regs regs;
+	taddr_t start;
+	const uint8_t *data;
+	size_t size;
+	/* Reads @size bytes at @addr into @buf: 0 or -errno; all or nothing. */
+	int (*read)(void *ctx, taddr_t addr, void *buf, size_t size);
+	void *read_ctx;
+};
+
+struct heap_event {
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint32_t thread;  /* tid */
+	uint8_t kind;     /* enum heap_event_kind */
+	uint8_t function; /* enum heap_function */
+	taddr_t addr, old_addr;
+	uint64_t size;    /* as requested; calloc: the product */
+	uint64_t align;   /* 0 = none asked for */
+	struct stack_view *stack; /* NULL where the kind has none */
+};
+
+#endif

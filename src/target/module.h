@@ -1,0 +1,31 @@
+/*
+ * An ELF object mapped into a target: executable, library, ld.so or vdso.
+ *
+ * One struct module is one load of one file; it keeps its id and its file after
+ * it was unmapped, so that addresses seen before can still be named. Modules are
+ * shared between the address spaces of forked processes by counting.
+ */
+#ifndef PTMEM_TARGET_MODULE_H
+#define PTMEM_TARGET_MODULE_H
+
+#include <sys/types.h>
+
+#include "base/types.h"
+
+struct elf_file;
+
+struct module {
+	uint32_t id;       /* 1, 2, ...: unique in this ptmem, never used again */
+	uint32_t users;    /* address spaces (and others) that hold it */
+	taddr_t start, end; /* lowest and highest mapped address */
+	taddr_t bias;      /* address in the target - address in the ELF file */
+	char *path;        /* as the target sees it, without " (deleted)"; "[vdso]" */
+	struct elf_file *file; /* opened ELF (base/elf_file.h); NULL where it cannot be read */
+	bool is_vdso;
+	bool is_mapped;    /* false after its unload */
+};
+
+struct module *module_hold(struct module *m);
+void module_release(struct module *m);
+
+#endif
