@@ -134,7 +134,7 @@ int elf_file_open(const char *path, const char *name, struct elf_file **file_out
 	f->dev = st.st_dev;
 	f->ino = st.st_ino;
 	elf_version(EV_CURRENT);
-	f->elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
+	f->elf = elf_begin(fd, ELF_C_READ, NULL);
 	return finish_open(f, file_out);
 }
 
