@@ -36,6 +36,7 @@ struct cfi {
 	bool has_debug;     /* debug[] were looked for */
 	bool has_functions; /* functions were read */
 	VEC(struct function_span) functions; /* ascending, for code without CFI */
+	Elf_Data **code;    /* bytes of each executable segment once asked for; libelf's */
 };
 
 static void cfi_free(void *user)
@@ -51,6 +52,7 @@ static void cfi_free(void *user)
 	if (cfi->separate_fd >= 0)
 		close(cfi->separate_fd);
 	vec_deinit(&cfi->functions);
+	free(cfi->code);
 	free(cfi);
 }
 
@@ -132,20 +134,24 @@ Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr)
 	return NULL;
 }
 
-const uint8_t *cfi_code(const struct elf_file *file, uint64_t vaddr, size_t *size_out)
+const uint8_t *cfi_code(struct elf_file *file, uint64_t vaddr, size_t *size_out)
 {
-	size_t raw_size;
-	const char *raw = elf_rawfile(file->elf, &raw_size);
+	struct cfi *cfi = cfi_of(file);
 
-	for (size_t i = 0; raw && i < file->segment_count; i++) {
+	if (!cfi->code)
+		cfi->code = xcalloc(file->segment_count + 1, sizeof(Elf_Data *));
+	for (size_t i = 0; i < file->segment_count; i++) {
 		const struct elf_segment *segment = &file->segment[i];
 		uint64_t at = vaddr - segment->vaddr;
 		if (!segment->is_exec || vaddr < segment->vaddr || at >= segment->filesz)
 			continue;
-		if (segment->offset > raw_size || segment->filesz > raw_size - segment->offset)
+		if (!cfi->code[i])
+			cfi->code[i] = elf_getdata_rawchunk(file->elf, (int64_t)segment->offset,
+							    segment->filesz, ELF_T_BYTE);
+		if (!cfi->code[i] || !cfi->code[i]->d_buf || at >= cfi->code[i]->d_size)
 			return NULL;
-		*size_out = segment->filesz - at;
-		return (const uint8_t *)raw + segment->offset + at;
+		*size_out = cfi->code[i]->d_size - at;
+		return (const uint8_t *)cfi->code[i]->d_buf + at;
 	}
 	return NULL;
 }

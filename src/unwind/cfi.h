@@ -18,7 +18,7 @@ struct elf_file;
 Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr);
 
 /* The executable bytes of the file from @vaddr on, *size_out of them; NULL if it holds no code there. */
-const uint8_t *cfi_code(const struct elf_file *file, uint64_t vaddr, size_t *size_out);
+const uint8_t *cfi_code(struct elf_file *file, uint64_t vaddr, size_t *size_out);
 
 /*
  * Where to start reading code that leads to @vaddr: the entry of the function

@@ -148,21 +148,39 @@ static bool compile_row(const struct arch *arch, Dwarf_Frame *row, struct unwind
 	return true;
 }
 
-/* By reading the function's instructions; for code without CFI. */
-static bool compile_code(const struct module *module, uint64_t vaddr, struct unwind_rule *rule)
+/* Whether a call stands right before @vaddr of the file. */
+static bool follows_call(struct elf_file *file, uint64_t vaddr)
 {
-	uint64_t start = cfi_function_start(module->file, vaddr);
 	size_t size;
-	const uint8_t *code;
+	const uint8_t *code = vaddr < ARCH_MAX_CALL ? NULL : cfi_code(file, vaddr - ARCH_MAX_CALL, &size);
 
+	return code && size >= ARCH_MAX_CALL && arch_ends_in_call(code, ARCH_MAX_CALL);
+}
+
+/* By reading the function's instructions; for code without CFI. */
+static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact, struct unwind_rule *rule)
+{
+	uint64_t start = cfi_function_start(file, vaddr);
+	size_t size;
+	const uint8_t *code = cfi_code(file, vaddr + !is_exact, &size);
+
+	if (!code || arch_is_sigreturn(code, size))
+		return false;
+	if (!is_exact && !follows_call(file, vaddr + 1)) {
+		/* Nobody returns here: whoever made this stack put an entry at its bottom (makecontext).
+		 * A stripped file does not name it, but entries are aligned. */
+		rule->kind = RULE_END;
+		return (vaddr + 1) % 16 == 0 || cfi_function_start(file, vaddr + 1) == vaddr + 1;
+	}
 	if (start == 0 || start > vaddr)
 		return false;
-	code = cfi_code(module->file, start, &size);
+	code = cfi_code(file, start, &size);
 	return code && vaddr - start < size && arch_scan_function(code, vaddr - start, rule) == 0;
 }
 
-void rules_compile(const struct rules *r, taddr_t lookup_pc, struct unwind_rule *rule_out)
+void rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwind_rule *rule_out)
 {
+	taddr_t lookup_pc = pc - !is_exact;
 	const struct module *module = r->ops->module(r->ops->ctx, lookup_pc);
 	struct unwind_rule rule = {.kind = RULE_SLOW};
 	bool is_done = false;
@@ -170,7 +188,8 @@ void rules_compile(const struct rules *r, taddr_t lookup_pc, struct unwind_rule 
 	if (module && module->file) {
 		uint64_t vaddr = lookup_pc - module->bias;
 		Dwarf_Frame *row = cfi_find(module->file, vaddr);
-		is_done = row ? compile_row(r->arch, row, &rule) : compile_code(module, vaddr, &rule);
+		is_done = row ? compile_row(r->arch, row, &rule)
+			      : compile_code(module->file, vaddr, is_exact, &rule);
 		free(row);
 	}
 	if (!is_done)
@@ -234,7 +253,7 @@ static const struct unwind_rule *learn(struct rules *r, taddr_t pc)
 {
 	struct unwind_rule rule = {0}, *slot;
 
-	rules_compile(r, pc - 1, &rule);
+	rules_compile(r, pc, false, &rule);
 	r->compiled++;
 	make_room(r);
 	/* Garbage and changing code stay out: forget would never hear of them. */

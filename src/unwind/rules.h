@@ -25,8 +25,11 @@ void rules_deinit(struct rules *r);
 /* The rule for the return address @pc, compiled if it is new. Valid until the next call. */
 const struct unwind_rule *rules_get(struct rules *r, taddr_t pc);
 
-/* Compiles the rule for code at @lookup_pc without entering it. Leaves rule_out->pc alone. */
-void rules_compile(const struct rules *r, taddr_t lookup_pc, struct unwind_rule *rule_out);
+/*
+ * Compiles the rule for @pc without entering it: a return address, or, where
+ * @is_exact, an interrupted instruction. Leaves rule_out->pc alone.
+ */
+void rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwind_rule *rule_out);
 
 void rules_forget(struct rules *r, taddr_t start, taddr_t end);
 void rules_set_memory(struct rules *r, struct unwind_rule *memory, uint32_t bits);

@@ -126,7 +126,7 @@ static inline int step(struct unwind *u, const struct stack_view *view, struct f
 	if (__builtin_expect(!frame->is_exact, 1))
 		rule = rules_get(&u->rules, pc);
 	else
-		rules_compile(&u->rules, pc, &exact);
+		rules_compile(&u->rules, pc, true, &exact);
 	if (rule->kind == RULE_END)
 		return UNWIND_COMPLETE;
 	if (rule->kind == RULE_SLOW)
