@@ -32,6 +32,9 @@ struct arch_stub {
 	taddr_t trap;    /* address of the trap that reports the return */
 	taddr_t jump;    /* the moved instructions; then back into the function */
 	uint32_t size;   /* bytes of the whole stub */
+	taddr_t patch;   /* where to write the trap (or later a jump): the entry, or behind an endbr64 */
+	uint32_t moved;  /* bytes displaced at patch; 5 or more = a jump fits there */
+	bool pushes_return; /* the moved code pushes a return address by hand: not under a shadow stack */
 };
 
 struct arch {

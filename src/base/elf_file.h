@@ -58,9 +58,8 @@ struct elf_symbol {
 };
 
 /*
- * Calls @fn for each symbol of .dynsym and .symtab (and of the compressed
- * .gnu_debugdata, where there is one) until it returns non-zero, and returns
- * that; 0 at the end. Broken tables end early with what was readable.
+ * Calls @fn for each symbol of .dynsym, then of .symtab, until it returns
+ * non-zero, and returns that; 0 at the end. Broken tables end early with what was readable.
  */
 int elf_file_each_symbol(struct elf_file *file, int (*fn)(void *ctx, const struct elf_symbol *sym), void *ctx);
 

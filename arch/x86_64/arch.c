@@ -1,0 +1,55 @@
+/*
+ * x86-64 as data: which word of the kernel's NT_PRSTATUS set (struct
+ * user_regs_struct of <sys/user.h>) is which register, how DWARF numbers them
+ * (System V ABI, AMD64 supplement, figure 3.36), and the few instructions that
+ * ptmem writes or looks for.
+ */
+#include "arch/arch.h"
+
+#include <elf.h>
+
+#include "arch/x86_64/x86_64.h"
+
+enum word {
+	R15, R14, R13, R12, RBP, RBX, R11, R10, R9, R8, RAX, RCX, RDX, RSI, RDI, ORIG_RAX,
+	RIP, CS, EFLAGS, RSP, SS, FS_BASE, GS_BASE, DS, ES, FS, GS, WORD_COUNT
+};
+
+_Static_assert(WORD_COUNT == ARCH_REG_WORDS, "struct user_regs_struct has 27 words");
+
+static const struct arch x86_64 = {
+	.name = "x86_64",
+	.elf_machine = EM_X86_64,
+	.elf_class = ELFCLASS64,
+	.pc = RIP,
+	.sp = RSP,
+	.fp = RBP,
+	.ret = RAX,
+	.syscall_nr = ORIG_RAX,
+	.syscall_ret = RAX,
+	.arg = { RDI, RSI, RDX, RCX, R8, R9 },
+	.syscall_arg = { RDI, RSI, RDX, R10, R8, R9 },
+	.thread_pointer = FS_BASE,
+	.dwarf_word = { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15, RIP },
+	.dwarf_sp = 7,
+	.dwarf_fp = 6,
+	.dwarf_pc = 16,
+	.dwarf_saved = { 6, 3, 12, 13, 14, 15 }, /* rbp, rbx, r12-r15 */
+	.trap = { 0xcc },
+	.trap_size = 1,
+	.trap_pc_offset = 1,
+	.syscall_insn = { 0x0f, 0x05 },
+	.syscall_insn_size = 2,
+	.return_insn = 0xc3,
+	.nop_insn = 0x90,
+	.relocate = x86_64_relocate,
+	.make_stub = x86_64_make_stub,
+};
+
+const struct arch *const arch_native = &x86_64;
+
+void arch_unwind_regs(const struct arch *arch, const struct arch_regs *regs, struct arch_unwind_regs *out)
+{
+	for (size_t i = 0; i < ARCH_DWARF_REGS; i++)
+		out->reg[i] = regs->word[arch->dwarf_word[i]];
+}

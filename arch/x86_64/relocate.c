@@ -1,0 +1,374 @@
+/*
+ * Moves the first instructions of a function to another place.
+ *
+ * Only instructions on a short list are moved, those that compilers put at the
+ * beginning of allocator functions; anything else is refused, so that nothing is
+ * ever guessed. Three kinds need work:
+ *
+ *	relative branches     written anew with a 32-bit distance
+ *	rip-relative operands their distance is corrected
+ *	calls                 become "push the original return address; jump", so
+ *	                      that no address of the moved code ever stands on a
+ *	                      stack, where a C++ exception would look for its CFI
+ *
+ * A branch that leaves for good (jmp, call, ret) can only be the last one.
+ */
+#include <Zydis/Zydis.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "arch/x86_64/x86_64.h"
+
+enum insn_class {
+	INSN_UNKNOWN,
+	INSN_PLAIN,
+	INSN_JCC,
+	INSN_JMP,
+	INSN_CALL,
+	INSN_RET,
+	INSN_JMP_INDIRECT,
+	INSN_CALL_INDIRECT,
+};
+
+struct insn {
+	ZydisDecodedInstruction decoded;
+	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
+	const uint8_t *bytes;
+	taddr_t at;
+};
+
+static bool decode(const ZydisDecoder *decoder, const uint8_t *bytes, size_t size, taddr_t at, struct insn *insn)
+{
+	insn->bytes = bytes;
+	insn->at = at;
+	return ZYAN_SUCCESS(ZydisDecoderDecodeFull(decoder, bytes, size, &insn->decoded, insn->operand));
+}
+
+static void init_decoder(ZydisDecoder *decoder)
+{
+	ZydisDecoderInit(decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+}
+
+/* Instructions whose effect does not depend on where they stand, but for a rip-relative operand. */
+static bool is_plain(ZydisMnemonic mnemonic)
+{
+	switch (mnemonic) {
+	case ZYDIS_MNEMONIC_PUSH:
+	case ZYDIS_MNEMONIC_MOV:
+	case ZYDIS_MNEMONIC_MOVZX:
+	case ZYDIS_MNEMONIC_MOVSX:
+	case ZYDIS_MNEMONIC_MOVSXD:
+	case ZYDIS_MNEMONIC_LEA:
+	case ZYDIS_MNEMONIC_ADD:
+	case ZYDIS_MNEMONIC_ADC:
+	case ZYDIS_MNEMONIC_SUB:
+	case ZYDIS_MNEMONIC_SBB:
+	case ZYDIS_MNEMONIC_AND:
+	case ZYDIS_MNEMONIC_OR:
+	case ZYDIS_MNEMONIC_XOR:
+	case ZYDIS_MNEMONIC_CMP:
+	case ZYDIS_MNEMONIC_TEST:
+	case ZYDIS_MNEMONIC_INC:
+	case ZYDIS_MNEMONIC_DEC:
+	case ZYDIS_MNEMONIC_NEG:
+	case ZYDIS_MNEMONIC_NOT:
+	case ZYDIS_MNEMONIC_SHL:
+	case ZYDIS_MNEMONIC_SHR:
+	case ZYDIS_MNEMONIC_SAR:
+	case ZYDIS_MNEMONIC_MUL:
+	case ZYDIS_MNEMONIC_IMUL:
+	case ZYDIS_MNEMONIC_BSR:
+	case ZYDIS_MNEMONIC_BSF:
+	case ZYDIS_MNEMONIC_LZCNT:
+	case ZYDIS_MNEMONIC_TZCNT:
+	case ZYDIS_MNEMONIC_CDQ:
+	case ZYDIS_MNEMONIC_CQO:
+	case ZYDIS_MNEMONIC_CDQE:
+	case ZYDIS_MNEMONIC_NOP:
+	case ZYDIS_MNEMONIC_ENDBR64:
+	case ZYDIS_MNEMONIC_CMOVZ:
+	case ZYDIS_MNEMONIC_CMOVNZ:
+	case ZYDIS_MNEMONIC_CMOVB:
+	case ZYDIS_MNEMONIC_CMOVNB:
+	case ZYDIS_MNEMONIC_CMOVBE:
+	case ZYDIS_MNEMONIC_CMOVNBE:
+	case ZYDIS_MNEMONIC_SETZ:
+	case ZYDIS_MNEMONIC_SETNZ:
+	case ZYDIS_MNEMONIC_SETO:
+	case ZYDIS_MNEMONIC_SETB:
+	case ZYDIS_MNEMONIC_SETNB:
+	case ZYDIS_MNEMONIC_MOVQ:
+	case ZYDIS_MNEMONIC_MOVD:
+	case ZYDIS_MNEMONIC_MOVAPS:
+	case ZYDIS_MNEMONIC_MOVUPS:
+	case ZYDIS_MNEMONIC_MOVDQA:
+	case ZYDIS_MNEMONIC_MOVDQU:
+	case ZYDIS_MNEMONIC_PXOR:
+	case ZYDIS_MNEMONIC_XORPS:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool has_rip_operand(const struct insn *insn)
+{
+	for (size_t i = 0; i < insn->decoded.operand_count; i++) {
+		const ZydisDecodedOperand *op = &insn->operand[i];
+		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.base == ZYDIS_REGISTER_RIP)
+			return true;
+	}
+	return false;
+}
+
+static enum insn_class classify_branch(const struct insn *insn)
+{
+	const ZydisDecodedInstruction *d = &insn->decoded;
+	bool is_relative = d->raw.imm[0].is_relative;
+	bool is_near = d->meta.branch_type == ZYDIS_BRANCH_TYPE_NEAR;
+
+	if (d->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE)
+		return INSN_UNKNOWN;
+	if (d->mnemonic == ZYDIS_MNEMONIC_RET)
+		return d->length <= 2 ? INSN_RET : INSN_UNKNOWN; /* ret or rep ret, not ret n */
+	if (d->mnemonic == ZYDIS_MNEMONIC_JMP)
+		return is_relative ? INSN_JMP : is_near ? INSN_JMP_INDIRECT : INSN_UNKNOWN;
+	if (d->mnemonic == ZYDIS_MNEMONIC_CALL && is_relative)
+		return INSN_CALL;
+	if (d->mnemonic == ZYDIS_MNEMONIC_CALL)
+		return is_near && has_rip_operand(insn) ? INSN_CALL_INDIRECT : INSN_UNKNOWN;
+	if (d->meta.category != ZYDIS_CATEGORY_COND_BR || !is_relative)
+		return INSN_UNKNOWN;
+	/* Only jcc: loop, jrcxz and xbegin have no form with a 32-bit distance. */
+	if (d->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT)
+		return (d->opcode & 0xf0) == 0x70 ? INSN_JCC : INSN_UNKNOWN;
+	return d->opcode_map == ZYDIS_OPCODE_MAP_0F && (d->opcode & 0xf0) == 0x80 ? INSN_JCC : INSN_UNKNOWN;
+}
+
+static enum insn_class classify(const struct insn *insn)
+{
+	if (insn->decoded.attributes & ZYDIS_ATTRIB_HAS_ADDRESSSIZE)
+		return INSN_UNKNOWN;
+	return is_plain(insn->decoded.mnemonic) ? INSN_PLAIN : classify_branch(insn);
+}
+
+static bool is_relative_branch(const struct insn *insn)
+{
+	return insn->decoded.raw.imm[0].is_relative;
+}
+
+static taddr_t branch_target(const struct insn *insn)
+{
+	return insn->at + insn->decoded.length + (uint64_t)insn->decoded.raw.imm[0].value.s;
+}
+
+static bool fits_rel32(int64_t distance)
+{
+	return distance == (int32_t)distance;
+}
+
+int x86_64_branch(uint8_t opcode, taddr_t at, taddr_t target, uint8_t *out)
+{
+	int64_t distance = (int64_t)(target - (at + X86_JUMP_SIZE));
+	int32_t rel = (int32_t)distance;
+
+	if (!fits_rel32(distance))
+		return -ERANGE;
+	out[0] = opcode;
+	memcpy(out + 1, &rel, sizeof(rel));
+	return 0;
+}
+
+static int refuse(struct x86_move *m, const char *why)
+{
+	m->why = why;
+	return -ENOTSUP;
+}
+
+static int emit(struct x86_move *m, const void *bytes, size_t size)
+{
+	if (size > m->out_size - m->size)
+		return refuse(m, "the moved code does not fit into its place");
+	memcpy(m->out + m->size, bytes, size);
+	m->size += size;
+	return 0;
+}
+
+static int emit_branch(struct x86_move *m, uint8_t opcode, taddr_t target)
+{
+	uint8_t bytes[X86_JUMP_SIZE];
+
+	if (x86_64_branch(opcode, m->to + m->size, target, bytes))
+		return refuse(m, "a branch target is out of reach");
+	return emit(m, bytes, sizeof(bytes));
+}
+
+/* 0f 8x rel32: a prefix byte, then laid out as a jump that stands one byte later. */
+static int emit_jcc(struct x86_move *m, const struct insn *insn)
+{
+	uint8_t bytes[1 + X86_JUMP_SIZE] = { 0x0f };
+	uint8_t opcode = 0x80 | (insn->decoded.opcode & 0x0f);
+
+	if (x86_64_branch(opcode, m->to + m->size + 1, branch_target(insn), bytes + 1))
+		return refuse(m, "a branch target is out of reach");
+	return emit(m, bytes, sizeof(bytes));
+}
+
+/*
+ * Copies an instruction; a rip-relative distance is made to reach the same byte
+ * from the new place. @modrm_xor turns a call into a jump.
+ */
+static int emit_copy(struct x86_move *m, const struct insn *insn, uint8_t modrm_xor)
+{
+	const ZydisDecodedInstruction *d = &insn->decoded;
+	uint8_t bytes[ARCH_MAX_INSN];
+
+	memcpy(bytes, insn->bytes, d->length);
+	if (modrm_xor)
+		bytes[d->raw.modrm.offset] ^= modrm_xor;
+	if (has_rip_operand(insn)) {
+		int64_t distance = d->raw.disp.value + (int64_t)(insn->at - (m->to + m->size));
+		int32_t disp = (int32_t)distance;
+		if (d->raw.disp.size != 32 || !fits_rel32(distance))
+			return refuse(m, "a rip-relative operand is out of reach");
+		memcpy(bytes + d->raw.disp.offset, &disp, sizeof(disp));
+	}
+	return emit(m, bytes, d->length);
+}
+
+/* push *(the constant behind the jump); jump to the callee; the constant: the original return address. */
+static int emit_call(struct x86_move *m, const struct insn *insn, bool is_indirect)
+{
+	uint8_t push[6] = { 0xff, 0x35 };
+	int32_t distance = is_indirect ? insn->decoded.length : X86_JUMP_SIZE;
+	uint64_t return_address = insn->at + insn->decoded.length;
+	int err;
+
+	if (m->refuse_call)
+		return refuse(m, "a call stands in the first bytes");
+	memcpy(push + 2, &distance, sizeof(distance));
+	err = emit(m, push, sizeof(push));
+	if (!err) /* ff /2 is call, ff /4 is jmp: bits 3-5 of modrm from 010 to 100 */
+		err = is_indirect ? emit_copy(m, insn, 0x30) : emit_branch(m, 0xe9, branch_target(insn));
+	if (!err)
+		err = emit(m, &return_address, sizeof(return_address));
+	m->pushes_return = true;
+	return err;
+}
+
+static int emit_insn(struct x86_move *m, const struct insn *insn, bool *is_last)
+{
+	*is_last = true;
+	switch (classify(insn)) {
+	case INSN_PLAIN:
+		*is_last = false;
+		return emit_copy(m, insn, 0);
+	case INSN_JCC:
+		*is_last = false;
+		return emit_jcc(m, insn);
+	case INSN_JMP:
+		return emit_branch(m, 0xe9, branch_target(insn));
+	case INSN_CALL:
+		return emit_call(m, insn, false);
+	case INSN_CALL_INDIRECT:
+		return emit_call(m, insn, true);
+	case INSN_RET:
+	case INSN_JMP_INDIRECT:
+		return emit_copy(m, insn, 0);
+	default:
+		return refuse(m, "an instruction that is not known to be movable");
+	}
+}
+
+/* Whether a branch in the @size bytes of code at @at enters the displaced bytes behind their first. */
+static bool is_entered(const struct x86_move *m, const uint8_t *code, size_t size, taddr_t at)
+{
+	ZydisDecoder decoder;
+	struct insn insn;
+
+	init_decoder(&decoder);
+	for (size_t i = 0; i < size;) {
+		if (!decode(&decoder, code + i, size - i, at + i, &insn)) {
+			i++; /* data between code: a branch found there by mistake only makes us more careful */
+			continue;
+		}
+		if (is_relative_branch(&insn) && branch_target(&insn) - m->from - 1 < m->moved - 1)
+			return true;
+		i += insn.decoded.length;
+	}
+	return false;
+}
+
+int x86_64_move(struct x86_move *m)
+{
+	ZydisDecoder decoder;
+	struct insn insn;
+	bool is_last = false;
+
+	init_decoder(&decoder);
+	m->moved = m->size = 0;
+	m->pushes_return = false;
+	while (m->moved < m->min_bytes) {
+		if (is_last)
+			return refuse(m, "the function is shorter than a jump");
+		if (!decode(&decoder, m->code + m->moved, m->code_size - m->moved, m->from + m->moved, &insn))
+			return refuse(m, "bytes that do not decode");
+		int err = emit_insn(m, &insn, &is_last);
+		if (err)
+			return err;
+		m->moved += insn.decoded.length;
+	}
+	if (is_entered(m, m->code, m->moved, m->from))
+		return refuse(m, "the first instructions branch among themselves");
+	return is_last ? 0 : emit_branch(m, 0xe9, m->from + m->moved);
+}
+
+int x86_64_displace(struct x86_move *m)
+{
+	static const uint8_t endbr64[X86_ENDBR64_SIZE] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	/* Best first: no call displaced, the landing pad of indirect branches left alone. */
+	static const struct {
+		bool is_after_endbr64, refuse_call;
+		uint8_t min_bytes;
+	} ways[] = {
+		{ true, true, X86_JUMP_SIZE },  { false, true, X86_JUMP_SIZE },
+		{ true, false, X86_JUMP_SIZE }, { false, false, X86_JUMP_SIZE },
+		{ true, false, 1 },             { false, false, 1 },
+	};
+	const struct x86_move whole = *m;
+	bool has_endbr64 = m->code_size >= sizeof(endbr64) && !memcmp(m->code, endbr64, sizeof(endbr64));
+
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		size_t skip = ways[i].is_after_endbr64 ? X86_ENDBR64_SIZE : 0;
+		if (skip && !has_endbr64)
+			continue;
+		m->code = whole.code + skip;
+		m->code_size = whole.code_size - skip;
+		m->from = whole.from + skip;
+		m->min_bytes = ways[i].min_bytes;
+		m->refuse_call = ways[i].refuse_call;
+		if (x86_64_move(m))
+			continue;
+		if (!is_entered(m, whole.code, whole.code_size, whole.from))
+			return 0;
+		m->why = "a branch enters the first bytes";
+	}
+	return -ENOTSUP;
+}
+
+int x86_64_relocate(const uint8_t *code, size_t code_size, taddr_t from, taddr_t to, size_t min_bytes,
+		    uint8_t *out, size_t out_size, size_t *moved_out, size_t *size_out, const char **why_out)
+{
+	struct x86_move m = { .code = code, .code_size = code_size, .from = from, .to = to,
+			      .min_bytes = min_bytes, .out = out, .out_size = out_size };
+	int err = x86_64_move(&m);
+
+	if (err) {
+		*why_out = m.why;
+		return err;
+	}
+	*moved_out = m.moved;
+	*size_out = m.size;
+	return 0;
+}

@@ -1,0 +1,47 @@
+/*
+ * What the files of this folder share. Nobody else includes it.
+ */
+#ifndef PTMEM_ARCH_X86_64_X86_64_H
+#define PTMEM_ARCH_X86_64_X86_64_H
+
+#include "arch/arch.h"
+
+#define X86_JUMP_SIZE 5 /* jmp rel32 */
+#define X86_ENDBR64_SIZE 4
+
+/* Code being moved: what is asked and what came out. */
+struct x86_move {
+	const uint8_t *code; /* bytes read at from */
+	size_t code_size;
+	taddr_t from, to;
+	size_t min_bytes;    /* displace at least these */
+	bool refuse_call;    /* a call among the displaced instructions is an error */
+	uint8_t *out;
+	size_t out_size;
+	/* results */
+	size_t moved, size;  /* bytes displaced at from, bytes written to out */
+	bool pushes_return;
+	const char *why;     /* of -ENOTSUP */
+};
+
+/* Moves instructions as struct arch.relocate says: 0 or -ENOTSUP. */
+int x86_64_move(struct x86_move *m);
+
+/*
+ * Finds what to displace at the function that begins at @code: tries to make room
+ * for a jump, behind an endbr64 if there is one, in bytes that no branch of the
+ * function enters; else displaces the first instruction only. Sets m->from beside
+ * the results. Given: code, code_size, from = entry, to, out, out_size.
+ */
+int x86_64_displace(struct x86_move *m);
+
+int x86_64_relocate(const uint8_t *code, size_t code_size, taddr_t from, taddr_t to, size_t min_bytes,
+		    uint8_t *out, size_t out_size, size_t *moved_out, size_t *size_out, const char **why_out);
+
+int x86_64_make_stub(const uint8_t *code, size_t code_size, taddr_t entry, taddr_t at, uint8_t *out,
+		     size_t out_size, struct arch_stub *stub_out, const char **why_out);
+
+/* A jump or call (@opcode 0xe9, 0xe8) at address @at to @target: 5 bytes at @out, or -ERANGE. */
+int x86_64_branch(uint8_t opcode, taddr_t at, taddr_t target, uint8_t *out);
+
+#endif

@@ -1,0 +1,221 @@
+/*
+ * ELF files opened once and shared. The list of open files is searched by device
+ * and inode, so that the same libc of a hundred processes is read once.
+ *
+ * Owns the descriptor, the libelf handle and what the stages hang on it. Symbol
+ * tables are walked where they lie.
+ */
+#include "base/elf_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/vec.h"
+
+/* All open files; entries are not owned, they leave at their last release. */
+static VEC(struct elf_file *) open_files;
+
+static void read_segments(struct elf_file *f)
+{
+	size_t count = 0;
+	if (elf_getphdrnum(f->elf, &count) != 0)
+		return;
+	f->segment = xcalloc(count, sizeof(*f->segment));
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr ph;
+		if (!gelf_getphdr(f->elf, (int)i, &ph))
+			break;
+		if (ph.p_type == PT_INTERP)
+			f->has_interp = true;
+		if (ph.p_type != PT_LOAD)
+			continue;
+		f->segment[f->segment_count++] = (struct elf_segment){
+			.vaddr = ph.p_vaddr, .offset = ph.p_offset, .filesz = ph.p_filesz,
+			.memsz = ph.p_memsz, .is_exec = ph.p_flags & PF_X,
+		};
+	}
+}
+
+static void read_build_id(struct elf_file *f)
+{
+	size_t count = 0;
+	if (elf_getphdrnum(f->elf, &count) != 0)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr ph;
+		if (!gelf_getphdr(f->elf, (int)i, &ph) || ph.p_type != PT_NOTE)
+			continue;
+		Elf_Data *d = elf_getdata_rawchunk(f->elf, (int64_t)ph.p_offset, ph.p_filesz, ELF_T_NHDR);
+		size_t pos = 0, name, desc;
+		GElf_Nhdr note;
+		while (d && pos < d->d_size && (pos = gelf_getnote(d, pos, &note, &name, &desc)) > 0) {
+			if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 ||
+			    memcmp((char *)d->d_buf + name, "GNU", 4) != 0)
+				continue;
+			f->build_id = (uint8_t *)d->d_buf + desc;
+			f->build_id_size = note.n_descsz;
+			return;
+		}
+	}
+}
+
+static void destroy(struct elf_file *f)
+{
+	if (f->user_free)
+		f->user_free(f->user);
+	if (f->cfi_user_free)
+		f->cfi_user_free(f->cfi_user);
+	if (f->elf)
+		elf_end(f->elf);
+	if (f->fd >= 0)
+		close(f->fd);
+	free(f->image);
+	free(f->segment);
+	free(f->path);
+	free(f);
+}
+
+/* Reads the headers of @f, whose elf handle is set; takes @f over on failure. */
+static int finish_open(struct elf_file *f, struct elf_file **file_out)
+{
+	GElf_Ehdr eh;
+	if (!f->elf || elf_kind(f->elf) != ELF_K_ELF || !gelf_getehdr(f->elf, &eh)) {
+		destroy(f);
+		return -EINVAL;
+	}
+	f->machine = eh.e_machine;
+	f->type = eh.e_type;
+	f->elf_class = (uint8_t)gelf_getclass(f->elf);
+	f->entry = eh.e_entry;
+	read_segments(f);
+	read_build_id(f);
+	f->users = 1;
+	*vec_add(&open_files) = f;
+	*file_out = f;
+	return 0;
+}
+
+static struct elf_file *new_file(const char *name)
+{
+	elf_version(EV_CURRENT);
+	struct elf_file *f = xcalloc(1, sizeof(*f));
+	f->path = xstrdup(name);
+	f->fd = -1;
+	return f;
+}
+
+int elf_file_open(const char *path, const char *name, struct elf_file **file_out)
+{
+	/* O_NONBLOCK: a FIFO in an odd place must not hold us */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	struct stat st;
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < open_files.count; i++) {
+		struct elf_file *f = open_files.data[i];
+		if (f->fd >= 0 && f->dev == st.st_dev && f->ino == st.st_ino) {
+			close(fd);
+			*file_out = elf_file_hold(f);
+			return 0;
+		}
+	}
+	struct elf_file *f = new_file(name ? name : path);
+	f->fd = fd;
+	f->dev = st.st_dev;
+	f->ino = st.st_ino;
+	elf_version(EV_CURRENT);
+	f->elf = elf_begin(fd, ELF_C_READ, NULL);
+	return finish_open(f, file_out);
+}
+
+int elf_file_open_memory(uint8_t *image, size_t size, const char *name, struct elf_file **file_out)
+{
+	struct elf_file *f = new_file(name);
+	f->image = image;
+	elf_version(EV_CURRENT);
+	f->elf = elf_memory((char *)image, size);
+	return finish_open(f, file_out);
+}
+
+struct elf_file *elf_file_hold(struct elf_file *file)
+{
+	file->users++;
+	return file;
+}
+
+void elf_file_release(struct elf_file *file)
+{
+	if (!file || --file->users > 0)
+		return;
+	for (size_t i = 0; i < open_files.count; i++) {
+		if (open_files.data[i] == file) {
+			vec_take_swap(&open_files, i);
+			break;
+		}
+	}
+	if (open_files.count == 0)
+		vec_deinit(&open_files);
+	destroy(file);
+}
+
+static int each_in_section(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *sh,
+			   int (*fn)(void *ctx, const struct elf_symbol *sym), void *ctx)
+{
+	Elf_Data *data = elf_getdata(scn, NULL);
+	if (!data || sh->sh_entsize == 0)
+		return 0;
+	size_t count = data->d_size / sh->sh_entsize;
+	for (size_t i = 1; i < count; i++) {
+		GElf_Sym s;
+		if (!gelf_getsym(data, (int)i, &s))
+			break;
+		const char *name = elf_strptr(f->elf, sh->sh_link, s.st_name);
+		if (!name || !*name)
+			continue;
+		struct elf_symbol sym = {
+			.name = name, .vaddr = s.st_value, .size = s.st_size,
+			.type = GELF_ST_TYPE(s.st_info), .bind = GELF_ST_BIND(s.st_info),
+			.is_defined = s.st_shndx != SHN_UNDEF,
+		};
+		int rc = fn(ctx, &sym);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+int elf_file_each_symbol(struct elf_file *file, int (*fn)(void *ctx, const struct elf_symbol *sym), void *ctx)
+{
+	static const uint32_t kinds[] = {SHT_DYNSYM, SHT_SYMTAB};
+	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
+		for (Elf_Scn *scn = NULL; (scn = elf_nextscn(file->elf, scn));) {
+			GElf_Shdr sh;
+			if (!gelf_getshdr(scn, &sh) || sh.sh_type != kinds[k])
+				continue;
+			int rc = each_in_section(file, scn, &sh, fn, ctx);
+			if (rc != 0)
+				return rc;
+		}
+	}
+	return 0;
+}
+
+const struct elf_segment *elf_file_segment(const struct elf_file *file, uint64_t vaddr)
+{
+	for (size_t i = 0; i < file->segment_count; i++) {
+		const struct elf_segment *s = &file->segment[i];
+		if (vaddr >= s->vaddr && vaddr - s->vaddr < s->memsz)
+			return s;
+	}
+	return NULL;
+}

@@ -1,0 +1,133 @@
+/*
+ * /proc/PID/maps, proc(5). Newlines in paths arrive as \012 and are left so.
+ */
+#include "target/maps.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "base/cleanup.h"
+
+#define DELETED " (deleted)"
+
+/* Room kept free below a mapping that grows down, and above the heap. */
+#define STACK_ROOM (256ull << 20)
+#define HEAP_ROOM (1ull << 30)
+#define MMAP_REGION 0x700000000000ull
+#define MIN_ADDRESS 0x10000ull
+
+int maps_parse_line(const char *line, struct map *out)
+{
+	struct map m = {0};
+	char perms[5] = "";
+	unsigned major_dev = 0, minor_dev = 0;
+	uint64_t ino = 0;
+	int path_at = -1;
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &m.start, &m.end, perms,
+		   &m.offset, &major_dev, &minor_dev, &ino, &path_at) < 7 ||
+	    path_at < 0 || strlen(perms) != 4 || m.start >= m.end)
+		return -EINVAL;
+	m.is_read = perms[0] == 'r';
+	m.is_write = perms[1] == 'w';
+	m.is_exec = perms[2] == 'x';
+	m.is_shared = perms[3] == 's';
+	m.dev = makedev(major_dev, minor_dev);
+	m.ino = ino;
+	const char *path = line + path_at;
+	size_t n = strlen(path), d = strlen(DELETED);
+	m.is_deleted = n > d && strcmp(path + n - d, DELETED) == 0;
+	m.path = xstrndup(path, m.is_deleted ? n - d : n);
+	*out = m;
+	return 0;
+}
+
+int maps_read(pid_t pid, struct maps *out)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	if (!f)
+		return errno == ENOENT ? -ESRCH : -errno;
+	struct maps maps = {0};
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	ssize_t n;
+	while ((n = getline(&line, &size, f)) > 0) {
+		if (line[n - 1] == '\n')
+			line[n - 1] = '\0';
+		struct map m;
+		if (maps_parse_line(line, &m) == 0)
+			*vec_add(&maps.list) = m;
+	}
+	if (maps.list.count == 0) {
+		maps_deinit(&maps);
+		return -ESRCH;
+	}
+	*out = maps;
+	return 0;
+}
+
+void maps_deinit(struct maps *m)
+{
+	for (size_t i = 0; i < m->list.count; i++)
+		free(m->list.data[i].path);
+	vec_deinit(&m->list);
+}
+
+const struct map *maps_find(const struct maps *m, taddr_t addr)
+{
+	size_t lo = 0, hi = m->list.count;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (m->list.data[mid].end <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo < m->list.count && m->list.data[lo].start <= addr)
+		return &m->list.data[lo];
+	return NULL;
+}
+
+/* The part of the gap [*start, *end) below @above and above @below that we may use. */
+static void shrink_gap(const struct map *below, const struct map *above, taddr_t *start, taddr_t *end)
+{
+	*start = below ? below->end + PAGE_SIZE_MIN : MIN_ADDRESS;
+	*end = above->start > PAGE_SIZE_MIN ? above->start - PAGE_SIZE_MIN : 0;
+	/* the heap grows behind the executable, also before it has a map of its own */
+	if (below && below->start < MMAP_REGION)
+		*start += HEAP_ROOM;
+	if (strcmp(above->path, "[stack]") == 0)
+		*end = *end > STACK_ROOM ? *end - STACK_ROOM : 0;
+}
+
+int maps_find_gap(const struct maps *m, taddr_t near_start, taddr_t near_end, uint64_t reach, uint64_t size,
+		  taddr_t *out)
+{
+	taddr_t low = near_end > reach ? near_end - reach : 0, high = near_start + reach;
+	taddr_t best = 0;
+	uint64_t best_distance = UINT64_MAX;
+	for (size_t i = 0; i < m->list.count; i++) {
+		const struct map *above = &m->list.data[i], *below = i > 0 ? above - 1 : NULL;
+		taddr_t start, end;
+		shrink_gap(below, above, &start, &end);
+		start = ROUND_UP(MAX(start, low), (taddr_t)PAGE_SIZE_MIN);
+		end = ROUND_DOWN(MIN(end, high), (taddr_t)PAGE_SIZE_MIN);
+		if (start >= end || end - start < size)
+			continue;
+		/* as near as can be: the upper end below the object, the lower end above it */
+		taddr_t at = end <= near_start ? end - size : start;
+		uint64_t distance = at < near_start ? near_start - at : at - near_start;
+		if (distance < best_distance) {
+			best_distance = distance;
+			best = at;
+		}
+	}
+	if (best_distance == UINT64_MAX)
+		return -ENOMEM;
+	*out = best;
+	return 0;
+}

@@ -1,0 +1,152 @@
+/*
+ * The table of watched functions, and their definitions in ELF files.
+ *
+ * Order matters where several names share an address: the first in the table wins
+ * (libc's malloc is also __libc_malloc, its free also cfree).
+ */
+#include "target/probe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NO PROBE_NO_ARG
+#define ALLOC(name, fn, size, count, align) \
+	{.symbol = name, .kind = PROBE_ALLOC, .function = fn, .size_arg = size, .count_arg = count, \
+	 .align_arg = align, .block_arg = NO, .result_arg = NO}
+#define NEW(name, align) \
+	{.symbol = name, .kind = PROBE_ALLOC, .function = FUNCTION_NEW, .size_arg = 0, .count_arg = NO, \
+	 .align_arg = align, .block_arg = NO, .result_arg = NO, .may_throw = true}
+#define FREE(name, fn) \
+	{.symbol = name, .kind = PROBE_FREE, .function = fn, .size_arg = NO, .count_arg = NO, .align_arg = NO, \
+	 .block_arg = 0, .result_arg = NO}
+#define CONTROL(name, what) \
+	{.symbol = name, .kind = what, .size_arg = NO, .count_arg = NO, .align_arg = NO, .block_arg = NO, \
+	 .result_arg = NO}
+
+const struct probe probe_table[] = {
+	ALLOC("malloc", FUNCTION_MALLOC, 0, NO, NO),
+	ALLOC("calloc", FUNCTION_CALLOC, 0, 1, NO),
+	{.symbol = "realloc", .kind = PROBE_REALLOC, .function = FUNCTION_REALLOC, .size_arg = 1, .count_arg = NO,
+	 .align_arg = NO, .block_arg = 0, .result_arg = NO},
+	{.symbol = "reallocarray", .kind = PROBE_REALLOC, .function = FUNCTION_REALLOC, .size_arg = 1,
+	 .count_arg = 2, .align_arg = NO, .block_arg = 0, .result_arg = NO},
+	ALLOC("memalign", FUNCTION_MEMALIGN, 1, NO, 0),
+	ALLOC("aligned_alloc", FUNCTION_MEMALIGN, 1, NO, 0),
+	{.symbol = "posix_memalign", .kind = PROBE_ALLOC, .function = FUNCTION_MEMALIGN, .size_arg = 2,
+	 .count_arg = NO, .align_arg = 1, .block_arg = NO, .result_arg = 0},
+	{.symbol = "valloc", .kind = PROBE_ALLOC, .function = FUNCTION_MEMALIGN, .size_arg = 0, .count_arg = NO,
+	 .align_arg = NO, .block_arg = NO, .result_arg = NO, .is_page_aligned = true},
+	{.symbol = "pvalloc", .kind = PROBE_ALLOC, .function = FUNCTION_MEMALIGN, .size_arg = 0, .count_arg = NO,
+	 .align_arg = NO, .block_arg = NO, .result_arg = NO, .is_page_aligned = true},
+	FREE("free", FUNCTION_FREE),
+	FREE("cfree", FUNCTION_FREE),
+	FREE("free_sized", FUNCTION_FREE),
+	FREE("free_aligned_sized", FUNCTION_FREE),
+	NEW("_Znwm", NO),
+	NEW("_Znam", NO),
+	NEW("_ZnwmRKSt9nothrow_t", NO),
+	NEW("_ZnamRKSt9nothrow_t", NO),
+	NEW("_ZnwmSt11align_val_t", 1),
+	NEW("_ZnamSt11align_val_t", 1),
+	NEW("_ZnwmSt11align_val_tRKSt9nothrow_t", 1),
+	NEW("_ZnamSt11align_val_tRKSt9nothrow_t", 1),
+	NEW("__builtin_new", NO),
+	NEW("__builtin_vec_new", NO),
+	FREE("_ZdlPv", FUNCTION_DELETE),
+	FREE("_ZdaPv", FUNCTION_DELETE),
+	FREE("_ZdlPvm", FUNCTION_DELETE),
+	FREE("_ZdaPvm", FUNCTION_DELETE),
+	FREE("_ZdlPvRKSt9nothrow_t", FUNCTION_DELETE),
+	FREE("_ZdaPvRKSt9nothrow_t", FUNCTION_DELETE),
+	FREE("_ZdlPvSt11align_val_t", FUNCTION_DELETE),
+	FREE("_ZdaPvSt11align_val_t", FUNCTION_DELETE),
+	FREE("_ZdlPvmSt11align_val_t", FUNCTION_DELETE),
+	FREE("_ZdaPvmSt11align_val_t", FUNCTION_DELETE),
+	FREE("_ZdlPvSt11align_val_tRKSt9nothrow_t", FUNCTION_DELETE),
+	FREE("_ZdaPvSt11align_val_tRKSt9nothrow_t", FUNCTION_DELETE),
+	FREE("__builtin_delete", FUNCTION_DELETE),
+	FREE("__builtin_vec_delete", FUNCTION_DELETE),
+	CONTROL("_dl_debug_state", PROBE_LOADER),
+	CONTROL("_Unwind_RaiseException", PROBE_THROW),
+	CONTROL("__cxa_begin_catch", PROBE_CATCH),
+	{.symbol = NULL},
+};
+
+const struct probe *probe_find(const char *symbol)
+{
+	size_t n = strcspn(symbol, "@");
+	for (const struct probe *p = probe_table; p->symbol; p++) {
+		if (strncmp(p->symbol, symbol, n) == 0 && p->symbol[n] == '\0')
+			return p;
+	}
+	return NULL;
+}
+
+struct search {
+	struct elf_file *file;
+	struct probe_sites *sites;
+};
+
+/* The usual size of a function whose symbol has none: to the end of its segment, at most this. */
+#define GUESSED_SIZE 64
+
+static uint64_t site_size(struct elf_file *file, const struct elf_symbol *sym)
+{
+	const struct elf_segment *seg = elf_file_segment(file, sym->vaddr);
+	uint64_t room = seg->vaddr + seg->filesz - sym->vaddr;
+	return MIN(sym->size ? sym->size : GUESSED_SIZE, room);
+}
+
+static int consider_symbol(void *ctx, const struct elf_symbol *sym)
+{
+	struct search *search = ctx;
+	/* cheap test first: only these initials are in the table */
+	if (!memchr("mcrapvf_", sym->name[0], 8) || !sym->is_defined || sym->type != STT_FUNC)
+		return 0;
+	if (sym->bind != STB_GLOBAL && sym->bind != STB_WEAK && sym->bind != STB_GNU_UNIQUE)
+		return 0;
+	const struct probe *probe = probe_find(sym->name);
+	const struct elf_segment *seg = probe ? elf_file_segment(search->file, sym->vaddr) : NULL;
+	if (!seg || !seg->is_exec || sym->vaddr - seg->vaddr >= seg->filesz)
+		return 0;
+	for (size_t i = 0; i < search->sites->list.count; i++) {
+		struct probe_site *s = &search->sites->list.data[i];
+		if (s->vaddr == sym->vaddr) {
+			if (probe < s->probe)
+				s->probe = probe;
+			return 0;
+		}
+	}
+	*vec_add(&search->sites->list) = (struct probe_site){probe, sym->vaddr, site_size(search->file, sym)};
+	return 0;
+}
+
+void probe_sites_find(struct elf_file *file, struct probe_sites *out)
+{
+	*out = (struct probe_sites){0};
+	struct search search = {file, out};
+	elf_file_each_symbol(file, consider_symbol, &search);
+}
+
+static uint64_t argument(const struct arch *arch, const struct arch_regs *regs, uint8_t i)
+{
+	return regs->word[arch->arg[i]];
+}
+
+void probe_read_call(const struct probe *p, const struct arch *arch, const struct arch_regs *regs,
+		     struct probe_call *out)
+{
+	*out = (struct probe_call){0};
+	if (p->size_arg != NO)
+		out->size = argument(arch, regs, p->size_arg);
+	if (p->count_arg != NO && __builtin_mul_overflow(out->size, argument(arch, regs, p->count_arg), &out->size))
+		out->size = UINT64_MAX; /* such a call fails */
+	if (p->align_arg != NO)
+		out->align = argument(arch, regs, p->align_arg);
+	else if (p->is_page_aligned)
+		out->align = PAGE_SIZE_MIN;
+	if (p->block_arg != NO)
+		out->block = argument(arch, regs, p->block_arg);
+	if (p->result_arg != NO)
+		out->result = argument(arch, regs, p->result_arg);
+}

@@ -1,0 +1,62 @@
+/*
+ * The watched functions: a table of symbol names, and what their arguments mean.
+ */
+#ifndef PTMEM_TARGET_PROBE_H
+#define PTMEM_TARGET_PROBE_H
+
+#include "arch/arch.h"
+#include "base/elf_file.h"
+#include "base/vec.h"
+#include "target/heap_event.h"
+
+enum probe_kind {
+	PROBE_ALLOC,   /* result is a block */
+	PROBE_REALLOC, /* takes one block, gives one */
+	PROBE_FREE,    /* takes a block */
+	PROBE_LOADER,  /* the dynamic linker says that its list of objects changed */
+	PROBE_THROW,   /* a C++ exception starts to unwind the stack */
+	PROBE_CATCH,   /* a C++ exception was caught */
+};
+
+#define PROBE_NO_ARG 0xff
+
+struct probe {
+	const char *symbol;
+	uint8_t kind;      /* enum probe_kind */
+	uint8_t function;  /* enum heap_function */
+	uint8_t size_arg, count_arg; /* size = arg[size_arg] * arg[count_arg]; PROBE_NO_ARG: absent */
+	uint8_t align_arg, block_arg; /* block_arg: the old block, or the one to free */
+	uint8_t result_arg; /* where *arg[result_arg] gets the block and the return value is 0 on success */
+	bool is_page_aligned; /* valloc, pvalloc */
+	bool may_throw;     /* operator new */
+};
+
+/* The table, ended by a NULL symbol. */
+extern const struct probe probe_table[];
+
+/* The probe of @symbol (a version behind '@' is ignored), or NULL. */
+const struct probe *probe_find(const char *symbol);
+
+/* A definition of a watched function in an ELF file. */
+struct probe_site {
+	const struct probe *probe;
+	uint64_t vaddr;
+	uint64_t size; /* of the function; at least 1, guessed where the symbol has none */
+};
+struct probe_sites {
+	VEC(struct probe_site) list;
+};
+
+/* All definitions in @file, one per address. The caller deinits @out->list. */
+void probe_sites_find(struct elf_file *file, struct probe_sites *out);
+
+/* What one call asks for, from the registers at the function's entry. */
+struct probe_call {
+	uint64_t size, align;
+	taddr_t block;  /* old block or block to free */
+	taddr_t result; /* where the result will be written; 0 = return value */
+};
+void probe_read_call(const struct probe *p, const struct arch *arch, const struct arch_regs *regs,
+		     struct probe_call *out);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * One checked function per ptrace request. All give 0 or -errno; -ESRCH means
+ * that the thread is gone (or not stopped), a normal event that ends in the loop.
+ */
+#ifndef PTMEM_TARGET_PTRACE_H
+#define PTMEM_TARGET_PTRACE_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "arch/arch.h"
+#include "base/types.h"
+
+int ptrace_seize(pid_t tid, unsigned long options);
+int ptrace_interrupt(pid_t tid);
+int ptrace_cont(pid_t tid, int sig);
+int ptrace_cont_syscall(pid_t tid, int sig); /* to the next system call's entry or exit */
+int ptrace_step(pid_t tid, int sig);
+int ptrace_listen(pid_t tid);
+int ptrace_detach(pid_t tid, int sig);
+int ptrace_get_regs(pid_t tid, struct arch_regs *out);
+int ptrace_set_regs(pid_t tid, const struct arch_regs *regs);
+int ptrace_set_word(pid_t tid, unsigned index, uint64_t value); /* one word of arch_regs */
+int ptrace_event_message(pid_t tid, unsigned long *out);
+int ptrace_get_siginfo(pid_t tid, siginfo_t *out);
+int ptrace_get_sigmask(pid_t tid, uint64_t *out);
+int ptrace_set_sigmask(pid_t tid, uint64_t mask);
+int ptrace_poke(pid_t tid, taddr_t addr, uint64_t word);
+
+#endif

@@ -1,0 +1,398 @@
+/*
+ * Address spaces: modules found by comparing /proc/PID/maps with the list that is
+ * kept, traps in a hash table by address, memory through process_vm_readv (fast,
+ * many bytes at once) and /proc/PID/mem (which may write to read-only text).
+ */
+#include "target/space.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/elf_file.h"
+#include "base/log.h"
+
+static uint32_t last_space_id, last_module_id;
+
+static int open_memory(pid_t pid)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "/proc/%d/mem", (int)pid);
+	return open(name, O_RDWR | O_CLOEXEC);
+}
+
+struct space *space_new(pid_t pid)
+{
+	struct space *s = xcalloc(1, sizeof(*s));
+	s->id = ++last_space_id;
+	s->users = 1;
+	s->pid = s->reader = pid;
+	s->mem_fd = open_memory(pid);
+	s->is_own_image = true;
+	return s;
+}
+
+struct space *space_fork(const struct space *parent, pid_t child)
+{
+	struct space *s = space_new(child);
+	s->is_own_image = false;
+	for (size_t i = 0; i < parent->modules.count; i++)
+		*vec_add(&s->modules) = module_hold(parent->modules.data[i]);
+	for (size_t i = 0; i < parent->code.count; i++) {
+		struct map *m = vec_add(&s->code);
+		*m = parent->code.data[i];
+		m->path = xstrdup(m->path);
+	}
+	for (size_t i = 0; i < parent->traps.count; i++)
+		*vec_add(&s->traps) = parent->traps.data[i];
+	for (size_t i = 0; i < parent->areas.count; i++) {
+		struct stub_area *a = vec_add(&s->areas);
+		*a = parent->areas.data[i];
+		if (a->saved)
+			a->saved = xmemdup(a->saved, a->size);
+	}
+	s->trap_bits = parent->trap_bits;
+	if (parent->trap_index)
+		s->trap_index = xmemdup(parent->trap_index, sizeof(uint32_t) << s->trap_bits);
+	s->syscall_insn = parent->syscall_insn;
+	s->throw_through = parent->throw_through;
+	s->is_ready = parent->is_ready;
+	s->is_profiled = parent->is_profiled;
+	s->probe_count = parent->probe_count;
+	return s;
+}
+
+static void clear_code(struct space *s)
+{
+	for (size_t i = 0; i < s->code.count; i++)
+		free(s->code.data[i].path);
+	s->code.count = 0;
+}
+
+void space_free(struct space *s)
+{
+	for (size_t i = 0; i < s->modules.count; i++)
+		module_release(s->modules.data[i]);
+	clear_code(s);
+	for (size_t i = 0; i < s->areas.count; i++)
+		free(s->areas.data[i].saved);
+	vec_deinit(&s->modules);
+	vec_deinit(&s->code);
+	vec_deinit(&s->traps);
+	vec_deinit(&s->areas);
+	free(s->trap_index);
+	if (s->mem_fd >= 0)
+		close(s->mem_fd);
+	free(s);
+}
+
+ssize_t space_read_some(const struct space *s, taddr_t addr, void *buf, size_t size)
+{
+	struct iovec local = {buf, size}, remote = {(void *)(uintptr_t)addr, size};
+	ssize_t n = process_vm_readv(s->reader, &local, 1, &remote, 1, 0);
+	if (n > 0 || (n < 0 && errno == EFAULT))
+		return n < 0 ? -EFAULT : n;
+	if (s->mem_fd < 0)
+		return -ESRCH;
+	n = pread(s->mem_fd, buf, size, (off_t)addr);
+	return n < 0 ? -errno : n == 0 ? -ESRCH : n;
+}
+
+int space_read(const struct space *s, taddr_t addr, void *buf, size_t size)
+{
+	size_t done = 0;
+	while (done < size) {
+		ssize_t n = space_read_some(s, addr + done, (uint8_t *)buf + done, size - done);
+		if (n <= 0)
+			return n < 0 ? (int)n : -EFAULT;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+int space_write(const struct space *s, taddr_t addr, const void *buf, size_t size)
+{
+	if (s->mem_fd < 0)
+		return -EPERM;
+	ssize_t n = pwrite(s->mem_fd, buf, size, (off_t)addr);
+	if (n < 0)
+		return -errno;
+	return (size_t)n == size ? 0 : n == 0 ? -ESRCH : -EFAULT;
+}
+
+/* -- modules -- */
+
+struct module *module_hold(struct module *m)
+{
+	m->users++;
+	return m;
+}
+
+void module_release(struct module *m)
+{
+	if (--m->users > 0)
+		return;
+	elf_file_release(m->file);
+	if (m->sites)
+		vec_deinit(&m->sites->list);
+	free(m->sites);
+	free(m->path);
+	free(m);
+}
+
+static int open_vdso(const struct space *s, const struct map *map, struct elf_file **out)
+{
+	size_t size = map->end - map->start;
+	_cleanup_free_ uint8_t *image = xmalloc(size);
+	int rc = space_read(s, map->start, image, size);
+	if (rc != 0)
+		return rc;
+	uint8_t *p = image;
+	image = NULL;
+	return elf_file_open_memory(p, size, "[vdso]", out);
+}
+
+/*
+ * The file behind @map, in the target's own mount namespace. A deleted file is
+ * still there under map_files, if we may look (and under exe, if it is that).
+ */
+static int open_mapped_file(const struct space *s, const struct map *map, struct elf_file **out)
+{
+	char name[64];
+	_cleanup_free_ char *path = xasprintf("/proc/%d/root%s", (int)s->reader, map->path);
+	int rc = -ENOENT;
+	if (!map->is_deleted)
+		rc = elf_file_open(path, map->path, out);
+	if (rc != 0) {
+		snprintf(name, sizeof(name), "/proc/%d/map_files/%lx-%lx", (int)s->reader,
+			 (unsigned long)map->start, (unsigned long)map->end);
+		rc = elf_file_open(name, map->path, out);
+	}
+	if (rc == 0 && (*out)->ino != map->ino) {
+		/* replaced under the same name: that is not what is mapped */
+		elf_file_release(*out);
+		rc = -ENOENT;
+	}
+	if (rc != 0) {
+		struct elf_file *file;
+		snprintf(name, sizeof(name), "/proc/%d/exe", (int)s->reader);
+		if (elf_file_open(name, map->path, &file) == 0) {
+			if (file->ino == map->ino) {
+				*out = file;
+				return 0;
+			}
+			elf_file_release(file);
+		}
+	}
+	return rc;
+}
+
+/* The load bias that @map (executable) implies, by the segment that it maps. */
+static bool map_bias(const struct elf_file *file, const struct map *map, taddr_t *out)
+{
+	for (size_t i = 0; i < file->segment_count; i++) {
+		const struct elf_segment *seg = &file->segment[i];
+		uint64_t first = ROUND_DOWN(seg->offset, (uint64_t)PAGE_SIZE_MIN);
+		if (!seg->is_exec || map->offset < first || map->offset >= seg->offset + seg->filesz)
+			continue;
+		*out = map->start - map->offset - (seg->vaddr - seg->offset);
+		return true;
+	}
+	return false;
+}
+
+/* Makes the module whose executable map is @map. It may lack a readable file. */
+static struct module *new_module(const struct space *s, const struct map *map)
+{
+	struct module *m = xcalloc(1, sizeof(*m));
+	m->id = ++last_module_id;
+	m->users = 1;
+	m->is_mapped = true;
+	m->is_vdso = strcmp(map->path, "[vdso]") == 0;
+	m->path = xstrdup(map->path);
+	m->start = map->start;
+	m->end = map->end;
+	int rc = m->is_vdso ? open_vdso(s, map, &m->file) : open_mapped_file(s, map, &m->file);
+	if (rc != 0) {
+		m->file = NULL;
+		m->bias = map->start - map->offset;
+		log_debug("%s: cannot be read: %s", map->path, strerror(-rc));
+		return m;
+	}
+	if (m->is_vdso && m->file->segment_count > 0)
+		m->bias = map->start - m->file->segment[0].vaddr + m->file->segment[0].offset;
+	else if (!map_bias(m->file, map, &m->bias))
+		m->bias = map->start - map->offset;
+	return m;
+}
+
+static bool is_object_map(const struct map *map)
+{
+	return map->is_exec && (map->path[0] == '/' || strcmp(map->path, "[vdso]") == 0);
+}
+
+/* The known module that maps the same file at the same place, or NULL. */
+static struct module *known_module(const struct space *s, const struct map *map)
+{
+	struct module *m = space_find_module(s, map->start);
+	if (!m || strcmp(m->path, map->path) != 0 || map->end > m->end)
+		return NULL;
+	if (m->file && !m->is_vdso && m->file->ino != map->ino)
+		return NULL;
+	return m;
+}
+
+static void remove_traps(struct space *s, const struct module *m)
+{
+	for (size_t i = 0; i < s->traps.count; i++) {
+		struct trap *t = &s->traps.data[i];
+		if (t->module == m->id && t->kind == TRAP_ENTRY)
+			t->is_removed = true;
+	}
+}
+
+int space_update_modules(struct space *s, space_module_fn *loaded, space_module_fn *unloaded, void *ctx)
+{
+	struct maps maps;
+	int rc = maps_read(s->reader, &maps);
+	if (rc != 0)
+		return rc;
+	VEC(struct module *) now = {0}, fresh = {0};
+	clear_code(s);
+	memset(s->miss, 0, sizeof(s->miss));
+	for (size_t i = 0; i < maps.list.count; i++) {
+		struct map *map = &maps.list.data[i];
+		if (!is_object_map(map)) {
+			if (map->is_exec) {
+				*vec_add(&s->code) = *map;
+				map->path = NULL;
+			}
+			continue;
+		}
+		struct module *m = known_module(s, map), *last = now.count ? now.data[now.count - 1] : NULL;
+		if (m && m == last)
+			continue;
+		if (!m && last && last->end == map->start && strcmp(last->path, map->path) == 0) {
+			last->end = map->end; /* one segment in two maps: its protection was changed */
+			continue;
+		}
+		if (!m) {
+			m = new_module(s, map);
+			*vec_add(&fresh) = m;
+		}
+		*vec_add(&now) = m;
+	}
+	maps_deinit(&maps);
+	for (size_t i = 0; i < s->modules.count; i++) {
+		struct module *m = s->modules.data[i];
+		bool still = false;
+		for (size_t k = 0; k < now.count && !still; k++)
+			still = now.data[k] == m;
+		if (still)
+			continue;
+		m->is_mapped = false;
+		remove_traps(s, m);
+		if (unloaded)
+			unloaded(ctx, s, m);
+		module_release(m);
+	}
+	vec_deinit(&s->modules);
+	s->modules.data = now.data;
+	s->modules.count = now.count;
+	s->modules.capacity = now.capacity;
+	for (size_t i = 0; i < fresh.count && loaded; i++)
+		loaded(ctx, s, fresh.data[i]);
+	vec_deinit(&fresh);
+	return 0;
+}
+
+struct module *space_find_module(const struct space *s, taddr_t pc)
+{
+	size_t lo = 0, hi = s->modules.count;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (s->modules.data[mid]->end <= pc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo < s->modules.count && s->modules.data[lo]->start <= pc)
+		return s->modules.data[lo];
+	return NULL;
+}
+
+bool space_is_known_miss(struct space *s, taddr_t pc)
+{
+	for (size_t i = 0; i < s->code.count; i++) {
+		if (pc >= s->code.data[i].start && pc < s->code.data[i].end)
+			return true;
+	}
+	taddr_t page = pc / PAGE_SIZE_MIN + 1;
+	taddr_t *slot = &s->miss[page % ARRAY_SIZE(s->miss)];
+	if (*slot == page)
+		return true;
+	*slot = page;
+	return false;
+}
+
+/* -- traps -- */
+
+static uint32_t trap_slot(const struct space *s, taddr_t addr)
+{
+	uint32_t mask = (1u << s->trap_bits) - 1, i = (uint32_t)hash_u64(addr) & mask;
+	while (s->trap_index[i] && s->traps.data[s->trap_index[i] - 1].addr != addr)
+		i = (i + 1) & mask;
+	return i;
+}
+
+struct trap *space_trap_find(const struct space *s, taddr_t addr)
+{
+	if (!s->trap_index)
+		return NULL;
+	uint32_t i = s->trap_index[trap_slot(s, addr)];
+	struct trap *t = i ? &s->traps.data[i - 1] : NULL;
+	return t && !t->is_removed ? t : NULL;
+}
+
+static void grow_trap_index(struct space *s)
+{
+	free(s->trap_index);
+	s->trap_bits = s->trap_bits ? s->trap_bits + 1 : 8;
+	s->trap_index = xcalloc((size_t)1 << s->trap_bits, sizeof(uint32_t));
+	for (uint32_t i = 0; i < s->traps.count; i++)
+		s->trap_index[trap_slot(s, s->traps.data[i].addr)] = i + 1;
+}
+
+int space_trap_put(struct space *s, const struct arch *arch, const struct trap *trap)
+{
+	if (!s->trap_index || s->traps.count * 2 >= 1u << s->trap_bits)
+		grow_trap_index(s);
+	struct trap t = *trap;
+	int rc = space_read(s, t.addr, t.original, arch->trap_size);
+	if (rc == 0)
+		rc = space_write(s, t.addr, arch->trap, arch->trap_size);
+	if (rc != 0)
+		return rc;
+	uint32_t slot = trap_slot(s, t.addr);
+	if (s->trap_index[slot]) {
+		s->traps.data[s->trap_index[slot] - 1] = t; /* an address that was unloaded and came back */
+		return 0;
+	}
+	*vec_add(&s->traps) = t;
+	s->trap_index[slot] = (uint32_t)s->traps.count;
+	return 0;
+}
+
+int space_trap_take(struct space *s, const struct arch *arch, struct trap *trap)
+{
+	if (trap->is_removed)
+		return 0;
+	int rc = space_write(s, trap->addr, trap->original, arch->trap_size);
+	if (rc == 0)
+		trap->is_removed = true;
+	return rc;
+}

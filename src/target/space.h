@@ -1,0 +1,99 @@
+/*
+ * An address space of the target: what is mapped in it, which traps stand in its
+ * text, and how to read and write it.
+ *
+ * Threads and vfork children share their space; a forked child gets a copy. A
+ * space lives as long as processes use it.
+ *
+ * Owns: modules (held), traps, stub areas, the descriptor of /proc/PID/mem.
+ */
+#ifndef PTMEM_TARGET_SPACE_H
+#define PTMEM_TARGET_SPACE_H
+
+#include <sys/types.h>
+
+#include "arch/arch.h"
+#include "base/types.h"
+#include "base/vec.h"
+#include "target/maps.h"
+#include "target/module.h"
+#include "target/probe.h"
+
+enum trap_kind {
+	TRAP_ENTRY,  /* at the first instruction of a probed function */
+	TRAP_RETURN, /* in a stub, behind the call of the original */
+	TRAP_START,  /* at the program's first instruction */
+};
+
+/* One breakpoint instruction in the target's text. */
+struct trap {
+	taddr_t addr;
+	uint8_t original[4];       /* the bytes it stands for (TRAP_RETURN: none) */
+	uint8_t kind;              /* enum trap_kind */
+	bool is_removed;           /* taken out with its module; the slot is kept */
+	const struct probe *probe; /* TRAP_ENTRY, TRAP_RETURN */
+	struct arch_stub stub;
+	uint32_t module;           /* id */
+};
+
+/*
+ * Room for stubs: a page that ptmem mapped, or, where it must not make the target
+ * call mmap (seccomp), the unused end of an object's last text page.
+ */
+struct stub_area {
+	taddr_t start;
+	uint32_t size, used;
+	bool is_slack;
+	uint8_t *saved;       /* is_slack: what stood there; owned by the space */
+};
+
+struct space {
+	uint32_t id;          /* 1, 2, ...: unique in this ptmem */
+	uint32_t users;       /* processes */
+	pid_t pid;            /* of the process it was made for; names the output file */
+	pid_t reader;         /* a living process of it, for /proc and process_vm_readv */
+	int mem_fd;           /* /proc/PID/mem, -1 if it could not be opened */
+	VEC(struct module *) modules; /* mapped now, ascending */
+	VEC(struct map) code;         /* executable maps that belong to no module (JIT) */
+	VEC(struct trap) traps;
+	VEC(struct stub_area) areas;
+	uint32_t *trap_index;  /* hash table: address -> index + 1 */
+	uint32_t trap_bits;
+	taddr_t syscall_insn;  /* where the text has a system call instruction; 0 = not yet looked */
+	taddr_t throw_through; /* a return address whose CFI lets exceptions pass; 0 = none known */
+	taddr_t miss[64];      /* pages that were looked up in vain since the last update */
+	bool is_ready;         /* probes are in, events count */
+	bool is_profiled;      /* false: followed only until its exec */
+	bool is_own_image;     /* began with an exec or an attach, not with a fork */
+	uint32_t probe_count;  /* watched functions */
+	void *user;            /* the sink's */
+};
+
+struct space *space_new(pid_t pid);
+struct space *space_fork(const struct space *parent, pid_t child);
+void space_free(struct space *s); /* the sink's user must be gone */
+
+/* Reads or writes target memory. All or nothing for write; read gives the bytes that could
+ * be read from the start (>= 0) or -errno. */
+ssize_t space_read_some(const struct space *s, taddr_t addr, void *buf, size_t size);
+int space_read(const struct space *s, taddr_t addr, void *buf, size_t size);
+int space_write(const struct space *s, taddr_t addr, const void *buf, size_t size);
+
+/*
+ * Compares the maps with what is known. @loaded and @unloaded are told of each
+ * difference. Unloaded modules have is_mapped false and lose their traps.
+ */
+typedef void space_module_fn(void *ctx, struct space *s, struct module *m);
+int space_update_modules(struct space *s, space_module_fn *loaded, space_module_fn *unloaded, void *ctx);
+
+/* The module at @pc by what is known, NULL if none. */
+struct module *space_find_module(const struct space *s, taddr_t pc);
+/* Whether @pc lies in known code without a module, or was already looked up in vain. */
+bool space_is_known_miss(struct space *s, taddr_t pc);
+
+/* Traps. space_trap_put writes the breakpoint; space_trap_remove_all restores the text. */
+struct trap *space_trap_find(const struct space *s, taddr_t addr);
+int space_trap_put(struct space *s, const struct arch *arch, const struct trap *trap);
+int space_trap_take(struct space *s, const struct arch *arch, struct trap *trap);
+
+#endif
