@@ -307,12 +307,12 @@ bool blocks_add(struct blocks *b, const struct block *block, struct block *old_o
 	uint64_t hash = hash_u64(block->addr);
 	struct shard *sh = &b->shard[shard_of(hash)];
 	struct block old;
-	uint32_t i;
+	uint32_t i, odd;
 	CHECK(block->addr && block->leaf <= LEAF_MAX);
 	if (is_full(sh->count, sh->slots))
 		shard_grow(sh, b->keep_times);
 	bool is_replaced = shard_find(sh, hash, block->addr, &i) ||
-			   (b->odd.count && odd_find(&b->odd, block->addr, &i));
+			   (b->odd.count && odd_find(&b->odd, block->addr, &odd));
 	if (is_replaced) {
 		blocks_take(b, block->addr, &old);
 		if (old_out)
