@@ -58,21 +58,31 @@ static void put_back(struct profile *p, const struct held *held)
 	}
 }
 
+/* Keeps the order: held blocks stand in the order of their first halves. */
+static struct held remove_held(struct profile *p, size_t i)
+{
+	struct held held = p->held.data[i];
+	memmove(&p->held.data[i], &p->held.data[i + 1], (p->held.count - i - 1) * sizeof(held));
+	p->held.count--;
+	return held;
+}
+
 void profile_put_back_thread(struct profile *p, uint32_t thread)
 {
 	size_t i = find_held(p, thread);
 	if (i == p->held.count)
 		return;
-	struct held held = p->held.data[i];
-	vec_take_swap(&p->held, i);
+	struct held held = remove_held(p, i);
 	put_back(p, &held);
 }
 
+/* Newest first: of two blocks at one address the older was freed. */
 void profile_put_back_all(struct profile *p)
 {
-	for (size_t i = 0; i < p->held.count; i++)
-		put_back(p, &p->held.data[i]);
-	p->held.count = 0;
+	while (p->held.count > 0) {
+		struct held held = remove_held(p, p->held.count - 1);
+		put_back(p, &held);
+	}
 }
 
 void profile_realloc_begin(struct profile *p, const struct event *ev)
@@ -89,11 +99,8 @@ void profile_realloc_begin(struct profile *p, const struct event *ev)
 static struct held take_held(struct profile *p, const struct event *ev)
 {
 	size_t i = find_held(p, ev->thread);
-	if (i < p->held.count && p->held.data[i].block.addr == ev->old_addr) {
-		struct held held = p->held.data[i];
-		vec_take_swap(&p->held, i);
-		return held;
-	}
+	if (i < p->held.count && p->held.data[i].block.addr == ev->old_addr)
+		return remove_held(p, i);
 	profile_put_back_thread(p, ev->thread);
 	return profile_hold(p, ev->old_addr);
 }

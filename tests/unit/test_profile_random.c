@@ -36,7 +36,7 @@ struct naive_snapshot {
 
 struct naive_held {
 	bool is_held, is_known;
-	uint64_t addr;
+	uint64_t addr, order;
 	struct naive_block block;
 };
 
@@ -48,7 +48,7 @@ struct naive {
 	bool is_seen[NODES];
 	uint64_t bytes[NODES];
 	uint64_t heap, extra, stacks, t_bytes, start_ns, now_ns;
-	uint64_t instructions;
+	uint64_t instructions, last_order;
 	bool is_started;
 	struct naive_snapshot *table;
 	unsigned count, since_detailed;
@@ -57,7 +57,7 @@ struct naive {
 };
 
 struct world {
-	unsigned seed;
+	uint64_t seed;
 	uint64_t instructions;
 	uint32_t node[NODES];
 	bool is_ignored[NODES];
@@ -294,6 +294,15 @@ static void n_put_back(struct naive *n, struct naive_held *h)
 	h->is_held = false;
 }
 
+/* The last to begin first. */
+static void n_put_all_back(struct naive *n)
+{
+	for (uint64_t order = n->last_order; order > 0; order--)
+		for (unsigned i = 0; i < THREADS; i++)
+			if (n->held[i].is_held && n->held[i].order == order)
+				n_put_back(n, &n->held[i]);
+}
+
 static void n_begin(struct naive *n, uint32_t thread, uint64_t addr)
 {
 	struct naive_held *h = &n->held[thread];
@@ -302,6 +311,7 @@ static void n_begin(struct naive *n, uint32_t thread, uint64_t addr)
 		return;
 	struct naive_block *b = n_find(n, addr);
 	*h = (struct naive_held){ .is_held = true, .is_known = b != NULL, .addr = addr };
+	h->order = ++n->last_order;
 	if (b) {
 		h->block = *b;
 		b->is_live = false;
@@ -467,8 +477,7 @@ static void n_event(struct world *w, const struct event *ev, uint32_t node)
 
 static unsigned any(struct world *w, unsigned below)
 {
-	w->seed = w->seed * 1664525u + 1013904223u;
-	return (unsigned)((uint64_t)(w->seed >> 3) * below >> 29);
+	return (unsigned)((hash_u64(++w->seed) & UINT32_MAX) * below >> 32);
 }
 
 static uint64_t any_size(struct world *w)
@@ -654,15 +663,14 @@ static struct profile *forked(struct world *w, struct profile *p)
 	struct profile *child = profile_clone(p);
 	profile_free(p);
 	profile_set_ctx(child, w, w);
-	for (unsigned i = 0; i < THREADS; i++)
-		n_put_back(&w->naive, &w->naive.held[i]);
+	n_put_all_back(&w->naive);
 	return child;
 }
 
 static void one_round(unsigned seed)
 {
 	struct world *w = xcalloc(1, sizeof(*w));
-	w->seed = seed * 7919 + 1;
+	w->seed = (uint64_t)seed << 32;
 	struct profile *p = start(w);
 	bool pages = !any(w, 3), stacks = !any(w, 3);
 	unsigned variety = 1 + any(w, NODES), pace = any(w, 2) ? 3000000 : 30000;
@@ -687,8 +695,7 @@ static void one_round(unsigned seed)
 			same(w, p);
 	}
 	n_clock(&w->naive, time_ns + 5, w->instructions);
-	for (unsigned i = 0; i < THREADS; i++)
-		n_put_back(&w->naive, &w->naive.held[i]);
+	n_put_all_back(&w->naive);
 	if (w->naive.o.peak_at_exit)
 		n_peak(&w->naive);
 	profile_finish(p, time_ns + 5);
