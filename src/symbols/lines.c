@@ -1,7 +1,6 @@
 /*
- * Line tables by libdw, flattened. Only rows that begin a statement count, as in
- * Valgrind: the others move back and forth between inlined callers and callees, and
- * would give other lines than the tools that people compare with.
+ * Line tables by libdw, flattened. As in Valgrind (checked with 3.19) every row counts,
+ * also one that begins no statement, and of several rows at one address the last.
  */
 #include "symbols/lines.h"
 
@@ -45,28 +44,27 @@ struct source_file source_files_get(const struct source_files *f, uint64_t i)
 	return i < f->count ? f->data[i] : (struct source_file){0};
 }
 
-/* The row of @line; false if it says nothing about statements. */
+/* The row of @line; false if it cannot be read. */
 static bool read_row(Dwarf_Line *line, struct line_row *row_out)
 {
 	Dwarf_Addr addr;
 	Dwarf_Files *files;
 	size_t file;
 	int number;
-	bool is_statement, is_end;
-	if (dwarf_lineaddr(line, &addr) != 0 || dwarf_lineendsequence(line, &is_end) != 0 ||
-	    dwarf_linebeginstatement(line, &is_statement) != 0)
+	bool is_end;
+	if (dwarf_lineaddr(line, &addr) != 0 || dwarf_lineendsequence(line, &is_end) != 0)
 		return false;
 	if (is_end) {
 		*row_out = (struct line_row){.addr = addr};
 		return true;
 	}
-	if (!is_statement || dwarf_lineno(line, &number) != 0 || dwarf_line_file(line, &files, &file) != 0)
+	if (dwarf_lineno(line, &number) != 0 || dwarf_line_file(line, &files, &file) != 0)
 		return false;
 	*row_out = (struct line_row){.addr = addr, .file = (uint32_t)file, .line = (uint32_t)number};
 	return true;
 }
 
-/* Of several rows at one address the last one counts; an end only where nothing begins. */
+/* An end of a sequence counts only where no other begins. */
 static void add_row(struct line_table *t, const struct line_row *row)
 {
 	struct line_row *last = t->count ? &t->data[t->count - 1] : NULL;
