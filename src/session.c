@@ -133,7 +133,6 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 		.instructions = read_instructions, .instructions_ctx = s,
 	};
 	s->profile = profile_new(&po, start_ns);
-	profile_start(s->profile, start_ns);
 	return s;
 }
 
@@ -194,6 +193,7 @@ static void sink_space_new(void *ctx, struct space *space)
 	}
 	note_modules(s);
 	add_unwinder(s);
+	profile_start(s->profile, s->start_ns);
 }
 
 static void sink_space_fork(void *ctx, struct space *parent, struct space *child)
