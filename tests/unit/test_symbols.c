@@ -288,7 +288,7 @@ static void test_debug_files(void **state)
 	check_split(BUILD_ID INTO_ROOT, "root", AT_INNER);
 	check_split(BUILD_ID INTO_ROOT, NULL, "? (?:0)");
 	/* one of another program under our build-id */
-	check_split(BUILD_ID "g++ -g -O2 -DX a.cc -o other && objcopy --only-keep-debug other a.debug && "
+	check_split(BUILD_ID "g++ -g -O2 -Wl,--build-id=0x12345678 a.cc -o other && objcopy --only-keep-debug other a.debug && "
 			    INTO_ROOT,
 		    "root", "? (?:0)");
 }
