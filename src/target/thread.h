@@ -119,6 +119,5 @@ void install_remove(struct target *t, struct space *s, struct thread *th);
 /* Runs a system call in stopped thread @th. *result_out: as the kernel returns it (-errno inside). */
 int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t args[6], int64_t *result_out);
 
-uint64_t target_clock(void); /* CLOCK_MONOTONIC, ns */
 
 #endif
