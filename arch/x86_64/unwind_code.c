@@ -77,6 +77,8 @@ struct scan {
 		struct stack_state state;
 	} target[MAX_TARGETS];
 	size_t target_count, furthest;
+	bool is_one;  /* the code is one function */
+	bool is_lost; /* where this function began or ends is not known */
 };
 
 static const struct stack_state entry_state = {.depth = 8};
@@ -226,7 +228,7 @@ static void note_target(struct scan *s, const ZydisDecodedInstruction *insn,
 }
 
 /* The state behind an instruction that does not go on: a branch may lead here. */
-static void resume(struct scan *s, size_t at)
+static void resume(struct scan *s, size_t at, bool is_return)
 {
 	for (size_t i = 0; i < s->target_count; i++) {
 		if (s->target[i].at == at) {
@@ -234,11 +236,10 @@ static void resume(struct scan *s, size_t at)
 			return;
 		}
 	}
-	if (s->furthest > at) {
+	if (s->is_one || s->furthest > at)
 		s->now = s->body;
-		return;
-	}
-	*s = (struct scan){.now = entry_state, .body = entry_state};
+	else if (!s->is_lost || is_return)
+		*s = (struct scan){.now = entry_state, .body = entry_state};
 }
 
 static bool is_end(const ZydisDecodedInstruction *insn)
@@ -262,28 +263,53 @@ static int finish(const struct stack_state *state, struct unwind_rule *rule_out)
 	return 0;
 }
 
-int arch_scan_function(const uint8_t *code, size_t at, struct unwind_rule *rule_out)
+/* Takes @insn at @at into account. False when it is not understood. */
+static bool scan_insn(struct scan *s, const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operand,
+		      size_t at)
+{
+	int32_t before = s->now.depth;
+	bool is_jump = insn->mnemonic == ZYDIS_MNEMONIC_JMP;
+
+	if (insn->meta.category == ZYDIS_CATEGORY_COND_BR || is_jump)
+		note_target(s, insn, operand, at);
+	if (!follow(&s->now, insn, operand) && !s->is_lost)
+		return false;
+	if (s->now.depth > before || s->now.fp_depth)
+		s->body = s->now;
+	/* A jump table: the cases lie behind, nobody knows how many. */
+	if (is_jump && operand[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && !s->is_one)
+		return s->is_lost;
+	if (is_end(insn))
+		resume(s, at + insn->length, insn->mnemonic == ZYDIS_MNEMONIC_RET);
+	return true;
+}
+
+int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how, struct unwind_rule *rule_out)
 {
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction insn;
 	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
-	struct scan s = {.now = entry_state, .body = entry_state};
+	struct scan s = {.now = entry_state, .body = entry_state, .is_one = how == ARCH_SCAN_ONE,
+			 .is_lost = how == ARCH_SCAN_UNSYNCED};
 
 	if (at > MAX_SCAN ||
 	    !ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
 		return -ENOTSUP;
 	for (size_t i = 0; i < at; i += insn.length) {
-		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code + i, at - i, &insn, operand)))
-			return at - i < ARCH_MAX_INSN ? finish(&s.now, rule_out) : -ENOTSUP;
-		if (insn.meta.category == ZYDIS_CATEGORY_COND_BR || insn.mnemonic == ZYDIS_MNEMONIC_JMP)
-			note_target(&s, &insn, operand, i);
-		int32_t before = s.now.depth;
-		if (!follow(&s.now, &insn, operand))
+		bool is_known = ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code + i, at - i, &insn, operand));
+		if (!is_known && at - i < ARCH_MAX_INSN)
+			break; /* the call itself, cut by the return address minus 1 */
+		if (!is_known && s.is_lost) {
+			insn.length = 1;
+			continue;
+		}
+		if (!is_known)
 			return -ENOTSUP;
-		if (s.now.depth > before || s.now.fp_depth)
-			s.body = s.now;
-		if (is_end(&insn))
-			resume(&s, i + insn.length);
+		if (scan_insn(&s, &insn, operand, i))
+			continue;
+		if (how == ARCH_SCAN_ONE)
+			return -ENOTSUP;
+		s.is_lost = true;
 	}
-	return finish(&s.now, rule_out);
+	return s.is_lost ? -ENOTSUP : finish(&s.now, rule_out);
 }
