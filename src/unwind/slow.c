@@ -135,7 +135,7 @@ static int step_frame_pointer(const struct arch *arch, const struct unwind_ops *
 		return -ENODATA;
 	if (frame_read_word(view, fp, &outer_fp) != 0 || frame_read_word(view, fp + 8, &pc) != 0)
 		return -ENODATA;
-	if (!slow_is_return_address(ops, view, pc))
+	if (!slow_is_return_address(ops, view, pc) || (pc == 0 && outer_fp != 0))
 		return -ENODATA;
 	frame->regs.reg[arch->dwarf_pc] = pc;
 	frame->regs.reg[arch->dwarf_sp] = fp + 16;

@@ -185,7 +185,10 @@ static void print_names(struct verify *v, const taddr_t *pcs, size_t count, enum
 			search.vaddr = pcs[i] - m->bias;
 			elf_file_each_symbol(m->file, match_name, &search);
 		}
-		printf("%s ", search.name);
+		if (search.name[0] == '?' && m)
+			printf("%s+%#lx ", module_name(v, pcs[i]), search.vaddr);
+		else
+			printf("%s ", search.name);
 	}
 	printf("(%s)\n", unwind_end_text[end]);
 }
