@@ -49,7 +49,7 @@ void ring_publish(struct ring *r)
 	uint64_t tail = r->position;
 
 	for (size_t i = 0; i < r->late_count; i++)
-		tail = MIN(tail, r->late[i]);
+		tail = MIN(tail, r->late[i].start);
 	if (tail == r->published)
 		return;
 	r->published = tail;
@@ -143,14 +143,16 @@ static size_t drain_late(struct ring *r, ring_fn *fn, void *ctx)
 	size_t count = 0;
 
 	for (size_t i = 0; i < r->late_count;) {
-		uint64_t mark = committed_mark(r, r->late[i]);
+		struct ring_gap *gap = &r->late[i];
+		uint64_t mark = committed_mark(r, gap->start);
 		if (!mark) {
 			i++;
 			continue;
 		}
-		deliver(r, r->late[i], mark, fn, ctx);
-		r->late[i] = r->late[--r->late_count];
+		gap->start += deliver(r, gap->start, mark, fn, ctx);
 		count++;
+		if (gap->start >= gap->end)
+			r->late[i] = r->late[--r->late_count];
 	}
 	return count;
 }
@@ -189,7 +191,7 @@ void ring_pass_hole(struct ring *r, bool is_dead)
 		r->stats.holes++;
 	} else {
 		r->late = xgrow(r->late, &r->late_capacity, r->late_count + 1, sizeof(*r->late));
-		r->late[r->late_count++] = r->position;
+		r->late[r->late_count++] = (struct ring_gap){ r->position, p };
 	}
 	r->position = p;
 }
