@@ -354,6 +354,7 @@ static void on_stack(struct profile *p, const struct event *ev)
 
 void profile_start(struct profile *p, uint64_t time_ns)
 {
+	p->start_ns = time_ns;
 	read_time(p, time_ns);
 	profile_try_normal(p);
 }

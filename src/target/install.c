@@ -153,6 +153,12 @@ static void adopt_areas(struct space *s)
 
 /* -- one function -- */
 
+static void count_probe(struct target *t, struct space *s, const struct probe *probe)
+{
+	s->probe_count += probe->function != FUNCTION_NONE;
+	t->stats.probes = MAX(t->stats.probes, s->probe_count);
+}
+
 static int install_site(struct target *t, struct thread *th, struct space *s, const struct module *m,
 			const struct probe_site *site)
 {
@@ -183,7 +189,7 @@ static int install_site(struct target *t, struct thread *th, struct space *s, co
 	if (rc == 0)
 		rc = space_trap_put(s, t->arch, &trap);
 	if (rc == 0)
-		s->probe_count += trap.probe->function != FUNCTION_NONE;
+		count_probe(t, s, trap.probe);
 	else
 		log_verbose("%s in %s is not watched: %s", site->probe->symbol, m->path,
 			    rc == -ENOTSUP ? why : strerror(-rc));
@@ -263,17 +269,13 @@ struct module *target_refresh_module(struct target *t, struct space *s, taddr_t 
 
 int install_probes(struct target *t, struct space *s, struct thread *th)
 {
-	struct install_context c = {t, th};
 	int rc = space_update_modules(s, NULL, NULL, NULL);
 	adopt_areas(s);
 	for (size_t i = 0; i < s->modules.count; i++)
 		install_module(t, th, s, s->modules.data[i]);
-	(void)c;
 	if (s->is_profiled && !s->user)
 		t->sink.space_new(t->sink.ctx, s);
 	s->is_ready = true;
-	if (s->id == 1 || t->stats.probes < s->probe_count)
-		t->stats.probes = s->probe_count;
 	return rc;
 }
 

@@ -94,6 +94,9 @@ pid_t target_first_pid(const struct target *t);
 /* Number of processes that are traced now. */
 unsigned target_process_count(const struct target *t);
 
+/* CLOCK_MONOTONIC in ns, as events carry it. */
+uint64_t target_clock(void);
+
 const struct target_stats *target_stats(const struct target *t);
 
 /* Instructions executed so far by all threads (count_instructions). */
