@@ -216,15 +216,31 @@ struct held profile_hold(struct profile *p, taddr_t addr)
 }
 
 /* No attempts and no frees counted, but B time goes on: the free did happen, only unseen. */
-void profile_drop_stale(struct profile *p, taddr_t addr)
+void profile_free_unseen(struct profile *p, const struct block *block)
 {
-	struct held old = profile_hold(p, addr);
-	if (old.from != HELD_COUNTED)
-		return;
-	uint64_t extra = profile_block_extra(p, &old.block);
-	profile_count_out(p, old.block.leaf, old.block.size, 1, extra);
-	profile_pass_bytes(p, old.block.size + extra);
+	uint64_t extra = profile_block_extra(p, block);
+	profile_count_out(p, block->leaf, block->size, 1, extra);
+	profile_pass_bytes(p, block->size + extra);
 	p->totals.replaced++;
+}
+
+/* Into one table, out of the other; what was live at the address was freed unseen. */
+void profile_add_block(struct profile *p, const struct block *block)
+{
+	struct block old;
+	if (blocks_add(p->blocks, block, &old))
+		profile_free_unseen(p, &old);
+	else if (blocks_count(p->ignored))
+		blocks_take(p->ignored, block->addr, &old);
+}
+
+void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size)
+{
+	struct block old, block = {
+		.addr = addr, .size = size, .capacity = capacity_of(size, p->options.alignment),
+	};
+	if (!blocks_add(p->ignored, &block, NULL) && blocks_take(p->blocks, addr, &old))
+		profile_free_unseen(p, &old);
 }
 
 void profile_alloc(struct profile *p, const struct event *ev)
@@ -240,14 +256,12 @@ void profile_alloc(struct profile *p, const struct event *ev)
 		.leaf = profile_get_leaf(p, ev->node),
 		.time = (uint32_t)((p->now_ns - p->first_ns) / 1000000),
 	};
-	profile_drop_stale(p, ev->addr);
 	if (block.leaf == LEAF_IGNORED) {
-		block.leaf = 0;
-		blocks_add(p->ignored, &block, NULL);
+		profile_add_ignored(p, ev->addr, ev->size);
 		return;
 	}
 	uint64_t extra = profile_block_extra(p, &block);
-	blocks_add(p->blocks, &block, NULL);
+	profile_add_block(p, &block);
 	profile_count_in(p, block.leaf, block.size, 1, extra);
 	profile_pass_bytes(p, block.size + extra);
 	p->totals.allocations++;
@@ -354,7 +368,7 @@ static void on_stack(struct profile *p, const struct event *ev)
 
 void profile_start(struct profile *p, uint64_t time_ns)
 {
-	p->start_ns = time_ns;
+	p->start_ns = time_ns; /* getting ready is not the program's time */
 	read_time(p, time_ns);
 	profile_try_normal(p);
 }
