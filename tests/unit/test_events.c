@@ -169,9 +169,15 @@ static void what_is_wrong_is_refused(void **state)
 	assert_string_equal(why, "a NUL character");
 }
 
+static ssize_t no_space(void *cookie, const char *data, size_t size)
+{
+	errno = ENOSPC;
+	return 0;
+}
+
 static void a_full_disk_is_reported(void **state)
 {
-	FILE *full = fopen("/dev/full", "w");
+	FILE *full = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = no_space });
 	assert_non_null(full);
 	struct events_writer *w = events_writer_new(full);
 	events_writer_header(w, "x", 1, 0);
