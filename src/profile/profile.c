@@ -45,9 +45,10 @@ struct profile *profile_clone(const struct profile *p)
 	c->leaf.data = xmemdup(p->leaf.data, p->leaf.count * sizeof(*p->leaf.data));
 	c->leaf.capacity = p->leaf.count;
 	if (p->leaf_of_node)
-		c->leaf_of_node = xmemdup(p->leaf_of_node, p->leaf_of_node_count * sizeof(*p->leaf_of_node));
-	c->held.data = xmemdup(p->held.data ? (const void *)p->held.data : "",
-			       p->held.count * sizeof(*p->held.data));
+		c->leaf_of_node = xmemdup(p->leaf_of_node,
+					  p->leaf_of_node_count * sizeof(*p->leaf_of_node));
+	if (p->held.data)
+		c->held.data = xmemdup(p->held.data, p->held.count * sizeof(*p->held.data));
 	c->held.capacity = p->held.count;
 	profile_put_back_all(c); /* the threads that were in a realloc are not in the child */
 	return c;
@@ -150,7 +151,8 @@ uint32_t profile_get_leaf(struct profile *p, uint32_t node)
 {
 	if (node >= p->leaf_of_node_count) {
 		size_t old = p->leaf_of_node_count, capacity = old;
-		p->leaf_of_node = xgrow(p->leaf_of_node, &capacity, (size_t)node + 1, sizeof(*p->leaf_of_node));
+		p->leaf_of_node = xgrow(p->leaf_of_node, &capacity, (size_t)node + 1,
+					sizeof(*p->leaf_of_node));
 		memset(&p->leaf_of_node[old], 0, (capacity - old) * sizeof(*p->leaf_of_node));
 		p->leaf_of_node_count = capacity;
 	}
@@ -172,7 +174,8 @@ static struct leaf *change_leaf(struct profile *p, uint32_t index)
 	return leaf;
 }
 
-void profile_count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks, uint64_t extra)
+void profile_count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
+		      uint64_t extra)
 {
 	struct leaf *l = change_leaf(p, leaf);
 	l->live_bytes += bytes;
@@ -184,7 +187,8 @@ void profile_count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t
 	p->totals.extra += extra;
 }
 
-void profile_count_out(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks, uint64_t extra)
+void profile_count_out(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
+		      uint64_t extra)
 {
 	struct leaf *l = change_leaf(p, leaf);
 	l->live_bytes -= bytes;
@@ -465,7 +469,8 @@ uint32_t profile_snapshot_leaves(const struct profile *p, uint32_t i, uint64_t *
 	for (uint32_t leaf = 1; leaf <= count; leaf++)
 		bytes[leaf] = p->leaf.data[leaf].live_bytes;
 	if (i != UINT32_MAX) {
-		CHECK(i < p->snapshots.count && p->snapshots.record[i].snapshot.kind != SNAPSHOT_EMPTY);
+		CHECK(i < p->snapshots.count);
+		CHECK(p->snapshots.record[i].snapshot.kind != SNAPSHOT_EMPTY);
 		snapshots_undo(&p->snapshots, i, bytes, all);
 		count = p->snapshots.record[i].leaf_count;
 	}
@@ -486,7 +491,8 @@ void profile_current(const struct profile *p, uint64_t time_ns, struct snapshot 
 size_t profile_memory(const struct profile *p)
 {
 	return sizeof(*p) + p->leaf.capacity * sizeof(*p->leaf.data) +
-	       p->leaf_of_node_count * sizeof(*p->leaf_of_node) + p->held.capacity * sizeof(*p->held.data) +
+	       p->leaf_of_node_count * sizeof(*p->leaf_of_node) +
+	       p->held.capacity * sizeof(*p->held.data) +
 	       p->pages.range.capacity * sizeof(*p->pages.range.data) + blocks_memory(p->ignored) +
 	       snapshots_memory(&p->snapshots);
 }

@@ -48,7 +48,7 @@ struct leaf {
 	uint32_t node;
 	uint32_t epoch;           /* of the last saved value; see profile.c */
 	uint64_t live_bytes, live_blocks;
-	uint64_t total_bytes, total_blocks; /* all that was ever allocated here; a realloc counts as a whole new block */
+	uint64_t total_bytes, total_blocks; /* ever allocated here; a realloc is a new block */
 };
 
 enum snapshot_kind { SNAPSHOT_EMPTY, SNAPSHOT_DETAILED, SNAPSHOT_PEAK };
@@ -60,12 +60,12 @@ struct snapshot {
 };
 
 struct profile_totals {
-	uint64_t allocations;     /* blocks ever made (reallocs that grow out of NULL included); a page is a block */
+	uint64_t allocations;     /* blocks ever made, realloc(NULL, n) and pages included */
 	uint64_t reallocations;
-	uint64_t frees;           /* realloc(p, 0) that freed included; also pages unmapped or mapped over */
+	uint64_t frees;           /* realloc(p, 0) that freed, pages unmapped or mapped over included */
 	uint64_t allocated_bytes; /* requested, over allocations; realloc adds what it grew */
 	uint64_t failed;          /* calls that returned no memory */
-	uint64_t unknown_frees;   /* free, realloc or unmap of what was not live here, nor ignored */
+	uint64_t unknown_frees;   /* free, realloc, unmap of what was not live here */
 	uint64_t replaced;        /* allocations at an address that was live: should be 0 */
 	uint64_t live_bytes, live_blocks;
 	uint64_t extra;

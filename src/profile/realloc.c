@@ -29,7 +29,7 @@ static size_t find_held(const struct profile *p, uint32_t thread)
 	return i;
 }
 
-/* Where another block lives at the address by now, that one stays and the held one was freed unseen. */
+/* Where another block lives at the address by now, the held one was freed unseen. */
 static void put_back(struct profile *p, const struct held *held)
 {
 	struct block other;
