@@ -1,0 +1,84 @@
+/*
+ * The splitter of PTMEM_OPTS and ptmemrc. A word is copied while it is read;
+ * its length is at most that of the rest of the text.
+ */
+#include "base/words.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/vec.h"
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static const char *skip_to_word(const char *s)
+{
+	for (;;) {
+		while (is_blank(*s))
+			s++;
+		if (*s != '#')
+			return s;
+		s += strcspn(s, "\n");
+	}
+}
+
+/* Copies the inside of the quotes that open at @s; returns what follows the closing one, or NULL. */
+static const char *copy_quoted(const char *s, char *to, size_t *n)
+{
+	char quote = *s++;
+	for (; *s && *s != quote; s++) {
+		if (quote == '"' && *s == '\\' && s[1] && strchr("\"\\$`", s[1]))
+			s++;
+		to[(*n)++] = *s;
+	}
+	return *s ? s + 1 : NULL;
+}
+
+/* Copies one word; returns what follows it, or NULL when it does not end. */
+static const char *copy_word(const char *s, char *to)
+{
+	size_t n = 0;
+	while (s && *s && !is_blank(*s)) {
+		if (*s == '\'' || *s == '"') {
+			s = copy_quoted(s, to, &n);
+		} else if (*s == '\\') {
+			if (!s[1])
+				return NULL;
+			to[n++] = s[1];
+			s += 2;
+		} else {
+			to[n++] = *s++;
+		}
+	}
+	to[n] = '\0';
+	return s;
+}
+
+int words_split(const char *text, struct words *words)
+{
+	size_t before = words->count;
+	_cleanup_free_ char *buffer = xmalloc(strlen(text) + 1);
+	for (const char *s = skip_to_word(text); *s; s = skip_to_word(s)) {
+		s = copy_word(s, buffer);
+		if (!s) {
+			while (words->count > before)
+				free(words->data[--words->count]);
+			return -EINVAL;
+		}
+		*vec_add(words) = xstrdup(buffer);
+	}
+	return 0;
+}
+
+void words_deinit(struct words *words)
+{
+	for (size_t i = 0; i < words->count; i++)
+		free(words->data[i]);
+	vec_deinit(words);
+}

@@ -1,0 +1,79 @@
+/*
+ * The command line of ptmem, and the two places from which options come before
+ * it: ~/.config/ptmem/ptmemrc and PTMEM_OPTS. Later ones win.
+ *
+ * One table (options.c) drives parsing, defaults and --help; tests hold the man
+ * page and the shell completions against it. A new option is one row there and
+ * one field here. Values and ranges of Massif's options: spec/massif.md 2.9.
+ */
+#ifndef PTMEM_OPTIONS_H
+#define PTMEM_OPTIONS_H
+
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "base/log.h"
+#include "base/types.h"
+#include "base/words.h"
+#include "profile/profile.h"
+
+#define OPTIONS_MAX_PIDS 1 /* processes attached to at once */
+
+enum probes_mode { PROBES_AUTO, PROBES_BREAK, PROBES_JUMP };
+
+/* A repeatable option's values, in the order given; the strings are not owned. */
+struct option_strings {
+	const char **data;
+	size_t count, capacity;
+};
+
+struct options {
+	/* what to profile: exactly one of command, pid and replay_file is there */
+	char **command;           /* NULL-terminated, points into argv; else NULL */
+	pid_t pid[OPTIONS_MAX_PIDS];
+	uint32_t pid_count;       /* 0: not attaching */
+	double duration;          /* seconds until detach; 0 = no limit */
+	bool trace_children;      /* go on in programs that are exec'ed */
+	enum probes_mode probes;
+	uint64_t ring;            /* bytes, a power of two; 0 = chosen by the number of CPUs */
+
+	/* the profile */
+	enum time_unit time_unit;
+	uint32_t depth;
+	double threshold;         /* percent */
+	double peak_inaccuracy;   /* percent; may be negative, as Massif's may */
+	bool peak_at_exit;
+	uint32_t detailed_freq;
+	uint32_t max_snapshots;
+	uint32_t heap_admin;      /* bytes */
+	uint32_t alignment;       /* bytes, a power of two */
+	struct option_strings alloc_fn, ignore_fn;
+
+	/* files; not expanded, not checked */
+	const char *massif_out_file;
+	const char *events_file;  /* NULL = none */
+	const char *replay_file;  /* NULL = none */
+
+	/* messages */
+	bool stats;
+	enum log_level log_level; /* LOG_WARN by -q, LOG_VERBOSE by -v, LOG_DEBUG by -v -v */
+	enum color_mode color;
+	bool no_rc;
+	bool help, version;       /* print that on stdout and end with 0; nothing else is checked then */
+
+	char *desc;               /* the text behind "desc: "; owned */
+	struct words words;       /* storage of strings that are not in argv; owned */
+};
+
+/*
+ * Reads ptmemrc, PTMEM_OPTS and argv[1..]. *out is overwritten. 0, or -EINVAL
+ * after one line on stderr that names the option and what it takes; nothing is
+ * to be released then. @argv must outlive @out.
+ */
+int options_parse(int argc, char **argv, struct options *out);
+void options_deinit(struct options *o);
+
+void options_print_help(FILE *file);
+void options_print_version(FILE *file);
+
+#endif

@@ -1,0 +1,511 @@
+/*
+ * The command line: every option's good and bad values with the line that is
+ * printed, the order of the three sources, desc:, and what excludes what.
+ */
+#include "options.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MAX_ARGS 16
+
+/* What the last options_parse wrote to stderr. */
+static char message[4096];
+
+/* A home of our own, so that the tester's ptmemrc does not matter. */
+static char home[] = "/tmp/ptmem-options.XXXXXX";
+static char config[128], folder[160], rc_file[192];
+
+/* Parses @line, split as PTMEM_OPTS is, behind the word "ptmem"; stderr goes to @message. */
+static int parse(const char *line, struct options *o, struct words *words)
+{
+	static char *argv[MAX_ARGS + 1]; /* outlives @o */
+	FILE *capture = tmpfile();
+	assert_non_null(capture);
+	*words = (struct words){0};
+	assert_int_equal(words_split("ptmem", words), 0);
+	assert_int_equal(words_split(line, words), 0);
+	assert_true(words->count < MAX_ARGS);
+	memset(argv, 0, sizeof(argv));
+	memcpy(argv, words->data, words->count * sizeof(argv[0]));
+
+	int saved = dup(STDERR_FILENO);
+	dup2(fileno(capture), STDERR_FILENO);
+	int err = options_parse((int)words->count, argv, o);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	rewind(capture);
+	message[fread(message, 1, sizeof(message) - 1, capture)] = '\0';
+	fclose(capture);
+	return err;
+}
+
+static void check_good(const char *line, void (*check)(const struct options *o))
+{
+	struct options o;
+	struct words words;
+	if (parse(line, &o, &words))
+		fail_msg("'%s' is refused: %s", line, message);
+	assert_string_equal(message, "");
+	if (check)
+		check(&o);
+	options_deinit(&o);
+	words_deinit(&words);
+}
+
+static void check_bad(const char *line, const char *want)
+{
+	struct options o;
+	struct words words;
+	char wanted[sizeof(message)];
+	if (parse(line, &o, &words) != -EINVAL)
+		fail_msg("'%s' is not refused", line);
+	snprintf(wanted, sizeof(wanted), "ptmem: %s\n", want);
+	assert_string_equal(message, wanted);
+	words_deinit(&words);
+}
+
+static void is_default_but_no_rc(const struct options *o)
+{
+	assert_string_equal(o->command[0], "prog");
+	assert_null(o->command[1]);
+	assert_int_equal(o->pid_count, 0);
+	assert_true(o->duration == 0);
+	assert_false(o->trace_children);
+	assert_int_equal(o->probes, PROBES_AUTO);
+	assert_int_equal(o->ring, 0);
+	assert_int_equal(o->time_unit, TIME_MS);
+	assert_int_equal(o->depth, 30);
+	assert_true(o->threshold == 1.0);
+	assert_true(o->peak_inaccuracy == 1.0);
+	assert_true(o->peak_at_exit);
+	assert_int_equal(o->detailed_freq, 10);
+	assert_int_equal(o->max_snapshots, 100);
+	assert_int_equal(o->heap_admin, 8);
+	assert_int_equal(o->alignment, 16);
+	assert_int_equal(o->alloc_fn.count, 0);
+	assert_int_equal(o->ignore_fn.count, 0);
+	assert_string_equal(o->massif_out_file, "massif.out.%p");
+	assert_null(o->events_file);
+	assert_null(o->replay_file);
+	assert_false(o->stats);
+	assert_int_equal(o->log_level, LOG_INFO);
+	assert_int_equal(o->color, COLOR_AUTO);
+	assert_false(o->help || o->version);
+	assert_string_equal(o->desc, "(none)");
+}
+
+static void is_default(const struct options *o)
+{
+	is_default_but_no_rc(o);
+	assert_false(o->no_rc);
+}
+
+static void test_defaults(void **state)
+{
+	check_good("prog", is_default);
+	check_good("-- prog", is_default);
+	check_good("--no-rc prog", is_default_but_no_rc);
+}
+
+static void is_first_half(const struct options *o)
+{
+	assert_string_equal(o->command[0], "prog");
+	assert_string_equal(o->command[1], "--depth=0");
+	assert_null(o->command[2]);
+	assert_true(o->trace_children);
+	assert_int_equal(o->probes, PROBES_JUMP);
+	assert_int_equal(o->ring, 4 << 20);
+	assert_int_equal(o->time_unit, TIME_INSTRUCTIONS);
+	assert_int_equal(o->depth, 200);
+	assert_true(o->threshold == 0.5);
+	assert_true(o->peak_inaccuracy == -3.25);
+	assert_false(o->peak_at_exit);
+	assert_int_equal(o->detailed_freq, 1000000);
+}
+
+static void is_second_half(const struct options *o)
+{
+	assert_int_equal(o->max_snapshots, 1000);
+	assert_int_equal(o->heap_admin, 0);
+	assert_int_equal(o->alignment, 4096);
+	assert_int_equal(o->alloc_fn.count, 2);
+	assert_string_equal(o->alloc_fn.data[0], "a b");
+	assert_string_equal(o->alloc_fn.data[1], "");
+	assert_int_equal(o->ignore_fn.count, 1);
+	assert_string_equal(o->ignore_fn.data[0], "x=y");
+	assert_string_equal(o->massif_out_file, "");
+	assert_string_equal(o->events_file, "e");
+	assert_true(o->stats);
+	assert_true(o->no_rc);
+	assert_int_equal(o->color, COLOR_NEVER);
+}
+
+static void test_every_field(void **state)
+{
+	check_good("--trace-children=yes --probes=jump --ring=4M --time-unit=i --depth=200 --threshold=.5 "
+		   "--peak-inaccuracy=-3.25 --peak-at-exit=no --detailed-freq=1000000 prog --depth=0",
+		   is_first_half);
+	check_good("--max-snapshots=1000 --heap-admin=0 --alignment=4096 '--alloc-fn=a b' --alloc-fn= "
+		   "--ignore-fn=x=y --massif-out-file= --events=e --stats --no-rc --color=never prog",
+		   is_second_half);
+}
+
+/* Each accepted alone in front of a program. */
+static void test_good_values(void **state)
+{
+	static const char *const good[] = {
+		"--depth=1", "--depth=+5", "'--depth= 5'", "--depth=007", "--threshold=0", "--threshold=100",
+		"--threshold=5.", "--threshold=100.000", "--threshold=", "--threshold=.", "--threshold=+1",
+		"'--threshold= 5'", "--peak-inaccuracy=-3", "--peak-inaccuracy=1000000", "--detailed-freq=1",
+		"--max-snapshots=10", "--heap-admin=1024", "--heap-admin=", "--alignment=16", "--alignment=2048",
+		"--time-unit=B", "--time-unit=ms", "--ring=64k", "--ring=1G", "--ring=65536", "--probes=break",
+		"--probes=auto", "--peak-at-exit=yes", "--trace-children=no", "--color=always", "--color=auto",
+		"-v", "-vvv", "-qv", "-o f", "-of", "--memcheck:leak-check=no", "--dhat:x", "--massif:depth=3",
+		"--alloc-fn=a:b",
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		char line[256];
+		snprintf(line, sizeof(line), "%s prog", good[i]);
+		check_good(line, NULL);
+	}
+}
+
+#define DEPTH "--depth takes a whole number from 1 to 200"
+#define THRESHOLD "--threshold takes a decimal number from 0 to 100"
+#define ALIGNMENT "--alignment takes a power of two from 16 to 4096"
+#define RING "--ring takes a power of two (K, M or G may follow) from 65536 to 1073741824"
+#define DURATION "--duration takes a decimal number from 0.001 to 1000000000"
+
+static const struct {
+	const char *option, *complaint;
+} bad_values[] = {
+	{"--depth=0", DEPTH}, {"--depth=201", DEPTH}, {"--depth=", DEPTH}, {"--depth=-1", DEPTH},
+	{"--depth=abc", DEPTH}, {"--depth=1k", DEPTH}, {"--depth=0x10", DEPTH}, {"--depth=5.0", DEPTH},
+	{"--depth=99999999999999999999", DEPTH}, {"--depth=4294967297", DEPTH}, {"--massif:depth=0", DEPTH},
+	{"--threshold=-1", THRESHOLD}, {"--threshold=100.1", THRESHOLD}, {"--threshold=1e0", THRESHOLD},
+	{"--threshold=5%", THRESHOLD}, {"--threshold=1.2.3", THRESHOLD}, {"--threshold=nan", THRESHOLD},
+	{"--peak-inaccuracy=x", "--peak-inaccuracy takes a decimal number"},
+	{"--peak-inaccuracy=inf", "--peak-inaccuracy takes a decimal number"},
+	{"--detailed-freq=0", "--detailed-freq takes a whole number from 1 to 1000000"},
+	{"--detailed-freq=1000001", "--detailed-freq takes a whole number from 1 to 1000000"},
+	{"--max-snapshots=9", "--max-snapshots takes a whole number from 10 to 1000"},
+	{"--max-snapshots=1001", "--max-snapshots takes a whole number from 10 to 1000"},
+	{"--heap-admin=1025", "--heap-admin takes a whole number from 0 to 1024"},
+	{"--heap-admin=-1", "--heap-admin takes a whole number from 0 to 1024"},
+	{"--alignment=8", ALIGNMENT}, {"--alignment=24", ALIGNMENT}, {"--alignment=8192", ALIGNMENT},
+	{"--alignment=", ALIGNMENT},
+	{"--time-unit=x", "--time-unit takes ms, B or i"}, {"--time-unit=", "--time-unit takes ms, B or i"},
+	{"--time-unit=b", "--time-unit takes ms, B or i"},
+	{"--probes=pads", "--probes takes auto, break or jump"},
+	{"--color=maybe", "--color takes auto, always or never"},
+	{"--peak-at-exit=maybe", "--peak-at-exit takes yes or no"},
+	{"--trace-children=", "--trace-children takes yes or no"},
+	{"--trace-children=1", "--trace-children takes yes or no"},
+	{"--ring=1", RING}, {"--ring=3M", RING}, {"--ring=4Mi", RING}, {"--ring=M", RING}, {"--ring=2G", RING},
+	{"--ring=9999999999G", RING},
+	{"--events=", "--events takes a name"}, {"--replay=", "--replay takes a name"},
+	{"--pid=", "--pid takes a process id"}, {"--pid=,", "--pid takes a process id"},
+	{"--pid=0", "--pid takes a process id"}, {"--pid=-1", "--pid takes a process id"},
+	{"--pid=12x", "--pid takes a process id"}, {"--pid=4194305", "--pid takes a process id"},
+	{"-pself", "--pid takes a process id"}, {"--pid=12,34", "--pid takes no more than 1 process"},
+	{"--pid=12 34", "--pid takes no more than 1 process"},
+	{"--duration=0", DURATION}, {"--duration=1m", DURATION},
+	{"--stats=yes", "--stats takes no value"}, {"--help=x", "--help takes no value"},
+	{"--depth", "a value is missing, --depth=N"}, {"--alloc-fn", "a value is missing, --alloc-fn=NAME"},
+};
+
+static void test_bad_values(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(bad_values); i++) {
+		char line[256], want[256];
+		snprintf(line, sizeof(line), "'%s' prog", bad_values[i].option);
+		snprintf(want, sizeof(want), "bad option '%s': %s", bad_values[i].option, bad_values[i].complaint);
+		check_bad(line, want);
+	}
+}
+
+static void test_unknown(void **state)
+{
+	check_bad("--dept=3 prog", "unknown option '--dept=3': did you mean --depth?");
+	check_bad("--treshold=3 prog", "unknown option '--treshold=3': did you mean --threshold?");
+	check_bad("--trace-childern=no x", "unknown option '--trace-childern=no': did you mean --trace-children?");
+	check_bad("--frobnicate prog", "unknown option '--frobnicate': ptmem --help lists all");
+	check_bad("--massif:frobnicate=1 x", "unknown option '--massif:frobnicate=1': ptmem --help lists all");
+	check_bad("-x prog", "unknown option '-x': ptmem --help lists all");
+	check_bad("-vx prog", "unknown option '-vx': ptmem --help lists all");
+	check_bad("--=1 prog", "unknown option '--=1': ptmem --help lists all");
+}
+
+static void test_missing(void **state)
+{
+	check_bad("-p", "bad option '-p': a value is missing, --pid=PID");
+	check_bad("--pid", "bad option '--pid': a value is missing, --pid=PID");
+	check_bad("-vo", "bad option '-vo': a value is missing, --massif-out-file=FILE");
+	check_bad("", "no program given; ptmem --help says how");
+	check_bad("--", "no program given; ptmem --help says how");
+	check_bad("--depth=3", "no program given; ptmem --help says how");
+}
+
+static void test_contradictions(void **state)
+{
+	static const char *const replay =
+		"--replay takes its events from a file: neither --pid nor a program goes with it";
+	check_bad("-p 1 prog", "--pid and a program exclude each other");
+	check_bad("--duration=5 prog", "--duration goes only with --pid");
+	check_bad("--duration=5 --replay=f", "--duration goes only with --pid");
+	check_bad("--replay=f prog", replay);
+	check_bad("--replay=f -p 1", replay);
+	check_bad("--replay=f --events=g", "--replay and --events exclude each other");
+}
+
+static void is_pid_12(const struct options *o)
+{
+	assert_null(o->command);
+	assert_int_equal(o->pid_count, 1);
+	assert_int_equal(o->pid[0], 12);
+}
+
+static void test_pid(void **state)
+{
+	static const char *const forms[] = {"-p 12", "-p12", "--pid=12", "--pid 12", "-vp12", "-p ' 12\n'",
+					    "-p 12,12", "-p 12 --pid=12", "-p ,12,", "-p 12 --"};
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
+		check_good(forms[i], is_pid_12);
+}
+
+static void is_duration(const struct options *o)
+{
+	assert_true(o->duration == 2.5);
+}
+
+static void is_replay(const struct options *o)
+{
+	assert_string_equal(o->replay_file, "f");
+	assert_null(o->command);
+}
+
+static void is_help(const struct options *o)
+{
+	assert_true(o->help);
+}
+
+static void is_version(const struct options *o)
+{
+	assert_true(o->version);
+}
+
+static void test_modes(void **state)
+{
+	check_good("-p 1 --duration=2.5", is_duration);
+	check_good("--replay=f", is_replay);
+	check_good("-h", is_help);
+	check_good("--help --depth=0", is_help);
+	check_good("-p 1 --help prog", is_help);
+	check_good("-V", is_version);
+	check_good("--version", is_version);
+}
+
+static void is_odd_program(const struct options *o)
+{
+	assert_string_equal(o->command[0], "-odd");
+	assert_string_equal(o->command[1], "--");
+	assert_string_equal(o->command[2], "-v");
+	assert_int_equal(o->log_level, LOG_INFO);
+}
+
+static void is_lone_dash(const struct options *o)
+{
+	assert_string_equal(o->command[0], "-");
+	assert_int_equal(o->log_level, LOG_INFO);
+}
+
+static void is_quiet(const struct options *o)
+{
+	assert_int_equal(o->log_level, LOG_WARN);
+}
+
+static void is_debug(const struct options *o)
+{
+	assert_int_equal(o->log_level, LOG_DEBUG);
+}
+
+static void test_end_of_options(void **state)
+{
+	check_good("-- -odd -- -v", is_odd_program);
+	check_good("- -v", is_lone_dash);
+	check_good("-v -q prog", is_quiet);
+	check_good("-q -vv prog", is_debug);
+}
+
+static void has_desc(const struct options *o)
+{
+	assert_string_equal(o->desc, "--depth=+5 --massif-out-file=f --threshold=5. --depth=7 --alloc-fn=");
+	assert_int_equal(o->depth, 7);
+}
+
+static void has_no_desc(const struct options *o)
+{
+	assert_string_equal(o->desc, "(none)");
+}
+
+static void test_desc(void **state)
+{
+	check_good("-v --depth=+5 -o f --stats --massif:threshold=5. --memcheck:x=1 --depth=7 --alloc-fn= prog",
+		   has_desc);
+	check_good("--trace-children=yes --peak-at-exit=no --probes=break --ring=1M --events=e -q --no-rc "
+		   "--color=never prog", has_no_desc);
+	check_good("-p 1 --duration=2", has_no_desc);
+}
+
+static void has_environment_first(const struct options *o)
+{
+	assert_int_equal(o->depth, 9);
+	assert_int_equal(o->heap_admin, 2);
+	assert_string_equal(o->ignore_fn.data[0], "a b");
+	assert_string_equal(o->desc, "--depth=3 --heap-admin=2 --ignore-fn=a b --depth=9");
+}
+
+static void test_environment(void **state)
+{
+	static const struct {
+		const char *opts, *complaint;
+	} bad[] = {
+		{"--depth=0", "PTMEM_OPTS: bad option '--depth=0': " DEPTH},
+		{"--dept=1", "PTMEM_OPTS: unknown option '--dept=1': did you mean --depth?"},
+		{"-v other", "PTMEM_OPTS: 'other' is no option"},
+		{"-- other", "PTMEM_OPTS: 'other' is no option"},
+		{"--alloc-fn='x", "PTMEM_OPTS: a quote is not closed"},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		setenv("PTMEM_OPTS", bad[i].opts, 1);
+		check_bad("prog", bad[i].complaint);
+		check_good("--help", is_help);
+		check_good("--no-rc prog", is_default_but_no_rc);
+	}
+	setenv("PTMEM_OPTS", " --depth=3\t--heap-admin=2 # not this\n --ignore-fn='a b' ", 1);
+	check_good("--depth=9 prog", has_environment_first);
+	setenv("PTMEM_OPTS", "", 1);
+	check_good("prog", is_default);
+	unsetenv("PTMEM_OPTS");
+}
+
+static void write_rc(const char *text, mode_t mode)
+{
+	FILE *f = fopen(rc_file, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fchmod(fileno(f), mode), 0);
+	fclose(f);
+}
+
+static void has_rc_first(const struct options *o)
+{
+	assert_string_equal(o->desc, "--depth=1 --depth=2 --depth=3");
+	assert_int_equal(o->depth, 3);
+	assert_int_equal(o->log_level, LOG_VERBOSE);
+}
+
+static void test_rc_file(void **state)
+{
+	char want[512];
+	write_rc("# mine\n--depth=1 -v\n", 0644);
+	setenv("PTMEM_OPTS", "--depth=2", 1);
+	check_good("--depth=3 prog", has_rc_first);
+	setenv("XDG_CONFIG_HOME", config, 1); /* goes before HOME */
+	setenv("HOME", "/nonexistent", 1);
+	check_good("--depth=3 prog", has_rc_first);
+	unsetenv("XDG_CONFIG_HOME");
+	unsetenv("PTMEM_OPTS");
+	check_good("prog", is_default);
+	setenv("HOME", home, 1);
+
+	write_rc("--depth=0\n", 0644);
+	snprintf(want, sizeof(want), "%s: bad option '--depth=0': " DEPTH, rc_file);
+	check_bad("prog", want);
+	check_good("--no-rc prog", is_default_but_no_rc);
+	write_rc("", 0644);
+	check_good("prog", is_default);
+	unlink(rc_file);
+}
+
+static void test_rc_file_of_others(void **state)
+{
+	struct options o;
+	struct words words;
+	char want[512];
+	write_rc("--depth=7\n", 0666);
+	assert_int_equal(parse("prog", &o, &words), 0);
+	snprintf(want, sizeof(want), "ptmem: warning: %s is not read: others can write it\n", rc_file);
+	assert_string_equal(message, want);
+	is_default(&o);
+	options_deinit(&o);
+	words_deinit(&words);
+	unlink(rc_file);
+}
+
+static void test_help(void **state)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	options_print_help(f);
+	fclose(f);
+	assert_non_null(strstr(text, "  -p, --pid=PID "));
+	assert_non_null(strstr(text, " [massif.out.%p]\n"));
+	for (const char *line = text; *line;) {
+		size_t length = strcspn(line, "\n");
+		if (length > 85)
+			fail_msg("too wide: %.*s", (int)length, line);
+		line += length + 1;
+	}
+	free(text);
+}
+
+static int make_home(void **state)
+{
+	if (!mkdtemp(home))
+		return -1;
+	snprintf(config, sizeof(config), "%s/.config", home);
+	snprintf(folder, sizeof(folder), "%s/ptmem", config);
+	snprintf(rc_file, sizeof(rc_file), "%s/ptmemrc", folder);
+	setenv("HOME", home, 1);
+	unsetenv("XDG_CONFIG_HOME");
+	unsetenv("PTMEM_OPTS");
+	log_set_color(COLOR_NEVER);
+	return mkdir(config, 0700) || mkdir(folder, 0700);
+}
+
+static int remove_home(void **state)
+{
+	return rmdir(folder) || rmdir(config) || rmdir(home);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_every_field),
+		cmocka_unit_test(test_good_values),
+		cmocka_unit_test(test_bad_values),
+		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_contradictions),
+		cmocka_unit_test(test_pid),
+		cmocka_unit_test(test_modes),
+		cmocka_unit_test(test_end_of_options),
+		cmocka_unit_test(test_desc),
+		cmocka_unit_test(test_environment),
+		cmocka_unit_test(test_rc_file),
+		cmocka_unit_test(test_rc_file_of_others),
+		cmocka_unit_test(test_help),
+	};
+	return cmocka_run_group_tests_name("options", tests, make_home, remove_home);
+}
