@@ -172,8 +172,8 @@ static inline bool copied_word(const struct stack_view *view, taddr_t addr, uint
  * leaving it in *frame. Keeps pc and sp in registers of the CPU, for they are the
  * chain of loads that a walk waits for. Returns the new number of pcs.
  */
-static size_t walk_known(const struct unwind *u, const struct stack_view *from, struct frame *frame, taddr_t *pcs,
-			 size_t count, size_t max)
+static size_t walk_known(const struct unwind *u, const struct stack_view *from, struct frame *frame,
+			 taddr_t *pcs, size_t count, size_t max)
 {
 	const struct arch *arch = u->rules.arch;
 	const struct unwind_rule_table table = u->rules.table; /* copies, which no store can change */
