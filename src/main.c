@@ -269,6 +269,8 @@ static int run_target(struct run *run, int *signal_out)
 	sink.poll = should_leave;
 	const struct target_options to = {
 		.follow_exec = o->trace_children, .count_instructions = o->time_unit == TIME_INSTRUCTIONS,
+		.no_promotion = o->probes == PROBES_BREAK, .promote_at_once = o->probes == PROBES_JUMP,
+		.ring_size = o->ring, .verify = getenv("PTMEM_VERIFY") != NULL,
 	};
 	run->target = check_target = target_new(&to, &sink);
 	log_set_check_hook(leave_target_behind);
