@@ -26,7 +26,9 @@ static const uint8_t *section_end(Dwarf *dwarf, const uint8_t *addr)
 		return NULL;
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
 		GElf_Shdr header;
-		const char *name = gelf_getshdr(scn, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
+		if (!gelf_getshdr(scn, &header))
+			continue;
+		const char *name = elf_strptr(elf, names, header.sh_name);
 		if (!name || !strstr(name, "debug_info"))
 			continue;
 		Elf_Data *data = elf_getdata(scn, NULL);
@@ -172,7 +174,8 @@ void die_walk_init(struct die_walk *w, const Dwarf_Die *cu_die, bool (*is_entere
 {
 	*w = (struct die_walk){.root = *cu_die, .is_entered = is_entered};
 	Dwarf *dwarf = dwarf_cu_getdwarf(cu_die->cu);
-	Dwarf_Off in_unit = dwarf_cuoffset(&w->root), header = dwarf_dieoffset(&w->root) - in_unit, next;
+	Dwarf_Off in_unit = dwarf_cuoffset(&w->root), next;
+	Dwarf_Off header = dwarf_dieoffset(&w->root) - in_unit;
 	Dwarf_Half version;
 	size_t header_size;
 	if (dwarf_next_unit(dwarf, header, &next, &header_size, &version, NULL, &w->address_size,
@@ -184,7 +187,9 @@ void die_walk_init(struct die_walk *w, const Dwarf_Die *cu_die, bool (*is_entere
 		return;
 	w->unit = start - in_unit;
 	w->pos = start;
-	w->end = next > header && next - header < (uint64_t)(end - w->unit) ? w->unit + (next - header) : end;
+	w->end = end;
+	if (next > header && next - header < (uint64_t)(end - w->unit))
+		w->end = w->unit + (next - header);
 	Dwarf_Die root;
 	int tag;
 	if (w->pos >= w->end || !die_walk_next(w, &root, &tag)) /* over the root itself */
@@ -192,12 +197,14 @@ void die_walk_init(struct die_walk *w, const Dwarf_Die *cu_die, bool (*is_entere
 }
 
 /* Steps over the attributes of a DIE; *sibling_out: where its next sibling is, or NULL. */
-static bool skip_attributes(struct die_walk *w, const struct die_shape *shape, const uint8_t **sibling_out)
+static bool skip_attributes(struct die_walk *w, const struct die_shape *shape,
+			    const uint8_t **sibling_out)
 {
 	*sibling_out = NULL;
 	for (uint32_t i = 0; i < shape->form_count; i++) {
 		const struct die_form *f = &w->forms.data[shape->first_form + i];
-		if (f->attribute == DW_AT_sibling && (f->form == DW_FORM_ref4 || f->form == DW_FORM_ref2)) {
+		if (f->attribute == DW_AT_sibling &&
+		    (f->form == DW_FORM_ref4 || f->form == DW_FORM_ref2)) {
 			uint64_t offset = read_fixed(w, f->form == DW_FORM_ref4 ? 4 : 2);
 			if (offset < (uint64_t)(w->end - w->unit))
 				*sibling_out = w->unit + offset;

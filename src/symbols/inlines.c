@@ -57,7 +57,9 @@ void inlines_init(struct inlines *l, Dwarf_Die *cu_die)
 	struct die_walk walk;
 	Dwarf_Die die;
 	int tag;
-	for (die_walk_init(&walk, cu_die, can_hold_code); die_walk_next(&walk, &die, &tag); l->die_count++) {
+	die_walk_init(&walk, cu_die, can_hold_code);
+	while (die_walk_next(&walk, &die, &tag)) {
+		l->die_count++;
 		if (tag == DW_TAG_inlined_subroutine)
 			add_site(l, &die, walk.depth);
 	}
@@ -102,7 +104,8 @@ static const char *read_name(const Dwarf_Die *start)
 	Dwarf_Die die = *start;
 	for (int i = 0; i < CHAIN_MAX; i++) {
 		Dwarf_Attribute attr;
-		if (dwarf_attr(&die, DW_AT_name, &attr)) /* libdw 0.188 looks for strp_sup in the wrong file */
+		/* libdw 0.188 looks for a strp_sup in the wrong file */
+		if (dwarf_attr(&die, DW_AT_name, &attr))
 			return attr.form == DW_FORM_strp_sup ? NULL : dwarf_formstring(&attr);
 		if (!dwarf_attr(&die, DW_AT_abstract_origin, &attr) &&
 		    !dwarf_attr(&die, DW_AT_specification, &attr))

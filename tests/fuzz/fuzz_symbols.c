@@ -40,7 +40,8 @@ static volatile uint32_t current_seed;
 static void on_signal(int number)
 {
 	char text[64];
-	int length = snprintf(text, sizeof(text), "signal %d in the round of seed %u\n", number, current_seed);
+	int length = snprintf(text, sizeof(text), "signal %d in the round of seed %u\n", number,
+			      current_seed);
 	(void)!write(STDERR_FILENO, text, (size_t)length);
 	signal(number, SIG_DFL);
 	raise(number == SIGALRM ? SIGABRT : number);
@@ -63,7 +64,9 @@ static bool find_areas(struct input *in)
 		return false;
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
 		GElf_Shdr sh;
-		const char *name = gelf_getshdr(scn, &sh) ? elf_strptr(elf, names, sh.sh_name) : NULL;
+		if (!gelf_getshdr(scn, &sh))
+			continue;
+		const char *name = elf_strptr(elf, names, sh.sh_name);
 		if (name && is_target(name) && sh.sh_type != SHT_NOBITS && sh.sh_size)
 			*vec_add(&in->areas) = (struct area){sh.sh_offset, sh.sh_size};
 		if (name && strcmp(name, ".text") == 0) {
@@ -95,7 +98,8 @@ static void change(uint8_t *image, const struct area *a, unsigned *seed)
 {
 	static const uint8_t nasty[] = {0, 1, 0x7f, 0x80, 0xff, 0xfe};
 	size_t end = a->offset + a->size;
-	size_t at = a->offset + (size_t)rand_r(seed) % a->size, from = a->offset + (size_t)rand_r(seed) % a->size;
+	size_t at = a->offset + (size_t)rand_r(seed) % a->size;
+	size_t from = a->offset + (size_t)rand_r(seed) % a->size;
 	size_t length = (size_t)rand_r(seed) % 64;
 	switch (rand_r(seed) % 5) {
 	case 0:
