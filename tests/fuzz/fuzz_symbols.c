@@ -5,7 +5,7 @@
  *
  * usage: fuzz_symbols FILE [SECONDS [FIRST_SEED]]
  *
- * FILE: a small program with debug information. A round that crashes or takes more
+ * Linked with libptmem.a of MODE=asan. FILE: a small program with debug information. A round that crashes or takes more
  * than 10 seconds prints its seed; the same seed does the same again.
  */
 #include <gelf.h>
