@@ -207,6 +207,7 @@ static void test_frames(void **state)
 	check_frame(" 0x10: (below main)", F, "(below main)", "");
 	check_frame(" 0x0: ???", F, "???", "");
 	check_frame(" 0x10: f (in ???" ")", F, "f", "in ???");
+	check_frame(" 0x10: g(a.c:7)", F, "g(a.c:7)", "");
 	check_frame(" 0x10: f :12)", F, "f :12)", "");
 	check_frame(" 0x10: ", F, "", "");
 	check_frame(" 0x10:", R, "0x10:", "");
@@ -305,6 +306,14 @@ static void test_no_line_end_and_zeros(void **state)
 	assert_int_equal(file->node[file->snapshot[0].root].text.size, 4);
 }
 
+/* ms_print takes the peak's number for its index; a number beyond the end marks nothing. */
+static void test_peak_number(void **state)
+{
+	parse(HEAD SNAPSHOT("7", "5", "peak") "n0: 5 x\n");
+	assert_int_equal(file->snapshot[0].number, 7);
+	assert_int_equal(file->peak, SIZE_MAX);
+}
+
 static void test_not_there(void **state)
 {
 	char *why = NULL;
@@ -341,7 +350,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_fixtures), T(test_header), T(test_no_desc), T(test_tree), T(test_frames),
 		T(test_frame_parts), T(test_refused), T(test_sum_over_64_bits), T(test_deepest),
-		T(test_no_line_end_and_zeros), T(test_not_there), T(test_bad_time_unit),
+		T(test_no_line_end_and_zeros), T(test_peak_number), T(test_not_there), T(test_bad_time_unit),
 		T(test_times_out_of_order),
 	};
 
