@@ -162,11 +162,31 @@ static uint64_t smallest_interval(const struct snapshots *s)
 	return min;
 }
 
+/*
+ * Many events at one time (a coarse clock) leave spans of 0. Spans only grow when
+ * records go, so one pass finds those of 0 in the order in which find_victim would.
+ * Marks at most @wanted; returns how many.
+ */
+static uint32_t cull_zero_spans(const struct snapshots *s, bool *is_gone, uint32_t wanted)
+{
+	uint32_t before = 0, gone = 0;
+	for (uint32_t i = 1; i + 1 < s->count && gone < wanted; i++) {
+		uint64_t span = s->record[i + 1].snapshot.time - s->record[before].snapshot.time;
+		if (span == 0 && !is_uncullable(s, i)) {
+			is_gone[i] = true;
+			gone++;
+		} else {
+			before = i;
+		}
+	}
+	return gone;
+}
+
 /* Halves the table; returns the new least interval between normal snapshots. */
 static uint64_t cull(struct snapshots *s)
 {
 	bool *is_gone = xcalloc(s->count, sizeof(*is_gone));
-	for (uint32_t i = 0; i < s->max / 2; i++) {
+	for (uint32_t i = cull_zero_spans(s, is_gone, s->max / 2); i < s->max / 2; i++) {
 		uint32_t victim = find_victim(s, is_gone);
 		CHECK(victim);
 		is_gone[victim] = true;
