@@ -211,7 +211,7 @@ static int attach_all(struct run *run)
 static void leave_target_behind(void)
 {
 	if (check_target)
-		target_detach(check_target);
+		target_abandon(check_target);
 }
 
 /* The program's wait status, waited for if it runs on without us. */

@@ -85,7 +85,7 @@ size_t pads_drain(struct target *t, struct space *s)
 
 void pads_catch_up(struct target *t, struct space *s)
 {
-	if (!s->pads)
+	if (!s->pads || t->is_abandoned)
 		return;
 	uint64_t end = s->pads->ring.position + ring_pending(&s->pads->ring);
 	for (;;) {

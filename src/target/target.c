@@ -410,6 +410,18 @@ void target_detach(struct target *t)
 	detach_all(t, true);
 }
 
+void target_abandon(struct target *t)
+{
+	t->is_abandoned = true;
+	loop_stop_world(t);
+	for (size_t i = 0; i < t->processes.count; i++)
+		install_remove(t, t->processes.data[i]->space, NULL);
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		if (t->threads.data[i])
+			detach_thread(t->threads.data[i]);
+	}
+}
+
 /* -- run -- */
 
 void target_wake(void)

@@ -98,6 +98,9 @@ void target_run(struct target *t);
 /* Lets go of everybody: text restored, stubs removed where nobody is in them. */
 void target_detach(struct target *t);
 
+/* The same after a failed check, when nothing of ours may be trusted: no event is made any more. */
+void target_abandon(struct target *t);
+
 /* Asks a running target_run to call poll soon; safe in a signal handler. */
 void target_wake(void);
 

@@ -94,6 +94,7 @@ struct target {
 	struct pad_owner pad_owner;      /* by which the kernel tells pads that ptmem died */
 	bool has_pad_owner;
 	VEC(taddr_t) stack_words;        /* scratch: words on stacks that point into text */
+	bool is_abandoned;               /* after a failed check: nothing is counted any more */
 	uint32_t waiters;                /* threads that wait for room in a ring */
 	struct space *promote;           /* its probes are hot: promote before the next stop */
 	struct signal_state signals;

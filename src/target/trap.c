@@ -46,7 +46,7 @@ static struct heap_event new_event(const struct target *t, const struct thread *
 static void emit(struct target *t, struct thread *th, const struct heap_event *ev)
 {
 	struct space *s = th->process->space;
-	if (s->is_profiled && s->is_ready)
+	if (s->is_profiled && s->is_ready && !t->is_abandoned)
 		t->sink.event(t->sink.ctx, s, ev);
 }
 
