@@ -18,7 +18,7 @@
  *	  slot.return_pc to *slot.guard and 0 to slot.guard: detach, a C++ exception about to
  *	  be thrown (PAD_THROW_CHECK). Do so only where *slot.guard == slot.guard_pc.
  *	- calls and returns stay paired (shadow stacks), arguments on the stack are in place.
- * A leaf free (PAD_FREE) is recorded and then jumped to, without a guard.
+ * A leaf free (PAD_FREE) is recorded and then jumped to; its guard is set for the record only.
  *
  * slot.guard stays set until the record is committed and the return address is back
  * in its slot, so it means "the slot is in use". A pad entered with the guard set
@@ -41,6 +41,11 @@
  *	                slot.return_pc; arguments in slot.arg. ptmem drains the ring, makes the event
  *	                itself and resumes behind the trap; the pad then returns to the caller.
  *	blob.full_trap  the ring is full. Drain, publish the tail, resume behind the trap.
+ * A signal handler may allocate while it interrupts a pad. To unwind through pads and the blob
+ * take them as modules of blob.elf (bias: the blob's address, pad.bias), and while the guard is
+ * set read slot.return_pc at the address slot.guard, whatever stands there. Whether a call is
+ * in such a handler: unwind_in_signal(view, guard + 16), for around the call of the original the
+ * stack pointer is guard + 8.
  * A thread's pc is "inside a pad" in [pad.at, pad.at + pad.size) and in the blob.
  *
  * Records are multiples of 16 bytes; word 0, the mark, is stored last. Positions count
@@ -204,6 +209,8 @@ struct pad_blob {
 	const uint8_t *code;
 	size_t size;
 	uint32_t full_trap; /* offset of the trap that says "ring full" */
+	const uint8_t *elf; /* the same as an ELF file with unwind information; vaddr 0 = the blob's start */
+	size_t elf_size;
 };
 struct pad_blob arch_pad_blob(void);
 
@@ -228,6 +235,7 @@ struct pad {
 	uint64_t patch_at;
 	uint32_t moved;      /* bytes at patch_at in which no pc may stand when it is armed, but at the first */
 	int pushes_return;   /* as in struct arch_stub */
+	uint64_t bias;       /* pad address - address in the blob's ELF file: unwind information holds for pads */
 	uint64_t start;      /* its first instruction, where the patch jumps to */
 	uint64_t straight;   /* the moved instructions: runs the original */
 	uint64_t after;      /* return address of the original during a recorded call; 0 = none */

@@ -272,6 +272,13 @@ INLINE void record_block(struct pad_control *c, const struct pad_slot *slot, con
 	commit(c, p, position, slot->index, head, type);
 }
 
+/* The slot is free again. */
+INLINE void finish(struct pad_slot *slot)
+{
+	barrier();
+	WRITE(slot->guard, 0);
+}
+
 /* --- entering --- */
 
 INLINE uint64_t argument(const struct x86_pad_stack *stack, uint8_t i)
@@ -349,7 +356,10 @@ API int pad_enter_call(struct x86_pad_stack *stack, const struct x86_pad_head *h
 	return GO_CALL;
 }
 
-/* A leaf: no guard is needed. A handler that interrupts this finds the slot unused. */
+/*
+ * A leaf: the guard is set during the record only. A signal handler must not use the
+ * ring while its own thread holds a hole in it: a full ring could never be drained.
+ */
 API int pad_enter_free(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
 {
 	struct pad_slot *slot;
@@ -357,7 +367,10 @@ API int pad_enter_free(struct x86_pad_stack *stack, const struct x86_pad_head *h
 
 	if (way != GO_CALL)
 		return way;
+	WRITE(slot->guard, (uint64_t)&stack->return_slot);
+	barrier();
 	record_block(head_control(head), slot, head, argument(stack, head->probe.block_arg), PAD_RECORD_FREE);
+	finish(slot);
 	return GO_STRAIGHT;
 }
 
@@ -391,12 +404,6 @@ INLINE struct pad_slot *leaving_slot(const struct pad_control *c, uint64_t at)
 {
 	struct pad_slot *slot = find_slot(c);
 	return likely(slot && slot->guard == at) ? slot : find_guard(c, at);
-}
-
-INLINE void finish(struct pad_slot *slot)
-{
-	barrier();
-	WRITE(slot->guard, 0);
 }
 
 INLINE uint64_t block_size(const struct pad_slot *slot, const struct pad_probe *probe)
