@@ -110,7 +110,9 @@ call_raw:                               /* the stack itself is needed, with the 
 	pushed	%r12
 	pushed	%rbp
 	pushed	%rbx
-	mov	%rsp, %rdx              /* rdi and rsi are still the arguments */
+	mov	%rsp, %rdx
+	lea	48(%rsp), %rdi
+	lea	call_head(%rip), %rsi
 	call	*call_head+PAD_HEAD_RAW(%rip)
 	lea	48(%rsp), %rsp
 	.cfi_adjust_cfa_offset -48
@@ -118,6 +120,8 @@ call_raw:                               /* the stack itself is needed, with the 
 	jz	call_return
 call_leave_trap:
 	int3
+	mov	%rsp, %rdi
+	lea	call_head(%rip), %rsi
 	call	*call_head+PAD_HEAD_FINISH(%rip)
 	jmp	call_return
 call_entry_trap:

@@ -191,6 +191,62 @@ static void test_off_and_unknown_thread(void **state)
 	world_close();
 }
 
+/* --- registers --- */
+
+/* Calls @fn(arg) with every register set; returns a mask of those that it changed, rax aside. */
+uint64_t call_keeping(void *fn, uint64_t arg, uint64_t *result);
+__asm__(".text\n"
+	"call_keeping: .cfi_startproc\n"
+	" push %rbp\n push %rbx\n push %r12\n push %r13\n push %r14\n push %r15\n push %rdx\n"
+	" .cfi_adjust_cfa_offset 56\n .cfi_offset 6,-16\n .cfi_offset 3,-24\n .cfi_offset 12,-32\n"
+	" .cfi_offset 13,-40\n .cfi_offset 14,-48\n .cfi_offset 15,-56\n"
+	" mov %rdi, %rax\n mov %rsi, %rdi\n mov %rdi, %rsi\n"
+	" lea 2(%rdi), %rdx\n lea 3(%rdi), %rcx\n lea 4(%rdi), %r8\n lea 5(%rdi), %r9\n lea 6(%rdi), %r10\n"
+	" lea 7(%rdi), %r11\n lea 8(%rdi), %rbx\n lea 9(%rdi), %r12\n lea 10(%rdi), %r13\n"
+	" lea 11(%rdi), %r14\n lea 12(%rdi), %r15\n lea 13(%rdi), %rbp\n"
+	" call *%rax\n"
+	" sub %rdi, %rsi\n sub %rdi, %rdx\n sub %rdi, %rcx\n sub %rdi, %r8\n sub %rdi, %r9\n sub %rdi, %r10\n"
+	" sub %rdi, %r11\n sub %rdi, %rbx\n sub %rdi, %r12\n sub %rdi, %r13\n sub %rdi, %r14\n"
+	" sub %rdi, %r15\n sub %rdi, %rbp\n"
+	" sub $2, %rdx\n sub $3, %rcx\n sub $4, %r8\n sub $5, %r9\n sub $6, %r10\n sub $7, %r11\n"
+	" sub $8, %rbx\n sub $9, %r12\n sub $10, %r13\n sub $11, %r14\n sub $12, %r15\n sub $13, %rbp\n"
+	" or %rdx, %rsi\n or %rcx, %rsi\n or %r8, %rsi\n or %r9, %rsi\n or %r10, %rsi\n or %r11, %rsi\n"
+	" or %rbx, %rsi\n or %r12, %rsi\n or %r13, %rsi\n or %r14, %rsi\n or %r15, %rsi\n or %rbp, %rsi\n"
+	" pop %rdx\n mov %rax, (%rdx)\n mov %rsi, %rax\n"
+	" pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n ret\n .cfi_endproc\n");
+
+/* Callers in the same library may know which registers the original leaves alone. */
+static void test_registers(void **state)
+{
+	uint64_t result;
+	open_world(1 << 16);
+	enroll();
+	for (int i = 0; i < 20; i++) { /* raw at first, then incremental, at last verified */
+		here.memory.control->flags = i > 15 ? PAD_VERIFY : 0;
+		assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
+		assert_int_equal(result, 0x100000 + 16 * i);
+		assert_int_equal(call_keeping((void *)pad_free, result, &result), 0);
+		drain();
+	}
+	here.memory.control->off = 1;
+	assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
+	here.memory.control->off = 0;
+	for (uint32_t i = 0; i < 2; i++) { /* nested, and trapping at the entry */
+		struct pad_slot *slot = pad_memory_slot(&here.memory, 0);
+		uint64_t deeper[4] = { 0, 0, 0xabc, 0 };
+		slot->guard = (uint64_t)(uintptr_t)&deeper[2];
+		slot->guard_pc = i ? 0xabc : 0xabd;
+		assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
+		slot->guard = 0;
+	}
+	/* too large: the trap on leaving */
+	here.memory.control->flags = PAD_VERIFY;
+	here.memory.control->raw_max = 64;
+	assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
+	assert_int_equal(here.large, 1);
+	world_close();
+}
+
 /* --- changing call depths --- */
 
 struct walker {
@@ -670,6 +726,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_records),
 		cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_off_and_unknown_thread),
+		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_verify),
 		cmocka_unit_test(test_hash),
 		cmocka_unit_test(test_deep),
