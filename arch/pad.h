@@ -48,6 +48,12 @@
  * stack pointer is guard + 8.
  * A thread's pc is "inside a pad" in [pad.at, pad.at + pad.size) and in the blob.
  *
+ * How to serve PAD_REASON_GUARD: in a signal handler (above): through tier 1's stub, leaving the
+ * slot alone. Else if *guard != guard_pc: the guard is left over; reset the slot and the reader's
+ * mirror (as for PAD_REASON_STALE) and resume behind the trap. Else ask the unwinder for the rules
+ * of the stack up to the guard; when none was missing, the call is nested by a way that rules
+ * cannot tell: resume at pad.straight, else behind the trap.
+ *
  * Records are multiples of 16 bytes; word 0, the mark, is stored last. Positions count
  * bytes and never wrap; the ring is mapped twice in a row, so records never wrap either.
  */
@@ -90,6 +96,7 @@ enum pad_reason {
 	PAD_REASON_NONE,
 	PAD_REASON_BOUNDS, /* the stack pointer is not in [stack_low, stack_high) */
 	PAD_REASON_GUARD,  /* the guard is set, and the call is not provably nested */
+	PAD_REASON_STALE,  /* the guard is set, and the stack does not lead to it: left by longjmp */
 	PAD_REASON_THROW,  /* PAD_THROW_CHECK with the guard set */
 	PAD_REASON_LARGE,  /* leave_trap: the record would be too large */
 };

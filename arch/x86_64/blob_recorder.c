@@ -27,7 +27,7 @@
 
 enum { GO_STRAIGHT = 0, GO_CALL = 1, GO_TRAP = -1 };   /* of the pad_enter functions */
 enum { LEAVE_DONE = 0, LEAVE_RAW = 1, LEAVE_TRAP = 2 }; /* of pad_leave, pad_raw */
-enum { NESTED, STALE, UNSURE };
+enum { NESTED, STALE, PASSED_BY, UNSURE };
 
 #define NESTED_FRAMES 64 /* between a nested call and the outermost one */
 
@@ -39,6 +39,7 @@ API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head,
 		const struct x86_pad_saved *saved);
 API void pad_finish(struct x86_pad_stack *stack, const struct x86_pad_head *head);
 API int pad_wait(struct pad_control *control, uint64_t end);
+API int pad_nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t fp);
 
 INLINE struct pad_control *head_control(const struct x86_pad_head *head)
 {
@@ -286,8 +287,9 @@ INLINE uint64_t argument(const struct x86_pad_stack *stack, uint8_t i)
 	return i == 0 ? stack->rdi : i == 1 ? stack->rsi : stack->rdx;
 }
 
-/* Whether the call whose return slot is @at happens inside the one of slot->guard. */
-INLINE int nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t fp)
+/* Whether the call whose return slot is @at happens inside the one of slot->guard. Out of line:
+ * outermost calls shall not save the registers that this needs. */
+API int pad_nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t fp)
 {
 	uint64_t guard = slot->guard;
 	struct pad_step s = { .at = at, .fp = fp }, next = { 0 };
@@ -300,7 +302,9 @@ INLINE int nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t 
 	for (int n = 0; n < NESTED_FRAMES; n++) {
 		if (s.at == guard)
 			return NESTED;
-		if (s.at > guard || step(c, slot, &s, &next) != STEP_OUT)
+		if (s.at > guard)
+			return PASSED_BY;
+		if (step(c, slot, &s, &next) != STEP_OUT)
 			return UNSURE;
 		s = next;
 	}
@@ -323,11 +327,11 @@ INLINE int enter(struct x86_pad_stack *stack, const struct x86_pad_head *head, u
 	if (unlikely(at < slot->stack_low || at >= slot->stack_high))
 		return trap(slot, PAD_REASON_BOUNDS);
 	if (READ(slot->guard)) {
-		int nested = nesting(c, slot, at, fp);
+		int nested = pad_nesting(c, slot, at, fp);
 		if (nested == NESTED)
 			return GO_STRAIGHT;
-		if (nested == UNSURE)
-			return trap(slot, PAD_REASON_GUARD);
+		if (nested != STALE)
+			return trap(slot, nested == PASSED_BY ? PAD_REASON_STALE : PAD_REASON_GUARD);
 	}
 	*slot_out = slot;
 	return GO_CALL;

@@ -226,7 +226,8 @@ static void serve_guard(ucontext_t *uc, const struct pad *pad, struct pad_slot *
 		else
 			world->outside_frees++;
 		uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pad->straight; /* tier 1 would count it */
-	} else if (*(const uint64_t *)(uintptr_t)slot->guard != slot->guard_pc) {
+	} else if (slot->reason == PAD_REASON_STALE ||
+		   *(const uint64_t *)(uintptr_t)slot->guard != slot->guard_pc) {
 		pad_memory_reset_slot(&world->memory, slot->index);
 		ring_reset_slot(&world->ring, slot->index);
 	}
@@ -247,6 +248,7 @@ static void serve_entry(ucontext_t *uc, const struct pad *pad)
 		uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pad->straight;
 		break;
 	case PAD_REASON_GUARD:
+	case PAD_REASON_STALE:
 		serve_guard(uc, pad, slot);
 		break;
 	case PAD_REASON_THROW:

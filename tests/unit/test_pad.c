@@ -231,7 +231,7 @@ static void test_registers(void **state)
 	here.memory.control->off = 1;
 	assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
 	here.memory.control->off = 0;
-	for (uint32_t i = 0; i < 2; i++) { /* nested, and trapping at the entry */
+	for (uint32_t i = 0; i < 2; i++) { /* trapping at the entry: the guard is left over */
 		struct pad_slot *slot = pad_memory_slot(&here.memory, 0);
 		uint64_t deeper[4] = { 0, 0, 0xabc, 0 };
 		slot->guard = (uint64_t)(uintptr_t)&deeper[2];
