@@ -94,10 +94,10 @@ static void read_raw(struct ring *r, const struct pad_record_block *block, struc
 	const uint8_t *p = (const uint8_t *)(block + 1) + 8 * (size_t)block->fresh;
 
 	_Static_assert(PAD_RAW_REGS == ARCH_DWARF_REGS, "the recorder writes the unwinder's registers");
-	memcpy(record->regs.reg, p, sizeof(record->regs.reg));
-	p += sizeof(record->regs.reg);
+	record->regs = (const struct arch_unwind_regs *)(const void *)p;
+	p += sizeof(*record->regs);
 	record->has_raw = true;
-	record->start = record->regs.reg[r->arch->dwarf_sp];
+	record->start = record->regs->reg[r->arch->dwarf_sp];
 	record->stack = p;
 	record->stack_size = block->raw;
 	r->stats.raw++;

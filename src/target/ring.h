@@ -29,7 +29,7 @@ struct ring_record {
 	uint32_t kept;         /* outer frames as in the slot's last record with has_stack */
 	const taddr_t *frame;  /* outermost first, each the return address minus 1 */
 	bool has_raw;          /* regs, start, stack: to be unwound by the reader */
-	struct arch_unwind_regs regs;
+	const struct arch_unwind_regs *regs;
 	taddr_t start;         /* = the stack pointer in the caller */
 	const uint8_t *stack;
 	size_t stack_size;

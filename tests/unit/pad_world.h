@@ -130,7 +130,7 @@ static int live_memory(void *ctx, taddr_t addr, void *buf, size_t size)
 /* The pcs of a raw record by full unwinding, outermost first; learns the rules. */
 static size_t unwind_record(const struct ring_record *record, taddr_t *out, size_t max)
 {
-	struct stack_view view = { .regs = record->regs, .start = record->start, .data = record->stack,
+	struct stack_view view = { .regs = *record->regs, .start = record->start, .data = record->stack,
 				   .size = record->stack_size, .read = own_memory };
 	enum unwind_end end;
 	pthread_mutex_lock(&world->lock);
