@@ -115,8 +115,12 @@ struct pad_control {
 	uint32_t owner;      /* robust futex of the reader */
 	uint32_t off;
 	uint32_t flags;      /* enum pad_flag */
-	uint32_t directory_bits;
-	uint64_t directory;  /* struct pad_directory[1 << directory_bits] */
+	uint32_t shared;     /* several threads may be in pads at a time: reserve with the bus locked. ptmem
+			      * clears it while a process has one thread, and sets it again at the stop
+			      * of the clone that makes a second. A signal handler needs no lock. */
+	uint32_t directory_shift; /* 64 - bits of the directory's size */
+	uint32_t unused;
+	uint64_t directory;  /* struct pad_directory[1 << (64 - directory_shift)] */
 	uint64_t slots;      /* struct pad_slot[slot_count] */
 	uint64_t rules;      /* struct unwind_rule[1 << rule_bits] */
 	uint32_t rule_bits;
@@ -129,6 +133,12 @@ struct pad_control {
 	PAD_LINES uint64_t head; /* reserved up to here; pads add to it */
 	PAD_LINES uint64_t tail; /* consumed up to here; the reader publishes it in steps */
 };
+
+/* First place to look at for a thread. */
+static inline uint64_t pad_directory_hash(uint64_t thread_pointer, uint32_t shift)
+{
+	return thread_pointer * 0x9e3779b97f4a7c15ull >> shift;
+}
 
 /* Which slot a thread has: open addressing by thread pointer. 0 = empty, 1 = taken out. */
 struct pad_directory {

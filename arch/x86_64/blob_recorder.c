@@ -39,6 +39,7 @@ API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head,
 		const struct x86_pad_saved *saved);
 API void pad_finish(struct x86_pad_stack *stack, const struct x86_pad_head *head);
 API int pad_wait(struct pad_control *control, uint64_t end);
+API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp);
 API int pad_nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t fp);
 
 INLINE struct pad_control *head_control(const struct x86_pad_head *head)
@@ -51,21 +52,31 @@ INLINE int is_off(const struct pad_control *c)
 	return unlikely(READ(c->off) || (READ(c->owner) & PAD_OWNER_DIED));
 }
 
-INLINE struct pad_slot *find_slot(const struct pad_control *c)
+API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp)
 {
 	const struct pad_directory *directory = (const struct pad_directory *)c->directory;
-	uint32_t mask = (1u << c->directory_bits) - 1;
-	uint64_t tp;
+	uint64_t mask = ~0ull >> c->directory_shift, i = pad_directory_hash(tp, c->directory_shift);
 
-	__asm__ volatile("mov %%fs:0x10, %0" : "=r"(tp)); /* the TCB's pointer to itself */
-	for (uint32_t i = unwind_rule_hash(tp, c->directory_bits), n = 0; n <= mask; i = (i + 1) & mask, n++) {
+	for (uint64_t n = 0; n <= mask; i = (i + 1) & mask, n++) {
 		uint64_t key = READ(directory[i].thread_pointer);
-		if (likely(key == tp))
+		if (key == tp)
 			return (struct pad_slot *)directory[i].slot;
 		if (key == 0)
 			break;
 	}
 	return 0;
+}
+
+INLINE struct pad_slot *find_slot(const struct pad_control *c)
+{
+	const struct pad_directory *directory = (const struct pad_directory *)c->directory;
+	uint64_t tp, i;
+
+	__asm__ volatile("mov %%fs:0x10, %0" : "=r"(tp)); /* the TCB's pointer to itself */
+	i = pad_directory_hash(tp, c->directory_shift);
+	if (likely(READ(directory[i].thread_pointer) == tp))
+		return (struct pad_slot *)directory[i].slot;
+	return pad_search_slot(c, tp);
 }
 
 INLINE int trap(struct pad_slot *slot, enum pad_reason reason)
@@ -246,8 +257,14 @@ API int pad_wait(struct pad_control *c, uint64_t end)
 
 INLINE uint64_t *reserve(struct pad_control *c, uint64_t size, uint64_t *position_out)
 {
-	uint64_t position = __atomic_fetch_add(&c->head, size, __ATOMIC_RELAXED);
-	char *p = (char *)c->ring + (position & (c->ring_size - 1));
+	uint64_t position = size;
+	char *p;
+
+	if (c->shared)
+		__asm__ volatile("lock xadd %0, %1" : "+r"(position), "+m"(c->head));
+	else
+		__asm__ volatile("xadd %0, %1" : "+r"(position), "+m"(c->head));
+	p = (char *)c->ring + (position & (c->ring_size - 1));
 
 	if (unlikely(position + size - READ(c->tail) > c->ring_size) && !pad_wait(c, position + size))
 		return 0;

@@ -665,6 +665,7 @@ static void interrupt(uint32_t flags)
 	enroll();
 	here.memory.control->flags = flags;
 	here.on_record = count_kinds;
+	here.memory.control->shared = 0; /* one thread: handlers need no lock */
 	allocs_seen = frees_seen = 0;
 	w.alloc = pad_malloc;
 	w.release = pad_free;
