@@ -158,6 +158,7 @@ static void test_records(void **state)
 	expect(12, HEAP_FREE, FUNCTION_FREE, 0x100020, 0, 0);
 	expect(13, HEAP_FREE, FUNCTION_FREE, 0, 0, 0);
 	assert_int_equal(seen_count, 14);
+	assert_int_equal(here.guards, 0);
 	assert_int_equal(ring_pending(&here.ring), 0);
 	world_close();
 }
@@ -515,6 +516,7 @@ static void test_longjmp_out_of_the_original(void **state)
 	assert_int_equal(seen_count, 5);
 	assert_int_equal(seen[1].size, 2);
 	assert_int_equal(seen[2].size, 9);
+	assert_int_equal(here.guards, 2); /* for operator new's rule; for the deeper call */
 	world_close();
 }
 
