@@ -72,7 +72,7 @@ INLINE struct pad_slot *find_slot(const struct pad_control *c)
 	const struct pad_directory *directory = (const struct pad_directory *)c->directory;
 	uint64_t tp, i;
 
-	__asm__ volatile("mov %%fs:0x10, %0" : "=r"(tp)); /* the TCB's pointer to itself */
+	__asm__ volatile("mov %%fs:0, %0" : "=r"(tp)); /* the thread pointer, as the x86-64 TLS ABI has it there */
 	i = pad_directory_hash(tp, c->directory_shift);
 	if (likely(READ(directory[i].thread_pointer) == tp))
 		return (struct pad_slot *)directory[i].slot;

@@ -154,7 +154,7 @@ static size_t drain(void)
 static uint64_t thread_pointer(void)
 {
 	uint64_t tp;
-	__asm__("mov %%fs:0x10, %0" : "=r"(tp));
+	__asm__("mov %%fs:0, %0" : "=r"(tp));
 	return tp;
 }
 
