@@ -45,7 +45,7 @@ $(O)/blob.bin: $(BLOB_SRC) arch/x86_64/blob.h arch/x86_64/pad_layout.h arch/pad.
 	$(call say,BLOB,$@)mkdir -p $(@D) && scripts/make-blob "$(CC)" $@ $(BLOB_SRC)
 
 $(O)/arch/x86_64/pad_blob.o: arch/x86_64/pad_blob.S $(O)/blob.bin
-	$(call say,AS,$<)mkdir -p $(@D) && $(CC) -DBLOB_FILE='"$(O)/blob.bin"' -c -o $@ $<
+	$(call say,AS,$<)mkdir -p $(@D) && $(CC) -DBLOB_FILE='"$(O)/blob.bin"' -DBLOB_ELF='"$(O)/blob.bin.elf"' -c -o $@ $<
 
 $(O)/libptmem.a: $(LIB_OBJ)
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^

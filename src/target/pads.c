@@ -63,7 +63,7 @@ static void deliver(void *ctx, const struct ring_record *r)
 		ev.kept = r->kept;
 	}
 	if (r->has_raw) {
-		view = (struct stack_view){.regs = r->regs, .start = r->start, .data = r->stack,
+		view = (struct stack_view){.regs = *r->regs, .start = r->start, .data = r->stack,
 					   .size = r->stack_size, .read = read_nothing, .read_ctx = s};
 		ev.stack = &view;
 	}
