@@ -345,6 +345,7 @@ static int parse_text(struct options *o, const char *source, const char *text)
 	struct parser p = {o, prefix};
 	struct words words = {0};
 	if (words_split(text, &words)) {
+		words_deinit(&words);
 		log_error("%s: a quote is not closed", source);
 		return -EINVAL;
 	}
