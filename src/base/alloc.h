@@ -7,6 +7,15 @@
 
 #include "base/types.h"
 
+/* libiberty, which we link, has functions of these names, some with other arguments. */
+#define xmalloc ptmem_xmalloc
+#define xcalloc ptmem_xcalloc
+#define xrealloc ptmem_xrealloc
+#define xstrdup ptmem_xstrdup
+#define xstrndup ptmem_xstrndup
+#define xasprintf ptmem_xasprintf
+#define xmemdup ptmem_xmemdup
+
 void *xmalloc(size_t size) __attribute__((malloc, alloc_size(1), returns_nonnull));
 void *xcalloc(size_t n, size_t size) __attribute__((malloc, alloc_size(1, 2), returns_nonnull));
 void *xrealloc(void *p, size_t n, size_t size) __attribute__((alloc_size(2, 3), returns_nonnull));

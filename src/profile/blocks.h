@@ -18,11 +18,13 @@ struct block {
 	uint32_t time;     /* when it was allocated, in the caller's unit; 0 unless times are kept */
 };
 
-struct blocks *blocks_new(bool keep_times);
+/* @alignment: of plain allocations; capacity_of(size, alignment) is the usual capacity of a block, which
+ * costs no memory. */
+struct blocks *blocks_new(bool keep_times, uint32_t alignment);
 struct blocks *blocks_clone(const struct blocks *b);
 void blocks_free(struct blocks *b);
 
-/* Adds @block. An address that is there already is replaced; the old one goes to
+/* Adds @block; its address is not 0. An address that is there already is replaced; the old one goes to
  * *old_out (if not NULL) and true is returned. */
 bool blocks_add(struct blocks *b, const struct block *block, struct block *old_out);
 

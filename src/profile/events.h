@@ -16,12 +16,23 @@
 
 struct events_writer;
 
-/* Writes to @file, which stays the caller's. Errors are sticky: see events_writer_finish. */
+/* A name given in the file for one call tree frame. */
+struct events_name {
+	taddr_t pc;
+	uint32_t module;
+	const char *name, *file, *dir; /* NULL = unknown */
+	uint32_t line;
+	bool is_inlined; /* another one for the same address follows */
+};
+
+/* Writes to @file, which stays the caller's. Errors are sticky: see events_writer_free. */
 struct events_writer *events_writer_new(FILE *file);
 void events_writer_header(struct events_writer *w, const char *command, uint32_t pid, uint64_t start_ns);
 /* A module as it is mapped (or, with @start = @end = 0, gone). */
 void events_writer_module(struct events_writer *w, uint32_t id, taddr_t start, taddr_t end, taddr_t bias,
 			  const char *path);
+/* Names may come anywhere after the header; the frames of one address together, innermost first. */
+void events_writer_name(struct events_writer *w, const struct events_name *n);
 void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev);
 void events_writer_thread_exit(struct events_writer *w, uint32_t thread);
 void events_writer_end(struct events_writer *w, uint64_t time_ns);
@@ -31,15 +42,6 @@ struct events_module {
 	uint32_t id;
 	taddr_t start, end, bias;
 	const char *path;
-};
-
-/* A name given in the file for one call tree frame. */
-struct events_name {
-	taddr_t pc;
-	uint32_t module;
-	const char *name, *file, *dir; /* NULL = unknown */
-	uint32_t line;
-	bool is_inlined; /* another one for the same address follows */
 };
 
 struct events_reader_ops {

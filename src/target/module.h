@@ -13,6 +13,7 @@
 #include "base/types.h"
 
 struct elf_file;
+struct probe_sites;
 
 struct module {
 	uint32_t id;       /* 1, 2, ...: unique in this ptmem, never used again */
@@ -21,6 +22,7 @@ struct module {
 	taddr_t bias;      /* address in the target - address in the ELF file */
 	char *path;        /* as the target sees it, without " (deleted)"; "[vdso]" */
 	struct elf_file *file; /* opened ELF (base/elf_file.h); NULL where it cannot be read */
+	struct probe_sites *sites; /* watched functions in it; NULL = not yet looked for */
 	bool is_vdso;
 	bool is_mapped;    /* false after its unload */
 };

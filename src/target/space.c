@@ -49,8 +49,12 @@ struct space *space_fork(const struct space *parent, pid_t child)
 	}
 	for (size_t i = 0; i < parent->traps.count; i++)
 		*vec_add(&s->traps) = parent->traps.data[i];
-	for (size_t i = 0; i < parent->areas.count; i++)
-		*vec_add(&s->areas) = parent->areas.data[i];
+	for (size_t i = 0; i < parent->areas.count; i++) {
+		struct stub_area *a = vec_add(&s->areas);
+		*a = parent->areas.data[i];
+		if (a->saved)
+			a->saved = xmemdup(a->saved, a->size);
+	}
 	s->trap_bits = parent->trap_bits;
 	if (parent->trap_index)
 		s->trap_index = xmemdup(parent->trap_index, sizeof(uint32_t) << s->trap_bits);
@@ -74,6 +78,8 @@ void space_free(struct space *s)
 	for (size_t i = 0; i < s->modules.count; i++)
 		module_release(s->modules.data[i]);
 	clear_code(s);
+	for (size_t i = 0; i < s->areas.count; i++)
+		free(s->areas.data[i].saved);
 	vec_deinit(&s->modules);
 	vec_deinit(&s->code);
 	vec_deinit(&s->traps);
@@ -131,6 +137,9 @@ void module_release(struct module *m)
 	if (--m->users > 0)
 		return;
 	elf_file_release(m->file);
+	if (m->sites)
+		vec_deinit(&m->sites->list);
+	free(m->sites);
 	free(m->path);
 	free(m);
 }

@@ -36,10 +36,15 @@ struct trap {
 	uint32_t module;           /* id */
 };
 
-/* Pages that ptmem mapped in the target for its stubs. */
+/*
+ * Room for stubs: a page that ptmem mapped, or, where it must not make the target
+ * call mmap (seccomp), the unused end of an object's last text page.
+ */
 struct stub_area {
 	taddr_t start;
 	uint32_t size, used;
+	bool is_slack;
+	uint8_t *saved;       /* is_slack: what stood there; owned by the space */
 };
 
 struct space {

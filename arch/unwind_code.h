@@ -1,0 +1,33 @@
+/*
+ * What machine code itself tells an unwinder, where no CFI does: whether an
+ * address follows a call, whether it is the trampoline of signal handlers, what
+ * a function has done to its stack up to some point.
+ */
+#ifndef PTMEM_ARCH_UNWIND_CODE_H
+#define PTMEM_ARCH_UNWIND_CODE_H
+
+#include "arch/arch.h"
+#include "arch/unwind_rule.h"
+
+#define ARCH_MAX_CALL 7       /* longest call instruction that a return address can follow, bytes */
+#define ARCH_SIGRETURN_SIZE 9 /* bytes that tell the signal trampoline */
+
+/* Whether the last of the @size bytes at @code, which stand right before a return address, are a call. */
+bool arch_ends_in_call(const uint8_t *code, size_t size);
+
+/* Whether @code begins with the trampoline that signal handlers return to. */
+bool arch_is_sigreturn(const uint8_t *code, size_t size);
+
+/* Where the kernel saved the registers, bytes above the stack pointer in the trampoline, by DWARF number. */
+extern const uint16_t arch_sigframe_offset[ARCH_DWARF_REGS];
+
+/*
+ * The rule for the point @at bytes into the functions at @code, found by reading
+ * the instructions before it; the first of them starts at @code, and later ones
+ * are told by what goes before. Fills kind, cfa_offset, saved and slot of
+ * *rule_out; -ENOTSUP when the code does something to the stack that is not
+ * understood.
+ */
+int arch_scan_function(const uint8_t *code, size_t at, struct unwind_rule *rule_out);
+
+#endif

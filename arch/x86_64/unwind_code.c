@@ -1,0 +1,289 @@
+/*
+ * x86-64 code read for unwinding, where there is no CFI (musl, assembly, JIT).
+ *
+ * arch_scan_function follows the stack pointer from a function's entry: pushes,
+ * subtractions, a frame pointer set up. It goes through the code once, in order,
+ * and remembers at each forward branch what the stack looks like at its target;
+ * that is enough for prologues, early returns and epilogues in the middle. After
+ * a return that no branch leads past, the next function begins.
+ */
+#include <Zydis/Zydis.h>
+#include <errno.h>
+#include <string.h>
+
+#include "arch/unwind_code.h"
+
+#define MAX_TARGETS 64
+#define MAX_SCAN 65536 /* bytes; a longer way from a symbol is not worth it */
+
+/* The signal frame: struct ucontext at the stack pointer, its gregs 40 bytes in. */
+const uint16_t arch_sigframe_offset[ARCH_DWARF_REGS] = {
+	[0] = 144, [1] = 136, [2] = 152, [3] = 128,  /* rax rdx rcx rbx */
+	[4] = 112, [5] = 104, [6] = 120, [7] = 160,  /* rsi rdi rbp rsp */
+	[8] = 40,  [9] = 48,  [10] = 56, [11] = 64,  /* r8 - r11 */
+	[12] = 72, [13] = 80, [14] = 88, [15] = 96,  /* r12 - r15 */
+	[16] = 168,                                  /* rip */
+};
+
+bool arch_is_sigreturn(const uint8_t *code, size_t size)
+{
+	static const uint8_t trampoline[ARCH_SIGRETURN_SIZE] = {
+		0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, /* mov $__NR_rt_sigreturn, %rax */
+		0x0f, 0x05,                               /* syscall */
+	};
+
+	return size >= sizeof(trampoline) && memcmp(code, trampoline, sizeof(trampoline)) == 0;
+}
+
+/* Length of "ff /2", an indirect call, at @code; 0 if it is none. */
+static size_t indirect_call_size(const uint8_t *code, size_t size)
+{
+	if (size < 2 || code[0] != 0xff || (code[1] >> 3 & 7) != 2)
+		return 0;
+	uint8_t mod = code[1] >> 6, rm = code[1] & 7;
+	size_t length = 2 + (mod != 3 && rm == 4);
+	if (mod == 1)
+		return length + 1;
+	if (mod == 2 || (mod == 0 && rm == 5))
+		return length + 4;
+	if (mod == 0 && rm == 4 && size > 2 && (code[2] & 7) == 5)
+		return length + 4;
+	return length;
+}
+
+bool arch_ends_in_call(const uint8_t *code, size_t size)
+{
+	if (size >= 5 && code[size - 5] == 0xe8)
+		return true;
+	for (size_t length = 2; length <= MIN(size, (size_t)ARCH_MAX_CALL); length++)
+		if (indirect_call_size(code + size - length, length) == length)
+			return true;
+	return false;
+}
+
+/* The stack at one point of a function. */
+struct stack_state {
+	int32_t depth;    /* CFA - rsp */
+	int32_t fp_depth; /* CFA - rbp, 0 while rbp is not the frame pointer */
+	uint8_t saved;
+	bool is_outermost; /* rbp was cleared without saving it: the ABI's mark of the first frame */
+	int16_t slot[RULE_SAVED_REGS];
+};
+
+struct scan {
+	struct stack_state now, body; /* body: behind the prologue */
+	struct {
+		size_t at;
+		struct stack_state state;
+	} target[MAX_TARGETS];
+	size_t target_count, furthest;
+};
+
+static const struct stack_state entry_state = {.depth = 8};
+
+/* The place of @reg among the callee-saved registers, -1 if it is none. */
+static int saved_index(ZydisRegister reg)
+{
+	/* as arch_native->dwarf_saved: rbp, rbx, r12 - r15 */
+	switch (reg) {
+	case ZYDIS_REGISTER_RBP: return 0;
+	case ZYDIS_REGISTER_RBX: return 1;
+	case ZYDIS_REGISTER_R12: return 2;
+	case ZYDIS_REGISTER_R13: return 3;
+	case ZYDIS_REGISTER_R14: return 4;
+	case ZYDIS_REGISTER_R15: return 5;
+	default: return -1;
+	}
+}
+
+static bool is_reg(const ZydisDecodedOperand *operand, ZydisRegister reg)
+{
+	return operand->type == ZYDIS_OPERAND_TYPE_REGISTER && operand->reg.value == reg;
+}
+
+static void push_reg(struct stack_state *now, const ZydisDecodedOperand *operand)
+{
+	int i = operand->type == ZYDIS_OPERAND_TYPE_REGISTER ? saved_index(operand->reg.value) : -1;
+
+	now->depth += 8;
+	if (i < 0 || now->saved >> i & 1 || now->depth > INT16_MAX)
+		return;
+	now->saved |= (uint8_t)(1u << i);
+	now->slot[i] = (int16_t)(-now->depth / 8);
+}
+
+static void pop_reg(struct stack_state *now, const ZydisDecodedOperand *operand)
+{
+	int i = operand->type == ZYDIS_OPERAND_TYPE_REGISTER ? saved_index(operand->reg.value) : -1;
+
+	if (i >= 0 && now->saved >> i & 1 && now->slot[i] == -now->depth / 8) {
+		now->saved &= (uint8_t)~(1u << i);
+		if (i == 0)
+			now->fp_depth = 0;
+	}
+	now->depth -= 8;
+}
+
+/* What "lea/mov memory or register -> rsp" leaves; false when it cannot be told. */
+static bool load_sp(struct stack_state *now, const ZydisDecodedOperand *from)
+{
+	int64_t disp = 0;
+	ZydisRegister base = from->reg.value;
+
+	if (from->type == ZYDIS_OPERAND_TYPE_MEMORY) {
+		if (from->mem.type != ZYDIS_MEMOP_TYPE_AGEN || from->mem.index != ZYDIS_REGISTER_NONE)
+			return false;
+		base = from->mem.base;
+		disp = from->mem.disp.value;
+	} else if (from->type != ZYDIS_OPERAND_TYPE_REGISTER) {
+		return false;
+	}
+	if (base == ZYDIS_REGISTER_RSP)
+		now->depth -= (int32_t)disp;
+	else if (base == ZYDIS_REGISTER_RBP && now->fp_depth)
+		now->depth = now->fp_depth - (int32_t)disp;
+	else
+		return false;
+	return true;
+}
+
+/* An instruction that writes rsp by name. */
+static bool write_sp(struct stack_state *now, const ZydisDecodedInstruction *insn,
+		     const ZydisDecodedOperand *operand)
+{
+	bool is_immediate = operand[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+
+	switch (insn->mnemonic) {
+	case ZYDIS_MNEMONIC_SUB:
+		now->depth += is_immediate ? (int32_t)operand[1].imm.value.s : 0;
+		return is_immediate || now->fp_depth; /* a variable array, addressed from rbp */
+	case ZYDIS_MNEMONIC_ADD:
+		now->depth -= is_immediate ? (int32_t)operand[1].imm.value.s : 0;
+		return is_immediate || now->fp_depth;
+	case ZYDIS_MNEMONIC_AND:
+		return now->fp_depth != 0 || now->is_outermost;
+	case ZYDIS_MNEMONIC_LEA:
+	case ZYDIS_MNEMONIC_MOV:
+		return load_sp(now, &operand[1]) || now->is_outermost;
+	default:
+		return false;
+	}
+}
+
+static bool clears(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operand)
+{
+	return insn->mnemonic == ZYDIS_MNEMONIC_XOR && operand[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       (is_reg(&operand[0], ZYDIS_REGISTER_EBP) || is_reg(&operand[0], ZYDIS_REGISTER_RBP)) &&
+	       operand[0].reg.value == operand[1].reg.value;
+}
+
+static bool follow(struct stack_state *now, const ZydisDecodedInstruction *insn,
+		   const ZydisDecodedOperand *operand)
+{
+	switch (insn->mnemonic) {
+	case ZYDIS_MNEMONIC_PUSH:
+		push_reg(now, &operand[0]);
+		return true;
+	case ZYDIS_MNEMONIC_POP:
+		pop_reg(now, &operand[0]);
+		return true;
+	case ZYDIS_MNEMONIC_LEAVE:
+		if (!now->fp_depth)
+			return false;
+		now->depth = now->fp_depth - 8;
+		now->fp_depth = 0;
+		now->saved &= (uint8_t)~1u;
+		return true;
+	default:
+		break;
+	}
+	if (clears(insn, operand) && !(now->saved & 1))
+		now->is_outermost = true;
+	if (insn->operand_count_visible == 0 || operand[0].type != ZYDIS_OPERAND_TYPE_REGISTER)
+		return true;
+	if (!(operand[0].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+		return true;
+	if (operand[0].reg.value == ZYDIS_REGISTER_RSP)
+		return write_sp(now, insn, operand);
+	if (operand[0].reg.value == ZYDIS_REGISTER_RBP)
+		now->fp_depth = insn->mnemonic == ZYDIS_MNEMONIC_MOV && is_reg(&operand[1], ZYDIS_REGISTER_RSP)
+					? now->depth : 0;
+	return true;
+}
+
+/* Remembers the state at the target of the direct branch at @at. */
+static void note_target(struct scan *s, const ZydisDecodedInstruction *insn,
+			const ZydisDecodedOperand *operand, size_t at)
+{
+	if (operand[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE || operand[0].imm.value.s < 0)
+		return;
+	size_t target = at + insn->length + (size_t)operand[0].imm.value.s;
+	if (s->target_count == MAX_TARGETS)
+		return;
+	s->target[s->target_count].at = target;
+	s->target[s->target_count++].state = s->now;
+	s->furthest = MAX(s->furthest, target);
+}
+
+/* The state behind an instruction that does not go on: a branch may lead here. */
+static void resume(struct scan *s, size_t at)
+{
+	for (size_t i = 0; i < s->target_count; i++) {
+		if (s->target[i].at == at) {
+			s->now = s->target[i].state;
+			return;
+		}
+	}
+	if (s->furthest > at) {
+		s->now = s->body;
+		return;
+	}
+	*s = (struct scan){.now = entry_state, .body = entry_state};
+}
+
+static bool is_end(const ZydisDecodedInstruction *insn)
+{
+	return insn->mnemonic == ZYDIS_MNEMONIC_RET || insn->mnemonic == ZYDIS_MNEMONIC_JMP ||
+	       insn->mnemonic == ZYDIS_MNEMONIC_HLT || insn->mnemonic == ZYDIS_MNEMONIC_UD2;
+}
+
+static int finish(const struct stack_state *state, struct unwind_rule *rule_out)
+{
+	if (state->is_outermost) {
+		rule_out->kind = RULE_END;
+		return 0;
+	}
+	if (state->fp_depth < 0 || (!state->fp_depth && state->depth < 8))
+		return -ENOTSUP;
+	rule_out->kind = state->fp_depth ? RULE_FP : RULE_SP;
+	rule_out->cfa_offset = state->fp_depth ? state->fp_depth : state->depth;
+	rule_out->saved = state->saved;
+	memcpy(rule_out->slot, state->slot, sizeof(rule_out->slot));
+	return 0;
+}
+
+int arch_scan_function(const uint8_t *code, size_t at, struct unwind_rule *rule_out)
+{
+	ZydisDecoder decoder;
+	ZydisDecodedInstruction insn;
+	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
+	struct scan s = {.now = entry_state, .body = entry_state};
+
+	if (at > MAX_SCAN ||
+	    !ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
+		return -ENOTSUP;
+	for (size_t i = 0; i < at; i += insn.length) {
+		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code + i, at - i, &insn, operand)))
+			return at - i < ARCH_MAX_INSN ? finish(&s.now, rule_out) : -ENOTSUP;
+		if (insn.meta.category == ZYDIS_CATEGORY_COND_BR || insn.mnemonic == ZYDIS_MNEMONIC_JMP)
+			note_target(&s, &insn, operand, i);
+		int32_t before = s.now.depth;
+		if (!follow(&s.now, &insn, operand))
+			return -ENOTSUP;
+		if (s.now.depth > before || s.now.fp_depth)
+			s.body = s.now;
+		if (is_end(&insn))
+			resume(&s, i + insn.length);
+	}
+	return finish(&s.now, rule_out);
+}

@@ -1,0 +1,349 @@
+/*
+ * ptmem: the command. Reads the options, starts or attaches, runs the loop, and
+ * ends as its program did. The only place that exits.
+ *
+ * Signals to ptmem: Ctrl-C at a terminal goes to a started program, too, which
+ * decides for itself; everything else (SIGTERM, SIGHUP, kill -INT, and Ctrl-C
+ * with -p) means: detach, write, leave.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "options.h"
+#include "session.h"
+#include "target/target.h"
+
+enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
+
+/* What a signal handler leaves behind: which signal asked to leave. 0 = none. */
+static volatile sig_atomic_t leave_signal;
+static volatile sig_atomic_t is_attached;
+static struct target *check_target;
+
+/* A signal may come just before waitpid: a timer wakes it again until the loop has seen it. */
+static void keep_waking(void)
+{
+	const struct itimerval again = {{0, 20000}, {0, 20000}};
+	setitimer(ITIMER_REAL, &again, NULL);
+	target_wake();
+}
+
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+	(void)context;
+	if (sig == SIGALRM) {
+		if (!leave_signal)
+			leave_signal = SIGALRM; /* the duration is over */
+	} else if (!is_attached && info->si_code == SI_KERNEL) {
+		return; /* typed at the terminal: the program got it as well */
+	} else {
+		leave_signal = sig;
+	}
+	keep_waking();
+}
+
+static void catch_signals(void)
+{
+	static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM};
+	struct sigaction sa = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO}, old;
+	sigemptyset(&sa.sa_mask);
+	for (size_t i = 0; i < ARRAY_SIZE(caught); i++) {
+		sigaction(caught[i], NULL, &old);
+		if (old.sa_handler != SIG_IGN || caught[i] == SIGALRM)
+			sigaction(caught[i], &sa, NULL);
+	}
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static bool should_leave(void *ctx)
+{
+	(void)ctx;
+	if (leave_signal) {
+		const struct itimerval off = {{0, 0}, {0, 0}};
+		setitimer(ITIMER_REAL, &off, NULL);
+	}
+	return leave_signal != 0;
+}
+
+static void start_duration(double seconds)
+{
+	if (seconds <= 0)
+		return;
+	struct itimerval t = {{0, 20000}, {0, 0}};
+	t.it_value.tv_sec = (time_t)seconds;
+	t.it_value.tv_usec = (suseconds_t)((seconds - (double)t.it_value.tv_sec) * 1e6);
+	if (t.it_value.tv_sec == 0 && t.it_value.tv_usec == 0)
+		t.it_value.tv_usec = 1;
+	setitimer(ITIMER_REAL, &t, NULL);
+}
+
+static char *join_command(char *const argv[])
+{
+	size_t size = 1;
+	for (char *const *a = argv; *a; a++)
+		size += strlen(*a) + 1;
+	char *text = xmalloc(size), *p = text;
+	for (char *const *a = argv; *a; a++) {
+		if (a != argv)
+			*p++ = ' ';
+		p = stpcpy(p, *a);
+	}
+	*p = '\0';
+	for (p = text; *p; p++)
+		*p = *p == '\n' ? ' ' : *p;
+	return text;
+}
+
+/* -- beginnings -- */
+
+static int start_program(struct run *run)
+{
+	char **argv = run->options->command;
+	int rc = target_start(run->target, argv);
+	if (rc == 0)
+		return 0;
+	log_error("%s: %s", argv[0], rc == -ENOENT ? "no such program" : strerror(-rc));
+	switch (rc) {
+	case -ENOENT:
+	case -ENOTDIR:
+		return EXIT_NOT_FOUND;
+	case -EACCES:
+	case -ENOEXEC:
+	case -EISDIR:
+	case -ELOOP:
+	case -E2BIG:
+	case -ETXTBSY:
+		return EXIT_NOT_EXECUTABLE;
+	}
+	return EXIT_OWN_FAILURE;
+}
+
+static void read_line(const char *path, char *buf, size_t size)
+{
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	buf[0] = '\0';
+	if (f && fgets(buf, (int)size, f))
+		buf[strcspn(buf, "\n")] = '\0';
+}
+
+static void explain_permission(pid_t pid, long uid)
+{
+	char scope[16];
+	read_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope));
+	if (uid >= 0 && uid != (long)geteuid() && geteuid() != 0)
+		log_error("process %d belongs to user %ld: run ptmem as that user or as root", pid, uid);
+	else if (strcmp(scope, "1") == 0 || strcmp(scope, "2") == 0)
+		log_error("process %d may not be traced: kernel.yama.ptrace_scope is %s; run ptmem as root, or allow it "
+			  "with: sysctl kernel.yama.ptrace_scope=0", pid, scope);
+	else if (strcmp(scope, "3") == 0)
+		log_error("process %d may not be traced: kernel.yama.ptrace_scope is 3, which forbids all attaching "
+			  "until the next boot", pid);
+	else
+		log_error("process %d may not be traced: it changed its user or forbids it (PR_SET_DUMPABLE); run ptmem "
+			  "as root with CAP_SYS_PTRACE", pid);
+}
+
+static void explain_attach(pid_t pid, int rc, enum attach_problem problem, long detail)
+{
+	char path[64], name[64];
+	switch (problem) {
+	case ATTACH_NO_PROCESS:
+		log_error("process %d: no such process", pid);
+		break;
+	case ATTACH_TRACED:
+		snprintf(path, sizeof(path), "/proc/%ld/comm", detail);
+		read_line(path, name, sizeof(name));
+		log_error("process %d is already traced, by process %ld (%s)", pid, detail, *name ? name : "unknown");
+		break;
+	case ATTACH_PERMISSION:
+		explain_permission(pid, detail);
+		break;
+	case ATTACH_32BIT:
+		log_error("process %d is a 32-bit program (or one of another machine): not supported", pid);
+		break;
+	case ATTACH_SELF:
+		log_error("process %d is ptmem itself", pid);
+		break;
+	case ATTACH_KERNEL_THREAD:
+		log_error("process %d is a kernel thread: it has no heap", pid);
+		break;
+	case ATTACH_NO_PROBES:
+		log_error("process %d: no malloc or other allocation function found; a stripped static program?", pid);
+		break;
+	default:
+		log_error("process %d: cannot attach: %s", pid, strerror(-rc));
+		break;
+	}
+}
+
+static int attach_all(struct run *run)
+{
+	unsigned attached = 0;
+	is_attached = true;
+	for (uint32_t i = 0; i < run->options->pid_count; i++) {
+		enum attach_problem problem = ATTACH_OTHER;
+		long detail = -1;
+		pid_t pid = run->options->pid[i];
+		int rc = target_attach(run->target, pid, &problem, &detail);
+		if (rc != 0) {
+			explain_attach(pid, rc, problem, detail);
+			continue;
+		}
+		attached++;
+		log_info("attached to process %d (%llu threads paused for %.1f ms)", pid,
+			 (unsigned long long)target_stats(run->target)->threads,
+			 (double)target_stats(run->target)->attach_ns / 1e6);
+	}
+	return attached > 0 ? 0 : EXIT_OWN_FAILURE;
+}
+
+/* -- ends -- */
+
+static void leave_target_behind(void)
+{
+	if (check_target)
+		target_detach(check_target);
+}
+
+/* The program's wait status, waited for if it runs on without us. */
+static bool await_program(struct run *run, int *status)
+{
+	pid_t pid = target_first_pid(run->target);
+	while (!target_exit_status(run->target, status)) {
+		pid_t got = waitpid(pid, status, __WALL);
+		if (got == pid)
+			return true;
+		if (got < 0 && errno != EINTR)
+			return false;
+		if (leave_signal)
+			return false;
+	}
+	return true;
+}
+
+ATTR_NORETURN static void die_of(int sig)
+{
+	const struct rlimit no_core = {0, 0};
+	sigset_t set;
+	setrlimit(RLIMIT_CORE, &no_core); /* the program's core is the one to look at */
+	signal(sig, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(sig);
+	_exit(128 + sig);
+}
+
+static int finish_started(struct run *run, int *signal_out)
+{
+	int status = 0;
+	if (leave_signal && leave_signal != SIGALRM) {
+		*signal_out = leave_signal;
+		return 0;
+	}
+	if (!await_program(run, &status)) {
+		*signal_out = leave_signal;
+		return EXIT_OWN_FAILURE;
+	}
+	if (WIFSIGNALED(status)) {
+		*signal_out = WTERMSIG(status);
+		return 128 + *signal_out;
+	}
+	return WEXITSTATUS(status);
+}
+
+static int run_target(struct run *run, int *signal_out)
+{
+	struct target_sink sink;
+	const struct options *o = run->options;
+	session_fill_sink(&sink, run);
+	sink.poll = should_leave;
+	const struct target_options to = {
+		.follow_exec = o->trace_children, .count_instructions = o->time_unit == TIME_INSTRUCTIONS,
+	};
+	run->target = check_target = target_new(&to, &sink);
+	log_set_check_hook(leave_target_behind);
+	int rc;
+	if (o->pid_count > 0) {
+		catch_signals();
+		rc = attach_all(run);
+		start_duration(o->duration);
+	} else {
+		rc = start_program(run);
+		catch_signals();
+	}
+	if (rc == 0) {
+		target_run(run->target);
+		unsigned left = target_process_count(run->target);
+		if (left > 0) {
+			target_detach(run->target);
+			log_info("detached; the program runs on");
+		}
+		rc = o->pid_count > 0 ? 0 : finish_started(run, signal_out);
+	}
+	check_target = NULL;
+	target_free(run->target);
+	return rc;
+}
+
+static int open_events(struct run *run)
+{
+	const char *path = run->options->events_file;
+	if (!path)
+		return 0;
+	run->events_file = fopen(path, "we");
+	if (run->events_file)
+		return 0;
+	log_error("cannot write %s: %s", path, strerror(errno));
+	return -EIO;
+}
+
+static int run_all(struct options *o, int *signal_out)
+{
+	struct run run;
+	run_init(&run, o);
+	run.command = o->command ? join_command(o->command) : xstrdup("");
+	int rc;
+	if (session_check_out_file(&run) != 0 || open_events(&run) != 0)
+		rc = EXIT_OWN_FAILURE;
+	else if (o->replay_file)
+		rc = session_replay(&run, o->replay_file) == 0 ? 0 : EXIT_OWN_FAILURE;
+	else
+		rc = run_target(&run, signal_out);
+	if (run.events_file)
+		fclose(run.events_file);
+	if (run.files_failed > 0 && rc == 0 && *signal_out == 0)
+		rc = EXIT_OWN_FAILURE;
+	run_deinit(&run);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o;
+	if (options_parse(argc, argv, &o) != 0)
+		return EXIT_FAILURE;
+	if (o.help || o.version) {
+		if (o.help)
+			options_print_help(stdout);
+		else
+			options_print_version(stdout);
+		return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_OWN_FAILURE;
+	}
+	log_set_level(o.log_level);
+	log_set_color(o.color);
+	int sig = 0, rc = run_all(&o, &sig);
+	options_deinit(&o);
+	if (sig != 0)
+		die_of(sig);
+	return rc;
+}

@@ -1,0 +1,281 @@
+/*
+ * The massif.out format (spec/massif.md, sections 1.1 to 1.4):
+ *
+ *	FILE     := "desc: " OPTIONS NL "cmd: " COMMAND NL "time_unit: " UNIT NL SNAPSHOT*
+ *	SNAPSHOT := RULE "snapshot=" K NL RULE "time=" T NL "mem_heap_B=" H NL
+ *	            "mem_heap_extra_B=" E NL "mem_stacks_B=" M NL
+ *	            "heap_tree=" ("empty" | ("detailed" | "peak") NL TREE)
+ *	TREE     := "n" CHILDREN ": " BYTES " " TEXT NL CHILD*
+ *	CHILD    := INDENT "n" CHILDREN ": " BYTES " 0x" ADDRESS ": " FRAME NL CHILD*
+ *	          | INDENT "n0: " BYTES " in " COUNT " places, all below massif's threshold (..%)" NL
+ *	FRAME    := NAME [" (" FILE ":" LINE ")" | " (in " OBJECT ")" | " (in ???)"]
+ *
+ * An address with inlined functions is one line for each, one deeper each time;
+ * only the last has the true children. Children stand by bytes descending; equal
+ * ones as Valgrind would have mapped them: by load order of their module, then by
+ * address, the aggregate line first. Names are asked for only when printed, so a
+ * site below the threshold costs no symbols.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "output/report_tree.h"
+
+struct child {
+	uint64_t bytes;
+	uint32_t node;   /* 0: the aggregate of @places insignificant children */
+	uint32_t places;
+	uint32_t load_order;
+	taddr_t pc;
+};
+
+struct massif_writer {
+	FILE *file;
+	int error;                      /* -errno of the first failed write; 0 so far */
+	const struct report *report;
+	const struct report_tree *tree;
+	const uint64_t *bytes;          /* by node, of the current snapshot */
+	uint32_t node_count;            /* nodes that the current snapshot knows */
+	uint64_t limit;                 /* children below it go into the aggregate */
+	VEC(struct child) children;     /* a stack: those of the nodes on the way down */
+};
+
+ATTR_PRINTF(2, 3) static void put(struct massif_writer *w, const char *fmt, ...)
+{
+	va_list args;
+
+	if (w->error)
+		return;
+	va_start(args, fmt);
+	if (vfprintf(w->file, fmt, args) < 0)
+		w->error = errno ? -errno : -EIO;
+	va_end(args);
+}
+
+/* Text from outside, raw; but a line end in it would end the record, and no reader could go on. */
+static void put_text(struct massif_writer *w, const char *text)
+{
+	for (size_t n; (n = strcspn(text, "\n")), text[n]; text += n + 1)
+		put(w, "%.*s ", (int)MIN(n, 1u << 30), text);
+	put(w, "%s", text);
+}
+
+static void put_indent(struct massif_writer *w, uint32_t indent)
+{
+	put(w, "%*s", (int)indent, "");
+}
+
+/* The directory as --fullpath-after shows it: behind the first place where @after occurs. */
+static const char *shown_dir(const char *dir, const char *after)
+{
+	if (!dir || !after)
+		return "";
+	const char *at = strstr(dir, after);
+
+	return at ? at + strlen(after) : dir;
+}
+
+static void put_frame(struct massif_writer *w, const struct symbol *sym, const struct symbol_frame *f)
+{
+	put_text(w, f->name ? f->name : "???");
+	if (f->file && f->line) {
+		const char *dir = shown_dir(f->dir, w->report->fullpath_after);
+
+		put(w, " (");
+		put_text(w, dir);
+		put(w, "%s", *dir ? "/" : "");
+		put_text(w, f->file);
+		put(w, ":%" PRIu32 ")", f->line);
+	} else if (sym->object) {
+		put(w, " (in ");
+		put_text(w, sym->object);
+		put(w, ")");
+	} else if (f->name) {
+		put(w, " (in %s)", "???"); /* apart, or it were a trigraph */
+	}
+	put(w, "\n");
+}
+
+static int compare_children(const void *va, const void *vb)
+{
+	const struct child *a = va, *b = vb;
+
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes ? -1 : 1;
+	if (!a->node != !b->node)
+		return a->node ? 1 : -1;
+	if (a->load_order != b->load_order)
+		return a->load_order < b->load_order ? -1 : 1;
+	if (a->pc != b->pc)
+		return a->pc < b->pc ? -1 : 1;
+	return a->node < b->node ? -1 : a->node > b->node;
+}
+
+static void add_child(struct massif_writer *w, uint32_t node)
+{
+	uint32_t frame = report_tree_node(w->tree, node)->frame;
+	const struct calltree_frame *f = calltree_frame(profile_calltree(w->report->profile), frame);
+
+	*vec_add(&w->children) = (struct child){
+		.bytes = w->bytes[node],
+		.node = node,
+		/* Code outside any module was mapped late, but 0x0 stands for the initial image. */
+		.load_order = f->module || !f->pc ? f->module : UINT32_MAX,
+		.pc = f->pc,
+	};
+}
+
+/* Pushes the lines below @node, sorted; returns their number. */
+static size_t push_children(struct massif_writer *w, uint32_t node)
+{
+	size_t first = w->children.count;
+	struct child aggregate = {0};
+
+	for (uint32_t c = report_tree_node(w->tree, node)->first_child; c;
+	     c = report_tree_node(w->tree, c)->next_sibling) {
+		if (c >= w->node_count)
+			continue;
+		if (w->bytes[c] >= w->limit) {
+			add_child(w, c);
+		} else {
+			aggregate.bytes += w->bytes[c];
+			aggregate.places++;
+		}
+	}
+	if (aggregate.places)
+		*vec_add(&w->children) = aggregate;
+
+	size_t count = w->children.count - first;
+
+	if (count > 1)
+		qsort(&w->children.data[first], count, sizeof(struct child), compare_children);
+	return count;
+}
+
+static void put_aggregate(struct massif_writer *w, const struct child *c, uint32_t indent)
+{
+	put_indent(w, indent);
+	put(w, "n0: %" PRIu64 " in %" PRIu32 " place%s below massif's threshold (%.2f%%)\n", c->bytes, c->places,
+	    c->places == 1 ? "," : "s, all", w->report->threshold);
+}
+
+static void put_node(struct massif_writer *w, uint32_t node, uint32_t indent);
+
+/* Prints and pops the topmost @count children. */
+static void put_children(struct massif_writer *w, size_t count, uint32_t indent)
+{
+	size_t first = w->children.count - count;
+
+	for (size_t i = first; i < first + count && !w->error; i++) {
+		struct child c = w->children.data[i];
+
+		if (c.node)
+			put_node(w, c.node, indent);
+		else
+			put_aggregate(w, &c, indent);
+	}
+	w->children.count = first;
+}
+
+/* Recurses as deep as the filter's depth allows (200). */
+static void put_node(struct massif_writer *w, uint32_t node, uint32_t indent)
+{
+	uint32_t frame = report_tree_node(w->tree, node)->frame;
+	const struct calltree_frame *f = calltree_frame(profile_calltree(w->report->profile), frame);
+	const struct symbol *sym = w->report->symbol(w->report->symbol_ctx, frame);
+	taddr_t pc = f->pc;
+	size_t count = push_children(w, node);
+
+	for (uint32_t i = 0; i < sym->count; i++, indent++) {
+		put_indent(w, indent);
+		put(w, "n%zu: %" PRIu64 " 0x%" PRIX64 ": ", i + 1 < sym->count ? 1 : count, w->bytes[node], pc);
+		put_frame(w, sym, &sym->frame[i]);
+	}
+	put_children(w, count, indent);
+}
+
+static uint64_t significant_bytes(const struct snapshot *s, uint64_t tree_bytes, double threshold)
+{
+	if (!tree_bytes && threshold != 0)
+		return 1;
+	return (uint64_t)((double)(tree_bytes + s->extra + s->stacks) * threshold / 100);
+}
+
+static void put_tree(struct massif_writer *w)
+{
+	size_t count = push_children(w, 0);
+
+	put(w, "n%zu: %" PRIu64 " %s, --alloc-fns, etc.\n", count, w->bytes[0],
+	    w->report->is_pages ? "(page allocation syscalls) mmap/mremap/brk"
+				: "(heap allocation functions) malloc/new/new[]");
+	put_children(w, count, 1);
+}
+
+static void put_record(struct massif_writer *w, uint32_t number, const struct snapshot *s, uint64_t heap)
+{
+	static const char *const kind[] = {
+		[SNAPSHOT_EMPTY] = "empty",
+		[SNAPSHOT_DETAILED] = "detailed",
+		[SNAPSHOT_PEAK] = "peak",
+	};
+
+	put(w, "#-----------\nsnapshot=%" PRIu32 "\n#-----------\n", number);
+	put(w, "time=%" PRIu64 "\n", s->time);
+	put(w, "mem_heap_B=%" PRIu64 "\n", heap);
+	put(w, "mem_heap_extra_B=%" PRIu64 "\n", s->extra);
+	put(w, "mem_stacks_B=%" PRIu64 "\n", s->stacks);
+	put(w, "heap_tree=%s\n", kind[s->kind]);
+}
+
+static void put_snapshot(struct massif_writer *w, uint32_t i)
+{
+	struct snapshot s = *profile_snapshot(w->report->profile, i);
+
+	/* Without the heap Massif has no tree to show, not even at the peak. */
+	if (s.kind == SNAPSHOT_EMPTY || profile_options(w->report->profile)->no_heap) {
+		s.kind = SNAPSHOT_EMPTY;
+		put_record(w, i, &s, s.heap);
+		return;
+	}
+
+	uint64_t *leaf_bytes, *node_bytes;
+	uint32_t leaf_count = profile_snapshot_leaves(w->report->profile, i, &leaf_bytes);
+
+	w->node_count = report_tree_sum(w->tree, leaf_bytes, leaf_count, &node_bytes);
+	free(leaf_bytes);
+	w->bytes = node_bytes;
+	w->limit = significant_bytes(&s, node_bytes[0], w->report->threshold);
+	put_record(w, i, &s, node_bytes[0]);
+	put_tree(w);
+	w->bytes = NULL;
+	free(node_bytes);
+}
+
+static void put_header(struct massif_writer *w)
+{
+	static const char *const unit[] = {[TIME_MS] = "ms", [TIME_BYTES] = "B", [TIME_INSTRUCTIONS] = "i"};
+
+	put(w, "desc: ");
+	put_text(w, w->report->desc);
+	put(w, "\ncmd: ");
+	put_text(w, w->report->command);
+	put(w, "\ntime_unit: %s\n", unit[profile_options(w->report->profile)->time_unit]);
+}
+
+int massif_write(FILE *file, const struct report *r)
+{
+	struct report_tree *tree = report_tree_new(r);
+	struct massif_writer w = {.file = file, .report = r, .tree = tree};
+
+	put_header(&w);
+	for (uint32_t i = 0; i < profile_snapshot_count(r->profile) && !w.error; i++)
+		put_snapshot(&w, i);
+	if (!w.error && fflush(file))
+		w.error = -errno;
+	vec_deinit(&w.children);
+	report_tree_free(tree);
+	return w.error;
+}

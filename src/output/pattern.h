@@ -1,0 +1,36 @@
+/*
+ * Names of output files with placeholders (spec/massif.md section 1.6):
+ *
+ *	%p       pid of the profiled process
+ *	%n       1, 2, ...: the next number at each occurrence
+ *	%q{VAR}  environment variable, not expanded any further
+ *	%%       a percent sign
+ *
+ * A relative name stands in a folder that the caller gives, since the working
+ * directory may have changed meanwhile. The name "-" (standard output) stays "-".
+ */
+#ifndef PTMEM_OUTPUT_PATTERN_H
+#define PTMEM_OUTPUT_PATTERN_H
+
+#include "base/types.h"
+
+struct pattern_values {
+	uint32_t pid;
+	uint32_t *sequence; /* the last number that %n gave, 0 at first; counted up at each %n */
+	const char *dir;    /* where relative names stand; NULL = leave them relative */
+};
+
+/*
+ * 0 if @pattern can be expanded now, else -EINVAL with *@why_out: what is wrong
+ * in Valgrind's words (spec/massif.md section 2.9), the lines separated by '\n',
+ * none at the end. The caller frees it.
+ */
+int pattern_check(const char *pattern, char **why_out);
+
+/*
+ * Expands @pattern into *@path_out, which the caller frees. -EINVAL with *@why_out
+ * as pattern_check; the sequence is untouched then.
+ */
+int pattern_expand(const char *pattern, const struct pattern_values *values, char **path_out, char **why_out);
+
+#endif

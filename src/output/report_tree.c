@@ -1,0 +1,156 @@
+/*
+ * The merged tree of a report: see report_tree.h for the picture.
+ *
+ * Built once for all snapshots: a leaf costs one question to the filter and one
+ * hash look-up per shown frame. A snapshot then costs one pass over the nodes
+ * from the last to the first, since a parent has a smaller number than its
+ * children. Owns its arrays; knows nothing of names or formats.
+ */
+#include "output/report_tree.h"
+
+#include "base/alloc.h"
+#include "base/vec.h"
+
+#define NODE_IGNORED UINT32_MAX
+
+struct leaf_place {
+	uint32_t node;       /* where the leaf's bytes go; NODE_IGNORED = nowhere */
+	uint32_t node_count; /* nodes there were once this leaf was in */
+};
+
+struct report_tree {
+	VEC(struct report_node) node;
+	uint32_t *slot;           /* hash of (parent, frame) -> node; 0 = empty */
+	uint32_t slot_bits;
+	struct leaf_place *place; /* by leaf; [0] unused */
+	uint32_t leaf_count;
+};
+
+/* The stack of the leaf that is being placed, for the filter's questions. */
+struct leaf_stack {
+	const struct report *report;
+	VEC(uint32_t) frame; /* innermost first */
+};
+
+static uint32_t find_slot(const struct report_tree *t, uint32_t parent, uint32_t frame)
+{
+	uint32_t mask = (1u << t->slot_bits) - 1;
+	uint32_t i = (uint32_t)hash_u64((uint64_t)parent << 32 | frame) & mask;
+
+	for (; t->slot[i]; i = (i + 1) & mask) {
+		const struct report_node *n = &t->node.data[t->slot[i]];
+
+		if (n->parent == parent && n->frame == frame)
+			break;
+	}
+	return i;
+}
+
+/* Keeps the hash at most half full, for one more node. */
+static void reserve_slot(struct report_tree *t)
+{
+	if (t->slot && t->node.count < 1u << (t->slot_bits - 1))
+		return;
+	t->slot_bits = t->slot ? t->slot_bits + 1 : 10;
+	free(t->slot);
+	t->slot = xcalloc((size_t)1 << t->slot_bits, sizeof(*t->slot));
+	for (uint32_t i = 1; i < t->node.count; i++)
+		t->slot[find_slot(t, t->node.data[i].parent, t->node.data[i].frame)] = i;
+}
+
+static uint32_t get_child(struct report_tree *t, uint32_t parent, uint32_t frame)
+{
+	reserve_slot(t);
+	uint32_t slot = find_slot(t, parent, frame);
+
+	if (t->slot[slot])
+		return t->slot[slot];
+	uint32_t child = (uint32_t)t->node.count;
+
+	*vec_add(&t->node) = (struct report_node){
+		.frame = frame,
+		.parent = parent,
+		.next_sibling = t->node.data[parent].first_child,
+	};
+	t->node.data[parent].first_child = child;
+	t->slot[slot] = child;
+	return child;
+}
+
+static const struct symbol *stack_symbol(void *ctx, size_t i)
+{
+	const struct leaf_stack *s = ctx;
+
+	return s->report->symbol(s->report->symbol_ctx, s->frame.data[i]);
+}
+
+static uint32_t place_leaf(struct report_tree *t, struct leaf_stack *s, uint32_t node)
+{
+	const struct calltree *tree = profile_calltree(s->report->profile);
+	size_t first, count;
+
+	s->frame.count = 0;
+	for (; node; node = calltree_parent(tree, node))
+		*vec_add(&s->frame) = calltree_node_frame(tree, node);
+	if (!filter_stack(s->report->filter, stack_symbol, s, s->frame.count, &first, &count))
+		return NODE_IGNORED;
+
+	uint32_t at = 0;
+
+	for (size_t i = 0; i < count; i++)
+		at = get_child(t, at, s->frame.data[first + i]);
+	return at;
+}
+
+struct report_tree *report_tree_new(const struct report *r)
+{
+	struct report_tree *t = xcalloc(1, sizeof(*t));
+	struct leaf_stack stack = {.report = r};
+
+	*vec_add(&t->node) = (struct report_node){0};
+	t->leaf_count = profile_leaf_count(r->profile);
+	t->place = xcalloc((size_t)t->leaf_count + 1, sizeof(*t->place));
+	t->place[0].node_count = 1;
+	for (uint32_t i = 1; i <= t->leaf_count; i++) {
+		t->place[i].node = place_leaf(t, &stack, profile_leaf(r->profile, i)->node);
+		t->place[i].node_count = (uint32_t)t->node.count;
+	}
+	vec_deinit(&stack.frame);
+	return t;
+}
+
+void report_tree_free(struct report_tree *t)
+{
+	if (!t)
+		return;
+	vec_deinit(&t->node);
+	free(t->slot);
+	free(t->place);
+	free(t);
+}
+
+const struct report_node *report_tree_node(const struct report_tree *t, uint32_t node)
+{
+	return &t->node.data[node];
+}
+
+uint32_t report_tree_node_count(const struct report_tree *t)
+{
+	return (uint32_t)t->node.count;
+}
+
+uint32_t report_tree_sum(const struct report_tree *t, const uint64_t *leaf_bytes, uint32_t leaf_count,
+			 uint64_t **node_bytes_out)
+{
+	leaf_count = MIN(leaf_count, t->leaf_count);
+	uint32_t node_count = t->place[leaf_count].node_count;
+	uint64_t *bytes = xcalloc(node_count, sizeof(*bytes));
+
+	for (uint32_t i = 1; i <= leaf_count; i++)
+		if (t->place[i].node != NODE_IGNORED)
+			bytes[t->place[i].node] += leaf_bytes[i];
+	for (uint32_t i = node_count; i-- > 1;)
+		bytes[t->node.data[i].parent] += bytes[i];
+	*node_bytes_out = bytes;
+	return node_count;
+}

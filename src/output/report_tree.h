@@ -1,0 +1,44 @@
+/*
+ * The tree that reports show: the stacks of all leaves of a profile, each cut
+ * to what the filter shows of it, merged innermost frame first.
+ *
+ *	call tree   main > f > g > malloc's caller     (outermost first, all frames)
+ *	this tree   root > malloc's caller > g > f     (innermost first, shown frames)
+ *
+ * Nodes are merged by frame (address and module) at each level, and numbered in
+ * the order of the first leaf that passes through them. So the nodes that
+ * existed when a profile had n leaves are exactly a prefix of the numbers, which
+ * is what a snapshot needs: sites first seen later are not in it.
+ */
+#ifndef PTMEM_OUTPUT_REPORT_TREE_H
+#define PTMEM_OUTPUT_REPORT_TREE_H
+
+#include "output/writer.h"
+
+struct report_node {
+	uint32_t frame;        /* of the profile's call tree; 0 at the root */
+	uint32_t parent;       /* smaller than the node's own number */
+	uint32_t first_child;  /* 0 = none; the newest child comes first */
+	uint32_t next_sibling; /* 0 = none; smaller than the node's own number */
+};
+
+struct report_tree;
+
+/* Asks the filter once about each leaf of @r->profile. Never NULL. */
+struct report_tree *report_tree_new(const struct report *r);
+void report_tree_free(struct report_tree *t);
+
+/* Node 0 is the root. */
+const struct report_node *report_tree_node(const struct report_tree *t, uint32_t node);
+uint32_t report_tree_node_count(const struct report_tree *t);
+
+/*
+ * Sums @leaf_bytes (indexed by leaf, 1 .. @leaf_count) upwards: *node_bytes_out[i]
+ * is what stands below node i and in it. The caller frees it. Returns how many
+ * nodes existed when there were @leaf_count leaves; the others are absent. Leaves
+ * that the filter ignores add nothing.
+ */
+uint32_t report_tree_sum(const struct report_tree *t, const uint64_t *leaf_bytes, uint32_t leaf_count,
+			 uint64_t **node_bytes_out);
+
+#endif

@@ -1,0 +1,219 @@
+/*
+ * The call tree, see calltree.h. Two growing arrays (nodes, frames) and a hash
+ * over each, both of indexes only:
+ *
+ *	buckets[hash(parent, frame)] -> node -> node.next -> ... -> 0
+ *	frame_slots[hash(pc)]        -> frame        (open addressing)
+ *
+ * The node hash is chained through the nodes with at least as many buckets as
+ * nodes, so that a look-up that hits costs one bucket and one node. A node is
+ * 16 bytes and its share of the buckets 4 to 8. The frame hash only knows the
+ * frames that are current: calltree_forget rebuilds it without the old ones.
+ */
+#include "profile/calltree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+#define FIRST_BUCKETS 1024u
+#define FIRST_FRAME_SLOTS 256u
+
+struct node {
+	uint32_t parent, frame;
+	uint32_t depth;
+	uint32_t next; /* in the chain of its bucket; 0 = last */
+};
+
+struct calltree {
+	struct node *node;
+	size_t node_count, node_capacity;
+	uint32_t *bucket;
+	uint32_t bucket_count;     /* a power of two, >= node_count */
+	struct calltree_frame *frame; /* [0] is not used */
+	size_t frame_count, frame_capacity;
+	uint32_t *frame_slot;
+	uint32_t frame_slot_count; /* a power of two, >= 2 * frames in it */
+	uint32_t frame_slot_used;
+};
+
+struct calltree *calltree_new(void)
+{
+	struct calltree *t = xcalloc(1, sizeof(*t));
+	t->node = xgrow(NULL, &t->node_capacity, 1, sizeof(*t->node));
+	t->node[0] = (struct node){ 0 };
+	t->node_count = 1;
+	t->frame = xgrow(NULL, &t->frame_capacity, 1, sizeof(*t->frame));
+	t->frame[0] = (struct calltree_frame){ 0 };
+	t->frame_count = 1;
+	t->bucket_count = FIRST_BUCKETS;
+	t->bucket = xcalloc(t->bucket_count, sizeof(*t->bucket));
+	t->frame_slot_count = FIRST_FRAME_SLOTS;
+	t->frame_slot = xcalloc(t->frame_slot_count, sizeof(*t->frame_slot));
+	return t;
+}
+
+struct calltree *calltree_clone(const struct calltree *t)
+{
+	struct calltree *c = xmemdup(t, sizeof(*t));
+	c->node = xmemdup(t->node, t->node_count * sizeof(*t->node));
+	c->node_capacity = t->node_count;
+	c->frame = xmemdup(t->frame, t->frame_count * sizeof(*t->frame));
+	c->frame_capacity = t->frame_count;
+	c->bucket = xmemdup(t->bucket, t->bucket_count * sizeof(*t->bucket));
+	c->frame_slot = xmemdup(t->frame_slot, t->frame_slot_count * sizeof(*t->frame_slot));
+	return c;
+}
+
+void calltree_free(struct calltree *t)
+{
+	if (!t)
+		return;
+	free(t->node);
+	free(t->bucket);
+	free(t->frame);
+	free(t->frame_slot);
+	free(t);
+}
+
+/* Frames. */
+
+/* The slot that holds @pc, or the empty one where it belongs. */
+static uint32_t frame_slot_of(const struct calltree *t, taddr_t pc)
+{
+	uint32_t mask = t->frame_slot_count - 1;
+	uint32_t i = (uint32_t)hash_u64(pc) & mask;
+	while (t->frame_slot[i] && t->frame[t->frame_slot[i]].pc != pc)
+		i = (i + 1) & mask;
+	return i;
+}
+
+static void frame_slots_rebuild(struct calltree *t, uint32_t count, taddr_t forget_start, taddr_t forget_end)
+{
+	uint32_t *old = t->frame_slot, old_count = t->frame_slot_count;
+	t->frame_slot = xcalloc(count, sizeof(*t->frame_slot));
+	t->frame_slot_count = count;
+	t->frame_slot_used = 0;
+	for (uint32_t i = 0; i < old_count; i++) {
+		if (!old[i])
+			continue;
+		taddr_t pc = t->frame[old[i]].pc;
+		if (pc >= forget_start && pc < forget_end)
+			continue;
+		t->frame_slot[frame_slot_of(t, pc)] = old[i];
+		t->frame_slot_used++;
+	}
+	free(old);
+}
+
+uint32_t calltree_find_frame(const struct calltree *t, taddr_t pc)
+{
+	return t->frame_slot[frame_slot_of(t, pc)];
+}
+
+uint32_t calltree_get_frame(struct calltree *t, taddr_t pc, uint32_t module)
+{
+	uint32_t slot = frame_slot_of(t, pc);
+	if (t->frame_slot[slot])
+		return t->frame_slot[slot];
+	if ((t->frame_slot_used + 1) * 2 > t->frame_slot_count) {
+		frame_slots_rebuild(t, t->frame_slot_count * 2, 0, 0);
+		slot = frame_slot_of(t, pc);
+	}
+	CHECK(t->frame_count < UINT32_MAX);
+	uint32_t frame = (uint32_t)t->frame_count++;
+	t->frame = xgrow(t->frame, &t->frame_capacity, t->frame_count, sizeof(*t->frame));
+	t->frame[frame] = (struct calltree_frame){ .pc = pc, .module = module };
+	t->frame_slot[slot] = frame;
+	t->frame_slot_used++;
+	return frame;
+}
+
+void calltree_forget(struct calltree *t, taddr_t start, taddr_t end)
+{
+	frame_slots_rebuild(t, t->frame_slot_count, start, end);
+}
+
+const struct calltree_frame *calltree_frame(const struct calltree *t, uint32_t frame)
+{
+	CHECK(frame < t->frame_count);
+	return &t->frame[frame];
+}
+
+uint32_t calltree_frame_count(const struct calltree *t)
+{
+	return (uint32_t)t->frame_count - 1;
+}
+
+/* Nodes. */
+
+static uint32_t *bucket_of(const struct calltree *t, uint32_t parent, uint32_t frame)
+{
+	uint64_t key = (uint64_t)parent << 32 | frame;
+	return &t->bucket[(uint32_t)hash_u64(key) & (t->bucket_count - 1)];
+}
+
+static void buckets_double(struct calltree *t)
+{
+	CHECK(t->bucket_count < 1u << 31);
+	free(t->bucket);
+	t->bucket_count *= 2;
+	t->bucket = xcalloc(t->bucket_count, sizeof(*t->bucket));
+	for (uint32_t i = 1; i < t->node_count; i++) {
+		uint32_t *bucket = bucket_of(t, t->node[i].parent, t->node[i].frame);
+		t->node[i].next = *bucket;
+		*bucket = i;
+	}
+}
+
+static uint32_t node_add(struct calltree *t, uint32_t parent, uint32_t frame)
+{
+	CHECK(parent < t->node_count && frame < t->frame_count);
+	if (t->node_count >= t->bucket_count)
+		buckets_double(t);
+	uint32_t node = (uint32_t)t->node_count++;
+	t->node = xgrow(t->node, &t->node_capacity, t->node_count, sizeof(*t->node));
+	uint32_t *bucket = bucket_of(t, parent, frame);
+	t->node[node] = (struct node){ parent, frame, t->node[parent].depth + 1, *bucket };
+	*bucket = node;
+	return node;
+}
+
+uint32_t calltree_get_child(struct calltree *t, uint32_t node, uint32_t frame)
+{
+	for (uint32_t i = *bucket_of(t, node, frame); i; i = t->node[i].next)
+		if (t->node[i].parent == node && t->node[i].frame == frame)
+			return i;
+	return node_add(t, node, frame);
+}
+
+uint32_t calltree_parent(const struct calltree *t, uint32_t node)
+{
+	CHECK_DEBUG(node < t->node_count);
+	return t->node[node].parent;
+}
+
+uint32_t calltree_node_frame(const struct calltree *t, uint32_t node)
+{
+	CHECK_DEBUG(node < t->node_count);
+	return t->node[node].frame;
+}
+
+uint32_t calltree_node_depth(const struct calltree *t, uint32_t node)
+{
+	CHECK_DEBUG(node < t->node_count);
+	return t->node[node].depth;
+}
+
+uint32_t calltree_node_count(const struct calltree *t)
+{
+	return (uint32_t)t->node_count;
+}
+
+size_t calltree_memory(const struct calltree *t)
+{
+	return t->node_capacity * sizeof(*t->node) + t->bucket_count * sizeof(*t->bucket) +
+	       t->frame_capacity * sizeof(*t->frame) + t->frame_slot_count * sizeof(*t->frame_slot);
+}

@@ -1,0 +1,196 @@
+/*
+ * Events as text. One record a line, its letter first, fields apart by one
+ * blank, "\n" at the end of each line. Numbers are decimal (D) or lower- or
+ * upper-case hexadecimal without prefix (X), all unsigned. TEXT goes to the end
+ * of the line; in it and in the fields of a name "\\", "\n", "\t" and "\xHH" stand
+ * for a backslash, a line feed, a tab and any other byte. Lines that begin with
+ * "#" and empty lines say nothing.
+ *
+ *	ptmem-events 1                        the first line
+ *	h PID(D) START(D ns) COMMAND(TEXT)    header, once, before all that follows
+ *	l ID(D) START(X) END(X) BIAS(X) PATH(TEXT)   module loaded; ID > 0
+ *	g ID(D)                               module gone
+ *	n ID(D) PARENT(D) PC(X) MODULE(D)     node: ids 1, 2, 3, ... in order; parent before child;
+ *	                                      0 = root, module 0 = none
+ *	i PC(X) MODULE(D) LINE(D) INLINED(0|1) NAME<tab>FILE<tab>DIR    empty = unknown; not inlined
+ *	                                      ones end the frames of an address
+ *
+ * Events; each begins TIME(D ns) THREAD(D) FUNCTION(D 0-255) NODE(D) and goes on:
+ *
+ *	a ... ADDR(X) SIZE(D) ALIGN(D)        alloc
+ *	f ... ADDR(X)                         free
+ *	b ... OLD(X)                          realloc begins
+ *	r ... OLD(X) ADDR(X) SIZE(D)          realloc ends
+ *	m ... ADDR(X) SIZE(D)                 map
+ *	u ... ADDR(X) SIZE(D)                 unmap
+ *	s ... SIZE(D)                         bytes of all stacks
+ *	x THREAD(D)                           thread gone
+ *	e TIME(D ns)                          the end, the last line
+ *
+ * This file writes; events_read.c reads.
+ */
+#include "profile/events.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+struct events_writer {
+	FILE *file;
+	int error;          /* first -errno */
+	uint32_t *file_id;  /* by node of the tree; 0 = not written yet */
+	size_t file_id_count;
+	uint32_t last_id;
+};
+
+struct events_writer *events_writer_new(FILE *file)
+{
+	struct events_writer *w = xcalloc(1, sizeof(*w));
+	w->file = file;
+	return w;
+}
+
+static void note_error(struct events_writer *w)
+{
+	if (!w->error)
+		w->error = errno ? -errno : -EIO;
+}
+
+ATTR_PRINTF(2, 3) static void put(struct events_writer *w, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	errno = 0;
+	if (vfprintf(w->file, fmt, ap) < 0)
+		note_error(w);
+	va_end(ap);
+}
+
+static void put_text(struct events_writer *w, const char *text)
+{
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+		if (*c == '\\')
+			put(w, "\\\\");
+		else if (*c == '\n')
+			put(w, "\\n");
+		else if (*c == '\t')
+			put(w, "\\t");
+		else if (*c < 0x20 || *c == 0x7f)
+			put(w, "\\x%02x", *c);
+		else
+			put(w, "%c", *c);
+	}
+}
+
+void events_writer_header(struct events_writer *w, const char *command, uint32_t pid, uint64_t start_ns)
+{
+	put(w, "ptmem-events 1\nh %" PRIu32 " %" PRIu64 " ", pid, start_ns);
+	put_text(w, command);
+	put(w, "\n");
+}
+
+void events_writer_module(struct events_writer *w, uint32_t id, taddr_t start, taddr_t end, taddr_t bias,
+			  const char *path)
+{
+	if (!start && !end) {
+		put(w, "g %" PRIu32 "\n", id);
+		return;
+	}
+	put(w, "l %" PRIu32 " %" PRIx64 " %" PRIx64 " %" PRIx64 " ", id, start, end, bias);
+	put_text(w, path);
+	put(w, "\n");
+}
+
+void events_writer_name(struct events_writer *w, const struct events_name *n)
+{
+	put(w, "i %" PRIx64 " %" PRIu32 " %" PRIu32 " %d ", n->pc, n->module, n->line, n->is_inlined);
+	put_text(w, n->name ? n->name : "");
+	put(w, "\t");
+	put_text(w, n->file ? n->file : "");
+	put(w, "\t");
+	put_text(w, n->dir ? n->dir : "");
+	put(w, "\n");
+}
+
+static void put_node(struct events_writer *w, const struct calltree *t, uint32_t node)
+{
+	uint32_t parent = calltree_parent(t, node);
+	const struct calltree_frame *frame = calltree_frame(t, calltree_node_frame(t, node));
+	w->file_id[node] = ++w->last_id;
+	put(w, "n %" PRIu32 " %" PRIu32 " %" PRIx64 " %" PRIu32 "\n", w->last_id, parent ? w->file_id[parent] : 0,
+	    frame->pc, frame->module);
+}
+
+/* The number of @node in the file; writes it, and those it hangs on, if they are not there yet. */
+static uint32_t file_id_of(struct events_writer *w, const struct calltree *t, uint32_t node)
+{
+	if (!node)
+		return 0;
+	if (node >= w->file_id_count) {
+		size_t old = w->file_id_count;
+		w->file_id = xgrow(w->file_id, &w->file_id_count, (size_t)node + 1, sizeof(*w->file_id));
+		memset(&w->file_id[old], 0, (w->file_id_count - old) * sizeof(*w->file_id));
+	}
+	while (!w->file_id[node]) {
+		uint32_t top = node;
+		for (uint32_t parent; (parent = calltree_parent(t, top)) && !w->file_id[parent];)
+			top = parent;
+		put_node(w, t, top);
+	}
+	return w->file_id[node];
+}
+
+void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev)
+{
+	static const char letters[] = "?afbrmus";
+	CHECK(ev->kind > 0 && ev->kind < sizeof(letters) - 1);
+	uint32_t node = file_id_of(w, t, ev->node);
+	put(w, "%c %" PRIu64 " %" PRIu32 " %u %" PRIu32, letters[ev->kind], ev->time_ns, ev->thread, ev->function, node);
+	switch ((enum event_kind)ev->kind) {
+	case EVENT_ALLOC:
+		put(w, " %" PRIx64 " %" PRIu64 " %" PRIu64 "\n", ev->addr, ev->size, ev->align);
+		break;
+	case EVENT_FREE:
+		put(w, " %" PRIx64 "\n", ev->addr);
+		break;
+	case EVENT_REALLOC_BEGIN:
+		put(w, " %" PRIx64 "\n", ev->old_addr);
+		break;
+	case EVENT_REALLOC_END:
+		put(w, " %" PRIx64 " %" PRIx64 " %" PRIu64 "\n", ev->old_addr, ev->addr, ev->size);
+		break;
+	case EVENT_MAP:
+	case EVENT_UNMAP:
+		put(w, " %" PRIx64 " %" PRIu64 "\n", ev->addr, ev->size);
+		break;
+	case EVENT_STACK:
+		put(w, " %" PRIu64 "\n", ev->size);
+		break;
+	}
+}
+
+void events_writer_thread_exit(struct events_writer *w, uint32_t thread)
+{
+	put(w, "x %" PRIu32 "\n", thread);
+}
+
+void events_writer_end(struct events_writer *w, uint64_t time_ns)
+{
+	put(w, "e %" PRIu64 "\n", time_ns);
+}
+
+int events_writer_free(struct events_writer *w)
+{
+	errno = 0;
+	if (fflush(w->file) != 0)
+		note_error(w);
+	int r = w->error;
+	free(w->file_id);
+	free(w);
+	return r;
+}

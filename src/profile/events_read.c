@@ -1,0 +1,381 @@
+/*
+ * The reader of event files; the grammar stands at the head of events.c.
+ *
+ * The file is foreign input: each line is taken apart by a cursor that never
+ * passes its end, each field is checked, the first doubt ends the reading with
+ * the line's number and a reason. Node ids are dense, so the table of nodes is
+ * never larger than the file.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "profile/events.h"
+
+struct reader {
+	struct calltree *tree;
+	const struct events_reader_ops *ops;
+	const char *at;           /* the rest of the line */
+	const char *why;          /* NULL as long as all is well */
+	VEC(uint32_t) node;       /* id in the file -> node; [0] = root */
+	VEC(struct events_module) module; /* all of the file; path is not kept; gone: end 0 */
+	size_t last_module;       /* index of the one found last */
+	bool has_header, has_end;
+};
+
+static bool fail(struct reader *r, const char *why)
+{
+	if (!r->why)
+		r->why = why;
+	return false;
+}
+
+/* Fields. After a failure they give 0 and r->why stays. */
+
+static int digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return INT_MAX;
+}
+
+static uint64_t number(struct reader *r, int base, uint64_t max)
+{
+	uint64_t value = 0;
+	if (*r->at != ' ') {
+		fail(r, "a field is missing, or fields are not apart by one blank");
+		return 0;
+	}
+	const char *start = ++r->at;
+	for (; digit_of(*r->at) < base; r->at++) {
+		if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)digit_of(*r->at), &value) || value > max) {
+			fail(r, "a number is too large");
+			return 0;
+		}
+	}
+	if (r->at == start || (*r->at && *r->at != ' '))
+		fail(r, "a field is not a number");
+	return r->why ? 0 : value;
+}
+
+static uint64_t decimal(struct reader *r)
+{
+	return number(r, 10, UINT64_MAX);
+}
+
+static uint32_t decimal32(struct reader *r)
+{
+	return (uint32_t)number(r, 10, UINT32_MAX);
+}
+
+static uint64_t hex(struct reader *r)
+{
+	return number(r, 16, UINT64_MAX);
+}
+
+static bool at_end(struct reader *r)
+{
+	if (!r->why && *r->at)
+		return fail(r, "more fields than the record has");
+	return !r->why;
+}
+
+/* One escape; returns the byte or -1. *at: after the backslash, moved on. */
+static int unescape(const char **at)
+{
+	char c = *(*at)++;
+	if (c == '\\')
+		return '\\';
+	if (c == 'n')
+		return '\n';
+	if (c == 't')
+		return '\t';
+	if (c != 'x' || digit_of((*at)[0]) > 15 || digit_of((*at)[1]) > 15)
+		return -1;
+	int value = digit_of((*at)[0]) * 16 + digit_of((*at)[1]);
+	*at += 2;
+	return value ? value : -1;
+}
+
+/* Text up to @stop ('\0': the end of the line), without its escapes. The caller frees it; NULL on failure. */
+static char *text(struct reader *r, char stop)
+{
+	_cleanup_free_ char *out = xmalloc(strlen(r->at) + 1);
+	size_t n = 0;
+	while (*r->at && *r->at != stop) {
+		int c = (unsigned char)*r->at++;
+		if (c == '\\') {
+			if (!*r->at || (c = unescape(&r->at)) < 0) {
+				fail(r, "an escape is not one of \\\\ \\n \\t \\xHH");
+				return NULL;
+			}
+		} else if (c < 0x20) {
+			fail(r, "a control character in a text");
+			return NULL;
+		}
+		out[n++] = (char)c;
+	}
+	if (*r->at != stop) {
+		fail(r, "a field of a name is missing");
+		return NULL;
+	}
+	if (stop)
+		r->at++;
+	out[n] = '\0';
+	return_ptr(out);
+}
+
+/* The blank before a text. */
+static bool blank(struct reader *r)
+{
+	if (!r->why && *r->at != ' ')
+		return fail(r, "the text is missing");
+	if (!r->why)
+		r->at++;
+	return !r->why;
+}
+
+/* Records. */
+
+static struct events_module *find_module(struct reader *r, uint32_t id)
+{
+	if (r->last_module < r->module.count && r->module.data[r->last_module].id == id)
+		return &r->module.data[r->last_module];
+	for (size_t i = 0; i < r->module.count; i++) {
+		if (r->module.data[i].id != id)
+			continue;
+		r->last_module = i;
+		return &r->module.data[i];
+	}
+	return NULL;
+}
+
+static void read_header(struct reader *r)
+{
+	uint32_t pid = decimal32(r);
+	uint64_t start_ns = decimal(r);
+	_cleanup_free_ char *command = blank(r) ? text(r, '\0') : NULL;
+	if (r->why)
+		return;
+	r->has_header = true;
+	if (r->ops->header)
+		r->ops->header(r->ops->ctx, command, pid, start_ns);
+}
+
+static void read_load(struct reader *r)
+{
+	struct events_module m = { .id = decimal32(r) };
+	m.start = hex(r);
+	m.end = hex(r);
+	m.bias = hex(r);
+	_cleanup_free_ char *path = blank(r) ? text(r, '\0') : NULL;
+	if (!r->why && (!m.id || find_module(r, m.id)))
+		fail(r, "a module id is 0 or was used before");
+	if (!r->why && m.start >= m.end)
+		fail(r, "a module ends before it starts");
+	if (r->why)
+		return;
+	*vec_add(&r->module) = m;
+	m.path = path;
+	if (r->ops->module)
+		r->ops->module(r->ops->ctx, &m);
+}
+
+static void read_gone(struct reader *r)
+{
+	struct events_module m = { .id = decimal32(r) };
+	struct events_module *old = find_module(r, m.id);
+	if (!at_end(r))
+		return;
+	if (!old || !old->end) {
+		fail(r, "no such module");
+		return;
+	}
+	calltree_forget(r->tree, old->start, old->end);
+	old->end = 0;
+	if (r->ops->module)
+		r->ops->module(r->ops->ctx, &m);
+}
+
+/* The frame of @pc in @module. The tree may know the address as that of a module that is gone. */
+static uint32_t frame_of(struct reader *r, taddr_t pc, uint32_t module)
+{
+	uint32_t frame = calltree_get_frame(r->tree, pc, module);
+	if (calltree_frame(r->tree, frame)->module == module)
+		return frame;
+	calltree_forget(r->tree, pc, pc + 1);
+	return calltree_get_frame(r->tree, pc, module);
+}
+
+static void read_node(struct reader *r)
+{
+	uint32_t id = decimal32(r), parent = decimal32(r);
+	taddr_t pc = hex(r);
+	uint32_t module = decimal32(r);
+	if (!at_end(r))
+		return;
+	if (id != r->node.count)
+		fail(r, "node ids are not 1, 2, 3, ...");
+	else if (parent >= id)
+		fail(r, "a node comes before its parent");
+	else if (module && !find_module(r, module))
+		fail(r, "no such module");
+	if (r->why)
+		return;
+	uint32_t node = calltree_get_child(r->tree, r->node.data[parent], frame_of(r, pc, module));
+	*vec_add(&r->node) = node;
+}
+
+static void read_name(struct reader *r)
+{
+	struct events_name n = { .pc = hex(r) };
+	n.module = decimal32(r);
+	n.line = decimal32(r);
+	n.is_inlined = number(r, 10, 1);
+	_cleanup_free_ char *name = blank(r) ? text(r, '\t') : NULL;
+	_cleanup_free_ char *file = r->why ? NULL : text(r, '\t');
+	_cleanup_free_ char *dir = r->why ? NULL : text(r, '\0');
+	if (r->why)
+		return;
+	n.name = *name ? name : NULL;
+	n.file = *file ? file : NULL;
+	n.dir = *dir ? dir : NULL;
+	if (r->ops->name)
+		r->ops->name(r->ops->ctx, &n);
+}
+
+static void read_event(struct reader *r, enum event_kind kind)
+{
+	struct event ev = { .kind = (uint8_t)kind };
+	ev.time_ns = decimal(r);
+	ev.thread = decimal32(r);
+	ev.function = (uint8_t)number(r, 10, UINT8_MAX);
+	uint32_t node = decimal32(r);
+	if (kind == EVENT_REALLOC_BEGIN || kind == EVENT_REALLOC_END)
+		ev.old_addr = hex(r);
+	if (kind != EVENT_REALLOC_BEGIN && kind != EVENT_STACK)
+		ev.addr = hex(r);
+	if (kind != EVENT_FREE && kind != EVENT_REALLOC_BEGIN)
+		ev.size = decimal(r);
+	if (kind == EVENT_ALLOC)
+		ev.align = decimal(r);
+	if (!at_end(r))
+		return;
+	if (node >= r->node.count) {
+		fail(r, "no such node");
+		return;
+	}
+	ev.node = r->node.data[node];
+	if (r->ops->event)
+		r->ops->event(r->ops->ctx, &ev);
+}
+
+static void read_thread_exit(struct reader *r)
+{
+	uint32_t thread = decimal32(r);
+	if (at_end(r) && r->ops->thread_exit)
+		r->ops->thread_exit(r->ops->ctx, thread);
+}
+
+static void read_end(struct reader *r)
+{
+	uint64_t time_ns = decimal(r);
+	if (!at_end(r))
+		return;
+	r->has_end = true;
+	if (r->ops->end)
+		r->ops->end(r->ops->ctx, time_ns);
+}
+
+static void read_record(struct reader *r, char letter)
+{
+	static const char events[] = "afbrmus";
+	const char *event = strchr(events, letter);
+	if (event)
+		read_event(r, (enum event_kind)(event - events + 1));
+	else if (letter == 'n')
+		read_node(r);
+	else if (letter == 'l')
+		read_load(r);
+	else if (letter == 'g')
+		read_gone(r);
+	else if (letter == 'i')
+		read_name(r);
+	else if (letter == 'x')
+		read_thread_exit(r);
+	else if (letter == 'e')
+		read_end(r);
+	else
+		fail(r, "no such kind of line");
+}
+
+static void read_line(struct reader *r, const char *line, unsigned number_of_line)
+{
+	r->at = line;
+	if (number_of_line == 1) {
+		if (strcmp(line, "ptmem-events 1") != 0)
+			fail(r, "not an event file (the first line is not \"ptmem-events 1\")");
+		return;
+	}
+	if (!*line || *line == '#')
+		return;
+	r->at++;
+	if (r->has_end)
+		fail(r, "a line after the end");
+	else if (*line == 'h' && !r->has_header)
+		read_header(r);
+	else if (*line == 'h')
+		fail(r, "a second header");
+	else if (!r->has_header)
+		fail(r, "no header");
+	else
+		read_record(r, *line);
+}
+
+/* Takes the line feed off; NULs and a missing line feed are failures. */
+static bool trim(struct reader *r, char *line, size_t length)
+{
+	if (memchr(line, '\0', length))
+		return fail(r, "a NUL character");
+	if (line[length - 1] != '\n')
+		return fail(r, "the last line is cut");
+	line[length - 1] = '\0';
+	return true;
+}
+
+int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *ops, unsigned *line_out,
+		const char **why_out)
+{
+	struct reader r = { .tree = t, .ops = ops };
+	_cleanup_free_ char *line = NULL;
+	size_t capacity = 0;
+	unsigned number_of_line = 1;
+	ssize_t length;
+	*vec_add(&r.node) = 0;
+	for (; !r.why && (length = getline(&line, &capacity, file)) > 0; number_of_line++) {
+		if (trim(&r, line, (size_t)length))
+			read_line(&r, line, number_of_line);
+		if (r.why)
+			break;
+	}
+	if (!r.why && ferror(file))
+		fail(&r, "the file cannot be read");
+	else if (!r.why && !r.has_end)
+		fail(&r, number_of_line == 1 ? "the file is empty" : "the file is cut: it has no end line");
+	vec_deinit(&r.node);
+	vec_deinit(&r.module);
+	if (!r.why)
+		return 0;
+	*line_out = number_of_line;
+	*why_out = r.why;
+	return -EINVAL;
+}

@@ -1,0 +1,33 @@
+/*
+ * The mapped pages (pages-as-heap): which leaf owns which page, as disjoint
+ * ranges in address order. Each page is there once. Used by profile.c alone.
+ */
+#ifndef PTMEM_PROFILE_PAGES_H
+#define PTMEM_PROFILE_PAGES_H
+
+#include "base/types.h"
+#include "base/vec.h"
+
+struct page_range {
+	taddr_t start, end; /* multiples of PAGE_SIZE_MIN */
+	uint32_t leaf;
+};
+
+struct pages {
+	VEC(struct page_range) range;
+};
+
+void pages_deinit(struct pages *p);
+void pages_clone(struct pages *to, const struct pages *from);
+
+/* Bytes of [start, end) that are mapped. */
+uint64_t pages_overlap(const struct pages *p, taddr_t start, taddr_t end);
+
+/* Adds [start, end), none of which may be mapped. Joins its neighbours of the same leaf. */
+void pages_add(struct pages *p, taddr_t start, taddr_t end, uint32_t leaf);
+
+/* Takes [start, end) out; @gone is told of each piece that was mapped. */
+void pages_remove(struct pages *p, taddr_t start, taddr_t end,
+		  void (*gone)(void *ctx, uint32_t leaf, uint64_t bytes), void *ctx);
+
+#endif

@@ -1,0 +1,478 @@
+/*
+ * The profile: each event changes the block table, the bytes of a leaf and the
+ * totals, and attempts snapshots in the order of spec/massif.md 2.2:
+ *
+ *	allocate   update; normal
+ *	free       peak; update; normal
+ *	realloc    peak if it shrinks; update; normal   (realloc.c)
+ *	map        update; normal     (pages that were mapped change their owner)
+ *	unmap      peak; update of all pages; normal
+ *	stack      grows: update; normal.  shrinks: peak; update; normal
+ *
+ * Owns everything below it: call tree, tables, leaves and snapshots.
+ */
+#include "profile/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "profile/capacity.h"
+#include "profile/profile_internal.h"
+
+struct profile *profile_new(const struct profile_options *options, uint64_t start_ns)
+{
+	struct profile *p = xcalloc(1, sizeof(*p));
+	CHECK(options->time_unit != TIME_INSTRUCTIONS || options->instructions);
+	p->options = *options;
+	p->start_ns = start_ns;
+	p->calltree = calltree_new();
+	p->blocks = blocks_new(options->keep_times, options->alignment);
+	p->ignored = blocks_new(false, options->alignment);
+	memset(vec_add(&p->leaf), 0, sizeof(struct leaf));
+	snapshots_init(&p->snapshots, options);
+	return p;
+}
+
+struct profile *profile_clone(const struct profile *p)
+{
+	struct profile *c = xmemdup(p, sizeof(*p));
+	c->calltree = calltree_clone(p->calltree);
+	c->blocks = blocks_clone(p->blocks);
+	c->ignored = blocks_clone(p->ignored);
+	pages_clone(&c->pages, &p->pages);
+	snapshots_clone(&c->snapshots, &p->snapshots);
+	c->leaf.data = xmemdup(p->leaf.data, p->leaf.count * sizeof(*p->leaf.data));
+	c->leaf.capacity = p->leaf.count;
+	if (p->leaf_of_node)
+		c->leaf_of_node = xmemdup(p->leaf_of_node, p->leaf_of_node_count * sizeof(*p->leaf_of_node));
+	c->held.data = xmemdup(p->held.data ? (const void *)p->held.data : "",
+			       p->held.count * sizeof(*p->held.data));
+	c->held.capacity = p->held.count;
+	profile_put_back_all(c); /* the threads that were in a realloc are not in the child */
+	return c;
+}
+
+void profile_set_ctx(struct profile *p, void *is_ignored_ctx, void *instructions_ctx)
+{
+	p->options.is_ignored_ctx = is_ignored_ctx;
+	p->options.instructions_ctx = instructions_ctx;
+}
+
+void profile_free(struct profile *p)
+{
+	if (!p)
+		return;
+	snapshots_deinit(&p->snapshots);
+	pages_deinit(&p->pages);
+	vec_deinit(&p->held);
+	vec_deinit(&p->leaf);
+	free(p->leaf_of_node);
+	blocks_free(p->ignored);
+	blocks_free(p->blocks);
+	calltree_free(p->calltree);
+	free(p);
+}
+
+/* Time and attempts. */
+
+/* Time never runs backwards here, whatever order events of several threads come in. */
+static void read_time(struct profile *p, uint64_t time_ns)
+{
+	if (!p->has_first) {
+		p->has_first = true;
+		p->first_ns = p->now_ns = time_ns;
+	}
+	p->now_ns = MAX(p->now_ns, time_ns);
+	if (p->options.time_unit == TIME_INSTRUCTIONS) {
+		uint64_t now = p->options.instructions(p->options.instructions_ctx);
+		p->time_instructions = MAX(p->time_instructions, now);
+	}
+}
+
+static uint64_t time_in_unit(const struct profile *p)
+{
+	switch (p->options.time_unit) {
+	case TIME_BYTES:
+		return p->time_bytes;
+	case TIME_INSTRUCTIONS:
+		return p->time_instructions;
+	default:
+		return (p->now_ns - p->first_ns) / 1000000;
+	}
+}
+
+static struct snapshot state_now(const struct profile *p)
+{
+	bool heap = !p->options.no_heap;
+	return (struct snapshot){
+		.time = time_in_unit(p),
+		.heap = heap ? p->totals.live_bytes : 0,
+		.extra = heap ? p->totals.extra : 0,
+		.stacks = p->stacks,
+	};
+}
+
+/* Leaves as snapshots see them: none if the heap is not wanted. */
+static uint32_t leaves_shown(const struct profile *p)
+{
+	return p->options.no_heap ? 0 : profile_leaf_count(p);
+}
+
+void profile_try_normal(struct profile *p)
+{
+	struct snapshot now = state_now(p);
+	snapshots_try_normal(&p->snapshots, &now, leaves_shown(p));
+}
+
+void profile_try_peak(struct profile *p)
+{
+	struct snapshot now = state_now(p);
+	snapshots_try_peak(&p->snapshots, &now, leaves_shown(p));
+}
+
+/* As above for events of the heap, which --heap=no keeps out of the snapshots. */
+static void try_heap(struct profile *p, void (*attempt)(struct profile *p))
+{
+	if (!p->options.no_heap)
+		attempt(p);
+}
+
+void profile_pass_bytes(struct profile *p, uint64_t bytes)
+{
+	if (!p->options.no_heap)
+		p->time_bytes += bytes;
+}
+
+/* Leaves. */
+
+uint32_t profile_get_leaf(struct profile *p, uint32_t node)
+{
+	if (node >= p->leaf_of_node_count) {
+		size_t old = p->leaf_of_node_count, capacity = old;
+		p->leaf_of_node = xgrow(p->leaf_of_node, &capacity, (size_t)node + 1, sizeof(*p->leaf_of_node));
+		memset(&p->leaf_of_node[old], 0, (capacity - old) * sizeof(*p->leaf_of_node));
+		p->leaf_of_node_count = capacity;
+	}
+	uint32_t *leaf = &p->leaf_of_node[node];
+	if (*leaf)
+		return *leaf;
+	if (p->options.is_ignored && p->options.is_ignored(p->options.is_ignored_ctx, node))
+		return *leaf = LEAF_IGNORED;
+	*leaf = (uint32_t)p->leaf.count;
+	*vec_add(&p->leaf) = (struct leaf){ .node = node, .epoch = p->snapshots.epoch };
+	return *leaf;
+}
+
+static struct leaf *change_leaf(struct profile *p, uint32_t index)
+{
+	struct leaf *leaf = &p->leaf.data[index];
+	if (!p->options.no_heap)
+		snapshots_save_leaf(&p->snapshots, leaf, index);
+	return leaf;
+}
+
+void profile_count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks, uint64_t extra)
+{
+	struct leaf *l = change_leaf(p, leaf);
+	l->live_bytes += bytes;
+	l->live_blocks += blocks;
+	l->total_bytes += bytes;
+	l->total_blocks += blocks;
+	p->totals.live_bytes += bytes;
+	p->totals.live_blocks += blocks;
+	p->totals.extra += extra;
+}
+
+void profile_count_out(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks, uint64_t extra)
+{
+	struct leaf *l = change_leaf(p, leaf);
+	l->live_bytes -= bytes;
+	l->live_blocks -= blocks;
+	p->totals.live_bytes -= bytes;
+	p->totals.live_blocks -= blocks;
+	p->totals.extra -= extra;
+}
+
+void profile_note_peak(struct profile *p)
+{
+	if (p->totals.live_bytes <= p->totals.peak_bytes)
+		return;
+	p->totals.peak_bytes = p->totals.live_bytes;
+	p->totals.peak_blocks = p->totals.live_blocks;
+	p->totals.peak_time_ns = p->now_ns > p->start_ns ? p->now_ns - p->start_ns : 0;
+}
+
+/* Events of the heap. */
+
+struct held profile_hold(struct profile *p, taddr_t addr)
+{
+	struct held held = { .from = HELD_UNKNOWN, .block.addr = addr };
+	if (blocks_take(p->blocks, addr, &held.block))
+		held.from = HELD_COUNTED;
+	else if (blocks_take(p->ignored, addr, &held.block))
+		held.from = HELD_IGNORED;
+	return held;
+}
+
+/* No attempts and no frees counted, but B time goes on: the free did happen, only unseen. */
+void profile_drop_stale(struct profile *p, taddr_t addr)
+{
+	struct held old = profile_hold(p, addr);
+	if (old.from != HELD_COUNTED)
+		return;
+	uint64_t extra = profile_block_extra(p, &old.block);
+	profile_count_out(p, old.block.leaf, old.block.size, 1, extra);
+	profile_pass_bytes(p, old.block.size + extra);
+	p->totals.replaced++;
+}
+
+void profile_alloc(struct profile *p, const struct event *ev)
+{
+	if (!ev->addr) {
+		p->totals.failed++;
+		return;
+	}
+	struct block block = {
+		.addr = ev->addr,
+		.size = ev->size,
+		.capacity = capacity_of(ev->size, ev->align ? ev->align : p->options.alignment),
+		.leaf = profile_get_leaf(p, ev->node),
+		.time = (uint32_t)((p->now_ns - p->first_ns) / 1000000),
+	};
+	profile_drop_stale(p, ev->addr);
+	if (block.leaf == LEAF_IGNORED) {
+		block.leaf = 0;
+		blocks_add(p->ignored, &block, NULL);
+		return;
+	}
+	uint64_t extra = profile_block_extra(p, &block);
+	blocks_add(p->blocks, &block, NULL);
+	profile_count_in(p, block.leaf, block.size, 1, extra);
+	profile_pass_bytes(p, block.size + extra);
+	p->totals.allocations++;
+	p->totals.allocated_bytes += block.size;
+	profile_note_peak(p);
+	try_heap(p, profile_try_normal);
+}
+
+void profile_free_block(struct profile *p, const struct block *block)
+{
+	uint64_t extra = profile_block_extra(p, block);
+	try_heap(p, profile_try_peak);
+	profile_count_out(p, block->leaf, block->size, 1, extra);
+	profile_pass_bytes(p, block->size + extra);
+	p->totals.frees++;
+	try_heap(p, profile_try_normal);
+}
+
+static void on_free(struct profile *p, const struct event *ev)
+{
+	if (!ev->addr)
+		return;
+	struct held old = profile_hold(p, ev->addr);
+	if (old.from == HELD_COUNTED)
+		profile_free_block(p, &old.block);
+	else if (old.from == HELD_UNKNOWN)
+		p->totals.unknown_frees++;
+}
+
+/* Pages. */
+
+static void page_gone(void *ctx, uint32_t leaf, uint64_t bytes)
+{
+	struct profile *p = ctx;
+	profile_count_out(p, leaf, bytes, bytes / PAGE_SIZE_MIN, 0);
+	p->totals.frees += bytes / PAGE_SIZE_MIN;
+}
+
+/* The pages that @ev touches; false if there are none. */
+static bool page_span(const struct event *ev, taddr_t *start_out, taddr_t *end_out)
+{
+	taddr_t end;
+	if (__builtin_add_overflow(ev->addr, ev->size, &end) || end > UINT64_MAX - PAGE_SIZE_MIN)
+		return false;
+	*start_out = ROUND_DOWN(ev->addr, PAGE_SIZE_MIN);
+	*end_out = ROUND_UP(end, PAGE_SIZE_MIN);
+	return ev->size > 0;
+}
+
+static void unmap(struct profile *p, taddr_t start, taddr_t end)
+{
+	try_heap(p, profile_try_peak);
+	profile_pass_bytes(p, pages_overlap(&p->pages, start, end));
+	pages_remove(&p->pages, start, end, page_gone, p);
+	try_heap(p, profile_try_normal);
+}
+
+static void on_unmap(struct profile *p, const struct event *ev)
+{
+	taddr_t start, end;
+	if (page_span(ev, &start, &end) && pages_overlap(&p->pages, start, end))
+		unmap(p, start, end);
+	else
+		p->totals.unknown_frees++;
+}
+
+static void on_map(struct profile *p, const struct event *ev)
+{
+	taddr_t start, end;
+	if (!ev->addr || !page_span(ev, &start, &end)) {
+		p->totals.failed++;
+		return;
+	}
+	uint64_t overlap = pages_overlap(&p->pages, start, end);
+	uint32_t leaf = profile_get_leaf(p, ev->node);
+	if (leaf == LEAF_IGNORED) {
+		if (overlap)
+			unmap(p, start, end);
+		return;
+	}
+	pages_remove(&p->pages, start, end, page_gone, p);
+	pages_add(&p->pages, start, end, leaf);
+	profile_count_in(p, leaf, end - start, (end - start) / PAGE_SIZE_MIN, 0);
+	profile_pass_bytes(p, end - start - overlap);
+	p->totals.allocations += (end - start) / PAGE_SIZE_MIN;
+	p->totals.allocated_bytes += end - start;
+	profile_note_peak(p);
+	try_heap(p, profile_try_normal);
+}
+
+static void on_stack(struct profile *p, const struct event *ev)
+{
+	uint64_t old = p->stacks;
+	if (ev->size == old)
+		return;
+	if (ev->size < old)
+		profile_try_peak(p);
+	p->stacks = ev->size;
+	p->time_bytes += ev->size > old ? ev->size - old : old - ev->size;
+	profile_try_normal(p);
+}
+
+/* What goes in from outside. */
+
+void profile_start(struct profile *p, uint64_t time_ns)
+{
+	p->start_ns = time_ns;
+	read_time(p, time_ns);
+	profile_try_normal(p);
+}
+
+void profile_event(struct profile *p, const struct event *ev)
+{
+	read_time(p, ev->time_ns);
+	switch ((enum event_kind)ev->kind) {
+	case EVENT_ALLOC:
+		profile_alloc(p, ev);
+		break;
+	case EVENT_FREE:
+		on_free(p, ev);
+		break;
+	case EVENT_REALLOC_BEGIN:
+		profile_realloc_begin(p, ev);
+		break;
+	case EVENT_REALLOC_END:
+		profile_realloc_end(p, ev);
+		break;
+	case EVENT_MAP:
+		on_map(p, ev);
+		break;
+	case EVENT_UNMAP:
+		on_unmap(p, ev);
+		break;
+	case EVENT_STACK:
+		on_stack(p, ev);
+		break;
+	}
+}
+
+void profile_thread_exit(struct profile *p, uint32_t thread)
+{
+	profile_put_back_thread(p, thread);
+}
+
+void profile_finish(struct profile *p, uint64_t time_ns)
+{
+	read_time(p, time_ns);
+	profile_put_back_all(p);
+	if (p->options.peak_at_exit)
+		profile_try_peak(p);
+}
+
+/* What comes out. */
+
+struct calltree *profile_calltree(struct profile *p)
+{
+	return p->calltree;
+}
+
+const struct blocks *profile_blocks(const struct profile *p)
+{
+	return p->blocks;
+}
+
+const struct profile_totals *profile_totals(const struct profile *p)
+{
+	return &p->totals;
+}
+
+const struct profile_options *profile_options(const struct profile *p)
+{
+	return &p->options;
+}
+
+uint32_t profile_leaf_count(const struct profile *p)
+{
+	return (uint32_t)p->leaf.count - 1;
+}
+
+const struct leaf *profile_leaf(const struct profile *p, uint32_t leaf)
+{
+	CHECK(leaf && leaf < p->leaf.count);
+	return &p->leaf.data[leaf];
+}
+
+uint32_t profile_snapshot_count(const struct profile *p)
+{
+	return p->snapshots.count;
+}
+
+const struct snapshot *profile_snapshot(const struct profile *p, uint32_t i)
+{
+	CHECK(i < p->snapshots.count);
+	return &p->snapshots.record[i].snapshot;
+}
+
+uint32_t profile_snapshot_leaves(const struct profile *p, uint32_t i, uint64_t **bytes_out)
+{
+	uint32_t all = profile_leaf_count(p), count = leaves_shown(p);
+	uint64_t *bytes = xcalloc((size_t)all + 1, sizeof(*bytes));
+	for (uint32_t leaf = 1; leaf <= count; leaf++)
+		bytes[leaf] = p->leaf.data[leaf].live_bytes;
+	if (i != UINT32_MAX) {
+		CHECK(i < p->snapshots.count && p->snapshots.record[i].snapshot.kind != SNAPSHOT_EMPTY);
+		snapshots_undo(&p->snapshots, i, bytes, all);
+		count = p->snapshots.record[i].leaf_count;
+	}
+	*bytes_out = bytes;
+	return count;
+}
+
+void profile_current(const struct profile *p, uint64_t time_ns, struct snapshot *out)
+{
+	*out = state_now(p);
+	out->kind = SNAPSHOT_EMPTY;
+	if (p->options.time_unit == TIME_MS && p->has_first)
+		out->time = (MAX(time_ns, p->now_ns) - p->first_ns) / 1000000;
+	if (p->options.time_unit == TIME_INSTRUCTIONS)
+		out->time = MAX(out->time, p->options.instructions(p->options.instructions_ctx));
+}
+
+size_t profile_memory(const struct profile *p)
+{
+	return sizeof(*p) + p->leaf.capacity * sizeof(*p->leaf.data) +
+	       p->leaf_of_node_count * sizeof(*p->leaf_of_node) + p->held.capacity * sizeof(*p->held.data) +
+	       p->pages.range.capacity * sizeof(*p->pages.range.data) + blocks_memory(p->ignored) +
+	       snapshots_memory(&p->snapshots);
+}

@@ -1,0 +1,101 @@
+/*
+ * The invariants of profile.h, recomputed from the parts. A failed one stops
+ * ptmem: numbers that do not add up must not be written down. Costs a walk over
+ * blocks, leaves and journals.
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "profile/profile_internal.h"
+
+struct sum {
+	const struct profile *profile;
+	uint64_t bytes, blocks, extra;
+	uint64_t *by_leaf;
+};
+
+static int add_block(void *ctx, const struct block *block)
+{
+	struct sum *s = ctx;
+	CHECK(block->leaf && block->leaf <= profile_leaf_count(s->profile));
+	s->bytes += block->size;
+	s->blocks++;
+	s->extra += profile_block_extra(s->profile, block);
+	s->by_leaf[block->leaf] += block->size;
+	return 0;
+}
+
+static void add_pages(struct sum *s)
+{
+	const struct pages *pages = &s->profile->pages;
+	for (size_t i = 0; i < pages->range.count; i++) {
+		const struct page_range *r = &pages->range.data[i];
+		CHECK(r->start < r->end && (i == 0 || r[-1].end <= r->start));
+		s->bytes += r->end - r->start;
+		s->blocks += (r->end - r->start) / PAGE_SIZE_MIN;
+		s->by_leaf[r->leaf] += r->end - r->start;
+	}
+}
+
+/* Each leaf holds what its blocks hold, and all leaves what the totals say. */
+static void check_leaves(const struct profile *p, const struct sum *s)
+{
+	uint64_t bytes = 0, blocks = 0, lost = 0;
+	for (uint32_t i = 1; i <= profile_leaf_count(p); i++) {
+		const struct leaf *leaf = &p->leaf.data[i];
+		CHECK(leaf->node < calltree_node_count(p->calltree));
+		CHECK(leaf->live_bytes >= s->by_leaf[i]);
+		CHECK(leaf->total_bytes >= leaf->live_bytes && leaf->total_blocks >= leaf->live_blocks);
+		lost += leaf->live_bytes - s->by_leaf[i];
+		bytes += leaf->live_bytes;
+		blocks += leaf->live_blocks;
+	}
+	CHECK(lost == p->lost_bytes);
+	CHECK(bytes == p->totals.live_bytes && blocks == p->totals.live_blocks);
+}
+
+/* The leaves of each detailed snapshot sum up to its heap; walks back through the journals once. */
+static void check_snapshots(const struct profile *p, uint64_t *bytes)
+{
+	const struct snapshots *s = &p->snapshots;
+	uint32_t leaves = profile_leaf_count(p), peaks = 0;
+	for (uint32_t i = 1; i <= leaves; i++)
+		bytes[i] = p->options.no_heap ? 0 : p->leaf.data[i].live_bytes;
+	for (uint32_t i = s->count; i-- > 0;) {
+		const struct snapshot_record *r = &s->record[i];
+		CHECK(i == 0 || r->snapshot.time >= r[-1].snapshot.time);
+		CHECK((r->snapshot.kind == SNAPSHOT_EMPTY) == (r->epoch == 0));
+		peaks += r->snapshot.kind == SNAPSHOT_PEAK;
+		if (!r->epoch)
+			continue;
+		uint64_t sum = 0;
+		for (size_t j = 0; j < r->journal.count; j++) {
+			struct journal_entry e = r->journal.data[j];
+			CHECK(e.leaf && e.leaf <= r->leaf_count);
+			bytes[e.leaf] = (uint64_t)e.bytes_high << 32 | e.bytes_low;
+		}
+		for (uint32_t leaf = 1; leaf <= r->leaf_count; leaf++)
+			sum += bytes[leaf];
+		CHECK(sum == r->snapshot.heap);
+	}
+	CHECK(peaks <= 1 && s->count < s->max);
+}
+
+void profile_check(const struct profile *p)
+{
+	uint64_t *by_leaf = xcalloc(p->leaf.count, sizeof(*by_leaf));
+	struct sum s = { .profile = p, .by_leaf = by_leaf };
+	blocks_each(p->blocks, add_block, &s);
+	CHECK(s.blocks == blocks_count(p->blocks));
+	for (size_t i = 0; i < p->held.count; i++)
+		if (p->held.data[i].from == HELD_COUNTED)
+			add_block(&s, &p->held.data[i].block);
+	add_pages(&s);
+	CHECK(s.bytes + p->lost_bytes == p->totals.live_bytes);
+	CHECK(s.blocks + p->lost_blocks == p->totals.live_blocks);
+	CHECK(s.extra + p->lost_extra == p->totals.extra);
+	CHECK(p->totals.peak_bytes >= p->totals.live_bytes);
+	check_leaves(p, &s);
+	check_snapshots(p, by_leaf);
+	free(by_leaf);
+}

@@ -1,0 +1,165 @@
+/*
+ * realloc in its two halves. The first takes the block out of its table, since
+ * from then on its address may be given to another thread; the bytes stay
+ * counted. The second does the accounting of the whole in one event:
+ *
+ *	block was   returned            then
+ *	any         NULL, size > 0      failed: the block is put back as it was
+ *	unknown     anything            nothing is recorded
+ *	counted     NULL, size 0        a free
+ *	counted     address             peak attempt if it shrinks; update; normal attempt
+ *	counted     address, but the    peak attempt if it shrinks; its bytes stay where they
+ *	            site is ignored     are for ever, the block is ignored from now on
+ *	ignored     anything            stays ignored
+ *
+ * A first half whose second never comes (thread gone, a jump out of realloc) is
+ * undone.
+ */
+#include <string.h>
+
+#include "profile/capacity.h"
+#include "profile/profile_internal.h"
+
+/* Index of what @thread holds; held.count if nothing. */
+static size_t find_held(const struct profile *p, uint32_t thread)
+{
+	size_t i = 0;
+	while (i < p->held.count && p->held.data[i].thread != thread)
+		i++;
+	return i;
+}
+
+static void add_ignored(struct profile *p, taddr_t addr, uint64_t size)
+{
+	struct block block = {
+		.addr = addr, .size = size, .capacity = capacity_of(size, p->options.alignment),
+	};
+	profile_drop_stale(p, addr);
+	blocks_add(p->ignored, &block, NULL);
+}
+
+/* Where another block lives at the address by now, that one stays and the held one was freed unseen. */
+static void put_back(struct profile *p, const struct held *held)
+{
+	struct block other;
+	bool is_taken = blocks_find(p->blocks, held->block.addr, &other) ||
+			blocks_find(p->ignored, held->block.addr, &other);
+	if (held->from == HELD_UNKNOWN || (held->from == HELD_IGNORED && is_taken))
+		return;
+	if (held->from == HELD_IGNORED) {
+		blocks_add(p->ignored, &held->block, NULL);
+	} else if (!is_taken) {
+		blocks_add(p->blocks, &held->block, NULL);
+	} else {
+		uint64_t extra = profile_block_extra(p, &held->block);
+		profile_count_out(p, held->block.leaf, held->block.size, 1, extra);
+		profile_pass_bytes(p, held->block.size + extra);
+		p->totals.replaced++;
+	}
+}
+
+/* Keeps the order: held blocks stand in the order of their first halves. */
+static struct held remove_held(struct profile *p, size_t i)
+{
+	struct held held = p->held.data[i];
+	memmove(&p->held.data[i], &p->held.data[i + 1], (p->held.count - i - 1) * sizeof(held));
+	p->held.count--;
+	return held;
+}
+
+void profile_put_back_thread(struct profile *p, uint32_t thread)
+{
+	size_t i = find_held(p, thread);
+	if (i == p->held.count)
+		return;
+	struct held held = remove_held(p, i);
+	put_back(p, &held);
+}
+
+/* Newest first: of two blocks at one address the older was freed. */
+void profile_put_back_all(struct profile *p)
+{
+	while (p->held.count > 0) {
+		struct held held = remove_held(p, p->held.count - 1);
+		put_back(p, &held);
+	}
+}
+
+void profile_realloc_begin(struct profile *p, const struct event *ev)
+{
+	profile_put_back_thread(p, ev->thread);
+	if (!ev->old_addr)
+		return;
+	struct held held = profile_hold(p, ev->old_addr);
+	held.thread = ev->thread;
+	*vec_add(&p->held) = held;
+}
+
+/* What the first half of @ev took out. Without a first half the block is looked up now. */
+static struct held take_held(struct profile *p, const struct event *ev)
+{
+	size_t i = find_held(p, ev->thread);
+	if (i < p->held.count && p->held.data[i].block.addr == ev->old_addr)
+		return remove_held(p, i);
+	profile_put_back_thread(p, ev->thread);
+	return profile_hold(p, ev->old_addr);
+}
+
+/* The site of the realloc is ignored (2.8): no update, no normal attempt. */
+static void lose(struct profile *p, const struct block *old, const struct event *ev)
+{
+	p->lost_bytes += old->size;
+	p->lost_extra += profile_block_extra(p, old);
+	p->lost_blocks++;
+	add_ignored(p, ev->addr, ev->size);
+}
+
+static void change_block(struct profile *p, const struct block *old, const struct event *ev)
+{
+	if (ev->size < old->size && !p->options.no_heap)
+		profile_try_peak(p);
+	struct block block = *old;
+	block.addr = ev->addr;
+	block.size = ev->size;
+	block.leaf = profile_get_leaf(p, ev->node); /* after the peak: a new site is not in it */
+	if (block.leaf == LEAF_IGNORED) {
+		lose(p, old, ev);
+		return;
+	}
+	if (ev->size > old->capacity)
+		block.capacity = capacity_of(ev->size, p->options.alignment);
+	profile_drop_stale(p, ev->addr);
+	blocks_add(p->blocks, &block, NULL);
+	profile_count_out(p, old->leaf, old->size, 1, profile_block_extra(p, old));
+	profile_count_in(p, block.leaf, block.size, 1, profile_block_extra(p, &block));
+	uint64_t before = old->capacity, after = block.capacity; /* admin is in both */
+	profile_pass_bytes(p, after > before ? after - before : before - after);
+	p->totals.reallocations++;
+	p->totals.allocated_bytes += block.size > old->size ? block.size - old->size : 0;
+	profile_note_peak(p);
+	if (!p->options.no_heap)
+		profile_try_normal(p);
+}
+
+void profile_realloc_end(struct profile *p, const struct event *ev)
+{
+	if (!ev->old_addr) {
+		profile_put_back_thread(p, ev->thread);
+		profile_alloc(p, ev);
+		return;
+	}
+	struct held held = take_held(p, ev);
+	if (!ev->addr && ev->size > 0) {
+		p->totals.failed++;
+		put_back(p, &held);
+		return;
+	}
+	if (held.from == HELD_UNKNOWN)
+		p->totals.unknown_frees++;
+	else if (held.from == HELD_IGNORED && ev->addr)
+		add_ignored(p, ev->addr, ev->size);
+	else if (held.from == HELD_COUNTED && ev->addr)
+		change_block(p, &held.block, ev);
+	else if (held.from == HELD_COUNTED)
+		profile_free_block(p, &held.block);
+}

@@ -1,0 +1,263 @@
+/*
+ * Snapshots: when one is taken, which ones give way, and what the leaves held.
+ * See snapshots.h for the journals.
+ *
+ * Culling deletes records out of the middle. The journal of a deleted detailed
+ * record says what its leaves held then, which for a leaf without a change
+ * before is also what the previous detailed record needs to know: it is merged
+ * into that one, where an entry that is there already wins. So the journals hold
+ * a leaf at most once for each record that is kept.
+ */
+#include "profile/snapshots.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define SMALLEST_TABLE 10u
+
+void snapshots_init(struct snapshots *s, const struct profile_options *options)
+{
+	CHECK(options->max_snapshots >= SMALLEST_TABLE && options->detailed_freq > 0);
+	*s = (struct snapshots){
+		.record = xcalloc(options->max_snapshots, sizeof(*s->record)),
+		.max = options->max_snapshots,
+		.detailed_freq = options->detailed_freq,
+		.peak_inaccuracy = options->peak_inaccuracy,
+	};
+}
+
+void snapshots_deinit(struct snapshots *s)
+{
+	for (uint32_t i = 0; i < s->count; i++)
+		vec_deinit(&s->record[i].journal);
+	free(s->record);
+}
+
+void snapshots_clone(struct snapshots *to, const struct snapshots *from)
+{
+	*to = *from;
+	to->record = xmemdup(from->record, from->max * sizeof(*from->record));
+	for (uint32_t i = 0; i < to->count; i++) {
+		struct snapshot_record *r = &to->record[i];
+		if (!r->journal.data)
+			continue;
+		r->journal.data = xmemdup(r->journal.data, r->journal.count * sizeof(*r->journal.data));
+		r->journal.capacity = r->journal.count;
+	}
+}
+
+/* Culling. */
+
+static bool is_uncullable(const struct snapshots *s, uint32_t i)
+{
+	return i == 0 || i == s->count - 1 || s->record[i].snapshot.kind == SNAPSHOT_PEAK;
+}
+
+/* The neighbour of @i that still stands, in direction @step. */
+static uint32_t neighbour(const bool *is_gone, uint32_t i, int step)
+{
+	do {
+		i += (uint32_t)step;
+	} while (is_gone[i]);
+	return i;
+}
+
+/* The record with the smallest span between its neighbours; the earliest of equals; 0 if none may go. */
+static uint32_t find_victim(const struct snapshots *s, const bool *is_gone)
+{
+	uint64_t best_span = 0;
+	uint32_t best = 0;
+	for (uint32_t i = 1; i + 1 < s->count; i++) {
+		if (is_gone[i] || is_uncullable(s, i))
+			continue;
+		uint64_t span = s->record[neighbour(is_gone, i, 1)].snapshot.time -
+				s->record[neighbour(is_gone, i, -1)].snapshot.time;
+		if (!best || span < best_span) {
+			best = i;
+			best_span = span;
+		}
+	}
+	return best;
+}
+
+static void mark_journal(const struct snapshot_record *r, uint8_t *marks)
+{
+	for (size_t i = 0; i < r->journal.count; i++)
+		marks[r->journal.data[i].leaf / 8] |= (uint8_t)(1u << r->journal.data[i].leaf % 8);
+}
+
+/* Adds to @to what @from saved of leaves that @to knew and has no entry of. @marks: entries of @to. */
+static void merge_journal(struct snapshot_record *to, const struct snapshot_record *from, uint8_t *marks)
+{
+	for (size_t i = 0; i < from->journal.count; i++) {
+		struct journal_entry e = from->journal.data[i];
+		uint8_t bit = (uint8_t)(1u << e.leaf % 8);
+		if (e.leaf > to->leaf_count || (marks[e.leaf / 8] & bit))
+			continue;
+		marks[e.leaf / 8] |= bit;
+		*vec_add(&to->journal) = e;
+	}
+}
+
+/* Merges the journals of the records that go into the detailed ones that stay. */
+static void merge_journals(struct snapshots *s, const bool *is_gone)
+{
+	uint32_t leaf_max = 0;
+	for (uint32_t i = 0; i < s->count; i++)
+		leaf_max = MAX(leaf_max, s->record[i].leaf_count);
+	uint8_t *marks = xmalloc(leaf_max / 8 + 1);
+	struct snapshot_record *keeper = NULL;
+	bool is_marked = false;
+	for (uint32_t i = 0; i < s->count; i++) {
+		struct snapshot_record *r = &s->record[i];
+		if (!r->epoch)
+			continue;
+		if (!is_gone[i]) {
+			keeper = r;
+			is_marked = false;
+			continue;
+		}
+		if (keeper && !is_marked) {
+			memset(marks, 0, leaf_max / 8 + 1);
+			mark_journal(keeper, marks);
+			is_marked = true;
+		}
+		if (keeper)
+			merge_journal(keeper, r, marks);
+		vec_deinit(&r->journal);
+	}
+	free(marks);
+}
+
+static void compact(struct snapshots *s, const bool *is_gone)
+{
+	uint32_t to = 0;
+	s->epoch = 0;
+	for (uint32_t i = 0; i < s->count; i++) {
+		if (is_gone[i])
+			continue;
+		s->record[to] = s->record[i];
+		if (s->record[to].epoch) {
+			s->newest = to;
+			s->epoch = s->record[to].epoch;
+		}
+		to++;
+	}
+	memset(&s->record[to], 0, (s->count - to) * sizeof(*s->record));
+	s->count = to;
+}
+
+static uint64_t smallest_interval(const struct snapshots *s)
+{
+	uint64_t min = INT64_MAX;
+	for (uint32_t i = 1; i < s->count; i++) {
+		if (is_uncullable(s, i) && is_uncullable(s, i - 1))
+			continue;
+		min = MIN(min, s->record[i].snapshot.time - s->record[i - 1].snapshot.time);
+	}
+	return min;
+}
+
+/* Halves the table; returns the new least interval between normal snapshots. */
+static uint64_t cull(struct snapshots *s)
+{
+	bool *is_gone = xcalloc(s->count, sizeof(*is_gone));
+	for (uint32_t i = 0; i < s->max / 2; i++) {
+		uint32_t victim = find_victim(s, is_gone);
+		CHECK(victim);
+		is_gone[victim] = true;
+	}
+	merge_journals(s, is_gone);
+	compact(s, is_gone);
+	free(is_gone);
+	return smallest_interval(s);
+}
+
+/* Taking. */
+
+static void take(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count, enum snapshot_kind kind)
+{
+	struct snapshot_record *r = &s->record[s->count];
+	*r = (struct snapshot_record){ .snapshot = *now, .leaf_count = leaf_count };
+	r->snapshot.kind = kind;
+	if (kind == SNAPSHOT_EMPTY) {
+		s->since_detailed++;
+	} else {
+		CHECK(s->last_epoch < UINT32_MAX);
+		s->since_detailed = 0;
+		s->newest = s->count;
+		s->epoch = r->epoch = ++s->last_epoch;
+	}
+	s->count++;
+	if (s->count == s->max)
+		s->min_interval = cull(s);
+	if (__builtin_add_overflow(now->time, s->min_interval, &s->earliest))
+		s->earliest = UINT64_MAX;
+}
+
+void snapshots_try_normal(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count)
+{
+	if (now->time < s->earliest) {
+		s->skipped++;
+		return;
+	}
+	bool is_detailed = s->since_detailed == s->detailed_freq - 1;
+	take(s, now, leaf_count, is_detailed ? SNAPSHOT_DETAILED : SNAPSHOT_EMPTY);
+}
+
+/* What a total must exceed to be a new peak. The inaccuracy may be any number; the sum wraps as in Massif. */
+static uint64_t peak_limit(const struct snapshots *s)
+{
+	double excess = (double)s->peak_total * s->peak_inaccuracy / 100;
+	if (!(excess < 9e18 && excess > -9e18))
+		return UINT64_MAX;
+	return s->peak_total + (uint64_t)(int64_t)excess;
+}
+
+void snapshots_try_peak(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count)
+{
+	uint64_t total = now->heap + now->extra + now->stacks;
+	if (total <= peak_limit(s))
+		return;
+	for (uint32_t i = 0; i < s->count; i++)
+		if (s->record[i].snapshot.kind == SNAPSHOT_PEAK)
+			s->record[i].snapshot.kind = SNAPSHOT_DETAILED;
+	s->peak_total = total;
+	take(s, now, leaf_count, SNAPSHOT_PEAK);
+}
+
+/* Leaves. */
+
+void snapshots_save_leaf(struct snapshots *s, struct leaf *leaf, uint32_t index)
+{
+	if (leaf->epoch >= s->epoch)
+		return;
+	leaf->epoch = s->epoch;
+	*vec_add(&s->record[s->newest].journal) = (struct journal_entry){
+		.leaf = index,
+		.bytes_low = (uint32_t)leaf->live_bytes,
+		.bytes_high = (uint32_t)(leaf->live_bytes >> 32),
+	};
+}
+
+void snapshots_undo(const struct snapshots *s, uint32_t i, uint64_t *bytes, uint32_t leaf_count)
+{
+	for (uint32_t k = s->count; k-- > i;) {
+		const struct snapshot_record *r = &s->record[k];
+		for (size_t j = 0; j < r->journal.count; j++) {
+			struct journal_entry e = r->journal.data[j];
+			CHECK(e.leaf <= leaf_count);
+			bytes[e.leaf] = (uint64_t)e.bytes_high << 32 | e.bytes_low;
+		}
+	}
+}
+
+size_t snapshots_memory(const struct snapshots *s)
+{
+	size_t bytes = s->max * sizeof(*s->record);
+	for (uint32_t i = 0; i < s->count; i++)
+		bytes += s->record[i].journal.capacity * sizeof(struct journal_entry);
+	return bytes;
+}

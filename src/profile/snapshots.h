@@ -1,0 +1,65 @@
+/*
+ * The table of snapshots and the bytes by leaf at the detailed ones. Used by
+ * profile.c alone; rules: spec/massif.md sections 2.1, 2.3, 2.4.
+ *
+ * A detailed snapshot copies nothing. From then on each leaf saves its live
+ * bytes into that snapshot's journal before their first change, so
+ *
+ *	bytes(leaf, newest detailed) = its entry there, else its live bytes
+ *	bytes(leaf, an older one)    = its entry there, else bytes(leaf, the next one)
+ *
+ * An epoch numbers the detailed snapshots ever taken. A leaf has saved its value
+ * for the newest one when leaf.epoch >= snapshots.epoch.
+ */
+#ifndef PTMEM_PROFILE_SNAPSHOTS_H
+#define PTMEM_PROFILE_SNAPSHOTS_H
+
+#include "base/types.h"
+#include "base/vec.h"
+#include "profile/profile.h"
+
+/* 12 bytes: bytes is split so that the array has no holes. */
+struct journal_entry {
+	uint32_t leaf;
+	uint32_t bytes_low, bytes_high;
+};
+
+struct snapshot_record {
+	struct snapshot snapshot;
+	uint32_t epoch;        /* 0 for an empty one */
+	uint32_t leaf_count;   /* highest leaf at that moment */
+	VEC(struct journal_entry) journal;
+};
+
+struct snapshots {
+	struct snapshot_record *record; /* max of them */
+	uint32_t count, max;
+	uint32_t detailed_freq;
+	uint32_t since_detailed;
+	uint32_t newest;       /* index of the newest detailed record; meaningful if epoch != 0 */
+	uint32_t epoch;        /* of the newest detailed record that is kept; 0 = none */
+	uint32_t last_epoch;   /* the last one given out */
+	double peak_inaccuracy;
+	uint64_t peak_total;
+	uint64_t min_interval, earliest;
+	uint64_t skipped;      /* normal attempts that came too early */
+};
+
+/* Takes max_snapshots, detailed_freq and peak_inaccuracy from @options. */
+void snapshots_init(struct snapshots *s, const struct profile_options *options);
+void snapshots_deinit(struct snapshots *s);
+void snapshots_clone(struct snapshots *to, const struct snapshots *from); /* @to: not initialised */
+
+/* The two attempts of 2.3. @now: time and sizes (its kind is not looked at); @leaf_count: highest leaf. */
+void snapshots_try_normal(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count);
+void snapshots_try_peak(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count);
+
+/* To be called before the live bytes of @leaf, number @index, change. */
+void snapshots_save_leaf(struct snapshots *s, struct leaf *leaf, uint32_t index);
+
+/* Turns @bytes (by leaf, the live values of now, @leaf_count the highest) into those of record @i. */
+void snapshots_undo(const struct snapshots *s, uint32_t i, uint64_t *bytes, uint32_t leaf_count);
+
+size_t snapshots_memory(const struct snapshots *s);
+
+#endif

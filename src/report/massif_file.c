@@ -1,0 +1,414 @@
+/*
+ * Reader of massif.out files. A line at a time, as ms_print reads: comments go,
+ * blank lines are skipped, and the number of children (never the indent) says
+ * how lines nest. The nesting is a stack of its own, so depth costs memory only.
+ *
+ * The bytes are foreign: every number is checked for its range, every index for
+ * its width, and a count of children that the file does not hold ends at the end
+ * of the file. Errors are ms_print's, word for word where it has a word for them.
+ */
+#include "report/massif_file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/vec.h"
+
+#define SHOWN_OF_BAD_LINE 200
+
+/* A node whose children are still to be read. */
+struct open_node {
+	uint32_t node, last_child;
+	uint64_t missing;
+};
+
+struct reader {
+	struct massif_file *file;
+	size_t at;                /* next byte to read */
+	uint32_t line_number;     /* of the line read last */
+	struct massif_text line;  /* the line read last, without comment and line end */
+	bool is_end;              /* there is no line any more; line is empty */
+	char *why;                /* the first error; NULL while all is well */
+	VEC(struct open_node) open;
+};
+
+static bool is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static struct massif_text skip_spaces(struct massif_text t)
+{
+	for (; t.size && is_space(*t.at); t.at++)
+		t.size--;
+	return t;
+}
+
+static struct massif_text skip(struct massif_text t, size_t n)
+{
+	return (struct massif_text){.at = t.at + n, .size = t.size - n};
+}
+
+static bool has_prefix(struct massif_text t, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return t.size >= n && !memcmp(t.at, prefix, n);
+}
+
+/* Takes decimal digits from the front of *@t. False if there is none or they exceed 64 bits. */
+static bool take_number(struct massif_text *t, uint64_t *out)
+{
+	uint64_t value = 0;
+	size_t n = 0;
+
+	for (; n < t->size && is_digit(t->at[n]); n++)
+		if (__builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(t->at[n] - '0'), &value))
+			return false;
+	if (!n)
+		return false;
+	*t = skip(*t, n);
+	*out = value;
+	return true;
+}
+
+/* Reads the next line that holds more than blanks and comment. */
+static void next_line(struct reader *r)
+{
+	const struct massif_file *f = r->file;
+
+	while (r->at < f->size) {
+		const char *start = f->data + r->at;
+		size_t rest = f->size - r->at;
+		const char *end = memchr(start, '\n', rest);
+		size_t size = end ? (size_t)(end - start) : rest;
+		const char *comment = memchr(start, '#', size);
+
+		r->at += end ? size + 1 : size;
+		r->line_number++;
+		r->line = (struct massif_text){start, comment ? (size_t)(comment - start) : size};
+		if (skip_spaces(r->line).size)
+			return;
+	}
+	r->line = (struct massif_text){f->data + f->size, 0};
+	r->is_end = true;
+}
+
+ATTR_PRINTF(2, 3) static void fail(struct reader *r, const char *fmt, ...)
+{
+	va_list args;
+	char *text;
+
+	if (r->why)
+		return;
+	va_start(args, fmt);
+	if (vasprintf(&text, fmt, args) < 0)
+		abort();
+	va_end(args);
+	r->why = xasprintf("Line %" PRIu32 ": %s", r->line_number, text);
+	free(text);
+}
+
+/* An error that shows the line; what a terminal might act upon is masked. */
+static void fail_expected(struct reader *r, const char *what)
+{
+	char shown[SHOWN_OF_BAD_LINE + 1];
+	size_t n = MIN(r->line.size, (size_t)SHOWN_OF_BAD_LINE);
+
+	for (size_t i = 0; i < n; i++)
+		shown[i] = (unsigned char)r->line.at[i] < ' ' || r->line.at[i] == 0x7f ? '?' : r->line.at[i];
+	shown[n] = '\0';
+	if (r->is_end)
+		fail(r, "expected %s line, got end of file", what);
+	else
+		fail(r, "expected %s line, got:\n%s", what, shown);
+}
+
+static uint32_t add_node(struct reader *r, uint32_t parent, uint64_t bytes, struct massif_text text)
+{
+	struct massif_file *f = r->file;
+
+	f->node = xgrow(f->node, &f->node_capacity, f->node_count + 1, sizeof(*f->node));
+	f->node[f->node_count] = (struct massif_node){
+		.bytes = bytes,
+		.parent = parent,
+		.line = r->line_number,
+		.text = text,
+	};
+	return (uint32_t)f->node_count++;
+}
+
+/* Hangs @node behind the children read so far of the innermost open node. */
+static void link_node(struct reader *r, uint32_t node)
+{
+	if (!r->open.count)
+		return;
+	struct open_node *parent = &r->open.data[r->open.count - 1];
+
+	if (parent->last_child)
+		r->file->node[parent->last_child].next_sibling = node;
+	else
+		r->file->node[parent->node].first_child = node;
+	parent->last_child = node;
+	parent->missing--;
+}
+
+/* Takes the line apart: spaces "n" CHILDREN ":" spaces BYTES TEXT. */
+static bool parse_tree_line(struct reader *r, uint64_t *children_out, uint64_t *bytes_out,
+			    struct massif_text *text_out)
+{
+	struct massif_text t = skip_spaces(r->line);
+	uint64_t children, bytes;
+
+	if (!has_prefix(t, "n"))
+		return false;
+	t = skip(t, 1);
+	if (!take_number(&t, &children) || !has_prefix(t, ":"))
+		return false;
+	t = skip_spaces(skip(t, 1));
+	if (!take_number(&t, &bytes))
+		return false;
+	*children_out = children;
+	*bytes_out = bytes;
+	*text_out = t;
+	return true;
+}
+
+/* Reads one line of a tree below the innermost open node; returns its index, 0 after an error. */
+static uint32_t read_node(struct reader *r, uint64_t total)
+{
+	uint64_t children, bytes;
+	struct massif_text text;
+
+	next_line(r);
+	if (r->is_end || !parse_tree_line(r, &children, &bytes, &text)) {
+		fail_expected(r, "a tree node");
+		return 0;
+	}
+	if (bytes > total) {
+		fail(r, "%" PRIu64 " bytes in a snapshot of %" PRIu64, bytes, total);
+		return 0;
+	}
+	if (r->open.count >= MASSIF_FILE_MAX_DEPTH || r->file->node_count >= UINT32_MAX) {
+		fail(r, "the tree is too large (%d levels at most)", MASSIF_FILE_MAX_DEPTH);
+		return 0;
+	}
+	uint32_t parent = r->open.count ? r->open.data[r->open.count - 1].node : 0;
+	uint32_t node = add_node(r, parent, bytes, text);
+
+	link_node(r, node);
+	*vec_add(&r->open) = (struct open_node){.node = node, .missing = children};
+	return node;
+}
+
+static uint32_t read_tree(struct reader *r, uint64_t total)
+{
+	r->open.count = 0;
+	uint32_t root = read_node(r, total);
+
+	while (!r->why && r->open.count) {
+		if (r->open.data[r->open.count - 1].missing)
+			read_node(r, total);
+		else
+			r->open.count--;
+	}
+	return root;
+}
+
+/* The text behind "@field=" in the current line. */
+static struct massif_text read_field(struct reader *r, const char *field)
+{
+	struct massif_text t = r->line;
+	size_t n = strlen(field);
+
+	if (r->why)
+		return (struct massif_text){0};
+	if (!r->is_end && has_prefix(t, field) && t.size > n && t.at[n] == '=')
+		return skip(t, n + 1);
+	_cleanup_free_ char *quoted = xasprintf("\"%s\"", field);
+
+	fail_expected(r, quoted);
+	return (struct massif_text){0};
+}
+
+static uint64_t read_number(struct reader *r, const char *field)
+{
+	struct massif_text t = read_field(r, field);
+	uint64_t value = 0;
+
+	if (!r->why && (!take_number(&t, &value) || skip_spaces(t).size))
+		fail(r, "expected a number after \"%s=\"", field);
+	return value;
+}
+
+static uint64_t read_next_number(struct reader *r, const char *field)
+{
+	next_line(r);
+	return read_number(r, field);
+}
+
+static bool contains(struct massif_text t, const char *s)
+{
+	return memmem(t.at, t.size, s, strlen(s));
+}
+
+static enum massif_kind read_kind(struct reader *r)
+{
+	next_line(r);
+	struct massif_text t = read_field(r, "heap_tree");
+
+	if (r->why || massif_text_is(t, "empty"))
+		return MASSIF_EMPTY;
+	if (massif_text_is(t, "peak"))
+		return MASSIF_PEAK;
+	if (!contains(t, "detailed") && !contains(t, "peak"))
+		fail(r, "expected 'empty' or '...' after 'heap_tree='");
+	return MASSIF_DETAILED;
+}
+
+/* Reads a snapshot whose first line is the current one; the line behind it is current afterwards. */
+static void read_snapshot(struct reader *r)
+{
+	struct massif_file *f = r->file;
+	struct massif_snapshot s = {.number = read_number(r, "snapshot")};
+
+	s.time = read_next_number(r, "time");
+	s.heap = read_next_number(r, "mem_heap_B");
+	s.extra = read_next_number(r, "mem_heap_extra_B");
+	s.stacks = read_next_number(r, "mem_stacks_B");
+	if (__builtin_add_overflow(s.heap, s.extra, &s.total) ||
+	    __builtin_add_overflow(s.total, s.stacks, &s.total))
+		fail(r, "the sizes of the snapshot exceed 64 bits");
+	s.kind = read_kind(r);
+	if (!r->why && s.kind != MASSIF_EMPTY)
+		s.root = read_tree(r, s.total);
+	if (r->why)
+		return;
+	f->snapshot = xgrow(f->snapshot, &f->snapshot_capacity, f->snapshot_count + 1, sizeof(s));
+	f->snapshot[f->snapshot_count++] = s;
+	f->largest_total = MAX(f->largest_total, s.total);
+	if (s.kind == MASSIF_PEAK)
+		f->peak = s.number;
+	next_line(r);
+}
+
+/* Appends what stands behind "desc:" in the current line, and its line end if it has one. */
+static void add_desc(struct reader *r)
+{
+	struct massif_file *f = r->file;
+	struct massif_text t = skip(r->line, strlen("desc:"));
+	size_t old = f->desc.size;
+
+	f->desc_data = xrealloc(f->desc_data, old + t.size + 1, 1);
+	memcpy(f->desc_data + old, t.at, t.size);
+	f->desc = (struct massif_text){f->desc_data, old + t.size};
+	if (f->data[r->at - 1] == '\n')
+		f->desc_data[f->desc.size++] = '\n';
+}
+
+static void read_header(struct reader *r)
+{
+	for (next_line(r); has_prefix(r->line, "desc:"); next_line(r))
+		add_desc(r);
+	if (!has_prefix(r->line, "cmd:")) {
+		fail(r, "missing 'cmd' line");
+		return;
+	}
+	r->file->command = skip_spaces(skip(r->line, strlen("cmd:")));
+	next_line(r);
+	if (!has_prefix(r->line, "time_unit:")) {
+		fail(r, "missing 'time_unit' line");
+		return;
+	}
+	r->file->time_unit = skip_spaces(skip(r->line, strlen("time_unit:")));
+	next_line(r);
+}
+
+int massif_file_parse(char *data, size_t size, struct massif_file **file_out, char **why_out)
+{
+	struct massif_file *f = xcalloc(1, sizeof(*f));
+	struct reader r = {.file = f};
+
+	f->data = data;
+	f->size = size;
+	f->peak = SIZE_MAX;
+	add_node(&r, 0, 0, (struct massif_text){0});
+	read_header(&r);
+	while (!r.why && !r.is_end)
+		read_snapshot(&r);
+	vec_deinit(&r.open);
+	if (r.why) {
+		massif_file_free(f);
+		*why_out = r.why;
+		return -EINVAL;
+	}
+	if (f->peak >= f->snapshot_count)
+		f->peak = SIZE_MAX;
+	*file_out = f;
+	return 0;
+}
+
+static int read_stream(FILE *stream, char **data_out, size_t *size_out)
+{
+	VEC(char) data = {0};
+	size_t n;
+
+	do {
+		vec_reserve(&data, data.count + 65536);
+		n = fread(data.data + data.count, 1, data.capacity - data.count, stream);
+		data.count += n;
+	} while (n);
+	if (ferror(stream)) {
+		int err = errno ? -errno : -EIO;
+
+		vec_deinit(&data);
+		return err;
+	}
+	*data_out = data.data;
+	*size_out = data.count;
+	return 0;
+}
+
+int massif_file_read(const char *path, struct massif_file **file_out, char **why_out)
+{
+	bool is_stdin = !strcmp(path, "-");
+	FILE *stream = is_stdin ? stdin : fopen(path, "re");
+	size_t size;
+	char *data;
+
+	if (!stream)
+		return -errno;
+	int err = read_stream(stream, &data, &size);
+
+	if (!is_stdin)
+		fclose(stream);
+	return err ? err : massif_file_parse(data, size, file_out, why_out);
+}
+
+void massif_file_free(struct massif_file *file)
+{
+	if (!file)
+		return;
+	free(file->data);
+	free(file->desc_data);
+	free(file->snapshot);
+	free(file->node);
+	free(file);
+}
+
+bool massif_text_is(struct massif_text t, const char *s)
+{
+	return t.size == strlen(s) && has_prefix(t, s);
+}

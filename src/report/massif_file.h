@@ -1,0 +1,101 @@
+/*
+ * A massif.out file in memory, read by ms_print's rules (spec/massif.md section
+ * 1.5), whoever wrote it: ptmem, Valgrind, or nobody.
+ *
+ *	file
+ *	 +- snapshot[0 .. snapshot_count)     in file order
+ *	     +- root --> node                  the tree of a detailed or peak snapshot
+ *	node[1 .. node_count)                 of all trees, each in pre-order as in the file
+ *
+ * Nodes refer to each other by index, 0 = none: node[0] is never used. All text
+ * points into the file's bytes, is not terminated, and lives as long as the file.
+ * A '#' and what follows it in a line is never part of a text: the format has it
+ * as a comment, so names that hold one are cut there.
+ */
+#ifndef PTMEM_REPORT_MASSIF_FILE_H
+#define PTMEM_REPORT_MASSIF_FILE_H
+
+#include "base/types.h"
+
+/* No tree is nested deeper (root = 1), so a reader of it may recurse. */
+#define MASSIF_FILE_MAX_DEPTH 10000
+
+struct massif_text {
+	const char *at;
+	size_t size;
+};
+
+/* For printf("%.*s", MASSIF_TEXT(t)). */
+#define MASSIF_TEXT(t) (int)MIN((t).size, (size_t)INT32_MAX), (t).at
+
+enum massif_kind { MASSIF_EMPTY, MASSIF_DETAILED, MASSIF_PEAK };
+
+struct massif_snapshot {
+	uint64_t number;           /* as written; in a sane file its own index */
+	uint64_t time;             /* in the file's time unit */
+	uint64_t heap, extra, stacks;
+	uint64_t total;            /* heap + extra + stacks */
+	enum massif_kind kind;
+	uint32_t root;             /* node; 0 = no tree (MASSIF_EMPTY) */
+};
+
+struct massif_node {
+	uint64_t bytes;            /* at most its snapshot's total */
+	uint32_t parent;           /* 0 at a root */
+	uint32_t first_child, next_sibling; /* in file order */
+	uint32_t line;             /* line number in the file, from 1 */
+	struct massif_text text;   /* the line behind the bytes, with its leading blank */
+};
+
+struct massif_file {
+	char *data;                /* the file's bytes */
+	size_t size;
+	struct massif_text desc;   /* behind "desc:", line end included; all such lines, joined */
+	char *desc_data;           /* where desc points */
+	struct massif_text command, time_unit;
+	struct massif_snapshot *snapshot;
+	size_t snapshot_count;     /* may be 0 */
+	struct massif_node *node;
+	size_t node_count;         /* node[0] included */
+	size_t peak;               /* index of the peak by ms_print's rule; SIZE_MAX = none */
+	uint64_t largest_total;    /* over all snapshots */
+	size_t snapshot_capacity, node_capacity;
+};
+
+/*
+ * Reads the file at @path ("-": standard input). -errno when it cannot be read;
+ * -EINVAL when it is no massif file, with *@why_out = "Line N: ..." in ms_print's
+ * words, which the caller frees (untouched on any other error).
+ */
+int massif_file_read(const char *path, struct massif_file **file_out, char **why_out);
+
+/* The same from memory: takes over @data (malloc'ed, @size bytes), also on failure. */
+int massif_file_parse(char *data, size_t size, struct massif_file **file_out, char **why_out);
+
+void massif_file_free(struct massif_file *file); /* NULL is nothing */
+
+/* Whether @t is the text @s. */
+bool massif_text_is(struct massif_text t, const char *s);
+
+enum massif_line {
+	MASSIF_LINE_ROOT,      /* "(heap allocation functions) ...": all but the next two */
+	MASSIF_LINE_FRAME,     /* "0xADDRESS: FUNCTION (LOCATION)" */
+	MASSIF_LINE_AGGREGATE, /* "in N places, all below massif's threshold (..%)" */
+};
+
+/* What a tree line says, taken apart. Texts that are absent have size 0. */
+struct massif_frame {
+	enum massif_line line;
+	taddr_t address;              /* FRAME */
+	struct massif_text function;  /* FRAME: with its parameters; "???" if unknown. Else the whole text */
+	struct massif_text location;  /* FRAME: "a.c:7" or "in /usr/lib/x.so", without the parentheses */
+	struct massif_text file;      /* FRAME with a source line: "a.c", or a path */
+	uint64_t line_number;         /* of file; 0 = none */
+	struct massif_text object;    /* FRAME without a source line: "/usr/lib/x.so" or "???" */
+	uint64_t places;              /* AGGREGATE */
+};
+
+/* Takes the text of @node apart; never fails: what it does not know is a MASSIF_LINE_ROOT. */
+void massif_file_frame(const struct massif_node *node, struct massif_frame *out);
+
+#endif

@@ -1,0 +1,383 @@
+/*
+ * ms_print's text: header, graph, list of detailed snapshots, table with trees.
+ *
+ * Its users' scripts read this text, so it is the same to the byte, and its
+ * arithmetic is Perl's: double precision throughout, in the order written down
+ * in spec/massif.md section 4. The trees are walked without recursion; a line's
+ * prefix is a string that grows by two characters at each level.
+ */
+#include "report/msprint.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/vec.h"
+
+#define RULE "--------------------------------------------------------------------------------\n"
+#define COMMIFIED_SIZE 32 /* 20 digits, 6 commas */
+
+struct label {
+	char text[32]; /* 5 wide, or 6 where rounding gives it one digit more */
+	const char *unit;
+};
+
+struct tree_printer {
+	FILE *out;
+	const struct massif_file *file;
+	uint64_t total;       /* of the snapshot */
+	double threshold;
+	VEC(char) prefix;     /* of the children of the current node */
+};
+
+static void put_text(FILE *out, struct massif_text t)
+{
+	if (t.size)
+		fwrite(t.at, 1, t.size, out);
+}
+
+/* Numbers. */
+
+static const char *commify(uint64_t value, char buf[COMMIFIED_SIZE])
+{
+	char *at = buf + COMMIFIED_SIZE - 1;
+
+	*at = '\0';
+	for (int digits = 0; digits == 0 || value; digits++, value /= 10) {
+		if (digits && digits % 3 == 0)
+			*--at = ',';
+		*--at = (char)('0' + value % 10);
+	}
+	return at;
+}
+
+/* @bytes * 100 / @total as Perl has it: integers as long as they last, exact quotients too. */
+static double percent(uint64_t bytes, uint64_t total)
+{
+	uint64_t product;
+
+	if (!total)
+		return 0;
+	if (__builtin_mul_overflow(bytes, 100, &product))
+		return (double)bytes * 100 / (double)total;
+	return product % total == 0 ? (double)(product / total) : (double)product / (double)total;
+}
+
+static struct label make_label(uint64_t value, double scaled, const char *unit)
+{
+	struct label l = {.unit = unit};
+
+	if (value < 1000)
+		snprintf(l.text, sizeof(l.text), "%5" PRIu64, value);
+	else
+		snprintf(l.text, sizeof(l.text), "%5.*f", scaled < 10 ? 3 : scaled < 100 ? 2 : 1, scaled);
+	return l;
+}
+
+/* Scales down by 1024 as long as 1000 is reached: nine units. */
+static struct label binary_label(uint64_t value, const char *const unit[9])
+{
+	double scaled = (double)value;
+	size_t i = 0;
+
+	for (; i < 8 && scaled >= 1000; i++)
+		scaled /= 1024;
+	return make_label(value, scaled, unit[i]);
+}
+
+static struct label bytes_label(uint64_t value)
+{
+	static const char *const unit[9] = {"B", "KB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"};
+
+	return binary_label(value, unit);
+}
+
+static struct label milliseconds_label(uint64_t value)
+{
+	double scaled = (double)value;
+	const char *unit = "ms";
+
+	if (scaled >= 1000) {
+		scaled /= 1000;
+		unit = "s";
+	}
+	if (scaled >= 3600) {
+		scaled /= 3600;
+		unit = "h";
+	}
+	return make_label(value, scaled, unit);
+}
+
+/* False for a unit that massif does not have. */
+static bool time_label(struct massif_text unit, uint64_t value, struct label *out)
+{
+	static const char *const instructions[9] = {"i", "ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi"};
+
+	if (massif_text_is(unit, "i"))
+		*out = binary_label(value, instructions);
+	else if (massif_text_is(unit, "ms"))
+		*out = milliseconds_label(value);
+	else if (massif_text_is(unit, "B"))
+		*out = bytes_label(value);
+	else
+		return false;
+	return true;
+}
+
+/* The graph. */
+
+/* A canvas of columns 0 .. width and rows 0 .. height, row 0 being the x axis. */
+struct canvas {
+	unsigned width, height;
+	char *cell;
+};
+
+static char *cell_at(struct canvas *c, unsigned x, unsigned y)
+{
+	return &c->cell[(size_t)y * (c->width + 1) + x];
+}
+
+static void init_canvas(struct canvas *c, unsigned width, unsigned height)
+{
+	size_t size = ((size_t)width + 1) * ((size_t)height + 1);
+
+	*c = (struct canvas){.width = width, .height = height, .cell = xmalloc(size)};
+	memset(c->cell, ' ', size);
+	memset(cell_at(c, 1, 0), '-', width);
+	for (unsigned y = 1; y <= height; y++)
+		*cell_at(c, 0, y) = '|';
+	*cell_at(c, 0, 0) = '+';
+	*cell_at(c, width, 0) = '>';
+	*cell_at(c, 0, height) = '^';
+}
+
+static int rank(char mark)
+{
+	return mark == '#' ? 3 : mark == '@' ? 2 : mark == ':' ? 1 : 0;
+}
+
+/* The column of a snapshot at @time; width + 1 stands for all that lies to the right of the graph. */
+static unsigned column_of(uint64_t time, uint64_t end, unsigned width)
+{
+	double column = (double)time / (double)end * width;
+
+	if (time == end)
+		return width;
+	return column >= width ? width + 1 : (unsigned)column + 1;
+}
+
+/* Draws a bar as high as @total reaches; returns its height in rows. */
+static unsigned draw_bar(struct canvas *c, unsigned x, uint64_t total, double row_bytes, char mark)
+{
+	unsigned top = 0;
+
+	for (unsigned y = 1; y <= c->height; y++) {
+		if (!((double)total >= y * row_bytes))
+			continue;
+		if (x <= c->width && rank(*cell_at(c, x, y)) <= rank(mark))
+			*cell_at(c, x, y) = mark;
+		top = y;
+	}
+	return top;
+}
+
+static void draw_snapshots(struct canvas *c, const struct massif_file *f, uint64_t end, uint64_t peak)
+{
+	double row_bytes = (double)peak / c->height;
+	unsigned x = 0, top = 0;
+	char mark = ':';
+
+	for (size_t i = 0; i < f->snapshot_count; i++) {
+		const struct massif_snapshot *s = &f->snapshot[i];
+		unsigned last = x;
+
+		x = column_of(s->time, end, c->width);
+		for (unsigned gap = last + 1; top && gap < x; gap++)
+			*cell_at(c, gap, top) = mark;
+		mark = i == f->peak ? '#' : s->kind == MASSIF_EMPTY ? ':' : '@';
+		top = draw_bar(c, x, s->total, row_bytes, mark);
+	}
+}
+
+static bool print_graph(FILE *out, const struct massif_file *f, unsigned width, unsigned height)
+{
+	uint64_t end = f->snapshot[f->snapshot_count - 1].time;
+	uint64_t peak = MAX(f->largest_total, 1u);
+	struct label x_label, y_label = bytes_label(peak);
+	struct canvas c;
+
+	end = MAX(end, 1u);
+	if (!time_label(f->time_unit, end, &x_label))
+		return false;
+	init_canvas(&c, width, height);
+	draw_snapshots(&c, f, end, peak);
+	fprintf(out, "    %2s\n", y_label.unit);
+	for (unsigned y = height + 1; y-- > 0;) {
+		fputs(y == height ? y_label.text : y == 0 ? "   0 " : "     ", out);
+		fwrite(cell_at(&c, 0, y), 1, width + 1, out);
+		fprintf(out, "%s\n", y == 0 ? x_label.unit : "");
+	}
+	fprintf(out, "     0%*s%5s\n", width > 5 ? (int)width - 5 : 0, "", x_label.text);
+	free(c.cell);
+	return true;
+}
+
+/* The trees. */
+
+static bool is_significant(const struct tree_printer *p, const struct massif_node *n)
+{
+	return !n->parent || p->threshold == 0 || (p->total && percent(n->bytes, p->total) >= p->threshold);
+}
+
+/* The first significant node from @node on along its siblings; 0 if there is none. */
+static uint32_t find_significant(const struct tree_printer *p, uint32_t node)
+{
+	while (node && !is_significant(p, &p->file->node[node]))
+		node = p->file->node[node].next_sibling;
+	return node;
+}
+
+static void print_prefix(const struct tree_printer *p)
+{
+	put_text(p->out, (struct massif_text){p->prefix.data, p->prefix.count});
+}
+
+/* Prints the node's line; the prefix becomes that of its children. */
+static void enter_node(struct tree_printer *p, const struct massif_node *n)
+{
+	char buf[COMMIFIED_SIZE];
+
+	print_prefix(p);
+	fprintf(p->out, "%s%05.2f%% (%sB)", n->parent ? "->" : "", percent(n->bytes, p->total),
+		commify(n->bytes, buf));
+	put_text(p->out, n->text);
+	fputc('\n', p->out);
+	if (n->parent) {
+		*vec_add(&p->prefix) = n->next_sibling ? '|' : ' ';
+		*vec_add(&p->prefix) = ' ';
+	}
+}
+
+/* Prints what follows the node's significant children; the prefix becomes its own again. */
+static void leave_node(struct tree_printer *p, const struct massif_node *n)
+{
+	uint64_t bytes = 0, count = 0;
+	char buf[COMMIFIED_SIZE];
+
+	for (uint32_t i = n->first_child; i; i = p->file->node[i].next_sibling) {
+		if (is_significant(p, &p->file->node[i]))
+			continue;
+		count++;
+		if (__builtin_add_overflow(bytes, p->file->node[i].bytes, &bytes))
+			bytes = UINT64_MAX;
+	}
+	if (count) {
+		print_prefix(p);
+		fprintf(p->out, "->%05.2f%% (%sB) in %" PRIu64 "+ places, all below ms_print's threshold (%05.2f%%)\n",
+			percent(bytes, p->total), commify(bytes, buf), count, p->threshold);
+	}
+	if (count || !n->first_child) {
+		print_prefix(p);
+		fputc('\n', p->out);
+	}
+	if (n->parent)
+		p->prefix.count -= 2;
+}
+
+static void print_tree(struct tree_printer *p, uint32_t root)
+{
+	const struct massif_node *node = p->file->node;
+	uint32_t at = root;
+
+	enter_node(p, &node[at]);
+	for (uint32_t next = find_significant(p, node[at].first_child);;) {
+		if (next) {
+			at = next;
+			enter_node(p, &node[at]);
+			next = find_significant(p, node[at].first_child);
+			continue;
+		}
+		leave_node(p, &node[at]);
+		if (at == root)
+			return;
+		next = find_significant(p, node[at].next_sibling);
+		at = node[at].parent;
+	}
+}
+
+/* The parts of the report. */
+
+static void print_header(FILE *out, const struct massif_file *f, const char *arguments)
+{
+	fputs(RULE "Command:            ", out);
+	put_text(out, f->command);
+	fputs("\nMassif arguments:  ", out);
+	put_text(out, f->desc);
+	fprintf(out, "ms_print arguments:%s\n" RULE "\n\n", arguments);
+}
+
+static void print_detailed(FILE *out, const struct massif_file *f)
+{
+	const char *separator = "";
+
+	fprintf(out, "\nNumber of snapshots: %zu\n Detailed snapshots: [", f->snapshot_count);
+	for (size_t i = 0; i < f->snapshot_count; i++) {
+		if (f->snapshot[i].kind == MASSIF_EMPTY)
+			continue;
+		fprintf(out, "%s%zu%s", separator, i, i == f->peak ? " (peak)" : "");
+		separator = ", ";
+	}
+	fputs("]\n\n", out);
+}
+
+static void print_columns(FILE *out, struct massif_text unit)
+{
+	_cleanup_free_ char *time = xasprintf("time(%.*s)", MASSIF_TEXT(unit));
+
+	fprintf(out, RULE "%3s %14s %16s %16s %13s %12s\n" RULE, "n", time, "total(B)", "useful-heap(B)",
+		"extra-heap(B)", "stacks(B)");
+}
+
+static void print_row(FILE *out, const struct massif_snapshot *s)
+{
+	char time[COMMIFIED_SIZE], total[COMMIFIED_SIZE], heap[COMMIFIED_SIZE], extra[COMMIFIED_SIZE],
+		stacks[COMMIFIED_SIZE];
+
+	fprintf(out, "%3" PRIu64 " %14s %16s %16s %13s %12s\n", s->number, commify(s->time, time),
+		commify(s->total, total), commify(s->heap, heap), commify(s->extra, extra),
+		commify(s->stacks, stacks));
+}
+
+static void print_table(FILE *out, const struct massif_file *f, double threshold)
+{
+	struct tree_printer p = {.out = out, .file = f, .threshold = threshold};
+
+	for (size_t i = 0; i < f->snapshot_count; i++) {
+		if (i == 0 || f->snapshot[i - 1].root)
+			print_columns(out, f->time_unit);
+		print_row(out, &f->snapshot[i]);
+		p.total = f->snapshot[i].total;
+		if (f->snapshot[i].root)
+			print_tree(&p, f->snapshot[i].root);
+	}
+	vec_deinit(&p.prefix);
+}
+
+int msprint(FILE *out, const struct massif_file *file, const struct msprint_options *options, char **why_out)
+{
+	print_header(out, file, options->arguments);
+	if (!file->snapshot_count) {
+		*why_out = xstrdup("the file holds no snapshot");
+		return -EINVAL;
+	}
+	if (!print_graph(out, file, options->width, options->height)) {
+		*why_out = xasprintf("bad time_unit: %.*s", MASSIF_TEXT(file->time_unit));
+		return -EINVAL;
+	}
+	print_detailed(out, file);
+	print_table(out, file, options->threshold);
+	return 0;
+}

@@ -1,0 +1,480 @@
+/*
+ * From the events of a space to its file. See session.h for the picture.
+ *
+ * Every event is unwound at once, since the target stands still only now; names
+ * are looked up at the end, each address once (earlier only where --ignore-fn or
+ * an object that is unloaded asks for them).
+ */
+#include "session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/elf_file.h"
+#include "output/pattern.h"
+
+#define MAX_FRAMES 16384
+
+/* -- what a run shares -- */
+
+void run_init(struct run *run, struct options *options)
+{
+	*run = (struct run){.options = options};
+	run->directory = getcwd(NULL, 0);
+	if (!run->directory)
+		run->directory = xstrdup(".");
+	struct symbols_options symbols_options = {0};
+	run->symbols = symbols_new(&symbols_options);
+	run->filter = filter_new(options->depth, false);
+	for (size_t i = 0; i < options->alloc_fn.count; i++)
+		filter_add_alloc_fn(run->filter, options->alloc_fn.data[i]);
+	for (size_t i = 0; i < options->ignore_fn.count; i++)
+		filter_add_ignore_fn(run->filter, options->ignore_fn.data[i]);
+}
+
+void run_deinit(struct run *run)
+{
+	symbols_free(run->symbols);
+	filter_free(run->filter);
+	for (size_t i = 0; i < run->modules.count; i++) {
+		if (run->modules.data[i])
+			module_release(run->modules.data[i]);
+	}
+	vec_deinit(&run->modules);
+	free(run->directory);
+	free(run->command);
+}
+
+void run_add_module(struct run *run, struct module *m)
+{
+	while (run->modules.count <= m->id)
+		*vec_add(&run->modules) = NULL;
+	if (!run->modules.data[m->id])
+		run->modules.data[m->id] = module_hold(m);
+}
+
+static struct module *run_module(const struct run *run, uint32_t id)
+{
+	return id < run->modules.count ? run->modules.data[id] : NULL;
+}
+
+/* -- names -- */
+
+static const struct symbol *frame_symbol(void *ctx, uint32_t frame)
+{
+	struct session *s = ctx;
+	const struct calltree_frame *f = calltree_frame(profile_calltree(s->profile), frame);
+	return symbols_find(s->run->symbols, run_module(s->run, f->module), f->pc);
+}
+
+struct stack_walk {
+	struct session *session;
+	VEC(uint32_t) frames; /* innermost first */
+};
+
+static const struct symbol *stack_symbol(void *ctx, size_t i)
+{
+	struct stack_walk *w = ctx;
+	return frame_symbol(w->session, w->frames.data[i]);
+}
+
+static bool is_ignored(void *ctx, uint32_t node)
+{
+	struct stack_walk w = {.session = ctx};
+	struct calltree *tree = profile_calltree(w.session->profile);
+	for (; node; node = calltree_parent(tree, node))
+		*vec_add(&w.frames) = calltree_node_frame(tree, node);
+	size_t first, count;
+	bool counts = filter_stack(w.session->run->filter, stack_symbol, &w, w.frames.count, &first, &count);
+	vec_deinit(&w.frames);
+	return !counts;
+}
+
+/* -- life -- */
+
+static uint64_t read_instructions(void *ctx)
+{
+	struct session *s = ctx;
+	return s->run->target ? target_instructions(s->run->target) : 0;
+}
+
+static const struct module *module_at(void *ctx, taddr_t pc)
+{
+	struct session *s = ctx;
+	struct module *m = space_find_module(s->space, pc);
+	return m ? m : target_refresh_module(s->run->target, s->space, pc);
+}
+
+static void add_unwinder(struct session *s)
+{
+	struct unwind_ops ops = {.module = module_at, .ctx = s};
+	s->unwind = unwind_new(arch_native, &ops);
+}
+
+struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
+{
+	const struct options *o = run->options;
+	struct session *s = xcalloc(1, sizeof(*s));
+	s->run = run;
+	s->pid = pid;
+	s->start_ns = s->end_ns = start_ns;
+	s->image = 1;
+	s->is_own_image = true;
+	s->command = xstrdup(run->command);
+	struct profile_options po = {
+		.time_unit = o->time_unit, .peak_inaccuracy = o->peak_inaccuracy, .peak_at_exit = o->peak_at_exit,
+		.detailed_freq = o->detailed_freq, .max_snapshots = o->max_snapshots, .heap_admin = o->heap_admin,
+		.alignment = o->alignment, .is_ignored = is_ignored, .is_ignored_ctx = s,
+		.instructions = read_instructions, .instructions_ctx = s,
+	};
+	s->profile = profile_new(&po, start_ns);
+	return s;
+}
+
+void session_free(struct session *s)
+{
+	if (s->unwind)
+		unwind_free(s->unwind);
+	if (s->events)
+		events_writer_free(s->events);
+	profile_free(s->profile);
+	free(s->command);
+	free(s);
+}
+
+/* -- the sink -- */
+
+static void read_command(struct space *space, char **command)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "/proc/%d/cmdline", (int)space->reader);
+	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	ssize_t n = 0;
+	VEC(char) text = {0};
+	while (f && (n = getdelim(&line, &size, '\0', f)) > 0) {
+		if (text.count)
+			*vec_add(&text) = ' ';
+		for (const char *p = line; *p; p++)
+			*vec_add(&text) = *p == '\n' ? ' ' : *p;
+	}
+	*vec_add(&text) = '\0';
+	free(*command);
+	*command = text.data;
+}
+
+static void note_modules(struct session *s)
+{
+	for (size_t i = 0; i < s->space->modules.count; i++) {
+		struct module *m = s->space->modules.data[i];
+		run_add_module(s->run, m);
+		if (s->events)
+			events_writer_module(s->events, m->id, m->start, m->end, m->bias, m->path);
+	}
+}
+
+static void sink_space_new(void *ctx, struct space *space)
+{
+	struct run *run = ctx;
+	struct session *s = session_new(run, (uint32_t)space->pid, target_clock());
+	s->space = space;
+	space->user = s;
+	if (run->options->pid_count > 0 || space->id > 1)
+		read_command(space, &s->command);
+	if (run->events_file && space->id == 1) {
+		s->events = events_writer_new(run->events_file);
+		events_writer_header(s->events, s->command, s->pid, s->start_ns);
+	}
+	note_modules(s);
+	add_unwinder(s);
+	profile_start(s->profile, s->start_ns);
+}
+
+static void sink_space_fork(void *ctx, struct space *parent, struct space *child)
+{
+	struct session *from = parent->user, *s = xmemdup(from, sizeof(*from));
+	(void)ctx;
+	s->space = child;
+	s->pid = (uint32_t)child->pid;
+	s->command = xstrdup(from->command);
+	s->events = NULL;
+	s->is_own_image = false;
+	s->profile = profile_clone(from->profile);
+	profile_set_ctx(s->profile, s, s);
+	add_unwinder(s);
+	child->user = s;
+}
+
+static void sink_space_end(void *ctx, struct space *space, enum space_end why)
+{
+	struct session *s = space->user;
+	(void)ctx;
+	space->user = NULL;
+	s->space = NULL;
+	/* what a fork had before it executed something else is in its parent's file */
+	if (why != SPACE_EXEC || s->is_own_image)
+		session_finish(s, target_clock());
+	session_free(s);
+}
+
+static void sink_module_loaded(void *ctx, struct space *space, struct module *m)
+{
+	struct session *s = space->user;
+	run_add_module(ctx, m);
+	if (s->events)
+		events_writer_module(s->events, m->id, m->start, m->end, m->bias, m->path);
+}
+
+static void sink_module_unloaded(void *ctx, struct space *space, struct module *m)
+{
+	struct session *s = space->user;
+	(void)ctx;
+	unwind_forget(s->unwind, m->start, m->end);
+	calltree_forget(profile_calltree(s->profile), m->start, m->end);
+	if (s->events)
+		events_writer_module(s->events, m->id, 0, 0, 0, m->path);
+}
+
+static uint32_t frame_at(struct session *s, taddr_t pc)
+{
+	struct calltree *tree = profile_calltree(s->profile);
+	uint32_t frame = calltree_find_frame(tree, pc);
+	if (frame)
+		return frame;
+	const struct module *m = module_at(s, pc);
+	return calltree_get_frame(tree, pc, m ? m->id : 0);
+}
+
+static uint32_t stack_node(struct session *s, const struct stack_view *view)
+{
+	static taddr_t pcs[MAX_FRAMES]; /* scratch: too large for the stack */
+	enum unwind_end end = UNWIND_COMPLETE;
+	size_t n = unwind_walk(s->unwind, view, pcs, MAX_FRAMES, &end);
+	s->stacks++;
+	s->ends[end]++;
+	s->complete_stacks += end == UNWIND_COMPLETE;
+	uint32_t node = 0;
+	while (n > 0)
+		node = calltree_get_child(profile_calltree(s->profile), node, frame_at(s, pcs[--n]));
+	return node;
+}
+
+static void sink_event(void *ctx, struct space *space, const struct heap_event *he)
+{
+	static const uint8_t kinds[] = {
+		[HEAP_ALLOC] = EVENT_ALLOC, [HEAP_FREE] = EVENT_FREE, [HEAP_REALLOC_BEGIN] = EVENT_REALLOC_BEGIN,
+		[HEAP_REALLOC_END] = EVENT_REALLOC_END, [HEAP_MAP] = EVENT_MAP, [HEAP_UNMAP] = EVENT_UNMAP,
+	};
+	struct session *s = space->user;
+	(void)ctx;
+	struct event ev = {
+		.time_ns = he->time_ns, .thread = he->thread, .kind = kinds[he->kind], .function = he->function,
+		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align,
+	};
+	if (he->stack)
+		ev.node = stack_node(s, he->stack);
+	if (s->events)
+		events_writer_event(s->events, profile_calltree(s->profile), &ev);
+	profile_event(s->profile, &ev);
+}
+
+static void sink_thread_exit(void *ctx, struct space *space, pid_t tid)
+{
+	struct session *s = space->user;
+	(void)ctx;
+	profile_thread_exit(s->profile, (uint32_t)tid);
+	if (s->events)
+		events_writer_thread_exit(s->events, (uint32_t)tid);
+}
+
+static bool sink_in_signal(void *ctx, struct space *space, struct stack_view *view, taddr_t outer_sp)
+{
+	struct session *s = space->user;
+	(void)ctx;
+	return s && unwind_in_signal(s->unwind, view, outer_sp);
+}
+
+void session_fill_sink(struct target_sink *sink, struct run *run)
+{
+	*sink = (struct target_sink){
+		.ctx = run, .space_new = sink_space_new, .space_fork = sink_space_fork, .space_end = sink_space_end,
+		.module_loaded = sink_module_loaded, .module_unloaded = sink_module_unloaded,
+		.event = sink_event, .thread_exit = sink_thread_exit, .in_signal = sink_in_signal,
+	};
+}
+
+/* -- the end -- */
+
+static int expand_out_file(struct run *run, uint32_t pid, char **path_out)
+{
+	_cleanup_free_ char *why = NULL;
+	struct pattern_values values = {.pid = pid, .sequence = &run->sequence, .dir = run->directory};
+	int rc = pattern_expand(run->options->massif_out_file, &values, path_out, &why);
+	if (rc != 0)
+		log_error("--massif-out-file: %s", why);
+	return rc;
+}
+
+int session_check_out_file(struct run *run)
+{
+	char *path;
+	struct outfile out;
+	uint32_t sequence = run->sequence;
+	int rc = expand_out_file(run, (uint32_t)getpid(), &path);
+	run->sequence = sequence;
+	if (rc != 0)
+		return rc;
+	struct stat st;
+	bool is_plain = strcmp(path, "-") != 0 && (stat(path, &st) != 0 || S_ISREG(st.st_mode));
+	rc = is_plain ? outfile_open(path, &out) : 0;
+	if (rc != 0)
+		log_error("cannot write %s: %s", path, strerror(-rc));
+	else if (is_plain)
+		outfile_abort(&out);
+	free(path);
+	return rc;
+}
+
+static int write_massif(struct session *s, const char *path)
+{
+	struct report r = {
+		.profile = s->profile, .filter = s->run->filter, .symbol = frame_symbol, .symbol_ctx = s,
+		.desc = s->run->options->desc, .command = s->command, .threshold = s->run->options->threshold,
+		.pid = s->pid,
+	};
+	struct outfile out;
+	int rc = outfile_open(path, &out);
+	if (rc != 0)
+		return rc;
+	rc = massif_write(out.file, &r);
+	if (rc != 0) {
+		outfile_abort(&out);
+		return rc;
+	}
+	return outfile_commit(&out);
+}
+
+void session_finish(struct session *s, uint64_t now_ns)
+{
+	char *path = NULL;
+	s->end_ns = now_ns;
+	profile_finish(s->profile, now_ns);
+	if (s->events) {
+		events_writer_end(s->events, now_ns);
+		int rc = events_writer_free(s->events);
+		s->events = NULL;
+		if (rc != 0) {
+			log_error("cannot write %s: %s", s->run->options->events_file, strerror(-rc));
+			s->run->files_failed++;
+		}
+	}
+	int rc = expand_out_file(s->run, s->pid, &path);
+	if (rc == 0) {
+		rc = write_massif(s, path);
+		if (rc != 0)
+			log_error("cannot write %s: %s", path, strerror(-rc));
+	}
+	s->run->files_failed += rc != 0;
+	s->run->files_written += rc == 0;
+	session_print_summary(s, rc == 0 ? path : NULL);
+	free(path);
+}
+
+/* -- replay -- */
+
+struct replay {
+	struct run *run;
+	struct session *session;
+	uint64_t end_ns;
+};
+
+static void replay_header(void *ctx, const char *command, uint32_t pid, uint64_t start_ns)
+{
+	struct replay *r = ctx;
+	struct session *s = r->session;
+	free(s->command);
+	s->command = xstrdup(command);
+	s->pid = pid;
+	s->start_ns = start_ns;
+	profile_start(s->profile, start_ns);
+}
+
+static void replay_module(void *ctx, const struct events_module *em)
+{
+	struct replay *r = ctx;
+	if (em->end == 0)
+		return; /* unloaded: its addresses have their frames */
+	struct module *m = xcalloc(1, sizeof(*m));
+	m->id = em->id;
+	m->users = 1;
+	m->start = em->start;
+	m->end = em->end;
+	m->bias = em->bias;
+	m->path = xstrdup(em->path);
+	if (elf_file_open(em->path, NULL, &m->file) != 0)
+		m->file = NULL;
+	run_add_module(r->run, m);
+	module_release(m);
+}
+
+static void replay_name(void *ctx, const struct events_name *n)
+{
+	struct replay *r = ctx;
+	struct symbol_frame frame = {.name = n->name, .file = n->file, .dir = n->dir, .line = n->line};
+	const struct module *m = run_module(r->run, n->module);
+	struct symbol sym = {.object = m ? m->path : NULL, .frame = &frame, .count = 1,
+			     .is_main = n->name && strcmp(n->name, "main") == 0};
+	symbols_define(r->run->symbols, n->module, n->pc, &sym);
+}
+
+static void replay_event(void *ctx, const struct event *ev)
+{
+	struct replay *r = ctx;
+	r->end_ns = ev->time_ns;
+	r->session->stacks += ev->node != 0;
+	r->session->complete_stacks += ev->node != 0;
+	profile_event(r->session->profile, ev);
+}
+
+static void replay_thread_exit(void *ctx, uint32_t thread)
+{
+	struct replay *r = ctx;
+	profile_thread_exit(r->session->profile, thread);
+}
+
+static void replay_end(void *ctx, uint64_t time_ns)
+{
+	struct replay *r = ctx;
+	r->end_ns = time_ns;
+}
+
+int session_replay(struct run *run, const char *path)
+{
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	if (!f) {
+		int err = errno;
+		log_error("cannot read %s: %s", path, strerror(err));
+		return -err;
+	}
+	struct replay r = {.run = run};
+	r.session = session_new(run, 0, 0);
+	const struct events_reader_ops ops = {
+		.header = replay_header, .module = replay_module, .name = replay_name, .event = replay_event,
+		.thread_exit = replay_thread_exit, .end = replay_end, .ctx = &r,
+	};
+	unsigned line = 0;
+	const char *why = "";
+	int rc = events_read(f, profile_calltree(r.session->profile), &ops, &line, &why);
+	if (rc != 0)
+		log_error("%s:%u: %s", path, line, why);
+	else
+		session_finish(r.session, r.end_ns);
+	session_free(r.session);
+	return rc;
+}

@@ -1,0 +1,74 @@
+/*
+ * One profiled address space from event to file: it joins the stages.
+ *
+ *	heap event -> unwind -> call tree node -> profile -> report -> massif file
+ *
+ * A session belongs to a space (its user pointer) and to the run, which holds
+ * what all sessions share: options, names, the filter, the modules ever seen.
+ */
+#ifndef PTMEM_SESSION_H
+#define PTMEM_SESSION_H
+
+#include "options.h"
+#include "output/writer.h"
+#include "profile/events.h"
+#include "profile/profile.h"
+#include "symbols/filter.h"
+#include "symbols/symbols.h"
+#include "target/target.h"
+#include "unwind/unwind.h"
+
+/* What all sessions of one run of ptmem share. */
+struct run {
+	struct options *options;
+	struct target *target;     /* NULL in a replay */
+	struct symbols *symbols;
+	struct filter *filter;
+	VEC(struct module *) modules; /* by id; NULL where unknown; held */
+	char *directory;           /* where relative file names stand: the one at the start */
+	uint32_t sequence;         /* %n */
+	FILE *events_file;
+	char *command;             /* as typed */
+	unsigned files_failed;     /* outputs that could not be written */
+	unsigned files_written;
+};
+
+struct session {
+	struct run *run;
+	struct space *space;       /* NULL in a replay and after the end */
+	uint32_t pid;
+	char *command;             /* for cmd: */
+	struct profile *profile;
+	struct unwind *unwind;
+	struct events_writer *events;
+	uint64_t start_ns, end_ns;
+	uint64_t stacks, complete_stacks;
+	uint64_t ends[UNWIND_END_COUNT];
+	unsigned image;            /* 1, 2, ...: programs that this pid executed */
+	bool is_own_image;         /* began with exec or attach; a fork's data are also its parent's */
+	const char *last_file;     /* NULL = none written */
+};
+
+void run_init(struct run *run, struct options *options);
+void run_deinit(struct run *run);
+void run_add_module(struct run *run, struct module *m);
+
+/* The sink that feeds sessions from a target; ctx is the run. */
+void session_fill_sink(struct target_sink *sink, struct run *run);
+
+struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns);
+void session_free(struct session *s);
+
+/* Ends the profile, writes its file and says on stderr what was seen. */
+void session_finish(struct session *s, uint64_t now_ns);
+
+/* The lines on stderr; verbose statistics with --stats. */
+void session_print_summary(const struct session *s, const char *path);
+
+/* Whether the out file can be written where it shall stand; says why not. */
+int session_check_out_file(struct run *run);
+
+/* Runs a profile from an event file. 0, or -errno after a message. */
+int session_replay(struct run *run, const char *path);
+
+#endif

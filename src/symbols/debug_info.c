@@ -1,0 +1,249 @@
+/*
+ * The units of an object and what is known of them.
+ *
+ *   ranges: address -> unit -> { line table, inlined calls }
+ *
+ * The list of units is made at the first question, a unit's index when the first
+ * address in it is asked for. Both kinds of memory are bounded: libdw's, which only grows
+ * while its handle lives, by closing the handle (units are remembered by offset and
+ * found again); the indexes, by dropping all of them when they get too large.
+ */
+#include "symbols/debug_info.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "symbols/debuglink.h"
+#include "symbols/inlines.h"
+#include "symbols/lines.h"
+#include "symbols/ranges.h"
+
+/* A line row or DIE costs libdw up to 100 bytes, a line row or inlined call us 16 to 40. */
+#define LIBDW_ITEMS_MAX 2000000
+#define INDEX_ITEMS_MAX 8000000
+
+/* Inlined calls within each other at one address; more are not shown. */
+#define INLINE_MAX 200
+
+struct unit {
+	Dwarf_Off die;      /* offset of the unit's DIE in .debug_info */
+	bool is_indexed;
+	struct line_table lines;
+	struct inlines inlines;
+	struct source_files call_files; /* files of the calls, where not those of the lines (split DWARF) */
+};
+
+struct debug_info {
+	const struct elf_file *file;
+	struct elf_file *source;
+	struct string_pool *strings;
+	const char *debug_dirs;
+	Dwarf *dwarf;             /* NULL: not open at the moment */
+	struct elf_file *alt_file; /* common file of dwz, owned */
+	Dwarf *alt;
+	size_t libdw_items;       /* read since dwarf was opened */
+	bool is_listed;           /* units and ranges are made */
+	struct unit *unit;
+	size_t unit_count, unit_capacity;
+	struct ranges ranges;     /* value = index into unit */
+	size_t index_items;       /* in all units */
+	size_t indexed_units;
+};
+
+struct debug_info *debug_info_new(const struct elf_file *file, struct elf_file *source,
+				  struct string_pool *strings, const char *debug_dirs)
+{
+	struct debug_info *d = xcalloc(1, sizeof(*d));
+	d->file = file;
+	d->source = source;
+	d->strings = strings;
+	d->debug_dirs = debug_dirs;
+	return d;
+}
+
+static void close_dwarf(struct debug_info *d)
+{
+	if (d->dwarf)
+		dwarf_end(d->dwarf);
+	if (d->alt)
+		dwarf_end(d->alt);
+	d->dwarf = d->alt = NULL;
+	d->libdw_items = 0;
+}
+
+static bool open_dwarf(struct debug_info *d)
+{
+	if (d->dwarf)
+		return true;
+	d->dwarf = dwarf_begin_elf(d->source->elf, DWARF_C_READ, NULL);
+	if (!d->dwarf)
+		return false;
+	if (!d->alt_file)
+		d->alt_file = debuglink_find_alt(d->source, d->dwarf, d->debug_dirs);
+	if (d->alt_file)
+		d->alt = dwarf_begin_elf(d->alt_file->elf, DWARF_C_READ, NULL);
+	if (d->alt)
+		dwarf_setalt(d->dwarf, d->alt);
+	return true;
+}
+
+static void drop_indexes(struct debug_info *d)
+{
+	for (size_t i = 0; i < d->unit_count; i++) {
+		struct unit *u = &d->unit[i];
+		if (!u->is_indexed)
+			continue;
+		line_table_deinit(&u->lines);
+		inlines_deinit(&u->inlines);
+		source_files_deinit(&u->call_files);
+		u->is_indexed = false;
+	}
+	d->index_items = d->indexed_units = 0;
+}
+
+void debug_info_free(struct debug_info *d)
+{
+	if (!d)
+		return;
+	drop_indexes(d);
+	close_dwarf(d);
+	elf_file_release(d->alt_file);
+	ranges_deinit(&d->ranges);
+	free(d->unit);
+	free(d);
+}
+
+size_t debug_info_indexed_units(const struct debug_info *d)
+{
+	return d->indexed_units;
+}
+
+/* Adds the unit of @cu_die if it has code that is mapped. */
+static void add_unit(struct debug_info *d, Dwarf_Die *cu_die)
+{
+	Dwarf_Addr base, lo, hi;
+	bool has_code = false;
+	for (ptrdiff_t at = 0; (at = dwarf_ranges(cu_die, at, &base, &lo, &hi)) > 0;) {
+		const struct elf_segment *segment = elf_file_segment(d->file, lo);
+		if (lo == 0 || !segment || !segment->is_exec) /* code that the linker dropped */
+			continue;
+		ranges_add(&d->ranges, lo, hi, (uint32_t)d->unit_count);
+		has_code = true;
+	}
+	if (!has_code)
+		return;
+	d->unit = xgrow(d->unit, &d->unit_capacity, d->unit_count + 1, sizeof(*d->unit));
+	d->unit[d->unit_count++] = (struct unit){.die = dwarf_dieoffset(cu_die)};
+}
+
+static void list_units(struct debug_info *d)
+{
+	d->is_listed = true;
+	if (!open_dwarf(d))
+		return;
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die cu_die;
+	uint8_t type;
+	while (dwarf_get_units(d->dwarf, cu, &cu, NULL, &type, &cu_die, NULL) == 0) {
+		if (type == DW_UT_compile || type == DW_UT_skeleton)
+			add_unit(d, &cu_die);
+	}
+	ranges_sort(&d->ranges);
+}
+
+/* The DIE of @u as libdw sees it now, and the one that has the tree (split DWARF: in the .dwo). */
+static bool unit_dies(struct debug_info *d, const struct unit *u, Dwarf_Die *cu_die_out, Dwarf_Die *tree_out)
+{
+	Dwarf_Die cu_die, split;
+	uint8_t type;
+	if (!open_dwarf(d) || !dwarf_offdie(d->dwarf, u->die, &cu_die))
+		return false;
+	*cu_die_out = *tree_out = cu_die;
+	if (dwarf_cu_info(cu_die.cu, NULL, &type, NULL, &split, NULL, NULL, NULL) == 0 &&
+	    type == DW_UT_skeleton && dwarf_tag(&split) == DW_TAG_compile_unit)
+		*tree_out = split;
+	return true;
+}
+
+static void index_unit(struct debug_info *d, struct unit *u)
+{
+	Dwarf_Die cu_die, tree;
+	u->is_indexed = true;
+	d->indexed_units++;
+	if (!unit_dies(d, u, &cu_die, &tree))
+		return;
+	line_table_init(&u->lines, &cu_die, d->strings);
+	inlines_init(&u->inlines, &tree);
+	if (tree.cu != cu_die.cu)
+		source_files_init(&u->call_files, &tree, d->strings);
+	d->index_items += u->lines.count + u->inlines.count;
+	d->libdw_items += u->lines.count + u->inlines.die_count;
+}
+
+/* The unit that holds @vaddr, indexed; NULL if none does. */
+static struct unit *find_unit(struct debug_info *d, uint64_t vaddr)
+{
+	if (!d->is_listed)
+		list_units(d);
+	const struct range *r = ranges_find(&d->ranges, vaddr);
+	if (!r)
+		return NULL;
+	struct unit *u = &d->unit[r->value];
+	if (u->is_indexed)
+		return u;
+	if (d->index_items > INDEX_ITEMS_MAX)
+		drop_indexes(d);
+	if (d->libdw_items > LIBDW_ITEMS_MAX)
+		close_dwarf(d);
+	index_unit(d, u);
+	return u;
+}
+
+static void set_place(struct symbol_frame *frame, struct source_file file, uint32_t line)
+{
+	frame->file = file.name;
+	frame->dir = file.dir;
+	frame->line = line;
+}
+
+/* Turns the last frame of @frames into one of the inlined calls at @vaddr after the other. */
+static void add_inlined(struct debug_info *d, const struct unit *u, uint64_t vaddr,
+			struct symbol_frames *frames)
+{
+	Dwarf_Off die_offset[INLINE_MAX];
+	Dwarf_Die cu_die, tree, die;
+	size_t count = inlines_find(&u->inlines, vaddr, die_offset, INLINE_MAX);
+	if (count == 0 || !unit_dies(d, u, &cu_die, &tree))
+		return;
+	bool is_split = tree.cu != cu_die.cu;
+	Dwarf *dwarf = dwarf_cu_getdwarf(tree.cu);
+	for (size_t i = 0; i < count; i++) {
+		struct inline_call call;
+		if (!dwarf_offdie(dwarf, die_offset[i], &die))
+			continue;
+		inline_call_read(&die, &call);
+		frames->data[frames->count - 1].name = string_pool_add(d->strings, call.name);
+		struct symbol_frame *outer = vec_add(frames);
+		*outer = (struct symbol_frame){0};
+		set_place(outer, source_files_get(is_split ? &u->call_files : &u->lines.files, call.file),
+			  call.line);
+	}
+}
+
+void debug_info_find(struct debug_info *d, uint64_t vaddr, bool no_inline, struct symbol_frames *frames_out)
+{
+	struct symbol_frame *frame = vec_add(frames_out);
+	*frame = (struct symbol_frame){0};
+	const struct unit *u = find_unit(d, vaddr);
+	if (!u)
+		return;
+	const struct line_row *row = line_table_find(&u->lines, vaddr);
+	if (row)
+		set_place(frame, source_files_get(&u->lines.files, row->file), row->line);
+	if (!no_inline)
+		add_inlined(d, u, vaddr, frames_out);
+}

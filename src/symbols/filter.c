@@ -1,0 +1,169 @@
+/*
+ * The rules of spec/massif.md section 2.8, in their order:
+ *
+ *   innermost ... | alloc-fns stripped | shown, at most depth | cut | ... outermost
+ *                 ^first                                     ^main
+ *
+ * A frame is an address here; the functions inlined at it ride along. Owns the
+ * lists of names.
+ */
+#include "symbols/filter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/vec.h"
+
+struct name_list {
+	char **data;
+	size_t count, capacity;
+};
+
+struct filter {
+	uint32_t depth;
+	bool show_below_main;
+	struct name_list alloc_fns, ignore_fns;
+};
+
+/* Massif's lists of version 3.19 and of the newest one, together; for 64-bit programs. */
+static const char *const default_alloc_fns[] = {
+	"malloc",
+	"__builtin_new",
+	"operator new(unsigned)",
+	"operator new(unsigned long)",
+	"__builtin_vec_new",
+	"operator new[](unsigned)",
+	"operator new[](unsigned long)",
+	"calloc",
+	"aligned_alloc",
+	"realloc",
+	"memalign",
+	"posix_memalign",
+	"valloc",
+	"operator new(unsigned, std::nothrow_t const&)",
+	"operator new[](unsigned, std::nothrow_t const&)",
+	"operator new(unsigned long, std::nothrow_t const&)",
+	"operator new[](unsigned long, std::nothrow_t const&)",
+	"operator new(unsigned long, std::align_val_t)",
+	"operator new[](unsigned long, std::align_val_t)",
+	"operator new(unsigned long, std::align_val_t, std::nothrow_t const&)",
+	"operator new[](unsigned long, std::align_val_t, std::nothrow_t const&)",
+};
+
+static bool has_name(const struct name_list *l, const char *name)
+{
+	for (size_t i = 0; name && i < l->count; i++) {
+		if (strcmp(l->data[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void add_name(struct name_list *l, const char *name)
+{
+	*vec_add(l) = xstrdup(name);
+}
+
+static void name_list_deinit(struct name_list *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		free(l->data[i]);
+	vec_deinit(l);
+}
+
+struct filter *filter_new(uint32_t depth, bool show_below_main)
+{
+	struct filter *f = xcalloc(1, sizeof(*f));
+	f->depth = depth;
+	f->show_below_main = show_below_main;
+	for (size_t i = 0; i < ARRAY_SIZE(default_alloc_fns); i++)
+		add_name(&f->alloc_fns, default_alloc_fns[i]);
+	return f;
+}
+
+void filter_free(struct filter *f)
+{
+	if (!f)
+		return;
+	name_list_deinit(&f->alloc_fns);
+	name_list_deinit(&f->ignore_fns);
+	free(f);
+}
+
+void filter_add_alloc_fn(struct filter *f, const char *name)
+{
+	add_name(&f->alloc_fns, name);
+}
+
+void filter_add_ignore_fn(struct filter *f, const char *name)
+{
+	add_name(&f->ignore_fns, name);
+}
+
+/* The innermost function of @sym that is not an alloc-fn, or NULL if all are. */
+static const struct symbol_frame *first_other(const struct filter *f, const struct symbol *sym)
+{
+	for (uint32_t i = 0; i < sym->count; i++) {
+		if (!has_name(&f->alloc_fns, sym->frame[i].name))
+			return &sym->frame[i];
+	}
+	return NULL;
+}
+
+static const char *first_name(const struct symbol *sym)
+{
+	for (uint32_t i = 0; i < sym->count; i++) {
+		if (sym->frame[i].name)
+			return sym->frame[i].name;
+	}
+	return NULL;
+}
+
+/* The name that ignore-fns are compared with for a stack that starts at @first. */
+static const char *name_to_ignore(const struct filter *f, filter_symbol_fn *symbol, void *ctx,
+				  size_t first, size_t count)
+{
+	const char *name = first_other(f, symbol(ctx, first))->name;
+	for (size_t i = first + 1; !name && i < count; i++)
+		name = first_name(symbol(ctx, i));
+	return name;
+}
+
+/*
+ * The frame after which a stack is cut: the outermost main, else the innermost
+ * start-up function, else the last frame.
+ */
+static size_t last_shown(filter_symbol_fn *symbol, void *ctx, size_t count)
+{
+	size_t last = count - 1;
+	for (size_t i = count; i-- > 0;) {
+		const struct symbol *sym = symbol(ctx, i);
+		if (sym->is_main)
+			return i;
+		if (sym->is_below_main)
+			last = i;
+	}
+	return last;
+}
+
+bool filter_stack(const struct filter *f, filter_symbol_fn *symbol, void *ctx, size_t count,
+		  size_t *first_out, size_t *count_out)
+{
+	size_t first = 0;
+	while (first < count && !first_other(f, symbol(ctx, first)))
+		first++;
+	if (first == count)
+		return false;
+	if (f->ignore_fns.count &&
+	    has_name(&f->ignore_fns, name_to_ignore(f, symbol, ctx, first, count)))
+		return false;
+	size_t shown = count - first;
+	if (!f->show_below_main) {
+		size_t last = last_shown(symbol, ctx, count);
+		shown = last < first ? 1 : last - first + 1; /* main itself was an alloc-fn */
+	}
+	*first_out = first;
+	*count_out = MIN(shown, f->depth);
+	return true;
+}

@@ -1,0 +1,110 @@
+/*
+ * Line tables by libdw, flattened. As in Valgrind (checked with 3.19) every row counts,
+ * also one that begins no statement, and of several rows at one address the last.
+ */
+#include "symbols/lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+static struct source_file split_path(const char *path, struct string_pool *strings)
+{
+	if (!path || strcmp(path, "???") == 0) /* libdw's word for file 0 of old DWARF */
+		return (struct source_file){0};
+	const char *slash = strrchr(path, '/');
+	if (!slash)
+		return (struct source_file){.name = string_pool_add(strings, path)};
+	return (struct source_file){
+		.dir = string_pool_add_n(strings, path, slash == path ? 1 : (size_t)(slash - path)),
+		.name = string_pool_add(strings, slash + 1),
+	};
+}
+
+void source_files_init(struct source_files *f, Dwarf_Die *cu_die, struct string_pool *strings)
+{
+	*f = (struct source_files){0};
+	Dwarf_Files *files;
+	size_t count;
+	if (dwarf_getsrcfiles(cu_die, &files, &count) != 0)
+		return;
+	vec_reserve(f, count);
+	for (size_t i = 0; i < count; i++)
+		*vec_add(f) = split_path(dwarf_filesrc(files, i, NULL, NULL), strings);
+}
+
+void source_files_deinit(struct source_files *f)
+{
+	vec_deinit(f);
+}
+
+struct source_file source_files_get(const struct source_files *f, uint64_t i)
+{
+	return i < f->count ? f->data[i] : (struct source_file){0};
+}
+
+/* The row of @line; false if it cannot be read. */
+static bool read_row(Dwarf_Line *line, struct line_row *row_out)
+{
+	Dwarf_Addr addr;
+	Dwarf_Files *files;
+	size_t file;
+	int number;
+	bool is_end;
+	if (dwarf_lineaddr(line, &addr) != 0 || dwarf_lineendsequence(line, &is_end) != 0)
+		return false;
+	if (is_end) {
+		*row_out = (struct line_row){.addr = addr};
+		return true;
+	}
+	if (dwarf_lineno(line, &number) != 0 || dwarf_line_file(line, &files, &file) != 0)
+		return false;
+	*row_out = (struct line_row){.addr = addr, .file = (uint32_t)file, .line = (uint32_t)number};
+	return true;
+}
+
+/* An end of a sequence counts only where no other begins. */
+static void add_row(struct line_table *t, const struct line_row *row)
+{
+	struct line_row *last = t->count ? &t->data[t->count - 1] : NULL;
+	if (!last || last->addr < row->addr)
+		*vec_add(t) = *row;
+	else if (row->line != 0)
+		*last = *row;
+}
+
+void line_table_init(struct line_table *t, Dwarf_Die *cu_die, struct string_pool *strings)
+{
+	*t = (struct line_table){0};
+	Dwarf_Lines *lines;
+	size_t count;
+	if (dwarf_getsrclines(cu_die, &lines, &count) != 0)
+		return;
+	vec_reserve(t, count);
+	for (size_t i = 0; i < count; i++) {
+		struct line_row row;
+		if (read_row(dwarf_onesrcline(lines, i), &row))
+			add_row(t, &row);
+	}
+	source_files_init(&t->files, cu_die, strings);
+}
+
+void line_table_deinit(struct line_table *t)
+{
+	source_files_deinit(&t->files);
+	vec_deinit(t);
+}
+
+const struct line_row *line_table_find(const struct line_table *t, uint64_t addr)
+{
+	size_t low = 0, high = t->count; /* how many begin at or before addr */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (t->data[middle].addr <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 && t->data[low - 1].line != 0 ? &t->data[low - 1] : NULL;
+}

@@ -1,0 +1,69 @@
+/*
+ * A set of strings by open addressing. Nothing is ever taken out, so a slot is
+ * free or taken, and a search ends at the first free one. At most 3/4 full.
+ */
+#include "symbols/string_pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* FNV-1a, then mixed: its low bits alone are weak. */
+static uint64_t hash_bytes(const char *s, size_t length)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+	for (size_t i = 0; i < length; i++)
+		h = (h ^ (uint8_t)s[i]) * 0x100000001b3ull;
+	return hash_u64(h);
+}
+
+static bool is_equal(const char *kept, const char *s, size_t length)
+{
+	return strncmp(kept, s, length) == 0 && kept[length] == '\0';
+}
+
+static char **find_slot(const struct string_pool *p, const char *s, size_t length)
+{
+	size_t i = hash_bytes(s, length) & (p->capacity - 1);
+	while (p->slot[i] && !is_equal(p->slot[i], s, length))
+		i = (i + 1) & (p->capacity - 1);
+	return &p->slot[i];
+}
+
+static void grow(struct string_pool *p)
+{
+	struct string_pool bigger = {.capacity = p->capacity ? p->capacity * 2 : 64, .count = p->count};
+	bigger.slot = xcalloc(bigger.capacity, sizeof(*bigger.slot));
+	for (size_t i = 0; i < p->capacity; i++) {
+		if (p->slot[i])
+			*find_slot(&bigger, p->slot[i], strlen(p->slot[i])) = p->slot[i];
+	}
+	free(p->slot);
+	*p = bigger;
+}
+
+const char *string_pool_add_n(struct string_pool *p, const char *s, size_t length)
+{
+	if ((p->count + 1) * 4 > p->capacity * 3)
+		grow(p);
+	char **slot = find_slot(p, s, length);
+	if (!*slot) {
+		*slot = xstrndup(s, length);
+		p->count++;
+	}
+	return *slot;
+}
+
+const char *string_pool_add(struct string_pool *p, const char *s)
+{
+	return s ? string_pool_add_n(p, s, strlen(s)) : NULL;
+}
+
+void string_pool_deinit(struct string_pool *p)
+{
+	for (size_t i = 0; i < p->capacity; i++)
+		free(p->slot[i]);
+	free(p->slot);
+	*p = (struct string_pool){0};
+}

@@ -1,0 +1,24 @@
+/*
+ * Strings kept once: function names, directories and files of a report repeat by
+ * the thousand. A string stays in place until the pool goes.
+ */
+#ifndef PTMEM_SYMBOLS_STRING_POOL_H
+#define PTMEM_SYMBOLS_STRING_POOL_H
+
+#include "base/types.h"
+
+struct string_pool {
+	char **slot;     /* open addressing; NULL = free; owns the strings */
+	size_t capacity; /* a power of two, or 0 */
+	size_t count;
+};
+
+/* The pool's own copy of @s; NULL stays NULL. */
+const char *string_pool_add(struct string_pool *p, const char *s);
+
+/* The same for the first @length bytes of @s. */
+const char *string_pool_add_n(struct string_pool *p, const char *s, size_t length);
+
+void string_pool_deinit(struct string_pool *p);
+
+#endif

@@ -1,0 +1,244 @@
+/*
+ * Looks an address up once and keeps the answer: a hash table from (module, pc) to
+ * struct symbol. What a lookup needs of an ELF file (symbol table, DWARF) is read
+ * when its first address is asked for, and shared by all loads of the file.
+ *
+ * Owns the answers, their strings and the opened debug files.
+ */
+#include "symbols/symbols.h"
+
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/elf_file.h"
+#include "base/vec.h"
+#include "symbols/debug_info.h"
+#include "symbols/debuglink.h"
+#include "symbols/demangle.h"
+#include "symbols/string_pool.h"
+#include "symbols/symtab.h"
+
+/* What is known of one file. */
+struct object {
+	struct elf_file *file;  /* held */
+	struct elf_file *debug; /* its separate debug file, owned; or NULL */
+	struct symtab symtab;
+	struct debug_info *info;
+};
+
+/* One answer; the slot is free while sym is NULL. */
+struct answer {
+	taddr_t pc;
+	uint32_t module_id; /* 0 = outside any module */
+	struct symbol *sym; /* owned, in one block with its frames */
+};
+
+struct symbols {
+	bool no_demangle, no_inline, show_below_main;
+	char *debug_dirs;
+	struct string_pool strings;
+	VEC(struct object *) objects; /* owned; pointers, so that an object stays in place */
+	struct answer *answer;        /* open addressing, at most 3/4 full */
+	size_t answer_count, answer_capacity;
+	struct symbol_frames scratch;
+};
+
+struct symbols *symbols_new(const struct symbols_options *options)
+{
+	struct symbols *s = xcalloc(1, sizeof(*s));
+	s->no_demangle = options->no_demangle;
+	s->no_inline = options->no_inline;
+	s->show_below_main = options->show_below_main;
+	s->debug_dirs = xstrdup(options->debug_dirs ? options->debug_dirs : DEBUGLINK_DIRS);
+	return s;
+}
+
+static void object_free(struct object *o)
+{
+	debug_info_free(o->info);
+	symtab_deinit(&o->symtab);
+	elf_file_release(o->debug);
+	elf_file_release(o->file);
+	free(o);
+}
+
+void symbols_free(struct symbols *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->objects.count; i++)
+		object_free(s->objects.data[i]);
+	vec_deinit(&s->objects);
+	for (size_t i = 0; i < s->answer_capacity; i++)
+		free(s->answer[i].sym);
+	free(s->answer);
+	vec_deinit(&s->scratch);
+	string_pool_deinit(&s->strings);
+	free(s->debug_dirs);
+	free(s);
+}
+
+static bool has_section(struct elf_file *file, const char *name)
+{
+	size_t names;
+	if (elf_getshdrstrndx(file->elf, &names) != 0)
+		return false;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(file->elf, scn));) {
+		GElf_Shdr header;
+		if (!gelf_getshdr(scn, &header) || header.sh_type == SHT_NOBITS)
+			continue;
+		const char *found = elf_strptr(file->elf, names, header.sh_name);
+		if (found && strcmp(found, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool has_dwarf(struct elf_file *file)
+{
+	return has_section(file, ".debug_info") || has_section(file, ".zdebug_info");
+}
+
+static struct object *get_object(struct symbols *s, struct elf_file *file)
+{
+	for (size_t i = s->objects.count; i-- > 0;) {
+		if (s->objects.data[i]->file == file)
+			return s->objects.data[i];
+	}
+	struct object *o = xcalloc(1, sizeof(*o));
+	bool is_whole = has_dwarf(file) && has_section(file, ".symtab");
+	o->file = elf_file_hold(file);
+	o->debug = is_whole ? NULL : debuglink_find(file, s->debug_dirs);
+	symtab_init(&o->symtab, file, o->debug);
+	o->info = debug_info_new(file, o->debug && !has_dwarf(file) ? o->debug : file, &s->strings, s->debug_dirs);
+	*vec_add(&s->objects) = o;
+	return o;
+}
+
+/* Start-up code, by its raw name (spec/massif.md 1.3). */
+static bool is_startup(const char *name)
+{
+	static const char *const names[] = {
+		"__libc_start_main", "__libc_start_call_main", "generic_start_main", "_start",
+	};
+	static const char *const prefixes[] = {"__libc_start_main.", "generic_start_main."};
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The name of @entry as a report shows it. */
+static const char *shown_name(struct symbols *s, struct symtab_entry *entry)
+{
+	if (!entry->shown) {
+		char *plain = s->no_demangle ? NULL : demangle(entry->name);
+		entry->shown = string_pool_add(&s->strings, plain ? plain : entry->name);
+		free(plain);
+	}
+	return entry->shown;
+}
+
+/* The symbol of @frames (at least one), as one block. */
+static struct symbol *new_symbol(const struct symbol_frame *frames, size_t count)
+{
+	struct symbol *sym = xcalloc(1, sizeof(*sym) + count * sizeof(*sym->frame));
+	sym->frame = (struct symbol_frame *)(sym + 1);
+	sym->count = (uint32_t)count;
+	memcpy(sym->frame, frames, count * sizeof(*frames));
+	return sym;
+}
+
+/* The symbol for an address of which at most the module is known. */
+static struct symbol *new_nameless(struct symbols *s, const struct module *m)
+{
+	struct symbol *sym = new_symbol(&(struct symbol_frame){0}, 1);
+	sym->object = m ? string_pool_add(&s->strings, m->path) : NULL;
+	return sym;
+}
+
+static struct symbol *look_up(struct symbols *s, const struct module *m, taddr_t pc)
+{
+	if (!m || !m->file)
+		return new_nameless(s, m);
+	uint64_t vaddr = pc - m->bias;
+	struct object *o = get_object(s, m->file);
+	struct symtab_entry *entry = symtab_find(&o->symtab, vaddr);
+	s->scratch.count = 0;
+	debug_info_find(o->info, vaddr, s->no_inline, &s->scratch);
+	struct symbol *sym = new_symbol(s->scratch.data, s->scratch.count);
+	sym->object = string_pool_add(&s->strings, m->path);
+	if (entry) {
+		struct symbol_frame *real = &sym->frame[sym->count - 1];
+		sym->is_main = strcmp(entry->name, "main") == 0;
+		sym->is_below_main = is_startup(entry->name);
+		real->name = sym->is_below_main && !s->show_below_main ? "(below main)" : shown_name(s, entry);
+	}
+	return sym;
+}
+
+static struct answer *find_slot(struct answer *slots, size_t capacity, uint32_t module_id, taddr_t pc)
+{
+	size_t i = hash_u64(pc + ((uint64_t)module_id << 48)) & (capacity - 1);
+	while (slots[i].sym && (slots[i].pc != pc || slots[i].module_id != module_id))
+		i = (i + 1) & (capacity - 1);
+	return &slots[i];
+}
+
+static void grow_answers(struct symbols *s)
+{
+	size_t capacity = s->answer_capacity ? 2 * s->answer_capacity : 256;
+	struct answer *slots = xcalloc(capacity, sizeof(*slots));
+	for (size_t i = 0; i < s->answer_capacity; i++) {
+		const struct answer *a = &s->answer[i];
+		if (a->sym)
+			*find_slot(slots, capacity, a->module_id, a->pc) = *a;
+	}
+	free(s->answer);
+	s->answer = slots;
+	s->answer_capacity = capacity;
+}
+
+/* The slot of (@module_id, @pc), which may be free: then the caller fills it. */
+static struct answer *get_answer(struct symbols *s, uint32_t module_id, taddr_t pc)
+{
+	if ((s->answer_count + 1) * 4 > s->answer_capacity * 3)
+		grow_answers(s);
+	struct answer *a = find_slot(s->answer, s->answer_capacity, module_id, pc);
+	if (!a->sym) {
+		*a = (struct answer){.pc = pc, .module_id = module_id};
+		s->answer_count++;
+	}
+	return a;
+}
+
+const struct symbol *symbols_find(struct symbols *s, const struct module *m, taddr_t pc)
+{
+	struct answer *a = get_answer(s, m ? m->id : 0, pc);
+	if (!a->sym)
+		a->sym = look_up(s, m, pc);
+	return a->sym;
+}
+
+void symbols_define(struct symbols *s, uint32_t module_id, taddr_t pc, const struct symbol *sym)
+{
+	struct answer *a = get_answer(s, module_id, pc);
+	free(a->sym);
+	a->sym = new_symbol(sym->frame, sym->count);
+	a->sym->object = string_pool_add(&s->strings, sym->object);
+	a->sym->is_main = sym->is_main;
+	a->sym->is_below_main = sym->is_below_main;
+	for (uint32_t i = 0; i < sym->count; i++) {
+		struct symbol_frame *f = &a->sym->frame[i];
+		f->name = string_pool_add(&s->strings, f->name);
+		f->file = string_pool_add(&s->strings, f->file);
+		f->dir = string_pool_add(&s->strings, f->dir);
+	}
+}

@@ -1,0 +1,159 @@
+/*
+ * From symbols, which may overlap, to one name per address. As Valgrind does it
+ * (checked with 3.19 on an assembler file made for it):
+ *
+ *   same range                the better name stays
+ *   one starts later          it cuts the earlier one, which does not come back behind it
+ *   same start, other length  the shorter has its range, the longer begins behind it
+ *   no size, no type          no function: such code has no name
+ *
+ * A heap hands out the symbols by address; one whose start moves goes back into it.
+ */
+#include "symbols/symtab.h"
+
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+/* Symbols that wait, the lowest (first, last) on top: element i is below (i - 1) / 2. */
+struct symbol_heap {
+	struct symtab_entry *data;
+	size_t count, capacity;
+};
+
+struct collect {
+	const struct elf_file *file; /* says which addresses are code */
+	struct symbol_heap heap;
+};
+
+static bool is_before(const struct symtab_entry *a, const struct symtab_entry *b)
+{
+	return a->first != b->first ? a->first < b->first : a->last < b->last;
+}
+
+static void heap_push(struct symbol_heap *h, struct symtab_entry entry)
+{
+	size_t i = h->count;
+	(void)vec_add(h);
+	for (; i > 0 && is_before(&entry, &h->data[(i - 1) / 2]); i = (i - 1) / 2)
+		h->data[i] = h->data[(i - 1) / 2];
+	h->data[i] = entry;
+}
+
+static struct symtab_entry heap_pop(struct symbol_heap *h)
+{
+	struct symtab_entry top = h->data[0], moved = h->data[--h->count];
+	size_t i = 0;
+	for (;;) {
+		size_t child = 2 * i + 1;
+		if (child + 1 < h->count && is_before(&h->data[child + 1], &h->data[child]))
+			child++;
+		if (child >= h->count || !is_before(&h->data[child], &moved))
+			break;
+		h->data[i] = h->data[child];
+		i = child;
+	}
+	h->data[i] = moved;
+	return top;
+}
+
+static size_t length_without_version(const char *name)
+{
+	return strcspn(name, "@");
+}
+
+bool symtab_is_better_name(const char *a, const char *b)
+{
+	size_t length_a = length_without_version(a), length_b = length_without_version(b);
+	if (length_a != length_b)
+		return length_a < length_b;
+	bool versioned_a = a[length_a] != '\0', versioned_b = b[length_b] != '\0';
+	if (versioned_a != versioned_b)
+		return versioned_a;
+	return strcmp(a, b) < 0;
+}
+
+static int collect_symbol(void *ctx, const struct elf_symbol *sym)
+{
+	struct collect *c = ctx;
+	if (!sym->is_defined || sym->size == 0)
+		return 0;
+	if (sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC && sym->type != STT_OBJECT)
+		return 0;
+	if (sym->bind != STB_GLOBAL && sym->bind != STB_LOCAL && sym->bind != STB_WEAK)
+		return 0;
+	const struct elf_segment *segment = elf_file_segment(c->file, sym->vaddr);
+	if (!segment || !segment->is_exec)
+		return 0;
+	uint64_t room = segment->memsz - (sym->vaddr - segment->vaddr);
+	if (room > UINT64_MAX - sym->vaddr)
+		return 0;
+	heap_push(&c->heap, (struct symtab_entry){
+		.first = sym->vaddr, .last = sym->vaddr + MIN(sym->size, room) - 1, .name = sym->name,
+	});
+	return 0;
+}
+
+/*
+ * Takes the lowest symbol off the heap and settles it against the next one. Adds
+ * it to @t, or gives one of the two up, or moves the start of the longer. @moves_left
+ * bounds the work on tables made to be nasty: then the longer one is given up.
+ */
+static void settle_lowest(struct symtab *t, struct symbol_heap *heap, size_t *moves_left)
+{
+	struct symtab_entry low = heap_pop(heap);
+	if (heap->count == 0 || low.last < heap->data[0].first) {
+		*vec_add(t) = low;
+		return;
+	}
+	if (low.first < heap->data[0].first) {
+		low.last = heap->data[0].first - 1;
+		*vec_add(t) = low;
+		return;
+	}
+	struct symtab_entry next = heap_pop(heap); /* same start, same length or longer */
+	if (next.last == low.last) {
+		heap_push(heap, symtab_is_better_name(next.name, low.name) ? next : low);
+		return;
+	}
+	if (*moves_left > 0) {
+		(*moves_left)--;
+		next.first = low.last + 1;
+		heap_push(heap, next);
+	}
+	heap_push(heap, low);
+}
+
+void symtab_init(struct symtab *t, struct elf_file *file, struct elf_file *debug)
+{
+	*t = (struct symtab){0};
+	struct collect c = {.file = file};
+	elf_file_each_symbol(file, collect_symbol, &c);
+	if (debug)
+		elf_file_each_symbol(debug, collect_symbol, &c);
+	size_t moves_left = 16 * c.heap.count;
+	vec_reserve(t, c.heap.count);
+	while (c.heap.count > 0)
+		settle_lowest(t, &c.heap, &moves_left);
+	vec_deinit(&c.heap);
+}
+
+void symtab_deinit(struct symtab *t)
+{
+	vec_deinit(t);
+}
+
+struct symtab_entry *symtab_find(struct symtab *t, uint64_t vaddr)
+{
+	size_t low = 0, high = t->count; /* how many start at or before vaddr */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (t->data[middle].first <= vaddr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 && vaddr <= t->data[low - 1].last ? &t->data[low - 1] : NULL;
+}

@@ -1,0 +1,39 @@
+/*
+ * The functions of one object by address, from its ELF symbol tables.
+ *
+ * The result is a flat table without overlaps: an address has one name or none.
+ * Rules: spec/massif.md section 1.3, and what Valgrind 3.19 does with symbols that
+ * overlap (see symtab.c).
+ */
+#ifndef PTMEM_SYMBOLS_SYMTAB_H
+#define PTMEM_SYMBOLS_SYMTAB_H
+
+#include "base/elf_file.h"
+#include "base/types.h"
+
+struct symtab_entry {
+	uint64_t first, last; /* addresses in the ELF file, both inclusive */
+	const char *name;     /* as in the symbol table; points into the file */
+	const char *shown;    /* free for the caller (the demangled name); starts as NULL */
+};
+
+struct symtab {
+	struct symtab_entry *data; /* ascending, disjoint */
+	size_t count, capacity;
+};
+
+/*
+ * Reads the tables of @file and of @debug, its separate debug file (NULL = none).
+ * Both files must stay open as long as the names are used.
+ */
+void symtab_init(struct symtab *t, struct elf_file *file, struct elf_file *debug);
+void symtab_deinit(struct symtab *t);
+
+/* The function that holds @vaddr; NULL between functions. */
+struct symtab_entry *symtab_find(struct symtab *t, uint64_t vaddr);
+
+/* Whether @a is the better of two names for the same range: the shorter up to an '@',
+ * then the one with a version, then the first in the alphabet. */
+bool symtab_is_better_name(const char *a, const char *b);
+
+#endif

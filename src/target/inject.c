@@ -1,0 +1,107 @@
+/*
+ * System calls in the target, made by one of its stopped threads.
+ *
+ * The thread's pc is set to an existing system call instruction of its own text
+ * and stepped once; nothing is written into its memory. Its registers are put
+ * back with the number of the system call that it may have been stopped in, so
+ * that the kernel restarts that one as if nothing had been. Signals are held back
+ * by the mask meanwhile; stops that come first all the same (a group stop, a
+ * pending interrupt) are remembered.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "target/ptrace.h"
+#include "target/thread.h"
+
+#define SIGTRAP_BIT (1ull << (SIGTRAP - 1))
+
+static taddr_t search_text(const struct space *s, const struct arch *arch, taddr_t start, taddr_t end)
+{
+	enum { CHUNK = 65536 };
+	_cleanup_free_ uint8_t *buf = xmalloc(CHUNK);
+	for (taddr_t at = start; at < end; at += CHUNK - 8) {
+		ssize_t n = space_read_some(s, at, buf, MIN((uint64_t)CHUNK, end - at));
+		if (n < (ssize_t)arch->syscall_insn_size)
+			continue;
+		uint8_t *p = memmem(buf, (size_t)n, arch->syscall_insn, arch->syscall_insn_size);
+		if (p)
+			return at + (taddr_t)(p - buf);
+	}
+	return 0;
+}
+
+static int find_syscall_insn(struct target *t, struct space *s)
+{
+	for (size_t i = 0; i < s->modules.count && !s->syscall_insn; i++) {
+		if (s->modules.data[i]->is_vdso)
+			s->syscall_insn = search_text(s, t->arch, s->modules.data[i]->start, s->modules.data[i]->end);
+	}
+	for (size_t i = 0; i < s->modules.count && !s->syscall_insn; i++)
+		s->syscall_insn = search_text(s, t->arch, s->modules.data[i]->start, s->modules.data[i]->end);
+	return s->syscall_insn ? 0 : -ENOEXEC;
+}
+
+/* Steps @th over the instruction. 0; -ESRCH when the thread died. */
+static int step_once(struct target *t, struct thread *th)
+{
+	for (int tries = 0; tries < 16; tries++) {
+		int status, rc = ptrace_step(th->tid, 0);
+		if (rc != 0)
+			return rc;
+		while (waitpid(th->tid, &status, __WALL) < 0) {
+			if (errno != EINTR)
+				return -ESRCH;
+		}
+		struct stop stop = stop_decode(status);
+		if (stop.kind == STOP_SIGNAL && stop.value == SIGTRAP)
+			return 0;
+		if (stop.kind == STOP_EXITED || stop.kind == STOP_KILLED || stop.kind == STOP_EXIT) {
+			loop_serve(t, th->tid, status);
+			return -ESRCH;
+		}
+		if (stop.kind == STOP_SIGNAL)
+			th->held_signal = stop.value; /* synchronous: cannot be held back by the mask */
+	}
+	return -EAGAIN;
+}
+
+int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t args[6], int64_t *result_out)
+{
+	const struct arch *arch = t->arch;
+	struct space *s = th->process->space;
+	struct arch_regs saved, regs;
+	uint64_t mask = 0;
+	int rc = s->syscall_insn ? 0 : find_syscall_insn(t, s);
+	if (rc == 0)
+		rc = ptrace_get_regs(th->tid, &saved);
+	if (rc == 0)
+		rc = ptrace_get_sigmask(th->tid, &mask);
+	if (rc != 0)
+		return rc;
+	regs = saved;
+	regs.word[arch->pc] = s->syscall_insn;
+	regs.word[arch->syscall_nr] = (uint64_t)-1; /* not inside a system call: nothing to restart */
+	regs.word[arch->syscall_ret] = (uint64_t)nr;
+	for (int i = 0; i < 6; i++)
+		regs.word[arch->syscall_arg[i]] = args[i];
+	rc = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT); /* a blocked SIGTRAP would lose its handler */
+	if (rc == 0)
+		rc = ptrace_set_regs(th->tid, &regs);
+	if (rc == 0)
+		rc = step_once(t, th);
+	if (rc == -ESRCH)
+		return rc;
+	int64_t result = -EIO;
+	if (rc == 0 && ptrace_get_regs(th->tid, &regs) == 0)
+		result = (int64_t)regs.word[arch->syscall_ret];
+	ptrace_set_regs(th->tid, &saved);
+	ptrace_set_sigmask(th->tid, mask);
+	if (rc == 0)
+		*result_out = result;
+	return rc;
+}

@@ -1,0 +1,365 @@
+/*
+ * Putting traps and stubs into a space, and taking them out again.
+ *
+ * Stubs must lie within a branch's reach of their function, so each cluster of
+ * objects (the executable; the libraries) gets a page of its own, mapped by a
+ * system call that one of the target's stopped threads makes. A page begins with
+ * a header, so that a later ptmem finds it and goes on behind what is used.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "target/ptrace.h"
+#include "target/thread.h"
+
+#define AREA_SIZE 4096u
+#define AREA_REACH (1ull << 30)
+#define STUB_MAX 128u
+#define STUB_ALIGN 16u
+#define FUNCTION_MAX 65536u
+#define STACK_SCAN_MAX (16u << 20)
+
+static const char area_magic[8] = "ptmem\01\0";
+
+struct area_header {
+	char magic[8];
+	uint32_t used, reserved;
+};
+
+/* -- areas -- */
+
+/* Whether @tid may be made to call mmap: no seccomp filter would see it. */
+static bool may_inject(pid_t tid)
+{
+	char name[64], line[128];
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
+	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	int mode = 0;
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "Seccomp: %d", &mode) == 1)
+			break;
+	}
+	return f && mode == 0;
+}
+
+static bool area_reaches(const struct stub_area *a, taddr_t addr)
+{
+	return a->used + STUB_MAX <= a->size &&
+	       (addr > a->start ? addr - a->start : a->start - addr) < AREA_REACH;
+}
+
+static void write_header(const struct space *s, const struct stub_area *a)
+{
+	struct area_header h = {.used = a->used};
+	memcpy(h.magic, area_magic, sizeof(h.magic));
+	if (!a->is_slack)
+		space_write(s, a->start, &h, sizeof(h));
+}
+
+static int map_area(struct target *t, struct space *s, struct thread *th, taddr_t addr)
+{
+	if (!th)
+		return -ESRCH;
+	if (!may_inject(th->tid))
+		return -EPERM;
+	struct maps maps;
+	int rc = maps_read(s->reader, &maps);
+	if (rc != 0)
+		return rc;
+	taddr_t at = 0;
+	rc = maps_find_gap(&maps, addr, addr + 1, AREA_REACH - AREA_SIZE, AREA_SIZE, &at);
+	maps_deinit(&maps);
+	if (rc != 0)
+		return rc;
+	int64_t result = 0;
+	const uint64_t args[6] = {at, AREA_SIZE, PROT_READ | PROT_EXEC,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0};
+	rc = inject_syscall(t, th, SYS_mmap, args, &result);
+	if (rc != 0)
+		return rc;
+	if (result != (int64_t)at)
+		return result < 0 ? (int)result : -ENOMEM;
+	*vec_add(&s->areas) = (struct stub_area){.start = at, .size = AREA_SIZE, .used = sizeof(struct area_header)};
+	return 0;
+}
+
+/* The bytes behind @m's text in its last page belong to nobody. */
+static int slack_area(struct space *s, const struct module *m)
+{
+	for (size_t i = 0; m->file && i < m->file->segment_count; i++) {
+		const struct elf_segment *seg = &m->file->segment[i];
+		taddr_t end = m->bias + seg->vaddr + seg->filesz, start = ROUND_UP(end, (taddr_t)STUB_ALIGN);
+		if (!seg->is_exec || start < m->start || start >= m->end || m->end - start < 2 * STUB_MAX)
+			continue;
+		struct stub_area a = {.start = start, .size = (uint32_t)(m->end - start), .is_slack = true};
+		a.saved = xmalloc(a.size);
+		int rc = space_read(s, a.start, a.saved, a.size);
+		if (rc != 0) {
+			free(a.saved);
+			return rc;
+		}
+		*vec_add(&s->areas) = a;
+		return 0;
+	}
+	return -ENOSPC;
+}
+
+static struct stub_area *find_area(struct space *s, taddr_t addr)
+{
+	for (size_t i = 0; i < s->areas.count; i++) {
+		if (area_reaches(&s->areas.data[i], addr))
+			return &s->areas.data[i];
+	}
+	return NULL;
+}
+
+/* An area with room for one stub within reach of @addr in @m; -errno. */
+static int get_area(struct target *t, struct thread *th, struct space *s, const struct module *m, taddr_t addr,
+		    struct stub_area **out)
+{
+	*out = find_area(s, addr);
+	if (*out)
+		return 0;
+	int rc = map_area(t, s, th, addr);
+	if (rc == -EPERM || rc == -ENOMEM || rc == -EACCES) {
+		log_verbose("%s: no page can be mapped near it (%s): stubs go behind its text", m->path,
+			    strerror(-rc));
+		rc = slack_area(s, m);
+	}
+	*out = find_area(s, addr);
+	return rc != 0 ? rc : *out ? 0 : -ENOSPC;
+}
+
+/* Takes over the pages that an earlier ptmem had to leave. */
+static void adopt_areas(struct space *s)
+{
+	for (size_t i = 0; i < s->code.count; i++) {
+		const struct map *m = &s->code.data[i];
+		struct area_header h;
+		bool is_known = false;
+		for (size_t k = 0; k < s->areas.count; k++)
+			is_known |= s->areas.data[k].start == m->start;
+		if (is_known || m->end - m->start != AREA_SIZE || space_read(s, m->start, &h, sizeof(h)) != 0 ||
+		    memcmp(h.magic, area_magic, sizeof(h.magic)) != 0 || h.used > AREA_SIZE)
+			continue;
+		*vec_add(&s->areas) = (struct stub_area){.start = m->start, .size = AREA_SIZE, .used = h.used};
+	}
+}
+
+/* -- one function -- */
+
+static void count_probe(struct target *t, struct space *s, const struct probe *probe)
+{
+	s->probe_count += probe->function != FUNCTION_NONE;
+	t->stats.probes = MAX(t->stats.probes, s->probe_count);
+}
+
+static int install_site(struct target *t, struct thread *th, struct space *s, const struct module *m,
+			const struct probe_site *site)
+{
+	taddr_t entry = m->bias + site->vaddr;
+	size_t size = MIN(site->size, (uint64_t)FUNCTION_MAX);
+	_cleanup_free_ uint8_t *code = xmalloc(size);
+	uint8_t out[STUB_MAX];
+	struct stub_area *area;
+	struct trap trap = {.kind = TRAP_ENTRY, .probe = site->probe, .module = m->id};
+	const char *why = "no room for its stub";
+	int rc = space_read(s, entry, code, size);
+	if (rc == 0)
+		rc = get_area(t, th, s, m, entry, &area);
+	if (rc == 0)
+		rc = t->arch->make_stub(code, size, entry, area->start + area->used, out, sizeof(out), &trap.stub, &why);
+	if (rc == 0 && space_trap_find(s, trap.stub.patch))
+		return 0; /* another name of the same code */
+	if (rc == 0)
+		rc = space_write(s, area->start + area->used, out, trap.stub.size);
+	if (rc == 0) {
+		area->used = ROUND_UP(area->used + trap.stub.size, STUB_ALIGN);
+		struct trap back = trap;
+		back.kind = TRAP_RETURN;
+		back.addr = trap.stub.trap;
+		trap.addr = trap.stub.patch;
+		rc = space_trap_put(s, t->arch, &back);
+	}
+	if (rc == 0)
+		rc = space_trap_put(s, t->arch, &trap);
+	if (rc == 0)
+		count_probe(t, s, trap.probe);
+	else
+		log_verbose("%s in %s is not watched: %s", site->probe->symbol, m->path,
+			    rc == -ENOTSUP ? why : strerror(-rc));
+	return rc;
+}
+
+static void note_throw_through(struct space *s, const struct module *m, const struct probe_site *site)
+{
+	const char *base = strrchr(m->path, '/');
+	bool is_libc = base && strncmp(base, "/libc.so", 8) == 0;
+	/* one byte behind the entry of a C function: its CFI there is that of a frame just entered */
+	if (site->probe->function == FUNCTION_FREE && (is_libc || !s->throw_through))
+		s->throw_through = m->bias + site->vaddr + 1;
+}
+
+static void install_module(struct target *t, struct thread *th, struct space *s, struct module *m)
+{
+	if (!m->file || m->is_vdso || t->options.no_probes)
+		return;
+	if (!m->sites) {
+		m->sites = xcalloc(1, sizeof(*m->sites));
+		probe_sites_find(m->file, m->sites);
+	}
+	uint32_t used = 0;
+	for (size_t i = 0; i < m->sites->list.count; i++) {
+		const struct probe_site *site = &m->sites->list.data[i];
+		int rc = install_site(t, th, s, m, site);
+		if (rc == -ESRCH)
+			return;
+		if (rc != 0)
+			t->stats.unprobed++;
+		else
+			note_throw_through(s, m, site);
+		used++;
+	}
+	for (size_t i = 0; i < s->areas.count && used > 0; i++)
+		write_header(s, &s->areas.data[i]);
+}
+
+struct install_context {
+	struct target *target;
+	struct thread *thread;
+};
+
+static void module_loaded(void *ctx, struct space *s, struct module *m)
+{
+	struct install_context *c = ctx;
+	install_module(c->target, c->thread, s, m);
+	if (s->user)
+		c->target->sink.module_loaded(c->target->sink.ctx, s, m);
+}
+
+static void module_unloaded(void *ctx, struct space *s, struct module *m)
+{
+	struct install_context *c = ctx;
+	if (s->user)
+		c->target->sink.module_unloaded(c->target->sink.ctx, s, m);
+}
+
+void install_update(struct target *t, struct space *s, struct thread *th)
+{
+	struct install_context c = {t, th};
+	space_update_modules(s, module_loaded, module_unloaded, &c);
+}
+
+struct module *target_refresh_module(struct target *t, struct space *s, taddr_t pc)
+{
+	struct module *m = space_find_module(s, pc);
+	if (m || space_is_known_miss(s, pc))
+		return m;
+	install_update(t, s, NULL);
+	m = space_find_module(s, pc);
+	if (!m)
+		space_is_known_miss(s, pc); /* notes it */
+	return m;
+}
+
+int install_probes(struct target *t, struct space *s, struct thread *th)
+{
+	int rc = space_update_modules(s, NULL, NULL, NULL);
+	adopt_areas(s);
+	for (size_t i = 0; i < s->modules.count; i++)
+		install_module(t, th, s, s->modules.data[i]);
+	if (s->is_profiled && !s->user)
+		t->sink.space_new(t->sink.ctx, s);
+	s->is_ready = true;
+	return rc;
+}
+
+int install_start_trap(struct target *t, struct thread *th)
+{
+	struct arch_regs regs;
+	int rc = ptrace_get_regs(th->tid, &regs);
+	struct trap trap = {.kind = TRAP_START, .addr = regs.word[t->arch->pc]};
+	return rc != 0 ? rc : space_trap_put(th->process->space, t->arch, &trap);
+}
+
+/* -- leaving -- */
+
+static bool is_inside(const struct space *s, uint64_t word, size_t *area_out)
+{
+	for (size_t i = 0; i < s->areas.count; i++) {
+		if (word - s->areas.data[i].start < s->areas.data[i].size) {
+			*area_out = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Marks the areas that @th may still run through: its pc, or any word on its stack, points there. */
+static void mark_used(struct target *t, struct space *s, struct thread *th, bool *used)
+{
+	struct arch_regs regs;
+	size_t i;
+	if (ptrace_get_regs(th->tid, &regs) != 0)
+		return;
+	if (is_inside(s, regs.word[t->arch->pc], &i))
+		used[i] = true;
+	enum { CHUNK = 65536 };
+	_cleanup_free_ uint64_t *buf = xmalloc(CHUNK);
+	taddr_t at = ROUND_DOWN(regs.word[t->arch->sp], (taddr_t)8) - 128; /* the red zone, too */
+	for (uint32_t done = 0; done < STACK_SCAN_MAX; done += CHUNK) {
+		ssize_t n = space_read_some(s, at + done, buf, CHUNK);
+		for (ssize_t k = 0; k < n / 8; k++) {
+			if (is_inside(s, buf[k], &i))
+				used[i] = true;
+		}
+		if (n < CHUNK)
+			break;
+	}
+}
+
+static void leave_area(struct target *t, struct space *s, struct thread **th, struct stub_area *a, bool is_used)
+{
+	if (!is_used && a->is_slack && space_write(s, a->start, a->saved, a->size) == 0)
+		return;
+	if (!is_used && !a->is_slack && *th && may_inject((*th)->tid)) {
+		const uint64_t args[6] = {a->start, a->size};
+		int64_t result = -1;
+		int rc = inject_syscall(t, *th, SYS_munmap, args, &result);
+		if (rc == -ESRCH)
+			*th = NULL;
+		if (rc == 0 && result == 0)
+			return;
+	}
+	/* late returners must find no trap there */
+	for (size_t i = 0; i < s->traps.count; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (trap->kind == TRAP_RETURN && trap->addr - a->start < a->size)
+			space_write(s, trap->addr, &t->arch->nop_insn, 1);
+	}
+	t->stats.pages_left += !a->is_slack;
+}
+
+void install_remove(struct target *t, struct space *s, struct thread *th)
+{
+	for (size_t i = 0; i < s->traps.count; i++) {
+		struct trap *trap = &s->traps.data[i];
+		if (trap->kind != TRAP_RETURN && space_trap_take(s, t->arch, trap) != 0)
+			log_debug("space %u: the text at %#lx could not be restored", s->id, (unsigned long)trap->addr);
+	}
+	bool *used = xcalloc(s->areas.count + 1, sizeof(*used));
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *other = t->threads.data[i];
+		if (other && other->process->space == s)
+			mark_used(t, s, other, used);
+	}
+	for (size_t i = 0; i < s->areas.count; i++)
+		leave_area(t, s, &th, &s->areas.data[i], used[i]);
+	free(used);
+	s->is_ready = false;
+}

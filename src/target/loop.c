@@ -1,0 +1,418 @@
+/*
+ * The loop: one stop is waited for, decoded and served.
+ *
+ *	stop          served by
+ *	signal        trap_serve if it is a breakpoint of ours; else delivered once
+ *	group         PTRACE_LISTEN: the thread stays stopped for its parent to see
+ *	interrupt     goes on; system calls that a stop makes fail are restarted
+ *	fork, vfork,  the child becomes known: a thread, a process that shares the
+ *	clone         space, or a process with a copy of it
+ *	exec          the space ends; the new image is followed or let go
+ *	exit          last look while the memory is there
+ *	exited,killed the thread is gone; with the last one its process
+ *
+ * A child's first stop may arrive before its parent's event announces it: it is
+ * put aside until then.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/elf_file.h"
+#include "base/log.h"
+#include "target/ptrace.h"
+#include "target/thread.h"
+
+uint64_t target_clock(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* -- new processes and threads -- */
+
+/* The flags of the clone, fork or vfork that @th is just making. */
+static uint64_t clone_flags(struct target *t, struct thread *th, enum stop_kind kind)
+{
+	struct arch_regs regs;
+	uint64_t flags = kind == STOP_VFORK ? CLONE_VM | CLONE_VFORK : 0;
+	if (ptrace_get_regs(th->tid, &regs) != 0)
+		return flags;
+	uint64_t first = regs.word[t->arch->syscall_arg[0]];
+	switch ((long)regs.word[t->arch->syscall_nr]) {
+	case SYS_clone:
+		return first;
+	case SYS_clone3:
+		space_read(th->process->space, first, &flags, sizeof(flags));
+		return flags;
+	}
+	return flags;
+}
+
+static void serve_early(struct target *t, pid_t tid)
+{
+	for (size_t i = 0; i < t->early_count; i++) {
+		if (t->early[i].tid != tid)
+			continue;
+		int status = t->early[i].status;
+		t->early[i] = t->early[--t->early_count];
+		loop_serve(t, tid, status);
+		return;
+	}
+}
+
+static void put_aside(struct target *t, pid_t tid, int status)
+{
+	t->early = xgrow(t->early, &t->early_capacity, t->early_count + 1, sizeof(*t->early));
+	t->early[t->early_count].tid = tid;
+	t->early[t->early_count++].status = status;
+}
+
+static void copy_calls(const struct thread *from, struct thread *to)
+{
+	for (size_t i = 0; i < from->calls.count; i++)
+		*vec_add(&to->calls) = from->calls.data[i];
+}
+
+static struct process *add_child(struct target *t, struct thread *parent, pid_t pid, uint64_t flags)
+{
+	struct space *s = parent->process->space, *own = s;
+	if (flags & CLONE_VM) {
+		s->users++;
+	} else {
+		own = space_fork(s, pid);
+		if (s->user && s->is_profiled)
+			t->sink.space_fork(t->sink.ctx, s, own);
+	}
+	struct process *p = process_add(t, pid, own);
+	p->is_vfork_child = flags & CLONE_VM;
+	return p;
+}
+
+static void serve_child(struct target *t, struct thread *th, enum stop_kind kind)
+{
+	unsigned long child = 0;
+	if (ptrace_event_message(th->tid, &child) == 0 && child != 0 && !thread_find(t, (pid_t)child)) {
+		uint64_t flags = clone_flags(t, th, kind);
+		struct process *p = th->process;
+		if (!(flags & CLONE_THREAD))
+			p = add_child(t, th, (pid_t)child, flags);
+		struct thread *born = thread_add(t, (pid_t)child, p);
+		if (!(flags & CLONE_VM))
+			copy_calls(th, born);
+	}
+	thread_resume(t, th, 0);
+	if (child)
+		serve_early(t, (pid_t)child);
+}
+
+/* -- exec -- */
+
+/* Threads of @p other than @keep died with the exec, without a word. */
+static void drop_other_threads(struct target *t, struct process *p, struct thread *keep)
+{
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (th && th != keep && th->process == p) {
+			thread_remove(t, th);
+			i = (size_t)-1; /* the table closed a gap: look again */
+		}
+	}
+}
+
+static bool is_supported_image(struct target *t, pid_t pid)
+{
+	char name[64];
+	struct elf_file *file;
+	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
+	if (elf_file_open(name, NULL, &file) != 0)
+		return true; /* unreadable: the maps will tell */
+	bool ok = file->machine == t->arch->elf_machine && file->elf_class == t->arch->elf_class;
+	elf_file_release(file);
+	return ok;
+}
+
+/* @p runs a new image in @th, its only thread now. */
+static void start_image(struct target *t, struct process *p, struct thread *th)
+{
+	struct space *s = space_new(p->pid);
+	p->space = s;
+	p->is_vfork_child = false;
+	s->is_profiled = true;
+	if (install_start_trap(t, th) != 0)
+		log_verbose("process %d: its new program cannot be watched", p->pid);
+	thread_resume(t, th, 0);
+}
+
+static void let_go(struct target *t, struct process *p, struct thread *th, enum space_end why)
+{
+	pid_t tid = th->tid;
+	thread_remove(t, th);
+	process_remove(t, p, why);
+	ptrace_detach(tid, 0);
+}
+
+static void serve_exec(struct target *t, struct thread *th)
+{
+	unsigned long former = 0;
+	ptrace_event_message(th->tid, &former);
+	struct thread *leader = th;
+	if (former != (unsigned long)th->tid && former) {
+		/* another thread called exec: it has the leader's id now */
+		struct thread *caller = thread_find(t, (pid_t)former);
+		if (caller)
+			thread_remove(t, caller);
+	}
+	struct process *p = leader->process;
+	drop_other_threads(t, p, leader);
+	leader->calls.count = 0;
+	leader->has_deleted = false;
+	leader->is_exiting = false;
+	bool is_first = p->is_started && p->is_execing;
+	p->is_execing = false;
+	struct space *old = p->space;
+	if (old && (is_first || t->options.follow_exec)) {
+		bool fits = is_supported_image(t, p->pid);
+		if (is_first && !fits)
+			log_error("process %d: a 32-bit program (or one of another machine): not supported", p->pid);
+		if (--old->users == 0) {
+			if (old->user)
+				t->sink.space_end(t->sink.ctx, old, SPACE_EXEC);
+			space_free(old);
+		} else if (old->reader == p->pid) {
+			for (size_t i = 0; i < t->processes.count; i++) {
+				if (t->processes.data[i] != p && t->processes.data[i]->space == old)
+					old->reader = t->processes.data[i]->pid;
+			}
+		}
+		if (fits) {
+			start_image(t, p, leader);
+			return;
+		}
+		p->space = space_new(p->pid);
+		if (is_first) {
+			kill(p->pid, SIGKILL); /* nothing of it ran: the program is refused */
+			thread_resume(t, leader, 0);
+			return;
+		}
+	}
+	let_go(t, p, leader, SPACE_EXEC);
+}
+
+/* -- ends -- */
+
+static void adopt_orphans(struct target *t, struct process *dying)
+{
+	/* forked, but the parent died before it could tell */
+	for (size_t i = 0; i < t->early_count; i++) {
+		pid_t tid = t->early[i].tid;
+		if (thread_find(t, tid) || dying->space->users > 1)
+			continue;
+		struct space *s = space_fork(dying->space, tid);
+		if (dying->space->user && s->is_profiled)
+			t->sink.space_fork(t->sink.ctx, dying->space, s);
+		thread_add(t, tid, process_add(t, tid, s));
+		serve_early(t, tid);
+		i = (size_t)-1;
+	}
+}
+
+static void serve_end(struct target *t, struct thread *th, int status)
+{
+	struct process *p = th->process;
+	struct space *s = p->space;
+	pid_t tid = th->tid;
+	trap_drop_calls(t, th, UINT64_MAX);
+	if (s->user)
+		t->sink.thread_exit(t->sink.ctx, s, tid);
+	thread_remove(t, th);
+	if (tid == p->pid && p->is_started && !t->has_status) {
+		t->has_status = true;
+		t->status = status;
+	}
+	if (p->threads > 0)
+		return;
+	adopt_orphans(t, p);
+	process_remove(t, p, SPACE_EXITED);
+}
+
+/* -- interrupts -- */
+
+/*
+ * Some system calls return -EINTR from a mere stop (signal(7), "Interruption of
+ * system calls and library functions by stop signals"). The program must not
+ * see that: let it call again. A signal that really waits interrupts it anew.
+ */
+static void restart_interrupted(struct target *t, struct thread *th)
+{
+	static const long restarted[] = {
+		SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_semop, SYS_semtimedop,
+		SYS_rt_sigtimedwait, SYS_io_getevents, SYS_io_pgetevents, SYS_msgrcv, SYS_msgsnd,
+	};
+	struct arch_regs regs;
+	const struct arch *arch = t->arch;
+	if (ptrace_get_regs(th->tid, &regs) != 0 || (int64_t)regs.word[arch->syscall_ret] != -EINTR)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(restarted); i++) {
+		if ((long)regs.word[arch->syscall_nr] != restarted[i])
+			continue;
+		regs.word[arch->syscall_ret] = regs.word[arch->syscall_nr];
+		regs.word[arch->syscall_nr] = (uint64_t)-1;
+		regs.word[arch->pc] -= arch->syscall_insn_size;
+		ptrace_set_regs(th->tid, &regs);
+		return;
+	}
+}
+
+static void serve_interrupt(struct target *t, struct thread *th)
+{
+	if (th->was_interrupted) {
+		th->was_interrupted = false;
+		restart_interrupted(t, th);
+	}
+	thread_resume(t, th, th->held_signal);
+	if (!t->is_stopping)
+		th->held_signal = 0;
+}
+
+static void serve_group_stop(struct target *t, struct thread *th)
+{
+	th->was_interrupted = false;
+	th->state = THREAD_LISTENING;
+	if (t->is_stopping) {
+		th->is_held = true;
+		return;
+	}
+	ptrace_listen(th->tid);
+}
+
+static void serve_signal(struct target *t, struct thread *th, int sig)
+{
+	if (sig == SIGTRAP && trap_serve(t, th)) {
+		thread_resume(t, th, 0);
+		return;
+	}
+	if (th->calls.count > 0)
+		th->had_signal = true;
+	thread_resume(t, th, sig);
+}
+
+void loop_serve(struct target *t, pid_t tid, int status)
+{
+	struct stop stop = stop_decode(status);
+	struct thread *th = thread_find(t, tid);
+	if (!th) {
+		if (stop.kind != STOP_EXITED && stop.kind != STOP_KILLED) {
+			put_aside(t, tid, status);
+		} else if (tid == t->first_pid && !t->has_status) {
+			t->has_status = true;
+			t->status = status;
+		}
+		return;
+	}
+	t->stats.stops++;
+	th->state = THREAD_STOPPED;
+	switch (stop.kind) {
+	case STOP_SIGNAL:
+		serve_signal(t, th, stop.value);
+		break;
+	case STOP_GROUP:
+		serve_group_stop(t, th);
+		break;
+	case STOP_INTERRUPT:
+		serve_interrupt(t, th);
+		break;
+	case STOP_FORK:
+	case STOP_VFORK:
+	case STOP_CLONE:
+		serve_child(t, th, stop.kind);
+		break;
+	case STOP_EXEC:
+		serve_exec(t, th);
+		break;
+	case STOP_EXITED:
+	case STOP_KILLED:
+		serve_end(t, th, status);
+		break;
+	case STOP_EXIT:
+		th->is_exiting = true;
+		thread_resume(t, th, 0);
+		break;
+	default:
+		thread_resume(t, th, 0);
+		break;
+	}
+}
+
+int loop_step(struct target *t, bool no_wait)
+{
+	int status;
+	pid_t tid = waitpid(-1, &status, __WALL | (no_wait ? WNOHANG : 0));
+	if (tid < 0)
+		return -errno;
+	if (tid == 0)
+		return -EAGAIN;
+	uint64_t begin = target_clock();
+	t->now_ns = begin;
+	loop_serve(t, tid, status);
+	t->stats.stopped_ns += target_clock() - begin;
+	return 0;
+}
+
+/* -- all threads at once -- */
+
+static bool is_halted(const struct thread *th)
+{
+	return th->is_held || th->is_exiting;
+}
+
+static size_t interrupt_all(struct target *t)
+{
+	size_t waiting = 0;
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (!th || is_halted(th))
+			continue;
+		waiting++;
+		if (th->was_interrupted || th->state == THREAD_NEW)
+			continue;
+		if (ptrace_interrupt(th->tid) == 0)
+			th->was_interrupted = true;
+	}
+	return waiting;
+}
+
+void loop_stop_world(struct target *t)
+{
+	t->is_stopping = true;
+	while (interrupt_all(t) > 0) {
+		int rc = loop_step(t, false);
+		if (rc == -ECHILD)
+			break;
+	}
+}
+
+void loop_start_world(struct target *t)
+{
+	t->is_stopping = false;
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (!th || !th->is_held)
+			continue;
+		int sig = th->held_signal;
+		th->held_signal = 0;
+		if (th->state == THREAD_LISTENING) {
+			th->is_held = false;
+			ptrace_listen(th->tid);
+		} else {
+			thread_resume(t, th, sig);
+		}
+	}
+}

@@ -1,0 +1,436 @@
+/*
+ * Start, attach, detach and the public face of the target stage.
+ *
+ * Start: the child waits on a pipe until it is seized, then executes the program;
+ * a second pipe, closed by a good exec, brings back errno of a failed one. No
+ * descriptor of ours reaches the program.
+ *
+ * Attach: symbols are read first; then all threads are seized and interrupted,
+ * passes over /proc/PID/task going on until one finds nobody new; then the traps
+ * go in while everybody stands.
+ */
+#include "target/target.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/elf_file.h"
+#include "base/log.h"
+#include "target/ptrace.h"
+#include "target/thread.h"
+
+#define TRACE_OPTIONS \
+	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | \
+	 PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
+
+static volatile sig_atomic_t wake_flag;
+
+struct target *target_new(const struct target_options *options, const struct target_sink *sink)
+{
+	struct target *t = xcalloc(1, sizeof(*t));
+	t->options = *options;
+	t->sink = *sink;
+	t->arch = arch_native;
+	t->now_ns = target_clock();
+	return t;
+}
+
+void target_free(struct target *t)
+{
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (th) {
+			thread_remove(t, th);
+			i = (size_t)-1;
+		}
+	}
+	while (t->processes.count > 0)
+		process_remove(t, t->processes.data[0], SPACE_DETACHED);
+	for (size_t i = 0; i < t->counters.count; i++)
+		close(t->counters.data[i]);
+	vec_deinit(&t->counters);
+	vec_deinit(&t->threads);
+	vec_deinit(&t->processes);
+	free(t->early);
+	free(t);
+}
+
+/* -- instructions -- */
+
+static int add_counter(struct target *t, pid_t tid, bool enable_on_exec)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_HARDWARE, .size = sizeof(attr), .config = PERF_COUNT_HW_INSTRUCTIONS,
+		.inherit = 1, .exclude_kernel = 1, .exclude_hv = 1,
+		.disabled = enable_on_exec, .enable_on_exec = enable_on_exec,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*vec_add(&t->counters) = fd;
+	return 0;
+}
+
+uint64_t target_instructions(const struct target *t)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < t->counters.count; i++) {
+		uint64_t n;
+		if (read(t->counters.data[i], &n, sizeof(n)) == sizeof(n))
+			sum += n;
+	}
+	return sum;
+}
+
+/* -- start -- */
+
+ATTR_NORETURN static void run_program(int go_fd, int error_fd, char *const argv[])
+{
+	char c;
+	while (read(go_fd, &c, 1) < 0 && errno == EINTR)
+		;
+	execvp(argv[0], argv);
+	int err = errno;
+	while (write(error_fd, &err, sizeof(err)) < 0 && errno == EINTR)
+		;
+	_exit(127);
+}
+
+/* Waits until the exec of @pid has happened (its stop is served) or failed (errno from @fd). */
+static int await_exec(struct target *t, pid_t pid, int fd)
+{
+	struct process *p = process_find(t, pid);
+	while (p && p->is_execing) {
+		int rc = loop_step(t, false);
+		if (rc == -ECHILD)
+			break;
+		p = process_find(t, pid);
+	}
+	int err = 0;
+	if (read(fd, &err, sizeof(err)) == sizeof(err))
+		return -err;
+	return p ? 0 : -ESRCH;
+}
+
+int target_start(struct target *t, char *const argv[])
+{
+	int go[2], error[2];
+	if (pipe2(go, O_CLOEXEC) != 0)
+		return -errno;
+	if (pipe2(error, O_CLOEXEC | O_NONBLOCK) != 0) {
+		int err = errno;
+		close(go[0]);
+		close(go[1]);
+		return -err;
+	}
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(go[1]);
+		run_program(go[0], error[1], argv);
+	}
+	close(go[0]);
+	close(error[1]);
+	int rc = pid < 0 ? -errno : 0;
+	if (rc == 0) {
+		t->first_pid = pid;
+		rc = ptrace_seize(pid, TRACE_OPTIONS | (t->options.keep_running ? 0 : PTRACE_O_EXITKILL));
+	}
+	if (rc == 0 && t->options.count_instructions)
+		rc = add_counter(t, pid, true);
+	if (rc == 0) {
+		struct process *p = process_add(t, pid, space_new(pid));
+		p->is_started = p->is_execing = true;
+		struct thread *th = thread_add(t, pid, p);
+		th->state = THREAD_RUNNING;
+		close(go[1]);
+		rc = await_exec(t, pid, error[0]);
+	} else {
+		if (pid > 0) {
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, __WALL);
+		}
+		close(go[1]);
+	}
+	close(error[0]);
+	return rc;
+}
+
+/* -- attach -- */
+
+struct proc_status {
+	long tracer, uid;
+	char state;
+	bool has_memory;
+};
+
+static int read_status(pid_t pid, struct proc_status *out)
+{
+	char name[64], line[256];
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
+	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	if (!f)
+		return -ESRCH;
+	*out = (struct proc_status){.tracer = 0, .uid = -1};
+	while (fgets(line, sizeof(line), f)) {
+		sscanf(line, "TracerPid: %ld", &out->tracer);
+		sscanf(line, "Uid: %ld", &out->uid);
+		sscanf(line, "State: %c", &out->state);
+		out->has_memory |= strncmp(line, "VmSize:", 7) == 0;
+	}
+	return 0;
+}
+
+static bool is_our_thread(pid_t pid)
+{
+	char name[96];
+	snprintf(name, sizeof(name), "/proc/%d/task/%d", (int)getpid(), (int)pid);
+	return access(name, F_OK) == 0;
+}
+
+static int check_attachable(struct target *t, pid_t pid, enum attach_problem *problem, long *detail)
+{
+	struct proc_status st;
+	*detail = 0;
+	if (is_our_thread(pid)) {
+		*problem = ATTACH_SELF;
+		return -EINVAL;
+	}
+	if (read_status(pid, &st) != 0 || st.state == 'Z' || st.state == 'X') {
+		*problem = ATTACH_NO_PROCESS;
+		return -ESRCH;
+	}
+	if (!st.has_memory) {
+		*problem = ATTACH_KERNEL_THREAD;
+		return -EPERM;
+	}
+	if (st.tracer) {
+		*problem = ATTACH_TRACED;
+		*detail = st.tracer;
+		return -EPERM;
+	}
+	char name[64];
+	struct elf_file *file;
+	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
+	int rc = elf_file_open(name, NULL, &file);
+	if (rc == -EACCES || rc == -EPERM) {
+		*problem = ATTACH_PERMISSION;
+		*detail = st.uid;
+		return -EPERM;
+	}
+	if (rc != 0)
+		return 0; /* the maps will tell */
+	bool fits = file->machine == t->arch->elf_machine && file->elf_class == t->arch->elf_class;
+	elf_file_release(file);
+	*problem = ATTACH_32BIT;
+	return fits ? 0 : -ENOEXEC;
+}
+
+/* Seizes and interrupts the threads of @p that are new; returns how many, or -errno for the first. */
+static int seize_pass(struct target *t, struct process *p)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "/proc/%d/task", (int)p->pid);
+	DIR *dir = opendir(name);
+	if (!dir)
+		return -ESRCH;
+	int found = 0, rc = 0;
+	for (struct dirent *e; (e = readdir(dir));) {
+		pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
+		if (tid <= 0 || thread_find(t, tid))
+			continue;
+		int err = ptrace_seize(tid, TRACE_OPTIONS);
+		if (err != 0) {
+			struct proc_status st;
+			/* dying threads and a dead leader give EPERM: they allocate nothing any more */
+			bool is_dead = err == -ESRCH || read_status(tid, &st) != 0 || st.state == 'Z' || st.state == 'X';
+			if (!is_dead && rc == 0)
+				rc = err;
+			continue;
+		}
+		struct thread *th = thread_add(t, tid, p);
+		th->state = THREAD_RUNNING;
+		if (t->options.count_instructions)
+			add_counter(t, tid, false);
+		if (ptrace_interrupt(tid) == 0)
+			th->was_interrupted = true;
+		found++;
+	}
+	closedir(dir);
+	return rc != 0 ? rc : found;
+}
+
+static int seize_all(struct target *t, struct process *p)
+{
+	int found;
+	t->is_stopping = true;
+	do {
+		found = seize_pass(t, p);
+		loop_stop_world(t);
+	} while (found > 0);
+	return found < 0 ? found : p->threads > 0 ? 0 : -ESRCH;
+}
+
+/* A stopped thread that may make system calls for us: not in a group stop, if there is another. */
+static struct thread *pick_thread(struct target *t, struct space *s)
+{
+	struct thread *best = NULL;
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (!th || th->process->space != s || th->is_exiting || !th->is_held)
+			continue;
+		if (!best || best->state == THREAD_LISTENING)
+			best = th;
+	}
+	return best;
+}
+
+static void forget_sites(void *ctx, struct space *s, struct module *m)
+{
+	(void)ctx;
+	(void)s;
+	if (m->file && !m->is_vdso && !m->sites) {
+		m->sites = xcalloc(1, sizeof(*m->sites));
+		probe_sites_find(m->file, m->sites);
+	}
+}
+
+static void detach_all(struct target *t, bool with_traps);
+
+int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out)
+{
+	int rc = check_attachable(t, pid, problem_out, detail_out);
+	if (rc != 0)
+		return rc;
+	struct space *s = space_new(pid);
+	s->is_profiled = true;
+	rc = space_update_modules(s, forget_sites, NULL, NULL);
+	if (rc != 0) {
+		space_free(s);
+		*problem_out = rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_PERMISSION;
+		return rc;
+	}
+	if (t->first_pid == 0)
+		t->first_pid = pid;
+	struct process *p = process_add(t, pid, s);
+	uint64_t begin = target_clock();
+	rc = seize_all(t, p);
+	*problem_out = rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_PERMISSION;
+	if (rc == 0) {
+		t->now_ns = target_clock();
+		install_probes(t, s, pick_thread(t, s));
+		if (s->probe_count == 0 && !t->options.no_probes) {
+			rc = -ENOENT;
+			*problem_out = ATTACH_NO_PROBES;
+		}
+	}
+	if (rc != 0) {
+		detach_all(t, true);
+		return rc;
+	}
+	loop_start_world(t);
+	t->stats.attach_ns = target_clock() - begin;
+	*problem_out = ATTACH_OK;
+	return 0;
+}
+
+/* -- detach -- */
+
+static void detach_thread(struct thread *th)
+{
+	/* a group-stopped thread stays stopped; one with a pending signal gets it */
+	int rc = ptrace_detach(th->tid, th->held_signal);
+	if (rc != 0)
+		log_debug("thread %d: detach: %s", th->tid, strerror(-rc));
+}
+
+static void detach_all(struct target *t, bool with_traps)
+{
+	uint64_t begin = target_clock();
+	loop_stop_world(t);
+	for (size_t i = 0; i < t->processes.count && with_traps; i++) {
+		struct space *s = t->processes.data[i]->space;
+		if (s->is_ready || s->traps.count > 0)
+			install_remove(t, s, pick_thread(t, s));
+	}
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (!th)
+			continue;
+		trap_drop_calls(t, th, UINT64_MAX);
+		detach_thread(th);
+	}
+	for (size_t i = 0; i < t->early_count; i++)
+		ptrace_detach(t->early[i].tid, 0);
+	t->early_count = 0;
+	t->stats.detach_ns = target_clock() - begin;
+	t->is_stopping = false;
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		if (t->threads.data[i]) {
+			thread_remove(t, t->threads.data[i]);
+			i = (size_t)-1;
+		}
+	}
+	while (t->processes.count > 0)
+		process_remove(t, t->processes.data[0], SPACE_DETACHED);
+}
+
+void target_detach(struct target *t)
+{
+	t->now_ns = target_clock();
+	detach_all(t, true);
+}
+
+/* -- run -- */
+
+void target_wake(void)
+{
+	wake_flag = 1;
+}
+
+void target_run(struct target *t)
+{
+	while (t->processes.count > 0) {
+		int rc = loop_step(t, false);
+		if (rc == -ECHILD)
+			break;
+		if (wake_flag) {
+			wake_flag = 0;
+			if (t->sink.poll && t->sink.poll(t->sink.ctx))
+				break;
+		}
+	}
+}
+
+bool target_exit_status(const struct target *t, int *status_out)
+{
+	if (t->has_status)
+		*status_out = t->status;
+	return t->has_status;
+}
+
+pid_t target_first_pid(const struct target *t)
+{
+	return t->first_pid;
+}
+
+unsigned target_process_count(const struct target *t)
+{
+	return (unsigned)t->processes.count;
+}
+
+const struct target_stats *target_stats(const struct target *t)
+{
+	return &t->stats;
+}

@@ -1,0 +1,109 @@
+/*
+ * The traced processes: start or attach, follow, detach; and the loop that turns
+ * their stops into events for a sink.
+ *
+ * A target holds processes, their threads and their address spaces:
+ *
+ *	process --- space (shared by vfork and CLONE_VM children)
+ *	   \-- threads
+ *
+ * Knows nothing of unwinding, profiles or formats: the sink does.
+ */
+#ifndef PTMEM_TARGET_TARGET_H
+#define PTMEM_TARGET_TARGET_H
+
+#include "base/types.h"
+#include "target/heap_event.h"
+#include "target/space.h"
+
+struct target;
+
+struct target_options {
+	bool follow_exec;     /* --trace-children=yes: new images are profiled too */
+	bool keep_running;    /* started programs survive ptmem's death */
+	bool no_probes;       /* watch no function (only processes) */
+	bool count_instructions; /* --time-unit=i */
+};
+
+/* Why a space is no longer profiled. */
+enum space_end { SPACE_EXITED, SPACE_EXEC, SPACE_DETACHED };
+
+struct target_sink {
+	void *ctx;
+	/* A program begins: nothing of it ran yet (started, exec) or it runs already (attached). */
+	void (*space_new)(void *ctx, struct space *s);
+	/* @child is a fork of @parent; everything counted so far is its, too. */
+	void (*space_fork)(void *ctx, struct space *parent, struct space *child);
+	/* The last that is heard of @s. Its memory may be gone already. */
+	void (*space_end)(void *ctx, struct space *s, enum space_end why);
+	void (*module_loaded)(void *ctx, struct space *s, struct module *m);
+	void (*module_unloaded)(void *ctx, struct space *s, struct module *m);
+	void (*event)(void *ctx, struct space *s, const struct heap_event *ev);
+	void (*thread_exit)(void *ctx, struct space *s, pid_t tid);
+	/* Whether the walk from @view meets a signal frame before it reaches @outer_sp. */
+	bool (*in_signal)(void *ctx, struct space *s, struct stack_view *view, taddr_t outer_sp);
+	/* Called now and then between events, and when a timer or signal woke the loop; true = leave. */
+	bool (*poll)(void *ctx);
+};
+
+struct target_stats {
+	uint64_t stops;          /* waitpid returns */
+	uint64_t trap_stops;     /* of them at our breakpoints */
+	uint64_t stopped_ns;     /* time that threads stood at our breakpoints, as ptmem saw it */
+	uint64_t attach_ns, detach_ns; /* the pauses of all threads */
+	uint64_t nested;         /* calls inside a watched call */
+	uint64_t threads, processes; /* ever seen */
+	uint32_t probes;         /* watched functions, of the first program */
+	uint32_t unprobed;       /* definitions that could not be watched */
+	uint32_t pages_left;     /* pages that stayed mapped at detach */
+	uint32_t masks_mended;   /* signal masks given back SIGTRAP */
+};
+
+struct target *target_new(const struct target_options *options, const struct target_sink *sink);
+void target_free(struct target *t);
+
+/*
+ * Starts @argv under tracing, stopped at its first instruction after return of
+ * target_run's first steps. -errno of the failed execve (nothing ran), -EPERM
+ * when tracing is not possible.
+ */
+int target_start(struct target *t, char *const argv[]);
+
+/* Why an attach failed, for a message of the caller's. */
+enum attach_problem {
+	ATTACH_OK, ATTACH_NO_PROCESS, ATTACH_TRACED, ATTACH_PERMISSION, ATTACH_32BIT, ATTACH_SELF,
+	ATTACH_NO_PROBES, ATTACH_KERNEL_THREAD, ATTACH_INJECT, ATTACH_OTHER,
+};
+/* Attaches to all threads of @pid. 0, or -errno with *problem_out and *detail_out (a number: the
+ * tracer's pid, a uid, an errno). Nothing of ours is left in the process then. */
+int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out);
+
+/* Runs until nobody is left, or the sink's poll says to leave. */
+void target_run(struct target *t);
+
+/* Lets go of everybody: text restored, stubs removed where nobody is in them. */
+void target_detach(struct target *t);
+
+/* Asks a running target_run to call poll soon; safe in a signal handler. */
+void target_wake(void);
+
+/* The wait status of the started program, once it ended; false before. */
+bool target_exit_status(const struct target *t, int *status_out);
+pid_t target_first_pid(const struct target *t);
+
+/* Number of processes that are traced now. */
+unsigned target_process_count(const struct target *t);
+
+/* CLOCK_MONOTONIC in ns, as events carry it. */
+uint64_t target_clock(void);
+
+const struct target_stats *target_stats(const struct target *t);
+
+/* Instructions executed so far by all threads (count_instructions). */
+uint64_t target_instructions(const struct target *t);
+
+/* Looks for new or gone modules of @s now; what an unwinder calls for an unknown address.
+ * Cheap when @pc was looked up in vain since the last change. Returns the module or NULL. */
+struct module *target_refresh_module(struct target *t, struct space *s, taddr_t pc);
+
+#endif

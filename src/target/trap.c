@@ -1,0 +1,298 @@
+/*
+ * What happens at our breakpoints.
+ *
+ *	at the entry of   outermost              inside a call
+ *	alloc, realloc    note it; go by .call   go by .jump
+ *	free, delete      event; go by .jump     go by .jump
+ *	loader            look for modules; go by .jump
+ *	throw, catch      mend stacks; go by .jump
+ *
+ *	behind the call   event with the result; the stub's return goes to the caller
+ *
+ * A call is inside another when its stack pointer lies below that of the noted
+ * one. One above it means that the noted call was left by longjmp or an
+ * exception. Signal handlers that allocate while their thread is inside a call
+ * are told apart by unwinding (only when a signal came meanwhile).
+ *
+ * Exceptions: operator new may throw, and the stub's frame between it and its
+ * caller has no CFI. So when a throw begins inside a noted call, the stub's
+ * return address on the stack is exchanged for one whose CFI is that of a
+ * function at its entry, which is what the stub's frame looks like; when the
+ * exception is caught inside that call, it is put back.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "target/ptrace.h"
+#include "target/thread.h"
+
+#define STACK_COPY_MIN 1024u
+#define STACK_COPY_MAX 65536u
+#define SIGNAL_BIT(sig) (1ull << ((sig) - 1))
+/* Signals that no program can block, or that libc keeps for itself. */
+#define NEVER_BLOCKED (SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP) | SIGNAL_BIT(32) | SIGNAL_BIT(33))
+
+static struct heap_event new_event(const struct target *t, const struct thread *th, int kind, int function)
+{
+	return (struct heap_event){
+		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = (uint8_t)kind,
+		.function = (uint8_t)function,
+	};
+}
+
+static void emit(struct target *t, struct thread *th, const struct heap_event *ev)
+{
+	struct space *s = th->process->space;
+	if (s->is_profiled && s->is_ready)
+		t->sink.event(t->sink.ctx, s, ev);
+}
+
+/* -- the stack -- */
+
+struct view_source {
+	struct target *target;
+	struct thread *thread;
+	struct stack_view *view;
+};
+
+/* Serves what lies outside the copy; deeper stacks are copied whole next time. */
+static int read_outside(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	struct thread *th = ctx;
+	return space_read(th->process->space, addr, buf, size);
+}
+
+void trap_fill_view(struct target *t, struct thread *th, const struct arch_regs *regs, taddr_t sp,
+		    struct stack_view *view)
+{
+	size_t want = th->stack_want ? th->stack_want : STACK_COPY_MIN;
+	th->stack = xgrow(th->stack, &th->stack_capacity, want, 1);
+	ssize_t n = space_read_some(th->process->space, sp, th->stack, want);
+	th->stack_size = n > 0 ? (size_t)n : 0;
+	*view = (struct stack_view){
+		.start = sp, .data = th->stack, .size = th->stack_size,
+		.read = read_outside, .read_ctx = th,
+	};
+	arch_unwind_regs(t->arch, regs, &view->regs);
+	uint64_t pc = 0;
+	if (th->stack_size >= sizeof(pc))
+		memcpy(&pc, th->stack, sizeof(pc));
+	view->regs.reg[t->arch->dwarf_pc] = pc;
+	view->regs.reg[t->arch->dwarf_sp] = sp + sizeof(pc);
+}
+
+/* -- calls -- */
+
+/* @call's frame is gone without a return: a realloc that had begun keeps its block. */
+static void abandon_call(struct target *t, struct thread *th, const struct call *call)
+{
+	if (call->probe->kind != PROBE_REALLOC || !call->args.block)
+		return;
+	struct heap_event ev = new_event(t, th, HEAP_REALLOC_END, call->probe->function);
+	ev.old_addr = call->args.block;
+	ev.size = call->args.size ? call->args.size : 1;
+	emit(t, th, &ev);
+}
+
+void trap_drop_calls(struct target *t, struct thread *th, taddr_t sp)
+{
+	while (th->calls.count > 0 && th->calls.data[th->calls.count - 1].sp <= sp)
+		abandon_call(t, th, &th->calls.data[--th->calls.count]);
+	if (th->calls.count == 0)
+		th->had_signal = false;
+}
+
+/* Whether the stub's return address of the innermost noted call still stands on the stack. */
+static bool call_is_alive(const struct thread *th)
+{
+	const struct call *call = &th->calls.data[th->calls.count - 1];
+	uint64_t word = 0;
+	return space_read(th->process->space, call->sp - sizeof(word), &word, sizeof(word)) == 0 &&
+	       word == call->stub_return;
+}
+
+/* Whether a call that enters at @regs is part of one that is noted. Drops what is gone. */
+static bool is_nested(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	if (th->calls.count == 0)
+		return false;
+	taddr_t sp = regs->word[t->arch->sp], outer = th->calls.data[th->calls.count - 1].sp;
+	if (th->had_signal) {
+		struct stack_view view;
+		trap_fill_view(t, th, regs, sp, &view);
+		if (call_is_alive(th) && t->sink.in_signal(t->sink.ctx, th->process->space, &view, outer))
+			return false;
+	}
+	if (sp < outer) {
+		t->stats.nested++;
+		return true;
+	}
+	trap_drop_calls(t, th, sp);
+	return th->calls.count > 0 && is_nested(t, th, regs);
+}
+
+static void enter_call(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs)
+{
+	struct call *call = vec_add(&th->calls);
+	*call = (struct call){.probe = trap->probe, .sp = regs->word[t->arch->sp], .stub_return = trap->stub.trap};
+	probe_read_call(trap->probe, t->arch, regs, &call->args);
+	if (th->calls.count == 1)
+		th->had_signal = false;
+	if (trap->probe->kind == PROBE_REALLOC && call->args.block) {
+		struct heap_event ev = new_event(t, th, HEAP_REALLOC_BEGIN, trap->probe->function);
+		ev.old_addr = call->args.block;
+		emit(t, th, &ev);
+	}
+}
+
+static void enter_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs)
+{
+	struct probe_call args;
+	probe_read_call(trap->probe, t->arch, regs, &args);
+	/* operator delete frees by calling another delete or free: one event */
+	bool is_tail = th->has_deleted && th->deleted_block == args.block;
+	th->has_deleted = trap->probe->function == FUNCTION_DELETE;
+	th->deleted_block = args.block;
+	if (is_tail)
+		return;
+	struct heap_event ev = new_event(t, th, HEAP_FREE, trap->probe->function);
+	ev.addr = args.block;
+	emit(t, th, &ev);
+}
+
+/* -- exceptions -- */
+
+static void exchange_return(struct thread *th, bool to_stub)
+{
+	struct space *s = th->process->space;
+	for (size_t i = 0; i < th->calls.count; i++) {
+		const struct call *call = &th->calls.data[i];
+		uint64_t now = 0, want = to_stub ? call->stub_return : s->throw_through;
+		uint64_t other = to_stub ? s->throw_through : call->stub_return;
+		taddr_t at = call->sp - sizeof(now);
+		if (call->probe->may_throw && other && want && space_read(s, at, &now, sizeof(now)) == 0 &&
+		    now == other)
+			space_write(s, at, &want, sizeof(want));
+	}
+}
+
+static void serve_entry(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs)
+{
+	taddr_t next = trap->stub.jump, sp = regs->word[t->arch->sp];
+	uint8_t kind = trap->probe->kind;
+	struct space *s = th->process->space;
+	if (kind == PROBE_LOADER) {
+		taddr_t addr = trap->addr;
+		install_update(t, s, th);
+		trap = space_trap_find(s, addr); /* the table may have moved */
+		next = trap ? trap->stub.jump : next;
+	} else if (kind == PROBE_THROW) {
+		trap_drop_calls(t, th, sp);
+		exchange_return(th, false);
+	} else if (kind == PROBE_CATCH) {
+		trap_drop_calls(t, th, sp);
+		exchange_return(th, true);
+	} else if (!is_nested(t, th, regs)) {
+		if (kind == PROBE_FREE) {
+			enter_free(t, th, trap, regs);
+		} else {
+			th->has_deleted = false;
+			enter_call(t, th, trap, regs);
+			next = trap->stub.call;
+		}
+	}
+	regs->word[t->arch->pc] = next;
+	ptrace_set_word(th->tid, t->arch->pc, next);
+}
+
+/* -- returns -- */
+
+static taddr_t call_result(struct target *t, struct thread *th, const struct call *call,
+			   const struct arch_regs *regs)
+{
+	uint64_t result = regs->word[t->arch->ret];
+	if (!call->args.result)
+		return result;
+	uint64_t block = 0;
+	if ((uint32_t)result != 0 ||
+	    space_read(th->process->space, call->args.result, &block, sizeof(block)) != 0)
+		return 0;
+	return block;
+}
+
+static void leave_call(struct target *t, struct thread *th, const struct call *call,
+		       const struct arch_regs *regs)
+{
+	bool is_realloc = call->probe->kind == PROBE_REALLOC && call->args.block;
+	struct heap_event ev = new_event(t, th, is_realloc ? HEAP_REALLOC_END : HEAP_ALLOC, call->probe->function);
+	ev.addr = call_result(t, th, call, regs);
+	ev.size = call->args.size;
+	ev.align = call->args.align;
+	ev.old_addr = is_realloc ? call->args.block : 0;
+	struct stack_view view;
+	if (ev.addr) {
+		trap_fill_view(t, th, regs, call->sp, &view);
+		ev.stack = &view;
+	}
+	emit(t, th, &ev);
+}
+
+static void serve_return(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs)
+{
+	taddr_t sp = regs->word[t->arch->sp];
+	/* calls noted deeper than this one were left by a jump */
+	if (sp > 0)
+		trap_drop_calls(t, th, sp - 1);
+	if (th->calls.count == 0)
+		return; /* entered under an earlier tracer */
+	struct call call = th->calls.data[th->calls.count - 1];
+	if (call.sp != sp || call.stub_return != trap->addr)
+		return;
+	th->calls.count--;
+	if (th->calls.count == 0)
+		th->had_signal = false;
+	leave_call(t, th, &call, regs);
+}
+
+/*
+ * The kernel unblocks SIGTRAP when a breakpoint is met with it blocked. A mask
+ * that holds everything else had held it too: give it back.
+ */
+static void mend_mask(struct target *t, struct thread *th)
+{
+	uint64_t mask, all = ~NEVER_BLOCKED & ~SIGNAL_BIT(SIGTRAP);
+	if (ptrace_get_sigmask(th->tid, &mask) != 0 || (mask & all) != all || mask & SIGNAL_BIT(SIGTRAP))
+		return;
+	ptrace_set_sigmask(th->tid, mask | SIGNAL_BIT(SIGTRAP));
+	t->stats.masks_mended++;
+}
+
+bool trap_serve(struct target *t, struct thread *th)
+{
+	struct arch_regs regs;
+	siginfo_t info;
+	if (ptrace_get_regs(th->tid, &regs) != 0)
+		return true; /* gone: its end will be reported */
+	taddr_t addr = regs.word[t->arch->pc] - t->arch->trap_pc_offset;
+	struct trap *trap = space_trap_find(th->process->space, addr);
+	if (!trap || ptrace_get_siginfo(th->tid, &info) != 0 || info.si_code <= 0)
+		return false;
+	t->stats.trap_stops++;
+	mend_mask(t, th);
+	switch (trap->kind) {
+	case TRAP_ENTRY:
+		serve_entry(t, th, trap, &regs);
+		break;
+	case TRAP_RETURN:
+		serve_return(t, th, trap, &regs);
+		break;
+	case TRAP_START:
+		space_trap_take(th->process->space, t->arch, trap);
+		ptrace_set_word(th->tid, t->arch->pc, addr);
+		install_probes(t, th->process->space, th);
+		break;
+	}
+	return true;
+}

@@ -1,0 +1,200 @@
+/*
+ * CFI of one ELF file, through libdw.
+ *
+ * .eh_frame is asked first: it is in nearly every file and libdw finds a row in
+ * it by the table of .eh_frame_hdr. .debug_frame, here or in the file that the
+ * build-id names below /usr/lib/debug, is opened only when something was missing.
+ *
+ * Files are foreign input. libdw checks what it reads but allocates as many
+ * registers as an instruction names, up to gigabytes; so a function's CFI passes
+ * through cfi_check.c before libdw may run it.
+ */
+#include "unwind/cfi.h"
+
+#include <elfutils/libdw.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/elf_file.h"
+#include "base/vec.h"
+
+struct function_span {
+	uint64_t start, end;
+};
+
+struct cfi {
+	Dwarf_CFI *eh;
+	Dwarf *dwarf;       /* of the file itself, for .debug_frame */
+	Dwarf *separate;    /* of the separate debug file */
+	int separate_fd;
+	Dwarf_CFI *debug[2]; /* of dwarf and separate; libdw's */
+	bool has_debug;     /* debug[] were looked for */
+	bool has_functions; /* functions were read */
+	VEC(struct function_span) functions; /* ascending, for code without CFI */
+	Elf_Data **code;    /* bytes of each executable segment once asked for; libelf's */
+};
+
+static void cfi_free(void *user)
+{
+	struct cfi *cfi = user;
+
+	if (cfi->eh)
+		dwarf_cfi_end(cfi->eh);
+	if (cfi->dwarf)
+		dwarf_end(cfi->dwarf);
+	if (cfi->separate)
+		dwarf_end(cfi->separate);
+	if (cfi->separate_fd >= 0)
+		close(cfi->separate_fd);
+	vec_deinit(&cfi->functions);
+	free(cfi->code);
+	free(cfi);
+}
+
+static struct cfi *cfi_of(struct elf_file *file)
+{
+	struct cfi *cfi = file->cfi_user;
+
+	if (cfi)
+		return cfi;
+	cfi = xcalloc(1, sizeof(*cfi));
+	cfi->separate_fd = -1;
+	cfi->eh = dwarf_getcfi_elf(file->elf);
+	file->cfi_user = cfi;
+	file->cfi_user_free = cfi_free;
+	return cfi;
+}
+
+static bool has_section(Elf *elf, const char *name)
+{
+	size_t names;
+	Elf_Scn *scn = NULL;
+
+	if (elf_getshdrstrndx(elf, &names) != 0)
+		return false;
+	while ((scn = elf_nextscn(elf, scn))) {
+		GElf_Shdr header;
+		if (!gelf_getshdr(scn, &header) || header.sh_type == SHT_NOBITS)
+			continue;
+		const char *found = elf_strptr(elf, names, header.sh_name);
+		if (found && strcmp(found, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* "/usr/lib/debug/.build-id/ab/cdef.debug", or -1. */
+static int open_separate(const struct elf_file *file)
+{
+	char path[160] = "/usr/lib/debug/.build-id/";
+	size_t n = strlen(path);
+
+	if (!file->build_id || file->build_id_size < 2 || file->build_id_size > 40)
+		return -1;
+	for (size_t i = 0; i < file->build_id_size; i++)
+		n += (size_t)snprintf(path + n, sizeof(path) - n, i == 0 ? "%02x/" : "%02x",
+				      file->build_id[i]);
+	snprintf(path + n, sizeof(path) - n, ".debug");
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static void find_debug_frames(struct cfi *cfi, const struct elf_file *file)
+{
+	cfi->has_debug = true;
+	if (has_section(file->elf, ".debug_frame"))
+		cfi->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+	if (cfi->dwarf)
+		cfi->debug[0] = dwarf_getcfi(cfi->dwarf);
+	cfi->separate_fd = open_separate(file);
+	if (cfi->separate_fd >= 0)
+		cfi->separate = dwarf_begin(cfi->separate_fd, DWARF_C_READ);
+	if (cfi->separate)
+		cfi->debug[1] = dwarf_getcfi(cfi->separate);
+}
+
+Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr)
+{
+	struct cfi *cfi = cfi_of(file);
+	Dwarf_Frame *frame = NULL;
+
+	if (file->elf_class != ELFCLASS64)
+		return NULL;
+	if (cfi->eh && dwarf_cfi_addrframe(cfi->eh, vaddr, &frame) == 0)
+		return frame;
+	if (!cfi->has_debug)
+		find_debug_frames(cfi, file);
+	for (size_t i = 0; i < ARRAY_SIZE(cfi->debug); i++)
+		if (cfi->debug[i] && dwarf_cfi_addrframe(cfi->debug[i], vaddr, &frame) == 0)
+			return frame;
+	return NULL;
+}
+
+const uint8_t *cfi_code(struct elf_file *file, uint64_t vaddr, size_t *size_out)
+{
+	struct cfi *cfi = cfi_of(file);
+
+	if (!cfi->code)
+		cfi->code = xcalloc(file->segment_count + 1, sizeof(Elf_Data *));
+	for (size_t i = 0; i < file->segment_count; i++) {
+		const struct elf_segment *segment = &file->segment[i];
+		uint64_t at = vaddr - segment->vaddr;
+		if (!segment->is_exec || vaddr < segment->vaddr || at >= segment->filesz)
+			continue;
+		if (!cfi->code[i])
+			cfi->code[i] = elf_getdata_rawchunk(file->elf, (int64_t)segment->offset,
+							    segment->filesz, ELF_T_BYTE);
+		if (!cfi->code[i] || !cfi->code[i]->d_buf || at >= cfi->code[i]->d_size)
+			return NULL;
+		*size_out = cfi->code[i]->d_size - at;
+		return (const uint8_t *)cfi->code[i]->d_buf + at;
+	}
+	return NULL;
+}
+
+static int add_function(void *ctx, const struct elf_symbol *sym)
+{
+	struct cfi *cfi = ctx;
+
+	if (sym->is_defined && sym->type == STT_FUNC && sym->vaddr && sym->vaddr + sym->size >= sym->vaddr)
+		*vec_add(&cfi->functions) = (struct function_span){sym->vaddr, sym->vaddr + sym->size};
+	return 0;
+}
+
+static int compare_spans(const void *a, const void *b)
+{
+	const struct function_span *x = a, *y = b;
+
+	return x->start != y->start ? (x->start > y->start) - (x->start < y->start)
+				    : (x->end > y->end) - (x->end < y->end);
+}
+
+uint64_t cfi_function_start(struct elf_file *file, uint64_t vaddr)
+{
+	struct cfi *cfi = cfi_of(file);
+	size_t low = 0, high;
+
+	if (!cfi->has_functions) {
+		cfi->has_functions = true;
+		elf_file_each_symbol(file, add_function, cfi);
+		if (cfi->functions.count)
+			qsort(cfi->functions.data, cfi->functions.count, sizeof(cfi->functions.data[0]),
+			      compare_spans);
+	}
+	high = cfi->functions.count;
+	while (low < high) { /* the last one that starts at or before vaddr */
+		size_t middle = low + (high - low) / 2;
+		if (cfi->functions.data[middle].start <= vaddr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0)
+		return 0;
+	const struct function_span *span = &cfi->functions.data[low - 1];
+	return vaddr < span->end || span->end == span->start ? span->start : ROUND_UP(span->end, 16);
+}

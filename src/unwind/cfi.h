@@ -1,0 +1,29 @@
+/*
+ * What one ELF file knows about unwinding its code: rows of .eh_frame and
+ * .debug_frame, its own or those of a separate debug file, and, where there are
+ * none, the machine code. Addresses are those of the file.
+ *
+ * The opened tables hang on elf_file.cfi_user and live as long as the file.
+ */
+#ifndef PTMEM_UNWIND_CFI_H
+#define PTMEM_UNWIND_CFI_H
+
+#include <elfutils/libdw.h>
+
+#include "base/types.h"
+
+struct elf_file;
+
+/* The row that covers @vaddr; the caller free()s it. NULL when there is none or it is broken. */
+Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr);
+
+/* The executable bytes of the file from @vaddr on, *size_out of them; NULL if it holds no code there. */
+const uint8_t *cfi_code(struct elf_file *file, uint64_t vaddr, size_t *size_out);
+
+/*
+ * Where to start reading code that leads to @vaddr: the entry of the function
+ * there, or the end of the nearest one before. 0 if no symbol is near.
+ */
+uint64_t cfi_function_start(struct elf_file *file, uint64_t vaddr);
+
+#endif

@@ -1,0 +1,307 @@
+/*
+ * The rule table and the compiler from CFI rows to rules.
+ *
+ * Picture: each return address that was ever met has one slot of 32 bytes that
+ * says how to leave its frame. Asking libdw costs a microsecond, the table some
+ * nanoseconds. The table starts in our memory, growing at need, and may move
+ * into memory that a recorder in the target reads at the same time: a slot's
+ * body is written first and its pc last, and a slot never gets another pc but
+ * FORGOTTEN, so that a reader sees either a whole rule or none.
+ *
+ * Must not know what a frame's registers are: a rule holds for every visit.
+ */
+#include "unwind/rules.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arch/unwind_code.h"
+#include "base/alloc.h"
+#include "base/elf_file.h"
+#include "unwind/cfi.h"
+
+#define FIRST_BITS 10
+#define FORGOTTEN UINT64_MAX /* pc of a slot whose code is gone; no code lies there */
+
+void rules_init(struct rules *r, const struct arch *arch, const struct unwind_ops *ops)
+{
+	*r = (struct rules){.arch = arch, .ops = ops};
+	r->own = xcalloc(1u << FIRST_BITS, sizeof(*r->own));
+	r->table = (struct unwind_rule_table){.slot = r->own, .bits = FIRST_BITS};
+}
+
+void rules_deinit(struct rules *r)
+{
+	free(r->own);
+}
+
+/* ---- from a row to a rule ---- */
+
+/* Whether @ops is the memory at CFA + *offset_out. */
+static bool is_at_cfa(const Dwarf_Op *ops, size_t count, int64_t *offset_out)
+{
+	if (count < 1 || count > 2 || ops[0].atom != DW_OP_call_frame_cfa)
+		return false;
+	if (count == 2 && ops[1].atom != DW_OP_plus_uconst)
+		return false;
+	*offset_out = count == 2 ? (int64_t)ops[1].number : 0;
+	return true;
+}
+
+/* Whether @op is a register plus an offset. */
+static bool is_based(const Dwarf_Op *op, uint64_t *reg_out, int64_t *offset_out)
+{
+	if (op->atom == DW_OP_bregx) {
+		*reg_out = op->number;
+		*offset_out = (int64_t)op->number2;
+		return true;
+	}
+	if (op->atom < DW_OP_breg0 || op->atom > DW_OP_breg31)
+		return false;
+	*reg_out = op->atom - DW_OP_breg0;
+	*offset_out = (int64_t)op->number;
+	return true;
+}
+
+static bool compile_cfa(const struct arch *arch, Dwarf_Frame *row, struct unwind_rule *rule)
+{
+	Dwarf_Op *ops;
+	size_t count;
+	uint64_t reg;
+	int64_t offset;
+
+	if (dwarf_frame_cfa(row, &ops, &count) != 0 || count < 1 || count > 2 ||
+	    !is_based(&ops[0], &reg, &offset) || offset < INT32_MIN || offset > INT32_MAX)
+		return false;
+	rule->cfa_offset = (int32_t)offset;
+	if (count == 2) {
+		rule->kind = RULE_FP_DEREF;
+		return reg == arch->dwarf_fp && ops[1].atom == DW_OP_deref;
+	}
+	if (reg == arch->dwarf_sp) {
+		rule->kind = RULE_SP;
+		return true;
+	}
+	for (uint8_t i = 0; i < RULE_SAVED_REGS; i++) {
+		if (reg != arch->dwarf_saved[i])
+			continue;
+		rule->kind = i == 0 ? RULE_FP : RULE_REG;
+		rule->reg = i;
+		return true;
+	}
+	return false;
+}
+
+/* Where callee-saved register @i is; false when a rule cannot say it. */
+static bool compile_saved(const struct arch *arch, Dwarf_Frame *row, uint8_t i, struct unwind_rule *rule)
+{
+	Dwarf_Op memory[3], *ops;
+	size_t count;
+	uint64_t reg;
+	int64_t offset;
+
+	if (dwarf_frame_register(row, arch->dwarf_saved[i], memory, &ops, &count) != 0)
+		return false;
+	if (count == 0) /* unchanged; or lost, and then nobody further out may ask for it */
+		return true;
+	if (rule->kind == RULE_FP_DEREF) {
+		/* {CFA pushed by libdw, frame pointer + offset}: see unwind_rule.h */
+		if (count != 2 || ops[0].atom != DW_OP_call_frame_cfa || !is_based(&ops[1], &reg, &offset) ||
+		    reg != arch->dwarf_fp)
+			return false;
+	} else if (!is_at_cfa(ops, count, &offset)) {
+		return false;
+	}
+	if (offset % 8 != 0 || offset / 8 < INT16_MIN || offset / 8 > INT16_MAX)
+		return false;
+	rule->saved |= (uint8_t)(1u << i);
+	rule->slot[i] = (int16_t)(offset / 8);
+	return true;
+}
+
+/* False when only the fallback can do it. */
+static bool compile_row(const struct arch *arch, Dwarf_Frame *row, struct unwind_rule *rule)
+{
+	Dwarf_Op memory[3], *ops;
+	size_t count;
+	int64_t offset;
+	bool is_signal;
+
+	if (dwarf_frame_info(row, NULL, NULL, &is_signal) != arch->dwarf_pc || is_signal ||
+	    dwarf_frame_register(row, arch->dwarf_pc, memory, &ops, &count) != 0)
+		return false;
+	if (count == 0 && ops) {
+		rule->kind = RULE_END;
+		return true;
+	}
+	if (!is_at_cfa(ops, count, &offset) || offset != -8 || !compile_cfa(arch, row, rule))
+		return false;
+	/* The caller's stack pointer must be the CFA, as a rule assumes. */
+	if (dwarf_frame_register(row, arch->dwarf_sp, memory, &ops, &count) != 0 || count != 2 ||
+	    ops[0].atom != DW_OP_call_frame_cfa || ops[1].atom != DW_OP_stack_value)
+		return false;
+	for (uint8_t i = 0; i < RULE_SAVED_REGS; i++)
+		if (!compile_saved(arch, row, i, rule))
+			return false;
+	return true;
+}
+
+/* Whether a call stands right before @vaddr of the file. */
+static bool follows_call(struct elf_file *file, uint64_t vaddr)
+{
+	size_t size;
+	const uint8_t *code = vaddr < ARCH_MAX_CALL ? NULL : cfi_code(file, vaddr - ARCH_MAX_CALL, &size);
+
+	return code && size >= ARCH_MAX_CALL && arch_ends_in_call(code, ARCH_MAX_CALL);
+}
+
+/* By reading the function's instructions; for code without CFI. */
+static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact, struct unwind_rule *rule)
+{
+	uint64_t start = cfi_function_start(file, vaddr);
+	size_t size;
+	const uint8_t *code = cfi_code(file, vaddr + !is_exact, &size);
+
+	if (!code || arch_is_sigreturn(code, size))
+		return false;
+	if (!is_exact && !follows_call(file, vaddr + 1)) {
+		/* Nobody returns here: whoever made this stack put an entry at its bottom (makecontext).
+		 * A stripped file does not name it, but entries are aligned. */
+		rule->kind = RULE_END;
+		return (vaddr + 1) % 16 == 0 || cfi_function_start(file, vaddr + 1) == vaddr + 1;
+	}
+	if (start == 0 || start > vaddr)
+		return false;
+	code = cfi_code(file, start, &size);
+	return code && vaddr - start < size && arch_scan_function(code, vaddr - start, rule) == 0;
+}
+
+void rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwind_rule *rule_out)
+{
+	taddr_t lookup_pc = pc - !is_exact;
+	const struct module *module = r->ops->module(r->ops->ctx, lookup_pc);
+	struct unwind_rule rule = {.kind = RULE_SLOW};
+	bool is_done = false;
+
+	if (module && module->file) {
+		uint64_t vaddr = lookup_pc - module->bias;
+		Dwarf_Frame *row = cfi_find(module->file, vaddr);
+		is_done = row ? compile_row(r->arch, row, &rule)
+			      : compile_code(module->file, vaddr, is_exact, &rule);
+		free(row);
+	}
+	if (!is_done)
+		rule = (struct unwind_rule){.kind = RULE_SLOW};
+	rule.pc = rule_out->pc;
+	*rule_out = rule;
+}
+
+/* ---- the table ---- */
+
+static struct unwind_rule *free_slot(struct unwind_rule *slot, uint32_t bits, uint64_t pc)
+{
+	uint32_t mask = (1u << bits) - 1, i = unwind_rule_hash(pc, bits);
+
+	while (slot[i].pc != 0)
+		i = (i + 1) & mask;
+	return &slot[i];
+}
+
+/* Copies what is not forgotten to @to, (1 << bits) zeroed slots. */
+static void move_table(struct rules *r, struct unwind_rule *to, uint32_t bits)
+{
+	uint32_t used = 0;
+
+	for (size_t i = 0; i < (size_t)1 << r->table.bits; i++) {
+		const struct unwind_rule *from = &r->table.slot[i];
+		if (from->pc == 0 || from->pc == FORGOTTEN || used >= (1u << bits) - 1)
+			continue;
+		struct unwind_rule *slot = free_slot(to, bits, from->pc), body = *from;
+		body.pc = 0;
+		*slot = body;
+		__atomic_store_n(&slot->pc, from->pc, __ATOMIC_RELEASE);
+		used++;
+	}
+	r->table = (struct unwind_rule_table){.slot = to, .bits = bits, .used = used};
+}
+
+static bool is_filled(const struct rules *r)
+{
+	return r->table.used >= (3u << r->table.bits) / 4;
+}
+
+static void make_room(struct rules *r)
+{
+	struct unwind_rule *bigger;
+
+	if (!is_filled(r))
+		return;
+	if (r->own) {
+		bigger = xcalloc((size_t)2 << r->table.bits, sizeof(*bigger));
+		move_table(r, bigger, r->table.bits + 1);
+		free(r->own);
+		r->own = bigger;
+	} else if (r->on_full && !r->is_full_told) {
+		r->is_full_told = true;
+		r->on_full(r->on_full_ctx);
+	}
+}
+
+static const struct unwind_rule *learn(struct rules *r, taddr_t pc)
+{
+	struct unwind_rule rule = {0}, *slot;
+
+	rules_compile(r, pc, false, &rule);
+	r->compiled++;
+	make_room(r);
+	/* Garbage and changing code stay out: forget would never hear of them. */
+	if (rule.kind == RULE_SLOW && !r->ops->module(r->ops->ctx, pc - 1))
+		goto spare;
+	/* Lookups need an empty slot to end at. */
+	if (r->table.used + 1 >= 1u << r->table.bits)
+		goto spare;
+	slot = free_slot(r->table.slot, r->table.bits, pc);
+	*slot = rule;
+	__atomic_store_n(&slot->pc, pc, __ATOMIC_RELEASE);
+	r->table.used++;
+	return slot;
+spare:
+	r->spare = rule;
+	r->spare.pc = pc;
+	return &r->spare;
+}
+
+const struct unwind_rule *rules_get(struct rules *r, taddr_t pc)
+{
+	const struct unwind_rule *rule;
+
+	if (pc == 0 || pc == FORGOTTEN) {
+		r->spare = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
+		return &r->spare;
+	}
+	rule = unwind_rule_find(r->table.slot, r->table.bits, pc);
+	return rule ? rule : learn(r, pc);
+}
+
+void rules_forget(struct rules *r, taddr_t start, taddr_t end)
+{
+	for (size_t i = 0; i < (size_t)1 << r->table.bits; i++) {
+		struct unwind_rule *slot = &r->table.slot[i];
+		/* A call at the very end of a range returns to the address behind it. */
+		if (slot->pc == 0 || slot->pc == FORGOTTEN || slot->pc < start || slot->pc > end)
+			continue;
+		/* The body stays whole: a reader may have found the slot just now. */
+		__atomic_store_n(&slot->kind, RULE_NONE, __ATOMIC_RELEASE);
+		__atomic_store_n(&slot->pc, FORGOTTEN, __ATOMIC_RELEASE);
+	}
+}
+
+void rules_set_memory(struct rules *r, struct unwind_rule *memory, uint32_t bits)
+{
+	move_table(r, memory, bits);
+	free(r->own);
+	r->own = NULL;
+	r->is_full_told = false;
+}

@@ -1,0 +1,220 @@
+/*
+ * The walk from a stack view to code addresses, and the object that callers see.
+ *
+ * Picture: a frame moves outwards; mostly by the rule of its return address
+ * (rules.c), one look-up and a few loads; else by slow.c, with every register.
+ * Each step must move the CFA outwards, but at signal frames, where the stack may
+ * change; so a walk ends whatever the memory holds.
+ */
+#include "unwind/unwind.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "unwind/frame.h"
+#include "unwind/rules.h"
+#include "unwind/slow.h"
+
+#define MAX_FRAMES_TO_SIGNAL 100000 /* ends the search where the stack leads nowhere */
+
+struct unwind {
+	struct rules rules;
+	struct unwind_ops ops;
+	struct unwind_stats stats;
+};
+
+const char *const unwind_end_text[UNWIND_END_COUNT] = {
+	[UNWIND_COMPLETE] = "complete",
+	[UNWIND_NO_CFI] = "code without unwind information",
+	[UNWIND_NO_MEMORY] = "stack memory that could not be read",
+	[UNWIND_LOOP] = "a frame that did not lead outwards",
+	[UNWIND_TOO_DEEP] = "too many frames",
+};
+
+/* What one step did, beside the ends. */
+enum step { STEP_OUT = -1, STEP_SIGNAL = -2 };
+
+struct unwind *unwind_new(const struct arch *arch, const struct unwind_ops *ops)
+{
+	struct unwind *u = xcalloc(1, sizeof(*u));
+
+	u->ops = *ops;
+	rules_init(&u->rules, arch, &u->ops);
+	return u;
+}
+
+void unwind_free(struct unwind *u)
+{
+	if (!u)
+		return;
+	rules_deinit(&u->rules);
+	free(u);
+}
+
+/* Applies a rule that is neither SLOW nor END. Returns an end or STEP_OUT. */
+static inline int step_rule(const struct arch *arch, const struct unwind_rule *rule,
+			    const struct stack_view *view, struct frame *frame)
+{
+	uint64_t *reg = frame->regs.reg;
+	taddr_t cfa, base, sp = reg[arch->dwarf_sp];
+
+	switch (rule->kind) {
+	case RULE_SP:
+		cfa = base = sp + (int64_t)rule->cfa_offset;
+		break;
+	case RULE_FP:
+	case RULE_REG:
+		if (!(frame->known >> arch->dwarf_saved[rule->reg] & 1))
+			return UNWIND_NO_CFI;
+		cfa = base = reg[arch->dwarf_saved[rule->reg]] + (int64_t)rule->cfa_offset;
+		break;
+	case RULE_FP_DEREF:
+		base = reg[arch->dwarf_fp];
+		if (!(frame->known >> arch->dwarf_fp & 1))
+			return UNWIND_NO_CFI;
+		if (frame_read_word(view, base + (int64_t)rule->cfa_offset, &cfa) != 0)
+			return UNWIND_NO_MEMORY;
+		break;
+	default:
+		return UNWIND_NO_CFI;
+	}
+	if (cfa <= sp)
+		return UNWIND_LOOP;
+	if (frame_read_word(view, cfa - 8, &reg[arch->dwarf_pc]) != 0)
+		return UNWIND_NO_MEMORY;
+	for (unsigned int saved = rule->saved; saved; saved &= saved - 1) {
+		int i = __builtin_ctz(saved);
+		if (frame_read_word(view, base + 8 * (int64_t)rule->slot[i], &reg[arch->dwarf_saved[i]]) != 0)
+			return UNWIND_NO_MEMORY;
+		frame->known |= 1u << arch->dwarf_saved[i];
+	}
+	reg[arch->dwarf_sp] = cfa;
+	frame->is_exact = false;
+	return STEP_OUT;
+}
+
+/* Through slow.c. Returns an end, STEP_OUT or STEP_SIGNAL. */
+static int step_slow(struct unwind *u, const struct stack_view *view, struct frame *frame)
+{
+	const struct arch *arch = u->rules.arch;
+	taddr_t sp = frame->regs.reg[arch->dwarf_sp];
+	enum slow_way way;
+	int ret = slow_step(arch, &u->ops, view, frame, &way);
+
+	if (ret == 1)
+		return UNWIND_COMPLETE;
+	if (ret != 0)
+		return ret == -EFAULT ? UNWIND_NO_MEMORY : UNWIND_NO_CFI;
+	if (way == SLOW_FRAME_POINTER)
+		u->stats.fp_frames++;
+	else
+		u->stats.slow_frames++;
+	if (way == SLOW_SIGNAL)
+		return STEP_SIGNAL;
+	return frame->regs.reg[arch->dwarf_sp] > sp ? STEP_OUT : UNWIND_LOOP;
+}
+
+/* Moves *frame to its caller. Returns an end, STEP_OUT or STEP_SIGNAL. */
+static inline int step(struct unwind *u, const struct stack_view *view, struct frame *frame)
+{
+	const struct arch *arch = u->rules.arch;
+	taddr_t pc = frame->regs.reg[arch->dwarf_pc];
+	struct unwind_rule exact = {0};
+	const struct unwind_rule *rule = &exact;
+
+	/* The table speaks of return addresses; an interrupted pc is another question. */
+	if (__builtin_expect(!frame->is_exact, 1))
+		rule = rules_get(&u->rules, pc);
+	else
+		rules_compile(&u->rules, pc, true, &exact);
+	if (rule->kind == RULE_END)
+		return UNWIND_COMPLETE;
+	if (rule->kind == RULE_SLOW)
+		return step_slow(u, view, frame);
+	return step_rule(arch, rule, view, frame);
+}
+
+static void start_frame(const struct stack_view *view, struct frame *frame)
+{
+	*frame = (struct frame){.regs = view->regs, .known = FRAME_KNOWS_ALL};
+}
+
+size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,
+		   enum unwind_end *end_out)
+{
+	uint8_t dwarf_pc = u->rules.arch->dwarf_pc;
+	struct frame frame;
+	size_t count = 0;
+	int end;
+
+	start_frame(view, &frame);
+	pcs[count++] = frame.regs.reg[dwarf_pc] - 1;
+	for (;;) {
+		end = frame.regs.reg[dwarf_pc] ? step(u, view, &frame) : UNWIND_COMPLETE;
+		if (end >= 0)
+			break;
+		if (frame.regs.reg[dwarf_pc] == 0) {
+			end = UNWIND_COMPLETE;
+			break;
+		}
+		if (count >= max) {
+			end = UNWIND_TOO_DEEP;
+			break;
+		}
+		pcs[count++] = frame.regs.reg[dwarf_pc] - 1;
+	}
+	u->stats.walks++;
+	u->stats.rules = u->rules.compiled;
+	u->stats.frames += count;
+	u->stats.ends[end]++;
+	*end_out = (enum unwind_end)end;
+	return count;
+}
+
+bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t outer_sp)
+{
+	uint8_t dwarf_sp = u->rules.arch->dwarf_sp;
+	struct frame frame;
+
+	start_frame(view, &frame);
+	for (size_t i = 0; i < MAX_FRAMES_TO_SIGNAL; i++) {
+		taddr_t sp = frame.regs.reg[dwarf_sp];
+		int end = step(u, view, &frame);
+		if (end >= 0)
+			return false;
+		/* An alternate stack may lie anywhere; what was interrupted tells. */
+		if (end == STEP_SIGNAL && frame.regs.reg[dwarf_sp] < outer_sp)
+			return true;
+		if (end == STEP_OUT && sp < outer_sp && frame.regs.reg[dwarf_sp] >= outer_sp)
+			return false;
+	}
+	return false;
+}
+
+void unwind_forget(struct unwind *u, taddr_t start, taddr_t end)
+{
+	rules_forget(&u->rules, start, end);
+}
+
+const struct unwind_rule_table *unwind_rules(const struct unwind *u)
+{
+	return &u->rules.table;
+}
+
+void unwind_set_memory(struct unwind *u, struct unwind_rule *memory, uint32_t bits,
+		       void (*on_full)(void *ctx), void *ctx)
+{
+	rules_set_memory(&u->rules, memory, bits);
+	u->rules.on_full = on_full;
+	u->rules.on_full_ctx = ctx;
+}
+
+const struct unwind_rule *unwind_rule_get(struct unwind *u, taddr_t pc)
+{
+	return rules_get(&u->rules, pc);
+}
+
+const struct unwind_stats *unwind_stats(const struct unwind *u)
+{
+	return &u->stats;
+}

@@ -1,0 +1,594 @@
+/*
+ * Unwinds this very process: at known places of known call chains the registers
+ * and the stack are captured and walked, and the result is held against libgcc's
+ * unwinder and, for the ends, against made-up stacks.
+ */
+#include <alloca.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <ucontext.h>
+#include <unwind.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/elf_file.h"
+#include "base/vec.h"
+#include "unwind/unwind.h"
+
+#define MAX_PCS 12000
+#define NOINLINE __attribute__((noinline, noclone))
+#ifdef __clang__
+#undef NOINLINE
+#define NOINLINE __attribute__((noinline))
+#define OMIT_FP
+#define KEEP_FP
+#else
+#define OMIT_FP __attribute__((optimize("O2", "omit-frame-pointer")))
+#define KEEP_FP __attribute__((optimize("no-omit-frame-pointer")))
+#endif
+/* Keeps a call from becoming a jump. */
+#define HERE() __asm__ volatile("" ::: "memory")
+
+/* ---- the modules of this process ---- */
+
+static VEC(struct module) modules;
+
+static int add_module(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct module m = {.start = UINT64_MAX, .bias = info->dlpi_addr, .is_mapped = true};
+
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		if (p->p_type != PT_LOAD)
+			continue;
+		m.start = MIN(m.start, info->dlpi_addr + p->p_vaddr);
+		m.end = MAX(m.end, info->dlpi_addr + p->p_vaddr + p->p_memsz);
+	}
+	elf_file_open(info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe", NULL, &m.file);
+	*vec_add(&modules) = m;
+	return 0;
+}
+
+static const struct module *find_module(void *ctx, taddr_t pc)
+{
+	for (size_t i = 0; i < modules.count; i++)
+		if (pc >= modules.data[i].start && pc < modules.data[i].end)
+			return &modules.data[i];
+	return NULL;
+}
+
+static const struct unwind_ops ops = {.module = find_module};
+
+/* ---- capture ---- */
+
+/* Fills the callee-saved registers, sp and pc as they are behind its own return. */
+void capture(struct arch_unwind_regs *regs);
+__asm__(".text\n.type capture,@function\ncapture:\n"
+	"	mov %rbx, 24(%rdi)\n	mov %rbp, 48(%rdi)\n"
+	"	lea 8(%rsp), %rax\n	mov %rax, 56(%rdi)\n"
+	"	mov %r12, 96(%rdi)\n	mov %r13, 104(%rdi)\n	mov %r14, 112(%rdi)\n	mov %r15, 120(%rdi)\n"
+	"	mov (%rsp), %rax\n	mov %rax, 128(%rdi)\n	ret\n.size capture,.-capture\n");
+
+static int read_self(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	struct iovec local = {buf, size}, remote = {(void *)addr, size};
+
+	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size ? 0 : -EFAULT;
+}
+
+struct trace {
+	void **pc;
+	int count, skip;
+};
+
+static _Unwind_Reason_Code add_reference(struct _Unwind_Context *context, void *data)
+{
+	struct trace *trace = data;
+
+	if (trace->skip-- > 0)
+		return _URC_NO_REASON;
+	if (trace->count == MAX_PCS || _Unwind_GetIP(context) == 0)
+		return _URC_END_OF_STACK;
+	trace->pc[trace->count++] = (void *)_Unwind_GetIP(context);
+	return _URC_NO_REASON;
+}
+
+/* As backtrace(), which sanitizers replace: [0] is a place in the caller. */
+static NOINLINE int reference_trace(void **pc)
+{
+	struct trace trace = {.pc = pc, .skip = 1};
+
+	_Unwind_Backtrace(add_reference, &trace);
+	HERE();
+	return trace.count;
+}
+
+static struct unwind *u;
+static taddr_t pcs[MAX_PCS];
+static void *reference[MAX_PCS];
+static size_t pc_count;
+static enum unwind_end walk_end;
+static int mismatch;        /* index + 1 of the first difference */
+static size_t copy_size;    /* bytes of stack in the view; the rest by read */
+static taddr_t outer_sp;    /* asked from unwind_in_signal */
+static bool was_in_signal;
+
+static NOINLINE void take(void)
+{
+	struct stack_view view = {.read = read_self};
+	int count;
+
+	capture(&view.regs);
+	view.start = view.regs.reg[7];
+	view.data = (const uint8_t *)view.start;
+	view.size = copy_size;
+	pc_count = unwind_walk(u, &view, pcs, MAX_PCS, &walk_end);
+	was_in_signal = unwind_in_signal(u, &view, outer_sp);
+	count = reference_trace(reference);
+	mismatch = 0;
+	if ((size_t)count != pc_count)
+		mismatch = (int)MIN((size_t)count, pc_count) + 1;
+	for (size_t i = 1; i < MIN((size_t)count, pc_count); i++) {
+		if (pcs[i] + 1 != (taddr_t)reference[i]) {
+			mismatch = (int)i + 1;
+			break;
+		}
+	}
+	HERE();
+}
+
+static void check_taken(size_t least)
+{
+	if (mismatch) {
+		for (size_t i = 0; i < pc_count && i < (size_t)mismatch + 2; i++)
+			print_message("%zu: %lx %p\n", i, pcs[i] + 1, reference[i]);
+		print_message("end: %s, %zu frames\n", unwind_end_text[walk_end], pc_count);
+	}
+	assert_int_equal(mismatch, 0);
+	assert_int_equal(walk_end, UNWIND_COMPLETE);
+	assert_true(pc_count >= least);
+}
+
+/* ---- chains ---- */
+
+static NOINLINE OMIT_FP int chain_omit(int n)
+{
+	volatile int keep[5] = {n};
+	if (n > 0)
+		keep[1] = chain_omit(n - 1);
+	else
+		take();
+	HERE();
+	return keep[0] + keep[1];
+}
+
+static NOINLINE KEEP_FP int chain_keep(int n)
+{
+	volatile int keep[9] = {n};
+	if (n > 0)
+		keep[1] = chain_keep(n - 1);
+	else
+		chain_omit(3);
+	HERE();
+	return keep[0] + keep[1];
+}
+
+static NOINLINE int chain_alloca(int n)
+{
+	volatile char *p = alloca((size_t)n * 24 + 100);
+	p[0] = (char)n;
+	if (n > 0)
+		chain_alloca(n - 1);
+	else
+		chain_keep(2);
+	HERE();
+	return p[0];
+}
+
+/* Arguments on the stack and an over-aligned local: gcc addresses them through a saved old stack pointer. */
+static NOINLINE OMIT_FP int chain_realigned(int a, int b, int c, int d, int e, int f, int g, int h, int n)
+{
+	volatile int big[16] __attribute__((aligned(64))) = {a, b, c, d, e, f, g, h};
+	volatile char *p = alloca((size_t)n + 10);
+	p[1] = 1;
+	if (n > 0)
+		big[0] = chain_realigned(a, b, c, d, e, f, g, h + 1, n - 1);
+	else
+		chain_alloca(2);
+	HERE();
+	return big[0] + h + g + p[1];
+}
+
+static void test_chains(void **state)
+{
+	for (copy_size = 0; copy_size <= 4096; copy_size += 1024) {
+		chain_omit(0);
+		check_taken(3);
+		chain_keep(3);
+		check_taken(8);
+		chain_alloca(5);
+		check_taken(12);
+		chain_realigned(1, 2, 3, 4, 5, 6, 7, 8, 4);
+		check_taken(15);
+	}
+}
+
+static void test_realigned_is_a_rule(void **state)
+{
+	const struct unwind_rule_table *table = unwind_rules(u);
+	size_t count[RULE_SLOW + 1] = {0};
+
+	chain_realigned(1, 2, 3, 4, 5, 6, 7, 8, 4);
+	check_taken(5);
+	for (size_t i = 0; i < (size_t)1 << table->bits; i++)
+		count[table->slot[i].kind]++;
+	assert_true(count[RULE_SP] + count[RULE_FP] > 5);
+	assert_true(count[RULE_END] >= 1);
+#ifndef __clang__
+	assert_true(count[RULE_FP_DEREF] >= 1);
+#endif
+}
+
+static int compare_taking(const void *a, const void *b)
+{
+	take();
+	HERE();
+	return *(const int *)a - *(const int *)b;
+}
+
+static void test_callback(void **state)
+{
+	int numbers[] = {3, 1, 2};
+
+	qsort(numbers, ARRAY_SIZE(numbers), sizeof(numbers[0]), compare_taking);
+	check_taken(4);
+}
+
+static NOINLINE void recurse(int n)
+{
+	volatile int keep = n;
+	if (n > 0)
+		recurse(n - 1);
+	else
+		take();
+	HERE();
+	(void)keep;
+}
+
+static void test_deep(void **state)
+{
+	recurse(5000);
+	check_taken(5000);
+}
+
+static void *thread_main(void *arg)
+{
+	chain_keep(3);
+	HERE();
+	return NULL;
+}
+
+static void test_thread(void **state)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, thread_main, NULL), 0);
+	pthread_join(thread, NULL);
+	check_taken(8);
+}
+
+/* ---- signals ---- */
+
+static void on_signal(int number)
+{
+	chain_omit(1);
+	HERE();
+}
+
+static NOINLINE void raise_below(int n)
+{
+	struct arch_unwind_regs regs;
+
+	capture(&regs);
+	outer_sp = regs.reg[7] + 4096;
+	raise(SIGUSR1);
+	HERE();
+}
+
+static void test_signal(void **state)
+{
+	static char stack[65536];
+	stack_t alternate = {.ss_sp = stack, .ss_size = sizeof(stack)}, off = {.ss_flags = SS_DISABLE};
+	struct sigaction action = {.sa_handler = on_signal};
+
+	sigaction(SIGUSR1, &action, NULL);
+	raise_below(1);
+	check_taken(7);
+	assert_true(was_in_signal);
+	assert_true(unwind_stats(u)->slow_frames > 0);
+	outer_sp = 0;
+	on_signal(0);
+	check_taken(4);
+	assert_false(was_in_signal);
+
+	action.sa_flags = SA_ONSTACK;
+	sigaltstack(&alternate, NULL);
+	sigaction(SIGUSR1, &action, NULL);
+	raise_below(1);
+	check_taken(7);
+	assert_true(was_in_signal);
+	sigaltstack(&off, NULL);
+}
+
+static sigjmp_buf back;
+
+static void on_fault(int number)
+{
+	take();
+	siglongjmp(back, 1);
+}
+
+/* The interrupted pc is the first byte of a function, whose CFI is not that of the byte before. */
+void fault_at_entry(void);
+__asm__(".text\n.type before_fault,@function\nbefore_fault:\n"
+	"	.cfi_startproc\n	.cfi_def_cfa_offset 4096\n	nop\n	.cfi_endproc\n"
+	".type fault_at_entry,@function\nfault_at_entry:\n"
+	"	.cfi_startproc\n	ud2\n	ret\n	.cfi_endproc\n.size fault_at_entry,.-fault_at_entry\n");
+
+static void test_fault_at_first_instruction(void **state)
+{
+	struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_NODEFER};
+
+	sigaction(SIGILL, &action, NULL);
+	if (sigsetjmp(back, 1) == 0)
+		fault_at_entry();
+	check_taken(5);
+	signal(SIGILL, SIG_DFL);
+}
+
+/* ---- ends ---- */
+
+static void on_own_stack(void)
+{
+	take();
+	HERE();
+}
+
+static void test_ucontext_ends(void **state)
+{
+	static char stack[1 << 19];
+	static ucontext_t inner, outer;
+
+	getcontext(&inner);
+	inner.uc_stack.ss_sp = stack;
+	inner.uc_stack.ss_size = sizeof(stack);
+	inner.uc_link = &outer;
+	makecontext(&inner, on_own_stack, 0);
+	swapcontext(&outer, &inner);
+	/* libgcc goes on with what it finds behind the bottom of the stack */
+	assert_int_equal(walk_end, UNWIND_COMPLETE);
+	assert_int_equal(pc_count, 3); /* take, on_own_stack, glibc's entry that calls setcontext */
+}
+
+static int read_nothing(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	return -EFAULT;
+}
+
+static struct unwind_rule *own_rule(struct unwind *unwind, taddr_t pc)
+{
+	return (struct unwind_rule *)unwind_rule_get(unwind, pc);
+}
+
+static void test_ends(void **state)
+{
+	struct stack_view view = {.read = read_self};
+	taddr_t out[64] = {0};
+	enum unwind_end end;
+
+	capture(&view.regs);
+	view.start = view.regs.reg[7];
+	view.data = (const uint8_t *)view.start;
+	assert_int_equal(unwind_walk(u, &view, out, 1, &end), 1);
+	assert_int_equal(end, UNWIND_TOO_DEEP);
+	assert_int_equal(out[0], view.regs.reg[16] - 1);
+	assert_int_equal(out[1], 0);
+
+	view.read = read_nothing;
+	assert_int_equal(unwind_walk(u, &view, out, 64, &end), 1);
+	assert_int_equal(end, UNWIND_NO_MEMORY);
+
+	view.read = read_self;
+	struct unwind *other = unwind_new(arch_native, &ops);
+	struct unwind_rule *rule = own_rule(other, view.regs.reg[16]);
+	rule->kind = RULE_SP;
+	rule->cfa_offset = 0;
+	assert_int_equal(unwind_walk(other, &view, out, 64, &end), 1);
+	assert_int_equal(end, UNWIND_LOOP);
+	unwind_free(other);
+
+	view.regs.reg[16] = 0;
+	assert_int_equal(unwind_walk(u, &view, out, 64, &end), 1);
+	assert_int_equal(end, UNWIND_COMPLETE);
+	view.regs.reg[16] = 0x1234;
+	view.regs.reg[6] = 1;
+	assert_int_equal(unwind_walk(u, &view, out, 64, &end), 1);
+	assert_int_equal(end, UNWIND_NO_CFI);
+}
+
+/* ---- code without CFI ---- */
+
+/* push rbp; mov rsp,rbp; call *rdi; pop rbp; ret */
+static const uint8_t jit_code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
+
+static void test_jit_frame_pointers(void **state)
+{
+	uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t before = unwind_stats(u)->fp_frames;
+	size_t i, n;
+
+	memcpy(page, jit_code, sizeof(jit_code));
+	((void (*)(void (*)(void)))page)(on_own_stack);
+	HERE();
+	/* libgcc may or may not pass such code; this file knows what is beyond. */
+	assert_int_equal(walk_end, UNWIND_COMPLETE);
+	assert_int_equal(unwind_stats(u)->fp_frames, before + 2); /* walk and in_signal */
+	for (i = 0; i < pc_count && pcs[i] + 1 != (taddr_t)page + 6; i++)
+		;
+	assert_true(i + 2 < pc_count);
+	n = (size_t)reference_trace(reference);
+	assert_int_equal(pc_count - i - 2, n - 1); /* what lies above this function is the same */
+	for (size_t j = 1; j < n; j++)
+		assert_int_equal(pcs[i + 1 + j] + 1, (taddr_t)reference[j]);
+	munmap(page, 4096);
+}
+
+/* A function in an object, without CFI and without a frame pointer, with an early return before the call. */
+void bare(void (*callback)(void));
+__asm__(".text\n.globl bare\n.type bare,@function\nbare:\n"
+	"	push %rbx\n	push %rbp\n	sub $40, %rsp\n	test %rdi, %rdi\n	jnz 1f\n"
+	"	add $40, %rsp\n	pop %rbp\n	pop %rbx\n	ret\n"
+	"1:	mov $77, %ebp\n	mov $78, %ebx\n	call *%rdi\n"
+	"	add $40, %rsp\n	pop %rbp\n	pop %rbx\n	ret\n.size bare,.-bare\n");
+
+static void test_bare_code(void **state)
+{
+	size_t n;
+
+	bare(on_own_stack);
+	HERE();
+	n = (size_t)reference_trace(reference);
+	assert_int_equal(walk_end, UNWIND_COMPLETE);
+	assert_int_equal(pc_count, n + 3); /* take, on_own_stack, bare */
+	assert_true(pcs[2] > (taddr_t)bare && pcs[2] < (taddr_t)bare + 60);
+	for (size_t j = 1; j < n; j++)
+		assert_int_equal(pcs[j + 3] + 1, (taddr_t)reference[j]);
+}
+
+/* ---- the table ---- */
+
+static void test_forget(void **state)
+{
+	const struct module *m = find_module(NULL, (taddr_t)take);
+	const struct unwind_rule_table *table = unwind_rules(u);
+	uint32_t used = table->used, gone = 0;
+	taddr_t others[64];
+	size_t count = 0;
+
+	chain_keep(3);
+	used = table->used;
+	for (size_t i = 0; i < (size_t)1 << table->bits; i++)
+		if (table->slot[i].pc && find_module(NULL, table->slot[i].pc) != m && count < 64)
+			others[count++] = table->slot[i].pc;
+	assert_true(count > 0);
+	unwind_forget(u, m->start, m->end);
+	assert_int_equal(table->used, used);
+	for (size_t i = 0; i < (size_t)1 << table->bits; i++)
+		gone += table->slot[i].pc != 0 && table->slot[i].kind == RULE_NONE;
+	assert_true(gone > 3);
+	for (size_t i = 1; i < pc_count; i++)
+		if (pcs[i] >= m->start && pcs[i] < m->end)
+			assert_null(unwind_rule_find(table->slot, table->bits, pcs[i] + 1));
+	for (size_t i = 0; i < count; i++)
+		if (others[i] != UINT64_MAX)
+			assert_non_null(unwind_rule_find(table->slot, table->bits, others[i]));
+	chain_keep(3);
+	check_taken(8);
+}
+
+static struct unwind_rule bigger[1 << 12];
+static struct unwind *moving;
+static int full_calls;
+
+static void on_full(void *ctx)
+{
+	full_calls++;
+	assert_ptr_equal(ctx, &full_calls);
+	unwind_set_memory(moving, bigger, 12, on_full, &full_calls);
+}
+
+static void test_memory(void **state)
+{
+	static struct unwind_rule small[1 << 4];
+	struct unwind *before = u;
+
+	moving = u = unwind_new(arch_native, &ops);
+	unwind_set_memory(u, small, 4, on_full, &full_calls);
+	assert_ptr_equal(unwind_rules(u)->slot, small);
+	chain_realigned(1, 2, 3, 4, 5, 6, 7, 8, 4);
+	check_taken(15);
+	assert_int_equal(full_calls, 1);
+	assert_ptr_equal(unwind_rules(u)->slot, bigger);
+	for (size_t i = 1; i + 1 < pc_count; i++)
+		assert_non_null(unwind_rule_find(bigger, 12, pcs[i] + 1));
+	unwind_free(u);
+	u = before;
+}
+
+static void ignore_full(void *ctx)
+{
+	full_calls++;
+}
+
+static void test_memory_stays_full(void **state)
+{
+	static struct unwind_rule small[1 << 2];
+	struct unwind *before = u;
+
+	u = unwind_new(arch_native, &ops);
+	full_calls = 0;
+	unwind_set_memory(u, small, 2, ignore_full, &full_calls);
+	chain_realigned(1, 2, 3, 4, 5, 6, 7, 8, 4);
+	check_taken(15);
+	assert_int_equal(full_calls, 1);
+	assert_true(unwind_rules(u)->used < 4);
+	unwind_free(u);
+	u = before;
+}
+
+static int setup(void **state)
+{
+	dl_iterate_phdr(add_module, NULL);
+	u = unwind_new(arch_native, &ops);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	unwind_free(u);
+	for (size_t i = 0; i < modules.count; i++)
+		elf_file_release(modules.data[i].file);
+	vec_deinit(&modules);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_chains),
+		cmocka_unit_test(test_realigned_is_a_rule),
+		cmocka_unit_test(test_callback),
+		cmocka_unit_test(test_deep),
+		cmocka_unit_test(test_thread),
+		cmocka_unit_test(test_signal),
+		cmocka_unit_test(test_fault_at_first_instruction),
+		cmocka_unit_test(test_ucontext_ends),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_jit_frame_pointers),
+		cmocka_unit_test(test_bare_code),
+		cmocka_unit_test(test_forget),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_memory_stays_full),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
