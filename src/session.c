@@ -83,10 +83,27 @@ static const struct symbol *stack_symbol(void *ctx, size_t i)
 	return frame_symbol(w->session, w->frames.data[i]);
 }
 
+/*
+ * Without ignore-fns a block is ignored only if all its frames are alloc-fns. One
+ * that is not settles it; the outermost is the same for most stacks.
+ */
+static bool is_surely_counted(const struct session *s, const struct calltree *tree, uint32_t node)
+{
+	if (filter_has_ignore_fns(s->run->filter) || !node)
+		return false;
+	while (calltree_parent(tree, node))
+		node = calltree_parent(tree, node);
+	const struct calltree_frame *f = calltree_frame(tree, calltree_node_frame(tree, node));
+	const char *name = symbols_function(s->run->symbols, run_module(s->run, f->module), f->pc);
+	return name && !filter_is_alloc_fn(s->run->filter, name);
+}
+
 static bool is_ignored(void *ctx, uint32_t node)
 {
 	struct stack_walk w = {.session = ctx};
 	struct calltree *tree = profile_calltree(w.session->profile);
+	if (is_surely_counted(ctx, tree, node))
+		return false;
 	for (; node; node = calltree_parent(tree, node))
 		*vec_add(&w.frames) = calltree_node_frame(tree, node);
 	size_t first, count;

@@ -121,8 +121,8 @@ static const char *read_name(const Dwarf_Die *start)
 	Dwarf_Die die = *start;
 	for (int i = 0; i < CHAIN_MAX; i++) {
 		Dwarf_Attribute attr;
-		if (dwarf_attr(&die, DW_AT_name, &attr))
-			return dwarf_formstring(&attr);
+		if (dwarf_attr(&die, DW_AT_name, &attr)) /* libdw 0.188 looks for strp_sup in the wrong file */
+			return attr.form == DW_FORM_strp_sup ? NULL : dwarf_formstring(&attr);
 		if (!dwarf_attr(&die, DW_AT_abstract_origin, &attr) &&
 		    !dwarf_attr(&die, DW_AT_specification, &attr))
 			return NULL;

@@ -219,6 +219,15 @@ static struct answer *get_answer(struct symbols *s, uint32_t module_id, taddr_t 
 	return a;
 }
 
+const char *symbols_function(struct symbols *s, const struct module *m, taddr_t pc)
+{
+	if (!m || !m->file)
+		return NULL;
+	struct object *o = get_object(s, m->file);
+	struct symtab_entry *entry = symtab_find(&o->symtab, pc - m->bias);
+	return entry ? shown_name(s, entry) : NULL;
+}
+
 const struct symbol *symbols_find(struct symbols *s, const struct module *m, taddr_t pc)
 {
 	struct answer *a = get_answer(s, m ? m->id : 0, pc);

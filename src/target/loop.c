@@ -71,6 +71,7 @@ static void serve_early(struct target *t, pid_t tid)
 static void put_aside(struct target *t, pid_t tid, int status)
 {
 	t->early = xgrow(t->early, &t->early_capacity, t->early_count + 1, sizeof(*t->early));
+	loop_consume_stop(tid);
 	t->early[t->early_count].tid = tid;
 	t->early[t->early_count++].status = status;
 }
@@ -288,6 +289,7 @@ static void serve_group_stop(struct target *t, struct thread *th)
 	th->state = THREAD_LISTENING;
 	if (t->is_stopping) {
 		th->is_held = true;
+		loop_consume_stop(th->tid);
 		return;
 	}
 	ptrace_listen(th->tid);
@@ -351,14 +353,38 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	}
 }
 
+/*
+ * Waits for a stop without consuming it: if ptmem is killed while it serves the
+ * stop, the kernel then still delivers the signal that the thread had stopped
+ * for. (A stop that was consumed loses its signal with its tracer.)
+ */
+static int wait_stop(bool no_wait, pid_t *tid_out, int *status_out)
+{
+	siginfo_t info = {0};
+	if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | (no_wait ? WNOHANG : 0)) != 0)
+		return -errno;
+	if (info.si_pid == 0)
+		return -EAGAIN;
+	*tid_out = info.si_pid;
+	if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)
+		return waitpid(info.si_pid, status_out, __WALL) == info.si_pid ? 0 : -EAGAIN;
+	*status_out = info.si_status << 8 | 0x7f; /* as waitpid would give it */
+	return 0;
+}
+
+void loop_consume_stop(pid_t tid)
+{
+	int status = 0;
+	waitpid(tid, &status, __WALL | WNOHANG);
+}
+
 int loop_step(struct target *t, bool no_wait)
 {
-	int status;
-	pid_t tid = waitpid(-1, &status, __WALL | (no_wait ? WNOHANG : 0));
-	if (tid < 0)
-		return -errno;
-	if (tid == 0)
-		return -EAGAIN;
+	int status = 0;
+	pid_t tid = 0;
+	int rc = wait_stop(no_wait, &tid, &status);
+	if (rc != 0)
+		return rc;
 	uint64_t begin = target_clock();
 	t->now_ns = begin;
 	loop_serve(t, tid, status);

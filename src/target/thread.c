@@ -123,6 +123,7 @@ void thread_resume(struct target *t, struct thread *th, int sig)
 		th->state = THREAD_STOPPED;
 		th->is_held = true;
 		th->held_signal = sig;
+		loop_consume_stop(th->tid); /* or the next wait would find it again */
 		return;
 	}
 	th->is_held = false;

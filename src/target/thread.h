@@ -93,6 +93,8 @@ void thread_resume(struct target *t, struct thread *th, int sig);
 /* Waits for one stop and serves it. -EINTR: a signal came; -ECHILD: nobody is left. */
 int loop_step(struct target *t, bool no_wait);
 void loop_serve(struct target *t, pid_t tid, int status);
+/* Takes the stop of @tid, which stays stopped, out of what the next wait finds. */
+void loop_consume_stop(pid_t tid);
 /* Stops all threads of all processes, and lets them go on. */
 void loop_stop_world(struct target *t);
 void loop_start_world(struct target *t);

@@ -114,19 +114,35 @@ static int step_slow(struct unwind *u, const struct stack_view *view, struct fra
 	return frame->regs.reg[arch->dwarf_sp] > sp ? STEP_OUT : UNWIND_LOOP;
 }
 
+/* Compiles the rule for the frame's pc; a guess must lead to a place that can be returned to. */
+static void compile(struct unwind *u, const struct stack_view *view, const struct frame *frame,
+		    struct unwind_rule *rule)
+{
+	const struct arch *arch = u->rules.arch;
+	taddr_t pc = frame->regs.reg[arch->dwarf_pc];
+	struct frame caller = *frame;
+
+	if (!rules_compile(&u->rules, pc, frame->is_exact, rule))
+		return;
+	if (step_rule(arch, rule, view, &caller) != STEP_OUT ||
+	    !slow_is_return_address(&u->ops, view, caller.regs.reg[arch->dwarf_pc]))
+		*rule = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
+}
+
 /* Moves *frame to its caller. Returns an end, STEP_OUT or STEP_SIGNAL. */
 static inline int step(struct unwind *u, const struct stack_view *view, struct frame *frame)
 {
 	const struct arch *arch = u->rules.arch;
-	taddr_t pc = frame->regs.reg[arch->dwarf_pc];
-	struct unwind_rule exact = {0};
-	const struct unwind_rule *rule = &exact;
+	const struct unwind_rule *rule = NULL;
+	struct unwind_rule fresh;
 
 	/* The table speaks of return addresses; an interrupted pc is another question. */
 	if (__builtin_expect(!frame->is_exact, 1))
-		rule = rules_get(&u->rules, pc);
-	else
-		rules_compile(&u->rules, pc, true, &exact);
+		rule = rules_find(&u->rules, frame->regs.reg[arch->dwarf_pc]);
+	if (__builtin_expect(!rule, 0)) {
+		compile(u, view, frame, &fresh);
+		rule = frame->is_exact ? &fresh : rules_enter(&u->rules, &fresh);
+	}
 	if (rule->kind == RULE_END)
 		return UNWIND_COMPLETE;
 	if (rule->kind == RULE_SLOW)
@@ -211,7 +227,16 @@ void unwind_set_memory(struct unwind *u, struct unwind_rule *memory, uint32_t bi
 
 const struct unwind_rule *unwind_rule_get(struct unwind *u, taddr_t pc)
 {
-	return rules_get(&u->rules, pc);
+	const struct unwind_rule *known = rules_find(&u->rules, pc);
+	struct unwind_rule rule;
+
+	if (known)
+		return known;
+	if (!rules_compile(&u->rules, pc, false, &rule))
+		return rules_enter(&u->rules, &rule);
+	/* Without a stack the guess cannot be tried. */
+	u->rules.spare = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
+	return &u->rules.spare;
 }
 
 const struct unwind_stats *unwind_stats(const struct unwind *u)
