@@ -56,7 +56,7 @@ INLINE struct pad_slot *find_slot(const struct pad_control *c)
 	uint32_t mask = (1u << c->directory_bits) - 1;
 	uint64_t tp;
 
-	__asm__ volatile("mov %%fs:0x10, %0" : "=r"(tp)); /* the TCB's pointer to itself */
+	__asm__ volatile("mov %%fs:0, %0" : "=r"(tp)); /* the thread pointer, as the x86-64 TLS ABI has it there */
 	for (uint32_t i = unwind_rule_hash(tp, c->directory_bits), n = 0; n <= mask; i = (i + 1) & mask, n++) {
 		uint64_t key = READ(directory[i].thread_pointer);
 		if (likely(key == tp))

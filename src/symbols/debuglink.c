@@ -104,7 +104,8 @@ static char *directory_of(const char *path)
 /* Calls @try for each root of @dirs until one finds a file. */
 typedef struct elf_file *try_root_fn(const struct wanted *w, const char *root, const char *tail);
 
-static struct elf_file *each_root(const struct wanted *w, const char *dirs, try_root_fn *try, const char *tail)
+static struct elf_file *each_root(const struct wanted *w, const char *dirs, try_root_fn *try,
+				  const char *tail)
 {
 	while (*dirs) {
 		size_t length = strcspn(dirs, ":");
@@ -117,7 +118,8 @@ static struct elf_file *each_root(const struct wanted *w, const char *dirs, try_
 	return NULL;
 }
 
-static struct elf_file *try_root_build_id(const struct wanted *w, const char *root, const char *tail)
+static struct elf_file *try_root_build_id(const struct wanted *w, const char *root,
+					  const char *tail)
 {
 	return try_build_id(w, root);
 }
@@ -142,7 +144,9 @@ static struct elf_file *try_link(const struct wanted *w, const char *dirs, const
 
 struct elf_file *debuglink_find(struct elf_file *file, const char *dirs)
 {
-	struct wanted w = {.file = file, .build_id = file->build_id, .build_id_size = file->build_id_size};
+	struct wanted w = {
+		.file = file, .build_id = file->build_id, .build_id_size = file->build_id_size,
+	};
 	struct elf_file *f = each_root(&w, dirs, try_root_build_id, "");
 	if (f)
 		return f;

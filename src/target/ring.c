@@ -49,7 +49,7 @@ void ring_publish(struct ring *r)
 	uint64_t tail = r->position;
 
 	for (size_t i = 0; i < r->late_count; i++)
-		tail = MIN(tail, r->late[i]);
+		tail = MIN(tail, r->late[i].start);
 	if (tail == r->published)
 		return;
 	r->published = tail;
@@ -138,18 +138,62 @@ static uint32_t deliver(struct ring *r, uint64_t position, uint64_t mark, ring_f
 	return size;
 }
 
+/* A place within a gap. */
+struct late_place {
+	size_t gap;
+	uint64_t position, mark;
+};
+
+/* The first committed record in the gaps before @end (NULL: in all). */
+static bool find_late(const struct ring *r, const struct late_place *end, struct late_place *out)
+{
+	for (size_t i = 0; i < r->late_count; i++) {
+		for (uint64_t p = r->late[i].start; p < r->late[i].end; p += 16) {
+			if (end && i == end->gap && p == end->position)
+				return false;
+			uint64_t mark = committed_mark(r, p);
+			if (mark) {
+				*out = (struct late_place){ i, p, mark };
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+/* Takes [@start, @end) out of gap @i. */
+static void close_gap(struct ring *r, size_t i, uint64_t start, uint64_t end)
+{
+	struct ring_gap *gap = &r->late[i], rest = { end, gap->end };
+
+	gap->end = start;
+	if (rest.start < rest.end) {
+		r->late = xgrow(r->late, &r->late_capacity, r->late_count + 1, sizeof(*r->late));
+		memmove(&r->late[i + 2], &r->late[i + 1], (r->late_count - i - 1) * sizeof(*r->late));
+		r->late[i + 1] = rest;
+		r->late_count++;
+		gap = &r->late[i];
+	}
+	if (gap->start >= gap->end) {
+		memmove(gap, gap + 1, (r->late_count - i - 1) * sizeof(*gap));
+		r->late_count--;
+	}
+}
+
+/*
+ * Delivers what was committed late. A thread's records must keep their order: once one
+ * was seen, an earlier one of the same thread is committed, too, so look again for it.
+ */
 static size_t drain_late(struct ring *r, ring_fn *fn, void *ctx)
 {
+	struct late_place place, earlier;
 	size_t count = 0;
 
-	for (size_t i = 0; i < r->late_count;) {
-		uint64_t mark = committed_mark(r, r->late[i]);
-		if (!mark) {
-			i++;
-			continue;
-		}
-		deliver(r, r->late[i], mark, fn, ctx);
-		r->late[i] = r->late[--r->late_count];
+	while (r->late_count && find_late(r, NULL, &place)) {
+		while (find_late(r, &place, &earlier))
+			place = earlier;
+		uint32_t size = deliver(r, place.position, place.mark, fn, ctx);
+		close_gap(r, place.gap, place.position, place.position + size);
 		count++;
 	}
 	return count;
@@ -164,6 +208,8 @@ size_t ring_drain(struct ring *r, size_t max, ring_fn *fn, void *ctx)
 		uint64_t mark = committed_mark(r, r->position);
 		if (!mark)
 			break;
+		if (r->late_count) /* this thread's earlier ones, seen only now */
+			count += drain_late(r, fn, ctx);
 		r->position += deliver(r, r->position, mark, fn, ctx);
 		count++;
 		if (r->position - r->published >= step)
@@ -189,7 +235,7 @@ void ring_pass_hole(struct ring *r, bool is_dead)
 		r->stats.holes++;
 	} else {
 		r->late = xgrow(r->late, &r->late_capacity, r->late_count + 1, sizeof(*r->late));
-		r->late[r->late_count++] = r->position;
+		r->late[r->late_count++] = (struct ring_gap){ r->position, p };
 	}
 	r->position = p;
 }

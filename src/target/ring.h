@@ -42,6 +42,11 @@ struct ring_stats {
 	uint64_t bytes;
 };
 
+/* Reserved, not committed when it was passed; one or more records. */
+struct ring_gap {
+	uint64_t start, end;
+};
+
 struct ring_mirror {
 	taddr_t *frame;        /* outermost first */
 	size_t count, capacity;
@@ -52,7 +57,7 @@ struct ring {
 	const struct arch *arch;
 	uint64_t position;     /* read up to here, but for the late ones */
 	uint64_t published;
-	uint64_t *late;        /* positions of holes that were passed by and may yet be committed */
+	struct ring_gap *late; /* holes that were passed by and may yet be committed */
 	size_t late_count, late_capacity;
 	struct ring_mirror *mirror; /* by slot */
 	size_t mirror_count;

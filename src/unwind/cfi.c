@@ -6,8 +6,8 @@
  * build-id names below /usr/lib/debug, is opened only when something was missing.
  *
  * Files are foreign input. libdw checks what it reads but allocates as many
- * registers as an instruction names, up to gigabytes; so a function's CFI passes
- * through cfi_check.c before libdw may run it.
+ * registers as an instruction names, up to gigabytes; so a file's CFI passes
+ * through cfi_check.c before libdw may use it.
  */
 #include "unwind/cfi.h"
 
@@ -22,6 +22,7 @@
 #include "base/alloc.h"
 #include "base/elf_file.h"
 #include "base/vec.h"
+#include "unwind/cfi_check.h"
 
 #define MAX_GAP (uint64_t)8192 /* bytes of code read where no symbol is near */
 
@@ -66,7 +67,8 @@ static struct cfi *cfi_of(struct elf_file *file)
 		return cfi;
 	cfi = xcalloc(1, sizeof(*cfi));
 	cfi->separate_fd = -1;
-	cfi->eh = dwarf_getcfi_elf(file->elf);
+	if (cfi_check_eh_frame(file->elf))
+		cfi->eh = dwarf_getcfi_elf(file->elf);
 	file->cfi_user = cfi;
 	file->cfi_user_free = cfi_free;
 	return cfi;
@@ -108,14 +110,14 @@ static int open_separate(const struct elf_file *file)
 static void find_debug_frames(struct cfi *cfi, const struct elf_file *file)
 {
 	cfi->has_debug = true;
-	if (has_section(file->elf, ".debug_frame"))
+	if (has_section(file->elf, ".debug_frame") && cfi_check_debug_frame(file->elf))
 		cfi->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
 	if (cfi->dwarf)
 		cfi->debug[0] = dwarf_getcfi(cfi->dwarf);
 	cfi->separate_fd = open_separate(file);
 	if (cfi->separate_fd >= 0)
 		cfi->separate = dwarf_begin(cfi->separate_fd, DWARF_C_READ);
-	if (cfi->separate)
+	if (cfi->separate && cfi_check_debug_frame(dwarf_getelf(cfi->separate)))
 		cfi->debug[1] = dwarf_getcfi(cfi->separate);
 }
 

@@ -155,6 +155,67 @@ static void start_frame(const struct stack_view *view, struct frame *frame)
 	*frame = (struct frame){.regs = view->regs, .known = FRAME_KNOWS_ALL};
 }
 
+/* The word at @addr if it lies in the copied stack. */
+static inline bool copied_word(const struct stack_view *view, taddr_t addr, uint64_t *word_out)
+{
+	uint64_t offset = addr - view->start;
+
+	if (offset >= view->size || view->size - offset < 8)
+		return false;
+	memcpy(word_out, view->data + offset, 8);
+	return true;
+}
+
+/*
+ * step() for as long as the rules are known and plain and the stack is in the
+ * copy: nearly always all the way. Stops before the first frame that is not so,
+ * leaving it in *frame. Keeps pc and sp in registers of the CPU, for they are the
+ * chain of loads that a walk waits for. Returns the new number of pcs.
+ */
+static size_t walk_known(const struct unwind *u, const struct stack_view *from, struct frame *frame,
+			 taddr_t *pcs, size_t count, size_t max)
+{
+	const struct arch *arch = u->rules.arch;
+	const struct unwind_rule_table table = u->rules.table; /* copies, which no store can change */
+	const struct stack_view copy = {.start = from->start, .data = from->data, .size = from->size};
+	const struct stack_view *view = &copy;
+	uint64_t *reg = frame->regs.reg;
+	uint32_t known = frame->known;
+	taddr_t pc = reg[arch->dwarf_pc], sp = reg[arch->dwarf_sp], fp = reg[arch->dwarf_fp];
+
+	while (count < max) {
+		const struct unwind_rule *rule = unwind_rule_find(table.slot, table.bits, pc);
+		uint64_t next_pc, next_fp = fp;
+		if (!rule || (rule->kind != RULE_SP &&
+			      (rule->kind != RULE_FP || !(known >> arch->dwarf_fp & 1))))
+			break;
+		taddr_t cfa = (rule->kind == RULE_SP ? sp : fp) + (uint64_t)(int64_t)rule->cfa_offset;
+		if (cfa <= sp || !copied_word(view, cfa - 8, &next_pc) || next_pc == 0)
+			break;
+		unsigned int saved = rule->saved;
+		if (saved & 1 && !copied_word(view, cfa + 8 * (uint64_t)(int64_t)rule->slot[0], &next_fp))
+			break;
+		known |= (saved & 1) << arch->dwarf_fp;
+		for (saved &= ~1u; saved; saved &= saved - 1) {
+			int i = __builtin_ctz(saved);
+			uint8_t number = arch->dwarf_saved[i];
+			if (!copied_word(view, cfa + 8 * (uint64_t)(int64_t)rule->slot[i], &reg[number]))
+				goto out; /* those already restored will be restored again */
+			known |= 1u << number;
+		}
+		pc = next_pc;
+		sp = cfa;
+		fp = next_fp;
+		pcs[count++] = pc - 1;
+	}
+out:
+	frame->known = known;
+	reg[arch->dwarf_pc] = pc;
+	reg[arch->dwarf_sp] = sp;
+	reg[arch->dwarf_fp] = fp;
+	return count;
+}
+
 size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,
 		   enum unwind_end *end_out)
 {
@@ -166,22 +227,20 @@ size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs
 	start_frame(view, &frame);
 	pcs[count++] = frame.regs.reg[dwarf_pc] - 1;
 	for (;;) {
+		if (!frame.is_exact)
+			count = walk_known(u, view, &frame, pcs, count, max);
 		end = frame.regs.reg[dwarf_pc] ? step(u, view, &frame) : UNWIND_COMPLETE;
+		if (end < 0 && frame.regs.reg[dwarf_pc] == 0)
+			end = UNWIND_COMPLETE;
+		else if (end < 0 && count >= max)
+			end = UNWIND_TOO_DEEP;
 		if (end >= 0)
 			break;
-		if (frame.regs.reg[dwarf_pc] == 0) {
-			end = UNWIND_COMPLETE;
-			break;
-		}
-		if (count >= max) {
-			end = UNWIND_TOO_DEEP;
-			break;
-		}
 		pcs[count++] = frame.regs.reg[dwarf_pc] - 1;
 	}
 	u->stats.walks++;
-	u->stats.rules = u->rules.compiled;
 	u->stats.frames += count;
+	u->stats.rules = u->rules.compiled;
 	u->stats.ends[end]++;
 	*end_out = (enum unwind_end)end;
 	return count;

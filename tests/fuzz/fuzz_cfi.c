@@ -143,6 +143,7 @@ int main(int argc, char **argv)
 	unsigned int failed = 0, seed = argc > 3 ? (unsigned int)atoi(argv[3]) : 1;
 
 	elf_version(EV_CURRENT);
+	setvbuf(stdout, NULL, _IOLBF, 0); /* or children would print it again */
 	uint8_t *whole = argc > 2 ? read_whole(argv[1], &size) : NULL;
 	if (!whole)
 		return 2;

@@ -300,10 +300,20 @@ static void test_dwz(void **state)
 		print_message("dwz is not installed\n");
 		skip();
 	}
-	assert_true(run("g++ -g -O2 a.cc -o a && g++ -g -O2 -DX a.cc -o b && dwz -m common.dwz a b"));
+	assert_true(run("g++ -g -O2 a.cc -o a && cp a b && dwz -m common.dwz a b"));
 	open_object(&x, "a", &(struct symbols_options){0});
-	check_symbol("dwz", find_label(&x, "at_inner"), AT_INNER);
+	check_symbol("dwz, beside it", find_label(&x, "at_inner"), AT_INNER);
 	close_object(&x);
+	/* the common file is known by its build-id only */
+	assert_true(run("rm -rf root && g++ -g -O2 a.cc -o a && cp a b && "
+			"dwz -m a.debug -M /nowhere/a.debug a b && "
+			"id=$(readelf -n a.debug | sed -n 's/.*Build ID: //p') && "
+			"xx=$(echo $id | cut -c1-2) && " INTO_ROOT));
+	char *root = xasprintf("%s/root", dir);
+	open_object(&x, "a", &(struct symbols_options){.debug_dirs = root});
+	check_symbol("dwz, by build-id", find_label(&x, "at_inner"), AT_INNER);
+	close_object(&x);
+	free(root);
 }
 
 static void test_vdso(void **state)
