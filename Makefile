@@ -77,10 +77,9 @@ fuzz: $(FUZZ)
 	$(call each,$^,-n $(RUNS))
 
 # E2E: arguments for the driver (tests/e2e/run --help), names of tests for instance.
-e2e: programs
-	$(Q)if [ -f tests/targets/Makefile ]; then $(MAKE) -C tests/targets; fi
-	$(Q)if [ -x tests/e2e/run ]; then PTMEM=$(CURDIR)/$(O)/ptmem PTMEM_REPORT=$(CURDIR)/$(O)/ptmem-report \
-		tests/e2e/run $(E2E); fi
+e2e: all
+	$(Q)$(MAKE) -f tests/targets/Makefile BUILD=build targets
+	$(Q)BUILD=build tests/e2e/run $(E2E)
 
 layers:
 	$(Q)scripts/layers
