@@ -358,6 +358,17 @@ static bool sink_in_signal(void *ctx, struct space *space, struct stack_view *vi
 	return s && unwind_in_signal(s->unwind, view, outer_sp);
 }
 
+static size_t sink_stack_pcs(void *ctx, struct space *space, struct stack_view *view, taddr_t *pcs, size_t max,
+			     bool *is_whole_out)
+{
+	struct session *s = space->user;
+	enum unwind_end end = UNWIND_NO_CFI;
+	(void)ctx;
+	size_t n = s ? unwind_walk_stopped(s->unwind, view, pcs, max, &end) : 0;
+	*is_whole_out = end == UNWIND_COMPLETE;
+	return n;
+}
+
 static void sink_rule_memory(void *ctx, struct space *space, struct unwind_rule *memory, uint32_t bits)
 {
 	struct session *s = space->user;
@@ -371,7 +382,7 @@ void session_fill_sink(struct target_sink *sink, struct run *run)
 		.ctx = run, .space_new = sink_space_new, .space_fork = sink_space_fork, .space_end = sink_space_end,
 		.module_loaded = sink_module_loaded, .module_unloaded = sink_module_unloaded,
 		.event = sink_event, .thread_exit = sink_thread_exit, .in_signal = sink_in_signal,
-		.rule_memory = sink_rule_memory,
+		.rule_memory = sink_rule_memory, .stack_pcs = sink_stack_pcs,
 	};
 }
 

@@ -334,12 +334,36 @@ static void each_word(struct target *t, struct space *s, struct thread *th, word
 	}
 }
 
-static void each_thread_word(struct target *t, struct space *s, word_fn *fn, void *ctx)
+#define MAX_PCS 4096
+
+/*
+ * Calls @fn for every pc on the stack of @th, interrupted ones included; for every
+ * word of it where it cannot be walked to its end.
+ */
+static void each_pc(struct target *t, struct space *s, struct thread *th, word_fn *fn, void *ctx)
+{
+	struct arch_regs regs;
+	struct stack_view view;
+	bool is_whole = false;
+	if (ptrace_get_regs(th->tid, &regs) != 0)
+		return;
+	_cleanup_free_ taddr_t *pcs = xmalloc(MAX_PCS * sizeof(*pcs));
+	trap_fill_stopped_view(t, th, &regs, &view);
+	size_t n = s->user ? t->sink.stack_pcs(t->sink.ctx, s, &view, pcs, MAX_PCS, &is_whole) : 0;
+	for (size_t i = 0; i < n; i++)
+		fn(ctx, pcs[i]);
+	for (size_t i = 0; i < th->calls.count; i++)
+		fn(ctx, th->calls.data[i].stub_return);
+	if (!is_whole)
+		each_word(t, s, th, fn, ctx);
+}
+
+static void each_thread_pc(struct target *t, struct space *s, word_fn *fn, void *ctx)
 {
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
 		if (th && th->process->space == s)
-			each_word(t, s, th, fn, ctx);
+			each_pc(t, s, th, fn, ctx);
 	}
 }
 
@@ -373,7 +397,7 @@ void install_collect_words(struct target *t, struct space *s)
 {
 	struct collection c = {.target = t, .space = s};
 	t->stack_words.count = 0;
-	each_thread_word(t, s, collect_text_word, &c);
+	each_thread_pc(t, s, collect_text_word, &c);
 }
 
 /* Marks the areas that a thread may still run through: a pc, or any word on a stack, points there. */
@@ -405,12 +429,6 @@ static void leave_area(struct target *t, struct space *s, struct thread **th, st
 		return;
 	if (!is_used && !a->is_slack && unmap(t, th, a->start, a->size) == 0)
 		return;
-	/* late returners must find no trap there */
-	for (size_t i = 0; i < s->traps.count; i++) {
-		const struct trap *trap = &s->traps.data[i];
-		if (trap->kind == TRAP_RETURN && trap->addr - a->start < a->size)
-			space_write(s, trap->addr, &t->arch->nop_insn, 1);
-	}
 	t->stats.pages_left += a->is_slack ? 0 : a->size / PAGE_SIZE_MIN;
 }
 
@@ -428,6 +446,34 @@ static void keep_pads_together(struct target *t, struct space *s, struct thread 
 		unmap(t, th, s->pads->memory.target, s->pads->memory.map_size);
 }
 
+static bool is_outside_areas(void *ctx, taddr_t pc)
+{
+	const struct space *s = ctx;
+	for (size_t i = 0; i < s->areas.count; i++) {
+		if (pc - s->areas.data[i].start < s->areas.data[i].size)
+			return false;
+	}
+	return true;
+}
+
+#define MAX_STEPS_OUT 20000
+
+/* Lets no thread stand in our pages; what traps there becomes harmless first. */
+static void step_threads_out(struct target *t, struct space *s)
+{
+	for (size_t i = 0; i < s->traps.count; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (trap->kind == TRAP_RETURN || trap->kind >= TRAP_PAD_ENTRY)
+			space_write(s, trap->addr, &t->arch->nop_insn, 1);
+	}
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (th && th->process->space == s && !th->is_exiting && th->state != THREAD_LISTENING &&
+		    inject_step_until(t, th, is_outside_areas, s, MAX_STEPS_OUT) == -ESRCH)
+			i = (size_t)-1;
+	}
+}
+
 void install_remove(struct target *t, struct space *s, struct thread *th)
 {
 	pads_disarm(t, s);
@@ -436,8 +482,10 @@ void install_remove(struct target *t, struct space *s, struct thread *th)
 		if ((trap->kind == TRAP_ENTRY || trap->kind == TRAP_START) && space_trap_take(s, t->arch, trap) != 0)
 			log_debug("space %u: the text at %#lx could not be restored", s->id, (unsigned long)trap->addr);
 	}
+	step_threads_out(t, s);
+	pads_release_threads(t, s);
 	struct collection c = {.target = t, .space = s, .used = xcalloc(s->areas.count + 1, sizeof(*c.used))};
-	each_thread_word(t, s, mark_used, &c);
+	each_thread_pc(t, s, mark_used, &c);
 	keep_pads_together(t, s, &th, c.used);
 	for (size_t i = 0; i < s->areas.count; i++)
 		leave_area(t, s, &th, &s->areas.data[i], c.used[i]);

@@ -706,6 +706,12 @@ void pads_disarm(struct target *t, struct space *s)
 		return;
 	__atomic_store_n(&p->memory.control->off, 1, __ATOMIC_SEQ_CST);
 	pads_catch_up(t, s);
+}
+
+void pads_release_threads(struct target *t, struct space *s)
+{
+	if (!s->pads)
+		return;
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
 		struct pad_slot *slot = th && th->process->space == s ? pads_slot(th) : NULL;

@@ -60,6 +60,8 @@ struct pad_slot *pads_slot(const struct thread *th);
 /* Sets threads free of pads and turns recording off; all are stopped. Text is restored by
  * install_remove. */
 void pads_disarm(struct target *t, struct space *s);
+/* Threads inside originals shall return to their callers, not into pads. */
+void pads_release_threads(struct target *t, struct space *s);
 /* Frees ptmem's side. */
 void pads_free(struct target *t, struct space *s);
 

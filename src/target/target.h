@@ -47,6 +47,10 @@ struct target_sink {
 	void (*thread_exit)(void *ctx, struct space *s, pid_t tid);
 	/* Whether the walk from @view meets a signal frame before it reaches @outer_sp. */
 	bool (*in_signal)(void *ctx, struct space *s, struct stack_view *view, taddr_t outer_sp);
+	/* All pcs on the stack of a thread stopped anywhere (@view: its registers and stack), unlowered;
+	 * *is_whole_out: the walk reached the outermost frame. Returns their number. */
+	size_t (*stack_pcs)(void *ctx, struct space *s, struct stack_view *view, taddr_t *pcs, size_t max,
+			    bool *is_whole_out);
 	/* Rules of @s shall live in @memory (1 << bits slots, zeroed) from now on: pads read them there. */
 	void (*rule_memory)(void *ctx, struct space *s, struct unwind_rule *memory, uint32_t bits);
 	/* The shared memory of @s is about to go: rules must leave it. */

@@ -129,6 +129,8 @@ enum trap_answer { TRAP_FOREIGN, TRAP_GO_ON, TRAP_WAIT }; /* WAIT: for room in t
 enum trap_answer trap_serve(struct target *t, struct thread *th);
 /* Calls of @th whose frames are gone, or all of them at its end. */
 void trap_drop_calls(struct target *t, struct thread *th, taddr_t sp);
+/* The view of a thread stopped anywhere: its own registers, nothing left out. */
+void trap_fill_stopped_view(struct target *t, struct thread *th, const struct arch_regs *regs, struct stack_view *view);
 void trap_fill_view(struct target *t, struct thread *th, const struct arch_regs *regs, taddr_t sp,
 		    struct stack_view *view);
 
@@ -152,6 +154,9 @@ int install_start_trap(struct target *t, struct thread *th);
 void install_remove(struct target *t, struct space *s, struct thread *th);
 
 /* inject.c */
+/* Steps @th, signals held back, until @is_there says so of its pc. -ETIMEDOUT; -ESRCH: it died. */
+int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void *ctx, taddr_t pc), void *ctx,
+		      unsigned max_steps);
 /* Runs a system call in stopped thread @th. *result_out: as the kernel returns it (-errno inside). */
 int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t args[6], int64_t *result_out);
 

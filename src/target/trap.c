@@ -65,8 +65,7 @@ static int read_outside(void *ctx, taddr_t addr, void *buf, size_t size)
 	return space_read(th->process->space, addr, buf, size);
 }
 
-void trap_fill_view(struct target *t, struct thread *th, const struct arch_regs *regs, taddr_t sp,
-		    struct stack_view *view)
+static void copy_stack(struct thread *th, taddr_t sp, struct stack_view *view)
 {
 	size_t want = th->stack_want ? th->stack_want : STACK_COPY_MIN;
 	th->stack = xgrow(th->stack, &th->stack_capacity, want, 1);
@@ -76,6 +75,18 @@ void trap_fill_view(struct target *t, struct thread *th, const struct arch_regs 
 		.start = sp, .data = th->stack, .size = th->stack_size,
 		.read = read_outside, .read_ctx = th,
 	};
+}
+
+void trap_fill_stopped_view(struct target *t, struct thread *th, const struct arch_regs *regs, struct stack_view *view)
+{
+	copy_stack(th, regs->word[t->arch->sp], view);
+	arch_unwind_regs(t->arch, regs, &view->regs);
+}
+
+void trap_fill_view(struct target *t, struct thread *th, const struct arch_regs *regs, taddr_t sp,
+		    struct stack_view *view)
+{
+	copy_stack(th, sp, view);
 	arch_unwind_regs(t->arch, regs, &view->regs);
 	uint64_t pc = 0;
 	if (th->stack_size >= sizeof(pc))

@@ -54,6 +54,14 @@ void unwind_free(struct unwind *u);
 size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,
 		   enum unwind_end *end_out);
 
+/*
+ * The same for a thread that is stopped anywhere: view->regs are its own registers.
+ * pcs are not lowered: pcs[0] is its pc, then return addresses and, behind signal
+ * frames, interrupted pcs, as they are.
+ */
+size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,
+			   enum unwind_end *end_out);
+
 /* Drops every rule and cache for [start, end), whose code was unmapped or changed. */
 void unwind_forget(struct unwind *u, taddr_t start, taddr_t end);
 

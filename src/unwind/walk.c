@@ -246,6 +246,24 @@ size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs
 	return count;
 }
 
+size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,
+			   enum unwind_end *end_out)
+{
+	uint8_t dwarf_pc = u->rules.arch->dwarf_pc;
+	struct frame frame;
+	size_t count = 0;
+	int end = STEP_OUT;
+
+	start_frame(view, &frame);
+	frame.is_exact = true;
+	while (count < max && end < 0) {
+		pcs[count++] = frame.regs.reg[dwarf_pc];
+		end = step(u, view, &frame);
+	}
+	*end_out = end < 0 ? UNWIND_TOO_DEEP : (enum unwind_end)end;
+	return count;
+}
+
 bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t outer_sp)
 {
 	uint8_t dwarf_sp = u->rules.arch->dwarf_sp;
