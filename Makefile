@@ -54,6 +54,9 @@ $(O)/tests/unit/%: $(O)/tests/unit/%.o $(REPORT_OBJ) $(O)/libptmem.a
 unit: $(UNIT)
 	$(Q)set -e; for t in $^; do echo "== $$t"; $$t; done
 
+# The assembler reads the script, which gcc -MMD does not see.
+$(O)/src/output/flame.o: src/output/flame.js
+
 clean:
 	rm -rf build
 
