@@ -142,20 +142,23 @@ static const char *after_scope(const char *name)
 	return NULL;
 }
 
-static char *cut(const char *name, size_t max)
+char *text_cut(const char *s, size_t max)
 {
 	struct text t = {0};
 	size_t bytes = 0;
 
+	if (text_length(s) <= max)
+		return xstrdup(s);
 	add_string(&t, "");
-	for (size_t n = 0; name[bytes]; bytes++) {
-		n += (name[bytes] & 0xc0) != 0x80;
+	if (!max)
+		return t.data;
+	for (size_t n = 0; s[bytes]; bytes++) {
+		n += (s[bytes] & 0xc0) != 0x80;
 		if (n == max)
 			break;
 	}
-	add_bytes(&t, name, bytes);
-	if (max)
-		add_string(&t, ELLIPSIS);
+	add_bytes(&t, s, bytes);
+	add_string(&t, ELLIPSIS);
 	return t.data;
 }
 
@@ -188,11 +191,8 @@ char *text_shorten(const char *name, size_t max)
 		out = step ? collapse(last, '<', '>') : collapse(last, '(', ')');
 		free(last);
 	}
-	if (text_length(out) > max) {
-		char *last = out;
+	char *fitting = text_cut(out, max);
 
-		out = cut(last, max);
-		free(last);
-	}
-	return out;
+	free(out);
+	return fitting;
 }

@@ -16,6 +16,9 @@ char *text_clean(const char *s, size_t size);
 /* Characters of @s, which is valid UTF-8. */
 size_t text_length(const char *s);
 
+/* @s in at most @max characters, the last of them an ellipsis if it is cut. The caller frees it. */
+char *text_cut(const char *s, size_t max);
+
 /*
  * @name in at most @max characters, and in as good a form as fits: whole; with
  * parameters, then template arguments left out, "f<...>(...)"; without leading scopes;

@@ -168,7 +168,7 @@ static struct color memory_color(const char *name)
 
 	if (*name == '[')
 		return (struct color){190 + a / 16, 205 + a / 16, 190 + a / 16};
-	return (struct color){70 + a * 90 / 255, 190 + b * 50 / 255, 85 + a * 80 / 255};
+	return (struct color){90 + a * 80 / 255, 190 + b * 45 / 255, 105 + a * 70 / 255};
 }
 
 /* Red for growth, blue for shrinkage, paler the less it is; white for neither. */

@@ -91,23 +91,33 @@ static char *function_name(const struct massif_frame *frame)
 	return xstrdup("[unknown]");
 }
 
-static char *site_name(const struct massif_frame *frame)
+static char *location_name(const struct massif_frame *frame)
 {
 	if (frame->line != MASSIF_LINE_FRAME || !frame->location.size)
-		return function_name(frame);
+		return NULL;
 	if (frame->file.size)
-		return xasprintf("%.*s (%.*s)", MASSIF_TEXT(frame->function), MASSIF_TEXT(frame->location));
-	return xasprintf("%.*s (in %.*s)", MASSIF_TEXT(frame->function), MASSIF_TEXT(base_name(frame->object)));
+		return xasprintf("(%.*s)", MASSIF_TEXT(frame->location));
+	return xasprintf("(in %.*s)", MASSIF_TEXT(base_name(frame->object)));
 }
 
-char *massif_paths_site(const struct massif_file *file, uint32_t node)
+static char *site_name(const struct massif_frame *frame)
+{
+	_cleanup_free_ char *location = location_name(frame);
+
+	if (!location)
+		return function_name(frame);
+	return xasprintf("%.*s %s", MASSIF_TEXT(frame->function), location);
+}
+
+void massif_paths_site(const struct massif_file *file, uint32_t node, char **function_out, char **location_out)
 {
 	struct massif_frame frame;
 
 	node_frame(file, node, &frame);
-	_cleanup_free_ char *name = site_name(&frame);
+	_cleanup_free_ char *location = location_name(&frame);
 
-	return text_clean(name, strlen(name));
+	*function_out = text_clean(frame.function.at, frame.function.size);
+	*location_out = location ? text_clean(location, strlen(location)) : NULL;
 }
 
 static uint32_t add_frame(const struct massif_file *f, uint32_t node, enum massif_order order, uint32_t parent,

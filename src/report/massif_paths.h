@@ -33,7 +33,10 @@ enum massif_order {
 void massif_paths_add(const struct massif_file *file, size_t index, enum massif_order order, enum path_side side,
 		      struct path_tree *t);
 
-/* "function (file:line)", or what there is of it, as UTF-8; the caller frees it. */
-char *massif_paths_site(const struct massif_file *file, uint32_t node);
+/*
+ * The parts of "function (file:line)" for @node, as UTF-8; the caller frees both. *@location_out
+ * is "(file:line)" or "(in object)", NULL if there is none.
+ */
+void massif_paths_site(const struct massif_file *file, uint32_t node, char **function_out, char **location_out);
 
 #endif
