@@ -50,7 +50,7 @@ struct chart {
 	char *title;           /* owned, as all texts */
 	char *x_title, *y_title, *right_title; /* NULL = none */
 	char *note;            /* NULL = none */
-	struct axis x, y, right;
+	struct axis x, y, right; /* y, right: up to the highest value; drawing adds room above */
 	bool has_right;
 	struct chart_series *series;
 	size_t series_count, series_capacity;

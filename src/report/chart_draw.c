@@ -18,6 +18,7 @@
 /* The size that has text of 12 pixels; larger pictures have larger text, but not as much larger. */
 #define PICTURE_BASE_WIDTH 800
 #define PICTURE_BASE_HEIGHT 600
+#define HEADROOM 2.4 /* what is free above the highest value, for the peak's label, in font sizes */
 
 struct box {
 	double x, y, width, height;
@@ -25,6 +26,7 @@ struct box {
 
 struct drawing {
 	const struct chart *chart;
+	struct axis y, right;  /* the chart's, with room above the highest value */
 	cairo_t *cr;
 	double width, height;
 	double font;           /* size of common text, pixels */
@@ -115,7 +117,7 @@ static void measure_legend(struct drawing *d)
 {
 	size_t n = d->chart->series_count;
 
-	d->legend_columns = d->width >= 112 * d->font ? 3 : d->width >= 45 * d->font ? 2 : 1;
+	d->legend_columns = d->width >= 112 * d->font ? 3 : d->width >= 40 * d->font ? 2 : 1;
 	d->legend_rows = (unsigned)((n + d->legend_columns - 1) / d->legend_columns);
 }
 
@@ -132,15 +134,19 @@ static void measure(struct drawing *d)
 	measure_legend(d);
 	d->has_titles = d->height > 22 * d->font;
 	d->has_note = c->note && d->height > 26 * d->font;
-	if (d->height - legend_height(d) < 18 * d->font)
+	if (d->height - legend_height(d) < MAX(18 * d->font, 0.55 * d->height))
 		d->legend_rows = 0;
-	set_font(d, 1, false);
-	double left = d->font + label_width(d, &c->y) + 0.6 * d->font;
-	double right = c->has_right ? d->font + label_width(d, &c->right) + 0.6 * d->font : 2 * d->font;
-	double top = d->font * (d->has_titles ? 4.3 : 2.8);
+	double top = d->font * (d->has_titles ? 4.7 : 2.8);
 	double bottom = (d->has_titles ? 2 : 1) * line + 0.8 * d->font + legend_height(d) + (d->has_note ? line : 0);
+	double height = MAX(d->height - top - bottom, 10), headroom = 1 - MIN(HEADROOM * d->font / height, 0.5);
 
-	d->plot = (struct box){left, top, MAX(d->width - left - right, 10), MAX(d->height - top - bottom, 10)};
+	d->y = (struct axis){c->y.kind, c->y.max / headroom};
+	d->right = (struct axis){c->right.kind, c->right.max / headroom};
+	set_font(d, 1, false);
+	double left = d->font + label_width(d, &d->y) + 0.6 * d->font;
+	double right = c->has_right ? d->font + label_width(d, &d->right) + 0.6 * d->font : 2 * d->font;
+
+	d->plot = (struct box){left, top, MAX(d->width - left - right, 10), height};
 	d->legend_y = d->plot.y + d->plot.height + (d->has_titles ? 2 : 1) * line + 0.8 * d->font;
 }
 
@@ -158,7 +164,7 @@ static double y_of(const struct drawing *d, const struct axis *axis, double y)
 
 static const struct axis *axis_of(const struct drawing *d, const struct chart_series *s)
 {
-	return s->is_right ? &d->chart->right : &d->chart->y;
+	return s->is_right ? &d->right : &d->y;
 }
 
 /* The ground: bands, grid, axes. */
@@ -185,7 +191,7 @@ static void line(const struct drawing *d, double x0, double y0, double x1, doubl
 
 static void draw_y_grid(const struct drawing *d)
 {
-	const struct axis *axis = &d->chart->y;
+	const struct axis *axis = &d->y;
 	double step = axis_step(axis, y_ticks(d));
 
 	set_grey(d, 0.87);
@@ -249,7 +255,7 @@ static void set_axis_color(const struct drawing *d, bool is_right)
 static void draw_axis_titles(const struct drawing *d)
 {
 	const struct chart *c = d->chart;
-	double above = d->plot.y - 0.6 * d->font;
+	double above = d->plot.y - 1.1 * d->font;
 
 	if (!d->has_titles)
 		return;
@@ -270,10 +276,10 @@ static void draw_axes(const struct drawing *d)
 
 	set_font(d, 1, false);
 	set_axis_color(d, false);
-	draw_y_labels(d, &d->chart->y, false);
+	draw_y_labels(d, &d->y, false);
 	if (d->chart->has_right) {
 		set_axis_color(d, true);
-		draw_y_labels(d, &d->chart->right, true);
+		draw_y_labels(d, &d->right, true);
 	}
 	draw_x_labels(d);
 	draw_axis_titles(d);
@@ -369,18 +375,33 @@ static void draw_curve(const struct drawing *d, const struct chart_series *s)
 	cairo_set_dash(d->cr, NULL, 0, 0);
 }
 
+/* Areas from the first to the last, curves from the last to the first, on top of all the dashed ones. */
 static void draw_series(const struct drawing *d)
 {
 	cairo_save(d->cr);
 	cairo_rectangle(d->cr, d->plot.x, d->plot.y, d->plot.width + 1, d->plot.height + 1);
 	cairo_clip(d->cr);
 	for (size_t i = 0; i < d->chart->series_count; i++)
-		if (d->chart->series[i].style == CHART_AREA && d->chart->series[i].count)
+		if (d->chart->series[i].style == CHART_AREA)
 			draw_area(d, &d->chart->series[i]);
-	for (size_t i = 0; i < d->chart->series_count; i++)
-		if (d->chart->series[i].style != CHART_AREA && d->chart->series[i].count)
-			draw_curve(d, &d->chart->series[i]);
+	for (int dashes = 0; dashes < 2; dashes++)
+		for (size_t i = d->chart->series_count; i-- > 0;)
+			if (d->chart->series[i].style != CHART_AREA && (d->chart->series[i].style == CHART_DASHES) == dashes)
+				draw_curve(d, &d->chart->series[i]);
 	cairo_restore(d->cr);
+}
+
+/* Text that can be read on whatever is below it. */
+static void put_halo_text(const struct drawing *d, double middle, double y, const char *text)
+{
+	cairo_move_to(d->cr, middle - text_width(d, text) / 2, y);
+	cairo_text_path(d->cr, text);
+	cairo_set_source_rgba(d->cr, 1, 1, 1, 0.9);
+	cairo_set_line_width(d->cr, d->font * 0.4);
+	cairo_set_line_join(d->cr, CAIRO_LINE_JOIN_ROUND);
+	cairo_stroke_preserve(d->cr);
+	set_grey(d, 0.1);
+	cairo_fill(d->cr);
 }
 
 static void draw_peak(const struct drawing *d)
@@ -389,20 +410,15 @@ static void draw_peak(const struct drawing *d)
 
 	if (!c->has_peak)
 		return;
-	double x = x_of(d, c->peak_x), y = y_of(d, &c->y, c->peak_y), radius = d->font * 0.33;
+	double x = x_of(d, c->peak_x), y = y_of(d, &d->y, c->peak_y), radius = d->font * 0.33;
 
 	set_font(d, 1, true);
 	double half = text_width(d, c->peak_label) / 2;
 	double left = d->plot.x + 3, right = d->plot.x + d->plot.width - 3;
 	double middle = MAX(MIN(x, right - half), left + half), base = MAX(y - 0.8 * d->font, d->plot.y + d->font);
 
-	if (2 * half <= right - left) {
-		cairo_set_source_rgba(d->cr, 1, 1, 1, 0.85);
-		cairo_rectangle(d->cr, middle - half - 3, base - d->font, 2 * half + 6, 1.35 * d->font);
-		cairo_fill(d->cr);
-		set_grey(d, 0.1);
-		put_text(d, middle, base, 0.5, c->peak_label);
-	}
+	if (2 * half <= right - left)
+		put_halo_text(d, middle, base, c->peak_label);
 	cairo_new_sub_path(d->cr);
 	cairo_arc(d->cr, x, y, radius, 0, 2 * M_PI);
 	cairo_set_source_rgb(d->cr, 1, 1, 1);

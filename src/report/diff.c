@@ -51,7 +51,6 @@ static int compare_growth(const void *a, const void *b, void *ctx)
 	return strcmp(x->name, y->name);
 }
 
-/* The difference that the @top'th largest of the @count children has: smaller ones are summed up. */
 static int compare_distance(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -59,6 +58,7 @@ static int compare_distance(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
+/* The difference that the @top'th largest of the @count children has: smaller ones are summed up. */
 static uint64_t smallest_shown(const struct diff_table *d, const uint32_t *child, uint32_t count)
 {
 	if (count <= d->options->top)
@@ -105,47 +105,51 @@ static void put_row(const struct diff_table *d, const struct row *row)
 		fprintf(d->out, "%s\n", row->node ? path_tree_node(d->tree, row->node)->name : "total");
 }
 
+/* Whether a row adds nothing to the one above: the same numbers, and no name. */
+static bool is_idle(const struct path_node *n, const struct row *parent)
+{
+	return parent->node && !strcmp(n->name, "[below threshold]") && n->total[PATH_OLD] == parent->value[PATH_OLD] &&
+	       n->total[PATH_NEW] == parent->value[PATH_NEW];
+}
+
+/* Adds the last row of a level: all that has none of its own. */
+static void push_rest(struct diff_table *d, const struct row *rest, unsigned shown)
+{
+	if (shown && distance(rest->value))
+		*vec_add(&d->todo) = *rest;
+}
+
 /* Puts the rows below @parent on the list, the first one last. */
 static void push_children(struct diff_table *d, const struct row *parent)
 {
-	uint32_t *child = NULL;
+	uint32_t *child = NULL, shown = 0;
 	size_t capacity = 0;
 	uint32_t count = path_tree_children(d->tree, parent->node, &child, &capacity);
 	uint64_t limit = smallest_shown(d, child, count);
 	struct row rest = {.indent = MIN(parent->indent + 1, MAX_INDENT)};
-	unsigned shown = 0;
 
 	if (count > 1)
 		qsort_r(child, count, sizeof(*child), compare_growth, (void *)d->tree);
-	size_t first = d->todo.count;
-
-	*vec_add(&d->todo) = rest;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct path_node *n = path_tree_node(d->tree, child[i]);
-		bool is_shown = distance(n->total) >= limit && shown < d->options->top;
 
-		if (is_shown) {
-			shown++;
-			*vec_add(&d->todo) = (struct row){.node = child[i], .indent = rest.indent,
-							  .value = {n->total[PATH_OLD], n->total[PATH_NEW]}};
+		if (distance(n->total) >= limit && shown < d->options->top && !is_idle(n, parent)) {
+			child[shown++] = child[i];
 			continue;
 		}
 		rest.places++;
 		rest.value[PATH_OLD] += n->total[PATH_OLD];
 		rest.value[PATH_NEW] += n->total[PATH_NEW];
 	}
-	d->todo.data[first] = rest;
-	if (!distance(rest.value) || !shown) {
-		memmove(d->todo.data + first, d->todo.data + first + 1, shown * sizeof(rest));
-		d->todo.count--;
-	} else {
-		first++;
-	}
-	for (size_t i = 0; i < shown / 2; i++) {
-		struct row swapped = d->todo.data[first + i];
+	push_rest(d, &rest, shown);
+	while (shown-- > 0) {
+		const struct path_node *n = path_tree_node(d->tree, child[shown]);
 
-		d->todo.data[first + i] = d->todo.data[first + shown - 1 - i];
-		d->todo.data[first + shown - 1 - i] = swapped;
+		*vec_add(&d->todo) = (struct row){
+			.node = child[shown],
+			.indent = rest.indent,
+			.value = {n->total[PATH_OLD], n->total[PATH_NEW]},
+		};
 	}
 	free(child);
 }

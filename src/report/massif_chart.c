@@ -9,15 +9,12 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "report/charts.h"
 #include "report/massif_sites.h"
-
-#define HEADROOM 1.14 /* above the highest curve, for the peak's label */
 
 static const struct chart_color other_color = {0.72, 0.72, 0.72}, extra_color = {0.85, 0.85, 0.85},
 				 stacks_color = {0.50, 0.50, 0.50}, heap_color = {0.34, 0.71, 0.91};
@@ -226,7 +223,7 @@ static char *make_note(const struct builder *b)
 
 static char *make_title(const struct massif_file *f, const struct picture_options *o)
 {
-	return o->title ? text_clean(o->title, strlen(o->title)) : text_clean(f->command.at, f->command.size);
+	return o->title ? xstrdup(o->title) : text_clean(f->command.at, f->command.size);
 }
 
 int massif_chart(const struct massif_file *f, const struct picture_options *o, struct chart *c, char **why_out)
@@ -253,7 +250,6 @@ int massif_chart(const struct massif_file *f, const struct picture_options *o, s
 	c->note = make_note(&b);
 	if (o->rss)
 		add_rss(o->rss, c);
-	c->y.max *= HEADROOM;
 	add_marks(&b);
 	mark_peak(&b);
 	massif_sites_deinit(&b.sites);

@@ -10,7 +10,6 @@
 #include "base/alloc.h"
 #include "report/charts.h"
 
-#define HEADROOM 1.12 /* above the highest curve, for the peak's label */
 #define BANDS 20
 
 static double time_percent(const struct memusage_file *f, uint64_t time)
@@ -102,15 +101,17 @@ static void add_curves(const struct memusage_file *f, const struct picture_optio
 	s->is_right = !o->wants_total;
 	if (o->wants_total) {
 		s = add_curve(f, o, c, xstrdup("heap + stack"), total_of);
+		s->style = CHART_DASHES;
 		s->value = value_text((double)f->peak_total);
 	}
 }
 
 int memusage_chart(const struct memusage_file *f, const struct picture_options *o, struct chart *c, char **why_out)
 {
-	uint64_t heap = f->peak_heap, stack = f->peak_stack;
+	uint64_t heap = f->peak_heap, stack = f->peak_stack, largest_total = 0;
 
 	for (size_t i = 0; i < f->count; i++) {
+		largest_total = MAX(largest_total, total_of(&f->record[i]));
 		heap = MAX(heap, f->record[i].heap);
 		stack = MAX(stack, f->record[i].stack);
 	}
@@ -120,8 +121,8 @@ int memusage_chart(const struct memusage_file *f, const struct picture_options *
 	}
 	c->title = xstrdup(o->title ? o->title : "memory use");
 	c->y.kind = c->right.kind = AXIS_BYTES;
-	c->y.max = MAX((double)(o->wants_total ? MAX(f->peak_total, heap + stack) : heap), 1) * HEADROOM;
-	c->right.max = MAX((double)stack, 1) * HEADROOM;
+	c->y.max = MAX((double)(o->wants_total ? MAX(f->peak_total, largest_total) : heap), 1);
+	c->right.max = MAX((double)stack, 1);
 	c->has_right = !o->wants_total;
 	c->y_title = xstrdup(o->wants_total ? "bytes" : "heap");
 	c->right_title = o->wants_total ? NULL : xstrdup("stack");

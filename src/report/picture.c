@@ -6,8 +6,11 @@
 
 #include <cairo-svg.h>
 #include <errno.h>
+#include <string.h>
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/text.h"
 #include "output/writer.h"
 #include "report/charts.h"
 
@@ -98,8 +101,12 @@ static int make_chart(const struct input *input, const struct picture_options *o
 
 int picture_write(const struct input *input, const struct picture_options *o, char **why_out)
 {
+	_cleanup_free_ char *title = o->title ? text_clean(o->title, strlen(o->title)) : NULL;
+	struct picture_options clean = *o;
 	struct chart chart = {0};
-	int err = make_chart(input, o, &chart, why_out);
+
+	clean.title = title;
+	int err = make_chart(input, &clean, &chart, why_out);
 
 	if (!err && o->png)
 		err = write_file(o->png, &chart, o, draw_png);

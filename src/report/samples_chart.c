@@ -10,7 +10,6 @@
 #include "base/vec.h"
 #include "report/charts.h"
 
-#define HEADROOM 1.12
 #define RSS_COLOR CHART_BLACK
 
 static const struct {
@@ -156,8 +155,8 @@ int samples_chart(const struct samples_file *f, const struct picture_options *o,
 		*why_out = xstrdup("none of VmRSS, VmHWM, VmSwap, VmSize and VmPeak is in it: nothing to draw");
 		return -EINVAL;
 	}
-	c->y.max = MAX(c->y.max, 1) * HEADROOM;
-	c->right.max = MAX(c->right.max, 1) * HEADROOM;
+	c->y.max = MAX(c->y.max, 1);
+	c->right.max = MAX(c->right.max, 1);
 	c->title = o->title ? xstrdup(o->title) : is_many ? xstrdup("memory of processes")
 							   : xasprintf("memory of process %u", f->pid[0]);
 	c->x_title = xstrdup("time");
