@@ -102,9 +102,10 @@ static size_t literal_size(const char *s)
 	return 8 + strspn(s + 8, "<=>-");
 }
 
-/* @name with what stands between the outermost @open and @close replaced by an ellipsis. */
-static char *collapse(const char *name, char open, char close)
+/* @whole with an ellipsis for what stands between the outermost @open and @close; as it is if they do not match. */
+static char *collapse(const char *whole, char open, char close)
 {
+	const char *name = whole;
 	struct text t = {0};
 	size_t depth = 0;
 
@@ -120,7 +121,10 @@ static char *collapse(const char *name, char open, char close)
 			add_bytes(&t, name, 1);
 		name += n;
 	}
-	return t.data;
+	if (!depth)
+		return t.data;
+	free(t.data);
+	return xstrdup(whole);
 }
 
 /* Behind the first "::" of @name that stands outside of all brackets; NULL if there is none. */

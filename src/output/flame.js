@@ -45,7 +45,7 @@
 			if (name[i] === open && depth++ === 0 && !out.endsWith(open))
 				out += open;
 		}
-		return out;
+		return depth ? name : out;
 	}
 
 	function shorten(name, room) {

@@ -14,6 +14,16 @@
 #include "output/writer.h"
 #include "report/charts.h"
 
+#ifdef PTMEM_DEBUG
+/* LeakSanitizer asks for this: fontconfig keeps what it has once looked up. */
+const char *__lsan_default_suppressions(void);
+
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libfontconfig\n";
+}
+#endif
+
 static cairo_status_t write_bytes(void *ctx, const unsigned char *data, unsigned size)
 {
 	return fwrite(data, 1, size, ctx) == size ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
