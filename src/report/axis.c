@@ -98,10 +98,13 @@ double axis_step(const struct axis *axis, unsigned count)
 	return decimal_step(least);
 }
 
-void axis_label(const struct axis *axis, double value, char buf[AXIS_TEXT_SIZE])
+void axis_label(const struct axis *axis, double step, double value, char buf[AXIS_TEXT_SIZE])
 {
 	const struct unit *unit = unit_for(axis->kind, axis->max);
 
+	/* Eighths of a MiB read worse than KiB. */
+	if (axis->kind == AXIS_BYTES && step * 4 < unit->size)
+		unit--;
 	if (value == 0 && axis->kind != AXIS_PERCENT)
 		strcpy(buf, "0");
 	else

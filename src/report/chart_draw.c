@@ -102,15 +102,14 @@ static unsigned y_ticks(const struct drawing *d)
 /* The widest label of a vertical axis. */
 static double label_width(const struct drawing *d, const struct axis *axis)
 {
-	double step = axis_step(axis, 8), widest = 0;
+	double step = axis_step(axis, y_ticks(d)), widest = 0;
 	char text[AXIS_TEXT_SIZE];
 
 	for (double v = 0; v <= axis->max; v += step) {
-		axis_label(axis, v, text);
+		axis_label(axis, step, v, text);
 		widest = MAX(widest, text_width(d, text));
 	}
-	axis_label(axis, step / 2, text);
-	return MAX(widest, text_width(d, text));
+	return widest;
 }
 
 static void measure_legend(struct drawing *d)
@@ -140,6 +139,7 @@ static void measure(struct drawing *d)
 	double bottom = (d->has_titles ? 2 : 1) * line + 0.8 * d->font + legend_height(d) + (d->has_note ? line : 0);
 	double height = MAX(d->height - top - bottom, 10), headroom = 1 - MIN(HEADROOM * d->font / height, 0.5);
 
+	d->plot.height = height;
 	d->y = (struct axis){c->y.kind, c->y.max / headroom};
 	d->right = (struct axis){c->right.kind, c->right.max / headroom};
 	set_font(d, 1, false);
@@ -208,7 +208,7 @@ static void draw_y_labels(const struct drawing *d, const struct axis *axis, bool
 	for (double v = 0; v <= axis->max; v += step) {
 		double y = y_of(d, axis, v);
 
-		axis_label(axis, v, text);
+		axis_label(axis, step, v, text);
 		put_text(d, x, y + 0.35 * d->font, is_right ? 0 : 1, text);
 		if (is_right)
 			line(d, d->plot.x + d->plot.width - 4, y, d->plot.x + d->plot.width, y);
@@ -227,7 +227,7 @@ static void draw_x_labels(const struct drawing *d)
 
 		set_grey(d, GREY);
 		line(d, x, foot, x, foot + 4);
-		axis_label(axis, v, text);
+		axis_label(axis, step, v, text);
 		double half = text_width(d, text) / 2;
 
 		put_text(d, MIN(x, d->width - half - 2), foot + 4 + 1.1 * d->font, 0.5, text);

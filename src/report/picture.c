@@ -15,12 +15,19 @@
 #include "report/charts.h"
 
 #ifdef PTMEM_DEBUG
-/* LeakSanitizer asks for this: fontconfig keeps what it has once looked up. */
+/* LeakSanitizer asks for these: fontconfig keeps what it has once looked up. */
 const char *__lsan_default_suppressions(void);
 
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:libfontconfig\n";
+}
+
+const char *__lsan_default_options(void);
+
+const char *__lsan_default_options(void)
+{
+	return "print_suppressions=0";
 }
 #endif
 

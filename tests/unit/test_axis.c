@@ -78,27 +78,29 @@ static void test_counts(void **state)
 			}
 }
 
-static void check_label(enum axis_kind kind, double max, double value, const char *expected)
+static void check_label(enum axis_kind kind, double max, double step, double value, const char *expected)
 {
 	struct axis axis = {kind, max};
 	char text[AXIS_TEXT_SIZE];
 
-	axis_label(&axis, value, text);
+	axis_label(&axis, step, value, text);
 	assert_string_equal(text, expected);
 }
 
 static void test_labels(void **state)
 {
-	check_label(AXIS_BYTES, 3 << 20, 512 << 10, "0.5 MiB");
-	check_label(AXIS_BYTES, 3 << 20, 0, "0");
-	check_label(AXIS_BYTES, 3 << 20, 2 << 20, "2 MiB");
-	check_label(AXIS_BYTES, 1000, 256, "256 B");
-	check_label(AXIS_MILLISECONDS, 300000, 30000, "0.5 min");
-	check_label(AXIS_MILLISECONDS, 900, 200, "200 ms");
-	check_label(AXIS_INSTRUCTIONS, 1.2e9, 1e8, "0.1 G");
-	check_label(AXIS_CALLS, 5000, 1000, "1000");
-	check_label(AXIS_CALLS, 50000, 5000, "5 k");
-	check_label(AXIS_PERCENT, 100, 0, "0 %");
+	check_label(AXIS_BYTES, 3 << 20, 512 << 10, 512 << 10, "0.5 MiB");
+	check_label(AXIS_BYTES, 3 << 20, 512 << 10, 0, "0");
+	check_label(AXIS_BYTES, 3 << 20, 256 << 10, 256 << 10, "0.25 MiB");
+	check_label(AXIS_BYTES, 1100 << 10, 128 << 10, 256 << 10, "256 KiB");
+	check_label(AXIS_BYTES, 1100 << 10, 128 << 10, 1 << 20, "1024 KiB");
+	check_label(AXIS_BYTES, 1000, 128, 256, "256 B");
+	check_label(AXIS_MILLISECONDS, 300000, 30000, 30000, "0.5 min");
+	check_label(AXIS_MILLISECONDS, 900, 100, 200, "200 ms");
+	check_label(AXIS_INSTRUCTIONS, 1.2e9, 1e8, 1e8, "0.1 G");
+	check_label(AXIS_CALLS, 5000, 1000, 1000, "1000");
+	check_label(AXIS_CALLS, 50000, 5000, 5000, "5 k");
+	check_label(AXIS_PERCENT, 100, 20, 0, "0 %");
 }
 
 int main(void)
