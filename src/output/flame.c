@@ -198,6 +198,7 @@ static void put_style(FILE *out)
 	      ".button { fill: #06c; cursor: pointer; }\n"
 	      ".end { text-anchor: end; }\n"
 	      ".frame { cursor: pointer; }\n"
+	      ".frame rect { stroke: #fff; stroke-width: 0.5; }\n"
 	      ".frame text { pointer-events: none; }\n"
 	      ".frame:hover rect { stroke: #111; }\n"
 	      ".frame.caller { opacity: 0.55; }\n"

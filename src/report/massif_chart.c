@@ -223,7 +223,9 @@ static char *make_note(const struct builder *b)
 
 static char *make_title(const struct massif_file *f, const struct picture_options *o)
 {
-	return o->title ? xstrdup(o->title) : text_clean(f->command.at, f->command.size);
+	struct massif_text command = massif_file_line(f, f->command);
+
+	return o->title ? xstrdup(o->title) : text_clean(command.at, command.size);
 }
 
 int massif_chart(const struct massif_file *f, const struct picture_options *o, struct chart *c, char **why_out)

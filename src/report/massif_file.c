@@ -386,9 +386,9 @@ bool massif_text_is(struct massif_text t, const char *s)
 	return t.size == strlen(s) && has_prefix(t, s);
 }
 
-struct massif_text massif_file_line(const struct massif_file *file, const struct massif_node *node)
+struct massif_text massif_file_line(const struct massif_file *file, struct massif_text t)
 {
-	const char *end = memchr(node->text.at, '\n', file->size - (size_t)(node->text.at - file->data));
+	const char *end = memchr(t.at, '\n', file->size - (size_t)(t.at - file->data));
 
-	return (struct massif_text){node->text.at, (size_t)((end ? end : file->data + file->size) - node->text.at)};
+	return (struct massif_text){t.at, (size_t)((end ? end : file->data + file->size) - t.at)};
 }

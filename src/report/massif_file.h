@@ -78,10 +78,10 @@ void massif_file_free(struct massif_file *file); /* NULL is nothing */
 bool massif_text_is(struct massif_text t, const char *s);
 
 /*
- * The text of @node (not of node[0]) to the end of its line, '#' or not. The format's rule would cut
- * lambdas ("{lambda(int)#1}"), and no writer puts comments into trees.
+ * @t, a text of @file but not its desc, prolonged to the end of its line, '#' or not. The format's
+ * rule would cut lambdas ("{lambda(int)#1}") and command lines, and no writer puts comments there.
  */
-struct massif_text massif_file_line(const struct massif_file *file, const struct massif_node *node);
+struct massif_text massif_file_line(const struct massif_file *file, struct massif_text t);
 
 enum massif_line {
 	MASSIF_LINE_ROOT,      /* "(heap allocation functions) ...": all but the next two */

@@ -62,7 +62,7 @@ static void node_frame(const struct massif_file *f, uint32_t node, struct massif
 {
 	struct massif_node whole = f->node[node];
 
-	whole.text = massif_file_line(f, &whole);
+	whole.text = massif_file_line(f, whole.text);
 	massif_file_frame(&whole, out);
 }
 

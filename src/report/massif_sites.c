@@ -47,7 +47,7 @@ static void place_node(const struct massif_file *f, struct merged *m, uint32_t n
 		return;
 	if (f->node[parent].parent && !m->place[parent])
 		return;
-	struct massif_text line = massif_file_line(f, &f->node[node]);
+	struct massif_text line = massif_file_line(f, f->node[node].text);
 
 	m->place[node] = path_tree_child(m->tree, m->place[parent], line.at, line.size);
 }

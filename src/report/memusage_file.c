@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/cleanup.h"
 
 #define HEADER_RECORDS 2
 #define MAX_HALF 32768
@@ -66,10 +65,8 @@ static void read_records(struct memusage_file *f, const char *data)
 	}
 }
 
-int memusage_file_parse(char *data, size_t size, struct memusage_file **file_out, char **why_out)
+static int parse(const char *data, size_t size, struct memusage_file **file_out, char **why_out)
 {
-	_cleanup_free_ char *owned = data;
-
 	if (size % MEMUSAGE_RECORD_SIZE || size < HEADER_RECORDS * MEMUSAGE_RECORD_SIZE) {
 		*why_out = xasprintf("%zu bytes are no memusage data file: it has 24-byte records, two at least", size);
 		return -EINVAL;
@@ -96,6 +93,14 @@ int memusage_file_parse(char *data, size_t size, struct memusage_file **file_out
 		find_peaks(f);
 	*file_out = f;
 	return 0;
+}
+
+int memusage_file_parse(char *data, size_t size, struct memusage_file **file_out, char **why_out)
+{
+	int err = parse(data, size, file_out, why_out);
+
+	free(data);
+	return err;
 }
 
 void memusage_file_free(struct memusage_file *file)

@@ -224,7 +224,9 @@ static int write_paths(const struct report_request *r, const struct path_tree *t
 /* What a massif file calls its program; the whole line, though the format ends it at '#'. */
 static char *command_of(const struct source *s)
 {
-	return xasprintf("%.*s", MASSIF_TEXT(s->input.massif->command));
+	struct massif_text line = massif_file_line(s->input.massif, s->input.massif->command);
+
+	return xasprintf("%.*s", MASSIF_TEXT(line));
 }
 
 static int show_paths(const struct report_request *r)
@@ -281,12 +283,17 @@ static int write_diff_paths(const struct report_request *r, const struct source 
 	return status;
 }
 
+static bool is_stdout(const char *path)
+{
+	return path && !strcmp(path, "-");
+}
+
 static int show_both(const struct report_request *r, const struct source side[2])
 {
 	_cleanup_free_ char *old = describe_snapshot(&side[0]), *new = describe_snapshot(&side[1]);
 	char *const snapshot[2] = {old, new};
 
-	if (!r->folded || strcmp(r->folded, "-") != 0)
+	if (!is_stdout(r->folded) && !is_stdout(r->flame))
 		print_diff(r, side, snapshot);
 	return r->flame || r->folded ? write_diff_paths(r, side, snapshot) : 0;
 }
