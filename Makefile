@@ -26,7 +26,8 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
 SRC := $(wildcard arch/x86_64/*.c src/*.c src/*/*.c)
 MAINS := src/main.c src/report/main.c
 LIB_SRC := $(filter-out $(MAINS) src/report/% $(wildcard arch/x86_64/blob_*.c),$(SRC))
-LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o)
+LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/arch/x86_64/pad_blob.o
+BLOB_SRC := arch/x86_64/blob_pad.S arch/x86_64/blob_recorder.c
 REPORT_OBJ := $(patsubst %.c,$(O)/%.o,$(filter-out $(MAINS),$(wildcard src/report/*.c)))
 UNIT := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 
@@ -41,6 +42,13 @@ $(O)/%.o: %.c
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 $(O)/src/report/%.o $(O)/tests/unit/%.o: CPPFLAGS_ALL += $(CAIRO_CPPFLAGS)
+
+# The recorder that runs in targets; see scripts/make-blob for what it must not contain.
+$(O)/blob.bin: $(BLOB_SRC) arch/x86_64/blob.h arch/x86_64/pad_layout.h arch/pad.h arch/unwind_rule.h scripts/make-blob
+	$(call say,BLOB,$@)mkdir -p $(@D) && scripts/make-blob "$(CC)" $@ $(BLOB_SRC)
+
+$(O)/arch/x86_64/pad_blob.o: arch/x86_64/pad_blob.S $(O)/blob.bin
+	$(call say,AS,$<)mkdir -p $(@D) && $(CC) -DBLOB_FILE='"$(O)/blob.bin"' -c -o $@ $<
 
 $(O)/libptmem.a: $(LIB_OBJ)
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^

@@ -21,13 +21,18 @@ bool arch_is_sigreturn(const uint8_t *code, size_t size);
 /* Where the kernel saved the registers, bytes above the stack pointer in the trampoline, by DWARF number. */
 extern const uint16_t arch_sigframe_offset[ARCH_DWARF_REGS];
 
+enum arch_scan {
+	ARCH_SCAN_ONE,      /* the code is one function, from its entry */
+	ARCH_SCAN_MANY,     /* functions one behind the other, the first from its entry */
+	ARCH_SCAN_UNSYNCED, /* the code starts anywhere */
+};
+
 /*
- * The rule for the point @at bytes into the functions at @code, found by reading
- * the instructions before it; the first of them starts at @code, and later ones
- * are told by what goes before. Fills kind, cfa_offset, saved and slot of
- * *rule_out; -ENOTSUP when the code does something to the stack that is not
- * understood.
+ * The rule for the point @at bytes into @code, found by reading the instructions
+ * before it. Fills kind, cfa_offset, saved and slot of *rule_out; -ENOTSUP when
+ * the code does something to the stack that is not understood, or it cannot be
+ * told where the function begins.
  */
-int arch_scan_function(const uint8_t *code, size_t at, struct unwind_rule *rule_out);
+int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how, struct unwind_rule *rule_out);
 
 #endif

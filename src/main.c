@@ -211,7 +211,7 @@ static int attach_all(struct run *run)
 static void leave_target_behind(void)
 {
 	if (check_target)
-		target_detach(check_target);
+		target_abandon(check_target);
 }
 
 /* The program's wait status, waited for if it runs on without us. */
@@ -269,6 +269,8 @@ static int run_target(struct run *run, int *signal_out)
 	sink.poll = should_leave;
 	const struct target_options to = {
 		.follow_exec = o->trace_children, .count_instructions = o->time_unit == TIME_INSTRUCTIONS,
+		.no_promotion = o->probes == PROBES_BREAK, .promote_at_once = o->probes == PROBES_JUMP,
+		.ring_size = o->ring, .verify = getenv("PTMEM_VERIFY") != NULL,
 	};
 	run->target = check_target = target_new(&to, &sink);
 	log_set_check_hook(leave_target_behind);

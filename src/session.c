@@ -83,10 +83,27 @@ static const struct symbol *stack_symbol(void *ctx, size_t i)
 	return frame_symbol(w->session, w->frames.data[i]);
 }
 
+/*
+ * Without ignore-fns a block is ignored only if all its frames are alloc-fns. One
+ * that is not settles it; the outermost is the same for most stacks.
+ */
+static bool is_surely_counted(const struct session *s, const struct calltree *tree, uint32_t node)
+{
+	if (filter_has_ignore_fns(s->run->filter) || !node)
+		return false;
+	while (calltree_parent(tree, node))
+		node = calltree_parent(tree, node);
+	const struct calltree_frame *f = calltree_frame(tree, calltree_node_frame(tree, node));
+	const char *name = symbols_function(s->run->symbols, run_module(s->run, f->module), f->pc);
+	return name && !filter_is_alloc_fn(s->run->filter, name);
+}
+
 static bool is_ignored(void *ctx, uint32_t node)
 {
 	struct stack_walk w = {.session = ctx};
 	struct calltree *tree = profile_calltree(w.session->profile);
+	if (is_surely_counted(ctx, tree, node))
+		return false;
 	for (; node; node = calltree_parent(tree, node))
 		*vec_add(&w.frames) = calltree_node_frame(tree, node);
 	size_t first, count;
@@ -142,6 +159,9 @@ void session_free(struct session *s)
 		unwind_free(s->unwind);
 	if (s->events)
 		events_writer_free(s->events);
+	for (size_t i = 0; i < s->paths.count; i++)
+		free(s->paths.data[i].node);
+	vec_deinit(&s->paths);
 	profile_free(s->profile);
 	free(s->command);
 	free(s);
@@ -204,6 +224,7 @@ static void sink_space_fork(void *ctx, struct space *parent, struct space *child
 	s->pid = (uint32_t)child->pid;
 	s->command = xstrdup(from->command);
 	s->events = NULL;
+	memset(&s->paths, 0, sizeof(s->paths));
 	s->is_own_image = false;
 	s->profile = profile_clone(from->profile);
 	profile_set_ctx(s->profile, s, s);
@@ -251,6 +272,26 @@ static uint32_t frame_at(struct session *s, taddr_t pc)
 	return calltree_get_frame(tree, pc, m ? m->id : 0);
 }
 
+/* The node of a stack that a pad walked: what it kept is known from the thread's last record. */
+static uint32_t path_node(struct session *s, const struct heap_event *he)
+{
+	while (s->paths.count <= he->path)
+		*vec_add(&s->paths) = (struct path){0};
+	struct path *p = &s->paths.data[he->path];
+	CHECK(he->kept <= p->count);
+	p->node = xgrow(p->node, &p->capacity, he->frame_count + 1, sizeof(*p->node));
+	uint32_t node = he->kept ? p->node[he->kept - 1] : 0;
+	for (uint32_t i = he->kept; i < he->frame_count; i++) {
+		node = calltree_get_child(profile_calltree(s->profile), node, frame_at(s, he->frame[i]));
+		p->node[i] = node;
+	}
+	p->count = he->frame_count;
+	s->stacks++;
+	s->complete_stacks++;
+	s->ends[UNWIND_COMPLETE]++;
+	return node;
+}
+
 static uint32_t stack_node(struct session *s, const struct stack_view *view)
 {
 	static taddr_t pcs[MAX_FRAMES]; /* scratch: too large for the stack */
@@ -265,6 +306,19 @@ static uint32_t stack_node(struct session *s, const struct stack_view *view)
 	return node;
 }
 
+/* --verify: the pad sent its stack both ways. */
+static void verify_stack(struct session *s, const struct heap_event *he, uint32_t node)
+{
+	uint32_t whole = stack_node(s, he->stack);
+	s->stacks--;
+	s->complete_stacks--;
+	s->verified++;
+	if (whole == node)
+		return;
+	s->differing++;
+	log_warn("thread %u: the walked stack (%u frames) is not the unwound one", he->thread, he->frame_count);
+}
+
 static void sink_event(void *ctx, struct space *space, const struct heap_event *he)
 {
 	static const uint8_t kinds[] = {
@@ -277,7 +331,11 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 		.time_ns = he->time_ns, .thread = he->thread, .kind = kinds[he->kind], .function = he->function,
 		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align,
 	};
-	if (he->stack)
+	if (he->frame)
+		ev.node = path_node(s, he);
+	if (he->frame && he->stack)
+		verify_stack(s, he, ev.node);
+	else if (he->stack)
 		ev.node = stack_node(s, he->stack);
 	if (s->events)
 		events_writer_event(s->events, profile_calltree(s->profile), &ev);
@@ -300,12 +358,31 @@ static bool sink_in_signal(void *ctx, struct space *space, struct stack_view *vi
 	return s && unwind_in_signal(s->unwind, view, outer_sp);
 }
 
+static size_t sink_stack_pcs(void *ctx, struct space *space, struct stack_view *view, taddr_t *pcs, size_t max,
+			     bool *is_whole_out)
+{
+	struct session *s = space->user;
+	enum unwind_end end = UNWIND_NO_CFI;
+	(void)ctx;
+	size_t n = s ? unwind_walk_stopped(s->unwind, view, pcs, max, &end) : 0;
+	*is_whole_out = end == UNWIND_COMPLETE;
+	return n;
+}
+
+static void sink_rule_memory(void *ctx, struct space *space, struct unwind_rule *memory, uint32_t bits)
+{
+	struct session *s = space->user;
+	(void)ctx;
+	unwind_set_memory(s->unwind, memory, bits, NULL, NULL);
+}
+
 void session_fill_sink(struct target_sink *sink, struct run *run)
 {
 	*sink = (struct target_sink){
 		.ctx = run, .space_new = sink_space_new, .space_fork = sink_space_fork, .space_end = sink_space_end,
 		.module_loaded = sink_module_loaded, .module_unloaded = sink_module_unloaded,
 		.event = sink_event, .thread_exit = sink_thread_exit, .in_signal = sink_in_signal,
+		.rule_memory = sink_rule_memory, .stack_pcs = sink_stack_pcs,
 	};
 }
 

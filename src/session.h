@@ -33,6 +33,12 @@ struct run {
 	unsigned files_written;
 };
 
+/* The nodes along a thread's last stack, outermost first. */
+struct path {
+	uint32_t *node;
+	size_t count, capacity;
+};
+
 struct session {
 	struct run *run;
 	struct space *space;       /* NULL in a replay and after the end */
@@ -42,6 +48,8 @@ struct session {
 	struct unwind *unwind;
 	struct events_writer *events;
 	uint64_t start_ns, end_ns;
+	VEC(struct path) paths;    /* by slot of the ring */
+	uint64_t verified, differing; /* stacks sent both ways, and not the same */
 	uint64_t stacks, complete_stacks;
 	uint64_t ends[UNWIND_END_COUNT];
 	unsigned image;            /* 1, 2, ...: programs that this pid executed */

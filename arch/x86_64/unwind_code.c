@@ -14,6 +14,7 @@
 #include "arch/unwind_code.h"
 
 #define MAX_TARGETS 64
+#define MAX_OUTERMOST 64 /* bytes from the mark of the first frame to the call there */
 #define MAX_SCAN 65536 /* bytes; a longer way from a symbol is not worth it */
 
 /* The signal frame: struct ucontext at the stack pointer, its gregs 40 bytes in. */
@@ -66,7 +67,7 @@ struct stack_state {
 	int32_t depth;    /* CFA - rsp */
 	int32_t fp_depth; /* CFA - rbp, 0 while rbp is not the frame pointer */
 	uint8_t saved;
-	bool is_outermost; /* rbp was cleared without saving it: the ABI's mark of the first frame */
+	size_t outermost_at; /* where rbp was cleared without saving it, the ABI's mark of the first frame; or 0 */
 	int16_t slot[RULE_SAVED_REGS];
 };
 
@@ -77,6 +78,9 @@ struct scan {
 		struct stack_state state;
 	} target[MAX_TARGETS];
 	size_t target_count, furthest;
+	bool is_one;  /* the code is one function */
+	bool has_returned, was_call; /* this function had a return; the last instruction was a call */
+	bool is_lost; /* where this function began or ends is not known */
 };
 
 static const struct stack_state entry_state = {.depth = 8};
@@ -161,10 +165,10 @@ static bool write_sp(struct stack_state *now, const ZydisDecodedInstruction *ins
 		now->depth -= is_immediate ? (int32_t)operand[1].imm.value.s : 0;
 		return is_immediate || now->fp_depth;
 	case ZYDIS_MNEMONIC_AND:
-		return now->fp_depth != 0 || now->is_outermost;
+		return now->fp_depth || now->outermost_at;
 	case ZYDIS_MNEMONIC_LEA:
 	case ZYDIS_MNEMONIC_MOV:
-		return load_sp(now, &operand[1]) || now->is_outermost;
+		return load_sp(now, &operand[1]) || now->outermost_at;
 	default:
 		return false;
 	}
@@ -177,8 +181,9 @@ static bool clears(const ZydisDecodedInstruction *insn, const ZydisDecodedOperan
 	       operand[0].reg.value == operand[1].reg.value;
 }
 
+/* @at: behind the instruction. */
 static bool follow(struct stack_state *now, const ZydisDecodedInstruction *insn,
-		   const ZydisDecodedOperand *operand)
+		   const ZydisDecodedOperand *operand, size_t at)
 {
 	switch (insn->mnemonic) {
 	case ZYDIS_MNEMONIC_PUSH:
@@ -198,7 +203,7 @@ static bool follow(struct stack_state *now, const ZydisDecodedInstruction *insn,
 		break;
 	}
 	if (clears(insn, operand) && !(now->saved & 1))
-		now->is_outermost = true;
+		now->outermost_at = at;
 	if (insn->operand_count_visible == 0 || operand[0].type != ZYDIS_OPERAND_TYPE_REGISTER)
 		return true;
 	if (!(operand[0].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
@@ -220,25 +225,30 @@ static void note_target(struct scan *s, const ZydisDecodedInstruction *insn,
 	size_t target = at + insn->length + (size_t)operand[0].imm.value.s;
 	if (s->target_count == MAX_TARGETS)
 		return;
+	/* With nothing pushed a jump may be a tail call; and if not, what follows has the same state. */
+	if (!s->is_one && insn->mnemonic == ZYDIS_MNEMONIC_JMP && s->now.depth == 8)
+		return;
 	s->target[s->target_count].at = target;
 	s->target[s->target_count++].state = s->now;
 	s->furthest = MAX(s->furthest, target);
 }
 
 /* The state behind an instruction that does not go on: a branch may lead here. */
-static void resume(struct scan *s, size_t at)
+static void resume(struct scan *s, size_t at, bool is_return)
 {
 	for (size_t i = 0; i < s->target_count; i++) {
 		if (s->target[i].at == at) {
 			s->now = s->target[i].state;
+			s->has_returned |= is_return;
 			return;
 		}
 	}
-	if (s->furthest > at) {
+	if (s->is_one || s->furthest > at) {
 		s->now = s->body;
-		return;
+		s->has_returned |= is_return;
+	} else if (!s->is_lost || is_return) {
+		*s = (struct scan){.now = entry_state, .body = entry_state};
 	}
-	*s = (struct scan){.now = entry_state, .body = entry_state};
 }
 
 static bool is_end(const ZydisDecodedInstruction *insn)
@@ -247,9 +257,11 @@ static bool is_end(const ZydisDecodedInstruction *insn)
 	       insn->mnemonic == ZYDIS_MNEMONIC_HLT || insn->mnemonic == ZYDIS_MNEMONIC_UD2;
 }
 
-static int finish(const struct stack_state *state, struct unwind_rule *rule_out)
+static int finish(const struct stack_state *state, size_t at, struct unwind_rule *rule_out)
 {
-	if (state->is_outermost) {
+	if (state->outermost_at && at - state->outermost_at > MAX_OUTERMOST)
+		return -ENOTSUP;
+	if (state->outermost_at) {
 		rule_out->kind = RULE_END;
 		return 0;
 	}
@@ -262,28 +274,56 @@ static int finish(const struct stack_state *state, struct unwind_rule *rule_out)
 	return 0;
 }
 
-int arch_scan_function(const uint8_t *code, size_t at, struct unwind_rule *rule_out)
+/* Takes @insn at @at into account. False when it is not understood. */
+static bool scan_insn(struct scan *s, const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operand,
+		      size_t at)
+{
+	int32_t before = s->now.depth;
+	bool is_jump = insn->mnemonic == ZYDIS_MNEMONIC_JMP, was_call = s->was_call;
+
+	s->was_call = insn->mnemonic == ZYDIS_MNEMONIC_CALL;
+	if (insn->meta.category == ZYDIS_CATEGORY_COND_BR || is_jump)
+		note_target(s, insn, operand, at);
+	if (!follow(&s->now, insn, operand, at + insn->length) && !s->is_lost)
+		return false;
+	if (s->now.depth > before || s->now.fp_depth)
+		s->body = s->now;
+	/* A jump table: the cases lie behind, nobody knows how many. With nothing pushed, a tail call. */
+	if (is_jump && operand[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && !s->is_one && s->now.depth != 8)
+		return s->is_lost;
+	/* A call that does not come back (__stack_chk_fail), and padding: the end of a function. */
+	if (is_end(insn) || (insn->mnemonic == ZYDIS_MNEMONIC_NOP && was_call && !s->is_one && s->furthest <= at &&
+			     (s->has_returned || s->now.outermost_at)))
+		resume(s, at + insn->length, insn->mnemonic == ZYDIS_MNEMONIC_RET);
+	return true;
+}
+
+int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how, struct unwind_rule *rule_out)
 {
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction insn;
 	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
-	struct scan s = {.now = entry_state, .body = entry_state};
+	struct scan s = {.now = entry_state, .body = entry_state, .is_one = how == ARCH_SCAN_ONE,
+			 .is_lost = how == ARCH_SCAN_UNSYNCED};
 
 	if (at > MAX_SCAN ||
 	    !ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
 		return -ENOTSUP;
 	for (size_t i = 0; i < at; i += insn.length) {
-		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code + i, at - i, &insn, operand)))
-			return at - i < ARCH_MAX_INSN ? finish(&s.now, rule_out) : -ENOTSUP;
-		if (insn.meta.category == ZYDIS_CATEGORY_COND_BR || insn.mnemonic == ZYDIS_MNEMONIC_JMP)
-			note_target(&s, &insn, operand, i);
-		int32_t before = s.now.depth;
-		if (!follow(&s.now, &insn, operand))
+		bool is_known = ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code + i, at - i, &insn, operand));
+		if (!is_known && at - i < ARCH_MAX_INSN)
+			break; /* the call itself, cut by the return address minus 1 */
+		if (!is_known && s.is_lost) {
+			insn.length = 1;
+			continue;
+		}
+		if (!is_known)
 			return -ENOTSUP;
-		if (s.now.depth > before || s.now.fp_depth)
-			s.body = s.now;
-		if (is_end(&insn))
-			resume(&s, i + insn.length);
+		if (scan_insn(&s, &insn, operand, i))
+			continue;
+		if (how == ARCH_SCAN_ONE)
+			return -ENOTSUP;
+		s.is_lost = true;
 	}
-	return finish(&s.now, rule_out);
+	return s.is_lost ? -ENOTSUP : finish(&s.now, at, rule_out);
 }

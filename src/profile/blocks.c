@@ -5,7 +5,7 @@
  *	place: size bits 0-15 | address (48)      0 = empty
  *	owner: size bits 16-47 | leaf (31) | 0
  *
- * A shard grows by a third when it is 4/5 full and is copied alone, so growing
+ * A shard grows by a third when it is 4/5 full (small ones are kept half empty) and is copied alone, so growing
  * never needs a second copy of everything. A slot's home is hash * slots >> 32:
  * any number of slots will do, and copying walks both tables in order. Taking a
  * block out shifts its followers back; there are no tombstones.
@@ -52,15 +52,29 @@ struct blocks {
 	bool keep_times;
 };
 
+/* Below this a table is small enough to be half empty, for speed: clusters stay short. */
+#define SPARSE_SLOTS 8192u
+
 static bool is_full(uint32_t count, uint32_t slots)
 {
+	if (slots < SPARSE_SLOTS)
+		return (uint64_t)(count + 1) * 2 > slots;
 	return (uint64_t)(count + 1) * 5 > (uint64_t)slots * 4;
 }
 
 static uint32_t grown(uint32_t slots)
 {
 	CHECK(slots < UINT32_MAX / 2);
-	return slots ? slots + slots / 3 + 1 : FIRST_SLOTS;
+	if (slots < SPARSE_SLOTS / 2)
+		return slots ? 2 * slots : FIRST_SLOTS;
+	return slots + slots / 3 + 1;
+}
+
+/* Addresses differ in their middle bits: one multiplication spreads them over the upper ones. */
+static uint64_t hash_addr(taddr_t addr)
+{
+	uint64_t h = (addr ^ addr >> 32) * 0x9e3779b97f4a7c15ull;
+	return h ^ h >> 29;
 }
 
 static uint32_t home_of(uint64_t hash, uint32_t slots)
@@ -147,7 +161,7 @@ static void shard_grow(struct shard *sh, bool keep_times)
 			continue;
 		taddr_t addr = slot_addr(&old.slot[i]);
 		uint32_t to;
-		shard_find(sh, hash_u64(addr), addr, &to);
+		shard_find(sh, hash_addr(addr), addr, &to);
 		shard_set(sh, to, &old.slot[i], old.time ? old.time[i] : 0);
 	}
 	free(old.slot);
@@ -160,7 +174,7 @@ static void shard_remove(struct shard *sh, uint32_t hole)
 		i = i + 1 < sh->slots ? i + 1 : 0;
 		if (!sh->slot[i].place)
 			break;
-		uint32_t home = home_of(hash_u64(slot_addr(&sh->slot[i])), sh->slots);
+		uint32_t home = home_of(hash_addr(slot_addr(&sh->slot[i])), sh->slots);
 		if (!may_fill(hole, i, home, sh->slots))
 			continue;
 		shard_set(sh, hole, &sh->slot[i], sh->time ? sh->time[i] : 0);
@@ -174,7 +188,7 @@ static void shard_remove(struct shard *sh, uint32_t hole)
 
 static bool odd_find(const struct odd *o, taddr_t addr, uint32_t *i_out)
 {
-	uint32_t i = home_of(hash_u64(addr), o->slots);
+	uint32_t i = home_of(hash_addr(addr), o->slots);
 	for (; o->slot[i].addr; i = i + 1 < o->slots ? i + 1 : 0) {
 		if (o->slot[i].addr == addr) {
 			*i_out = i;
@@ -216,7 +230,7 @@ static void odd_remove(struct odd *o, uint32_t hole)
 		i = i + 1 < o->slots ? i + 1 : 0;
 		if (!o->slot[i].addr)
 			break;
-		if (!may_fill(hole, i, home_of(hash_u64(o->slot[i].addr), o->slots), o->slots))
+		if (!may_fill(hole, i, home_of(hash_addr(o->slot[i].addr), o->slots), o->slots))
 			continue;
 		o->slot[hole] = o->slot[i];
 		hole = i;
@@ -266,7 +280,7 @@ void blocks_free(struct blocks *b)
 
 bool blocks_find(const struct blocks *b, taddr_t addr, struct block *out)
 {
-	uint64_t hash = hash_u64(addr);
+	uint64_t hash = hash_addr(addr);
 	const struct shard *sh = &b->shard[shard_of(hash)];
 	uint32_t i;
 	if (!addr)
@@ -284,7 +298,7 @@ bool blocks_find(const struct blocks *b, taddr_t addr, struct block *out)
 
 bool blocks_take(struct blocks *b, taddr_t addr, struct block *out)
 {
-	uint64_t hash = hash_u64(addr);
+	uint64_t hash = hash_addr(addr);
 	struct shard *sh = &b->shard[shard_of(hash)];
 	uint32_t i;
 	if (!addr)
@@ -304,7 +318,7 @@ bool blocks_take(struct blocks *b, taddr_t addr, struct block *out)
 
 bool blocks_add(struct blocks *b, const struct block *block, struct block *old_out)
 {
-	uint64_t hash = hash_u64(block->addr);
+	uint64_t hash = hash_addr(block->addr);
 	struct shard *sh = &b->shard[shard_of(hash)];
 	struct block old;
 	uint32_t i, odd;

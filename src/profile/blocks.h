@@ -18,8 +18,7 @@ struct block {
 	uint32_t time;     /* when it was allocated, in the caller's unit; 0 unless times are kept */
 };
 
-/* @alignment: of plain allocations; capacity_of(size, alignment) is the usual capacity of a block, which
- * costs no memory. */
+/* @alignment: of plain allocations; a capacity of capacity_of(size, alignment) costs no memory. */
 struct blocks *blocks_new(bool keep_times, uint32_t alignment);
 struct blocks *blocks_clone(const struct blocks *b);
 void blocks_free(struct blocks *b);

@@ -90,7 +90,8 @@ static uint32_t frame_slot_of(const struct calltree *t, taddr_t pc)
 	return i;
 }
 
-static void frame_slots_rebuild(struct calltree *t, uint32_t count, taddr_t forget_start, taddr_t forget_end)
+static void frame_slots_rebuild(struct calltree *t, uint32_t count, taddr_t forget_start,
+				taddr_t forget_end)
 {
 	uint32_t *old = t->frame_slot, old_count = t->frame_slot_count;
 	t->frame_slot = xcalloc(count, sizeof(*t->frame_slot));

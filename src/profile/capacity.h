@@ -11,7 +11,7 @@
 #define CAPACITY_SUPERBLOCK 4194304u   /* a block that does not fit here gets whole pages */
 #define CAPACITY_OVERHEAD 64u          /* superblock header 32, block overhead 32 */
 
-/* P of a request of @size bytes aligned to @align (any value; raised to a power of two, at least 16). */
+/* P of a request of @size bytes aligned to @align (raised to a power of two, at least 16). */
 static inline uint64_t capacity_of(uint64_t size, uint64_t align)
 {
 	if (size > UINT64_MAX >> 1 || align > UINT64_MAX >> 2)

@@ -87,15 +87,16 @@ static void put_text(struct events_writer *w, const char *text)
 	}
 }
 
-void events_writer_header(struct events_writer *w, const char *command, uint32_t pid, uint64_t start_ns)
+void events_writer_header(struct events_writer *w, const char *command, uint32_t pid,
+			  uint64_t start_ns)
 {
 	put(w, "ptmem-events 1\nh %" PRIu32 " %" PRIu64 " ", pid, start_ns);
 	put_text(w, command);
 	put(w, "\n");
 }
 
-void events_writer_module(struct events_writer *w, uint32_t id, taddr_t start, taddr_t end, taddr_t bias,
-			  const char *path)
+void events_writer_module(struct events_writer *w, uint32_t id, taddr_t start, taddr_t end,
+			  taddr_t bias, const char *path)
 {
 	if (!start && !end) {
 		put(w, "g %" PRIu32 "\n", id);
@@ -108,7 +109,8 @@ void events_writer_module(struct events_writer *w, uint32_t id, taddr_t start, t
 
 void events_writer_name(struct events_writer *w, const struct events_name *n)
 {
-	put(w, "i %" PRIx64 " %" PRIu32 " %" PRIu32 " %d ", n->pc, n->module, n->line, n->is_inlined);
+	put(w, "i %" PRIx64 " %" PRIu32 " %" PRIu32 " %d ", n->pc, n->module, n->line,
+	    n->is_inlined);
 	put_text(w, n->name ? n->name : "");
 	put(w, "\t");
 	put_text(w, n->file ? n->file : "");
@@ -122,8 +124,8 @@ static void put_node(struct events_writer *w, const struct calltree *t, uint32_t
 	uint32_t parent = calltree_parent(t, node);
 	const struct calltree_frame *frame = calltree_frame(t, calltree_node_frame(t, node));
 	w->file_id[node] = ++w->last_id;
-	put(w, "n %" PRIu32 " %" PRIu32 " %" PRIx64 " %" PRIu32 "\n", w->last_id, parent ? w->file_id[parent] : 0,
-	    frame->pc, frame->module);
+	put(w, "n %" PRIu32 " %" PRIu32 " %" PRIx64 " %" PRIu32 "\n", w->last_id,
+	    parent ? w->file_id[parent] : 0, frame->pc, frame->module);
 }
 
 /* The number of @node in the file; writes it, and those it hangs on, if they are not there yet. */
@@ -133,7 +135,8 @@ static uint32_t file_id_of(struct events_writer *w, const struct calltree *t, ui
 		return 0;
 	if (node >= w->file_id_count) {
 		size_t old = w->file_id_count;
-		w->file_id = xgrow(w->file_id, &w->file_id_count, (size_t)node + 1, sizeof(*w->file_id));
+		w->file_id = xgrow(w->file_id, &w->file_id_count, (size_t)node + 1,
+				   sizeof(*w->file_id));
 		memset(&w->file_id[old], 0, (w->file_id_count - old) * sizeof(*w->file_id));
 	}
 	while (!w->file_id[node]) {
@@ -150,7 +153,8 @@ void events_writer_event(struct events_writer *w, const struct calltree *t, cons
 	static const char letters[] = "?afbrmus";
 	CHECK(ev->kind > 0 && ev->kind < sizeof(letters) - 1);
 	uint32_t node = file_id_of(w, t, ev->node);
-	put(w, "%c %" PRIu64 " %" PRIu32 " %u %" PRIu32, letters[ev->kind], ev->time_ns, ev->thread, ev->function, node);
+	put(w, "%c %" PRIu64 " %" PRIu32 " %u %" PRIu32, letters[ev->kind], ev->time_ns, ev->thread,
+	    ev->function, node);
 	switch ((enum event_kind)ev->kind) {
 	case EVENT_ALLOC:
 		put(w, " %" PRIx64 " %" PRIu64 " %" PRIu64 "\n", ev->addr, ev->size, ev->align);

@@ -57,7 +57,8 @@ static uint64_t number(struct reader *r, int base, uint64_t max)
 	const char *start = ++r->at;
 	for (; digit_of(*r->at) < base; r->at++) {
 		if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)digit_of(*r->at), &value) || value > max) {
+		    __builtin_add_overflow(value, (uint64_t)digit_of(*r->at), &value) ||
+		    value > max) {
 			fail(r, "a number is too large");
 			return 0;
 		}
@@ -106,7 +107,8 @@ static int unescape(const char **at)
 	return value ? value : -1;
 }
 
-/* Text up to @stop ('\0': the end of the line), without its escapes. The caller frees it; NULL on failure. */
+/* Text up to @stop ('\0': the end of the line), without its escapes. The caller frees it;
+ * NULL on failure. */
 static char *text(struct reader *r, char stop)
 {
 	_cleanup_free_ char *out = xmalloc(strlen(r->at) + 1);
@@ -352,8 +354,8 @@ static bool trim(struct reader *r, char *line, size_t length)
 	return true;
 }
 
-int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *ops, unsigned *line_out,
-		const char **why_out)
+int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *ops,
+		unsigned *line_out, const char **why_out)
 {
 	struct reader r = { .tree = t, .ops = ops };
 	_cleanup_free_ char *line = NULL;
@@ -370,7 +372,8 @@ int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *
 	if (!r.why && ferror(file))
 		fail(&r, "the file cannot be read");
 	else if (!r.why && !r.has_end)
-		fail(&r, number_of_line == 1 ? "the file is empty" : "the file is cut: it has no end line");
+		fail(&r, number_of_line == 1 ? "the file is empty" :
+					       "the file is cut: it has no end line");
 	vec_deinit(&r.node);
 	vec_deinit(&r.module);
 	if (!r.why)

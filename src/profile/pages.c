@@ -38,7 +38,8 @@ static size_t first_after(const struct pages *p, taddr_t addr)
 }
 
 /* Replaces @old ranges at index @at by the @count ones of @with. */
-static void splice(struct pages *p, size_t at, size_t old, const struct page_range *with, size_t count)
+static void splice(struct pages *p, size_t at, size_t old, const struct page_range *with,
+		   size_t count)
 {
 	size_t tail = p->range.count - at - old;
 	vec_reserve(&p->range, p->range.count + count);
@@ -50,7 +51,8 @@ static void splice(struct pages *p, size_t at, size_t old, const struct page_ran
 uint64_t pages_overlap(const struct pages *p, taddr_t start, taddr_t end)
 {
 	uint64_t bytes = 0;
-	for (size_t i = first_after(p, start); i < p->range.count && p->range.data[i].start < end; i++)
+	size_t i = first_after(p, start);
+	for (; i < p->range.count && p->range.data[i].start < end; i++)
 		bytes += MIN(end, p->range.data[i].end) - MAX(start, p->range.data[i].start);
 	return bytes;
 }
@@ -60,7 +62,8 @@ void pages_add(struct pages *p, taddr_t start, taddr_t end, uint32_t leaf)
 	size_t at = first_after(p, start), old = 0;
 	struct page_range range = { start, end, leaf };
 	CHECK(start < end && (at == p->range.count || p->range.data[at].start >= end));
-	if (at < p->range.count && p->range.data[at].start == end && p->range.data[at].leaf == leaf) {
+	if (at < p->range.count && p->range.data[at].start == end &&
+	    p->range.data[at].leaf == leaf) {
 		range.end = p->range.data[at].end;
 		old++;
 	}

@@ -45,9 +45,10 @@ struct profile *profile_clone(const struct profile *p)
 	c->leaf.data = xmemdup(p->leaf.data, p->leaf.count * sizeof(*p->leaf.data));
 	c->leaf.capacity = p->leaf.count;
 	if (p->leaf_of_node)
-		c->leaf_of_node = xmemdup(p->leaf_of_node, p->leaf_of_node_count * sizeof(*p->leaf_of_node));
-	c->held.data = xmemdup(p->held.data ? (const void *)p->held.data : "",
-			       p->held.count * sizeof(*p->held.data));
+		c->leaf_of_node = xmemdup(p->leaf_of_node,
+					  p->leaf_of_node_count * sizeof(*p->leaf_of_node));
+	if (p->held.data)
+		c->held.data = xmemdup(p->held.data, p->held.count * sizeof(*p->held.data));
 	c->held.capacity = p->held.count;
 	profile_put_back_all(c); /* the threads that were in a realloc are not in the child */
 	return c;
@@ -150,7 +151,8 @@ uint32_t profile_get_leaf(struct profile *p, uint32_t node)
 {
 	if (node >= p->leaf_of_node_count) {
 		size_t old = p->leaf_of_node_count, capacity = old;
-		p->leaf_of_node = xgrow(p->leaf_of_node, &capacity, (size_t)node + 1, sizeof(*p->leaf_of_node));
+		p->leaf_of_node = xgrow(p->leaf_of_node, &capacity, (size_t)node + 1,
+					sizeof(*p->leaf_of_node));
 		memset(&p->leaf_of_node[old], 0, (capacity - old) * sizeof(*p->leaf_of_node));
 		p->leaf_of_node_count = capacity;
 	}
@@ -172,7 +174,8 @@ static struct leaf *change_leaf(struct profile *p, uint32_t index)
 	return leaf;
 }
 
-void profile_count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks, uint64_t extra)
+void profile_count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
+		      uint64_t extra)
 {
 	struct leaf *l = change_leaf(p, leaf);
 	l->live_bytes += bytes;
@@ -184,7 +187,8 @@ void profile_count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t
 	p->totals.extra += extra;
 }
 
-void profile_count_out(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks, uint64_t extra)
+void profile_count_out(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
+		      uint64_t extra)
 {
 	struct leaf *l = change_leaf(p, leaf);
 	l->live_bytes -= bytes;
@@ -216,15 +220,31 @@ struct held profile_hold(struct profile *p, taddr_t addr)
 }
 
 /* No attempts and no frees counted, but B time goes on: the free did happen, only unseen. */
-void profile_drop_stale(struct profile *p, taddr_t addr)
+void profile_free_unseen(struct profile *p, const struct block *block)
 {
-	struct held old = profile_hold(p, addr);
-	if (old.from != HELD_COUNTED)
-		return;
-	uint64_t extra = profile_block_extra(p, &old.block);
-	profile_count_out(p, old.block.leaf, old.block.size, 1, extra);
-	profile_pass_bytes(p, old.block.size + extra);
+	uint64_t extra = profile_block_extra(p, block);
+	profile_count_out(p, block->leaf, block->size, 1, extra);
+	profile_pass_bytes(p, block->size + extra);
 	p->totals.replaced++;
+}
+
+/* Into one table, out of the other; what was live at the address was freed unseen. */
+void profile_add_block(struct profile *p, const struct block *block)
+{
+	struct block old;
+	if (blocks_add(p->blocks, block, &old))
+		profile_free_unseen(p, &old);
+	else if (blocks_count(p->ignored))
+		blocks_take(p->ignored, block->addr, &old);
+}
+
+void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size)
+{
+	struct block old, block = {
+		.addr = addr, .size = size, .capacity = capacity_of(size, p->options.alignment),
+	};
+	if (!blocks_add(p->ignored, &block, NULL) && blocks_take(p->blocks, addr, &old))
+		profile_free_unseen(p, &old);
 }
 
 void profile_alloc(struct profile *p, const struct event *ev)
@@ -240,14 +260,12 @@ void profile_alloc(struct profile *p, const struct event *ev)
 		.leaf = profile_get_leaf(p, ev->node),
 		.time = (uint32_t)((p->now_ns - p->first_ns) / 1000000),
 	};
-	profile_drop_stale(p, ev->addr);
 	if (block.leaf == LEAF_IGNORED) {
-		block.leaf = 0;
-		blocks_add(p->ignored, &block, NULL);
+		profile_add_ignored(p, ev->addr, ev->size);
 		return;
 	}
 	uint64_t extra = profile_block_extra(p, &block);
-	blocks_add(p->blocks, &block, NULL);
+	profile_add_block(p, &block);
 	profile_count_in(p, block.leaf, block.size, 1, extra);
 	profile_pass_bytes(p, block.size + extra);
 	p->totals.allocations++;
@@ -354,7 +372,7 @@ static void on_stack(struct profile *p, const struct event *ev)
 
 void profile_start(struct profile *p, uint64_t time_ns)
 {
-	p->start_ns = time_ns;
+	p->start_ns = time_ns; /* getting ready is not the program's time */
 	read_time(p, time_ns);
 	profile_try_normal(p);
 }
@@ -451,7 +469,8 @@ uint32_t profile_snapshot_leaves(const struct profile *p, uint32_t i, uint64_t *
 	for (uint32_t leaf = 1; leaf <= count; leaf++)
 		bytes[leaf] = p->leaf.data[leaf].live_bytes;
 	if (i != UINT32_MAX) {
-		CHECK(i < p->snapshots.count && p->snapshots.record[i].snapshot.kind != SNAPSHOT_EMPTY);
+		CHECK(i < p->snapshots.count);
+		CHECK(p->snapshots.record[i].snapshot.kind != SNAPSHOT_EMPTY);
 		snapshots_undo(&p->snapshots, i, bytes, all);
 		count = p->snapshots.record[i].leaf_count;
 	}
@@ -472,7 +491,8 @@ void profile_current(const struct profile *p, uint64_t time_ns, struct snapshot 
 size_t profile_memory(const struct profile *p)
 {
 	return sizeof(*p) + p->leaf.capacity * sizeof(*p->leaf.data) +
-	       p->leaf_of_node_count * sizeof(*p->leaf_of_node) + p->held.capacity * sizeof(*p->held.data) +
+	       p->leaf_of_node_count * sizeof(*p->leaf_of_node) +
+	       p->held.capacity * sizeof(*p->held.data) +
 	       p->pages.range.capacity * sizeof(*p->pages.range.data) + blocks_memory(p->ignored) +
 	       snapshots_memory(&p->snapshots);
 }

@@ -13,6 +13,8 @@
  * Invariants (checked in debug builds by profile_check):
  *	heap = sum of live bytes over leaves = sum of sizes over blocks (held ones included)
  *	extra = sum over blocks of admin + capacity - size
+ * where blocks include mapped pages (capacity = size, no admin), and those that a
+ * realloc at an ignored site took away, which stay counted for ever (2.8).
  */
 #ifndef PTMEM_PROFILE_PROFILE_H
 #define PTMEM_PROFILE_PROFILE_H
@@ -29,11 +31,11 @@ struct profile_options {
 	double peak_inaccuracy;   /* percent, 1.0 */
 	bool peak_at_exit;        /* offer the final state to the peak test */
 	uint32_t detailed_freq;   /* 10 */
-	uint32_t max_snapshots;   /* 100 */
+	uint32_t max_snapshots;   /* 100; at least 10 */
 	uint32_t heap_admin;      /* 8 */
 	uint32_t alignment;       /* 16 */
 	bool no_heap;             /* --heap=no: blocks are kept, nothing is counted in snapshots */
-	bool keep_times;          /* blocks remember when they were made */
+	bool keep_times;          /* blocks remember when they were made: ms since the first event */
 	/* Whether blocks of @node are not to be counted at all; asked once per leaf. NULL = none. */
 	bool (*is_ignored)(void *ctx, uint32_t node);
 	void *is_ignored_ctx;
@@ -46,7 +48,7 @@ struct leaf {
 	uint32_t node;
 	uint32_t epoch;           /* of the last saved value; see profile.c */
 	uint64_t live_bytes, live_blocks;
-	uint64_t total_bytes, total_blocks; /* all that was ever allocated here */
+	uint64_t total_bytes, total_blocks; /* ever allocated here; a realloc is a new block */
 };
 
 enum snapshot_kind { SNAPSHOT_EMPTY, SNAPSHOT_DETAILED, SNAPSHOT_PEAK };
@@ -58,18 +60,18 @@ struct snapshot {
 };
 
 struct profile_totals {
-	uint64_t allocations;     /* blocks ever made (reallocs that grow out of NULL included) */
+	uint64_t allocations;     /* blocks ever made, realloc(NULL, n) and pages included */
 	uint64_t reallocations;
-	uint64_t frees;
+	uint64_t frees;           /* realloc(p, 0) that freed, pages unmapped or mapped over included */
 	uint64_t allocated_bytes; /* requested, over allocations; realloc adds what it grew */
 	uint64_t failed;          /* calls that returned no memory */
-	uint64_t unknown_frees;   /* free or realloc of a block that was not live here */
+	uint64_t unknown_frees;   /* free, realloc, unmap of what was not live here */
 	uint64_t replaced;        /* allocations at an address that was live: should be 0 */
 	uint64_t live_bytes, live_blocks;
 	uint64_t extra;
 	uint64_t peak_bytes;      /* exact maximum of live_bytes */
 	uint64_t peak_blocks;     /* live blocks at that moment */
-	uint64_t peak_time_ns;    /* since the start of the profile */
+	uint64_t peak_time_ns;    /* since profile_start */
 };
 
 struct profile;

@@ -45,7 +45,8 @@ static void check_leaves(const struct profile *p, const struct sum *s)
 		const struct leaf *leaf = &p->leaf.data[i];
 		CHECK(leaf->node < calltree_node_count(p->calltree));
 		CHECK(leaf->live_bytes >= s->by_leaf[i]);
-		CHECK(leaf->total_bytes >= leaf->live_bytes && leaf->total_blocks >= leaf->live_blocks);
+		CHECK(leaf->total_bytes >= leaf->live_bytes);
+		CHECK(leaf->total_blocks >= leaf->live_blocks);
 		lost += leaf->live_bytes - s->by_leaf[i];
 		bytes += leaf->live_bytes;
 		blocks += leaf->live_blocks;

@@ -54,12 +54,17 @@ void profile_try_peak(struct profile *p);
 /* Takes the block at @addr out of whichever table it is in. Its bytes stay counted. */
 struct held profile_hold(struct profile *p, taddr_t addr);
 
-/* The program shows that @addr is free: a block that was live there is freed silently. */
-void profile_drop_stale(struct profile *p, taddr_t addr);
+/* Puts a block that counts, or one that does not, into its table. A counted block that was live
+ * at the address must have been freed unseen: it leaves the sums, and counts as replaced. */
+void profile_add_block(struct profile *p, const struct block *block);
+void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size);
+void profile_free_unseen(struct profile *p, const struct block *block);
 
-/* Adds to, and takes from, the bytes of a leaf and the totals. @extra: admin and slop of all @blocks. */
-void profile_count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks, uint64_t extra);
-void profile_count_out(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks, uint64_t extra);
+/* Adds to, takes from, a leaf and the totals. @extra: admin and slop of all @blocks. */
+void profile_count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
+		      uint64_t extra);
+void profile_count_out(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
+		      uint64_t extra);
 
 /* B time goes on by @bytes. */
 void profile_pass_bytes(struct profile *p, uint64_t bytes);

@@ -29,16 +29,7 @@ static size_t find_held(const struct profile *p, uint32_t thread)
 	return i;
 }
 
-static void add_ignored(struct profile *p, taddr_t addr, uint64_t size)
-{
-	struct block block = {
-		.addr = addr, .size = size, .capacity = capacity_of(size, p->options.alignment),
-	};
-	profile_drop_stale(p, addr);
-	blocks_add(p->ignored, &block, NULL);
-}
-
-/* Where another block lives at the address by now, that one stays and the held one was freed unseen. */
+/* Where another block lives at the address by now, the held one was freed unseen. */
 static void put_back(struct profile *p, const struct held *held)
 {
 	struct block other;
@@ -46,16 +37,12 @@ static void put_back(struct profile *p, const struct held *held)
 			blocks_find(p->ignored, held->block.addr, &other);
 	if (held->from == HELD_UNKNOWN || (held->from == HELD_IGNORED && is_taken))
 		return;
-	if (held->from == HELD_IGNORED) {
+	if (held->from == HELD_IGNORED)
 		blocks_add(p->ignored, &held->block, NULL);
-	} else if (!is_taken) {
+	else if (is_taken)
+		profile_free_unseen(p, &held->block);
+	else
 		blocks_add(p->blocks, &held->block, NULL);
-	} else {
-		uint64_t extra = profile_block_extra(p, &held->block);
-		profile_count_out(p, held->block.leaf, held->block.size, 1, extra);
-		profile_pass_bytes(p, held->block.size + extra);
-		p->totals.replaced++;
-	}
 }
 
 /* Keeps the order: held blocks stand in the order of their first halves. */
@@ -111,7 +98,7 @@ static void lose(struct profile *p, const struct block *old, const struct event 
 	p->lost_bytes += old->size;
 	p->lost_extra += profile_block_extra(p, old);
 	p->lost_blocks++;
-	add_ignored(p, ev->addr, ev->size);
+	profile_add_ignored(p, ev->addr, ev->size);
 }
 
 static void change_block(struct profile *p, const struct block *old, const struct event *ev)
@@ -128,8 +115,7 @@ static void change_block(struct profile *p, const struct block *old, const struc
 	}
 	if (ev->size > old->capacity)
 		block.capacity = capacity_of(ev->size, p->options.alignment);
-	profile_drop_stale(p, ev->addr);
-	blocks_add(p->blocks, &block, NULL);
+	profile_add_block(p, &block);
 	profile_count_out(p, old->leaf, old->size, 1, profile_block_extra(p, old));
 	profile_count_in(p, block.leaf, block.size, 1, profile_block_extra(p, &block));
 	uint64_t before = old->capacity, after = block.capacity; /* admin is in both */
@@ -157,7 +143,7 @@ void profile_realloc_end(struct profile *p, const struct event *ev)
 	if (held.from == HELD_UNKNOWN)
 		p->totals.unknown_frees++;
 	else if (held.from == HELD_IGNORED && ev->addr)
-		add_ignored(p, ev->addr, ev->size);
+		profile_add_ignored(p, ev->addr, ev->size);
 	else if (held.from == HELD_COUNTED && ev->addr)
 		change_block(p, &held.block, ev);
 	else if (held.from == HELD_COUNTED)

@@ -43,7 +43,8 @@ void snapshots_clone(struct snapshots *to, const struct snapshots *from)
 		struct snapshot_record *r = &to->record[i];
 		if (!r->journal.data)
 			continue;
-		r->journal.data = xmemdup(r->journal.data, r->journal.count * sizeof(*r->journal.data));
+		r->journal.data = xmemdup(r->journal.data,
+					  r->journal.count * sizeof(*r->journal.data));
 		r->journal.capacity = r->journal.count;
 	}
 }
@@ -64,7 +65,7 @@ static uint32_t neighbour(const bool *is_gone, uint32_t i, int step)
 	return i;
 }
 
-/* The record with the smallest span between its neighbours; the earliest of equals; 0 if none may go. */
+/* The record with the smallest span between its neighbours; the earliest of equals; 0 = none. */
 static uint32_t find_victim(const struct snapshots *s, const bool *is_gone)
 {
 	uint64_t best_span = 0;
@@ -88,8 +89,9 @@ static void mark_journal(const struct snapshot_record *r, uint8_t *marks)
 		marks[r->journal.data[i].leaf / 8] |= (uint8_t)(1u << r->journal.data[i].leaf % 8);
 }
 
-/* Adds to @to what @from saved of leaves that @to knew and has no entry of. @marks: entries of @to. */
-static void merge_journal(struct snapshot_record *to, const struct snapshot_record *from, uint8_t *marks)
+/* Adds to @to what @from saved of leaves that @to knew and has no entry of. @marks: what it has. */
+static void merge_journal(struct snapshot_record *to, const struct snapshot_record *from,
+			  uint8_t *marks)
 {
 	for (size_t i = 0; i < from->journal.count; i++) {
 		struct journal_entry e = from->journal.data[i];
@@ -160,11 +162,31 @@ static uint64_t smallest_interval(const struct snapshots *s)
 	return min;
 }
 
+/*
+ * Many events at one time (a coarse clock) leave spans of 0. Spans only grow when
+ * records go, so one pass finds those of 0 in the order in which find_victim would.
+ * Marks at most @wanted; returns how many.
+ */
+static uint32_t cull_zero_spans(const struct snapshots *s, bool *is_gone, uint32_t wanted)
+{
+	uint32_t before = 0, gone = 0;
+	for (uint32_t i = 1; i + 1 < s->count && gone < wanted; i++) {
+		uint64_t span = s->record[i + 1].snapshot.time - s->record[before].snapshot.time;
+		if (span == 0 && !is_uncullable(s, i)) {
+			is_gone[i] = true;
+			gone++;
+		} else {
+			before = i;
+		}
+	}
+	return gone;
+}
+
 /* Halves the table; returns the new least interval between normal snapshots. */
 static uint64_t cull(struct snapshots *s)
 {
 	bool *is_gone = xcalloc(s->count, sizeof(*is_gone));
-	for (uint32_t i = 0; i < s->max / 2; i++) {
+	for (uint32_t i = cull_zero_spans(s, is_gone, s->max / 2); i < s->max / 2; i++) {
 		uint32_t victim = find_victim(s, is_gone);
 		CHECK(victim);
 		is_gone[victim] = true;
@@ -177,7 +199,8 @@ static uint64_t cull(struct snapshots *s)
 
 /* Taking. */
 
-static void take(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count, enum snapshot_kind kind)
+static void take(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count,
+		 enum snapshot_kind kind)
 {
 	struct snapshot_record *r = &s->record[s->count];
 	*r = (struct snapshot_record){ .snapshot = *now, .leaf_count = leaf_count };
@@ -207,7 +230,7 @@ void snapshots_try_normal(struct snapshots *s, const struct snapshot *now, uint3
 	take(s, now, leaf_count, is_detailed ? SNAPSHOT_DETAILED : SNAPSHOT_EMPTY);
 }
 
-/* What a total must exceed to be a new peak. The inaccuracy may be any number; the sum wraps as in Massif. */
+/* What a total must exceed to be a new peak. Any inaccuracy will do; the sum wraps as in Massif. */
 static uint64_t peak_limit(const struct snapshots *s)
 {
 	double excess = (double)s->peak_total * s->peak_inaccuracy / 100;

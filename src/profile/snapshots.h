@@ -50,14 +50,14 @@ void snapshots_init(struct snapshots *s, const struct profile_options *options);
 void snapshots_deinit(struct snapshots *s);
 void snapshots_clone(struct snapshots *to, const struct snapshots *from); /* @to: not initialised */
 
-/* The two attempts of 2.3. @now: time and sizes (its kind is not looked at); @leaf_count: highest leaf. */
+/* The two attempts of 2.3. @now: time and sizes; @leaf_count: highest leaf. */
 void snapshots_try_normal(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count);
 void snapshots_try_peak(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count);
 
 /* To be called before the live bytes of @leaf, number @index, change. */
 void snapshots_save_leaf(struct snapshots *s, struct leaf *leaf, uint32_t index);
 
-/* Turns @bytes (by leaf, the live values of now, @leaf_count the highest) into those of record @i. */
+/* Turns @bytes (by leaf, live values, @leaf_count the highest) into those of record @i. */
 void snapshots_undo(const struct snapshots *s, uint32_t i, uint64_t *bytes, uint32_t leaf_count);
 
 size_t snapshots_memory(const struct snapshots *s);

@@ -34,7 +34,7 @@ struct unit {
 	bool is_indexed;
 	struct line_table lines;
 	struct inlines inlines;
-	struct source_files call_files; /* files of the calls, where not those of the lines (split DWARF) */
+	struct source_files call_files; /* split DWARF: of the calls; else those of the lines */
 };
 
 struct debug_info {
@@ -51,7 +51,6 @@ struct debug_info {
 	size_t unit_count, unit_capacity;
 	struct ranges ranges;     /* value = index into unit */
 	size_t index_items;       /* in all units */
-	size_t indexed_units;
 };
 
 struct debug_info *debug_info_new(const struct elf_file *file, struct elf_file *source,
@@ -102,7 +101,7 @@ static void drop_indexes(struct debug_info *d)
 		source_files_deinit(&u->call_files);
 		u->is_indexed = false;
 	}
-	d->index_items = d->indexed_units = 0;
+	d->index_items = 0;
 }
 
 void debug_info_free(struct debug_info *d)
@@ -115,11 +114,6 @@ void debug_info_free(struct debug_info *d)
 	ranges_deinit(&d->ranges);
 	free(d->unit);
 	free(d);
-}
-
-size_t debug_info_indexed_units(const struct debug_info *d)
-{
-	return d->indexed_units;
 }
 
 /* Adds the unit of @cu_die if it has code that is mapped. */
@@ -156,7 +150,8 @@ static void list_units(struct debug_info *d)
 }
 
 /* The DIE of @u as libdw sees it now, and the one that has the tree (split DWARF: in the .dwo). */
-static bool unit_dies(struct debug_info *d, const struct unit *u, Dwarf_Die *cu_die_out, Dwarf_Die *tree_out)
+static bool unit_dies(struct debug_info *d, const struct unit *u, Dwarf_Die *cu_die_out,
+		      Dwarf_Die *tree_out)
 {
 	Dwarf_Die cu_die, split;
 	uint8_t type;
@@ -173,7 +168,6 @@ static void index_unit(struct debug_info *d, struct unit *u)
 {
 	Dwarf_Die cu_die, tree;
 	u->is_indexed = true;
-	d->indexed_units++;
 	if (!unit_dies(d, u, &cu_die, &tree))
 		return;
 	line_table_init(&u->lines, &cu_die, d->strings);
@@ -219,7 +213,7 @@ static void add_inlined(struct debug_info *d, const struct unit *u, uint64_t vad
 	size_t count = inlines_find(&u->inlines, vaddr, die_offset, INLINE_MAX);
 	if (count == 0 || !unit_dies(d, u, &cu_die, &tree))
 		return;
-	bool is_split = tree.cu != cu_die.cu;
+	const struct source_files *files = tree.cu != cu_die.cu ? &u->call_files : &u->lines.files;
 	Dwarf *dwarf = dwarf_cu_getdwarf(tree.cu);
 	for (size_t i = 0; i < count; i++) {
 		struct inline_call call;
@@ -229,12 +223,12 @@ static void add_inlined(struct debug_info *d, const struct unit *u, uint64_t vad
 		frames->data[frames->count - 1].name = string_pool_add(d->strings, call.name);
 		struct symbol_frame *outer = vec_add(frames);
 		*outer = (struct symbol_frame){0};
-		set_place(outer, source_files_get(is_split ? &u->call_files : &u->lines.files, call.file),
-			  call.line);
+		set_place(outer, source_files_get(files, call.file), call.line);
 	}
 }
 
-void debug_info_find(struct debug_info *d, uint64_t vaddr, bool no_inline, struct symbol_frames *frames_out)
+void debug_info_find(struct debug_info *d, uint64_t vaddr, bool no_inline,
+		     struct symbol_frames *frames_out)
 {
 	struct symbol_frame *frame = vec_add(frames_out);
 	*frame = (struct symbol_frame){0};

@@ -34,9 +34,7 @@ void debug_info_free(struct debug_info *d);
  * @no_inline), and last the real function, without a name. Always at least one;
  * places that are not known stay empty.
  */
-void debug_info_find(struct debug_info *d, uint64_t vaddr, bool no_inline, struct symbol_frames *frames_out);
-
-/* How many compilation units hold @d's indexes at the moment (for tests of their bound). */
-size_t debug_info_indexed_units(const struct debug_info *d);
+void debug_info_find(struct debug_info *d, uint64_t vaddr, bool no_inline,
+		     struct symbol_frames *frames_out);
 
 #endif

@@ -6,6 +6,8 @@
 #include "symbols/debuglink.h"
 
 #include <elfutils/libdwelf.h>
+#include <gelf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,12 +29,35 @@ struct wanted {
 /* The longest build-id that is believed; real ones have 8 to 32 bytes. */
 #define BUILD_ID_MAX 64
 
+/* Whether one of the notes in @data is the build-id @w. */
+static bool is_build_id_note(Elf_Data *data, const struct wanted *w)
+{
+	size_t name, id;
+	GElf_Nhdr note;
+	for (size_t pos = 0; (pos = gelf_getnote(data, pos, &note, &name, &id)) > 0;) {
+		const uint8_t *bytes = data->d_buf;
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+		    memcmp(bytes + name, "GNU", 4) == 0)
+			return note.n_descsz == w->build_id_size &&
+			       memcmp(bytes + id, w->build_id, w->build_id_size) == 0;
+	}
+	return false;
+}
+
+/* By sections: in a debug file the program headers point to what was taken out. */
 static bool has_build_id(struct elf_file *f, const struct wanted *w)
 {
-	const void *id;
-	ssize_t size = dwelf_elf_gnu_build_id(f->elf, &id);
-	return w->build_id && size > 0 && (size_t)size == w->build_id_size &&
-	       memcmp(id, w->build_id, w->build_id_size) == 0;
+	if (!w->build_id)
+		return false;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(f->elf, scn));) {
+		GElf_Shdr header;
+		if (!gelf_getshdr(scn, &header) || header.sh_type != SHT_NOTE)
+			continue;
+		Elf_Data *data = elf_getdata(scn, NULL);
+		if (data && data->d_buf && is_build_id_note(data, w))
+			return true;
+	}
+	return false;
 }
 
 static bool has_crc(const struct elf_file *f, uint32_t wanted)
@@ -79,7 +104,8 @@ static char *directory_of(const char *path)
 /* Calls @try for each root of @dirs until one finds a file. */
 typedef struct elf_file *try_root_fn(const struct wanted *w, const char *root, const char *tail);
 
-static struct elf_file *each_root(const struct wanted *w, const char *dirs, try_root_fn *try, const char *tail)
+static struct elf_file *each_root(const struct wanted *w, const char *dirs, try_root_fn *try,
+				  const char *tail)
 {
 	while (*dirs) {
 		size_t length = strcspn(dirs, ":");
@@ -92,7 +118,8 @@ static struct elf_file *each_root(const struct wanted *w, const char *dirs, try_
 	return NULL;
 }
 
-static struct elf_file *try_root_build_id(const struct wanted *w, const char *root, const char *tail)
+static struct elf_file *try_root_build_id(const struct wanted *w, const char *root,
+					  const char *tail)
 {
 	return try_build_id(w, root);
 }
@@ -117,13 +144,9 @@ static struct elf_file *try_link(const struct wanted *w, const char *dirs, const
 
 struct elf_file *debuglink_find(struct elf_file *file, const char *dirs)
 {
-	struct wanted w = {.file = file};
-	const void *id;
-	ssize_t size = dwelf_elf_gnu_build_id(file->elf, &id);
-	if (size > 0) {
-		w.build_id = id;
-		w.build_id_size = (size_t)size;
-	}
+	struct wanted w = {
+		.file = file, .build_id = file->build_id, .build_id_size = file->build_id_size,
+	};
 	struct elf_file *f = each_root(&w, dirs, try_root_build_id, "");
 	if (f)
 		return f;

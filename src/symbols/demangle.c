@@ -16,6 +16,12 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 
+/*
+ * libiberty gives up at 1,024 characters unless told not to, which long templates
+ * exceed. Its recursion is bounded by the length: this one fits any stack.
+ */
+#define LENGTH_MAX 8192
+
 static bool is_mangled(const char *name)
 {
 	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R' || (name[1] == 'D' && name[2]));
@@ -24,6 +30,8 @@ static bool is_mangled(const char *name)
 static char *demangle_plain(const char *name)
 {
 	int options = DMGL_ANSI | DMGL_PARAMS;
+	if (strlen(name) <= LENGTH_MAX)
+		options |= DMGL_NO_RECURSE_LIMIT;
 	switch (name[1]) {
 	case 'R':
 		return rust_demangle(name, options);

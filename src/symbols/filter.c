@@ -101,6 +101,16 @@ void filter_add_ignore_fn(struct filter *f, const char *name)
 	add_name(&f->ignore_fns, name);
 }
 
+bool filter_is_alloc_fn(const struct filter *f, const char *name)
+{
+	return has_name(&f->alloc_fns, name);
+}
+
+bool filter_has_ignore_fns(const struct filter *f)
+{
+	return f->ignore_fns.count > 0;
+}
+
 /* The innermost function of @sym that is not an alloc-fn, or NULL if all are. */
 static const struct symbol_frame *first_other(const struct filter *f, const struct symbol *sym)
 {

@@ -16,6 +16,9 @@ void filter_free(struct filter *f);
 void filter_add_alloc_fn(struct filter *f, const char *name);  /* copied */
 void filter_add_ignore_fn(struct filter *f, const char *name); /* copied */
 
+bool filter_is_alloc_fn(const struct filter *f, const char *name);
+bool filter_has_ignore_fns(const struct filter *f);
+
 /* The names of frame @i of a stack, innermost = 0; must give the same answer each time. */
 typedef const struct symbol *filter_symbol_fn(void *ctx, size_t i);
 

@@ -1,15 +1,15 @@
 /*
- * One walk over a unit's tree, with a stack instead of recursion. It goes only into
- * DIEs that can hold code, and only forward: a DIE at or before its predecessor means
- * broken DWARF and ends that level, so the walk ends on any input.
+ * One walk over a unit's tree that remembers where the inlined calls lie. What cannot
+ * hold code is passed over.
  */
 #include "symbols/inlines.h"
 
 #include <dwarf.h>
 
 #include "base/vec.h"
+#include "symbols/dies.h"
 
-/* Deeper nesting than this is not followed; compilers stay below 100. */
+/* More inlined calls within each other are not followed; compilers stay below 100. */
 #define DEPTH_MAX 256
 
 /* abstract_origin and specification chains are shorter than this. */
@@ -51,37 +51,20 @@ static void add_site(struct inlines *l, Dwarf_Die *die, uint32_t depth)
 		*vec_add(l) = (struct inline_site){.die = dwarf_dieoffset(die), .depth = depth};
 }
 
-/* Steps to the next DIE of the same level; false at its end. */
-static bool next_sibling(Dwarf_Die *die)
-{
-	Dwarf_Off before = dwarf_dieoffset(die);
-	return dwarf_siblingof(die, die) == 0 && dwarf_dieoffset(die) > before;
-}
-
 void inlines_init(struct inlines *l, Dwarf_Die *cu_die)
 {
 	*l = (struct inlines){0};
-	Dwarf_Die level[DEPTH_MAX];
-	uint32_t depth = 0;
-	if (dwarf_child(cu_die, &level[0]) != 0)
-		return;
-	for (;;) {
-		int tag = dwarf_tag(&level[depth]);
+	struct die_walk walk;
+	Dwarf_Die die;
+	int tag;
+	die_walk_init(&walk, cu_die, can_hold_code);
+	while (die_walk_next(&walk, &die, &tag)) {
 		l->die_count++;
 		if (tag == DW_TAG_inlined_subroutine)
-			add_site(l, &level[depth], depth);
-		if (depth + 1 < DEPTH_MAX && can_hold_code(tag) &&
-		    dwarf_child(&level[depth], &level[depth + 1]) == 0) {
-			depth++;
-			continue;
-		}
-		while (!next_sibling(&level[depth])) {
-			if (depth-- == 0) {
-				ranges_sort(&l->ranges);
-				return;
-			}
-		}
+			add_site(l, &die, walk.depth);
 	}
+	die_walk_deinit(&walk);
+	ranges_sort(&l->ranges);
 }
 
 void inlines_deinit(struct inlines *l)
@@ -121,8 +104,9 @@ static const char *read_name(const Dwarf_Die *start)
 	Dwarf_Die die = *start;
 	for (int i = 0; i < CHAIN_MAX; i++) {
 		Dwarf_Attribute attr;
+		/* libdw 0.188 looks for a strp_sup in the wrong file */
 		if (dwarf_attr(&die, DW_AT_name, &attr))
-			return dwarf_formstring(&attr);
+			return attr.form == DW_FORM_strp_sup ? NULL : dwarf_formstring(&attr);
 		if (!dwarf_attr(&die, DW_AT_abstract_origin, &attr) &&
 		    !dwarf_attr(&die, DW_AT_specification, &attr))
 			return NULL;

@@ -33,7 +33,8 @@ static char **find_slot(const struct string_pool *p, const char *s, size_t lengt
 
 static void grow(struct string_pool *p)
 {
-	struct string_pool bigger = {.capacity = p->capacity ? p->capacity * 2 : 64, .count = p->count};
+	struct string_pool bigger = {.count = p->count};
+	bigger.capacity = p->capacity ? p->capacity * 2 : 64;
 	bigger.slot = xcalloc(bigger.capacity, sizeof(*bigger.slot));
 	for (size_t i = 0; i < p->capacity; i++) {
 		if (p->slot[i])

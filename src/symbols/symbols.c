@@ -112,7 +112,8 @@ static struct object *get_object(struct symbols *s, struct elf_file *file)
 	o->file = elf_file_hold(file);
 	o->debug = is_whole ? NULL : debuglink_find(file, s->debug_dirs);
 	symtab_init(&o->symtab, file, o->debug);
-	o->info = debug_info_new(file, o->debug && !has_dwarf(file) ? o->debug : file, &s->strings, s->debug_dirs);
+	struct elf_file *source = o->debug && !has_dwarf(file) ? o->debug : file;
+	o->info = debug_info_new(file, source, &s->strings, s->debug_dirs);
 	*vec_add(&s->objects) = o;
 	return o;
 }
@@ -179,12 +180,14 @@ static struct symbol *look_up(struct symbols *s, const struct module *m, taddr_t
 		struct symbol_frame *real = &sym->frame[sym->count - 1];
 		sym->is_main = strcmp(entry->name, "main") == 0;
 		sym->is_below_main = is_startup(entry->name);
-		real->name = sym->is_below_main && !s->show_below_main ? "(below main)" : shown_name(s, entry);
+		bool is_hidden = sym->is_below_main && !s->show_below_main;
+		real->name = is_hidden ? "(below main)" : shown_name(s, entry);
 	}
 	return sym;
 }
 
-static struct answer *find_slot(struct answer *slots, size_t capacity, uint32_t module_id, taddr_t pc)
+static struct answer *find_slot(struct answer *slots, size_t capacity, uint32_t module_id,
+				taddr_t pc)
 {
 	size_t i = hash_u64(pc + ((uint64_t)module_id << 48)) & (capacity - 1);
 	while (slots[i].sym && (slots[i].pc != pc || slots[i].module_id != module_id))
@@ -217,6 +220,15 @@ static struct answer *get_answer(struct symbols *s, uint32_t module_id, taddr_t 
 		s->answer_count++;
 	}
 	return a;
+}
+
+const char *symbols_function(struct symbols *s, const struct module *m, taddr_t pc)
+{
+	if (!m || !m->file)
+		return NULL;
+	struct object *o = get_object(s, m->file);
+	struct symtab_entry *entry = symtab_find(&o->symtab, pc - m->bias);
+	return entry ? shown_name(s, entry) : NULL;
 }
 
 const struct symbol *symbols_find(struct symbols *s, const struct module *m, taddr_t pc)

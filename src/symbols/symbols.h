@@ -42,6 +42,12 @@ void symbols_free(struct symbols *s);
 const struct symbol *symbols_find(struct symbols *s, const struct module *m, taddr_t pc);
 
 /*
+ * Only the name of the real function at @pc, by the symbol tables: no DWARF is read,
+ * so it is cheap while the target waits. NULL = unknown. Stays until symbols_free.
+ */
+const char *symbols_function(struct symbols *s, const struct module *m, taddr_t pc);
+
+/*
  * Gives the names at @pc by hand (replayed events, tests): as if found there in
  * a module of path @object. Copies everything.
  */

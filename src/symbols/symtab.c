@@ -91,7 +91,8 @@ static int collect_symbol(void *ctx, const struct elf_symbol *sym)
 	if (room > UINT64_MAX - sym->vaddr)
 		return 0;
 	heap_push(&c->heap, (struct symtab_entry){
-		.first = sym->vaddr, .last = sym->vaddr + MIN(sym->size, room) - 1, .name = sym->name,
+		.first = sym->vaddr, .last = sym->vaddr + MIN(sym->size, room) - 1,
+		.name = sym->name,
 	});
 	return 0;
 }

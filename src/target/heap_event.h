@@ -57,7 +57,11 @@ struct heap_event {
 	taddr_t addr, old_addr;
 	uint64_t size;    /* as requested; calloc: the product */
 	uint64_t align;   /* 0 = none asked for */
-	struct stack_view *stack; /* NULL where the kind has none */
+	struct stack_view *stack; /* NULL where the kind has none, or frame is given */
+	/* A stack walked already: frame_count frames, outermost first, return addresses minus 1. The
+	 * first @kept are as in the last event with the same @path (a thread's slot). */
+	const taddr_t *frame;
+	uint32_t frame_count, kept, path;
 };
 
 #endif

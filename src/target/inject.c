@@ -70,6 +70,26 @@ static int step_once(struct target *t, struct thread *th)
 	return -EAGAIN;
 }
 
+int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void *ctx, taddr_t pc), void *ctx,
+		      unsigned max_steps)
+{
+	struct arch_regs regs;
+	uint64_t mask = 0;
+	int rc = ptrace_get_sigmask(th->tid, &mask);
+	if (rc == 0)
+		rc = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT);
+	for (unsigned i = 0; rc == 0; i++) {
+		rc = ptrace_get_regs(th->tid, &regs);
+		if (rc != 0 || is_there(ctx, regs.word[t->arch->pc]))
+			break;
+		rc = i < max_steps ? step_once(t, th) : -ETIMEDOUT;
+		if (rc == -ESRCH)
+			return rc;
+	}
+	ptrace_set_sigmask(th->tid, mask);
+	return rc;
+}
+
 int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t args[6], int64_t *result_out)
 {
 	const struct arch *arch = t->arch;

@@ -15,9 +15,12 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "target/ptrace.h"
+#include "target/pads.h"
 #include "target/thread.h"
 
 #define AREA_SIZE 4096u
+#define PADS_AREA_SIZE 16384u
+#define AREA_ALIGN 64u
 #define AREA_REACH (1ull << 30)
 #define STUB_MAX 128u
 #define STUB_ALIGN 16u
@@ -34,7 +37,7 @@ struct area_header {
 /* -- areas -- */
 
 /* Whether @tid may be made to call mmap: no seccomp filter would see it. */
-static bool may_inject(pid_t tid)
+bool install_may_inject(pid_t tid)
 {
 	char name[64], line[128];
 	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
@@ -49,8 +52,7 @@ static bool may_inject(pid_t tid)
 
 static bool area_reaches(const struct stub_area *a, taddr_t addr)
 {
-	return a->used + STUB_MAX <= a->size &&
-	       (addr > a->start ? addr - a->start : a->start - addr) < AREA_REACH;
+	return (addr > a->start ? addr - a->start : a->start - addr) < AREA_REACH;
 }
 
 static void write_header(const struct space *s, const struct stub_area *a)
@@ -61,30 +63,33 @@ static void write_header(const struct space *s, const struct stub_area *a)
 		space_write(s, a->start, &h, sizeof(h));
 }
 
-static int map_area(struct target *t, struct space *s, struct thread *th, taddr_t addr)
+static int map_area(struct target *t, struct space *s, struct thread *th, taddr_t addr, bool is_pads)
 {
+	uint32_t size = is_pads ? PADS_AREA_SIZE : AREA_SIZE;
 	if (!th)
 		return -ESRCH;
-	if (!may_inject(th->tid))
+	if (!install_may_inject(th->tid))
 		return -EPERM;
 	struct maps maps;
 	int rc = maps_read(s->reader, &maps);
 	if (rc != 0)
 		return rc;
 	taddr_t at = 0;
-	rc = maps_find_gap(&maps, addr, addr + 1, AREA_REACH - AREA_SIZE, AREA_SIZE, &at);
+	rc = maps_find_gap(&maps, addr, addr + 1, AREA_REACH - size, size, &at);
 	maps_deinit(&maps);
 	if (rc != 0)
 		return rc;
 	int64_t result = 0;
-	const uint64_t args[6] = {at, AREA_SIZE, PROT_READ | PROT_EXEC,
+	const uint64_t args[6] = {at, size, PROT_READ | PROT_EXEC,
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0};
 	rc = inject_syscall(t, th, SYS_mmap, args, &result);
 	if (rc != 0)
 		return rc;
 	if (result != (int64_t)at)
 		return result < 0 ? (int)result : -ENOMEM;
-	*vec_add(&s->areas) = (struct stub_area){.start = at, .size = AREA_SIZE, .used = sizeof(struct area_header)};
+	*vec_add(&s->areas) = (struct stub_area){
+		.start = at, .size = size, .used = sizeof(struct area_header), .is_pads = is_pads,
+	};
 	return 0;
 }
 
@@ -109,29 +114,46 @@ static int slack_area(struct space *s, const struct module *m)
 	return -ENOSPC;
 }
 
-static struct stub_area *find_area(struct space *s, taddr_t addr)
+static struct stub_area *find_area(struct space *s, taddr_t addr, uint32_t size, bool is_pads)
 {
 	for (size_t i = 0; i < s->areas.count; i++) {
-		if (area_reaches(&s->areas.data[i], addr))
-			return &s->areas.data[i];
+		struct stub_area *a = &s->areas.data[i];
+		if (a->is_pads == is_pads && ROUND_UP(a->used, AREA_ALIGN) + size <= a->size && area_reaches(a, addr))
+			return a;
 	}
 	return NULL;
+}
+
+int install_take_room(struct target *t, struct thread *th, struct space *s, const struct module *m, taddr_t addr,
+		      uint32_t size, taddr_t *at_out)
+{
+	struct stub_area *a = find_area(s, addr, size, true);
+	int rc = a ? 0 : map_area(t, s, th, addr, true);
+	(void)m;
+	if (rc == 0 && !a)
+		a = find_area(s, addr, size, true);
+	if (!a)
+		return rc != 0 ? rc : -ENOSPC;
+	a->used = ROUND_UP(a->used, AREA_ALIGN);
+	*at_out = a->start + a->used;
+	a->used += size;
+	return 0;
 }
 
 /* An area with room for one stub within reach of @addr in @m; -errno. */
 static int get_area(struct target *t, struct thread *th, struct space *s, const struct module *m, taddr_t addr,
 		    struct stub_area **out)
 {
-	*out = find_area(s, addr);
+	*out = find_area(s, addr, STUB_MAX, false);
 	if (*out)
 		return 0;
-	int rc = map_area(t, s, th, addr);
+	int rc = map_area(t, s, th, addr, false);
 	if (rc == -EPERM || rc == -ENOMEM || rc == -EACCES) {
 		log_verbose("%s: no page can be mapped near it (%s): stubs go behind its text", m->path,
 			    strerror(-rc));
 		rc = slack_area(s, m);
 	}
-	*out = find_area(s, addr);
+	*out = find_area(s, addr, STUB_MAX, false);
 	return rc != 0 ? rc : *out ? 0 : -ENOSPC;
 }
 
@@ -167,7 +189,8 @@ static int install_site(struct target *t, struct thread *th, struct space *s, co
 	_cleanup_free_ uint8_t *code = xmalloc(size);
 	uint8_t out[STUB_MAX];
 	struct stub_area *area;
-	struct trap trap = {.kind = TRAP_ENTRY, .probe = site->probe, .module = m->id};
+	struct trap trap = {.kind = TRAP_ENTRY, .probe = site->probe, .module = m->id, .entry = entry,
+			    .code_size = (uint32_t)size};
 	const char *why = "no room for its stub";
 	int rc = space_read(s, entry, code, size);
 	if (rc == 0)
@@ -180,6 +203,7 @@ static int install_site(struct target *t, struct thread *th, struct space *s, co
 		rc = space_write(s, area->start + area->used, out, trap.stub.size);
 	if (rc == 0) {
 		area->used = ROUND_UP(area->used + trap.stub.size, STUB_ALIGN);
+		area->used = MIN(area->used, area->size);
 		struct trap back = trap;
 		back.kind = TRAP_RETURN;
 		back.addr = trap.stub.trap;
@@ -289,77 +313,182 @@ int install_start_trap(struct target *t, struct thread *th)
 
 /* -- leaving -- */
 
-static bool is_inside(const struct space *s, uint64_t word, size_t *area_out)
-{
-	for (size_t i = 0; i < s->areas.count; i++) {
-		if (word - s->areas.data[i].start < s->areas.data[i].size) {
-			*area_out = i;
-			return true;
-		}
-	}
-	return false;
-}
+typedef void word_fn(void *ctx, uint64_t word);
 
-/* Marks the areas that @th may still run through: its pc, or any word on its stack, points there. */
-static void mark_used(struct target *t, struct space *s, struct thread *th, bool *used)
+/* Calls @fn for the pc and every word of the stack of @th that might be an address. */
+static void each_word(struct target *t, struct space *s, struct thread *th, word_fn *fn, void *ctx)
 {
+	enum { CHUNK = 65536 };
 	struct arch_regs regs;
-	size_t i;
 	if (ptrace_get_regs(th->tid, &regs) != 0)
 		return;
-	if (is_inside(s, regs.word[t->arch->pc], &i))
-		used[i] = true;
-	enum { CHUNK = 65536 };
+	fn(ctx, regs.word[t->arch->pc]);
 	_cleanup_free_ uint64_t *buf = xmalloc(CHUNK);
 	taddr_t at = ROUND_DOWN(regs.word[t->arch->sp], (taddr_t)8) - 128; /* the red zone, too */
 	for (uint32_t done = 0; done < STACK_SCAN_MAX; done += CHUNK) {
 		ssize_t n = space_read_some(s, at + done, buf, CHUNK);
-		for (ssize_t k = 0; k < n / 8; k++) {
-			if (is_inside(s, buf[k], &i))
-				used[i] = true;
-		}
+		for (ssize_t k = 0; k < n / 8; k++)
+			fn(ctx, buf[k]);
 		if (n < CHUNK)
 			break;
 	}
+}
+
+#define MAX_PCS 4096
+
+/*
+ * Calls @fn for every pc on the stack of @th, interrupted ones included; for every
+ * word of it where it cannot be walked to its end.
+ */
+static void each_pc(struct target *t, struct space *s, struct thread *th, word_fn *fn, void *ctx)
+{
+	struct arch_regs regs;
+	struct stack_view view;
+	bool is_whole = false;
+	if (ptrace_get_regs(th->tid, &regs) != 0)
+		return;
+	_cleanup_free_ taddr_t *pcs = xmalloc(MAX_PCS * sizeof(*pcs));
+	trap_fill_stopped_view(t, th, &regs, &view);
+	size_t n = s->user ? t->sink.stack_pcs(t->sink.ctx, s, &view, pcs, MAX_PCS, &is_whole) : 0;
+	for (size_t i = 0; i < n; i++)
+		fn(ctx, pcs[i]);
+	for (size_t i = 0; i < th->calls.count; i++)
+		fn(ctx, th->calls.data[i].stub_return);
+	if (!is_whole)
+		each_word(t, s, th, fn, ctx);
+}
+
+static void each_thread_pc(struct target *t, struct space *s, word_fn *fn, void *ctx)
+{
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (th && th->process->space == s)
+			each_pc(t, s, th, fn, ctx);
+	}
+}
+
+struct collection {
+	struct target *target;
+	struct space *space;
+	bool *used; /* by area */
+};
+
+/* Words a few bytes behind a trap: an interrupted pc there must not find other instructions. */
+static void collect_word(void *ctx, uint64_t word)
+{
+	struct collection *c = ctx;
+	for (uint64_t back = 1; back < ARCH_MAX_INSN; back++) {
+		const struct trap *trap = space_trap_find(c->space, word - back);
+		if (trap && trap->kind == TRAP_ENTRY) {
+			*vec_add(&c->target->stack_words) = word;
+			return;
+		}
+	}
+}
+
+static void collect_text_word(void *ctx, uint64_t word)
+{
+	struct collection *c = ctx;
+	if (space_find_module(c->space, word))
+		collect_word(ctx, word);
+}
+
+void install_collect_words(struct target *t, struct space *s)
+{
+	struct collection c = {.target = t, .space = s};
+	t->stack_words.count = 0;
+	each_thread_pc(t, s, collect_text_word, &c);
+}
+
+/* Marks the areas that a thread may still run through: a pc, or any word on a stack, points there. */
+static void mark_used(void *ctx, uint64_t word)
+{
+	struct collection *c = ctx;
+	const struct space *s = c->space;
+	for (size_t i = 0; i < s->areas.count; i++) {
+		if (word - s->areas.data[i].start < s->areas.data[i].size)
+			c->used[i] = true;
+	}
+}
+
+static int unmap(struct target *t, struct thread **th, taddr_t start, uint64_t size)
+{
+	const uint64_t args[6] = {start, size};
+	int64_t result = -1;
+	if (!*th || !install_may_inject((*th)->tid))
+		return -EPERM;
+	int rc = inject_syscall(t, *th, SYS_munmap, args, &result);
+	if (rc == -ESRCH)
+		*th = NULL;
+	return rc != 0 ? rc : (int)result;
 }
 
 static void leave_area(struct target *t, struct space *s, struct thread **th, struct stub_area *a, bool is_used)
 {
 	if (!is_used && a->is_slack && space_write(s, a->start, a->saved, a->size) == 0)
 		return;
-	if (!is_used && !a->is_slack && *th && may_inject((*th)->tid)) {
-		const uint64_t args[6] = {a->start, a->size};
-		int64_t result = -1;
-		int rc = inject_syscall(t, *th, SYS_munmap, args, &result);
-		if (rc == -ESRCH)
-			*th = NULL;
-		if (rc == 0 && result == 0)
-			return;
+	if (!is_used && !a->is_slack && unmap(t, th, a->start, a->size) == 0)
+		return;
+	t->stats.pages_left += a->is_slack ? 0 : a->size / PAGE_SIZE_MIN;
+}
+
+/* Pads are left together: one that stays needs the recorder and the shared memory. */
+static void keep_pads_together(struct target *t, struct space *s, struct thread **th, bool *used)
+{
+	bool stay = false;
+	if (!s->pads)
+		return;
+	for (size_t i = 0; i < s->areas.count; i++)
+		stay |= s->areas.data[i].is_pads && used[i];
+	for (size_t i = 0; i < s->areas.count; i++)
+		used[i] |= s->areas.data[i].is_pads && stay;
+	if (!stay)
+		unmap(t, th, s->pads->memory.target, s->pads->memory.map_size);
+}
+
+static bool is_outside_areas(void *ctx, taddr_t pc)
+{
+	const struct space *s = ctx;
+	for (size_t i = 0; i < s->areas.count; i++) {
+		if (pc - s->areas.data[i].start < s->areas.data[i].size)
+			return false;
 	}
-	/* late returners must find no trap there */
+	return true;
+}
+
+#define MAX_STEPS_OUT 20000
+
+/* Lets no thread stand in our pages; what traps there becomes harmless first. */
+static void step_threads_out(struct target *t, struct space *s)
+{
 	for (size_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
-		if (trap->kind == TRAP_RETURN && trap->addr - a->start < a->size)
+		if (trap->kind == TRAP_RETURN || trap->kind >= TRAP_PAD_ENTRY)
 			space_write(s, trap->addr, &t->arch->nop_insn, 1);
 	}
-	t->stats.pages_left += !a->is_slack;
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (th && th->process->space == s && !th->is_exiting && th->state != THREAD_LISTENING &&
+		    inject_step_until(t, th, is_outside_areas, s, MAX_STEPS_OUT) == -ESRCH)
+			i = (size_t)-1;
+	}
 }
 
 void install_remove(struct target *t, struct space *s, struct thread *th)
 {
+	pads_disarm(t, s);
 	for (size_t i = 0; i < s->traps.count; i++) {
 		struct trap *trap = &s->traps.data[i];
-		if (trap->kind != TRAP_RETURN && space_trap_take(s, t->arch, trap) != 0)
+		if ((trap->kind == TRAP_ENTRY || trap->kind == TRAP_START) && space_trap_take(s, t->arch, trap) != 0)
 			log_debug("space %u: the text at %#lx could not be restored", s->id, (unsigned long)trap->addr);
 	}
-	bool *used = xcalloc(s->areas.count + 1, sizeof(*used));
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		struct thread *other = t->threads.data[i];
-		if (other && other->process->space == s)
-			mark_used(t, s, other, used);
-	}
+	step_threads_out(t, s);
+	pads_release_threads(t, s);
+	struct collection c = {.target = t, .space = s, .used = xcalloc(s->areas.count + 1, sizeof(*c.used))};
+	each_thread_pc(t, s, mark_used, &c);
+	keep_pads_together(t, s, &th, c.used);
 	for (size_t i = 0; i < s->areas.count; i++)
-		leave_area(t, s, &th, &s->areas.data[i], used[i]);
-	free(used);
+		leave_area(t, s, &th, &s->areas.data[i], c.used[i]);
+	free(c.used);
 	s->is_ready = false;
 }

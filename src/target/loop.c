@@ -27,6 +27,7 @@
 #include "base/elf_file.h"
 #include "base/log.h"
 #include "target/ptrace.h"
+#include "target/pads.h"
 #include "target/thread.h"
 
 uint64_t target_clock(void)
@@ -71,6 +72,7 @@ static void serve_early(struct target *t, pid_t tid)
 static void put_aside(struct target *t, pid_t tid, int status)
 {
 	t->early = xgrow(t->early, &t->early_capacity, t->early_count + 1, sizeof(*t->early));
+	loop_consume_stop(tid);
 	t->early[t->early_count].tid = tid;
 	t->early[t->early_count++].status = status;
 }
@@ -87,7 +89,9 @@ static struct process *add_child(struct target *t, struct thread *parent, pid_t 
 	if (flags & CLONE_VM) {
 		s->users++;
 	} else {
+		pads_catch_up(t, s);
 		own = space_fork(s, pid);
+		pads_fork(t, s, own);
 		if (s->user && s->is_profiled)
 			t->sink.space_fork(t->sink.ctx, s, own);
 	}
@@ -105,6 +109,7 @@ static void serve_child(struct target *t, struct thread *th, enum stop_kind kind
 		if (!(flags & CLONE_THREAD))
 			p = add_child(t, th, (pid_t)child, flags);
 		struct thread *born = thread_add(t, (pid_t)child, p);
+		born->is_new = true;
 		if (!(flags & CLONE_VM))
 			copy_calls(th, born);
 	}
@@ -174,6 +179,7 @@ static void serve_exec(struct target *t, struct thread *th)
 	drop_other_threads(t, p, leader);
 	leader->calls.count = 0;
 	leader->has_deleted = false;
+	leader->thread_pointer = 0;
 	leader->is_exiting = false;
 	bool is_first = p->is_started && p->is_execing;
 	p->is_execing = false;
@@ -183,8 +189,10 @@ static void serve_exec(struct target *t, struct thread *th)
 		if (is_first && !fits)
 			log_error("process %d: a 32-bit program (or one of another machine): not supported", p->pid);
 		if (--old->users == 0) {
+			pads_finish(t, old);
 			if (old->user)
 				t->sink.space_end(t->sink.ctx, old, SPACE_EXEC);
+			pads_free(t, old);
 			space_free(old);
 		} else if (old->reader == p->pid) {
 			for (size_t i = 0; i < t->processes.count; i++) {
@@ -229,7 +237,10 @@ static void serve_end(struct target *t, struct thread *th, int status)
 	struct process *p = th->process;
 	struct space *s = p->space;
 	pid_t tid = th->tid;
+	pads_thread_exit(t, th);
 	trap_drop_calls(t, th, UINT64_MAX);
+	if (th->waits_for_room)
+		t->waiters--;
 	if (s->user)
 		t->sink.thread_exit(t->sink.ctx, s, tid);
 	thread_remove(t, th);
@@ -277,6 +288,10 @@ static void serve_interrupt(struct target *t, struct thread *th)
 		th->was_interrupted = false;
 		restart_interrupted(t, th);
 	}
+	if (th->is_new) {
+		th->is_new = false;
+		pads_add_thread(t, th);
+	}
 	thread_resume(t, th, th->held_signal);
 	if (!t->is_stopping)
 		th->held_signal = 0;
@@ -288,6 +303,7 @@ static void serve_group_stop(struct target *t, struct thread *th)
 	th->state = THREAD_LISTENING;
 	if (t->is_stopping) {
 		th->is_held = true;
+		loop_consume_stop(th->tid);
 		return;
 	}
 	ptrace_listen(th->tid);
@@ -295,8 +311,15 @@ static void serve_group_stop(struct target *t, struct thread *th)
 
 static void serve_signal(struct target *t, struct thread *th, int sig)
 {
-	if (sig == SIGTRAP && trap_serve(t, th)) {
+	enum trap_answer answer = sig == SIGTRAP ? trap_serve(t, th) : TRAP_FOREIGN;
+	if (answer == TRAP_GO_ON) {
 		thread_resume(t, th, 0);
+		return;
+	}
+	if (answer == TRAP_WAIT) {
+		th->waits_for_room = true;
+		t->waiters++;
+		loop_consume_stop(th->tid);
 		return;
 	}
 	if (th->calls.count > 0)
@@ -351,14 +374,38 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	}
 }
 
+/*
+ * Waits for a stop without consuming it: if ptmem is killed while it serves the
+ * stop, the kernel then still delivers the signal that the thread had stopped
+ * for. (A stop that was consumed loses its signal with its tracer.)
+ */
+static int wait_stop(bool no_wait, pid_t *tid_out, int *status_out)
+{
+	siginfo_t info = {0};
+	if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | (no_wait ? WNOHANG : 0)) != 0)
+		return -errno;
+	if (info.si_pid == 0)
+		return -EAGAIN;
+	*tid_out = info.si_pid;
+	if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)
+		return waitpid(info.si_pid, status_out, __WALL) == info.si_pid ? 0 : -EAGAIN;
+	*status_out = info.si_status << 8 | 0x7f; /* as waitpid would give it */
+	return 0;
+}
+
+void loop_consume_stop(pid_t tid)
+{
+	int status = 0;
+	waitpid(tid, &status, __WALL | WNOHANG);
+}
+
 int loop_step(struct target *t, bool no_wait)
 {
-	int status;
-	pid_t tid = waitpid(-1, &status, __WALL | (no_wait ? WNOHANG : 0));
-	if (tid < 0)
-		return -errno;
-	if (tid == 0)
-		return -EAGAIN;
+	int status = 0;
+	pid_t tid = 0;
+	int rc = wait_stop(no_wait, &tid, &status);
+	if (rc != 0)
+		return rc;
 	uint64_t begin = target_clock();
 	t->now_ns = begin;
 	loop_serve(t, tid, status);
@@ -370,7 +417,7 @@ int loop_step(struct target *t, bool no_wait)
 
 static bool is_halted(const struct thread *th)
 {
-	return th->is_held || th->is_exiting;
+	return th->is_held || th->is_exiting || th->waits_for_room;
 }
 
 static size_t interrupt_all(struct target *t)

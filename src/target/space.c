@@ -372,6 +372,7 @@ int space_trap_put(struct space *s, const struct arch *arch, const struct trap *
 	if (!s->trap_index || s->traps.count * 2 >= 1u << s->trap_bits)
 		grow_trap_index(s);
 	struct trap t = *trap;
+	t.patch_size = arch->trap_size;
 	int rc = space_read(s, t.addr, t.original, arch->trap_size);
 	if (rc == 0)
 		rc = space_write(s, t.addr, arch->trap, arch->trap_size);
@@ -391,7 +392,7 @@ int space_trap_take(struct space *s, const struct arch *arch, struct trap *trap)
 {
 	if (trap->is_removed)
 		return 0;
-	int rc = space_write(s, trap->addr, trap->original, arch->trap_size);
+	int rc = space_write(s, trap->addr, trap->original, trap->patch_size);
 	if (rc == 0)
 		trap->is_removed = true;
 	return rc;

@@ -23,17 +23,24 @@ enum trap_kind {
 	TRAP_ENTRY,  /* at the first instruction of a probed function */
 	TRAP_RETURN, /* in a stub, behind the call of the original */
 	TRAP_START,  /* at the program's first instruction */
+	TRAP_PAD_ENTRY, TRAP_PAD_LEAVE, TRAP_PAD_FULL, /* in a pad or its recorder; arch/pad.h */
 };
 
 /* One breakpoint instruction in the target's text. */
 struct trap {
 	taddr_t addr;
-	uint8_t original[4];       /* the bytes it stands for (TRAP_RETURN: none) */
+	uint8_t original[8];       /* the bytes it stands for (TRAP_RETURN: none) */
+	uint8_t patch_size;        /* how many: a breakpoint's, or a jump's */
 	uint8_t kind;              /* enum trap_kind */
 	bool is_removed;           /* taken out with its module; the slot is kept */
 	const struct probe *probe; /* TRAP_ENTRY, TRAP_RETURN */
 	struct arch_stub stub;
+	taddr_t entry;             /* of the function; addr may lie behind an endbr64 */
+	uint32_t code_size;        /* of the function, bytes */
 	uint32_t module;           /* id */
+	uint32_t pad;              /* index + 1 of its pad; 0 = none. TRAP_PAD_*: of the pad it is in */
+	bool is_cold;              /* cannot be promoted, or not now */
+	const char *why_cold;
 };
 
 /*
@@ -44,6 +51,7 @@ struct stub_area {
 	taddr_t start;
 	uint32_t size, used;
 	bool is_slack;
+	bool is_pads;         /* holds pads, not stubs */
 	uint8_t *saved;       /* is_slack: what stood there; owned by the space */
 };
 
@@ -66,6 +74,9 @@ struct space {
 	bool is_profiled;      /* false: followed only until its exec */
 	bool is_own_image;     /* began with an exec or an attach, not with a fork */
 	uint32_t probe_count;  /* watched functions */
+	uint32_t hits;         /* stops at entries, for promotion */
+	struct pads *pads;     /* tier 2; NULL = none yet */
+	bool is_break_only;    /* never promoted */
 	void *user;            /* the sink's */
 };
 

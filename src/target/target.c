@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,7 @@
 #include "base/elf_file.h"
 #include "base/log.h"
 #include "target/ptrace.h"
+#include "target/pads.h"
 #include "target/thread.h"
 
 #define TRACE_OPTIONS \
@@ -37,6 +39,17 @@
 
 static volatile sig_atomic_t wake_flag;
 
+/* SIGCHLD is waited for by sigtimedwait: blocked, and not ignored. */
+static void take_signals(struct signal_state *old)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	const struct sigaction standard = {.sa_handler = SIG_DFL};
+	sigaction(SIGCHLD, &standard, &old->child);
+	sigprocmask(SIG_BLOCK, &set, &old->mask);
+}
+
 struct target *target_new(const struct target_options *options, const struct target_sink *sink)
 {
 	struct target *t = xcalloc(1, sizeof(*t));
@@ -44,6 +57,8 @@ struct target *target_new(const struct target_options *options, const struct tar
 	t->sink = *sink;
 	t->arch = arch_native;
 	t->now_ns = target_clock();
+	pad_owner_init(&t->pad_owner);
+	take_signals(&t->signals);
 	return t;
 }
 
@@ -61,6 +76,7 @@ void target_free(struct target *t)
 	for (size_t i = 0; i < t->counters.count; i++)
 		close(t->counters.data[i]);
 	vec_deinit(&t->counters);
+	vec_deinit(&t->stack_words);
 	vec_deinit(&t->threads);
 	vec_deinit(&t->processes);
 	free(t->early);
@@ -96,9 +112,11 @@ uint64_t target_instructions(const struct target *t)
 
 /* -- start -- */
 
-ATTR_NORETURN static void run_program(int go_fd, int error_fd, char *const argv[])
+ATTR_NORETURN static void run_program(int go_fd, int error_fd, char *const argv[], const struct signal_state *signals)
 {
 	char c;
+	sigaction(SIGCHLD, &signals->child, NULL);
+	sigprocmask(SIG_SETMASK, &signals->mask, NULL);
 	while (read(go_fd, &c, 1) < 0 && errno == EINTR)
 		;
 	execvp(argv[0], argv);
@@ -138,7 +156,7 @@ int target_start(struct target *t, char *const argv[])
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(go[1]);
-		run_program(go[0], error[1], argv);
+		run_program(go[0], error[1], argv, &t->signals);
 	}
 	close(go[0]);
 	close(error[1]);
@@ -392,6 +410,18 @@ void target_detach(struct target *t)
 	detach_all(t, true);
 }
 
+void target_abandon(struct target *t)
+{
+	t->is_abandoned = true;
+	loop_stop_world(t);
+	for (size_t i = 0; i < t->processes.count; i++)
+		install_remove(t, t->processes.data[i]->space, NULL);
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		if (t->threads.data[i])
+			detach_thread(t->threads.data[i]);
+	}
+}
+
 /* -- run -- */
 
 void target_wake(void)
@@ -399,12 +429,108 @@ void target_wake(void)
 	wake_flag = 1;
 }
 
+/* Hot probes of a space become pads: everybody stands still for it. */
+static void promote(struct target *t)
+{
+	struct space *s = t->promote;
+	uint64_t begin = target_clock();
+	t->promote = NULL;
+	uint32_t id = s->id;
+	loop_stop_world(t);
+	t->promote = NULL;
+	bool is_alive = false;
+	for (size_t i = 0; i < t->processes.count; i++)
+		is_alive |= t->processes.data[i]->space->id == id;
+	if (is_alive)
+		pads_promote(t, s, pick_thread(t, s));
+	loop_start_world(t);
+	t->stats.promote_ns += target_clock() - begin;
+}
+
+unsigned target_cpu_count(void)
+{
+	cpu_set_t set;
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
+/* Reads all rings; returns the records read. */
+static size_t drain_all(struct target *t)
+{
+	size_t n = 0;
+	t->now_ns = target_clock();
+	for (size_t i = 0; i < t->processes.count; i++) {
+		struct space *s = t->processes.data[i]->space;
+		if (!s->pads)
+			continue;
+		n += pads_drain(t, s);
+		if (t->waiters > 0) {
+			ring_publish(&s->pads->ring);
+			pads_wake_waiters(t, s);
+		}
+	}
+	return n;
+}
+
+#define SPIN_NS 20000u
+#define SPIN_RECORDS 64u
+#define SLEEP_MIN_US 1000u
+#define SLEEP_MAX_US 10000u
+
+/*
+ * Nothing to do just now. Where records come fast and a CPU is ours, a short wait
+ * that does not touch the ring is cheapest; else sleep until a stop or the time.
+ */
+static void idle(struct target *t, size_t records)
+{
+	if (records >= SPIN_RECORDS && target_cpu_count() > t->thread_count) {
+		uint64_t until = target_clock() + SPIN_NS;
+		while (target_clock() < until)
+			;
+		return;
+	}
+	bool is_shared = target_cpu_count() == 1;
+	if (is_shared || records == 0)
+		t->idle_us = MIN(MAX(2 * t->idle_us, SLEEP_MIN_US), SLEEP_MAX_US);
+	else
+		t->idle_us = SLEEP_MIN_US;
+	const struct timespec ts = {0, (is_shared ? SLEEP_MAX_US : t->idle_us) * 1000L};
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigtimedwait(&set, NULL, &ts);
+}
+
+static bool has_pads(const struct target *t)
+{
+	for (size_t i = 0; i < t->processes.count; i++) {
+		if (t->processes.data[i]->space->pads)
+			return true;
+	}
+	return false;
+}
+
+#define STOPS_IN_A_ROW 32
+
+/* One round with rings: the stops that wait, then the records, then rest. */
+static int step_with_pads(struct target *t)
+{
+	int rc = 0, stops = 0;
+	while (stops < STOPS_IN_A_ROW && !t->promote && (rc = loop_step(t, true)) == 0)
+		stops++;
+	size_t records = drain_all(t);
+	if (rc == -EAGAIN && stops == 0)
+		idle(t, records);
+	return rc == -ECHILD ? rc : 0;
+}
+
 void target_run(struct target *t)
 {
 	while (t->processes.count > 0) {
-		int rc = loop_step(t, false);
+		int rc = has_pads(t) ? step_with_pads(t) : loop_step(t, false);
 		if (rc == -ECHILD)
 			break;
+		if (t->promote)
+			promote(t);
 		if (wake_flag) {
 			wake_flag = 0;
 			if (t->sink.poll && t->sink.poll(t->sink.ctx))

@@ -13,6 +13,7 @@
 #define PTMEM_TARGET_TARGET_H
 
 #include "base/types.h"
+#include "arch/unwind_rule.h"
 #include "target/heap_event.h"
 #include "target/space.h"
 
@@ -23,6 +24,10 @@ struct target_options {
 	bool keep_running;    /* started programs survive ptmem's death */
 	bool no_probes;       /* watch no function (only processes) */
 	bool count_instructions; /* --time-unit=i */
+	bool no_promotion;    /* --probes=break */
+	bool promote_at_once; /* --probes=jump */
+	uint64_t ring_size;   /* bytes, a power of two; 0 = by the number of CPUs */
+	bool verify;          /* pads send every stack both ways */
 };
 
 /* Why a space is no longer profiled. */
@@ -42,6 +47,14 @@ struct target_sink {
 	void (*thread_exit)(void *ctx, struct space *s, pid_t tid);
 	/* Whether the walk from @view meets a signal frame before it reaches @outer_sp. */
 	bool (*in_signal)(void *ctx, struct space *s, struct stack_view *view, taddr_t outer_sp);
+	/* All pcs on the stack of a thread stopped anywhere (@view: its registers and stack), unlowered;
+	 * *is_whole_out: the walk reached the outermost frame. Returns their number. */
+	size_t (*stack_pcs)(void *ctx, struct space *s, struct stack_view *view, taddr_t *pcs, size_t max,
+			    bool *is_whole_out);
+	/* Rules of @s shall live in @memory (1 << bits slots, zeroed) from now on: pads read them there. */
+	void (*rule_memory)(void *ctx, struct space *s, struct unwind_rule *memory, uint32_t bits);
+	/* The shared memory of @s is about to go: rules must leave it. */
+	void (*rule_memory_gone)(void *ctx, struct space *s);
 	/* Called now and then between events, and when a timer or signal woke the loop; true = leave. */
 	bool (*poll)(void *ctx);
 };
@@ -57,6 +70,11 @@ struct target_stats {
 	uint32_t unprobed;       /* definitions that could not be watched */
 	uint32_t pages_left;     /* pages that stayed mapped at detach */
 	uint32_t masks_mended;   /* signal masks given back SIGTRAP */
+	uint64_t records, raw_records, ring_bytes; /* of rings that were closed */
+	uint64_t ring_full;      /* stops for want of room in a ring */
+	uint64_t holes;          /* records that were begun and never finished */
+	uint32_t promoted;       /* breakpoints that became pads */
+	uint64_t promote_ns;     /* pauses for it */
 };
 
 struct target *target_new(const struct target_options *options, const struct target_sink *sink);
@@ -84,6 +102,9 @@ void target_run(struct target *t);
 /* Lets go of everybody: text restored, stubs removed where nobody is in them. */
 void target_detach(struct target *t);
 
+/* The same after a failed check, when nothing of ours may be trusted: no event is made any more. */
+void target_abandon(struct target *t);
+
 /* Asks a running target_run to call poll soon; safe in a signal handler. */
 void target_wake(void);
 
@@ -93,6 +114,9 @@ pid_t target_first_pid(const struct target *t);
 
 /* Number of processes that are traced now. */
 unsigned target_process_count(const struct target *t);
+
+/* CPUs that ptmem may run on. */
+unsigned target_cpu_count(void);
 
 /* CLOCK_MONOTONIC in ns, as events carry it. */
 uint64_t target_clock(void);

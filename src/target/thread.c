@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "target/pads.h"
 #include "target/ptrace.h"
 
 static size_t thread_slot(const struct target *t, pid_t tid)
@@ -108,8 +109,12 @@ void process_remove(struct target *t, struct process *p, enum space_end why)
 	}
 	struct space *s = p->space;
 	if (--s->users == 0) {
+		pads_finish(t, s);
 		if (s->user)
 			t->sink.space_end(t->sink.ctx, s, why);
+		pads_free(t, s);
+		if (t->promote == s)
+			t->promote = NULL;
 		space_free(s);
 	} else if (s->reader == p->pid) {
 		move_reader(t, s);
@@ -123,6 +128,7 @@ void thread_resume(struct target *t, struct thread *th, int sig)
 		th->state = THREAD_STOPPED;
 		th->is_held = true;
 		th->held_signal = sig;
+		loop_consume_stop(th->tid); /* or the next wait would find it again */
 		return;
 	}
 	th->is_held = false;

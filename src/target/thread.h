@@ -14,9 +14,12 @@
 #ifndef PTMEM_TARGET_THREAD_H
 #define PTMEM_TARGET_THREAD_H
 
+#include <signal.h>
+
 #include "arch/arch.h"
 #include "base/types.h"
 #include "base/vec.h"
+#include "target/pad_memory.h"
 #include "target/probe.h"
 #include "target/space.h"
 #include "target/stop.h"
@@ -30,6 +33,7 @@ struct call {
 	taddr_t sp;                 /* at the function's entry; the caller's return address stands there */
 	taddr_t stub_return;        /* what the stub's call pushed at sp - 8 */
 	struct probe_call args;
+	taddr_t outer_guard, outer_guard_pc; /* of the pad call that a signal interrupted; 0 = none */
 };
 
 struct process {
@@ -49,6 +53,7 @@ struct thread {
 	bool is_held;               /* stopped, waits for the world to go on */
 	bool was_interrupted;       /* an interrupt was asked for and has not been seen */
 	bool is_exiting;            /* past its exit stop */
+	bool is_new;                /* has not run yet */
 	bool had_signal;            /* got a signal since its outermost call was entered */
 	VEC(struct call) calls;     /* outermost first; more than one only through signal handlers */
 	taddr_t deleted_block;      /* operator delete was entered with it: its free is the same event */
@@ -56,6 +61,17 @@ struct thread {
 	uint8_t *stack;             /* copy of the top of its stack */
 	size_t stack_size, stack_capacity;
 	size_t stack_want;          /* bytes to copy next time */
+	uint64_t thread_pointer;    /* its key among the slots; 0 = has no slot */
+	uint32_t slot;
+	taddr_t stack_low, stack_high; /* as its clone said; 0 = unknown */
+	bool waits_for_room;        /* stopped at a full ring */
+	uint32_t bounds_traps;      /* calls in a row from another stack than its slot's */
+};
+
+/* What ptmem changes for itself and gives back to the program. */
+struct signal_state {
+	sigset_t mask;
+	struct sigaction child;
 };
 
 /* The whole of a target; see target.h. */
@@ -75,6 +91,14 @@ struct target {
 	bool is_stopping;                /* world stop: served threads are held */
 	uint64_t now_ns;                 /* time of the stop being served */
 	VEC(int) counters;               /* perf descriptors (--time-unit=i) */
+	struct pad_owner pad_owner;      /* by which the kernel tells pads that ptmem died */
+	bool has_pad_owner;
+	VEC(taddr_t) stack_words;        /* scratch: words on stacks that point into text */
+	bool is_abandoned;               /* after a failed check: nothing is counted any more */
+	uint32_t waiters;                /* threads that wait for room in a ring */
+	struct space *promote;           /* its probes are hot: promote before the next stop */
+	struct signal_state signals;
+	unsigned idle_us;                /* how long the last idle sleep was */
 };
 
 struct thread *thread_find(const struct target *t, pid_t tid);
@@ -93,19 +117,33 @@ void thread_resume(struct target *t, struct thread *th, int sig);
 /* Waits for one stop and serves it. -EINTR: a signal came; -ECHILD: nobody is left. */
 int loop_step(struct target *t, bool no_wait);
 void loop_serve(struct target *t, pid_t tid, int status);
+/* Takes the stop of @tid, which stays stopped, out of what the next wait finds. */
+void loop_consume_stop(pid_t tid);
 /* Stops all threads of all processes, and lets them go on. */
 void loop_stop_world(struct target *t);
 void loop_start_world(struct target *t);
 
 /* trap.c */
-/* Serves a SIGTRAP of @th: true if it was one of ours (the thread may go on). */
-bool trap_serve(struct target *t, struct thread *th);
+/* Serves a SIGTRAP of @th. */
+enum trap_answer { TRAP_FOREIGN, TRAP_GO_ON, TRAP_WAIT }; /* WAIT: for room in the ring */
+enum trap_answer trap_serve(struct target *t, struct thread *th);
 /* Calls of @th whose frames are gone, or all of them at its end. */
 void trap_drop_calls(struct target *t, struct thread *th, taddr_t sp);
+/* The view of a thread stopped anywhere: its own registers, nothing left out. */
+void trap_fill_stopped_view(struct target *t, struct thread *th, const struct arch_regs *regs, struct stack_view *view);
 void trap_fill_view(struct target *t, struct thread *th, const struct arch_regs *regs, taddr_t sp,
 		    struct stack_view *view);
 
+/* Sends @th, stopped as at the entry of @trap's function, through the stub of tier 1 (or the original). */
+void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs);
+
 /* install.c */
+/* An area with room for @size bytes, aligned, within reach of @addr of @m; takes them. -errno. */
+int install_take_room(struct target *t, struct thread *th, struct space *s, const struct module *m, taddr_t addr,
+		      uint32_t size, taddr_t *at_out);
+bool install_may_inject(pid_t tid);
+/* Fills t->stack_words: what threads of @s hold that points into text. */
+void install_collect_words(struct target *t, struct space *s);
 /* Puts traps at all watched functions of all modules of @s; @th is stopped and may be used to
  * inject system calls (NULL: then only known areas are used). */
 int install_probes(struct target *t, struct space *s, struct thread *th);
@@ -116,6 +154,9 @@ int install_start_trap(struct target *t, struct thread *th);
 void install_remove(struct target *t, struct space *s, struct thread *th);
 
 /* inject.c */
+/* Steps @th, signals held back, until @is_there says so of its pc. -ETIMEDOUT; -ESRCH: it died. */
+int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void *ctx, taddr_t pc), void *ctx,
+		      unsigned max_steps);
 /* Runs a system call in stopped thread @th. *result_out: as the kernel returns it (-errno inside). */
 int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t args[6], int64_t *result_out);
 

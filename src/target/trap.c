@@ -26,6 +26,7 @@
 
 #include "base/log.h"
 #include "target/ptrace.h"
+#include "target/pads.h"
 #include "target/thread.h"
 
 #define STACK_COPY_MIN 1024u
@@ -45,7 +46,7 @@ static struct heap_event new_event(const struct target *t, const struct thread *
 static void emit(struct target *t, struct thread *th, const struct heap_event *ev)
 {
 	struct space *s = th->process->space;
-	if (s->is_profiled && s->is_ready)
+	if (s->is_profiled && s->is_ready && !t->is_abandoned)
 		t->sink.event(t->sink.ctx, s, ev);
 }
 
@@ -64,8 +65,7 @@ static int read_outside(void *ctx, taddr_t addr, void *buf, size_t size)
 	return space_read(th->process->space, addr, buf, size);
 }
 
-void trap_fill_view(struct target *t, struct thread *th, const struct arch_regs *regs, taddr_t sp,
-		    struct stack_view *view)
+static void copy_stack(struct thread *th, taddr_t sp, struct stack_view *view)
 {
 	size_t want = th->stack_want ? th->stack_want : STACK_COPY_MIN;
 	th->stack = xgrow(th->stack, &th->stack_capacity, want, 1);
@@ -75,6 +75,18 @@ void trap_fill_view(struct target *t, struct thread *th, const struct arch_regs 
 		.start = sp, .data = th->stack, .size = th->stack_size,
 		.read = read_outside, .read_ctx = th,
 	};
+}
+
+void trap_fill_stopped_view(struct target *t, struct thread *th, const struct arch_regs *regs, struct stack_view *view)
+{
+	copy_stack(th, regs->word[t->arch->sp], view);
+	arch_unwind_regs(t->arch, regs, &view->regs);
+}
+
+void trap_fill_view(struct target *t, struct thread *th, const struct arch_regs *regs, taddr_t sp,
+		    struct stack_view *view)
+{
+	copy_stack(th, sp, view);
 	arch_unwind_regs(t->arch, regs, &view->regs);
 	uint64_t pc = 0;
 	if (th->stack_size >= sizeof(pc))
@@ -85,9 +97,31 @@ void trap_fill_view(struct target *t, struct thread *th, const struct arch_regs 
 
 /* -- calls -- */
 
+/* Pads must know that their thread is inside a watched call, and when it is not any more. */
+static void set_guard(struct thread *th, struct call *call)
+{
+	struct pad_slot *slot = pads_slot(th);
+	if (!slot)
+		return;
+	call->outer_guard = slot->guard;
+	call->outer_guard_pc = slot->guard_pc;
+	slot->guard = call->sp - sizeof(uint64_t);
+	slot->guard_pc = call->stub_return;
+}
+
+static void restore_guard(struct thread *th, const struct call *call)
+{
+	struct pad_slot *slot = pads_slot(th);
+	if (!slot)
+		return;
+	slot->guard = call->outer_guard;
+	slot->guard_pc = call->outer_guard_pc;
+}
+
 /* @call's frame is gone without a return: a realloc that had begun keeps its block. */
 static void abandon_call(struct target *t, struct thread *th, const struct call *call)
 {
+	restore_guard(th, call);
 	if (call->probe->kind != PROBE_REALLOC || !call->args.block)
 		return;
 	struct heap_event ev = new_event(t, th, HEAP_REALLOC_END, call->probe->function);
@@ -138,6 +172,7 @@ static void enter_call(struct target *t, struct thread *th, struct trap *trap, c
 	struct call *call = vec_add(&th->calls);
 	*call = (struct call){.probe = trap->probe, .sp = regs->word[t->arch->sp], .stub_return = trap->stub.trap};
 	probe_read_call(trap->probe, t->arch, regs, &call->args);
+	set_guard(th, call);
 	if (th->calls.count == 1)
 		th->had_signal = false;
 	if (trap->probe->kind == PROBE_REALLOC && call->args.block) {
@@ -178,7 +213,7 @@ static void exchange_return(struct thread *th, bool to_stub)
 	}
 }
 
-static void serve_entry(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs)
+void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs)
 {
 	taddr_t next = trap->stub.jump, sp = regs->word[t->arch->sp];
 	uint8_t kind = trap->probe->kind;
@@ -197,6 +232,11 @@ static void serve_entry(struct target *t, struct thread *th, struct trap *trap, 
 	} else if (!is_nested(t, th, regs)) {
 		if (kind == PROBE_FREE) {
 			enter_free(t, th, trap, regs);
+			/* pads record what it calls, unless they see that it is inside a call */
+			if (trap->probe->function == FUNCTION_DELETE && pads_slot(th)) {
+				enter_call(t, th, trap, regs);
+				next = trap->stub.call;
+			}
 		} else {
 			th->has_deleted = false;
 			enter_call(t, th, trap, regs);
@@ -251,9 +291,11 @@ static void serve_return(struct target *t, struct thread *th, struct trap *trap,
 	if (call.sp != sp || call.stub_return != trap->addr)
 		return;
 	th->calls.count--;
+	restore_guard(th, &call);
 	if (th->calls.count == 0)
 		th->had_signal = false;
-	leave_call(t, th, &call, regs);
+	if (call.probe->kind != PROBE_FREE)
+		leave_call(t, th, &call, regs);
 }
 
 /*
@@ -269,30 +311,52 @@ static void mend_mask(struct target *t, struct thread *th)
 	t->stats.masks_mended++;
 }
 
-bool trap_serve(struct target *t, struct thread *th)
+/* A space whose breakpoints are met often gets pads. */
+#define HOT_HITS 16
+
+static void count_hit(struct target *t, struct space *s, const struct trap *trap)
+{
+	const char *why;
+	uint32_t hot = t->options.promote_at_once ? 1 : HOT_HITS;
+	if (trap->probe->kind == PROBE_LOADER || trap->is_cold || !s->is_ready || ++s->hits < hot)
+		return;
+	s->hits = 0;
+	if (s->is_profiled && pads_are_possible(t, s, &why))
+		t->promote = s;
+}
+
+enum trap_answer trap_serve(struct target *t, struct thread *th)
 {
 	struct arch_regs regs;
 	siginfo_t info;
 	if (ptrace_get_regs(th->tid, &regs) != 0)
-		return true; /* gone: its end will be reported */
+		return TRAP_GO_ON; /* gone: its end will be reported */
 	taddr_t addr = regs.word[t->arch->pc] - t->arch->trap_pc_offset;
 	struct trap *trap = space_trap_find(th->process->space, addr);
 	if (!trap || ptrace_get_siginfo(th->tid, &info) != 0 || info.si_code <= 0)
-		return false;
+		return TRAP_FOREIGN;
+	struct space *s = th->process->space;
 	t->stats.trap_stops++;
 	mend_mask(t, th);
 	switch (trap->kind) {
 	case TRAP_ENTRY:
-		serve_entry(t, th, trap, &regs);
+		pads_catch_up(t, s);
+		count_hit(t, s, trap);
+		trap_enter(t, th, trap, &regs);
 		break;
 	case TRAP_RETURN:
+		pads_catch_up(t, s);
 		serve_return(t, th, trap, &regs);
 		break;
 	case TRAP_START:
 		space_trap_take(th->process->space, t->arch, trap);
 		ptrace_set_word(th->tid, t->arch->pc, addr);
-		install_probes(t, th->process->space, th);
+		install_probes(t, s, th);
 		break;
+	case TRAP_PAD_ENTRY:
+	case TRAP_PAD_LEAVE:
+	case TRAP_PAD_FULL:
+		return pads_serve(t, th, trap, &regs) ? TRAP_GO_ON : TRAP_WAIT;
 	}
-	return true;
+	return TRAP_GO_ON;
 }

@@ -6,8 +6,8 @@
  * build-id names below /usr/lib/debug, is opened only when something was missing.
  *
  * Files are foreign input. libdw checks what it reads but allocates as many
- * registers as an instruction names, up to gigabytes; so a function's CFI passes
- * through cfi_check.c before libdw may run it.
+ * registers as an instruction names, up to gigabytes; so a file's CFI passes
+ * through cfi_check.c before libdw may use it.
  */
 #include "unwind/cfi.h"
 
@@ -22,6 +22,9 @@
 #include "base/alloc.h"
 #include "base/elf_file.h"
 #include "base/vec.h"
+#include "unwind/cfi_check.h"
+
+#define MAX_GAP (uint64_t)8192 /* bytes of code read where no symbol is near */
 
 struct function_span {
 	uint64_t start, end;
@@ -64,7 +67,8 @@ static struct cfi *cfi_of(struct elf_file *file)
 		return cfi;
 	cfi = xcalloc(1, sizeof(*cfi));
 	cfi->separate_fd = -1;
-	cfi->eh = dwarf_getcfi_elf(file->elf);
+	if (cfi_check_eh_frame(file->elf))
+		cfi->eh = dwarf_getcfi_elf(file->elf);
 	file->cfi_user = cfi;
 	file->cfi_user_free = cfi_free;
 	return cfi;
@@ -106,14 +110,14 @@ static int open_separate(const struct elf_file *file)
 static void find_debug_frames(struct cfi *cfi, const struct elf_file *file)
 {
 	cfi->has_debug = true;
-	if (has_section(file->elf, ".debug_frame"))
+	if (has_section(file->elf, ".debug_frame") && cfi_check_debug_frame(file->elf))
 		cfi->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
 	if (cfi->dwarf)
 		cfi->debug[0] = dwarf_getcfi(cfi->dwarf);
 	cfi->separate_fd = open_separate(file);
 	if (cfi->separate_fd >= 0)
 		cfi->separate = dwarf_begin(cfi->separate_fd, DWARF_C_READ);
-	if (cfi->separate)
+	if (cfi->separate && cfi_check_debug_frame(dwarf_getelf(cfi->separate)))
 		cfi->debug[1] = dwarf_getcfi(cfi->separate);
 }
 
@@ -173,28 +177,49 @@ static int compare_spans(const void *a, const void *b)
 				    : (x->end > y->end) - (x->end < y->end);
 }
 
-uint64_t cfi_function_start(struct elf_file *file, uint64_t vaddr)
+static void read_functions(struct cfi *cfi, struct elf_file *file)
+{
+	cfi->has_functions = true;
+	elf_file_each_symbol(file, add_function, cfi);
+	if (cfi->functions.count)
+		qsort(cfi->functions.data, cfi->functions.count, sizeof(cfi->functions.data[0]),
+		      compare_spans);
+}
+
+/* The last function that starts at or before @vaddr, or NULL. */
+static const struct function_span *function_before(struct elf_file *file, uint64_t vaddr)
 {
 	struct cfi *cfi = cfi_of(file);
 	size_t low = 0, high;
 
-	if (!cfi->has_functions) {
-		cfi->has_functions = true;
-		elf_file_each_symbol(file, add_function, cfi);
-		if (cfi->functions.count)
-			qsort(cfi->functions.data, cfi->functions.count, sizeof(cfi->functions.data[0]),
-			      compare_spans);
-	}
+	if (!cfi->has_functions)
+		read_functions(cfi, file);
 	high = cfi->functions.count;
-	while (low < high) { /* the last one that starts at or before vaddr */
+	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		if (cfi->functions.data[middle].start <= vaddr)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low == 0)
-		return 0;
-	const struct function_span *span = &cfi->functions.data[low - 1];
-	return vaddr < span->end || span->end == span->start ? span->start : ROUND_UP(span->end, 16);
+	return low ? &cfi->functions.data[low - 1] : NULL;
+}
+
+enum cfi_start cfi_code_start(struct elf_file *file, uint64_t vaddr, uint64_t *start_out)
+{
+	const struct function_span *span = function_before(file, vaddr);
+	const struct elf_segment *segment = elf_file_segment(file, vaddr);
+
+	if (!segment)
+		return CFI_START_NONE;
+	if (span && vaddr < span->end) {
+		*start_out = span->start;
+		return CFI_START_FUNCTION;
+	}
+	*start_out = vaddr - MIN(vaddr - segment->vaddr, MAX_GAP);
+	if (span && span->end >= *start_out) {
+		*start_out = span->end;
+		return CFI_START_GAP;
+	}
+	return CFI_START_SOMEWHERE;
 }

@@ -20,10 +20,14 @@ Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr);
 /* The executable bytes of the file from @vaddr on, *size_out of them; NULL if it holds no code there. */
 const uint8_t *cfi_code(struct elf_file *file, uint64_t vaddr, size_t *size_out);
 
-/*
- * Where to start reading code that leads to @vaddr: the entry of the function
- * there, or the end of the nearest one before. 0 if no symbol is near.
- */
-uint64_t cfi_function_start(struct elf_file *file, uint64_t vaddr);
+enum cfi_start {
+	CFI_START_NONE,     /* nothing near */
+	CFI_START_FUNCTION, /* the entry of the function that holds the address */
+	CFI_START_GAP,      /* the entry of some function before it, without symbols between */
+	CFI_START_SOMEWHERE, /* code before it, perhaps in the middle of an instruction */
+};
+
+/* Where to start reading code that leads to @vaddr. */
+enum cfi_start cfi_code_start(struct elf_file *file, uint64_t vaddr, uint64_t *start_out);
 
 #endif

@@ -23,6 +23,7 @@
 #include "unwind/cfi.h"
 
 #define FIRST_BITS 10
+#define ENTRY_SIZE 64 /* bytes; the code at an ELF entry point is shorter in all C libraries */
 #define FORGOTTEN UINT64_MAX /* pc of a slot whose code is gone; no code lies there */
 
 void rules_init(struct rules *r, const struct arch *arch, const struct unwind_ops *ops)
@@ -160,9 +161,10 @@ static bool follows_call(struct elf_file *file, uint64_t vaddr)
 /* By reading the function's instructions; for code without CFI. */
 static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact, struct unwind_rule *rule)
 {
-	uint64_t start = cfi_function_start(file, vaddr);
+	uint64_t start;
 	size_t size;
 	const uint8_t *code = cfi_code(file, vaddr + !is_exact, &size);
+	enum cfi_start kind;
 
 	if (!code || arch_is_sigreturn(code, size))
 		return false;
@@ -170,32 +172,41 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact, s
 		/* Nobody returns here: whoever made this stack put an entry at its bottom (makecontext).
 		 * A stripped file does not name it, but entries are aligned. */
 		rule->kind = RULE_END;
-		return (vaddr + 1) % 16 == 0 || cfi_function_start(file, vaddr + 1) == vaddr + 1;
+		return (vaddr + 1) % 16 == 0;
 	}
-	if (start == 0 || start > vaddr)
+	if (vaddr >= file->entry && vaddr - file->entry < ENTRY_SIZE) {
+		rule->kind = RULE_END; /* above the program's or ld.so's first instructions lies argc */
+		return true;
+	}
+	kind = cfi_code_start(file, vaddr, &start);
+	if (kind == CFI_START_NONE)
 		return false;
 	code = cfi_code(file, start, &size);
-	return code && vaddr - start < size && arch_scan_function(code, vaddr - start, rule) == 0;
+	return code && vaddr - start < size &&
+	       arch_scan_function(code, vaddr - start,
+				  kind == CFI_START_FUNCTION ? ARCH_SCAN_ONE :
+				  kind == CFI_START_GAP ? ARCH_SCAN_MANY : ARCH_SCAN_UNSYNCED, rule) == 0;
 }
 
-void rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwind_rule *rule_out)
+bool rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwind_rule *rule_out)
 {
 	taddr_t lookup_pc = pc - !is_exact;
 	const struct module *module = r->ops->module(r->ops->ctx, lookup_pc);
-	struct unwind_rule rule = {.kind = RULE_SLOW};
-	bool is_done = false;
+	struct unwind_rule rule = {.pc = pc, .kind = RULE_SLOW};
+	bool is_done = false, is_guess = false;
 
 	if (module && module->file) {
 		uint64_t vaddr = lookup_pc - module->bias;
 		Dwarf_Frame *row = cfi_find(module->file, vaddr);
 		is_done = row ? compile_row(r->arch, row, &rule)
 			      : compile_code(module->file, vaddr, is_exact, &rule);
+		is_guess = !row && is_done && rule.kind != RULE_END;
 		free(row);
 	}
 	if (!is_done)
-		rule = (struct unwind_rule){.kind = RULE_SLOW};
-	rule.pc = rule_out->pc;
+		rule = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
 	*rule_out = rule;
+	return is_guess;
 }
 
 /* ---- the table ---- */
@@ -249,40 +260,25 @@ static void make_room(struct rules *r)
 	}
 }
 
-static const struct unwind_rule *learn(struct rules *r, taddr_t pc)
+const struct unwind_rule *rules_enter(struct rules *r, const struct unwind_rule *rule)
 {
-	struct unwind_rule rule = {0}, *slot;
+	struct unwind_rule body = *rule, *slot;
 
-	rules_compile(r, pc, false, &rule);
 	r->compiled++;
 	make_room(r);
-	/* Garbage and changing code stay out: forget would never hear of them. */
-	if (rule.kind == RULE_SLOW && !r->ops->module(r->ops->ctx, pc - 1))
-		goto spare;
-	/* Lookups need an empty slot to end at. */
-	if (r->table.used + 1 >= 1u << r->table.bits)
-		goto spare;
-	slot = free_slot(r->table.slot, r->table.bits, pc);
-	*slot = rule;
-	__atomic_store_n(&slot->pc, pc, __ATOMIC_RELEASE);
-	r->table.used++;
-	return slot;
-spare:
-	r->spare = rule;
-	r->spare.pc = pc;
-	return &r->spare;
-}
-
-const struct unwind_rule *rules_get(struct rules *r, taddr_t pc)
-{
-	const struct unwind_rule *rule;
-
-	if (pc == 0 || pc == FORGOTTEN) {
-		r->spare = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
+	/* Garbage and changing code stay out: forget would never hear of them. Nor may the last empty
+	 * slot go, for look-ups end there. */
+	if (rule->pc == 0 || rule->pc == FORGOTTEN || r->table.used + 1 >= 1u << r->table.bits ||
+	    (rule->kind == RULE_SLOW && !r->ops->module(r->ops->ctx, rule->pc - 1))) {
+		r->spare = *rule;
 		return &r->spare;
 	}
-	rule = unwind_rule_find(r->table.slot, r->table.bits, pc);
-	return rule ? rule : learn(r, pc);
+	slot = free_slot(r->table.slot, r->table.bits, rule->pc);
+	body.pc = 0;
+	*slot = body;
+	__atomic_store_n(&slot->pc, rule->pc, __ATOMIC_RELEASE);
+	r->table.used++;
+	return slot;
 }
 
 void rules_forget(struct rules *r, taddr_t start, taddr_t end)

@@ -22,14 +22,23 @@ struct rules {
 void rules_init(struct rules *r, const struct arch *arch, const struct unwind_ops *ops);
 void rules_deinit(struct rules *r);
 
-/* The rule for the return address @pc, compiled if it is new. Valid until the next call. */
-const struct unwind_rule *rules_get(struct rules *r, taddr_t pc);
+/* The rule for the return address @pc if it is known, else NULL. */
+static inline const struct unwind_rule *rules_find(const struct rules *r, taddr_t pc)
+{
+	const struct unwind_rule *rule = unwind_rule_find(r->table.slot, r->table.bits, pc);
+
+	return rule && rule->kind != RULE_NONE ? rule : NULL;
+}
 
 /*
  * Compiles the rule for @pc without entering it: a return address, or, where
- * @is_exact, an interrupted instruction. Leaves rule_out->pc alone.
+ * @is_exact, an interrupted instruction. True when it is but a guess, read off
+ * the code: it should be tried before it is entered.
  */
-void rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwind_rule *rule_out);
+bool rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwind_rule *rule_out);
+
+/* Enters a rule for a return address that has none. The result is valid until the next call. */
+const struct unwind_rule *rules_enter(struct rules *r, const struct unwind_rule *rule);
 
 void rules_forget(struct rules *r, taddr_t start, taddr_t end);
 void rules_set_memory(struct rules *r, struct unwind_rule *memory, uint32_t bits);

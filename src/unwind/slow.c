@@ -100,6 +100,19 @@ static bool read_code(const struct unwind_ops *ops, const struct stack_view *vie
 	return view->read && view->read(view->read_ctx, pc, buf, size) == 0;
 }
 
+bool slow_is_return_address(const struct unwind_ops *ops, const struct stack_view *view, taddr_t pc)
+{
+	uint8_t code[MAX(ARCH_MAX_CALL, ARCH_SIGRETURN_SIZE)];
+
+	if (pc < PAGE_SIZE_MIN)
+		return pc == 0;
+	if (read_code(ops, view, pc - ARCH_MAX_CALL, code, ARCH_MAX_CALL) &&
+	    arch_ends_in_call(code, ARCH_MAX_CALL))
+		return true;
+	return read_code(ops, view, pc, code, ARCH_SIGRETURN_SIZE) &&
+	       arch_is_sigreturn(code, ARCH_SIGRETURN_SIZE);
+}
+
 static int step_sigframe(const struct arch *arch, const struct stack_view *view, struct frame *frame)
 {
 	struct frame caller = {.known = FRAME_KNOWS_ALL, .is_exact = true};
@@ -117,14 +130,12 @@ static int step_frame_pointer(const struct arch *arch, const struct unwind_ops *
 {
 	taddr_t fp = frame->regs.reg[arch->dwarf_fp], sp = frame->regs.reg[arch->dwarf_sp];
 	uint64_t pc, outer_fp;
-	uint8_t call[ARCH_MAX_CALL];
 
 	if (!(frame->known >> arch->dwarf_fp & 1) || fp % 8 != 0 || fp < sp || fp - sp > MAX_FRAME_BYTES)
 		return -ENODATA;
 	if (frame_read_word(view, fp, &outer_fp) != 0 || frame_read_word(view, fp + 8, &pc) != 0)
 		return -ENODATA;
-	if (pc != 0 && !(pc > sizeof(call) && read_code(ops, view, pc - sizeof(call), call, sizeof(call)) &&
-			 arch_ends_in_call(call, sizeof(call))))
+	if (!slow_is_return_address(ops, view, pc) || (pc == 0 && outer_fp != 0))
 		return -ENODATA;
 	frame->regs.reg[arch->dwarf_pc] = pc;
 	frame->regs.reg[arch->dwarf_sp] = fp + 16;

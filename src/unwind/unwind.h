@@ -37,7 +37,7 @@ extern const char *const unwind_end_text[UNWIND_END_COUNT];
 struct unwind_stats {
 	uint64_t walks, frames;
 	uint64_t rules;            /* rules compiled */
-	uint64_t slow_frames;      /* frames by libunwind */
+	uint64_t slow_frames;      /* frames that no rule can say (slow.c) */
 	uint64_t fp_frames;        /* frames by frame pointer, without CFI */
 	uint64_t ends[UNWIND_END_COUNT];
 };
@@ -53,6 +53,14 @@ void unwind_free(struct unwind *u);
  */
 size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,
 		   enum unwind_end *end_out);
+
+/*
+ * The same for a thread that is stopped anywhere: view->regs are its own registers.
+ * pcs are not lowered: pcs[0] is its pc, then return addresses and, behind signal
+ * frames, interrupted pcs, as they are.
+ */
+size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,
+			   enum unwind_end *end_out);
 
 /* Drops every rule and cache for [start, end), whose code was unmapped or changed. */
 void unwind_forget(struct unwind *u, taddr_t start, taddr_t end);

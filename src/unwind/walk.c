@@ -114,19 +114,35 @@ static int step_slow(struct unwind *u, const struct stack_view *view, struct fra
 	return frame->regs.reg[arch->dwarf_sp] > sp ? STEP_OUT : UNWIND_LOOP;
 }
 
+/* Compiles the rule for the frame's pc; a guess must lead to a place that can be returned to. */
+static void compile(struct unwind *u, const struct stack_view *view, const struct frame *frame,
+		    struct unwind_rule *rule)
+{
+	const struct arch *arch = u->rules.arch;
+	taddr_t pc = frame->regs.reg[arch->dwarf_pc];
+	struct frame caller = *frame;
+
+	if (!rules_compile(&u->rules, pc, frame->is_exact, rule))
+		return;
+	if (step_rule(arch, rule, view, &caller) != STEP_OUT ||
+	    !slow_is_return_address(&u->ops, view, caller.regs.reg[arch->dwarf_pc]))
+		*rule = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
+}
+
 /* Moves *frame to its caller. Returns an end, STEP_OUT or STEP_SIGNAL. */
 static inline int step(struct unwind *u, const struct stack_view *view, struct frame *frame)
 {
 	const struct arch *arch = u->rules.arch;
-	taddr_t pc = frame->regs.reg[arch->dwarf_pc];
-	struct unwind_rule exact = {0};
-	const struct unwind_rule *rule = &exact;
+	const struct unwind_rule *rule = NULL;
+	struct unwind_rule fresh;
 
 	/* The table speaks of return addresses; an interrupted pc is another question. */
 	if (__builtin_expect(!frame->is_exact, 1))
-		rule = rules_get(&u->rules, pc);
-	else
-		rules_compile(&u->rules, pc, true, &exact);
+		rule = rules_find(&u->rules, frame->regs.reg[arch->dwarf_pc]);
+	if (__builtin_expect(!rule, 0)) {
+		compile(u, view, frame, &fresh);
+		rule = frame->is_exact ? &fresh : rules_enter(&u->rules, &fresh);
+	}
 	if (rule->kind == RULE_END)
 		return UNWIND_COMPLETE;
 	if (rule->kind == RULE_SLOW)
@@ -137,6 +153,67 @@ static inline int step(struct unwind *u, const struct stack_view *view, struct f
 static void start_frame(const struct stack_view *view, struct frame *frame)
 {
 	*frame = (struct frame){.regs = view->regs, .known = FRAME_KNOWS_ALL};
+}
+
+/* The word at @addr if it lies in the copied stack. */
+static inline bool copied_word(const struct stack_view *view, taddr_t addr, uint64_t *word_out)
+{
+	uint64_t offset = addr - view->start;
+
+	if (offset >= view->size || view->size - offset < 8)
+		return false;
+	memcpy(word_out, view->data + offset, 8);
+	return true;
+}
+
+/*
+ * step() for as long as the rules are known and plain and the stack is in the
+ * copy: nearly always all the way. Stops before the first frame that is not so,
+ * leaving it in *frame. Keeps pc and sp in registers of the CPU, for they are the
+ * chain of loads that a walk waits for. Returns the new number of pcs.
+ */
+static size_t walk_known(const struct unwind *u, const struct stack_view *from, struct frame *frame,
+			 taddr_t *pcs, size_t count, size_t max)
+{
+	const struct arch *arch = u->rules.arch;
+	const struct unwind_rule_table table = u->rules.table; /* copies, which no store can change */
+	const struct stack_view copy = {.start = from->start, .data = from->data, .size = from->size};
+	const struct stack_view *view = &copy;
+	uint64_t *reg = frame->regs.reg;
+	uint32_t known = frame->known;
+	taddr_t pc = reg[arch->dwarf_pc], sp = reg[arch->dwarf_sp], fp = reg[arch->dwarf_fp];
+
+	while (count < max) {
+		const struct unwind_rule *rule = unwind_rule_find(table.slot, table.bits, pc);
+		uint64_t next_pc, next_fp = fp;
+		if (!rule || (rule->kind != RULE_SP &&
+			      (rule->kind != RULE_FP || !(known >> arch->dwarf_fp & 1))))
+			break;
+		taddr_t cfa = (rule->kind == RULE_SP ? sp : fp) + (uint64_t)(int64_t)rule->cfa_offset;
+		if (cfa <= sp || !copied_word(view, cfa - 8, &next_pc) || next_pc == 0)
+			break;
+		unsigned int saved = rule->saved;
+		if (saved & 1 && !copied_word(view, cfa + 8 * (uint64_t)(int64_t)rule->slot[0], &next_fp))
+			break;
+		known |= (saved & 1) << arch->dwarf_fp;
+		for (saved &= ~1u; saved; saved &= saved - 1) {
+			int i = __builtin_ctz(saved);
+			uint8_t number = arch->dwarf_saved[i];
+			if (!copied_word(view, cfa + 8 * (uint64_t)(int64_t)rule->slot[i], &reg[number]))
+				goto out; /* those already restored will be restored again */
+			known |= 1u << number;
+		}
+		pc = next_pc;
+		sp = cfa;
+		fp = next_fp;
+		pcs[count++] = pc - 1;
+	}
+out:
+	frame->known = known;
+	reg[arch->dwarf_pc] = pc;
+	reg[arch->dwarf_sp] = sp;
+	reg[arch->dwarf_fp] = fp;
+	return count;
 }
 
 size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,
@@ -150,24 +227,40 @@ size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs
 	start_frame(view, &frame);
 	pcs[count++] = frame.regs.reg[dwarf_pc] - 1;
 	for (;;) {
+		if (!frame.is_exact)
+			count = walk_known(u, view, &frame, pcs, count, max);
 		end = frame.regs.reg[dwarf_pc] ? step(u, view, &frame) : UNWIND_COMPLETE;
+		if (end < 0 && frame.regs.reg[dwarf_pc] == 0)
+			end = UNWIND_COMPLETE;
+		else if (end < 0 && count >= max)
+			end = UNWIND_TOO_DEEP;
 		if (end >= 0)
 			break;
-		if (frame.regs.reg[dwarf_pc] == 0) {
-			end = UNWIND_COMPLETE;
-			break;
-		}
-		if (count >= max) {
-			end = UNWIND_TOO_DEEP;
-			break;
-		}
 		pcs[count++] = frame.regs.reg[dwarf_pc] - 1;
 	}
 	u->stats.walks++;
-	u->stats.rules = u->rules.compiled;
 	u->stats.frames += count;
+	u->stats.rules = u->rules.compiled;
 	u->stats.ends[end]++;
 	*end_out = (enum unwind_end)end;
+	return count;
+}
+
+size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,
+			   enum unwind_end *end_out)
+{
+	uint8_t dwarf_pc = u->rules.arch->dwarf_pc;
+	struct frame frame;
+	size_t count = 0;
+	int end = STEP_OUT;
+
+	start_frame(view, &frame);
+	frame.is_exact = true;
+	while (count < max && end < 0) {
+		pcs[count++] = frame.regs.reg[dwarf_pc];
+		end = step(u, view, &frame);
+	}
+	*end_out = end < 0 ? UNWIND_TOO_DEEP : (enum unwind_end)end;
 	return count;
 }
 
@@ -211,7 +304,16 @@ void unwind_set_memory(struct unwind *u, struct unwind_rule *memory, uint32_t bi
 
 const struct unwind_rule *unwind_rule_get(struct unwind *u, taddr_t pc)
 {
-	return rules_get(&u->rules, pc);
+	const struct unwind_rule *known = rules_find(&u->rules, pc);
+	struct unwind_rule rule;
+
+	if (known)
+		return known;
+	if (!rules_compile(&u->rules, pc, false, &rule))
+		return rules_enter(&u->rules, &rule);
+	/* Without a stack the guess cannot be tried. */
+	u->rules.spare = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
+	return &u->rules.spare;
 }
 
 const struct unwind_stats *unwind_stats(const struct unwind *u)

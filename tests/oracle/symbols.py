@@ -6,6 +6,8 @@ usage: symbols.py BUILD_DIR PROGRAM [ARGS...]
 Runs PROGRAM under `valgrind --tool=massif`, takes every distinct address in its trees,
 and asks build/MODE's library (through symbols_at) for the same. Prints what differs; exit
 status 1 if anything does. BUILD_DIR: build/debug or the like, with libptmem.a in it.
+MASSIF_OPTIONS in the environment: more options for massif; a static program, whose
+malloc Valgrind does not see, needs --pages-as-heap=yes.
 """
 import os
 import re
@@ -33,10 +35,18 @@ def run_massif(argv, preload, tmp):
     env = dict(os.environ, LD_PRELOAD=preload, MAPS_OUT=maps)
     subprocess.run(['valgrind', '-q', '--tool=massif', '--time-unit=B', '--show-below-main=yes',
                     '--threshold=0', '--detailed-freq=1', '--max-snapshots=20', '--depth=100',
-                    '--massif-out-file=' + out, *argv],
+                    '--massif-out-file=' + out, *os.environ.get('MASSIF_OPTIONS', '').split(), *argv],
                    env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    if not os.path.exists(maps):  # a static program: it lies where its file says
+        return out, static_maps(os.path.realpath(argv[0]))
     with open(maps) as f:
         return out, [parse_map(line) for line in f]
+
+
+def static_maps(path):
+    text = subprocess.check_output(['readelf', '-lW', path], text=True)
+    loads = [[int(x, 16) for x in line.split()[1:6]] for line in text.splitlines() if ' LOAD ' in line]
+    return [(vaddr, vaddr + size, offset, path) for offset, vaddr, _, size, _ in loads]
 
 
 def parse_map(line):

@@ -300,7 +300,7 @@ static void test_long_name(void **state)
 	assert_contains(line);
 }
 
-/* main -> f -> {g, h}, with two inlined functions at f's address. */
+/* main -> f -> {g, h}, and f from another place in main, with two inlined functions at f's address. */
 static void test_inlined(void **state)
 {
 	uint32_t main_frame = FRAME(0x1000, 1, "/bin/x", {.name = "main", .file = "a.c", .line = 30});
@@ -311,8 +311,11 @@ static void test_inlined(void **state)
 
 	LEAF(main_frame, f, g);
 	LEAF(main_frame, f, h);
+	uint32_t other = FRAME(0x1010, 1, "/bin/x", {.name = "main", .file = "a.c", .line = 31});
+
 	LEAF(main_frame, f);
-	SNAPSHOT(SNAPSHOT_PEAK, 100, 24, 300, 200, 500);
+	LEAF(other, f);
+	SNAPSHOT(SNAPSHOT_PEAK, 100, 24, 300, 200, 500, 40);
 	assert_golden("inlined");
 }
 
@@ -358,6 +361,10 @@ static void test_threshold(void **state)
 	report.threshold = 100;
 	assert_contains("n1: 1000 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.\n"
 			" n0: 1000 in 8 places, all below massif's threshold (100.00%)\n");
+	report.threshold = 10;
+	profile.snapshot.data[0].head.stacks = 1000; /* counts like the heap */
+	assert_contains("n3: 1000 (heap");
+	report.threshold = 100;
 	profile.leaf.count = 2;
 	profile.snapshot.data[0].leaf_count = 1;
 	assert_contains(" n0: 100 in 1 place, below massif's threshold (100.00%)\n");
@@ -425,8 +432,7 @@ static void test_disk_full(void **state)
 {
 	_cleanup_fclose_ FILE *full = fopen("/dev/full", "w");
 
-	for (int i = 0; i < 40; i++)
-		SNAPSHOT(SNAPSHOT_EMPTY, 1, 0, 0);
+	SNAPSHOT(SNAPSHOT_EMPTY, 1, 0, 0); /* less than a buffer: found when it is flushed */
 	assert_int_equal(massif_write(full, &report), -ENOSPC);
 	for (int i = 0; i < 1000; i++)
 		SNAPSHOT(SNAPSHOT_EMPTY, 1, 0, 0);

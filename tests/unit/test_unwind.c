@@ -355,6 +355,26 @@ static void test_fault_at_first_instruction(void **state)
 	signal(SIGILL, SIG_DFL);
 }
 
+/* A call that never returns ends its function: the return address lies in the next one, with other CFI. */
+void last_call(void (*callback)(void));
+__asm__(".text\n.type last_call,@function\nlast_call:\n"
+	"	.cfi_startproc\n	sub $24, %rsp\n	.cfi_def_cfa_offset 32\n	call *%rdi\n	.cfi_endproc\n"
+	".type after_last_call,@function\nafter_last_call:\n"
+	"	.cfi_startproc\n	.cfi_def_cfa_offset 4096\n	ud2\n	.cfi_endproc\n");
+
+static void take_and_leave(void)
+{
+	take();
+	siglongjmp(back, 1);
+}
+
+static void test_call_at_end_of_function(void **state)
+{
+	if (sigsetjmp(back, 1) == 0)
+		last_call(take_and_leave);
+	check_taken(5);
+}
+
 /* ---- ends ---- */
 
 static void on_own_stack(void)
@@ -581,6 +601,7 @@ int main(void)
 		cmocka_unit_test(test_thread),
 		cmocka_unit_test(test_signal),
 		cmocka_unit_test(test_fault_at_first_instruction),
+		cmocka_unit_test(test_call_at_end_of_function),
 		cmocka_unit_test(test_ucontext_ends),
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_jit_frame_pointers),

@@ -1,0 +1,240 @@
+/*
+ * Tier 2: pads, and the memory that they share with ptmem. CPU-neutral contract
+ * between src/target (writes pads, reads records) and the recorder that runs in
+ * the target (arch/CPU/blob_*).
+ *
+ * Picture. A probed function's entry becomes a jump to its pad:
+ *
+ *	entry: jmp pad      pad:   is this the outermost call on the thread?  no -> moved
+ *	                           slot.guard = address of the return slot (where the caller's
+ *	                           return address stands); slot.return_pc = what stands there
+ *	                           the stack pointer goes up by that word
+ *	                           call moved           so the original runs with the stack it would
+ *	                    after: have had, but for the value in the return slot
+ *	                           write the record; put slot.return_pc back; guard = 0; return
+ *
+ * A pad keeps nothing on the stack during the call. Therefore
+ *	- whoever is stopped inside the original is set free of its pad by writing
+ *	  slot.return_pc to *slot.guard and 0 to slot.guard: detach, a C++ exception about to
+ *	  be thrown (PAD_THROW_CHECK). Do so only where *slot.guard == slot.guard_pc.
+ *	- calls and returns stay paired (shadow stacks), arguments on the stack are in place.
+ * A leaf free (PAD_FREE) is recorded and then jumped to, without a guard.
+ *
+ * slot.guard stays set until the record is committed and the return address is back
+ * in its slot, so it means "the slot is in use". A pad entered with the guard set
+ *	- lets the call through unrecorded (nested) when a walk by published rules leads
+ *	  from it exactly to slot.guard, and *slot.guard == slot.guard_pc;
+ *	- takes a guard below its own stack pointer for left over (longjmp), unless dirty;
+ *	- traps in all other cases: signal handlers, other stacks, missing rules.
+ * ptmem may set guard and guard_pc itself for a call that it sends through a stub:
+ * guard = the address where the return address into the stub stands, guard_pc = it.
+ *
+ * Traps. All pcs below are addresses of the trap instruction; going on behind it is right
+ * everywhere once the cause was served, and harmless if ptmem died meanwhile.
+ *	pad.entry_trap  registers and stack as at the function's entry. slot.reason (if the
+ *	                thread has a slot) says why. Resume behind the trap: the pad tries again.
+ *	                Resume at pad.straight: the call goes unrecorded. Resume at the stub of
+ *	                tier 1: ptmem records it from outside.
+ *	pad.leave_trap  the original has returned; the record would be too large for the ring. The
+ *	                program's callee-saved registers are in place, the result is in
+ *	                slot.result; the caller's stack pointer is slot.guard + 8 and pc
+ *	                slot.return_pc; arguments in slot.arg. ptmem drains the ring, makes the event
+ *	                itself and resumes behind the trap; the pad then returns to the caller.
+ *	blob.full_trap  the ring is full. Drain, publish the tail, resume behind the trap.
+ * A thread's pc is "inside a pad" in [pad.at, pad.at + pad.size) and in the blob.
+ *
+ * Records are multiples of 16 bytes; word 0, the mark, is stored last. Positions count
+ * bytes and never wrap; the ring is mapped twice in a row, so records never wrap either.
+ */
+#ifndef PTMEM_ARCH_PAD_H
+#define PTMEM_ARCH_PAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arch/unwind_rule.h"
+
+#define PAD_MAX_FRAMES 4096           /* deeper stacks are sent raw */
+#define PAD_MAX_CHECKS (3 * PAD_MAX_FRAMES)
+#define PAD_NO_ARG 0xff
+#define PAD_LINES __attribute__((aligned(128))) /* two cache lines: they are fetched in pairs */
+
+enum pad_kind {
+	PAD_ALLOC = 1,    /* returns a block of arg[size] (times arg[count]) bytes */
+	PAD_REALLOC,      /* the same, beside arg[old] */
+	PAD_FREE,         /* leaf: recorded, then jumped to; must not call a probed function */
+	PAD_DELETE,       /* recorded, then called with the guard set: may call probed functions */
+	PAD_THROW_CHECK,  /* only traps when the guard is set: functions that unwind the stack */
+};
+
+/* What a probed function is, for its pad. Arguments 0 to 2, or PAD_NO_ARG. */
+struct pad_probe {
+	uint8_t kind;      /* enum pad_kind */
+	uint8_t function;  /* enum heap_function, below 16 */
+	uint8_t size_arg;
+	uint8_t count_arg; /* calloc, reallocarray: the size is multiplied by it */
+	uint8_t align_arg; /* the alignment asked for; else fixed_align */
+	uint8_t block_arg; /* the block given to free, delete, realloc */
+	uint8_t out_arg;   /* posix_memalign: the result is stored where it points, and 0 is success */
+	uint8_t unused;
+	uint64_t fixed_align; /* 0 = none */
+};
+
+/* Why a pad trapped at its entry. Without a slot for the thread there is none. */
+enum pad_reason {
+	PAD_REASON_NONE,
+	PAD_REASON_BOUNDS, /* the stack pointer is not in [stack_low, stack_high) */
+	PAD_REASON_GUARD,  /* the guard is set, and the call is not provably nested */
+	PAD_REASON_THROW,  /* PAD_THROW_CHECK with the guard set */
+	PAD_REASON_LARGE,  /* leave_trap: the record would be too large */
+};
+
+#define PAD_OWNER_DIED 0x40000000u     /* FUTEX_OWNER_DIED: set by the kernel when ptmem dies */
+
+enum pad_flag {
+	PAD_COUNT_ONLY = 1, /* no stacks */
+	PAD_VERIFY = 2,     /* every stack both incrementally and raw */
+};
+
+/* The control block: the first page of the shared memory. Addresses are the target's. */
+struct pad_control {
+	/* Read by each pad, seldom written. Pads run the originals only while off is not 0 or
+	 * owner has PAD_OWNER_DIED. */
+	uint32_t owner;      /* robust futex of the reader */
+	uint32_t off;
+	uint32_t flags;      /* enum pad_flag */
+	uint32_t directory_bits;
+	uint64_t directory;  /* struct pad_directory[1 << directory_bits] */
+	uint64_t slots;      /* struct pad_slot[slot_count] */
+	uint64_t rules;      /* struct unwind_rule[1 << rule_bits] */
+	uint32_t rule_bits;
+	uint32_t slot_count;
+	uint64_t ring;       /* ring_size bytes, mapped twice */
+	uint64_t ring_size;  /* a power of two */
+	uint64_t key;        /* mixed into the marks */
+	uint64_t raw_max;    /* largest record; at most a quarter of the ring */
+	uint64_t owner_next; /* the reader's list of such futexes; an address in its memory */
+	PAD_LINES uint64_t head; /* reserved up to here; pads add to it */
+	PAD_LINES uint64_t tail; /* consumed up to here; the reader publishes it in steps */
+};
+
+/* Which slot a thread has: open addressing by thread pointer. 0 = empty, 1 = taken out. */
+struct pad_directory {
+	uint64_t thread_pointer;
+	uint64_t slot;       /* address in the target */
+};
+
+/* One word of the stack that must be as it was for the frames beside and below it to be so. */
+struct pad_check {
+	uint64_t at, value;
+};
+
+/* A frame of the last recorded stack, 0 = outermost; its return slot is check[check]. */
+struct pad_frame {
+	uint64_t fp;         /* the frame pointer in it */
+	uint32_t check;
+	uint32_t needs_fp;   /* the way outwards depends on fp */
+};
+
+/* A frame being walked, innermost first: scratch. */
+struct pad_step {
+	uint64_t at, pc, fp; /* its return slot, the address in there, its frame pointer */
+	uint64_t fp_at;      /* where it saved its caller's frame pointer; 0 = nowhere */
+	uint64_t extra_at, extra_value; /* another word that the way outwards depends on */
+	uint32_t uses_fp;    /* its CFA comes from fp */
+	uint32_t unused;
+};
+
+/*
+ * A thread. ptmem writes to it while that thread is stopped, or not in the directory.
+ * Whoever changes the stack's bounds sets frame_count to 0: its words may not be there.
+ */
+struct pad_slot {
+	uint64_t thread_pointer;
+	uint64_t stack_low, stack_high; /* the stack in use; high: no frame is at or above it */
+	uint64_t guard;      /* see above; 0 = none */
+	uint64_t guard_pc;   /* the value that stands at guard during the call */
+	uint64_t return_pc;  /* the caller's return address */
+	uint64_t arg[3];
+	uint64_t result;     /* of the call; for leave_trap */
+	uint32_t index;      /* in the records */
+	uint32_t reason;     /* enum pad_reason */
+	uint32_t dirty;      /* the frames were being changed: after a longjmp reset them, and the reader's */
+	uint32_t frame_count; /* 0 after a reset; the reader's mirror must follow */
+	PAD_LINES struct pad_check check[PAD_MAX_CHECKS];
+	struct pad_frame frame[PAD_MAX_FRAMES];
+	struct pad_step step[PAD_MAX_FRAMES];
+};
+
+/* The mark: position / 16 xor key (40 bits) | slot (16) | function (4) | type (4). */
+enum pad_record_type {
+	PAD_RECORD_FREE = 1,      /* mark, block */
+	PAD_RECORD_REALLOC_BEGIN, /* mark, block */
+	PAD_RECORD_ALLOC,         /* struct pad_record_block, pcs, raw part */
+	PAD_RECORD_REALLOC_END,
+};
+
+static inline uint64_t pad_mark(uint64_t position, uint64_t key, uint32_t low)
+{
+	return (position / 16 ^ key) << 24 | low;
+}
+
+enum pad_record_flag {
+	PAD_HAS_STACK = 1,  /* kept and fresh say the stack */
+	PAD_HAS_RAW = 2,    /* a raw part follows */
+};
+
+struct pad_record_block {
+	uint64_t mark;
+	uint32_t size;      /* bytes of the record */
+	uint16_t flags;
+	uint16_t fresh;     /* new return addresses, outermost first, behind this struct */
+	uint32_t kept;      /* outer frames as in the thread's last record with PAD_HAS_STACK */
+	uint32_t raw;       /* bytes of stack in the raw part */
+	uint64_t result;
+	uint64_t bytes;
+	uint64_t align;     /* realloc: the old block */
+};
+
+/* The raw part, behind the pcs: registers in the caller (DWARF order), then the stack from sp upwards. */
+#define PAD_RAW_REGS 17
+
+/* The recorder's code, to be copied into the target once, at any page. */
+struct pad_blob {
+	const uint8_t *code;
+	size_t size;
+	uint32_t full_trap; /* offset of the trap that says "ring full" */
+};
+struct pad_blob arch_pad_blob(void);
+
+#define PAD_ROOM 384        /* bytes that a pad may take */
+#define PAD_ALIGN 64
+
+struct pad_request {
+	struct pad_probe probe;
+	const uint8_t *code; /* the function's original bytes, code_size of them */
+	size_t code_size;
+	uint64_t entry;      /* its address in the target */
+	uint64_t at;         /* where the pad will stand; multiple of PAD_ALIGN, near the function */
+	uint64_t blob;       /* where the blob stands */
+	uint64_t control;    /* where the shared memory begins */
+};
+
+struct pad {
+	uint64_t at;
+	uint32_t size;
+	uint8_t patch_size;  /* bytes to write at patch_at to arm the pad */
+	uint8_t patch[8];
+	uint64_t patch_at;
+	uint32_t moved;      /* bytes at patch_at in which no pc may stand when it is armed, but at the first */
+	int pushes_return;   /* as in struct arch_stub */
+	uint64_t start;      /* its first instruction, where the patch jumps to */
+	uint64_t straight;   /* the moved instructions: runs the original */
+	uint64_t after;      /* return address of the original during a recorded call; 0 = none */
+	uint64_t entry_trap, leave_trap; /* 0 = none */
+};
+
+/* Assembles a pad into @out (PAD_ROOM bytes): 0, or -ENOTSUP with *@why_out. */
+int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *pad_out, const char **why_out);
+
+#endif

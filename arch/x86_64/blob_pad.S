@@ -1,0 +1,132 @@
+/*
+ * The blob's table and the two templates of a pad. A pad is a copy of a template with
+ * its head filled in and the moved instructions at its end; everything in it is
+ * reached relative to itself, so nothing has to be corrected in the copy.
+ *
+ * The recorder's functions keep every register but rax, so rdi, rsi and rdx, which
+ * carry their arguments, and rax are all that is saved here: callers inside the same
+ * library may rely on registers that the original is known not to change.
+ */
+#include "arch/x86_64/pad_layout.h"
+
+#define OFFSET(label) .long label - blob_start
+
+	.text
+	.globl blob_start
+	.type blob_start, @object       /* shown as data by objdump */
+blob_start:
+	.long BLOB_MAGIC
+	OFFSET(pad_enter_call)
+	OFFSET(pad_enter_free)
+	OFFSET(pad_enter_throw)
+	OFFSET(pad_leave)
+	OFFSET(pad_raw)
+	OFFSET(pad_finish)
+	OFFSET(pad_full_trap)
+
+	OFFSET(call_head)
+	OFFSET(call_entry)
+	OFFSET(call_entry_trap)
+	OFFSET(call_after)
+	OFFSET(call_leave_trap)
+	OFFSET(call_moved)
+	OFFSET(call_end)
+
+	OFFSET(jump_head)
+	OFFSET(jump_entry)
+	OFFSET(jump_entry_trap)
+	.long 0
+	.long 0
+	OFFSET(jump_moved)
+	OFFSET(jump_end)
+	.size blob_start, . - blob_start
+
+/* Saves what carries arguments; rsp is then a struct x86_pad_stack. */
+.macro save
+	push	%rax
+	push	%rdi
+	push	%rsi
+	push	%rdx
+.endm
+
+.macro restore
+	pop	%rdx
+	pop	%rsi
+	pop	%rdi
+	pop	%rax
+.endm
+
+.macro ask head, function
+	mov	%rsp, %rdi
+	lea	\head(%rip), %rsi
+	mov	%rbp, %rdx
+	call	*\head+\function(%rip)
+	test	%eax, %eax
+.endm
+
+/* A pad that calls the original. */
+	.balign	64
+	.type	call_head, @object
+call_head:
+	.skip	PAD_HEAD_SIZE
+	.size	call_head, PAD_HEAD_SIZE
+	.type	call_entry, @function
+call_entry:
+	save
+	ask	call_head, PAD_HEAD_ENTER
+	restore                         /* leaves the flags */
+	js	call_entry_trap
+	jz	call_moved
+	lea	8(%rsp), %rsp           /* the return address is in the slot; the call puts its own there */
+	call	call_moved
+call_after:
+	push	%rax                    /* room for the return address */
+	save
+	ask	call_head, PAD_HEAD_LEAVE
+	jnz	call_raw
+call_return:
+	restore
+	ret
+call_raw:                               /* the stack itself is needed, with the registers */
+	push	%r15
+	push	%r14
+	push	%r13
+	push	%r12
+	push	%rbp
+	push	%rbx
+	mov	%rsp, %rdx              /* rdi and rsi are still the arguments */
+	call	*call_head+PAD_HEAD_RAW(%rip)
+	lea	48(%rsp), %rsp
+	test	%eax, %eax
+	jz	call_return
+call_leave_trap:
+	int3
+	call	*call_head+PAD_HEAD_FINISH(%rip)
+	jmp	call_return
+call_entry_trap:
+	int3
+	jmp	call_entry
+call_moved:
+	.skip	PAD_MOVED_ROOM, 0xcc
+call_end:
+
+/* A pad that records, or looks, and jumps to the original. */
+	.balign	64
+	.type	jump_head, @object
+jump_head:
+	.skip	PAD_HEAD_SIZE
+	.size	jump_head, PAD_HEAD_SIZE
+	.type	jump_entry, @function
+jump_entry:
+	save
+	ask	jump_head, PAD_HEAD_ENTER
+	restore
+	jz	jump_moved
+jump_entry_trap:
+	int3
+	jmp	jump_entry
+jump_moved:
+	.skip	PAD_MOVED_ROOM, 0xcc
+jump_end:
+
+	.section .note.GNU-stack, "", @progbits

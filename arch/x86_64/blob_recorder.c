@@ -1,0 +1,538 @@
+/*
+ * The recorder: freestanding code that runs inside the target, called by pads.
+ *
+ * It makes no syscall, takes no lock, knows no libc, uses general registers only, and
+ * each function keeps all registers but rax. Its only memory is the shared one
+ * (arch/pad.h) and its thread's stack. It never reads outside [stack pointer,
+ * stack_high), whatever the rules and the stack hold.
+ *
+ * The incremental walk. The slot holds the frames of the thread's last record,
+ * outermost first, as checks: a word of the stack and the value it had. A frame is
+ * still what it was when its return slot and everything outside of it are: where a
+ * frame's CFA is, follows from the code address in the return slot before it, and
+ * from the frame pointer where the rule says so (needs_fp; the word in which the
+ * frame pointer was saved is then a check too). So
+ *	1. compare the checks from the outermost inwards; behind a difference nothing is known
+ *	2. walk by rules from the innermost outwards, until a return slot is one of step 1
+ */
+#include "arch/x86_64/blob.h"
+
+#define API __attribute__((no_caller_saved_registers, noinline, used)) /* what pads call */
+#define INLINE static inline __attribute__((always_inline))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define barrier() __asm__ volatile("" ::: "memory")
+#define READ(x) (*(const volatile __typeof__(x) *)&(x))
+#define WRITE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
+
+enum { GO_STRAIGHT = 0, GO_CALL = 1, GO_TRAP = -1 };   /* of the pad_enter functions */
+enum { LEAVE_DONE = 0, LEAVE_RAW = 1, LEAVE_TRAP = 2 }; /* of pad_leave, pad_raw */
+enum { NESTED, STALE, UNSURE };
+
+#define NESTED_FRAMES 64 /* between a nested call and the outermost one */
+
+API int pad_enter_call(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
+API int pad_enter_free(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
+API int pad_enter_throw(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
+API int pad_leave(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
+API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head,
+		const struct x86_pad_saved *saved);
+API void pad_finish(struct x86_pad_stack *stack, const struct x86_pad_head *head);
+API int pad_wait(struct pad_control *control, uint64_t end);
+
+INLINE struct pad_control *head_control(const struct x86_pad_head *head)
+{
+	return (struct pad_control *)head->control;
+}
+
+INLINE int is_off(const struct pad_control *c)
+{
+	return unlikely(READ(c->off) || (READ(c->owner) & PAD_OWNER_DIED));
+}
+
+INLINE struct pad_slot *find_slot(const struct pad_control *c)
+{
+	const struct pad_directory *directory = (const struct pad_directory *)c->directory;
+	uint32_t mask = (1u << c->directory_bits) - 1;
+	uint64_t tp;
+
+	__asm__ volatile("mov %%fs:0, %0" : "=r"(tp)); /* the thread pointer, as the x86-64 TLS ABI has it there */
+	for (uint32_t i = unwind_rule_hash(tp, c->directory_bits), n = 0; n <= mask; i = (i + 1) & mask, n++) {
+		uint64_t key = READ(directory[i].thread_pointer);
+		if (likely(key == tp))
+			return (struct pad_slot *)directory[i].slot;
+		if (key == 0)
+			break;
+	}
+	return 0;
+}
+
+INLINE int trap(struct pad_slot *slot, enum pad_reason reason)
+{
+	slot->reason = reason;
+	return GO_TRAP;
+}
+
+/* --- the walk --- */
+
+enum { STEP_OUT, STEP_END, STEP_UNKNOWN };
+
+INLINE int is_in_stack(const struct pad_slot *slot, uint64_t above, uint64_t at)
+{
+	return at > above && at < slot->stack_high && (at & 7) == 0;
+}
+
+/*
+ * From the frame whose return slot is s->at to its caller: *next gets the caller's return
+ * slot, the address in there and its frame pointer; s what the way depends on.
+ */
+INLINE int step(const struct pad_control *c, const struct pad_slot *slot, struct pad_step *s,
+		struct pad_step *next)
+{
+	const struct unwind_rule *rule = unwind_rule_find((const struct unwind_rule *)c->rules, c->rule_bits,
+							  s->pc);
+	uint64_t cfa, base;
+
+	if (unlikely(!rule))
+		return STEP_UNKNOWN;
+	s->fp_at = s->extra_at = 0;
+	s->uses_fp = 0;
+	switch (READ(rule->kind)) {
+	case RULE_SP:
+		cfa = base = s->at + 8 + (int64_t)rule->cfa_offset;
+		break;
+	case RULE_FP:
+		cfa = base = s->fp + (int64_t)rule->cfa_offset;
+		s->uses_fp = 1;
+		break;
+	case RULE_FP_DEREF:
+		base = s->fp;
+		s->uses_fp = 1;
+		s->extra_at = base + (int64_t)rule->cfa_offset;
+		if (!is_in_stack(slot, s->at, s->extra_at))
+			return STEP_UNKNOWN;
+		s->extra_value = cfa = *(const uint64_t *)s->extra_at;
+		break;
+	case RULE_END:
+		return STEP_END;
+	default:
+		return STEP_UNKNOWN;
+	}
+	next->at = cfa - 8;
+	if (unlikely(!is_in_stack(slot, s->at, next->at)))
+		return STEP_UNKNOWN;
+	next->pc = *(const uint64_t *)next->at;
+	next->fp = s->fp;
+	if (rule->saved & 1) { /* callee-saved register 0 is the frame pointer */
+		s->fp_at = base + 8 * (int64_t)rule->slot[0];
+		if (unlikely(!is_in_stack(slot, s->at, s->fp_at)))
+			return STEP_UNKNOWN;
+		next->fp = *(const uint64_t *)s->fp_at;
+	}
+	if (unlikely(next->pc == 0)) {
+		if (s->extra_at)
+			return STEP_UNKNOWN;
+		s->extra_at = next->at;
+		s->extra_value = 0;
+		return STEP_END;
+	}
+	return STEP_OUT;
+}
+
+/* How many outer frames of the last record are certainly as they were, given that the
+ * innermost return slot is now @at. */
+INLINE uint32_t count_valid(const struct pad_slot *slot, uint64_t at)
+{
+	uint32_t n = slot->frame_count, i, checks;
+
+	while (n && slot->check[slot->frame[n - 1].check].at < at)
+		n--;
+	checks = n ? slot->frame[n - 1].check + 1 : 0;
+	for (i = 0; i + 4 <= checks; i += 4) {
+		const struct pad_check *c = &slot->check[i];
+		uint64_t differ = (*(const uint64_t *)c[0].at ^ c[0].value) |
+				  (*(const uint64_t *)c[1].at ^ c[1].value) |
+				  (*(const uint64_t *)c[2].at ^ c[2].value) |
+				  (*(const uint64_t *)c[3].at ^ c[3].value);
+		if (differ)
+			break;
+	}
+	while (i < checks && *(const uint64_t *)slot->check[i].at == slot->check[i].value)
+		i++;
+	if (likely(i == checks))
+		return n;
+	while (n && slot->frame[n - 1].check >= i)
+		n--;
+	return n;
+}
+
+/*
+ * Walks the stack whose innermost return slot is @at: fills slot->step, innermost
+ * first. *kept_out: outer frames as in the last record; returns the number of others,
+ * or -1 when a rule is missing.
+ */
+INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t pc, uint64_t fp,
+		    uint32_t *kept_out)
+{
+	uint32_t top = count_valid(slot, at), n = 0;
+
+	slot->step[0].at = at;
+	slot->step[0].pc = pc;
+	slot->step[0].fp = fp;
+	for (;;) {
+		struct pad_step *s = &slot->step[n];
+		int way;
+		while (top && slot->check[slot->frame[top - 1].check].at < s->at)
+			top--;
+		if (top) {
+			const struct pad_frame *f = &slot->frame[top - 1];
+			if (slot->check[f->check].at == s->at && slot->check[f->check].value == s->pc &&
+			    (!f->needs_fp || f->fp == s->fp)) {
+				*kept_out = top;
+				return n;
+			}
+		}
+		if (unlikely(n + 1 >= PAD_MAX_FRAMES))
+			return -1;
+		way = step(c, slot, s, s + 1);
+		if (unlikely(way == STEP_UNKNOWN))
+			return -1;
+		n++;
+		if (way == STEP_END) {
+			*kept_out = 0;
+			return n;
+		}
+	}
+}
+
+/* Takes the @fresh steps into the frames behind the first @kept. 0 when there is no room. */
+INLINE int remember(struct pad_slot *slot, uint32_t kept, uint32_t fresh)
+{
+	uint32_t check = kept ? slot->frame[kept - 1].check + 1 : 0;
+	uint32_t n = kept;
+
+	if (unlikely(kept + fresh > PAD_MAX_FRAMES || check + 3 * fresh > PAD_MAX_CHECKS))
+		return 0;
+	while (fresh--) {
+		const struct pad_step *s = &slot->step[fresh];
+		uint32_t needs_outside = n && slot->frame[n - 1].needs_fp;
+		if (s->extra_at)
+			slot->check[check++] = (struct pad_check){ s->extra_at, s->extra_value };
+		if (s->fp_at && needs_outside)
+			slot->check[check++] = (struct pad_check){ s->fp_at, slot->frame[n - 1].fp };
+		slot->check[check] = (struct pad_check){ s->at, s->pc };
+		slot->frame[n].fp = s->fp;
+		slot->frame[n].check = check++;
+		slot->frame[n].needs_fp = s->uses_fp || (!s->fp_at && needs_outside);
+		n++;
+	}
+	slot->frame_count = n;
+	return 1;
+}
+
+/* --- the ring --- */
+
+/* Until the ring has room up to position @end; 0 when the reader is gone. */
+API int pad_wait(struct pad_control *c, uint64_t end)
+{
+	while (end - READ(c->tail) > c->ring_size) {
+		if (is_off(c))
+			return 0;
+		__asm__ volatile(".globl pad_full_trap\npad_full_trap: int3" ::: "memory");
+	}
+	return 1;
+}
+
+INLINE uint64_t *reserve(struct pad_control *c, uint64_t size, uint64_t *position_out)
+{
+	uint64_t position = __atomic_fetch_add(&c->head, size, __ATOMIC_RELAXED);
+	char *p = (char *)c->ring + (position & (c->ring_size - 1));
+
+	if (unlikely(position + size - READ(c->tail) > c->ring_size) && !pad_wait(c, position + size))
+		return 0;
+	__asm__ volatile("prefetchw 512(%0)" ::"r"(p));
+	*position_out = position;
+	return (uint64_t *)p;
+}
+
+INLINE void commit(const struct pad_control *c, uint64_t *p, uint64_t position, uint32_t slot,
+		   const struct x86_pad_head *head, enum pad_record_type type)
+{
+	uint64_t mark = pad_mark(position, c->key, slot << 8 | (uint32_t)head->probe.function << 4 | type);
+	__atomic_store_n(p, mark, __ATOMIC_RELEASE);
+}
+
+INLINE void record_block(struct pad_control *c, const struct pad_slot *slot, const struct x86_pad_head *head,
+			 uint64_t block, enum pad_record_type type)
+{
+	uint64_t position, *p = reserve(c, 16, &position);
+	if (unlikely(!p))
+		return;
+	p[1] = block;
+	commit(c, p, position, slot->index, head, type);
+}
+
+/* --- entering --- */
+
+INLINE uint64_t argument(const struct x86_pad_stack *stack, uint8_t i)
+{
+	return i == 0 ? stack->rdi : i == 1 ? stack->rsi : stack->rdx;
+}
+
+/* Whether the call whose return slot is @at happens inside the one of slot->guard. */
+INLINE int nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t fp)
+{
+	uint64_t guard = slot->guard;
+	struct pad_step s = { .at = at, .fp = fp }, next = { 0 };
+
+	if (at > guard)
+		return slot->dirty ? UNSURE : STALE;
+	if (READ(*(const uint64_t *)guard) != slot->guard_pc)
+		return UNSURE;
+	s.pc = *(const uint64_t *)at;
+	for (int n = 0; n < NESTED_FRAMES; n++) {
+		if (s.at == guard)
+			return NESTED;
+		if (s.at > guard || step(c, slot, &s, &next) != STEP_OUT)
+			return UNSURE;
+		s = next;
+	}
+	return UNSURE;
+}
+
+/* GO_CALL: this is an outermost call of the thread *slot_out. */
+INLINE int enter(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp,
+		 struct pad_slot **slot_out)
+{
+	const struct pad_control *c = head_control(head);
+	uint64_t at = (uint64_t)&stack->return_slot;
+	struct pad_slot *slot;
+
+	if (is_off(c))
+		return GO_STRAIGHT;
+	slot = find_slot(c);
+	if (unlikely(!slot))
+		return GO_TRAP;
+	if (unlikely(at < slot->stack_low || at >= slot->stack_high))
+		return trap(slot, PAD_REASON_BOUNDS);
+	if (READ(slot->guard)) {
+		int nested = nesting(c, slot, at, fp);
+		if (nested == NESTED)
+			return GO_STRAIGHT;
+		if (nested == UNSURE)
+			return trap(slot, PAD_REASON_GUARD);
+	}
+	*slot_out = slot;
+	return GO_CALL;
+}
+
+API int pad_enter_call(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
+{
+	struct pad_slot *slot;
+	int way = enter(stack, head, fp, &slot);
+
+	if (way != GO_CALL)
+		return way;
+	/* The guard first: from here on a signal handler leaves the slot alone. */
+	WRITE(slot->guard, (uint64_t)&stack->return_slot);
+	barrier();
+	slot->return_pc = stack->return_slot;
+	slot->arg[0] = stack->rdi;
+	slot->arg[1] = stack->rsi;
+	slot->arg[2] = stack->rdx;
+	WRITE(slot->guard_pc, head->after);
+	if (head->probe.kind != PAD_ALLOC) {
+		enum pad_record_type type = head->probe.kind == PAD_REALLOC ? PAD_RECORD_REALLOC_BEGIN :
+									      PAD_RECORD_FREE;
+		record_block(head_control(head), slot, head, argument(stack, head->probe.block_arg), type);
+	}
+	return GO_CALL;
+}
+
+/* A leaf: no guard is needed. A handler that interrupts this finds the slot unused. */
+API int pad_enter_free(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
+{
+	struct pad_slot *slot;
+	int way = enter(stack, head, fp, &slot);
+
+	if (way != GO_CALL)
+		return way;
+	record_block(head_control(head), slot, head, argument(stack, head->probe.block_arg), PAD_RECORD_FREE);
+	return GO_STRAIGHT;
+}
+
+API int pad_enter_throw(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
+{
+	const struct pad_control *c = head_control(head);
+	struct pad_slot *slot = is_off(c) ? 0 : find_slot(c);
+
+	(void)stack;
+	(void)fp;
+	if (likely(!slot || !READ(slot->guard)))
+		return GO_STRAIGHT;
+	return trap(slot, PAD_REASON_THROW);
+}
+
+/* --- leaving --- */
+
+/* A fiber may have been moved to another thread inside the original: look everywhere. */
+static __attribute__((noinline, no_caller_saved_registers)) struct pad_slot *find_guard(
+	const struct pad_control *c, uint64_t at)
+{
+	struct pad_slot *slots = (struct pad_slot *)c->slots;
+	for (uint32_t i = 0; i < c->slot_count; i++)
+		if (slots[i].guard == at)
+			return &slots[i];
+	return 0;
+}
+
+/* The slot of the call whose return slot is @at. There is always one. */
+INLINE struct pad_slot *leaving_slot(const struct pad_control *c, uint64_t at)
+{
+	struct pad_slot *slot = find_slot(c);
+	return likely(slot && slot->guard == at) ? slot : find_guard(c, at);
+}
+
+INLINE void finish(struct pad_slot *slot)
+{
+	barrier();
+	WRITE(slot->guard, 0);
+}
+
+INLINE uint64_t block_size(const struct pad_slot *slot, const struct pad_probe *probe)
+{
+	uint64_t size = slot->arg[probe->size_arg];
+	if (probe->count_arg != PAD_NO_ARG && __builtin_mul_overflow(size, slot->arg[probe->count_arg], &size))
+		return UINT64_MAX;
+	return size;
+}
+
+INLINE uint64_t block_result(const struct x86_pad_stack *stack, const struct pad_slot *slot,
+			     const struct pad_probe *probe)
+{
+	if (likely(probe->out_arg == PAD_NO_ARG))
+		return stack->rax;
+	return (uint32_t)stack->rax ? 0 : *(const uint64_t *)slot->arg[probe->out_arg];
+}
+
+/* Fixed part of a record whose mark comes last. */
+INLINE void fill_block(struct pad_record_block *r, const struct x86_pad_stack *stack,
+		       const struct pad_slot *slot, const struct pad_probe *probe)
+{
+	r->result = block_result(stack, slot, probe);
+	r->bytes = block_size(slot, probe);
+	if (probe->kind == PAD_REALLOC)
+		r->align = slot->arg[probe->block_arg];
+	else
+		r->align = probe->align_arg == PAD_NO_ARG ? probe->fixed_align : slot->arg[probe->align_arg];
+}
+
+/*
+ * Writes the record of a returned call. @fresh < 0: no incremental stack. @saved: the
+ * raw stack comes along, @raw bytes of it. 0 when the reader is gone.
+ */
+INLINE int record_return(const struct x86_pad_stack *stack, const struct x86_pad_head *head,
+			 struct pad_slot *slot, uint32_t kept, int64_t fresh, const struct x86_pad_saved *saved,
+			 uint64_t raw)
+{
+	struct pad_control *c = head_control(head);
+	uint64_t size = sizeof(struct pad_record_block) + (fresh > 0 ? (uint64_t)fresh * 8 : 0);
+	uint64_t position, *p, sp = (uint64_t)(&stack->return_slot + 1);
+	struct pad_record_block *r;
+
+	if (saved)
+		size += PAD_RAW_REGS * 8 + raw;
+	size = (size + 15) & ~15ull;
+	if (fresh >= 0)
+		WRITE(slot->dirty, 1);
+	p = reserve(c, size, &position);
+	if (unlikely(!p))
+		return 0;
+	r = (struct pad_record_block *)p;
+	r->size = (uint32_t)size;
+	r->flags = (uint16_t)((fresh >= 0 ? PAD_HAS_STACK : 0) | (saved ? PAD_HAS_RAW : 0));
+	r->fresh = (uint16_t)(fresh > 0 ? fresh : 0);
+	r->kept = kept;
+	r->raw = (uint32_t)raw;
+	fill_block(r, stack, slot, &head->probe);
+	p = (uint64_t *)(r + 1);
+	for (int64_t i = fresh; i-- > 0;)
+		*p++ = slot->step[i].pc;
+	if (saved) {
+		uint64_t regs[PAD_RAW_REGS] = { [3] = saved->rbx, [6] = saved->rbp, [7] = sp, [12] = saved->r12,
+						[13] = saved->r13, [14] = saved->r14, [15] = saved->r15,
+						[16] = slot->return_pc };
+		for (int i = 0; i < PAD_RAW_REGS; i++)
+			*p++ = regs[i];
+		uint64_t words = raw / 8;
+		const void *from = (const void *)sp;
+		__asm__ volatile("rep movsq" : "+D"(p), "+S"(from), "+c"(words)::"memory");
+	}
+	if (fresh >= 0)
+		remember(slot, kept, (uint32_t)fresh);
+	commit(c, (uint64_t *)r, position, slot->index, head,
+	       head->probe.kind == PAD_REALLOC ? PAD_RECORD_REALLOC_END : PAD_RECORD_ALLOC);
+	barrier();
+	WRITE(slot->dirty, 0);
+	return 1;
+}
+
+/* Whether the slot can take in @fresh frames behind @kept, and the ring such a record. */
+INLINE int has_room(const struct pad_control *c, const struct pad_slot *slot, uint32_t kept, int64_t fresh)
+{
+	uint32_t check = kept ? slot->frame[kept - 1].check + 1 : 0;
+	return kept + fresh <= PAD_MAX_FRAMES && check + 3 * fresh <= PAD_MAX_CHECKS &&
+	       sizeof(struct pad_record_block) + 8 * (uint64_t)fresh <= c->raw_max;
+}
+
+API int pad_leave(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
+{
+	const struct pad_control *c = head_control(head);
+	uint64_t at = (uint64_t)&stack->return_slot;
+	struct pad_slot *slot = leaving_slot(c, at);
+	int64_t fresh = -1;
+	uint32_t kept = 0;
+
+	stack->return_slot = slot->return_pc;
+	if (head->probe.kind != PAD_DELETE && !is_off(c)) {
+		slot->result = block_result(stack, slot, &head->probe);
+		if (!(c->flags & PAD_COUNT_ONLY) && slot->result) {
+			if (unlikely(c->flags & PAD_VERIFY))
+				return LEAVE_RAW;
+			fresh = walk(c, slot, at, slot->return_pc, fp, &kept);
+			if (unlikely(fresh < 0 || !has_room(c, slot, kept, fresh)))
+				return LEAVE_RAW;
+		}
+		record_return(stack, head, slot, kept, fresh, 0, 0);
+	}
+	finish(slot);
+	return LEAVE_DONE;
+}
+
+API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head, const struct x86_pad_saved *saved)
+{
+	const struct pad_control *c = head_control(head);
+	uint64_t at = (uint64_t)&stack->return_slot;
+	struct pad_slot *slot = leaving_slot(c, at);
+	uint64_t raw = (slot->stack_high - at - 8) & ~7ull;
+	int64_t fresh = -1;
+	uint32_t kept = 0;
+
+	if (c->flags & PAD_VERIFY) {
+		fresh = walk(c, slot, at, slot->return_pc, saved->rbp, &kept);
+		if (fresh >= 0 && !has_room(c, slot, kept, fresh))
+			fresh = -1;
+	}
+	if (sizeof(struct pad_record_block) + PAD_RAW_REGS * 8 + raw + 8 * (fresh > 0 ? fresh : 0) + 16 > c->raw_max) {
+		slot->reason = PAD_REASON_LARGE;
+		return LEAVE_TRAP;
+	}
+	record_return(stack, head, slot, kept, fresh, saved, raw);
+	finish(slot);
+	return LEAVE_DONE;
+}
+
+API void pad_finish(struct x86_pad_stack *stack, const struct x86_pad_head *head)
+{
+	finish(leaving_slot(head_control(head), (uint64_t)&stack->return_slot));
+}

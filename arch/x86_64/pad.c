@@ -1,0 +1,77 @@
+/*
+ * Assembles pads: a template from the blob (blob_pad.S), its head filled in, the
+ * function's moved first instructions at its end.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "arch/x86_64/blob.h"
+#include "arch/x86_64/x86_64.h"
+#include "base/log.h"
+
+extern const uint8_t x86_64_blob[], x86_64_blob_end[];
+
+static const struct x86_blob_table *table(void)
+{
+	return (const struct x86_blob_table *)(const void *)x86_64_blob;
+}
+
+struct pad_blob arch_pad_blob(void)
+{
+	CHECK(table()->magic == BLOB_MAGIC);
+	return (struct pad_blob){ x86_64_blob, (size_t)(x86_64_blob_end - x86_64_blob), table()->full_trap };
+}
+
+static struct x86_pad_head make_head(const struct pad_request *request, uint64_t after)
+{
+	const struct x86_blob_table *t = table();
+	uint32_t enter = request->probe.kind == PAD_FREE ? t->enter_free :
+			 request->probe.kind == PAD_THROW_CHECK ? t->enter_throw : t->enter_call;
+
+	return (struct x86_pad_head){
+		.control = request->control,
+		.enter = request->blob + enter,
+		.leave = request->blob + t->leave,
+		.raw = request->blob + t->raw,
+		.finish = request->blob + t->finish,
+		.after = after,
+		.probe = request->probe,
+	};
+}
+
+int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *pad_out, const char **why_out)
+{
+	bool is_jump = request->probe.kind == PAD_FREE || request->probe.kind == PAD_THROW_CHECK;
+	__typeof__(&table()->call) t = is_jump ? &table()->jump : &table()->call;
+	uint32_t size = t->end - t->start, moved_at = t->moved - t->start;
+	taddr_t at = request->at;
+	struct x86_move m = { .code = request->code, .code_size = request->code_size, .from = request->entry,
+			      .to = at + moved_at, .out = out + moved_at, .out_size = size - moved_at };
+	struct pad pad = { .at = at, .size = size, .patch_size = X86_JUMP_SIZE, .straight = at + moved_at };
+
+	CHECK(size <= PAD_ROOM && at % PAD_ALIGN == 0);
+	memcpy(out, x86_64_blob + t->start, size);
+	if (x86_64_displace(&m)) {
+		*why_out = m.why;
+		return -ENOTSUP;
+	}
+	if (m.moved < X86_JUMP_SIZE) {
+		*why_out = "the function has no room for a jump";
+		return -ENOTSUP;
+	}
+	if (x86_64_branch(0xe9, m.from, at + (t->entry - t->start), pad.patch)) {
+		*why_out = "the pad is out of reach";
+		return -ENOTSUP;
+	}
+	pad.patch_at = m.from;
+	pad.start = at + (t->entry - t->start);
+	pad.moved = (uint32_t)m.moved;
+	pad.pushes_return = m.pushes_return;
+	pad.after = t->after ? at + (t->after - t->start) : 0;
+	pad.entry_trap = at + (t->entry_trap - t->start);
+	pad.leave_trap = t->leave_trap ? at + (t->leave_trap - t->start) : 0;
+	struct x86_pad_head head = make_head(request, pad.after);
+	memcpy(out, &head, sizeof(head));
+	*pad_out = pad;
+	return 0;
+}

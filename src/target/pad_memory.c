@@ -1,0 +1,234 @@
+/*
+ * The shared memory of tier 2: layout, slots and their directory. See pad_memory.h.
+ */
+#include "target/pad_memory.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+#define TAKEN_OUT 1 /* as a thread pointer in the directory: neither empty nor anybody's */
+
+static uint32_t directory_bits(uint32_t slot_count)
+{
+	uint32_t bits = 6;
+	while (1u << bits < 4 * slot_count)
+		bits++;
+	return bits;
+}
+
+static void lay_out(struct pad_memory *m, const struct pad_memory_options *options)
+{
+	size_t at = PAGE_SIZE_MIN;
+
+	m->directory = at;
+	at += ROUND_UP(sizeof(struct pad_directory) << directory_bits(options->slot_count), PAGE_SIZE_MIN);
+	m->slots = at;
+	at += ROUND_UP(sizeof(struct pad_slot) * options->slot_count, PAGE_SIZE_MIN);
+	m->rules = at;
+	at += ROUND_UP(sizeof(struct unwind_rule) << options->rule_bits, PAGE_SIZE_MIN);
+	m->ring = at;
+	m->ring_size = options->ring_size;
+	m->file_size = at + options->ring_size;
+	m->map_size = m->file_size + options->ring_size;
+}
+
+/* Maps the file and, behind it, its ring a second time. */
+static int map(struct pad_memory *m)
+{
+	uint8_t *base = mmap(NULL, m->map_size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+	void *again;
+
+	if (base == MAP_FAILED)
+		return -errno;
+	again = mmap(base + m->file_size, m->ring_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, m->fd,
+		     (off_t)m->ring);
+	if (again == MAP_FAILED) {
+		int err = -errno;
+		munmap(base, m->map_size);
+		return err;
+	}
+	m->base = base;
+	return 0;
+}
+
+int pad_memory_init(struct pad_memory *m, int fd, const struct pad_memory_options *options)
+{
+	int err;
+
+	*m = (struct pad_memory){ .fd = fd };
+	lay_out(m, options);
+	if (ftruncate(fd, (off_t)m->file_size) != 0)
+		return -errno;
+	err = map(m);
+	if (err)
+		return err;
+	m->control = (struct pad_control *)(void *)m->base;
+	*m->control = (struct pad_control){
+		.off = 1,
+		.directory_bits = directory_bits(options->slot_count),
+		.rule_bits = options->rule_bits,
+		.slot_count = options->slot_count,
+		.ring_size = m->ring_size,
+		.raw_max = MIN(m->ring_size / 4, 1u << 20),
+	};
+	if (getrandom(&m->control->key, sizeof(m->control->key), GRND_NONBLOCK) < 0)
+		m->control->key = hash_u64((uint64_t)(uintptr_t)m->base);
+	return 0;
+}
+
+void pad_memory_deinit(struct pad_memory *m)
+{
+	if (m->base)
+		munmap(m->base, m->map_size);
+	close(m->fd);
+	free(m->free_slot);
+	*m = (struct pad_memory){ .fd = -1 };
+}
+
+void pad_memory_locate(struct pad_memory *m, taddr_t target)
+{
+	m->target = target;
+	m->control->directory = target + m->directory;
+	m->control->slots = target + m->slots;
+	m->control->rules = target + m->rules;
+	m->control->ring = target + m->ring;
+}
+
+/* An entry of the kernel's list is the address of its link to the next; the last links to the head. */
+static uint64_t *link_of(struct pad_memory *m)
+{
+	return &m->control->owner_next;
+}
+
+int pad_owner_init(struct pad_owner *owner)
+{
+	owner->head.list = (uintptr_t)&owner->head.list;
+	owner->head.futex_offset = (int64_t)offsetof(struct pad_control, owner) -
+				   (int64_t)offsetof(struct pad_control, owner_next);
+	owner->head.pending = 0;
+	_Static_assert(sizeof(owner->head) == sizeof(struct robust_list_head), "as the kernel has it");
+	return syscall(SYS_set_robust_list, &owner->head, sizeof(owner->head)) ? -errno : 0;
+}
+
+void pad_owner_add(struct pad_owner *owner, struct pad_memory *m)
+{
+	__atomic_store_n(&m->control->owner, (uint32_t)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+	*link_of(m) = owner->head.list;
+	__atomic_store_n(&owner->head.list, (uintptr_t)link_of(m), __ATOMIC_SEQ_CST);
+}
+
+void pad_owner_remove(struct pad_owner *owner, struct pad_memory *m)
+{
+	uint64_t *link = &owner->head.list;
+
+	while (*link != (uintptr_t)&owner->head.list) {
+		if (*link == (uintptr_t)link_of(m)) {
+			*link = *link_of(m);
+			return;
+		}
+		link = (uint64_t *)(uintptr_t)*link;
+	}
+}
+
+struct pad_slot *pad_memory_slot(const struct pad_memory *m, uint32_t index)
+{
+	return (struct pad_slot *)(void *)(m->base + m->slots) + index;
+}
+
+static struct pad_directory *directory(const struct pad_memory *m)
+{
+	return (struct pad_directory *)(void *)(m->base + m->directory);
+}
+
+static struct pad_directory *find(const struct pad_memory *m, uint64_t key)
+{
+	uint32_t bits = m->control->directory_bits, mask = (1u << bits) - 1;
+	struct pad_directory *d = directory(m);
+
+	for (uint32_t i = unwind_rule_hash(key, bits), n = 0; n <= mask; i = (i + 1) & mask, n++) {
+		if (d[i].thread_pointer == key)
+			return &d[i];
+		if (d[i].thread_pointer == 0)
+			return NULL;
+	}
+	return NULL;
+}
+
+/* A place for @key, which is not in the directory. At most a quarter of it is in use. */
+static struct pad_directory *find_place(const struct pad_memory *m, uint64_t key)
+{
+	uint32_t bits = m->control->directory_bits, mask = (1u << bits) - 1;
+	struct pad_directory *d = directory(m);
+	uint32_t i = unwind_rule_hash(key, bits);
+
+	while (d[i].thread_pointer > TAKEN_OUT)
+		i = (i + 1) & mask;
+	return &d[i];
+}
+
+static uint32_t slot_index(const struct pad_memory *m, const struct pad_directory *d)
+{
+	return (uint32_t)((d->slot - m->control->slots) / sizeof(struct pad_slot));
+}
+
+int pad_memory_find_thread(const struct pad_memory *m, uint64_t thread_pointer)
+{
+	const struct pad_directory *d = find(m, thread_pointer);
+	return d ? (int)slot_index(m, d) : -ENOENT;
+}
+
+void pad_memory_reset_slot(struct pad_memory *m, uint32_t index)
+{
+	struct pad_slot *slot = pad_memory_slot(m, index);
+
+	slot->guard = slot->guard_pc = 0;
+	slot->dirty = slot->frame_count = 0;
+	slot->reason = PAD_REASON_NONE;
+}
+
+int pad_memory_add_thread(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_low, taddr_t stack_high)
+{
+	struct pad_directory *d = find(m, thread_pointer);
+	struct pad_slot *slot;
+	uint32_t index;
+
+	if (d)
+		index = slot_index(m, d);
+	else if (m->free_count)
+		index = m->free_slot[--m->free_count];
+	else if (m->used < m->control->slot_count)
+		index = m->used++;
+	else
+		return -ENOSPC;
+	slot = pad_memory_slot(m, index);
+	slot->thread_pointer = thread_pointer;
+	slot->index = index;
+	slot->stack_low = stack_low;
+	slot->stack_high = stack_high;
+	pad_memory_reset_slot(m, index);
+	if (!d) {
+		d = find_place(m, thread_pointer);
+		d->slot = m->control->slots + index * sizeof(struct pad_slot);
+		__atomic_store_n(&d->thread_pointer, thread_pointer, __ATOMIC_RELEASE);
+	}
+	return (int)index;
+}
+
+void pad_memory_remove_thread(struct pad_memory *m, uint64_t thread_pointer)
+{
+	struct pad_directory *d = find(m, thread_pointer);
+
+	if (!d)
+		return;
+	m->free_slot = xgrow(m->free_slot, &m->free_capacity, m->free_count + 1, sizeof(*m->free_slot));
+	m->free_slot[m->free_count++] = slot_index(m, d);
+	__atomic_store_n(&d->thread_pointer, TAKEN_OUT, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,68 @@
+/*
+ * Tier 2 in one address space: promotion of hot probes from breakpoints to pads, the
+ * slots of its threads, and what its ring delivers. Contract with the code in the
+ * target: arch/pad.h.
+ *
+ * Order of events. A record is reserved in the ring before a block can become known
+ * or reusable, so the ring's order is right among records. An event that ptmem makes
+ * itself, at a stop, comes after all records committed by then: pads_catch_up first.
+ */
+#ifndef PTMEM_TARGET_PADS_H
+#define PTMEM_TARGET_PADS_H
+
+#include "target/pad_memory.h"
+#include "target/ring.h"
+#include "target/thread.h"
+
+struct pads {
+	struct pad_memory memory;
+	struct ring ring;
+	taddr_t blob;             /* the recorder in the target */
+	uint32_t blob_size;
+	VEC(struct pad) list;
+	VEC(uint32_t) trap;       /* by pad: index of the entry's trap in space.traps */
+	VEC(pid_t) owner;         /* by slot: the thread that has it; 0 = free */
+	uint64_t last_drained;    /* records of the last drain: for the idle strategy */
+	bool is_off;
+};
+
+/* Whether probes of @s may be promoted at all; if not, why (static text). */
+bool pads_are_possible(const struct target *t, const struct space *s, const char **why_out);
+
+/*
+ * Promotes every watched function of @s whose entry is still a breakpoint; all its
+ * threads are stopped and @th is one of them. Also for functions that came later.
+ */
+int pads_promote(struct target *t, struct space *s, struct thread *th);
+
+/* A new thread of @s, stopped before its first instruction (or at promotion): gives it a slot. */
+void pads_add_thread(struct target *t, struct thread *th);
+void pads_thread_exit(struct target *t, struct thread *th);
+
+/* Reads the ring as far as it goes without waiting; returns the number of records. */
+size_t pads_drain(struct target *t, struct space *s);
+/* Reads all that was committed by now, also behind holes. */
+void pads_catch_up(struct target *t, struct space *s);
+/* The last look: the threads are gone, holes are dead. */
+void pads_finish(struct target *t, struct space *s);
+
+/* Serves a trap of a pad. The thread may go on. False: it must wait for room in the ring. */
+bool pads_serve(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs);
+/* Lets threads go on that wait for room, if there is some now. */
+void pads_wake_waiters(struct target *t, struct space *s);
+
+/* A forked child @child of @parent gets breakpoints for its pads. */
+void pads_fork(struct target *t, const struct space *parent, struct space *child);
+
+/* The slot of @th, or NULL. */
+struct pad_slot *pads_slot(const struct thread *th);
+
+/* Sets threads free of pads and turns recording off; all are stopped. Text is restored by
+ * install_remove. */
+void pads_disarm(struct target *t, struct space *s);
+/* Threads inside originals shall return to their callers, not into pads. */
+void pads_release_threads(struct target *t, struct space *s);
+/* Frees ptmem's side. */
+void pads_free(struct target *t, struct space *s);
+
+#endif

@@ -1,0 +1,241 @@
+/*
+ * Reads the ring; see ring.h for the picture and arch/pad.h for the records.
+ */
+#include "target/ring.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+#define PUBLISH_STEPS 16
+
+void ring_init(struct ring *r, struct pad_memory *memory, const struct arch *arch)
+{
+	*r = (struct ring){ .memory = memory, .arch = arch };
+	r->position = r->published = memory->control->tail;
+}
+
+void ring_deinit(struct ring *r)
+{
+	for (size_t i = 0; i < r->mirror_count; i++)
+		free(r->mirror[i].frame);
+	free(r->mirror);
+	free(r->late);
+}
+
+static const uint8_t *at(const struct ring *r, uint64_t position)
+{
+	return r->memory->base + r->memory->ring + (position & (r->memory->ring_size - 1));
+}
+
+/* The mark at @position, or 0 when none was committed there. */
+static uint64_t committed_mark(const struct ring *r, uint64_t position)
+{
+	uint64_t mark = __atomic_load_n((const uint64_t *)(const void *)at(r, position), __ATOMIC_ACQUIRE);
+	uint64_t expected = pad_mark(position, r->memory->control->key, 0);
+
+	return mark >> 24 == expected >> 24 ? mark : 0;
+}
+
+uint64_t ring_pending(const struct ring *r)
+{
+	return __atomic_load_n(&r->memory->control->head, __ATOMIC_ACQUIRE) - r->position;
+}
+
+void ring_publish(struct ring *r)
+{
+	uint64_t tail = r->position;
+
+	for (size_t i = 0; i < r->late_count; i++)
+		tail = MIN(tail, r->late[i].start);
+	if (tail == r->published)
+		return;
+	r->published = tail;
+	__atomic_store_n(&r->memory->control->tail, tail, __ATOMIC_RELEASE);
+}
+
+static struct ring_mirror *get_mirror(struct ring *r, uint32_t slot)
+{
+	if (slot >= r->mirror_count) {
+		size_t count = slot + 1 + slot / 2;
+		r->mirror = xrealloc(r->mirror, count, sizeof(*r->mirror));
+		memset(r->mirror + r->mirror_count, 0, (count - r->mirror_count) * sizeof(*r->mirror));
+		r->mirror_count = count;
+	}
+	return &r->mirror[slot];
+}
+
+void ring_reset_slot(struct ring *r, uint32_t slot)
+{
+	get_mirror(r, slot)->count = 0;
+}
+
+/* Takes the new return addresses into the slot's mirror, which then is the record's stack. */
+static void read_stack(struct ring *r, const struct pad_record_block *block, struct ring_record *record)
+{
+	struct ring_mirror *m = get_mirror(r, record->slot);
+	const uint64_t *pc = (const uint64_t *)(const void *)(block + 1);
+
+	CHECK(block->kept <= m->count);
+	m->frame = xgrow(m->frame, &m->capacity, block->kept + block->fresh + 1, sizeof(*m->frame));
+	for (uint32_t i = 0; i < block->fresh; i++)
+		m->frame[block->kept + i] = pc[i] - 1;
+	m->count = block->kept + block->fresh;
+	record->has_stack = true;
+	record->frame = m->frame;
+	record->frame_count = (uint32_t)m->count;
+	record->kept = (uint32_t)block->kept;
+}
+
+static void read_raw(struct ring *r, const struct pad_record_block *block, struct ring_record *record)
+{
+	const uint8_t *p = (const uint8_t *)(block + 1) + 8 * (size_t)block->fresh;
+
+	_Static_assert(PAD_RAW_REGS == ARCH_DWARF_REGS, "the recorder writes the unwinder's registers");
+	memcpy(record->regs.reg, p, sizeof(record->regs.reg));
+	p += sizeof(record->regs.reg);
+	record->has_raw = true;
+	record->start = record->regs.reg[r->arch->dwarf_sp];
+	record->stack = p;
+	record->stack_size = block->raw;
+	r->stats.raw++;
+}
+
+/* Decodes the record at @position, whose mark is @mark; returns its size. */
+static uint32_t read_record(struct ring *r, uint64_t position, uint64_t mark, struct ring_record *record)
+{
+	const struct pad_record_block *block = (const void *)at(r, position);
+	const uint64_t *word = (const void *)block;
+	uint8_t type = mark & 15;
+
+	*record = (struct ring_record){ .function = mark >> 4 & 15, .slot = (uint16_t)(mark >> 8) };
+	if (type == PAD_RECORD_FREE || type == PAD_RECORD_REALLOC_BEGIN) {
+		record->kind = type == PAD_RECORD_FREE ? HEAP_FREE : HEAP_REALLOC_BEGIN;
+		*(type == PAD_RECORD_FREE ? &record->addr : &record->old_addr) = word[1];
+		return 16;
+	}
+	record->kind = type == PAD_RECORD_ALLOC ? HEAP_ALLOC : HEAP_REALLOC_END;
+	record->addr = block->result;
+	record->size = block->bytes;
+	*(type == PAD_RECORD_ALLOC ? &record->align : &record->old_addr) = block->align;
+	if (block->flags & PAD_HAS_STACK)
+		read_stack(r, block, record);
+	if (block->flags & PAD_HAS_RAW)
+		read_raw(r, block, record);
+	return block->size;
+}
+
+static uint32_t deliver(struct ring *r, uint64_t position, uint64_t mark, ring_fn *fn, void *ctx)
+{
+	struct ring_record record;
+	uint32_t size = read_record(r, position, mark, &record);
+
+	r->stats.records++;
+	r->stats.bytes += size;
+	fn(ctx, &record);
+	return size;
+}
+
+/* A place within a gap. */
+struct late_place {
+	size_t gap;
+	uint64_t position, mark;
+};
+
+/* The first committed record in the gaps before @end (NULL: in all). */
+static bool find_late(const struct ring *r, const struct late_place *end, struct late_place *out)
+{
+	for (size_t i = 0; i < r->late_count; i++) {
+		for (uint64_t p = r->late[i].start; p < r->late[i].end; p += 16) {
+			if (end && i == end->gap && p == end->position)
+				return false;
+			uint64_t mark = committed_mark(r, p);
+			if (mark) {
+				*out = (struct late_place){ i, p, mark };
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+/* Takes [@start, @end) out of gap @i. */
+static void close_gap(struct ring *r, size_t i, uint64_t start, uint64_t end)
+{
+	struct ring_gap *gap = &r->late[i], rest = { end, gap->end };
+
+	gap->end = start;
+	if (rest.start < rest.end) {
+		r->late = xgrow(r->late, &r->late_capacity, r->late_count + 1, sizeof(*r->late));
+		memmove(&r->late[i + 2], &r->late[i + 1], (r->late_count - i - 1) * sizeof(*r->late));
+		r->late[i + 1] = rest;
+		r->late_count++;
+		gap = &r->late[i];
+	}
+	if (gap->start >= gap->end) {
+		memmove(gap, gap + 1, (r->late_count - i - 1) * sizeof(*gap));
+		r->late_count--;
+	}
+}
+
+/*
+ * Delivers what was committed late. A thread's records must keep their order: once one
+ * was seen, an earlier one of the same thread is committed, too, so look again for it.
+ */
+static size_t drain_late(struct ring *r, ring_fn *fn, void *ctx)
+{
+	struct late_place place, earlier;
+	size_t count = 0;
+
+	while (r->late_count && find_late(r, NULL, &place)) {
+		while (find_late(r, &place, &earlier))
+			place = earlier;
+		uint32_t size = deliver(r, place.position, place.mark, fn, ctx);
+		close_gap(r, place.gap, place.position, place.position + size);
+		count++;
+	}
+	return count;
+}
+
+size_t ring_drain(struct ring *r, size_t max, ring_fn *fn, void *ctx)
+{
+	uint64_t step = r->memory->ring_size / PUBLISH_STEPS;
+	size_t count = r->late_count ? drain_late(r, fn, ctx) : 0;
+
+	while (count < max) {
+		uint64_t mark = committed_mark(r, r->position);
+		if (!mark)
+			break;
+		if (r->late_count) /* this thread's earlier ones, seen only now */
+			count += drain_late(r, fn, ctx);
+		r->position += deliver(r, r->position, mark, fn, ctx);
+		count++;
+		if (r->position - r->published >= step)
+			ring_publish(r);
+	}
+	return count;
+}
+
+bool ring_has_hole(const struct ring *r)
+{
+	return ring_pending(r) > 0 && !committed_mark(r, r->position);
+}
+
+void ring_pass_hole(struct ring *r, bool is_dead)
+{
+	uint64_t head = r->position + ring_pending(r), p = r->position;
+
+	while (p < head && !committed_mark(r, p))
+		p += 16;
+	if (p == r->position)
+		return;
+	if (is_dead) {
+		r->stats.holes++;
+	} else {
+		r->late = xgrow(r->late, &r->late_capacity, r->late_count + 1, sizeof(*r->late));
+		r->late[r->late_count++] = (struct ring_gap){ r->position, p };
+	}
+	r->position = p;
+}

@@ -1,0 +1,162 @@
+/*
+ * Broken symbol tables and broken DWARF: changes bytes of a good ELF file in memory
+ * and asks for addresses in it. Nothing may crash, hang or leak; what the answers are
+ * does not matter.
+ *
+ * usage: fuzz_symbols FILE [SECONDS [FIRST_SEED]]
+ *
+ * Linked with libptmem.a of MODE=asan. FILE: a small program with debug information. A round that crashes or takes more
+ * than 10 seconds prints its seed; the same seed does the same again.
+ */
+#include <gelf.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/elf_file.h"
+#include "base/vec.h"
+#include "symbols/symbols.h"
+
+#define ROUND_SECONDS 10
+#define ADDRESSES 200
+
+struct area {
+	size_t offset, size;
+};
+
+struct input {
+	uint8_t *data;
+	size_t size;
+	uint64_t text, text_size;
+	VEC(struct area) areas; /* what is changed: debug sections, symbols, headers */
+};
+
+static volatile uint32_t current_seed;
+
+static void on_signal(int number)
+{
+	char text[64];
+	int length = snprintf(text, sizeof(text), "signal %d in the round of seed %u\n", number,
+			      current_seed);
+	(void)!write(STDERR_FILENO, text, (size_t)length);
+	signal(number, SIG_DFL);
+	raise(number == SIGALRM ? SIGABRT : number);
+}
+
+static bool is_target(const char *name)
+{
+	return strncmp(name, ".debug_", 7) == 0 || strcmp(name, ".symtab") == 0 ||
+	       strcmp(name, ".dynsym") == 0 || strcmp(name, ".strtab") == 0 ||
+	       strncmp(name, ".gnu_debug", 10) == 0 || strncmp(name, ".note", 5) == 0;
+}
+
+static bool find_areas(struct input *in)
+{
+	elf_version(EV_CURRENT);
+	Elf *elf = elf_memory((char *)in->data, in->size);
+	GElf_Ehdr eh;
+	size_t names;
+	if (!elf || !gelf_getehdr(elf, &eh) || elf_getshdrstrndx(elf, &names) != 0)
+		return false;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+		GElf_Shdr sh;
+		if (!gelf_getshdr(scn, &sh))
+			continue;
+		const char *name = elf_strptr(elf, names, sh.sh_name);
+		if (name && is_target(name) && sh.sh_type != SHT_NOBITS && sh.sh_size)
+			*vec_add(&in->areas) = (struct area){sh.sh_offset, sh.sh_size};
+		if (name && strcmp(name, ".text") == 0) {
+			in->text = sh.sh_addr;
+			in->text_size = sh.sh_size;
+		}
+	}
+	*vec_add(&in->areas) = (struct area){eh.e_shoff, (size_t)eh.e_shnum * eh.e_shentsize};
+	elf_end(elf);
+	return in->text_size > 0;
+}
+
+static bool read_input(struct input *in, const char *path)
+{
+	FILE *f = fopen(path, "rb");
+	if (!f)
+		return false;
+	fseek(f, 0, SEEK_END);
+	in->size = (size_t)ftell(f);
+	rewind(f);
+	in->data = xmalloc(in->size);
+	bool ok = fread(in->data, 1, in->size, f) == in->size;
+	fclose(f);
+	return ok && find_areas(in);
+}
+
+/* Some bytes of one area: random, near their value, or copied from elsewhere in it. */
+static void change(uint8_t *image, const struct area *a, unsigned *seed)
+{
+	static const uint8_t nasty[] = {0, 1, 0x7f, 0x80, 0xff, 0xfe};
+	size_t end = a->offset + a->size;
+	size_t at = a->offset + (size_t)rand_r(seed) % a->size;
+	size_t from = a->offset + (size_t)rand_r(seed) % a->size;
+	size_t length = (size_t)rand_r(seed) % 64;
+	switch (rand_r(seed) % 5) {
+	case 0:
+		image[at] = (uint8_t)rand_r(seed);
+		break;
+	case 1:
+		image[at] = nasty[(size_t)rand_r(seed) % sizeof(nasty)];
+		break;
+	case 2:
+		image[at] ^= (uint8_t)(1u << rand_r(seed) % 8);
+		break;
+	case 3:
+		memset(image + at, nasty[(size_t)rand_r(seed) % sizeof(nasty)], MIN(end - at, length));
+		break;
+	default:
+		length = MIN(end - at, length);
+		memmove(image + at, image + from, MIN(end - from, length));
+	}
+}
+
+static void one_round(const struct input *in, uint32_t number)
+{
+	unsigned seed = number;
+	uint8_t *image = xmemdup(in->data, in->size);
+	size_t changes = 1 + (size_t)rand_r(&seed) % 40;
+	for (size_t i = 0; i < changes; i++)
+		change(image, &in->areas.data[(size_t)rand_r(&seed) % in->areas.count], &seed);
+	struct module m = {.id = 1, .path = (char *)"fuzzed"};
+	if (elf_file_open_memory(image, in->size, "fuzzed", &m.file) != 0)
+		return;
+	struct symbols *s = symbols_new(&(struct symbols_options){.debug_dirs = ""});
+	for (size_t i = 0; i < ADDRESSES; i++)
+		symbols_find(s, &m, in->text + (uint64_t)rand_r(&seed) % in->text_size);
+	symbols_free(s);
+	elf_file_release(m.file);
+}
+
+int main(int argc, char **argv)
+{
+	struct input in = {0};
+	if (argc < 2 || !read_input(&in, argv[1])) {
+		fprintf(stderr, "usage: fuzz_symbols FILE [SECONDS [FIRST_SEED]]\n");
+		return 2;
+	}
+	time_t end = time(NULL) + (argc > 2 ? atoi(argv[2]) : 10);
+	uint32_t first = argc > 3 ? (uint32_t)atoi(argv[3]) : 1;
+	static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGALRM};
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		signal(signals[i], on_signal);
+	current_seed = first;
+	do {
+		alarm(ROUND_SECONDS);
+		one_round(&in, current_seed);
+		current_seed++;
+	} while (time(NULL) < end);
+	printf("%u rounds\n", current_seed - first);
+	vec_deinit(&in.areas);
+	free(in.data);
+	return 0;
+}

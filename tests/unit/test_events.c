@@ -1,0 +1,198 @@
+/* Events as text: what is written is read back; what is wrong is refused with its line and reason. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "profile/events.h"
+
+#define HEAD "ptmem-events 1\nh 1 0 x\n"
+
+/* Writes down again what it is told; names and headers included. */
+struct copier {
+	struct events_writer *writer;
+	struct calltree *tree;
+};
+
+static void copy_header(void *ctx, const char *command, uint32_t pid, uint64_t start_ns)
+{
+	events_writer_header(((struct copier *)ctx)->writer, command, pid, start_ns);
+}
+
+static void copy_module(void *ctx, const struct events_module *m)
+{
+	events_writer_module(((struct copier *)ctx)->writer, m->id, m->start, m->end, m->bias, m->path);
+}
+
+static void copy_name(void *ctx, const struct events_name *n)
+{
+	events_writer_name(((struct copier *)ctx)->writer, n);
+}
+
+static void copy_event(void *ctx, const struct event *ev)
+{
+	struct copier *c = ctx;
+	events_writer_event(c->writer, c->tree, ev);
+}
+
+static void copy_thread_exit(void *ctx, uint32_t thread)
+{
+	events_writer_thread_exit(((struct copier *)ctx)->writer, thread);
+}
+
+static void copy_end(void *ctx, uint64_t time_ns)
+{
+	events_writer_end(((struct copier *)ctx)->writer, time_ns);
+}
+
+/* Reads @text and gives back what a writer makes of it; NULL when it is refused. */
+static char *copy_of(const char *text, size_t size, unsigned *line_out, const char **why_out)
+{
+	char *copy = NULL;
+	size_t copy_size = 0;
+	FILE *in = fmemopen((void *)text, size, "r"), *out = open_memstream(&copy, &copy_size);
+	struct copier c = { events_writer_new(out), calltree_new() };
+	struct events_reader_ops ops = { copy_header, copy_module, copy_name, copy_event, copy_thread_exit, copy_end,
+					 &c };
+	int r = events_read(in, c.tree, &ops, line_out, why_out);
+	assert_int_equal(events_writer_free(c.writer), 0);
+	calltree_free(c.tree);
+	fclose(in);
+	fclose(out);
+	if (r == 0)
+		return copy;
+	assert_int_equal(r, -EINVAL);
+	free(copy);
+	return NULL;
+}
+
+static void what_is_read_is_written_the_same(void **state)
+{
+	static const char text[] =
+		"ptmem-events 1\n"
+		"h 4294967295 18446744073709551615 ./a b\\nc\\td\\\\e\\x01 \xc3\xa9\\x7f\n"
+		"l 1 400000 401000 400000 /usr/bin/a b\n"
+		"l 7 7f0000000000 7f0000001000 7f0000000000 /lib/\\nx.so\n"
+		"i 400123 1 12 1 in<lined>\ta.c\t/src\n"
+		"i 400123 1 0 0 \t\t\n"
+		"n 1 0 400123 1\n"
+		"n 2 1 7f0000000100 7\n"
+		"a 5 9 1 2 5000 18446744073709551615 64\n"
+		"n 3 1 400124 1\n"
+		"f 6 9 6 3 5000\n"
+		"b 7 9 3 0 ffffffffffffffff\n"
+		"r 8 9 3 1 ffffffffffffffff 0 1\n"
+		"m 9 9 8 0 7f0000002000 4096\n"
+		"u 10 9 9 0 7f0000002000 4096\n"
+		"s 11 9 0 0 1000\n"
+		"g 7\n"
+		"l 8 7f0000000000 7f0000001000 7f0000000000 /lib/y.so\n"
+		"n 4 1 7f0000000100 8\n"
+		"a 12 9 255 4 6000 1 0\n"
+		"x 9\n"
+		"e 13\n";
+	unsigned line;
+	const char *why = "";
+	char *copy = copy_of(text, strlen(text), &line, &why);
+	assert_string_equal(copy ? copy : why, text);
+	free(copy);
+}
+
+static void comments_and_empty_lines_say_nothing(void **state)
+{
+	static const char text[] = "ptmem-events 1\n# x\n\nh 1 0 x\n#\nf 1 1 1 0 ABCdef\ne 2\n\n# after\n";
+	unsigned line;
+	const char *why;
+	char *copy = copy_of(text, strlen(text), &line, &why);
+	assert_string_equal(copy, HEAD "f 1 1 1 0 abcdef\ne 2\n");
+	free(copy);
+}
+
+static void refused(const char *text, unsigned line, const char *why)
+{
+	unsigned got_line = 0;
+	const char *got_why = "";
+	assert_null(copy_of(text, strlen(text), &got_line, &got_why));
+	if (!strstr(got_why, why) || got_line != line)
+		fail_msg("\"%s\": line %u, %s", text, got_line, got_why);
+}
+
+static void what_is_wrong_is_refused(void **state)
+{
+	refused("\n", 1, "not an event file");
+	refused("ptmem-events 2\n", 1, "not an event file");
+	refused("ptmem-events 1\n", 2, "no end line");
+	refused("ptmem-events 1\ne 1\n", 2, "no header");
+	refused(HEAD "h 1 0 x\n", 3, "second header");
+	refused(HEAD "e 1\ne 1\n", 4, "after the end");
+	refused(HEAD "e 1", 3, "cut");
+	refused(HEAD "f 1 1 1 0 5000\n", 4, "no end line");
+	refused(HEAD "q 1\n", 3, "no such kind");
+	refused(HEAD "e\n", 3, "missing");
+	refused(HEAD "e  1\n", 3, "not a number");
+	refused(HEAD "e 1 \n", 3, "more fields");
+	refused(HEAD "e -1\n", 3, "not a number");
+	refused(HEAD "e 1a\n", 3, "not a number");
+	refused(HEAD "e\t1\n", 3, "missing");
+	refused(HEAD "e 18446744073709551616\n", 3, "too large");
+	refused(HEAD "x 4294967296\n", 3, "too large");
+	refused(HEAD "f 1 1 256 0 5000\n", 3, "too large");
+	refused(HEAD "f 1 1 1 0 10000000000000000\n", 3, "too large");
+	refused(HEAD "f 1 1 1 0 0x50\n", 3, "not a number");
+	refused(HEAD "f 1 1 1 0\n", 3, "missing");
+	refused(HEAD "f 1 1 1 0 50 1\n", 3, "more fields");
+	refused(HEAD "f 1 1 1 1 50\n", 3, "no such node");
+	refused(HEAD "n 2 0 400000 0\n", 3, "node ids");
+	refused(HEAD "n 1 1 400000 0\n", 3, "before its parent");
+	refused(HEAD "n 1 0 400000 3\n", 3, "no such module");
+	refused(HEAD "l 0 1 2 0 x\n", 3, "module id");
+	refused(HEAD "l 1 1 2 0 x\nl 1 3 4 0 y\n", 4, "module id");
+	refused(HEAD "l 1 2 2 0 x\n", 3, "ends before");
+	refused(HEAD "l 1 1 2 0\n", 3, "missing");
+	refused(HEAD "l 1 1 2 0 a\tb\n", 3, "control character");
+	refused(HEAD "l 1 1 2 0 a\\q\n", 3, "escape");
+	refused(HEAD "l 1 1 2 0 a\\x0\n", 3, "escape");
+	refused(HEAD "l 1 1 2 0 a\\x00\n", 3, "escape");
+	refused(HEAD "l 1 1 2 0 a\\\n", 3, "escape");
+	refused(HEAD "g 1\n", 3, "no such module");
+	refused(HEAD "l 1 1 2 0 x\ng 1\ng 1\n", 5, "no such module");
+	refused(HEAD "i 1 0 1 2 a\tb\tc\n", 3, "too large");
+	refused(HEAD "i 1 0 1 0 a\tb\n", 3, "missing");
+	refused(HEAD "i 1 0 1 0 a\tb\tc\td\n", 3, "control character");
+	unsigned line;
+	const char *why;
+	assert_null(copy_of(HEAD "e 1\0\n", strlen(HEAD) + 5, &line, &why));
+	assert_string_equal(why, "a NUL character");
+}
+
+static ssize_t no_space(void *cookie, const char *data, size_t size)
+{
+	errno = ENOSPC;
+	return 0;
+}
+
+static void a_full_disk_is_reported(void **state)
+{
+	FILE *full = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = no_space });
+	assert_non_null(full);
+	struct events_writer *w = events_writer_new(full);
+	events_writer_header(w, "x", 1, 0);
+	events_writer_end(w, 1);
+	assert_int_equal(events_writer_free(w), -ENOSPC);
+	fclose(full);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_read_is_written_the_same),
+		cmocka_unit_test(comments_and_empty_lines_say_nothing),
+		cmocka_unit_test(what_is_wrong_is_refused),
+		cmocka_unit_test(a_full_disk_is_reported),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,184 @@
+/*
+ * spec/massif.md section 2.8 as a table: a stack in words, what is shown of it. Each
+ * word is an address; "a+b+c" are the functions inlined there, innermost first, the
+ * last one real; "?" has no name.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/filter.h"
+
+#define FRAME_MAX 64
+#define IGNORED SIZE_MAX
+
+struct stack {
+	struct symbol symbol[FRAME_MAX];
+	struct symbol_frame frame[4 * FRAME_MAX];
+	size_t count, frame_count, asked;
+};
+
+struct filter_case {
+	const char *what;
+	const char *stack;      /* innermost first */
+	const char *alloc_fns;  /* blank-separated, added to the defaults */
+	const char *ignore_fns;
+	uint32_t depth;         /* 0 = 30 */
+	bool show_below_main;
+	size_t first, count;    /* first IGNORED: the block is ignored */
+};
+
+static const struct filter_case cases[] = {
+	{"nothing to strip", "f main start", "", "", 0, false, 0, 2},
+	{"cut behind main", "f g main start _start", "", "", 0, false, 0, 3},
+	{"below main shown", "f main start _start", "", "", 0, true, 0, 4},
+	{"default alloc-fn", "malloc f main start", "", "", 0, false, 1, 2},
+	{"several alloc-fns", "xalloc wrap f main", "xalloc wrap", "", 0, false, 2, 2},
+	{"an outer alloc-fn alone", "inner outer f main", "outer", "", 0, false, 0, 4},
+	{"not a prefix", "mallocx f main", "", "", 0, false, 0, 3},
+	{"no wildcards", "xalloc f main", "xallo* *", "", 0, false, 0, 3},
+	{"a nameless frame stops", "? malloc f main", "", "", 0, false, 0, 4},
+	{"all stripped", "xalloc", "xalloc", "", 0, false, IGNORED, 0},
+	{"all stripped with main", "malloc main", "main", "", 0, false, IGNORED, 0},
+	{"main stripped", "malloc main start _start", "main", "", 0, false, 2, 1},
+	{"main stripped, shown below", "malloc main start _start", "main", "", 0, true, 2, 2},
+	{"the outermost main counts", "f main g main start", "", "", 0, false, 0, 4},
+	{"no main: first start-up function", "f start _start", "", "", 0, false, 0, 2},
+	{"main before a start-up function", "f start main _start", "", "", 0, false, 0, 3},
+	{"a thread", "w start_thread clone", "", "", 0, false, 0, 3},
+	{"depth", "f g h main", "", "", 2, false, 0, 2},
+	{"depth after stripping", "malloc xalloc f g h main", "xalloc", "", 2, false, 2, 2},
+	{"depth larger than the stack", "f main", "", "", 200, false, 0, 2},
+	{"ignored", "bad f main", "", "bad", 0, false, IGNORED, 0},
+	{"ignored below an alloc-fn", "malloc bad f main", "", "bad", 0, false, IGNORED, 0},
+	{"only the first frame is ignored", "f bad main", "", "bad", 0, false, 0, 3},
+	{"nameless: the next name", "? ? bad main", "", "bad", 0, false, IGNORED, 0},
+	{"nameless: not the one after", "? f bad main", "", "bad", 0, false, 0, 4},
+	{"nothing has a name", "? ? ?", "", "bad", 0, false, 0, 3},
+	{"the empty name is no name", "? f main", "", "", 0, false, 0, 3},
+	{"all inlined are alloc-fns", "a+b+c f main", "a b c", "", 0, false, 1, 2},
+	{"the real one is not", "a+b+c f main", "a b", "", 0, false, 0, 3},
+	{"an inner one is not", "a+b+c f main", "b c", "", 0, false, 0, 3},
+	{"ignore: first that is no alloc-fn", "a+b+c f main", "a", "b", 0, false, IGNORED, 0},
+	{"ignore: not the second", "a+b+c f main", "a", "c", 0, false, 0, 3},
+	{"ignore: not an alloc-fn's name", "a+b+c f main", "a", "a", 0, false, 0, 3},
+	{"inlined frames do not use depth", "a+b+c f main", "", "", 2, false, 0, 2},
+	{"inlined main is no main", "f main+g h start", "", "", 0, false, 0, 4},
+};
+
+/* Fills @s from words; the caller frees @copy, which the names point into. */
+static void parse_stack(struct stack *s, char *copy)
+{
+	char *words, *parts;
+	memset(s, 0, sizeof(*s));
+	for (char *word = strtok_r(copy, " ", &words); word; word = strtok_r(NULL, " ", &words)) {
+		struct symbol *sym = &s->symbol[s->count++];
+		sym->frame = &s->frame[s->frame_count];
+		for (char *p = strtok_r(word, "+", &parts); p; p = strtok_r(NULL, "+", &parts)) {
+			s->frame[s->frame_count++].name = strcmp(p, "?") == 0 ? NULL : p;
+			sym->count++;
+		}
+		const char *real = sym->frame[sym->count - 1].name;
+		sym->is_main = real && strcmp(real, "main") == 0;
+		sym->is_below_main = real && (strcmp(real, "start") == 0 || strcmp(real, "_start") == 0);
+	}
+}
+
+static const struct symbol *get_symbol(void *ctx, size_t i)
+{
+	struct stack *s = ctx;
+	assert_true(i < s->count);
+	s->asked++;
+	return &s->symbol[i];
+}
+
+static void add_names(struct filter *f, const char *names, void (*add)(struct filter *f, const char *name))
+{
+	char *rest, *copy = strdup(names);
+	for (char *name = strtok_r(copy, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
+		add(f, name);
+	free(copy);
+}
+
+static void check_case(const struct filter_case *c)
+{
+	struct stack s;
+	char *copy = strdup(c->stack);
+	parse_stack(&s, copy);
+	struct filter *f = filter_new(c->depth ? c->depth : 30, c->show_below_main);
+	add_names(f, c->alloc_fns, filter_add_alloc_fn);
+	add_names(f, c->ignore_fns, filter_add_ignore_fn);
+	size_t first = 77, count = 77;
+	bool shown = filter_stack(f, get_symbol, &s, s.count, &first, &count);
+	if (shown != (c->first != IGNORED) || (shown && (first != c->first || count != c->count)))
+		fail_msg("%s: %s -> shown %d, first %zu, count %zu", c->what, c->stack, shown, first, count);
+	if (!shown)
+		assert_true(first == 77 && count == 77);
+	filter_free(f);
+	free(copy);
+}
+
+static void test_table(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		check_case(&cases[i]);
+}
+
+/* Names with blanks, and the whole list of defaults. */
+static void test_defaults(void **state)
+{
+	static const char *const names[] = {
+		"malloc", "calloc", "realloc", "memalign", "posix_memalign", "aligned_alloc", "valloc",
+		"__builtin_new", "__builtin_vec_new", "operator new(unsigned)", "operator new[](unsigned)",
+		"operator new(unsigned long)", "operator new[](unsigned long)",
+		"operator new(unsigned, std::nothrow_t const&)",
+		"operator new[](unsigned, std::nothrow_t const&)",
+		"operator new(unsigned long, std::nothrow_t const&)",
+		"operator new[](unsigned long, std::nothrow_t const&)",
+		"operator new(unsigned long, std::align_val_t)",
+		"operator new[](unsigned long, std::align_val_t)",
+		"operator new(unsigned long, std::align_val_t, std::nothrow_t const&)",
+		"operator new[](unsigned long, std::align_val_t, std::nothrow_t const&)",
+	};
+	struct filter *f = filter_new(30, true);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct symbol_frame frames[2] = {{.name = names[i]}, {.name = "f"}};
+		struct stack s = {.count = 2};
+		s.symbol[0] = (struct symbol){.frame = &frames[0], .count = 1};
+		s.symbol[1] = (struct symbol){.frame = &frames[1], .count = 1};
+		size_t first, count;
+		assert_true(filter_stack(f, get_symbol, &s, 2, &first, &count));
+		if (first != 1 || count != 1)
+			fail_msg("%s is not stripped", names[i]);
+	}
+	filter_free(f);
+}
+
+/* Without ignore-fns and with all shown only the stripped frames and the next are named. */
+static void test_asks_little(void **state)
+{
+	struct stack s;
+	char words[] = "malloc f g h i j main start";
+	parse_stack(&s, words);
+	struct filter *f = filter_new(30, true);
+	size_t first, count;
+	assert_true(filter_stack(f, get_symbol, &s, s.count, &first, &count));
+	assert_int_equal(s.asked, 2);
+	filter_free(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_asks_little),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
