@@ -197,6 +197,15 @@ def check_without_script(folder, url):
     b.close()
 
 
+def check_all(b, url):
+    b.call("POST", "/url", {"url": url})
+    check(b.text("title") == './program <a> & "b"', "title", b.text("title"))
+    for part in (check_first_view, check_zoom, check_hover, check_search, check_print):
+        part(b)
+    if SCREENSHOT:
+        open(SCREENSHOT, "wb").write(base64.b64decode(b.call("GET", "/screenshot")))
+
+
 def main():
     if not shutil.which("chromium") or not shutil.which("chromedriver"):
         print("skipped: chromium or chromedriver is not installed")
@@ -206,13 +215,10 @@ def main():
         subprocess.run([REPORT, f"--flame={folder}/flame.svg", f"{folder}/profile"], check=True)
         url = f"file://{folder}/flame.svg"
         b = Browser(folder, True)
-        b.call("POST", "/url", {"url": url})
-        check(b.text("title") == './program <a> & "b"', "title", b.text("title"))
-        for part in (check_first_view, check_zoom, check_hover, check_search, check_print):
-            part(b)
-        if SCREENSHOT:
-            open(SCREENSHOT, "wb").write(base64.b64decode(b.call("GET", "/screenshot")))
-        b.close()
+        try:
+            check_all(b, url)
+        finally:
+            b.close()
         check_without_script(folder, url)
     print(f"{count[True]} passed, {count[False]} failed")
     sys.exit(1 if count[False] else 0)
