@@ -254,7 +254,8 @@ static void put_frame(const struct flame *f, const struct box *b)
 	double room = (width - 2 * TEXT_INDENT) / CHARACTER;
 	_cleanup_free_ char *shown = text_shorten(n->name, room >= 3 ? (size_t)room : 0);
 
-	fprintf(f->out, "<g class=\"frame\" data-begin=\"%" PRIu64 "\" data-value=\"%" PRIu64 "\" data-depth=\"%u\"><title>",
+	fprintf(f->out,
+		"<g class=\"frame\" data-begin=\"%" PRIu64 "\" data-value=\"%" PRIu64 "\" data-depth=\"%u\"><title>",
 		b->begin, b->node ? n->total[PATH_NEW] : f->total, n->depth);
 	put_escaped(f->out, n->name);
 	put_details(f, n);

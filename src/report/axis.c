@@ -26,7 +26,8 @@ static const struct unit byte_units[] = {
 	{" EiB", KIB * KIB * KIB * KIB * KIB * KIB, KIB * KIB * KIB * KIB * KIB * KIB},
 };
 static const struct unit time_units[] = {
-	{" ms", 1, 0}, {" s", SECOND, SECOND}, {" min", MINUTE, 2 * MINUTE}, {" h", HOUR, 2 * HOUR}, {" d", DAY, 2 * DAY},
+	{" ms", 1, 0}, {" s", SECOND, SECOND}, {" min", MINUTE, 2 * MINUTE},
+	{" h", HOUR, 2 * HOUR}, {" d", DAY, 2 * DAY},
 };
 static const struct unit count_units[] = {
 	{"", 1, 0}, {" k", 1e3, 1e4}, {" M", 1e6, 1e6}, {" G", 1e9, 1e9}, {" T", 1e12, 1e12}, {" P", 1e15, 1e15},

@@ -163,8 +163,8 @@ void diff_print(FILE *out, const struct path_tree *t, const struct diff_options 
 	for (uint32_t c = root->first_child; c; c = path_tree_node(t, c)->next_sibling)
 		largest = MAX(largest, distance(path_tree_node(t, c)->total));
 	d.limit = MAX(1, (uint64_t)((double)largest * options->threshold / 100));
-	fprintf(out, "%*s %*s %*s  %s\n", NUMBER_WIDTH, "difference", NUMBER_WIDTH, "old bytes", NUMBER_WIDTH, "new bytes",
-		"call site, and who called it");
+	fprintf(out, "%*s %*s %*s  call site, and who called it\n", NUMBER_WIDTH, "difference", NUMBER_WIDTH, "old bytes",
+		NUMBER_WIDTH, "new bytes");
 	*vec_add(&d.todo) = (struct row){.value = {root->total[PATH_OLD], root->total[PATH_NEW]}};
 	while (d.todo.count) {
 		struct row row = d.todo.data[--d.todo.count];

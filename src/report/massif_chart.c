@@ -66,7 +66,8 @@ static size_t nearest_tree(const struct massif_file *f, size_t s, int step)
  */
 static double progress(const struct massif_file *f, size_t before, size_t s, size_t after)
 {
-	double h0 = (double)f->snapshot[before].heap, h = (double)f->snapshot[s].heap, h1 = (double)f->snapshot[after].heap;
+	double h0 = (double)f->snapshot[before].heap, h1 = (double)f->snapshot[after].heap;
+	double h = (double)f->snapshot[s].heap;
 	double t0 = (double)f->snapshot[before].time, t1 = (double)f->snapshot[after].time;
 
 	if (fabs(h1 - h0) > 0.1 * MAX(h0, h1) && (h - h0) * (h - h1) <= 0)

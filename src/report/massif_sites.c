@@ -174,7 +174,8 @@ static bool is_named(const char *function)
 }
 
 /* A function without a name is known by the first of its only callers that has one. */
-static void set_name(const struct massif_file *f, const struct merged *m, uint32_t node, char **function, char **location)
+static void set_name(const struct massif_file *f, const struct merged *m, uint32_t node, char **function,
+		     char **location)
 {
 	massif_paths_site(f, m->sample[node], function, location);
 	for (uint32_t at = only_caller(m, node); at && !is_named(*function); at = only_caller(m, at)) {

@@ -273,8 +273,8 @@ static int write_diff_paths(const struct report_request *r, const struct source 
 	struct path_tree *t = path_tree_new();
 	_cleanup_free_ char *title = command_of(&side[1]);
 	_cleanup_free_ char *subtitle =
-		xasprintf("width: bytes in NEW (%s); red grew, blue shrank since OLD (%s); paths now empty have no width",
-			  snapshot[1], snapshot[0]);
+		xasprintf("width: bytes in NEW (%s); red grew, blue shrank since OLD (%s); "
+			  "paths now empty have no width", snapshot[1], snapshot[0]);
 
 	add_both(side, MASSIF_CALLER_FIRST, t);
 	int status = write_paths(r, t, title, subtitle);
