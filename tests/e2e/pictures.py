@@ -253,6 +253,18 @@ def check_known_areas():
     check(abs(last - 40.2) < 1.5, "height of the first site at the end", last)
 
 
+def check_dip():
+    """A heap that is half as large between two equal trees: its sites share the half."""
+    with open("dip.massif", "w") as f:
+        f.write(MASSIF_HEAD + snapshot_text(0, 0, 100000, 0, tree_text(60000, 40000)))
+        f.write(snapshot_text(1, 500, 50000, 0) + snapshot_text(2, 1000, 100000, 0, tree_text(60000, 40000)))
+    report("--png=out.png", "dip.massif")
+    png = Png("out.png")
+    foot = max(png.column(400, SKY, end=500))
+    begin, middle = len(png.column(70, SKY, end=foot)), len(png.column(420, SKY, end=foot))
+    check(abs(middle / begin - 0.5) < 0.02, "a site in a dip", begin, middle)
+
+
 def check_rss():
     with open("rss.tsv", "w") as f:
         f.write("time\tpid\tVmPeak\tVmSize\tVmHWM\tVmRSS\n")
@@ -386,6 +398,7 @@ def main():
         check_massif_picture(files[-1], 1600, 900)
         check_massif_picture(files[-1], 100, 80)
         check_known_areas()
+        check_dip()
         check_rss()
         check_memusage()
         check_errors()
