@@ -20,6 +20,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
 TARGETS = os.path.join(BUILD, "targets")
+# Options for every run of ptmem that profiles (run -o): --probes=break, say.
+MORE_OPTIONS = os.environ.get("PTMEM_TEST_OPTIONS", "").split()
 
 TESTS = {}
 
@@ -195,7 +197,7 @@ class Context:
     def profile(self, argv, options=(), cwd=None, **how):
         """`ptmem --stats OPTIONS -- ARGV`, in a directory of its own."""
         cwd = cwd or self.subdirectory()
-        result = self.run([self.ptmem(), "--stats", *options, "--", *argv], cwd=cwd, **how)
+        result = self.run([self.ptmem(), "--stats", *MORE_OPTIONS, *options, "--", *argv], cwd=cwd, **how)
         return Profile(result, cwd)
 
     def oracle_library(self):

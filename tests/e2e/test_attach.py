@@ -111,7 +111,7 @@ class Attached:
         self.t, self.pid, self.cwd = t, pid, t.subdirectory()
         self.err_path = os.path.join(self.cwd, stderr_name)
         with open(self.err_path, "wb") as err:
-            self.process = subprocess.Popen([t.ptmem(), "--stats", "-p", str(pid), *options], cwd=self.cwd,
+            self.process = subprocess.Popen([t.ptmem(), "--stats", *harness.MORE_OPTIONS, "-p", str(pid), *options], cwd=self.cwd,
                                             env=t.environment(self.cwd), stdin=subprocess.DEVNULL,
                                             stdout=subprocess.DEVNULL, stderr=err)
 

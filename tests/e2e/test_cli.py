@@ -152,11 +152,14 @@ def already_traced(t):
             return file.read().split()
 
     def is_traced():
-        for pid in children():
-            with open("/proc/%s/status" % pid, encoding="ascii") as file:
-                text = file.read()
-            if "TracerPid:\t%d\n" % tracer.pid in text and os.readlink("/proc/%s/exe" % pid).endswith("sleep"):
-                return True
+        for pid in children():  # strace tries things out in children of its own, which are soon gone
+            try:
+                with open("/proc/%s/status" % pid, encoding="ascii") as file:
+                    text = file.read()
+                if "TracerPid:\t%d\n" % tracer.pid in text and os.readlink("/proc/%s/exe" % pid).endswith("sleep"):
+                    return True
+            except OSError:
+                pass
         return False
 
     t.wait_until("strace to trace", is_traced)

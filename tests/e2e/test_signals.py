@@ -44,7 +44,7 @@ class Started:
     def __init__(self, t, options=()):
         self.t = t
         self.cwd = t.subdirectory()
-        argv = [t.ptmem(), "--stats", *options, "--", t.target("gcc-O2-pie", "server"), "4"]
+        argv = [t.ptmem(), "--stats", *harness.MORE_OPTIONS, *options, "--", t.target("gcc-O2-pie", "server"), "4"]
         with open(os.path.join(self.cwd, "stderr"), "wb") as err:
             self.ptmem = subprocess.Popen(argv, cwd=self.cwd, env=t.environment(self.cwd), stdin=subprocess.PIPE,
                                           stdout=subprocess.PIPE, stderr=err)
@@ -102,7 +102,7 @@ def stopped(t):
         time.sleep(0.05)
         t.check(state(run.pid) in "Tt", "it did not stay stopped")
         os.kill(run.pid, signal.SIGCONT)
-        t.check(run.progress() > before, "no progress after SIGCONT")
+        t.wait_until("progress after SIGCONT", lambda: run.progress() > before)
     profile = run.end()
     t.counts("the server", profile.only_stats(), {"live": profile.only_stats()["live"]})
 
@@ -142,7 +142,7 @@ def interrupt(t):
     """Ctrl-C reaches both: the target dies of it, ptmem writes the profile and ends likewise."""
     cwd = t.subdirectory()
     with open(os.path.join(cwd, "stderr"), "wb") as err:
-        ptmem = subprocess.Popen([t.ptmem(), "--stats", "--", t.target("gcc-O2-pie", "server"), "2"], cwd=cwd,
+        ptmem = subprocess.Popen([t.ptmem(), "--stats", *harness.MORE_OPTIONS, "--", t.target("gcc-O2-pie", "server"), "2"], cwd=cwd,
                                  env=t.environment(cwd), stdin=subprocess.PIPE, stderr=err, process_group=0)
     t.wait_until("the target to start", lambda: os.path.exists(os.path.join(cwd, "truth")))
     os.killpg(ptmem.pid, signal.SIGINT)
