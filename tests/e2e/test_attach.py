@@ -43,15 +43,21 @@ class Server:
         with open(os.path.join(self.cwd, "server-stderr"), encoding="utf-8", errors="replace") as file:
             return file.read()
 
+    def send(self, letter):
+        try:
+            self.process.stdin.write(letter.encode())
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise Fail("the server died: %s %s" % (harness.signal_name(self.process.wait(timeout=10)),
+                                                   self.errors())) from None
+
     def say(self, letter):
-        self.process.stdin.write(letter.encode())
-        self.process.stdin.flush()
+        self.send(letter)
         return self.wait_for_answer()
 
     def ask(self, letter):
         """A command that is answered by a number on standard output."""
-        self.process.stdin.write(letter.encode())
-        self.process.stdin.flush()
+        self.send(letter)
         answer = self.process.stdout.readline()
         self.t.check(b"=" in answer, "no answer from the server: %s" % self.errors())
         return int(answer.split(b"=")[1])
@@ -71,6 +77,10 @@ class Server:
         self.t.equal("status of the server (%s)" % self.errors(), self.process.wait(timeout=30), 0)
         self.process.stdout.close()
         return self.t.truth(self.cwd)
+
+    def check_alive(self):
+        if self.process.poll() is not None:
+            raise Fail("the server died: %s %s" % (harness.signal_name(self.process.returncode), self.errors()))
 
     def text(self):
         """Its executable mappings of files that differ from the file: must be none."""
@@ -140,6 +150,7 @@ class Attached:
 
 def check_left_alone(t, server, maps):
     """Nothing of ptmem is left in the server."""
+    server.check_alive()
     t.equal("files whose text differs", server.text(), [])
     left = [l for l in server.maps() if l not in maps]
     t.check(len(left) <= 1, "mappings left: %s" % left)
