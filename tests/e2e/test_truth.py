@@ -250,6 +250,19 @@ def cxx_user_clang(t):
     compare(t, "clang-O0-nopie", "cxx_user")
 
 
+def register_handler(variant):
+    @test("truth/%s/cxx_handler" % variant)
+    def _(t):
+        profile = t.profile([t.target(variant, "cxx_handler")], options=["--events=events"])
+        check_messages(t, profile)
+        own = profile.events("cxx_handler").own
+        t.counts("events of the program's own sites and the truth", own, t.truth(profile.directory), OWN)
+
+
+for v in BOTH:
+    register_handler(v)
+
+
 # ---- other allocators by the user's LD_PRELOAD ----
 
 SO = "/usr/lib/x86_64-linux-gnu/"
