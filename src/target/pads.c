@@ -538,7 +538,7 @@ static bool has_room(const struct pads *p)
 void pads_wake_waiters(struct target *t, struct space *s)
 {
 	struct pads *p = s->pads;
-	if (!p || (!has_room(p) && !ring_has_hole(&p->ring)))
+	if (!p || (!has_room(p) && !ring_has_hole(&p->ring) && !p->ring.late_count))
 		return;
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
@@ -716,6 +716,14 @@ void pads_disarm(struct target *t, struct space *s)
 		return;
 	__atomic_store_n(&p->memory.control->off, 1, __ATOMIC_SEQ_CST);
 	pads_catch_up(t, s);
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (!th || !th->waits_for_room || th->process->space != s)
+			continue;
+		th->waits_for_room = false;
+		th->is_held = true; /* goes on with all others */
+		t->waiters--;
+	}
 }
 
 void pads_release_threads(struct target *t, struct space *s)
