@@ -274,8 +274,8 @@ static uint32_t frame_at(struct session *s, taddr_t pc)
 	return calltree_get_frame(tree, pc, m ? m->id : 0);
 }
 
-/* The node of a stack that a pad walked: what it kept is known from the thread's last record. */
-static uint32_t path_node(struct session *s, const struct heap_event *he)
+/* Takes the new frames of a walked stack into the path. */
+__attribute__((noinline)) static void extend_path(struct session *s, const struct heap_event *he)
 {
 	while (s->paths.count <= he->path)
 		*vec_add(&s->paths) = (struct path){0};
@@ -287,11 +287,20 @@ static uint32_t path_node(struct session *s, const struct heap_event *he)
 		node = calltree_get_child(profile_calltree(s->profile), node, frame_at(s, he->frame[i]));
 		p->node[i] = node;
 	}
+}
+
+/* The node of a stack that a pad walked: what it kept is known from the thread's last record. */
+static inline uint32_t path_node(struct session *s, const struct heap_event *he)
+{
+	if (he->kept < he->frame_count || he->path >= s->paths.count)
+		extend_path(s, he);
+	struct path *p = &s->paths.data[he->path];
+	CHECK(he->kept <= p->count || he->kept < he->frame_count);
 	p->count = he->frame_count;
 	s->stacks++;
 	s->complete_stacks++;
 	s->ends[UNWIND_COMPLETE]++;
-	return node;
+	return p->count ? p->node[p->count - 1] : 0;
 }
 
 static uint32_t stack_node(struct session *s, const struct stack_view *view)

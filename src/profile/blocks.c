@@ -137,12 +137,18 @@ static void count_passed(struct bucket *b, int change)
 		b->owner[0] += (uint64_t)(int64_t)change;
 }
 
-/* The slots of @b, a bit each, whose place is one of @key's 1 << 16. */
+/* 1 if @place is one of the 1 << 16 that begin at @key; no compiler makes a branch of it. */
+static inline uint32_t is_at(uint64_t place, uint64_t key)
+{
+	return (uint32_t)((((place ^ key) >> 16) - 1) >> 63);
+}
+
+/* The slots of @b, a bit each, whose address is that of @key. */
 static inline uint32_t match(const struct bucket *b, uint64_t key)
 {
 	_Static_assert(BUCKET == 4, "as many terms");
-	return (uint32_t)((b->place[0] ^ key) < 1u << 16) | (uint32_t)((b->place[1] ^ key) < 1u << 16) << 1 |
-	       (uint32_t)((b->place[2] ^ key) < 1u << 16) << 2 | (uint32_t)((b->place[3] ^ key) < 1u << 16) << 3;
+	return is_at(b->place[0], key) | is_at(b->place[1], key) << 1 | is_at(b->place[2], key) << 2 |
+	       is_at(b->place[3], key) << 3;
 }
 
 static inline uint32_t next_bucket(const struct shard *sh, uint32_t i)
