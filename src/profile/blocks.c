@@ -45,6 +45,7 @@ struct shard {
 	struct bucket *bucket;
 	uint32_t *time;   /* by slot; NULL unless times are kept */
 	uint32_t buckets, count;
+	uint32_t limit;   /* it grows when so many are in it */
 };
 
 /* Whole blocks; addr 0 = empty. */
@@ -64,11 +65,10 @@ struct blocks {
 /* Below this a table is small enough to be half empty, for speed. */
 #define SPARSE_SLOTS 512u
 
-static bool is_full(uint32_t count, uint32_t slots)
+/* How many blocks @slots may hold. */
+static uint32_t limit_of(uint32_t slots)
 {
-	if (slots < SPARSE_SLOTS)
-		return (uint64_t)(count + 1) * 2 > slots;
-	return (uint64_t)(count + 1) * 5 > (uint64_t)slots * 4;
+	return slots < SPARSE_SLOTS ? slots / 2 : (uint32_t)((uint64_t)slots * 4 / 5);
 }
 
 static uint32_t grown(uint32_t slots)
@@ -119,6 +119,16 @@ static inline void unpack(const struct blocks *b, const struct shard *sh, uint32
 	out->time = sh->time ? sh->time[i] : 0;
 }
 
+static inline uint64_t pack_place(const struct block *block)
+{
+	return block->addr << 16 | (block->size & 0xffff);
+}
+
+static inline uint64_t pack_owner(const struct block *block)
+{
+	return block->size >> 16 << 36 | (uint64_t)block->leaf << 5;
+}
+
 static inline bool is_usual(const struct blocks *b, const struct block *block)
 {
 	return block->addr <= ADDR_MAX && block->size <= SIZE_MAX44 &&
@@ -137,18 +147,16 @@ static void count_passed(struct bucket *b, int change)
 		b->owner[0] += (uint64_t)(int64_t)change;
 }
 
-/* 1 if @place is one of the 1 << 16 that begin at @key; no compiler makes a branch of it. */
-static inline uint32_t is_at(uint64_t place, uint64_t key)
-{
-	return (uint32_t)((((place ^ key) >> 16) - 1) >> 63);
-}
-
-/* The slots of @b, a bit each, whose address is that of @key. */
+/* The slots of @b, a bit each, whose address is that of @key. A sum of carries: no branch, four
+ * instructions a slot. */
 static inline uint32_t match(const struct bucket *b, uint64_t key)
 {
+	uint32_t bits = (b->place[3] ^ key) < 1u << 16;
 	_Static_assert(BUCKET == 4, "as many terms");
-	return is_at(b->place[0], key) | is_at(b->place[1], key) << 1 | is_at(b->place[2], key) << 2 |
-	       is_at(b->place[3], key) << 3;
+	bits += bits + ((b->place[2] ^ key) < 1u << 16);
+	bits += bits + ((b->place[1] ^ key) < 1u << 16);
+	bits += bits + ((b->place[0] ^ key) < 1u << 16);
+	return bits;
 }
 
 static inline uint32_t next_bucket(const struct shard *sh, uint32_t i)
@@ -172,9 +180,9 @@ static inline uint32_t shard_find(const struct shard *sh, uint64_t hash, taddr_t
 }
 
 /* @owner: without the count. The address is not there, and the shard has an empty slot. */
-static inline void shard_put(struct shard *sh, uint64_t place, uint64_t owner, uint32_t time)
+static void shard_put(struct shard *sh, uint64_t hash, uint64_t place, uint64_t owner, uint32_t time)
 {
-	uint32_t i = home_of(hash_addr(place_addr(place)), sh->buckets), bits;
+	uint32_t i = home_of(hash, sh->buckets), bits;
 	while (!(bits = match(&sh->bucket[i], 0))) {
 		count_passed(&sh->bucket[i], 1);
 		i = next_bucket(sh, i);
@@ -210,12 +218,14 @@ __attribute__((noinline)) static void shard_grow(struct shard *sh, bool keep_tim
 	struct shard old = *sh;
 	sh->buckets = grown(old.buckets * BUCKET) / BUCKET;
 	sh->bucket = new_buckets(sh->buckets);
+	sh->limit = limit_of(sh->buckets * BUCKET);
 	sh->time = keep_times ? xcalloc(sh->buckets, BUCKET * sizeof(*sh->time)) : NULL;
 	for (uint32_t i = 0; i < old.buckets * BUCKET; i++) {
 		const struct bucket *b = &old.bucket[i / BUCKET];
 		uint32_t k = i % BUCKET;
 		if (b->place[k])
-			shard_put(sh, b->place[k], b->owner[k] & ~PASSED_MAX, old.time ? old.time[i] : 0);
+			shard_put(sh, hash_addr(place_addr(b->place[k])), b->place[k], b->owner[k] & ~PASSED_MAX,
+				  old.time ? old.time[i] : 0);
 	}
 	free(old.bucket);
 	free(old.time);
@@ -262,7 +272,7 @@ static void odd_grow(struct odd *o)
 static void odd_add(struct odd *o, const struct block *block)
 {
 	uint32_t i;
-	if (is_full(o->count, o->slots))
+	if (o->count >= limit_of(o->slots))
 		odd_grow(o);
 	odd_find(o, block->addr, &i);
 	o->slot[i] = *block;
@@ -376,29 +386,45 @@ __attribute__((noinline)) static void add_odd(struct blocks *b, const struct blo
 	odd_add(&b->odd, &whole);
 }
 
-bool blocks_add(struct blocks *b, const struct block *block, struct block *old_out)
+/* The rest of blocks_add: whatever is not a usual block with room in its home bucket. */
+__attribute__((noinline)) static bool add_slowly(struct blocks *b, const struct block *block,
+						  struct block *old_out)
 {
 	uint64_t hash = hash_addr(block->addr);
 	struct shard *sh = &b->shard[shard_of(hash)];
-	CHECK(block->addr && block->leaf <= LEAF_MAX);
-	bool is_replaced = false;
-	if (find_usual(sh, hash, block->addr) != NO_SLOT || b->odd.count) {
-		struct block old;
-		is_replaced = blocks_take(b, block->addr, &old);
-		if (is_replaced && old_out)
-			*old_out = old;
-	}
+	struct block old;
+	bool is_replaced = blocks_take(b, block->addr, &old);
+	if (is_replaced && old_out)
+		*old_out = old;
 	b->count++;
 	if (!is_usual(b, block)) {
 		add_odd(b, block);
 		return is_replaced;
 	}
-	if (is_full(sh->count, sh->buckets * BUCKET))
+	if (sh->count >= sh->limit)
 		shard_grow(sh, b->keep_times);
-	shard_put(sh, block->addr << 16 | (block->size & 0xffff),
-		  block->size >> 16 << 36 | (uint64_t)block->leaf << 5, block->time);
+	shard_put(sh, hash, pack_place(block), pack_owner(block), block->time);
 	sh->count++;
 	return is_replaced;
+}
+
+bool blocks_add(struct blocks *b, const struct block *block, struct block *old_out)
+{
+	uint64_t hash = hash_addr(block->addr);
+	struct shard *sh = &b->shard[shard_of(hash)];
+	CHECK(block->addr && block->leaf <= LEAF_MAX);
+	if (sh->count >= sh->limit || b->odd.count || sh->time || !is_usual(b, block))
+		return add_slowly(b, block, old_out);
+	struct bucket *home = &sh->bucket[home_of(hash, sh->buckets)];
+	uint32_t room = match(home, 0);
+	if (!room || passed(home) || match(home, block->addr << 16))
+		return add_slowly(b, block, old_out);
+	uint32_t k = (uint32_t)__builtin_ctz(room);
+	home->place[k] = pack_place(block);
+	home->owner[k] = pack_owner(block); /* no count: nobody passed */
+	sh->count++;
+	b->count++;
+	return false;
 }
 
 void blocks_prefetch(const struct blocks *b, taddr_t addr)

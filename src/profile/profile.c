@@ -275,13 +275,18 @@ void profile_free_unseen(struct profile *p, const struct block *block)
 }
 
 /* Into one table, out of the other; what was live at the address was freed unseen. */
-void profile_add_block(struct profile *p, const struct block *block)
+static inline void add_block(struct profile *p, const struct block *block)
 {
 	struct block old;
 	if (blocks_add(p->blocks, block, &old))
 		profile_free_unseen(p, &old);
 	else if (blocks_count(p->ignored))
 		blocks_take(p->ignored, block->addr, &old);
+}
+
+void profile_add_block(struct profile *p, const struct block *block)
+{
+	add_block(p, block);
 }
 
 void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size)
@@ -305,7 +310,7 @@ static inline void note_peak(struct profile *p)
 		profile_note_peak(p);
 }
 
-void profile_alloc(struct profile *p, const struct event *ev)
+static inline void alloc(struct profile *p, const struct event *ev)
 {
 	if (!ev->addr) {
 		p->totals.failed++;
@@ -323,7 +328,7 @@ void profile_alloc(struct profile *p, const struct event *ev)
 		return;
 	}
 	uint64_t extra = profile_block_extra(p, &block);
-	profile_add_block(p, &block);
+	add_block(p, &block);
 	count_in(p, block.leaf, block.size, 1, extra);
 	pass_bytes(p, block.size + extra);
 	p->totals.allocations++;
@@ -332,7 +337,12 @@ void profile_alloc(struct profile *p, const struct event *ev)
 	try_heap_normal(p);
 }
 
-void profile_free_block(struct profile *p, const struct block *block)
+void profile_alloc(struct profile *p, const struct event *ev)
+{
+	alloc(p, ev);
+}
+
+static inline void free_block(struct profile *p, const struct block *block)
 {
 	uint64_t extra = profile_block_extra(p, block);
 	try_heap_peak(p);
@@ -342,14 +352,19 @@ void profile_free_block(struct profile *p, const struct block *block)
 	try_heap_normal(p);
 }
 
-static void on_free(struct profile *p, const struct event *ev)
+void profile_free_block(struct profile *p, const struct block *block)
+{
+	free_block(p, block);
+}
+
+static inline void on_free(struct profile *p, taddr_t addr)
 {
 	struct block old;
-	if (!ev->addr)
+	if (!addr)
 		return;
-	if (blocks_take(p->blocks, ev->addr, &old))
-		profile_free_block(p, &old);
-	else if (!blocks_take(p->ignored, ev->addr, &old))
+	if (blocks_take(p->blocks, addr, &old))
+		free_block(p, &old);
+	else if (!blocks_take(p->ignored, addr, &old))
 		p->totals.unknown_frees++;
 }
 
@@ -443,7 +458,7 @@ void profile_event(struct profile *p, const struct event *ev)
 		profile_alloc(p, ev);
 		break;
 	case EVENT_FREE:
-		on_free(p, ev);
+		on_free(p, ev->addr);
 		break;
 	case EVENT_REALLOC_BEGIN:
 		profile_realloc_begin(p, ev);
@@ -461,6 +476,18 @@ void profile_event(struct profile *p, const struct event *ev)
 		on_stack(p, ev);
 		break;
 	}
+}
+
+void profile_event_free(struct profile *p, uint64_t time_ns, taddr_t addr)
+{
+	read_time(p, time_ns);
+	on_free(p, addr);
+}
+
+void profile_event_alloc(struct profile *p, const struct event *ev)
+{
+	read_time(p, ev->time_ns);
+	alloc(p, ev);
 }
 
 void profile_thread_exit(struct profile *p, uint32_t thread)
