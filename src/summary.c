@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "session.h"
 
@@ -59,6 +60,15 @@ static void print_pauses(const struct session *s)
 			 plural(st->trap_stops), (double)st->stopped_ns / 1e9, whole);
 }
 
+/* CPU time of ptmem itself until now, in milliseconds; not of its children. */
+static uint64_t own_cpu_ms(void)
+{
+	struct rusage u;
+	getrusage(RUSAGE_SELF, &u);
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
+}
+
 static void print_stats(const struct session *s)
 {
 	const struct profile_totals *p = profile_totals(s->profile);
@@ -82,6 +92,7 @@ static void print_stats(const struct session *s)
 		log_info("slow frames: %llu", (unsigned long long)u->slow_frames);
 		log_info("frame pointer frames: %llu", (unsigned long long)u->fp_frames);
 	}
+	log_info("own cpu ms: %llu", (unsigned long long)own_cpu_ms());
 	if (!s->run->target)
 		return;
 	const struct target_stats *t = target_stats(s->run->target);
