@@ -46,6 +46,7 @@ void run_deinit(struct run *run)
 			module_release(run->modules.data[i]);
 	}
 	vec_deinit(&run->modules);
+	vec_deinit(&run->images);
 	free(run->directory);
 	free(run->command);
 }
@@ -56,6 +57,17 @@ void run_add_module(struct run *run, struct module *m)
 		*vec_add(&run->modules) = NULL;
 	if (!run->modules.data[m->id])
 		run->modules.data[m->id] = module_hold(m);
+}
+
+static unsigned *run_images(struct run *run, uint32_t pid)
+{
+	for (size_t i = 0; i < run->images.count; i++) {
+		if (run->images.data[i].pid == pid)
+			return &run->images.data[i].count;
+	}
+	struct image_count *c = vec_add(&run->images);
+	*c = (struct image_count){.pid = pid};
+	return &c->count;
 }
 
 static struct module *run_module(const struct run *run, uint32_t id)
@@ -140,7 +152,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	s->run = run;
 	s->pid = pid;
 	s->start_ns = s->end_ns = start_ns;
-	s->image = 1;
+	s->image = *run_images(run, pid) + 1;
 	s->is_own_image = true;
 	s->command = xstrdup(run->command);
 	struct profile_options po = {
@@ -238,11 +250,16 @@ static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 {
 	struct session *s = space->user;
 	(void)ctx;
+	space_count_probes(space, &s->jumps, &s->breakpoints);
 	space->user = NULL;
 	s->space = NULL;
+	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
+	s->has_next_image = why == SPACE_NEXT_IMAGE;
 	/* what a fork had before it executed something else is in its parent's file */
-	if (why != SPACE_EXEC || s->is_own_image)
+	if (!is_exec || s->is_own_image) {
 		session_finish(s, target_clock());
+		*run_images(s->run, s->pid) += s->has_next_image;
+	}
 	session_free(s);
 }
 
@@ -426,11 +443,42 @@ void session_fill_sink(struct target_sink *sink, struct run *run)
 
 /* -- the end -- */
 
-static int expand_out_file(struct run *run, uint32_t pid, char **path_out)
+static int expand(struct run *run, uint32_t pid, const char *option, const char *pattern, char **path_out)
 {
 	_cleanup_free_ char *why = NULL;
 	struct pattern_values values = {.pid = pid, .sequence = &run->sequence, .dir = run->directory};
-	int rc = pattern_expand(run->options->massif_out_file, &values, path_out, &why);
+	int rc = pattern_expand(pattern, &values, path_out, &why);
+	if (rc != 0)
+		log_error("%s: %s", option, why);
+	return rc;
+}
+
+int session_file_name(struct session *s, const char *option, const char *pattern, char **path_out)
+{
+	char *path, *next;
+	int rc = expand(s->run, s->pid, option, pattern, &path);
+	if (rc != 0)
+		return rc;
+	uint32_t sequence = s->run->sequence;
+	if (s->has_next_image && strcmp(path, "-") != 0 && expand(s->run, s->pid, option, pattern, &next) == 0) {
+		/* the next image would write the same file: this one's gets its number */
+		bool collides = strcmp(next, path) == 0;
+		free(next);
+		if (collides) {
+			next = path;
+			path = xasprintf("%s.%u", path, s->image);
+			free(next);
+		}
+	}
+	s->run->sequence = sequence;
+	*path_out = path;
+	return 0;
+}
+
+int session_check_patterns(const struct run *run)
+{
+	_cleanup_free_ char *why = NULL;
+	int rc = pattern_check(run->options->massif_out_file, &why);
 	if (rc != 0)
 		log_error("--massif-out-file: %s", why);
 	return rc;
@@ -441,12 +489,14 @@ int session_check_out_file(struct run *run)
 	char *path;
 	struct outfile out;
 	uint32_t sequence = run->sequence;
-	int rc = expand_out_file(run, (uint32_t)getpid(), &path);
+	int rc = expand(run, (uint32_t)getpid(), "--massif-out-file", run->options->massif_out_file, &path);
 	run->sequence = sequence;
 	if (rc != 0)
 		return rc;
 	struct stat st;
-	bool is_plain = strcmp(path, "-") != 0 && (stat(path, &st) != 0 || S_ISREG(st.st_mode));
+	/* a FIFO or a device is not opened before there is something to write */
+	bool is_plain = strcmp(path, "-") != 0 &&
+			(stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
 	rc = is_plain ? outfile_open(path, &out) : 0;
 	if (rc != 0)
 		log_error("cannot write %s: %s", path, strerror(-rc));
@@ -489,7 +539,7 @@ void session_finish(struct session *s, uint64_t now_ns)
 			s->run->files_failed++;
 		}
 	}
-	int rc = expand_out_file(s->run, s->pid, &path);
+	int rc = session_file_name(s, "--massif-out-file", s->run->options->massif_out_file, &path);
 	if (rc == 0) {
 		rc = write_massif(s, path);
 		if (rc != 0)

@@ -7,6 +7,7 @@
  * a header, so that a later ptmem finds it and goes on behind what is used.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -279,16 +280,49 @@ struct module *target_refresh_module(struct target *t, struct space *s, taddr_t 
 	return m;
 }
 
-int install_probes(struct target *t, struct space *s, struct thread *th)
+/* Whether a dynamic linker is at work, which may bring a malloc. */
+static bool can_load_more(const struct space *s)
+{
+	for (size_t i = 0; i < s->modules.count; i++) {
+		const struct module *m = s->modules.data[i];
+		if (!m->is_vdso && (!m->file || m->file->has_interp))
+			return true;
+	}
+	for (size_t i = 0; i < s->traps.count; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (trap->kind == TRAP_ENTRY && trap->probe->kind == PROBE_LOADER)
+			return true;
+	}
+	return false;
+}
+
+int install_probes(struct target *t, struct space *s, struct thread *th, bool is_complete)
 {
 	int rc = space_update_modules(s, NULL, NULL, NULL);
 	adopt_areas(s);
 	for (size_t i = 0; i < s->modules.count; i++)
 		install_module(t, th, s, s->modules.data[i]);
+	if (s->probe_count == 0 && !t->options.no_probes && (is_complete || !can_load_more(s)))
+		return -ENOENT;
 	if (s->is_profiled && !s->user)
 		t->sink.space_new(t->sink.ctx, s);
 	s->is_ready = true;
 	return rc;
+}
+
+void install_at_start(struct target *t, struct thread *th)
+{
+	struct process *p = th->process;
+	if (install_probes(t, p->space, th, false) != -ENOENT)
+		return;
+	if (p->is_first_image) {
+		t->refusal = ATTACH_NO_PROBES;
+		kill(p->pid, SIGKILL); /* nothing of it ran */
+	} else {
+		log_warn("process %d: no malloc or other allocation function found; a stripped static program? "
+			 "not profiled", p->pid);
+		p->space->is_profiled = false;
+	}
 }
 
 int install_start_trap(struct target *t, struct thread *th)

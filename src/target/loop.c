@@ -182,16 +182,19 @@ static void serve_exec(struct target *t, struct thread *th)
 	leader->thread_pointer = 0;
 	leader->is_exiting = false;
 	bool is_first = p->is_started && p->is_execing;
+	p->is_first_image = is_first;
 	p->is_execing = false;
 	struct space *old = p->space;
 	if (old && (is_first || t->options.follow_exec)) {
 		bool fits = is_supported_image(t, p->pid);
 		if (is_first && !fits)
-			log_error("process %d: a 32-bit program (or one of another machine): not supported", p->pid);
+			t->refusal = ATTACH_32BIT;
+		else if (!fits)
+			log_warn("process %d: a 32-bit program (or one of another machine): not profiled", p->pid);
 		if (--old->users == 0) {
 			pads_finish(t, old);
 			if (old->user)
-				t->sink.space_end(t->sink.ctx, old, SPACE_EXEC);
+				t->sink.space_end(t->sink.ctx, old, fits ? SPACE_NEXT_IMAGE : SPACE_EXEC);
 			pads_free(t, old);
 			space_free(old);
 		} else if (old->reader == p->pid) {

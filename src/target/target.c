@@ -347,11 +347,9 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 	*problem_out = rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_PERMISSION;
 	if (rc == 0) {
 		t->now_ns = target_clock();
-		install_probes(t, s, pick_thread(t, s));
-		if (s->probe_count == 0 && !t->options.no_probes) {
-			rc = -ENOENT;
+		rc = install_probes(t, s, pick_thread(t, s), true);
+		if (rc == -ENOENT)
 			*problem_out = ATTACH_NO_PROBES;
-		}
 	}
 	if (rc != 0) {
 		detach_all(t, true);
@@ -562,6 +560,11 @@ void target_run(struct target *t)
 				break;
 		}
 	}
+}
+
+enum attach_problem target_refusal(const struct target *t)
+{
+	return t->refusal;
 }
 
 bool target_exit_status(const struct target *t, int *status_out)
