@@ -285,12 +285,10 @@ static void restart_interrupted(struct target *t, struct thread *th)
 	}
 }
 
-static void serve_interrupt(struct target *t, struct thread *th)
+static void serve_interrupt(struct target *t, struct thread *th, bool was_interrupted)
 {
-	if (th->was_interrupted) {
-		th->was_interrupted = false;
+	if (was_interrupted)
 		restart_interrupted(t, th);
-	}
 	if (th->is_new) {
 		th->is_new = false;
 		pads_add_thread(t, th);
@@ -302,7 +300,6 @@ static void serve_interrupt(struct target *t, struct thread *th)
 
 static void serve_group_stop(struct target *t, struct thread *th)
 {
-	th->was_interrupted = false;
 	th->state = THREAD_LISTENING;
 	if (t->is_stopping) {
 		th->is_held = true;
@@ -345,6 +342,9 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	}
 	t->stats.stops++;
 	th->state = THREAD_STOPPED;
+	/* any stop takes an interrupt that was still to come with it (ptrace_stop in the kernel) */
+	bool was_interrupted = th->was_interrupted;
+	th->was_interrupted = false;
 	switch (stop.kind) {
 	case STOP_SIGNAL:
 		serve_signal(t, th, stop.value);
@@ -353,7 +353,7 @@ void loop_serve(struct target *t, pid_t tid, int status)
 		serve_group_stop(t, th);
 		break;
 	case STOP_INTERRUPT:
-		serve_interrupt(t, th);
+		serve_interrupt(t, th, was_interrupted);
 		break;
 	case STOP_FORK:
 	case STOP_VFORK:
