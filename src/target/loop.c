@@ -288,6 +288,8 @@ static void serve_interrupt(struct target *t, struct thread *th)
 		th->was_interrupted = false;
 		restart_interrupted(t, th);
 	}
+	if (th->wants_sample)
+		sample_take(t, th);
 	if (th->is_new) {
 		th->is_new = false;
 		pads_add_thread(t, th);
@@ -325,6 +327,16 @@ static void serve_signal(struct target *t, struct thread *th, int sig)
 	if (th->calls.count > 0)
 		th->had_signal = true;
 	thread_resume(t, th, sig);
+}
+
+static bool has_living_threads(const struct target *t, const struct process *p)
+{
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		const struct thread *th = t->threads.data[i];
+		if (th && th->process == p && !th->is_exiting)
+			return true;
+	}
+	return false;
 }
 
 void loop_serve(struct target *t, pid_t tid, int status)
@@ -366,6 +378,8 @@ void loop_serve(struct target *t, pid_t tid, int status)
 		break;
 	case STOP_EXIT:
 		th->is_exiting = true;
+		if (t->sink.process_exit && th->process->space->user && !has_living_threads(t, th->process))
+			t->sink.process_exit(t->sink.ctx, th->process->space, th->process->pid, tid);
 		thread_resume(t, th, 0);
 		break;
 	default:

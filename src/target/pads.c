@@ -49,7 +49,7 @@ static void deliver(void *ctx, const struct ring_record *r)
 	struct stack_view view;
 	struct heap_event ev = {
 		.time_ns = d->target->now_ns, .kind = r->kind, .function = r->function, .addr = r->addr,
-		.old_addr = r->old_addr, .size = r->size, .align = r->align, .path = r->slot,
+		.old_addr = r->old_addr, .size = r->size, .align = r->align, .sp = r->sp, .path = r->slot,
 	};
 	if (r->slot < p->owner.count)
 		ev.thread = (uint32_t)p->owner.data[r->slot];
@@ -343,7 +343,8 @@ static int make_memory(struct target *t, struct space *s, struct thread *th)
 	}
 	ring_init(&p->ring, &p->memory, t->arch);
 	pad_owner_add(&t->pad_owner, &p->memory);
-	p->memory.control->flags = t->options.verify ? PAD_VERIFY : 0;
+	p->memory.control->flags = (t->options.verify ? PAD_VERIFY : 0) | (t->options.no_stacks ? PAD_COUNT_ONLY : 0) |
+				   (t->options.stack_pointers ? PAD_STACK_POINTER : 0);
 	if (t->sink.rule_memory)
 		t->sink.rule_memory(t->sink.ctx, s, (struct unwind_rule *)(void *)(p->memory.base + p->memory.rules),
 				    RULE_BITS);
@@ -482,7 +483,7 @@ int pads_promote(struct target *t, struct space *s, struct thread *th)
 	for (uint32_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
 		if (trap->kind != TRAP_ENTRY || trap->is_removed || trap->pad || trap->is_cold ||
-		    trap->probe->kind == PROBE_LOADER)
+		    trap->probe->kind == PROBE_LOADER || trap->probe->kind == PROBE_MAPPING)
 			continue;
 		rc = promote_trap(t, s, th, i);
 		trap = &s->traps.data[i];
@@ -523,7 +524,7 @@ static void serve_leave(struct target *t, struct thread *th, struct trap *trap, 
 	struct heap_event ev = {
 		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = is_realloc ? HEAP_REALLOC_END : HEAP_ALLOC,
 		.function = probe->function, .addr = slot->result, .size = args.size, .align = args.align,
-		.old_addr = is_realloc ? args.block : 0, .stack = &view,
+		.old_addr = is_realloc ? args.block : 0, .stack = &view, .sp = t->options.stack_pointers ? slot->guard + 8 : 0,
 	};
 	if (s->is_profiled && s->is_ready)
 		t->sink.event(t->sink.ctx, s, &ev);

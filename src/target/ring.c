@@ -109,12 +109,15 @@ static uint32_t read_record(struct ring *r, uint64_t position, uint64_t mark, st
 	const struct pad_record_block *block = (const void *)at(r, position);
 	const uint64_t *word = (const void *)block;
 	uint8_t type = mark & 15;
+	uint32_t tail = r->memory->control->flags & PAD_STACK_POINTER ? PAD_TAIL : 0;
 
 	*record = (struct ring_record){ .function = mark >> 4 & 15, .slot = (uint16_t)(mark >> 8) };
 	if (type == PAD_RECORD_FREE || type == PAD_RECORD_REALLOC_BEGIN) {
 		record->kind = type == PAD_RECORD_FREE ? HEAP_FREE : HEAP_REALLOC_BEGIN;
 		*(type == PAD_RECORD_FREE ? &record->addr : &record->old_addr) = word[1];
-		return 16;
+		if (tail)
+			record->sp = word[2];
+		return 16 + tail;
 	}
 	record->kind = type == PAD_RECORD_ALLOC ? HEAP_ALLOC : HEAP_REALLOC_END;
 	record->addr = block->result;
@@ -124,6 +127,8 @@ static uint32_t read_record(struct ring *r, uint64_t position, uint64_t mark, st
 		read_stack(r, block, record);
 	if (block->flags & PAD_HAS_RAW)
 		read_raw(r, block, record);
+	if (tail)
+		memcpy(&record->sp, (const uint8_t *)block + block->size - tail, sizeof(record->sp));
 	return block->size;
 }
 

@@ -52,6 +52,7 @@ struct thread {
 	int held_signal;            /* to be delivered at the next resume */
 	bool is_held;               /* stopped, waits for the world to go on */
 	bool was_interrupted;       /* an interrupt was asked for and has not been seen */
+	bool wants_sample;          /* its stack pointer is to be told at the next interrupt stop */
 	bool is_exiting;            /* past its exit stop */
 	bool is_new;                /* has not run yet */
 	bool had_signal;            /* got a signal since its outermost call was entered */
@@ -99,6 +100,8 @@ struct target {
 	struct space *promote;           /* its probes are hot: promote before the next stop */
 	struct signal_state signals;
 	unsigned idle_us;                /* how long the last idle sleep was */
+	uint64_t next_tick_ns;           /* when the sink's tick, or a sample of the threads, is due */
+	uint64_t next_sink_ns, next_sample_ns;
 };
 
 struct thread *thread_find(const struct target *t, pid_t tid);
@@ -136,6 +139,12 @@ void trap_fill_view(struct target *t, struct thread *th, const struct arch_regs 
 
 /* Sends @th, stopped as at the entry of @trap's function, through the stub of tier 1 (or the original). */
 void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs);
+
+/* sample.c */
+/* Calls what is due by now (sink's tick, samples of threads). */
+void sample_run_timers(struct target *t);
+/* @th stands still because sample_run_timers asked for it. */
+void sample_take(struct target *t, struct thread *th);
 
 /* install.c */
 /* An area with room for @size bytes, aligned, within reach of @addr of @m; takes them. -errno. */
