@@ -17,6 +17,7 @@
 #include "symbols/symbols.h"
 #include "target/target.h"
 #include "unwind/unwind.h"
+#include "usage.h"
 
 /* What all sessions of one run of ptmem share. */
 struct run {
@@ -28,6 +29,7 @@ struct run {
 	char *directory;           /* where relative file names stand: the one at the start */
 	uint32_t sequence;         /* %n */
 	FILE *events_file;
+	struct usage *usage;       /* NULL = nothing is counted or sampled */
 	char *command;             /* as typed */
 	unsigned files_failed;     /* outputs that could not be written */
 	unsigned files_written;
@@ -47,6 +49,7 @@ struct session {
 	struct profile *profile;
 	struct unwind *unwind;
 	struct events_writer *events;
+	struct memusage *memusage; /* NULL = its calls are not counted */
 	uint64_t start_ns, end_ns;
 	VEC(struct path) paths;    /* by slot of the ring */
 	uint64_t verified, differing; /* stacks sent both ways, and not the same */

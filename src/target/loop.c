@@ -151,7 +151,9 @@ static void start_image(struct target *t, struct process *p, struct thread *th)
 	p->space = s;
 	p->is_vfork_child = false;
 	s->is_profiled = true;
-	if (install_start_trap(t, th) != 0)
+	if (t->options.no_probes)
+		install_probes(t, s, th);
+	else if (install_start_trap(t, th) != 0)
 		log_verbose("process %d: its new program cannot be watched", p->pid);
 	thread_resume(t, th, 0);
 }

@@ -331,7 +331,7 @@ static void leave_mapping(struct target *t, struct thread *th, const struct call
 	if (is_munmap)
 		ev.addr = (uint32_t)result == 0 ? call->args.block : 0;
 	else
-		ev.addr = result > (uint64_t)-PAGE_SIZE_MIN ? 0 : result;
+		ev.addr = result >= -(uint64_t)PAGE_SIZE_MIN ? 0 : result;
 	ev.sp = caller_sp(t, call->sp);
 	emit(t, th, &ev);
 }
