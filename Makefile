@@ -48,7 +48,7 @@ $(O)/blob.bin: $(BLOB_SRC) arch/x86_64/blob.h arch/x86_64/pad_layout.h arch/pad.
 	$(call say,BLOB,$@)mkdir -p $(@D) && scripts/make-blob "$(CC)" $@ $(BLOB_SRC)
 
 $(O)/arch/x86_64/pad_blob.o: arch/x86_64/pad_blob.S $(O)/blob.bin
-	$(call say,AS,$<)mkdir -p $(@D) && $(CC) -DBLOB_FILE='"$(O)/blob.bin"' -c -o $@ $<
+	$(call say,AS,$<)mkdir -p $(@D) && $(CC) -DBLOB_FILE='"$(O)/blob.bin"' -DBLOB_ELF='"$(O)/blob.bin.elf"' -c -o $@ $<
 
 $(O)/libptmem.a: $(LIB_OBJ)
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
@@ -62,19 +62,21 @@ $(O)/ptmem-report: $(O)/src/report/main.o $(REPORT_OBJ) $(O)/libptmem.a
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $(REPORT_OBJ) $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS) -lcmocka
 
-$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/driver.o $(REPORT_OBJ) $(O)/libptmem.a
+# The driver is an archive, so that it gives its main() only to programs that have none.
+$(O)/tests/fuzz/driver.a: $(O)/tests/fuzz/driver.o
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/driver.a $(REPORT_OBJ) $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS)
 
 # Every program runs, whatever became of the one before it.
-each = $(Q)status=0; for t in $(1); do echo "== $$t"; $$t $(2) || status=1; done; exit $$status
-
 unit: $(UNIT)
-	$(call each,$^)
+	$(Q)status=0; for t in $^; do echo "== $$t"; $$t || status=1; done; exit $$status
 
-# RUNS: mutated inputs for each program.
+# RUNS: mutated inputs for the quick ones; the slow ones take a share of it.
 RUNS ?= 20000
 fuzz: $(FUZZ)
-	$(call each,$^,-n $(RUNS))
+	$(Q)tests/fuzz/run $(O)/tests/fuzz $(RUNS)
 
 # E2E: arguments for the driver (tests/e2e/run --help), names of tests for instance.
 e2e: all

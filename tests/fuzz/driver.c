@@ -195,7 +195,7 @@ int main(int argc, char **argv)
 		return 2;
 	if (status != 0)
 		save(state, argv[0], status);
-	printf("%s: %llu inputs: %d passed, %d failed\n", argv[0], (unsigned long long)state->done, status == 0,
-	       status != 0);
+	else
+		printf("%llu inputs, from %zu seeds\n", (unsigned long long)state->done, seed_count);
 	return status != 0;
 }
