@@ -14,6 +14,8 @@ const char *const status_field_names[STATUS_FIELDS] = {
 
 enum status_field status_field_find(const char *name, size_t size)
 {
+	if (size == 0 || !strchr("VRT", *name)) /* most lines are none of these */
+		return STATUS_FIELDS;
 	for (enum status_field i = 0; i < STATUS_FIELDS; i++) {
 		if (strlen(status_field_names[i]) == size && memcmp(status_field_names[i], name, size) == 0)
 			return i;

@@ -495,6 +495,7 @@ static void sleep_until_stop(struct target *t, uint64_t ns)
 
 #define SPIN_NS 20000u
 #define SPIN_RECORDS 64u
+#define BUSY_NS 300000u
 #define SLEEP_MIN_US 1000u
 #define SLEEP_MAX_US 10000u
 
@@ -504,7 +505,10 @@ static void sleep_until_stop(struct target *t, uint64_t ns)
  */
 static void idle(struct target *t, size_t records)
 {
-	if (records >= SPIN_RECORDS && target_cpu_count() > t->thread_count) {
+	/* A thread that waited for room takes a while to come back, and fills a ring within a sleep. */
+	if (records >= SPIN_RECORDS)
+		t->busy_until_ns = t->now_ns + BUSY_NS;
+	if (t->now_ns < t->busy_until_ns && target_cpu_count() > t->thread_count) {
 		uint64_t until = target_clock() + SPIN_NS;
 		while (target_clock() < until)
 			;

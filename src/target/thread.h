@@ -101,6 +101,7 @@ struct target {
 	struct space *promote;           /* its probes are hot: promote before the next stop */
 	struct signal_state signals;
 	unsigned idle_us;                /* how long the last idle sleep was */
+	uint64_t busy_until_ns;          /* records came fast until now: no sleep before then */
 	uint64_t next_tick_ns;           /* when the sink's tick, or a sample of the threads, is due */
 	uint64_t next_sink_ns, next_sample_ns;
 };
