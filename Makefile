@@ -33,6 +33,7 @@ UNIT := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*
 FUZZ := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
 LIBS = $(shell pkg-config --libs $(PKGS)) -lZydis -liberty -lz
+CAIRO_CPPFLAGS := $(shell pkg-config --cflags cairo)
 REPORT_LIBS = $(shell pkg-config --libs cairo) -lm
 
 all: programs
@@ -42,6 +43,8 @@ programs: $(O)/ptmem $(O)/ptmem-report $(O)/ptmem-memusage
 
 $(O)/%.o: %.c
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+$(O)/src/report/%.o $(O)/tests/unit/%.o: CPPFLAGS_ALL += $(CAIRO_CPPFLAGS)
 
 # The recorder that runs in targets; see scripts/make-blob for what it must not contain.
 $(O)/blob.bin: $(BLOB_SRC) arch/x86_64/blob.h arch/x86_64/pad_layout.h arch/pad.h arch/unwind_rule.h scripts/make-blob
@@ -126,6 +129,9 @@ install: programs
 	install -Dm644 -t $(SHARE)/zsh/site-functions completions/_ptmem completions/_ptmem-report
 	install -Dm644 -t $(SHARE)/fish/vendor_completions.d completions/ptmem.fish completions/ptmem-report.fish
 	install -Dm644 -t $(SHARE)/doc/ptmem README.md LICENSE
+
+# The assembler reads the script, which gcc -MMD does not see.
+$(O)/src/output/flame.o: src/output/flame.js
 
 clean:
 	rm -rf build

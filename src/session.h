@@ -30,6 +30,7 @@ struct run {
 	uint32_t sequence;         /* %n */
 	FILE *events_file;
 	struct usage *usage;       /* NULL = nothing is counted or sampled */
+	bool is_first_known;       /* the session that the command line asked for has begun */
 	char *command;             /* as typed */
 	unsigned files_failed;     /* outputs that could not be written */
 	unsigned files_written;
