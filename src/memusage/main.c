@@ -228,8 +228,7 @@ static void make_report_command(const struct request *r, const char *data, words
 	add_if(w, "--title=", r->value[TITLE]);
 	add_if(w, "--x-size=", r->value[X_SIZE]);
 	add_if(w, "--y-size=", r->value[Y_SIZE]);
-	add(w, "--", NULL);
-	add(w, data, NULL);
+	add(w, *data == '-' ? "./" : "", data); /* no option */
 	*vec_add(w) = NULL;
 	free(name);
 }
