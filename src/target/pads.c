@@ -669,7 +669,7 @@ static void serve_pad_entry(struct target *t, struct thread *th, struct trap *tr
 	if (by_pad && decide_guard(t, th, slot, regs) == PAD_NESTED) {
 		t->stats.nested++;
 		if (entry->probe->kind == PROBE_FREE && slot->kind != PAD_DELETE)
-			trap_enter_free(t, th, entry, regs);
+			trap_enter_inner_free(t, th, entry, regs);
 		resume_at(t, th, regs, pad->straight);
 		return;
 	}

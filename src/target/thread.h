@@ -146,6 +146,8 @@ void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct a
 
 /* The event of a free or delete at its entry; nothing is done to the thread. */
 void trap_enter_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs);
+/* The same for one inside another call: nothing where it frees nothing. */
+void trap_enter_inner_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs);
 
 /* sample.c */
 /* Calls what is due by now (sink's tick, samples of threads). */

@@ -274,6 +274,14 @@ static bool is_own_mapping(struct target *t, struct thread *th, const struct tra
 	return own != from || is_static(s);
 }
 
+void trap_enter_inner_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs)
+{
+	struct probe_call args;
+	probe_read_call(trap->probe, t->arch, regs, &args);
+	if (args.block) /* free(NULL) counts only as a call of the program's */
+		trap_enter_free(t, th, trap, regs);
+}
+
 void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs)
 {
 	taddr_t next = trap->stub.jump, sp = regs->word[t->arch->sp];
@@ -300,7 +308,7 @@ void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct a
 	} else if (is_nested(t, th, regs)) {
 		/* a new-handler may free what it had kept; what is not live is no event */
 		if (kind == PROBE_FREE && th->calls.data[th->calls.count - 1].probe->kind != PROBE_FREE)
-			trap_enter_free(t, th, trap, regs);
+			trap_enter_inner_free(t, th, trap, regs);
 	} else {
 		if (kind == PROBE_FREE) {
 			trap_enter_free(t, th, trap, regs);
