@@ -151,7 +151,9 @@ static void start_image(struct target *t, struct process *p, struct thread *th)
 	p->space = s;
 	p->is_vfork_child = false;
 	s->is_profiled = true;
-	if (install_start_trap(t, th) != 0)
+	if (t->options.no_probes)
+		install_probes(t, s, th, false);
+	else if (install_start_trap(t, th) != 0)
 		log_verbose("process %d: its new program cannot be watched", p->pid);
 	thread_resume(t, th, 0);
 }
@@ -289,6 +291,8 @@ static void serve_interrupt(struct target *t, struct thread *th, bool was_interr
 {
 	if (was_interrupted)
 		restart_interrupted(t, th);
+	if (th->wants_sample)
+		sample_take(t, th);
 	if (th->is_new) {
 		th->is_new = false;
 		pads_add_thread(t, th);
@@ -325,6 +329,16 @@ static void serve_signal(struct target *t, struct thread *th, int sig)
 	if (th->calls.count > 0)
 		th->had_signal = true;
 	thread_resume(t, th, sig);
+}
+
+static bool has_living_threads(const struct target *t, const struct process *p)
+{
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		const struct thread *th = t->threads.data[i];
+		if (th && th->process == p && !th->is_exiting)
+			return true;
+	}
+	return false;
 }
 
 void loop_serve(struct target *t, pid_t tid, int status)
@@ -369,6 +383,8 @@ void loop_serve(struct target *t, pid_t tid, int status)
 		break;
 	case STOP_EXIT:
 		th->is_exiting = true;
+		if (t->sink.process_exit && th->process->space->user && !has_living_threads(t, th->process))
+			t->sink.process_exit(t->sink.ctx, th->process->space, th->process->pid, tid);
 		thread_resume(t, th, 0);
 		break;
 	default:
