@@ -24,9 +24,10 @@ _Static_assert(offsetof(struct guard_data, trap) == 16 + 62 * 16, "as in guard_c
 taddr_t arch_guard_page(taddr_t at, uint8_t *out)
 {
 	size_t size = (size_t)(x86_64_guard_end - x86_64_guard);
+	/* not deferred: a handler of the program that interrupts ours may meet a breakpoint, too */
 	struct action action = {
 		.handler = at,
-		.flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | KERNEL_SA_RESTORER,
+		.flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | KERNEL_SA_RESTORER,
 		.restorer = at + (taddr_t)(x86_64_guard_restorer - x86_64_guard),
 	};
 

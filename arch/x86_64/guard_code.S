@@ -12,6 +12,7 @@
 #define TRAPS (RANGES + 62 * 16)
 
 #define NR_rt_sigaction 13
+#define NR_rt_sigprocmask 14
 #define NR_rt_sigreturn 15
 #define NR_getpid 39
 #define NR_gettid 186
@@ -73,6 +74,12 @@ x86_64_guard:
 	xor	%edx, %edx
 	mov	$8, %r10d
 	syscall
+	mov	$NR_rt_sigprocmask, %eax
+	xor	%edi, %edi              /* SIG_BLOCK */
+	lea	.Lmask(%rip), %rsi
+	xor	%edx, %edx
+	mov	$8, %r10d
+	syscall
 	mov	$NR_gettid, %eax
 	syscall
 	mov	%eax, %esi
@@ -86,6 +93,8 @@ x86_64_guard:
 	pop	%rbx
 	ret
 
+	.balign	8
+.Lmask:	.quad	1 << (SIGTRAP - 1)
 x86_64_guard_restorer:
 	mov	$NR_rt_sigreturn, %eax
 	syscall

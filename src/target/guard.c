@@ -247,6 +247,8 @@ void guard_forget_area(struct space *s, taddr_t start)
 		if (s->guard->area[i].start == start)
 			s->guard->area[i].size = 0;
 	}
+	if (s->guard && s->guard->shared == start)
+		s->guard->shared = 0;
 }
 
 void guard_note_shared(struct space *s, taddr_t start, uint64_t size)
@@ -262,6 +264,17 @@ taddr_t guard_resume_address(const struct space *s, taddr_t trap)
 {
 	struct guard_trap *g = s->guard ? find_trap(s->guard, trap) : NULL;
 	return g ? g->resume : 0;
+}
+
+void guard_note_mask(struct space *s, pid_t tid, uint64_t mask)
+{
+	if (!s->guard)
+		return;
+	s->guard->masked_thread = 0;
+	ORDER();
+	s->guard->mask = mask;
+	ORDER();
+	s->guard->masked_thread = tid;
 }
 
 /* -- injection -- */
@@ -341,7 +354,8 @@ static int install_page(struct target *t, struct space *s, struct thread *th)
 		rc = (int)at;
 	if (rc != 0)
 		return rc;
-	*vec_add(&s->areas) = (struct stub_area){.start = (taddr_t)at, .size = GUARD_SIZE, .used = GUARD_SIZE};
+	*vec_add(&s->areas) = (struct stub_area){.start = (taddr_t)at, .size = GUARD_SIZE, .used = GUARD_SIZE,
+						 .is_guard = true};
 	arch_guard_page((taddr_t)at, page);
 	rc = space_write(s, (taddr_t)at, page, sizeof(page));
 	if (rc != 0)

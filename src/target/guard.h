@@ -52,11 +52,6 @@ struct guard_record {
 	struct guard_trap trap[GUARD_RECORD_TRAPS];
 };
 
-struct guard {
-	struct guard_record *record; /* GUARD_SPACES of them, shared with the guardian */
-	int fd;                      /* socket to the guardian */
-};
-
 /* Starts the guardian, before the first attach. Without one (-errno) nothing is guarded. */
 int guard_start(struct target *t);
 /* Tells the guardian to end, and waits until it did. */
@@ -79,6 +74,9 @@ void guard_forget_trap(struct space *s, taddr_t addr);
 void guard_note_areas(struct space *s);
 void guard_forget_area(struct space *s, taddr_t start);
 void guard_note_shared(struct space *s, taddr_t start, uint64_t size);
+
+/* The signals of @tid are held back, and it shall have @mask again; 0: it has. */
+void guard_note_mask(struct space *s, pid_t tid, uint64_t mask);
 
 /* Where injected system calls of @s shall stand; -ENOSPC when there is no room in its text. */
 int guard_find_injection(struct space *s, taddr_t *at_out);

@@ -16,7 +16,6 @@
 #include "target/ptrace.h"
 
 #define TRIES 2000 /* of 1 ms: until the kernel has taken ptmem from its threads */
-#define JUMP_OPCODE 0xe9
 
 static void event(void *ctx, struct space *s, const struct heap_event *ev)
 {
@@ -72,7 +71,7 @@ static void give_back_mask(struct target *t, const struct guard_record *r)
 		ptrace_set_sigmask(r->masked_thread, r->mask);
 }
 
-static void clean(struct guard_record *r)
+static void clean(struct guard_record *records, struct guard_record *r)
 {
 	const struct target_options options = {.no_probes = true, .no_promotion = true};
 	const struct target_sink sink = {.event = event, .thread_exit = thread_exit};
@@ -81,20 +80,20 @@ static void clean(struct guard_record *r)
 	s->guard = r;
 	struct process *p = process_add(t, r->pid, s);
 	t->is_guardian = true;
-	int rc = seize(t, p);
-	if (rc == 0) {
-		fill_space(t, s, r);
+	t->guard.record = records; /* forks are recorded, too */
+	s->is_ready = true; /* what is in it must be taken out */
+	fill_space(t, s, r);
+	if (seize(t, p) == 0) {
 		give_back_mask(t, r);
-		s->is_ready = true;
 		target_detach(t);
 	}
 }
 
 void guardian_clean(struct guard_record *records)
 {
-	log_set_level(LOG_QUIET);
+	log_set_level(LOG_ERROR);
 	for (size_t i = 0; i < GUARD_SPACES; i++) {
 		if (records[i].pid > 0)
-			clean(&records[i]);
+			clean(records, &records[i]);
 	}
 }
