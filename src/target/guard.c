@@ -308,6 +308,11 @@ int guard_find_injection(struct space *s, taddr_t *at_out)
 	return r->injection ? 0 : -ENOSPC;
 }
 
+bool guard_has_injection(const struct space *s)
+{
+	return s->guard && s->guard->injection;
+}
+
 void guard_clear_injection(struct space *s)
 {
 	struct guard_record *r = s->guard;

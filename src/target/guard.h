@@ -80,6 +80,7 @@ void guard_note_mask(struct space *s, pid_t tid, uint64_t mask);
 
 /* Where injected system calls of @s shall stand; -ENOSPC when there is no room in its text. */
 int guard_find_injection(struct space *s, taddr_t *at_out);
+bool guard_has_injection(const struct space *s);
 /* Puts back what stood there. */
 void guard_clear_injection(struct space *s);
 

@@ -153,7 +153,9 @@ static void start_image(struct target *t, struct process *p, struct thread *th)
 	p->space = s;
 	p->is_vfork_child = false;
 	s->is_profiled = true;
-	if (install_start_trap(t, th) != 0)
+	if (t->options.no_probes)
+		install_probes(t, s, th, false);
+	else if (install_start_trap(t, th) != 0)
 		log_verbose("process %d: its new program cannot be watched", p->pid);
 	thread_resume(t, th, 0);
 }
@@ -184,16 +186,19 @@ static void serve_exec(struct target *t, struct thread *th)
 	leader->thread_pointer = 0;
 	leader->is_exiting = false;
 	bool is_first = p->is_started && p->is_execing;
+	p->is_first_image = is_first;
 	p->is_execing = false;
 	struct space *old = p->space;
 	if (old && (is_first || t->options.follow_exec)) {
 		bool fits = is_supported_image(t, p->pid);
 		if (is_first && !fits)
-			log_error("process %d: a 32-bit program (or one of another machine): not supported", p->pid);
+			t->refusal = ATTACH_32BIT;
+		else if (!fits)
+			log_warn("process %d: a 32-bit program (or one of another machine): not profiled", p->pid);
 		if (--old->users == 0) {
 			pads_finish(t, old);
 			if (old->user)
-				t->sink.space_end(t->sink.ctx, old, SPACE_EXEC);
+				t->sink.space_end(t->sink.ctx, old, fits ? SPACE_NEXT_IMAGE : SPACE_EXEC);
 			pads_free(t, old);
 			space_free(old);
 		} else if (old->reader == p->pid) {
@@ -284,12 +289,12 @@ static void restart_interrupted(struct target *t, struct thread *th)
 	}
 }
 
-static void serve_interrupt(struct target *t, struct thread *th)
+static void serve_interrupt(struct target *t, struct thread *th, bool was_interrupted)
 {
-	if (th->was_interrupted) {
-		th->was_interrupted = false;
+	if (was_interrupted)
 		restart_interrupted(t, th);
-	}
+	if (th->wants_sample)
+		sample_take(t, th);
 	if (th->is_new) {
 		th->is_new = false;
 		pads_add_thread(t, th);
@@ -301,7 +306,6 @@ static void serve_interrupt(struct target *t, struct thread *th)
 
 static void serve_group_stop(struct target *t, struct thread *th)
 {
-	th->was_interrupted = false;
 	th->state = THREAD_LISTENING;
 	if (t->is_stopping) {
 		th->is_held = true;
@@ -329,6 +333,16 @@ static void serve_signal(struct target *t, struct thread *th, int sig)
 	thread_resume(t, th, sig);
 }
 
+static bool has_living_threads(const struct target *t, const struct process *p)
+{
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		const struct thread *th = t->threads.data[i];
+		if (th && th->process == p && !th->is_exiting)
+			return true;
+	}
+	return false;
+}
+
 void loop_serve(struct target *t, pid_t tid, int status)
 {
 	struct stop stop = stop_decode(status);
@@ -344,6 +358,9 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	}
 	t->stats.stops++;
 	th->state = THREAD_STOPPED;
+	/* any stop takes an interrupt that was still to come with it (ptrace_stop in the kernel) */
+	bool was_interrupted = th->was_interrupted;
+	th->was_interrupted = false;
 	switch (stop.kind) {
 	case STOP_SIGNAL:
 		serve_signal(t, th, stop.value);
@@ -352,7 +369,7 @@ void loop_serve(struct target *t, pid_t tid, int status)
 		serve_group_stop(t, th);
 		break;
 	case STOP_INTERRUPT:
-		serve_interrupt(t, th);
+		serve_interrupt(t, th, was_interrupted);
 		break;
 	case STOP_FORK:
 	case STOP_VFORK:
@@ -368,6 +385,8 @@ void loop_serve(struct target *t, pid_t tid, int status)
 		break;
 	case STOP_EXIT:
 		th->is_exiting = true;
+		if (t->sink.process_exit && th->process->space->user && !has_living_threads(t, th->process))
+			t->sink.process_exit(t->sink.ctx, th->process->space, th->process->pid, tid);
 		thread_resume(t, th, 0);
 		break;
 	default:
@@ -448,6 +467,19 @@ void loop_stop_world(struct target *t)
 	}
 }
 
+/*
+ * Back into the group stop. One that made a system call for us has left it: an
+ * interrupt reports it anew as long as the group is stopped.
+ */
+static void listen_again(struct thread *th)
+{
+	if (ptrace_listen(th->tid) == 0)
+		return;
+	th->state = THREAD_RUNNING;
+	ptrace_interrupt(th->tid);
+	ptrace_cont(th->tid, 0);
+}
+
 void loop_start_world(struct target *t)
 {
 	t->is_stopping = false;
@@ -459,7 +491,7 @@ void loop_start_world(struct target *t)
 		th->held_signal = 0;
 		if (th->state == THREAD_LISTENING) {
 			th->is_held = false;
-			ptrace_listen(th->tid);
+			listen_again(th);
 		} else {
 			thread_resume(t, th, sig);
 		}

@@ -34,6 +34,7 @@
 struct delivery {
 	struct target *target;
 	struct space *space;
+	struct heap_event event; /* filled in for each record; cleared once, for that takes time */
 };
 
 static int read_nothing(void *ctx, taddr_t addr, void *buf, size_t size)
@@ -42,39 +43,51 @@ static int read_nothing(void *ctx, taddr_t addr, void *buf, size_t size)
 	return space_read(s, addr, buf, size);
 }
 
+__attribute__((noinline)) static void deliver_raw(struct delivery *d, const struct ring_record *r)
+{
+	struct stack_view view = {.regs = *r->regs, .start = r->start, .data = r->stack, .size = r->stack_size,
+				  .read = read_nothing, .read_ctx = d->space};
+	d->event.stack = &view;
+	d->target->sink.event(d->target->sink.ctx, d->space, &d->event);
+	d->event.stack = NULL;
+}
+
 static void deliver(void *ctx, const struct ring_record *r)
 {
 	struct delivery *d = ctx;
-	struct space *s = d->space;
-	struct pads *p = s->pads;
-	struct stack_view view;
-	struct heap_event ev = {
-		.time_ns = d->target->now_ns, .kind = r->kind, .function = r->function, .addr = r->addr,
-		.old_addr = r->old_addr, .size = r->size, .align = r->align, .path = r->slot,
-	};
-	if (r->slot < p->owner.count)
-		ev.thread = (uint32_t)p->owner.data[r->slot];
-	if (r->kind == HEAP_REALLOC_END && !r->old_addr)
-		ev.kind = HEAP_ALLOC;
-	if (r->kind == HEAP_REALLOC_BEGIN && !r->old_addr)
-		return;
+	const struct pads *p = d->space->pads;
+	struct heap_event *ev = &d->event;
+	ev->kind = r->kind;
+	if (!r->old_addr) {
+		if (r->kind == HEAP_REALLOC_BEGIN)
+			return;
+		if (r->kind == HEAP_REALLOC_END)
+			ev->kind = HEAP_ALLOC;
+	}
+	ev->function = r->function;
+	ev->addr = r->addr;
+	ev->old_addr = r->old_addr;
+	ev->size = r->size;
+	ev->align = r->align;
+	ev->sp = r->sp;
+	ev->path = r->slot;
+	ev->thread = r->slot < p->owner.count ? (uint32_t)p->owner.data[r->slot] : 0;
+	ev->frame = r->has_stack ? r->frame : NULL;
 	if (r->has_stack) {
-		ev.frame = r->frame;
-		ev.frame_count = r->frame_count;
-		ev.kept = r->kept;
+		ev->frame_count = r->frame_count;
+		ev->kept = r->kept;
 	}
-	if (r->has_raw) {
-		view = (struct stack_view){.regs = *r->regs, .start = r->start, .data = r->stack,
-					   .size = r->stack_size, .read = read_nothing, .read_ctx = s};
-		ev.stack = &view;
-	}
-	if (s->is_profiled && s->is_ready)
-		d->target->sink.event(d->target->sink.ctx, s, &ev);
+	if (!d->space->is_profiled || !d->space->is_ready)
+		return;
+	if (r->has_raw)
+		deliver_raw(d, r);
+	else
+		d->target->sink.event(d->target->sink.ctx, d->space, ev);
 }
 
 size_t pads_drain(struct target *t, struct space *s)
 {
-	struct delivery d = {t, s};
+	struct delivery d = {t, s, {.time_ns = t->now_ns}};
 	size_t sum = 0, n;
 	do {
 		n = ring_drain(&s->pads->ring, DRAIN_BATCH, deliver, &d);
@@ -345,7 +358,8 @@ static int make_memory(struct target *t, struct space *s, struct thread *th)
 	}
 	ring_init(&p->ring, &p->memory, t->arch);
 	pad_owner_add(&t->pad_owner, &p->memory);
-	p->memory.control->flags = t->options.verify ? PAD_VERIFY : 0;
+	p->memory.control->flags = (t->options.verify ? PAD_VERIFY : 0) | (t->options.no_stacks ? PAD_COUNT_ONLY : 0) |
+				   (t->options.stack_pointers ? PAD_STACK_POINTER : 0);
 	if (t->sink.rule_memory)
 		t->sink.rule_memory(t->sink.ctx, s, (struct unwind_rule *)(void *)(p->memory.base + p->memory.rules),
 				    RULE_BITS);
@@ -488,7 +502,7 @@ int pads_promote(struct target *t, struct space *s, struct thread *th)
 	for (uint32_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
 		if (trap->kind != TRAP_ENTRY || trap->is_removed || trap->pad || trap->is_cold ||
-		    trap->probe->kind == PROBE_LOADER)
+		    trap->probe->kind == PROBE_LOADER || trap->probe->kind == PROBE_MAPPING)
 			continue;
 		rc = promote_trap(t, s, th, i);
 		trap = &s->traps.data[i];
@@ -529,7 +543,7 @@ static void serve_leave(struct target *t, struct thread *th, struct trap *trap, 
 	struct heap_event ev = {
 		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = is_realloc ? HEAP_REALLOC_END : HEAP_ALLOC,
 		.function = probe->function, .addr = slot->result, .size = args.size, .align = args.align,
-		.old_addr = is_realloc ? args.block : 0, .stack = &view,
+		.old_addr = is_realloc ? args.block : 0, .stack = &view, .sp = t->options.stack_pointers ? slot->guard + 8 : 0,
 	};
 	if (s->is_profiled && s->is_ready)
 		t->sink.event(t->sink.ctx, s, &ev);
@@ -543,7 +557,7 @@ static bool has_room(const struct pads *p)
 void pads_wake_waiters(struct target *t, struct space *s)
 {
 	struct pads *p = s->pads;
-	if (!p || (!has_room(p) && !ring_has_hole(&p->ring)))
+	if (!p || (!has_room(p) && !ring_has_hole(&p->ring) && !p->ring.late_count))
 		return;
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
@@ -673,7 +687,7 @@ static void serve_pad_entry(struct target *t, struct thread *th, struct trap *tr
 	if (by_pad && decide_guard(t, th, slot, regs) == PAD_NESTED) {
 		t->stats.nested++;
 		if (entry->probe->kind == PROBE_FREE && slot->kind != PAD_DELETE)
-			trap_enter_free(t, th, entry, regs);
+			trap_enter_inner_free(t, th, entry, regs);
 		resume_at(t, th, regs, pad->straight);
 		return;
 	}
@@ -721,6 +735,14 @@ void pads_disarm(struct target *t, struct space *s)
 		return;
 	__atomic_store_n(&p->memory.control->off, 1, __ATOMIC_SEQ_CST);
 	pads_catch_up(t, s);
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (!th || !th->waits_for_room || th->process->space != s)
+			continue;
+		th->waits_for_room = false;
+		th->is_held = true; /* goes on with all others */
+		t->waiters--;
+	}
 }
 
 void pads_release_threads(struct target *t, struct space *s)

@@ -34,6 +34,8 @@
 #include "target/pads.h"
 #include "target/thread.h"
 
+/* Where no function is watched, threads and (unless they are followed) children are let be. */
+#define FEW_OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
 #define TRACE_OPTIONS \
 	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | \
 	 PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
@@ -83,6 +85,11 @@ void target_free(struct target *t)
 	vec_deinit(&t->processes);
 	free(t->early);
 	free(t);
+}
+
+static int trace_options(const struct target *t)
+{
+	return t->options.no_probes && !t->options.follow_exec ? FEW_OPTIONS : TRACE_OPTIONS;
 }
 
 /* -- instructions -- */
@@ -165,7 +172,7 @@ int target_start(struct target *t, char *const argv[])
 	int rc = pid < 0 ? -errno : 0;
 	if (rc == 0) {
 		t->first_pid = pid;
-		rc = ptrace_seize(pid, TRACE_OPTIONS | (t->options.keep_running ? 0 : PTRACE_O_EXITKILL));
+		rc = ptrace_seize(pid, trace_options(t) | (t->options.keep_running ? 0 : PTRACE_O_EXITKILL));
 	}
 	if (rc == 0 && t->options.count_instructions)
 		rc = add_counter(t, pid, true);
@@ -270,7 +277,7 @@ static int seize_pass(struct target *t, struct process *p)
 		pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
 		if (tid <= 0 || thread_find(t, tid))
 			continue;
-		int err = ptrace_seize(tid, TRACE_OPTIONS);
+		int err = ptrace_seize(tid, trace_options(t));
 		if (err != 0) {
 			struct proc_status st;
 			/* dying threads and a dead leader give EPERM: they allocate nothing any more */
@@ -352,11 +359,9 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 	if (rc == 0) {
 		t->now_ns = target_clock();
 		guard_install(t, s, pick_thread(t, s));
-		install_probes(t, s, pick_thread(t, s));
-		if (s->probe_count == 0 && !t->options.no_probes) {
-			rc = -ENOENT;
+		rc = install_probes(t, s, pick_thread(t, s), true);
+		if (rc == -ENOENT)
 			*problem_out = ATTACH_NO_PROBES;
-		}
 	}
 	if (rc != 0) {
 		detach_all(t, true);
@@ -378,15 +383,40 @@ static void detach_thread(struct thread *th)
 		log_debug("thread %d: detach: %s", th->tid, strerror(-rc));
 }
 
+/* Lets everybody run for a moment. */
+static void run_shortly(struct target *t)
+{
+	const struct timespec ts = {0, 1000000};
+	loop_start_world(t);
+	nanosleep(&ts, NULL);
+	while (loop_step(t, true) == 0)
+		;
+	loop_stop_world(t);
+}
+
+#define REMOVE_TRIES 100
+
+static void remove_everything(struct target *t)
+{
+	for (unsigned tries = 1; tries <= REMOVE_TRIES; tries++) {
+		bool is_done = true;
+		for (size_t i = 0; i < t->processes.count; i++) {
+			struct space *s = t->processes.data[i]->space;
+			if (s->areas.count > 0 || s->traps.count > 0 || guard_has_injection(s))
+				is_done &= install_remove(t, s, pick_thread(t, s), tries == REMOVE_TRIES);
+		}
+		if (is_done)
+			return;
+		run_shortly(t);
+	}
+}
+
 static void detach_all(struct target *t, bool with_traps)
 {
 	uint64_t begin = target_clock();
 	loop_stop_world(t);
-	for (size_t i = 0; i < t->processes.count && with_traps; i++) {
-		struct space *s = t->processes.data[i]->space;
-		if (s->is_ready || s->traps.count > 0)
-			install_remove(t, s, pick_thread(t, s));
-	}
+	if (with_traps)
+		remove_everything(t);
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
 		if (!th)
@@ -420,7 +450,7 @@ void target_abandon(struct target *t)
 	t->is_abandoned = true;
 	loop_stop_world(t);
 	for (size_t i = 0; i < t->processes.count; i++)
-		install_remove(t, t->processes.data[i]->space, NULL);
+		install_remove(t, t->processes.data[i]->space, NULL, true);
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		if (t->threads.data[i])
 			detach_thread(t->threads.data[i]);
@@ -476,8 +506,24 @@ static size_t drain_all(struct target *t)
 	return n;
 }
 
+/* Until a child stops, a signal comes, the next tick is due, or @ns have passed. */
+static void sleep_until_stop(struct target *t, uint64_t ns)
+{
+	if (t->next_tick_ns != UINT64_MAX) {
+		uint64_t now = target_clock();
+		ns = MIN(ns, t->next_tick_ns > now ? t->next_tick_ns - now : 0);
+	}
+	const struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigtimedwait(&set, NULL, &ts);
+	t->now_ns = target_clock();
+}
+
 #define SPIN_NS 20000u
 #define SPIN_RECORDS 64u
+#define BUSY_NS 300000u
 #define SLEEP_MIN_US 1000u
 #define SLEEP_MAX_US 10000u
 
@@ -487,7 +533,10 @@ static size_t drain_all(struct target *t)
  */
 static void idle(struct target *t, size_t records)
 {
-	if (records >= SPIN_RECORDS && target_cpu_count() > t->thread_count) {
+	/* A thread that waited for room takes a while to come back, and fills a ring within a sleep. */
+	if (records >= SPIN_RECORDS)
+		t->busy_until_ns = t->now_ns + BUSY_NS;
+	if (t->now_ns < t->busy_until_ns && target_cpu_count() > t->thread_count) {
 		uint64_t until = target_clock() + SPIN_NS;
 		while (target_clock() < until)
 			;
@@ -498,11 +547,7 @@ static void idle(struct target *t, size_t records)
 		t->idle_us = MIN(MAX(2 * t->idle_us, SLEEP_MIN_US), SLEEP_MAX_US);
 	else
 		t->idle_us = SLEEP_MIN_US;
-	const struct timespec ts = {0, (is_shared ? SLEEP_MAX_US : t->idle_us) * 1000L};
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	sigtimedwait(&set, NULL, &ts);
+	sleep_until_stop(t, (is_shared ? SLEEP_MAX_US : t->idle_us) * 1000ull);
 }
 
 static bool has_pads(const struct target *t)
@@ -528,10 +573,23 @@ static int step_with_pads(struct target *t)
 	return rc == -ECHILD ? rc : 0;
 }
 
+/* One stop. With something due at a time the wait ends then: SIGCHLD is blocked, so none is missed. */
+static int step_without_pads(struct target *t)
+{
+	if (t->next_tick_ns == UINT64_MAX)
+		return loop_step(t, false);
+	int rc = loop_step(t, true);
+	if (rc == -EAGAIN)
+		sleep_until_stop(t, UINT64_MAX);
+	return rc;
+}
+
 void target_run(struct target *t)
 {
 	while (t->processes.count > 0) {
-		int rc = has_pads(t) ? step_with_pads(t) : loop_step(t, false);
+		if (t->now_ns >= t->next_tick_ns)
+			sample_run_timers(t);
+		int rc = has_pads(t) ? step_with_pads(t) : step_without_pads(t);
 		if (rc == -ECHILD)
 			break;
 		if (t->promote)
@@ -542,6 +600,11 @@ void target_run(struct target *t)
 				break;
 		}
 	}
+}
+
+enum attach_problem target_refusal(const struct target *t)
+{
+	return t->refusal;
 }
 
 bool target_exit_status(const struct target *t, int *status_out)
