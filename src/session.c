@@ -366,13 +366,14 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 	};
 	struct session *s = space->user;
 	(void)ctx;
-	if (he->kind == HEAP_FREE && !s->events && !he->stack && !s->memusage && s->run->options->heap) {
+	if (he->kind == HEAP_FREE && !he->is_inner && !s->events && !he->stack && !s->memusage && s->run->options->heap) {
 		profile_event_free(s->profile, he->time_ns, he->addr);
 		return;
 	}
 	struct event ev = {
 		.time_ns = he->time_ns, .thread = he->thread, .kind = kinds[he->kind], .function = he->function,
 		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align, .sp = he->sp,
+		.is_inner = he->is_inner,
 	};
 	if (he->frame)
 		ev.node = path_node(s, he);

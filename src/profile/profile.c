@@ -357,7 +357,7 @@ void profile_free_block(struct profile *p, const struct block *block)
 	free_block(p, block);
 }
 
-static inline void on_free(struct profile *p, taddr_t addr)
+static inline void on_free(struct profile *p, taddr_t addr, bool is_inner)
 {
 	struct block old;
 	if (!addr)
@@ -365,7 +365,7 @@ static inline void on_free(struct profile *p, taddr_t addr)
 	if (blocks_take(p->blocks, addr, &old))
 		free_block(p, &old);
 	else if (!blocks_take(p->ignored, addr, &old))
-		p->totals.unknown_frees++;
+		p->totals.unknown_frees += !is_inner;
 }
 
 /* Pages. */
@@ -458,7 +458,7 @@ void profile_event(struct profile *p, const struct event *ev)
 		profile_alloc(p, ev);
 		break;
 	case EVENT_FREE:
-		on_free(p, ev->addr);
+		on_free(p, ev->addr, ev->is_inner);
 		break;
 	case EVENT_REALLOC_BEGIN:
 		profile_realloc_begin(p, ev);
@@ -484,7 +484,7 @@ void profile_event(struct profile *p, const struct event *ev)
 void profile_event_free(struct profile *p, uint64_t time_ns, taddr_t addr)
 {
 	read_time(p, time_ns);
-	on_free(p, addr);
+	on_free(p, addr, false);
 }
 
 void profile_event_alloc(struct profile *p, const struct event *ev)

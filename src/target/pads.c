@@ -52,9 +52,24 @@ __attribute__((noinline)) static void deliver_raw(struct delivery *d, const stru
 	d->event.stack = NULL;
 }
 
+/* Whether @r is the free of a delete that was an event already. The slot's entry goes in any case. */
+static bool is_deleted(struct pads *p, const struct ring_record *r)
+{
+	for (size_t i = 0; i < p->deleted.count; i++) {
+		struct pads_deleted deleted = p->deleted.data[i];
+		if (deleted.slot != r->slot)
+			continue;
+		vec_take_swap(&p->deleted, i);
+		return r->kind == HEAP_FREE && r->addr == deleted.block;
+	}
+	return false;
+}
+
 static void deliver(void *ctx, const struct ring_record *r)
 {
 	struct delivery *d = ctx;
+	if (d->space->pads->deleted.count > 0 && is_deleted(d->space->pads, r))
+		return;
 	const struct pads *p = d->space->pads;
 	struct heap_event *ev = &d->event;
 	ev->kind = r->kind;
@@ -70,6 +85,7 @@ static void deliver(void *ctx, const struct ring_record *r)
 	ev->size = r->size;
 	ev->align = r->align;
 	ev->sp = r->sp;
+	ev->is_inner = r->is_inner;
 	ev->path = r->slot;
 	ev->thread = r->slot < p->owner.count ? (uint32_t)p->owner.data[r->slot] : 0;
 	ev->frame = r->has_stack ? r->frame : NULL;
@@ -132,6 +148,7 @@ void pads_free(struct target *t, struct space *s)
 	vec_deinit(&p->list);
 	vec_deinit(&p->trap);
 	vec_deinit(&p->owner);
+	vec_deinit(&p->deleted);
 	free(p);
 	s->pads = NULL;
 }
@@ -474,6 +491,10 @@ static void add_all_threads(struct target *t, struct space *s)
 			continue;
 		pads_add_thread(t, th);
 		struct pad_slot *slot = pads_slot(th);
+		if (slot && th->has_deleted) {
+			*vec_add(&s->pads->deleted) = (struct pads_deleted){th->slot, th->deleted_block};
+			th->has_deleted = false;
+		}
 		if (slot && th->calls.count > 0) {
 			const struct call *c = &th->calls.data[th->calls.count - 1];
 			slot->guard = c->return_at;

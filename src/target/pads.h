@@ -14,6 +14,12 @@
 #include "target/ring.h"
 #include "target/thread.h"
 
+/* Operator delete was entered through a breakpoint just before promotion: its own free is no event. */
+struct pads_deleted {
+	uint32_t slot;
+	taddr_t block;
+};
+
 struct pads {
 	struct pad_memory memory;
 	struct ring ring;
@@ -22,6 +28,7 @@ struct pads {
 	VEC(struct pad) list;
 	VEC(uint32_t) trap;       /* by pad: index of the entry's trap in space.traps */
 	VEC(pid_t) owner;         /* by slot: the thread that has it; 0 = free */
+	VEC(struct pads_deleted) deleted; /* until the thread's next record */
 	uint64_t last_drained;    /* records of the last drain: for the idle strategy */
 	bool is_off;
 };
