@@ -339,6 +339,23 @@ static int load_blob(struct target *t, struct space *s, struct thread *th, struc
 	return rc != 0 ? rc : space_trap_put(s, t->arch, &full);
 }
 
+/* Whether more than one thread may be in pads of @s at a time. */
+static bool is_shared(const struct target *t, const struct space *s)
+{
+	unsigned count = 0;
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		const struct thread *th = t->threads.data[i];
+		count += th && th->process->space == s;
+	}
+	return count != 1;
+}
+
+void pads_share(struct space *s)
+{
+	if (s->pads)
+		s->pads->memory.control->shared = 1;
+}
+
 static int make_memory(struct target *t, struct space *s, struct thread *th)
 {
 	struct pads *p = xcalloc(1, sizeof(*p));
@@ -355,6 +372,7 @@ static int make_memory(struct target *t, struct space *s, struct thread *th)
 	}
 	ring_init(&p->ring, &p->memory, t->arch);
 	pad_owner_add(&t->pad_owner, &p->memory);
+	p->memory.control->shared = is_shared(t, s);
 	p->memory.control->flags = t->options.verify ? PAD_VERIFY : 0;
 	if (t->sink.rule_memory)
 		t->sink.rule_memory(t->sink.ctx, s, (struct unwind_rule *)(void *)(p->memory.base + p->memory.rules),

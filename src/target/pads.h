@@ -35,6 +35,10 @@ bool pads_are_possible(const struct target *t, const struct space *s, const char
  */
 int pads_promote(struct target *t, struct space *s, struct thread *th);
 
+/* From now on several threads, or a forked copy of one that stands in a pad, may write to the ring
+ * of @s: before the clone or fork that makes them goes on. */
+void pads_share(struct space *s);
+
 /* A new thread of @s, stopped before its first instruction (or at promotion): gives it a slot. */
 void pads_add_thread(struct target *t, struct thread *th);
 void pads_thread_exit(struct target *t, struct thread *th);
