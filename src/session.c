@@ -334,14 +334,30 @@ _Static_assert((int)HEAP_ALLOC == (int)EVENT_ALLOC && (int)HEAP_FREE == (int)EVE
 	       (int)HEAP_REALLOC_BEGIN == (int)EVENT_REALLOC_BEGIN && (int)HEAP_REALLOC_END == (int)EVENT_REALLOC_END &&
 	       (int)HEAP_MAP == (int)EVENT_MAP && (int)HEAP_UNMAP == (int)EVENT_UNMAP, "kinds have the same numbers");
 
+/* Whether the profile alone wants to know of events: then the usual ones take a short way. */
+static inline bool only_profile_listens(const struct session *s)
+{
+	return !s->events;
+}
+
+static void sink_any_event(struct session *s, const struct heap_event *he);
+
 static void sink_event(void *ctx, struct space *space, const struct heap_event *he)
 {
 	struct session *s = space->user;
 	(void)ctx;
-	if (he->kind == HEAP_FREE && !s->events && !he->stack) {
+	if (he->stack || !only_profile_listens(s))
+		sink_any_event(s, he);
+	else if (he->kind == HEAP_FREE)
 		profile_event_free(s->profile, he->time_ns, he->addr);
-		return;
-	}
+	else if (he->kind == HEAP_ALLOC && he->frame && !he->align)
+		profile_event_alloc(s->profile, he->time_ns, he->addr, he->size, path_node(s, he));
+	else
+		sink_any_event(s, he);
+}
+
+static void sink_any_event(struct session *s, const struct heap_event *he)
+{
 	struct event ev = {
 		.time_ns = he->time_ns, .thread = he->thread, .kind = he->kind, .function = he->function,
 		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align,
@@ -356,10 +372,7 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 	}
 	if (s->events)
 		events_writer_event(s->events, profile_calltree(s->profile), &ev);
-	if (ev.kind == EVENT_ALLOC)
-		profile_event_alloc(s->profile, &ev);
-	else
-		profile_event(s->profile, &ev);
+	profile_event(s->profile, &ev);
 }
 
 static void sink_thread_exit(void *ctx, struct space *space, pid_t tid)
