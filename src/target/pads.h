@@ -43,7 +43,10 @@ void pads_share(struct space *s);
 void pads_add_thread(struct target *t, struct thread *th);
 void pads_thread_exit(struct target *t, struct thread *th);
 
-/* Reads the ring as far as it goes without waiting; returns the number of records. */
+/* Reads the ring as far as it goes without waiting, or until PADS_DRAIN_BATCH records were read:
+ * who reads more in a row does not see that a thread waits. Returns the number of records. */
+#define PADS_DRAIN_BATCH 2048u
+size_t pads_drain_some(struct target *t, struct space *s);
 size_t pads_drain(struct target *t, struct space *s);
 /* Reads all that was committed by now, also behind holes. */
 void pads_catch_up(struct target *t, struct space *s);
