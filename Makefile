@@ -1,4 +1,4 @@
-# ptmem: see README.md. Targets: all check unit fuzz e2e demo bench install static layers docs clean.
+# ptmem: see README.md. Targets: all check unit fuzz e2e targets demo bench install static layers docs clean.
 # Variables: MODE=release|debug|asan  CC  V=1  DESTDIR  prefix  O=FOLDER for objects
 
 MODE ?= release
@@ -24,9 +24,9 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
 
 # A file whose name ends in _main.c, and main.c, hold a main(); all else is the library.
 SRC := $(wildcard arch/x86_64/*.c src/*.c src/*/*.c)
-MAINS := src/main.c src/report/main.c
+MAINS := src/main.c src/report/main.c src/memusage/main.c
 LIB_SRC := $(filter-out $(MAINS) src/report/% $(wildcard arch/x86_64/blob_*.c),$(SRC))
-LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/arch/x86_64/pad_blob.o
+LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/arch/x86_64/pad_blob.o $(O)/arch/x86_64/guard_code.o
 BLOB_SRC := arch/x86_64/blob_pad.S arch/x86_64/blob_recorder.c
 REPORT_OBJ := $(patsubst %.c,$(O)/%.o,$(filter-out $(MAINS),$(wildcard src/report/*.c)))
 UNIT := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c))
@@ -37,9 +37,9 @@ CAIRO_CPPFLAGS := $(shell pkg-config --cflags cairo)
 REPORT_LIBS = $(shell pkg-config --libs cairo) -lm
 
 all: programs
-	$(Q)ln -sfn $(notdir $(O))/ptmem build/ptmem && ln -sfn $(notdir $(O))/ptmem-report build/ptmem-report
+	$(Q)for p in ptmem ptmem-report ptmem-memusage; do ln -sfn $(notdir $(O))/$$p build/$$p; done
 
-programs: $(O)/ptmem $(O)/ptmem-report
+programs: $(O)/ptmem $(O)/ptmem-report $(O)/ptmem-memusage
 
 $(O)/%.o: %.c
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
@@ -53,6 +53,9 @@ $(O)/blob.bin: $(BLOB_SRC) arch/x86_64/blob.h arch/x86_64/pad_layout.h arch/pad.
 $(O)/arch/x86_64/pad_blob.o: arch/x86_64/pad_blob.S $(O)/blob.bin
 	$(call say,AS,$<)mkdir -p $(@D) && $(CC) -DBLOB_FILE='"$(O)/blob.bin"' -DBLOB_ELF='"$(O)/blob.bin.elf"' -c -o $@ $<
 
+$(O)/arch/x86_64/guard_code.o: arch/x86_64/guard_code.S
+	$(call say,AS,$<)mkdir -p $(@D) && $(CC) -c -o $@ $<
+
 $(O)/libptmem.a: $(LIB_OBJ)
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
 
@@ -61,6 +64,9 @@ $(O)/ptmem: $(O)/src/main.o $(O)/libptmem.a
 
 $(O)/ptmem-report: $(O)/src/report/main.o $(REPORT_OBJ) $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS)
+
+$(O)/ptmem-memusage: $(O)/src/memusage/main.o $(O)/libptmem.a
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^
 
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $(REPORT_OBJ) $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS) -lcmocka
@@ -82,9 +88,12 @@ fuzz: $(FUZZ)
 	$(Q)tests/fuzz/run $(O)/tests/fuzz $(RUNS)
 
 # E2E: arguments for the driver (tests/e2e/run --help), names of tests for instance.
-e2e: all
-	$(Q)$(MAKE) -f tests/targets/Makefile BUILD=build targets
-	$(Q)BUILD=build tests/e2e/run $(E2E)
+e2e: all targets
+	$(Q)set -f; BUILD=build tests/e2e/run $(E2E)
+
+# The programs that the end-to-end tests run.
+targets:
+	$(Q)$(MAKE) $(if $(V),,-s) -f tests/targets/Makefile BUILD=build targets
 
 layers:
 	$(Q)scripts/layers
@@ -119,8 +128,8 @@ static: $(O)/src/main.o $(O)/libptmem.a
 SHARE := $(DESTDIR)$(prefix)/share
 install: programs
 	install -d $(DESTDIR)$(prefix)/bin
-	install $(O)/ptmem $(O)/ptmem-report $(DESTDIR)$(prefix)/bin
-	install -Dm644 -t $(SHARE)/man/man1 man/ptmem.1 man/ptmem-report.1
+	install $(O)/ptmem $(O)/ptmem-report $(O)/ptmem-memusage $(DESTDIR)$(prefix)/bin
+	install -Dm644 -t $(SHARE)/man/man1 man/ptmem.1 man/ptmem-report.1 man/ptmem-memusage.1
 	install -Dm644 completions/ptmem.bash $(SHARE)/bash-completion/completions/ptmem
 	install -Dm644 completions/ptmem.bash $(SHARE)/bash-completion/completions/ptmem-report
 	install -Dm644 -t $(SHARE)/zsh/site-functions completions/_ptmem completions/_ptmem-report
@@ -133,6 +142,6 @@ $(O)/src/output/flame.o: src/output/flame.js
 clean:
 	rm -rf build
 
-.PHONY: all programs unit fuzz e2e layers docs check demo bench static install clean
+.PHONY: all programs unit fuzz e2e targets layers docs check demo bench static install clean
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/elf_file.h"
+#include "output/memusage.h"
 #include "output/pattern.h"
 
 #define MAX_FRAMES 16384
@@ -46,6 +47,7 @@ void run_deinit(struct run *run)
 			module_release(run->modules.data[i]);
 	}
 	vec_deinit(&run->modules);
+	vec_deinit(&run->images);
 	free(run->directory);
 	free(run->command);
 }
@@ -56,6 +58,17 @@ void run_add_module(struct run *run, struct module *m)
 		*vec_add(&run->modules) = NULL;
 	if (!run->modules.data[m->id])
 		run->modules.data[m->id] = module_hold(m);
+}
+
+static unsigned *run_images(struct run *run, uint32_t pid)
+{
+	for (size_t i = 0; i < run->images.count; i++) {
+		if (run->images.data[i].pid == pid)
+			return &run->images.data[i].count;
+	}
+	struct image_count *c = vec_add(&run->images);
+	*c = (struct image_count){.pid = pid};
+	return &c->count;
 }
 
 static struct module *run_module(const struct run *run, uint32_t id)
@@ -140,13 +153,13 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	s->run = run;
 	s->pid = pid;
 	s->start_ns = s->end_ns = start_ns;
-	s->image = 1;
+	s->image = *run_images(run, pid) + 1;
 	s->is_own_image = true;
 	s->command = xstrdup(run->command);
 	struct profile_options po = {
 		.time_unit = o->time_unit, .peak_inaccuracy = o->peak_inaccuracy, .peak_at_exit = o->peak_at_exit,
 		.detailed_freq = o->detailed_freq, .max_snapshots = o->max_snapshots, .heap_admin = o->heap_admin,
-		.alignment = o->alignment, .is_ignored = is_ignored, .is_ignored_ctx = s,
+		.alignment = o->alignment, .no_heap = !o->heap, .is_ignored = is_ignored, .is_ignored_ctx = s,
 		.instructions = read_instructions, .instructions_ctx = s,
 	};
 	s->profile = profile_new(&po, start_ns);
@@ -162,6 +175,7 @@ void session_free(struct session *s)
 	for (size_t i = 0; i < s->paths.count; i++)
 		free(s->paths.data[i].node);
 	vec_deinit(&s->paths);
+	memusage_free(s->memusage);
 	profile_free(s->profile);
 	free(s->command);
 	free(s);
@@ -216,6 +230,7 @@ static void sink_space_new(void *ctx, struct space *space)
 	note_modules(s);
 	add_unwinder(s);
 	profile_start(s->profile, s->start_ns);
+	usage_start(s);
 }
 
 static void sink_space_fork(void *ctx, struct space *parent, struct space *child)
@@ -231,6 +246,7 @@ static void sink_space_fork(void *ctx, struct space *parent, struct space *child
 	s->profile = profile_clone(from->profile);
 	profile_set_ctx(s->profile, s, s);
 	add_unwinder(s);
+	usage_fork(from, s);
 	child->user = s;
 }
 
@@ -238,11 +254,18 @@ static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 {
 	struct session *s = space->user;
 	(void)ctx;
+	space_count_probes(space, &s->jumps, &s->breakpoints);
 	space->user = NULL;
 	s->space = NULL;
+	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
+	s->has_next_image = why == SPACE_NEXT_IMAGE;
 	/* what a fork had before it executed something else is in its parent's file */
-	if (why != SPACE_EXEC || s->is_own_image)
-		session_finish(s, target_clock());
+	s->end_ns = target_clock();
+	usage_end(s, is_exec && (s->run->options->trace_children || !s->is_own_image));
+	if (!is_exec || s->is_own_image) {
+		session_finish(s, s->end_ns);
+		*run_images(s->run, s->pid) += s->has_next_image;
+	}
 	session_free(s);
 }
 
@@ -337,7 +360,7 @@ _Static_assert((int)HEAP_ALLOC == (int)EVENT_ALLOC && (int)HEAP_FREE == (int)EVE
 /* Whether the profile alone wants to know of events: then the usual ones take a short way. */
 static inline bool only_profile_listens(const struct session *s)
 {
-	return !s->events;
+	return !s->events && !s->memusage && s->run->options->heap;
 }
 
 static void sink_any_event(struct session *s, const struct heap_event *he);
@@ -358,9 +381,14 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 
 static void sink_any_event(struct session *s, const struct heap_event *he)
 {
+	static const uint8_t kinds[] = {
+		[HEAP_ALLOC] = EVENT_ALLOC, [HEAP_FREE] = EVENT_FREE, [HEAP_REALLOC_BEGIN] = EVENT_REALLOC_BEGIN,
+		[HEAP_REALLOC_END] = EVENT_REALLOC_END, [HEAP_MAP] = EVENT_MAP, [HEAP_UNMAP] = EVENT_UNMAP,
+		[HEAP_MAPPING_CALL] = EVENT_MAPPING_CALL, [HEAP_SAMPLE] = EVENT_SAMPLE,
+	};
 	struct event ev = {
-		.time_ns = he->time_ns, .thread = he->thread, .kind = he->kind, .function = he->function,
-		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align,
+		.time_ns = he->time_ns, .thread = he->thread, .kind = kinds[he->kind], .function = he->function,
+		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align, .sp = he->sp,
 	};
 	if (he->frame)
 		ev.node = path_node(s, he);
@@ -372,7 +400,9 @@ static void sink_any_event(struct session *s, const struct heap_event *he)
 	}
 	if (s->events)
 		events_writer_event(s->events, profile_calltree(s->profile), &ev);
-	profile_event(s->profile, &ev);
+	usage_event(s, &ev);
+	if (s->run->options->heap)
+		profile_event(s->profile, &ev);
 }
 
 static void sink_thread_exit(void *ctx, struct space *space, pid_t tid)
@@ -380,6 +410,7 @@ static void sink_thread_exit(void *ctx, struct space *space, pid_t tid)
 	struct session *s = space->user;
 	(void)ctx;
 	profile_thread_exit(s->profile, (uint32_t)tid);
+	usage_thread_exit(s, (uint32_t)tid);
 	if (s->events)
 		events_writer_thread_exit(s->events, (uint32_t)tid);
 }
@@ -439,27 +470,68 @@ void session_fill_sink(struct target_sink *sink, struct run *run)
 
 /* -- the end -- */
 
-static int expand_out_file(struct run *run, uint32_t pid, char **path_out)
+static int expand(struct run *run, uint32_t pid, const char *option, const char *pattern, char **path_out)
 {
 	_cleanup_free_ char *why = NULL;
 	struct pattern_values values = {.pid = pid, .sequence = &run->sequence, .dir = run->directory};
-	int rc = pattern_expand(run->options->massif_out_file, &values, path_out, &why);
+	int rc = pattern_expand(pattern, &values, path_out, &why);
+	if (rc != 0)
+		log_error("%s: %s", option, why);
+	return rc;
+}
+
+int session_file_name(struct session *s, const char *option, const char *pattern, char **path_out)
+{
+	char *path, *next;
+	int rc = expand(s->run, s->pid, option, pattern, &path);
+	if (rc != 0)
+		return rc;
+	uint32_t sequence = s->run->sequence;
+	if (s->has_next_image && strcmp(path, "-") != 0 && expand(s->run, s->pid, option, pattern, &next) == 0) {
+		/* the next image would write the same file: this one's gets its number */
+		bool collides = strcmp(next, path) == 0;
+		free(next);
+		if (collides) {
+			next = path;
+			path = xasprintf("%s.%u", path, s->image);
+			free(next);
+		}
+	}
+	s->run->sequence = sequence;
+	*path_out = path;
+	return 0;
+}
+
+int session_check_patterns(const struct run *run)
+{
+	_cleanup_free_ char *why = NULL;
+	int rc = pattern_check(run->options->massif_out_file, &why);
 	if (rc != 0)
 		log_error("--massif-out-file: %s", why);
 	return rc;
 }
 
+/* Without a heap profile the file says nothing: it is written only if nothing else is. */
+static bool wants_file(const struct run *run)
+{
+	return run->options->heap || !usage_is_wanted(run->options);
+}
+
 int session_check_out_file(struct run *run)
 {
+	if (!wants_file(run))
+		return 0;
 	char *path;
 	struct outfile out;
 	uint32_t sequence = run->sequence;
-	int rc = expand_out_file(run, (uint32_t)getpid(), &path);
+	int rc = expand(run, (uint32_t)getpid(), "--massif-out-file", run->options->massif_out_file, &path);
 	run->sequence = sequence;
 	if (rc != 0)
 		return rc;
 	struct stat st;
-	bool is_plain = strcmp(path, "-") != 0 && (stat(path, &st) != 0 || S_ISREG(st.st_mode));
+	/* a FIFO or a device is not opened before there is something to write */
+	bool is_plain = strcmp(path, "-") != 0 &&
+			(stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
 	rc = is_plain ? outfile_open(path, &out) : 0;
 	if (rc != 0)
 		log_error("cannot write %s: %s", path, strerror(-rc));
@@ -502,7 +574,11 @@ void session_finish(struct session *s, uint64_t now_ns)
 			s->run->files_failed++;
 		}
 	}
-	int rc = expand_out_file(s->run, s->pid, &path);
+	if (!wants_file(s->run)) {
+		session_print_summary(s, NULL);
+		return;
+	}
+	int rc = session_file_name(s, "--massif-out-file", s->run->options->massif_out_file, &path);
 	if (rc == 0) {
 		rc = write_massif(s, path);
 		if (rc != 0)
@@ -531,6 +607,7 @@ static void replay_header(void *ctx, const char *command, uint32_t pid, uint64_t
 	s->pid = pid;
 	s->start_ns = start_ns;
 	profile_start(s->profile, start_ns);
+	usage_start(s);
 }
 
 static void replay_module(void *ctx, const struct events_module *em)
@@ -567,6 +644,7 @@ static void replay_event(void *ctx, const struct event *ev)
 	r->end_ns = ev->time_ns;
 	r->session->stacks += ev->node != 0;
 	r->session->complete_stacks += ev->node != 0;
+	usage_event(r->session, ev);
 	profile_event(r->session->profile, ev);
 }
 
@@ -574,6 +652,7 @@ static void replay_thread_exit(void *ctx, uint32_t thread)
 {
 	struct replay *r = ctx;
 	profile_thread_exit(r->session->profile, thread);
+	usage_thread_exit(r->session, thread);
 }
 
 static void replay_end(void *ctx, uint64_t time_ns)
@@ -601,8 +680,11 @@ int session_replay(struct run *run, const char *path)
 	int rc = events_read(f, profile_calltree(r.session->profile), &ops, &line, &why);
 	if (rc != 0)
 		log_error("%s:%u: %s", path, line, why);
-	else
+	if (rc == 0) {
+		r.session->end_ns = r.end_ns;
+		usage_end(r.session, false);
 		session_finish(r.session, r.end_ns);
+	}
 	session_free(r.session);
 	return rc;
 }

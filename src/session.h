@@ -17,6 +17,13 @@
 #include "symbols/symbols.h"
 #include "target/target.h"
 #include "unwind/unwind.h"
+#include "usage.h"
+
+/* How many profiled images @pid has left behind. */
+struct image_count {
+	uint32_t pid;
+	unsigned count;
+};
 
 /* What all sessions of one run of ptmem share. */
 struct run {
@@ -28,8 +35,10 @@ struct run {
 	char *directory;           /* where relative file names stand: the one at the start */
 	uint32_t sequence;         /* %n */
 	FILE *events_file;
+	struct usage *usage;       /* NULL = nothing is counted or sampled */
 	bool is_first_known;       /* the session that the command line asked for has begun */
 	char *command;             /* as typed */
+	VEC(struct image_count) images; /* that a process left behind by exec */
 	unsigned files_failed;     /* outputs that could not be written */
 	unsigned files_written;
 };
@@ -48,12 +57,15 @@ struct session {
 	struct profile *profile;
 	struct unwind *unwind;
 	struct events_writer *events;
+	struct memusage *memusage; /* NULL = its calls are not counted */
 	uint64_t start_ns, end_ns;
 	VEC(struct path) paths;    /* by slot of the ring */
 	uint64_t verified, differing; /* stacks sent both ways, and not the same */
 	uint64_t stacks, complete_stacks;
+	uint32_t jumps, breakpoints; /* watched functions at the end, by how they are caught */
 	uint64_t ends[UNWIND_END_COUNT];
-	unsigned image;            /* 1, 2, ...: programs that this pid executed */
+	unsigned image;            /* 1, 2, ...: profiled programs that this pid executed */
+	bool has_next_image;       /* the process executed another one, which is profiled */
 	bool is_own_image;         /* began with exec or attach; a fork's data are also its parent's */
 	const char *last_file;     /* NULL = none written */
 };
@@ -71,9 +83,14 @@ void session_free(struct session *s);
 /* Ends the profile, writes its file and says on stderr what was seen. */
 void session_finish(struct session *s, uint64_t now_ns);
 
+/* The name of @s's file from @pattern, for @option. *path_out is the caller's; not 0 after a message. */
+int session_file_name(struct session *s, const char *option, const char *pattern, char **path_out);
+
 /* The lines on stderr; verbose statistics with --stats. */
 void session_print_summary(const struct session *s, const char *path);
 
+/* Whether the names of output files can be made; says why not. */
+int session_check_patterns(const struct run *run);
 /* Whether the out file can be written where it shall stand; says why not. */
 int session_check_out_file(struct run *run);
 

@@ -7,13 +7,16 @@
  * a header, so that a later ptmem finds it and goes on behind what is used.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "target/guard.h"
 #include "target/ptrace.h"
 #include "target/pads.h"
 #include "target/thread.h"
@@ -59,7 +62,7 @@ static void write_header(const struct space *s, const struct stub_area *a)
 {
 	struct area_header h = {.used = a->used};
 	memcpy(h.magic, area_magic, sizeof(h.magic));
-	if (!a->is_slack)
+	if (!a->is_slack && !a->is_guard)
 		space_write(s, a->start, &h, sizeof(h));
 }
 
@@ -231,6 +234,8 @@ static void install_module(struct target *t, struct thread *th, struct space *s,
 	uint32_t used = 0;
 	for (size_t i = 0; i < m->sites->list.count; i++) {
 		const struct probe_site *site = &m->sites->list.data[i];
+		if (site->probe->kind == PROBE_MAPPING && !t->options.mapping_calls)
+			continue;
 		int rc = install_site(t, th, s, m, site);
 		if (rc == -ESRCH)
 			return;
@@ -279,16 +284,49 @@ struct module *target_refresh_module(struct target *t, struct space *s, taddr_t 
 	return m;
 }
 
-int install_probes(struct target *t, struct space *s, struct thread *th)
+/* Whether a dynamic linker is at work, which may bring a malloc. */
+static bool can_load_more(const struct space *s)
+{
+	for (size_t i = 0; i < s->modules.count; i++) {
+		const struct module *m = s->modules.data[i];
+		if (!m->is_vdso && (!m->file || m->file->has_interp))
+			return true;
+	}
+	for (size_t i = 0; i < s->traps.count; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (trap->kind == TRAP_ENTRY && trap->probe->kind == PROBE_LOADER)
+			return true;
+	}
+	return false;
+}
+
+int install_probes(struct target *t, struct space *s, struct thread *th, bool is_complete)
 {
 	int rc = space_update_modules(s, NULL, NULL, NULL);
 	adopt_areas(s);
 	for (size_t i = 0; i < s->modules.count; i++)
 		install_module(t, th, s, s->modules.data[i]);
+	if (s->probe_count == 0 && !t->options.no_probes && (is_complete || !can_load_more(s)))
+		return -ENOENT;
 	if (s->is_profiled && !s->user)
 		t->sink.space_new(t->sink.ctx, s);
 	s->is_ready = true;
 	return rc;
+}
+
+void install_at_start(struct target *t, struct thread *th)
+{
+	struct process *p = th->process;
+	if (install_probes(t, p->space, th, false) != -ENOENT)
+		return;
+	if (p->is_first_image) {
+		t->refusal = ATTACH_NO_PROBES;
+		kill(p->pid, SIGKILL); /* nothing of it ran */
+	} else {
+		log_warn("process %d: no malloc or other allocation function found; a stripped static program? "
+			 "not profiled", p->pid);
+		p->space->is_profiled = false;
+	}
 }
 
 int install_start_trap(struct target *t, struct thread *th)
@@ -408,6 +446,7 @@ static int unmap(struct target *t, struct thread **th, taddr_t start, uint64_t s
 	int64_t result = -1;
 	if (!*th || !install_may_inject((*th)->tid))
 		return -EPERM;
+	guard_forget_area((*th)->process->space, start); /* it may be the program's own the next moment */
 	int rc = inject_syscall(t, *th, SYS_munmap, args, &result);
 	if (rc == -ESRCH)
 		*th = NULL;
@@ -427,19 +466,21 @@ static void leave_area(struct target *t, struct space *s, struct thread **th, st
 static void keep_pads_together(struct target *t, struct space *s, struct thread **th, bool *used)
 {
 	bool stay = false;
-	if (!s->pads)
-		return;
 	for (size_t i = 0; i < s->areas.count; i++)
 		stay |= s->areas.data[i].is_pads && used[i];
 	for (size_t i = 0; i < s->areas.count; i++)
 		used[i] |= s->areas.data[i].is_pads && stay;
-	if (!stay)
+	if (!stay && s->pads)
 		unmap(t, th, s->pads->memory.target, s->pads->memory.map_size);
+	else if (!stay && s->guard && s->guard->shared)
+		unmap(t, th, s->guard->shared, s->guard->shared_size);
 }
 
 static bool is_outside_areas(void *ctx, taddr_t pc)
 {
 	const struct space *s = ctx;
+	if (s->guard && s->guard->injection && pc - s->guard->injection < INJECTION_SIZE)
+		return false;
 	for (size_t i = 0; i < s->areas.count; i++) {
 		if (pc - s->areas.data[i].start < s->areas.data[i].size)
 			return false;
@@ -465,6 +506,40 @@ static void step_threads_out(struct target *t, struct space *s)
 	}
 }
 
+/* Whether a SIGTRAP of its own waits for @tid. */
+static bool has_pending_trap(pid_t tid)
+{
+	char name[64], line[128];
+	unsigned long long pending = 0;
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
+	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "SigPnd: %llx", &pending) == 1)
+			break;
+	}
+	return pending >> (SIGTRAP - 1) & 1;
+}
+
+/*
+ * A thread that was interrupted just behind a breakpoint of ours, its signal still
+ * to come, stops for that at once and is served: later nobody would know it.
+ */
+static void take_pending_traps(struct target *t, struct space *s)
+{
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		struct arch_regs regs;
+		int status;
+		if (!th || th->process->space != s || !th->is_held || th->state == THREAD_LISTENING ||
+		    ptrace_get_regs(th->tid, &regs) != 0 ||
+		    !space_trap_find(s, regs.word[t->arch->pc] - t->arch->trap_pc_offset) || !has_pending_trap(th->tid))
+			continue;
+		pid_t tid = th->tid;
+		if (ptrace_cont(tid, 0) == 0 && waitpid(tid, &status, __WALL) == tid)
+			loop_serve(t, tid, status);
+	}
+}
+
 static void forget_installation(struct space *s)
 {
 	for (size_t i = 0; i < s->areas.count; i++)
@@ -479,6 +554,7 @@ static void forget_installation(struct space *s)
 bool install_remove(struct target *t, struct space *s, struct thread *th, bool is_last)
 {
 	pads_disarm(t, s);
+	take_pending_traps(t, s);
 	for (size_t i = 0; i < s->traps.count; i++) {
 		struct trap *trap = &s->traps.data[i];
 		if ((trap->kind == TRAP_ENTRY || trap->kind == TRAP_START) && space_trap_take(s, t->arch, trap) != 0)
@@ -486,6 +562,7 @@ bool install_remove(struct target *t, struct space *s, struct thread *th, bool i
 	}
 	step_threads_out(t, s);
 	pads_release_threads(t, s);
+	guard_remove(t, s);
 	struct collection c = {.target = t, .space = s, .used = xcalloc(s->areas.count + 1, sizeof(*c.used))};
 	each_thread_pc(t, s, mark_used, &c);
 	bool is_used = false;
@@ -500,6 +577,7 @@ bool install_remove(struct target *t, struct space *s, struct thread *th, bool i
 	for (size_t i = 0; i < s->areas.count; i++)
 		leave_area(t, s, &th, &s->areas.data[i], c.used[i]);
 	free(c.used);
+	guard_clear_injection(s);
 	forget_installation(s);
 	return true;
 }

@@ -27,6 +27,7 @@
 #include "base/elf_file.h"
 #include "base/log.h"
 #include "target/ptrace.h"
+#include "target/guard.h"
 #include "target/pads.h"
 #include "target/thread.h"
 
@@ -91,6 +92,7 @@ static struct process *add_child(struct target *t, struct thread *parent, pid_t 
 	} else {
 		pads_catch_up(t, s);
 		own = space_fork(s, pid);
+		guard_space_forked(t, s, own);
 		pads_fork(t, s, own);
 		if (s->user && s->is_profiled)
 			t->sink.space_fork(t->sink.ctx, s, own);
@@ -152,7 +154,9 @@ static void start_image(struct target *t, struct process *p, struct thread *th)
 	p->space = s;
 	p->is_vfork_child = false;
 	s->is_profiled = true;
-	if (install_start_trap(t, th) != 0)
+	if (t->options.no_probes)
+		install_probes(t, s, th, false);
+	else if (install_start_trap(t, th) != 0)
 		log_verbose("process %d: its new program cannot be watched", p->pid);
 	thread_resume(t, th, 0);
 }
@@ -183,16 +187,19 @@ static void serve_exec(struct target *t, struct thread *th)
 	leader->thread_pointer = 0;
 	leader->is_exiting = false;
 	bool is_first = p->is_started && p->is_execing;
+	p->is_first_image = is_first;
 	p->is_execing = false;
 	struct space *old = p->space;
 	if (old && (is_first || t->options.follow_exec)) {
 		bool fits = is_supported_image(t, p->pid);
 		if (is_first && !fits)
-			log_error("process %d: a 32-bit program (or one of another machine): not supported", p->pid);
+			t->refusal = ATTACH_32BIT;
+		else if (!fits)
+			log_warn("process %d: a 32-bit program (or one of another machine): not profiled", p->pid);
 		if (--old->users == 0) {
 			pads_finish(t, old);
 			if (old->user)
-				t->sink.space_end(t->sink.ctx, old, SPACE_EXEC);
+				t->sink.space_end(t->sink.ctx, old, fits ? SPACE_NEXT_IMAGE : SPACE_EXEC);
 			pads_free(t, old);
 			space_free(old);
 		} else if (old->reader == p->pid) {
@@ -283,12 +290,12 @@ static void restart_interrupted(struct target *t, struct thread *th)
 	}
 }
 
-static void serve_interrupt(struct target *t, struct thread *th)
+static void serve_interrupt(struct target *t, struct thread *th, bool was_interrupted)
 {
-	if (th->was_interrupted) {
-		th->was_interrupted = false;
+	if (was_interrupted)
 		restart_interrupted(t, th);
-	}
+	if (th->wants_sample)
+		sample_take(t, th);
 	if (th->is_new) {
 		th->is_new = false;
 		pads_add_thread(t, th);
@@ -300,7 +307,6 @@ static void serve_interrupt(struct target *t, struct thread *th)
 
 static void serve_group_stop(struct target *t, struct thread *th)
 {
-	th->was_interrupted = false;
 	th->state = THREAD_LISTENING;
 	if (t->is_stopping) {
 		th->is_held = true;
@@ -328,6 +334,16 @@ static void serve_signal(struct target *t, struct thread *th, int sig)
 	thread_resume(t, th, sig);
 }
 
+static bool has_living_threads(const struct target *t, const struct process *p)
+{
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		const struct thread *th = t->threads.data[i];
+		if (th && th->process == p && !th->is_exiting)
+			return true;
+	}
+	return false;
+}
+
 void loop_serve(struct target *t, pid_t tid, int status)
 {
 	struct stop stop = stop_decode(status);
@@ -343,6 +359,9 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	}
 	t->stats.stops++;
 	th->state = THREAD_STOPPED;
+	/* any stop takes an interrupt that was still to come with it (ptrace_stop in the kernel) */
+	bool was_interrupted = th->was_interrupted;
+	th->was_interrupted = false;
 	switch (stop.kind) {
 	case STOP_SIGNAL:
 		serve_signal(t, th, stop.value);
@@ -351,7 +370,7 @@ void loop_serve(struct target *t, pid_t tid, int status)
 		serve_group_stop(t, th);
 		break;
 	case STOP_INTERRUPT:
-		serve_interrupt(t, th);
+		serve_interrupt(t, th, was_interrupted);
 		break;
 	case STOP_FORK:
 	case STOP_VFORK:
@@ -367,6 +386,8 @@ void loop_serve(struct target *t, pid_t tid, int status)
 		break;
 	case STOP_EXIT:
 		th->is_exiting = true;
+		if (t->sink.process_exit && th->process->space->user && !has_living_threads(t, th->process))
+			t->sink.process_exit(t->sink.ctx, th->process->space, th->process->pid, tid);
 		thread_resume(t, th, 0);
 		break;
 	default:

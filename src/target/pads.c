@@ -20,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "target/guard.h"
 #include "target/ptrace.h"
 
 #define RULE_BITS 17
@@ -67,6 +68,7 @@ static void deliver(void *ctx, const struct ring_record *r)
 	ev->old_addr = r->old_addr;
 	ev->size = r->size;
 	ev->align = r->align;
+	ev->sp = r->sp;
 	ev->path = r->slot;
 	ev->thread = r->slot < p->owner.count ? (uint32_t)p->owner.data[r->slot] : 0;
 	ev->frame = r->has_stack ? r->frame : NULL;
@@ -318,6 +320,7 @@ static int open_memory(struct target *t, struct space *s, struct thread *th, str
 			rc = (int)at;
 		} else {
 			pad_memory_locate(&p->memory, (taddr_t)at);
+			guard_note_shared(s, (taddr_t)at, p->memory.map_size);
 		}
 	}
 	const uint64_t close_args[6] = {(uint64_t)fd};
@@ -376,7 +379,8 @@ static int make_memory(struct target *t, struct space *s, struct thread *th)
 	ring_init(&p->ring, &p->memory, t->arch);
 	pad_owner_add(&t->pad_owner, &p->memory);
 	p->memory.control->shared = is_shared(t, s);
-	p->memory.control->flags = t->options.verify ? PAD_VERIFY : 0;
+	p->memory.control->flags = (t->options.verify ? PAD_VERIFY : 0) | (t->options.no_stacks ? PAD_COUNT_ONLY : 0) |
+				   (t->options.stack_pointers ? PAD_STACK_POINTER : 0);
 	if (t->sink.rule_memory)
 		t->sink.rule_memory(t->sink.ctx, s, (struct unwind_rule *)(void *)(p->memory.base + p->memory.rules),
 				    RULE_BITS);
@@ -470,6 +474,9 @@ static int promote_trap(struct target *t, struct space *s, struct thread *th, ui
 	put_pad_traps(t, s, &pad, (uint32_t)p->list.count);
 	struct trap *tp = &s->traps.data[index];
 	memcpy(tp->original, code + (trap.addr - entry), pad.patch_size);
+	trap = *tp;
+	trap.patch_size = pad.patch_size;
+	guard_note_trap(s, t->arch, &trap);
 	rc = space_write(s, pad.patch_at, pad.patch, pad.patch_size);
 	if (rc != 0)
 		return rc;
@@ -516,7 +523,7 @@ int pads_promote(struct target *t, struct space *s, struct thread *th)
 	for (uint32_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
 		if (trap->kind != TRAP_ENTRY || trap->is_removed || trap->pad || trap->is_cold ||
-		    trap->probe->kind == PROBE_LOADER)
+		    trap->probe->kind == PROBE_LOADER || trap->probe->kind == PROBE_MAPPING)
 			continue;
 		rc = promote_trap(t, s, th, i);
 		trap = &s->traps.data[i];
@@ -557,7 +564,7 @@ static void serve_leave(struct target *t, struct thread *th, struct trap *trap, 
 	struct heap_event ev = {
 		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = is_realloc ? HEAP_REALLOC_END : HEAP_ALLOC,
 		.function = probe->function, .addr = slot->result, .size = args.size, .align = args.align,
-		.old_addr = is_realloc ? args.block : 0, .stack = &view,
+		.old_addr = is_realloc ? args.block : 0, .stack = &view, .sp = t->options.stack_pointers ? slot->guard + 8 : 0,
 	};
 	if (s->is_profiled && s->is_ready)
 		t->sink.event(t->sink.ctx, s, &ev);
@@ -705,7 +712,7 @@ static void serve_pad_entry(struct target *t, struct thread *th, struct trap *tr
 	if (by_pad && decide_guard(t, th, slot, regs) == PAD_NESTED) {
 		t->stats.nested++;
 		if (entry->probe->kind == PROBE_FREE && slot->kind != PAD_DELETE)
-			trap_enter_free(t, th, entry, regs);
+			trap_enter_inner_free(t, th, entry, regs);
 		resume_at(t, th, regs, pad->straight);
 		return;
 	}

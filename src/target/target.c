@@ -30,9 +30,12 @@
 #include "base/elf_file.h"
 #include "base/log.h"
 #include "target/ptrace.h"
+#include "target/guard.h"
 #include "target/pads.h"
 #include "target/thread.h"
 
+/* Where no function is watched, threads and (unless they are followed) children are let be. */
+#define FEW_OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
 #define TRACE_OPTIONS \
 	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | \
 	 PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
@@ -75,12 +78,18 @@ void target_free(struct target *t)
 		process_remove(t, t->processes.data[0], SPACE_DETACHED);
 	for (size_t i = 0; i < t->counters.count; i++)
 		close(t->counters.data[i]);
+	guard_stop(t);
 	vec_deinit(&t->counters);
 	vec_deinit(&t->stack_words);
 	vec_deinit(&t->threads);
 	vec_deinit(&t->processes);
 	free(t->early);
 	free(t);
+}
+
+static int trace_options(const struct target *t)
+{
+	return t->options.no_probes && !t->options.follow_exec ? FEW_OPTIONS : TRACE_OPTIONS;
 }
 
 /* -- instructions -- */
@@ -163,7 +172,7 @@ int target_start(struct target *t, char *const argv[])
 	int rc = pid < 0 ? -errno : 0;
 	if (rc == 0) {
 		t->first_pid = pid;
-		rc = ptrace_seize(pid, TRACE_OPTIONS | (t->options.keep_running ? 0 : PTRACE_O_EXITKILL));
+		rc = ptrace_seize(pid, trace_options(t) | (t->options.keep_running ? 0 : PTRACE_O_EXITKILL));
 	}
 	if (rc == 0 && t->options.count_instructions)
 		rc = add_counter(t, pid, true);
@@ -268,7 +277,7 @@ static int seize_pass(struct target *t, struct process *p)
 		pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
 		if (tid <= 0 || thread_find(t, tid))
 			continue;
-		int err = ptrace_seize(tid, TRACE_OPTIONS);
+		int err = ptrace_seize(tid, trace_options(t));
 		if (err != 0) {
 			struct proc_status st;
 			/* dying threads and a dead leader give EPERM: they allocate nothing any more */
@@ -289,7 +298,7 @@ static int seize_pass(struct target *t, struct process *p)
 	return rc != 0 ? rc : found;
 }
 
-static int seize_all(struct target *t, struct process *p)
+int target_seize_all(struct target *t, struct process *p)
 {
 	int found;
 	t->is_stopping = true;
@@ -341,17 +350,18 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 	}
 	if (t->first_pid == 0)
 		t->first_pid = pid;
+	if (guard_start(t) == 0)
+		guard_space(t, s);
 	struct process *p = process_add(t, pid, s);
 	uint64_t begin = target_clock();
-	rc = seize_all(t, p);
+	rc = target_seize_all(t, p);
 	*problem_out = rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_PERMISSION;
 	if (rc == 0) {
 		t->now_ns = target_clock();
-		install_probes(t, s, pick_thread(t, s));
-		if (s->probe_count == 0 && !t->options.no_probes) {
-			rc = -ENOENT;
+		guard_install(t, s, pick_thread(t, s));
+		rc = install_probes(t, s, pick_thread(t, s), true);
+		if (rc == -ENOENT)
 			*problem_out = ATTACH_NO_PROBES;
-		}
 	}
 	if (rc != 0) {
 		detach_all(t, true);
@@ -392,7 +402,7 @@ static void remove_everything(struct target *t)
 		bool is_done = true;
 		for (size_t i = 0; i < t->processes.count; i++) {
 			struct space *s = t->processes.data[i]->space;
-			if (s->areas.count > 0 || s->traps.count > 0)
+			if (s->areas.count > 0 || s->traps.count > 0 || guard_has_injection(s))
 				is_done &= install_remove(t, s, pick_thread(t, s), tries == REMOVE_TRIES);
 		}
 		if (is_done)
@@ -499,8 +509,24 @@ static size_t drain_all(struct target *t, bool *is_more_out)
 	return n;
 }
 
+/* Until a child stops, a signal comes, the next tick is due, or @ns have passed. */
+static void sleep_until_stop(struct target *t, uint64_t ns)
+{
+	if (t->next_tick_ns != UINT64_MAX) {
+		uint64_t now = target_clock();
+		ns = MIN(ns, t->next_tick_ns > now ? t->next_tick_ns - now : 0);
+	}
+	const struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigtimedwait(&set, NULL, &ts);
+	t->now_ns = target_clock();
+}
+
 #define SPIN_NS 20000u
 #define SPIN_RECORDS 64u
+#define BUSY_NS 300000u
 #define SLEEP_MIN_US 1000u
 #define SLEEP_MAX_US 10000u
 
@@ -510,7 +536,10 @@ static size_t drain_all(struct target *t, bool *is_more_out)
  */
 static void idle(struct target *t, size_t records)
 {
-	if (records >= SPIN_RECORDS && target_cpu_count() > t->thread_count) {
+	/* A thread that waited for room takes a while to come back, and fills a ring within a sleep. */
+	if (records >= SPIN_RECORDS)
+		t->busy_until_ns = t->now_ns + BUSY_NS;
+	if (t->now_ns < t->busy_until_ns && target_cpu_count() > t->thread_count) {
 		uint64_t until = target_clock() + SPIN_NS;
 		while (target_clock() < until)
 			;
@@ -521,11 +550,7 @@ static void idle(struct target *t, size_t records)
 		t->idle_us = MIN(MAX(2 * t->idle_us, SLEEP_MIN_US), SLEEP_MAX_US);
 	else
 		t->idle_us = SLEEP_MIN_US;
-	const struct timespec ts = {0, (is_shared ? SLEEP_MAX_US : t->idle_us) * 1000L};
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	sigtimedwait(&set, NULL, &ts);
+	sleep_until_stop(t, (is_shared ? SLEEP_MAX_US : t->idle_us) * 1000ull);
 }
 
 static bool has_pads(const struct target *t)
@@ -552,10 +577,23 @@ static int step_with_pads(struct target *t)
 	return rc == -ECHILD ? rc : 0;
 }
 
+/* One stop. With something due at a time the wait ends then: SIGCHLD is blocked, so none is missed. */
+static int step_without_pads(struct target *t)
+{
+	if (t->next_tick_ns == UINT64_MAX)
+		return loop_step(t, false);
+	int rc = loop_step(t, true);
+	if (rc == -EAGAIN)
+		sleep_until_stop(t, UINT64_MAX);
+	return rc;
+}
+
 void target_run(struct target *t)
 {
 	while (t->processes.count > 0) {
-		int rc = has_pads(t) ? step_with_pads(t) : loop_step(t, false);
+		if (t->now_ns >= t->next_tick_ns)
+			sample_run_timers(t);
+		int rc = has_pads(t) ? step_with_pads(t) : step_without_pads(t);
 		if (rc == -ECHILD)
 			break;
 		if (t->promote)
@@ -566,6 +604,11 @@ void target_run(struct target *t)
 				break;
 		}
 	}
+}
+
+enum attach_problem target_refusal(const struct target *t)
+{
+	return t->refusal;
 }
 
 bool target_exit_status(const struct target *t, int *status_out)

@@ -45,6 +45,7 @@ struct process {
 	bool is_vfork_child;        /* shares the space only until exec or exit */
 	bool is_started;            /* by us: our child */
 	bool is_execing;            /* its first instruction is still to come */
+	bool is_first_image;        /* runs what ptmem was asked to start */
 };
 
 struct thread {
@@ -54,6 +55,7 @@ struct thread {
 	int held_signal;            /* to be delivered at the next resume */
 	bool is_held;               /* stopped, waits for the world to go on */
 	bool was_interrupted;       /* an interrupt was asked for and has not been seen */
+	bool wants_sample;          /* its stack pointer is to be told at the next interrupt stop */
 	bool is_exiting;            /* past its exit stop */
 	bool is_new;                /* has not run yet */
 	bool had_signal;            /* got a signal since its outermost call was entered */
@@ -77,6 +79,12 @@ struct signal_state {
 	struct sigaction child;
 };
 
+/* The guardian process and what it shares with ptmem; guard.h. */
+struct guard {
+	struct guard_record *record;     /* GUARD_SPACES of them; NULL = no guardian */
+	int fd;                          /* socket to it */
+};
+
 /* The whole of a target; see target.h. */
 struct target {
 	struct target_options options;
@@ -89,6 +97,7 @@ struct target {
 	size_t early_count, early_capacity;
 	struct target_stats stats;
 	pid_t first_pid;
+	enum attach_problem refusal;     /* of the started program */
 	bool has_status;
 	int status;
 	bool is_stopping;                /* world stop: served threads are held */
@@ -101,7 +110,12 @@ struct target {
 	uint32_t waiters;                /* threads that wait for room in a ring */
 	struct space *promote;           /* its probes are hot: promote before the next stop */
 	struct signal_state signals;
+	struct guard guard;
+	bool is_guardian;                /* cleans up after a dead ptmem */
 	unsigned idle_us;                /* how long the last idle sleep was */
+	uint64_t busy_until_ns;          /* records came fast until now: no sleep before then */
+	uint64_t next_tick_ns;           /* when the sink's tick, or a sample of the threads, is due */
+	uint64_t next_sink_ns, next_sample_ns;
 };
 
 struct thread *thread_find(const struct target *t, pid_t tid);
@@ -142,6 +156,18 @@ void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct a
 
 /* The event of a free or delete at its entry; nothing is done to the thread. */
 void trap_enter_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs);
+/* The same for one inside another call: nothing where it frees nothing. */
+void trap_enter_inner_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs);
+
+/* sample.c */
+/* Calls what is due by now (sink's tick, samples of threads). */
+void sample_run_timers(struct target *t);
+/* @th stands still because sample_run_timers asked for it. */
+void sample_take(struct target *t, struct thread *th);
+
+/* target.c */
+/* Seizes and stops all threads of @p: 0 or -errno. */
+int target_seize_all(struct target *t, struct process *p);
 
 /* install.c */
 /* An area with room for @size bytes, aligned, within reach of @addr of @m; takes them. -errno. */
@@ -150,9 +176,12 @@ int install_take_room(struct target *t, struct thread *th, struct space *s, cons
 bool install_may_inject(pid_t tid);
 /* Fills t->stack_words: what threads of @s hold that points into text. */
 void install_collect_words(struct target *t, struct space *s);
-/* Puts traps at all watched functions of all modules of @s; @th is stopped and may be used to
- * inject system calls (NULL: then only known areas are used). */
-int install_probes(struct target *t, struct space *s, struct thread *th);
+/* Puts traps at all watched functions of all modules of @s and tells the sink of it; @th is stopped
+ * and may be used to inject system calls (NULL: then only known areas are used). -ENOENT: there is
+ * none, nor (unless @is_complete: all is loaded) a dynamic linker to bring any; the sink heard nothing. */
+int install_probes(struct target *t, struct space *s, struct thread *th, bool is_complete);
+/* The same at the first instruction of an image; without a watched function it is refused or let alone. */
+void install_at_start(struct target *t, struct thread *th);
 /* The same after the loader reported a change. */
 void install_update(struct target *t, struct space *s, struct thread *th);
 int install_start_trap(struct target *t, struct thread *th);
@@ -167,7 +196,10 @@ bool install_remove(struct target *t, struct space *s, struct thread *th, bool i
 /* Steps @th, signals held back, until @is_there says so of its pc. -ETIMEDOUT; -ESRCH: it died. */
 int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void *ctx, taddr_t pc), void *ctx,
 		      unsigned max_steps);
-/* Runs a system call in stopped thread @th. *result_out: as the kernel returns it (-errno inside). */
+/*
+ * Runs a system call in stopped thread @th. *result_out: as the kernel returns it (-errno inside).
+ * Where the space is guarded, the thread gets its registers back also if ptmem dies meanwhile.
+ */
 int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t args[6], int64_t *result_out);
 
 
