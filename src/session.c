@@ -357,19 +357,35 @@ _Static_assert((int)HEAP_ALLOC == (int)EVENT_ALLOC && (int)HEAP_FREE == (int)EVE
 	       (int)HEAP_REALLOC_BEGIN == (int)EVENT_REALLOC_BEGIN && (int)HEAP_REALLOC_END == (int)EVENT_REALLOC_END &&
 	       (int)HEAP_MAP == (int)EVENT_MAP && (int)HEAP_UNMAP == (int)EVENT_UNMAP, "kinds have the same numbers");
 
+/* Whether the profile alone wants to know of events: then the usual ones take a short way. */
+static inline bool only_profile_listens(const struct session *s)
+{
+	return !s->events && !s->memusage && s->run->options->heap;
+}
+
+static void sink_any_event(struct session *s, const struct heap_event *he);
+
 static void sink_event(void *ctx, struct space *space, const struct heap_event *he)
+{
+	struct session *s = space->user;
+	(void)ctx;
+	if (he->stack || !only_profile_listens(s))
+		sink_any_event(s, he);
+	else if (he->kind == HEAP_FREE && !he->is_inner)
+		profile_event_free(s->profile, he->time_ns, he->addr);
+	else if (he->kind == HEAP_ALLOC && he->frame && !he->align)
+		profile_event_alloc(s->profile, he->time_ns, he->addr, he->size, path_node(s, he));
+	else
+		sink_any_event(s, he);
+}
+
+static void sink_any_event(struct session *s, const struct heap_event *he)
 {
 	static const uint8_t kinds[] = {
 		[HEAP_ALLOC] = EVENT_ALLOC, [HEAP_FREE] = EVENT_FREE, [HEAP_REALLOC_BEGIN] = EVENT_REALLOC_BEGIN,
 		[HEAP_REALLOC_END] = EVENT_REALLOC_END, [HEAP_MAP] = EVENT_MAP, [HEAP_UNMAP] = EVENT_UNMAP,
 		[HEAP_MAPPING_CALL] = EVENT_MAPPING_CALL, [HEAP_SAMPLE] = EVENT_SAMPLE,
 	};
-	struct session *s = space->user;
-	(void)ctx;
-	if (he->kind == HEAP_FREE && !he->is_inner && !s->events && !he->stack && !s->memusage && s->run->options->heap) {
-		profile_event_free(s->profile, he->time_ns, he->addr);
-		return;
-	}
 	struct event ev = {
 		.time_ns = he->time_ns, .thread = he->thread, .kind = kinds[he->kind], .function = he->function,
 		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align, .sp = he->sp,
@@ -386,11 +402,7 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 	if (s->events)
 		events_writer_event(s->events, profile_calltree(s->profile), &ev);
 	usage_event(s, &ev);
-	if (!s->run->options->heap)
-		return;
-	if (ev.kind == EVENT_ALLOC)
-		profile_event_alloc(s->profile, &ev);
-	else
+	if (s->run->options->heap)
 		profile_event(s->profile, &ev);
 }
 

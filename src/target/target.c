@@ -488,16 +488,19 @@ unsigned target_cpu_count(void)
 	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 }
 
-/* Reads all rings; returns the records read. */
-static size_t drain_all(struct target *t)
+/* Reads some of all rings; returns the records read; *is_more_out: there may be more. */
+static size_t drain_all(struct target *t, bool *is_more_out)
 {
 	size_t n = 0;
+	*is_more_out = false;
 	t->now_ns = target_clock();
 	for (size_t i = 0; i < t->processes.count; i++) {
 		struct space *s = t->processes.data[i]->space;
 		if (!s->pads)
 			continue;
-		n += pads_drain(t, s);
+		size_t read = pads_drain_some(t, s);
+		*is_more_out |= read >= PADS_DRAIN_BATCH;
+		n += read;
 		if (t->waiters > 0) {
 			ring_publish(&s->pads->ring);
 			pads_wake_waiters(t, s);
@@ -567,8 +570,9 @@ static int step_with_pads(struct target *t)
 	int rc = 0, stops = 0;
 	while (stops < STOPS_IN_A_ROW && !t->promote && (rc = loop_step(t, true)) == 0)
 		stops++;
-	size_t records = drain_all(t);
-	if (rc == -EAGAIN && stops == 0)
+	bool is_more;
+	size_t records = drain_all(t, &is_more);
+	if (rc == -EAGAIN && stops == 0 && !is_more)
 		idle(t, records);
 	return rc == -ECHILD ? rc : 0;
 }
