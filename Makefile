@@ -12,7 +12,7 @@ O := build/$(MODE)
 PKGS := libelf libdw libunwind-ptrace libunwind-generic
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Wno-unused-parameter
 CPPFLAGS_ALL := -D_GNU_SOURCE -DPTMEM_VERSION='"$(VERSION)"' -I. -Isrc $(CPPFLAGS)
-CFLAGS_release := -O2 -g
+CFLAGS_release := -O2 -g -fno-tree-slp-vectorize
 CFLAGS_debug := -O0 -g3 -DPTMEM_DEBUG -Werror
 CFLAGS_asan := -O1 -g -DPTMEM_DEBUG -Werror -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 LDFLAGS_asan := -fsanitize=address,undefined

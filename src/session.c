@@ -291,8 +291,8 @@ static uint32_t frame_at(struct session *s, taddr_t pc)
 	return calltree_get_frame(tree, pc, m ? m->id : 0);
 }
 
-/* The node of a stack that a pad walked: what it kept is known from the thread's last record. */
-static uint32_t path_node(struct session *s, const struct heap_event *he)
+/* Takes the new frames of a walked stack into the path. */
+__attribute__((noinline)) static void extend_path(struct session *s, const struct heap_event *he)
 {
 	while (s->paths.count <= he->path)
 		*vec_add(&s->paths) = (struct path){0};
@@ -304,11 +304,20 @@ static uint32_t path_node(struct session *s, const struct heap_event *he)
 		node = calltree_get_child(profile_calltree(s->profile), node, frame_at(s, he->frame[i]));
 		p->node[i] = node;
 	}
+}
+
+/* The node of a stack that a pad walked: what it kept is known from the thread's last record. */
+static inline uint32_t path_node(struct session *s, const struct heap_event *he)
+{
+	if (he->kept < he->frame_count || he->path >= s->paths.count)
+		extend_path(s, he);
+	struct path *p = &s->paths.data[he->path];
+	CHECK(he->kept <= p->count || he->kept < he->frame_count);
 	p->count = he->frame_count;
 	s->stacks++;
 	s->complete_stacks++;
 	s->ends[UNWIND_COMPLETE]++;
-	return node;
+	return p->count ? p->node[p->count - 1] : 0;
 }
 
 static uint32_t stack_node(struct session *s, const struct stack_view *view)
@@ -338,27 +347,36 @@ static void verify_stack(struct session *s, const struct heap_event *he, uint32_
 	log_warn("thread %u: the walked stack (%u frames) is not the unwound one", he->thread, he->frame_count);
 }
 
+_Static_assert((int)HEAP_ALLOC == (int)EVENT_ALLOC && (int)HEAP_FREE == (int)EVENT_FREE &&
+	       (int)HEAP_REALLOC_BEGIN == (int)EVENT_REALLOC_BEGIN && (int)HEAP_REALLOC_END == (int)EVENT_REALLOC_END &&
+	       (int)HEAP_MAP == (int)EVENT_MAP && (int)HEAP_UNMAP == (int)EVENT_UNMAP, "kinds have the same numbers");
+
 static void sink_event(void *ctx, struct space *space, const struct heap_event *he)
 {
-	static const uint8_t kinds[] = {
-		[HEAP_ALLOC] = EVENT_ALLOC, [HEAP_FREE] = EVENT_FREE, [HEAP_REALLOC_BEGIN] = EVENT_REALLOC_BEGIN,
-		[HEAP_REALLOC_END] = EVENT_REALLOC_END, [HEAP_MAP] = EVENT_MAP, [HEAP_UNMAP] = EVENT_UNMAP,
-	};
 	struct session *s = space->user;
 	(void)ctx;
+	if (he->kind == HEAP_FREE && !s->events && !he->stack) {
+		profile_event_free(s->profile, he->time_ns, he->addr);
+		return;
+	}
 	struct event ev = {
-		.time_ns = he->time_ns, .thread = he->thread, .kind = kinds[he->kind], .function = he->function,
+		.time_ns = he->time_ns, .thread = he->thread, .kind = he->kind, .function = he->function,
 		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align,
 	};
 	if (he->frame)
 		ev.node = path_node(s, he);
-	if (he->frame && he->stack)
-		verify_stack(s, he, ev.node);
-	else if (he->stack)
-		ev.node = stack_node(s, he->stack);
+	if (he->stack) {
+		if (he->frame)
+			verify_stack(s, he, ev.node);
+		else
+			ev.node = stack_node(s, he->stack);
+	}
 	if (s->events)
 		events_writer_event(s->events, profile_calltree(s->profile), &ev);
-	profile_event(s->profile, &ev);
+	if (ev.kind == EVENT_ALLOC)
+		profile_event_alloc(s->profile, &ev);
+	else
+		profile_event(s->profile, &ev);
 }
 
 static void sink_thread_exit(void *ctx, struct space *space, pid_t tid)

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "session.h"
 
@@ -95,6 +96,15 @@ static void print_target_stats(const struct session *s)
 	print_rows(rows, ARRAY_SIZE(rows));
 }
 
+/* CPU time of ptmem itself until now, in milliseconds; not of its children. */
+static uint64_t own_cpu_ms(void)
+{
+	struct rusage u;
+	getrusage(RUSAGE_SELF, &u);
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
+}
+
 static void print_stats(const struct session *s)
 {
 	const struct profile_totals *p = profile_totals(s->profile);
@@ -118,6 +128,7 @@ static void print_stats(const struct session *s)
 		};
 		print_rows(unwind_rows, ARRAY_SIZE(unwind_rows));
 	}
+	log_info("own cpu ms: %llu", (unsigned long long)own_cpu_ms());
 	if (s->run->target)
 		print_target_stats(s);
 }

@@ -376,8 +376,11 @@ static void each_pc(struct target *t, struct space *s, struct thread *th, word_f
 		fn(ctx, pcs[i]);
 	for (size_t i = 0; i < th->calls.count; i++)
 		fn(ctx, th->calls.data[i].stub_return);
-	if (!is_whole)
+	if (!is_whole) {
+		log_debug("thread %d: its stack cannot be walked to the end (%zu frames, the last at %#lx)", th->tid, n,
+			  n > 0 ? (unsigned long)pcs[n - 1] : 0ul);
 		each_word(t, s, th, fn, ctx);
+	}
 }
 
 static void each_thread_pc(struct target *t, struct space *s, word_fn *fn, void *ctx)
@@ -496,7 +499,18 @@ static void step_threads_out(struct target *t, struct space *s)
 	}
 }
 
-void install_remove(struct target *t, struct space *s, struct thread *th)
+static void forget_installation(struct space *s)
+{
+	for (size_t i = 0; i < s->areas.count; i++)
+		free(s->areas.data[i].saved);
+	s->areas.count = 0;
+	s->traps.count = 0;
+	free(s->trap_index);
+	s->trap_index = NULL;
+	s->trap_bits = 0;
+}
+
+bool install_remove(struct target *t, struct space *s, struct thread *th, bool is_last)
 {
 	pads_disarm(t, s);
 	for (size_t i = 0; i < s->traps.count; i++) {
@@ -508,9 +522,18 @@ void install_remove(struct target *t, struct space *s, struct thread *th)
 	pads_release_threads(t, s);
 	struct collection c = {.target = t, .space = s, .used = xcalloc(s->areas.count + 1, sizeof(*c.used))};
 	each_thread_pc(t, s, mark_used, &c);
+	bool is_used = false;
+	for (size_t i = 0; i < s->areas.count; i++)
+		is_used |= c.used[i];
+	s->is_ready = false;
+	if (is_used && !is_last) {
+		free(c.used);
+		return false;
+	}
 	keep_pads_together(t, s, &th, c.used);
 	for (size_t i = 0; i < s->areas.count; i++)
 		leave_area(t, s, &th, &s->areas.data[i], c.used[i]);
 	free(c.used);
-	s->is_ready = false;
+	forget_installation(s);
+	return true;
 }

@@ -161,8 +161,12 @@ void install_at_start(struct target *t, struct thread *th);
 /* The same after the loader reported a change. */
 void install_update(struct target *t, struct space *s, struct thread *th);
 int install_start_trap(struct target *t, struct thread *th);
-/* Takes everything out of @s; all its threads are stopped, @th one of them (or NULL). */
-void install_remove(struct target *t, struct space *s, struct thread *th);
+/*
+ * Takes everything out of @s; all its threads are stopped, @th one of them (or NULL). False: a
+ * signal handler interrupted code in our pages, which are still there; the text is restored, so
+ * threads may run on before the next try. @is_last: leave such pages for ever.
+ */
+bool install_remove(struct target *t, struct space *s, struct thread *th, bool is_last);
 
 /* inject.c */
 /* Steps @th, signals held back, until @is_there says so of its pc. -ETIMEDOUT; -ESRCH: it died. */
