@@ -24,7 +24,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
 
 # A file whose name ends in _main.c, and main.c, hold a main(); all else is the library.
 SRC := $(wildcard arch/x86_64/*.c src/*.c src/*/*.c)
-MAINS := src/main.c src/report/main.c
+MAINS := src/main.c src/report/main.c src/memusage/main.c
 LIB_SRC := $(filter-out $(MAINS) src/report/% $(wildcard arch/x86_64/blob_*.c),$(SRC))
 LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/arch/x86_64/pad_blob.o
 BLOB_SRC := arch/x86_64/blob_pad.S arch/x86_64/blob_recorder.c
@@ -37,9 +37,9 @@ CAIRO_CPPFLAGS := $(shell pkg-config --cflags cairo)
 REPORT_LIBS = $(shell pkg-config --libs cairo) -lm
 
 all: programs
-	$(Q)ln -sfn $(notdir $(O))/ptmem build/ptmem && ln -sfn $(notdir $(O))/ptmem-report build/ptmem-report
+	$(Q)for p in ptmem ptmem-report ptmem-memusage; do ln -sfn $(notdir $(O))/$$p build/$$p; done
 
-programs: $(O)/ptmem $(O)/ptmem-report
+programs: $(O)/ptmem $(O)/ptmem-report $(O)/ptmem-memusage
 
 $(O)/%.o: %.c
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
@@ -61,6 +61,9 @@ $(O)/ptmem: $(O)/src/main.o $(O)/libptmem.a
 
 $(O)/ptmem-report: $(O)/src/report/main.o $(REPORT_OBJ) $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS)
+
+$(O)/ptmem-memusage: $(O)/src/memusage/main.o $(O)/libptmem.a
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^
 
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $(REPORT_OBJ) $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS) -lcmocka
@@ -122,8 +125,8 @@ static: $(O)/src/main.o $(O)/libptmem.a
 SHARE := $(DESTDIR)$(prefix)/share
 install: programs
 	install -d $(DESTDIR)$(prefix)/bin
-	install $(O)/ptmem $(O)/ptmem-report $(DESTDIR)$(prefix)/bin
-	install -Dm644 -t $(SHARE)/man/man1 man/ptmem.1 man/ptmem-report.1
+	install $(O)/ptmem $(O)/ptmem-report $(O)/ptmem-memusage $(DESTDIR)$(prefix)/bin
+	install -Dm644 -t $(SHARE)/man/man1 man/ptmem.1 man/ptmem-report.1 man/ptmem-memusage.1
 	install -Dm644 completions/ptmem.bash $(SHARE)/bash-completion/completions/ptmem
 	install -Dm644 completions/ptmem.bash $(SHARE)/bash-completion/completions/ptmem-report
 	install -Dm644 -t $(SHARE)/zsh/site-functions completions/_ptmem completions/_ptmem-report

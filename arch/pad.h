@@ -108,6 +108,7 @@ enum pad_reason {
 enum pad_flag {
 	PAD_COUNT_ONLY = 1, /* no stacks */
 	PAD_VERIFY = 2,     /* every stack both incrementally and raw */
+	PAD_STACK_POINTER = 4, /* each record ends with PAD_TAIL bytes more, the first 8 the caller's stack pointer */
 };
 
 /* The control block: the first page of the shared memory. Addresses are the target's. */
@@ -212,7 +213,7 @@ enum pad_record_flag {
 
 struct pad_record_block {
 	uint64_t mark;
-	uint32_t size;      /* bytes of the record */
+	uint32_t size;      /* bytes of the record, its tail included */
 	uint16_t flags;
 	uint16_t fresh;     /* new return addresses, outermost first, behind this struct */
 	uint32_t kept;      /* outer frames as in the thread's last record with PAD_HAS_STACK */
@@ -224,6 +225,8 @@ struct pad_record_block {
 
 /* The raw part, behind the pcs: registers in the caller (DWARF order), then the stack from sp upwards. */
 #define PAD_RAW_REGS 17
+
+#define PAD_TAIL 16         /* with PAD_STACK_POINTER */
 
 /* The recorder's code, to be copied into the target once, at any page. */
 struct pad_blob {

@@ -1,11 +1,13 @@
 # bash completion for ptmem and ptmem-report; scripts/docs holds it against --help.
 
 _ptmem_options="--pid= --duration= --trace-children= --probes= --ring=
-	--time-unit= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
+	--heap= --time-unit= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
 	--heap-admin= --alignment= --alloc-fn= --ignore-fn=
 	--massif-out-file= --events= --replay=
+	--memusage --memusage-out= --data= --data-buffer= --mmap --no-timer --progname=
+	--sample --sample-fields= --sample-out=
 	--stats --verbose --quiet --color= --no-rc --help --version
-	-p -o -v -q -h -V"
+	-p -o -m -v -q -h -V"
 _ptmem_report_options="--threshold= --x= --y= --png= --svg= --x-size= --y-size= --title= --time-based --total --rss=
 	--folded= --flame= --snapshot= --diff --top= --help --version -t -T -h"
 
@@ -26,11 +28,11 @@ _ptmem_program() {
 _ptmem_values() {
 	case $1 in
 	--pid | -p) compgen -W "$(command ps -eo pid= 2>/dev/null)" -- "$2" ;;
-	--trace-children | --peak-at-exit) compgen -W "yes no" -- "$2" ;;
+	--trace-children | --peak-at-exit | --heap) compgen -W "yes no" -- "$2" ;;
 	--probes) compgen -W "auto break jump" -- "$2" ;;
 	--time-unit) compgen -W "ms B i" -- "$2" ;;
 	--color) compgen -W "auto always never" -- "$2" ;;
-	--massif-out-file | -o | --events | --replay) compgen -f -- "$2" ;;
+	--massif-out-file | -o | --events | --replay | --memusage-out | --data | --sample-out) compgen -f -- "$2" ;;
 	esac
 }
 

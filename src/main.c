@@ -283,11 +283,13 @@ static int run_target(struct run *run, int *signal_out)
 	const struct options *o = run->options;
 	session_fill_sink(&sink, run);
 	sink.poll = should_leave;
-	const struct target_options to = {
+	struct target_options to = {
 		.follow_exec = o->trace_children, .count_instructions = o->time_unit == TIME_INSTRUCTIONS,
 		.no_promotion = o->probes == PROBES_BREAK, .promote_at_once = o->probes == PROBES_JUMP,
 		.ring_size = o->ring, .verify = getenv("PTMEM_VERIFY") != NULL,
 	};
+	usage_fill_target(o, &to);
+	usage_fill_sink(o, &sink);
 	run->target = check_target = target_new(&to, &sink);
 	log_set_check_hook(leave_target_behind);
 	int rc;
@@ -313,6 +315,22 @@ static int run_target(struct run *run, int *signal_out)
 	return rc;
 }
 
+/* Samples alone, of a process that runs: nobody is traced. */
+static int watch_processes(struct run *run)
+{
+	const struct options *o = run->options;
+	int rc = 0;
+	catch_signals();
+	is_attached = true;
+	start_duration(o->duration);
+	for (uint32_t i = 0; i < o->pid_count && rc == 0; i++) {
+		rc = usage_watch(run->usage, o->pid[i], should_leave, NULL);
+		if (rc != 0)
+			explain_attach(o->pid[i], rc, rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_OTHER, 0);
+	}
+	return rc == 0 ? 0 : EXIT_OWN_FAILURE;
+}
+
 static int open_events(struct run *run)
 {
 	const char *path = run->options->events_file;
@@ -333,12 +351,16 @@ static int run_all(struct options *o, int *signal_out)
 	int rc;
 	if (session_check_patterns(&run) != 0)
 		rc = EXIT_FAILURE;
-	else if (session_check_out_file(&run) != 0 || open_events(&run) != 0)
+	else if (session_check_out_file(&run) != 0 || open_events(&run) != 0 ||
+		 (usage_is_wanted(o) && usage_open(o, &run.usage) != 0))
 		rc = EXIT_OWN_FAILURE;
 	else if (o->replay_file)
 		rc = session_replay(&run, o->replay_file) == 0 ? 0 : EXIT_OWN_FAILURE;
+	else if (usage_needs_no_tracing(o))
+		rc = watch_processes(&run);
 	else
 		rc = run_target(&run, signal_out);
+	run.files_failed += usage_close(run.usage);
 	if (run.events_file)
 		fclose(run.events_file);
 	if (run.files_failed > 0 && rc == 0 && *signal_out == 0)

@@ -36,6 +36,8 @@ const struct option_row option_rows[] = {
 				  "chosen by the number of CPUs if not given"},
 
 	{.text = "The profile, as Massif's options:"},
+	{.name = "heap", .type = YES_NO, .flags = TOOL, AT(heap), .initial = "yes",
+	 .value = "yes|no", .text = "whether the heap is profiled at all"},
 	{.name = "time-unit", .type = CHOICE, .flags = TOOL, AT(time_unit), .choices = time_units,
 	 .initial = "ms", .value = "ms|B|i", .text = "milliseconds, bytes allocated and freed, or\n"
 						      "instructions"},
@@ -70,6 +72,32 @@ const struct option_row option_rows[] = {
 	{.name = "replay", .type = TEXT, .flags = NOT_EMPTY, AT(replay_file),
 	 .value = "FILE", .text = "profile the events of FILE instead of a program"},
 
+	{.text = "Calls counted, as memusage does:"},
+	{.name = "memusage", .type = FLAG, AT(memusage),
+	 .text = "print calls, bytes, peak and a histogram of sizes\nat the end, as memusage does"},
+	{.name = "memusage-out", .type = TEXT, .flags = NOT_EMPTY, AT(memusage_out),
+	 .value = "FILE", .text = "to FILE instead of standard error"},
+	{.name = "data", .type = TEXT, .flags = NOT_EMPTY, AT(data_file),
+	 .value = "FILE", .text = "write live bytes and stack depth of every call\nto FILE, for ptmem-report --png or "
+				  "memusagestat"},
+	{.name = "data-buffer", .type = NUMBER, AT(data_buffer), RANGE(1, 32768), .initial = "32768",
+	 .value = "RECORDS", .text = "records of that file collected before they are\nwritten"},
+	{.name = "mmap", .letter = 'm', .type = FLAG, AT(mmap),
+	 .text = "count the program's calls of mmap, mremap and\nmunmap, too"},
+	{.name = "no-timer", .type = FLAG, AT(no_timer),
+	 .text = "do not look at the stacks between calls"},
+	{.name = "progname", .type = TEXT, .flags = NOT_EMPTY, AT(progname),
+	 .value = "NAME", .text = "count only in programs of this base name"},
+
+	{.text = "Memory of the process over time:"},
+	{.name = "sample", .type = SAMPLE, AT(sample_ms), RANGE(1, 86400000),
+	 .value = "MS", .text = "read /proc every MS milliseconds [100]"},
+	{.name = "sample-fields", .type = TEXT, .flags = NOT_EMPTY, AT(sample_fields),
+	 .initial = "VmPeak,VmSize,VmHWM,VmRSS", .value = "LIST",
+	 .text = "which lines of /proc/PID/status, with commas\nbetween"},
+	{.name = "sample-out", .type = TEXT, .flags = NOT_EMPTY, AT(sample_out),
+	 .value = "FILE", .text = "samples go to FILE, with header and times, not to\nstandard error"},
+
 	{.text = "Messages and the rest:"},
 	{.name = "stats", .type = FLAG, AT(stats), .text = "print what ptmem itself did"},
 	{.name = "verbose", .letter = 'v', .type = MORE, AT(log_level),
@@ -97,6 +125,7 @@ char *option_takes(const struct option_row *row)
 	FILE *f = open_memstream(&text, &size);
 	CHECK(f);
 	switch (row->type) {
+	case SAMPLE:
 	case NUMBER:
 		fputs(row->flags & POWER ? "a power of two" : "a whole number", f);
 		break;
@@ -130,8 +159,9 @@ static void print_row(FILE *file, const struct option_row *row)
 	char letter[8] = "    ";
 	if (row->letter)
 		snprintf(letter, sizeof(letter), "-%c, ", row->letter);
-	int n = fprintf(file, "  %s--%s%s%s", letter, row->name, row->value ? "=" : "",
-			row->value ? row->value : "");
+	bool is_optional = row->type == SAMPLE;
+	int n = fprintf(file, "  %s--%s%s%s%s%s", letter, row->name, is_optional ? "[" : "", row->value ? "=" : "",
+			row->value ? row->value : "", is_optional ? "]" : "");
 	int column = 33;
 	if (n >= column) {
 		fputc('\n', file);

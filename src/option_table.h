@@ -13,6 +13,7 @@ enum option_type {
 	LESS,    /* log_level, no value */
 	YES_NO,  /* bool */
 	NUMBER,  /* uint32_t */
+	SAMPLE,  /* uint32_t, the value may be left out: 100 */
 	SIZE,    /* uint64_t, K, M or G may follow */
 	DECIMAL, /* double */
 	CHOICE,  /* an enum, numbered as the choices are */

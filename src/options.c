@@ -17,6 +17,8 @@
 #include "base/vec.h"
 #include "option_table.h"
 
+#define SAMPLE_MS 100 /* --sample without a number */
+
 struct parser {
 	struct options *o;
 	const char *source; /* "", or where the words come from, with ": " behind */
@@ -170,6 +172,10 @@ static int set_value(const struct parser *p, const struct option_row *row, const
 		is_good = parse_number(row, text, &number);
 		*(uint64_t *)field = (uint64_t)number;
 		break;
+	case SAMPLE:
+		is_good = !text || parse_number(row, text, &number);
+		*(uint32_t *)field = text ? (uint32_t)number : SAMPLE_MS;
+		break;
 	case DECIMAL:
 		is_good = parse_decimal(row, text, field);
 		break;
@@ -284,7 +290,7 @@ static int parse_long(const struct parser *p, const char *arg, const char *next)
 	bool is_separate = !value && (row->flags & SEPARATE) && next;
 	if (is_separate)
 		value = next;
-	if (!value && row->value)
+	if (!value && row->value && row->type != SAMPLE)
 		return refuse_missing(p, row, arg);
 	int err = set_value(p, row, arg, value);
 	if (err)
@@ -402,6 +408,12 @@ static int contradiction(const struct options *o)
 		why = "--replay and --events exclude each other";
 	else if (o->duration > 0 && !o->pid_count)
 		why = "--duration goes only with --pid";
+	else if (o->replay_file && o->sample_ms)
+		why = "--sample needs a process: --replay has none";
+	else if (o->memusage_out && !o->memusage)
+		why = "--memusage-out goes only with --memusage";
+	else if (o->sample_out && !o->sample_ms)
+		why = "--sample-out goes only with --sample";
 	else if (!o->pid_count && !o->command && !o->replay_file)
 		why = "no program given; ptmem --help says how";
 	if (!why)

@@ -49,6 +49,18 @@ struct options {
 	uint32_t alignment;       /* bytes, a power of two */
 	struct option_strings alloc_fn, ignore_fn;
 
+	bool heap;                /* --heap=no: no profile */
+
+	/* calls counted, memory sampled */
+	bool memusage, mmap, no_timer;
+	const char *memusage_out; /* NULL = standard error */
+	const char *data_file;    /* NULL = none */
+	uint32_t data_buffer;     /* records */
+	const char *progname;     /* NULL = any */
+	uint32_t sample_ms;       /* 0 = no samples */
+	const char *sample_fields;
+	const char *sample_out;   /* NULL = standard error */
+
 	/* files; not expanded, not checked */
 	const char *massif_out_file;
 	const char *events_file;  /* NULL = none */

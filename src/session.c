@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/elf_file.h"
+#include "output/memusage.h"
 #include "output/pattern.h"
 
 #define MAX_FRAMES 16384
@@ -158,7 +159,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	struct profile_options po = {
 		.time_unit = o->time_unit, .peak_inaccuracy = o->peak_inaccuracy, .peak_at_exit = o->peak_at_exit,
 		.detailed_freq = o->detailed_freq, .max_snapshots = o->max_snapshots, .heap_admin = o->heap_admin,
-		.alignment = o->alignment, .is_ignored = is_ignored, .is_ignored_ctx = s,
+		.alignment = o->alignment, .no_heap = !o->heap, .is_ignored = is_ignored, .is_ignored_ctx = s,
 		.instructions = read_instructions, .instructions_ctx = s,
 	};
 	s->profile = profile_new(&po, start_ns);
@@ -174,6 +175,7 @@ void session_free(struct session *s)
 	for (size_t i = 0; i < s->paths.count; i++)
 		free(s->paths.data[i].node);
 	vec_deinit(&s->paths);
+	memusage_free(s->memusage);
 	profile_free(s->profile);
 	free(s->command);
 	free(s);
@@ -228,6 +230,7 @@ static void sink_space_new(void *ctx, struct space *space)
 	note_modules(s);
 	add_unwinder(s);
 	profile_start(s->profile, s->start_ns);
+	usage_start(s);
 }
 
 static void sink_space_fork(void *ctx, struct space *parent, struct space *child)
@@ -243,6 +246,7 @@ static void sink_space_fork(void *ctx, struct space *parent, struct space *child
 	s->profile = profile_clone(from->profile);
 	profile_set_ctx(s->profile, s, s);
 	add_unwinder(s);
+	usage_fork(from, s);
 	child->user = s;
 }
 
@@ -256,8 +260,10 @@ static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
 	s->has_next_image = why == SPACE_NEXT_IMAGE;
 	/* what a fork had before it executed something else is in its parent's file */
+	s->end_ns = target_clock();
+	usage_end(s, is_exec && (s->run->options->trace_children || !s->is_own_image));
 	if (!is_exec || s->is_own_image) {
-		session_finish(s, target_clock());
+		session_finish(s, s->end_ns);
 		*run_images(s->run, s->pid) += s->has_next_image;
 	}
 	session_free(s);
@@ -353,15 +359,20 @@ _Static_assert((int)HEAP_ALLOC == (int)EVENT_ALLOC && (int)HEAP_FREE == (int)EVE
 
 static void sink_event(void *ctx, struct space *space, const struct heap_event *he)
 {
+	static const uint8_t kinds[] = {
+		[HEAP_ALLOC] = EVENT_ALLOC, [HEAP_FREE] = EVENT_FREE, [HEAP_REALLOC_BEGIN] = EVENT_REALLOC_BEGIN,
+		[HEAP_REALLOC_END] = EVENT_REALLOC_END, [HEAP_MAP] = EVENT_MAP, [HEAP_UNMAP] = EVENT_UNMAP,
+		[HEAP_MAPPING_CALL] = EVENT_MAPPING_CALL, [HEAP_SAMPLE] = EVENT_SAMPLE,
+	};
 	struct session *s = space->user;
 	(void)ctx;
-	if (he->kind == HEAP_FREE && !s->events && !he->stack) {
+	if (he->kind == HEAP_FREE && !s->events && !he->stack && !s->memusage && s->run->options->heap) {
 		profile_event_free(s->profile, he->time_ns, he->addr);
 		return;
 	}
 	struct event ev = {
-		.time_ns = he->time_ns, .thread = he->thread, .kind = he->kind, .function = he->function,
-		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align,
+		.time_ns = he->time_ns, .thread = he->thread, .kind = kinds[he->kind], .function = he->function,
+		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align, .sp = he->sp,
 	};
 	if (he->frame)
 		ev.node = path_node(s, he);
@@ -373,6 +384,9 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 	}
 	if (s->events)
 		events_writer_event(s->events, profile_calltree(s->profile), &ev);
+	usage_event(s, &ev);
+	if (!s->run->options->heap)
+		return;
 	if (ev.kind == EVENT_ALLOC)
 		profile_event_alloc(s->profile, &ev);
 	else
@@ -384,6 +398,7 @@ static void sink_thread_exit(void *ctx, struct space *space, pid_t tid)
 	struct session *s = space->user;
 	(void)ctx;
 	profile_thread_exit(s->profile, (uint32_t)tid);
+	usage_thread_exit(s, (uint32_t)tid);
 	if (s->events)
 		events_writer_thread_exit(s->events, (uint32_t)tid);
 }
@@ -484,8 +499,16 @@ int session_check_patterns(const struct run *run)
 	return rc;
 }
 
+/* Without a heap profile the file says nothing: it is written only if nothing else is. */
+static bool wants_file(const struct run *run)
+{
+	return run->options->heap || !usage_is_wanted(run->options);
+}
+
 int session_check_out_file(struct run *run)
 {
+	if (!wants_file(run))
+		return 0;
 	char *path;
 	struct outfile out;
 	uint32_t sequence = run->sequence;
@@ -539,6 +562,10 @@ void session_finish(struct session *s, uint64_t now_ns)
 			s->run->files_failed++;
 		}
 	}
+	if (!wants_file(s->run)) {
+		session_print_summary(s, NULL);
+		return;
+	}
 	int rc = session_file_name(s, "--massif-out-file", s->run->options->massif_out_file, &path);
 	if (rc == 0) {
 		rc = write_massif(s, path);
@@ -568,6 +595,7 @@ static void replay_header(void *ctx, const char *command, uint32_t pid, uint64_t
 	s->pid = pid;
 	s->start_ns = start_ns;
 	profile_start(s->profile, start_ns);
+	usage_start(s);
 }
 
 static void replay_module(void *ctx, const struct events_module *em)
@@ -604,6 +632,7 @@ static void replay_event(void *ctx, const struct event *ev)
 	r->end_ns = ev->time_ns;
 	r->session->stacks += ev->node != 0;
 	r->session->complete_stacks += ev->node != 0;
+	usage_event(r->session, ev);
 	profile_event(r->session->profile, ev);
 }
 
@@ -611,6 +640,7 @@ static void replay_thread_exit(void *ctx, uint32_t thread)
 {
 	struct replay *r = ctx;
 	profile_thread_exit(r->session->profile, thread);
+	usage_thread_exit(r->session, thread);
 }
 
 static void replay_end(void *ctx, uint64_t time_ns)
@@ -638,8 +668,11 @@ int session_replay(struct run *run, const char *path)
 	int rc = events_read(f, profile_calltree(r.session->profile), &ops, &line, &why);
 	if (rc != 0)
 		log_error("%s:%u: %s", path, line, why);
-	else
+	if (rc == 0) {
+		r.session->end_ns = r.end_ns;
+		usage_end(r.session, false);
 		session_finish(r.session, r.end_ns);
+	}
 	session_free(r.session);
 	return rc;
 }

@@ -17,6 +17,7 @@
 #include "symbols/symbols.h"
 #include "target/target.h"
 #include "unwind/unwind.h"
+#include "usage.h"
 
 /* How many profiled images @pid has left behind. */
 struct image_count {
@@ -34,6 +35,7 @@ struct run {
 	char *directory;           /* where relative file names stand: the one at the start */
 	uint32_t sequence;         /* %n */
 	FILE *events_file;
+	struct usage *usage;       /* NULL = nothing is counted or sampled */
 	bool is_first_known;       /* the session that the command line asked for has begun */
 	char *command;             /* as typed */
 	VEC(struct image_count) images; /* that a process left behind by exec */
@@ -55,6 +57,7 @@ struct session {
 	struct profile *profile;
 	struct unwind *unwind;
 	struct events_writer *events;
+	struct memusage *memusage; /* NULL = its calls are not counted */
 	uint64_t start_ns, end_ns;
 	VEC(struct path) paths;    /* by slot of the ring */
 	uint64_t verified, differing; /* stacks sent both ways, and not the same */

@@ -137,6 +137,7 @@ void session_print_summary(const struct session *s, const char *path)
 {
 	const struct profile_totals *p = profile_totals(s->profile);
 	log_info("process %u, %s", s->pid, s->command);
+	if (s->run->options->heap) {
 	log_info("  allocations  %s of %s bytes, %s realloc%s, %s free%s, %s failed", with_commas(p->allocations),
 		 with_commas(p->allocated_bytes), with_commas(p->reallocations), plural(p->reallocations),
 		 with_commas(p->frees), plural(p->frees), with_commas(p->failed));
@@ -144,6 +145,7 @@ void session_print_summary(const struct session *s, const char *path)
 		 with_commas(p->peak_blocks), plural(p->peak_blocks), (double)p->peak_time_ns / 1e9);
 	log_info("  at the end   %s bytes in %s block%s in use", with_commas(p->live_bytes),
 		 with_commas(p->live_blocks), plural(p->live_blocks));
+	}
 	print_stacks(s);
 	print_pauses(s);
 	if (path && strcmp(path, "-") != 0)

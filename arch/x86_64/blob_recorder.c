@@ -280,13 +280,21 @@ INLINE void commit(const struct pad_control *c, uint64_t *p, uint64_t position, 
 	__atomic_store_n(p, mark, __ATOMIC_RELEASE);
 }
 
-INLINE void record_block(struct pad_control *c, const struct pad_slot *slot, const struct x86_pad_head *head,
-			 uint64_t block, enum pad_record_type type)
+INLINE uint64_t tail_size(const struct pad_control *c)
 {
-	uint64_t position, *p = reserve(c, 16, &position);
+	return c->flags & PAD_STACK_POINTER ? PAD_TAIL : 0;
+}
+
+/* @at: the call's return slot. */
+INLINE void record_block(struct pad_control *c, const struct pad_slot *slot, const struct x86_pad_head *head,
+			 uint64_t block, uint64_t at, enum pad_record_type type)
+{
+	uint64_t position, *p = reserve(c, 16 + tail_size(c), &position);
 	if (unlikely(!p))
 		return;
 	p[1] = block;
+	if (c->flags & PAD_STACK_POINTER)
+		p[2] = at + 8;
 	commit(c, p, position, slot->index, head, type);
 }
 
@@ -373,7 +381,8 @@ API int pad_enter_call(struct x86_pad_stack *stack, const struct x86_pad_head *h
 	if (head->probe.kind != PAD_ALLOC) {
 		enum pad_record_type type = head->probe.kind == PAD_REALLOC ? PAD_RECORD_REALLOC_BEGIN :
 									      PAD_RECORD_FREE;
-		record_block(head_control(head), slot, head, argument(stack, head->probe.block_arg), type);
+		record_block(head_control(head), slot, head, argument(stack, head->probe.block_arg),
+			     (uint64_t)&stack->return_slot, type);
 	}
 	return GO_CALL;
 }
@@ -388,16 +397,17 @@ API int pad_enter_free(struct x86_pad_stack *stack, const struct x86_pad_head *h
 	int way = enter(stack, head, fp, &slot);
 
 	if (unlikely(way == GO_NESTED)) {
-		if (slot->kind != PAD_DELETE)
+		if (slot->kind != PAD_DELETE && argument(stack, head->probe.block_arg))
 			record_block(head_control(head), slot, head, argument(stack, head->probe.block_arg),
-				     PAD_RECORD_FREE);
+				     (uint64_t)&stack->return_slot, PAD_RECORD_FREE);
 		return GO_STRAIGHT;
 	}
 	if (way != GO_CALL)
 		return way;
 	WRITE(slot->guard, (uint64_t)&stack->return_slot);
 	barrier();
-	record_block(head_control(head), slot, head, argument(stack, head->probe.block_arg), PAD_RECORD_FREE);
+	record_block(head_control(head), slot, head, argument(stack, head->probe.block_arg),
+		     (uint64_t)&stack->return_slot, PAD_RECORD_FREE);
 	finish(slot);
 	return GO_STRAIGHT;
 }
@@ -477,7 +487,7 @@ INLINE int record_return(const struct x86_pad_stack *stack, const struct x86_pad
 
 	if (saved)
 		size += PAD_RAW_REGS * 8 + raw;
-	size = (size + 15) & ~15ull;
+	size = ((size + 15) & ~15ull) + tail_size(c);
 	if (fresh >= 0)
 		WRITE(slot->dirty, 1);
 	p = reserve(c, size, &position);
@@ -503,6 +513,8 @@ INLINE int record_return(const struct x86_pad_stack *stack, const struct x86_pad
 		const void *from = (const void *)sp;
 		__asm__ volatile("rep movsq" : "+D"(p), "+S"(from), "+c"(words)::"memory");
 	}
+	if (c->flags & PAD_STACK_POINTER)
+		*(uint64_t *)((char *)r + size - PAD_TAIL) = sp;
 	if (fresh >= 0)
 		remember(slot, kept, (uint32_t)fresh);
 	commit(c, (uint64_t *)r, position, slot->index, head,

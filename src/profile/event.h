@@ -16,6 +16,12 @@ enum event_kind {
 	EVENT_MAP,           /* addr, size: mapped (pages mode) */
 	EVENT_UNMAP,         /* addr, size */
 	EVENT_STACK,         /* size: bytes of all stacks now; with --stacks=yes */
+	/* The program itself called a mapping function; addr 0: it failed. Counted by memusage alone.
+	 *	mmap    addr, size, align: prot | flags << 32
+	 *	mremap  old_addr, addr, size (the new one), align: the old size
+	 *	munmap  old_addr, addr (the same), size */
+	EVENT_MAPPING_CALL,
+	EVENT_SAMPLE,        /* sp of a thread, between calls */
 };
 
 struct event {
@@ -26,6 +32,7 @@ struct event {
 	uint32_t node;
 	taddr_t addr, old_addr;
 	uint64_t size, align;
+	taddr_t sp;          /* stack pointer of the caller; 0 = unknown */
 };
 
 #endif

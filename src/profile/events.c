@@ -24,6 +24,9 @@
  *	m ... ADDR(X) SIZE(D)                 map
  *	u ... ADDR(X) SIZE(D)                 unmap
  *	s ... SIZE(D)                         bytes of all stacks
+ *	c ... OLD(X) ADDR(X) SIZE(D) ARGS(D)  call of a mapping function, as in event.h
+ *	t ...                                 stack pointer sampled
+ *	                                      each may end with SP(X), the stack pointer, if known
  *	x THREAD(D)                           thread gone
  *	e TIME(D ns)                          the end, the last line
  *
@@ -150,32 +153,40 @@ static uint32_t file_id_of(struct events_writer *w, const struct calltree *t, ui
 
 void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev)
 {
-	static const char letters[] = "?afbrmus";
+	static const char letters[] = "?afbrmusct";
 	CHECK(ev->kind > 0 && ev->kind < sizeof(letters) - 1);
 	uint32_t node = file_id_of(w, t, ev->node);
 	put(w, "%c %" PRIu64 " %" PRIu32 " %u %" PRIu32, letters[ev->kind], ev->time_ns, ev->thread,
 	    ev->function, node);
 	switch ((enum event_kind)ev->kind) {
 	case EVENT_ALLOC:
-		put(w, " %" PRIx64 " %" PRIu64 " %" PRIu64 "\n", ev->addr, ev->size, ev->align);
+		put(w, " %" PRIx64 " %" PRIu64 " %" PRIu64, ev->addr, ev->size, ev->align);
 		break;
 	case EVENT_FREE:
-		put(w, " %" PRIx64 "\n", ev->addr);
+		put(w, " %" PRIx64, ev->addr);
 		break;
 	case EVENT_REALLOC_BEGIN:
-		put(w, " %" PRIx64 "\n", ev->old_addr);
+		put(w, " %" PRIx64, ev->old_addr);
 		break;
 	case EVENT_REALLOC_END:
-		put(w, " %" PRIx64 " %" PRIx64 " %" PRIu64 "\n", ev->old_addr, ev->addr, ev->size);
+		put(w, " %" PRIx64 " %" PRIx64 " %" PRIu64, ev->old_addr, ev->addr, ev->size);
 		break;
 	case EVENT_MAP:
 	case EVENT_UNMAP:
-		put(w, " %" PRIx64 " %" PRIu64 "\n", ev->addr, ev->size);
+		put(w, " %" PRIx64 " %" PRIu64, ev->addr, ev->size);
 		break;
 	case EVENT_STACK:
-		put(w, " %" PRIu64 "\n", ev->size);
+		put(w, " %" PRIu64, ev->size);
+		break;
+	case EVENT_MAPPING_CALL:
+		put(w, " %" PRIx64 " %" PRIx64 " %" PRIu64 " %" PRIu64, ev->old_addr, ev->addr, ev->size, ev->align);
+		break;
+	case EVENT_SAMPLE:
 		break;
 	}
+	if (ev->sp)
+		put(w, " %" PRIx64, ev->sp);
+	put(w, "\n");
 }
 
 void events_writer_thread_exit(struct events_writer *w, uint32_t thread)

@@ -262,14 +262,16 @@ static void read_event(struct reader *r, enum event_kind kind)
 	ev.thread = decimal32(r);
 	ev.function = (uint8_t)number(r, 10, UINT8_MAX);
 	uint32_t node = decimal32(r);
-	if (kind == EVENT_REALLOC_BEGIN || kind == EVENT_REALLOC_END)
+	if (kind == EVENT_REALLOC_BEGIN || kind == EVENT_REALLOC_END || kind == EVENT_MAPPING_CALL)
 		ev.old_addr = hex(r);
-	if (kind != EVENT_REALLOC_BEGIN && kind != EVENT_STACK)
+	if (kind != EVENT_REALLOC_BEGIN && kind != EVENT_STACK && kind != EVENT_SAMPLE)
 		ev.addr = hex(r);
-	if (kind != EVENT_FREE && kind != EVENT_REALLOC_BEGIN)
+	if (kind != EVENT_FREE && kind != EVENT_REALLOC_BEGIN && kind != EVENT_SAMPLE)
 		ev.size = decimal(r);
-	if (kind == EVENT_ALLOC)
+	if (kind == EVENT_ALLOC || kind == EVENT_MAPPING_CALL)
 		ev.align = decimal(r);
+	if (!r->why && *r->at)
+		ev.sp = hex(r);
 	if (!at_end(r))
 		return;
 	if (node >= r->node.count) {
@@ -300,7 +302,7 @@ static void read_end(struct reader *r)
 
 static void read_record(struct reader *r, char letter)
 {
-	static const char events[] = "afbrmus";
+	static const char events[] = "afbrmusct";
 	const char *event = strchr(events, letter);
 	if (event)
 		read_event(r, (enum event_kind)(event - events + 1));

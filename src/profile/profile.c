@@ -475,6 +475,9 @@ void profile_event(struct profile *p, const struct event *ev)
 	case EVENT_STACK:
 		on_stack(p, ev);
 		break;
+	case EVENT_MAPPING_CALL:
+	case EVENT_SAMPLE:
+		break; /* not of the heap */
 	}
 }
 

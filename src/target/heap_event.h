@@ -6,6 +6,7 @@
 #define PTMEM_TARGET_HEAP_EVENT_H
 
 #include "arch/arch.h"
+#include "base/heap_function.h"
 #include "base/types.h"
 
 enum heap_event_kind {
@@ -15,22 +16,8 @@ enum heap_event_kind {
 	HEAP_REALLOC_END,   /* old_addr, addr, size; addr 0 and size > 0: failed */
 	HEAP_MAP,           /* addr, size, a mapping appeared */
 	HEAP_UNMAP,         /* addr, size, a mapping went away */
-};
-
-/* Which function was called; what memusage's rows and a report's words need. */
-enum heap_function {
-	FUNCTION_NONE,
-	FUNCTION_MALLOC,
-	FUNCTION_CALLOC,
-	FUNCTION_REALLOC,   /* realloc, reallocarray */
-	FUNCTION_MEMALIGN,  /* memalign, posix_memalign, aligned_alloc, valloc, pvalloc */
-	FUNCTION_NEW,
-	FUNCTION_FREE,      /* free, cfree, free_sized, free_aligned_sized */
-	FUNCTION_DELETE,
-	FUNCTION_MMAP,
-	FUNCTION_MUNMAP,
-	FUNCTION_MREMAP,
-	FUNCTION_BRK,
+	HEAP_MAPPING_CALL,  /* the program called mmap, mremap or munmap: as EVENT_MAPPING_CALL in profile/event.h */
+	HEAP_SAMPLE,        /* sp, between calls */
 };
 
 /*
@@ -57,6 +44,7 @@ struct heap_event {
 	taddr_t addr, old_addr;
 	uint64_t size;    /* as requested; calloc: the product */
 	uint64_t align;   /* 0 = none asked for */
+	taddr_t sp;       /* the stack pointer in the caller; 0 = not asked for (target_options.stack_pointers) */
 	struct stack_view *stack; /* NULL where the kind has none, or frame is given */
 	/* A stack walked already: frame_count frames, outermost first, return addresses minus 1. The
 	 * first @kept are as in the last event with the same @path (a thread's slot). */

@@ -232,6 +232,8 @@ static void install_module(struct target *t, struct thread *th, struct space *s,
 	uint32_t used = 0;
 	for (size_t i = 0; i < m->sites->list.count; i++) {
 		const struct probe_site *site = &m->sites->list.data[i];
+		if (site->probe->kind == PROBE_MAPPING && !t->options.mapping_calls)
+			continue;
 		int rc = install_site(t, th, s, m, site);
 		if (rc == -ESRCH)
 			return;

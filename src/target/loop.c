@@ -151,7 +151,9 @@ static void start_image(struct target *t, struct process *p, struct thread *th)
 	p->space = s;
 	p->is_vfork_child = false;
 	s->is_profiled = true;
-	if (install_start_trap(t, th) != 0)
+	if (t->options.no_probes)
+		install_probes(t, s, th, false);
+	else if (install_start_trap(t, th) != 0)
 		log_verbose("process %d: its new program cannot be watched", p->pid);
 	thread_resume(t, th, 0);
 }
@@ -285,12 +287,12 @@ static void restart_interrupted(struct target *t, struct thread *th)
 	}
 }
 
-static void serve_interrupt(struct target *t, struct thread *th)
+static void serve_interrupt(struct target *t, struct thread *th, bool was_interrupted)
 {
-	if (th->was_interrupted) {
-		th->was_interrupted = false;
+	if (was_interrupted)
 		restart_interrupted(t, th);
-	}
+	if (th->wants_sample)
+		sample_take(t, th);
 	if (th->is_new) {
 		th->is_new = false;
 		pads_add_thread(t, th);
@@ -302,7 +304,6 @@ static void serve_interrupt(struct target *t, struct thread *th)
 
 static void serve_group_stop(struct target *t, struct thread *th)
 {
-	th->was_interrupted = false;
 	th->state = THREAD_LISTENING;
 	if (t->is_stopping) {
 		th->is_held = true;
@@ -330,6 +331,16 @@ static void serve_signal(struct target *t, struct thread *th, int sig)
 	thread_resume(t, th, sig);
 }
 
+static bool has_living_threads(const struct target *t, const struct process *p)
+{
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		const struct thread *th = t->threads.data[i];
+		if (th && th->process == p && !th->is_exiting)
+			return true;
+	}
+	return false;
+}
+
 void loop_serve(struct target *t, pid_t tid, int status)
 {
 	struct stop stop = stop_decode(status);
@@ -345,6 +356,9 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	}
 	t->stats.stops++;
 	th->state = THREAD_STOPPED;
+	/* any stop takes an interrupt that was still to come with it (ptrace_stop in the kernel) */
+	bool was_interrupted = th->was_interrupted;
+	th->was_interrupted = false;
 	switch (stop.kind) {
 	case STOP_SIGNAL:
 		serve_signal(t, th, stop.value);
@@ -353,7 +367,7 @@ void loop_serve(struct target *t, pid_t tid, int status)
 		serve_group_stop(t, th);
 		break;
 	case STOP_INTERRUPT:
-		serve_interrupt(t, th);
+		serve_interrupt(t, th, was_interrupted);
 		break;
 	case STOP_FORK:
 	case STOP_VFORK:
@@ -369,6 +383,8 @@ void loop_serve(struct target *t, pid_t tid, int status)
 		break;
 	case STOP_EXIT:
 		th->is_exiting = true;
+		if (t->sink.process_exit && th->process->space->user && !has_living_threads(t, th->process))
+			t->sink.process_exit(t->sink.ctx, th->process->space, th->process->pid, tid);
 		thread_resume(t, th, 0);
 		break;
 	default:

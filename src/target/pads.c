@@ -68,6 +68,7 @@ static void deliver(void *ctx, const struct ring_record *r)
 	ev->old_addr = r->old_addr;
 	ev->size = r->size;
 	ev->align = r->align;
+	ev->sp = r->sp;
 	ev->path = r->slot;
 	ev->thread = r->slot < p->owner.count ? (uint32_t)p->owner.data[r->slot] : 0;
 	ev->frame = r->has_stack ? r->frame : NULL;
@@ -355,7 +356,8 @@ static int make_memory(struct target *t, struct space *s, struct thread *th)
 	}
 	ring_init(&p->ring, &p->memory, t->arch);
 	pad_owner_add(&t->pad_owner, &p->memory);
-	p->memory.control->flags = t->options.verify ? PAD_VERIFY : 0;
+	p->memory.control->flags = (t->options.verify ? PAD_VERIFY : 0) | (t->options.no_stacks ? PAD_COUNT_ONLY : 0) |
+				   (t->options.stack_pointers ? PAD_STACK_POINTER : 0);
 	if (t->sink.rule_memory)
 		t->sink.rule_memory(t->sink.ctx, s, (struct unwind_rule *)(void *)(p->memory.base + p->memory.rules),
 				    RULE_BITS);
@@ -495,7 +497,7 @@ int pads_promote(struct target *t, struct space *s, struct thread *th)
 	for (uint32_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
 		if (trap->kind != TRAP_ENTRY || trap->is_removed || trap->pad || trap->is_cold ||
-		    trap->probe->kind == PROBE_LOADER)
+		    trap->probe->kind == PROBE_LOADER || trap->probe->kind == PROBE_MAPPING)
 			continue;
 		rc = promote_trap(t, s, th, i);
 		trap = &s->traps.data[i];
@@ -536,7 +538,7 @@ static void serve_leave(struct target *t, struct thread *th, struct trap *trap, 
 	struct heap_event ev = {
 		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = is_realloc ? HEAP_REALLOC_END : HEAP_ALLOC,
 		.function = probe->function, .addr = slot->result, .size = args.size, .align = args.align,
-		.old_addr = is_realloc ? args.block : 0, .stack = &view,
+		.old_addr = is_realloc ? args.block : 0, .stack = &view, .sp = t->options.stack_pointers ? slot->guard + 8 : 0,
 	};
 	if (s->is_profiled && s->is_ready)
 		t->sink.event(t->sink.ctx, s, &ev);
@@ -680,7 +682,7 @@ static void serve_pad_entry(struct target *t, struct thread *th, struct trap *tr
 	if (by_pad && decide_guard(t, th, slot, regs) == PAD_NESTED) {
 		t->stats.nested++;
 		if (entry->probe->kind == PROBE_FREE && slot->kind != PAD_DELETE)
-			trap_enter_free(t, th, entry, regs);
+			trap_enter_inner_free(t, th, entry, regs);
 		resume_at(t, th, regs, pad->straight);
 		return;
 	}

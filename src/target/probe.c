@@ -19,6 +19,10 @@
 #define FREE(name, fn) \
 	{.symbol = name, .kind = PROBE_FREE, .function = fn, .size_arg = NO, .count_arg = NO, .align_arg = NO, \
 	 .block_arg = 0, .result_arg = NO}
+/* old: an argument that tells the former size; arguments 2 and 3 of mmap are prot and flags */
+#define MAPPING(name, fn, block, size, old) \
+	{.symbol = name, .kind = PROBE_MAPPING, .function = fn, .size_arg = size, .count_arg = NO, .align_arg = old, \
+	 .block_arg = block, .result_arg = NO}
 #define CONTROL(name, what) \
 	{.symbol = name, .kind = what, .size_arg = NO, .count_arg = NO, .align_arg = NO, .block_arg = NO, \
 	 .result_arg = NO}
@@ -69,6 +73,10 @@ const struct probe probe_table[] = {
 	CONTROL("_dl_debug_state", PROBE_LOADER),
 	CONTROL("_Unwind_RaiseException", PROBE_THROW),
 	CONTROL("__cxa_begin_catch", PROBE_CATCH),
+	MAPPING("mmap", FUNCTION_MMAP, NO, 1, NO),
+	MAPPING("mmap64", FUNCTION_MMAP, NO, 1, NO),
+	MAPPING("mremap", FUNCTION_MREMAP, 0, 2, 1),
+	MAPPING("munmap", FUNCTION_MUNMAP, 0, 1, NO),
 	{.symbol = NULL},
 };
 
@@ -148,6 +156,10 @@ void probe_read_call(const struct probe *p, const struct arch *arch, const struc
 		out->align = PAGE_SIZE_MIN;
 	if (p->block_arg != NO)
 		out->block = argument(arch, regs, p->block_arg);
+	if (p->function == FUNCTION_MMAP) {
+		out->prot = argument(arch, regs, 2);
+		out->flags = argument(arch, regs, 3);
+	}
 	if (p->result_arg != NO)
 		out->result = argument(arch, regs, p->result_arg);
 }

@@ -16,6 +16,7 @@ enum probe_kind {
 	PROBE_LOADER,  /* the dynamic linker says that its list of objects changed */
 	PROBE_THROW,   /* a C++ exception starts to unwind the stack */
 	PROBE_CATCH,   /* a C++ exception was caught */
+	PROBE_MAPPING, /* mmap, mremap, munmap; watched only if asked for, and never by a pad */
 };
 
 #define PROBE_NO_ARG 0xff
@@ -55,6 +56,7 @@ struct probe_call {
 	uint64_t size, align;
 	taddr_t block;  /* old block or block to free */
 	taddr_t result; /* where the result will be written; 0 = return value */
+	uint64_t prot, flags; /* PROBE_MAPPING of mmap */
 };
 void probe_read_call(const struct probe *p, const struct arch *arch, const struct arch_regs *regs,
 		     struct probe_call *out);

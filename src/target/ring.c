@@ -113,22 +113,21 @@ static inline uint32_t read_record(struct ring *r, const uint64_t *word, uint64_
 {
 	const struct pad_record_block *block = (const void *)word;
 	uint8_t type = mark & 15;
+	uint32_t tail = r->memory->control->flags & PAD_STACK_POINTER ? PAD_TAIL : 0;
 
 	/* Not cleared as a whole: that would take longer than all the rest. */
 	record->function = mark >> 4 & 15;
 	record->slot = (uint16_t)(mark >> 8);
 	record->has_stack = record->has_raw = false;
-	record->old_addr = record->size = record->align = 0;
-	if (type == PAD_RECORD_FREE) {
-		record->kind = HEAP_FREE;
-		record->addr = word[1];
-		return 16;
-	}
-	if (type == PAD_RECORD_REALLOC_BEGIN) {
-		record->kind = HEAP_REALLOC_BEGIN;
-		record->addr = 0;
-		record->old_addr = word[1];
-		return 16;
+	record->old_addr = record->size = record->align = record->sp = 0;
+	if (type == PAD_RECORD_FREE || type == PAD_RECORD_REALLOC_BEGIN) {
+		bool is_free = type == PAD_RECORD_FREE;
+		record->kind = is_free ? HEAP_FREE : HEAP_REALLOC_BEGIN;
+		record->addr = is_free ? word[1] : 0;
+		record->old_addr = is_free ? 0 : word[1];
+		if (tail)
+			record->sp = word[2];
+		return 16 + tail;
 	}
 	record->addr = block->result;
 	record->size = block->bytes;
@@ -143,6 +142,8 @@ static inline uint32_t read_record(struct ring *r, const uint64_t *word, uint64_
 		read_stack(r, block, record);
 	if (block->flags & PAD_HAS_RAW)
 		read_raw(r, block, record);
+	if (tail)
+		memcpy(&record->sp, (const uint8_t *)block + block->size - tail, sizeof(record->sp));
 	return block->size;
 }
 

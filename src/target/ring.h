@@ -24,6 +24,7 @@ struct ring_record {
 	uint16_t slot;
 	taddr_t addr, old_addr; /* as in struct heap_event */
 	uint64_t size, align;
+	taddr_t sp;            /* in the caller; 0 without PAD_STACK_POINTER */
 	bool has_stack;        /* frame_count, kept, frame are set: from the incremental walk */
 	uint32_t frame_count;
 	uint32_t kept;         /* outer frames as in the slot's last record with has_stack */

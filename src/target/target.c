@@ -33,6 +33,8 @@
 #include "target/pads.h"
 #include "target/thread.h"
 
+/* Where no function is watched, threads and (unless they are followed) children are let be. */
+#define FEW_OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
 #define TRACE_OPTIONS \
 	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | \
 	 PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
@@ -81,6 +83,11 @@ void target_free(struct target *t)
 	vec_deinit(&t->processes);
 	free(t->early);
 	free(t);
+}
+
+static int trace_options(const struct target *t)
+{
+	return t->options.no_probes && !t->options.follow_exec ? FEW_OPTIONS : TRACE_OPTIONS;
 }
 
 /* -- instructions -- */
@@ -163,7 +170,7 @@ int target_start(struct target *t, char *const argv[])
 	int rc = pid < 0 ? -errno : 0;
 	if (rc == 0) {
 		t->first_pid = pid;
-		rc = ptrace_seize(pid, TRACE_OPTIONS | (t->options.keep_running ? 0 : PTRACE_O_EXITKILL));
+		rc = ptrace_seize(pid, trace_options(t) | (t->options.keep_running ? 0 : PTRACE_O_EXITKILL));
 	}
 	if (rc == 0 && t->options.count_instructions)
 		rc = add_counter(t, pid, true);
@@ -268,7 +275,7 @@ static int seize_pass(struct target *t, struct process *p)
 		pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
 		if (tid <= 0 || thread_find(t, tid))
 			continue;
-		int err = ptrace_seize(tid, TRACE_OPTIONS);
+		int err = ptrace_seize(tid, trace_options(t));
 		if (err != 0) {
 			struct proc_status st;
 			/* dying threads and a dead leader give EPERM: they allocate nothing any more */
@@ -494,8 +501,24 @@ static size_t drain_all(struct target *t)
 	return n;
 }
 
+/* Until a child stops, a signal comes, the next tick is due, or @ns have passed. */
+static void sleep_until_stop(struct target *t, uint64_t ns)
+{
+	if (t->next_tick_ns != UINT64_MAX) {
+		uint64_t now = target_clock();
+		ns = MIN(ns, t->next_tick_ns > now ? t->next_tick_ns - now : 0);
+	}
+	const struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigtimedwait(&set, NULL, &ts);
+	t->now_ns = target_clock();
+}
+
 #define SPIN_NS 20000u
 #define SPIN_RECORDS 64u
+#define BUSY_NS 300000u
 #define SLEEP_MIN_US 1000u
 #define SLEEP_MAX_US 10000u
 
@@ -505,7 +528,10 @@ static size_t drain_all(struct target *t)
  */
 static void idle(struct target *t, size_t records)
 {
-	if (records >= SPIN_RECORDS && target_cpu_count() > t->thread_count) {
+	/* A thread that waited for room takes a while to come back, and fills a ring within a sleep. */
+	if (records >= SPIN_RECORDS)
+		t->busy_until_ns = t->now_ns + BUSY_NS;
+	if (t->now_ns < t->busy_until_ns && target_cpu_count() > t->thread_count) {
 		uint64_t until = target_clock() + SPIN_NS;
 		while (target_clock() < until)
 			;
@@ -516,11 +542,7 @@ static void idle(struct target *t, size_t records)
 		t->idle_us = MIN(MAX(2 * t->idle_us, SLEEP_MIN_US), SLEEP_MAX_US);
 	else
 		t->idle_us = SLEEP_MIN_US;
-	const struct timespec ts = {0, (is_shared ? SLEEP_MAX_US : t->idle_us) * 1000L};
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	sigtimedwait(&set, NULL, &ts);
+	sleep_until_stop(t, (is_shared ? SLEEP_MAX_US : t->idle_us) * 1000ull);
 }
 
 static bool has_pads(const struct target *t)
@@ -546,10 +568,23 @@ static int step_with_pads(struct target *t)
 	return rc == -ECHILD ? rc : 0;
 }
 
+/* One stop. With something due at a time the wait ends then: SIGCHLD is blocked, so none is missed. */
+static int step_without_pads(struct target *t)
+{
+	if (t->next_tick_ns == UINT64_MAX)
+		return loop_step(t, false);
+	int rc = loop_step(t, true);
+	if (rc == -EAGAIN)
+		sleep_until_stop(t, UINT64_MAX);
+	return rc;
+}
+
 void target_run(struct target *t)
 {
 	while (t->processes.count > 0) {
-		int rc = has_pads(t) ? step_with_pads(t) : loop_step(t, false);
+		if (t->now_ns >= t->next_tick_ns)
+			sample_run_timers(t);
+		int rc = has_pads(t) ? step_with_pads(t) : step_without_pads(t);
 		if (rc == -ECHILD)
 			break;
 		if (t->promote)

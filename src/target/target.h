@@ -23,6 +23,10 @@ struct target_options {
 	bool follow_exec;     /* --trace-children=yes: new images are profiled too */
 	bool keep_running;    /* started programs survive ptmem's death */
 	bool no_probes;       /* watch no function (only processes) */
+	bool no_stacks;       /* events are counted only: their stacks are not read */
+	bool stack_pointers;  /* events carry sp */
+	bool mapping_calls;   /* watch mmap, mremap and munmap, too */
+	uint64_t sample_ns;   /* HEAP_SAMPLE of every thread that runs, this often; 0 = never */
 	bool count_instructions; /* --time-unit=i */
 	bool no_promotion;    /* --probes=break */
 	bool promote_at_once; /* --probes=jump */
@@ -59,6 +63,11 @@ struct target_sink {
 	void (*rule_memory)(void *ctx, struct space *s, struct unwind_rule *memory, uint32_t bits);
 	/* The shared memory of @s is about to go: rules must leave it. */
 	void (*rule_memory_gone)(void *ctx, struct space *s);
+	/* @tid is the last thread of process @pid, stopped on its way out; its memory is still there. */
+	void (*process_exit)(void *ctx, struct space *s, pid_t pid, pid_t tid);
+	/* Called when target_clock() passes what it returned last (at first: at once); returns the next
+	 * time, UINT64_MAX = never. NULL = never. */
+	uint64_t (*tick)(void *ctx, uint64_t now_ns);
 	/* Called now and then between events, and when a timer or signal woke the loop; true = leave. */
 	bool (*poll)(void *ctx);
 };

@@ -55,6 +55,7 @@ struct thread {
 	int held_signal;            /* to be delivered at the next resume */
 	bool is_held;               /* stopped, waits for the world to go on */
 	bool was_interrupted;       /* an interrupt was asked for and has not been seen */
+	bool wants_sample;          /* its stack pointer is to be told at the next interrupt stop */
 	bool is_exiting;            /* past its exit stop */
 	bool is_new;                /* has not run yet */
 	bool had_signal;            /* got a signal since its outermost call was entered */
@@ -104,6 +105,9 @@ struct target {
 	struct space *promote;           /* its probes are hot: promote before the next stop */
 	struct signal_state signals;
 	unsigned idle_us;                /* how long the last idle sleep was */
+	uint64_t busy_until_ns;          /* records came fast until now: no sleep before then */
+	uint64_t next_tick_ns;           /* when the sink's tick, or a sample of the threads, is due */
+	uint64_t next_sink_ns, next_sample_ns;
 };
 
 struct thread *thread_find(const struct target *t, pid_t tid);
@@ -144,6 +148,14 @@ void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct a
 
 /* The event of a free or delete at its entry; nothing is done to the thread. */
 void trap_enter_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs);
+/* The same for one inside another call: nothing where it frees nothing. */
+void trap_enter_inner_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs);
+
+/* sample.c */
+/* Calls what is due by now (sink's tick, samples of threads). */
+void sample_run_timers(struct target *t);
+/* @th stands still because sample_run_timers asked for it. */
+void sample_take(struct target *t, struct thread *th);
 
 /* install.c */
 /* An area with room for @size bytes, aligned, within reach of @addr of @m; takes them. -errno. */

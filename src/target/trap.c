@@ -43,6 +43,12 @@ static struct heap_event new_event(const struct target *t, const struct thread *
 	};
 }
 
+/* The caller's stack pointer at a call whose return slot is @at, if events shall have it. */
+static taddr_t caller_sp(const struct target *t, taddr_t at)
+{
+	return t->options.stack_pointers ? at + sizeof(uint64_t) : 0;
+}
+
 static void emit(struct target *t, struct thread *th, const struct heap_event *ev)
 {
 	struct space *s = th->process->space;
@@ -126,6 +132,7 @@ static void abandon_call(struct target *t, struct thread *th, const struct call 
 	if (call->probe->kind != PROBE_REALLOC || !call->args.block)
 		return;
 	struct heap_event ev = new_event(t, th, HEAP_REALLOC_END, call->probe->function);
+	ev.sp = caller_sp(t, call->sp);
 	ev.old_addr = call->args.block;
 	ev.size = call->args.size ? call->args.size : 1;
 	emit(t, th, &ev);
@@ -182,6 +189,7 @@ static void enter_call(struct target *t, struct thread *th, struct trap *trap, c
 		th->had_signal = false;
 	if (trap->probe->kind == PROBE_REALLOC && call->args.block) {
 		struct heap_event ev = new_event(t, th, HEAP_REALLOC_BEGIN, trap->probe->function);
+		ev.sp = caller_sp(t, call->sp);
 		ev.old_addr = call->args.block;
 		emit(t, th, &ev);
 	}
@@ -198,6 +206,7 @@ void trap_enter_free(struct target *t, struct thread *th, struct trap *trap, con
 	if (is_tail)
 		return;
 	struct heap_event ev = new_event(t, th, HEAP_FREE, trap->probe->function);
+	ev.sp = caller_sp(t, regs->word[t->arch->sp]);
 	ev.addr = args.block;
 	emit(t, th, &ev);
 }
@@ -241,6 +250,38 @@ static void exchange_return(struct target *t, struct thread *th, bool to_stub)
 	}
 }
 
+/* One object holds program and library: who calls whom cannot be told. */
+static bool is_static(const struct space *s)
+{
+	size_t objects = 0;
+	for (size_t i = 0; i < s->modules.count; i++)
+		objects += !s->modules.data[i]->is_vdso;
+	return objects == 1;
+}
+
+/*
+ * Whether the program itself calls a mapping function: not the allocator from inside a
+ * watched call, and not the library that the function belongs to (stacks of threads).
+ */
+static bool is_own_mapping(struct target *t, struct thread *th, const struct trap *trap, const struct arch_regs *regs)
+{
+	struct space *s = th->process->space;
+	struct pad_slot *slot = pads_slot(th);
+	taddr_t sp = regs->word[t->arch->sp], caller = 0;
+	if (is_nested(t, th, regs) || (slot && slot->guard > sp) || space_read(s, sp, &caller, sizeof(caller)) != 0)
+		return false;
+	const struct module *own = space_find_module(s, trap->addr), *from = space_find_module(s, caller);
+	return own != from || is_static(s);
+}
+
+void trap_enter_inner_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs)
+{
+	struct probe_call args;
+	probe_read_call(trap->probe, t->arch, regs, &args);
+	if (args.block) /* free(NULL) counts only as a call of the program's */
+		trap_enter_free(t, th, trap, regs);
+}
+
 void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs)
 {
 	taddr_t next = trap->stub.jump, sp = regs->word[t->arch->sp];
@@ -259,10 +300,15 @@ void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct a
 		trap_drop_calls(t, th, sp);
 		exchange_return(t, th, true);
 		pads_catch(t, th, regs);
+	} else if (kind == PROBE_MAPPING) {
+		if (is_own_mapping(t, th, trap, regs)) {
+			enter_call(t, th, trap, regs);
+			next = trap->stub.call;
+		}
 	} else if (is_nested(t, th, regs)) {
 		/* a new-handler may free what it had kept; what is not live is no event */
 		if (kind == PROBE_FREE && th->calls.data[th->calls.count - 1].probe->kind != PROBE_FREE)
-			trap_enter_free(t, th, trap, regs);
+			trap_enter_inner_free(t, th, trap, regs);
 	} else {
 		if (kind == PROBE_FREE) {
 			trap_enter_free(t, th, trap, regs);
@@ -305,11 +351,30 @@ static void leave_call(struct target *t, struct thread *th, const struct call *c
 	ev.size = call->args.size;
 	ev.align = call->args.align;
 	ev.old_addr = is_realloc ? call->args.block : 0;
+	ev.sp = caller_sp(t, call->sp);
 	struct stack_view view;
-	if (ev.addr) {
+	if (ev.addr && !t->options.no_stacks) {
 		trap_fill_view(t, th, regs, call->sp, &view);
 		ev.stack = &view;
 	}
+	emit(t, th, &ev);
+}
+
+/* The program's call of mmap, mremap or munmap returned; the largest results are errors. */
+static void leave_mapping(struct target *t, struct thread *th, const struct call *call, const struct arch_regs *regs)
+{
+	struct heap_event ev = new_event(t, th, HEAP_MAPPING_CALL, call->probe->function);
+	uint64_t result = regs->word[t->arch->ret];
+	bool is_munmap = call->probe->function == FUNCTION_MUNMAP;
+	ev.old_addr = call->args.block;
+	ev.size = call->args.size;
+	ev.align = call->probe->function == FUNCTION_MMAP ?
+		   (call->args.prot & UINT32_MAX) | call->args.flags << 32 : call->args.align;
+	if (is_munmap)
+		ev.addr = (uint32_t)result == 0 ? call->args.block : 0;
+	else
+		ev.addr = result >= -(uint64_t)PAGE_SIZE_MIN ? 0 : result;
+	ev.sp = caller_sp(t, call->sp);
 	emit(t, th, &ev);
 }
 
@@ -328,7 +393,9 @@ static void serve_return(struct target *t, struct thread *th, struct trap *trap,
 	restore_guard(th, &call);
 	if (th->calls.count == 0)
 		th->had_signal = false;
-	if (call.probe->kind != PROBE_FREE)
+	if (call.probe->kind == PROBE_MAPPING)
+		leave_mapping(t, th, &call, regs);
+	else if (call.probe->kind != PROBE_FREE)
 		leave_call(t, th, &call, regs);
 }
 
@@ -352,7 +419,7 @@ static void count_hit(struct target *t, struct space *s, const struct trap *trap
 {
 	const char *why;
 	uint32_t hot = t->options.promote_at_once ? 1 : HOT_HITS;
-	if (trap->probe->kind == PROBE_LOADER || trap->is_cold || !s->is_ready || ++s->hits < hot)
+	if (trap->probe->kind == PROBE_LOADER || trap->probe->kind == PROBE_MAPPING || trap->is_cold || !s->is_ready || ++s->hits < hot)
 		return;
 	s->hits = 0;
 	if (s->is_profiled && pads_are_possible(t, s, &why))

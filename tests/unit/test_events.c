@@ -89,6 +89,12 @@ static void what_is_read_is_written_the_same(void **state)
 		"m 9 9 8 0 7f0000002000 4096\n"
 		"u 10 9 9 0 7f0000002000 4096\n"
 		"s 11 9 0 0 1000\n"
+		"a 11 9 1 2 7000 8 0 7ffc00001000\n"
+		"f 11 9 6 0 7000 7ffc00001008\n"
+		"r 11 9 3 1 7000 7010 9 7ffc00001010\n"
+		"c 11 9 8 0 0 7f0000004000 8192 146028888067 7ffc00001000\n"
+		"c 11 9 10 0 7f0000004000 0 8192 4096\n"
+		"t 11 9 0 0 7ffc00000ff0\n"
 		"g 7\n"
 		"l 8 7f0000000000 7f0000001000 7f0000000000 /lib/y.so\n"
 		"n 4 1 7f0000000100 8\n"
@@ -144,7 +150,7 @@ static void what_is_wrong_is_refused(void **state)
 	refused(HEAD "f 1 1 1 0 10000000000000000\n", 3, "too large");
 	refused(HEAD "f 1 1 1 0 0x50\n", 3, "not a number");
 	refused(HEAD "f 1 1 1 0\n", 3, "missing");
-	refused(HEAD "f 1 1 1 0 50 1\n", 3, "more fields");
+	refused(HEAD "f 1 1 1 0 50 1 2\n", 3, "more fields"); /* one more would be the stack pointer */
 	refused(HEAD "f 1 1 1 1 50\n", 3, "no such node");
 	refused(HEAD "n 2 0 400000 0\n", 3, "node ids");
 	refused(HEAD "n 1 1 400000 0\n", 3, "before its parent");

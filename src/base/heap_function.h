@@ -1,0 +1,23 @@
+/*
+ * The functions that allocate and map, as events name them.
+ */
+#ifndef PTMEM_BASE_HEAP_FUNCTION_H
+#define PTMEM_BASE_HEAP_FUNCTION_H
+
+/* Which function was called; what memusage's rows and a report's words need. */
+enum heap_function {
+	FUNCTION_NONE,
+	FUNCTION_MALLOC,
+	FUNCTION_CALLOC,
+	FUNCTION_REALLOC,   /* realloc, reallocarray */
+	FUNCTION_MEMALIGN,  /* memalign, posix_memalign, aligned_alloc, valloc, pvalloc */
+	FUNCTION_NEW,
+	FUNCTION_FREE,      /* free, cfree, free_sized, free_aligned_sized */
+	FUNCTION_DELETE,
+	FUNCTION_MMAP,
+	FUNCTION_MUNMAP,
+	FUNCTION_MREMAP,
+	FUNCTION_BRK,
+};
+
+#endif

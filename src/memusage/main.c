@@ -1,0 +1,331 @@
+/*
+ * ptmem-memusage: memusage(1)'s command line, done by ptmem.
+ *
+ *	memusage -d F -m prog  ->  ptmem -q --no-rc --heap=no --memusage --trace-children=yes --data=F -m -- prog
+ *
+ * Without -p this process becomes ptmem. With -p it waits for ptmem and then has
+ * ptmem-report draw the data file. Words are read as memusage reads them
+ * (spec/memusage.md 3.1): long options by unique prefix, short ones alone; what is
+ * no known short option is the program. Values with blanks or "=" work, though.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/vec.h"
+#include "output/memusage_data.h"
+
+#define NAME "ptmem-memusage"
+
+enum { EXIT_REFUSED = 1, EXIT_CANNOT_RUN = 126 };
+
+enum option {
+	PROGNAME, PNG, DATA, UNBUFFERED, BUFFER, NO_TIMER, MMAP, TIME_BASED, TOTAL, TITLE, X_SIZE, Y_SIZE, HELP,
+	USAGE, VERSION, OPTIONS,
+};
+
+struct row {
+	const char *name, *letter, *value, *text; /* letter, value: NULL = none */
+};
+
+static const struct row rows[OPTIONS] = {
+	[PROGNAME] = {"progname", "-n", "NAME", "count only in programs of this base name"},
+	[PNG] = {"png", "-p", "FILE", "draw the memory over time into FILE"},
+	[DATA] = {"data", "-d", "FILE", "write the data of every call into FILE"},
+	[UNBUFFERED] = {"unbuffered", "-u", NULL, "write data at once"},
+	[BUFFER] = {"buffer", "-b", "SIZE", "collect SIZE records before they are written"},
+	[NO_TIMER] = {"no-timer", NULL, NULL, "do not look at stacks between calls"},
+	[MMAP] = {"mmap", "-m", NULL, "count mmap, mremap and munmap, too"},
+	[TIME_BASED] = {"time-based", "-t", NULL, "picture: over time, not over calls"},
+	[TOTAL] = {"total", "-T", NULL, "picture: heap and stack together, too"},
+	[TITLE] = {"title", NULL, "TEXT", "picture: its title"},
+	[X_SIZE] = {"x-size", "-x", "PIXELS", "picture: width"},
+	[Y_SIZE] = {"y-size", "-y", "PIXELS", "picture: height"},
+	[HELP] = {"help", "-?", NULL, "print this help"},
+	[USAGE] = {"usage", NULL, NULL, "print a short help"},
+	[VERSION] = {"version", "-V", NULL, "print the version"},
+};
+
+struct request {
+	const char *value[OPTIONS]; /* "" where one without value was given; NULL = not given */
+	char **command;
+};
+
+typedef VEC(char *) words;
+
+static volatile sig_atomic_t child;
+
+static int refuse(const char *what, const char *word)
+{
+	fprintf(stderr, NAME ": %s%s%s%s\nTry `" NAME " --help' for more information.\n", what, word ? " '" : "",
+		word ? word : "", word ? "'" : "");
+	return -EINVAL;
+}
+
+/* -- the command line -- */
+
+/* The one option that begins with @size bytes of @name; OPTIONS: none, -1: several. */
+static int find_long(const char *name, size_t size)
+{
+	int found = OPTIONS;
+	for (int i = 0; i < OPTIONS; i++) {
+		if (strncmp(rows[i].name, name, size) != 0)
+			continue;
+		if (rows[i].name[size] == '\0')
+			return i;
+		found = found == OPTIONS ? i : -1;
+	}
+	return found;
+}
+
+/* The option of the word @arg, *value_out behind its "="; OPTIONS if @arg is the program; -EINVAL. */
+static int find_option(const char *arg, const char **value_out)
+{
+	*value_out = NULL;
+	if (strncmp(arg, "--", 2) != 0) {
+		for (int i = 0; i < OPTIONS; i++)
+			if (rows[i].letter && strcmp(rows[i].letter, arg) == 0)
+				return i;
+		return OPTIONS;
+	}
+	size_t size = strcspn(arg + 2, "=");
+	int found = find_long(arg + 2, size);
+	if (found < 0)
+		return refuse("option is ambiguous:", arg);
+	if (found == OPTIONS)
+		return refuse("unrecognized option", arg);
+	if (arg[2 + size])
+		*value_out = arg + 3 + size;
+	return found;
+}
+
+static int parse(char **argv, struct request *r)
+{
+	char **word = argv + 1;
+	for (; *word && **word == '-'; word++) {
+		const char *value;
+		if (strcmp(*word, "--") == 0) {
+			word++;
+			break;
+		}
+		int option = find_option(*word, &value);
+		if (option < 0)
+			return option;
+		if (option == OPTIONS)
+			break;
+		if (rows[option].value && !value) {
+			if (!word[1])
+				return refuse("option requires an argument:", *word);
+			value = *++word;
+		}
+		r->value[option] = rows[option].value ? value : "";
+		if (option == HELP || option == USAGE || option == VERSION)
+			return 0;
+	}
+	r->command = word;
+	return *word ? 0 : refuse("no program name given", NULL);
+}
+
+static void print_help(void)
+{
+	printf("usage: " NAME " [OPTION...] PROGRAM [ARGUMENT...]\nCounts the calls of PROGRAM that allocate memory, as "
+	       "memusage does.\n\n");
+	for (int i = 0; i < OPTIONS; i++) {
+		char left[40];
+		snprintf(left, sizeof(left), "%s%s--%s%s%s", rows[i].letter ? rows[i].letter : "   ",
+			 rows[i].letter ? "," : " ", rows[i].name, rows[i].value ? "=" : "",
+			 rows[i].value ? rows[i].value : "");
+		printf("   %-26s %s\n", left, rows[i].text);
+	}
+	printf("\nThe report goes to standard error; ptmem(1) has the options behind these.\n");
+}
+
+static void print_usage(void)
+{
+	printf("usage: " NAME);
+	for (int i = 0; i < OPTIONS; i++)
+		printf(" [--%s%s%s]", rows[i].name, rows[i].value ? "=" : "", rows[i].value ? rows[i].value : "");
+	printf(" PROGRAM [ARGUMENT...]\n");
+}
+
+/* -- running -- */
+
+/* @name beside this program, else as PATH has it. */
+static char *find_program(const char *name)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	self[MAX(n, 0)] = '\0';
+	char *slash = strrchr(self, '/');
+	char *path = slash ? xasprintf("%.*s/%s", (int)(slash - self), self, name) : NULL;
+	if (path && access(path, X_OK) == 0)
+		return path;
+	free(path);
+	return xstrdup(name);
+}
+
+static void add(words *w, const char *name, const char *value)
+{
+	*vec_add(w) = value ? xasprintf("%s%s", name, value) : xstrdup(name);
+}
+
+static void add_if(words *w, const char *name, const char *value)
+{
+	if (value)
+		add(w, name, value);
+}
+
+/* memusage's: what is no size, or too large a one, is the largest. */
+static uint32_t buffer_size(const struct request *r)
+{
+	long size = r->value[BUFFER] ? strtol(r->value[BUFFER], NULL, 10) : 0;
+	if (r->value[UNBUFFERED])
+		return 1;
+	return size > 0 && size < MEMUSAGE_DATA_MAX_BUFFER ? (uint32_t)size : MEMUSAGE_DATA_MAX_BUFFER;
+}
+
+static void make_command(const struct request *r, const char *data, words *w)
+{
+	char size[16];
+	snprintf(size, sizeof(size), "%u", buffer_size(r));
+	*vec_add(w) = find_program("ptmem");
+	add(w, "-q", NULL);
+	add(w, "--no-rc", NULL);
+	add(w, "--heap=no", NULL);
+	add(w, "--memusage", NULL);
+	add(w, "--trace-children=yes", NULL);
+	add_if(w, "--progname=", r->value[PROGNAME]);
+	add_if(w, "--data=", data);
+	add(w, "--data-buffer=", size);
+	if (r->value[NO_TIMER])
+		add(w, "--no-timer", NULL);
+	if (r->value[MMAP])
+		add(w, "--mmap", NULL);
+	add(w, "--", NULL);
+	for (char **arg = r->command; *arg; arg++)
+		add(w, *arg, NULL);
+	*vec_add(w) = NULL;
+}
+
+static void make_report_command(const struct request *r, const char *data, words *w)
+{
+	const char *png = r->value[PNG];
+	size_t size = strlen(png);
+	char *name = size >= 4 && strcmp(png + size - 4, ".png") == 0 ? xstrdup(png) : xasprintf("%s.png", png);
+	*vec_add(w) = find_program("ptmem-report");
+	add(w, "--png=", name);
+	if (r->value[TIME_BASED])
+		add(w, "--time-based", NULL);
+	if (r->value[TOTAL])
+		add(w, "--total", NULL);
+	add_if(w, "--title=", r->value[TITLE]);
+	add_if(w, "--x-size=", r->value[X_SIZE]);
+	add_if(w, "--y-size=", r->value[Y_SIZE]);
+	add(w, *data == '-' ? "./" : "", data); /* no option */
+	*vec_add(w) = NULL;
+	free(name);
+}
+
+static void free_words(words *w)
+{
+	for (size_t i = 0; i < w->count; i++)
+		free(w->data[i]);
+	vec_deinit(w);
+}
+
+ATTR_NORETURN static void become(const words *w)
+{
+	execvp(w->data[0], w->data);
+	fprintf(stderr, NAME ": cannot run %s: %s\n", w->data[0], strerror(errno));
+	_exit(EXIT_CANNOT_RUN);
+}
+
+static void pass_on(int sig)
+{
+	if (child > 0)
+		kill((pid_t)child, sig);
+}
+
+/* Runs @w; returns its status as a shell says it. Signals from a terminal reach it by themselves. */
+static int run(const words *w)
+{
+	int status = 0;
+	struct sigaction old[2], ignore = {.sa_handler = SIG_IGN}, pass = {.sa_handler = pass_on};
+	sigaction(SIGINT, &ignore, &old[0]);
+	sigaction(SIGQUIT, &ignore, &old[1]);
+	sigaction(SIGTERM, &pass, NULL);
+	sigaction(SIGHUP, &pass, NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		sigaction(SIGINT, &old[0], NULL);
+		sigaction(SIGQUIT, &old[1], NULL);
+		become(w);
+	}
+	child = pid;
+	if (pid < 0)
+		return EXIT_CANNOT_RUN;
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	child = 0;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Runs the program with a data file, the user's or one that goes away, and draws it. */
+static int run_and_draw(const struct request *r)
+{
+	const char *folder = getenv("TMPDIR");
+	char *temporary = NULL;
+	const char *data = r->value[DATA];
+	if (!data) {
+		temporary = xasprintf("%s/" NAME ".XXXXXX", folder && *folder ? folder : "/tmp");
+		int fd = mkstemp(temporary);
+		if (fd < 0) {
+			fprintf(stderr, NAME ": cannot write %s: %s\n", temporary, strerror(errno));
+			free(temporary);
+			return EXIT_REFUSED;
+		}
+		close(fd);
+		data = temporary;
+	}
+	words w = {0}, draw = {0};
+	struct stat st;
+	make_command(r, data, &w);
+	int status = run(&w);
+	make_report_command(r, data, &draw);
+	if (stat(data, &st) == 0 && st.st_size > 0)
+		run(&draw);
+	if (temporary)
+		unlink(temporary);
+	free(temporary);
+	free_words(&w);
+	free_words(&draw);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct request r = {0};
+	(void)argc;
+	if (parse(argv, &r) != 0)
+		return EXIT_REFUSED;
+	if (r.value[HELP])
+		print_help();
+	else if (r.value[USAGE])
+		print_usage();
+	else if (r.value[VERSION])
+		printf("ptmem-memusage " PTMEM_VERSION "\n");
+	else if (r.value[PNG])
+		return run_and_draw(&r);
+	if (!r.command)
+		return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_REFUSED;
+	words w = {0};
+	make_command(&r, r.value[DATA], &w);
+	become(&w);
+}

@@ -1,0 +1,118 @@
+/*
+ * Writes memusage's data file; see memusage_data.h.
+ *
+ *	offset   0  heap 0, stack: peak of live + depth, time: start
+ *	        24  heap: peak, stack: peak, time: end
+ *	        48  heap, stack, time                      one per change, in order
+ *
+ * The buffer holds records of the third kind alone.
+ */
+#include "output/memusage_data.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+struct data_record {
+	uint64_t heap, stack, time;
+};
+_Static_assert(sizeof(struct data_record) == 24, "spec/memusage.md 2.1");
+
+struct memusage_data {
+	int fd;
+	int error;                  /* first -errno */
+	struct data_record *buffer;
+	uint32_t count, capacity;
+};
+
+static void write_all(struct memusage_data *d, const void *bytes, size_t size)
+{
+	const char *p = bytes;
+	while (size > 0 && !d->error) {
+		ssize_t n = write(d->fd, p, size);
+		if (n < 0 && errno != EINTR)
+			d->error = -errno;
+		if (n <= 0)
+			continue;
+		p += n;
+		size -= (size_t)n;
+	}
+}
+
+static void seek(struct memusage_data *d, off_t offset, int whence)
+{
+	if (!d->error && lseek(d->fd, offset, whence) < 0)
+		d->error = -errno;
+}
+
+static void flush(struct memusage_data *d)
+{
+	write_all(d, d->buffer, d->count * sizeof(*d->buffer));
+	d->count = 0;
+}
+
+int memusage_data_open(const char *path, uint32_t buffer, struct memusage_data **data_out)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return -errno;
+	struct memusage_data *d = xcalloc(1, sizeof(*d));
+	d->fd = fd;
+	d->capacity = MAX(MIN(buffer, (uint32_t)MEMUSAGE_DATA_MAX_BUFFER), 1u);
+	d->buffer = xmalloc(d->capacity * sizeof(*d->buffer));
+	seek(d, 0, SEEK_SET); /* a pipe cannot be gone back in */
+	if (d->error) {
+		int err = d->error;
+		memusage_data_close(d);
+		return err;
+	}
+	*data_out = d;
+	return 0;
+}
+
+void memusage_data_start(struct memusage_data *d, uint64_t start_ns)
+{
+	struct stat st;
+	const struct data_record first[2] = {{.time = start_ns}, {.time = start_ns}};
+	d->count = 0;
+	if (!d->error && fstat(d->fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(d->fd, 0) != 0)
+		d->error = -errno;
+	seek(d, 0, SEEK_SET);
+	write_all(d, first, sizeof(first));
+}
+
+void memusage_data_add(struct memusage_data *d, uint64_t heap, uint64_t stack, uint64_t time_ns)
+{
+	d->buffer[d->count++] = (struct data_record){heap, stack, time_ns};
+	if (d->count == d->capacity)
+		flush(d);
+}
+
+void memusage_data_finish(struct memusage_data *d, const struct memusage_data_peaks *peaks)
+{
+	/* readers divide by the length of time */
+	uint64_t end_ns = MAX(peaks->end_ns, peaks->start_ns + 1);
+	const struct data_record first[2] = {
+		{.stack = peaks->sum, .time = peaks->start_ns},
+		{.heap = peaks->heap, .stack = peaks->stack, .time = end_ns},
+	};
+	flush(d);
+	seek(d, 0, SEEK_SET);
+	write_all(d, first, sizeof(first));
+	seek(d, 0, SEEK_END);
+}
+
+int memusage_data_close(struct memusage_data *d)
+{
+	flush(d);
+	if (close(d->fd) != 0 && !d->error)
+		d->error = -errno;
+	int err = d->error;
+	free(d->buffer);
+	free(d);
+	return err;
+}

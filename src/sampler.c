@@ -1,0 +1,339 @@
+/*
+ * See sampler.h. Lines are made in a buffer and written by one call each: a file's
+ * after the buffer is full or a second has passed, standard error's at once.
+ */
+#include "sampler.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "status_file.h"
+
+#define STATUS_SIZE 8192 /* of the file: 1.5 KB, and more with many groups and CPUs */
+#define BUFFER_SIZE 8192
+#define LINE_MAX_SIZE 512
+#define FLUSH_NS 1000000000u
+
+struct watched {
+	pid_t pid;
+	int fd;                 /* of its status */
+	uint64_t peak, hwm;     /* largest seen of this program, KiB */
+};
+
+struct sampler {
+	uint64_t period_ns, start_ns, next_ns, flushed_ns;
+	int fd;
+	int error;              /* first -errno */
+	bool is_file, with_pids;
+	enum status_field field[STATUS_FIELDS];
+	size_t field_count;
+	VEC(struct watched) watched;
+	size_t used;            /* bytes of buffer */
+	char buffer[BUFFER_SIZE];
+};
+
+static uint64_t clock_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* -- lines -- */
+
+static void flush(struct sampler *s)
+{
+	for (size_t done = 0; done < s->used && !s->error;) {
+		ssize_t n = write(s->fd, s->buffer + done, s->used - done);
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno != EINTR)
+			s->error = -errno;
+	}
+	s->used = 0;
+}
+
+static void put_char(struct sampler *s, char c)
+{
+	s->buffer[s->used++] = c;
+}
+
+static void put_number(struct sampler *s, uint64_t n)
+{
+	char digits[24], *p = digits + sizeof(digits);
+	do {
+		*--p = (char)('0' + n % 10);
+	} while (n /= 10);
+	memcpy(s->buffer + s->used, p, (size_t)(digits + sizeof(digits) - p));
+	s->used += (size_t)(digits + sizeof(digits) - p);
+}
+
+static void put_text(struct sampler *s, const char *text)
+{
+	size_t size = strlen(text);
+	memcpy(s->buffer + s->used, text, size);
+	s->used += size;
+}
+
+/* Seconds with six decimals. */
+static void put_time(struct sampler *s, uint64_t ns)
+{
+	put_number(s, ns / 1000000000u);
+	put_char(s, '.');
+	for (uint64_t unit = 100000000u; unit >= 1000; unit /= 10)
+		put_char(s, (char)('0' + ns / unit % 10));
+}
+
+static void end_line(struct sampler *s, uint64_t now_ns)
+{
+	put_char(s, '\n');
+	if (!s->is_file || s->used > BUFFER_SIZE - LINE_MAX_SIZE || now_ns - s->flushed_ns >= FLUSH_NS) {
+		flush(s);
+		s->flushed_ns = now_ns;
+	}
+}
+
+static void put_line(struct sampler *s, const struct watched *w, const struct status_values *v)
+{
+	uint64_t now = clock_ns();
+	if (s->is_file) {
+		put_time(s, now - s->start_ns);
+		put_char(s, '\t');
+	}
+	if (s->with_pids) {
+		put_number(s, (uint64_t)w->pid);
+		put_char(s, '\t');
+	}
+	for (size_t i = 0; i < s->field_count; i++) {
+		uint64_t value = v->value[s->field[i]];
+		if (i > 0)
+			put_char(s, '\t');
+		if (value == STATUS_NONE)
+			put_char(s, '-');
+		else
+			put_number(s, value);
+	}
+	end_line(s, now);
+}
+
+static void put_header(struct sampler *s)
+{
+	put_text(s, "time\tpid");
+	for (size_t i = 0; i < s->field_count; i++) {
+		put_char(s, '\t');
+		put_text(s, status_field_names[s->field[i]]);
+	}
+	put_char(s, '\n');
+	flush(s);
+}
+
+/* -- life -- */
+
+/* Names with commas between; *why_out: the one that there is not. */
+static int parse_fields(struct sampler *s, const char *text, char **why_out)
+{
+	for (const char *p = text; *p;) {
+		size_t size = strcspn(p, ",");
+		enum status_field f = status_field_find(p, size);
+		if (f == STATUS_FIELDS || s->field_count == STATUS_FIELDS) {
+			*why_out = xasprintf("%.*s", (int)size, p);
+			return -EINVAL;
+		}
+		s->field[s->field_count++] = f;
+		p += size + (p[size] == ',');
+	}
+	return 0;
+}
+
+int sampler_new(const struct sampler_options *options, struct sampler **sampler_out, char **why_out)
+{
+	struct sampler *s = xcalloc(1, sizeof(*s));
+	s->period_ns = options->period_ns;
+	s->is_file = options->path != NULL;
+	s->with_pids = s->is_file || options->with_pids;
+	int rc = parse_fields(s, options->fields ? options->fields : "VmPeak,VmSize,VmHWM,VmRSS", why_out);
+	s->fd = STDERR_FILENO;
+	if (rc == 0 && s->is_file) {
+		s->fd = open(options->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+		rc = s->fd < 0 ? -errno : 0;
+	}
+	if (rc != 0) {
+		free(s);
+		return rc;
+	}
+	s->start_ns = s->next_ns = s->flushed_ns = clock_ns();
+	if (s->is_file)
+		put_header(s);
+	*sampler_out = s;
+	return 0;
+}
+
+int sampler_free(struct sampler *s)
+{
+	if (!s)
+		return 0;
+	while (s->watched.count > 0)
+		sampler_remove(s, s->watched.data[0].pid);
+	flush(s);
+	if (s->is_file && close(s->fd) != 0 && !s->error)
+		s->error = -errno;
+	int rc = s->error;
+	vec_deinit(&s->watched);
+	free(s);
+	return rc;
+}
+
+static struct watched *find(struct sampler *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->watched.count; i++) {
+		if (s->watched.data[i].pid == pid)
+			return &s->watched.data[i];
+	}
+	return NULL;
+}
+
+void sampler_add(struct sampler *s, pid_t pid)
+{
+	struct watched *w = find(s, pid);
+	char name[64];
+	if (w) {
+		w->peak = w->hwm = 0;
+		return;
+	}
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		*vec_add(&s->watched) = (struct watched){.pid = pid, .fd = fd};
+}
+
+void sampler_remove(struct sampler *s, pid_t pid)
+{
+	struct watched *w = find(s, pid);
+	if (!w)
+		return;
+	close(w->fd);
+	vec_take_swap(&s->watched, (size_t)(w - s->watched.data));
+}
+
+/* -- samples -- */
+
+/* The file of @fd from its beginning, which the kernel makes anew. */
+static bool read_values(int fd, struct status_values *out)
+{
+	char text[STATUS_SIZE];
+	size_t size = 0;
+	while (size < sizeof(text)) {
+		ssize_t n = pread(fd, text + size, sizeof(text) - size, (off_t)size);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return false;
+		if (n == 0)
+			break;
+		size += (size_t)n;
+		if (text[size - 1] == '\n') /* a whole file; what fits a page comes in one piece */
+			break;
+	}
+	status_parse(text, size, out);
+	return out->value[STATUS_VMRSS] != STATUS_NONE;
+}
+
+static bool read_thread(pid_t pid, pid_t tid, struct status_values *out)
+{
+	char name[96];
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	bool is_good = read_values(fd, out);
+	close(fd);
+	return is_good;
+}
+
+/* The leader is gone, or the whole process: some other thread may still have the memory. */
+static bool read_any_thread(const struct watched *w, struct status_values *out)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "/proc/%d/task", (int)w->pid);
+	DIR *dir = opendir(name);
+	bool is_good = false;
+	for (struct dirent *e; dir && !is_good && (e = readdir(dir));) {
+		pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
+		is_good = tid > 0 && tid != w->pid && read_thread(w->pid, tid, out);
+	}
+	if (dir)
+		closedir(dir);
+	return is_good;
+}
+
+static void sample(struct sampler *s, struct watched *w, pid_t tid)
+{
+	struct status_values v = {0};
+	bool is_good = read_values(w->fd, &v);
+	if (!is_good && v.state == 'Z') /* state unset: the process is gone, and its number may be another's */
+		is_good = tid ? read_thread(w->pid, tid, &v) : read_any_thread(w, &v);
+	if (!is_good)
+		return;
+	/* what the kernel has not noted as a peak yet, and what it forgot */
+	w->peak = MAX(w->peak, v.value[STATUS_VMSIZE]);
+	w->hwm = MAX(w->hwm, v.value[STATUS_VMRSS]);
+	if (v.value[STATUS_VMPEAK] != STATUS_NONE)
+		w->peak = MAX(w->peak, v.value[STATUS_VMPEAK]);
+	if (v.value[STATUS_VMHWM] != STATUS_NONE)
+		w->hwm = MAX(w->hwm, v.value[STATUS_VMHWM]);
+	v.value[STATUS_VMPEAK] = w->peak;
+	v.value[STATUS_VMHWM] = w->hwm;
+	put_line(s, w, &v);
+}
+
+void sampler_sample(struct sampler *s, pid_t pid, pid_t tid)
+{
+	struct watched *w = find(s, pid);
+	if (w)
+		sample(s, w, tid);
+}
+
+uint64_t sampler_tick(struct sampler *s, uint64_t now_ns)
+{
+	if (now_ns < s->next_ns)
+		return s->next_ns;
+	for (size_t i = 0; i < s->watched.count; i++)
+		sample(s, &s->watched.data[i], 0);
+	/* the grid stays where it was, whatever was late */
+	s->next_ns += ((now_ns - s->next_ns) / s->period_ns + 1) * s->period_ns;
+	return s->next_ns;
+}
+
+/* -- without tracing -- */
+
+int sampler_watch(struct sampler *s, pid_t pid, bool (*leave)(void *ctx), void *ctx)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd < 0)
+		return -errno;
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	sampler_add(s, pid);
+	while (!leave(ctx)) {
+		uint64_t now = clock_ns(), next = sampler_tick(s, now);
+		now = clock_ns();
+		uint64_t wait = next > now ? next - now : 0;
+		const struct timespec ts = {(time_t)(wait / 1000000000u), (long)(wait % 1000000000u)};
+		if (ppoll(&p, 1, &ts, NULL) > 0)
+			break;
+	}
+	sampler_remove(s, pid);
+	close(fd);
+	return 0;
+}

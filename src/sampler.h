@@ -1,0 +1,48 @@
+/*
+ * The memory of processes over time, from /proc/PID/status (--sample): one line
+ * a process and a period, to standard error or a file.
+ *
+ *	stderr  values, tabs between; the pid first when children are followed
+ *	file    a header line; then time in seconds since the start, pid, values
+ *
+ * Peaks are the sampler's own running maxima as well as the kernel's, whose
+ * counters are kept in batches and may go back. A process is known by a
+ * descriptor of its file in /proc, which never becomes another process's.
+ */
+#ifndef PTMEM_SAMPLER_H
+#define PTMEM_SAMPLER_H
+
+#include <sys/types.h>
+
+#include "base/types.h"
+
+struct sampler;
+
+struct sampler_options {
+	uint64_t period_ns;
+	const char *fields;  /* names, commas between; NULL = VmPeak,VmSize,VmHWM,VmRSS */
+	const char *path;    /* NULL = standard error */
+	bool with_pids;      /* on standard error; a file has them always */
+};
+
+/* 0; -EINVAL: *why_out (malloc'ed) says which field there is not; or -errno of the file. */
+int sampler_new(const struct sampler_options *options, struct sampler **sampler_out, char **why_out);
+
+/* Writes what is left: 0 or -errno of the first failed write. */
+int sampler_free(struct sampler *s);
+
+/* @pid runs a program from its beginning (after exec, too: its peaks begin anew), or is watched from now on. */
+void sampler_add(struct sampler *s, pid_t pid);
+/* No more of @pid. */
+void sampler_remove(struct sampler *s, pid_t pid);
+
+/* One line for @pid now, if its memory is still there. @tid: a thread of it that lives, 0 = any. */
+void sampler_sample(struct sampler *s, pid_t pid, pid_t tid);
+
+/* Samples all when it is time for that; returns when it will be next (CLOCK_MONOTONIC, ns). */
+uint64_t sampler_tick(struct sampler *s, uint64_t now_ns);
+
+/* Samples process @pid, which is neither traced nor a child, until it ends or @leave says so. 0 or -errno. */
+int sampler_watch(struct sampler *s, pid_t pid, bool (*leave)(void *ctx), void *ctx);
+
+#endif

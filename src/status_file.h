@@ -1,0 +1,32 @@
+/*
+ * Numbers from /proc/PID/status: spec/memusage.md 6.1, 6.3. Pure: text in, numbers out.
+ */
+#ifndef PTMEM_STATUS_FILE_H
+#define PTMEM_STATUS_FILE_H
+
+#include "base/types.h"
+
+/* In the order in which they are asked for by default, then as the kernel has them. */
+enum status_field {
+	STATUS_VMPEAK, STATUS_VMSIZE, STATUS_VMHWM, STATUS_VMRSS,
+	STATUS_VMLCK, STATUS_VMPIN, STATUS_VMDATA, STATUS_VMSTK, STATUS_VMEXE, STATUS_VMLIB, STATUS_VMPTE,
+	STATUS_VMSWAP, STATUS_RSSANON, STATUS_RSSFILE, STATUS_RSSSHMEM, STATUS_THREADS,
+	STATUS_FIELDS,
+};
+
+#define STATUS_NONE UINT64_MAX /* the file had no such line */
+
+struct status_values {
+	uint64_t value[STATUS_FIELDS]; /* KiB, Threads: a number; or STATUS_NONE */
+	char state;                    /* R, S, Z, ...; 0 = none */
+};
+
+extern const char *const status_field_names[STATUS_FIELDS];
+
+/* The field of a name of @size bytes, as in status_field_names; STATUS_FIELDS if there is none. */
+enum status_field status_field_find(const char *name, size_t size);
+
+/* Reads @size bytes of @text, which need not end with a NUL. Lines that are not understood say nothing. */
+void status_parse(const char *text, size_t size, struct status_values *out);
+
+#endif

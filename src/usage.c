@@ -1,0 +1,252 @@
+/*
+ * See usage.h.
+ */
+#include "usage.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "output/memusage.h"
+#include "sampler.h"
+#include "session.h"
+
+#define STACK_SAMPLE_NS 10000000u /* of threads that make no call meanwhile */
+
+struct usage {
+	const struct options *options;
+	FILE *report;                /* NULL = standard error */
+	struct memusage_data *data;  /* NULL = none */
+	uint32_t data_pid;           /* whose data they are; 0 = nobody's yet */
+	struct sampler *sampler;     /* NULL = none */
+	int report_error;
+};
+
+bool usage_counts(const struct options *o)
+{
+	return o->memusage || o->data_file;
+}
+
+bool usage_is_wanted(const struct options *o)
+{
+	return usage_counts(o) || o->sample_ms;
+}
+
+/* -- files -- */
+
+static int cannot_write(const char *path, int err)
+{
+	log_error("cannot write %s: %s", path, strerror(-err));
+	return err;
+}
+
+static int open_sampler(struct usage *u)
+{
+	const struct options *o = u->options;
+	_cleanup_free_ char *why = NULL;
+	const struct sampler_options so = {
+		.period_ns = o->sample_ms * 1000000ull, .fields = o->sample_fields, .path = o->sample_out,
+		.with_pids = o->trace_children,
+	};
+	int rc = sampler_new(&so, &u->sampler, &why);
+	if (rc != 0 && why)
+		log_error("--sample-fields: /proc/PID/status has no '%s' that can be sampled", why);
+	else if (rc != 0)
+		cannot_write(o->sample_out, rc);
+	return rc;
+}
+
+static int open_all(struct usage *u)
+{
+	const struct options *o = u->options;
+	if (o->memusage_out) {
+		u->report = fopen(o->memusage_out, "we");
+		if (!u->report)
+			return cannot_write(o->memusage_out, -errno);
+	}
+	int rc = o->data_file ? memusage_data_open(o->data_file, o->data_buffer, &u->data) : 0;
+	if (rc != 0)
+		return cannot_write(o->data_file, rc);
+	return o->sample_ms ? open_sampler(u) : 0;
+}
+
+int usage_open(const struct options *o, struct usage **usage_out)
+{
+	struct usage *u = xcalloc(1, sizeof(*u));
+	u->options = o;
+	int rc = open_all(u);
+	if (rc != 0) {
+		usage_close(u);
+		return rc;
+	}
+	*usage_out = u;
+	return 0;
+}
+
+unsigned usage_close(struct usage *u)
+{
+	unsigned failed = 0;
+	if (!u)
+		return 0;
+	if (u->report && fclose(u->report) != 0 && !u->report_error)
+		u->report_error = -errno;
+	int rc = u->options->memusage_out ? u->report_error : 0; /* nobody hears of a closed standard error */
+	if (rc != 0)
+		failed += cannot_write(u->options->memusage_out, rc) != 0;
+	rc = u->data ? memusage_data_close(u->data) : 0;
+	if (rc != 0)
+		failed += cannot_write(u->options->data_file, rc) != 0;
+	rc = sampler_free(u->sampler);
+	if (rc != 0 && u->options->sample_out)
+		failed += cannot_write(u->options->sample_out, rc) != 0;
+	free(u);
+	return failed;
+}
+
+/* -- the target -- */
+
+void usage_fill_target(const struct options *o, struct target_options *to)
+{
+	bool is_counting = usage_counts(o);
+	to->no_probes = !o->heap && !is_counting && !o->events_file;
+	to->no_stacks = !o->heap;
+	to->stack_pointers = is_counting;
+	to->mapping_calls = is_counting && o->mmap;
+	to->sample_ns = is_counting && !o->no_timer ? STACK_SAMPLE_NS : 0;
+}
+
+static uint64_t on_tick(void *ctx, uint64_t now_ns)
+{
+	struct run *run = ctx;
+	return sampler_tick(run->usage->sampler, now_ns);
+}
+
+static void on_process_exit(void *ctx, struct space *space, pid_t pid, pid_t tid)
+{
+	struct run *run = ctx;
+	(void)space;
+	sampler_sample(run->usage->sampler, pid, tid);
+}
+
+void usage_fill_sink(const struct options *o, struct target_sink *sink)
+{
+	if (!o->sample_ms)
+		return;
+	sink->tick = on_tick;
+	sink->process_exit = on_process_exit;
+}
+
+bool usage_needs_no_tracing(const struct options *o)
+{
+	return o->pid_count > 0 && o->sample_ms && !o->heap && !usage_counts(o) && !o->events_file &&
+	       !o->trace_children;
+}
+
+int usage_watch(struct usage *u, pid_t pid, bool (*leave)(void *ctx), void *ctx)
+{
+	return sampler_watch(u->sampler, pid, leave, ctx);
+}
+
+/* -- sessions -- */
+
+static bool has_base_name(const char *path, const char *name)
+{
+	const char *slash = strrchr(path, '/');
+	return strcmp(slash ? slash + 1 : path, name) == 0;
+}
+
+/* Whether process @pid was called, or is, a program of this name. */
+static bool is_program(uint32_t pid, const char *name)
+{
+	char link[64], path[4096] = "";
+	snprintf(link, sizeof(link), "/proc/%u/cmdline", pid);
+	_cleanup_fclose_ FILE *f = fopen(link, "re");
+	if (f && fgets(path, sizeof(path), f) && has_base_name(path, name))
+		return true;
+	snprintf(link, sizeof(link), "/proc/%u/exe", pid);
+	ssize_t n = readlink(link, path, sizeof(path) - 1);
+	path[MAX(n, 0)] = '\0';
+	return has_base_name(path, name);
+}
+
+static void start_counting(struct usage *u, struct session *s)
+{
+	bool is_first = !u->data_pid || u->data_pid == s->pid;
+	if (u->data && is_first) {
+		u->data_pid = s->pid;
+		memusage_data_start(u->data, s->start_ns);
+	}
+	s->memusage = memusage_new(is_first ? u->data : NULL);
+}
+
+void usage_start(struct session *s)
+{
+	struct usage *u = s->run->usage;
+	if (!u)
+		return;
+	const struct options *o = u->options;
+	if (usage_counts(o) && (!o->progname || is_program(s->pid, o->progname)))
+		start_counting(u, s);
+	if (u->sampler)
+		sampler_add(u->sampler, (pid_t)s->pid);
+}
+
+void usage_fork(const struct session *parent, struct session *child)
+{
+	struct usage *u = child->run->usage;
+	child->memusage = parent->memusage ? memusage_clone(parent->memusage) : NULL;
+	if (u && u->sampler && u->options->trace_children)
+		sampler_add(u->sampler, (pid_t)child->pid);
+}
+
+void usage_event(struct session *s, const struct event *ev)
+{
+	if (s->memusage)
+		memusage_event(s->memusage, ev);
+}
+
+void usage_thread_exit(struct session *s, uint32_t thread)
+{
+	if (s->memusage)
+		memusage_thread_exit(s->memusage, thread);
+}
+
+static void report(struct usage *u, const struct session *s)
+{
+	FILE *file = u->report ? u->report : stderr;
+	bool use_color = log_use_color(fileno(file));
+	int rc = memusage_print(file, memusage_numbers(s->memusage), u->options->mmap, use_color);
+	if (rc != 0 && !u->report_error)
+		u->report_error = rc;
+}
+
+static void end_data(struct usage *u, const struct session *s)
+{
+	const struct memusage_numbers *n = memusage_numbers(s->memusage);
+	const struct memusage_data_peaks peaks = {
+		.heap = n->peak, .stack = n->stack_peak, .sum = n->sum_peak, .start_ns = s->start_ns,
+		.end_ns = s->end_ns,
+	};
+	memusage_data_finish(u->data, &peaks);
+}
+
+void usage_end(struct session *s, bool is_replaced)
+{
+	struct usage *u = s->run->usage;
+	if (!u)
+		return;
+	if (u->sampler)
+		sampler_remove(u->sampler, (pid_t)s->pid);
+	if (!s->memusage)
+		return;
+	if (u->data && u->data_pid == s->pid)
+		end_data(u, s);
+	if (u->options->memusage && !is_replaced)
+		report(u, s);
+	memusage_free(s->memusage);
+	s->memusage = NULL;
+}

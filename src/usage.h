@@ -1,0 +1,47 @@
+/*
+ * What a run counts and samples beside the profile: memusage's report and data
+ * file, and the sampler. Their files are made before the program starts, so that
+ * what cannot be written is an error by then.
+ *
+ *	program starts    usage_start      counts from zero; the data file is its
+ *	it forks          usage_fork       the child goes on counting from there, without file
+ *	it executes       usage_end, usage_start: no report of the old program where the new
+ *	                  one is followed, and the data file begins anew
+ *	it ends           usage_end        report, peaks of the data file
+ */
+#ifndef PTMEM_USAGE_H
+#define PTMEM_USAGE_H
+
+#include "base/types.h"
+#include "profile/event.h"
+#include "target/target.h"
+
+struct options;
+struct session;
+struct usage;
+
+/* Whether something is asked for that needs the calls, or anything at all. */
+bool usage_counts(const struct options *o);
+bool usage_is_wanted(const struct options *o);
+
+/* 0, or -errno after a message. */
+int usage_open(const struct options *o, struct usage **usage_out);
+/* Number of files that could not be written, each after a message. NULL is nothing. */
+unsigned usage_close(struct usage *u);
+
+/* What the target must do for it. */
+void usage_fill_target(const struct options *o, struct target_options *to);
+void usage_fill_sink(const struct options *o, struct target_sink *sink);
+
+/* Samples a process that need not be traced, until @leave: 0 or -errno. */
+bool usage_needs_no_tracing(const struct options *o);
+int usage_watch(struct usage *u, pid_t pid, bool (*leave)(void *ctx), void *ctx);
+
+void usage_start(struct session *s);
+void usage_fork(const struct session *parent, struct session *child);
+void usage_event(struct session *s, const struct event *ev);
+void usage_thread_exit(struct session *s, uint32_t thread);
+/* @is_replaced: another program takes its place, which is counted as well. */
+void usage_end(struct session *s, bool is_replaced);
+
+#endif

@@ -1,0 +1,340 @@
+"""memusage: the reference cases and programs beside the real one, data files, the sampler.
+
+The cases are in tests/memusage, what memusage printed for them in tests/memusage/expected.
+Where ptmem differs on purpose, the case lists what it says instead.
+"""
+
+import glob
+import os
+import re
+import shutil
+import struct
+import subprocess
+import time
+
+import harness
+from harness import Skip, test
+
+FOLDER = os.path.join(os.path.dirname(harness.HERE), "memusage")
+STACK = re.compile(r"stack peak: \d+")
+HEAP_PEAK = re.compile(r"heap peak: \d+")
+BAR = "=" * 50
+
+# Case: (options, program arguments, status, what ptmem says instead of memusage)
+CASES = {
+    "cycles": ([], [], 0, []),
+    "cycles_nostdio": ([], [], 0, []),
+    "empty": ([], [], 0, []),
+    "execer": ([], ["PROGRAM:nops", "3"], 0, []),
+    "failed": ([], [], 0, []),
+    "forker": ([], [], 0, []),
+    "hist": ([], [], 0, []),
+    "quiet_exit": ([], ["exit"], 5, []),
+    "spawner": ([], ["PROGRAM:nops", "3"], 0, []),
+    "stackdown": ([], [], 0, []),
+    "stackonly": ([], [], 0, []),
+    "maps_without_m": ([], ["scratch"], 0, []),
+    # failures are failures; what is live is what is mapped
+    "maps": (["-m"], ["scratch"], 0, [
+        ("heap peak: 1152921504606909320", "heap peak: 115592"),
+        ("mmap(r)|          2          12288              0", "mmap(r)|          2          12288              1"),
+        ("1152921504606900224              0  (", "1152921504606900224              1  ("),
+    ]),
+    "maps_anon": (["-m"], [], 0, [("heap peak: 18446744073709544424", "heap peak: 9192")]),
+    # memusage's own thread-local block makes each thread's calloc 16 bytes larger
+    "threads": ([], [], 0, [
+        ("heap total: 261152", "heap total: 261088"), ("1152   ", "1088   "),
+        ("  288-303             8  <1% \n", "  272-287             4  <1% \n  288-303             4  <1% \n"),
+    ]),
+    # the memalign family is counted
+    "aligned": ([], [], 0, [
+        ("heap total: 210, heap peak: 210", "heap total: 10458, heap peak: 10458"),
+        ("          2            210\n",
+         "          2            210\nmemalign|         5          10248              0  (realloc:1, free:5)\n"),
+        ("    0-15              1  50% " + BAR + "\n  192-207             1  50% " + BAR + "\n",
+         "".join("%s%2d%% %s\n" % (line, share, "=" * bar) for line, share, bar in (
+             ("    0-15              1  ", 12, 25), ("   96-111             2  ", 25, 50),
+             ("  192-207             1  ", 12, 25), ("  992-1007            1  ", 12, 25),
+             (" 2048-2063            1  ", 12, 25), (" 2992-3007            1  ", 12, 25),
+             (" 4992-5007            1  ", 12, 25)))),
+    ]),
+    "newdel": ([], [], 0, [
+        ("heap total: 72744, heap peak: 72744", "heap total: 72808, heap peak: 72768"),
+        ("          1             40\n",
+         "          1             40\nmemalign|         1             64              0  (realloc:0, free:1)\n"),
+        ("   32-47              1  50% " + BAR + "\n   large              1  50% " + BAR,
+         "   32-47              1  33% " + BAR + "\n   64-79              1  33% " + BAR +
+         "\n   large              1  33% " + BAR),
+    ]),
+}
+SOURCE = {"maps_without_m": "maps", "quiet_exit": "quiet"}
+
+
+def memusage_program():
+    path = os.path.join(harness.BUILD, "ptmem-memusage")
+    if not os.path.exists(path):
+        raise harness.Fail("%s is not built" % path)
+    return path
+
+
+def compiled(t, name, folder=FOLDER, options=()):
+    """The program of a source; as the expectations were made: nothing is left out by the compiler."""
+    source = next(p for e in (".c", ".cc") for p in [os.path.join(folder, name + e)] if os.path.exists(p))
+    binary = os.path.join(t.subdirectory(), name)
+    compiler = ["g++"] if source.endswith(".cc") else ["gcc"]
+    t.equal("compiler", t.run([*compiler, "-O0", "-fno-builtin", "-w", "-pthread", *options, "-o", binary,
+                               source]).status, 0)
+    return binary
+
+
+def masked(text, peak=False):
+    text = STACK.sub("stack peak: S", text)
+    return HEAP_PEAK.sub("heap peak: P", text) if peak else text
+
+
+def run_case(t, name, extra=()):
+    options, arguments, status, _ = CASES[name]
+    program = compiled(t, SOURCE.get(name, name))
+    arguments = [compiled(t, a[8:]) if a.startswith("PROGRAM:") else a for a in arguments]
+    run = t.run([memusage_program(), *options, *extra, program, *arguments])
+    t.equal("status", run.status, status)
+    return run.err.decode()
+
+
+def register_case(name):
+    @test("memusage/case-" + name)
+    def case(t):
+        with open(os.path.join(FOLDER, "expected", name + ".txt"), encoding="ascii") as file:
+            want = file.read()
+        for old, new in CASES[name][3]:
+            t.check(old in want, "the expectation has no %r" % old)
+            want = want.replace(old, new)
+        got = run_case(t, name)
+        t.equal("report", masked(got, name == "threads").split("\n"), masked(want, name == "threads").split("\n"))
+
+
+for case_name in CASES:
+    register_case(case_name)
+
+
+@test("memusage/ends-without-destructors")
+def ends(t):
+    program = compiled(t, "quiet")
+    for how, status in (("_exit", 3), ("abort", -6), ("kill", -15), ("close", 5)):
+        run = t.run([memusage_program(), program, how])
+        t.equal("status of " + how, run.status, status)
+        freed = 1 if how == "close" else 0
+        t.check(b" malloc|          1             77              0\n" in run.err, "no report after " + how)
+        t.check(b"   free|          %d " % freed in run.err, "frees of " + how)
+
+
+@test("memusage/static")
+def static(t):
+    run = t.run([memusage_program(), compiled(t, "cycles_nostdio", options=["-static"])])
+    t.check(b"realloc|         40          44040" in run.err, "report: %r" % run.err)
+
+
+def beside_names():
+    return sorted(os.path.splitext(os.path.basename(p))[0] for p in glob.glob(os.path.join(FOLDER, "beside", "*.c*")))
+
+
+def colourless(text):
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def register_beside(name):
+    @test("memusage/beside-" + name)
+    def beside(t):
+        if not shutil.which("memusage"):
+            raise Skip("memusage is not installed")
+        program = compiled(t, name, os.path.join(FOLDER, "beside"))
+        peer = t.run(["memusage", program])
+        for probes in ("auto", "break", "jump"):
+            run = t.run([t.ptmem(), "-q", "--heap=no", "--memusage", "--probes=" + probes, program])
+            t.equal("status", run.status, peer.status)
+            t.equal("report (%s)" % probes, masked(run.err.decode()).split("\n"),
+                    masked(colourless(peer.err.decode())).split("\n"))
+
+
+for beside_name in beside_names():
+    register_beside(beside_name)
+
+
+@test("memusage/colours")
+def colours(t):
+    if not shutil.which("memusage"):
+        raise Skip("memusage is not installed")
+    program = compiled(t, "hist")
+    peer = t.run(["memusage", program])
+    run = t.run([t.ptmem(), "-q", "--heap=no", "--memusage", "--color=always", program])
+    t.equal("report", masked(run.err.decode()).split("\n"), masked(peer.err.decode()).split("\n"))
+
+
+# -- data files --
+
+
+def records(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    return [struct.unpack_from("<QQQ", data, at) for at in range(0, len(data), 24)], len(data) % 24
+
+
+@test("memusage/data")
+def data(t):
+    program = compiled(t, "stackdown")
+    seen = set()
+    for extra in ([], ["-u"], ["-b", "2"]):
+        run = t.run([memusage_program(), "--no-timer", *extra, "-d", "a b.dat", program])
+        found, rest = records(os.path.join(run.cwd, "a b.dat"))
+        t.equal("bytes left over", rest, 0)
+        heaps = [r[0] for r in found]
+        t.equal("heap", heaps, [0, 16] + [16, 0] * 10)
+        depths = [r[1] for r in found[2:]]
+        t.equal("depths go down and up", depths[2:18:2], sorted(depths[2:18:2]))
+        t.check(all(4096 <= b - a < 4400 for a, b in zip(depths[2:18:2], depths[4:18:2])), "steps: %r" % depths)
+        t.equal("peaks", (found[1][1], found[0][1]), (max(depths), max(h + d for h, d in zip(heaps[2:], depths))))
+        t.check(found[0][2] < found[2][2] <= found[-1][2] < found[1][2], "times")
+        seen.add(tuple(depths))
+        if shutil.which("memusagestat"):
+            t.equal("memusagestat", t.run(["memusagestat", "a b.dat", "out.png"], cwd=run.cwd).status, 0)
+            with open(os.path.join(run.cwd, "out.png"), "rb") as file:
+                t.equal("picture", file.read(4), b"\x89PNG")
+    t.equal("the same whatever the buffer", len(seen), 1)
+
+
+@test("memusage/data-of-pads")
+def data_of_pads(t):
+    program = compiled(t, "grow", os.path.join(FOLDER, "beside"))
+    columns = []
+    for probes in ("break", "auto", "jump"):
+        run = t.run([t.ptmem(), "-q", "--heap=no", "--no-timer", "--data=x", "--probes=" + probes, program])
+        t.equal("status", run.status, 0)
+        columns.append([r[:2] for r in records(os.path.join(run.cwd, "x"))[0]])
+    t.equal("records of jumps", columns[2], columns[0])
+    t.equal("records of both", columns[1], columns[0])
+    peer = t.run(["memusage", "--no-timer", "-d", "y", program]) if shutil.which("memusage") else None
+    if peer:
+        t.equal("heap, as memusage's", [r[0] for r in columns[0]][1:],
+                [r[0] for r in records(os.path.join(peer.cwd, "y"))[0]][1:])
+
+
+@test("memusage/data-cannot-be-written")
+def data_errors(t):
+    program = compiled(t, "cycles_nostdio")
+    run = t.run([t.ptmem(), "--data=missing/x", program])
+    t.equal("status", run.status, 125)
+    t.equal("one line", run.err.count(b"\n"), 1)
+    run = t.run([t.ptmem(), "--data=/dev/full", "-o", "m", program])
+    t.equal("full disk", run.err.count(b"No space left"), 1)
+    t.check(os.path.getsize(os.path.join(run.cwd, "m")) > 0, "the profile goes on")
+
+
+@test("memusage/picture")
+def picture(t):
+    program = compiled(t, "cycles_nostdio")
+    run = t.run([memusage_program(), "-p", "out", "--title", "two words", "-x", "900", "-y", "500", program])
+    t.equal("status", run.status, 0)
+    with open(os.path.join(run.cwd, "out.png"), "rb") as file:
+        t.equal("size", struct.unpack(">II", file.read(24)[16:]), (900, 500))
+
+
+@test("memusage/command-line")
+def command_line(t):
+    program = compiled(t, "nops")
+    for words in (["--p", "x"], ["--t", "x"], ["--ti", "x"], ["--u", program], ["--zzz", program], [], ["-d"]):
+        run = t.run([memusage_program(), *words])
+        t.equal("status of %r" % words, run.status, 1)
+    for words, status in ((["-z"], 127), (["-d=x", program], 127), (["--n", program], 0), (["--un", program], 0),
+                          (["--pr", "nops", program], 0), (["--data=x=y", program], 0), (["--", program], 0),
+                          (["--help"], 0), (["--us"], 0), (["-V"], 0)):
+        run = t.run([memusage_program(), *words])
+        t.equal("status of %r (%r)" % (words, run.err), run.status, status)
+        if "--data=x=y" in words:
+            t.check(os.path.exists(os.path.join(run.cwd, "x=y")), "x=y is not there")
+    run = t.run([memusage_program(), "-n", "other", program])
+    t.equal("another program's name", run.err, b"")
+
+
+@test("memusage/replay")
+def replay(t):
+    program = compiled(t, "grow", os.path.join(FOLDER, "beside"))
+    run = t.run([t.ptmem(), "-q", "-o", "m", "--memusage", "--no-timer", "--events=e", program])
+    again = t.run([t.ptmem(), "-q", "-o", "n", "--memusage", "--replay=e"], cwd=run.cwd)
+    t.equal("report", again.err, run.err)
+
+
+# -- the sampler --
+
+
+def table(path):
+    with open(path, encoding="ascii") as file:
+        lines = file.read().splitlines()
+    head = lines[0].split("\t")
+    return [dict(zip(head, map(float, line.split("\t")))) for line in lines[1:]]
+
+
+def check_phases(t, rows):
+    """VmSize and VmRSS of maps_over_time, in KiB."""
+    base = rows[1] if rows[0]["VmRSS"] < 500 else rows[0]
+    at = {phase: min(rows, key=lambda r, s=seconds: abs(r["time"] - rows[0]["time"] - s))
+          for phase, seconds in (("mapped", 0.45), ("touched", 0.75), ("gone", 1.05))}
+    t.equal("mapped", at["mapped"]["VmSize"] - base["VmSize"], 65536)
+    t.check(abs(at["mapped"]["VmRSS"] - base["VmRSS"]) < 512, "untouched: %r" % at)
+    t.check(abs(at["touched"]["VmRSS"] - base["VmRSS"] - 32768) < 512, "touched: %r" % at)
+    t.equal("gone", at["gone"]["VmSize"], base["VmSize"])
+    t.check(at["gone"]["VmPeak"] >= base["VmSize"] + 65536 and at["gone"]["VmHWM"] >= base["VmRSS"] + 32256,
+            "peaks stay: %r" % at)
+    for a, b in zip(rows, rows[1:]):
+        t.check(a["VmPeak"] <= b["VmPeak"] and a["VmHWM"] <= b["VmHWM"] or a is rows[0], "peaks fall: %r %r" % (a, b))
+
+
+@test("sampler/started")
+def sampler_started(t):
+    program = compiled(t, "maps_over_time")
+    run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=20", "--sample-out=s", program])
+    t.equal("status", run.status, 0)
+    rows = table(os.path.join(run.cwd, "s"))
+    t.check(50 <= len(rows) <= 70, "%d rows" % len(rows))
+    check_phases(t, rows)
+
+
+@test("sampler/attached")
+def sampler_attached(t):
+    program = compiled(t, "maps_over_time")
+    with subprocess.Popen([program]) as target:
+        begin = time.monotonic()
+        run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=20", "--sample-out=s", "-p", str(target.pid)])
+        t.equal("the program's status", target.wait(), 0)
+        t.check(time.monotonic() - begin < 1.5, "its end is seen at once")
+    t.equal("status", run.status, 0)
+    check_phases(t, table(os.path.join(run.cwd, "s")))
+
+
+@test("sampler/with-profile")
+def sampler_with_profile(t):
+    run = t.run([t.ptmem(), "-q", "-o", "m", "--sample=20", "--sample-out=s", compiled(t, "maps_over_time")])
+    t.equal("status", run.status, 0)
+    check_phases(t, table(os.path.join(run.cwd, "s")))
+
+
+@test("sampler/leader-gone")
+def sampler_leader(t):
+    for options in (["--heap=no"], ["-o", "m"]):
+        run = t.run([t.ptmem(), "-q", *options, "--sample=20", compiled(t, "leader_gone")])
+        t.equal("status", run.status, 3)
+        last = [int(word) for word in run.err.decode().splitlines()[-1].split("\t")]
+        t.check(len(last) == 4 and last[3] > 20480, "the thread's memory: %r" % last)
+
+
+@test("sampler/fields-and-children")
+def sampler_fields(t):
+    run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=20", "--trace-children=yes", "--sample-out=s",
+                 "--sample-fields=Threads,VmRSS,RssAnon,VmData", "sh", "-c", "sleep 0.1; sleep 0.1; exit 4"])
+    t.equal("status", run.status, 4)
+    rows = table(os.path.join(run.cwd, "s"))
+    t.equal("columns", list(rows[0]), ["time", "pid", "Threads", "VmRSS", "RssAnon", "VmData"])
+    t.equal("processes", len({r["pid"] for r in rows}), 3)
+    t.check(all(r["Threads"] == 1 and r["VmRSS"] > 0 for r in rows), "values: %r" % rows)
+    run = t.run([t.ptmem(), "--heap=no", "--sample", "--sample-fields=VmRSS,Name", "true"])
+    t.equal("unknown field", run.status, 125)
+    t.check(b"Name" in run.err, run.err)

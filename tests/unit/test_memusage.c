@@ -1,0 +1,218 @@
+/*
+ * memusage's numbers from single events, its layout to the byte, its data file.
+ */
+#include "output/memusage.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/heap_function.h"
+
+static void alloc(struct memusage *m, int function, taddr_t addr, uint64_t size)
+{
+	struct event ev = {.kind = EVENT_ALLOC, .function = (uint8_t)function, .addr = addr, .size = size, .thread = 1};
+	memusage_event(m, &ev);
+}
+
+static void release(struct memusage *m, taddr_t addr)
+{
+	struct event ev = {.kind = EVENT_FREE, .function = FUNCTION_FREE, .addr = addr, .thread = 1};
+	memusage_event(m, &ev);
+}
+
+static void resize(struct memusage *m, taddr_t old, taddr_t addr, uint64_t size)
+{
+	struct event ev = {.kind = EVENT_REALLOC_BEGIN, .function = FUNCTION_REALLOC, .old_addr = old, .thread = 1};
+	memusage_event(m, &ev);
+	ev.kind = EVENT_REALLOC_END;
+	ev.addr = addr;
+	ev.size = size;
+	memusage_event(m, &ev);
+}
+
+static void map(struct memusage *m, int function, taddr_t old, taddr_t addr, uint64_t size, uint64_t align)
+{
+	struct event ev = {.kind = EVENT_MAPPING_CALL, .function = (uint8_t)function, .old_addr = old, .addr = addr,
+			   .size = size, .align = align};
+	memusage_event(m, &ev);
+}
+
+static char *printed(const struct memusage *m, bool with_mappings, bool use_color)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	assert_int_equal(memusage_print(f, memusage_numbers(m), with_mappings, use_color), 0);
+	fclose(f);
+	return text;
+}
+
+static void test_layout(void **state)
+{
+	struct memusage *m = memusage_new(NULL);
+	alloc(m, FUNCTION_MALLOC, 0x1000, 100);
+	alloc(m, FUNCTION_MALLOC, 0, 1ull << 62);
+	alloc(m, FUNCTION_CALLOC, 0x2000, 16);
+	alloc(m, FUNCTION_REALLOC, 0x3000, 20);
+	resize(m, 0x3000, 0x3000, 10);
+	resize(m, 0x3000, 0x4000, 40);
+	resize(m, 0x4000, 0, 0);
+	release(m, 0x1000);
+	release(m, 0);
+	release(m, 0x9999);
+	char *text = printed(m, false, false);
+	assert_string_equal(text,
+		"\nMemory usage summary: heap total: 4611686018427388070, heap peak: 156, stack peak: 0\n"
+		"         total calls   total memory   failed calls\n"
+		" malloc|          2   4611686018427388004              1\n"
+		"realloc|          4             50              0  (nomove:1, dec:1, free:1)\n"
+		" calloc|          1             16              0\n"
+		"   free|          2            140\n"
+		"Histogram for block sizes:\n"
+		"    0-15              1  16% =========================\n"
+		"   16-31              2  33% ==================================================\n"
+		"   32-47              1  16% =========================\n"
+		"   96-111             1  16% =========================\n"
+		"   large              1  16% =========================\n");
+	free(text);
+	text = printed(m, false, true);
+	assert_non_null(strstr(text, "\033[00;34m malloc|\033[0m          2   4611686018427388004   "
+				     "\033[01;41m           1\033[00;00m\n"));
+	assert_non_null(strstr(text, "\033[00;34m   free|\033[0m          2            140\n"));
+	free(text);
+	assert_int_equal(memusage_numbers(m)->unknown, 1);
+	memusage_free(m);
+}
+
+static void test_failed_realloc(void **state)
+{
+	struct memusage *m = memusage_new(NULL);
+	alloc(m, FUNCTION_MALLOC, 0x1000, 100);
+	resize(m, 0x1000, 0, 1000);
+	const struct memusage_numbers *n = memusage_numbers(m);
+	assert_int_equal(n->row[MEMUSAGE_REALLOC].failed, 1);
+	assert_int_equal(n->row[MEMUSAGE_REALLOC].memory, 900);
+	assert_int_equal(n->live, 100);
+	release(m, 0x1000);
+	assert_int_equal(n->row[MEMUSAGE_FREE].memory, 100);
+	alloc(m, FUNCTION_CALLOC, 0, UINT64_MAX); /* a product that no 64 bits hold */
+	assert_int_equal(n->row[MEMUSAGE_CALLOC].failed, 1);
+	assert_int_equal(n->row[MEMUSAGE_CALLOC].memory, 0);
+	assert_int_equal(n->large, 1);
+	memusage_free(m);
+}
+
+static void test_mappings(void **state)
+{
+	struct memusage *m = memusage_new(NULL);
+	const struct memusage_numbers *n = memusage_numbers(m);
+	uint64_t anonymous = PROT_READ | (uint64_t)(MAP_PRIVATE | MAP_ANONYMOUS) << 32;
+	map(m, FUNCTION_MMAP, 0, 0x10000, 0x5000, anonymous);
+	map(m, FUNCTION_MMAP, 0, 0, 4096, PROT_READ);
+	map(m, FUNCTION_MMAP, 0, 0x40000, 100, PROT_WRITE);
+	assert_int_equal(n->live, 0x6000);
+	map(m, FUNCTION_MUNMAP, 0x12000, 0x12000, 0x1000, 0); /* out of the middle */
+	assert_int_equal(n->live, 0x5000);
+	map(m, FUNCTION_MUNMAP, 0x900000, 0x900000, 0x1000, 0); /* never seen: not below zero */
+	assert_int_equal(n->live, 0x5000);
+	map(m, FUNCTION_MREMAP, 0x40000, 0x50000, 0x3000, 0x1000);
+	assert_int_equal(n->live, 0x7000);
+	map(m, FUNCTION_MREMAP, 0x50000, 0, 1ull << 60, 0x3000);
+	assert_int_equal(n->row[MEMUSAGE_MREMAP].failed, 1);
+	assert_int_equal(n->live, 0x7000);
+	map(m, FUNCTION_MUNMAP, 0, 0, 0x1000, 0);
+	assert_int_equal(n->row[MEMUSAGE_MUNMAP].failed, 1);
+	assert_int_equal(n->row[MEMUSAGE_MMAP_READ].failed, 1);
+	assert_int_equal(n->row[MEMUSAGE_MMAP_WRITE].calls, 1);
+	assert_int_equal(n->row[MEMUSAGE_MMAP_ANONYMOUS].memory, 0x5000);
+	assert_int_equal(n->peak, 0x7000);
+	memusage_free(m);
+}
+
+static void sample(struct memusage *m, uint32_t thread, taddr_t sp)
+{
+	struct event ev = {.kind = EVENT_SAMPLE, .thread = thread, .sp = sp};
+	memusage_event(m, &ev);
+}
+
+static void test_stacks(void **state)
+{
+	struct memusage *m = memusage_new(NULL);
+	const struct memusage_numbers *n = memusage_numbers(m);
+	sample(m, 1, 0x7fff0000);
+	assert_int_equal(n->stack_peak, 0);
+	sample(m, 1, 0x7fff0100); /* shallower: the base moves up */
+	sample(m, 1, 0x7ffeff00);
+	assert_int_equal(n->stack_peak, 0x200);
+	sample(m, 2, 0x10000000); /* its own base */
+	sample(m, 2, 0x0ffffd00);
+	assert_int_equal(n->stack_peak, 0x300);
+	sample(m, 1, 0x7f0000000000); /* another stack */
+	sample(m, 1, 0x7ffeff00);
+	sample(m, 1, 0x1000);
+	assert_int_equal(n->stack_peak, 0x300);
+	memusage_free(m);
+}
+
+static void test_clone(void **state)
+{
+	struct memusage *m = memusage_new(NULL);
+	alloc(m, FUNCTION_MALLOC, 0x1000, 100);
+	struct event ev = {.kind = EVENT_REALLOC_BEGIN, .old_addr = 0x1000, .thread = 5};
+	memusage_event(m, &ev);
+	struct memusage *c = memusage_clone(m);
+	release(c, 0x1000);
+	assert_int_equal(memusage_numbers(c)->live, 0);
+	assert_int_equal(memusage_numbers(m)->live, 100);
+	memusage_thread_exit(m, 5); /* inside realloc: the block stays */
+	release(m, 0x1000);
+	assert_int_equal(memusage_numbers(m)->live, 0);
+	memusage_free(c);
+	memusage_free(m);
+}
+
+static void test_data(void **state)
+{
+	char path[] = "/tmp/test_memusage.XXXXXX";
+	struct memusage_data *d;
+	uint64_t word[3 * 6];
+	close(mkstemp(path));
+	assert_int_equal(memusage_data_open(path, 2, &d), 0);
+	memusage_data_start(d, 50);
+	memusage_data_add(d, 1, 1, 1);
+	memusage_data_start(d, 100);
+	for (uint64_t i = 1; i <= 3; i++)
+		memusage_data_add(d, 10 * i, i, 100 + i);
+	const struct memusage_data_peaks peaks = {.heap = 30, .stack = 3, .sum = 33, .start_ns = 100, .end_ns = 100};
+	memusage_data_finish(d, &peaks);
+	assert_int_equal(memusage_data_close(d), 0);
+	FILE *f = fopen(path, "r");
+	assert_int_equal(fread(word, 24, 6, f), 5);
+	fclose(f);
+	const uint64_t want[] = {0, 33, 100, 30, 3, 101, 10, 1, 101, 20, 2, 102, 30, 3, 103};
+	assert_memory_equal(word, want, sizeof(want));
+	unlink(path);
+	assert_int_equal(memusage_data_open("/tmp", 1, &d), -EISDIR);
+	assert_int_equal(memusage_data_open("/dev/full", 1, &d), 0);
+	memusage_data_start(d, 1);
+	memusage_data_add(d, 1, 1, 1);
+	memusage_data_finish(d, &peaks);
+	assert_int_equal(memusage_data_close(d), -ENOSPC);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_layout), cmocka_unit_test(test_failed_realloc), cmocka_unit_test(test_mappings),
+		cmocka_unit_test(test_stacks), cmocka_unit_test(test_clone), cmocka_unit_test(test_data),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
