@@ -357,6 +357,13 @@ _Static_assert((int)HEAP_ALLOC == (int)EVENT_ALLOC && (int)HEAP_FREE == (int)EVE
 	       (int)HEAP_REALLOC_BEGIN == (int)EVENT_REALLOC_BEGIN && (int)HEAP_REALLOC_END == (int)EVENT_REALLOC_END &&
 	       (int)HEAP_MAP == (int)EVENT_MAP && (int)HEAP_UNMAP == (int)EVENT_UNMAP, "kinds have the same numbers");
 
+/* As far as the profile knows: without one (--heap=no) everything may be. */
+static bool is_live(const struct session *s, taddr_t addr)
+{
+	struct block block;
+	return !s->run->options->heap || blocks_find(profile_blocks(s->profile), addr, &block);
+}
+
 static void sink_event(void *ctx, struct space *space, const struct heap_event *he)
 {
 	static const uint8_t kinds[] = {
@@ -366,6 +373,8 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 	};
 	struct session *s = space->user;
 	(void)ctx;
+	if (he->is_inner && !is_live(s, he->addr))
+		return;
 	if (he->kind == HEAP_FREE && !s->events && !he->stack && !s->memusage && s->run->options->heap) {
 		profile_event_free(s->profile, he->time_ns, he->addr);
 		return;

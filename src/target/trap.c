@@ -195,7 +195,8 @@ static void enter_call(struct target *t, struct thread *th, struct trap *trap, c
 	}
 }
 
-void trap_enter_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs)
+static void enter_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs,
+		       bool is_inner)
 {
 	struct probe_call args;
 	probe_read_call(trap->probe, t->arch, regs, &args);
@@ -207,6 +208,7 @@ void trap_enter_free(struct target *t, struct thread *th, struct trap *trap, con
 		return;
 	struct heap_event ev = new_event(t, th, HEAP_FREE, trap->probe->function);
 	ev.sp = caller_sp(t, regs->word[t->arch->sp]);
+	ev.is_inner = is_inner;
 	ev.addr = args.block;
 	emit(t, th, &ev);
 }
@@ -279,7 +281,7 @@ void trap_enter_inner_free(struct target *t, struct thread *th, struct trap *tra
 	struct probe_call args;
 	probe_read_call(trap->probe, t->arch, regs, &args);
 	if (args.block) /* free(NULL) counts only as a call of the program's */
-		trap_enter_free(t, th, trap, regs);
+		enter_free(t, th, trap, regs, true);
 }
 
 void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs)
@@ -311,9 +313,10 @@ void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct a
 			trap_enter_inner_free(t, th, trap, regs);
 	} else {
 		if (kind == PROBE_FREE) {
-			trap_enter_free(t, th, trap, regs);
-			/* pads record what it calls, unless they see that it is inside a call */
-			if (trap->probe->function == FUNCTION_DELETE && pads_slot(th)) {
+			enter_free(t, th, trap, regs, false);
+			/* pads record what it calls, unless they see that it is inside a call; they may come meanwhile */
+			bool may_meet_pads = pads_slot(th) || (!t->options.no_promotion && !s->is_break_only);
+			if (trap->probe->function == FUNCTION_DELETE && may_meet_pads) {
 				enter_call(t, th, trap, regs);
 				next = trap->stub.call;
 			}
