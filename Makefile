@@ -26,7 +26,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
 SRC := $(wildcard arch/x86_64/*.c src/*.c src/*/*.c)
 MAINS := src/main.c src/report/main.c src/memusage/main.c
 LIB_SRC := $(filter-out $(MAINS) src/report/% $(wildcard arch/x86_64/blob_*.c),$(SRC))
-LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/arch/x86_64/pad_blob.o
+LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/arch/x86_64/pad_blob.o $(O)/arch/x86_64/guard_code.o
 BLOB_SRC := arch/x86_64/blob_pad.S arch/x86_64/blob_recorder.c
 REPORT_OBJ := $(patsubst %.c,$(O)/%.o,$(filter-out $(MAINS),$(wildcard src/report/*.c)))
 UNIT := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c))
@@ -52,6 +52,9 @@ $(O)/blob.bin: $(BLOB_SRC) arch/x86_64/blob.h arch/x86_64/pad_layout.h arch/pad.
 
 $(O)/arch/x86_64/pad_blob.o: arch/x86_64/pad_blob.S $(O)/blob.bin
 	$(call say,AS,$<)mkdir -p $(@D) && $(CC) -DBLOB_FILE='"$(O)/blob.bin"' -DBLOB_ELF='"$(O)/blob.bin.elf"' -c -o $@ $<
+
+$(O)/arch/x86_64/guard_code.o: arch/x86_64/guard_code.S
+	$(call say,AS,$<)mkdir -p $(@D) && $(CC) -c -o $@ $<
 
 $(O)/libptmem.a: $(LIB_OBJ)
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^

@@ -1,6 +1,9 @@
 /*
  * System calls in the target, made by one of its stopped threads.
  *
+ * Where the space has a guard: by code written into unused bytes of its text, which
+ * finishes without us, too (arch/guard.h). Else:
+ *
  * The thread's pc is set to an existing system call instruction of its own text
  * and stepped once; nothing is written into its memory. Its registers are put
  * back with the number of the system call that it may have been stopped in, so
@@ -15,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "target/guard.h"
 #include "target/ptrace.h"
 #include "target/thread.h"
 
@@ -77,6 +81,8 @@ int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void
 	uint64_t mask = 0;
 	int rc = ptrace_get_sigmask(th->tid, &mask);
 	if (rc == 0)
+		guard_note_mask(th->process->space, th->tid, mask);
+	if (rc == 0)
 		rc = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT);
 	for (unsigned i = 0; rc == 0; i++) {
 		rc = ptrace_get_regs(th->tid, &regs);
@@ -87,6 +93,79 @@ int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void
 			return rc;
 	}
 	ptrace_set_sigmask(th->tid, mask);
+	guard_note_mask(th->process->space, 0, 0);
+	return rc;
+}
+
+/* Lets @th run on until a stop of @kind (or -ESRCH). Signals are blocked; one that comes is the thread's own fault. */
+static int run_until(struct target *t, struct thread *th, enum stop_kind kind)
+{
+	for (int tries = 0; tries < 16; tries++) {
+		int status, rc = kind == STOP_SYSCALL ? ptrace_cont_syscall(th->tid, 0) : ptrace_cont(th->tid, 0);
+		if (rc != 0)
+			return rc;
+		while (waitpid(th->tid, &status, __WALL) < 0) {
+			if (errno != EINTR)
+				return -ESRCH;
+		}
+		struct stop stop = stop_decode(status);
+		if (stop.kind == kind || (stop.kind == STOP_GROUP && kind == STOP_INTERRUPT))
+			return 0;
+		if (stop.kind == STOP_EXITED || stop.kind == STOP_KILLED || stop.kind == STOP_EXIT) {
+			loop_serve(t, th->tid, status);
+			return -ESRCH;
+		}
+		if (stop.kind == STOP_SIGNAL)
+			th->held_signal = stop.value;
+	}
+	return -EAGAIN;
+}
+
+/*
+ * Back to a stop behind which the kernel restarts interrupted system calls, before
+ * the thread runs on. One that has a signal to deliver must stop for a signal.
+ */
+static int stop_again(struct target *t, struct thread *th)
+{
+	if (th->held_signal)
+		return step_once(t, th);
+	int rc = ptrace_interrupt(th->tid);
+	return rc != 0 ? rc : run_until(t, th, STOP_INTERRUPT);
+}
+
+/*
+ * By code of ours that makes the call and then puts the thread back to where it was:
+ * it does so by itself when ptmem dies. So registers first, then the mask, and back
+ * in the other order.
+ */
+static int inject_guarded(struct target *t, struct thread *th, struct arch_regs *regs, taddr_t at, uint64_t mask)
+{
+	struct space *s = th->process->space;
+	struct arch_regs saved, now;
+	uint8_t code[INJECTION_SIZE];
+	int rc = ptrace_get_regs(th->tid, &saved);
+	if (rc != 0)
+		return rc;
+	arch_make_injection(&saved, mask, code);
+	rc = space_write(s, at, code, sizeof(code));
+	regs->word[t->arch->pc] = at;
+	if (rc == 0)
+		rc = ptrace_set_regs(th->tid, regs);
+	if (rc != 0)
+		return rc;
+	rc = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT);
+	for (int i = 0; i < 2 && rc == 0; i++) /* its entry and its end */
+		rc = run_until(t, th, STOP_SYSCALL);
+	if (rc == 0)
+		rc = ptrace_get_regs(th->tid, &now);
+	if (rc == 0)
+		*regs = now;
+	if (rc == 0)
+		rc = stop_again(t, th);
+	if (rc == -ESRCH)
+		return rc;
+	ptrace_set_sigmask(th->tid, mask);
+	ptrace_set_regs(th->tid, &saved);
 	return rc;
 }
 
@@ -96,7 +175,8 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 	struct space *s = th->process->space;
 	struct arch_regs saved, regs;
 	uint64_t mask = 0;
-	int rc = s->syscall_insn ? 0 : find_syscall_insn(t, s);
+	taddr_t at = 0;
+	int rc = guard_find_injection(s, &at) == 0 || s->syscall_insn ? 0 : find_syscall_insn(t, s);
 	if (rc == 0)
 		rc = ptrace_get_regs(th->tid, &saved);
 	if (rc == 0)
@@ -109,6 +189,12 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 	regs.word[arch->syscall_ret] = (uint64_t)nr;
 	for (int i = 0; i < 6; i++)
 		regs.word[arch->syscall_arg[i]] = args[i];
+	if (at) {
+		rc = inject_guarded(t, th, &regs, at, mask);
+		if (rc == 0)
+			*result_out = (int64_t)regs.word[arch->syscall_ret];
+		return rc;
+	}
 	rc = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT); /* a blocked SIGTRAP would lose its handler */
 	if (rc == 0)
 		rc = ptrace_set_regs(th->tid, &regs);

@@ -12,9 +12,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "target/guard.h"
 #include "target/ptrace.h"
 #include "target/pads.h"
 #include "target/thread.h"
@@ -60,7 +62,7 @@ static void write_header(const struct space *s, const struct stub_area *a)
 {
 	struct area_header h = {.used = a->used};
 	memcpy(h.magic, area_magic, sizeof(h.magic));
-	if (!a->is_slack)
+	if (!a->is_slack && !a->is_guard)
 		space_write(s, a->start, &h, sizeof(h));
 }
 
@@ -444,6 +446,7 @@ static int unmap(struct target *t, struct thread **th, taddr_t start, uint64_t s
 	int64_t result = -1;
 	if (!*th || !install_may_inject((*th)->tid))
 		return -EPERM;
+	guard_forget_area((*th)->process->space, start); /* it may be the program's own the next moment */
 	int rc = inject_syscall(t, *th, SYS_munmap, args, &result);
 	if (rc == -ESRCH)
 		*th = NULL;
@@ -463,19 +466,21 @@ static void leave_area(struct target *t, struct space *s, struct thread **th, st
 static void keep_pads_together(struct target *t, struct space *s, struct thread **th, bool *used)
 {
 	bool stay = false;
-	if (!s->pads)
-		return;
 	for (size_t i = 0; i < s->areas.count; i++)
 		stay |= s->areas.data[i].is_pads && used[i];
 	for (size_t i = 0; i < s->areas.count; i++)
 		used[i] |= s->areas.data[i].is_pads && stay;
-	if (!stay)
+	if (!stay && s->pads)
 		unmap(t, th, s->pads->memory.target, s->pads->memory.map_size);
+	else if (!stay && s->guard && s->guard->shared)
+		unmap(t, th, s->guard->shared, s->guard->shared_size);
 }
 
 static bool is_outside_areas(void *ctx, taddr_t pc)
 {
 	const struct space *s = ctx;
+	if (s->guard && s->guard->injection && pc - s->guard->injection < INJECTION_SIZE)
+		return false;
 	for (size_t i = 0; i < s->areas.count; i++) {
 		if (pc - s->areas.data[i].start < s->areas.data[i].size)
 			return false;
@@ -501,6 +506,40 @@ static void step_threads_out(struct target *t, struct space *s)
 	}
 }
 
+/* Whether a SIGTRAP of its own waits for @tid. */
+static bool has_pending_trap(pid_t tid)
+{
+	char name[64], line[128];
+	unsigned long long pending = 0;
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
+	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "SigPnd: %llx", &pending) == 1)
+			break;
+	}
+	return pending >> (SIGTRAP - 1) & 1;
+}
+
+/*
+ * A thread that was interrupted just behind a breakpoint of ours, its signal still
+ * to come, stops for that at once and is served: later nobody would know it.
+ */
+static void take_pending_traps(struct target *t, struct space *s)
+{
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		struct arch_regs regs;
+		int status;
+		if (!th || th->process->space != s || !th->is_held || th->state == THREAD_LISTENING ||
+		    ptrace_get_regs(th->tid, &regs) != 0 ||
+		    !space_trap_find(s, regs.word[t->arch->pc] - t->arch->trap_pc_offset) || !has_pending_trap(th->tid))
+			continue;
+		pid_t tid = th->tid;
+		if (ptrace_cont(tid, 0) == 0 && waitpid(tid, &status, __WALL) == tid)
+			loop_serve(t, tid, status);
+	}
+}
+
 static void forget_installation(struct space *s)
 {
 	for (size_t i = 0; i < s->areas.count; i++)
@@ -515,6 +554,7 @@ static void forget_installation(struct space *s)
 bool install_remove(struct target *t, struct space *s, struct thread *th, bool is_last)
 {
 	pads_disarm(t, s);
+	take_pending_traps(t, s);
 	for (size_t i = 0; i < s->traps.count; i++) {
 		struct trap *trap = &s->traps.data[i];
 		if ((trap->kind == TRAP_ENTRY || trap->kind == TRAP_START) && space_trap_take(s, t->arch, trap) != 0)
@@ -522,6 +562,7 @@ bool install_remove(struct target *t, struct space *s, struct thread *th, bool i
 	}
 	step_threads_out(t, s);
 	pads_release_threads(t, s);
+	guard_remove(t, s);
 	struct collection c = {.target = t, .space = s, .used = xcalloc(s->areas.count + 1, sizeof(*c.used))};
 	each_thread_pc(t, s, mark_used, &c);
 	bool is_used = false;
@@ -536,6 +577,7 @@ bool install_remove(struct target *t, struct space *s, struct thread *th, bool i
 	for (size_t i = 0; i < s->areas.count; i++)
 		leave_area(t, s, &th, &s->areas.data[i], c.used[i]);
 	free(c.used);
+	guard_clear_injection(s);
 	forget_installation(s);
 	return true;
 }

@@ -27,6 +27,7 @@
 #include "base/elf_file.h"
 #include "base/log.h"
 #include "target/ptrace.h"
+#include "target/guard.h"
 #include "target/pads.h"
 #include "target/thread.h"
 
@@ -91,6 +92,7 @@ static struct process *add_child(struct target *t, struct thread *parent, pid_t 
 	} else {
 		pads_catch_up(t, s);
 		own = space_fork(s, pid);
+		guard_space_forked(t, s, own);
 		pads_fork(t, s, own);
 		if (s->user && s->is_profiled)
 			t->sink.space_fork(t->sink.ctx, s, own);

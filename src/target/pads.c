@@ -20,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "target/guard.h"
 #include "target/ptrace.h"
 
 #define RULE_BITS 17
@@ -317,6 +318,7 @@ static int open_memory(struct target *t, struct space *s, struct thread *th, str
 			rc = (int)at;
 		} else {
 			pad_memory_locate(&p->memory, (taddr_t)at);
+			guard_note_shared(s, (taddr_t)at, p->memory.map_size);
 		}
 	}
 	const uint64_t close_args[6] = {(uint64_t)fd};
@@ -452,6 +454,9 @@ static int promote_trap(struct target *t, struct space *s, struct thread *th, ui
 	put_pad_traps(t, s, &pad, (uint32_t)p->list.count);
 	struct trap *tp = &s->traps.data[index];
 	memcpy(tp->original, code + (trap.addr - entry), pad.patch_size);
+	trap = *tp;
+	trap.patch_size = pad.patch_size;
+	guard_note_trap(s, t->arch, &trap);
 	rc = space_write(s, pad.patch_at, pad.patch, pad.patch_size);
 	if (rc != 0)
 		return rc;

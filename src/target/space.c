@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/log.h"
+#include "target/guard.h"
 
 static uint32_t last_space_id, last_module_id;
 
@@ -79,6 +80,7 @@ void space_free(struct space *s)
 	for (size_t i = 0; i < s->modules.count; i++)
 		module_release(s->modules.data[i]);
 	clear_code(s);
+	guard_space_gone(s);
 	for (size_t i = 0; i < s->areas.count; i++)
 		free(s->areas.data[i].saved);
 	vec_deinit(&s->modules);
@@ -253,6 +255,8 @@ static void remove_traps(struct space *s, const struct module *m)
 		struct trap *t = &s->traps.data[i];
 		if (t->module == m->id && t->kind == TRAP_ENTRY)
 			t->is_removed = true;
+		if (t->is_removed)
+			guard_forget_trap(s, t->addr);
 	}
 }
 
@@ -368,25 +372,31 @@ static void grow_trap_index(struct space *s)
 		s->trap_index[trap_slot(s, s->traps.data[i].addr)] = i + 1;
 }
 
-int space_trap_put(struct space *s, const struct arch *arch, const struct trap *trap)
+void space_trap_add(struct space *s, const struct trap *trap)
 {
 	if (!s->trap_index || s->traps.count * 2 >= 1u << s->trap_bits)
 		grow_trap_index(s);
+	uint32_t slot = trap_slot(s, trap->addr);
+	if (s->trap_index[slot]) {
+		s->traps.data[s->trap_index[slot] - 1] = *trap; /* an address that was unloaded and came back */
+		return;
+	}
+	*vec_add(&s->traps) = *trap;
+	s->trap_index[slot] = (uint32_t)s->traps.count;
+}
+
+int space_trap_put(struct space *s, const struct arch *arch, const struct trap *trap)
+{
 	struct trap t = *trap;
 	t.patch_size = arch->trap_size;
 	int rc = space_read(s, t.addr, t.original, arch->trap_size);
-	if (rc == 0)
+	if (rc == 0) {
+		guard_note_trap(s, arch, &t);
 		rc = space_write(s, t.addr, arch->trap, arch->trap_size);
-	if (rc != 0)
-		return rc;
-	uint32_t slot = trap_slot(s, t.addr);
-	if (s->trap_index[slot]) {
-		s->traps.data[s->trap_index[slot] - 1] = t; /* an address that was unloaded and came back */
-		return 0;
 	}
-	*vec_add(&s->traps) = t;
-	s->trap_index[slot] = (uint32_t)s->traps.count;
-	return 0;
+	if (rc == 0)
+		space_trap_add(s, &t);
+	return rc;
 }
 
 int space_trap_take(struct space *s, const struct arch *arch, struct trap *trap)
@@ -394,8 +404,10 @@ int space_trap_take(struct space *s, const struct arch *arch, struct trap *trap)
 	if (trap->is_removed)
 		return 0;
 	int rc = space_write(s, trap->addr, trap->original, trap->patch_size);
-	if (rc == 0)
+	if (rc == 0) {
 		trap->is_removed = true;
+		guard_forget_trap(s, trap->addr);
+	}
 	return rc;
 }
 

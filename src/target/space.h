@@ -52,6 +52,7 @@ struct stub_area {
 	uint32_t size, used;
 	bool is_slack;
 	bool is_pads;         /* holds pads, not stubs */
+	bool is_guard;        /* holds the handler of SIGTRAP; has no header */
 	uint8_t *saved;       /* is_slack: what stood there; owned by the space */
 };
 
@@ -78,6 +79,7 @@ struct space {
 	uint32_t hits;         /* stops at entries, for promotion */
 	struct pads *pads;     /* tier 2; NULL = none yet */
 	bool is_break_only;    /* never promoted */
+	struct guard_record *guard; /* what its guardian knows of it; NULL = has none */
 	void *user;            /* the sink's */
 };
 
@@ -105,6 +107,8 @@ bool space_is_known_miss(struct space *s, taddr_t pc);
 
 /* Traps. space_trap_put writes the breakpoint; space_trap_remove_all restores the text. */
 struct trap *space_trap_find(const struct space *s, taddr_t addr);
+/* Only notes @trap, which is written already. */
+void space_trap_add(struct space *s, const struct trap *trap);
 int space_trap_put(struct space *s, const struct arch *arch, const struct trap *trap);
 int space_trap_take(struct space *s, const struct arch *arch, struct trap *trap);
 /* How many watched functions are caught by jumps into pads, and by breakpoints. */

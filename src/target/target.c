@@ -30,6 +30,7 @@
 #include "base/elf_file.h"
 #include "base/log.h"
 #include "target/ptrace.h"
+#include "target/guard.h"
 #include "target/pads.h"
 #include "target/thread.h"
 
@@ -77,6 +78,7 @@ void target_free(struct target *t)
 		process_remove(t, t->processes.data[0], SPACE_DETACHED);
 	for (size_t i = 0; i < t->counters.count; i++)
 		close(t->counters.data[i]);
+	guard_stop(t);
 	vec_deinit(&t->counters);
 	vec_deinit(&t->stack_words);
 	vec_deinit(&t->threads);
@@ -296,7 +298,7 @@ static int seize_pass(struct target *t, struct process *p)
 	return rc != 0 ? rc : found;
 }
 
-static int seize_all(struct target *t, struct process *p)
+int target_seize_all(struct target *t, struct process *p)
 {
 	int found;
 	t->is_stopping = true;
@@ -348,12 +350,15 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 	}
 	if (t->first_pid == 0)
 		t->first_pid = pid;
+	if (guard_start(t) == 0)
+		guard_space(t, s);
 	struct process *p = process_add(t, pid, s);
 	uint64_t begin = target_clock();
-	rc = seize_all(t, p);
+	rc = target_seize_all(t, p);
 	*problem_out = rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_PERMISSION;
 	if (rc == 0) {
 		t->now_ns = target_clock();
+		guard_install(t, s, pick_thread(t, s));
 		rc = install_probes(t, s, pick_thread(t, s), true);
 		if (rc == -ENOENT)
 			*problem_out = ATTACH_NO_PROBES;
@@ -397,7 +402,7 @@ static void remove_everything(struct target *t)
 		bool is_done = true;
 		for (size_t i = 0; i < t->processes.count; i++) {
 			struct space *s = t->processes.data[i]->space;
-			if (s->areas.count > 0 || s->traps.count > 0)
+			if (s->areas.count > 0 || s->traps.count > 0 || guard_has_injection(s))
 				is_done &= install_remove(t, s, pick_thread(t, s), tries == REMOVE_TRIES);
 		}
 		if (is_done)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "target/guard.h"
 #include "target/pads.h"
 #include "target/ptrace.h"
 
@@ -94,6 +95,8 @@ static void move_reader(struct target *t, struct space *s)
 	for (size_t i = 0; i < t->processes.count; i++) {
 		if (t->processes.data[i]->space == s) {
 			s->reader = t->processes.data[i]->pid;
+			if (s->guard)
+				s->guard->pid = s->reader;
 			return;
 		}
 	}

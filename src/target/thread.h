@@ -79,6 +79,12 @@ struct signal_state {
 	struct sigaction child;
 };
 
+/* The guardian process and what it shares with ptmem; guard.h. */
+struct guard {
+	struct guard_record *record;     /* GUARD_SPACES of them; NULL = no guardian */
+	int fd;                          /* socket to it */
+};
+
 /* The whole of a target; see target.h. */
 struct target {
 	struct target_options options;
@@ -104,6 +110,8 @@ struct target {
 	uint32_t waiters;                /* threads that wait for room in a ring */
 	struct space *promote;           /* its probes are hot: promote before the next stop */
 	struct signal_state signals;
+	struct guard guard;
+	bool is_guardian;                /* cleans up after a dead ptmem */
 	unsigned idle_us;                /* how long the last idle sleep was */
 	uint64_t busy_until_ns;          /* records came fast until now: no sleep before then */
 	uint64_t next_tick_ns;           /* when the sink's tick, or a sample of the threads, is due */
@@ -155,6 +163,10 @@ void sample_run_timers(struct target *t);
 /* @th stands still because sample_run_timers asked for it. */
 void sample_take(struct target *t, struct thread *th);
 
+/* target.c */
+/* Seizes and stops all threads of @p: 0 or -errno. */
+int target_seize_all(struct target *t, struct process *p);
+
 /* install.c */
 /* An area with room for @size bytes, aligned, within reach of @addr of @m; takes them. -errno. */
 int install_take_room(struct target *t, struct thread *th, struct space *s, const struct module *m, taddr_t addr,
@@ -182,7 +194,10 @@ bool install_remove(struct target *t, struct space *s, struct thread *th, bool i
 /* Steps @th, signals held back, until @is_there says so of its pc. -ETIMEDOUT; -ESRCH: it died. */
 int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void *ctx, taddr_t pc), void *ctx,
 		      unsigned max_steps);
-/* Runs a system call in stopped thread @th. *result_out: as the kernel returns it (-errno inside). */
+/*
+ * Runs a system call in stopped thread @th. *result_out: as the kernel returns it (-errno inside).
+ * Where the space is guarded, the thread gets its registers back also if ptmem dies meanwhile.
+ */
 int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t args[6], int64_t *result_out);
 
 

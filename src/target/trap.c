@@ -26,6 +26,7 @@
 
 #include "base/log.h"
 #include "target/ptrace.h"
+#include "target/guard.h"
 #include "target/pads.h"
 #include "target/thread.h"
 
@@ -440,6 +441,10 @@ enum trap_answer trap_serve(struct target *t, struct thread *th)
 	if (!trap || ptrace_get_siginfo(th->tid, &info) != 0 || info.si_code <= 0)
 		return TRAP_FOREIGN;
 	struct space *s = th->process->space;
+	if (t->is_guardian) {
+		ptrace_set_word(th->tid, t->arch->pc, guard_resume_address(s, addr));
+		return TRAP_GO_ON;
+	}
 	t->stats.trap_stops++;
 	mend_mask(t, th);
 	switch (trap->kind) {

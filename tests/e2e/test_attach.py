@@ -162,7 +162,7 @@ def difference(after, before):
     return {k: None if after[k] is None else after[k] - before[k] for k in after}
 
 
-@test("attach/parked")
+@test("attach/parked", limit=120)
 def parked(t):
     """All threads parked at attach and detach: the numbers between are exact."""
     server = Server(t)
@@ -170,9 +170,9 @@ def parked(t):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         before = server.say("p")
         attached = Attached(t, server.pid, ["--events=events"]).wait_attached()
-        for letter in "clltcrpc" * 2:
+        for letter in "clltcrpc":  # short: each millisecond is thousands of events to be read below
             server.say(letter)
-            time.sleep(0.02)
+            time.sleep(0.002)
         after = server.say("p")
         profile = attached.detach(number)
         t.check(re.search(r"paused .* ms to attach.*, \d+\.\d ms to detach", "\n".join(profile.messages)),
