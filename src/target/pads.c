@@ -79,6 +79,7 @@ static void deliver(void *ctx, const struct ring_record *r)
 			ev->kind = HEAP_ALLOC;
 	}
 	ev->function = r->function;
+	ev->is_inner = r->is_inner;
 	ev->addr = r->addr;
 	ev->old_addr = r->old_addr;
 	ev->size = r->size;

@@ -209,6 +209,7 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap, c
 		return;
 	struct heap_event ev = new_event(t, th, HEAP_FREE, trap->probe->function);
 	ev.sp = caller_sp(t, regs->word[t->arch->sp]);
+	ev.is_inner = is_inner;
 	ev.addr = args.block;
 	ev.is_inner = is_inner;
 	if (args.block || !is_inner) /* free(NULL) counts only as a call of the program's */
