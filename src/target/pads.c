@@ -85,7 +85,6 @@ static void deliver(void *ctx, const struct ring_record *r)
 	ev->size = r->size;
 	ev->align = r->align;
 	ev->sp = r->sp;
-	ev->is_inner = r->is_inner;
 	ev->path = r->slot;
 	ev->thread = r->slot < p->owner.count ? (uint32_t)p->owner.data[r->slot] : 0;
 	ev->frame = r->has_stack ? r->frame : NULL;

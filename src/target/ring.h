@@ -22,7 +22,6 @@ struct ring_record {
 	uint8_t kind;          /* enum heap_event_kind, ALLOC to REALLOC_END */
 	uint8_t function;      /* enum heap_function */
 	uint16_t slot;
-	bool is_inner;         /* as in struct heap_event */
 	taddr_t addr, old_addr;
 	uint64_t size, align;
 	taddr_t sp;            /* in the caller; 0 without PAD_STACK_POINTER */

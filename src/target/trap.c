@@ -211,7 +211,6 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap, c
 	ev.sp = caller_sp(t, regs->word[t->arch->sp]);
 	ev.is_inner = is_inner;
 	ev.addr = args.block;
-	ev.is_inner = is_inner;
 	if (args.block || !is_inner) /* free(NULL) counts only as a call of the program's */
 		emit(t, th, &ev);
 }
