@@ -16,6 +16,7 @@ enum event_kind {
 	EVENT_MAP,           /* addr, size: mapped (pages mode) */
 	EVENT_UNMAP,         /* addr, size */
 	EVENT_STACK,         /* size: bytes of all stacks now; with --stacks=yes */
+	EVENT_COUNT,         /* size, node: bytes that nothing takes back (page faults) */
 };
 
 struct event {

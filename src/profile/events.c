@@ -24,6 +24,7 @@
  *	m ... ADDR(X) SIZE(D)                 map
  *	u ... ADDR(X) SIZE(D)                 unmap
  *	s ... SIZE(D)                         bytes of all stacks
+ *	c ... SIZE(D)                         bytes that are only counted
  *	x THREAD(D)                           thread gone
  *	e TIME(D ns)                          the end, the last line
  *
@@ -150,7 +151,7 @@ static uint32_t file_id_of(struct events_writer *w, const struct calltree *t, ui
 
 void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev)
 {
-	static const char letters[] = "?afbrmus";
+	static const char letters[] = "?afbrmusc";
 	CHECK(ev->kind > 0 && ev->kind < sizeof(letters) - 1);
 	uint32_t node = file_id_of(w, t, ev->node);
 	put(w, "%c %" PRIu64 " %" PRIu32 " %u %" PRIu32, letters[ev->kind], ev->time_ns, ev->thread,
@@ -173,6 +174,7 @@ void events_writer_event(struct events_writer *w, const struct calltree *t, cons
 		put(w, " %" PRIx64 " %" PRIu64 "\n", ev->addr, ev->size);
 		break;
 	case EVENT_STACK:
+	case EVENT_COUNT:
 		put(w, " %" PRIu64 "\n", ev->size);
 		break;
 	}

@@ -264,7 +264,7 @@ static void read_event(struct reader *r, enum event_kind kind)
 	uint32_t node = decimal32(r);
 	if (kind == EVENT_REALLOC_BEGIN || kind == EVENT_REALLOC_END)
 		ev.old_addr = hex(r);
-	if (kind != EVENT_REALLOC_BEGIN && kind != EVENT_STACK)
+	if (kind != EVENT_REALLOC_BEGIN && kind != EVENT_STACK && kind != EVENT_COUNT)
 		ev.addr = hex(r);
 	if (kind != EVENT_FREE && kind != EVENT_REALLOC_BEGIN)
 		ev.size = decimal(r);
@@ -300,7 +300,7 @@ static void read_end(struct reader *r)
 
 static void read_record(struct reader *r, char letter)
 {
-	static const char events[] = "afbrmus";
+	static const char events[] = "afbrmusc";
 	const char *event = strchr(events, letter);
 	if (event)
 		read_event(r, (enum event_kind)(event - events + 1));

@@ -35,6 +35,7 @@ struct profile_options {
 	uint32_t heap_admin;      /* 8 */
 	uint32_t alignment;       /* 16 */
 	bool no_heap;             /* --heap=no: blocks are kept, nothing is counted in snapshots */
+	uint32_t granule;         /* of mapped ranges, bytes: a block is one; 0 = a page; 1 for brk */
 	bool keep_times;          /* blocks remember when they were made: ms since the first event */
 	/* Whether blocks of @node are not to be counted at all; asked once per leaf. NULL = none. */
 	bool (*is_ignored)(void *ctx, uint32_t node);
@@ -49,6 +50,7 @@ struct leaf {
 	uint32_t epoch;           /* of the last saved value; see profile.c */
 	uint64_t live_bytes, live_blocks;
 	uint64_t total_bytes, total_blocks; /* ever allocated here; a realloc is a new block */
+	uint64_t calls;           /* of them: events that made something here; for mappings not the pages */
 };
 
 enum snapshot_kind { SNAPSHOT_EMPTY, SNAPSHOT_DETAILED, SNAPSHOT_PEAK };

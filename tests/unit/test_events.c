@@ -89,6 +89,7 @@ static void what_is_read_is_written_the_same(void **state)
 		"m 9 9 8 0 7f0000002000 4096\n"
 		"u 10 9 9 0 7f0000002000 4096\n"
 		"s 11 9 0 0 1000\n"
+		"c 11 9 0 0 4096\n"
 		"g 7\n"
 		"l 8 7f0000000000 7f0000001000 7f0000000000 /lib/y.so\n"
 		"n 4 1 7f0000000100 8\n"
