@@ -15,6 +15,7 @@ enum heap_event_kind {
 	HEAP_REALLOC_END,   /* old_addr, addr, size; addr 0 and size > 0: failed */
 	HEAP_MAP,           /* addr, size, a mapping appeared */
 	HEAP_UNMAP,         /* addr, size, a mapping went away */
+	HEAP_FAULT,         /* addr, size (a page): touched for the first time, or brought in */
 };
 
 /* Which function was called; what memusage's rows and a report's words need. */
@@ -31,6 +32,8 @@ enum heap_function {
 	FUNCTION_MUNMAP,
 	FUNCTION_MREMAP,
 	FUNCTION_BRK,
+	FUNCTION_MINOR_FAULT,
+	FUNCTION_MAJOR_FAULT,
 };
 
 /*
@@ -38,6 +41,9 @@ enum heap_function {
  * address into the caller of the probed function and regs.sp the value that it
  * has there after the return. data holds a copy of the memory from start upwards
  * (start <= regs.sp); read fetches what lies outside.
+ *
+ * HEAP_MAP and HEAP_FAULT have no frame that is left: regs are those of the thread
+ * at the system call (pc behind it) or one behind the faulting instruction.
  */
 struct stack_view {
 	struct arch_unwind_regs regs;
@@ -57,6 +63,8 @@ struct heap_event {
 	taddr_t addr, old_addr;
 	uint64_t size;    /* as requested; calloc: the product */
 	uint64_t align;   /* 0 = none asked for */
+	uint32_t map_flags; /* HEAP_MAP by mmap: its flags, and its descriptor (-1: none) */
+	int map_fd;
 	struct stack_view *stack; /* NULL where the kind has none, or frame is given */
 	/* A stack walked already: frame_count frames, outermost first, return addresses minus 1. The
 	 * first @kept are as in the last event with the same @path (a thread's slot). */

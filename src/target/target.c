@@ -29,13 +29,14 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/log.h"
+#include "target/faults.h"
 #include "target/ptrace.h"
 #include "target/pads.h"
 #include "target/thread.h"
 
 #define TRACE_OPTIONS \
 	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | \
-	 PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
+	 PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESECCOMP)
 
 static volatile sig_atomic_t wake_flag;
 
@@ -73,6 +74,7 @@ void target_free(struct target *t)
 	}
 	while (t->processes.count > 0)
 		process_remove(t, t->processes.data[0], SPACE_DETACHED);
+	faults_free(t);
 	for (size_t i = 0; i < t->counters.count; i++)
 		close(t->counters.data[i]);
 	vec_deinit(&t->counters);
@@ -112,13 +114,15 @@ uint64_t target_instructions(const struct target *t)
 
 /* -- start -- */
 
-ATTR_NORETURN static void run_program(int go_fd, int error_fd, char *const argv[], const struct signal_state *signals)
+ATTR_NORETURN static void run_program(const struct target *t, int go_fd, int error_fd, char *const argv[])
 {
 	char c;
-	sigaction(SIGCHLD, &signals->child, NULL);
-	sigprocmask(SIG_SETMASK, &signals->mask, NULL);
+	sigaction(SIGCHLD, &t->signals.child, NULL);
+	sigprocmask(SIG_SETMASK, &t->signals.mask, NULL);
 	while (read(go_fd, &c, 1) < 0 && errno == EINTR)
 		;
+	if (t->options.watch_brk || t->options.watch_mappings)
+		syscalls_install_filter(t, argv[0]);
 	execvp(argv[0], argv);
 	int err = errno;
 	while (write(error_fd, &err, sizeof(err)) < 0 && errno == EINTR)
@@ -156,7 +160,7 @@ int target_start(struct target *t, char *const argv[])
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(go[1]);
-		run_program(go[0], error[1], argv, &t->signals);
+		run_program(t, go[0], error[1], argv);
 	}
 	close(go[0]);
 	close(error[1]);
@@ -167,6 +171,10 @@ int target_start(struct target *t, char *const argv[])
 	}
 	if (rc == 0 && t->options.count_instructions)
 		rc = add_counter(t, pid, true);
+	if (rc == 0 && t->options.watch_faults) {
+		rc = faults_add(t, pid, true);
+		t->fault_error = rc;
+	}
 	if (rc == 0) {
 		struct process *p = process_add(t, pid, space_new(pid));
 		p->is_started = p->is_execing = true;
@@ -281,6 +289,8 @@ static int seize_pass(struct target *t, struct process *p)
 		th->state = THREAD_RUNNING;
 		if (t->options.count_instructions)
 			add_counter(t, tid, false);
+		if (t->options.watch_faults && t->fault_error == 0)
+			t->fault_error = faults_add(t, tid, false);
 		if (ptrace_interrupt(tid) == 0)
 			th->was_interrupted = true;
 		found++;
@@ -342,9 +352,15 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 	if (t->first_pid == 0)
 		t->first_pid = pid;
 	struct process *p = process_add(t, pid, s);
+	if (t->options.watch_brk || t->options.watch_mappings)
+		t->syscalls = SYSCALLS_ALL;
 	uint64_t begin = target_clock();
 	rc = seize_all(t, p);
 	*problem_out = rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_PERMISSION;
+	if (rc == 0 && t->fault_error != 0) {
+		rc = t->fault_error;
+		*problem_out = ATTACH_NO_FAULTS;
+	}
 	if (rc == 0) {
 		t->now_ns = target_clock();
 		install_probes(t, s, pick_thread(t, s));
@@ -377,6 +393,7 @@ static void detach_all(struct target *t, bool with_traps)
 {
 	uint64_t begin = target_clock();
 	loop_stop_world(t);
+	faults_drain(t);
 	for (size_t i = 0; i < t->processes.count && with_traps; i++) {
 		struct space *s = t->processes.data[i]->space;
 		if (s->is_ready || s->traps.count > 0)
@@ -404,10 +421,52 @@ static void detach_all(struct target *t, bool with_traps)
 		process_remove(t, t->processes.data[0], SPACE_DETACHED);
 }
 
+/*
+ * A program whose calls our filter stops cannot be left: they would fail. So only
+ * the profiles end, and ptmem answers those calls until nobody is left.
+ */
+static void release_all(struct target *t)
+{
+	t->is_released = true;
+	loop_stop_world(t);
+	faults_drain(t);
+	for (size_t i = 0; i < t->processes.count; i++) {
+		struct space *s = t->processes.data[i]->space;
+		if (s->is_ready || s->traps.count > 0)
+			install_remove(t, s, pick_thread(t, s));
+		pads_finish(t, s);
+		if (s->user)
+			t->sink.space_end(t->sink.ctx, s, SPACE_DETACHED);
+		pads_free(t, s);
+		s->is_profiled = false;
+	}
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (!th)
+			continue;
+		trap_drop_calls(t, th, UINT64_MAX);
+		th->is_held |= th->waits_for_room;
+		th->waits_for_room = false;
+	}
+	t->waiters = 0;
+	loop_start_world(t);
+}
+
+bool target_must_stay(const struct target *t)
+{
+	return t->syscalls == SYSCALLS_FILTER && t->processes.count > 0;
+}
+
 void target_detach(struct target *t)
 {
 	t->now_ns = target_clock();
-	detach_all(t, true);
+	if (!target_must_stay(t)) {
+		detach_all(t, true);
+		return;
+	}
+	release_all(t);
+	while (t->processes.count > 0 && loop_step(t, false) != -ECHILD)
+		;
 }
 
 void target_abandon(struct target *t)
@@ -456,7 +515,12 @@ unsigned target_cpu_count(void)
 /* Reads all rings; returns the records read. */
 static size_t drain_all(struct target *t)
 {
-	size_t n = 0;
+	bool is_pressed = faults_are_pressed(t);
+	if (is_pressed)
+		loop_stop_world(t);
+	size_t n = faults_drain(t);
+	if (is_pressed)
+		loop_start_world(t);
 	t->now_ns = target_clock();
 	for (size_t i = 0; i < t->processes.count; i++) {
 		struct space *s = t->processes.data[i]->space;
@@ -497,11 +561,16 @@ static void idle(struct target *t, size_t records)
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	sigtimedwait(&set, NULL, &ts);
+	if (t->faults)
+		faults_wait(t, &ts);
+	else
+		sigtimedwait(&set, NULL, &ts);
 }
 
-static bool has_pads(const struct target *t)
+static bool has_rings(const struct target *t)
 {
+	if (t->faults)
+		return true;
 	for (size_t i = 0; i < t->processes.count; i++) {
 		if (t->processes.data[i]->space->pads)
 			return true;
@@ -512,7 +581,7 @@ static bool has_pads(const struct target *t)
 #define STOPS_IN_A_ROW 32
 
 /* One round with rings: the stops that wait, then the records, then rest. */
-static int step_with_pads(struct target *t)
+static int step_with_rings(struct target *t)
 {
 	int rc = 0, stops = 0;
 	while (stops < STOPS_IN_A_ROW && !t->promote && (rc = loop_step(t, true)) == 0)
@@ -526,7 +595,7 @@ static int step_with_pads(struct target *t)
 void target_run(struct target *t)
 {
 	while (t->processes.count > 0) {
-		int rc = has_pads(t) ? step_with_pads(t) : loop_step(t, false);
+		int rc = has_rings(t) ? step_with_rings(t) : loop_step(t, false);
 		if (rc == -ECHILD)
 			break;
 		if (t->promote)
@@ -554,6 +623,17 @@ pid_t target_first_pid(const struct target *t)
 unsigned target_process_count(const struct target *t)
 {
 	return (unsigned)t->processes.count;
+}
+
+int target_fault_error(const struct target *t)
+{
+	return t->fault_error;
+}
+
+uint64_t target_lost_faults(const struct target *t, bool *user_only_out)
+{
+	*user_only_out = faults_are_of_user_code(t);
+	return faults_lost(t);
 }
 
 const struct target_stats *target_stats(const struct target *t)

@@ -28,6 +28,9 @@ struct target_options {
 	bool promote_at_once; /* --probes=jump */
 	uint64_t ring_size;   /* bytes, a power of two; 0 = by the number of CPUs */
 	bool verify;          /* pads send every stack both ways */
+	bool watch_brk;       /* HEAP_MAP, HEAP_UNMAP at brk */
+	bool watch_faults;    /* HEAP_FAULT at page faults */
+	bool watch_mappings;  /* at mmap, munmap, mremap and their like */
 };
 
 /* Why a space is no longer profiled. */
@@ -94,7 +97,7 @@ int target_start(struct target *t, char *const argv[]);
 /* Why an attach failed, for a message of the caller's. */
 enum attach_problem {
 	ATTACH_OK, ATTACH_NO_PROCESS, ATTACH_TRACED, ATTACH_PERMISSION, ATTACH_32BIT, ATTACH_SELF,
-	ATTACH_NO_PROBES, ATTACH_KERNEL_THREAD, ATTACH_INJECT, ATTACH_OTHER,
+	ATTACH_NO_PROBES, ATTACH_NO_FAULTS, ATTACH_KERNEL_THREAD, ATTACH_INJECT, ATTACH_OTHER,
 };
 /* Attaches to all threads of @pid. 0, or -errno with *problem_out and *detail_out (a number: the
  * tracer's pid, a uid, an errno). Nothing of ours is left in the process then. */
@@ -103,6 +106,8 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 /* Runs until nobody is left, or the sink's poll says to leave. */
 void target_run(struct target *t);
 
+/* Whether target_detach will not return before the processes ended: they run under a filter of ours. */
+bool target_must_stay(const struct target *t);
 /* Lets go of everybody: text restored, stubs removed where nobody is in them. */
 void target_detach(struct target *t);
 
@@ -124,6 +129,10 @@ unsigned target_cpu_count(void);
 
 /* CLOCK_MONOTONIC in ns, as events carry it. */
 uint64_t target_clock(void);
+
+/* watch_faults: those that no event told of, and whether the ones in system calls are left out. */
+int target_fault_error(const struct target *t); /* why they could not be watched; 0 */
+uint64_t target_lost_faults(const struct target *t, bool *user_only_out);
 
 const struct target_stats *target_stats(const struct target *t);
 
