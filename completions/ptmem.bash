@@ -1,7 +1,7 @@
 # bash completion for ptmem and ptmem-report; scripts/docs holds it against --help.
 
-_ptmem_options="--pid= --duration= --trace-children= --probes= --ring=
-	--time-unit= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
+_ptmem_options="--pid= --duration= --trace-children= --trace= --probes= --ring=
+	--time-unit= --pages-as-heap= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
 	--heap-admin= --alignment= --alloc-fn= --ignore-fn=
 	--massif-out-file= --events= --replay=
 	--stats --verbose --quiet --color= --no-rc --help --version
@@ -25,7 +25,8 @@ _ptmem_program() {
 _ptmem_values() {
 	case $1 in
 	--pid | -p) compgen -W "$(command ps -eo pid= 2>/dev/null)" -- "$2" ;;
-	--trace-children | --peak-at-exit) compgen -W "yes no" -- "$2" ;;
+	--trace-children | --peak-at-exit | --pages-as-heap) compgen -W "yes no" -- "$2" ;;
+	--trace) compgen -W "heap brk mmap faults" -- "$2" ;;
 	--probes) compgen -W "auto break jump" -- "$2" ;;
 	--time-unit) compgen -W "ms B i" -- "$2" ;;
 	--color) compgen -W "auto always never" -- "$2" ;;

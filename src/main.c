@@ -105,28 +105,6 @@ static char *join_command(char *const argv[])
 
 /* -- beginnings -- */
 
-static int start_program(struct run *run)
-{
-	char **argv = run->options->command;
-	int rc = target_start(run->target, argv);
-	if (rc == 0)
-		return 0;
-	log_error("%s: %s", argv[0], rc == -ENOENT ? "no such program" : strerror(-rc));
-	switch (rc) {
-	case -ENOENT:
-	case -ENOTDIR:
-		return EXIT_NOT_FOUND;
-	case -EACCES:
-	case -ENOEXEC:
-	case -EISDIR:
-	case -ELOOP:
-	case -E2BIG:
-	case -ETXTBSY:
-		return EXIT_NOT_EXECUTABLE;
-	}
-	return EXIT_OWN_FAILURE;
-}
-
 static void read_line(const char *path, char *buf, size_t size)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");
@@ -150,6 +128,19 @@ static void explain_permission(pid_t pid, long uid)
 	else
 		log_error("process %d may not be traced: it changed its user or forbids it (PR_SET_DUMPABLE); run ptmem "
 			  "as root with CAP_SYS_PTRACE", pid);
+}
+
+static void explain_faults(int rc)
+{
+	char level[16];
+	read_line("/proc/sys/kernel/perf_event_paranoid", level, sizeof(level));
+	if (rc == -EACCES || rc == -EPERM)
+		log_error("page faults may not be traced: kernel.perf_event_paranoid is %s; run ptmem as root, or allow "
+			  "it with: sysctl kernel.perf_event_paranoid=2", *level ? level : "unknown");
+	else if (rc == -EMFILE)
+		log_error("page faults cannot be traced: too many threads for the limit of open files (ulimit -n)");
+	else
+		log_error("page faults cannot be traced: perf_event_open: %s", strerror(-rc));
 }
 
 static void explain_attach(pid_t pid, int rc, enum attach_problem problem, long detail)
@@ -176,6 +167,9 @@ static void explain_attach(pid_t pid, int rc, enum attach_problem problem, long 
 	case ATTACH_KERNEL_THREAD:
 		log_error("process %d is a kernel thread: it has no heap", pid);
 		break;
+	case ATTACH_NO_FAULTS:
+		explain_faults(rc);
+		break;
 	case ATTACH_NO_PROBES:
 		log_error("process %d: no malloc or other allocation function found; a stripped static program?", pid);
 		break;
@@ -183,6 +177,32 @@ static void explain_attach(pid_t pid, int rc, enum attach_problem problem, long 
 		log_error("process %d: cannot attach: %s", pid, strerror(-rc));
 		break;
 	}
+}
+
+static int start_program(struct run *run)
+{
+	char **argv = run->options->command;
+	int rc = target_start(run->target, argv);
+	if (rc == 0)
+		return 0;
+	if (target_fault_error(run->target) != 0) {
+		explain_faults(target_fault_error(run->target));
+		return EXIT_OWN_FAILURE;
+	}
+	log_error("%s: %s", argv[0], rc == -ENOENT ? "no such program" : strerror(-rc));
+	switch (rc) {
+	case -ENOENT:
+	case -ENOTDIR:
+		return EXIT_NOT_FOUND;
+	case -EACCES:
+	case -ENOEXEC:
+	case -EISDIR:
+	case -ELOOP:
+	case -E2BIG:
+	case -ETXTBSY:
+		return EXIT_NOT_EXECUTABLE;
+	}
+	return EXIT_OWN_FAILURE;
 }
 
 static int attach_all(struct run *run)
@@ -270,6 +290,10 @@ static int run_target(struct run *run, int *signal_out)
 	const struct target_options to = {
 		.follow_exec = o->trace_children, .count_instructions = o->time_unit == TIME_INSTRUCTIONS,
 		.no_promotion = o->probes == PROBES_BREAK, .promote_at_once = o->probes == PROBES_JUMP,
+		.watch_brk = o->pages_as_heap || o->trace & 1u << SOURCE_BRK,
+		.watch_faults = o->trace & 1u << SOURCE_FAULTS,
+		.watch_mappings = o->pages_as_heap || o->trace & 1u << SOURCE_MMAP,
+		.no_probes = o->pages_as_heap || !(o->trace & 1u << SOURCE_HEAP),
 		.ring_size = o->ring, .verify = getenv("PTMEM_VERIFY") != NULL,
 	};
 	run->target = check_target = target_new(&to, &sink);
@@ -287,8 +311,13 @@ static int run_target(struct run *run, int *signal_out)
 		target_run(run->target);
 		unsigned left = target_process_count(run->target);
 		if (left > 0) {
+			bool stays = target_must_stay(run->target);
+			if (stays)
+				log_info("the profile ends; the program runs on, and ptmem with it, since its calls of "
+					 "brk and mmap stop for ptmem");
 			target_detach(run->target);
-			log_info("detached; the program runs on");
+			if (!stays)
+				log_info("detached; the program runs on");
 		}
 		rc = o->pid_count > 0 ? 0 : finish_started(run, signal_out);
 	}

@@ -15,6 +15,7 @@
 
 static const char *const time_units[] = {"ms", "B", "i", NULL};
 static const char *const probes_modes[] = {"auto", "break", "jump", NULL};
+static const char *const trace_sources[] = {"heap", "brk", "mmap", "faults", NULL};
 static const char *const color_modes[] = {"auto", "always", "never", NULL};
 
 #define AT(field) .offset = offsetof(struct options, field)
@@ -28,6 +29,8 @@ const struct option_row option_rows[] = {
 	 .value = "SECONDS", .text = "with -p: detach after this time"},
 	{.name = "trace-children", .type = YES_NO, AT(trace_children), .initial = "no",
 	 .value = "yes|no", .text = "go on in programs that the program executes"},
+	{.name = "trace", .type = SET, AT(trace), .choices = trace_sources, .initial = "heap",
+	 .value = "SOURCE,...", .text = "what to trace: heap, brk, mmap, faults; each has a\nfile of its own"},
 	{.name = "probes", .type = CHOICE, AT(probes), .choices = probes_modes, .initial = "auto",
 	 .value = "auto|break|jump", .text = "how calls are caught: by breakpoints, by jumps,\n"
 					     "or by whichever suits"},
@@ -39,6 +42,8 @@ const struct option_row option_rows[] = {
 	{.name = "time-unit", .type = CHOICE, .flags = TOOL, AT(time_unit), .choices = time_units,
 	 .initial = "ms", .value = "ms|B|i", .text = "milliseconds, bytes allocated and freed, or\n"
 						      "instructions"},
+	{.name = "pages-as-heap", .type = YES_NO, .flags = TOOL, AT(pages_as_heap), .initial = "no",
+	 .value = "yes|no", .text = "count mapped pages instead of heap blocks"},
 	{.name = "depth", .type = NUMBER, .flags = TOOL, AT(depth), RANGE(1, 200), .initial = "30",
 	 .value = "N", .text = "frames of a call path"},
 	{.name = "threshold", .type = DECIMAL, .flags = TOOL, AT(threshold), RANGE(0, 100),
@@ -110,6 +115,10 @@ char *option_takes(const struct option_row *row)
 		fputs("a process id", f);
 		break;
 	case CHOICE:
+		print_choices(f, row->choices);
+		break;
+	case SET:
+		fputs("one or more, with commas between, of ", f);
 		print_choices(f, row->choices);
 		break;
 	case YES_NO:

@@ -141,6 +141,24 @@ static bool parse_choice(const struct option_row *row, const char *text, uint32_
 	return false;
 }
 
+static bool parse_set(const struct option_row *row, const char *text, uint32_t *out)
+{
+	uint32_t set = 0, bit;
+	for (const char *s = text;; s++) {
+		char word[32];
+		size_t n = strcspn(s, ",");
+		snprintf(word, sizeof(word), "%.*s", (int)n, s);
+		if (!parse_choice(row, word, &bit))
+			return false;
+		set |= 1u << bit;
+		s += n;
+		if (!*s)
+			break;
+	}
+	*out = set;
+	return true;
+}
+
 /* Gives @row's field the value @text (unused where it takes none). @arg: for the message. */
 static int set_value(const struct parser *p, const struct option_row *row, const char *arg,
 		     const char *text)
@@ -175,6 +193,9 @@ static int set_value(const struct parser *p, const struct option_row *row, const
 		break;
 	case CHOICE:
 		is_good = parse_choice(row, text, field);
+		break;
+	case SET:
+		is_good = parse_set(row, text, field);
 		break;
 	case TEXT:
 		is_good = *text || !(row->flags & NOT_EMPTY);

@@ -16,6 +16,7 @@
 #include "base/types.h"
 #include "base/words.h"
 #include "profile/profile.h"
+#include "sources.h"
 
 #define OPTIONS_MAX_PIDS 1 /* processes attached to at once */
 
@@ -32,6 +33,7 @@ struct options {
 	char **command;           /* NULL-terminated, points into argv; else NULL */
 	pid_t pid[OPTIONS_MAX_PIDS];
 	uint32_t pid_count;       /* 0: not attaching */
+	uint32_t trace;           /* bits 1 << enum source_kind */
 	double duration;          /* seconds until detach; 0 = no limit */
 	bool trace_children;      /* go on in programs that are exec'ed */
 	enum probes_mode probes;
@@ -39,6 +41,7 @@ struct options {
 
 	/* the profile */
 	enum time_unit time_unit;
+	bool pages_as_heap;       /* mapped pages instead of heap blocks */
 	uint32_t depth;
 	double threshold;         /* percent */
 	double peak_inaccuracy;   /* percent; may be negative, as Massif's may */

@@ -58,29 +58,22 @@ void run_add_module(struct run *run, struct module *m)
 		run->modules.data[m->id] = module_hold(m);
 }
 
-static struct module *run_module(const struct run *run, uint32_t id)
+struct module *run_module(const struct run *run, uint32_t id)
 {
 	return id < run->modules.count ? run->modules.data[id] : NULL;
 }
 
 /* -- names -- */
 
-static const struct symbol *frame_symbol(void *ctx, uint32_t frame)
-{
-	struct session *s = ctx;
-	const struct calltree_frame *f = calltree_frame(profile_calltree(s->profile), frame);
-	return symbols_find(s->run->symbols, run_module(s->run, f->module), f->pc);
-}
-
 struct stack_walk {
-	struct session *session;
+	struct source *source;
 	VEC(uint32_t) frames; /* innermost first */
 };
 
 static const struct symbol *stack_symbol(void *ctx, size_t i)
 {
 	struct stack_walk *w = ctx;
-	return frame_symbol(w->session, w->frames.data[i]);
+	return source_symbol(w->source, w->frames.data[i]);
 }
 
 /*
@@ -100,14 +93,15 @@ static bool is_surely_counted(const struct session *s, const struct calltree *tr
 
 static bool is_ignored(void *ctx, uint32_t node)
 {
-	struct stack_walk w = {.session = ctx};
-	struct calltree *tree = profile_calltree(w.session->profile);
-	if (is_surely_counted(ctx, tree, node))
+	struct stack_walk w = {.source = ctx};
+	struct session *s = w.source->session;
+	struct calltree *tree = profile_calltree(w.source->profile);
+	if (is_surely_counted(s, tree, node))
 		return false;
 	for (; node; node = calltree_parent(tree, node))
 		*vec_add(&w.frames) = calltree_node_frame(tree, node);
 	size_t first, count;
-	bool counts = filter_stack(w.session->run->filter, stack_symbol, &w, w.frames.count, &first, &count);
+	bool counts = filter_stack(s->run->filter, stack_symbol, &w, w.frames.count, &first, &count);
 	vec_deinit(&w.frames);
 	return !counts;
 }
@@ -146,10 +140,13 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	struct profile_options po = {
 		.time_unit = o->time_unit, .peak_inaccuracy = o->peak_inaccuracy, .peak_at_exit = o->peak_at_exit,
 		.detailed_freq = o->detailed_freq, .max_snapshots = o->max_snapshots, .heap_admin = o->heap_admin,
-		.alignment = o->alignment, .is_ignored = is_ignored, .is_ignored_ctx = s,
+		.alignment = o->alignment, .is_ignored = is_ignored, .is_ignored_ctx = &s->source[SOURCE_HEAP],
 		.instructions = read_instructions, .instructions_ctx = s,
 	};
+	if (o->pages_as_heap)
+		po.heap_admin = 0;
 	s->profile = profile_new(&po, start_ns);
+	sources_init(s, &po, start_ns);
 	return s;
 }
 
@@ -162,6 +159,7 @@ void session_free(struct session *s)
 	for (size_t i = 0; i < s->paths.count; i++)
 		free(s->paths.data[i].node);
 	vec_deinit(&s->paths);
+	sources_deinit(s);
 	profile_free(s->profile);
 	free(s->command);
 	free(s);
@@ -215,7 +213,7 @@ static void sink_space_new(void *ctx, struct space *space)
 	}
 	note_modules(s);
 	add_unwinder(s);
-	profile_start(s->profile, s->start_ns);
+	sources_start(s);
 }
 
 static void sink_space_fork(void *ctx, struct space *parent, struct space *child)
@@ -229,7 +227,8 @@ static void sink_space_fork(void *ctx, struct space *parent, struct space *child
 	memset(&s->paths, 0, sizeof(s->paths));
 	s->is_own_image = false;
 	s->profile = profile_clone(from->profile);
-	profile_set_ctx(s->profile, s, s);
+	profile_set_ctx(s->profile, &s->source[SOURCE_HEAP], s);
+	sources_fork(s);
 	add_unwinder(s);
 	child->user = s;
 }
@@ -259,14 +258,14 @@ static void sink_module_unloaded(void *ctx, struct space *space, struct module *
 	struct session *s = space->user;
 	(void)ctx;
 	unwind_forget(s->unwind, m->start, m->end);
-	calltree_forget(profile_calltree(s->profile), m->start, m->end);
+	sources_forget(s, m->start, m->end);
 	if (s->events)
 		events_writer_module(s->events, m->id, 0, 0, 0, m->path);
 }
 
-static uint32_t frame_at(struct session *s, taddr_t pc)
+uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc)
 {
-	struct calltree *tree = profile_calltree(s->profile);
+	struct calltree *tree = profile_calltree(p);
 	uint32_t frame = calltree_find_frame(tree, pc);
 	if (frame)
 		return frame;
@@ -284,7 +283,8 @@ static uint32_t path_node(struct session *s, const struct heap_event *he)
 	p->node = xgrow(p->node, &p->capacity, he->frame_count + 1, sizeof(*p->node));
 	uint32_t node = he->kept ? p->node[he->kept - 1] : 0;
 	for (uint32_t i = he->kept; i < he->frame_count; i++) {
-		node = calltree_get_child(profile_calltree(s->profile), node, frame_at(s, he->frame[i]));
+		node = calltree_get_child(profile_calltree(s->profile), node,
+					  session_frame(s, s->profile, he->frame[i]));
 		p->node[i] = node;
 	}
 	p->count = he->frame_count;
@@ -294,7 +294,7 @@ static uint32_t path_node(struct session *s, const struct heap_event *he)
 	return node;
 }
 
-static uint32_t stack_node(struct session *s, const struct stack_view *view)
+size_t session_walk(struct session *s, const struct stack_view *view, const taddr_t **pcs_out)
 {
 	static taddr_t pcs[MAX_FRAMES]; /* scratch: too large for the stack */
 	enum unwind_end end = UNWIND_COMPLETE;
@@ -302,9 +302,17 @@ static uint32_t stack_node(struct session *s, const struct stack_view *view)
 	s->stacks++;
 	s->ends[end]++;
 	s->complete_stacks += end == UNWIND_COMPLETE;
+	*pcs_out = pcs;
+	return n;
+}
+
+static uint32_t stack_node(struct session *s, const struct stack_view *view)
+{
+	const taddr_t *pcs;
+	size_t n = session_walk(s, view, &pcs);
 	uint32_t node = 0;
 	while (n > 0)
-		node = calltree_get_child(profile_calltree(s->profile), node, frame_at(s, pcs[--n]));
+		node = calltree_get_child(profile_calltree(s->profile), node, session_frame(s, s->profile, pcs[--n]));
 	return node;
 }
 
@@ -325,10 +333,14 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 {
 	static const uint8_t kinds[] = {
 		[HEAP_ALLOC] = EVENT_ALLOC, [HEAP_FREE] = EVENT_FREE, [HEAP_REALLOC_BEGIN] = EVENT_REALLOC_BEGIN,
-		[HEAP_REALLOC_END] = EVENT_REALLOC_END, [HEAP_MAP] = EVENT_MAP, [HEAP_UNMAP] = EVENT_UNMAP,
+		[HEAP_REALLOC_END] = EVENT_REALLOC_END,
 	};
 	struct session *s = space->user;
 	(void)ctx;
+	if (he->kind >= ARRAY_SIZE(kinds)) {
+		sources_event(s, he);
+		return;
+	}
 	struct event ev = {
 		.time_ns = he->time_ns, .thread = he->thread, .kind = kinds[he->kind], .function = he->function,
 		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align,
@@ -438,23 +450,33 @@ int session_check_out_file(struct run *run)
 	return rc;
 }
 
-static int write_massif(struct session *s, const char *path)
+static int write_report(const struct report *r, const char *path)
 {
-	struct report r = {
-		.profile = s->profile, .filter = s->run->filter, .symbol = frame_symbol, .symbol_ctx = s,
-		.desc = s->run->options->desc, .command = s->command, .threshold = s->run->options->threshold,
-		.pid = s->pid,
-	};
 	struct outfile out;
 	int rc = outfile_open(path, &out);
 	if (rc != 0)
 		return rc;
-	rc = massif_write(out.file, &r);
+	rc = massif_write(out.file, r);
 	if (rc != 0) {
 		outfile_abort(&out);
 		return rc;
 	}
 	return outfile_commit(&out);
+}
+
+int session_write_massif(struct session *s, const struct report *r, const char *suffix, char **path_out)
+{
+	_cleanup_free_ char *path = NULL;
+	int rc = expand_out_file(s->run, s->pid, &path);
+	if (rc == 0) {
+		*path_out = strcmp(path, "-") == 0 ? xstrdup(path) : xasprintf("%s%s", path, suffix);
+		rc = write_report(r, *path_out);
+		if (rc != 0)
+			log_error("cannot write %s: %s", *path_out, strerror(-rc));
+	}
+	s->run->files_failed += rc != 0;
+	s->run->files_written += rc == 0;
+	return rc;
 }
 
 void session_finish(struct session *s, uint64_t now_ns)
@@ -471,16 +493,14 @@ void session_finish(struct session *s, uint64_t now_ns)
 			s->run->files_failed++;
 		}
 	}
-	int rc = expand_out_file(s->run, s->pid, &path);
-	if (rc == 0) {
-		rc = write_massif(s, path);
-		if (rc != 0)
-			log_error("cannot write %s: %s", path, strerror(-rc));
+	if (s->source[SOURCE_HEAP].is_traced) {
+		struct report r;
+		source_fill_report(&s->source[SOURCE_HEAP], &r);
+		int rc = session_write_massif(s, &r, "", &path);
+		session_print_summary(s, rc == 0 ? path : NULL);
+		free(path);
 	}
-	s->run->files_failed += rc != 0;
-	s->run->files_written += rc == 0;
-	session_print_summary(s, rc == 0 ? path : NULL);
-	free(path);
+	sources_finish(s, now_ns);
 }
 
 /* -- replay -- */

@@ -13,6 +13,7 @@
 #include "output/writer.h"
 #include "profile/events.h"
 #include "profile/profile.h"
+#include "sources.h"
 #include "symbols/filter.h"
 #include "symbols/symbols.h"
 #include "target/target.h"
@@ -45,7 +46,8 @@ struct session {
 	struct space *space;       /* NULL in a replay and after the end */
 	uint32_t pid;
 	char *command;             /* for cmd: */
-	struct profile *profile;
+	struct profile *profile;   /* of the heap, or of the pages (--pages-as-heap) */
+	struct source source[SOURCE_COUNT]; /* what is traced; the heap's profile is the one above */
 	struct unwind *unwind;
 	struct events_writer *events;
 	uint64_t start_ns, end_ns;
@@ -61,6 +63,17 @@ struct session {
 void run_init(struct run *run, struct options *options);
 void run_deinit(struct run *run);
 void run_add_module(struct run *run, struct module *m);
+
+/* The module of id @id, or NULL. */
+struct module *run_module(const struct run *run, uint32_t id);
+
+/* The frames of @view, innermost first, in scratch memory that the next walk uses again. */
+size_t session_walk(struct session *s, const struct stack_view *view, const taddr_t **pcs_out);
+/* Frame of @pc in @p's call tree. */
+uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc);
+
+/* @suffix: behind the expanded --massif-out-file, "" = none. 0 or -errno after a message. */
+int session_write_massif(struct session *s, const struct report *r, const char *suffix, char **path_out);
 
 /* The sink that feeds sessions from a target; ctx is the run. */
 void session_fill_sink(struct target_sink *sink, struct run *run);

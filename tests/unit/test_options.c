@@ -148,6 +148,13 @@ static void is_second_half(const struct options *o)
 	assert_int_equal(o->color, COLOR_NEVER);
 }
 
+static void is_brk_and_faults(const struct options *o)
+{
+	assert_int_equal(o->trace, 1u << SOURCE_BRK | 1u << SOURCE_FAULTS);
+	assert_true(o->pages_as_heap);
+	assert_string_equal(o->desc, "--pages-as-heap=yes");
+}
+
 static void test_every_field(void **state)
 {
 	check_good("--trace-children=yes --probes=jump --ring=4M --time-unit=i --depth=200 --threshold=.5 "
@@ -156,6 +163,7 @@ static void test_every_field(void **state)
 	check_good("--max-snapshots=1000 --heap-admin=0 --alignment=4096 '--alloc-fn=a b' --alloc-fn= "
 		   "--ignore-fn=x=y --massif-out-file= --events=e --stats --no-rc --color=never prog",
 		   is_second_half);
+	check_good("--trace=brk,faults --pages-as-heap=yes prog", is_brk_and_faults);
 }
 
 /* Each accepted alone in front of a program. */
@@ -169,7 +177,8 @@ static void test_good_values(void **state)
 		"--time-unit=B", "--time-unit=ms", "--ring=64k", "--ring=1G", "--ring=65536", "--probes=break",
 		"--probes=auto", "--peak-at-exit=yes", "--trace-children=no", "--color=always", "--color=auto",
 		"-v", "-vvv", "-qv", "-o f", "-of", "--memcheck:leak-check=no", "--dhat:x", "--massif:depth=3",
-		"--alloc-fn=a:b",
+		"--alloc-fn=a:b", "--pages-as-heap=yes", "--trace=heap", "--trace=faults,brk,mmap,heap",
+		"--massif:pages-as-heap=no",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
 		char line[256];
@@ -180,6 +189,7 @@ static void test_good_values(void **state)
 
 #define DEPTH "--depth takes a whole number from 1 to 200"
 #define THRESHOLD "--threshold takes a decimal number from 0 to 100"
+#define SOURCES "--trace takes one or more, with commas between, of heap, brk, mmap or faults"
 #define ALIGNMENT "--alignment takes a power of two from 16 to 4096"
 #define RING "--ring takes a power of two (K, M or G may follow) from 65536 to 1073741824"
 #define DURATION "--duration takes a decimal number from 0.001 to 1000000000"
@@ -206,6 +216,8 @@ static const struct {
 	{"--time-unit=b", "--time-unit takes ms, B or i"},
 	{"--probes=pads", "--probes takes auto, break or jump"},
 	{"--color=maybe", "--color takes auto, always or never"},
+	{"--pages-as-heap=1", "--pages-as-heap takes yes or no"},
+	{"--trace=", SOURCES}, {"--trace=stack", SOURCES}, {"--trace=brk,", SOURCES}, {"--trace=brk;mmap", SOURCES},
 	{"--peak-at-exit=maybe", "--peak-at-exit takes yes or no"},
 	{"--trace-children=", "--trace-children takes yes or no"},
 	{"--trace-children=1", "--trace-children takes yes or no"},
