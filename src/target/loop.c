@@ -28,6 +28,7 @@
 #include "base/log.h"
 #include "target/ptrace.h"
 #include "target/pads.h"
+#include "target/roots.h"
 #include "target/thread.h"
 
 uint64_t target_clock(void)
@@ -366,6 +367,8 @@ void loop_serve(struct target *t, pid_t tid, int status)
 		break;
 	case STOP_EXIT:
 		th->is_exiting = true;
+		if (t->options.last_look)
+			roots_serve_exit(t, th);
 		thread_resume(t, th, 0);
 		break;
 	default:

@@ -2,6 +2,7 @@
  * The tables of threads and processes. Threads number up to many thousands, so
  * they are hashed by tid; processes are few.
  */
+#include "target/roots.h"
 #include "target/thread.h"
 
 #include <errno.h>
@@ -119,6 +120,7 @@ void process_remove(struct target *t, struct process *p, enum space_end why)
 	} else if (s->reader == p->pid) {
 		move_reader(t, s);
 	}
+	roots_free(p->last_roots);
 	free(p);
 }
 
