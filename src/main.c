@@ -18,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "growth.h"
 #include "options.h"
 #include "session.h"
 #include "target/target.h"
@@ -51,7 +52,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	keep_waking();
 }
 
-static void catch_signals(void)
+static void catch_signals(const struct options *o)
 {
 	static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM};
 	struct sigaction sa = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO}, old;
@@ -62,11 +63,13 @@ static void catch_signals(void)
 			sigaction(caught[i], &sa, NULL);
 	}
 	signal(SIGPIPE, SIG_IGN);
+	growth_catch_signals(o);
 }
 
 static bool should_leave(void *ctx)
 {
-	(void)ctx;
+	if (!leave_signal && growth_poll(ctx))
+		leave_signal = SIGINT;
 	if (leave_signal) {
 		const struct itimerval off = {{0, 0}, {0, 0}};
 		setitimer(ITIMER_REAL, &off, NULL);
@@ -193,6 +196,7 @@ static int attach_all(struct run *run)
 		enum attach_problem problem = ATTACH_OTHER;
 		long detail = -1;
 		pid_t pid = run->options->pid[i];
+		uint64_t threads = target_stats(run->target)->threads;
 		int rc = target_attach(run->target, pid, &problem, &detail);
 		if (rc != 0) {
 			explain_attach(pid, rc, problem, detail);
@@ -200,7 +204,7 @@ static int attach_all(struct run *run)
 		}
 		attached++;
 		log_info("attached to process %d (%llu threads paused for %.1f ms)", pid,
-			 (unsigned long long)target_stats(run->target)->threads,
+			 (unsigned long long)(target_stats(run->target)->threads - threads),
 			 (double)target_stats(run->target)->attach_ns / 1e6);
 	}
 	return attached > 0 ? 0 : EXIT_OWN_FAILURE;
@@ -270,18 +274,18 @@ static int run_target(struct run *run, int *signal_out)
 	const struct target_options to = {
 		.follow_exec = o->trace_children, .count_instructions = o->time_unit == TIME_INSTRUCTIONS,
 		.no_promotion = o->probes == PROBES_BREAK, .promote_at_once = o->probes == PROBES_JUMP,
-		.ring_size = o->ring, .verify = getenv("PTMEM_VERIFY") != NULL,
+		.ring_size = o->ring, .last_look = o->leak_check, .verify = getenv("PTMEM_VERIFY") != NULL,
 	};
 	run->target = check_target = target_new(&to, &sink);
 	log_set_check_hook(leave_target_behind);
 	int rc;
 	if (o->pid_count > 0) {
-		catch_signals();
+		catch_signals(o);
 		rc = attach_all(run);
 		start_duration(o->duration);
 	} else {
 		rc = start_program(run);
-		catch_signals();
+		catch_signals(o);
 	}
 	if (rc == 0) {
 		target_run(run->target);
@@ -323,6 +327,8 @@ static int run_all(struct options *o, int *signal_out)
 		rc = run_target(&run, signal_out);
 	if (run.events_file)
 		fclose(run.events_file);
+	if (growth_exit_code(&run) != 0 && *signal_out == 0)
+		rc = growth_exit_code(&run);
 	if (run.files_failed > 0 && rc == 0 && *signal_out == 0)
 		rc = EXIT_OWN_FAILURE;
 	run_deinit(&run);

@@ -31,6 +31,7 @@ enum row_type {
 	CHOICE,  /* an enum, numbered as the choices are */
 	TEXT,    /* const char * */
 	TEXTS,   /* struct option_strings */
+	SECONDS, /* double; the value may be left out */
 	PIDS,    /* pid and pid_count */
 };
 
@@ -55,6 +56,7 @@ struct option_row {
 
 static const char *const time_units[] = {"ms", "B", "i", NULL};
 static const char *const probes_modes[] = {"auto", "break", "jump", NULL};
+static const char *const views[] = {"live", "peak", "exit", "total", "count", NULL};
 static const char *const color_modes[] = {"auto", "always", "never", NULL};
 
 #define FIELD(name) offsetof(struct options, name)
@@ -104,6 +106,25 @@ static const struct option_row rows[] = {
 	 "write every event to FILE, as text"},
 	{"replay", 0, TEXT, NOT_EMPTY, FIELD(replay_file), 1, 0, NULL, NULL, "FILE",
 	 "profile the events of FILE instead of a program"},
+
+	{.text = "Growth and leaks:"},
+	{"leaks", 0, SECONDS, 0, FIELD(leaks), 0, 1e9, NULL, NULL, "[=AGE]",
+	 "say at the end, and when ptmem gets SIGUSR1, which\nblocks are still there, by call path; only those\n"
+	 "older than AGE seconds"},
+	{"leak-check", 0, FLAG, 0, FIELD(leak_check), 1, 0, NULL, NULL, NULL,
+	 "the same, and to which of them nothing points any\nmore"},
+	{"leaks-out", 0, TEXT, NOT_EMPTY, FIELD(leaks_out), 1, 0, NULL, NULL, "FILE",
+	 "where that goes: as JSON if FILE ends in .json,\nelse as text; instead of stderr"},
+	{"error-exitcode", 0, NUMBER, 0, FIELD(error_exitcode), 0, 255, NULL, "0", "N",
+	 "with --leak-check: end with status N when bytes are\ndefinitely lost"},
+	{"folded", 0, TEXT, NOT_EMPTY, FIELD(folded_file), 1, 0, NULL, NULL, "FILE",
+	 "write call paths as folded stacks"},
+	{"flame", 0, TEXT, NOT_EMPTY, FIELD(flame_file), 1, 0, NULL, NULL, "FILE.svg",
+	 "draw call paths as a flame graph"},
+	{"view", 0, CHOICE, 0, FIELD(view), 1, 0, views, "live", "QUANTITY",
+	 "what folded stacks and flame graphs show: live,\npeak, exit, total or count"},
+	{"top", 0, SECONDS, 0, FIELD(top), 0.1, 86400, NULL, NULL, "[=SECONDS]",
+	 "show the call sites that hold most, and their\ngrowth, all the time"},
 
 	{.text = "Messages and the rest:"},
 	{"stats", 0, FLAG, 0, FIELD(stats), 1, 0, NULL, NULL, NULL, "print what ptmem itself did"},
@@ -155,6 +176,7 @@ static char *what_it_takes(const struct option_row *row)
 		fputs("a power of two (K, M or G may follow)", f);
 		break;
 	case DECIMAL:
+	case SECONDS:
 		fputs("a decimal number", f);
 		break;
 	case PIDS:
@@ -262,7 +284,7 @@ static int parse_pids(const struct parser *p, const struct option_row *row, cons
 		if (has_pid(o, pid))
 			continue;
 		if (o->pid_count == OPTIONS_MAX_PIDS) {
-			log_error("%sbad option '%s': --pid takes no more than %d process", p->source, arg,
+			log_error("%sbad option '%s': --pid takes no more than %d processes", p->source, arg,
 				  OPTIONS_MAX_PIDS);
 			return -EINVAL;
 		}
@@ -317,6 +339,10 @@ static int set_value(const struct parser *p, const struct option_row *row, const
 		break;
 	case DECIMAL:
 		is_good = parse_decimal(row, text, field);
+		break;
+	case SECONDS:
+		*(double *)field = OPTION_ALL;
+		is_good = !text || (*text && parse_decimal(row, text, field));
 		break;
 	case CHOICE:
 		is_good = parse_choice(row, text, field);
@@ -423,7 +449,7 @@ static int parse_long(const struct parser *p, const char *arg, const char *next)
 	bool is_separate = !value && (row->flags & SEPARATE) && next;
 	if (is_separate)
 		value = next;
-	if (!value && row->value)
+	if (!value && row->value && row->type != SECONDS)
 		return refuse_missing(p, row, arg);
 	int err = set_value(p, row, arg, value);
 	if (err)
@@ -537,6 +563,10 @@ static int contradiction(const struct options *o)
 		why = "--replay takes its events from a file: neither --pid nor a program goes with it";
 	else if (o->replay_file && o->events_file)
 		why = "--replay and --events exclude each other";
+	else if (o->replay_file && (o->leak_check || o->top >= 0))
+		why = "--replay has no program: neither --leak-check nor --top goes with it";
+	else if (o->error_exitcode && !o->leak_check)
+		why = "--error-exitcode goes only with --leak-check";
 	else if (o->duration > 0 && !o->pid_count)
 		why = "--duration goes only with --pid";
 	else if (!o->pid_count && !o->command && !o->replay_file)
@@ -550,7 +580,7 @@ static int contradiction(const struct options *o)
 static void set_defaults(struct options *o)
 {
 	struct parser p = {o, ""};
-	*o = (struct options){.log_level = LOG_INFO};
+	*o = (struct options){.log_level = LOG_INFO, .leaks = OPTION_OFF, .top = OPTION_OFF};
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (rows[i].initial)
 			CHECK(set_value(&p, &rows[i], rows[i].name, rows[i].initial) == 0);
@@ -611,7 +641,7 @@ static void print_row(FILE *file, const struct option_row *row)
 	char letter[8] = "    ";
 	if (row->letter)
 		snprintf(letter, sizeof(letter), "-%c, ", row->letter);
-	int n = fprintf(file, "  %s--%s%s%s", letter, row->name, row->value ? "=" : "",
+	int n = fprintf(file, "  %s--%s%s%s", letter, row->name, row->value && row->type != SECONDS ? "=" : "",
 			row->value ? row->value : "");
 	int column = 33;
 	if (n >= column) {

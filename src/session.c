@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/elf_file.h"
+#include "growth.h"
 #include "output/pattern.h"
 
 #define MAX_FRAMES 16384
@@ -147,7 +148,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 		.time_unit = o->time_unit, .peak_inaccuracy = o->peak_inaccuracy, .peak_at_exit = o->peak_at_exit,
 		.detailed_freq = o->detailed_freq, .max_snapshots = o->max_snapshots, .heap_admin = o->heap_admin,
 		.alignment = o->alignment, .is_ignored = is_ignored, .is_ignored_ctx = s,
-		.instructions = read_instructions, .instructions_ctx = s,
+		.instructions = read_instructions, .instructions_ctx = s, .keep_times = growth_needs_times(o),
 	};
 	s->profile = profile_new(&po, start_ns);
 	return s;
@@ -155,6 +156,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 
 void session_free(struct session *s)
 {
+	growth_forget(s);
 	if (s->unwind)
 		unwind_free(s->unwind);
 	if (s->events)
@@ -224,6 +226,7 @@ static void sink_space_fork(void *ctx, struct space *parent, struct space *child
 	s->pid = (uint32_t)child->pid;
 	s->command = xstrdup(from->command);
 	s->events = NULL;
+	s->look = NULL;
 	memset(&s->paths, 0, sizeof(s->paths));
 	s->is_own_image = false;
 	s->profile = profile_clone(from->profile);
@@ -238,6 +241,7 @@ static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 	(void)ctx;
 	space->user = NULL;
 	s->space = NULL;
+	s->attach_ns = space->attach_ns;
 	/* what a fork had before it executed something else is in its parent's file */
 	if (why != SPACE_EXEC || s->is_own_image)
 		session_finish(s, target_clock());
@@ -383,19 +387,48 @@ void session_fill_sink(struct target_sink *sink, struct run *run)
 		.module_loaded = sink_module_loaded, .module_unloaded = sink_module_unloaded,
 		.event = sink_event, .thread_exit = sink_thread_exit, .in_signal = sink_in_signal,
 		.rule_memory = sink_rule_memory, .stack_pcs = sink_stack_pcs,
+		.last_look = growth_last_look,
 	};
 }
 
 /* -- the end -- */
 
-static int expand_out_file(struct run *run, uint32_t pid, char **path_out)
+/* Whether each process gives @pattern another name. */
+static bool names_differ(const char *pattern)
+{
+	for (const char *s = strchr(pattern, '%'); s; s = strchr(s + 2, '%')) {
+		if (s[1] == 'p' || s[1] == 'n')
+			return true;
+		if (!s[1])
+			break;
+	}
+	return strcmp(pattern, "-") == 0;
+}
+
+/* "flame.svg" to "flame.%p.svg", "massif" to "massif.%p". */
+static char *with_pid(const char *pattern)
+{
+	const char *slash = strrchr(pattern, '/'), *dot = strrchr(pattern, '.');
+	size_t stem = dot && dot > (slash ? slash + 1 : pattern) ? (size_t)(dot - pattern) : strlen(pattern);
+
+	return xasprintf("%.*s.%%p%s", (int)stem, pattern, pattern + stem);
+}
+
+int session_expand_name(struct run *run, const char *option, const char *pattern, uint32_t pid, char **path_out)
 {
 	_cleanup_free_ char *why = NULL;
+	bool is_shared = run->options->pid_count > 1 && !names_differ(pattern);
+	_cleanup_free_ char *own = is_shared ? with_pid(pattern) : NULL;
 	struct pattern_values values = {.pid = pid, .sequence = &run->sequence, .dir = run->directory};
-	int rc = pattern_expand(run->options->massif_out_file, &values, path_out, &why);
+	int rc = pattern_expand(own ? own : pattern, &values, path_out, &why);
 	if (rc != 0)
-		log_error("--massif-out-file: %s", why);
+		log_error("--%s: %s", option, why);
 	return rc;
+}
+
+static int expand_out_file(struct run *run, uint32_t pid, char **path_out)
+{
+	return session_expand_name(run, "massif-out-file", run->options->massif_out_file, pid, path_out);
 }
 
 int session_check_out_file(struct run *run)
@@ -418,13 +451,18 @@ int session_check_out_file(struct run *run)
 	return rc;
 }
 
-static int write_massif(struct session *s, const char *path)
+struct report session_report(struct session *s)
 {
-	struct report r = {
+	return (struct report){
 		.profile = s->profile, .filter = s->run->filter, .symbol = frame_symbol, .symbol_ctx = s,
 		.desc = s->run->options->desc, .command = s->command, .threshold = s->run->options->threshold,
 		.pid = s->pid,
 	};
+}
+
+static int write_massif(struct session *s, const char *path)
+{
+	const struct report r = session_report(s);
 	struct outfile out;
 	int rc = outfile_open(path, &out);
 	if (rc != 0)
@@ -461,6 +499,7 @@ void session_finish(struct session *s, uint64_t now_ns)
 	s->run->files_written += rc == 0;
 	session_print_summary(s, rc == 0 ? path : NULL);
 	free(path);
+	growth_finish(s, now_ns);
 }
 
 /* -- replay -- */
