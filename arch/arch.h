@@ -34,6 +34,8 @@ struct arch_stub {
 	uint32_t size;   /* bytes of the whole stub */
 	taddr_t patch;   /* where to write the trap (or later a jump): the entry, or behind an endbr64 */
 	uint32_t moved;  /* bytes displaced at patch; 5 or more = a jump fits there */
+	uint8_t return_below; /* the stub's return address stands at the entry's stack pointer minus this */
+	uint8_t trap_below;   /* at the trap the stack pointer is the entry's minus this */
 	bool pushes_return; /* the moved code pushes a return address by hand: not under a shadow stack */
 };
 

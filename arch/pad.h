@@ -18,7 +18,7 @@
  *	  slot.return_pc to *slot.guard and 0 to slot.guard: detach, a C++ exception about to
  *	  be thrown (PAD_THROW_CHECK). Do so only where *slot.guard == slot.guard_pc.
  *	- calls and returns stay paired (shadow stacks), arguments on the stack are in place.
- * A leaf free (PAD_FREE) is recorded and then jumped to, without a guard.
+ * A leaf free (PAD_FREE) is recorded and then jumped to; its guard is set for the record only.
  *
  * slot.guard stays set until the record is committed and the return address is back
  * in its slot, so it means "the slot is in use". A pad entered with the guard set
@@ -41,7 +41,18 @@
  *	                slot.return_pc; arguments in slot.arg. ptmem drains the ring, makes the event
  *	                itself and resumes behind the trap; the pad then returns to the caller.
  *	blob.full_trap  the ring is full. Drain, publish the tail, resume behind the trap.
+ * A signal handler may allocate while it interrupts a pad. To unwind through pads and the blob
+ * take them as modules of blob.elf (bias: the blob's address, pad.bias), and while the guard is
+ * set read slot.return_pc at the address slot.guard, whatever stands there. Whether a call is
+ * in such a handler: unwind_in_signal(view, guard + 16), for around the call of the original the
+ * stack pointer is guard + 8.
  * A thread's pc is "inside a pad" in [pad.at, pad.at + pad.size) and in the blob.
+ *
+ * How to serve PAD_REASON_GUARD: in a signal handler (above): through tier 1's stub, leaving the
+ * slot alone. Else if *guard != guard_pc: the guard is left over; reset the slot and the reader's
+ * mirror (as for PAD_REASON_STALE) and resume behind the trap. Else ask the unwinder for the rules
+ * of the stack up to the guard; when none was missing, the call is nested by a way that rules
+ * cannot tell: resume at pad.straight, else behind the trap.
  *
  * Records are multiples of 16 bytes; word 0, the mark, is stored last. Positions count
  * bytes and never wrap; the ring is mapped twice in a row, so records never wrap either.
@@ -85,6 +96,7 @@ enum pad_reason {
 	PAD_REASON_NONE,
 	PAD_REASON_BOUNDS, /* the stack pointer is not in [stack_low, stack_high) */
 	PAD_REASON_GUARD,  /* the guard is set, and the call is not provably nested */
+	PAD_REASON_STALE,  /* the guard is set, and the stack does not lead to it: left by longjmp */
 	PAD_REASON_THROW,  /* PAD_THROW_CHECK with the guard set */
 	PAD_REASON_LARGE,  /* leave_trap: the record would be too large */
 };
@@ -103,8 +115,12 @@ struct pad_control {
 	uint32_t owner;      /* robust futex of the reader */
 	uint32_t off;
 	uint32_t flags;      /* enum pad_flag */
-	uint32_t directory_bits;
-	uint64_t directory;  /* struct pad_directory[1 << directory_bits] */
+	uint32_t shared;     /* several threads may be in pads at a time: reserve with the bus locked. ptmem
+			      * clears it while a process has one thread, and sets it again at the stop
+			      * of the clone that makes a second. A signal handler needs no lock. */
+	uint32_t directory_shift; /* 64 - bits of the directory's size */
+	uint32_t unused;
+	uint64_t directory;  /* struct pad_directory[1 << (64 - directory_shift)] */
 	uint64_t slots;      /* struct pad_slot[slot_count] */
 	uint64_t rules;      /* struct unwind_rule[1 << rule_bits] */
 	uint32_t rule_bits;
@@ -117,6 +133,12 @@ struct pad_control {
 	PAD_LINES uint64_t head; /* reserved up to here; pads add to it */
 	PAD_LINES uint64_t tail; /* consumed up to here; the reader publishes it in steps */
 };
+
+/* First place to look at for a thread. */
+static inline uint64_t pad_directory_hash(uint64_t thread_pointer, uint32_t shift)
+{
+	return thread_pointer * 0x9e3779b97f4a7c15ull >> shift;
+}
 
 /* Which slot a thread has: open addressing by thread pointer. 0 = empty, 1 = taken out. */
 struct pad_directory {
@@ -204,6 +226,8 @@ struct pad_blob {
 	const uint8_t *code;
 	size_t size;
 	uint32_t full_trap; /* offset of the trap that says "ring full" */
+	const uint8_t *elf; /* the same as an ELF file with unwind information; vaddr 0 = the blob's start */
+	size_t elf_size;
 };
 struct pad_blob arch_pad_blob(void);
 
@@ -228,6 +252,7 @@ struct pad {
 	uint64_t patch_at;
 	uint32_t moved;      /* bytes at patch_at in which no pc may stand when it is armed, but at the first */
 	int pushes_return;   /* as in struct arch_stub */
+	uint64_t bias;       /* pad address - address in the blob's ELF file: unwind information holds for pads */
 	uint64_t start;      /* its first instruction, where the patch jumps to */
 	uint64_t straight;   /* the moved instructions: runs the original */
 	uint64_t after;      /* return address of the original during a recorded call; 0 = none */

@@ -1,12 +1,7 @@
 /*
- * The table of options and what follows from it: defaults, parsing, --help.
+ * Parsing: words from three places become fields of struct options.
  *
- *	ptmemrc words, PTMEM_OPTS words, argv  ->  rows  ->  struct options
- *
- * A row says where its field is, what values it takes and what the help says.
- * Its default is a text that goes through the same parser. Options that Massif's
- * tool would consume are repeated in "desc:" as they were given; all others (what
- * to trace, how, and messages) are what Valgrind calls core options and are not.
+ *	ptmemrc, PTMEM_OPTS, argv  ->  rows of the table  ->  struct options
  */
 #include "options.h"
 
@@ -20,122 +15,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
-
-enum row_type {
-	FLAG,    /* bool, no value */
-	LEVEL,   /* log_level, no value; min: +1 more, -1 less */
-	YES_NO,  /* bool */
-	NUMBER,  /* uint32_t */
-	SIZE,    /* uint64_t, K, M or G may follow */
-	DECIMAL, /* double */
-	CHOICE,  /* an enum, numbered as the choices are */
-	TEXT,    /* const char * */
-	TEXTS,   /* struct option_strings */
-	SECONDS, /* double; the value may be left out */
-	PIDS,    /* pid and pid_count */
-};
-
-enum {
-	TOOL = 1,      /* Massif's own: repeated in desc: */
-	POWER = 2,     /* only powers of two */
-	NOT_EMPTY = 4,
-	SEPARATE = 8,  /* the value may be the next word, too */
-};
-
-struct option_row {
-	const char *name;
-	char letter; /* 0 = none */
-	uint8_t type, flags;
-	size_t offset;
-	double min, max; /* min > max: no range */
-	const char *const *choices;
-	const char *initial; /* NULL = zero */
-	const char *value;   /* as the help shows it; NULL = no value */
-	const char *text;
-};
-
-static const char *const time_units[] = {"ms", "B", "i", NULL};
-static const char *const probes_modes[] = {"auto", "break", "jump", NULL};
-static const char *const views[] = {"live", "peak", "exit", "total", "count", NULL};
-static const char *const color_modes[] = {"auto", "always", "never", NULL};
-
-#define FIELD(name) offsetof(struct options, name)
-
-/* A row without a name is a heading of the help. */
-static const struct option_row rows[] = {
-	{.text = "What to profile:"},
-	{"pid", 'p', PIDS, SEPARATE, FIELD(pid), 1, 4194304, NULL, NULL, "PID",
-	 "attach to the running process PID; Ctrl-C detaches"},
-	{"duration", 0, DECIMAL, 0, FIELD(duration), 0.001, 1e9, NULL, NULL, "SECONDS",
-	 "with -p: detach after this time"},
-	{"trace-children", 0, YES_NO, 0, FIELD(trace_children), 1, 0, NULL, "no", "yes|no",
-	 "go on in programs that the program executes"},
-	{"probes", 0, CHOICE, 0, FIELD(probes), 1, 0, probes_modes, "auto", "auto|break|jump",
-	 "how calls are caught: by breakpoints, by jumps,\nor by whichever suits"},
-	{"ring", 0, SIZE, POWER, FIELD(ring), 65536, 1 << 30, NULL, NULL, "SIZE",
-	 "bytes of the buffer between program and ptmem;\nchosen by the number of CPUs if not given"},
-
-	{.text = "The profile, as Massif's options:"},
-	{"time-unit", 0, CHOICE, TOOL, FIELD(time_unit), 1, 0, time_units, "ms", "ms|B|i",
-	 "milliseconds, bytes allocated and freed, or\ninstructions"},
-	{"depth", 0, NUMBER, TOOL, FIELD(depth), 1, 200, NULL, "30", "N", "frames of a call path"},
-	{"threshold", 0, DECIMAL, TOOL, FIELD(threshold), 0, 100, NULL, "1.0", "PERCENT",
-	 "call sites below this are put together"},
-	{"peak-inaccuracy", 0, DECIMAL, TOOL, FIELD(peak_inaccuracy), 1, 0, NULL, "1.0", "PERCENT",
-	 "a new peak exceeds the last by more than this"},
-	{"peak-at-exit", 0, YES_NO, 0, FIELD(peak_at_exit), 1, 0, NULL, "yes", "yes|no",
-	 "whether the end may be the peak; Massif's answer\nis no"},
-	{"detailed-freq", 0, NUMBER, TOOL, FIELD(detailed_freq), 1, 1000000, NULL, "10", "N",
-	 "every Nth snapshot has a call tree"},
-	{"max-snapshots", 0, NUMBER, TOOL, FIELD(max_snapshots), 10, 1000, NULL, "100", "N",
-	 "snapshots kept at a time"},
-	{"heap-admin", 0, NUMBER, TOOL, FIELD(heap_admin), 0, 1024, NULL, "8", "BYTES",
-	 "the allocator's own bytes for a block"},
-	{"alignment", 0, NUMBER, TOOL | POWER, FIELD(alignment), 16, 4096, NULL, "16", "BYTES",
-	 "alignment of blocks, a power of two"},
-	{"alloc-fn", 0, TEXTS, TOOL, FIELD(alloc_fn), 1, 0, NULL, NULL, "NAME",
-	 "this function allocates for its caller; repeatable"},
-	{"ignore-fn", 0, TEXTS, TOOL, FIELD(ignore_fn), 1, 0, NULL, NULL, "NAME",
-	 "do not count what this function allocates;\nrepeatable"},
-
-	{.text = "Files:"},
-	{"massif-out-file", 'o', TEXT, TOOL, FIELD(massif_out_file), 1, 0, NULL, "massif.out.%p", "FILE",
-	 "where the profile goes; %p: process id, %n: number\nof the file, %q{VAR}: environment variable,\n"
-	 "%%: a percent sign"},
-	{"events", 0, TEXT, NOT_EMPTY, FIELD(events_file), 1, 0, NULL, NULL, "FILE",
-	 "write every event to FILE, as text"},
-	{"replay", 0, TEXT, NOT_EMPTY, FIELD(replay_file), 1, 0, NULL, NULL, "FILE",
-	 "profile the events of FILE instead of a program"},
-
-	{.text = "Growth and leaks:"},
-	{"leaks", 0, SECONDS, 0, FIELD(leaks), 0, 1e9, NULL, NULL, "[=AGE]",
-	 "say at the end, and when ptmem gets SIGUSR1, which\nblocks are still there, by call path; only those\n"
-	 "older than AGE seconds"},
-	{"leak-check", 0, FLAG, 0, FIELD(leak_check), 1, 0, NULL, NULL, NULL,
-	 "the same, and to which of them nothing points any\nmore"},
-	{"leaks-out", 0, TEXT, NOT_EMPTY, FIELD(leaks_out), 1, 0, NULL, NULL, "FILE",
-	 "where that goes: as JSON if FILE ends in .json,\nelse as text; instead of stderr"},
-	{"error-exitcode", 0, NUMBER, 0, FIELD(error_exitcode), 0, 255, NULL, "0", "N",
-	 "with --leak-check: end with status N when bytes are\ndefinitely lost"},
-	{"folded", 0, TEXT, NOT_EMPTY, FIELD(folded_file), 1, 0, NULL, NULL, "FILE",
-	 "write call paths as folded stacks"},
-	{"flame", 0, TEXT, NOT_EMPTY, FIELD(flame_file), 1, 0, NULL, NULL, "FILE.svg",
-	 "draw call paths as a flame graph"},
-	{"view", 0, CHOICE, 0, FIELD(view), 1, 0, views, "live", "QUANTITY",
-	 "what folded stacks and flame graphs show: live,\npeak, exit, total or count"},
-	{"top", 0, SECONDS, 0, FIELD(top), 0.1, 86400, NULL, NULL, "[=SECONDS]",
-	 "show the call sites that hold most, and their\ngrowth, all the time"},
-
-	{.text = "Messages and the rest:"},
-	{"stats", 0, FLAG, 0, FIELD(stats), 1, 0, NULL, NULL, NULL, "print what ptmem itself did"},
-	{"verbose", 'v', LEVEL, 0, FIELD(log_level), 1, 0, NULL, NULL, NULL, "say more; twice: still more"},
-	{"quiet", 'q', LEVEL, 0, FIELD(log_level), -1, 0, NULL, NULL, NULL, "only warnings and errors"},
-	{"color", 0, CHOICE, 0, FIELD(color), 1, 0, color_modes, "auto", "auto|always|never",
-	 "colour in messages"},
-	{"no-rc", 0, FLAG, 0, FIELD(no_rc), 1, 0, NULL, NULL, NULL, "read neither ptmemrc nor PTMEM_OPTS"},
-	{"help", 'h', FLAG, 0, FIELD(help), 1, 0, NULL, NULL, NULL, "print this help"},
-	{"version", 'V', FLAG, 0, FIELD(version), 1, 0, NULL, NULL, NULL, "print the version"},
-};
+#include "option_table.h"
 
 struct parser {
 	struct options *o;
@@ -153,60 +33,16 @@ static char *keep(struct options *o, char *s)
 	return *vec_add(&o->words) = s;
 }
 
-/*
- * The words for what @row takes, as in "--depth takes a whole number from 1 to 200".
- */
-static void print_choices(FILE *f, const char *const *choice)
-{
-	for (size_t i = 0; choice[i]; i++)
-		fprintf(f, "%s%s", i == 0 ? "" : choice[i + 1] ? ", " : " or ", choice[i]);
-}
-
-static char *what_it_takes(const struct option_row *row)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
-	CHECK(f);
-	switch (row->type) {
-	case NUMBER:
-		fputs(row->flags & POWER ? "a power of two" : "a whole number", f);
-		break;
-	case SIZE:
-		fputs("a power of two (K, M or G may follow)", f);
-		break;
-	case DECIMAL:
-	case SECONDS:
-		fputs("a decimal number", f);
-		break;
-	case PIDS:
-		fputs("a process id", f);
-		break;
-	case CHOICE:
-		print_choices(f, row->choices);
-		break;
-	case YES_NO:
-		fputs("yes or no", f);
-		break;
-	default:
-		fputs("a name", f);
-	}
-	if (row->min <= row->max && row->type != PIDS)
-		fprintf(f, " from %.15g to %.15g", row->min, row->max);
-	fclose(f);
-	return text;
-}
-
 static int refuse(const struct parser *p, const struct option_row *row, const char *arg)
 {
-	_cleanup_free_ char *takes = what_it_takes(row);
+	_cleanup_free_ char *takes = option_takes(row);
 	log_error("%sbad option '%s': --%s takes %s", p->source, arg, row->name, takes);
 	return -EINVAL;
 }
 
 static bool in_range(const struct option_row *row, double value)
 {
-	return row->min > row->max || (value >= row->min && value <= row->max);
+	return !row->has_range || (value >= row->min && value <= row->max);
 }
 
 /* Blanks, a sign and digits, as strtoll reads them, and nothing behind; an empty text is 0. */
@@ -267,7 +103,8 @@ static bool has_pid(const struct options *o, long long pid)
 }
 
 /* Process ids with commas or blanks between, as "12,34" or the output of pidof. */
-static int parse_pids(const struct parser *p, const struct option_row *row, const char *arg, const char *text)
+static int parse_pids(const struct parser *p, const struct option_row *row, const char *arg,
+		      const char *text)
 {
 	struct options *o = p->o;
 	uint32_t found = 0;
@@ -284,8 +121,8 @@ static int parse_pids(const struct parser *p, const struct option_row *row, cons
 		if (has_pid(o, pid))
 			continue;
 		if (o->pid_count == OPTIONS_MAX_PIDS) {
-			log_error("%sbad option '%s': --pid takes no more than %d processes", p->source, arg,
-				  OPTIONS_MAX_PIDS);
+			log_error("%sbad option '%s': --pid takes no more than %d processes", p->source,
+				  arg, OPTIONS_MAX_PIDS);
 			return -EINVAL;
 		}
 		o->pid[o->pid_count++] = (pid_t)pid;
@@ -304,16 +141,9 @@ static bool parse_choice(const struct option_row *row, const char *text, uint32_
 	return false;
 }
 
-static void change_level(const struct option_row *row, enum log_level *level)
-{
-	if (row->min < 0)
-		*level = LOG_WARN;
-	else
-		*level = *level < LOG_VERBOSE ? LOG_VERBOSE : LOG_DEBUG;
-}
-
 /* Gives @row's field the value @text (unused where it takes none). @arg: for the message. */
-static int set_value(const struct parser *p, const struct option_row *row, const char *arg, const char *text)
+static int set_value(const struct parser *p, const struct option_row *row, const char *arg,
+		     const char *text)
 {
 	void *field = field_of(row, p->o);
 	long long number = 0;
@@ -322,8 +152,11 @@ static int set_value(const struct parser *p, const struct option_row *row, const
 	case FLAG:
 		*(bool *)field = true;
 		break;
-	case LEVEL:
-		change_level(row, field);
+	case MORE:
+		p->o->log_level = p->o->log_level < LOG_VERBOSE ? LOG_VERBOSE : LOG_DEBUG;
+		break;
+	case LESS:
+		p->o->log_level = LOG_WARN;
 		break;
 	case YES_NO:
 		is_good = strcmp(text, "yes") == 0 || strcmp(text, "no") == 0;
@@ -366,14 +199,15 @@ static void describe(struct options *o, const struct option_row *row, const char
 	if (!(row->flags & TOOL))
 		return;
 	char *before = o->desc;
-	o->desc = xasprintf("%s%s--%s=%s", before ? before : "", before ? " " : "", row->name, value);
+	o->desc = xasprintf("%s%s--%s=%s", before ? before : "", before ? " " : "", row->name,
+			    value);
 	free(before);
 }
 
 static const struct option_row *find_row(const char *name, size_t length, char letter)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const struct option_row *row = &rows[i];
+	for (size_t i = 0; i < option_row_count; i++) {
+		const struct option_row *row = &option_rows[i];
 		if (!row->name)
 			continue;
 		if (name ? strlen(row->name) == length && strncmp(row->name, name, length) == 0
@@ -407,11 +241,12 @@ static int refuse_unknown(const struct parser *p, const char *arg, const char *n
 {
 	const char *nearest = NULL;
 	size_t best = MIN(length / 2, 3); /* more than that is another word */
-	for (size_t i = 0; name && i < ARRAY_SIZE(rows); i++) {
-		size_t d = rows[i].name ? distance(name, length, rows[i].name) : SIZE_MAX;
+	for (size_t i = 0; name && i < option_row_count; i++) {
+		const char *known = option_rows[i].name;
+		size_t d = known ? distance(name, length, known) : SIZE_MAX;
 		if (d < best) {
 			best = d;
-			nearest = rows[i].name;
+			nearest = known;
 		}
 	}
 	if (nearest)
@@ -423,11 +258,15 @@ static int refuse_unknown(const struct parser *p, const char *arg, const char *n
 
 static int refuse_missing(const struct parser *p, const struct option_row *row, const char *arg)
 {
-	log_error("%sbad option '%s': a value is missing, --%s=%s", p->source, arg, row->name, row->value);
+	log_error("%sbad option '%s': a value is missing, --%s=%s", p->source, arg, row->name,
+		  row->value);
 	return -EINVAL;
 }
 
-/* One word that begins with "--"; @next: the word behind it or NULL. Returns the words used, or -EINVAL. */
+/*
+ * One word that begins with "--"; @next: the word behind it or NULL. Returns the
+ * number of words used, or -EINVAL.
+ */
 static int parse_long(const struct parser *p, const char *arg, const char *next)
 {
 	const char *name = arg + 2;
@@ -493,7 +332,8 @@ static int parse_words(const struct parser *p, size_t count, char **word, size_t
 			break;
 		}
 		const char *next = i + 1 < count ? word[i + 1] : NULL;
-		int n = word[i][1] == '-' ? parse_long(p, word[i], next) : parse_letters(p, word[i], next);
+		bool is_long = word[i][1] == '-';
+		int n = is_long ? parse_long(p, word[i], next) : parse_letters(p, word[i], next);
 		if (n < 0)
 			return n;
 		i += (size_t)n;
@@ -509,6 +349,7 @@ static int parse_text(struct options *o, const char *source, const char *text)
 	struct parser p = {o, prefix};
 	struct words words = {0};
 	if (words_split(text, &words)) {
+		words_deinit(&words);
 		log_error("%s: a quote is not closed", source);
 		return -EINVAL;
 	}
@@ -560,7 +401,7 @@ static int contradiction(const struct options *o)
 	if (o->pid_count && o->command)
 		why = "--pid and a program exclude each other";
 	else if (o->replay_file && (o->pid_count || o->command))
-		why = "--replay takes its events from a file: neither --pid nor a program goes with it";
+		why = "--replay reads events from a file: neither --pid nor a program goes with it";
 	else if (o->replay_file && o->events_file)
 		why = "--replay and --events exclude each other";
 	else if (o->replay_file && (o->leak_check || o->top >= 0))
@@ -581,9 +422,11 @@ static void set_defaults(struct options *o)
 {
 	struct parser p = {o, ""};
 	*o = (struct options){.log_level = LOG_INFO, .leaks = OPTION_OFF, .top = OPTION_OFF};
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (rows[i].initial)
-			CHECK(set_value(&p, &rows[i], rows[i].name, rows[i].initial) == 0);
+	for (size_t i = 0; i < option_row_count; i++) {
+		const struct option_row *row = &option_rows[i];
+		if (row->initial)
+			CHECK(set_value(&p, row, row->name, row->initial) == 0);
+	}
 }
 
 static int parse_command_line(int argc, char **argv, struct options *o)
@@ -633,52 +476,4 @@ void options_deinit(struct options *o)
 	words_deinit(&o->words);
 	free(o->desc);
 	o->desc = NULL;
-}
-
-/* "  -p, --pid=PID", then the text from column 33 on, its further lines below. */
-static void print_row(FILE *file, const struct option_row *row)
-{
-	char letter[8] = "    ";
-	if (row->letter)
-		snprintf(letter, sizeof(letter), "-%c, ", row->letter);
-	int n = fprintf(file, "  %s--%s%s%s", letter, row->name, row->value && row->type != SECONDS ? "=" : "",
-			row->value ? row->value : "");
-	int column = 33;
-	if (n >= column) {
-		fputc('\n', file);
-		n = 0;
-	}
-	for (const char *s = row->text; *s; n = 0) {
-		int length = (int)strcspn(s, "\n");
-		fprintf(file, "%*s%.*s", column - n, "", length, s);
-		s += length;
-		if (*s) {
-			fputc('\n', file);
-			s++;
-		}
-	}
-	if (row->initial)
-		fprintf(file, " [%s]", row->initial);
-	fputc('\n', file);
-}
-
-void options_print_help(FILE *file)
-{
-	fputs("usage: ptmem [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
-	      "       ptmem [OPTION...] -p PID\n"
-	      "       ptmem [OPTION...] --replay=FILE\n"
-	      "Profiles the heap of a program from outside and writes a massif file.\n", file);
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		if (rows[i].name)
-			print_row(file, &rows[i]);
-		else
-			fprintf(file, "\n%s\n", rows[i].text);
-	}
-	fputs("\nOptions are also read from ~/.config/ptmem/ptmemrc and PTMEM_OPTS; the command\n"
-	      "line wins. ptmem-report FILE prints the graph and the call trees of a profile.\n", file);
-}
-
-void options_print_version(FILE *file)
-{
-	fputs("ptmem " PTMEM_VERSION "\n", file);
 }

@@ -2,7 +2,7 @@
  * The command line of ptmem, and the two places from which options come before
  * it: ~/.config/ptmem/ptmemrc and PTMEM_OPTS. Later ones win.
  *
- * One table (options.c) drives parsing, defaults and --help; tests hold the man
+ * One table (option_table.c) drives parsing, defaults and --help; tests hold the man
  * page and the shell completions against it. A new option is one row there and
  * one field here. Values and ranges of Massif's options: spec/massif.md 2.9.
  */
@@ -74,7 +74,7 @@ struct options {
 	enum log_level log_level; /* LOG_WARN by -q, LOG_VERBOSE by -v, LOG_DEBUG by -v -v */
 	enum color_mode color;
 	bool no_rc;
-	bool help, version;       /* print that on stdout and end with 0; nothing else is checked then */
+	bool help, version;       /* print that on stdout, end with 0; the rest is unchecked */
 
 	char *desc;               /* the text behind "desc: "; owned */
 	struct words words;       /* storage of strings that are not in argv; owned */

@@ -373,6 +373,18 @@ static size_t sink_stack_pcs(void *ctx, struct space *space, struct stack_view *
 	return n;
 }
 
+static taddr_t sink_find_row(void *ctx, struct space *space, taddr_t start, taddr_t end, int32_t cfa)
+{
+	struct session *s = space->user;
+	(void)ctx;
+	for (taddr_t pc = start + 1; s && pc < end; pc++) {
+		const struct unwind_rule *rule = unwind_rule_get(s->unwind, pc);
+		if (rule->kind == RULE_SP && rule->cfa_offset == cfa)
+			return pc;
+	}
+	return 0;
+}
+
 static void sink_rule_memory(void *ctx, struct space *space, struct unwind_rule *memory, uint32_t bits)
 {
 	struct session *s = space->user;
@@ -386,7 +398,7 @@ void session_fill_sink(struct target_sink *sink, struct run *run)
 		.ctx = run, .space_new = sink_space_new, .space_fork = sink_space_fork, .space_end = sink_space_end,
 		.module_loaded = sink_module_loaded, .module_unloaded = sink_module_unloaded,
 		.event = sink_event, .thread_exit = sink_thread_exit, .in_signal = sink_in_signal,
-		.rule_memory = sink_rule_memory, .stack_pcs = sink_stack_pcs,
+		.rule_memory = sink_rule_memory, .find_row = sink_find_row, .stack_pcs = sink_stack_pcs,
 		.last_look = growth_last_look,
 	};
 }

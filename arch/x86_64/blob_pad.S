@@ -41,19 +41,31 @@ blob_start:
 	OFFSET(jump_end)
 	.size blob_start, . - blob_start
 
+/* CFI for whoever unwinds from a signal handler that interrupted a pad. ptmem reads the return
+ * address in the return slot as slot.return_pc while the guard is set. */
+.macro pushed register
+	push	\register
+	.cfi_adjust_cfa_offset 8
+.endm
+
+.macro popped register
+	pop	\register
+	.cfi_adjust_cfa_offset -8
+.endm
+
 /* Saves what carries arguments; rsp is then a struct x86_pad_stack. */
 .macro save
-	push	%rax
-	push	%rdi
-	push	%rsi
-	push	%rdx
+	pushed	%rax
+	pushed	%rdi
+	pushed	%rsi
+	pushed	%rdx
 .endm
 
 .macro restore
-	pop	%rdx
-	pop	%rsi
-	pop	%rdi
-	pop	%rax
+	popped	%rdx
+	popped	%rsi
+	popped	%rdi
+	popped	%rax
 .endm
 
 .macro ask head, function
@@ -72,42 +84,53 @@ call_head:
 	.size	call_head, PAD_HEAD_SIZE
 	.type	call_entry, @function
 call_entry:
+	.cfi_startproc
 	save
 	ask	call_head, PAD_HEAD_ENTER
 	restore                         /* leaves the flags */
 	js	call_entry_trap
 	jz	call_moved
-	lea	8(%rsp), %rsp           /* the return address is in the slot; the call puts its own there */
+	lea	8(%rsp), %rsp
+	.cfi_adjust_cfa_offset -8       /* the return address is in the slot; the call puts its own there */
 	call	call_moved
 call_after:
-	push	%rax                    /* room for the return address */
+	pushed	%rax                    /* room for the return address */
 	save
 	ask	call_head, PAD_HEAD_LEAVE
 	jnz	call_raw
+	.cfi_remember_state
 call_return:
 	restore
 	ret
 call_raw:                               /* the stack itself is needed, with the registers */
-	push	%r15
-	push	%r14
-	push	%r13
-	push	%r12
-	push	%rbp
-	push	%rbx
-	mov	%rsp, %rdx              /* rdi and rsi are still the arguments */
+	.cfi_restore_state
+	pushed	%r15
+	pushed	%r14
+	pushed	%r13
+	pushed	%r12
+	pushed	%rbp
+	pushed	%rbx
+	mov	%rsp, %rdx
+	lea	48(%rsp), %rdi
+	lea	call_head(%rip), %rsi
 	call	*call_head+PAD_HEAD_RAW(%rip)
 	lea	48(%rsp), %rsp
+	.cfi_adjust_cfa_offset -48
 	test	%eax, %eax
 	jz	call_return
 call_leave_trap:
 	int3
+	mov	%rsp, %rdi
+	lea	call_head(%rip), %rsi
 	call	*call_head+PAD_HEAD_FINISH(%rip)
 	jmp	call_return
 call_entry_trap:
+	.cfi_def_cfa_offset 8
 	int3
 	jmp	call_entry
 call_moved:
 	.skip	PAD_MOVED_ROOM, 0xcc
+	.cfi_endproc
 call_end:
 
 /* A pad that records, or looks, and jumps to the original. */
@@ -118,6 +141,7 @@ jump_head:
 	.size	jump_head, PAD_HEAD_SIZE
 	.type	jump_entry, @function
 jump_entry:
+	.cfi_startproc
 	save
 	ask	jump_head, PAD_HEAD_ENTER
 	restore
@@ -127,6 +151,7 @@ jump_entry_trap:
 	jmp	jump_entry
 jump_moved:
 	.skip	PAD_MOVED_ROOM, 0xcc
+	.cfi_endproc
 jump_end:
 
 	.section .note.GNU-stack, "", @progbits

@@ -27,7 +27,7 @@
 
 enum { GO_STRAIGHT = 0, GO_CALL = 1, GO_TRAP = -1 };   /* of the pad_enter functions */
 enum { LEAVE_DONE = 0, LEAVE_RAW = 1, LEAVE_TRAP = 2 }; /* of pad_leave, pad_raw */
-enum { NESTED, STALE, UNSURE };
+enum { NESTED, STALE, PASSED_BY, UNSURE };
 
 #define NESTED_FRAMES 64 /* between a nested call and the outermost one */
 
@@ -39,6 +39,8 @@ API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head,
 		const struct x86_pad_saved *saved);
 API void pad_finish(struct x86_pad_stack *stack, const struct x86_pad_head *head);
 API int pad_wait(struct pad_control *control, uint64_t end);
+API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp);
+API int pad_nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t fp);
 
 INLINE struct pad_control *head_control(const struct x86_pad_head *head)
 {
@@ -50,21 +52,31 @@ INLINE int is_off(const struct pad_control *c)
 	return unlikely(READ(c->off) || (READ(c->owner) & PAD_OWNER_DIED));
 }
 
-INLINE struct pad_slot *find_slot(const struct pad_control *c)
+API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp)
 {
 	const struct pad_directory *directory = (const struct pad_directory *)c->directory;
-	uint32_t mask = (1u << c->directory_bits) - 1;
-	uint64_t tp;
+	uint64_t mask = ~0ull >> c->directory_shift, i = pad_directory_hash(tp, c->directory_shift);
 
-	__asm__ volatile("mov %%fs:0, %0" : "=r"(tp)); /* the thread pointer, as the x86-64 TLS ABI has it there */
-	for (uint32_t i = unwind_rule_hash(tp, c->directory_bits), n = 0; n <= mask; i = (i + 1) & mask, n++) {
+	for (uint64_t n = 0; n <= mask; i = (i + 1) & mask, n++) {
 		uint64_t key = READ(directory[i].thread_pointer);
-		if (likely(key == tp))
+		if (key == tp)
 			return (struct pad_slot *)directory[i].slot;
 		if (key == 0)
 			break;
 	}
 	return 0;
+}
+
+INLINE struct pad_slot *find_slot(const struct pad_control *c)
+{
+	const struct pad_directory *directory = (const struct pad_directory *)c->directory;
+	uint64_t tp, i;
+
+	__asm__ volatile("mov %%fs:0, %0" : "=r"(tp)); /* the thread pointer, as the x86-64 TLS ABI has it there */
+	i = pad_directory_hash(tp, c->directory_shift);
+	if (likely(READ(directory[i].thread_pointer) == tp))
+		return (struct pad_slot *)directory[i].slot;
+	return pad_search_slot(c, tp);
 }
 
 INLINE int trap(struct pad_slot *slot, enum pad_reason reason)
@@ -245,8 +257,14 @@ API int pad_wait(struct pad_control *c, uint64_t end)
 
 INLINE uint64_t *reserve(struct pad_control *c, uint64_t size, uint64_t *position_out)
 {
-	uint64_t position = __atomic_fetch_add(&c->head, size, __ATOMIC_RELAXED);
-	char *p = (char *)c->ring + (position & (c->ring_size - 1));
+	uint64_t position = size;
+	char *p;
+
+	if (c->shared)
+		__asm__ volatile("lock xadd %0, %1" : "+r"(position), "+m"(c->head));
+	else
+		__asm__ volatile("xadd %0, %1" : "+r"(position), "+m"(c->head));
+	p = (char *)c->ring + (position & (c->ring_size - 1));
 
 	if (unlikely(position + size - READ(c->tail) > c->ring_size) && !pad_wait(c, position + size))
 		return 0;
@@ -272,6 +290,13 @@ INLINE void record_block(struct pad_control *c, const struct pad_slot *slot, con
 	commit(c, p, position, slot->index, head, type);
 }
 
+/* The slot is free again. */
+INLINE void finish(struct pad_slot *slot)
+{
+	barrier();
+	WRITE(slot->guard, 0);
+}
+
 /* --- entering --- */
 
 INLINE uint64_t argument(const struct x86_pad_stack *stack, uint8_t i)
@@ -279,8 +304,9 @@ INLINE uint64_t argument(const struct x86_pad_stack *stack, uint8_t i)
 	return i == 0 ? stack->rdi : i == 1 ? stack->rsi : stack->rdx;
 }
 
-/* Whether the call whose return slot is @at happens inside the one of slot->guard. */
-INLINE int nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t fp)
+/* Whether the call whose return slot is @at happens inside the one of slot->guard. Out of line:
+ * outermost calls shall not save the registers that this needs. */
+API int pad_nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t fp)
 {
 	uint64_t guard = slot->guard;
 	struct pad_step s = { .at = at, .fp = fp }, next = { 0 };
@@ -293,7 +319,9 @@ INLINE int nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t 
 	for (int n = 0; n < NESTED_FRAMES; n++) {
 		if (s.at == guard)
 			return NESTED;
-		if (s.at > guard || step(c, slot, &s, &next) != STEP_OUT)
+		if (s.at > guard)
+			return PASSED_BY;
+		if (step(c, slot, &s, &next) != STEP_OUT)
 			return UNSURE;
 		s = next;
 	}
@@ -316,11 +344,11 @@ INLINE int enter(struct x86_pad_stack *stack, const struct x86_pad_head *head, u
 	if (unlikely(at < slot->stack_low || at >= slot->stack_high))
 		return trap(slot, PAD_REASON_BOUNDS);
 	if (READ(slot->guard)) {
-		int nested = nesting(c, slot, at, fp);
+		int nested = pad_nesting(c, slot, at, fp);
 		if (nested == NESTED)
 			return GO_STRAIGHT;
-		if (nested == UNSURE)
-			return trap(slot, PAD_REASON_GUARD);
+		if (nested != STALE)
+			return trap(slot, nested == PASSED_BY ? PAD_REASON_STALE : PAD_REASON_GUARD);
 	}
 	*slot_out = slot;
 	return GO_CALL;
@@ -349,7 +377,10 @@ API int pad_enter_call(struct x86_pad_stack *stack, const struct x86_pad_head *h
 	return GO_CALL;
 }
 
-/* A leaf: no guard is needed. A handler that interrupts this finds the slot unused. */
+/*
+ * A leaf: the guard is set during the record only. A signal handler must not use the
+ * ring while its own thread holds a hole in it: a full ring could never be drained.
+ */
 API int pad_enter_free(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
 {
 	struct pad_slot *slot;
@@ -357,7 +388,10 @@ API int pad_enter_free(struct x86_pad_stack *stack, const struct x86_pad_head *h
 
 	if (way != GO_CALL)
 		return way;
+	WRITE(slot->guard, (uint64_t)&stack->return_slot);
+	barrier();
 	record_block(head_control(head), slot, head, argument(stack, head->probe.block_arg), PAD_RECORD_FREE);
+	finish(slot);
 	return GO_STRAIGHT;
 }
 
@@ -391,12 +425,6 @@ INLINE struct pad_slot *leaving_slot(const struct pad_control *c, uint64_t at)
 {
 	struct pad_slot *slot = find_slot(c);
 	return likely(slot && slot->guard == at) ? slot : find_guard(c, at);
-}
-
-INLINE void finish(struct pad_slot *slot)
-{
-	barrier();
-	WRITE(slot->guard, 0);
 }
 
 INLINE uint64_t block_size(const struct pad_slot *slot, const struct pad_probe *probe)

@@ -9,7 +9,7 @@
 #include "arch/x86_64/x86_64.h"
 #include "base/log.h"
 
-extern const uint8_t x86_64_blob[], x86_64_blob_end[];
+extern const uint8_t x86_64_blob[], x86_64_blob_end[], x86_64_blob_elf[], x86_64_blob_elf_end[];
 
 static const struct x86_blob_table *table(void)
 {
@@ -19,7 +19,13 @@ static const struct x86_blob_table *table(void)
 struct pad_blob arch_pad_blob(void)
 {
 	CHECK(table()->magic == BLOB_MAGIC);
-	return (struct pad_blob){ x86_64_blob, (size_t)(x86_64_blob_end - x86_64_blob), table()->full_trap };
+	return (struct pad_blob){
+		.code = x86_64_blob,
+		.size = (size_t)(x86_64_blob_end - x86_64_blob),
+		.elf = x86_64_blob_elf,
+		.elf_size = (size_t)(x86_64_blob_elf_end - x86_64_blob_elf),
+		.full_trap = table()->full_trap,
+	};
 }
 
 static struct x86_pad_head make_head(const struct pad_request *request, uint64_t after)
@@ -63,6 +69,7 @@ int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *p
 		*why_out = "the pad is out of reach";
 		return -ENOTSUP;
 	}
+	pad.bias = at - t->start;
 	pad.patch_at = m.from;
 	pad.start = at + (t->entry - t->start);
 	pad.moved = (uint32_t)m.moved;

@@ -2,8 +2,10 @@
  * The stub of tier 1: code that a thread is sent through instead of the function
  * at whose entry it met the breakpoint.
  *
- *	call:  call jump          the function runs, by its moved first instructions
+ *	call:  lea -8(%rsp), %rsp the ABI's alignment: with the call's 8 bytes it is as it was
+ *	       call jump          the function runs, by its moved first instructions
  *	trap:  int3               reports the return; the result is in rax
+ *	       lea 8(%rsp), %rsp
  *	       ret                to the caller, whose return address never moved
  *	jump:  moved instructions
  *	       jmp back           behind the displaced bytes
@@ -13,7 +15,7 @@
 
 #include "arch/x86_64/x86_64.h"
 
-enum { STUB_TRAP = 5, STUB_RETURN = 6, STUB_JUMP = 8 };
+enum { STUB_CALL = 5, STUB_TRAP = 10, STUB_RETURN = 16, STUB_JUMP = 18 };
 
 int x86_64_make_stub(const uint8_t *code, size_t code_size, taddr_t entry, taddr_t at, uint8_t *out,
 		     size_t out_size, struct arch_stub *stub_out, const char **why_out)
@@ -29,8 +31,11 @@ int x86_64_make_stub(const uint8_t *code, size_t code_size, taddr_t entry, taddr
 		*why_out = m.why;
 		return err;
 	}
-	x86_64_branch(0xe8, at, at + STUB_JUMP, out);
+	static const uint8_t down[] = {0x48, 0x8d, 0x64, 0x24, 0xf8}, up[] = {0x48, 0x8d, 0x64, 0x24, 0x08};
+	memcpy(out, down, sizeof(down));
+	x86_64_branch(0xe8, at + STUB_CALL, at + STUB_JUMP, out + STUB_CALL);
 	out[STUB_TRAP] = arch_native->trap[0];
+	memcpy(out + STUB_TRAP + 1, up, sizeof(up));
 	out[STUB_RETURN] = arch_native->return_insn;
 	out[STUB_JUMP - 1] = arch_native->trap[0];
 	*stub_out = (struct arch_stub){
@@ -38,6 +43,8 @@ int x86_64_make_stub(const uint8_t *code, size_t code_size, taddr_t entry, taddr
 		.trap = at + STUB_TRAP,
 		.jump = at + STUB_JUMP,
 		.size = (uint32_t)(STUB_JUMP + m.size),
+		.return_below = 16,
+		.trap_below = 8,
 		.patch = m.from,
 		.moved = (uint32_t)m.moved,
 		.pushes_return = m.pushes_return,

@@ -28,7 +28,7 @@ static const char *skip_to_word(const char *s)
 	}
 }
 
-/* Copies the inside of the quotes that open at @s; returns what follows the closing one, or NULL. */
+/* Copies what is quoted at @s; returns what follows the closing quote, or NULL. */
 static const char *copy_quoted(const char *s, char *to, size_t *n)
 {
 	char quote = *s++;

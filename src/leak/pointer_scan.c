@@ -10,7 +10,7 @@
 
 #include "leak/block_index.h"
 
-#define PIECE_SIZE (256u << 10)
+#define PIECE_SIZE (1u << 20)
 #define NEAR_SHIFT 21
 #define NEAR_BITS (UINT64_C(1) << (BLOCK_INDEX_ADDRESS_BITS - NEAR_SHIFT))
 #define PAGE_WORDS (PAGE_SIZE_MIN / sizeof(uint64_t))
@@ -50,6 +50,12 @@ bool pointer_scan_has_target_near(const struct pointer_scan *s, taddr_t start, t
 	return false;
 }
 
+/* Much memory is zero: eight words at a time. */
+static bool is_zero(const uint64_t word[8])
+{
+	return !(word[0] | word[1] | word[2] | word[3] | word[4] | word[5] | word[6] | word[7]);
+}
+
 /* Keeps words of a page (from @first to before @end) that may be pointers. */
 static void take_page(struct pointer_scan *s, taddr_t page, const uint64_t *word, size_t first, size_t end)
 {
@@ -61,6 +67,10 @@ static void take_page(struct pointer_scan *s, taddr_t page, const uint64_t *word
 	const uint64_t *begin = value;
 
 	for (size_t i = first; i < end; i++) {
+		while (i + 8 <= end && is_zero(&word[i]))
+			i += 8;
+		if (i == end)
+			break;
 		uint64_t v = word[i], near = v >> NEAR_SHIFT;
 
 		if (v - low >= span || !(s->near[near / 64] >> near % 64 & 1))

@@ -1,8 +1,9 @@
 /*
- * ptmem-report: shows a massif.out file, as text like ms_print.
+ * ptmem-report: shows a massif.out file as text like ms_print, or draws it, and
+ * other files of ptmem's, into pictures.
  *
  * One table says what options there are; parsing and --help both come from it. A
- * further form of report is one more line in it and one more show function. The
+ * further form of report is one more line in it and one more branch in show.c. The
  * file is the first argument that is no option; options may stand anywhere, as
  * with ms_print, because its users' scripts put them anywhere.
  *
@@ -19,22 +20,11 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "report/massif_file.h"
-#include "report/msprint.h"
+#include "report/show.h"
 
 #ifndef PTMEM_VERSION
 #define PTMEM_VERSION "0.1"
 #endif
-
-enum report_exit { EXIT_NOT_WRITTEN = 1, EXIT_NOT_READ = 2, EXIT_REFUSED = 255 };
-
-struct report_request {
-	const char *path;              /* NULL until it is found */
-	struct msprint_options text;
-	bool wants_help, wants_version;
-	/* Writes the report to standard output: 0, or -EINVAL with *why_out (the caller frees it). */
-	int (*show)(const struct report_request *request, const struct massif_file *file, char **why_out);
-};
 
 struct report_option {
 	const char *name;              /* with its hyphens */
@@ -45,15 +35,27 @@ struct report_option {
 	bool (*set)(struct report_request *request, const char *value); /* false = bad value */
 };
 
-static bool parse_size(const char *text, unsigned *out)
+static bool parse_number(const char *text, unsigned min, unsigned max, unsigned *out)
 {
 	size_t digits = strspn(text, "0123456789");
 	unsigned long value = strtoul(text, NULL, 10); /* ULONG_MAX if there are too many digits */
 
-	if (!digits || text[digits] || value < MSPRINT_SIZE_MIN || value > MSPRINT_SIZE_MAX)
+	if (!digits || text[digits] || value < min || value > max)
 		return false;
 	*out = (unsigned)value;
 	return true;
+}
+
+static bool parse_size(const char *text, unsigned *out)
+{
+	return parse_number(text, MSPRINT_SIZE_MIN, MSPRINT_SIZE_MAX, out);
+}
+
+/* For options that keep their value as it stands. */
+static bool keep_text(const char *value, const char **out)
+{
+	*out = value;
+	return *value;
 }
 
 static bool set_width(struct report_request *r, const char *value)
@@ -78,6 +80,82 @@ static bool set_threshold(struct report_request *r, const char *value)
 	return true;
 }
 
+static bool set_png(struct report_request *r, const char *value)
+{
+	return keep_text(value, &r->png);
+}
+
+static bool set_svg(struct report_request *r, const char *value)
+{
+	return keep_text(value, &r->svg);
+}
+
+static bool set_folded(struct report_request *r, const char *value)
+{
+	return keep_text(value, &r->folded);
+}
+
+static bool set_flame(struct report_request *r, const char *value)
+{
+	return keep_text(value, &r->flame);
+}
+
+static bool set_rss(struct report_request *r, const char *value)
+{
+	return keep_text(value, &r->rss);
+}
+
+static bool set_title(struct report_request *r, const char *value)
+{
+	r->title = value;
+	return true;
+}
+
+static bool set_x_size(struct report_request *r, const char *value)
+{
+	return parse_number(value, PICTURE_X_MIN, PICTURE_SIZE_MAX, &r->x_size);
+}
+
+static bool set_y_size(struct report_request *r, const char *value)
+{
+	return parse_number(value, PICTURE_Y_MIN, PICTURE_SIZE_MAX, &r->y_size);
+}
+
+static bool set_top(struct report_request *r, const char *value)
+{
+	return parse_number(value, 1, 1000000, &r->top);
+}
+
+static bool set_time_based(struct report_request *r, const char *value)
+{
+	return r->is_time_based = true;
+}
+
+static bool set_total(struct report_request *r, const char *value)
+{
+	return r->wants_total = true;
+}
+
+static bool set_diff(struct report_request *r, const char *value)
+{
+	return r->is_diff = true;
+}
+
+static bool set_snapshot(struct report_request *r, const char *value)
+{
+	unsigned number;
+
+	if (!strcmp(value, "peak"))
+		r->snapshot = MASSIF_SNAPSHOT_PEAK;
+	else if (!strcmp(value, "last"))
+		r->snapshot = MASSIF_SNAPSHOT_LAST;
+	else if (parse_number(value, 0, UINT32_MAX, &number))
+		r->snapshot = number;
+	else
+		return false;
+	return true;
+}
+
 static bool set_help(struct report_request *r, const char *value)
 {
 	return r->wants_help = true;
@@ -95,6 +173,21 @@ static const struct report_option options[] = {
 	 "sum up what holds less than NUM percent of a snapshot [1.0]", set_threshold},
 	{"--x", NULL, "N", SIZE_RANGE, "graph width in columns, 4 to 1000 [72]", set_width},
 	{"--y", NULL, "N", SIZE_RANGE, "graph height in rows, 4 to 1000 [20]", set_height},
+	{"--png", NULL, "OUT", "the name of a file", "draw a picture: memory over time", set_png},
+	{"--svg", NULL, "OUT", "the name of a file", "the same as SVG", set_svg},
+	{"--x-size", NULL, "N", "a whole number from 100 to 20000",
+	 "width of pictures in pixels [800; flame graphs 1200, 300 at least]", set_x_size},
+	{"--y-size", NULL, "N", "a whole number from 80 to 20000", "height of pictures in pixels [600]", set_y_size},
+	{"--title", NULL, "TEXT", "a text", "title of the picture [the program's command line]", set_title},
+	{"--time-based", "-t", NULL, NULL, "memusage data: draw over time, not over calls", set_time_based},
+	{"--total", "-T", NULL, NULL, "memusage data: draw heap + stack too", set_total},
+	{"--rss", NULL, "FILE", "the name of a file", "lay resident memory from samples over a massif picture", set_rss},
+	{"--folded", NULL, "OUT", "the name of a file, or \"-\"", "write call paths as folded stacks", set_folded},
+	{"--flame", NULL, "OUT", "the name of a file", "draw a flame graph (SVG, for a browser)", set_flame},
+	{"--snapshot", NULL, "WHICH", "peak, last or a snapshot's number",
+	 "which snapshot's paths: peak, last, N [peak, else last]", set_snapshot},
+	{"--diff", NULL, NULL, NULL, "compare two files, OLD NEW: growth by call site", set_diff},
+	{"--top", NULL, "N", "a whole number from 1", "with --diff, show N callers of a kind [10]", set_top},
 	{"--help", "-h", NULL, NULL, "show this message", set_help},
 	{"--version", NULL, NULL, NULL, "show the version", set_version},
 };
@@ -102,14 +195,16 @@ static const struct report_option options[] = {
 static void print_help(void)
 {
 	puts("Usage: ptmem-report [OPTION]... FILE\n"
-	     "Prints a profile by ptmem or Valgrind's Massif as ms_print does; \"-\" is standard input.\n");
+	     "       ptmem-report --diff [OPTION]... OLD NEW\n"
+	     "Prints a profile by ptmem or Valgrind's Massif as ms_print does, or draws it; \"-\" is\n"
+	     "standard input. --png and --svg draw memusage's data files and ptmem's samples as well.\n");
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		const struct report_option *o = &options[i];
 		_cleanup_free_ char *left = xasprintf("%s%s%s%s%s", o->short_name ? o->short_name : "",
 						      o->short_name ? ", " : "", o->name, o->value ? "=" : "",
 						      o->value ? o->value : "");
 
-		printf("  %-18s %s\n", left, o->help);
+		printf("  %-20s %s\n", left, o->help);
 	}
 }
 
@@ -154,14 +249,17 @@ static bool parse_arguments(struct report_request *r, char **argv)
 		if (**argv == '-' && strcmp(*argv, "-") != 0) {
 			if (!parse_option(r, *argv))
 				return false;
-		} else if (!r->path) {
-			r->path = *argv;
+		} else if (r->path_count < ARRAY_SIZE(r->path)) {
+			r->path[r->path_count++] = *argv;
 		}
 	}
-	if (r->path || r->wants_help || r->wants_version)
+	if (r->wants_help || r->wants_version)
 		return true;
-	log_error("no file given (see --help)");
-	return false;
+	const char *why = show_check(r);
+
+	if (why)
+		log_error("%s (see --help)", why);
+	return !why;
 }
 
 static char *join_arguments(char **argv)
@@ -177,30 +275,6 @@ static char *join_arguments(char **argv)
 	return_ptr(text);
 }
 
-static int show_text(const struct report_request *r, const struct massif_file *file, char **why_out)
-{
-	return msprint(stdout, file, &r->text, why_out);
-}
-
-static int show_file(const struct report_request *r)
-{
-	_cleanup_free_ char *why = NULL;
-	struct massif_file *file;
-	int err = massif_file_read(r->path, &file, &why);
-
-	if (err && !why) {
-		log_error("cannot read %s: %s", r->path, strerror(-err));
-		return EXIT_NOT_READ;
-	}
-	if (!err) {
-		err = r->show(r, file, &why);
-		massif_file_free(file);
-	}
-	if (err)
-		log_error("%s: %s", r->path, why);
-	return err ? EXIT_REFUSED : 0;
-}
-
 static int run(const struct report_request *r)
 {
 	if (r->wants_help)
@@ -208,7 +282,7 @@ static int run(const struct report_request *r)
 	else if (r->wants_version)
 		puts("ptmem-report " PTMEM_VERSION);
 	else
-		return show_file(r);
+		return show(r);
 	return 0;
 }
 
@@ -217,7 +291,8 @@ int main(int argc, char **argv)
 	_cleanup_free_ char *arguments = join_arguments(argv + (argc > 0));
 	struct report_request request = {
 		.text = {.threshold = 1.0, .width = 72, .height = 20, .arguments = arguments},
-		.show = show_text,
+		.snapshot = MASSIF_SNAPSHOT_DEFAULT,
+		.top = 10,
 	};
 
 	log_set_name("ptmem-report");

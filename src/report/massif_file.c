@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "report/input.h"
 
 #define SHOWN_OF_BAD_LINE 200
 
@@ -360,40 +361,12 @@ int massif_file_parse(char *data, size_t size, struct massif_file **file_out, ch
 	return 0;
 }
 
-static int read_stream(FILE *stream, char **data_out, size_t *size_out)
-{
-	VEC(char) data = {0};
-	size_t n;
-
-	do {
-		vec_reserve(&data, data.count + 65536);
-		n = fread(data.data + data.count, 1, data.capacity - data.count, stream);
-		data.count += n;
-	} while (n);
-	if (ferror(stream)) {
-		int err = errno ? -errno : -EIO;
-
-		vec_deinit(&data);
-		return err;
-	}
-	*data_out = data.data;
-	*size_out = data.count;
-	return 0;
-}
-
 int massif_file_read(const char *path, struct massif_file **file_out, char **why_out)
 {
-	bool is_stdin = !strcmp(path, "-");
-	FILE *stream = is_stdin ? stdin : fopen(path, "re");
 	size_t size;
 	char *data;
+	int err = input_read(path, &data, &size);
 
-	if (!stream)
-		return -errno;
-	int err = read_stream(stream, &data, &size);
-
-	if (!is_stdin)
-		fclose(stream);
 	return err ? err : massif_file_parse(data, size, file_out, why_out);
 }
 
@@ -411,4 +384,11 @@ void massif_file_free(struct massif_file *file)
 bool massif_text_is(struct massif_text t, const char *s)
 {
 	return t.size == strlen(s) && has_prefix(t, s);
+}
+
+struct massif_text massif_file_line(const struct massif_file *file, struct massif_text t)
+{
+	const char *end = memchr(t.at, '\n', file->size - (size_t)(t.at - file->data));
+
+	return (struct massif_text){t.at, (size_t)((end ? end : file->data + file->size) - t.at)};
 }

@@ -77,6 +77,12 @@ void massif_file_free(struct massif_file *file); /* NULL is nothing */
 /* Whether @t is the text @s. */
 bool massif_text_is(struct massif_text t, const char *s);
 
+/*
+ * @t, a text of @file but not its desc, prolonged to the end of its line, '#' or not. The format's
+ * rule would cut lambdas ("{lambda(int)#1}") and command lines, and no writer puts comments there.
+ */
+struct massif_text massif_file_line(const struct massif_file *file, struct massif_text t);
+
 enum massif_line {
 	MASSIF_LINE_ROOT,      /* "(heap allocation functions) ...": all but the next two */
 	MASSIF_LINE_FRAME,     /* "0xADDRESS: FUNCTION (LOCATION)" */

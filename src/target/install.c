@@ -220,15 +220,6 @@ static int install_site(struct target *t, struct thread *th, struct space *s, co
 	return rc;
 }
 
-static void note_throw_through(struct space *s, const struct module *m, const struct probe_site *site)
-{
-	const char *base = strrchr(m->path, '/');
-	bool is_libc = base && strncmp(base, "/libc.so", 8) == 0;
-	/* one byte behind the entry of a C function: its CFI there is that of a frame just entered */
-	if (site->probe->function == FUNCTION_FREE && (is_libc || !s->throw_through))
-		s->throw_through = m->bias + site->vaddr + 1;
-}
-
 static void install_module(struct target *t, struct thread *th, struct space *s, struct module *m)
 {
 	if (!m->file || m->is_vdso || t->options.no_probes)
@@ -243,10 +234,7 @@ static void install_module(struct target *t, struct thread *th, struct space *s,
 		int rc = install_site(t, th, s, m, site);
 		if (rc == -ESRCH)
 			return;
-		if (rc != 0)
-			t->stats.unprobed++;
-		else
-			note_throw_through(s, m, site);
+		t->stats.unprobed += rc != 0;
 		used++;
 	}
 	for (size_t i = 0; i < s->areas.count && used > 0; i++)

@@ -73,7 +73,8 @@ int pad_memory_init(struct pad_memory *m, int fd, const struct pad_memory_option
 	m->control = (struct pad_control *)(void *)m->base;
 	*m->control = (struct pad_control){
 		.off = 1,
-		.directory_bits = directory_bits(options->slot_count),
+		.shared = 1,
+		.directory_shift = 64 - directory_bits(options->slot_count),
 		.rule_bits = options->rule_bits,
 		.slot_count = options->slot_count,
 		.ring_size = m->ring_size,
@@ -150,10 +151,11 @@ static struct pad_directory *directory(const struct pad_memory *m)
 
 static struct pad_directory *find(const struct pad_memory *m, uint64_t key)
 {
-	uint32_t bits = m->control->directory_bits, mask = (1u << bits) - 1;
+	uint32_t shift = m->control->directory_shift;
+	uint64_t mask = ~0ull >> shift;
 	struct pad_directory *d = directory(m);
 
-	for (uint32_t i = unwind_rule_hash(key, bits), n = 0; n <= mask; i = (i + 1) & mask, n++) {
+	for (uint64_t i = pad_directory_hash(key, shift), n = 0; n <= mask; i = (i + 1) & mask, n++) {
 		if (d[i].thread_pointer == key)
 			return &d[i];
 		if (d[i].thread_pointer == 0)
@@ -165,9 +167,9 @@ static struct pad_directory *find(const struct pad_memory *m, uint64_t key)
 /* A place for @key, which is not in the directory. At most a quarter of it is in use. */
 static struct pad_directory *find_place(const struct pad_memory *m, uint64_t key)
 {
-	uint32_t bits = m->control->directory_bits, mask = (1u << bits) - 1;
+	uint32_t shift = m->control->directory_shift;
+	uint64_t mask = ~0ull >> shift, i = pad_directory_hash(key, shift);
 	struct pad_directory *d = directory(m);
-	uint32_t i = unwind_rule_hash(key, bits);
 
 	while (d[i].thread_pointer > TAKEN_OUT)
 		i = (i + 1) & mask;

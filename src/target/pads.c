@@ -63,7 +63,7 @@ static void deliver(void *ctx, const struct ring_record *r)
 		ev.kept = r->kept;
 	}
 	if (r->has_raw) {
-		view = (struct stack_view){.regs = r->regs, .start = r->start, .data = r->stack,
+		view = (struct stack_view){.regs = *r->regs, .start = r->start, .data = r->stack,
 					   .size = r->stack_size, .read = read_nothing, .read_ctx = s};
 		ev.stack = &view;
 	}
@@ -457,7 +457,7 @@ static void add_all_threads(struct target *t, struct space *s)
 		struct pad_slot *slot = pads_slot(th);
 		if (slot && th->calls.count > 0) {
 			const struct call *c = &th->calls.data[th->calls.count - 1];
-			slot->guard = c->sp - sizeof(uint64_t);
+			slot->guard = c->return_at;
 			slot->guard_pc = c->stub_return;
 		}
 	}

@@ -79,7 +79,8 @@ static void read_stack(struct ring *r, const struct pad_record_block *block, str
 	const uint64_t *pc = (const uint64_t *)(const void *)(block + 1);
 
 	CHECK(block->kept <= m->count);
-	m->frame = xgrow(m->frame, &m->capacity, block->kept + block->fresh + 1, sizeof(*m->frame));
+	if (block->kept + block->fresh >= m->capacity)
+		m->frame = xgrow(m->frame, &m->capacity, block->kept + block->fresh + 1u, sizeof(*m->frame));
 	for (uint32_t i = 0; i < block->fresh; i++)
 		m->frame[block->kept + i] = pc[i] - 1;
 	m->count = block->kept + block->fresh;
@@ -94,10 +95,10 @@ static void read_raw(struct ring *r, const struct pad_record_block *block, struc
 	const uint8_t *p = (const uint8_t *)(block + 1) + 8 * (size_t)block->fresh;
 
 	_Static_assert(PAD_RAW_REGS == ARCH_DWARF_REGS, "the recorder writes the unwinder's registers");
-	memcpy(record->regs.reg, p, sizeof(record->regs.reg));
-	p += sizeof(record->regs.reg);
+	record->regs = (const struct arch_unwind_regs *)(const void *)p;
+	p += sizeof(*record->regs);
 	record->has_raw = true;
-	record->start = record->regs.reg[r->arch->dwarf_sp];
+	record->start = record->regs->reg[r->arch->dwarf_sp];
 	record->stack = p;
 	record->stack_size = block->raw;
 	r->stats.raw++;
@@ -110,7 +111,11 @@ static uint32_t read_record(struct ring *r, uint64_t position, uint64_t mark, st
 	const uint64_t *word = (const void *)block;
 	uint8_t type = mark & 15;
 
-	*record = (struct ring_record){ .function = mark >> 4 & 15, .slot = (uint16_t)(mark >> 8) };
+	/* Not cleared as a whole: that would take longer than all the rest. */
+	record->function = mark >> 4 & 15;
+	record->slot = (uint16_t)(mark >> 8);
+	record->addr = record->old_addr = record->size = record->align = 0;
+	record->has_stack = record->has_raw = false;
 	if (type == PAD_RECORD_FREE || type == PAD_RECORD_REALLOC_BEGIN) {
 		record->kind = type == PAD_RECORD_FREE ? HEAP_FREE : HEAP_REALLOC_BEGIN;
 		*(type == PAD_RECORD_FREE ? &record->addr : &record->old_addr) = word[1];

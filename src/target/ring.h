@@ -24,12 +24,12 @@ struct ring_record {
 	uint16_t slot;
 	taddr_t addr, old_addr; /* as in struct heap_event */
 	uint64_t size, align;
-	bool has_stack;        /* frames, kept: from the incremental walk */
+	bool has_stack;        /* frame_count, kept, frame are set: from the incremental walk */
 	uint32_t frame_count;
 	uint32_t kept;         /* outer frames as in the slot's last record with has_stack */
 	const taddr_t *frame;  /* outermost first, each the return address minus 1 */
-	bool has_raw;          /* regs, start, stack: to be unwound by the reader */
-	struct arch_unwind_regs regs;
+	bool has_raw;          /* the rest is set: to be unwound by the reader */
+	const struct arch_unwind_regs *regs;
 	taddr_t start;         /* = the stack pointer in the caller */
 	const uint8_t *stack;
 	size_t stack_size;

@@ -31,7 +31,8 @@ enum thread_state { THREAD_NEW, THREAD_RUNNING, THREAD_STOPPED, THREAD_LISTENING
 struct call {
 	const struct probe *probe;
 	taddr_t sp;                 /* at the function's entry; the caller's return address stands there */
-	taddr_t stub_return;        /* what the stub's call pushed at sp - 8 */
+	taddr_t return_at;          /* where the stub's call pushed its return address */
+	taddr_t stub_return;        /* that address */
 	struct probe_call args;
 	taddr_t outer_guard, outer_guard_pc; /* of the pad call that a signal interrupted; 0 = none */
 };

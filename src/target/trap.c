@@ -105,7 +105,7 @@ static void set_guard(struct thread *th, struct call *call)
 		return;
 	call->outer_guard = slot->guard;
 	call->outer_guard_pc = slot->guard_pc;
-	slot->guard = call->sp - sizeof(uint64_t);
+	slot->guard = call->return_at;
 	slot->guard_pc = call->stub_return;
 }
 
@@ -143,7 +143,7 @@ static bool call_is_alive(const struct thread *th)
 {
 	const struct call *call = &th->calls.data[th->calls.count - 1];
 	uint64_t word = 0;
-	return space_read(th->process->space, call->sp - sizeof(word), &word, sizeof(word)) == 0 &&
+	return space_read(th->process->space, call->return_at, &word, sizeof(word)) == 0 &&
 	       word == call->stub_return;
 }
 
@@ -170,7 +170,9 @@ static bool is_nested(struct target *t, struct thread *th, const struct arch_reg
 static void enter_call(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs)
 {
 	struct call *call = vec_add(&th->calls);
-	*call = (struct call){.probe = trap->probe, .sp = regs->word[t->arch->sp], .stub_return = trap->stub.trap};
+	taddr_t sp = regs->word[t->arch->sp];
+	*call = (struct call){.probe = trap->probe, .sp = sp, .return_at = sp - trap->stub.return_below,
+			      .stub_return = trap->stub.trap};
 	probe_read_call(trap->probe, t->arch, regs, &call->args);
 	set_guard(th, call);
 	if (th->calls.count == 1)
@@ -199,17 +201,37 @@ static void enter_free(struct target *t, struct thread *th, struct trap *trap, c
 
 /* -- exceptions -- */
 
-static void exchange_return(struct thread *th, bool to_stub)
+/* How far into an allocation function a row as after one push is looked for. */
+#define ROW_SEARCH 64u
+
+/* A place in a C function (no personality) where the CFI is that of a stub's frame. */
+static taddr_t find_throw_through(struct target *t, struct space *s)
+{
+	taddr_t found = 0;
+	for (size_t i = 0; i < s->traps.count && !found; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		bool is_c = trap->probe && trap->probe->function && !trap->probe->may_throw &&
+			    trap->probe->function != FUNCTION_DELETE;
+		if (trap->kind == TRAP_ENTRY && is_c && !trap->is_removed && s->user)
+			found = t->sink.find_row(t->sink.ctx, s, trap->entry,
+						 trap->entry + MIN(trap->code_size, ROW_SEARCH),
+						 trap->stub.return_below);
+	}
+	return found;
+}
+
+static void exchange_return(struct target *t, struct thread *th, bool to_stub)
 {
 	struct space *s = th->process->space;
+	if (th->calls.count > 0 && !s->throw_through)
+		s->throw_through = find_throw_through(t, s);
 	for (size_t i = 0; i < th->calls.count; i++) {
 		const struct call *call = &th->calls.data[i];
 		uint64_t now = 0, want = to_stub ? call->stub_return : s->throw_through;
 		uint64_t other = to_stub ? s->throw_through : call->stub_return;
-		taddr_t at = call->sp - sizeof(now);
-		if (call->probe->may_throw && other && want && space_read(s, at, &now, sizeof(now)) == 0 &&
+		if (call->probe->may_throw && other && want && space_read(s, call->return_at, &now, sizeof(now)) == 0 &&
 		    now == other)
-			space_write(s, at, &want, sizeof(want));
+			space_write(s, call->return_at, &want, sizeof(want));
 	}
 }
 
@@ -225,10 +247,10 @@ void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct a
 		next = trap ? trap->stub.jump : next;
 	} else if (kind == PROBE_THROW) {
 		trap_drop_calls(t, th, sp);
-		exchange_return(th, false);
+		exchange_return(t, th, false);
 	} else if (kind == PROBE_CATCH) {
 		trap_drop_calls(t, th, sp);
-		exchange_return(th, true);
+		exchange_return(t, th, true);
 	} else if (!is_nested(t, th, regs)) {
 		if (kind == PROBE_FREE) {
 			enter_free(t, th, trap, regs);
@@ -281,7 +303,7 @@ static void leave_call(struct target *t, struct thread *th, const struct call *c
 
 static void serve_return(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs)
 {
-	taddr_t sp = regs->word[t->arch->sp];
+	taddr_t sp = regs->word[t->arch->sp] + trap->stub.trap_below;
 	/* calls noted deeper than this one were left by a jump */
 	if (sp > 0)
 		trap_drop_calls(t, th, sp - 1);

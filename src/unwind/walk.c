@@ -78,7 +78,8 @@ static inline int step_rule(const struct arch *arch, const struct unwind_rule *r
 	default:
 		return UNWIND_NO_CFI;
 	}
-	if (cfa <= sp)
+	/* Interrupted in a pad, around its call, a thread's stack pointer is the CFA itself. */
+	if (cfa < sp || (cfa == sp && !frame->is_exact))
 		return UNWIND_LOOP;
 	if (frame_read_word(view, cfa - 8, &reg[arch->dwarf_pc]) != 0)
 		return UNWIND_NO_MEMORY;

@@ -122,9 +122,10 @@ static bool round_survives(const uint8_t *whole, size_t size, unsigned int seed)
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		struct rlimit cpu = {ROUND_SECONDS, ROUND_SECONDS}, memory = {MEMORY_LIMIT, MEMORY_LIMIT};
+		struct rlimit cpu = {ROUND_SECONDS, ROUND_SECONDS};
 		setrlimit(RLIMIT_CPU, &cpu);
 #ifndef __SANITIZE_ADDRESS__ /* its shadow is larger than any limit */
+		struct rlimit memory = {MEMORY_LIMIT, MEMORY_LIMIT};
 		setrlimit(RLIMIT_AS, &memory);
 #endif
 		round_of(whole, size, seed);

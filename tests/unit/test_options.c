@@ -270,7 +270,7 @@ static void test_missing(void **state)
 static void test_contradictions(void **state)
 {
 	static const char *const replay =
-		"--replay takes its events from a file: neither --pid nor a program goes with it";
+		"--replay reads events from a file: neither --pid nor a program goes with it";
 	check_bad("-p 1 prog", "--pid and a program exclude each other");
 	check_bad("--duration=5 prog", "--duration goes only with --pid");
 	check_bad("--duration=5 --replay=f", "--duration goes only with --pid");

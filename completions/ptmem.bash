@@ -1,0 +1,72 @@
+# bash completion for ptmem and ptmem-report; scripts/docs holds it against --help.
+
+_ptmem_options="--pid= --duration= --trace-children= --probes= --ring=
+	--time-unit= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
+	--heap-admin= --alignment= --alloc-fn= --ignore-fn=
+	--massif-out-file= --events= --replay=
+	--stats --verbose --quiet --color= --no-rc --help --version
+	-p -o -v -q -h -V"
+_ptmem_report_options="--threshold= --x= --y= --help --version -h"
+
+# The index of the first word that is neither an option nor an option's value, or nothing.
+_ptmem_program() {
+	local i
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		--) echo $((i + 1)); return ;;
+		-p | -o) ((i++)) ;;
+		--*) if [[ ${COMP_WORDS[i + 1]} == = ]]; then ((i += 2)); elif [[ ${COMP_WORDS[i]} == --pid ]]; then ((i++)); fi ;;
+		-*) ;;
+		*) echo "$i"; return ;;
+		esac
+	done
+}
+
+_ptmem_values() {
+	case $1 in
+	--pid | -p) compgen -W "$(command ps -eo pid= 2>/dev/null)" -- "$2" ;;
+	--trace-children | --peak-at-exit) compgen -W "yes no" -- "$2" ;;
+	--probes) compgen -W "auto break jump" -- "$2" ;;
+	--time-unit) compgen -W "ms B i" -- "$2" ;;
+	--color) compgen -W "auto always never" -- "$2" ;;
+	--massif-out-file | -o | --events | --replay) compgen -f -- "$2" ;;
+	esac
+}
+
+_ptmem() {
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} program
+	program=$(_ptmem_program)
+	COMPREPLY=()
+	if [[ -n $program && $program -lt $COMP_CWORD ]]; then
+		if declare -F _command_offset >/dev/null; then _command_offset "$program"; else compopt -o default; fi
+		return
+	fi
+	if [[ $word == = ]]; then
+		word= before=${COMP_WORDS[COMP_CWORD - 1]}
+	elif [[ $before == = ]]; then
+		before=${COMP_WORDS[COMP_CWORD - 2]}
+	elif [[ $before != -p && $before != -o && $before != --pid ]]; then
+		before=
+	fi
+	if [[ -n $before ]]; then
+		mapfile -t COMPREPLY < <(_ptmem_values "$before" "$word")
+	elif [[ $word == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$_ptmem_options" -- "$word")
+		[[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
+	else
+		mapfile -t COMPREPLY < <(compgen -c -- "$word")
+	fi
+}
+
+_ptmem_report() {
+	local word=${COMP_WORDS[COMP_CWORD]}
+	if [[ $word == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$_ptmem_report_options" -- "$word")
+		[[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
+	else
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+	fi
+}
+
+complete -F _ptmem ptmem
+complete -o filenames -F _ptmem_report ptmem-report

@@ -1,0 +1,50 @@
+# fish completion for ptmem; scripts/docs holds it against --help.
+
+# True until the program to run stands in the command line.
+function __ptmem_no_program
+    set -l skip 0
+    for word in (commandline -opc)[2..]
+        if test $skip = 1
+            set skip 0
+            continue
+        end
+        switch $word
+            case -p -o --pid
+                set skip 1
+            case '-*'
+            case '*'
+                return 1
+        end
+    end
+    return 0
+end
+
+complete -c ptmem -f -n __ptmem_no_program
+complete -c ptmem -n __ptmem_no_program -a '(__fish_complete_command)'
+complete -c ptmem -n 'not __ptmem_no_program' -a '(__fish_complete_subcommand --fcs-skip=1)'
+complete -c ptmem -n __ptmem_no_program -s p -l pid -x -a '(__fish_complete_pids)' -d 'Attach to a running process'
+complete -c ptmem -n __ptmem_no_program -l duration -x -d 'With -p: detach after these seconds'
+complete -c ptmem -n __ptmem_no_program -l trace-children -x -a 'yes no' -d 'Go on in programs that are executed'
+complete -c ptmem -n __ptmem_no_program -l probes -x -a 'auto break jump' -d 'How calls are caught'
+complete -c ptmem -n __ptmem_no_program -l ring -x -d 'Bytes of the buffer between program and ptmem'
+complete -c ptmem -n __ptmem_no_program -l time-unit -x -a 'ms B i' -d 'Unit of the time axis'
+complete -c ptmem -n __ptmem_no_program -l depth -x -d 'Frames of a call path'
+complete -c ptmem -n __ptmem_no_program -l threshold -x -d 'Call sites below this percentage are put together'
+complete -c ptmem -n __ptmem_no_program -l peak-inaccuracy -x -d 'A new peak exceeds the last by more percent'
+complete -c ptmem -n __ptmem_no_program -l peak-at-exit -x -a 'yes no' -d 'Whether the end may be the peak'
+complete -c ptmem -n __ptmem_no_program -l detailed-freq -x -d 'Every Nth snapshot has a call tree'
+complete -c ptmem -n __ptmem_no_program -l max-snapshots -x -d 'Snapshots kept at a time'
+complete -c ptmem -n __ptmem_no_program -l heap-admin -x -d 'Bytes of the allocator for a block'
+complete -c ptmem -n __ptmem_no_program -l alignment -x -d 'Alignment of blocks'
+complete -c ptmem -n __ptmem_no_program -l alloc-fn -x -d 'This function allocates for its caller'
+complete -c ptmem -n __ptmem_no_program -l ignore-fn -x -d 'Do not count what this function allocates'
+complete -c ptmem -n __ptmem_no_program -s o -l massif-out-file -r -F -d 'Where the profile goes'
+complete -c ptmem -n __ptmem_no_program -l events -r -F -d 'Write every event as text'
+complete -c ptmem -n __ptmem_no_program -l replay -r -F -d 'Profile the events of a file'
+complete -c ptmem -n __ptmem_no_program -l stats -d 'Print what ptmem itself did'
+complete -c ptmem -n __ptmem_no_program -s v -l verbose -d 'Say more'
+complete -c ptmem -n __ptmem_no_program -s q -l quiet -d 'Only warnings and errors'
+complete -c ptmem -n __ptmem_no_program -l color -x -a 'auto always never' -d 'Colour in messages'
+complete -c ptmem -n __ptmem_no_program -l no-rc -d 'Read neither ptmemrc nor PTMEM_OPTS'
+complete -c ptmem -n __ptmem_no_program -s h -l help -d 'Print the options'
+complete -c ptmem -n __ptmem_no_program -s V -l version -d 'Print the version'

@@ -1,0 +1,33 @@
+/*
+ * Flame graphs: one SVG file with everything inside, made to be opened from a
+ * disk years later. Callers stand below what they call, widths are values.
+ *
+ * Without scripts (printed, or shown as a picture) it is complete, but for names
+ * that are cut to their frames; title elements hold the whole names. Its own
+ * script (flame.js) adds zoom, search and the line of details.
+ */
+#ifndef PTMEM_OUTPUT_FLAME_H
+#define PTMEM_OUTPUT_FLAME_H
+
+#include <stdio.h>
+
+#include "output/path_tree.h"
+
+#define FLAME_WIDTH_DEFAULT 1200
+#define FLAME_WIDTH_MIN 300
+#define FLAME_WIDTH_MAX 20000
+#define FLAME_MIN_FRAME 0.1 /* pixels */
+
+struct flame_options {
+	const char *title;
+	const char *subtitle;  /* NULL = none */
+	const char *unit;      /* "bytes", "pages", "count": what the values are */
+	unsigned width;        /* of the picture in pixels, FLAME_WIDTH_MIN .. FLAME_WIDTH_MAX */
+	double min_frame;      /* frames narrower than this many pixels are left out */
+	bool is_diff;          /* widths by the new values, colours by new - old */
+};
+
+/* Writes the SVG of @t, whose totals are up to date. Errors of the stream are left in it. */
+void flame_write(FILE *out, const struct path_tree *t, const struct flame_options *options);
+
+#endif

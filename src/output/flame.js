@@ -1,0 +1,147 @@
+/*
+ * The script inside of every flame graph: zoom, search, details. It stands at the
+ * end of the picture, so all elements are there when it runs, and it asks for
+ * nothing that is not in the file. Frames carry begin and value in the graph's
+ * own unit; only what is drawn from them is in pixels.
+ */
+"use strict";
+(function () {
+	const byId = (id) => document.getElementById(id);
+	const setting = byId("frames").dataset;
+	const left = Number(setting.left), width = Number(setting.width), total = Number(setting.total);
+	const character = Number(setting.character), indent = Number(setting.indent);
+
+	const frames = Array.from(document.querySelectorAll(".frame"), (element) => {
+		const text = element.querySelector("title").textContent;
+
+		return {
+			element,
+			details: text,
+			name: text.slice(0, text.lastIndexOf(" (")),
+			begin: Number(element.dataset.begin),
+			value: Number(element.dataset.value),
+			depth: Number(element.dataset.depth),
+			rect: element.querySelector("rect"),
+			text: element.querySelector("text"),
+		};
+	});
+
+	/* Takes out what stands between the outermost brackets, as the file's own texts do. */
+	function collapse(name, open, close) {
+		let out = "", depth = 0;
+
+		for (let i = 0; i < name.length; i++) {
+			const literal = name.slice(i).match(/^(\(anonymous namespace\)|->|operator(\(\)|[<=>-]*))/);
+
+			if (literal) {
+				out += depth ? "" : literal[0];
+				i += literal[0].length - 1;
+				continue;
+			}
+			if (name[i] === close && depth && --depth === 0 && name[i - 1] !== open)
+				out += "\u2026";
+			if (!depth)
+				out += name[i];
+			if (name[i] === open && depth++ === 0 && !out.endsWith(open))
+				out += open;
+		}
+		return depth ? name : out;
+	}
+
+	function shorten(name, room) {
+		if (room < 3)
+			return "";
+		if (name.length > room)
+			name = collapse(name, "(", ")");
+		if (name.length > room)
+			name = collapse(name, "<", ">");
+		return name.length > room ? name.slice(0, room - 1) + "\u2026" : name;
+	}
+
+	function place(frame, x, w) {
+		frame.rect.setAttribute("x", x.toFixed(2));
+		frame.rect.setAttribute("width", w.toFixed(2));
+		frame.text.setAttribute("x", (x + indent).toFixed(2));
+		frame.text.textContent = shorten(frame.name, Math.floor((w - 2 * indent) / character));
+	}
+
+	/* Makes @target as wide as the picture, with what it calls above and its callers, paler, below. */
+	function zoom(target) {
+		const end = target.begin + target.value;
+
+		for (const f of frames) {
+			const isCaller = f.depth < target.depth && f.begin <= target.begin && f.begin + f.value >= end;
+			const isInside = f.depth >= target.depth && f.begin >= target.begin && f.begin + f.value <= end;
+
+			f.element.classList.toggle("hidden", !isCaller && !isInside);
+			f.element.classList.toggle("caller", isCaller);
+			if (isCaller)
+				place(f, left, width);
+			else if (isInside)
+				place(f, left + (f.begin - target.begin) / target.value * width, f.value / target.value * width);
+		}
+		byId("reset").classList.toggle("hidden", target === frames[0]);
+	}
+
+	function pattern(text) {
+		try {
+			return new RegExp(text, "i");
+		} catch (error) {
+			return new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i");
+		}
+	}
+
+	/* Marks the frames whose names match; a match above another one counts once. "" takes the marks away. */
+	function search(text) {
+		const regexp = text ? pattern(text) : null;
+		const matches = frames.filter((f) => {
+			const isMatch = regexp !== null && regexp.test(f.name);
+
+			f.element.classList.toggle("match", isMatch);
+			return isMatch;
+		});
+		let sum = 0, end = 0;
+
+		matches.sort((a, b) => a.begin - b.begin || a.depth - b.depth);
+		for (const f of matches) {
+			if (f.begin >= end) {
+				sum += f.value;
+				end = f.begin + f.value;
+			}
+		}
+		byId("matched").textContent = text ? "Matched: " + (sum * 100 / total).toFixed(2) + "%" : "";
+		byId("search").textContent = text ? "Reset search" : "Search";
+		byId("details").classList.toggle("hidden", false);
+	}
+
+	function ask() {
+		const text = window.prompt("Search for (part of a name, or a regular expression):", "");
+
+		if (text)
+			search(text);
+	}
+
+	const isSearching = () => byId("matched").textContent !== "";
+
+	for (const f of frames) {
+		f.element.addEventListener("click", () => zoom(f));
+		f.element.addEventListener("mouseover", () => {
+			byId("details").textContent = f.details;
+		});
+		f.element.addEventListener("mouseout", () => {
+			byId("details").textContent = "";
+		});
+	}
+	byId("reset").addEventListener("click", () => zoom(frames[0]));
+	byId("search").addEventListener("click", () => isSearching() ? search("") : ask());
+	byId("search").classList.remove("hidden");
+	window.addEventListener("keydown", (event) => {
+		if (event.key === "F3" || (event.ctrlKey && event.key.toLowerCase() === "f")) {
+			event.preventDefault();
+			ask();
+		} else if (event.key === "Escape") {
+			search("");
+			zoom(frames[0]);
+		}
+	});
+})();

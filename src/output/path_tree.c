@@ -1,0 +1,137 @@
+/*
+ * Paths in a trie of names. A parent has a smaller number than its children,
+ * so one pass from the last node to the first sums everything up. Owns its
+ * arrays and its names; knows nothing of formats or of where the paths come from.
+ */
+#include "output/path_tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "symbols/string_pool.h"
+
+struct path_tree {
+	VEC(struct path_node) node;
+	struct string_pool name;  /* equal names are one pointer */
+	uint32_t *slot;           /* hash of (parent, name) -> node; 0 = empty; at most half full */
+	uint32_t slot_bits;
+};
+
+static uint32_t find_slot(const struct path_tree *t, uint32_t parent, const char *name)
+{
+	uint32_t mask = (1u << t->slot_bits) - 1;
+	uint32_t i = (uint32_t)hash_u64(hash_u64((uintptr_t)name) + parent) & mask;
+
+	for (; t->slot[i]; i = (i + 1) & mask) {
+		const struct path_node *n = &t->node.data[t->slot[i]];
+
+		if (n->parent == parent && n->name == name)
+			break;
+	}
+	return i;
+}
+
+static void reserve_slot(struct path_tree *t)
+{
+	if (t->slot && t->node.count < 1u << (t->slot_bits - 1))
+		return;
+	t->slot_bits = t->slot ? t->slot_bits + 1 : 10;
+	free(t->slot);
+	t->slot = xcalloc((size_t)1 << t->slot_bits, sizeof(*t->slot));
+	for (uint32_t i = 1; i < t->node.count; i++)
+		t->slot[find_slot(t, t->node.data[i].parent, t->node.data[i].name)] = i;
+}
+
+struct path_tree *path_tree_new(void)
+{
+	struct path_tree *t = xcalloc(1, sizeof(*t));
+
+	*vec_add(&t->node) = (struct path_node){.name = string_pool_add(&t->name, "all")};
+	return t;
+}
+
+void path_tree_free(struct path_tree *t)
+{
+	if (!t)
+		return;
+	vec_deinit(&t->node);
+	string_pool_deinit(&t->name);
+	free(t->slot);
+	free(t);
+}
+
+uint32_t path_tree_child(struct path_tree *t, uint32_t parent, const char *name, size_t size)
+{
+	_cleanup_free_ char *clean = text_clean(name, size);
+	const char *kept = string_pool_add(&t->name, clean);
+
+	reserve_slot(t);
+	uint32_t slot = find_slot(t, parent, kept);
+
+	if (t->slot[slot])
+		return t->slot[slot];
+	uint32_t child = (uint32_t)t->node.count;
+
+	*vec_add(&t->node) = (struct path_node){
+		.name = kept,
+		.parent = parent,
+		.next_sibling = t->node.data[parent].first_child,
+		.depth = t->node.data[parent].depth + 1,
+	};
+	t->node.data[parent].first_child = child;
+	t->slot[slot] = child;
+	return child;
+}
+
+void path_tree_add(struct path_tree *t, uint32_t node, enum path_side side, uint64_t value)
+{
+	t->node.data[node].own[side] += value;
+}
+
+void path_tree_sum(struct path_tree *t)
+{
+	for (size_t i = 0; i < t->node.count; i++)
+		memcpy(t->node.data[i].total, t->node.data[i].own, sizeof(t->node.data[i].own));
+	for (size_t i = t->node.count; i-- > 1;) {
+		struct path_node *n = &t->node.data[i], *parent = &t->node.data[n->parent];
+
+		parent->total[PATH_OLD] += n->total[PATH_OLD];
+		parent->total[PATH_NEW] += n->total[PATH_NEW];
+	}
+}
+
+const struct path_node *path_tree_node(const struct path_tree *t, uint32_t node)
+{
+	CHECK(node < t->node.count);
+	return &t->node.data[node];
+}
+
+uint32_t path_tree_node_count(const struct path_tree *t)
+{
+	return (uint32_t)t->node.count;
+}
+
+static int compare_names(const void *a, const void *b, void *ctx)
+{
+	const struct path_tree *t = ctx;
+
+	return strcmp(t->node.data[*(const uint32_t *)a].name, t->node.data[*(const uint32_t *)b].name);
+}
+
+uint32_t path_tree_children(const struct path_tree *t, uint32_t node, uint32_t **out, size_t *capacity)
+{
+	uint32_t count = 0;
+
+	for (uint32_t c = t->node.data[node].first_child; c; c = t->node.data[c].next_sibling) {
+		*out = xgrow(*out, capacity, count + 1u, sizeof(**out));
+		(*out)[count++] = c;
+	}
+	if (count > 1)
+		qsort_r(*out, count, sizeof(**out), compare_names, (void *)t);
+	return count;
+}

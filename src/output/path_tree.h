@@ -1,0 +1,54 @@
+/*
+ * Call paths with values, whatever their source: what folded stacks and flame
+ * graphs are made from.
+ *
+ *	root --> main --> parse --> new_node      parents call children
+ *
+ * Children are merged by name. A path's own value is what belongs to it and to
+ * none of its children, so that totals are sums: total = own + children's totals.
+ * Each node has two of both, for the tree before and the tree now; a tree that
+ * nobody compares uses the second alone.
+ */
+#ifndef PTMEM_OUTPUT_PATH_TREE_H
+#define PTMEM_OUTPUT_PATH_TREE_H
+
+#include "base/types.h"
+
+enum path_side { PATH_OLD, PATH_NEW };
+
+struct path_node {
+	const char *name;      /* valid UTF-8 without control characters; the tree's. "all" at the root */
+	uint32_t parent;       /* smaller than the node's own number; 0 at the root too */
+	uint32_t first_child;  /* 0 = none; the newest child comes first */
+	uint32_t next_sibling; /* 0 = none */
+	uint32_t depth;        /* 0 at the root */
+	uint64_t own[2];       /* by enum path_side */
+	uint64_t total[2];     /* as of the last path_tree_sum */
+};
+
+struct path_tree;
+
+struct path_tree *path_tree_new(void); /* Never NULL. */
+void path_tree_free(struct path_tree *t);
+
+/* The child of @parent (0 = the root) of that name, made if there is none. @name: @size bytes of anything. */
+uint32_t path_tree_child(struct path_tree *t, uint32_t parent, const char *name, size_t size);
+
+/* Adds @value to what belongs to @node itself. */
+void path_tree_add(struct path_tree *t, uint32_t node, enum path_side side, uint64_t value);
+
+/* Brings the totals up to date. */
+void path_tree_sum(struct path_tree *t);
+
+/* Pointers to nodes last until the next path_tree_child. Node 0 is the root. */
+const struct path_node *path_tree_node(const struct path_tree *t, uint32_t node);
+uint32_t path_tree_node_count(const struct path_tree *t);
+
+/*
+ * The children of @node in the order of their names: *@out is theirs, *@capacity
+ * its size, both kept from call to call (NULL and 0 at first; the caller frees it).
+ * Returns how many there are.
+ */
+uint32_t path_tree_children(const struct path_tree *t, uint32_t node, uint32_t **out, size_t *capacity);
+
+#endif

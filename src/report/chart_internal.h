@@ -1,0 +1,48 @@
+/*
+ * What the layout of a chart and its drawing share.
+ */
+#ifndef PTMEM_REPORT_CHART_INTERNAL_H
+#define PTMEM_REPORT_CHART_INTERNAL_H
+
+#include "report/chart.h"
+
+#define CHART_GREY 0.40 /* of axes and their texts */
+
+struct chart_box {
+	double x, y, width, height;
+};
+
+struct chart_drawing {
+	const struct chart *chart;
+	struct axis y, right;  /* the chart's, with room above the highest value */
+	cairo_t *cr;
+	double width, height;
+	double font;           /* size of common text, pixels */
+	struct chart_box plot;
+	unsigned legend_columns, legend_rows; /* rows 0 = no legend */
+	double legend_y;
+	bool has_titles, has_note;
+};
+
+/* Fills all of @d but chart, cr, width, height. */
+void chart_measure(struct chart_drawing *d);
+
+/* Text. The current font is that of the last chart_set_font; @scale: relative to common text. */
+void chart_set_font(const struct chart_drawing *d, double scale, bool is_bold);
+double chart_text_width(const struct chart_drawing *d, const char *text);
+
+/* @text shortened until it is at most @room wide, as a function's name or by its end. The caller frees it. */
+char *chart_fit(const struct chart_drawing *d, const char *text, double room, bool is_name);
+
+/* @anchor: 0 = @x is the left end, 0.5 = the middle, 1 = the right end. */
+void chart_put_text(const struct chart_drawing *d, double x, double y, double anchor, const char *text);
+
+void chart_set_grey(const struct chart_drawing *d, double level);
+void chart_set_color(const struct chart_drawing *d, struct chart_color c);
+/* Darker than the curve it stands for, to be readable as text. */
+void chart_set_dark(const struct chart_drawing *d, struct chart_color c);
+
+/* How many ticks there is room for on a vertical axis. */
+unsigned chart_y_ticks(const struct chart_drawing *d);
+
+#endif

@@ -1,0 +1,85 @@
+/*
+ * Reading of input files, and the one place that knows which kinds there are.
+ */
+#include "report/input.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+static int read_stream(FILE *stream, char **data_out, size_t *size_out)
+{
+	VEC(char) data = {0};
+	size_t n;
+
+	do {
+		vec_reserve(&data, data.count + 65536);
+		n = fread(data.data + data.count, 1, data.capacity - data.count, stream);
+		data.count += n;
+	} while (n);
+	if (ferror(stream)) {
+		int err = errno ? -errno : -EIO;
+
+		vec_deinit(&data);
+		return err;
+	}
+	*data_out = data.data;
+	*size_out = data.count;
+	return 0;
+}
+
+int input_read(const char *path, char **data_out, size_t *size_out)
+{
+	bool is_stdin = !strcmp(path, "-");
+	FILE *stream = is_stdin ? stdin : fopen(path, "re");
+
+	if (!stream)
+		return -errno;
+	int err = read_stream(stream, data_out, size_out);
+
+	if (!is_stdin)
+		fclose(stream);
+	return err;
+}
+
+enum input_kind input_kind(const char *data, size_t size)
+{
+	static const char zero[8];
+
+	if (size >= 5 && !memcmp(data, "time\t", 5))
+		return INPUT_SAMPLES;
+	if (size >= sizeof(zero) && !memcmp(data, zero, sizeof(zero)))
+		return INPUT_MEMUSAGE;
+	return INPUT_MASSIF;
+}
+
+int input_open(const char *path, struct input *out, char **why_out)
+{
+	char *data;
+	size_t size;
+	int err = input_read(path, &data, &size);
+
+	if (err)
+		return err;
+	struct input input = {.kind = input_kind(data, size)};
+
+	if (input.kind == INPUT_SAMPLES)
+		err = samples_file_parse(data, size, &input.samples, why_out);
+	else if (input.kind == INPUT_MEMUSAGE)
+		err = memusage_file_parse(data, size, &input.memusage, why_out);
+	else
+		err = massif_file_parse(data, size, &input.massif, why_out);
+	if (!err)
+		*out = input;
+	return err;
+}
+
+void input_deinit(struct input *input)
+{
+	massif_file_free(input->massif);
+	memusage_file_free(input->memusage);
+	samples_file_free(input->samples);
+	*input = (struct input){0};
+}

@@ -1,0 +1,33 @@
+/*
+ * A file that ptmem-report is given: read whole, its kind told by its content.
+ *
+ *	begins with "time" TAB     samples of /proc            samples_file.h
+ *	begins with 8 zero bytes   memusage's data             memusage_file.h
+ *	anything else              a massif.out file           massif_file.h (which refuses what is none)
+ */
+#ifndef PTMEM_REPORT_INPUT_H
+#define PTMEM_REPORT_INPUT_H
+
+#include "report/massif_file.h"
+#include "report/memusage_file.h"
+#include "report/samples_file.h"
+
+enum input_kind { INPUT_MASSIF, INPUT_MEMUSAGE, INPUT_SAMPLES };
+
+struct input {
+	enum input_kind kind;
+	struct massif_file *massif;     /* of these three the one of that kind, the others NULL */
+	struct memusage_file *memusage;
+	struct samples_file *samples;
+};
+
+/* All of @path ("-": standard input) in *@data_out, which the caller frees. 0 or -errno. */
+int input_read(const char *path, char **data_out, size_t *size_out);
+
+enum input_kind input_kind(const char *data, size_t size);
+
+/* -errno when @path cannot be read; -EINVAL with *@why_out (the caller frees it) when it makes no sense. */
+int input_open(const char *path, struct input *out, char **why_out);
+void input_deinit(struct input *input);
+
+#endif

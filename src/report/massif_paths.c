@@ -1,0 +1,196 @@
+/*
+ * Massif trees as call paths. A node that owns bytes gives one path: upwards from
+ * it to the root is from the outermost caller inwards, which is the order of flame
+ * graphs as it stands.
+ */
+#include "report/massif_paths.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/vec.h"
+
+static int find_last(const struct massif_file *f, size_t *index_out)
+{
+	for (size_t i = f->snapshot_count; i-- > 0;) {
+		if (f->snapshot[i].root) {
+			*index_out = i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+int massif_paths_find(const struct massif_file *f, uint64_t which, size_t *index_out, char **why_out)
+{
+	bool has_peak = f->peak < f->snapshot_count && f->snapshot[f->peak].root;
+
+	if (has_peak && (which == MASSIF_SNAPSHOT_DEFAULT || which == MASSIF_SNAPSHOT_PEAK)) {
+		*index_out = f->peak;
+		return 0;
+	}
+	if (which == MASSIF_SNAPSHOT_PEAK) {
+		*why_out = xstrdup("no snapshot is marked as the peak");
+		return -EINVAL;
+	}
+	if (which == MASSIF_SNAPSHOT_DEFAULT || which == MASSIF_SNAPSHOT_LAST) {
+		if (!find_last(f, index_out))
+			return 0;
+		*why_out = xstrdup("no snapshot has a tree");
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < f->snapshot_count; i++) {
+		if (f->snapshot[i].number != which)
+			continue;
+		if (f->snapshot[i].root) {
+			*index_out = i;
+			return 0;
+		}
+		*why_out = xasprintf("snapshot %" PRIu64 " has no tree: it is not a detailed one", which);
+		return -EINVAL;
+	}
+	*why_out = xasprintf("there is no snapshot %" PRIu64, which);
+	return -EINVAL;
+}
+
+static void node_frame(const struct massif_file *f, uint32_t node, struct massif_frame *out)
+{
+	struct massif_node whole = f->node[node];
+
+	whole.text = massif_file_line(f, whole.text);
+	massif_file_frame(&whole, out);
+}
+
+static struct massif_text base_name(struct massif_text path)
+{
+	const char *slash = memrchr(path.at, '/', path.size);
+
+	if (!slash || slash + 1 == path.at + path.size)
+		return path;
+	return (struct massif_text){slash + 1, path.size - (size_t)(slash + 1 - path.at)};
+}
+
+/* What the frame is called where only its function counts. */
+static char *function_name(const struct massif_frame *frame)
+{
+	if (frame->line == MASSIF_LINE_AGGREGATE)
+		return xstrdup("[below threshold]");
+	if (frame->line == MASSIF_LINE_ROOT)
+		return xstrdup("[allocation functions]");
+	if (!massif_text_is(frame->function, "???"))
+		return xstrndup(frame->function.at, frame->function.size);
+	if (frame->file.size)
+		return xasprintf("[%.*s:%" PRIu64 "]", MASSIF_TEXT(frame->file), frame->line_number);
+	if (frame->object.size && !massif_text_is(frame->object, "???"))
+		return xasprintf("[%.*s]", MASSIF_TEXT(base_name(frame->object)));
+	return xstrdup("[unknown]");
+}
+
+static char *location_name(const struct massif_frame *frame)
+{
+	if (frame->line != MASSIF_LINE_FRAME || !frame->location.size)
+		return NULL;
+	if (frame->file.size)
+		return xasprintf("(%.*s)", MASSIF_TEXT(frame->location));
+	return xasprintf("(in %.*s)", MASSIF_TEXT(base_name(frame->object)));
+}
+
+static char *site_name(const struct massif_frame *frame)
+{
+	_cleanup_free_ char *location = location_name(frame);
+
+	if (!location)
+		return function_name(frame);
+	return xasprintf("%.*s %s", MASSIF_TEXT(frame->function), location);
+}
+
+void massif_paths_site(const struct massif_file *file, uint32_t node, char **function_out, char **location_out)
+{
+	struct massif_frame frame;
+
+	node_frame(file, node, &frame);
+	_cleanup_free_ char *location = location_name(&frame);
+
+	*function_out = text_clean(frame.function.at, frame.function.size);
+	*location_out = location ? text_clean(location, strlen(location)) : NULL;
+}
+
+static uint32_t add_frame(const struct massif_file *f, uint32_t node, enum massif_order order, uint32_t parent,
+			  struct path_tree *t)
+{
+	struct massif_frame frame;
+
+	node_frame(f, node, &frame);
+	_cleanup_free_ char *name = order == MASSIF_SITE_FIRST ? site_name(&frame) : function_name(&frame);
+
+	return path_tree_child(t, parent, name, strlen(name));
+}
+
+/* What belongs to @node alone. Children that claim more than their parent has leave it nothing. */
+static uint64_t own_bytes(const struct massif_file *f, uint32_t node)
+{
+	uint64_t own = f->node[node].bytes;
+
+	for (uint32_t c = f->node[node].first_child; c; c = f->node[c].next_sibling)
+		own -= MIN(own, f->node[c].bytes);
+	return own;
+}
+
+/* Adds the path from @node up to its root, which itself is a frame only where it is the whole path. */
+static void add_path(const struct massif_file *f, uint32_t node, enum path_side side, struct path_tree *t)
+{
+	uint32_t at = 0, n = node;
+
+	do {
+		at = add_frame(f, n, MASSIF_CALLER_FIRST, at, t);
+		n = f->node[n].parent;
+	} while (n && f->node[n].parent);
+	path_tree_add(t, at, side, own_bytes(f, node));
+}
+
+/* Behind the last node of the tree that begins at @root: a tree's nodes stand together. */
+static uint32_t tree_end(const struct massif_file *f, uint32_t root)
+{
+	uint32_t end = root + 1;
+
+	while (end < f->node_count && f->node[end].parent)
+		end++;
+	return end;
+}
+
+static void add_caller_first(const struct massif_file *f, uint32_t root, enum path_side side, struct path_tree *t)
+{
+	for (uint32_t n = root, end = tree_end(f, root); n < end; n++)
+		if (own_bytes(f, n))
+			add_path(f, n, side, t);
+}
+
+static void add_site_first(const struct massif_file *f, uint32_t root, enum path_side side, struct path_tree *t)
+{
+	uint32_t end = tree_end(f, root);
+	uint32_t *place = xcalloc(end - root, sizeof(*place)); /* node of @t by node of the file */
+
+	for (uint32_t n = root; n < end; n++) {
+		if (n != root)
+			place[n - root] = add_frame(f, n, MASSIF_SITE_FIRST, place[f->node[n].parent - root], t);
+		path_tree_add(t, place[n - root], side, own_bytes(f, n));
+	}
+	free(place);
+}
+
+void massif_paths_add(const struct massif_file *file, size_t index, enum massif_order order, enum path_side side,
+		      struct path_tree *t)
+{
+	uint32_t root = file->snapshot[index].root;
+
+	CHECK(root);
+	if (order == MASSIF_CALLER_FIRST)
+		add_caller_first(file, root, side, t);
+	else
+		add_site_first(file, root, side, t);
+}

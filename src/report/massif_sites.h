@@ -1,0 +1,25 @@
+/*
+ * The few call sites that say most about a massif file: what its picture stacks.
+ *
+ * The direct callers of malloc are often the same few wrappers (xmalloc,
+ * sqlite3Malloc), so a site is followed to its callers as long as they split it
+ * into parts worth showing. Sites are disjoint: their bytes never exceed the heap.
+ */
+#ifndef PTMEM_REPORT_MASSIF_SITES_H
+#define PTMEM_REPORT_MASSIF_SITES_H
+
+#include "report/massif_file.h"
+
+#define MASSIF_SITES_MAX 7
+
+struct massif_sites {
+	size_t count;          /* 0 .. MASSIF_SITES_MAX, the largest first */
+	char *function[MASSIF_SITES_MAX]; /* what the site is called; owned */
+	char *location[MASSIF_SITES_MAX]; /* "(file:line)" or the like; owned; may be NULL */
+	uint64_t *bytes;       /* [snapshot * MASSIF_SITES_MAX + site]; 0 where the snapshot has no tree */
+};
+
+void massif_sites_find(const struct massif_file *file, struct massif_sites *out);
+void massif_sites_deinit(struct massif_sites *sites);
+
+#endif

@@ -1,0 +1,134 @@
+/*
+ * From an input file to a picture file: the chart of its kind, drawn on a cairo
+ * surface that writes through an outfile, so that a picture is whole or absent.
+ */
+#include "report/picture.h"
+
+#include <cairo-svg.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "output/writer.h"
+#include "report/charts.h"
+
+#ifdef PTMEM_DEBUG
+/* LeakSanitizer asks for these: fontconfig keeps what it has once looked up. */
+const char *__lsan_default_suppressions(void);
+
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libfontconfig\n";
+}
+
+const char *__lsan_default_options(void);
+
+const char *__lsan_default_options(void)
+{
+	return "print_suppressions=0";
+}
+#endif
+
+static cairo_status_t write_bytes(void *ctx, const unsigned char *data, unsigned size)
+{
+	return fwrite(data, 1, size, ctx) == size ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
+}
+
+/* cairo's codes, as far as drawing and writing give them. */
+static int errno_of(cairo_status_t status)
+{
+	switch (status) {
+	case CAIRO_STATUS_SUCCESS:
+		return 0;
+	case CAIRO_STATUS_NO_MEMORY:
+		return -ENOMEM;
+	case CAIRO_STATUS_WRITE_ERROR:
+		return errno ? -errno : -EIO;
+	default:
+		return -EIO;
+	}
+}
+
+/* Draws on @surface and lets go of it. */
+static cairo_status_t draw(cairo_surface_t *surface, const struct chart *chart, const struct picture_options *o,
+			   FILE *png)
+{
+	cairo_t *cr = cairo_create(surface);
+
+	chart_draw(chart, cr, o->width, o->height);
+	cairo_status_t status = cairo_status(cr);
+
+	cairo_destroy(cr);
+	if (!status && png)
+		status = cairo_surface_write_to_png_stream(surface, write_bytes, png);
+	cairo_surface_finish(surface);
+	if (!status)
+		status = cairo_surface_status(surface);
+	cairo_surface_destroy(surface);
+	return status;
+}
+
+static cairo_status_t draw_png(FILE *file, const struct chart *chart, const struct picture_options *o)
+{
+	return draw(cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)o->width, (int)o->height), chart, o, file);
+}
+
+static cairo_status_t draw_svg(FILE *file, const struct chart *chart, const struct picture_options *o)
+{
+	cairo_surface_t *surface = cairo_svg_surface_create_for_stream(write_bytes, file, o->width, o->height);
+
+	cairo_svg_surface_set_document_unit(surface, CAIRO_SVG_UNIT_PX);
+	return draw(surface, chart, o, NULL);
+}
+
+static int write_file(const char *path, const struct chart *chart, const struct picture_options *o,
+		      cairo_status_t (*draw_as)(FILE *, const struct chart *, const struct picture_options *))
+{
+	struct outfile out;
+	int err = outfile_open(path, &out);
+
+	if (err)
+		return err;
+	errno = 0;
+	err = errno_of(draw_as(out.file, chart, o));
+	if (!err)
+		return outfile_commit(&out);
+	outfile_abort(&out);
+	return err;
+}
+
+static int make_chart(const struct input *input, const struct picture_options *o, struct chart *c, char **why_out)
+{
+	if (o->rss && input->kind != INPUT_MASSIF) {
+		*why_out = xstrdup("resident memory can be laid over massif files only");
+		return -EINVAL;
+	}
+	switch (input->kind) {
+	case INPUT_MASSIF:
+		return massif_chart(input->massif, o, c, why_out);
+	case INPUT_MEMUSAGE:
+		return memusage_chart(input->memusage, o, c, why_out);
+	case INPUT_SAMPLES:
+		return samples_chart(input->samples, o, c, why_out);
+	}
+	return -EINVAL;
+}
+
+int picture_write(const struct input *input, const struct picture_options *o, char **why_out)
+{
+	_cleanup_free_ char *title = o->title ? text_clean(o->title, strlen(o->title)) : NULL;
+	struct picture_options clean = *o;
+	struct chart chart = {0};
+
+	clean.title = title;
+	int err = make_chart(input, &clean, &chart, why_out);
+
+	if (!err && o->png)
+		err = write_file(o->png, &chart, o, draw_png);
+	if (!err && o->svg)
+		err = write_file(o->svg, &chart, o, draw_svg);
+	chart_deinit(&chart);
+	return err;
+}

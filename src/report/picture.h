@@ -1,0 +1,27 @@
+/*
+ * Pictures of memory over time, from any file that has it, as PNG or SVG.
+ */
+#ifndef PTMEM_REPORT_PICTURE_H
+#define PTMEM_REPORT_PICTURE_H
+
+#include "report/input.h"
+
+#define PICTURE_X_DEFAULT 800
+#define PICTURE_Y_DEFAULT 600
+#define PICTURE_X_MIN 100
+#define PICTURE_Y_MIN 80
+#define PICTURE_SIZE_MAX 20000
+
+struct picture_options {
+	const char *title;       /* NULL: what the file says */
+	const char *png, *svg;   /* files to write ("-": standard output); NULL = none */
+	unsigned width, height;  /* pixels */
+	bool is_time_based;      /* memusage data: x is time, not calls */
+	bool wants_total;        /* memusage data: heap + stack too, and all on one scale */
+	const struct samples_file *rss; /* over a massif picture; NULL = none */
+};
+
+/* 0; -EINVAL with *@why_out (the caller frees it) where there is nothing to draw; -errno of writing. */
+int picture_write(const struct input *input, const struct picture_options *options, char **why_out);
+
+#endif

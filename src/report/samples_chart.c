@@ -1,0 +1,168 @@
+/*
+ * Samples of /proc as a chart: resident memory on the left, address space, which is
+ * mostly much larger, on a scale of its own. With several processes, the
+ * resident memory of each.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/vec.h"
+#include "report/charts.h"
+
+#define RSS_COLOR CHART_BLACK
+
+static const struct {
+	const char *field, *label;
+	struct chart_color color;
+	enum chart_style style;
+	bool is_right;
+} curves[] = {
+	{"VmRSS", "resident (VmRSS)", {0.00, 0.45, 0.70}, CHART_LINE, false},
+	{"VmHWM", "most resident so far (VmHWM)", {0.34, 0.71, 0.91}, CHART_DASHES, false},
+	{"VmSwap", "swapped out (VmSwap)", {0.80, 0.47, 0.65}, CHART_LINE, false},
+	{"VmSize", "address space (VmSize)", {0.84, 0.37, 0.00}, CHART_LINE, true},
+	{"VmPeak", "largest address space so far (VmPeak)", {0.90, 0.62, 0.00}, CHART_DASHES, true},
+};
+
+/* Adds @field of process @pid to @s; returns its largest value. */
+static double add_points(const struct samples_file *f, uint32_t pid, size_t field, struct chart_series *s)
+{
+	uint64_t largest = 0;
+
+	for (size_t i = 0; i < f->row_count; i++) {
+		if (f->pid[i] != pid)
+			continue;
+		uint64_t bytes = samples_file_bytes(f, i, field);
+
+		chart_add_point(s, f->time[i] * 1000, 0, bytes == SAMPLES_NONE ? NAN : (double)bytes);
+		if (bytes != SAMPLES_NONE)
+			largest = MAX(largest, bytes);
+	}
+	return (double)largest;
+}
+
+static void set_value(struct chart_series *s, double largest)
+{
+	char text[AXIS_TEXT_SIZE];
+
+	axis_text(AXIS_BYTES, largest, text);
+	s->value = xasprintf("most %s", text);
+}
+
+double samples_chart_add_rss(const struct samples_file *f, struct chart *c)
+{
+	size_t field = samples_file_field(f, "VmRSS");
+
+	if (field == SIZE_MAX || !f->row_count)
+		return 0;
+	struct chart_series *s = chart_add(c, xstrdup("resident memory (VmRSS)"), CHART_LINE, RSS_COLOR);
+	double largest = add_points(f, f->pid[0], field, s);
+
+	set_value(s, largest);
+	return largest;
+}
+
+static double add_curves(const struct samples_file *f, struct chart *c, uint32_t pid)
+{
+	double most_resident = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(curves); i++) {
+		size_t field = samples_file_field(f, curves[i].field);
+
+		if (field == SIZE_MAX)
+			continue;
+		struct chart_series *s = chart_add(c, xstrdup(curves[i].label), curves[i].style, curves[i].color);
+		double largest = add_points(f, pid, field, s);
+		struct axis *axis = curves[i].is_right ? &c->right : &c->y;
+
+		s->is_right = curves[i].is_right;
+		c->has_right |= curves[i].is_right;
+		axis->max = MAX(axis->max, largest);
+		set_value(s, largest);
+		most_resident = MAX(most_resident, i ? 0 : largest);
+	}
+	return most_resident;
+}
+
+static void add_processes(const struct samples_file *f, struct chart *c)
+{
+	size_t field = samples_file_field(f, "VmRSS"), known = 0;
+	VEC(uint32_t) pid = {0};
+
+	for (size_t i = 0; i < f->row_count; i++) {
+		for (known = 0; known < pid.count && pid.data[known] != f->pid[i]; known++)
+			;
+		if (known < pid.count)
+			continue;
+		*vec_add(&pid) = f->pid[i];
+		struct chart_series *s = chart_add(c, xasprintf("resident, process %u", f->pid[i]), CHART_LINE,
+						   chart_palette(pid.count + 3));
+		double largest = add_points(f, f->pid[i], field, s);
+
+		c->y.max = MAX(c->y.max, largest);
+		set_value(s, largest);
+	}
+	vec_deinit(&pid);
+}
+
+static void mark_peak(const struct samples_file *f, struct chart *c)
+{
+	const struct chart_series *s = &c->series[0];
+	char text[AXIS_TEXT_SIZE];
+
+	if (samples_file_field(f, "VmRSS") == SIZE_MAX)
+		return;
+	for (size_t i = 0; i < s->count; i++) {
+		if (isnan(s->point[i].high) || (c->has_peak && s->point[i].high <= c->peak_y))
+			continue;
+		c->has_peak = true;
+		c->peak_x = s->point[i].x;
+		c->peak_y = s->point[i].high;
+	}
+	if (!c->has_peak)
+		return;
+	axis_text(AXIS_BYTES, c->peak_y, text);
+	c->peak_label = xasprintf("resident peak %s", text);
+}
+
+static bool has_many_processes(const struct samples_file *f)
+{
+	for (size_t i = 1; i < f->row_count; i++)
+		if (f->pid[i] != f->pid[0])
+			return true;
+	return false;
+}
+
+int samples_chart(const struct samples_file *f, const struct picture_options *o, struct chart *c, char **why_out)
+{
+	bool is_many = has_many_processes(f) && samples_file_field(f, "VmRSS") != SIZE_MAX;
+
+	if (!f->row_count) {
+		*why_out = xstrdup("there is no sample in it: nothing to draw");
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < f->row_count; i++)
+		c->x.max = MAX(c->x.max, f->time[i] * 1000);
+	c->x.max = MAX(c->x.max, 1);
+	c->x.kind = AXIS_MILLISECONDS;
+	c->y.kind = c->right.kind = AXIS_BYTES;
+	if (is_many)
+		add_processes(f, c);
+	else
+		add_curves(f, c, f->pid[0]);
+	if (!c->series_count) {
+		*why_out = xstrdup("none of VmRSS, VmHWM, VmSwap, VmSize and VmPeak is in it: nothing to draw");
+		return -EINVAL;
+	}
+	c->y.max = MAX(c->y.max, 1);
+	c->right.max = MAX(c->right.max, 1);
+	c->title = o->title ? xstrdup(o->title) : is_many ? xstrdup("memory of processes")
+							   : xasprintf("memory of process %u", f->pid[0]);
+	c->x_title = xstrdup("time");
+	c->y_title = xstrdup("resident memory");
+	c->right_title = xstrdup("address space");
+	if (!is_many)
+		mark_peak(f, c);
+	return 0;
+}

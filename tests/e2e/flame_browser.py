@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""A flame graph in a real browser, from a file:// URL without network: what is drawn, a click that zooms and
+the way back, hovering, searching by button and by Ctrl-F, printing, and that it works without its script.
+
+Usage: flame_browser.py [PTMEM_REPORT] [SCREENSHOT.png]
+Speaks the WebDriver protocol with chromedriver by itself. The last line is "N passed, N failed"; status 1
+if any failed, 77 if chromium or chromedriver is not installed.
+"""
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+REPORT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/ptmem-report")
+SCREENSHOT = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1300,500"]
+count = {True: 0, False: 0}
+
+PROFILE = """desc: (none)
+cmd: ./program <a> & "b"
+time_unit: B
+#-----------
+snapshot=0
+#-----------
+time=1
+mem_heap_B=100000
+mem_heap_extra_B=0
+mem_stacks_B=0
+heap_tree=peak
+n3: 100000 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.
+ n1: 50000 0x1: std::vector<int, std::allocator<int> >::push_back(int const&) (v.h:3)
+  n1: 50000 0x2: parse(char const*) (p.c:4)
+   n0: 50000 0x3: main (m.c:5)
+ n2: 40000 0x4: new_node (n.c:1)
+  n1: 30000 0x5: parse(char const*) (p.c:9)
+   n0: 30000 0x3: main (m.c:5)
+  n1: 10000 0x6: late (p.c:20)
+   n0: 10000 0x3: main (m.c:6)
+ n0: 10000 in 4 places, all below massif's threshold (1.00%)
+"""
+
+
+def check(is_good, *what):
+    count[bool(is_good)] += 1
+    if not is_good:
+        print("FAIL", *what)
+
+
+class Browser:
+    def __init__(self, folder, is_scripted):
+        port_file = os.path.join(folder, "driver.log")
+        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=open(port_file, "w"), stderr=subprocess.STDOUT)
+        self.base, self.session = f"http://127.0.0.1:{self.port(port_file)}", None
+        options = {"args": FLAGS + [f"--user-data-dir={folder}/data{is_scripted}"]}
+        if not is_scripted:
+            options["prefs"] = {"profile.managed_default_content_settings.javascript": 2}
+        answer = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}})
+        self.session = answer["sessionId"]
+
+    def port(self, path):
+        for _ in range(300):
+            for line in open(path):
+                if "was started successfully on port" in line:
+                    return int(line.rsplit(" ", 1)[1].strip(". \n"))
+            time.sleep(0.1)
+        sys.exit("chromedriver does not start: " + open(path).read())
+
+    def call(self, method, path, body=None):
+        path = path if self.session is None else f"/session/{self.session}{path}"
+        data = json.dumps(body or {}).encode() if method == "POST" else None
+        request = urllib.request.Request(self.base + path, data=data, method=method,
+                                         headers={"Content-Type": "application/json"})
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=60) as answer:
+            return json.load(answer)["value"]
+
+    def close(self):
+        self.call("DELETE", "")
+        self.driver.terminate()
+        self.driver.wait()
+
+    def js(self, script, *args):
+        return self.call("POST", "/execute/sync", {"script": script, "args": list(args)})
+
+    def find(self, xpath):
+        return self.call("POST", "/element", {"using": "xpath", "value": xpath})
+
+    def frame(self, name):
+        return self.find(f"//*[local-name()='g' and starts-with(*[local-name()='title'], '{name} (')]")
+
+    def click(self, element):
+        self.call("POST", f"/element/{element[ELEMENT]}/click")
+
+    def hover(self, element):
+        self.call("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": [
+            {"type": "pointerMove", "duration": 0, "x": 0, "y": 0, "origin": element}]}]})
+
+    def keys(self, *keys):
+        down = [{"type": "keyDown", "value": k} for k in keys]
+        up = [{"type": "keyUp", "value": k} for k in reversed(keys)]
+        self.call("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": down + up}]})
+
+    def answer(self, text):
+        self.call("POST", "/alert/text", {"text": text})
+        self.call("POST", "/alert/accept")
+
+    def text(self, name):
+        return self.js("return document.getElementById(arguments[0]).textContent", name)
+
+    def shown(self):
+        """Names and widths of the frames that can be seen, as [name, x, width]."""
+        return self.js("""return [...document.querySelectorAll('.frame')].filter(
+            g => getComputedStyle(g).display !== 'none').map(g => [g.querySelector('title').textContent.split(' (')[0],
+            Number(g.querySelector('rect').getAttribute('x')), Number(g.querySelector('rect').getAttribute('width'))])""")
+
+
+def check_first_view(b):
+    shown = b.shown()
+    check(len(shown) == 8, "frames", shown)
+    check(["main", 128.0, 1062.0] in shown, "main", shown)
+    check(b.js("return getComputedStyle(document.getElementById('search')).display") != "none", "no search button")
+    check(b.js("return getComputedStyle(document.getElementById('reset')).display") == "none", "reset without zoom")
+    check(b.js("return performance.getEntriesByType('resource').length") == 0, "asks for more than itself")
+    # No text is wider than its frame.
+    wide = b.js("""return [...document.querySelectorAll('.frame')].filter(g =>
+        g.querySelector('text').getComputedTextLength() > Number(g.querySelector('rect').getAttribute('width')))
+        .map(g => g.textContent)""")
+    check(not wide, "text wider than its frame", wide)
+
+
+def check_zoom(b):
+    b.click(b.frame("late"))
+    shown = {s[0]: s[1:] for s in b.shown()}
+    check(sorted(shown) == ["all", "late", "main", "new_node"], "zoomed", shown)
+    check(all(s == [10.0, 1180.0] for s in shown.values()), "zoomed widths", shown)
+    check(b.js("return document.querySelectorAll('.caller').length") == 2, "callers are not pale")
+    b.click(b.find("//*[@id='reset']"))
+    check_first_view(b)
+    b.click(b.frame("parse(char const*)"))
+    shown = [s for s in b.shown() if s[0].startswith("std::vector")]
+    check(len(shown) == 1 and abs(shown[0][2] - 1180 * 5 / 8) < 0.02, "zoomed inner width", shown)
+    b.keys("\ue00c")
+    check_first_view(b)
+    b.click(b.frame("new_node"))
+    b.click(b.frame("all"))
+    check_first_view(b)
+
+
+def check_hover(b):
+    b.hover(b.frame("late"))
+    check(b.text("details") == "late (10,000 bytes, 10.00%)", "hover", b.text("details"))
+    b.hover(b.find("//*[@id='title']"))
+    check(b.text("details") == "", "hover ends", b.text("details"))
+
+
+def marked(b):
+    return sorted(b.js("return [...document.querySelectorAll('.match title')].map(t => t.textContent.split(' (')[0])"))
+
+
+def check_search(b):
+    b.click(b.find("//*[@id='search']"))
+    b.answer("NEW_node")
+    check(b.text("matched") == "Matched: 40.00%" and marked(b) == ["new_node", "new_node"], "search", b.text("matched"))
+    b.click(b.find("//*[@id='search']"))
+    check(b.text("matched") == "" and not marked(b), "search is not taken back")
+    b.keys("\ue009", "f")
+    b.answer("parse|new_node")
+    check(b.text("matched") == "Matched: 90.00%" and len(marked(b)) == 3, "Ctrl-F, a match above a match",
+          b.text("matched"), marked(b))
+    b.keys("\ue00c")
+    b.keys("\ue009", "f")
+    b.answer("push_back(")
+    check(b.text("matched") == "Matched: 50.00%", "a text that is no expression", b.text("matched"))
+    b.keys("\ue00c")
+    check(b.text("matched") == "", "escape")
+
+
+def check_print(b):
+    pdf = base64.b64decode(b.call("POST", "/print", {}))
+    check(pdf[:5] == b"%PDF-" and len(pdf) > 3000, "printing")
+
+
+def check_without_script(folder, url):
+    b = Browser(folder, False)
+    b.call("POST", "/url", {"url": url})
+    text = b.call("GET", f"/element/{b.frame('new_node')[ELEMENT]}/text")
+    check("new_node" in text, "name without script", text)
+    rect = b.call("GET", f"/element/{b.find('//*[@id=' + repr('search') + ']')[ELEMENT]}/displayed")
+    check(rect is False, "buttons without script")
+    b.close()
+
+
+def check_all(b, url):
+    b.call("POST", "/url", {"url": url})
+    check(b.text("title") == './program <a> & "b"', "title", b.text("title"))
+    for part in (check_first_view, check_zoom, check_hover, check_search, check_print):
+        part(b)
+    if SCREENSHOT:
+        open(SCREENSHOT, "wb").write(base64.b64decode(b.call("GET", "/screenshot")))
+
+
+def main():
+    if not shutil.which("chromium") or not shutil.which("chromedriver"):
+        print("skipped: chromium or chromedriver is not installed")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder:
+        open(f"{folder}/profile", "w").write(PROFILE)
+        subprocess.run([REPORT, f"--flame={folder}/flame.svg", f"{folder}/profile"], check=True)
+        url = f"file://{folder}/flame.svg"
+        b = Browser(folder, True)
+        try:
+            check_all(b, url)
+        finally:
+            b.close()
+        check_without_script(folder, url)
+    print(f"{count[True]} passed, {count[False]} failed")
+    sys.exit(1 if count[False] else 0)
+
+
+main()

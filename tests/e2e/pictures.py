@@ -1,0 +1,411 @@
+#!/usr/bin/env python3
+"""What ptmem-report draws and converts, checked by other means than its own: folded stacks against a
+second reader of massif files, PNGs decoded here and looked at pixel by pixel, SVGs parsed as XML, errors
+by status and message.
+
+Usage: pictures.py [PTMEM_REPORT]       (default: build/ptmem-report)
+The last line is "N passed, N failed"; status 1 if any failed. Valgrind's own files are made where
+valgrind and gcc are installed; the golden ones are always read.
+"""
+import glob
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+import zlib
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+REPORT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/ptmem-report")
+FLAME = "{http://www.w3.org/2000/svg}"
+count = {True: 0, False: 0}
+
+
+def check(is_good, *what):
+    count[bool(is_good)] += 1
+    if not is_good:
+        print("FAIL", *what)
+
+
+def report(*args, status=0):
+    run = subprocess.run([REPORT, *args], capture_output=True, text=True)
+    check(run.returncode == status, args, "status", run.returncode, "instead of", status, run.stderr.strip())
+    return run.stdout if not status else run.stderr
+
+
+# A second reader of massif files, by the format's words alone.
+
+def read_massif(path):
+    """Snapshots as dicts; tree nodes as [bytes, text, children]."""
+    snapshots, lines = [], open(path, encoding="utf-8", errors="replace").read().split("\n")
+    i = 0
+
+    def tree():
+        nonlocal i
+        children, size, text = re.match(r" *n(\d+): (\d+) (.*)", lines[i]).groups()
+        i += 1
+        node = [int(size), text, []]
+        for _ in range(int(children)):
+            node[2].append(tree())
+        return node
+
+    while i < len(lines):
+        key, _, value = lines[i].partition("=")
+        i += 1
+        if key == "snapshot":
+            snapshots.append({"number": int(value), "tree": None})
+        elif key == "heap_tree":
+            snapshots[-1]["kind"] = value
+            if value != "empty":
+                snapshots[-1]["tree"] = tree()
+        elif key in ("time", "mem_heap_B", "mem_heap_extra_B", "mem_stacks_B"):
+            snapshots[-1][key] = int(value)
+    return snapshots
+
+
+def frame_name(text):
+    if text.startswith("in "):
+        return "[below threshold]"
+    match = re.match(r"0x[0-9A-F]+: (.*)$", text)
+    if not match:
+        return "[allocation functions]"
+    name, location = match.group(1), None
+    inside = re.match(r"(.*) \(((?:in .*)|(?:[^()]*:\d+))\)$", name)
+    if inside:
+        name, location = inside.groups()
+    if name != "???":
+        return name
+    if location and location != "in ???":
+        return "[" + (location.rsplit("/", 1)[-1].removeprefix("in ")) + "]"
+    return "[unknown]"
+
+
+def fold(tree):
+    out = {}
+
+    def visit(node, path):
+        size, text, children = node
+        own = size - sum(c[0] for c in children)
+        if own:
+            key = ";".join(n.replace(";", ":") for n in path)
+            out[key] = out.get(key, 0) + own
+        for c in children:
+            visit(c, [frame_name(c[1])] + path)
+
+    visit(tree, [])
+    if "" in out:
+        out["[allocation functions]"] = out.pop("")
+    return out
+
+
+def chosen(snapshots):
+    for s in snapshots:
+        if s["kind"] == "peak":
+            return s
+    return [s for s in snapshots if s["tree"]][-1] if any(s["tree"] for s in snapshots) else None
+
+
+def check_folded(path):
+    snapshot = chosen(read_massif(path))
+    if snapshot is None:
+        check("no snapshot has a tree" in report("--folded=-", path, status=255), path, "without a tree")
+        return
+    lines = report("--folded=-", path).splitlines()
+    got = {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in lines}
+    check(len(got) == len(lines), path, "has a path twice")
+    check(sum(got.values()) == snapshot["tree"][0], path, "folded sum", sum(got.values()), snapshot["tree"][0])
+    check(got == fold(snapshot["tree"]), path, "folded stacks differ")
+
+
+# Flame graphs.
+
+def check_flame(path):
+    snapshot = chosen(read_massif(path))
+    if snapshot is None:
+        return
+    report("--flame=out.svg", path)
+    root = xml.etree.ElementTree.parse("out.svg").getroot()
+    frames = [g for g in root.iter(FLAME + "g") if g.get("class") == "frame"]
+    check(frames and frames[0].find(FLAME + "title").text.startswith("all ("), path, "has no root frame")
+    check(int(frames[0].get("data-value")) == max(snapshot["tree"][0], 1), path, "root value")
+    text = open("out.svg", encoding="utf-8").read()
+    outside = re.findall(r"(?:href|src|url)\W+https?:", text)
+    check(not outside, path, "asks the network", outside)
+    width, height = float(root.get("width")), float(root.get("height"))
+    for g in frames:
+        r = g.find(FLAME + "rect")
+        x, y, w, h = (float(r.get(k)) for k in ("x", "y", "width", "height"))
+        if not (x >= 10 and x + w <= width - 9.98 and y >= 0 and y + h <= height):
+            check(False, path, "frame outside", x, y, w, h)
+        label = g.find(FLAME + "text").text or ""
+        if 7.25 * len(label) > w:
+            check(False, path, "text wider than its frame", label, w)
+    check(True)
+
+
+# Pictures.
+
+class Png:
+    def __init__(self, path):
+        data = open(path, "rb").read()
+        check(data[:8] == b"\x89PNG\r\n\x1a\n", path, "is no PNG")
+        at, packed = 8, b""
+        while at < len(data):
+            size, kind = struct.unpack(">I4s", data[at:at + 8])
+            body = data[at + 8:at + 8 + size]
+            if kind == b"IHDR":
+                self.width, self.height, depth, color, _, _, interlace = struct.unpack(">IIBBBBB", body)
+                check((depth, color, interlace) == (8, 2, 0), path, "is no plain RGB image")
+            elif kind == b"IDAT":
+                packed += body
+            at += size + 12
+        self.rows = self.unfilter(zlib.decompress(packed))
+
+    def unfilter(self, raw):
+        stride, rows, above = self.width * 3, [], bytearray(self.width * 3)
+        for y in range(self.height):
+            kind, line = raw[y * (stride + 1)], bytearray(raw[y * (stride + 1) + 1:(y + 1) * (stride + 1)])
+            for i in range(stride if kind else 0):
+                a, b, c = (line[i - 3] if i >= 3 else 0), above[i], (above[i - 3] if i >= 3 else 0)
+                if kind == 1:
+                    line[i] = line[i] + a & 255
+                elif kind == 2:
+                    line[i] = line[i] + b & 255
+                elif kind == 3:
+                    line[i] = line[i] + (a + b) // 2 & 255
+                else:
+                    p = a + b - c
+                    best = min((abs(p - a), 0, a), (abs(p - b), 1, b), (abs(p - c), 2, c))[2]
+                    line[i] = line[i] + best & 255
+            rows.append(line)
+            above = line
+        return rows
+
+    def at(self, x, y):
+        return tuple(self.rows[y][3 * x:3 * x + 3])
+
+    def near(self, x, y, color, most=2):
+        return all(abs(a - b) <= most for a, b in zip(self.at(x, y), color))
+
+    def column(self, x, color, most=2, end=None):
+        """Rows of column x that have the colour."""
+        return [y for y in range(end or self.height) if self.near(x, y, color, most)]
+
+
+SKY, ORANGE, VERMILLION, GREEN, EXTRA = (87, 181, 232), (230, 158, 0), (214, 94, 0), (0, 158, 115), (217, 217, 217)
+
+
+def check_border(png, *what):
+    white = (255, 255, 255)
+    edge = [png.at(x, y) for x in range(png.width) for y in (0, png.height - 1)]
+    edge += [png.at(x, y) for y in range(png.height) for x in (0, png.width - 1)]
+    check(all(p == white for p in edge), *what, "draws over the border")
+
+
+def check_massif_picture(path, width, height):
+    report("--png=out.png", "--svg=out.svg", f"--x-size={width}", f"--y-size={height}", path)
+    png = Png("out.png")
+    check((png.width, png.height) == (width, height), path, "has the wrong size")
+    check_border(png, path, width, height)
+    root = xml.etree.ElementTree.parse("out.svg").getroot()
+    check(re.match(rf"{width}(px)?$", root.get("width")), path, "SVG width", root.get("width"))
+    has_heap = any(s["mem_heap_B"] for s in read_massif(path))
+    colors = sum(png.near(x, y, SKY) for x in range(0, width, 3) for y in range(0, height, 3))
+    check(not has_heap or width < 200 or colors > width * height // 30000, path, "has no area of the largest site")
+
+
+MASSIF_HEAD = "desc: (none)\ncmd: ./known\ntime_unit: ms\n"
+
+
+def snapshot_text(number, time, heap, extra, tree=None):
+    kind = "detailed" if tree else "empty"
+    line = "#-----------\n"
+    return (f"{line}snapshot={number}\n{line}time={time}\nmem_heap_B={heap}\nmem_heap_extra_B={extra}\n"
+            f"mem_stacks_B=0\nheap_tree={kind}\n{tree or ''}")
+
+
+def tree_text(first, second):
+    return (f"n2: {first + second} (heap allocation functions) malloc/new/new[], --alloc-fns, etc.\n"
+            f" n0: {first} 0x1: first (a.c:1)\n n0: {second} 0x2: second (a.c:2)\n")
+
+
+def check_known_areas():
+    """Two sites of 60 and 40 from end to end, 100 extra in the second half: heights are as the numbers say."""
+    with open("known.massif", "w") as f:
+        f.write(MASSIF_HEAD + snapshot_text(0, 0, 100000, 0, tree_text(60000, 40000)))
+        f.write(snapshot_text(1, 500, 100000, 0) + snapshot_text(2, 500, 100000, 100000))
+        f.write(snapshot_text(3, 1000, 100000, 100000, tree_text(40000, 60000)))
+    report("--png=out.png", "known.massif")
+    png = Png("out.png")
+    foot = max(png.column(400, SKY, end=500))
+    sky, orange = len(png.column(100, SKY, end=foot)), len(png.column(100, ORANGE, end=foot))
+    scale = (sky + orange) / 100
+    part = (100 - 60) / 716 # of the x axis, roughly: the first moves from 60 to 40
+    expected = 60 - 20 * part
+    check(abs(sky / scale - expected) < 1.5, "height of the first site", sky / scale, expected)
+    check(not png.column(200, EXTRA, 0, foot), "extra before there is any")
+    extra = len(png.column(600, EXTRA, 1, foot))
+    check(abs(extra / scale - 100) < 3, "height of extra", extra / scale)
+    last = len(png.column(770, SKY, end=foot)) / scale
+    check(abs(last - 40.2) < 1.5, "height of the first site at the end", last)
+
+
+def check_dip():
+    """A heap that is half as large between two equal trees: its sites share the half."""
+    with open("dip.massif", "w") as f:
+        f.write(MASSIF_HEAD + snapshot_text(0, 0, 100000, 0, tree_text(60000, 40000)))
+        f.write(snapshot_text(1, 500, 50000, 0) + snapshot_text(2, 1000, 100000, 0, tree_text(60000, 40000)))
+    report("--png=out.png", "dip.massif")
+    png = Png("out.png")
+    foot = max(png.column(400, SKY, end=500))
+    begin, middle = len(png.column(70, SKY, end=foot)), len(png.column(420, SKY, end=foot))
+    check(abs(middle / begin - 0.5) < 0.02, "a site in a dip", begin, middle)
+
+
+def check_rss():
+    with open("rss.tsv", "w") as f:
+        f.write("time\tpid\tVmPeak\tVmSize\tVmHWM\tVmRSS\n")
+        f.writelines(f"{t / 10:.1f}\t9\t900\t900\t400\t400\n" for t in range(11))
+    report("--png=out.png", "--rss=rss.tsv", "known.massif")
+    png = Png("out.png")
+    black = [y for y in png.column(300, (26, 26, 26), 40, 460) if y > 60]
+    sky = png.column(300, SKY, end=480)
+    foot, top = max(sky), min(y for y in range(40, 480) if png.near(300, y, ORANGE))
+    scale = (foot + 1 - top) / 100000
+    check(black and abs((foot - black[0]) / scale / 409600 - 1) < 0.02, "resident memory stands at", black)
+    check("time-unit=ms" in report("--png=x.png", "--rss=rss.tsv", "bytes.massif", status=255), "--rss over bytes")
+    check("no file of samples" in report("--png=x.png", "--rss=known.massif", "known.massif", status=255), "--rss of massif")
+    report("--png=out.png", "rss.tsv")
+    check(Png("out.png").column(300, (0, 115, 179), 90, 480), "no curve of VmRSS")
+
+
+def record(heap, stack, time):
+    return struct.pack("<QQQ", heap, stack, time)
+
+
+def check_memusage():
+    calls = [record(i * 100 if i < 500 else 0, 2000, 1000 + i * (1 if i < 500 else 9)) for i in range(1000)]
+    head = record(0, 51900, 1000) + record(49900, 2000, 1000 + 9000)
+    open("known.dat", "wb").write(head + b"".join(calls))
+    # Half of the calls take a ninth of the other half's time: the heap is large early or late, and until the middle.
+    for options, begin in (([], 0.25), (["-t"], 0.03), (["-T"], 0.25), (["-t", "-T"], 0.03)):
+        report("--png=out.png", *options, "known.dat")
+        png = Png("out.png")
+        check_border(png, "known.dat", options)
+        red = [x for x in range(66, 740) if any(png.near(x, y, VERMILLION, 60) for y in range(40, 300))]
+        wide = 716 if "-T" in options else 670
+        check(red and abs((max(red) - 62) / wide - 0.5) < 0.03, "heap ends", options, red and max(red))
+        check(red and abs((min(red) - 62) / wide - begin) < 0.06, "heap begins", options, red and min(red))
+        green = [y for x in range(600, 612) for y in png.column(x, GREEN, 60, 500)] # a dashed curve may lie on it
+        check(green and (min(green) > 440 if "-T" in options else min(green) < 130), "stack scale", options, green)
+    data = open("known.dat", "rb").read()
+    open("killed.dat", "wb").write(bytes(16) + data[16:24] + bytes(16) + data[16:24] + data[48:])
+    before = open("killed.dat", "rb").read()
+    report("--png=killed.png", "killed.dat")
+    check(open("killed.dat", "rb").read() == before, "the data file is modified")
+    open("bad.dat", "wb").write(data + b"x")
+    check("24-byte records" in report("--png=x.png", "bad.dat", status=255), "bad size")
+    check("there is no text report" in report("known.dat", status=255), "text of data")
+    check(not os.path.exists("x.png"), "a picture in spite of an error")
+
+
+def check_errors():
+    for args, message in (
+            (["--png=", "known.massif"], "--png takes the name of a file"),
+            (["--x-size=99", "known.massif"], "--x-size takes a whole number from 100"),
+            (["--snapshot=first", "known.massif"], "--snapshot takes peak, last or"),
+            (["--diff", "known.massif"], "--diff takes two files"),
+            (["--rss=a", "known.massif"], "--rss goes with"),
+            (["--flame=x", "--x-size=200", "known.massif"], "300 pixels"),
+            (["--flame=x", "--snapshot=1", "known.massif"], "snapshot 1 has no tree"),
+            (["--flame=x", "known.dat"], "no massif file"),
+            (["--diff", "known.massif", "known.dat"], "known.dat: no massif file")):
+        check(message in report(*args, status=255), args, "says something else")
+    check("No such file" in report("--png=x.png", "absent", status=2), "absent file")
+    check("cannot write" in report("--png=/nowhere/x.png", "known.massif", status=1), "unwritable")
+    check("cannot write" in report("--flame=/dev/full", "known.massif", status=1), "full disk, flame")
+    check("cannot write" in report("--png=/dev/full", "known.massif", status=1), "full disk, png")
+
+
+def check_diff():
+    text = report("--diff", "--snapshot=0", "known.massif", "known.massif")
+    check(re.search(r"^ +0 +100,000 +100,000 +total$", text, re.M) and text.count("\n") == 5, "no difference", text)
+    open("grown.massif", "w").write(MASSIF_HEAD + snapshot_text(0, 1, 130500, 0, tree_text(100500, 30000)))
+    text = report("--diff", "--snapshot=0", "--flame=d.svg", "--folded=d.folded", "known.massif", "grown.massif")
+    rows = [line.split(None, 3) for line in text.splitlines()[4:]]
+    check(rows == [["+30,500", "100,000", "130,500", "total"], ["+40,500", "60,000", "100,500", "first (a.c:1)"],
+                   ["-10,000", "40,000", "30,000", "second (a.c:2)"]], "rows", rows)
+    check(open("d.folded").read() == "first 60000 100500\nsecond 40000 30000\n", "folded difference")
+    svg = open("d.svg", encoding="utf-8").read()
+    check("first (100,500 bytes, 77.01%; +40,500)" in svg and "width: bytes in NEW" in svg, "differential flame graph")
+
+
+SOURCE = r"""
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+template <class T> struct tree { std::map<std::string, T> m; };
+int main()
+{
+	tree<std::vector<std::string>> t;
+	std::vector<std::function<char *(int)>> f;
+	f.push_back([](int n) { return new char[n]; });
+	for (int i = 0; i < 900; i++) {
+		t.m["a long enough key for the heap " + std::to_string(i % 31)].push_back(std::string(40 + i, 'x'));
+		if (i % 5 == 0)
+			delete[] f[0](i * 3);
+		f[0](i);
+	}
+	return 0;
+}
+"""
+
+
+def make_files():
+    """massif files by valgrind; none where it is not installed."""
+    if not shutil.which("valgrind") or not shutil.which("g++"):
+        print("skipped: valgrind's own files (valgrind or g++ is not installed)")
+        return []
+    open("prog.cc", "w").write(SOURCE)
+    subprocess.run(["g++", "-g", "-O1", "-o", "prog", "prog.cc"], check=True)
+    out = []
+    for i, options in enumerate((["--time-unit=B"], ["--time-unit=i", "--threshold=0"], ["--stacks=yes"],
+                                 ["--heap=no", "--stacks=yes"], ["--pages-as-heap=yes"], ["--depth=3", "--threshold=5"])):
+        out.append(f"vg{i}.massif")
+        subprocess.run(["valgrind", "-q", "--tool=massif", *options, f"--massif-out-file={out[-1]}", "./prog"], check=True)
+    return out
+
+
+def main():
+    if not os.access(REPORT, os.X_OK):
+        sys.exit(f"no program {REPORT}")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        golden = sorted(glob.glob(os.path.join(HERE, "../golden/massif/*.massif")))
+        files = golden + make_files()
+        open("bytes.massif", "w").write(MASSIF_HEAD.replace("ms", "B") + snapshot_text(0, 0, 0, 0))
+        for path in files:
+            if not read_massif(path):
+                check("no snapshot" in report("--png=x.png", path, status=255), path, "without a snapshot")
+                continue
+            check_folded(path)
+            check_flame(path)
+            check_massif_picture(path, 800, 600)
+        check_massif_picture(files[-1], 1600, 900)
+        check_massif_picture(files[-1], 100, 80)
+        check_known_areas()
+        check_dip()
+        check_rss()
+        check_memusage()
+        check_errors()
+        check_diff()
+        os.chdir("/")
+    print(f"{count[True]} passed, {count[False]} failed")
+    sys.exit(1 if count[False] else 0)
+
+
+main()

@@ -1,0 +1,58 @@
+/*
+ * mb N DEPTH [THREADS]: each thread makes N pairs of malloc and free below DEPTH
+ * calls, and the program prints the seconds that took: "seconds S". For make bench.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static long pairs, depth;
+
+__attribute__((noinline)) static void work(void)
+{
+	for (long i = 0; i < pairs; i++) {
+		void *p = malloc(16 + (size_t)(i & 63));
+		__asm__ volatile("" : : "r"(p) : "memory");
+		free(p);
+	}
+}
+
+__attribute__((noinline)) static void descend(long n)
+{
+	if (n <= 1)
+		work();
+	else
+		descend(n - 1);
+	__asm__ volatile(""); /* no tail call: every level is a frame */
+}
+
+static void *run(void *unused)
+{
+	(void)unused;
+	descend(depth);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3)
+		return 2;
+	pairs = atol(argv[1]);
+	depth = atol(argv[2]);
+	int threads = argc > 3 ? atoi(argv[3]) : 1;
+	pthread_t thread[64];
+	struct timespec start, end;
+	if (threads < 1 || threads > 64)
+		return 2;
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	for (int i = 1; i < threads; i++)
+		if (pthread_create(&thread[i], NULL, run, NULL))
+			return 1;
+	run(NULL);
+	for (int i = 1; i < threads; i++)
+		pthread_join(thread[i], NULL);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	printf("seconds %.6f\n", (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9);
+	return 0;
+}

@@ -1,0 +1,372 @@
+/*
+ * Pads in the test's own process: target and reader are one. The shared memory is
+ * mapped twice, the blob and the pads stand in pages of their own, a function is
+ * called through its pad (pad.start) instead of being patched, and a SIGTRAP handler
+ * does what the tracer will do.
+ */
+#ifndef PTMEM_TESTS_UNIT_PAD_WORLD_H
+#define PTMEM_TESTS_UNIT_PAD_WORLD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "arch/arch.h"
+#include "arch/pad.h"
+#include "base/elf_file.h"
+#include "target/pad_memory.h"
+#include "target/ring.h"
+#include "unwind/unwind.h"
+
+#define MAX_PADS 64
+#define MAX_WALK 20000
+
+struct world {
+	struct pad_memory memory;
+	struct ring ring;
+	struct unwind *unwind;
+	uint8_t *target;        /* the "target's" mapping of the shared memory */
+	uint8_t *blob;
+	uint8_t *pads;          /* near this program */
+	size_t pads_used;
+	struct pad pad[MAX_PADS];
+	size_t pad_count;
+	struct module module[128];
+	size_t module_count;
+	/* what the handler saw */
+	volatile uint64_t full, bounds, guards, throws, unknown, large;
+	volatile uint64_t outside_allocs, outside_frees; /* calls of signal handlers served from outside */
+	bool has_reader;        /* another thread drains: a full ring is waited for */
+	ring_fn *on_record;
+	pthread_mutex_t lock;   /* over unwind and pad_memory */
+};
+
+static struct world *world;
+extern void *__libc_stack_end;
+
+/* The blob's unwind information for [start, start + size). */
+static void add_blob_module(taddr_t start, size_t size, taddr_t bias)
+{
+	struct module *m = &world->module[world->module_count++];
+	struct pad_blob blob = arch_pad_blob();
+	uint8_t *image = malloc(blob.elf_size);
+	memcpy(image, blob.elf, blob.elf_size);
+	*m = (struct module){ .id = (uint32_t)world->module_count, .start = start, .end = start + size,
+			      .bias = bias, .is_mapped = true };
+	assert_int_equal(elf_file_open_memory(image, blob.elf_size, "[blob]", &m->file), 0);
+}
+
+static int add_module(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+	struct module *m = &world->module[world->module_count];
+	const char *path = info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe";
+	*m = (struct module){ .id = (uint32_t)world->module_count + 1, .bias = info->dlpi_addr,
+			      .start = UINT64_MAX, .is_mapped = true };
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		if (p->p_type != PT_LOAD)
+			continue;
+		m->start = MIN(m->start, info->dlpi_addr + p->p_vaddr);
+		m->end = MAX(m->end, info->dlpi_addr + p->p_vaddr + p->p_memsz);
+	}
+	if (elf_file_open(path, NULL, &m->file) == 0)
+		world->module_count++;
+	return 0;
+}
+
+static const struct module *find_module(void *ctx, taddr_t pc)
+{
+	for (size_t i = 0; i < world->module_count; i++)
+		if (pc >= world->module[i].start && pc < world->module[i].end)
+			return &world->module[i];
+	return NULL;
+}
+
+/* Room for code within reach of @near. */
+static uint8_t *code_pages(uintptr_t near, size_t size)
+{
+	for (uintptr_t i = 1; i < 0x70; i++)
+		for (int sign = -1; sign <= 1; sign += 2) {
+			uintptr_t at = ROUND_DOWN(near, 0x100000) + (uintptr_t)sign * i * 0x1000000;
+			void *p = mmap((void *)at, size, PROT_READ | PROT_WRITE | PROT_EXEC,
+				       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+			if (p != MAP_FAILED)
+				return p;
+		}
+	fail_msg("no room for code");
+	return NULL;
+}
+
+static int own_memory(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	return -EFAULT; /* the copy must be enough */
+}
+
+/* The live stack, as it is without the pad. @ctx: the thread's slot. */
+static int live_memory(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	const struct pad_slot *slot = ctx;
+	if (addr < 4096)
+		return -EFAULT;
+	memcpy(buf, (const void *)(uintptr_t)addr, size);
+	if (slot->guard == addr && size == 8)
+		memcpy(buf, &slot->return_pc, 8);
+	return 0;
+}
+
+/* The pcs of a raw record by full unwinding, outermost first; learns the rules. */
+static size_t unwind_record(const struct ring_record *record, taddr_t *out, size_t max)
+{
+	struct stack_view view = { .regs = *record->regs, .start = record->start, .data = record->stack,
+				   .size = record->stack_size, .read = own_memory };
+	enum unwind_end end;
+	pthread_mutex_lock(&world->lock);
+	size_t n = unwind_walk(world->unwind, &view, out, max, &end);
+	pthread_mutex_unlock(&world->lock);
+	if (end != UNWIND_COMPLETE)
+		fail_msg("a stack ended after %zu frames: %s", n, unwind_end_text[end]);
+	for (size_t i = 0; i < n / 2; i++) {
+		taddr_t t = out[i];
+		out[i] = out[n - 1 - i];
+		out[n - 1 - i] = t;
+	}
+	return n;
+}
+
+static size_t drain(void)
+{
+	return ring_drain(&world->ring, SIZE_MAX, world->on_record, NULL);
+}
+
+static uint64_t thread_pointer(void)
+{
+	uint64_t tp;
+	__asm__("mov %%fs:0, %0" : "=r"(tp));
+	return tp;
+}
+
+static void stack_bounds(taddr_t *low, taddr_t *high)
+{
+	pthread_attr_t attr;
+	void *start;
+	size_t size;
+	pthread_getattr_np(pthread_self(), &attr);
+	pthread_attr_getstack(&attr, &start, &size);
+	pthread_attr_destroy(&attr);
+	*low = (taddr_t)start;
+	*high = (taddr_t)start + size;
+	if ((taddr_t)__libc_stack_end > *low && (taddr_t)__libc_stack_end < *high)
+		*high = ROUND_UP((taddr_t)__libc_stack_end, 16) + 16;
+}
+
+/* Gives the calling thread a slot. */
+static int enroll(void)
+{
+	taddr_t low, high;
+	stack_bounds(&low, &high);
+	pthread_mutex_lock(&world->lock);
+	int slot = pad_memory_add_thread(&world->memory, thread_pointer(), low, high);
+	pthread_mutex_unlock(&world->lock);
+	assert_true(slot >= 0);
+	return slot;
+}
+
+static const struct pad *pad_of_trap(taddr_t pc)
+{
+	for (size_t i = 0; i < world->pad_count; i++)
+		if (pc == world->pad[i].entry_trap || pc == world->pad[i].leave_trap)
+			return &world->pad[i];
+	return NULL;
+}
+
+/* The call chain at a trap: the pc is the return address that the stack pointer is at. */
+static struct stack_view view_at_entry(const ucontext_t *uc)
+{
+	static const int order[16] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
+				       REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15 };
+	struct stack_view view = { .read = live_memory };
+	taddr_t sp = (taddr_t)uc->uc_mcontext.gregs[REG_RSP];
+	for (int i = 0; i < 16; i++)
+		view.regs.reg[i] = (uint64_t)uc->uc_mcontext.gregs[order[i]];
+	view.regs.reg[7] = sp + 8;
+	view.regs.reg[16] = *(const uint64_t *)(uintptr_t)sp;
+	view.start = sp + 8;
+	return view;
+}
+
+static void serve_guard(ucontext_t *uc, const struct pad *pad, struct pad_slot *slot)
+{
+	static taddr_t pcs[MAX_WALK];
+	struct stack_view view = view_at_entry(uc);
+	enum unwind_end end;
+	view.read_ctx = slot;
+	pthread_mutex_lock(&world->lock);
+	unwind_walk(world->unwind, &view, pcs, MAX_WALK, &end); /* learns */
+	if (end != UNWIND_COMPLETE)
+		fail_msg("inside a pad: %s", unwind_end_text[end]);
+	bool in_signal = unwind_in_signal(world->unwind, &view, slot->guard + 16);
+	pthread_mutex_unlock(&world->lock);
+	world->guards++;
+	if (in_signal) {
+		if (pad->leave_trap)
+			world->outside_allocs++;
+		else
+			world->outside_frees++;
+		uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pad->straight; /* tier 1 would count it */
+	} else if (slot->reason == PAD_REASON_STALE ||
+		   *(const uint64_t *)(uintptr_t)slot->guard != slot->guard_pc) {
+		pad_memory_reset_slot(&world->memory, slot->index);
+		ring_reset_slot(&world->ring, slot->index);
+	}
+}
+
+static void serve_entry(ucontext_t *uc, const struct pad *pad)
+{
+	int index = pad_memory_find_thread(&world->memory, thread_pointer());
+	if (index < 0) {
+		world->unknown++;
+		enroll();
+		return;
+	}
+	struct pad_slot *slot = pad_memory_slot(&world->memory, (uint32_t)index);
+	switch (slot->reason) {
+	case PAD_REASON_BOUNDS:
+		world->bounds++;
+		uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pad->straight;
+		break;
+	case PAD_REASON_GUARD:
+	case PAD_REASON_STALE:
+		serve_guard(uc, pad, slot);
+		break;
+	case PAD_REASON_THROW:
+		world->throws++;
+		*(uint64_t *)(uintptr_t)slot->guard = slot->return_pc;
+		slot->guard = 0;
+		break;
+	default:
+		abort();
+	}
+}
+
+static void on_trap(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+	taddr_t pc = (taddr_t)uc->uc_mcontext.gregs[REG_RIP] - 1;
+	const struct pad *pad = pad_of_trap(pc);
+
+	if (pc == (taddr_t)world->blob + arch_pad_blob().full_trap) {
+		__atomic_add_fetch(&world->full, 1, __ATOMIC_RELAXED);
+		if (world->has_reader)
+			usleep(100);
+		else
+			drain(), ring_publish(&world->ring);
+	} else if (pad && pc == pad->leave_trap) {
+		world->large++;
+	} else if (pad) {
+		serve_entry(uc, pad);
+	} else {
+		static const char text[] = "a foreign trap\n";
+		(void)!write(2, text, sizeof(text) - 1);
+		_exit(3);
+	}
+}
+
+static void world_open(struct world *w, size_t ring_size, ring_fn *on_record)
+{
+	struct pad_memory_options options = { ring_size, 64, 14 };
+	struct unwind_ops ops = { .module = find_module };
+	struct pad_blob blob = arch_pad_blob();
+
+	memset(w, 0, sizeof(*w));
+	world = w;
+	w->on_record = on_record;
+	pthread_mutex_init(&w->lock, NULL);
+	int fd = memfd_create("pads", MFD_CLOEXEC);
+	assert_int_equal(pad_memory_init(&w->memory, fd, &options), 0);
+	w->target = mmap(NULL, w->memory.map_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(w->target, MAP_FAILED);
+	assert_ptr_not_equal(mmap(w->target + w->memory.file_size, ring_size, PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_FIXED, fd, (off_t)w->memory.ring), MAP_FAILED);
+	pad_memory_locate(&w->memory, (taddr_t)w->target);
+	ring_init(&w->ring, &w->memory, arch_native);
+	dl_iterate_phdr(add_module, NULL);
+	w->unwind = unwind_new(arch_native, &ops);
+	unwind_set_memory(w->unwind, (struct unwind_rule *)(void *)(w->memory.base + w->memory.rules), 14, NULL, NULL);
+	w->blob = mmap(NULL, ROUND_UP(blob.size, 4096), PROT_READ | PROT_WRITE | PROT_EXEC,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memcpy(w->blob, blob.code, blob.size);
+	add_blob_module((taddr_t)w->blob, blob.size, (taddr_t)w->blob);
+	w->pads = code_pages((uintptr_t)world_open, 0x10000);
+	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER };
+	sigaddset(&action.sa_mask, SIGALRM); /* the tracer is not interrupted either */
+	sigaction(SIGTRAP, &action, NULL);
+	w->memory.control->off = 0;
+}
+
+static void world_close(void)
+{
+	ring_deinit(&world->ring);
+	unwind_free(world->unwind);
+	for (size_t i = 0; i < world->module_count; i++)
+		elf_file_release(world->module[i].file);
+	munmap(world->target, world->memory.map_size);
+	munmap(world->blob, ROUND_UP(arch_pad_blob().size, 4096));
+	munmap(world->pads, 0x10000);
+	pad_memory_deinit(&world->memory);
+	signal(SIGTRAP, SIG_DFL);
+}
+
+/* A pad for the function at @entry, to stand at @at; returns the address to call. */
+static void *make_pad_at(const void *entry, struct pad_probe probe, uint8_t *at)
+{
+	struct pad_request request = {
+		.probe = probe, .code = entry, .code_size = 64, .entry = (uint64_t)(uintptr_t)entry,
+		.at = (uint64_t)(uintptr_t)at, .blob = (uint64_t)(uintptr_t)world->blob,
+		.control = (uint64_t)(uintptr_t)world->target,
+	};
+	struct pad *pad = &world->pad[world->pad_count++];
+	const char *why = "";
+	uint8_t out[PAD_ROOM];
+	if (arch_make_pad(&request, out, pad, &why) != 0)
+		fail_msg("no pad: %s", why);
+	assert_true(pad->size <= PAD_ROOM);
+	memcpy(at, out, pad->size);
+	add_blob_module(pad->at, pad->size, pad->bias);
+	return (void *)(uintptr_t)pad->start;
+}
+
+static void *make_pad(const void *entry, struct pad_probe probe)
+{
+	uint8_t *at = world->pads + world->pads_used;
+	world->pads_used += PAD_ROOM;
+	return make_pad_at(entry, probe, at);
+}
+
+#define NO PAD_NO_ARG
+static const struct pad_probe malloc_probe = { PAD_ALLOC, FUNCTION_MALLOC, 0, NO, NO, NO, NO, 0, 0 };
+static const struct pad_probe calloc_probe = { PAD_ALLOC, FUNCTION_CALLOC, 1, 0, NO, NO, NO, 0, 0 };
+static const struct pad_probe memalign_probe = { PAD_ALLOC, FUNCTION_MEMALIGN, 1, NO, 0, NO, NO, 0, 0 };
+static const struct pad_probe valloc_probe = { PAD_ALLOC, FUNCTION_MEMALIGN, 0, NO, NO, NO, NO, 0, 4096 };
+static const struct pad_probe posix_memalign_probe = { PAD_ALLOC, FUNCTION_MEMALIGN, 2, NO, 1, NO, 0, 0, 0 };
+static const struct pad_probe realloc_probe = { PAD_REALLOC, FUNCTION_REALLOC, 1, NO, NO, 0, NO, 0, 0 };
+static const struct pad_probe reallocarray_probe = { PAD_REALLOC, FUNCTION_REALLOC, 2, 1, NO, 0, NO, 0, 0 };
+static const struct pad_probe free_probe = { PAD_FREE, FUNCTION_FREE, NO, NO, NO, 0, NO, 0, 0 };
+static const struct pad_probe new_probe = { PAD_ALLOC, FUNCTION_NEW, 0, NO, NO, NO, NO, 0, 0 };
+static const struct pad_probe delete_probe = { PAD_DELETE, FUNCTION_DELETE, NO, NO, NO, 0, NO, 0, 0 };
+static const struct pad_probe throw_probe = { PAD_THROW_CHECK, FUNCTION_NONE, NO, NO, NO, NO, NO, 0, 0 };
+#undef NO
+
+#endif

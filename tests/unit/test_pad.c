@@ -1,0 +1,762 @@
+/*
+ * Tier 2 in this process: what pads record, and that the incremental walk is the full
+ * one, over calls at changing depths, in threads, through signals, longjmp and a full
+ * ring. See pad_world.h for how.
+ */
+#include "pad_world.h"
+
+#include <errno.h>
+#include <time.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED /* slow */
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED
+#endif
+#endif
+
+/* --- functions that behave like an allocator, with results that can be predicted --- */
+
+typedef void *(*alloc_fn)(size_t a, size_t b);
+typedef void (*free_fn)(void *p);
+typedef void *(*realloc_fn)(void *p, size_t a, size_t b);
+typedef int (*posix_fn)(void **out, size_t align, size_t size);
+
+uint64_t fake_next = 0x100000, fake_frees;
+alloc_fn nested_alloc;
+free_fn nested_free;
+void fake_malloc(void), fake_free(void), fake_realloc(void), fake_posix(void), fake_new(void), fake_delete(void);
+void fake_throw(void);
+
+__asm__(".text\n"
+	"fake_malloc: .cfi_startproc\n mov $16, %eax\n test %rdi, %rdi\n js 1f\n"
+	" lock xadd %rax, fake_next(%rip)\n ret\n1: xor %eax, %eax\n ret\n.cfi_endproc\n"
+	"fake_free: .cfi_startproc\n test %rdi, %rdi\n je 1f\n lock incq fake_frees(%rip)\n1: ret\n.cfi_endproc\n"
+	"fake_realloc: .cfi_startproc\n mov %rdi, %rax\n add $16, %rax\n ret\n.cfi_endproc\n"
+	"fake_posix: .cfi_startproc\n mov $22, %eax\n cmp $3, %rsi\n je 1f\n"
+	" movq $0x5000, (%rdi)\n xor %eax, %eax\n1: ret\n.cfi_endproc\n"
+	"fake_new: .cfi_startproc\n push %rbx\n.cfi_def_cfa_offset 16\n.cfi_offset 3,-16\n mov %rdi, %rbx\n"
+	" mov %rbx, %rdi\n call *nested_alloc(%rip)\n pop %rbx\n.cfi_def_cfa_offset 8\n ret\n.cfi_endproc\n"
+	"fake_delete: .cfi_startproc\n jmp *nested_free(%rip)\n.cfi_endproc\n"
+	"fake_throw: .cfi_startproc\n mov $7, %eax\n ret\n.cfi_endproc\n");
+
+static alloc_fn pad_malloc, pad_calloc, pad_memalign, pad_valloc, pad_new;
+static free_fn pad_free, pad_delete;
+static realloc_fn pad_realloc, pad_reallocarray;
+static posix_fn pad_posix;
+
+static void make_pads(void)
+{
+	pad_malloc = (alloc_fn)make_pad(fake_malloc, malloc_probe);
+	pad_calloc = (alloc_fn)make_pad(fake_malloc, calloc_probe);
+	pad_memalign = (alloc_fn)make_pad(fake_malloc, memalign_probe);
+	pad_valloc = (alloc_fn)make_pad(fake_malloc, valloc_probe);
+	pad_new = (alloc_fn)make_pad(fake_new, new_probe);
+	pad_free = (free_fn)make_pad(fake_free, free_probe);
+	pad_delete = (free_fn)make_pad(fake_delete, delete_probe);
+	pad_realloc = (realloc_fn)make_pad(fake_realloc, realloc_probe);
+	pad_reallocarray = (realloc_fn)make_pad(fake_realloc, reallocarray_probe);
+	pad_posix = (posix_fn)make_pad(fake_posix, posix_memalign_probe);
+	nested_alloc = pad_malloc;
+	nested_free = pad_free;
+}
+
+/* --- what was delivered --- */
+
+#define KEEP 64
+static struct ring_record seen[KEEP];
+static uint64_t seen_count, verified, raw_only, kept_frames, all_frames, deepest;
+static taddr_t last_stack[MAX_WALK];
+static size_t last_stack_count;
+
+static void keep(void *ctx, const struct ring_record *record)
+{
+	if (seen_count < KEEP)
+		seen[seen_count] = *record;
+	seen_count++;
+	if (record->has_stack) {
+		memcpy(last_stack, record->frame, record->frame_count * sizeof(taddr_t));
+		last_stack_count = record->frame_count;
+		kept_frames += record->kept;
+		all_frames += record->frame_count;
+		deepest = MAX(deepest, record->frame_count);
+	}
+	if (!record->has_raw)
+		return;
+	static taddr_t full[MAX_WALK];
+	size_t n = unwind_record(record, full, MAX_WALK);
+	if (!record->has_stack) {
+		raw_only++;
+		memcpy(last_stack, full, n * sizeof(taddr_t));
+		last_stack_count = n;
+		return;
+	}
+	verified++;
+	if (n != record->frame_count || memcmp(full, record->frame, n * sizeof(taddr_t)) != 0)
+		fail_msg("record %llu: %u frames incrementally (%u kept), %zu fully", (unsigned long long)seen_count,
+			 record->frame_count, record->kept, n);
+}
+
+static struct world here;
+
+static void open_world(size_t ring_size)
+{
+	world_open(&here, ring_size, keep);
+	make_pads();
+	seen_count = verified = raw_only = kept_frames = all_frames = deepest = 0;
+	fake_next = 0x100000;
+	fake_frees = 0;
+}
+
+static void expect(size_t i, uint8_t kind, uint8_t function, taddr_t addr, taddr_t old_addr, uint64_t size)
+{
+	if (i >= seen_count)
+		fail_msg("record %zu is missing", i);
+	assert_int_equal(seen[i].kind, kind);
+	assert_int_equal(seen[i].function, function);
+	assert_int_equal(seen[i].addr, addr);
+	assert_int_equal(seen[i].old_addr, old_addr);
+	assert_int_equal(seen[i].size, size);
+}
+
+static void test_records(void **state)
+{
+	void *out = NULL;
+	open_world(1 << 16);
+	enroll();
+	assert_int_equal(pad_malloc(100, 0), 0x100000);
+	assert_int_equal(pad_calloc(7, 9), 0x100010);
+	assert_int_equal(pad_calloc(1ull << 40, 1ull << 40), 0x100020);
+	assert_int_equal(pad_memalign(64, 200), 0x100030);
+	assert_int_equal(pad_valloc(300, 0), 0x100040);
+	assert_int_equal(pad_posix(&out, 128, 400), 0);
+	assert_int_equal(pad_posix(&out, 3, 500), 22);
+	assert_null(pad_malloc((size_t)-5, 0));
+	assert_int_equal(pad_realloc((void *)0x100000, 600, 0), 0x100010);
+	assert_int_equal(pad_reallocarray((void *)0x100010, 10, 70), 0x100020);
+	pad_free((void *)0x100020);
+	pad_free(NULL);
+	assert_int_equal(fake_frees, 1);
+	drain();
+	expect(0, HEAP_ALLOC, FUNCTION_MALLOC, 0x100000, 0, 100);
+	expect(1, HEAP_ALLOC, FUNCTION_CALLOC, 0x100010, 0, 63);
+	expect(2, HEAP_ALLOC, FUNCTION_CALLOC, 0x100020, 0, UINT64_MAX);
+	expect(3, HEAP_ALLOC, FUNCTION_MEMALIGN, 0x100030, 0, 200);
+	assert_int_equal(seen[3].align, 64);
+	expect(4, HEAP_ALLOC, FUNCTION_MEMALIGN, 0x100040, 0, 300);
+	assert_int_equal(seen[4].align, 4096);
+	expect(5, HEAP_ALLOC, FUNCTION_MEMALIGN, 0x5000, 0, 400);
+	assert_int_equal(seen[5].align, 128);
+	expect(6, HEAP_ALLOC, FUNCTION_MEMALIGN, 0, 0, 500);
+	expect(7, HEAP_ALLOC, FUNCTION_MALLOC, 0, 0, (uint64_t)-5);
+	assert_false(seen[7].has_stack || seen[7].has_raw);
+	expect(8, HEAP_REALLOC_BEGIN, FUNCTION_REALLOC, 0, 0x100000, 0);
+	expect(9, HEAP_REALLOC_END, FUNCTION_REALLOC, 0x100010, 0x100000, 600);
+	expect(10, HEAP_REALLOC_BEGIN, FUNCTION_REALLOC, 0, 0x100010, 0);
+	expect(11, HEAP_REALLOC_END, FUNCTION_REALLOC, 0x100020, 0x100010, 700);
+	expect(12, HEAP_FREE, FUNCTION_FREE, 0x100020, 0, 0);
+	expect(13, HEAP_FREE, FUNCTION_FREE, 0, 0, 0);
+	assert_int_equal(seen_count, 14);
+	assert_int_equal(here.guards, 0);
+	assert_int_equal(ring_pending(&here.ring), 0);
+	world_close();
+}
+
+/* operator new into malloc, operator delete into free: one event each. */
+static void test_nested(void **state)
+{
+	open_world(1 << 16);
+	enroll();
+	for (int i = 0; i < 10; i++) {
+		pad_delete(pad_new(50, 0));
+		drain();
+	}
+	assert_int_equal(seen_count, 20);
+	expect(18, HEAP_ALLOC, FUNCTION_NEW, 0x100090, 0, 50);
+	expect(19, HEAP_FREE, FUNCTION_DELETE, 0x100090, 0, 0);
+	assert_int_equal(fake_frees, 10);
+	assert_int_equal(here.guards, 1); /* the rule of operator new's frame was asked for once */
+	world_close();
+}
+
+static void test_off_and_unknown_thread(void **state)
+{
+	open_world(1 << 16);
+	here.memory.control->off = 1;
+	assert_int_equal(pad_malloc(1, 0), 0x100000);
+	pad_free((void *)0x100000);
+	here.memory.control->off = 0;
+	here.memory.control->owner = PAD_OWNER_DIED | 1234;
+	pad_delete(pad_new(1, 0));
+	here.memory.control->owner = 1234;
+	drain();
+	assert_int_equal(seen_count, 0);
+	assert_int_equal(here.unknown, 0);
+	pad_malloc(1, 0);
+	drain();
+	assert_int_equal(here.unknown, 1);
+	assert_int_equal(seen_count, 1);
+	world_close();
+}
+
+/* --- registers --- */
+
+/* Calls @fn(arg) with every register set; returns a mask of those that it changed, rax aside. */
+uint64_t call_keeping(void *fn, uint64_t arg, uint64_t *result);
+__asm__(".text\n"
+	"call_keeping: .cfi_startproc\n"
+	" push %rbp\n push %rbx\n push %r12\n push %r13\n push %r14\n push %r15\n push %rdx\n"
+	" .cfi_adjust_cfa_offset 56\n .cfi_offset 6,-16\n .cfi_offset 3,-24\n .cfi_offset 12,-32\n"
+	" .cfi_offset 13,-40\n .cfi_offset 14,-48\n .cfi_offset 15,-56\n"
+	" mov %rdi, %rax\n mov %rsi, %rdi\n mov %rdi, %rsi\n"
+	" lea 2(%rdi), %rdx\n lea 3(%rdi), %rcx\n lea 4(%rdi), %r8\n lea 5(%rdi), %r9\n lea 6(%rdi), %r10\n"
+	" lea 7(%rdi), %r11\n lea 8(%rdi), %rbx\n lea 9(%rdi), %r12\n lea 10(%rdi), %r13\n"
+	" lea 11(%rdi), %r14\n lea 12(%rdi), %r15\n lea 13(%rdi), %rbp\n"
+	" call *%rax\n"
+	" sub %rdi, %rsi\n sub %rdi, %rdx\n sub %rdi, %rcx\n sub %rdi, %r8\n sub %rdi, %r9\n sub %rdi, %r10\n"
+	" sub %rdi, %r11\n sub %rdi, %rbx\n sub %rdi, %r12\n sub %rdi, %r13\n sub %rdi, %r14\n"
+	" sub %rdi, %r15\n sub %rdi, %rbp\n"
+	" sub $2, %rdx\n sub $3, %rcx\n sub $4, %r8\n sub $5, %r9\n sub $6, %r10\n sub $7, %r11\n"
+	" sub $8, %rbx\n sub $9, %r12\n sub $10, %r13\n sub $11, %r14\n sub $12, %r15\n sub $13, %rbp\n"
+	" or %rdx, %rsi\n or %rcx, %rsi\n or %r8, %rsi\n or %r9, %rsi\n or %r10, %rsi\n or %r11, %rsi\n"
+	" or %rbx, %rsi\n or %r12, %rsi\n or %r13, %rsi\n or %r14, %rsi\n or %r15, %rsi\n or %rbp, %rsi\n"
+	" pop %rdx\n mov %rax, (%rdx)\n mov %rsi, %rax\n"
+	" pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n ret\n .cfi_endproc\n");
+
+/* Callers in the same library may know which registers the original leaves alone. */
+static void test_registers(void **state)
+{
+	uint64_t result;
+	open_world(1 << 16);
+	enroll();
+	for (int i = 0; i < 20; i++) { /* raw at first, then incremental, at last verified */
+		here.memory.control->flags = i > 15 ? PAD_VERIFY : 0;
+		assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
+		assert_int_equal(result, 0x100000 + 16 * i);
+		assert_int_equal(call_keeping((void *)pad_free, result, &result), 0);
+		drain();
+	}
+	here.memory.control->off = 1;
+	assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
+	here.memory.control->off = 0;
+	for (uint32_t i = 0; i < 2; i++) { /* trapping at the entry: the guard is left over */
+		struct pad_slot *slot = pad_memory_slot(&here.memory, 0);
+		uint64_t deeper[4] = { 0, 0, 0xabc, 0 };
+		slot->guard = (uint64_t)(uintptr_t)&deeper[2];
+		slot->guard_pc = i ? 0xabc : 0xabd;
+		assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
+		slot->guard = 0;
+	}
+	/* too large: the trap on leaving */
+	here.memory.control->flags = PAD_VERIFY;
+	here.memory.control->raw_max = 64;
+	assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
+	assert_int_equal(here.large, 1);
+	world_close();
+}
+
+/* --- changing call depths --- */
+
+struct walker {
+	uint64_t random;
+	uint64_t calls, budget;
+	alloc_fn alloc;
+	free_fn release;
+};
+
+static uint32_t next_random(struct walker *w)
+{
+	w->random ^= w->random << 13;
+	w->random ^= w->random >> 7;
+	w->random ^= w->random << 17;
+	return (uint32_t)(w->random >> 20);
+}
+
+#define NOINLINE __attribute__((noinline, noclone))
+#ifdef __clang__
+#undef NOINLINE
+#define NOINLINE __attribute__((noinline))
+#endif
+
+static void wander(struct walker *w, unsigned int depth);
+
+static NOINLINE void by_sp(struct walker *w, unsigned int depth)
+{
+	volatile uint64_t local = w->calls;
+	wander(w, depth);
+	(void)local;
+}
+
+/* alloca: the CFA comes from the frame pointer. */
+static NOINLINE void by_fp(struct walker *w, unsigned int depth)
+{
+	volatile char *room = __builtin_alloca(next_random(w) % 200 + 8);
+	room[0] = 1;
+	wander(w, depth);
+	room[1] = 2;
+}
+
+/* A realigned stack. */
+static NOINLINE void by_deref(struct walker *w, unsigned int depth)
+{
+	volatile char aligned[64] __attribute__((aligned(64)));
+	volatile char *room = __builtin_alloca(next_random(w) % 100 + 8);
+	aligned[0] = room[0] = 1;
+	wander(w, depth);
+	aligned[1] = room[1] = aligned[0];
+}
+
+/* rbp as an ordinary register: whoever needs it outside must find it saved. */
+static NOINLINE void with_rbp(struct walker *w, unsigned int depth)
+{
+	__asm__ volatile("mov %0, %%rbx\n mov %0, %%r12\n mov %0, %%r13" ::"r"((uint64_t)depth)
+			 : "rbx", "r12", "r13", "r14", "r15");
+	wander(w, depth);
+	__asm__ volatile("" ::: "rbx", "r12", "r13", "r14", "r15");
+}
+
+static NOINLINE void allocate(struct walker *w)
+{
+	if (w->calls >= w->budget)
+		return;
+	void *p = w->alloc(next_random(w) % 500, 0);
+	if (next_random(w) % 2)
+		w->release(p);
+	w->calls++;
+}
+
+static NOINLINE void wander(struct walker *w, unsigned int depth)
+{
+	while (w->calls < w->budget) {
+		switch (next_random(w) % (depth > 60 ? 7 : 11) + (depth > 60 ? 4 : 0)) {
+		case 0:
+			by_sp(w, depth + 1);
+			break;
+		case 1:
+			by_fp(w, depth + 1);
+			break;
+		case 2:
+			by_deref(w, depth + 1);
+			break;
+		case 3:
+			with_rbp(w, depth + 1);
+			break;
+		case 4:
+		case 5:
+			allocate(w);
+			break;
+		case 6:
+			allocate(w);
+			allocate(w);
+			break;
+		default:
+			if (depth)
+				return;
+		}
+	}
+}
+
+#ifdef SANITIZED
+#define MANY 20000
+#else
+#define MANY 1000000
+#endif
+
+/* Every record is unwound fully beside the incremental walk. */
+static void test_verify(void **state)
+{
+	struct walker w = { .random = 88172645463325252ull, .budget = MANY, .alloc = pad_malloc };
+	open_world(1 << 20);
+	enroll();
+	here.memory.control->flags = PAD_VERIFY;
+	w.alloc = pad_malloc;
+	w.release = pad_free;
+	wander(&w, 0);
+	drain();
+	print_message("%llu verified, %llu raw only, deepest %llu, kept %.2f of the frames, ring full %llu times\n",
+		      (unsigned long long)verified, (unsigned long long)raw_only, (unsigned long long)deepest,
+		      (double)kept_frames / (double)all_frames, (unsigned long long)here.full);
+	assert_true(verified + raw_only == MANY);
+	assert_true(raw_only < MANY / 100);
+	assert_true(here.full > 0);
+	assert_int_equal(here.guards + here.bounds + here.large, 0);
+	world_close();
+}
+
+/* The same walk with and without verifying gives the same stacks: a hash over all of them. */
+static uint64_t stacks_hash;
+
+static void hash_stack(void *ctx, const struct ring_record *record)
+{
+	keep(ctx, record);
+	if (record->kind != HEAP_ALLOC)
+		return;
+	for (size_t i = 0; i < last_stack_count; i++)
+		stacks_hash = hash_u64(stacks_hash * 31 + last_stack[i]);
+}
+
+static uint64_t hash_of_walk(uint32_t flags)
+{
+	struct walker w = { .random = 362436069521288629ull, .budget = MANY / 5 };
+	open_world(1 << 18);
+	enroll();
+	here.on_record = hash_stack;
+	here.memory.control->flags = flags;
+	w.alloc = pad_malloc;
+	w.release = pad_free;
+	stacks_hash = 0;
+	wander(&w, 0);
+	drain();
+	world_close();
+	return stacks_hash;
+}
+
+static void test_hash(void **state)
+{
+	uint64_t hash[2];
+	for (int i = 0; i < 2; i++) /* one call site: the same return address */
+		hash[i] = hash_of_walk(i ? PAD_VERIFY : 0);
+	assert_int_equal(hash[0], hash[1]);
+}
+
+/* --- deep stacks --- */
+
+static NOINLINE int descend(int depth)
+{
+	volatile int local = depth;
+	if (depth == 0)
+		pad_malloc(1, 0);
+	else
+		local += descend(depth - 1);
+	return local;
+}
+
+static void test_deep(void **state)
+{
+	open_world(1 << 22);
+	enroll();
+	here.memory.control->flags = PAD_VERIFY;
+	for (int i = 0; i < 3; i++) {
+		descend(3000);
+		descend(3000);
+		descend(100);
+		drain();
+	}
+	assert_int_equal(seen_count, 9);
+	assert_true(deepest > 3000);
+	assert_true(verified >= 6); /* the first three taught the rules */
+	/* Deeper than the slot's frames: raw. */
+	here.memory.control->flags = 0;
+	descend(5000);
+	descend(5000);
+	drain();
+	assert_int_equal(seen_count, 11);
+	assert_true(last_stack_count > 5000);
+	assert_true(seen[10].has_raw && !seen[10].has_stack);
+	/* Larger than a record may be: the trap, and the call goes on. */
+	here.memory.control->raw_max = 65536;
+	descend(9000);
+	drain();
+	assert_int_equal(here.large, 1);
+	assert_int_equal(seen_count, 11);
+	descend(10);
+	drain();
+	assert_int_equal(seen_count, 12);
+	world_close();
+}
+
+static void test_count_only(void **state)
+{
+	open_world(1 << 16);
+	enroll();
+	here.memory.control->flags = PAD_COUNT_ONLY;
+	for (int i = 0; i < 20; i++)
+		pad_free(pad_malloc(10, 0));
+	drain();
+	assert_int_equal(seen_count, 40);
+	assert_false(seen[38].has_stack || seen[38].has_raw);
+	assert_int_equal(seen[38].size, 10);
+	world_close();
+}
+
+/* --- longjmp and exceptions --- */
+
+static jmp_buf jump;
+static void *jump_out(size_t size, size_t unused)
+{
+	longjmp(jump, 1);
+}
+
+static NOINLINE void new_deeper(int depth)
+{
+	volatile char room[64] = { 0 };
+	if (depth)
+		new_deeper(depth - 1);
+	else
+		pad_new(9, 0);
+	(void)room[0];
+}
+
+static void test_longjmp_out_of_the_original(void **state)
+{
+	open_world(1 << 16);
+	enroll();
+	pad_new(1, 0);
+	for (int i = 0; i < 3; i++) {
+		nested_alloc = jump_out;
+		if (setjmp(jump) == 0)
+			new_deeper(i == 2 ? 0 : 5);
+		nested_alloc = pad_malloc;
+		if (i == 1) /* below the stack pointer of the call that was left */
+			new_deeper(50);
+		pad_new(2, 0);
+	}
+	drain();
+	assert_int_equal(seen_count, 5);
+	assert_int_equal(seen[1].size, 2);
+	assert_int_equal(seen[2].size, 9);
+	assert_int_equal(here.guards, 2); /* for operator new's rule; for the deeper call */
+	world_close();
+}
+
+static int (*pad_throw)(void);
+static int thrown;
+static void *throwing_alloc(size_t size, size_t unused)
+{
+	thrown = pad_throw();
+	return NULL;
+}
+
+static void test_throw_check(void **state)
+{
+	open_world(1 << 16);
+	enroll();
+	pad_throw = (int (*)(void))make_pad(fake_throw, throw_probe);
+	assert_int_equal(pad_throw(), 7);
+	assert_int_equal(here.throws, 0);
+	nested_alloc = throwing_alloc;
+	assert_null(pad_new(1, 0)); /* freed of its pad: it returns here directly, unrecorded */
+	assert_int_equal(thrown, 7);
+	assert_int_equal(here.throws, 1);
+	nested_alloc = pad_malloc;
+	pad_new(1, 0);
+	drain();
+	assert_int_equal(seen_count, 1);
+	world_close();
+}
+
+/* --- threads --- */
+
+#define THREADS 8
+#ifdef SANITIZED
+#define THREAD_CALLS 10000
+#else
+#define THREAD_CALLS 100000
+#endif
+
+static pthread_barrier_t start;
+static volatile int done;
+static uint64_t thread_calls;
+
+static void *thread_main(void *arg)
+{
+	struct walker w = { .random = 88172645463325252ull + 977 * (uintptr_t)arg, .budget = thread_calls,
+			    .alloc = pad_malloc, .release = pad_free };
+	enroll();
+	pthread_barrier_wait(&start);
+	wander(&w, 0);
+	__atomic_add_fetch(&done, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static uint64_t live[65536];
+
+/* Every block once, freed only when live: the ring's order is a possible one. */
+static void check_order(void *ctx, const struct ring_record *record)
+{
+	static taddr_t base = 0x100000;
+	if (record->kind == HEAP_ALLOC) {
+		uint64_t bit = (record->addr - base) / 16 % (64 * 65536);
+		assert_false(live[bit / 64] >> (bit % 64) & 1);
+		live[bit / 64] |= 1ull << (bit % 64);
+	} else {
+		uint64_t bit = (record->addr - base) / 16 % (64 * 65536);
+		assert_true(live[bit / 64] >> (bit % 64) & 1);
+		live[bit / 64] &= ~(1ull << (bit % 64));
+	}
+	keep(ctx, record);
+}
+
+static void run_threads(size_t ring_size, uint32_t flags, uint64_t calls)
+{
+	pthread_t thread[THREADS];
+	thread_calls = calls;
+	open_world(ring_size);
+	memset(live, 0, sizeof(live));
+	here.on_record = check_order;
+	here.has_reader = true;
+	here.memory.control->flags = flags;
+	done = 0;
+	pthread_barrier_init(&start, NULL, THREADS);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		pthread_create(&thread[i], NULL, thread_main, (void *)i);
+	while (done < THREADS || ring_pending(&here.ring)) {
+		if (!drain())
+			usleep(50);
+		ring_publish(&here.ring);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+	assert_int_equal(ring_pending(&here.ring), 0);
+	uint64_t live_count = 0;
+	for (size_t i = 0; i < 65536; i++)
+		live_count += (uint64_t)__builtin_popcountll(live[i]);
+	assert_int_equal(live_count, THREADS * calls - fake_frees);
+	assert_int_equal(seen_count, THREADS * calls + fake_frees);
+	world_close();
+}
+
+static void test_threads(void **state)
+{
+	run_threads(1 << 20, 0, THREAD_CALLS);
+}
+
+static void test_threads_verify_small_ring(void **state)
+{
+	run_threads(1 << 17, PAD_VERIFY, THREAD_CALLS / 10);
+	assert_true(here.full > 0);
+	assert_true(verified > THREADS * (uint64_t)THREAD_CALLS / 10 * 9 / 10);
+}
+
+/* --- signals --- */
+
+#define SIGNALS 5000
+#ifdef SANITIZED
+#define SIGNAL_NS 1000000
+#else
+#define SIGNAL_NS 200000
+#endif
+static volatile uint64_t handled;
+
+static void on_timer(int sig)
+{
+	int saved = errno;
+	pad_free(pad_malloc(77, 0));
+	handled++;
+	errno = saved;
+}
+
+static uint64_t allocs_seen, frees_seen;
+
+static void count_kinds(void *ctx, const struct ring_record *record)
+{
+	*(record->kind == HEAP_ALLOC ? &allocs_seen : &frees_seen) += 1;
+	keep(ctx, record);
+}
+
+/* A handler that allocates at random moments: in the walk, between reserve and commit, anywhere. */
+static void interrupt(uint32_t flags)
+{
+	struct walker w = { .random = 521288629ull };
+	struct itimerspec every = { { 0, SIGNAL_NS }, { 0, SIGNAL_NS } };
+	struct sigaction action = { .sa_handler = on_timer };
+	timer_t timer;
+
+	open_world(1 << 20);
+	enroll();
+	here.memory.control->flags = flags;
+	here.on_record = count_kinds;
+	here.memory.control->shared = 0; /* one thread: handlers need no lock */
+	allocs_seen = frees_seen = 0;
+	w.alloc = pad_malloc;
+	w.release = pad_free;
+	handled = 0;
+	sigaction(SIGALRM, &action, NULL);
+	/* The test's reader and allocator must not be interrupted; the pads are. */
+	timer_create(CLOCK_MONOTONIC, NULL, &timer);
+	timer_settime(timer, 0, &every, NULL);
+	for (; handled < SIGNALS; w.budget += 1000)
+		wander(&w, 0);
+	timer_delete(timer);
+	drain();
+	print_message("%llu signals, %llu and %llu calls served from outside\n", (unsigned long long)handled,
+		      (unsigned long long)here.outside_allocs, (unsigned long long)here.outside_frees);
+	/* Each handler's call was recorded, or was served from outside. */
+	assert_int_equal(allocs_seen, w.calls + handled - here.outside_allocs);
+	assert_int_equal(frees_seen, fake_frees - here.outside_frees);
+	assert_true(here.outside_allocs > 0 && here.outside_allocs < handled);
+	assert_int_equal(ring_pending(&here.ring), 0);
+	world_close();
+}
+
+static void test_signals(void **state)
+{
+	interrupt(PAD_VERIFY);
+	interrupt(0);
+}
+
+/* --- the real libc, through pads --- */
+
+static void test_libc(void **state)
+{
+	static const char *const name[] = { "malloc", "free", "calloc", "realloc" };
+	const struct pad_probe probe[] = { malloc_probe, free_probe, calloc_probe, realloc_probe };
+	void *handle[4];
+	open_world(1 << 18);
+	enroll();
+	extern void *__libc_malloc(size_t), __libc_free(void *), *__libc_calloc(size_t, size_t),
+		*__libc_realloc(void *, size_t);
+	const void *entry[] = { (const void *)__libc_malloc, (const void *)__libc_free,
+				(const void *)__libc_calloc, (const void *)__libc_realloc };
+	/* In a program that is not PIE, &__libc_malloc may be a PLT entry: none of these tests is. */
+	uint8_t *pages = code_pages((uintptr_t)entry[0], 4096);
+	for (int i = 0; i < 4; i++)
+		handle[i] = make_pad_at(entry[i], probe[i], pages + i * PAD_ROOM);
+	alloc_fn p_malloc = (alloc_fn)handle[0], p_calloc = (alloc_fn)handle[2];
+	free_fn p_free = (free_fn)handle[1];
+	realloc_fn p_realloc = (realloc_fn)handle[3];
+	for (int i = 0; i < 1000; i++) {
+		char *p = p_malloc((size_t)i + 1, 0);
+		memset(p, i, (size_t)i + 1);
+		p = p_realloc(p, (size_t)i * 3 + 1, 0);
+		for (int k = 0; k <= i; k++)
+			assert_int_equal((uint8_t)p[k], (uint8_t)i);
+		char *q = p_calloc(10, (size_t)i + 1);
+		assert_int_equal(q[i], 0);
+		p_free(p);
+		p_free(q);
+		if (i % 100 == 0)
+			drain();
+	}
+	p_free(p_realloc(NULL, 5, 0));
+	drain();
+	assert_int_equal(seen_count, 6 * 1000 + 3);
+	(void)name;
+	world_close();
+	munmap(pages, 4096);
+}
+
+/* Argument: a pattern, only these tests. */
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_records),
+		cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_off_and_unknown_thread),
+		cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_verify),
+		cmocka_unit_test(test_hash),
+		cmocka_unit_test(test_deep),
+		cmocka_unit_test(test_count_only),
+		cmocka_unit_test(test_longjmp_out_of_the_original),
+		cmocka_unit_test(test_throw_check),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_threads_verify_small_ring),
+		cmocka_unit_test(test_signals),
+		cmocka_unit_test(test_libc),
+	};
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
