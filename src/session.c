@@ -207,9 +207,11 @@ static void sink_space_new(void *ctx, struct space *space)
 	struct session *s = session_new(run, (uint32_t)space->pid, target_clock());
 	s->space = space;
 	space->user = s;
-	if (run->options->pid_count > 0 || space->id > 1)
+	bool is_first = !run->is_first_known;
+	run->is_first_known = true;
+	if (run->options->pid_count > 0 || !is_first)
 		read_command(space, &s->command);
-	if (run->events_file && space->id == 1) {
+	if (run->events_file && is_first) {
 		s->events = events_writer_new(run->events_file);
 		events_writer_header(s->events, s->command, s->pid, s->start_ns);
 	}

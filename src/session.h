@@ -28,6 +28,7 @@ struct run {
 	char *directory;           /* where relative file names stand: the one at the start */
 	uint32_t sequence;         /* %n */
 	FILE *events_file;
+	bool is_first_known;       /* the session that the command line asked for has begun */
 	char *command;             /* as typed */
 	unsigned files_failed;     /* outputs that could not be written */
 	unsigned files_written;

@@ -536,11 +536,15 @@ static bool has_room(const struct pads *p)
 
 void pads_wake_waiters(struct target *t, struct space *s)
 {
-	if (!s->pads || !has_room(s->pads))
+	struct pads *p = s->pads;
+	if (!p || (!has_room(p) && !ring_has_hole(&p->ring)))
 		return;
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
-		if (!th || !th->waits_for_room || th->process->space != s)
+		/* a hole at the read position may be the record of one who waits: once the tail moved, it
+		 * may fit, and must go on however full the ring is */
+		if (!th || !th->waits_for_room || th->process->space != s ||
+		    (th->waited_tail == p->ring.published && !has_room(p)))
 			continue;
 		th->waits_for_room = false;
 		t->waiters--;
@@ -552,9 +556,12 @@ static bool serve_full(struct target *t, struct thread *th)
 {
 	struct space *s = th->process->space;
 	t->stats.ring_full++;
+	uint64_t before = th->waited_tail;
 	pads_drain(t, s);
 	ring_publish(&s->pads->ring);
-	return has_room(s->pads);
+	/* the thread may have looked just before the tail moved: only who comes twice has to wait */
+	th->waited_tail = s->pads->ring.published;
+	return th->waited_tail != before || has_room(s->pads);
 }
 
 static void serve_throw(struct thread *th)

@@ -67,6 +67,7 @@ struct thread {
 	uint32_t slot;
 	taddr_t stack_low, stack_high; /* as its clone said; 0 = unknown */
 	bool waits_for_room;        /* stopped at a full ring */
+	uint64_t waited_tail;       /* the ring's tail when it began to wait */
 	uint32_t bounds_traps;      /* calls in a row from another stack than its slot's */
 };
 

@@ -1,0 +1,126 @@
+"""Counts an events file (grammar: src/profile/events.c) by the definitions of profile_totals.
+
+A second accounting beside ptmem's own: totals of all, and of the blocks whose site lies in a
+given module; bytes that live at the end by call path.
+"""
+
+
+class Counts(dict):
+    def __init__(self):
+        super().__init__(allocations=0, reallocations=0, frees=0, bytes=0, failed=0, unknown=0,
+                         live=0, blocks=0, peak=0)
+
+    def change(self, size, blocks):
+        self["live"] += size
+        self["blocks"] += blocks
+        self["bytes"] += max(size, 0)
+        self["peak"] = max(self["peak"], self["live"])
+
+
+class Events:
+    """all: Counts; own: Counts of sites in the module whose path ends in `own`; blocks: {addr: (size, node)};
+    stacks(node): [(pc, module path)], outermost first."""
+
+    def __init__(self, path, own=None):
+        self.nodes = [(0, 0, 0)]
+        self.modules = {0: ("", 0)}
+        self.all, self.own = Counts(), Counts()
+        self.blocks, self.held = {}, {}
+        self.is_complete = False
+        self.times_go_back = 0
+        last = 0
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            lines = iter(file)
+            first = next(lines, "(nothing)").rstrip("\n")
+            if first != "ptmem-events 1":
+                raise ValueError("events file begins with " + first)
+            for line in lines:
+                word = line.rstrip("\n").split(" ")
+                if word[0] in "afbr" and len(word) > 5:
+                    self.times_go_back += int(word[1]) < last
+                    last = int(word[1])
+                self.record(word, own)
+
+    def record(self, word, own):
+        letter = word[0]
+        if letter == "l":
+            self.modules[int(word[1])] = (" ".join(word[5:]), int(word[4], 16))
+        elif letter == "n":
+            self.nodes.append((int(word[2]), int(word[3], 16), int(word[4])))
+        elif letter == "e":
+            self.is_complete = True
+        elif letter == "x" and word[1] in self.held:
+            self.put_back(self.held.pop(word[1]))
+        elif letter in "afbr":
+            thread, node, rest = word[2], int(word[4]), word[5:]
+            is_own = own is not None and self.modules[self.nodes[node][2]][0].endswith(own)
+            getattr(self, "on_" + letter)(thread, node, is_own, rest)
+
+    def counts(self, is_own):
+        return (self.all, self.own) if is_own else (self.all,)
+
+    def on_a(self, _thread, node, is_own, rest):
+        addr, size = int(rest[0], 16), int(rest[1])
+        for counts in self.counts(is_own):
+            if not addr:
+                counts["failed"] += 1
+                continue
+            counts.change(size, 1)
+            counts["allocations"] += 1
+        if addr:
+            if addr in self.blocks:
+                raise ValueError("block %x was live already" % addr)
+            self.blocks[addr] = (size, node, is_own)
+
+    def on_f(self, _thread, _node, is_own, rest):
+        addr = int(rest[0], 16)
+        if not addr:
+            return
+        if addr not in self.blocks:
+            self.all["unknown"] += 1
+            return
+        size, _, was_own = self.blocks.pop(addr)
+        for counts in self.counts(was_own):
+            counts.change(-size, -1)
+            counts["frees"] += 1
+
+    def on_b(self, thread, _node, _is_own, rest):
+        addr = int(rest[0], 16)
+        if addr in self.blocks:
+            self.held[thread] = (addr, self.blocks.pop(addr))
+
+    def put_back(self, held):
+        addr, block = held
+        self.blocks[addr] = block
+
+    def on_r(self, thread, node, is_own, rest):
+        old, addr, size = int(rest[0], 16), int(rest[1], 16), int(rest[2])
+        held = self.held.pop(thread, None)
+        if not old:
+            self.on_a(thread, node, is_own, [rest[1], rest[2]])
+        elif not addr and size:
+            for counts in self.counts(is_own):
+                counts["failed"] += 1
+            if held:
+                self.put_back(held)
+        elif not held:
+            self.all["unknown"] += 1
+        elif not addr:
+            self.put_back(held)
+            self.on_f(thread, node, is_own, [rest[0]])
+        else:
+            old_size, _, was_own = held[1]
+            for counts in self.counts(is_own):
+                counts["reallocations"] += 1
+            for counts in self.counts(was_own and is_own):
+                counts.change(size - old_size, 0)
+            self.blocks[addr] = (size, node, is_own)
+
+    def stack(self, node):
+        frames = []
+        while node:
+            parent, pc, module = self.nodes[node]
+            path, bias = self.modules[module]
+            frames.append((pc - bias, path))
+            node = parent
+        return frames[::-1]

@@ -1,0 +1,443 @@
+"""Attach and detach: exact while attached, and afterwards as if nothing had been there."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+
+import harness
+import massif
+import oracle
+from harness import Fail, test
+
+
+class Server:
+    """The server target (targets/server.c), running by itself, spoken to by pipes."""
+
+    def __init__(self, t, threads=8, variant="gcc-O2-pie", env=None):
+        self.t, self.cwd = t, t.subdirectory()
+        with open(os.path.join(self.cwd, "server-stderr"), "wb") as err:
+            self.process = subprocess.Popen([t.target(variant, "server"), str(threads)], cwd=self.cwd,
+                                            env=t.environment(self.cwd, **(env or {})), stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, stderr=err)
+        self.pid = self.process.pid
+        self.answers = 0
+        self.wait_for_answer()
+
+    def wait_for_answer(self):
+        path, wanted = os.path.join(self.cwd, "truth"), self.answers + 1
+
+        def answered():
+            if self.process.poll() is not None:
+                raise Fail("the server died: %s %s" % (harness.signal_name(self.process.returncode),
+                                                       self.errors()))
+            return os.path.exists(path) and len(self.t.truths(self.cwd)) >= wanted
+
+        self.t.wait_until("the server to answer", answered)
+        self.answers = wanted
+        return self.t.truth(self.cwd)
+
+    def errors(self):
+        with open(os.path.join(self.cwd, "server-stderr"), encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def send(self, letter):
+        try:
+            self.process.stdin.write(letter.encode())
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise Fail("the server died: %s %s" % (harness.signal_name(self.process.wait(timeout=10)),
+                                                   self.errors())) from None
+
+    def say(self, letter):
+        self.send(letter)
+        return self.wait_for_answer()
+
+    def ask(self, letter):
+        """A command that is answered by a number on standard output."""
+        self.send(letter)
+        answer = self.process.stdout.readline()
+        self.t.check(b"=" in answer, "no answer from the server: %s" % self.errors())
+        return int(answer.split(b"=")[1])
+
+    def signals(self):
+        """Queues ten signals to itself: all of them must come."""
+        return self.ask("k")
+
+    def check_progress(self):
+        before = self.say("r")["allocations"]
+        self.t.wait_until("the server to go on", lambda: self.say("r")["allocations"] > before)
+
+    def end(self):
+        """Ends it: every check of its own passed, everything freed that was not leaked."""
+        self.process.stdin.write(b"q")
+        self.process.stdin.close()
+        self.t.equal("status of the server (%s)" % self.errors(), self.process.wait(timeout=30), 0)
+        self.process.stdout.close()
+        return self.t.truth(self.cwd)
+
+    def check_alive(self):
+        if self.process.poll() is not None:
+            raise Fail("the server died: %s %s" % (harness.signal_name(self.process.returncode), self.errors()))
+
+    def text(self):
+        """Its executable mappings of files that differ from the file: must be none."""
+        differing = []
+        with open("/proc/%d/maps" % self.pid, encoding="utf-8") as maps, \
+                open("/proc/%d/mem" % self.pid, "rb", 0) as memory:
+            for line in maps:
+                match = re.match(r"([0-9a-f]+)-([0-9a-f]+) r-xp ([0-9a-f]+) \S+ \d+ +(/.*)", line)
+                if not match:
+                    continue
+                start, end, offset = (int(match.group(i), 16) for i in (1, 2, 3))
+                with open(match.group(4), "rb") as file:
+                    file.seek(offset)
+                    want = file.read(end - start)
+                memory.seek(start)
+                if memory.read(end - start)[:len(want)] != want:
+                    differing.append(match.group(4))
+        return differing
+
+    def maps(self):
+        """Mappings without what the program itself changes all the time (heaps, stacks)."""
+        with open("/proc/%d/maps" % self.pid, encoding="utf-8") as file:
+            return sorted(l for l in file if "r-x" in l or "rwx" in l or "--x" in l)
+
+    def status(self, key):
+        """Of each thread, from /proc/PID/task/*/status."""
+        found = {}
+        for tid in os.listdir("/proc/%d/task" % self.pid):
+            with open("/proc/%d/task/%s/status" % (self.pid, tid), encoding="ascii") as file:
+                found[int(tid)] = re.search(r"^%s:\s*(\S+)" % key, file.read(), re.M).group(1)
+        return found
+
+
+class Attached:
+    """`ptmem -p PID`, started and known to be attached."""
+
+    def __init__(self, t, pid, options=(), stderr_name="ptmem-stderr"):
+        self.t, self.pid, self.cwd = t, pid, t.subdirectory()
+        self.err_path = os.path.join(self.cwd, stderr_name)
+        with open(self.err_path, "wb") as err:
+            self.process = subprocess.Popen([t.ptmem(), "--stats", *harness.MORE_OPTIONS, "-p", str(pid), *options], cwd=self.cwd,
+                                            env=t.environment(self.cwd), stdin=subprocess.DEVNULL,
+                                            stdout=subprocess.DEVNULL, stderr=err)
+
+    def errors(self):
+        with open(self.err_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def wait_attached(self):
+        def attached():
+            if self.process.poll() is not None:
+                raise Fail("ptmem ended with %s: %s" % (self.process.returncode, self.errors()))
+            return re.search(r"^ptmem: .*attached", self.errors(), re.M) is not None
+
+        self.t.wait_until("ptmem to say that it is attached", attached)
+        return self
+
+    def detach(self, number=signal.SIGINT):
+        self.process.send_signal(number)
+        return self.ended()
+
+    def ended(self, status=0):
+        self.t.equal("status of ptmem (%s)" % self.errors(), self.process.wait(timeout=60), status)
+        with open(self.err_path, "rb") as file:
+            return harness.Profile(harness.Result(self.process.returncode, b"", file.read()), self.cwd)
+
+
+def check_left_alone(t, server, maps):
+    """Nothing of ptmem is left in the server."""
+    server.check_alive()
+    t.equal("files whose text differs", server.text(), [])
+    left = [l for l in server.maps() if l not in maps]
+    t.check(len(left) <= 1, "mappings left: %s" % left)
+    t.equal("tracers", set(server.status("TracerPid").values()), {"0"})
+    t.check(not [s for s in server.status("State").values() if s in "tT"], "a thread is stopped")
+
+
+def difference(after, before):
+    return {k: None if after[k] is None else after[k] - before[k] for k in after}
+
+
+@test("attach/parked")
+def parked(t):
+    """All threads parked at attach and detach: the numbers between are exact."""
+    server = Server(t)
+    maps = server.maps()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        before = server.say("p")
+        attached = Attached(t, server.pid, ["--events=events"]).wait_attached()
+        for letter in "clltcrpc" * 2:
+            server.say(letter)
+            time.sleep(0.02)
+        after = server.say("p")
+        profile = attached.detach(number)
+        check_left_alone(t, server, maps)
+        t.equal("profiles", sorted(profile.files), [server.pid])
+        stats, want = profile.only_stats(), difference(after, before)
+        found = profile.events("/server")
+        t.counts("ptmem and its events", stats, found.all, ("allocations", "reallocations", "frees", "bytes"))
+        # Blocks from before are unknown: their frees and reallocs are no events.
+        t.equal("allocations", found.own["allocations"], want["allocations"])
+        leaked = sum(n for p, n in profile.only_massif().peak()["tree"].paths().items() if "server_leak" in p)
+        t.check(leaked > 0, "server_leak is not in the tree")
+        server.say("c")
+    server.end()
+
+
+@test("attach/oracle-inside")
+def oracle_inside(t):
+    """With the oracle inside: its counts since the mark, set while all stand still, are ptmem's."""
+    server = Server(t, env={"LD_PRELOAD": t.oracle_library()})
+    server.say("p")
+    attached = Attached(t, server.pid).wait_attached()
+    oracle.set_mark(server.cwd, server.pid, 1)
+    for letter in "crtlrp" * 5:
+        server.say(letter)
+        time.sleep(0.05)
+    page, = oracle.read_pages(server.cwd)[server.pid]
+    stats = attached.detach().only_stats()
+    t.counts("ptmem and the oracle", stats, page.since, SINCE)
+    server.end()
+
+
+# A free of an older block may be met twice, in the oracle's free and in the C library's; the peak is a
+# matter of the order of threads.
+SINCE = ("allocations", "reallocations", "frees", "bytes", "live", "blocks")
+
+
+def blocked(server):
+    """Masks by thread, without the signals that are blocked while their handlers run."""
+    handled = 1 << (signal.SIGALRM - 1) | 1 << (signal.SIGRTMIN + 1 - 1)
+    return {tid: int(mask, 16) & ~handled for tid, mask in server.status("SigBlk").items()}
+
+
+def rounds(t, server, count, hold):
+    """@count attaches to the running server, each ended after about @hold seconds."""
+    maps = server.maps()
+    server.say("p")  # no thread is being made, none is in its start
+    masks, actions = blocked(server), server.status("SigCgt")
+    server.say("c")
+    chance = random.Random(1)
+    signals = 0
+    for i in range(count):
+        attached = Attached(t, server.pid).wait_attached()
+        if i % 5 == 0:
+            signals += 10
+            t.equal("signals that came", server.signals(), signals)
+        if i % 3 == 0:
+            server.say("t")
+        time.sleep(chance.random() * hold)
+        profile = attached.detach(chance.choice((signal.SIGINT, signal.SIGTERM)))
+        t.equal("profiles", sorted(profile.files), [server.pid])
+        profile.only_massif()
+        check_left_alone(t, server, maps)
+        t.equal("signal masks", blocked(server), masks)
+        t.equal("signal handlers", server.status("SigCgt"), actions)
+        server.check_progress()
+    t.equal("waits that were interrupted", server.ask("i"), 0)
+
+
+@test("attach/100-rounds", limit=300)
+def hundred_rounds(t):
+    server = Server(t)
+    rounds(t, server, 100, 0.1)
+    truth = server.end()
+    t.equal("blocks that the server itself misses", truth["blocks"], 0)
+
+
+@test("attach/100-rounds-at-once", limit=300)
+def quick_rounds(t):
+    """Detached as soon as it is attached."""
+    server = Server(t, variant="clang-O0-nopie")
+    rounds(t, server, 100, 0.0)
+    server.end()
+
+
+@test("attach/killed-while-attaching", limit=120)
+def early_signals(t):
+    """A signal to ptmem at any moment of its start: the server goes on whole."""
+    server = Server(t)
+    maps = server.maps()
+    for i in range(40):
+        attached = Attached(t, server.pid)
+        time.sleep(0.004 * i)
+        attached.process.send_signal(signal.SIGTERM)
+        attached.process.wait(timeout=30)
+        check_left_alone(t, server, maps)
+        server.say("r")
+    server.end()
+
+
+@test("attach/born-threads", limit=120)
+def born_threads(t):
+    """Threads are born and die while ptmem attaches."""
+    server = Server(t)
+    for _ in range(10):
+        attached = Attached(t, server.pid)
+        for _ in range(40):
+            server.say("t")
+        attached.wait_attached()
+        for _ in range(10):
+            server.say("t")
+        attached.detach()
+    server.end()
+
+
+@test("attach/duration")
+def duration(t):
+    server = Server(t)
+    start = time.monotonic()
+    attached = Attached(t, server.pid, ["--duration=1.5"])
+    profile = attached.ended()
+    took = time.monotonic() - start
+    t.check(1.5 <= took < 15, "took %.1f s" % took)
+    profile.only_massif()
+    server.say("r")
+    server.end()
+
+
+@test("attach/target-ends")
+def target_ends(t):
+    """The target's end finishes the profile; ptmem's status is then its own, 0."""
+    server = Server(t)
+    attached = Attached(t, server.pid).wait_attached()
+    server.end()
+    profile = attached.ended()
+    profile.only_massif()
+    profile.only_stats()
+
+
+@test("attach/target-killed")
+def target_killed(t):
+    server = Server(t)
+    attached = Attached(t, server.pid).wait_attached()
+    time.sleep(0.1)
+    server.process.kill()
+    t.equal("status of the server", server.process.wait(timeout=30), -signal.SIGKILL)
+    attached.ended().only_massif()
+
+
+@test("attach/pause-is-said")
+def pause(t):
+    server = Server(t)
+    attached = Attached(t, server.pid).wait_attached()
+    profile = attached.detach()
+    t.check(re.search(r"\d+(\.\d+)? ms", "\n".join(profile.messages)), "no pause in: %s" % profile.messages)
+    server.end()
+
+
+@test("attach/twice")
+def twice(t):
+    """A second ptmem is refused, by name of the first; the first is not disturbed."""
+    server = Server(t)
+    first = Attached(t, server.pid).wait_attached()
+    second = Attached(t, server.pid)
+    t.equal("status of the second", second.process.wait(timeout=30), 125)
+    t.check("ptmem" in second.errors() and str(first.process.pid) in second.errors(), second.errors())
+    first.detach()
+    server.end()
+
+
+@test("attach/ptmem-killed")
+def ptmem_killed(t):
+    """SIGKILL of ptmem: the program that it had attached to lives on."""
+    server = Server(t)
+    attached = Attached(t, server.pid).wait_attached()
+    time.sleep(0.1)
+    attached.process.kill()
+    attached.process.wait()
+    for _ in range(20):
+        server.say("r")
+        time.sleep(0.01)
+    t.equal("files whose text differs", server.text(), [])
+    server.end()
+
+
+def wait_state(t, pid, states):
+    def reached():
+        with open("/proc/%d/stat" % pid, encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] in states
+
+    t.wait_until("state " + states, reached)
+
+
+@test("attach/stopped-target")
+def stopped_target(t):
+    """Attached while it is stopped by SIGSTOP: stays stopped, goes on with SIGCONT; its parent
+    sees each stop once. Detached while stopped: stays stopped."""
+    server = Server(t)
+    os.kill(server.pid, signal.SIGSTOP)
+    t.equal("stop", os.waitpid(server.pid, os.WUNTRACED)[1], 0x137f)
+    attached = Attached(t, server.pid).wait_attached()
+    t.equal("a second report", os.waitpid(server.pid, os.WUNTRACED | os.WNOHANG), (0, 0))
+    wait_state(t, server.pid, "Tt")
+    os.kill(server.pid, signal.SIGCONT)
+    t.check(os.WIFCONTINUED(os.waitpid(server.pid, os.WCONTINUED)[1]), "no report of SIGCONT")
+    server.say("r")
+    os.kill(server.pid, signal.SIGSTOP)
+    t.equal("stop", os.waitpid(server.pid, os.WUNTRACED)[1], 0x137f)
+    attached.detach()
+    wait_state(t, server.pid, "T")
+    time.sleep(0.05)
+    wait_state(t, server.pid, "T")
+    t.equal("files whose text differs", server.text(), [])
+    os.kill(server.pid, signal.SIGCONT)
+    server.say("r")
+    server.end()
+
+
+def is_waiting_in(pid, names):
+    numbers = {"epoll_wait": 232, "epoll_pwait": 281, "poll": 7, "wait4": 61, "read": 0, "nanosleep": 230}
+    with open("/proc/%d/syscall" % pid, encoding="ascii") as file:
+        word = file.read().split()[0]
+    return word in [str(numbers[n]) for n in names]
+
+
+def stop_while_waiting(t, pid):
+    """SIGSTOPs the process at a moment when its main thread waits for events, outside the allocator."""
+    for _ in range(100):
+        os.kill(pid, signal.SIGSTOP)
+        wait_state(t, pid, "Tt")
+        if is_waiting_in(pid, ("epoll_wait", "epoll_pwait")):
+            return
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(0.01)
+    raise Fail("the process never waits")
+
+
+@test("programs/redis-attached", limit=120)
+def redis(t):
+    """redis-server under redis-benchmark, attached while it runs; the oracle is inside, and both ends
+    of the count are taken while the server is stopped between two events."""
+    server_path, benchmark = t.program("redis-server"), t.program("redis-benchmark")
+    client = t.program("redis-cli")
+    cwd = t.subdirectory()
+    socket = os.path.join(cwd, "socket")
+    server = subprocess.Popen([server_path, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no",
+                               "--dir", cwd, "--io-threads", "1"], cwd=cwd,
+                              env=t.environment(cwd, LD_PRELOAD=t.oracle_library()),
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    t.wait_until("redis to start", lambda: os.path.exists(socket))
+    cli = [client, "-s", socket]
+    t.equal("ping", t.run([*cli, "ping"]).out, b"PONG\n")
+    stop_while_waiting(t, server.pid)
+    attached = Attached(t, server.pid).wait_attached()
+    oracle.set_mark(cwd, server.pid, 1)
+    os.kill(server.pid, signal.SIGCONT)
+    run = t.run([benchmark, "-s", socket, "-n", "2000", "-c", "10", "-q", "-t", "set,get,lpush,lrange_100,mset"])
+    t.equal("status of the benchmark", run.status, 0)
+    t.equal("answer", t.run([*cli, "set", "key", "value"]).out, b"OK\n")
+    t.equal("answer", t.run([*cli, "get", "key"]).out, b"value\n")
+    stop_while_waiting(t, server.pid)
+    (page,) = oracle.read_pages(cwd)[server.pid]
+    profile = attached.detach()
+    os.kill(server.pid, signal.SIGCONT)
+    t.counts("ptmem and the oracle", profile.only_stats(), page.since, SINCE)
+    profile.only_massif()
+    t.equal("answer after detach", t.run([*cli, "get", "key"]).out, b"value\n")
+    t.run([*cli, "shutdown", "nosave"])
+    t.equal("status of redis", server.wait(timeout=30), 0)

@@ -1,0 +1,348 @@
+"""The command line: refusals that say why, before anything is run; options; names of files."""
+
+import os
+import pwd
+import re
+import signal
+import subprocess
+
+import harness
+import massif
+from harness import Skip, test
+
+
+def refused(t, argv, status, *words, **how):
+    """ptmem says one line with all of @words, ends with @status and leaves no profile."""
+    run = t.run([t.ptmem(), *argv], **how)
+    text = run.err.decode(errors="replace")
+    t.equal("status of ptmem %s (%s)" % (" ".join(argv), text.strip()), run.status, status)
+    t.equal("standard output", run.out, b"")
+    for word in words:
+        t.check(re.search(word, text), "%r is not in: %s" % (word, text))
+    left = [n for n in os.listdir(run.cwd) if n not in ("command", "stdout", "stderr")]
+    t.equal("files left behind", left, [])
+    return text
+
+
+def one_line(t, argv, status, *words, **how):
+    text = refused(t, argv, status, *words, **how)
+    t.equal("lines of the message (%s)" % text, text.count("\n"), 1)
+
+
+BAD_OPTIONS = [
+    ("--depth=0", "--depth", "1", "200"), ("--depth=201", "--depth", "1", "200"), ("--depth=", "--depth"),
+    ("--depth=abc", "--depth"), ("--depth=1k", "--depth"), ("--depth=0x10", "--depth"), ("--depth=-1", "--depth"),
+    ("--depth=99999999999999999999", "--depth"),
+    ("--threshold=101", "--threshold", "0", "100"), ("--threshold=-1", "--threshold"),
+    ("--threshold=1e0", "--threshold"), ("--threshold=5%", "--threshold"), ("--threshold=nan", "--threshold"),
+    ("--time-unit=s", "--time-unit", "ms", "B"), ("--time-unit=b", "--time-unit"), ("--time-unit=", "--time-unit"),
+    ("--detailed-freq=0", "--detailed-freq", "1", "1000000"), ("--detailed-freq=1000001", "--detailed-freq"),
+    ("--max-snapshots=9", "--max-snapshots", "10", "1000"), ("--max-snapshots=1001", "--max-snapshots"),
+    ("--heap-admin=1025", "--heap-admin", "0", "1024"), ("--heap-admin=-1", "--heap-admin"),
+    ("--alignment=8", "--alignment", "16", "4096"), ("--alignment=24", "--alignment"),
+    ("--alignment=8192", "--alignment"),
+    ("--peak-inaccuracy=x", "--peak-inaccuracy"), ("--peak-at-exit=maybe", "--peak-at-exit", "yes", "no"),
+    ("--trace-children=1", "--trace-children", "yes", "no"), ("--probes=fast", "--probes"),
+    ("--color=blue", "--color"), ("--duration=x", "--duration"), ("--duration=-1", "--duration"),
+    ("--no-such-option", "--no-such-option"), ("--depth", "--depth"), ("-Z", "-Z"),
+]
+
+
+def register_bad(option, words):
+    @test("cli/bad/" + option.replace("/", "_"))
+    def _(t):
+        marker = os.path.join(t.directory, "was-run")
+        argv = [option, "-p", str(os.getpid())] if option.startswith("--duration") else [option, "touch", marker]
+        one_line(t, argv, 1, *(re.escape(w) for w in words))
+        t.check(not os.path.exists(marker), "the program was run")
+
+
+for bad in BAD_OPTIONS:
+    register_bad(bad[0], bad[1:])
+
+
+GOOD_OPTIONS = ["--threshold=", "--depth=1", "--depth=200", "--depth=+5", "--threshold=.5", "--threshold=5.", "--threshold=100",
+                "--time-unit=ms", "--time-unit=B", "--detailed-freq=1", "--max-snapshots=10", "--max-snapshots=1000",
+                "--heap-admin=0", "--alignment=4096", "--peak-inaccuracy=0", "--alloc-fn=f", "--ignore-fn=",
+                "--probes=break", "-v", "-q", "--color=never", "--trace-children=yes", "--massif:depth=3",
+                "--memcheck:leak-check=no", "--command-line-only=yes"]
+
+
+def register_good(option):
+    @test("cli/good/" + option.replace("/", "_"))
+    def _(t):
+        target = t.target("gcc-O2-pie", "empty")
+        run = t.run([t.ptmem(), option, target])
+        t.equal("status (%s)" % run.err.decode(), run.status, 0)
+        names = [n for n in os.listdir(run.cwd) if n.startswith("massif.out.")]
+        found = massif.Massif(os.path.join(run.cwd, names[0]))
+        core = ("--probes", "-v", "-q", "--color", "--trace", "--memcheck", "--command")
+        want = "(none)" if option.startswith(core) else option.replace("--massif:", "--")
+        t.equal("desc", found.desc, want)
+        t.equal("cmd", found.cmd, target)
+
+
+for good in GOOD_OPTIONS:
+    register_good(good)
+
+
+@test("cli/no-program")
+def no_program(t):
+    refused(t, [], 1, "program", "--help")
+
+
+@test("cli/not-found")
+def not_found(t):
+    one_line(t, ["no-such-program"], 127, "no-such-program", "[Nn]o such|not found")
+    one_line(t, ["./no-such-program"], 127, "no-such-program", "[Nn]o such|not found")
+    one_line(t, ["/nowhere/at/all"], 127, "/nowhere/at/all")
+
+
+@test("cli/not-executable")
+def not_executable(t):
+    path = t.file("plain", "no program\n")
+    one_line(t, [path], 126, "plain")
+    one_line(t, [t.directory], 126, re.escape(t.directory))
+
+
+@test("cli/script-without-interpreter")
+def no_interpreter(t):
+    """The shell runs it, as env(1) and Valgrind have it."""
+    path = t.file("plain", "echo by the shell; exit 6\n")
+    os.chmod(path, 0o755)
+    profile = t.profile([path])
+    t.equal("status", profile.status, 6)
+    t.equal("output", profile.out, b"by the shell\n")
+    t.equal("cmd", profile.only_massif().cmd, path)
+
+
+@test("cli/script")
+def script(t):
+    """A script's interpreter is what is profiled."""
+    path = t.file("script", "#!/bin/sh\necho from the script; exit 5\n")
+    os.chmod(path, 0o755)
+    profile = t.profile([path])
+    t.equal("status", profile.status, 5)
+    t.equal("output", profile.out, b"from the script\n")
+    t.equal("cmd", profile.only_massif().cmd, path)
+
+
+@test("cli/no-such-process")
+def no_such_process(t):
+    with open("/proc/sys/kernel/pid_max", encoding="ascii") as file:
+        pid = int(file.read()) - 1
+    t.check(not os.path.exists("/proc/%d" % pid), "that process exists")
+    one_line(t, ["-p", str(pid)], 125, str(pid), "[Nn]o such process")
+    for bad in ("0", "-1", "abc", "1x", "", "99999999999"):
+        refused(t, ["-p", bad], 1, "pid|-p")
+
+
+def sleeper(t, argv=("sleep", "100"), **how):
+    return subprocess.Popen(argv, cwd=t.directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
+
+
+@test("cli/already-traced")
+def already_traced(t):
+    """The refusal names the tracer."""
+    tracer = sleeper(t, [t.program("strace"), "-f", "-o", "/dev/null", "sleep", "100"])
+    path = "/proc/%d/task/%d/children" % (tracer.pid, tracer.pid)
+
+    def children():
+        with open(path, encoding="ascii") as file:
+            return file.read().split()
+
+    def is_traced():
+        for pid in children():  # strace tries things out in children of its own, which are soon gone
+            try:
+                with open("/proc/%s/status" % pid, encoding="ascii") as file:
+                    text = file.read()
+                if "TracerPid:\t%d\n" % tracer.pid in text and os.readlink("/proc/%s/exe" % pid).endswith("sleep"):
+                    return True
+            except OSError:
+                pass
+        return False
+
+    t.wait_until("strace to trace", is_traced)
+    one_line(t, ["-p", children()[0]], 125, "traced", "strace", str(tracer.pid))
+    tracer.kill()
+
+
+@test("cli/itself")
+def itself(t):
+    """Not ptmem itself, nor a kernel thread, nor a zombie."""
+    zombie = sleeper(t, ["true"])
+    t.wait_until("a zombie", lambda: open("/proc/%d/stat" % zombie.pid, encoding="ascii").read().split()[2] == "Z")
+    refused(t, ["-p", str(zombie.pid)], 125, str(zombie.pid))
+    zombie.wait()
+    if os.path.exists("/proc/2/comm") and open("/proc/2/comm", encoding="ascii").read() == "kthreadd\n":
+        refused(t, ["-p", "2"], 125, "2")
+
+
+def other_user():
+    if os.getuid():
+        raise Skip("needs root, to be another user")
+    return pwd.getpwnam("nobody")
+
+
+@test("cli/not-permitted")
+def not_permitted(t):
+    """Another user's process: says whose it is and what would help."""
+    user = other_user()
+    os.chmod(t.directory, 0o777)
+    process = sleeper(t)
+    cwd = t.subdirectory()
+    os.chmod(cwd, 0o777)
+    run = subprocess.run([t.ptmem(), "-p", str(process.pid)], cwd=cwd, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, check=False, user=user.pw_uid, group=user.pw_gid, extra_groups=[])
+    text = run.stderr.decode()
+    t.equal("status (%s)" % text, run.returncode, 125)
+    t.check(re.search("permi|allowed|belongs", text) and re.search("root|sudo", text), "not clear: " + text)
+    process.kill()
+
+
+@test("cli/ordinary-user")
+def ordinary_user(t):
+    """Everything but other users' processes works without root."""
+    user = other_user()
+    cwd = t.subdirectory()
+    os.chmod(cwd, 0o777)
+    for option in ([], ["--time-unit=B"]):
+        run = subprocess.run([t.ptmem(), "--stats", *option, t.target("gcc-O2-pie", "mixed")], cwd=cwd,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, user=user.pw_uid,
+                             group=user.pw_gid, extra_groups=[])
+        t.equal("status (%s)" % run.stderr.decode(), run.returncode, 0)
+        t.check(run.stdout.startswith(b"expect: "), "no output of the target")
+    t.equal("profiles", len([n for n in os.listdir(cwd) if n.startswith("massif.out.")]), 2)
+
+
+@test("cli/32-bit")
+def bits_32(t):
+    path = t.target("odd", "tiny32")
+    t.equal("status without ptmem", t.native([path]).status, 7)
+    one_line(t, [path], 125, "32-bit")
+
+
+@test("cli/no-allocator")
+def no_allocator(t):
+    """A stripped static program shows no malloc: said, and why."""
+    for name in ("nolibc", "stripped-static"):
+        refused(t, [t.target("odd", name)], 125, "malloc", "stripped|symbol")
+
+
+@test("cli/unwritable-file")
+def unwritable(t):
+    """Said before the program starts."""
+    marker = os.path.join(t.directory, "was-run")
+    for name in ("/no/such/directory/out", "/proc/out.%p", t.directory):
+        refused(t, ["-o", name, "touch", marker], 125, re.escape(name.split("%")[0]))
+        t.check(not os.path.exists(marker), "the program was run")
+
+
+@test("cli/out-file-names")
+def out_file_names(t):
+    target = t.target("gcc-O2-pie", "empty")
+
+    def files(pattern, **env):
+        run = t.run([t.ptmem(), "-o", pattern, target], env=env)
+        t.equal("status of -o %s (%s)" % (pattern, run.err.decode()), run.status, 0)
+        names = [n for n in os.listdir(run.cwd) if n not in ("command", "stdout", "stderr", "truth")]
+        t.equal("number of files of -o " + pattern, len(names), 1)
+        massif.Massif(os.path.join(run.cwd, names[0]))
+        return names[0]
+
+    t.equal("plain", files("plain"), "plain")
+    t.check(re.fullmatch(r"a\.\d+\.b", files("a.%p.b")), "%p")
+    t.equal("%n", files("n.%n"), "n.1")
+    t.equal("%%", files("x%%y"), "x%y")
+    t.equal("%q", files("q.%q{WHO}", WHO="me"), "q.me")
+    t.equal("--massif-out-file", files("c"), "c")
+    for bad in ("%", "%z", "%q", "%q{", "%q{NOT_SET}", "~/x", ""):
+        refused(t, ["-o", bad, "true"], 1)
+
+
+@test("cli/help-and-version")
+def help_and_version(t):
+    run = t.run([t.ptmem(), "--help"])
+    t.equal("status", run.status, 0)
+    t.equal("standard error", run.err, b"")
+    for option in ("--pid", "--duration", "--massif-out-file", "--time-unit", "--depth", "--threshold",
+                   "--peak-inaccuracy", "--peak-at-exit", "--detailed-freq", "--max-snapshots", "--heap-admin",
+                   "--alignment", "--alloc-fn", "--ignore-fn", "--trace-children", "--probes", "--events",
+                   "--replay", "--stats", "--color", "--version"):
+        t.check(option.encode() in run.out, "no %s in --help" % option)
+    run = t.run([t.ptmem(), "--version"])
+    t.equal("status", run.status, 0)
+    t.check(re.fullmatch(rb"ptmem[ -]\d\S*\n", run.out), "version: %r" % run.out)
+
+
+@test("cli/closed-output")
+def closed_output(t):
+    """--help into a full device is a failure, not a silent success."""
+    with open("/dev/full", "wb") as full:
+        run = subprocess.run([t.ptmem(), "--help"], stdout=full, stderr=subprocess.PIPE, check=False)
+    t.check(run.returncode != 0, "status 0")
+
+
+@test("cli/environment")
+def environment(t):
+    """PTMEM_OPTS come first; a later option wins."""
+    target = t.target("gcc-O2-pie", "empty")
+    run = t.run([t.ptmem(), "--massif-out-file=out", "--depth=7", target], env={"PTMEM_OPTS": "--depth=3 --threshold=2"})
+    t.equal("status (%s)" % run.err.decode(), run.status, 0)
+    found = massif.Massif(os.path.join(run.cwd, "out"))
+    t.equal("desc", found.desc, "--depth=3 --threshold=2 --massif-out-file=out --depth=7")
+    one_line(t, [target], 1, "--depth", env={"PTMEM_OPTS": "--depth=0"})
+
+
+@test("cli/options-end-at-the-program")
+def options_end(t):
+    """What follows the program is the program's."""
+    run = t.run([t.ptmem(), "-q", "echo", "--help", "-p", "1"])
+    t.equal("output", run.out, b"--help -p 1\n")
+    run = t.run([t.ptmem(), "-q", "--", "echo", "--", "-q"])
+    t.equal("output", run.out, b"-- -q\n")
+
+
+@test("cli/arguments-and-environment-untouched")
+def untouched(t):
+    """The program sees its environment, descriptors and signal mask as without ptmem."""
+    script = ("env | sort | grep -v '^_='; ls -l /proc/self/fd | wc -l; grep -E 'Sig(Blk|Ign|Cgt)' /proc/$$/status; "
+              "ulimit -a; umask; echo \"$@\"; ps -o stat= -p $$ >/dev/null; cat")
+    argv = ["bash", "-c", script, "name", "a b", "", "$c", "d\ne"]
+    cwd = t.subdirectory()
+    native = t.native(argv, cwd=cwd, stdin=b"from standard input")
+    profile = t.run([t.ptmem(), "-q", "--", *argv], cwd=cwd, stdin=b"from standard input")
+    t.equal("output", profile.out.decode(), native.out.decode())
+    t.equal("status", profile.status, native.status)
+
+
+@test("cli/ignored-signals-stay-ignored")
+def ignored_signals(t):
+    """nohup: a program started with SIGHUP ignored keeps it so, as does ptmem."""
+    argv = ["grep", "SigIgn", "/proc/self/status"]
+    cwd = t.subdirectory()
+
+    def run(argv):
+        return subprocess.run(argv, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                              preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+
+    t.equal("SigIgn", run([t.ptmem(), "-q", *argv]).stdout, run(argv).stdout)
+
+
+@test("cli/quiet")
+def quiet(t):
+    run = t.run([t.ptmem(), "-q", t.target("gcc-O2-pie", "empty")])
+    t.equal("standard error", run.err, b"")
+
+
+@test("cli/summary")
+def summary(t):
+    """What was seen, the file, and the command that reads it."""
+    run = t.run([t.ptmem(), t.target("gcc-O2-pie", "mixed")])
+    text = run.err.decode()
+    name, = [n for n in os.listdir(run.cwd) if n.startswith("massif.out.")]
+    truth = t.truth(run.cwd)
+    for key in ("allocations", "bytes", "peak", "live"):
+        t.check(format(truth[key], ",") in text, "%s (%s) is not in: %s" % (key, format(truth[key], ","), text))
+    for word in (name, "ptmem-report", "complete"):
+        t.check(word in text, "%s is not in: %s" % (word, text))

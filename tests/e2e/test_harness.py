@@ -1,0 +1,87 @@
+"""The tests' own tools, without ptmem: oracle and targets agree, and a wrong number is seen."""
+
+import harness
+import oracle
+from harness import Fail, test
+
+PROGRAMS = [("mixed",), ("failures",), ("paths",), ("stacks",), ("fibers",), ("selfread",), ("sigtrap",), ("cxx",),
+            ("signals", "allocate"), ("signals", "nested"), ("signals", "timer"), ("threads",), ("leader",),
+            ("threads_many", "alive", "200"), ("threads_many", "quick", "200"), ("sigmask",)]
+
+
+def run_oracle(t, variant, program, args):
+    run = t.native([t.target(variant, program), *args], env={"LD_PRELOAD": t.oracle_library()})
+    (page,), = oracle.read_pages(run.cwd).values()
+    t.equal("calls that the oracle missed", page.missed, 0)
+    return run, page
+
+
+def register(variant, program, *args):
+    @test("harness/oracle/%s/%s" % (variant, "-".join((program,) + args)))
+    def _(t):
+        run, page = run_oracle(t, variant, program, args)
+        t.counts("the oracle and the truth", page.own, t.truth(run.cwd))
+
+
+for v in ("gcc-O2-pie", "clang-O0-nopie"):
+    for p in PROGRAMS:
+        register(v, *p)
+
+
+@test("harness/oracle/static")
+def static(t):
+    empty = t.native([t.target("wrapped", "empty")])
+    (before,), = oracle.read_pages(empty.cwd).values()
+    for program in ("mixed", "failures", "paths"):
+        run = t.native([t.target("wrapped", program)])
+        (page,), = oracle.read_pages(run.cwd).values()
+        t.counts(program, page.all, harness.add(t.truth(run.cwd), before.all))
+
+
+@test("harness/oracle/processes")
+def processes(t):
+    """Each process has a page, and each page its own truth."""
+    for mode in ("fork", "deep", "vfork", "clonevm"):
+        run = t.native([t.target("gcc-O2-pie", "process"), mode], env={"LD_PRELOAD": t.oracle_library()})
+        t.equal("status", run.status, 0)
+        pages = oracle.read_pages(run.cwd)
+        for pid, truth in t.truths(run.cwd):
+            t.counts("%s, pid %d" % (mode, pid), pages[pid][0].all, truth)
+
+
+@test("harness/oracle/death")
+def death(t):
+    """The page is good whatever kills the process."""
+    for args, status in ((("signal", "9"), -9), (("segv",), -11), (("quick", "3"), 3), (("thread", "4"), 4)):
+        run, page = run_oracle(t, "gcc-O2-pie", "exits", args)
+        t.equal("status of exits " + " ".join(args), run.status, status)
+        t.counts("exits " + " ".join(args), page.own, t.truth(run.cwd))
+
+
+@test("harness/a-wrong-count-is-seen")
+def wrong_count(t):
+    run, page = run_oracle(t, "gcc-O2-pie", "mixed", ())
+    truth = t.truth(run.cwd)
+    for key in harness.COUNTED:
+        for delta in (1, -1):
+            wrong = dict(page.own)
+            wrong[key] += delta
+            try:
+                t.counts("a wrong " + key, wrong, truth)
+            except Fail:
+                continue
+            raise Fail("%s off by %d went unseen" % (key, delta))
+        missing = dict(page.own)
+        del missing[key]
+        try:
+            t.counts("no " + key, missing, truth)
+        except Fail:
+            continue
+        raise Fail("%s missing went unseen" % key)
+
+
+@test("harness/a-failed-check-is-seen")
+def failed_check(t):
+    run = t.native([t.target("gcc-O2-pie", "process"), "no such mode"])
+    t.equal("status of a failed CHECK", run.status, 90)
+    t.check(b"CHECK failed" in run.err, "no message")

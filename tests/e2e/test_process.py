@@ -1,0 +1,187 @@
+"""Processes and how they end: fork, vfork, spawn, exec, exit codes and signals, and the files they leave."""
+
+import os
+
+import harness
+import massif
+import oracle
+from harness import test
+
+BOTH = ("gcc-O2-pie", "clang-O0-nopie")
+
+
+def stats_by_pid(profile):
+    """{pid: [stats, ...]}, one for each image."""
+    found = {}
+    for block in profile.stats:
+        found.setdefault(block["pid"], []).append(block)
+    return found
+
+
+def run_mode(t, variant, mode, options=(), status=0, out=b"OK\n"):
+    argv = [t.target(variant, "process"), mode]
+    profile = t.profile(argv, options=list(options))
+    native = t.native(argv)
+    t.same_behaviour(profile, native)
+    t.equal("status", profile.status, status)
+    t.equal("standard output", profile.out, out)
+    return profile
+
+
+def register_each(variant, mode, files):
+    """Each process that lives on from a fork has its own file and its own numbers."""
+
+    @test("process/%s/%s" % (variant, mode))
+    def _(t):
+        profile = run_mode(t, variant, mode, out=b"OK\n")
+        truths = t.truths(profile.directory)
+        t.equal("processes that told their truth", len(truths), files)
+        t.equal("pids with a massif file", sorted(profile.files), sorted(pid for pid, _ in truths))
+        stats = stats_by_pid(profile)
+        for pid, truth in truths:
+            t.equal("files of pid %d" % pid, len(profile.files[pid]), 1)
+            massif.Massif(profile.files[pid][0])
+            t.counts("pid %d" % pid, stats[pid][0], truth)
+
+
+for v in BOTH:
+    register_each(v, "fork", 2)
+    register_each(v, "deep", 4)
+    register_each(v, "vfork", 1)
+    register_each(v, "spawn", 1)
+    register_each(v, "clonevm", 1)
+register_each("musl-O2-pie", "fork", 2)
+register_each("musl-O2-static", "fork", 2)
+
+
+def register_oracle(variant, mode):
+    """The C library allocates here as well: the oracle, preloaded in the same run, knows."""
+
+    @test("process/%s/%s" % (variant, mode))
+    def _(t):
+        profile = t.profile([t.target(variant, "process"), mode], env={"LD_PRELOAD": t.oracle_library()})
+        t.equal("status", profile.status, 0)
+        t.equal("standard output", profile.out, b"OK\n")
+        (pid, _), = t.truths(profile.directory)
+        pages = oracle.read_pages(profile.directory)
+        stats = stats_by_pid(profile)
+        t.equal("pids with a massif file", sorted(profile.files), [pid])
+        t.counts("pid %d and the oracle" % pid, stats[pid][0], pages[pid][-1].all)
+
+
+for v in BOTH:
+    register_oracle(v, "system")
+    register_oracle(v, "popen")
+
+
+@test("process/threads-and-fork", limit=120)
+def threads_and_fork(t):
+    """Forks among allocating threads: eleven files; the parent's numbers are exact."""
+    profile = t.profile([t.target("gcc-O2-pie", "process"), "threads"], options=["--events=events"])
+    t.equal("status", profile.status, 0)
+    t.equal("processes with a massif file", len(profile.files), 11)
+    (pid, truth), = t.truths(profile.directory)
+    found = profile.events("process").own
+    t.counts("the parent's own sites", found, truth)
+    t.counts("the parent", stats_by_pid(profile)[pid][0], profile.events().all)
+
+
+# ---- exec ----
+
+
+@test("process/exec-not-followed")
+def exec_not_followed(t):
+    """The old image's profile is written; the new one runs on unseen."""
+    profile = run_mode(t, "gcc-O2-pie", "exec", status=11, out=b"")
+    (pid, first), (_, _) = t.truths(profile.directory)
+    t.equal("massif files", {p: len(f) for p, f in profile.files.items()}, {pid: 1})
+    t.counts("the first image", stats_by_pid(profile)[pid][0], first)
+
+
+@test("process/exec-followed")
+def exec_followed(t):
+    profile = run_mode(t, "gcc-O2-pie", "exec", ["--trace-children=yes"], status=11, out=b"")
+    (pid, first), (_, second) = t.truths(profile.directory)
+    t.equal("massif files", {p: len(f) for p, f in profile.files.items()}, {pid: 2})
+    stats = stats_by_pid(profile)[pid]
+    t.counts("the first image", stats[0], first)
+    t.counts("the second image", stats[1], second)
+    commands = sorted(massif.Massif(f).cmd.split(" ", 1)[1] for f in profile.files[pid])
+    t.equal("commands", commands, ["exec", "image"])
+
+
+def register_children(mode):
+    @test("process/children-%s-followed" % mode)
+    def _(t):
+        """Every program on the way has its profile, and its own numbers."""
+        profile = t.profile([t.target("gcc-O2-pie", "process"), mode], options=["--trace-children=yes"],
+                            env={"LD_PRELOAD": t.oracle_library()})
+        t.equal("status", profile.status, 0)
+        pages, stats = oracle.read_pages(profile.directory), stats_by_pid(profile)
+        for pid, blocks in stats.items():
+            # What a fork was before it executed is in its parent's profile, or it is ptmem's own child.
+            images = pages.get(pid, [])[-len(blocks):]
+            t.equal("images of pid %d" % pid, len(images), len(blocks))
+            for number, (block, page) in enumerate(zip(blocks, images)):
+                t.counts("pid %d, image %d" % (pid, number), block, page.all)
+        t.check(len(stats) > 1, "no child was followed")
+
+
+for m in ("spawn", "system", "popen", "vfork"):
+    register_children(m)
+
+
+# ---- ends ----
+
+
+@test("exit/codes", limit=180)
+def codes(t):
+    """Every code comes through, as the program gave it."""
+    target = t.target("gcc-O2-pie", "exits")
+    for code in range(256):
+        run = t.run([t.ptmem(), "-q", "-o", "/dev/null" if code else "massif.out.%p", "--", target, "code",
+                     str(code)], cwd=t.directory)
+        t.equal("status of code %d" % code, run.status, code)
+
+
+def register_end(name, args, status, variant="gcc-O2-pie"):
+    @test("exit/%s" % name)
+    def _(t):
+        argv = [t.target(variant, "exits"), *args]
+        native = t.native(argv)
+        t.equal("status without ptmem", native.status, status)
+        profile = t.profile(argv, options=["--events=events"])
+        t.same_behaviour(profile, native)
+        truth = t.truth(profile.directory)
+        t.counts("the profile up to the end", profile.events("exits").own, truth)
+        profile.only_massif()
+        if truth["peak"] is not None:
+            t.counts("ptmem", profile.only_stats(), truth)
+
+
+for code in (0, 1, 7, 125, 126, 127, 128, 255):
+    register_end("exit-%d" % code, ("code", str(code)), code)
+register_end("_exit", ("quick", "9"), 9)
+register_end("from-a-thread", ("thread", "33"), 33)
+for number in (1, 2, 3, 6, 9, 10, 13, 14, 15, 31, 34, 64):
+    register_end("raise-%d" % number, ("signal", str(number)), -number)
+    register_end("kill-%d" % number, ("group", str(number)), -number)
+register_end("segv", ("segv",), -11)
+register_end("ill", ("ill",), -4)
+register_end("fpe", ("fpe",), -8)
+register_end("int3-of-its-own", ("trap",), -5)
+register_end("raise-SIGTRAP", ("signal", "5"), -5)
+register_end("musl-code", ("code", "3"), 3, "musl-O2-pie")
+register_end("musl-segv", ("segv",), -11, "musl-O2-static")
+
+
+@test("exit/file-permissions")
+def permissions(t):
+    """0644 less the umask; complete or absent; nothing else is left lying."""
+    profile = t.profile([t.target("gcc-O2-pie", "mixed")])
+    (path,), = profile.files.values()
+    umask = os.umask(0)
+    os.umask(umask)
+    t.equal("mode", oct(os.stat(path).st_mode & 0o777), oct(0o644 & ~umask))
+    rest = set(os.listdir(profile.directory)) - {os.path.basename(path), "truth", "command", "stdout", "stderr"}
+    t.equal("other files", sorted(rest), [])

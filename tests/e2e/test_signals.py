@@ -1,0 +1,152 @@
+"""Signals, waits and job control: the targets judge for themselves and print OK."""
+
+import os
+import signal
+import subprocess
+import time
+
+import harness
+from harness import test
+
+BOTH = ("gcc-O2-pie", "clang-O0-nopie")
+
+
+def register(variant, program, *args, limit=60):
+    @test("signals/%s/%s" % (variant, "-".join((program,) + args)), limit=limit)
+    def _(t):
+        argv = [t.target(variant, program), *args]
+        profile = t.profile(argv)
+        t.equal("standard error", profile.err, b"")
+        t.equal("standard output", profile.out, b"OK\n")
+        t.equal("status", profile.status, 0)
+        if program != "jobcontrol":
+            truth = dict(t.truth(profile.directory))
+            if truth["peak"] is not None:
+                t.counts("ptmem and the truth", profile.stats[-1], truth)  # children end before
+
+
+for v in BOTH:
+    for mode in ("timer", "allocate", "queue", "nested"):
+        register(v, "signals", mode)
+    register(v, "eintr")
+    register(v, "jobcontrol")
+    register(v, "sigtrap")
+for mode in ("timer", "allocate", "queue", "nested"):
+    register("musl-O2-static", "signals", mode)
+
+
+# ---- a program that ptmem started, seen from outside ----
+
+
+class Started:
+    """ptmem with a server target below it; both killed at the end."""
+
+    def __init__(self, t, options=()):
+        self.t = t
+        self.cwd = t.subdirectory()
+        argv = [t.ptmem(), "--stats", *harness.MORE_OPTIONS, *options, "--", t.target("gcc-O2-pie", "server"), "4"]
+        with open(os.path.join(self.cwd, "stderr"), "wb") as err:
+            self.ptmem = subprocess.Popen(argv, cwd=self.cwd, env=t.environment(self.cwd), stdin=subprocess.PIPE,
+                                          stdout=subprocess.PIPE, stderr=err)
+        t.wait_until("the target to start", lambda: os.path.exists(os.path.join(self.cwd, "truth")))
+        self.pid = self.child()
+
+    def child(self):
+        path = "/proc/%d/task/%d/children" % (self.ptmem.pid, self.ptmem.pid)
+        with open(path, encoding="ascii") as file:
+            pids = [int(p) for p in file.read().split()]
+        servers = [p for p in pids if os.readlink("/proc/%d/exe" % p).endswith("/server")]
+        self.t.equal("children of ptmem that are the target", len(servers), 1)
+        return servers[0]
+
+    def end(self, status=0):
+        """Ends the server by its own command; returns the Profile."""
+        self.ptmem.stdin.write(b"q")
+        self.ptmem.stdin.close()
+        self.t.equal("status of ptmem", self.ptmem.wait(timeout=30), status)
+        return self.profile()
+
+    def profile(self):
+        with open(os.path.join(self.cwd, "stderr"), "rb") as file:
+            return harness.Profile(harness.Result(self.ptmem.returncode, b"", file.read()), self.cwd)
+
+    def is_dead(self):
+        try:
+            with open("/proc/%d/stat" % self.pid, encoding="ascii") as file:
+                return file.read().rsplit(")", 1)[1].split()[0] in "ZX"
+        except FileNotFoundError:
+            return True
+
+    def progress(self):
+        """Events written so far: the truth that the server tells when asked."""
+        before = len(self.t.truths(self.cwd))
+        self.ptmem.stdin.write(b"r")
+        self.ptmem.stdin.flush()
+        self.t.wait_until("the server to answer", lambda: len(self.t.truths(self.cwd)) > before)
+        return self.t.truth(self.cwd)["allocations"]
+
+
+def state(pid):
+    with open("/proc/%d/stat" % pid, encoding="ascii") as file:
+        return file.read().rsplit(")", 1)[1].split()[0]
+
+
+@test("signals/stopped-from-outside")
+def stopped(t):
+    """SIGSTOP holds all threads of the target, SIGCONT lets them go, again and again."""
+    run = Started(t)
+    for _ in range(10):
+        before = run.progress()
+        os.kill(run.pid, signal.SIGSTOP)
+        t.wait_until("a stop", lambda: state(run.pid) in "Tt")
+        time.sleep(0.05)
+        t.check(state(run.pid) in "Tt", "it did not stay stopped")
+        os.kill(run.pid, signal.SIGCONT)
+        t.wait_until("progress after SIGCONT", lambda: run.progress() > before)
+    profile = run.end()
+    t.counts("the server", profile.only_stats(), {"live": profile.only_stats()["live"]})
+
+
+@test("signals/killed-from-outside")
+def killed(t):
+    """SIGKILL of the target: the profile up to then, and ptmem ends likewise."""
+    run = Started(t)
+    time.sleep(0.2)
+    os.kill(run.pid, signal.SIGKILL)
+    t.equal("status of ptmem", run.ptmem.wait(timeout=30), -signal.SIGKILL)
+    run.ptmem.stdin.close()
+    run.profile().only_massif()
+
+
+@test("signals/terminated-from-outside")
+def terminated(t):
+    run = Started(t)
+    os.kill(run.pid, signal.SIGTERM)
+    t.equal("status of ptmem", run.ptmem.wait(timeout=30), -signal.SIGTERM)
+    run.ptmem.stdin.close()
+    run.profile().only_massif()
+
+
+@test("signals/ptmem-killed")
+def ptmem_killed(t):
+    """A program that ptmem started dies with it."""
+    run = Started(t)
+    run.ptmem.kill()
+    run.ptmem.wait()
+    run.ptmem.stdin.close()
+    t.wait_until("the target to die", run.is_dead)
+
+
+@test("signals/interrupt-of-the-group")
+def interrupt(t):
+    """Ctrl-C reaches both: the target dies of it, ptmem writes the profile and ends likewise."""
+    cwd = t.subdirectory()
+    with open(os.path.join(cwd, "stderr"), "wb") as err:
+        ptmem = subprocess.Popen([t.ptmem(), "--stats", *harness.MORE_OPTIONS, "--", t.target("gcc-O2-pie", "server"), "2"], cwd=cwd,
+                                 env=t.environment(cwd), stdin=subprocess.PIPE, stderr=err, process_group=0)
+    t.wait_until("the target to start", lambda: os.path.exists(os.path.join(cwd, "truth")))
+    os.killpg(ptmem.pid, signal.SIGINT)
+    t.equal("status of ptmem", ptmem.wait(timeout=30), -signal.SIGINT)
+    ptmem.stdin.close()
+    with open(os.path.join(cwd, "stderr"), "rb") as file:
+        harness.Profile(harness.Result(ptmem.returncode, b"", file.read()), cwd).only_massif()

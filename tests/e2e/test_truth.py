@@ -1,0 +1,290 @@
+"""Programs that know their own totals: ptmem's numbers are equal to them.
+
+What the C or C++ library allocates by itself before main is known from the `empty` programs under
+the oracle; a program's own part is also known from the events, by the module of its call sites.
+"""
+
+import os
+
+import harness
+import oracle
+from harness import Fail, test
+
+COMPILERS = ("gcc", "clang")
+KINDS = ["%s-%s" % (o, k) for o in ("O0", "O2", "O3") for k in ("pie", "nopie", "static", "staticpie")]
+KINDS += ["O2-stripped", "O2-nofp", "O2-fp"]
+VARIANTS = ["%s-%s" % (c, k) for c in COMPILERS for k in KINDS]
+BOTH = ("gcc-O2-pie", "clang-O0-nopie")
+OWN = tuple(k for k in harness.COUNTED if k != "failed")  # a failed call has no site
+
+
+def is_linked(variant):
+    """Allocators call themselves when they are set up; only the program's own sites are known."""
+    return variant in ("linked-jemalloc", "linked-tcmalloc_minimal", "linked-mimalloc")
+
+
+def startup(t, variant, program):
+    """What the libraries allocate before main: all of it lives on."""
+    env = {"LD_PRELOAD": t.oracle_library()}
+    if "static" in variant and not variant.startswith("musl"):
+        empty, env = t.target(variant, "wrapped-empty"), {}
+    elif program.startswith("cxx"):
+        empty = t.target("gcc-O2-pie", "empty_cxx")
+    else:
+        return None
+    run = t.native([empty], env=env)
+    t.equal("status of the empty program", run.status, 0)
+    (page,), = oracle.read_pages(run.cwd).values()
+    t.equal("frees of the empty program", page.all["frees"], 0)
+    return page.all
+
+
+def expected(t, profile, variant, program):
+    truth = t.truth(profile.directory)
+    before = startup(t, variant, program)
+    return harness.add(truth, before) if before else truth
+
+
+def check_messages(t, profile):
+    t.equal("status", profile.status, 0)
+    t.check(profile.err == b"", "standard error: %r" % profile.err[:300])
+
+
+def compare(t, variant, program, args=(), env=None):
+    profile = t.profile([t.target(variant, program), *args], options=["--events=events"], env=env)
+    check_messages(t, profile)
+    stats = profile.only_stats()
+    if not is_linked(variant):
+        t.counts("ptmem and the truth", stats, expected(t, profile, variant, program))
+    found = profile.events(program)
+    t.counts("ptmem and its events", stats, found.all)
+    t.equal("blocks replaced by others at their address", stats["replaced"], 0)
+    t.check(found.is_complete, "the events file has no end")
+    t.check(not found.times_go_back, "events out of order")
+    if "static" not in variant:
+        t.counts("events of the program's own sites and the truth", found.own, t.truth(profile.directory), OWN)
+    return profile
+
+
+def register(variant, program, args=(), suffix=""):
+    @test("truth/%s/%s%s" % (variant, program, suffix))
+    def _(t):
+        compare(t, variant, program, args)
+
+
+for v in VARIANTS:
+    register(v, "mixed")
+    register(v, "failures")
+for v in BOTH:
+    register(v, "mixed", ("7", "20000", "10"), "-long")
+    register(v, "empty")
+    register(v, "fibers")
+    register(v, "selfread")
+    register(v, "cxx_containers")
+for v in ("musl-O2-pie", "musl-O2-static"):
+    register(v, "mixed")
+    register(v, "failures")
+NO_VALLOC = ("1", "2000", "40", "no-valloc")
+for v in ("linked-jemalloc", "linked-tcmalloc_minimal", "linked-mimalloc", "linked-jemalloc-static"):
+    register(v, "failures")
+    register(v, "mixed", NO_VALLOC)
+
+
+# ---- by call path ----
+
+
+def join_frames(names):
+    """Names from main on, without the inlined wrappers of targets/truth.h."""
+    names = [n for n in names if not n.startswith("t_")]
+    return tuple(names[names.index("main"):]) if "main" in names else tuple(names)
+
+
+def has_path(pattern, path):
+    """main>...>f matches any frames in the gap."""
+    if "..." not in pattern:
+        return pattern == path
+    gap = pattern.index("...")
+    tail = pattern[gap + 1:]
+    return path[:gap] == pattern[:gap] and len(path) >= gap + len(tail) and path[-len(tail):] == tail
+
+
+def check_paths(t, variant, program, options=()):
+    profile = t.profile([t.target(variant, program)],
+                        options=["--threshold=0", "--depth=200", *options])
+    check_messages(t, profile)
+    peak = profile.only_massif().peak()
+    tree = peak["tree"]
+    want = t.true_paths(profile.directory)
+    truth = expected(t, profile, variant, program)
+    if not is_linked(variant):
+        t.equal("bytes at the peak", tree.bytes, truth["live"])
+    found = {join_frames(p): n for p, n in tree.paths().items()}
+    for pattern, size in want.items():
+        got = sum(n for p, n in found.items() if has_path(pattern, p))
+        if got != size:
+            raise Fail("path %s: %d bytes, not %d; there are %s" %
+                       (">".join(pattern), got, size, sorted(">".join(p[-6:]) for p in found)))
+
+
+def register_paths(variant, program):
+    @test("paths/%s/%s" % (variant, program))
+    def _(t):
+        check_paths(t, variant, program)
+
+
+for v in VARIANTS:
+    if not v.endswith("stripped"):
+        register_paths(v, "paths")
+        register_paths(v, "stacks")
+for v in ("musl-O2-pie", "musl-O2-static", "linked-jemalloc", "linked-tcmalloc_minimal", "linked-mimalloc"):
+    register_paths(v, "paths")
+
+
+def register_stripped(variant, program):
+    @test("paths/%s/%s" % (variant, program))
+    def _(t):
+        """Without names the shape of the tree stays: bytes by path of addresses."""
+        named = t.profile([t.target(variant.replace("stripped", "pie"), program)],
+                          options=["--threshold=0", "--depth=200"])
+        bare = t.profile([t.target(variant, program)], options=["--threshold=0", "--depth=200"])
+
+        def shape(profile):
+            tree = profile.only_massif().peak()["tree"]
+            return sorted(tree.paths(lambda node: node.address).values())
+
+        t.equal("bytes by path", shape(bare), shape(named))
+
+
+for v in ("gcc-O2-stripped", "clang-O2-stripped"):
+    register_stripped(v, "paths")
+
+
+# ---- threads: the order is open, all else is not ----
+
+
+def compare_threads(t, variant, program, args=(), status=0, out=b""):
+    profile = t.profile([t.target(variant, program), *args], options=["--events=events"])
+    t.equal("status", profile.status, status)
+    t.equal("standard output", profile.out, out)
+    stats, found = profile.only_stats(), profile.events(program)
+    t.counts("ptmem and its events", stats, found.all)
+    t.counts("events of the program's own sites and the truth", found.own, t.truth(profile.directory), OWN)
+    t.equal("blocks replaced by others at their address", stats["replaced"], 0)
+
+
+def register_threads(variant, name, program, args, status=0, out=b""):
+    @test("threads/%s/%s" % (variant, name), limit=120)
+    def _(t):
+        compare_threads(t, variant, program, args, status, out)
+
+
+for v in BOTH:
+    register_threads(v, "cross-free", "threads", ())
+    register_threads(v, "two", "threads", ("2", "5000"))
+    register_threads(v, "alive-1000", "threads_many", ("alive", "1000"))
+    register_threads(v, "quick-1000", "threads_many", ("quick", "1000"))
+    register_threads(v, "leader-exits", "leader", (), status=7)
+    register_threads(v, "sigmask", "sigmask", (), out=b"OK\n")
+for v in ("musl-O2-pie", "linked-jemalloc", "linked-mimalloc", "linked-tcmalloc_minimal"):
+    register_threads(v, "cross-free", "threads", ())
+
+
+# ---- libraries that come and go, C++ ----
+
+
+@test("truth/dlopen")
+def dlopen(t):
+    """Two libraries by turns at the same address."""
+    check_libraries(t, ("libdl_a.so", "libdl_b.so"), ())
+
+
+@test("truth/dlopen-own-malloc")
+def dlopen_own(t):
+    """One of them has a malloc of its own, which is watched as soon as it is there."""
+    check_libraries(t, ("libdl_a.so", "libdl_own.so"), ("own",))
+
+
+def check_libraries(t, names, args):
+    lib = os.path.join(harness.TARGETS, "lib")
+    profile = t.profile([t.target("gcc-O2-pie", "dl"), lib, *args], options=["--events=events"])
+    check_messages(t, profile)
+    stats = profile.only_stats()
+    truth = t.truth(profile.directory)
+    t.counts("ptmem and its events", stats, profile.events().all)
+    own = [profile.events(name).own for name in names]
+    for key in ("allocations", "frees", "bytes", "live", "blocks"):
+        t.equal(key + " of the libraries", own[0][key] + own[1][key], truth[key])
+    t.equal("allocations by library", [o["allocations"] for o in own], [240, 240])
+    if not args:
+        run = t.native([t.target("gcc-O2-pie", "dl"), lib], env={"LD_PRELOAD": t.oracle_library()})
+        (page,), = oracle.read_pages(run.cwd).values()
+        t.counts("ptmem and the oracle", stats, page.all)
+
+
+def register_cxx(variant):
+    @test("truth/%s/cxx" % variant)
+    def _(t):
+        profile = t.profile([t.target(variant, "cxx")], options=["--events=events"])
+        check_messages(t, profile)
+        stats, found = profile.only_stats(), profile.events("cxx")
+        t.counts("ptmem and its events", stats, found.all)
+        if "static" in variant:
+            return  # the C++ runtime's exceptions are not told apart; see the dynamic ones
+        t.counts("events of the program's own sites and the truth", found.own, t.truth(profile.directory), OWN)
+        run = t.native([t.target(variant, "cxx")], env={"LD_PRELOAD": t.oracle_library()})
+        (page,), = oracle.read_pages(run.cwd).values()
+        t.counts("ptmem and the oracle", stats, page.all, harness.COUNTED + ("unknown",))
+
+
+for v in VARIANTS:
+    register_cxx(v)
+
+
+@test("truth/cxx_user")
+def cxx_user(t):
+    compare(t, "gcc-O2-pie", "cxx_user")
+
+
+@test("truth/cxx_user-clang")
+def cxx_user_clang(t):
+    compare(t, "clang-O0-nopie", "cxx_user")
+
+
+def register_handler(variant):
+    @test("truth/%s/cxx_handler" % variant)
+    def _(t):
+        profile = t.profile([t.target(variant, "cxx_handler")], options=["--events=events"])
+        check_messages(t, profile)
+        own = profile.events("cxx_handler").own
+        t.counts("events of the program's own sites and the truth", own, t.truth(profile.directory), OWN)
+
+
+for v in BOTH:
+    register_handler(v)
+
+
+# ---- other allocators by the user's LD_PRELOAD ----
+
+SO = "/usr/lib/x86_64-linux-gnu/"
+PRELOADS = {"jemalloc": SO + "libjemalloc.so.2", "tcmalloc": SO + "libtcmalloc_minimal.so.4",
+            "mimalloc": SO + "libmimalloc.so.2"}
+
+
+def register_preload(name, path, program):
+    @test("preload/%s/%s" % (name, program))
+    def _(t):
+        if not os.path.exists(path):
+            raise harness.Skip("no %s on this machine" % path)
+        args = NO_VALLOC if program == "mixed" else ()
+        profile = t.profile([t.target("gcc-O2-pie", program), *args], options=["--events=events"],
+                            env={"LD_PRELOAD": path})
+        check_messages(t, profile)
+        found, truth = profile.events(program), t.truth(profile.directory)
+        t.counts("ptmem and its events", profile.only_stats(), found.all)
+        t.counts("events of the program's own sites and the truth", found.own, truth, OWN)
+        t.equal("failed calls", found.all["failed"], truth["failed"])
+
+
+for allocator, so in PRELOADS.items():
+    for prog in ("mixed", "failures", "threads", "cxx_containers", "fibers"):
+        register_preload(allocator, so, prog)

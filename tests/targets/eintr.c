@@ -1,0 +1,243 @@
+/*
+ * eintr: system calls that wait, interrupted by signals with and without SA_RESTART, behave as
+ * signal(7) says; without a signal they are never interrupted. Allocates all the while.
+ */
+#include "truth.h"
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+static volatile sig_atomic_t handled;
+
+static void on_signal(int number)
+{
+	(void)number;
+	handled++;
+}
+
+static void catch(int flags)
+{
+	struct sigaction sa;
+
+	memset(&sa, 0, sizeof(sa));
+	sa.sa_handler = on_signal;
+	sa.sa_flags = flags;
+	CHECK(!sigaction(SIGALRM, &sa, NULL));
+	handled = 0;
+}
+
+/* One SIGALRM after @ms milliseconds, to the process. */
+static timer_t arm(long ms)
+{
+	struct itimerspec when = { { 0, 0 }, { ms / 1000, ms % 1000 * 1000000 } };
+	struct sigevent event;
+	timer_t timer;
+
+	memset(&event, 0, sizeof(event));
+	event.sigev_notify = SIGEV_SIGNAL;
+	event.sigev_signo = SIGALRM;
+	CHECK(!timer_create(CLOCK_MONOTONIC, &event, &timer));
+	CHECK(!timer_settime(timer, 0, &when, NULL));
+	return timer;
+}
+
+static void disarm(timer_t timer)
+{
+	CHECK(!timer_delete(timer));
+	t_free(t_malloc(99), 99);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void sleep_is_cut_short(void)
+{
+	struct timespec want = { 5, 0 }, left = { 0, 0 };
+	timer_t t = arm(50);
+
+	CHECK(nanosleep(&want, &left) == -1 && errno == EINTR);
+	CHECK(handled == 1);
+	CHECK(left.tv_sec == 4 && left.tv_nsec > 0);
+	disarm(t);
+}
+
+/* The rest of the time is slept although nothing woke it. */
+static void sleep_is_whole(void)
+{
+	struct timespec want = { 0, 150000000 };
+	uint64_t start = now_ms();
+
+	CHECK(!nanosleep(&want, NULL));
+	CHECK(now_ms() - start >= 150);
+}
+
+static void read_is_interrupted(void)
+{
+	int fds[2];
+	char c;
+	timer_t t;
+
+	CHECK(!pipe(fds));
+	t = arm(50);
+	CHECK(read(fds[0], &c, 1) == -1 && errno == EINTR && handled == 1);
+	disarm(t);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* A child writes after the signal: the restarted read gets its byte. */
+static void read_is_restarted(void)
+{
+	struct timespec later = { 0, 150000000 };
+	int fds[2], status;
+	char c = 0;
+	timer_t t;
+	pid_t pid;
+
+	catch(SA_RESTART);
+	CHECK(!pipe(fds));
+	pid = fork();
+	if (!pid) {
+		nanosleep(&later, NULL);
+		_exit(write(fds[1], "x", 1) != 1);
+	}
+	t = arm(50);
+	CHECK(read(fds[0], &c, 1) == 1 && c == 'x' && handled == 1);
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	disarm(t);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* poll, epoll_wait, select and sigtimedwait are never restarted, SA_RESTART or not. */
+static void waits_are_interrupted(int flags)
+{
+	struct epoll_event event;
+	struct timeval tv = { 5, 0 };
+	struct timespec ts = { 5, 0 };
+	int epoll = epoll_create1(0);
+	sigset_t none;
+	timer_t t;
+
+	catch(flags);
+	t = arm(40);
+	CHECK(poll(NULL, 0, 5000) == -1 && errno == EINTR && handled == 1);
+	disarm(t);
+	t = arm(40);
+	CHECK(epoll_wait(epoll, &event, 1, 5000) == -1 && errno == EINTR && handled == 2);
+	disarm(t);
+	t = arm(40);
+	CHECK(select(0, NULL, NULL, NULL, &tv) == -1 && errno == EINTR && handled == 3);
+	disarm(t);
+	sigemptyset(&none);
+	sigaddset(&none, SIGUSR1);
+	t = arm(40);
+	CHECK(sigtimedwait(&none, NULL, &ts) == -1 && errno == EINTR && handled == 4);
+	disarm(t);
+	close(epoll);
+}
+
+/* Without a signal they run into their time. */
+static void waits_time_out(void)
+{
+	struct epoll_event event;
+	struct timespec ts = { 0, 60000000 };
+	int epoll = epoll_create1(0), word = 7;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	CHECK(poll(NULL, 0, 60) == 0);
+	CHECK(epoll_wait(epoll, &event, 1, 60) == 0);
+	CHECK(sigtimedwait(&set, NULL, &ts) == -1 && errno == EAGAIN);
+	CHECK(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 7, &ts, NULL, 0) == -1 && errno == ETIMEDOUT);
+	CHECK(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 8, &ts, NULL, 0) == -1 && errno == EAGAIN);
+	close(epoll);
+}
+
+static void sigtimedwait_takes_it(void)
+{
+	struct timespec ts = { 5, 0 };
+	siginfo_t info;
+	sigset_t set;
+	timer_t t;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGALRM);
+	CHECK(!sigprocmask(SIG_BLOCK, &set, NULL));
+	catch(0);
+	t = arm(40);
+	CHECK(sigtimedwait(&set, &info, &ts) == SIGALRM && info.si_code == SI_TIMER && !handled);
+	disarm(t);
+	CHECK(!sigprocmask(SIG_UNBLOCK, &set, NULL));
+	CHECK(!handled);
+}
+
+/* FUTEX_WAIT without a time: restarted with SA_RESTART, EINTR without. */
+static void futex_waits(void)
+{
+	struct timespec ts = { 5, 0 };
+	int word = 7;
+	timer_t t;
+
+	catch(0);
+	t = arm(40);
+	CHECK(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 7, NULL, NULL, 0) == -1 && errno == EINTR);
+	CHECK(handled == 1);
+	disarm(t);
+	t = arm(40);
+	CHECK(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 7, &ts, NULL, 0) == -1 && errno == EINTR);
+	CHECK(handled == 2);
+	disarm(t);
+}
+
+static void pause_and_suspend(void)
+{
+	sigset_t block, old;
+	timer_t t;
+
+	catch(SA_RESTART);
+	t = arm(40);
+	CHECK(pause() == -1 && errno == EINTR && handled == 1);
+	disarm(t);
+	sigemptyset(&block);
+	sigaddset(&block, SIGALRM);
+	CHECK(!sigprocmask(SIG_BLOCK, &block, &old));
+	t = arm(1);
+	sleep_is_whole(); /* blocked: nothing interrupts */
+	CHECK(handled == 1);
+	CHECK(sigsuspend(&old) == -1 && errno == EINTR && handled == 2);
+	CHECK(!sigprocmask(SIG_SETMASK, &old, NULL));
+	disarm(t);
+}
+
+int main(void)
+{
+	catch(0);
+	sleep_is_cut_short();
+	sleep_is_whole();
+	catch(0);
+	read_is_interrupted();
+	read_is_restarted();
+	waits_are_interrupted(0);
+	waits_are_interrupted(SA_RESTART);
+	waits_time_out();
+	sigtimedwait_takes_it();
+	futex_waits();
+	pause_and_suspend();
+	truth_report();
+	print_ok();
+	return 0;
+}

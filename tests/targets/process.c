@@ -1,0 +1,245 @@
+/*
+ * process MODE: one process makes another; each prints its own truth, so that TRUTH holds one
+ * `expect:` line for each with its pid in front (`pid N expect: ...`).
+ *	fork     the child inherits blocks, frees some, makes others; both go on
+ *	deep     a fork in a fork in a fork
+ *	vfork    the child allocates in the parent's memory, then runs true
+ *	spawn    posix_spawn of true;  system, popen: by the shell
+ *	clonevm  clone(CLONE_VM) without CLONE_THREAD, which allocates and leaves
+ *	exec     runs itself anew (mode `image`); what came before it is printed before
+ *	threads  forks while four threads allocate
+ */
+#include "truth.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+static void report(void)
+{
+	struct text t = { { 0 }, 0 };
+
+	text_number(&t, "pid ", (uint64_t)getpid());
+	truth_write(&t);
+	truth_report();
+}
+
+static void expect_exit(pid_t pid, int status_wanted)
+{
+	int status;
+
+	CHECK(pid > 0);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == status_wanted);
+}
+
+static void fork_once(void)
+{
+	void *shared = t_malloc(1000), *kept = t_malloc(50);
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		t_free(shared, 1000);
+		kept = t_realloc(kept, 50, 5000);
+		for (int i = 0; i < 100; i++)
+			t_free(t_malloc(20), 20);
+		t_malloc(7777);
+		report();
+		_exit(5);
+	}
+	t_malloc(88);
+	expect_exit(pid, 5);
+	t_free(shared, 1000);
+	report();
+}
+
+static void deep(unsigned level)
+{
+	pid_t pid;
+
+	t_malloc(100 + level);
+	if (level == 3) {
+		report();
+		return;
+	}
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		deep(level + 1);
+		exit(0);
+	}
+	expect_exit(pid, 0);
+	report();
+}
+
+static void vfork_once(void)
+{
+	char *const argv[] = { (char *)"true", NULL };
+	void *volatile from_child = NULL;
+	void *volatile p = t_malloc(300);
+	pid_t pid = vfork();
+
+	if (!pid) {
+		from_child = t_malloc(4000);
+		t_free(p, 300);
+		execve("/bin/true", argv, environ);
+		_exit(99);
+	}
+	expect_exit(pid, 0);
+	t_free(t_malloc(10), 10);
+	t_free(from_child, 4000);
+	report();
+}
+
+static void spawn(void)
+{
+	char *const argv[] = { (char *)"sh", (char *)"-c", (char *)"exit 6", NULL };
+	pid_t pid;
+
+	t_malloc(100);
+	for (int i = 0; i < 3; i++) {
+		CHECK(!posix_spawn(&pid, "/bin/sh", NULL, NULL, argv, environ));
+		expect_exit(pid, 6);
+	}
+	t_malloc(200);
+	report();
+}
+
+static void by_shell(void)
+{
+	int status = system("exit 3");
+
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+	t_malloc(100);
+	status = system("kill -9 $$");
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == 9);
+	report();
+}
+
+static void by_pipe(void)
+{
+	FILE *pipe = popen("echo hello; exit 4", "r");
+	char line[20];
+	int status;
+
+	CHECK(pipe && fgets(line, sizeof(line), pipe) && !strcmp(line, "hello\n"));
+	status = pclose(pipe);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 4);
+	t_malloc(100);
+	report();
+}
+
+static int cloned(void *arg)
+{
+	void **p = arg;
+
+	for (int i = 0; i < 50; i++)
+		t_free(t_malloc(30), 30);
+	t_free(p[0], 500);
+	p[1] = t_malloc(600);
+	return 9;
+}
+
+static void clone_vm(void)
+{
+	char *stack = mmap(NULL, 1 << 18, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *blocks[2] = { t_malloc(500), NULL };
+	pid_t pid;
+
+	CHECK(stack != MAP_FAILED);
+	pid = clone(cloned, stack + (1 << 18), CLONE_VM | SIGCHLD, blocks);
+	expect_exit(pid, 9);
+	CHECK(blocks[1]);
+	t_free(blocks[1], 600);
+	report();
+}
+
+static void exec_self(void)
+{
+	char *const argv[] = { (char *)"process", (char *)"image", NULL };
+
+	t_malloc(1111);
+	report();
+	execve("/proc/self/exe", argv, environ);
+	CHECK(!"exec failed");
+}
+
+static void image(void)
+{
+	t_free(t_malloc(10), 10);
+	t_malloc(2222);
+	report();
+	exit(11);
+}
+
+static void *allocate_on(void *stop)
+{
+	for (int i = 0; i < 500 || !__atomic_load_n((int *)stop, __ATOMIC_RELAXED); i++) {
+		void *p = t_malloc(16 + (size_t)i % 100);
+
+		t_free(p, 16 + (size_t)i % 100);
+	}
+	return NULL;
+}
+
+/* The child has one thread; what the others held is not freed there. */
+static void fork_among_threads(void)
+{
+	pthread_t threads[4];
+	int stop = 0;
+
+	truth.has_threads = 1;
+	for (int i = 0; i < 4; i++)
+		CHECK(!pthread_create(&threads[i], NULL, allocate_on, &stop));
+	for (int i = 0; i < 10; i++) {
+		pid_t pid = fork();
+
+		CHECK(pid >= 0);
+		if (!pid) {
+			free(malloc(10));
+			_exit(5);
+		}
+		expect_exit(pid, 5);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	report();
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(mode, "fork"))
+		fork_once();
+	else if (!strcmp(mode, "deep"))
+		deep(0);
+	else if (!strcmp(mode, "vfork"))
+		vfork_once();
+	else if (!strcmp(mode, "spawn"))
+		spawn();
+	else if (!strcmp(mode, "system"))
+		by_shell();
+	else if (!strcmp(mode, "popen"))
+		by_pipe();
+	else if (!strcmp(mode, "clonevm"))
+		clone_vm();
+	else if (!strcmp(mode, "exec"))
+		exec_self();
+	else if (!strcmp(mode, "image"))
+		image();
+	else if (!strcmp(mode, "threads"))
+		fork_among_threads();
+	else
+		CHECK(!"mode");
+	print_ok();
+	return 0;
+}

@@ -1,0 +1,88 @@
+/*
+ * sigmask: allocates with every signal blocked, SIGTRAP included, and with SIGTRAP ignored; the
+ * mask and the action are afterwards as they were.
+ */
+#include "truth.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+static void use(void)
+{
+	for (int i = 0; i < 200; i++) {
+		void *p = t_malloc(100);
+
+		p = t_realloc(p, 100, 300);
+		t_free(p, 300);
+	}
+}
+
+static void check_mask(const sigset_t *want)
+{
+	sigset_t now;
+
+	CHECK(!pthread_sigmask(SIG_SETMASK, NULL, &now));
+	for (int i = 1; i < 65; i++)
+		if (i != 32 && i != 33) /* the C library's own */
+			CHECK(sigismember(&now, i) == sigismember(want, i));
+}
+
+static void check_action(int number, void (*handler)(int))
+{
+	struct sigaction sa;
+
+	CHECK(!sigaction(number, NULL, &sa));
+	CHECK(sa.sa_handler == handler);
+}
+
+static void block_all(void)
+{
+	sigset_t all, old, kept;
+
+	sigfillset(&all);
+	CHECK(!pthread_sigmask(SIG_SETMASK, &all, &old));
+	CHECK(!pthread_sigmask(SIG_SETMASK, NULL, &kept)); /* SIGKILL and SIGSTOP are never in it */
+	use();
+	check_mask(&kept);
+	check_action(SIGTRAP, SIG_DFL);
+	CHECK(!pthread_sigmask(SIG_SETMASK, &old, NULL));
+	use();
+	check_mask(&old);
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+}
+
+static void *in_thread(void *arg)
+{
+	block_all();
+	return arg;
+}
+
+int main(void)
+{
+	pthread_t thread;
+	sigset_t trap;
+
+	truth.has_threads = 1;
+	block_all();
+	CHECK(signal(SIGTRAP, SIG_IGN) != SIG_ERR);
+	use();
+	check_action(SIGTRAP, SIG_IGN);
+	CHECK(signal(SIGTRAP, on_signal) != SIG_ERR);
+	sigemptyset(&trap);
+	sigaddset(&trap, SIGTRAP);
+	CHECK(!pthread_sigmask(SIG_BLOCK, &trap, NULL));
+	use();
+	check_mask(&trap);
+	check_action(SIGTRAP, on_signal);
+	CHECK(!pthread_sigmask(SIG_UNBLOCK, &trap, NULL));
+	CHECK(signal(SIGTRAP, SIG_DFL) != SIG_ERR);
+	CHECK(!pthread_create(&thread, NULL, in_thread, NULL));
+	CHECK(!pthread_join(thread, NULL));
+	truth_report();
+	print_ok();
+	return 0;
+}
