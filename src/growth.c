@@ -15,7 +15,10 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "leak/leakcheck.h"
+#include "output/flame.h"
+#include "output/folded.h"
 #include "output/leaks.h"
+#include "output/profile_paths.h"
 #include "target/roots.h"
 
 #define SITES_ON_STDERR 50
@@ -238,9 +241,89 @@ static void report_leaks(struct session *s, uint64_t time_ns)
 	growth_forget(s);
 }
 
+/* -- folded stacks and flame graphs -- */
+
+static const char *const view_titles[] = {
+	[VIEW_LIVE] = "bytes not freed", [VIEW_PEAK] = "bytes at the peak", [VIEW_EXIT] = "bytes in use at the end",
+	[VIEW_TOTAL] = "bytes allocated", [VIEW_COUNT] = "allocations",
+};
+
+static struct path_tree *make_paths(struct session *s)
+{
+	static const uint8_t quantities[] = {
+		[VIEW_LIVE] = PATHS_LIVE, [VIEW_PEAK] = PATHS_PEAK, [VIEW_EXIT] = PATHS_LIVE,
+		[VIEW_TOTAL] = PATHS_TOTAL, [VIEW_COUNT] = PATHS_COUNT,
+	};
+	struct report r = session_report(s);
+	struct path_tree *t = path_tree_new();
+
+	r.filter = s->run->whole_filter;
+	if (profile_paths_add(t, &r, (enum profile_quantity)quantities[s->run->options->view]) != 0)
+		log_warn("process %u never allocated: there is no peak to draw", s->pid);
+	path_tree_sum(t);
+	return t;
+}
+
+static void write_folded(FILE *file, const struct path_tree *t, const struct session *s)
+{
+	(void)s;
+	folded_write(file, t, false);
+}
+
+static void write_flame(FILE *file, const struct path_tree *t, const struct session *s)
+{
+	enum view view = s->run->options->view;
+	_cleanup_free_ char *title = xasprintf("Heap: %s", view_titles[view]);
+	_cleanup_free_ char *subtitle = xasprintf("process %u, %s", s->pid, s->command);
+	const struct flame_options options = {
+		.title = title, .subtitle = subtitle, .unit = view == VIEW_COUNT ? "count" : "bytes",
+		.width = FLAME_WIDTH_DEFAULT, .min_frame = FLAME_MIN_FRAME,
+	};
+
+	flame_write(file, t, &options);
+}
+
+typedef void paths_writer(FILE *file, const struct path_tree *t, const struct session *s);
+
+static void put_paths(struct session *s, const char *option, const char *pattern, const struct path_tree *t,
+		      paths_writer *write)
+{
+	_cleanup_free_ char *path = NULL;
+	struct outfile out;
+	int rc = session_expand_name(s->run, option, pattern, s->pid, &path);
+
+	if (rc == 0) {
+		rc = outfile_open(path, &out);
+		if (rc == 0) {
+			write(out.file, t, s);
+			rc = outfile_commit(&out);
+		}
+		if (rc != 0)
+			log_error("cannot write %s: %s", path, strerror(-rc));
+		else
+			log_info("  written to   %s", path);
+	}
+	s->run->files_failed += rc != 0;
+}
+
+static void report_paths(struct session *s)
+{
+	const struct options *o = s->run->options;
+	struct path_tree *t = make_paths(s);
+
+	if (o->folded_file)
+		put_paths(s, "folded", o->folded_file, t, write_folded);
+	if (o->flame_file)
+		put_paths(s, "flame", o->flame_file, t, write_flame);
+	path_tree_free(t);
+}
+
 void growth_finish(struct session *s, uint64_t time_ns)
 {
 	const struct options *o = s->run->options;
+
+	if (o->folded_file || o->flame_file)
+		report_paths(s);
 
 	if (o->leaks >= 0 || o->leak_check)
 		report_leaks(s, time_ns);

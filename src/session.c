@@ -20,8 +20,19 @@
 #include "output/pattern.h"
 
 #define MAX_FRAMES 16384
+#define MAX_DEPTH 200 /* of a filter */
 
 /* -- what a run shares -- */
+
+static struct filter *make_filter(const struct options *options, uint32_t depth)
+{
+	struct filter *f = filter_new(depth, false);
+	for (size_t i = 0; i < options->alloc_fn.count; i++)
+		filter_add_alloc_fn(f, options->alloc_fn.data[i]);
+	for (size_t i = 0; i < options->ignore_fn.count; i++)
+		filter_add_ignore_fn(f, options->ignore_fn.data[i]);
+	return f;
+}
 
 void run_init(struct run *run, struct options *options)
 {
@@ -31,17 +42,15 @@ void run_init(struct run *run, struct options *options)
 		run->directory = xstrdup(".");
 	struct symbols_options symbols_options = {0};
 	run->symbols = symbols_new(&symbols_options);
-	run->filter = filter_new(options->depth, false);
-	for (size_t i = 0; i < options->alloc_fn.count; i++)
-		filter_add_alloc_fn(run->filter, options->alloc_fn.data[i]);
-	for (size_t i = 0; i < options->ignore_fn.count; i++)
-		filter_add_ignore_fn(run->filter, options->ignore_fn.data[i]);
+	run->filter = make_filter(options, options->depth);
+	run->whole_filter = make_filter(options, MAX_DEPTH);
 }
 
 void run_deinit(struct run *run)
 {
 	symbols_free(run->symbols);
 	filter_free(run->filter);
+	filter_free(run->whole_filter);
 	for (size_t i = 0; i < run->modules.count; i++) {
 		if (run->modules.data[i])
 			module_release(run->modules.data[i]);

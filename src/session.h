@@ -24,6 +24,7 @@ struct run {
 	struct target *target;     /* NULL in a replay */
 	struct symbols *symbols;
 	struct filter *filter;
+	struct filter *whole_filter; /* the same with the longest paths: for flame graphs */
 	VEC(struct module *) modules; /* by id; NULL where unknown; held */
 	char *directory;           /* where relative file names stand: the one at the start */
 	uint32_t sequence;         /* %n */
