@@ -20,6 +20,7 @@
 #include "output/leaks.h"
 #include "output/profile_paths.h"
 #include "target/roots.h"
+#include "top.h"
 
 #define SITES_ON_STDERR 50
 
@@ -366,6 +367,8 @@ bool growth_poll(struct run *run)
 {
 	struct sessions all = {0};
 
+	if (top_poll(run))
+		return true;
 	if (!report_wanted)
 		return false;
 	report_wanted = 0;

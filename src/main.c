@@ -22,6 +22,7 @@
 #include "options.h"
 #include "session.h"
 #include "target/target.h"
+#include "top.h"
 
 enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
@@ -288,7 +289,9 @@ static int run_target(struct run *run, int *signal_out)
 		catch_signals(o);
 	}
 	if (rc == 0) {
+		top_start(run);
 		target_run(run->target);
+		top_stop(run);
 		unsigned left = target_process_count(run->target);
 		if (left > 0) {
 			target_detach(run->target);

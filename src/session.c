@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "growth.h"
+#include "top.h"
 #include "output/pattern.h"
 
 #define MAX_FRAMES 16384
@@ -166,6 +167,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 void session_free(struct session *s)
 {
 	growth_forget(s);
+	top_forget(s);
 	if (s->unwind)
 		unwind_free(s->unwind);
 	if (s->events)
@@ -238,6 +240,7 @@ static void sink_space_fork(void *ctx, struct space *parent, struct space *child
 	s->command = xstrdup(from->command);
 	s->events = NULL;
 	s->look = NULL;
+	s->top_table = NULL;
 	memset(&s->paths, 0, sizeof(s->paths));
 	s->is_own_image = false;
 	s->profile = profile_clone(from->profile);
@@ -502,6 +505,26 @@ static int write_massif(struct session *s, const char *path)
 		return rc;
 	}
 	return outfile_commit(&out);
+}
+
+void session_write_now(struct session *s, char *message, size_t size)
+{
+	_cleanup_free_ char *path = NULL, *own = NULL;
+	struct profile *copy = profile_clone(s->profile), *profile = s->profile;
+	int rc = expand_out_file(s->run, s->pid, &path);
+
+	if (rc == 0) {
+		own = xasprintf("%s.%u", path, ++s->written_now);
+		profile_finish(copy, target_clock());
+		s->profile = copy;
+		rc = write_massif(s, own);
+		s->profile = profile;
+	}
+	profile_free(copy);
+	if (rc == 0)
+		snprintf(message, size, "written to %s", own);
+	else
+		snprintf(message, size, "cannot write: %s", strerror(-rc));
 }
 
 void session_finish(struct session *s, uint64_t now_ns)

@@ -379,8 +379,7 @@ static void detach_thread(struct thread *th)
 		log_debug("thread %d: detach: %s", th->tid, strerror(-rc));
 }
 
-/* Everybody stands still: @fn for each space that is profiled, once. */
-static void look_at_all(struct target *t, void (*fn)(void *ctx, struct space *s), void *ctx)
+void target_each(struct target *t, void (*fn)(void *ctx, struct space *s), void *ctx)
 {
 	for (size_t i = 0; i < t->processes.count; i++) {
 		struct space *s = t->processes.data[i]->space;
@@ -389,9 +388,13 @@ static void look_at_all(struct target *t, void (*fn)(void *ctx, struct space *s)
 			is_first &= t->processes.data[k]->space != s;
 		if (!is_first || !s->user || !s->is_ready)
 			continue;
-		pads_catch_up(t, s);
 		fn(ctx, s);
 	}
+}
+
+static void catch_up(void *ctx, struct space *s)
+{
+	pads_catch_up(ctx, s);
 }
 
 uint64_t target_inspect(struct target *t, void (*fn)(void *ctx, struct space *s), void *ctx)
@@ -399,7 +402,8 @@ uint64_t target_inspect(struct target *t, void (*fn)(void *ctx, struct space *s)
 	uint64_t begin = target_clock();
 	t->now_ns = begin;
 	loop_stop_world(t);
-	look_at_all(t, fn, ctx);
+	target_each(t, catch_up, t);
+	target_each(t, fn, ctx);
 	loop_start_world(t);
 	return target_clock() - begin;
 }
@@ -436,8 +440,9 @@ static void detach_all(struct target *t)
 {
 	uint64_t begin = target_clock();
 	loop_stop_world(t);
+	target_each(t, catch_up, t);
 	if (t->options.last_look)
-		look_at_all(t, t->sink.last_look, t->sink.ctx);
+		target_each(t, t->sink.last_look, t->sink.ctx);
 	detach_stopped(t, NULL);
 	for (size_t i = 0; i < t->early_count; i++)
 		ptrace_detach(t->early[i].tid, 0);

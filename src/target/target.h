@@ -120,6 +120,9 @@ void target_abandon(struct target *t);
  */
 uint64_t target_inspect(struct target *t, void (*fn)(void *ctx, struct space *s), void *ctx);
 
+/* Calls @fn for each profiled space as it is now, without stopping anybody. */
+void target_each(struct target *t, void (*fn)(void *ctx, struct space *s), void *ctx);
+
 /* Asks a running target_run to call poll soon; safe in a signal handler. */
 void target_wake(void);
 
