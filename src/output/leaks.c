@@ -108,7 +108,8 @@ static int compare_sites(const void *a, const void *b)
 
 void leaks_sort(struct leaks *l)
 {
-	qsort(l->sites.data, l->sites.count, sizeof(*l->sites.data), compare_sites);
+	if (l->sites.count > 1)
+		qsort(l->sites.data, l->sites.count, sizeof(*l->sites.data), compare_sites);
 	memset(l->slot, 0, sizeof(*l->slot) << l->slot_bits);
 	for (size_t i = 0; i < l->sites.count; i++)
 		*find_slot(l, l->sites.data[i].node, l->sites.data[i].kind) = (uint32_t)i + 1;
