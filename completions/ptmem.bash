@@ -4,6 +4,7 @@ _ptmem_options="--pid= --duration= --trace-children= --trace= --probes= --ring=
 	--time-unit= --pages-as-heap= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
 	--heap-admin= --alignment= --alloc-fn= --ignore-fn=
 	--massif-out-file= --events= --replay=
+	--leaks --leaks= --leak-check --leaks-out= --error-exitcode= --folded= --flame= --view= --top --top=
 	--stats --verbose --quiet --color= --no-rc --help --version
 	-p -o -v -q -h -V"
 _ptmem_report_options="--threshold= --x= --y= --help --version -h"
@@ -30,7 +31,8 @@ _ptmem_values() {
 	--probes) compgen -W "auto break jump" -- "$2" ;;
 	--time-unit) compgen -W "ms B i" -- "$2" ;;
 	--color) compgen -W "auto always never" -- "$2" ;;
-	--massif-out-file | -o | --events | --replay) compgen -f -- "$2" ;;
+	--view) compgen -W "live peak exit total count" -- "$2" ;;
+	--massif-out-file | -o | --events | --replay | --leaks-out | --folded | --flame) compgen -f -- "$2" ;;
 	esac
 }
 

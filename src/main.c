@@ -18,9 +18,11 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "growth.h"
 #include "options.h"
 #include "session.h"
 #include "target/target.h"
+#include "top.h"
 
 enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
@@ -51,7 +53,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	keep_waking();
 }
 
-static void catch_signals(void)
+static void catch_signals(const struct options *o)
 {
 	static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM};
 	struct sigaction sa = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO}, old;
@@ -62,11 +64,13 @@ static void catch_signals(void)
 			sigaction(caught[i], &sa, NULL);
 	}
 	signal(SIGPIPE, SIG_IGN);
+	growth_catch_signals(o);
 }
 
 static bool should_leave(void *ctx)
 {
-	(void)ctx;
+	if (!leave_signal && growth_poll(ctx))
+		leave_signal = SIGINT;
 	if (leave_signal) {
 		const struct itimerval off = {{0, 0}, {0, 0}};
 		setitimer(ITIMER_REAL, &off, NULL);
@@ -213,6 +217,7 @@ static int attach_all(struct run *run)
 		enum attach_problem problem = ATTACH_OTHER;
 		long detail = -1;
 		pid_t pid = run->options->pid[i];
+		uint64_t threads = target_stats(run->target)->threads;
 		int rc = target_attach(run->target, pid, &problem, &detail);
 		if (rc != 0) {
 			explain_attach(pid, rc, problem, detail);
@@ -220,7 +225,7 @@ static int attach_all(struct run *run)
 		}
 		attached++;
 		log_info("attached to process %d (%llu threads paused for %.1f ms)", pid,
-			 (unsigned long long)target_stats(run->target)->threads,
+			 (unsigned long long)(target_stats(run->target)->threads - threads),
 			 (double)target_stats(run->target)->attach_ns / 1e6);
 	}
 	return attached > 0 ? 0 : EXIT_OWN_FAILURE;
@@ -294,21 +299,23 @@ static int run_target(struct run *run, int *signal_out)
 		.watch_faults = o->trace & 1u << SOURCE_FAULTS,
 		.watch_mappings = o->pages_as_heap || o->trace & 1u << SOURCE_MMAP,
 		.no_probes = o->pages_as_heap || !(o->trace & 1u << SOURCE_HEAP),
-		.ring_size = o->ring, .verify = getenv("PTMEM_VERIFY") != NULL,
+		.ring_size = o->ring, .last_look = o->leak_check, .verify = getenv("PTMEM_VERIFY") != NULL,
 	};
 	run->target = check_target = target_new(&to, &sink);
 	log_set_check_hook(leave_target_behind);
 	int rc;
 	if (o->pid_count > 0) {
-		catch_signals();
+		catch_signals(o);
 		rc = attach_all(run);
 		start_duration(o->duration);
 	} else {
 		rc = start_program(run);
-		catch_signals();
+		catch_signals(o);
 	}
 	if (rc == 0) {
+		top_start(run);
 		target_run(run->target);
+		top_stop(run);
 		unsigned left = target_process_count(run->target);
 		if (left > 0) {
 			bool stays = target_must_stay(run->target);
@@ -352,6 +359,8 @@ static int run_all(struct options *o, int *signal_out)
 		rc = run_target(&run, signal_out);
 	if (run.events_file)
 		fclose(run.events_file);
+	if (growth_exit_code(&run) != 0 && *signal_out == 0)
+		rc = growth_exit_code(&run);
 	if (run.files_failed > 0 && rc == 0 && *signal_out == 0)
 		rc = EXIT_OWN_FAILURE;
 	run_deinit(&run);

@@ -16,6 +16,7 @@
 static const char *const time_units[] = {"ms", "B", "i", NULL};
 static const char *const probes_modes[] = {"auto", "break", "jump", NULL};
 static const char *const trace_sources[] = {"heap", "brk", "mmap", "faults", NULL};
+static const char *const views[] = {"live", "peak", "exit", "total", "count", NULL};
 static const char *const color_modes[] = {"auto", "always", "never", NULL};
 
 #define AT(field) .offset = offsetof(struct options, field)
@@ -75,6 +76,25 @@ const struct option_row option_rows[] = {
 	{.name = "replay", .type = TEXT, .flags = NOT_EMPTY, AT(replay_file),
 	 .value = "FILE", .text = "profile the events of FILE instead of a program"},
 
+	{.text = "Growth and leaks:"},
+	{.name = "leaks", .type = SECONDS, AT(leaks), RANGE(0, 1e9), .value = "[=AGE]",
+	 .text = "say at the end, and when ptmem gets SIGUSR1, which\n"
+		 "blocks are still there, by call path; only those\nolder than AGE seconds"},
+	{.name = "leak-check", .type = FLAG, AT(leak_check),
+	 .text = "the same, and to which of them nothing points any\nmore"},
+	{.name = "leaks-out", .type = TEXT, .flags = NOT_EMPTY, AT(leaks_out), .value = "FILE",
+	 .text = "where that goes instead of stderr: JSON if FILE\nends in .json, else text"},
+	{.name = "error-exitcode", .type = NUMBER, AT(error_exitcode), RANGE(0, 255), .initial = "0", .value = "N",
+	 .text = "with --leak-check: end with status N when bytes\nare definitely lost"},
+	{.name = "folded", .type = TEXT, .flags = NOT_EMPTY, AT(folded_file), .value = "FILE",
+	 .text = "write call paths as folded stacks"},
+	{.name = "flame", .type = TEXT, .flags = NOT_EMPTY, AT(flame_file), .value = "FILE.svg",
+	 .text = "draw call paths as a flame graph"},
+	{.name = "view", .type = CHOICE, AT(view), .choices = views, .initial = "live", .value = "live|peak|exit|total|count",
+	 .text = "which bytes folded stacks and flame graphs show;\ncount: allocations"},
+	{.name = "top", .type = SECONDS, AT(top), RANGE(0.1, 86400), .value = "[=SECONDS]",
+	 .text = "show all the time which call sites hold most, and\nhow they grow"},
+
 	{.text = "Messages and the rest:"},
 	{.name = "stats", .type = FLAG, AT(stats), .text = "print what ptmem itself did"},
 	{.name = "verbose", .letter = 'v', .type = MORE, AT(log_level),
@@ -109,6 +129,7 @@ char *option_takes(const struct option_row *row)
 		fputs("a power of two (K, M or G may follow)", f);
 		break;
 	case DECIMAL:
+	case SECONDS:
 		fputs("a decimal number", f);
 		break;
 	case PIDS:
@@ -139,7 +160,8 @@ static void print_row(FILE *file, const struct option_row *row)
 	char letter[8] = "    ";
 	if (row->letter)
 		snprintf(letter, sizeof(letter), "-%c, ", row->letter);
-	int n = fprintf(file, "  %s--%s%s%s", letter, row->name, row->value ? "=" : "",
+	const char *equals = row->type == SECONDS ? "" : "="; /* "[=AGE]" brings its own */
+	int n = fprintf(file, "  %s--%s%s%s", letter, row->name, row->value ? equals : "",
 			row->value ? row->value : "");
 	int column = 33;
 	if (n >= column) {

@@ -19,6 +19,7 @@ enum option_type {
 	SET,     /* uint32_t: a bit for each of the choices, which stand with commas between */
 	TEXT,    /* const char * */
 	TEXTS,   /* struct option_strings */
+	SECONDS, /* double; the value may be left out */
 	PIDS,    /* pid and pid_count */
 };
 

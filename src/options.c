@@ -121,7 +121,7 @@ static int parse_pids(const struct parser *p, const struct option_row *row, cons
 		if (has_pid(o, pid))
 			continue;
 		if (o->pid_count == OPTIONS_MAX_PIDS) {
-			log_error("%sbad option '%s': --pid takes no more than %d process", p->source,
+			log_error("%sbad option '%s': --pid takes no more than %d processes", p->source,
 				  arg, OPTIONS_MAX_PIDS);
 			return -EINVAL;
 		}
@@ -190,6 +190,10 @@ static int set_value(const struct parser *p, const struct option_row *row, const
 		break;
 	case DECIMAL:
 		is_good = parse_decimal(row, text, field);
+		break;
+	case SECONDS:
+		*(double *)field = OPTION_ALL;
+		is_good = !text || (*text && parse_decimal(row, text, field));
 		break;
 	case CHOICE:
 		is_good = parse_choice(row, text, field);
@@ -305,7 +309,7 @@ static int parse_long(const struct parser *p, const char *arg, const char *next)
 	bool is_separate = !value && (row->flags & SEPARATE) && next;
 	if (is_separate)
 		value = next;
-	if (!value && row->value)
+	if (!value && row->value && row->type != SECONDS)
 		return refuse_missing(p, row, arg);
 	int err = set_value(p, row, arg, value);
 	if (err)
@@ -421,6 +425,10 @@ static int contradiction(const struct options *o)
 		why = "--replay reads events from a file: neither --pid nor a program goes with it";
 	else if (o->replay_file && o->events_file)
 		why = "--replay and --events exclude each other";
+	else if (o->replay_file && (o->leak_check || o->top >= 0))
+		why = "--replay has no program: neither --leak-check nor --top goes with it";
+	else if (o->error_exitcode && !o->leak_check)
+		why = "--error-exitcode goes only with --leak-check";
 	else if (o->duration > 0 && !o->pid_count)
 		why = "--duration goes only with --pid";
 	else if (!o->pid_count && !o->command && !o->replay_file)
@@ -434,7 +442,7 @@ static int contradiction(const struct options *o)
 static void set_defaults(struct options *o)
 {
 	struct parser p = {o, ""};
-	*o = (struct options){.log_level = LOG_INFO};
+	*o = (struct options){.log_level = LOG_INFO, .leaks = OPTION_OFF, .top = OPTION_OFF};
 	for (size_t i = 0; i < option_row_count; i++) {
 		const struct option_row *row = &option_rows[i];
 		if (row->initial)

@@ -18,7 +18,13 @@
 #include "profile/profile.h"
 #include "sources.h"
 
-#define OPTIONS_MAX_PIDS 1 /* processes attached to at once */
+#define OPTIONS_MAX_PIDS 256 /* processes attached to at once */
+
+#define OPTION_OFF (-1.0)
+#define OPTION_ALL 0.0
+
+/* Which quantity of a profile folded stacks and flame graphs show. */
+enum view { VIEW_LIVE, VIEW_PEAK, VIEW_EXIT, VIEW_TOTAL, VIEW_COUNT };
 
 enum probes_mode { PROBES_AUTO, PROBES_BREAK, PROBES_JUMP };
 
@@ -56,6 +62,15 @@ struct options {
 	const char *massif_out_file;
 	const char *events_file;  /* NULL = none */
 	const char *replay_file;  /* NULL = none */
+
+	/* growth */
+	double leaks;             /* seconds; blocks younger are left out. OPTION_ALL = all; OPTION_OFF = no report */
+	bool leak_check;
+	const char *leaks_out;    /* NULL = stderr */
+	uint32_t error_exitcode;  /* 0 = none */
+	const char *folded_file, *flame_file; /* NULL = none */
+	enum view view;
+	double top;               /* seconds between tables; OPTION_OFF = none */
 
 	/* messages */
 	bool stats;

@@ -16,11 +16,24 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/elf_file.h"
+#include "growth.h"
+#include "top.h"
 #include "output/pattern.h"
 
 #define MAX_FRAMES 16384
+#define MAX_DEPTH 200 /* of a filter */
 
 /* -- what a run shares -- */
+
+static struct filter *make_filter(const struct options *options, uint32_t depth)
+{
+	struct filter *f = filter_new(depth, false);
+	for (size_t i = 0; i < options->alloc_fn.count; i++)
+		filter_add_alloc_fn(f, options->alloc_fn.data[i]);
+	for (size_t i = 0; i < options->ignore_fn.count; i++)
+		filter_add_ignore_fn(f, options->ignore_fn.data[i]);
+	return f;
+}
 
 void run_init(struct run *run, struct options *options)
 {
@@ -30,17 +43,15 @@ void run_init(struct run *run, struct options *options)
 		run->directory = xstrdup(".");
 	struct symbols_options symbols_options = {0};
 	run->symbols = symbols_new(&symbols_options);
-	run->filter = filter_new(options->depth, false);
-	for (size_t i = 0; i < options->alloc_fn.count; i++)
-		filter_add_alloc_fn(run->filter, options->alloc_fn.data[i]);
-	for (size_t i = 0; i < options->ignore_fn.count; i++)
-		filter_add_ignore_fn(run->filter, options->ignore_fn.data[i]);
+	run->filter = make_filter(options, options->depth);
+	run->whole_filter = make_filter(options, MAX_DEPTH);
 }
 
 void run_deinit(struct run *run)
 {
 	symbols_free(run->symbols);
 	filter_free(run->filter);
+	filter_free(run->whole_filter);
 	for (size_t i = 0; i < run->modules.count; i++) {
 		if (run->modules.data[i])
 			module_release(run->modules.data[i]);
@@ -141,7 +152,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 		.time_unit = o->time_unit, .peak_inaccuracy = o->peak_inaccuracy, .peak_at_exit = o->peak_at_exit,
 		.detailed_freq = o->detailed_freq, .max_snapshots = o->max_snapshots, .heap_admin = o->heap_admin,
 		.alignment = o->alignment, .is_ignored = is_ignored, .is_ignored_ctx = &s->source[SOURCE_HEAP],
-		.instructions = read_instructions, .instructions_ctx = s,
+		.instructions = read_instructions, .instructions_ctx = s, .keep_times = growth_needs_times(o),
 	};
 	if (o->pages_as_heap)
 		po.heap_admin = 0;
@@ -152,6 +163,8 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 
 void session_free(struct session *s)
 {
+	growth_forget(s);
+	top_forget(s);
 	if (s->unwind)
 		unwind_free(s->unwind);
 	if (s->events)
@@ -224,6 +237,8 @@ static void sink_space_fork(void *ctx, struct space *parent, struct space *child
 	s->pid = (uint32_t)child->pid;
 	s->command = xstrdup(from->command);
 	s->events = NULL;
+	s->look = NULL;
+	s->top_table = NULL;
 	memset(&s->paths, 0, sizeof(s->paths));
 	s->is_own_image = false;
 	s->profile = profile_clone(from->profile);
@@ -239,6 +254,7 @@ static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 	(void)ctx;
 	space->user = NULL;
 	s->space = NULL;
+	s->attach_ns = space->attach_ns;
 	/* what a fork had before it executed something else is in its parent's file */
 	if (why != SPACE_EXEC || s->is_own_image)
 		session_finish(s, target_clock());
@@ -415,19 +431,48 @@ void session_fill_sink(struct target_sink *sink, struct run *run)
 		.module_loaded = sink_module_loaded, .module_unloaded = sink_module_unloaded,
 		.event = sink_event, .thread_exit = sink_thread_exit, .in_signal = sink_in_signal,
 		.rule_memory = sink_rule_memory, .find_row = sink_find_row, .stack_pcs = sink_stack_pcs,
+		.last_look = growth_last_look,
 	};
 }
 
 /* -- the end -- */
 
-static int expand_out_file(struct run *run, uint32_t pid, char **path_out)
+/* Whether each process gives @pattern another name. */
+static bool names_differ(const char *pattern)
+{
+	for (const char *s = strchr(pattern, '%'); s; s = strchr(s + 2, '%')) {
+		if (s[1] == 'p' || s[1] == 'n')
+			return true;
+		if (!s[1])
+			break;
+	}
+	return strcmp(pattern, "-") == 0;
+}
+
+/* "flame.svg" to "flame.%p.svg", "massif" to "massif.%p". */
+static char *with_pid(const char *pattern)
+{
+	const char *slash = strrchr(pattern, '/'), *dot = strrchr(pattern, '.');
+	size_t stem = dot && dot > (slash ? slash + 1 : pattern) ? (size_t)(dot - pattern) : strlen(pattern);
+
+	return xasprintf("%.*s.%%p%s", (int)stem, pattern, pattern + stem);
+}
+
+int session_expand_name(struct run *run, const char *option, const char *pattern, uint32_t pid, char **path_out)
 {
 	_cleanup_free_ char *why = NULL;
+	bool is_shared = run->options->pid_count > 1 && !names_differ(pattern);
+	_cleanup_free_ char *own = is_shared ? with_pid(pattern) : NULL;
 	struct pattern_values values = {.pid = pid, .sequence = &run->sequence, .dir = run->directory};
-	int rc = pattern_expand(run->options->massif_out_file, &values, path_out, &why);
+	int rc = pattern_expand(own ? own : pattern, &values, path_out, &why);
 	if (rc != 0)
-		log_error("--massif-out-file: %s", why);
+		log_error("--%s: %s", option, why);
 	return rc;
+}
+
+static int expand_out_file(struct run *run, uint32_t pid, char **path_out)
+{
+	return session_expand_name(run, "massif-out-file", run->options->massif_out_file, pid, path_out);
 }
 
 int session_check_out_file(struct run *run)
@@ -448,6 +493,13 @@ int session_check_out_file(struct run *run)
 		outfile_abort(&out);
 	free(path);
 	return rc;
+}
+
+struct report session_report(struct session *s)
+{
+	struct report r;
+	source_fill_report(&s->source[SOURCE_HEAP], &r);
+	return r;
 }
 
 static int write_report(const struct report *r, const char *path)
@@ -479,6 +531,26 @@ int session_write_massif(struct session *s, const struct report *r, const char *
 	return rc;
 }
 
+void session_write_now(struct session *s, char *message, size_t size)
+{
+	_cleanup_free_ char *path = NULL, *own = NULL;
+	struct profile *copy = profile_clone(s->profile);
+	struct report r = session_report(s);
+	int rc = expand_out_file(s->run, s->pid, &path);
+
+	if (rc == 0) {
+		own = xasprintf("%s.%u", path, ++s->written_now);
+		profile_finish(copy, target_clock());
+		r.profile = copy; /* its frames have the same numbers */
+		rc = write_report(&r, own);
+	}
+	profile_free(copy);
+	if (rc == 0)
+		snprintf(message, size, "written to %s", own);
+	else
+		snprintf(message, size, "cannot write: %s", strerror(-rc));
+}
+
 void session_finish(struct session *s, uint64_t now_ns)
 {
 	char *path = NULL;
@@ -501,6 +573,7 @@ void session_finish(struct session *s, uint64_t now_ns)
 		free(path);
 	}
 	sources_finish(s, now_ns);
+	growth_finish(s, now_ns);
 }
 
 /* -- replay -- */

@@ -25,6 +25,7 @@ struct run {
 	struct target *target;     /* NULL in a replay */
 	struct symbols *symbols;
 	struct filter *filter;
+	struct filter *whole_filter; /* the same with the longest paths: for flame graphs */
 	VEC(struct module *) modules; /* by id; NULL where unknown; held */
 	char *directory;           /* where relative file names stand: the one at the start */
 	uint32_t sequence;         /* %n */
@@ -33,6 +34,8 @@ struct run {
 	char *command;             /* as typed */
 	unsigned files_failed;     /* outputs that could not be written */
 	unsigned files_written;
+	struct top *top;           /* top.c: NULL = no --top */
+	uint64_t definite_bytes;   /* lost at the ends of all processes (--leak-check) */
 };
 
 /* The nodes along a thread's last stack, outermost first. */
@@ -57,6 +60,10 @@ struct session {
 	uint64_t ends[UNWIND_END_COUNT];
 	unsigned image;            /* 1, 2, ...: programs that this pid executed */
 	bool is_own_image;         /* began with exec or attach; a fork's data are also its parent's */
+	unsigned written_now;      /* files of session_write_now */
+	struct leak_look *look;    /* growth.c: of a last look that is not reported yet; NULL = none */
+	struct top_table *top_table; /* of --top; NULL = none yet; owned */
+	uint64_t attach_ns;        /* how long it stood to be attached */
 	const char *last_file;     /* NULL = none written */
 };
 
@@ -89,6 +96,19 @@ void session_print_summary(const struct session *s, const char *path);
 
 /* Whether the out file can be written where it shall stand; says why not. */
 int session_check_out_file(struct run *run);
+
+/*
+ * Expands @pattern (option @option's) for process @pid; where several processes were asked for
+ * and the name has no %p or %n, the pid comes before its last extension. The caller frees
+ * *@path_out. -EINVAL after a message.
+ */
+int session_expand_name(struct run *run, const char *option, const char *pattern, uint32_t pid, char **path_out);
+
+/* Writes the profile so far, as a massif file of its own name; says in @message where, or why not. */
+void session_write_now(struct session *s, char *message, size_t size);
+
+/* What writers are given, valid as long as @s. */
+struct report session_report(struct session *s);
 
 /* Runs a profile from an event file. 0, or -errno after a message. */
 int session_replay(struct run *run, const char *path);

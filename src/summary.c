@@ -50,9 +50,9 @@ static void print_pauses(const struct session *s)
 		return;
 	const struct target_stats *st = target_stats(s->run->target);
 	double whole = (double)(s->end_ns - s->start_ns) / 1e9;
-	if (st->attach_ns)
+	if (s->attach_ns)
 		log_info("  paused       %.1f ms at attach; stopped at %s breakpoint%s for %.2f s of %.2f s",
-			 (double)st->attach_ns / 1e6, with_commas(st->trap_stops), plural(st->trap_stops),
+			 (double)s->attach_ns / 1e6, with_commas(st->trap_stops), plural(st->trap_stops),
 			 (double)st->stopped_ns / 1e9, whole);
 	else
 		log_info("  stopped      at %s breakpoint%s for %.2f s of %.2f s", with_commas(st->trap_stops),

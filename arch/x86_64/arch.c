@@ -33,6 +33,8 @@ static const struct arch x86_64 = {
 	.arg = { RDI, RSI, RDX, RCX, R8, R9 },
 	.syscall_arg = { RDI, RSI, RDX, R10, R8, R9 },
 	.thread_pointer = FS_BASE,
+	.vector_note = NT_X86_XSTATE,
+	.red_zone = 128,
 	.dwarf_word = { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15, RIP },
 	.dwarf_perf = {
 		PERF_REG_X86_AX, PERF_REG_X86_DX, PERF_REG_X86_CX, PERF_REG_X86_BX, PERF_REG_X86_SI,

@@ -248,6 +248,11 @@ void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size)
 		profile_free_unseen(p, &old);
 }
 
+uint32_t profile_block_clock(const struct profile *p, uint64_t time_ns)
+{
+	return p->has_first && time_ns > p->first_ns ? (uint32_t)((time_ns - p->first_ns) / 1000000) : 0;
+}
+
 void profile_alloc(struct profile *p, const struct event *ev)
 {
 	if (!ev->addr) {
@@ -259,7 +264,7 @@ void profile_alloc(struct profile *p, const struct event *ev)
 		.size = ev->size,
 		.capacity = capacity_of(ev->size, ev->align ? ev->align : p->options.alignment),
 		.leaf = profile_get_leaf(p, ev->node),
-		.time = (uint32_t)((p->now_ns - p->first_ns) / 1000000),
+		.time = profile_block_clock(p, p->now_ns),
 	};
 	if (block.leaf == LEAF_IGNORED) {
 		profile_add_ignored(p, ev->addr, ev->size);

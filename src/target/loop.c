@@ -31,6 +31,7 @@
 #include "target/faults.h"
 #include "target/ptrace.h"
 #include "target/pads.h"
+#include "target/roots.h"
 #include "target/thread.h"
 
 uint64_t target_clock(void)
@@ -382,6 +383,8 @@ void loop_serve(struct target *t, pid_t tid, int status)
 		faults_drain(t);
 		syscalls_serve_exit(t, th);
 		th->is_exiting = true;
+		if (t->options.last_look)
+			roots_serve_exit(t, th);
 		thread_resume(t, th, 0);
 		break;
 	default:

@@ -76,6 +76,7 @@ struct space {
 	bool is_ready;         /* probes are in, events count */
 	bool is_profiled;      /* false: followed only until its exec */
 	bool is_own_image;     /* began with an exec or an attach, not with a fork */
+	uint64_t attach_ns;   /* how long it stood to be attached; 0 = it was started */
 	uint32_t probe_count;  /* watched functions */
 	uint32_t hits;         /* stops at entries, for promotion */
 	struct pads *pads;     /* tier 2; NULL = none yet */

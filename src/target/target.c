@@ -32,6 +32,7 @@
 #include "target/faults.h"
 #include "target/ptrace.h"
 #include "target/pads.h"
+#include "target/roots.h"
 #include "target/thread.h"
 
 #define TRACE_OPTIONS \
@@ -299,15 +300,20 @@ static int seize_pass(struct target *t, struct process *p)
 	return rc != 0 ? rc : found;
 }
 
-static int seize_all(struct target *t, struct process *p)
+static int seize_all(struct target *t, pid_t pid)
 {
-	int found;
+	struct process *p;
+	int found = 0;
 	t->is_stopping = true;
 	do {
+		p = process_find(t, pid); /* it may end while it is stopped */
+		if (!p)
+			return -ESRCH;
 		found = seize_pass(t, p);
 		loop_stop_world(t);
 	} while (found > 0);
-	return found < 0 ? found : p->threads > 0 ? 0 : -ESRCH;
+	p = process_find(t, pid);
+	return found < 0 ? found : p && p->threads > 0 ? 0 : -ESRCH;
 }
 
 /* A stopped thread that may make system calls for us: not in a group stop, if there is another. */
@@ -334,7 +340,7 @@ static void forget_sites(void *ctx, struct space *s, struct module *m)
 	}
 }
 
-static void detach_all(struct target *t, bool with_traps);
+static void undo_attach(struct target *t, pid_t pid);
 
 int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out)
 {
@@ -351,11 +357,11 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 	}
 	if (t->first_pid == 0)
 		t->first_pid = pid;
-	struct process *p = process_add(t, pid, s);
+	process_add(t, pid, s);
 	if (t->options.watch_brk || t->options.watch_mappings)
 		t->syscalls = SYSCALLS_ALL;
 	uint64_t begin = target_clock();
-	rc = seize_all(t, p);
+	rc = seize_all(t, pid);
 	*problem_out = rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_PERMISSION;
 	if (rc == 0 && t->fault_error != 0) {
 		rc = t->fault_error;
@@ -370,11 +376,11 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 		}
 	}
 	if (rc != 0) {
-		detach_all(t, true);
+		undo_attach(t, pid);
 		return rc;
 	}
 	loop_start_world(t);
-	t->stats.attach_ns = target_clock() - begin;
+	s->attach_ns = t->stats.attach_ns = target_clock() - begin;
 	*problem_out = ATTACH_OK;
 	return 0;
 }
@@ -389,36 +395,91 @@ static void detach_thread(struct thread *th)
 		log_debug("thread %d: detach: %s", th->tid, strerror(-rc));
 }
 
-static void detach_all(struct target *t, bool with_traps)
+void target_each(struct target *t, void (*fn)(void *ctx, struct space *s), void *ctx)
+{
+	for (size_t i = 0; i < t->processes.count; i++) {
+		struct space *s = t->processes.data[i]->space;
+		bool is_first = true;
+		for (size_t k = 0; k < i; k++)
+			is_first &= t->processes.data[k]->space != s;
+		if (!is_first || !s->user || !s->is_ready)
+			continue;
+		fn(ctx, s);
+	}
+}
+
+static void catch_up(void *ctx, struct space *s)
+{
+	pads_catch_up(ctx, s);
+}
+
+uint64_t target_inspect(struct target *t, void (*fn)(void *ctx, struct space *s), void *ctx)
 {
 	uint64_t begin = target_clock();
+	t->now_ns = begin;
 	loop_stop_world(t);
-	faults_drain(t);
-	for (size_t i = 0; i < t->processes.count && with_traps; i++) {
+	target_each(t, catch_up, t);
+	target_each(t, fn, ctx);
+	loop_start_world(t);
+	return target_clock() - begin;
+}
+
+static bool is_among(const struct thread *th, const struct process *only)
+{
+	return th && (!only || th->process == only);
+}
+
+/* Lets go of all processes, or of @only, whose threads then are the only ones that stand still. */
+static void detach_stopped(struct target *t, struct process *only)
+{
+	for (size_t i = 0; i < t->processes.count; i++) {
 		struct space *s = t->processes.data[i]->space;
-		if (s->is_ready || s->traps.count > 0)
+		if ((!only || only == t->processes.data[i]) && (s->is_ready || s->traps.count > 0))
 			install_remove(t, s, pick_thread(t, s));
 	}
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
-		if (!th)
+		if (!is_among(th, only))
 			continue;
 		trap_drop_calls(t, th, UINT64_MAX);
 		detach_thread(th);
 	}
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		if (is_among(t->threads.data[i], only)) {
+			thread_remove(t, t->threads.data[i]);
+			i = (size_t)-1;
+		}
+	}
+}
+
+static void detach_all(struct target *t)
+{
+	uint64_t begin = target_clock();
+	loop_stop_world(t);
+	faults_drain(t);
+	target_each(t, catch_up, t);
+	if (t->options.last_look)
+		target_each(t, t->sink.last_look, t->sink.ctx);
+	detach_stopped(t, NULL);
 	for (size_t i = 0; i < t->early_count; i++)
 		ptrace_detach(t->early[i].tid, 0);
 	t->early_count = 0;
 	t->stats.detach_ns = target_clock() - begin;
 	t->is_stopping = false;
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		if (t->threads.data[i]) {
-			thread_remove(t, t->threads.data[i]);
-			i = (size_t)-1;
-		}
-	}
 	while (t->processes.count > 0)
 		process_remove(t, t->processes.data[0], SPACE_DETACHED);
+}
+
+/* An attach failed half-way: as if it had not been tried. Others go on. */
+static void undo_attach(struct target *t, pid_t pid)
+{
+	loop_stop_world(t);
+	struct process *p = process_find(t, pid);
+	if (p) {
+		detach_stopped(t, p);
+		process_remove(t, p, SPACE_DETACHED);
+	}
+	loop_start_world(t);
 }
 
 /*
@@ -430,6 +491,9 @@ static void release_all(struct target *t)
 	t->is_released = true;
 	loop_stop_world(t);
 	faults_drain(t);
+	target_each(t, catch_up, t);
+	if (t->options.last_look)
+		target_each(t, t->sink.last_look, t->sink.ctx);
 	for (size_t i = 0; i < t->processes.count; i++) {
 		struct space *s = t->processes.data[i]->space;
 		if (s->is_ready || s->traps.count > 0)
@@ -461,7 +525,7 @@ void target_detach(struct target *t)
 {
 	t->now_ns = target_clock();
 	if (!target_must_stay(t)) {
-		detach_all(t, true);
+		detach_all(t);
 		return;
 	}
 	release_all(t);

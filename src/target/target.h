@@ -27,6 +27,7 @@ struct target_options {
 	bool no_promotion;    /* --probes=break */
 	bool promote_at_once; /* --probes=jump */
 	uint64_t ring_size;   /* bytes, a power of two; 0 = by the number of CPUs */
+	bool last_look;       /* the sink wants it */
 	bool verify;          /* pads send every stack both ways */
 	bool watch_brk;       /* HEAP_MAP, HEAP_UNMAP at brk */
 	bool watch_faults;    /* HEAP_FAULT at page faults */
@@ -62,6 +63,9 @@ struct target_sink {
 	void (*rule_memory)(void *ctx, struct space *s, struct unwind_rule *memory, uint32_t bits);
 	/* The shared memory of @s is about to go: rules must leave it. */
 	void (*rule_memory_gone)(void *ctx, struct space *s);
+	/* The last chance to read the memory of @s (last_look): all events are in, its threads stand
+	 * still, and it is about to exit or to be detached. Not called when it is killed suddenly. */
+	void (*last_look)(void *ctx, struct space *s);
 	/* Called now and then between events, and when a timer or signal woke the loop; true = leave. */
 	bool (*poll)(void *ctx);
 };
@@ -113,6 +117,16 @@ void target_detach(struct target *t);
 
 /* The same after a failed check, when nothing of ours may be trusted: no event is made any more. */
 void target_abandon(struct target *t);
+
+/*
+ * Stops everybody, brings all events in, calls @fn for each profiled space, and lets
+ * everybody go on. Returns how long they stood, ns. Not from within a callback of the
+ * sink other than poll.
+ */
+uint64_t target_inspect(struct target *t, void (*fn)(void *ctx, struct space *s), void *ctx);
+
+/* Calls @fn for each profiled space as it is now, without stopping anybody. */
+void target_each(struct target *t, void (*fn)(void *ctx, struct space *s), void *ctx);
 
 /* Asks a running target_run to call poll soon; safe in a signal handler. */
 void target_wake(void);

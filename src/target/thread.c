@@ -2,6 +2,7 @@
  * The tables of threads and processes. Threads number up to many thousands, so
  * they are hashed by tid; processes are few.
  */
+#include "target/roots.h"
 #include "target/thread.h"
 
 #include <errno.h>
@@ -125,6 +126,7 @@ void process_remove(struct target *t, struct process *p, enum space_end why)
 		}
 	}
 	process_leave_space(t, p, why);
+	roots_free(p->last_roots);
 	free(p);
 }
 

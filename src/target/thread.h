@@ -46,6 +46,7 @@ struct process {
 	bool is_vfork_child;        /* shares the space only until exec or exit */
 	bool is_started;            /* by us: our child */
 	bool is_execing;            /* its first instruction is still to come */
+	struct roots *last_roots;   /* registers of threads at its exit; NULL = none yet; owned */
 };
 
 struct thread {
