@@ -257,14 +257,18 @@ def top(t):
 @test("leaks/python")
 def python(t):
     """A real program under load, attached and left: what it holds is reachable, and it goes on."""
-    script = t.file("load.py", "import time\nkeep, end = [], time.time() + 6\nwhile time.time() < end:\n"
+    script = t.file("load.py", "import time\nprint(1, flush=True)\nkeep, end = [], time.time() + 6\nwhile time.time() < end:\n"
                                "    keep.append([str(i) * 10 for i in range(100)])\n    time.sleep(0.01)\n")
-    program = subprocess.Popen([t.program("python3"), script], env=t.environment(t.directory, PYTHONMALLOC="malloc"))
+    program = subprocess.Popen([t.program("python3"), script], env=t.environment(t.directory, PYTHONMALLOC="malloc"),
+                               stdout=subprocess.PIPE)
+    t.equal("the first line", program.stdout.readline(), b"1\n")
     ptmem = Attached(t, [program.pid], "--duration=1.5", "--leak-check", "--leaks-out=leaks.json", "--folded=out")
     t.equal("ptmem's exit status", ptmem.process.wait(), 0)
     with open(ptmem.path("leaks.json"), encoding="utf-8") as file:
         report = json.load(file)
     t.equal("definitely lost", report["kinds"]["definitely lost"]["bytes"], 0)
     t.check(report["kinds"]["still reachable"]["bytes"] > 100000, "nothing is reachable: %s" % report["kinds"])
-    t.equal("the folded sum", folded_sum(ptmem.path("out")), report["bytes"])
+    # a block that is between the halves of a realloc is live, but not in the leak check
+    live = int(re.search(r"^ptmem: live bytes: (\d+)$", ptmem.text(), re.M).group(1))
+    t.equal("the folded sum", folded_sum(ptmem.path("out")), live)
     t.equal("the program's exit status", program.wait(), 0)
