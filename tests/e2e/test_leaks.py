@@ -236,3 +236,39 @@ def age(t):
     t.equal("blocks", (report["blocks"], report["age"], report["sites"]), (0, 3600, []))
     program.step(b"done\n")
     program.process.wait()
+
+
+@test("leaks/top")
+def top(t):
+    """On no terminal, a table of call sites at each interval."""
+    program = Waiting(t)
+    ptmem = Attached(t, [program.process.pid], "--top=0.2")
+    program.step(b"begun\n")
+    program.step(b"placed\n")
+    row = re.compile(r"^ptmem: +432 B +\+?\d+ B +\+432 B +\d.* +9  follow_list \(leaks\.c:\d+\)$", re.M)
+    t.wait_until("two tables", lambda: len(row.findall(ptmem.text())) >= 2)
+    resident = re.search(r"resident ([0-9.]+) [kM]B; by live bytes", ptmem.text())
+    t.check(resident and float(resident.group(1)) > 0, "no resident size: " + ptmem.text())
+    t.equal("ptmem's exit status", ptmem.leave(), 0)
+    program.step(b"done\n")
+    t.equal("the program's exit status", program.process.wait(), 0)
+
+
+@test("leaks/python")
+def python(t):
+    """A real program under load, attached and left: what it holds is reachable, and it goes on."""
+    script = t.file("load.py", "import time\nprint(1, flush=True)\nkeep, end = [], time.time() + 6\nwhile time.time() < end:\n"
+                               "    keep.append([str(i) * 10 for i in range(100)])\n    time.sleep(0.01)\n")
+    program = subprocess.Popen([t.program("python3"), script], env=t.environment(t.directory, PYTHONMALLOC="malloc"),
+                               stdout=subprocess.PIPE)
+    t.equal("the first line", program.stdout.readline(), b"1\n")
+    ptmem = Attached(t, [program.pid], "--duration=1.5", "--leak-check", "--leaks-out=leaks.json", "--folded=out")
+    t.equal("ptmem's exit status", ptmem.process.wait(), 0)
+    with open(ptmem.path("leaks.json"), encoding="utf-8") as file:
+        report = json.load(file)
+    t.equal("definitely lost", report["kinds"]["definitely lost"]["bytes"], 0)
+    t.check(report["kinds"]["still reachable"]["bytes"] > 100000, "nothing is reachable: %s" % report["kinds"])
+    # a block that is between the halves of a realloc is live, but not in the leak check
+    live = int(re.search(r"^ptmem: live bytes: (\d+)$", ptmem.text(), re.M).group(1))
+    t.equal("the folded sum", folded_sum(ptmem.path("out")), live)
+    t.equal("the program's exit status", program.wait(), 0)
