@@ -32,7 +32,8 @@ REPORT_OBJ := $(patsubst %.c,$(O)/%.o,$(filter-out $(MAINS),$(wildcard src/repor
 UNIT := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 FUZZ := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-LIBS = $(shell pkg-config --libs $(PKGS)) -lZydis -liberty -lz
+LIBS = $(shell pkg-config --libs $(PKGS)) -lZydis -liberty -lz -lm
+SCREEN_LIBS = $(shell pkg-config --libs ncursesw)
 CAIRO_CPPFLAGS := $(shell pkg-config --cflags cairo)
 REPORT_LIBS = $(shell pkg-config --libs cairo) -lm
 
@@ -60,7 +61,7 @@ $(O)/libptmem.a: $(LIB_OBJ)
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
 
 $(O)/ptmem: $(O)/src/main.o $(O)/libptmem.a
-	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(SCREEN_LIBS)
 
 $(O)/ptmem-report: $(O)/src/report/main.o $(REPORT_OBJ) $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS)
@@ -115,7 +116,7 @@ bench:
 	$(Q)scripts/bench $(BENCH)
 
 # Debian has no static Zydis: without one everything but Zydis and libc goes in.
-STATIC_LIBS := $(shell pkg-config --static --libs $(PKGS)) -liberty -lz
+STATIC_LIBS := $(shell pkg-config --static --libs $(PKGS) ncursesw) -liberty -lz -lm
 HAS_STATIC_ZYDIS = $(filter /%,$(shell $(CC) -print-file-name=libZydis.a))
 STATIC_LINK = $(if $(HAS_STATIC_ZYDIS),-static $(STATIC_LIBS) -lZydis -lZycore,\
 	-static-libgcc -Wl$(,)-Bstatic $(filter-out -pthread -lpthread,$(STATIC_LIBS)) -Wl$(,)-Bdynamic -lZydis)

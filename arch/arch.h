@@ -41,13 +41,17 @@ struct arch_stub {
 
 struct arch {
 	const char *name;
+	uint32_t audit_arch;                 /* as seccomp filters see it */
 	uint16_t elf_machine;
 	uint8_t elf_class;
 	/* indexes into arch_regs.word */
 	uint8_t pc, sp, fp, ret, syscall_nr, syscall_ret, arg[6], syscall_arg[6];
 	uint8_t thread_pointer;
+	uint16_t vector_note;                /* NT_* of the set that holds the vector registers */
+	uint8_t red_zone;                    /* bytes below sp that code may use */
 	uint8_t dwarf_word[ARCH_DWARF_REGS]; /* DWARF number -> index into arch_regs.word */
 	uint8_t dwarf_sp, dwarf_fp, dwarf_pc;
+	uint8_t dwarf_perf[ARCH_DWARF_REGS]; /* DWARF number -> number among perf's sampled registers */
 	uint8_t dwarf_saved[6];              /* RULE_SAVED_REGS: DWARF numbers, frame pointer first */
 	uint8_t trap[4];                     /* breakpoint instruction */
 	uint8_t trap_size;

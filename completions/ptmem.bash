@@ -1,11 +1,12 @@
 # bash completion for ptmem and ptmem-report; scripts/docs holds it against --help.
 
-_ptmem_options="--pid= --duration= --trace-children= --probes= --ring=
-	--heap= --time-unit= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
+_ptmem_options="--pid= --duration= --trace-children= --trace= --probes= --ring=
+	--heap= --time-unit= --pages-as-heap= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
 	--heap-admin= --alignment= --alloc-fn= --ignore-fn=
 	--massif-out-file= --events= --replay=
 	--memusage --memusage-out= --data= --data-buffer= --mmap --no-timer --progname=
-	--sample --sample-fields= --sample-out=
+	--sample --sample= --sample-fields= --sample-out=
+	--leaks --leaks= --leak-check --leaks-out= --error-exitcode= --folded= --flame= --view= --top --top=
 	--stats --verbose --quiet --color= --no-rc --help --version
 	-p -o -m -v -q -h -V"
 _ptmem_report_options="--threshold= --x= --y= --png= --svg= --x-size= --y-size= --title= --time-based --total --rss=
@@ -28,11 +29,15 @@ _ptmem_program() {
 _ptmem_values() {
 	case $1 in
 	--pid | -p) compgen -W "$(command ps -eo pid= 2>/dev/null)" -- "$2" ;;
-	--trace-children | --peak-at-exit | --heap) compgen -W "yes no" -- "$2" ;;
+	--trace-children | --peak-at-exit | --heap | --pages-as-heap) compgen -W "yes no" -- "$2" ;;
+	--trace) compgen -W "heap brk mmap faults" -- "$2" ;;
 	--probes) compgen -W "auto break jump" -- "$2" ;;
 	--time-unit) compgen -W "ms B i" -- "$2" ;;
 	--color) compgen -W "auto always never" -- "$2" ;;
-	--massif-out-file | -o | --events | --replay | --memusage-out | --data | --sample-out) compgen -f -- "$2" ;;
+	--view) compgen -W "live peak exit total count" -- "$2" ;;
+	--massif-out-file | -o | --events | --replay | --memusage-out | --data | --sample-out | --leaks-out | --folded | --flame)
+		compgen -f -- "$2"
+		;;
 	esac
 }
 

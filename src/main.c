@@ -18,9 +18,11 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "growth.h"
 #include "options.h"
 #include "session.h"
 #include "target/target.h"
+#include "top.h"
 
 enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
@@ -51,7 +53,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	keep_waking();
 }
 
-static void catch_signals(void)
+static void catch_signals(const struct options *o)
 {
 	static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM};
 	struct sigaction sa = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO}, old;
@@ -62,11 +64,13 @@ static void catch_signals(void)
 			sigaction(caught[i], &sa, NULL);
 	}
 	signal(SIGPIPE, SIG_IGN);
+	growth_catch_signals(o);
 }
 
 static bool should_leave(void *ctx)
 {
-	(void)ctx;
+	if (!leave_signal && growth_poll(ctx))
+		leave_signal = SIGINT;
 	if (leave_signal) {
 		const struct itimerval off = {{0, 0}, {0, 0}};
 		setitimer(ITIMER_REAL, &off, NULL);
@@ -105,28 +109,6 @@ static char *join_command(char *const argv[])
 
 /* -- beginnings -- */
 
-static int start_program(struct run *run)
-{
-	char **argv = run->options->command;
-	int rc = target_start(run->target, argv);
-	if (rc == 0)
-		return 0;
-	log_error("%s: %s", argv[0], rc == -ENOENT ? "no such program" : strerror(-rc));
-	switch (rc) {
-	case -ENOENT:
-	case -ENOTDIR:
-		return EXIT_NOT_FOUND;
-	case -EACCES:
-	case -ENOEXEC:
-	case -EISDIR:
-	case -ELOOP:
-	case -E2BIG:
-	case -ETXTBSY:
-		return EXIT_NOT_EXECUTABLE;
-	}
-	return EXIT_OWN_FAILURE;
-}
-
 static void read_line(const char *path, char *buf, size_t size)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");
@@ -150,6 +132,19 @@ static void explain_permission(pid_t pid, long uid)
 	else
 		log_error("process %d may not be traced: it changed its user or forbids it (PR_SET_DUMPABLE); run ptmem "
 			  "as root with CAP_SYS_PTRACE", pid);
+}
+
+static void explain_faults(int rc)
+{
+	char level[16];
+	read_line("/proc/sys/kernel/perf_event_paranoid", level, sizeof(level));
+	if (rc == -EACCES || rc == -EPERM)
+		log_error("page faults may not be traced: kernel.perf_event_paranoid is %s; run ptmem as root, or allow "
+			  "it with: sysctl kernel.perf_event_paranoid=2", *level ? level : "unknown");
+	else if (rc == -EMFILE)
+		log_error("page faults cannot be traced: too many threads for the limit of open files (ulimit -n)");
+	else
+		log_error("page faults cannot be traced: perf_event_open: %s", strerror(-rc));
 }
 
 static void explain_attach(pid_t pid, int rc, enum attach_problem problem, long detail)
@@ -176,6 +171,9 @@ static void explain_attach(pid_t pid, int rc, enum attach_problem problem, long 
 	case ATTACH_KERNEL_THREAD:
 		log_error("process %d is a kernel thread: it has no heap", pid);
 		break;
+	case ATTACH_NO_FAULTS:
+		explain_faults(rc);
+		break;
 	case ATTACH_NO_PROBES:
 		log_error("process %d: no malloc or other allocation function found; a stripped static program?", pid);
 		break;
@@ -183,6 +181,32 @@ static void explain_attach(pid_t pid, int rc, enum attach_problem problem, long 
 		log_error("process %d: cannot attach: %s", pid, strerror(-rc));
 		break;
 	}
+}
+
+static int start_program(struct run *run)
+{
+	char **argv = run->options->command;
+	int rc = target_start(run->target, argv);
+	if (rc == 0)
+		return 0;
+	if (target_fault_error(run->target) != 0) {
+		explain_faults(target_fault_error(run->target));
+		return EXIT_OWN_FAILURE;
+	}
+	log_error("%s: %s", argv[0], rc == -ENOENT ? "no such program" : strerror(-rc));
+	switch (rc) {
+	case -ENOENT:
+	case -ENOTDIR:
+		return EXIT_NOT_FOUND;
+	case -EACCES:
+	case -ENOEXEC:
+	case -EISDIR:
+	case -ELOOP:
+	case -E2BIG:
+	case -ETXTBSY:
+		return EXIT_NOT_EXECUTABLE;
+	}
+	return EXIT_OWN_FAILURE;
 }
 
 static int attach_all(struct run *run)
@@ -193,6 +217,7 @@ static int attach_all(struct run *run)
 		enum attach_problem problem = ATTACH_OTHER;
 		long detail = -1;
 		pid_t pid = run->options->pid[i];
+		uint64_t threads = target_stats(run->target)->threads;
 		int rc = target_attach(run->target, pid, &problem, &detail);
 		if (rc != 0) {
 			explain_attach(pid, rc, problem, detail);
@@ -200,7 +225,7 @@ static int attach_all(struct run *run)
 		}
 		attached++;
 		log_info("attached to process %d (%llu threads paused for %.1f ms)", pid,
-			 (unsigned long long)target_stats(run->target)->threads,
+			 (unsigned long long)(target_stats(run->target)->threads - threads),
 			 (double)target_stats(run->target)->attach_ns / 1e6);
 	}
 	return attached > 0 ? 0 : EXIT_OWN_FAILURE;
@@ -286,7 +311,10 @@ static int run_target(struct run *run, int *signal_out)
 	struct target_options to = {
 		.follow_exec = o->trace_children, .count_instructions = o->time_unit == TIME_INSTRUCTIONS,
 		.no_promotion = o->probes == PROBES_BREAK, .promote_at_once = o->probes == PROBES_JUMP,
-		.ring_size = o->ring, .verify = getenv("PTMEM_VERIFY") != NULL,
+		.watch_brk = o->pages_as_heap || o->trace & 1u << SOURCE_BRK,
+		.watch_faults = o->trace & 1u << SOURCE_FAULTS,
+		.watch_mappings = o->pages_as_heap || o->trace & 1u << SOURCE_MMAP,
+		.ring_size = o->ring, .last_look = o->leak_check, .verify = getenv("PTMEM_VERIFY") != NULL,
 	};
 	usage_fill_target(o, &to);
 	usage_fill_sink(o, &sink);
@@ -294,19 +322,26 @@ static int run_target(struct run *run, int *signal_out)
 	log_set_check_hook(leave_target_behind);
 	int rc;
 	if (o->pid_count > 0) {
-		catch_signals();
+		catch_signals(o);
 		rc = attach_all(run);
 		start_duration(o->duration);
 	} else {
 		rc = start_program(run);
-		catch_signals();
+		catch_signals(o);
 	}
 	if (rc == 0) {
+		top_start(run);
 		target_run(run->target);
+		top_stop(run);
 		unsigned left = target_process_count(run->target);
 		if (left > 0) {
+			bool stays = target_must_stay(run->target);
+			if (stays)
+				log_info("the profile ends; the program runs on, and ptmem with it, since its calls of "
+					 "brk and mmap stop for ptmem");
 			target_detach(run->target);
-			log_info("detached; the program runs on");
+			if (!stays)
+				log_info("detached; the program runs on");
 		}
 		rc = o->pid_count > 0 ? 0 : finish_started(run, signal_out);
 	}
@@ -320,11 +355,11 @@ static int watch_processes(struct run *run)
 {
 	const struct options *o = run->options;
 	int rc = 0;
-	catch_signals();
+	catch_signals(o);
 	is_attached = true;
 	start_duration(o->duration);
 	for (uint32_t i = 0; i < o->pid_count && rc == 0; i++) {
-		rc = usage_watch(run->usage, o->pid[i], should_leave, NULL);
+		rc = usage_watch(run->usage, o->pid[i], should_leave, run);
 		if (rc != 0)
 			explain_attach(o->pid[i], rc, rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_OTHER, 0);
 	}
@@ -363,6 +398,8 @@ static int run_all(struct options *o, int *signal_out)
 	run.files_failed += usage_close(run.usage);
 	if (run.events_file)
 		fclose(run.events_file);
+	if (growth_exit_code(&run) != 0 && *signal_out == 0)
+		rc = growth_exit_code(&run);
 	if (run.files_failed > 0 && rc == 0 && *signal_out == 0)
 		rc = EXIT_OWN_FAILURE;
 	run_deinit(&run);

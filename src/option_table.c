@@ -15,6 +15,8 @@
 
 static const char *const time_units[] = {"ms", "B", "i", NULL};
 static const char *const probes_modes[] = {"auto", "break", "jump", NULL};
+static const char *const trace_sources[] = {"heap", "brk", "mmap", "faults", NULL};
+static const char *const views[] = {"live", "peak", "exit", "total", "count", NULL};
 static const char *const color_modes[] = {"auto", "always", "never", NULL};
 
 #define AT(field) .offset = offsetof(struct options, field)
@@ -28,6 +30,8 @@ const struct option_row option_rows[] = {
 	 .value = "SECONDS", .text = "with -p: detach after this time"},
 	{.name = "trace-children", .type = YES_NO, AT(trace_children), .initial = "no",
 	 .value = "yes|no", .text = "go on in programs that the program executes"},
+	{.name = "trace", .type = SET, AT(trace), .choices = trace_sources, .initial = "heap",
+	 .value = "SOURCE,...", .text = "what to trace: heap, brk, mmap, faults; each has a\nfile of its own"},
 	{.name = "probes", .type = CHOICE, AT(probes), .choices = probes_modes, .initial = "auto",
 	 .value = "auto|break|jump", .text = "how calls are caught: by breakpoints, by jumps,\n"
 					     "or by whichever suits"},
@@ -41,6 +45,8 @@ const struct option_row option_rows[] = {
 	{.name = "time-unit", .type = CHOICE, .flags = TOOL, AT(time_unit), .choices = time_units,
 	 .initial = "ms", .value = "ms|B|i", .text = "milliseconds, bytes allocated and freed, or\n"
 						      "instructions"},
+	{.name = "pages-as-heap", .type = YES_NO, .flags = TOOL, AT(pages_as_heap), .initial = "no",
+	 .value = "yes|no", .text = "count mapped pages instead of heap blocks"},
 	{.name = "depth", .type = NUMBER, .flags = TOOL, AT(depth), RANGE(1, 200), .initial = "30",
 	 .value = "N", .text = "frames of a call path"},
 	{.name = "threshold", .type = DECIMAL, .flags = TOOL, AT(threshold), RANGE(0, 100),
@@ -98,6 +104,25 @@ const struct option_row option_rows[] = {
 	{.name = "sample-out", .type = TEXT, .flags = NOT_EMPTY, AT(sample_out),
 	 .value = "FILE", .text = "samples go to FILE, with header and times, not to\nstandard error"},
 
+	{.text = "Growth and leaks:"},
+	{.name = "leaks", .type = SECONDS, AT(leaks), RANGE(0, 1e9), .value = "[=AGE]",
+	 .text = "say at the end, and when ptmem gets SIGUSR1, which\n"
+		 "blocks are still there, by call path; only those\nolder than AGE seconds"},
+	{.name = "leak-check", .type = FLAG, AT(leak_check),
+	 .text = "the same, and to which of them nothing points any\nmore"},
+	{.name = "leaks-out", .type = TEXT, .flags = NOT_EMPTY, AT(leaks_out), .value = "FILE",
+	 .text = "where that goes instead of stderr: JSON if FILE\nends in .json, else text"},
+	{.name = "error-exitcode", .type = NUMBER, AT(error_exitcode), RANGE(0, 255), .initial = "0", .value = "N",
+	 .text = "with --leak-check: end with status N when bytes\nare definitely lost"},
+	{.name = "folded", .type = TEXT, .flags = NOT_EMPTY, AT(folded_file), .value = "FILE",
+	 .text = "write call paths as folded stacks"},
+	{.name = "flame", .type = TEXT, .flags = NOT_EMPTY, AT(flame_file), .value = "FILE.svg",
+	 .text = "draw call paths as a flame graph"},
+	{.name = "view", .type = CHOICE, AT(view), .choices = views, .initial = "live", .value = "live|peak|exit|total|count",
+	 .text = "which bytes folded stacks and flame graphs show;\ncount: allocations"},
+	{.name = "top", .type = SECONDS, AT(top), RANGE(0.1, 86400), .value = "[=SECONDS]",
+	 .text = "show all the time which call sites hold most, and\nhow they grow"},
+
 	{.text = "Messages and the rest:"},
 	{.name = "stats", .type = FLAG, AT(stats), .text = "print what ptmem itself did"},
 	{.name = "verbose", .letter = 'v', .type = MORE, AT(log_level),
@@ -133,12 +158,17 @@ char *option_takes(const struct option_row *row)
 		fputs("a power of two (K, M or G may follow)", f);
 		break;
 	case DECIMAL:
+	case SECONDS:
 		fputs("a decimal number", f);
 		break;
 	case PIDS:
 		fputs("a process id", f);
 		break;
 	case CHOICE:
+		print_choices(f, row->choices);
+		break;
+	case SET:
+		fputs("one or more, with commas between, of ", f);
 		print_choices(f, row->choices);
 		break;
 	case YES_NO:
@@ -160,7 +190,8 @@ static void print_row(FILE *file, const struct option_row *row)
 	if (row->letter)
 		snprintf(letter, sizeof(letter), "-%c, ", row->letter);
 	bool is_optional = row->type == SAMPLE;
-	int n = fprintf(file, "  %s--%s%s%s%s%s", letter, row->name, is_optional ? "[" : "", row->value ? "=" : "",
+	const char *equals = row->type == SECONDS ? "" : "="; /* "[=AGE]" brings its own */
+	int n = fprintf(file, "  %s--%s%s%s%s%s", letter, row->name, is_optional ? "[" : "", row->value ? equals : "",
 			row->value ? row->value : "", is_optional ? "]" : "");
 	int column = 33;
 	if (n >= column) {

@@ -17,8 +17,10 @@ enum option_type {
 	SIZE,    /* uint64_t, K, M or G may follow */
 	DECIMAL, /* double */
 	CHOICE,  /* an enum, numbered as the choices are */
+	SET,     /* uint32_t: a bit for each of the choices, which stand with commas between */
 	TEXT,    /* const char * */
 	TEXTS,   /* struct option_strings */
+	SECONDS, /* double; the value may be left out */
 	PIDS,    /* pid and pid_count */
 };
 

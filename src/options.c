@@ -123,7 +123,7 @@ static int parse_pids(const struct parser *p, const struct option_row *row, cons
 		if (has_pid(o, pid))
 			continue;
 		if (o->pid_count == OPTIONS_MAX_PIDS) {
-			log_error("%sbad option '%s': --pid takes no more than %d process", p->source,
+			log_error("%sbad option '%s': --pid takes no more than %d processes", p->source,
 				  arg, OPTIONS_MAX_PIDS);
 			return -EINVAL;
 		}
@@ -141,6 +141,24 @@ static bool parse_choice(const struct option_row *row, const char *text, uint32_
 		}
 	}
 	return false;
+}
+
+static bool parse_set(const struct option_row *row, const char *text, uint32_t *out)
+{
+	uint32_t set = 0, bit;
+	for (const char *s = text;; s++) {
+		char word[32];
+		size_t n = strcspn(s, ",");
+		snprintf(word, sizeof(word), "%.*s", (int)n, s);
+		if (!parse_choice(row, word, &bit))
+			return false;
+		set |= 1u << bit;
+		s += n;
+		if (!*s)
+			break;
+	}
+	*out = set;
+	return true;
 }
 
 /* Gives @row's field the value @text (unused where it takes none). @arg: for the message. */
@@ -179,8 +197,15 @@ static int set_value(const struct parser *p, const struct option_row *row, const
 	case DECIMAL:
 		is_good = parse_decimal(row, text, field);
 		break;
+	case SECONDS:
+		*(double *)field = OPTION_ALL;
+		is_good = !text || (*text && parse_decimal(row, text, field));
+		break;
 	case CHOICE:
 		is_good = parse_choice(row, text, field);
+		break;
+	case SET:
+		is_good = parse_set(row, text, field);
 		break;
 	case TEXT:
 		is_good = *text || !(row->flags & NOT_EMPTY);
@@ -290,7 +315,7 @@ static int parse_long(const struct parser *p, const char *arg, const char *next)
 	bool is_separate = !value && (row->flags & SEPARATE) && next;
 	if (is_separate)
 		value = next;
-	if (!value && row->value && row->type != SAMPLE)
+	if (!value && row->value && row->type != SAMPLE && row->type != SECONDS)
 		return refuse_missing(p, row, arg);
 	int err = set_value(p, row, arg, value);
 	if (err)
@@ -406,6 +431,10 @@ static int contradiction(const struct options *o)
 		why = "--replay reads events from a file: neither --pid nor a program goes with it";
 	else if (o->replay_file && o->events_file)
 		why = "--replay and --events exclude each other";
+	else if (o->replay_file && (o->leak_check || o->top >= 0))
+		why = "--replay has no program: neither --leak-check nor --top goes with it";
+	else if (o->error_exitcode && !o->leak_check)
+		why = "--error-exitcode goes only with --leak-check";
 	else if (o->duration > 0 && !o->pid_count)
 		why = "--duration goes only with --pid";
 	else if (o->replay_file && o->sample_ms)
@@ -414,6 +443,8 @@ static int contradiction(const struct options *o)
 		why = "--memusage-out goes only with --memusage";
 	else if (o->sample_out && !o->sample_ms)
 		why = "--sample-out goes only with --sample";
+	else if (o->pages_as_heap && (o->memusage || o->data_file))
+		why = "--pages-as-heap=yes watches no calls: neither --memusage nor --data goes with it";
 	else if (!o->pid_count && !o->command && !o->replay_file)
 		why = "no program given; ptmem --help says how";
 	if (!why)
@@ -425,7 +456,7 @@ static int contradiction(const struct options *o)
 static void set_defaults(struct options *o)
 {
 	struct parser p = {o, ""};
-	*o = (struct options){.log_level = LOG_INFO};
+	*o = (struct options){.log_level = LOG_INFO, .leaks = OPTION_OFF, .top = OPTION_OFF};
 	for (size_t i = 0; i < option_row_count; i++) {
 		const struct option_row *row = &option_rows[i];
 		if (row->initial)

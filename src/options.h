@@ -16,8 +16,15 @@
 #include "base/types.h"
 #include "base/words.h"
 #include "profile/profile.h"
+#include "sources.h"
 
-#define OPTIONS_MAX_PIDS 1 /* processes attached to at once */
+#define OPTIONS_MAX_PIDS 256 /* processes attached to at once */
+
+#define OPTION_OFF (-1.0)
+#define OPTION_ALL 0.0
+
+/* Which quantity of a profile folded stacks and flame graphs show. */
+enum view { VIEW_LIVE, VIEW_PEAK, VIEW_EXIT, VIEW_TOTAL, VIEW_COUNT };
 
 enum probes_mode { PROBES_AUTO, PROBES_BREAK, PROBES_JUMP };
 
@@ -32,6 +39,7 @@ struct options {
 	char **command;           /* NULL-terminated, points into argv; else NULL */
 	pid_t pid[OPTIONS_MAX_PIDS];
 	uint32_t pid_count;       /* 0: not attaching */
+	uint32_t trace;           /* bits 1 << enum source_kind */
 	double duration;          /* seconds until detach; 0 = no limit */
 	bool trace_children;      /* go on in programs that are exec'ed */
 	enum probes_mode probes;
@@ -39,6 +47,7 @@ struct options {
 
 	/* the profile */
 	enum time_unit time_unit;
+	bool pages_as_heap;       /* mapped pages instead of heap blocks */
 	uint32_t depth;
 	double threshold;         /* percent */
 	double peak_inaccuracy;   /* percent; may be negative, as Massif's may */
@@ -65,6 +74,15 @@ struct options {
 	const char *massif_out_file;
 	const char *events_file;  /* NULL = none */
 	const char *replay_file;  /* NULL = none */
+
+	/* growth */
+	double leaks;             /* seconds; blocks younger are left out. OPTION_ALL = all; OPTION_OFF = no report */
+	bool leak_check;
+	const char *leaks_out;    /* NULL = stderr */
+	uint32_t error_exitcode;  /* 0 = none */
+	const char *folded_file, *flame_file; /* NULL = none */
+	enum view view;
+	double top;               /* seconds between tables; OPTION_OFF = none */
 
 	/* messages */
 	bool stats;

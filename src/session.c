@@ -16,12 +16,25 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/elf_file.h"
+#include "growth.h"
 #include "output/memusage.h"
 #include "output/pattern.h"
+#include "top.h"
 
 #define MAX_FRAMES 16384
+#define MAX_DEPTH 200 /* of a filter */
 
 /* -- what a run shares -- */
+
+static struct filter *make_filter(const struct options *options, uint32_t depth)
+{
+	struct filter *f = filter_new(depth, false);
+	for (size_t i = 0; i < options->alloc_fn.count; i++)
+		filter_add_alloc_fn(f, options->alloc_fn.data[i]);
+	for (size_t i = 0; i < options->ignore_fn.count; i++)
+		filter_add_ignore_fn(f, options->ignore_fn.data[i]);
+	return f;
+}
 
 void run_init(struct run *run, struct options *options)
 {
@@ -31,17 +44,15 @@ void run_init(struct run *run, struct options *options)
 		run->directory = xstrdup(".");
 	struct symbols_options symbols_options = {0};
 	run->symbols = symbols_new(&symbols_options);
-	run->filter = filter_new(options->depth, false);
-	for (size_t i = 0; i < options->alloc_fn.count; i++)
-		filter_add_alloc_fn(run->filter, options->alloc_fn.data[i]);
-	for (size_t i = 0; i < options->ignore_fn.count; i++)
-		filter_add_ignore_fn(run->filter, options->ignore_fn.data[i]);
+	run->filter = make_filter(options, options->depth);
+	run->whole_filter = make_filter(options, MAX_DEPTH);
 }
 
 void run_deinit(struct run *run)
 {
 	symbols_free(run->symbols);
 	filter_free(run->filter);
+	filter_free(run->whole_filter);
 	for (size_t i = 0; i < run->modules.count; i++) {
 		if (run->modules.data[i])
 			module_release(run->modules.data[i]);
@@ -71,29 +82,22 @@ static unsigned *run_images(struct run *run, uint32_t pid)
 	return &c->count;
 }
 
-static struct module *run_module(const struct run *run, uint32_t id)
+struct module *run_module(const struct run *run, uint32_t id)
 {
 	return id < run->modules.count ? run->modules.data[id] : NULL;
 }
 
 /* -- names -- */
 
-static const struct symbol *frame_symbol(void *ctx, uint32_t frame)
-{
-	struct session *s = ctx;
-	const struct calltree_frame *f = calltree_frame(profile_calltree(s->profile), frame);
-	return symbols_find(s->run->symbols, run_module(s->run, f->module), f->pc);
-}
-
 struct stack_walk {
-	struct session *session;
+	struct source *source;
 	VEC(uint32_t) frames; /* innermost first */
 };
 
 static const struct symbol *stack_symbol(void *ctx, size_t i)
 {
 	struct stack_walk *w = ctx;
-	return frame_symbol(w->session, w->frames.data[i]);
+	return source_symbol(w->source, w->frames.data[i]);
 }
 
 /*
@@ -113,14 +117,15 @@ static bool is_surely_counted(const struct session *s, const struct calltree *tr
 
 static bool is_ignored(void *ctx, uint32_t node)
 {
-	struct stack_walk w = {.session = ctx};
-	struct calltree *tree = profile_calltree(w.session->profile);
-	if (is_surely_counted(ctx, tree, node))
+	struct stack_walk w = {.source = ctx};
+	struct session *s = w.source->session;
+	struct calltree *tree = profile_calltree(w.source->profile);
+	if (is_surely_counted(s, tree, node))
 		return false;
 	for (; node; node = calltree_parent(tree, node))
 		*vec_add(&w.frames) = calltree_node_frame(tree, node);
 	size_t first, count;
-	bool counts = filter_stack(w.session->run->filter, stack_symbol, &w, w.frames.count, &first, &count);
+	bool counts = filter_stack(s->run->filter, stack_symbol, &w, w.frames.count, &first, &count);
 	vec_deinit(&w.frames);
 	return !counts;
 }
@@ -159,15 +164,21 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	struct profile_options po = {
 		.time_unit = o->time_unit, .peak_inaccuracy = o->peak_inaccuracy, .peak_at_exit = o->peak_at_exit,
 		.detailed_freq = o->detailed_freq, .max_snapshots = o->max_snapshots, .heap_admin = o->heap_admin,
-		.alignment = o->alignment, .no_heap = !o->heap, .is_ignored = is_ignored, .is_ignored_ctx = s,
-		.instructions = read_instructions, .instructions_ctx = s,
+		.alignment = o->alignment, .no_heap = !o->heap, .is_ignored = is_ignored,
+		.is_ignored_ctx = &s->source[SOURCE_HEAP],
+		.instructions = read_instructions, .instructions_ctx = s, .keep_times = growth_needs_times(o),
 	};
+	if (o->pages_as_heap)
+		po.heap_admin = 0;
 	s->profile = profile_new(&po, start_ns);
+	sources_init(s, &po, start_ns);
 	return s;
 }
 
 void session_free(struct session *s)
 {
+	growth_forget(s);
+	top_forget(s);
 	if (s->unwind)
 		unwind_free(s->unwind);
 	if (s->events)
@@ -176,6 +187,7 @@ void session_free(struct session *s)
 		free(s->paths.data[i].node);
 	vec_deinit(&s->paths);
 	memusage_free(s->memusage);
+	sources_deinit(s);
 	profile_free(s->profile);
 	free(s->command);
 	free(s);
@@ -229,7 +241,7 @@ static void sink_space_new(void *ctx, struct space *space)
 	}
 	note_modules(s);
 	add_unwinder(s);
-	profile_start(s->profile, s->start_ns);
+	sources_start(s);
 	usage_start(s);
 }
 
@@ -241,10 +253,13 @@ static void sink_space_fork(void *ctx, struct space *parent, struct space *child
 	s->pid = (uint32_t)child->pid;
 	s->command = xstrdup(from->command);
 	s->events = NULL;
+	s->look = NULL;
+	s->top_table = NULL;
 	memset(&s->paths, 0, sizeof(s->paths));
 	s->is_own_image = false;
 	s->profile = profile_clone(from->profile);
-	profile_set_ctx(s->profile, s, s);
+	profile_set_ctx(s->profile, &s->source[SOURCE_HEAP], s);
+	sources_fork(s);
 	add_unwinder(s);
 	usage_fork(from, s);
 	child->user = s;
@@ -259,6 +274,7 @@ static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 	s->space = NULL;
 	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
 	s->has_next_image = why == SPACE_NEXT_IMAGE;
+	s->attach_ns = space->attach_ns;
 	/* what a fork had before it executed something else is in its parent's file */
 	s->end_ns = target_clock();
 	usage_end(s, is_exec && (s->run->options->trace_children || !s->is_own_image));
@@ -282,14 +298,14 @@ static void sink_module_unloaded(void *ctx, struct space *space, struct module *
 	struct session *s = space->user;
 	(void)ctx;
 	unwind_forget(s->unwind, m->start, m->end);
-	calltree_forget(profile_calltree(s->profile), m->start, m->end);
+	sources_forget(s, m->start, m->end);
 	if (s->events)
 		events_writer_module(s->events, m->id, 0, 0, 0, m->path);
 }
 
-static uint32_t frame_at(struct session *s, taddr_t pc)
+uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc)
 {
-	struct calltree *tree = profile_calltree(s->profile);
+	struct calltree *tree = profile_calltree(p);
 	uint32_t frame = calltree_find_frame(tree, pc);
 	if (frame)
 		return frame;
@@ -307,7 +323,8 @@ __attribute__((noinline)) static void extend_path(struct session *s, const struc
 	p->node = xgrow(p->node, &p->capacity, he->frame_count + 1, sizeof(*p->node));
 	uint32_t node = he->kept ? p->node[he->kept - 1] : 0;
 	for (uint32_t i = he->kept; i < he->frame_count; i++) {
-		node = calltree_get_child(profile_calltree(s->profile), node, frame_at(s, he->frame[i]));
+		node = calltree_get_child(profile_calltree(s->profile), node,
+					  session_frame(s, s->profile, he->frame[i]));
 		p->node[i] = node;
 	}
 }
@@ -326,7 +343,7 @@ static inline uint32_t path_node(struct session *s, const struct heap_event *he)
 	return p->count ? p->node[p->count - 1] : 0;
 }
 
-static uint32_t stack_node(struct session *s, const struct stack_view *view)
+size_t session_walk(struct session *s, const struct stack_view *view, const taddr_t **pcs_out)
 {
 	static taddr_t pcs[MAX_FRAMES]; /* scratch: too large for the stack */
 	enum unwind_end end = UNWIND_COMPLETE;
@@ -334,9 +351,17 @@ static uint32_t stack_node(struct session *s, const struct stack_view *view)
 	s->stacks++;
 	s->ends[end]++;
 	s->complete_stacks += end == UNWIND_COMPLETE;
+	*pcs_out = pcs;
+	return n;
+}
+
+static uint32_t stack_node(struct session *s, const struct stack_view *view)
+{
+	const taddr_t *pcs;
+	size_t n = session_walk(s, view, &pcs);
 	uint32_t node = 0;
 	while (n > 0)
-		node = calltree_get_child(profile_calltree(s->profile), node, frame_at(s, pcs[--n]));
+		node = calltree_get_child(profile_calltree(s->profile), node, session_frame(s, s->profile, pcs[--n]));
 	return node;
 }
 
@@ -352,10 +377,6 @@ static void verify_stack(struct session *s, const struct heap_event *he, uint32_
 	s->differing++;
 	log_warn("thread %u: the walked stack (%u frames) is not the unwound one", he->thread, he->frame_count);
 }
-
-_Static_assert((int)HEAP_ALLOC == (int)EVENT_ALLOC && (int)HEAP_FREE == (int)EVENT_FREE &&
-	       (int)HEAP_REALLOC_BEGIN == (int)EVENT_REALLOC_BEGIN && (int)HEAP_REALLOC_END == (int)EVENT_REALLOC_END &&
-	       (int)HEAP_MAP == (int)EVENT_MAP && (int)HEAP_UNMAP == (int)EVENT_UNMAP, "kinds have the same numbers");
 
 /* Whether the profile alone wants to know of events: then the usual ones take a short way. */
 static inline bool only_profile_listens(const struct session *s)
@@ -383,9 +404,13 @@ static void sink_any_event(struct session *s, const struct heap_event *he)
 {
 	static const uint8_t kinds[] = {
 		[HEAP_ALLOC] = EVENT_ALLOC, [HEAP_FREE] = EVENT_FREE, [HEAP_REALLOC_BEGIN] = EVENT_REALLOC_BEGIN,
-		[HEAP_REALLOC_END] = EVENT_REALLOC_END, [HEAP_MAP] = EVENT_MAP, [HEAP_UNMAP] = EVENT_UNMAP,
+		[HEAP_REALLOC_END] = EVENT_REALLOC_END,
 		[HEAP_MAPPING_CALL] = EVENT_MAPPING_CALL, [HEAP_SAMPLE] = EVENT_SAMPLE,
 	};
+	if (he->kind == HEAP_MAP || he->kind == HEAP_UNMAP || he->kind == HEAP_FAULT) {
+		sources_event(s, he);
+		return;
+	}
 	struct event ev = {
 		.time_ns = he->time_ns, .thread = he->thread, .kind = kinds[he->kind], .function = he->function,
 		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align, .sp = he->sp,
@@ -466,16 +491,40 @@ void session_fill_sink(struct target_sink *sink, struct run *run)
 		.module_loaded = sink_module_loaded, .module_unloaded = sink_module_unloaded,
 		.event = sink_event, .thread_exit = sink_thread_exit, .in_signal = sink_in_signal,
 		.rule_memory = sink_rule_memory, .find_row = sink_find_row, .stack_pcs = sink_stack_pcs,
+		.last_look = growth_last_look,
 	};
 }
 
 /* -- the end -- */
 
+/* Whether each process gives @pattern another name. */
+static bool names_differ(const char *pattern)
+{
+	for (const char *s = strchr(pattern, '%'); s; s = strchr(s + 2, '%')) {
+		if (s[1] == 'p' || s[1] == 'n')
+			return true;
+		if (!s[1])
+			break;
+	}
+	return strcmp(pattern, "-") == 0;
+}
+
+/* "flame.svg" to "flame.%p.svg", "massif" to "massif.%p". */
+static char *with_pid(const char *pattern)
+{
+	const char *slash = strrchr(pattern, '/'), *dot = strrchr(pattern, '.');
+	size_t stem = dot && dot > (slash ? slash + 1 : pattern) ? (size_t)(dot - pattern) : strlen(pattern);
+
+	return xasprintf("%.*s.%%p%s", (int)stem, pattern, pattern + stem);
+}
+
 static int expand(struct run *run, uint32_t pid, const char *option, const char *pattern, char **path_out)
 {
 	_cleanup_free_ char *why = NULL;
+	bool is_shared = run->options->pid_count > 1 && !names_differ(pattern);
+	_cleanup_free_ char *own = is_shared ? with_pid(pattern) : NULL;
 	struct pattern_values values = {.pid = pid, .sequence = &run->sequence, .dir = run->directory};
-	int rc = pattern_expand(pattern, &values, path_out, &why);
+	int rc = pattern_expand(own ? own : pattern, &values, path_out, &why);
 	if (rc != 0)
 		log_error("%s: %s", option, why);
 	return rc;
@@ -515,6 +564,8 @@ int session_check_patterns(const struct run *run)
 /* Without a heap profile the file says nothing: it is written only if nothing else is. */
 static bool wants_file(const struct run *run)
 {
+	if (run->options->pages_as_heap)
+		return true;
 	return run->options->heap || !usage_is_wanted(run->options);
 }
 
@@ -542,23 +593,60 @@ int session_check_out_file(struct run *run)
 	return rc;
 }
 
-static int write_massif(struct session *s, const char *path)
+struct report session_report(struct session *s)
 {
-	struct report r = {
-		.profile = s->profile, .filter = s->run->filter, .symbol = frame_symbol, .symbol_ctx = s,
-		.desc = s->run->options->desc, .command = s->command, .threshold = s->run->options->threshold,
-		.pid = s->pid,
-	};
+	struct report r;
+	source_fill_report(&s->source[SOURCE_HEAP], &r);
+	return r;
+}
+
+static int write_report(const struct report *r, const char *path)
+{
 	struct outfile out;
 	int rc = outfile_open(path, &out);
 	if (rc != 0)
 		return rc;
-	rc = massif_write(out.file, &r);
+	rc = massif_write(out.file, r);
 	if (rc != 0) {
 		outfile_abort(&out);
 		return rc;
 	}
 	return outfile_commit(&out);
+}
+
+int session_write_massif(struct session *s, const struct report *r, const char *suffix, char **path_out)
+{
+	_cleanup_free_ char *path = NULL;
+	int rc = session_file_name(s, "--massif-out-file", s->run->options->massif_out_file, &path);
+	if (rc == 0) {
+		*path_out = strcmp(path, "-") == 0 ? xstrdup(path) : xasprintf("%s%s", path, suffix);
+		rc = write_report(r, *path_out);
+		if (rc != 0)
+			log_error("cannot write %s: %s", *path_out, strerror(-rc));
+	}
+	s->run->files_failed += rc != 0;
+	s->run->files_written += rc == 0;
+	return rc;
+}
+
+void session_write_now(struct session *s, char *message, size_t size)
+{
+	_cleanup_free_ char *path = NULL, *own = NULL;
+	struct profile *copy = profile_clone(s->profile);
+	struct report r = session_report(s);
+	int rc = session_file_name(s, "--massif-out-file", s->run->options->massif_out_file, &path);
+
+	if (rc == 0) {
+		own = xasprintf("%s.%u", path, ++s->written_now);
+		profile_finish(copy, target_clock());
+		r.profile = copy; /* its frames have the same numbers */
+		rc = write_report(&r, own);
+	}
+	profile_free(copy);
+	if (rc == 0)
+		snprintf(message, size, "written to %s", own);
+	else
+		snprintf(message, size, "cannot write: %s", strerror(-rc));
 }
 
 void session_finish(struct session *s, uint64_t now_ns)
@@ -575,20 +663,15 @@ void session_finish(struct session *s, uint64_t now_ns)
 			s->run->files_failed++;
 		}
 	}
-	if (!wants_file(s->run)) {
-		session_print_summary(s, NULL);
-		return;
+	if (s->source[SOURCE_HEAP].is_traced) {
+		struct report r;
+		source_fill_report(&s->source[SOURCE_HEAP], &r);
+		int rc = wants_file(s->run) ? session_write_massif(s, &r, "", &path) : -ENOENT;
+		session_print_summary(s, rc == 0 ? path : NULL);
+		free(path);
 	}
-	int rc = session_file_name(s, "--massif-out-file", s->run->options->massif_out_file, &path);
-	if (rc == 0) {
-		rc = write_massif(s, path);
-		if (rc != 0)
-			log_error("cannot write %s: %s", path, strerror(-rc));
-	}
-	s->run->files_failed += rc != 0;
-	s->run->files_written += rc == 0;
-	session_print_summary(s, rc == 0 ? path : NULL);
-	free(path);
+	sources_finish(s, now_ns);
+	growth_finish(s, now_ns);
 }
 
 /* -- replay -- */

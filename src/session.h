@@ -13,6 +13,7 @@
 #include "output/writer.h"
 #include "profile/events.h"
 #include "profile/profile.h"
+#include "sources.h"
 #include "symbols/filter.h"
 #include "symbols/symbols.h"
 #include "target/target.h"
@@ -31,6 +32,7 @@ struct run {
 	struct target *target;     /* NULL in a replay */
 	struct symbols *symbols;
 	struct filter *filter;
+	struct filter *whole_filter; /* the same with the longest paths: for flame graphs */
 	VEC(struct module *) modules; /* by id; NULL where unknown; held */
 	char *directory;           /* where relative file names stand: the one at the start */
 	uint32_t sequence;         /* %n */
@@ -41,6 +43,8 @@ struct run {
 	VEC(struct image_count) images; /* that a process left behind by exec */
 	unsigned files_failed;     /* outputs that could not be written */
 	unsigned files_written;
+	struct top *top;           /* top.c: NULL = no --top */
+	uint64_t definite_bytes;   /* lost at the ends of all processes (--leak-check) */
 };
 
 /* The nodes along a thread's last stack, outermost first. */
@@ -54,7 +58,8 @@ struct session {
 	struct space *space;       /* NULL in a replay and after the end */
 	uint32_t pid;
 	char *command;             /* for cmd: */
-	struct profile *profile;
+	struct profile *profile;   /* of the heap, or of the pages (--pages-as-heap) */
+	struct source source[SOURCE_COUNT]; /* what is traced; the heap's profile is the one above */
 	struct unwind *unwind;
 	struct events_writer *events;
 	struct memusage *memusage; /* NULL = its calls are not counted */
@@ -67,12 +72,27 @@ struct session {
 	unsigned image;            /* 1, 2, ...: profiled programs that this pid executed */
 	bool has_next_image;       /* the process executed another one, which is profiled */
 	bool is_own_image;         /* began with exec or attach; a fork's data are also its parent's */
+	unsigned written_now;      /* files of session_write_now */
+	struct leak_look *look;    /* growth.c: of a last look that is not reported yet; NULL = none */
+	struct top_table *top_table; /* of --top; NULL = none yet; owned */
+	uint64_t attach_ns;        /* how long it stood to be attached */
 	const char *last_file;     /* NULL = none written */
 };
 
 void run_init(struct run *run, struct options *options);
 void run_deinit(struct run *run);
 void run_add_module(struct run *run, struct module *m);
+
+/* The module of id @id, or NULL. */
+struct module *run_module(const struct run *run, uint32_t id);
+
+/* The frames of @view, innermost first, in scratch memory that the next walk uses again. */
+size_t session_walk(struct session *s, const struct stack_view *view, const taddr_t **pcs_out);
+/* Frame of @pc in @p's call tree. */
+uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc);
+
+/* @suffix: behind the expanded --massif-out-file, "" = none. 0 or -errno after a message. */
+int session_write_massif(struct session *s, const struct report *r, const char *suffix, char **path_out);
 
 /* The sink that feeds sessions from a target; ctx is the run. */
 void session_fill_sink(struct target_sink *sink, struct run *run);
@@ -83,7 +103,8 @@ void session_free(struct session *s);
 /* Ends the profile, writes its file and says on stderr what was seen. */
 void session_finish(struct session *s, uint64_t now_ns);
 
-/* The name of @s's file from @pattern, for @option. *path_out is the caller's; not 0 after a message. */
+/* The name of @s's file from @pattern, for @option ("--data"). With several processes asked for, a
+ * pattern without %p and %n gets the pid before its extension. *path_out is the caller's; not 0 after a message. */
 int session_file_name(struct session *s, const char *option, const char *pattern, char **path_out);
 
 /* The lines on stderr; verbose statistics with --stats. */
@@ -93,6 +114,12 @@ void session_print_summary(const struct session *s, const char *path);
 int session_check_patterns(const struct run *run);
 /* Whether the out file can be written where it shall stand; says why not. */
 int session_check_out_file(struct run *run);
+
+/* Writes the profile so far, as a massif file of its own name; says in @message where, or why not. */
+void session_write_now(struct session *s, char *message, size_t size);
+
+/* What writers are given, valid as long as @s. */
+struct report session_report(struct session *s);
 
 /* Runs a profile from an event file. 0, or -errno after a message. */
 int session_replay(struct run *run, const char *path);

@@ -51,7 +51,7 @@ static void print_pauses(const struct session *s)
 		return;
 	const struct target_stats *st = target_stats(s->run->target);
 	const struct { uint64_t ns; const char *what; } pauses[] = {
-		{st->attach_ns, "to attach"}, {st->promote_ns, "to place jumps"}, {st->detach_ns, "to detach"},
+		{s->attach_ns, "to attach"}, {st->promote_ns, "to place jumps"}, {st->detach_ns, "to detach"},
 	};
 	char text[128] = "";
 	size_t used = 0;

@@ -112,7 +112,8 @@ unsigned usage_close(struct usage *u)
 void usage_fill_target(const struct options *o, struct target_options *to)
 {
 	bool is_counting = usage_counts(o);
-	to->no_probes = !o->heap && !is_counting && !o->events_file;
+	bool is_traced = o->trace & 1u << SOURCE_HEAP;
+	to->no_probes = o->pages_as_heap || (!is_counting && (!is_traced || (!o->heap && !o->events_file)));
 	to->no_stacks = !o->heap;
 	to->stack_pointers = is_counting;
 	to->mapping_calls = is_counting && o->mmap;
@@ -143,7 +144,7 @@ void usage_fill_sink(const struct options *o, struct target_sink *sink)
 bool usage_needs_no_tracing(const struct options *o)
 {
 	return o->pid_count > 0 && o->sample_ms && !o->heap && !usage_counts(o) && !o->events_file &&
-	       !o->trace_children;
+	       !o->trace_children && !o->pages_as_heap && !(o->trace & ~(1u << SOURCE_HEAP));
 }
 
 int usage_watch(struct usage *u, pid_t pid, bool (*leave)(void *ctx), void *ctx)

@@ -6,7 +6,9 @@
  */
 #include "arch/arch.h"
 
+#include <asm/perf_regs.h>
 #include <elf.h>
+#include <linux/audit.h>
 
 #include "arch/x86_64/x86_64.h"
 
@@ -19,6 +21,7 @@ _Static_assert(WORD_COUNT == ARCH_REG_WORDS, "struct user_regs_struct has 27 wor
 
 static const struct arch x86_64 = {
 	.name = "x86_64",
+	.audit_arch = AUDIT_ARCH_X86_64,
 	.elf_machine = EM_X86_64,
 	.elf_class = ELFCLASS64,
 	.pc = RIP,
@@ -30,7 +33,15 @@ static const struct arch x86_64 = {
 	.arg = { RDI, RSI, RDX, RCX, R8, R9 },
 	.syscall_arg = { RDI, RSI, RDX, R10, R8, R9 },
 	.thread_pointer = FS_BASE,
+	.vector_note = NT_X86_XSTATE,
+	.red_zone = 128,
 	.dwarf_word = { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15, RIP },
+	.dwarf_perf = {
+		PERF_REG_X86_AX, PERF_REG_X86_DX, PERF_REG_X86_CX, PERF_REG_X86_BX, PERF_REG_X86_SI,
+		PERF_REG_X86_DI, PERF_REG_X86_BP, PERF_REG_X86_SP, PERF_REG_X86_R8, PERF_REG_X86_R9,
+		PERF_REG_X86_R10, PERF_REG_X86_R11, PERF_REG_X86_R12, PERF_REG_X86_R13, PERF_REG_X86_R14,
+		PERF_REG_X86_R15, PERF_REG_X86_IP,
+	},
 	.dwarf_sp = 7,
 	.dwarf_fp = 6,
 	.dwarf_pc = 16,

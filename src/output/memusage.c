@@ -421,6 +421,7 @@ void memusage_event(struct memusage *m, const struct event *ev)
 	case EVENT_MAP:
 	case EVENT_UNMAP:
 	case EVENT_STACK:
+	case EVENT_COUNT:
 		break;
 	}
 }

@@ -11,10 +11,8 @@
 #include "base/alloc.h"
 #include "base/vec.h"
 
-#define NODE_IGNORED UINT32_MAX
-
 struct leaf_place {
-	uint32_t node;       /* where the leaf's bytes go; NODE_IGNORED = nowhere */
+	uint32_t node;       /* where the leaf's bytes go; REPORT_NODE_IGNORED = nowhere */
 	uint32_t node_count; /* nodes there were once this leaf was in */
 };
 
@@ -93,7 +91,7 @@ static uint32_t place_leaf(struct report_tree *t, struct leaf_stack *s, uint32_t
 	for (; node; node = calltree_parent(tree, node))
 		*vec_add(&s->frame) = calltree_node_frame(tree, node);
 	if (!filter_stack(s->report->filter, stack_symbol, s, s->frame.count, &first, &count))
-		return NODE_IGNORED;
+		return REPORT_NODE_IGNORED;
 
 	uint32_t at = 0;
 
@@ -139,6 +137,11 @@ uint32_t report_tree_node_count(const struct report_tree *t)
 	return (uint32_t)t->node.count;
 }
 
+uint32_t report_tree_leaf_node(const struct report_tree *t, uint32_t leaf)
+{
+	return leaf <= t->leaf_count ? t->place[leaf].node : REPORT_NODE_IGNORED;
+}
+
 uint32_t report_tree_sum(const struct report_tree *t, const uint64_t *leaf_bytes, uint32_t leaf_count,
 			 uint64_t **node_bytes_out)
 {
@@ -147,7 +150,7 @@ uint32_t report_tree_sum(const struct report_tree *t, const uint64_t *leaf_bytes
 	uint64_t *bytes = xcalloc(node_count, sizeof(*bytes));
 
 	for (uint32_t i = 1; i <= leaf_count; i++)
-		if (t->place[i].node != NODE_IGNORED)
+		if (t->place[i].node != REPORT_NODE_IGNORED)
 			bytes[t->place[i].node] += leaf_bytes[i];
 	for (uint32_t i = node_count; i-- > 1;)
 		bytes[t->node.data[i].parent] += bytes[i];

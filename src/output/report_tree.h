@@ -32,6 +32,10 @@ void report_tree_free(struct report_tree *t);
 const struct report_node *report_tree_node(const struct report_tree *t, uint32_t node);
 uint32_t report_tree_node_count(const struct report_tree *t);
 
+/* Where the bytes of @leaf stand; REPORT_NODE_IGNORED: nowhere. */
+#define REPORT_NODE_IGNORED UINT32_MAX
+uint32_t report_tree_leaf_node(const struct report_tree *t, uint32_t leaf);
+
 /*
  * Sums @leaf_bytes (indexed by leaf, 1 .. @leaf_count) upwards: *node_bytes_out[i]
  * is what stands below node i and in it. The caller frees it. Returns how many

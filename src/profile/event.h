@@ -22,6 +22,7 @@ enum event_kind {
 	 *	munmap  old_addr, addr (the same), size */
 	EVENT_MAPPING_CALL,
 	EVENT_SAMPLE,        /* sp of a thread, between calls */
+	EVENT_COUNT,         /* size, node: bytes that nothing takes back (page faults) */
 };
 
 struct event {

@@ -26,6 +26,7 @@
  *	s ... SIZE(D)                         bytes of all stacks
  *	c ... OLD(X) ADDR(X) SIZE(D) ARGS(D)  call of a mapping function, as in event.h
  *	t ...                                 stack pointer sampled
+ *	p ... SIZE(D)                         bytes that are only counted
  *	                                      each may end with SP(X), the stack pointer, if known
  *	x THREAD(D)                           thread gone
  *	e TIME(D ns)                          the end, the last line
@@ -153,7 +154,7 @@ static uint32_t file_id_of(struct events_writer *w, const struct calltree *t, ui
 
 void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev)
 {
-	static const char letters[] = "?afbrmusct";
+	static const char letters[] = "?afbrmusctp";
 	CHECK(ev->kind > 0 && ev->kind < sizeof(letters) - 1);
 	uint32_t node = file_id_of(w, t, ev->node);
 	put(w, "%c %" PRIu64 " %" PRIu32 " %u %" PRIu32, letters[ev->kind], ev->time_ns, ev->thread,
@@ -176,6 +177,7 @@ void events_writer_event(struct events_writer *w, const struct calltree *t, cons
 		put(w, " %" PRIx64 " %" PRIu64, ev->addr, ev->size);
 		break;
 	case EVENT_STACK:
+	case EVENT_COUNT:
 		put(w, " %" PRIu64, ev->size);
 		break;
 	case EVENT_MAPPING_CALL:

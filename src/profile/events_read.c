@@ -264,7 +264,7 @@ static void read_event(struct reader *r, enum event_kind kind)
 	uint32_t node = decimal32(r);
 	if (kind == EVENT_REALLOC_BEGIN || kind == EVENT_REALLOC_END || kind == EVENT_MAPPING_CALL)
 		ev.old_addr = hex(r);
-	if (kind != EVENT_REALLOC_BEGIN && kind != EVENT_STACK && kind != EVENT_SAMPLE)
+	if (kind != EVENT_REALLOC_BEGIN && kind != EVENT_STACK && kind != EVENT_SAMPLE && kind != EVENT_COUNT)
 		ev.addr = hex(r);
 	if (kind != EVENT_FREE && kind != EVENT_REALLOC_BEGIN && kind != EVENT_SAMPLE)
 		ev.size = decimal(r);
@@ -302,7 +302,7 @@ static void read_end(struct reader *r)
 
 static void read_record(struct reader *r, char letter)
 {
-	static const char events[] = "afbrmusct";
+	static const char events[] = "afbrmusctp";
 	const char *event = strchr(events, letter);
 	if (event)
 		read_event(r, (enum event_kind)(event - events + 1));

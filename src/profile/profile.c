@@ -216,6 +216,7 @@ static inline void count_in(struct profile *p, uint32_t leaf, uint64_t bytes, ui
 	l->live_blocks += blocks;
 	l->total_bytes += bytes;
 	l->total_blocks += blocks;
+	l->calls++;
 	p->totals.live_bytes += bytes;
 	p->totals.live_blocks += blocks;
 	p->totals.extra += extra;
@@ -310,6 +311,11 @@ static inline void note_peak(struct profile *p)
 		profile_note_peak(p);
 }
 
+uint32_t profile_block_clock(const struct profile *p, uint64_t time_ns)
+{
+	return p->has_first && time_ns > p->first_ns ? (uint32_t)((time_ns - p->first_ns) / 1000000) : 0;
+}
+
 /* Admin and slop of a block for which no alignment was asked. */
 static inline uint64_t plain_extra(const struct profile *p, uint64_t size)
 {
@@ -377,18 +383,19 @@ static inline void on_free(struct profile *p, taddr_t addr, bool is_inner)
 static void page_gone(void *ctx, uint32_t leaf, uint64_t bytes)
 {
 	struct profile *p = ctx;
-	profile_count_out(p, leaf, bytes, bytes / PAGE_SIZE_MIN, 0);
-	p->totals.frees += bytes / PAGE_SIZE_MIN;
+	profile_count_out(p, leaf, bytes, bytes / profile_granule(p), 0);
+	p->totals.frees += bytes / profile_granule(p);
 }
 
 /* The pages that @ev touches; false if there are none. */
-static bool page_span(const struct event *ev, taddr_t *start_out, taddr_t *end_out)
+static bool page_span(const struct profile *p, const struct event *ev, taddr_t *start_out, taddr_t *end_out)
 {
 	taddr_t end;
+	uint64_t granule = profile_granule(p);
 	if (__builtin_add_overflow(ev->addr, ev->size, &end) || end > UINT64_MAX - PAGE_SIZE_MIN)
 		return false;
-	*start_out = ROUND_DOWN(ev->addr, PAGE_SIZE_MIN);
-	*end_out = ROUND_UP(end, PAGE_SIZE_MIN);
+	*start_out = ROUND_DOWN(ev->addr, granule);
+	*end_out = ROUND_UP(end, granule);
 	return ev->size > 0;
 }
 
@@ -403,7 +410,7 @@ static void unmap(struct profile *p, taddr_t start, taddr_t end)
 static void on_unmap(struct profile *p, const struct event *ev)
 {
 	taddr_t start, end;
-	if (page_span(ev, &start, &end) && pages_overlap(&p->pages, start, end))
+	if (page_span(p, ev, &start, &end) && pages_overlap(&p->pages, start, end))
 		unmap(p, start, end);
 	else
 		p->totals.unknown_frees++;
@@ -412,7 +419,7 @@ static void on_unmap(struct profile *p, const struct event *ev)
 static void on_map(struct profile *p, const struct event *ev)
 {
 	taddr_t start, end;
-	if (!ev->addr || !page_span(ev, &start, &end)) {
+	if (!ev->addr || !page_span(p, ev, &start, &end)) {
 		p->totals.failed++;
 		return;
 	}
@@ -425,9 +432,9 @@ static void on_map(struct profile *p, const struct event *ev)
 	}
 	pages_remove(&p->pages, start, end, page_gone, p);
 	pages_add(&p->pages, start, end, leaf);
-	profile_count_in(p, leaf, end - start, (end - start) / PAGE_SIZE_MIN, 0);
+	profile_count_in(p, leaf, end - start, (end - start) / profile_granule(p), 0);
 	profile_pass_bytes(p, end - start - overlap);
-	p->totals.allocations += (end - start) / PAGE_SIZE_MIN;
+	p->totals.allocations += (end - start) / profile_granule(p);
 	p->totals.allocated_bytes += end - start;
 	profile_note_peak(p);
 	try_heap_normal(p);
@@ -443,6 +450,21 @@ static void on_stack(struct profile *p, const struct event *ev)
 	p->stacks = ev->size;
 	p->time_bytes += ev->size > old ? ev->size - old : old - ev->size;
 	profile_try_normal(p);
+}
+
+static void on_count(struct profile *p, const struct event *ev)
+{
+	uint32_t leaf = profile_get_leaf(p, ev->node);
+	if (leaf == LEAF_IGNORED)
+		return;
+	profile_count_in(p, leaf, ev->size, 1, 0);
+	p->counted_bytes += ev->size;
+	p->counted_blocks++;
+	profile_pass_bytes(p, ev->size);
+	p->totals.allocations++;
+	p->totals.allocated_bytes += ev->size;
+	profile_note_peak(p);
+	try_heap_normal(p);
 }
 
 /* What goes in from outside. */
@@ -482,6 +504,9 @@ void profile_event(struct profile *p, const struct event *ev)
 	case EVENT_MAPPING_CALL:
 	case EVENT_SAMPLE:
 		break; /* not of the heap */
+	case EVENT_COUNT:
+		on_count(p, ev);
+		break;
 	}
 }
 

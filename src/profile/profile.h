@@ -35,7 +35,8 @@ struct profile_options {
 	uint32_t heap_admin;      /* 8 */
 	uint32_t alignment;       /* 16 */
 	bool no_heap;             /* --heap=no: blocks are kept, nothing is counted in snapshots */
-	bool keep_times;          /* blocks remember when they were made: ms since the first event */
+	uint32_t granule;         /* of mapped ranges, bytes: a block is one; 0 = a page; 1 for brk */
+	bool keep_times;          /* blocks remember when they were made (or last resized): profile_block_clock */
 	/* Whether blocks of @node are not to be counted at all; asked once per leaf. NULL = none. */
 	bool (*is_ignored)(void *ctx, uint32_t node);
 	void *is_ignored_ctx;
@@ -49,6 +50,7 @@ struct leaf {
 	uint32_t epoch;           /* of the last saved value; see profile.c */
 	uint64_t live_bytes, live_blocks;
 	uint64_t total_bytes, total_blocks; /* ever allocated here; a realloc is a new block */
+	uint64_t calls;           /* of them: events that made something here; for mappings not the pages */
 };
 
 enum snapshot_kind { SNAPSHOT_EMPTY, SNAPSHOT_DETAILED, SNAPSHOT_PEAK };
@@ -114,6 +116,9 @@ uint32_t profile_snapshot_leaves(const struct profile *p, uint32_t i, uint64_t *
 
 /* The state now as a snapshot (for monitor commands). */
 void profile_current(const struct profile *p, uint64_t time_ns, struct snapshot *out);
+
+/* struct block.time of a block made at @time_ns: milliseconds since the first event. */
+uint32_t profile_block_clock(const struct profile *p, uint64_t time_ns);
 
 void profile_check(const struct profile *p);
 size_t profile_memory(const struct profile *p); /* bytes beside blocks and call tree */

@@ -25,6 +25,13 @@ static int add_block(void *ctx, const struct block *block)
 	return 0;
 }
 
+/* What EVENT_COUNT added is in no table. */
+static void add_counted(struct sum *s)
+{
+	s->bytes += s->profile->counted_bytes;
+	s->blocks += s->profile->counted_blocks;
+}
+
 static void add_pages(struct sum *s)
 {
 	const struct pages *pages = &s->profile->pages;
@@ -32,7 +39,7 @@ static void add_pages(struct sum *s)
 		const struct page_range *r = &pages->range.data[i];
 		CHECK(r->start < r->end && (i == 0 || r[-1].end <= r->start));
 		s->bytes += r->end - r->start;
-		s->blocks += (r->end - r->start) / PAGE_SIZE_MIN;
+		s->blocks += (r->end - r->start) / profile_granule(s->profile);
 		s->by_leaf[r->leaf] += r->end - r->start;
 	}
 }
@@ -51,7 +58,7 @@ static void check_leaves(const struct profile *p, const struct sum *s)
 		bytes += leaf->live_bytes;
 		blocks += leaf->live_blocks;
 	}
-	CHECK(lost == p->lost_bytes);
+	CHECK(lost == p->lost_bytes + p->counted_bytes);
 	CHECK(bytes == p->totals.live_bytes && blocks == p->totals.live_blocks);
 }
 
@@ -92,6 +99,7 @@ void profile_check(const struct profile *p)
 		if (p->held.data[i].from == HELD_COUNTED)
 			add_block(&s, &p->held.data[i].block);
 	add_pages(&s);
+	add_counted(&s);
 	CHECK(s.bytes + p->lost_bytes == p->totals.live_bytes);
 	CHECK(s.blocks + p->lost_blocks == p->totals.live_blocks);
 	CHECK(s.extra + p->lost_extra == p->totals.extra);

@@ -43,6 +43,7 @@ struct profile {
 	bool has_first;           /* first_ns: the reading that counts as 0 */
 	/* Of blocks that a realloc at an ignored site took away: counted for ever (2.8). */
 	uint64_t lost_bytes, lost_extra, lost_blocks;
+	uint64_t counted_bytes, counted_blocks; /* of EVENT_COUNT */
 };
 
 /* The leaf of @node, made if it is new; LEAF_IGNORED if its blocks do not count. */
@@ -80,6 +81,11 @@ void profile_free_block(struct profile *p, const struct block *block);
 static inline uint64_t profile_block_extra(const struct profile *p, const struct block *block)
 {
 	return p->options.heap_admin + block->capacity - block->size;
+}
+
+static inline uint64_t profile_granule(const struct profile *p)
+{
+	return p->options.granule ? p->options.granule : PAGE_SIZE_MIN;
 }
 
 /* realloc.c */

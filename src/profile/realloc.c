@@ -108,6 +108,7 @@ static void change_block(struct profile *p, const struct block *old, const struc
 	struct block block = *old;
 	block.addr = ev->addr;
 	block.size = ev->size;
+	block.time = profile_block_clock(p, p->now_ns);
 	block.leaf = profile_get_leaf(p, ev->node); /* after the peak: a new site is not in it */
 	if (block.leaf == LEAF_IGNORED) {
 		lose(p, old, ev);

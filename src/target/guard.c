@@ -378,7 +378,7 @@ void guard_install(struct target *t, struct space *s, struct thread *th)
 	if (!has_default_action(s->reader))
 		log_verbose("process %d has its own handler of SIGTRAP or ignores it: if ptmem is killed, a breakpoint "
 			    "may do harm before it is taken out", s->reader);
-	else if (!install_may_inject(th->tid))
+	else if (!syscalls_may_inject(t, th->tid))
 		log_verbose("process %d has a seccomp filter: no handler of SIGTRAP is put in; if ptmem is killed, a "
 			    "breakpoint may end it", s->reader);
 	else {

@@ -60,7 +60,7 @@ static int seize(struct target *t, struct process *p)
 		const struct timespec ms = {0, 1000000};
 		if (i > 0)
 			nanosleep(&ms, NULL);
-		rc = target_seize_all(t, p);
+		rc = target_seize_all(t, p->pid);
 	}
 	return rc;
 }

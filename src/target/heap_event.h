@@ -18,6 +18,7 @@ enum heap_event_kind {
 	HEAP_UNMAP,         /* addr, size, a mapping went away */
 	HEAP_MAPPING_CALL,  /* the program called mmap, mremap or munmap: as EVENT_MAPPING_CALL in profile/event.h */
 	HEAP_SAMPLE,        /* sp, between calls */
+	HEAP_FAULT,         /* addr, size (a page): touched for the first time, or brought in */
 };
 
 /*
@@ -25,6 +26,9 @@ enum heap_event_kind {
  * address into the caller of the probed function and regs.sp the value that it
  * has there after the return. data holds a copy of the memory from start upwards
  * (start <= regs.sp); read fetches what lies outside.
+ *
+ * HEAP_MAP and HEAP_FAULT have no frame that is left: regs are those of the thread
+ * at the system call (pc behind it) or one behind the faulting instruction.
  */
 struct stack_view {
 	struct arch_unwind_regs regs;
@@ -46,6 +50,8 @@ struct heap_event {
 	uint64_t size;    /* as requested; calloc: the product */
 	uint64_t align;   /* 0 = none asked for */
 	taddr_t sp;       /* the stack pointer in the caller; 0 = not asked for (target_options.stack_pointers) */
+	uint32_t map_flags; /* HEAP_MAP by mmap: its flags, and its descriptor (-1: none) */
+	int map_fd;
 	struct stack_view *stack; /* NULL where the kind has none, or frame is given */
 	/* A stack walked already: frame_count frames, outermost first, return addresses minus 1. The
 	 * first @kept are as in the last event with the same @path (a thread's slot). */

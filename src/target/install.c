@@ -39,20 +39,6 @@ struct area_header {
 
 /* -- areas -- */
 
-/* Whether @tid may be made to call mmap: no seccomp filter would see it. */
-bool install_may_inject(pid_t tid)
-{
-	char name[64], line[128];
-	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
-	int mode = 0;
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "Seccomp: %d", &mode) == 1)
-			break;
-	}
-	return f && mode == 0;
-}
-
 static bool area_reaches(const struct stub_area *a, taddr_t addr)
 {
 	return (addr > a->start ? addr - a->start : a->start - addr) < AREA_REACH;
@@ -71,7 +57,7 @@ static int map_area(struct target *t, struct space *s, struct thread *th, taddr_
 	uint32_t size = is_pads ? PADS_AREA_SIZE : AREA_SIZE;
 	if (!th)
 		return -ESRCH;
-	if (!install_may_inject(th->tid))
+	if (!syscalls_may_inject(t, th->tid))
 		return -EPERM;
 	struct maps maps;
 	int rc = maps_read(s->reader, &maps);
@@ -308,6 +294,7 @@ int install_probes(struct target *t, struct space *s, struct thread *th, bool is
 		install_module(t, th, s, s->modules.data[i]);
 	if (s->probe_count == 0 && !t->options.no_probes && (is_complete || !can_load_more(s)))
 		return -ENOENT;
+	syscalls_start(t, s, th);
 	if (s->is_profiled && !s->user)
 		t->sink.space_new(t->sink.ctx, s);
 	s->is_ready = true;
@@ -444,7 +431,7 @@ static int unmap(struct target *t, struct thread **th, taddr_t start, uint64_t s
 {
 	const uint64_t args[6] = {start, size};
 	int64_t result = -1;
-	if (!*th || !install_may_inject((*th)->tid))
+	if (!*th || !syscalls_may_inject(t, (*th)->tid))
 		return -EPERM;
 	guard_forget_area((*th)->process->space, start); /* it may be the program's own the next moment */
 	int rc = inject_syscall(t, *th, SYS_munmap, args, &result);

@@ -8,6 +8,8 @@
  *	fork, vfork,  the child becomes known: a thread, a process that shares the
  *	clone         space, or a process with a copy of it
  *	exec          the space ends; the new image is followed or let go
+ *	syscall,      syscalls_serve: what was mapped and unmapped
+ *	seccomp
  *	exit          last look while the memory is there
  *	exited,killed the thread is gone; with the last one its process
  *
@@ -26,9 +28,11 @@
 
 #include "base/elf_file.h"
 #include "base/log.h"
+#include "target/faults.h"
 #include "target/ptrace.h"
 #include "target/guard.h"
 #include "target/pads.h"
+#include "target/roots.h"
 #include "target/thread.h"
 
 uint64_t target_clock(void)
@@ -169,6 +173,15 @@ static void let_go(struct target *t, struct process *p, struct thread *th, enum 
 	ptrace_detach(tid, 0);
 }
 
+/* @p is of no interest any more, but its calls that our filter stops need somebody to answer. */
+static void stay_unprofiled(struct target *t, struct process *p, struct thread *th)
+{
+	process_leave_space(t, p, SPACE_EXEC);
+	p->space = space_new(p->pid);
+	p->is_vfork_child = false;
+	thread_resume(t, th, 0);
+}
+
 static void serve_exec(struct target *t, struct thread *th)
 {
 	unsigned long former = 0;
@@ -181,33 +194,25 @@ static void serve_exec(struct target *t, struct thread *th)
 			thread_remove(t, caller);
 	}
 	struct process *p = leader->process;
+	faults_drain(t);
 	drop_other_threads(t, p, leader);
 	leader->calls.count = 0;
 	leader->has_deleted = false;
 	leader->thread_pointer = 0;
 	leader->is_exiting = false;
+	syscalls_forget(leader);
 	bool is_first = p->is_started && p->is_execing;
 	p->is_first_image = is_first;
+	if (is_first)
+		syscalls_settle(t, p->pid);
 	p->is_execing = false;
-	struct space *old = p->space;
-	if (old && (is_first || t->options.follow_exec)) {
+	if (p->space && (is_first || t->options.follow_exec) && !t->is_released) {
 		bool fits = is_supported_image(t, p->pid);
 		if (is_first && !fits)
 			t->refusal = ATTACH_32BIT;
 		else if (!fits)
 			log_warn("process %d: a 32-bit program (or one of another machine): not profiled", p->pid);
-		if (--old->users == 0) {
-			pads_finish(t, old);
-			if (old->user)
-				t->sink.space_end(t->sink.ctx, old, fits ? SPACE_NEXT_IMAGE : SPACE_EXEC);
-			pads_free(t, old);
-			space_free(old);
-		} else if (old->reader == p->pid) {
-			for (size_t i = 0; i < t->processes.count; i++) {
-				if (t->processes.data[i] != p && t->processes.data[i]->space == old)
-					old->reader = t->processes.data[i]->pid;
-			}
-		}
+		process_leave_space(t, p, fits ? SPACE_NEXT_IMAGE : SPACE_EXEC);
 		if (fits) {
 			start_image(t, p, leader);
 			return;
@@ -219,7 +224,10 @@ static void serve_exec(struct target *t, struct thread *th)
 			return;
 		}
 	}
-	let_go(t, p, leader, SPACE_EXEC);
+	if (t->syscalls == SYSCALLS_FILTER)
+		stay_unprofiled(t, p, leader);
+	else
+		let_go(t, p, leader, SPACE_EXEC);
 }
 
 /* -- ends -- */
@@ -245,6 +253,7 @@ static void serve_end(struct target *t, struct thread *th, int status)
 	struct process *p = th->process;
 	struct space *s = p->space;
 	pid_t tid = th->tid;
+	faults_drain(t);
 	pads_thread_exit(t, th);
 	trap_drop_calls(t, th, UINT64_MAX);
 	if (th->waits_for_room)
@@ -269,7 +278,7 @@ static void serve_end(struct target *t, struct thread *th, int status)
  * system calls and library functions by stop signals"). The program must not
  * see that: let it call again. A signal that really waits interrupts it anew.
  */
-static void restart_interrupted(struct target *t, struct thread *th)
+void loop_restart_interrupted(struct target *t, struct thread *th)
 {
 	static const long restarted[] = {
 		SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_semop, SYS_semtimedop,
@@ -293,7 +302,7 @@ static void restart_interrupted(struct target *t, struct thread *th)
 static void serve_interrupt(struct target *t, struct thread *th, bool was_interrupted)
 {
 	if (was_interrupted)
-		restart_interrupted(t, th);
+		loop_restart_interrupted(t, th);
 	if (th->wants_sample)
 		sample_take(t, th);
 	if (th->is_new) {
@@ -384,8 +393,18 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	case STOP_KILLED:
 		serve_end(t, th, status);
 		break;
+	case STOP_SYSCALL:
+		syscalls_serve(t, th, was_interrupted);
+		break;
+	case STOP_SECCOMP:
+		syscalls_serve_seccomp(t, th);
+		break;
 	case STOP_EXIT:
+		faults_drain(t);
+		syscalls_serve_exit(t, th);
 		th->is_exiting = true;
+		if (t->options.last_look)
+			roots_serve_exit(t, th);
 		if (t->sink.process_exit && th->process->space->user && !has_living_threads(t, th->process))
 			t->sink.process_exit(t->sink.ctx, th->process->space, th->process->pid, tid);
 		thread_resume(t, th, 0);

@@ -530,7 +530,7 @@ int pads_promote(struct target *t, struct space *s, struct thread *th)
 	const char *why;
 	if (!pads_are_possible(t, s, &why))
 		return -EPERM;
-	int rc = th && install_may_inject(th->tid) ? 0 : -EPERM;
+	int rc = th && syscalls_may_inject(t, th->tid) ? 0 : -EPERM;
 	if (rc == 0 && !s->pads)
 		rc = make_memory(t, s, th);
 	if (rc != 0) {

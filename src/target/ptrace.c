@@ -66,6 +66,13 @@ int ptrace_set_word(pid_t tid, unsigned index, uint64_t value)
 	return request(PTRACE_POKEUSER, tid, index * sizeof(uint64_t), value);
 }
 
+int ptrace_syscall_op(pid_t tid)
+{
+	struct __ptrace_syscall_info info;
+	long n = ptrace(PTRACE_GET_SYSCALL_INFO, tid, (void *)sizeof(info), &info);
+	return n < 0 ? -errno : info.op;
+}
+
 int ptrace_event_message(pid_t tid, unsigned long *out)
 {
 	return request(PTRACE_GETEVENTMSG, tid, 0, (uintptr_t)out);

@@ -60,6 +60,8 @@ struct space *space_fork(const struct space *parent, pid_t child)
 	if (parent->trap_index)
 		s->trap_index = xmemdup(parent->trap_index, sizeof(uint32_t) << s->trap_bits);
 	s->syscall_insn = parent->syscall_insn;
+	s->program_break = parent->program_break;
+	s->stack_start = parent->stack_start;
 	s->throw_through = parent->throw_through;
 	s->throw_saved = parent->throw_saved;
 	s->is_ready = parent->is_ready;

@@ -69,12 +69,15 @@ struct space {
 	uint32_t *trap_index;  /* hash table: address -> index + 1 */
 	uint32_t trap_bits;
 	taddr_t syscall_insn;  /* where the text has a system call instruction; 0 = not yet looked */
+	taddr_t program_break; /* watch_brk: as the last brk said; 0 = unknown */
+	taddr_t stack_start;   /* watch_mappings: of the main thread's; 0 = unknown */
 	taddr_t throw_through; /* a return address whose CFI lets exceptions pass; 0 = none known */
 	taddr_t miss[64];      /* pages that were looked up in vain since the last update */
 	int throw_saved;       /* the register that its row restores from the word below the frame; -1 = none */
 	bool is_ready;         /* probes are in, events count */
 	bool is_profiled;      /* false: followed only until its exec */
 	bool is_own_image;     /* began with an exec or an attach, not with a fork */
+	uint64_t attach_ns;   /* how long it stood to be attached; 0 = it was started */
 	uint32_t probe_count;  /* watched functions */
 	uint32_t hits;         /* stops at entries, for promotion */
 	struct pads *pads;     /* tier 2; NULL = none yet */

@@ -29,16 +29,18 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/log.h"
+#include "target/faults.h"
 #include "target/ptrace.h"
 #include "target/guard.h"
 #include "target/pads.h"
+#include "target/roots.h"
 #include "target/thread.h"
 
 /* Where no function is watched, threads and (unless they are followed) children are let be. */
 #define FEW_OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
 #define TRACE_OPTIONS \
 	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | \
-	 PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
+	 PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESECCOMP)
 
 static volatile sig_atomic_t wake_flag;
 
@@ -76,6 +78,7 @@ void target_free(struct target *t)
 	}
 	while (t->processes.count > 0)
 		process_remove(t, t->processes.data[0], SPACE_DETACHED);
+	faults_free(t);
 	for (size_t i = 0; i < t->counters.count; i++)
 		close(t->counters.data[i]);
 	guard_stop(t);
@@ -89,7 +92,9 @@ void target_free(struct target *t)
 
 static int trace_options(const struct target *t)
 {
-	return t->options.no_probes && !t->options.follow_exec ? FEW_OPTIONS : TRACE_OPTIONS;
+	const struct target_options *o = &t->options;
+	bool is_watched = !o->no_probes || o->watch_brk || o->watch_mappings || o->watch_faults;
+	return is_watched || o->follow_exec ? TRACE_OPTIONS : FEW_OPTIONS;
 }
 
 /* -- instructions -- */
@@ -121,13 +126,15 @@ uint64_t target_instructions(const struct target *t)
 
 /* -- start -- */
 
-ATTR_NORETURN static void run_program(int go_fd, int error_fd, char *const argv[], const struct signal_state *signals)
+ATTR_NORETURN static void run_program(const struct target *t, int go_fd, int error_fd, char *const argv[])
 {
 	char c;
-	sigaction(SIGCHLD, &signals->child, NULL);
-	sigprocmask(SIG_SETMASK, &signals->mask, NULL);
+	sigaction(SIGCHLD, &t->signals.child, NULL);
+	sigprocmask(SIG_SETMASK, &t->signals.mask, NULL);
 	while (read(go_fd, &c, 1) < 0 && errno == EINTR)
 		;
+	if (t->options.watch_brk || t->options.watch_mappings)
+		syscalls_install_filter(t, argv[0]);
 	execvp(argv[0], argv);
 	int err = errno;
 	while (write(error_fd, &err, sizeof(err)) < 0 && errno == EINTR)
@@ -165,7 +172,7 @@ int target_start(struct target *t, char *const argv[])
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(go[1]);
-		run_program(go[0], error[1], argv, &t->signals);
+		run_program(t, go[0], error[1], argv);
 	}
 	close(go[0]);
 	close(error[1]);
@@ -176,6 +183,10 @@ int target_start(struct target *t, char *const argv[])
 	}
 	if (rc == 0 && t->options.count_instructions)
 		rc = add_counter(t, pid, true);
+	if (rc == 0 && t->options.watch_faults) {
+		rc = faults_add(t, pid, true);
+		t->fault_error = rc;
+	}
 	if (rc == 0) {
 		struct process *p = process_add(t, pid, space_new(pid));
 		p->is_started = p->is_execing = true;
@@ -290,6 +301,8 @@ static int seize_pass(struct target *t, struct process *p)
 		th->state = THREAD_RUNNING;
 		if (t->options.count_instructions)
 			add_counter(t, tid, false);
+		if (t->options.watch_faults && t->fault_error == 0)
+			t->fault_error = faults_add(t, tid, false);
 		if (ptrace_interrupt(tid) == 0)
 			th->was_interrupted = true;
 		found++;
@@ -298,15 +311,20 @@ static int seize_pass(struct target *t, struct process *p)
 	return rc != 0 ? rc : found;
 }
 
-int target_seize_all(struct target *t, struct process *p)
+int target_seize_all(struct target *t, pid_t pid)
 {
-	int found;
+	struct process *p;
+	int found = 0;
 	t->is_stopping = true;
 	do {
+		p = process_find(t, pid); /* it may end while it is stopped */
+		if (!p)
+			return -ESRCH;
 		found = seize_pass(t, p);
 		loop_stop_world(t);
 	} while (found > 0);
-	return found < 0 ? found : p->threads > 0 ? 0 : -ESRCH;
+	p = process_find(t, pid);
+	return found < 0 ? found : p && p->threads > 0 ? 0 : -ESRCH;
 }
 
 /* A stopped thread that may make system calls for us: not in a group stop, if there is another. */
@@ -333,7 +351,7 @@ static void forget_sites(void *ctx, struct space *s, struct module *m)
 	}
 }
 
-static void detach_all(struct target *t, bool with_traps);
+static void undo_attach(struct target *t, pid_t pid);
 
 int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out)
 {
@@ -352,10 +370,16 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 		t->first_pid = pid;
 	if (guard_start(t) == 0)
 		guard_space(t, s);
-	struct process *p = process_add(t, pid, s);
+	process_add(t, pid, s);
+	if (t->options.watch_brk || t->options.watch_mappings)
+		t->syscalls = SYSCALLS_ALL;
 	uint64_t begin = target_clock();
-	rc = target_seize_all(t, p);
+	rc = target_seize_all(t, pid);
 	*problem_out = rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_PERMISSION;
+	if (rc == 0 && t->fault_error != 0) {
+		rc = t->fault_error;
+		*problem_out = ATTACH_NO_FAULTS;
+	}
 	if (rc == 0) {
 		t->now_ns = target_clock();
 		guard_install(t, s, pick_thread(t, s));
@@ -364,11 +388,11 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 			*problem_out = ATTACH_NO_PROBES;
 	}
 	if (rc != 0) {
-		detach_all(t, true);
+		undo_attach(t, pid);
 		return rc;
 	}
 	loop_start_world(t);
-	t->stats.attach_ns = target_clock() - begin;
+	s->attach_ns = t->stats.attach_ns = target_clock() - begin;
 	*problem_out = ATTACH_OK;
 	return 0;
 }
@@ -381,6 +405,35 @@ static void detach_thread(struct thread *th)
 	int rc = ptrace_detach(th->tid, th->held_signal);
 	if (rc != 0)
 		log_debug("thread %d: detach: %s", th->tid, strerror(-rc));
+}
+
+void target_each(struct target *t, void (*fn)(void *ctx, struct space *s), void *ctx)
+{
+	for (size_t i = 0; i < t->processes.count; i++) {
+		struct space *s = t->processes.data[i]->space;
+		bool is_first = true;
+		for (size_t k = 0; k < i; k++)
+			is_first &= t->processes.data[k]->space != s;
+		if (!is_first || !s->user || !s->is_ready)
+			continue;
+		fn(ctx, s);
+	}
+}
+
+static void catch_up(void *ctx, struct space *s)
+{
+	pads_catch_up(ctx, s);
+}
+
+uint64_t target_inspect(struct target *t, void (*fn)(void *ctx, struct space *s), void *ctx)
+{
+	uint64_t begin = target_clock();
+	t->now_ns = begin;
+	loop_stop_world(t);
+	target_each(t, catch_up, t);
+	target_each(t, fn, ctx);
+	loop_start_world(t);
+	return target_clock() - begin;
 }
 
 /* Lets everybody run for a moment. */
@@ -396,12 +449,15 @@ static void run_shortly(struct target *t)
 
 #define REMOVE_TRIES 100
 
-static void remove_everything(struct target *t)
+/* From the spaces of all processes, or of @only. Processes may end meanwhile. */
+static void remove_everything(struct target *t, pid_t only)
 {
 	for (unsigned tries = 1; tries <= REMOVE_TRIES; tries++) {
 		bool is_done = true;
 		for (size_t i = 0; i < t->processes.count; i++) {
 			struct space *s = t->processes.data[i]->space;
+			if (only && only != t->processes.data[i]->pid)
+				continue;
 			if (s->areas.count > 0 || s->traps.count > 0 || guard_has_injection(s))
 				is_done &= install_remove(t, s, pick_thread(t, s), tries == REMOVE_TRIES);
 		}
@@ -411,38 +467,107 @@ static void remove_everything(struct target *t)
 	}
 }
 
-static void detach_all(struct target *t, bool with_traps)
+static bool is_among(const struct thread *th, pid_t only)
 {
-	uint64_t begin = target_clock();
-	loop_stop_world(t);
-	if (with_traps)
-		remove_everything(t);
+	return th && (!only || th->process->pid == only);
+}
+
+/* Lets go of all processes, or of @only. Everybody stands still, but for moments. */
+static void detach_stopped(struct target *t, pid_t only)
+{
+	remove_everything(t, only);
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
-		if (!th)
+		if (!is_among(th, only))
 			continue;
 		trap_drop_calls(t, th, UINT64_MAX);
 		detach_thread(th);
 	}
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		if (is_among(t->threads.data[i], only)) {
+			thread_remove(t, t->threads.data[i]);
+			i = (size_t)-1;
+		}
+	}
+}
+
+static void detach_all(struct target *t)
+{
+	uint64_t begin = target_clock();
+	loop_stop_world(t);
+	faults_drain(t);
+	target_each(t, catch_up, t);
+	if (t->options.last_look)
+		target_each(t, t->sink.last_look, t->sink.ctx);
+	detach_stopped(t, 0);
 	for (size_t i = 0; i < t->early_count; i++)
 		ptrace_detach(t->early[i].tid, 0);
 	t->early_count = 0;
 	t->stats.detach_ns = target_clock() - begin;
 	t->is_stopping = false;
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		if (t->threads.data[i]) {
-			thread_remove(t, t->threads.data[i]);
-			i = (size_t)-1;
-		}
-	}
 	while (t->processes.count > 0)
 		process_remove(t, t->processes.data[0], SPACE_DETACHED);
+}
+
+/* An attach failed half-way: as if it had not been tried. Others go on. */
+static void undo_attach(struct target *t, pid_t pid)
+{
+	loop_stop_world(t);
+	detach_stopped(t, pid);
+	struct process *p = process_find(t, pid);
+	if (p)
+		process_remove(t, p, SPACE_DETACHED);
+	loop_start_world(t);
+}
+
+/*
+ * A program whose calls our filter stops cannot be left: they would fail. So only
+ * the profiles end, and ptmem answers those calls until nobody is left.
+ */
+static void release_all(struct target *t)
+{
+	t->is_released = true;
+	loop_stop_world(t);
+	faults_drain(t);
+	target_each(t, catch_up, t);
+	if (t->options.last_look)
+		target_each(t, t->sink.last_look, t->sink.ctx);
+	remove_everything(t, 0);
+	for (size_t i = 0; i < t->processes.count; i++) {
+		struct space *s = t->processes.data[i]->space;
+		pads_finish(t, s);
+		if (s->user)
+			t->sink.space_end(t->sink.ctx, s, SPACE_DETACHED);
+		pads_free(t, s);
+		s->is_profiled = false;
+	}
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (!th)
+			continue;
+		trap_drop_calls(t, th, UINT64_MAX);
+		th->is_held |= th->waits_for_room;
+		th->waits_for_room = false;
+	}
+	t->waiters = 0;
+	loop_start_world(t);
+}
+
+bool target_must_stay(const struct target *t)
+{
+	return t->syscalls == SYSCALLS_FILTER && t->processes.count > 0;
 }
 
 void target_detach(struct target *t)
 {
 	t->now_ns = target_clock();
-	detach_all(t, true);
+	if (!target_must_stay(t)) {
+		detach_all(t);
+		return;
+	}
+	release_all(t);
+	while (t->processes.count > 0 && loop_step(t, false) != -ECHILD)
+		;
 }
 
 void target_abandon(struct target *t)
@@ -491,8 +616,13 @@ unsigned target_cpu_count(void)
 /* Reads some of all rings; returns the records read; *is_more_out: there may be more. */
 static size_t drain_all(struct target *t, bool *is_more_out)
 {
-	size_t n = 0;
 	*is_more_out = false;
+	bool is_pressed = faults_are_pressed(t);
+	if (is_pressed)
+		loop_stop_world(t);
+	size_t n = faults_drain(t);
+	if (is_pressed)
+		loop_start_world(t);
 	t->now_ns = target_clock();
 	for (size_t i = 0; i < t->processes.count; i++) {
 		struct space *s = t->processes.data[i]->space;
@@ -520,7 +650,10 @@ static void sleep_until_stop(struct target *t, uint64_t ns)
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	sigtimedwait(&set, NULL, &ts);
+	if (t->faults)
+		faults_wait(t, &ts);
+	else
+		sigtimedwait(&set, NULL, &ts);
 	t->now_ns = target_clock();
 }
 
@@ -553,8 +686,10 @@ static void idle(struct target *t, size_t records)
 	sleep_until_stop(t, (is_shared ? SLEEP_MAX_US : t->idle_us) * 1000ull);
 }
 
-static bool has_pads(const struct target *t)
+static bool has_rings(const struct target *t)
 {
+	if (t->faults)
+		return true;
 	for (size_t i = 0; i < t->processes.count; i++) {
 		if (t->processes.data[i]->space->pads)
 			return true;
@@ -565,7 +700,7 @@ static bool has_pads(const struct target *t)
 #define STOPS_IN_A_ROW 32
 
 /* One round with rings: the stops that wait, then the records, then rest. */
-static int step_with_pads(struct target *t)
+static int step_with_rings(struct target *t)
 {
 	int rc = 0, stops = 0;
 	while (stops < STOPS_IN_A_ROW && !t->promote && (rc = loop_step(t, true)) == 0)
@@ -578,7 +713,7 @@ static int step_with_pads(struct target *t)
 }
 
 /* One stop. With something due at a time the wait ends then: SIGCHLD is blocked, so none is missed. */
-static int step_without_pads(struct target *t)
+static int step_without_rings(struct target *t)
 {
 	if (t->next_tick_ns == UINT64_MAX)
 		return loop_step(t, false);
@@ -593,7 +728,7 @@ void target_run(struct target *t)
 	while (t->processes.count > 0) {
 		if (t->now_ns >= t->next_tick_ns)
 			sample_run_timers(t);
-		int rc = has_pads(t) ? step_with_pads(t) : step_without_pads(t);
+		int rc = has_rings(t) ? step_with_rings(t) : step_without_rings(t);
 		if (rc == -ECHILD)
 			break;
 		if (t->promote)
@@ -626,6 +761,17 @@ pid_t target_first_pid(const struct target *t)
 unsigned target_process_count(const struct target *t)
 {
 	return (unsigned)t->processes.count;
+}
+
+int target_fault_error(const struct target *t)
+{
+	return t->fault_error;
+}
+
+uint64_t target_lost_faults(const struct target *t, bool *user_only_out)
+{
+	*user_only_out = faults_are_of_user_code(t);
+	return faults_lost(t);
 }
 
 const struct target_stats *target_stats(const struct target *t)

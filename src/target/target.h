@@ -31,7 +31,11 @@ struct target_options {
 	bool no_promotion;    /* --probes=break */
 	bool promote_at_once; /* --probes=jump */
 	uint64_t ring_size;   /* bytes, a power of two; 0 = by the number of CPUs */
+	bool last_look;       /* the sink wants it */
 	bool verify;          /* pads send every stack both ways */
+	bool watch_brk;       /* HEAP_MAP, HEAP_UNMAP at brk */
+	bool watch_faults;    /* HEAP_FAULT at page faults */
+	bool watch_mappings;  /* at mmap, munmap, mremap and their like */
 };
 
 /* Why a space is no longer profiled. NEXT_IMAGE: an exec, and what it executed is profiled, too. */
@@ -68,6 +72,9 @@ struct target_sink {
 	/* Called when target_clock() passes what it returned last (at first: at once); returns the next
 	 * time, UINT64_MAX = never. NULL = never. */
 	uint64_t (*tick)(void *ctx, uint64_t now_ns);
+	/* The last chance to read the memory of @s (last_look): all events are in, its threads stand
+	 * still, and it is about to exit or to be detached. Not called when it is killed suddenly. */
+	void (*last_look)(void *ctx, struct space *s);
 	/* Called now and then between events, and when a timer or signal woke the loop; true = leave. */
 	bool (*poll)(void *ctx);
 };
@@ -103,7 +110,7 @@ int target_start(struct target *t, char *const argv[]);
 /* Why an attach failed, for a message of the caller's. */
 enum attach_problem {
 	ATTACH_OK, ATTACH_NO_PROCESS, ATTACH_TRACED, ATTACH_PERMISSION, ATTACH_32BIT, ATTACH_SELF,
-	ATTACH_NO_PROBES, ATTACH_KERNEL_THREAD, ATTACH_INJECT, ATTACH_OTHER,
+	ATTACH_NO_PROBES, ATTACH_NO_FAULTS, ATTACH_KERNEL_THREAD, ATTACH_INJECT, ATTACH_OTHER,
 };
 /* Attaches to all threads of @pid. 0, or -errno with *problem_out and *detail_out (a number: the
  * tracer's pid, a uid, an errno). Nothing of ours is left in the process then. */
@@ -115,11 +122,23 @@ enum attach_problem target_refusal(const struct target *t);
 /* Runs until nobody is left, or the sink's poll says to leave. */
 void target_run(struct target *t);
 
+/* Whether target_detach will not return before the processes ended: they run under a filter of ours. */
+bool target_must_stay(const struct target *t);
 /* Lets go of everybody: text restored, stubs removed where nobody is in them. */
 void target_detach(struct target *t);
 
 /* The same after a failed check, when nothing of ours may be trusted: no event is made any more. */
 void target_abandon(struct target *t);
+
+/*
+ * Stops everybody, brings all events in, calls @fn for each profiled space, and lets
+ * everybody go on. Returns how long they stood, ns. Not from within a callback of the
+ * sink other than poll.
+ */
+uint64_t target_inspect(struct target *t, void (*fn)(void *ctx, struct space *s), void *ctx);
+
+/* Calls @fn for each profiled space as it is now, without stopping anybody. */
+void target_each(struct target *t, void (*fn)(void *ctx, struct space *s), void *ctx);
 
 /* Asks a running target_run to call poll soon; safe in a signal handler. */
 void target_wake(void);
@@ -136,6 +155,10 @@ unsigned target_cpu_count(void);
 
 /* CLOCK_MONOTONIC in ns, as events carry it. */
 uint64_t target_clock(void);
+
+/* watch_faults: those that no event told of, and whether the ones in system calls are left out. */
+int target_fault_error(const struct target *t); /* why they could not be watched; 0 */
+uint64_t target_lost_faults(const struct target *t, bool *user_only_out);
 
 const struct target_stats *target_stats(const struct target *t);
 

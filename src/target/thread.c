@@ -2,6 +2,7 @@
  * The tables of threads and processes. Threads number up to many thousands, so
  * they are hashed by tid; processes are few.
  */
+#include "target/roots.h"
 #include "target/thread.h"
 
 #include <errno.h>
@@ -90,10 +91,10 @@ struct process *process_add(struct target *t, pid_t pid, struct space *space)
 }
 
 /* Another living process of @s takes over as the one to read memory through. */
-static void move_reader(struct target *t, struct space *s)
+static void move_reader(struct target *t, struct space *s, const struct process *leaving)
 {
 	for (size_t i = 0; i < t->processes.count; i++) {
-		if (t->processes.data[i]->space == s) {
+		if (t->processes.data[i] != leaving && t->processes.data[i]->space == s) {
 			s->reader = t->processes.data[i]->pid;
 			if (s->guard)
 				s->guard->pid = s->reader;
@@ -102,14 +103,8 @@ static void move_reader(struct target *t, struct space *s)
 	}
 }
 
-void process_remove(struct target *t, struct process *p, enum space_end why)
+void process_leave_space(struct target *t, struct process *p, enum space_end why)
 {
-	for (size_t i = 0; i < t->processes.count; i++) {
-		if (t->processes.data[i] == p) {
-			vec_take_swap(&t->processes, i);
-			break;
-		}
-	}
 	struct space *s = p->space;
 	if (--s->users == 0) {
 		pads_finish(t, s);
@@ -120,8 +115,21 @@ void process_remove(struct target *t, struct process *p, enum space_end why)
 			t->promote = NULL;
 		space_free(s);
 	} else if (s->reader == p->pid) {
-		move_reader(t, s);
+		move_reader(t, s, p);
 	}
+	p->space = NULL;
+}
+
+void process_remove(struct target *t, struct process *p, enum space_end why)
+{
+	for (size_t i = 0; i < t->processes.count; i++) {
+		if (t->processes.data[i] == p) {
+			vec_take_swap(&t->processes, i);
+			break;
+		}
+	}
+	process_leave_space(t, p, why);
+	roots_free(p->last_roots);
 	free(p);
 }
 
@@ -136,7 +144,7 @@ void thread_resume(struct target *t, struct thread *th, int sig)
 	}
 	th->is_held = false;
 	th->state = THREAD_RUNNING;
-	int rc = ptrace_cont(th->tid, sig);
+	int rc = syscalls_is_watched(t, th) ? ptrace_cont_syscall(th->tid, sig) : ptrace_cont(th->tid, sig);
 	if (rc != 0 && rc != -ESRCH)
 		log_debug("thread %d: cannot be continued: %s", th->tid, strerror(-rc));
 }

@@ -23,6 +23,7 @@
 #include "target/probe.h"
 #include "target/space.h"
 #include "target/stop.h"
+#include "target/syscalls.h"
 #include "target/target.h"
 
 enum thread_state { THREAD_NEW, THREAD_RUNNING, THREAD_STOPPED, THREAD_LISTENING };
@@ -46,6 +47,7 @@ struct process {
 	bool is_started;            /* by us: our child */
 	bool is_execing;            /* its first instruction is still to come */
 	bool is_first_image;        /* runs what ptmem was asked to start */
+	struct roots *last_roots;   /* registers of threads at its exit; NULL = none yet; owned */
 };
 
 struct thread {
@@ -69,6 +71,7 @@ struct thread {
 	uint32_t slot;
 	taddr_t stack_low, stack_high; /* as its clone said; 0 = unknown */
 	bool waits_for_room;        /* stopped at a full ring */
+	struct syscall_state syscall;
 	uint64_t waited_tail;       /* the ring's tail when it began to wait */
 	uint32_t bounds_traps;      /* calls in a row from another stack than its slot's */
 };
@@ -103,6 +106,8 @@ struct target {
 	bool is_stopping;                /* world stop: served threads are held */
 	uint64_t now_ns;                 /* time of the stop being served */
 	VEC(int) counters;               /* perf descriptors (--time-unit=i) */
+	int fault_error;                 /* -errno of the first event for page faults that failed */
+	struct faults *faults;           /* NULL = page faults are not watched */
 	struct pad_owner pad_owner;      /* by which the kernel tells pads that ptmem died */
 	bool has_pad_owner;
 	VEC(taddr_t) stack_words;        /* scratch: words on stacks that point into text */
@@ -112,6 +117,9 @@ struct target {
 	struct signal_state signals;
 	struct guard guard;
 	bool is_guardian;                /* cleans up after a dead ptmem */
+	enum syscalls_way syscalls;      /* how calls that map are watched */
+	int own_filters;                 /* seccomp filters of ptmem itself, which its children inherit */
+	bool is_released;                /* nothing is profiled any more; the filter still wants us */
 	unsigned idle_us;                /* how long the last idle sleep was */
 	uint64_t busy_until_ns;          /* records came fast until now: no sleep before then */
 	uint64_t next_tick_ns;           /* when the sink's tick, or a sample of the threads, is due */
@@ -124,7 +132,9 @@ void thread_remove(struct target *t, struct thread *th);
 
 struct process *process_find(const struct target *t, pid_t pid);
 struct process *process_add(struct target *t, pid_t pid, struct space *space);
-/* Takes @p out; its space ends with its last process. */
+/* @p has no space any more; it ends with its last process. */
+void process_leave_space(struct target *t, struct process *p, enum space_end why);
+/* Takes @p out, and out of its space. */
 void process_remove(struct target *t, struct process *p, enum space_end why);
 
 /* Lets @th go on with @sig, or holds it while the world is stopped. */
@@ -139,6 +149,8 @@ void loop_consume_stop(pid_t tid);
 /* Stops all threads of all processes, and lets them go on. */
 void loop_stop_world(struct target *t);
 void loop_start_world(struct target *t);
+/* Makes @th repeat the call that a stop of ours made fail with -EINTR; see loop.c. */
+void loop_restart_interrupted(struct target *t, struct thread *th);
 
 /* trap.c */
 /* Serves a SIGTRAP of @th. */
@@ -164,14 +176,13 @@ void sample_run_timers(struct target *t);
 void sample_take(struct target *t, struct thread *th);
 
 /* target.c */
-/* Seizes and stops all threads of @p: 0 or -errno. */
-int target_seize_all(struct target *t, struct process *p);
+/* Seizes and stops all threads of process @pid: 0 or -errno. */
+int target_seize_all(struct target *t, pid_t pid);
 
 /* install.c */
 /* An area with room for @size bytes, aligned, within reach of @addr of @m; takes them. -errno. */
 int install_take_room(struct target *t, struct thread *th, struct space *s, const struct module *m, taddr_t addr,
 		      uint32_t size, taddr_t *at_out);
-bool install_may_inject(pid_t tid);
 /* Fills t->stack_words: what threads of @s hold that points into text. */
 void install_collect_words(struct target *t, struct space *s);
 /* Puts traps at all watched functions of all modules of @s and tells the sink of it; @th is stopped

@@ -95,6 +95,12 @@ static void is_default_but_no_rc(const struct options *o)
 	assert_string_equal(o->massif_out_file, "massif.out.%p");
 	assert_null(o->events_file);
 	assert_null(o->replay_file);
+	assert_true(o->leaks == OPTION_OFF && o->top == OPTION_OFF);
+	assert_false(o->leak_check);
+	assert_null(o->leaks_out);
+	assert_int_equal(o->error_exitcode, 0);
+	assert_true(!o->folded_file && !o->flame_file);
+	assert_int_equal(o->view, VIEW_LIVE);
 	assert_false(o->stats);
 	assert_int_equal(o->log_level, LOG_INFO);
 	assert_int_equal(o->color, COLOR_AUTO);
@@ -148,6 +154,13 @@ static void is_second_half(const struct options *o)
 	assert_int_equal(o->color, COLOR_NEVER);
 }
 
+static void is_brk_and_faults(const struct options *o)
+{
+	assert_int_equal(o->trace, 1u << SOURCE_BRK | 1u << SOURCE_FAULTS);
+	assert_true(o->pages_as_heap);
+	assert_string_equal(o->desc, "--pages-as-heap=yes");
+}
+
 static void test_every_field(void **state)
 {
 	check_good("--trace-children=yes --probes=jump --ring=4M --time-unit=i --depth=200 --threshold=.5 "
@@ -156,6 +169,7 @@ static void test_every_field(void **state)
 	check_good("--max-snapshots=1000 --heap-admin=0 --alignment=4096 '--alloc-fn=a b' --alloc-fn= "
 		   "--ignore-fn=x=y --massif-out-file= --events=e --stats --no-rc --color=never prog",
 		   is_second_half);
+	check_good("--trace=brk,faults --pages-as-heap=yes prog", is_brk_and_faults);
 }
 
 /* Each accepted alone in front of a program. */
@@ -169,7 +183,8 @@ static void test_good_values(void **state)
 		"--time-unit=B", "--time-unit=ms", "--ring=64k", "--ring=1G", "--ring=65536", "--probes=break",
 		"--probes=auto", "--peak-at-exit=yes", "--trace-children=no", "--color=always", "--color=auto",
 		"-v", "-vvv", "-qv", "-o f", "-of", "--memcheck:leak-check=no", "--dhat:x", "--massif:depth=3",
-		"--alloc-fn=a:b",
+		"--alloc-fn=a:b", "--pages-as-heap=yes", "--trace=heap", "--trace=faults,brk,mmap,heap",
+		"--massif:pages-as-heap=no",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
 		char line[256];
@@ -180,6 +195,7 @@ static void test_good_values(void **state)
 
 #define DEPTH "--depth takes a whole number from 1 to 200"
 #define THRESHOLD "--threshold takes a decimal number from 0 to 100"
+#define SOURCES "--trace takes one or more, with commas between, of heap, brk, mmap or faults"
 #define ALIGNMENT "--alignment takes a power of two from 16 to 4096"
 #define RING "--ring takes a power of two (K, M or G may follow) from 65536 to 1073741824"
 #define DURATION "--duration takes a decimal number from 0.001 to 1000000000"
@@ -206,6 +222,8 @@ static const struct {
 	{"--time-unit=b", "--time-unit takes ms, B or i"},
 	{"--probes=pads", "--probes takes auto, break or jump"},
 	{"--color=maybe", "--color takes auto, always or never"},
+	{"--pages-as-heap=1", "--pages-as-heap takes yes or no"},
+	{"--trace=", SOURCES}, {"--trace=stack", SOURCES}, {"--trace=brk,", SOURCES}, {"--trace=brk;mmap", SOURCES},
 	{"--peak-at-exit=maybe", "--peak-at-exit takes yes or no"},
 	{"--trace-children=", "--trace-children takes yes or no"},
 	{"--trace-children=1", "--trace-children takes yes or no"},
@@ -215,8 +233,15 @@ static const struct {
 	{"--pid=", "--pid takes a process id"}, {"--pid=,", "--pid takes a process id"},
 	{"--pid=0", "--pid takes a process id"}, {"--pid=-1", "--pid takes a process id"},
 	{"--pid=12x", "--pid takes a process id"}, {"--pid=4194305", "--pid takes a process id"},
-	{"-pself", "--pid takes a process id"}, {"--pid=12,34", "--pid takes no more than 1 process"},
-	{"--pid=12 34", "--pid takes no more than 1 process"},
+	{"-pself", "--pid takes a process id"},
+	{"--pid=12,,x", "--pid takes a process id"},
+	{"--leaks=", "--leaks takes a decimal number from 0 to 1000000000"},
+	{"--leaks=-1", "--leaks takes a decimal number from 0 to 1000000000"},
+	{"--leak-check=yes", "--leak-check takes no value"}, {"--leaks-out=", "--leaks-out takes a name"},
+	{"--error-exitcode=256", "--error-exitcode takes a whole number from 0 to 255"},
+	{"--folded=", "--folded takes a name"}, {"--flame", "a value is missing, --flame=FILE.svg"},
+	{"--view=dead", "--view takes live, peak, exit, total or count"},
+	{"--top=0", "--top takes a decimal number from 0.1 to 86400"},
 	{"--duration=0", DURATION}, {"--duration=1m", DURATION},
 	{"--stats=yes", "--stats takes no value"}, {"--help=x", "--help takes no value"},
 	{"--depth", "a value is missing, --depth=N"}, {"--alloc-fn", "a value is missing, --alloc-fn=NAME"},
@@ -263,6 +288,9 @@ static void test_contradictions(void **state)
 	check_bad("--duration=5 --replay=f", "--duration goes only with --pid");
 	check_bad("--replay=f prog", replay);
 	check_bad("--replay=f -p 1", replay);
+	check_bad("--replay=f --top", "--replay has no program: neither --leak-check nor --top goes with it");
+	check_bad("--replay=f --leak-check", "--replay has no program: neither --leak-check nor --top goes with it");
+	check_bad("--error-exitcode=3 prog", "--error-exitcode goes only with --leak-check");
 	check_bad("--replay=f --events=g", "--replay and --events exclude each other");
 }
 
@@ -279,6 +307,53 @@ static void test_pid(void **state)
 					    "-p 12,12", "-p 12 --pid=12", "-p ,12,", "-p 12 --"};
 	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
 		check_good(forms[i], is_pid_12);
+}
+
+static void is_several(const struct options *o)
+{
+	static const pid_t pids[] = {34, 12, 56};
+	assert_int_equal(o->pid_count, 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(o->pid[i], pids[i]);
+}
+
+static void test_several_pids(void **state)
+{
+	check_good("-p 34,12,56", is_several);
+	check_good("-p '34 12 56'", is_several); /* as pidof prints them */
+	check_good("-p 34 -p 12,34 --pid=56,12", is_several);
+}
+
+static void test_too_many_pids(void **state)
+{
+	char line[4096] = "-p ";
+	for (int i = 1; i <= OPTIONS_MAX_PIDS + 1; i++)
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), "%d,", i);
+	check_bad(line, "bad option '-p': --pid takes no more than 256 processes");
+}
+
+static void is_leaks_all(const struct options *o)
+{
+	assert_true(o->leaks == OPTION_ALL);
+	assert_false(o->leak_check);
+	assert_true(o->top == OPTION_OFF);
+}
+
+static void is_leaks_old(const struct options *o)
+{
+	assert_true(o->leaks == 2.5);
+	assert_true(o->leak_check);
+	assert_string_equal(o->leaks_out, "l.json");
+	assert_int_equal(o->error_exitcode, 3);
+	assert_true(o->top == 0.5);
+	assert_int_equal(o->view, VIEW_COUNT);
+}
+
+static void test_growth(void **state)
+{
+	check_good("--leaks prog", is_leaks_all);
+	check_good("--leaks=2.5 --leak-check --leaks-out=l.json --error-exitcode=3 --top=.5 --view=count prog",
+		   is_leaks_old);
 }
 
 static void is_duration(const struct options *o)
@@ -498,7 +573,8 @@ int main(void)
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_contradictions),
-		cmocka_unit_test(test_pid),
+		cmocka_unit_test(test_pid), cmocka_unit_test(test_several_pids),
+		cmocka_unit_test(test_too_many_pids), cmocka_unit_test(test_growth),
 		cmocka_unit_test(test_modes),
 		cmocka_unit_test(test_end_of_options),
 		cmocka_unit_test(test_desc),

@@ -1,0 +1,35 @@
+/*
+ * What ptmem tells of a program that grows, beside its massif file: leaks, leak
+ * checks, folded stacks, flame graphs, --top. It joins the modules that do it.
+ *
+ *	last look     the target stands: registers and memory are scanned (--leak-check)
+ *	finish        the profile is complete: reports are made and written
+ *	SIGUSR1       both, now, and the program goes on
+ */
+#ifndef PTMEM_GROWTH_H
+#define PTMEM_GROWTH_H
+
+#include "session.h"
+
+/* Whether blocks must remember when they were made. */
+bool growth_needs_times(const struct options *o);
+
+/* For the sink: @space is about to end or to be let go, its threads stand. ctx is the run. */
+void growth_last_look(void *ctx, struct space *space);
+
+/* Writes all reports of a profile that is complete. @time_ns: its end. */
+void growth_finish(struct session *s, uint64_t time_ns);
+
+/* Releases what a last look left behind. */
+void growth_forget(struct session *s);
+
+/* Makes SIGUSR1 ask for a report where the options want one. */
+void growth_catch_signals(const struct options *o);
+
+/* From the loop: does what was asked for. True: the user wants to leave. */
+bool growth_poll(struct run *run);
+
+/* The exit status that the options ask for (--error-exitcode); 0 = none. */
+int growth_exit_code(const struct run *run);
+
+#endif

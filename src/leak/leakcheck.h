@@ -1,0 +1,62 @@
+/*
+ * Which live blocks does nobody point to any more? A conservative look, with the
+ * meaning that Valgrind's memcheck gives the four answers (its manual, 4.2.8):
+ *
+ *	still reachable  a chain of pointers to starts of blocks leads here from a root
+ *	possibly lost    chains lead here, but each has a pointer into a block's inside
+ *	definitely lost  no chain leads here, and no other lost block points here; of
+ *	                 blocks that only point to each other, the one lowest in memory
+ *	indirectly lost  only blocks that are lost themselves lead here
+ *
+ * Roots are registers and all memory that was read outside of live blocks; a word
+ * inside of a block counts when the block does. A word that begins in a block is
+ * inside of it. An address just behind a block's end does not point to it. (memcheck
+ * itself also calls definitely lost what is in a cycle, when the block that leads to
+ * the cycle happens to lie higher in memory; here addresses decide only within a cycle.)
+ *
+ * Use: init; add blocks; ready; scan and add_root while the target stands; run; read.
+ * Pure: memory comes from a callback, so tests can make any.
+ */
+#ifndef PTMEM_LEAK_LEAKCHECK_H
+#define PTMEM_LEAK_LEAKCHECK_H
+
+#include "leak/block_index.h"
+#include "leak/pointer_scan.h"
+
+enum leakcheck_state {
+	LEAKCHECK_DEFINITE, LEAKCHECK_INDIRECT, LEAKCHECK_POSSIBLE, LEAKCHECK_REACHABLE,
+};
+
+/* A block with what its owner wants to know it by. */
+struct leakcheck_block {
+	taddr_t addr;
+	uint64_t size;     /* 0 counts as 1 */
+	uint32_t leaf, time;
+};
+
+struct leakcheck {
+	VEC(struct leakcheck_block) blocks; /* ascending after leakcheck_run */
+	uint8_t *state;                     /* enum leakcheck_state by block */
+	struct pointer_scan scan;
+	VEC(uint64_t) roots;                /* words of registers */
+	/* leakcheck_run's own */
+	struct block_span *span;
+	struct block_index index;
+	size_t *first_edge;                 /* by block, one more at the end: into scan.values */
+	VEC(uint32_t) stack;
+};
+
+void leakcheck_init(struct leakcheck *c);
+void leakcheck_deinit(struct leakcheck *c);
+
+/* Blocks in any order, disjoint. */
+void leakcheck_add_block(struct leakcheck *c, const struct leakcheck_block *block);
+void leakcheck_add_root(struct leakcheck *c, uint64_t word);
+
+/* Ranges must come in ascending order, after all blocks. */
+void leakcheck_scan(struct leakcheck *c, taddr_t start, taddr_t end, pointer_read_fn *read, void *ctx);
+
+/* Decides about all blocks; the target may go on. The scanned words are gone afterwards. */
+void leakcheck_run(struct leakcheck *c);
+
+#endif

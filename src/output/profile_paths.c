@@ -1,0 +1,111 @@
+/*
+ * From leaves to named paths: each leaf is one path, and the tree merges equal
+ * names, so what belongs to one function at several addresses adds up.
+ */
+#include "output/profile_paths.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/vec.h"
+
+/* A leaf's frames, innermost first, as the filter asks for them. */
+struct leaf_frames {
+	const struct report *report;
+	VEC(uint32_t) frame;
+};
+
+static const struct symbol *frame_symbol(void *ctx, size_t i)
+{
+	const struct leaf_frames *f = ctx;
+
+	return f->report->symbol(f->report->symbol_ctx, f->frame.data[i]);
+}
+
+static char *frame_name(const struct symbol *symbol, const struct symbol_frame *frame)
+{
+	const char *slash = symbol->object ? strrchr(symbol->object, '/') : NULL;
+
+	if (frame->name)
+		return xstrdup(frame->name);
+	if (frame->file)
+		return xasprintf("[%s:%u]", frame->file, frame->line);
+	if (symbol->object)
+		return xasprintf("[%s]", slash && slash[1] ? slash + 1 : symbol->object);
+	return xstrdup("[unknown]");
+}
+
+static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct symbol *symbol)
+{
+	for (uint32_t i = symbol->count; i-- > 0;) {
+		_cleanup_free_ char *name = frame_name(symbol, &symbol->frame[i]);
+
+		at = path_tree_child(t, at, name, strlen(name));
+	}
+	return at;
+}
+
+static void add_leaf(struct path_tree *t, struct leaf_frames *f, uint32_t node, uint64_t value)
+{
+	const struct calltree *tree = profile_calltree(f->report->profile);
+	size_t first = 0, count = 0;
+	uint32_t at = 0;
+
+	f->frame.count = 0;
+	for (; node; node = calltree_parent(tree, node))
+		*vec_add(&f->frame) = calltree_node_frame(tree, node);
+	if (!filter_stack(f->report->filter, frame_symbol, f, f->frame.count, &first, &count))
+		return;
+	for (size_t i = first + count; i-- > first;)
+		at = add_frame(t, at, frame_symbol(f, i));
+	path_tree_add(t, at, PATH_NEW, value);
+}
+
+static int find_peak(const struct profile *p, uint32_t *i_out)
+{
+	for (uint32_t i = profile_snapshot_count(p); i-- > 0;) {
+		if (profile_snapshot(p, i)->kind == SNAPSHOT_PEAK) {
+			*i_out = i;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+static uint64_t leaf_value(const struct leaf *leaf, enum profile_quantity quantity)
+{
+	switch (quantity) {
+	case PATHS_TOTAL:
+		return leaf->total_bytes;
+	case PATHS_COUNT:
+		return leaf->calls;
+	default:
+		return leaf->live_bytes;
+	}
+}
+
+int profile_paths_add(struct path_tree *t, const struct report *r, enum profile_quantity quantity)
+{
+	struct leaf_frames frames = {.report = r};
+	uint32_t count = profile_leaf_count(r->profile), peak = 0;
+	_cleanup_free_ uint64_t *bytes = NULL;
+
+	if (quantity == PATHS_PEAK) {
+		int rc = find_peak(r->profile, &peak);
+
+		if (rc != 0)
+			return rc;
+		count = profile_snapshot_leaves(r->profile, peak, &bytes);
+	}
+	for (uint32_t i = 1; i <= count; i++) {
+		const struct leaf *leaf = profile_leaf(r->profile, i);
+		uint64_t value = bytes ? bytes[i] : leaf_value(leaf, quantity);
+
+		if (value)
+			add_leaf(t, &frames, leaf->node, value);
+	}
+	vec_deinit(&frames.frame);
+	return 0;
+}

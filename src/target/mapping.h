@@ -1,0 +1,58 @@
+/*
+ * What a system call does to the mappings, from its number, arguments and result:
+ * pure, no target. Rules: spec/massif.md 2.11; mmap(2), mremap(2), brk(2).
+ *
+ * A change is at most one range that went and one that came, in that order. They
+ * are in bytes for brk and in whole pages for all others.
+ */
+#ifndef PTMEM_TARGET_MAPPING_H
+#define PTMEM_TARGET_MAPPING_H
+
+#include "base/types.h"
+#include "target/heap_event.h"
+
+struct mapping_range {
+	taddr_t start, end; /* start == end: none */
+};
+
+struct mapping_call {
+	long number;        /* of the system call */
+	uint64_t arg[6];
+	taddr_t program_break; /* before a brk; 0 = unknown */
+	/* shmat, shmdt, io_setup, io_destroy: the mapping in question, as the kernel shows it (shmdt,
+	 * io_destroy: before the call; shmat, io_setup: after it) */
+	struct mapping_range object;
+};
+
+struct mapping_change {
+	struct mapping_range gone, come;
+	enum heap_function function;
+};
+
+/* Whether a call of @number may change the mappings. */
+bool mapping_is_watched(long number);
+
+/* The numbers for which that is so. *count_out of them. */
+const long *mapping_watched(size_t *count_out);
+
+/*
+ * What the call takes away if it succeeds. Other threads may be given that range
+ * again before its end is seen, so it must be known at the call's entry. For an
+ * mremap that may move: the old range, all of it.
+ */
+struct mapping_range mapping_to_go(const struct mapping_call *c);
+
+/* What the call did, which returned @result (as the kernel does: -errno inside). */
+struct mapping_change mapping_done(const struct mapping_call *c, int64_t result);
+
+static inline bool mapping_is_empty(struct mapping_range r)
+{
+	return r.start >= r.end;
+}
+
+static inline bool mapping_overlaps(struct mapping_range a, struct mapping_range b)
+{
+	return a.start < b.end && b.start < a.end;
+}
+
+#endif

@@ -1,0 +1,240 @@
+/*
+ * Registers and writable memory of a space; roots.h says what is left out.
+ *
+ * At the end of a process its threads reach their exit stops one by one, and the
+ * memory stays until the last has passed: registers are noted at each, memory is
+ * listed at the last. A thread that ends by itself holds nothing any more.
+ */
+#include "target/roots.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "target/maps.h"
+#include "target/pads.h"
+#include "target/ptrace.h"
+#include "target/thread.h"
+
+#define PAGE_PRESENT (UINT64_C(1) << 63) /* bits of /proc/PID/pagemap, proc(5) */
+#define PAGE_SWAPPED (UINT64_C(1) << 62)
+#define PAGEMAP_BATCH 4096u
+
+/* -- registers -- */
+
+static void add_vector_registers(const struct target *t, pid_t tid, struct roots *r)
+{
+	uint64_t words[2048];
+	struct iovec iov = {words, sizeof(words)};
+
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)t->arch->vector_note, &iov) != 0)
+		return;
+	for (size_t i = 0; i < iov.iov_len / sizeof(*words); i++)
+		if (words[i])
+			*vec_add(&r->words) = words[i];
+}
+
+static void add_thread(const struct target *t, pid_t tid, struct roots *r)
+{
+	struct arch_regs regs = {{0}};
+
+	if (ptrace_get_regs(tid, &regs) != 0)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(regs.word); i++)
+		if (regs.word[i])
+			*vec_add(&r->words) = regs.word[i];
+	*vec_add(&r->stack_tops) = regs.word[t->arch->sp] - t->arch->red_zone;
+	/* in a system call, vector registers hold what their last user left there: none is saved by a callee */
+	if ((int64_t)regs.word[t->arch->syscall_nr] < 0)
+		add_vector_registers(t, tid, r);
+}
+
+/* -- memory -- */
+
+/* Reading a device may have effects. Shared memory and huge pages have names below /dev, too. */
+static bool is_device(const struct map *m)
+{
+	static const char *const memory[] = {"/dev/zero", "/dev/shm/", "/dev/hugepages/"};
+
+	if (strncmp(m->path, "/dev/", 5) != 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(memory); i++)
+		if (strncmp(m->path, memory[i], strlen(memory[i])) == 0)
+			return false;
+	return true;
+}
+
+static void add_range(struct roots *r, taddr_t start, taddr_t end)
+{
+	struct root_range *last = r->memory.count ? &r->memory.data[r->memory.count - 1] : NULL;
+
+	if (last && last->end == start)
+		last->end = end;
+	else if (start < end)
+		*vec_add(&r->memory) = (struct root_range){start, end};
+}
+
+/* The pages of [start, end) that exist: a private page that never was written holds nothing. */
+static void add_present(struct roots *r, int pagemap, taddr_t start, taddr_t end)
+{
+	uint64_t entry[PAGEMAP_BATCH];
+
+	while (start < end) {
+		size_t want = MIN((end - start) / PAGE_SIZE_MIN, PAGEMAP_BATCH);
+		ssize_t got = pread(pagemap, entry, want * sizeof(*entry), (off_t)(start / PAGE_SIZE_MIN * sizeof(*entry)));
+
+		if (got < (ssize_t)sizeof(*entry)) {
+			add_range(r, start, end);
+			return;
+		}
+		for (size_t i = 0; i < (size_t)got / sizeof(*entry); i++, start += PAGE_SIZE_MIN)
+			if (entry[i] & (PAGE_PRESENT | PAGE_SWAPPED))
+				add_range(r, start, start + PAGE_SIZE_MIN);
+	}
+}
+
+static bool is_ours(const struct space *s, const struct map *m)
+{
+	const struct pad_memory *p = s->pads ? &s->pads->memory : NULL;
+
+	return p && p->target && m->start >= p->target && m->end <= p->target + p->map_size;
+}
+
+static bool is_below(const struct roots *r, taddr_t start, taddr_t end, taddr_t *top_out)
+{
+	taddr_t top = UINT64_MAX;
+
+	for (size_t i = 0; i < r->stack_tops.count; i++)
+		if (r->stack_tops.data[i] > start && r->stack_tops.data[i] < end)
+			top = MIN(top, r->stack_tops.data[i]);
+	*top_out = top;
+	return top != UINT64_MAX;
+}
+
+/* A stack grows down from its map's end: what is below all stack pointers in it is garbage. It is
+ * one if the kernel says so, or if a guard stands below it. */
+static void note_stack(struct roots *r, const struct map *m, const struct map *before)
+{
+	taddr_t top;
+	bool has_guard = before && before->end == m->start && !before->is_read && !before->is_write && !*m->path;
+
+	if ((has_guard || strcmp(m->path, "[stack]") == 0) && is_below(r, m->start, m->end, &top))
+		*vec_add(&r->below_stacks) = (struct root_range){m->start, top};
+}
+
+static int add_memory(const struct space *s, struct roots *r)
+{
+	char name[64];
+	struct maps maps;
+	int rc = maps_read(r->reader, &maps);
+
+	if (rc != 0)
+		return rc;
+	snprintf(name, sizeof(name), "/proc/%d/pagemap", (int)r->reader);
+	_cleanup_close_ int pagemap = open(name, O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; i < maps.list.count; i++) {
+		const struct map *m = &maps.list.data[i];
+
+		if (!m->is_read || !m->is_write || is_device(m) || is_ours(s, m))
+			continue;
+		note_stack(r, m, i > 0 ? m - 1 : NULL);
+		if (m->is_shared || pagemap < 0)
+			add_range(r, m->start, m->end);
+		else
+			add_present(r, pagemap, m->start, m->end);
+	}
+	maps_deinit(&maps);
+	return 0;
+}
+
+/* -- all -- */
+
+static struct roots *roots_new(pid_t reader)
+{
+	struct roots *r = xcalloc(1, sizeof(*r));
+
+	r->reader = reader;
+	return r;
+}
+
+void roots_free(struct roots *r)
+{
+	if (!r)
+		return;
+	vec_deinit(&r->words);
+	vec_deinit(&r->stack_tops);
+	vec_deinit(&r->memory);
+	vec_deinit(&r->below_stacks);
+	free(r);
+}
+
+static void add_noted(const struct roots *from, struct roots *r)
+{
+	for (size_t i = 0; i < from->words.count; i++)
+		*vec_add(&r->words) = from->words.data[i];
+	for (size_t i = 0; i < from->stack_tops.count; i++)
+		*vec_add(&r->stack_tops) = from->stack_tops.data[i];
+}
+
+int roots_collect(struct target *t, struct space *s, struct roots **out)
+{
+	struct roots *r = roots_new(s->reader);
+
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		const struct thread *th = t->threads.data[i];
+		if (th && th->process->space == s && !th->is_exiting)
+			add_thread(t, th->tid, r);
+	}
+	for (size_t i = 0; i < t->processes.count; i++)
+		if (t->processes.data[i]->space == s && t->processes.data[i]->last_roots)
+			add_noted(t->processes.data[i]->last_roots, r);
+	int rc = add_memory(s, r);
+	if (rc != 0)
+		roots_free(r);
+	else
+		*out = r;
+	return rc;
+}
+
+ssize_t roots_read(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	const struct roots *r = ctx;
+	struct iovec here = {buf, size}, there = {(void *)(uintptr_t)addr, size};
+
+	return process_vm_readv(r->reader, &here, 1, &there, 1, 0);
+}
+
+/* A thread that calls exit for itself is no part of the end of its process. */
+static bool ends_by_itself(const struct target *t, pid_t tid)
+{
+	struct arch_regs regs;
+
+	return ptrace_get_regs(tid, &regs) == 0 && (long)regs.word[t->arch->syscall_nr] == SYS_exit;
+}
+
+void roots_serve_exit(struct target *t, struct thread *th)
+{
+	struct process *p = th->process;
+	struct space *s = p->space;
+
+	if (!p->last_roots)
+		p->last_roots = roots_new(th->tid);
+	if (!ends_by_itself(t, th->tid))
+		add_thread(t, th->tid, p->last_roots);
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		const struct thread *other = t->threads.data[i];
+		if (other && other->process == p && !other->is_exiting)
+			return;
+	}
+	if (s->users > 1 || !s->user || !s->is_ready)
+		return;
+	pads_catch_up(t, s);
+	s->reader = th->tid; /* the first thread may be gone */
+	t->sink.last_look(t->sink.ctx, s);
+}

@@ -1,0 +1,370 @@
+/*
+ * From stops at system calls to HEAP_MAP and HEAP_UNMAP. See syscalls.h.
+ *
+ *	entry   what the call will take away is noted in the thread
+ *	exit    what went and what came is told to the sink
+ *
+ * Exits are not seen in the order in which the kernel worked: another thread may
+ * be given a range before the munmap that freed it is seen to end. So a range
+ * that comes is compared with what threads inside a call are about to take away,
+ * and those that overlap are told first.
+ *
+ * The main thread's stack grows without a call: it is looked at when its stack
+ * pointer is below what is known, and at the end.
+ */
+#include "target/syscalls.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "target/maps.h"
+#include "target/ptrace.h"
+#include "target/thread.h"
+
+/* -- the filter -- */
+
+static bool is_wanted(const struct target *t, long number)
+{
+	if (number == SYS_brk)
+		return t->options.watch_brk;
+	return t->options.watch_mappings && mapping_is_watched(number);
+}
+
+/* Whether executing @program gives more rights than its caller has. */
+static bool gives_rights(const char *program)
+{
+	const char *path = getenv("PATH");
+	char name[4096];
+	struct stat st;
+	for (const char *at = strchr(program, '/') || !path ? "" : path; at;) {
+		size_t n = strcspn(at, ":");
+		snprintf(name, sizeof(name), "%.*s%s%s", (int)n, at, n ? "/" : "", program);
+		if (stat(name, &st) == 0 && S_ISREG(st.st_mode) && access(name, X_OK) == 0)
+			return st.st_mode & (S_ISUID | S_ISGID) ||
+			       getxattr(name, "security.capability", NULL, 0) > 0;
+		at = at[n] ? at + n + 1 : NULL;
+	}
+	return false;
+}
+
+static bool set_filter(const struct sock_fprog *program)
+{
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, program) == 0;
+}
+
+void syscalls_install_filter(const struct target *t, const char *program)
+{
+	size_t count, n = 0, k = 0;
+	const long *number = mapping_watched(&count);
+	struct sock_filter code[32];
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
+	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, t->arch->audit_arch, 1, 0);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	for (size_t i = 0; i < count; i++)
+		k += is_wanted(t, number[i]);
+	for (size_t i = 0; i < count; i++) {
+		if (is_wanted(t, number[i]))
+			code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number[i],
+								 (uint8_t)k--, 0);
+	}
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
+	const struct sock_fprog filter = {.len = (unsigned short)n, .filter = code};
+	if (set_filter(&filter) || errno != EACCES || gives_rights(program))
+		return;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+		set_filter(&filter);
+}
+
+/* How many filters see the calls of @tid; -1 if the kernel does not say. */
+static int count_filters(pid_t tid)
+{
+	char name[64], line[128];
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
+	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	int mode = -1, filters = -1;
+	while (f && fgets(line, sizeof(line), f)) {
+		sscanf(line, "Seccomp: %d", &mode);
+		sscanf(line, "Seccomp_filters: %d", &filters);
+	}
+	return mode == 0 ? 0 : mode == 2 ? filters : -1;
+}
+
+void syscalls_settle(struct target *t, pid_t pid)
+{
+	if (!t->options.watch_brk && !t->options.watch_mappings)
+		return;
+	t->own_filters = count_filters(getpid());
+	bool has_one = t->own_filters >= 0 && count_filters(pid) == t->own_filters + 1;
+	t->syscalls = has_one ? SYSCALLS_FILTER : SYSCALLS_ALL;
+	if (!has_one)
+		log_verbose("no seccomp filter for process %d: it stops at every system call", pid);
+}
+
+bool syscalls_may_inject(const struct target *t, pid_t tid)
+{
+	int filters = count_filters(tid);
+	return filters == 0 || (filters == 1 && t->syscalls == SYSCALLS_FILTER && t->own_filters == 0);
+}
+
+bool syscalls_is_watched(const struct target *t, const struct thread *th)
+{
+	const struct syscall_state *st = &th->syscall;
+	if (st->awaits_exit || st->is_rewinding)
+		return true;
+	return t->syscalls == SYSCALLS_ALL && th->process->space->is_profiled;
+}
+
+void syscalls_forget(struct thread *th)
+{
+	th->syscall = (struct syscall_state){.is_inside = th->syscall.is_inside};
+}
+
+/* -- what is known of a space -- */
+
+static taddr_t read_start_brk(pid_t pid)
+{
+	char name[64], text[2048];
+	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
+	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+	text[n] = '\0';
+	const char *p = strrchr(text, ')'); /* field 2 ends here; start_brk is field 47 */
+	for (int field = 2; p && field < 47; field++)
+		p = strchr(p + 1, ' ');
+	return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
+/* The mapping called @path, or the one at @addr. */
+static struct mapping_range look_up(const struct space *s, const char *path, taddr_t addr)
+{
+	struct mapping_range found = {0};
+	struct maps maps;
+	if (maps_read(s->reader, &maps) != 0)
+		return found;
+	for (size_t i = 0; i < maps.list.count; i++) {
+		const struct map *m = &maps.list.data[i];
+		if (path ? strcmp(m->path, path) == 0 : addr >= m->start && addr < m->end)
+			found = (struct mapping_range){m->start, m->end};
+	}
+	maps_deinit(&maps);
+	return found;
+}
+
+static taddr_t find_break(struct target *t, struct space *s, struct thread *th)
+{
+	const uint64_t none[6] = {0};
+	int64_t result = 0;
+	if (th && syscalls_may_inject(t, th->tid) && inject_syscall(t, th, SYS_brk, none, &result) == 0 && result > 0)
+		return (taddr_t)result;
+	taddr_t start = read_start_brk(s->reader), end = look_up(s, "[heap]", 0).end;
+	return MAX(start, end);
+}
+
+void syscalls_start(struct target *t, struct space *s, struct thread *th)
+{
+	if (t->options.watch_brk)
+		s->program_break = find_break(t, s, th);
+	if (t->options.watch_mappings)
+		s->stack_start = look_up(s, "[stack]", 0).start;
+}
+
+/* -- events -- */
+
+static void emit(struct target *t, struct thread *th, const struct arch_regs *regs, int kind,
+		 struct mapping_range r, enum heap_function function)
+{
+	struct space *s = th->process->space;
+	struct stack_view view;
+	if (mapping_is_empty(r) || !s->user || t->is_abandoned)
+		return;
+	struct heap_event ev = {
+		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = (uint8_t)kind,
+		.function = (uint8_t)function, .addr = r.start, .size = r.end - r.start,
+	};
+	if (kind == HEAP_MAP && regs) {
+		taddr_t sp = regs->word[t->arch->sp];
+		trap_fill_view(t, th, regs, sp, &view);
+		view.regs.reg[t->arch->dwarf_pc] = regs->word[t->arch->pc];
+		view.regs.reg[t->arch->dwarf_sp] = sp;
+		ev.stack = &view;
+		if (function == FUNCTION_MMAP && th->syscall.call.number == SYS_mmap) {
+			ev.map_flags = (uint32_t)th->syscall.call.arg[3];
+			ev.map_fd = ev.map_flags & MAP_ANONYMOUS ? -1 : (int)th->syscall.call.arg[4];
+		}
+	}
+	t->sink.event(t->sink.ctx, s, &ev);
+}
+
+static void check_stack(struct target *t, struct thread *th)
+{
+	struct space *s = th->process->space;
+	struct mapping_range now = look_up(s, "[stack]", 0), grown = {now.start, s->stack_start};
+	if (s->stack_start == 0 || now.start == 0)
+		return;
+	s->stack_start = now.start;
+	emit(t, th, NULL, HEAP_MAP, grown, FUNCTION_NONE);
+}
+
+/* Others inside a call that takes away what @come holds: their call was there first. */
+static void flush_others(struct target *t, struct thread *th, struct mapping_range come)
+{
+	for (size_t i = 0; i < t->threads.capacity && t->thread_count > 1; i++) {
+		struct thread *other = t->threads.data[i];
+		if (!other || other == th || other->process->space != th->process->space ||
+		    !other->syscall.has_call || other->syscall.is_flushed)
+			continue;
+		struct mapping_range to_go = mapping_to_go(&other->syscall.call);
+		if (mapping_is_empty(to_go) || !mapping_overlaps(to_go, come))
+			continue;
+		other->syscall.is_flushed = true;
+		if (other->syscall.call.number == SYS_brk)
+			th->process->space->program_break = to_go.start;
+		emit(t, other, NULL, HEAP_UNMAP, to_go, FUNCTION_MUNMAP);
+	}
+}
+
+/* Objects may be gone from @r: with no stop in the loader nobody else would see it. */
+static void check_modules(struct target *t, struct thread *th, struct mapping_range r)
+{
+	struct space *s = th->process->space;
+	for (size_t i = 0; i < s->modules.count && t->options.no_probes; i++) {
+		const struct module *m = s->modules.data[i];
+		if (r.start < m->end && m->start < r.end) {
+			install_update(t, s, th);
+			return;
+		}
+	}
+}
+
+static void apply(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	struct space *s = th->process->space;
+	struct mapping_call *c = &th->syscall.call;
+	int64_t result = (int64_t)regs->word[t->arch->syscall_ret];
+	if (c->number == SYS_brk)
+		c->program_break = s->program_break;
+	else if (c->number == SYS_shmat || c->number == SYS_io_setup) {
+		taddr_t at = (taddr_t)result;
+		if (c->number == SYS_io_setup && space_read(s, c->arg[1], &at, sizeof(at)) != 0)
+			at = 0;
+		c->object = look_up(s, NULL, at);
+	}
+	struct mapping_change change = mapping_done(c, result);
+	if (th->syscall.is_flushed && c->number == SYS_mremap && (taddr_t)result == c->arg[0])
+		change.come = (struct mapping_range){c->arg[0], c->arg[0] + ROUND_UP(c->arg[2], (uint64_t)PAGE_SIZE_MIN)};
+	if (c->number == SYS_brk && result > 0)
+		s->program_break = (taddr_t)result;
+	if (!th->syscall.is_flushed)
+		emit(t, th, regs, HEAP_UNMAP, change.gone, change.function);
+	flush_others(t, th, change.come);
+	emit(t, th, regs, HEAP_MAP, change.come, change.function);
+	check_modules(t, th, change.gone);
+	if (!mapping_is_empty(change.come) && c->number == SYS_mmap && c->arg[2] & PROT_EXEC)
+		memset(s->miss, 0, sizeof(s->miss));
+	if (th->tid == th->process->pid && regs->word[t->arch->sp] < s->stack_start)
+		check_stack(t, th);
+}
+
+/* -- entry and exit -- */
+
+/* The call is cancelled; at the exit that follows at once the thread is put before it. */
+static void rewind_call(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	th->syscall.is_rewinding = true;
+	th->syscall.call.number = (long)regs->word[t->arch->syscall_nr];
+	ptrace_set_word(th->tid, t->arch->syscall_nr, (uint64_t)-1);
+	ptrace_cont_syscall(th->tid, 0);
+}
+
+static void finish_rewind(struct target *t, struct thread *th)
+{
+	struct arch_regs regs;
+	th->syscall.is_rewinding = false;
+	if (ptrace_get_regs(th->tid, &regs) != 0)
+		return;
+	regs.word[t->arch->syscall_ret] = (uint64_t)th->syscall.call.number;
+	regs.word[t->arch->syscall_nr] = (uint64_t)-1;
+	regs.word[t->arch->pc] -= t->arch->syscall_insn_size;
+	ptrace_set_regs(th->tid, &regs);
+}
+
+static void enter(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	struct space *s = th->process->space;
+	struct syscall_state *st = &th->syscall;
+	long number = (long)regs->word[t->arch->syscall_nr];
+	st->has_call = s->is_profiled && s->is_ready && is_wanted(t, number);
+	if (!st->has_call)
+		return;
+	st->is_flushed = false;
+	st->call = (struct mapping_call){.number = number, .program_break = s->program_break};
+	for (int i = 0; i < 6; i++)
+		st->call.arg[i] = regs->word[t->arch->syscall_arg[i]];
+	if (number == SYS_shmdt || number == SYS_io_destroy)
+		st->call.object = look_up(s, NULL, st->call.arg[0]);
+}
+
+static void serve_entry(struct target *t, struct thread *th, bool is_filtered)
+{
+	struct arch_regs regs;
+	if (ptrace_get_regs(th->tid, &regs) == 0) {
+		if (t->is_stopping) {
+			rewind_call(t, th, &regs);
+			return;
+		}
+		enter(t, th, &regs);
+	}
+	th->syscall.is_inside = true;
+	th->syscall.awaits_exit = is_filtered && th->syscall.has_call;
+	thread_resume(t, th, 0);
+}
+
+void syscalls_serve_seccomp(struct target *t, struct thread *th)
+{
+	serve_entry(t, th, true);
+}
+
+void syscalls_serve(struct target *t, struct thread *th, bool was_interrupted)
+{
+	int op = ptrace_syscall_op(th->tid);
+	bool is_entry = op < 0 ? !th->syscall.is_inside : op == PTRACE_SYSCALL_INFO_ENTRY;
+	struct arch_regs regs;
+	if (th->syscall.is_rewinding) {
+		finish_rewind(t, th);
+		th->syscall.is_inside = false;
+		thread_resume(t, th, 0);
+		return;
+	}
+	if (is_entry) {
+		serve_entry(t, th, false);
+		return;
+	}
+	if (th->syscall.has_call && ptrace_get_regs(th->tid, &regs) == 0)
+		apply(t, th, &regs);
+	th->syscall.is_inside = th->syscall.awaits_exit = th->syscall.has_call = false;
+	if (was_interrupted)
+		loop_restart_interrupted(t, th);
+	thread_resume(t, th, 0);
+}
+
+void syscalls_serve_exit(struct target *t, struct thread *th)
+{
+	struct space *s = th->process->space;
+	if (t->options.watch_mappings && th->tid == th->process->pid && s->is_profiled && s->is_ready)
+		check_stack(t, th);
+}

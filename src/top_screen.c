@@ -1,0 +1,97 @@
+/*
+ * The terminal of --top: ncurses, and nothing that knows of profiles.
+ *
+ *	l g s r     order by live bytes, growth, growth since the start, rate
+ *	up down     select a site        enter  its largest call path
+ *	z           growth since the start begins anew
+ *	w           write a massif file  q      leave
+ */
+#include <ncurses.h>
+#include <unistd.h>
+
+#include "top.h"
+
+static int line;
+
+bool top_screen_open(void)
+{
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || !newterm(NULL, stdout, stdin))
+		return false;
+	cbreak();
+	noecho();
+	nodelay(stdscr, true);
+	keypad(stdscr, true);
+	curs_set(0);
+	return true;
+}
+
+void top_screen_close(void)
+{
+	endwin();
+}
+
+static enum top_wish set_order(struct top_view *view, enum top_order order)
+{
+	view->order = order;
+	return TOP_REDRAW;
+}
+
+enum top_wish top_screen_key(struct top_view *view, size_t rows)
+{
+	switch (getch()) {
+	case ERR:
+		return TOP_NOTHING;
+	case 'l':
+		return set_order(view, TOP_LIVE);
+	case 'g':
+		return set_order(view, TOP_GROWTH);
+	case 's':
+		return set_order(view, TOP_SINCE_START);
+	case 'r':
+		return set_order(view, TOP_RATE);
+	case KEY_UP:
+		view->selected -= view->selected > 0;
+		return TOP_REDRAW;
+	case KEY_DOWN:
+		view->selected += view->selected + 1 < rows;
+		return TOP_REDRAW;
+	case '\n':
+	case KEY_ENTER:
+		view->is_expanded = !view->is_expanded;
+		return TOP_REDRAW;
+	case 'z':
+		return TOP_RESTART;
+	case 'w':
+		return TOP_SNAPSHOT;
+	case 'q':
+		return TOP_QUIT;
+	}
+	return TOP_REDRAW;
+}
+
+void top_screen_begin(void)
+{
+	erase();
+	line = 0;
+}
+
+void top_screen_line(const char *text, bool is_reverse)
+{
+	if (line >= LINES)
+		return;
+	if (is_reverse)
+		attron(A_REVERSE);
+	mvaddnstr(line++, 0, text, COLS);
+	if (is_reverse)
+		attroff(A_REVERSE);
+}
+
+int top_screen_lines(void)
+{
+	return LINES - line;
+}
+
+void top_screen_end(void)
+{
+	refresh();
+}

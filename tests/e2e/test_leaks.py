@@ -1,0 +1,274 @@
+"""Leaks and what follows from a live profile: targets/leaks.c says in its functions' names what a
+leak check must find; LeakSanitizer and memcheck are asked about the same program."""
+
+import collections
+import json
+import os
+import re
+import signal
+import subprocess
+
+import harness
+from harness import Fail, test
+
+VARIANTS = ("gcc-O2-pie", "clang-O0-nopie")
+KINDS = {"reach": "still reachable", "lost": "definitely lost", "follow": "indirectly lost",
+         "inside": "possibly lost"}
+# The makers of leaks.c: name -> blocks.
+MAKERS = {"reach_global": 1, "reach_global_child": 1, "inside_global": 1, "inside_child": 1, "lost_plain": 1,
+          "lost_head": 1, "follow_list": 9, "lost_cycle": 1, "follow_cycle": 1, "lost_past_end": 1, "reach_tls": 1,
+          "reach_register": 1, "reach_stack": 1, "reach_ignored": 1, "reach_library": 1, "reach_main_stack": 1}
+EXPECTED = {name: {KINDS[name.split("_")[0]]: blocks} for name, blocks in MAKERS.items()}
+OTHERS = ("only_in_freed", "freed_holder", "holder")
+
+
+def library(t):
+    return t.target("lib", "libhold.so")
+
+
+def found(path):
+    """{maker: {kind: blocks}} of a JSON report; the innermost maker on a stack counts."""
+    with open(path, encoding="utf-8") as file:
+        report = json.load(file)
+    makers = collections.defaultdict(dict)
+    bytes_by_kind = collections.Counter()
+    for site in report["sites"]:
+        bytes_by_kind[site["kind"]] += site["bytes"]
+        names = [f.get("function") for f in site["stack"]]
+        maker = next((n for n in names if n in MAKERS or n in OTHERS), None)
+        if maker:
+            kinds = makers[maker]
+            kinds[site["kind"]] = kinds.get(site["kind"], 0) + site["blocks"]
+    for kind, total in report["kinds"].items():
+        if total["bytes"] != bytes_by_kind[kind]:
+            raise Fail("%s: %d bytes in total, but %d by site" % (kind, total["bytes"], bytes_by_kind[kind]))
+    return dict(makers)
+
+
+def check_exit(t, variant, *options):
+    cwd = t.subdirectory()
+    result = t.profile([t.target(variant, "leaks"), library(t)],
+                       ["--leak-check", "--leaks-out=leaks.json", "--ignore-fn=holder", "--error-exitcode=7", *options],
+                       cwd=cwd)
+    t.equal("the exit status", result.status, 7)
+    t.equal("what leaks", found(os.path.join(cwd, "leaks.json")), EXPECTED)
+
+
+for _variant in VARIANTS:
+    for _probes in ("break", "jump"):
+        def _run(t, variant=_variant, probes=_probes):
+            check_exit(t, variant, "--probes=" + probes)
+        test("leaks/exit/%s/%s" % (_variant, _probes))(_run)
+
+
+class Waiting:
+    """The leaks target with "wait": a byte for each step."""
+
+    def __init__(self, t):
+        self.process = subprocess.Popen([t.target("gcc-O2-pie", "leaks"), library(t), "wait"], cwd=t.directory,
+                                        env=t.environment(t.directory), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def step(self, answer):
+        self.process.stdin.write(b".")
+        self.process.stdin.flush()
+        got = self.process.stdout.readline()
+        if got != answer:
+            raise Fail("the program answered %r" % got)
+
+
+class Attached:
+    """ptmem attached to @pids."""
+
+    def __init__(self, t, pids, *options, good=None):
+        self.t, self.cwd = t, t.subdirectory()
+        self.err = os.path.join(self.cwd, "err")
+        with open(self.err, "wb") as err:
+            self.process = subprocess.Popen([t.ptmem(), "--stats", *options, "-p", " ".join(map(str, pids))],
+                                            cwd=self.cwd, env=t.environment(self.cwd), stderr=err)
+        t.wait_until("ptmem to attach", lambda: self.text().count("ptmem: attached to process") == (good or len(pids))
+                     or self.process.poll() is not None)
+
+    def text(self):
+        with open(self.err, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def leave(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait()
+
+    def path(self, name):
+        return os.path.join(self.cwd, name)
+
+
+@test("leaks/attached")
+def attached(t):
+    """On demand and at detach, by several threads that run on."""
+    program = Waiting(t)
+    ptmem = Attached(t, [program.process.pid], "--leak-check", "--leaks-out=leaks.json", "--ignore-fn=holder")
+    program.step(b"begun\n")
+    program.step(b"placed\n")
+    out = ptmem.path("leaks.json")
+    ptmem.process.send_signal(signal.SIGUSR1)
+    t.wait_until("the report", lambda: os.path.exists(out))
+    t.equal("what leaks, on demand", found(out), EXPECTED)
+    os.unlink(out)
+    t.equal("ptmem's exit status", ptmem.leave(), 0)
+    t.equal("what leaks, at detach", found(out), EXPECTED)
+    t.check(ptmem.text().count("leak check of process %d: stopped for" % program.process.pid) == 2,
+            "the stops are not announced: " + ptmem.text())
+    program.step(b"done\n")
+    t.equal("the program's exit status", program.process.wait(), 0)
+
+
+@test("leaks/freed")
+def freed(t):
+    """From outside, freed memory looks like memory in use: what only it points to is not called lost."""
+    cwd = t.subdirectory()
+    t.profile([t.target("gcc-O2-pie", "leaks"), library(t), "freed"],
+              ["--leak-check", "--leaks-out=leaks.json", "--ignore-fn=holder"], cwd=cwd)
+    t.equal("what leaks", found(os.path.join(cwd, "leaks.json")), dict(EXPECTED, only_in_freed={KINDS["reach"]: 1}))
+
+
+def lost_without_ignoring(t):
+    cwd = t.subdirectory()
+    t.profile([t.target("gcc-O2-pie", "leaks"), library(t)], ["--leak-check", "--leaks-out=leaks.json"], cwd=cwd)
+    return found(os.path.join(cwd, "leaks.json"))
+
+
+@test("leaks/sanitizer")
+def sanitizer(t):
+    """LeakSanitizer calls lost what ptmem calls definitely or indirectly lost."""
+    result = t.run([t.target("asan", "leaks"), library(t)], env={"ASAN_OPTIONS": "detect_leaks=1"})
+    text = result.err.decode()
+    theirs = collections.Counter()
+    for blocks, maker in re.findall(r"leak of \d+ byte\(s\) in (\d+) object\(s\).*\n +#0 .*\n +#1 \S+ in (\w+)", text):
+        theirs[maker] += int(blocks)
+    t.check(theirs, "LeakSanitizer found nothing: " + text)
+    lost = {"definitely lost", "indirectly lost"}
+    ours = {m: sum(n for k, n in kinds.items() if k in lost) for m, kinds in lost_without_ignoring(t).items()}
+    t.equal("what is lost", {m: n for m, n in ours.items() if n}, dict(theirs))
+
+
+@test("leaks/memcheck", 120)
+def memcheck(t):
+    """All four answers are memcheck's."""
+    valgrind = t.program("valgrind")
+    result = t.run([valgrind, "--leak-check=full", "--show-leak-kinds=all", t.target("gcc-O2-pie", "leaks"), library(t)])
+    theirs = collections.defaultdict(dict)
+    for record in re.split(r"(?m)^==\d+== $\n", result.err.decode()):
+        head = re.search(r"in (\d+) blocks are (\w+ \w+) in loss record", record)
+        maker = next((m for m in re.findall(r": (\w+) \(", record) if m in MAKERS or m in OTHERS), None)
+        if head and maker:
+            theirs[maker][head.group(2)] = theirs[maker].get(head.group(2), 0) + int(head.group(1))
+    t.equal("what leaks", lost_without_ignoring(t), dict(theirs))
+
+
+@test("leaks/several-processes")
+def several(t):
+    """Two processes, one name for the files: each has its own, and both run on."""
+    programs = [Waiting(t), Waiting(t)]
+    pids = [p.process.pid for p in programs]
+    ptmem = Attached(t, pids, "--leak-check", "--leaks-out=leaks.json", "--ignore-fn=holder", "-o", "profile.out",
+                     "--folded=live.folded")
+    for p in programs:
+        p.step(b"begun\n")
+        p.step(b"placed\n")
+    t.equal("ptmem's exit status", ptmem.leave(), 0)
+    for p in programs:
+        pid = p.process.pid
+        t.equal("what leaks in one", found(ptmem.path("leaks.%d.json" % pid)), EXPECTED)
+        for name in ("profile.%d.out", "live.%d.folded"):
+            t.check(os.path.exists(ptmem.path(name % pid)), "no " + name % pid)
+        t.check(re.search(r"attached to process %d \(1 threads paused for [0-9.]+ ms\)" % pid, ptmem.text()),
+                "the pause of %d is not said: %s" % (pid, ptmem.text()))
+        p.step(b"done\n")
+        t.equal("the program's exit status", p.process.wait(), 0)
+
+
+@test("leaks/several-one-missing")
+def one_missing(t):
+    """A process that cannot be attached to leaves the others alone."""
+    program = Waiting(t)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    ptmem = Attached(t, [program.process.pid, gone.pid], "--leaks", "--leaks-out=leaks.txt", good=1)
+    t.wait_until("the complaint", lambda: "no such process" in ptmem.text())
+    program.step(b"begun\n")
+    program.step(b"placed\n")
+    t.equal("ptmem's exit status", ptmem.leave(), 0)
+    with open(ptmem.path("leaks.%d.txt" % program.process.pid), encoding="utf-8") as file:
+        t.check("9 blocks still allocated" in file.read(), "the list is not in the report")
+    program.step(b"done\n")
+    program.process.wait()
+
+
+def folded_sum(path):
+    with open(path, encoding="utf-8") as file:
+        return sum(int(line.rsplit(" ", 1)[1]) for line in file)
+
+
+@test("leaks/folded")
+def folded(t):
+    """Sums of folded files are the program's own figures."""
+    for view, key in (("live", "live"), ("exit", "live"), ("total", "bytes"), ("count", "allocations"),
+                      ("peak", "peak")):
+        cwd = t.subdirectory()
+        result = t.profile([t.target("gcc-O2-pie", "leaks"), library(t)],
+                           ["--folded=out", "--flame=out.svg", "--view=" + view, "--peak-inaccuracy=0"], cwd=cwd)
+        stats = result.only_stats()
+        if key == "bytes":
+            t.equal("reallocations, which would count twice", stats["reallocations"], 0)
+        t.equal("the sum by " + view, folded_sum(os.path.join(cwd, "out")), stats[key])
+        with open(os.path.join(cwd, "out.svg"), encoding="utf-8") as file:
+            t.check(file.read().rstrip().endswith("</svg>"), "the flame graph is not whole")
+
+
+@test("leaks/age")
+def age(t):
+    """Only what is old enough is in the report."""
+    program = Waiting(t)
+    ptmem = Attached(t, [program.process.pid], "--leaks=3600", "--leaks-out=leaks.json")
+    program.step(b"begun\n")
+    program.step(b"placed\n")
+    ptmem.leave()
+    with open(ptmem.path("leaks.json"), encoding="utf-8") as file:
+        report = json.load(file)
+    t.equal("blocks", (report["blocks"], report["age"], report["sites"]), (0, 3600, []))
+    program.step(b"done\n")
+    program.process.wait()
+
+
+@test("leaks/top")
+def top(t):
+    """On no terminal, a table of call sites at each interval."""
+    program = Waiting(t)
+    ptmem = Attached(t, [program.process.pid], "--top=0.2")
+    program.step(b"begun\n")
+    program.step(b"placed\n")
+    row = re.compile(r"^ptmem: +432 B +\+?\d+ B +\+432 B +\d.* +9  follow_list \(leaks\.c:\d+\)$", re.M)
+    t.wait_until("two tables", lambda: len(row.findall(ptmem.text())) >= 2)
+    resident = re.search(r"resident ([0-9.]+) [kM]B; by live bytes", ptmem.text())
+    t.check(resident and float(resident.group(1)) > 0, "no resident size: " + ptmem.text())
+    t.equal("ptmem's exit status", ptmem.leave(), 0)
+    program.step(b"done\n")
+    t.equal("the program's exit status", program.process.wait(), 0)
+
+
+@test("leaks/python")
+def python(t):
+    """A real program under load, attached and left: what it holds is reachable, and it goes on."""
+    script = t.file("load.py", "import time\nprint(1, flush=True)\nkeep, end = [], time.time() + 6\nwhile time.time() < end:\n"
+                               "    keep.append([str(i) * 10 for i in range(100)])\n    time.sleep(0.01)\n")
+    program = subprocess.Popen([t.program("python3"), script], env=t.environment(t.directory, PYTHONMALLOC="malloc"),
+                               stdout=subprocess.PIPE)
+    t.equal("the first line", program.stdout.readline(), b"1\n")
+    ptmem = Attached(t, [program.pid], "--duration=1.5", "--leak-check", "--leaks-out=leaks.json", "--folded=out")
+    t.equal("ptmem's exit status", ptmem.process.wait(), 0)
+    with open(ptmem.path("leaks.json"), encoding="utf-8") as file:
+        report = json.load(file)
+    t.equal("definitely lost", report["kinds"]["definitely lost"]["bytes"], 0)
+    t.check(report["kinds"]["still reachable"]["bytes"] > 100000, "nothing is reachable: %s" % report["kinds"])
+    # a block that is between the halves of a realloc is live, but not in the leak check
+    live = int(re.search(r"^ptmem: live bytes: (\d+)$", ptmem.text(), re.M).group(1))
+    t.equal("the folded sum", folded_sum(ptmem.path("out")), live)
+    t.equal("the program's exit status", program.wait(), 0)

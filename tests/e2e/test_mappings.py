@@ -1,0 +1,192 @@
+"""Mapped pages, brk, mmap and page faults, against what the program knows and what the kernel shows."""
+
+import glob
+import os
+import subprocess
+
+import massif
+from harness import Fail, test
+
+VARIANTS = ("gcc-O2-pie", "clang-O0-nopie")
+EVERYTHING = ["--threshold=0", "--detailed-freq=1", "--max-snapshots=1000", "--time-unit=B"]
+
+
+def truth(out):
+    """{source: {function or "": bytes}} from the lines of targets/mappings.c."""
+    found = {}
+    for line in out.decode().splitlines():
+        words = line.split()
+        if words[0] != "ready":
+            found.setdefault(words[0], {})[words[1] if len(words) > 2 else ""] = int(words[-1])
+    return found
+
+
+def bytes_of(node, names):
+    """What stands below the first frame of each path whose function is one of @names."""
+    if node.name in names:
+        return node.bytes
+    return sum(bytes_of(child, names) for child in node.children)
+
+
+def last_tree(t, path):
+    snapshots = massif.Massif(path).snapshots
+    t.check(snapshots, "no snapshots in " + path)
+    tree = snapshots[-1]["tree"]
+    t.check(tree is not None, "the last snapshot of %s has no tree" % path)
+    return tree
+
+
+def compare(t, path, wanted):
+    tree = last_tree(t, path)
+    for functions, size in wanted.items():
+        t.equal("bytes of " + functions, bytes_of(tree, functions.split("+")), size)
+
+
+def output(cwd, suffix=""):
+    files = glob.glob(os.path.join(cwd, "massif.out.*" + suffix))
+    if len(files) != 1:
+        raise Fail("files %s where one massif.out.PID%s was expected" % (sorted(os.listdir(cwd)), suffix))
+    return files[0]
+
+
+def started(t, variant, source, actions, options=()):
+    profile = t.profile([t.target(variant, "mappings"), *actions],
+                        options=["--trace=" + source, *EVERYTHING, *options])
+    t.equal("status", profile.status, 0)
+    return profile
+
+
+def attached(t, variant, options, actions):
+    """Attaches while the program waits; returns (directory, what it said)."""
+    cwd = t.subdirectory()
+    program = subprocess.Popen([t.target(variant, "mappings"), "-w", *actions], cwd=cwd, env=t.environment(cwd),
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    ready = program.stdout.readline()
+    with open(os.path.join(cwd, "ptmem-stderr"), "wb") as err:
+        ptmem = subprocess.Popen([t.ptmem(), "-p", str(program.pid), *options, *EVERYTHING], cwd=cwd,
+                                 env=t.environment(cwd), stderr=err, stdin=subprocess.DEVNULL)
+
+    def is_attached():
+        with open(os.path.join(cwd, "ptmem-stderr"), "rb") as err:
+            text = err.read()
+        if ptmem.poll() is not None:
+            raise Fail("ptmem ended: %r" % text)
+        return b"attached" in text
+
+    t.wait_until("ptmem to attach", is_attached)
+    out, _ = program.communicate(b"x")
+    t.equal("status of the program", program.returncode, 0)
+    t.equal("status of ptmem", ptmem.wait(timeout=30), 0)
+    return cwd, truth(ready + out)
+
+
+for v in VARIANTS:
+    for s, a in (("brk", "brk"), ("mmap", "mmap"), ("mmap", "threads"), ("faults", "faults")):
+        @test("mappings/%s/%s" % (v, a))
+        def _(t, v=v, s=s, a=a):
+            profile = started(t, v, s, [a])
+            compare(t, output(profile.directory, "." + s), truth(profile.out)[s])
+
+        @test("mappings/%s/%s-attached" % (v, a))
+        def _(t, v=v, s=s, a=a):
+            cwd, known = attached(t, v, ["--trace=" + s], [a])
+            compare(t, output(cwd, "." + s), known[s])
+
+
+@test("mappings/kinds")
+def _(t):
+    """File, anonymous, stack and shared mappings are told apart by the innermost frame."""
+    profile = started(t, "gcc-O2-pie", "mmap", ["mmap"])
+    tree = last_tree(t, output(profile.directory, ".mmap"))
+    by_kind = {c.name: c for c in tree.children}
+    for kind, function, pages in (("[file mappings]", "map_file", 3), ("[anonymous]", "map_cut", 70),
+                                  ("[stack]", "map_stack", 16), ("[shared memory]", "map_shared", 6)):
+        t.check(kind in by_kind, "no %s among %s" % (kind, sorted(by_kind)))
+        t.equal("bytes of %s below %s" % (function, kind), bytes_of(by_kind[kind], [function]), pages * 4096)
+
+
+@test("mappings/all-sources")
+def _(t):
+    """All at once, with the heap: each has its own file and its own truth."""
+    profile = started(t, "gcc-O2-pie", "heap,brk,mmap,faults", ["brk", "mmap", "faults"])
+    known = truth(profile.out)
+    for source in ("brk", "mmap", "faults"):
+        compare(t, output(profile.directory, "." + source), known[source])
+    t.check(os.path.exists(output(profile.directory, "[0-9]")), "no profile of the heap")
+
+
+@test("mappings/fork")
+def _(t):
+    profile = started(t, "gcc-O2-pie", "mmap", ["fork"])
+    sizes = sorted(bytes_of(last_tree(t, f), ["map_child"]) for f in glob.glob(profile.directory + "/massif.out.*"))
+    t.equal("bytes that parent and child mapped in map_child", sizes, [0, 7 * 4096])
+
+
+@test("mappings/exec-under-filter")
+def _(t):
+    """A child that is not traced any more is served all the same."""
+    profile = started(t, "gcc-O2-pie", "brk,mmap", ["exec", "mmap"])
+    compare(t, output(profile.directory, ".mmap"), truth(profile.out)["mmap"])
+
+
+def check_pages(t, path, known):
+    t.equal("bytes at the end and the size of all mappings", massif.Massif(path).snapshots[-1]["mem_heap_B"],
+            known["smaps"][""])
+
+
+for v in VARIANTS:
+    for name, a in (("plain", []), ("mmap", ["brk", "mmap"]), ("threads", ["threads"]), ("stack", ["stack"])):
+        @test("pages/%s/%s" % (v, name))
+        def _(t, v=v, a=a):
+            profile = started(t, v, "heap", [*a, "smaps"], ["--pages-as-heap=yes"])
+            check_pages(t, output(profile.directory), truth(profile.out))
+
+        @test("pages/%s/%s-attached" % (v, name))
+        def _(t, v=v, a=a):
+            cwd, known = attached(t, v, ["--pages-as-heap=yes"], [*a, "smaps"])
+            check_pages(t, output(cwd), known)
+
+
+@test("pages/root")
+def _(t):
+    """Massif's words, no admin bytes, and the initial mappings below a frame without a name."""
+    profile = started(t, "gcc-O2-pie", "heap", ["smaps"], ["--pages-as-heap=yes"])
+    found = massif.Massif(output(profile.directory))
+    tree = found.snapshots[-1]["tree"]
+    t.equal("text of the root", tree.text, "(page allocation syscalls) mmap/mremap/brk, --alloc-fns, etc.")
+    t.equal("extra bytes", sum(s["mem_heap_extra_B"] for s in found.snapshots), 0)
+    t.check(any(c.text == "0x0: ???" for c in tree.children), "no 0x0: ??? at the top")
+    t.check(all(s["mem_heap_B"] % 4096 == 0 for s in found.snapshots), "parts of pages")
+
+
+@test("pages/detach-while-busy")
+def _(t):
+    """Threads that map and unmap all the time live on when ptmem leaves."""
+    cwd = t.subdirectory()
+    program = subprocess.Popen([t.target("gcc-O2-pie", "mappings"), "-w", *["threads"] * 40], cwd=cwd,
+                               env=t.environment(cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    program.stdout.readline()
+    program.stdin.write(b"x")
+    program.stdin.flush()
+    for n in range(3):
+        run = t.run([t.ptmem(), "-p", str(program.pid), "--pages-as-heap=yes", "--duration=0.3",
+                     "-o", "massif.%d" % n], cwd=cwd)
+        if program.poll() is None:
+            t.equal("status of ptmem (%r)" % run.err, run.status, 0)
+    t.equal("standard output", program.communicate()[0].count(b"map_kept"), 40)
+    t.equal("status of the program", program.returncode, 0)
+
+
+@test("pages/told-to-end")
+def _(t):
+    """SIGTERM to ptmem ends the profile; a program under the filter still runs to its end."""
+    cwd = t.subdirectory()
+    ptmem = subprocess.Popen([t.ptmem(), "--pages-as-heap=yes", "--", t.target("gcc-O2-pie", "mappings"), "-w",
+                              "mmap", "smaps"], cwd=cwd, env=t.environment(cwd), stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    ptmem.stdout.readline()
+    ptmem.terminate()
+    t.wait_until("the profile", lambda: glob.glob(os.path.join(cwd, "massif.out.*[0-9]")))
+    t.check(ptmem.poll() is None, "ptmem left a program whose calls it must answer")
+    out, _ = ptmem.communicate(b"x")
+    t.check(b"smaps" in out, "the program did not end well: %r" % out)

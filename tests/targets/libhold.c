@@ -1,0 +1,2 @@
+/* A library that holds a pointer in its .bss; see leaks.c. */
+void *held;
