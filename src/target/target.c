@@ -335,7 +335,8 @@ static struct thread *pick_thread(struct target *t, struct space *s)
 		struct thread *th = t->threads.data[i];
 		if (!th || th->process->space != s || th->is_exiting || !th->is_held)
 			continue;
-		if (!best || best->state == THREAD_LISTENING)
+		/* one that holds a signal would get it with another siginfo afterwards */
+		if (!best || best->state == THREAD_LISTENING || (best->held_signal && !th->held_signal))
 			best = th;
 	}
 	return best;
