@@ -1,10 +1,13 @@
 # bash completion for ptmem and ptmem-report; scripts/docs holds it against --help.
 
-_ptmem_options="--pid= --duration= --trace-children= --probes= --ring=
+_ptmem_options="--pid= --duration= --trace-children= --trace-children-skip= --trace-children-skip-by-arg=
+	--soname-synonyms= --probes= --ring=
 	--time-unit= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
-	--heap-admin= --alignment= --alloc-fn= --ignore-fn=
-	--massif-out-file= --events= --replay=
-	--stats --verbose --quiet --color= --no-rc --help --version
+	--heap= --heap-admin= --alignment= --realloc-zero-bytes-frees= --alloc-fn= --ignore-fn=
+	--demangle= --show-below-main= --fullpath-after= --read-inline-info= --extra-debuginfo-path=
+	--massif-out-file= --xtree-memory= --xtree-memory-file= --xtree-compress-strings= --events= --replay=
+	--log-file= --log-fd= --child-silent-after-fork= --trace-malloc=
+	--stats --verbose --quiet --color= --no-rc --command-line-only= --help --version
 	-p -o -v -q -h -V"
 _ptmem_report_options="--threshold= --x= --y= --help --version -h"
 
@@ -25,11 +28,14 @@ _ptmem_program() {
 _ptmem_values() {
 	case $1 in
 	--pid | -p) compgen -W "$(command ps -eo pid= 2>/dev/null)" -- "$2" ;;
-	--trace-children | --peak-at-exit) compgen -W "yes no" -- "$2" ;;
+	--trace-children | --peak-at-exit | --heap | --realloc-zero-bytes-frees | --demangle | --show-below-main | \
+		--read-inline-info | --xtree-compress-strings | --child-silent-after-fork | --trace-malloc | \
+		--command-line-only) compgen -W "yes no" -- "$2" ;;
 	--probes) compgen -W "auto break jump" -- "$2" ;;
+	--xtree-memory) compgen -W "none allocs full" -- "$2" ;;
 	--time-unit) compgen -W "ms B i" -- "$2" ;;
 	--color) compgen -W "auto always never" -- "$2" ;;
-	--massif-out-file | -o | --events | --replay) compgen -f -- "$2" ;;
+	--massif-out-file | -o | --xtree-memory-file | --extra-debuginfo-path | --log-file | --events | --replay) compgen -f -- "$2" ;;
 	esac
 }
 

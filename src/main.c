@@ -18,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "log_file.h"
 #include "options.h"
 #include "session.h"
 #include "target/target.h"
@@ -270,7 +271,7 @@ static int run_target(struct run *run, int *signal_out)
 	const struct target_options to = {
 		.follow_exec = o->trace_children, .count_instructions = o->time_unit == TIME_INSTRUCTIONS,
 		.no_promotion = o->probes == PROBES_BREAK, .promote_at_once = o->probes == PROBES_JUMP,
-		.ring_size = o->ring, .verify = getenv("PTMEM_VERIFY") != NULL,
+		.ring_size = o->ring, .somalloc = o->soname_synonyms, .verify = getenv("PTMEM_VERIFY") != NULL,
 	};
 	run->target = check_target = target_new(&to, &sink);
 	log_set_check_hook(leave_target_behind);
@@ -343,7 +344,7 @@ int main(int argc, char **argv)
 	}
 	log_set_level(o.log_level);
 	log_set_color(o.color);
-	int sig = 0, rc = run_all(&o, &sig);
+	int sig = 0, rc = log_file_open(&o) == 0 ? run_all(&o, &sig) : EXIT_FAILURE;
 	options_deinit(&o);
 	if (sig != 0)
 		die_of(sig);

@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "output/pattern.h"
+#include "skip.h"
 
 #define MAX_FRAMES 16384
 
@@ -28,9 +29,15 @@ void run_init(struct run *run, struct options *options)
 	run->directory = getcwd(NULL, 0);
 	if (!run->directory)
 		run->directory = xstrdup(".");
-	struct symbols_options symbols_options = {0};
+	_cleanup_free_ char *debug_dirs = NULL;
+	if (options->extra_debuginfo_path)
+		debug_dirs = xasprintf("%s:/usr/lib/debug", options->extra_debuginfo_path);
+	struct symbols_options symbols_options = {
+		.no_demangle = !options->demangle, .no_inline = !options->read_inline_info,
+		.show_below_main = options->show_below_main, .debug_dirs = debug_dirs,
+	};
 	run->symbols = symbols_new(&symbols_options);
-	run->filter = filter_new(options->depth, false);
+	run->filter = filter_new(options->depth, options->show_below_main);
 	for (size_t i = 0; i < options->alloc_fn.count; i++)
 		filter_add_alloc_fn(run->filter, options->alloc_fn.data[i]);
 	for (size_t i = 0; i < options->ignore_fn.count; i++)
@@ -146,7 +153,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	struct profile_options po = {
 		.time_unit = o->time_unit, .peak_inaccuracy = o->peak_inaccuracy, .peak_at_exit = o->peak_at_exit,
 		.detailed_freq = o->detailed_freq, .max_snapshots = o->max_snapshots, .heap_admin = o->heap_admin,
-		.alignment = o->alignment, .is_ignored = is_ignored, .is_ignored_ctx = s,
+		.alignment = o->alignment, .no_heap = !o->heap, .is_ignored = is_ignored, .is_ignored_ctx = s,
 		.instructions = read_instructions, .instructions_ctx = s,
 	};
 	s->profile = profile_new(&po, start_ns);
@@ -321,6 +328,25 @@ static void verify_stack(struct session *s, const struct heap_event *he, uint32_
 	log_warn("thread %u: the walked stack (%u frames) is not the unwound one", he->thread, he->frame_count);
 }
 
+/* --trace-malloc: a line in Valgrind's form. */
+static void trace_call(const struct session *s, const struct heap_event *he)
+{
+	static const char *const names[] = {
+		[FUNCTION_MALLOC] = "malloc", [FUNCTION_CALLOC] = "calloc", [FUNCTION_REALLOC] = "realloc",
+		[FUNCTION_MEMALIGN] = "memalign", [FUNCTION_NEW] = "new", [FUNCTION_FREE] = "free",
+		[FUNCTION_DELETE] = "delete", [FUNCTION_BRK] = NULL,
+	};
+	const char *name = names[he->function];
+	unsigned long long size = he->size;
+	if (name && he->kind == HEAP_ALLOC)
+		log_info("--%u-- %s(%llu) = 0x%llX", s->pid, name, size, (unsigned long long)he->addr);
+	else if (name && he->kind == HEAP_FREE)
+		log_info("--%u-- %s(0x%llX)", s->pid, name, (unsigned long long)he->addr);
+	else if (name && he->kind == HEAP_REALLOC_END)
+		log_info("--%u-- realloc(0x%llX,%llu) = 0x%llX", s->pid,
+			  (unsigned long long)he->old_addr, size, (unsigned long long)he->addr);
+}
+
 static void sink_event(void *ctx, struct space *space, const struct heap_event *he)
 {
 	static const uint8_t kinds[] = {
@@ -333,6 +359,10 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 		.time_ns = he->time_ns, .thread = he->thread, .kind = kinds[he->kind], .function = he->function,
 		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align,
 	};
+	if (ev.kind == EVENT_REALLOC_END && ev.addr && !ev.size && !s->run->options->realloc_zero_bytes_frees)
+		ev.size = 1;
+	if (s->run->options->trace_malloc)
+		trace_call(s, he);
 	if (he->frame)
 		ev.node = path_node(s, he);
 	if (he->frame && he->stack)
@@ -383,6 +413,12 @@ static taddr_t sink_find_row(void *ctx, struct space *space, taddr_t start, tadd
 	return 0;
 }
 
+static bool sink_skip_exec(void *ctx, pid_t pid)
+{
+	struct run *run = ctx;
+	return skip_exec(run->options, pid);
+}
+
 static void sink_rule_memory(void *ctx, struct space *space, struct unwind_rule *memory, uint32_t bits)
 {
 	struct session *s = space->user;
@@ -397,6 +433,7 @@ void session_fill_sink(struct target_sink *sink, struct run *run)
 		.module_loaded = sink_module_loaded, .module_unloaded = sink_module_unloaded,
 		.event = sink_event, .thread_exit = sink_thread_exit, .in_signal = sink_in_signal,
 		.rule_memory = sink_rule_memory, .find_row = sink_find_row, .stack_pcs = sink_stack_pcs,
+		.skip_exec = sink_skip_exec,
 	};
 }
 
@@ -437,7 +474,8 @@ static int write_massif(struct session *s, const char *path)
 	struct report r = {
 		.profile = s->profile, .filter = s->run->filter, .symbol = frame_symbol, .symbol_ctx = s,
 		.desc = s->run->options->desc, .command = s->command, .threshold = s->run->options->threshold,
-		.pid = s->pid,
+		.pid = s->pid, .fullpath_after = s->run->options->fullpath_after.data,
+		.fullpath_after_count = s->run->options->fullpath_after.count,
 	};
 	struct outfile out;
 	int rc = outfile_open(path, &out);
@@ -473,7 +511,8 @@ void session_finish(struct session *s, uint64_t now_ns)
 	}
 	s->run->files_failed += rc != 0;
 	s->run->files_written += rc == 0;
-	session_print_summary(s, rc == 0 ? path : NULL);
+	if (!s->run->options->child_silent_after_fork || s->is_own_image)
+		session_print_summary(s, rc == 0 ? path : NULL);
 	free(path);
 }
 

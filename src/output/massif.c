@@ -68,21 +68,27 @@ static void put_indent(struct massif_writer *w, uint32_t indent)
 	put(w, "%*s", (int)indent, "");
 }
 
-/* The directory as --fullpath-after shows it: behind the first place where @after occurs. */
-static const char *shown_dir(const char *dir, const char *after)
+/* The directory as --fullpath-after shows it, "" for none. */
+static const char *shown_dir(const struct report *r, const char *dir)
 {
-	if (!dir || !after)
+	if (!dir || !r->fullpath_after_count)
 		return "";
-	const char *at = strstr(dir, after);
+	for (size_t i = 0; i < r->fullpath_after_count; i++) {
+		const char *at = strstr(dir, r->fullpath_after[i]);
 
-	return at ? at + strlen(after) : dir;
+		if (at) {
+			dir = at + strlen(r->fullpath_after[i]);
+			break;
+		}
+	}
+	return strncmp(dir, "./", 2) == 0 ? dir + 2 : dir;
 }
 
 static void put_frame(struct massif_writer *w, const struct symbol *sym, const struct symbol_frame *f)
 {
 	put_text(w, f->name ? f->name : "???");
 	if (f->file && f->line) {
-		const char *dir = shown_dir(f->dir, w->report->fullpath_after);
+		const char *dir = shown_dir(w->report, f->dir);
 
 		put(w, " (");
 		put_text(w, dir);

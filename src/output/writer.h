@@ -25,7 +25,9 @@ struct report {
 	double threshold;        /* percent */
 	bool is_pages;           /* pages-as-heap: the other root text */
 	uint32_t pid;
-	const char *fullpath_after; /* NULL: base names; else print paths, cut after this text */
+	/* None: base names of source files. Else their paths, cut after the first of these texts that occurs. */
+	const char *const *fullpath_after;
+	size_t fullpath_after_count;
 };
 
 /*

@@ -184,7 +184,8 @@ static void serve_exec(struct target *t, struct thread *th)
 	bool is_first = p->is_started && p->is_execing;
 	p->is_execing = false;
 	struct space *old = p->space;
-	if (old && (is_first || t->options.follow_exec)) {
+	bool is_followed = t->options.follow_exec && !(t->sink.skip_exec && t->sink.skip_exec(t->sink.ctx, p->pid));
+	if (old && (is_first || is_followed)) {
 		bool fits = is_supported_image(t, p->pid);
 		if (is_first && !fits)
 			log_error("process %d: a 32-bit program (or one of another machine): not supported", p->pid);

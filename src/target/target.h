@@ -28,6 +28,7 @@ struct target_options {
 	bool promote_at_once; /* --probes=jump */
 	uint64_t ring_size;   /* bytes, a power of two; 0 = by the number of CPUs */
 	bool verify;          /* pads send every stack both ways */
+	const char *somalloc; /* --soname-synonyms: which allocators are watched; NULL = all */
 };
 
 /* Why a space is no longer profiled. */
@@ -57,6 +58,8 @@ struct target_sink {
 	void (*rule_memory)(void *ctx, struct space *s, struct unwind_rule *memory, uint32_t bits);
 	/* The shared memory of @s is about to go: rules must leave it. */
 	void (*rule_memory_gone)(void *ctx, struct space *s);
+	/* Whether the program that @pid just executed is to be left alone. NULL = never. */
+	bool (*skip_exec)(void *ctx, pid_t pid);
 	/* Called now and then between events, and when a timer or signal woke the loop; true = leave. */
 	bool (*poll)(void *ctx);
 };

@@ -218,7 +218,7 @@ static const struct {
 	{"-pself", "--pid takes a process id"}, {"--pid=12,34", "--pid takes no more than 1 process"},
 	{"--pid=12 34", "--pid takes no more than 1 process"},
 	{"--duration=0", DURATION}, {"--duration=1m", DURATION},
-	{"--stats=yes", "--stats takes no value"}, {"--help=x", "--help takes no value"},
+	{"--stats=maybe", "--stats takes no value"}, {"--help=x", "--help takes no value"},
 	{"--depth", "a value is missing, --depth=N"}, {"--alloc-fn", "a value is missing, --alloc-fn=NAME"},
 };
 
