@@ -96,7 +96,8 @@ static const struct symbol *stack_symbol(void *ctx, size_t i)
  */
 static bool is_surely_counted(const struct session *s, const struct calltree *tree, uint32_t node)
 {
-	if (filter_has_ignore_fns(s->run->filter) || !node)
+	if (filter_has_ignore_fns(s->run->filter) || !node ||
+	    calltree_node_depth(tree, node) > filter_reach(s->run->filter))
 		return false;
 	while (calltree_parent(tree, node))
 		node = calltree_parent(tree, node);

@@ -4,8 +4,8 @@
  */
 #include "skip.h"
 
-#include <elf.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/uio.h>
 
 #include "base/cleanup.h"
@@ -24,10 +24,10 @@ static FILE *open_proc(pid_t pid, const char *what)
 static uint64_t executed_name_address(pid_t pid)
 {
 	_cleanup_fclose_ FILE *f = open_proc(pid, "auxv");
-	Elf64_auxv_t entry;
-	while (f && fread(&entry, sizeof(entry), 1, f) == 1) {
-		if (entry.a_type == AT_EXECFN)
-			return entry.a_un.a_val;
+	uint64_t entry[2]; /* type, value */
+	while (f && fread(entry, sizeof(entry), 1, f) == 1) {
+		if (entry[0] == AT_EXECFN)
+			return entry[1];
 	}
 	return 0;
 }

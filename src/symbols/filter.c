@@ -106,6 +106,12 @@ bool filter_is_alloc_fn(const struct filter *f, const char *name)
 	return has_name(&f->alloc_fns, name);
 }
 
+/* Massif records depth + 50 and leaves out the allocation function itself. */
+size_t filter_reach(const struct filter *f)
+{
+	return (size_t)f->depth + 50 - 1;
+}
+
 bool filter_has_ignore_fns(const struct filter *f)
 {
 	return f->ignore_fns.count > 0;
@@ -161,6 +167,7 @@ bool filter_stack(const struct filter *f, filter_symbol_fn *symbol, void *ctx, s
 		  size_t *first_out, size_t *count_out)
 {
 	size_t first = 0;
+	count = MIN(count, filter_reach(f));
 	while (first < count && !first_other(f, symbol(ctx, first)))
 		first++;
 	if (first == count)
