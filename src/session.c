@@ -37,6 +37,7 @@ void run_init(struct run *run, struct options *options)
 		.show_below_main = options->show_below_main, .debug_dirs = debug_dirs,
 	};
 	run->symbols = symbols_new(&symbols_options);
+	run->whole_filter = filter_new_whole(options->depth, options->show_below_main);
 	run->filter = filter_new(options->depth, options->show_below_main);
 	for (size_t i = 0; i < options->alloc_fn.count; i++)
 		filter_add_alloc_fn(run->filter, options->alloc_fn.data[i]);
@@ -48,6 +49,7 @@ void run_deinit(struct run *run)
 {
 	symbols_free(run->symbols);
 	filter_free(run->filter);
+	filter_free(run->whole_filter);
 	for (size_t i = 0; i < run->modules.count; i++) {
 		if (run->modules.data[i])
 			module_release(run->modules.data[i]);
@@ -72,7 +74,7 @@ static struct module *run_module(const struct run *run, uint32_t id)
 
 /* -- names -- */
 
-static const struct symbol *frame_symbol(void *ctx, uint32_t frame)
+const struct symbol *session_symbol(void *ctx, uint32_t frame)
 {
 	struct session *s = ctx;
 	const struct calltree_frame *f = calltree_frame(profile_calltree(s->profile), frame);
@@ -87,7 +89,7 @@ struct stack_walk {
 static const struct symbol *stack_symbol(void *ctx, size_t i)
 {
 	struct stack_walk *w = ctx;
-	return frame_symbol(w->session, w->frames.data[i]);
+	return session_symbol(w->session, w->frames.data[i]);
 }
 
 /*
@@ -158,6 +160,8 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 		.instructions = read_instructions, .instructions_ctx = s,
 	};
 	s->profile = profile_new(&po, start_ns);
+	if (o->xtree_memory != XTREE_NONE)
+		s->flows = flows_new(o->xtree_memory == XTREE_FULL);
 	return s;
 }
 
@@ -171,6 +175,7 @@ void session_free(struct session *s)
 		free(s->paths.data[i].node);
 	vec_deinit(&s->paths);
 	profile_free(s->profile);
+	flows_free(s->flows);
 	free(s->command);
 	free(s);
 }
@@ -237,6 +242,8 @@ static void sink_space_fork(void *ctx, struct space *parent, struct space *child
 	memset(&s->paths, 0, sizeof(s->paths));
 	s->is_own_image = false;
 	s->profile = profile_clone(from->profile);
+	if (from->flows)
+		s->flows = flows_clone(from->flows);
 	profile_set_ctx(s->profile, s, s);
 	add_unwinder(s);
 	child->user = s;
@@ -372,6 +379,8 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 		ev.node = stack_node(s, he->stack);
 	if (s->events)
 		events_writer_event(s->events, profile_calltree(s->profile), &ev);
+	if (s->flows)
+		flows_event(s->flows, &ev);
 	profile_event(s->profile, &ev);
 }
 
@@ -440,22 +449,12 @@ void session_fill_sink(struct target_sink *sink, struct run *run)
 
 /* -- the end -- */
 
-static int expand_out_file(struct run *run, uint32_t pid, char **path_out)
-{
-	_cleanup_free_ char *why = NULL;
-	struct pattern_values values = {.pid = pid, .sequence = &run->sequence, .dir = run->directory};
-	int rc = pattern_expand(run->options->massif_out_file, &values, path_out, &why);
-	if (rc != 0)
-		log_error("--massif-out-file: %s", why);
-	return rc;
-}
-
 int session_check_out_file(struct run *run)
 {
 	char *path;
 	struct outfile out;
 	uint32_t sequence = run->sequence;
-	int rc = expand_out_file(run, (uint32_t)getpid(), &path);
+	int rc = run_expand(run, "--massif-out-file", run->options->massif_out_file, (uint32_t)getpid(), &path);
 	run->sequence = sequence;
 	if (rc != 0)
 		return rc;
@@ -468,26 +467,6 @@ int session_check_out_file(struct run *run)
 		outfile_abort(&out);
 	free(path);
 	return rc;
-}
-
-static int write_massif(struct session *s, const char *path)
-{
-	struct report r = {
-		.profile = s->profile, .filter = s->run->filter, .symbol = frame_symbol, .symbol_ctx = s,
-		.desc = s->run->options->desc, .command = s->command, .threshold = s->run->options->threshold,
-		.pid = s->pid, .fullpath_after = s->run->options->fullpath_after.data,
-		.fullpath_after_count = s->run->options->fullpath_after.count,
-	};
-	struct outfile out;
-	int rc = outfile_open(path, &out);
-	if (rc != 0)
-		return rc;
-	rc = massif_write(out.file, &r);
-	if (rc != 0) {
-		outfile_abort(&out);
-		return rc;
-	}
-	return outfile_commit(&out);
 }
 
 void session_finish(struct session *s, uint64_t now_ns)
@@ -504,14 +483,15 @@ void session_finish(struct session *s, uint64_t now_ns)
 			s->run->files_failed++;
 		}
 	}
-	int rc = expand_out_file(s->run, s->pid, &path);
+	int rc = run_expand(s->run, "--massif-out-file", s->run->options->massif_out_file, s->pid, &path);
 	if (rc == 0) {
-		rc = write_massif(s, path);
+		rc = session_write_massif(s, path);
 		if (rc != 0)
 			log_error("cannot write %s: %s", path, strerror(-rc));
 	}
 	s->run->files_failed += rc != 0;
 	s->run->files_written += rc == 0;
+	session_finish_xtree(s, now_ns);
 	if (!s->run->options->child_silent_after_fork || s->is_own_image)
 		session_print_summary(s, rc == 0 ? path : NULL);
 	free(path);
@@ -570,6 +550,8 @@ static void replay_event(void *ctx, const struct event *ev)
 	r->end_ns = ev->time_ns;
 	r->session->stacks += ev->node != 0;
 	r->session->complete_stacks += ev->node != 0;
+	if (r->session->flows)
+		flows_event(r->session->flows, ev);
 	profile_event(r->session->profile, ev);
 }
 

@@ -12,6 +12,7 @@
 #include "options.h"
 #include "output/writer.h"
 #include "profile/events.h"
+#include "profile/flows.h"
 #include "profile/profile.h"
 #include "symbols/filter.h"
 #include "symbols/symbols.h"
@@ -24,6 +25,7 @@ struct run {
 	struct target *target;     /* NULL in a replay */
 	struct symbols *symbols;
 	struct filter *filter;
+	struct filter *whole_filter; /* of xtrees */
 	VEC(struct module *) modules; /* by id; NULL where unknown; held */
 	char *directory;           /* where relative file names stand: the one at the start */
 	uint32_t sequence;         /* %n */
@@ -46,6 +48,7 @@ struct session {
 	uint32_t pid;
 	char *command;             /* for cmd: */
 	struct profile *profile;
+	struct flows *flows;       /* for an xtree; NULL = none is wanted */
 	struct unwind *unwind;
 	struct events_writer *events;
 	uint64_t start_ns, end_ns;
@@ -70,6 +73,18 @@ void session_free(struct session *s);
 
 /* Ends the profile, writes its file and says on stderr what was seen. */
 void session_finish(struct session *s, uint64_t now_ns);
+
+/* session_output.c: writes the profile, or the xtree, to @path. 0 or -errno. */
+int session_write_massif(struct session *s, const char *path);
+int session_write_xtree(struct session *s, const char *path, uint64_t now_ns);
+/* The file of --xtree-memory, at the end; says where it is. */
+void session_finish_xtree(struct session *s, uint64_t now_ns);
+/* The report that writers take; names are looked up in @s. */
+struct report session_report(struct session *s);
+/* The names of frame @frame; ctx is the session. */
+const struct symbol *session_symbol(void *ctx, uint32_t frame);
+/* Expands @pattern for @pid; *path_out is the caller's. Says what is wrong with @option. */
+int run_expand(struct run *run, const char *option, const char *pattern, uint32_t pid, char **path_out);
 
 /* The lines on stderr; verbose statistics with --stats. */
 void session_print_summary(const struct session *s, const char *path);

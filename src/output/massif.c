@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "output/report_tree.h"
+#include "output/massif_tree.h"
 
 struct child {
 	uint64_t bytes;
@@ -210,14 +210,24 @@ static uint64_t significant_bytes(const struct snapshot *s, uint64_t tree_bytes,
 	return (uint64_t)((double)(tree_bytes + s->extra + s->stacks) * threshold / 100);
 }
 
-static void put_tree(struct massif_writer *w)
+static void put_tree(struct massif_writer *w, const char *root)
 {
 	size_t count = push_children(w, 0);
 
-	put(w, "n%zu: %" PRIu64 " %s, --alloc-fns, etc.\n", count, w->bytes[0],
-	    w->report->is_pages ? "(page allocation syscalls) mmap/mremap/brk"
-				: "(heap allocation functions) malloc/new/new[]");
+	put(w, "n%zu: %" PRIu64 " %s\n", count, w->bytes[0], root);
 	put_children(w, count, 1);
+}
+
+int massif_write_tree(FILE *file, const struct massif_tree *t)
+{
+	struct massif_writer w = {
+		.file = file, .report = t->report, .tree = t->tree, .bytes = t->bytes, .node_count = t->node_count,
+		.limit = t->limit,
+	};
+
+	put_tree(&w, t->root);
+	vec_deinit(&w.children);
+	return w.error;
 }
 
 static void put_record(struct massif_writer *w, uint32_t number, const struct snapshot *s, uint64_t heap)
@@ -255,7 +265,8 @@ static void put_snapshot(struct massif_writer *w, uint32_t i)
 	w->bytes = node_bytes;
 	w->limit = significant_bytes(&s, node_bytes[0], w->report->threshold);
 	put_record(w, i, &s, node_bytes[0]);
-	put_tree(w);
+	put_tree(w, w->report->is_pages ? "(page allocation syscalls) mmap/mremap/brk, --alloc-fns, etc."
+					: "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.");
 	w->bytes = NULL;
 	free(node_bytes);
 }

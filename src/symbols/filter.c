@@ -22,6 +22,7 @@ struct name_list {
 
 struct filter {
 	uint32_t depth;
+	size_t reach; /* Massif records depth + 50 frames and leaves out the allocation function itself */
 	bool show_below_main;
 	struct name_list alloc_fns, ignore_fns;
 };
@@ -76,9 +77,18 @@ struct filter *filter_new(uint32_t depth, bool show_below_main)
 {
 	struct filter *f = xcalloc(1, sizeof(*f));
 	f->depth = depth;
+	f->reach = (size_t)depth + 50 - 1;
 	f->show_below_main = show_below_main;
 	for (size_t i = 0; i < ARRAY_SIZE(default_alloc_fns); i++)
 		add_name(&f->alloc_fns, default_alloc_fns[i]);
+	return f;
+}
+
+struct filter *filter_new_whole(uint32_t depth, bool show_below_main)
+{
+	struct filter *f = filter_new(depth, show_below_main);
+	name_list_deinit(&f->alloc_fns);
+	f->depth = (uint32_t)f->reach;
 	return f;
 }
 
@@ -106,10 +116,9 @@ bool filter_is_alloc_fn(const struct filter *f, const char *name)
 	return has_name(&f->alloc_fns, name);
 }
 
-/* Massif records depth + 50 and leaves out the allocation function itself. */
 size_t filter_reach(const struct filter *f)
 {
-	return (size_t)f->depth + 50 - 1;
+	return f->reach;
 }
 
 bool filter_has_ignore_fns(const struct filter *f)

@@ -12,6 +12,8 @@ struct filter;
 
 /* The default alloc-fns are in; @show_below_main: do not cut after main. depth: 1..200. */
 struct filter *filter_new(uint32_t depth, bool show_below_main);
+/* For reports of whole stacks: nothing is stripped or ignored, all that filter_reach covers is shown. */
+struct filter *filter_new_whole(uint32_t depth, bool show_below_main);
 void filter_free(struct filter *f);
 void filter_add_alloc_fn(struct filter *f, const char *name);  /* copied */
 void filter_add_ignore_fn(struct filter *f, const char *name); /* copied */

@@ -13,13 +13,13 @@
 #include "base/vec.h"
 
 /*
- * Relative folders of DWARF 5 stay relative in libdw; as in Valgrind they stand in
- * the folder of the compilation, which may be a relative one itself ("./csu").
+ * Folders of DWARF 5 may stay relative in libdw. As in Valgrind 3.19 (checked) they
+ * stand in the folder of the compilation, even if they are that itself: a file of
+ * "./csu" is in "./csu/./csu".
  */
 static char *whole_path(const char *path, const char *comp_dir)
 {
-	size_t n = comp_dir ? strlen(comp_dir) : 0;
-	if (!n || *path == '/' || (strncmp(path, comp_dir, n) == 0 && path[n] == '/'))
+	if (!comp_dir || *path == '/')
 		return xstrdup(path);
 	return xasprintf("%s/%s", comp_dir, path);
 }

@@ -28,6 +28,7 @@ struct target_options {
 	bool promote_at_once; /* --probes=jump */
 	uint64_t ring_size;   /* bytes, a power of two; 0 = by the number of CPUs */
 	bool verify;          /* pads send every stack both ways */
+	bool free_stacks;     /* frees come with their stacks */
 	const char *somalloc; /* --soname-synonyms: which allocators are watched; NULL = all */
 };
 

@@ -196,6 +196,11 @@ static void enter_free(struct target *t, struct thread *th, struct trap *trap, c
 		return;
 	struct heap_event ev = new_event(t, th, HEAP_FREE, trap->probe->function);
 	ev.addr = args.block;
+	struct stack_view view;
+	if (t->options.free_stacks && ev.addr) {
+		trap_fill_view(t, th, regs, regs->word[t->arch->sp], &view);
+		ev.stack = &view;
+	}
 	emit(t, th, &ev);
 }
 
@@ -294,7 +299,7 @@ static void leave_call(struct target *t, struct thread *th, const struct call *c
 	ev.align = call->args.align;
 	ev.old_addr = is_realloc ? call->args.block : 0;
 	struct stack_view view;
-	if (ev.addr) {
+	if (ev.addr || (t->options.free_stacks && is_realloc)) {
 		trap_fill_view(t, th, regs, call->sp, &view);
 		ev.stack = &view;
 	}

@@ -59,6 +59,7 @@ CASES = {
     "ignored-caller-of-alloc-fn": (GCC, C, "wrappers", ["--alloc-fn=a1", "--ignore-fn=a2", *ALL]),
     "ignored-not-first": (GCC, C, "wrappers", ["--ignore-fn=wrappers", *ALL]),
     "sizes": (GCC, C, "sizes", ALL),
+    "resizes": (GCC0, C, "resizes", ALL),
     "sizes-O0": (GCC0, C, "sizes", ["--threshold=0", "--detailed-freq=2"]),
     "around-main": (GCC, C, "around_main", ALL),
     "around-main-shown": (GCC, C, "around_main", ["--show-below-main=yes", *ALL]),

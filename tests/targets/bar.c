@@ -158,6 +158,18 @@ static void ignored(void)
 	free(s);
 }
 
+static void resizes(void)
+{
+	void *p = malloc(800), *q = calloc(3, 32);
+
+	for (size_t n = 0; n < 9; n++) {
+		p = realloc(p, 32 * (1 + n * 7 % 10));
+		q = c1(q, 32 * (1 + n * 3 % 10));
+	}
+	free(p);
+	free(reallocarray(NULL, 3, 32));
+}
+
 static void sizes(void)
 {
 	void *p = malloc(800);
@@ -200,7 +212,7 @@ int main(void)
 	} cases[] = {
 		{"wrappers", wrappers}, {"recursion", recursion}, {"peaks", peaks}, {"waves", waves},
 		{"inlined", inlined}, {"zero", zero}, {"large", large}, {"long_time", long_time}, {"huge", huge},
-		{"shares", shares}, {"ignored", ignored}, {"sizes", sizes}, {"around_main", around_main},
+		{"shares", shares}, {"ignored", ignored}, {"sizes", sizes}, {"resizes", resizes}, {"around_main", around_main},
 	};
 
 	const char *wanted = getenv("BAR");

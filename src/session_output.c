@@ -1,0 +1,83 @@
+/*
+ * The files of a session. Each is whole or absent (outfile), and its name is
+ * expanded when it is written, for the process that it is about.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "output/pattern.h"
+#include "output/xtree.h"
+#include "session.h"
+
+int run_expand(struct run *run, const char *option, const char *pattern, uint32_t pid, char **path_out)
+{
+	_cleanup_free_ char *why = NULL;
+	struct pattern_values values = {.pid = pid, .sequence = &run->sequence, .dir = run->directory};
+	int rc = pattern_expand(pattern, &values, path_out, &why);
+	if (rc != 0)
+		log_error("%s: %s", option, why);
+	return rc;
+}
+
+struct report session_report(struct session *s)
+{
+	const struct options *o = s->run->options;
+	return (struct report){
+		.profile = s->profile, .filter = s->run->filter, .symbol = session_symbol, .symbol_ctx = s,
+		.desc = o->desc, .command = s->command, .threshold = o->threshold, .pid = s->pid,
+		.fullpath_after = o->fullpath_after.data, .fullpath_after_count = o->fullpath_after.count,
+	};
+}
+
+static int close_file(struct outfile *out, int rc)
+{
+	if (rc == 0)
+		return outfile_commit(out);
+	outfile_abort(out);
+	return rc;
+}
+
+int session_write_massif(struct session *s, const char *path)
+{
+	struct report r = session_report(s);
+	struct outfile out;
+	int rc = outfile_open(path, &out);
+	return rc != 0 ? rc : close_file(&out, massif_write(out.file, &r));
+}
+
+int session_write_xtree(struct session *s, const char *path, uint64_t now_ns)
+{
+	struct report r = session_report(s);
+	struct flows *live = s->flows ? NULL : flows_from_profile(s->profile);
+	const struct xtree_options xo = {
+		.is_massif = xtree_is_massif_name(path), .time_ms = (now_ns - s->start_ns) / 1000000,
+		.has_whole_names = !s->run->options->xtree_compress_strings,
+	};
+	struct outfile out;
+	r.filter = s->run->whole_filter;
+	r.threshold = 0;
+	int rc = outfile_open(path, &out);
+	if (rc == 0)
+		rc = close_file(&out, xtree_write(out.file, &r, s->flows ? s->flows : live, &xo));
+	flows_free(live);
+	return rc;
+}
+
+void session_finish_xtree(struct session *s, uint64_t now_ns)
+{
+	_cleanup_free_ char *path = NULL;
+	if (!s->flows)
+		return;
+	int rc = run_expand(s->run, "--xtree-memory-file", s->run->options->xtree_memory_file, s->pid, &path);
+	if (rc == 0) {
+		rc = session_write_xtree(s, path, now_ns);
+		if (rc != 0)
+			log_error("cannot write %s: %s", path, strerror(-rc));
+		else
+			log_info("xtree memory report: %s", path);
+	}
+	s->run->files_failed += rc != 0;
+	s->run->files_written += rc == 0;
+}
