@@ -1,6 +1,6 @@
 # bash completion for ptmem and ptmem-report; scripts/docs holds it against --help.
 
-_ptmem_options="--pid= --duration= --trace-children= --trace-children-skip= --trace-children-skip-by-arg=
+_ptmem_options="--pid= --duration= --monitor= --trace-children= --trace-children-skip= --trace-children-skip-by-arg=
 	--soname-synonyms= --probes= --ring=
 	--time-unit= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
 	--heap= --heap-admin= --alignment= --realloc-zero-bytes-frees= --alloc-fn= --ignore-fn=
@@ -27,7 +27,7 @@ _ptmem_program() {
 
 _ptmem_values() {
 	case $1 in
-	--pid | -p) compgen -W "$(command ps -eo pid= 2>/dev/null)" -- "$2" ;;
+	--pid | -p | --monitor) compgen -W "$(command ps -eo pid= 2>/dev/null)" -- "$2" ;;
 	--trace-children | --peak-at-exit | --heap | --realloc-zero-bytes-frees | --demangle | --show-below-main | \
 		--read-inline-info | --xtree-compress-strings | --child-silent-after-fork | --trace-malloc | \
 		--command-line-only) compgen -W "yes no" -- "$2" ;;

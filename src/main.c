@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "log_file.h"
+#include "monitor.h"
 #include "options.h"
 #include "session.h"
 #include "target/target.h"
@@ -29,6 +30,7 @@ enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 }
 static volatile sig_atomic_t leave_signal;
 static volatile sig_atomic_t is_attached;
 static struct target *check_target;
+static struct monitor *monitor; /* of the only run */
 
 /* A signal may come just before waitpid: a timer wakes it again until the loop has seen it. */
 static void keep_waking(void)
@@ -68,11 +70,12 @@ static void catch_signals(void)
 static bool should_leave(void *ctx)
 {
 	(void)ctx;
+	bool wants_detach = monitor_serve(monitor);
 	if (leave_signal) {
 		const struct itimerval off = {{0, 0}, {0, 0}};
 		setitimer(ITIMER_REAL, &off, NULL);
 	}
-	return leave_signal != 0;
+	return leave_signal != 0 || wants_detach;
 }
 
 static void start_duration(double seconds)
@@ -287,7 +290,10 @@ static int run_target(struct run *run, int *signal_out)
 		catch_signals();
 	}
 	if (rc == 0) {
+		monitor = monitor_open(run);
 		target_run(run->target);
+		monitor_close(monitor);
+		monitor = NULL;
 		unsigned left = target_process_count(run->target);
 		if (left > 0) {
 			target_detach(run->target);
@@ -346,6 +352,11 @@ int main(int argc, char **argv)
 	}
 	log_set_level(o.log_level);
 	log_set_color(o.color);
+	if (o.monitor_pid) {
+		int status = monitor_client((pid_t)o.monitor_pid, o.command);
+		options_deinit(&o);
+		return status;
+	}
 	int sig = 0, rc = log_file_open(&o) == 0 ? run_all(&o, &sig) : EXIT_FAILURE;
 	options_deinit(&o);
 	if (sig != 0)

@@ -27,6 +27,8 @@ const struct option_row option_rows[] = {
 	 .value = "PID", .text = "attach to the running process PID; Ctrl-C detaches"},
 	{.name = "duration", .type = DECIMAL, AT(duration), RANGE(0.001, 1e9),
 	 .value = "SECONDS", .text = "with -p: detach after this time"},
+	{.name = "monitor", .type = NUMBER, AT(monitor_pid), RANGE(1, 4194304),
+	 .value = "PID", .text = "say COMMAND [FILE] to the ptmem that profiles\nPID; help lists the commands"},
 	{.name = "trace-children", .type = YES_NO, AT(trace_children), .initial = "no",
 	 .value = "yes|no", .text = "go on in programs that the program executes"},
 	{.name = "trace-children-skip", .type = TEXTS, AT(trace_children_skip),
@@ -201,6 +203,7 @@ void options_print_help(FILE *file)
 	fputs("usage: ptmem [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
 	      "       ptmem [OPTION...] -p PID\n"
 	      "       ptmem [OPTION...] --replay=FILE\n"
+	      "       ptmem --monitor=PID COMMAND [FILE]\n"
 	      "Profiles the heap of a program from outside and writes a massif file.\n", file);
 	for (size_t i = 0; i < option_row_count; i++) {
 		if (option_rows[i].name)

@@ -421,7 +421,11 @@ static int parse_rc_file(struct options *o)
 static int contradiction(const struct options *o)
 {
 	const char *why = NULL;
-	if (o->pid_count && o->command)
+	if (o->monitor_pid && (!o->command || (o->command[1] && o->command[2])))
+		why = "--monitor takes a command and perhaps a file; ptmem --monitor=PID help lists the commands";
+	else if (o->monitor_pid && (o->pid_count || o->replay_file))
+		why = "--monitor goes with neither --pid nor --replay";
+	else if (o->pid_count && o->command)
 		why = "--pid and a program exclude each other";
 	else if (o->replay_file && (o->pid_count || o->command))
 		why = "--replay reads events from a file: neither --pid nor a program goes with it";

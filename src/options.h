@@ -33,6 +33,7 @@ struct options {
 	char **command;           /* NULL-terminated, points into argv; else NULL */
 	pid_t pid[OPTIONS_MAX_PIDS];
 	uint32_t pid_count;       /* 0: not attaching */
+	uint32_t monitor_pid;     /* --monitor: talk to that ptmem, command is what to say; 0 = no */
 	double duration;          /* seconds until detach; 0 = no limit */
 	bool trace_children;      /* go on in programs that are exec'ed */
 	struct option_strings trace_children_skip, trace_children_skip_by_arg; /* patterns, commas between */

@@ -55,6 +55,7 @@ void run_deinit(struct run *run)
 			module_release(run->modules.data[i]);
 	}
 	vec_deinit(&run->modules);
+	vec_deinit(&run->sessions);
 	free(run->directory);
 	free(run->command);
 }
@@ -160,6 +161,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 		.instructions = read_instructions, .instructions_ctx = s,
 	};
 	s->profile = profile_new(&po, start_ns);
+	*vec_add(&run->sessions) = s;
 	if (o->xtree_memory != XTREE_NONE)
 		s->flows = flows_new(o->xtree_memory == XTREE_FULL);
 	return s;
@@ -167,6 +169,13 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 
 void session_free(struct session *s)
 {
+	struct run *run = s->run;
+	for (size_t i = 0; i < run->sessions.count; i++) {
+		if (run->sessions.data[i] != s)
+			continue;
+		memmove(&run->sessions.data[i], &run->sessions.data[i + 1],
+			(--run->sessions.count - i) * sizeof(*run->sessions.data));
+	}
 	if (s->unwind)
 		unwind_free(s->unwind);
 	if (s->events)
@@ -242,6 +251,7 @@ static void sink_space_fork(void *ctx, struct space *parent, struct space *child
 	memset(&s->paths, 0, sizeof(s->paths));
 	s->is_own_image = false;
 	s->profile = profile_clone(from->profile);
+	*vec_add(&s->run->sessions) = s;
 	if (from->flows)
 		s->flows = flows_clone(from->flows);
 	profile_set_ctx(s->profile, s, s);

@@ -29,6 +29,7 @@ struct run {
 	VEC(struct module *) modules; /* by id; NULL where unknown; held */
 	char *directory;           /* where relative file names stand: the one at the start */
 	uint32_t sequence;         /* %n */
+	VEC(struct session *) sessions; /* alive, by age */
 	FILE *events_file;
 	bool is_first_known;       /* the session that the command line asked for has begun */
 	char *command;             /* as typed */
@@ -77,6 +78,8 @@ void session_finish(struct session *s, uint64_t now_ns);
 /* session_output.c: writes the profile, or the xtree, to @path. 0 or -errno. */
 int session_write_massif(struct session *s, const char *path);
 int session_write_xtree(struct session *s, const char *path, uint64_t now_ns);
+/* The state at @now_ns as a file of one snapshot, SNAPSHOT_EMPTY or SNAPSHOT_DETAILED. */
+int session_write_now(struct session *s, const char *path, enum snapshot_kind kind, uint64_t now_ns);
 /* The file of --xtree-memory, at the end; says where it is. */
 void session_finish_xtree(struct session *s, uint64_t now_ns);
 /* The report that writers take; names are looked up in @s. */

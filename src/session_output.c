@@ -47,6 +47,17 @@ int session_write_massif(struct session *s, const char *path)
 	return rc != 0 ? rc : close_file(&out, massif_write(out.file, &r));
 }
 
+int session_write_now(struct session *s, const char *path, enum snapshot_kind kind, uint64_t now_ns)
+{
+	struct report r = session_report(s);
+	struct snapshot now;
+	struct outfile out;
+	profile_current(s->profile, now_ns, &now);
+	now.kind = kind;
+	int rc = outfile_open(path, &out);
+	return rc != 0 ? rc : close_file(&out, massif_write_now(out.file, &r, &now));
+}
+
 int session_write_xtree(struct session *s, const char *path, uint64_t now_ns)
 {
 	struct report r = session_report(s);

@@ -246,14 +246,13 @@ static void put_record(struct massif_writer *w, uint32_t number, const struct sn
 	put(w, "heap_tree=%s\n", kind[s->kind]);
 }
 
-static void put_snapshot(struct massif_writer *w, uint32_t i)
+/* Record @number: snapshot @s, whose bytes are those of the profile's snapshot @i (UINT32_MAX: now). */
+static void put_snapshot(struct massif_writer *w, uint32_t number, struct snapshot s, uint32_t i)
 {
-	struct snapshot s = *profile_snapshot(w->report->profile, i);
-
 	/* Without the heap Massif has no tree to show, not even at the peak. */
 	if (s.kind == SNAPSHOT_EMPTY || profile_options(w->report->profile)->no_heap) {
 		s.kind = SNAPSHOT_EMPTY;
-		put_record(w, i, &s, s.heap);
+		put_record(w, number, &s, s.heap);
 		return;
 	}
 
@@ -264,7 +263,7 @@ static void put_snapshot(struct massif_writer *w, uint32_t i)
 	free(leaf_bytes);
 	w->bytes = node_bytes;
 	w->limit = significant_bytes(&s, node_bytes[0], w->report->threshold);
-	put_record(w, i, &s, node_bytes[0]);
+	put_record(w, number, &s, node_bytes[0]);
 	put_tree(w, w->report->is_pages ? "(page allocation syscalls) mmap/mremap/brk, --alloc-fns, etc."
 					: "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.");
 	w->bytes = NULL;
@@ -282,17 +281,30 @@ static void put_header(struct massif_writer *w)
 	put(w, "\ntime_unit: %s\n", unit[profile_options(w->report->profile)->time_unit]);
 }
 
-int massif_write(FILE *file, const struct report *r)
+/* @now NULL: all snapshots of the profile. */
+static int write_file(FILE *file, const struct report *r, const struct snapshot *now)
 {
 	struct report_tree *tree = report_tree_new(r);
 	struct massif_writer w = {.file = file, .report = r, .tree = tree};
 
 	put_header(&w);
-	for (uint32_t i = 0; i < profile_snapshot_count(r->profile) && !w.error; i++)
-		put_snapshot(&w, i);
+	if (now)
+		put_snapshot(&w, 0, *now, UINT32_MAX);
+	for (uint32_t i = 0; !now && i < profile_snapshot_count(r->profile) && !w.error; i++)
+		put_snapshot(&w, i, *profile_snapshot(r->profile, i), i);
 	if (!w.error && fflush(file))
 		w.error = -errno;
 	vec_deinit(&w.children);
 	report_tree_free(tree);
 	return w.error;
+}
+
+int massif_write(FILE *file, const struct report *r)
+{
+	return write_file(file, r, NULL);
+}
+
+int massif_write_now(FILE *file, const struct report *r, const struct snapshot *now)
+{
+	return write_file(file, r, now);
 }

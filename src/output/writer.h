@@ -47,5 +47,7 @@ void outfile_abort(struct outfile *out);
 
 /* The massif.out format, spec/massif.md section 1. 0 or -errno. */
 int massif_write(FILE *file, const struct report *r);
+/* The same with one snapshot, @now: the state of the profile now. */
+int massif_write_now(FILE *file, const struct report *r, const struct snapshot *now);
 
 #endif
