@@ -18,6 +18,8 @@
  *	  slot.return_pc to *slot.guard and 0 to slot.guard: detach, a C++ exception about to
  *	  be thrown (PAD_THROW_CHECK). Do so only where *slot.guard == slot.guard_pc.
  *	- calls and returns stay paired (shadow stacks), arguments on the stack are in place.
+ * A free inside another call is recorded, too, unless that is a PAD_DELETE: a new-handler may free
+ * what it had kept. What is not live is no event.
  * A leaf free (PAD_FREE) is recorded and then jumped to; its guard is set for the record only.
  *
  * slot.guard stays set until the record is committed and the return address is back
@@ -181,6 +183,8 @@ struct pad_slot {
 	uint64_t result;     /* of the call; for leave_trap */
 	uint32_t index;      /* in the records */
 	uint32_t reason;     /* enum pad_reason */
+	uint32_t kind;       /* enum pad_kind of the call that set the guard; ptmem sets it with the guard */
+	uint32_t unused;
 	uint32_t dirty;      /* the frames were being changed: after a longjmp reset them, and the reader's */
 	uint32_t frame_count; /* 0 after a reset; the reader's mirror must follow */
 	PAD_LINES struct pad_check check[PAD_MAX_CHECKS];

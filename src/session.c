@@ -421,14 +421,20 @@ static size_t sink_stack_pcs(void *ctx, struct space *space, struct stack_view *
 	return n;
 }
 
-static taddr_t sink_find_row(void *ctx, struct space *space, taddr_t start, taddr_t end, int32_t cfa)
+static taddr_t sink_find_row(void *ctx, struct space *space, taddr_t start, taddr_t end, int *saved_out)
 {
 	struct session *s = space->user;
 	(void)ctx;
 	for (taddr_t pc = start + 1; s && pc < end; pc++) {
 		const struct unwind_rule *rule = unwind_rule_get(s->unwind, pc);
-		if (rule->kind == RULE_SP && rule->cfa_offset == cfa)
-			return pc;
+		unsigned saved = rule->saved;
+		if (rule->kind != RULE_SP || rule->cfa_offset != 16 || (saved & (saved - 1)))
+			continue;
+		int i = saved ? __builtin_ctz(saved) : -1;
+		if (i >= 0 && rule->slot[i] != -2)
+			continue;
+		*saved_out = i;
+		return pc;
 	}
 	return 0;
 }

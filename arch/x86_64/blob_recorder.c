@@ -25,7 +25,7 @@
 #define READ(x) (*(const volatile __typeof__(x) *)&(x))
 #define WRITE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
 
-enum { GO_STRAIGHT = 0, GO_CALL = 1, GO_TRAP = -1 };   /* of the pad_enter functions */
+enum { GO_STRAIGHT = 0, GO_CALL = 1, GO_NESTED = 2, GO_TRAP = -1 };   /* of the pad_enter functions */
 enum { LEAVE_DONE = 0, LEAVE_RAW = 1, LEAVE_TRAP = 2 }; /* of pad_leave, pad_raw */
 enum { NESTED, STALE, PASSED_BY, UNSURE };
 
@@ -328,7 +328,7 @@ API int pad_nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t
 	return UNSURE;
 }
 
-/* GO_CALL: this is an outermost call of the thread *slot_out. */
+/* GO_CALL: this is an outermost call of the thread *slot_out; GO_NESTED: it is inside one. */
 INLINE int enter(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp,
 		 struct pad_slot **slot_out)
 {
@@ -341,16 +341,16 @@ INLINE int enter(struct x86_pad_stack *stack, const struct x86_pad_head *head, u
 	slot = find_slot(c);
 	if (unlikely(!slot))
 		return GO_TRAP;
+	*slot_out = slot;
 	if (unlikely(at < slot->stack_low || at >= slot->stack_high))
 		return trap(slot, PAD_REASON_BOUNDS);
 	if (READ(slot->guard)) {
 		int nested = pad_nesting(c, slot, at, fp);
 		if (nested == NESTED)
-			return GO_STRAIGHT;
+			return GO_NESTED;
 		if (nested != STALE)
 			return trap(slot, nested == PASSED_BY ? PAD_REASON_STALE : PAD_REASON_GUARD);
 	}
-	*slot_out = slot;
 	return GO_CALL;
 }
 
@@ -360,10 +360,11 @@ API int pad_enter_call(struct x86_pad_stack *stack, const struct x86_pad_head *h
 	int way = enter(stack, head, fp, &slot);
 
 	if (way != GO_CALL)
-		return way;
+		return way == GO_NESTED ? GO_STRAIGHT : way;
 	/* The guard first: from here on a signal handler leaves the slot alone. */
 	WRITE(slot->guard, (uint64_t)&stack->return_slot);
 	barrier();
+	slot->kind = head->probe.kind;
 	slot->return_pc = stack->return_slot;
 	slot->arg[0] = stack->rdi;
 	slot->arg[1] = stack->rsi;
@@ -386,6 +387,12 @@ API int pad_enter_free(struct x86_pad_stack *stack, const struct x86_pad_head *h
 	struct pad_slot *slot;
 	int way = enter(stack, head, fp, &slot);
 
+	if (unlikely(way == GO_NESTED)) {
+		if (slot->kind != PAD_DELETE)
+			record_block(head_control(head), slot, head, argument(stack, head->probe.block_arg),
+				     PAD_RECORD_FREE);
+		return GO_STRAIGHT;
+	}
 	if (way != GO_CALL)
 		return way;
 	WRITE(slot->guard, (uint64_t)&stack->return_slot);

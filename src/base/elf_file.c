@@ -42,6 +42,21 @@ static void read_segments(struct elf_file *f)
 	}
 }
 
+static void read_dynamic(struct elf_file *f)
+{
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(f->elf, scn));) {
+		GElf_Shdr sh;
+		if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_DYNAMIC || sh.sh_entsize == 0)
+			continue;
+		Elf_Data *data = elf_getdata(scn, NULL);
+		for (size_t i = 0; data && i < data->d_size / sh.sh_entsize; i++) {
+			GElf_Dyn dyn;
+			if (gelf_getdyn(data, (int)i, &dyn) && dyn.d_tag == DT_FLAGS_1)
+				f->is_static_pie = (dyn.d_un.d_val & DF_1_PIE) && !f->has_interp;
+		}
+	}
+}
+
 static void read_build_id(struct elf_file *f)
 {
 	size_t count = 0;
@@ -94,6 +109,7 @@ static int finish_open(struct elf_file *f, struct elf_file **file_out)
 	f->elf_class = (uint8_t)gelf_getclass(f->elf);
 	f->entry = eh.e_entry;
 	read_segments(f);
+	read_dynamic(f);
 	read_build_id(f);
 	f->users = 1;
 	*vec_add(&open_files) = f;

@@ -29,6 +29,7 @@ struct elf_file {
 	uint16_t machine, type; /* EM_*, ET_* */
 	uint8_t elf_class;
 	uint64_t entry;
+	bool is_static_pie;    /* DF_1_PIE and no dynamic linker: its own functions may all be local */
 	bool has_interp;       /* asks for a dynamic linker */
 	struct elf_segment *segment; /* PT_LOAD, ascending */
 	size_t segment_count;

@@ -459,6 +459,7 @@ static void add_all_threads(struct target *t, struct space *s)
 			const struct call *c = &th->calls.data[th->calls.count - 1];
 			slot->guard = c->return_at;
 			slot->guard_pc = c->stub_return;
+			slot->kind = c->probe->kind == PROBE_FREE ? PAD_DELETE : PAD_ALLOC;
 		}
 	}
 }
@@ -564,7 +565,7 @@ static bool serve_full(struct target *t, struct thread *th)
 	return th->waited_tail != before || has_room(s->pads);
 }
 
-static void serve_throw(struct thread *th)
+void pads_throw(struct thread *th)
 {
 	struct space *s = th->process->space;
 	struct pad_slot *slot = pads_slot(th);
@@ -574,7 +575,7 @@ static void serve_throw(struct thread *th)
 		space_write(s, slot->guard, &slot->return_pc, sizeof(slot->return_pc));
 }
 
-static void serve_catch(struct target *t, struct thread *th, const struct arch_regs *regs)
+void pads_catch(struct target *t, struct thread *th, const struct arch_regs *regs)
 {
 	struct space *s = th->process->space;
 	struct pad_slot *slot = pads_slot(th);
@@ -602,6 +603,10 @@ static enum pad_nesting decide_guard(struct target *t, struct thread *th, struct
 	struct space *s = th->process->space;
 	taddr_t sp = regs->word[t->arch->sp];
 	uint64_t word = 0;
+	if (slot->reason == PAD_REASON_STALE) {
+		forget_frames(th); /* left by longjmp */
+		return PAD_OUTERMOST;
+	}
 	bool is_alive = space_read(s, slot->guard, &word, sizeof(word)) == 0 && word == slot->guard_pc;
 	struct stack_view view;
 	trap_fill_view(t, th, regs, sp, &view);
@@ -653,10 +658,6 @@ static void serve_pad_entry(struct target *t, struct thread *th, struct trap *tr
 	}
 	struct pad_slot *slot = pads_slot(th);
 	if (entry->probe->kind == PROBE_THROW || entry->probe->kind == PROBE_CATCH) {
-		if (entry->probe->kind == PROBE_THROW)
-			serve_throw(th);
-		else
-			serve_catch(t, th, regs);
 		trap_enter(t, th, entry, regs);
 		resume_at(t, th, regs, pad->straight);
 		return;
@@ -666,6 +667,8 @@ static void serve_pad_entry(struct target *t, struct thread *th, struct trap *tr
 	bool by_pad = slot->guard && slot->guard_pc && th->calls.count == 0;
 	if (by_pad && decide_guard(t, th, slot, regs) == PAD_NESTED) {
 		t->stats.nested++;
+		if (entry->probe->kind == PROBE_FREE && slot->kind != PAD_DELETE)
+			trap_enter_free(t, th, entry, regs);
 		resume_at(t, th, regs, pad->straight);
 		return;
 	}

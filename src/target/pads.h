@@ -51,6 +51,10 @@ bool pads_serve(struct target *t, struct thread *th, struct trap *trap, struct a
 /* Lets threads go on that wait for room, if there is some now. */
 void pads_wake_waiters(struct target *t, struct space *s);
 
+/* An exception starts to unwind a stack that may hold a pad's return; one was caught. */
+void pads_throw(struct thread *th);
+void pads_catch(struct target *t, struct thread *th, const struct arch_regs *regs);
+
 /* A forked child @child of @parent gets breakpoints for its pads. */
 void pads_fork(struct target *t, const struct space *parent, struct space *child);
 

@@ -103,7 +103,8 @@ static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 	/* cheap test first: only these initials are in the table */
 	if (!memchr("mcrapvf_", sym->name[0], 8) || !sym->is_defined || sym->type != STT_FUNC)
 		return 0;
-	if (sym->bind != STB_GLOBAL && sym->bind != STB_WEAK && sym->bind != STB_GNU_UNIQUE)
+	bool is_seen = sym->bind == STB_GLOBAL || sym->bind == STB_WEAK || sym->bind == STB_GNU_UNIQUE;
+	if (!is_seen && !search->file->is_static_pie)
 		return 0;
 	const struct probe *probe = probe_find(sym->name);
 	const struct elf_segment *seg = probe ? elf_file_segment(search->file, sym->vaddr) : NULL;

@@ -61,6 +61,7 @@ struct space *space_fork(const struct space *parent, pid_t child)
 		s->trap_index = xmemdup(parent->trap_index, sizeof(uint32_t) << s->trap_bits);
 	s->syscall_insn = parent->syscall_insn;
 	s->throw_through = parent->throw_through;
+	s->throw_saved = parent->throw_saved;
 	s->is_ready = parent->is_ready;
 	s->is_profiled = parent->is_profiled;
 	s->probe_count = parent->probe_count;

@@ -70,6 +70,7 @@ struct space {
 	taddr_t syscall_insn;  /* where the text has a system call instruction; 0 = not yet looked */
 	taddr_t throw_through; /* a return address whose CFI lets exceptions pass; 0 = none known */
 	taddr_t miss[64];      /* pages that were looked up in vain since the last update */
+	int throw_saved;       /* the register that its row restores from the word below the frame; -1 = none */
 	bool is_ready;         /* probes are in, events count */
 	bool is_profiled;      /* false: followed only until its exec */
 	bool is_own_image;     /* began with an exec or an attach, not with a fork */

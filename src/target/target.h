@@ -53,8 +53,10 @@ struct target_sink {
 	 * *is_whole_out: the walk reached the outermost frame. Returns their number. */
 	size_t (*stack_pcs)(void *ctx, struct space *s, struct stack_view *view, taddr_t *pcs, size_t max,
 			    bool *is_whole_out);
-	/* A code address in [@start, @end) behind which a frame's CFA is its stack pointer + @cfa; 0 = none. */
-	taddr_t (*find_row)(void *ctx, struct space *s, taddr_t start, taddr_t end, int32_t cfa);
+	/* A return address in [@start, @end) where a frame's CFA is its stack pointer + 16 and at most one
+	 * callee-saved register was saved, at CFA - 16: *saved_out is its index (arch.dwarf_saved), -1 =
+	 * none. 0 if there is no such place. */
+	taddr_t (*find_row)(void *ctx, struct space *s, taddr_t start, taddr_t end, int *saved_out);
 	/* Rules of @s shall live in @memory (1 << bits slots, zeroed) from now on: pads read them there. */
 	void (*rule_memory)(void *ctx, struct space *s, struct unwind_rule *memory, uint32_t bits);
 	/* The shared memory of @s is about to go: rules must leave it. */

@@ -34,6 +34,7 @@ struct call {
 	taddr_t return_at;          /* where the stub's call pushed its return address */
 	taddr_t stub_return;        /* that address */
 	struct probe_call args;
+	uint64_t saved[6];          /* callee-saved registers at the entry, by arch.dwarf_saved */
 	taddr_t outer_guard, outer_guard_pc; /* of the pad call that a signal interrupted; 0 = none */
 };
 
@@ -138,6 +139,9 @@ void trap_fill_view(struct target *t, struct thread *th, const struct arch_regs 
 
 /* Sends @th, stopped as at the entry of @trap's function, through the stub of tier 1 (or the original). */
 void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs);
+
+/* The event of a free or delete at its entry; nothing is done to the thread. */
+void trap_enter_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs);
 
 /* install.c */
 /* An area with room for @size bytes, aligned, within reach of @addr of @m; takes them. -errno. */

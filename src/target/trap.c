@@ -107,6 +107,7 @@ static void set_guard(struct thread *th, struct call *call)
 	call->outer_guard_pc = slot->guard_pc;
 	slot->guard = call->return_at;
 	slot->guard_pc = call->stub_return;
+	slot->kind = call->probe->kind == PROBE_FREE ? PAD_DELETE : PAD_ALLOC;
 }
 
 static void restore_guard(struct thread *th, const struct call *call)
@@ -174,6 +175,8 @@ static void enter_call(struct target *t, struct thread *th, struct trap *trap, c
 	*call = (struct call){.probe = trap->probe, .sp = sp, .return_at = sp - trap->stub.return_below,
 			      .stub_return = trap->stub.trap};
 	probe_read_call(trap->probe, t->arch, regs, &call->args);
+	for (size_t i = 0; i < ARRAY_SIZE(call->saved); i++)
+		call->saved[i] = regs->word[t->arch->dwarf_word[t->arch->dwarf_saved[i]]];
 	set_guard(th, call);
 	if (th->calls.count == 1)
 		th->had_signal = false;
@@ -184,7 +187,7 @@ static void enter_call(struct target *t, struct thread *th, struct trap *trap, c
 	}
 }
 
-static void enter_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs)
+void trap_enter_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs)
 {
 	struct probe_call args;
 	probe_read_call(trap->probe, t->arch, regs, &args);
@@ -220,7 +223,7 @@ static taddr_t find_throw_through(struct target *t, struct space *s)
 		if (trap->kind == TRAP_ENTRY && is_c && !trap->is_removed && s->user)
 			found = t->sink.find_row(t->sink.ctx, s, trap->entry,
 						 trap->entry + MIN(trap->code_size, ROW_SEARCH),
-						 trap->stub.return_below);
+						 &s->throw_saved);
 	}
 	return found;
 }
@@ -235,8 +238,11 @@ static void exchange_return(struct target *t, struct thread *th, bool to_stub)
 		uint64_t now = 0, want = to_stub ? call->stub_return : s->throw_through;
 		uint64_t other = to_stub ? s->throw_through : call->stub_return;
 		if (call->probe->may_throw && other && want && space_read(s, call->return_at, &now, sizeof(now)) == 0 &&
-		    now == other)
+		    now == other) {
 			space_write(s, call->return_at, &want, sizeof(want));
+			if (s->throw_saved >= 0)
+				space_write(s, call->return_at + sizeof(want), &call->saved[s->throw_saved], sizeof(want));
+		}
 	}
 }
 
@@ -253,12 +259,18 @@ void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct a
 	} else if (kind == PROBE_THROW) {
 		trap_drop_calls(t, th, sp);
 		exchange_return(t, th, false);
+		pads_throw(th);
 	} else if (kind == PROBE_CATCH) {
 		trap_drop_calls(t, th, sp);
 		exchange_return(t, th, true);
-	} else if (!is_nested(t, th, regs)) {
+		pads_catch(t, th, regs);
+	} else if (is_nested(t, th, regs)) {
+		/* a new-handler may free what it had kept; what is not live is no event */
+		if (kind == PROBE_FREE && th->calls.data[th->calls.count - 1].probe->kind != PROBE_FREE)
+			trap_enter_free(t, th, trap, regs);
+	} else {
 		if (kind == PROBE_FREE) {
-			enter_free(t, th, trap, regs);
+			trap_enter_free(t, th, trap, regs);
 			/* pads record what it calls, unless they see that it is inside a call */
 			if (trap->probe->function == FUNCTION_DELETE && pads_slot(th)) {
 				enter_call(t, th, trap, regs);
