@@ -56,6 +56,7 @@ void run_deinit(struct run *run)
 	}
 	vec_deinit(&run->modules);
 	vec_deinit(&run->sessions);
+	vec_deinit(&run->images);
 	free(run->directory);
 	free(run->command);
 }
@@ -221,11 +222,31 @@ static void note_modules(struct session *s)
 	}
 }
 
+/* The number of the program that @pid executes now. */
+static unsigned next_image(struct run *run, uint32_t pid)
+{
+	for (size_t i = 0; i < run->images.count; i++) {
+		if (run->images.data[i].pid == pid)
+			return ++run->images.data[i].count;
+	}
+	return 1;
+}
+
+/* @s was replaced by a program that is profiled too, under the same process id. */
+static void note_replaced(struct session *s)
+{
+	struct run *run = s->run;
+	s->is_replaced = true;
+	if (s->image == 1)
+		*vec_add(&run->images) = (struct pid_images){s->pid, 1};
+}
+
 static void sink_space_new(void *ctx, struct space *space)
 {
 	struct run *run = ctx;
 	struct session *s = session_new(run, (uint32_t)space->pid, target_clock());
 	s->space = space;
+	s->image = next_image(run, s->pid);
 	space->user = s;
 	bool is_first = !run->is_first_known;
 	run->is_first_known = true;
@@ -250,6 +271,7 @@ static void sink_space_fork(void *ctx, struct space *parent, struct space *child
 	s->events = NULL;
 	memset(&s->paths, 0, sizeof(s->paths));
 	s->is_own_image = false;
+	s->image = 1;
 	s->profile = profile_clone(from->profile);
 	*vec_add(&s->run->sessions) = s;
 	if (from->flows)
@@ -262,7 +284,9 @@ static void sink_space_fork(void *ctx, struct space *parent, struct space *child
 static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 {
 	struct session *s = space->user;
-	(void)ctx;
+	struct run *run = ctx;
+	if (why == SPACE_EXEC && run->options->trace_children && !skip_exec(run->options, space->pid))
+		note_replaced(s);
 	space->user = NULL;
 	s->space = NULL;
 	/* what a fork had before it executed something else is in its parent's file */
@@ -499,7 +523,7 @@ void session_finish(struct session *s, uint64_t now_ns)
 			s->run->files_failed++;
 		}
 	}
-	int rc = run_expand(s->run, "--massif-out-file", s->run->options->massif_out_file, s->pid, &path);
+	int rc = session_expand(s, "--massif-out-file", s->run->options->massif_out_file, &path);
 	if (rc == 0) {
 		rc = session_write_massif(s, path);
 		if (rc != 0)

@@ -19,6 +19,12 @@
 #include "target/target.h"
 #include "unwind/unwind.h"
 
+/* How many programs a process has executed so far. */
+struct pid_images {
+	uint32_t pid;
+	unsigned count;
+};
+
 /* What all sessions of one run of ptmem share. */
 struct run {
 	struct options *options;
@@ -30,6 +36,7 @@ struct run {
 	char *directory;           /* where relative file names stand: the one at the start */
 	uint32_t sequence;         /* %n */
 	VEC(struct session *) sessions; /* alive, by age */
+	VEC(struct pid_images) images; /* of processes that executed something while they were profiled */
 	FILE *events_file;
 	bool is_first_known;       /* the session that the command line asked for has begun */
 	char *command;             /* as typed */
@@ -58,6 +65,7 @@ struct session {
 	uint64_t stacks, complete_stacks;
 	uint64_t ends[UNWIND_END_COUNT];
 	unsigned image;            /* 1, 2, ...: programs that this pid executed */
+	bool is_replaced;          /* by the next of them, whose file has the name then */
 	bool is_own_image;         /* began with exec or attach; a fork's data are also its parent's */
 	const char *last_file;     /* NULL = none written */
 };
@@ -86,6 +94,9 @@ void session_finish_xtree(struct session *s, uint64_t now_ns);
 struct report session_report(struct session *s);
 /* The names of frame @frame; ctx is the session. */
 const struct symbol *session_symbol(void *ctx, uint32_t frame);
+/* The file that @pattern names for @s; of a program that was replaced with its number behind, unless %n
+ * tells them apart. *path_out is the caller's. */
+int session_expand(struct session *s, const char *option, const char *pattern, char **path_out);
 /* Expands @pattern for @pid; *path_out is the caller's. Says what is wrong with @option. */
 int run_expand(struct run *run, const char *option, const char *pattern, uint32_t pid, char **path_out);
 

@@ -21,6 +21,21 @@ int run_expand(struct run *run, const char *option, const char *pattern, uint32_
 	return rc;
 }
 
+int session_expand(struct session *s, const char *option, const char *pattern, char **path_out)
+{
+	char *path;
+	int rc = run_expand(s->run, option, pattern, s->pid, &path);
+	if (rc != 0)
+		return rc;
+	if (s->is_replaced && !strstr(pattern, "%n") && strcmp(path, "-") != 0 && strncmp(path, "/dev/", 5) != 0) {
+		*path_out = xasprintf("%s.%u", path, s->image);
+		free(path);
+	} else {
+		*path_out = path;
+	}
+	return 0;
+}
+
 struct report session_report(struct session *s)
 {
 	const struct options *o = s->run->options;
@@ -81,7 +96,7 @@ void session_finish_xtree(struct session *s, uint64_t now_ns)
 	_cleanup_free_ char *path = NULL;
 	if (!s->flows)
 		return;
-	int rc = run_expand(s->run, "--xtree-memory-file", s->run->options->xtree_memory_file, s->pid, &path);
+	int rc = session_expand(s, "--xtree-memory-file", s->run->options->xtree_memory_file, &path);
 	if (rc == 0) {
 		rc = session_write_xtree(s, path, now_ns);
 		if (rc != 0)
