@@ -100,6 +100,11 @@ for case_name, (v, p, c, o) in CASES.items():
     register(case_name, v, p, c, o)
 
 
+for mangling in ("v0", "legacy"):
+    test_peer.register("rust-" + mangling, lambda t, m=mangling: [t.target("rust", m)], ["--threshold=0", *ALL])
+test_peer.register("rust-mangled", lambda t: [t.target("rust", "v0")], ["--threshold=0", "--demangle=no", *ALL])
+
+
 @test("peer/bar-names-inlined", limit=120)
 def _(t):
     """An inlined function is ignored as Valgrind ignores it where it is not inlined."""
