@@ -100,6 +100,8 @@ for case_name, (v, p, c, o) in CASES.items():
     register(case_name, v, p, c, o)
 
 
+for kind in ("pie", "no-pie"):
+    test_peer.register("ties-" + kind, lambda t, k=kind: [t.target("lib", "ties-" + k)], ["--threshold=0", *ALL])
 for mangling in ("v0", "legacy"):
     test_peer.register("rust-" + mangling, lambda t, m=mangling: [t.target("rust", m)], ["--threshold=0", *ALL])
 test_peer.register("rust-mangled", lambda t: [t.target("rust", "v0")], ["--threshold=0", "--demangle=no", *ALL])
