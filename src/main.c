@@ -275,7 +275,8 @@ static int run_target(struct run *run, int *signal_out)
 		.follow_exec = o->trace_children, .count_instructions = o->time_unit == TIME_INSTRUCTIONS,
 		/* pads record no stacks of frees */
 		.free_stacks = o->xtree_memory == XTREE_FULL,
-		.no_promotion = o->probes == PROBES_BREAK || o->xtree_memory == XTREE_FULL, .promote_at_once = o->probes == PROBES_JUMP && o->xtree_memory != XTREE_FULL,
+		.no_promotion = o->probes == PROBES_BREAK || o->xtree_memory == XTREE_FULL,
+		.promote_at_once = o->probes == PROBES_JUMP && o->xtree_memory != XTREE_FULL,
 		.ring_size = o->ring, .somalloc = o->soname_synonyms, .verify = getenv("PTMEM_VERIFY") != NULL,
 	};
 	run->target = check_target = target_new(&to, &sink);

@@ -20,8 +20,7 @@ VALGRIND = ["--tool=massif", "--time-unit=B", "--run-libc-freeres=no", "--run-cx
 
 
 def masked(path):
-    """Lines with addresses masked; siblings of equal size in the order of their text; no desc (the options
-    differ by those of the core)."""
+    """Lines with addresses masked; no desc (the options differ by those of the core)."""
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         lines = file.read().split("\n")
     return [ADDRESS.sub("0x: ", l) for l in lines if not l.startswith("desc: ")]
@@ -55,6 +54,7 @@ def compare(t, argv, options=(), env=None):
     own = t.run([t.ptmem(), "--time-unit=B", "--peak-at-exit=no", "--massif-out-file=ptmem.out", *options, "--", *argv],
                 cwd=cwd, env=env)
     t.equal("status (%s)" % own.err.decode(errors="replace")[:300], own.status, peer.status)
+    t.equal("status under both", own.status, 0)
     t.equal("standard output", own.out, peer.out)
     files = [os.path.join(cwd, n) for n in ("valgrind.out", "ptmem.out")]
     left, right = without_garbage(masked(files[0])), masked(files[1])
