@@ -1,4 +1,4 @@
-# ptmem: see README.md. Targets: all check unit fuzz e2e demo bench install static layers docs clean.
+# ptmem: see README.md. Targets: all check unit fuzz e2e targets demo bench install static layers docs clean.
 # Variables: MODE=release|debug|asan  CC  V=1  DESTDIR  prefix  O=FOLDER for objects
 
 MODE ?= release
@@ -12,7 +12,7 @@ O := build/$(MODE)
 PKGS := libelf libdw libunwind-ptrace libunwind-generic
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Wno-unused-parameter
 CPPFLAGS_ALL := -D_GNU_SOURCE -DPTMEM_VERSION='"$(VERSION)"' -I. -Isrc $(CPPFLAGS)
-CFLAGS_release := -O2 -g
+CFLAGS_release := -O2 -g -fno-tree-slp-vectorize
 CFLAGS_debug := -O0 -g3 -DPTMEM_DEBUG -Werror
 CFLAGS_asan := -O1 -g -DPTMEM_DEBUG -Werror -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 LDFLAGS_asan := -fsanitize=address,undefined
@@ -82,9 +82,12 @@ fuzz: $(FUZZ)
 	$(Q)tests/fuzz/run $(O)/tests/fuzz $(RUNS)
 
 # E2E: arguments for the driver (tests/e2e/run --help), names of tests for instance.
-e2e: all
-	$(Q)$(MAKE) -f tests/targets/Makefile BUILD=build targets
-	$(Q)BUILD=build tests/e2e/run $(E2E)
+e2e: all targets
+	$(Q)set -f; BUILD=build tests/e2e/run $(E2E)
+
+# The programs that the end-to-end tests run.
+targets:
+	$(Q)$(MAKE) $(if $(V),,-s) -f tests/targets/Makefile BUILD=build targets
 
 layers:
 	$(Q)scripts/layers
@@ -133,6 +136,6 @@ $(O)/src/output/flame.o: src/output/flame.js
 clean:
 	rm -rf build
 
-.PHONY: all programs unit fuzz e2e layers docs check demo bench static install clean
+.PHONY: all programs unit fuzz e2e targets layers docs check demo bench static install clean
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -9,7 +9,8 @@ _ptmem_options="--pid= --duration= --monitor= --trace-children= --trace-children
 	--log-file= --log-fd= --child-silent-after-fork= --trace-malloc=
 	--stats --verbose --quiet --color= --no-rc --command-line-only= --help --version
 	-p -o -v -q -h -V"
-_ptmem_report_options="--threshold= --x= --y= --help --version -h"
+_ptmem_report_options="--threshold= --x= --y= --png= --svg= --x-size= --y-size= --title= --time-based --total --rss=
+	--folded= --flame= --snapshot= --diff --top= --help --version -t -T -h"
 
 # The index of the first word that is neither an option nor an option's value, or nothing.
 _ptmem_program() {

@@ -247,9 +247,25 @@ ATTR_NORETURN static void die_of(int sig)
 	_exit(128 + sig);
 }
 
+static int explain_refusal(const struct run *run, enum attach_problem problem)
+{
+	const char *name = run->options->command[0];
+	if (problem == ATTACH_32BIT)
+		log_error("%s: a 32-bit program (or one of another machine): not supported", name);
+	else
+		log_error("%s: no malloc or other allocation function found in it, and it loads no library; "
+			  "a stripped static program? keep its symbols", name);
+	return EXIT_OWN_FAILURE;
+}
+
 static int finish_started(struct run *run, int *signal_out)
 {
 	int status = 0;
+	enum attach_problem problem = target_refusal(run->target);
+	if (problem != ATTACH_OK) {
+		await_program(run, &status);
+		return explain_refusal(run, problem);
+	}
 	if (leave_signal && leave_signal != SIGALRM) {
 		*signal_out = leave_signal;
 		return 0;
@@ -325,7 +341,9 @@ static int run_all(struct options *o, int *signal_out)
 	run_init(&run, o);
 	run.command = o->command ? join_command(o->command) : xstrdup("");
 	int rc;
-	if (session_check_out_file(&run) != 0 || open_events(&run) != 0)
+	if (session_check_patterns(&run) != 0)
+		rc = EXIT_FAILURE;
+	else if (session_check_out_file(&run) != 0 || open_events(&run) != 0)
 		rc = EXIT_OWN_FAILURE;
 	else if (o->replay_file)
 		rc = session_replay(&run, o->replay_file) == 0 ? 0 : EXIT_OWN_FAILURE;

@@ -69,6 +69,17 @@ void run_add_module(struct run *run, struct module *m)
 		run->modules.data[m->id] = module_hold(m);
 }
 
+static unsigned *run_images(struct run *run, uint32_t pid)
+{
+	for (size_t i = 0; i < run->images.count; i++) {
+		if (run->images.data[i].pid == pid)
+			return &run->images.data[i].count;
+	}
+	struct image_count *c = vec_add(&run->images);
+	*c = (struct image_count){.pid = pid};
+	return &c->count;
+}
+
 static struct module *run_module(const struct run *run, uint32_t id)
 {
 	return id < run->modules.count ? run->modules.data[id] : NULL;
@@ -152,7 +163,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	s->run = run;
 	s->pid = pid;
 	s->start_ns = s->end_ns = start_ns;
-	s->image = 1;
+	s->image = *run_images(run, pid) + 1;
 	s->is_own_image = true;
 	s->command = xstrdup(run->command);
 	struct profile_options po = {
@@ -222,31 +233,11 @@ static void note_modules(struct session *s)
 	}
 }
 
-/* The number of the program that @pid executes now. */
-static unsigned next_image(struct run *run, uint32_t pid)
-{
-	for (size_t i = 0; i < run->images.count; i++) {
-		if (run->images.data[i].pid == pid)
-			return ++run->images.data[i].count;
-	}
-	return 1;
-}
-
-/* @s was replaced by a program that is profiled too, under the same process id. */
-static void note_replaced(struct session *s)
-{
-	struct run *run = s->run;
-	s->is_replaced = true;
-	if (s->image == 1)
-		*vec_add(&run->images) = (struct pid_images){s->pid, 1};
-}
-
 static void sink_space_new(void *ctx, struct space *space)
 {
 	struct run *run = ctx;
 	struct session *s = session_new(run, (uint32_t)space->pid, target_clock());
 	s->space = space;
-	s->image = next_image(run, s->pid);
 	space->user = s;
 	bool is_first = !run->is_first_known;
 	run->is_first_known = true;
@@ -284,14 +275,17 @@ static void sink_space_fork(void *ctx, struct space *parent, struct space *child
 static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 {
 	struct session *s = space->user;
-	struct run *run = ctx;
-	if (why == SPACE_EXEC && run->options->trace_children && !skip_exec(run->options, space->pid))
-		note_replaced(s);
+	(void)ctx;
+	space_count_probes(space, &s->jumps, &s->breakpoints);
 	space->user = NULL;
 	s->space = NULL;
+	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
+	s->has_next_image = why == SPACE_NEXT_IMAGE;
 	/* what a fork had before it executed something else is in its parent's file */
-	if (why != SPACE_EXEC || s->is_own_image)
+	if (!is_exec || s->is_own_image) {
 		session_finish(s, target_clock());
+		*run_images(s->run, s->pid) += s->has_next_image;
+	}
 	session_free(s);
 }
 
@@ -323,8 +317,8 @@ static uint32_t frame_at(struct session *s, taddr_t pc)
 	return calltree_get_frame(tree, pc, m ? m->id : 0);
 }
 
-/* The node of a stack that a pad walked: what it kept is known from the thread's last record. */
-static uint32_t path_node(struct session *s, const struct heap_event *he)
+/* Takes the new frames of a walked stack into the path. */
+__attribute__((noinline)) static void extend_path(struct session *s, const struct heap_event *he)
 {
 	while (s->paths.count <= he->path)
 		*vec_add(&s->paths) = (struct path){0};
@@ -336,11 +330,20 @@ static uint32_t path_node(struct session *s, const struct heap_event *he)
 		node = calltree_get_child(profile_calltree(s->profile), node, frame_at(s, he->frame[i]));
 		p->node[i] = node;
 	}
+}
+
+/* The node of a stack that a pad walked: what it kept is known from the thread's last record. */
+static inline uint32_t path_node(struct session *s, const struct heap_event *he)
+{
+	if (he->kept < he->frame_count || he->path >= s->paths.count)
+		extend_path(s, he);
+	struct path *p = &s->paths.data[he->path];
+	CHECK(he->kept <= p->count || he->kept < he->frame_count);
 	p->count = he->frame_count;
 	s->stacks++;
 	s->complete_stacks++;
 	s->ends[UNWIND_COMPLETE]++;
-	return node;
+	return p->count ? p->node[p->count - 1] : 0;
 }
 
 static uint32_t stack_node(struct session *s, const struct stack_view *view)
@@ -389,16 +392,20 @@ static void trace_call(const struct session *s, const struct heap_event *he)
 			  (unsigned long long)he->old_addr, size, (unsigned long long)he->addr);
 }
 
+_Static_assert((int)HEAP_ALLOC == (int)EVENT_ALLOC && (int)HEAP_FREE == (int)EVENT_FREE &&
+	       (int)HEAP_REALLOC_BEGIN == (int)EVENT_REALLOC_BEGIN && (int)HEAP_REALLOC_END == (int)EVENT_REALLOC_END &&
+	       (int)HEAP_MAP == (int)EVENT_MAP && (int)HEAP_UNMAP == (int)EVENT_UNMAP, "kinds have the same numbers");
+
 static void sink_event(void *ctx, struct space *space, const struct heap_event *he)
 {
-	static const uint8_t kinds[] = {
-		[HEAP_ALLOC] = EVENT_ALLOC, [HEAP_FREE] = EVENT_FREE, [HEAP_REALLOC_BEGIN] = EVENT_REALLOC_BEGIN,
-		[HEAP_REALLOC_END] = EVENT_REALLOC_END, [HEAP_MAP] = EVENT_MAP, [HEAP_UNMAP] = EVENT_UNMAP,
-	};
 	struct session *s = space->user;
 	(void)ctx;
+	if (he->kind == HEAP_FREE && !s->events && !s->flows && !s->run->options->trace_malloc) {
+		profile_event_free(s->profile, he->time_ns, he->addr);
+		return;
+	}
 	struct event ev = {
-		.time_ns = he->time_ns, .thread = he->thread, .kind = kinds[he->kind], .function = he->function,
+		.time_ns = he->time_ns, .thread = he->thread, .kind = he->kind, .function = he->function,
 		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align,
 	};
 	if (ev.kind == EVENT_REALLOC_END && ev.addr && !ev.size && !s->run->options->realloc_zero_bytes_frees)
@@ -407,15 +414,20 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 		trace_call(s, he);
 	if (he->frame)
 		ev.node = path_node(s, he);
-	if (he->frame && he->stack)
-		verify_stack(s, he, ev.node);
-	else if (he->stack)
-		ev.node = stack_node(s, he->stack);
+	if (he->stack) {
+		if (he->frame)
+			verify_stack(s, he, ev.node);
+		else
+			ev.node = stack_node(s, he->stack);
+	}
 	if (s->events)
 		events_writer_event(s->events, profile_calltree(s->profile), &ev);
 	if (s->flows)
 		flows_event(s->flows, &ev);
-	profile_event(s->profile, &ev);
+	if (ev.kind == EVENT_ALLOC)
+		profile_event_alloc(s->profile, &ev);
+	else
+		profile_event(s->profile, &ev);
 }
 
 static void sink_thread_exit(void *ctx, struct space *space, pid_t tid)
@@ -489,6 +501,15 @@ void session_fill_sink(struct target_sink *sink, struct run *run)
 
 /* -- the end -- */
 
+int session_check_patterns(const struct run *run)
+{
+	_cleanup_free_ char *why = NULL;
+	int rc = pattern_check(run->options->massif_out_file, &why);
+	if (rc != 0)
+		log_error("--massif-out-file: %s", why);
+	return rc;
+}
+
 int session_check_out_file(struct run *run)
 {
 	char *path;
@@ -499,7 +520,9 @@ int session_check_out_file(struct run *run)
 	if (rc != 0)
 		return rc;
 	struct stat st;
-	bool is_plain = strcmp(path, "-") != 0 && (stat(path, &st) != 0 || S_ISREG(st.st_mode));
+	/* a FIFO or a device is not opened before there is something to write */
+	bool is_plain = strcmp(path, "-") != 0 &&
+			(stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
 	rc = is_plain ? outfile_open(path, &out) : 0;
 	if (rc != 0)
 		log_error("cannot write %s: %s", path, strerror(-rc));
@@ -523,7 +546,7 @@ void session_finish(struct session *s, uint64_t now_ns)
 			s->run->files_failed++;
 		}
 	}
-	int rc = session_expand(s, "--massif-out-file", s->run->options->massif_out_file, &path);
+	int rc = session_file_name(s, "--massif-out-file", s->run->options->massif_out_file, &path);
 	if (rc == 0) {
 		rc = session_write_massif(s, path);
 		if (rc != 0)

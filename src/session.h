@@ -19,8 +19,8 @@
 #include "target/target.h"
 #include "unwind/unwind.h"
 
-/* How many programs a process has executed so far. */
-struct pid_images {
+/* How many profiled images @pid has left behind. */
+struct image_count {
 	uint32_t pid;
 	unsigned count;
 };
@@ -36,10 +36,10 @@ struct run {
 	char *directory;           /* where relative file names stand: the one at the start */
 	uint32_t sequence;         /* %n */
 	VEC(struct session *) sessions; /* alive, by age */
-	VEC(struct pid_images) images; /* of processes that executed something while they were profiled */
 	FILE *events_file;
 	bool is_first_known;       /* the session that the command line asked for has begun */
 	char *command;             /* as typed */
+	VEC(struct image_count) images; /* that a process left behind by exec */
 	unsigned files_failed;     /* outputs that could not be written */
 	unsigned files_written;
 };
@@ -63,9 +63,10 @@ struct session {
 	VEC(struct path) paths;    /* by slot of the ring */
 	uint64_t verified, differing; /* stacks sent both ways, and not the same */
 	uint64_t stacks, complete_stacks;
+	uint32_t jumps, breakpoints; /* watched functions at the end, by how they are caught */
 	uint64_t ends[UNWIND_END_COUNT];
-	unsigned image;            /* 1, 2, ...: programs that this pid executed */
-	bool is_replaced;          /* by the next of them, whose file has the name then */
+	unsigned image;            /* 1, 2, ...: profiled programs that this pid executed */
+	bool has_next_image;       /* the process executed another one, which is profiled */
 	bool is_own_image;         /* began with exec or attach; a fork's data are also its parent's */
 	const char *last_file;     /* NULL = none written */
 };
@@ -94,15 +95,16 @@ void session_finish_xtree(struct session *s, uint64_t now_ns);
 struct report session_report(struct session *s);
 /* The names of frame @frame; ctx is the session. */
 const struct symbol *session_symbol(void *ctx, uint32_t frame);
-/* The file that @pattern names for @s; of a program that was replaced with its number behind, unless %n
- * tells them apart. *path_out is the caller's. */
-int session_expand(struct session *s, const char *option, const char *pattern, char **path_out);
+/* The name of @s's file from @pattern, for @option. *path_out is the caller's; not 0 after a message. */
+int session_file_name(struct session *s, const char *option, const char *pattern, char **path_out);
 /* Expands @pattern for @pid; *path_out is the caller's. Says what is wrong with @option. */
 int run_expand(struct run *run, const char *option, const char *pattern, uint32_t pid, char **path_out);
 
 /* The lines on stderr; verbose statistics with --stats. */
 void session_print_summary(const struct session *s, const char *path);
 
+/* Whether the names of output files can be made; says why not. */
+int session_check_patterns(const struct run *run);
 /* Whether the out file can be written where it shall stand; says why not. */
 int session_check_out_file(struct run *run);
 

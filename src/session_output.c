@@ -21,18 +21,25 @@ int run_expand(struct run *run, const char *option, const char *pattern, uint32_
 	return rc;
 }
 
-int session_expand(struct session *s, const char *option, const char *pattern, char **path_out)
+int session_file_name(struct session *s, const char *option, const char *pattern, char **path_out)
 {
-	char *path;
+	char *path, *next;
 	int rc = run_expand(s->run, option, pattern, s->pid, &path);
 	if (rc != 0)
 		return rc;
-	if (s->is_replaced && !strstr(pattern, "%n") && strcmp(path, "-") != 0 && strncmp(path, "/dev/", 5) != 0) {
-		*path_out = xasprintf("%s.%u", path, s->image);
-		free(path);
-	} else {
-		*path_out = path;
+	uint32_t sequence = s->run->sequence;
+	if (s->has_next_image && strcmp(path, "-") != 0 && run_expand(s->run, option, pattern, s->pid, &next) == 0) {
+		/* the next image would write the same file: this one's gets its number */
+		bool collides = strcmp(next, path) == 0;
+		free(next);
+		if (collides) {
+			next = path;
+			path = xasprintf("%s.%u", path, s->image);
+			free(next);
+		}
 	}
+	s->run->sequence = sequence;
+	*path_out = path;
 	return 0;
 }
 
@@ -96,7 +103,7 @@ void session_finish_xtree(struct session *s, uint64_t now_ns)
 	_cleanup_free_ char *path = NULL;
 	if (!s->flows)
 		return;
-	int rc = session_expand(s, "--xtree-memory-file", s->run->options->xtree_memory_file, &path);
+	int rc = session_file_name(s, "--xtree-memory-file", s->run->options->xtree_memory_file, &path);
 	if (rc == 0) {
 		rc = session_write_xtree(s, path, now_ns);
 		if (rc != 0)

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "session.h"
 
@@ -49,20 +50,65 @@ static void print_pauses(const struct session *s)
 	if (!s->run->target)
 		return;
 	const struct target_stats *st = target_stats(s->run->target);
-	double whole = (double)(s->end_ns - s->start_ns) / 1e9;
-	if (st->attach_ns)
-		log_info("  paused       %.1f ms at attach; stopped at %s breakpoint%s for %.2f s of %.2f s",
-			 (double)st->attach_ns / 1e6, with_commas(st->trap_stops), plural(st->trap_stops),
-			 (double)st->stopped_ns / 1e9, whole);
-	else
-		log_info("  stopped      at %s breakpoint%s for %.2f s of %.2f s", with_commas(st->trap_stops),
-			 plural(st->trap_stops), (double)st->stopped_ns / 1e9, whole);
+	const struct { uint64_t ns; const char *what; } pauses[] = {
+		{st->attach_ns, "to attach"}, {st->promote_ns, "to place jumps"}, {st->detach_ns, "to detach"},
+	};
+	char text[128] = "";
+	size_t used = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(pauses); i++) {
+		if (pauses[i].ns)
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%.1f ms %s", used ? ", " : "",
+						 (double)pauses[i].ns / 1e6, pauses[i].what);
+	}
+	if (used > 0)
+		log_info("  paused       %s", text);
+	log_info("  stopped      at %s breakpoint%s for %.2f s of %.2f s", with_commas(st->trap_stops),
+		 plural(st->trap_stops), (double)st->stopped_ns / 1e9, (double)(s->end_ns - s->start_ns) / 1e9);
+}
+
+struct row {
+	const char *key;
+	uint64_t value;
+};
+
+static void print_rows(const struct row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		log_info("%s: %llu", rows[i].key, (unsigned long long)rows[i].value);
+}
+
+/* Of all processes so far, but for the functions and the verified stacks: these are of this one. */
+static void print_target_stats(const struct session *s)
+{
+	const struct target_stats *t = target_stats(s->run->target);
+	const struct row rows[] = {
+		{"stops", t->stops}, {"breakpoint stops", t->trap_stops}, {"nested calls", t->nested},
+		{"threads", t->threads}, {"processes", t->processes}, {"watched functions", t->probes},
+		{"functions not watched", t->unprobed}, {"signal masks mended", t->masks_mended},
+		{"attach microseconds", t->attach_ns / 1000}, {"detach microseconds", t->detach_ns / 1000},
+		{"promotion microseconds", t->promote_ns / 1000},
+		{"functions with jumps", s->jumps}, {"functions with breakpoints", s->breakpoints},
+		{"records", t->records}, {"records with raw stacks", t->raw_records}, {"ring bytes", t->ring_bytes},
+		{"stops at a full ring", t->ring_full}, {"unfinished records", t->holes},
+		{"verified stacks", s->verified}, {"differing stacks", s->differing},
+		{"pages left mapped", t->pages_left},
+	};
+	print_rows(rows, ARRAY_SIZE(rows));
+}
+
+/* CPU time of ptmem itself until now, in milliseconds; not of its children. */
+static uint64_t own_cpu_ms(void)
+{
+	struct rusage u;
+	getrusage(RUSAGE_SELF, &u);
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
 }
 
 static void print_stats(const struct session *s)
 {
 	const struct profile_totals *p = profile_totals(s->profile);
-	const struct { const char *key; uint64_t value; } rows[] = {
+	const struct row rows[] = {
 		{"allocations", p->allocations}, {"reallocations", p->reallocations}, {"frees", p->frees},
 		{"allocated bytes", p->allocated_bytes}, {"failed", p->failed}, {"peak bytes", p->peak_bytes},
 		{"peak blocks", p->peak_blocks}, {"live bytes", p->live_bytes}, {"live blocks", p->live_blocks},
@@ -73,25 +119,18 @@ static void print_stats(const struct session *s)
 		{"block table bytes", blocks_memory(profile_blocks(s->profile))},
 		{"profile bytes", profile_memory(s->profile)},
 	};
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		log_print(LOG_WARN + 1, "%s: %llu", rows[i].key, (unsigned long long)rows[i].value);
+	print_rows(rows, ARRAY_SIZE(rows));
 	if (s->unwind) {
 		const struct unwind_stats *u = unwind_stats(s->unwind);
-		log_info("unwind rules: %llu", (unsigned long long)u->rules);
-		log_info("frames: %llu", (unsigned long long)u->frames);
-		log_info("slow frames: %llu", (unsigned long long)u->slow_frames);
-		log_info("frame pointer frames: %llu", (unsigned long long)u->fp_frames);
+		const struct row unwind_rows[] = {
+			{"unwind rules", u->rules}, {"frames", u->frames}, {"slow frames", u->slow_frames},
+			{"frame pointer frames", u->fp_frames},
+		};
+		print_rows(unwind_rows, ARRAY_SIZE(unwind_rows));
 	}
-	if (!s->run->target)
-		return;
-	const struct target_stats *t = target_stats(s->run->target);
-	log_info("stops: %llu", (unsigned long long)t->stops);
-	log_info("breakpoint stops: %llu", (unsigned long long)t->trap_stops);
-	log_info("nested calls: %llu", (unsigned long long)t->nested);
-	log_info("threads: %llu", (unsigned long long)t->threads);
-	log_info("processes: %llu", (unsigned long long)t->processes);
-	log_info("watched functions: %u", t->probes);
-	log_info("functions not watched: %u", t->unprobed);
+	log_info("own cpu ms: %llu", (unsigned long long)own_cpu_ms());
+	if (s->run->target)
+		print_target_stats(s);
 }
 
 void session_print_summary(const struct session *s, const char *path)

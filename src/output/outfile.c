@@ -42,7 +42,7 @@ static int open_stream(int fd, FILE **file_out)
 static int open_direct(const char *path, struct outfile *out)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, FILE_MODE);
-	FILE *file;
+	FILE *file = NULL;
 
 	if (fd < 0)
 		return -errno;
@@ -84,8 +84,8 @@ static int create_temporary(const char *path, int *fd_out, char **name_out)
 static int open_temporary(const char *path, const struct stat *st, struct outfile *out)
 {
 	_cleanup_free_ char *temporary = NULL;
-	FILE *file;
-	int fd;
+	FILE *file = NULL;
+	int fd = -1;
 
 	if (st && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
 		return -errno;

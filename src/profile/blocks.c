@@ -1,17 +1,23 @@
 /*
- * The block table, see blocks.h. Open addressing with linear probing in SHARDS
- * independent tables, chosen by hash. A block of usual shape is one slot:
+ * The block table, see blocks.h. Open addressing in SHARDS independent tables,
+ * chosen by hash. A shard is an array of buckets, a bucket is a cache line of four
+ * slots, and a block of usual shape is one slot:
  *
- *	place: size bits 0-15 | address (48)      0 = empty
- *	owner: size bits 16-47 | leaf (31) | 0
+ *	place: address (48) | size bits 0-15                       0 = empty
+ *	owner: size bits 16-43 | leaf (31) | passed (5)
  *
- * A shard grows by a third when it is 4/5 full (small ones are kept half empty) and is copied alone, so growing
- * never needs a second copy of everything. A slot's home is hash * slots >> 32:
- * any number of slots will do, and copying walks both tables in order. Taking a
- * block out shifts its followers back; there are no tombstones.
+ * A block stands in its home bucket, or, if that was full, in the first one behind
+ * with room. `passed` (in the first slot of a bucket) counts the blocks that went by
+ * it: 0 ends a search. So nearly every search reads one line and takes no branch that
+ * the CPU cannot foresee, and a block goes without any other being moved.
  *
- * A block of unusual shape (address or size beyond 48 bits, a capacity that the
- * rule of 2.5 does not give) is kept whole in `odd`, a table of the same kind.
+ * A shard grows by a third when it is 4/5 full (small ones are kept half empty) and is
+ * copied alone, so growing never needs a second copy of everything. A block's home is
+ * hash * buckets >> 32: any number of buckets will do, and copying walks both tables in
+ * order.
+ *
+ * A block of unusual shape (address beyond 48 bits or size beyond 44, a capacity that
+ * the rule of 2.5 does not give) is kept whole in `odd`, with linear probing.
  */
 #include "profile/blocks.h"
 
@@ -24,18 +30,22 @@
 
 #define SHARD_BITS 6
 #define SHARDS (1u << SHARD_BITS)
-#define FIRST_SLOTS 8u
-#define BITS48 ((UINT64_C(1) << 48) - 1)
+#define BUCKET 4u
+#define ADDR_MAX ((UINT64_C(1) << 48) - 1)
+#define SIZE_MAX44 ((UINT64_C(1) << 44) - 1)
 #define LEAF_MAX ((UINT32_C(1) << 31) - 1)
+#define PASSED_MAX UINT64_C(31)
 
-struct slot {
-	uint64_t place, owner;
-};
+struct bucket {
+	uint64_t place[BUCKET], owner[BUCKET];
+} __attribute__((aligned(64)));
 
+/* Slot i is number i % BUCKET of bucket i / BUCKET. */
 struct shard {
-	struct slot *slot;
-	uint32_t *time;   /* parallel to slot; NULL unless times are kept */
-	uint32_t slots, count;
+	struct bucket *bucket;
+	uint32_t *time;   /* by slot; NULL unless times are kept */
+	uint32_t buckets, count;
+	uint32_t limit;   /* it grows when so many are in it */
 };
 
 /* Whole blocks; addr 0 = empty. */
@@ -52,35 +62,176 @@ struct blocks {
 	bool keep_times;
 };
 
-/* Below this a table is small enough to be half empty, for speed: clusters stay short. */
-#define SPARSE_SLOTS 8192u
+/* Below this a table is small enough to be half empty, for speed. */
+#define SPARSE_SLOTS 512u
 
-static bool is_full(uint32_t count, uint32_t slots)
+/* How many blocks @slots may hold. */
+static uint32_t limit_of(uint32_t slots)
 {
-	if (slots < SPARSE_SLOTS)
-		return (uint64_t)(count + 1) * 2 > slots;
-	return (uint64_t)(count + 1) * 5 > (uint64_t)slots * 4;
+	return slots < SPARSE_SLOTS ? slots / 2 : (uint32_t)((uint64_t)slots * 4 / 5);
 }
 
 static uint32_t grown(uint32_t slots)
 {
 	CHECK(slots < UINT32_MAX / 2);
 	if (slots < SPARSE_SLOTS / 2)
-		return slots ? 2 * slots : FIRST_SLOTS;
-	return slots + slots / 3 + 1;
+		return slots ? 2 * slots : 2 * BUCKET;
+	return ROUND_UP(slots + slots / 3 + 1, BUCKET);
 }
 
 /* Addresses differ in their middle bits: one multiplication spreads them over the upper ones. */
-static uint64_t hash_addr(taddr_t addr)
+static inline uint64_t hash_addr(taddr_t addr)
 {
 	uint64_t h = (addr ^ addr >> 32) * 0x9e3779b97f4a7c15ull;
 	return h ^ h >> 29;
 }
 
-static uint32_t home_of(uint64_t hash, uint32_t slots)
+/* Which of @places, buckets or slots, is the first to look at. */
+static inline uint32_t home_of(uint64_t hash, uint32_t places)
 {
-	return (uint32_t)((hash & UINT32_MAX) * slots >> 32);
+	return (uint32_t)((hash & UINT32_MAX) * places >> 32);
 }
+
+static inline uint32_t shard_of(uint64_t hash)
+{
+	return (uint32_t)(hash >> (64 - SHARD_BITS));
+}
+
+/* Slots and shards. */
+
+#define NO_SLOT UINT32_MAX
+
+static inline taddr_t place_addr(uint64_t place)
+{
+	return place >> 16;
+}
+
+/* *@out is written word by word: a copy of the whole would wait for the words to reach the cache. */
+static inline void unpack(const struct blocks *b, const struct shard *sh, uint32_t i, struct block *out)
+{
+	const struct bucket *bucket = &sh->bucket[i / BUCKET];
+	uint64_t place = bucket->place[i % BUCKET], owner = bucket->owner[i % BUCKET];
+	uint64_t size = (place & 0xffff) | owner >> 36 << 16;
+	out->addr = place_addr(place);
+	out->size = size;
+	out->capacity = capacity_of(size, b->alignment);
+	out->leaf = (uint32_t)(owner >> 5) & LEAF_MAX;
+	out->time = sh->time ? sh->time[i] : 0;
+}
+
+static inline uint64_t pack_place(const struct block *block)
+{
+	return block->addr << 16 | (block->size & 0xffff);
+}
+
+static inline uint64_t pack_owner(const struct block *block)
+{
+	return block->size >> 16 << 36 | (uint64_t)block->leaf << 5;
+}
+
+static inline bool is_usual(const struct blocks *b, const struct block *block)
+{
+	return block->addr <= ADDR_MAX && block->size <= SIZE_MAX44 &&
+	       block->capacity == capacity_of(block->size, b->alignment);
+}
+
+static inline uint64_t passed(const struct bucket *b)
+{
+	return b->owner[0] & PASSED_MAX;
+}
+
+/* One block more, or less, went by. A counter that is full stays so until the shard grows. */
+static void count_passed(struct bucket *b, int change)
+{
+	if (passed(b) != PASSED_MAX)
+		b->owner[0] += (uint64_t)(int64_t)change;
+}
+
+/* The slots of @b, a bit each, whose address is that of @key. A sum of carries: no branch, four
+ * instructions a slot. */
+static inline uint32_t match(const struct bucket *b, uint64_t key)
+{
+	uint32_t bits = (b->place[3] ^ key) < 1u << 16;
+	_Static_assert(BUCKET == 4, "as many terms");
+	bits += bits + ((b->place[2] ^ key) < 1u << 16);
+	bits += bits + ((b->place[1] ^ key) < 1u << 16);
+	bits += bits + ((b->place[0] ^ key) < 1u << 16);
+	return bits;
+}
+
+static inline uint32_t next_bucket(const struct shard *sh, uint32_t i)
+{
+	return i + 1 < sh->buckets ? i + 1 : 0;
+}
+
+/* The slot of @addr, which is not 0 nor beyond ADDR_MAX; or NO_SLOT. */
+static inline uint32_t shard_find(const struct shard *sh, uint64_t hash, taddr_t addr)
+{
+	uint32_t i = home_of(hash, sh->buckets);
+	for (uint32_t n = 0; n < sh->buckets; n++, i = next_bucket(sh, i)) {
+		const struct bucket *b = &sh->bucket[i];
+		uint32_t bits = match(b, addr << 16);
+		if (bits)
+			return i * BUCKET + (uint32_t)__builtin_ctz(bits);
+		if (!passed(b))
+			break;
+	}
+	return NO_SLOT;
+}
+
+/* @owner: without the count. The address is not there, and the shard has an empty slot. */
+static void shard_put(struct shard *sh, uint64_t hash, uint64_t place, uint64_t owner, uint32_t time)
+{
+	uint32_t i = home_of(hash, sh->buckets), bits;
+	while (!(bits = match(&sh->bucket[i], 0))) {
+		count_passed(&sh->bucket[i], 1);
+		i = next_bucket(sh, i);
+	}
+	uint32_t k = (uint32_t)__builtin_ctz(bits);
+	struct bucket *b = &sh->bucket[i];
+	b->place[k] = place;
+	b->owner[k] = owner | (b->owner[k] & PASSED_MAX);
+	if (sh->time)
+		sh->time[i * BUCKET + k] = time;
+}
+
+static inline void shard_remove(struct shard *sh, uint64_t hash, uint32_t slot)
+{
+	struct bucket *b = &sh->bucket[slot / BUCKET];
+	b->place[slot % BUCKET] = 0;
+	b->owner[slot % BUCKET] &= PASSED_MAX;
+	for (uint32_t i = home_of(hash, sh->buckets); i != slot / BUCKET; i = next_bucket(sh, i))
+		count_passed(&sh->bucket[i], -1);
+	sh->count--;
+}
+
+static struct bucket *new_buckets(uint32_t count)
+{
+	size_t bytes = count * sizeof(struct bucket);
+	struct bucket *b = aligned_alloc(sizeof(*b), bytes);
+	CHECK(b);
+	return memset(b, 0, bytes);
+}
+
+__attribute__((noinline)) static void shard_grow(struct shard *sh, bool keep_times)
+{
+	struct shard old = *sh;
+	sh->buckets = grown(old.buckets * BUCKET) / BUCKET;
+	sh->bucket = new_buckets(sh->buckets);
+	sh->limit = limit_of(sh->buckets * BUCKET);
+	sh->time = keep_times ? xcalloc(sh->buckets, BUCKET * sizeof(*sh->time)) : NULL;
+	for (uint32_t i = 0; i < old.buckets * BUCKET; i++) {
+		const struct bucket *b = &old.bucket[i / BUCKET];
+		uint32_t k = i % BUCKET;
+		if (b->place[k])
+			shard_put(sh, hash_addr(place_addr(b->place[k])), b->place[k], b->owner[k] & ~PASSED_MAX,
+				  old.time ? old.time[i] : 0);
+	}
+	free(old.bucket);
+	free(old.time);
+}
+
+/* The blocks of unusual shape. */
 
 /* Whether what stands at @i may move back to the hole at @hole: its home is not between them. */
 static bool may_fill(uint32_t hole, uint32_t i, uint32_t home, uint32_t slots)
@@ -89,102 +240,6 @@ static bool may_fill(uint32_t hole, uint32_t i, uint32_t home, uint32_t slots)
 	uint32_t from_hole = i >= hole ? i - hole : i + slots - hole;
 	return from_home >= from_hole;
 }
-
-/* Slots and shards. */
-
-static taddr_t slot_addr(const struct slot *s)
-{
-	return s->place & BITS48;
-}
-
-static struct slot slot_pack(const struct block *block)
-{
-	return (struct slot){
-		.place = block->addr | block->size << 48,
-		.owner = (block->size >> 16) << 32 | (uint64_t)block->leaf << 1,
-	};
-}
-
-static struct block slot_unpack(const struct blocks *b, const struct shard *sh, uint32_t i)
-{
-	const struct slot *s = &sh->slot[i];
-	uint64_t size = s->place >> 48 | (s->owner >> 32) << 16;
-	return (struct block){
-		.addr = slot_addr(s),
-		.size = size,
-		.capacity = capacity_of(size, b->alignment),
-		.leaf = (uint32_t)s->owner >> 1,
-		.time = sh->time ? sh->time[i] : 0,
-	};
-}
-
-static bool is_usual(const struct blocks *b, const struct block *block)
-{
-	return block->addr <= BITS48 && block->size <= BITS48 &&
-	       block->capacity == capacity_of(block->size, b->alignment);
-}
-
-static uint32_t shard_of(uint64_t hash)
-{
-	return (uint32_t)(hash >> (64 - SHARD_BITS));
-}
-
-/* Finds @addr in @sh, or the empty slot where it belongs. The shard must have an empty slot. */
-static bool shard_find(const struct shard *sh, uint64_t hash, taddr_t addr, uint32_t *i_out)
-{
-	uint32_t i = home_of(hash, sh->slots);
-	for (; sh->slot[i].place; i = i + 1 < sh->slots ? i + 1 : 0) {
-		if (slot_addr(&sh->slot[i]) == addr) {
-			*i_out = i;
-			return true;
-		}
-	}
-	*i_out = i;
-	return false;
-}
-
-static void shard_set(struct shard *sh, uint32_t i, const struct slot *slot, uint32_t time)
-{
-	sh->slot[i] = *slot;
-	if (sh->time)
-		sh->time[i] = time;
-}
-
-static void shard_grow(struct shard *sh, bool keep_times)
-{
-	struct shard old = *sh;
-	sh->slots = grown(old.slots);
-	sh->slot = xcalloc(sh->slots, sizeof(*sh->slot));
-	sh->time = keep_times ? xcalloc(sh->slots, sizeof(*sh->time)) : NULL;
-	for (uint32_t i = 0; i < old.slots; i++) {
-		if (!old.slot[i].place)
-			continue;
-		taddr_t addr = slot_addr(&old.slot[i]);
-		uint32_t to;
-		shard_find(sh, hash_addr(addr), addr, &to);
-		shard_set(sh, to, &old.slot[i], old.time ? old.time[i] : 0);
-	}
-	free(old.slot);
-	free(old.time);
-}
-
-static void shard_remove(struct shard *sh, uint32_t hole)
-{
-	for (uint32_t i = hole;;) {
-		i = i + 1 < sh->slots ? i + 1 : 0;
-		if (!sh->slot[i].place)
-			break;
-		uint32_t home = home_of(hash_addr(slot_addr(&sh->slot[i])), sh->slots);
-		if (!may_fill(hole, i, home, sh->slots))
-			continue;
-		shard_set(sh, hole, &sh->slot[i], sh->time ? sh->time[i] : 0);
-		hole = i;
-	}
-	shard_set(sh, hole, &(struct slot){ 0 }, 0);
-	sh->count--;
-}
-
-/* The blocks of unusual shape. */
 
 static bool odd_find(const struct odd *o, taddr_t addr, uint32_t *i_out)
 {
@@ -217,7 +272,7 @@ static void odd_grow(struct odd *o)
 static void odd_add(struct odd *o, const struct block *block)
 {
 	uint32_t i;
-	if (is_full(o->count, o->slots))
+	if (o->count >= limit_of(o->slots))
 		odd_grow(o);
 	odd_find(o, block->addr, &i);
 	o->slot[i] = *block;
@@ -249,20 +304,19 @@ struct blocks *blocks_new(bool keep_times, uint32_t alignment)
 	return b;
 }
 
-static void *clone_array(const void *array, size_t count, size_t size)
-{
-	return array ? xmemdup(array, count * size) : NULL;
-}
-
 struct blocks *blocks_clone(const struct blocks *b)
 {
 	struct blocks *c = xmemdup(b, sizeof(*b));
 	for (uint32_t i = 0; i < SHARDS; i++) {
 		struct shard *sh = &c->shard[i];
-		sh->slot = clone_array(sh->slot, sh->slots, sizeof(*sh->slot));
-		sh->time = clone_array(sh->time, sh->slots, sizeof(*sh->time));
+		if (!sh->bucket)
+			continue;
+		sh->bucket = memcpy(new_buckets(sh->buckets), sh->bucket, sh->buckets * sizeof(*sh->bucket));
+		if (sh->time)
+			sh->time = xmemdup(sh->time, sh->buckets * BUCKET * sizeof(*sh->time));
 	}
-	c->odd.slot = clone_array(b->odd.slot, b->odd.slots, sizeof(*b->odd.slot));
+	if (b->odd.slot)
+		c->odd.slot = xmemdup(b->odd.slot, b->odd.slots * sizeof(*b->odd.slot));
 	return c;
 }
 
@@ -271,80 +325,113 @@ void blocks_free(struct blocks *b)
 	if (!b)
 		return;
 	for (uint32_t i = 0; i < SHARDS; i++) {
-		free(b->shard[i].slot);
+		free(b->shard[i].bucket);
 		free(b->shard[i].time);
 	}
 	free(b->odd.slot);
 	free(b);
 }
 
+/* Its slot in @sh, or NO_SLOT. */
+static inline uint32_t find_usual(const struct shard *sh, uint64_t hash, taddr_t addr)
+{
+	return addr - 1 < ADDR_MAX ? shard_find(sh, hash, addr) : NO_SLOT;
+}
+
 bool blocks_find(const struct blocks *b, taddr_t addr, struct block *out)
 {
 	uint64_t hash = hash_addr(addr);
 	const struct shard *sh = &b->shard[shard_of(hash)];
-	uint32_t i;
-	if (!addr)
-		return false;
-	if (sh->count && shard_find(sh, hash, addr, &i)) {
-		*out = slot_unpack(b, sh, i);
+	uint32_t i = find_usual(sh, hash, addr);
+	if (i != NO_SLOT) {
+		unpack(b, sh, i, out);
 		return true;
 	}
-	if (b->odd.count && odd_find(&b->odd, addr, &i)) {
+	if (addr && b->odd.count && odd_find(&b->odd, addr, &i)) {
 		*out = b->odd.slot[i];
 		return true;
 	}
 	return false;
 }
 
+__attribute__((noinline)) static bool take_odd(struct blocks *b, taddr_t addr, struct block *out)
+{
+	uint32_t i;
+	if (!addr || !b->odd.count || !odd_find(&b->odd, addr, &i))
+		return false;
+	*out = b->odd.slot[i];
+	odd_remove(&b->odd, i);
+	b->count--;
+	return true;
+}
+
 bool blocks_take(struct blocks *b, taddr_t addr, struct block *out)
 {
 	uint64_t hash = hash_addr(addr);
 	struct shard *sh = &b->shard[shard_of(hash)];
-	uint32_t i;
-	if (!addr)
-		return false;
-	if (sh->count && shard_find(sh, hash, addr, &i)) {
-		*out = slot_unpack(b, sh, i);
-		shard_remove(sh, i);
-	} else if (b->odd.count && odd_find(&b->odd, addr, &i)) {
-		*out = b->odd.slot[i];
-		odd_remove(&b->odd, i);
-	} else {
-		return false;
-	}
+	uint32_t i = find_usual(sh, hash, addr);
+	if (i == NO_SLOT)
+		return take_odd(b, addr, out);
+	unpack(b, sh, i, out);
+	shard_remove(sh, hash, i);
 	b->count--;
 	return true;
+}
+
+__attribute__((noinline)) static void add_odd(struct blocks *b, const struct block *block)
+{
+	struct block whole = *block;
+	if (!b->keep_times)
+		whole.time = 0;
+	odd_add(&b->odd, &whole);
+}
+
+/* The rest of blocks_add: whatever is not a usual block with room in its home bucket. */
+__attribute__((noinline)) static bool add_slowly(struct blocks *b, const struct block *block,
+						  struct block *old_out)
+{
+	uint64_t hash = hash_addr(block->addr);
+	struct shard *sh = &b->shard[shard_of(hash)];
+	struct block old;
+	bool is_replaced = blocks_take(b, block->addr, &old);
+	if (is_replaced && old_out)
+		*old_out = old;
+	b->count++;
+	if (!is_usual(b, block)) {
+		add_odd(b, block);
+		return is_replaced;
+	}
+	if (sh->count >= sh->limit)
+		shard_grow(sh, b->keep_times);
+	shard_put(sh, hash, pack_place(block), pack_owner(block), block->time);
+	sh->count++;
+	return is_replaced;
 }
 
 bool blocks_add(struct blocks *b, const struct block *block, struct block *old_out)
 {
 	uint64_t hash = hash_addr(block->addr);
 	struct shard *sh = &b->shard[shard_of(hash)];
-	struct block old;
-	uint32_t i, odd;
 	CHECK(block->addr && block->leaf <= LEAF_MAX);
-	if (is_full(sh->count, sh->slots))
-		shard_grow(sh, b->keep_times);
-	bool is_replaced = shard_find(sh, hash, block->addr, &i) ||
-			   (b->odd.count && odd_find(&b->odd, block->addr, &odd));
-	if (is_replaced) {
-		blocks_take(b, block->addr, &old);
-		if (old_out)
-			*old_out = old;
-		shard_find(sh, hash, block->addr, &i);
-	}
-	if (is_usual(b, block)) {
-		struct slot slot = slot_pack(block);
-		shard_set(sh, i, &slot, block->time);
-		sh->count++;
-	} else {
-		struct block whole = *block;
-		if (!b->keep_times)
-			whole.time = 0;
-		odd_add(&b->odd, &whole);
-	}
+	if (sh->count >= sh->limit || b->odd.count || sh->time || !is_usual(b, block))
+		return add_slowly(b, block, old_out);
+	struct bucket *home = &sh->bucket[home_of(hash, sh->buckets)];
+	uint32_t room = match(home, 0);
+	if (!room || passed(home) || match(home, block->addr << 16))
+		return add_slowly(b, block, old_out);
+	uint32_t k = (uint32_t)__builtin_ctz(room);
+	home->place[k] = pack_place(block);
+	home->owner[k] = pack_owner(block); /* no count: nobody passed */
+	sh->count++;
 	b->count++;
-	return is_replaced;
+	return false;
+}
+
+void blocks_prefetch(const struct blocks *b, taddr_t addr)
+{
+	uint64_t hash = hash_addr(addr);
+	const struct shard *sh = &b->shard[shard_of(hash)];
+	__builtin_prefetch(&sh->bucket[home_of(hash, sh->buckets)], 1);
 }
 
 uint64_t blocks_count(const struct blocks *b)
@@ -357,7 +444,7 @@ size_t blocks_memory(const struct blocks *b)
 	size_t bytes = sizeof(*b) + b->odd.slots * sizeof(*b->odd.slot);
 	for (uint32_t i = 0; i < SHARDS; i++) {
 		const struct shard *sh = &b->shard[i];
-		bytes += sh->slots * (sizeof(*sh->slot) + (sh->time ? sizeof(*sh->time) : 0));
+		bytes += sh->buckets * (sizeof(*sh->bucket) + (sh->time ? BUCKET * sizeof(*sh->time) : 0));
 	}
 	return bytes;
 }
@@ -367,10 +454,11 @@ int blocks_each(const struct blocks *b, int (*fn)(void *ctx, const struct block 
 	int r = 0;
 	for (uint32_t s = 0; s < SHARDS && !r; s++) {
 		const struct shard *sh = &b->shard[s];
-		for (uint32_t i = 0; i < sh->slots && !r; i++) {
-			if (!sh->slot[i].place)
+		for (uint32_t i = 0; i < sh->buckets * BUCKET && !r; i++) {
+			if (!sh->bucket[i / BUCKET].place[i % BUCKET])
 				continue;
-			struct block block = slot_unpack(b, sh, i);
+			struct block block;
+			unpack(b, sh, i, &block);
 			r = fn(ctx, &block);
 		}
 	}

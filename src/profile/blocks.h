@@ -1,7 +1,7 @@
 /*
  * The live blocks: address -> size and owner. Open addressing; the largest
- * structure of ptmem, 16 bytes a slot. What a slot cannot hold (addresses or
- * sizes beyond 48 bits, an unusual capacity) goes to a small side table.
+ * structure of ptmem, 16 bytes a slot. What a slot cannot hold (addresses beyond
+ * 48 bits, sizes beyond 44, an unusual capacity) goes to a small side table.
  */
 #ifndef PTMEM_PROFILE_BLOCKS_H
 #define PTMEM_PROFILE_BLOCKS_H
@@ -30,6 +30,9 @@ bool blocks_add(struct blocks *b, const struct block *block, struct block *old_o
 /* Finds or takes out the block that starts at @addr; false if there is none. */
 bool blocks_find(const struct blocks *b, taddr_t addr, struct block *out);
 bool blocks_take(struct blocks *b, taddr_t addr, struct block *out);
+
+/* @addr will be looked up soon: its slot is fetched into the cache. */
+void blocks_prefetch(const struct blocks *b, taddr_t addr);
 
 uint64_t blocks_count(const struct blocks *b);
 size_t blocks_memory(const struct blocks *b); /* bytes allocated for the tables */

@@ -78,20 +78,23 @@ void profile_free(struct profile *p)
 /* Time and attempts. */
 
 /* Time never runs backwards here, whatever order events of several threads come in. */
-static void read_time(struct profile *p, uint64_t time_ns)
+static inline void read_time(struct profile *p, uint64_t time_ns)
 {
 	if (!p->has_first) {
 		p->has_first = true;
 		p->first_ns = p->now_ns = time_ns;
 	}
-	p->now_ns = MAX(p->now_ns, time_ns);
+	if (time_ns > p->now_ns) { /* records of a ring come many at a time */
+		p->now_ns = time_ns;
+		p->time_ms = (time_ns - p->first_ns) / 1000000;
+	}
 	if (p->options.time_unit == TIME_INSTRUCTIONS) {
 		uint64_t now = p->options.instructions(p->options.instructions_ctx);
 		p->time_instructions = MAX(p->time_instructions, now);
 	}
 }
 
-static uint64_t time_in_unit(const struct profile *p)
+static inline uint64_t time_in_unit(const struct profile *p)
 {
 	switch (p->options.time_unit) {
 	case TIME_BYTES:
@@ -99,7 +102,7 @@ static uint64_t time_in_unit(const struct profile *p)
 	case TIME_INSTRUCTIONS:
 		return p->time_instructions;
 	default:
-		return (p->now_ns - p->first_ns) / 1000000;
+		return p->time_ms;
 	}
 }
 
@@ -120,23 +123,45 @@ static uint32_t leaves_shown(const struct profile *p)
 	return p->options.no_heap ? 0 : profile_leaf_count(p);
 }
 
-void profile_try_normal(struct profile *p)
+/* Most attempts are in vain: that much is found out without a call. */
+static inline void try_normal(struct profile *p)
 {
+	if (time_in_unit(p) < p->snapshots.earliest)
+		return;
 	struct snapshot now = state_now(p);
 	snapshots_try_normal(&p->snapshots, &now, leaves_shown(p));
 }
 
-void profile_try_peak(struct profile *p)
+static inline void try_peak(struct profile *p)
 {
+	uint64_t heap = p->options.no_heap ? 0 : p->totals.live_bytes + p->totals.extra;
+	if (heap + p->stacks <= p->snapshots.peak_limit)
+		return;
 	struct snapshot now = state_now(p);
 	snapshots_try_peak(&p->snapshots, &now, leaves_shown(p));
 }
 
+void profile_try_normal(struct profile *p)
+{
+	try_normal(p);
+}
+
+void profile_try_peak(struct profile *p)
+{
+	try_peak(p);
+}
+
 /* As above for events of the heap, which --heap=no keeps out of the snapshots. */
-static void try_heap(struct profile *p, void (*attempt)(struct profile *p))
+static inline void try_heap_normal(struct profile *p)
 {
 	if (!p->options.no_heap)
-		attempt(p);
+		try_normal(p);
+}
+
+static inline void try_heap_peak(struct profile *p)
+{
+	if (!p->options.no_heap)
+		try_peak(p);
 }
 
 void profile_pass_bytes(struct profile *p, uint64_t bytes)
@@ -147,7 +172,7 @@ void profile_pass_bytes(struct profile *p, uint64_t bytes)
 
 /* Leaves. */
 
-uint32_t profile_get_leaf(struct profile *p, uint32_t node)
+__attribute__((noinline)) static uint32_t new_leaf(struct profile *p, uint32_t node)
 {
 	if (node >= p->leaf_of_node_count) {
 		size_t old = p->leaf_of_node_count, capacity = old;
@@ -157,8 +182,6 @@ uint32_t profile_get_leaf(struct profile *p, uint32_t node)
 		p->leaf_of_node_count = capacity;
 	}
 	uint32_t *leaf = &p->leaf_of_node[node];
-	if (*leaf)
-		return *leaf;
 	if (p->options.is_ignored && p->options.is_ignored(p->options.is_ignored_ctx, node))
 		return *leaf = LEAF_IGNORED;
 	*leaf = (uint32_t)p->leaf.count;
@@ -166,16 +189,27 @@ uint32_t profile_get_leaf(struct profile *p, uint32_t node)
 	return *leaf;
 }
 
-static struct leaf *change_leaf(struct profile *p, uint32_t index)
+static inline uint32_t get_leaf(struct profile *p, uint32_t node)
+{
+	uint32_t leaf = node < p->leaf_of_node_count ? p->leaf_of_node[node] : 0;
+	return leaf ? leaf : new_leaf(p, node);
+}
+
+uint32_t profile_get_leaf(struct profile *p, uint32_t node)
+{
+	return get_leaf(p, node);
+}
+
+static inline struct leaf *change_leaf(struct profile *p, uint32_t index)
 {
 	struct leaf *leaf = &p->leaf.data[index];
-	if (!p->options.no_heap)
+	if (leaf->epoch < p->snapshots.epoch && !p->options.no_heap)
 		snapshots_save_leaf(&p->snapshots, leaf, index);
 	return leaf;
 }
 
-void profile_count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
-		      uint64_t extra)
+static inline void count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
+			    uint64_t extra)
 {
 	struct leaf *l = change_leaf(p, leaf);
 	l->live_bytes += bytes;
@@ -187,8 +221,8 @@ void profile_count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t
 	p->totals.extra += extra;
 }
 
-void profile_count_out(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
-		      uint64_t extra)
+static inline void count_out(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
+			     uint64_t extra)
 {
 	struct leaf *l = change_leaf(p, leaf);
 	l->live_bytes -= bytes;
@@ -196,6 +230,18 @@ void profile_count_out(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_
 	p->totals.live_bytes -= bytes;
 	p->totals.live_blocks -= blocks;
 	p->totals.extra -= extra;
+}
+
+void profile_count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
+		      uint64_t extra)
+{
+	count_in(p, leaf, bytes, blocks, extra);
+}
+
+void profile_count_out(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
+		       uint64_t extra)
+{
+	count_out(p, leaf, bytes, blocks, extra);
 }
 
 void profile_note_peak(struct profile *p)
@@ -229,13 +275,18 @@ void profile_free_unseen(struct profile *p, const struct block *block)
 }
 
 /* Into one table, out of the other; what was live at the address was freed unseen. */
-void profile_add_block(struct profile *p, const struct block *block)
+static inline void add_block(struct profile *p, const struct block *block)
 {
 	struct block old;
 	if (blocks_add(p->blocks, block, &old))
 		profile_free_unseen(p, &old);
 	else if (blocks_count(p->ignored))
 		blocks_take(p->ignored, block->addr, &old);
+}
+
+void profile_add_block(struct profile *p, const struct block *block)
+{
+	add_block(p, block);
 }
 
 void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size)
@@ -247,7 +298,19 @@ void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size)
 		profile_free_unseen(p, &old);
 }
 
-void profile_alloc(struct profile *p, const struct event *ev)
+static inline void pass_bytes(struct profile *p, uint64_t bytes)
+{
+	if (!p->options.no_heap)
+		p->time_bytes += bytes;
+}
+
+static inline void note_peak(struct profile *p)
+{
+	if (p->totals.live_bytes > p->totals.peak_bytes)
+		profile_note_peak(p);
+}
+
+static inline void alloc(struct profile *p, const struct event *ev)
 {
 	if (!ev->addr) {
 		p->totals.failed++;
@@ -257,41 +320,51 @@ void profile_alloc(struct profile *p, const struct event *ev)
 		.addr = ev->addr,
 		.size = ev->size,
 		.capacity = capacity_of(ev->size, ev->align ? ev->align : p->options.alignment),
-		.leaf = profile_get_leaf(p, ev->node),
-		.time = (uint32_t)((p->now_ns - p->first_ns) / 1000000),
+		.leaf = get_leaf(p, ev->node),
+		.time = (uint32_t)p->time_ms,
 	};
 	if (block.leaf == LEAF_IGNORED) {
 		profile_add_ignored(p, ev->addr, ev->size);
 		return;
 	}
 	uint64_t extra = profile_block_extra(p, &block);
-	profile_add_block(p, &block);
-	profile_count_in(p, block.leaf, block.size, 1, extra);
-	profile_pass_bytes(p, block.size + extra);
+	add_block(p, &block);
+	count_in(p, block.leaf, block.size, 1, extra);
+	pass_bytes(p, block.size + extra);
 	p->totals.allocations++;
 	p->totals.allocated_bytes += block.size;
-	profile_note_peak(p);
-	try_heap(p, profile_try_normal);
+	note_peak(p);
+	try_heap_normal(p);
+}
+
+void profile_alloc(struct profile *p, const struct event *ev)
+{
+	alloc(p, ev);
+}
+
+static inline void free_block(struct profile *p, const struct block *block)
+{
+	uint64_t extra = profile_block_extra(p, block);
+	try_heap_peak(p);
+	count_out(p, block->leaf, block->size, 1, extra);
+	pass_bytes(p, block->size + extra);
+	p->totals.frees++;
+	try_heap_normal(p);
 }
 
 void profile_free_block(struct profile *p, const struct block *block)
 {
-	uint64_t extra = profile_block_extra(p, block);
-	try_heap(p, profile_try_peak);
-	profile_count_out(p, block->leaf, block->size, 1, extra);
-	profile_pass_bytes(p, block->size + extra);
-	p->totals.frees++;
-	try_heap(p, profile_try_normal);
+	free_block(p, block);
 }
 
-static void on_free(struct profile *p, const struct event *ev)
+static inline void on_free(struct profile *p, taddr_t addr)
 {
-	if (!ev->addr)
+	struct block old;
+	if (!addr)
 		return;
-	struct held old = profile_hold(p, ev->addr);
-	if (old.from == HELD_COUNTED)
-		profile_free_block(p, &old.block);
-	else if (old.from == HELD_UNKNOWN)
+	if (blocks_take(p->blocks, addr, &old))
+		free_block(p, &old);
+	else if (!blocks_take(p->ignored, addr, &old))
 		p->totals.unknown_frees++;
 }
 
@@ -317,10 +390,10 @@ static bool page_span(const struct event *ev, taddr_t *start_out, taddr_t *end_o
 
 static void unmap(struct profile *p, taddr_t start, taddr_t end)
 {
-	try_heap(p, profile_try_peak);
+	try_heap_peak(p);
 	profile_pass_bytes(p, pages_overlap(&p->pages, start, end));
 	pages_remove(&p->pages, start, end, page_gone, p);
-	try_heap(p, profile_try_normal);
+	try_heap_normal(p);
 }
 
 static void on_unmap(struct profile *p, const struct event *ev)
@@ -353,7 +426,7 @@ static void on_map(struct profile *p, const struct event *ev)
 	p->totals.allocations += (end - start) / PAGE_SIZE_MIN;
 	p->totals.allocated_bytes += end - start;
 	profile_note_peak(p);
-	try_heap(p, profile_try_normal);
+	try_heap_normal(p);
 }
 
 static void on_stack(struct profile *p, const struct event *ev)
@@ -385,7 +458,7 @@ void profile_event(struct profile *p, const struct event *ev)
 		profile_alloc(p, ev);
 		break;
 	case EVENT_FREE:
-		on_free(p, ev);
+		on_free(p, ev->addr);
 		break;
 	case EVENT_REALLOC_BEGIN:
 		profile_realloc_begin(p, ev);
@@ -403,6 +476,18 @@ void profile_event(struct profile *p, const struct event *ev)
 		on_stack(p, ev);
 		break;
 	}
+}
+
+void profile_event_free(struct profile *p, uint64_t time_ns, taddr_t addr)
+{
+	read_time(p, time_ns);
+	on_free(p, addr);
+}
+
+void profile_event_alloc(struct profile *p, const struct event *ev)
+{
+	read_time(p, ev->time_ns);
+	alloc(p, ev);
 }
 
 void profile_thread_exit(struct profile *p, uint32_t thread)

@@ -39,6 +39,7 @@ struct profile {
 	uint64_t time_bytes;      /* t of time unit B */
 	uint64_t time_instructions;
 	uint64_t start_ns, first_ns, now_ns;
+	uint64_t time_ms;         /* = (now_ns - first_ns) / 1000000 */
 	bool has_first;           /* first_ns: the reading that counts as 0 */
 	/* Of blocks that a realloc at an ignored site took away: counted for ever (2.8). */
 	uint64_t lost_bytes, lost_extra, lost_blocks;

@@ -17,6 +17,15 @@
 
 #define SMALLEST_TABLE 10u
 
+/* What a total must exceed to be a new peak. Any inaccuracy will do; the sum wraps as in Massif. */
+static uint64_t peak_limit(const struct snapshots *s)
+{
+	double excess = (double)s->peak_total * s->peak_inaccuracy / 100;
+	if (!(excess < 9e18 && excess > -9e18))
+		return UINT64_MAX;
+	return s->peak_total + (uint64_t)(int64_t)excess;
+}
+
 void snapshots_init(struct snapshots *s, const struct profile_options *options)
 {
 	CHECK(options->max_snapshots >= SMALLEST_TABLE && options->detailed_freq > 0);
@@ -26,6 +35,7 @@ void snapshots_init(struct snapshots *s, const struct profile_options *options)
 		.detailed_freq = options->detailed_freq,
 		.peak_inaccuracy = options->peak_inaccuracy,
 	};
+	s->peak_limit = peak_limit(s);
 }
 
 void snapshots_deinit(struct snapshots *s)
@@ -222,32 +232,22 @@ static void take(struct snapshots *s, const struct snapshot *now, uint32_t leaf_
 
 void snapshots_try_normal(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count)
 {
-	if (now->time < s->earliest) {
-		s->skipped++;
+	if (now->time < s->earliest)
 		return;
-	}
 	bool is_detailed = s->since_detailed == s->detailed_freq - 1;
 	take(s, now, leaf_count, is_detailed ? SNAPSHOT_DETAILED : SNAPSHOT_EMPTY);
-}
-
-/* What a total must exceed to be a new peak. Any inaccuracy will do; the sum wraps as in Massif. */
-static uint64_t peak_limit(const struct snapshots *s)
-{
-	double excess = (double)s->peak_total * s->peak_inaccuracy / 100;
-	if (!(excess < 9e18 && excess > -9e18))
-		return UINT64_MAX;
-	return s->peak_total + (uint64_t)(int64_t)excess;
 }
 
 void snapshots_try_peak(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count)
 {
 	uint64_t total = now->heap + now->extra + now->stacks;
-	if (total <= peak_limit(s))
+	if (total <= s->peak_limit)
 		return;
 	for (uint32_t i = 0; i < s->count; i++)
 		if (s->record[i].snapshot.kind == SNAPSHOT_PEAK)
 			s->record[i].snapshot.kind = SNAPSHOT_DETAILED;
 	s->peak_total = total;
+	s->peak_limit = peak_limit(s);
 	take(s, now, leaf_count, SNAPSHOT_PEAK);
 }
 

@@ -41,13 +41,13 @@ static int compare_growth(const void *a, const void *b, void *ctx)
 {
 	const struct path_node *x = path_tree_node(ctx, *(const uint32_t *)a);
 	const struct path_node *y = path_tree_node(ctx, *(const uint32_t *)b);
-	uint64_t dx = distance(x->total), dy = distance(y->total);
+	uint64_t x_distance = distance(x->total), y_distance = distance(y->total);
 	bool x_grew = x->total[PATH_NEW] >= x->total[PATH_OLD], y_grew = y->total[PATH_NEW] >= y->total[PATH_OLD];
 
 	if (x_grew != y_grew)
 		return x_grew ? -1 : 1;
-	if (dx != dy)
-		return (dx > dy) == x_grew ? -1 : 1;
+	if (x_distance != y_distance)
+		return (x_distance > y_distance) == x_grew ? -1 : 1;
 	return strcmp(x->name, y->name);
 }
 

@@ -7,6 +7,7 @@
  * a header, so that a later ptmem finds it and goes on behind what is used.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -283,16 +284,49 @@ struct module *target_refresh_module(struct target *t, struct space *s, taddr_t 
 	return m;
 }
 
-int install_probes(struct target *t, struct space *s, struct thread *th)
+/* Whether a dynamic linker is at work, which may bring a malloc. */
+static bool can_load_more(const struct space *s)
+{
+	for (size_t i = 0; i < s->modules.count; i++) {
+		const struct module *m = s->modules.data[i];
+		if (!m->is_vdso && (!m->file || m->file->has_interp))
+			return true;
+	}
+	for (size_t i = 0; i < s->traps.count; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (trap->kind == TRAP_ENTRY && trap->probe->kind == PROBE_LOADER)
+			return true;
+	}
+	return false;
+}
+
+int install_probes(struct target *t, struct space *s, struct thread *th, bool is_complete)
 {
 	int rc = space_update_modules(s, NULL, NULL, NULL);
 	adopt_areas(s);
 	for (size_t i = 0; i < s->modules.count; i++)
 		install_module(t, th, s, s->modules.data[i]);
+	if (s->probe_count == 0 && !t->options.no_probes && (is_complete || !can_load_more(s)))
+		return -ENOENT;
 	if (s->is_profiled && !s->user)
 		t->sink.space_new(t->sink.ctx, s);
 	s->is_ready = true;
 	return rc;
+}
+
+void install_at_start(struct target *t, struct thread *th)
+{
+	struct process *p = th->process;
+	if (install_probes(t, p->space, th, false) != -ENOENT)
+		return;
+	if (p->is_first_image) {
+		t->refusal = ATTACH_NO_PROBES;
+		kill(p->pid, SIGKILL); /* nothing of it ran */
+	} else {
+		log_warn("process %d: no malloc or other allocation function found; a stripped static program? "
+			 "not profiled", p->pid);
+		p->space->is_profiled = false;
+	}
 }
 
 int install_start_trap(struct target *t, struct thread *th)
@@ -346,8 +380,11 @@ static void each_pc(struct target *t, struct space *s, struct thread *th, word_f
 		fn(ctx, pcs[i]);
 	for (size_t i = 0; i < th->calls.count; i++)
 		fn(ctx, th->calls.data[i].stub_return);
-	if (!is_whole)
+	if (!is_whole) {
+		log_debug("thread %d: its stack cannot be walked to the end (%zu frames, the last at %#lx)", th->tid, n,
+			  n > 0 ? (unsigned long)pcs[n - 1] : 0ul);
 		each_word(t, s, th, fn, ctx);
+	}
 }
 
 static void each_thread_pc(struct target *t, struct space *s, word_fn *fn, void *ctx)
@@ -466,7 +503,18 @@ static void step_threads_out(struct target *t, struct space *s)
 	}
 }
 
-void install_remove(struct target *t, struct space *s, struct thread *th)
+static void forget_installation(struct space *s)
+{
+	for (size_t i = 0; i < s->areas.count; i++)
+		free(s->areas.data[i].saved);
+	s->areas.count = 0;
+	s->traps.count = 0;
+	free(s->trap_index);
+	s->trap_index = NULL;
+	s->trap_bits = 0;
+}
+
+bool install_remove(struct target *t, struct space *s, struct thread *th, bool is_last)
 {
 	pads_disarm(t, s);
 	for (size_t i = 0; i < s->traps.count; i++) {
@@ -478,9 +526,18 @@ void install_remove(struct target *t, struct space *s, struct thread *th)
 	pads_release_threads(t, s);
 	struct collection c = {.target = t, .space = s, .used = xcalloc(s->areas.count + 1, sizeof(*c.used))};
 	each_thread_pc(t, s, mark_used, &c);
+	bool is_used = false;
+	for (size_t i = 0; i < s->areas.count; i++)
+		is_used |= c.used[i];
+	s->is_ready = false;
+	if (is_used && !is_last) {
+		free(c.used);
+		return false;
+	}
 	keep_pads_together(t, s, &th, c.used);
 	for (size_t i = 0; i < s->areas.count; i++)
 		leave_area(t, s, &th, &s->areas.data[i], c.used[i]);
 	free(c.used);
-	s->is_ready = false;
+	forget_installation(s);
+	return true;
 }

@@ -182,17 +182,20 @@ static void serve_exec(struct target *t, struct thread *th)
 	leader->thread_pointer = 0;
 	leader->is_exiting = false;
 	bool is_first = p->is_started && p->is_execing;
+	p->is_first_image = is_first;
 	p->is_execing = false;
 	struct space *old = p->space;
 	bool is_followed = t->options.follow_exec && !(t->sink.skip_exec && t->sink.skip_exec(t->sink.ctx, p->pid));
 	if (old && (is_first || is_followed)) {
 		bool fits = is_supported_image(t, p->pid);
 		if (is_first && !fits)
-			log_error("process %d: a 32-bit program (or one of another machine): not supported", p->pid);
+			t->refusal = ATTACH_32BIT;
+		else if (!fits)
+			log_warn("process %d: a 32-bit program (or one of another machine): not profiled", p->pid);
 		if (--old->users == 0) {
 			pads_finish(t, old);
 			if (old->user)
-				t->sink.space_end(t->sink.ctx, old, SPACE_EXEC);
+				t->sink.space_end(t->sink.ctx, old, fits ? SPACE_NEXT_IMAGE : SPACE_EXEC);
 			pads_free(t, old);
 			space_free(old);
 		} else if (old->reader == p->pid) {
@@ -447,6 +450,19 @@ void loop_stop_world(struct target *t)
 	}
 }
 
+/*
+ * Back into the group stop. One that made a system call for us has left it: an
+ * interrupt reports it anew as long as the group is stopped.
+ */
+static void listen_again(struct thread *th)
+{
+	if (ptrace_listen(th->tid) == 0)
+		return;
+	th->state = THREAD_RUNNING;
+	ptrace_interrupt(th->tid);
+	ptrace_cont(th->tid, 0);
+}
+
 void loop_start_world(struct target *t)
 {
 	t->is_stopping = false;
@@ -458,7 +474,7 @@ void loop_start_world(struct target *t)
 		th->held_signal = 0;
 		if (th->state == THREAD_LISTENING) {
 			th->is_held = false;
-			ptrace_listen(th->tid);
+			listen_again(th);
 		} else {
 			thread_resume(t, th, sig);
 		}

@@ -33,6 +33,7 @@
 struct delivery {
 	struct target *target;
 	struct space *space;
+	struct heap_event event; /* filled in for each record; cleared once, for that takes time */
 };
 
 static int read_nothing(void *ctx, taddr_t addr, void *buf, size_t size)
@@ -41,39 +42,50 @@ static int read_nothing(void *ctx, taddr_t addr, void *buf, size_t size)
 	return space_read(s, addr, buf, size);
 }
 
+__attribute__((noinline)) static void deliver_raw(struct delivery *d, const struct ring_record *r)
+{
+	struct stack_view view = {.regs = *r->regs, .start = r->start, .data = r->stack, .size = r->stack_size,
+				  .read = read_nothing, .read_ctx = d->space};
+	d->event.stack = &view;
+	d->target->sink.event(d->target->sink.ctx, d->space, &d->event);
+	d->event.stack = NULL;
+}
+
 static void deliver(void *ctx, const struct ring_record *r)
 {
 	struct delivery *d = ctx;
-	struct space *s = d->space;
-	struct pads *p = s->pads;
-	struct stack_view view;
-	struct heap_event ev = {
-		.time_ns = d->target->now_ns, .kind = r->kind, .function = r->function, .addr = r->addr,
-		.old_addr = r->old_addr, .size = r->size, .align = r->align, .path = r->slot,
-	};
-	if (r->slot < p->owner.count)
-		ev.thread = (uint32_t)p->owner.data[r->slot];
-	if (r->kind == HEAP_REALLOC_END && !r->old_addr)
-		ev.kind = HEAP_ALLOC;
-	if (r->kind == HEAP_REALLOC_BEGIN && !r->old_addr)
-		return;
+	const struct pads *p = d->space->pads;
+	struct heap_event *ev = &d->event;
+	ev->kind = r->kind;
+	if (!r->old_addr) {
+		if (r->kind == HEAP_REALLOC_BEGIN)
+			return;
+		if (r->kind == HEAP_REALLOC_END)
+			ev->kind = HEAP_ALLOC;
+	}
+	ev->function = r->function;
+	ev->addr = r->addr;
+	ev->old_addr = r->old_addr;
+	ev->size = r->size;
+	ev->align = r->align;
+	ev->path = r->slot;
+	ev->thread = r->slot < p->owner.count ? (uint32_t)p->owner.data[r->slot] : 0;
+	ev->frame = r->has_stack ? r->frame : NULL;
 	if (r->has_stack) {
-		ev.frame = r->frame;
-		ev.frame_count = r->frame_count;
-		ev.kept = r->kept;
+		ev->frame_count = r->frame_count;
+		ev->kept = r->kept;
 	}
-	if (r->has_raw) {
-		view = (struct stack_view){.regs = *r->regs, .start = r->start, .data = r->stack,
-					   .size = r->stack_size, .read = read_nothing, .read_ctx = s};
-		ev.stack = &view;
-	}
-	if (s->is_profiled && s->is_ready)
-		d->target->sink.event(d->target->sink.ctx, s, &ev);
+	if (!d->space->is_profiled || !d->space->is_ready)
+		return;
+	if (r->has_raw)
+		deliver_raw(d, r);
+	else
+		d->target->sink.event(d->target->sink.ctx, d->space, ev);
 }
 
 size_t pads_drain(struct target *t, struct space *s)
 {
-	struct delivery d = {t, s};
+	struct delivery d = {t, s, {.time_ns = t->now_ns}};
 	size_t sum = 0, n;
 	do {
 		n = ring_drain(&s->pads->ring, DRAIN_BATCH, deliver, &d);
@@ -538,7 +550,7 @@ static bool has_room(const struct pads *p)
 void pads_wake_waiters(struct target *t, struct space *s)
 {
 	struct pads *p = s->pads;
-	if (!p || (!has_room(p) && !ring_has_hole(&p->ring)))
+	if (!p || (!has_room(p) && !ring_has_hole(&p->ring) && !p->ring.late_count))
 		return;
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
@@ -716,6 +728,14 @@ void pads_disarm(struct target *t, struct space *s)
 		return;
 	__atomic_store_n(&p->memory.control->off, 1, __ATOMIC_SEQ_CST);
 	pads_catch_up(t, s);
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (!th || !th->waits_for_room || th->process->space != s)
+			continue;
+		th->waits_for_room = false;
+		th->is_held = true; /* goes on with all others */
+		t->waiters--;
+	}
 }
 
 void pads_release_threads(struct target *t, struct space *s)

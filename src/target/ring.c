@@ -56,14 +56,18 @@ void ring_publish(struct ring *r)
 	__atomic_store_n(&r->memory->control->tail, tail, __ATOMIC_RELEASE);
 }
 
-static struct ring_mirror *get_mirror(struct ring *r, uint32_t slot)
+__attribute__((noinline)) static void add_mirrors(struct ring *r, uint32_t slot)
 {
-	if (slot >= r->mirror_count) {
-		size_t count = slot + 1 + slot / 2;
-		r->mirror = xrealloc(r->mirror, count, sizeof(*r->mirror));
-		memset(r->mirror + r->mirror_count, 0, (count - r->mirror_count) * sizeof(*r->mirror));
-		r->mirror_count = count;
-	}
+	size_t count = slot + 1 + slot / 2;
+	r->mirror = xrealloc(r->mirror, count, sizeof(*r->mirror));
+	memset(r->mirror + r->mirror_count, 0, (count - r->mirror_count) * sizeof(*r->mirror));
+	r->mirror_count = count;
+}
+
+static inline struct ring_mirror *get_mirror(struct ring *r, uint32_t slot)
+{
+	if (slot >= r->mirror_count)
+		add_mirrors(r, slot);
 	return &r->mirror[slot];
 }
 
@@ -73,7 +77,7 @@ void ring_reset_slot(struct ring *r, uint32_t slot)
 }
 
 /* Takes the new return addresses into the slot's mirror, which then is the record's stack. */
-static void read_stack(struct ring *r, const struct pad_record_block *block, struct ring_record *record)
+static inline void read_stack(struct ring *r, const struct pad_record_block *block, struct ring_record *record)
 {
 	struct ring_mirror *m = get_mirror(r, record->slot);
 	const uint64_t *pc = (const uint64_t *)(const void *)(block + 1);
@@ -90,7 +94,7 @@ static void read_stack(struct ring *r, const struct pad_record_block *block, str
 	record->kept = (uint32_t)block->kept;
 }
 
-static void read_raw(struct ring *r, const struct pad_record_block *block, struct ring_record *record)
+__attribute__((noinline)) static void read_raw(struct ring *r, const struct pad_record_block *block, struct ring_record *record)
 {
 	const uint8_t *p = (const uint8_t *)(block + 1) + 8 * (size_t)block->fresh;
 
@@ -104,27 +108,37 @@ static void read_raw(struct ring *r, const struct pad_record_block *block, struc
 	r->stats.raw++;
 }
 
-/* Decodes the record at @position, whose mark is @mark; returns its size. */
-static uint32_t read_record(struct ring *r, uint64_t position, uint64_t mark, struct ring_record *record)
+/* Decodes the record at @word, whose mark is @mark; returns its size. */
+static inline uint32_t read_record(struct ring *r, const uint64_t *word, uint64_t mark, struct ring_record *record)
 {
-	const struct pad_record_block *block = (const void *)at(r, position);
-	const uint64_t *word = (const void *)block;
+	const struct pad_record_block *block = (const void *)word;
 	uint8_t type = mark & 15;
 
 	/* Not cleared as a whole: that would take longer than all the rest. */
 	record->function = mark >> 4 & 15;
 	record->slot = (uint16_t)(mark >> 8);
-	record->addr = record->old_addr = record->size = record->align = 0;
 	record->has_stack = record->has_raw = false;
-	if (type == PAD_RECORD_FREE || type == PAD_RECORD_REALLOC_BEGIN) {
-		record->kind = type == PAD_RECORD_FREE ? HEAP_FREE : HEAP_REALLOC_BEGIN;
-		*(type == PAD_RECORD_FREE ? &record->addr : &record->old_addr) = word[1];
+	record->old_addr = record->size = record->align = 0;
+	if (type == PAD_RECORD_FREE) {
+		record->kind = HEAP_FREE;
+		record->addr = word[1];
 		return 16;
 	}
-	record->kind = type == PAD_RECORD_ALLOC ? HEAP_ALLOC : HEAP_REALLOC_END;
+	if (type == PAD_RECORD_REALLOC_BEGIN) {
+		record->kind = HEAP_REALLOC_BEGIN;
+		record->addr = 0;
+		record->old_addr = word[1];
+		return 16;
+	}
 	record->addr = block->result;
 	record->size = block->bytes;
-	*(type == PAD_RECORD_ALLOC ? &record->align : &record->old_addr) = block->align;
+	if (type == PAD_RECORD_ALLOC) {
+		record->kind = HEAP_ALLOC;
+		record->align = block->align;
+	} else {
+		record->kind = HEAP_REALLOC_END;
+		record->old_addr = block->align;
+	}
 	if (block->flags & PAD_HAS_STACK)
 		read_stack(r, block, record);
 	if (block->flags & PAD_HAS_RAW)
@@ -135,7 +149,7 @@ static uint32_t read_record(struct ring *r, uint64_t position, uint64_t mark, st
 static uint32_t deliver(struct ring *r, uint64_t position, uint64_t mark, ring_fn *fn, void *ctx)
 {
 	struct ring_record record;
-	uint32_t size = read_record(r, position, mark, &record);
+	uint32_t size = read_record(r, (const void *)at(r, position), mark, &record);
 
 	r->stats.records++;
 	r->stats.bytes += size;
@@ -206,16 +220,24 @@ static size_t drain_late(struct ring *r, ring_fn *fn, void *ctx)
 
 size_t ring_drain(struct ring *r, size_t max, ring_fn *fn, void *ctx)
 {
-	uint64_t step = r->memory->ring_size / PUBLISH_STEPS;
+	const struct pad_memory *m = r->memory;
+	const uint8_t *base = m->base + m->ring;
+	uint64_t mask = m->ring_size - 1, step = m->ring_size / PUBLISH_STEPS, key = pad_mark(0, m->control->key, 0);
 	size_t count = r->late_count ? drain_late(r, fn, ctx) : 0;
+	struct ring_record record;
 
 	while (count < max) {
-		uint64_t mark = committed_mark(r, r->position);
-		if (!mark)
+		const uint64_t *word = (const void *)(base + (r->position & mask));
+		uint64_t mark = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+		if ((mark ^ key ^ pad_mark(r->position, 0, 0)) >> 24)
 			break;
 		if (r->late_count) /* this thread's earlier ones, seen only now */
 			count += drain_late(r, fn, ctx);
-		r->position += deliver(r, r->position, mark, fn, ctx);
+		uint32_t size = read_record(r, word, mark, &record);
+		fn(ctx, &record);
+		r->position += size;
+		r->stats.records++;
+		r->stats.bytes += size;
 		count++;
 		if (r->position - r->published >= step)
 			ring_publish(r);

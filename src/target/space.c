@@ -427,3 +427,17 @@ int space_trap_take(struct space *s, const struct arch *arch, struct trap *trap)
 		trap->is_removed = true;
 	return rc;
 }
+
+void space_count_probes(const struct space *s, uint32_t *jumps_out, uint32_t *breakpoints_out)
+{
+	uint32_t jumps = 0, breakpoints = 0;
+	for (size_t i = 0; i < s->traps.count; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (trap->kind != TRAP_ENTRY || trap->is_removed || trap->probe->function == FUNCTION_NONE)
+			continue;
+		jumps += trap->pad != 0;
+		breakpoints += trap->pad == 0;
+	}
+	*jumps_out = jumps;
+	*breakpoints_out = breakpoints;
+}

@@ -107,5 +107,7 @@ bool space_is_known_miss(struct space *s, taddr_t pc);
 struct trap *space_trap_find(const struct space *s, taddr_t addr);
 int space_trap_put(struct space *s, const struct arch *arch, const struct trap *trap);
 int space_trap_take(struct space *s, const struct arch *arch, struct trap *trap);
+/* How many watched functions are caught by jumps into pads, and by breakpoints. */
+void space_count_probes(const struct space *s, uint32_t *jumps_out, uint32_t *breakpoints_out);
 
 #endif

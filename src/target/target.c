@@ -347,11 +347,9 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 	*problem_out = rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_PERMISSION;
 	if (rc == 0) {
 		t->now_ns = target_clock();
-		install_probes(t, s, pick_thread(t, s));
-		if (s->probe_count == 0 && !t->options.no_probes) {
-			rc = -ENOENT;
+		rc = install_probes(t, s, pick_thread(t, s), true);
+		if (rc == -ENOENT)
 			*problem_out = ATTACH_NO_PROBES;
-		}
 	}
 	if (rc != 0) {
 		detach_all(t, true);
@@ -373,15 +371,40 @@ static void detach_thread(struct thread *th)
 		log_debug("thread %d: detach: %s", th->tid, strerror(-rc));
 }
 
+/* Lets everybody run for a moment. */
+static void run_shortly(struct target *t)
+{
+	const struct timespec ts = {0, 1000000};
+	loop_start_world(t);
+	nanosleep(&ts, NULL);
+	while (loop_step(t, true) == 0)
+		;
+	loop_stop_world(t);
+}
+
+#define REMOVE_TRIES 100
+
+static void remove_everything(struct target *t)
+{
+	for (unsigned tries = 1; tries <= REMOVE_TRIES; tries++) {
+		bool is_done = true;
+		for (size_t i = 0; i < t->processes.count; i++) {
+			struct space *s = t->processes.data[i]->space;
+			if (s->areas.count > 0 || s->traps.count > 0)
+				is_done &= install_remove(t, s, pick_thread(t, s), tries == REMOVE_TRIES);
+		}
+		if (is_done)
+			return;
+		run_shortly(t);
+	}
+}
+
 static void detach_all(struct target *t, bool with_traps)
 {
 	uint64_t begin = target_clock();
 	loop_stop_world(t);
-	for (size_t i = 0; i < t->processes.count && with_traps; i++) {
-		struct space *s = t->processes.data[i]->space;
-		if (s->is_ready || s->traps.count > 0)
-			install_remove(t, s, pick_thread(t, s));
-	}
+	if (with_traps)
+		remove_everything(t);
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
 		if (!th)
@@ -415,7 +438,7 @@ void target_abandon(struct target *t)
 	t->is_abandoned = true;
 	loop_stop_world(t);
 	for (size_t i = 0; i < t->processes.count; i++)
-		install_remove(t, t->processes.data[i]->space, NULL);
+		install_remove(t, t->processes.data[i]->space, NULL, true);
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		if (t->threads.data[i])
 			detach_thread(t->threads.data[i]);
@@ -538,6 +561,11 @@ void target_run(struct target *t)
 				break;
 		}
 	}
+}
+
+enum attach_problem target_refusal(const struct target *t)
+{
+	return t->refusal;
 }
 
 bool target_exit_status(const struct target *t, int *status_out)

@@ -32,8 +32,8 @@ struct target_options {
 	const char *somalloc; /* --soname-synonyms: which allocators are watched; NULL = all */
 };
 
-/* Why a space is no longer profiled. */
-enum space_end { SPACE_EXITED, SPACE_EXEC, SPACE_DETACHED };
+/* Why a space is no longer profiled. NEXT_IMAGE: an exec, and what it executed is profiled, too. */
+enum space_end { SPACE_EXITED, SPACE_EXEC, SPACE_NEXT_IMAGE, SPACE_DETACHED };
 
 struct target_sink {
 	void *ctx;
@@ -103,6 +103,9 @@ enum attach_problem {
 /* Attaches to all threads of @pid. 0, or -errno with *problem_out and *detail_out (a number: the
  * tracer's pid, a uid, an errno). Nothing of ours is left in the process then. */
 int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out);
+
+/* Why the started program was killed before its first instruction: ATTACH_32BIT, ATTACH_NO_PROBES. OK: it was not. */
+enum attach_problem target_refusal(const struct target *t);
 
 /* Runs until nobody is left, or the sink's poll says to leave. */
 void target_run(struct target *t);

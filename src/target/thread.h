@@ -45,6 +45,7 @@ struct process {
 	bool is_vfork_child;        /* shares the space only until exec or exit */
 	bool is_started;            /* by us: our child */
 	bool is_execing;            /* its first instruction is still to come */
+	bool is_first_image;        /* runs what ptmem was asked to start */
 };
 
 struct thread {
@@ -89,6 +90,7 @@ struct target {
 	size_t early_count, early_capacity;
 	struct target_stats stats;
 	pid_t first_pid;
+	enum attach_problem refusal;     /* of the started program */
 	bool has_status;
 	int status;
 	bool is_stopping;                /* world stop: served threads are held */
@@ -150,14 +152,21 @@ int install_take_room(struct target *t, struct thread *th, struct space *s, cons
 bool install_may_inject(pid_t tid);
 /* Fills t->stack_words: what threads of @s hold that points into text. */
 void install_collect_words(struct target *t, struct space *s);
-/* Puts traps at all watched functions of all modules of @s; @th is stopped and may be used to
- * inject system calls (NULL: then only known areas are used). */
-int install_probes(struct target *t, struct space *s, struct thread *th);
+/* Puts traps at all watched functions of all modules of @s and tells the sink of it; @th is stopped
+ * and may be used to inject system calls (NULL: then only known areas are used). -ENOENT: there is
+ * none, nor (unless @is_complete: all is loaded) a dynamic linker to bring any; the sink heard nothing. */
+int install_probes(struct target *t, struct space *s, struct thread *th, bool is_complete);
+/* The same at the first instruction of an image; without a watched function it is refused or let alone. */
+void install_at_start(struct target *t, struct thread *th);
 /* The same after the loader reported a change. */
 void install_update(struct target *t, struct space *s, struct thread *th);
 int install_start_trap(struct target *t, struct thread *th);
-/* Takes everything out of @s; all its threads are stopped, @th one of them (or NULL). */
-void install_remove(struct target *t, struct space *s, struct thread *th);
+/*
+ * Takes everything out of @s; all its threads are stopped, @th one of them (or NULL). False: a
+ * signal handler interrupted code in our pages, which are still there; the text is restored, so
+ * threads may run on before the next try. @is_last: leave such pages for ever.
+ */
+bool install_remove(struct target *t, struct space *s, struct thread *th, bool is_last);
 
 /* inject.c */
 /* Steps @th, signals held back, until @is_there says so of its pc. -ETIMEDOUT; -ESRCH: it died. */

@@ -390,7 +390,7 @@ enum trap_answer trap_serve(struct target *t, struct thread *th)
 	case TRAP_START:
 		space_trap_take(th->process->space, t->arch, trap);
 		ptrace_set_word(th->tid, t->arch->pc, addr);
-		install_probes(t, s, th);
+		install_at_start(t, th);
 		break;
 	case TRAP_PAD_ENTRY:
 	case TRAP_PAD_LEAVE:

@@ -175,6 +175,8 @@ def parked(t):
             time.sleep(0.02)
         after = server.say("p")
         profile = attached.detach(number)
+        t.check(re.search(r"paused .* ms to attach.*, \d+\.\d ms to detach", "\n".join(profile.messages)),
+                "the pauses are not told: %s" % profile.messages)
         check_left_alone(t, server, maps)
         t.equal("profiles", sorted(profile.files), [server.pid])
         stats, want = profile.only_stats(), difference(after, before)

@@ -229,11 +229,20 @@ def no_allocator(t):
         refused(t, [t.target("odd", name)], 125, "malloc", "stripped|symbol")
 
 
+@test("cli/no-allocator-attached")
+def no_allocator_attached(t):
+    process = sleeper(t, [t.target("odd", "nolibc")], stdin=subprocess.PIPE)
+    text = refused(t, ["-p", str(process.pid)], 125, "malloc", str(process.pid))
+    t.equal("lines of the message (%s)" % text, text.count("\n"), 1)
+    process.stdin.close()
+    t.equal("status of the program", process.wait(timeout=10), 3)
+
+
 @test("cli/unwritable-file")
 def unwritable(t):
     """Said before the program starts."""
     marker = os.path.join(t.directory, "was-run")
-    for name in ("/no/such/directory/out", "/proc/out.%p", t.directory):
+    for name in ("/no/such/directory/out", "/proc/out.%p", t.directory, t.directory + "/"):
         refused(t, ["-o", name, "touch", marker], 125, re.escape(name.split("%")[0]))
         t.check(not os.path.exists(marker), "the program was run")
 
@@ -344,5 +353,5 @@ def summary(t):
     truth = t.truth(run.cwd)
     for key in ("allocations", "bytes", "peak", "live"):
         t.check(format(truth[key], ",") in text, "%s (%s) is not in: %s" % (key, format(truth[key], ","), text))
-    for word in (name, "ptmem-report", "complete"):
+    for word in (name, "ptmem-report", "complete", "ms to place jumps"):
         t.check(word in text, "%s is not in: %s" % (word, text))

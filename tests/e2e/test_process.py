@@ -110,6 +110,42 @@ def exec_followed(t):
     t.equal("commands", commands, ["exec", "image"])
 
 
+CHAIN = ["sh", "-c", "exec sh -c 'exec echo end' again"]
+
+
+def chain(t, options, names):
+    """Three images of one process; @names: of their files, in order, %p for the pid."""
+    profile = t.profile(CHAIN, options=["--trace-children=yes", *options])
+    t.equal("status", profile.status, 0)
+    t.equal("standard output", profile.out, b"end\n")
+    pid = str(profile.stats[0]["pid"])
+    found = {n: massif.Massif(os.path.join(profile.directory, n)).cmd for n in os.listdir(profile.directory)
+             if n not in ("command", "stdout", "stderr")}
+    commands = (" ".join(CHAIN), "sh -c exec echo end again", "echo end")
+    t.equal("files and their commands", found, dict(zip((n.replace("%p", pid) for n in names), commands)))
+
+
+@test("process/exec-names")
+def exec_names(t):
+    """What would overwrite a file of the same process gets a number; the last image has the plain name."""
+    chain(t, [], ("massif.out.%p.1", "massif.out.%p.2", "massif.out.%p"))
+    chain(t, ["-o", "out"], ("out.1", "out.2", "out"))
+    chain(t, ["-o", "out.%n"], ("out.1", "out.2", "out.3"))
+
+
+@test("process/exec-of-no-allocator")
+def exec_of_no_allocator(t):
+    """A program without malloc that is executed later runs on; that it is not profiled is said."""
+    for name, status, word in (("nolibc", 3, "malloc"), ("stripped-static", 0, "malloc"), ("tiny32", 7, "32-bit")):
+        target = t.target("odd", name)
+        profile = t.profile(["sh", "-c", "exec \"$0\"", target], options=["--trace-children=yes"])
+        t.equal("status of " + name, profile.status, status)
+        t.check([m for m in profile.messages if word in m and "not profiled" in m],
+                "nothing said about %s: %s" % (name, profile.messages))
+        t.equal("commands", [b["pid"] for b in profile.stats], list(profile.files))
+        t.check(massif.Massif(profile.files[profile.stats[0]["pid"]][0]).cmd.startswith("sh -c"), "whose file is it")
+
+
 def register_children(mode):
     @test("process/children-%s-followed" % mode)
     def _(t):
