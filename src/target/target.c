@@ -731,6 +731,7 @@ void target_run(struct target *t)
 			promote(t);
 		if (wake_flag) {
 			wake_flag = 0;
+			drain_all(t); /* who looks now sees all */
 			if (t->sink.poll && t->sink.poll(t->sink.ctx))
 				break;
 		}

@@ -209,6 +209,11 @@ void trap_enter_free(struct target *t, struct thread *th, struct trap *trap, con
 	struct heap_event ev = new_event(t, th, HEAP_FREE, trap->probe->function);
 	ev.sp = caller_sp(t, regs->word[t->arch->sp]);
 	ev.addr = args.block;
+	struct stack_view view;
+	if (t->options.free_stacks && ev.addr) {
+		trap_fill_view(t, th, regs, regs->word[t->arch->sp], &view);
+		ev.stack = &view;
+	}
 	emit(t, th, &ev);
 }
 
@@ -354,7 +359,7 @@ static void leave_call(struct target *t, struct thread *th, const struct call *c
 	ev.old_addr = is_realloc ? call->args.block : 0;
 	ev.sp = caller_sp(t, call->sp);
 	struct stack_view view;
-	if (ev.addr && !t->options.no_stacks) {
+	if ((ev.addr && !t->options.no_stacks) || (t->options.free_stacks && is_realloc)) {
 		trap_fill_view(t, th, regs, call->sp, &view);
 		ev.stack = &view;
 	}
