@@ -199,6 +199,7 @@ enum pad_record_type {
 	PAD_RECORD_REALLOC_BEGIN, /* mark, block */
 	PAD_RECORD_ALLOC,         /* struct pad_record_block, pcs, raw part */
 	PAD_RECORD_REALLOC_END,
+	PAD_RECORD_INNER_FREE,    /* as FREE, inside another call: no event if the block is not live */
 };
 
 static inline uint64_t pad_mark(uint64_t position, uint64_t key, uint32_t low)

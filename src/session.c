@@ -423,24 +423,37 @@ static void trace_call(const struct session *s, const struct heap_event *he)
 			  (unsigned long long)he->old_addr, size, (unsigned long long)he->addr);
 }
 
-_Static_assert((int)HEAP_ALLOC == (int)EVENT_ALLOC && (int)HEAP_FREE == (int)EVENT_FREE &&
-	       (int)HEAP_REALLOC_BEGIN == (int)EVENT_REALLOC_BEGIN && (int)HEAP_REALLOC_END == (int)EVENT_REALLOC_END &&
-	       (int)HEAP_MAP == (int)EVENT_MAP && (int)HEAP_UNMAP == (int)EVENT_UNMAP, "kinds have the same numbers");
+/* Whether the profile alone wants to know of events: then the usual ones take a short way. */
+static inline bool only_profile_listens(const struct session *s)
+{
+	const struct options *o = s->run->options;
+	return !s->events && !s->flows && !s->memusage && o->heap && !o->trace_malloc;
+}
+
+static void sink_any_event(struct session *s, const struct heap_event *he);
 
 static void sink_event(void *ctx, struct space *space, const struct heap_event *he)
+{
+	struct session *s = space->user;
+	(void)ctx;
+	if (he->stack || !only_profile_listens(s))
+		sink_any_event(s, he);
+	else if (he->kind == HEAP_FREE && !he->is_inner)
+		profile_event_free(s->profile, he->time_ns, he->addr);
+	else if (he->kind == HEAP_ALLOC && he->frame && !he->align)
+		profile_event_alloc(s->profile, he->time_ns, he->addr, he->size, path_node(s, he));
+	else
+		sink_any_event(s, he);
+}
+
+static void sink_any_event(struct session *s, const struct heap_event *he)
 {
 	static const uint8_t kinds[] = {
 		[HEAP_ALLOC] = EVENT_ALLOC, [HEAP_FREE] = EVENT_FREE, [HEAP_REALLOC_BEGIN] = EVENT_REALLOC_BEGIN,
 		[HEAP_REALLOC_END] = EVENT_REALLOC_END,
 		[HEAP_MAPPING_CALL] = EVENT_MAPPING_CALL, [HEAP_SAMPLE] = EVENT_SAMPLE,
 	};
-	struct session *s = space->user;
-	(void)ctx;
 	const struct options *o = s->run->options;
-	if (he->kind == HEAP_FREE && !s->events && !s->flows && !he->stack && !s->memusage && o->heap && !o->trace_malloc) {
-		profile_event_free(s->profile, he->time_ns, he->addr);
-		return;
-	}
 	if (he->kind == HEAP_MAP || he->kind == HEAP_UNMAP || he->kind == HEAP_FAULT) {
 		sources_event(s, he);
 		return;
@@ -448,6 +461,7 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 	struct event ev = {
 		.time_ns = he->time_ns, .thread = he->thread, .kind = kinds[he->kind], .function = he->function,
 		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align, .sp = he->sp,
+		.is_inner = he->is_inner,
 	};
 	if (ev.kind == EVENT_REALLOC_END && ev.addr && !ev.size && !o->realloc_zero_bytes_frees)
 		ev.size = 1;
@@ -466,11 +480,7 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 	usage_event(s, &ev);
 	if (s->flows)
 		flows_event(s->flows, &ev);
-	if (!o->heap)
-		return;
-	if (ev.kind == EVENT_ALLOC)
-		profile_event_alloc(s->profile, &ev);
-	else
+	if (o->heap)
 		profile_event(s->profile, &ev);
 }
 

@@ -399,7 +399,7 @@ API int pad_enter_free(struct x86_pad_stack *stack, const struct x86_pad_head *h
 	if (unlikely(way == GO_NESTED)) {
 		if (slot->kind != PAD_DELETE && argument(stack, head->probe.block_arg))
 			record_block(head_control(head), slot, head, argument(stack, head->probe.block_arg),
-				     (uint64_t)&stack->return_slot, PAD_RECORD_FREE);
+				     (uint64_t)&stack->return_slot, PAD_RECORD_INNER_FREE);
 		return GO_STRAIGHT;
 	}
 	if (way != GO_CALL)

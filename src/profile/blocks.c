@@ -60,6 +60,7 @@ struct blocks {
 	uint64_t count;
 	uint32_t alignment;
 	bool keep_times;
+	bool needs_care;  /* times are kept, or some block is odd: no short way for adding */
 };
 
 /* Below this a table is small enough to be half empty, for speed. */
@@ -106,27 +107,32 @@ static inline taddr_t place_addr(uint64_t place)
 	return place >> 16;
 }
 
+static inline uint64_t pack_place(taddr_t addr, uint64_t size)
+{
+	return addr << 16 | (size & 0xffff);
+}
+
+static inline uint64_t pack_owner(uint64_t size, uint32_t leaf)
+{
+	return size >> 16 << 36 | (uint64_t)leaf << 5;
+}
+
+static inline uint64_t unpack_size(uint64_t place, uint64_t owner)
+{
+	return (place & 0xffff) | owner >> 36 << 16;
+}
+
 /* *@out is written word by word: a copy of the whole would wait for the words to reach the cache. */
 static inline void unpack(const struct blocks *b, const struct shard *sh, uint32_t i, struct block *out)
 {
 	const struct bucket *bucket = &sh->bucket[i / BUCKET];
 	uint64_t place = bucket->place[i % BUCKET], owner = bucket->owner[i % BUCKET];
-	uint64_t size = (place & 0xffff) | owner >> 36 << 16;
+	uint64_t size = unpack_size(place, owner);
 	out->addr = place_addr(place);
 	out->size = size;
 	out->capacity = capacity_of(size, b->alignment);
 	out->leaf = (uint32_t)(owner >> 5) & LEAF_MAX;
 	out->time = sh->time ? sh->time[i] : 0;
-}
-
-static inline uint64_t pack_place(const struct block *block)
-{
-	return block->addr << 16 | (block->size & 0xffff);
-}
-
-static inline uint64_t pack_owner(const struct block *block)
-{
-	return block->size >> 16 << 36 | (uint64_t)block->leaf << 5;
 }
 
 static inline bool is_usual(const struct blocks *b, const struct block *block)
@@ -299,7 +305,7 @@ static void odd_remove(struct odd *o, uint32_t hole)
 struct blocks *blocks_new(bool keep_times, uint32_t alignment)
 {
 	struct blocks *b = xcalloc(1, sizeof(*b));
-	b->keep_times = keep_times;
+	b->keep_times = b->needs_care = keep_times;
 	b->alignment = alignment;
 	return b;
 }
@@ -361,6 +367,7 @@ __attribute__((noinline)) static bool take_odd(struct blocks *b, taddr_t addr, s
 		return false;
 	*out = b->odd.slot[i];
 	odd_remove(&b->odd, i);
+	b->needs_care = b->keep_times || b->odd.count;
 	b->count--;
 	return true;
 }
@@ -383,6 +390,7 @@ __attribute__((noinline)) static void add_odd(struct blocks *b, const struct blo
 	struct block whole = *block;
 	if (!b->keep_times)
 		whole.time = 0;
+	b->needs_care = true;
 	odd_add(&b->odd, &whole);
 }
 
@@ -403,28 +411,57 @@ __attribute__((noinline)) static bool add_slowly(struct blocks *b, const struct 
 	}
 	if (sh->count >= sh->limit)
 		shard_grow(sh, b->keep_times);
-	shard_put(sh, hash, pack_place(block), pack_owner(block), block->time);
+	shard_put(sh, hash, pack_place(block->addr, block->size), pack_owner(block->size, block->leaf),
+		  block->time);
 	sh->count++;
 	return is_replaced;
 }
 
 bool blocks_add(struct blocks *b, const struct block *block, struct block *old_out)
 {
-	uint64_t hash = hash_addr(block->addr);
-	struct shard *sh = &b->shard[shard_of(hash)];
 	CHECK(block->addr && block->leaf <= LEAF_MAX);
-	if (sh->count >= sh->limit || b->odd.count || sh->time || !is_usual(b, block))
-		return add_slowly(b, block, old_out);
+	if (is_usual(b, block) && blocks_add_usual(b, block->addr, block->size, block->leaf))
+		return false;
+	return add_slowly(b, block, old_out);
+}
+
+bool blocks_add_usual(struct blocks *b, taddr_t addr, uint64_t size, uint32_t leaf)
+{
+	uint64_t hash = hash_addr(addr);
+	struct shard *sh = &b->shard[shard_of(hash)];
+	if (sh->count >= sh->limit || b->needs_care || addr - 1 >= ADDR_MAX || size > SIZE_MAX44 || leaf > LEAF_MAX)
+		return false;
 	struct bucket *home = &sh->bucket[home_of(hash, sh->buckets)];
 	uint32_t room = match(home, 0);
-	if (!room || passed(home) || match(home, block->addr << 16))
-		return add_slowly(b, block, old_out);
+	if (!room || passed(home) || match(home, addr << 16))
+		return false;
 	uint32_t k = (uint32_t)__builtin_ctz(room);
-	home->place[k] = pack_place(block);
-	home->owner[k] = pack_owner(block); /* no count: nobody passed */
+	home->place[k] = pack_place(addr, size);
+	home->owner[k] = pack_owner(size, leaf); /* no count: nobody passed */
 	sh->count++;
 	b->count++;
-	return false;
+	return true;
+}
+
+struct block_owner blocks_take_usual(struct blocks *b, taddr_t addr)
+{
+	uint64_t hash = hash_addr(addr);
+	struct shard *sh = &b->shard[shard_of(hash)];
+	if (!sh->count || addr - 1 >= ADDR_MAX)
+		return (struct block_owner){ 0 };
+	struct bucket *home = &sh->bucket[home_of(hash, sh->buckets)];
+	uint32_t bits = match(home, addr << 16);
+	if (!bits)
+		return (struct block_owner){ 0 };
+	uint32_t k = (uint32_t)__builtin_ctz(bits);
+	uint64_t place = home->place[k], owner = home->owner[k];
+	home->place[k] = 0;
+	home->owner[k] = owner & PASSED_MAX;
+	sh->count--;
+	b->count--;
+	return (struct block_owner){
+		.size = unpack_size(place, owner), .leaf = (uint32_t)(owner >> 5) & LEAF_MAX, .is_found = 1,
+	};
 }
 
 void blocks_prefetch(const struct blocks *b, taddr_t addr)

@@ -30,6 +30,7 @@ struct event {
 	uint32_t thread;
 	uint8_t kind;        /* enum event_kind */
 	uint8_t function;    /* enum heap_function by number; for memusage's rows */
+	bool is_inner;       /* a free inside another watched call: nothing if its block is not live */
 	uint32_t node;
 	taddr_t addr, old_addr;
 	uint64_t size, align;

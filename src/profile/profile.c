@@ -316,7 +316,32 @@ uint32_t profile_block_clock(const struct profile *p, uint64_t time_ns)
 	return p->has_first && time_ns > p->first_ns ? (uint32_t)((time_ns - p->first_ns) / 1000000) : 0;
 }
 
-static inline void alloc(struct profile *p, const struct event *ev)
+/* Admin and slop of a block for which no alignment was asked. */
+static inline uint64_t plain_extra(const struct profile *p, uint64_t size)
+{
+	return p->options.heap_admin + capacity_of(size, p->options.alignment) - size;
+}
+
+static inline void count_alloc(struct profile *p, uint32_t leaf, uint64_t size, uint64_t extra)
+{
+	count_in(p, leaf, size, 1, extra);
+	pass_bytes(p, size + extra);
+	p->totals.allocations++;
+	p->totals.allocated_bytes += size;
+	note_peak(p);
+	try_heap_normal(p);
+}
+
+static inline void count_free(struct profile *p, uint32_t leaf, uint64_t size, uint64_t extra)
+{
+	try_heap_peak(p);
+	count_out(p, leaf, size, 1, extra);
+	pass_bytes(p, size + extra);
+	p->totals.frees++;
+	try_heap_normal(p);
+}
+
+void profile_alloc(struct profile *p, const struct event *ev)
 {
 	if (!ev->addr) {
 		p->totals.failed++;
@@ -333,45 +358,24 @@ static inline void alloc(struct profile *p, const struct event *ev)
 		profile_add_ignored(p, ev->addr, ev->size);
 		return;
 	}
-	uint64_t extra = profile_block_extra(p, &block);
 	add_block(p, &block);
-	count_in(p, block.leaf, block.size, 1, extra);
-	pass_bytes(p, block.size + extra);
-	p->totals.allocations++;
-	p->totals.allocated_bytes += block.size;
-	note_peak(p);
-	try_heap_normal(p);
-}
-
-void profile_alloc(struct profile *p, const struct event *ev)
-{
-	alloc(p, ev);
-}
-
-static inline void free_block(struct profile *p, const struct block *block)
-{
-	uint64_t extra = profile_block_extra(p, block);
-	try_heap_peak(p);
-	count_out(p, block->leaf, block->size, 1, extra);
-	pass_bytes(p, block->size + extra);
-	p->totals.frees++;
-	try_heap_normal(p);
+	count_alloc(p, block.leaf, block.size, profile_block_extra(p, &block));
 }
 
 void profile_free_block(struct profile *p, const struct block *block)
 {
-	free_block(p, block);
+	count_free(p, block->leaf, block->size, profile_block_extra(p, block));
 }
 
-static inline void on_free(struct profile *p, taddr_t addr)
+static inline void on_free(struct profile *p, taddr_t addr, bool is_inner)
 {
 	struct block old;
 	if (!addr)
 		return;
 	if (blocks_take(p->blocks, addr, &old))
-		free_block(p, &old);
+		profile_free_block(p, &old);
 	else if (!blocks_take(p->ignored, addr, &old))
-		p->totals.unknown_frees++;
+		p->totals.unknown_frees += !is_inner;
 }
 
 /* Pages. */
@@ -480,7 +484,7 @@ void profile_event(struct profile *p, const struct event *ev)
 		profile_alloc(p, ev);
 		break;
 	case EVENT_FREE:
-		on_free(p, ev->addr);
+		on_free(p, ev->addr, ev->is_inner);
 		break;
 	case EVENT_REALLOC_BEGIN:
 		profile_realloc_begin(p, ev);
@@ -509,13 +513,26 @@ void profile_event(struct profile *p, const struct event *ev)
 void profile_event_free(struct profile *p, uint64_t time_ns, taddr_t addr)
 {
 	read_time(p, time_ns);
-	on_free(p, addr);
+	struct block_owner usual = blocks_take_usual(p->blocks, addr);
+	if (usual.is_found)
+		count_free(p, usual.leaf, usual.size, plain_extra(p, usual.size));
+	else
+		on_free(p, addr, false);
 }
 
-void profile_event_alloc(struct profile *p, const struct event *ev)
+void profile_event_alloc(struct profile *p, uint64_t time_ns, taddr_t addr, uint64_t size, uint32_t node)
 {
-	read_time(p, ev->time_ns);
-	alloc(p, ev);
+	uint32_t leaf = addr ? get_leaf(p, node) : LEAF_IGNORED; /* a failed call makes no leaf */
+	if (leaf != LEAF_IGNORED && !blocks_count(p->ignored) &&
+	    blocks_add_usual(p->blocks, addr, size, leaf)) {
+		read_time(p, time_ns);
+		count_alloc(p, leaf, size, plain_extra(p, size));
+		return;
+	}
+	const struct event ev = {
+		.time_ns = time_ns, .kind = EVENT_ALLOC, .addr = addr, .size = size, .node = node,
+	};
+	profile_event(p, &ev);
 }
 
 void profile_thread_exit(struct profile *p, uint32_t thread)

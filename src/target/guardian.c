@@ -65,9 +65,13 @@ static int seize(struct target *t, struct process *p)
 	return rc;
 }
 
+/* A thread whose signals are still held back as ptmem had to. */
 static void give_back_mask(struct target *t, const struct guard_record *r)
 {
-	if (r->masked_thread && thread_find(t, r->masked_thread))
+	const uint64_t open = 1ull << (SIGTRAP - 1) | 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
+	uint64_t mask = 0;
+	if (r->masked_thread && thread_find(t, r->masked_thread) &&
+	    ptrace_get_sigmask(r->masked_thread, &mask) == 0 && (mask | open) == ~0ull)
 		ptrace_set_sigmask(r->masked_thread, r->mask);
 }
 

@@ -45,6 +45,7 @@ struct heap_event {
 	uint32_t thread;  /* tid */
 	uint8_t kind;     /* enum heap_event_kind */
 	uint8_t function; /* enum heap_function */
+	bool is_inner;    /* a free inside another watched call: counts only if its block is live */
 	taddr_t addr, old_addr;
 	uint64_t size;    /* as requested; calloc: the product */
 	uint64_t align;   /* 0 = none asked for */

@@ -149,6 +149,8 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 	arch_make_injection(&saved, mask, code);
 	rc = space_write(s, at, code, sizeof(code));
 	regs->word[t->arch->pc] = at;
+	/* the guardian, stepping it out of the code, must not keep the mask of that moment */
+	guard_note_mask(s, th->tid, mask);
 	if (rc == 0)
 		rc = ptrace_set_regs(th->tid, regs);
 	if (rc != 0)
@@ -166,6 +168,7 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 		return rc;
 	ptrace_set_sigmask(th->tid, mask);
 	ptrace_set_regs(th->tid, &saved);
+	guard_note_mask(s, 0, 0);
 	return rc;
 }
 

@@ -109,6 +109,7 @@ static struct process *add_child(struct target *t, struct thread *parent, pid_t 
 static void serve_child(struct target *t, struct thread *th, enum stop_kind kind)
 {
 	unsigned long child = 0;
+	pads_share(th->process->space);
 	if (ptrace_event_message(th->tid, &child) == 0 && child != 0 && !thread_find(t, (pid_t)child)) {
 		uint64_t flags = clone_flags(t, th, kind);
 		struct process *p = th->process;

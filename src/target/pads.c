@@ -26,7 +26,6 @@
 #define RULE_BITS 17
 #define MIN_SLOTS 256u
 #define MAX_SLOTS 8192u
-#define DRAIN_BATCH 4096u
 #define MAIN_STACK_ROOM (1ull << 30)
 
 /* -- records to events -- */
@@ -52,9 +51,24 @@ __attribute__((noinline)) static void deliver_raw(struct delivery *d, const stru
 	d->event.stack = NULL;
 }
 
+/* Whether @r is the free of a delete that was an event already. The slot's entry goes in any case. */
+static bool is_deleted(struct pads *p, const struct ring_record *r)
+{
+	for (size_t i = 0; i < p->deleted.count; i++) {
+		struct pads_deleted deleted = p->deleted.data[i];
+		if (deleted.slot != r->slot)
+			continue;
+		vec_take_swap(&p->deleted, i);
+		return r->kind == HEAP_FREE && r->addr == deleted.block;
+	}
+	return false;
+}
+
 static void deliver(void *ctx, const struct ring_record *r)
 {
 	struct delivery *d = ctx;
+	if (d->space->pads->deleted.count > 0 && is_deleted(d->space->pads, r))
+		return;
 	const struct pads *p = d->space->pads;
 	struct heap_event *ev = &d->event;
 	ev->kind = r->kind;
@@ -65,6 +79,7 @@ static void deliver(void *ctx, const struct ring_record *r)
 			ev->kind = HEAP_ALLOC;
 	}
 	ev->function = r->function;
+	ev->is_inner = r->is_inner;
 	ev->addr = r->addr;
 	ev->old_addr = r->old_addr;
 	ev->size = r->size;
@@ -85,16 +100,20 @@ static void deliver(void *ctx, const struct ring_record *r)
 		d->target->sink.event(d->target->sink.ctx, d->space, ev);
 }
 
-size_t pads_drain(struct target *t, struct space *s)
+size_t pads_drain_some(struct target *t, struct space *s)
 {
 	struct delivery d = {t, s, {.time_ns = t->now_ns}};
+	return s->pads->last_drained = ring_drain(&s->pads->ring, PADS_DRAIN_BATCH, deliver, &d);
+}
+
+size_t pads_drain(struct target *t, struct space *s)
+{
 	size_t sum = 0, n;
 	do {
-		n = ring_drain(&s->pads->ring, DRAIN_BATCH, deliver, &d);
+		n = pads_drain_some(t, s);
 		sum += n;
-	} while (n == DRAIN_BATCH);
-	s->pads->last_drained = sum;
-	return sum;
+	} while (n >= PADS_DRAIN_BATCH);
+	return s->pads->last_drained = sum;
 }
 
 void pads_catch_up(struct target *t, struct space *s)
@@ -132,6 +151,7 @@ void pads_free(struct target *t, struct space *s)
 	vec_deinit(&p->list);
 	vec_deinit(&p->trap);
 	vec_deinit(&p->owner);
+	vec_deinit(&p->deleted);
 	free(p);
 	s->pads = NULL;
 }
@@ -288,7 +308,7 @@ static uint64_t ring_size(const struct target *t)
 {
 	if (t->options.ring_size)
 		return t->options.ring_size;
-	return target_cpu_count() > 1 ? 4u << 20 : 1u << 20;
+	return 1u << 20; /* what both sides touch stays in their second level caches */
 }
 
 static int open_memory(struct target *t, struct space *s, struct thread *th, struct pads *p)
@@ -342,6 +362,23 @@ static int load_blob(struct target *t, struct space *s, struct thread *th, struc
 	return rc != 0 ? rc : space_trap_put(s, t->arch, &full);
 }
 
+/* Whether more than one thread may be in pads of @s at a time. */
+static bool is_shared(const struct target *t, const struct space *s)
+{
+	unsigned count = 0;
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		const struct thread *th = t->threads.data[i];
+		count += th && th->process->space == s;
+	}
+	return count != 1;
+}
+
+void pads_share(struct space *s)
+{
+	if (s->pads)
+		s->pads->memory.control->shared = 1;
+}
+
 static int make_memory(struct target *t, struct space *s, struct thread *th)
 {
 	struct pads *p = xcalloc(1, sizeof(*p));
@@ -358,6 +395,7 @@ static int make_memory(struct target *t, struct space *s, struct thread *th)
 	}
 	ring_init(&p->ring, &p->memory, t->arch);
 	pad_owner_add(&t->pad_owner, &p->memory);
+	p->memory.control->shared = is_shared(t, s);
 	p->memory.control->flags = (t->options.verify ? PAD_VERIFY : 0) | (t->options.no_stacks ? PAD_COUNT_ONLY : 0) |
 				   (t->options.stack_pointers ? PAD_STACK_POINTER : 0);
 	if (t->sink.rule_memory)
@@ -474,6 +512,10 @@ static void add_all_threads(struct target *t, struct space *s)
 			continue;
 		pads_add_thread(t, th);
 		struct pad_slot *slot = pads_slot(th);
+		if (slot && th->has_deleted) {
+			*vec_add(&s->pads->deleted) = (struct pads_deleted){th->slot, th->deleted_block};
+			th->has_deleted = false;
+		}
 		if (slot && th->calls.count > 0) {
 			const struct call *c = &th->calls.data[th->calls.count - 1];
 			slot->guard = c->return_at;
@@ -577,8 +619,12 @@ static bool serve_full(struct target *t, struct thread *th)
 	struct space *s = th->process->space;
 	t->stats.ring_full++;
 	uint64_t before = th->waited_tail;
-	pads_drain(t, s);
-	ring_publish(&s->pads->ring);
+	/* no further than to half empty: the rest is read while the program runs */
+	size_t n;
+	do {
+		n = pads_drain_some(t, s);
+		ring_publish(&s->pads->ring);
+	} while (n >= PADS_DRAIN_BATCH && !has_room(s->pads));
 	/* the thread may have looked just before the tail moved: only who comes twice has to wait */
 	th->waited_tail = s->pads->ring.published;
 	return th->waited_tail != before || has_room(s->pads);

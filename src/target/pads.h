@@ -14,6 +14,12 @@
 #include "target/ring.h"
 #include "target/thread.h"
 
+/* Operator delete was entered through a breakpoint just before promotion: its own free is no event. */
+struct pads_deleted {
+	uint32_t slot;
+	taddr_t block;
+};
+
 struct pads {
 	struct pad_memory memory;
 	struct ring ring;
@@ -22,6 +28,7 @@ struct pads {
 	VEC(struct pad) list;
 	VEC(uint32_t) trap;       /* by pad: index of the entry's trap in space.traps */
 	VEC(pid_t) owner;         /* by slot: the thread that has it; 0 = free */
+	VEC(struct pads_deleted) deleted; /* until the thread's next record */
 	uint64_t last_drained;    /* records of the last drain: for the idle strategy */
 	bool is_off;
 };
@@ -35,11 +42,18 @@ bool pads_are_possible(const struct target *t, const struct space *s, const char
  */
 int pads_promote(struct target *t, struct space *s, struct thread *th);
 
+/* From now on several threads, or a forked copy of one that stands in a pad, may write to the ring
+ * of @s: before the clone or fork that makes them goes on. */
+void pads_share(struct space *s);
+
 /* A new thread of @s, stopped before its first instruction (or at promotion): gives it a slot. */
 void pads_add_thread(struct target *t, struct thread *th);
 void pads_thread_exit(struct target *t, struct thread *th);
 
-/* Reads the ring as far as it goes without waiting; returns the number of records. */
+/* Reads the ring as far as it goes without waiting, or until PADS_DRAIN_BATCH records were read:
+ * who reads more in a row does not see that a thread waits. Returns the number of records. */
+#define PADS_DRAIN_BATCH 2048u
+size_t pads_drain_some(struct target *t, struct space *s);
 size_t pads_drain(struct target *t, struct space *s);
 /* Reads all that was committed by now, also behind holes. */
 void pads_catch_up(struct target *t, struct space *s);

@@ -120,8 +120,9 @@ static inline uint32_t read_record(struct ring *r, const uint64_t *word, uint64_
 	record->slot = (uint16_t)(mark >> 8);
 	record->has_stack = record->has_raw = false;
 	record->old_addr = record->size = record->align = record->sp = 0;
-	if (type == PAD_RECORD_FREE || type == PAD_RECORD_REALLOC_BEGIN) {
-		bool is_free = type == PAD_RECORD_FREE;
+	record->is_inner = type == PAD_RECORD_INNER_FREE;
+	if (type == PAD_RECORD_FREE || type == PAD_RECORD_REALLOC_BEGIN || record->is_inner) {
+		bool is_free = type != PAD_RECORD_REALLOC_BEGIN;
 		record->kind = is_free ? HEAP_FREE : HEAP_REALLOC_BEGIN;
 		record->addr = is_free ? word[1] : 0;
 		record->old_addr = is_free ? 0 : word[1];

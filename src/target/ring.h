@@ -22,9 +22,10 @@ struct ring_record {
 	uint8_t kind;          /* enum heap_event_kind, ALLOC to REALLOC_END */
 	uint8_t function;      /* enum heap_function */
 	uint16_t slot;
-	taddr_t addr, old_addr; /* as in struct heap_event */
+	taddr_t addr, old_addr;
 	uint64_t size, align;
 	taddr_t sp;            /* in the caller; 0 without PAD_STACK_POINTER */
+	bool is_inner;         /* a free inside another call */
 	bool has_stack;        /* frame_count, kept, frame are set: from the incremental walk */
 	uint32_t frame_count;
 	uint32_t kept;         /* outer frames as in the slot's last record with has_stack */

@@ -613,9 +613,10 @@ unsigned target_cpu_count(void)
 	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 }
 
-/* Reads all rings; returns the records read. */
-static size_t drain_all(struct target *t)
+/* Reads some of all rings; returns the records read; *is_more_out: there may be more. */
+static size_t drain_all(struct target *t, bool *is_more_out)
 {
+	*is_more_out = false;
 	bool is_pressed = faults_are_pressed(t);
 	if (is_pressed)
 		loop_stop_world(t);
@@ -627,7 +628,9 @@ static size_t drain_all(struct target *t)
 		struct space *s = t->processes.data[i]->space;
 		if (!s->pads)
 			continue;
-		n += pads_drain(t, s);
+		size_t read = pads_drain_some(t, s);
+		*is_more_out |= read >= PADS_DRAIN_BATCH;
+		n += read;
 		if (t->waiters > 0) {
 			ring_publish(&s->pads->ring);
 			pads_wake_waiters(t, s);
@@ -702,8 +705,9 @@ static int step_with_rings(struct target *t)
 	int rc = 0, stops = 0;
 	while (stops < STOPS_IN_A_ROW && !t->promote && (rc = loop_step(t, true)) == 0)
 		stops++;
-	size_t records = drain_all(t);
-	if (rc == -EAGAIN && stops == 0)
+	bool is_more;
+	size_t records = drain_all(t, &is_more);
+	if (rc == -EAGAIN && stops == 0 && !is_more)
 		idle(t, records);
 	return rc == -ECHILD ? rc : 0;
 }
@@ -719,6 +723,16 @@ static int step_without_rings(struct target *t)
 	return rc;
 }
 
+#define WHOLE_ROUNDS 256 /* a program that allocates faster than we read must not keep us */
+
+/* Who looks now sees all that happened until now. */
+static void drain_whole(struct target *t)
+{
+	bool is_more = true;
+	for (int i = 0; i < WHOLE_ROUNDS && is_more; i++)
+		drain_all(t, &is_more);
+}
+
 void target_run(struct target *t)
 {
 	while (t->processes.count > 0) {
@@ -731,7 +745,7 @@ void target_run(struct target *t)
 			promote(t);
 		if (wake_flag) {
 			wake_flag = 0;
-			drain_all(t); /* who looks now sees all */
+			drain_whole(t);
 			if (t->sink.poll && t->sink.poll(t->sink.ctx))
 				break;
 		}

@@ -166,8 +166,6 @@ void trap_fill_view(struct target *t, struct thread *th, const struct arch_regs 
 /* Sends @th, stopped as at the entry of @trap's function, through the stub of tier 1 (or the original). */
 void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs);
 
-/* The event of a free or delete at its entry; nothing is done to the thread. */
-void trap_enter_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs);
 /* The same for one inside another call: nothing where it frees nothing. */
 void trap_enter_inner_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs);
 

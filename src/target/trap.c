@@ -196,7 +196,8 @@ static void enter_call(struct target *t, struct thread *th, struct trap *trap, c
 	}
 }
 
-void trap_enter_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs)
+static void free_event(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs,
+		       bool is_inner)
 {
 	struct probe_call args;
 	probe_read_call(trap->probe, t->arch, regs, &args);
@@ -208,13 +209,20 @@ void trap_enter_free(struct target *t, struct thread *th, struct trap *trap, con
 		return;
 	struct heap_event ev = new_event(t, th, HEAP_FREE, trap->probe->function);
 	ev.sp = caller_sp(t, regs->word[t->arch->sp]);
+	ev.is_inner = is_inner;
 	ev.addr = args.block;
 	struct stack_view view;
 	if (t->options.free_stacks && ev.addr) {
 		trap_fill_view(t, th, regs, regs->word[t->arch->sp], &view);
 		ev.stack = &view;
 	}
-	emit(t, th, &ev);
+	if (args.block || !is_inner) /* free(NULL) counts only as a call of the program's */
+		emit(t, th, &ev);
+}
+
+void trap_enter_inner_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs)
+{
+	free_event(t, th, trap, regs, true);
 }
 
 /* -- exceptions -- */
@@ -280,14 +288,6 @@ static bool is_own_mapping(struct target *t, struct thread *th, const struct tra
 	return own != from || is_static(s);
 }
 
-void trap_enter_inner_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs)
-{
-	struct probe_call args;
-	probe_read_call(trap->probe, t->arch, regs, &args);
-	if (args.block) /* free(NULL) counts only as a call of the program's */
-		trap_enter_free(t, th, trap, regs);
-}
-
 void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs)
 {
 	taddr_t next = trap->stub.jump, sp = regs->word[t->arch->sp];
@@ -317,7 +317,7 @@ void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct a
 			trap_enter_inner_free(t, th, trap, regs);
 	} else {
 		if (kind == PROBE_FREE) {
-			trap_enter_free(t, th, trap, regs);
+			free_event(t, th, trap, regs, false);
 			/* pads record what it calls, unless they see that it is inside a call */
 			if (trap->probe->function == FUNCTION_DELETE && pads_slot(th)) {
 				enter_call(t, th, trap, regs);

@@ -8,7 +8,7 @@ import os
 
 import harness
 import oracle
-from harness import Fail, test
+from harness import Skip, Fail, test
 
 COMPILERS = ("gcc", "clang")
 KINDS = ["%s-%s" % (o, k) for o in ("O0", "O2", "O3") for k in ("pie", "nopie", "static", "staticpie")]
@@ -178,6 +178,18 @@ def register_threads(variant, name, program, args, status=0, out=b""):
         compare_threads(t, variant, program, args, status, out)
 
 
+def register_sigtrap_limit(variant):
+    @test("threads/%s/sigtrap-ignored" % variant)
+    def _(t):
+        """A breakpoint met with SIGTRAP ignored, or it alone blocked, makes the kernel forget that, and
+        nothing tells the tracer what it had been (ptmem.1, CAVEATS). Calls that pads serve are not
+        touched: so this may pass, and its failure is a known limit, not news."""
+        profile = t.profile([t.target(variant, "sigmask"), "trap"])
+        if profile.status == 90:
+            raise Skip("a known limit: the kernel resets an ignored SIGTRAP at a breakpoint")
+        t.equal("status", profile.status, 0)
+
+
 for v in BOTH:
     register_threads(v, "cross-free", "threads", ())
     register_threads(v, "two", "threads", ("2", "5000"))
@@ -185,6 +197,7 @@ for v in BOTH:
     register_threads(v, "quick-1000", "threads_many", ("quick", "1000"))
     register_threads(v, "leader-exits", "leader", (), status=7)
     register_threads(v, "sigmask", "sigmask", (), out=b"OK\n")
+    register_sigtrap_limit(v)
 for v in ("musl-O2-pie", "linked-jemalloc", "linked-mimalloc", "linked-tcmalloc_minimal"):
     register_threads(v, "cross-free", "threads", ())
 

@@ -172,11 +172,12 @@ static void answer_number(const char *label, uint64_t n)
 
 static void queue_signals(void)
 {
+	static uint64_t sent;
 	union sigval value = { .sival_int = 1 };
 
-	for (int i = 0; i < 10; i++)
+	for (int i = 0; i < 10; i++, sent++)
 		CHECK(!sigqueue(getpid(), SIGRTMIN + 1, value));
-	for (int i = 0; i < 5000 && queued % 10; i++) {
+	for (int i = 0; i < 5000 && queued != sent; i++) { /* any thread may get them, later */
 		struct timespec t = { 0, 1000000 };
 
 		nanosleep(&t, NULL);

@@ -1,0 +1,187 @@
+"""ptmem is killed by SIGKILL at random moments: what it had attached to goes on undisturbed.
+
+PTMEM_KILL_ROUNDS says how many rounds each of the two long tests makes (30); by hand: 200.
+"""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+
+import harness
+from harness import Fail, test
+from test_attach import Attached, Server, blocked, check_left_alone
+
+ROUNDS = int(os.environ.get("PTMEM_KILL_ROUNDS", "30"))
+SIGTRAP_BIT = 1 << (signal.SIGTRAP - 1)
+
+
+def sigtrap_is_caught(pid):
+    try:
+        with open("/proc/%d/status" % pid, encoding="ascii") as file:
+            return bool(int(re.search(r"SigCgt:\s*(\w+)", file.read()).group(1), 16) & SIGTRAP_BIT)
+    except FileNotFoundError:
+        return False
+
+
+def guardians(t):
+    """Guardian processes of this test: they have the environment of their ptmem."""
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            with open("/proc/%s/comm" % name, encoding="ascii") as file, \
+                    open("/proc/%s/environ" % name, "rb") as environment:
+                if file.read() == "heap-guardian\n" and t.directory.encode() in environment.read():
+                    found.append(int(name))
+        except (OSError, UnicodeDecodeError):
+            continue
+    return found
+
+
+def differing_text(server):
+    try:
+        return server.text()
+    except OSError:  # a mapping that went, or the process: which the caller will see
+        return ["unreadable"]
+
+
+def kill(attached, delay):
+    time.sleep(delay)
+    attached.process.kill()
+    attached.process.wait()
+
+
+def kill_in_rounds(t, mode, seed):
+    server = Server(t)
+    server.say("p")
+    masks = blocked(server)
+    server.say("c")
+    chance = random.Random(seed)
+    for i in range(ROUNDS):
+        attached = Attached(t, server.pid, ["--probes=" + mode])
+        kill(attached, chance.random() * 0.3)
+
+        def is_clean():
+            server.check_alive()
+            return (not differing_text(server) and set(server.status("TracerPid").values()) == {"0"}
+                    and not sigtrap_is_caught(server.pid))
+
+        t.wait_until("the guardian to clean up", is_clean)
+        t.equal("signals that came", server.signals(), 10 * (i + 1))
+        t.equal("signal masks", blocked(server), masks)
+        server.check_progress()
+    truth = server.end()
+    t.equal("blocks that the server itself misses", truth["blocks"], 0)
+    t.wait_until("the guardians to end", lambda: not guardians(t))
+
+
+@test("killed/auto", limit=120 + 3 * ROUNDS)
+def killed_auto(t):
+    kill_in_rounds(t, "auto", 1)
+
+
+@test("killed/break", limit=120 + 3 * ROUNDS)
+def killed_break(t):
+    kill_in_rounds(t, "break", 2)
+
+
+class Guarded:
+    """The target of that name."""
+
+    def __init__(self, t, *args):
+        self.cwd = t.subdirectory()
+        self.process = subprocess.Popen([t.target("gcc-O2-pie", "guarded"), *args], cwd=self.cwd,
+                                        env=t.environment(self.cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.pid = self.process.pid
+        time.sleep(0.05)
+
+    def end(self, t):
+        out, _ = self.process.communicate(timeout=60)
+        if self.process.returncode != 0:
+            raise Fail("the target ended with %s" % harness.signal_name(self.process.returncode))
+        t.equal("its output", out, b"OK\n")
+
+
+@test("killed/libraries", limit=120)
+def killed_libraries(t):
+    """Libraries come and go while ptmem is attached, and after it was killed."""
+    target = Guarded(t, os.path.join(harness.TARGETS, "lib"))
+    chance = random.Random(3)
+    for _ in range(15):
+        kill(Attached(t, target.pid), chance.random() * 0.2)
+        t.wait_until("the guardian to clean up",
+                     lambda: target.process.poll() is not None or not sigtrap_is_caught(target.pid))
+        t.equal("status", target.process.poll(), None)
+    time.sleep(0.1)
+    target.end(t)
+
+
+@test("killed/own-handler")
+def own_handler(t):
+    """A program's own handler of SIGTRAP stays, and gets its own breakpoints."""
+    target = Guarded(t)
+    attached = Attached(t, target.pid, ["-v"]).wait_attached()
+    time.sleep(0.3)
+    t.check("own handler of SIGTRAP" in attached.errors(), attached.errors())
+    t.check(sigtrap_is_caught(target.pid), "its handler is gone")
+    attached.detach()
+    t.check(sigtrap_is_caught(target.pid), "its handler is gone")
+    target.end(t)
+
+
+@test("killed/foreign-trap")
+def foreign_trap(t):
+    """A SIGTRAP that is not ours ends the program as ever, ptmem being there or not."""
+    for guarded in (True, False):
+        server = Server(t)
+        attached = Attached(t, server.pid).wait_attached()
+        t.check(sigtrap_is_caught(server.pid), "no handler")
+        if not guarded:
+            for pid in guardians(t):
+                os.kill(pid, signal.SIGKILL)
+            kill(attached, 0)
+        os.kill(server.pid, signal.SIGTRAP)
+        t.equal("status", server.process.wait(timeout=20), -signal.SIGTRAP)
+        if guarded:
+            attached.ended()
+
+
+@test("killed/without-guardian", limit=120)
+def without_guardian(t):
+    """The handler alone keeps a program alive; the next ptmem attaches and leaves it whole."""
+    server = Server(t)
+    for mode in ("auto", "break"):
+        attached = Attached(t, server.pid, ["--probes=" + mode]).wait_attached()
+        time.sleep(0.1)
+        for pid in guardians(t):
+            os.kill(pid, signal.SIGKILL)
+        kill(attached, 0)
+        for _ in range(20):
+            server.say("r")
+        server.check_progress()
+    t.check(sigtrap_is_caught(server.pid), "no handler")
+    server.end()
+
+
+@test("killed/clean-detach")
+def clean_detach(t):
+    """No guardian outlives a detach, none holds a pipe of ptmem's caller open."""
+    server = Server(t)
+    maps = server.maps()
+    process = subprocess.Popen([t.ptmem(), "-p", str(server.pid), "--duration=0.3"], cwd=t.subdirectory(),
+                               env=t.environment(server.cwd), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT)
+    process.communicate(timeout=20)
+    t.equal("guardians", guardians(t), [])
+    t.check(not sigtrap_is_caught(server.pid), "the handler was left")
+    check_left_alone(t, server, maps)
+    process = subprocess.Popen([t.ptmem(), "-p", str(server.pid)], cwd=t.subdirectory(),
+                               env=t.environment(server.cwd), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT)
+    time.sleep(0.3)
+    process.kill()
+    process.communicate(timeout=20)
+    server.check_progress()
+    server.end()
