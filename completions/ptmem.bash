@@ -1,13 +1,16 @@
 # bash completion for ptmem and ptmem-report; scripts/docs holds it against --help.
 
-_ptmem_options="--pid= --duration= --trace-children= --trace= --probes= --ring=
-	--heap= --time-unit= --pages-as-heap= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
-	--heap-admin= --alignment= --alloc-fn= --ignore-fn=
-	--massif-out-file= --events= --replay=
+_ptmem_options="--pid= --duration= --monitor= --trace-children= --trace-children-skip= --trace-children-skip-by-arg=
+	--trace= --soname-synonyms= --probes= --ring=
+	--time-unit= --pages-as-heap= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
+	--heap= --heap-admin= --alignment= --realloc-zero-bytes-frees= --alloc-fn= --ignore-fn=
+	--demangle= --show-below-main= --fullpath-after= --read-inline-info= --extra-debuginfo-path=
+	--massif-out-file= --xtree-memory= --xtree-memory-file= --xtree-compress-strings= --events= --replay=
 	--memusage --memusage-out= --data= --data-buffer= --mmap --no-timer --progname=
 	--sample --sample= --sample-fields= --sample-out=
 	--leaks --leaks= --leak-check --leaks-out= --error-exitcode= --folded= --flame= --view= --top --top=
-	--stats --verbose --quiet --color= --no-rc --help --version
+	--log-file= --log-fd= --child-silent-after-fork= --trace-malloc=
+	--stats --verbose --quiet --color= --no-rc --command-line-only= --help --version
 	-p -o -m -v -q -h -V"
 _ptmem_report_options="--threshold= --x= --y= --png= --svg= --x-size= --y-size= --title= --time-based --total --rss=
 	--folded= --flame= --snapshot= --diff --top= --help --version -t -T -h"
@@ -28,16 +31,18 @@ _ptmem_program() {
 
 _ptmem_values() {
 	case $1 in
-	--pid | -p) compgen -W "$(command ps -eo pid= 2>/dev/null)" -- "$2" ;;
-	--trace-children | --peak-at-exit | --heap | --pages-as-heap) compgen -W "yes no" -- "$2" ;;
+	--pid | -p | --monitor) compgen -W "$(command ps -eo pid= 2>/dev/null)" -- "$2" ;;
+	--trace-children | --peak-at-exit | --heap | --pages-as-heap | --realloc-zero-bytes-frees | --demangle | \
+		--show-below-main | --read-inline-info | --xtree-compress-strings | --child-silent-after-fork | \
+		--trace-malloc | --command-line-only) compgen -W "yes no" -- "$2" ;;
 	--trace) compgen -W "heap brk mmap faults" -- "$2" ;;
 	--probes) compgen -W "auto break jump" -- "$2" ;;
+	--xtree-memory) compgen -W "none allocs full" -- "$2" ;;
 	--time-unit) compgen -W "ms B i" -- "$2" ;;
 	--color) compgen -W "auto always never" -- "$2" ;;
 	--view) compgen -W "live peak exit total count" -- "$2" ;;
-	--massif-out-file | -o | --events | --replay | --memusage-out | --data | --sample-out | --leaks-out | --folded | --flame)
-		compgen -f -- "$2"
-		;;
+	--massif-out-file | -o | --xtree-memory-file | --extra-debuginfo-path | --log-file | --events | --replay | \
+		--memusage-out | --data | --sample-out | --leaks-out | --folded | --flame) compgen -f -- "$2" ;;
 	esac
 }
 

@@ -260,7 +260,7 @@ static struct path_tree *make_paths(struct source *src)
 	struct path_tree *t = path_tree_new();
 
 	source_fill_report(src, &r);
-	r.filter = s->run->whole_filter;
+	r.filter = s->run->flame_filter;
 	if (profile_paths_add(t, &r, (enum profile_quantity)quantities[s->run->options->view]) != 0)
 		log_warn("process %u never allocated: there is no peak to draw", s->pid);
 	path_tree_sum(t);
@@ -346,10 +346,15 @@ void growth_finish(struct session *s, uint64_t time_ns)
 
 /* -- on demand -- */
 
+void growth_want_report(void)
+{
+	report_wanted = 1;
+}
+
 static void on_report_signal(int sig)
 {
 	(void)sig;
-	report_wanted = 1;
+	growth_want_report();
 	target_wake();
 }
 
@@ -388,6 +393,8 @@ bool growth_poll(struct run *run)
 	if (!report_wanted)
 		return false;
 	report_wanted = 0;
+	if (run->options->leaks < 0 && !run->options->leak_check)
+		return false;
 	uint64_t before = run->definite_bytes;
 
 	target_inspect(run->target, look_and_note, &all);

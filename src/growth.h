@@ -26,6 +26,9 @@ void growth_forget(struct session *s);
 /* Makes SIGUSR1 ask for a report where the options want one. */
 void growth_catch_signals(const struct options *o);
 
+/* The next growth_poll makes that report, where the options want one. For signal handlers. */
+void growth_want_report(void);
+
 /* From the loop: does what was asked for. True: the user wants to leave. */
 bool growth_poll(struct run *run);
 

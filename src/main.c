@@ -19,6 +19,8 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "growth.h"
+#include "log_file.h"
+#include "monitor.h"
 #include "options.h"
 #include "session.h"
 #include "target/target.h"
@@ -30,6 +32,7 @@ enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 }
 static volatile sig_atomic_t leave_signal;
 static volatile sig_atomic_t is_attached;
 static struct target *check_target;
+static struct monitor *monitor; /* of the only run */
 
 /* A signal may come just before waitpid: a timer wakes it again until the loop has seen it. */
 static void keep_waking(void)
@@ -69,13 +72,14 @@ static void catch_signals(const struct options *o)
 
 static bool should_leave(void *ctx)
 {
+	bool wants_detach = monitor_serve(monitor);
 	if (!leave_signal && growth_poll(ctx))
 		leave_signal = SIGINT;
 	if (leave_signal) {
 		const struct itimerval off = {{0, 0}, {0, 0}};
 		setitimer(ITIMER_REAL, &off, NULL);
 	}
-	return leave_signal != 0;
+	return leave_signal != 0 || wants_detach;
 }
 
 static void start_duration(double seconds)
@@ -310,11 +314,15 @@ static int run_target(struct run *run, int *signal_out)
 	sink.poll = should_leave;
 	struct target_options to = {
 		.follow_exec = o->trace_children, .count_instructions = o->time_unit == TIME_INSTRUCTIONS,
-		.no_promotion = o->probes == PROBES_BREAK, .promote_at_once = o->probes == PROBES_JUMP,
+		/* pads record no stacks of frees */
+		.free_stacks = o->xtree_memory == XTREE_FULL,
+		.no_promotion = o->probes == PROBES_BREAK || o->xtree_memory == XTREE_FULL,
+		.promote_at_once = o->probes == PROBES_JUMP && o->xtree_memory != XTREE_FULL,
 		.watch_brk = o->pages_as_heap || o->trace & 1u << SOURCE_BRK,
 		.watch_faults = o->trace & 1u << SOURCE_FAULTS,
 		.watch_mappings = o->pages_as_heap || o->trace & 1u << SOURCE_MMAP,
-		.ring_size = o->ring, .last_look = o->leak_check, .verify = getenv("PTMEM_VERIFY") != NULL,
+		.ring_size = o->ring, .somalloc = o->soname_synonyms, .last_look = o->leak_check,
+		.verify = getenv("PTMEM_VERIFY") != NULL,
 	};
 	usage_fill_target(o, &to);
 	usage_fill_sink(o, &sink);
@@ -330,9 +338,12 @@ static int run_target(struct run *run, int *signal_out)
 		catch_signals(o);
 	}
 	if (rc == 0) {
+		monitor = monitor_open(run);
 		top_start(run);
 		target_run(run->target);
 		top_stop(run);
+		monitor_close(monitor);
+		monitor = NULL;
 		unsigned left = target_process_count(run->target);
 		if (left > 0) {
 			bool stays = target_must_stay(run->target);
@@ -420,7 +431,12 @@ int main(int argc, char **argv)
 	}
 	log_set_level(o.log_level);
 	log_set_color(o.color);
-	int sig = 0, rc = run_all(&o, &sig);
+	if (o.monitor_pid) {
+		int status = monitor_client((pid_t)o.monitor_pid, o.command);
+		options_deinit(&o);
+		return status;
+	}
+	int sig = 0, rc = log_file_open(&o) == 0 ? run_all(&o, &sig) : EXIT_FAILURE;
 	options_deinit(&o);
 	if (sig != 0)
 		die_of(sig);

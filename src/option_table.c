@@ -17,6 +17,7 @@ static const char *const time_units[] = {"ms", "B", "i", NULL};
 static const char *const probes_modes[] = {"auto", "break", "jump", NULL};
 static const char *const trace_sources[] = {"heap", "brk", "mmap", "faults", NULL};
 static const char *const views[] = {"live", "peak", "exit", "total", "count", NULL};
+static const char *const xtree_modes[] = {"none", "allocs", "full", NULL};
 static const char *const color_modes[] = {"auto", "always", "never", NULL};
 
 #define AT(field) .offset = offsetof(struct options, field)
@@ -28,10 +29,19 @@ const struct option_row option_rows[] = {
 	 .value = "PID", .text = "attach to the running process PID; Ctrl-C detaches"},
 	{.name = "duration", .type = DECIMAL, AT(duration), RANGE(0.001, 1e9),
 	 .value = "SECONDS", .text = "with -p: detach after this time"},
+	{.name = "monitor", .type = NUMBER, AT(monitor_pid), RANGE(1, 4194304),
+	 .value = "PID", .text = "say COMMAND [FILE] to the ptmem that profiles\nPID; help lists the commands"},
 	{.name = "trace-children", .type = YES_NO, AT(trace_children), .initial = "no",
 	 .value = "yes|no", .text = "go on in programs that the program executes"},
 	{.name = "trace", .type = SET, AT(trace), .choices = trace_sources, .initial = "heap",
 	 .value = "SOURCE,...", .text = "what to trace: heap, brk, mmap, faults; each has a\nfile of its own"},
+	{.name = "trace-children-skip", .type = TEXTS, AT(trace_children_skip),
+	 .value = "PATTERN,...", .text = "with it: but not in programs of these names"},
+	{.name = "trace-children-skip-by-arg", .type = TEXTS, AT(trace_children_skip_by_arg),
+	 .value = "PATTERN,...", .text = "with it: but not where an argument is like one\nof these"},
+	{.name = "soname-synonyms", .type = TEXT, AT(soname_synonyms),
+	 .value = "somalloc=PATTERN", .text = "watch the allocators of libc, libstdc++ and the\n"
+					      "libraries of this name only"},
 	{.name = "probes", .type = CHOICE, AT(probes), .choices = probes_modes, .initial = "auto",
 	 .value = "auto|break|jump", .text = "how calls are caught: by breakpoints, by jumps,\n"
 					     "or by whichever suits"},
@@ -40,8 +50,6 @@ const struct option_row option_rows[] = {
 				  "chosen by the number of CPUs if not given"},
 
 	{.text = "The profile, as Massif's options:"},
-	{.name = "heap", .type = YES_NO, .flags = TOOL, AT(heap), .initial = "yes",
-	 .value = "yes|no", .text = "whether the heap is profiled at all"},
 	{.name = "time-unit", .type = CHOICE, .flags = TOOL, AT(time_unit), .choices = time_units,
 	 .initial = "ms", .value = "ms|B|i", .text = "milliseconds, bytes allocated and freed, or\n"
 						      "instructions"},
@@ -55,6 +63,8 @@ const struct option_row option_rows[] = {
 	 .value = "PERCENT", .text = "a new peak exceeds the last by more than this"},
 	{.name = "peak-at-exit", .type = YES_NO, AT(peak_at_exit), .initial = "yes",
 	 .value = "yes|no", .text = "whether the end may be the peak; Massif's answer\nis no"},
+	{.name = "heap", .type = YES_NO, .flags = TOOL, AT(heap), .initial = "yes",
+	 .value = "yes|no", .text = "profile the heap"},
 	{.name = "detailed-freq", .type = NUMBER, .flags = TOOL, AT(detailed_freq), RANGE(1, 1000000),
 	 .initial = "10", .value = "N", .text = "every Nth snapshot has a call tree"},
 	{.name = "max-snapshots", .type = NUMBER, .flags = TOOL, AT(max_snapshots), RANGE(10, 1000),
@@ -63,16 +73,41 @@ const struct option_row option_rows[] = {
 	 .initial = "8", .value = "BYTES", .text = "the allocator's own bytes for a block"},
 	{.name = "alignment", .type = NUMBER, .flags = TOOL | POWER, AT(alignment), RANGE(16, 4096),
 	 .initial = "16", .value = "BYTES", .text = "alignment of blocks, a power of two"},
+	{.name = "realloc-zero-bytes-frees", .type = YES_NO, .flags = TOOL, AT(realloc_zero_bytes_frees),
+	 .initial = "yes", .value = "yes|no", .text = "whether a block of realloc(p, 0), where the\n"
+						      "allocator gives one, has 0 bytes or 1"},
 	{.name = "alloc-fn", .type = TEXTS, .flags = TOOL, AT(alloc_fn),
 	 .value = "NAME", .text = "this function allocates for its caller; repeatable"},
 	{.name = "ignore-fn", .type = TEXTS, .flags = TOOL, AT(ignore_fn),
 	 .value = "NAME", .text = "do not count what this function allocates;\nrepeatable"},
+
+	{.text = "Names of functions and files:"},
+	{.name = "demangle", .type = YES_NO, AT(demangle), .initial = "yes",
+	 .value = "yes|no", .text = "names of C++ and Rust as in the source"},
+	{.name = "show-below-main", .type = YES_NO, AT(show_below_main), .initial = "no",
+	 .value = "yes|no", .text = "call paths from before main"},
+	{.name = "fullpath-after", .type = TEXTS, AT(fullpath_after),
+	 .value = "TEXT", .text = "paths of source files, what stands behind TEXT\n"
+				  "in them; repeatable"},
+	{.name = "read-inline-info", .type = YES_NO, AT(read_inline_info), .initial = "yes",
+	 .value = "yes|no", .text = "inlined functions in call paths"},
+	{.name = "extra-debuginfo-path", .type = TEXT, .flags = NOT_EMPTY, AT(extra_debuginfo_path),
+	 .value = "FOLDER", .text = "where separate debug files are, too"},
 
 	{.text = "Files:"},
 	{.name = "massif-out-file", .letter = 'o', .type = TEXT, .flags = TOOL, AT(massif_out_file),
 	 .initial = "massif.out.%p", .value = "FILE",
 	 .text = "where the profile goes; %p: process id, %n: number\nof the file, %q{VAR}: environment\n"
 		 "variable, %%: a percent sign"},
+	{.name = "xtree-memory", .type = CHOICE, .flags = TOOL, AT(xtree_memory), .choices = xtree_modes,
+	 .initial = "none", .value = "none|allocs|full",
+	 .text = "write the memory by call path for kcachegrind:\nin use at the end, or also all that was\n"
+		 "allocated and freed"},
+	{.name = "xtree-memory-file", .type = TEXT, .flags = TOOL, AT(xtree_memory_file),
+	 .initial = "xtmemory.kcg.%p", .value = "FILE",
+	 .text = "where that goes; with .ms in its name it is a\nmassif file"},
+	{.name = "xtree-compress-strings", .type = YES_NO, .flags = TOOL, AT(xtree_compress_strings),
+	 .initial = "yes", .value = "yes|no", .text = "names in that file once only"},
 	{.name = "events", .type = TEXT, .flags = NOT_EMPTY, AT(events_file),
 	 .value = "FILE", .text = "write every event to FILE, as text"},
 	{.name = "replay", .type = TEXT, .flags = NOT_EMPTY, AT(replay_file),
@@ -124,6 +159,14 @@ const struct option_row option_rows[] = {
 	 .text = "show all the time which call sites hold most, and\nhow they grow"},
 
 	{.text = "Messages and the rest:"},
+	{.name = "log-file", .type = TEXT, .flags = NOT_EMPTY, AT(log_file),
+	 .value = "FILE", .text = "where messages go; %p: ptmem's process id"},
+	{.name = "log-fd", .type = NUMBER, AT(log_fd), RANGE(0, 1 << 20), .initial = "2",
+	 .value = "N", .text = "the descriptor that messages go to"},
+	{.name = "child-silent-after-fork", .type = YES_NO, AT(child_silent_after_fork), .initial = "no",
+	 .value = "yes|no", .text = "no messages about forked children"},
+	{.name = "trace-malloc", .type = YES_NO, .flags = TOOL, AT(trace_malloc), .initial = "no",
+	 .value = "yes|no", .text = "a message for each call"},
 	{.name = "stats", .type = FLAG, AT(stats), .text = "print what ptmem itself did"},
 	{.name = "verbose", .letter = 'v', .type = MORE, AT(log_level),
 	 .text = "say more; twice: still more"},
@@ -131,6 +174,8 @@ const struct option_row option_rows[] = {
 	{.name = "color", .type = CHOICE, AT(color), .choices = color_modes, .initial = "auto",
 	 .value = "auto|always|never", .text = "colour in messages"},
 	{.name = "no-rc", .type = FLAG, AT(no_rc), .text = "read neither ptmemrc nor PTMEM_OPTS"},
+	{.name = "command-line-only", .type = YES_NO, AT(command_line_only), .initial = "no",
+	 .value = "yes|no", .text = "the same in Valgrind's words"},
 	{.name = "help", .letter = 'h', .type = FLAG, AT(help), .text = "print this help"},
 	{.name = "version", .letter = 'V', .type = FLAG, AT(version), .text = "print the version"},
 };
@@ -217,6 +262,7 @@ void options_print_help(FILE *file)
 	fputs("usage: ptmem [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
 	      "       ptmem [OPTION...] -p PID\n"
 	      "       ptmem [OPTION...] --replay=FILE\n"
+	      "       ptmem --monitor=PID COMMAND [FILE]\n"
 	      "Profiles the heap of a program from outside and writes a massif file.\n", file);
 	for (size_t i = 0; i < option_row_count; i++) {
 		if (option_rows[i].name)

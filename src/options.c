@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "core_options.h"
 #include "option_table.h"
 
 #define SAMPLE_MS 100 /* --sample without a number */
@@ -283,6 +284,24 @@ static int refuse_unknown(const struct parser *p, const char *arg, const char *n
 	return -EINVAL;
 }
 
+/* An option of Valgrind's core without a row. Returns the words used, 1, or -EINVAL; 0: it is none. */
+static int parse_core(const struct parser *p, const char *arg, const char *name, size_t length)
+{
+	const char *why = NULL;
+	switch (core_option_check(name, length, name[length] ? name + length + 1 : NULL, &why)) {
+	case CORE_TAKEN:
+		return 1;
+	case CORE_BAD_VALUE:
+		log_error("%sbad option '%s': --%.*s takes %s", p->source, arg, (int)length, name, why);
+		return -EINVAL;
+	case CORE_REFUSED:
+		log_error("%soption '%s' is not supported: %s", p->source, arg, why);
+		return -EINVAL;
+	default:
+		return 0;
+	}
+}
+
 static int refuse_missing(const struct parser *p, const struct option_row *row, const char *arg)
 {
 	log_error("%sbad option '%s': a value is missing, --%s=%s", p->source, arg, row->name,
@@ -306,8 +325,14 @@ static int parse_long(const struct parser *p, const char *arg, const char *next)
 	length = strcspn(name, "=");
 	const char *value = name[length] ? name + length + 1 : NULL;
 	const struct option_row *row = find_row(name, length, 0);
-	if (!row)
-		return refuse_unknown(p, arg, name, length);
+	if (!row) {
+		int used = parse_core(p, arg, name, length);
+		return used ? used : refuse_unknown(p, arg, name, length);
+	}
+	if (value && !row->value && strcmp(name, "stats=yes") == 0)
+		value = NULL; /* as Valgrind has it */
+	if (value && !row->value && strcmp(name, "stats=no") == 0)
+		return 1;
 	if (value && !row->value) {
 		log_error("%sbad option '%s': --%s takes no value", p->source, arg, row->name);
 		return -EINVAL;
@@ -329,6 +354,8 @@ static int parse_letters(const struct parser *p, const char *arg, const char *ne
 {
 	for (const char *letter = arg + 1; *letter; letter++) {
 		const struct option_row *row = find_row(NULL, 0, *letter);
+		if (!row && core_option_is_letter(*letter))
+			continue;
 		if (!row)
 			return refuse_unknown(p, arg, NULL, 0);
 		if (!row->value) {
@@ -425,7 +452,11 @@ static int parse_rc_file(struct options *o)
 static int contradiction(const struct options *o)
 {
 	const char *why = NULL;
-	if (o->pid_count && o->command)
+	if (o->monitor_pid && (!o->command || (o->command[1] && o->command[2])))
+		why = "--monitor takes a command and perhaps a file; ptmem --monitor=PID help lists the commands";
+	else if (o->monitor_pid && (o->pid_count || o->replay_file))
+		why = "--monitor goes with neither --pid nor --replay";
+	else if (o->pid_count && o->command)
 		why = "--pid and a program exclude each other";
 	else if (o->replay_file && (o->pid_count || o->command))
 		why = "--replay reads events from a file: neither --pid nor a program goes with it";
@@ -495,7 +526,7 @@ int options_parse(int argc, char **argv, struct options *out)
 	/* The command line alone first: it may say that nothing else is to be read. */
 	set_defaults(out);
 	int err = parse_command_line(argc, argv, out);
-	bool no_rc = out->no_rc || out->help || out->version;
+	bool no_rc = out->no_rc || out->command_line_only || out->help || out->version;
 	options_deinit(out);
 	if (!err)
 		err = parse_all(argc, argv, no_rc, out);
@@ -508,6 +539,9 @@ void options_deinit(struct options *o)
 {
 	vec_deinit(&o->alloc_fn);
 	vec_deinit(&o->ignore_fn);
+	vec_deinit(&o->fullpath_after);
+	vec_deinit(&o->trace_children_skip);
+	vec_deinit(&o->trace_children_skip_by_arg);
 	words_deinit(&o->words);
 	free(o->desc);
 	o->desc = NULL;

@@ -27,6 +27,7 @@
 enum view { VIEW_LIVE, VIEW_PEAK, VIEW_EXIT, VIEW_TOTAL, VIEW_COUNT };
 
 enum probes_mode { PROBES_AUTO, PROBES_BREAK, PROBES_JUMP };
+enum xtree_mode { XTREE_NONE, XTREE_ALLOCS, XTREE_FULL };
 
 /* A repeatable option's values, in the order given; the strings are not owned. */
 struct option_strings {
@@ -40,8 +41,11 @@ struct options {
 	pid_t pid[OPTIONS_MAX_PIDS];
 	uint32_t pid_count;       /* 0: not attaching */
 	uint32_t trace;           /* bits 1 << enum source_kind */
+	uint32_t monitor_pid;     /* --monitor: talk to that ptmem, command is what to say; 0 = no */
 	double duration;          /* seconds until detach; 0 = no limit */
 	bool trace_children;      /* go on in programs that are exec'ed */
+	struct option_strings trace_children_skip, trace_children_skip_by_arg; /* patterns, commas between */
+	const char *soname_synonyms; /* NULL = none */
 	enum probes_mode probes;
 	uint64_t ring;            /* bytes, a power of two; 0 = chosen by the number of CPUs */
 
@@ -56,10 +60,14 @@ struct options {
 	uint32_t max_snapshots;
 	uint32_t heap_admin;      /* bytes */
 	uint32_t alignment;       /* bytes, a power of two */
+	bool heap;                /* else the profile has no heap in it */
+	bool realloc_zero_bytes_frees; /* else a realloc to 0 that gives a block gives one of 1 byte */
 	struct option_strings alloc_fn, ignore_fn;
 
-	bool heap;                /* --heap=no: no profile */
-
+	/* names */
+	bool demangle, show_below_main, read_inline_info;
+	struct option_strings fullpath_after;
+	const char *extra_debuginfo_path; /* NULL = none */
 	/* calls counted, memory sampled */
 	bool memusage, mmap, no_timer;
 	const char *memusage_out; /* NULL = standard error */
@@ -72,6 +80,9 @@ struct options {
 
 	/* files; not expanded, not checked */
 	const char *massif_out_file;
+	enum xtree_mode xtree_memory;
+	const char *xtree_memory_file;
+	bool xtree_compress_strings;
 	const char *events_file;  /* NULL = none */
 	const char *replay_file;  /* NULL = none */
 
@@ -85,10 +96,14 @@ struct options {
 	double top;               /* seconds between tables; OPTION_OFF = none */
 
 	/* messages */
+	const char *log_file;     /* where messages go; NULL = not to a file */
+	uint32_t log_fd;
+	bool trace_malloc;        /* a line for each call */
+	bool child_silent_after_fork;
 	bool stats;
 	enum log_level log_level; /* LOG_WARN by -q, LOG_VERBOSE by -v, LOG_DEBUG by -v -v */
 	enum color_mode color;
-	bool no_rc;
+	bool no_rc, command_line_only; /* the same, in Valgrind's words */
 	bool help, version;       /* print that on stdout, end with 0; the rest is unchecked */
 
 	char *desc;               /* the text behind "desc: "; owned */

@@ -19,6 +19,7 @@
 #include "growth.h"
 #include "output/memusage.h"
 #include "output/pattern.h"
+#include "skip.h"
 #include "top.h"
 
 #define MAX_FRAMES 16384
@@ -28,7 +29,7 @@
 
 static struct filter *make_filter(const struct options *options, uint32_t depth)
 {
-	struct filter *f = filter_new(depth, false);
+	struct filter *f = filter_new(depth, options->show_below_main);
 	for (size_t i = 0; i < options->alloc_fn.count; i++)
 		filter_add_alloc_fn(f, options->alloc_fn.data[i]);
 	for (size_t i = 0; i < options->ignore_fn.count; i++)
@@ -42,10 +43,17 @@ void run_init(struct run *run, struct options *options)
 	run->directory = getcwd(NULL, 0);
 	if (!run->directory)
 		run->directory = xstrdup(".");
-	struct symbols_options symbols_options = {0};
+	_cleanup_free_ char *debug_dirs = NULL;
+	if (options->extra_debuginfo_path)
+		debug_dirs = xasprintf("%s:/usr/lib/debug", options->extra_debuginfo_path);
+	struct symbols_options symbols_options = {
+		.no_demangle = !options->demangle, .no_inline = !options->read_inline_info,
+		.show_below_main = options->show_below_main, .debug_dirs = debug_dirs,
+	};
 	run->symbols = symbols_new(&symbols_options);
 	run->filter = make_filter(options, options->depth);
-	run->whole_filter = make_filter(options, MAX_DEPTH);
+	run->flame_filter = make_filter(options, MAX_DEPTH);
+	run->whole_filter = filter_new_whole(options->depth, options->show_below_main);
 }
 
 void run_deinit(struct run *run)
@@ -53,11 +61,13 @@ void run_deinit(struct run *run)
 	symbols_free(run->symbols);
 	filter_free(run->filter);
 	filter_free(run->whole_filter);
+	filter_free(run->flame_filter);
 	for (size_t i = 0; i < run->modules.count; i++) {
 		if (run->modules.data[i])
 			module_release(run->modules.data[i]);
 	}
 	vec_deinit(&run->modules);
+	vec_deinit(&run->sessions);
 	vec_deinit(&run->images);
 	free(run->directory);
 	free(run->command);
@@ -106,7 +116,8 @@ static const struct symbol *stack_symbol(void *ctx, size_t i)
  */
 static bool is_surely_counted(const struct session *s, const struct calltree *tree, uint32_t node)
 {
-	if (filter_has_ignore_fns(s->run->filter) || !node)
+	if (filter_has_ignore_fns(s->run->filter) || !node ||
+	    calltree_node_depth(tree, node) > filter_reach(s->run->filter))
 		return false;
 	while (calltree_parent(tree, node))
 		node = calltree_parent(tree, node);
@@ -172,11 +183,21 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 		po.heap_admin = 0;
 	s->profile = profile_new(&po, start_ns);
 	sources_init(s, &po, start_ns);
+	*vec_add(&run->sessions) = s;
+	if (o->xtree_memory != XTREE_NONE)
+		s->flows = flows_new(o->xtree_memory == XTREE_FULL);
 	return s;
 }
 
 void session_free(struct session *s)
 {
+	struct run *run = s->run;
+	for (size_t i = 0; i < run->sessions.count; i++) {
+		if (run->sessions.data[i] != s)
+			continue;
+		memmove(&run->sessions.data[i], &run->sessions.data[i + 1],
+			(--run->sessions.count - i) * sizeof(*run->sessions.data));
+	}
 	growth_forget(s);
 	top_forget(s);
 	if (s->unwind)
@@ -189,6 +210,7 @@ void session_free(struct session *s)
 	memusage_free(s->memusage);
 	sources_deinit(s);
 	profile_free(s->profile);
+	flows_free(s->flows);
 	free(s->command);
 	free(s);
 }
@@ -257,7 +279,11 @@ static void sink_space_fork(void *ctx, struct space *parent, struct space *child
 	s->top_table = NULL;
 	memset(&s->paths, 0, sizeof(s->paths));
 	s->is_own_image = false;
+	s->image = 1;
 	s->profile = profile_clone(from->profile);
+	*vec_add(&s->run->sessions) = s;
+	if (from->flows)
+		s->flows = flows_clone(from->flows);
 	profile_set_ctx(s->profile, &s->source[SOURCE_HEAP], s);
 	sources_fork(s);
 	add_unwinder(s);
@@ -378,10 +404,30 @@ static void verify_stack(struct session *s, const struct heap_event *he, uint32_
 	log_warn("thread %u: the walked stack (%u frames) is not the unwound one", he->thread, he->frame_count);
 }
 
+/* --trace-malloc: a line in Valgrind's form. */
+static void trace_call(const struct session *s, const struct heap_event *he)
+{
+	static const char *const names[] = {
+		[FUNCTION_MALLOC] = "malloc", [FUNCTION_CALLOC] = "calloc", [FUNCTION_REALLOC] = "realloc",
+		[FUNCTION_MEMALIGN] = "memalign", [FUNCTION_NEW] = "new", [FUNCTION_FREE] = "free",
+		[FUNCTION_DELETE] = "delete", [FUNCTION_BRK] = NULL,
+	};
+	const char *name = names[he->function];
+	unsigned long long size = he->size;
+	if (name && he->kind == HEAP_ALLOC)
+		log_info("--%u-- %s(%llu) = 0x%llX", s->pid, name, size, (unsigned long long)he->addr);
+	else if (name && he->kind == HEAP_FREE)
+		log_info("--%u-- %s(0x%llX)", s->pid, name, (unsigned long long)he->addr);
+	else if (name && he->kind == HEAP_REALLOC_END)
+		log_info("--%u-- realloc(0x%llX,%llu) = 0x%llX", s->pid,
+			  (unsigned long long)he->old_addr, size, (unsigned long long)he->addr);
+}
+
 /* Whether the profile alone wants to know of events: then the usual ones take a short way. */
 static inline bool only_profile_listens(const struct session *s)
 {
-	return !s->events && !s->memusage && s->run->options->heap;
+	const struct options *o = s->run->options;
+	return !s->events && !s->flows && !s->memusage && o->heap && !o->trace_malloc;
 }
 
 static void sink_any_event(struct session *s, const struct heap_event *he);
@@ -407,6 +453,7 @@ static void sink_any_event(struct session *s, const struct heap_event *he)
 		[HEAP_REALLOC_END] = EVENT_REALLOC_END,
 		[HEAP_MAPPING_CALL] = EVENT_MAPPING_CALL, [HEAP_SAMPLE] = EVENT_SAMPLE,
 	};
+	const struct options *o = s->run->options;
 	if (he->kind == HEAP_MAP || he->kind == HEAP_UNMAP || he->kind == HEAP_FAULT) {
 		sources_event(s, he);
 		return;
@@ -416,6 +463,10 @@ static void sink_any_event(struct session *s, const struct heap_event *he)
 		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align, .sp = he->sp,
 		.is_inner = he->is_inner,
 	};
+	if (ev.kind == EVENT_REALLOC_END && ev.addr && !ev.size && !o->realloc_zero_bytes_frees)
+		ev.size = 1;
+	if (o->trace_malloc)
+		trace_call(s, he);
 	if (he->frame)
 		ev.node = path_node(s, he);
 	if (he->stack) {
@@ -427,7 +478,9 @@ static void sink_any_event(struct session *s, const struct heap_event *he)
 	if (s->events)
 		events_writer_event(s->events, profile_calltree(s->profile), &ev);
 	usage_event(s, &ev);
-	if (s->run->options->heap)
+	if (s->flows)
+		flows_event(s->flows, &ev);
+	if (o->heap)
 		profile_event(s->profile, &ev);
 }
 
@@ -477,6 +530,12 @@ static taddr_t sink_find_row(void *ctx, struct space *space, taddr_t start, tadd
 	return 0;
 }
 
+static bool sink_skip_exec(void *ctx, pid_t pid)
+{
+	struct run *run = ctx;
+	return skip_exec(run->options, pid);
+}
+
 static void sink_rule_memory(void *ctx, struct space *space, struct unwind_rule *memory, uint32_t bits)
 {
 	struct session *s = space->user;
@@ -491,66 +550,11 @@ void session_fill_sink(struct target_sink *sink, struct run *run)
 		.module_loaded = sink_module_loaded, .module_unloaded = sink_module_unloaded,
 		.event = sink_event, .thread_exit = sink_thread_exit, .in_signal = sink_in_signal,
 		.rule_memory = sink_rule_memory, .find_row = sink_find_row, .stack_pcs = sink_stack_pcs,
-		.last_look = growth_last_look,
+		.last_look = growth_last_look, .skip_exec = sink_skip_exec,
 	};
 }
 
 /* -- the end -- */
-
-/* Whether each process gives @pattern another name. */
-static bool names_differ(const char *pattern)
-{
-	for (const char *s = strchr(pattern, '%'); s; s = strchr(s + 2, '%')) {
-		if (s[1] == 'p' || s[1] == 'n')
-			return true;
-		if (!s[1])
-			break;
-	}
-	return strcmp(pattern, "-") == 0;
-}
-
-/* "flame.svg" to "flame.%p.svg", "massif" to "massif.%p". */
-static char *with_pid(const char *pattern)
-{
-	const char *slash = strrchr(pattern, '/'), *dot = strrchr(pattern, '.');
-	size_t stem = dot && dot > (slash ? slash + 1 : pattern) ? (size_t)(dot - pattern) : strlen(pattern);
-
-	return xasprintf("%.*s.%%p%s", (int)stem, pattern, pattern + stem);
-}
-
-static int expand(struct run *run, uint32_t pid, const char *option, const char *pattern, char **path_out)
-{
-	_cleanup_free_ char *why = NULL;
-	bool is_shared = run->options->pid_count > 1 && !names_differ(pattern);
-	_cleanup_free_ char *own = is_shared ? with_pid(pattern) : NULL;
-	struct pattern_values values = {.pid = pid, .sequence = &run->sequence, .dir = run->directory};
-	int rc = pattern_expand(own ? own : pattern, &values, path_out, &why);
-	if (rc != 0)
-		log_error("%s: %s", option, why);
-	return rc;
-}
-
-int session_file_name(struct session *s, const char *option, const char *pattern, char **path_out)
-{
-	char *path, *next;
-	int rc = expand(s->run, s->pid, option, pattern, &path);
-	if (rc != 0)
-		return rc;
-	uint32_t sequence = s->run->sequence;
-	if (s->has_next_image && strcmp(path, "-") != 0 && expand(s->run, s->pid, option, pattern, &next) == 0) {
-		/* the next image would write the same file: this one's gets its number */
-		bool collides = strcmp(next, path) == 0;
-		free(next);
-		if (collides) {
-			next = path;
-			path = xasprintf("%s.%u", path, s->image);
-			free(next);
-		}
-	}
-	s->run->sequence = sequence;
-	*path_out = path;
-	return 0;
-}
 
 int session_check_patterns(const struct run *run)
 {
@@ -576,7 +580,7 @@ int session_check_out_file(struct run *run)
 	char *path;
 	struct outfile out;
 	uint32_t sequence = run->sequence;
-	int rc = expand(run, (uint32_t)getpid(), "--massif-out-file", run->options->massif_out_file, &path);
+	int rc = run_expand(run, "--massif-out-file", run->options->massif_out_file, (uint32_t)getpid(), &path);
 	run->sequence = sequence;
 	if (rc != 0)
 		return rc;
@@ -593,62 +597,6 @@ int session_check_out_file(struct run *run)
 	return rc;
 }
 
-struct report session_report(struct session *s)
-{
-	struct report r;
-	source_fill_report(&s->source[SOURCE_HEAP], &r);
-	return r;
-}
-
-static int write_report(const struct report *r, const char *path)
-{
-	struct outfile out;
-	int rc = outfile_open(path, &out);
-	if (rc != 0)
-		return rc;
-	rc = massif_write(out.file, r);
-	if (rc != 0) {
-		outfile_abort(&out);
-		return rc;
-	}
-	return outfile_commit(&out);
-}
-
-int session_write_massif(struct session *s, const struct report *r, const char *suffix, char **path_out)
-{
-	_cleanup_free_ char *path = NULL;
-	int rc = session_file_name(s, "--massif-out-file", s->run->options->massif_out_file, &path);
-	if (rc == 0) {
-		*path_out = strcmp(path, "-") == 0 ? xstrdup(path) : xasprintf("%s%s", path, suffix);
-		rc = write_report(r, *path_out);
-		if (rc != 0)
-			log_error("cannot write %s: %s", *path_out, strerror(-rc));
-	}
-	s->run->files_failed += rc != 0;
-	s->run->files_written += rc == 0;
-	return rc;
-}
-
-void session_write_now(struct session *s, char *message, size_t size)
-{
-	_cleanup_free_ char *path = NULL, *own = NULL;
-	struct profile *copy = profile_clone(s->profile);
-	struct report r = session_report(s);
-	int rc = session_file_name(s, "--massif-out-file", s->run->options->massif_out_file, &path);
-
-	if (rc == 0) {
-		own = xasprintf("%s.%u", path, ++s->written_now);
-		profile_finish(copy, target_clock());
-		r.profile = copy; /* its frames have the same numbers */
-		rc = write_report(&r, own);
-	}
-	profile_free(copy);
-	if (rc == 0)
-		snprintf(message, size, "written to %s", own);
-	else
-		snprintf(message, size, "cannot write: %s", strerror(-rc));
-}
-
 void session_finish(struct session *s, uint64_t now_ns)
 {
 	char *path = NULL;
@@ -663,11 +611,14 @@ void session_finish(struct session *s, uint64_t now_ns)
 			s->run->files_failed++;
 		}
 	}
+	bool is_silent = s->run->options->child_silent_after_fork && !s->is_own_image;
 	if (s->source[SOURCE_HEAP].is_traced) {
 		struct report r;
 		source_fill_report(&s->source[SOURCE_HEAP], &r);
-		int rc = wants_file(s->run) ? session_write_massif(s, &r, "", &path) : -ENOENT;
-		session_print_summary(s, rc == 0 ? path : NULL);
+		int rc = wants_file(s->run) ? session_put_massif(s, &r, "", &path) : -ENOENT;
+		session_finish_xtree(s, now_ns);
+		if (!is_silent)
+			session_print_summary(s, rc == 0 ? path : NULL);
 		free(path);
 	}
 	sources_finish(s, now_ns);
@@ -729,6 +680,8 @@ static void replay_event(void *ctx, const struct event *ev)
 	r->session->stacks += ev->node != 0;
 	r->session->complete_stacks += ev->node != 0;
 	usage_event(r->session, ev);
+	if (r->session->flows)
+		flows_event(r->session->flows, ev);
 	profile_event(r->session->profile, ev);
 }
 

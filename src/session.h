@@ -12,6 +12,7 @@
 #include "options.h"
 #include "output/writer.h"
 #include "profile/events.h"
+#include "profile/flows.h"
 #include "profile/profile.h"
 #include "sources.h"
 #include "symbols/filter.h"
@@ -32,10 +33,12 @@ struct run {
 	struct target *target;     /* NULL in a replay */
 	struct symbols *symbols;
 	struct filter *filter;
-	struct filter *whole_filter; /* the same with the longest paths: for flame graphs */
+	struct filter *flame_filter; /* the same with the longest paths: for flame graphs */
+	struct filter *whole_filter; /* of xtrees */
 	VEC(struct module *) modules; /* by id; NULL where unknown; held */
 	char *directory;           /* where relative file names stand: the one at the start */
 	uint32_t sequence;         /* %n */
+	VEC(struct session *) sessions; /* alive, by age */
 	FILE *events_file;
 	struct usage *usage;       /* NULL = nothing is counted or sampled */
 	bool is_first_known;       /* the session that the command line asked for has begun */
@@ -60,6 +63,7 @@ struct session {
 	char *command;             /* for cmd: */
 	struct profile *profile;   /* of the heap, or of the pages (--pages-as-heap) */
 	struct source source[SOURCE_COUNT]; /* what is traced; the heap's profile is the one above */
+	struct flows *flows;       /* for an xtree; NULL = none is wanted */
 	struct unwind *unwind;
 	struct events_writer *events;
 	struct memusage *memusage; /* NULL = its calls are not counted */
@@ -72,7 +76,7 @@ struct session {
 	unsigned image;            /* 1, 2, ...: profiled programs that this pid executed */
 	bool has_next_image;       /* the process executed another one, which is profiled */
 	bool is_own_image;         /* began with exec or attach; a fork's data are also its parent's */
-	unsigned written_now;      /* files of session_write_now */
+	unsigned written_now;      /* files of session_write_so_far */
 	struct leak_look *look;    /* growth.c: of a last look that is not reported yet; NULL = none */
 	struct top_table *top_table; /* of --top; NULL = none yet; owned */
 	uint64_t attach_ns;        /* how long it stood to be attached */
@@ -91,9 +95,6 @@ size_t session_walk(struct session *s, const struct stack_view *view, const tadd
 /* Frame of @pc in @p's call tree. */
 uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc);
 
-/* @suffix: behind the expanded --massif-out-file, "" = none. 0 or -errno after a message. */
-int session_write_massif(struct session *s, const struct report *r, const char *suffix, char **path_out);
-
 /* The sink that feeds sessions from a target; ctx is the run. */
 void session_fill_sink(struct target_sink *sink, struct run *run);
 
@@ -103,9 +104,24 @@ void session_free(struct session *s);
 /* Ends the profile, writes its file and says on stderr what was seen. */
 void session_finish(struct session *s, uint64_t now_ns);
 
+/* session_output.c: writes the profile, or the xtree, to @path. 0 or -errno. */
+int session_write_massif(struct session *s, const char *path);
+int session_write_xtree(struct session *s, const char *path, uint64_t now_ns);
+/* The state at @now_ns as a file of one snapshot, SNAPSHOT_EMPTY or SNAPSHOT_DETAILED. */
+int session_write_now(struct session *s, const char *path, enum snapshot_kind kind, uint64_t now_ns);
+/* The file of --xtree-memory, at the end; says where it is. */
+void session_finish_xtree(struct session *s, uint64_t now_ns);
+/* Writes @r; @suffix: behind the expanded --massif-out-file, "" = none. 0 or -errno after a message. */
+int session_put_massif(struct session *s, const struct report *r, const char *suffix, char **path_out);
+/* Writes the profile so far, as a massif file of its own name; says in @message where, or why not. */
+void session_write_so_far(struct session *s, char *message, size_t size);
+/* What writers are given, valid as long as @s. */
+struct report session_report(struct session *s);
 /* The name of @s's file from @pattern, for @option ("--data"). With several processes asked for, a
  * pattern without %p and %n gets the pid before its extension. *path_out is the caller's; not 0 after a message. */
 int session_file_name(struct session *s, const char *option, const char *pattern, char **path_out);
+/* Expands @pattern for @pid; *path_out is the caller's. Says what is wrong with @option. */
+int run_expand(struct run *run, const char *option, const char *pattern, uint32_t pid, char **path_out);
 
 /* The lines on stderr; verbose statistics with --stats. */
 void session_print_summary(const struct session *s, const char *path);
@@ -114,12 +130,6 @@ void session_print_summary(const struct session *s, const char *path);
 int session_check_patterns(const struct run *run);
 /* Whether the out file can be written where it shall stand; says why not. */
 int session_check_out_file(struct run *run);
-
-/* Writes the profile so far, as a massif file of its own name; says in @message where, or why not. */
-void session_write_now(struct session *s, char *message, size_t size);
-
-/* What writers are given, valid as long as @s. */
-struct report session_report(struct session *s);
 
 /* Runs a profile from an event file. 0, or -errno after a message. */
 int session_replay(struct run *run, const char *path);

@@ -48,6 +48,7 @@ void source_fill_report(struct source *src, struct report *out)
 	*out = (struct report){
 		.profile = src->profile, .filter = s->run->filter, .symbol = source_symbol, .symbol_ctx = src,
 		.desc = o->desc, .command = s->command, .threshold = o->threshold, .pid = s->pid,
+		.fullpath_after = o->fullpath_after.data, .fullpath_after_count = o->fullpath_after.count,
 		.is_pages = src->kind != SOURCE_HEAP || o->pages_as_heap,
 	};
 }
@@ -274,7 +275,7 @@ void sources_finish(struct session *s, uint64_t now_ns)
 		profile_finish(src->profile, now_ns);
 		source_fill_report(src, &r);
 		snprintf(suffix, sizeof(suffix), ".%s", source_info[k].name);
-		int rc = session_write_massif(s, &r, suffix, &path);
+		int rc = session_put_massif(s, &r, suffix, &path);
 		print_summary(src, rc == 0 ? path : NULL);
 		free(path);
 	}

@@ -222,7 +222,7 @@ static void obey(struct run *run, enum top_wish wish)
 		if (wish == TOP_RESTART && s->top_table)
 			top_table_restart(s->top_table);
 		if (wish == TOP_SNAPSHOT)
-			session_write_now(s, top->view.message, sizeof(top->view.message));
+			session_write_so_far(s, top->view.message, sizeof(top->view.message));
 	}
 }
 

@@ -113,8 +113,9 @@ void usage_fill_target(const struct options *o, struct target_options *to)
 {
 	bool is_counting = usage_counts(o);
 	bool is_traced = o->trace & 1u << SOURCE_HEAP;
-	to->no_probes = o->pages_as_heap || (!is_counting && (!is_traced || (!o->heap && !o->events_file)));
-	to->no_stacks = !o->heap;
+	bool is_wanted = o->heap || o->events_file || o->trace_malloc || o->xtree_memory != XTREE_NONE;
+	to->no_probes = o->pages_as_heap || (!is_counting && (!is_traced || !is_wanted));
+	to->no_stacks = !o->heap && o->xtree_memory == XTREE_NONE;
 	to->stack_pointers = is_counting;
 	to->mapping_calls = is_counting && o->mmap;
 	to->sample_ns = is_counting && !o->no_timer ? STACK_SAMPLE_NS : 0;

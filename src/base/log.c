@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 static const char *log_name = "ptmem";
+static int log_fd = STDERR_FILENO;
 static enum log_level log_max = LOG_INFO;
 static enum color_mode log_color = COLOR_AUTO;
 static void (*check_hook)(void);
@@ -19,6 +20,11 @@ static void (*check_hook)(void);
 void log_set_name(const char *name)
 {
 	log_name = name;
+}
+
+void log_set_fd(int fd)
+{
+	log_fd = fd;
 }
 
 void log_set_level(enum log_level level)
@@ -52,7 +58,7 @@ bool log_use_color(int fd)
 static void write_all(const char *p, size_t n)
 {
 	while (n > 0) {
-		ssize_t k = write(STDERR_FILENO, p, n);
+		ssize_t k = write(log_fd, p, n);
 		if (k < 0 && errno == EINTR)
 			continue;
 		if (k <= 0)
@@ -67,7 +73,7 @@ void log_print(enum log_level level, const char *fmt, ...)
 	if (!log_is_on(level))
 		return;
 	int saved = errno;
-	bool color = level <= LOG_WARN && log_use_color(STDERR_FILENO);
+	bool color = level <= LOG_WARN && log_use_color(log_fd);
 	const char *on = !color ? "" : level == LOG_ERROR ? "\033[1;31m" : "\033[1;33m";
 	char *text = NULL, *line = NULL;
 	va_list ap;

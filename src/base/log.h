@@ -14,6 +14,7 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_VERBOSE, LOG_DEBUG };
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 void log_set_name(const char *name);       /* @name is kept, not copied */
+void log_set_fd(int fd);                   /* instead of standard error; stays the caller's */
 void log_set_level(enum log_level level);  /* the most talkative level that prints */
 void log_set_color(enum color_mode mode);  /* honours NO_COLOR, CLICOLOR_FORCE, TERM=dumb */
 bool log_is_on(enum log_level level);

@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "output/report_tree.h"
+#include "output/massif_tree.h"
 
 struct child {
 	uint64_t bytes;
@@ -68,21 +68,27 @@ static void put_indent(struct massif_writer *w, uint32_t indent)
 	put(w, "%*s", (int)indent, "");
 }
 
-/* The directory as --fullpath-after shows it: behind the first place where @after occurs. */
-static const char *shown_dir(const char *dir, const char *after)
+/* The directory as --fullpath-after shows it, "" for none. */
+static const char *shown_dir(const struct report *r, const char *dir)
 {
-	if (!dir || !after)
+	if (!dir || !r->fullpath_after_count)
 		return "";
-	const char *at = strstr(dir, after);
+	for (size_t i = 0; i < r->fullpath_after_count; i++) {
+		const char *at = strstr(dir, r->fullpath_after[i]);
 
-	return at ? at + strlen(after) : dir;
+		if (at) {
+			dir = at + strlen(r->fullpath_after[i]);
+			break;
+		}
+	}
+	return strncmp(dir, "./", 2) == 0 ? dir + 2 : dir;
 }
 
 static void put_frame(struct massif_writer *w, const struct symbol *sym, const struct symbol_frame *f)
 {
 	put_text(w, f->name ? f->name : "???");
 	if (f->file && f->line) {
-		const char *dir = shown_dir(f->dir, w->report->fullpath_after);
+		const char *dir = shown_dir(w->report, f->dir);
 
 		put(w, " (");
 		put_text(w, dir);
@@ -204,14 +210,24 @@ static uint64_t significant_bytes(const struct snapshot *s, uint64_t tree_bytes,
 	return (uint64_t)((double)(tree_bytes + s->extra + s->stacks) * threshold / 100);
 }
 
-static void put_tree(struct massif_writer *w)
+static void put_tree(struct massif_writer *w, const char *root)
 {
 	size_t count = push_children(w, 0);
 
-	put(w, "n%zu: %" PRIu64 " %s, --alloc-fns, etc.\n", count, w->bytes[0],
-	    w->report->is_pages ? "(page allocation syscalls) mmap/mremap/brk"
-				: "(heap allocation functions) malloc/new/new[]");
+	put(w, "n%zu: %" PRIu64 " %s\n", count, w->bytes[0], root);
 	put_children(w, count, 1);
+}
+
+int massif_write_tree(FILE *file, const struct massif_tree *t)
+{
+	struct massif_writer w = {
+		.file = file, .report = t->report, .tree = t->tree, .bytes = t->bytes, .node_count = t->node_count,
+		.limit = t->limit,
+	};
+
+	put_tree(&w, t->root);
+	vec_deinit(&w.children);
+	return w.error;
 }
 
 static void put_record(struct massif_writer *w, uint32_t number, const struct snapshot *s, uint64_t heap)
@@ -230,14 +246,13 @@ static void put_record(struct massif_writer *w, uint32_t number, const struct sn
 	put(w, "heap_tree=%s\n", kind[s->kind]);
 }
 
-static void put_snapshot(struct massif_writer *w, uint32_t i)
+/* Record @number: snapshot @s, whose bytes are those of the profile's snapshot @i (UINT32_MAX: now). */
+static void put_snapshot(struct massif_writer *w, uint32_t number, struct snapshot s, uint32_t i)
 {
-	struct snapshot s = *profile_snapshot(w->report->profile, i);
-
 	/* Without the heap Massif has no tree to show, not even at the peak. */
 	if (s.kind == SNAPSHOT_EMPTY || profile_options(w->report->profile)->no_heap) {
 		s.kind = SNAPSHOT_EMPTY;
-		put_record(w, i, &s, s.heap);
+		put_record(w, number, &s, s.heap);
 		return;
 	}
 
@@ -248,8 +263,9 @@ static void put_snapshot(struct massif_writer *w, uint32_t i)
 	free(leaf_bytes);
 	w->bytes = node_bytes;
 	w->limit = significant_bytes(&s, node_bytes[0], w->report->threshold);
-	put_record(w, i, &s, node_bytes[0]);
-	put_tree(w);
+	put_record(w, number, &s, node_bytes[0]);
+	put_tree(w, w->report->is_pages ? "(page allocation syscalls) mmap/mremap/brk, --alloc-fns, etc."
+					: "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.");
 	w->bytes = NULL;
 	free(node_bytes);
 }
@@ -265,17 +281,30 @@ static void put_header(struct massif_writer *w)
 	put(w, "\ntime_unit: %s\n", unit[profile_options(w->report->profile)->time_unit]);
 }
 
-int massif_write(FILE *file, const struct report *r)
+/* @now NULL: all snapshots of the profile. */
+static int write_file(FILE *file, const struct report *r, const struct snapshot *now)
 {
 	struct report_tree *tree = report_tree_new(r);
 	struct massif_writer w = {.file = file, .report = r, .tree = tree};
 
 	put_header(&w);
-	for (uint32_t i = 0; i < profile_snapshot_count(r->profile) && !w.error; i++)
-		put_snapshot(&w, i);
+	if (now)
+		put_snapshot(&w, 0, *now, UINT32_MAX);
+	for (uint32_t i = 0; !now && i < profile_snapshot_count(r->profile) && !w.error; i++)
+		put_snapshot(&w, i, *profile_snapshot(r->profile, i), i);
 	if (!w.error && fflush(file))
 		w.error = -errno;
 	vec_deinit(&w.children);
 	report_tree_free(tree);
 	return w.error;
+}
+
+int massif_write(FILE *file, const struct report *r)
+{
+	return write_file(file, r, NULL);
+}
+
+int massif_write_now(FILE *file, const struct report *r, const struct snapshot *now)
+{
+	return write_file(file, r, now);
 }

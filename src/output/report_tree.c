@@ -100,20 +100,33 @@ static uint32_t place_leaf(struct report_tree *t, struct leaf_stack *s, uint32_t
 	return at;
 }
 
-struct report_tree *report_tree_new(const struct report *r)
+struct report_tree *report_tree_new_of(const struct report *r, const uint32_t *leaf_node, uint32_t count)
 {
 	struct report_tree *t = xcalloc(1, sizeof(*t));
 	struct leaf_stack stack = {.report = r};
 
 	*vec_add(&t->node) = (struct report_node){0};
-	t->leaf_count = profile_leaf_count(r->profile);
+	t->leaf_count = count;
 	t->place = xcalloc((size_t)t->leaf_count + 1, sizeof(*t->place));
 	t->place[0].node_count = 1;
 	for (uint32_t i = 1; i <= t->leaf_count; i++) {
-		t->place[i].node = place_leaf(t, &stack, profile_leaf(r->profile, i)->node);
+		t->place[i].node = place_leaf(t, &stack, leaf_node[i]);
 		t->place[i].node_count = (uint32_t)t->node.count;
 	}
 	vec_deinit(&stack.frame);
+	return t;
+}
+
+struct report_tree *report_tree_new(const struct report *r)
+{
+	uint32_t count = profile_leaf_count(r->profile);
+	uint32_t *node = xcalloc((size_t)count + 1, sizeof(*node));
+
+	for (uint32_t i = 1; i <= count; i++)
+		node[i] = profile_leaf(r->profile, i)->node;
+	struct report_tree *t = report_tree_new_of(r, node, count);
+
+	free(node);
 	return t;
 }
 

@@ -26,6 +26,8 @@ struct report_tree;
 
 /* Asks the filter once about each leaf of @r->profile. Never NULL. */
 struct report_tree *report_tree_new(const struct report *r);
+/* The same of other stacks: @leaf_node[1 .. @count] are nodes of @r->profile's call tree. */
+struct report_tree *report_tree_new_of(const struct report *r, const uint32_t *leaf_node, uint32_t count);
 void report_tree_free(struct report_tree *t);
 
 /* Node 0 is the root. */

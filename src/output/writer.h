@@ -25,7 +25,9 @@ struct report {
 	double threshold;        /* percent */
 	bool is_pages;           /* pages-as-heap: the other root text */
 	uint32_t pid;
-	const char *fullpath_after; /* NULL: base names; else print paths, cut after this text */
+	/* None: base names of source files. Else their paths, cut after the first of these texts that occurs. */
+	const char *const *fullpath_after;
+	size_t fullpath_after_count;
 };
 
 /*
@@ -45,5 +47,7 @@ void outfile_abort(struct outfile *out);
 
 /* The massif.out format, spec/massif.md section 1. 0 or -errno. */
 int massif_write(FILE *file, const struct report *r);
+/* The same with one snapshot, @now: the state of the profile now. */
+int massif_write_now(FILE *file, const struct report *r, const struct snapshot *now);
 
 #endif

@@ -22,6 +22,7 @@ struct name_list {
 
 struct filter {
 	uint32_t depth;
+	size_t reach; /* Massif records depth + 50 frames and leaves out the allocation function itself */
 	bool show_below_main;
 	struct name_list alloc_fns, ignore_fns;
 };
@@ -76,9 +77,18 @@ struct filter *filter_new(uint32_t depth, bool show_below_main)
 {
 	struct filter *f = xcalloc(1, sizeof(*f));
 	f->depth = depth;
+	f->reach = (size_t)depth + 50 - 1;
 	f->show_below_main = show_below_main;
 	for (size_t i = 0; i < ARRAY_SIZE(default_alloc_fns); i++)
 		add_name(&f->alloc_fns, default_alloc_fns[i]);
+	return f;
+}
+
+struct filter *filter_new_whole(uint32_t depth, bool show_below_main)
+{
+	struct filter *f = filter_new(depth, show_below_main);
+	name_list_deinit(&f->alloc_fns);
+	f->depth = (uint32_t)f->reach;
 	return f;
 }
 
@@ -104,6 +114,11 @@ void filter_add_ignore_fn(struct filter *f, const char *name)
 bool filter_is_alloc_fn(const struct filter *f, const char *name)
 {
 	return has_name(&f->alloc_fns, name);
+}
+
+size_t filter_reach(const struct filter *f)
+{
+	return f->reach;
 }
 
 bool filter_has_ignore_fns(const struct filter *f)
@@ -161,6 +176,7 @@ bool filter_stack(const struct filter *f, filter_symbol_fn *symbol, void *ctx, s
 		  size_t *first_out, size_t *count_out)
 {
 	size_t first = 0;
+	count = MIN(count, filter_reach(f));
 	while (first < count && !first_other(f, symbol(ctx, first)))
 		first++;
 	if (first == count)

@@ -12,11 +12,15 @@ struct filter;
 
 /* The default alloc-fns are in; @show_below_main: do not cut after main. depth: 1..200. */
 struct filter *filter_new(uint32_t depth, bool show_below_main);
+/* For reports of whole stacks: nothing is stripped or ignored, all that filter_reach covers is shown. */
+struct filter *filter_new_whole(uint32_t depth, bool show_below_main);
 void filter_free(struct filter *f);
 void filter_add_alloc_fn(struct filter *f, const char *name);  /* copied */
 void filter_add_ignore_fn(struct filter *f, const char *name); /* copied */
 
 bool filter_is_alloc_fn(const struct filter *f, const char *name);
+/* How many frames of a stack are looked at, innermost first: Massif records no more. */
+size_t filter_reach(const struct filter *f);
 bool filter_has_ignore_fns(const struct filter *f);
 
 /* The names of frame @i of a stack, innermost = 0; must give the same answer each time. */
@@ -25,7 +29,7 @@ typedef const struct symbol *filter_symbol_fn(void *ctx, size_t i);
 /*
  * Decides about a stack of @count frames. Shows frames [*first_out,
  * *first_out + *count_out), innermost first. Returns false when the block is
- * ignored. Asks @symbol for as few frames as the rules need.
+ * ignored. Of more frames than filter_reach only the innermost count. Asks @symbol for as few frames as the rules need.
  */
 bool filter_stack(const struct filter *f, filter_symbol_fn *symbol, void *ctx, size_t count,
 		  size_t *first_out, size_t *count_out);

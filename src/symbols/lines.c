@@ -4,14 +4,29 @@
  */
 #include "symbols/lines.h"
 
+#include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/vec.h"
+
+/*
+ * Folders of DWARF 5 may stay relative in libdw. As in Valgrind 3.19 (checked) they
+ * stand in the folder of the compilation, even if they are that itself: a file of
+ * "./csu" is in "./csu/./csu".
+ */
+static char *whole_path(const char *path, const char *comp_dir)
+{
+	if (!comp_dir || *path == '/')
+		return xstrdup(path);
+	return xasprintf("%s/%s", comp_dir, path);
+}
 
 static struct source_file split_path(const char *path, struct string_pool *strings)
 {
-	if (!path || strcmp(path, "???") == 0) /* libdw's word for file 0 of old DWARF */
+	if (!path) /* also libdw's "???", file 0 of old DWARF */
 		return (struct source_file){0};
 	const char *slash = strrchr(path, '/');
 	if (!slash)
@@ -29,9 +44,14 @@ void source_files_init(struct source_files *f, Dwarf_Die *cu_die, struct string_
 	size_t count;
 	if (dwarf_getsrcfiles(cu_die, &files, &count) != 0)
 		return;
+	Dwarf_Attribute attr;
+	const char *comp_dir = dwarf_formstring(dwarf_attr(cu_die, DW_AT_comp_dir, &attr));
 	vec_reserve(f, count);
-	for (size_t i = 0; i < count; i++)
-		*vec_add(f) = split_path(dwarf_filesrc(files, i, NULL, NULL), strings);
+	for (size_t i = 0; i < count; i++) {
+		const char *path = dwarf_filesrc(files, i, NULL, NULL);
+		_cleanup_free_ char *whole = path && strcmp(path, "???") != 0 ? whole_path(path, comp_dir) : NULL;
+		*vec_add(f) = split_path(whole, strings);
+	}
 }
 
 void source_files_deinit(struct source_files *f)

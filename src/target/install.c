@@ -19,6 +19,7 @@
 #include "target/guard.h"
 #include "target/ptrace.h"
 #include "target/pads.h"
+#include "target/soname.h"
 #include "target/thread.h"
 
 #define AREA_SIZE 4096u
@@ -217,10 +218,13 @@ static void install_module(struct target *t, struct thread *th, struct space *s,
 		m->sites = xcalloc(1, sizeof(*m->sites));
 		probe_sites_find(m->file, m->sites);
 	}
+	bool is_allocator = m->sites->list.count > 0 && soname_is_watched(m->file, t->options.somalloc);
 	uint32_t used = 0;
 	for (size_t i = 0; i < m->sites->list.count; i++) {
 		const struct probe_site *site = &m->sites->list.data[i];
 		if (site->probe->kind == PROBE_MAPPING && !t->options.mapping_calls)
+			continue;
+		if (site->probe->kind <= PROBE_FREE && !is_allocator)
 			continue;
 		int rc = install_site(t, th, s, m, site);
 		if (rc == -ESRCH)

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -214,7 +215,6 @@ static bool map_bias(const struct elf_file *file, const struct map *map, taddr_t
 static struct module *new_module(const struct space *s, const struct map *map)
 {
 	struct module *m = xcalloc(1, sizeof(*m));
-	m->id = ++last_module_id;
 	m->users = 1;
 	m->is_mapped = true;
 	m->is_vdso = strcmp(map->path, "[vdso]") == 0;
@@ -262,6 +262,34 @@ static void remove_traps(struct space *s, const struct module *m)
 	}
 }
 
+static bool is_executable(const struct module *m, ino_t exe)
+{
+	return m->file && !m->is_vdso && m->file->ino == exe;
+}
+
+/*
+ * Modules that come together are numbered in load order, the executable first: the
+ * kernel and the dynamic linker place each object below the one before. Reports
+ * order call sites of equal size by these numbers, as Valgrind, which places
+ * objects upwards, orders them by address.
+ */
+static void number_modules(const struct space *s, struct module **fresh, size_t count)
+{
+	char name[64];
+	struct stat st = {0};
+	snprintf(name, sizeof(name), "/proc/%d/exe", (int)s->reader);
+	if (stat(name, &st) != 0)
+		st.st_ino = 0;
+	for (size_t i = count; i-- > 0;) {
+		if (is_executable(fresh[i], st.st_ino))
+			fresh[i]->id = ++last_module_id;
+	}
+	for (size_t i = count; i-- > 0;) {
+		if (!fresh[i]->id)
+			fresh[i]->id = ++last_module_id;
+	}
+}
+
 int space_update_modules(struct space *s, space_module_fn *loaded, space_module_fn *unloaded, void *ctx)
 {
 	struct maps maps;
@@ -294,6 +322,7 @@ int space_update_modules(struct space *s, space_module_fn *loaded, space_module_
 		*vec_add(&now) = m;
 	}
 	maps_deinit(&maps);
+	number_modules(s, fresh.data, fresh.count);
 	for (size_t i = 0; i < s->modules.count; i++) {
 		struct module *m = s->modules.data[i];
 		bool still = false;

@@ -724,6 +724,16 @@ static int step_without_rings(struct target *t)
 	return rc;
 }
 
+#define WHOLE_ROUNDS 256 /* a program that allocates faster than we read must not keep us */
+
+/* Who looks now sees all that happened until now. */
+static void drain_whole(struct target *t)
+{
+	bool is_more = true;
+	for (int i = 0; i < WHOLE_ROUNDS && is_more; i++)
+		drain_all(t, &is_more);
+}
+
 void target_run(struct target *t)
 {
 	while (t->processes.count > 0) {
@@ -736,6 +746,7 @@ void target_run(struct target *t)
 			promote(t);
 		if (wake_flag) {
 			wake_flag = 0;
+			drain_whole(t);
 			if (t->sink.poll && t->sink.poll(t->sink.ctx))
 				break;
 		}

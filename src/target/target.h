@@ -36,6 +36,8 @@ struct target_options {
 	bool watch_brk;       /* HEAP_MAP, HEAP_UNMAP at brk */
 	bool watch_faults;    /* HEAP_FAULT at page faults */
 	bool watch_mappings;  /* at mmap, munmap, mremap and their like */
+	bool free_stacks;     /* frees come with their stacks */
+	const char *somalloc; /* --soname-synonyms: which allocators are watched; NULL = all */
 };
 
 /* Why a space is no longer profiled. NEXT_IMAGE: an exec, and what it executed is profiled, too. */
@@ -75,6 +77,8 @@ struct target_sink {
 	/* The last chance to read the memory of @s (last_look): all events are in, its threads stand
 	 * still, and it is about to exit or to be detached. Not called when it is killed suddenly. */
 	void (*last_look)(void *ctx, struct space *s);
+	/* Whether the program that @pid just executed is to be left alone. NULL = never. */
+	bool (*skip_exec)(void *ctx, pid_t pid);
 	/* Called now and then between events, and when a timer or signal woke the loop; true = leave. */
 	bool (*poll)(void *ctx);
 };

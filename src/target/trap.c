@@ -211,6 +211,11 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap, c
 	ev.sp = caller_sp(t, regs->word[t->arch->sp]);
 	ev.is_inner = is_inner;
 	ev.addr = args.block;
+	struct stack_view view;
+	if (t->options.free_stacks && ev.addr) {
+		trap_fill_view(t, th, regs, regs->word[t->arch->sp], &view);
+		ev.stack = &view;
+	}
 	if (args.block || !is_inner) /* free(NULL) counts only as a call of the program's */
 		emit(t, th, &ev);
 }
@@ -354,7 +359,7 @@ static void leave_call(struct target *t, struct thread *th, const struct call *c
 	ev.old_addr = is_realloc ? call->args.block : 0;
 	ev.sp = caller_sp(t, call->sp);
 	struct stack_view view;
-	if (ev.addr && !t->options.no_stacks) {
+	if ((ev.addr && !t->options.no_stacks) || (t->options.free_stacks && is_realloc)) {
 		trap_fill_view(t, th, regs, call->sp, &view);
 		ev.stack = &view;
 	}

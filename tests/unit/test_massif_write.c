@@ -267,24 +267,36 @@ static void test_locations(void **state)
 	assert_golden("locations");
 }
 
+static void set_fullpath(struct report *r, const char *after)
+{
+	static const char *list[1];
+
+	list[0] = after;
+	r->fullpath_after = list;
+	r->fullpath_after_count = 1;
+}
+
 static void test_fullpath(void **state)
 {
 	LEAF(FRAME(0x1000, 1, "/bin/x", {.name = "f", .file = "a.c", .dir = "/tmp/src/sub", .line = 7}));
 	SNAPSHOT(SNAPSHOT_DETAILED, 1, 8, 100);
 	assert_contains(": f (a.c:7)\n");
 	/* As Valgrind 3.19 prints them for a file in /tmp/src/sub. */
-	report.fullpath_after = "";
+	set_fullpath(&report, "");
 	assert_contains(": f (/tmp/src/sub/a.c:7)\n");
-	report.fullpath_after = "/tmp/";
+	set_fullpath(&report, "/tmp/");
 	assert_contains(": f (src/sub/a.c:7)\n");
-	report.fullpath_after = "/tmp/src/sub";
+	set_fullpath(&report, "/tmp/src/sub");
 	assert_contains(": f (a.c:7)\n");
-	report.fullpath_after = "/tmp/src/sub/";
+	set_fullpath(&report, "/tmp/src/sub/");
 	assert_contains(": f (/tmp/src/sub/a.c:7)\n");
-	report.fullpath_after = "src";
+	set_fullpath(&report, "src");
 	assert_contains(": f (/sub/a.c:7)\n");
-	report.fullpath_after = "absent";
+	set_fullpath(&report, "absent");
 	assert_contains(": f (/tmp/src/sub/a.c:7)\n");
+	report.fullpath_after = (const char *const[]){"absent", "src", "tmp"};
+	report.fullpath_after_count = 3;
+	assert_contains(": f (/sub/a.c:7)\n");
 }
 
 static void test_long_name(void **state)

@@ -1,0 +1,112 @@
+/*
+ * ptmem --monitor=PID COMMAND [FILE]: finds the ptmem that PID is, or that traces
+ * PID, and prints what it answers.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "monitor.h"
+
+enum { EXIT_REFUSED = 1, EXIT_NO_ANSWER = 125 };
+
+static pid_t tracer_of(pid_t pid)
+{
+	char name[64], line[256];
+	int tracer = 0;
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
+	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "TracerPid: %d", &tracer) == 1)
+			break;
+	}
+	return tracer;
+}
+
+/* Connected to the socket of @pid alone: nobody else may have put one there. */
+static int connect_to(pid_t pid, const char *directory)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	int n = snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%d.sock", directory, (int)pid);
+	if (n >= (int)sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 &&
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == pid)
+		return fd;
+	int err = errno ? errno : EPERM;
+	close(fd);
+	return -err;
+}
+
+static int connect_ptmem(pid_t pid)
+{
+	char name[64];
+	struct stat st;
+	int rc = -ESRCH;
+	snprintf(name, sizeof(name), "/proc/%d", (int)pid);
+	if (stat(name, &st) != 0)
+		return -ESRCH;
+	for (unsigned i = 0; rc < 0; i++) {
+		_cleanup_free_ char *directory = monitor_directory(st.st_uid, i);
+		if (!directory)
+			break;
+		rc = connect_to(pid, directory);
+	}
+	return rc;
+}
+
+static void send_text(int fd, const char *text)
+{
+	for (size_t left = strlen(text) + 1; left > 0;) {
+		ssize_t n = send(fd, text, left, MSG_NOSIGNAL);
+		if (n <= 0)
+			return; /* no answer will come either */
+		text += n;
+		left -= (size_t)n;
+	}
+}
+
+static void send_request(int fd, pid_t pid, char *const words[])
+{
+	char number[16];
+	_cleanup_free_ char *directory = getcwd(NULL, 0);
+	_cleanup_free_ char *line = xasprintf("%s %s", words[0], words[1] ? words[1] : "");
+	snprintf(number, sizeof(number), "%d", (int)pid);
+	send_text(fd, number);
+	send_text(fd, directory ? directory : "/");
+	send_text(fd, line);
+	shutdown(fd, SHUT_WR);
+}
+
+int monitor_client(pid_t pid, char *const words[])
+{
+	int fd = connect_ptmem(pid);
+	pid_t tracer = fd < 0 ? tracer_of(pid) : 0;
+	if (fd < 0 && tracer > 0)
+		fd = connect_ptmem(tracer);
+	if (fd < 0) {
+		log_error("process %d is neither a ptmem nor traced by one: %s", (int)pid, strerror(-fd));
+		return EXIT_NO_ANSWER;
+	}
+	send_request(fd, pid, words);
+	char text[4096], status = 0;
+	ssize_t n = read(fd, &status, 1);
+	while (n > 0 && (n = read(fd, text, sizeof(text))) > 0)
+		fwrite(text, 1, (size_t)n, status == '0' ? stdout : stderr);
+	close(fd);
+	if (!status) {
+		log_error("process %d does not answer", (int)pid);
+		return EXIT_NO_ANSWER;
+	}
+	return fflush(stdout) == 0 && status == '0' ? EXIT_SUCCESS : EXIT_REFUSED;
+}

@@ -1,0 +1,157 @@
+/*
+ * The commands. A new one is a row of the table and a function that writes its
+ * answer to r->reply. A shortened word means the one command of Massif's that it
+ * begins, as it does for Massif; else the one of all.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "monitor.h"
+#include "output/pattern.h"
+
+struct command {
+	const char *name;
+	bool is_massif;   /* Massif has it, too */
+	bool needs_program;
+	int (*run)(struct monitor_request *r);
+	const char *arguments, *text;
+};
+
+static char *file_path(const struct monitor_request *r, const char *name)
+{
+	return *name == '/' ? xstrdup(name) : xasprintf("%s/%s", r->directory, name);
+}
+
+static int answer_file(struct monitor_request *r, int rc, const char *what, const char *path)
+{
+	if (rc == 0)
+		fprintf(r->reply, "%s written to %s\n", what, path);
+	else
+		fprintf(r->reply, "error: cannot write %s: %s\n", path, strerror(-rc));
+	return rc;
+}
+
+static int write_snapshot(struct monitor_request *r, enum snapshot_kind kind)
+{
+	_cleanup_free_ char *path = file_path(r, r->file ? r->file : "massif.vgdb.out");
+	return answer_file(r, session_write_now(r->session, path, kind, target_clock()), "snapshot", path);
+}
+
+static int run_snapshot(struct monitor_request *r)
+{
+	return write_snapshot(r, SNAPSHOT_EMPTY);
+}
+
+static int run_detailed_snapshot(struct monitor_request *r)
+{
+	return write_snapshot(r, SNAPSHOT_DETAILED);
+}
+
+static int run_all_snapshots(struct monitor_request *r)
+{
+	_cleanup_free_ char *path = file_path(r, r->file ? r->file : "massif.vgdb.out");
+	return answer_file(r, session_write_massif(r->session, path), "all snapshots", path);
+}
+
+static int run_xtmemory(struct monitor_request *r)
+{
+	_cleanup_free_ char *path = NULL, *why = NULL;
+	struct run *run = r->run;
+	struct pattern_values values = {.pid = r->session->pid, .sequence = &run->sequence, .dir = run->directory};
+	int rc = pattern_expand(r->file ? r->file : "xtmemory.kcg.%p.%n", &values, &path, &why);
+	if (rc != 0) {
+		fprintf(r->reply, "error: %s\n", why);
+		return rc;
+	}
+	return answer_file(r, session_write_xtree(r->session, path, target_clock()), "xtree memory report", path);
+}
+
+static int run_status(struct monitor_request *r)
+{
+	const struct session *s = r->session;
+	const struct profile_totals *p = profile_totals(s->profile);
+	fprintf(r->reply, "process %" PRIu32 ", %s\n", s->pid, s->command);
+	fprintf(r->reply, "profiled for %.2f s\n", (double)(target_clock() - s->start_ns) / 1e9);
+	fprintf(r->reply, "allocations: %" PRIu64 "\nreallocations: %" PRIu64 "\nfrees: %" PRIu64 "\n", p->allocations,
+		p->reallocations, p->frees);
+	fprintf(r->reply, "live bytes: %" PRIu64 "\nlive blocks: %" PRIu64 "\npeak bytes: %" PRIu64 "\n", p->live_bytes,
+		p->live_blocks, p->peak_bytes);
+	fprintf(r->reply, "snapshots: %" PRIu32 "\n", profile_snapshot_count(s->profile));
+	fprintf(r->reply, "processes: %zu\n", r->run->sessions.count);
+	return 0;
+}
+
+static int run_detach(struct monitor_request *r)
+{
+	r->wants_detach = true;
+	fputs("detaching\n", r->reply);
+	return 0;
+}
+
+static int run_help(struct monitor_request *r);
+
+static const struct command commands[] = {
+	{"snapshot", true, true, run_snapshot, "[FILE]", "the sizes now, to FILE [massif.vgdb.out]"},
+	{"detailed_snapshot", true, true, run_detailed_snapshot, "[FILE]", "the same with a call tree"},
+	{"all_snapshots", true, true, run_all_snapshots, "[FILE]", "the profile so far"},
+	{"xtmemory", true, true, run_xtmemory, "[FILE]", "memory by call path [xtmemory.kcg.%p.%n]"},
+	{"status", false, true, run_status, "", "what was counted so far"},
+	{"detach", false, false, run_detach, "", "end the profile and leave the program running"},
+	{"help", false, false, run_help, "", "this list"},
+};
+
+static int run_help(struct monitor_request *r)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		fprintf(r->reply, "  %-17s %-7s %s\n", commands[i].name, commands[i].arguments, commands[i].text);
+	return 0;
+}
+
+/* The only command that begins with @word, among Massif's alone or among all. */
+static const struct command *find_prefix(const char *word, size_t length, bool is_massif, bool *is_ambiguous)
+{
+	const struct command *found = NULL;
+	*is_ambiguous = false;
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		const struct command *c = &commands[i];
+		if (strncmp(c->name, word, length) != 0 || (is_massif && !c->is_massif))
+			continue;
+		if (strlen(c->name) == length)
+			return c;
+		*is_ambiguous |= found != NULL;
+		found = c;
+	}
+	return *is_ambiguous ? NULL : found;
+}
+
+static const struct command *find_command(const char *word, size_t length, bool *is_ambiguous)
+{
+	const struct command *c = find_prefix(word, length, true, is_ambiguous);
+	return c ? c : find_prefix(word, length, false, is_ambiguous);
+}
+
+int monitor_run(struct monitor_request *r, const char *line)
+{
+	line += strspn(line, " \t\n");
+	size_t length = strcspn(line, " \t\n");
+	bool is_ambiguous = false;
+	const struct command *c = length ? find_command(line, length, &is_ambiguous) : NULL;
+	if (!c) {
+		fprintf(r->reply, "error: %s command '%.*s'; help lists all\n", is_ambiguous ? "ambiguous" : "unknown",
+			(int)length, line);
+		return -EINVAL;
+	}
+	if (c->needs_program && !r->session) {
+		fputs("error: cannot take snapshot before execution has started\n", r->reply);
+		return -ESRCH;
+	}
+	_cleanup_free_ char *file = xstrdup(line + length + strspn(line + length, " \t\n"));
+	file[strcspn(file, "\n")] = '\0';
+	r->file = *file ? file : NULL;
+	int rc = c->run(r);
+	r->file = NULL;
+	return rc;
+}

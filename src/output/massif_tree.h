@@ -1,0 +1,19 @@
+/* The tree lines of a massif file, for formats that are made of them. */
+#ifndef PTMEM_OUTPUT_MASSIF_TREE_H
+#define PTMEM_OUTPUT_MASSIF_TREE_H
+
+#include "output/report_tree.h"
+
+struct massif_tree {
+	const struct report *report;
+	const struct report_tree *tree;
+	const uint64_t *bytes; /* by node of the tree */
+	uint32_t node_count;   /* nodes from this number on are left out */
+	uint64_t limit;        /* children below it go into the aggregate line; 0 = none do */
+	const char *root;      /* the text of the first line */
+};
+
+/* 0 or -errno of the first failed write. */
+int massif_write_tree(FILE *file, const struct massif_tree *t);
+
+#endif

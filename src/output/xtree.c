@@ -1,0 +1,268 @@
+/*
+ * The xtree formats (spec/massif.md 2.15). Callgrind's:
+ *
+ *	FILE   := "# callgrind format" NL "version: 1" NL "creator: xtree-1" NL "pid: " N NL
+ *	          "cmd: " COMMAND NL NL "positions: line" NL ("event: " NAME " : " TEXT NL)+
+ *	          "events:" (" " NAME " ")+ NL STACK* "totals: " (VALUES | "(null)") NL
+ *	STACK  := (PLACE LINE NL CALL)* PLACE LINE " " VALUES NL NL        outermost frame first
+ *	PLACE  := "fl=" FILE NL "fn=" FUNCTION NL
+ *	CALL   := "cfi=" FILE NL "cfn=" FUNCTION NL "calls=0 " LINE NL LINE " " VALUES NL
+ *
+ * where FILE and FUNCTION are "(" ID ")", followed by the name at the first use.
+ * Inlined functions have no frame of their own: the line is the innermost one, the
+ * function the real one. In Massif's form each event is a snapshot with its tree.
+ */
+#include "output/xtree.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "output/massif_tree.h"
+
+static const char *const event_text[FLOW_EVENT_COUNT] = {
+	[FLOW_LIVE_BYTES] = "curB : currently allocated Bytes",
+	[FLOW_LIVE_BLOCKS] = "curBk : currently allocated Blocks",
+	[FLOW_TOTAL_BYTES] = "totB : total allocated Bytes",
+	[FLOW_TOTAL_BLOCKS] = "totBk : total allocated Blocks",
+	[FLOW_FREED_BYTES] = "totFdB : total Freed Bytes",
+	[FLOW_FREED_BLOCKS] = "totFdBk : total Freed Blocks",
+};
+
+/* Names that were written, open addressing by text; the number is the order. */
+struct names {
+	struct written_name {
+		char *text; /* owned; NULL = free */
+		uint32_t id;
+	} *slot;
+	size_t count, capacity;
+};
+
+struct xtree_writer {
+	FILE *file;
+	const struct report *report;
+	const struct flows *flows;
+	bool has_whole_names;
+	unsigned event_count;
+	uint64_t total[FLOW_EVENT_COUNT];
+	struct names files, functions;
+	VEC(uint32_t) frame; /* of the stack that is being written, innermost first */
+};
+
+static uint64_t hash_text(const char *s)
+{
+	uint64_t h = 14695981039346656037u;
+	for (; *s; s++)
+		h = (h ^ (uint8_t)*s) * 1099511628211u;
+	return h;
+}
+
+static struct written_name *name_slot(const struct names *n, const char *text)
+{
+	size_t i = hash_text(text) & (n->capacity - 1);
+	while (n->slot[i].text && strcmp(n->slot[i].text, text) != 0)
+		i = (i + 1) & (n->capacity - 1);
+	return &n->slot[i];
+}
+
+static void grow_names(struct names *n)
+{
+	struct names old = *n;
+	n->capacity = old.capacity ? 2 * old.capacity : 256;
+	n->slot = xcalloc(n->capacity, sizeof(*n->slot));
+	for (size_t i = 0; i < old.capacity; i++) {
+		if (old.slot[i].text)
+			*name_slot(n, old.slot[i].text) = old.slot[i];
+	}
+	free(old.slot);
+}
+
+static void names_deinit(struct names *n)
+{
+	for (size_t i = 0; i < n->capacity; i++)
+		free(n->slot[i].text);
+	free(n->slot);
+}
+
+static void put_name(struct xtree_writer *w, const char *key, struct names *n, const char *text)
+{
+	if (w->has_whole_names) {
+		fprintf(w->file, "%s=%s\n", key, text);
+		return;
+	}
+	if (2 * n->count >= n->capacity)
+		grow_names(n);
+	struct written_name *name = name_slot(n, text);
+	if (name->text) {
+		fprintf(w->file, "%s=(%" PRIu32 ")\n", key, name->id);
+		return;
+	}
+	*name = (struct written_name){xstrdup(text), (uint32_t)++n->count};
+	fprintf(w->file, "%s=(%" PRIu32 ") %s\n", key, name->id, text);
+}
+
+static const struct symbol *symbol_at(const struct xtree_writer *w, size_t i)
+{
+	return w->report->symbol(w->report->symbol_ctx, w->frame.data[i]);
+}
+
+static uint32_t line_at(const struct xtree_writer *w, size_t i)
+{
+	const struct symbol_frame *f = &symbol_at(w, i)->frame[0];
+	return f->file ? f->line : 0;
+}
+
+static void put_place(struct xtree_writer *w, size_t i, const char *file_key, const char *function_key)
+{
+	const struct symbol *sym = symbol_at(w, i);
+	const struct symbol_frame *place = &sym->frame[0], *real = &sym->frame[sym->count - 1];
+	_cleanup_free_ char *path = NULL;
+	if (place->file && place->dir && *place->dir)
+		path = xasprintf("%s/%s", place->dir, place->file);
+	put_name(w, file_key, &w->files, path ? path : place->file ? place->file : "UnknownFile???");
+	put_name(w, function_key, &w->functions, real->name ? real->name : "UnknownFn???");
+}
+
+static void put_values(struct xtree_writer *w, const uint64_t *value)
+{
+	for (unsigned e = 0; e < w->event_count; e++)
+		fprintf(w->file, " %" PRIu64, value[e]);
+	fputc('\n', w->file);
+}
+
+static const struct symbol *filter_symbol(void *ctx, size_t i)
+{
+	return symbol_at(ctx, i);
+}
+
+static void put_stack(struct xtree_writer *w, const struct flow *flow)
+{
+	const struct calltree *tree = profile_calltree(w->report->profile);
+	size_t first = 0, count = 0;
+	w->frame.count = 0;
+	for (uint32_t node = flow->node; node; node = calltree_parent(tree, node))
+		*vec_add(&w->frame) = calltree_node_frame(tree, node);
+	if (!filter_stack(w->report->filter, filter_symbol, w, w->frame.count, &first, &count))
+		return;
+	for (size_t i = count; i-- > 0;) {
+		put_place(w, i, "fl", "fn");
+		fprintf(w->file, "%" PRIu32, line_at(w, i));
+		if (i > 0) {
+			fputc('\n', w->file);
+			put_place(w, i - 1, "cfi", "cfn");
+			fprintf(w->file, "calls=0 %" PRIu32 "\n%" PRIu32, line_at(w, i - 1), line_at(w, i));
+		}
+		put_values(w, flow->value);
+	}
+	fputc('\n', w->file);
+}
+
+static bool has_value(const struct xtree_writer *w, const struct flow *flow)
+{
+	for (unsigned e = 0; e < w->event_count; e++) {
+		if (flow->value[e])
+			return true;
+	}
+	return false;
+}
+
+static void put_head(struct xtree_writer *w)
+{
+	fprintf(w->file, "# callgrind format\nversion: 1\ncreator: xtree-1\npid: %" PRIu32 "\ncmd: %s\n\n"
+		"positions: line\n", w->report->pid, w->report->command);
+	for (unsigned e = 0; e < w->event_count; e++)
+		fprintf(w->file, "event: %s\n", event_text[e]);
+	fputs("events:", w->file);
+	for (unsigned e = 0; e < w->event_count; e++)
+		fprintf(w->file, " %.*s ", (int)strcspn(event_text[e], " "), event_text[e]);
+	fputc('\n', w->file);
+}
+
+static void write_callgrind(struct xtree_writer *w)
+{
+	bool is_empty = true;
+	put_head(w);
+	for (uint32_t i = 0; i < flows_count(w->flows); i++) {
+		const struct flow *flow = flows_get(w->flows, i);
+		if (!has_value(w, flow))
+			continue;
+		put_stack(w, flow);
+		is_empty = false;
+	}
+	fputs("totals:", w->file);
+	if (is_empty)
+		fputs(" (null)\n", w->file);
+	else
+		put_values(w, w->total);
+}
+
+/* The tree of live blocks has none of the stacks whose blocks are all gone; the full one has. */
+static bool is_shown(const struct xtree_writer *w, uint32_t i)
+{
+	return flows_is_full(w->flows) || has_value(w, flows_get(w->flows, i));
+}
+
+static void write_snapshot(struct xtree_writer *w, unsigned event, const struct report_tree *tree, uint64_t time_ms)
+{
+	uint32_t count = 0;
+	_cleanup_free_ uint64_t *bytes = xcalloc((size_t)flows_count(w->flows) + 1, sizeof(*bytes)), *sums = NULL;
+	for (uint32_t i = 0; i < flows_count(w->flows); i++) {
+		if (is_shown(w, i))
+			bytes[++count] = flows_get(w->flows, i)->value[event];
+	}
+	uint32_t nodes = report_tree_sum(tree, bytes, count, &sums);
+	fprintf(w->file, "#-----------\nsnapshot=%u\n#-----------\ntime=%" PRIu64 "\nmem_heap_B=%" PRIu64 "\n"
+		"mem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=detailed\n", event, time_ms, w->total[event]);
+	const struct massif_tree t = {
+		.report = w->report, .tree = tree, .bytes = sums, .node_count = nodes,
+		.limit = w->total[event] ? 0 : 1, /* of nothing all is below the threshold */
+		.root = event_text[event],
+	};
+	massif_write_tree(w->file, &t);
+}
+
+static void write_massif(struct xtree_writer *w, uint64_t time_ms)
+{
+	uint32_t count = 0;
+	_cleanup_free_ uint32_t *nodes = xcalloc((size_t)flows_count(w->flows) + 1, sizeof(*nodes));
+	for (uint32_t i = 0; i < flows_count(w->flows); i++) {
+		if (is_shown(w, i))
+			nodes[++count] = flows_get(w->flows, i)->node;
+	}
+	struct report_tree *tree = report_tree_new_of(w->report, nodes, count);
+	fprintf(w->file, "desc: xtree.produce_report\ncmd: %s\ntime_unit: ms\n", w->report->command);
+	for (unsigned e = 0; e < w->event_count; e++)
+		write_snapshot(w, e, tree, time_ms);
+	report_tree_free(tree);
+}
+
+int xtree_write(FILE *file, const struct report *r, const struct flows *f, const struct xtree_options *o)
+{
+	struct xtree_writer w = {
+		.file = file, .report = r, .flows = f, .has_whole_names = o->has_whole_names,
+		.event_count = flows_is_full(f) ? FLOW_EVENT_COUNT : FLOW_TOTAL_BYTES,
+	};
+	for (uint32_t i = 0; i < flows_count(f); i++) {
+		for (unsigned e = 0; e < w.event_count; e++)
+			w.total[e] += flows_get(f, i)->value[e];
+	}
+	if (o->is_massif)
+		write_massif(&w, o->time_ms);
+	else
+		write_callgrind(&w);
+	vec_deinit(&w.frame);
+	names_deinit(&w.files);
+	names_deinit(&w.functions);
+	if (fflush(file))
+		return -errno;
+	return ferror(file) ? -EIO : 0;
+}
+
+bool xtree_is_massif_name(const char *path)
+{
+	return strstr(path, ".ms") != NULL;
+}

@@ -1,0 +1,186 @@
+/*
+ * A block's owner is its stack's index. Between the halves of a realloc the old
+ * block is kept aside, since its address may be given away meanwhile.
+ */
+#include "profile/flows.h"
+
+#include <stdlib.h>
+
+#include "base/vec.h"
+#include "profile/blocks.h"
+#include "profile/profile.h"
+
+/* A block that a realloc has begun to move. */
+struct moving {
+	uint32_t thread;
+	struct block block;
+};
+
+struct flows {
+	bool is_full;
+	VEC(struct flow) list;
+	VEC(uint32_t) of_node; /* index + 1 by node; 0 = none yet */
+	VEC(struct moving) moving;
+	struct blocks *blocks;
+};
+
+struct flows *flows_new(bool is_full)
+{
+	struct flows *f = xcalloc(1, sizeof(*f));
+	f->is_full = is_full;
+	f->blocks = blocks_new(false, 16);
+	return f;
+}
+
+struct flows *flows_clone(const struct flows *f)
+{
+	struct flows *c = flows_new(f->is_full);
+	blocks_free(c->blocks);
+	c->blocks = blocks_clone(f->blocks);
+	for (size_t i = 0; i < f->list.count; i++)
+		*vec_add(&c->list) = f->list.data[i];
+	for (size_t i = 0; i < f->of_node.count; i++)
+		*vec_add(&c->of_node) = f->of_node.data[i];
+	for (size_t i = 0; i < f->moving.count; i++)
+		blocks_add(c->blocks, &f->moving.data[i].block, NULL); /* the child makes no such call */
+	return c;
+}
+
+void flows_free(struct flows *f)
+{
+	if (!f)
+		return;
+	blocks_free(f->blocks);
+	vec_deinit(&f->list);
+	vec_deinit(&f->of_node);
+	vec_deinit(&f->moving);
+	free(f);
+}
+
+static uint32_t flow_of(struct flows *f, uint32_t node)
+{
+	while (f->of_node.count <= node)
+		*vec_add(&f->of_node) = 0;
+	uint32_t *index = &f->of_node.data[node];
+	if (!*index) {
+		*vec_add(&f->list) = (struct flow){.node = node};
+		*index = (uint32_t)f->list.count;
+	}
+	return *index - 1;
+}
+
+/* @block is no more: of its owner's live numbers, into those freed at @node. */
+static void end_block(struct flows *f, const struct block *block, uint32_t node)
+{
+	if (f->is_full && block->size == 0)
+		return;
+	struct flow *owner = &f->list.data[block->leaf];
+	owner->value[FLOW_LIVE_BYTES] -= block->size;
+	owner->value[FLOW_LIVE_BLOCKS]--;
+	if (!f->is_full)
+		return;
+	uint32_t index = flow_of(f, node); /* may move the list */
+	struct flow *freer = &f->list.data[index];
+	freer->value[FLOW_FREED_BYTES] += block->size;
+	freer->value[FLOW_FREED_BLOCKS]++;
+}
+
+static void begin_block(struct flows *f, const struct event *ev)
+{
+	struct block old, block = {.addr = ev->addr, .size = ev->size, .capacity = ev->size};
+	block.leaf = flow_of(f, ev->node);
+	if (blocks_add(f->blocks, &block, &old))
+		end_block(f, &old, ev->node); /* freed unseen */
+	struct flow *flow = &f->list.data[block.leaf];
+	flow->value[FLOW_LIVE_BYTES] += ev->size;
+	flow->value[FLOW_LIVE_BLOCKS]++;
+	flow->value[FLOW_TOTAL_BYTES] += ev->size;
+	flow->value[FLOW_TOTAL_BLOCKS]++;
+}
+
+static void begin_move(struct flows *f, const struct event *ev)
+{
+	struct moving m = {.thread = ev->thread};
+	if (ev->old_addr && blocks_take(f->blocks, ev->old_addr, &m.block))
+		*vec_add(&f->moving) = m;
+}
+
+/* The block that @ev's thread moves; false if it is unknown. */
+static bool take_moving(struct flows *f, const struct event *ev, struct block *out)
+{
+	for (size_t i = 0; i < f->moving.count; i++) {
+		struct moving *m = &f->moving.data[i];
+		if (m->thread != ev->thread)
+			continue;
+		*out = m->block;
+		*m = f->moving.data[--f->moving.count];
+		return true;
+	}
+	return blocks_take(f->blocks, ev->old_addr, out);
+}
+
+static void end_move(struct flows *f, const struct event *ev)
+{
+	struct block old;
+	if (!ev->old_addr) {
+		if (ev->addr)
+			begin_block(f, ev);
+	} else if (take_moving(f, ev, &old)) {
+		if (!ev->addr && ev->size > 0) {
+			blocks_add(f->blocks, &old, NULL); /* it failed */
+			return;
+		}
+		if (ev->addr)
+			begin_block(f, ev);
+		end_block(f, &old, ev->node);
+	}
+}
+
+void flows_event(struct flows *f, const struct event *ev)
+{
+	struct block block;
+	switch (ev->kind) {
+	case EVENT_ALLOC:
+		if (ev->addr)
+			begin_block(f, ev);
+		break;
+	case EVENT_FREE:
+		if (ev->addr && blocks_take(f->blocks, ev->addr, &block))
+			end_block(f, &block, ev->node);
+		break;
+	case EVENT_REALLOC_BEGIN:
+		begin_move(f, ev);
+		break;
+	case EVENT_REALLOC_END:
+		end_move(f, ev);
+		break;
+	}
+}
+
+struct flows *flows_from_profile(const struct profile *p)
+{
+	struct flows *f = flows_new(false);
+	for (uint32_t i = 1; i <= profile_leaf_count(p); i++) {
+		const struct leaf *leaf = profile_leaf(p, i);
+		uint32_t index = flow_of(f, leaf->node);
+		struct flow *flow = &f->list.data[index];
+		flow->value[FLOW_LIVE_BYTES] += leaf->live_bytes;
+		flow->value[FLOW_LIVE_BLOCKS] += leaf->live_blocks;
+	}
+	return f;
+}
+
+uint32_t flows_count(const struct flows *f)
+{
+	return (uint32_t)f->list.count;
+}
+
+const struct flow *flows_get(const struct flows *f, uint32_t i)
+{
+	return &f->list.data[i];
+}
+
+bool flows_is_full(const struct flows *f)
+{
+	return f->is_full;
+}

@@ -1,0 +1,44 @@
+/*
+ * What each distinct stack allocated, holds and freed: the numbers of an xtree
+ * (spec/massif.md 2.15). Beside the profile, since here no function is ignored, a
+ * realloc is an allocation and a free, and frees have stacks of their own.
+ *
+ * Stacks are nodes of a call tree that belongs to somebody else.
+ */
+#ifndef PTMEM_PROFILE_FLOWS_H
+#define PTMEM_PROFILE_FLOWS_H
+
+#include "profile/event.h"
+
+struct profile;
+
+/* The numbers of one stack, in the order of an xtree's events. */
+enum flow_event {
+	FLOW_LIVE_BYTES, FLOW_LIVE_BLOCKS,
+	FLOW_TOTAL_BYTES, FLOW_TOTAL_BLOCKS,
+	FLOW_FREED_BYTES, FLOW_FREED_BLOCKS, /* by the stack that freed, not the one that allocated */
+	FLOW_EVENT_COUNT,
+};
+
+struct flow {
+	uint32_t node;
+	uint64_t value[FLOW_EVENT_COUNT];
+};
+
+struct flows;
+
+/* @is_full: as Valgrind's full form, where a block of 0 bytes stays live when it is freed. */
+struct flows *flows_new(bool is_full);
+struct flows *flows_clone(const struct flows *f); /* for a forked child */
+void flows_free(struct flows *f);
+
+void flows_event(struct flows *f, const struct event *ev);
+
+/* What @p holds now as flows, live numbers alone; blocks of ignored functions are unknown to it. */
+struct flows *flows_from_profile(const struct profile *p);
+
+uint32_t flows_count(const struct flows *f); /* stacks: 0 .. count - 1, by first appearance */
+const struct flow *flows_get(const struct flows *f, uint32_t i);
+bool flows_is_full(const struct flows *f);
+
+#endif

@@ -1,0 +1,178 @@
+/*
+ * The files of a session. Each is whole or absent (outfile), and its name is
+ * expanded when it is written, for the process that it is about.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "output/pattern.h"
+#include "output/xtree.h"
+#include "session.h"
+
+/* Whether each process gives @pattern another name. */
+static bool names_differ(const char *pattern)
+{
+	for (const char *s = strchr(pattern, '%'); s; s = strchr(s + 2, '%')) {
+		if (s[1] == 'p' || s[1] == 'n')
+			return true;
+		if (!s[1])
+			break;
+	}
+	return strcmp(pattern, "-") == 0;
+}
+
+/* "flame.svg" to "flame.%p.svg", "massif" to "massif.%p". */
+static char *with_pid(const char *pattern)
+{
+	const char *slash = strrchr(pattern, '/'), *dot = strrchr(pattern, '.');
+	size_t stem = dot && dot > (slash ? slash + 1 : pattern) ? (size_t)(dot - pattern) : strlen(pattern);
+
+	return xasprintf("%.*s.%%p%s", (int)stem, pattern, pattern + stem);
+}
+
+int run_expand(struct run *run, const char *option, const char *pattern, uint32_t pid, char **path_out)
+{
+	_cleanup_free_ char *why = NULL;
+	bool is_shared = run->options->pid_count > 1 && !names_differ(pattern);
+	_cleanup_free_ char *own = is_shared ? with_pid(pattern) : NULL;
+	struct pattern_values values = {.pid = pid, .sequence = &run->sequence, .dir = run->directory};
+	int rc = pattern_expand(own ? own : pattern, &values, path_out, &why);
+	if (rc != 0)
+		log_error("%s: %s", option, why);
+	return rc;
+}
+
+int session_file_name(struct session *s, const char *option, const char *pattern, char **path_out)
+{
+	char *path, *next;
+	int rc = run_expand(s->run, option, pattern, s->pid, &path);
+	if (rc != 0)
+		return rc;
+	uint32_t sequence = s->run->sequence;
+	if (s->has_next_image && strcmp(path, "-") != 0 && run_expand(s->run, option, pattern, s->pid, &next) == 0) {
+		/* the next image would write the same file: this one's gets its number */
+		bool collides = strcmp(next, path) == 0;
+		free(next);
+		if (collides) {
+			next = path;
+			path = xasprintf("%s.%u", path, s->image);
+			free(next);
+		}
+	}
+	s->run->sequence = sequence;
+	*path_out = path;
+	return 0;
+}
+
+struct report session_report(struct session *s)
+{
+	struct report r;
+	source_fill_report(&s->source[SOURCE_HEAP], &r);
+	return r;
+}
+
+static int close_file(struct outfile *out, int rc)
+{
+	if (rc == 0)
+		return outfile_commit(out);
+	outfile_abort(out);
+	return rc;
+}
+
+static int write_report(const char *path, const struct report *r)
+{
+	struct outfile out;
+	int rc = outfile_open(path, &out);
+	return rc != 0 ? rc : close_file(&out, massif_write(out.file, r));
+}
+
+int session_write_massif(struct session *s, const char *path)
+{
+	struct report r = session_report(s);
+	return write_report(path, &r);
+}
+
+int session_put_massif(struct session *s, const struct report *r, const char *suffix, char **path_out)
+{
+	_cleanup_free_ char *path = NULL;
+	int rc = session_file_name(s, "--massif-out-file", s->run->options->massif_out_file, &path);
+	if (rc == 0) {
+		*path_out = strcmp(path, "-") == 0 ? xstrdup(path) : xasprintf("%s%s", path, suffix);
+		rc = write_report(*path_out, r);
+		if (rc != 0)
+			log_error("cannot write %s: %s", *path_out, strerror(-rc));
+	}
+	s->run->files_failed += rc != 0;
+	s->run->files_written += rc == 0;
+	return rc;
+}
+
+void session_write_so_far(struct session *s, char *message, size_t size)
+{
+	_cleanup_free_ char *path = NULL, *own = NULL;
+	struct profile *copy = profile_clone(s->profile);
+	struct report r = session_report(s);
+	int rc = session_file_name(s, "--massif-out-file", s->run->options->massif_out_file, &path);
+
+	if (rc == 0) {
+		own = xasprintf("%s.%u", path, ++s->written_now);
+		profile_finish(copy, target_clock());
+		r.profile = copy; /* its frames have the same numbers */
+		rc = write_report(own, &r);
+	}
+	profile_free(copy);
+	if (rc == 0)
+		snprintf(message, size, "written to %s", own);
+	else
+		snprintf(message, size, "cannot write: %s", strerror(-rc));
+}
+
+int session_write_now(struct session *s, const char *path, enum snapshot_kind kind, uint64_t now_ns)
+{
+	struct report r = session_report(s);
+	struct snapshot now;
+	struct outfile out;
+	profile_current(s->profile, now_ns, &now);
+	now.kind = kind;
+	int rc = outfile_open(path, &out);
+	return rc != 0 ? rc : close_file(&out, massif_write_now(out.file, &r, &now));
+}
+
+int session_write_xtree(struct session *s, const char *path, uint64_t now_ns)
+{
+	struct report r = session_report(s);
+	struct flows *live = s->flows ? NULL : flows_from_profile(s->profile);
+	const struct xtree_options xo = {
+		.is_massif = xtree_is_massif_name(path), .time_ms = (now_ns - s->start_ns) / 1000000,
+		.has_whole_names = !s->run->options->xtree_compress_strings,
+	};
+	struct outfile out;
+	r.filter = s->run->whole_filter;
+	r.threshold = 0;
+	int rc = outfile_open(path, &out);
+	if (rc == 0)
+		rc = close_file(&out, xtree_write(out.file, &r, s->flows ? s->flows : live, &xo));
+	flows_free(live);
+	return rc;
+}
+
+void session_finish_xtree(struct session *s, uint64_t now_ns)
+{
+	_cleanup_free_ char *path = NULL;
+	if (!s->flows)
+		return;
+	int rc = session_file_name(s, "--xtree-memory-file", s->run->options->xtree_memory_file, &path);
+	if (rc == 0) {
+		rc = session_write_xtree(s, path, now_ns);
+		if (rc != 0)
+			log_error("cannot write %s: %s", path, strerror(-rc));
+		else
+			log_info("xtree memory report: %s", path);
+	}
+	s->run->files_failed += rc != 0;
+	s->run->files_written += rc == 0;
+}

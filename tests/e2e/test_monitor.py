@@ -1,0 +1,184 @@
+"""Monitor commands: what they answer and write, who may give them, and that they cost the program nothing."""
+
+import os
+import signal
+import stat
+import subprocess
+
+import massif
+from harness import Fail, test
+
+
+class Monitored:
+    """targets/monitored under ptmem, at its first line."""
+
+    def __init__(self, t, options=(), attach=False, **env):
+        self.t, self.cwd = t, t.subdirectory()
+        self.env = t.environment(self.cwd, XDG_RUNTIME_DIR=self.cwd, **env)
+        program, own = [t.target("gcc-O2-pie", "monitored")], [t.ptmem(), "--time-unit=B", *options]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        self.program = None
+        if attach:
+            self.program = subprocess.Popen(program, cwd=self.cwd, env=self.env, **pipes)
+            self.expect(self.program, b"ready\n")
+            self.ptmem = subprocess.Popen([*own, "-p", str(self.program.pid)], cwd=self.cwd, env=self.env, **pipes)
+            t.wait_until("attached", self.has_socket)
+        else:
+            self.ptmem = subprocess.Popen([*own, "--", *program], cwd=self.cwd, env=self.env, **pipes)
+            self.expect(self.ptmem, b"ready\n")
+
+    def has_socket(self):
+        return os.path.exists(os.path.join(self.cwd, "ptmem", "%d.sock" % self.ptmem.pid))
+
+    def expect(self, process, line):
+        self.t.equal("the program's line", process.stdout.readline(), line)
+
+    def more(self):
+        process = self.program or self.ptmem
+        process.stdin.write(b"x")
+        process.stdin.flush()
+        self.expect(process, b"more\n")
+
+    def target_pid(self):
+        if self.program:
+            return self.program.pid
+        with open("/proc/%d/task/%d/children" % (self.ptmem.pid, self.ptmem.pid), encoding="ascii") as file:
+            return int(file.read().split()[0])
+
+    def say(self, *words, pid=None, cwd=None):
+        return self.t.run([self.t.ptmem(), "--monitor=%d" % (pid or self.ptmem.pid), *words], cwd=cwd or self.cwd,
+                          env={"XDG_RUNTIME_DIR": self.cwd})
+
+    def end(self, status=5):
+        """The program's input ends; returns ptmem's messages."""
+        (self.program or self.ptmem).stdin.close()
+        err = self.ptmem.stderr.read()
+        self.t.equal("status", self.ptmem.wait(), status)
+        return err.decode()
+
+    def read(self, name, cwd=None):
+        return massif.Massif(os.path.join(cwd or self.cwd, name))
+
+
+for how in ("break", "auto", "jump"):
+    @test("monitor/snapshots-" + how)
+    def _(t, how=how):
+        m = Monitored(t, ["--probes=" + how])
+        other = t.subdirectory()
+        t.equal("snapshot", m.say("snapshot").status, 0)
+        t.equal("detailed_snapshot", m.say("detailed_snapshot", "d.out", pid=m.target_pid(), cwd=other).status, 0)
+        m.more()
+        t.equal("all_snapshots", m.say("all_snapshots", os.path.join(other, "a.out")).status, 0)
+        one, tree, every = m.read("massif.vgdb.out"), m.read("d.out", other), m.read("a.out", other)
+        t.equal("snapshots in it", [len(f.snapshots) for f in (one, tree)], [1, 1])
+        for found, kind in ((one, "empty"), (tree, "detailed")):
+            record = found.snapshots[0]
+            t.equal("kind", record["kind"], kind)
+            t.equal("bytes", [record[k] for k in ("mem_heap_B", "mem_heap_extra_B", "mem_stacks_B", "time")],
+                    [7000, 7 * 16, 0, 7112])
+        t.equal("paths", {p[-1]: n for p, n in tree.snapshots[0]["tree"].paths().items()}, {"hold": 7000})
+        t.equal("profile so far", [s["mem_heap_B"] for s in every.snapshots], [1000 * i for i in range(9)])
+        m.more()
+        m.end()
+        final = m.read("massif.out.%d" % m_pid(m))
+        t.equal("the profile itself", [s["mem_heap_B"] for s in final.snapshots][:9], [1000 * i for i in range(9)])
+
+
+def m_pid(m):
+    return next(int(n.rsplit(".", 1)[1]) for n in os.listdir(m.cwd) if n.startswith("massif.out."))
+
+
+@test("monitor/words")
+def _(t):
+    m = Monitored(t)
+    for word in ("s", "d", "a", "x", "snap", "stat", "status", "h", "det"[:1]):
+        t.equal(word, m.say(word).status, 0)
+    t.check(b"live bytes: 7000\n" in m.say("status").out, "status")
+    t.check(b"detailed_snapshot" in m.say("help").out, "help")
+    for words, text in ((("z",), b"unknown command 'z'"), (("snapshots",), b"unknown command"),
+                        (("snapshot", "/nonexistent/x"), b"cannot write /nonexistent/x")):
+        result = m.say(*words)
+        t.equal(str(words), result.status, 1)
+        t.check(text in result.err, "%r in %r" % (text, result.err))
+    t.check(b"xtree memory report" in m.say("x", "x.%p.kcg").out, "xtmemory")
+    with open(os.path.join(m.cwd, "x.%d.kcg" % m.target_pid()), encoding="utf-8") as file:
+        t.check("totals: 7000 7\n" in file.read(), "totals of xtmemory")
+    m.end()
+    for words in ((), ("snapshot", "a", "b")):
+        t.equal("usage %s" % (words,), m.say(*words).status, 1)
+    t.equal("nobody there", m.say("status").status, 125)
+
+
+@test("monitor/sigusr1")
+def _(t):
+    m = Monitored(t)
+    m.ptmem.send_signal(signal.SIGUSR1)
+    path = os.path.join(m.cwd, "massif.vgdb.out")
+    t.wait_until("all snapshots", lambda: os.path.exists(path))
+    t.equal("bytes", [s["mem_heap_B"] for s in m.read("massif.vgdb.out").snapshots], [1000 * i for i in range(8)])
+    t.check("all snapshots written to" in m.end(), "no message")
+
+
+@test("monitor/detach")
+def _(t):
+    m = Monitored(t)
+    t.equal("detach", m.say("detach").status, 0)
+    t.wait_until("the profile", lambda: any(n.startswith("massif.out") for n in os.listdir(m.cwd)))
+    with open("/proc/%d/status" % m.target_pid(), encoding="ascii") as file:
+        t.check("TracerPid:\t0\n" in file.read(), "still traced")
+    m.more()
+    m.end()
+    m = Monitored(t, attach=True)
+    m.more()
+    t.equal("detach", m.say("detach", pid=m.target_pid()).status, 0)
+    t.equal("ptmem's status", m.ptmem.wait(timeout=20), 0)
+    m.more()
+    m.program.stdin.close()
+    t.equal("the program's status", m.program.wait(timeout=20), 5)
+
+
+@test("monitor/duration")
+def _(t):
+    """A request does not disturb the timer of --duration."""
+    m = Monitored(t, ["--duration=1.5"], attach=True)
+    for _ in range(3):
+        t.equal("status", m.say("status").status, 0)
+    t.equal("ptmem's status", m.ptmem.wait(timeout=20), 0)
+    m.program.stdin.close()
+    m.program.wait()
+
+
+@test("monitor/many")
+def _(t):
+    """Many requests at once, none is lost."""
+    m = Monitored(t)
+    argv = [t.ptmem(), "--monitor=%d" % m.ptmem.pid, "status"]
+    asked = [subprocess.Popen(argv, cwd=m.cwd, env=m.env, stdout=subprocess.PIPE) for _ in range(40)]
+    for process in asked:
+        out, _ = process.communicate(timeout=30)
+        t.check(b"live bytes: 7000" in out, "answer %r" % out)
+    m.end()
+
+
+@test("monitor/private")
+def _(t):
+    m = Monitored(t)
+    directory = os.path.join(m.cwd, "ptmem")
+    t.equal("mode of the directory", stat.S_IMODE(os.stat(directory).st_mode), 0o700)
+    t.equal("mode of the socket", stat.S_IMODE(os.stat(os.path.join(directory, os.listdir(directory)[0])).st_mode), 0o600)
+    if os.geteuid() == 0:
+        os.chmod(m.cwd, 0o777)
+        os.chmod(directory, 0o777)  # even if somebody opened the way
+        os.chmod(os.path.join(directory, os.listdir(directory)[0]), 0o777)
+        done = subprocess.run([t.ptmem(), "--monitor=%d" % m.ptmem.pid, "status"], cwd="/", env=m.env, user=65534,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, extra_groups=[], group=65534)
+        t.equal("another user's status", (done.returncode, done.stdout), (125, b""))
+        os.chmod(directory, 0o700)
+    m.end()
+    t.equal("sockets left", os.listdir(directory), [])
+    os.chmod(directory, 0o755)  # no longer private: not used, and the profile is made without
+    if os.path.exists("/tmp/ptmem-%d" % os.geteuid()) and not os.path.isdir("/tmp/ptmem-%d" % os.geteuid()):
+        raise Fail("a file where the second place for sockets is")
+    env = {"XDG_RUNTIME_DIR": m.cwd}
+    t.equal("profile without socket", t.run([t.ptmem(), "-q", "true"], cwd=m.cwd, env=env).status, 0)
+    t.equal("sockets there", os.listdir(directory), [])

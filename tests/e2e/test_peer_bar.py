@@ -1,0 +1,146 @@
+"""Programs and options of the kind that Massif is tested with, beside Massif: targets/bar.c and
+bar_cxx.cpp. What may differ, and why: peer_differences.md.
+"""
+
+import os
+
+import test_peer
+from harness import Fail, test
+
+C, CXX = "bar", "bar_cxx"
+GCC, CLANG, GCC0, CLANG2 = "peer-gcc-O2", "peer-clang-O0", "peer-gcc-O0", "peer-clang-O2"
+ALL = ["--detailed-freq=1", "--max-snapshots=200"]
+
+# name: (variant, program, case, options)
+CASES = {
+    "wrappers": (GCC, C, "wrappers", ALL),
+    "wrappers-alloc-fn-1": (GCC, C, "wrappers", ["--alloc-fn=a1", *ALL]),
+    "wrappers-alloc-fn-2": (CLANG, C, "wrappers", ["--alloc-fn=a1", "--alloc-fn=b1", *ALL]),
+    "wrappers-alloc-fn-all": (GCC, C, "wrappers", [*("--alloc-fn=" + f for f in ("a1", "a2", "a3", "a4", "b1", "b2", "c1")), *ALL]),
+    "wrappers-alloc-fn-no-first": (GCC, C, "wrappers", ["--alloc-fn=a2", "--alloc-fn=a4", *ALL]),
+    "wrappers-prefix": (GCC, C, "wrappers", ["--massif:alloc-fn=a1", "--massif:depth=2"]),
+    "swallow-to-main": (GCC, C, "wrappers", [*("--alloc-fn=" + f for f in ("a1", "a2", "a3", "a4", "b1", "b2", "c1", "wrappers", "main")), *ALL]),
+    "swallow-everything": (GCC, C, "wrappers", [*("--alloc-fn=" + f for f in ("a1", "a2", "a3", "a4", "b1", "b2", "c1", "wrappers", "main", "(below main)")), *ALL]),
+    "swallow-below-main": (CLANG, C, "wrappers", ["--alloc-fn=a1", "--alloc-fn=main", "--show-below-main=yes", *ALL]),
+    "recursion-depth-8": (GCC, C, "recursion", ["--depth=8", *ALL]),
+    "recursion-depth-8-O0": (CLANG, C, "recursion", ["--depth=8", "--threshold=0"]),
+    "recursion-depth-200": (GCC0, C, "recursion", ["--depth=200", *ALL]),
+    "recursion-reach": (GCC, C, "recursion", ["--depth=1", "--alloc-fn=recurse", *ALL]),
+    "peaks": (GCC, C, "peaks", ["--peak-inaccuracy=0", *ALL]),
+    "peaks-inaccuracy-10": (GCC, C, "peaks", ["--peak-inaccuracy=10", "--detailed-freq=1000000"]),
+    "peaks-inaccuracy-negative": (CLANG, C, "peaks", ["--peak-inaccuracy=-10", "--detailed-freq=1000000"]),
+    "culling-10": (GCC, C, "waves", ["--max-snapshots=10"]),
+    "culling-10-detailed": (CLANG, C, "waves", ["--max-snapshots=10", "--detailed-freq=1", "--threshold=0"]),
+    "culling-13": (GCC, C, "waves", ["--max-snapshots=13", "--detailed-freq=2", "--peak-inaccuracy=0"]),
+    "culling-1000": (GCC, C, "waves", ["--max-snapshots=1000"]),
+    "inlined": (GCC, C, "inlined", ALL),
+    "inlined-clang": (CLANG2, C, "inlined", ALL),
+    "inlined-depth-1": (CLANG, C, "inlined", ["--depth=1", *ALL]),
+    "inlined-no": (GCC, C, "inlined", ["--read-inline-info=no", *ALL]),
+    "inlined-no-O0": (GCC0, C, "inlined", ["--read-inline-info=no", "--depth=4"]),
+    "inlined-fullpath": (GCC, C, "inlined", ["--fullpath-after=", *ALL]),
+    "fullpath-after": (GCC, C, "wrappers", ["--fullpath-after=nowhere", "--fullpath-after=tests/", *ALL]),
+    "zero": (GCC, C, "zero", ALL),
+    "zero-admin-0": (GCC, C, "zero", ["--heap-admin=0", *ALL]),
+    "zero-threshold-0": (CLANG, C, "zero", ["--threshold=0", *ALL]),
+    "large": (GCC, C, "large", ALL),
+    "large-admin-1024": (CLANG, C, "large", ["--heap-admin=1024"]),
+    "long-time": (GCC, C, "long_time", []),
+    "long-time-20": (CLANG, C, "long_time", ["--max-snapshots=20", "--detailed-freq=3"]),
+    "huge": (GCC, C, "huge", ALL),
+    "shares-0": (GCC, C, "shares", ["--threshold=0", *ALL]),
+    "shares-1": (GCC, C, "shares", ["--threshold=1", *ALL]),
+    "shares-5": (GCC, C, "shares", ["--threshold=5", *ALL]),
+    "shares-10": (CLANG, C, "shares", ["--threshold=10", *ALL]),
+    "shares-0.999": (GCC, C, "shares", ["--threshold=.999", *ALL]),
+    "shares-100": (GCC, C, "shares", ["--threshold=100", *ALL]),
+    "ignored-realloc": (GCC, C, "ignored", ["--ignore-fn=quiet", "--ignore-fn=quiet_resize", *ALL]),
+    "ignored-all": (CLANG, C, "ignored", ["--ignore-fn=quiet", "--ignore-fn=quiet_resize", "--ignore-fn=a1", *ALL]),
+    "ignored-caller-of-alloc-fn": (GCC, C, "wrappers", ["--alloc-fn=a1", "--ignore-fn=a2", *ALL]),
+    "ignored-not-first": (GCC, C, "wrappers", ["--ignore-fn=wrappers", *ALL]),
+    "sizes": (GCC, C, "sizes", ALL),
+    "resizes": (GCC0, C, "resizes", ALL),
+    "sizes-O0": (GCC0, C, "sizes", ["--threshold=0", "--detailed-freq=2"]),
+    "around-main": (GCC, C, "around_main", ALL),
+    "around-main-shown": (GCC, C, "around_main", ["--show-below-main=yes", *ALL]),
+    "below-main-shown": (GCC, C, "recursion", ["--show-below-main=yes", *ALL]),
+    "heap-no": (GCC, C, "waves", ["--heap=no"]),
+    "heap-no-detailed": (CLANG, C, "wrappers", ["--heap=no", "--detailed-freq=1"]),
+    "trace-malloc-no": (GCC, C, "wrappers", ["--trace-malloc=no", "--num-callers=3"]),
+    "plain-new": (GCC, CXX, "plain_new", ALL),
+    "plain-new-clang": (CLANG, CXX, "plain_new", ["--threshold=0", *ALL]),
+    "nothrow-new": (GCC, CXX, "nothrow_new", ALL),
+    "nothrow-new-clang": (CLANG, CXX, "nothrow_new", ["--threshold=0", *ALL]),
+    "aligned-new": (GCC, CXX, "aligned_new", ["--threshold=0", *ALL]),
+    "aligned-new-clang": (CLANG, CXX, "aligned_new", ["--threshold=0", *ALL]),
+    "overloaded-new": (GCC, CXX, "overload", ["--threshold=0", *ALL]),
+    "overloaded-new-clang": (CLANG, CXX, "overload", ["--threshold=0", *ALL]),
+    "overloaded-new-alloc-fn": (GCC, CXX, "overload", ["--alloc-fn=(anonymous namespace)::overloaded::operator new(unsigned long)", "--threshold=0", *ALL]),
+    "templates": (GCC, CXX, "templates", ["--threshold=0", *ALL]),
+    "templates-depth-40": (CLANG, CXX, "templates", ["--depth=40", "--threshold=0", *ALL]),
+    "long-names": (GCC, CXX, "long_names", ["--threshold=0", *ALL]),
+    "long-names-mangled": (CLANG, CXX, "long_names", ["--demangle=no", "--threshold=0", *ALL]),
+    "lambdas": (GCC, CXX, "lambdas", ["--threshold=0", *ALL]),
+    "lambdas-clang": (CLANG, CXX, "lambdas", ["--threshold=0", *ALL]),
+    "names-demangled": (GCC, CXX, "names", ["--ignore-fn=(anonymous namespace)::named(int)", "--threshold=0", *ALL]),
+    "names-mangled": (GCC, CXX, "names", ["--demangle=no", "--ignore-fn=_ZN12_GLOBAL__N_15namedEi", "--threshold=0", *ALL]),
+    "names-mangled-not-so": (GCC, CXX, "names", ["--ignore-fn=_ZN12_GLOBAL__N_15namedEi", "--threshold=0", *ALL]),
+    "names-plain": (CLANG, CXX, "names", ["--ignore-fn=plain_named", "--threshold=0", *ALL]),
+    "names-loader": (GCC, CXX, "names", ["--ignore-fn=call_init", *ALL]),
+    "containers": (GCC, CXX, "containers", ["--threshold=0"]),
+    "containers-depth-3": (CLANG, CXX, "containers", ["--threshold=0", "--depth=3", "--max-snapshots=50"]),
+}
+
+
+def register(name, variant, program, case, options):
+    test_peer.register("bar-" + name, lambda t: [t.target(variant, program)], options, {"BAR": case})
+
+
+for case_name, (v, p, c, o) in CASES.items():
+    register(case_name, v, p, c, o)
+
+
+for kind in ("pie", "no-pie"):
+    test_peer.register("ties-" + kind, lambda t, k=kind: [t.target("lib", "ties-" + k)], ["--threshold=0", *ALL])
+for mangling in ("v0", "legacy"):
+    test_peer.register("rust-" + mangling, lambda t, m=mangling: [t.target("rust", m)], ["--threshold=0", *ALL])
+test_peer.register("rust-mangled", lambda t: [t.target("rust", "v0")], ["--threshold=0", "--demangle=no", *ALL])
+
+
+@test("peer/bar-names-inlined", limit=120)
+def _(t):
+    """An inlined function is ignored as Valgrind ignores it where it is not inlined."""
+    options = ["--ignore-fn=maybe_inlined", "--threshold=0", "--detailed-freq=1"]
+    mangled = ["--demangle=no", "--ignore-fn=_ZN12_GLOBAL__N_1L13maybe_inlinedEi", *options[1:]]
+    env = {"BAR": "names", "GLIBCXX_FORCE_NEW": "1", "GLIBCPP_FORCE_NEW": "1"}
+    cwd = t.subdirectory()
+    t.run([t.program("valgrind"), *test_peer.VALGRIND, "--massif-out-file=valgrind.out", *mangled,
+           t.target("peer-not-inlined", CXX)], cwd=cwd, env=env)
+    t.run([t.ptmem(), "--time-unit=B", "--peak-at-exit=no", "--massif-out-file=ptmem.out", "--demangle=no", *options,
+           "--", t.target(GCC, CXX)], cwd=cwd, env=env)
+    left, right = ([l.replace("peer-not-inlined", GCC) for l in test_peer.masked(os.path.join(cwd, n))]
+                   for n in ("valgrind.out", "ptmem.out"))
+    t.check(any("named" in l for l in right) and not any("maybe_inlined" in l for l in right), "what is ignored")
+    if left != right:
+        raise Fail("massif (left) and ptmem differ, " + test_peer.first_difference(left, right))
+
+
+def register_probes(name, variant, program, case, options):
+    @test("peer/probes-" + name, limit=120)
+    def _(t):
+        texts = {}
+        for probes in ("break", "auto", "jump"):
+            cwd = t.subdirectory()
+            t.run([t.ptmem(), "--probes=" + probes, "--time-unit=B", "-o", "out", *options, "--",
+                   t.target(variant, program)], cwd=cwd, env={"BAR": case})
+            with open(os.path.join(cwd, "out"), encoding="utf-8") as file:
+                texts[probes] = [test_peer.ADDRESS.sub("0x: ", l) for l in file]
+        for probes in ("auto", "jump"):
+            if texts[probes] != texts["break"]:
+                raise Fail("break and %s differ, %s" % (
+                    probes, test_peer.first_difference(texts["break"], texts[probes])))
+
+
+for case_name in ("wrappers", "recursion-depth-200", "culling-10-detailed", "ignored-realloc", "sizes", "long-time",
+                  "aligned-new", "containers", "lambdas-clang", "around-main"):
+    register_probes(case_name, *CASES[case_name])

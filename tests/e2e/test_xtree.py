@@ -1,0 +1,95 @@
+"""The xtree files: as Valgrind writes them for deterministic programs, and as callgrind_annotate and ms_print
+read them."""
+
+import os
+import re
+
+import test_peer
+from harness import Fail, test
+
+VALGRIND = ["--tool=massif", "--run-libc-freeres=no", "--run-cxx-freeres=no", "-q"]
+
+
+def whole_names(text):
+    """Each number of a name replaced by the name."""
+    seen, lines = {}, []
+    for line in text.split("\n"):
+        match = re.match(r"(c?f[nli])=\((\d+)\)(?: (.*))?$", line)
+        if match:
+            key = ("fn" if match.group(1) in ("fn", "cfn") else "fl", match.group(2))
+            if match.group(3):
+                seen[key] = match.group(3)
+            line = "%s=%s" % (match.group(1), seen[key])
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def stacks(text):
+    """Head, {stack: values summed} and totals; stacks of one text come from different addresses."""
+    head, rest = whole_names(text).split("\nevents:", 1)
+    names, *blocks = rest.split("\n", 1)[0], *rest.split("\n", 1)[1].split("\n\n")
+    found = {}
+    for block in blocks[:-1]:
+        values = [int(n) for n in block.rsplit("\n", 1)[-1].split()[1:]]
+        key = re.sub(r"(?m)^(\d+) .*$", r"\1", block)
+        found[key] = [a + b for a, b in zip(found.get(key, [0] * len(values)), values)]
+    return re.sub(r"pid: \d+", "pid: N", head), names, found, blocks[-1]
+
+
+def run_both(t, program, case, mode, name, options=()):
+    cwd = t.subdirectory()
+    env = {"BAR": case, "GLIBCXX_FORCE_NEW": "1", "GLIBCPP_FORCE_NEW": "1"}
+    more = ["--xtree-memory=" + mode, *options]
+    t.run([t.program("valgrind"), *VALGRIND, "--massif-out-file=v.out", *more, "--xtree-memory-file=v." + name, program],
+          cwd=cwd, env=env)
+    t.run([t.ptmem(), "-o", "p.out", *more, "--xtree-memory-file=p." + name, "--", program], cwd=cwd, env=env)
+    texts = []
+    for tool in "vp":
+        with open(os.path.join(cwd, tool + "." + name), encoding="utf-8") as file:
+            texts.append(file.read())
+    return cwd, texts
+
+
+def register(name, variant, program, case, mode, options=()):
+    @test("xtree/%s-%s" % (name, mode), limit=120)
+    def _(t):
+        path = t.target(variant, program)
+        cwd, texts = run_both(t, path, case, mode, "kcg", options)
+        left, right = (stacks(text) for text in texts)
+        for what, a, b in zip(("head", "events", "stacks", "totals"), left, right):
+            t.equal("callgrind form: " + what, b, a)
+        annotated = [t.run([t.program("callgrind_annotate"), "--threshold=100", "--auto=no", tool + ".kcg"], cwd=cwd)
+                     for tool in "vp"]
+        t.equal("callgrind_annotate", annotated[1].status, 0)
+        t.equal("its totals", *(next((l for l in r.out.decode().split("\n") if "PROGRAM TOTALS" in l), "none")
+                                for r in reversed(annotated)))
+        cwd, texts = run_both(t, path, case, mode, "ms", options)
+        left, right = ([re.sub(r"0x[0-9A-F]+: |^time=.*", "", l) for l in text.split("\n")] for text in texts)
+        if sorted(left) != sorted(right):
+            raise Fail("Massif form, " + test_peer.first_difference(sorted(left), sorted(right)))
+        t.equal("ms_print", t.run([t.program("ms_print"), "p.ms"], cwd=cwd).status, 0)
+
+
+for m in ("allocs", "full"):
+    register("wrappers", "peer-gcc-O0", "bar", "wrappers", m)
+    register("recursion", "peer-gcc-O2", "bar", "recursion", m, ["--depth=5"])
+    register("inlined", "peer-gcc-O2", "bar", "inlined", m)
+    register("resizes", "peer-clang-O0", "bar", "resizes", m)
+    register("zero", "peer-gcc-O0", "bar", "zero", m)
+    register("ignored", "peer-gcc-O0", "bar", "ignored", m, ["--alloc-fn=a1"])
+    register("containers", "peer-gcc-O2", "bar_cxx", "containers", m)
+    register("lambdas", "peer-gcc-O2", "bar_cxx", "lambdas", m)
+    register("around-main", "peer-clang-O0", "bar", "around_main", m)
+    register("whole-names", "peer-gcc-O2", "bar", "wrappers", m, ["--xtree-compress-strings=no"])
+
+
+@test("xtree/names")
+def _(t):
+    """Names are expanded for the process, and stand in the folder of the start."""
+    program = t.target("peer-gcc-O0", "bar")
+    result = t.profile([program], ["--xtree-memory=allocs", "--xtree-memory-file=x.%q{BAR}.%p"], env={"BAR": "zero"})
+    name = "x.zero.%d" % result.only_stats()["pid"]
+    t.check(os.path.exists(os.path.join(result.directory, name)), "no %s: %s" % (name, os.listdir(result.directory)))
+    t.check(any(m.startswith("ptmem: xtree memory report: ") for m in result.messages), "no message")
+    result = t.profile([program], ["-q"], env={"BAR": "zero"})
+    t.check(not any("xtmemory" in n for n in os.listdir(result.directory)), "a file that was not asked for")
