@@ -50,6 +50,26 @@ static int find_syscall_insn(struct target *t, struct space *s)
 	return s->syscall_insn ? 0 : -ENOEXEC;
 }
 
+/*
+ * Whether @th stands at the SIGTRAP of a breakpoint that it met before it was stopped
+ * for us. That signal is consumed here: put_back_trap lets the thread meet it again.
+ */
+static bool note_met_trap(struct thread *th)
+{
+	siginfo_t info;
+	if (ptrace_get_siginfo(th->tid, &info) != 0 || info.si_code != SI_KERNEL)
+		return false;
+	th->met_trap = true;
+	return true;
+}
+
+static void put_back_trap(struct target *t, struct thread *th, struct arch_regs *regs)
+{
+	if (th->met_trap)
+		regs->word[t->arch->pc] -= t->arch->trap_pc_offset;
+	th->met_trap = false;
+}
+
 /* Steps @th over the instruction. 0; -ESRCH when the thread died. */
 static int step_once(struct target *t, struct thread *th)
 {
@@ -62,8 +82,11 @@ static int step_once(struct target *t, struct thread *th)
 				return -ESRCH;
 		}
 		struct stop stop = stop_decode(status);
-		if (stop.kind == STOP_SIGNAL && stop.value == SIGTRAP)
+		if (stop.kind == STOP_SIGNAL && stop.value == SIGTRAP) {
+			if (note_met_trap(th))
+				continue;
 			return 0;
+		}
 		if (stop.kind == STOP_EXITED || stop.kind == STOP_KILLED || stop.kind == STOP_EXIT) {
 			loop_serve(t, th->tid, status);
 			return -ESRCH;
@@ -93,6 +116,7 @@ int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void
 			return rc;
 	}
 	ptrace_set_sigmask(th->tid, mask);
+	th->met_trap = false; /* in our pages, where going on behind it is right */
 	guard_note_mask(th->process->space, 0, 0);
 	return rc;
 }
@@ -115,7 +139,7 @@ static int run_until(struct target *t, struct thread *th, enum stop_kind kind)
 			loop_serve(t, th->tid, status);
 			return -ESRCH;
 		}
-		if (stop.kind == STOP_SIGNAL)
+		if (stop.kind == STOP_SIGNAL && !(stop.value == SIGTRAP && note_met_trap(th)))
 			th->held_signal = stop.value;
 	}
 	return -EAGAIN;
@@ -167,6 +191,7 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 	if (rc == -ESRCH)
 		return rc;
 	ptrace_set_sigmask(th->tid, mask);
+	put_back_trap(t, th, &saved);
 	ptrace_set_regs(th->tid, &saved);
 	guard_note_mask(s, 0, 0);
 	return rc;
@@ -208,6 +233,7 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 	int64_t result = -EIO;
 	if (rc == 0 && ptrace_get_regs(th->tid, &regs) == 0)
 		result = (int64_t)regs.word[arch->syscall_ret];
+	put_back_trap(t, th, &saved);
 	ptrace_set_regs(th->tid, &saved);
 	ptrace_set_sigmask(th->tid, mask);
 	if (rc == 0)

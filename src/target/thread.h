@@ -54,6 +54,7 @@ struct thread {
 	pid_t tid;
 	struct process *process;
 	enum thread_state state;
+	bool met_trap;              /* a breakpoint's SIGTRAP came while it made a call for us */
 	int held_signal;            /* to be delivered at the next resume */
 	bool is_held;               /* stopped, waits for the world to go on */
 	bool was_interrupted;       /* an interrupt was asked for and has not been seen */
