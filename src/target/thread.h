@@ -68,7 +68,8 @@ struct thread {
 	bool has_deleted;
 	uint8_t *stack;             /* copy of the top of its stack */
 	size_t stack_size, stack_capacity;
-	size_t stack_want;          /* bytes to copy next time */
+	taddr_t stack_start;        /* where that copy begins */
+	size_t stack_want;          /* bytes to copy next time: as deep as an unwinder looked so far */
 	uint64_t thread_pointer;    /* its key among the slots; 0 = has no slot */
 	uint32_t slot;
 	taddr_t stack_low, stack_high; /* as its clone said; 0 = unknown */

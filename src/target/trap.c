@@ -69,12 +69,16 @@ struct view_source {
 static int read_outside(void *ctx, taddr_t addr, void *buf, size_t size)
 {
 	struct thread *th = ctx;
+	taddr_t end = addr + size - th->stack_start; /* wraps to a large one below the stack pointer */
+	if (end > th->stack_want && end <= STACK_COPY_MAX)
+		th->stack_want = ROUND_UP(end, (size_t)STACK_COPY_MIN);
 	return space_read(th->process->space, addr, buf, size);
 }
 
 static void copy_stack(struct thread *th, taddr_t sp, struct stack_view *view)
 {
-	size_t want = th->stack_want ? th->stack_want : STACK_COPY_MIN;
+	size_t want = MAX(th->stack_want, STACK_COPY_MIN);
+	th->stack_start = sp;
 	th->stack = xgrow(th->stack, &th->stack_capacity, want, 1);
 	ssize_t n = space_read_some(th->process->space, sp, th->stack, want);
 	th->stack_size = n > 0 ? (size_t)n : 0;
