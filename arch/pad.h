@@ -200,7 +200,15 @@ enum pad_record_type {
 	PAD_RECORD_ALLOC,         /* struct pad_record_block, pcs, raw part */
 	PAD_RECORD_REALLOC_END,
 	PAD_RECORD_INNER_FREE,    /* as FREE, inside another call: no event if the block is not live */
+	/*
+	 * An ALLOC in short: mark, block << 16 | bytes. No alignment was asked for, and the stack is
+	 * that of the thread's last record with PAD_HAS_STACK (with PAD_COUNT_ONLY: there is none).
+	 */
+	PAD_RECORD_SAME,
 };
+
+#define PAD_SAME_BLOCKS (1ull << 48) /* what fits into a PAD_RECORD_SAME is below */
+#define PAD_SAME_BYTES (1ull << 16)
 
 static inline uint64_t pad_mark(uint64_t position, uint64_t key, uint32_t low)
 {

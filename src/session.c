@@ -19,6 +19,7 @@
 #include "growth.h"
 #include "output/memusage.h"
 #include "output/pattern.h"
+#include "session_quick.h"
 #include "skip.h"
 #include "top.h"
 
@@ -356,17 +357,22 @@ __attribute__((noinline)) static void extend_path(struct session *s, const struc
 }
 
 /* The node of a stack that a pad walked: what it kept is known from the thread's last record. */
-static inline uint32_t path_node(struct session *s, const struct heap_event *he)
+static inline uint32_t find_path_node(struct session *s, const struct heap_event *he)
 {
 	if (he->kept < he->frame_count || he->path >= s->paths.count)
 		extend_path(s, he);
 	struct path *p = &s->paths.data[he->path];
 	CHECK(he->kept <= p->count || he->kept < he->frame_count);
 	p->count = he->frame_count;
+	return p->count ? p->node[p->count - 1] : 0;
+}
+
+static uint32_t path_node(struct session *s, const struct heap_event *he)
+{
 	s->stacks++;
 	s->complete_stacks++;
 	s->ends[UNWIND_COMPLETE]++;
-	return p->count ? p->node[p->count - 1] : 0;
+	return find_path_node(s, he);
 }
 
 size_t session_walk(struct session *s, const struct stack_view *view, const taddr_t **pcs_out)
@@ -423,31 +429,10 @@ static void trace_call(const struct session *s, const struct heap_event *he)
 			  (unsigned long long)he->old_addr, size, (unsigned long long)he->addr);
 }
 
-/* Whether the profile alone wants to know of events: then the usual ones take a short way. */
-static inline bool only_profile_listens(const struct session *s)
-{
-	const struct options *o = s->run->options;
-	return !s->events && !s->flows && !s->memusage && o->heap && !o->trace_malloc;
-}
-
-static void sink_any_event(struct session *s, const struct heap_event *he);
-
 static void sink_event(void *ctx, struct space *space, const struct heap_event *he)
 {
 	struct session *s = space->user;
 	(void)ctx;
-	if (he->stack || !only_profile_listens(s))
-		sink_any_event(s, he);
-	else if (he->kind == HEAP_FREE && !he->is_inner)
-		profile_event_free(s->profile, he->time_ns, he->addr);
-	else if (he->kind == HEAP_ALLOC && he->frame && !he->align)
-		profile_event_alloc(s->profile, he->time_ns, he->addr, he->size, path_node(s, he));
-	else
-		sink_any_event(s, he);
-}
-
-static void sink_any_event(struct session *s, const struct heap_event *he)
-{
 	static const uint8_t kinds[] = {
 		[HEAP_ALLOC] = EVENT_ALLOC, [HEAP_FREE] = EVENT_FREE, [HEAP_REALLOC_BEGIN] = EVENT_REALLOC_BEGIN,
 		[HEAP_REALLOC_END] = EVENT_REALLOC_END,
@@ -482,6 +467,24 @@ static void sink_any_event(struct session *s, const struct heap_event *he)
 		flows_event(s->flows, &ev);
 	if (o->heap)
 		profile_event(s->profile, &ev);
+}
+
+static bool sink_wants_quick(void *ctx, struct space *space)
+{
+	(void)ctx;
+	return space->user && session_wants_quick(space->user);
+}
+
+static uint32_t sink_node(void *ctx, struct space *space, const struct heap_event *he)
+{
+	(void)ctx;
+	return find_path_node(space->user, he);
+}
+
+static void sink_quick(void *ctx, struct space *space, uint64_t time_ns, const struct quick_event *ev, size_t count)
+{
+	(void)ctx;
+	session_quick(space->user, time_ns, ev, count);
 }
 
 static void sink_thread_exit(void *ctx, struct space *space, pid_t tid)
@@ -548,7 +551,8 @@ void session_fill_sink(struct target_sink *sink, struct run *run)
 	*sink = (struct target_sink){
 		.ctx = run, .space_new = sink_space_new, .space_fork = sink_space_fork, .space_end = sink_space_end,
 		.module_loaded = sink_module_loaded, .module_unloaded = sink_module_unloaded,
-		.event = sink_event, .thread_exit = sink_thread_exit, .in_signal = sink_in_signal,
+		.event = sink_event, .wants_quick = sink_wants_quick, .node = sink_node, .quick = sink_quick,
+		.thread_exit = sink_thread_exit, .in_signal = sink_in_signal,
 		.rule_memory = sink_rule_memory, .find_row = sink_find_row, .stack_pcs = sink_stack_pcs,
 		.last_look = growth_last_look, .skip_exec = sink_skip_exec,
 	};

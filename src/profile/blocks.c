@@ -1,23 +1,6 @@
 /*
- * The block table, see blocks.h. Open addressing in SHARDS independent tables,
- * chosen by hash. A shard is an array of buckets, a bucket is a cache line of four
- * slots, and a block of usual shape is one slot:
- *
- *	place: address (48) | size bits 0-15                       0 = empty
- *	owner: size bits 16-43 | leaf (31) | passed (5)
- *
- * A block stands in its home bucket, or, if that was full, in the first one behind
- * with room. `passed` (in the first slot of a bucket) counts the blocks that went by
- * it: 0 ends a search. So nearly every search reads one line and takes no branch that
- * the CPU cannot foresee, and a block goes without any other being moved.
- *
- * A shard grows by a third when it is 4/5 full (small ones are kept half empty) and is
- * copied alone, so growing never needs a second copy of everything. A block's home is
- * hash * buckets >> 32: any number of buckets will do, and copying walks both tables in
- * order.
- *
- * A block of unusual shape (address beyond 48 bits or size beyond 44, a capacity that
- * the rule of 2.5 does not give) is kept whole in `odd`, with linear probing.
+ * The block table, see blocks.h; blocks_quick.h has the picture, and the ways that take
+ * no call. Here is the rest: collisions, growth, and the blocks of unusual shape.
  */
 #include "profile/blocks.h"
 
@@ -26,42 +9,8 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "profile/blocks_quick.h"
 #include "profile/capacity.h"
-
-#define SHARD_BITS 6
-#define SHARDS (1u << SHARD_BITS)
-#define BUCKET 4u
-#define ADDR_MAX ((UINT64_C(1) << 48) - 1)
-#define SIZE_MAX44 ((UINT64_C(1) << 44) - 1)
-#define LEAF_MAX ((UINT32_C(1) << 31) - 1)
-#define PASSED_MAX UINT64_C(31)
-
-struct bucket {
-	uint64_t place[BUCKET], owner[BUCKET];
-} __attribute__((aligned(64)));
-
-/* Slot i is number i % BUCKET of bucket i / BUCKET. */
-struct shard {
-	struct bucket *bucket;
-	uint32_t *time;   /* by slot; NULL unless times are kept */
-	uint32_t buckets, count;
-	uint32_t limit;   /* it grows when so many are in it */
-};
-
-/* Whole blocks; addr 0 = empty. */
-struct odd {
-	struct block *slot;
-	uint32_t slots, count;
-};
-
-struct blocks {
-	struct shard shard[SHARDS];
-	struct odd odd;
-	uint64_t count;
-	uint32_t alignment;
-	bool keep_times;
-	bool needs_care;  /* times are kept, or some block is odd: no short way for adding */
-};
 
 /* Below this a table is small enough to be half empty, for speed. */
 #define SPARSE_SLOTS 512u
@@ -80,47 +29,9 @@ static uint32_t grown(uint32_t slots)
 	return ROUND_UP(slots + slots / 3 + 1, BUCKET);
 }
 
-/* Addresses differ in their middle bits: one multiplication spreads them over the upper ones. */
-static inline uint64_t hash_addr(taddr_t addr)
-{
-	uint64_t h = (addr ^ addr >> 32) * 0x9e3779b97f4a7c15ull;
-	return h ^ h >> 29;
-}
-
-/* Which of @places, buckets or slots, is the first to look at. */
-static inline uint32_t home_of(uint64_t hash, uint32_t places)
-{
-	return (uint32_t)((hash & UINT32_MAX) * places >> 32);
-}
-
-static inline uint32_t shard_of(uint64_t hash)
-{
-	return (uint32_t)(hash >> (64 - SHARD_BITS));
-}
-
 /* Slots and shards. */
 
 #define NO_SLOT UINT32_MAX
-
-static inline taddr_t place_addr(uint64_t place)
-{
-	return place >> 16;
-}
-
-static inline uint64_t pack_place(taddr_t addr, uint64_t size)
-{
-	return addr << 16 | (size & 0xffff);
-}
-
-static inline uint64_t pack_owner(uint64_t size, uint32_t leaf)
-{
-	return size >> 16 << 36 | (uint64_t)leaf << 5;
-}
-
-static inline uint64_t unpack_size(uint64_t place, uint64_t owner)
-{
-	return (place & 0xffff) | owner >> 36 << 16;
-}
 
 /* *@out is written word by word: a copy of the whole would wait for the words to reach the cache. */
 static inline void unpack(const struct blocks *b, const struct shard *sh, uint32_t i, struct block *out)
@@ -141,28 +52,11 @@ static inline bool is_usual(const struct blocks *b, const struct block *block)
 	       block->capacity == capacity_of(block->size, b->alignment);
 }
 
-static inline uint64_t passed(const struct bucket *b)
-{
-	return b->owner[0] & PASSED_MAX;
-}
-
 /* One block more, or less, went by. A counter that is full stays so until the shard grows. */
 static void count_passed(struct bucket *b, int change)
 {
 	if (passed(b) != PASSED_MAX)
 		b->owner[0] += (uint64_t)(int64_t)change;
-}
-
-/* The slots of @b, a bit each, whose address is that of @key. A sum of carries: no branch, four
- * instructions a slot. */
-static inline uint32_t match(const struct bucket *b, uint64_t key)
-{
-	uint32_t bits = (b->place[3] ^ key) < 1u << 16;
-	_Static_assert(BUCKET == 4, "as many terms");
-	bits += bits + ((b->place[2] ^ key) < 1u << 16);
-	bits += bits + ((b->place[1] ^ key) < 1u << 16);
-	bits += bits + ((b->place[0] ^ key) < 1u << 16);
-	return bits;
 }
 
 static inline uint32_t next_bucket(const struct shard *sh, uint32_t i)
@@ -420,55 +314,9 @@ __attribute__((noinline)) static bool add_slowly(struct blocks *b, const struct 
 bool blocks_add(struct blocks *b, const struct block *block, struct block *old_out)
 {
 	CHECK(block->addr && block->leaf <= LEAF_MAX);
-	if (is_usual(b, block) && blocks_add_usual(b, block->addr, block->size, block->leaf))
+	if (is_usual(b, block) && blocks_quick_add(b, block->addr, block->size, block->leaf))
 		return false;
 	return add_slowly(b, block, old_out);
-}
-
-bool blocks_add_usual(struct blocks *b, taddr_t addr, uint64_t size, uint32_t leaf)
-{
-	uint64_t hash = hash_addr(addr);
-	struct shard *sh = &b->shard[shard_of(hash)];
-	if (sh->count >= sh->limit || b->needs_care || addr - 1 >= ADDR_MAX || size > SIZE_MAX44 || leaf > LEAF_MAX)
-		return false;
-	struct bucket *home = &sh->bucket[home_of(hash, sh->buckets)];
-	uint32_t room = match(home, 0);
-	if (!room || passed(home) || match(home, addr << 16))
-		return false;
-	uint32_t k = (uint32_t)__builtin_ctz(room);
-	home->place[k] = pack_place(addr, size);
-	home->owner[k] = pack_owner(size, leaf); /* no count: nobody passed */
-	sh->count++;
-	b->count++;
-	return true;
-}
-
-struct block_owner blocks_take_usual(struct blocks *b, taddr_t addr)
-{
-	uint64_t hash = hash_addr(addr);
-	struct shard *sh = &b->shard[shard_of(hash)];
-	if (!sh->count || addr - 1 >= ADDR_MAX)
-		return (struct block_owner){ 0 };
-	struct bucket *home = &sh->bucket[home_of(hash, sh->buckets)];
-	uint32_t bits = match(home, addr << 16);
-	if (!bits)
-		return (struct block_owner){ 0 };
-	uint32_t k = (uint32_t)__builtin_ctz(bits);
-	uint64_t place = home->place[k], owner = home->owner[k];
-	home->place[k] = 0;
-	home->owner[k] = owner & PASSED_MAX;
-	sh->count--;
-	b->count--;
-	return (struct block_owner){
-		.size = unpack_size(place, owner), .leaf = (uint32_t)(owner >> 5) & LEAF_MAX, .is_found = 1,
-	};
-}
-
-void blocks_prefetch(const struct blocks *b, taddr_t addr)
-{
-	uint64_t hash = hash_addr(addr);
-	const struct shard *sh = &b->shard[shard_of(hash)];
-	__builtin_prefetch(&sh->bucket[home_of(hash, sh->buckets)], 1);
 }
 
 uint64_t blocks_count(const struct blocks *b)
