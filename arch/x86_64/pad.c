@@ -28,16 +28,24 @@ struct pad_blob arch_pad_blob(void)
 	};
 }
 
+/* Whether the recorder's short way will do: the first argument is the size, the rest does not matter. */
+static bool is_plain(const struct pad_probe *p)
+{
+	return p->kind == PAD_ALLOC && p->size_arg == 0 && p->count_arg == PAD_NO_ARG && p->align_arg == PAD_NO_ARG &&
+	       p->out_arg == PAD_NO_ARG && p->fixed_align == 0;
+}
+
 static struct x86_pad_head make_head(const struct pad_request *request, uint64_t after)
 {
 	const struct x86_blob_table *t = table();
 	uint32_t enter = request->probe.kind == PAD_FREE ? t->enter_free :
-			 request->probe.kind == PAD_THROW_CHECK ? t->enter_throw : t->enter_call;
+			 request->probe.kind == PAD_THROW_CHECK ? t->enter_throw :
+			 is_plain(&request->probe) ? t->enter_plain : t->enter_call;
 
 	return (struct x86_pad_head){
 		.control = request->control,
 		.enter = request->blob + enter,
-		.leave = request->blob + t->leave,
+		.leave = request->blob + (is_plain(&request->probe) ? t->leave_plain : t->leave),
 		.raw = request->blob + t->raw,
 		.finish = request->blob + t->finish,
 		.after = after,

@@ -25,7 +25,6 @@
 
 #define RULE_BITS 17
 #define MIN_SLOTS 256u
-#define MAX_SLOTS 8192u
 #define MAIN_STACK_ROOM (1ull << 30)
 
 /* -- records to events -- */
@@ -352,7 +351,7 @@ static int open_memory(struct target *t, struct space *s, struct thread *th, str
 	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)s->reader, (int)fd);
 	int own = open(name, O_RDWR | O_CLOEXEC);
 	int rc = own < 0 ? -errno : 0;
-	uint32_t slots = MIN(MAX(MIN_SLOTS, 4 * t->thread_count), MAX_SLOTS);
+	uint32_t slots = MIN(MAX(MIN_SLOTS, 4 * t->thread_count), PAD_MAX_SLOTS);
 	const struct pad_memory_options options = {ring_size(t), slots, RULE_BITS};
 	if (rc == 0) {
 		rc = pad_memory_init(&p->memory, own, &options);
