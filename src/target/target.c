@@ -658,33 +658,24 @@ static void sleep_until_stop(struct target *t, uint64_t ns)
 	t->now_ns = target_clock();
 }
 
-#define SPIN_NS 20000u
-#define SPIN_RECORDS 64u
-#define BUSY_NS 300000u
-#define SLEEP_MIN_US 1000u
+#define BUSY_RECORDS 64u
+#define SLEEP_BUSY_US 100u
+#define SLEEP_SHARED_US 1000u
 #define SLEEP_MAX_US 10000u
 
 /*
- * Nothing to do just now. Where records come fast and a CPU is ours, a short wait
- * that does not touch the ring is cheapest; else sleep until a stop or the time.
+ * Nothing to do just now. Where a CPU is ours, what a ring holds is read in small helpings, so
+ * that it is still near; where it is the program's, in large ones, for each turn takes it away.
+ * Never spins: a sleep costs less than the reader's time, and the line behind the head is left alone.
  */
 static void idle(struct target *t, size_t records)
 {
-	/* A thread that waited for room takes a while to come back, and fills a ring within a sleep. */
-	if (records >= SPIN_RECORDS)
-		t->busy_until_ns = t->now_ns + BUSY_NS;
-	if (t->now_ns < t->busy_until_ns && target_cpu_count() > t->thread_count) {
-		uint64_t until = target_clock() + SPIN_NS;
-		while (target_clock() < until)
-			;
-		return;
-	}
-	bool is_shared = target_cpu_count() == 1;
-	if (is_shared || records == 0)
-		t->idle_us = MIN(MAX(2 * t->idle_us, SLEEP_MIN_US), SLEEP_MAX_US);
+	unsigned cpus = target_cpu_count(), least = cpus > t->thread_count ? SLEEP_BUSY_US : SLEEP_SHARED_US;
+	if (records >= BUSY_RECORDS)
+		t->idle_us = least;
 	else
-		t->idle_us = SLEEP_MIN_US;
-	sleep_until_stop(t, (is_shared ? SLEEP_MAX_US : t->idle_us) * 1000ull);
+		t->idle_us = MIN(MAX(2 * t->idle_us, least), SLEEP_MAX_US);
+	sleep_until_stop(t, (cpus == 1 ? SLEEP_MAX_US : t->idle_us) * 1000ull);
 }
 
 static bool has_rings(const struct target *t)

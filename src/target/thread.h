@@ -124,7 +124,6 @@ struct target {
 	int own_filters;                 /* seccomp filters of ptmem itself, which its children inherit */
 	bool is_released;                /* nothing is profiled any more; the filter still wants us */
 	unsigned idle_us;                /* how long the last idle sleep was */
-	uint64_t busy_until_ns;          /* records came fast until now: no sleep before then */
 	uint64_t next_tick_ns;           /* when the sink's tick, or a sample of the threads, is due */
 	uint64_t next_sink_ns, next_sample_ns;
 };
