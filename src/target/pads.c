@@ -1,5 +1,5 @@
 /*
- * Promotion and service of pads; pads.h has the picture, arch/pad.h the contract.
+ * Promotion of hot functions to pads; pads.h has the picture, arch/pad.h the contract.
  *
  * Promotion happens with all threads stopped: the shared memory is made by a thread
  * of the target (memfd_create and two mmaps), the recorder and a pad for each hot
@@ -14,272 +14,19 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "target/guard.h"
+#include "target/pads_internal.h"
 #include "target/ptrace.h"
 
 #define RULE_BITS 17
 #define MIN_SLOTS 256u
-#define MAIN_STACK_ROOM (1ull << 30)
 
-/* -- records to events -- */
-
-struct delivery {
-	struct target *target;
-	struct space *space;
-	struct heap_event event; /* filled in for each record; cleared once, for that takes time */
-};
-
-static int read_nothing(void *ctx, taddr_t addr, void *buf, size_t size)
-{
-	struct space *s = ctx;
-	return space_read(s, addr, buf, size);
-}
-
-__attribute__((noinline)) static void deliver_raw(struct delivery *d, const struct ring_record *r)
-{
-	struct stack_view view = {.regs = *r->regs, .start = r->start, .data = r->stack, .size = r->stack_size,
-				  .read = read_nothing, .read_ctx = d->space};
-	d->event.stack = &view;
-	d->target->sink.event(d->target->sink.ctx, d->space, &d->event);
-	d->event.stack = NULL;
-}
-
-/* Whether @r is the free of a delete that was an event already. The slot's entry goes in any case. */
-static bool is_deleted(struct pads *p, const struct ring_record *r)
-{
-	for (size_t i = 0; i < p->deleted.count; i++) {
-		struct pads_deleted deleted = p->deleted.data[i];
-		if (deleted.slot != r->slot)
-			continue;
-		vec_take_swap(&p->deleted, i);
-		return r->kind == HEAP_FREE && r->addr == deleted.block;
-	}
-	return false;
-}
-
-static void deliver(void *ctx, const struct ring_record *r)
-{
-	struct delivery *d = ctx;
-	if (d->space->pads->deleted.count > 0 && is_deleted(d->space->pads, r))
-		return;
-	const struct pads *p = d->space->pads;
-	struct heap_event *ev = &d->event;
-	ev->kind = r->kind;
-	if (!r->old_addr) {
-		if (r->kind == HEAP_REALLOC_BEGIN)
-			return;
-		if (r->kind == HEAP_REALLOC_END)
-			ev->kind = HEAP_ALLOC;
-	}
-	ev->function = r->function;
-	ev->is_inner = r->is_inner;
-	ev->addr = r->addr;
-	ev->old_addr = r->old_addr;
-	ev->size = r->size;
-	ev->align = r->align;
-	ev->sp = r->sp;
-	ev->path = r->slot;
-	ev->thread = r->slot < p->owner.count ? (uint32_t)p->owner.data[r->slot] : 0;
-	ev->frame = r->has_stack ? r->frame : NULL;
-	if (r->has_stack) {
-		ev->frame_count = r->frame_count;
-		ev->kept = r->kept;
-	}
-	if (!d->space->is_profiled || !d->space->is_ready)
-		return;
-	if (r->has_raw)
-		deliver_raw(d, r);
-	else
-		d->target->sink.event(d->target->sink.ctx, d->space, ev);
-}
-
-static uint32_t find_node(void *ctx, const struct ring_record *r)
-{
-	struct delivery *d = ctx;
-	const struct heap_event ev = {
-		.kind = HEAP_ALLOC, .frame = r->frame, .frame_count = r->frame_count, .kept = r->kept, .path = r->slot,
-	};
-	return d->target->sink.node(d->target->sink.ctx, d->space, &ev);
-}
-
-static void deliver_quick(void *ctx, struct quick_event *event, size_t count)
-{
-	struct delivery *d = ctx;
-	const struct pads *p = d->space->pads;
-	for (size_t i = 0; d->target->options.stack_pointers && i < count; i++)
-		event[i].thread = event[i].slot < p->owner.count ? (uint32_t)p->owner.data[event[i].slot] : 0;
-	d->target->sink.quick(d->target->sink.ctx, d->space, d->event.time_ns, event, count);
-}
-
-/* Whether what a ring delivers may go the short way. */
-static bool is_quick(const struct target *t, struct space *s)
-{
-	return t->sink.wants_quick && s->is_profiled && s->is_ready && s->pads->deleted.count == 0 &&
-	       t->sink.wants_quick(t->sink.ctx, s);
-}
-
-size_t pads_drain_some(struct target *t, struct space *s)
-{
-	struct delivery d = {t, s, {.time_ns = t->now_ns}};
-	const struct ring_reader reader = {
-		.ctx = &d, .record = deliver, .node = find_node, .is_counting = t->options.no_stacks,
-		.quick = is_quick(t, s) ? deliver_quick : NULL,
-	};
-	return s->pads->last_drained = ring_drain(&s->pads->ring, PADS_DRAIN_BATCH, &reader);
-}
-
-size_t pads_drain(struct target *t, struct space *s)
-{
-	size_t sum = 0, n;
-	do {
-		n = pads_drain_some(t, s);
-		sum += n;
-	} while (n >= PADS_DRAIN_BATCH);
-	return s->pads->last_drained = sum;
-}
-
-void pads_catch_up(struct target *t, struct space *s)
-{
-	if (!s->pads || t->is_abandoned)
-		return;
-	uint64_t end = s->pads->ring.position + ring_pending(&s->pads->ring);
-	for (;;) {
-		pads_drain(t, s);
-		if (s->pads->ring.position >= end || !ring_has_hole(&s->pads->ring))
-			return;
-		ring_pass_hole(&s->pads->ring, false);
-	}
-}
-
-void pads_finish(struct target *t, struct space *s)
-{
-	if (!s->pads)
-		return;
-	pads_catch_up(t, s);
-	t->stats.holes += s->pads->ring.late_count;
-	t->stats.records += s->pads->ring.stats.records;
-	t->stats.raw_records += s->pads->ring.stats.raw;
-	t->stats.ring_bytes += s->pads->ring.stats.bytes;
-}
-
-void pads_free(struct target *t, struct space *s)
-{
-	struct pads *p = s->pads;
-	if (!p)
-		return;
-	pad_owner_remove(&t->pad_owner, &p->memory);
-	ring_deinit(&p->ring);
-	pad_memory_deinit(&p->memory);
-	vec_deinit(&p->list);
-	vec_deinit(&p->trap);
-	vec_deinit(&p->owner);
-	vec_deinit(&p->deleted);
-	free(p);
-	s->pads = NULL;
-}
-
-/* -- threads -- */
-
-struct pad_slot *pads_slot(const struct thread *th)
-{
-	struct pads *p = th->process->space->pads;
-	return p && th->thread_pointer ? pad_memory_slot(&p->memory, th->slot) : NULL;
-}
-
-/* The stack that @th runs on: as its clone said, else by the map that holds @sp. */
-static int stack_bounds(struct target *t, struct thread *th, taddr_t sp, taddr_t *low, taddr_t *high)
-{
-	if (th->stack_high && sp >= th->stack_low && sp < th->stack_high) {
-		*low = th->stack_low;
-		*high = th->stack_high;
-		return 0;
-	}
-	struct maps maps;
-	int rc = maps_read(th->process->space->reader, &maps);
-	if (rc != 0)
-		return rc;
-	const struct map *m = maps_find(&maps, sp);
-	rc = m ? 0 : -EFAULT;
-	if (m) {
-		bool is_main = strcmp(m->path, "[stack]") == 0;
-		*low = is_main && m->start > MAIN_STACK_ROOM ? m->start - MAIN_STACK_ROOM : m->start;
-		*high = m->end;
-		if (th->thread_pointer > sp && th->thread_pointer < *high)
-			*high = th->thread_pointer; /* the thread's control block ends its stack */
-	}
-	maps_deinit(&maps);
-	(void)t;
-	return rc;
-}
-
-static void own_slot(struct pads *p, struct thread *th, uint32_t slot)
-{
-	while (p->owner.count <= slot)
-		*vec_add(&p->owner) = 0;
-	p->owner.data[slot] = th->tid;
-	th->slot = slot;
-	ring_reset_slot(&p->ring, slot);
-}
-
-static int give_slot(struct target *t, struct thread *th, uint64_t thread_pointer, taddr_t sp)
-{
-	struct pads *p = th->process->space->pads;
-	taddr_t low, high;
-	th->thread_pointer = thread_pointer;
-	int rc = stack_bounds(t, th, sp, &low, &high);
-	if (rc == 0) {
-		pads_catch_up(t, th->process->space); /* a slot used before: its records come first */
-		rc = pad_memory_add_thread(&p->memory, thread_pointer, low, high);
-	}
-	if (rc < 0) {
-		th->thread_pointer = 0;
-		return rc;
-	}
-	own_slot(p, th, (uint32_t)rc);
-	return 0;
-}
-
-/* Whether another thread has the slot of @thread_pointer (clone without thread-local storage). */
-static bool is_taken(const struct thread *th, uint64_t thread_pointer)
-{
-	struct pads *p = th->process->space->pads;
-	int slot = pad_memory_find_thread(&p->memory, thread_pointer);
-	return slot >= 0 && (size_t)slot < p->owner.count && p->owner.data[slot] &&
-	       p->owner.data[slot] != th->tid;
-}
-
-void pads_add_thread(struct target *t, struct thread *th)
-{
-	struct arch_regs regs;
-	if (!th->process->space->pads || ptrace_get_regs(th->tid, &regs) != 0)
-		return;
-	uint64_t pointer = regs.word[t->arch->thread_pointer];
-	if (pointer == 0 || (is_taken(th, pointer) && th->process->is_vfork_child))
-		return; /* shares its parent's: breakpoints serve it where the pads cannot */
-	give_slot(t, th, pointer, regs.word[t->arch->sp]);
-}
-
-void pads_thread_exit(struct target *t, struct thread *th)
-{
-	struct space *s = th->process->space;
-	struct pads *p = s->pads;
-	if (!p || !th->thread_pointer)
-		return;
-	pads_catch_up(t, s);
-	if (p->owner.data[th->slot] != th->tid)
-		return; /* its thread pointer is in use again */
-	p->owner.data[th->slot] = 0;
-	pad_memory_remove_thread(&p->memory, th->thread_pointer);
-	th->thread_pointer = 0;
-}
-
-/* -- making pads -- */
+/* -- the memory -- */
 
 bool pads_are_possible(const struct target *t, const struct space *s, const char **why_out)
 {
@@ -431,6 +178,24 @@ static int make_memory(struct target *t, struct space *s, struct thread *th)
 				    RULE_BITS);
 	return 0;
 }
+
+void pads_free(struct target *t, struct space *s)
+{
+	struct pads *p = s->pads;
+	if (!p)
+		return;
+	pad_owner_remove(&t->pad_owner, &p->memory);
+	ring_deinit(&p->ring);
+	pad_memory_deinit(&p->memory);
+	vec_deinit(&p->list);
+	vec_deinit(&p->trap);
+	vec_deinit(&p->owner);
+	vec_deinit(&p->deleted);
+	free(p);
+	s->pads = NULL;
+}
+
+/* -- promotion -- */
 
 /* What the pad of @probe does. */
 static struct pad_probe describe(const struct probe *probe)
@@ -584,214 +349,6 @@ int pads_promote(struct target *t, struct space *s, struct thread *th)
 	}
 	s->pads->memory.control->off = 0;
 	return 0;
-}
-
-/* -- service -- */
-
-static struct trap *entry_trap(struct space *s, const struct trap *trap)
-{
-	return &s->traps.data[s->pads->trap.data[trap->pad - 1]];
-}
-
-/* The caller's view at a leave trap, where the stack is too large for a record. */
-static void serve_leave(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs)
-{
-	struct space *s = th->process->space;
-	struct pad_slot *slot = pads_slot(th);
-	const struct probe *probe = entry_trap(s, trap)->probe;
-	if (!slot || !slot->guard)
-		return;
-	struct arch_regs at_entry = *regs;
-	for (int i = 0; i < 3; i++)
-		at_entry.word[t->arch->arg[i]] = slot->arg[i];
-	struct probe_call args;
-	probe_read_call(probe, t->arch, &at_entry, &args);
-	struct stack_view view;
-	trap_fill_view(t, th, regs, slot->guard, &view);
-	view.regs.reg[t->arch->dwarf_pc] = slot->return_pc;
-	bool is_realloc = probe->kind == PROBE_REALLOC && args.block;
-	struct heap_event ev = {
-		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = is_realloc ? HEAP_REALLOC_END : HEAP_ALLOC,
-		.function = probe->function, .addr = slot->result, .size = args.size, .align = args.align,
-		.old_addr = is_realloc ? args.block : 0, .stack = &view, .sp = t->options.stack_pointers ? slot->guard + 8 : 0,
-	};
-	if (s->is_profiled && s->is_ready)
-		t->sink.event(t->sink.ctx, s, &ev);
-}
-
-static bool has_room(const struct pads *p)
-{
-	return ring_pending(&p->ring) + p->ring.position - p->ring.published < p->memory.ring_size / 2;
-}
-
-/* Which processes of @s are in a group stop, or on their way into one. */
-static void find_group_stops(struct target *t, struct space *s)
-{
-	for (size_t i = 0; i < t->processes.count; i++)
-		t->processes.data[i]->is_group_stopped = false;
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		struct thread *th = t->threads.data[i];
-		if (th && th->process->space == s && th->state == THREAD_LISTENING)
-			th->process->is_group_stopped = true;
-	}
-}
-
-void pads_wake_waiters(struct target *t, struct space *s)
-{
-	struct pads *p = s->pads;
-	if (!p || (!has_room(p) && !ring_has_hole(&p->ring) && !p->ring.late_count))
-		return;
-	find_group_stops(t, s);
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		struct thread *th = t->threads.data[i];
-		/* a hole at the read position may be the record of one who waits: once the tail moved, it
-		 * may fit, and must go on however full the ring is. A group stop is complete when all
-		 * threads are in it, and one that is in it may own the hole: into it, then wait again. */
-		if (!th || !th->waits_for_room || th->process->space != s ||
-		    (th->waited_tail == p->ring.published && !has_room(p) && !th->process->is_group_stopped))
-			continue;
-		th->waits_for_room = false;
-		t->waiters--;
-		thread_resume(t, th, 0);
-	}
-}
-
-static bool serve_full(struct target *t, struct thread *th)
-{
-	struct space *s = th->process->space;
-	t->stats.ring_full++;
-	uint64_t before = th->waited_tail;
-	/* no further than to half empty: the rest is read while the program runs */
-	size_t n;
-	do {
-		n = pads_drain_some(t, s);
-		ring_publish(&s->pads->ring);
-	} while (n >= PADS_DRAIN_BATCH && !has_room(s->pads));
-	/* the thread may have looked just before the tail moved: only who comes twice has to wait */
-	th->waited_tail = s->pads->ring.published;
-	return th->waited_tail != before || has_room(s->pads);
-}
-
-void pads_throw(struct thread *th)
-{
-	struct space *s = th->process->space;
-	struct pad_slot *slot = pads_slot(th);
-	uint64_t word = 0;
-	/* the guard stays: the catch finds it, and puts the pad back if it lies inside the call */
-	if (slot && slot->guard && space_read(s, slot->guard, &word, sizeof(word)) == 0 && word == slot->guard_pc)
-		space_write(s, slot->guard, &slot->return_pc, sizeof(slot->return_pc));
-}
-
-void pads_catch(struct target *t, struct thread *th, const struct arch_regs *regs)
-{
-	struct space *s = th->process->space;
-	struct pad_slot *slot = pads_slot(th);
-	if (!slot || !slot->guard || th->calls.count > 0)
-		return;
-	if (regs->word[t->arch->sp] >= slot->guard)
-		slot->guard = 0;
-	else
-		space_write(s, slot->guard, &slot->guard_pc, sizeof(slot->guard_pc));
-}
-
-static void forget_frames(struct thread *th)
-{
-	struct pads *p = th->process->space->pads;
-	pad_memory_reset_slot(&p->memory, th->slot);
-	ring_reset_slot(&p->ring, th->slot);
-}
-
-enum pad_nesting { PAD_OUTERMOST, PAD_NESTED };
-
-/* Decides about an entry with the guard set by a pad; a signal handler's call is outermost again. */
-static enum pad_nesting decide_guard(struct target *t, struct thread *th, struct pad_slot *slot,
-				     const struct arch_regs *regs)
-{
-	struct space *s = th->process->space;
-	taddr_t sp = regs->word[t->arch->sp];
-	uint64_t word = 0;
-	if (slot->reason == PAD_REASON_STALE) {
-		forget_frames(th); /* left by longjmp */
-		return PAD_OUTERMOST;
-	}
-	bool is_alive = space_read(s, slot->guard, &word, sizeof(word)) == 0 && word == slot->guard_pc;
-	struct stack_view view;
-	trap_fill_view(t, th, regs, sp, &view);
-	if (t->sink.in_signal(t->sink.ctx, s, &view, slot->guard + 2 * sizeof(word)))
-		return PAD_OUTERMOST;
-	if (is_alive && sp < slot->guard)
-		return PAD_NESTED;
-	forget_frames(th);
-	return PAD_OUTERMOST;
-}
-
-/* A call from a stack that is not the slot's: a fiber, or a handler on its own stack. */
-#define BOUNDS_TRAPS_TO_MOVE 16
-
-static bool follow_stack(struct target *t, struct thread *th, struct pad_slot *slot, taddr_t sp)
-{
-	taddr_t low, high;
-	if (slot->guard || ++th->bounds_traps < BOUNDS_TRAPS_TO_MOVE)
-		return false;
-	th->bounds_traps = 0;
-	th->stack_high = 0;
-	if (stack_bounds(t, th, sp, &low, &high) != 0)
-		return false;
-	forget_frames(th);
-	slot->stack_low = low;
-	slot->stack_high = high;
-	return true;
-}
-
-static void resume_at(struct target *t, struct thread *th, struct arch_regs *regs, taddr_t pc)
-{
-	regs->word[t->arch->pc] = pc;
-	ptrace_set_word(th->tid, t->arch->pc, pc);
-}
-
-static void serve_pad_entry(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs)
-{
-	struct space *s = th->process->space;
-	const struct pad *pad = &s->pads->list.data[trap->pad - 1];
-	struct trap *entry = entry_trap(s, trap);
-	taddr_t sp = regs->word[t->arch->sp];
-	uint64_t pointer = regs->word[t->arch->thread_pointer];
-	if (th->thread_pointer != pointer) {
-		/* unknown so far: next time round the pad finds its slot */
-		if (pointer && !is_taken(th, pointer) && give_slot(t, th, pointer, sp) == 0)
-			return;
-		trap_enter(t, th, entry, regs);
-		return;
-	}
-	struct pad_slot *slot = pads_slot(th);
-	if (entry->probe->kind == PROBE_THROW || entry->probe->kind == PROBE_CATCH) {
-		trap_enter(t, th, entry, regs);
-		resume_at(t, th, regs, pad->straight);
-		return;
-	}
-	if (slot->reason == PAD_REASON_BOUNDS && follow_stack(t, th, slot, sp))
-		return;
-	bool by_pad = slot->guard && slot->guard_pc && th->calls.count == 0;
-	if (by_pad && decide_guard(t, th, slot, regs) == PAD_NESTED) {
-		t->stats.nested++;
-		if (entry->probe->kind == PROBE_FREE && slot->kind != PAD_DELETE)
-			trap_enter_inner_free(t, th, entry, regs);
-		resume_at(t, th, regs, pad->straight);
-		return;
-	}
-	trap_enter(t, th, entry, regs);
-}
-
-bool pads_serve(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs)
-{
-	if (trap->kind == TRAP_PAD_FULL)
-		return serve_full(t, th);
-	pads_catch_up(t, th->process->space);
-	if (trap->kind == TRAP_PAD_LEAVE)
-		serve_leave(t, th, trap, regs);
-	else
-		serve_pad_entry(t, th, trap, regs);
-	return true;
 }
 
 /* -- forks and leaving -- */
