@@ -6,11 +6,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
 #include "profile/blocks_quick.h"
 #include "profile/capacity.h"
+
+#define HUGE_PAGE ((size_t)2 << 20) /* where they are of another size, the advice does no harm */
 
 /* Below this a table is small enough to be half empty, for speed. */
 #define SPARSE_SLOTS 512u
@@ -52,47 +55,28 @@ static inline bool is_usual(const struct blocks *b, const struct block *block)
 	       block->capacity == capacity_of(block->size, b->alignment);
 }
 
-/* One block more, or less, went by. A counter that is full stays so until the shard grows. */
-static void count_passed(struct bucket *b, int change)
-{
-	if (passed(b) != PASSED_MAX)
-		b->owner[0] += (uint64_t)(int64_t)change;
-}
-
-static inline uint32_t next_bucket(const struct shard *sh, uint32_t i)
-{
-	return i + 1 < sh->buckets ? i + 1 : 0;
-}
-
 /* The slot of @addr, which is not 0 nor beyond ADDR_MAX; or NO_SLOT. */
 static inline uint32_t shard_find(const struct shard *sh, uint64_t hash, taddr_t addr)
 {
-	uint32_t i = home_of(hash, sh->buckets);
-	for (uint32_t n = 0; n < sh->buckets; n++, i = next_bucket(sh, i)) {
-		const struct bucket *b = &sh->bucket[i];
-		uint32_t bits = match(b, addr << 16);
-		if (bits)
-			return i * BUCKET + (uint32_t)__builtin_ctz(bits);
-		if (!passed(b))
-			break;
-	}
-	return NO_SLOT;
+	uint32_t bits;
+	if (!sh->buckets)
+		return NO_SLOT;
+	const struct bucket *b = blocks_search(sh, &sh->bucket[home_of(hash, sh->buckets)], addr, &bits);
+	return b ? (uint32_t)(b - sh->bucket) * BUCKET + (uint32_t)__builtin_ctz(bits) : NO_SLOT;
 }
 
 /* @owner: without the count. The address is not there, and the shard has an empty slot. */
 static void shard_put(struct shard *sh, uint64_t hash, uint64_t place, uint64_t owner, uint32_t time)
 {
-	uint32_t i = home_of(hash, sh->buckets), bits;
-	while (!(bits = match(&sh->bucket[i], 0))) {
-		count_passed(&sh->bucket[i], 1);
-		i = next_bucket(sh, i);
-	}
+	struct bucket *b = &sh->bucket[home_of(hash, sh->buckets)];
+	uint32_t bits;
+	for (; !(bits = match(b, 0)); b = next_bucket(sh, b))
+		count_passed(b, 1);
 	uint32_t k = (uint32_t)__builtin_ctz(bits);
-	struct bucket *b = &sh->bucket[i];
 	b->place[k] = place;
 	b->owner[k] = owner | (b->owner[k] & PASSED_MAX);
 	if (sh->time)
-		sh->time[i * BUCKET + k] = time;
+		sh->time[(size_t)(b - sh->bucket) * BUCKET + k] = time;
 }
 
 static inline void shard_remove(struct shard *sh, uint64_t hash, uint32_t slot)
@@ -100,16 +84,18 @@ static inline void shard_remove(struct shard *sh, uint64_t hash, uint32_t slot)
 	struct bucket *b = &sh->bucket[slot / BUCKET];
 	b->place[slot % BUCKET] = 0;
 	b->owner[slot % BUCKET] &= PASSED_MAX;
-	for (uint32_t i = home_of(hash, sh->buckets); i != slot / BUCKET; i = next_bucket(sh, i))
-		count_passed(&sh->bucket[i], -1);
+	for (struct bucket *i = &sh->bucket[home_of(hash, sh->buckets)]; i != b; i = next_bucket(sh, i))
+		count_passed(i, -1);
 	sh->count--;
 }
 
 static struct bucket *new_buckets(uint32_t count)
 {
 	size_t bytes = count * sizeof(struct bucket);
-	struct bucket *b = aligned_alloc(sizeof(*b), bytes);
+	struct bucket *b = aligned_alloc(bytes < HUGE_PAGE ? sizeof(*b) : HUGE_PAGE, bytes);
 	CHECK(b);
+	if (bytes >= HUGE_PAGE)
+		madvise(b, ROUND_DOWN(bytes, HUGE_PAGE), MADV_HUGEPAGE); /* look-ups go anywhere: fewer TLB misses */
 	return memset(b, 0, bytes);
 }
 
@@ -152,6 +138,12 @@ static bool odd_find(const struct odd *o, taddr_t addr, uint32_t *i_out)
 	}
 	*i_out = i;
 	return false;
+}
+
+bool blocks_has_odd(const struct blocks *b, taddr_t addr)
+{
+	uint32_t i;
+	return odd_find(&b->odd, addr, &i);
 }
 
 static void odd_grow(struct odd *o)
@@ -199,7 +191,7 @@ static void odd_remove(struct odd *o, uint32_t hole)
 struct blocks *blocks_new(bool keep_times, uint32_t alignment)
 {
 	struct blocks *b = xcalloc(1, sizeof(*b));
-	b->keep_times = b->needs_care = keep_times;
+	b->keep_times = keep_times;
 	b->alignment = alignment;
 	return b;
 }
@@ -261,7 +253,6 @@ __attribute__((noinline)) static bool take_odd(struct blocks *b, taddr_t addr, s
 		return false;
 	*out = b->odd.slot[i];
 	odd_remove(&b->odd, i);
-	b->needs_care = b->keep_times || b->odd.count;
 	b->count--;
 	return true;
 }
@@ -284,7 +275,6 @@ __attribute__((noinline)) static void add_odd(struct blocks *b, const struct blo
 	struct block whole = *block;
 	if (!b->keep_times)
 		whole.time = 0;
-	b->needs_care = true;
 	odd_add(&b->odd, &whole);
 }
 

@@ -25,7 +25,7 @@
 
 #include "profile/blocks.h"
 
-#define SHARD_BITS 6
+#define SHARD_BITS 4
 #define SHARDS (1u << SHARD_BITS)
 #define BUCKET 4u
 #define ADDR_MAX ((UINT64_C(1) << 48) - 1)
@@ -57,7 +57,6 @@ struct blocks {
 	uint64_t count;
 	uint32_t alignment;
 	bool keep_times;
-	bool needs_care;  /* times are kept, or some block is odd: no short way for adding */
 };
 
 /* Addresses differ in their middle bits: one multiplication spreads them over the upper ones. */
@@ -126,25 +125,52 @@ static inline struct bucket *blocks_home(const struct blocks *b, uint64_t hash)
 	return &sh->bucket[home_of(hash, sh->buckets)];
 }
 
-/* How many events to look ahead for it: about as long as a line takes to come. */
-#define BLOCKS_AHEAD 8
+/* How many events to look ahead for blocks_prefetch: about as long as a line takes to come. */
+#define BLOCKS_AHEAD 32
 
-/* @addr will be looked up soon: its slot is fetched into the cache. */
+/* @addr will be looked up soon: its line is fetched into the cache. */
 static inline void blocks_prefetch(const struct blocks *b, taddr_t addr)
 {
 	__builtin_prefetch(blocks_home(b, hash_addr(addr)), 1);
 }
 
+/* One block more, or less, went by. A counter that is full stays so until the shard grows. */
+static inline void count_passed(struct bucket *b, int change)
+{
+	if (passed(b) != PASSED_MAX)
+		b->owner[0] += (uint64_t)(int64_t)change;
+}
+
+static inline struct bucket *next_bucket(const struct shard *sh, struct bucket *b)
+{
+	return b + 1 < sh->bucket + sh->buckets ? b + 1 : sh->bucket;
+}
+
+/* From @home to the block at @addr: its bucket and the bit of its slot, or NULL. There is an empty slot somewhere. */
+static inline struct bucket *blocks_search(const struct shard *sh, struct bucket *home, taddr_t addr, uint32_t *bit_out)
+{
+	uint32_t n = 0;
+	for (struct bucket *b = home;; b = next_bucket(sh, b)) {
+		*bit_out = match(b, addr << 16);
+		if (*bit_out)
+			return b;
+		if (!passed(b) || ++n == sh->buckets)
+			return NULL;
+	}
+}
+
+bool blocks_has_odd(const struct blocks *b, taddr_t addr); /* a block of unusual shape; there is one at least */
+
 /* Whether surely no block of any shape stands at @addr. */
 static inline bool blocks_is_absent(const struct blocks *b, taddr_t addr)
 {
 	uint64_t hash = hash_addr(addr);
-	if (b->odd.count || addr - 1 >= ADDR_MAX)
+	if (addr - 1 >= ADDR_MAX || (b->odd.count && blocks_has_odd(b, addr)))
 		return false;
 	if (!b->shard[shard_of(hash)].count)
 		return true;
-	const struct bucket *home = blocks_home(b, hash);
-	return !passed(home) && !match(home, addr << 16);
+	uint32_t bits;
+	return !blocks_search(&b->shard[shard_of(hash)], blocks_home(b, hash), addr, &bits);
 }
 
 /* Adds a block whose capacity is capacity_of(size, alignment). */
@@ -152,15 +178,18 @@ static inline bool blocks_quick_add(struct blocks *b, taddr_t addr, uint64_t siz
 {
 	uint64_t hash = hash_addr(addr);
 	struct shard *sh = &b->shard[shard_of(hash)];
-	if (sh->count >= sh->limit || b->needs_care || addr - 1 >= ADDR_MAX || size > SIZE_MAX44 || leaf > LEAF_MAX)
+	uint32_t bits;
+	if (sh->count >= sh->limit || b->keep_times || addr - 1 >= ADDR_MAX || size > SIZE_MAX44 || leaf > LEAF_MAX ||
+	    (b->odd.count && blocks_has_odd(b, addr)))
 		return false;
-	struct bucket *home = &sh->bucket[home_of(hash, sh->buckets)];
-	uint32_t room = match(home, 0);
-	if (!room || passed(home) || match(home, addr << 16))
+	struct bucket *to = blocks_home(b, hash);
+	if (blocks_search(sh, to, addr, &bits))
 		return false;
-	uint32_t k = (uint32_t)__builtin_ctz(room);
-	home->place[k] = pack_place(addr, size);
-	home->owner[k] = pack_owner(size, leaf); /* no count: nobody passed */
+	for (; !(bits = match(to, 0)); to = next_bucket(sh, to))
+		count_passed(to, 1);
+	uint32_t k = (uint32_t)__builtin_ctz(bits);
+	to->place[k] = pack_place(addr, size);
+	to->owner[k] = pack_owner(size, leaf) | (to->owner[k] & PASSED_MAX);
 	sh->count++;
 	b->count++;
 	return true;
@@ -176,16 +205,18 @@ static inline struct block_owner blocks_quick_take(struct blocks *b, taddr_t add
 {
 	uint64_t hash = hash_addr(addr);
 	struct shard *sh = &b->shard[shard_of(hash)];
+	uint32_t bits;
 	if (!sh->count || addr - 1 >= ADDR_MAX)
 		return (struct block_owner){ 0 };
-	struct bucket *home = &sh->bucket[home_of(hash, sh->buckets)];
-	uint32_t bits = match(home, addr << 16);
-	if (!bits)
+	struct bucket *home = blocks_home(b, hash), *from = blocks_search(sh, home, addr, &bits);
+	if (!from)
 		return (struct block_owner){ 0 };
 	uint32_t k = (uint32_t)__builtin_ctz(bits);
-	uint64_t place = home->place[k], owner = home->owner[k];
-	home->place[k] = 0;
-	home->owner[k] = owner & PASSED_MAX;
+	uint64_t place = from->place[k], owner = from->owner[k];
+	from->place[k] = 0;
+	from->owner[k] = owner & PASSED_MAX;
+	for (; home != from; home = next_bucket(sh, home))
+		count_passed(home, -1);
 	sh->count--;
 	b->count--;
 	return (struct block_owner){

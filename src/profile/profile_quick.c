@@ -80,6 +80,8 @@ void profile_quick(struct profile *p, uint64_t time_ns, const struct quick_event
 		return;
 	}
 	read_time(p, time_ns);
+	for (size_t i = 0; i < MIN(count, BLOCKS_AHEAD); i++)
+		blocks_prefetch(p->blocks, ev[i].addr);
 	for (; ev < end; ev++) {
 		if (ev + BLOCKS_AHEAD < end)
 			blocks_prefetch(p->blocks, ev[BLOCKS_AHEAD].addr);
