@@ -92,8 +92,8 @@ static inline void shard_remove(struct shard *sh, uint64_t hash, uint32_t slot)
 static struct bucket *new_buckets(uint32_t count)
 {
 	size_t bytes = count * sizeof(struct bucket);
-	struct bucket *b = aligned_alloc(bytes < HUGE_PAGE ? sizeof(*b) : HUGE_PAGE, bytes);
-	CHECK(b);
+	void *b = NULL;
+	CHECK(posix_memalign(&b, bytes < HUGE_PAGE ? sizeof(struct bucket) : HUGE_PAGE, bytes) == 0);
 	if (bytes >= HUGE_PAGE)
 		madvise(b, ROUND_DOWN(bytes, HUGE_PAGE), MADV_HUGEPAGE); /* look-ups go anywhere: fewer TLB misses */
 	return memset(b, 0, bytes);
