@@ -76,7 +76,7 @@ static void scan(struct session *s, struct roots *r, struct leak_look *look)
 	size_t below = 0;
 
 	leakcheck_init(c);
-	blocks_each(profile_blocks(s->profile), copy_block, c);
+	profile_each_block(s->profile, copy_block, c);
 	for (size_t i = 0; i < r->words.count; i++)
 		leakcheck_add_root(c, r->words.data[i]);
 	for (size_t i = 0; i < r->memory.count; i++)
