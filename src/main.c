@@ -312,6 +312,7 @@ static int run_target(struct run *run, int *signal_out)
 	const struct options *o = run->options;
 	session_fill_sink(&sink, run);
 	sink.poll = should_leave;
+	sink.monitor = monitor_from_program;
 	struct target_options to = {
 		.follow_exec = o->trace_children, .count_instructions = o->time_unit == TIME_INSTRUCTIONS,
 		/* pads record no stacks of frees */
@@ -321,6 +322,7 @@ static int run_target(struct run *run, int *signal_out)
 		.watch_brk = o->pages_as_heap || o->trace & 1u << SOURCE_BRK,
 		.watch_faults = o->trace & 1u << SOURCE_FAULTS,
 		.watch_mappings = o->pages_as_heap || o->trace & 1u << SOURCE_MMAP,
+		.mempools = o->mempools, .running_on_valgrind = o->running_on_valgrind,
 		.ring_size = o->ring, .somalloc = o->soname_synonyms, .last_look = o->leak_check,
 		.verify = getenv("PTMEM_VERIFY") != NULL,
 	};

@@ -42,6 +42,10 @@ const struct option_row option_rows[] = {
 	{.name = "soname-synonyms", .type = TEXT, AT(soname_synonyms),
 	 .value = "somalloc=PATTERN", .text = "watch the allocators of libc, libstdc++ and the\n"
 					      "libraries of this name only"},
+	{.name = "mempools", .type = YES_NO, AT(mempools), .initial = "no",
+	 .value = "yes|no", .text = "count what the program allocates in memory pools,\nas its client requests tell"},
+	{.name = "running-on-valgrind", .type = YES_NO, AT(running_on_valgrind), .initial = "no",
+	 .value = "yes|no", .text = "what RUNNING_ON_VALGRIND in the program says"},
 	{.name = "probes", .type = CHOICE, AT(probes), .choices = probes_modes, .initial = "auto",
 	 .value = "auto|break|jump", .text = "how calls are caught: by breakpoints, by jumps,\n"
 					     "or by whichever suits"},

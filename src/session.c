@@ -412,7 +412,7 @@ static void trace_call(const struct session *s, const struct heap_event *he)
 		[FUNCTION_MEMALIGN] = "memalign", [FUNCTION_NEW] = "new", [FUNCTION_FREE] = "free",
 		[FUNCTION_DELETE] = "delete", [FUNCTION_BRK] = NULL,
 	};
-	const char *name = names[he->function];
+	const char *name = he->function < ARRAY_SIZE(names) ? names[he->function] : NULL;
 	unsigned long long size = he->size;
 	if (name && he->kind == HEAP_ALLOC)
 		log_info("--%u-- %s(%llu) = 0x%llX", s->pid, name, size, (unsigned long long)he->addr);
@@ -440,7 +440,7 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 		sink_any_event(s, he);
 	else if (he->kind == HEAP_FREE && !he->is_inner)
 		profile_event_free(s->profile, he->time_ns, he->addr);
-	else if (he->kind == HEAP_ALLOC && he->frame && !he->align)
+	else if (he->kind == HEAP_ALLOC && he->frame && !he->align && he->function != FUNCTION_REQUEST)
 		profile_event_alloc(s->profile, he->time_ns, he->addr, he->size, path_node(s, he));
 	else
 		sink_any_event(s, he);

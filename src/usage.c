@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/heap_function.h"
 #include "base/log.h"
 #include "output/memusage.h"
 #include "sampler.h"
@@ -207,7 +208,7 @@ void usage_fork(const struct session *parent, struct session *child)
 
 void usage_event(struct session *s, const struct event *ev)
 {
-	if (s->memusage)
+	if (s->memusage && ev->function != FUNCTION_REQUEST)
 		memusage_event(s->memusage, ev);
 }
 

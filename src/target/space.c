@@ -17,6 +17,7 @@
 #include "base/elf_file.h"
 #include "base/log.h"
 #include "target/guard.h"
+#include "target/requests.h"
 
 static uint32_t last_space_id, last_module_id;
 
@@ -68,6 +69,7 @@ struct space *space_fork(const struct space *parent, pid_t child)
 	s->is_ready = parent->is_ready;
 	s->is_profiled = parent->is_profiled;
 	s->probe_count = parent->probe_count;
+	requests_fork(parent, s);
 	return s;
 }
 
@@ -83,6 +85,7 @@ void space_free(struct space *s)
 	for (size_t i = 0; i < s->modules.count; i++)
 		module_release(s->modules.data[i]);
 	clear_code(s);
+	requests_free(s);
 	guard_space_gone(s);
 	for (size_t i = 0; i < s->areas.count; i++)
 		free(s->areas.data[i].saved);
@@ -146,6 +149,9 @@ void module_release(struct module *m)
 	if (m->sites)
 		vec_deinit(&m->sites->list);
 	free(m->sites);
+	if (m->markers)
+		vec_deinit(&m->markers->list);
+	free(m->markers);
 	free(m->path);
 	free(m);
 }

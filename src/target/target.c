@@ -33,6 +33,7 @@
 #include "target/ptrace.h"
 #include "target/guard.h"
 #include "target/pads.h"
+#include "target/requests.h"
 #include "target/roots.h"
 #include "target/thread.h"
 
@@ -344,12 +345,12 @@ static struct thread *pick_thread(struct target *t, struct space *s)
 
 static void forget_sites(void *ctx, struct space *s, struct module *m)
 {
-	(void)ctx;
 	(void)s;
 	if (m->file && !m->is_vdso && !m->sites) {
 		m->sites = xcalloc(1, sizeof(*m->sites));
 		probe_sites_find(m->file, m->sites);
 	}
+	requests_look(ctx, m);
 }
 
 static void undo_attach(struct target *t, pid_t pid);
@@ -361,7 +362,7 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 		return rc;
 	struct space *s = space_new(pid);
 	s->is_profiled = true;
-	rc = space_update_modules(s, forget_sites, NULL, NULL);
+	rc = space_update_modules(s, forget_sites, NULL, t);
 	if (rc != 0) {
 		space_free(s);
 		*problem_out = rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_PERMISSION;

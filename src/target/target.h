@@ -37,6 +37,8 @@ struct target_options {
 	bool watch_faults;    /* HEAP_FAULT at page faults */
 	bool watch_mappings;  /* at mmap, munmap, mremap and their like */
 	bool free_stacks;     /* frees come with their stacks */
+	bool mempools;        /* client requests of memory pools are events */
+	bool running_on_valgrind; /* the program is told so if it asks */
 	const char *somalloc; /* --soname-synonyms: which allocators are watched; NULL = all */
 };
 
@@ -77,6 +79,8 @@ struct target_sink {
 	/* The last chance to read the memory of @s (last_look): all events are in, its threads stand
 	 * still, and it is about to exit or to be detached. Not called when it is killed suddenly. */
 	void (*last_look)(void *ctx, struct space *s);
+	/* The program itself says a monitor command; whether there is such a one. NULL = there is none. */
+	bool (*monitor)(void *ctx, struct space *s, const char *text);
 	/* Whether the program that @pid just executed is to be left alone. NULL = never. */
 	bool (*skip_exec)(void *ctx, pid_t pid);
 	/* Called now and then between events, and when a timer or signal woke the loop; true = leave. */
