@@ -176,6 +176,38 @@ static int compare(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
+/* The first marker at @vaddr or behind it. */
+static size_t lower_bound(const struct marker_list *list, uint64_t vaddr)
+{
+	size_t lo = 0, hi = list->list.count;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (list->list.data[mid].vaddr < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Symbols may overlap: the largest function counts, for all of its branches. */
+static int note_function(void *ctx, const struct elf_symbol *sym)
+{
+	struct marker_list *out = ctx;
+	if (!sym->is_defined || sym->type != STT_FUNC || sym->size == 0)
+		return 0;
+	for (size_t i = lower_bound(out, sym->vaddr); i < out->list.count; i++) {
+		struct marker *m = &out->list.data[i];
+		if (m->vaddr - sym->vaddr >= sym->size)
+			break;
+		if (sym->size > m->function_size) {
+			m->function = sym->vaddr;
+			m->function_size = sym->size;
+		}
+	}
+	return 0;
+}
+
 void marker_find(struct elf_file *file, const struct arch *arch, struct marker_list *out)
 {
 	*out = (struct marker_list){0};
@@ -192,6 +224,13 @@ void marker_find(struct elf_file *file, const struct arch *arch, struct marker_l
 			out->list.data[kept++] = out->list.data[i];
 	}
 	out->list.count = kept;
+	if (kept > 0)
+		elf_file_each_symbol(file, note_function, out);
+}
+
+bool marker_is_argument(const struct arch_operand *o, const struct arch *arch, unsigned i)
+{
+	return o->kind == OPERAND_REGISTER && o->base == arch->arg[i] && o->size == 8 && o->shift == 0;
 }
 
 int marker_value(const struct arch_operand *o, const struct arch_regs *regs, marker_read_fn *read, void *ctx,

@@ -20,6 +20,7 @@ enum marker_kind { MARKER_REQUEST, MARKER_ALLOC, MARKER_FREE, MARKER_KIND_COUNT 
 
 struct marker {
 	uint64_t vaddr;       /* in the file */
+	uint64_t function, function_size; /* that it is in; 0 = unknown */
 	uint64_t semaphore;   /* vaddr of the 16-bit count of who listens; 0 = none */
 	uint8_t kind;         /* enum marker_kind */
 	struct arch_operand block, size; /* of ALLOC; of FREE: block */
@@ -43,6 +44,9 @@ void marker_scan(const struct arch *arch, const uint8_t *data, size_t size, void
  * read. *out is untouched then.
  */
 int marker_read_note(const struct arch *arch, const uint8_t *desc, size_t size, uint64_t base, struct marker *out);
+
+/* Whether @o is the whole register of argument @i of a function. */
+bool marker_is_argument(const struct arch_operand *o, const struct arch *arch, unsigned i);
 
 /* The value of @o with these registers. @read: reads target memory, 0 or -errno. */
 typedef int marker_read_fn(void *ctx, taddr_t addr, void *buf, size_t size);

@@ -20,6 +20,7 @@
 #include "target/ptrace.h"
 
 #define MONITOR_TEXT_MAX 4096u
+#define FUNCTION_MAX (1u << 20)
 
 static const struct probe marker_probe[MARKER_KIND_COUNT] = {
 	[MARKER_REQUEST] = {.symbol = "a client request", .kind = PROBE_REQUEST},
@@ -127,6 +128,8 @@ static void serve_blocks(struct visit *v, const struct request *r)
 	if (!s->pools)
 		s->pools = xcalloc(1, sizeof(*s->pools));
 	bool exists = pools_apply(s->pools, r, &ops);
+	if (s->pads && s->pools->has_auto_free)
+		s->pads->memory.control->flags |= PAD_ANSWER_BLOCKS;
 	if (r->kind == REQUEST_POOL_EXISTS)
 		answer(v, exists);
 }
@@ -188,6 +191,39 @@ void requests_serve(struct target *t, struct thread *th, const struct trap *trap
 		serve_request(&v);
 	else if (m && m->markers && trap->marker < m->markers->list.count)
 		serve_note(&v, &m->markers->list.data[trap->marker]);
+}
+
+/* -- pads -- */
+
+bool requests_may_jump(const struct target *t, const struct space *s, const struct trap *trap, const char **why_out)
+{
+	const struct module *m = space_find_module(s, trap->addr);
+	const struct arch *arch = t->arch;
+	if (!m || !m->markers || trap->marker >= m->markers->list.count)
+		return false;
+	const struct marker *marker = &m->markers->list.data[trap->marker];
+	if (marker->kind != MARKER_REQUEST) {
+		/* one instruction, which nobody enters but at its beginning; the pad reads the first arguments */
+		bool is_plain = marker_is_argument(&marker->block, arch, 0) &&
+				(marker->kind == MARKER_FREE || marker_is_argument(&marker->size, arch, 1));
+		*why_out = is_plain ? "it has no room for a jump" : "its arguments are in other places";
+		return is_plain && trap->code_size == arch->long_nop_size;
+	}
+	*why_out = "its function is not known";
+	if (!marker->function_size || marker->function_size > FUNCTION_MAX)
+		return false;
+	taddr_t start = m->bias + marker->function;
+	_cleanup_free_ uint8_t *code = xmalloc(marker->function_size);
+	*why_out = "a branch enters it";
+	return space_read(s, start, code, marker->function_size) == 0 &&
+	       !arch->is_entered(code, marker->function_size, start, trap->addr, trap->code_size);
+}
+
+uint32_t requests_pad_flags(const struct target *t, const struct space *s)
+{
+	const struct target_options *o = &t->options;
+	return (o->running_on_valgrind ? PAD_ANSWER_RUNNING : 0) | (o->mempools ? PAD_ANSWER_POOLS : 0) |
+	       (s->pools && s->pools->has_auto_free ? PAD_ANSWER_BLOCKS : 0);
 }
 
 /* -- installation -- */

@@ -29,6 +29,11 @@ void requests_removed(struct space *s, struct trap *trap);
  */
 void requests_serve(struct target *t, struct thread *th, const struct trap *trap, const struct arch_regs *regs);
 
+/* Whether the first bytes of the marker of @trap may become a jump; if not, why (static text). */
+bool requests_may_jump(const struct target *t, const struct space *s, const struct trap *trap, const char **why_out);
+/* Which requests the pads of @s must leave to ptmem: enum pad_flag. */
+uint32_t requests_pad_flags(const struct target *t, const struct space *s);
+
 /* What @s has of markers, for its copy, and for its end. */
 void requests_fork(const struct space *from, struct space *to);
 void requests_free(struct space *s);
