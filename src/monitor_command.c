@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "growth.h"
 #include "monitor.h"
 #include "output/pattern.h"
 
@@ -70,6 +71,19 @@ static int run_xtmemory(struct monitor_request *r)
 	return answer_file(r, session_write_xtree(r->session, path, target_clock()), "xtree memory report", path);
 }
 
+static int run_leaks(struct monitor_request *r)
+{
+	_cleanup_free_ char *path = r->file ? file_path(r, r->file) : NULL;
+	int rc = growth_write_leaks(r->session, path, r->reply);
+	if (rc == -ENOTSUP)
+		fputs("error: leaks needs a ptmem that was started with --leaks or --leak-check\n", r->reply);
+	else if (rc == -ESRCH)
+		fputs("error: the process has ended\n", r->reply);
+	else if (path)
+		return answer_file(r, rc, "leaks", path);
+	return rc;
+}
+
 static int run_status(struct monitor_request *r)
 {
 	const struct session *s = r->session;
@@ -99,6 +113,7 @@ static const struct command commands[] = {
 	{"detailed_snapshot", true, true, run_detailed_snapshot, "[FILE]", "the same with a call tree"},
 	{"all_snapshots", true, true, run_all_snapshots, "[FILE]", "the profile so far"},
 	{"xtmemory", true, true, run_xtmemory, "[FILE]", "memory by call path [xtmemory.kcg.%p.%n]"},
+	{"leaks", false, true, run_leaks, "[FILE]", "which blocks are there, by call path (--leaks)"},
 	{"status", false, true, run_status, "", "what was counted so far"},
 	{"detach", false, false, run_detach, "", "end the profile and leave the program running"},
 	{"help", false, false, run_help, "", "this list"},
