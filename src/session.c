@@ -296,6 +296,7 @@ static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 	struct session *s = space->user;
 	(void)ctx;
 	space_count_probes(space, &s->jumps, &s->breakpoints);
+	space_count_markers(space, &s->marker_jumps, &s->marker_breakpoints);
 	space->user = NULL;
 	s->space = NULL;
 	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;

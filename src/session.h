@@ -72,6 +72,7 @@ struct session {
 	uint64_t verified, differing; /* stacks sent both ways, and not the same */
 	uint64_t stacks, complete_stacks;
 	uint32_t jumps, breakpoints; /* watched functions at the end, by how they are caught */
+	uint32_t marker_jumps, marker_breakpoints; /* the same of markers in the text */
 	uint64_t ends[UNWIND_END_COUNT];
 	unsigned image;            /* 1, 2, ...: profiled programs that this pid executed */
 	bool has_next_image;       /* the process executed another one, which is profiled */

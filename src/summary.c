@@ -88,6 +88,7 @@ static void print_target_stats(const struct session *s)
 		{"attach microseconds", t->attach_ns / 1000}, {"detach microseconds", t->detach_ns / 1000},
 		{"promotion microseconds", t->promote_ns / 1000},
 		{"functions with jumps", s->jumps}, {"functions with breakpoints", s->breakpoints},
+		{"markers with jumps", s->marker_jumps}, {"markers with breakpoints", s->marker_breakpoints},
 		{"records", t->records}, {"records with raw stacks", t->raw_records}, {"ring bytes", t->ring_bytes},
 		{"stops at a full ring", t->ring_full}, {"unfinished records", t->holes},
 		{"verified stacks", s->verified}, {"differing stacks", s->differing},

@@ -164,8 +164,23 @@ jump_moved:
 	.cfi_endproc
 jump_end:
 
-/* A pad in the midst of a function: what is below its stack pointer is in use, and so are the flags. Their
- * copy stands where the other pads have the return slot. */
+.macro restore_marker
+	pop	%rdx
+	pop	%rsi
+	pop	%rdi
+	pop	%rax
+	add	$0x7f, %al              /* overflows if there was an overflow */
+	sahf
+	pop	%rax
+	lea	PAD_RED_ZONE(%rsp), %rsp
+.endm
+
+/*
+ * A pad in the midst of a function: what is below its stack pointer is in use, and so are the flags.
+ * Not by pushf: that sees the trap flag of a ptmem that steps the thread, and popf would set it when
+ * nobody is there any more. rsp is then a struct x86_pad_stack whose rax holds the flags, and whose
+ * return_slot holds rax.
+ */
 	.balign	64
 	.type	marker_head, @object
 marker_head:
@@ -174,12 +189,13 @@ marker_head:
 	.type	marker_entry, @function
 marker_entry:
 	lea	-PAD_RED_ZONE(%rsp), %rsp
-	pushfq
+	push	%rax
+	lahf
+	seto	%al
 	push	%rax
 	push	%rdi
 	push	%rsi
 	push	%rdx
-	cld
 	mov	%rsp, %rdi
 	lea	marker_head(%rip), %rsi
 	mov	%rbp, %rdx
@@ -201,20 +217,10 @@ marker_entry:
 	test	%eax, %eax
 	jnz	marker_trap
 marker_done:
-	pop	%rdx
-	pop	%rsi
-	pop	%rdi
-	pop	%rax
-	popfq
-	lea	PAD_RED_ZONE(%rsp), %rsp
+	restore_marker
 	jmp	marker_moved
 marker_trap:
-	pop	%rdx
-	pop	%rsi
-	pop	%rdi
-	pop	%rax
-	popfq
-	lea	PAD_RED_ZONE(%rsp), %rsp
+	restore_marker
 marker_entry_trap:
 	int3
 	jmp	marker_entry

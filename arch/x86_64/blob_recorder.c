@@ -477,6 +477,15 @@ INLINE void fill_block(struct pad_record_block *r, const struct pad_slot *slot, 
 		r->align = probe->align_arg == PAD_NO_ARG ? probe->fixed_align : slot->arg[probe->align_arg];
 }
 
+/* Without string instructions, and without a call of memcpy. */
+INLINE void copy_words(uint64_t *to, const void *from, uint64_t count)
+{
+	for (const uint64_t *p = from; count--; to++, p++) {
+		*to = *p;
+		barrier();
+	}
+}
+
 /*
  * Writes the record of what happened in the frame with return slot @at. @fresh < 0: no incremental
  * stack. @saved: the raw stack comes along, @raw bytes of it. 0 when the reader is gone.
@@ -515,7 +524,10 @@ INLINE int record_return(uint64_t at, const struct x86_pad_head *head, struct pa
 			*p++ = regs[i];
 		uint64_t words = raw / 8;
 		const void *from = (const void *)sp;
-		__asm__ volatile("rep movsq" : "+D"(p), "+S"(from), "+c"(words)::"memory");
+		if (likely(head->probe.kind < PAD_REQUEST))
+			__asm__ volatile("rep movsq" : "+D"(p), "+S"(from), "+c"(words)::"memory");
+		else /* the direction flag is whatever the marker's function has it */
+			copy_words(p, from, words);
 	}
 	if (c->flags & PAD_STACK_POINTER)
 		*(uint64_t *)((char *)r + size - PAD_TAIL) = sp;
@@ -594,7 +606,7 @@ API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head, co
 
 /* --- markers --- */
 
-/* The words above the saved flags and the red zone: where a marker's function has its stack pointer. */
+/* Above what is saved and the red zone: where a marker's function has its stack pointer. */
 INLINE uint64_t marker_sp(const struct x86_pad_stack *stack)
 {
 	return (uint64_t)(&stack->return_slot + 1) + PAD_RED_ZONE;
@@ -624,7 +636,8 @@ INLINE int judge_request(const struct pad_control *c, uint64_t code)
 INLINE int read_marker(const struct x86_pad_stack *stack, const struct x86_pad_head *head,
 		       const struct pad_slot *slot, uint64_t *addr_out, uint64_t *size_out)
 {
-	const uint64_t *request = (const uint64_t *)stack->rax;
+	uint64_t at = stack->return_slot; /* rax */
+	const uint64_t *request = (const uint64_t *)at;
 
 	if (head->probe.kind != PAD_REQUEST) {
 		*addr_out = stack->rdi;
@@ -632,14 +645,14 @@ INLINE int read_marker(const struct x86_pad_stack *stack, const struct x86_pad_h
 		return head->probe.kind == PAD_MARKED_ALLOC ? DO_ALLOC : DO_FREE;
 	}
 	/* elsewhere than on the stack it might not be readable: ptmem looks */
-	if (unlikely(stack->rax < marker_sp(stack) - PAD_RED_ZONE || stack->rax >= slot->stack_high - 6 * 8))
+	if (unlikely(at < marker_sp(stack) - PAD_RED_ZONE || at >= slot->stack_high - 6 * 8))
 		return DO_TRAP;
 	*addr_out = request[1];
 	*size_out = request[2];
 	return judge_request(head_control(head), request[0]);
 }
 
-/* Registers as at the marker. LEAVE_RAW: the frames before it have to be copied. */
+/* LEAVE_RAW: the frames before it have to be copied. */
 API int pad_enter_marker(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
 {
 	struct pad_control *c = head_control(head);

@@ -82,8 +82,7 @@ static void cover(struct profile *p, taddr_t addr, bool was_request)
 void overlay_come(struct profile *p, taddr_t addr, bool is_request)
 {
 	bool was_request = take_number(p->overlay->request, addr) != 0;
-	if (is_request || was_request)
-		cover(p, addr, was_request);
+	cover(p, addr, was_request);
 	if (is_request)
 		put_number(p->overlay->request, addr, 1);
 }

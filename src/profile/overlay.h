@@ -7,7 +7,8 @@
  *	tables of the profile    the newest block of each address
  *	covered                  the older ones, by address, newest first
  *
- * Nothing of this exists until the program announces its first block.
+ * Nothing of this exists until the program announces its first block. From then on a malloc'ed block covers
+ * what is live at its address, too: a real free may have ended the announced block over the real one.
  */
 #ifndef PTMEM_PROFILE_OVERLAY_H
 #define PTMEM_PROFILE_OVERLAY_H
@@ -37,7 +38,7 @@ struct overlay *overlay_new(void);
 struct overlay *overlay_clone(const struct overlay *o); /* NULL gives NULL */
 void overlay_free(struct overlay *o);                   /* NULL is nothing */
 
-/* A block is about to come at @addr: what is there gets covered, if either is announced. */
+/* A block is about to come at @addr: what is there gets covered. */
 void overlay_come(struct profile *p, taddr_t addr, bool is_request);
 /* The newest block at @addr went from its table: the one below it comes back. */
 void overlay_gone(struct profile *p, taddr_t addr);

@@ -142,8 +142,10 @@ static bool is_inside_call(const struct visit *v)
 	struct pad_slot *slot = pads_slot(th);
 	struct stack_view view;
 	uint64_t word = 0;
-	if (th->calls.count > 0)
-		return trap_is_nested(t, th, v->regs);
+	if (th->calls.count > 0) {
+		fill_view(v, &view);
+		return trap_is_nested(t, th, v->regs, &view);
+	}
 	if (!slot || !slot->guard || v->regs->word[t->arch->sp] > slot->guard ||
 	    space_read(v->space, slot->guard, &word, sizeof(word)) != 0 || word != slot->guard_pc)
 		return false; /* none, or one that was left by a jump, or is being recorded */
@@ -251,14 +253,28 @@ static uint32_t marker_size(const struct target *t, const struct space *s, const
 	return space_read(s, addr, code, 1) == 0 && code[0] == arch->nop_insn ? 1 : 0;
 }
 
-/* The 16-bit count of those who listen; false: it could not be changed. */
-static bool change_semaphore(struct space *s, taddr_t addr, int by)
+static unsigned count_users(const struct space *s, taddr_t semaphore)
 {
+	unsigned users = 0;
+	for (size_t i = 0; i < s->traps.count; i++)
+		users += s->traps.data[i].semaphore == semaphore;
+	return users;
+}
+
+/* The 16-bit count of those who listen; a guardian would put back what it was before the first of ours. */
+static void raise_semaphore(struct space *s, const struct arch *arch, struct trap *trap, taddr_t semaphore)
+{
+	struct trap as_was = {.addr = semaphore, .kind = TRAP_ENTRY, .stub = {.jump = semaphore}};
 	uint16_t count;
-	if (space_read(s, addr, &count, sizeof(count)) != 0)
-		return false;
-	count = (uint16_t)(count + by);
-	return space_write(s, addr, &count, sizeof(count)) == 0;
+	if (space_read(s, semaphore, &count, sizeof(count)) != 0)
+		return;
+	memcpy(as_was.original, &count, sizeof(count));
+	as_was.patch_size = sizeof(count);
+	if (count_users(s, semaphore) == 0)
+		guard_note_trap(s, arch, &as_was);
+	count++;
+	if (space_write(s, semaphore, &count, sizeof(count)) == 0)
+		trap->semaphore = semaphore;
 }
 
 static int install_marker(struct target *t, struct space *s, const struct module *m, uint32_t index)
@@ -275,12 +291,9 @@ static int install_marker(struct target *t, struct space *s, const struct module
 		.marker = index, .stub = {.jump = addr + size, .patch = addr}, .code_size = size,
 	};
 	int rc = space_trap_put(s, t->arch, &trap);
-	if (rc != 0 || !marker->semaphore)
-		return rc;
-	/* from here on the program may take the way to the probe */
-	if (change_semaphore(s, m->bias + marker->semaphore, 1))
-		space_trap_find(s, addr)->semaphore = m->bias + marker->semaphore;
-	return 0;
+	if (rc == 0 && marker->semaphore) /* from here on the program may take the way to the probe */
+		raise_semaphore(s, t->arch, space_trap_find(s, addr), m->bias + marker->semaphore);
+	return rc;
 }
 
 void requests_install(struct target *t, struct space *s, struct module *m)
@@ -302,9 +315,15 @@ void requests_install(struct target *t, struct space *s, struct module *m)
 
 void requests_removed(struct space *s, struct trap *trap)
 {
-	if (trap->semaphore)
-		change_semaphore(s, trap->semaphore, -1);
+	taddr_t semaphore = trap->semaphore;
+	uint16_t count;
 	trap->semaphore = 0;
+	if (!semaphore || space_read(s, semaphore, &count, sizeof(count)) != 0)
+		return;
+	count--;
+	space_write(s, semaphore, &count, sizeof(count));
+	if (count_users(s, semaphore) == 0)
+		guard_forget_trap(s, semaphore);
 }
 
 void requests_fork(const struct space *from, struct space *to)

@@ -261,8 +261,12 @@ static void remove_traps(struct space *s, const struct module *m)
 {
 	for (size_t i = 0; i < s->traps.count; i++) {
 		struct trap *t = &s->traps.data[i];
-		if (t->module == m->id && t->kind == TRAP_ENTRY)
+		if (t->module == m->id && t->kind == TRAP_ENTRY) {
 			t->is_removed = true;
+			if (t->semaphore)
+				guard_forget_trap(s, t->semaphore);
+			t->semaphore = 0;
+		}
 		if (t->is_removed)
 			guard_forget_trap(s, t->addr);
 	}
@@ -448,16 +452,27 @@ int space_trap_take(struct space *s, const struct arch *arch, struct trap *trap)
 	return rc;
 }
 
-void space_count_probes(const struct space *s, uint32_t *jumps_out, uint32_t *breakpoints_out)
+static void count_probes(const struct space *s, bool markers, uint32_t *jumps_out, uint32_t *breakpoints_out)
 {
 	uint32_t jumps = 0, breakpoints = 0;
 	for (size_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
-		if (trap->kind != TRAP_ENTRY || trap->is_removed || trap->probe->function == FUNCTION_NONE)
+		if (trap->kind != TRAP_ENTRY || trap->is_removed || probe_is_marker(trap->probe) != markers ||
+		    (!markers && trap->probe->function == FUNCTION_NONE))
 			continue;
 		jumps += trap->pad != 0;
 		breakpoints += trap->pad == 0;
 	}
 	*jumps_out = jumps;
 	*breakpoints_out = breakpoints;
+}
+
+void space_count_probes(const struct space *s, uint32_t *jumps_out, uint32_t *breakpoints_out)
+{
+	count_probes(s, false, jumps_out, breakpoints_out);
+}
+
+void space_count_markers(const struct space *s, uint32_t *jumps_out, uint32_t *breakpoints_out)
+{
+	count_probes(s, true, jumps_out, breakpoints_out);
 }

@@ -120,5 +120,7 @@ int space_trap_put(struct space *s, const struct arch *arch, const struct trap *
 int space_trap_take(struct space *s, const struct arch *arch, struct trap *trap);
 /* How many watched functions are caught by jumps into pads, and by breakpoints. */
 void space_count_probes(const struct space *s, uint32_t *jumps_out, uint32_t *breakpoints_out);
+/* The same of markers. */
+void space_count_markers(const struct space *s, uint32_t *jumps_out, uint32_t *breakpoints_out);
 
 #endif
