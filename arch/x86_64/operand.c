@@ -194,8 +194,12 @@ static int take_operand(struct cursor *c, struct arch_operand *out)
 		out->kind = OPERAND_CONSTANT;
 		return take_number(c, &out->value);
 	}
-	if (c->at < c->end && *c->at != '(' && take_number(c, &out->value) != 0)
-		return -ENOTSUP; /* a symbol */
+	if (c->at == c->end)
+		return -EINVAL;
+	char first = *c->at;
+	bool is_symbol = is_letter(first | 0x20) || first == '_' || first == '.' || first == '-';
+	if (first != '(' && take_number(c, &out->value) != 0)
+		return is_symbol ? -ENOTSUP : -EINVAL;
 	return take_address(c, out);
 }
 
