@@ -45,7 +45,8 @@ static void scan_segment(const struct elf_file *file, const struct arch *arch, c
 	size_t overlap = arch->marker_size - 1u;
 	_cleanup_free_ uint8_t *buf = xmalloc(CHUNK);
 	for (uint64_t done = 0; done < seg->filesz; done += CHUNK - overlap) {
-		ssize_t n = pread(file->fd, buf, MIN(seg->filesz - done, (uint64_t)CHUNK), (off_t)(seg->offset + done));
+		size_t want = MIN(seg->filesz - done, (uint64_t)CHUNK);
+		ssize_t n = pread(file->fd, buf, want, (off_t)(seg->offset + done));
 		if (n <= 0)
 			return;
 		struct text_scan scan = {out, seg->vaddr + done};
@@ -118,7 +119,9 @@ int marker_read_note(const struct arch *arch, const uint8_t *desc, size_t size, 
 static bool has_name(const struct elf_file *file, const GElf_Shdr *sh, const char *wanted)
 {
 	size_t index;
-	const char *name = elf_getshdrstrndx(file->elf, &index) == 0 ? elf_strptr(file->elf, index, sh->sh_name) : NULL;
+	if (elf_getshdrstrndx(file->elf, &index) != 0)
+		return false;
+	const char *name = elf_strptr(file->elf, index, sh->sh_name);
 	return name && strcmp(name, wanted) == 0;
 }
 

@@ -65,7 +65,8 @@ static int compare_order(const void *a, const void *b)
 }
 
 /* A copy of the blocks that lie in [@start, @end), or with @outside of all others, as they came. */
-static struct pool_block *select_blocks(const struct pool *p, taddr_t start, taddr_t end, bool outside, size_t *count_out)
+static struct pool_block *select_blocks(const struct pool *p, taddr_t start, taddr_t end, bool outside,
+					size_t *count_out)
 {
 	struct pool_block *found = xcalloc(p->count + 1, sizeof(*found));
 	size_t n = 0;
@@ -133,7 +134,8 @@ void pools_deinit(struct pools *p)
 static void end_inner(struct pools *p, const struct pool_block *outer, const struct pool_ops *ops)
 {
 	size_t count;
-	struct pool_block *inner = select_blocks(&p->single, outer->addr, outer->addr + outer->size, false, &count);
+	taddr_t end = outer->addr + outer->size;
+	struct pool_block *inner = select_blocks(&p->single, outer->addr, end, false, &count);
 	for (size_t i = 0; i < count; i++) {
 		drop_block(&p->single, find_block(&p->single, inner[i].addr));
 		ops->gone(ops->ctx, inner[i].addr);

@@ -240,17 +240,20 @@ void requests_look(struct target *t, struct module *m)
 		log_verbose("%s: %u probes have arguments that cannot be read", m->path, m->markers->unknown);
 }
 
-/* Bytes of the marker at @addr; 0: what stands there is not code without effect. */
-static uint32_t marker_size(const struct target *t, const struct space *s, const struct marker *m, taddr_t addr)
+static bool stands_there(const struct space *s, taddr_t addr, const uint8_t *bytes, size_t size)
 {
-	const struct arch *arch = t->arch;
-	uint8_t code[sizeof(arch->marker)] = {0};
+	uint8_t code[32];
+	return size <= sizeof(code) && space_read(s, addr, code, size) == 0 && memcmp(code, bytes, size) == 0;
+}
+
+/* Bytes of the marker at @addr; 0: what stands there is not code without effect. */
+static uint32_t marker_size(const struct arch *arch, const struct space *s, const struct marker *m, taddr_t addr)
+{
 	if (m->kind == MARKER_REQUEST)
-		return space_read(s, addr, code, arch->marker_size) == 0 &&
-		       memcmp(code, arch->marker, arch->marker_size) == 0 ? arch->marker_size : 0;
-	if (space_read(s, addr, code, arch->long_nop_size) == 0 && memcmp(code, arch->long_nop, arch->long_nop_size) == 0)
+		return stands_there(s, addr, arch->marker, arch->marker_size) ? arch->marker_size : 0;
+	if (stands_there(s, addr, arch->long_nop, arch->long_nop_size))
 		return arch->long_nop_size;
-	return space_read(s, addr, code, 1) == 0 && code[0] == arch->nop_insn ? 1 : 0;
+	return stands_there(s, addr, &arch->nop_insn, 1) ? 1 : 0;
 }
 
 static unsigned count_users(const struct space *s, taddr_t semaphore)
@@ -283,12 +286,13 @@ static int install_marker(struct target *t, struct space *s, const struct module
 	taddr_t addr = m->bias + marker->vaddr;
 	if (space_trap_find(s, addr))
 		return 0;
-	uint32_t size = marker_size(t, s, marker, addr);
+	uint32_t size = marker_size(t->arch, s, marker, addr);
 	if (size == 0)
 		return -ENOEXEC;
 	struct trap trap = {
-		.kind = TRAP_ENTRY, .addr = addr, .entry = addr, .probe = &marker_probe[marker->kind], .module = m->id,
-		.marker = index, .stub = {.jump = addr + size, .patch = addr}, .code_size = size,
+		.kind = TRAP_ENTRY, .addr = addr, .entry = addr, .probe = &marker_probe[marker->kind],
+		.module = m->id, .marker = index, .code_size = size,
+		.stub = {.jump = addr + size, .patch = addr},
 	};
 	int rc = space_trap_put(s, t->arch, &trap);
 	if (rc == 0 && marker->semaphore) /* from here on the program may take the way to the probe */

@@ -149,7 +149,8 @@ void trap_drop_calls(struct target *t, struct thread *th, taddr_t sp)
 		th->had_signal = false;
 }
 
-bool trap_is_nested(struct target *t, struct thread *th, const struct arch_regs *regs, const struct stack_view *where)
+bool trap_is_nested(struct target *t, struct thread *th, const struct arch_regs *regs,
+		    const struct stack_view *where)
 {
 	if (th->calls.count == 0)
 		return false;
@@ -160,7 +161,7 @@ bool trap_is_nested(struct target *t, struct thread *th, const struct arch_regs 
 			view = *where;
 		else
 			trap_fill_view(t, th, regs, sp, &view);
-		/* before the stub's first instruction the stack pointer still is the call's, and nothing stands below it */
+		/* before the stub's first instructions the stack pointer is the call's, and nothing stands below */
 		if (t->sink.in_signal(t->sink.ctx, th->process->space, &view, outer + 1))
 			return false;
 	}

@@ -100,6 +100,8 @@ REQUESTS = "bar_requests"
 for how, v in (("", GCC), ("-clang-O0", CLANG), ("-gcc-O0", GCC0)):
     for c in ("custom", "covering", "inlined", "others"):
         CASES["requests-" + c + how] = (v, REQUESTS, c, ["--heap-admin=16", "--threshold=0", *ALL])
+CASES["requests-cxx"] = (GCC, "bar_requests_cxx", "", ["--heap-admin=16", "--threshold=0", *ALL])
+CASES["requests-cxx-clang"] = (CLANG2, "bar_requests_cxx", "", ["--threshold=0", *ALL])
 CASES.update({
     "requests-plain": (GCC, REQUESTS, "custom", []),
     "requests-alloc-fn": (GCC, REQUESTS, "custom", ["--alloc-fn=custom_alloc", "--heap-admin=16", *ALL]),
@@ -157,5 +159,6 @@ def register_probes(name, variant, program, case, options):
 
 for case_name in ("wrappers", "recursion-depth-200", "culling-10-detailed", "ignored-realloc", "sizes", "long-time",
                   "aligned-new", "containers", "lambdas-clang", "around-main", "requests-custom", "requests-covering",
-                  "requests-inlined-clang-O0", "requests-others"):
+                  "requests-inlined-clang-O0", "requests-others",
+                  "requests-cxx"):
     register_probes(case_name, *CASES[case_name])
