@@ -21,6 +21,8 @@
 
 #define MONITOR_TEXT_MAX 4096u
 #define FUNCTION_MAX (1u << 20)
+/* Of the guardian's record, which must have room for all breakpoints, what functions found later may need. */
+#define GUARD_RESERVE 256u
 
 static const struct probe marker_probe[MARKER_KIND_COUNT] = {
 	[MARKER_REQUEST] = {.symbol = "a client request", .kind = PROBE_REQUEST},
@@ -114,9 +116,10 @@ static char *read_text(const struct space *s, taddr_t addr)
 static void serve_monitor(const struct visit *v, taddr_t addr)
 {
 	const struct target_sink *sink = &v->target->sink;
+	if (!v->space->user || !sink->monitor)
+		return;
 	_cleanup_free_ char *text = read_text(v->space, addr);
-	bool is_known = text && v->space->user && sink->monitor && sink->monitor(sink->ctx, v->space, text);
-	answer(v, !is_known);
+	answer(v, !text || !sink->monitor(sink->ctx, v->space, text));
 }
 
 static void serve_blocks(struct visit *v, const struct request *r)
@@ -289,6 +292,8 @@ static int install_marker(struct target *t, struct space *s, const struct module
 	uint32_t size = marker_size(t->arch, s, marker, addr);
 	if (size == 0)
 		return -ENOEXEC;
+	if (s->guard && s->guard->trap_count > GUARD_RECORD_TRAPS - GUARD_RESERVE)
+		return -ENOSPC;
 	struct trap trap = {
 		.kind = TRAP_ENTRY, .addr = addr, .entry = addr, .probe = &marker_probe[marker->kind],
 		.module = m->id, .marker = index, .code_size = size,
