@@ -24,6 +24,19 @@ static struct ring ring;
 static taddr_t seen[8192];
 static size_t seen_count;
 
+/* Of the tests of jumps. */
+enum { IDLE, RESERVED, WAITS, HOLDS };
+
+struct writer {
+	int state;
+	uint64_t start, end, value;
+};
+
+static struct writer writers[12];
+static size_t writer_count;
+static uint64_t next_value, committed;
+static uint8_t delivered[1 << 20];
+
 static void keep(void *ctx, const struct ring_record *record)
 {
 	seen[seen_count++ % 8192] = record->addr;
@@ -35,7 +48,9 @@ static int setup(void **state)
 	assert_int_equal(pad_memory_init(&memory, memfd_create("ring", MFD_CLOEXEC), &options), 0);
 	pad_memory_locate(&memory, (taddr_t)memory.base);
 	ring_init(&ring, &memory, arch_native);
-	seen_count = 0;
+	seen_count = next_value = committed = 0;
+	memset(writers, 0, sizeof(writers));
+	memset(delivered, 0, sizeof(delivered));
 	return 0;
 }
 
@@ -151,17 +166,6 @@ static void test_late_hole(void **state)
 
 /* -- jumps around holes: threads as in the recorder, some of which are stopped in a hole for long -- */
 
-enum { IDLE, RESERVED, WAITS, HOLDS };
-
-struct writer {
-	int state;
-	uint64_t start, end, value;
-};
-
-static struct writer writers[12];
-static uint64_t next_value, committed;
-static uint8_t delivered[1 << 20];
-
 static void count(void *ctx, const struct ring_record *record)
 {
 	assert_in_range(record->addr, 1, next_value);
@@ -220,7 +224,7 @@ static void serve_all(void)
 	bool waits = false;
 	ring_drain(&ring, SIZE_MAX, count, NULL);
 	ring_publish(&ring);
-	for (size_t i = 0; i < ARRAY_SIZE(writers); i++) {
+	for (size_t i = 0; i < writer_count; i++) {
 		if (writers[i].state == WAITS) {
 			serve_writer(&writers[i]);
 			waits = true;
@@ -233,14 +237,15 @@ static void serve_all(void)
 	}
 }
 
-static void test_jumps(void **state)
+static void run_writers(size_t count)
 {
 	unsigned random = 1;
+	writer_count = count;
 	for (uint64_t n = 0; n < 1000000; n++) {
 		random = random * 1103515245 + 12345;
-		size_t i = (random >> 8) % ARRAY_SIZE(writers);
-		/* those below 4 are stopped for long, wherever they are: for three laps or so */
-		bool is_stopped = i < 4 && n / (3 * RING_SIZE) % 4 != i;
+		size_t i = (random >> 8) % writer_count;
+		/* a third of them is stopped for long, wherever they are, in turns that are no whole laps */
+		bool is_stopped = i < count / 3 + (count == 2) && (n / 50000 + i) % 4 != 0;
 		if (!is_stopped || writers[i].state == IDLE || random >> 16 & 1)
 			step_writer(&writers[i], is_stopped);
 		if (n % 512 == 0 || writers[i].state == WAITS)
@@ -248,7 +253,7 @@ static void test_jumps(void **state)
 	}
 	assert_true(ring.jumps > 10);
 	for (int i = 0; i < 8; i++) { /* all go on: the ring is as ever */
-		for (size_t k = 0; k < ARRAY_SIZE(writers); k++) {
+		for (size_t k = 0; k < writer_count; k++) {
 			if (writers[k].state != IDLE)
 				step_writer(&writers[k], false);
 		}
@@ -260,6 +265,16 @@ static void test_jumps(void **state)
 	assert_int_equal(memory.control->tail, memory.control->head);
 	assert_int_equal(seen_count, committed);
 	assert_int_equal(committed, next_value);
+}
+
+static void test_two_writers(void **state)
+{
+	run_writers(2);
+}
+
+static void test_many_writers(void **state)
+{
+	run_writers(ARRAY_SIZE(writers));
 }
 
 /* The kernel marks the control block when its owner is killed. */
@@ -314,7 +329,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hole_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dead_holes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_late_hole, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_jumps, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_two_writers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many_writers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dead_owner, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slots, setup, teardown),
 	};
