@@ -95,6 +95,7 @@ static void print_target_stats(const struct session *s)
 		{"markers with jumps", s->marker_jumps}, {"markers with breakpoints", s->marker_breakpoints},
 		{"records", t->records}, {"records with raw stacks", t->raw_records}, {"ring bytes", t->ring_bytes},
 		{"stops at a full ring", t->ring_full}, {"unfinished records", t->holes},
+		{"jumps around unfinished records", t->ring_jumps},
 		{"verified stacks", s->verified}, {"differing stacks", s->differing},
 		{"pages left mapped", t->pages_left},
 	};
