@@ -24,6 +24,7 @@ _Static_assert(sizeof(struct data_record) == 24, "spec/memusage.md 2.1");
 
 struct memusage_data {
 	int fd;
+	char *new_path;             /* of a file that was not there before and nobody's data have come to; or NULL */
 	int error;                  /* first -errno */
 	struct data_record *buffer;
 	uint32_t count, capacity;
@@ -57,11 +58,16 @@ static void flush(struct memusage_data *d)
 
 int memusage_data_open(const char *path, uint32_t buffer, struct memusage_data **data_out)
 {
-	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	const int flags = O_RDWR | O_CREAT | O_CLOEXEC;
+	int fd = open(path, flags | O_EXCL, 0666);
+	bool is_new = fd >= 0;
+	if (!is_new)
+		fd = open(path, flags, 0666);
 	if (fd < 0)
 		return -errno;
 	struct memusage_data *d = xcalloc(1, sizeof(*d));
 	d->fd = fd;
+	d->new_path = is_new ? xstrdup(path) : NULL;
 	d->capacity = MAX(MIN(buffer, (uint32_t)MEMUSAGE_DATA_MAX_BUFFER), 1u);
 	d->buffer = xmalloc(d->capacity * sizeof(*d->buffer));
 	seek(d, 0, SEEK_SET); /* a pipe cannot be gone back in */
@@ -78,6 +84,8 @@ void memusage_data_start(struct memusage_data *d, uint64_t start_ns)
 {
 	struct stat st;
 	const struct data_record first[2] = {{.time = start_ns}, {.time = start_ns}};
+	free(d->new_path);
+	d->new_path = NULL;
 	d->count = 0;
 	if (!d->error && fstat(d->fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(d->fd, 0) != 0)
 		d->error = -errno;
@@ -112,6 +120,9 @@ int memusage_data_close(struct memusage_data *d)
 	if (close(d->fd) != 0 && !d->error)
 		d->error = -errno;
 	int err = d->error;
+	if (d->new_path)
+		unlink(d->new_path);
+	free(d->new_path);
 	free(d->buffer);
 	free(d);
 	return err;

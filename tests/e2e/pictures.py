@@ -315,7 +315,7 @@ def check_memusage():
 def check_errors():
     for args, message in (
             (["--png=", "known.massif"], "--png takes the name of a file"),
-            (["--x-size=99", "known.massif"], "--x-size takes a whole number from 100"),
+            (["--x-size=0", "known.massif"], "--x-size takes a whole number from 1 "),
             (["--snapshot=first", "known.massif"], "--snapshot takes peak, last or"),
             (["--diff", "known.massif"], "--diff takes two files"),
             (["--rss=a", "known.massif"], "--rss goes with"),

@@ -255,6 +255,69 @@ def command_line(t):
     t.equal("another program's name", run.err, b"")
 
 
+OPTIONS = ("progname", "png", "data", "unbuffered", "buffer", "no-timer", "mmap", "time-based", "total", "title",
+           "x-size", "y-size", "help", "usage", "version")
+
+
+def command_lines(program):
+    """Every prefix of every option, with and without values; letters; what is no option."""
+    yield from ([], ["--"], ["--", program], [""], ["-", program], ["---", program], ["--mmapp", program], ["--zzz=3"],
+                ["-h", program], ["-dX", program], ["-z=3", program], ["-mu", program], ["-d", "--", program],
+                ["-p", "a", "-d", "b", program], ["-p", "a.png", "-x", "3", "-y", "x", program],
+                ["-n", "nope", "-d", "a", program], ["-n", program, program],
+                ["-n", "nope", "-p", "a", program], ["-n", "", program], ["-m", "-u", "-b", "7", "-d", "q", program],
+                ["-b", "x", "-d", "q", program], ["-b", "-5", "-d", "q", program], ["-p", "/none/a", program],
+                ["/etc/passwd"], ["/none"])
+    words = {"-" + letter for letter in "npdubmtTxy?V"}
+    for name in OPTIONS:
+        words.update("--" + name[:n + 1] for n in range(len(name)))
+    for word in sorted(words):
+        yield from ([word], [word, "77", program], [word, program], [word + "=", program], [word + "=77", program])
+
+
+@test("memusage/command-line-beside", limit=120)
+def command_line_beside(t):
+    if not shutil.which("memusage"):
+        raise Skip("memusage is not installed")
+    program = compiled(t, "nops")
+    for words in command_lines(program):
+        peer, run = t.run(["memusage", *words]), t.run([memusage_program(), *words])
+        t.equal("status of %r (%r)" % (words, run.err), run.status, peer.status)
+        t.equal("files of %r" % words, sorted(os.listdir(run.cwd)), sorted(os.listdir(peer.cwd)))
+        if peer.status == 1:
+            # of --p=77 memusage names the 77, and --u=77 it takes for no option
+            want = re.sub("`[^`']*' is ambiguous", "`%s' is ambiguous" % "".join(words[:1]), peer.err.decode())
+            want = re.sub("unrecognized option `(--u=.*)'", r"option `\1' is ambiguous", want)
+            want = want.replace("memusage", "ptmem-memusage")
+            t.equal("error of %r" % words, run.err.decode(), want)
+
+
+@test("memusage/help")
+def help_text(t):
+    for words in (["--help"], ["-?"], ["--h"]):
+        text = t.run([memusage_program(), *words]).out.decode()
+        for name in OPTIONS:
+            t.check(re.search(r"^   (-.,|   )--%s(=[A-Z]+)?  +\S" % name, text, re.M), "%s in %r" % (name, text))
+        t.check(max(map(len, text.split("\n"))) < 80, "lines are not too long")
+    usage = t.run([memusage_program(), "--usage"]).out.decode()
+    t.check(all("[--" + name in usage for name in OPTIONS[:-3]), usage)
+
+
+@test("memusage/data-of-nobody")
+def data_of_nobody(t):
+    program = compiled(t, "nops")
+    cwd = t.subdirectory()
+    for name in ("old", "new"):
+        if name == "old":
+            with open(os.path.join(cwd, name), "w", encoding="ascii") as file:
+                file.write("kept")
+        t.run([memusage_program(), "-n", "another", "-d", name, program], cwd=cwd)
+        t.equal("status", t.run([memusage_program(), "-d", name, "/none"], cwd=cwd).status, 127)
+    t.equal("no new file", os.path.exists(os.path.join(cwd, "new")), False)
+    with open(os.path.join(cwd, "old"), encoding="ascii") as file:
+        t.equal("the old one", file.read(), "kept")
+
+
 @test("memusage/replay")
 def replay(t):
     program = compiled(t, "grow", os.path.join(FOLDER, "beside"))
