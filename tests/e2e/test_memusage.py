@@ -138,6 +138,9 @@ def beside_names():
     return sorted(os.path.splitext(os.path.basename(p))[0] for p in glob.glob(os.path.join(FOLDER, "beside", "*.c*")))
 
 
+BESIDE_OPTIONS = {"written": ["-m"]}
+
+
 def colourless(text):
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
@@ -148,9 +151,10 @@ def register_beside(name):
         if not shutil.which("memusage"):
             raise Skip("memusage is not installed")
         program = compiled(t, name, os.path.join(FOLDER, "beside"))
-        peer = t.run(["memusage", program])
+        options = BESIDE_OPTIONS.get(name, [])
+        peer = t.run(["memusage", *options, program])
         for probes in ("auto", "break", "jump"):
-            run = t.run([t.ptmem(), "-q", "--heap=no", "--memusage", "--probes=" + probes, program])
+            run = t.run([t.ptmem(), "-q", "--heap=no", "--memusage", "--probes=" + probes, *options, program])
             t.equal("status", run.status, peer.status)
             t.equal("report (%s)" % probes, masked(run.err.decode()).split("\n"),
                     masked(colourless(peer.err.decode())).split("\n"))
