@@ -18,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/standard_files.h"
 #include "growth.h"
 #include "log_file.h"
 #include "monitor.h"
@@ -420,6 +421,7 @@ static int run_all(struct options *o, int *signal_out)
 int main(int argc, char **argv)
 {
 	struct options o;
+	standard_files_hold();
 	if (options_parse(argc, argv, &o) != 0)
 		return EXIT_FAILURE;
 	if (o.help || o.version) {

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/standard_files.h"
 #include "base/vec.h"
 #include "output/memusage_data.h"
 
@@ -360,6 +361,7 @@ int main(int argc, char **argv)
 {
 	struct request r = {0};
 	(void)argc;
+	standard_files_hold();
 	if (parse(argv, &r) != 0)
 		return EXIT_REFUSED;
 	if (r.value[HELP])

@@ -20,6 +20,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/standard_files.h"
 #include "report/show.h"
 
 #ifndef PTMEM_VERSION
@@ -295,6 +296,7 @@ int main(int argc, char **argv)
 		.top = 10,
 	};
 
+	standard_files_hold();
 	log_set_name("ptmem-report");
 	if (!parse_arguments(&request, argv + (argc > 0)))
 		return EXIT_REFUSED;
