@@ -39,6 +39,7 @@ struct sampler {
 	bool is_file, with_pids;
 	enum status_field field[STATUS_FIELDS];
 	size_t field_count;
+	uint32_t wanted;        /* STATUS_BITs of the fields, and of those that peaks are made of */
 	VEC(struct watched) watched;
 	size_t used;            /* bytes of buffer */
 	char buffer[BUFFER_SIZE];
@@ -152,6 +153,7 @@ static int parse_fields(struct sampler *s, const char *text, char **why_out)
 			return -EINVAL;
 		}
 		s->field[s->field_count++] = f;
+		s->wanted |= STATUS_BIT(f);
 		p += size + (p[size] == ',');
 	}
 	return 0;
@@ -163,6 +165,8 @@ int sampler_new(const struct sampler_options *options, struct sampler **sampler_
 	s->period_ns = options->period_ns;
 	s->is_file = options->path != NULL;
 	s->with_pids = s->is_file || options->with_pids;
+	s->wanted = STATUS_BIT(STATUS_VMPEAK) | STATUS_BIT(STATUS_VMSIZE) | STATUS_BIT(STATUS_VMHWM) |
+		    STATUS_BIT(STATUS_VMRSS);
 	int rc = parse_fields(s, options->fields ? options->fields : "VmPeak,VmSize,VmHWM,VmRSS", why_out);
 	s->fd = STDERR_FILENO;
 	if (rc == 0 && s->is_file) {
@@ -230,7 +234,7 @@ void sampler_remove(struct sampler *s, pid_t pid)
 /* -- samples -- */
 
 /* The file of @fd from its beginning, which the kernel makes anew. */
-static bool read_values(int fd, struct status_values *out)
+static bool read_values(int fd, uint32_t wanted, struct status_values *out)
 {
 	char text[STATUS_SIZE];
 	size_t size = 0;
@@ -246,24 +250,24 @@ static bool read_values(int fd, struct status_values *out)
 		if (text[size - 1] == '\n') /* a whole file; what fits a page comes in one piece */
 			break;
 	}
-	status_parse(text, size, out);
+	status_parse(text, size, wanted, out);
 	return out->value[STATUS_VMRSS] != STATUS_NONE;
 }
 
-static bool read_thread(pid_t pid, pid_t tid, struct status_values *out)
+static bool read_thread(pid_t pid, pid_t tid, uint32_t wanted, struct status_values *out)
 {
 	char name[96];
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/status", (int)pid, (int)tid);
 	int fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	bool is_good = read_values(fd, out);
+	bool is_good = read_values(fd, wanted, out);
 	close(fd);
 	return is_good;
 }
 
 /* The leader is gone, or the whole process: some other thread may still have the memory. */
-static bool read_any_thread(const struct watched *w, struct status_values *out)
+static bool read_any_thread(const struct watched *w, uint32_t wanted, struct status_values *out)
 {
 	char name[64];
 	snprintf(name, sizeof(name), "/proc/%d/task", (int)w->pid);
@@ -271,7 +275,7 @@ static bool read_any_thread(const struct watched *w, struct status_values *out)
 	bool is_good = false;
 	for (struct dirent *e; dir && !is_good && (e = readdir(dir));) {
 		pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
-		is_good = tid > 0 && tid != w->pid && read_thread(w->pid, tid, out);
+		is_good = tid > 0 && tid != w->pid && read_thread(w->pid, tid, wanted, out);
 	}
 	if (dir)
 		closedir(dir);
@@ -281,9 +285,9 @@ static bool read_any_thread(const struct watched *w, struct status_values *out)
 static void sample(struct sampler *s, struct watched *w, pid_t tid)
 {
 	struct status_values v = {0};
-	bool is_good = read_values(w->fd, &v);
+	bool is_good = read_values(w->fd, s->wanted, &v);
 	if (!is_good && v.state == 'Z') /* state unset: the process is gone, and its number may be another's */
-		is_good = tid ? read_thread(w->pid, tid, &v) : read_any_thread(w, &v);
+		is_good = tid ? read_thread(w->pid, tid, s->wanted, &v) : read_any_thread(w, s->wanted, &v);
 	if (!is_good)
 		return;
 	/* what the kernel has not noted as a peak yet, and what it forgot */
