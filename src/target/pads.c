@@ -596,17 +596,31 @@ static bool has_room(const struct pads *p)
 	return ring_pending(&p->ring) + p->ring.position - p->ring.published < p->memory.ring_size / 2;
 }
 
+/* Which processes of @s are in a group stop, or on their way into one. */
+static void find_group_stops(struct target *t, struct space *s)
+{
+	for (size_t i = 0; i < t->processes.count; i++)
+		t->processes.data[i]->is_group_stopped = false;
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (th && th->process->space == s && th->state == THREAD_LISTENING)
+			th->process->is_group_stopped = true;
+	}
+}
+
 void pads_wake_waiters(struct target *t, struct space *s)
 {
 	struct pads *p = s->pads;
 	if (!p || (!has_room(p) && !ring_has_hole(&p->ring) && !p->ring.late_count))
 		return;
+	find_group_stops(t, s);
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
 		/* a hole at the read position may be the record of one who waits: once the tail moved, it
-		 * may fit, and must go on however full the ring is */
+		 * may fit, and must go on however full the ring is. A group stop is complete when all
+		 * threads are in it, and one that is in it may own the hole: into it, then wait again. */
 		if (!th || !th->waits_for_room || th->process->space != s ||
-		    (th->waited_tail == p->ring.published && !has_room(p)))
+		    (th->waited_tail == p->ring.published && !has_room(p) && !th->process->is_group_stopped))
 			continue;
 		th->waits_for_room = false;
 		t->waiters--;
