@@ -128,6 +128,9 @@ static void explain_permission(pid_t pid, long uid)
 	read_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope));
 	if (uid >= 0 && uid != (long)geteuid() && geteuid() != 0)
 		log_error("process %d belongs to user %ld: run ptmem as that user or as root", pid, uid);
+	else if (geteuid() == 0)
+		log_error("process %d may not be traced, not even by root: CAP_SYS_PTRACE is missing, the process is "
+			  "outside of this container, or a security module forbids it", pid);
 	else if (strcmp(scope, "1") == 0 || strcmp(scope, "2") == 0)
 		log_error("process %d may not be traced: kernel.yama.ptrace_scope is %s; run ptmem as root, or allow it "
 			  "with: sysctl kernel.yama.ptrace_scope=0", pid, scope);
@@ -159,6 +162,12 @@ static void explain_attach(pid_t pid, int rc, enum attach_problem problem, long 
 	case ATTACH_NO_PROCESS:
 		log_error("process %d: no such process", pid);
 		break;
+	case ATTACH_ZOMBIE:
+		log_error("process %d has ended; only its exit status is left (a zombie)", pid);
+		break;
+	case ATTACH_DEAD_LEADER:
+		log_error("process %d cannot be attached to: its first thread has ended, only others run", pid);
+		break;
 	case ATTACH_TRACED:
 		snprintf(path, sizeof(path), "/proc/%ld/comm", detail);
 		read_line(path, name, sizeof(name));
@@ -174,7 +183,7 @@ static void explain_attach(pid_t pid, int rc, enum attach_problem problem, long 
 		log_error("process %d is ptmem itself", pid);
 		break;
 	case ATTACH_KERNEL_THREAD:
-		log_error("process %d is a kernel thread: it has no heap", pid);
+		log_error("process %d is a kernel thread: it has no memory of its own", pid);
 		break;
 	case ATTACH_NO_FAULTS:
 		explain_faults(rc);
@@ -248,6 +257,8 @@ static void leave_target_behind(void)
 static bool await_program(struct run *run, int *status)
 {
 	pid_t pid = target_first_pid(run->target);
+	if (!target_exit_status(run->target, status))
+		usage_watch(run->usage, &pid, 1, should_leave, run);
 	while (!target_exit_status(run->target, status)) {
 		pid_t got = waitpid(pid, status, __WALL);
 		if (got == pid)
@@ -362,20 +373,25 @@ static int run_target(struct run *run, int *signal_out)
 	return rc;
 }
 
-/* Samples alone, of a process that runs: nobody is traced. */
+/* Samples alone, of processes that run: nobody is traced. */
 static int watch_processes(struct run *run)
 {
 	const struct options *o = run->options;
-	int rc = 0;
+	pid_t *pids = xcalloc(o->pid_count, sizeof(*pids));
+	size_t count = 0;
+	for (uint32_t i = 0; i < o->pid_count; i++) {
+		enum attach_problem problem = o->pid[i] == getpid() ? ATTACH_SELF : target_look(o->pid[i]);
+		if (problem == ATTACH_OK || problem == ATTACH_DEAD_LEADER)
+			pids[count++] = o->pid[i];
+		else
+			explain_attach(o->pid[i], 0, problem, 0);
+	}
 	catch_signals(o);
 	is_attached = true;
 	start_duration(o->duration);
-	for (uint32_t i = 0; i < o->pid_count && rc == 0; i++) {
-		rc = usage_watch(run->usage, o->pid[i], should_leave, run);
-		if (rc != 0)
-			explain_attach(o->pid[i], rc, rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_OTHER, 0);
-	}
-	return rc == 0 ? 0 : EXIT_OWN_FAILURE;
+	usage_watch(run->usage, pids, count, should_leave, run);
+	free(pids);
+	return count > 0 ? 0 : EXIT_OWN_FAILURE;
 }
 
 static int open_events(struct run *run)

@@ -30,6 +30,7 @@ struct watched {
 	pid_t pid;
 	int fd;                 /* of its status */
 	uint64_t peak, hwm;     /* largest seen of this program, KiB */
+	uint64_t vm_peak, vm_exe; /* what the kernel said last */
 };
 
 struct sampler {
@@ -166,7 +167,7 @@ int sampler_new(const struct sampler_options *options, struct sampler **sampler_
 	s->is_file = options->path != NULL;
 	s->with_pids = s->is_file || options->with_pids;
 	s->wanted = STATUS_BIT(STATUS_VMPEAK) | STATUS_BIT(STATUS_VMSIZE) | STATUS_BIT(STATUS_VMHWM) |
-		    STATUS_BIT(STATUS_VMRSS);
+		    STATUS_BIT(STATUS_VMRSS) | STATUS_BIT(STATUS_VMEXE);
 	int rc = parse_fields(s, options->fields ? options->fields : "VmPeak,VmSize,VmHWM,VmRSS", why_out);
 	s->fd = STDERR_FILENO;
 	if (rc == 0 && s->is_file) {
@@ -282,6 +283,18 @@ static bool read_any_thread(const struct watched *w, uint32_t wanted, struct sta
 	return is_good;
 }
 
+/*
+ * The kernel's VmPeak never falls, nor does the size of the text change, unless another program
+ * was executed; who is not traced tells so by nothing else.
+ */
+static void notice_exec(struct watched *w, const struct status_values *v)
+{
+	if (v->value[STATUS_VMPEAK] < w->vm_peak || v->value[STATUS_VMEXE] != w->vm_exe)
+		w->peak = w->hwm = 0;
+	w->vm_peak = v->value[STATUS_VMPEAK];
+	w->vm_exe = v->value[STATUS_VMEXE];
+}
+
 static void sample(struct sampler *s, struct watched *w, pid_t tid)
 {
 	struct status_values v = {0};
@@ -290,6 +303,7 @@ static void sample(struct sampler *s, struct watched *w, pid_t tid)
 		is_good = tid ? read_thread(w->pid, tid, s->wanted, &v) : read_any_thread(w, s->wanted, &v);
 	if (!is_good)
 		return;
+	notice_exec(w, &v);
 	/* what the kernel has not noted as a peak yet, and what it forgot */
 	w->peak = MAX(w->peak, v.value[STATUS_VMSIZE]);
 	w->hwm = MAX(w->hwm, v.value[STATUS_VMRSS]);
@@ -322,22 +336,47 @@ uint64_t sampler_tick(struct sampler *s, uint64_t now_ns)
 
 /* -- without tracing -- */
 
-int sampler_watch(struct sampler *s, pid_t pid, bool (*leave)(void *ctx), void *ctx)
+static bool has_ended(const struct pollfd *p)
 {
-	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (fd < 0)
-		return -errno;
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-	sampler_add(s, pid);
-	while (!leave(ctx)) {
+	return p->fd < 0;
+}
+
+/* Those of @polled that ended are no longer polled; how many are left. */
+static size_t drop_ended(struct sampler *s, const pid_t *pids, struct pollfd *polled, size_t count)
+{
+	size_t left = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!has_ended(&polled[i]) && polled[i].revents) {
+			sampler_remove(s, pids[i]);
+			close(polled[i].fd);
+			polled[i].fd = -1;
+		}
+		left += !has_ended(&polled[i]);
+	}
+	return left;
+}
+
+void sampler_watch(struct sampler *s, const pid_t *pids, size_t count, bool (*leave)(void *ctx), void *ctx)
+{
+	struct pollfd *polled = xcalloc(count, sizeof(*polled));
+	for (size_t i = 0; i < count; i++) {
+		polled[i] = (struct pollfd){.fd = (int)syscall(SYS_pidfd_open, pids[i], 0), .events = POLLIN};
+		if (polled[i].fd >= 0)
+			sampler_add(s, pids[i]);
+	}
+	while (!leave(ctx) && drop_ended(s, pids, polled, count) > 0) {
 		uint64_t now = clock_ns(), next = sampler_tick(s, now);
 		now = clock_ns();
 		uint64_t wait = next > now ? next - now : 0;
 		const struct timespec ts = {(time_t)(wait / 1000000000u), (long)(wait % 1000000000u)};
-		if (ppoll(&p, 1, &ts, NULL) > 0)
-			break;
+		for (size_t i = 0; i < count; i++)
+			polled[i].revents = 0;
+		ppoll(polled, count, &ts, NULL);
 	}
-	sampler_remove(s, pid);
-	close(fd);
-	return 0;
+	for (size_t i = 0; i < count; i++) {
+		sampler_remove(s, pids[i]);
+		if (!has_ended(&polled[i]))
+			close(polled[i].fd);
+	}
+	free(polled);
 }

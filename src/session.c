@@ -303,7 +303,7 @@ static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 	s->attach_ns = space->attach_ns;
 	/* what a fork had before it executed something else is in its parent's file */
 	s->end_ns = target_clock();
-	usage_end(s, is_exec && (s->run->options->trace_children || !s->is_own_image));
+	usage_end(s, is_exec, is_exec && (s->run->options->trace_children || !s->is_own_image));
 	if (!is_exec || s->is_own_image) {
 		session_finish(s, s->end_ns);
 		*run_images(s->run, s->pid) += s->has_next_image;
@@ -719,7 +719,7 @@ int session_replay(struct run *run, const char *path)
 		log_error("%s:%u: %s", path, line, why);
 	if (rc == 0) {
 		r.session->end_ns = r.end_ns;
-		usage_end(r.session, false);
+		usage_end(r.session, false, false);
 		session_finish(r.session, r.end_ns);
 	}
 	session_free(r.session);

@@ -405,3 +405,92 @@ def sampler_fields(t):
     run = t.run([t.ptmem(), "--heap=no", "--sample", "--sample-fields=VmRSS,Name", "true"])
     t.equal("unknown field", run.status, 125)
     t.check(b"Name" in run.err, run.err)
+
+
+def check_becoming(t, rows):
+    """Of becomes.c: 40 MiB, and after its exec peaks that began anew."""
+    large = [r for r in rows if r["VmRSS"] > 40960]
+    after = [r for r in rows if r["time"] > large[-1]["time"]]
+    t.check(len(large) >= 5 and len(after) >= 5, "%d rows with the block, %d without" % (len(large), len(after)))
+    t.check(all(r["VmHWM"] < 20480 for r in after[1:]), "most resident of the new program: %r" % after)
+    t.check(len({r["pid"] for r in rows}) == 1, "one process")
+
+
+@test("sampler/exec")
+def sampler_exec(t):
+    program = compiled(t, "becomes")
+    for options in (["--heap=no"], ["-o", "m"], ["--heap=no", "--trace-children=yes"]):
+        run = t.run([t.ptmem(), "-q", *options, "--sample=20", "--sample-out=s", program])
+        t.equal("status", run.status, 7)
+        check_becoming(t, table(os.path.join(run.cwd, "s")))
+
+
+@test("sampler/exec-attached")
+def sampler_exec_attached(t):
+    with subprocess.Popen([compiled(t, "becomes")]) as target:
+        run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=20", "--sample-out=s", "-p", str(target.pid)])
+        t.equal("the program's status", target.wait(), 7)
+    t.equal("status", run.status, 0)
+    check_becoming(t, table(os.path.join(run.cwd, "s")))
+
+
+@test("sampler/last-sample")
+def sampler_last(t):
+    """At the exit stop, however long the period is; of each child, too."""
+    run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=100000", "--sample-out=s", compiled(t, "maps_over_time")])
+    rows = table(os.path.join(run.cwd, "s"))
+    t.equal("the first and the last", len(rows), 2)
+    t.check(rows[1]["VmHWM"] > rows[0]["VmRSS"] + 32000, "the last knows the peak: %r" % rows)
+    run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=100000", "--sample-out=s", "--trace-children=yes",
+                 compiled(t, "many_children"), "20"])
+    pids = [r["pid"] for r in table(os.path.join(run.cwd, "s"))]
+    t.equal("processes", len(set(pids)), 21)
+
+
+@test("sampler/many-children")
+def sampler_many(t):
+    run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=5", "--sample-out=s", "--trace-children=yes",
+                 compiled(t, "many_children"), "10000"])
+    t.equal("status", run.status, 0)
+    early, late = map(int, run.out.split())
+    t.check(late <= early, "descriptors: %d, at the end %d" % (early, late))
+    t.equal("processes", len({r["pid"] for r in table(os.path.join(run.cwd, "s"))}), 10001)
+
+
+@test("sampler/several")
+def sampler_several(t):
+    """All at the same time, each until its end."""
+    with subprocess.Popen(["sleep", "0.4"]) as short, subprocess.Popen(["sleep", "0.8"]) as longer:
+        run = t.run([t.ptmem(), "--heap=no", "--sample=20", "--sample-out=s", "-p",
+                     "%d,%d,2" % (longer.pid, short.pid)])
+    t.equal("status", run.status, 0)
+    t.check(b"process 2 is a kernel thread" in run.err, run.err)
+    rows = table(os.path.join(run.cwd, "s"))
+    ends = {p.pid: max(r["time"] for r in rows if r["pid"] == p.pid) for p in (short, longer)}
+    starts = {p.pid: min(r["time"] for r in rows if r["pid"] == p.pid) for p in (short, longer)}
+    t.check(max(starts.values()) < 0.1 and ends[longer.pid] > ends[short.pid] + 0.2, "%r %r" % (starts, ends))
+
+
+@test("sampler/leader-gone-attached")
+def sampler_leader_attached(t):
+    with subprocess.Popen([compiled(t, "leader_gone")]) as target:
+        t.wait_until("its first thread ended",
+                     lambda: "\nState:\tZ" in open("/proc/%d/status" % target.pid, encoding="utf-8").read())
+        run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=20", "-p", str(target.pid)])
+        t.equal("status", run.status, 0)
+        last = [int(word) for word in run.err.decode().splitlines()[-1].split("\t")]
+        t.check(len(last) == 4 and last[3] > 20480, "the thread's memory: %r" % last)
+
+
+@test("sampler/refusals")
+def sampler_refusals(t):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    for pid, why in ((child, b"only its exit status is left"), (2, b"kernel thread"), (1 << 22, b"no such process")):
+        for options in (["--heap=no", "--sample"], ["-o", "m"]):
+            run = t.run([t.ptmem(), *options, "-p", str(pid)])
+            t.equal("status of %s" % why, run.status, 125)
+            t.check(run.err.count(b"\n") == 1 and why in run.err, "%r" % run.err)
+    os.waitpid(child, 0)
