@@ -44,7 +44,6 @@ struct process {
 	struct space *space;
 	uint32_t threads;           /* alive and traced */
 	bool is_vfork_child;        /* shares the space only until exec or exit */
-	bool is_group_stopped;      /* some of its threads are: kept by pads_wake_waiters */
 	bool is_started;            /* by us: our child */
 	bool is_execing;            /* its first instruction is still to come */
 	bool is_first_image;        /* runs what ptmem was asked to start */
