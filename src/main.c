@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -197,6 +198,20 @@ static void explain_attach(pid_t pid, int rc, enum attach_problem problem, long 
 	}
 }
 
+static void explain_start(const char *name, int rc)
+{
+	struct stat st;
+	bool is_there = rc == -EACCES && stat(name, &st) == 0;
+	if (rc == -ENOENT)
+		log_error("%s: no such program", *name ? name : "''");
+	else if (is_there && S_ISDIR(st.st_mode))
+		log_error("%s: a folder, not a program", name);
+	else if (is_there && !(st.st_mode & 0111))
+		log_error("%s: not executable (chmod +x makes it so)", name);
+	else
+		log_error("%s: %s", name, strerror(-rc));
+}
+
 static int start_program(struct run *run)
 {
 	char **argv = run->options->command;
@@ -207,7 +222,7 @@ static int start_program(struct run *run)
 		explain_faults(target_fault_error(run->target));
 		return EXIT_OWN_FAILURE;
 	}
-	log_error("%s: %s", argv[0], rc == -ENOENT ? "no such program" : strerror(-rc));
+	explain_start(argv[0], rc);
 	switch (rc) {
 	case -ENOENT:
 	case -ENOTDIR:
@@ -238,8 +253,9 @@ static int attach_all(struct run *run)
 			continue;
 		}
 		attached++;
-		log_info("attached to process %d (%llu threads paused for %.1f ms)", pid,
-			 (unsigned long long)(target_stats(run->target)->threads - threads),
+		threads = target_stats(run->target)->threads - threads;
+		log_info("attached to process %d (%llu thread%s paused for %.1f ms)", pid,
+			 (unsigned long long)threads, threads == 1 ? "" : "s",
 			 (double)target_stats(run->target)->attach_ns / 1e6);
 	}
 	return attached > 0 ? 0 : EXIT_OWN_FAILURE;
@@ -414,7 +430,7 @@ static int run_all(struct options *o, int *signal_out)
 	int rc;
 	if (session_check_patterns(&run) != 0)
 		rc = EXIT_FAILURE;
-	else if (session_check_out_file(&run) != 0 || open_events(&run) != 0 ||
+	else if (session_check_out_files(&run) != 0 || open_events(&run) != 0 ||
 		 (usage_is_wanted(o) && usage_open(o, &run.usage) != 0))
 		rc = EXIT_OWN_FAILURE;
 	else if (o->replay_file)
