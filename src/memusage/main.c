@@ -175,7 +175,10 @@ static void print_help(void)
 		for (enum option o = parts[i].first; o <= parts[i].last; o++)
 			print_row(&rows[o]);
 	}
-	printf("\nThe report goes to standard error; ptmem(1) has the options behind these.\n");
+	printf("\nThe report goes to standard error; ptmem(1) has the options behind these. Where\n"
+	       "memusage is wrong this is not: the peaks of stacks and, with -m, of mappings;\n"
+	       "sizes that overflow; a row for the memalign family; static programs, and those\n"
+	       "that end without cleaning up; names with blanks; colours for terminals only.\n");
 }
 
 static void print_usage(void)
