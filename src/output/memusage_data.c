@@ -5,7 +5,9 @@
  *	        24  heap: peak, stack: peak, time: end
  *	        48  heap, stack, time                      one per change, in order
  *
- * The buffer holds records of the third kind alone.
+ * The buffer holds records of the third kind alone. Calls that are caught by jumps come
+ * in batches that share a time, that of their reading: they happened since the last one,
+ * within the time that a reader sleeps at most, and get times evenly spread over that.
  */
 #include "output/memusage_data.h"
 
@@ -16,6 +18,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+
+#define BATCH_NS 10000000u /* the longest that calls may wait to be read */
 
 struct data_record {
 	uint64_t heap, stack, time;
@@ -28,6 +32,8 @@ struct memusage_data {
 	int error;                  /* first -errno */
 	struct data_record *buffer;
 	uint32_t count, capacity;
+	uint32_t batch;             /* index of the first record that has the time of the last one */
+	uint64_t before;            /* the time before that */
 };
 
 static void write_all(struct memusage_data *d, const void *bytes, size_t size)
@@ -50,8 +56,23 @@ static void seek(struct memusage_data *d, off_t offset, int whence)
 		d->error = -errno;
 }
 
+/* Spreads the times of the last batch, which is whole. */
+static void end_batch(struct memusage_data *d)
+{
+	uint32_t n = d->count - d->batch;
+	if (n == 0)
+		return;
+	uint64_t end = d->buffer[d->count - 1].time, start = MAX(d->before, end - MIN(end, BATCH_NS));
+	for (uint32_t i = 0; i < n && start < end; i++)
+		d->buffer[d->batch + i].time = start + (end - start) * (i + 1) / n;
+	d->before = end;
+	d->batch = d->count;
+}
+
 static void flush(struct memusage_data *d)
 {
+	end_batch(d);
+	d->batch = 0;
 	write_all(d, d->buffer, d->count * sizeof(*d->buffer));
 	d->count = 0;
 }
@@ -86,7 +107,8 @@ void memusage_data_start(struct memusage_data *d, uint64_t start_ns)
 	const struct data_record first[2] = {{.time = start_ns}, {.time = start_ns}};
 	free(d->new_path);
 	d->new_path = NULL;
-	d->count = 0;
+	d->count = d->batch = 0;
+	d->before = start_ns;
 	if (!d->error && fstat(d->fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(d->fd, 0) != 0)
 		d->error = -errno;
 	seek(d, 0, SEEK_SET);
@@ -95,6 +117,8 @@ void memusage_data_start(struct memusage_data *d, uint64_t start_ns)
 
 void memusage_data_add(struct memusage_data *d, uint64_t heap, uint64_t stack, uint64_t time_ns)
 {
+	if (d->count > d->batch && d->buffer[d->batch].time != time_ns)
+		end_batch(d);
 	d->buffer[d->count++] = (struct data_record){heap, stack, time_ns};
 	if (d->count == d->capacity)
 		flush(d);
