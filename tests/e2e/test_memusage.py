@@ -445,6 +445,9 @@ def sampler_last(t):
                  compiled(t, "many_children"), "20"])
     pids = [r["pid"] for r in table(os.path.join(run.cwd, "s"))]
     t.equal("processes", len(set(pids)), 21)
+    run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=100000", "--sample-out=s", compiled(t, "becomes")])
+    last = table(os.path.join(run.cwd, "s"))[-1]
+    t.check(last["time"] > 0.7 and last["VmHWM"] < 20480, "at the exit of what was executed: %r" % last)
 
 
 @test("sampler/many-children")
