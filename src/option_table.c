@@ -119,7 +119,7 @@ const struct option_row option_rows[] = {
 
 	{.text = "Calls counted, as memusage does:"},
 	{.name = "memusage", .type = FLAG, AT(memusage),
-	 .text = "print calls, bytes, peak and a histogram of sizes\nat the end, as memusage does"},
+	 .text = "print calls, bytes, peak and a histogram of sizes\nat the end, as memusage does, but for what it does\nwrong: ptmem(1) lists that"},
 	{.name = "memusage-out", .type = TEXT, .flags = NOT_EMPTY, AT(memusage_out),
 	 .value = "FILE", .text = "to FILE instead of standard error"},
 	{.name = "data", .type = TEXT, .flags = NOT_EMPTY, AT(data_file),

@@ -305,7 +305,7 @@ static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 	s->attach_ns = space->attach_ns;
 	/* what a fork had before it executed something else is in its parent's file */
 	s->end_ns = target_clock();
-	usage_end(s, is_exec && (s->run->options->trace_children || !s->is_own_image));
+	usage_end(s, is_exec, is_exec && (s->run->options->trace_children || !s->is_own_image));
 	if (!is_exec || s->is_own_image) {
 		session_finish(s, s->end_ns);
 		*run_images(s->run, s->pid) += s->has_next_image;
@@ -575,27 +575,18 @@ static bool wants_file(const struct run *run)
 	return run->options->heap || !usage_is_wanted(run->options);
 }
 
-int session_check_out_file(struct run *run)
+int session_check_out_files(struct run *run)
 {
-	if (!wants_file(run))
-		return 0;
-	char *path;
-	struct outfile out;
-	uint32_t sequence = run->sequence;
-	int rc = run_expand(run, "--massif-out-file", run->options->massif_out_file, (uint32_t)getpid(), &path);
-	run->sequence = sequence;
-	if (rc != 0)
-		return rc;
-	struct stat st;
-	/* a FIFO or a device is not opened before there is something to write */
-	bool is_plain = strcmp(path, "-") != 0 &&
-			(stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
-	rc = is_plain ? outfile_open(path, &out) : 0;
-	if (rc != 0)
-		log_error("cannot write %s: %s", path, strerror(-rc));
-	else if (is_plain)
-		outfile_abort(&out);
-	free(path);
+	const struct options *o = run->options;
+	int rc = wants_file(run) ? run_check_file(run, "--massif-out-file", o->massif_out_file) : 0;
+	if (rc == 0 && o->xtree_memory != XTREE_NONE)
+		rc = run_check_file(run, "--xtree-memory-file", o->xtree_memory_file);
+	if (rc == 0 && o->leaks_out)
+		rc = run_check_file(run, "--leaks-out", o->leaks_out);
+	if (rc == 0 && o->folded_file)
+		rc = run_check_file(run, "--folded", o->folded_file);
+	if (rc == 0 && o->flame_file)
+		rc = run_check_file(run, "--flame", o->flame_file);
 	return rc;
 }
 
@@ -721,7 +712,7 @@ int session_replay(struct run *run, const char *path)
 		log_error("%s:%u: %s", path, line, why);
 	if (rc == 0) {
 		r.session->end_ns = r.end_ns;
-		usage_end(r.session, false);
+		usage_end(r.session, false, false);
 		session_finish(r.session, r.end_ns);
 	}
 	session_free(r.session);

@@ -130,8 +130,10 @@ void session_print_summary(const struct session *s, const char *path);
 
 /* Whether the names of output files can be made; says why not. */
 int session_check_patterns(const struct run *run);
-/* Whether the out file can be written where it shall stand; says why not. */
-int session_check_out_file(struct run *run);
+/* Whether a file named by @pattern, of option @option, can be written where it shall stand; says why not. */
+int run_check_file(struct run *run, const char *option, const char *pattern);
+/* The same of all files that are written at the end. */
+int session_check_out_files(struct run *run);
 
 /* Runs a profile from an event file. 0, or -errno after a message. */
 int session_replay(struct run *run, const char *path);
