@@ -46,12 +46,15 @@ API int pad_enter_call(struct x86_pad_stack *stack, const struct x86_pad_head *h
 API int pad_enter_plain(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
 API int pad_enter_free(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
 API int pad_enter_throw(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
+API int pad_enter_marker(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
 API int pad_leave(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
 API int pad_leave_plain(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
 API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head,
 		const struct x86_pad_saved *saved);
+API int pad_raw_marker(struct x86_pad_stack *stack, const struct x86_pad_head *head,
+		       const struct x86_pad_saved *saved);
 API void pad_finish(struct x86_pad_stack *stack, const struct x86_pad_head *head);
-API int pad_wait(struct pad_control *control, uint64_t end);
+API int pad_wait(struct pad_control *control, uint64_t position, uint64_t end);
 API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp);
 API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot, const struct pad_step *call);
 
@@ -289,30 +292,50 @@ INLINE int remember(struct pad_slot *slot, uint32_t kept, uint32_t fresh)
 
 /* --- the ring --- */
 
-/* Until the ring has room up to position @end; 0 when the reader is gone. */
-API int pad_wait(struct pad_control *c, uint64_t end)
+enum wait_end { WAIT_GONE, WAIT_ROOM, WAIT_AGAIN };
+
+INLINE int has_ring_room(const struct pad_control *c, uint64_t end)
 {
-	while (end - READ(c->tail) > c->ring_size) {
+	uint64_t room = READ(c->room); /* before the tail */
+	return end - READ(c->tail) <= room;
+}
+
+/* Until the ring has room for [position, end), or the reader is gone, or gives the range up. */
+API int pad_wait(struct pad_control *c, uint64_t position, uint64_t end)
+{
+	while (!has_ring_room(c, end)) {
+		uint64_t again = 0;
 		if (is_off(c))
-			return 0;
-		__asm__ volatile(".globl pad_full_trap\npad_full_trap: int3" ::: "memory");
+			return WAIT_GONE;
+		__asm__ volatile(".globl pad_full_trap\npad_full_trap: int3"
+				 : "+a"(again) : "D"(position), "S"(end) : "memory");
+		if (again)
+			return WAIT_AGAIN;
 	}
-	return 1;
+	return WAIT_ROOM;
 }
 
 INLINE uint64_t *reserve(struct pad_control *c, uint64_t size, uint64_t *position_out)
 {
-	uint64_t position = size;
+	uint64_t position;
 	char *p;
 
-	if (c->shared)
-		__asm__ volatile("lock xadd %0, %1" : "+r"(position), "+m"(c->head));
-	else
-		__asm__ volatile("xadd %0, %1" : "+r"(position), "+m"(c->head));
+	for (;;) {
+		int end;
+		position = size;
+		if (c->shared)
+			__asm__ volatile("lock xadd %0, %1" : "+r"(position), "+m"(c->head));
+		else
+			__asm__ volatile("xadd %0, %1" : "+r"(position), "+m"(c->head));
+		if (likely(has_ring_room(c, position + size)))
+			break;
+		end = pad_wait(c, position, position + size);
+		if (end == WAIT_GONE)
+			return 0;
+		if (end == WAIT_ROOM)
+			break;
+	}
 	p = (char *)c->ring + (position & (c->ring_size - 1));
-
-	if (unlikely(position + size - READ(c->tail) > c->ring_size) && !pad_wait(c, position + size))
-		return 0;
 	__asm__ volatile("prefetchw 512(%0)" ::"r"(p));
 	*position_out = position;
 	if (!p)
@@ -359,18 +382,17 @@ INLINE uint64_t argument(const struct x86_pad_stack *stack, uint8_t i)
 	return i == 0 ? stack->rdi : i == 1 ? stack->rsi : stack->rdx;
 }
 
-/* Whether @call (its return slot and frame pointer) happens inside the one of slot->guard. Out of
- * line: outermost calls shall not save the registers that this needs. */
+/* Whether the frame of @call (its return slot, the address in there, its frame pointer) happens inside the
+ * call of slot->guard. Out of line: outermost calls shall not save the registers that this needs. */
 API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot, const struct pad_step *call)
 {
 	uint64_t guard = slot->guard, at = call->at;
-	struct pad_step s = { .at = at, .fp = call->fp }, next = { 0 };
+	struct pad_step s = { .at = at, .pc = call->pc, .fp = call->fp }, next = { 0 };
 
 	if (at > guard)
 		return slot->dirty ? UNSURE : STALE;
 	if (READ(*(const uint64_t *)guard) != slot->guard_pc)
 		return UNSURE;
-	s.pc = *(const uint64_t *)at;
 	for (int n = 0; n < NESTED_FRAMES; n++) {
 		if (s.at == guard)
 			return NESTED;
@@ -383,12 +405,10 @@ API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot, co
 	return UNSURE;
 }
 
-/* GO_CALL: this is an outermost call of the thread *slot_out; GO_NESTED: it is inside one. */
-INLINE int enter(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp,
-		 struct pad_slot **slot_out)
+/* Of the frame whose return slot is @at. GO_CALL: it is outermost on the thread *slot_out; GO_NESTED: it is
+ * inside a call. */
+INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, uint64_t fp, struct pad_slot **slot_out)
 {
-	const struct pad_control *c = head_control(head);
-	uint64_t at = (uint64_t)&stack->return_slot;
 	struct pad_slot *slot;
 
 	if (is_off(c))
@@ -400,7 +420,7 @@ INLINE int enter(struct x86_pad_stack *stack, const struct x86_pad_head *head, u
 	if (unlikely(at < slot->stack_low || at >= slot->stack_high))
 		return trap(slot, PAD_REASON_BOUNDS);
 	if (READ(slot->guard)) {
-		const struct pad_step call = { .at = at, .fp = fp };
+		const struct pad_step call = { .at = at, .pc = pc, .fp = fp };
 		int nested = pad_nesting(c, slot, &call);
 		if (nested == NESTED)
 			return GO_NESTED;
@@ -408,6 +428,12 @@ INLINE int enter(struct x86_pad_stack *stack, const struct x86_pad_head *head, u
 			return trap(slot, nested == PASSED_BY ? PAD_REASON_STALE : PAD_REASON_GUARD);
 	}
 	return GO_CALL;
+}
+
+INLINE int enter(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp,
+		 struct pad_slot **slot_out)
+{
+	return enter_frame(head_control(head), (uint64_t)&stack->return_slot, stack->return_slot, fp, slot_out);
 }
 
 API int pad_enter_call(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
@@ -530,10 +556,9 @@ INLINE uint64_t block_result(const struct x86_pad_stack *stack, const struct pad
 }
 
 /* Fixed part of a record whose mark comes last. */
-INLINE void fill_block(struct pad_record_block *r, const struct x86_pad_stack *stack,
-		       const struct pad_slot *slot, const struct pad_probe *probe)
+INLINE void fill_block(struct pad_record_block *r, const struct pad_slot *slot, const struct pad_probe *probe)
 {
-	r->result = block_result(stack, slot, probe);
+	r->result = slot->result;
 	r->bytes = block_size(slot, probe);
 	if (probe->kind == PAD_REALLOC)
 		r->align = slot->arg[probe->block_arg];
@@ -541,17 +566,25 @@ INLINE void fill_block(struct pad_record_block *r, const struct x86_pad_stack *s
 		r->align = probe->align_arg == PAD_NO_ARG ? probe->fixed_align : slot->arg[probe->align_arg];
 }
 
+/* Without string instructions, and without a call of memcpy. */
+INLINE void copy_words(uint64_t *to, const void *from, uint64_t count)
+{
+	for (const uint64_t *p = from; count--; to++, p++) {
+		*to = *p;
+		barrier();
+	}
+}
+
 /*
- * Writes the record of a returned call. @fresh < 0: no incremental stack. @saved: the
- * raw stack comes along, @raw bytes of it. 0 when the reader is gone.
+ * Writes the record of what happened in the frame with return slot @at. @fresh < 0: no incremental
+ * stack. @saved: the raw stack comes along, @raw bytes of it. 0 when the reader is gone.
  */
-INLINE int record_return(const struct x86_pad_stack *stack, const struct x86_pad_head *head,
-			 struct pad_slot *slot, uint32_t kept, int64_t fresh, const struct x86_pad_saved *saved,
-			 uint64_t raw)
+INLINE int record_return(uint64_t at, const struct x86_pad_head *head, struct pad_slot *slot,
+			 uint32_t kept, int64_t fresh, const struct x86_pad_saved *saved, uint64_t raw)
 {
 	struct pad_control *c = head_control(head);
 	uint64_t size = sizeof(struct pad_record_block) + (fresh > 0 ? (uint64_t)fresh * 8 : 0);
-	uint64_t position, *p, sp = (uint64_t)(&stack->return_slot + 1);
+	uint64_t position, *p, sp = at + 8;
 	struct pad_record_block *r;
 
 	if (saved)
@@ -568,7 +601,7 @@ INLINE int record_return(const struct x86_pad_stack *stack, const struct x86_pad
 	r->fresh = (uint16_t)(fresh > 0 ? fresh : 0);
 	r->kept = kept;
 	r->raw = (uint32_t)raw;
-	fill_block(r, stack, slot, &head->probe);
+	fill_block(r, slot, &head->probe);
 	p = (uint64_t *)(r + 1);
 	for (int64_t i = fresh; i-- > 0;)
 		*p++ = slot->step[i].pc;
@@ -580,7 +613,10 @@ INLINE int record_return(const struct x86_pad_stack *stack, const struct x86_pad
 			*p++ = regs[i];
 		uint64_t words = raw / 8;
 		const void *from = (const void *)sp;
-		__asm__ volatile("rep movsq" : "+D"(p), "+S"(from), "+c"(words)::"memory");
+		if (likely(head->probe.kind < PAD_REQUEST))
+			__asm__ volatile("rep movsq" : "+D"(p), "+S"(from), "+c"(words)::"memory");
+		else /* the direction flag is whatever the marker's function has it */
+			copy_words(p, from, words);
 	}
 	if (c->flags & PAD_STACK_POINTER)
 		*(uint64_t *)((char *)r + size - PAD_TAIL) = sp;
@@ -618,7 +654,7 @@ static KEEPS __attribute__((noinline)) int leave(struct x86_pad_stack *stack, co
 			if (unlikely(fresh < 0 || !has_room(c, slot, kept, fresh)))
 				return LEAVE_RAW;
 		}
-		record_return(stack, head, slot, kept, fresh, 0, 0);
+		record_return(slot->guard, head, slot, kept, fresh, 0, 0);
 	}
 	finish(slot);
 	return LEAVE_DONE;
@@ -658,11 +694,11 @@ API int pad_leave_plain(struct x86_pad_stack *stack, const struct x86_pad_head *
 	return LEAVE_DONE;
 }
 
-API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head, const struct x86_pad_saved *saved)
+/* The raw record of the call or marker with return slot @at; the slot is free then. 0: it would be too large. */
+INLINE int write_raw(uint64_t at, const struct x86_pad_head *head, struct pad_slot *slot,
+		     const struct x86_pad_saved *saved)
 {
 	const struct pad_control *c = head_control(head);
-	uint64_t at = (uint64_t)&stack->return_slot;
-	struct pad_slot *slot = leaving_slot(c, at);
 	uint64_t raw = (slot->stack_high - at - 8) & ~7ull;
 	int64_t fresh = -1;
 	uint32_t kept = 0;
@@ -672,13 +708,122 @@ API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head, co
 		if (fresh >= 0 && !has_room(c, slot, kept, fresh))
 			fresh = -1;
 	}
-	if (sizeof(struct pad_record_block) + PAD_RAW_REGS * 8 + raw + 8 * (fresh > 0 ? fresh : 0) + 16 > c->raw_max) {
-		slot->reason = PAD_REASON_LARGE;
-		return LEAVE_TRAP;
+	if (sizeof(struct pad_record_block) + PAD_RAW_REGS * 8 + raw + 8 * (fresh > 0 ? fresh : 0) + 16 > c->raw_max)
+		return 0;
+	record_return(at, head, slot, kept, fresh, saved, raw);
+	finish(slot);
+	return 1;
+}
+
+API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head, const struct x86_pad_saved *saved)
+{
+	uint64_t at = (uint64_t)&stack->return_slot;
+	struct pad_slot *slot = leaving_slot(head_control(head), at);
+
+	if (write_raw(at, head, slot, saved))
+		return LEAVE_DONE;
+	slot->reason = PAD_REASON_LARGE;
+	return LEAVE_TRAP;
+}
+
+/* --- markers --- */
+
+/* Above what is saved and the red zone: where a marker's function has its stack pointer. */
+INLINE uint64_t marker_sp(const struct x86_pad_stack *stack)
+{
+	return (uint64_t)(&stack->return_slot + 1) + PAD_RED_ZONE;
+}
+
+enum { REQUEST_RUNNING = 0x1001, REQUEST_MONITOR = 0x1202, REQUEST_MALLOCLIKE = 0x1301, REQUEST_FREELIKE,
+       REQUEST_POOLS, REQUEST_POOLS_END = 0x130a, REQUEST_RESIZEINPLACE };
+enum { DO_NOTHING, DO_ALLOC, DO_FREE, DO_TRAP };
+
+/* What the request whose code is @code needs. */
+INLINE int judge_request(const struct pad_control *c, uint64_t code)
+{
+	uint32_t answered = c->flags;
+
+	if (code == REQUEST_MALLOCLIKE || code == REQUEST_FREELIKE)
+		return answered & PAD_ANSWER_BLOCKS ? DO_TRAP : code == REQUEST_MALLOCLIKE ? DO_ALLOC : DO_FREE;
+	if (code == REQUEST_MONITOR || code == REQUEST_RESIZEINPLACE)
+		return DO_TRAP;
+	if (code == REQUEST_RUNNING)
+		return answered & PAD_ANSWER_RUNNING ? DO_TRAP : DO_NOTHING;
+	if (code >= REQUEST_POOLS && code <= REQUEST_POOLS_END)
+		return answered & PAD_ANSWER_POOLS ? DO_TRAP : DO_NOTHING;
+	return DO_NOTHING;
+}
+
+/* What is to be done, with its block's address and size. */
+INLINE int read_marker(const struct x86_pad_stack *stack, const struct x86_pad_head *head,
+		       const struct pad_slot *slot, uint64_t *addr_out, uint64_t *size_out)
+{
+	uint64_t at = stack->return_slot; /* rax */
+	const uint64_t *request = (const uint64_t *)at;
+
+	if (head->probe.kind != PAD_REQUEST) {
+		*addr_out = stack->rdi;
+		*size_out = stack->rsi;
+		return head->probe.kind == PAD_MARKED_ALLOC ? DO_ALLOC : DO_FREE;
 	}
-	record_return(stack, head, slot, kept, fresh, saved, raw);
+	/* elsewhere than on the stack it might not be readable: ptmem looks */
+	if (unlikely(at < marker_sp(stack) - PAD_RED_ZONE || at >= slot->stack_high - 6 * 8))
+		return DO_TRAP;
+	*addr_out = request[1];
+	*size_out = request[2];
+	return judge_request(head_control(head), request[0]);
+}
+
+/* LEAVE_RAW: the frames before it have to be copied. */
+API int pad_enter_marker(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
+{
+	struct pad_control *c = head_control(head);
+	uint64_t at = marker_sp(stack) - 8, pc = head->after + 1, addr = 0, size = 0;
+	struct pad_slot *slot;
+	int64_t fresh = -1;
+	uint32_t kept = 0;
+	int way = enter_frame(c, at, pc, fp, &slot);
+
+	if (way != GO_CALL)
+		return way == GO_NESTED ? GO_STRAIGHT : way;
+	int what = read_marker(stack, head, slot, &addr, &size);
+	if (unlikely(what == DO_TRAP))
+		return trap(slot, PAD_REASON_MARKER);
+	if (what == DO_NOTHING || !addr)
+		return GO_STRAIGHT;
+	WRITE(slot->guard, at);
+	barrier();
+	if (what == DO_FREE) {
+		record_block(c, slot, head, addr, at, PAD_RECORD_FREE);
+		finish(slot);
+		return LEAVE_DONE;
+	}
+	slot->return_pc = pc;
+	slot->result = addr;
+	slot->arg[0] = size;
+	if (!(c->flags & PAD_COUNT_ONLY)) {
+		if (unlikely(c->flags & PAD_VERIFY))
+			return LEAVE_RAW;
+		fresh = walk(c, slot, fp, 0, &kept);
+		if (unlikely(fresh < 0 || !has_room(c, slot, kept, fresh)))
+			return LEAVE_RAW;
+	}
+	record_return(at, head, slot, kept, fresh, 0, 0);
 	finish(slot);
 	return LEAVE_DONE;
+}
+
+/* As pad_raw; GO_TRAP where the record would be too large. */
+API int pad_raw_marker(struct x86_pad_stack *stack, const struct x86_pad_head *head,
+		       const struct x86_pad_saved *saved)
+{
+	uint64_t at = marker_sp(stack) - 8;
+	struct pad_slot *slot = leaving_slot(head_control(head), at);
+
+	if (write_raw(at, head, slot, saved))
+		return LEAVE_DONE;
+	finish(slot);
+	return trap(slot, PAD_REASON_LARGE);
 }
 
 API void pad_finish(struct x86_pad_stack *stack, const struct x86_pad_head *head)

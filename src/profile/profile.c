@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap_function.h"
 #include "base/log.h"
 #include "profile/capacity.h"
 #include "profile/profile_count.h"
@@ -41,6 +42,7 @@ struct profile *profile_clone(const struct profile *p)
 	c->calltree = calltree_clone(p->calltree);
 	c->blocks = blocks_clone(p->blocks);
 	c->ignored = blocks_clone(p->ignored);
+	c->overlay = overlay_clone(p->overlay);
 	pages_clone(&c->pages, &p->pages);
 	snapshots_clone(&c->snapshots, &p->snapshots);
 	c->leaf.data = xmemdup(p->leaf.data, p->leaf.count * sizeof(*p->leaf.data));
@@ -70,6 +72,7 @@ void profile_free(struct profile *p)
 	vec_deinit(&p->held);
 	vec_deinit(&p->leaf);
 	free(p->leaf_of_node);
+	overlay_free(p->overlay);
 	blocks_free(p->ignored);
 	blocks_free(p->blocks);
 	calltree_free(p->calltree);
@@ -191,10 +194,15 @@ uint32_t profile_block_clock(const struct profile *p, uint64_t time_ns)
 
 void profile_alloc(struct profile *p, const struct event *ev)
 {
+	bool is_request = ev->function == FUNCTION_REQUEST;
 	if (!ev->addr) {
 		p->totals.failed++;
 		return;
 	}
+	if (is_request && !p->overlay)
+		p->overlay = overlay_new();
+	if (p->overlay)
+		overlay_come(p, ev->addr, is_request);
 	struct block block = {
 		.addr = ev->addr,
 		.size = ev->size,
@@ -202,6 +210,8 @@ void profile_alloc(struct profile *p, const struct event *ev)
 		.leaf = get_leaf(p, ev->node),
 		.time = (uint32_t)p->time_ms,
 	};
+	if (is_request)
+		block.capacity = block.size;
 	if (block.leaf == LEAF_IGNORED) {
 		profile_add_ignored(p, ev->addr, ev->size);
 		return;
@@ -224,6 +234,8 @@ static inline void on_free(struct profile *p, taddr_t addr, bool is_inner)
 		profile_free_block(p, &old);
 	else if (!blocks_take(p->ignored, addr, &old))
 		p->totals.unknown_frees += !is_inner;
+	if (p->overlay)
+		overlay_gone(p, addr);
 }
 
 /* Pages. */
@@ -381,6 +393,12 @@ struct calltree *profile_calltree(struct profile *p)
 const struct blocks *profile_blocks(const struct profile *p)
 {
 	return p->blocks;
+}
+
+int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struct block *block), void *ctx)
+{
+	int rc = blocks_each(p->blocks, fn, ctx);
+	return rc != 0 ? rc : overlay_each(p->overlay, fn, ctx);
 }
 
 const struct profile_totals *profile_totals(const struct profile *p)

@@ -74,7 +74,7 @@ void profile_quick(struct profile *p, uint64_t time_ns, const struct quick_event
 	const struct quick_event *end = ev + count;
 	if (count == 0)
 		return;
-	if (p->options.time_unit == TIME_INSTRUCTIONS) { /* it is read at each event */
+	if (p->options.time_unit == TIME_INSTRUCTIONS || p->overlay) { /* it is read at each event; may cover blocks */
 		for (; ev < end; ev++)
 			slow_event(p, time_ns, ev);
 		return;

@@ -140,6 +140,7 @@ void pads_finish(struct target *t, struct space *s)
 		return;
 	pads_catch_up(t, s);
 	t->stats.holes += s->pads->ring.late_count;
+	t->stats.ring_jumps += s->pads->ring.jumps;
 	t->stats.records += s->pads->ring.stats.records;
 	t->stats.raw_records += s->pads->ring.stats.raw;
 	t->stats.ring_bytes += s->pads->ring.stats.bytes;

@@ -44,7 +44,6 @@ struct process {
 	struct space *space;
 	uint32_t threads;           /* alive and traced */
 	bool is_vfork_child;        /* shares the space only until exec or exit */
-	bool is_group_stopped;      /* some of its threads are: kept by pads_wake_waiters */
 	bool is_started;            /* by us: our child */
 	bool is_execing;            /* its first instruction is still to come */
 	bool is_first_image;        /* runs what ptmem was asked to start */
@@ -160,6 +159,10 @@ enum trap_answer { TRAP_FOREIGN, TRAP_GO_ON, TRAP_WAIT }; /* WAIT: for room in t
 enum trap_answer trap_serve(struct target *t, struct thread *th);
 /* Calls of @th whose frames are gone, or all of them at its end. */
 void trap_drop_calls(struct target *t, struct thread *th, taddr_t sp);
+/* Whether a call that enters at @regs is part of one that is noted. Drops what is gone. @where: the
+ * stack, NULL = as at a function's entry. */
+bool trap_is_nested(struct target *t, struct thread *th, const struct arch_regs *regs,
+		    const struct stack_view *where);
 /* The view of a thread stopped anywhere: its own registers, nothing left out. */
 void trap_fill_stopped_view(struct target *t, struct thread *th, const struct arch_regs *regs, struct stack_view *view);
 void trap_fill_view(struct target *t, struct thread *th, const struct arch_regs *regs, taddr_t sp,
