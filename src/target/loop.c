@@ -416,6 +416,13 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	}
 }
 
+void loop_serve_later(struct target *t, struct thread *th, int status)
+{
+	*vec_add(&t->late) = (struct late_stop){th->tid, status};
+	th->is_exiting = true;
+	th->is_held = false;
+}
+
 /*
  * Waits for a stop without consuming it: if ptmem is killed while it serves the
  * stop, the kernel then still delivers the signal that the thread had stopped
@@ -443,14 +450,19 @@ void loop_consume_stop(pid_t tid)
 
 int loop_step(struct target *t, bool no_wait)
 {
-	int status = 0;
-	pid_t tid = 0;
-	int rc = wait_stop(no_wait, &tid, &status);
+	struct late_stop stop = {0};
+	int rc = 0;
+	if (t->late.count > 0) {
+		stop = t->late.data[0];
+		vec_take_swap(&t->late, 0);
+	} else {
+		rc = wait_stop(no_wait, &stop.tid, &stop.status);
+	}
 	if (rc != 0)
 		return rc;
 	uint64_t begin = target_clock();
 	t->now_ns = begin;
-	loop_serve(t, tid, status);
+	loop_serve(t, stop.tid, stop.status);
 	t->stats.stopped_ns += target_clock() - begin;
 	return 0;
 }
@@ -478,13 +490,34 @@ static size_t interrupt_all(struct target *t)
 	return waiting;
 }
 
+bool loop_wait_for_child(unsigned ms)
+{
+	const struct timespec pause = {0, ms * 1000000l};
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	return sigtimedwait(&set, NULL, &pause) == SIGCHLD;
+}
+
+/* Leaders that were killed: they are told behind their threads, who may wait for us. */
+static void find_dead(struct target *t)
+{
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (th && !is_halted(th) && thread_is_dead(th))
+			th->is_exiting = true;
+	}
+}
+
 void loop_stop_world(struct target *t)
 {
 	t->is_stopping = true;
 	while (interrupt_all(t) > 0) {
-		int rc = loop_step(t, false);
+		int rc = loop_step(t, true);
 		if (rc == -ECHILD)
 			break;
+		if (rc == -EAGAIN && !loop_wait_for_child(5))
+			find_dead(t);
 	}
 }
 

@@ -87,6 +87,7 @@ void target_free(struct target *t)
 	vec_deinit(&t->threads);
 	vec_deinit(&t->processes);
 	free(t->early);
+	vec_deinit(&t->late);
 	free(t);
 }
 

@@ -77,6 +77,12 @@ struct thread {
 	uint32_t bounds_traps;      /* calls in a row from another stack than its slot's */
 };
 
+/* A stop that was consumed and is served later. */
+struct late_stop {
+	pid_t tid;
+	int status;
+};
+
 /* What ptmem changes for itself and gives back to the program. */
 struct signal_state {
 	sigset_t mask;
@@ -99,6 +105,7 @@ struct target {
 	VEC(struct process *) processes;
 	struct { pid_t tid; int status; } *early; /* stops of threads not announced yet */
 	size_t early_count, early_capacity;
+	VEC(struct late_stop) late;  /* ends met while a thread worked for us, to be served by the loop */
 	struct target_stats stats;
 	pid_t first_pid;
 	enum attach_problem refusal;     /* of the started program */
@@ -129,6 +136,8 @@ struct target {
 
 struct thread *thread_find(const struct target *t, pid_t tid);
 struct thread *thread_add(struct target *t, pid_t tid, struct process *p);
+/* Whether it ended, reported or not. */
+bool thread_is_dead(const struct thread *th);
 void thread_remove(struct target *t, struct thread *th);
 
 struct process *process_find(const struct target *t, pid_t pid);
@@ -145,6 +154,11 @@ void thread_resume(struct target *t, struct thread *th, int sig);
 /* Waits for one stop and serves it. -EINTR: a signal came; -ECHILD: nobody is left. */
 int loop_step(struct target *t, bool no_wait);
 void loop_serve(struct target *t, pid_t tid, int status);
+/* Sleeps until some child stops or ends, at most @ms: false. SIGCHLD is blocked, so none is missed. */
+bool loop_wait_for_child(unsigned ms);
+/* @th ended, or is about to, in the middle of work for us: it is told and removed at the next
+ * loop_step, for callers up the stack still know it, its process and its space. */
+void loop_serve_later(struct target *t, struct thread *th, int status);
 /* Takes the stop of @tid, which stays stopped, out of what the next wait finds. */
 void loop_consume_stop(pid_t tid);
 /* Stops all threads of all processes, and lets them go on. */
