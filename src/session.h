@@ -67,6 +67,7 @@ struct session {
 	struct unwind *unwind;
 	struct events_writer *events;
 	struct memusage *memusage; /* NULL = its calls are not counted */
+	struct stacks *stack_use;  /* --stacks=yes: what its threads use; NULL = not asked for */
 	uint64_t start_ns, end_ns;
 	VEC(struct path) paths;    /* by slot of the ring */
 	uint64_t verified, differing; /* stacks sent both ways, and not the same */

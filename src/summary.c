@@ -111,7 +111,7 @@ static void print_stats(const struct session *s)
 	const struct row rows[] = {
 		{"allocations", p->allocations}, {"reallocations", p->reallocations}, {"frees", p->frees},
 		{"allocated bytes", p->allocated_bytes}, {"failed", p->failed}, {"peak bytes", p->peak_bytes},
-		{"peak blocks", p->peak_blocks}, {"live bytes", p->live_bytes}, {"live blocks", p->live_blocks},
+		{"peak blocks", p->peak_blocks}, {"peak stack bytes", p->peak_stacks}, {"live bytes", p->live_bytes}, {"live blocks", p->live_blocks},
 		{"unknown frees", p->unknown_frees}, {"replaced blocks", p->replaced},
 		{"stacks", s->stacks}, {"complete stacks", s->complete_stacks},
 		{"call tree nodes", calltree_node_count(profile_calltree(s->profile))},
@@ -146,6 +146,8 @@ void session_print_summary(const struct session *s, const char *path)
 	log_info("  at the end   %s bytes in %s block%s in use", with_commas(p->live_bytes),
 		 with_commas(p->live_blocks), plural(p->live_blocks));
 	}
+	if (s->run->options->stacks)
+		log_info("  stack use    at most %s bytes", with_commas(p->peak_stacks));
 	print_stacks(s);
 	print_pauses(s);
 	if (path && strcmp(path, "-") != 0)

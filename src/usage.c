@@ -15,8 +15,6 @@
 #include "sampler.h"
 #include "session.h"
 
-#define STACK_SAMPLE_NS 10000000u /* of threads that make no call meanwhile */
-
 struct usage {
 	const struct options *options;
 	FILE *report;                /* NULL = standard error */
@@ -118,7 +116,7 @@ void usage_fill_target(const struct options *o, struct target_options *to)
 	to->no_stacks = !o->heap && o->xtree_memory == XTREE_NONE;
 	to->stack_pointers = is_counting;
 	to->mapping_calls = is_counting && o->mmap;
-	to->sample_ns = is_counting && !o->no_timer ? STACK_SAMPLE_NS : 0;
+	to->sample_ns = is_counting && !o->no_timer ? o->stack_sample_ms * 1000000ull : 0;
 }
 
 static uint64_t on_tick(void *ctx, uint64_t now_ns)
@@ -207,7 +205,8 @@ void usage_fork(const struct session *parent, struct session *child)
 
 void usage_event(struct session *s, const struct event *ev)
 {
-	if (s->memusage)
+	/* with --stacks=yes threads may be looked at all the same */
+	if (s->memusage && (ev->kind != EVENT_SAMPLE || !s->run->options->no_timer))
 		memusage_event(s->memusage, ev);
 }
 

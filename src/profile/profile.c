@@ -448,6 +448,7 @@ static void on_stack(struct profile *p, const struct event *ev)
 	if (ev->size < old)
 		profile_try_peak(p);
 	p->stacks = ev->size;
+	p->totals.peak_stacks = MAX(p->totals.peak_stacks, ev->size);
 	p->time_bytes += ev->size > old ? ev->size - old : old - ev->size;
 	profile_try_normal(p);
 }
@@ -563,6 +564,11 @@ const struct blocks *profile_blocks(const struct profile *p)
 const struct profile_totals *profile_totals(const struct profile *p)
 {
 	return &p->totals;
+}
+
+uint64_t profile_stacks(const struct profile *p)
+{
+	return p->stacks;
 }
 
 const struct profile_options *profile_options(const struct profile *p)
