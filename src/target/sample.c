@@ -16,7 +16,7 @@
 #include "target/ptrace.h"
 #include "target/thread.h"
 
-#define MAX_SHARE 10 /* a look takes no more than a tenth of the time */
+#define NS_PER_THREAD 100000u /* a look takes some 10 us a thread: a tenth of the time at most */
 
 /* The stack pointer of a sleeping thread; false where it runs, or cannot be read. */
 static bool read_sleeping_sp(pid_t tid, taddr_t *sp_out, taddr_t *pc_out)
@@ -103,7 +103,7 @@ void sample_run_timers(struct target *t)
 	t->now_ns = target_clock();
 	if (t->options.sample_ns && t->now_ns >= t->next_sample_ns) {
 		sample_threads(t);
-		t->next_sample_ns = t->now_ns + MAX(t->options.sample_ns, MAX_SHARE * (target_clock() - t->now_ns));
+		t->next_sample_ns = t->now_ns + MAX(t->options.sample_ns, (uint64_t)t->thread_count * NS_PER_THREAD);
 	}
 	if (t->sink.tick && t->now_ns >= t->next_sink_ns)
 		t->next_sink_ns = t->sink.tick(t->sink.ctx, t->now_ns);

@@ -24,7 +24,7 @@ def truths(cwd):
             word = line.split()
             if word[0] == "pid":
                 calls = found[int(word[1])] = []
-            else:
+            elif word[0] == "stack:":
                 calls.append((int(word[1]), int(word[2])))
     return found
 
@@ -88,6 +88,34 @@ def sampled_too(t):
         if mode == "deep":
             check_calls(t, mode, snapshots, list(wanted.items()))
         t.check(set(wanted) <= set(stacks_at), "%s: calls are missing" % mode)
+
+
+@test("stacks/sampled-calls", limit=120)
+def sampled_calls(t):
+    """Samples know nothing of what ptmem itself has on the stack, and come in the order of the calls."""
+    for probes, times in (("break", 30), ("jump", 1000)):
+        profile = t.profile([t.target(VARIANT, "stackuse"), "slope", str(times)], [
+            "--stacks=yes", "--heap=no", "--stack-sample=1", "--events=events", "--probes=" + probes])
+        with open(os.path.join(profile.directory, "truth"), encoding="ascii") as file:
+            levels = [int(line.split()[1]) for line in file if line.startswith("level: ")]
+        (first, outside), (last, _) = only_truth(profile.directory)
+        fits = {bytes_ + word for bytes_ in [*levels, outside] for word in (0, 8)}  # 8: a return address
+        seen, place, samples = [], 0, 0
+        with open(os.path.join(profile.directory, "events"), encoding="ascii") as file:
+            for line in file:
+                word = line.split()
+                if word[0] == "a" and int(word[6]) in (first, last):
+                    place += 1
+                elif place == 1 and word[0] == "s":
+                    seen.append(int(word[5]))
+                samples += place == 1 and word[0] == "t"
+        t.check(samples > 20, "%s: only %d samples" % (probes, samples))
+        strange = [s for s in seen if s not in fits]
+        t.check(not strange, "%s: %d of %d sums are of no level: %s" % (probes, len(strange), len(seen), strange[:9]))
+        deepest = seen.index(max(seen))
+        t.check(seen[deepest] >= levels[-1], "%s: the last level is missing" % probes)
+        back = [b for a, b in zip(seen[:deepest], seen[1:]) if b < a - 8]
+        t.check(not back, "%s: the stack shrank while it grew: %s" % (probes, back[:9]))
 
 
 @test("stacks/ends")

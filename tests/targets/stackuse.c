@@ -9,8 +9,10 @@
  * the stack pointer in its outermost frame, as the unwinder of libgcc finds it.
  *
  *	plain         calls at every level of a recursion, down and up
- *	deep          the same, and in a signal's handler, and beside a child that is spawned
- *	alternate     the same in a handler with a stack of its own, which counts below its first call
+ *	deep          the same as plain, and in a signal's handler, and beside a child that is spawned
+ *	slope N       a recursion whose levels call malloc N times and nothing else: after these
+ *	              lines come "level: BYTES" for each level; the first call is before, the last behind
+ *	alternate     as deep, in a handler with a stack of its own, which counts below its first call
  *	threads       four threads at different depths, one after the other; then they end
  *	leader        main ends, a thread goes on
  *	fork, thread-fork   the child has the stack of the thread that forked, and no other
@@ -137,6 +139,46 @@ NOINLINE static void descend(int who, int levels)
 		descend(who, levels - 1);
 	CALL(who);
 	room[0] = 2;
+}
+
+#define LEVELS 1000
+
+static uint64_t level[LEVELS];
+
+NOINLINE static void slope(unsigned n, unsigned times)
+{
+	volatile char room[FRAME];
+
+	room[0] = room[FRAME - 1] = 1;
+	level[n] = use[MAIN].start - STACK_POINTER();
+	for (unsigned i = 0; i < times; i++) {
+		void *p = malloc(64);
+		__asm__ volatile("" : "+r"(p) : : "memory");
+		for (volatile int k = 0; k < 500; k++)
+			;
+	}
+	if (n + 1 < LEVELS)
+		slope(n + 1, times);
+	room[0] = 2;
+}
+
+NOINLINE static void run_slope(unsigned times)
+{
+	CALL(MAIN);
+	slope(0, times);
+	CALL(MAIN);
+}
+
+static void write_levels(void)
+{
+	char line[64];
+	int fd = open(getenv("TRUTH"), O_WRONLY | O_APPEND);
+
+	for (unsigned i = 0; i < LEVELS && level[0]; i++) {
+		int n = snprintf(line, sizeof(line), "level: %lu\n", (unsigned long)level[i]);
+		CHECK(write(fd, line, (size_t)n) == n);
+	}
+	close(fd);
 }
 
 static void on_signal(int sig)
@@ -432,6 +474,8 @@ int main(int argc, char **argv)
 	asks_massif = getenv("MASSIF") != NULL;
 	if (!strcmp(mode, "plain"))
 		descend(MAIN, 20);
+	else if (!strcmp(mode, "slope"))
+		run_slope((unsigned)argument(argc, argv, 2, 100));
 	else if (!strcmp(mode, "deep"))
 		recurse(0);
 	else if (!strcmp(mode, "alternate"))
@@ -450,5 +494,6 @@ int main(int argc, char **argv)
 	else
 		return 2;
 	write_truth(0);
+	write_levels();
 	return 0;
 }
