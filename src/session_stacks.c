@@ -47,10 +47,23 @@ void session_stacks_thread_exit(struct session *s, uint32_t thread)
 		stacks_remove(s->stack_use, thread);
 }
 
+/* memusage takes the base of the first thread before any call, of others at their first. */
+static void tell_base(struct session *s, const struct thread_stack_info *info)
+{
+	const struct event ev = {
+		.time_ns = target_clock(), .thread = (uint32_t)info->tid, .kind = EVENT_STACK_BASE, .sp = info->high,
+	};
+	if (s->events)
+		events_writer_event(s->events, profile_calltree(s->profile), &ev);
+	usage_event(s, &ev);
+}
+
 static void on_new(void *ctx, struct space *space, const struct thread_stack_info *info)
 {
 	struct session *s = space->user;
 	(void)ctx;
+	if (s->memusage && (uint32_t)info->tid == s->pid)
+		tell_base(s, info);
 	if (!s->stack_use)
 		return;
 	stacks_add(s->stack_use, (uint32_t)info->tid, info->low, info->high);
@@ -77,12 +90,14 @@ static bool on_start(void *ctx, struct space *space, struct stack_view *view, ta
 
 void session_stacks_fill(const struct options *o, struct target_options *to, struct target_sink *sink)
 {
+	if (!is_wanted(o) && !usage_counts(o))
+		return;
+	sink->stack_new = on_new;
+	sink->stack_gone = on_gone;
+	sink->stack_start = on_start;
 	if (!is_wanted(o))
 		return;
 	to->no_probes = o->pages_as_heap; /* calls tell where stacks are, even if none is counted */
 	to->stack_pointers = true;
 	to->sample_ns = to->sample_ns ? to->sample_ns : o->stack_sample_ms * 1000000ull;
-	sink->stack_new = on_new;
-	sink->stack_gone = on_gone;
-	sink->stack_start = on_start;
 }

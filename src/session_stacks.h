@@ -1,4 +1,6 @@
 /*
+ * The stacks of threads. memusage is told where the first one's begins.
+ *
  * --stacks=yes: from stack pointers (at every event, and by the clock) to the bytes of
  * stack in the profile (spec/massif.md 2.10).
  *

@@ -504,6 +504,7 @@ void profile_event(struct profile *p, const struct event *ev)
 		break;
 	case EVENT_MAPPING_CALL:
 	case EVENT_SAMPLE:
+	case EVENT_STACK_BASE:
 		break; /* not of the heap */
 	case EVENT_COUNT:
 		on_count(p, ev);

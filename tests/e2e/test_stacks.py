@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import struct
 import subprocess
 
 import massif
@@ -345,3 +346,36 @@ def many_threads(t):
         most, last = max(sums), sums[-1]
         t.check(last < 4096, "%s: %d bytes of stack are left" % (mode, last))
         t.check((mode == "alive") == (most > 500 * 100), "%s: at most %d bytes" % (mode, most))
+
+
+@test("stacks/memusage")
+def memusage_peak(t):
+    """The stack peak of memusage: main's from the very beginning, to the byte, also where all calls are deep."""
+    for probes in ("break", "jump"):
+        profile = t.profile([t.target(VARIANT, "stackuse"), "plain"], [
+            "--memusage", "--heap=no", "--no-timer", "--data=data", "--events=events", "--probes=" + probes])
+        most = max(bytes_ for _, bytes_ in only_truth(profile.directory))
+        peak = re.search(rb"stack peak: (\d+)", profile.err)
+        t.equal("stack peak", int(peak.group(1)), most)
+        again = t.run([t.ptmem(), "--replay=events", "--memusage", "-o", "again"], cwd=profile.directory)
+        t.equal("stack peak of the replay", re.search(rb"stack peak: \d+", again.err).group(0), peak.group(0))
+
+
+@test("stacks/memusage-clock")
+def memusage_clock(t):
+    """Depths that no call shows come by the clock, in the data file, too; not with --no-timer."""
+    for options in ([], ["--no-timer"], ["--no-timer", "--stacks=yes"]):
+        waiting = Waiting(t, ["hidden", "spin"], ["--memusage", "--data=data", "--data-buffer=1", *options])
+
+        def deepest():
+            with open(os.path.join(waiting.cwd, "data"), "rb") as file:
+                found = file.read()
+            return max((struct.unpack_from("<Q", found, at + 8)[0] for at in range(48, len(found) - 23, 24)),
+                       default=0)
+
+        if not options:
+            t.wait_until("the depth in the data file", lambda: deepest() == waiting.bytes)
+        elif "--stacks=yes" in options:
+            t.wait_until("the stack to show", lambda: waiting.now() == waiting.bytes)
+        waiting.end()
+        t.check((deepest() == waiting.bytes) == (not options), "%s: %d in the data file" % (options, deepest()))
