@@ -31,6 +31,8 @@
 static struct filter *make_filter(const struct options *options, uint32_t depth)
 {
 	struct filter *f = filter_new(depth, options->show_below_main);
+	if (options->pages_as_heap)
+		filter_keep_first(f);
 	for (size_t i = 0; i < options->alloc_fn.count; i++)
 		filter_add_alloc_fn(f, options->alloc_fn.data[i]);
 	for (size_t i = 0; i < options->ignore_fn.count; i++)
@@ -577,7 +579,7 @@ static bool wants_file(const struct run *run)
 {
 	if (run->options->pages_as_heap)
 		return true;
-	return run->options->heap || !usage_is_wanted(run->options);
+	return run->options->heap || run->options->stacks || !usage_is_wanted(run->options);
 }
 
 int session_check_out_file(struct run *run)
@@ -604,6 +606,11 @@ int session_check_out_file(struct run *run)
 	return rc;
 }
 
+bool session_is_silent(const struct session *s)
+{
+	return s->run->options->child_silent_after_fork && !s->is_own_image;
+}
+
 void session_finish(struct session *s, uint64_t now_ns)
 {
 	char *path = NULL;
@@ -618,13 +625,12 @@ void session_finish(struct session *s, uint64_t now_ns)
 			s->run->files_failed++;
 		}
 	}
-	bool is_silent = s->run->options->child_silent_after_fork && !s->is_own_image;
 	if (s->source[SOURCE_HEAP].is_traced) {
 		struct report r;
 		source_fill_report(&s->source[SOURCE_HEAP], &r);
 		int rc = wants_file(s->run) ? session_put_massif(s, &r, "", &path) : -ENOENT;
 		session_finish_xtree(s, now_ns);
-		if (!is_silent)
+		if (!session_is_silent(s))
 			session_print_summary(s, rc == 0 ? path : NULL);
 		free(path);
 	}

@@ -103,6 +103,8 @@ void session_fill_sink(struct target_sink *sink, struct run *run);
 struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns);
 void session_free(struct session *s);
 
+/* Whether nothing is said of @s: a forked child's, with --child-silent-after-fork=yes. */
+bool session_is_silent(const struct session *s);
 /* Ends the profile, writes its file and says on stderr what was seen. */
 void session_finish(struct session *s, uint64_t now_ns);
 
