@@ -304,6 +304,7 @@ int install_probes(struct target *t, struct space *s, struct thread *th, bool is
 	if (s->is_profiled && !s->user)
 		t->sink.space_new(t->sink.ctx, s);
 	s->is_ready = true;
+	thread_stacks_begin(t, s);
 	return rc;
 }
 

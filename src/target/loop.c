@@ -119,6 +119,7 @@ static void serve_child(struct target *t, struct thread *th, enum stop_kind kind
 		born->is_new = true;
 		if (!(flags & CLONE_VM))
 			copy_calls(th, born);
+		thread_stacks_born(t, th, born);
 	}
 	thread_resume(t, th, 0);
 	if (child)
@@ -409,6 +410,8 @@ void loop_serve(struct target *t, pid_t tid, int status)
 			roots_serve_exit(t, th);
 		if (t->sink.process_exit && th->process->space->user && !has_living_threads(t, th->process))
 			t->sink.process_exit(t->sink.ctx, th->process->space, th->process->pid, tid);
+		if (has_living_threads(t, th->process))
+			thread_stacks_exit(t, th);
 		thread_resume(t, th, 0);
 		break;
 	default:
