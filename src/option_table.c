@@ -42,6 +42,10 @@ const struct option_row option_rows[] = {
 	{.name = "soname-synonyms", .type = TEXT, AT(soname_synonyms),
 	 .value = "somalloc=PATTERN", .text = "watch the allocators of libc, libstdc++ and the\n"
 					      "libraries of this name only"},
+	{.name = "mempools", .type = YES_NO, AT(mempools), .initial = "no",
+	 .value = "yes|no", .text = "count what the program allocates in memory pools,\nas its client requests tell"},
+	{.name = "running-on-valgrind", .type = YES_NO, AT(running_on_valgrind), .initial = "no",
+	 .value = "yes|no", .text = "what RUNNING_ON_VALGRIND in the program says"},
 	{.name = "probes", .type = CHOICE, AT(probes), .choices = probes_modes, .initial = "auto",
 	 .value = "auto|break|jump", .text = "how calls are caught: by breakpoints, by jumps,\n"
 					     "or by whichever suits"},
@@ -65,6 +69,10 @@ const struct option_row option_rows[] = {
 	 .value = "yes|no", .text = "whether the end may be the peak; Massif's answer\nis no"},
 	{.name = "heap", .type = YES_NO, .flags = TOOL, AT(heap), .initial = "yes",
 	 .value = "yes|no", .text = "profile the heap"},
+	{.name = "stacks", .type = YES_NO, .flags = TOOL, AT(stacks), .initial = "no",
+	 .value = "yes|no", .text = "profile the stacks of all threads, too"},
+	{.name = "stack-sample", .type = PERIOD, AT(stack_sample_ms), RANGE(0, 86400000), .initial = "10",
+	 .value = "MS|no", .text = "look at stacks of threads that make no call every\nMS milliseconds; no: at calls only"},
 	{.name = "detailed-freq", .type = NUMBER, .flags = TOOL, AT(detailed_freq), RANGE(1, 1000000),
 	 .initial = "10", .value = "N", .text = "every Nth snapshot has a call tree"},
 	{.name = "max-snapshots", .type = NUMBER, .flags = TOOL, AT(max_snapshots), RANGE(10, 1000),
@@ -115,7 +123,7 @@ const struct option_row option_rows[] = {
 
 	{.text = "Calls counted, as memusage does:"},
 	{.name = "memusage", .type = FLAG, AT(memusage),
-	 .text = "print calls, bytes, peak and a histogram of sizes\nat the end, as memusage does"},
+	 .text = "print calls, bytes, peak and a histogram of sizes\nat the end, as memusage does, but for what it does\nwrong: ptmem(1) lists that"},
 	{.name = "memusage-out", .type = TEXT, .flags = NOT_EMPTY, AT(memusage_out),
 	 .value = "FILE", .text = "to FILE instead of standard error"},
 	{.name = "data", .type = TEXT, .flags = NOT_EMPTY, AT(data_file),
@@ -195,6 +203,9 @@ char *option_takes(const struct option_row *row)
 	FILE *f = open_memstream(&text, &size);
 	CHECK(f);
 	switch (row->type) {
+	case PERIOD:
+		fputs("no or ", f);
+		/* fallthrough */
 	case SAMPLE:
 	case NUMBER:
 		fputs(row->flags & POWER ? "a power of two" : "a whole number", f);

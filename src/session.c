@@ -19,6 +19,7 @@
 #include "growth.h"
 #include "output/memusage.h"
 #include "output/pattern.h"
+#include "session_stacks.h"
 #include "skip.h"
 #include "top.h"
 
@@ -30,6 +31,8 @@
 static struct filter *make_filter(const struct options *options, uint32_t depth)
 {
 	struct filter *f = filter_new(depth, options->show_below_main);
+	if (options->pages_as_heap)
+		filter_keep_first(f);
 	for (size_t i = 0; i < options->alloc_fn.count; i++)
 		filter_add_alloc_fn(f, options->alloc_fn.data[i]);
 	for (size_t i = 0; i < options->ignore_fn.count; i++)
@@ -183,6 +186,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 		po.heap_admin = 0;
 	s->profile = profile_new(&po, start_ns);
 	sources_init(s, &po, start_ns);
+	session_stacks_init(s);
 	*vec_add(&run->sessions) = s;
 	if (o->xtree_memory != XTREE_NONE)
 		s->flows = flows_new(o->xtree_memory == XTREE_FULL);
@@ -208,6 +212,7 @@ void session_free(struct session *s)
 		free(s->paths.data[i].node);
 	vec_deinit(&s->paths);
 	memusage_free(s->memusage);
+	stacks_free(s->stack_use);
 	sources_deinit(s);
 	profile_free(s->profile);
 	flows_free(s->flows);
@@ -286,6 +291,7 @@ static void sink_space_fork(void *ctx, struct space *parent, struct space *child
 		s->flows = flows_clone(from->flows);
 	profile_set_ctx(s->profile, &s->source[SOURCE_HEAP], s);
 	sources_fork(s);
+	session_stacks_init(s); /* of the parent's threads only one goes on */
 	add_unwinder(s);
 	usage_fork(from, s);
 	child->user = s;
@@ -296,6 +302,7 @@ static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 	struct session *s = space->user;
 	(void)ctx;
 	space_count_probes(space, &s->jumps, &s->breakpoints);
+	space_count_markers(space, &s->marker_jumps, &s->marker_breakpoints);
 	space->user = NULL;
 	s->space = NULL;
 	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
@@ -304,7 +311,7 @@ static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 	s->attach_ns = space->attach_ns;
 	/* what a fork had before it executed something else is in its parent's file */
 	s->end_ns = target_clock();
-	usage_end(s, is_exec && (s->run->options->trace_children || !s->is_own_image));
+	usage_end(s, is_exec, is_exec && (s->run->options->trace_children || !s->is_own_image));
 	if (!is_exec || s->is_own_image) {
 		session_finish(s, s->end_ns);
 		*run_images(s->run, s->pid) += s->has_next_image;
@@ -413,7 +420,7 @@ static void trace_call(const struct session *s, const struct heap_event *he)
 		[FUNCTION_MEMALIGN] = "memalign", [FUNCTION_NEW] = "new", [FUNCTION_FREE] = "free",
 		[FUNCTION_DELETE] = "delete", [FUNCTION_BRK] = NULL,
 	};
-	const char *name = names[he->function];
+	const char *name = he->function < ARRAY_SIZE(names) ? names[he->function] : NULL;
 	unsigned long long size = he->size;
 	if (name && he->kind == HEAP_ALLOC)
 		log_info("--%u-- %s(%llu) = 0x%llX", s->pid, name, size, (unsigned long long)he->addr);
@@ -428,7 +435,7 @@ static void trace_call(const struct session *s, const struct heap_event *he)
 static inline bool only_profile_listens(const struct session *s)
 {
 	const struct options *o = s->run->options;
-	return !s->events && !s->flows && !s->memusage && o->heap && !o->trace_malloc;
+	return !s->events && !s->flows && !s->memusage && !s->stack_use && o->heap && !o->trace_malloc;
 }
 
 static void sink_any_event(struct session *s, const struct heap_event *he);
@@ -441,7 +448,7 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 		sink_any_event(s, he);
 	else if (he->kind == HEAP_FREE && !he->is_inner)
 		profile_event_free(s->profile, he->time_ns, he->addr);
-	else if (he->kind == HEAP_ALLOC && he->frame && !he->align)
+	else if (he->kind == HEAP_ALLOC && he->frame && !he->align && he->function != FUNCTION_REQUEST)
 		profile_event_alloc(s->profile, he->time_ns, he->addr, he->size, path_node(s, he));
 	else
 		sink_any_event(s, he);
@@ -455,6 +462,7 @@ static void sink_any_event(struct session *s, const struct heap_event *he)
 		[HEAP_MAPPING_CALL] = EVENT_MAPPING_CALL, [HEAP_SAMPLE] = EVENT_SAMPLE,
 	};
 	const struct options *o = s->run->options;
+	session_stacks_see(s, he);
 	if (he->kind == HEAP_MAP || he->kind == HEAP_UNMAP || he->kind == HEAP_FAULT) {
 		sources_event(s, he);
 		return;
@@ -491,6 +499,7 @@ static void sink_thread_exit(void *ctx, struct space *space, pid_t tid)
 	(void)ctx;
 	profile_thread_exit(s->profile, (uint32_t)tid);
 	usage_thread_exit(s, (uint32_t)tid);
+	session_stacks_thread_exit(s, (uint32_t)tid);
 	if (s->events)
 		events_writer_thread_exit(s->events, (uint32_t)tid);
 }
@@ -571,31 +580,27 @@ static bool wants_file(const struct run *run)
 {
 	if (run->options->pages_as_heap)
 		return true;
-	return run->options->heap || !usage_is_wanted(run->options);
+	return run->options->heap || run->options->stacks || !usage_is_wanted(run->options);
 }
 
-int session_check_out_file(struct run *run)
+int session_check_out_files(struct run *run)
 {
-	if (!wants_file(run))
-		return 0;
-	char *path;
-	struct outfile out;
-	uint32_t sequence = run->sequence;
-	int rc = run_expand(run, "--massif-out-file", run->options->massif_out_file, (uint32_t)getpid(), &path);
-	run->sequence = sequence;
-	if (rc != 0)
-		return rc;
-	struct stat st;
-	/* a FIFO or a device is not opened before there is something to write */
-	bool is_plain = strcmp(path, "-") != 0 &&
-			(stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
-	rc = is_plain ? outfile_open(path, &out) : 0;
-	if (rc != 0)
-		log_error("cannot write %s: %s", path, strerror(-rc));
-	else if (is_plain)
-		outfile_abort(&out);
-	free(path);
+	const struct options *o = run->options;
+	int rc = wants_file(run) ? run_check_file(run, "--massif-out-file", o->massif_out_file) : 0;
+	if (rc == 0 && o->xtree_memory != XTREE_NONE)
+		rc = run_check_file(run, "--xtree-memory-file", o->xtree_memory_file);
+	if (rc == 0 && o->leaks_out)
+		rc = run_check_file(run, "--leaks-out", o->leaks_out);
+	if (rc == 0 && o->folded_file)
+		rc = run_check_file(run, "--folded", o->folded_file);
+	if (rc == 0 && o->flame_file)
+		rc = run_check_file(run, "--flame", o->flame_file);
 	return rc;
+}
+
+bool session_is_silent(const struct session *s)
+{
+	return s->run->options->child_silent_after_fork && !s->is_own_image;
 }
 
 void session_finish(struct session *s, uint64_t now_ns)
@@ -612,13 +617,12 @@ void session_finish(struct session *s, uint64_t now_ns)
 			s->run->files_failed++;
 		}
 	}
-	bool is_silent = s->run->options->child_silent_after_fork && !s->is_own_image;
 	if (s->source[SOURCE_HEAP].is_traced) {
 		struct report r;
 		source_fill_report(&s->source[SOURCE_HEAP], &r);
 		int rc = wants_file(s->run) ? session_put_massif(s, &r, "", &path) : -ENOENT;
 		session_finish_xtree(s, now_ns);
-		if (!is_silent)
+		if (!session_is_silent(s))
 			session_print_summary(s, rc == 0 ? path : NULL);
 		free(path);
 	}
@@ -683,7 +687,8 @@ static void replay_event(void *ctx, const struct event *ev)
 	usage_event(r->session, ev);
 	if (r->session->flows)
 		flows_event(r->session->flows, ev);
-	profile_event(r->session->profile, ev);
+	if (ev->kind != EVENT_STACK || r->run->options->stacks)
+		profile_event(r->session->profile, ev);
 }
 
 static void replay_thread_exit(void *ctx, uint32_t thread)
@@ -720,7 +725,7 @@ int session_replay(struct run *run, const char *path)
 		log_error("%s:%u: %s", path, line, why);
 	if (rc == 0) {
 		r.session->end_ns = r.end_ns;
-		usage_end(r.session, false);
+		usage_end(r.session, false, false);
 		session_finish(r.session, r.end_ns);
 	}
 	session_free(r.session);

@@ -67,11 +67,13 @@ struct session {
 	struct unwind *unwind;
 	struct events_writer *events;
 	struct memusage *memusage; /* NULL = its calls are not counted */
+	struct stacks *stack_use;  /* --stacks=yes: what its threads use; NULL = not asked for */
 	uint64_t start_ns, end_ns;
 	VEC(struct path) paths;    /* by slot of the ring */
 	uint64_t verified, differing; /* stacks sent both ways, and not the same */
 	uint64_t stacks, complete_stacks;
 	uint32_t jumps, breakpoints; /* watched functions at the end, by how they are caught */
+	uint32_t marker_jumps, marker_breakpoints; /* the same of markers in the text */
 	uint64_t ends[UNWIND_END_COUNT];
 	unsigned image;            /* 1, 2, ...: profiled programs that this pid executed */
 	bool has_next_image;       /* the process executed another one, which is profiled */
@@ -102,6 +104,8 @@ void session_fill_sink(struct target_sink *sink, struct run *run);
 struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns);
 void session_free(struct session *s);
 
+/* Whether nothing is said of @s: a forked child's, with --child-silent-after-fork=yes. */
+bool session_is_silent(const struct session *s);
 /* Ends the profile, writes its file and says on stderr what was seen. */
 void session_finish(struct session *s, uint64_t now_ns);
 
@@ -129,8 +133,10 @@ void session_print_summary(const struct session *s, const char *path);
 
 /* Whether the names of output files can be made; says why not. */
 int session_check_patterns(const struct run *run);
-/* Whether the out file can be written where it shall stand; says why not. */
-int session_check_out_file(struct run *run);
+/* Whether a file named by @pattern, of option @option, can be written where it shall stand; says why not. */
+int run_check_file(struct run *run, const char *option, const char *pattern);
+/* The same of all files that are written at the end. */
+int session_check_out_files(struct run *run);
 
 /* Runs a profile from an event file. 0, or -errno after a message. */
 int session_replay(struct run *run, const char *path);

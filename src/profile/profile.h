@@ -12,7 +12,7 @@
  *
  * Invariants (checked in debug builds by profile_check):
  *	heap = sum of live bytes over leaves = sum of sizes over blocks (held ones included)
- *	extra = sum over blocks of admin + capacity - size
+ *	extra = sum over blocks of admin + capacity - size (no slop where the program announced the block)
  * where blocks include mapped pages (capacity = size, no admin), and those that a
  * realloc at an ignored site took away, which stay counted for ever (2.8).
  */
@@ -74,6 +74,7 @@ struct profile_totals {
 	uint64_t peak_bytes;      /* exact maximum of live_bytes */
 	uint64_t peak_blocks;     /* live blocks at that moment */
 	uint64_t peak_time_ns;    /* since profile_start */
+	uint64_t peak_stacks;     /* maximum of the bytes of all stacks (EVENT_STACK) */
 };
 
 struct profile;
@@ -86,6 +87,9 @@ void profile_free(struct profile *p);
 
 struct calltree *profile_calltree(struct profile *p);
 const struct blocks *profile_blocks(const struct profile *p);
+/* Calls @fn for every live block that counts, also where several begin at one address or one lies in
+ * another, until it returns non-zero. */
+int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struct block *block), void *ctx);
 
 /* Takes snapshot 0, everything zero: the program's first code is about to run. */
 void profile_start(struct profile *p, uint64_t time_ns);
@@ -98,6 +102,8 @@ void profile_thread_exit(struct profile *p, uint32_t thread);
 /* The end: the final state is offered to the peak test (peak_at_exit). */
 void profile_finish(struct profile *p, uint64_t time_ns);
 
+/* Bytes of all stacks, as the last EVENT_STACK said. */
+uint64_t profile_stacks(const struct profile *p);
 const struct profile_totals *profile_totals(const struct profile *p);
 const struct profile_options *profile_options(const struct profile *p);
 

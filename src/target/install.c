@@ -19,6 +19,7 @@
 #include "target/guard.h"
 #include "target/ptrace.h"
 #include "target/pads.h"
+#include "target/requests.h"
 #include "target/soname.h"
 #include "target/thread.h"
 
@@ -214,6 +215,7 @@ static void install_module(struct target *t, struct thread *th, struct space *s,
 {
 	if (!m->file || m->is_vdso || t->options.no_probes)
 		return;
+	requests_install(t, s, m);
 	if (!m->sites) {
 		m->sites = xcalloc(1, sizeof(*m->sites));
 		probe_sites_find(m->file, m->sites);
@@ -296,12 +298,13 @@ int install_probes(struct target *t, struct space *s, struct thread *th, bool is
 	adopt_areas(s);
 	for (size_t i = 0; i < s->modules.count; i++)
 		install_module(t, th, s, s->modules.data[i]);
-	if (s->probe_count == 0 && !t->options.no_probes && (is_complete || !can_load_more(s)))
+	if (s->probe_count + s->marker_count == 0 && !t->options.no_probes && (is_complete || !can_load_more(s)))
 		return -ENOENT;
 	syscalls_start(t, s, th);
 	if (s->is_profiled && !s->user)
 		t->sink.space_new(t->sink.ctx, s);
 	s->is_ready = true;
+	thread_stacks_begin(t, s);
 	return rc;
 }
 
@@ -550,6 +553,7 @@ bool install_remove(struct target *t, struct space *s, struct thread *th, bool i
 		struct trap *trap = &s->traps.data[i];
 		if ((trap->kind == TRAP_ENTRY || trap->kind == TRAP_START) && space_trap_take(s, t->arch, trap) != 0)
 			log_debug("space %u: the text at %#lx could not be restored", s->id, (unsigned long)trap->addr);
+		requests_removed(s, trap);
 	}
 	step_threads_out(t, s);
 	pads_release_threads(t, s);

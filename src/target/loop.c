@@ -119,6 +119,7 @@ static void serve_child(struct target *t, struct thread *th, enum stop_kind kind
 		born->is_new = true;
 		if (!(flags & CLONE_VM))
 			copy_calls(th, born);
+		thread_stacks_born(t, th, born);
 	}
 	thread_resume(t, th, 0);
 	if (child)
@@ -206,7 +207,8 @@ static void serve_exec(struct target *t, struct thread *th)
 	if (is_first)
 		syscalls_settle(t, p->pid);
 	p->is_execing = false;
-	bool is_followed = t->options.follow_exec && !(t->sink.skip_exec && t->sink.skip_exec(t->sink.ctx, p->pid));
+	bool is_followed = t->options.follow_own_exec ||
+			   (t->options.follow_exec && !(t->sink.skip_exec && t->sink.skip_exec(t->sink.ctx, p->pid)));
 	if (p->space && (is_first || is_followed) && !t->is_released) {
 		bool fits = is_supported_image(t, p->pid);
 		if (is_first && !fits)
@@ -408,6 +410,8 @@ void loop_serve(struct target *t, pid_t tid, int status)
 			roots_serve_exit(t, th);
 		if (t->sink.process_exit && th->process->space->user && !has_living_threads(t, th->process))
 			t->sink.process_exit(t->sink.ctx, th->process->space, th->process->pid, tid);
+		if (has_living_threads(t, th->process))
+			thread_stacks_exit(t, th);
 		thread_resume(t, th, 0);
 		break;
 	default:

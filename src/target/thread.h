@@ -50,6 +50,11 @@ struct process {
 	struct roots *last_roots;   /* registers of threads at its exit; NULL = none yet; owned */
 };
 
+/* A thread's own stack: from its first stack pointer (end) down to start. */
+struct stack_range {
+	taddr_t start, end;
+};
+
 struct thread {
 	pid_t tid;
 	struct process *process;
@@ -71,6 +76,7 @@ struct thread {
 	uint64_t thread_pointer;    /* its key among the slots; 0 = has no slot */
 	uint32_t slot;
 	taddr_t stack_low, stack_high; /* as its clone said; 0 = unknown */
+	struct stack_range own_stack; /* for a sink with stack_new; 0 = not asked for */
 	bool waits_for_room;        /* stopped at a full ring */
 	struct syscall_state syscall;
 	uint64_t waited_tail;       /* the ring's tail when it began to wait */
@@ -173,6 +179,10 @@ enum trap_answer { TRAP_FOREIGN, TRAP_GO_ON, TRAP_WAIT }; /* WAIT: for room in t
 enum trap_answer trap_serve(struct target *t, struct thread *th);
 /* Calls of @th whose frames are gone, or all of them at its end. */
 void trap_drop_calls(struct target *t, struct thread *th, taddr_t sp);
+/* Whether a call that enters at @regs is part of one that is noted. Drops what is gone. @where: the
+ * stack, NULL = as at a function's entry. */
+bool trap_is_nested(struct target *t, struct thread *th, const struct arch_regs *regs,
+		    const struct stack_view *where);
 /* The view of a thread stopped anywhere: its own registers, nothing left out. */
 void trap_fill_stopped_view(struct target *t, struct thread *th, const struct arch_regs *regs, struct stack_view *view);
 void trap_fill_view(struct target *t, struct thread *th, const struct arch_regs *regs, taddr_t sp,
@@ -189,6 +199,14 @@ void trap_enter_inner_free(struct target *t, struct thread *th, struct trap *tra
 void sample_run_timers(struct target *t);
 /* @th stands still because sample_run_timers asked for it. */
 void sample_take(struct target *t, struct thread *th);
+
+/* thread_stacks.c; all of them do nothing where the sink has no stack_new. */
+/* The threads of @s, which stand still, are the first that the sink hears of. */
+void thread_stacks_begin(struct target *t, struct space *s);
+/* @parent stands at the system call that made @born. */
+void thread_stacks_born(struct target *t, struct thread *parent, struct thread *born);
+/* @th is at its exit stop, and others of its process live on. */
+void thread_stacks_exit(struct target *t, struct thread *th);
 
 /* target.c */
 /* Seizes and stops all threads of process @pid: 0 or -errno. */
