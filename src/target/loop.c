@@ -26,6 +26,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/log.h"
 #include "target/faults.h"
@@ -80,6 +81,32 @@ static void put_aside(struct target *t, pid_t tid, int status)
 	loop_consume_stop(tid);
 	t->early[t->early_count].tid = tid;
 	t->early[t->early_count++].status = status;
+}
+
+static pid_t process_of(pid_t tid)
+{
+	char name[64], line[256];
+	int pid = 0;
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
+	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "Tgid: %d", &pid) == 1)
+			break;
+	}
+	return pid;
+}
+
+/* A thread that is about to end, and whose maker was killed before it could announce it. */
+static struct thread *adopt_dying(struct target *t, pid_t tid)
+{
+	struct process *p = process_find(t, process_of(tid));
+	if (!p || p->pid == tid)
+		return NULL;
+	for (size_t i = t->early_count; i-- > 0;) {
+		if (t->early[i].tid == tid)
+			t->early[i] = t->early[--t->early_count];
+	}
+	return thread_add(t, tid, p);
 }
 
 static void copy_calls(const struct thread *from, struct thread *to)
@@ -160,7 +187,7 @@ static void start_image(struct target *t, struct process *p, struct thread *th)
 	p->is_vfork_child = false;
 	s->is_profiled = true;
 	if (t->options.no_probes)
-		install_probes(t, s, th, false);
+		install_probes(t, s, th);
 	else if (install_start_trap(t, th) != 0)
 		log_verbose("process %d: its new program cannot be watched", p->pid);
 	thread_resume(t, th, 0);
@@ -360,6 +387,8 @@ void loop_serve(struct target *t, pid_t tid, int status)
 {
 	struct stop stop = stop_decode(status);
 	struct thread *th = thread_find(t, tid);
+	if (!th && stop.kind == STOP_EXIT)
+		th = adopt_dying(t, tid);
 	if (!th) {
 		if (stop.kind != STOP_EXITED && stop.kind != STOP_KILLED) {
 			put_aside(t, tid, status);

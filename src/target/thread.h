@@ -220,8 +220,8 @@ int install_take_room(struct target *t, struct thread *th, struct space *s, cons
 void install_collect_words(struct target *t, struct space *s);
 /* Puts traps at all watched functions of all modules of @s and tells the sink of it; @th is stopped
  * and may be used to inject system calls (NULL: then only known areas are used). -ENOENT: there is
- * none, nor (unless @is_complete: all is loaded) a dynamic linker to bring any; the sink heard nothing. */
-int install_probes(struct target *t, struct space *s, struct thread *th, bool is_complete);
+ * none, nor a dynamic linker to bring any; the sink heard nothing. */
+int install_probes(struct target *t, struct space *s, struct thread *th);
 /* The same at the first instruction of an image; without a watched function it is refused or let alone. */
 void install_at_start(struct target *t, struct thread *th);
 /* The same after the loader reported a change. */
