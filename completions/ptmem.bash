@@ -3,7 +3,7 @@
 _ptmem_options="--pid= --duration= --monitor= --trace-children= --trace-children-skip= --trace-children-skip-by-arg=
 	--trace= --soname-synonyms= --mempools= --running-on-valgrind= --probes= --ring=
 	--time-unit= --pages-as-heap= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
-	--heap= --heap-admin= --alignment= --realloc-zero-bytes-frees= --alloc-fn= --ignore-fn=
+	--heap= --stacks= --stack-sample= --heap-admin= --alignment= --realloc-zero-bytes-frees= --alloc-fn= --ignore-fn=
 	--demangle= --show-below-main= --fullpath-after= --read-inline-info= --extra-debuginfo-path=
 	--massif-out-file= --xtree-memory= --xtree-memory-file= --xtree-compress-strings= --events= --replay=
 	--memusage --memusage-out= --data= --data-buffer= --mmap --no-timer --progname=
@@ -32,7 +32,7 @@ _ptmem_program() {
 _ptmem_values() {
 	case $1 in
 	--pid | -p | --monitor) compgen -W "$(command ps -eo pid= 2>/dev/null)" -- "$2" ;;
-	--trace-children | --peak-at-exit | --heap | --pages-as-heap | --realloc-zero-bytes-frees | --demangle | \
+	--trace-children | --peak-at-exit | --heap | --stacks | --pages-as-heap | --realloc-zero-bytes-frees | --demangle | \
 		--show-below-main | --read-inline-info | --xtree-compress-strings | --child-silent-after-fork | \
 		--trace-malloc | --command-line-only | --mempools | --running-on-valgrind) compgen -W "yes no" -- "$2" ;;
 	--trace) compgen -W "heap brk mmap faults" -- "$2" ;;

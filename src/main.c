@@ -25,6 +25,7 @@
 #include "monitor.h"
 #include "options.h"
 #include "session.h"
+#include "session_stacks.h"
 #include "target/target.h"
 #include "top.h"
 
@@ -356,6 +357,7 @@ static int run_target(struct run *run, int *signal_out)
 	};
 	usage_fill_target(o, &to);
 	usage_fill_sink(o, &sink);
+	session_stacks_fill(o, &to, &sink);
 	run->target = check_target = target_new(&to, &sink);
 	log_set_check_hook(leave_target_behind);
 	int rc;

@@ -69,6 +69,10 @@ const struct option_row option_rows[] = {
 	 .value = "yes|no", .text = "whether the end may be the peak; Massif's answer\nis no"},
 	{.name = "heap", .type = YES_NO, .flags = TOOL, AT(heap), .initial = "yes",
 	 .value = "yes|no", .text = "profile the heap"},
+	{.name = "stacks", .type = YES_NO, .flags = TOOL, AT(stacks), .initial = "no",
+	 .value = "yes|no", .text = "profile the stacks of all threads, too"},
+	{.name = "stack-sample", .type = PERIOD, AT(stack_sample_ms), RANGE(0, 86400000), .initial = "10",
+	 .value = "MS|no", .text = "look at stacks of threads that make no call every\nMS milliseconds; no: at calls only"},
 	{.name = "detailed-freq", .type = NUMBER, .flags = TOOL, AT(detailed_freq), RANGE(1, 1000000),
 	 .initial = "10", .value = "N", .text = "every Nth snapshot has a call tree"},
 	{.name = "max-snapshots", .type = NUMBER, .flags = TOOL, AT(max_snapshots), RANGE(10, 1000),
@@ -199,6 +203,9 @@ char *option_takes(const struct option_row *row)
 	FILE *f = open_memstream(&text, &size);
 	CHECK(f);
 	switch (row->type) {
+	case PERIOD:
+		fputs("no or ", f);
+		/* fallthrough */
 	case SAMPLE:
 	case NUMBER:
 		fputs(row->flags & POWER ? "a power of two" : "a whole number", f);

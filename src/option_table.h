@@ -14,6 +14,7 @@ enum option_type {
 	YES_NO,  /* bool */
 	NUMBER,  /* uint32_t */
 	SAMPLE,  /* uint32_t, the value may be left out: 100 */
+	PERIOD,  /* uint32_t, or no: 0 */
 	SIZE,    /* uint64_t, K, M or G may follow */
 	DECIMAL, /* double */
 	CHOICE,  /* an enum, numbered as the choices are */

@@ -198,6 +198,10 @@ static int set_value(const struct parser *p, const struct option_row *row, const
 		is_good = !text || parse_number(row, text, &number);
 		*(uint32_t *)field = text ? (uint32_t)number : SAMPLE_MS;
 		break;
+	case PERIOD:
+		is_good = strcmp(text, "no") == 0 || (*text && parse_number(row, text, &number));
+		*(uint32_t *)field = (uint32_t)number;
+		break;
 	case DECIMAL:
 		is_good = parse_decimal(row, text, field);
 		break;
@@ -479,6 +483,15 @@ static int parse_command_line(int argc, char **argv, struct options *o)
 	return err;
 }
 
+/* Massif's answers: pages without the heap are none; with stacks it complains, and counts both. */
+static void settle_pages(struct options *o)
+{
+	if (o->pages_as_heap && o->stacks)
+		log_warn("--pages-as-heap=yes and --stacks=yes should not be used together: the pages of stacks "
+			 "count twice");
+	o->pages_as_heap &= o->heap;
+}
+
 static int parse_all(int argc, char **argv, bool no_rc, struct options *o)
 {
 	set_defaults(o);
@@ -490,6 +503,8 @@ static int parse_all(int argc, char **argv, bool no_rc, struct options *o)
 		err = parse_command_line(argc, argv, o);
 	if (!err && !o->help && !o->version)
 		err = contradiction(o);
+	if (!err)
+		settle_pages(o);
 	if (!o->desc)
 		o->desc = xstrdup("(none)");
 	return err;

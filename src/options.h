@@ -63,6 +63,8 @@ struct options {
 	uint32_t heap_admin;      /* bytes */
 	uint32_t alignment;       /* bytes, a power of two */
 	bool heap;                /* else the profile has no heap in it */
+	bool stacks;              /* the stacks of threads are in it */
+	uint32_t stack_sample_ms; /* between looks at threads that make no call; 0 = never */
 	bool realloc_zero_bytes_frees; /* else a realloc to 0 that gives a block gives one of 1 byte */
 	struct option_strings alloc_fn, ignore_fn;
 

@@ -20,6 +20,7 @@
 #include "output/memusage.h"
 #include "output/pattern.h"
 #include "session_quick.h"
+#include "session_stacks.h"
 #include "skip.h"
 #include "top.h"
 
@@ -31,6 +32,8 @@
 static struct filter *make_filter(const struct options *options, uint32_t depth)
 {
 	struct filter *f = filter_new(depth, options->show_below_main);
+	if (options->pages_as_heap)
+		filter_keep_first(f);
 	for (size_t i = 0; i < options->alloc_fn.count; i++)
 		filter_add_alloc_fn(f, options->alloc_fn.data[i]);
 	for (size_t i = 0; i < options->ignore_fn.count; i++)
@@ -184,6 +187,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 		po.heap_admin = 0;
 	s->profile = profile_new(&po, start_ns);
 	sources_init(s, &po, start_ns);
+	session_stacks_init(s);
 	*vec_add(&run->sessions) = s;
 	if (o->xtree_memory != XTREE_NONE)
 		s->flows = flows_new(o->xtree_memory == XTREE_FULL);
@@ -209,6 +213,7 @@ void session_free(struct session *s)
 		free(s->paths.data[i].node);
 	vec_deinit(&s->paths);
 	memusage_free(s->memusage);
+	stacks_free(s->stack_use);
 	sources_deinit(s);
 	profile_free(s->profile);
 	flows_free(s->flows);
@@ -287,6 +292,7 @@ static void sink_space_fork(void *ctx, struct space *parent, struct space *child
 		s->flows = flows_clone(from->flows);
 	profile_set_ctx(s->profile, &s->source[SOURCE_HEAP], s);
 	sources_fork(s);
+	session_stacks_init(s); /* of the parent's threads only one goes on */
 	add_unwinder(s);
 	usage_fork(from, s);
 	child->user = s;
@@ -441,6 +447,7 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 		[HEAP_MAPPING_CALL] = EVENT_MAPPING_CALL, [HEAP_SAMPLE] = EVENT_SAMPLE,
 	};
 	const struct options *o = s->run->options;
+	session_stacks_see(s, he);
 	if (he->kind == HEAP_MAP || he->kind == HEAP_UNMAP || he->kind == HEAP_FAULT) {
 		sources_event(s, he);
 		return;
@@ -495,6 +502,7 @@ static void sink_thread_exit(void *ctx, struct space *space, pid_t tid)
 	(void)ctx;
 	profile_thread_exit(s->profile, (uint32_t)tid);
 	usage_thread_exit(s, (uint32_t)tid);
+	session_stacks_thread_exit(s, (uint32_t)tid);
 	if (s->events)
 		events_writer_thread_exit(s->events, (uint32_t)tid);
 }
@@ -576,7 +584,7 @@ static bool wants_file(const struct run *run)
 {
 	if (run->options->pages_as_heap)
 		return true;
-	return run->options->heap || !usage_is_wanted(run->options);
+	return run->options->heap || run->options->stacks || !usage_is_wanted(run->options);
 }
 
 int session_check_out_files(struct run *run)
@@ -594,6 +602,11 @@ int session_check_out_files(struct run *run)
 	return rc;
 }
 
+bool session_is_silent(const struct session *s)
+{
+	return s->run->options->child_silent_after_fork && !s->is_own_image;
+}
+
 void session_finish(struct session *s, uint64_t now_ns)
 {
 	char *path = NULL;
@@ -608,13 +621,12 @@ void session_finish(struct session *s, uint64_t now_ns)
 			s->run->files_failed++;
 		}
 	}
-	bool is_silent = s->run->options->child_silent_after_fork && !s->is_own_image;
 	if (s->source[SOURCE_HEAP].is_traced) {
 		struct report r;
 		source_fill_report(&s->source[SOURCE_HEAP], &r);
 		int rc = wants_file(s->run) ? session_put_massif(s, &r, "", &path) : -ENOENT;
 		session_finish_xtree(s, now_ns);
-		if (!is_silent)
+		if (!session_is_silent(s))
 			session_print_summary(s, rc == 0 ? path : NULL);
 		free(path);
 	}
@@ -679,7 +691,8 @@ static void replay_event(void *ctx, const struct event *ev)
 	usage_event(r->session, ev);
 	if (r->session->flows)
 		flows_event(r->session->flows, ev);
-	profile_event(r->session->profile, ev);
+	if (ev->kind != EVENT_STACK || r->run->options->stacks)
+		profile_event(r->session->profile, ev);
 }
 
 static void replay_thread_exit(void *ctx, uint32_t thread)

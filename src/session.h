@@ -67,6 +67,7 @@ struct session {
 	struct unwind *unwind;
 	struct events_writer *events;
 	struct memusage *memusage; /* NULL = its calls are not counted */
+	struct stacks *stack_use;  /* --stacks=yes: what its threads use; NULL = not asked for */
 	uint64_t start_ns, end_ns;
 	VEC(struct path) paths;    /* by slot of the ring */
 	uint64_t verified, differing; /* stacks sent both ways, and not the same */
@@ -103,6 +104,8 @@ void session_fill_sink(struct target_sink *sink, struct run *run);
 struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns);
 void session_free(struct session *s);
 
+/* Whether nothing is said of @s: a forked child's, with --child-silent-after-fork=yes. */
+bool session_is_silent(const struct session *s);
 /* Ends the profile, writes its file and says on stderr what was seen. */
 void session_finish(struct session *s, uint64_t now_ns);
 

@@ -173,7 +173,7 @@ void session_finish_xtree(struct session *s, uint64_t now_ns)
 		rc = session_write_xtree(s, path, now_ns);
 		if (rc != 0)
 			log_error("cannot write %s: %s", path, strerror(-rc));
-		else
+		else if (!session_is_silent(s))
 			log_info("xtree memory report: %s", path);
 	}
 	s->run->files_failed += rc != 0;

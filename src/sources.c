@@ -264,7 +264,8 @@ static void print_summary(const struct source *src, const char *path)
 
 void sources_finish(struct session *s, uint64_t now_ns)
 {
-	if (!s->source[SOURCE_HEAP].is_traced)
+	bool is_silent = session_is_silent(s);
+	if (!s->source[SOURCE_HEAP].is_traced && !is_silent)
 		log_info("process %u, %s", s->pid, s->command);
 	for (int k = SOURCE_HEAP + 1; k < SOURCE_COUNT; k++) {
 		struct source *src = &s->source[k];
@@ -276,7 +277,8 @@ void sources_finish(struct session *s, uint64_t now_ns)
 		source_fill_report(src, &r);
 		snprintf(suffix, sizeof(suffix), ".%s", source_info[k].name);
 		int rc = session_put_massif(s, &r, suffix, &path);
-		print_summary(src, rc == 0 ? path : NULL);
+		if (!is_silent)
+			print_summary(src, rc == 0 ? path : NULL);
 		free(path);
 	}
 }

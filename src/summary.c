@@ -118,7 +118,7 @@ static void print_stats(const struct session *s)
 	const struct row rows[] = {
 		{"allocations", p->allocations}, {"reallocations", p->reallocations}, {"frees", p->frees},
 		{"allocated bytes", p->allocated_bytes}, {"failed", p->failed}, {"peak bytes", p->peak_bytes},
-		{"peak blocks", p->peak_blocks}, {"live bytes", p->live_bytes}, {"live blocks", p->live_blocks},
+		{"peak blocks", p->peak_blocks}, {"peak stack bytes", p->peak_stacks}, {"live bytes", p->live_bytes}, {"live blocks", p->live_blocks},
 		{"unknown frees", p->unknown_frees}, {"replaced blocks", p->replaced},
 		{"stacks", s->stacks}, {"complete stacks", s->complete_stacks},
 		{"call tree nodes", calltree_node_count(profile_calltree(s->profile))},
@@ -168,6 +168,9 @@ void session_print_summary(const struct session *s, const char *path)
 		log_info("process %u, %s", s->pid, s->command);
 		if (s->run->options->heap)
 			print_heap(profile_totals(s->profile));
+		if (s->run->options->stacks)
+			log_info("  stack use    at most %s bytes",
+				 with_commas(profile_totals(s->profile)->peak_stacks));
 		print_stacks(s);
 		print_pauses(s);
 		if (s->was_replaced)

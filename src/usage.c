@@ -16,8 +16,6 @@
 #include "sampler.h"
 #include "session.h"
 
-#define STACK_SAMPLE_NS 10000000u /* of threads that make no call meanwhile */
-
 struct usage {
 	const struct options *options;
 	FILE *report;                /* NULL = standard error */
@@ -133,7 +131,7 @@ void usage_fill_target(const struct options *o, struct target_options *to)
 	to->stack_pointers = is_counting;
 	to->mapping_calls = is_counting && o->mmap;
 	to->follow_own_exec = usage_samples_alone(o);
-	to->sample_ns = is_counting && !o->no_timer ? STACK_SAMPLE_NS : 0;
+	to->sample_ns = is_counting && !o->no_timer ? o->stack_sample_ms * 1000000ull : 0;
 }
 
 static uint64_t on_tick(void *ctx, uint64_t now_ns)
@@ -222,7 +220,9 @@ void usage_fork(const struct session *parent, struct session *child)
 
 void usage_event(struct session *s, const struct event *ev)
 {
-	if (s->memusage && ev->function != FUNCTION_REQUEST)
+	/* with --stacks=yes threads may be looked at all the same */
+	bool is_unasked = ev->kind == EVENT_SAMPLE && s->run->options->no_timer;
+	if (s->memusage && !is_unasked && ev->function != FUNCTION_REQUEST)
 		memusage_event(s->memusage, ev);
 }
 

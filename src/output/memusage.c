@@ -3,7 +3,8 @@
  * the order of the functions here.
  *
  * Stacks (1.3, the intended rule): each thread has a base, the shallowest stack
- * pointer that it was seen with; its depth is the distance below it. A stack
+ * pointer that it was seen with; its depth is the distance below it. The base of the
+ * first thread is there before its first call (EVENT_STACK_BASE). A stack
  * pointer far from the base belongs to another stack (a fiber, a signal stack)
  * and says nothing.
  */
@@ -425,6 +426,9 @@ void memusage_event(struct memusage *m, const struct event *ev)
 		break;
 	case EVENT_SAMPLE:
 		record(m, ev);
+		break;
+	case EVENT_STACK_BASE:
+		get_base(m, ev->thread, ev->sp)->base = ev->sp;
 		break;
 	case EVENT_MAP:
 	case EVENT_UNMAP:

@@ -23,6 +23,7 @@ enum event_kind {
 	EVENT_MAPPING_CALL,
 	EVENT_SAMPLE,        /* sp of a thread, between calls */
 	EVENT_COUNT,         /* size, node: bytes that nothing takes back (page faults) */
+	EVENT_STACK_BASE,    /* sp: where the stack of the program's first thread begins; for memusage */
 };
 
 struct event {

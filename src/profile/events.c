@@ -27,6 +27,7 @@
  *	c ... OLD(X) ADDR(X) SIZE(D) ARGS(D)  call of a mapping function, as in event.h
  *	t ...                                 stack pointer sampled
  *	p ... SIZE(D)                         bytes that are only counted
+ *	k ...                                 a stack begins at the stack pointer
  *	                                      each may end with SP(X), the stack pointer, if known
  *	x THREAD(D)                           thread gone
  *	e TIME(D ns)                          the end, the last line
@@ -154,7 +155,7 @@ static uint32_t file_id_of(struct events_writer *w, const struct calltree *t, ui
 
 void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev)
 {
-	static const char letters[] = "?afbrmusctp";
+	static const char letters[] = "?afbrmusctpk";
 	CHECK(ev->kind > 0 && ev->kind < sizeof(letters) - 1);
 	uint32_t node = file_id_of(w, t, ev->node);
 	put(w, "%c %" PRIu64 " %" PRIu32 " %u %" PRIu32, letters[ev->kind], ev->time_ns, ev->thread,
@@ -184,6 +185,7 @@ void events_writer_event(struct events_writer *w, const struct calltree *t, cons
 		put(w, " %" PRIx64 " %" PRIx64 " %" PRIu64 " %" PRIu64, ev->old_addr, ev->addr, ev->size, ev->align);
 		break;
 	case EVENT_SAMPLE:
+	case EVENT_STACK_BASE:
 		break;
 	}
 	if (ev->sp)

@@ -264,9 +264,10 @@ static void read_event(struct reader *r, enum event_kind kind)
 	uint32_t node = decimal32(r);
 	if (kind == EVENT_REALLOC_BEGIN || kind == EVENT_REALLOC_END || kind == EVENT_MAPPING_CALL)
 		ev.old_addr = hex(r);
-	if (kind != EVENT_REALLOC_BEGIN && kind != EVENT_STACK && kind != EVENT_SAMPLE && kind != EVENT_COUNT)
+	bool has_only_sp = kind == EVENT_SAMPLE || kind == EVENT_STACK_BASE;
+	if (kind != EVENT_REALLOC_BEGIN && kind != EVENT_STACK && kind != EVENT_COUNT && !has_only_sp)
 		ev.addr = hex(r);
-	if (kind != EVENT_FREE && kind != EVENT_REALLOC_BEGIN && kind != EVENT_SAMPLE)
+	if (kind != EVENT_FREE && kind != EVENT_REALLOC_BEGIN && !has_only_sp)
 		ev.size = decimal(r);
 	if (kind == EVENT_ALLOC || kind == EVENT_MAPPING_CALL)
 		ev.align = decimal(r);
@@ -302,7 +303,7 @@ static void read_end(struct reader *r)
 
 static void read_record(struct reader *r, char letter)
 {
-	static const char events[] = "afbrmusctp";
+	static const char events[] = "afbrmusctpk";
 	const char *event = strchr(events, letter);
 	if (event)
 		read_event(r, (enum event_kind)(event - events + 1));

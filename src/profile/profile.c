@@ -308,6 +308,7 @@ static void on_stack(struct profile *p, const struct event *ev)
 	if (ev->size < old)
 		profile_try_peak(p);
 	p->stacks = ev->size;
+	p->totals.peak_stacks = MAX(p->totals.peak_stacks, ev->size);
 	p->time_bytes += ev->size > old ? ev->size - old : old - ev->size;
 	profile_try_normal(p);
 }
@@ -363,6 +364,7 @@ void profile_event(struct profile *p, const struct event *ev)
 		break;
 	case EVENT_MAPPING_CALL:
 	case EVENT_SAMPLE:
+	case EVENT_STACK_BASE:
 		break; /* not of the heap */
 	case EVENT_COUNT:
 		on_count(p, ev);
@@ -404,6 +406,11 @@ int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struc
 const struct profile_totals *profile_totals(const struct profile *p)
 {
 	return &p->totals;
+}
+
+uint64_t profile_stacks(const struct profile *p)
+{
+	return p->stacks;
 }
 
 const struct profile_options *profile_options(const struct profile *p)

@@ -75,6 +75,7 @@ struct profile_totals {
 	uint64_t peak_bytes;      /* exact maximum of live_bytes */
 	uint64_t peak_blocks;     /* live blocks at that moment */
 	uint64_t peak_time_ns;    /* since profile_start */
+	uint64_t peak_stacks;     /* maximum of the bytes of all stacks (EVENT_STACK) */
 };
 
 struct profile;
@@ -101,6 +102,8 @@ void profile_thread_exit(struct profile *p, uint32_t thread);
 /* The end: the final state is offered to the peak test (peak_at_exit). */
 void profile_finish(struct profile *p, uint64_t time_ns);
 
+/* Bytes of all stacks, as the last EVENT_STACK said. */
+uint64_t profile_stacks(const struct profile *p);
 const struct profile_totals *profile_totals(const struct profile *p);
 const struct profile_options *profile_options(const struct profile *p);
 

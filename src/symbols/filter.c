@@ -92,6 +92,11 @@ struct filter *filter_new_whole(uint32_t depth, bool show_below_main)
 	return f;
 }
 
+void filter_keep_first(struct filter *f)
+{
+	f->reach++;
+}
+
 void filter_free(struct filter *f)
 {
 	if (!f)

@@ -14,6 +14,8 @@ struct filter;
 struct filter *filter_new(uint32_t depth, bool show_below_main);
 /* For reports of whole stacks: nothing is stripped or ignored, all that filter_reach covers is shown. */
 struct filter *filter_new_whole(uint32_t depth, bool show_below_main);
+/* Stacks begin with their innermost frame (pages), not with the caller of an allocation function. Before use. */
+void filter_keep_first(struct filter *f);
 void filter_free(struct filter *f);
 void filter_add_alloc_fn(struct filter *f, const char *name);  /* copied */
 void filter_add_ignore_fn(struct filter *f, const char *name); /* copied */

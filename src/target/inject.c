@@ -108,17 +108,34 @@ static void put_back_trap(struct target *t, struct thread *th, struct arch_regs 
 	th->met_trap = false;
 }
 
+/*
+ * Waits for a stop of @th. A leader that was killed is not reported before all its threads
+ * are, and these wait for us: so look now and then whether it is alive.
+ */
+static int wait_for(struct thread *th, int *status)
+{
+	for (;;) {
+		pid_t got = waitpid(th->tid, status, __WALL | WNOHANG);
+		if (got == th->tid)
+			return 0;
+		if (got < 0 && errno != EINTR)
+			return -ESRCH;
+		if (!loop_wait_for_child(5) && thread_is_dead(th)) {
+			th->is_exiting = true;
+			return -ESRCH;
+		}
+	}
+}
+
 /* Steps @th over the instruction. 0; -ESRCH when the thread died. */
 static int step_once(struct target *t, struct thread *th, struct held *held)
 {
 	for (int tries = 0; tries < 16; tries++) {
-		int status, rc = ptrace_step(th->tid, 0);
+		int status = 0, rc = ptrace_step(th->tid, 0);
+		if (rc == 0)
+			rc = wait_for(th, &status);
 		if (rc != 0)
 			return rc;
-		while (waitpid(th->tid, &status, __WALL) < 0) {
-			if (errno != EINTR)
-				return -ESRCH;
-		}
 		struct stop stop = stop_decode(status);
 		enum trap_cause cause = CAUSE_FOREIGN;
 		if (stop.kind == STOP_SIGNAL && stop.value == SIGTRAP)
@@ -126,7 +143,7 @@ static int step_once(struct target *t, struct thread *th, struct held *held)
 		if (cause == CAUSE_STEP)
 			return 0;
 		if (stop.kind == STOP_EXITED || stop.kind == STOP_KILLED || stop.kind == STOP_EXIT) {
-			loop_serve(t, th->tid, status);
+			loop_serve_later(t, th, status);
 			return -ESRCH;
 		}
 		if (stop.kind == STOP_SIGNAL && cause == CAUSE_FOREIGN)
@@ -166,18 +183,16 @@ int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void
 static int run_until(struct target *t, struct thread *th, enum stop_kind kind, struct held *held)
 {
 	for (int tries = 0; tries < 16; tries++) {
-		int status, rc = kind == STOP_SYSCALL ? ptrace_cont_syscall(th->tid, 0) : ptrace_cont(th->tid, 0);
+		int status = 0, rc = kind == STOP_SYSCALL ? ptrace_cont_syscall(th->tid, 0) : ptrace_cont(th->tid, 0);
+		if (rc == 0)
+			rc = wait_for(th, &status);
 		if (rc != 0)
 			return rc;
-		while (waitpid(th->tid, &status, __WALL) < 0) {
-			if (errno != EINTR)
-				return -ESRCH;
-		}
 		struct stop stop = stop_decode(status);
 		if (stop.kind == kind || (stop.kind == STOP_GROUP && kind == STOP_INTERRUPT))
 			return 0;
 		if (stop.kind == STOP_EXITED || stop.kind == STOP_KILLED || stop.kind == STOP_EXIT) {
-			loop_serve(t, th->tid, status);
+			loop_serve_later(t, th, status);
 			return -ESRCH;
 		}
 		if (stop.kind == STOP_SIGNAL && !(stop.value == SIGTRAP && trap_cause(th) == CAUSE_BREAKPOINT))

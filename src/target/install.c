@@ -292,25 +292,26 @@ static bool can_load_more(const struct space *s)
 	return false;
 }
 
-int install_probes(struct target *t, struct space *s, struct thread *th, bool is_complete)
+int install_probes(struct target *t, struct space *s, struct thread *th)
 {
 	int rc = space_update_modules(s, NULL, NULL, NULL);
 	adopt_areas(s);
 	for (size_t i = 0; i < s->modules.count; i++)
 		install_module(t, th, s, s->modules.data[i]);
-	if (s->probe_count + s->marker_count == 0 && !t->options.no_probes && (is_complete || !can_load_more(s)))
+	if (s->probe_count + s->marker_count == 0 && !t->options.no_probes && !can_load_more(s))
 		return -ENOENT;
 	syscalls_start(t, s, th);
 	if (s->is_profiled && !s->user)
 		t->sink.space_new(t->sink.ctx, s);
 	s->is_ready = true;
+	thread_stacks_begin(t, s);
 	return rc;
 }
 
 void install_at_start(struct target *t, struct thread *th)
 {
 	struct process *p = th->process;
-	if (install_probes(t, p->space, th, false) != -ENOENT)
+	if (install_probes(t, p->space, th) != -ENOENT)
 		return;
 	if (p->is_first_image) {
 		t->refusal = ATTACH_NO_PROBES;

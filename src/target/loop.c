@@ -26,6 +26,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/log.h"
 #include "target/faults.h"
@@ -82,6 +83,32 @@ static void put_aside(struct target *t, pid_t tid, int status)
 	t->early[t->early_count++].status = status;
 }
 
+static pid_t process_of(pid_t tid)
+{
+	char name[64], line[256];
+	int pid = 0;
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
+	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "Tgid: %d", &pid) == 1)
+			break;
+	}
+	return pid;
+}
+
+/* A thread that is about to end, and whose maker was killed before it could announce it. */
+static struct thread *adopt_dying(struct target *t, pid_t tid)
+{
+	struct process *p = process_find(t, process_of(tid));
+	if (!p || p->pid == tid)
+		return NULL;
+	for (size_t i = t->early_count; i-- > 0;) {
+		if (t->early[i].tid == tid)
+			t->early[i] = t->early[--t->early_count];
+	}
+	return thread_add(t, tid, p);
+}
+
 static void copy_calls(const struct thread *from, struct thread *to)
 {
 	for (size_t i = 0; i < from->calls.count; i++)
@@ -119,6 +146,7 @@ static void serve_child(struct target *t, struct thread *th, enum stop_kind kind
 		born->is_new = true;
 		if (!(flags & CLONE_VM))
 			copy_calls(th, born);
+		thread_stacks_born(t, th, born);
 	}
 	thread_resume(t, th, 0);
 	if (child)
@@ -159,7 +187,7 @@ static void start_image(struct target *t, struct process *p, struct thread *th)
 	p->is_vfork_child = false;
 	s->is_profiled = true;
 	if (t->options.no_probes)
-		install_probes(t, s, th, false);
+		install_probes(t, s, th);
 	else if (install_start_trap(t, th) != 0)
 		log_verbose("process %d: its new program cannot be watched", p->pid);
 	thread_resume(t, th, 0);
@@ -359,6 +387,8 @@ void loop_serve(struct target *t, pid_t tid, int status)
 {
 	struct stop stop = stop_decode(status);
 	struct thread *th = thread_find(t, tid);
+	if (!th && stop.kind == STOP_EXIT)
+		th = adopt_dying(t, tid);
 	if (!th) {
 		if (stop.kind != STOP_EXITED && stop.kind != STOP_KILLED) {
 			put_aside(t, tid, status);
@@ -409,12 +439,21 @@ void loop_serve(struct target *t, pid_t tid, int status)
 			roots_serve_exit(t, th);
 		if (t->sink.process_exit && th->process->space->user && !has_living_threads(t, th->process))
 			t->sink.process_exit(t->sink.ctx, th->process->space, th->process->pid, tid);
+		if (has_living_threads(t, th->process))
+			thread_stacks_exit(t, th);
 		thread_resume(t, th, 0);
 		break;
 	default:
 		thread_resume(t, th, 0);
 		break;
 	}
+}
+
+void loop_serve_later(struct target *t, struct thread *th, int status)
+{
+	*vec_add(&t->late) = (struct late_stop){th->tid, status};
+	th->is_exiting = true;
+	th->is_held = false;
 }
 
 /*
@@ -444,14 +483,19 @@ void loop_consume_stop(pid_t tid)
 
 int loop_step(struct target *t, bool no_wait)
 {
-	int status = 0;
-	pid_t tid = 0;
-	int rc = wait_stop(no_wait, &tid, &status);
+	struct late_stop stop = {0};
+	int rc = 0;
+	if (t->late.count > 0) {
+		stop = t->late.data[0];
+		vec_take_swap(&t->late, 0);
+	} else {
+		rc = wait_stop(no_wait, &stop.tid, &stop.status);
+	}
 	if (rc != 0)
 		return rc;
 	uint64_t begin = target_clock();
 	t->now_ns = begin;
-	loop_serve(t, tid, status);
+	loop_serve(t, stop.tid, stop.status);
 	t->stats.stopped_ns += target_clock() - begin;
 	return 0;
 }
@@ -479,13 +523,34 @@ static size_t interrupt_all(struct target *t)
 	return waiting;
 }
 
+bool loop_wait_for_child(unsigned ms)
+{
+	const struct timespec pause = {0, ms * 1000000l};
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	return sigtimedwait(&set, NULL, &pause) == SIGCHLD;
+}
+
+/* Leaders that were killed: they are told behind their threads, who may wait for us. */
+static void find_dead(struct target *t)
+{
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (th && !is_halted(th) && thread_is_dead(th))
+			th->is_exiting = true;
+	}
+}
+
 void loop_stop_world(struct target *t)
 {
 	t->is_stopping = true;
 	while (interrupt_all(t) > 0) {
-		int rc = loop_step(t, false);
+		int rc = loop_step(t, true);
 		if (rc == -ECHILD)
 			break;
+		if (rc == -EAGAIN && !loop_wait_for_child(5))
+			find_dead(t);
 	}
 }
 

@@ -2,17 +2,24 @@
  * What happens by the clock: the sink's tick, and samples of stack pointers.
  *
  * A thread that sleeps in the kernel is not disturbed: /proc tells its stack pointer.
- * One that runs is interrupted, and told at the stop (loop.c).
+ * One that runs is interrupted, and told at the stop (loop.c). One inside a watched
+ * call is passed over: the call's event tells where its caller stood, and the stack
+ * below holds words of ours.
+ *
+ * With thousands of threads a look takes long: it is had less often then.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "target/pads.h"
 #include "target/ptrace.h"
 #include "target/thread.h"
 
+#define NS_PER_THREAD 100000u /* a look takes some 10 us a thread: a tenth of the time at most */
+
 /* The stack pointer of a sleeping thread; false where it runs, or cannot be read. */
-static bool read_sleeping_sp(pid_t tid, taddr_t *sp_out)
+static bool read_sleeping_sp(pid_t tid, taddr_t *sp_out, taddr_t *pc_out)
 {
 	char name[64], line[256];
 	snprintf(name, sizeof(name), "/proc/%d/syscall", (int)tid);
@@ -29,15 +36,41 @@ static bool read_sleeping_sp(pid_t tid, taddr_t *sp_out)
 	if (words < 3)
 		return false;
 	*sp_out = last[0];
+	*pc_out = last[1];
 	return true;
 }
 
-static void tell(struct target *t, struct thread *th, taddr_t sp)
+/* Whether @sp lies below a call that has not returned: what it left at @at still stands there. */
+static bool is_below(const struct space *s, taddr_t sp, taddr_t at, taddr_t want)
+{
+	uint64_t word = 0;
+	return at && sp < at && space_read(s, at, &word, sizeof(word)) == 0 && word == want;
+}
+
+static bool is_in_call(struct thread *th, taddr_t sp, taddr_t pc)
+{
+	const struct space *s = th->process->space;
+	const struct pad_slot *slot = pads_slot(th);
+	for (size_t i = 0; i < s->areas.count; i++) {
+		if (pc - s->areas.data[i].start < s->areas.data[i].size)
+			return true;
+	}
+	if (slot && is_below(s, sp, slot->guard, slot->guard_pc))
+		return true;
+	const struct call *call = th->calls.count ? &th->calls.data[th->calls.count - 1] : NULL;
+	return call && is_below(s, sp, call->return_at, call->stub_return);
+}
+
+static void tell(struct target *t, struct thread *th, taddr_t sp, taddr_t pc)
 {
 	struct space *s = th->process->space;
 	struct heap_event ev = {.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = HEAP_SAMPLE, .sp = sp};
-	if (s->is_profiled && s->is_ready && s->user && !t->is_abandoned && !th->process->is_vfork_child)
-		t->sink.event(t->sink.ctx, s, &ev);
+	if (!s->is_profiled || !s->is_ready || !s->user || t->is_abandoned || th->process->is_vfork_child ||
+	    is_in_call(th, sp, pc))
+		return;
+	if (s->pads)
+		pads_drain(t, s); /* where it was before comes first */
+	t->sink.event(t->sink.ctx, s, &ev);
 }
 
 void sample_take(struct target *t, struct thread *th)
@@ -45,19 +78,19 @@ void sample_take(struct target *t, struct thread *th)
 	struct arch_regs regs;
 	th->wants_sample = false;
 	if (ptrace_get_regs(th->tid, &regs) == 0)
-		tell(t, th, regs.word[t->arch->sp]);
+		tell(t, th, regs.word[t->arch->sp], regs.word[t->arch->pc]);
 }
 
 static void sample_threads(struct target *t)
 {
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
-		taddr_t sp;
+		taddr_t sp, pc;
 		if (!th || th->state != THREAD_RUNNING || th->is_exiting || th->waits_for_room || th->was_interrupted ||
 		    !th->process->space->is_ready || !th->process->space->is_profiled)
 			continue;
-		if (read_sleeping_sp(th->tid, &sp)) {
-			tell(t, th, sp);
+		if (read_sleeping_sp(th->tid, &sp, &pc)) {
+			tell(t, th, sp, pc);
 		} else if (ptrace_interrupt(th->tid) == 0) {
 			th->was_interrupted = true;
 			th->wants_sample = true;
@@ -70,7 +103,7 @@ void sample_run_timers(struct target *t)
 	t->now_ns = target_clock();
 	if (t->options.sample_ns && t->now_ns >= t->next_sample_ns) {
 		sample_threads(t);
-		t->next_sample_ns = t->now_ns + t->options.sample_ns;
+		t->next_sample_ns = t->now_ns + MAX(t->options.sample_ns, (uint64_t)t->thread_count * NS_PER_THREAD);
 	}
 	if (t->sink.tick && t->now_ns >= t->next_sink_ns)
 		t->next_sink_ns = t->sink.tick(t->sink.ctx, t->now_ns);

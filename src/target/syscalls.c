@@ -196,6 +196,8 @@ static void emit(struct target *t, struct thread *th, const struct arch_regs *re
 		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = (uint8_t)kind,
 		.function = (uint8_t)function, .addr = r.start, .size = r.end - r.start,
 	};
+	if (regs && t->options.stack_pointers)
+		ev.sp = regs->word[t->arch->sp];
 	if (kind == HEAP_MAP && regs) {
 		taddr_t sp = regs->word[t->arch->sp];
 		trap_fill_view(t, th, regs, sp, &view);

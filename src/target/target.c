@@ -88,6 +88,7 @@ void target_free(struct target *t)
 	vec_deinit(&t->threads);
 	vec_deinit(&t->processes);
 	free(t->early);
+	vec_deinit(&t->late);
 	free(t);
 }
 
@@ -316,7 +317,7 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 	if (rc == 0) {
 		t->now_ns = target_clock();
 		guard_install(t, s, pick_thread(t, s));
-		rc = install_probes(t, s, pick_thread(t, s), true);
+		rc = install_probes(t, s, pick_thread(t, s));
 		if (rc == -ENOENT)
 			*problem_out = ATTACH_NO_PROBES;
 	}

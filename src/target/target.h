@@ -44,6 +44,12 @@ struct target_options {
 	const char *somalloc; /* --soname-synonyms: which allocators are watched; NULL = all */
 };
 
+/* The stack of thread @tid: from its first stack pointer, high, down to low. It stands at sp now. */
+struct thread_stack_info {
+	pid_t tid;
+	taddr_t low, high, sp;
+};
+
 /* Why a space is no longer profiled. NEXT_IMAGE: an exec, and what it executed is profiled, too. */
 enum space_end { SPACE_EXITED, SPACE_EXEC, SPACE_NEXT_IMAGE, SPACE_DETACHED };
 
@@ -67,6 +73,13 @@ struct target_sink {
 	uint32_t (*node)(void *ctx, struct space *s, const struct heap_event *ev);
 	void (*quick)(void *ctx, struct space *s, uint64_t time_ns, const struct quick_event *ev, size_t count);
 	void (*thread_exit)(void *ctx, struct space *s, pid_t tid);
+	/* A thread of @s begins, or is there already when @s begins. NULL = not asked for. */
+	void (*stack_new)(void *ctx, struct space *s, const struct thread_stack_info *info);
+	/* A thread ends by itself, while others go on. With stack_new, as is the next. */
+	void (*stack_gone)(void *ctx, struct space *s, pid_t tid);
+	/* The stack pointer in the outermost frame of a stopped thread (@view: its registers and stack);
+	 * false: the walk does not reach it. */
+	bool (*stack_start)(void *ctx, struct space *s, struct stack_view *view, taddr_t *sp_out);
 	/* Whether the walk from @view meets a signal frame before it reaches @outer_sp. */
 	bool (*in_signal)(void *ctx, struct space *s, struct stack_view *view, taddr_t outer_sp);
 	/* All pcs on the stack of a thread stopped anywhere (@view: its registers and stack), unlowered;

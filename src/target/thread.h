@@ -50,6 +50,11 @@ struct process {
 	struct roots *last_roots;   /* registers of threads at its exit; NULL = none yet; owned */
 };
 
+/* A thread's own stack: from its first stack pointer (end) down to start. */
+struct stack_range {
+	taddr_t start, end;
+};
+
 struct thread {
 	pid_t tid;
 	struct process *process;
@@ -72,10 +77,17 @@ struct thread {
 	uint64_t thread_pointer;    /* its key among the slots; 0 = has no slot */
 	uint32_t slot;
 	taddr_t stack_low, stack_high; /* as its clone said; 0 = unknown */
+	struct stack_range own_stack; /* for a sink with stack_new; 0 = not asked for */
 	bool waits_for_room;        /* stopped at a full ring */
 	struct syscall_state syscall;
 	uint64_t waited_tail;       /* the ring's tail when it began to wait */
 	uint32_t bounds_traps;      /* calls in a row from another stack than its slot's */
+};
+
+/* A stop that was consumed and is served later. */
+struct late_stop {
+	pid_t tid;
+	int status;
 };
 
 /* What ptmem changes for itself and gives back to the program. */
@@ -100,6 +112,7 @@ struct target {
 	VEC(struct process *) processes;
 	struct { pid_t tid; int status; } *early; /* stops of threads not announced yet */
 	size_t early_count, early_capacity;
+	VEC(struct late_stop) late;  /* ends met while a thread worked for us, to be served by the loop */
 	struct target_stats stats;
 	pid_t first_pid;
 	enum attach_problem refusal;     /* of the started program */
@@ -129,6 +142,8 @@ struct target {
 
 struct thread *thread_find(const struct target *t, pid_t tid);
 struct thread *thread_add(struct target *t, pid_t tid, struct process *p);
+/* Whether it ended, reported or not. */
+bool thread_is_dead(const struct thread *th);
 void thread_remove(struct target *t, struct thread *th);
 
 struct process *process_find(const struct target *t, pid_t pid);
@@ -145,6 +160,11 @@ void thread_resume(struct target *t, struct thread *th, int sig);
 /* Waits for one stop and serves it. -EINTR: a signal came; -ECHILD: nobody is left. */
 int loop_step(struct target *t, bool no_wait);
 void loop_serve(struct target *t, pid_t tid, int status);
+/* Sleeps until some child stops or ends, at most @ms: false. SIGCHLD is blocked, so none is missed. */
+bool loop_wait_for_child(unsigned ms);
+/* @th ended, or is about to, in the middle of work for us: it is told and removed at the next
+ * loop_step, for callers up the stack still know it, its process and its space. */
+void loop_serve_later(struct target *t, struct thread *th, int status);
 /* Takes the stop of @tid, which stays stopped, out of what the next wait finds. */
 void loop_consume_stop(pid_t tid);
 /* Stops all threads of all processes, and lets them go on. */
@@ -180,6 +200,14 @@ void sample_run_timers(struct target *t);
 /* @th stands still because sample_run_timers asked for it. */
 void sample_take(struct target *t, struct thread *th);
 
+/* thread_stacks.c; all of them do nothing where the sink has no stack_new. */
+/* The threads of @s, which stand still, are the first that the sink hears of. */
+void thread_stacks_begin(struct target *t, struct space *s);
+/* @parent stands at the system call that made @born. */
+void thread_stacks_born(struct target *t, struct thread *parent, struct thread *born);
+/* @th is at its exit stop, and others of its process live on. */
+void thread_stacks_exit(struct target *t, struct thread *th);
+
 /* target.c */
 /* Seizes and stops all threads of process @pid: 0 or -errno. */
 int target_seize_all(struct target *t, pid_t pid);
@@ -192,8 +220,8 @@ int install_take_room(struct target *t, struct thread *th, struct space *s, cons
 void install_collect_words(struct target *t, struct space *s);
 /* Puts traps at all watched functions of all modules of @s and tells the sink of it; @th is stopped
  * and may be used to inject system calls (NULL: then only known areas are used). -ENOENT: there is
- * none, nor (unless @is_complete: all is loaded) a dynamic linker to bring any; the sink heard nothing. */
-int install_probes(struct target *t, struct space *s, struct thread *th, bool is_complete);
+ * none, nor a dynamic linker to bring any; the sink heard nothing. */
+int install_probes(struct target *t, struct space *s, struct thread *th);
 /* The same at the first instruction of an image; without a watched function it is refused or let alone. */
 void install_at_start(struct target *t, struct thread *th);
 /* The same after the loader reported a change. */

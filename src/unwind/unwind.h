@@ -62,6 +62,9 @@ size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs
 size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,
 			   enum unwind_end *end_out);
 
+/* The stack pointer in its outermost frame; false: the walk ends before. */
+bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_t *sp_out);
+
 /* Drops every rule and cache for [start, end), whose code was unmapped or changed. */
 void unwind_forget(struct unwind *u, taddr_t start, taddr_t end);
 

@@ -16,6 +16,7 @@
 #include "unwind/slow.h"
 
 #define MAX_FRAMES_TO_SIGNAL 100000 /* ends the search where the stack leads nowhere */
+#define MAX_FRAMES_TO_OUTERMOST 10000000
 
 struct unwind {
 	struct rules rules;
@@ -263,6 +264,19 @@ size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, tadd
 	}
 	*end_out = end < 0 ? UNWIND_TOO_DEEP : (enum unwind_end)end;
 	return count;
+}
+
+bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_t *sp_out)
+{
+	struct frame frame;
+	int end = STEP_OUT;
+
+	start_frame(view, &frame);
+	frame.is_exact = true;
+	for (size_t i = 0; i < MAX_FRAMES_TO_OUTERMOST && end < 0; i++)
+		end = frame.regs.reg[u->rules.arch->dwarf_pc] ? step(u, view, &frame) : UNWIND_COMPLETE;
+	*sp_out = frame.regs.reg[u->rules.arch->dwarf_sp];
+	return end == UNWIND_COMPLETE;
 }
 
 bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t outer_sp)

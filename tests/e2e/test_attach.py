@@ -464,3 +464,24 @@ def queued_signals(t):
     out = target.communicate(timeout=60)[0]
     t.equal("what it says", out, b"OK\n")
     t.equal("status", target.returncode, 0)
+
+
+@test("attach/target-killed-at-once", limit=120)
+def target_killed_at_once(t):
+    """The target dies by SIGKILL at any moment of attach, promotion or detach: ptmem says so, and ends."""
+    chance = random.Random(7)
+    for i in range(50):
+        target = subprocess.Popen([t.target("gcc-O2-pie", "queued"), "20"], cwd=t.directory,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        attached = Attached(t, target.pid, ["--probes=" + ("jump", "auto", "break")[i % 3]])
+        if i % 2:
+            attached.wait_attached()
+            attached.process.send_signal(signal.SIGINT)
+            time.sleep(chance.random() * 0.01)
+        else:
+            time.sleep(chance.random() * 0.06)
+        target.kill()
+        target.wait()
+        status = attached.process.wait(timeout=30)
+        t.check(status in (0, 125), "status of ptmem: %s, %s" % (status, attached.errors()))
+        t.check("internal error" not in attached.errors(), attached.errors())

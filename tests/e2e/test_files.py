@@ -76,11 +76,13 @@ def _(t):
 
 @test("files/log")
 def _(t):
-    result = run(t, ["fork", "close"], ["--log-file=log.%q{WHO}", "--child-silent-after-fork=yes"], env={"WHO": "me"})
+    result = run(t, ["fork", "close"], ["--log-file=log.%q{WHO}", "--child-silent-after-fork=yes", "--trace=heap,brk",
+                                       "--xtree-memory=allocs"], env={"WHO": "me"})
     t.equal("messages on standard error", result.messages, [])
     with open(os.path.join(result.directory, "log.me"), encoding="utf-8") as file:
         lines = file.read().split("\n")
-    t.equal("processes in the log", sum(l.startswith("ptmem: process ") for l in lines), 1)
+    for start in ("process ", "  brk ", "xtree memory report: "):
+        t.equal("lines in the log with " + start, sum(l.startswith("ptmem: " + start) for l in lines), 1)
     result = t.profile([t.target("gcc-O2-pie", "wanderer"), "x"], ["--trace-malloc=yes"])
     t.equal("calls", sum(" malloc(1000) = 0x" in m for m in result.messages), 1)
     failed = t.run([t.ptmem(), "--log-file=/nonexistent/x", "true"])

@@ -37,6 +37,11 @@ struct overloaded {
 		NO_TAIL_CALL();
 		return p;
 	}
+	NOINLINE static void operator delete[](void *p, std::align_val_t)
+	{
+		free(p);
+		NO_TAIL_CALL();
+	}
 };
 
 void plain_new()
@@ -73,7 +78,7 @@ void overload()
 	overloaded *many = new (std::align_val_t(16)) overloaded[5];
 
 	delete one;
-	overloaded::operator delete(many);
+	overloaded::operator delete[](many, std::align_val_t(16));
 }
 
 template <int N> struct nest {

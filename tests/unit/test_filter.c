@@ -173,12 +173,40 @@ static void test_asks_little(void **state)
 	filter_free(f);
 }
 
+static const struct symbol *alloc_fn(void *ctx, size_t i)
+{
+	static struct symbol_frame frames[] = {{.name = "malloc"}, {.name = "f"}};
+	static const struct symbol symbols[] = {{.frame = &frames[0], .count = 1}, {.frame = &frames[1], .count = 1}};
+	return &symbols[i == *(size_t *)ctx];
+}
+
+/* Massif records depth + 50 frames. The innermost is the allocation function, but for pages. */
+static void test_reach(void **state)
+{
+	size_t f_at, first, count;
+	(void)state;
+	for (int keeps_first = 0; keeps_first < 2; keeps_first++) {
+		struct filter *f = filter_new(3, true);
+		if (keeps_first)
+			filter_keep_first(f);
+		assert_int_equal(filter_reach(f), 52 + keeps_first);
+		f_at = (size_t)(51 + keeps_first);
+		assert_true(filter_stack(f, alloc_fn, &f_at, 100, &first, &count));
+		assert_int_equal(first, f_at);
+		assert_int_equal(count, 1);
+		f_at++;
+		assert_false(filter_stack(f, alloc_fn, &f_at, 100, &first, &count));
+		filter_free(f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_asks_little),
+		cmocka_unit_test(test_reach),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,6 +160,15 @@ static void test_stacks(void **state)
 	sample(m, 1, 0x1000);
 	assert_int_equal(n->stack_peak, 0x300);
 	memusage_free(m);
+
+	m = memusage_new(NULL); /* the first thread's is known before its first call */
+	n = memusage_numbers(m);
+	memusage_event(m, &(struct event){.kind = EVENT_STACK_BASE, .thread = 1, .sp = 0x7fff0000});
+	assert_int_equal(n->stack_peak, 0);
+	sample(m, 2, 0x10000000);
+	sample(m, 1, 0x7ffef000);
+	assert_int_equal(n->stack_peak, 0x1000);
+	memusage_free(m);
 }
 
 /* Many at a time come to the same as one by one, whatever stands in the table. */

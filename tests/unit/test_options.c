@@ -161,8 +161,33 @@ static void is_brk_and_faults(const struct options *o)
 	assert_string_equal(o->desc, "--pages-as-heap=yes");
 }
 
+static void has_stacks(const struct options *o)
+{
+	assert_true(o->stacks);
+	assert_int_equal(o->stack_sample_ms, 0);
+	assert_string_equal(o->desc, "--stacks=yes");
+}
+
+static void has_stacks_by_default(const struct options *o)
+{
+	assert_false(o->stacks);
+	assert_int_equal(o->stack_sample_ms, 10);
+}
+
+/* Massif 3.19: silently off. */
+static void has_no_pages(const struct options *o)
+{
+	assert_false(o->pages_as_heap);
+	assert_string_equal(o->desc, "--pages-as-heap=yes --heap=no");
+}
+
 static void test_every_field(void **state)
 {
+	check_good("--stacks=yes --stack-sample=no prog", has_stacks);
+	check_good("--massif:stacks=yes --stack-sample=0 prog", has_stacks);
+	check_good("--stacks=yes --stacks=no prog", NULL);
+	check_good("prog", has_stacks_by_default);
+	check_good("--pages-as-heap=yes --heap=no prog", has_no_pages);
 	check_good("--trace-children=yes --probes=jump --ring=4M --time-unit=i --depth=200 --threshold=.5 "
 		   "--peak-inaccuracy=-3.25 --peak-at-exit=no --detailed-freq=1000000 prog --depth=0",
 		   is_first_half);
@@ -198,6 +223,7 @@ static void test_good_values(void **state)
 #define SOURCES "--trace takes one or more, with commas between, of heap, brk, mmap or faults"
 #define ALIGNMENT "--alignment takes a power of two from 16 to 4096"
 #define RING "--ring takes a power of two (K, M or G may follow) from 65536 to 1073741824"
+#define STACK_SAMPLE "--stack-sample takes no or a whole number from 0 to 86400000"
 #define DURATION "--duration takes a decimal number from 0.001 to 1000000000"
 
 static const struct {
@@ -218,6 +244,10 @@ static const struct {
 	{"--heap-admin=-1", "--heap-admin takes a whole number from 0 to 1024"},
 	{"--alignment=8", ALIGNMENT}, {"--alignment=24", ALIGNMENT}, {"--alignment=8192", ALIGNMENT},
 	{"--alignment=", ALIGNMENT},
+	{"--stacks=maybe", "--stacks takes yes or no"}, {"--stacks=", "--stacks takes yes or no"},
+	{"--stacks", "a value is missing, --stacks=yes|no"},
+	{"--stack-sample=", STACK_SAMPLE}, {"--stack-sample=yes", STACK_SAMPLE}, {"--stack-sample=-1", STACK_SAMPLE},
+	{"--stack-sample=86400001", STACK_SAMPLE}, {"--stack-sample=1.5", STACK_SAMPLE},
 	{"--time-unit=x", "--time-unit takes ms, B or i"}, {"--time-unit=", "--time-unit takes ms, B or i"},
 	{"--time-unit=b", "--time-unit takes ms, B or i"},
 	{"--probes=pads", "--probes takes auto, break or jump"},

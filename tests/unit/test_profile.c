@@ -531,6 +531,64 @@ static void without_heap_only_stacks_show(void **state)
 	rig_free(r);
 }
 
+static void stacks_are(struct rig *r, uint64_t bytes)
+{
+	send(r, (struct event){ .kind = EVENT_STACK, .size = bytes });
+	assert_int_equal(profile_stacks(r->p), bytes);
+}
+
+static void stacks_at(const struct rig *r, uint32_t i, enum snapshot_kind kind, uint64_t time, uint64_t heap,
+		      uint64_t stacks)
+{
+	snapshot_is(r, i, kind, time, heap, heap ? 8 : 0);
+	assert_int_equal(profile_snapshot(r->p, i)->stacks, stacks);
+}
+
+/* 2.2, 2.3: growth updates, then takes; a shrink takes the peak, updates, takes. Time is what moved. */
+static void stacks_grow_and_shrink(void **state)
+{
+	struct profile_options o = defaults();
+	struct rig *r = rig_new(&o);
+	stacks_are(r, 640);
+	stacks_at(r, 1, SNAPSHOT_EMPTY, 640, 0, 640);
+	stacks_are(r, 640); /* nothing changed: no attempt */
+	assert_int_equal(count(r), 2);
+	stacks_are(r, 1000);
+	stacks_at(r, 2, SNAPSHOT_EMPTY, 1000, 0, 1000);
+	stacks_are(r, 900);
+	stacks_at(r, 3, SNAPSHOT_PEAK, 1000, 0, 1000);
+	stacks_at(r, 4, SNAPSHOT_EMPTY, 1100, 0, 900);
+	assert_int_equal(count(r), 5);
+	alloc_at(r, 0x1000, 96, 0);
+	stacks_at(r, 5, SNAPSHOT_EMPTY, 1204, 96, 900);
+	stacks_are(r, 906); /* 1010 in all: not more than 1 % above the last peak */
+	stacks_are(r, 800);
+	stacks_at(r, 7, SNAPSHOT_EMPTY, 1316, 96, 800);
+	stacks_are(r, 907); /* 1011 */
+	free_at(r, 0x1000);
+	stacks_at(r, 9, SNAPSHOT_PEAK, 1423, 96, 907);
+	stacks_at(r, 10, SNAPSHOT_EMPTY, 1527, 0, 907);
+	snapshot_is(r, 3, SNAPSHOT_DETAILED, 1000, 0, 0); /* was the peak */
+	stacks_are(r, 0);
+	stacks_at(r, 11, SNAPSHOT_EMPTY, 2434, 0, 0);
+	assert_int_equal(count(r), 12);
+	assert_int_equal(profile_totals(r->p)->peak_stacks, 1000);
+	rig_free(r);
+}
+
+/* 2.3: the end is offered with its stacks. */
+static void stacks_are_in_the_peak_at_exit(void **state)
+{
+	struct profile_options o = defaults();
+	o.peak_at_exit = true;
+	struct rig *r = rig_new(&o);
+	alloc_at(r, 0x1000, 96, 0);
+	stacks_are(r, 5000);
+	profile_finish(r->p, r->time_ns);
+	stacks_at(r, 3, SNAPSHOT_PEAK, 5104, 96, 5000);
+	rig_free(r);
+}
+
 /* 2.13: a child has all that was, and goes its own way. */
 static void a_clone_is_independent(void **state)
 {
@@ -598,6 +656,8 @@ int main(void)
 		cmocka_unit_test(instructions_come_from_the_counter),
 		cmocka_unit_test(the_end_may_be_the_peak),
 		cmocka_unit_test(without_heap_only_stacks_show),
+		cmocka_unit_test(stacks_grow_and_shrink),
+		cmocka_unit_test(stacks_are_in_the_peak_at_exit),
 		cmocka_unit_test(a_clone_is_independent),
 		cmocka_unit_test(journals_stay_bounded),
 	};

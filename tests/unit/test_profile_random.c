@@ -448,6 +448,8 @@ static void n_stack(struct naive *n, uint64_t size)
 	if (size < old)
 		n_peak(n);
 	n->stacks = size;
+	if (size > n->totals.peak_stacks)
+		n->totals.peak_stacks = size;
 	n->t_bytes += size > old ? size - old : old - size;
 	n_normal(n);
 }

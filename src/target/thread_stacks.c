@@ -1,0 +1,150 @@
+/*
+ * Where the stacks of threads are, for a sink that counts them (target_sink.stack_new).
+ *
+ *	a program begins    the stack pointer at its first instruction (startstack of /proc/PID/stat),
+ *	                    down to the next mapping, into which it cannot grow
+ *	a thread begins     what its clone was given
+ *	a process forks     the child goes on with the stack of the thread that forked
+ *	attached            of the first thread as above; of others the stack pointer in the
+ *	                    outermost frame, which is the one that clone gave them
+ */
+#include <linux/sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/cleanup.h"
+#include "target/pads.h"
+#include "target/ptrace.h"
+#include "target/thread.h"
+
+static bool is_wanted(const struct target *t, const struct space *s)
+{
+	return t->sink.stack_new && s->user && s->is_profiled && s->is_ready && !t->is_abandoned;
+}
+
+static void tell(struct target *t, struct thread *th, taddr_t sp)
+{
+	const struct thread_stack_info info = {
+		.tid = th->tid, .low = th->own_stack.start, .high = th->own_stack.end, .sp = sp,
+	};
+	t->sink.stack_new(t->sink.ctx, th->process->space, &info);
+}
+
+/* The first stack pointer of @pid's program; 0 = unknown. */
+static taddr_t read_start_stack(pid_t pid)
+{
+	char name[64];
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
+	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	if (!f || getdelim(&line, &size, '\0', f) < 0)
+		return 0;
+	char *field = strrchr(line, ')'); /* of the name, which may hold anything: field 2 */
+	unsigned long long start = 0;
+	for (int number = 2; field && number < 28; number++)
+		field = strchr(field + 1, ' ');
+	return field && sscanf(field, " %llu", &start) == 1 ? (taddr_t)start : 0;
+}
+
+/* How far down a stack can reach that holds @sp: its mapping; the first thread's grows. */
+static taddr_t find_low(const struct maps *maps, taddr_t sp)
+{
+	taddr_t end = 0;
+	for (size_t i = 0; i < maps->list.count; i++) {
+		const struct map *m = &maps->list.data[i];
+		if (sp < m->end)
+			return sp < m->start || strcmp(m->path, "[stack]") == 0 ? end : m->start;
+		end = m->end;
+	}
+	return end;
+}
+
+/* What can be said of a stack by its mapping: the thread's control block stands behind it, if anything. */
+static taddr_t find_high(const struct maps *maps, const struct arch_regs *regs, const struct arch *arch)
+{
+	taddr_t sp = regs->word[arch->sp], pointer = regs->word[arch->thread_pointer];
+	const struct map *m = maps_find(maps, sp);
+	if (!m)
+		return sp;
+	return pointer > sp && pointer < m->end ? pointer : m->end;
+}
+
+static void find_attached(struct target *t, struct thread *th, const struct arch_regs *regs, const struct maps *maps)
+{
+	struct stack_view view;
+	taddr_t high = 0;
+	if (th->tid == th->process->pid)
+		high = read_start_stack(th->tid);
+	if (!high) {
+		trap_fill_stopped_view(t, th, regs, &view);
+		if (!t->sink.stack_start(t->sink.ctx, th->process->space, &view, &high))
+			high = find_high(maps, regs, t->arch);
+	}
+	th->own_stack = (struct stack_range){find_low(maps, high - 1), high};
+}
+
+void thread_stacks_begin(struct target *t, struct space *s)
+{
+	struct maps maps;
+	if (!is_wanted(t, s) || maps_read(s->reader, &maps) != 0)
+		return;
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		struct arch_regs regs;
+		if (!th || th->process->space != s || th->process->is_vfork_child || th->is_exiting ||
+		    ptrace_get_regs(th->tid, &regs) != 0)
+			continue;
+		find_attached(t, th, &regs, &maps);
+		tell(t, th, regs.word[t->arch->sp]);
+	}
+	maps_deinit(&maps);
+}
+
+/* The stack that the clone with @regs gives its child; false: none, it has its parent's. */
+static bool read_clone(struct target *t, struct space *s, const struct arch_regs *regs, struct stack_range *out)
+{
+	uint64_t first = regs->word[t->arch->syscall_arg[0]], second = regs->word[t->arch->syscall_arg[1]];
+	struct clone_args args = {0};
+	struct maps maps;
+	switch ((long)regs->word[t->arch->syscall_nr]) {
+	case SYS_clone3:
+		if (space_read(s, first, &args, CLONE_ARGS_SIZE_VER0) != 0 || !args.stack)
+			return false;
+		*out = (struct stack_range){args.stack, args.stack + args.stack_size};
+		return true;
+	case SYS_clone:
+		if (!second || maps_read(s->reader, &maps) != 0)
+			return false;
+		*out = (struct stack_range){find_low(&maps, second - 1), second};
+		maps_deinit(&maps);
+		return true;
+	}
+	return false;
+}
+
+void thread_stacks_born(struct target *t, struct thread *parent, struct thread *born)
+{
+	struct space *s = born->process->space;
+	struct arch_regs regs;
+	/* a vfork's child runs on its parent's stack, posix_spawn's on one of the parent's: soon it is gone */
+	if (!is_wanted(t, s) || born->process->is_vfork_child || ptrace_get_regs(parent->tid, &regs) != 0)
+		return;
+	taddr_t sp = regs.word[t->arch->sp];
+	born->own_stack = parent->own_stack;
+	if (read_clone(t, parent->process->space, &regs, &born->own_stack))
+		sp = born->own_stack.end;
+	tell(t, born, sp);
+}
+
+void thread_stacks_exit(struct target *t, struct thread *th)
+{
+	struct space *s = th->process->space;
+	struct arch_regs regs;
+	if (!is_wanted(t, s) || th->process->is_vfork_child || ptrace_get_regs(th->tid, &regs) != 0 ||
+	    (long)regs.word[t->arch->syscall_nr] != SYS_exit)
+		return;
+	pads_catch_up(t, s);
+	t->sink.stack_gone(t->sink.ctx, s, th->tid);
+}

@@ -1,0 +1,381 @@
+"""--stacks=yes: the bytes of stack in snapshots are those that the program itself knows of."""
+
+import os
+import re
+import signal
+import struct
+import subprocess
+
+import massif
+from harness import MORE_OPTIONS, Fail, test
+
+VARIANT = "gcc-O2-pie"
+# Every event is a snapshot and all are kept.
+ALL = ["--stacks=yes", "--time-unit=B", "--max-snapshots=1000", "--detailed-freq=1000"]
+CALLS_ONLY = [*ALL, "--stack-sample=no"]
+# Far below what the program hides, far above what main and libc need.
+SHALLOW, HIDDEN = 65536, 800000
+
+
+def truths(cwd):
+    """{pid: [(size, bytes of all stacks)]}"""
+    found = {}
+    with open(os.path.join(cwd, "truth"), encoding="utf-8") as file:
+        for line in file:
+            word = line.split()
+            if word[0] == "pid":
+                calls = found[int(word[1])] = []
+            elif word[0] == "stack:":
+                calls.append((int(word[1]), int(word[2])))
+    return found
+
+
+def only_truth(cwd):
+    [calls] = truths(cwd).values()
+    return calls
+
+
+def check_calls(t, what, snapshots, calls):
+    """Where @size bytes came, the stacks were as the program says."""
+    stacks_at = {}
+    for last, this in zip(snapshots, snapshots[1:]):
+        stacks_at[this["mem_heap_B"] - last["mem_heap_B"]] = this["mem_stacks_B"]
+    t.check(len(snapshots) < 1000, "%s: snapshots were dropped" % what)
+    t.check(calls, "%s: no truth" % what)
+    wrong = ["%d: %s, not %d" % (size, stacks_at.get(size), bytes_) for size, bytes_ in calls
+             if stacks_at.get(size) != bytes_]
+    t.check(not wrong, "%s: stacks at the call for %s" % (what, "; ".join(wrong)))
+
+
+def run(t, variant, mode, options=CALLS_ONLY, status=0):
+    profile = t.profile([t.target(variant, "stackuse"), mode], options)
+    t.equal("status (%s)" % profile.err, profile.status, status)
+    return profile
+
+
+@test("stacks/calls", limit=120)
+def calls(t):
+    for variant in (VARIANT, "clang-O0-nopie"):
+        for mode in ("plain", "deep", "alternate", "threads"):
+            for probes in ("auto", "break", "jump"):
+                profile = run(t, variant, mode, [*CALLS_ONLY, "--probes=" + probes])
+                check_calls(t, "%s %s %s" % (variant, mode, probes), profile.only_massif().snapshots,
+                            only_truth(profile.directory))
+
+
+@test("stacks/massif")
+def massif_agrees(t):
+    """Massif, asked before each call, says what the program knows, as ptmem does. (Massif 3.19 fails where a
+    handler has returned.)"""
+    cwd = t.subdirectory()
+    peer = t.run([t.program("valgrind"), "-q", "--tool=massif", "--stacks=yes", "--massif-out-file=valgrind.out",
+                  t.target("peer-gcc-O2", "stackuse"), "plain"], cwd=cwd, env={"MASSIF": "1"})
+    t.equal("valgrind's status (%s)" % peer.err, peer.status, 0)
+    for size, bytes_ in only_truth(cwd):
+        [snapshot] = massif.Massif(os.path.join(cwd, "stack.%d" % size)).snapshots
+        t.equal("stacks at the call for %d" % size, snapshot["mem_stacks_B"], bytes_)
+
+
+@test("stacks/sampled-too")
+def sampled_too(t):
+    """Samples between the calls come on top: at each call it is as before."""
+    for mode in ("deep", "threads"):
+        profile = run(t, VARIANT, mode, [*ALL, "--stack-sample=1"])
+        wanted = dict(only_truth(profile.directory))
+        stacks_at = {}
+        snapshots = profile.only_massif().snapshots
+        for last, this in zip(snapshots, snapshots[1:]):
+            stacks_at[this["mem_heap_B"] - last["mem_heap_B"]] = this["mem_stacks_B"]
+        if mode == "deep":
+            check_calls(t, mode, snapshots, list(wanted.items()))
+        t.check(set(wanted) <= set(stacks_at), "%s: calls are missing" % mode)
+
+
+@test("stacks/sampled-calls", limit=120)
+def sampled_calls(t):
+    """Samples know nothing of what ptmem itself has on the stack, and come in the order of the calls."""
+    for probes, times in (("break", 30), ("jump", 1000)):
+        profile = t.profile([t.target(VARIANT, "stackuse"), "slope", str(times)], [
+            "--stacks=yes", "--heap=no", "--stack-sample=1", "--events=events", "--probes=" + probes])
+        with open(os.path.join(profile.directory, "truth"), encoding="ascii") as file:
+            levels = [int(line.split()[1]) for line in file if line.startswith("level: ")]
+        (first, outside), (last, _) = only_truth(profile.directory)
+        fits = {bytes_ + word for bytes_ in [*levels, outside] for word in (0, 8)}  # 8: a return address
+        seen, place, samples = [], 0, 0
+        with open(os.path.join(profile.directory, "events"), encoding="ascii") as file:
+            for line in file:
+                word = line.split()
+                if word[0] == "a" and int(word[6]) in (first, last):
+                    place += 1
+                elif place == 1 and word[0] == "s":
+                    seen.append(int(word[5]))
+                samples += place == 1 and word[0] == "t"
+        t.check(samples > 20, "%s: only %d samples" % (probes, samples))
+        strange = [s for s in seen if s not in fits]
+        t.check(not strange, "%s: %d of %d sums are of no level: %s" % (probes, len(strange), len(seen), strange[:9]))
+        deepest = seen.index(max(seen))
+        t.check(seen[deepest] >= levels[-1], "%s: the last level is missing" % probes)
+        back = [b for a, b in zip(seen[:deepest], seen[1:]) if b < a - 8]
+        t.check(not back, "%s: the stack shrank while it grew: %s" % (probes, back[:9]))
+
+
+@test("stacks/ends")
+def leader_ends(t):
+    profile = run(t, VARIANT, "leader", status=7)
+    check_calls(t, "leader", profile.only_massif().snapshots, only_truth(profile.directory))
+
+
+@test("stacks/fork")
+def forks(t):
+    for mode in ("fork", "thread-fork"):
+        profile = run(t, VARIANT, mode)
+        found = truths(profile.directory)
+        t.equal("%s: processes" % mode, len(found), 2)
+        t.equal("%s: processes with a file" % mode, sorted(profile.files), sorted(found))
+        for pid, wanted in found.items():
+            check_calls(t, "%s, %d" % (mode, pid), massif.Massif(profile.files[pid][0]).snapshots, wanted)
+
+
+@test("stacks/exec")
+def execs(t):
+    """The new image begins with its own stack."""
+    program = t.target(VARIANT, "stackuse")
+    profile = t.profile(["/bin/sh", "-c", "exec %s deep" % program], [*CALLS_ONLY, "--trace-children=yes"])
+    t.equal("status", profile.status, 0)
+    [(pid, wanted)] = truths(profile.directory).items()
+    check_calls(t, "exec", massif.Massif(profile.files[pid][0]).snapshots, wanted)
+
+
+@test("stacks/accounting")
+def accounting(t):
+    """Snapshots by spec/massif.md 2.2, recounted: B time, and the peak of heap, extra and stacks together."""
+    profile = run(t, VARIANT, "deep", [*CALLS_ONLY, "--peak-inaccuracy=0", "--peak-at-exit=no"])
+    last, peak, attempts = None, 0, 0
+    for s in profile.only_massif().snapshots:
+        total = s["mem_heap_B"] + s["mem_heap_extra_B"] + s["mem_stacks_B"]
+        if last:
+            heap = s["mem_heap_B"] + s["mem_heap_extra_B"] - last["mem_heap_B"] - last["mem_heap_extra_B"]
+            stacks = s["mem_stacks_B"] - last["mem_stacks_B"]
+            t.check(heap == 0 or stacks == 0, "two changes at once")
+            t.equal("time that passed", s["time"] - last["time"], abs(heap) + abs(stacks))
+            is_shrink = heap < 0 or stacks < 0
+            before = last["mem_heap_B"] + last["mem_heap_extra_B"] + last["mem_stacks_B"]
+            t.check(not is_shrink or before <= peak, "a peak of %d was missed" % before)
+            attempts += is_shrink
+        if s["kind"] != "empty" and "tree" in s and total > peak and last and s["time"] == last["time"]:
+            peak = total
+        last = s
+    t.check(attempts > 20, "the stacks never shrank")
+
+
+@test("stacks/heap-no")
+def without_heap(t):
+    profile = run(t, VARIANT, "deep", [*CALLS_ONLY, "--heap=no"])
+    found = profile.only_massif().snapshots
+    t.check(all(s["mem_heap_B"] == 0 and s["mem_heap_extra_B"] == 0 for s in found), "there is heap")
+    wanted = [bytes_ for _, bytes_ in only_truth(profile.directory)]
+    seen = iter(s["mem_stacks_B"] for s in found)
+    repeated = [b for i, b in enumerate(wanted) if i == 0 or b != wanted[i - 1]]
+    t.check(all(b in seen for b in repeated), "depths are missing, or not in their order")
+    plain = run(t, VARIANT, "deep", ["--heap=no", "--time-unit=B"])
+    t.equal("snapshots of nothing", len(plain.only_massif().snapshots), 1)
+
+
+@test("stacks/desc")
+def described(t):
+    profile = run(t, VARIANT, "deep", ["--stack-sample=no", "--massif:stacks=yes", "--time-unit=B"])
+    most = max(bytes_ for _, bytes_ in only_truth(profile.directory))
+    t.equal("the summary's bytes", profile.only_stats()["peak stack bytes"], most)
+    t.check("ptmem:   stack use    at most {:,} bytes".format(most) in profile.messages, "no line in the summary")
+    t.equal("desc", profile.only_massif().desc, "--stacks=yes --time-unit=B")
+
+
+@test("stacks/replay")
+def replayed(t):
+    profile = run(t, VARIANT, "deep", [*CALLS_ONLY, "--events=events"])
+    again = t.run([t.ptmem(), *CALLS_ONLY, "--replay=events", "-o", "again"], cwd=profile.directory)
+    t.equal("status", again.status, 0)
+    keys = ("time", "mem_heap_B", "mem_heap_extra_B", "mem_stacks_B", "kind")
+    brief = lambda snapshots: [[s[k] for k in keys] for s in snapshots]
+    t.equal("snapshots of the replay", brief(massif.Massif(os.path.join(profile.directory, "again")).snapshots),
+            brief(profile.only_massif().snapshots))
+    t.run([t.ptmem(), "--time-unit=B", "--replay=events", "-o", "without"], cwd=profile.directory)
+    without = massif.Massif(os.path.join(profile.directory, "without")).snapshots
+    t.equal("stacks where none are wanted", {s["mem_stacks_B"] for s in without}, {0})
+
+
+class Waiting:
+    """stackuse that says where it stands and waits; ptmem beside it, which answers --monitor."""
+
+    def __init__(self, t, mode, options, attach=False):
+        self.t, self.cwd = t, t.subdirectory()
+        self.env = t.environment(self.cwd, XDG_RUNTIME_DIR=self.cwd)
+        program = [t.target(VARIANT, "stackuse"), *mode]
+        own = [t.ptmem(), *MORE_OPTIONS, *options]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        start = program if attach else [*own, "--", *program]
+        self.first = self.ptmem = subprocess.Popen(start, cwd=self.cwd, env=self.env, **pipes)
+        match = re.match(rb"at (\d+)\n", self.first.stdout.readline())
+        t.check(match, "the program does not say where it is")
+        self.bytes = int(match.group(1))
+        if attach:
+            self.ptmem = subprocess.Popen([*own, "-p", str(self.first.pid)], cwd=self.cwd, env=self.env, **pipes)
+        t.wait_until("ptmem to listen", lambda: os.path.exists(
+            os.path.join(self.cwd, "ptmem", "%d.sock" % self.ptmem.pid)))
+
+    def now(self):
+        answer = self.t.run([self.t.ptmem(), "--monitor=%d" % self.ptmem.pid, "snapshot", "now"], cwd=self.cwd,
+                            env={"XDG_RUNTIME_DIR": self.cwd})
+        self.t.equal("status of --monitor", answer.status, 0)
+        return massif.Massif(os.path.join(self.cwd, "now")).snapshots[0]["mem_stacks_B"]
+
+    def end(self):
+        self.t.file(os.path.join(self.cwd, "go"), "")
+        _, err = self.first.communicate(b"x", timeout=30)
+        self.t.equal("status of the program (%s)" % err, self.first.returncode, 0)
+        if self.ptmem is not self.first:
+            self.ptmem.communicate(timeout=30)
+            self.t.equal("status of ptmem", self.ptmem.returncode, 0)
+        files = [f for f in os.listdir(self.cwd) if f.startswith("massif.out.")]
+        self.t.equal("profiles", len(files), 1)
+        return massif.Massif(os.path.join(self.cwd, files[0])).snapshots
+
+
+def hidden(t, mode):
+    """A deep recursion without any call of malloc: the clock shows it, to the byte."""
+    waiting = Waiting(t, ["hidden", *mode], ["--stacks=yes", "--time-unit=B", "--peak-inaccuracy=0"])
+    t.check(waiting.bytes > HIDDEN, "the program hides only %d bytes" % waiting.bytes)
+    other = 4096 if mode[1:] else 0  # main's: it waits for the thread, somewhere in pthread_join
+    fits = range(waiting.bytes + bool(other), waiting.bytes + other + 1)
+    t.wait_until("the stack to show", lambda: waiting.now() in fits)
+    snapshots = waiting.end()
+    most = max(s["mem_stacks_B"] for s in snapshots)
+    t.check(most in fits, "at most %d, of %s" % (most, fits))
+    [peak] = [s for s in snapshots if s["kind"] == "peak"]
+    t.check(peak["mem_stacks_B"] in fits, "at the peak %d, of %s" % (peak["mem_stacks_B"], fits))
+
+
+@test("stacks/hidden-running")
+def hidden_running(t):
+    hidden(t, ["spin"])
+
+
+@test("stacks/hidden-sleeping")
+def hidden_sleeping(t):
+    hidden(t, ["sleep"])
+
+
+@test("stacks/hidden-thread-running")
+def hidden_thread_running(t):
+    hidden(t, ["spin", "thread"])
+
+
+@test("stacks/hidden-thread-sleeping")
+def hidden_thread_sleeping(t):
+    hidden(t, ["sleep", "thread"])
+
+
+@test("stacks/no-clock")
+def no_clock(t):
+    """Without the clock nobody sees it."""
+    for period in ("0", "no"):
+        waiting = Waiting(t, ["hidden", "spin"], [*ALL, "--stack-sample=" + period])
+        t.check(waiting.bytes > HIDDEN, "the program hides only %d bytes" % waiting.bytes)
+        most = max(s["mem_stacks_B"] for s in waiting.end())
+        t.check(0 < most < SHALLOW, "%d bytes of stack at calls" % most)
+
+
+@test("stacks/attach")
+def attached(t):
+    """The stacks that are there at the attach count at once, and further ones as ever."""
+    for probes in ("break", "jump"):
+        waiting = Waiting(t, ["waiting"], [*CALLS_ONLY, "--probes=" + probes], attach=True)
+        t.equal("stacks at the attach", waiting.now(), waiting.bytes)
+        snapshots = waiting.end()
+        check_calls(t, "attached, " + probes, snapshots, only_truth(waiting.cwd))
+
+
+@test("stacks/attach-clock")
+def attached_with_clock(t):
+    waiting = Waiting(t, ["waiting"], [*ALL, "--stack-sample=1"], attach=True)
+    t.equal("stacks at the attach", waiting.now(), waiting.bytes)
+    waiting.end()
+
+
+@test("stacks/detach")
+def detached(t):
+    """What samples stop goes on: the program ends as without ptmem."""
+    waiting = Waiting(t, ["hidden", "spin"], [*ALL, "--stack-sample=1"], attach=True)
+    t.wait_until("the stack to show", lambda: waiting.now() == waiting.bytes)
+    waiting.ptmem.send_signal(signal.SIGINT)
+    waiting.ptmem.communicate(timeout=30)
+    t.equal("status of ptmem", waiting.ptmem.returncode, 0)
+    waiting.ptmem = waiting.first
+    snapshots = waiting.end()
+    t.equal("the most", max(s["mem_stacks_B"] for s in snapshots), waiting.bytes)
+
+
+@test("stacks/pages")
+def with_pages(t):
+    """As with Massif: it complains, and counts both."""
+    waiting = Waiting(t, ["hidden", "spin"], ["--stacks=yes", "--pages-as-heap=yes", "--time-unit=B"])
+    t.wait_until("the stack to show", lambda: waiting.now() == waiting.bytes)
+    snapshots = waiting.end()
+    t.check(max(s["mem_heap_B"] for s in snapshots) > waiting.bytes, "pages are missing")
+
+
+@test("stacks/pages-warning")
+def pages_warning(t):
+    program = t.target(VARIANT, "empty")
+    both = t.profile([program], ["--stacks=yes", "--pages-as-heap=yes"])
+    t.check(any("--pages-as-heap=yes and --stacks=yes" in m for m in both.messages), "no warning")
+    none = t.profile([program], ["--pages-as-heap=yes", "--heap=no"])
+    t.equal("heap without heap", {s["mem_heap_B"] for s in none.only_massif().snapshots}, {0})
+
+
+@test("stacks/many-threads", limit=120)
+def many_threads(t):
+    """Nothing of a thread stays when it is gone: after all of them only main's stack is left."""
+    for mode in ("alive", "quick"):
+        profile = t.profile([t.target(VARIANT, "threads_many"), mode, "500"],
+                            ["--stacks=yes", "--events=events"])
+        if profile.status != 0:
+            raise Fail("%s: status %d: %s" % (mode, profile.status, profile.err))
+        with open(os.path.join(profile.directory, "events"), encoding="ascii") as file:
+            sums = [int(line.split()[5]) for line in file if line[0] == "s"]
+        most, last = max(sums), sums[-1]
+        t.check(last < 4096, "%s: %d bytes of stack are left" % (mode, last))
+        t.check((mode == "alive") == (most > 500 * 100), "%s: at most %d bytes" % (mode, most))
+
+
+@test("stacks/memusage")
+def memusage_peak(t):
+    """The stack peak of memusage: main's from the very beginning, to the byte, also where all calls are deep."""
+    for probes in ("break", "jump"):
+        profile = t.profile([t.target(VARIANT, "stackuse"), "plain"], [
+            "--memusage", "--heap=no", "--no-timer", "--data=data", "--events=events", "--probes=" + probes])
+        most = max(bytes_ for _, bytes_ in only_truth(profile.directory))
+        peak = re.search(rb"stack peak: (\d+)", profile.err)
+        t.equal("stack peak", int(peak.group(1)), most)
+        again = t.run([t.ptmem(), "--replay=events", "--memusage", "-o", "again"], cwd=profile.directory)
+        t.equal("stack peak of the replay", re.search(rb"stack peak: \d+", again.err).group(0), peak.group(0))
+
+
+@test("stacks/memusage-clock")
+def memusage_clock(t):
+    """Depths that no call shows come by the clock, in the data file, too; not with --no-timer."""
+    for options in ([], ["--no-timer"], ["--no-timer", "--stacks=yes"]):
+        waiting = Waiting(t, ["hidden", "spin"], ["--memusage", "--data=data", "--data-buffer=1", *options])
+
+        def deepest():
+            with open(os.path.join(waiting.cwd, "data"), "rb") as file:
+                found = file.read()
+            return max((struct.unpack_from("<Q", found, at + 8)[0] for at in range(48, len(found) - 23, 24)),
+                       default=0)
+
+        if not options:
+            t.wait_until("the depth in the data file", lambda: deepest() == waiting.bytes)
+        elif "--stacks=yes" in options:
+            t.wait_until("the stack to show", lambda: waiting.now() == waiting.bytes)
+        waiting.end()
+        t.check((deepest() == waiting.bytes) == (not options), "%s: %d in the data file" % (options, deepest()))
