@@ -55,6 +55,9 @@ static const struct arch x86_64 = {
 	.nop_insn = 0x90,
 	.relocate = x86_64_relocate,
 	.make_stub = x86_64_make_stub,
+	.find_syscalls = x86_64_find_syscalls,
+	.each_branch_out = x86_64_each_branch_out,
+	.make_syscall_stub = x86_64_make_syscall_stub,
 };
 
 const struct arch *const arch_native = &x86_64;
