@@ -42,7 +42,9 @@
  *	                slot.result; the caller's stack pointer is slot.guard + 8 and pc
  *	                slot.return_pc; arguments in slot.arg. ptmem drains the ring, makes the event
  *	                itself and resumes behind the trap; the pad then returns to the caller.
- *	blob.full_trap  the ring is full. Drain, publish the tail, resume behind the trap.
+ *	blob.full_trap  the ring is full. Drain, publish the tail, resume behind the trap. The first
+ *	                two arguments are the range of positions that was reserved; with a result
+ *	                of 1 it is given up, unwritten, and another one reserved.
  * A signal handler may allocate while it interrupts a pad. To unwind through pads and the blob
  * take them as modules of blob.elf (bias: the blob's address, pad.bias), and while the guard is
  * set read slot.return_pc at the address slot.guard, whatever stands there. Whether a call is
@@ -130,6 +132,8 @@ struct pad_control {
 	uint32_t slot_count;
 	uint64_t ring;       /* ring_size bytes, mapped twice */
 	uint64_t ring_size;  /* a power of two */
+	uint64_t room;       /* bytes that may be reserved behind tail: ring_size, or less (target/ring.h).
+			      * Pads read it before the tail; ptmem sets it to 0 while it moves the tail on. */
 	uint64_t key;        /* mixed into the marks */
 	uint64_t raw_max;    /* largest record; at most a quarter of the ring */
 	uint64_t owner_next; /* the reader's list of such futexes; an address in its memory */

@@ -75,6 +75,7 @@ struct session {
 	uint64_t ends[UNWIND_END_COUNT];
 	unsigned image;            /* 1, 2, ...: profiled programs that this pid executed */
 	bool has_next_image;       /* the process executed another one, which is profiled */
+	bool was_replaced;         /* by an image that is not followed */
 	bool is_own_image;         /* began with exec or attach; a fork's data are also its parent's */
 	unsigned written_now;      /* files of session_write_so_far */
 	struct leak_look *look;    /* growth.c: of a last look that is not reported yet; NULL = none */

@@ -1,11 +1,15 @@
 /*
  * What ptmem says on stderr at the end of a profile, and the figures of --stats.
  *
- *	ptmem: 4242 ./prog: 12,345 allocations of 1.2 MB; peak 300.0 KB after 1.20 s; ...
+ *	ptmem: process 4242, ./prog
+ *	ptmem:   allocations  12,345 of 1,234,567 bytes, 1 realloc, 12,340 frees, 0 failed
+ *	ptmem:   peak         300,000 bytes in 120 blocks after 1.20 s
+ *	...
  */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "session.h"
 
@@ -90,6 +94,7 @@ static void print_target_stats(const struct session *s)
 		{"functions with jumps", s->jumps}, {"functions with breakpoints", s->breakpoints},
 		{"records", t->records}, {"records with raw stacks", t->raw_records}, {"ring bytes", t->ring_bytes},
 		{"stops at a full ring", t->ring_full}, {"unfinished records", t->holes},
+		{"jumps around unfinished records", t->ring_jumps},
 		{"verified stacks", s->verified}, {"differing stacks", s->differing},
 		{"pages left mapped", t->pages_left},
 	};
@@ -133,21 +138,34 @@ static void print_stats(const struct session *s)
 		print_target_stats(s);
 }
 
+/* Wrapper scripts end so: what was meant is the program behind them. */
+static void print_successor(const struct session *s)
+{
+	char link[64], path[4096];
+	snprintf(link, sizeof(link), "/proc/%u/exe", s->pid);
+	ssize_t n = readlink(link, path, sizeof(path) - 1);
+	path[MAX(n, 0)] = '\0';
+	log_info("  then         it executed %s, not followed; --trace-children=yes follows",
+		 n > 0 ? path : "another program");
+}
+
 void session_print_summary(const struct session *s, const char *path)
 {
 	const struct profile_totals *p = profile_totals(s->profile);
 	log_info("process %u, %s", s->pid, s->command);
 	if (s->run->options->heap) {
-	log_info("  allocations  %s of %s bytes, %s realloc%s, %s free%s, %s failed", with_commas(p->allocations),
-		 with_commas(p->allocated_bytes), with_commas(p->reallocations), plural(p->reallocations),
-		 with_commas(p->frees), plural(p->frees), with_commas(p->failed));
-	log_info("  peak         %s bytes in %s block%s after %.2f s", with_commas(p->peak_bytes),
-		 with_commas(p->peak_blocks), plural(p->peak_blocks), (double)p->peak_time_ns / 1e9);
-	log_info("  at the end   %s bytes in %s block%s in use", with_commas(p->live_bytes),
-		 with_commas(p->live_blocks), plural(p->live_blocks));
+		log_info("  allocations  %s of %s bytes, %s realloc%s, %s free%s, %s failed", with_commas(p->allocations),
+			 with_commas(p->allocated_bytes), with_commas(p->reallocations), plural(p->reallocations),
+			 with_commas(p->frees), plural(p->frees), with_commas(p->failed));
+		log_info("  peak         %s bytes in %s block%s after %.2f s", with_commas(p->peak_bytes),
+			 with_commas(p->peak_blocks), plural(p->peak_blocks), (double)p->peak_time_ns / 1e9);
+		log_info("  at the end   %s bytes in %s block%s in use", with_commas(p->live_bytes),
+			 with_commas(p->live_blocks), plural(p->live_blocks));
 	}
 	print_stacks(s);
 	print_pauses(s);
+	if (s->was_replaced)
+		print_successor(s);
 	if (path && strcmp(path, "-") != 0)
 		log_info("  written to   %s; read it with: ptmem-report %s", path, path);
 	if (s->run->options->stats)

@@ -38,7 +38,7 @@ API int pad_leave(struct x86_pad_stack *stack, const struct x86_pad_head *head, 
 API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head,
 		const struct x86_pad_saved *saved);
 API void pad_finish(struct x86_pad_stack *stack, const struct x86_pad_head *head);
-API int pad_wait(struct pad_control *control, uint64_t end);
+API int pad_wait(struct pad_control *control, uint64_t position, uint64_t end);
 API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp);
 API int pad_nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t fp);
 
@@ -244,30 +244,50 @@ INLINE int remember(struct pad_slot *slot, uint32_t kept, uint32_t fresh)
 
 /* --- the ring --- */
 
-/* Until the ring has room up to position @end; 0 when the reader is gone. */
-API int pad_wait(struct pad_control *c, uint64_t end)
+enum wait_end { WAIT_GONE, WAIT_ROOM, WAIT_AGAIN };
+
+INLINE int has_ring_room(const struct pad_control *c, uint64_t end)
 {
-	while (end - READ(c->tail) > c->ring_size) {
+	uint64_t room = READ(c->room); /* before the tail */
+	return end - READ(c->tail) <= room;
+}
+
+/* Until the ring has room for [position, end), or the reader is gone, or gives the range up. */
+API int pad_wait(struct pad_control *c, uint64_t position, uint64_t end)
+{
+	while (!has_ring_room(c, end)) {
+		uint64_t again = 0;
 		if (is_off(c))
-			return 0;
-		__asm__ volatile(".globl pad_full_trap\npad_full_trap: int3" ::: "memory");
+			return WAIT_GONE;
+		__asm__ volatile(".globl pad_full_trap\npad_full_trap: int3"
+				 : "+a"(again) : "D"(position), "S"(end) : "memory");
+		if (again)
+			return WAIT_AGAIN;
 	}
-	return 1;
+	return WAIT_ROOM;
 }
 
 INLINE uint64_t *reserve(struct pad_control *c, uint64_t size, uint64_t *position_out)
 {
-	uint64_t position = size;
+	uint64_t position;
 	char *p;
 
-	if (c->shared)
-		__asm__ volatile("lock xadd %0, %1" : "+r"(position), "+m"(c->head));
-	else
-		__asm__ volatile("xadd %0, %1" : "+r"(position), "+m"(c->head));
+	for (;;) {
+		int end;
+		position = size;
+		if (c->shared)
+			__asm__ volatile("lock xadd %0, %1" : "+r"(position), "+m"(c->head));
+		else
+			__asm__ volatile("xadd %0, %1" : "+r"(position), "+m"(c->head));
+		if (likely(has_ring_room(c, position + size)))
+			break;
+		end = pad_wait(c, position, position + size);
+		if (end == WAIT_GONE)
+			return 0;
+		if (end == WAIT_ROOM)
+			break;
+	}
 	p = (char *)c->ring + (position & (c->ring_size - 1));
-
-	if (unlikely(position + size - READ(c->tail) > c->ring_size) && !pad_wait(c, position + size))
-		return 0;
 	__asm__ volatile("prefetchw 512(%0)" ::"r"(p));
 	*position_out = position;
 	return (uint64_t *)p;

@@ -51,16 +51,54 @@ static int find_syscall_insn(struct target *t, struct space *s)
 }
 
 /*
- * Whether @th stands at the SIGTRAP of a breakpoint that it met before it was stopped
- * for us. That signal is consumed here: put_back_trap lets the thread meet it again.
+ * Signals that @th holds back while it works for us go to the program afterwards, each
+ * with its own siginfo: the kernel takes signal and siginfo from the thread's last stop,
+ * which must be a stop for a signal.
  */
-static bool note_met_trap(struct thread *th)
+struct held {
+	siginfo_t info;
+	bool has_info;
+};
+
+/* Before the first step: what it had stopped for. */
+static void keep_held(struct thread *th, struct held *held)
+{
+	held->has_info = th->held_signal && ptrace_get_siginfo(th->tid, &held->info) == 0;
+}
+
+/* Now it stopped for @sig. Only SIGTRAP and its own faults are not blocked. */
+static void hold(struct thread *th, int sig, struct held *held)
+{
+	th->held_signal = sig;
+	keep_held(th, held);
+}
+
+/* Behind the last step, which was a stop for a signal if one is held. */
+static void give_held(struct thread *th, const struct held *held)
+{
+	if (th->held_signal && held->has_info)
+		ptrace_set_siginfo(th->tid, &held->info);
+}
+
+/* What a stop for SIGTRAP is about, siginfo_t(3type) by si_code. */
+enum trap_cause {
+	CAUSE_STEP,
+	CAUSE_BREAKPOINT, /* that it met before it was stopped for us */
+	CAUSE_FOREIGN,    /* sent by somebody */
+};
+
+/* A breakpoint's signal is consumed here: put_back_trap lets the thread meet it again. */
+static enum trap_cause trap_cause(struct thread *th)
 {
 	siginfo_t info;
-	if (ptrace_get_siginfo(th->tid, &info) != 0 || info.si_code != SI_KERNEL)
-		return false;
+	if (ptrace_get_siginfo(th->tid, &info) != 0)
+		return CAUSE_STEP;
+	if (info.si_code <= 0)
+		return CAUSE_FOREIGN;
+	if (info.si_code != SI_KERNEL)
+		return CAUSE_STEP;
 	th->met_trap = true;
-	return true;
+	return CAUSE_BREAKPOINT;
 }
 
 static void put_back_trap(struct target *t, struct thread *th, struct arch_regs *regs)
@@ -71,7 +109,7 @@ static void put_back_trap(struct target *t, struct thread *th, struct arch_regs 
 }
 
 /* Steps @th over the instruction. 0; -ESRCH when the thread died. */
-static int step_once(struct target *t, struct thread *th)
+static int step_once(struct target *t, struct thread *th, struct held *held)
 {
 	for (int tries = 0; tries < 16; tries++) {
 		int status, rc = ptrace_step(th->tid, 0);
@@ -82,17 +120,17 @@ static int step_once(struct target *t, struct thread *th)
 				return -ESRCH;
 		}
 		struct stop stop = stop_decode(status);
-		if (stop.kind == STOP_SIGNAL && stop.value == SIGTRAP) {
-			if (note_met_trap(th))
-				continue;
+		enum trap_cause cause = CAUSE_FOREIGN;
+		if (stop.kind == STOP_SIGNAL && stop.value == SIGTRAP)
+			cause = trap_cause(th);
+		if (cause == CAUSE_STEP)
 			return 0;
-		}
 		if (stop.kind == STOP_EXITED || stop.kind == STOP_KILLED || stop.kind == STOP_EXIT) {
 			loop_serve(t, th->tid, status);
 			return -ESRCH;
 		}
-		if (stop.kind == STOP_SIGNAL)
-			th->held_signal = stop.value; /* synchronous: cannot be held back by the mask */
+		if (stop.kind == STOP_SIGNAL && cause == CAUSE_FOREIGN)
+			hold(th, stop.value, held);
 	}
 	return -EAGAIN;
 }
@@ -101,7 +139,9 @@ int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void
 		      unsigned max_steps)
 {
 	struct arch_regs regs;
+	struct held held;
 	uint64_t mask = 0;
+	keep_held(th, &held);
 	int rc = ptrace_get_sigmask(th->tid, &mask);
 	if (rc == 0)
 		guard_note_mask(th->process->space, th->tid, mask);
@@ -111,10 +151,11 @@ int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void
 		rc = ptrace_get_regs(th->tid, &regs);
 		if (rc != 0 || is_there(ctx, regs.word[t->arch->pc]))
 			break;
-		rc = i < max_steps ? step_once(t, th) : -ETIMEDOUT;
+		rc = i < max_steps ? step_once(t, th, &held) : -ETIMEDOUT;
 		if (rc == -ESRCH)
 			return rc;
 	}
+	give_held(th, &held);
 	ptrace_set_sigmask(th->tid, mask);
 	th->met_trap = false; /* in our pages, where going on behind it is right */
 	guard_note_mask(th->process->space, 0, 0);
@@ -122,7 +163,7 @@ int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void
 }
 
 /* Lets @th run on until a stop of @kind (or -ESRCH). Signals are blocked; one that comes is the thread's own fault. */
-static int run_until(struct target *t, struct thread *th, enum stop_kind kind)
+static int run_until(struct target *t, struct thread *th, enum stop_kind kind, struct held *held)
 {
 	for (int tries = 0; tries < 16; tries++) {
 		int status, rc = kind == STOP_SYSCALL ? ptrace_cont_syscall(th->tid, 0) : ptrace_cont(th->tid, 0);
@@ -139,8 +180,8 @@ static int run_until(struct target *t, struct thread *th, enum stop_kind kind)
 			loop_serve(t, th->tid, status);
 			return -ESRCH;
 		}
-		if (stop.kind == STOP_SIGNAL && !(stop.value == SIGTRAP && note_met_trap(th)))
-			th->held_signal = stop.value;
+		if (stop.kind == STOP_SIGNAL && !(stop.value == SIGTRAP && trap_cause(th) == CAUSE_BREAKPOINT))
+			hold(th, stop.value, held);
 	}
 	return -EAGAIN;
 }
@@ -149,12 +190,15 @@ static int run_until(struct target *t, struct thread *th, enum stop_kind kind)
  * Back to a stop behind which the kernel restarts interrupted system calls, before
  * the thread runs on. One that has a signal to deliver must stop for a signal.
  */
-static int stop_again(struct target *t, struct thread *th)
+static int stop_again(struct target *t, struct thread *th, struct held *held)
 {
-	if (th->held_signal)
-		return step_once(t, th);
-	int rc = ptrace_interrupt(th->tid);
-	return rc != 0 ? rc : run_until(t, th, STOP_INTERRUPT);
+	int rc = 0;
+	if (!th->held_signal) {
+		rc = ptrace_interrupt(th->tid);
+		if (rc == 0)
+			rc = run_until(t, th, STOP_INTERRUPT, held);
+	}
+	return rc == 0 && th->held_signal ? step_once(t, th, held) : rc;
 }
 
 /*
@@ -166,7 +210,9 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 {
 	struct space *s = th->process->space;
 	struct arch_regs saved, now;
+	struct held held;
 	uint8_t code[INJECTION_SIZE];
+	keep_held(th, &held);
 	int rc = ptrace_get_regs(th->tid, &saved);
 	if (rc != 0)
 		return rc;
@@ -181,15 +227,16 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 		return rc;
 	rc = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT);
 	for (int i = 0; i < 2 && rc == 0; i++) /* its entry and its end */
-		rc = run_until(t, th, STOP_SYSCALL);
+		rc = run_until(t, th, STOP_SYSCALL, &held);
 	if (rc == 0)
 		rc = ptrace_get_regs(th->tid, &now);
 	if (rc == 0)
 		*regs = now;
 	if (rc == 0)
-		rc = stop_again(t, th);
+		rc = stop_again(t, th, &held);
 	if (rc == -ESRCH)
 		return rc;
+	give_held(th, &held);
 	ptrace_set_sigmask(th->tid, mask);
 	put_back_trap(t, th, &saved);
 	ptrace_set_regs(th->tid, &saved);
@@ -223,16 +270,19 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 			*result_out = (int64_t)regs.word[arch->syscall_ret];
 		return rc;
 	}
+	struct held held;
+	keep_held(th, &held);
 	rc = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT); /* a blocked SIGTRAP would lose its handler */
 	if (rc == 0)
 		rc = ptrace_set_regs(th->tid, &regs);
 	if (rc == 0)
-		rc = step_once(t, th);
+		rc = step_once(t, th, &held);
 	if (rc == -ESRCH)
 		return rc;
 	int64_t result = -EIO;
 	if (rc == 0 && ptrace_get_regs(th->tid, &regs) == 0)
 		result = (int64_t)regs.word[arch->syscall_ret];
+	give_held(th, &held);
 	put_back_trap(t, th, &saved);
 	ptrace_set_regs(th->tid, &saved);
 	ptrace_set_sigmask(th->tid, mask);

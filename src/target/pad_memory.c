@@ -78,6 +78,7 @@ int pad_memory_init(struct pad_memory *m, int fd, const struct pad_memory_option
 		.rule_bits = options->rule_bits,
 		.slot_count = options->slot_count,
 		.ring_size = m->ring_size,
+		.room = m->ring_size,
 		.raw_max = MIN(m->ring_size / 4, 1u << 20),
 	};
 	if (getrandom(&m->control->key, sizeof(m->control->key), GRND_NONBLOCK) < 0)

@@ -135,6 +135,7 @@ void pads_finish(struct target *t, struct space *s)
 		return;
 	pads_catch_up(t, s);
 	t->stats.holes += s->pads->ring.late_count;
+	t->stats.ring_jumps += s->pads->ring.jumps;
 	t->stats.records += s->pads->ring.stats.records;
 	t->stats.raw_records += s->pads->ring.stats.raw;
 	t->stats.ring_bytes += s->pads->ring.stats.bytes;
@@ -591,22 +592,17 @@ static void serve_leave(struct target *t, struct thread *th, struct trap *trap, 
 		t->sink.event(t->sink.ctx, s, &ev);
 }
 
-static bool has_room(const struct pads *p)
-{
-	return ring_pending(&p->ring) + p->ring.position - p->ring.published < p->memory.ring_size / 2;
-}
-
 void pads_wake_waiters(struct target *t, struct space *s)
 {
 	struct pads *p = s->pads;
-	if (!p || (!has_room(p) && !ring_has_hole(&p->ring) && !p->ring.late_count))
+	if (!p || (!ring_has_room(&p->ring) && !ring_has_hole(&p->ring) && !p->ring.late_count))
 		return;
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
 		/* a hole at the read position may be the record of one who waits: once the tail moved, it
 		 * may fit, and must go on however full the ring is */
 		if (!th || !th->waits_for_room || th->process->space != s ||
-		    (th->waited_tail == p->ring.published && !has_room(p)))
+		    (th->waited_tail == p->ring.published && !ring_has_room(&p->ring)))
 			continue;
 		th->waits_for_room = false;
 		t->waiters--;
@@ -614,9 +610,50 @@ void pads_wake_waiters(struct target *t, struct space *s)
 	}
 }
 
-static bool serve_full(struct target *t, struct thread *th)
+/* Who waits for room gets some behind the holes that hold the tail. */
+static void jump(struct target *t, struct space *s)
+{
+	uint32_t id = s->id;
+	loop_stop_world(t);
+	bool is_alive = false;
+	for (size_t i = 0; i < t->processes.count; i++)
+		is_alive |= t->processes.data[i]->space->id == id;
+	if (is_alive && s->pads) {
+		pads_catch_up(t, s);
+		ring_publish(&s->pads->ring);
+		if (!ring_has_room(&s->pads->ring))
+			ring_jump(&s->pads->ring);
+	}
+	loop_start_world(t);
+}
+
+#define STALL_NS 2000000u
+
+void pads_unblock(struct target *t, struct space *s)
+{
+	struct pads *p = s->pads;
+	uint64_t mark = p->ring.position ^ p->ring.published << 32 ^ p->ring.late_count;
+	if (p->stall_mark != mark) {
+		p->stall_mark = mark;
+		p->stall_since_ns = t->now_ns;
+		if (p->ring.room == p->memory.ring_size) /* else it goes round its holes already */
+			return;
+	} else if (t->now_ns - p->stall_since_ns < STALL_NS) {
+		return;
+	}
+	p->stall_since_ns = t->now_ns;
+	jump(t, s);
+}
+
+static bool serve_full(struct target *t, struct thread *th, const struct arch_regs *regs)
 {
 	struct space *s = th->process->space;
+	uint64_t start = regs->word[t->arch->arg[0]], end = regs->word[t->arch->arg[1]];
+	if (ring_is_left_out(&s->pads->ring, start)) {
+		ring_forget_range(&s->pads->ring, start, end);
+		ptrace_set_word(th->tid, t->arch->ret, 1);
+		return true;
+	}
 	t->stats.ring_full++;
 	uint64_t before = th->waited_tail;
 	/* no further than to half empty: the rest is read while the program runs */
@@ -624,10 +661,10 @@ static bool serve_full(struct target *t, struct thread *th)
 	do {
 		n = pads_drain_some(t, s);
 		ring_publish(&s->pads->ring);
-	} while (n >= PADS_DRAIN_BATCH && !has_room(s->pads));
+	} while (n >= PADS_DRAIN_BATCH && !ring_has_room(&s->pads->ring));
 	/* the thread may have looked just before the tail moved: only who comes twice has to wait */
 	th->waited_tail = s->pads->ring.published;
-	return th->waited_tail != before || has_room(s->pads);
+	return th->waited_tail != before || ring_has_room(&s->pads->ring);
 }
 
 void pads_throw(struct thread *th)
@@ -743,7 +780,7 @@ static void serve_pad_entry(struct target *t, struct thread *th, struct trap *tr
 bool pads_serve(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs)
 {
 	if (trap->kind == TRAP_PAD_FULL)
-		return serve_full(t, th);
+		return serve_full(t, th, regs);
 	pads_catch_up(t, th->process->space);
 	if (trap->kind == TRAP_PAD_LEAVE)
 		serve_leave(t, th, trap, regs);

@@ -29,6 +29,7 @@ struct pads {
 	VEC(uint32_t) trap;       /* by pad: index of the entry's trap in space.traps */
 	VEC(pid_t) owner;         /* by slot: the thread that has it; 0 = free */
 	VEC(struct pads_deleted) deleted; /* until the thread's next record */
+	uint64_t stall_mark, stall_since_ns; /* what the ring was like when threads waited, and since when */
 	uint64_t last_drained;    /* records of the last drain: for the idle strategy */
 	bool is_off;
 };
@@ -64,6 +65,8 @@ void pads_finish(struct target *t, struct space *s);
 bool pads_serve(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs);
 /* Lets threads go on that wait for room, if there is some now. */
 void pads_wake_waiters(struct target *t, struct space *s);
+/* Threads wait. If nothing has moved for a while, the ring goes on around its holes; @s may be gone after. */
+void pads_unblock(struct target *t, struct space *s);
 
 /* An exception starts to unwind a stack that may hold a pad's return; one was caught. */
 void pads_throw(struct thread *th);

@@ -83,6 +83,11 @@ int ptrace_get_siginfo(pid_t tid, siginfo_t *out)
 	return request(PTRACE_GETSIGINFO, tid, 0, (uintptr_t)out);
 }
 
+int ptrace_set_siginfo(pid_t tid, const siginfo_t *info)
+{
+	return request(PTRACE_SETSIGINFO, tid, 0, (uintptr_t)info);
+}
+
 int ptrace_get_sigmask(pid_t tid, uint64_t *out)
 {
 	return request(PTRACE_GETSIGMASK, tid, sizeof(*out), (uintptr_t)out);

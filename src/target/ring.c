@@ -15,6 +15,7 @@ void ring_init(struct ring *r, struct pad_memory *memory, const struct arch *arc
 {
 	*r = (struct ring){ .memory = memory, .arch = arch };
 	r->position = r->published = memory->control->tail;
+	r->room = memory->ring_size;
 }
 
 void ring_deinit(struct ring *r)
@@ -44,16 +45,44 @@ uint64_t ring_pending(const struct ring *r)
 	return __atomic_load_n(&r->memory->control->head, __ATOMIC_ACQUIRE) - r->position;
 }
 
+static void set_tail(struct ring *r, uint64_t tail)
+{
+	r->published = tail;
+	__atomic_store_n(&r->memory->control->tail, tail, __ATOMIC_RELEASE);
+}
+
+static void set_room(struct ring *r, uint64_t room)
+{
+	r->room = room;
+	__atomic_store_n(&r->memory->control->room, room, __ATOMIC_RELEASE);
+}
+
+/* Once no hole is left the whole ring can be used again. */
+static void end_jumps(struct ring *r)
+{
+	if (r->late_count > 0)
+		return;
+	set_tail(r, r->position);
+	set_room(r, r->memory->ring_size);
+}
+
 void ring_publish(struct ring *r)
 {
 	uint64_t tail = r->position;
 
+	if (r->room < r->memory->ring_size) {
+		end_jumps(r);
+		return;
+	}
 	for (size_t i = 0; i < r->late_count; i++)
 		tail = MIN(tail, r->late[i].start);
-	if (tail == r->published)
-		return;
-	r->published = tail;
-	__atomic_store_n(&r->memory->control->tail, tail, __ATOMIC_RELEASE);
+	if (tail != r->published)
+		set_tail(r, tail);
+}
+
+bool ring_has_room(const struct ring *r)
+{
+	return ring_pending(r) + r->position - r->published < r->room / 2;
 }
 
 __attribute__((noinline)) static void add_mirrors(struct ring *r, uint32_t slot)
@@ -267,4 +296,61 @@ void ring_pass_hole(struct ring *r, bool is_dead)
 		r->late[r->late_count++] = (struct ring_gap){ r->position, p };
 	}
 	r->position = p;
+}
+
+/* -- jumps -- */
+
+void ring_forget_range(struct ring *r, uint64_t start, uint64_t end)
+{
+	for (size_t i = r->late_count; i-- > 0;) {
+		const struct ring_gap *gap = &r->late[i];
+		uint64_t from = MAX(start, gap->start), to = MIN(end, gap->end);
+		if (from < to)
+			close_gap(r, i, from, to);
+	}
+}
+
+bool ring_is_left_out(const struct ring *r, uint64_t start)
+{
+	return start < r->published;
+}
+
+/* How far from position @start on nothing lies where a hole is. */
+static uint64_t free_run(const struct ring *r, uint64_t start)
+{
+	uint64_t mask = r->memory->ring_size - 1, run = r->memory->ring_size;
+
+	for (size_t i = 0; i < r->late_count; i++) {
+		const struct ring_gap *gap = &r->late[i];
+		if (((start - gap->start) & mask) < gap->end - gap->start)
+			return 0;
+		run = MIN(run, (gap->start - start) & mask);
+	}
+	return run;
+}
+
+bool ring_jump(struct ring *r)
+{
+	/* behind all that was reserved: its ends are then below the new tail */
+	uint64_t mask = r->memory->ring_size - 1, first = r->position + 16, best = first, run;
+
+	/* Nobody writes behind the limit: who reserved there waits, and will be told to try again. */
+	ring_forget_range(r, r->published + r->room, UINT64_MAX);
+	run = free_run(r, best);
+	for (size_t i = 0; i < r->late_count; i++) {
+		uint64_t behind = first + ((r->late[i].end - first) & mask);
+		if (free_run(r, behind) > run) {
+			best = behind;
+			run = free_run(r, behind);
+		}
+	}
+	if (run == 0)
+		return false;
+	set_room(r, 0);
+	r->position = best;
+	__atomic_store_n(&r->memory->control->head, best, __ATOMIC_RELEASE);
+	set_tail(r, best);
+	set_room(r, run);
+	r->jumps++;
+	return true;
 }

@@ -9,6 +9,15 @@
  *
  * A hole is a record that was reserved and is not committed: a thread is between the
  * two, or was interrupted there by a signal handler, or was killed or jumped away.
+ *
+ * A thread that stands in a hole may wait for others (a collector of garbage stops threads
+ * in signal handlers; a debugger stops them), and those for room in the ring. The ring then
+ * goes on around the hole: ring_jump leaves out the holes' bytes, lap after lap, until
+ * they are committed. Picture, h = a hole of the lap before:
+ *
+ *	limit of the old room         position = published
+ *	|   given up by who waits     |        room        |
+ *	...........................hhh......................hhh...
  */
 #ifndef PTMEM_TARGET_RING_H
 #define PTMEM_TARGET_RING_H
@@ -59,6 +68,8 @@ struct ring {
 	const struct arch *arch;
 	uint64_t position;     /* read up to here, but for the late ones */
 	uint64_t published;
+	uint64_t room;         /* what control->room is */
+	uint64_t jumps;
 	struct ring_gap *late; /* holes that were passed by and may yet be committed */
 	size_t late_count, late_capacity;
 	struct ring_mirror *mirror; /* by slot */
@@ -93,6 +104,20 @@ uint64_t ring_pending(const struct ring *r);
  */
 bool ring_has_hole(const struct ring *r);
 void ring_pass_hole(struct ring *r, bool is_dead);
+
+/* Whether less than half of the room is reserved. */
+bool ring_has_room(const struct ring *r);
+
+/*
+ * All threads stopped, all read that was committed and all holes passed late: those who
+ * wait for room get some although holes hold the tail. False: there is none to give.
+ */
+bool ring_jump(struct ring *r);
+
+/* Whether the range reserved at @start was left out by a jump: it must be given up, ... */
+bool ring_is_left_out(const struct ring *r, uint64_t start);
+/* ... and is not waited for any more. */
+void ring_forget_range(struct ring *r, uint64_t start, uint64_t end);
 
 /* After pad_memory_reset_slot or a new thread in the slot: the mirror is empty. */
 void ring_reset_slot(struct ring *r, uint32_t slot);

@@ -646,6 +646,8 @@ static size_t drain_all(struct target *t, bool *is_more_out)
 		if (t->waiters > 0) {
 			ring_publish(&s->pads->ring);
 			pads_wake_waiters(t, s);
+			if (t->waiters > 0)
+				pads_unblock(t, s);
 		}
 	}
 	return n;

@@ -96,6 +96,7 @@ struct target_stats {
 	uint32_t masks_mended;   /* signal masks given back SIGTRAP */
 	uint64_t records, raw_records, ring_bytes; /* of rings that were closed */
 	uint64_t ring_full;      /* stops for want of room in a ring */
+	uint64_t ring_jumps;     /* times that a ring went on around unfinished records */
 	uint64_t holes;          /* records that were begun and never finished */
 	uint32_t promoted;       /* breakpoints that became pads */
 	uint64_t promote_ns;     /* pauses for it */

@@ -37,6 +37,8 @@ STATS = {
     "blocks": "live blocks",
     "unknown": "unknown frees",
     "replaced": "replaced blocks",
+    "records": "records",
+    "jumps": "jumps around unfinished records",
 }
 # A process's figures follow its line.
 PROCESS_LINE = re.compile(r"^ptmem: process ([0-9]+), ")

@@ -444,3 +444,23 @@ def redis(t):
     t.equal("answer after detach", t.run([*cli, "get", "key"]).out, b"value\n")
     t.run([*cli, "shutdown", "nosave"])
     t.equal("status of redis", server.wait(timeout=30), 0)
+
+
+@test("attach/queued-signals", limit=120)
+def queued_signals(t):
+    """Signals with values and SIGTRAPs of the program's own, through attach, promotion and detach."""
+    target = subprocess.Popen([t.target("gcc-O2-pie", "queued"), "12"], cwd=t.directory, env=t.environment(t.directory),
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    chance = random.Random(4)
+    while target.poll() is None:
+        attached = Attached(t, target.pid, ["--probes=" + chance.choice(("auto", "jump", "break"))])
+        time.sleep(0.1 + chance.random() * 0.2)
+        if target.poll() is not None or attached.process.poll() is not None:
+            attached.process.kill()
+            attached.process.wait()
+            break
+        attached.process.send_signal(signal.SIGINT)
+        attached.process.wait(timeout=30)
+    out = target.communicate(timeout=60)[0]
+    t.equal("what it says", out, b"OK\n")
+    t.equal("status", target.returncode, 0)

@@ -96,6 +96,9 @@ def exec_not_followed(t):
     (pid, first), (_, _) = t.truths(profile.directory)
     t.equal("massif files", {p: len(f) for p, f in profile.files.items()}, {pid: 1})
     t.counts("the first image", stats_by_pid(profile)[pid][0], first)
+    said = [m for m in profile.messages if "it executed" in m]
+    t.equal("what is said of the second image", len(said), 1)
+    t.check("/process, not followed; --trace-children=yes" in said[0], said[0])
 
 
 @test("process/exec-followed")

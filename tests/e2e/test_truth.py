@@ -162,14 +162,24 @@ for v in ("gcc-O2-stripped", "clang-O2-stripped"):
 # ---- threads: the order is open, all else is not ----
 
 
-def compare_threads(t, variant, program, args=(), status=0, out=b""):
-    profile = t.profile([t.target(variant, program), *args], options=["--events=events"])
+def compare_threads(t, variant, program, args=(), status=0, out=b"", options=()):
+    profile = t.profile([t.target(variant, program), *args], options=["--events=events", *options])
     t.equal("status", profile.status, status)
     t.equal("standard output", profile.out, out)
     stats, found = profile.only_stats(), profile.events(program)
     t.counts("ptmem and its events", stats, found.all)
     t.counts("events of the program's own sites and the truth", found.own, t.truth(profile.directory), OWN)
     t.equal("blocks replaced by others at their address", stats["replaced"], 0)
+    return stats
+
+
+def register_suspended(variant):
+    @test("threads/%s/suspended" % variant, limit=120)
+    def _(t):
+        """Threads are stopped between reserving a record and writing it, and others fill the ring
+        meanwhile: it goes on around the records that are missing."""
+        stats = compare_threads(t, variant, "suspend", ("10", "7000"), options=["--ring=64K"])
+        t.check(stats["jumps"] > 0 or stats["records"] == 0, "no thread was stopped there")
 
 
 def register_threads(variant, name, program, args, status=0, out=b""):
@@ -191,6 +201,7 @@ def register_sigtrap_limit(variant):
 
 
 for v in BOTH:
+    register_suspended(v)
     register_threads(v, "cross-free", "threads", ())
     register_threads(v, "two", "threads", ("2", "5000"))
     register_threads(v, "alive-1000", "threads_many", ("alive", "1000"))

@@ -24,6 +24,19 @@ static struct ring ring;
 static taddr_t seen[8192];
 static size_t seen_count;
 
+/* Of the tests of jumps. */
+enum { IDLE, RESERVED, WAITS, HOLDS };
+
+struct writer {
+	int state;
+	uint64_t start, end, value;
+};
+
+static struct writer writers[12];
+static size_t writer_count;
+static uint64_t next_value, committed;
+static uint8_t delivered[1 << 20];
+
 static void keep(void *ctx, const struct ring_record *record)
 {
 	seen[seen_count++ % 8192] = record->addr;
@@ -35,7 +48,9 @@ static int setup(void **state)
 	assert_int_equal(pad_memory_init(&memory, memfd_create("ring", MFD_CLOEXEC), &options), 0);
 	pad_memory_locate(&memory, (taddr_t)memory.base);
 	ring_init(&ring, &memory, arch_native);
-	seen_count = 0;
+	seen_count = next_value = committed = 0;
+	memset(writers, 0, sizeof(writers));
+	memset(delivered, 0, sizeof(delivered));
 	return 0;
 }
 
@@ -149,6 +164,119 @@ static void test_late_hole(void **state)
 	assert_int_equal(ring.stats.holes, 0);
 }
 
+/* -- jumps around holes: threads as in the recorder, some of which are stopped in a hole for long -- */
+
+static void count(void *ctx, const struct ring_record *record)
+{
+	assert_in_range(record->addr, 1, next_value);
+	assert_int_equal(delivered[record->addr]++, 0);
+	seen_count++;
+}
+
+static bool has_room_until(uint64_t end)
+{
+	return end - memory.control->tail <= memory.control->room;
+}
+
+/* One step of the recorder; @holds: it is stopped before the mark. */
+static void step_writer(struct writer *w, bool holds)
+{
+	if (w->state == IDLE) {
+		w->start = reserve(16);
+		w->end = w->start + 16;
+		w->state = RESERVED;
+	} else if (w->state == RESERVED) {
+		w->state = has_room_until(w->end) ? HOLDS : WAITS;
+		if (w->state == HOLDS) {
+			w->value = ++next_value;
+			word(w->start)[1] = w->value;
+		}
+	} else if (w->state == HOLDS && !holds) {
+		assert_int_equal(word(w->start)[1], w->value); /* nobody wrote there */
+		commit_free(w->start, w->value);
+		committed++;
+		w->state = IDLE;
+	}
+}
+
+/* What pads.c does at the trap of a thread that finds the ring full. */
+static void serve_writer(struct writer *w)
+{
+	w->state = RESERVED;
+	if (ring_is_left_out(&ring, w->start)) {
+		ring_forget_range(&ring, w->start, w->end);
+		w->state = IDLE;
+	}
+}
+
+static void catch_up(void)
+{
+	do {
+		ring_drain(&ring, SIZE_MAX, count, NULL);
+		if (ring_has_hole(&ring))
+			ring_pass_hole(&ring, false);
+	} while (ring_pending(&ring) > 0);
+	ring_publish(&ring);
+}
+
+static void serve_all(void)
+{
+	bool waits = false;
+	ring_drain(&ring, SIZE_MAX, count, NULL);
+	ring_publish(&ring);
+	for (size_t i = 0; i < writer_count; i++) {
+		if (writers[i].state == WAITS) {
+			serve_writer(&writers[i]);
+			waits = true;
+		}
+	}
+	if (waits && !ring_has_room(&ring)) {
+		catch_up();
+		if (!ring_has_room(&ring))
+			assert_true(ring_jump(&ring));
+	}
+}
+
+static void run_writers(size_t count)
+{
+	unsigned random = 1;
+	writer_count = count;
+	for (uint64_t n = 0; n < 1000000; n++) {
+		random = random * 1103515245 + 12345;
+		size_t i = (random >> 8) % writer_count;
+		/* a third of them is stopped for long, wherever they are, in turns that are no whole laps */
+		bool is_stopped = i < count / 3 + (count == 2) && (n / 50000 + i) % 4 != 0;
+		if (!is_stopped || writers[i].state == IDLE || random >> 16 & 1)
+			step_writer(&writers[i], is_stopped);
+		if (n % 512 == 0 || writers[i].state == WAITS)
+			serve_all();
+	}
+	assert_true(ring.jumps > 10);
+	for (int i = 0; i < 8; i++) { /* all go on: the ring is as ever */
+		for (size_t k = 0; k < writer_count; k++) {
+			if (writers[k].state != IDLE)
+				step_writer(&writers[k], false);
+		}
+		serve_all();
+	}
+	catch_up();
+	assert_int_equal(ring.late_count, 0);
+	assert_int_equal(memory.control->room, RING_SIZE);
+	assert_int_equal(memory.control->tail, memory.control->head);
+	assert_int_equal(seen_count, committed);
+	assert_int_equal(committed, next_value);
+}
+
+static void test_two_writers(void **state)
+{
+	run_writers(2);
+}
+
+static void test_many_writers(void **state)
+{
+	run_writers(ARRAY_SIZE(writers));
+}
+
 /* The kernel marks the control block when its owner is killed. */
 static void test_dead_owner(void **state)
 {
@@ -201,6 +329,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hole_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dead_holes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_late_hole, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_two_writers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many_writers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dead_owner, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slots, setup, teardown),
 	};

@@ -1,0 +1,52 @@
+"""Programs that may not make the calls which pads need: they stay on breakpoints, and it is said."""
+
+import subprocess
+import time
+
+import harness
+from harness import Skip, test
+from test_attach import Attached
+
+ROUNDS = 3000
+STAYS = "stays on breakpoints: a seccomp filter may forbid to map pads"
+
+
+def register(mode, stays):
+    @test("sandboxed/%s/started" % mode)
+    def _(t):
+        argv = [t.target("gcc-O2-pie", "sandboxed"), mode]
+        native = t.native(argv)
+        if native.status == 77:
+            raise Skip("this kernel cannot do that")
+        profile = t.profile(argv, options=["-v"])
+        t.same_behaviour(profile, native)
+        stats = profile.only_stats()
+        t.equal("allocations", stats["allocations"], 1 + ROUNDS)
+        t.equal("bytes", stats["bytes"], 100 + sum(50 + i % 50 for i in range(ROUNDS)))
+        t.equal("frees", stats["frees"], 1 + ROUNDS)
+        if not [o for o in harness.MORE_OPTIONS if o.startswith("--probes=")]:
+            t.equal("it is said", any(STAYS in m for m in profile.messages), stays)
+
+
+def register_attached(mode):
+    @test("sandboxed/%s/attached" % mode)
+    def _(t):
+        """Attached and left: it does not die of a call that it did not make."""
+        argv = [t.target("gcc-O2-pie", "sandboxed"), mode, "1500", "1000"]
+        target = subprocess.Popen(argv, cwd=t.directory, stdout=subprocess.PIPE)
+        time.sleep(0.2)
+        attached = Attached(t, target.pid, ["-v"]).wait_attached()
+        time.sleep(0.5)
+        stats = attached.detach().only_stats()
+        t.check(0 < stats["allocations"] < 1500, "allocations: %s" % stats["allocations"])
+        t.equal("frees", stats["frees"], stats["allocations"])
+        out = target.communicate(timeout=30)[0]
+        if target.returncode == 77:
+            raise Skip("this kernel cannot do that")
+        t.equal("status and output", (target.returncode, out), (0, b"OK\n"))
+
+
+for name, does_stay in (("none", False), ("strict", True), ("filter", True), ("mdwe", False)):
+    register(name, does_stay)
+    if name != "strict":  # which may not wait
+        register_attached(name)

@@ -1,0 +1,74 @@
+/*
+ * Allocates after it has forbidden itself system calls: ROUNDS blocks of 50 to 99 bytes,
+ * one at a time, and one of 100 before. A forbidden call ends it. Prints OK.
+ *
+ *	sandboxed none|strict|filter|mdwe [ROUNDS [MICROSECONDS between two]]
+ */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef PR_SET_MDWE
+#define PR_SET_MDWE 65
+#define PR_MDWE_REFUSE_EXEC_GAIN 1
+#endif
+
+static int forbid_mapping(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_munmap, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigaction, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return -1;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+static int lock_in(const char *mode)
+{
+	if (strcmp(mode, "strict") == 0)
+		return prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+	if (strcmp(mode, "filter") == 0)
+		return forbid_mapping();
+	if (strcmp(mode, "mdwe") == 0)
+		return prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0);
+	return 0;
+}
+
+static void use(size_t size)
+{
+	void *p = malloc(size);
+	__asm__ volatile("" : "+r"(p) : : "memory");
+	free(p);
+}
+
+int main(int argc, char **argv)
+{
+	int rounds = argc > 2 ? atoi(argv[2]) : 3000;
+	long pause = argc > 3 ? atol(argv[3]) : 0;
+	const struct timespec ts = {0, pause * 1000};
+	use(100);
+	if (argc < 2 || lock_in(argv[1]) != 0)
+		return 77; /* this kernel cannot */
+	for (int i = 0; i < rounds; i++) {
+		use((size_t)(50 + i % 50));
+		if (pause)
+			nanosleep(&ts, NULL);
+	}
+	if (write(1, "OK\n", 3) != 3)
+		return 1;
+	syscall(SYS_exit, 0); /* exit_group is forbidden, too */
+}
