@@ -136,6 +136,7 @@ install: programs
 	install -Dm644 -t $(SHARE)/zsh/site-functions completions/_ptmem completions/_ptmem-report
 	install -Dm644 -t $(SHARE)/fish/vendor_completions.d completions/ptmem.fish completions/ptmem-report.fish
 	install -Dm644 -t $(SHARE)/doc/ptmem README.md LICENSE
+	install -Dm644 -t $(DESTDIR)$(prefix)/include include/ptmem.h
 
 # The assembler reads the script, which gcc -MMD does not see.
 $(O)/src/output/flame.o: src/output/flame.js

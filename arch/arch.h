@@ -55,6 +55,24 @@ struct arch_syscall {
 	int32_t number;   /* that it always calls by; ARCH_SYSCALL_ANY: not the same always, or not known */
 };
 
+/*
+ * Where an argument of a probe in the text stands (.note.stapsdt): a constant, a
+ * register or a word of memory, as the compiler wrote it down.
+ */
+enum arch_operand_kind { OPERAND_CONSTANT = 1, OPERAND_REGISTER, OPERAND_MEMORY };
+
+#define ARCH_NO_REG 0xff
+
+struct arch_operand {
+	uint8_t kind;         /* enum arch_operand_kind */
+	uint8_t size;         /* of the value, bytes: 1, 2, 4, 8 */
+	bool is_signed;
+	uint8_t base, index;  /* words of arch_regs, or ARCH_NO_REG; of a register: base */
+	uint8_t scale;        /* of the index */
+	uint8_t shift;        /* of a register: the value begins at this bit */
+	int64_t value;        /* the constant; of memory: added to base and index */
+};
+
 struct arch {
 	const char *name;
 	uint32_t audit_arch;                 /* as seccomp filters see it */
@@ -76,6 +94,12 @@ struct arch {
 	uint8_t syscall_insn_size;
 	uint8_t return_insn;                 /* one byte: return */
 	uint8_t nop_insn;                    /* one byte: no operation */
+	uint8_t long_nop[8];                 /* an instruction without effect that a jump fits into */
+	uint8_t long_nop_size;
+	/* valgrind.h's marker of a client request: code without effect, none of which does a thing alone */
+	uint8_t marker[24];
+	uint8_t marker_size;
+	uint8_t request_arg, request_result; /* words: the address of the request; its default and result */
 
 	/*
 	 * Moves the instructions at @from that hold its first @min_bytes bytes to @to.
@@ -110,6 +134,18 @@ struct arch {
 	 * does, and goes on behind it: the instruction first. Returns its size, 0: out of reach.
 	 */
 	size_t (*make_syscall_stub)(taddr_t from, taddr_t at, uint8_t *out, size_t out_size);
+
+	/*
+	 * Reads one argument of a note, as "-4@8(%base)": 0; -EINVAL when it is none, -ENOTSUP when its
+	 * value cannot be had from general registers and memory. *out is untouched then.
+	 */
+	int (*parse_operand)(const char *text, size_t size, struct arch_operand *out);
+
+	/*
+	 * Whether a branch in the function that begins with @code (@code_size bytes, at address @at) leads
+	 * into [@start + 1, @start + @size).
+	 */
+	bool (*is_entered)(const uint8_t *code, size_t code_size, taddr_t at, taddr_t start, size_t size);
 };
 
 /* The CPU that this ptmem was built for. */

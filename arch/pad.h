@@ -22,6 +22,11 @@
  * what it had kept. What is not live is no event.
  * A leaf free (PAD_FREE) is recorded and then jumped to; its guard is set for the record only.
  *
+ * A marker's pad (PAD_REQUEST and below) calls nothing: it writes its record and goes on behind the
+ * marker. Frame 0 is the marker's own function; its return slot in the records, where nothing stands,
+ * is the word below its stack pointer. Resume at the entry's trap behind it to try again, or behind the
+ * marker once ptmem has done what was to be done.
+ *
  * slot.guard stays set until the record is committed and the return address is back
  * in its slot, so it means "the slot is in use". A pad entered with the guard set
  *	- lets the call through unrecorded (nested) when a walk by published rules leads
@@ -80,6 +85,9 @@ enum pad_kind {
 	PAD_FREE,         /* leaf: recorded, then jumped to; must not call a probed function */
 	PAD_DELETE,       /* recorded, then called with the guard set: may call probed functions */
 	PAD_THROW_CHECK,  /* only traps when the guard is set: functions that unwind the stack */
+	PAD_REQUEST,      /* a client request of valgrind.h; those that a record cannot say trap */
+	PAD_MARKED_ALLOC, /* code without effect where the program says that it allocates: arguments 0 and 1 */
+	PAD_MARKED_FREE,  /* or frees: argument 0 */
 };
 
 /* What a probed function is, for its pad. Arguments 0 to 2, or PAD_NO_ARG. */
@@ -102,7 +110,8 @@ enum pad_reason {
 	PAD_REASON_GUARD,  /* the guard is set, and the call is not provably nested */
 	PAD_REASON_STALE,  /* the guard is set, and the stack does not lead to it: left by longjmp */
 	PAD_REASON_THROW,  /* PAD_THROW_CHECK with the guard set */
-	PAD_REASON_LARGE,  /* leave_trap: the record would be too large */
+	PAD_REASON_LARGE,  /* leave_trap, or a marker's entry_trap: the record would be too large */
+	PAD_REASON_MARKER, /* a request that ptmem has to answer */
 };
 
 #define PAD_OWNER_DIED 0x40000000u     /* FUTEX_OWNER_DIED: set by the kernel when ptmem dies */
@@ -110,6 +119,9 @@ enum pad_reason {
 enum pad_flag {
 	PAD_COUNT_ONLY = 1, /* no stacks */
 	PAD_VERIFY = 2,     /* every stack both incrementally and raw */
+	PAD_ANSWER_RUNNING = 8, /* requests that trap, beside the rare ones: RUNNING_ON_VALGRIND */
+	PAD_ANSWER_POOLS = 16, /* those of memory pools */
+	PAD_ANSWER_BLOCKS = 32, /* and the plain blocks */
 	PAD_STACK_POINTER = 4, /* each record ends with PAD_TAIL bytes more, the first 8 the caller's stack pointer */
 };
 
@@ -254,6 +266,7 @@ struct pad_request {
 	uint64_t at;         /* where the pad will stand; multiple of PAD_ALIGN, near the function */
 	uint64_t blob;       /* where the blob stands */
 	uint64_t control;    /* where the shared memory begins */
+	uint64_t behind;     /* of a marker: where the program goes on */
 };
 
 struct pad {

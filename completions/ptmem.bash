@@ -1,7 +1,7 @@
 # bash completion for ptmem and ptmem-report; scripts/docs holds it against --help.
 
 _ptmem_options="--pid= --duration= --monitor= --trace-children= --trace-children-skip= --trace-children-skip-by-arg=
-	--trace= --soname-synonyms= --probes= --ring=
+	--trace= --soname-synonyms= --mempools= --running-on-valgrind= --probes= --ring=
 	--time-unit= --pages-as-heap= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
 	--heap= --heap-admin= --alignment= --realloc-zero-bytes-frees= --alloc-fn= --ignore-fn=
 	--demangle= --show-below-main= --fullpath-after= --read-inline-info= --extra-debuginfo-path=
@@ -34,7 +34,7 @@ _ptmem_values() {
 	--pid | -p | --monitor) compgen -W "$(command ps -eo pid= 2>/dev/null)" -- "$2" ;;
 	--trace-children | --peak-at-exit | --heap | --pages-as-heap | --realloc-zero-bytes-frees | --demangle | \
 		--show-below-main | --read-inline-info | --xtree-compress-strings | --child-silent-after-fork | \
-		--trace-malloc | --command-line-only) compgen -W "yes no" -- "$2" ;;
+		--trace-malloc | --command-line-only | --mempools | --running-on-valgrind) compgen -W "yes no" -- "$2" ;;
 	--trace) compgen -W "heap brk mmap faults" -- "$2" ;;
 	--probes) compgen -W "auto break jump" -- "$2" ;;
 	--xtree-memory) compgen -W "none allocs full" -- "$2" ;;

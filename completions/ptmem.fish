@@ -30,6 +30,8 @@ complete -c ptmem -n __ptmem_no_program -l trace -x -a 'heap brk mmap faults' -d
 complete -c ptmem -n __ptmem_no_program -l trace-children-skip -x -d 'But not in programs of these names'
 complete -c ptmem -n __ptmem_no_program -l trace-children-skip-by-arg -x -d 'But not where an argument is like one of these'
 complete -c ptmem -n __ptmem_no_program -l soname-synonyms -x -d 'Watch only these allocators'
+complete -c ptmem -n __ptmem_no_program -l mempools -x -a 'yes no' -d 'Count blocks of announced memory pools'
+complete -c ptmem -n __ptmem_no_program -l running-on-valgrind -x -a 'yes no' -d 'What RUNNING_ON_VALGRIND says'
 complete -c ptmem -n __ptmem_no_program -l probes -x -a 'auto break jump' -d 'How calls are caught'
 complete -c ptmem -n __ptmem_no_program -l ring -x -d 'Bytes of the buffer between program and ptmem'
 complete -c ptmem -n __ptmem_no_program -l time-unit -x -a 'ms B i' -d 'Unit of the time axis'

@@ -80,7 +80,7 @@ static void scan(struct session *s, struct roots *r, struct leak_look *look)
 	for (size_t i = 0; i < r->memory.count; i++)
 		total += r->memory.data[i].end - r->memory.data[i].start;
 	pointer_scan_reserve(&c->scan, total);
-	blocks_each(profile_blocks(s->profile), copy_block, c);
+	profile_each_block(s->profile, copy_block, c);
 	for (size_t i = 0; i < r->words.count; i++)
 		leakcheck_add_root(c, r->words.data[i]);
 	for (size_t i = 0; i < r->memory.count; i++)
@@ -172,20 +172,25 @@ static char *headline(const struct session *s, const struct leaks *l)
 			 l->sites.count == 1 ? "" : "s", younger);
 }
 
-static int write_leaks(const struct session *s, const struct leaks *l, const char *path)
+static void print_leaks(const struct session *s, const struct leaks *l, FILE *file)
 {
 	_cleanup_free_ char *head = headline(s, l);
+
+	fprintf(file, "%s\n", head);
+	leaks_print(l, SIZE_MAX, print_to_file, file);
+}
+
+static int write_leaks(const struct session *s, const struct leaks *l, const char *path)
+{
 	struct outfile out;
 	int rc = outfile_open(path, &out);
 
 	if (rc != 0)
 		return rc;
-	if (ends_in(path, ".json")) {
+	if (ends_in(path, ".json"))
 		leaks_write_json(out.file, l);
-	} else {
-		fprintf(out.file, "%s\n", head);
-		leaks_print(l, SIZE_MAX, print_to_file, out.file);
-	}
+	else
+		print_leaks(s, l, out.file);
 	return outfile_commit(&out);
 }
 
@@ -221,29 +226,36 @@ static void announce_look(const struct session *s)
 			 (unsigned long long)look->check.scan.unreadable);
 }
 
-static void report_leaks(struct session *s, uint64_t time_ns)
+/* What is live, with the answers of the last look if there was one, which is used up. @r must outlive @l. */
+static void find_leaks(struct session *s, const struct report *r, uint64_t time_ns, struct leaks *l)
 {
 	const struct options *o = s->run->options;
-	const struct report r = session_report(s);
-	struct leaks l;
 
-	if (o->leak_check && !s->look)
-		log_warn("process %u ended without a last look: no leak check", s->pid);
 	if (s->look)
 		time_ns = s->look->time_ns;
-	leaks_init(&l, &r, profile_block_clock(s->profile, time_ns), o->leaks > 0 ? (uint32_t)(o->leaks * 1000) : 0);
+	leaks_init(l, r, profile_block_clock(s->profile, time_ns), o->leaks > 0 ? (uint32_t)(o->leaks * 1000) : 0);
 	if (s->look) {
 		announce_look(s);
 		leakcheck_run(&s->look->check);
-		add_checked(&l, &s->look->check);
-		s->run->definite_bytes += l.sum[LEAK_DEFINITE].bytes;
+		add_checked(l, &s->look->check);
 	} else {
-		leaks_add_all(&l);
+		leaks_add_all(l);
 	}
-	leaks_sort(&l);
+	leaks_sort(l);
+	growth_forget(s);
+}
+
+static void report_leaks(struct session *s, uint64_t time_ns)
+{
+	const struct report r = session_report(s);
+	struct leaks l;
+
+	if (s->run->options->leak_check && !s->look)
+		log_warn("process %u ended without a last look: no leak check", s->pid);
+	find_leaks(s, &r, time_ns, &l);
+	s->run->definite_bytes += l.sum[LEAK_DEFINITE].bytes;
 	put_leaks(s, &l);
 	leaks_deinit(&l);
-	growth_forget(s);
 }
 
 /* -- folded stacks and flame graphs -- */
@@ -407,4 +419,44 @@ bool growth_poll(struct run *run)
 	run->definite_bytes = before; /* the end decides about the exit status */
 	vec_deinit(&all.list);
 	return false;
+}
+
+/* -- for one process that somebody asks about -- */
+
+struct question {
+	struct session *session;
+	bool is_there;
+};
+
+static void look_at_asked(void *ctx, struct space *space)
+{
+	struct question *q = ctx;
+
+	if (space->user != q->session)
+		return;
+	q->is_there = true;
+	if (q->session->run->options->leak_check)
+		look_at(q->session);
+}
+
+int growth_write_leaks(struct session *s, const char *path, FILE *file)
+{
+	struct run *run = s->run;
+	struct question q = {.session = s};
+	struct leaks l;
+
+	if (!growth_needs_times(run->options))
+		return -ENOTSUP;
+	if (!run->target)
+		return -ESRCH;
+	target_inspect(run->target, look_at_asked, &q);
+	if (!q.is_there)
+		return -ESRCH; /* it ended just now */
+	const struct report r = session_report(s);
+	find_leaks(s, &r, target_clock(), &l);
+	int rc = path ? write_leaks(s, &l, path) : 0;
+	if (!path)
+		print_leaks(s, &l, file);
+	leaks_deinit(&l);
+	return rc;
 }

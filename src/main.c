@@ -12,12 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/standard_files.h"
 #include "growth.h"
 #include "log_file.h"
 #include "monitor.h"
@@ -127,6 +129,9 @@ static void explain_permission(pid_t pid, long uid)
 	read_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope));
 	if (uid >= 0 && uid != (long)geteuid() && geteuid() != 0)
 		log_error("process %d belongs to user %ld: run ptmem as that user or as root", pid, uid);
+	else if (geteuid() == 0)
+		log_error("process %d may not be traced, not even by root: CAP_SYS_PTRACE is missing, the process is "
+			  "outside of this container, or a security module forbids it", pid);
 	else if (strcmp(scope, "1") == 0 || strcmp(scope, "2") == 0)
 		log_error("process %d may not be traced: kernel.yama.ptrace_scope is %s; run ptmem as root, or allow it "
 			  "with: sysctl kernel.yama.ptrace_scope=0", pid, scope);
@@ -158,6 +163,12 @@ static void explain_attach(pid_t pid, int rc, enum attach_problem problem, long 
 	case ATTACH_NO_PROCESS:
 		log_error("process %d: no such process", pid);
 		break;
+	case ATTACH_ZOMBIE:
+		log_error("process %d has ended; only its exit status is left (a zombie)", pid);
+		break;
+	case ATTACH_DEAD_LEADER:
+		log_error("process %d cannot be attached to: its first thread has ended, only others run", pid);
+		break;
 	case ATTACH_TRACED:
 		snprintf(path, sizeof(path), "/proc/%ld/comm", detail);
 		read_line(path, name, sizeof(name));
@@ -173,7 +184,7 @@ static void explain_attach(pid_t pid, int rc, enum attach_problem problem, long 
 		log_error("process %d is ptmem itself", pid);
 		break;
 	case ATTACH_KERNEL_THREAD:
-		log_error("process %d is a kernel thread: it has no heap", pid);
+		log_error("process %d is a kernel thread: it has no memory of its own", pid);
 		break;
 	case ATTACH_NO_FAULTS:
 		explain_faults(rc);
@@ -187,6 +198,20 @@ static void explain_attach(pid_t pid, int rc, enum attach_problem problem, long 
 	}
 }
 
+static void explain_start(const char *name, int rc)
+{
+	struct stat st;
+	bool is_there = rc == -EACCES && stat(name, &st) == 0;
+	if (rc == -ENOENT)
+		log_error("%s: no such program", *name ? name : "''");
+	else if (is_there && S_ISDIR(st.st_mode))
+		log_error("%s: a folder, not a program", name);
+	else if (is_there && !(st.st_mode & 0111))
+		log_error("%s: not executable (chmod +x makes it so)", name);
+	else
+		log_error("%s: %s", name, strerror(-rc));
+}
+
 static int start_program(struct run *run)
 {
 	char **argv = run->options->command;
@@ -197,7 +222,7 @@ static int start_program(struct run *run)
 		explain_faults(target_fault_error(run->target));
 		return EXIT_OWN_FAILURE;
 	}
-	log_error("%s: %s", argv[0], rc == -ENOENT ? "no such program" : strerror(-rc));
+	explain_start(argv[0], rc);
 	switch (rc) {
 	case -ENOENT:
 	case -ENOTDIR:
@@ -228,8 +253,9 @@ static int attach_all(struct run *run)
 			continue;
 		}
 		attached++;
-		log_info("attached to process %d (%llu threads paused for %.1f ms)", pid,
-			 (unsigned long long)(target_stats(run->target)->threads - threads),
+		threads = target_stats(run->target)->threads - threads;
+		log_info("attached to process %d (%llu thread%s paused for %.1f ms)", pid,
+			 (unsigned long long)threads, threads == 1 ? "" : "s",
 			 (double)target_stats(run->target)->attach_ns / 1e6);
 	}
 	return attached > 0 ? 0 : EXIT_OWN_FAILURE;
@@ -247,6 +273,8 @@ static void leave_target_behind(void)
 static bool await_program(struct run *run, int *status)
 {
 	pid_t pid = target_first_pid(run->target);
+	if (!target_exit_status(run->target, status))
+		usage_watch(run->usage, &pid, 1, should_leave, run);
 	while (!target_exit_status(run->target, status)) {
 		pid_t got = waitpid(pid, status, __WALL);
 		if (got == pid)
@@ -312,6 +340,7 @@ static int run_target(struct run *run, int *signal_out)
 	const struct options *o = run->options;
 	session_fill_sink(&sink, run);
 	sink.poll = should_leave;
+	sink.monitor = monitor_from_program;
 	struct target_options to = {
 		.follow_exec = o->trace_children, .count_instructions = o->time_unit == TIME_INSTRUCTIONS,
 		/* pads record no stacks of frees */
@@ -321,6 +350,7 @@ static int run_target(struct run *run, int *signal_out)
 		.watch_brk = o->pages_as_heap || o->trace & 1u << SOURCE_BRK,
 		.watch_faults = o->trace & 1u << SOURCE_FAULTS,
 		.watch_mappings = o->pages_as_heap || o->trace & 1u << SOURCE_MMAP,
+		.mempools = o->mempools, .running_on_valgrind = o->running_on_valgrind,
 		.ring_size = o->ring, .somalloc = o->soname_synonyms, .last_look = o->leak_check,
 		.verify = getenv("PTMEM_VERIFY") != NULL,
 	};
@@ -361,20 +391,25 @@ static int run_target(struct run *run, int *signal_out)
 	return rc;
 }
 
-/* Samples alone, of a process that runs: nobody is traced. */
+/* Samples alone, of processes that run: nobody is traced. */
 static int watch_processes(struct run *run)
 {
 	const struct options *o = run->options;
-	int rc = 0;
+	pid_t *pids = xcalloc(o->pid_count, sizeof(*pids));
+	size_t count = 0;
+	for (uint32_t i = 0; i < o->pid_count; i++) {
+		enum attach_problem problem = o->pid[i] == getpid() ? ATTACH_SELF : target_look(o->pid[i]);
+		if (problem == ATTACH_OK || problem == ATTACH_DEAD_LEADER)
+			pids[count++] = o->pid[i];
+		else
+			explain_attach(o->pid[i], 0, problem, 0);
+	}
 	catch_signals(o);
 	is_attached = true;
 	start_duration(o->duration);
-	for (uint32_t i = 0; i < o->pid_count && rc == 0; i++) {
-		rc = usage_watch(run->usage, o->pid[i], should_leave, run);
-		if (rc != 0)
-			explain_attach(o->pid[i], rc, rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_OTHER, 0);
-	}
-	return rc == 0 ? 0 : EXIT_OWN_FAILURE;
+	usage_watch(run->usage, pids, count, should_leave, run);
+	free(pids);
+	return count > 0 ? 0 : EXIT_OWN_FAILURE;
 }
 
 static int open_events(struct run *run)
@@ -397,7 +432,7 @@ static int run_all(struct options *o, int *signal_out)
 	int rc;
 	if (session_check_patterns(&run) != 0)
 		rc = EXIT_FAILURE;
-	else if (session_check_out_file(&run) != 0 || open_events(&run) != 0 ||
+	else if (session_check_out_files(&run) != 0 || open_events(&run) != 0 ||
 		 (usage_is_wanted(o) && usage_open(o, &run.usage) != 0))
 		rc = EXIT_OWN_FAILURE;
 	else if (o->replay_file)
@@ -420,6 +455,7 @@ static int run_all(struct options *o, int *signal_out)
 int main(int argc, char **argv)
 {
 	struct options o;
+	standard_files_hold();
 	if (options_parse(argc, argv, &o) != 0)
 		return EXIT_FAILURE;
 	if (o.help || o.version) {

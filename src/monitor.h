@@ -43,6 +43,13 @@ struct monitor_request {
  */
 int monitor_run(struct monitor_request *r, const char *line);
 
+/*
+ * For a sink, ctx is the run: the program of @space itself says @line (a client request). Massif's
+ * commands alone, since it stands still in the middle of its work; what there is to say is a message.
+ * Whether there is such a command.
+ */
+bool monitor_from_program(void *ctx, struct space *space, const char *line);
+
 /* The directory of the sockets of user @uid, the @i-th place to look; NULL: no more. The caller frees it. */
 char *monitor_directory(uid_t uid, unsigned i);
 

@@ -7,8 +7,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "growth.h"
 #include "monitor.h"
 #include "output/pattern.h"
 
@@ -69,6 +71,19 @@ static int run_xtmemory(struct monitor_request *r)
 	return answer_file(r, session_write_xtree(r->session, path, target_clock()), "xtree memory report", path);
 }
 
+static int run_leaks(struct monitor_request *r)
+{
+	_cleanup_free_ char *path = r->file ? file_path(r, r->file) : NULL;
+	int rc = growth_write_leaks(r->session, path, r->reply);
+	if (rc == -ENOTSUP)
+		fputs("error: leaks needs a ptmem that was started with --leaks or --leak-check\n", r->reply);
+	else if (rc == -ESRCH)
+		fputs("error: the process has ended\n", r->reply);
+	else if (path)
+		return answer_file(r, rc, "leaks", path);
+	return rc;
+}
+
 static int run_status(struct monitor_request *r)
 {
 	const struct session *s = r->session;
@@ -98,6 +113,7 @@ static const struct command commands[] = {
 	{"detailed_snapshot", true, true, run_detailed_snapshot, "[FILE]", "the same with a call tree"},
 	{"all_snapshots", true, true, run_all_snapshots, "[FILE]", "the profile so far"},
 	{"xtmemory", true, true, run_xtmemory, "[FILE]", "memory by call path [xtmemory.kcg.%p.%n]"},
+	{"leaks", false, true, run_leaks, "[FILE]", "which blocks are there, by call path (--leaks)"},
 	{"status", false, true, run_status, "", "what was counted so far"},
 	{"detach", false, false, run_detach, "", "end the profile and leave the program running"},
 	{"help", false, false, run_help, "", "this list"},
@@ -133,6 +149,57 @@ static const struct command *find_command(const char *word, size_t length, bool 
 	return c ? c : find_prefix(word, length, false, is_ambiguous);
 }
 
+static int run_command(struct monitor_request *r, const struct command *c, const char *rest)
+{
+	if (c->needs_program && !r->session) {
+		fputs("error: cannot take snapshot before execution has started\n", r->reply);
+		return -ESRCH;
+	}
+	_cleanup_free_ char *file = xstrdup(rest + strspn(rest, " \t\n"));
+	file[strcspn(file, "\n")] = '\0';
+	r->file = *file ? file : NULL;
+	int rc = c->run(r);
+	r->file = NULL;
+	return rc;
+}
+
+static void log_lines(char *text)
+{
+	char *at = text;
+	for (char *line; (line = strsep(&at, "\n"));) {
+		if (*line)
+			log_info("%s", line);
+	}
+}
+
+bool monitor_from_program(void *ctx, struct space *space, const char *line)
+{
+	char link[64], directory[4096];
+	struct session *s = space->user;
+	bool is_ambiguous = false;
+	line += strspn(line, " \t\n");
+	size_t length = strcspn(line, " \t\n");
+	const struct command *c = length ? find_prefix(line, length, true, &is_ambiguous) : NULL;
+	if (!c && length && strncmp("help", line, length) == 0)
+		c = find_prefix("help", strlen("help"), false, &is_ambiguous);
+	if (!c)
+		return false;
+	snprintf(link, sizeof(link), "/proc/%u/cwd", s->pid);
+	ssize_t n = readlink(link, directory, sizeof(directory) - 1);
+	directory[MAX(n, 0)] = '\0';
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	struct monitor_request r = {
+		.run = ctx, .session = s, .directory = n > 0 ? directory : s->run->directory,
+		.reply = open_memstream(&text, &size),
+	};
+	CHECK(r.reply);
+	run_command(&r, c, line + length);
+	fclose(r.reply);
+	log_lines(text);
+	return true;
+}
+
 int monitor_run(struct monitor_request *r, const char *line)
 {
 	line += strspn(line, " \t\n");
@@ -144,14 +211,5 @@ int monitor_run(struct monitor_request *r, const char *line)
 			(int)length, line);
 		return -EINVAL;
 	}
-	if (c->needs_program && !r->session) {
-		fputs("error: cannot take snapshot before execution has started\n", r->reply);
-		return -ESRCH;
-	}
-	_cleanup_free_ char *file = xstrdup(line + length + strspn(line + length, " \t\n"));
-	file[strcspn(file, "\n")] = '\0';
-	r->file = *file ? file : NULL;
-	int rc = c->run(r);
-	r->file = NULL;
-	return rc;
+	return run_command(r, c, line + length);
 }

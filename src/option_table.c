@@ -42,6 +42,10 @@ const struct option_row option_rows[] = {
 	{.name = "soname-synonyms", .type = TEXT, AT(soname_synonyms),
 	 .value = "somalloc=PATTERN", .text = "watch the allocators of libc, libstdc++ and the\n"
 					      "libraries of this name only"},
+	{.name = "mempools", .type = YES_NO, AT(mempools), .initial = "no",
+	 .value = "yes|no", .text = "count what the program allocates in memory pools,\nas its client requests tell"},
+	{.name = "running-on-valgrind", .type = YES_NO, AT(running_on_valgrind), .initial = "no",
+	 .value = "yes|no", .text = "what RUNNING_ON_VALGRIND in the program says"},
 	{.name = "probes", .type = CHOICE, AT(probes), .choices = probes_modes, .initial = "auto",
 	 .value = "auto|break|jump", .text = "how calls are caught: by breakpoints, by jumps,\n"
 					     "or by whichever suits"},
@@ -115,7 +119,7 @@ const struct option_row option_rows[] = {
 
 	{.text = "Calls counted, as memusage does:"},
 	{.name = "memusage", .type = FLAG, AT(memusage),
-	 .text = "print calls, bytes, peak and a histogram of sizes\nat the end, as memusage does"},
+	 .text = "print calls, bytes, peak and a histogram of sizes\nat the end, as memusage does, but for what it does\nwrong: ptmem(1) lists that"},
 	{.name = "memusage-out", .type = TEXT, .flags = NOT_EMPTY, AT(memusage_out),
 	 .value = "FILE", .text = "to FILE instead of standard error"},
 	{.name = "data", .type = TEXT, .flags = NOT_EMPTY, AT(data_file),

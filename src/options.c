@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "core_options.h"
+#include "option_suggest.h"
 #include "option_table.h"
 
 #define SAMPLE_MS 100 /* --sample without a number */
@@ -36,10 +37,12 @@ static char *keep(struct options *o, char *s)
 	return *vec_add(&o->words) = s;
 }
 
-static int refuse(const struct parser *p, const struct option_row *row, const char *arg)
+static int refuse(const struct parser *p, const struct option_row *row, const char *arg, const char *value)
 {
 	_cleanup_free_ char *takes = option_takes(row);
-	log_error("%sbad option '%s': --%s takes %s", p->source, arg, row->name, takes);
+	bool is_apart = value && !strchr(arg, '=') && (arg[1] == '-' || !arg[2]); /* the next word */
+	log_error("%sbad option '%s%s%s': --%s takes %s", p->source, arg, is_apart ? " " : "", is_apart ? value : "",
+		  row->name, takes);
 	return -EINVAL;
 }
 
@@ -118,7 +121,7 @@ static int parse_pids(const struct parser *p, const struct option_row *row, cons
 			break;
 		const char *end;
 		if (!parse_integer(s, ", \t\n", &pid, &end) || !in_range(row, (double)pid))
-			return refuse(p, row, arg);
+			return refuse(p, row, arg, text);
 		s = end;
 		found++;
 		if (has_pid(o, pid))
@@ -130,7 +133,7 @@ static int parse_pids(const struct parser *p, const struct option_row *row, cons
 		}
 		o->pid[o->pid_count++] = (pid_t)pid;
 	}
-	return found ? 0 : refuse(p, row, arg);
+	return found ? 0 : refuse(p, row, arg, text);
 }
 
 static bool parse_choice(const struct option_row *row, const char *text, uint32_t *out)
@@ -218,7 +221,7 @@ static int set_value(const struct parser *p, const struct option_row *row, const
 	case PIDS:
 		return parse_pids(p, row, arg, text);
 	}
-	return is_good ? 0 : refuse(p, row, arg);
+	return is_good ? 0 : refuse(p, row, arg, text);
 }
 
 /* Repeats a tool option in desc:, in its long form. */
@@ -245,38 +248,9 @@ static const struct option_row *find_row(const char *name, size_t length, char l
 	return NULL;
 }
 
-/* Letters to insert, delete or change to make @b of the @n letters at @a; names are short. */
-static size_t distance(const char *a, size_t n, const char *b)
-{
-	size_t line[64], m = strlen(b);
-	if (n >= ARRAY_SIZE(line) || m >= ARRAY_SIZE(line))
-		return SIZE_MAX;
-	for (size_t j = 0; j <= m; j++)
-		line[j] = j;
-	for (size_t i = 1; i <= n; i++) {
-		size_t diagonal = line[0];
-		line[0] = i;
-		for (size_t j = 1; j <= m; j++) {
-			size_t change = diagonal + (a[i - 1] != b[j - 1]);
-			diagonal = line[j];
-			line[j] = MIN(change, MIN(line[j - 1], diagonal) + 1);
-		}
-	}
-	return line[m];
-}
-
 static int refuse_unknown(const struct parser *p, const char *arg, const char *name, size_t length)
 {
-	const char *nearest = NULL;
-	size_t best = MIN(length / 2, 3); /* more than that is another word */
-	for (size_t i = 0; name && i < option_row_count; i++) {
-		const char *known = option_rows[i].name;
-		size_t d = known ? distance(name, length, known) : SIZE_MAX;
-		if (d < best) {
-			best = d;
-			nearest = known;
-		}
-	}
+	const char *nearest = name ? option_suggest(name, length) : NULL;
 	if (nearest)
 		log_error("%sunknown option '%s': did you mean --%s?", p->source, arg, nearest);
 	else

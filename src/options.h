@@ -46,6 +46,8 @@ struct options {
 	bool trace_children;      /* go on in programs that are exec'ed */
 	struct option_strings trace_children_skip, trace_children_skip_by_arg; /* patterns, commas between */
 	const char *soname_synonyms; /* NULL = none */
+	bool mempools;            /* client requests of memory pools count */
+	bool running_on_valgrind; /* RUNNING_ON_VALGRIND is 1 */
 	enum probes_mode probes;
 	uint64_t ring;            /* bytes, a power of two; 0 = chosen by the number of CPUs */
 

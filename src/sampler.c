@@ -30,6 +30,7 @@ struct watched {
 	pid_t pid;
 	int fd;                 /* of its status */
 	uint64_t peak, hwm;     /* largest seen of this program, KiB */
+	uint64_t vm_peak, vm_exe; /* what the kernel said last */
 };
 
 struct sampler {
@@ -39,6 +40,7 @@ struct sampler {
 	bool is_file, with_pids;
 	enum status_field field[STATUS_FIELDS];
 	size_t field_count;
+	uint32_t wanted;        /* STATUS_BITs of the fields, and of those that peaks are made of */
 	VEC(struct watched) watched;
 	size_t used;            /* bytes of buffer */
 	char buffer[BUFFER_SIZE];
@@ -152,6 +154,7 @@ static int parse_fields(struct sampler *s, const char *text, char **why_out)
 			return -EINVAL;
 		}
 		s->field[s->field_count++] = f;
+		s->wanted |= STATUS_BIT(f);
 		p += size + (p[size] == ',');
 	}
 	return 0;
@@ -163,6 +166,8 @@ int sampler_new(const struct sampler_options *options, struct sampler **sampler_
 	s->period_ns = options->period_ns;
 	s->is_file = options->path != NULL;
 	s->with_pids = s->is_file || options->with_pids;
+	s->wanted = STATUS_BIT(STATUS_VMPEAK) | STATUS_BIT(STATUS_VMSIZE) | STATUS_BIT(STATUS_VMHWM) |
+		    STATUS_BIT(STATUS_VMRSS) | STATUS_BIT(STATUS_VMEXE);
 	int rc = parse_fields(s, options->fields ? options->fields : "VmPeak,VmSize,VmHWM,VmRSS", why_out);
 	s->fd = STDERR_FILENO;
 	if (rc == 0 && s->is_file) {
@@ -230,7 +235,7 @@ void sampler_remove(struct sampler *s, pid_t pid)
 /* -- samples -- */
 
 /* The file of @fd from its beginning, which the kernel makes anew. */
-static bool read_values(int fd, struct status_values *out)
+static bool read_values(int fd, uint32_t wanted, struct status_values *out)
 {
 	char text[STATUS_SIZE];
 	size_t size = 0;
@@ -246,24 +251,24 @@ static bool read_values(int fd, struct status_values *out)
 		if (text[size - 1] == '\n') /* a whole file; what fits a page comes in one piece */
 			break;
 	}
-	status_parse(text, size, out);
+	status_parse(text, size, wanted, out);
 	return out->value[STATUS_VMRSS] != STATUS_NONE;
 }
 
-static bool read_thread(pid_t pid, pid_t tid, struct status_values *out)
+static bool read_thread(pid_t pid, pid_t tid, uint32_t wanted, struct status_values *out)
 {
 	char name[96];
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/status", (int)pid, (int)tid);
 	int fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	bool is_good = read_values(fd, out);
+	bool is_good = read_values(fd, wanted, out);
 	close(fd);
 	return is_good;
 }
 
 /* The leader is gone, or the whole process: some other thread may still have the memory. */
-static bool read_any_thread(const struct watched *w, struct status_values *out)
+static bool read_any_thread(const struct watched *w, uint32_t wanted, struct status_values *out)
 {
 	char name[64];
 	snprintf(name, sizeof(name), "/proc/%d/task", (int)w->pid);
@@ -271,21 +276,34 @@ static bool read_any_thread(const struct watched *w, struct status_values *out)
 	bool is_good = false;
 	for (struct dirent *e; dir && !is_good && (e = readdir(dir));) {
 		pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
-		is_good = tid > 0 && tid != w->pid && read_thread(w->pid, tid, out);
+		is_good = tid > 0 && tid != w->pid && read_thread(w->pid, tid, wanted, out);
 	}
 	if (dir)
 		closedir(dir);
 	return is_good;
 }
 
+/*
+ * The kernel's VmPeak never falls, nor does the size of the text change, unless another program
+ * was executed; who is not traced tells so by nothing else.
+ */
+static void notice_exec(struct watched *w, const struct status_values *v)
+{
+	if (v->value[STATUS_VMPEAK] < w->vm_peak || v->value[STATUS_VMEXE] != w->vm_exe)
+		w->peak = w->hwm = 0;
+	w->vm_peak = v->value[STATUS_VMPEAK];
+	w->vm_exe = v->value[STATUS_VMEXE];
+}
+
 static void sample(struct sampler *s, struct watched *w, pid_t tid)
 {
 	struct status_values v = {0};
-	bool is_good = read_values(w->fd, &v);
+	bool is_good = read_values(w->fd, s->wanted, &v);
 	if (!is_good && v.state == 'Z') /* state unset: the process is gone, and its number may be another's */
-		is_good = tid ? read_thread(w->pid, tid, &v) : read_any_thread(w, &v);
+		is_good = tid ? read_thread(w->pid, tid, s->wanted, &v) : read_any_thread(w, s->wanted, &v);
 	if (!is_good)
 		return;
+	notice_exec(w, &v);
 	/* what the kernel has not noted as a peak yet, and what it forgot */
 	w->peak = MAX(w->peak, v.value[STATUS_VMSIZE]);
 	w->hwm = MAX(w->hwm, v.value[STATUS_VMRSS]);
@@ -318,22 +336,47 @@ uint64_t sampler_tick(struct sampler *s, uint64_t now_ns)
 
 /* -- without tracing -- */
 
-int sampler_watch(struct sampler *s, pid_t pid, bool (*leave)(void *ctx), void *ctx)
+static bool has_ended(const struct pollfd *p)
 {
-	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (fd < 0)
-		return -errno;
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-	sampler_add(s, pid);
-	while (!leave(ctx)) {
+	return p->fd < 0;
+}
+
+/* Those of @polled that ended are no longer polled; how many are left. */
+static size_t drop_ended(struct sampler *s, const pid_t *pids, struct pollfd *polled, size_t count)
+{
+	size_t left = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!has_ended(&polled[i]) && polled[i].revents) {
+			sampler_remove(s, pids[i]);
+			close(polled[i].fd);
+			polled[i].fd = -1;
+		}
+		left += !has_ended(&polled[i]);
+	}
+	return left;
+}
+
+void sampler_watch(struct sampler *s, const pid_t *pids, size_t count, bool (*leave)(void *ctx), void *ctx)
+{
+	struct pollfd *polled = xcalloc(count, sizeof(*polled));
+	for (size_t i = 0; i < count; i++) {
+		polled[i] = (struct pollfd){.fd = (int)syscall(SYS_pidfd_open, pids[i], 0), .events = POLLIN};
+		if (polled[i].fd >= 0)
+			sampler_add(s, pids[i]);
+	}
+	while (!leave(ctx) && drop_ended(s, pids, polled, count) > 0) {
 		uint64_t now = clock_ns(), next = sampler_tick(s, now);
 		now = clock_ns();
 		uint64_t wait = next > now ? next - now : 0;
 		const struct timespec ts = {(time_t)(wait / 1000000000u), (long)(wait % 1000000000u)};
-		if (ppoll(&p, 1, &ts, NULL) > 0)
-			break;
+		for (size_t i = 0; i < count; i++)
+			polled[i].revents = 0;
+		ppoll(polled, count, &ts, NULL);
 	}
-	sampler_remove(s, pid);
-	close(fd);
-	return 0;
+	for (size_t i = 0; i < count; i++) {
+		sampler_remove(s, pids[i]);
+		if (!has_ended(&polled[i]))
+			close(polled[i].fd);
+	}
+	free(polled);
 }

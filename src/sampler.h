@@ -42,7 +42,10 @@ void sampler_sample(struct sampler *s, pid_t pid, pid_t tid);
 /* Samples all when it is time for that; returns when it will be next (CLOCK_MONOTONIC, ns). */
 uint64_t sampler_tick(struct sampler *s, uint64_t now_ns);
 
-/* Samples process @pid, which is neither traced nor a child, until it ends or @leave says so. 0 or -errno. */
-int sampler_watch(struct sampler *s, pid_t pid, bool (*leave)(void *ctx), void *ctx);
+/*
+ * Samples @count processes, which are not traced, until all have ended or @leave says so. Their
+ * ends are seen at once.
+ */
+void sampler_watch(struct sampler *s, const pid_t *pids, size_t count, bool (*leave)(void *ctx), void *ctx);
 
 #endif

@@ -296,6 +296,7 @@ static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 	struct session *s = space->user;
 	(void)ctx;
 	space_count_probes(space, &s->jumps, &s->breakpoints);
+	space_count_markers(space, &s->marker_jumps, &s->marker_breakpoints);
 	space->user = NULL;
 	s->space = NULL;
 	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
@@ -304,7 +305,7 @@ static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 	s->attach_ns = space->attach_ns;
 	/* what a fork had before it executed something else is in its parent's file */
 	s->end_ns = target_clock();
-	usage_end(s, is_exec && (s->run->options->trace_children || !s->is_own_image));
+	usage_end(s, is_exec, is_exec && (s->run->options->trace_children || !s->is_own_image));
 	if (!is_exec || s->is_own_image) {
 		session_finish(s, s->end_ns);
 		*run_images(s->run, s->pid) += s->has_next_image;
@@ -413,7 +414,7 @@ static void trace_call(const struct session *s, const struct heap_event *he)
 		[FUNCTION_MEMALIGN] = "memalign", [FUNCTION_NEW] = "new", [FUNCTION_FREE] = "free",
 		[FUNCTION_DELETE] = "delete", [FUNCTION_BRK] = NULL,
 	};
-	const char *name = names[he->function];
+	const char *name = he->function < ARRAY_SIZE(names) ? names[he->function] : NULL;
 	unsigned long long size = he->size;
 	if (name && he->kind == HEAP_ALLOC)
 		log_info("--%u-- %s(%llu) = 0x%llX", s->pid, name, size, (unsigned long long)he->addr);
@@ -441,7 +442,7 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 		sink_any_event(s, he);
 	else if (he->kind == HEAP_FREE && !he->is_inner)
 		profile_event_free(s->profile, he->time_ns, he->addr);
-	else if (he->kind == HEAP_ALLOC && he->frame && !he->align)
+	else if (he->kind == HEAP_ALLOC && he->frame && !he->align && he->function != FUNCTION_REQUEST)
 		profile_event_alloc(s->profile, he->time_ns, he->addr, he->size, path_node(s, he));
 	else
 		sink_any_event(s, he);
@@ -574,27 +575,18 @@ static bool wants_file(const struct run *run)
 	return run->options->heap || !usage_is_wanted(run->options);
 }
 
-int session_check_out_file(struct run *run)
+int session_check_out_files(struct run *run)
 {
-	if (!wants_file(run))
-		return 0;
-	char *path;
-	struct outfile out;
-	uint32_t sequence = run->sequence;
-	int rc = run_expand(run, "--massif-out-file", run->options->massif_out_file, (uint32_t)getpid(), &path);
-	run->sequence = sequence;
-	if (rc != 0)
-		return rc;
-	struct stat st;
-	/* a FIFO or a device is not opened before there is something to write */
-	bool is_plain = strcmp(path, "-") != 0 &&
-			(stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
-	rc = is_plain ? outfile_open(path, &out) : 0;
-	if (rc != 0)
-		log_error("cannot write %s: %s", path, strerror(-rc));
-	else if (is_plain)
-		outfile_abort(&out);
-	free(path);
+	const struct options *o = run->options;
+	int rc = wants_file(run) ? run_check_file(run, "--massif-out-file", o->massif_out_file) : 0;
+	if (rc == 0 && o->xtree_memory != XTREE_NONE)
+		rc = run_check_file(run, "--xtree-memory-file", o->xtree_memory_file);
+	if (rc == 0 && o->leaks_out)
+		rc = run_check_file(run, "--leaks-out", o->leaks_out);
+	if (rc == 0 && o->folded_file)
+		rc = run_check_file(run, "--folded", o->folded_file);
+	if (rc == 0 && o->flame_file)
+		rc = run_check_file(run, "--flame", o->flame_file);
 	return rc;
 }
 
@@ -720,7 +712,7 @@ int session_replay(struct run *run, const char *path)
 		log_error("%s:%u: %s", path, line, why);
 	if (rc == 0) {
 		r.session->end_ns = r.end_ns;
-		usage_end(r.session, false);
+		usage_end(r.session, false, false);
 		session_finish(r.session, r.end_ns);
 	}
 	session_free(r.session);

@@ -72,6 +72,7 @@ struct session {
 	uint64_t verified, differing; /* stacks sent both ways, and not the same */
 	uint64_t stacks, complete_stacks;
 	uint32_t jumps, breakpoints; /* watched functions at the end, by how they are caught */
+	uint32_t marker_jumps, marker_breakpoints; /* the same of markers in the text */
 	uint64_t ends[UNWIND_END_COUNT];
 	unsigned image;            /* 1, 2, ...: profiled programs that this pid executed */
 	bool has_next_image;       /* the process executed another one, which is profiled */
@@ -129,8 +130,10 @@ void session_print_summary(const struct session *s, const char *path);
 
 /* Whether the names of output files can be made; says why not. */
 int session_check_patterns(const struct run *run);
-/* Whether the out file can be written where it shall stand; says why not. */
-int session_check_out_file(struct run *run);
+/* Whether a file named by @pattern, of option @option, can be written where it shall stand; says why not. */
+int run_check_file(struct run *run, const char *option, const char *pattern);
+/* The same of all files that are written at the end. */
+int session_check_out_files(struct run *run);
 
 /* Runs a profile from an event file. 0, or -errno after a message. */
 int session_replay(struct run *run, const char *path);

@@ -6,9 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "output/pattern.h"
 #include "output/xtree.h"
 #include "session.h"
@@ -175,4 +178,24 @@ void session_finish_xtree(struct session *s, uint64_t now_ns)
 	}
 	s->run->files_failed += rc != 0;
 	s->run->files_written += rc == 0;
+}
+
+int run_check_file(struct run *run, const char *option, const char *pattern)
+{
+	_cleanup_free_ char *path = NULL;
+	struct outfile out;
+	struct stat st;
+	uint32_t sequence = run->sequence;
+	int rc = run_expand(run, option, pattern, (uint32_t)getpid(), &path);
+	run->sequence = sequence;
+	if (rc != 0)
+		return rc;
+	/* a FIFO or a device is not opened before there is something to write */
+	bool is_plain = strcmp(path, "-") != 0 && (stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
+	rc = is_plain ? outfile_open(path, &out) : 0;
+	if (rc != 0)
+		log_error("cannot write %s: %s", path, strerror(-rc));
+	else if (is_plain)
+		outfile_abort(&out);
+	return rc;
 }

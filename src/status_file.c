@@ -14,7 +14,7 @@ const char *const status_field_names[STATUS_FIELDS] = {
 
 enum status_field status_field_find(const char *name, size_t size)
 {
-	if (size == 0 || !strchr("VRT", *name)) /* most lines are none of these */
+	if (size == 0)
 		return STATUS_FIELDS;
 	for (enum status_field i = 0; i < STATUS_FIELDS; i++) {
 		if (strlen(status_field_names[i]) == size && memcmp(status_field_names[i], name, size) == 0)
@@ -42,31 +42,37 @@ static uint64_t parse_digits(const char *p, const char *end)
 	return p > start ? value : STATUS_NONE;
 }
 
-static void parse_line(const char *line, const char *end, struct status_values *out)
+/* The field whose line this is, *out having its value; STATUS_FIELDS: none. */
+static enum status_field parse_line(const char *line, const char *end, struct status_values *out)
 {
 	const char *colon = memchr(line, ':', (size_t)(end - line));
 	if (!colon)
-		return;
+		return STATUS_FIELDS;
 	size_t size = (size_t)(colon - line);
 	const char *value = skip_blanks(colon + 1, end);
 	if (size == 5 && memcmp(line, "State", 5) == 0) {
 		out->state = value < end ? *value : 0;
-		return;
+		return STATUS_FIELDS;
 	}
 	enum status_field field = status_field_find(line, size);
 	if (field != STATUS_FIELDS)
 		out->value[field] = parse_digits(value, end);
+	return field;
 }
 
-void status_parse(const char *text, size_t size, struct status_values *out)
+void status_parse(const char *text, size_t size, uint32_t wanted, struct status_values *out)
 {
 	const char *end = text + size;
 	memset(out->value, 0xff, sizeof(out->value));
 	out->state = 0;
-	while (text < end) {
+	while (text < end && wanted) {
 		const char *feed = memchr(text, '\n', (size_t)(end - text));
 		const char *line_end = feed ? feed : end;
-		parse_line(text, line_end, out);
+		char c = *text;
+		if (c == 'V' || c == 'R' || c == 'T' || c == 'S') { /* most lines are none of ours */
+			enum status_field field = parse_line(text, line_end, out);
+			wanted &= field == STATUS_FIELDS ? STATUS_ALL : ~STATUS_BIT(field);
+		}
 		text = line_end + 1;
 	}
 }

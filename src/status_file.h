@@ -26,7 +26,13 @@ extern const char *const status_field_names[STATUS_FIELDS];
 /* The field of a name of @size bytes, as in status_field_names; STATUS_FIELDS if there is none. */
 enum status_field status_field_find(const char *name, size_t size);
 
-/* Reads @size bytes of @text, which need not end with a NUL. Lines that are not understood say nothing. */
-void status_parse(const char *text, size_t size, struct status_values *out);
+#define STATUS_BIT(field) (1u << (field))
+#define STATUS_ALL (STATUS_BIT(STATUS_FIELDS) - 1)
+
+/*
+ * Reads @size bytes of @text, which need not end with a NUL, until all fields of @wanted (their
+ * STATUS_BITs) are known; fields behind stay STATUS_NONE. Lines that are not understood say nothing.
+ */
+void status_parse(const char *text, size_t size, uint32_t wanted, struct status_values *out);
 
 #endif

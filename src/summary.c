@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "session.h"
+#include "usage.h"
 
 /* "1,234,567" of @n in one of a few static buffers, so that one line can have several. */
 static const char *with_commas(uint64_t n)
@@ -92,6 +93,7 @@ static void print_target_stats(const struct session *s)
 		{"attach microseconds", t->attach_ns / 1000}, {"detach microseconds", t->detach_ns / 1000},
 		{"promotion microseconds", t->promote_ns / 1000},
 		{"functions with jumps", s->jumps}, {"functions with breakpoints", s->breakpoints},
+		{"markers with jumps", s->marker_jumps}, {"markers with breakpoints", s->marker_breakpoints},
 		{"records", t->records}, {"records with raw stacks", t->raw_records}, {"ring bytes", t->ring_bytes},
 		{"stops at a full ring", t->ring_full}, {"unfinished records", t->holes},
 		{"jumps around unfinished records", t->ring_jumps},
@@ -138,6 +140,17 @@ static void print_stats(const struct session *s)
 		print_target_stats(s);
 }
 
+static void print_heap(const struct profile_totals *p)
+{
+	log_info("  allocations  %s of %s bytes, %s realloc%s, %s free%s, %s failed", with_commas(p->allocations),
+		 with_commas(p->allocated_bytes), with_commas(p->reallocations), plural(p->reallocations),
+		 with_commas(p->frees), plural(p->frees), with_commas(p->failed));
+	log_info("  peak         %s bytes in %s block%s after %.2f s", with_commas(p->peak_bytes),
+		 with_commas(p->peak_blocks), plural(p->peak_blocks), (double)p->peak_time_ns / 1e9);
+	log_info("  at the end   %s bytes in %s block%s in use", with_commas(p->live_bytes),
+		 with_commas(p->live_blocks), plural(p->live_blocks));
+}
+
 /* Wrapper scripts end so: what was meant is the program behind them. */
 static void print_successor(const struct session *s)
 {
@@ -151,21 +164,15 @@ static void print_successor(const struct session *s)
 
 void session_print_summary(const struct session *s, const char *path)
 {
-	const struct profile_totals *p = profile_totals(s->profile);
-	log_info("process %u, %s", s->pid, s->command);
-	if (s->run->options->heap) {
-		log_info("  allocations  %s of %s bytes, %s realloc%s, %s free%s, %s failed", with_commas(p->allocations),
-			 with_commas(p->allocated_bytes), with_commas(p->reallocations), plural(p->reallocations),
-			 with_commas(p->frees), plural(p->frees), with_commas(p->failed));
-		log_info("  peak         %s bytes in %s block%s after %.2f s", with_commas(p->peak_bytes),
-			 with_commas(p->peak_blocks), plural(p->peak_blocks), (double)p->peak_time_ns / 1e9);
-		log_info("  at the end   %s bytes in %s block%s in use", with_commas(p->live_bytes),
-			 with_commas(p->live_blocks), plural(p->live_blocks));
+	if (!usage_samples_alone(s->run->options)) { /* nothing to tell of those */
+		log_info("process %u, %s", s->pid, s->command);
+		if (s->run->options->heap)
+			print_heap(profile_totals(s->profile));
+		print_stacks(s);
+		print_pauses(s);
+		if (s->was_replaced)
+			print_successor(s);
 	}
-	print_stacks(s);
-	print_pauses(s);
-	if (s->was_replaced)
-		print_successor(s);
 	if (path && strcmp(path, "-") != 0)
 		log_info("  written to   %s; read it with: ptmem-report %s", path, path);
 	if (s->run->options->stats)

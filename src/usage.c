@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/heap_function.h"
 #include "base/log.h"
 #include "output/memusage.h"
 #include "sampler.h"
@@ -50,7 +51,7 @@ static int open_sampler(struct usage *u)
 	_cleanup_free_ char *why = NULL;
 	const struct sampler_options so = {
 		.period_ns = o->sample_ms * 1000000ull, .fields = o->sample_fields, .path = o->sample_out,
-		.with_pids = o->trace_children,
+		.with_pids = o->trace_children || o->pid_count > 1,
 	};
 	int rc = sampler_new(&so, &u->sampler, &why);
 	if (rc != 0 && why)
@@ -87,27 +88,40 @@ int usage_open(const struct options *o, struct usage **usage_out)
 	return 0;
 }
 
+static unsigned end_file(const char *path, int rc, bool has_picture)
+{
+	if (!path || (rc == 0 && !has_picture))
+		return 0;
+	if (rc != 0)
+		return cannot_write(path, rc) != 0;
+	log_info("written to %s; draw it with: ptmem-report --png=OUT.png %s", path, path);
+	return 0;
+}
+
 unsigned usage_close(struct usage *u)
 {
 	unsigned failed = 0;
 	if (!u)
 		return 0;
+	const struct options *o = u->options;
 	if (u->report && fclose(u->report) != 0 && !u->report_error)
 		u->report_error = -errno;
-	int rc = u->options->memusage_out ? u->report_error : 0; /* nobody hears of a closed standard error */
-	if (rc != 0)
-		failed += cannot_write(u->options->memusage_out, rc) != 0;
-	rc = u->data ? memusage_data_close(u->data) : 0;
-	if (rc != 0)
-		failed += cannot_write(u->options->data_file, rc) != 0;
-	rc = sampler_free(u->sampler);
-	if (rc != 0 && u->options->sample_out)
-		failed += cannot_write(u->options->sample_out, rc) != 0;
+	failed += end_file(o->memusage_out, u->report_error, false); /* nobody hears of a closed standard error */
+	if (u->data)
+		failed += end_file(o->data_file, memusage_data_close(u->data), u->data_pid != 0);
+	if (u->sampler)
+		failed += end_file(o->sample_out, sampler_free(u->sampler), true);
 	free(u);
 	return failed;
 }
 
 /* -- the target -- */
+
+bool usage_samples_alone(const struct options *o)
+{
+	return o->sample_ms && !o->heap && !usage_counts(o) && !o->events_file && !o->trace_children &&
+	       !o->pages_as_heap && !(o->trace & ~(1u << SOURCE_HEAP));
+}
 
 void usage_fill_target(const struct options *o, struct target_options *to)
 {
@@ -118,6 +132,7 @@ void usage_fill_target(const struct options *o, struct target_options *to)
 	to->no_stacks = !o->heap && o->xtree_memory == XTREE_NONE;
 	to->stack_pointers = is_counting;
 	to->mapping_calls = is_counting && o->mmap;
+	to->follow_own_exec = usage_samples_alone(o);
 	to->sample_ns = is_counting && !o->no_timer ? STACK_SAMPLE_NS : 0;
 }
 
@@ -144,13 +159,13 @@ void usage_fill_sink(const struct options *o, struct target_sink *sink)
 
 bool usage_needs_no_tracing(const struct options *o)
 {
-	return o->pid_count > 0 && o->sample_ms && !o->heap && !usage_counts(o) && !o->events_file &&
-	       !o->trace_children && !o->pages_as_heap && !(o->trace & ~(1u << SOURCE_HEAP));
+	return o->pid_count > 0 && usage_samples_alone(o);
 }
 
-int usage_watch(struct usage *u, pid_t pid, bool (*leave)(void *ctx), void *ctx)
+void usage_watch(struct usage *u, const pid_t *pids, size_t count, bool (*leave)(void *ctx), void *ctx)
 {
-	return sampler_watch(u->sampler, pid, leave, ctx);
+	if (u && u->sampler)
+		sampler_watch(u->sampler, pids, count, leave, ctx);
 }
 
 /* -- sessions -- */
@@ -207,7 +222,7 @@ void usage_fork(const struct session *parent, struct session *child)
 
 void usage_event(struct session *s, const struct event *ev)
 {
-	if (s->memusage)
+	if (s->memusage && ev->function != FUNCTION_REQUEST)
 		memusage_event(s->memusage, ev);
 }
 
@@ -236,12 +251,13 @@ static void end_data(struct usage *u, const struct session *s)
 	memusage_data_finish(u->data, &peaks);
 }
 
-void usage_end(struct session *s, bool is_replaced)
+void usage_end(struct session *s, bool is_exec, bool is_replaced)
 {
 	struct usage *u = s->run->usage;
 	if (!u)
 		return;
-	if (u->sampler)
+	/* a program that is executed and not followed stays the same process */
+	if (u->sampler && (!is_exec || u->options->trace_children))
 		sampler_remove(u->sampler, (pid_t)s->pid);
 	if (!s->memusage)
 		return;

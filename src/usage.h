@@ -23,6 +23,8 @@ struct usage;
 /* Whether something is asked for that needs the calls, or anything at all. */
 bool usage_counts(const struct options *o);
 bool usage_is_wanted(const struct options *o);
+/* Whether samples are all that is wanted: of the program only its beginning and end are watched. */
+bool usage_samples_alone(const struct options *o);
 
 /* 0, or -errno after a message. */
 int usage_open(const struct options *o, struct usage **usage_out);
@@ -33,15 +35,15 @@ unsigned usage_close(struct usage *u);
 void usage_fill_target(const struct options *o, struct target_options *to);
 void usage_fill_sink(const struct options *o, struct target_sink *sink);
 
-/* Samples a process that need not be traced, until @leave: 0 or -errno. */
+/* Samples @count processes that are not traced (any longer), until all have ended or @leave says so. */
 bool usage_needs_no_tracing(const struct options *o);
-int usage_watch(struct usage *u, pid_t pid, bool (*leave)(void *ctx), void *ctx);
+void usage_watch(struct usage *u, const pid_t *pids, size_t count, bool (*leave)(void *ctx), void *ctx);
 
 void usage_start(struct session *s);
 void usage_fork(const struct session *parent, struct session *child);
 void usage_event(struct session *s, const struct event *ev);
 void usage_thread_exit(struct session *s, uint32_t thread);
-/* @is_replaced: another program takes its place, which is counted as well. */
-void usage_end(struct session *s, bool is_replaced);
+/* @is_exec: another program takes its place; @is_replaced: one that is counted as well. */
+void usage_end(struct session *s, bool is_exec, bool is_replaced);
 
 #endif

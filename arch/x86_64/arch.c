@@ -12,11 +12,6 @@
 
 #include "arch/x86_64/x86_64.h"
 
-enum word {
-	R15, R14, R13, R12, RBP, RBX, R11, R10, R9, R8, RAX, RCX, RDX, RSI, RDI, ORIG_RAX,
-	RIP, CS, EFLAGS, RSP, SS, FS_BASE, GS_BASE, DS, ES, FS, GS, WORD_COUNT
-};
-
 _Static_assert(WORD_COUNT == ARCH_REG_WORDS, "struct user_regs_struct has 27 words");
 
 static const struct arch x86_64 = {
@@ -53,11 +48,21 @@ static const struct arch x86_64 = {
 	.syscall_insn_size = 2,
 	.return_insn = 0xc3,
 	.nop_insn = 0x90,
+	.long_nop = { 0x0f, 0x1f, 0x44, 0x00, 0x00 },
+	.long_nop_size = 5,
+	/* rol $3, $13, $61, $51, %rdi: 128 bits in all; xchg %rbx, %rbx */
+	.marker = { 0x48, 0xc1, 0xc7, 0x03, 0x48, 0xc1, 0xc7, 0x0d, 0x48, 0xc1, 0xc7, 0x3d,
+		    0x48, 0xc1, 0xc7, 0x33, 0x48, 0x87, 0xdb },
+	.marker_size = 19,
+	.request_arg = RAX,
+	.request_result = RDX,
 	.relocate = x86_64_relocate,
 	.make_stub = x86_64_make_stub,
 	.find_syscalls = x86_64_find_syscalls,
 	.each_branch_out = x86_64_each_branch_out,
 	.make_syscall_stub = x86_64_make_syscall_stub,
+	.parse_operand = x86_64_parse_operand,
+	.is_entered = x86_64_is_entered,
 };
 
 const struct arch *const arch_native = &x86_64;

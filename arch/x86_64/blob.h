@@ -11,7 +11,7 @@
 struct x86_pad_head {
 	uint64_t control; /* address of struct pad_control */
 	uint64_t enter, leave, raw, finish; /* functions of the blob */
-	uint64_t after;
+	uint64_t after; /* of a marker: the address behind it */
 	struct pad_probe probe;
 };
 _Static_assert(sizeof(struct x86_pad_head) == PAD_HEAD_SIZE, "as in pad_layout.h");
@@ -29,10 +29,10 @@ struct x86_pad_saved {
 /* The table at the start of the blob, offsets from there. */
 struct x86_blob_table {
 	uint32_t magic;
-	uint32_t enter_call, enter_free, enter_throw, leave, raw, finish, full_trap;
+	uint32_t enter_call, enter_free, enter_throw, enter_marker, leave, raw, raw_marker, finish, full_trap;
 	struct {
 		uint32_t start, entry, entry_trap, after, leave_trap, moved, end;
-	} call, jump; /* the two templates; after and leave_trap 0 where there is none */
+	} call, jump, marker; /* the templates; after and leave_trap 0 where there is none */
 };
 
 #endif

@@ -19,8 +19,10 @@ blob_start:
 	OFFSET(pad_enter_call)
 	OFFSET(pad_enter_free)
 	OFFSET(pad_enter_throw)
+	OFFSET(pad_enter_marker)
 	OFFSET(pad_leave)
 	OFFSET(pad_raw)
+	OFFSET(pad_raw_marker)
 	OFFSET(pad_finish)
 	OFFSET(pad_full_trap)
 
@@ -39,6 +41,14 @@ blob_start:
 	.long 0
 	OFFSET(jump_moved)
 	OFFSET(jump_end)
+
+	OFFSET(marker_head)
+	OFFSET(marker_entry)
+	OFFSET(marker_entry_trap)
+	.long 0
+	.long 0
+	OFFSET(marker_moved)
+	OFFSET(marker_end)
 	.size blob_start, . - blob_start
 
 /* CFI for whoever unwinds from a signal handler that interrupted a pad. ptmem reads the return
@@ -153,5 +163,70 @@ jump_moved:
 	.skip	PAD_MOVED_ROOM, 0xcc
 	.cfi_endproc
 jump_end:
+
+.macro restore_marker
+	pop	%rdx
+	pop	%rsi
+	pop	%rdi
+	pop	%rax
+	add	$0x7f, %al              /* overflows if there was an overflow */
+	sahf
+	pop	%rax
+	lea	PAD_RED_ZONE(%rsp), %rsp
+.endm
+
+/*
+ * A pad in the midst of a function: what is below its stack pointer is in use, and so are the flags.
+ * Not by pushf: that sees the trap flag of a ptmem that steps the thread, and popf would set it when
+ * nobody is there any more. rsp is then a struct x86_pad_stack whose rax holds the flags, and whose
+ * return_slot holds rax.
+ */
+	.balign	64
+	.type	marker_head, @object
+marker_head:
+	.skip	PAD_HEAD_SIZE
+	.size	marker_head, PAD_HEAD_SIZE
+	.type	marker_entry, @function
+marker_entry:
+	lea	-PAD_RED_ZONE(%rsp), %rsp
+	push	%rax
+	lahf
+	seto	%al
+	push	%rax
+	push	%rdi
+	push	%rsi
+	push	%rdx
+	mov	%rsp, %rdi
+	lea	marker_head(%rip), %rsi
+	mov	%rbp, %rdx
+	call	*marker_head+PAD_HEAD_ENTER(%rip)
+	test	%eax, %eax
+	js	marker_trap
+	jz	marker_done
+	push	%r15                    /* the stack itself is needed, with the registers */
+	push	%r14
+	push	%r13
+	push	%r12
+	push	%rbp
+	push	%rbx
+	mov	%rsp, %rdx
+	lea	48(%rsp), %rdi
+	lea	marker_head(%rip), %rsi
+	call	*marker_head+PAD_HEAD_RAW(%rip)
+	lea	48(%rsp), %rsp
+	test	%eax, %eax
+	jnz	marker_trap
+marker_done:
+	restore_marker
+	jmp	marker_moved
+marker_trap:
+	restore_marker
+marker_entry_trap:
+	int3
+	jmp	marker_entry
+marker_moved:
+	.skip	8, 0xcc                 /* jmp behind the marker */
+	.size	marker_entry, . - marker_entry
+marker_end:
 
 	.section .note.GNU-stack, "", @progbits

@@ -34,13 +34,16 @@ enum { NESTED, STALE, PASSED_BY, UNSURE };
 API int pad_enter_call(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
 API int pad_enter_free(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
 API int pad_enter_throw(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
+API int pad_enter_marker(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
 API int pad_leave(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
 API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head,
 		const struct x86_pad_saved *saved);
+API int pad_raw_marker(struct x86_pad_stack *stack, const struct x86_pad_head *head,
+		       const struct x86_pad_saved *saved);
 API void pad_finish(struct x86_pad_stack *stack, const struct x86_pad_head *head);
 API int pad_wait(struct pad_control *control, uint64_t position, uint64_t end);
 API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp);
-API int pad_nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t fp);
+API int pad_nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t pc, uint64_t fp);
 
 INLINE struct pad_control *head_control(const struct x86_pad_head *head)
 {
@@ -332,18 +335,17 @@ INLINE uint64_t argument(const struct x86_pad_stack *stack, uint8_t i)
 	return i == 0 ? stack->rdi : i == 1 ? stack->rsi : stack->rdx;
 }
 
-/* Whether the call whose return slot is @at happens inside the one of slot->guard. Out of line:
+/* Whether the frame whose return slot is @at happens inside the call of slot->guard. Out of line:
  * outermost calls shall not save the registers that this needs. */
-API int pad_nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t fp)
+API int pad_nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t pc, uint64_t fp)
 {
 	uint64_t guard = slot->guard;
-	struct pad_step s = { .at = at, .fp = fp }, next = { 0 };
+	struct pad_step s = { .at = at, .pc = pc, .fp = fp }, next = { 0 };
 
 	if (at > guard)
 		return slot->dirty ? UNSURE : STALE;
 	if (READ(*(const uint64_t *)guard) != slot->guard_pc)
 		return UNSURE;
-	s.pc = *(const uint64_t *)at;
 	for (int n = 0; n < NESTED_FRAMES; n++) {
 		if (s.at == guard)
 			return NESTED;
@@ -356,12 +358,10 @@ API int pad_nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t
 	return UNSURE;
 }
 
-/* GO_CALL: this is an outermost call of the thread *slot_out; GO_NESTED: it is inside one. */
-INLINE int enter(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp,
-		 struct pad_slot **slot_out)
+/* Of the frame whose return slot is @at. GO_CALL: it is outermost on the thread *slot_out; GO_NESTED: it is
+ * inside a call. */
+INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, uint64_t fp, struct pad_slot **slot_out)
 {
-	const struct pad_control *c = head_control(head);
-	uint64_t at = (uint64_t)&stack->return_slot;
 	struct pad_slot *slot;
 
 	if (is_off(c))
@@ -373,13 +373,19 @@ INLINE int enter(struct x86_pad_stack *stack, const struct x86_pad_head *head, u
 	if (unlikely(at < slot->stack_low || at >= slot->stack_high))
 		return trap(slot, PAD_REASON_BOUNDS);
 	if (READ(slot->guard)) {
-		int nested = pad_nesting(c, slot, at, fp);
+		int nested = pad_nesting(c, slot, at, pc, fp);
 		if (nested == NESTED)
 			return GO_NESTED;
 		if (nested != STALE)
 			return trap(slot, nested == PASSED_BY ? PAD_REASON_STALE : PAD_REASON_GUARD);
 	}
 	return GO_CALL;
+}
+
+INLINE int enter(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp,
+		 struct pad_slot **slot_out)
+{
+	return enter_frame(head_control(head), (uint64_t)&stack->return_slot, stack->return_slot, fp, slot_out);
 }
 
 API int pad_enter_call(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
@@ -481,10 +487,9 @@ INLINE uint64_t block_result(const struct x86_pad_stack *stack, const struct pad
 }
 
 /* Fixed part of a record whose mark comes last. */
-INLINE void fill_block(struct pad_record_block *r, const struct x86_pad_stack *stack,
-		       const struct pad_slot *slot, const struct pad_probe *probe)
+INLINE void fill_block(struct pad_record_block *r, const struct pad_slot *slot, const struct pad_probe *probe)
 {
-	r->result = block_result(stack, slot, probe);
+	r->result = slot->result;
 	r->bytes = block_size(slot, probe);
 	if (probe->kind == PAD_REALLOC)
 		r->align = slot->arg[probe->block_arg];
@@ -492,17 +497,25 @@ INLINE void fill_block(struct pad_record_block *r, const struct x86_pad_stack *s
 		r->align = probe->align_arg == PAD_NO_ARG ? probe->fixed_align : slot->arg[probe->align_arg];
 }
 
+/* Without string instructions, and without a call of memcpy. */
+INLINE void copy_words(uint64_t *to, const void *from, uint64_t count)
+{
+	for (const uint64_t *p = from; count--; to++, p++) {
+		*to = *p;
+		barrier();
+	}
+}
+
 /*
- * Writes the record of a returned call. @fresh < 0: no incremental stack. @saved: the
- * raw stack comes along, @raw bytes of it. 0 when the reader is gone.
+ * Writes the record of what happened in the frame with return slot @at. @fresh < 0: no incremental
+ * stack. @saved: the raw stack comes along, @raw bytes of it. 0 when the reader is gone.
  */
-INLINE int record_return(const struct x86_pad_stack *stack, const struct x86_pad_head *head,
-			 struct pad_slot *slot, uint32_t kept, int64_t fresh, const struct x86_pad_saved *saved,
-			 uint64_t raw)
+INLINE int record_return(uint64_t at, const struct x86_pad_head *head, struct pad_slot *slot,
+			 uint32_t kept, int64_t fresh, const struct x86_pad_saved *saved, uint64_t raw)
 {
 	struct pad_control *c = head_control(head);
 	uint64_t size = sizeof(struct pad_record_block) + (fresh > 0 ? (uint64_t)fresh * 8 : 0);
-	uint64_t position, *p, sp = (uint64_t)(&stack->return_slot + 1);
+	uint64_t position, *p, sp = at + 8;
 	struct pad_record_block *r;
 
 	if (saved)
@@ -519,7 +532,7 @@ INLINE int record_return(const struct x86_pad_stack *stack, const struct x86_pad
 	r->fresh = (uint16_t)(fresh > 0 ? fresh : 0);
 	r->kept = kept;
 	r->raw = (uint32_t)raw;
-	fill_block(r, stack, slot, &head->probe);
+	fill_block(r, slot, &head->probe);
 	p = (uint64_t *)(r + 1);
 	for (int64_t i = fresh; i-- > 0;)
 		*p++ = slot->step[i].pc;
@@ -531,7 +544,10 @@ INLINE int record_return(const struct x86_pad_stack *stack, const struct x86_pad
 			*p++ = regs[i];
 		uint64_t words = raw / 8;
 		const void *from = (const void *)sp;
-		__asm__ volatile("rep movsq" : "+D"(p), "+S"(from), "+c"(words)::"memory");
+		if (likely(head->probe.kind < PAD_REQUEST))
+			__asm__ volatile("rep movsq" : "+D"(p), "+S"(from), "+c"(words)::"memory");
+		else /* the direction flag is whatever the marker's function has it */
+			copy_words(p, from, words);
 	}
 	if (c->flags & PAD_STACK_POINTER)
 		*(uint64_t *)((char *)r + size - PAD_TAIL) = sp;
@@ -570,17 +586,17 @@ API int pad_leave(struct x86_pad_stack *stack, const struct x86_pad_head *head, 
 			if (unlikely(fresh < 0 || !has_room(c, slot, kept, fresh)))
 				return LEAVE_RAW;
 		}
-		record_return(stack, head, slot, kept, fresh, 0, 0);
+		record_return(at, head, slot, kept, fresh, 0, 0);
 	}
 	finish(slot);
 	return LEAVE_DONE;
 }
 
-API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head, const struct x86_pad_saved *saved)
+/* The raw record of the call or marker with return slot @at; the slot is free then. 0: it would be too large. */
+INLINE int write_raw(uint64_t at, const struct x86_pad_head *head, struct pad_slot *slot,
+		     const struct x86_pad_saved *saved)
 {
 	const struct pad_control *c = head_control(head);
-	uint64_t at = (uint64_t)&stack->return_slot;
-	struct pad_slot *slot = leaving_slot(c, at);
 	uint64_t raw = (slot->stack_high - at - 8) & ~7ull;
 	int64_t fresh = -1;
 	uint32_t kept = 0;
@@ -590,13 +606,122 @@ API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head, co
 		if (fresh >= 0 && !has_room(c, slot, kept, fresh))
 			fresh = -1;
 	}
-	if (sizeof(struct pad_record_block) + PAD_RAW_REGS * 8 + raw + 8 * (fresh > 0 ? fresh : 0) + 16 > c->raw_max) {
-		slot->reason = PAD_REASON_LARGE;
-		return LEAVE_TRAP;
+	if (sizeof(struct pad_record_block) + PAD_RAW_REGS * 8 + raw + 8 * (fresh > 0 ? fresh : 0) + 16 > c->raw_max)
+		return 0;
+	record_return(at, head, slot, kept, fresh, saved, raw);
+	finish(slot);
+	return 1;
+}
+
+API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head, const struct x86_pad_saved *saved)
+{
+	uint64_t at = (uint64_t)&stack->return_slot;
+	struct pad_slot *slot = leaving_slot(head_control(head), at);
+
+	if (write_raw(at, head, slot, saved))
+		return LEAVE_DONE;
+	slot->reason = PAD_REASON_LARGE;
+	return LEAVE_TRAP;
+}
+
+/* --- markers --- */
+
+/* Above what is saved and the red zone: where a marker's function has its stack pointer. */
+INLINE uint64_t marker_sp(const struct x86_pad_stack *stack)
+{
+	return (uint64_t)(&stack->return_slot + 1) + PAD_RED_ZONE;
+}
+
+enum { REQUEST_RUNNING = 0x1001, REQUEST_MONITOR = 0x1202, REQUEST_MALLOCLIKE = 0x1301, REQUEST_FREELIKE,
+       REQUEST_POOLS, REQUEST_POOLS_END = 0x130a, REQUEST_RESIZEINPLACE };
+enum { DO_NOTHING, DO_ALLOC, DO_FREE, DO_TRAP };
+
+/* What the request whose code is @code needs. */
+INLINE int judge_request(const struct pad_control *c, uint64_t code)
+{
+	uint32_t answered = c->flags;
+
+	if (code == REQUEST_MALLOCLIKE || code == REQUEST_FREELIKE)
+		return answered & PAD_ANSWER_BLOCKS ? DO_TRAP : code == REQUEST_MALLOCLIKE ? DO_ALLOC : DO_FREE;
+	if (code == REQUEST_MONITOR || code == REQUEST_RESIZEINPLACE)
+		return DO_TRAP;
+	if (code == REQUEST_RUNNING)
+		return answered & PAD_ANSWER_RUNNING ? DO_TRAP : DO_NOTHING;
+	if (code >= REQUEST_POOLS && code <= REQUEST_POOLS_END)
+		return answered & PAD_ANSWER_POOLS ? DO_TRAP : DO_NOTHING;
+	return DO_NOTHING;
+}
+
+/* What is to be done, with its block's address and size. */
+INLINE int read_marker(const struct x86_pad_stack *stack, const struct x86_pad_head *head,
+		       const struct pad_slot *slot, uint64_t *addr_out, uint64_t *size_out)
+{
+	uint64_t at = stack->return_slot; /* rax */
+	const uint64_t *request = (const uint64_t *)at;
+
+	if (head->probe.kind != PAD_REQUEST) {
+		*addr_out = stack->rdi;
+		*size_out = stack->rsi;
+		return head->probe.kind == PAD_MARKED_ALLOC ? DO_ALLOC : DO_FREE;
 	}
-	record_return(stack, head, slot, kept, fresh, saved, raw);
+	/* elsewhere than on the stack it might not be readable: ptmem looks */
+	if (unlikely(at < marker_sp(stack) - PAD_RED_ZONE || at >= slot->stack_high - 6 * 8))
+		return DO_TRAP;
+	*addr_out = request[1];
+	*size_out = request[2];
+	return judge_request(head_control(head), request[0]);
+}
+
+/* LEAVE_RAW: the frames before it have to be copied. */
+API int pad_enter_marker(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
+{
+	struct pad_control *c = head_control(head);
+	uint64_t at = marker_sp(stack) - 8, pc = head->after + 1, addr = 0, size = 0;
+	struct pad_slot *slot;
+	int64_t fresh = -1;
+	uint32_t kept = 0;
+	int way = enter_frame(c, at, pc, fp, &slot);
+
+	if (way != GO_CALL)
+		return way == GO_NESTED ? GO_STRAIGHT : way;
+	int what = read_marker(stack, head, slot, &addr, &size);
+	if (unlikely(what == DO_TRAP))
+		return trap(slot, PAD_REASON_MARKER);
+	if (what == DO_NOTHING || !addr)
+		return GO_STRAIGHT;
+	WRITE(slot->guard, at);
+	barrier();
+	if (what == DO_FREE) {
+		record_block(c, slot, head, addr, at, PAD_RECORD_FREE);
+		finish(slot);
+		return LEAVE_DONE;
+	}
+	slot->return_pc = pc;
+	slot->result = addr;
+	slot->arg[0] = size;
+	if (!(c->flags & PAD_COUNT_ONLY)) {
+		if (unlikely(c->flags & PAD_VERIFY))
+			return LEAVE_RAW;
+		fresh = walk(c, slot, at, pc, fp, &kept);
+		if (unlikely(fresh < 0 || !has_room(c, slot, kept, fresh)))
+			return LEAVE_RAW;
+	}
+	record_return(at, head, slot, kept, fresh, 0, 0);
 	finish(slot);
 	return LEAVE_DONE;
+}
+
+/* As pad_raw; GO_TRAP where the record would be too large. */
+API int pad_raw_marker(struct x86_pad_stack *stack, const struct x86_pad_head *head,
+		       const struct x86_pad_saved *saved)
+{
+	uint64_t at = marker_sp(stack) - 8;
+	struct pad_slot *slot = leaving_slot(head_control(head), at);
+
+	if (write_raw(at, head, slot, saved))
+		return LEAVE_DONE;
+	finish(slot);
+	return trap(slot, PAD_REASON_LARGE);
 }
 
 API void pad_finish(struct x86_pad_stack *stack, const struct x86_pad_head *head)

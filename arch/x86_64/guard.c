@@ -83,7 +83,7 @@ void arch_make_injection(const struct arch_regs *saved, uint64_t mask, uint8_t *
 		0x41, 0xba, 8, 0, 0, 0,       /* mov to r10d */
 		0x0f, 0x05,
 	}, jump[] = {0x3e, 0xff, 0x25, 0, 0, 0, 0}; /* notrack jmp *0(%rip) */
-	enum { RAX = 0, RCX = 2, RDX = 1, RSI = 4, RDI = 5, R8 = 8 }; /* DWARF numbers */
+	enum { DW_RAX = 0, DW_RCX = 2, DW_RDX = 1, DW_RSI = 4, DW_RDI = 5, DW_R8 = 8 }; /* DWARF numbers */
 	const uint8_t *word = arch_native->dwarf_word;
 	uint64_t pc, rax;
 	uint8_t *p = put(out, set_mask, sizeof(set_mask)), *lea = p;
@@ -92,12 +92,12 @@ void arch_make_injection(const struct arch_regs *saved, uint64_t mask, uint8_t *
 	find_restart(saved, &pc, &rax);
 	p = put(p + 4, set_mask_end, sizeof(set_mask_end));
 	p = put_load(p, 0x48, 0xb8, rax);
-	p = put_load(p, 0x48, 0xb9, saved->word[word[RCX]]);
-	p = put_load(p, 0x48, 0xba, saved->word[word[RDX]]);
-	p = put_load(p, 0x48, 0xbe, saved->word[word[RSI]]);
-	p = put_load(p, 0x48, 0xbf, saved->word[word[RDI]]);
+	p = put_load(p, 0x48, 0xb9, saved->word[word[DW_RCX]]);
+	p = put_load(p, 0x48, 0xba, saved->word[word[DW_RDX]]);
+	p = put_load(p, 0x48, 0xbe, saved->word[word[DW_RSI]]);
+	p = put_load(p, 0x48, 0xbf, saved->word[word[DW_RDI]]);
 	for (unsigned i = 0; i < 4; i++)
-		p = put_load(p, 0x49, (uint8_t)(0xb8 + i), saved->word[word[R8 + i]]);
+		p = put_load(p, 0x49, (uint8_t)(0xb8 + i), saved->word[word[DW_R8 + i]]);
 	p = put(p, jump, sizeof(jump));
 	p = put(p, &pc, sizeof(pc));
 	int32_t to_mask = (int32_t)(p - (lea + 4));

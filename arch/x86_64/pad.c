@@ -28,25 +28,63 @@ struct pad_blob arch_pad_blob(void)
 	};
 }
 
+static bool is_marker(const struct pad_probe *probe)
+{
+	return probe->kind >= PAD_REQUEST;
+}
+
 static struct x86_pad_head make_head(const struct pad_request *request, uint64_t after)
 {
 	const struct x86_blob_table *t = table();
 	uint32_t enter = request->probe.kind == PAD_FREE ? t->enter_free :
-			 request->probe.kind == PAD_THROW_CHECK ? t->enter_throw : t->enter_call;
+			 request->probe.kind == PAD_THROW_CHECK ? t->enter_throw :
+			 is_marker(&request->probe) ? t->enter_marker : t->enter_call;
+	uint32_t raw = is_marker(&request->probe) ? t->raw_marker : t->raw;
 
 	return (struct x86_pad_head){
 		.control = request->control,
 		.enter = request->blob + enter,
 		.leave = request->blob + t->leave,
-		.raw = request->blob + t->raw,
+		.raw = request->blob + raw,
 		.finish = request->blob + t->finish,
 		.after = after,
 		.probe = request->probe,
 	};
 }
 
+/* A marker is left out as a whole: nothing has to be moved. */
+static int make_marker_pad(const struct pad_request *request, uint8_t *out, struct pad *pad_out, const char **why_out)
+{
+	__typeof__(&table()->marker) t = &table()->marker;
+	taddr_t at = request->at;
+	struct pad pad = {
+		.at = at, .size = t->end - t->start, .patch_size = X86_JUMP_SIZE, .patch_at = request->entry,
+		.moved = X86_JUMP_SIZE, .bias = at - t->start, .start = at + (t->entry - t->start),
+		.straight = request->behind, .entry_trap = at + (t->entry_trap - t->start),
+	};
+	uint8_t *jump = out + (t->moved - t->start);
+
+	CHECK(pad.size <= PAD_ROOM && at % PAD_ALIGN == 0);
+	if (request->behind - request->entry < X86_JUMP_SIZE) {
+		*why_out = "it has no room for a jump";
+		return -ENOTSUP;
+	}
+	memcpy(out, x86_64_blob + t->start, pad.size);
+	if (x86_64_branch(0xe9, request->entry, pad.start, pad.patch) ||
+	    x86_64_branch(0xe9, at + (t->moved - t->start), request->behind, jump)) {
+		*why_out = "the pad is out of reach";
+		return -ENOTSUP;
+	}
+	struct x86_pad_head head = make_head(request, request->behind);
+	memcpy(out, &head, sizeof(head));
+	*pad_out = pad;
+	return 0;
+}
+
 int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *pad_out, const char **why_out)
 {
+	if (is_marker(&request->probe))
+		return make_marker_pad(request, out, pad_out, why_out);
 	bool is_jump = request->probe.kind == PAD_FREE || request->probe.kind == PAD_THROW_CHECK;
 	__typeof__(&table()->call) t = is_jump ? &table()->jump : &table()->call;
 	uint32_t size = t->end - t->start, moved_at = t->moved - t->start;

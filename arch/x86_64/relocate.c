@@ -281,23 +281,28 @@ static int emit_insn(struct x86_move *m, const struct insn *insn, bool *is_last)
 	}
 }
 
-/* Whether a branch in the @size bytes of code at @at enters the displaced bytes behind their first. */
-static bool is_entered(const struct x86_move *m, const uint8_t *code, size_t size, taddr_t at)
+bool x86_64_is_entered(const uint8_t *code, size_t code_size, taddr_t at, taddr_t start, size_t size)
 {
 	ZydisDecoder decoder;
 	struct insn insn;
 
 	init_decoder(&decoder);
-	for (size_t i = 0; i < size;) {
-		if (!decode(&decoder, code + i, size - i, at + i, &insn)) {
+	for (size_t i = 0; i < code_size;) {
+		if (!decode(&decoder, code + i, code_size - i, at + i, &insn)) {
 			i++; /* data between code: a branch found there by mistake only makes us more careful */
 			continue;
 		}
-		if (is_relative_branch(&insn) && branch_target(&insn) - m->from - 1 < m->moved - 1)
+		if (is_relative_branch(&insn) && branch_target(&insn) - start - 1 < size - 1)
 			return true;
 		i += insn.decoded.length;
 	}
 	return false;
+}
+
+/* Whether a branch in the @size bytes of code at @at enters the displaced bytes behind their first. */
+static bool is_entered(const struct x86_move *m, const uint8_t *code, size_t size, taddr_t at)
+{
+	return x86_64_is_entered(code, size, at, m->from, m->moved);
 }
 
 int x86_64_move(struct x86_move *m)

@@ -6,6 +6,12 @@
 
 #include "arch/arch.h"
 
+/* The words of struct arch_regs. */
+enum x86_word {
+	R15, R14, R13, R12, RBP, RBX, R11, R10, R9, R8, RAX, RCX, RDX, RSI, RDI, ORIG_RAX,
+	RIP, CS, EFLAGS, RSP, SS, FS_BASE, GS_BASE, DS, ES, FS, GS, WORD_COUNT
+};
+
 #define X86_JUMP_SIZE 5 /* jmp rel32 */
 #define X86_ENDBR64_SIZE 4
 
@@ -34,6 +40,10 @@ int x86_64_move(struct x86_move *m);
  * the results. Given: code, code_size, from = entry, to, out, out_size.
  */
 int x86_64_displace(struct x86_move *m);
+
+bool x86_64_is_entered(const uint8_t *code, size_t code_size, taddr_t at, taddr_t start, size_t size);
+
+int x86_64_parse_operand(const char *text, size_t size, struct arch_operand *out);
 
 int x86_64_relocate(const uint8_t *code, size_t code_size, taddr_t from, taddr_t to, size_t min_bytes,
 		    uint8_t *out, size_t out_size, size_t *moved_out, size_t *size_out, const char **why_out);

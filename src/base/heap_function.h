@@ -20,6 +20,7 @@ enum heap_function {
 	FUNCTION_BRK,
 	FUNCTION_MINOR_FAULT,
 	FUNCTION_MAJOR_FAULT,
+	FUNCTION_REQUEST,   /* none: the program said itself that it allocated or freed */
 };
 
 #endif

@@ -73,7 +73,22 @@ static int compare_blocks(const void *a, const void *b)
 {
 	const struct leakcheck_block *x = a, *y = b;
 
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return x->size > y->size ? -1 : x->size < y->size; /* what holds others comes before them */
+}
+
+/* Of blocks that lie in each other, only the innermost stay. */
+static void drop_outer_blocks(struct leakcheck *c)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < c->blocks.count; i++) {
+		while (kept > 0 && block_end(&c->blocks.data[kept - 1]) > c->blocks.data[i].addr)
+			kept--;
+		c->blocks.data[kept++] = c->blocks.data[i];
+	}
+	c->blocks.count = kept;
 }
 
 /* Addresses beyond the index sort last: they are not in it, and taken as reachable. */
@@ -84,6 +99,7 @@ static uint32_t index_blocks(struct leakcheck *c)
 	CHECK(c->blocks.count < UINT32_C(1) << 31);
 	if (c->blocks.count > 1)
 		qsort(c->blocks.data, c->blocks.count, sizeof(*c->blocks.data), compare_blocks);
+	drop_outer_blocks(c);
 	c->span = xcalloc(c->blocks.count + 1, sizeof(*c->span));
 	for (; count < c->blocks.count && is_in_range(&c->blocks.data[count]); count++)
 		c->span[count] = (struct block_span){c->blocks.data[count].addr, block_end(&c->blocks.data[count])};

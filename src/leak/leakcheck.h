@@ -49,7 +49,8 @@ struct leakcheck {
 void leakcheck_init(struct leakcheck *c);
 void leakcheck_deinit(struct leakcheck *c);
 
-/* Blocks in any order, disjoint. */
+/* Blocks in any order. One that holds others (an allocator's own, which the program divides and tells of)
+ * is dropped by leakcheck_run: its memory counts as a root then. */
 void leakcheck_add_block(struct leakcheck *c, const struct leakcheck_block *block);
 void leakcheck_add_root(struct leakcheck *c, uint64_t word);
 

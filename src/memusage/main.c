@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/standard_files.h"
 #include "base/vec.h"
 #include "output/memusage_data.h"
 
@@ -37,24 +39,34 @@ struct row {
 
 static const struct row rows[OPTIONS] = {
 	[PROGNAME] = {"progname", "-n", "NAME", "count only in programs of this base name"},
-	[PNG] = {"png", "-p", "FILE", "draw the memory over time into FILE"},
-	[DATA] = {"data", "-d", "FILE", "write the data of every call into FILE"},
-	[UNBUFFERED] = {"unbuffered", "-u", NULL, "write data at once"},
+	[PNG] = {"png", "-p", "FILE", "draw the memory over the calls into FILE"},
+	[DATA] = {"data", "-d", "FILE", "write a record of every call to FILE"},
+	[UNBUFFERED] = {"unbuffered", "-u", NULL, "write each record at once"},
 	[BUFFER] = {"buffer", "-b", "SIZE", "collect SIZE records before they are written"},
 	[NO_TIMER] = {"no-timer", NULL, NULL, "do not look at stacks between calls"},
 	[MMAP] = {"mmap", "-m", NULL, "count mmap, mremap and munmap, too"},
-	[TIME_BASED] = {"time-based", "-t", NULL, "picture: over time, not over calls"},
-	[TOTAL] = {"total", "-T", NULL, "picture: heap and stack together, too"},
-	[TITLE] = {"title", NULL, "TEXT", "picture: its title"},
-	[X_SIZE] = {"x-size", "-x", "PIXELS", "picture: width"},
-	[Y_SIZE] = {"y-size", "-y", "PIXELS", "picture: height"},
+	[TIME_BASED] = {"time-based", "-t", NULL, "over time, not over calls"},
+	[TOTAL] = {"total", "-T", NULL, "the sum of heap and stack, too"},
+	[TITLE] = {"title", NULL, "TEXT", "the title"},
+	[X_SIZE] = {"x-size", "-x", "SIZE", "width in pixels"},
+	[Y_SIZE] = {"y-size", "-y", "SIZE", "height in pixels"},
 	[HELP] = {"help", "-?", NULL, "print this help"},
 	[USAGE] = {"usage", NULL, NULL, "print a short help"},
 	[VERSION] = {"version", "-V", NULL, "print the version"},
 };
 
+/* --help's parts, first row to last. */
+static const struct {
+	const char *head;
+	enum option first, last;
+} parts[] = {
+	{"", PROGNAME, MMAP},
+	{"\nOf the picture (-p):\n", TIME_BASED, Y_SIZE},
+	{"\n", HELP, VERSION},
+};
+
 struct request {
-	const char *value[OPTIONS]; /* "" where one without value was given; NULL = not given */
+	const char *value[OPTIONS]; /* "" where one without value was given; NULL = not given, or empty */
 	char **command;
 };
 
@@ -62,10 +74,14 @@ typedef VEC(char *) words;
 
 static volatile sig_atomic_t child;
 
-static int refuse(const char *what, const char *word)
+/* A line about the command line, in memusage's words, and what to do. */
+ATTR_PRINTF(1, 2) static int refuse(const char *format, ...)
 {
-	fprintf(stderr, NAME ": %s%s%s%s\nTry `" NAME " --help' for more information.\n", what, word ? " '" : "",
-		word ? word : "", word ? "'" : "");
+	va_list args;
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, "\nTry `" NAME " --help' or `" NAME " --usage' for more information.\n");
 	return -EINVAL;
 }
 
@@ -98,12 +114,21 @@ static int find_option(const char *arg, const char **value_out)
 	size_t size = strcspn(arg + 2, "=");
 	int found = find_long(arg + 2, size);
 	if (found < 0)
-		return refuse("option is ambiguous:", arg);
-	if (found == OPTIONS)
-		return refuse("unrecognized option", arg);
+		return refuse(NAME ": option `%s' is ambiguous", arg);
+	if (found == OPTIONS || (arg[2 + size] && !rows[found].value))
+		return refuse(NAME ": unrecognized option `%s'", arg);
 	if (arg[2 + size])
 		*value_out = arg + 3 + size;
 	return found;
+}
+
+/* An empty value is as good as none. Of -u and -b the last one counts. */
+static void set(struct request *r, enum option option, const char *value)
+{
+	if (option == UNBUFFERED)
+		r->value[BUFFER] = "1";
+	else
+		r->value[option] = value && !*value ? NULL : rows[option].value ? value : "";
 }
 
 static int parse(char **argv, struct request *r)
@@ -122,37 +147,54 @@ static int parse(char **argv, struct request *r)
 			break;
 		if (rows[option].value && !value) {
 			if (!word[1])
-				return refuse("option requires an argument:", *word);
+				return refuse(NAME ": option '%s' requires an argument", *word);
 			value = *++word;
 		}
-		r->value[option] = rows[option].value ? value : "";
+		set(r, option, value);
 		if (option == HELP || option == USAGE || option == VERSION)
 			return 0;
 	}
 	r->command = word;
-	return *word ? 0 : refuse("no program name given", NULL);
+	return *word ? 0 : refuse("No program name given");
+}
+
+static void print_row(const struct row *row)
+{
+	char left[40];
+	snprintf(left, sizeof(left), "%s--%s%s%s", row->letter ? "," : " ", row->name, row->value ? "=" : "",
+		 row->value ? row->value : "");
+	printf("   %2s%-21s%s\n", row->letter ? row->letter : "", left, row->text);
 }
 
 static void print_help(void)
 {
-	printf("usage: " NAME " [OPTION...] PROGRAM [ARGUMENT...]\nCounts the calls of PROGRAM that allocate memory, as "
-	       "memusage does.\n\n");
-	for (int i = 0; i < OPTIONS; i++) {
-		char left[40];
-		snprintf(left, sizeof(left), "%s%s--%s%s%s", rows[i].letter ? rows[i].letter : "   ",
-			 rows[i].letter ? "," : " ", rows[i].name, rows[i].value ? "=" : "",
-			 rows[i].value ? rows[i].value : "");
-		printf("   %-26s %s\n", left, rows[i].text);
+	printf("Usage: " NAME " [OPTION]... PROGRAM [ARGUMENT]...\nCounts the calls of PROGRAM that allocate memory, "
+	       "as memusage does.\n\n");
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		fputs(parts[i].head, stdout);
+		for (enum option o = parts[i].first; o <= parts[i].last; o++)
+			print_row(&rows[o]);
 	}
-	printf("\nThe report goes to standard error; ptmem(1) has the options behind these.\n");
+	printf("\nThe report goes to standard error; ptmem(1) has the options behind these. Where\n"
+	       "memusage is wrong this is not: the peaks of stacks and, with -m, of mappings;\n"
+	       "sizes that overflow; a row for the memalign family; static programs, and those\n"
+	       "that end without cleaning up; names with blanks; colours for terminals only.\n");
 }
 
 static void print_usage(void)
 {
-	printf("usage: " NAME);
-	for (int i = 0; i < OPTIONS; i++)
-		printf(" [--%s%s%s]", rows[i].name, rows[i].value ? "=" : "", rows[i].value ? rows[i].value : "");
-	printf(" PROGRAM [ARGUMENT...]\n");
+	static const char start[] = "Syntax: " NAME;
+	const int indent = (int)sizeof(start) - 1, width = 79;
+	int column = printf("%s", start);
+	for (enum option o = 0; o < HELP; o++) {
+		char word[40];
+		int n = snprintf(word, sizeof(word), "[--%s%s%s]", rows[o].name, rows[o].value ? "=" : "",
+				 rows[o].value ? rows[o].value : "");
+		if (column + 1 + n > width)
+			column = printf("\n%*s", indent, "") - 1;
+		column += printf(" %s", word);
+	}
+	printf("\n%*s PROGRAM [ARGUMENT]...\n", indent, "");
 }
 
 /* -- running -- */
@@ -186,8 +228,6 @@ static void add_if(words *w, const char *name, const char *value)
 static uint32_t buffer_size(const struct request *r)
 {
 	long size = r->value[BUFFER] ? strtol(r->value[BUFFER], NULL, 10) : 0;
-	if (r->value[UNBUFFERED])
-		return 1;
 	return size > 0 && size < MEMUSAGE_DATA_MAX_BUFFER ? (uint32_t)size : MEMUSAGE_DATA_MAX_BUFFER;
 }
 
@@ -214,6 +254,17 @@ static void make_command(const struct request *r, const char *data, words *w)
 	*vec_add(w) = NULL;
 }
 
+/* memusagestat's: what is no size is 800, as for its height as well. */
+static void add_size(words *w, const char *name, const char *value)
+{
+	char text[16];
+	if (!value)
+		return;
+	long size = strtol(value, NULL, 10);
+	snprintf(text, sizeof(text), "%ld", size <= 0 ? 800 : MIN(size, (long)INT_MAX));
+	add(w, name, text);
+}
+
 static void make_report_command(const struct request *r, const char *data, words *w)
 {
 	const char *png = r->value[PNG];
@@ -226,8 +277,8 @@ static void make_report_command(const struct request *r, const char *data, words
 	if (r->value[TOTAL])
 		add(w, "--total", NULL);
 	add_if(w, "--title=", r->value[TITLE]);
-	add_if(w, "--x-size=", r->value[X_SIZE]);
-	add_if(w, "--y-size=", r->value[Y_SIZE]);
+	add_size(w, "--x-size=", r->value[X_SIZE]);
+	add_size(w, "--y-size=", r->value[Y_SIZE]);
 	add(w, *data == '-' ? "./" : "", data); /* no option */
 	*vec_add(w) = NULL;
 	free(name);
@@ -313,6 +364,7 @@ int main(int argc, char **argv)
 {
 	struct request r = {0};
 	(void)argc;
+	standard_files_hold();
 	if (parse(argv, &r) != 0)
 		return EXIT_REFUSED;
 	if (r.value[HELP])

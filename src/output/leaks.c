@@ -90,7 +90,7 @@ static int add_unchecked(void *ctx, const struct block *block)
 
 void leaks_add_all(struct leaks *l)
 {
-	blocks_each(profile_blocks(l->report->profile), add_unchecked, l);
+	profile_each_block(l->report->profile, add_unchecked, l);
 }
 
 static int compare_sites(const void *a, const void *b)

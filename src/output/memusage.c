@@ -316,32 +316,35 @@ static void map_gone(void *ctx, uint32_t leaf, uint64_t bytes)
 	m->numbers.live -= bytes;
 }
 
-/* The pages of @size bytes at @addr; false if there are none. */
-static bool pages_of(taddr_t addr, uint64_t size, taddr_t *start_out, taddr_t *end_out)
+/*
+ * The @size bytes at @addr and the pages that they lie in; false if there are none. What is asked
+ * for is live; what is taken away is whole pages, as the kernel does it.
+ */
+static bool range_of(taddr_t addr, uint64_t size, taddr_t *end_out, taddr_t *pages_end_out)
 {
 	taddr_t end;
 	if (size == 0 || __builtin_add_overflow(addr, size, &end) || end > UINT64_MAX - PAGE_SIZE_MIN)
 		return false;
-	*start_out = ROUND_DOWN(addr, PAGE_SIZE_MIN);
-	*end_out = ROUND_UP(end, PAGE_SIZE_MIN);
+	*end_out = end;
+	*pages_end_out = ROUND_UP(end, PAGE_SIZE_MIN);
 	return true;
 }
 
 static void remove_map(struct memusage *m, taddr_t addr, uint64_t size)
 {
-	taddr_t start, end;
-	if (pages_of(addr, size, &start, &end))
-		pages_remove(&m->maps, start, end, map_gone, m);
+	taddr_t end, pages_end;
+	if (range_of(addr, size, &end, &pages_end))
+		pages_remove(&m->maps, ROUND_DOWN(addr, PAGE_SIZE_MIN), pages_end, map_gone, m);
 }
 
 static void add_map(struct memusage *m, taddr_t addr, uint64_t size)
 {
-	taddr_t start, end;
-	if (!pages_of(addr, size, &start, &end))
+	taddr_t end, pages_end;
+	if (!range_of(addr, size, &end, &pages_end))
 		return;
-	pages_remove(&m->maps, start, end, map_gone, m); /* MAP_FIXED over another */
-	pages_add(&m->maps, start, end, 0);
-	m->numbers.live += end - start;
+	remove_map(m, addr, size); /* MAP_FIXED over another */
+	pages_add(&m->maps, addr, end, 0);
+	m->numbers.live += size;
 }
 
 static void on_mmap(struct memusage *m, const struct event *ev)

@@ -5,7 +5,9 @@
  *	        24  heap: peak, stack: peak, time: end
  *	        48  heap, stack, time                      one per change, in order
  *
- * The buffer holds records of the third kind alone.
+ * The buffer holds records of the third kind alone. Calls that are caught by jumps come
+ * in batches that share a time, that of their reading: they happened since the last one,
+ * within the time that a reader sleeps at most, and get times evenly spread over that.
  */
 #include "output/memusage_data.h"
 
@@ -17,6 +19,8 @@
 
 #include "base/alloc.h"
 
+#define BATCH_NS 10000000u /* the longest that calls may wait to be read */
+
 struct data_record {
 	uint64_t heap, stack, time;
 };
@@ -24,9 +28,12 @@ _Static_assert(sizeof(struct data_record) == 24, "spec/memusage.md 2.1");
 
 struct memusage_data {
 	int fd;
+	char *new_path;             /* of a file that was not there before and nobody's data have come to; or NULL */
 	int error;                  /* first -errno */
 	struct data_record *buffer;
 	uint32_t count, capacity;
+	uint32_t batch;             /* index of the first record that has the time of the last one */
+	uint64_t before;            /* the time before that */
 };
 
 static void write_all(struct memusage_data *d, const void *bytes, size_t size)
@@ -49,19 +56,39 @@ static void seek(struct memusage_data *d, off_t offset, int whence)
 		d->error = -errno;
 }
 
+/* Spreads the times of the last batch, which is whole. */
+static void end_batch(struct memusage_data *d)
+{
+	uint32_t n = d->count - d->batch;
+	if (n == 0)
+		return;
+	uint64_t end = d->buffer[d->count - 1].time, start = MAX(d->before, end - MIN(end, BATCH_NS));
+	for (uint32_t i = 0; i < n && start < end; i++)
+		d->buffer[d->batch + i].time = start + (end - start) * (i + 1) / n;
+	d->before = end;
+	d->batch = d->count;
+}
+
 static void flush(struct memusage_data *d)
 {
+	end_batch(d);
+	d->batch = 0;
 	write_all(d, d->buffer, d->count * sizeof(*d->buffer));
 	d->count = 0;
 }
 
 int memusage_data_open(const char *path, uint32_t buffer, struct memusage_data **data_out)
 {
-	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	const int flags = O_RDWR | O_CREAT | O_CLOEXEC;
+	int fd = open(path, flags | O_EXCL, 0666);
+	bool is_new = fd >= 0;
+	if (!is_new)
+		fd = open(path, flags, 0666);
 	if (fd < 0)
 		return -errno;
 	struct memusage_data *d = xcalloc(1, sizeof(*d));
 	d->fd = fd;
+	d->new_path = is_new ? xstrdup(path) : NULL;
 	d->capacity = MAX(MIN(buffer, (uint32_t)MEMUSAGE_DATA_MAX_BUFFER), 1u);
 	d->buffer = xmalloc(d->capacity * sizeof(*d->buffer));
 	seek(d, 0, SEEK_SET); /* a pipe cannot be gone back in */
@@ -78,7 +105,10 @@ void memusage_data_start(struct memusage_data *d, uint64_t start_ns)
 {
 	struct stat st;
 	const struct data_record first[2] = {{.time = start_ns}, {.time = start_ns}};
-	d->count = 0;
+	free(d->new_path);
+	d->new_path = NULL;
+	d->count = d->batch = 0;
+	d->before = start_ns;
 	if (!d->error && fstat(d->fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(d->fd, 0) != 0)
 		d->error = -errno;
 	seek(d, 0, SEEK_SET);
@@ -87,6 +117,8 @@ void memusage_data_start(struct memusage_data *d, uint64_t start_ns)
 
 void memusage_data_add(struct memusage_data *d, uint64_t heap, uint64_t stack, uint64_t time_ns)
 {
+	if (d->count > d->batch && d->buffer[d->batch].time != time_ns)
+		end_batch(d);
 	d->buffer[d->count++] = (struct data_record){heap, stack, time_ns};
 	if (d->count == d->capacity)
 		flush(d);
@@ -112,6 +144,9 @@ int memusage_data_close(struct memusage_data *d)
 	if (close(d->fd) != 0 && !d->error)
 		d->error = -errno;
 	int err = d->error;
+	if (d->new_path)
+		unlink(d->new_path);
+	free(d->new_path);
 	free(d->buffer);
 	free(d);
 	return err;

@@ -22,13 +22,13 @@ struct memusage_data_peaks {
 };
 
 /*
- * Creates or empties @path and writes first records without peaks. @buffer: how
- * many records are collected before they are written, 1 to MEMUSAGE_DATA_MAX_BUFFER.
- * 0 or -errno.
+ * Opens or creates @path, which stays as it was until memusage_data_start: what no
+ * program's data come to is left alone, or taken away again. @buffer: how many records
+ * are collected before they are written, 1 to MEMUSAGE_DATA_MAX_BUFFER. 0 or -errno.
  */
 int memusage_data_open(const char *path, uint32_t buffer, struct memusage_data **data_out);
 
-/* Begins anew: another program runs in the process (exec). */
+/* Begins, or begins anew where another program runs in the process (exec): empties the file, no peaks yet. */
 void memusage_data_start(struct memusage_data *d, uint64_t start_ns);
 void memusage_data_add(struct memusage_data *d, uint64_t heap, uint64_t stack, uint64_t time_ns);
 void memusage_data_finish(struct memusage_data *d, const struct memusage_data_peaks *peaks);

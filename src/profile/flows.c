@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/heap_function.h"
 #include "base/vec.h"
 #include "profile/blocks.h"
 #include "profile/profile.h"
@@ -22,6 +23,7 @@ struct flows {
 	VEC(uint32_t) of_node; /* index + 1 by node; 0 = none yet */
 	VEC(struct moving) moving;
 	struct blocks *blocks;
+	struct blocks *announced; /* by the program itself: they may lie in the others; NULL = none yet */
 };
 
 struct flows *flows_new(bool is_full)
@@ -37,6 +39,8 @@ struct flows *flows_clone(const struct flows *f)
 	struct flows *c = flows_new(f->is_full);
 	blocks_free(c->blocks);
 	c->blocks = blocks_clone(f->blocks);
+	if (f->announced)
+		c->announced = blocks_clone(f->announced);
 	for (size_t i = 0; i < f->list.count; i++)
 		*vec_add(&c->list) = f->list.data[i];
 	for (size_t i = 0; i < f->of_node.count; i++)
@@ -51,6 +55,8 @@ void flows_free(struct flows *f)
 	if (!f)
 		return;
 	blocks_free(f->blocks);
+	if (f->announced)
+		blocks_free(f->announced);
 	vec_deinit(&f->list);
 	vec_deinit(&f->of_node);
 	vec_deinit(&f->moving);
@@ -88,8 +94,11 @@ static void end_block(struct flows *f, const struct block *block, uint32_t node)
 static void begin_block(struct flows *f, const struct event *ev)
 {
 	struct block old, block = {.addr = ev->addr, .size = ev->size, .capacity = ev->size};
+	bool is_announced = ev->function == FUNCTION_REQUEST;
+	if (is_announced && !f->announced)
+		f->announced = blocks_new(false, 16);
 	block.leaf = flow_of(f, ev->node);
-	if (blocks_add(f->blocks, &block, &old))
+	if (blocks_add(is_announced ? f->announced : f->blocks, &block, &old))
 		end_block(f, &old, ev->node); /* freed unseen */
 	struct flow *flow = &f->list.data[block.leaf];
 	flow->value[FLOW_LIVE_BYTES] += ev->size;
@@ -98,10 +107,16 @@ static void begin_block(struct flows *f, const struct event *ev)
 	flow->value[FLOW_TOTAL_BLOCKS]++;
 }
 
+/* Takes out the block at @addr; one that was announced is newer than the memory that it is in. */
+static bool take_block(struct flows *f, taddr_t addr, struct block *out)
+{
+	return (f->announced && blocks_take(f->announced, addr, out)) || blocks_take(f->blocks, addr, out);
+}
+
 static void begin_move(struct flows *f, const struct event *ev)
 {
 	struct moving m = {.thread = ev->thread};
-	if (ev->old_addr && blocks_take(f->blocks, ev->old_addr, &m.block))
+	if (ev->old_addr && take_block(f, ev->old_addr, &m.block))
 		*vec_add(&f->moving) = m;
 }
 
@@ -116,7 +131,7 @@ static bool take_moving(struct flows *f, const struct event *ev, struct block *o
 		*m = f->moving.data[--f->moving.count];
 		return true;
 	}
-	return blocks_take(f->blocks, ev->old_addr, out);
+	return take_block(f, ev->old_addr, out);
 }
 
 static void end_move(struct flows *f, const struct event *ev)
@@ -145,7 +160,7 @@ void flows_event(struct flows *f, const struct event *ev)
 			begin_block(f, ev);
 		break;
 	case EVENT_FREE:
-		if (ev->addr && blocks_take(f->blocks, ev->addr, &block))
+		if (ev->addr && take_block(f, ev->addr, &block))
 			end_block(f, &block, ev->node);
 		break;
 	case EVENT_REALLOC_BEGIN:

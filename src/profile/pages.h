@@ -1,6 +1,7 @@
 /*
  * The mapped pages (pages-as-heap): which leaf owns which page, as disjoint
- * ranges in address order. Each page is there once. Used by profile.c alone.
+ * ranges in address order. Each page is there once. Used by profile.c, and by the
+ * counting of mapping calls, whose ranges are bytes.
  */
 #ifndef PTMEM_PROFILE_PAGES_H
 #define PTMEM_PROFILE_PAGES_H
@@ -9,7 +10,7 @@
 #include "base/vec.h"
 
 struct page_range {
-	taddr_t start, end; /* multiples of PAGE_SIZE_MIN */
+	taddr_t start, end; /* of pages: multiples of PAGE_SIZE_MIN */
 	uint32_t leaf;
 };
 

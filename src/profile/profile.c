@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap_function.h"
 #include "base/log.h"
 #include "profile/capacity.h"
 #include "profile/profile_internal.h"
@@ -40,6 +41,7 @@ struct profile *profile_clone(const struct profile *p)
 	c->calltree = calltree_clone(p->calltree);
 	c->blocks = blocks_clone(p->blocks);
 	c->ignored = blocks_clone(p->ignored);
+	c->overlay = overlay_clone(p->overlay);
 	pages_clone(&c->pages, &p->pages);
 	snapshots_clone(&c->snapshots, &p->snapshots);
 	c->leaf.data = xmemdup(p->leaf.data, p->leaf.count * sizeof(*p->leaf.data));
@@ -69,6 +71,7 @@ void profile_free(struct profile *p)
 	vec_deinit(&p->held);
 	vec_deinit(&p->leaf);
 	free(p->leaf_of_node);
+	overlay_free(p->overlay);
 	blocks_free(p->ignored);
 	blocks_free(p->blocks);
 	calltree_free(p->calltree);
@@ -343,10 +346,15 @@ static inline void count_free(struct profile *p, uint32_t leaf, uint64_t size, u
 
 void profile_alloc(struct profile *p, const struct event *ev)
 {
+	bool is_request = ev->function == FUNCTION_REQUEST;
 	if (!ev->addr) {
 		p->totals.failed++;
 		return;
 	}
+	if (is_request && !p->overlay)
+		p->overlay = overlay_new();
+	if (p->overlay)
+		overlay_come(p, ev->addr, is_request);
 	struct block block = {
 		.addr = ev->addr,
 		.size = ev->size,
@@ -354,6 +362,8 @@ void profile_alloc(struct profile *p, const struct event *ev)
 		.leaf = get_leaf(p, ev->node),
 		.time = (uint32_t)p->time_ms,
 	};
+	if (is_request)
+		block.capacity = block.size;
 	if (block.leaf == LEAF_IGNORED) {
 		profile_add_ignored(p, ev->addr, ev->size);
 		return;
@@ -376,6 +386,8 @@ static inline void on_free(struct profile *p, taddr_t addr, bool is_inner)
 		profile_free_block(p, &old);
 	else if (!blocks_take(p->ignored, addr, &old))
 		p->totals.unknown_frees += !is_inner;
+	if (p->overlay)
+		overlay_gone(p, addr);
 }
 
 /* Pages. */
@@ -513,7 +525,9 @@ void profile_event(struct profile *p, const struct event *ev)
 void profile_event_free(struct profile *p, uint64_t time_ns, taddr_t addr)
 {
 	read_time(p, time_ns);
-	struct block_owner usual = blocks_take_usual(p->blocks, addr);
+	struct block_owner usual = {0};
+	if (!p->overlay)
+		usual = blocks_take_usual(p->blocks, addr);
 	if (usual.is_found)
 		count_free(p, usual.leaf, usual.size, plain_extra(p, usual.size));
 	else
@@ -523,7 +537,7 @@ void profile_event_free(struct profile *p, uint64_t time_ns, taddr_t addr)
 void profile_event_alloc(struct profile *p, uint64_t time_ns, taddr_t addr, uint64_t size, uint32_t node)
 {
 	uint32_t leaf = addr ? get_leaf(p, node) : LEAF_IGNORED; /* a failed call makes no leaf */
-	if (leaf != LEAF_IGNORED && !blocks_count(p->ignored) &&
+	if (leaf != LEAF_IGNORED && !blocks_count(p->ignored) && !p->overlay &&
 	    blocks_add_usual(p->blocks, addr, size, leaf)) {
 		read_time(p, time_ns);
 		count_alloc(p, leaf, size, plain_extra(p, size));
@@ -558,6 +572,12 @@ struct calltree *profile_calltree(struct profile *p)
 const struct blocks *profile_blocks(const struct profile *p)
 {
 	return p->blocks;
+}
+
+int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struct block *block), void *ctx)
+{
+	int rc = blocks_each(p->blocks, fn, ctx);
+	return rc != 0 ? rc : overlay_each(p->overlay, fn, ctx);
 }
 
 const struct profile_totals *profile_totals(const struct profile *p)

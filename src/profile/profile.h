@@ -12,7 +12,7 @@
  *
  * Invariants (checked in debug builds by profile_check):
  *	heap = sum of live bytes over leaves = sum of sizes over blocks (held ones included)
- *	extra = sum over blocks of admin + capacity - size
+ *	extra = sum over blocks of admin + capacity - size (no slop where the program announced the block)
  * where blocks include mapped pages (capacity = size, no admin), and those that a
  * realloc at an ignored site took away, which stay counted for ever (2.8).
  */
@@ -86,6 +86,9 @@ void profile_free(struct profile *p);
 
 struct calltree *profile_calltree(struct profile *p);
 const struct blocks *profile_blocks(const struct profile *p);
+/* Calls @fn for every live block that counts, also where several begin at one address or one lies in
+ * another, until it returns non-zero. */
+int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struct block *block), void *ctx);
 
 /* Takes snapshot 0, everything zero: the program's first code is about to run. */
 void profile_start(struct profile *p, uint64_t time_ns);

@@ -95,6 +95,7 @@ void profile_check(const struct profile *p)
 	struct sum s = { .profile = p, .by_leaf = by_leaf };
 	blocks_each(p->blocks, add_block, &s);
 	CHECK(s.blocks == blocks_count(p->blocks));
+	overlay_each(p->overlay, add_block, &s);
 	for (size_t i = 0; i < p->held.count; i++)
 		if (p->held.data[i].from == HELD_COUNTED)
 			add_block(&s, &p->held.data[i].block);

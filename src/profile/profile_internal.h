@@ -7,6 +7,7 @@
 #define PTMEM_PROFILE_PROFILE_INTERNAL_H
 
 #include "base/vec.h"
+#include "profile/overlay.h"
 #include "profile/pages.h"
 #include "profile/profile.h"
 #include "profile/snapshots.h"
@@ -28,6 +29,7 @@ struct profile {
 	struct calltree *calltree;
 	struct blocks *blocks;
 	struct blocks *ignored;   /* blocks of ignored leaves: their frees are not unknown ones */
+	struct overlay *overlay;  /* blocks under others; NULL until the program announces one of its own */
 	struct pages pages;
 	VEC(struct held) held;    /* at most one a thread */
 	VEC(struct leaf) leaf;    /* [0] is not used */

@@ -116,6 +116,8 @@ static void change_block(struct profile *p, const struct block *old, const struc
 	}
 	if (ev->size > old->capacity)
 		block.capacity = capacity_of(ev->size, p->options.alignment);
+	if (p->overlay && block.addr != old->addr)
+		overlay_come(p, block.addr, false);
 	profile_add_block(p, &block);
 	profile_count_out(p, old->leaf, old->size, 1, profile_block_extra(p, old));
 	profile_count_in(p, block.leaf, block.size, 1, profile_block_extra(p, &block));
@@ -149,4 +151,6 @@ void profile_realloc_end(struct profile *p, const struct event *ev)
 		change_block(p, &held.block, ev);
 	else if (held.from == HELD_COUNTED)
 		profile_free_block(p, &held.block);
+	if (p->overlay && ev->addr != ev->old_addr)
+		overlay_gone(p, ev->old_addr);
 }

@@ -31,7 +31,7 @@ struct chart_color {
 #define CHART_PALETTE_SIZE 7
 struct chart_color chart_palette(size_t i); /* i is taken modulo CHART_PALETTE_SIZE */
 
-enum chart_style { CHART_AREA, CHART_LINE, CHART_STEPS, CHART_DASHES };
+enum chart_style { CHART_AREA, CHART_LINE, CHART_STEPS, CHART_DASHES, CHART_STEP_DASHES };
 
 struct chart_point {
 	double x, low, high; /* low: of areas only. A high of NAN interrupts the curve */

@@ -157,10 +157,26 @@ static void draw_axes(const struct chart_drawing *d)
 
 /* Series. */
 
+/* One point alone is a bar, to be seen at all. */
+static void draw_bar(const struct chart_drawing *d, const struct chart_series *s)
+{
+	const struct axis *axis = axis_of(d, s);
+	double width = 0.5 * d->font, high = y_of(d, axis, s->point[0].high);
+	double x = MIN(MAX(x_of(d, s->point[0].x) - width / 2, d->plot.x), d->plot.x + d->plot.width - width);
+
+	cairo_rectangle(d->cr, x, high, width, y_of(d, axis, s->point[0].low) - high);
+	chart_set_color(d, s->color);
+	cairo_fill(d->cr);
+}
+
 static void draw_area(const struct chart_drawing *d, const struct chart_series *s)
 {
 	const struct axis *axis = axis_of(d, s);
 
+	if (s->count == 1) {
+		draw_bar(d, s);
+		return;
+	}
 	for (size_t i = 0; i < s->count; i++)
 		cairo_line_to(d->cr, x_of(d, s->point[i].x), y_of(d, axis, s->point[i].high));
 	for (size_t i = s->count; i-- > 0;)
@@ -200,6 +216,16 @@ static void add_to_column(struct column *c, double x, double y)
 	c->count++;
 }
 
+static bool is_dashed(const struct chart_series *s)
+{
+	return s->style == CHART_DASHES || s->style == CHART_STEP_DASHES;
+}
+
+static bool has_steps(const struct chart_series *s)
+{
+	return s->style == CHART_STEPS || s->style == CHART_STEP_DASHES;
+}
+
 static void draw_curve(const struct chart_drawing *d, const struct chart_series *s)
 {
 	const struct axis *axis = axis_of(d, s);
@@ -221,7 +247,7 @@ static void draw_curve(const struct chart_drawing *d, const struct chart_series 
 			double last = column.last;
 
 			draw_column(d, &column, &is_down);
-			if (s->style == CHART_STEPS)
+			if (has_steps(s))
 				cairo_line_to(d->cr, x, last);
 		}
 		add_to_column(&column, x, y);
@@ -230,7 +256,7 @@ static void draw_curve(const struct chart_drawing *d, const struct chart_series 
 	chart_set_color(d, s->color);
 	cairo_set_line_width(d->cr, d->font * 0.14);
 	cairo_set_line_join(d->cr, CAIRO_LINE_JOIN_ROUND);
-	if (s->style == CHART_DASHES)
+	if (is_dashed(s))
 		cairo_set_dash(d->cr, dash, 2, 0);
 	cairo_stroke(d->cr);
 	cairo_set_dash(d->cr, NULL, 0, 0);
@@ -249,7 +275,7 @@ static void draw_series(const struct chart_drawing *d)
 		for (size_t i = d->chart->series_count; i-- > 0;) {
 			const struct chart_series *s = &d->chart->series[i];
 
-			if (s->style != CHART_AREA && (s->style == CHART_DASHES) == dashes)
+			if (s->style != CHART_AREA && is_dashed(s) == (bool)dashes)
 				draw_curve(d, s);
 		}
 	cairo_restore(d->cr);
@@ -316,7 +342,7 @@ static void draw_swatch(const struct chart_drawing *d, const struct chart_series
 	const double dash[] = {4, 2};
 
 	cairo_set_line_width(d->cr, d->font * 0.2);
-	if (s->style == CHART_DASHES)
+	if (is_dashed(s))
 		cairo_set_dash(d->cr, dash, 2, 0);
 	cairo_move_to(d->cr, x - 0.1 * d->font, y - size / 2);
 	cairo_line_to(d->cr, x + size + 0.1 * d->font, y - size / 2);

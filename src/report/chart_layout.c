@@ -11,6 +11,7 @@
 #include "report/chart_internal.h"
 
 #define FONT "sans-serif"
+#define RIGHT_ROOM 1.06 /* the right axis has more, so that two curves that stand still do not coincide */
 #define HEADROOM 2.4 /* what is free above the highest value, for the peak's label, in font sizes */
 
 /* The size that has text of 12 pixels; larger pictures have larger text, but not as much larger. */
@@ -122,7 +123,7 @@ void chart_measure(struct chart_drawing *d)
 
 	d->plot.height = height;
 	d->y = (struct axis){c->y.kind, c->y.max / headroom};
-	d->right = (struct axis){c->right.kind, c->right.max / headroom};
+	d->right = (struct axis){c->right.kind, c->right.max * RIGHT_ROOM / headroom};
 	chart_set_font(d, 1, false);
 	double left = d->font + label_width(d, &d->y) + 0.6 * d->font;
 	double right = c->has_right ? d->font + label_width(d, &d->right) + 0.6 * d->font : 2 * d->font;

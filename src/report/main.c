@@ -20,6 +20,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/standard_files.h"
 #include "report/show.h"
 
 #ifndef PTMEM_VERSION
@@ -113,12 +114,12 @@ static bool set_title(struct report_request *r, const char *value)
 
 static bool set_x_size(struct report_request *r, const char *value)
 {
-	return parse_number(value, PICTURE_X_MIN, PICTURE_SIZE_MAX, &r->x_size);
+	return parse_number(value, 1, PICTURE_SIZE_MAX, &r->x_size);
 }
 
 static bool set_y_size(struct report_request *r, const char *value)
 {
-	return parse_number(value, PICTURE_Y_MIN, PICTURE_SIZE_MAX, &r->y_size);
+	return parse_number(value, 1, PICTURE_SIZE_MAX, &r->y_size);
 }
 
 static bool set_top(struct report_request *r, const char *value)
@@ -175,9 +176,9 @@ static const struct report_option options[] = {
 	{"--y", NULL, "N", SIZE_RANGE, "graph height in rows, 4 to 1000 [20]", set_height},
 	{"--png", NULL, "OUT", "the name of a file", "draw a picture: memory over time", set_png},
 	{"--svg", NULL, "OUT", "the name of a file", "the same as SVG", set_svg},
-	{"--x-size", NULL, "N", "a whole number from 100 to 20000",
+	{"--x-size", NULL, "N", "a whole number from 1 to 20000",
 	 "width of pictures in pixels [800; flame graphs 1200, 300 at least]", set_x_size},
-	{"--y-size", NULL, "N", "a whole number from 80 to 20000", "height of pictures in pixels [600]", set_y_size},
+	{"--y-size", NULL, "N", "a whole number from 1 to 20000", "height of pictures in pixels [600]", set_y_size},
 	{"--title", NULL, "TEXT", "a text", "title of the picture [the program's command line]", set_title},
 	{"--time-based", "-t", NULL, NULL, "memusage data: draw over time, not over calls", set_time_based},
 	{"--total", "-T", NULL, NULL, "memusage data: draw heap + stack too", set_total},
@@ -295,6 +296,7 @@ int main(int argc, char **argv)
 		.top = 10,
 	};
 
+	standard_files_hold();
 	log_set_name("ptmem-report");
 	if (!parse_arguments(&request, argv + (argc > 0)))
 		return EXIT_REFUSED;

@@ -108,7 +108,12 @@ static struct chart_series *stack_area(struct builder *b, char *label, struct ch
 		b->low[i] = high;
 	}
 	axis_text(AXIS_BYTES, floor(at_peak + 0.5), text);
-	s->value = xasprintf("%s  %.0f %%", text, total > 0 ? at_peak * 100 / total : 0);
+	double percent = total > 0 ? at_peak * 100 / total : 0;
+
+	if (at_peak >= 0.5 && percent < 0.5)
+		s->value = xasprintf("%s  <1 %%", text);
+	else
+		s->value = xasprintf("%s  %.0f %%", text, percent);
 	return s;
 }
 
@@ -124,6 +129,14 @@ static void stack_site(struct builder *b, size_t site)
 static double other_bytes(const struct builder *b, size_t s, size_t which)
 {
 	return MAX(0.0, (double)b->file->snapshot[s].heap - b->low[s]);
+}
+
+static bool has_others(const struct builder *b)
+{
+	for (size_t i = 0; i < b->file->snapshot_count; i++)
+		if (other_bytes(b, i, 0) >= 0.5)
+			return true;
+	return false;
 }
 
 static double extra_bytes(const struct builder *b, size_t s, size_t which)
@@ -149,9 +162,9 @@ static void stack_areas(struct builder *b)
 	}
 	for (size_t i = 0; i < b->sites.count; i++)
 		stack_site(b, i);
-	if (has_heap && has_trees(b))
+	if (has_heap && has_trees(b) && has_others(b))
 		stack_area(b, xstrdup("other call sites"), other_color, other_bytes, 0);
-	else if (has_heap)
+	else if (has_heap && !has_trees(b))
 		stack_area(b, xstrdup("useful heap"), heap_color, other_bytes, 0);
 	if (has_extra)
 		stack_area(b, xstrdup("added by the allocator (extra heap)"), extra_color, extra_bytes, 0);

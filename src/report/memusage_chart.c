@@ -17,9 +17,10 @@ static double time_percent(const struct memusage_file *f, uint64_t time)
 	return f->end > f->start ? (double)(time - f->start) * 100 / (double)(f->end - f->start) : 0;
 }
 
+/* Where the values of record @i begin, which are true until the next one. */
 static double x_of(const struct memusage_file *f, const struct picture_options *o, size_t i)
 {
-	return o->is_time_based ? time_percent(f, f->record[i].time) : (double)(i + 1);
+	return o->is_time_based ? time_percent(f, f->record[i].time) : (double)i;
 }
 
 static char *value_text(double bytes)
@@ -69,6 +70,7 @@ static struct chart_series *add_curve(const struct memusage_file *f, const struc
 
 	for (size_t i = 0; i < f->count; i++)
 		chart_add_point(s, x_of(f, o, i), 0, (double)value(&f->record[i]));
+	chart_add_point(s, c->x.max, 0, (double)value(&f->record[f->count - 1]));
 	return s;
 }
 
@@ -101,7 +103,7 @@ static void add_curves(const struct memusage_file *f, const struct picture_optio
 	s->is_right = !o->wants_total;
 	if (o->wants_total) {
 		s = add_curve(f, o, c, xstrdup("heap + stack"), total_of);
-		s->style = CHART_DASHES;
+		s->style = CHART_STEP_DASHES;
 		s->value = value_text((double)f->peak_total);
 	}
 }

@@ -51,13 +51,25 @@ static int errno_of(cairo_status_t status)
 	}
 }
 
+/* Below this a chart is drawn larger, then made smaller: there is no layout for less. */
+#define LEAST_WIDTH 100
+#define LEAST_HEIGHT 80
+
+static void draw_chart(const struct chart *chart, cairo_t *cr, double width, double height)
+{
+	double scale = MAX(1.0, MAX(LEAST_WIDTH / width, LEAST_HEIGHT / height));
+
+	cairo_scale(cr, 1 / scale, 1 / scale);
+	chart_draw(chart, cr, width * scale, height * scale);
+}
+
 /* Draws on @surface and lets go of it. */
 static cairo_status_t draw(cairo_surface_t *surface, const struct chart *chart, const struct picture_options *o,
 			   FILE *png)
 {
 	cairo_t *cr = cairo_create(surface);
 
-	chart_draw(chart, cr, o->width, o->height);
+	draw_chart(chart, cr, o->width, o->height);
 	cairo_status_t status = cairo_status(cr);
 
 	cairo_destroy(cr);

@@ -8,8 +8,6 @@
 
 #define PICTURE_X_DEFAULT 800
 #define PICTURE_Y_DEFAULT 600
-#define PICTURE_X_MIN 100
-#define PICTURE_Y_MIN 80
 #define PICTURE_SIZE_MAX 20000
 
 struct picture_options {

@@ -5,12 +5,14 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/vec.h"
 #include "report/charts.h"
 
 #define RSS_COLOR CHART_BLACK
+#define OTHERS_COLOR ((struct chart_color){0.60, 0.60, 0.60})
 
 static const struct {
 	const char *field, *label;
@@ -85,25 +87,64 @@ static double add_curves(const struct samples_file *f, struct chart *c, uint32_t
 	return most_resident;
 }
 
-static void add_processes(const struct samples_file *f, struct chart *c)
+struct process {
+	uint32_t pid;
+	uint64_t largest;      /* resident bytes */
+};
+
+static int compare_processes(const void *a, const void *b)
 {
-	size_t field = samples_file_field(f, "VmRSS"), known = 0;
-	VEC(uint32_t) pid = {0};
+	const struct process *x = a, *y = b;
+
+	return x->largest != y->largest ? (x->largest < y->largest ? 1 : -1) : x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+/* All processes, the largest first. */
+static struct process *find_processes(const struct samples_file *f, size_t field, size_t *count_out)
+{
+	VEC(struct process) found = {0};
 
 	for (size_t i = 0; i < f->row_count; i++) {
-		for (known = 0; known < pid.count && pid.data[known] != f->pid[i]; known++)
-			;
-		if (known < pid.count)
-			continue;
-		*vec_add(&pid) = f->pid[i];
-		struct chart_series *s = chart_add(c, xasprintf("resident, process %u", f->pid[i]), CHART_LINE,
-						   chart_palette(pid.count + 3));
-		double largest = add_points(f, f->pid[i], field, s);
+		size_t k = 0;
+		uint64_t bytes = samples_file_bytes(f, i, field);
 
-		c->y.max = MAX(c->y.max, largest);
-		set_value(s, largest);
+		while (k < found.count && found.data[k].pid != f->pid[i])
+			k++;
+		if (k == found.count)
+			*vec_add(&found) = (struct process){.pid = f->pid[i]};
+		if (bytes != SAMPLES_NONE)
+			found.data[k].largest = MAX(found.data[k].largest, bytes);
 	}
-	vec_deinit(&pid);
+	qsort(found.data, found.count, sizeof(*found.data), compare_processes);
+	*count_out = found.count;
+	return found.data;
+}
+
+/* The largest processes have a colour each; what is left, one for all. */
+static void add_processes(const struct samples_file *f, struct chart *c)
+{
+	size_t field = samples_file_field(f, "VmRSS"), count;
+	struct process *process = find_processes(f, field, &count);
+	size_t own = count <= CHART_PALETTE_SIZE ? count : CHART_PALETTE_SIZE - 1;
+
+	c->y.max = (double)process[0].largest;
+	for (size_t i = 0; i < own; i++) {
+		struct chart_series *s = chart_add(c, xasprintf("resident, process %u", process[i].pid), CHART_LINE,
+						   chart_palette(i + 4));
+
+		set_value(s, add_points(f, process[i].pid, field, s));
+	}
+	if (own < count) {
+		struct chart_series *s = chart_add(c, xasprintf("%zu smaller processes", count - own), CHART_LINE,
+						   OTHERS_COLOR);
+
+		set_value(s, (double)process[own].largest);
+		for (size_t i = own; i < count; i++) {
+			add_points(f, process[i].pid, field, s);
+			chart_add_point(s, s->point[s->count - 1].x, 0, NAN);
+		}
+	}
+	free(process);
 }
 
 static void mark_peak(const struct samples_file *f, struct chart *c)

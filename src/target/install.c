@@ -19,6 +19,7 @@
 #include "target/guard.h"
 #include "target/ptrace.h"
 #include "target/pads.h"
+#include "target/requests.h"
 #include "target/soname.h"
 #include "target/syscall_sites.h"
 #include "target/thread.h"
@@ -226,6 +227,8 @@ static int install_site(struct target *t, struct thread *th, struct space *s, co
 
 static void install_functions(struct target *t, struct thread *th, struct space *s, struct module *m)
 {
+	if (!t->options.no_probes)
+		requests_install(t, s, m);
 	if (!m->sites) {
 		m->sites = xcalloc(1, sizeof(*m->sites));
 		probe_sites_find(m->file, m->sites);
@@ -325,7 +328,7 @@ int install_probes(struct target *t, struct space *s, struct thread *th, bool is
 		install_module(t, th, s, s->modules.data[i]);
 	if (t->syscalls == SYSCALLS_SITES)
 		syscall_sites_check_code(t, s);
-	if (s->probe_count == 0 && !t->options.no_probes && (is_complete || !can_load_more(s)))
+	if (s->probe_count + s->marker_count == 0 && !t->options.no_probes && (is_complete || !can_load_more(s)))
 		return -ENOENT;
 	syscalls_start(t, s, th);
 	if (s->is_profiled && !s->user)
@@ -580,6 +583,7 @@ bool install_remove(struct target *t, struct space *s, struct thread *th, bool i
 		bool is_in_text = trap->kind == TRAP_ENTRY || trap->kind == TRAP_START || trap->kind == TRAP_SYSCALL;
 		if (is_in_text && space_trap_take(s, t->arch, trap) != 0)
 			log_debug("space %u: the text at %#lx could not be restored", s->id, (unsigned long)trap->addr);
+		requests_removed(s, trap);
 	}
 	syscall_sites_leave(t, s);
 	step_threads_out(t, s);

@@ -206,7 +206,8 @@ static void serve_exec(struct target *t, struct thread *th)
 	if (is_first)
 		syscalls_settle(t, p->pid);
 	p->is_execing = false;
-	bool is_followed = t->options.follow_exec && !(t->sink.skip_exec && t->sink.skip_exec(t->sink.ctx, p->pid));
+	bool is_followed = t->options.follow_own_exec ||
+			   (t->options.follow_exec && !(t->sink.skip_exec && t->sink.skip_exec(t->sink.ctx, p->pid)));
 	if (p->space && (is_first || is_followed) && !t->is_released) {
 		bool fits = is_supported_image(t, p->pid);
 		if (is_first && !fits)

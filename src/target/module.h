@@ -13,6 +13,7 @@
 #include "base/types.h"
 
 struct elf_file;
+struct marker_list;
 struct probe_sites;
 struct syscall_sites;
 
@@ -25,6 +26,7 @@ struct module {
 	struct elf_file *file; /* opened ELF (base/elf_file.h); NULL where it cannot be read */
 	struct probe_sites *sites; /* watched functions in it; NULL = not yet looked for */
 	struct syscall_sites *syscalls; /* its system call instructions; NULL = not yet looked for */
+	struct marker_list *markers; /* in its text; NULL = not yet looked for */
 	bool is_vdso;
 	bool is_mapped;    /* false after its unload */
 };

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "target/guard.h"
 #include "target/ptrace.h"
+#include "target/requests.h"
 
 #define RULE_BITS 17
 #define MIN_SLOTS 256u
@@ -398,7 +399,7 @@ static int make_memory(struct target *t, struct space *s, struct thread *th)
 	pad_owner_add(&t->pad_owner, &p->memory);
 	p->memory.control->shared = is_shared(t, s);
 	p->memory.control->flags = (t->options.verify ? PAD_VERIFY : 0) | (t->options.no_stacks ? PAD_COUNT_ONLY : 0) |
-				   (t->options.stack_pointers ? PAD_STACK_POINTER : 0);
+				   (t->options.stack_pointers ? PAD_STACK_POINTER : 0) | requests_pad_flags(t, s);
 	if (t->sink.rule_memory)
 		t->sink.rule_memory(t->sink.ctx, s, (struct unwind_rule *)(void *)(p->memory.base + p->memory.rules),
 				    RULE_BITS);
@@ -422,6 +423,14 @@ static struct pad_probe describe(const struct probe *probe)
 		break;
 	case PROBE_FREE:
 		d.kind = probe->function == FUNCTION_DELETE ? PAD_DELETE : PAD_FREE;
+		break;
+	case PROBE_REQUEST:
+	case PROBE_MARKED_ALLOC:
+	case PROBE_MARKED_FREE:
+		d = (struct pad_probe){.function = FUNCTION_REQUEST, .count_arg = PAD_NO_ARG, .align_arg = PAD_NO_ARG,
+				       .block_arg = PAD_NO_ARG, .out_arg = PAD_NO_ARG};
+		d.kind = probe->kind == PROBE_REQUEST ? PAD_REQUEST :
+			 probe->kind == PROBE_MARKED_ALLOC ? PAD_MARKED_ALLOC : PAD_MARKED_FREE;
 		break;
 	default:
 		d.kind = PAD_THROW_CHECK;
@@ -461,9 +470,16 @@ static int promote_trap(struct target *t, struct space *s, struct thread *th, ui
 	uint8_t out[PAD_ROOM];
 	struct pad pad;
 	struct pad_request request = {.probe = describe(trap.probe), .entry = entry, .blob = p->blob,
-				      .control = p->memory.target, .code_size = trap.code_size};
+				      .control = p->memory.target, .code_size = trap.code_size,
+				      .behind = probe_is_marker(trap.probe) ? trap.stub.jump : 0};
 	if (!m)
 		return -ENOENT;
+	const char *why = "";
+	if (probe_is_marker(trap.probe) && !requests_may_jump(t, s, &trap, &why)) {
+		s->traps.data[index].is_cold = true;
+		s->traps.data[index].why_cold = why;
+		return -ENOTSUP;
+	}
 	_cleanup_free_ uint8_t *code = xmalloc(trap.code_size + 1);
 	int rc = space_read_text(s, entry, code, trap.code_size);
 	if (rc == 0)
@@ -473,7 +489,6 @@ static int promote_trap(struct target *t, struct space *s, struct thread *th, ui
 		rc = install_take_room(t, th, s, m, entry, PAD_ROOM, &request.at);
 	if (rc != 0)
 		return rc;
-	const char *why = "";
 	rc = arch_make_pad(&request, out, &pad, &why);
 	if (rc != 0 || pad.pushes_return || pad.patch_at != trap.addr) {
 		s->traps.data[index].is_cold = true;
@@ -766,6 +781,12 @@ static void serve_pad_entry(struct target *t, struct thread *th, struct trap *tr
 	}
 	if (slot->reason == PAD_REASON_BOUNDS && follow_stack(t, th, slot, sp))
 		return;
+	if (probe_is_marker(entry->probe)) {
+		if (slot->reason == PAD_REASON_STALE && slot->guard && th->calls.count == 0)
+			forget_frames(th); /* left by longjmp */
+		trap_enter(t, th, entry, regs);
+		return;
+	}
 	bool by_pad = slot->guard && slot->guard_pc && th->calls.count == 0;
 	if (by_pad && decide_guard(t, th, slot, regs) == PAD_NESTED) {
 		t->stats.nested++;

@@ -17,6 +17,7 @@ enum probe_kind {
 	PROBE_THROW,   /* a C++ exception starts to unwind the stack */
 	PROBE_CATCH,   /* a C++ exception was caught */
 	PROBE_MAPPING, /* mmap, mremap, munmap; watched only if asked for, and never by a pad */
+	PROBE_REQUEST, PROBE_MARKED_ALLOC, PROBE_MARKED_FREE, /* markers in the text; requests.h */
 };
 
 #define PROBE_NO_ARG 0xff

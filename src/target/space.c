@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "target/guard.h"
 #include "target/syscall_sites.h"
+#include "target/requests.h"
 
 static uint32_t last_space_id, last_module_id;
 
@@ -70,6 +71,7 @@ struct space *space_fork(const struct space *parent, pid_t child)
 	s->is_ready = parent->is_ready;
 	s->is_profiled = parent->is_profiled;
 	s->probe_count = parent->probe_count;
+	requests_fork(parent, s);
 	return s;
 }
 
@@ -85,6 +87,7 @@ void space_free(struct space *s)
 	for (size_t i = 0; i < s->modules.count; i++)
 		module_release(s->modules.data[i]);
 	clear_code(s);
+	requests_free(s);
 	guard_space_gone(s);
 	for (size_t i = 0; i < s->areas.count; i++)
 		free(s->areas.data[i].saved);
@@ -162,6 +165,9 @@ void module_release(struct module *m)
 	if (m->syscalls)
 		vec_deinit(&m->syscalls->list);
 	free(m->syscalls);
+	if (m->markers)
+		vec_deinit(&m->markers->list);
+	free(m->markers);
 	free(m->path);
 	free(m);
 }
@@ -271,8 +277,12 @@ static void remove_traps(struct space *s, const struct module *m)
 {
 	for (size_t i = 0; i < s->traps.count; i++) {
 		struct trap *t = &s->traps.data[i];
-		if (t->module == m->id && (t->kind == TRAP_ENTRY || t->kind == TRAP_SYSCALL))
+		if (t->module == m->id && (t->kind == TRAP_ENTRY || t->kind == TRAP_SYSCALL)) {
 			t->is_removed = true;
+			if (t->semaphore)
+				guard_forget_trap(s, t->semaphore);
+			t->semaphore = 0;
+		}
 		if (t->is_removed)
 			guard_forget_trap(s, t->addr);
 	}
@@ -458,16 +468,27 @@ int space_trap_take(struct space *s, const struct arch *arch, struct trap *trap)
 	return rc;
 }
 
-void space_count_probes(const struct space *s, uint32_t *jumps_out, uint32_t *breakpoints_out)
+static void count_probes(const struct space *s, bool markers, uint32_t *jumps_out, uint32_t *breakpoints_out)
 {
 	uint32_t jumps = 0, breakpoints = 0;
 	for (size_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
-		if (trap->kind != TRAP_ENTRY || trap->is_removed || trap->probe->function == FUNCTION_NONE)
+		if (trap->kind != TRAP_ENTRY || trap->is_removed || probe_is_marker(trap->probe) != markers ||
+		    (!markers && trap->probe->function == FUNCTION_NONE))
 			continue;
 		jumps += trap->pad != 0;
 		breakpoints += trap->pad == 0;
 	}
 	*jumps_out = jumps;
 	*breakpoints_out = breakpoints;
+}
+
+void space_count_probes(const struct space *s, uint32_t *jumps_out, uint32_t *breakpoints_out)
+{
+	count_probes(s, false, jumps_out, breakpoints_out);
+}
+
+void space_count_markers(const struct space *s, uint32_t *jumps_out, uint32_t *breakpoints_out)
+{
+	count_probes(s, true, jumps_out, breakpoints_out);
 }

@@ -40,6 +40,8 @@ struct trap {
 	uint32_t code_size;        /* of the function, bytes */
 	uint32_t module;           /* id */
 	uint32_t pad;              /* index + 1 of its pad; 0 = none. TRAP_PAD_*: of the pad it is in */
+	uint32_t marker;           /* TRAP_ENTRY at a marker: its index in the module's list */
+	taddr_t semaphore;         /* that was raised for it; 0 = none */
 	bool is_cold;              /* cannot be promoted, or not now */
 	const char *why_cold;
 };
@@ -81,6 +83,8 @@ struct space {
 	bool is_own_image;     /* began with an exec or an attach, not with a fork */
 	uint64_t attach_ns;   /* how long it stood to be attached; 0 = it was started */
 	uint32_t probe_count;  /* watched functions */
+	uint32_t marker_count; /* markers that were ever watched */
+	struct pools *pools;   /* that the program told of; NULL = none; owned */
 	uint32_t hits;         /* stops at entries, for promotion */
 	struct pads *pads;     /* tier 2; NULL = none yet */
 	bool is_break_only;    /* never promoted */
@@ -120,5 +124,7 @@ int space_trap_put(struct space *s, const struct arch *arch, const struct trap *
 int space_trap_take(struct space *s, const struct arch *arch, struct trap *trap);
 /* How many watched functions are caught by jumps into pads, and by breakpoints. */
 void space_count_probes(const struct space *s, uint32_t *jumps_out, uint32_t *breakpoints_out);
+/* The same of markers. */
+void space_count_markers(const struct space *s, uint32_t *jumps_out, uint32_t *breakpoints_out);
 
 #endif

@@ -27,12 +27,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/elf_file.h"
 #include "base/log.h"
+#include "target/attach_check.h"
 #include "target/faults.h"
 #include "target/ptrace.h"
 #include "target/guard.h"
 #include "target/pads.h"
+#include "target/requests.h"
 #include "target/roots.h"
 #include "target/syscall_sites.h"
 #include "target/thread.h"
@@ -208,74 +209,6 @@ int target_start(struct target *t, char *const argv[])
 
 /* -- attach -- */
 
-struct proc_status {
-	long tracer, uid;
-	char state;
-	bool has_memory;
-};
-
-static int read_status(pid_t pid, struct proc_status *out)
-{
-	char name[64], line[256];
-	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
-	if (!f)
-		return -ESRCH;
-	*out = (struct proc_status){.tracer = 0, .uid = -1};
-	while (fgets(line, sizeof(line), f)) {
-		sscanf(line, "TracerPid: %ld", &out->tracer);
-		sscanf(line, "Uid: %ld", &out->uid);
-		sscanf(line, "State: %c", &out->state);
-		out->has_memory |= strncmp(line, "VmSize:", 7) == 0;
-	}
-	return 0;
-}
-
-static bool is_our_thread(pid_t pid)
-{
-	char name[96];
-	snprintf(name, sizeof(name), "/proc/%d/task/%d", (int)getpid(), (int)pid);
-	return access(name, F_OK) == 0;
-}
-
-static int check_attachable(struct target *t, pid_t pid, enum attach_problem *problem, long *detail)
-{
-	struct proc_status st;
-	*detail = 0;
-	if (is_our_thread(pid)) {
-		*problem = ATTACH_SELF;
-		return -EINVAL;
-	}
-	if (read_status(pid, &st) != 0 || st.state == 'Z' || st.state == 'X') {
-		*problem = ATTACH_NO_PROCESS;
-		return -ESRCH;
-	}
-	if (!st.has_memory) {
-		*problem = ATTACH_KERNEL_THREAD;
-		return -EPERM;
-	}
-	if (st.tracer) {
-		*problem = ATTACH_TRACED;
-		*detail = st.tracer;
-		return -EPERM;
-	}
-	char name[64];
-	struct elf_file *file;
-	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
-	int rc = elf_file_open(name, NULL, &file);
-	if (rc == -EACCES || rc == -EPERM) {
-		*problem = ATTACH_PERMISSION;
-		*detail = st.uid;
-		return -EPERM;
-	}
-	if (rc != 0)
-		return 0; /* the maps will tell */
-	bool fits = file->machine == t->arch->elf_machine && file->elf_class == t->arch->elf_class;
-	elf_file_release(file);
-	*problem = ATTACH_32BIT;
-	return fits ? 0 : -ENOEXEC;
-}
-
 /* Seizes and interrupts the threads of @p that are new; returns how many, or -errno for the first. */
 static int seize_pass(struct target *t, struct process *p)
 {
@@ -291,9 +224,8 @@ static int seize_pass(struct target *t, struct process *p)
 			continue;
 		int err = ptrace_seize(tid, trace_options(t));
 		if (err != 0) {
-			struct proc_status st;
 			/* dying threads and a dead leader give EPERM: they allocate nothing any more */
-			bool is_dead = err == -ESRCH || read_status(tid, &st) != 0 || st.state == 'Z' || st.state == 'X';
+			bool is_dead = err == -ESRCH || attach_is_dead(tid);
 			if (!is_dead && rc == 0)
 				rc = err;
 			continue;
@@ -354,13 +286,14 @@ static void look_for_sites(void *ctx, struct space *s, struct module *m)
 		m->sites = xcalloc(1, sizeof(*m->sites));
 		probe_sites_find(m->file, m->sites);
 	}
+	requests_look(ctx, m);
 }
 
 static void undo_attach(struct target *t, pid_t pid);
 
 int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out)
 {
-	int rc = check_attachable(t, pid, problem_out, detail_out);
+	int rc = attach_check(pid, t->arch, problem_out, detail_out);
 	if (rc != 0)
 		return rc;
 	struct space *s = space_new(pid);

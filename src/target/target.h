@@ -21,6 +21,7 @@ struct target;
 
 struct target_options {
 	bool follow_exec;     /* --trace-children=yes: new images are profiled too */
+	bool follow_own_exec; /* of no forks, but of what a process that is followed executes itself */
 	bool keep_running;    /* started programs survive ptmem's death */
 	bool no_probes;       /* watch no function (only processes) */
 	bool no_stacks;       /* events are counted only: their stacks are not read */
@@ -37,6 +38,8 @@ struct target_options {
 	bool watch_faults;    /* HEAP_FAULT at page faults */
 	bool watch_mappings;  /* at mmap, munmap, mremap and their like */
 	bool free_stacks;     /* frees come with their stacks */
+	bool mempools;        /* client requests of memory pools are events */
+	bool running_on_valgrind; /* the program is told so if it asks */
 	const char *somalloc; /* --soname-synonyms: which allocators are watched; NULL = all */
 };
 
@@ -77,6 +80,8 @@ struct target_sink {
 	/* The last chance to read the memory of @s (last_look): all events are in, its threads stand
 	 * still, and it is about to exit or to be detached. Not called when it is killed suddenly. */
 	void (*last_look)(void *ctx, struct space *s);
+	/* The program itself says a monitor command; whether there is such a one. NULL = there is none. */
+	bool (*monitor)(void *ctx, struct space *s, const char *text);
 	/* Whether the program that @pid just executed is to be left alone. NULL = never. */
 	bool (*skip_exec)(void *ctx, pid_t pid);
 	/* Called now and then between events, and when a timer or signal woke the loop; true = leave. */
@@ -116,7 +121,11 @@ int target_start(struct target *t, char *const argv[]);
 enum attach_problem {
 	ATTACH_OK, ATTACH_NO_PROCESS, ATTACH_TRACED, ATTACH_PERMISSION, ATTACH_32BIT, ATTACH_SELF,
 	ATTACH_NO_PROBES, ATTACH_NO_FAULTS, ATTACH_KERNEL_THREAD, ATTACH_INJECT, ATTACH_OTHER,
+	ATTACH_ZOMBIE, ATTACH_DEAD_LEADER, /* of a process that has ended; of one whose other threads run */
 };
+/* What /proc alone says of @pid: ATTACH_OK, NO_PROCESS, ZOMBIE, DEAD_LEADER or KERNEL_THREAD. */
+enum attach_problem target_look(pid_t pid);
+
 /* Attaches to all threads of @pid. 0, or -errno with *problem_out and *detail_out (a number: the
  * tracer's pid, a uid, an errno). Nothing of ours is left in the process then. */
 int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out);

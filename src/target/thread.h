@@ -160,6 +160,10 @@ enum trap_answer { TRAP_FOREIGN, TRAP_GO_ON, TRAP_WAIT }; /* WAIT: for room in t
 enum trap_answer trap_serve(struct target *t, struct thread *th);
 /* Calls of @th whose frames are gone, or all of them at its end. */
 void trap_drop_calls(struct target *t, struct thread *th, taddr_t sp);
+/* Whether a call that enters at @regs is part of one that is noted. Drops what is gone. @where: the
+ * stack, NULL = as at a function's entry. */
+bool trap_is_nested(struct target *t, struct thread *th, const struct arch_regs *regs,
+		    const struct stack_view *where);
 /* The view of a thread stopped anywhere: its own registers, nothing left out. */
 void trap_fill_stopped_view(struct target *t, struct thread *th, const struct arch_regs *regs, struct stack_view *view);
 void trap_fill_view(struct target *t, struct thread *th, const struct arch_regs *regs, taddr_t sp,

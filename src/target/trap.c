@@ -6,6 +6,7 @@
  *	free, delete      event; go by .jump     go by .jump
  *	loader            look for modules; go by .jump
  *	throw, catch      mend stacks; go by .jump
+ *	marker            requests.c; go on behind it
  *
  *	behind the call   event with the result; the stub's return goes to the caller
  *
@@ -28,6 +29,7 @@
 #include "target/ptrace.h"
 #include "target/guard.h"
 #include "target/pads.h"
+#include "target/requests.h"
 #include "target/thread.h"
 
 #define STACK_COPY_MIN 1024u
@@ -147,25 +149,20 @@ void trap_drop_calls(struct target *t, struct thread *th, taddr_t sp)
 		th->had_signal = false;
 }
 
-/* Whether the stub's return address of the innermost noted call still stands on the stack. */
-static bool call_is_alive(const struct thread *th)
-{
-	const struct call *call = &th->calls.data[th->calls.count - 1];
-	uint64_t word = 0;
-	return space_read(th->process->space, call->return_at, &word, sizeof(word)) == 0 &&
-	       word == call->stub_return;
-}
-
-/* Whether a call that enters at @regs is part of one that is noted. Drops what is gone. */
-static bool is_nested(struct target *t, struct thread *th, const struct arch_regs *regs)
+bool trap_is_nested(struct target *t, struct thread *th, const struct arch_regs *regs,
+		    const struct stack_view *where)
 {
 	if (th->calls.count == 0)
 		return false;
 	taddr_t sp = regs->word[t->arch->sp], outer = th->calls.data[th->calls.count - 1].sp;
 	if (th->had_signal) {
 		struct stack_view view;
-		trap_fill_view(t, th, regs, sp, &view);
-		if (call_is_alive(th) && t->sink.in_signal(t->sink.ctx, th->process->space, &view, outer))
+		if (where)
+			view = *where;
+		else
+			trap_fill_view(t, th, regs, sp, &view);
+		/* before the stub's first instructions the stack pointer is the call's, and nothing stands below */
+		if (t->sink.in_signal(t->sink.ctx, th->process->space, &view, outer + 1))
 			return false;
 	}
 	if (sp < outer) {
@@ -173,7 +170,7 @@ static bool is_nested(struct target *t, struct thread *th, const struct arch_reg
 		return true;
 	}
 	trap_drop_calls(t, th, sp);
-	return th->calls.count > 0 && is_nested(t, th, regs);
+	return th->calls.count > 0 && trap_is_nested(t, th, regs, where);
 }
 
 static void enter_call(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs)
@@ -282,7 +279,7 @@ static bool is_own_mapping(struct target *t, struct thread *th, const struct tra
 	struct space *s = th->process->space;
 	struct pad_slot *slot = pads_slot(th);
 	taddr_t sp = regs->word[t->arch->sp], caller = 0;
-	if (is_nested(t, th, regs) || (slot && slot->guard > sp) || space_read(s, sp, &caller, sizeof(caller)) != 0)
+	if (trap_is_nested(t, th, regs, NULL) || (slot && slot->guard > sp) || space_read(s, sp, &caller, sizeof(caller)) != 0)
 		return false;
 	const struct module *own = space_find_module(s, trap->addr), *from = space_find_module(s, caller);
 	return own != from || is_static(s);
@@ -293,7 +290,9 @@ void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct a
 	taddr_t next = trap->stub.jump, sp = regs->word[t->arch->sp];
 	uint8_t kind = trap->probe->kind;
 	struct space *s = th->process->space;
-	if (kind == PROBE_LOADER) {
+	if (probe_is_marker(trap->probe)) {
+		requests_serve(t, th, trap, regs);
+	} else if (kind == PROBE_LOADER) {
 		taddr_t addr = trap->addr;
 		install_update(t, s, th);
 		trap = space_trap_find(s, addr); /* the table may have moved */
@@ -311,7 +310,7 @@ void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct a
 			enter_call(t, th, trap, regs);
 			next = trap->stub.call;
 		}
-	} else if (is_nested(t, th, regs)) {
+	} else if (trap_is_nested(t, th, regs, NULL)) {
 		/* a new-handler may free what it had kept; what is not live is no event */
 		if (kind == PROBE_FREE && th->calls.data[th->calls.count - 1].probe->kind != PROBE_FREE)
 			trap_enter_inner_free(t, th, trap, regs);

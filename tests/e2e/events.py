@@ -5,6 +5,9 @@ given module; bytes that live at the end by call path.
 """
 
 
+REQUEST = 14  # the function of blocks that the program announces: they may lie over others
+
+
 class Counts(dict):
     def __init__(self):
         super().__init__(allocations=0, reallocations=0, frees=0, bytes=0, failed=0, unknown=0,
@@ -26,6 +29,7 @@ class Events:
         self.modules = {0: ("", 0)}
         self.all, self.own = Counts(), Counts()
         self.blocks, self.held = {}, {}
+        self.announced, self.covered = set(), {}
         self.is_complete = False
         self.times_go_back = 0
         last = 0
@@ -54,6 +58,7 @@ class Events:
         elif letter in "afbr":
             thread, node, rest = word[2], int(word[4]), word[5:]
             is_own = own is not None and self.modules[self.nodes[node][2]][0].endswith(own)
+            self.is_announced = int(word[3]) == REQUEST
             getattr(self, "on_" + letter)(thread, node, is_own, rest)
 
     def counts(self, is_own):
@@ -69,7 +74,12 @@ class Events:
             counts["allocations"] += 1
         if addr:
             if addr in self.blocks:
-                raise ValueError("block %x was live already" % addr)
+                if not self.is_announced and addr not in self.announced:
+                    raise ValueError("block %x was live already" % addr)
+                self.covered.setdefault(addr, []).append((self.blocks[addr], addr in self.announced))
+            self.announced.discard(addr)
+            if self.is_announced:
+                self.announced.add(addr)
             self.blocks[addr] = (size, node, is_own)
 
     def on_f(self, _thread, _node, is_own, rest):
@@ -83,6 +93,11 @@ class Events:
         for counts in self.counts(was_own):
             counts.change(-size, -1)
             counts["frees"] += 1
+        self.announced.discard(addr)
+        if self.covered.get(addr):
+            self.blocks[addr], was_announced = self.covered[addr].pop()
+            if was_announced:
+                self.announced.add(addr)
 
     def on_b(self, thread, _node, _is_own, rest):
         addr = int(rest[0], 16)

@@ -272,8 +272,8 @@ def check_rss():
     report("--png=out.png", "--rss=rss.tsv", "known.massif")
     png = Png("out.png")
     black = [y for y in png.column(300, (26, 26, 26), 40, 460) if y > 60]
-    sky = png.column(300, SKY, end=480)
-    foot, top = max(sky), min(y for y in range(40, 480) if png.near(300, y, ORANGE))
+    sky = png.column(300, SKY, end=500)
+    foot, top = max(sky), min(y for y in range(40, 500) if png.near(300, y, ORANGE))
     scale = (foot + 1 - top) / 100000
     check(black and abs((foot - black[0]) / scale / 409600 - 1) < 0.02, "resident memory stands at", black)
     check("time-unit=ms" in report("--png=x.png", "--rss=rss.tsv", "bytes.massif", status=255), "--rss over bytes")
@@ -312,10 +312,51 @@ def check_memusage():
     check(not os.path.exists("x.png"), "a picture in spite of an error")
 
 
+def check_few():
+    """One record, one snapshot, one value for both axes: all of it is to be seen."""
+    open("one.dat", "wb").write(record(0, 150, 1000) + record(100, 50, 3000) + record(100, 50, 2000))
+    report("--png=out.png", "one.dat")
+    png = Png("out.png")
+    heights = [png.column(x, color, 60, 400) for x in (200, 400, 600) for color in (VERMILLION, GREEN)]
+    check(all(heights) and heights[0] == heights[4] and heights[1] == heights[5], "one record", heights)
+    check(max(heights[0]) < min(heights[1]), "stack below heap, not on it", heights)
+    open("one.massif", "w").write(MASSIF_HEAD + snapshot_text(0, 500, 700, 100))
+    report("--png=out.png", "one.massif")
+    png = Png("out.png")
+    bar = [x for x in range(png.width) if png.near(x, 250, SKY)]
+    check(4 <= len(bar) <= 8, "one snapshot is a bar", bar)
+
+
+def check_total_steps():
+    """Between two records the sum of heap and stack stays where it is, as both do."""
+    open("steps.dat", "wb").write(record(0, 9000, 0) + record(9000, 10, 1000) +
+                                  b"".join(record(9000 if i % 2 else 1000, 1, 250 * i) for i in range(4)))
+    report("--png=out.png", "-t", "-T", "steps.dat")
+    png = Png("out.png")
+    for x in (*range(100, 220, 3), *range(450, 580, 3)): # dashes have gaps
+        found = [y for c in (VERMILLION, (26, 26, 26)) for y in png.column(x, c, 60, 470) if y > 100]
+        if found and max(found) - min(found) > 5:
+            check(False, "the sum is not where the heap is", x, found)
+    check(True)
+
+
+def check_processes():
+    """The largest have a colour, all others one; none is without a legend."""
+    with open("many.tsv", "w") as f:
+        f.write("time\tpid\tVmRSS\n")
+        f.writelines(f"{t / 10:.1f}\t{100 + p}\t{1000 if p > 1 else 9000 - p * 3000}\n" for t in range(11) for p in range(40))
+    report("--png=out.png", "many.tsv")
+    png = Png("out.png")
+    check(png.column(300, (0, 115, 179), 60, 480) and png.column(300, VERMILLION, 60, 480), "the largest two")
+    check(png.column(300, (153, 153, 153), 40, 480), "the others are not grey")
+    legend = [y for y in range(480, 600) if any(png.near(x, y, (153, 153, 153), 40) for x in range(8, 480))]
+    check(legend, "no legend")
+
+
 def check_errors():
     for args, message in (
             (["--png=", "known.massif"], "--png takes the name of a file"),
-            (["--x-size=99", "known.massif"], "--x-size takes a whole number from 100"),
+            (["--x-size=0", "known.massif"], "--x-size takes a whole number from 1 "),
             (["--snapshot=first", "known.massif"], "--snapshot takes peak, last or"),
             (["--diff", "known.massif"], "--diff takes two files"),
             (["--rss=a", "known.massif"], "--rss goes with"),
@@ -401,6 +442,9 @@ def main():
         check_dip()
         check_rss()
         check_memusage()
+        check_few()
+        check_total_steps()
+        check_processes()
         check_errors()
         check_diff()
         os.chdir("/")

@@ -101,8 +101,9 @@ def not_found(t):
 @test("cli/not-executable")
 def not_executable(t):
     path = t.file("plain", "no program\n")
-    one_line(t, [path], 126, "plain")
-    one_line(t, [t.directory], 126, re.escape(t.directory))
+    one_line(t, [path], 126, "plain", "not executable")
+    one_line(t, [t.directory], 126, re.escape(t.directory), "a folder")
+    one_line(t, [""], 127, "''", "no such program")
 
 
 @test("cli/script-without-interpreter")
@@ -139,6 +140,31 @@ def no_such_process(t):
 
 def sleeper(t, argv=("sleep", "100"), **how):
     return subprocess.Popen(argv, cwd=t.directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
+
+
+def leader_gone(t):
+    program, source = os.path.join(t.directory, "leader_gone"), os.path.join(harness.HERE, "../memusage/leader_gone.c")
+    t.equal("compiler", t.run(["gcc", "-pthread", "-o", program, source]).status, 0)
+    return program
+
+
+def is_zombie(pid):
+    with open("/proc/%d/status" % pid, encoding="utf-8") as file:
+        return "\nState:\tZ" in file.read()
+
+
+@test("cli/ended-process")
+def ended_process(t):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    one_line(t, ["-p", str(child)], 125, "has ended", "zombie")
+    os.waitpid(child, 0)
+    one_line(t, ["-p", "2"], 125, "kernel thread")
+    with subprocess.Popen([leader_gone(t)]) as target:
+        t.wait_until("its first thread ended", lambda: is_zombie(target.pid))
+        one_line(t, ["-p", str(target.pid)], 125, "its first thread has ended")
 
 
 @test("cli/already-traced")
@@ -245,6 +271,12 @@ def unwritable(t):
     for name in ("/no/such/directory/out", "/proc/out.%p", t.directory, t.directory + "/"):
         refused(t, ["-o", name, "touch", marker], 125, re.escape(name.split("%")[0]))
         t.check(not os.path.exists(marker), "the program was run")
+    for options in (["--xtree-memory=full", "--xtree-memory-file=/no/x"], ["--folded=/no/x"], ["--flame=/no/x"],
+                    ["--leaks", "--leaks-out=/no/x"], ["--memusage", "--memusage-out=/no/x"], ["--data=/no/x"],
+                    ["--sample", "--sample-out=/no/x"], ["--events=/no/x"]):
+        one_line(t, ["-o", os.path.join(t.directory, "m"), *options, "touch", marker], 125, "cannot write /no/x")
+        t.check(not os.path.exists(marker), "the program was run with %s" % options)
+    t.check(not os.path.exists(os.path.join(t.directory, "m")), "a file of a program that was not run")
 
 
 @test("cli/out-file-names")

@@ -1,6 +1,7 @@
 """Where the files of a profile stand, whatever the program does: spec/massif.md 1.6 and 2.13."""
 
 import os
+import re
 import signal
 
 import massif
@@ -94,3 +95,26 @@ def _(t):
         options = ["--soname-synonyms=" + value] if value else []
         result = t.profile([t.target("linked-jemalloc", "paths")], options)
         t.equal("allocations seen with %s" % value, result.only_stats()["allocations"] > 0, allocations)
+
+
+@test("files/closed-standard-files")
+def closed_standard_files(t):
+    """No file of ptmem's takes the place of a closed one; the program finds them closed."""
+    ends = os.path.join(t.directory, "ends")
+    program = "echo; for i in 0 1 2; do test -e /proc/$$/fd/$i && echo $i >>%s; done; exit 3" % ends
+    shell = t.program("sh")
+    for closed in ("0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"):
+        cwd = t.subdirectory()
+        command = "%s -v -o m --data=d --memusage --sample=1 --sample-out=s %s -c '%s' %s" % (
+            t.ptmem(), shell, program, closed)
+        t.equal("status with " + closed, t.run(["sh", "-c", command], cwd=cwd).status, 3)
+        with open(ends, "r+", encoding="ascii") as file:
+            t.equal("open in the program", file.read().split(), [i for i in "012" if i not in closed])
+            file.truncate(0)
+        massif.Massif(os.path.join(cwd, "m"))
+        with open(os.path.join(cwd, "d"), "rb") as file:
+            t.equal("data: whole records", len(file.read()) % 24, 0)
+        with open(os.path.join(cwd, "s"), encoding="ascii") as file:
+            lines = file.read().splitlines()
+        t.check(all(re.fullmatch(r"[0-9.]+(\t[0-9]+)+", line) for line in lines[1:]), "samples: %r" % lines)
+    t.check(t.run(["sh", "-c", "%s --help >&-" % t.ptmem()]).status != 0, "help to nobody is no success")

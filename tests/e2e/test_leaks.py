@@ -179,7 +179,7 @@ def several(t):
         t.equal("what leaks in one", found(ptmem.path("leaks.%d.json" % pid)), EXPECTED)
         for name in ("profile.%d.out", "live.%d.folded"):
             t.check(os.path.exists(ptmem.path(name % pid)), "no " + name % pid)
-        t.check(re.search(r"attached to process %d \(1 threads paused for [0-9.]+ ms\)" % pid, ptmem.text()),
+        t.check(re.search(r"attached to process %d \(1 thread paused for [0-9.]+ ms\)" % pid, ptmem.text()),
                 "the pause of %d is not said: %s" % (pid, ptmem.text()))
         p.step(b"done\n")
         t.equal("the program's exit status", p.process.wait(), 0)

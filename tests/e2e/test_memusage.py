@@ -138,6 +138,9 @@ def beside_names():
     return sorted(os.path.splitext(os.path.basename(p))[0] for p in glob.glob(os.path.join(FOLDER, "beside", "*.c*")))
 
 
+BESIDE_OPTIONS = {"written": ["-m"]}
+
+
 def colourless(text):
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
@@ -148,9 +151,10 @@ def register_beside(name):
         if not shutil.which("memusage"):
             raise Skip("memusage is not installed")
         program = compiled(t, name, os.path.join(FOLDER, "beside"))
-        peer = t.run(["memusage", program])
+        options = BESIDE_OPTIONS.get(name, [])
+        peer = t.run(["memusage", *options, program])
         for probes in ("auto", "break", "jump"):
-            run = t.run([t.ptmem(), "-q", "--heap=no", "--memusage", "--probes=" + probes, program])
+            run = t.run([t.ptmem(), "-q", "--heap=no", "--memusage", "--probes=" + probes, *options, program])
             t.equal("status", run.status, peer.status)
             t.equal("report (%s)" % probes, masked(run.err.decode()).split("\n"),
                     masked(colourless(peer.err.decode())).split("\n"))
@@ -255,6 +259,69 @@ def command_line(t):
     t.equal("another program's name", run.err, b"")
 
 
+OPTIONS = ("progname", "png", "data", "unbuffered", "buffer", "no-timer", "mmap", "time-based", "total", "title",
+           "x-size", "y-size", "help", "usage", "version")
+
+
+def command_lines(program):
+    """Every prefix of every option, with and without values; letters; what is no option."""
+    yield from ([], ["--"], ["--", program], [""], ["-", program], ["---", program], ["--mmapp", program], ["--zzz=3"],
+                ["-h", program], ["-dX", program], ["-z=3", program], ["-mu", program], ["-d", "--", program],
+                ["-p", "a", "-d", "b", program], ["-p", "a.png", "-x", "3", "-y", "x", program],
+                ["-n", "nope", "-d", "a", program], ["-n", program, program],
+                ["-n", "nope", "-p", "a", program], ["-n", "", program], ["-m", "-u", "-b", "7", "-d", "q", program],
+                ["-b", "x", "-d", "q", program], ["-b", "-5", "-d", "q", program], ["-p", "/none/a", program],
+                ["/etc/passwd"], ["/none"])
+    words = {"-" + letter for letter in "npdubmtTxy?V"}
+    for name in OPTIONS:
+        words.update("--" + name[:n + 1] for n in range(len(name)))
+    for word in sorted(words):
+        yield from ([word], [word, "77", program], [word, program], [word + "=", program], [word + "=77", program])
+
+
+@test("memusage/command-line-beside", limit=120)
+def command_line_beside(t):
+    if not shutil.which("memusage"):
+        raise Skip("memusage is not installed")
+    program = compiled(t, "nops")
+    for words in command_lines(program):
+        peer, run = t.run(["memusage", *words]), t.run([memusage_program(), *words])
+        t.equal("status of %r (%r)" % (words, run.err), run.status, peer.status)
+        t.equal("files of %r" % words, sorted(os.listdir(run.cwd)), sorted(os.listdir(peer.cwd)))
+        if peer.status == 1:
+            # of --p=77 memusage names the 77, and --u=77 it takes for no option
+            want = re.sub("`[^`']*' is ambiguous", "`%s' is ambiguous" % "".join(words[:1]), peer.err.decode())
+            want = re.sub("unrecognized option `(--u=.*)'", r"option `\1' is ambiguous", want)
+            want = want.replace("memusage", "ptmem-memusage")
+            t.equal("error of %r" % words, run.err.decode(), want)
+
+
+@test("memusage/help")
+def help_text(t):
+    for words in (["--help"], ["-?"], ["--h"]):
+        text = t.run([memusage_program(), *words]).out.decode()
+        for name in OPTIONS:
+            t.check(re.search(r"^   (-.,|   )--%s(=[A-Z]+)?  +\S" % name, text, re.M), "%s in %r" % (name, text))
+        t.check(max(map(len, text.split("\n"))) < 80, "lines are not too long")
+    usage = t.run([memusage_program(), "--usage"]).out.decode()
+    t.check(all("[--" + name in usage for name in OPTIONS[:-3]), usage)
+
+
+@test("memusage/data-of-nobody")
+def data_of_nobody(t):
+    program = compiled(t, "nops")
+    cwd = t.subdirectory()
+    for name in ("old", "new"):
+        if name == "old":
+            with open(os.path.join(cwd, name), "w", encoding="ascii") as file:
+                file.write("kept")
+        t.run([memusage_program(), "-n", "another", "-d", name, program], cwd=cwd)
+        t.equal("status", t.run([memusage_program(), "-d", name, "/none"], cwd=cwd).status, 127)
+    t.equal("no new file", os.path.exists(os.path.join(cwd, "new")), False)
+    with open(os.path.join(cwd, "old"), encoding="ascii") as file:
+        t.equal("the old one", file.read(), "kept")
+
+
 @test("memusage/replay")
 def replay(t):
     program = compiled(t, "grow", os.path.join(FOLDER, "beside"))
@@ -338,3 +405,95 @@ def sampler_fields(t):
     run = t.run([t.ptmem(), "--heap=no", "--sample", "--sample-fields=VmRSS,Name", "true"])
     t.equal("unknown field", run.status, 125)
     t.check(b"Name" in run.err, run.err)
+
+
+def check_becoming(t, rows):
+    """Of becomes.c: 40 MiB, and after its exec peaks that began anew."""
+    large = [r for r in rows if r["VmRSS"] > 40960]
+    after = [r for r in rows if r["time"] > large[-1]["time"]]
+    t.check(len(large) >= 5 and len(after) >= 5, "%d rows with the block, %d without" % (len(large), len(after)))
+    t.check(all(r["VmHWM"] < 20480 for r in after[1:]), "most resident of the new program: %r" % after)
+    t.check(len({r["pid"] for r in rows}) == 1, "one process")
+
+
+@test("sampler/exec")
+def sampler_exec(t):
+    program = compiled(t, "becomes")
+    for options in (["--heap=no"], ["-o", "m"], ["--heap=no", "--trace-children=yes"]):
+        run = t.run([t.ptmem(), "-q", *options, "--sample=20", "--sample-out=s", program])
+        t.equal("status", run.status, 7)
+        check_becoming(t, table(os.path.join(run.cwd, "s")))
+
+
+@test("sampler/exec-attached")
+def sampler_exec_attached(t):
+    with subprocess.Popen([compiled(t, "becomes")]) as target:
+        run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=20", "--sample-out=s", "-p", str(target.pid)])
+        t.equal("the program's status", target.wait(), 7)
+    t.equal("status", run.status, 0)
+    check_becoming(t, table(os.path.join(run.cwd, "s")))
+
+
+@test("sampler/last-sample")
+def sampler_last(t):
+    """At the exit stop, however long the period is; of each child, too."""
+    run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=100000", "--sample-out=s", compiled(t, "maps_over_time")])
+    rows = table(os.path.join(run.cwd, "s"))
+    t.equal("the first and the last", len(rows), 2)
+    t.check(rows[1]["VmHWM"] > rows[0]["VmRSS"] + 32000, "the last knows the peak: %r" % rows)
+    run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=100000", "--sample-out=s", "--trace-children=yes",
+                 compiled(t, "many_children"), "20"])
+    pids = [r["pid"] for r in table(os.path.join(run.cwd, "s"))]
+    t.equal("processes", len(set(pids)), 21)
+    run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=100000", "--sample-out=s", compiled(t, "becomes")])
+    last = table(os.path.join(run.cwd, "s"))[-1]
+    t.check(last["time"] > 0.7 and last["VmHWM"] < 20480, "at the exit of what was executed: %r" % last)
+
+
+@test("sampler/many-children")
+def sampler_many(t):
+    run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=5", "--sample-out=s", "--trace-children=yes",
+                 compiled(t, "many_children"), "10000"])
+    t.equal("status", run.status, 0)
+    early, late = map(int, run.out.split())
+    t.check(late <= early, "descriptors: %d, at the end %d" % (early, late))
+    t.equal("processes", len({r["pid"] for r in table(os.path.join(run.cwd, "s"))}), 10001)
+
+
+@test("sampler/several")
+def sampler_several(t):
+    """All at the same time, each until its end."""
+    with subprocess.Popen(["sleep", "0.4"]) as short, subprocess.Popen(["sleep", "0.8"]) as longer:
+        run = t.run([t.ptmem(), "--heap=no", "--sample=20", "--sample-out=s", "-p",
+                     "%d,%d,2" % (longer.pid, short.pid)])
+    t.equal("status", run.status, 0)
+    t.check(b"process 2 is a kernel thread" in run.err, run.err)
+    rows = table(os.path.join(run.cwd, "s"))
+    ends = {p.pid: max(r["time"] for r in rows if r["pid"] == p.pid) for p in (short, longer)}
+    starts = {p.pid: min(r["time"] for r in rows if r["pid"] == p.pid) for p in (short, longer)}
+    t.check(max(starts.values()) < 0.1 and ends[longer.pid] > ends[short.pid] + 0.2, "%r %r" % (starts, ends))
+
+
+@test("sampler/leader-gone-attached")
+def sampler_leader_attached(t):
+    with subprocess.Popen([compiled(t, "leader_gone")]) as target:
+        t.wait_until("its first thread ended",
+                     lambda: "\nState:\tZ" in open("/proc/%d/status" % target.pid, encoding="utf-8").read())
+        run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=20", "-p", str(target.pid)])
+        t.equal("status", run.status, 0)
+        last = [int(word) for word in run.err.decode().splitlines()[-1].split("\t")]
+        t.check(len(last) == 4 and last[3] > 20480, "the thread's memory: %r" % last)
+
+
+@test("sampler/refusals")
+def sampler_refusals(t):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    for pid, why in ((child, b"only its exit status is left"), (2, b"kernel thread"), (1 << 22, b"no such process")):
+        for options in (["--heap=no", "--sample"], ["-o", "m"]):
+            run = t.run([t.ptmem(), *options, "-p", str(pid)])
+            t.equal("status of %s" % why, run.status, 125)
+            t.check(run.err.count(b"\n") == 1 and why in run.err, "%r" % run.err)
+    os.waitpid(child, 0)

@@ -1,5 +1,6 @@
 """Monitor commands: what they answer and write, who may give them, and that they cost the program nothing."""
 
+import json
 import os
 import signal
 import stat
@@ -117,6 +118,67 @@ def _(t):
     t.wait_until("all snapshots", lambda: os.path.exists(path))
     t.equal("bytes", [s["mem_heap_B"] for s in m.read("massif.vgdb.out").snapshots], [1000 * i for i in range(8)])
     t.check("all snapshots written to" in m.end(), "no message")
+
+
+@test("monitor/sigusr1-leaks")
+def _(t):
+    """With --leaks SIGUSR1 asks for both, and the program goes on."""
+    m = Monitored(t, ["--leaks", "--leaks-out=leaks.json"])
+    for live in (7000, 8000):
+        m.ptmem.send_signal(signal.SIGUSR1)
+        paths = [os.path.join(m.cwd, n) for n in ("massif.vgdb.out", "leaks.json")]
+        t.wait_until("both files", lambda p=paths: all(map(os.path.exists, p)))
+        t.equal("bytes in the snapshots", m.read("massif.vgdb.out").snapshots[-1]["mem_heap_B"], live)
+        with open(paths[1], encoding="utf-8") as file:
+            t.equal("bytes in the report", json.load(file)["bytes"], live)
+        for path in paths:
+            os.unlink(path)
+        m.more()
+    m.end()
+    t.check(os.path.exists(os.path.join(m.cwd, "leaks.json")), "no report at the end")
+
+
+for how in ("break", "auto", "jump"):
+    @test("monitor/leaks-" + how)
+    def _(t, how=how):
+        m = Monitored(t, ["--leaks", "--probes=" + how])
+        text = m.say("leaks").out.decode()
+        t.check("leaks of process %d" % m.target_pid() in text and "hold" in text and "7,000" in text, text)
+        m.more()
+        other = t.subdirectory()
+        t.equal("to a file", m.say("l", "l.json", pid=m.target_pid(), cwd=other).status, 0)
+        with open(os.path.join(other, "l.json"), encoding="utf-8") as file:
+            report = json.load(file)
+        t.equal("the report", (report["bytes"], report["blocks"], report["pid"]), (8000, 8, m.target_pid()))
+        t.check("kinds" not in report, "a leak check that nobody asked for")
+        result = m.say("leaks", "/nonexistent/x")
+        t.check(result.status == 1 and b"cannot write /nonexistent/x" in result.err, "error: %r" % result.err)
+        m.end()
+
+
+@test("monitor/leaks-checked")
+def _(t):
+    m = Monitored(t, ["--leak-check", "--error-exitcode=9", "--leaks-out=end.json"], attach=True)
+    m.more()
+    t.equal("leaks", m.say("leaks", "l.json").status, 0)
+    with open(os.path.join(m.cwd, "l.json"), encoding="utf-8") as file:
+        t.check("definitely lost" in json.load(file)["kinds"], "not checked")
+    m.more()
+    t.equal("detach", m.say("detach").status, 0)
+    m.ptmem.wait(timeout=20)
+    with open(os.path.join(m.cwd, "end.json"), encoding="utf-8") as file:
+        lost = json.load(file)["kinds"]["definitely lost"]["bytes"]
+    t.equal("the exit status is about the end alone", m.ptmem.returncode, 9 if lost else 0)
+    m.program.stdin.close()
+    m.program.wait()
+
+
+@test("monitor/leaks-not-asked-for")
+def _(t):
+    m = Monitored(t)
+    result = m.say("leaks")
+    t.check(result.status == 1 and b"--leaks" in result.err, "%r" % result.err)
+    m.end()
 
 
 @test("monitor/detach")

@@ -96,6 +96,22 @@ def register(name, variant, program, case, options):
     test_peer.register("bar-" + name, lambda t: [t.target(variant, program)], options, {"BAR": case})
 
 
+REQUESTS = "bar_requests"
+for how, v in (("", GCC), ("-clang-O0", CLANG), ("-gcc-O0", GCC0)):
+    for c in ("custom", "covering", "inlined", "others"):
+        CASES["requests-" + c + how] = (v, REQUESTS, c, ["--heap-admin=16", "--threshold=0", *ALL])
+CASES["requests-cxx"] = (GCC, "bar_requests_cxx", "", ["--heap-admin=16", "--threshold=0", *ALL])
+CASES["requests-cxx-clang"] = (CLANG2, "bar_requests_cxx", "", ["--threshold=0", *ALL])
+CASES.update({
+    "requests-plain": (GCC, REQUESTS, "custom", []),
+    "requests-alloc-fn": (GCC, REQUESTS, "custom", ["--alloc-fn=custom_alloc", "--heap-admin=16", *ALL]),
+    "requests-ignore-fn": (CLANG, REQUESTS, "custom", ["--ignore-fn=custom_resize", *ALL]),
+    "requests-ignored-covering": (GCC, REQUESTS, "covering", ["--ignore-fn=covering", *ALL]),
+    "requests-heap-no": (GCC, REQUESTS, "covering", ["--heap=no"]),
+    "requests-depth": (CLANG, REQUESTS, "custom", ["--depth=1", "--threshold=0", *ALL]),
+    "requests-alignment": (GCC, REQUESTS, "custom", ["--alignment=64", *ALL]),
+})
+
 for case_name, (v, p, c, o) in CASES.items():
     register(case_name, v, p, c, o)
 
@@ -142,5 +158,7 @@ def register_probes(name, variant, program, case, options):
 
 
 for case_name in ("wrappers", "recursion-depth-200", "culling-10-detailed", "ignored-realloc", "sizes", "long-time",
-                  "aligned-new", "containers", "lambdas-clang", "around-main"):
+                  "aligned-new", "containers", "lambdas-clang", "around-main", "requests-custom", "requests-covering",
+                  "requests-inlined-clang-O0", "requests-others",
+                  "requests-cxx"):
     register_probes(case_name, *CASES[case_name])

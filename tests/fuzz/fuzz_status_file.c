@@ -21,7 +21,7 @@ void fuzz_one(const uint8_t *data, size_t size)
 	char *text = calloc(size ? size : 1, 1); /* exactly as large: a sanitizer sees what lies behind */
 	if (size)
 		memcpy(text, data, size);
-	status_parse(text, size, &v);
+	status_parse(text, size, STATUS_ALL, &v);
 	CHECK(size > 0 || v.value[STATUS_VMRSS] == STATUS_NONE);
 	free(text);
 }

@@ -357,6 +357,27 @@ static void test_random(void **state)
 	}
 }
 
+/* An allocator's own block, divided by the program: its parts are looked at, itself is memory as any other. */
+static void test_divided(void **state)
+{
+	struct leakcheck c = begin();
+	leakcheck_add_block(&c, &(struct leakcheck_block){.addr = at(100), .size = 1024, .leaf = 1});
+	block(&c, 100, 64);
+	block(&c, 120, 64);
+	block(&c, 140, 64);
+	block(&c, 300, 64);
+	set(5, at(120));   /* from outside */
+	set(121, at(140)); /* from one part to another */
+	set(160, at(300)); /* from what is in no part */
+	run(&c);
+	assert_int_equal(c.blocks.count, 4);
+	assert_int_equal(state_of(&c, 100), LEAKCHECK_DEFINITE);
+	assert_int_equal(state_of(&c, 120), LEAKCHECK_REACHABLE);
+	assert_int_equal(state_of(&c, 140), LEAKCHECK_REACHABLE);
+	assert_int_equal(state_of(&c, 300), LEAKCHECK_REACHABLE);
+	leakcheck_deinit(&c);
+}
+
 static void test_nothing(void **state)
 {
 	struct leakcheck c = begin();
@@ -373,7 +394,7 @@ int main(void)
 		cmocka_unit_test(test_interior), cmocka_unit_test(test_better_chain), cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_lost_list), cmocka_unit_test(test_cycle), cmocka_unit_test(test_cycle_behind_leader),
 		cmocka_unit_test(test_hole), cmocka_unit_test(test_ranges), cmocka_unit_test(test_index),
-		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_random), cmocka_unit_test(test_divided),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -259,6 +259,13 @@ static void test_bad_values(void **state)
 
 static void test_unknown(void **state)
 {
+	check_bad("--depht=3 prog", "unknown option '--depht=3': did you mean --depth?");
+	check_bad("--samp=3 prog", "unknown option '--samp=3': did you mean --sample?");
+	check_bad("--trace-child=no x", "unknown option '--trace-child=no': did you mean --trace-children?");
+	check_bad("--xy prog", "unknown option '--xy': ptmem --help lists all");
+	check_bad("-p abc", "bad option '-p abc': --pid takes a process id");
+	check_bad("-pabc", "bad option '-pabc': --pid takes a process id");
+	check_bad("--pid=abc", "bad option '--pid=abc': --pid takes a process id");
 	check_bad("--dept=3 prog", "unknown option '--dept=3': did you mean --depth?");
 	check_bad("--treshold=3 prog", "unknown option '--treshold=3': did you mean --threshold?");
 	check_bad("--trace-childern=no x", "unknown option '--trace-childern=no': did you mean --trace-children?");

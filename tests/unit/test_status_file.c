@@ -12,7 +12,7 @@
 static struct status_values parse(const char *text)
 {
 	struct status_values v;
-	status_parse(text, strlen(text), &v);
+	status_parse(text, strlen(text), STATUS_ALL, &v);
 	return v;
 }
 
@@ -49,8 +49,20 @@ static void test_deceits(void **state)
 	assert_int_equal(parse("").state, 0);
 	assert_int_equal(parse("State:").state, 0);
 	struct status_values cut;
-	status_parse("VmRSS: 123", 8, &cut); /* not a byte behind the size */
+	status_parse("VmRSS: 123", 8, STATUS_ALL, &cut); /* not a byte behind the size */
 	assert_int_equal(cut.value[STATUS_VMRSS], 1);
+}
+
+static void test_wanted(void **state)
+{
+	static const char text[] = "State:\tS\nVmRSS:\t7\nVmData:\t8\nThreads:\t9\n";
+	struct status_values v;
+	status_parse(text, strlen(text), STATUS_BIT(STATUS_VMDATA) | STATUS_BIT(STATUS_VMRSS), &v);
+	assert_int_equal(v.value[STATUS_VMRSS], 7);
+	assert_int_equal(v.value[STATUS_VMDATA], 8);
+	assert_true(v.value[STATUS_THREADS] == STATUS_NONE); /* not read so far */
+	status_parse(text, strlen(text), STATUS_BIT(STATUS_VMSWAP) | STATUS_BIT(STATUS_THREADS), &v);
+	assert_int_equal(v.value[STATUS_THREADS], 9);
 }
 
 static void test_names(void **state)
@@ -65,7 +77,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_real), cmocka_unit_test(test_zombie), cmocka_unit_test(test_deceits),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_names), cmocka_unit_test(test_wanted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

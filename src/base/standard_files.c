@@ -1,0 +1,16 @@
+/*
+ * See standard_files.h. The lowest free number is what open gives: a descriptor that is
+ * closed gets its own, as long as those below are open.
+ */
+#include "base/standard_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+void standard_files_hold(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) < 0)
+			open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+	}
+}

@@ -1,0 +1,49 @@
+/*
+ * Blocks at one address. A program that announces its own allocator's blocks
+ * (FUNCTION_REQUEST) gets the memory for them from somewhere: its first block often
+ * has the address of the malloc'ed one that they are in. Both live, as Massif has it
+ * (spec/massif.md 2.12): the newest is found first, and an end is that of the newest.
+ *
+ *	tables of the profile    the newest block of each address
+ *	covered                  the older ones, by address, newest first
+ *
+ * Nothing of this exists until the program announces its first block. From then on a malloc'ed block covers
+ * what is live at its address, too: a real free may have ended the announced block over the real one.
+ */
+#ifndef PTMEM_PROFILE_OVERLAY_H
+#define PTMEM_PROFILE_OVERLAY_H
+
+#include "base/types.h"
+#include "base/vec.h"
+#include "profile/blocks.h"
+
+struct profile;
+
+struct covered {
+	struct block block;
+	uint32_t below;       /* index of the next older one; 0 = none */
+	bool is_counted;      /* else it is of an ignored site */
+	bool is_request;
+	bool is_used;
+};
+
+struct overlay {
+	struct blocks *request; /* the addresses whose newest block was announced */
+	struct blocks *top;     /* by address: the index of the newest covered block, as size */
+	VEC(struct covered) list; /* [0] is not used */
+	uint32_t free;          /* index of a free one, others below it; 0 = none */
+};
+
+struct overlay *overlay_new(void);
+struct overlay *overlay_clone(const struct overlay *o); /* NULL gives NULL */
+void overlay_free(struct overlay *o);                   /* NULL is nothing */
+
+/* A block is about to come at @addr: what is there gets covered. */
+void overlay_come(struct profile *p, taddr_t addr, bool is_request);
+/* The newest block at @addr went from its table: the one below it comes back. */
+void overlay_gone(struct profile *p, taddr_t addr);
+
+/* Calls @fn for each covered block that counts, until it returns non-zero. NULL has none. */
+int overlay_each(const struct overlay *o, int (*fn)(void *ctx, const struct block *block), void *ctx);
+
+#endif
