@@ -39,6 +39,22 @@ struct arch_stub {
 	bool pushes_return; /* the moved code pushes a return address by hand: not under a shadow stack */
 };
 
+/* Bytes of a function. */
+struct arch_code {
+	const uint8_t *bytes;
+	size_t size;
+	taddr_t at;              /* where they stand */
+	const uint32_t *entry;   /* offsets where code from elsewhere enters, beside the start */
+	size_t entry_count;
+};
+
+/* A system call instruction. */
+#define ARCH_SYSCALL_ANY (-1)
+struct arch_syscall {
+	uint32_t offset;  /* in its function */
+	int32_t number;   /* that it always calls by; ARCH_SYSCALL_ANY: not the same always, or not known */
+};
+
 /*
  * Where an argument of a probe in the text stands (.note.stapsdt): a constant, a
  * register or a word of memory, as the compiler wrote it down.
@@ -103,6 +119,21 @@ struct arch {
 	 */
 	int (*make_stub)(const uint8_t *code, size_t code_size, taddr_t entry, taddr_t at, uint8_t *out,
 			 size_t out_size, struct arch_stub *stub_out, const char **why_out);
+
+	/*
+	 * Finds the system call instructions of a function, in order. Returns how many; at
+	 * most @max are written (none: it is cheap). -EILSEQ when bytes behind what does not decode look like one.
+	 */
+	ssize_t (*find_syscalls)(const struct arch_code *code, struct arch_syscall *out, size_t max);
+
+	/* Calls @fn for the target of each direct branch or call that leaves @code. */
+	void (*each_branch_out)(const struct arch_code *code, void (*fn)(void *ctx, taddr_t target), void *ctx);
+
+	/*
+	 * Assembles code to stand at @at that does what the system call instruction at @from
+	 * does, and goes on behind it: the instruction first. Returns its size, 0: out of reach.
+	 */
+	size_t (*make_syscall_stub)(taddr_t from, taddr_t at, uint8_t *out, size_t out_size);
 
 	/*
 	 * Reads one argument of a note, as "-4@8(%base)": 0; -EINVAL when it is none, -ENOTSUP when its

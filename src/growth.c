@@ -73,9 +73,13 @@ static void scan_range(struct leakcheck *c, struct roots *r, struct root_range r
 static void scan(struct session *s, struct roots *r, struct leak_look *look)
 {
 	struct leakcheck *c = &look->check;
+	uint64_t total = 0;
 	size_t below = 0;
 
 	leakcheck_init(c);
+	for (size_t i = 0; i < r->memory.count; i++)
+		total += r->memory.data[i].end - r->memory.data[i].start;
+	pointer_scan_reserve(&c->scan, total);
 	profile_each_block(s->profile, copy_block, c);
 	for (size_t i = 0; i < r->words.count; i++)
 		leakcheck_add_root(c, r->words.data[i]);

@@ -134,6 +134,10 @@ static char *frame_text(const struct session *s, uint32_t frame)
 	const struct report r = session_report((struct session *)s);
 	const struct symbol *symbol = r.symbol(r.symbol_ctx, frame);
 	const struct symbol_frame *f = &symbol->frame[0];
+	const struct calltree_frame *at = calltree_frame(profile_calltree(s->profile), frame);
+
+	if (!f->name && symbol->object) /* rows of a stripped object must differ */
+		return xasprintf("%#llx (in %s)", (unsigned long long)at->pc, symbol->object);
 
 	if (f->file && f->line)
 		return xasprintf("%s (%s:%u)", f->name ? f->name : "???", f->file, f->line);
@@ -147,9 +151,13 @@ static void put_path(const struct top *top, const struct session *s, const struc
 	const struct calltree *tree = profile_calltree(s->profile);
 	uint32_t node = site->leaf ? profile_leaf(s->profile, site->leaf)->node : 0;
 
+	while (node && calltree_node_frame(tree, node) != site->frame)
+		node = calltree_parent(tree, node);
+	if (node) /* the site has its own line */
+		node = calltree_parent(tree, node);
 	for (; node; node = calltree_parent(tree, node)) {
 		_cleanup_free_ char *text = frame_text(s, calltree_node_frame(tree, node));
-		put_line(top, false, xasprintf("%58s by %s", "", text));
+		put_line(top, false, xasprintf("%10s by %s", "", text));
 	}
 }
 

@@ -58,6 +58,9 @@ static const struct arch x86_64 = {
 	.request_result = RDX,
 	.relocate = x86_64_relocate,
 	.make_stub = x86_64_make_stub,
+	.find_syscalls = x86_64_find_syscalls,
+	.each_branch_out = x86_64_each_branch_out,
+	.make_syscall_stub = x86_64_make_syscall_stub,
 	.parse_operand = x86_64_parse_operand,
 	.is_entered = x86_64_is_entered,
 };

@@ -51,3 +51,13 @@ int x86_64_make_stub(const uint8_t *code, size_t code_size, taddr_t entry, taddr
 	};
 	return 0;
 }
+
+size_t x86_64_make_syscall_stub(taddr_t from, taddr_t at, uint8_t *out, size_t out_size)
+{
+	size_t n = arch_native->syscall_insn_size;
+
+	if (out_size < n + X86_JUMP_SIZE)
+		return 0;
+	memcpy(out, arch_native->syscall_insn, n);
+	return x86_64_branch(0xe9, at + n, from + n, out + n) == 0 ? n + X86_JUMP_SIZE : 0;
+}

@@ -235,3 +235,22 @@ const struct elf_segment *elf_file_segment(const struct elf_file *file, uint64_t
 	}
 	return NULL;
 }
+
+uint8_t *elf_file_read(const struct elf_file *file, uint64_t offset, uint64_t size)
+{
+	struct stat st;
+	uint8_t *copy;
+
+	if (file->image) {
+		size_t whole = 0;
+		const char *image = elf_rawfile(file->elf, &whole);
+		return image && offset <= whole && size <= whole - offset ? xmemdup(image + offset, size) : NULL;
+	}
+	if (fstat(file->fd, &st) != 0 || offset > (uint64_t)st.st_size || size > (uint64_t)st.st_size - offset)
+		return NULL;
+	copy = xmalloc(size);
+	if (pread(file->fd, copy, size, (off_t)offset) == (ssize_t)size)
+		return copy;
+	free(copy);
+	return NULL;
+}

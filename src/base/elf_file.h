@@ -64,6 +64,9 @@ struct elf_symbol {
  */
 int elf_file_each_symbol(struct elf_file *file, int (*fn)(void *ctx, const struct elf_symbol *sym), void *ctx);
 
+/* A copy of @size bytes at @offset of the file, which the caller free()s; NULL if it has not so many. */
+uint8_t *elf_file_read(const struct elf_file *file, uint64_t offset, uint64_t size);
+
 /* The segment that holds @vaddr, or NULL. */
 const struct elf_segment *elf_file_segment(const struct elf_file *file, uint64_t vaddr);
 

@@ -7,10 +7,13 @@
 #include "leak/pointer_scan.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
+#include "base/log.h"
 #include "leak/block_index.h"
 
 #define PIECE_SIZE (1u << 20)
+#define LARGE_PAGE (1u << 21)
 #define NEAR_SHIFT 21
 #define NEAR_BITS (UINT64_C(1) << (BLOCK_INDEX_ADDRESS_BITS - NEAR_SHIFT))
 #define PAGE_WORDS (PAGE_SIZE_MIN / sizeof(uint64_t))
@@ -25,7 +28,12 @@ void pointer_scan_init(struct pointer_scan *s)
 void pointer_scan_deinit(struct pointer_scan *s)
 {
 	vec_deinit(&s->pages);
-	vec_deinit(&s->values);
+	if (s->reserved)
+		munmap(s->values.data, s->reserved);
+	else
+		free(s->values.data);
+	s->values.data = NULL;
+	s->values.count = s->values.capacity = s->reserved = 0;
 	free(s->near);
 	free(s->buffer);
 	s->near = NULL;
@@ -38,6 +46,21 @@ void pointer_scan_add_target(struct pointer_scan *s, taddr_t start, taddr_t end)
 	s->high = MAX(s->high, end);
 	for (uint64_t i = start >> NEAR_SHIFT; i <= (end - 1) >> NEAR_SHIFT; i++)
 		s->near[i / 64] |= UINT64_C(1) << i % 64;
+}
+
+void pointer_scan_reserve(struct pointer_scan *s, uint64_t bytes)
+{
+	size_t size = ROUND_UP(bytes + PIECE_SIZE, (uint64_t)LARGE_PAGE);
+
+	if (s->reserved || s->values.data)
+		return;
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return; /* it grows as it is needed */
+	madvise(p, size, MADV_HUGEPAGE);
+	s->values.data = p;
+	s->values.capacity = size / sizeof(*s->values.data);
+	s->reserved = size;
 }
 
 bool pointer_scan_has_target_near(const struct pointer_scan *s, taddr_t start, taddr_t end)
@@ -62,6 +85,7 @@ static void take_page(struct pointer_scan *s, taddr_t page, const uint64_t *word
 	struct pointer_page found = {.addr = page, .first = s->values.count};
 	taddr_t low = s->low, span = s->high > s->low ? s->high - s->low : 0;
 
+	CHECK(!s->reserved || s->values.count + PAGE_WORDS <= s->values.capacity);
 	vec_reserve(&s->values, s->values.count + PAGE_WORDS);
 	uint64_t *value = &s->values.data[s->values.count];
 	const uint64_t *begin = value;

@@ -25,6 +25,7 @@ struct pointer_page {
 struct pointer_scan {
 	VEC(struct pointer_page) pages; /* in the order they were read */
 	VEC(uint64_t) values;
+	size_t reserved;                /* bytes mapped for values, which are not on the heap then; 0 = none */
 	uint64_t *near;                 /* a bit for each 2 MiB of address space */
 	taddr_t low, high;              /* of all blocks */
 	uint64_t bytes, unreadable;     /* memory that was read; that could not be */
@@ -39,6 +40,12 @@ void pointer_scan_add_target(struct pointer_scan *s, taddr_t start, taddr_t end)
 
 /* Whether words that point into [start, end) could be kept. */
 bool pointer_scan_has_target_near(const struct pointer_scan *s, taddr_t start, taddr_t end);
+
+/*
+ * Makes room for what @bytes of memory may hold, before any of it is read: no more will be
+ * read. In large pages where there are some: taking memory page by page takes longer than reading.
+ */
+void pointer_scan_reserve(struct pointer_scan *s, uint64_t bytes);
 
 /* Reads at most @size bytes at @addr: the number read from the start, <= 0 if none. */
 typedef ssize_t pointer_read_fn(void *ctx, taddr_t addr, void *buf, size_t size);

@@ -33,6 +33,9 @@
 #define SAMPLE_TYPE (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_REGS_USER | \
 		     PERF_SAMPLE_STACK_USER)
 
+/* So many are read while everybody stands still: their walks read the tables of the objects, which takes long. */
+#define FIRST_RECORDS 64u
+
 enum fault_kind { FAULT_MINOR, FAULT_MAJOR, FAULT_KINDS };
 
 struct fault_ring {
@@ -54,6 +57,16 @@ struct faults {
 	uint8_t *scratch;     /* a record that wraps round the end of its ring */
 };
 
+/* Memory for rings that the kernel lets a user pin counts as locked. */
+static void raise_limit(int which)
+{
+	struct rlimit limit;
+	if (getrlimit(which, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(which, &limit);
+	}
+}
+
 static struct faults *faults_new(const struct target *t)
 {
 	struct faults *f = xcalloc(1, sizeof(*f));
@@ -67,11 +80,8 @@ static struct faults *faults_new(const struct target *t)
 	f->scratch = xmalloc(UINT16_MAX + 1);
 	f->stack_copy = geteuid() == 0 ? STACK_COPY_ROOT : STACK_COPY_USER;
 	setpriority(PRIO_PROCESS, 0, -10); /* a late reader loses records; refused to users, never mind */
-	struct rlimit files;
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
+	raise_limit(RLIMIT_NOFILE);
+	raise_limit(RLIMIT_MEMLOCK);
 	return f;
 }
 
@@ -113,7 +123,8 @@ static int open_event(struct faults *f, pid_t tid, int cpu, enum fault_kind kind
 		.sample_period = 1, .sample_type = SAMPLE_TYPE, .inherit = 1, .disabled = enable_on_exec,
 		.enable_on_exec = enable_on_exec, .exclude_kernel = f->is_user_only, .exclude_hv = 1,
 		.sample_regs_user = f->registers, .sample_stack_user = f->stack_copy,
-		.use_clockid = 1, .clockid = CLOCK_MONOTONIC, .watermark = 1, .wakeup_watermark = f->stack_copy == STACK_COPY_ROOT ? WAKE_ROOT : WAKE_USER,
+		.use_clockid = 1, .clockid = CLOCK_MONOTONIC, .watermark = 1,
+		.wakeup_watermark = f->stack_copy == STACK_COPY_ROOT ? WAKE_ROOT : WAKE_USER,
 	};
 	int fd = (int)syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0 && (errno == EACCES || errno == EPERM) && !f->is_user_only) {
@@ -127,9 +138,11 @@ static int open_event(struct faults *f, pid_t tid, int cpu, enum fault_kind kind
 	return fd;
 }
 
+/* Major faults wait for a disk, so they are few. What they leave decides whether two CPUs' rings of 4 MB
+ * are within a user's limits: 516 kB a CPU (perf_event_mlock_kb) and 8 MB (RLIMIT_MEMLOCK). */
 static size_t major_size(size_t size)
 {
-	return MAX(size / 8, (size_t)RING_MIN);
+	return MAX(size / 16, (size_t)RING_MIN);
 }
 
 static int map_ring(struct fault_ring *r, size_t size)
@@ -153,6 +166,7 @@ static int map_rings(struct faults *f)
 		most /= 2;
 	for (size_t size = most; size >= RING_MIN && rc != 0; size /= 2) {
 		rc = 0;
+		log_debug("page faults: a ring of %zu kB for each CPU", size >> 10);
 		for (int k = 0; k < FAULT_KINDS; k++) {
 			for (size_t i = 0; i < f->ring[k].count && rc == 0; i++)
 				rc = map_ring(&f->ring[k].data[i], k == FAULT_MAJOR ? major_size(size) : size);
@@ -356,7 +370,8 @@ bool faults_are_pressed(const struct target *t)
 		for (size_t i = 0; i < t->faults->ring[k].count; i++) {
 			const struct fault_ring *r = &t->faults->ring[k].data[i];
 			uint64_t head = r->page ? __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE) : 0;
-			if (r->page && head - r->page->data_tail > r->size / 4)
+			uint64_t filled = r->page ? head - r->page->data_tail : 0;
+			if (filled > r->size / 4 || (filled > 0 && t->faults->received < FIRST_RECORDS))
 				return true;
 		}
 	}

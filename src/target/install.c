@@ -21,6 +21,7 @@
 #include "target/pads.h"
 #include "target/requests.h"
 #include "target/soname.h"
+#include "target/syscall_sites.h"
 #include "target/thread.h"
 
 #define AREA_SIZE 4096u
@@ -148,6 +149,19 @@ static int get_area(struct target *t, struct thread *th, struct space *s, const 
 	return rc != 0 ? rc : *out ? 0 : -ENOSPC;
 }
 
+int install_stub_room(struct target *t, struct thread *th, struct space *s, const struct module *m, taddr_t addr,
+		      uint32_t size, taddr_t *at_out)
+{
+	struct stub_area *area;
+	int rc = get_area(t, th, s, m, addr, &area);
+	if (rc != 0)
+		return rc;
+	*at_out = area->start + area->used;
+	area->used = MIN(ROUND_UP(area->used + size, STUB_ALIGN), area->size);
+	write_header(s, area);
+	return 0;
+}
+
 /* Takes over the pages that an earlier ptmem had to leave. */
 static void adopt_areas(struct space *s)
 {
@@ -183,7 +197,7 @@ static int install_site(struct target *t, struct thread *th, struct space *s, co
 	struct trap trap = {.kind = TRAP_ENTRY, .probe = site->probe, .module = m->id, .entry = entry,
 			    .code_size = (uint32_t)size};
 	const char *why = "no room for its stub";
-	int rc = space_read(s, entry, code, size);
+	int rc = space_read_text(s, entry, code, size);
 	if (rc == 0)
 		rc = get_area(t, th, s, m, entry, &area);
 	if (rc == 0)
@@ -211,11 +225,10 @@ static int install_site(struct target *t, struct thread *th, struct space *s, co
 	return rc;
 }
 
-static void install_module(struct target *t, struct thread *th, struct space *s, struct module *m)
+static void install_functions(struct target *t, struct thread *th, struct space *s, struct module *m)
 {
-	if (!m->file || m->is_vdso || t->options.no_probes)
-		return;
-	requests_install(t, s, m);
+	if (!t->options.no_probes)
+		requests_install(t, s, m);
 	if (!m->sites) {
 		m->sites = xcalloc(1, sizeof(*m->sites));
 		probe_sites_find(m->file, m->sites);
@@ -225,6 +238,8 @@ static void install_module(struct target *t, struct thread *th, struct space *s,
 	for (size_t i = 0; i < m->sites->list.count; i++) {
 		const struct probe_site *site = &m->sites->list.data[i];
 		if (site->probe->kind == PROBE_MAPPING && !t->options.mapping_calls)
+			continue;
+		if (t->options.no_probes && site->probe->kind != PROBE_LOADER)
 			continue;
 		if (site->probe->kind <= PROBE_FREE && !is_allocator)
 			continue;
@@ -236,6 +251,17 @@ static void install_module(struct target *t, struct thread *th, struct space *s,
 	}
 	for (size_t i = 0; i < s->areas.count && used > 0; i++)
 		write_header(s, &s->areas.data[i]);
+}
+
+static void install_module(struct target *t, struct thread *th, struct space *s, struct module *m)
+{
+	bool has_sites = t->syscalls == SYSCALLS_SITES;
+	if (m->is_vdso || (t->options.no_probes && !has_sites))
+		return;
+	if (m->file)
+		install_functions(t, th, s, m);
+	if (has_sites)
+		syscall_sites_install(t, th, s, m);
 }
 
 struct install_context {
@@ -262,6 +288,8 @@ void install_update(struct target *t, struct space *s, struct thread *th)
 {
 	struct install_context c = {t, th};
 	space_update_modules(s, module_loaded, module_unloaded, &c);
+	if (t->syscalls == SYSCALLS_SITES)
+		syscall_sites_check_code(t, s);
 }
 
 struct module *target_refresh_module(struct target *t, struct space *s, taddr_t pc)
@@ -298,6 +326,8 @@ int install_probes(struct target *t, struct space *s, struct thread *th)
 	adopt_areas(s);
 	for (size_t i = 0; i < s->modules.count; i++)
 		install_module(t, th, s, s->modules.data[i]);
+	if (t->syscalls == SYSCALLS_SITES)
+		syscall_sites_check_code(t, s);
 	if (s->probe_count + s->marker_count == 0 && !t->options.no_probes && !can_load_more(s))
 		return -ENOENT;
 	syscalls_start(t, s, th);
@@ -551,10 +581,12 @@ bool install_remove(struct target *t, struct space *s, struct thread *th, bool i
 	take_pending_traps(t, s);
 	for (size_t i = 0; i < s->traps.count; i++) {
 		struct trap *trap = &s->traps.data[i];
-		if ((trap->kind == TRAP_ENTRY || trap->kind == TRAP_START) && space_trap_take(s, t->arch, trap) != 0)
+		bool is_in_text = trap->kind == TRAP_ENTRY || trap->kind == TRAP_START || trap->kind == TRAP_SYSCALL;
+		if (is_in_text && space_trap_take(s, t->arch, trap) != 0)
 			log_debug("space %u: the text at %#lx could not be restored", s->id, (unsigned long)trap->addr);
 		requests_removed(s, trap);
 	}
+	syscall_sites_leave(t, s);
 	step_threads_out(t, s);
 	pads_release_threads(t, s);
 	guard_remove(t, s);

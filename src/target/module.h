@@ -15,6 +15,7 @@
 struct elf_file;
 struct marker_list;
 struct probe_sites;
+struct syscall_sites;
 
 struct module {
 	uint32_t id;       /* 1, 2, ...: unique in this ptmem, never used again */
@@ -24,6 +25,7 @@ struct module {
 	char *path;        /* as the target sees it, without " (deleted)"; "[vdso]" */
 	struct elf_file *file; /* opened ELF (base/elf_file.h); NULL where it cannot be read */
 	struct probe_sites *sites; /* watched functions in it; NULL = not yet looked for */
+	struct syscall_sites *syscalls; /* its system call instructions; NULL = not yet looked for */
 	struct marker_list *markers; /* in its text; NULL = not yet looked for */
 	bool is_vdso;
 	bool is_mapped;    /* false after its unload */

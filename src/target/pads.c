@@ -273,7 +273,7 @@ static int promote_trap(struct target *t, struct space *s, struct thread *th, ui
 		return -ENOTSUP;
 	}
 	_cleanup_free_ uint8_t *code = xmalloc(trap.code_size + 1);
-	int rc = space_read(s, entry, code, trap.code_size);
+	int rc = space_read_text(s, entry, code, trap.code_size);
 	if (rc == 0)
 		memcpy(code + (trap.addr - entry), trap.original, t->arch->trap_size);
 	request.code = code;

@@ -17,6 +17,7 @@
 #include "base/elf_file.h"
 #include "base/log.h"
 #include "target/guard.h"
+#include "target/syscall_sites.h"
 #include "target/requests.h"
 
 static uint32_t last_space_id, last_module_id;
@@ -64,6 +65,7 @@ struct space *space_fork(const struct space *parent, pid_t child)
 	s->syscall_insn = parent->syscall_insn;
 	s->program_break = parent->program_break;
 	s->stack_start = parent->stack_start;
+	s->stops_at_all = parent->stops_at_all;
 	s->throw_through = parent->throw_through;
 	s->throw_saved = parent->throw_saved;
 	s->is_ready = parent->is_ready;
@@ -123,6 +125,17 @@ int space_read(const struct space *s, taddr_t addr, void *buf, size_t size)
 	return 0;
 }
 
+int space_read_text(const struct space *s, taddr_t addr, void *buf, size_t size)
+{
+	int rc = space_read(s, addr, buf, size);
+	for (size_t i = 0; i < s->traps.count && rc == 0; i++) {
+		const struct trap *t = &s->traps.data[i];
+		if (t->kind == TRAP_SYSCALL && !t->is_removed && t->addr - addr < size)
+			memcpy((uint8_t *)buf + (t->addr - addr), t->original, t->patch_size);
+	}
+	return rc;
+}
+
 int space_write(const struct space *s, taddr_t addr, const void *buf, size_t size)
 {
 	if (s->mem_fd < 0)
@@ -149,6 +162,9 @@ void module_release(struct module *m)
 	if (m->sites)
 		vec_deinit(&m->sites->list);
 	free(m->sites);
+	if (m->syscalls)
+		vec_deinit(&m->syscalls->list);
+	free(m->syscalls);
 	if (m->markers)
 		vec_deinit(&m->markers->list);
 	free(m->markers);
@@ -261,7 +277,7 @@ static void remove_traps(struct space *s, const struct module *m)
 {
 	for (size_t i = 0; i < s->traps.count; i++) {
 		struct trap *t = &s->traps.data[i];
-		if (t->module == m->id && t->kind == TRAP_ENTRY) {
+		if (t->module == m->id && (t->kind == TRAP_ENTRY || t->kind == TRAP_SYSCALL)) {
 			t->is_removed = true;
 			if (t->semaphore)
 				guard_forget_trap(s, t->semaphore);

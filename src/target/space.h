@@ -23,6 +23,7 @@ enum trap_kind {
 	TRAP_ENTRY,  /* at the first instruction of a probed function */
 	TRAP_RETURN, /* in a stub, behind the call of the original */
 	TRAP_START,  /* at the program's first instruction */
+	TRAP_SYSCALL, /* at a system call instruction; stub.jump: another one, and back (syscall_sites.h) */
 	TRAP_PAD_ENTRY, TRAP_PAD_LEAVE, TRAP_PAD_FULL, /* in a pad or its recorder; arch/pad.h */
 };
 
@@ -78,6 +79,7 @@ struct space {
 	int throw_saved;       /* the register that its row restores from the word below the frame; -1 = none */
 	bool is_ready;         /* probes are in, events count */
 	bool is_profiled;      /* false: followed only until its exec */
+	bool stops_at_all;     /* SYSCALLS_SITES: breakpoints would miss calls, so it stops at every one */
 	bool is_own_image;     /* began with an exec or an attach, not with a fork */
 	uint64_t attach_ns;   /* how long it stood to be attached; 0 = it was started */
 	uint32_t probe_count;  /* watched functions */
@@ -98,6 +100,8 @@ void space_free(struct space *s); /* the sink's user must be gone */
  * be read from the start (>= 0) or -errno. */
 ssize_t space_read_some(const struct space *s, taddr_t addr, void *buf, size_t size);
 int space_read(const struct space *s, taddr_t addr, void *buf, size_t size);
+/* The same as space_read, but without our breakpoints at system calls. */
+int space_read_text(const struct space *s, taddr_t addr, void *buf, size_t size);
 int space_write(const struct space *s, taddr_t addr, const void *buf, size_t size);
 
 /*

@@ -36,7 +36,7 @@
 
 /* -- the filter -- */
 
-static bool is_wanted(const struct target *t, long number)
+bool syscalls_is_wanted(const struct target *t, long number)
 {
 	if (number == SYS_brk)
 		return t->options.watch_brk;
@@ -75,9 +75,9 @@ void syscalls_install_filter(const struct target *t, const char *program)
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
 	for (size_t i = 0; i < count; i++)
-		k += is_wanted(t, number[i]);
+		k += syscalls_is_wanted(t, number[i]);
 	for (size_t i = 0; i < count; i++) {
-		if (is_wanted(t, number[i]))
+		if (syscalls_is_wanted(t, number[i]))
 			code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number[i],
 								 (uint8_t)k--, 0);
 	}
@@ -110,9 +110,9 @@ void syscalls_settle(struct target *t, pid_t pid)
 		return;
 	t->own_filters = count_filters(getpid());
 	bool has_one = t->own_filters >= 0 && count_filters(pid) == t->own_filters + 1;
-	t->syscalls = has_one ? SYSCALLS_FILTER : SYSCALLS_ALL;
+	t->syscalls = has_one ? SYSCALLS_FILTER : SYSCALLS_SITES;
 	if (!has_one)
-		log_verbose("no seccomp filter for process %d: it stops at every system call", pid);
+		log_verbose("no seccomp filter for process %d: breakpoints at its system calls", pid);
 }
 
 bool syscalls_may_inject(const struct target *t, pid_t tid)
@@ -124,9 +124,9 @@ bool syscalls_may_inject(const struct target *t, pid_t tid)
 bool syscalls_is_watched(const struct target *t, const struct thread *th)
 {
 	const struct syscall_state *st = &th->syscall;
-	if (st->awaits_exit || st->is_rewinding)
+	if (st->awaits_exit || st->is_rewinding || st->site)
 		return true;
-	return t->syscalls == SYSCALLS_ALL && th->process->space->is_profiled;
+	return t->syscalls == SYSCALLS_SITES && th->process->space->stops_at_all && th->process->space->is_profiled;
 }
 
 void syscalls_forget(struct thread *th)
@@ -310,7 +310,7 @@ static void enter(struct target *t, struct thread *th, const struct arch_regs *r
 	struct space *s = th->process->space;
 	struct syscall_state *st = &th->syscall;
 	long number = (long)regs->word[t->arch->syscall_nr];
-	st->has_call = s->is_profiled && s->is_ready && is_wanted(t, number);
+	st->has_call = s->is_profiled && s->is_ready && syscalls_is_wanted(t, number);
 	if (!st->has_call)
 		return;
 	st->is_flushed = false;
@@ -321,10 +321,23 @@ static void enter(struct target *t, struct thread *th, const struct arch_regs *r
 		st->call.object = look_up(s, NULL, st->call.arg[0]);
 }
 
+/* From here on the kernel and everybody else takes the thread for one at the original instruction. */
+static bool leave_stub(struct target *t, struct thread *th, struct arch_regs *regs)
+{
+	taddr_t site = th->syscall.site;
+	th->syscall.site = 0;
+	if (site == 0)
+		return false;
+	regs->word[t->arch->pc] = site + t->arch->syscall_insn_size;
+	ptrace_set_word(th->tid, t->arch->pc, regs->word[t->arch->pc]);
+	return true;
+}
+
 static void serve_entry(struct target *t, struct thread *th, bool is_filtered)
 {
 	struct arch_regs regs;
 	if (ptrace_get_regs(th->tid, &regs) == 0) {
+		is_filtered |= leave_stub(t, th, &regs);
 		if (t->is_stopping) {
 			rewind_call(t, th, &regs);
 			return;
@@ -362,6 +375,23 @@ void syscalls_serve(struct target *t, struct thread *th, bool was_interrupted)
 	if (was_interrupted)
 		loop_restart_interrupted(t, th);
 	thread_resume(t, th, 0);
+}
+
+void syscalls_serve_site(struct target *t, struct thread *th, const struct trap *trap, const struct arch_regs *regs)
+{
+	const struct space *s = th->process->space;
+	int number = (int)regs->word[t->arch->syscall_ret]; /* where the kernel finds it, too */
+	if (s->is_profiled && s->is_ready && syscalls_is_wanted(t, number))
+		th->syscall.site = trap->addr;
+	ptrace_set_word(th->tid, t->arch->pc, trap->stub.jump);
+}
+
+/* Its handler must not run between the stub and the call: back to the breakpoint. */
+void syscalls_before_signal(struct target *t, struct thread *th)
+{
+	if (th->syscall.site)
+		ptrace_set_word(th->tid, t->arch->pc, th->syscall.site);
+	th->syscall.site = 0;
 }
 
 void syscalls_serve_exit(struct target *t, struct thread *th)

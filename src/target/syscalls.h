@@ -2,11 +2,13 @@
  * Stops at the system calls that map and unmap: brk, mmap, munmap, mremap, shmat,
  * shmdt, io_setup, io_destroy. Internal to src/target.
  *
- * Two ways to be told:
+ * Ways to be told:
  *
  *	way      for                            what stops
  *	FILTER   programs that ptmem starts     these calls alone (seccomp, RET_TRACE)
- *	ALL      attached; setuid; no seccomp   every call, entry and exit (PTRACE_SYSCALL)
+ *	SITES    attached; setuid; no seccomp   instructions that may make them (syscall_sites.h); every
+ *	                                        call, entry and exit (PTRACE_SYSCALL), of a process that
+ *	                                        may make calls in other places, too
  *
  * A thread at a call's entry, while the world stops, is taken back to before the
  * call: so a stopped world has nobody at an entry, and any thread may be used to
@@ -21,8 +23,9 @@ struct arch_regs;
 struct space;
 struct target;
 struct thread;
+struct trap;
 
-enum syscalls_way { SYSCALLS_NONE, SYSCALLS_FILTER, SYSCALLS_ALL };
+enum syscalls_way { SYSCALLS_NONE, SYSCALLS_FILTER, SYSCALLS_SITES };
 
 /* A thread's place in a system call. */
 struct syscall_state {
@@ -30,6 +33,7 @@ struct syscall_state {
 	bool is_inside;           /* between entry and exit (only where the kernel does not say) */
 	bool is_rewinding;        /* its call was cancelled, to be made anew later */
 	bool has_call;            /* call is one that is watched */
+	taddr_t site;             /* it is in that one's stub, before the call's entry; 0 = not */
 	bool is_flushed;          /* what call takes away was reported already */
 	struct mapping_call call;
 };
@@ -48,6 +52,9 @@ void syscalls_settle(struct target *t, pid_t pid);
 /* Whether the kernel's filter of ours is the only one of @tid (or there is none): calls may be injected. */
 bool syscalls_may_inject(const struct target *t, pid_t tid);
 
+/* Whether calls of @number are watched. */
+bool syscalls_is_wanted(const struct target *t, long number);
+
 /* @s begins to count: where its break and its stack are. @th may make calls for us; or NULL. */
 void syscalls_start(struct target *t, struct space *s, struct thread *th);
 
@@ -55,6 +62,11 @@ void syscalls_start(struct target *t, struct space *s, struct thread *th);
 void syscalls_serve_seccomp(struct target *t, struct thread *th);
 /* @was_interrupted: an interrupt of ours was on its way. */
 void syscalls_serve(struct target *t, struct thread *th, bool was_interrupted);
+
+/* @th met the breakpoint @trap of a site with @regs. */
+void syscalls_serve_site(struct target *t, struct thread *th, const struct trap *trap, const struct arch_regs *regs);
+/* @th is about to be given a signal. */
+void syscalls_before_signal(struct target *t, struct thread *th);
 
 /* @th is about to exit; its memory is still there. */
 void syscalls_serve_exit(struct target *t, struct thread *th);

@@ -35,6 +35,7 @@
 #include "target/pads.h"
 #include "target/requests.h"
 #include "target/roots.h"
+#include "target/syscall_sites.h"
 #include "target/thread.h"
 
 /* Where no function is watched, threads and (unless they are followed) children are let be. */
@@ -275,9 +276,13 @@ static struct thread *pick_thread(struct target *t, struct space *s)
 	return best;
 }
 
-static void forget_sites(void *ctx, struct space *s, struct module *m)
+/* What takes long is done before anybody stands still. */
+static void look_for_sites(void *ctx, struct space *s, struct module *m)
 {
+	const struct target *t = ctx;
 	(void)s;
+	if (t->options.watch_brk || t->options.watch_mappings)
+		syscall_sites_prepare(t, m);
 	if (m->file && !m->is_vdso && !m->sites) {
 		m->sites = xcalloc(1, sizeof(*m->sites));
 		probe_sites_find(m->file, m->sites);
@@ -294,7 +299,7 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 		return rc;
 	struct space *s = space_new(pid);
 	s->is_profiled = true;
-	rc = space_update_modules(s, forget_sites, NULL, t);
+	rc = space_update_modules(s, look_for_sites, NULL, t);
 	if (rc != 0) {
 		space_free(s);
 		*problem_out = rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_PERMISSION;
@@ -306,7 +311,7 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 		guard_space(t, s);
 	process_add(t, pid, s);
 	if (t->options.watch_brk || t->options.watch_mappings)
-		t->syscalls = SYSCALLS_ALL;
+		t->syscalls = SYSCALLS_SITES;
 	uint64_t begin = target_clock();
 	rc = target_seize_all(t, pid);
 	*problem_out = rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_PERMISSION;
@@ -541,6 +546,13 @@ static void promote(struct target *t)
 	t->stats.promote_ns += target_clock() - begin;
 }
 
+static void restart(struct target *t)
+{
+	t->must_restart = false;
+	loop_stop_world(t);
+	loop_start_world(t);
+}
+
 unsigned target_cpu_count(void)
 {
 	cpu_set_t set;
@@ -670,6 +682,8 @@ void target_run(struct target *t)
 			break;
 		if (t->promote)
 			promote(t);
+		if (t->must_restart)
+			restart(t);
 		if (wake_flag) {
 			wake_flag = 0;
 			drain_whole(t);

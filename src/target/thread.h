@@ -128,6 +128,7 @@ struct target {
 	VEC(taddr_t) stack_words;        /* scratch: words on stacks that point into text */
 	bool is_abandoned;               /* after a failed check: nothing is counted any more */
 	uint32_t waiters;                /* threads that wait for room in a ring */
+	bool must_restart;               /* threads shall stop and go on: how they are resumed has changed */
 	struct space *promote;           /* its probes are hot: promote before the next stop */
 	struct signal_state signals;
 	struct guard guard;
@@ -215,6 +216,9 @@ int target_seize_all(struct target *t, pid_t pid);
 /* install.c */
 /* An area with room for @size bytes, aligned, within reach of @addr of @m; takes them. -errno. */
 int install_take_room(struct target *t, struct thread *th, struct space *s, const struct module *m, taddr_t addr,
+		      uint32_t size, taddr_t *at_out);
+/* Room for a stub of at most @size bytes within reach of @addr of @m; takes it. -errno. */
+int install_stub_room(struct target *t, struct thread *th, struct space *s, const struct module *m, taddr_t addr,
 		      uint32_t size, taddr_t *at_out);
 /* Fills t->stack_words: what threads of @s hold that points into text. */
 void install_collect_words(struct target *t, struct space *s);

@@ -462,6 +462,9 @@ enum trap_answer trap_serve(struct target *t, struct thread *th)
 		pads_catch_up(t, s);
 		serve_return(t, th, trap, &regs);
 		break;
+	case TRAP_SYSCALL:
+		syscalls_serve_site(t, th, trap, &regs);
+		break;
 	case TRAP_START:
 		space_trap_take(th->process->space, t->arch, trap);
 		ptrace_set_word(th->tid, t->arch->pc, addr);

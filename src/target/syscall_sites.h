@@ -1,0 +1,52 @@
+/*
+ * The system call instructions in a program's text, for SYSCALLS_SITES (syscalls.h).
+ *
+ * Of each object's code it is found out which instructions may make a call that is
+ * watched: those whose number is known to be such, and those whose number is not
+ * known. A breakpoint at each of them sends the thread through a stub, which makes
+ * the call and jumps back; all other calls run at full speed.
+ *
+ * That is whole only if nothing that looks like a system call instruction lies in
+ * code that could not be read from a function's start. Internal to src/target.
+ */
+#ifndef PTMEM_TARGET_SYSCALL_SITES_H
+#define PTMEM_TARGET_SYSCALL_SITES_H
+
+#include "arch/arch.h"
+#include "base/elf_file.h"
+#include "base/vec.h"
+
+struct module;
+struct space;
+struct target;
+struct thread;
+
+struct syscall_site {
+	uint64_t vaddr;
+	int32_t number;    /* as arch_syscall.number */
+};
+
+struct syscall_sites {
+	VEC(struct syscall_site) list; /* ascending */
+	bool is_whole;     /* there are no others in the file */
+};
+
+/* Reads all of @file. The caller deinits @out->list. */
+void syscall_sites_find(const struct arch *arch, struct elf_file *file, struct syscall_sites *out);
+
+/* What an attach does before anybody stands still: it takes some ms for a libc. */
+void syscall_sites_prepare(const struct target *t, struct module *m);
+
+/* Breakpoints at those of @m; @th as install_probes. Notes in @s if they are not all. */
+void syscall_sites_install(struct target *t, struct thread *th, struct space *s, struct module *m);
+
+/* Looks for code outside of objects that may make calls, too. */
+void syscall_sites_check_code(struct target *t, struct space *s);
+
+/* Where the code that a thread at @pc runs really stands: @pc, but in a stub of a site. */
+taddr_t syscall_sites_real_pc(const struct target *t, const struct space *s, taddr_t pc);
+
+/* Puts the threads of @s, all stopped, that are in stubs back to the original instructions. */
+void syscall_sites_leave(struct target *t, struct space *s);
+
+#endif

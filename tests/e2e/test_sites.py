@@ -1,0 +1,141 @@
+"""An attached program's brk and mmap are seen by breakpoints at its system call instructions, wherever
+those stand, and it lives on when ptmem leaves or is killed while threads are in them."""
+
+import os
+import subprocess
+import time
+
+from harness import Fail, test
+from test_mappings import EVERYTHING, VARIANTS, compare, last_tree, output, truth
+
+
+class Program:
+    """targets/sites.c, waiting for a byte; ptmem attached to it."""
+
+    def __init__(self, t, variant, actions, *options):
+        self.t, self.cwd = t, t.subdirectory()
+        self.process = subprocess.Popen([t.target(variant, "sites"), "-w", *actions], cwd=self.cwd,
+                                        env=t.environment(self.cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.out = self.process.stdout.readline()
+        self.pid = self.process.pid
+        self.text = self.read_text()
+        self.err = os.path.join(self.cwd, "ptmem-stderr")
+        with open(self.err, "wb") as err:
+            self.ptmem = subprocess.Popen([t.ptmem(), "-v", "--stats", "--trace=mmap", *EVERYTHING, *options, "-p",
+                                           str(self.pid)], cwd=self.cwd, env=t.environment(self.cwd), stderr=err,
+                                          stdin=subprocess.DEVNULL)
+        t.wait_until("ptmem to attach", lambda: self.ptmem.poll() is not None or "attached to process" in self.said())
+
+    def said(self):
+        with open(self.err, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def step(self):
+        self.process.stdin.write(b"x")
+        self.process.stdin.flush()
+
+    def read_until(self, last):
+        while not self.out.endswith(last):
+            line = self.process.stdout.readline()
+            if not line:
+                raise Fail("the program ended early: %r" % self.out)
+            self.out += line
+
+    def end(self):
+        self.out += self.process.communicate(timeout=30)[0]
+        self.t.equal("status of the program", self.process.returncode, 0)
+
+    def read_text(self):
+        """All of its text, by address."""
+        found = {}
+        with open("/proc/%d/maps" % self.pid, encoding="utf-8") as maps, \
+                open("/proc/%d/mem" % self.pid, "rb", buffering=0) as mem:
+            for line in maps:
+                addresses, rights, _, _, _, *path = line.split()
+                if "x" not in rights or not path or path[0][0] != "/":
+                    continue
+                start, end = (int(a, 16) for a in addresses.split("-"))
+                mem.seek(start)
+                found[start] = mem.read(end - start)
+        return found
+
+    def own_code(self):
+        """Executable mappings that belong to no file."""
+        with open("/proc/%d/maps" % self.pid, encoding="utf-8") as maps:
+            return sum("x" in line.split()[1] and len(line.split()) == 5 for line in maps)
+
+    def breakpoints(self):
+        return sum(a != b for start, now in self.read_text().items() for a, b in zip(now, self.text[start]))
+
+
+def check(t, variant, actions, is_everywhere):
+    program = Program(t, variant, actions)
+    t.check(is_everywhere or program.breakpoints() > 10, "there are no breakpoints in its text")
+    program.step()
+    if "signals" in actions:
+        program.read_until(b"waits\n")
+        program.step()
+    program.end()
+    t.equal("status of ptmem", program.ptmem.wait(timeout=30), 0)
+    t.equal("whether it stopped at every call", "stops at every system call" in program.said(), is_everywhere)
+    path, known = output(program.cwd, ".mmap"), truth(program.out.replace(b"waits\n", b""))["mmap"]
+    if is_everywhere:  # no stack leads out of code without CFI
+        t.equal("bytes mapped", last_tree(t, path).bytes, sum(known.values()))
+    else:
+        compare(t, path, known)
+
+
+for v in VARIANTS:
+    for a in ("ways", "signals", "made"):
+        @test("sites/%s/%s" % (v, a))
+        def _(t, v=v, a=a):
+            check(t, v, [a], a == "made")
+
+    @test("sites/%s/library" % v)
+    def _(t, v=v):
+        check(t, v, ["library", t.target("lib", "libhold.so")], False)
+
+
+@test("sites/leave")
+def _(t):
+    """A thread waits in a call that a breakpoint sent elsewhere; it wakes as if nothing had been."""
+    program = Program(t, "gcc-O2-pie", ["signals"])
+    program.step()
+    program.read_until(b"waits\n")
+    t.check(program.breakpoints() > 10, "there are no breakpoints in its text")
+    program.ptmem.terminate()
+    t.equal("status of ptmem", program.ptmem.wait(timeout=30), 0)
+    t.equal("bytes of its text that differ", program.breakpoints(), 0)
+    t.equal("pages of code that were left", program.own_code(), 0)
+    program.step()
+    program.end()
+
+
+@test("sites/leave-at-work")
+def _(t):
+    """Attached and left again and again while handlers interrupt the calls."""
+    program = Program(t, "gcc-O2-pie", ["signals"], "--duration=0.05")
+    program.step()
+    for _ in range(10):
+        program.ptmem.wait(timeout=30)
+        program.ptmem = subprocess.Popen([t.ptmem(), "-q", "--trace=mmap", "--duration=0.05", "-o", "massif.out",
+                                          "-p", str(program.pid)], cwd=program.cwd, env=t.environment(program.cwd))
+    program.read_until(b"waits\n")
+    program.ptmem.wait(timeout=30)
+    t.equal("bytes of its text that differ", program.breakpoints(), 0)
+    program.step()
+    program.end()
+
+
+@test("sites/killed")
+def _(t):
+    """ptmem is killed by SIGKILL; what its guardian leaves is the text as it was."""
+    program = Program(t, "gcc-O2-pie", ["signals"])
+    program.step()
+    program.read_until(b"waits\n")
+    program.ptmem.kill()
+    program.ptmem.wait()
+    t.wait_until("the text to be put back", lambda: program.breakpoints() == 0)
+    time.sleep(0.2)
+    program.step()
+    program.end()

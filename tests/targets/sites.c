@@ -1,0 +1,226 @@
+/*
+ * System calls from places other than libc's functions for them:
+ *
+ *	sites [-w] ACTION...      -w: waits for a byte on standard input before the actions
+ *
+ *	ways      through syscall(2), by an instruction of its own, with numbers that differ
+ *	signals   handlers that map while their thread waits in syscall(2), again and again
+ *	made      by code that it wrote itself, before the byte
+ *	library   from a library that it opens (the next argument)
+ *
+ * Says "mmap FUNCTION BYTES" of what is there at the end, like mappings.c.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PAGE 4096l
+#if defined(__clang__)
+#define NOINLINE __attribute__((noinline))
+#else
+#define NOINLINE __attribute__((noinline, noclone, noipa))
+#endif
+#define CHECK(cond) ((cond) ? (void)0 : _exit(90))
+#define KEEP_FRAME() __asm__ volatile("" ::: "memory")
+#define PROT (PROT_READ | PROT_WRITE)
+#define FLAGS (MAP_PRIVATE | MAP_ANONYMOUS)
+
+static long by_instruction(long number, long a, long b, long c, long d)
+{
+	register long r10 __asm__("r10") = d, r8 __asm__("r8") = -1, r9 __asm__("r9") = 0;
+	long result;
+	__asm__ volatile("syscall" : "=a"(result) : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return result;
+}
+
+static NOINLINE void map_through_libc(void)
+{
+	CHECK(syscall(SYS_mmap, 0, 3 * PAGE, PROT, FLAGS, -1, 0) > 0);
+	KEEP_FRAME();
+}
+
+static NOINLINE void map_directly(void)
+{
+	CHECK(by_instruction(SYS_mmap, 0, 5 * PAGE, PROT, FLAGS) > 0);
+	KEEP_FRAME();
+}
+
+/* One instruction for several calls: its number comes from memory, or from another branch. */
+static NOINLINE long map_variably(const volatile long *number, long a, long b)
+{
+	long result = by_instruction(*number, a, b, PROT, FLAGS);
+	KEEP_FRAME();
+	return result;
+}
+
+static NOINLINE long map_either(int is_map, long a, long b)
+{
+	long result = by_instruction(is_map ? SYS_mmap : SYS_munmap, a, b, PROT, FLAGS);
+	KEEP_FRAME();
+	return result;
+}
+
+static void do_ways(void)
+{
+	const volatile long map = SYS_mmap, unmap = SYS_munmap, other = SYS_getpid;
+	for (int i = 0; i < 50; i++) {
+		map_through_libc();
+		map_directly();
+		long at = map_variably(&map, 0, 20 * PAGE);
+		CHECK(at > 0 && map_variably(&unmap, at, 13 * PAGE) == 0);
+		CHECK(map_variably(&other, 0, 0) == getpid());
+		at = map_either(1, 0, 30 * PAGE);
+		CHECK(at > 0 && map_either(0, at, 19 * PAGE) == 0);
+		errno = 0;
+		CHECK(syscall(SYS_munmap, at + 1, PAGE) == -1 && errno == EINVAL);
+	}
+	printf("mmap map_through_libc %ld\nmmap map_directly %ld\nmmap map_variably %ld\nmmap map_either %ld\n",
+	       150 * PAGE, 250 * PAGE, 350 * PAGE, 550 * PAGE);
+}
+
+/* -- signals -- */
+
+static int futex_word;
+static volatile sig_atomic_t handled;
+
+static NOINLINE void map_handler(void)
+{
+	CHECK(syscall(SYS_mmap, 0, PAGE, PROT, FLAGS, -1, 0) > 0);
+	KEEP_FRAME();
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	map_handler();
+	handled++;
+}
+
+static void *wait_for_word(void *arg)
+{
+	(void)arg;
+	while (__atomic_load_n(&futex_word, __ATOMIC_SEQ_CST) == 0) {
+		long rc = syscall(SYS_futex, &futex_word, FUTEX_WAIT, 0, NULL, NULL, 0);
+		CHECK(rc == 0 || errno == EAGAIN || errno == EINTR);
+	}
+	return NULL;
+}
+
+static pthread_t waiter;
+
+static void prepare_signals(void)
+{
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	sigaction(SIGUSR1, &sa, NULL);
+	CHECK(pthread_create(&waiter, NULL, wait_for_word, NULL) == 0);
+	usleep(20000);
+}
+
+static void do_signals(void)
+{
+	for (int i = 0; i < 300; i++) {
+		CHECK(pthread_kill(waiter, SIGUSR1) == 0);
+		while (handled <= i)
+			usleep(100);
+	}
+	printf("mmap map_handler %ld\n", 300 * PAGE);
+}
+
+static void end_signals(void)
+{
+	__atomic_store_n(&futex_word, 1, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &futex_word, FUTEX_WAKE, 1, NULL, NULL, 0);
+	CHECK(pthread_join(waiter, NULL) == 0);
+}
+
+/* -- code of its own making -- */
+
+static long (*made)(long a, long b, long c, long d);
+
+static void prepare_made(void)
+{
+	static const unsigned char code[] = {
+		0x49, 0x89, 0xca,             /* mov %rcx, %r10 */
+		0x49, 0xc7, 0xc0, 0xff, 0xff, 0xff, 0xff, /* mov $-1, %r8 */
+		0x4d, 0x31, 0xc9,             /* xor %r9, %r9 */
+		0xb8, SYS_mmap, 0, 0, 0,      /* mov $SYS_mmap, %eax */
+		0x0f, 0x05, 0xc3,             /* syscall; ret */
+	};
+	void *p = mmap(NULL, PAGE, PROT | PROT_EXEC, FLAGS, -1, 0);
+	CHECK(p != MAP_FAILED);
+	memcpy(p, code, sizeof(code));
+	memcpy(&made, &p, sizeof(p));
+}
+
+static NOINLINE void map_made(void)
+{
+	CHECK(made(0, 9 * PAGE, PROT, FLAGS) > 0);
+	KEEP_FRAME();
+}
+
+static void do_made(void)
+{
+	map_made();
+	printf("mmap map_made %ld\n", 9 * PAGE);
+}
+
+/* -- a library -- */
+
+static void do_library(const char *path)
+{
+	void *library = dlopen(path, RTLD_NOW);
+	CHECK(library);
+	long (*map)(long size) = NULL;
+	*(void **)&map = dlsym(library, "hold_mapping");
+	CHECK(map && map(17 * PAGE) > 0);
+	printf("mmap hold_mapping %ld\n", 17 * PAGE);
+}
+
+static int has(int argc, char **argv, const char *action)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], action) == 0)
+			return 1;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	char c;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (has(argc, argv, "signals"))
+		prepare_signals();
+	if (has(argc, argv, "made"))
+		prepare_made();
+	if (has(argc, argv, "-w")) {
+		CHECK(write(1, "ready\n", 6) == 6);
+		CHECK(read(0, &c, 1) == 1);
+	}
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "ways") == 0)
+			do_ways();
+		else if (strcmp(argv[i], "signals") == 0)
+			do_signals();
+		else if (strcmp(argv[i], "made") == 0)
+			do_made();
+		else if (strcmp(argv[i], "library") == 0)
+			do_library(argv[++i]);
+	}
+	if (has(argc, argv, "-w") && has(argc, argv, "signals")) {
+		CHECK(write(1, "waits\n", 6) == 6);
+		CHECK(read(0, &c, 1) == 1);
+	}
+	if (has(argc, argv, "signals"))
+		end_signals();
+	return 0;
+}
