@@ -36,7 +36,7 @@
 #define READ(x) (*(const volatile __typeof__(x) *)&(x))
 #define WRITE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
 
-enum { GO_STRAIGHT = 0, GO_CALL = 1, GO_NESTED = 2, GO_TRAP = -1 };   /* of the pad_enter functions */
+enum { GO_STRAIGHT = 0, GO_CALL = 1, GO_NESTED = 2, GO_TRAP = -1 }; /* of the pad_enter functions */
 enum { LEAVE_DONE = 0, LEAVE_RAW = 1, LEAVE_TRAP = 2 }; /* of pad_leave, pad_raw */
 enum { NESTED, STALE, PASSED_BY, UNSURE };
 
@@ -56,7 +56,8 @@ API int pad_raw_marker(struct x86_pad_stack *stack, const struct x86_pad_head *h
 API void pad_finish(struct x86_pad_stack *stack, const struct x86_pad_head *head);
 API int pad_wait(struct pad_control *control, uint64_t position, uint64_t end);
 API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp);
-API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot, const struct pad_step *call);
+API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
+		    const struct pad_step *call);
 
 INLINE struct pad_control *head_control(const struct x86_pad_head *head)
 {
@@ -67,7 +68,8 @@ typedef uint64_t __attribute__((may_alias)) any_word;
 
 INLINE int is_off(const struct pad_control *c)
 {
-	_Static_assert(offsetof(struct pad_control, owner) == 0 && offsetof(struct pad_control, off) == 4,
+	_Static_assert(offsetof(struct pad_control, owner) == 0 &&
+			       offsetof(struct pad_control, off) == 4,
 		       "one word says both");
 	return unlikely(READ(*(const any_word *)&c->owner) & (~0ull << 32 | PAD_OWNER_DIED));
 }
@@ -98,7 +100,8 @@ INLINE struct pad_slot *find_slot(const struct pad_control *c)
 	const struct pad_directory *d;
 	uint64_t tp;
 
-	__asm__ volatile("mov %%fs:0, %0" : "=r"(tp)); /* the thread pointer, as the x86-64 TLS ABI has it there */
+	__asm__ volatile("mov %%fs:0, %0"
+			 : "=r"(tp)); /* the thread pointer, as the x86-64 TLS ABI has it there */
 	d = &directory(c)[pad_directory_hash(tp)];
 	if (likely(READ(d->thread_pointer) == tp))
 		return (struct pad_slot *)d->slot;
@@ -127,8 +130,8 @@ INLINE int is_in_stack(const struct pad_slot *slot, uint64_t above, uint64_t at)
 INLINE int step(const struct pad_control *c, const struct pad_slot *slot, struct pad_step *s,
 		struct pad_step *next)
 {
-	const struct unwind_rule *rule = unwind_rule_find((const struct unwind_rule *)c->rules, c->rule_bits,
-							  s->pc);
+	const struct unwind_rule *rule =
+		unwind_rule_find((const struct unwind_rule *)c->rules, c->rule_bits, s->pc);
 	uint64_t cfa, base;
 
 	if (unlikely(!rule))
@@ -228,7 +231,8 @@ INLINE int is_same_stack(struct pad_slot *slot, uint64_t at, uint64_t fp)
  * slot->step, innermost first. @known: so many checks hold. *kept_out: outer frames as in the last record; returns the number of others,
  * or -1 when a rule is missing.
  */
-INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t fp, uint32_t known, uint32_t *kept_out)
+INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t fp, uint32_t known,
+		    uint32_t *kept_out)
 {
 	uint64_t at = slot->guard;
 	uint32_t top = count_valid(slot, at, known), n = 0;
@@ -243,7 +247,8 @@ INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t
 			top--;
 		if (top) {
 			const struct pad_frame *f = &slot->frame[top - 1];
-			if (slot->check[f->check].at == s->at && slot->check[f->check].value == s->pc &&
+			if (slot->check[f->check].at == s->at &&
+			    slot->check[f->check].value == s->pc &&
 			    (!f->needs_fp || f->fp == s->fp)) {
 				*kept_out = top;
 				return n;
@@ -276,7 +281,7 @@ INLINE int remember(struct pad_slot *slot, uint32_t kept, uint32_t fresh)
 		if (s->extra_at)
 			slot->check[check++] = (struct pad_check){ s->extra_at, s->extra_value };
 		if (s->fp_at && needs_outside)
-			slot->check[check++] = (struct pad_check){ s->fp_at, slot->frame[n - 1].fp };
+			slot->check[check++] = (struct pad_check){s->fp_at, slot->frame[n - 1].fp};
 		slot->check[check] = (struct pad_check){ s->at, s->pc };
 		slot->frame[n].fp = s->fp;
 		slot->frame[n].check = check++;
@@ -346,7 +351,8 @@ INLINE uint64_t *reserve(struct pad_control *c, uint64_t size, uint64_t *positio
 INLINE void commit(const struct pad_control *c, uint64_t *p, uint64_t position, uint32_t slot,
 		   const struct x86_pad_head *head, enum pad_record_type type)
 {
-	uint64_t mark = pad_mark(position, c->key, slot << 8 | (uint32_t)head->probe.function << 4 | type);
+	uint64_t mark =
+		pad_mark(position, c->key, slot << 8 | (uint32_t)head->probe.function << 4 | type);
 	__atomic_store_n(p, mark, __ATOMIC_RELEASE);
 }
 
@@ -356,8 +362,9 @@ INLINE uint64_t tail_size(const struct pad_control *c)
 }
 
 /* @at: the call's return slot. */
-INLINE void record_block(struct pad_control *c, const struct pad_slot *slot, const struct x86_pad_head *head,
-			 uint64_t block, uint64_t at, enum pad_record_type type)
+INLINE void record_block(struct pad_control *c, const struct pad_slot *slot,
+			 const struct x86_pad_head *head, uint64_t block, uint64_t at,
+			 enum pad_record_type type)
 {
 	uint64_t position, *p = reserve(c, 16 + tail_size(c), &position);
 	if (unlikely(!p))
@@ -384,7 +391,8 @@ INLINE uint64_t argument(const struct x86_pad_stack *stack, uint8_t i)
 
 /* Whether the frame of @call (its return slot, the address in there, its frame pointer) happens inside the
  * call of slot->guard. Out of line: outermost calls shall not save the registers that this needs. */
-API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot, const struct pad_step *call)
+API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
+		    const struct pad_step *call)
 {
 	uint64_t guard = slot->guard, at = call->at;
 	struct pad_step s = { .at = at, .pc = call->pc, .fp = call->fp }, next = { 0 };
@@ -407,7 +415,8 @@ API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot, co
 
 /* Of the frame whose return slot is @at. GO_CALL: it is outermost on the thread *slot_out; GO_NESTED: it is
  * inside a call. */
-INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, uint64_t fp, struct pad_slot **slot_out)
+INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, uint64_t fp,
+		       struct pad_slot **slot_out)
 {
 	struct pad_slot *slot;
 
@@ -425,7 +434,8 @@ INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, ui
 		if (nested == NESTED)
 			return GO_NESTED;
 		if (nested != STALE)
-			return trap(slot, nested == PASSED_BY ? PAD_REASON_STALE : PAD_REASON_GUARD);
+			return trap(slot,
+				    nested == PASSED_BY ? PAD_REASON_STALE : PAD_REASON_GUARD);
 	}
 	return GO_CALL;
 }
@@ -433,7 +443,8 @@ INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, ui
 INLINE int enter(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp,
 		 struct pad_slot **slot_out)
 {
-	return enter_frame(head_control(head), (uint64_t)&stack->return_slot, stack->return_slot, fp, slot_out);
+	return enter_frame(head_control(head), (uint64_t)&stack->return_slot, stack->return_slot,
+			   fp, slot_out);
 }
 
 API int pad_enter_call(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
@@ -453,8 +464,9 @@ API int pad_enter_call(struct x86_pad_stack *stack, const struct x86_pad_head *h
 	slot->arg[2] = stack->rdx;
 	WRITE(slot->guard_pc, head->after);
 	if (head->probe.kind != PAD_ALLOC) {
-		enum pad_record_type type = head->probe.kind == PAD_REALLOC ? PAD_RECORD_REALLOC_BEGIN :
-									      PAD_RECORD_FREE;
+		enum pad_record_type type = head->probe.kind == PAD_REALLOC ?
+						    PAD_RECORD_REALLOC_BEGIN :
+						    PAD_RECORD_FREE;
 		record_block(head_control(head), slot, head, argument(stack, head->probe.block_arg),
 			     (uint64_t)&stack->return_slot, type);
 	}
@@ -493,7 +505,8 @@ API int pad_enter_free(struct x86_pad_stack *stack, const struct x86_pad_head *h
 
 	if (unlikely(way == GO_NESTED)) {
 		if (slot->kind != PAD_DELETE && argument(stack, head->probe.block_arg))
-			record_block(head_control(head), slot, head, argument(stack, head->probe.block_arg),
+			record_block(head_control(head), slot, head,
+				     argument(stack, head->probe.block_arg),
 				     (uint64_t)&stack->return_slot, PAD_RECORD_INNER_FREE);
 		return GO_STRAIGHT;
 	}
@@ -542,7 +555,8 @@ INLINE struct pad_slot *leaving_slot(const struct pad_control *c, uint64_t at)
 INLINE uint64_t block_size(const struct pad_slot *slot, const struct pad_probe *probe)
 {
 	uint64_t size = slot->arg[probe->size_arg];
-	if (probe->count_arg != PAD_NO_ARG && __builtin_mul_overflow(size, slot->arg[probe->count_arg], &size))
+	if (probe->count_arg != PAD_NO_ARG &&
+	    __builtin_mul_overflow(size, slot->arg[probe->count_arg], &size))
 		return UINT64_MAX;
 	return size;
 }
@@ -556,14 +570,16 @@ INLINE uint64_t block_result(const struct x86_pad_stack *stack, const struct pad
 }
 
 /* Fixed part of a record whose mark comes last. */
-INLINE void fill_block(struct pad_record_block *r, const struct pad_slot *slot, const struct pad_probe *probe)
+INLINE void fill_block(struct pad_record_block *r, const struct pad_slot *slot,
+		       const struct pad_probe *probe)
 {
 	r->result = slot->result;
 	r->bytes = block_size(slot, probe);
 	if (probe->kind == PAD_REALLOC)
 		r->align = slot->arg[probe->block_arg];
 	else
-		r->align = probe->align_arg == PAD_NO_ARG ? probe->fixed_align : slot->arg[probe->align_arg];
+		r->align = probe->align_arg == PAD_NO_ARG ? probe->fixed_align :
+							    slot->arg[probe->align_arg];
 }
 
 /* Without string instructions, and without a call of memcpy. */
@@ -580,7 +596,8 @@ INLINE void copy_words(uint64_t *to, const void *from, uint64_t count)
  * stack. @saved: the raw stack comes along, @raw bytes of it. 0 when the reader is gone.
  */
 INLINE int record_return(uint64_t at, const struct x86_pad_head *head, struct pad_slot *slot,
-			 uint32_t kept, int64_t fresh, const struct x86_pad_saved *saved, uint64_t raw)
+			 uint32_t kept, int64_t fresh, const struct x86_pad_saved *saved,
+			 uint64_t raw)
 {
 	struct pad_control *c = head_control(head);
 	uint64_t size = sizeof(struct pad_record_block) + (fresh > 0 ? (uint64_t)fresh * 8 : 0);
@@ -606,9 +623,10 @@ INLINE int record_return(uint64_t at, const struct x86_pad_head *head, struct pa
 	for (int64_t i = fresh; i-- > 0;)
 		*p++ = slot->step[i].pc;
 	if (saved) {
-		uint64_t regs[PAD_RAW_REGS] = { [3] = saved->rbx, [6] = saved->rbp, [7] = sp, [12] = saved->r12,
-						[13] = saved->r13, [14] = saved->r14, [15] = saved->r15,
-						[16] = slot->return_pc };
+		uint64_t regs[PAD_RAW_REGS] = {
+			[3] = saved->rbx,  [6] = saved->rbp,	  [7] = sp,
+			[12] = saved->r12, [13] = saved->r13,	  [14] = saved->r14,
+			[15] = saved->r15, [16] = slot->return_pc};
 		for (int i = 0; i < PAD_RAW_REGS; i++)
 			*p++ = regs[i];
 		uint64_t words = raw / 8;
@@ -630,7 +648,8 @@ INLINE int record_return(uint64_t at, const struct x86_pad_head *head, struct pa
 }
 
 /* Whether the slot can take in @fresh frames behind @kept, and the ring such a record. */
-INLINE int has_room(const struct pad_control *c, const struct pad_slot *slot, uint32_t kept, int64_t fresh)
+INLINE int has_room(const struct pad_control *c, const struct pad_slot *slot, uint32_t kept,
+		    int64_t fresh)
 {
 	uint32_t check = kept ? slot->frame[kept - 1].check + 1 : 0;
 	return kept + fresh <= PAD_MAX_FRAMES && check + 3 * fresh <= PAD_MAX_CHECKS &&
@@ -638,7 +657,8 @@ INLINE int has_room(const struct pad_control *c, const struct pad_slot *slot, ui
 }
 
 /* The call that set the guard has returned; slot->caller_fp and slot->known are set. */
-static KEEPS __attribute__((noinline)) int leave(struct x86_pad_stack *stack, const struct x86_pad_head *head,
+static KEEPS __attribute__((noinline)) int leave(struct x86_pad_stack *stack,
+						 const struct x86_pad_head *head,
 						 struct pad_slot *slot)
 {
 	const struct pad_control *c = head_control(head);
@@ -680,7 +700,8 @@ API int pad_leave_plain(struct x86_pad_stack *stack, const struct x86_pad_head *
 	slot->caller_fp = fp;
 	slot->known = 0;
 	bytes = slot->arg[0];
-	if (unlikely(is_off(c) || c->flags & PAD_VERIFY || result - 1 >= PAD_SAME_BLOCKS - 1 || bytes >= PAD_SAME_BYTES) ||
+	if (unlikely(is_off(c) || c->flags & PAD_VERIFY || result - 1 >= PAD_SAME_BLOCKS - 1 ||
+		     bytes >= PAD_SAME_BYTES) ||
 	    (!(c->flags & PAD_COUNT_ONLY) && !is_same_stack(slot, at, fp)))
 		return leave(stack, head, slot);
 	p = reserve(c, 16 + tail_size(c), &position);
@@ -708,14 +729,17 @@ INLINE int write_raw(uint64_t at, const struct x86_pad_head *head, struct pad_sl
 		if (fresh >= 0 && !has_room(c, slot, kept, fresh))
 			fresh = -1;
 	}
-	if (sizeof(struct pad_record_block) + PAD_RAW_REGS * 8 + raw + 8 * (fresh > 0 ? fresh : 0) + 16 > c->raw_max)
+	if (sizeof(struct pad_record_block) + PAD_RAW_REGS * 8 + raw + 8 * (fresh > 0 ? fresh : 0) +
+		    16 >
+	    c->raw_max)
 		return 0;
 	record_return(at, head, slot, kept, fresh, saved, raw);
 	finish(slot);
 	return 1;
 }
 
-API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head, const struct x86_pad_saved *saved)
+API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head,
+		const struct x86_pad_saved *saved)
 {
 	uint64_t at = (uint64_t)&stack->return_slot;
 	struct pad_slot *slot = leaving_slot(head_control(head), at);
@@ -734,8 +758,15 @@ INLINE uint64_t marker_sp(const struct x86_pad_stack *stack)
 	return (uint64_t)(&stack->return_slot + 1) + PAD_RED_ZONE;
 }
 
-enum { REQUEST_RUNNING = 0x1001, REQUEST_MONITOR = 0x1202, REQUEST_MALLOCLIKE = 0x1301, REQUEST_FREELIKE,
-       REQUEST_POOLS, REQUEST_POOLS_END = 0x130a, REQUEST_RESIZEINPLACE };
+enum {
+	REQUEST_RUNNING = 0x1001,
+	REQUEST_MONITOR = 0x1202,
+	REQUEST_MALLOCLIKE = 0x1301,
+	REQUEST_FREELIKE,
+	REQUEST_POOLS,
+	REQUEST_POOLS_END = 0x130a,
+	REQUEST_RESIZEINPLACE
+};
 enum { DO_NOTHING, DO_ALLOC, DO_FREE, DO_TRAP };
 
 /* What the request whose code is @code needs. */
@@ -744,7 +775,9 @@ INLINE int judge_request(const struct pad_control *c, uint64_t code)
 	uint32_t answered = c->flags;
 
 	if (code == REQUEST_MALLOCLIKE || code == REQUEST_FREELIKE)
-		return answered & PAD_ANSWER_BLOCKS ? DO_TRAP : code == REQUEST_MALLOCLIKE ? DO_ALLOC : DO_FREE;
+		return answered & PAD_ANSWER_BLOCKS ? DO_TRAP :
+		       code == REQUEST_MALLOCLIKE   ? DO_ALLOC :
+						      DO_FREE;
 	if (code == REQUEST_MONITOR || code == REQUEST_RESIZEINPLACE)
 		return DO_TRAP;
 	if (code == REQUEST_RUNNING)

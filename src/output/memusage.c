@@ -190,7 +190,8 @@ static void on_alloc(struct memusage *m, const struct event *ev)
 	count_bytes(m, row, ev->size);
 	count_size(m, ev->size);
 	if (!ev->addr) {
-		m->numbers.row[row].failed += ev->size > 0; /* some allocators give NULL for nothing */
+		m->numbers.row[row].failed += ev->size >
+					      0; /* some allocators give NULL for nothing */
 		return;
 	}
 	add_block(m, ev->addr, ev->size, row == MEMUSAGE_MEMALIGN ? ALIGNED : PLAIN);
@@ -280,7 +281,8 @@ static void on_realloc_end(struct memusage *m, const struct event *ev)
 		return;
 	}
 	if (ev->size == UINT64_MAX || ev->size > old.block.size)
-		count_bytes(m, row, ev->size == UINT64_MAX ? UINT64_MAX : ev->size - old.block.size);
+		count_bytes(m, row,
+			    ev->size == UINT64_MAX ? UINT64_MAX : ev->size - old.block.size);
 	count_size(m, ev->size);
 	if (ev->addr) {
 		on_resize(m, ev, &old.block);
@@ -329,7 +331,8 @@ static void map_gone(void *ctx, uint32_t leaf, uint64_t bytes)
 static bool range_of(taddr_t addr, uint64_t size, taddr_t *end_out, taddr_t *pages_end_out)
 {
 	taddr_t end;
-	if (size == 0 || __builtin_add_overflow(addr, size, &end) || end > UINT64_MAX - PAGE_SIZE_MIN)
+	if (size == 0 || __builtin_add_overflow(addr, size, &end) ||
+	    end > UINT64_MAX - PAGE_SIZE_MIN)
 		return false;
 	*end_out = end;
 	*pages_end_out = ROUND_UP(end, PAGE_SIZE_MIN);
@@ -443,8 +446,13 @@ void memusage_event(struct memusage *m, const struct event *ev)
 static void slow_event(struct memusage *m, uint64_t time_ns, const struct quick_event *ev)
 {
 	const struct event whole = {
-		.time_ns = time_ns, .thread = ev->thread, .kind = ev->is_free ? EVENT_FREE : EVENT_ALLOC,
-		.function = ev->function, .addr = ev->addr, .size = ev->is_free ? 0 : ev->size, .sp = ev->sp,
+		.time_ns = time_ns,
+		.thread = ev->thread,
+		.kind = ev->is_free ? EVENT_FREE : EVENT_ALLOC,
+		.function = ev->function,
+		.addr = ev->addr,
+		.size = ev->is_free ? 0 : ev->size,
+		.sp = ev->sp,
 	};
 	memusage_event(m, &whole);
 }
@@ -478,12 +486,14 @@ static inline bool quick_free(struct memusage *m, uint64_t time_ns, const struct
 	return true;
 }
 
-void memusage_quick(struct memusage *m, uint64_t time_ns, const struct quick_event *ev, size_t count)
+void memusage_quick(struct memusage *m, uint64_t time_ns, const struct quick_event *ev,
+		    size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (i + BLOCKS_AHEAD < count)
 			blocks_prefetch(m->blocks, ev[i + BLOCKS_AHEAD].addr);
-		if (!(ev[i].is_free ? quick_free(m, time_ns, &ev[i]) : quick_alloc(m, time_ns, &ev[i])))
+		if (!(ev[i].is_free ? quick_free(m, time_ns, &ev[i]) :
+				      quick_alloc(m, time_ns, &ev[i])))
 			slow_event(m, time_ns, &ev[i]);
 	}
 }

@@ -37,7 +37,8 @@ static uint32_t grown(uint32_t slots)
 #define NO_SLOT UINT32_MAX
 
 /* *@out is written word by word: a copy of the whole would wait for the words to reach the cache. */
-static inline void unpack(const struct blocks *b, const struct shard *sh, uint32_t i, struct block *out)
+static inline void unpack(const struct blocks *b, const struct shard *sh, uint32_t i,
+			  struct block *out)
 {
 	const struct bucket *bucket = &sh->bucket[i / BUCKET];
 	uint64_t place = bucket->place[i % BUCKET], owner = bucket->owner[i % BUCKET];
@@ -61,12 +62,14 @@ static inline uint32_t shard_find(const struct shard *sh, uint64_t hash, taddr_t
 	uint32_t bits;
 	if (!sh->buckets)
 		return NO_SLOT;
-	const struct bucket *b = blocks_search(sh, &sh->bucket[home_of(hash, sh->buckets)], addr, &bits);
+	const struct bucket *b =
+		blocks_search(sh, &sh->bucket[home_of(hash, sh->buckets)], addr, &bits);
 	return b ? (uint32_t)(b - sh->bucket) * BUCKET + (uint32_t)__builtin_ctz(bits) : NO_SLOT;
 }
 
 /* @owner: without the count. The address is not there, and the shard has an empty slot. */
-static void shard_put(struct shard *sh, uint64_t hash, uint64_t place, uint64_t owner, uint32_t time)
+static void shard_put(struct shard *sh, uint64_t hash, uint64_t place, uint64_t owner,
+		      uint32_t time)
 {
 	struct bucket *b = &sh->bucket[home_of(hash, sh->buckets)];
 	uint32_t bits;
@@ -84,7 +87,8 @@ static inline void shard_remove(struct shard *sh, uint64_t hash, uint32_t slot)
 	struct bucket *b = &sh->bucket[slot / BUCKET];
 	b->place[slot % BUCKET] = 0;
 	b->owner[slot % BUCKET] &= PASSED_MAX;
-	for (struct bucket *i = &sh->bucket[home_of(hash, sh->buckets)]; i != b; i = next_bucket(sh, i))
+	for (struct bucket *i = &sh->bucket[home_of(hash, sh->buckets)]; i != b;
+	     i = next_bucket(sh, i))
 		count_passed(i, -1);
 	sh->count--;
 }
@@ -93,9 +97,11 @@ static struct bucket *new_buckets(uint32_t count)
 {
 	size_t bytes = count * sizeof(struct bucket);
 	void *b = NULL;
-	CHECK(posix_memalign(&b, bytes < HUGE_PAGE ? sizeof(struct bucket) : HUGE_PAGE, bytes) == 0);
+	CHECK(posix_memalign(&b, bytes < HUGE_PAGE ? sizeof(struct bucket) : HUGE_PAGE, bytes) ==
+	      0);
 	if (bytes >= HUGE_PAGE)
-		madvise(b, ROUND_DOWN(bytes, HUGE_PAGE), MADV_HUGEPAGE); /* look-ups go anywhere: fewer TLB misses */
+		madvise(b, ROUND_DOWN(bytes, HUGE_PAGE),
+			MADV_HUGEPAGE); /* look-ups go anywhere: fewer TLB misses */
 	return memset(b, 0, bytes);
 }
 
@@ -110,8 +116,8 @@ __attribute__((noinline)) static void shard_grow(struct shard *sh, bool keep_tim
 		const struct bucket *b = &old.bucket[i / BUCKET];
 		uint32_t k = i % BUCKET;
 		if (b->place[k])
-			shard_put(sh, hash_addr(place_addr(b->place[k])), b->place[k], b->owner[k] & ~PASSED_MAX,
-				  old.time ? old.time[i] : 0);
+			shard_put(sh, hash_addr(place_addr(b->place[k])), b->place[k],
+				  b->owner[k] & ~PASSED_MAX, old.time ? old.time[i] : 0);
 	}
 	free(old.bucket);
 	free(old.time);
@@ -203,7 +209,8 @@ struct blocks *blocks_clone(const struct blocks *b)
 		struct shard *sh = &c->shard[i];
 		if (!sh->bucket)
 			continue;
-		sh->bucket = memcpy(new_buckets(sh->buckets), sh->bucket, sh->buckets * sizeof(*sh->bucket));
+		sh->bucket = memcpy(new_buckets(sh->buckets), sh->bucket,
+				    sh->buckets * sizeof(*sh->bucket));
 		if (sh->time)
 			sh->time = xmemdup(sh->time, sh->buckets * BUCKET * sizeof(*sh->time));
 	}
@@ -295,8 +302,8 @@ __attribute__((noinline)) static bool add_slowly(struct blocks *b, const struct 
 	}
 	if (sh->count >= sh->limit)
 		shard_grow(sh, b->keep_times);
-	shard_put(sh, hash, pack_place(block->addr, block->size), pack_owner(block->size, block->leaf),
-		  block->time);
+	shard_put(sh, hash, pack_place(block->addr, block->size),
+		  pack_owner(block->size, block->leaf), block->time);
 	sh->count++;
 	return is_replaced;
 }
@@ -319,7 +326,8 @@ size_t blocks_memory(const struct blocks *b)
 	size_t bytes = sizeof(*b) + b->odd.slots * sizeof(*b->odd.slot);
 	for (uint32_t i = 0; i < SHARDS; i++) {
 		const struct shard *sh = &b->shard[i];
-		bytes += sh->buckets * (sizeof(*sh->bucket) + (sh->time ? BUCKET * sizeof(*sh->time) : 0));
+		bytes += sh->buckets *
+			 (sizeof(*sh->bucket) + (sh->time ? BUCKET * sizeof(*sh->time) : 0));
 	}
 	return bytes;
 }

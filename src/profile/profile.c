@@ -189,7 +189,9 @@ void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size)
 
 uint32_t profile_block_clock(const struct profile *p, uint64_t time_ns)
 {
-	return p->has_first && time_ns > p->first_ns ? (uint32_t)((time_ns - p->first_ns) / 1000000) : 0;
+	return p->has_first && time_ns > p->first_ns ?
+		       (uint32_t)((time_ns - p->first_ns) / 1000000) :
+		       0;
 }
 
 void profile_alloc(struct profile *p, const struct event *ev)
@@ -248,7 +250,8 @@ static void page_gone(void *ctx, uint32_t leaf, uint64_t bytes)
 }
 
 /* The pages that @ev touches; false if there are none. */
-static bool page_span(const struct profile *p, const struct event *ev, taddr_t *start_out, taddr_t *end_out)
+static bool page_span(const struct profile *p, const struct event *ev, taddr_t *start_out,
+		      taddr_t *end_out)
 {
 	taddr_t end;
 	uint64_t granule = profile_granule(p);
@@ -397,7 +400,8 @@ const struct blocks *profile_blocks(const struct profile *p)
 	return p->blocks;
 }
 
-int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struct block *block), void *ctx)
+int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struct block *block),
+		       void *ctx)
 {
 	int rc = blocks_each(p->blocks, fn, ctx);
 	return rc != 0 ? rc : overlay_each(p->overlay, fn, ctx);

@@ -11,8 +11,13 @@
 static void slow_event(struct profile *p, uint64_t time_ns, const struct quick_event *ev)
 {
 	const struct event whole = {
-		.time_ns = time_ns, .thread = ev->thread, .kind = ev->is_free ? EVENT_FREE : EVENT_ALLOC,
-		.function = ev->function, .addr = ev->addr, .size = ev->is_free ? 0 : ev->size, .node = ev->node,
+		.time_ns = time_ns,
+		.thread = ev->thread,
+		.kind = ev->is_free ? EVENT_FREE : EVENT_ALLOC,
+		.function = ev->function,
+		.addr = ev->addr,
+		.size = ev->is_free ? 0 : ev->size,
+		.node = ev->node,
 		.sp = ev->sp,
 	};
 	profile_event(p, &whole);
@@ -20,7 +25,8 @@ static void slow_event(struct profile *p, uint64_t time_ns, const struct quick_e
 
 static inline bool quick_alloc(struct profile *p, const struct quick_event *ev)
 {
-	uint32_t leaf = ev->addr ? get_leaf(p, ev->node) : LEAF_IGNORED; /* a failed call makes no leaf */
+	uint32_t leaf = ev->addr ? get_leaf(p, ev->node) :
+				   LEAF_IGNORED; /* a failed call makes no leaf */
 	if (leaf == LEAF_IGNORED || blocks_count(p->ignored) ||
 	    !blocks_quick_add(p->blocks, ev->addr, ev->size, leaf))
 		return false;
@@ -47,7 +53,8 @@ static inline bool quick_pair(struct profile *p, const struct quick_event *ev)
 	uint64_t time = p->options.time_unit == TIME_BYTES ? p->time_bytes + 2 * both : p->time_ms;
 	uint64_t live = p->totals.live_bytes + ev->size;
 	if (live > p->totals.peak_bytes || p->options.no_heap || blocks_count(p->ignored) ||
-	    time >= p->snapshots.earliest || live + p->totals.extra + extra + p->stacks > p->snapshots.peak_limit ||
+	    time >= p->snapshots.earliest ||
+	    live + p->totals.extra + extra + p->stacks > p->snapshots.peak_limit ||
 	    ev->size > SIZE_MAX44 || !blocks_is_absent(p->blocks, ev->addr))
 		return false;
 	uint32_t index = get_leaf(p, ev->node);
@@ -74,7 +81,8 @@ void profile_quick(struct profile *p, uint64_t time_ns, const struct quick_event
 	const struct quick_event *end = ev + count;
 	if (count == 0)
 		return;
-	if (p->options.time_unit == TIME_INSTRUCTIONS || p->overlay) { /* it is read at each event; may cover blocks */
+	if (p->options.time_unit == TIME_INSTRUCTIONS ||
+	    p->overlay) { /* it is read at each event; may cover blocks */
 		for (; ev < end; ev++)
 			slow_event(p, time_ns, ev);
 		return;

@@ -20,8 +20,12 @@ static int read_nothing(void *ctx, taddr_t addr, void *buf, size_t size)
 
 __attribute__((noinline)) static void deliver_raw(struct delivery *d, const struct ring_record *r)
 {
-	struct stack_view view = {.regs = *r->regs, .start = r->start, .data = r->stack, .size = r->stack_size,
-				  .read = read_nothing, .read_ctx = d->space};
+	struct stack_view view = {.regs = *r->regs,
+				  .start = r->start,
+				  .data = r->stack,
+				  .size = r->stack_size,
+				  .read = read_nothing,
+				  .read_ctx = d->space};
 	d->event.stack = &view;
 	d->target->sink.event(d->target->sink.ctx, d->space, &d->event);
 	d->event.stack = NULL;
@@ -80,7 +84,11 @@ static uint32_t find_node(void *ctx, const struct ring_record *r)
 {
 	struct delivery *d = ctx;
 	const struct heap_event ev = {
-		.kind = HEAP_ALLOC, .frame = r->frame, .frame_count = r->frame_count, .kept = r->kept, .path = r->slot,
+		.kind = HEAP_ALLOC,
+		.frame = r->frame,
+		.frame_count = r->frame_count,
+		.kept = r->kept,
+		.path = r->slot,
 	};
 	return d->target->sink.node(d->target->sink.ctx, d->space, &ev);
 }
@@ -90,22 +98,26 @@ static void deliver_quick(void *ctx, struct quick_event *event, size_t count)
 	struct delivery *d = ctx;
 	const struct pads *p = d->space->pads;
 	for (size_t i = 0; d->target->options.stack_pointers && i < count; i++)
-		event[i].thread = event[i].slot < p->owner.count ? (uint32_t)p->owner.data[event[i].slot] : 0;
+		event[i].thread =
+			event[i].slot < p->owner.count ? (uint32_t)p->owner.data[event[i].slot] : 0;
 	d->target->sink.quick(d->target->sink.ctx, d->space, d->event.time_ns, event, count);
 }
 
 /* Whether what a ring delivers may go the short way. */
 static bool is_quick(const struct target *t, struct space *s)
 {
-	return t->sink.wants_quick && s->is_profiled && s->is_ready && s->pads->deleted.count == 0 &&
-	       t->sink.wants_quick(t->sink.ctx, s);
+	return t->sink.wants_quick && s->is_profiled && s->is_ready &&
+	       s->pads->deleted.count == 0 && t->sink.wants_quick(t->sink.ctx, s);
 }
 
 size_t pads_drain_some(struct target *t, struct space *s)
 {
 	struct delivery d = {t, s, {.time_ns = t->now_ns}};
 	const struct ring_reader reader = {
-		.ctx = &d, .record = deliver, .node = find_node, .is_counting = t->options.no_stacks,
+		.ctx = &d,
+		.record = deliver,
+		.node = find_node,
+		.is_counting = t->options.no_stacks,
 		.quick = is_quick(t, s) ? deliver_quick : NULL,
 	};
 	return s->pads->last_drained = ring_drain(&s->pads->ring, PADS_DRAIN_BATCH, &reader);

@@ -22,7 +22,8 @@ static void lay_out(struct pad_memory *m, const struct pad_memory_options *optio
 	size_t at = PAD_DIRECTORY_OFFSET;
 
 	CHECK(options->slot_count <= PAD_MAX_SLOTS);
-	_Static_assert(sizeof(struct pad_control) <= PAD_DIRECTORY_OFFSET, "the control block has room");
+	_Static_assert(sizeof(struct pad_control) <= PAD_DIRECTORY_OFFSET,
+		       "the control block has room");
 	m->directory = at;
 	at += ROUND_UP(sizeof(struct pad_directory) << PAD_DIRECTORY_BITS, PAGE_SIZE_MIN);
 	m->slots = at;
@@ -43,8 +44,8 @@ static int map(struct pad_memory *m)
 
 	if (base == MAP_FAILED)
 		return -errno;
-	again = mmap(base + m->file_size, m->ring_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, m->fd,
-		     (off_t)m->ring);
+	again = mmap(base + m->file_size, m->ring_size, PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_FIXED, m->fd, (off_t)m->ring);
 	if (again == MAP_FAILED) {
 		int err = -errno;
 		munmap(base, m->map_size);
@@ -110,7 +111,8 @@ int pad_owner_init(struct pad_owner *owner)
 	owner->head.futex_offset = (int64_t)offsetof(struct pad_control, owner) -
 				   (int64_t)offsetof(struct pad_control, owner_next);
 	owner->head.pending = 0;
-	_Static_assert(sizeof(owner->head) == sizeof(struct robust_list_head), "as the kernel has it");
+	_Static_assert(sizeof(owner->head) == sizeof(struct robust_list_head),
+		       "as the kernel has it");
 	return syscall(SYS_set_robust_list, &owner->head, sizeof(owner->head)) ? -errno : 0;
 }
 
@@ -189,7 +191,8 @@ void pad_memory_reset_slot(struct pad_memory *m, uint32_t index)
 	slot->reason = PAD_REASON_NONE;
 }
 
-int pad_memory_add_thread(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_low, taddr_t stack_high)
+int pad_memory_add_thread(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_low,
+			  taddr_t stack_high)
 {
 	struct pad_directory *d = find(m, thread_pointer);
 	struct pad_slot *slot;
@@ -223,7 +226,8 @@ void pad_memory_remove_thread(struct pad_memory *m, uint64_t thread_pointer)
 
 	if (!d)
 		return;
-	m->free_slot = xgrow(m->free_slot, &m->free_capacity, m->free_count + 1, sizeof(*m->free_slot));
+	m->free_slot =
+		xgrow(m->free_slot, &m->free_capacity, m->free_count + 1, sizeof(*m->free_slot));
 	m->free_slot[m->free_count++] = slot_index(m, d);
 	__atomic_store_n(&d->thread_pointer, TAKEN_OUT, __ATOMIC_RELEASE);
 }

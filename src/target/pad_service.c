@@ -12,7 +12,8 @@ static struct trap *entry_trap(struct space *s, const struct trap *trap)
 }
 
 /* The caller's view at a leave trap, where the stack is too large for a record. */
-static void serve_leave(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs)
+static void serve_leave(struct target *t, struct thread *th, struct trap *trap,
+			const struct arch_regs *regs)
 {
 	struct space *s = th->process->space;
 	struct pad_slot *slot = pads_slot(th);
@@ -29,9 +30,16 @@ static void serve_leave(struct target *t, struct thread *th, struct trap *trap, 
 	view.regs.reg[t->arch->dwarf_pc] = slot->return_pc;
 	bool is_realloc = probe->kind == PROBE_REALLOC && args.block;
 	struct heap_event ev = {
-		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = is_realloc ? HEAP_REALLOC_END : HEAP_ALLOC,
-		.function = probe->function, .addr = slot->result, .size = args.size, .align = args.align,
-		.old_addr = is_realloc ? args.block : 0, .stack = &view, .sp = t->options.stack_pointers ? slot->guard + 8 : 0,
+		.time_ns = t->now_ns,
+		.thread = (uint32_t)th->tid,
+		.kind = is_realloc ? HEAP_REALLOC_END : HEAP_ALLOC,
+		.function = probe->function,
+		.addr = slot->result,
+		.size = args.size,
+		.align = args.align,
+		.old_addr = is_realloc ? args.block : 0,
+		.stack = &view,
+		.sp = t->options.stack_pointers ? slot->guard + 8 : 0,
 	};
 	if (s->is_profiled && s->is_ready)
 		t->sink.event(t->sink.ctx, s, &ev);
@@ -118,7 +126,8 @@ void pads_throw(struct thread *th)
 	struct pad_slot *slot = pads_slot(th);
 	uint64_t word = 0;
 	/* the guard stays: the catch finds it, and puts the pad back if it lies inside the call */
-	if (slot && slot->guard && space_read(s, slot->guard, &word, sizeof(word)) == 0 && word == slot->guard_pc)
+	if (slot && slot->guard && space_read(s, slot->guard, &word, sizeof(word)) == 0 &&
+	    word == slot->guard_pc)
 		space_write(s, slot->guard, &slot->return_pc, sizeof(slot->return_pc));
 }
 
@@ -154,7 +163,8 @@ static enum pad_nesting decide_guard(struct target *t, struct thread *th, struct
 		forget_frames(th); /* left by longjmp */
 		return PAD_OUTERMOST;
 	}
-	bool is_alive = space_read(s, slot->guard, &word, sizeof(word)) == 0 && word == slot->guard_pc;
+	bool is_alive = space_read(s, slot->guard, &word, sizeof(word)) == 0 &&
+			word == slot->guard_pc;
 	struct stack_view view;
 	trap_fill_view(t, th, regs, sp, &view);
 	if (t->sink.in_signal(t->sink.ctx, s, &view, slot->guard + 2 * sizeof(word)))
@@ -189,7 +199,8 @@ static void resume_at(struct target *t, struct thread *th, struct arch_regs *reg
 	ptrace_set_word(th->tid, t->arch->pc, pc);
 }
 
-static void serve_pad_entry(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs)
+static void serve_pad_entry(struct target *t, struct thread *th, struct trap *trap,
+			    struct arch_regs *regs)
 {
 	struct space *s = th->process->space;
 	const struct pad *pad = &s->pads->list.data[trap->pad - 1];
@@ -198,7 +209,8 @@ static void serve_pad_entry(struct target *t, struct thread *th, struct trap *tr
 	uint64_t pointer = regs->word[t->arch->thread_pointer];
 	if (th->thread_pointer != pointer) {
 		/* unknown so far: next time round the pad finds its slot */
-		if (pointer && !pads_slot_is_taken(th, pointer) && pads_give_slot(t, th, pointer, sp) == 0)
+		if (pointer && !pads_slot_is_taken(th, pointer) &&
+		    pads_give_slot(t, th, pointer, sp) == 0)
 			return;
 		trap_enter(t, th, entry, regs);
 		return;

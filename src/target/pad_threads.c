@@ -31,7 +31,8 @@ int pads_stack_bounds(struct thread *th, taddr_t sp, taddr_t *low, taddr_t *high
 	rc = m ? 0 : -EFAULT;
 	if (m) {
 		bool is_main = strcmp(m->path, "[stack]") == 0;
-		*low = is_main && m->start > MAIN_STACK_ROOM ? m->start - MAIN_STACK_ROOM : m->start;
+		*low = is_main && m->start > MAIN_STACK_ROOM ? m->start - MAIN_STACK_ROOM :
+							       m->start;
 		*high = m->end;
 		if (th->thread_pointer > sp && th->thread_pointer < *high)
 			*high = th->thread_pointer; /* the thread's control block ends its stack */
@@ -56,7 +57,8 @@ int pads_give_slot(struct target *t, struct thread *th, uint64_t thread_pointer,
 	th->thread_pointer = thread_pointer;
 	int rc = pads_stack_bounds(th, sp, &low, &high);
 	if (rc == 0) {
-		pads_catch_up(t, th->process->space); /* a slot used before: its records come first */
+		pads_catch_up(t,
+			      th->process->space); /* a slot used before: its records come first */
 		rc = pad_memory_add_thread(&p->memory, thread_pointer, low, high);
 	}
 	if (rc < 0) {

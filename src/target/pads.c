@@ -65,12 +65,15 @@ static int64_t call(struct target *t, struct thread *th, long nr, const uint64_t
 
 static int64_t map_shared(struct target *t, struct thread *th, int fd, const struct pad_memory *m)
 {
-	const uint64_t first[6] = {0, m->map_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, (uint64_t)fd, 0};
+	const uint64_t first[6] = {
+		0, m->map_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, (uint64_t)fd,
+		0};
 	int64_t at = call(t, th, SYS_mmap, first);
 	if (at < 0)
 		return at;
-	const uint64_t again[6] = {(uint64_t)at + m->file_size, m->ring_size, PROT_READ | PROT_WRITE,
-				   MAP_SHARED | MAP_FIXED, (uint64_t)fd, m->ring};
+	const uint64_t again[6] = {
+		(uint64_t)at + m->file_size, m->ring_size, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_FIXED,	     (uint64_t)fd, m->ring};
 	int64_t rc = call(t, th, SYS_mmap, again);
 	if (rc < 0) {
 		const uint64_t all[6] = {(uint64_t)at, m->map_size};
@@ -125,7 +128,9 @@ static int load_blob(struct target *t, struct space *s, struct thread *th, struc
 {
 	struct pad_blob blob = arch_pad_blob();
 	p->blob_size = (uint32_t)ROUND_UP(blob.size, (size_t)PAGE_SIZE_MIN);
-	const uint64_t args[6] = {0, p->blob_size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0};
+	const uint64_t args[6] = {
+		0, p->blob_size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1,
+		0};
 	int64_t at = call(t, th, SYS_mmap, args);
 	if (at < 0)
 		return (int)at;
@@ -172,10 +177,13 @@ static int make_memory(struct target *t, struct space *s, struct thread *th)
 	ring_init(&p->ring, &p->memory, t->arch);
 	pad_owner_add(&t->pad_owner, &p->memory);
 	p->memory.control->shared = is_shared(t, s);
-	p->memory.control->flags = (t->options.verify ? PAD_VERIFY : 0) | (t->options.no_stacks ? PAD_COUNT_ONLY : 0) |
-				   (t->options.stack_pointers ? PAD_STACK_POINTER : 0) | requests_pad_flags(t, s);
+	p->memory.control->flags =
+		(t->options.verify ? PAD_VERIFY : 0) | (t->options.no_stacks ? PAD_COUNT_ONLY : 0) |
+		(t->options.stack_pointers ? PAD_STACK_POINTER : 0) | requests_pad_flags(t, s);
 	if (t->sink.rule_memory)
-		t->sink.rule_memory(t->sink.ctx, s, (struct unwind_rule *)(void *)(p->memory.base + p->memory.rules),
+		t->sink.rule_memory(t->sink.ctx, s,
+				    (struct unwind_rule *)(void *)(p->memory.base +
+								   p->memory.rules),
 				    RULE_BITS);
 	return 0;
 }
@@ -202,8 +210,12 @@ void pads_free(struct target *t, struct space *s)
 static struct pad_probe describe(const struct probe *probe)
 {
 	struct pad_probe d = {
-		.function = probe->function, .size_arg = probe->size_arg, .count_arg = probe->count_arg,
-		.align_arg = probe->align_arg, .block_arg = probe->block_arg, .out_arg = probe->result_arg,
+		.function = probe->function,
+		.size_arg = probe->size_arg,
+		.count_arg = probe->count_arg,
+		.align_arg = probe->align_arg,
+		.block_arg = probe->block_arg,
+		.out_arg = probe->result_arg,
 		.fixed_align = probe->is_page_aligned ? PAGE_SIZE_MIN : 0,
 	};
 	switch (probe->kind) {
@@ -219,8 +231,11 @@ static struct pad_probe describe(const struct probe *probe)
 	case PROBE_REQUEST:
 	case PROBE_MARKED_ALLOC:
 	case PROBE_MARKED_FREE:
-		d = (struct pad_probe){.function = FUNCTION_REQUEST, .count_arg = PAD_NO_ARG, .align_arg = PAD_NO_ARG,
-				       .block_arg = PAD_NO_ARG, .out_arg = PAD_NO_ARG};
+		d = (struct pad_probe){.function = FUNCTION_REQUEST,
+				       .count_arg = PAD_NO_ARG,
+				       .align_arg = PAD_NO_ARG,
+				       .block_arg = PAD_NO_ARG,
+				       .out_arg = PAD_NO_ARG};
 		d.kind = probe->kind == PROBE_REQUEST ? PAD_REQUEST :
 			 probe->kind == PROBE_MARKED_ALLOC ? PAD_MARKED_ALLOC : PAD_MARKED_FREE;
 		break;
@@ -261,8 +276,11 @@ static int promote_trap(struct target *t, struct space *s, struct thread *th, ui
 	taddr_t entry = trap.entry;
 	uint8_t out[PAD_ROOM];
 	struct pad pad;
-	struct pad_request request = {.probe = describe(trap.probe), .entry = entry, .blob = p->blob,
-				      .control = p->memory.target, .code_size = trap.code_size,
+	struct pad_request request = {.probe = describe(trap.probe),
+				      .entry = entry,
+				      .blob = p->blob,
+				      .control = p->memory.target,
+				      .code_size = trap.code_size,
 				      .behind = probe_is_marker(trap.probe) ? trap.stub.jump : 0};
 	if (!m)
 		return -ENOENT;
@@ -284,7 +302,8 @@ static int promote_trap(struct target *t, struct space *s, struct thread *th, ui
 	rc = arch_make_pad(&request, out, &pad, &why);
 	if (rc != 0 || pad.pushes_return || pad.patch_at != trap.addr) {
 		s->traps.data[index].is_cold = true;
-		s->traps.data[index].why_cold = rc != 0 ? why : "its moved code pushes a return address";
+		s->traps.data[index].why_cold = rc != 0 ? why :
+							  "its moved code pushes a return address";
 		return -ENOTSUP;
 	}
 	if (is_occupied(t, s, pad.patch_at, pad.moved)) {
@@ -321,7 +340,8 @@ static void add_all_threads(struct target *t, struct space *s)
 		pads_add_thread(t, th);
 		struct pad_slot *slot = pads_slot(th);
 		if (slot && th->has_deleted) {
-			*vec_add(&s->pads->deleted) = (struct pads_deleted){th->slot, th->deleted_block};
+			*vec_add(&s->pads->deleted) =
+				(struct pads_deleted){th->slot, th->deleted_block};
 			th->has_deleted = false;
 		}
 		if (slot && th->calls.count > 0) {
@@ -359,7 +379,8 @@ int pads_promote(struct target *t, struct space *s, struct thread *th)
 		if (rc == -ESRCH)
 			return rc;
 		if (rc != 0)
-			log_verbose("%s at %#lx stays a breakpoint: %s", trap->probe->symbol, (unsigned long)trap->addr,
+			log_verbose("%s at %#lx stays a breakpoint: %s", trap->probe->symbol,
+				    (unsigned long)trap->addr,
 				    trap->why_cold ? trap->why_cold : strerror(-rc));
 	}
 	s->pads->memory.control->off = 0;

@@ -34,7 +34,8 @@ static const uint8_t *at(const struct ring *r, uint64_t position)
 /* The mark at @position, or 0 when none was committed there. */
 static uint64_t committed_mark(const struct ring *r, uint64_t position)
 {
-	uint64_t mark = __atomic_load_n((const uint64_t *)(const void *)at(r, position), __ATOMIC_ACQUIRE);
+	uint64_t mark =
+		__atomic_load_n((const uint64_t *)(const void *)at(r, position), __ATOMIC_ACQUIRE);
 	uint64_t expected = pad_mark(position, r->memory->control->key, 0);
 
 	return mark >> 24 == expected >> 24 ? mark : 0;
@@ -108,14 +109,16 @@ void ring_reset_slot(struct ring *r, uint32_t slot)
 }
 
 /* Takes the new return addresses into the slot's mirror, which then is the record's stack. */
-static inline void read_stack(struct ring *r, const struct pad_record_block *block, struct ring_record *record)
+static inline void read_stack(struct ring *r, const struct pad_record_block *block,
+			      struct ring_record *record)
 {
 	struct ring_mirror *m = get_mirror(r, record->slot);
 	const uint64_t *pc = (const uint64_t *)(const void *)(block + 1);
 
 	CHECK(block->kept <= m->count);
 	if (block->kept + block->fresh >= m->capacity)
-		m->frame = xgrow(m->frame, &m->capacity, block->kept + block->fresh + 1u, sizeof(*m->frame));
+		m->frame = xgrow(m->frame, &m->capacity, block->kept + block->fresh + 1u,
+				 sizeof(*m->frame));
 	for (uint32_t i = 0; i < block->fresh; i++)
 		m->frame[block->kept + i] = pc[i] - 1;
 	m->count = block->kept + block->fresh;
@@ -136,11 +139,13 @@ static inline void read_same_stack(struct ring *r, struct ring_record *record)
 	record->frame_count = record->kept = (uint32_t)m->count;
 }
 
-__attribute__((noinline)) static void read_raw(struct ring *r, const struct pad_record_block *block, struct ring_record *record)
+__attribute__((noinline)) static void read_raw(struct ring *r, const struct pad_record_block *block,
+					       struct ring_record *record)
 {
 	const uint8_t *p = (const uint8_t *)(block + 1) + 8 * (size_t)block->fresh;
 
-	_Static_assert(PAD_RAW_REGS == ARCH_DWARF_REGS, "the recorder writes the unwinder's registers");
+	_Static_assert(PAD_RAW_REGS == ARCH_DWARF_REGS,
+		       "the recorder writes the unwinder's registers");
 	record->regs = (const struct arch_unwind_regs *)(const void *)p;
 	p += sizeof(*record->regs);
 	record->has_raw = true;
@@ -151,7 +156,8 @@ __attribute__((noinline)) static void read_raw(struct ring *r, const struct pad_
 }
 
 /* Decodes the record at @word, whose mark is @mark; returns its size. */
-static uint32_t read_record(struct ring *r, const uint64_t *word, uint64_t mark, struct ring_record *record)
+static uint32_t read_record(struct ring *r, const uint64_t *word, uint64_t mark,
+			    struct ring_record *record)
 {
 	const struct pad_record_block *block = (const void *)word;
 	uint8_t type = mark & 15;
@@ -196,11 +202,13 @@ static uint32_t read_record(struct ring *r, const uint64_t *word, uint64_t mark,
 	if (block->flags & PAD_HAS_RAW)
 		read_raw(r, block, record);
 	if (tail)
-		memcpy(&record->sp, (const uint8_t *)block + block->size - tail, sizeof(record->sp));
+		memcpy(&record->sp, (const uint8_t *)block + block->size - tail,
+		       sizeof(record->sp));
 	return block->size;
 }
 
-static uint32_t deliver(struct ring *r, uint64_t position, uint64_t mark, const struct ring_reader *reader)
+static uint32_t deliver(struct ring *r, uint64_t position, uint64_t mark,
+			const struct ring_reader *reader)
 {
 	struct ring_record record;
 	uint32_t size = read_record(r, (const void *)at(r, position), mark, &record);
@@ -242,7 +250,8 @@ static void close_gap(struct ring *r, size_t i, uint64_t start, uint64_t end)
 	gap->end = start;
 	if (rest.start < rest.end) {
 		r->late = xgrow(r->late, &r->late_capacity, r->late_count + 1, sizeof(*r->late));
-		memmove(&r->late[i + 2], &r->late[i + 1], (r->late_count - i - 1) * sizeof(*r->late));
+		memmove(&r->late[i + 2], &r->late[i + 1],
+			(r->late_count - i - 1) * sizeof(*r->late));
 		r->late[i + 1] = rest;
 		r->late_count++;
 		gap = &r->late[i];
@@ -291,7 +300,8 @@ static void hand_on(struct batch *batch, const struct ring_reader *reader)
 }
 
 /* The sink's node for the stack of the record at @word, which is new, or was not asked for yet. */
-__attribute__((noinline)) static uint32_t find_node(struct ring *r, const struct ring_reader *reader,
+__attribute__((noinline)) static uint32_t find_node(struct ring *r,
+						    const struct ring_reader *reader,
 						    const uint64_t *word, uint64_t mark)
 {
 	struct ring_record record;
@@ -303,7 +313,8 @@ __attribute__((noinline)) static uint32_t find_node(struct ring *r, const struct
 	return m->node;
 }
 
-static inline bool is_quick_block(const struct pad_record_block *block, const struct ring_reader *reader)
+static inline bool is_quick_block(const struct pad_record_block *block,
+				  const struct ring_reader *reader)
 {
 	return block->result && !block->align && !(block->flags & PAD_HAS_RAW) &&
 	       (reader->is_counting || block->flags & PAD_HAS_STACK);
@@ -316,8 +327,8 @@ static inline bool is_same(const struct pad_record_block *block, const struct ri
 }
 
 /* Reads the record at @word if it is of the usual kinds: returns its size, else 0. */
-static inline uint32_t read_quick(struct ring *r, const struct ring_reader *reader, const uint64_t *word,
-				  uint64_t mark, struct quick_event *e)
+static inline uint32_t read_quick(struct ring *r, const struct ring_reader *reader,
+				  const uint64_t *word, uint64_t mark, struct quick_event *e)
 {
 	const struct pad_record_block *block = (const void *)word;
 	const struct ring_mirror *m;
@@ -347,7 +358,9 @@ static inline uint32_t read_quick(struct ring *r, const struct ring_reader *read
 		e->size = block->bytes;
 		m = get_mirror(r, e->slot);
 		if (!reader->is_counting)
-			e->node = m->has_node && is_same(block, m) ? m->node : find_node(r, reader, word, mark);
+			e->node = m->has_node && is_same(block, m) ?
+					  m->node :
+					  find_node(r, reader, word, mark);
 		return block->size;
 	}
 	return 0;
@@ -357,7 +370,8 @@ size_t ring_drain(struct ring *r, size_t max, const struct ring_reader *reader)
 {
 	const struct pad_memory *m = r->memory;
 	const uint8_t *base = m->base + m->ring;
-	uint64_t mask = m->ring_size - 1, step = m->ring_size / PUBLISH_STEPS, key = pad_mark(0, m->control->key, 0);
+	uint64_t mask = m->ring_size - 1, step = m->ring_size / PUBLISH_STEPS,
+		 key = pad_mark(0, m->control->key, 0);
 	uint32_t tail = m->control->flags & PAD_STACK_POINTER ? PAD_TAIL : 0;
 	size_t count = r->late_count ? drain_late(r, reader) : 0, first = count;
 	uint64_t start = r->position;

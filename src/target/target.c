@@ -105,9 +105,14 @@ static int trace_options(const struct target *t)
 static int add_counter(struct target *t, pid_t tid, bool enable_on_exec)
 {
 	struct perf_event_attr attr = {
-		.type = PERF_TYPE_HARDWARE, .size = sizeof(attr), .config = PERF_COUNT_HW_INSTRUCTIONS,
-		.inherit = 1, .exclude_kernel = 1, .exclude_hv = 1,
-		.disabled = enable_on_exec, .enable_on_exec = enable_on_exec,
+		.type = PERF_TYPE_HARDWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_HW_INSTRUCTIONS,
+		.inherit = 1,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+		.disabled = enable_on_exec,
+		.enable_on_exec = enable_on_exec,
 	};
 	int fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
@@ -129,7 +134,8 @@ uint64_t target_instructions(const struct target *t)
 
 /* -- start -- */
 
-ATTR_NORETURN static void run_program(const struct target *t, int go_fd, int error_fd, char *const argv[])
+ATTR_NORETURN static void run_program(const struct target *t, int go_fd, int error_fd,
+				      char *const argv[])
 {
 	char c;
 	sigaction(SIGCHLD, &t->signals.child, NULL);
@@ -182,7 +188,8 @@ int target_start(struct target *t, char *const argv[])
 	int rc = pid < 0 ? -errno : 0;
 	if (rc == 0) {
 		t->first_pid = pid;
-		rc = ptrace_seize(pid, trace_options(t) | (t->options.keep_running ? 0 : PTRACE_O_EXITKILL));
+		rc = ptrace_seize(pid, trace_options(t) |
+					       (t->options.keep_running ? 0 : PTRACE_O_EXITKILL));
 	}
 	if (rc == 0 && t->options.count_instructions)
 		rc = add_counter(t, pid, true);
@@ -270,7 +277,8 @@ static struct thread *pick_thread(struct target *t, struct space *s)
 		if (!th || th->process->space != s || th->is_exiting || !th->is_held)
 			continue;
 		/* one that holds a signal would get it with another siginfo afterwards */
-		if (!best || best->state == THREAD_LISTENING || (best->held_signal && !th->held_signal))
+		if (!best || best->state == THREAD_LISTENING ||
+		    (best->held_signal && !th->held_signal))
 			best = th;
 	}
 	return best;
@@ -398,7 +406,8 @@ static void remove_everything(struct target *t, pid_t only)
 			if (only && only != t->processes.data[i]->pid)
 				continue;
 			if (s->areas.count > 0 || s->traps.count > 0 || guard_has_injection(s))
-				is_done &= install_remove(t, s, pick_thread(t, s), tries == REMOVE_TRIES);
+				is_done &= install_remove(t, s, pick_thread(t, s),
+							  tries == REMOVE_TRIES);
 		}
 		if (is_done)
 			return;
@@ -617,7 +626,8 @@ static void sleep_until_stop(struct target *t, uint64_t ns)
  */
 static void idle(struct target *t, size_t records)
 {
-	unsigned cpus = target_cpu_count(), least = cpus > t->thread_count ? SLEEP_BUSY_US : SLEEP_SHARED_US;
+	unsigned cpus = target_cpu_count(),
+		 least = cpus > t->thread_count ? SLEEP_BUSY_US : SLEEP_SHARED_US;
 	if (records >= BUSY_RECORDS)
 		t->idle_us = least;
 	else
