@@ -125,19 +125,23 @@ enum pad_flag {
 	PAD_STACK_POINTER = 4, /* each record ends with PAD_TAIL bytes more, the first 8 the caller's stack pointer */
 };
 
-/* The control block: the first page of the shared memory. Addresses are the target's. */
+/*
+ * The control block: the first page of the shared memory. Addresses are the target's. The
+ * directory follows at PAD_DIRECTORY_OFFSET: struct pad_directory[1 << PAD_DIRECTORY_BITS].
+ */
+#define PAD_DIRECTORY_OFFSET 4096
+#define PAD_DIRECTORY_BITS 15
+#define PAD_MAX_SLOTS (1u << (PAD_DIRECTORY_BITS - 2)) /* so that it stays nearly empty */
+
 struct pad_control {
 	/* Read by each pad, seldom written. Pads run the originals only while off is not 0 or
-	 * owner has PAD_OWNER_DIED. */
+	 * owner has PAD_OWNER_DIED. Both are read at once. */
 	uint32_t owner;      /* robust futex of the reader */
 	uint32_t off;
 	uint32_t flags;      /* enum pad_flag */
 	uint32_t shared;     /* several threads may be in pads at a time: reserve with the bus locked. ptmem
 			      * clears it while a process has one thread, and sets it again at the stop
 			      * of the clone that makes a second. A signal handler needs no lock. */
-	uint32_t directory_shift; /* 64 - bits of the directory's size */
-	uint32_t unused;
-	uint64_t directory;  /* struct pad_directory[1 << (64 - directory_shift)] */
 	uint64_t slots;      /* struct pad_slot[slot_count] */
 	uint64_t rules;      /* struct unwind_rule[1 << rule_bits] */
 	uint32_t rule_bits;
@@ -146,7 +150,7 @@ struct pad_control {
 	uint64_t ring_size;  /* a power of two */
 	uint64_t room;       /* bytes that may be reserved behind tail: ring_size, or less (target/ring.h).
 			      * Pads read it before the tail; ptmem sets it to 0 while it moves the tail on. */
-	uint64_t key;        /* mixed into the marks */
+	uint64_t key;        /* mixed into the marks; its lower PAD_MARK_LOW bits are 0 */
 	uint64_t raw_max;    /* largest record; at most a quarter of the ring */
 	uint64_t owner_next; /* the reader's list of such futexes; an address in its memory */
 	PAD_LINES uint64_t head; /* reserved up to here; pads add to it */
@@ -154,9 +158,9 @@ struct pad_control {
 };
 
 /* First place to look at for a thread. */
-static inline uint64_t pad_directory_hash(uint64_t thread_pointer, uint32_t shift)
+static inline uint64_t pad_directory_hash(uint64_t thread_pointer)
 {
-	return thread_pointer * 0x9e3779b97f4a7c15ull >> shift;
+	return thread_pointer * 0x9e3779b97f4a7c15ull >> (64 - PAD_DIRECTORY_BITS);
 }
 
 /* Which slot a thread has: open addressing by thread pointer. 0 = empty, 1 = taken out. */
@@ -201,26 +205,42 @@ struct pad_slot {
 	uint32_t index;      /* in the records */
 	uint32_t reason;     /* enum pad_reason */
 	uint32_t kind;       /* enum pad_kind of the call that set the guard; ptmem sets it with the guard */
-	uint32_t unused;
 	uint32_t dirty;      /* the frames were being changed: after a longjmp reset them, and the reader's */
 	uint32_t frame_count; /* 0 after a reset; the reader's mirror must follow */
+	uint32_t check_count; /* of the whole stack: frame[frame_count - 1].check + 1, or 0 */
+	uint32_t needs_fp;   /* as in frame[frame_count - 1] */
+	uint64_t fp;
+	uint32_t known;      /* the first checks that are known to hold: scratch of a call that returned */
+	uint64_t caller_fp;  /* the frame pointer then */
 	PAD_LINES struct pad_check check[PAD_MAX_CHECKS];
+	/* Not at the same place of a page as the checks, or loads of those wait for stores to these. */
+	PAD_LINES char gap1[1024];
 	struct pad_frame frame[PAD_MAX_FRAMES];
+	char gap2[1024];
 	struct pad_step step[PAD_MAX_FRAMES];
 };
 
-/* The mark: position / 16 xor key (40 bits) | slot (16) | function (4) | type (4). */
+/* The mark: position / 16 (40 bits) xor key | slot (16) | function (4) | type (4). */
+#define PAD_MARK_LOW 24
 enum pad_record_type {
 	PAD_RECORD_FREE = 1,      /* mark, block */
 	PAD_RECORD_REALLOC_BEGIN, /* mark, block */
 	PAD_RECORD_ALLOC,         /* struct pad_record_block, pcs, raw part */
 	PAD_RECORD_REALLOC_END,
 	PAD_RECORD_INNER_FREE,    /* as FREE, inside another call: no event if the block is not live */
+	/*
+	 * An ALLOC in short: mark, block << 16 | bytes. No alignment was asked for, and the stack is
+	 * that of the thread's last record with PAD_HAS_STACK (with PAD_COUNT_ONLY: there is none).
+	 */
+	PAD_RECORD_SAME,
 };
+
+#define PAD_SAME_BLOCKS (1ull << 48) /* what fits into a PAD_RECORD_SAME is below */
+#define PAD_SAME_BYTES (1ull << 16)
 
 static inline uint64_t pad_mark(uint64_t position, uint64_t key, uint32_t low)
 {
-	return (position / 16 ^ key) << 24 | low;
+	return (position << (PAD_MARK_LOW - 4) ^ key) | low; /* positions are multiples of 16 */
 }
 
 enum pad_record_flag {

@@ -46,7 +46,8 @@ int growth_exit_code(const struct run *run)
 
 static int copy_block(void *ctx, const struct block *b)
 {
-	const struct leakcheck_block block = {.addr = b->addr, .size = b->size, .leaf = b->leaf, .time = b->time};
+	const struct leakcheck_block block = {
+		.addr = b->addr, .size = b->size, .leaf = b->leaf, .time = b->time};
 
 	leakcheck_add_block(ctx, &block);
 	return 0;
@@ -55,7 +56,8 @@ static int copy_block(void *ctx, const struct block *b)
 /* Scans @range but for what is below a stack pointer in it. *@below: the first such part not passed yet. */
 static void scan_range(struct leakcheck *c, struct roots *r, struct root_range range, size_t *below)
 {
-	for (; *below < r->below_stacks.count && r->below_stacks.data[*below].start < range.end; ++*below) {
+	for (; *below < r->below_stacks.count && r->below_stacks.data[*below].start < range.end;
+	     ++*below) {
 		struct root_range hole = r->below_stacks.data[*below];
 
 		if (pointer_scan_has_target_near(&c->scan, hole.start, hole.end))
@@ -139,7 +141,8 @@ static void add_checked(struct leaks *l, const struct leakcheck *c)
 {
 	for (size_t i = 0; i < c->blocks.count; i++) {
 		const struct leakcheck_block *b = &c->blocks.data[i];
-		const struct block block = {.addr = b->addr, .size = b->size, .leaf = b->leaf, .time = b->time};
+		const struct block block = {
+			.addr = b->addr, .size = b->size, .leaf = b->leaf, .time = b->time};
 
 		leaks_add(l, &block, kind_of(c, i));
 	}
@@ -165,11 +168,12 @@ static bool ends_in(const char *text, const char *end)
 
 static char *headline(const struct session *s, const struct leaks *l)
 {
-	_cleanup_free_ char *younger = l->minimum_age ? xasprintf(", at least %.3f s old", l->minimum_age / 1000.0)
-						      : xstrdup("");
+	_cleanup_free_ char *younger =
+		l->minimum_age ? xasprintf(", at least %.3f s old", l->minimum_age / 1000.0) :
+				 xstrdup("");
 
-	return xasprintf("leaks of process %u, %s: %zu site%s%s", s->pid, s->command, l->sites.count,
-			 l->sites.count == 1 ? "" : "s", younger);
+	return xasprintf("leaks of process %u, %s: %zu site%s%s", s->pid, s->command,
+			 l->sites.count, l->sites.count == 1 ? "" : "s", younger);
 }
 
 static void print_leaks(const struct session *s, const struct leaks *l, FILE *file)
@@ -219,10 +223,12 @@ static void announce_look(const struct session *s)
 {
 	const struct leak_look *look = s->look;
 
-	log_info("leak check of process %u: stopped for %.1f ms to read %.1f MB and %zu blocks", s->pid,
-		 (double)look->pause_ns / 1e6, (double)look->bytes / 1e6, look->check.blocks.count);
+	log_info("leak check of process %u: stopped for %.1f ms to read %.1f MB and %zu blocks",
+		 s->pid, (double)look->pause_ns / 1e6, (double)look->bytes / 1e6,
+		 look->check.blocks.count);
 	if (look->check.scan.unreadable)
-		log_warn("%llu bytes of memory could not be read: what only they point to looks lost",
+		log_warn("%llu bytes of memory could not be read: what only they point to looks "
+			 "lost",
 			 (unsigned long long)look->check.scan.unreadable);
 }
 
@@ -233,7 +239,8 @@ static void find_leaks(struct session *s, const struct report *r, uint64_t time_
 
 	if (s->look)
 		time_ns = s->look->time_ns;
-	leaks_init(l, r, profile_block_clock(s->profile, time_ns), o->leaks > 0 ? (uint32_t)(o->leaks * 1000) : 0);
+	leaks_init(l, r, profile_block_clock(s->profile, time_ns),
+		   o->leaks > 0 ? (uint32_t)(o->leaks * 1000) : 0);
 	if (s->look) {
 		announce_look(s);
 		leakcheck_run(&s->look->check);
@@ -261,8 +268,11 @@ static void report_leaks(struct session *s, uint64_t time_ns)
 /* -- folded stacks and flame graphs -- */
 
 static const char *const view_titles[] = {
-	[VIEW_LIVE] = "bytes not freed", [VIEW_PEAK] = "bytes at the peak", [VIEW_EXIT] = "bytes in use at the end",
-	[VIEW_TOTAL] = "bytes allocated", [VIEW_COUNT] = "allocations",
+	[VIEW_LIVE] = "bytes not freed",
+	[VIEW_PEAK] = "bytes at the peak",
+	[VIEW_EXIT] = "bytes in use at the end",
+	[VIEW_TOTAL] = "bytes allocated",
+	[VIEW_COUNT] = "allocations",
 };
 
 static struct path_tree *make_paths(struct source *src)
@@ -293,11 +303,15 @@ static void write_flame(FILE *file, const struct path_tree *t, const struct sour
 {
 	const struct session *s = src->session;
 	enum view view = s->run->options->view;
-	_cleanup_free_ char *title = xasprintf("%s: %s", source_info[src->kind].title, view_titles[view]);
+	_cleanup_free_ char *title =
+		xasprintf("%s: %s", source_info[src->kind].title, view_titles[view]);
 	_cleanup_free_ char *subtitle = xasprintf("process %u, %s", s->pid, s->command);
 	const struct flame_options options = {
-		.title = title, .subtitle = subtitle, .unit = view == VIEW_COUNT ? "count" : "bytes",
-		.width = FLAME_WIDTH_DEFAULT, .min_frame = FLAME_MIN_FRAME,
+		.title = title,
+		.subtitle = subtitle,
+		.unit = view == VIEW_COUNT ? "count" : "bytes",
+		.width = FLAME_WIDTH_DEFAULT,
+		.min_frame = FLAME_MIN_FRAME,
 	};
 
 	flame_write(file, t, &options);
@@ -306,8 +320,8 @@ static void write_flame(FILE *file, const struct path_tree *t, const struct sour
 typedef void paths_writer(FILE *file, const struct path_tree *t, const struct source *src);
 
 /* One file for each source; with a suffix when there are several. */
-static void put_paths(struct source *src, const char *option, const char *pattern, const struct path_tree *t,
-		      paths_writer *write)
+static void put_paths(struct source *src, const char *option, const char *pattern,
+		      const struct path_tree *t, paths_writer *write)
 {
 	_cleanup_free_ char *base = NULL, *path = NULL;
 	struct session *s = src->session;

@@ -94,8 +94,9 @@ static int listen_at(const char *path)
 	if (fd < 0)
 		return -errno;
 	unlink(path); /* of a process with our id that was killed */
-	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 || chmod(path, 0600) != 0 || listen(fd, SOMAXCONN) != 0 ||
-	    fcntl(fd, F_SETOWN, getpid()) != 0 || fcntl(fd, F_SETFL, O_NONBLOCK | O_ASYNC) != 0) {
+	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 || chmod(path, 0600) != 0 ||
+	    listen(fd, SOMAXCONN) != 0 || fcntl(fd, F_SETOWN, getpid()) != 0 ||
+	    fcntl(fd, F_SETFL, O_NONBLOCK | O_ASYNC) != 0) {
 		int err = errno;
 		close(fd);
 		return -err;
@@ -213,7 +214,9 @@ static bool serve_client(struct monitor *m, int fd)
 	if (!line || ++line >= text + n)
 		return false;
 	struct monitor_request r = {
-		.run = m->run, .session = find_session(m->run, strtol(text, NULL, 10)), .directory = directory,
+		.run = m->run,
+		.session = find_session(m->run, strtol(text, NULL, 10)),
+		.directory = directory,
 		.reply = open_memstream(&answer, &size),
 	};
 	CHECK(r.reply);
@@ -229,12 +232,17 @@ static void write_all_snapshots(struct run *run)
 {
 	for (size_t i = 0; i < run->sessions.count; i++) {
 		struct session *s = run->sessions.data[i];
-		_cleanup_free_ char *line = run->sessions.count == 1
-			? xstrdup("all_snapshots") : xasprintf("all_snapshots massif.vgdb.out.%u", s->pid);
+		_cleanup_free_ char *line =
+			run->sessions.count == 1 ?
+				xstrdup("all_snapshots") :
+				xasprintf("all_snapshots massif.vgdb.out.%u", s->pid);
 		_cleanup_free_ char *text = NULL;
 		size_t size;
 		struct monitor_request r = {
-			.run = run, .session = s, .directory = run->directory, .reply = open_memstream(&text, &size),
+			.run = run,
+			.session = s,
+			.directory = run->directory,
+			.reply = open_memstream(&text, &size),
 		};
 		CHECK(r.reply);
 		int rc = monitor_run(&r, line);

@@ -95,7 +95,8 @@ int monitor_client(pid_t pid, char *const words[])
 	if (fd < 0 && tracer > 0)
 		fd = connect_ptmem(tracer);
 	if (fd < 0) {
-		log_error("process %d is neither a ptmem nor traced by one: %s", (int)pid, strerror(-fd));
+		log_error("process %d is neither a ptmem nor traced by one: %s", (int)pid,
+			  strerror(-fd));
 		return EXIT_NO_ANSWER;
 	}
 	send_request(fd, pid, words);

@@ -28,7 +28,8 @@ static size_t distance(const char *a, size_t n, const char *b)
 		line = old;
 		line[0] = i;
 		for (size_t j = 1; j <= m; j++) {
-			line[j] = MIN(last[j - 1] + (a[i - 1] != b[j - 1]), MIN(line[j - 1], last[j]) + 1);
+			line[j] = MIN(last[j - 1] + (a[i - 1] != b[j - 1]),
+				      MIN(line[j - 1], last[j]) + 1);
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
 				line[j] = MIN(line[j], before[j - 2] + 1);
 		}
@@ -42,7 +43,8 @@ static const char *find_beginning(const char *name, size_t length)
 	const char *found = NULL;
 	for (size_t i = 0; i < option_row_count; i++) {
 		const char *known = option_rows[i].name;
-		if (known && strncmp(known, name, length) == 0 && (!found || strlen(known) < strlen(found)))
+		if (known && strncmp(known, name, length) == 0 &&
+		    (!found || strlen(known) < strlen(found)))
 			found = known;
 	}
 	return found;

@@ -101,7 +101,8 @@ static void put_time(struct sampler *s, uint64_t ns)
 static void end_line(struct sampler *s, uint64_t now_ns)
 {
 	put_char(s, '\n');
-	if (!s->is_file || s->used > BUFFER_SIZE - LINE_MAX_SIZE || now_ns - s->flushed_ns >= FLUSH_NS) {
+	if (!s->is_file || s->used > BUFFER_SIZE - LINE_MAX_SIZE ||
+	    now_ns - s->flushed_ns >= FLUSH_NS) {
 		flush(s);
 		s->flushed_ns = now_ns;
 	}
@@ -166,12 +167,14 @@ int sampler_new(const struct sampler_options *options, struct sampler **sampler_
 	s->period_ns = options->period_ns;
 	s->is_file = options->path != NULL;
 	s->with_pids = s->is_file || options->with_pids;
-	s->wanted = STATUS_BIT(STATUS_VMPEAK) | STATUS_BIT(STATUS_VMSIZE) | STATUS_BIT(STATUS_VMHWM) |
-		    STATUS_BIT(STATUS_VMRSS) | STATUS_BIT(STATUS_VMEXE);
-	int rc = parse_fields(s, options->fields ? options->fields : "VmPeak,VmSize,VmHWM,VmRSS", why_out);
+	s->wanted = STATUS_BIT(STATUS_VMPEAK) | STATUS_BIT(STATUS_VMSIZE) |
+		    STATUS_BIT(STATUS_VMHWM) | STATUS_BIT(STATUS_VMRSS) | STATUS_BIT(STATUS_VMEXE);
+	int rc = parse_fields(s, options->fields ? options->fields : "VmPeak,VmSize,VmHWM,VmRSS",
+			      why_out);
 	s->fd = STDERR_FILENO;
 	if (rc == 0 && s->is_file) {
-		s->fd = open(options->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+		s->fd = open(options->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,
+			     0666);
 		rc = s->fd < 0 ? -errno : 0;
 	}
 	if (rc != 0) {
@@ -299,8 +302,10 @@ static void sample(struct sampler *s, struct watched *w, pid_t tid)
 {
 	struct status_values v = {0};
 	bool is_good = read_values(w->fd, s->wanted, &v);
-	if (!is_good && v.state == 'Z') /* state unset: the process is gone, and its number may be another's */
-		is_good = tid ? read_thread(w->pid, tid, s->wanted, &v) : read_any_thread(w, s->wanted, &v);
+	if (!is_good &&
+	    v.state == 'Z') /* state unset: the process is gone, and its number may be another's */
+		is_good = tid ? read_thread(w->pid, tid, s->wanted, &v) :
+				read_any_thread(w, s->wanted, &v);
 	if (!is_good)
 		return;
 	notice_exec(w, &v);
@@ -356,11 +361,13 @@ static size_t drop_ended(struct sampler *s, const pid_t *pids, struct pollfd *po
 	return left;
 }
 
-void sampler_watch(struct sampler *s, const pid_t *pids, size_t count, bool (*leave)(void *ctx), void *ctx)
+void sampler_watch(struct sampler *s, const pid_t *pids, size_t count, bool (*leave)(void *ctx),
+		   void *ctx)
 {
 	struct pollfd *polled = xcalloc(count, sizeof(*polled));
 	for (size_t i = 0; i < count; i++) {
-		polled[i] = (struct pollfd){.fd = (int)syscall(SYS_pidfd_open, pids[i], 0), .events = POLLIN};
+		polled[i] = (struct pollfd){.fd = (int)syscall(SYS_pidfd_open, pids[i], 0),
+					    .events = POLLIN};
 		if (polled[i].fd >= 0)
 			sampler_add(s, pids[i]);
 	}
@@ -368,7 +375,8 @@ void sampler_watch(struct sampler *s, const pid_t *pids, size_t count, bool (*le
 		uint64_t now = clock_ns(), next = sampler_tick(s, now);
 		now = clock_ns();
 		uint64_t wait = next > now ? next - now : 0;
-		const struct timespec ts = {(time_t)(wait / 1000000000u), (long)(wait % 1000000000u)};
+		const struct timespec ts = {(time_t)(wait / 1000000000u),
+					    (long)(wait % 1000000000u)};
 		for (size_t i = 0; i < count; i++)
 			polled[i].revents = 0;
 		ppoll(polled, count, &ts, NULL);

@@ -19,6 +19,7 @@
 #include "growth.h"
 #include "output/memusage.h"
 #include "output/pattern.h"
+#include "session_quick.h"
 #include "session_stacks.h"
 #include "skip.h"
 #include "top.h"
@@ -139,7 +140,8 @@ static bool is_ignored(void *ctx, uint32_t node)
 	for (; node; node = calltree_parent(tree, node))
 		*vec_add(&w.frames) = calltree_node_frame(tree, node);
 	size_t first, count;
-	bool counts = filter_stack(s->run->filter, stack_symbol, &w, w.frames.count, &first, &count);
+	bool counts =
+		filter_stack(s->run->filter, stack_symbol, &w, w.frames.count, &first, &count);
 	vec_deinit(&w.frames);
 	return !counts;
 }
@@ -176,11 +178,19 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	s->is_own_image = true;
 	s->command = xstrdup(run->command);
 	struct profile_options po = {
-		.time_unit = o->time_unit, .peak_inaccuracy = o->peak_inaccuracy, .peak_at_exit = o->peak_at_exit,
-		.detailed_freq = o->detailed_freq, .max_snapshots = o->max_snapshots, .heap_admin = o->heap_admin,
-		.alignment = o->alignment, .no_heap = !o->heap, .is_ignored = is_ignored,
+		.time_unit = o->time_unit,
+		.peak_inaccuracy = o->peak_inaccuracy,
+		.peak_at_exit = o->peak_at_exit,
+		.detailed_freq = o->detailed_freq,
+		.max_snapshots = o->max_snapshots,
+		.heap_admin = o->heap_admin,
+		.alignment = o->alignment,
+		.no_heap = !o->heap,
+		.is_ignored = is_ignored,
 		.is_ignored_ctx = &s->source[SOURCE_HEAP],
-		.instructions = read_instructions, .instructions_ctx = s, .keep_times = growth_needs_times(o),
+		.instructions = read_instructions,
+		.instructions_ctx = s,
+		.keep_times = growth_needs_times(o),
 	};
 	if (o->pages_as_heap)
 		po.heap_admin = 0;
@@ -364,17 +374,22 @@ __attribute__((noinline)) static void extend_path(struct session *s, const struc
 }
 
 /* The node of a stack that a pad walked: what it kept is known from the thread's last record. */
-static inline uint32_t path_node(struct session *s, const struct heap_event *he)
+static inline uint32_t find_path_node(struct session *s, const struct heap_event *he)
 {
 	if (he->kept < he->frame_count || he->path >= s->paths.count)
 		extend_path(s, he);
 	struct path *p = &s->paths.data[he->path];
 	CHECK(he->kept <= p->count || he->kept < he->frame_count);
 	p->count = he->frame_count;
+	return p->count ? p->node[p->count - 1] : 0;
+}
+
+static uint32_t path_node(struct session *s, const struct heap_event *he)
+{
 	s->stacks++;
 	s->complete_stacks++;
 	s->ends[UNWIND_COMPLETE]++;
-	return p->count ? p->node[p->count - 1] : 0;
+	return find_path_node(s, he);
 }
 
 size_t session_walk(struct session *s, const struct stack_view *view, const taddr_t **pcs_out)
@@ -395,7 +410,8 @@ static uint32_t stack_node(struct session *s, const struct stack_view *view)
 	size_t n = session_walk(s, view, &pcs);
 	uint32_t node = 0;
 	while (n > 0)
-		node = calltree_get_child(profile_calltree(s->profile), node, session_frame(s, s->profile, pcs[--n]));
+		node = calltree_get_child(profile_calltree(s->profile), node,
+					  session_frame(s, s->profile, pcs[--n]));
 	return node;
 }
 
@@ -409,21 +425,24 @@ static void verify_stack(struct session *s, const struct heap_event *he, uint32_
 	if (whole == node)
 		return;
 	s->differing++;
-	log_warn("thread %u: the walked stack (%u frames) is not the unwound one", he->thread, he->frame_count);
+	log_warn("thread %u: the walked stack (%u frames) is not the unwound one", he->thread,
+		 he->frame_count);
 }
 
 /* --trace-malloc: a line in Valgrind's form. */
 static void trace_call(const struct session *s, const struct heap_event *he)
 {
 	static const char *const names[] = {
-		[FUNCTION_MALLOC] = "malloc", [FUNCTION_CALLOC] = "calloc", [FUNCTION_REALLOC] = "realloc",
-		[FUNCTION_MEMALIGN] = "memalign", [FUNCTION_NEW] = "new", [FUNCTION_FREE] = "free",
-		[FUNCTION_DELETE] = "delete", [FUNCTION_BRK] = NULL,
+		[FUNCTION_MALLOC] = "malloc",	[FUNCTION_CALLOC] = "calloc",
+		[FUNCTION_REALLOC] = "realloc", [FUNCTION_MEMALIGN] = "memalign",
+		[FUNCTION_NEW] = "new",		[FUNCTION_FREE] = "free",
+		[FUNCTION_DELETE] = "delete",	[FUNCTION_BRK] = NULL,
 	};
 	const char *name = he->function < ARRAY_SIZE(names) ? names[he->function] : NULL;
 	unsigned long long size = he->size;
 	if (name && he->kind == HEAP_ALLOC)
-		log_info("--%u-- %s(%llu) = 0x%llX", s->pid, name, size, (unsigned long long)he->addr);
+		log_info("--%u-- %s(%llu) = 0x%llX", s->pid, name, size,
+			 (unsigned long long)he->addr);
 	else if (name && he->kind == HEAP_FREE)
 		log_info("--%u-- %s(0x%llX)", s->pid, name, (unsigned long long)he->addr);
 	else if (name && he->kind == HEAP_REALLOC_END)
@@ -431,35 +450,17 @@ static void trace_call(const struct session *s, const struct heap_event *he)
 			  (unsigned long long)he->old_addr, size, (unsigned long long)he->addr);
 }
 
-/* Whether the profile alone wants to know of events: then the usual ones take a short way. */
-static inline bool only_profile_listens(const struct session *s)
-{
-	const struct options *o = s->run->options;
-	return !s->events && !s->flows && !s->memusage && !s->stack_use && o->heap && !o->trace_malloc;
-}
-
-static void sink_any_event(struct session *s, const struct heap_event *he);
-
 static void sink_event(void *ctx, struct space *space, const struct heap_event *he)
 {
 	struct session *s = space->user;
 	(void)ctx;
-	if (he->stack || !only_profile_listens(s))
-		sink_any_event(s, he);
-	else if (he->kind == HEAP_FREE && !he->is_inner)
-		profile_event_free(s->profile, he->time_ns, he->addr);
-	else if (he->kind == HEAP_ALLOC && he->frame && !he->align && he->function != FUNCTION_REQUEST)
-		profile_event_alloc(s->profile, he->time_ns, he->addr, he->size, path_node(s, he));
-	else
-		sink_any_event(s, he);
-}
-
-static void sink_any_event(struct session *s, const struct heap_event *he)
-{
 	static const uint8_t kinds[] = {
-		[HEAP_ALLOC] = EVENT_ALLOC, [HEAP_FREE] = EVENT_FREE, [HEAP_REALLOC_BEGIN] = EVENT_REALLOC_BEGIN,
+		[HEAP_ALLOC] = EVENT_ALLOC,
+		[HEAP_FREE] = EVENT_FREE,
+		[HEAP_REALLOC_BEGIN] = EVENT_REALLOC_BEGIN,
 		[HEAP_REALLOC_END] = EVENT_REALLOC_END,
-		[HEAP_MAPPING_CALL] = EVENT_MAPPING_CALL, [HEAP_SAMPLE] = EVENT_SAMPLE,
+		[HEAP_MAPPING_CALL] = EVENT_MAPPING_CALL,
+		[HEAP_SAMPLE] = EVENT_SAMPLE,
 	};
 	const struct options *o = s->run->options;
 	session_stacks_see(s, he);
@@ -468,8 +469,15 @@ static void sink_any_event(struct session *s, const struct heap_event *he)
 		return;
 	}
 	struct event ev = {
-		.time_ns = he->time_ns, .thread = he->thread, .kind = kinds[he->kind], .function = he->function,
-		.addr = he->addr, .old_addr = he->old_addr, .size = he->size, .align = he->align, .sp = he->sp,
+		.time_ns = he->time_ns,
+		.thread = he->thread,
+		.kind = kinds[he->kind],
+		.function = he->function,
+		.addr = he->addr,
+		.old_addr = he->old_addr,
+		.size = he->size,
+		.align = he->align,
+		.sp = he->sp,
 		.is_inner = he->is_inner,
 	};
 	if (ev.kind == EVENT_REALLOC_END && ev.addr && !ev.size && !o->realloc_zero_bytes_frees)
@@ -493,6 +501,25 @@ static void sink_any_event(struct session *s, const struct heap_event *he)
 		profile_event(s->profile, &ev);
 }
 
+static bool sink_wants_quick(void *ctx, struct space *space)
+{
+	(void)ctx;
+	return space->user && session_wants_quick(space->user);
+}
+
+static uint32_t sink_node(void *ctx, struct space *space, const struct heap_event *he)
+{
+	(void)ctx;
+	return find_path_node(space->user, he);
+}
+
+static void sink_quick(void *ctx, struct space *space, uint64_t time_ns,
+		       const struct quick_event *ev, size_t count)
+{
+	(void)ctx;
+	session_quick(space->user, time_ns, ev, count);
+}
+
 static void sink_thread_exit(void *ctx, struct space *space, pid_t tid)
 {
 	struct session *s = space->user;
@@ -504,15 +531,16 @@ static void sink_thread_exit(void *ctx, struct space *space, pid_t tid)
 		events_writer_thread_exit(s->events, (uint32_t)tid);
 }
 
-static bool sink_in_signal(void *ctx, struct space *space, struct stack_view *view, taddr_t outer_sp)
+static bool sink_in_signal(void *ctx, struct space *space, struct stack_view *view,
+			   taddr_t outer_sp)
 {
 	struct session *s = space->user;
 	(void)ctx;
 	return s && unwind_in_signal(s->unwind, view, outer_sp);
 }
 
-static size_t sink_stack_pcs(void *ctx, struct space *space, struct stack_view *view, taddr_t *pcs, size_t max,
-			     bool *is_whole_out)
+static size_t sink_stack_pcs(void *ctx, struct space *space, struct stack_view *view, taddr_t *pcs,
+			     size_t max, bool *is_whole_out)
 {
 	struct session *s = space->user;
 	enum unwind_end end = UNWIND_NO_CFI;
@@ -522,7 +550,8 @@ static size_t sink_stack_pcs(void *ctx, struct space *space, struct stack_view *
 	return n;
 }
 
-static taddr_t sink_find_row(void *ctx, struct space *space, taddr_t start, taddr_t end, int *saved_out)
+static taddr_t sink_find_row(void *ctx, struct space *space, taddr_t start, taddr_t end,
+			     int *saved_out)
 {
 	struct session *s = space->user;
 	(void)ctx;
@@ -546,7 +575,8 @@ static bool sink_skip_exec(void *ctx, pid_t pid)
 	return skip_exec(run->options, pid);
 }
 
-static void sink_rule_memory(void *ctx, struct space *space, struct unwind_rule *memory, uint32_t bits)
+static void sink_rule_memory(void *ctx, struct space *space, struct unwind_rule *memory,
+			     uint32_t bits)
 {
 	struct session *s = space->user;
 	(void)ctx;
@@ -556,11 +586,23 @@ static void sink_rule_memory(void *ctx, struct space *space, struct unwind_rule 
 void session_fill_sink(struct target_sink *sink, struct run *run)
 {
 	*sink = (struct target_sink){
-		.ctx = run, .space_new = sink_space_new, .space_fork = sink_space_fork, .space_end = sink_space_end,
-		.module_loaded = sink_module_loaded, .module_unloaded = sink_module_unloaded,
-		.event = sink_event, .thread_exit = sink_thread_exit, .in_signal = sink_in_signal,
-		.rule_memory = sink_rule_memory, .find_row = sink_find_row, .stack_pcs = sink_stack_pcs,
-		.last_look = growth_last_look, .skip_exec = sink_skip_exec,
+		.ctx = run,
+		.space_new = sink_space_new,
+		.space_fork = sink_space_fork,
+		.space_end = sink_space_end,
+		.module_loaded = sink_module_loaded,
+		.module_unloaded = sink_module_unloaded,
+		.event = sink_event,
+		.wants_quick = sink_wants_quick,
+		.node = sink_node,
+		.quick = sink_quick,
+		.thread_exit = sink_thread_exit,
+		.in_signal = sink_in_signal,
+		.rule_memory = sink_rule_memory,
+		.find_row = sink_find_row,
+		.stack_pcs = sink_stack_pcs,
+		.last_look = growth_last_look,
+		.skip_exec = sink_skip_exec,
 	};
 }
 
@@ -619,7 +661,8 @@ void session_finish(struct session *s, uint64_t now_ns)
 		int rc = events_writer_free(s->events);
 		s->events = NULL;
 		if (rc != 0) {
-			log_error("cannot write %s: %s", s->run->options->events_file, strerror(-rc));
+			log_error("cannot write %s: %s", s->run->options->events_file,
+				  strerror(-rc));
 			s->run->files_failed++;
 		}
 	}
@@ -677,7 +720,8 @@ static void replay_module(void *ctx, const struct events_module *em)
 static void replay_name(void *ctx, const struct events_name *n)
 {
 	struct replay *r = ctx;
-	struct symbol_frame frame = {.name = n->name, .file = n->file, .dir = n->dir, .line = n->line};
+	struct symbol_frame frame = {
+		.name = n->name, .file = n->file, .dir = n->dir, .line = n->line};
 	const struct module *m = run_module(r->run, n->module);
 	struct symbol sym = {.object = m ? m->path : NULL, .frame = &frame, .count = 1,
 			     .is_main = n->name && strcmp(n->name, "main") == 0};
@@ -721,8 +765,13 @@ int session_replay(struct run *run, const char *path)
 	struct replay r = {.run = run};
 	r.session = session_new(run, 0, 0);
 	const struct events_reader_ops ops = {
-		.header = replay_header, .module = replay_module, .name = replay_name, .event = replay_event,
-		.thread_exit = replay_thread_exit, .end = replay_end, .ctx = &r,
+		.header = replay_header,
+		.module = replay_module,
+		.name = replay_name,
+		.event = replay_event,
+		.thread_exit = replay_thread_exit,
+		.end = replay_end,
+		.ctx = &r,
 	};
 	unsigned line = 0;
 	const char *why = "";

@@ -32,17 +32,21 @@ static bool names_differ(const char *pattern)
 static char *with_pid(const char *pattern)
 {
 	const char *slash = strrchr(pattern, '/'), *dot = strrchr(pattern, '.');
-	size_t stem = dot && dot > (slash ? slash + 1 : pattern) ? (size_t)(dot - pattern) : strlen(pattern);
+	size_t stem = dot && dot > (slash ? slash + 1 : pattern) ? (size_t)(dot - pattern) :
+								   strlen(pattern);
 
 	return xasprintf("%.*s.%%p%s", (int)stem, pattern, pattern + stem);
 }
 
-int run_expand(struct run *run, const char *option, const char *pattern, uint32_t pid, char **path_out)
+int run_expand(struct run *run, const char *option, const char *pattern, uint32_t pid,
+	       char **path_out)
 {
 	_cleanup_free_ char *why = NULL;
 	bool is_shared = run->options->pid_count > 1 && !names_differ(pattern);
 	_cleanup_free_ char *own = is_shared ? with_pid(pattern) : NULL;
-	struct pattern_values values = {.pid = pid, .sequence = &run->sequence, .dir = run->directory};
+	struct pattern_values values = {.pid = pid,
+					.sequence = &run->sequence,
+					.dir = run->directory};
 	int rc = pattern_expand(own ? own : pattern, &values, path_out, &why);
 	if (rc != 0)
 		log_error("%s: %s", option, why);
@@ -56,7 +60,8 @@ int session_file_name(struct session *s, const char *option, const char *pattern
 	if (rc != 0)
 		return rc;
 	uint32_t sequence = s->run->sequence;
-	if (s->has_next_image && strcmp(path, "-") != 0 && run_expand(s->run, option, pattern, s->pid, &next) == 0) {
+	if (s->has_next_image && strcmp(path, "-") != 0 &&
+	    run_expand(s->run, option, pattern, s->pid, &next) == 0) {
 		/* the next image would write the same file: this one's gets its number */
 		bool collides = strcmp(next, path) == 0;
 		free(next);
@@ -99,12 +104,14 @@ int session_write_massif(struct session *s, const char *path)
 	return write_report(path, &r);
 }
 
-int session_put_massif(struct session *s, const struct report *r, const char *suffix, char **path_out)
+int session_put_massif(struct session *s, const struct report *r, const char *suffix,
+		       char **path_out)
 {
 	_cleanup_free_ char *path = NULL;
 	int rc = session_file_name(s, "--massif-out-file", s->run->options->massif_out_file, &path);
 	if (rc == 0) {
-		*path_out = strcmp(path, "-") == 0 ? xstrdup(path) : xasprintf("%s%s", path, suffix);
+		*path_out = strcmp(path, "-") == 0 ? xstrdup(path) :
+						     xasprintf("%s%s", path, suffix);
 		rc = write_report(*path_out, r);
 		if (rc != 0)
 			log_error("cannot write %s: %s", *path_out, strerror(-rc));
@@ -150,7 +157,8 @@ int session_write_xtree(struct session *s, const char *path, uint64_t now_ns)
 	struct report r = session_report(s);
 	struct flows *live = s->flows ? NULL : flows_from_profile(s->profile);
 	const struct xtree_options xo = {
-		.is_massif = xtree_is_massif_name(path), .time_ms = (now_ns - s->start_ns) / 1000000,
+		.is_massif = xtree_is_massif_name(path),
+		.time_ms = (now_ns - s->start_ns) / 1000000,
 		.has_whole_names = !s->run->options->xtree_compress_strings,
 	};
 	struct outfile out;
@@ -168,7 +176,8 @@ void session_finish_xtree(struct session *s, uint64_t now_ns)
 	_cleanup_free_ char *path = NULL;
 	if (!s->flows)
 		return;
-	int rc = session_file_name(s, "--xtree-memory-file", s->run->options->xtree_memory_file, &path);
+	int rc = session_file_name(s, "--xtree-memory-file", s->run->options->xtree_memory_file,
+				   &path);
 	if (rc == 0) {
 		rc = session_write_xtree(s, path, now_ns);
 		if (rc != 0)
@@ -191,7 +200,8 @@ int run_check_file(struct run *run, const char *option, const char *pattern)
 	if (rc != 0)
 		return rc;
 	/* a FIFO or a device is not opened before there is something to write */
-	bool is_plain = strcmp(path, "-") != 0 && (stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
+	bool is_plain = strcmp(path, "-") != 0 &&
+			(stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
 	rc = is_plain ? outfile_open(path, &out) : 0;
 	if (rc != 0)
 		log_error("cannot write %s: %s", path, strerror(-rc));

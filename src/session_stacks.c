@@ -23,7 +23,10 @@ void session_stacks_init(struct session *s)
 static void update(struct session *s, uint64_t time_ns, uint32_t thread)
 {
 	struct event ev = {
-		.time_ns = time_ns, .thread = thread, .kind = EVENT_STACK, .size = stacks_bytes(s->stack_use),
+		.time_ns = time_ns,
+		.thread = thread,
+		.kind = EVENT_STACK,
+		.size = stacks_bytes(s->stack_use),
 	};
 	if (ev.size == profile_stacks(s->profile))
 		return;
@@ -51,7 +54,10 @@ void session_stacks_thread_exit(struct session *s, uint32_t thread)
 static void tell_base(struct session *s, const struct thread_stack_info *info)
 {
 	const struct event ev = {
-		.time_ns = target_clock(), .thread = (uint32_t)info->tid, .kind = EVENT_STACK_BASE, .sp = info->high,
+		.time_ns = target_clock(),
+		.thread = (uint32_t)info->tid,
+		.kind = EVENT_STACK_BASE,
+		.sp = info->high,
 	};
 	if (s->events)
 		events_writer_event(s->events, profile_calltree(s->profile), &ev);
@@ -88,7 +94,8 @@ static bool on_start(void *ctx, struct space *space, struct stack_view *view, ta
 	return unwind_outermost_sp(s->unwind, view, sp_out);
 }
 
-void session_stacks_fill(const struct options *o, struct target_options *to, struct target_sink *sink)
+void session_stacks_fill(const struct options *o, struct target_options *to,
+			 struct target_sink *sink)
 {
 	if (!is_wanted(o) && !usage_counts(o))
 		return;

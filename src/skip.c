@@ -36,7 +36,8 @@ static uint64_t executed_name_address(pid_t pid)
 static bool executed_name(pid_t pid, char name[NAME_SIZE])
 {
 	uint64_t addr = executed_name_address(pid);
-	struct iovec local = {name, NAME_SIZE - 1}, remote = {(void *)(uintptr_t)addr, NAME_SIZE - 1};
+	struct iovec local = {name, NAME_SIZE - 1},
+		     remote = {(void *)(uintptr_t)addr, NAME_SIZE - 1};
 	if (!addr)
 		return false;
 	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
@@ -75,7 +76,9 @@ static bool has_matching_argument(const struct option_strings *lists, pid_t pid)
 bool skip_exec(const struct options *o, pid_t pid)
 {
 	char name[NAME_SIZE];
-	if (o->trace_children_skip.count && executed_name(pid, name) && matches(&o->trace_children_skip, name))
+	if (o->trace_children_skip.count && executed_name(pid, name) &&
+	    matches(&o->trace_children_skip, name))
 		return true;
-	return o->trace_children_skip_by_arg.count && has_matching_argument(&o->trace_children_skip_by_arg, pid);
+	return o->trace_children_skip_by_arg.count &&
+	       has_matching_argument(&o->trace_children_skip_by_arg, pid);
 }

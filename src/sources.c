@@ -46,9 +46,16 @@ void source_fill_report(struct source *src, struct report *out)
 	struct session *s = src->session;
 	const struct options *o = s->run->options;
 	*out = (struct report){
-		.profile = src->profile, .filter = s->run->filter, .symbol = source_symbol, .symbol_ctx = src,
-		.desc = o->desc, .command = s->command, .threshold = o->threshold, .pid = s->pid,
-		.fullpath_after = o->fullpath_after.data, .fullpath_after_count = o->fullpath_after.count,
+		.profile = src->profile,
+		.filter = s->run->filter,
+		.symbol = source_symbol,
+		.symbol_ctx = src,
+		.desc = o->desc,
+		.command = s->command,
+		.threshold = o->threshold,
+		.pid = s->pid,
+		.fullpath_after = o->fullpath_after.data,
+		.fullpath_after_count = o->fullpath_after.count,
 		.is_pages = src->kind != SOURCE_HEAP || o->pages_as_heap,
 	};
 }
@@ -83,13 +90,17 @@ static uint32_t add_map_kind(struct source *src, uint32_t node, const struct hea
 		return calltree_get_child(tree, node, pseudo_frame(src, "[shared memory]", NULL));
 	if (he->map_fd < 0) {
 		bool is_stack = he->map_flags & (MAP_STACK | MAP_GROWSDOWN);
-		return calltree_get_child(tree, node, pseudo_frame(src, is_stack ? "[stack]" : "[anonymous]", NULL));
+		return calltree_get_child(
+			tree, node, pseudo_frame(src, is_stack ? "[stack]" : "[anonymous]", NULL));
 	}
 	snprintf(link, sizeof(link), "/proc/%u/fd/%d", he->thread, he->map_fd);
 	ssize_t n = readlink(link, path, sizeof(path) - 1);
 	path[MAX(n, 0)] = '\0';
 	const char *base = strrchr(path, '/');
-	snprintf(name, sizeof(name), "[file %s]", n <= 0 ? "???" : base && base[1] ? base + 1 : path);
+	snprintf(name, sizeof(name), "[file %s]",
+		 n <= 0		 ? "???" :
+		 base && base[1] ? base + 1 :
+				   path);
 	return calltree_get_child(tree, node, pseudo_frame(src, name, n > 0 ? path : NULL));
 }
 
@@ -106,7 +117,8 @@ static uint32_t whole_node(struct source *src, const struct heap_event *he)
 		return calltree_get_child(tree, 0, calltree_get_frame(tree, 0, 0));
 	for (size_t n = session_walk(s, he->stack, &pcs); n > 0; n--) {
 		bool is_behind = n == 1 && he->kind != HEAP_FAULT;
-		node = calltree_get_child(tree, node, session_frame(s, src->profile, pcs[n - 1] + is_behind));
+		node = calltree_get_child(tree, node,
+					  session_frame(s, src->profile, pcs[n - 1] + is_behind));
 	}
 	return node;
 }
@@ -145,8 +157,12 @@ void sources_event(struct session *s, const struct heap_event *he)
 				he->function == FUNCTION_BRK ? SOURCE_BRK : SOURCE_MMAP;
 	struct source *src = &s->source[kind];
 	struct event ev = {
-		.time_ns = he->time_ns, .thread = he->thread, .kind = kinds[he->kind], .function = he->function,
-		.addr = he->addr, .size = he->size,
+		.time_ns = he->time_ns,
+		.thread = he->thread,
+		.kind = kinds[he->kind],
+		.function = he->function,
+		.addr = he->addr,
+		.size = he->size,
 	};
 	if (s->run->options->pages_as_heap && he->kind != HEAP_FAULT) {
 		pages_event(&s->source[SOURCE_HEAP], he, &ev);
@@ -249,18 +265,20 @@ static void print_summary(const struct source *src, const char *path)
 	bool is_pages = src->kind == SOURCE_FAULTS;
 	if (is_pages)
 		log_info("  %-12s %llu pages (%llu bytes)", source_info[src->kind].name,
-			 (unsigned long long)p->allocations, (unsigned long long)p->allocated_bytes);
+			 (unsigned long long)p->allocations,
+			 (unsigned long long)p->allocated_bytes);
 	else
-		log_info("  %-12s %llu bytes came, %llu are there; at most %llu", source_info[src->kind].name,
-			 (unsigned long long)p->allocated_bytes, (unsigned long long)p->live_bytes,
-			 (unsigned long long)p->peak_bytes);
+		log_info("  %-12s %llu bytes came, %llu are there; at most %llu",
+			 source_info[src->kind].name, (unsigned long long)p->allocated_bytes,
+			 (unsigned long long)p->live_bytes, (unsigned long long)p->peak_bytes);
 	bool is_user_only;
 	uint64_t lost = is_pages ? target_lost_faults(src->session->run->target, &is_user_only) : 0;
 	if (lost > 0)
 		log_warn("%llu page faults were lost: they came faster than they could be read",
 			 (unsigned long long)lost);
 	if (is_pages && is_user_only)
-		log_info("  not seen     page faults inside system calls: kernel.perf_event_paranoid is above 1");
+		log_info("  not seen     page faults inside system calls: "
+			 "kernel.perf_event_paranoid is above 1");
 	if (path)
 		log_info("  written to   %s; read it with: ptmem-report %s", path, path);
 }

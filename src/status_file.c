@@ -8,8 +8,8 @@
 #include <string.h>
 
 const char *const status_field_names[STATUS_FIELDS] = {
-	"VmPeak", "VmSize", "VmHWM", "VmRSS", "VmLck", "VmPin", "VmData", "VmStk", "VmExe", "VmLib", "VmPTE",
-	"VmSwap", "RssAnon", "RssFile", "RssShmem", "Threads",
+	"VmPeak", "VmSize", "VmHWM", "VmRSS",  "VmLck",	  "VmPin",   "VmData",	 "VmStk",
+	"VmExe",  "VmLib",  "VmPTE", "VmSwap", "RssAnon", "RssFile", "RssShmem", "Threads",
 };
 
 enum status_field status_field_find(const char *name, size_t size)
@@ -17,7 +17,8 @@ enum status_field status_field_find(const char *name, size_t size)
 	if (size == 0)
 		return STATUS_FIELDS;
 	for (enum status_field i = 0; i < STATUS_FIELDS; i++) {
-		if (strlen(status_field_names[i]) == size && memcmp(status_field_names[i], name, size) == 0)
+		if (strlen(status_field_names[i]) == size &&
+		    memcmp(status_field_names[i], name, size) == 0)
 			return i;
 	}
 	return STATUS_FIELDS;
@@ -69,7 +70,8 @@ void status_parse(const char *text, size_t size, uint32_t wanted, struct status_
 		const char *feed = memchr(text, '\n', (size_t)(end - text));
 		const char *line_end = feed ? feed : end;
 		char c = *text;
-		if (c == 'V' || c == 'R' || c == 'T' || c == 'S') { /* most lines are none of ours */
+		if (c == 'V' || c == 'R' || c == 'T' ||
+		    c == 'S') { /* most lines are none of ours */
 			enum status_field field = parse_line(text, line_end, out);
 			wanted &= field == STATUS_FIELDS ? STATUS_ALL : ~STATUS_BIT(field);
 		}

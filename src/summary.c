@@ -44,10 +44,11 @@ static void print_stacks(const struct session *s)
 	for (int i = UNWIND_COMPLETE + 1; i < UNWIND_END_COUNT && used < sizeof(reasons); i++) {
 		if (s->ends[i])
 			used += (size_t)snprintf(reasons + used, sizeof(reasons) - used, "%s%s %s",
-						 used ? ", " : " (", with_commas(s->ends[i]), unwind_end_text[i]);
+						 used ? ", " : " (", with_commas(s->ends[i]),
+						 unwind_end_text[i]);
 	}
-	log_info("  stacks       %s of %s complete%s%s", with_commas(s->complete_stacks), with_commas(s->stacks),
-		 reasons, used ? ")" : "");
+	log_info("  stacks       %s of %s complete%s%s", with_commas(s->complete_stacks),
+		 with_commas(s->stacks), reasons, used ? ")" : "");
 }
 
 static void print_pauses(const struct session *s)
@@ -55,20 +56,25 @@ static void print_pauses(const struct session *s)
 	if (!s->run->target)
 		return;
 	const struct target_stats *st = target_stats(s->run->target);
-	const struct { uint64_t ns; const char *what; } pauses[] = {
-		{s->attach_ns, "to attach"}, {st->promote_ns, "to place jumps"}, {st->detach_ns, "to detach"},
+	const struct { uint64_t ns; const char *what;
+	} pauses[] = {
+		{s->attach_ns, "to attach"},
+		{st->promote_ns, "to place jumps"},
+		{st->detach_ns, "to detach"},
 	};
 	char text[128] = "";
 	size_t used = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(pauses); i++) {
 		if (pauses[i].ns)
-			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%.1f ms %s", used ? ", " : "",
-						 (double)pauses[i].ns / 1e6, pauses[i].what);
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%.1f ms %s",
+						 used ? ", " : "", (double)pauses[i].ns / 1e6,
+						 pauses[i].what);
 	}
 	if (used > 0)
 		log_info("  paused       %s", text);
-	log_info("  stopped      at %s breakpoint%s for %.2f s of %.2f s", with_commas(st->trap_stops),
-		 plural(st->trap_stops), (double)st->stopped_ns / 1e9, (double)(s->end_ns - s->start_ns) / 1e9);
+	log_info("  stopped      at %s breakpoint%s for %.2f s of %.2f s",
+		 with_commas(st->trap_stops), plural(st->trap_stops), (double)st->stopped_ns / 1e9,
+		 (double)(s->end_ns - s->start_ns) / 1e9);
 }
 
 struct row {
@@ -87,17 +93,29 @@ static void print_target_stats(const struct session *s)
 {
 	const struct target_stats *t = target_stats(s->run->target);
 	const struct row rows[] = {
-		{"stops", t->stops}, {"breakpoint stops", t->trap_stops}, {"nested calls", t->nested},
-		{"threads", t->threads}, {"processes", t->processes}, {"watched functions", t->probes},
-		{"functions not watched", t->unprobed}, {"signal masks mended", t->masks_mended},
-		{"attach microseconds", t->attach_ns / 1000}, {"detach microseconds", t->detach_ns / 1000},
+		{"stops", t->stops},
+		{"breakpoint stops", t->trap_stops},
+		{"nested calls", t->nested},
+		{"threads", t->threads},
+		{"processes", t->processes},
+		{"watched functions", t->probes},
+		{"functions not watched", t->unprobed},
+		{"signal masks mended", t->masks_mended},
+		{"attach microseconds", t->attach_ns / 1000},
+		{"detach microseconds", t->detach_ns / 1000},
 		{"promotion microseconds", t->promote_ns / 1000},
-		{"functions with jumps", s->jumps}, {"functions with breakpoints", s->breakpoints},
-		{"markers with jumps", s->marker_jumps}, {"markers with breakpoints", s->marker_breakpoints},
-		{"records", t->records}, {"records with raw stacks", t->raw_records}, {"ring bytes", t->ring_bytes},
-		{"stops at a full ring", t->ring_full}, {"unfinished records", t->holes},
+		{"functions with jumps", s->jumps},
+		{"functions with breakpoints", s->breakpoints},
+		{"markers with jumps", s->marker_jumps},
+		{"markers with breakpoints", s->marker_breakpoints},
+		{"records", t->records},
+		{"records with raw stacks", t->raw_records},
+		{"ring bytes", t->ring_bytes},
+		{"stops at a full ring", t->ring_full},
+		{"unfinished records", t->holes},
 		{"jumps around unfinished records", t->ring_jumps},
-		{"verified stacks", s->verified}, {"differing stacks", s->differing},
+		{"verified stacks", s->verified},
+		{"differing stacks", s->differing},
 		{"pages left mapped", t->pages_left},
 	};
 	print_rows(rows, ARRAY_SIZE(rows));
@@ -116,11 +134,20 @@ static void print_stats(const struct session *s)
 {
 	const struct profile_totals *p = profile_totals(s->profile);
 	const struct row rows[] = {
-		{"allocations", p->allocations}, {"reallocations", p->reallocations}, {"frees", p->frees},
-		{"allocated bytes", p->allocated_bytes}, {"failed", p->failed}, {"peak bytes", p->peak_bytes},
-		{"peak blocks", p->peak_blocks}, {"peak stack bytes", p->peak_stacks}, {"live bytes", p->live_bytes}, {"live blocks", p->live_blocks},
-		{"unknown frees", p->unknown_frees}, {"replaced blocks", p->replaced},
-		{"stacks", s->stacks}, {"complete stacks", s->complete_stacks},
+		{"allocations", p->allocations},
+		{"reallocations", p->reallocations},
+		{"frees", p->frees},
+		{"allocated bytes", p->allocated_bytes},
+		{"failed", p->failed},
+		{"peak bytes", p->peak_bytes},
+		{"peak blocks", p->peak_blocks},
+		{"peak stack bytes", p->peak_stacks},
+		{"live bytes", p->live_bytes},
+		{"live blocks", p->live_blocks},
+		{"unknown frees", p->unknown_frees},
+		{"replaced blocks", p->replaced},
+		{"stacks", s->stacks},
+		{"complete stacks", s->complete_stacks},
 		{"call tree nodes", calltree_node_count(profile_calltree(s->profile))},
 		{"call tree bytes", calltree_memory(profile_calltree(s->profile))},
 		{"block table bytes", blocks_memory(profile_blocks(s->profile))},
@@ -130,7 +157,9 @@ static void print_stats(const struct session *s)
 	if (s->unwind) {
 		const struct unwind_stats *u = unwind_stats(s->unwind);
 		const struct row unwind_rows[] = {
-			{"unwind rules", u->rules}, {"frames", u->frames}, {"slow frames", u->slow_frames},
+			{"unwind rules", u->rules},
+			{"frames", u->frames},
+			{"slow frames", u->slow_frames},
 			{"frame pointer frames", u->fp_frames},
 		};
 		print_rows(unwind_rows, ARRAY_SIZE(unwind_rows));
@@ -142,11 +171,13 @@ static void print_stats(const struct session *s)
 
 static void print_heap(const struct profile_totals *p)
 {
-	log_info("  allocations  %s of %s bytes, %s realloc%s, %s free%s, %s failed", with_commas(p->allocations),
-		 with_commas(p->allocated_bytes), with_commas(p->reallocations), plural(p->reallocations),
-		 with_commas(p->frees), plural(p->frees), with_commas(p->failed));
+	log_info("  allocations  %s of %s bytes, %s realloc%s, %s free%s, %s failed",
+		 with_commas(p->allocations), with_commas(p->allocated_bytes),
+		 with_commas(p->reallocations), plural(p->reallocations), with_commas(p->frees),
+		 plural(p->frees), with_commas(p->failed));
 	log_info("  peak         %s bytes in %s block%s after %.2f s", with_commas(p->peak_bytes),
-		 with_commas(p->peak_blocks), plural(p->peak_blocks), (double)p->peak_time_ns / 1e9);
+		 with_commas(p->peak_blocks), plural(p->peak_blocks),
+		 (double)p->peak_time_ns / 1e9);
 	log_info("  at the end   %s bytes in %s block%s in use", with_commas(p->live_bytes),
 		 with_commas(p->live_blocks), plural(p->live_blocks));
 }

@@ -37,7 +37,9 @@ static void start_timer(struct top *top, double seconds)
 {
 	struct sigaction sa = {.sa_handler = on_timer};
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN};
-	struct itimerspec when = {.it_interval = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)}};
+	struct itimerspec when = {
+		.it_interval = {(time_t)seconds,
+				(long)((seconds - (double)(time_t)seconds) * 1e9)}};
 
 	when.it_value = when.it_interval;
 	sigemptyset(&sa.sa_mask);
@@ -115,16 +117,22 @@ static uint64_t resident_bytes(const struct session *s)
 
 static void put_head(const struct top *top, const struct session *s)
 {
-	static const char *const orders[] = {"live bytes", "growth", "growth since the start", "rate"};
+	static const char *const orders[] = {"live bytes", "growth", "growth since the start",
+					     "rate"};
 	const struct profile_totals *p = profile_totals(s->profile);
 	char live[16], peak[16], resident[16];
 
 	put_line(top, false, xasprintf("process %u, %s", s->pid, s->command));
-	put_line(top, false, xasprintf("live %s in %llu blocks, peak %s, resident %s; by %s", top_bytes(live, (double)p->live_bytes, false),
-				       (unsigned long long)p->live_blocks, top_bytes(peak, (double)p->peak_bytes, false),
-				       top_bytes(resident, (double)resident_bytes(s), false), orders[top->view.order]));
-	put_line(top, true, xasprintf("%10s %10s %10s %12s %9s  %s", "live", "growth", "since start", "rate", "blocks",
-				      "call site"));
+	put_line(top, false,
+		 xasprintf("live %s in %llu blocks, peak %s, resident %s; by %s",
+			   top_bytes(live, (double)p->live_bytes, false),
+			   (unsigned long long)p->live_blocks,
+			   top_bytes(peak, (double)p->peak_bytes, false),
+			   top_bytes(resident, (double)resident_bytes(s), false),
+			   orders[top->view.order]));
+	put_line(top, true,
+		 xasprintf("%10s %10s %10s %12s %9s  %s", "live", "growth", "since start", "rate",
+			   "blocks", "call site"));
 }
 
 static char *frame_text(const struct session *s, uint32_t frame)
@@ -161,15 +169,19 @@ static void put_path(const struct top *top, const struct session *s, const struc
 	}
 }
 
-static void put_site(const struct top *top, const struct session *s, const struct top_site *site, bool is_selected)
+static void put_site(const struct top *top, const struct session *s, const struct top_site *site,
+		     bool is_selected)
 {
 	char live[16], growth[16], start[16], rate[16];
 	_cleanup_free_ char *name = frame_text(s, site->frame);
 
 	put_line(top, is_selected,
-		 xasprintf("%10s %10s %10s %10s/s %9llu  %s", top_bytes(live, (double)site->live, false),
-			   top_bytes(growth, (double)site->growth, true), top_bytes(start, (double)site->since_start, true),
-			   top_bytes(rate, site->rate, false), (unsigned long long)site->blocks, name));
+		 xasprintf("%10s %10s %10s %10s/s %9llu  %s",
+			   top_bytes(live, (double)site->live, false),
+			   top_bytes(growth, (double)site->growth, true),
+			   top_bytes(start, (double)site->since_start, true),
+			   top_bytes(rate, site->rate, false), (unsigned long long)site->blocks,
+			   name));
 	if (is_selected && top->view.is_expanded)
 		put_path(top, s, site);
 }
@@ -182,7 +194,8 @@ static void put_table(struct top *top, struct session *s)
 	for (size_t i = 0; i < t->order.count; i++) {
 		if (top->has_screen ? top_screen_lines() < 2 : i == PLAIN_ROWS)
 			break;
-		put_site(top, s, &t->sites.data[t->order.data[i]], top->has_screen && i == top->view.selected);
+		put_site(top, s, &t->sites.data[t->order.data[i]],
+			 top->has_screen && i == top->view.selected);
 	}
 }
 
@@ -215,8 +228,10 @@ static void show(struct top *top)
 	}
 	if (!top->has_screen)
 		return;
-	put_line(top, false, xasprintf("%s", *top->view.message ? top->view.message
-				       : "l live  g growth  s since start  r rate  enter path  z restart  w write  q quit"));
+	put_line(top, false,
+		 xasprintf("%s", *top->view.message ? top->view.message :
+						      "l live  g growth  s since start  r rate  "
+						      "enter path  z restart  w write  q quit"));
 	top_screen_end();
 }
 
@@ -245,7 +260,9 @@ bool top_poll(struct run *run)
 
 	top->sessions.count = 0;
 	target_each(run->target, note_session, top);
-	size_t rows = top->sessions.count && top->sessions.data[0]->top_table ? top->sessions.data[0]->top_table->order.count : 0;
+	size_t rows = top->sessions.count && top->sessions.data[0]->top_table ?
+			      top->sessions.data[0]->top_table->order.count :
+			      0;
 	enum top_wish wish = top->has_screen ? top_screen_key(&top->view, rows) : TOP_NOTHING;
 
 	if (wish == TOP_QUIT)

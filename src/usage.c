@@ -48,7 +48,9 @@ static int open_sampler(struct usage *u)
 	const struct options *o = u->options;
 	_cleanup_free_ char *why = NULL;
 	const struct sampler_options so = {
-		.period_ns = o->sample_ms * 1000000ull, .fields = o->sample_fields, .path = o->sample_out,
+		.period_ns = o->sample_ms * 1000000ull,
+		.fields = o->sample_fields,
+		.path = o->sample_out,
 		.with_pids = o->trace_children || o->pid_count > 1,
 	};
 	int rc = sampler_new(&so, &u->sampler, &why);
@@ -104,7 +106,8 @@ unsigned usage_close(struct usage *u)
 	const struct options *o = u->options;
 	if (u->report && fclose(u->report) != 0 && !u->report_error)
 		u->report_error = -errno;
-	failed += end_file(o->memusage_out, u->report_error, false); /* nobody hears of a closed standard error */
+	failed += end_file(o->memusage_out, u->report_error,
+			   false); /* nobody hears of a closed standard error */
 	if (u->data)
 		failed += end_file(o->data_file, memusage_data_close(u->data), u->data_pid != 0);
 	if (u->sampler)
@@ -117,15 +120,16 @@ unsigned usage_close(struct usage *u)
 
 bool usage_samples_alone(const struct options *o)
 {
-	return o->sample_ms && !o->heap && !usage_counts(o) && !o->events_file && !o->trace_children &&
-	       !o->pages_as_heap && !(o->trace & ~(1u << SOURCE_HEAP));
+	return o->sample_ms && !o->heap && !usage_counts(o) && !o->events_file &&
+	       !o->trace_children && !o->pages_as_heap && !(o->trace & ~(1u << SOURCE_HEAP));
 }
 
 void usage_fill_target(const struct options *o, struct target_options *to)
 {
 	bool is_counting = usage_counts(o);
 	bool is_traced = o->trace & 1u << SOURCE_HEAP;
-	bool is_wanted = o->heap || o->events_file || o->trace_malloc || o->xtree_memory != XTREE_NONE;
+	bool is_wanted = o->heap || o->events_file || o->trace_malloc ||
+			 o->xtree_memory != XTREE_NONE;
 	to->no_probes = o->pages_as_heap || (!is_counting && (!is_traced || !is_wanted));
 	to->no_stacks = !o->heap && o->xtree_memory == XTREE_NONE;
 	to->stack_pointers = is_counting;
@@ -160,7 +164,8 @@ bool usage_needs_no_tracing(const struct options *o)
 	return o->pid_count > 0 && usage_samples_alone(o);
 }
 
-void usage_watch(struct usage *u, const pid_t *pids, size_t count, bool (*leave)(void *ctx), void *ctx)
+void usage_watch(struct usage *u, const pid_t *pids, size_t count, bool (*leave)(void *ctx),
+		 void *ctx)
 {
 	if (u && u->sampler)
 		sampler_watch(u->sampler, pids, count, leave, ctx);
@@ -245,7 +250,10 @@ static void end_data(struct usage *u, const struct session *s)
 {
 	const struct memusage_numbers *n = memusage_numbers(s->memusage);
 	const struct memusage_data_peaks peaks = {
-		.heap = n->peak, .stack = n->stack_peak, .sum = n->sum_peak, .start_ns = s->start_ns,
+		.heap = n->peak,
+		.stack = n->stack_peak,
+		.sum = n->sum_peak,
+		.start_ns = s->start_ns,
 		.end_ns = s->end_ns,
 	};
 	memusage_data_finish(u->data, &peaks);

@@ -25,34 +25,49 @@ static const struct arch x86_64 = {
 	.ret = RAX,
 	.syscall_nr = ORIG_RAX,
 	.syscall_ret = RAX,
-	.arg = { RDI, RSI, RDX, RCX, R8, R9 },
-	.syscall_arg = { RDI, RSI, RDX, R10, R8, R9 },
+	.arg = {RDI, RSI, RDX, RCX, R8, R9},
+	.syscall_arg = {RDI, RSI, RDX, R10, R8, R9},
 	.thread_pointer = FS_BASE,
 	.vector_note = NT_X86_XSTATE,
 	.red_zone = 128,
-	.dwarf_word = { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15, RIP },
-	.dwarf_perf = {
-		PERF_REG_X86_AX, PERF_REG_X86_DX, PERF_REG_X86_CX, PERF_REG_X86_BX, PERF_REG_X86_SI,
-		PERF_REG_X86_DI, PERF_REG_X86_BP, PERF_REG_X86_SP, PERF_REG_X86_R8, PERF_REG_X86_R9,
-		PERF_REG_X86_R10, PERF_REG_X86_R11, PERF_REG_X86_R12, PERF_REG_X86_R13, PERF_REG_X86_R14,
-		PERF_REG_X86_R15, PERF_REG_X86_IP,
-	},
+	.dwarf_word = {RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15,
+		       RIP},
+	.dwarf_perf =
+		{
+			PERF_REG_X86_AX,
+			PERF_REG_X86_DX,
+			PERF_REG_X86_CX,
+			PERF_REG_X86_BX,
+			PERF_REG_X86_SI,
+			PERF_REG_X86_DI,
+			PERF_REG_X86_BP,
+			PERF_REG_X86_SP,
+			PERF_REG_X86_R8,
+			PERF_REG_X86_R9,
+			PERF_REG_X86_R10,
+			PERF_REG_X86_R11,
+			PERF_REG_X86_R12,
+			PERF_REG_X86_R13,
+			PERF_REG_X86_R14,
+			PERF_REG_X86_R15,
+			PERF_REG_X86_IP,
+		},
 	.dwarf_sp = 7,
 	.dwarf_fp = 6,
 	.dwarf_pc = 16,
-	.dwarf_saved = { 6, 3, 12, 13, 14, 15 }, /* rbp, rbx, r12-r15 */
-	.trap = { 0xcc },
+	.dwarf_saved = {6, 3, 12, 13, 14, 15}, /* rbp, rbx, r12-r15 */
+	.trap = {0xcc},
 	.trap_size = 1,
 	.trap_pc_offset = 1,
-	.syscall_insn = { 0x0f, 0x05 },
+	.syscall_insn = {0x0f, 0x05},
 	.syscall_insn_size = 2,
 	.return_insn = 0xc3,
 	.nop_insn = 0x90,
-	.long_nop = { 0x0f, 0x1f, 0x44, 0x00, 0x00 },
+	.long_nop = {0x0f, 0x1f, 0x44, 0x00, 0x00},
 	.long_nop_size = 5,
 	/* rol $3, $13, $61, $51, %rdi: 128 bits in all; xchg %rbx, %rbx */
-	.marker = { 0x48, 0xc1, 0xc7, 0x03, 0x48, 0xc1, 0xc7, 0x0d, 0x48, 0xc1, 0xc7, 0x3d,
-		    0x48, 0xc1, 0xc7, 0x33, 0x48, 0x87, 0xdb },
+	.marker = {0x48, 0xc1, 0xc7, 0x03, 0x48, 0xc1, 0xc7, 0x0d, 0x48, 0xc1, 0xc7, 0x3d, 0x48,
+		   0xc1, 0xc7, 0x33, 0x48, 0x87, 0xdb},
 	.marker_size = 19,
 	.request_arg = RAX,
 	.request_result = RDX,
@@ -67,7 +82,8 @@ static const struct arch x86_64 = {
 
 const struct arch *const arch_native = &x86_64;
 
-void arch_unwind_regs(const struct arch *arch, const struct arch_regs *regs, struct arch_unwind_regs *out)
+void arch_unwind_regs(const struct arch *arch, const struct arch_regs *regs,
+		      struct arch_unwind_regs *out)
 {
 	for (size_t i = 0; i < ARCH_DWARF_REGS; i++)
 		out->reg[i] = regs->word[arch->dwarf_word[i]];

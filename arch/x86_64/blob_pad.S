@@ -3,8 +3,8 @@
  * its head filled in and the moved instructions at its end; everything in it is
  * reached relative to itself, so nothing has to be corrected in the copy.
  *
- * The recorder's functions keep every register but rax, so rdi, rsi and rdx, which
- * carry their arguments, and rax are all that is saved here: callers inside the same
+ * The recorder's functions keep every register but rdi, rsi and rdx, which
+ * carry their arguments, and rax; so these are all that is saved here: callers inside the same
  * library may rely on registers that the original is known not to change.
  */
 #include "arch/x86_64/pad_layout.h"
@@ -17,10 +17,12 @@
 blob_start:
 	.long BLOB_MAGIC
 	OFFSET(pad_enter_call)
+	OFFSET(pad_enter_plain)
 	OFFSET(pad_enter_free)
 	OFFSET(pad_enter_throw)
 	OFFSET(pad_enter_marker)
 	OFFSET(pad_leave)
+	OFFSET(pad_leave_plain)
 	OFFSET(pad_raw)
 	OFFSET(pad_raw_marker)
 	OFFSET(pad_finish)

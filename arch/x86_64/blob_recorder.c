@@ -2,7 +2,9 @@
  * The recorder: freestanding code that runs inside the target, called by pads.
  *
  * It makes no syscall, takes no lock, knows no libc, uses general registers only, and
- * each function keeps all registers but rax. Its only memory is the shared one
+ * each function keeps all registers but those that pads save (rax, rdi, rsi, rdx):
+ * make-blob tells gcc so for the whole file; clang keeps all but rax, which costs a few
+ * instructions. Its only memory is the shared one
  * (arch/pad.h) and its thread's stack. It never reads outside [stack pointer,
  * stack_high), whatever the rules and the stack hold.
  *
@@ -17,7 +19,16 @@
  */
 #include "arch/x86_64/blob.h"
 
-#define API __attribute__((no_caller_saved_registers, noinline, used)) /* what pads call */
+#include <stddef.h>
+
+#ifdef KEEPS_REGISTERS /* for all functions of the file, by options */
+#define KEEPS
+#else
+#define KEEPS __attribute__((no_caller_saved_registers))
+#endif
+/* What pads call. No function that is called has more than three arguments: others come in registers
+ * that are kept. */
+#define API KEEPS __attribute__((noinline, used))
 #define INLINE static inline __attribute__((always_inline))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -25,17 +36,19 @@
 #define READ(x) (*(const volatile __typeof__(x) *)&(x))
 #define WRITE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
 
-enum { GO_STRAIGHT = 0, GO_CALL = 1, GO_NESTED = 2, GO_TRAP = -1 };   /* of the pad_enter functions */
+enum { GO_STRAIGHT = 0, GO_CALL = 1, GO_NESTED = 2, GO_TRAP = -1 }; /* of the pad_enter functions */
 enum { LEAVE_DONE = 0, LEAVE_RAW = 1, LEAVE_TRAP = 2 }; /* of pad_leave, pad_raw */
 enum { NESTED, STALE, PASSED_BY, UNSURE };
 
 #define NESTED_FRAMES 64 /* between a nested call and the outermost one */
 
 API int pad_enter_call(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
+API int pad_enter_plain(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
 API int pad_enter_free(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
 API int pad_enter_throw(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
 API int pad_enter_marker(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
 API int pad_leave(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
+API int pad_leave_plain(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp);
 API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head,
 		const struct x86_pad_saved *saved);
 API int pad_raw_marker(struct x86_pad_stack *stack, const struct x86_pad_head *head,
@@ -43,42 +56,55 @@ API int pad_raw_marker(struct x86_pad_stack *stack, const struct x86_pad_head *h
 API void pad_finish(struct x86_pad_stack *stack, const struct x86_pad_head *head);
 API int pad_wait(struct pad_control *control, uint64_t position, uint64_t end);
 API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp);
-API int pad_nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t pc, uint64_t fp);
+API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
+		    const struct pad_step *call);
 
 INLINE struct pad_control *head_control(const struct x86_pad_head *head)
 {
 	return (struct pad_control *)head->control;
 }
 
+typedef uint64_t __attribute__((may_alias)) any_word;
+
 INLINE int is_off(const struct pad_control *c)
 {
-	return unlikely(READ(c->off) || (READ(c->owner) & PAD_OWNER_DIED));
+	_Static_assert(offsetof(struct pad_control, owner) == 0 &&
+			       offsetof(struct pad_control, off) == 4,
+		       "one word says both");
+	return unlikely(READ(*(const any_word *)&c->owner) & (~0ull << 32 | PAD_OWNER_DIED));
+}
+
+INLINE const struct pad_directory *directory(const struct pad_control *c)
+{
+	return (const struct pad_directory *)((const char *)c + PAD_DIRECTORY_OFFSET);
 }
 
 API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp)
 {
-	const struct pad_directory *directory = (const struct pad_directory *)c->directory;
-	uint64_t mask = ~0ull >> c->directory_shift, i = pad_directory_hash(tp, c->directory_shift);
+	const struct pad_directory *d = directory(c);
+	uint64_t mask = (1u << PAD_DIRECTORY_BITS) - 1, i = pad_directory_hash(tp);
 
 	for (uint64_t n = 0; n <= mask; i = (i + 1) & mask, n++) {
-		uint64_t key = READ(directory[i].thread_pointer);
+		uint64_t key = READ(d[i].thread_pointer);
 		if (key == tp)
-			return (struct pad_slot *)directory[i].slot;
+			return (struct pad_slot *)d[i].slot;
 		if (key == 0)
 			break;
 	}
 	return 0;
 }
 
+/* The slot of this thread, or NULL. */
 INLINE struct pad_slot *find_slot(const struct pad_control *c)
 {
-	const struct pad_directory *directory = (const struct pad_directory *)c->directory;
-	uint64_t tp, i;
+	const struct pad_directory *d;
+	uint64_t tp;
 
-	__asm__ volatile("mov %%fs:0, %0" : "=r"(tp)); /* the thread pointer, as the x86-64 TLS ABI has it there */
-	i = pad_directory_hash(tp, c->directory_shift);
-	if (likely(READ(directory[i].thread_pointer) == tp))
-		return (struct pad_slot *)directory[i].slot;
+	__asm__ volatile("mov %%fs:0, %0"
+			 : "=r"(tp)); /* the thread pointer, as the x86-64 TLS ABI has it there */
+	d = &directory(c)[pad_directory_hash(tp)];
+	if (likely(READ(d->thread_pointer) == tp))
+		return (struct pad_slot *)d->slot;
 	return pad_search_slot(c, tp);
 }
 
@@ -104,8 +130,8 @@ INLINE int is_in_stack(const struct pad_slot *slot, uint64_t above, uint64_t at)
 INLINE int step(const struct pad_control *c, const struct pad_slot *slot, struct pad_step *s,
 		struct pad_step *next)
 {
-	const struct unwind_rule *rule = unwind_rule_find((const struct unwind_rule *)c->rules, c->rule_bits,
-							  s->pc);
+	const struct unwind_rule *rule =
+		unwind_rule_find((const struct unwind_rule *)c->rules, c->rule_bits, s->pc);
 	uint64_t cfa, base;
 
 	if (unlikely(!rule))
@@ -154,17 +180,12 @@ INLINE int step(const struct pad_control *c, const struct pad_slot *slot, struct
 	return STEP_OUT;
 }
 
-/* How many outer frames of the last record are certainly as they were, given that the
- * innermost return slot is now @at. */
-INLINE uint32_t count_valid(const struct pad_slot *slot, uint64_t at)
+/* How many of the first @count checks hold, of which the first @known do. */
+INLINE uint32_t count_checks(const struct pad_slot *slot, uint32_t known, uint32_t count)
 {
-	uint32_t n = slot->frame_count, i, checks;
+	const struct pad_check *c = slot->check + known, *end = slot->check + count;
 
-	while (n && slot->check[slot->frame[n - 1].check].at < at)
-		n--;
-	checks = n ? slot->frame[n - 1].check + 1 : 0;
-	for (i = 0; i + 4 <= checks; i += 4) {
-		const struct pad_check *c = &slot->check[i];
+	for (; c + 4 <= end; c += 4) {
 		uint64_t differ = (*(const uint64_t *)c[0].at ^ c[0].value) |
 				  (*(const uint64_t *)c[1].at ^ c[1].value) |
 				  (*(const uint64_t *)c[2].at ^ c[2].value) |
@@ -172,8 +193,21 @@ INLINE uint32_t count_valid(const struct pad_slot *slot, uint64_t at)
 		if (differ)
 			break;
 	}
-	while (i < checks && *(const uint64_t *)slot->check[i].at == slot->check[i].value)
-		i++;
+	while (c < end && *(const uint64_t *)c->at == c->value)
+		c++;
+	return (uint32_t)(c - slot->check);
+}
+
+/* How many outer frames of the last record are certainly as they were, given that the
+ * innermost return slot is now @at; the first @known checks hold. */
+INLINE uint32_t count_valid(const struct pad_slot *slot, uint64_t at, uint32_t known)
+{
+	uint32_t n = slot->frame_count, i, checks;
+
+	while (n && slot->check[slot->frame[n - 1].check].at < at)
+		n--;
+	checks = n ? slot->frame[n - 1].check + 1 : 0;
+	i = count_checks(slot, known < checks ? known : checks, checks);
 	if (likely(i == checks))
 		return n;
 	while (n && slot->frame[n - 1].check >= i)
@@ -181,18 +215,30 @@ INLINE uint32_t count_valid(const struct pad_slot *slot, uint64_t at)
 	return n;
 }
 
+/* Whether the stack whose innermost return slot is @at is that of the last record. Sets slot->known. */
+INLINE int is_same_stack(struct pad_slot *slot, uint64_t at, uint64_t fp)
+{
+	uint32_t n = slot->check_count, known;
+
+	if (!n || slot->check[n - 1].at != at)
+		return 0;
+	slot->known = known = count_checks(slot, 0, n);
+	return known == n && (!slot->needs_fp || slot->fp == fp);
+}
+
 /*
- * Walks the stack whose innermost return slot is @at: fills slot->step, innermost
- * first. *kept_out: outer frames as in the last record; returns the number of others,
+ * Walks the stack from the call that set the guard, whose caller has frame pointer @fp: fills
+ * slot->step, innermost first. @known: so many checks hold. *kept_out: outer frames as in the last record; returns the number of others,
  * or -1 when a rule is missing.
  */
-INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t pc, uint64_t fp,
+INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t fp, uint32_t known,
 		    uint32_t *kept_out)
 {
-	uint32_t top = count_valid(slot, at), n = 0;
+	uint64_t at = slot->guard;
+	uint32_t top = count_valid(slot, at, known), n = 0;
 
 	slot->step[0].at = at;
-	slot->step[0].pc = pc;
+	slot->step[0].pc = slot->return_pc;
 	slot->step[0].fp = fp;
 	for (;;) {
 		struct pad_step *s = &slot->step[n];
@@ -201,7 +247,8 @@ INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t
 			top--;
 		if (top) {
 			const struct pad_frame *f = &slot->frame[top - 1];
-			if (slot->check[f->check].at == s->at && slot->check[f->check].value == s->pc &&
+			if (slot->check[f->check].at == s->at &&
+			    slot->check[f->check].value == s->pc &&
 			    (!f->needs_fp || f->fp == s->fp)) {
 				*kept_out = top;
 				return n;
@@ -234,7 +281,7 @@ INLINE int remember(struct pad_slot *slot, uint32_t kept, uint32_t fresh)
 		if (s->extra_at)
 			slot->check[check++] = (struct pad_check){ s->extra_at, s->extra_value };
 		if (s->fp_at && needs_outside)
-			slot->check[check++] = (struct pad_check){ s->fp_at, slot->frame[n - 1].fp };
+			slot->check[check++] = (struct pad_check){s->fp_at, slot->frame[n - 1].fp};
 		slot->check[check] = (struct pad_check){ s->at, s->pc };
 		slot->frame[n].fp = s->fp;
 		slot->frame[n].check = check++;
@@ -242,6 +289,9 @@ INLINE int remember(struct pad_slot *slot, uint32_t kept, uint32_t fresh)
 		n++;
 	}
 	slot->frame_count = n;
+	slot->check_count = check;
+	slot->needs_fp = n && slot->frame[n - 1].needs_fp;
+	slot->fp = n ? slot->frame[n - 1].fp : 0;
 	return 1;
 }
 
@@ -293,13 +343,16 @@ INLINE uint64_t *reserve(struct pad_control *c, uint64_t size, uint64_t *positio
 	p = (char *)c->ring + (position & (c->ring_size - 1));
 	__asm__ volatile("prefetchw 512(%0)" ::"r"(p));
 	*position_out = position;
+	if (!p)
+		__builtin_unreachable();
 	return (uint64_t *)p;
 }
 
 INLINE void commit(const struct pad_control *c, uint64_t *p, uint64_t position, uint32_t slot,
 		   const struct x86_pad_head *head, enum pad_record_type type)
 {
-	uint64_t mark = pad_mark(position, c->key, slot << 8 | (uint32_t)head->probe.function << 4 | type);
+	uint64_t mark =
+		pad_mark(position, c->key, slot << 8 | (uint32_t)head->probe.function << 4 | type);
 	__atomic_store_n(p, mark, __ATOMIC_RELEASE);
 }
 
@@ -309,8 +362,9 @@ INLINE uint64_t tail_size(const struct pad_control *c)
 }
 
 /* @at: the call's return slot. */
-INLINE void record_block(struct pad_control *c, const struct pad_slot *slot, const struct x86_pad_head *head,
-			 uint64_t block, uint64_t at, enum pad_record_type type)
+INLINE void record_block(struct pad_control *c, const struct pad_slot *slot,
+			 const struct x86_pad_head *head, uint64_t block, uint64_t at,
+			 enum pad_record_type type)
 {
 	uint64_t position, *p = reserve(c, 16 + tail_size(c), &position);
 	if (unlikely(!p))
@@ -335,12 +389,13 @@ INLINE uint64_t argument(const struct x86_pad_stack *stack, uint8_t i)
 	return i == 0 ? stack->rdi : i == 1 ? stack->rsi : stack->rdx;
 }
 
-/* Whether the frame whose return slot is @at happens inside the call of slot->guard. Out of line:
- * outermost calls shall not save the registers that this needs. */
-API int pad_nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t pc, uint64_t fp)
+/* Whether the frame of @call (its return slot, the address in there, its frame pointer) happens inside the
+ * call of slot->guard. Out of line: outermost calls shall not save the registers that this needs. */
+API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
+		    const struct pad_step *call)
 {
-	uint64_t guard = slot->guard;
-	struct pad_step s = { .at = at, .pc = pc, .fp = fp }, next = { 0 };
+	uint64_t guard = slot->guard, at = call->at;
+	struct pad_step s = { .at = at, .pc = call->pc, .fp = call->fp }, next = { 0 };
 
 	if (at > guard)
 		return slot->dirty ? UNSURE : STALE;
@@ -360,7 +415,8 @@ API int pad_nesting(const struct pad_control *c, struct pad_slot *slot, uint64_t
 
 /* Of the frame whose return slot is @at. GO_CALL: it is outermost on the thread *slot_out; GO_NESTED: it is
  * inside a call. */
-INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, uint64_t fp, struct pad_slot **slot_out)
+INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, uint64_t fp,
+		       struct pad_slot **slot_out)
 {
 	struct pad_slot *slot;
 
@@ -373,11 +429,13 @@ INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, ui
 	if (unlikely(at < slot->stack_low || at >= slot->stack_high))
 		return trap(slot, PAD_REASON_BOUNDS);
 	if (READ(slot->guard)) {
-		int nested = pad_nesting(c, slot, at, pc, fp);
+		const struct pad_step call = { .at = at, .pc = pc, .fp = fp };
+		int nested = pad_nesting(c, slot, &call);
 		if (nested == NESTED)
 			return GO_NESTED;
 		if (nested != STALE)
-			return trap(slot, nested == PASSED_BY ? PAD_REASON_STALE : PAD_REASON_GUARD);
+			return trap(slot,
+				    nested == PASSED_BY ? PAD_REASON_STALE : PAD_REASON_GUARD);
 	}
 	return GO_CALL;
 }
@@ -385,7 +443,8 @@ INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, ui
 INLINE int enter(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp,
 		 struct pad_slot **slot_out)
 {
-	return enter_frame(head_control(head), (uint64_t)&stack->return_slot, stack->return_slot, fp, slot_out);
+	return enter_frame(head_control(head), (uint64_t)&stack->return_slot, stack->return_slot,
+			   fp, slot_out);
 }
 
 API int pad_enter_call(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
@@ -405,11 +464,33 @@ API int pad_enter_call(struct x86_pad_stack *stack, const struct x86_pad_head *h
 	slot->arg[2] = stack->rdx;
 	WRITE(slot->guard_pc, head->after);
 	if (head->probe.kind != PAD_ALLOC) {
-		enum pad_record_type type = head->probe.kind == PAD_REALLOC ? PAD_RECORD_REALLOC_BEGIN :
-									      PAD_RECORD_FREE;
+		enum pad_record_type type = head->probe.kind == PAD_REALLOC ?
+						    PAD_RECORD_REALLOC_BEGIN :
+						    PAD_RECORD_FREE;
 		record_block(head_control(head), slot, head, argument(stack, head->probe.block_arg),
 			     (uint64_t)&stack->return_slot, type);
 	}
+	return GO_CALL;
+}
+
+/* pad_enter_call where the block's size is the first argument, and nothing else is needed later. */
+API int pad_enter_plain(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
+{
+	const struct pad_control *c = head_control(head);
+	uint64_t at = (uint64_t)&stack->return_slot;
+	struct pad_slot *slot;
+
+	if (is_off(c))
+		return GO_STRAIGHT;
+	slot = find_slot(c);
+	if (unlikely(!slot || at < slot->stack_low || at >= slot->stack_high || READ(slot->guard)))
+		return pad_enter_call(stack, head, fp);
+	WRITE(slot->guard, at);
+	barrier();
+	slot->kind = PAD_ALLOC;
+	slot->return_pc = stack->return_slot;
+	slot->arg[0] = stack->rdi;
+	WRITE(slot->guard_pc, head->after);
 	return GO_CALL;
 }
 
@@ -424,7 +505,8 @@ API int pad_enter_free(struct x86_pad_stack *stack, const struct x86_pad_head *h
 
 	if (unlikely(way == GO_NESTED)) {
 		if (slot->kind != PAD_DELETE && argument(stack, head->probe.block_arg))
-			record_block(head_control(head), slot, head, argument(stack, head->probe.block_arg),
+			record_block(head_control(head), slot, head,
+				     argument(stack, head->probe.block_arg),
 				     (uint64_t)&stack->return_slot, PAD_RECORD_INNER_FREE);
 		return GO_STRAIGHT;
 	}
@@ -453,7 +535,7 @@ API int pad_enter_throw(struct x86_pad_stack *stack, const struct x86_pad_head *
 /* --- leaving --- */
 
 /* A fiber may have been moved to another thread inside the original: look everywhere. */
-static __attribute__((noinline, no_caller_saved_registers)) struct pad_slot *find_guard(
+static KEEPS __attribute__((noinline)) struct pad_slot *find_guard(
 	const struct pad_control *c, uint64_t at)
 {
 	struct pad_slot *slots = (struct pad_slot *)c->slots;
@@ -473,7 +555,8 @@ INLINE struct pad_slot *leaving_slot(const struct pad_control *c, uint64_t at)
 INLINE uint64_t block_size(const struct pad_slot *slot, const struct pad_probe *probe)
 {
 	uint64_t size = slot->arg[probe->size_arg];
-	if (probe->count_arg != PAD_NO_ARG && __builtin_mul_overflow(size, slot->arg[probe->count_arg], &size))
+	if (probe->count_arg != PAD_NO_ARG &&
+	    __builtin_mul_overflow(size, slot->arg[probe->count_arg], &size))
 		return UINT64_MAX;
 	return size;
 }
@@ -487,14 +570,16 @@ INLINE uint64_t block_result(const struct x86_pad_stack *stack, const struct pad
 }
 
 /* Fixed part of a record whose mark comes last. */
-INLINE void fill_block(struct pad_record_block *r, const struct pad_slot *slot, const struct pad_probe *probe)
+INLINE void fill_block(struct pad_record_block *r, const struct pad_slot *slot,
+		       const struct pad_probe *probe)
 {
 	r->result = slot->result;
 	r->bytes = block_size(slot, probe);
 	if (probe->kind == PAD_REALLOC)
 		r->align = slot->arg[probe->block_arg];
 	else
-		r->align = probe->align_arg == PAD_NO_ARG ? probe->fixed_align : slot->arg[probe->align_arg];
+		r->align = probe->align_arg == PAD_NO_ARG ? probe->fixed_align :
+							    slot->arg[probe->align_arg];
 }
 
 /* Without string instructions, and without a call of memcpy. */
@@ -511,7 +596,8 @@ INLINE void copy_words(uint64_t *to, const void *from, uint64_t count)
  * stack. @saved: the raw stack comes along, @raw bytes of it. 0 when the reader is gone.
  */
 INLINE int record_return(uint64_t at, const struct x86_pad_head *head, struct pad_slot *slot,
-			 uint32_t kept, int64_t fresh, const struct x86_pad_saved *saved, uint64_t raw)
+			 uint32_t kept, int64_t fresh, const struct x86_pad_saved *saved,
+			 uint64_t raw)
 {
 	struct pad_control *c = head_control(head);
 	uint64_t size = sizeof(struct pad_record_block) + (fresh > 0 ? (uint64_t)fresh * 8 : 0);
@@ -537,9 +623,10 @@ INLINE int record_return(uint64_t at, const struct x86_pad_head *head, struct pa
 	for (int64_t i = fresh; i-- > 0;)
 		*p++ = slot->step[i].pc;
 	if (saved) {
-		uint64_t regs[PAD_RAW_REGS] = { [3] = saved->rbx, [6] = saved->rbp, [7] = sp, [12] = saved->r12,
-						[13] = saved->r13, [14] = saved->r14, [15] = saved->r15,
-						[16] = slot->return_pc };
+		uint64_t regs[PAD_RAW_REGS] = {
+			[3] = saved->rbx,  [6] = saved->rbp,	  [7] = sp,
+			[12] = saved->r12, [13] = saved->r13,	  [14] = saved->r14,
+			[15] = saved->r15, [16] = slot->return_pc};
 		for (int i = 0; i < PAD_RAW_REGS; i++)
 			*p++ = regs[i];
 		uint64_t words = raw / 8;
@@ -561,32 +648,68 @@ INLINE int record_return(uint64_t at, const struct x86_pad_head *head, struct pa
 }
 
 /* Whether the slot can take in @fresh frames behind @kept, and the ring such a record. */
-INLINE int has_room(const struct pad_control *c, const struct pad_slot *slot, uint32_t kept, int64_t fresh)
+INLINE int has_room(const struct pad_control *c, const struct pad_slot *slot, uint32_t kept,
+		    int64_t fresh)
 {
 	uint32_t check = kept ? slot->frame[kept - 1].check + 1 : 0;
 	return kept + fresh <= PAD_MAX_FRAMES && check + 3 * fresh <= PAD_MAX_CHECKS &&
 	       sizeof(struct pad_record_block) + 8 * (uint64_t)fresh <= c->raw_max;
 }
 
-API int pad_leave(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
+/* The call that set the guard has returned; slot->caller_fp and slot->known are set. */
+static KEEPS __attribute__((noinline)) int leave(struct x86_pad_stack *stack,
+						 const struct x86_pad_head *head,
+						 struct pad_slot *slot)
 {
 	const struct pad_control *c = head_control(head);
-	uint64_t at = (uint64_t)&stack->return_slot;
-	struct pad_slot *slot = leaving_slot(c, at);
 	int64_t fresh = -1;
 	uint32_t kept = 0;
 
-	stack->return_slot = slot->return_pc;
 	if (head->probe.kind != PAD_DELETE && !is_off(c)) {
 		slot->result = block_result(stack, slot, &head->probe);
 		if (!(c->flags & PAD_COUNT_ONLY) && slot->result) {
 			if (unlikely(c->flags & PAD_VERIFY))
 				return LEAVE_RAW;
-			fresh = walk(c, slot, at, slot->return_pc, fp, &kept);
+			fresh = walk(c, slot, slot->caller_fp, slot->known, &kept);
 			if (unlikely(fresh < 0 || !has_room(c, slot, kept, fresh)))
 				return LEAVE_RAW;
 		}
-		record_return(at, head, slot, kept, fresh, 0, 0);
+		record_return(slot->guard, head, slot, kept, fresh, 0, 0);
+	}
+	finish(slot);
+	return LEAVE_DONE;
+}
+
+API int pad_leave(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
+{
+	struct pad_slot *slot = leaving_slot(head_control(head), (uint64_t)&stack->return_slot);
+
+	stack->return_slot = slot->return_pc;
+	slot->caller_fp = fp;
+	slot->known = 0;
+	return leave(stack, head, slot);
+}
+
+API int pad_leave_plain(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
+{
+	struct pad_control *c = head_control(head);
+	uint64_t at = (uint64_t)&stack->return_slot, result = stack->rax, bytes, position, *p;
+	struct pad_slot *slot = leaving_slot(c, at);
+
+	stack->return_slot = slot->return_pc;
+	slot->caller_fp = fp;
+	slot->known = 0;
+	bytes = slot->arg[0];
+	if (unlikely(is_off(c) || c->flags & PAD_VERIFY || result - 1 >= PAD_SAME_BLOCKS - 1 ||
+		     bytes >= PAD_SAME_BYTES) ||
+	    (!(c->flags & PAD_COUNT_ONLY) && !is_same_stack(slot, at, fp)))
+		return leave(stack, head, slot);
+	p = reserve(c, 16 + tail_size(c), &position);
+	if (likely(p)) {
+		p[1] = result << 16 | bytes;
+		if (c->flags & PAD_STACK_POINTER)
+			p[2] = at + 8;
+		commit(c, p, position, slot->index, head, PAD_RECORD_SAME);
 	}
 	finish(slot);
 	return LEAVE_DONE;
@@ -602,18 +725,21 @@ INLINE int write_raw(uint64_t at, const struct x86_pad_head *head, struct pad_sl
 	uint32_t kept = 0;
 
 	if (c->flags & PAD_VERIFY) {
-		fresh = walk(c, slot, at, slot->return_pc, saved->rbp, &kept);
+		fresh = walk(c, slot, saved->rbp, 0, &kept);
 		if (fresh >= 0 && !has_room(c, slot, kept, fresh))
 			fresh = -1;
 	}
-	if (sizeof(struct pad_record_block) + PAD_RAW_REGS * 8 + raw + 8 * (fresh > 0 ? fresh : 0) + 16 > c->raw_max)
+	if (sizeof(struct pad_record_block) + PAD_RAW_REGS * 8 + raw + 8 * (fresh > 0 ? fresh : 0) +
+		    16 >
+	    c->raw_max)
 		return 0;
 	record_return(at, head, slot, kept, fresh, saved, raw);
 	finish(slot);
 	return 1;
 }
 
-API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head, const struct x86_pad_saved *saved)
+API int pad_raw(struct x86_pad_stack *stack, const struct x86_pad_head *head,
+		const struct x86_pad_saved *saved)
 {
 	uint64_t at = (uint64_t)&stack->return_slot;
 	struct pad_slot *slot = leaving_slot(head_control(head), at);
@@ -632,8 +758,15 @@ INLINE uint64_t marker_sp(const struct x86_pad_stack *stack)
 	return (uint64_t)(&stack->return_slot + 1) + PAD_RED_ZONE;
 }
 
-enum { REQUEST_RUNNING = 0x1001, REQUEST_MONITOR = 0x1202, REQUEST_MALLOCLIKE = 0x1301, REQUEST_FREELIKE,
-       REQUEST_POOLS, REQUEST_POOLS_END = 0x130a, REQUEST_RESIZEINPLACE };
+enum {
+	REQUEST_RUNNING = 0x1001,
+	REQUEST_MONITOR = 0x1202,
+	REQUEST_MALLOCLIKE = 0x1301,
+	REQUEST_FREELIKE,
+	REQUEST_POOLS,
+	REQUEST_POOLS_END = 0x130a,
+	REQUEST_RESIZEINPLACE
+};
 enum { DO_NOTHING, DO_ALLOC, DO_FREE, DO_TRAP };
 
 /* What the request whose code is @code needs. */
@@ -642,7 +775,9 @@ INLINE int judge_request(const struct pad_control *c, uint64_t code)
 	uint32_t answered = c->flags;
 
 	if (code == REQUEST_MALLOCLIKE || code == REQUEST_FREELIKE)
-		return answered & PAD_ANSWER_BLOCKS ? DO_TRAP : code == REQUEST_MALLOCLIKE ? DO_ALLOC : DO_FREE;
+		return answered & PAD_ANSWER_BLOCKS ? DO_TRAP :
+		       code == REQUEST_MALLOCLIKE   ? DO_ALLOC :
+						      DO_FREE;
 	if (code == REQUEST_MONITOR || code == REQUEST_RESIZEINPLACE)
 		return DO_TRAP;
 	if (code == REQUEST_RUNNING)
@@ -702,7 +837,7 @@ API int pad_enter_marker(struct x86_pad_stack *stack, const struct x86_pad_head 
 	if (!(c->flags & PAD_COUNT_ONLY)) {
 		if (unlikely(c->flags & PAD_VERIFY))
 			return LEAVE_RAW;
-		fresh = walk(c, slot, at, pc, fp, &kept);
+		fresh = walk(c, slot, fp, 0, &kept);
 		if (unlikely(fresh < 0 || !has_room(c, slot, kept, fresh)))
 			return LEAVE_RAW;
 	}

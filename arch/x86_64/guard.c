@@ -31,7 +31,8 @@ taddr_t arch_guard_page(taddr_t at, uint8_t *out)
 	};
 
 	memset(out, 0, GUARD_DATA);
-	memcpy(out, x86_64_guard, MIN(size, (size_t)GUARD_ACTION)); /* a unit test knows that it fits */
+	memcpy(out, x86_64_guard,
+	       MIN(size, (size_t)GUARD_ACTION)); /* a unit test knows that it fits */
 	memcpy(out + GUARD_ACTION, &action, sizeof(action));
 	return at;
 }
@@ -48,9 +49,10 @@ taddr_t arch_guard_page(taddr_t at, uint8_t *out)
 static void find_restart(const struct arch_regs *saved, uint64_t *pc, uint64_t *rax)
 {
 	const struct arch *arch = arch_native;
-	int64_t nr = (int64_t)saved->word[arch->syscall_nr], result = (int64_t)saved->word[arch->syscall_ret];
-	bool restarts = nr >= 0 && (result == -ERESTARTSYS || result == -ERESTARTNOINTR || result == -ERESTARTNOHAND ||
-				    result == -ERESTART_RESTARTBLOCK);
+	int64_t nr = (int64_t)saved->word[arch->syscall_nr],
+		result = (int64_t)saved->word[arch->syscall_ret];
+	bool restarts = nr >= 0 && (result == -ERESTARTSYS || result == -ERESTARTNOINTR ||
+				    result == -ERESTARTNOHAND || result == -ERESTART_RESTARTBLOCK);
 
 	*pc = saved->word[arch->pc] - (restarts ? arch->syscall_insn_size : 0);
 	*rax = !restarts ? saved->word[arch->syscall_ret] :
@@ -83,7 +85,14 @@ void arch_make_injection(const struct arch_regs *saved, uint64_t mask, uint8_t *
 		0x41, 0xba, 8, 0, 0, 0,       /* mov to r10d */
 		0x0f, 0x05,
 	}, jump[] = {0x3e, 0xff, 0x25, 0, 0, 0, 0}; /* notrack jmp *0(%rip) */
-	enum { DW_RAX = 0, DW_RCX = 2, DW_RDX = 1, DW_RSI = 4, DW_RDI = 5, DW_R8 = 8 }; /* DWARF numbers */
+	enum {
+		DW_RAX = 0,
+		DW_RCX = 2,
+		DW_RDX = 1,
+		DW_RSI = 4,
+		DW_RDI = 5,
+		DW_R8 = 8
+	}; /* DWARF numbers */
 	const uint8_t *word = arch_native->dwarf_word;
 	uint64_t pc, rax;
 	uint8_t *p = put(out, set_mask, sizeof(set_mask)), *lea = p;

@@ -71,14 +71,15 @@ struct register_name {
 
 /* Those whose names follow no rule; r8 to r15 and their parts do. */
 static const struct register_name names[] = {
-	{"rax", RAX, 8, 0}, {"eax", RAX, 4, 0}, {"ax", RAX, 2, 0}, {"al", RAX, 1, 0}, {"ah", RAX, 1, 8},
-	{"rbx", RBX, 8, 0}, {"ebx", RBX, 4, 0}, {"bx", RBX, 2, 0}, {"bl", RBX, 1, 0}, {"bh", RBX, 1, 8},
-	{"rcx", RCX, 8, 0}, {"ecx", RCX, 4, 0}, {"cx", RCX, 2, 0}, {"cl", RCX, 1, 0}, {"ch", RCX, 1, 8},
-	{"rdx", RDX, 8, 0}, {"edx", RDX, 4, 0}, {"dx", RDX, 2, 0}, {"dl", RDX, 1, 0}, {"dh", RDX, 1, 8},
-	{"rsi", RSI, 8, 0}, {"esi", RSI, 4, 0}, {"si", RSI, 2, 0}, {"sil", RSI, 1, 0},
-	{"rdi", RDI, 8, 0}, {"edi", RDI, 4, 0}, {"di", RDI, 2, 0}, {"dil", RDI, 1, 0},
-	{"rbp", RBP, 8, 0}, {"ebp", RBP, 4, 0}, {"bp", RBP, 2, 0}, {"bpl", RBP, 1, 0},
-	{"rsp", RSP, 8, 0}, {"esp", RSP, 4, 0}, {"sp", RSP, 2, 0}, {"spl", RSP, 1, 0},
+	{"rax", RAX, 8, 0}, {"eax", RAX, 4, 0}, {"ax", RAX, 2, 0},  {"al", RAX, 1, 0},
+	{"ah", RAX, 1, 8},  {"rbx", RBX, 8, 0}, {"ebx", RBX, 4, 0}, {"bx", RBX, 2, 0},
+	{"bl", RBX, 1, 0},  {"bh", RBX, 1, 8},	{"rcx", RCX, 8, 0}, {"ecx", RCX, 4, 0},
+	{"cx", RCX, 2, 0},  {"cl", RCX, 1, 0},	{"ch", RCX, 1, 8},  {"rdx", RDX, 8, 0},
+	{"edx", RDX, 4, 0}, {"dx", RDX, 2, 0},	{"dl", RDX, 1, 0},  {"dh", RDX, 1, 8},
+	{"rsi", RSI, 8, 0}, {"esi", RSI, 4, 0}, {"si", RSI, 2, 0},  {"sil", RSI, 1, 0},
+	{"rdi", RDI, 8, 0}, {"edi", RDI, 4, 0}, {"di", RDI, 2, 0},  {"dil", RDI, 1, 0},
+	{"rbp", RBP, 8, 0}, {"ebp", RBP, 4, 0}, {"bp", RBP, 2, 0},  {"bpl", RBP, 1, 0},
+	{"rsp", RSP, 8, 0}, {"esp", RSP, 4, 0}, {"sp", RSP, 2, 0},  {"spl", RSP, 1, 0},
 };
 
 static const uint8_t numbered[] = {R8, R9, R10, R11, R12, R13, R14, R15};
@@ -99,7 +100,11 @@ static bool find_numbered(const char *name, size_t size, struct register_name *o
 	if (!part)
 		return false;
 	*out = (struct register_name){NULL, numbered[number - 8],
-				      *part == 'b' ? 1 : *part == 'w' ? 2 : *part == 'd' ? 4 : 8, 0};
+				      *part == 'b' ? 1 :
+				      *part == 'w' ? 2 :
+				      *part == 'd' ? 4 :
+						     8,
+				      0};
 	return true;
 }
 
@@ -124,7 +129,8 @@ static int take_register(struct cursor *c, struct register_name *out)
 			return 0;
 		}
 	}
-	return size > 0 ? -ENOTSUP : -EINVAL; /* a vector or segment register, the program counter */
+	return size > 0 ? -ENOTSUP :
+			  -EINVAL; /* a vector or segment register, the program counter */
 }
 
 /* What stands in the brackets of an address. */

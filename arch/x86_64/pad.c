@@ -28,6 +28,13 @@ struct pad_blob arch_pad_blob(void)
 	};
 }
 
+/* Whether the recorder's short way will do: the first argument is the size, the rest does not matter. */
+static bool is_plain(const struct pad_probe *p)
+{
+	return p->kind == PAD_ALLOC && p->size_arg == 0 && p->count_arg == PAD_NO_ARG &&
+	       p->align_arg == PAD_NO_ARG && p->out_arg == PAD_NO_ARG && p->fixed_align == 0;
+}
+
 static bool is_marker(const struct pad_probe *probe)
 {
 	return probe->kind >= PAD_REQUEST;
@@ -38,13 +45,14 @@ static struct x86_pad_head make_head(const struct pad_request *request, uint64_t
 	const struct x86_blob_table *t = table();
 	uint32_t enter = request->probe.kind == PAD_FREE ? t->enter_free :
 			 request->probe.kind == PAD_THROW_CHECK ? t->enter_throw :
-			 is_marker(&request->probe) ? t->enter_marker : t->enter_call;
+			 is_marker(&request->probe) ? t->enter_marker :
+			 is_plain(&request->probe) ? t->enter_plain : t->enter_call;
 	uint32_t raw = is_marker(&request->probe) ? t->raw_marker : t->raw;
 
 	return (struct x86_pad_head){
 		.control = request->control,
 		.enter = request->blob + enter,
-		.leave = request->blob + t->leave,
+		.leave = request->blob + (is_plain(&request->probe) ? t->leave_plain : t->leave),
 		.raw = request->blob + raw,
 		.finish = request->blob + t->finish,
 		.after = after,
@@ -53,14 +61,21 @@ static struct x86_pad_head make_head(const struct pad_request *request, uint64_t
 }
 
 /* A marker is left out as a whole: nothing has to be moved. */
-static int make_marker_pad(const struct pad_request *request, uint8_t *out, struct pad *pad_out, const char **why_out)
+static int make_marker_pad(const struct pad_request *request, uint8_t *out, struct pad *pad_out,
+			   const char **why_out)
 {
 	__typeof__(&table()->marker) t = &table()->marker;
 	taddr_t at = request->at;
 	struct pad pad = {
-		.at = at, .size = t->end - t->start, .patch_size = X86_JUMP_SIZE, .patch_at = request->entry,
-		.moved = X86_JUMP_SIZE, .bias = at - t->start, .start = at + (t->entry - t->start),
-		.straight = request->behind, .entry_trap = at + (t->entry_trap - t->start),
+		.at = at,
+		.size = t->end - t->start,
+		.patch_size = X86_JUMP_SIZE,
+		.patch_at = request->entry,
+		.moved = X86_JUMP_SIZE,
+		.bias = at - t->start,
+		.start = at + (t->entry - t->start),
+		.straight = request->behind,
+		.entry_trap = at + (t->entry_trap - t->start),
 	};
 	uint8_t *jump = out + (t->moved - t->start);
 
@@ -81,7 +96,8 @@ static int make_marker_pad(const struct pad_request *request, uint8_t *out, stru
 	return 0;
 }
 
-int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *pad_out, const char **why_out)
+int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *pad_out,
+		  const char **why_out)
 {
 	if (is_marker(&request->probe))
 		return make_marker_pad(request, out, pad_out, why_out);
@@ -89,9 +105,14 @@ int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *p
 	__typeof__(&table()->call) t = is_jump ? &table()->jump : &table()->call;
 	uint32_t size = t->end - t->start, moved_at = t->moved - t->start;
 	taddr_t at = request->at;
-	struct x86_move m = { .code = request->code, .code_size = request->code_size, .from = request->entry,
-			      .to = at + moved_at, .out = out + moved_at, .out_size = size - moved_at };
-	struct pad pad = { .at = at, .size = size, .patch_size = X86_JUMP_SIZE, .straight = at + moved_at };
+	struct x86_move m = {.code = request->code,
+			     .code_size = request->code_size,
+			     .from = request->entry,
+			     .to = at + moved_at,
+			     .out = out + moved_at,
+			     .out_size = size - moved_at};
+	struct pad pad = {
+		.at = at, .size = size, .patch_size = X86_JUMP_SIZE, .straight = at + moved_at};
 
 	CHECK(size <= PAD_ROOM && at % PAD_ALIGN == 0);
 	memcpy(out, x86_64_blob + t->start, size);

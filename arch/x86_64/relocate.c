@@ -38,11 +38,13 @@ struct insn {
 	taddr_t at;
 };
 
-static bool decode(const ZydisDecoder *decoder, const uint8_t *bytes, size_t size, taddr_t at, struct insn *insn)
+static bool decode(const ZydisDecoder *decoder, const uint8_t *bytes, size_t size, taddr_t at,
+		   struct insn *insn)
 {
 	insn->bytes = bytes;
 	insn->at = at;
-	return ZYAN_SUCCESS(ZydisDecoderDecodeFull(decoder, bytes, size, &insn->decoded, insn->operand));
+	return ZYAN_SUCCESS(
+		ZydisDecoderDecodeFull(decoder, bytes, size, &insn->decoded, insn->operand));
 }
 
 static void init_decoder(ZydisDecoder *decoder)
@@ -143,7 +145,8 @@ static enum insn_class classify_branch(const struct insn *insn)
 	/* Only jcc: loop, jrcxz and xbegin have no form with a 32-bit distance. */
 	if (d->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT)
 		return (d->opcode & 0xf0) == 0x70 ? INSN_JCC : INSN_UNKNOWN;
-	return d->opcode_map == ZYDIS_OPCODE_MAP_0F && (d->opcode & 0xf0) == 0x80 ? INSN_JCC : INSN_UNKNOWN;
+	return d->opcode_map == ZYDIS_OPCODE_MAP_0F && (d->opcode & 0xf0) == 0x80 ? INSN_JCC :
+										    INSN_UNKNOWN;
 }
 
 static enum insn_class classify(const struct insn *insn)
@@ -250,7 +253,8 @@ static int emit_call(struct x86_move *m, const struct insn *insn, bool is_indire
 	memcpy(push + 2, &distance, sizeof(distance));
 	err = emit(m, push, sizeof(push));
 	if (!err) /* ff /2 is call, ff /4 is jmp: bits 3-5 of modrm from 010 to 100 */
-		err = is_indirect ? emit_copy(m, insn, 0x30) : emit_branch(m, 0xe9, branch_target(insn));
+		err = is_indirect ? emit_copy(m, insn, 0x30) :
+				    emit_branch(m, 0xe9, branch_target(insn));
 	if (!err)
 		err = emit(m, &return_address, sizeof(return_address));
 	m->pushes_return = true;
@@ -281,7 +285,8 @@ static int emit_insn(struct x86_move *m, const struct insn *insn, bool *is_last)
 	}
 }
 
-bool x86_64_is_entered(const uint8_t *code, size_t code_size, taddr_t at, taddr_t start, size_t size)
+bool x86_64_is_entered(const uint8_t *code, size_t code_size, taddr_t at, taddr_t start,
+		       size_t size)
 {
 	ZydisDecoder decoder;
 	struct insn insn;
@@ -317,7 +322,8 @@ int x86_64_move(struct x86_move *m)
 	while (m->moved < m->min_bytes) {
 		if (is_last)
 			return refuse(m, "the function is shorter than a jump");
-		if (!decode(&decoder, m->code + m->moved, m->code_size - m->moved, m->from + m->moved, &insn))
+		if (!decode(&decoder, m->code + m->moved, m->code_size - m->moved,
+			    m->from + m->moved, &insn))
 			return refuse(m, "bytes that do not decode");
 		int err = emit_insn(m, &insn, &is_last);
 		if (err)
@@ -342,7 +348,8 @@ int x86_64_displace(struct x86_move *m)
 		{ true, false, 1 },             { false, false, 1 },
 	};
 	const struct x86_move whole = *m;
-	bool has_endbr64 = m->code_size >= sizeof(endbr64) && !memcmp(m->code, endbr64, sizeof(endbr64));
+	bool has_endbr64 = m->code_size >= sizeof(endbr64) &&
+			   !memcmp(m->code, endbr64, sizeof(endbr64));
 
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 		size_t skip = ways[i].is_after_endbr64 ? X86_ENDBR64_SIZE : 0;
@@ -362,8 +369,9 @@ int x86_64_displace(struct x86_move *m)
 	return -ENOTSUP;
 }
 
-int x86_64_relocate(const uint8_t *code, size_t code_size, taddr_t from, taddr_t to, size_t min_bytes,
-		    uint8_t *out, size_t out_size, size_t *moved_out, size_t *size_out, const char **why_out)
+int x86_64_relocate(const uint8_t *code, size_t code_size, taddr_t from, taddr_t to,
+		    size_t min_bytes, uint8_t *out, size_t out_size, size_t *moved_out,
+		    size_t *size_out, const char **why_out)
 {
 	struct x86_move m = { .code = code, .code_size = code_size, .from = from, .to = to,
 			      .min_bytes = min_bytes, .out = out, .out_size = out_size };

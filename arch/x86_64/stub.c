@@ -24,14 +24,19 @@ int x86_64_make_stub(const uint8_t *code, size_t code_size, taddr_t entry, taddr
 		*why_out = "the moved code does not fit into its place";
 		return -ENOTSUP;
 	}
-	struct x86_move m = { .code = code, .code_size = code_size, .from = entry, .to = at + STUB_JUMP,
-			      .out = out + STUB_JUMP, .out_size = out_size - STUB_JUMP };
+	struct x86_move m = {.code = code,
+			     .code_size = code_size,
+			     .from = entry,
+			     .to = at + STUB_JUMP,
+			     .out = out + STUB_JUMP,
+			     .out_size = out_size - STUB_JUMP};
 	int err = x86_64_displace(&m);
 	if (err) {
 		*why_out = m.why;
 		return err;
 	}
-	static const uint8_t down[] = {0x48, 0x8d, 0x64, 0x24, 0xf8}, up[] = {0x48, 0x8d, 0x64, 0x24, 0x08};
+	static const uint8_t down[] = {0x48, 0x8d, 0x64, 0x24, 0xf8},
+			     up[] = {0x48, 0x8d, 0x64, 0x24, 0x08};
 	memcpy(out, down, sizeof(down));
 	x86_64_branch(0xe8, at + STUB_CALL, at + STUB_JUMP, out + STUB_CALL);
 	out[STUB_TRAP] = arch_native->trap[0];

@@ -22,7 +22,8 @@
 #include "arch/x86_64/x86_64.h"
 
 #define UNKNOWN INT32_MIN
-#define REGISTERS 16 /* as instructions number them: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15 */
+#define REGISTERS \
+	16 /* as instructions number them: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15 */
 #define RAX 0
 #define CHANGED_BY_CALLS 0x0fc7u /* rax, rcx, rdx, rsi, rdi, r8 to r11 */
 #define NOWHERE UINT32_MAX
@@ -52,7 +53,9 @@ struct code {
 static int number_of(ZydisRegister reg)
 {
 	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
-	return whole >= ZYDIS_REGISTER_RAX && whole <= ZYDIS_REGISTER_R15 ? (int)(whole - ZYDIS_REGISTER_RAX) : -1;
+	return whole >= ZYDIS_REGISTER_RAX && whole <= ZYDIS_REGISTER_R15 ?
+		       (int)(whole - ZYDIS_REGISTER_RAX) :
+		       -1;
 }
 
 /* A write to half of a register or more clears or sets the rest. */
@@ -70,16 +73,21 @@ static enum flow flow_of(const ZydisDecodedInstruction *d, const ZydisDecodedOpe
 		if (operand[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
 			return FLOW_JUMP;
 		/* a pointer to a function, not a table */
-		return operand[0].type == ZYDIS_OPERAND_TYPE_MEMORY && operand[0].mem.base == ZYDIS_REGISTER_RIP ?
-		       FLOW_END : FLOW_ANYWHERE;
+		return operand[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+				       operand[0].mem.base == ZYDIS_REGISTER_RIP ?
+			       FLOW_END :
+			       FLOW_ANYWHERE;
 	case ZYDIS_CATEGORY_RET:
 		return FLOW_END;
 	default:
-		return d->mnemonic == ZYDIS_MNEMONIC_UD2 || d->mnemonic == ZYDIS_MNEMONIC_HLT ? FLOW_END : FLOW_ON;
+		return d->mnemonic == ZYDIS_MNEMONIC_UD2 || d->mnemonic == ZYDIS_MNEMONIC_HLT ?
+			       FLOW_END :
+			       FLOW_ON;
 	}
 }
 
-static void note_effect(struct step *s, const ZydisDecodedInstruction *d, const ZydisDecodedOperand *operand)
+static void note_effect(struct step *s, const ZydisDecodedInstruction *d,
+			const ZydisDecodedOperand *operand)
 {
 	bool is_pair = d->operand_count >= 2 && operand[0].type == ZYDIS_OPERAND_TYPE_REGISTER;
 	bool is_register = is_pair && operand[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
@@ -87,7 +95,9 @@ static void note_effect(struct step *s, const ZydisDecodedInstruction *d, const 
 			  (d->mnemonic == ZYDIS_MNEMONIC_XOR || d->mnemonic == ZYDIS_MNEMONIC_SUB);
 
 	for (size_t i = 0; i < d->operand_count; i++) {
-		int n = operand[i].type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(operand[i].reg.value) : -1;
+		int n = operand[i].type == ZYDIS_OPERAND_TYPE_REGISTER ?
+				number_of(operand[i].reg.value) :
+				-1;
 		if (n >= 0 && operand[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
 			s->changed |= (uint16_t)(1u << n);
 	}
@@ -97,10 +107,12 @@ static void note_effect(struct step *s, const ZydisDecodedInstruction *d, const 
 		s->changed |= 1u << RAX; /* the kernel's result; the decoder knows of rcx and r11 */
 	if (!is_pair || !is_wide(operand[0].reg.value) || number_of(operand[0].reg.value) < 0)
 		return;
-	if (is_zeroing || (d->mnemonic == ZYDIS_MNEMONIC_MOV && operand[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)) {
+	if (is_zeroing || (d->mnemonic == ZYDIS_MNEMONIC_MOV &&
+			   operand[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)) {
 		s->to = (int8_t)number_of(operand[0].reg.value);
 		s->constant = is_zeroing ? 0 : (int32_t)operand[1].imm.value.u;
-	} else if (d->mnemonic == ZYDIS_MNEMONIC_MOV && is_register && is_wide(operand[1].reg.value)) {
+	} else if (d->mnemonic == ZYDIS_MNEMONIC_MOV && is_register &&
+		   is_wide(operand[1].reg.value)) {
 		s->to = (int8_t)number_of(operand[0].reg.value);
 		s->from = (int8_t)number_of(operand[1].reg.value);
 	}
@@ -109,13 +121,15 @@ static void note_effect(struct step *s, const ZydisDecodedInstruction *d, const 
 /* Whether anything from @offset on looks like a system call instruction. */
 static bool has_pattern(const struct arch_code *c, size_t offset)
 {
-	return memmem(c->bytes + offset, c->size - offset, arch_native->syscall_insn, arch_native->syscall_insn_size);
+	return memmem(c->bytes + offset, c->size - offset, arch_native->syscall_insn,
+		      arch_native->syscall_insn_size);
 }
 
 /* Where a direct branch of @d leads, as an offset; or a number beyond the code's size. */
 static uint64_t target_of(const ZydisDecodedInstruction *d, size_t offset)
 {
-	return d->raw.imm[0].is_relative ? offset + d->length + (uint64_t)d->raw.imm[0].value.s : UINT64_MAX;
+	return d->raw.imm[0].is_relative ? offset + d->length + (uint64_t)d->raw.imm[0].value.s :
+					   UINT64_MAX;
 }
 
 /* Returns the system calls found, -EILSEQ. Targets are offsets for now. */
@@ -128,11 +142,15 @@ static ssize_t decode_all(const struct arch_code *c, struct code *out)
 
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	for (size_t i = 0; i < c->size; i += d.length) {
-		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, c->bytes + i, c->size - i, &d, operand)))
+		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, c->bytes + i, c->size - i, &d,
+							 operand)))
 			return has_pattern(c, i) ? -EILSEQ : found;
 		struct step *s = &out->step[out->count++];
 		uint64_t target = target_of(&d, i);
-		*s = (struct step){.offset = (uint32_t)i, .flow = (uint8_t)flow_of(&d, operand), .to = -1, .from = -1,
+		*s = (struct step){.offset = (uint32_t)i,
+				   .flow = (uint8_t)flow_of(&d, operand),
+				   .to = -1,
+				   .from = -1,
 				   .is_syscall = d.mnemonic == ZYDIS_MNEMONIC_SYSCALL,
 				   .target = target < c->size ? (uint32_t)target : NOWHERE};
 		if (d.meta.category == ZYDIS_CATEGORY_CALL)
@@ -230,14 +248,17 @@ static size_t take_found(const struct code *c, bool is_linked, struct arch_sysca
 		if (!s->is_syscall)
 			continue;
 		if (n < max)
-			out[n] = (struct arch_syscall){s->offset, is_linked && s->before[RAX] != UNKNOWN ?
-						       s->before[RAX] : ARCH_SYSCALL_ANY};
+			out[n] = (struct arch_syscall){s->offset,
+						       is_linked && s->before[RAX] != UNKNOWN ?
+							       s->before[RAX] :
+							       ARCH_SYSCALL_ANY};
 		n++;
 	}
 	return n;
 }
 
-static ssize_t find_in(const struct arch_code *code, struct code *c, struct arch_syscall *out, size_t max)
+static ssize_t find_in(const struct arch_code *code, struct code *c, struct arch_syscall *out,
+		       size_t max)
 {
 	ssize_t found = decode_all(code, c);
 
@@ -261,7 +282,8 @@ ssize_t x86_64_find_syscalls(const struct arch_code *code, struct arch_syscall *
 
 	if (!has_pattern(code, 0))
 		return 0;
-	struct code c = {.step = malloc(code->size * sizeof(*c.step)), .at = calloc(code->size, sizeof(*c.at))};
+	struct code c = {.step = malloc(code->size * sizeof(*c.step)),
+			 .at = calloc(code->size, sizeof(*c.at))};
 	if (c.step && c.at)
 		found = find_in(code, &c, out, max);
 	free(c.step);
@@ -269,15 +291,16 @@ ssize_t x86_64_find_syscalls(const struct arch_code *code, struct arch_syscall *
 	return found;
 }
 
-void x86_64_each_branch_out(const struct arch_code *code, void (*fn)(void *ctx, taddr_t target), void *ctx)
+void x86_64_each_branch_out(const struct arch_code *code, void (*fn)(void *ctx, taddr_t target),
+			    void *ctx)
 {
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction d;
 
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	for (size_t i = 0; i < code->size; i += d.length) {
-		if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, ZYAN_NULL, code->bytes + i, code->size - i,
-								&d)))
+		if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
+			    &decoder, ZYAN_NULL, code->bytes + i, code->size - i, &d)))
 			return;
 		uint64_t target = target_of(&d, i);
 		if (d.raw.imm[0].is_relative && target >= code->size)

@@ -79,7 +79,8 @@ struct scan {
 	} target[MAX_TARGETS];
 	size_t target_count, furthest;
 	bool is_one;  /* the code is one function */
-	bool has_returned, was_call; /* this function had a return; the last instruction was a call */
+	bool has_returned,
+		was_call; /* this function had a return; the last instruction was a call */
 	bool is_lost; /* where this function began or ends is not known */
 };
 
@@ -135,7 +136,8 @@ static bool load_sp(struct stack_state *now, const ZydisDecodedOperand *from)
 	ZydisRegister base = from->reg.value;
 
 	if (from->type == ZYDIS_OPERAND_TYPE_MEMORY) {
-		if (from->mem.type != ZYDIS_MEMOP_TYPE_AGEN || from->mem.index != ZYDIS_REGISTER_NONE)
+		if (from->mem.type != ZYDIS_MEMOP_TYPE_AGEN ||
+		    from->mem.index != ZYDIS_REGISTER_NONE)
 			return false;
 		base = from->mem.base;
 		disp = from->mem.disp.value;
@@ -176,8 +178,10 @@ static bool write_sp(struct stack_state *now, const ZydisDecodedInstruction *ins
 
 static bool clears(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operand)
 {
-	return insn->mnemonic == ZYDIS_MNEMONIC_XOR && operand[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	       (is_reg(&operand[0], ZYDIS_REGISTER_EBP) || is_reg(&operand[0], ZYDIS_REGISTER_RBP)) &&
+	return insn->mnemonic == ZYDIS_MNEMONIC_XOR &&
+	       operand[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       (is_reg(&operand[0], ZYDIS_REGISTER_EBP) ||
+		is_reg(&operand[0], ZYDIS_REGISTER_RBP)) &&
 	       operand[0].reg.value == operand[1].reg.value;
 }
 
@@ -211,8 +215,10 @@ static bool follow(struct stack_state *now, const ZydisDecodedInstruction *insn,
 	if (operand[0].reg.value == ZYDIS_REGISTER_RSP)
 		return write_sp(now, insn, operand);
 	if (operand[0].reg.value == ZYDIS_REGISTER_RBP)
-		now->fp_depth = insn->mnemonic == ZYDIS_MNEMONIC_MOV && is_reg(&operand[1], ZYDIS_REGISTER_RSP)
-					? now->depth : 0;
+		now->fp_depth = insn->mnemonic == ZYDIS_MNEMONIC_MOV &&
+						is_reg(&operand[1], ZYDIS_REGISTER_RSP) ?
+					now->depth :
+					0;
 	return true;
 }
 
@@ -275,8 +281,8 @@ static int finish(const struct stack_state *state, size_t at, struct unwind_rule
 }
 
 /* Takes @insn at @at into account. False when it is not understood. */
-static bool scan_insn(struct scan *s, const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operand,
-		      size_t at)
+static bool scan_insn(struct scan *s, const ZydisDecodedInstruction *insn,
+		      const ZydisDecodedOperand *operand, size_t at)
 {
 	int32_t before = s->now.depth;
 	bool is_jump = insn->mnemonic == ZYDIS_MNEMONIC_JMP, was_call = s->was_call;
@@ -289,16 +295,18 @@ static bool scan_insn(struct scan *s, const ZydisDecodedInstruction *insn, const
 	if (s->now.depth > before || s->now.fp_depth)
 		s->body = s->now;
 	/* A jump table: the cases lie behind, nobody knows how many. With nothing pushed, a tail call. */
-	if (is_jump && operand[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && !s->is_one && s->now.depth != 8)
+	if (is_jump && operand[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && !s->is_one &&
+	    s->now.depth != 8)
 		return s->is_lost;
 	/* A call that does not come back (__stack_chk_fail), and padding: the end of a function. */
-	if (is_end(insn) || (insn->mnemonic == ZYDIS_MNEMONIC_NOP && was_call && !s->is_one && s->furthest <= at &&
-			     (s->has_returned || s->now.outermost_at)))
+	if (is_end(insn) || (insn->mnemonic == ZYDIS_MNEMONIC_NOP && was_call && !s->is_one &&
+			     s->furthest <= at && (s->has_returned || s->now.outermost_at)))
 		resume(s, at + insn->length, insn->mnemonic == ZYDIS_MNEMONIC_RET);
 	return true;
 }
 
-int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how, struct unwind_rule *rule_out)
+int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how,
+		       struct unwind_rule *rule_out)
 {
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction insn;
@@ -306,11 +314,12 @@ int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how, struc
 	struct scan s = {.now = entry_state, .body = entry_state, .is_one = how == ARCH_SCAN_ONE,
 			 .is_lost = how == ARCH_SCAN_UNSYNCED};
 
-	if (at > MAX_SCAN ||
-	    !ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
+	if (at > MAX_SCAN || !ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64,
+							    ZYDIS_STACK_WIDTH_64)))
 		return -ENOTSUP;
 	for (size_t i = 0; i < at; i += insn.length) {
-		bool is_known = ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code + i, at - i, &insn, operand));
+		bool is_known = ZYAN_SUCCESS(
+			ZydisDecoderDecodeFull(&decoder, code + i, at - i, &insn, operand));
 		if (!is_known && at - i < ARCH_MAX_INSN)
 			break; /* the call itself, cut by the return address minus 1 */
 		if (!is_known && s.is_lost) {

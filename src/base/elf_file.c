@@ -66,10 +66,12 @@ static void read_build_id(struct elf_file *f)
 		GElf_Phdr ph;
 		if (!gelf_getphdr(f->elf, (int)i, &ph) || ph.p_type != PT_NOTE)
 			continue;
-		Elf_Data *d = elf_getdata_rawchunk(f->elf, (int64_t)ph.p_offset, ph.p_filesz, ELF_T_NHDR);
+		Elf_Data *d =
+			elf_getdata_rawchunk(f->elf, (int64_t)ph.p_offset, ph.p_filesz, ELF_T_NHDR);
 		size_t pos = 0, name, desc;
 		GElf_Nhdr note;
-		while (d && pos < d->d_size && (pos = gelf_getnote(d, pos, &note, &name, &desc)) > 0) {
+		while (d && pos < d->d_size &&
+		       (pos = gelf_getnote(d, pos, &note, &name, &desc)) > 0) {
 			if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 ||
 			    memcmp((char *)d->d_buf + name, "GNU", 4) != 0)
 				continue;
@@ -210,7 +212,8 @@ static int each_in_section(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *sh
 	return 0;
 }
 
-int elf_file_each_symbol(struct elf_file *file, int (*fn)(void *ctx, const struct elf_symbol *sym), void *ctx)
+int elf_file_each_symbol(struct elf_file *file, int (*fn)(void *ctx, const struct elf_symbol *sym),
+			 void *ctx)
 {
 	static const uint32_t kinds[] = {SHT_DYNSYM, SHT_SYMTAB};
 	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
@@ -244,9 +247,12 @@ uint8_t *elf_file_read(const struct elf_file *file, uint64_t offset, uint64_t si
 	if (file->image) {
 		size_t whole = 0;
 		const char *image = elf_rawfile(file->elf, &whole);
-		return image && offset <= whole && size <= whole - offset ? xmemdup(image + offset, size) : NULL;
+		return image && offset <= whole && size <= whole - offset ?
+			       xmemdup(image + offset, size) :
+			       NULL;
 	}
-	if (fstat(file->fd, &st) != 0 || offset > (uint64_t)st.st_size || size > (uint64_t)st.st_size - offset)
+	if (fstat(file->fd, &st) != 0 || offset > (uint64_t)st.st_size ||
+	    size > (uint64_t)st.st_size - offset)
 		return NULL;
 	copy = xmalloc(size);
 	if (pread(file->fd, copy, size, (off_t)offset) == (ssize_t)size)

@@ -59,7 +59,8 @@ static uint32_t fde_length(const struct bytes *b, uint64_t fde, uint64_t start)
 	return at + (uint64_t)(int64_t)(int32_t)word[0] == start ? word[1] : 0;
 }
 
-static void read_table(struct elf_file *file, struct elf_functions *out, const struct bytes *b, uint64_t vaddr)
+static void read_table(struct elf_file *file, struct elf_functions *out, const struct bytes *b,
+		       uint64_t vaddr)
 {
 	const uint8_t *p = bytes_at(b, vaddr, HEADER_SIZE);
 	uint32_t count;
@@ -125,8 +126,9 @@ static void add_sections(struct elf_file *file, struct elf_functions *out)
 			continue;
 		bool is_code = header.sh_flags & SHF_EXECINSTR;
 		has_any |= is_code;
-		add_kind(file, out, (struct elf_function){header.sh_addr, is_code ? header.sh_addr : 0,
-							  is_code ? ELF_GAP : ELF_NO_CODE});
+		add_kind(file, out,
+			 (struct elf_function){header.sh_addr, is_code ? header.sh_addr : 0,
+					       is_code ? ELF_GAP : ELF_NO_CODE});
 	}
 	for (size_t i = 0; i < file->segment_count && has_any; i++)
 		add_kind(file, out, (struct elf_function){file->segment[i].vaddr, 0, ELF_NO_CODE});

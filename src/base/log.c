@@ -81,8 +81,8 @@ void log_print(enum log_level level, const char *fmt, ...)
 	int n = vasprintf(&text, fmt, ap);
 	va_end(ap);
 	if (n >= 0)
-		n = asprintf(&line, "%s: %s%s%s%s\n", log_name, on, level == LOG_WARN ? "warning: " : "", text,
-			     color ? "\033[0m" : "");
+		n = asprintf(&line, "%s: %s%s%s%s\n", log_name, on,
+			     level == LOG_WARN ? "warning: " : "", text, color ? "\033[0m" : "");
 	if (n >= 0)
 		write_all(line, (size_t)n);
 	free(text);
@@ -98,7 +98,8 @@ void log_set_check_hook(void (*hook)(void))
 
 void check_failed(const char *cond, const char *file, int line)
 {
-	log_print(LOG_ERROR, "internal error: %s is false (%s:%d); please report this", cond, file, line);
+	log_print(LOG_ERROR, "internal error: %s is false (%s:%d); please report this", cond, file,
+		  line);
 	void (*hook)(void) = check_hook;
 	check_hook = NULL;
 	if (hook)

@@ -47,7 +47,8 @@ static taddr_t put_piece(struct block_index *x, uint32_t i, taddr_t addr, taddr_
 		*entry = COVERED | i;
 		return addr + (UINT64_C(1) << TOP_SHIFT);
 	}
-	entry = &get_table(&x->middle, MIDDLE_SIZE, entry)[addr >> MIDDLE_SHIFT & (MIDDLE_SIZE - 1)];
+	entry = &get_table(&x->middle, MIDDLE_SIZE,
+			   entry)[addr >> MIDDLE_SHIFT & (MIDDLE_SIZE - 1)];
 	if (covers(addr, end, MIDDLE_SHIFT) && !*entry) {
 		*entry = COVERED | i;
 		return addr + (UINT64_C(1) << MIDDLE_SHIFT);
@@ -81,11 +82,13 @@ uint32_t block_index_find(const struct block_index *x, taddr_t addr)
 	uint32_t entry = x->top[addr >> TOP_SHIFT];
 
 	if (entry && !(entry & COVERED))
-		entry = x->middle.data[(size_t)(entry - 1) * MIDDLE_SIZE + (addr >> MIDDLE_SHIFT & (MIDDLE_SIZE - 1))];
+		entry = x->middle.data[(size_t)(entry - 1) * MIDDLE_SIZE +
+				       (addr >> MIDDLE_SHIFT & (MIDDLE_SIZE - 1))];
 	if (entry & COVERED)
 		return entry & ~COVERED;
 	if (entry)
-		entry = x->low.data[(size_t)(entry - 1) * LOW_SIZE + (addr >> LOW_SHIFT & (LOW_SIZE - 1))];
+		entry = x->low.data[(size_t)(entry - 1) * LOW_SIZE +
+				    (addr >> LOW_SHIFT & (LOW_SIZE - 1))];
 	for (uint32_t i = entry - 1; entry && i < x->count && x->block[i].start <= addr; i++)
 		if (addr < x->block[i].end)
 			return i;

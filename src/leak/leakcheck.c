@@ -64,7 +64,8 @@ void leakcheck_add_root(struct leakcheck *c, uint64_t word)
 	*vec_add(&c->roots) = word;
 }
 
-void leakcheck_scan(struct leakcheck *c, taddr_t start, taddr_t end, pointer_read_fn *read, void *ctx)
+void leakcheck_scan(struct leakcheck *c, taddr_t start, taddr_t end, pointer_read_fn *read,
+		    void *ctx)
 {
 	pointer_scan_range(&c->scan, start, end, read, ctx);
 }
@@ -102,7 +103,8 @@ static uint32_t index_blocks(struct leakcheck *c)
 	drop_outer_blocks(c);
 	c->span = xcalloc(c->blocks.count + 1, sizeof(*c->span));
 	for (; count < c->blocks.count && is_in_range(&c->blocks.data[count]); count++)
-		c->span[count] = (struct block_span){c->blocks.data[count].addr, block_end(&c->blocks.data[count])};
+		c->span[count] = (struct block_span){c->blocks.data[count].addr,
+						     block_end(&c->blocks.data[count])};
 	block_index_init(&c->index, c->span, count);
 	for (size_t i = count; i < c->blocks.count; i++)
 		c->state[i] = LEAKCHECK_REACHABLE;
@@ -152,7 +154,8 @@ static void mark_reachable(struct leakcheck *c)
 }
 
 /* All blocks of state @from that @leader leads to, itself excepted, become @to. */
-static void claim(struct leakcheck *c, uint32_t leader, enum leakcheck_state from, enum leakcheck_state to)
+static void claim(struct leakcheck *c, uint32_t leader, enum leakcheck_state from,
+		  enum leakcheck_state to)
 {
 	*vec_add(&c->stack) = leader;
 	while (c->stack.count > 0) {
@@ -226,7 +229,8 @@ static void pass_words(struct leakcheck *c, uint32_t count)
 		for (size_t k = 0; k < ARRAY_SIZE(page->mask); k++)
 			for (uint64_t mask = page->mask[k]; mask; mask &= mask - 1) {
 				uint64_t word = k * 64 + (uint64_t)__builtin_ctzll(mask);
-				pass_word(c, &at, page->addr + word * sizeof(uint64_t), c->scan.values.data[v++]);
+				pass_word(c, &at, page->addr + word * sizeof(uint64_t),
+					  c->scan.values.data[v++]);
 			}
 	}
 	while (at.block < at.count)

@@ -54,7 +54,8 @@ void pointer_scan_reserve(struct pointer_scan *s, uint64_t bytes)
 
 	if (s->reserved || s->values.data)
 		return;
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
 		return; /* it grows as it is needed */
 	madvise(p, size, MADV_HUGEPAGE);
@@ -80,7 +81,8 @@ static bool is_zero(const uint64_t word[8])
 }
 
 /* Keeps words of a page (from @first to before @end) that may be pointers. */
-static void take_page(struct pointer_scan *s, taddr_t page, const uint64_t *word, size_t first, size_t end)
+static void take_page(struct pointer_scan *s, taddr_t page, const uint64_t *word, size_t first,
+		      size_t end)
 {
 	struct pointer_page found = {.addr = page, .first = s->values.count};
 	taddr_t low = s->low, span = s->high > s->low ? s->high - s->low : 0;
@@ -122,7 +124,8 @@ static void take_piece(struct pointer_scan *s, taddr_t addr, size_t size)
 	}
 }
 
-void pointer_scan_range(struct pointer_scan *s, taddr_t start, taddr_t end, pointer_read_fn *read, void *ctx)
+void pointer_scan_range(struct pointer_scan *s, taddr_t start, taddr_t end, pointer_read_fn *read,
+			void *ctx)
 {
 	start = ROUND_UP(start, (taddr_t)sizeof(uint64_t));
 	end = ROUND_DOWN(end, (taddr_t)sizeof(uint64_t));
@@ -131,7 +134,8 @@ void pointer_scan_range(struct pointer_scan *s, taddr_t start, taddr_t end, poin
 		size_t got = n > 0 ? ROUND_DOWN((size_t)n, sizeof(uint64_t)) : 0;
 
 		if (got == 0) {
-			taddr_t next = MIN(ROUND_DOWN(start, (taddr_t)PAGE_SIZE_MIN) + PAGE_SIZE_MIN, end);
+			taddr_t next =
+				MIN(ROUND_DOWN(start, (taddr_t)PAGE_SIZE_MIN) + PAGE_SIZE_MIN, end);
 			s->unreadable += next - start;
 			start = next;
 			continue;

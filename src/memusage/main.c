@@ -29,8 +29,22 @@
 enum { EXIT_REFUSED = 1, EXIT_CANNOT_RUN = 126 };
 
 enum option {
-	PROGNAME, PNG, DATA, UNBUFFERED, BUFFER, NO_TIMER, MMAP, TIME_BASED, TOTAL, TITLE, X_SIZE, Y_SIZE, HELP,
-	USAGE, VERSION, OPTIONS,
+	PROGNAME,
+	PNG,
+	DATA,
+	UNBUFFERED,
+	BUFFER,
+	NO_TIMER,
+	MMAP,
+	TIME_BASED,
+	TOTAL,
+	TITLE,
+	X_SIZE,
+	Y_SIZE,
+	HELP,
+	USAGE,
+	VERSION,
+	OPTIONS,
 };
 
 struct row {
@@ -66,7 +80,8 @@ static const struct {
 };
 
 struct request {
-	const char *value[OPTIONS]; /* "" where one without value was given; NULL = not given, or empty */
+	const char *value
+		[OPTIONS]; /* "" where one without value was given; NULL = not given, or empty */
 	char **command;
 };
 
@@ -161,14 +176,15 @@ static int parse(char **argv, struct request *r)
 static void print_row(const struct row *row)
 {
 	char left[40];
-	snprintf(left, sizeof(left), "%s--%s%s%s", row->letter ? "," : " ", row->name, row->value ? "=" : "",
-		 row->value ? row->value : "");
+	snprintf(left, sizeof(left), "%s--%s%s%s", row->letter ? "," : " ", row->name,
+		 row->value ? "=" : "", row->value ? row->value : "");
 	printf("   %2s%-21s%s\n", row->letter ? row->letter : "", left, row->text);
 }
 
 static void print_help(void)
 {
-	printf("Usage: " NAME " [OPTION]... PROGRAM [ARGUMENT]...\nCounts the calls of PROGRAM that allocate memory, "
+	printf("Usage: " NAME " [OPTION]... PROGRAM [ARGUMENT]...\nCounts the calls of PROGRAM "
+			      "that allocate memory, "
 	       "as memusage does.\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		fputs(parts[i].head, stdout);
@@ -188,8 +204,8 @@ static void print_usage(void)
 	int column = printf("%s", start);
 	for (enum option o = 0; o < HELP; o++) {
 		char word[40];
-		int n = snprintf(word, sizeof(word), "[--%s%s%s]", rows[o].name, rows[o].value ? "=" : "",
-				 rows[o].value ? rows[o].value : "");
+		int n = snprintf(word, sizeof(word), "[--%s%s%s]", rows[o].name,
+				 rows[o].value ? "=" : "", rows[o].value ? rows[o].value : "");
 		if (column + 1 + n > width)
 			column = printf("\n%*s", indent, "") - 1;
 		column += printf(" %s", word);
@@ -228,7 +244,8 @@ static void add_if(words *w, const char *name, const char *value)
 static uint32_t buffer_size(const struct request *r)
 {
 	long size = r->value[BUFFER] ? strtol(r->value[BUFFER], NULL, 10) : 0;
-	return size > 0 && size < MEMUSAGE_DATA_MAX_BUFFER ? (uint32_t)size : MEMUSAGE_DATA_MAX_BUFFER;
+	return size > 0 && size < MEMUSAGE_DATA_MAX_BUFFER ? (uint32_t)size :
+							     MEMUSAGE_DATA_MAX_BUFFER;
 }
 
 static void make_command(const struct request *r, const char *data, words *w)
@@ -269,7 +286,8 @@ static void make_report_command(const struct request *r, const char *data, words
 {
 	const char *png = r->value[PNG];
 	size_t size = strlen(png);
-	char *name = size >= 4 && strcmp(png + size - 4, ".png") == 0 ? xstrdup(png) : xasprintf("%s.png", png);
+	char *name = size >= 4 && strcmp(png + size - 4, ".png") == 0 ? xstrdup(png) :
+									xasprintf("%s.png", png);
 	*vec_add(w) = find_program("ptmem-report");
 	add(w, "--png=", name);
 	if (r->value[TIME_BASED])

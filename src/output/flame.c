@@ -88,7 +88,8 @@ static void lay_out(struct flame *f)
 	add_box(f, 0, 0);
 	for (size_t i = 0; i < f->box.count; i++) {
 		uint64_t begin = f->box.data[i].begin;
-		uint32_t count = path_tree_children(f->tree, f->box.data[i].node, &child, &capacity);
+		uint32_t count =
+			path_tree_children(f->tree, f->box.data[i].node, &child, &capacity);
 
 		for (uint32_t c = 0; c < count; c++) {
 			uint64_t value = path_tree_node(f->tree, child[c])->total[PATH_NEW];
@@ -142,7 +143,8 @@ static void put_details(const struct flame *f, const struct path_node *n)
 {
 	fputs(" (", f->out);
 	put_commified(f->out, n->total[PATH_NEW]);
-	fprintf(f->out, " %s, %.2f%%", f->options->unit, (double)n->total[PATH_NEW] * 100 / (double)f->total);
+	fprintf(f->out, " %s, %.2f%%", f->options->unit,
+		(double)n->total[PATH_NEW] * 100 / (double)f->total);
 	if (f->options->is_diff) {
 		fputs(n->total[PATH_NEW] < n->total[PATH_OLD] ? "; -" : "; +", f->out);
 		put_commified(f->out, change_of(n));
@@ -191,7 +193,8 @@ static struct color change_color(const struct flame *f, const struct path_node *
 static void put_style(FILE *out)
 {
 	fputs("<style>\n"
-	      "text { font-family: \"DejaVu Sans Mono\", \"Liberation Mono\", Menlo, Consolas, monospace; "
+	      "text { font-family: \"DejaVu Sans Mono\", \"Liberation Mono\", Menlo, Consolas, "
+	      "monospace; "
 	      "font-size: 12px; fill: #111; }\n"
 	      "#title { font-size: 17px; text-anchor: middle; }\n"
 	      "#subtitle { text-anchor: middle; fill: #555; }\n"
@@ -224,11 +227,14 @@ static void put_head(const struct flame *f)
 
 	fprintf(f->out,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"no\"?>\n"
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%u\" height=\"%u\" "
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%u\" "
+		"height=\"%u\" "
 		"viewBox=\"0 0 %u %u\">\n",
 		o->width, f->height, o->width, f->height);
 	put_style(f->out);
-	fprintf(f->out, "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n<text id=\"title\" x=\"%u\" y=\"24\">",
+	fprintf(f->out,
+		"<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n<text id=\"title\" "
+		"x=\"%u\" y=\"24\">",
 		middle);
 	put_fitting(f->out, o->title, room, TITLE_CHARACTER);
 	fputs("</text>\n", f->out);
@@ -238,8 +244,10 @@ static void put_head(const struct flame *f)
 		fputs("</text>\n", f->out);
 	}
 	fprintf(f->out,
-		"<text id=\"reset\" class=\"button script hidden\" x=\"%u\" y=\"62\">Reset zoom</text>\n"
-		"<text id=\"search\" class=\"button script end hidden\" x=\"%u\" y=\"62\">Search</text>\n"
+		"<text id=\"reset\" class=\"button script hidden\" x=\"%u\" y=\"62\">Reset "
+		"zoom</text>\n"
+		"<text id=\"search\" class=\"button script end hidden\" x=\"%u\" "
+		"y=\"62\">Search</text>\n"
 		"<text id=\"details\" x=\"%u\" y=\"%u\"></text>\n"
 		"<text id=\"matched\" class=\"end\" x=\"%u\" y=\"%u\"></text>\n",
 		SIDE, right, SIDE, f->height - 12, right, f->height - 12);
@@ -249,18 +257,21 @@ static void put_frame(const struct flame *f, const struct box *b)
 {
 	const struct path_node *n = path_tree_node(f->tree, b->node);
 	struct color c = f->options->is_diff ? change_color(f, n) : memory_color(n->name);
-	double x = SIDE + width_of(f, b->begin), width = b->node ? width_of(f, n->total[PATH_NEW]) : f->pixels;
+	double x = SIDE + width_of(f, b->begin),
+	       width = b->node ? width_of(f, n->total[PATH_NEW]) : f->pixels;
 	unsigned y = f->top + (f->max_depth - n->depth) * FRAME_HEIGHT;
 	double room = (width - 2 * TEXT_INDENT) / CHARACTER;
 	_cleanup_free_ char *shown = text_shorten(n->name, room >= 3 ? (size_t)room : 0);
 
 	fprintf(f->out,
-		"<g class=\"frame\" data-begin=\"%" PRIu64 "\" data-value=\"%" PRIu64 "\" data-depth=\"%u\"><title>",
+		"<g class=\"frame\" data-begin=\"%" PRIu64 "\" data-value=\"%" PRIu64
+		"\" data-depth=\"%u\"><title>",
 		b->begin, b->node ? n->total[PATH_NEW] : f->total, n->depth);
 	put_escaped(f->out, n->name);
 	put_details(f, n);
 	fprintf(f->out,
-		"</title><rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\" rx=\"1\" fill=\"#%02x%02x%02x\"/>"
+		"</title><rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\" rx=\"1\" "
+		"fill=\"#%02x%02x%02x\"/>"
 		"<text x=\"%.2f\" y=\"%u\">",
 		x, y, width, FRAME_HEIGHT - 1, c.red, c.green, c.blue, x + TEXT_INDENT, y + 12);
 	put_escaped(f->out, shown);
@@ -277,8 +288,10 @@ static void put_frames(const struct flame *f)
 		put_frame(f, &f->box.data[i]);
 	fputs("</g>\n", f->out);
 	if (f->culled)
-		fprintf(f->out, "<!-- %zu frames narrower than %g px, and what they call, are left out -->\n", f->culled,
-			f->options->min_frame);
+		fprintf(f->out,
+			"<!-- %zu frames narrower than %g px, and what they call, are left out "
+			"-->\n",
+			f->culled, f->options->min_frame);
 }
 
 void flame_write(FILE *out, const struct path_tree *t, const struct flame_options *options)

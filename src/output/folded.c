@@ -46,7 +46,8 @@ static void put_line(struct folder *f, const struct path_node *n)
 /* In reverse, since the last one added is the first one taken. */
 static void push_children(struct folder *f, uint32_t node, size_t text_size)
 {
-	for (uint32_t i = path_tree_children(f->tree, node, &f->child, &f->child_capacity); i-- > 0;)
+	for (uint32_t i = path_tree_children(f->tree, node, &f->child, &f->child_capacity);
+	     i-- > 0;)
 		*vec_add(&f->todo) = (struct walk){.node = f->child[i], .text_size = text_size};
 }
 

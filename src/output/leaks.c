@@ -18,7 +18,8 @@ const char *const leak_kind_text[LEAK_KIND_COUNT] = {
 
 void leaks_init(struct leaks *l, const struct report *report, uint32_t now, uint32_t minimum_age)
 {
-	*l = (struct leaks){.report = report, .now = now, .minimum_age = minimum_age, .slot_bits = 8};
+	*l = (struct leaks){
+		.report = report, .now = now, .minimum_age = minimum_age, .slot_bits = 8};
 	l->tree = report_tree_new(report);
 	l->slot = xcalloc((size_t)1 << l->slot_bits, sizeof(*l->slot));
 }
@@ -68,7 +69,10 @@ void leaks_add(struct leaks *l, const struct block *block, enum leak_kind kind)
 
 	if (!*slot) {
 		*vec_add(&l->sites) = (struct leak_site){
-			.node = node, .kind = (uint8_t)kind, .oldest = block->time, .youngest = block->time,
+			.node = node,
+			.kind = (uint8_t)kind,
+			.oldest = block->time,
+			.youngest = block->time,
 		};
 		*slot = (uint32_t)l->sites.count;
 	}
@@ -117,7 +121,8 @@ void leaks_sort(struct leaks *l)
 
 /* -- paths -- */
 
-typedef void path_frame_fn(void *ctx, taddr_t pc, const struct symbol *symbol, const struct symbol_frame *frame);
+typedef void path_frame_fn(void *ctx, taddr_t pc, const struct symbol *symbol,
+			   const struct symbol_frame *frame);
 
 /* Calls @fn for each frame of the path that ends at @node, innermost first. */
 static void each_frame(const struct leaks *l, uint32_t node, path_frame_fn *fn, void *ctx)
@@ -169,7 +174,8 @@ static void print_line(const struct printer *p, char *line)
 	free(line);
 }
 
-static void print_frame(void *ctx, taddr_t pc, const struct symbol *symbol, const struct symbol_frame *frame)
+static void print_frame(void *ctx, taddr_t pc, const struct symbol *symbol,
+			const struct symbol_frame *frame)
 {
 	struct printer *p = ctx;
 	const char *verb = p->is_first ? "at" : "by";
@@ -177,9 +183,11 @@ static void print_frame(void *ctx, taddr_t pc, const struct symbol *symbol, cons
 
 	p->is_first = false;
 	if (frame->file && frame->line)
-		print_line(p, xasprintf("    %s 0x%" PRIx64 ": %s (%s:%u)", verb, pc, name, frame->file, frame->line));
+		print_line(p, xasprintf("    %s 0x%" PRIx64 ": %s (%s:%u)", verb, pc, name,
+					frame->file, frame->line));
 	else if (symbol->object)
-		print_line(p, xasprintf("    %s 0x%" PRIx64 ": %s (in %s)", verb, pc, name, symbol->object));
+		print_line(p, xasprintf("    %s 0x%" PRIx64 ": %s (in %s)", verb, pc, name,
+					symbol->object));
 	else
 		print_line(p, xasprintf("    %s 0x%" PRIx64 ": %s", verb, pc, name));
 }
@@ -197,11 +205,12 @@ static void print_site(const struct leaks *l, const struct leak_site *s, struct 
 	commas(s->bytes, bytes);
 	commas(s->blocks, blocks);
 	if (s->blocks == 1)
-		print_line(p, xasprintf("  %s byte%s in 1 block %s, %.3f s old", bytes, s->bytes == 1 ? "" : "s",
-					leak_kind_text[s->kind], oldest));
+		print_line(p, xasprintf("  %s byte%s in 1 block %s, %.3f s old", bytes,
+					s->bytes == 1 ? "" : "s", leak_kind_text[s->kind], oldest));
 	else
 		print_line(p, xasprintf("  %s byte%s in %s blocks %s, %.3f to %.3f s old", bytes,
-					s->bytes == 1 ? "" : "s", blocks, leak_kind_text[s->kind], oldest, youngest));
+					s->bytes == 1 ? "" : "s", blocks, leak_kind_text[s->kind],
+					oldest, youngest));
 	p->is_first = true;
 	if (s->node)
 		each_frame(l, s->node, print_frame, p);
@@ -218,8 +227,9 @@ static void print_sums(const struct leaks *l, const struct printer *p)
 		bool is_checked = l->sum[LEAK_UNCHECKED].blocks == 0 && k != LEAK_UNCHECKED;
 
 		if (s->blocks || is_checked)
-			print_line(p, xasprintf("  %s: %s bytes in %s block%s", leak_kind_text[k], commas(s->bytes, bytes),
-						commas(s->blocks, blocks), s->blocks == 1 ? "" : "s"));
+			print_line(p, xasprintf("  %s: %s bytes in %s block%s", leak_kind_text[k],
+						commas(s->bytes, bytes), commas(s->blocks, blocks),
+						s->blocks == 1 ? "" : "s"));
 	}
 }
 
@@ -237,9 +247,12 @@ void leaks_print(const struct leaks *l, size_t max_sites, leaks_line_fn *line, v
 		blocks += l->sites.data[i].blocks;
 	}
 	if (blocks)
-		print_line(&p, xasprintf("  %s bytes in %s block%s of %zu smaller sites are not shown here",
-					 commas(bytes, bytes_text), commas(blocks, blocks_text),
-					 blocks == 1 ? "" : "s", l->sites.count - shown));
+		print_line(
+			&p,
+			xasprintf(
+				"  %s bytes in %s block%s of %zu smaller sites are not shown here",
+				commas(bytes, bytes_text), commas(blocks, blocks_text),
+				blocks == 1 ? "" : "s", l->sites.count - shown));
 	print_sums(l, &p);
 }
 
@@ -248,9 +261,11 @@ void leaks_print(const struct leaks *l, size_t max_sites, leaks_line_fn *line, v
 /* The length of the UTF-8 sequence at @s (RFC 3629), 0 if there is none. */
 static unsigned sequence_length(const unsigned char *s)
 {
-	static const struct { unsigned char low, high, second_low, second_high, length; } rows[] = {
-		{0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
-		{0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
+	static const struct { unsigned char low, high, second_low, second_high, length;
+	} rows[] = {
+		{0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+		{0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
+		{0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
 		{0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
 	};
 
@@ -291,7 +306,8 @@ struct json {
 	bool is_first;
 };
 
-static void write_frame(void *ctx, taddr_t pc, const struct symbol *symbol, const struct symbol_frame *frame)
+static void write_frame(void *ctx, taddr_t pc, const struct symbol *symbol,
+			const struct symbol_frame *frame)
 {
 	struct json *j = ctx;
 
@@ -326,7 +342,9 @@ static void write_site(FILE *file, const struct leaks *l, const struct leak_site
 	fputs("    {", file);
 	if (s->kind != LEAK_UNCHECKED)
 		fprintf(file, "\"kind\": \"%s\", ", leak_kind_text[s->kind]);
-	fprintf(file, "\"bytes\": %" PRIu64 ", \"blocks\": %" PRIu64 ", \"oldest\": %.3f, \"youngest\": %.3f, \"stack\": [",
+	fprintf(file,
+		"\"bytes\": %" PRIu64 ", \"blocks\": %" PRIu64
+		", \"oldest\": %.3f, \"youngest\": %.3f, \"stack\": [",
 		s->bytes, s->blocks, age_of(l, s->oldest), age_of(l, s->youngest));
 	each_frame(l, s->node, write_frame, &j);
 	fputs("]}", file);
@@ -336,8 +354,9 @@ static void write_kinds(FILE *file, const struct leaks *l)
 {
 	fputs("  \"kinds\": {", file);
 	for (int k = LEAK_DEFINITE; k < LEAK_KIND_COUNT; k++)
-		fprintf(file, "%s\n    \"%s\": {\"bytes\": %" PRIu64 ", \"blocks\": %" PRIu64 "}", k > LEAK_DEFINITE ? "," : "",
-			leak_kind_text[k], l->sum[k].bytes, l->sum[k].blocks);
+		fprintf(file, "%s\n    \"%s\": {\"bytes\": %" PRIu64 ", \"blocks\": %" PRIu64 "}",
+			k > LEAK_DEFINITE ? "," : "", leak_kind_text[k], l->sum[k].bytes,
+			l->sum[k].blocks);
 	fputs("},\n", file);
 }
 
@@ -351,8 +370,9 @@ void leaks_write_json(FILE *file, const struct leaks *l)
 	}
 	fprintf(file, "{\n  \"pid\": %u,\n  \"command\": ", l->report->pid);
 	write_text(file, l->report->command);
-	fprintf(file, ",\n  \"age\": %.3f,\n  \"bytes\": %" PRIu64 ",\n  \"blocks\": %" PRIu64 ",\n", l->minimum_age / 1000.0,
-		all.bytes, all.blocks);
+	fprintf(file,
+		",\n  \"age\": %.3f,\n  \"bytes\": %" PRIu64 ",\n  \"blocks\": %" PRIu64 ",\n",
+		l->minimum_age / 1000.0, all.bytes, all.blocks);
 	if (all.blocks > l->sum[LEAK_UNCHECKED].blocks)
 		write_kinds(file, l);
 	fputs("  \"sites\": [", file);

@@ -84,7 +84,8 @@ static const char *shown_dir(const struct report *r, const char *dir)
 	return strncmp(dir, "./", 2) == 0 ? dir + 2 : dir;
 }
 
-static void put_frame(struct massif_writer *w, const struct symbol *sym, const struct symbol_frame *f)
+static void put_frame(struct massif_writer *w, const struct symbol *sym,
+		      const struct symbol_frame *f)
 {
 	put_text(w, f->name ? f->name : "???");
 	if (f->file && f->line) {
@@ -123,7 +124,8 @@ static int compare_children(const void *va, const void *vb)
 static void add_child(struct massif_writer *w, uint32_t node)
 {
 	uint32_t frame = report_tree_node(w->tree, node)->frame;
-	const struct calltree_frame *f = calltree_frame(profile_calltree(w->report->profile), frame);
+	const struct calltree_frame *f =
+		calltree_frame(profile_calltree(w->report->profile), frame);
 
 	*vec_add(&w->children) = (struct child){
 		.bytes = w->bytes[node],
@@ -164,8 +166,8 @@ static size_t push_children(struct massif_writer *w, uint32_t node)
 static void put_aggregate(struct massif_writer *w, const struct child *c, uint32_t indent)
 {
 	put_indent(w, indent);
-	put(w, "n0: %" PRIu64 " in %" PRIu32 " place%s below massif's threshold (%.2f%%)\n", c->bytes, c->places,
-	    c->places == 1 ? "," : "s, all", w->report->threshold);
+	put(w, "n0: %" PRIu64 " in %" PRIu32 " place%s below massif's threshold (%.2f%%)\n",
+	    c->bytes, c->places, c->places == 1 ? "," : "s, all", w->report->threshold);
 }
 
 static void put_node(struct massif_writer *w, uint32_t node, uint32_t indent);
@@ -190,14 +192,16 @@ static void put_children(struct massif_writer *w, size_t count, uint32_t indent)
 static void put_node(struct massif_writer *w, uint32_t node, uint32_t indent)
 {
 	uint32_t frame = report_tree_node(w->tree, node)->frame;
-	const struct calltree_frame *f = calltree_frame(profile_calltree(w->report->profile), frame);
+	const struct calltree_frame *f =
+		calltree_frame(profile_calltree(w->report->profile), frame);
 	const struct symbol *sym = w->report->symbol(w->report->symbol_ctx, frame);
 	taddr_t pc = f->pc;
 	size_t count = push_children(w, node);
 
 	for (uint32_t i = 0; i < sym->count; i++, indent++) {
 		put_indent(w, indent);
-		put(w, "n%zu: %" PRIu64 " 0x%" PRIX64 ": ", i + 1 < sym->count ? 1 : count, w->bytes[node], pc);
+		put(w, "n%zu: %" PRIu64 " 0x%" PRIX64 ": ", i + 1 < sym->count ? 1 : count,
+		    w->bytes[node], pc);
 		put_frame(w, sym, &sym->frame[i]);
 	}
 	put_children(w, count, indent);
@@ -221,7 +225,11 @@ static void put_tree(struct massif_writer *w, const char *root)
 int massif_write_tree(FILE *file, const struct massif_tree *t)
 {
 	struct massif_writer w = {
-		.file = file, .report = t->report, .tree = t->tree, .bytes = t->bytes, .node_count = t->node_count,
+		.file = file,
+		.report = t->report,
+		.tree = t->tree,
+		.bytes = t->bytes,
+		.node_count = t->node_count,
 		.limit = t->limit,
 	};
 
@@ -230,7 +238,8 @@ int massif_write_tree(FILE *file, const struct massif_tree *t)
 	return w.error;
 }
 
-static void put_record(struct massif_writer *w, uint32_t number, const struct snapshot *s, uint64_t heap)
+static void put_record(struct massif_writer *w, uint32_t number, const struct snapshot *s,
+		       uint64_t heap)
 {
 	static const char *const kind[] = {
 		[SNAPSHOT_EMPTY] = "empty",
@@ -264,15 +273,17 @@ static void put_snapshot(struct massif_writer *w, uint32_t number, struct snapsh
 	w->bytes = node_bytes;
 	w->limit = significant_bytes(&s, node_bytes[0], w->report->threshold);
 	put_record(w, number, &s, node_bytes[0]);
-	put_tree(w, w->report->is_pages ? "(page allocation syscalls) mmap/mremap/brk, --alloc-fns, etc."
-					: "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.");
+	put_tree(w, w->report->is_pages ?
+			    "(page allocation syscalls) mmap/mremap/brk, --alloc-fns, etc." :
+			    "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.");
 	w->bytes = NULL;
 	free(node_bytes);
 }
 
 static void put_header(struct massif_writer *w)
 {
-	static const char *const unit[] = {[TIME_MS] = "ms", [TIME_BYTES] = "B", [TIME_INSTRUCTIONS] = "i"};
+	static const char *const unit[] = {
+		[TIME_MS] = "ms", [TIME_BYTES] = "B", [TIME_INSTRUCTIONS] = "i"};
 
 	put(w, "desc: ");
 	put_text(w, w->report->desc);

@@ -17,7 +17,7 @@
 #include "base/alloc.h"
 #include "base/heap_function.h"
 #include "base/vec.h"
-#include "profile/blocks.h"
+#include "profile/blocks_quick.h"
 #include "profile/capacity.h"
 #include "profile/pages.h"
 
@@ -91,7 +91,7 @@ const struct memusage_numbers *memusage_numbers(const struct memusage *m)
 
 /* -- stacks and records -- */
 
-static struct thread_base *get_base(struct memusage *m, uint32_t thread, taddr_t sp)
+static inline struct thread_base *get_base(struct memusage *m, uint32_t thread, taddr_t sp)
 {
 	if (m->last_base < m->bases.count && m->bases.data[m->last_base].thread == thread)
 		return &m->bases.data[m->last_base];
@@ -107,32 +107,37 @@ static struct thread_base *get_base(struct memusage *m, uint32_t thread, taddr_t
 	return b;
 }
 
-static uint64_t stack_depth(struct memusage *m, const struct event *ev)
+static inline uint64_t stack_depth(struct memusage *m, uint32_t thread, taddr_t sp)
 {
-	if (!ev->sp)
+	if (!sp)
 		return 0;
-	struct thread_base *b = get_base(m, ev->thread, ev->sp);
-	if (ev->sp > b->base && ev->sp - b->base < STACK_ABOVE)
-		b->base = ev->sp;
-	return b->base - ev->sp < STACK_BELOW ? b->base - ev->sp : 0;
+	struct thread_base *b = get_base(m, thread, sp);
+	if (sp > b->base && sp - b->base < STACK_ABOVE)
+		b->base = sp;
+	return b->base - sp < STACK_BELOW ? b->base - sp : 0;
 }
 
 /* Something changed: peaks and the data file follow. */
-static void record(struct memusage *m, const struct event *ev)
+static inline void note(struct memusage *m, uint32_t thread, taddr_t sp, uint64_t time_ns)
 {
 	struct memusage_numbers *n = &m->numbers;
-	uint64_t depth = stack_depth(m, ev);
+	uint64_t depth = stack_depth(m, thread, sp);
 	n->peak = MAX(n->peak, n->live);
 	n->stack_peak = MAX(n->stack_peak, depth);
 	n->sum_peak = MAX(n->sum_peak, n->live + depth);
 	if (m->data)
-		memusage_data_add(m->data, n->live, depth, ev->time_ns);
+		memusage_data_add(m->data, n->live, depth, time_ns);
+}
+
+static void record(struct memusage *m, const struct event *ev)
+{
+	note(m, ev->thread, ev->sp, ev->time_ns);
 }
 
 /* -- what calls share -- */
 
 /* A size that no 64 bits hold (calloc, reallocarray) arrives as UINT64_MAX: large, but no sum of it. */
-static void count_bytes(struct memusage *m, enum memusage_row row, uint64_t bytes)
+static inline void count_bytes(struct memusage *m, enum memusage_row row, uint64_t bytes)
 {
 	if (bytes == UINT64_MAX)
 		return;
@@ -141,7 +146,7 @@ static void count_bytes(struct memusage *m, enum memusage_row row, uint64_t byte
 		m->numbers.total += bytes;
 }
 
-static void count_size(struct memusage *m, uint64_t size)
+static inline void count_size(struct memusage *m, uint64_t size)
 {
 	struct memusage_numbers *n = &m->numbers;
 	n->histogram_calls++;
@@ -163,9 +168,9 @@ static void add_block(struct memusage *m, taddr_t addr, uint64_t size, uint32_t 
 
 /* -- malloc, calloc, realloc(NULL), memalign -- */
 
-static enum memusage_row row_of(const struct event *ev)
+static inline enum memusage_row row_of(uint8_t function, uint64_t align)
 {
-	switch (ev->function) {
+	switch (function) {
 	case FUNCTION_CALLOC:
 		return MEMUSAGE_CALLOC;
 	case FUNCTION_REALLOC:
@@ -173,19 +178,20 @@ static enum memusage_row row_of(const struct event *ev)
 	case FUNCTION_MEMALIGN:
 		return MEMUSAGE_MEMALIGN;
 	case FUNCTION_NEW: /* calls malloc, or aligned_alloc */
-		return ev->align ? MEMUSAGE_MEMALIGN : MEMUSAGE_MALLOC;
+		return align ? MEMUSAGE_MEMALIGN : MEMUSAGE_MALLOC;
 	}
 	return MEMUSAGE_MALLOC;
 }
 
 static void on_alloc(struct memusage *m, const struct event *ev)
 {
-	enum memusage_row row = row_of(ev);
+	enum memusage_row row = row_of(ev->function, ev->align);
 	m->numbers.row[row].calls++;
 	count_bytes(m, row, ev->size);
 	count_size(m, ev->size);
 	if (!ev->addr) {
-		m->numbers.row[row].failed += ev->size > 0; /* some allocators give NULL for nothing */
+		m->numbers.row[row].failed += ev->size >
+					      0; /* some allocators give NULL for nothing */
 		return;
 	}
 	add_block(m, ev->addr, ev->size, row == MEMUSAGE_MEMALIGN ? ALIGNED : PLAIN);
@@ -275,7 +281,8 @@ static void on_realloc_end(struct memusage *m, const struct event *ev)
 		return;
 	}
 	if (ev->size == UINT64_MAX || ev->size > old.block.size)
-		count_bytes(m, row, ev->size == UINT64_MAX ? UINT64_MAX : ev->size - old.block.size);
+		count_bytes(m, row,
+			    ev->size == UINT64_MAX ? UINT64_MAX : ev->size - old.block.size);
 	count_size(m, ev->size);
 	if (ev->addr) {
 		on_resize(m, ev, &old.block);
@@ -324,7 +331,8 @@ static void map_gone(void *ctx, uint32_t leaf, uint64_t bytes)
 static bool range_of(taddr_t addr, uint64_t size, taddr_t *end_out, taddr_t *pages_end_out)
 {
 	taddr_t end;
-	if (size == 0 || __builtin_add_overflow(addr, size, &end) || end > UINT64_MAX - PAGE_SIZE_MIN)
+	if (size == 0 || __builtin_add_overflow(addr, size, &end) ||
+	    end > UINT64_MAX - PAGE_SIZE_MIN)
 		return false;
 	*end_out = end;
 	*pages_end_out = ROUND_UP(end, PAGE_SIZE_MIN);
@@ -430,6 +438,63 @@ void memusage_event(struct memusage *m, const struct event *ev)
 	case EVENT_STACK:
 	case EVENT_COUNT:
 		break;
+	}
+}
+
+/* -- many at a time -- */
+
+static void slow_event(struct memusage *m, uint64_t time_ns, const struct quick_event *ev)
+{
+	const struct event whole = {
+		.time_ns = time_ns,
+		.thread = ev->thread,
+		.kind = ev->is_free ? EVENT_FREE : EVENT_ALLOC,
+		.function = ev->function,
+		.addr = ev->addr,
+		.size = ev->is_free ? 0 : ev->size,
+		.sp = ev->sp,
+	};
+	memusage_event(m, &whole);
+}
+
+static inline bool quick_alloc(struct memusage *m, uint64_t time_ns, const struct quick_event *ev)
+{
+	enum memusage_row row = row_of(ev->function, 0);
+	if (row == MEMUSAGE_MEMALIGN || !blocks_quick_add(m->blocks, ev->addr, ev->size, PLAIN))
+		return false;
+	m->numbers.row[row].calls++;
+	count_bytes(m, row, ev->size);
+	count_size(m, ev->size);
+	m->numbers.live += ev->size;
+	note(m, ev->thread, ev->sp, time_ns);
+	return true;
+}
+
+static inline bool quick_free(struct memusage *m, uint64_t time_ns, const struct quick_event *ev)
+{
+	struct block_owner owner = blocks_quick_take(m->blocks, ev->addr);
+	if (!owner.is_found)
+		return false;
+	if (owner.leaf == ALIGNED) {
+		m->numbers.aligned_frees++;
+	} else {
+		m->numbers.row[MEMUSAGE_FREE].calls++;
+		count_bytes(m, MEMUSAGE_FREE, owner.size);
+	}
+	m->numbers.live -= owner.size;
+	note(m, ev->thread, ev->sp, time_ns);
+	return true;
+}
+
+void memusage_quick(struct memusage *m, uint64_t time_ns, const struct quick_event *ev,
+		    size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (i + BLOCKS_AHEAD < count)
+			blocks_prefetch(m->blocks, ev[i + BLOCKS_AHEAD].addr);
+		if (!(ev[i].is_free ? quick_free(m, time_ns, &ev[i]) :
+				      quick_alloc(m, time_ns, &ev[i])))
+			slow_event(m, time_ns, &ev[i]);
 	}
 }
 

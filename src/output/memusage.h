@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 
+#include "base/quick_event.h"
 #include "base/types.h"
 #include "output/memusage_data.h"
 #include "profile/event.h"
@@ -61,6 +62,8 @@ struct memusage *memusage_clone(const struct memusage *m);
 void memusage_free(struct memusage *m);
 
 void memusage_event(struct memusage *m, const struct event *ev);
+/* The same for plain allocations and frees, @count in a row. */
+void memusage_quick(struct memusage *m, uint64_t time_ns, const struct quick_event *ev, size_t count);
 void memusage_thread_exit(struct memusage *m, uint32_t thread);
 
 const struct memusage_numbers *memusage_numbers(const struct memusage *m);

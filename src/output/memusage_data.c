@@ -28,11 +28,11 @@ _Static_assert(sizeof(struct data_record) == 24, "spec/memusage.md 2.1");
 
 struct memusage_data {
 	int fd;
-	char *new_path;             /* of a file that was not there before and nobody's data have come to; or NULL */
+	char *new_path; /* of a file that was not there before and nobody's data have come to; or NULL */
 	int error;                  /* first -errno */
 	struct data_record *buffer;
 	uint32_t count, capacity;
-	uint32_t batch;             /* index of the first record that has the time of the last one */
+	uint32_t batch; /* index of the first record that has the time of the last one */
 	uint64_t before;            /* the time before that */
 };
 
@@ -62,7 +62,8 @@ static void end_batch(struct memusage_data *d)
 	uint32_t n = d->count - d->batch;
 	if (n == 0)
 		return;
-	uint64_t end = d->buffer[d->count - 1].time, start = MAX(d->before, end - MIN(end, BATCH_NS));
+	uint64_t end = d->buffer[d->count - 1].time,
+		 start = MAX(d->before, end - MIN(end, BATCH_NS));
 	for (uint32_t i = 0; i < n && start < end; i++)
 		d->buffer[d->batch + i].time = start + (end - start) * (i + 1) / n;
 	d->before = end;

@@ -43,8 +43,8 @@ static void print_failed(FILE *f, const struct paint *p, uint64_t failed)
 	fprintf(f, "   %s%12" PRIu64 "%s", failed ? p->bad : "", failed, p->plain_number);
 }
 
-static void print_row(FILE *f, const struct paint *p, const struct memusage_numbers *n, enum memusage_row row,
-		      const char *name)
+static void print_row(FILE *f, const struct paint *p, const struct memusage_numbers *n,
+		      enum memusage_row row, const char *name)
 {
 	print_label(f, p, name);
 	print_sums(f, n, row, 0);
@@ -56,8 +56,8 @@ static void print_heap_rows(FILE *f, const struct paint *p, const struct memusag
 	print_row(f, p, n, MEMUSAGE_MALLOC, "malloc");
 	fputc('\n', f);
 	print_row(f, p, n, MEMUSAGE_REALLOC, "realloc");
-	fprintf(f, "  (nomove:%" PRIu64 ", dec:%" PRIu64 ", free:%" PRIu64 ")\n", n->same_place, n->shrunk,
-		n->freeing);
+	fprintf(f, "  (nomove:%" PRIu64 ", dec:%" PRIu64 ", free:%" PRIu64 ")\n", n->same_place,
+		n->shrunk, n->freeing);
 	print_row(f, p, n, MEMUSAGE_CALLOC, "calloc");
 	fputc('\n', f);
 	print_label(f, p, "free");
@@ -68,7 +68,8 @@ static void print_heap_rows(FILE *f, const struct paint *p, const struct memusag
 	print_label(f, p, "memalign");
 	print_sums(f, n, MEMUSAGE_MEMALIGN, 1);
 	print_failed(f, p, n->row[MEMUSAGE_MEMALIGN].failed);
-	fprintf(f, "  (realloc:%" PRIu64 ", free:%" PRIu64 ")\n", n->aligned_reallocs, n->aligned_frees);
+	fprintf(f, "  (realloc:%" PRIu64 ", free:%" PRIu64 ")\n", n->aligned_reallocs,
+		n->aligned_frees);
 }
 
 static void print_mapping_rows(FILE *f, const struct paint *p, const struct memusage_numbers *n)
@@ -92,8 +93,8 @@ static unsigned share(uint64_t a, unsigned b, uint64_t c)
 }
 
 /* Count, percentage and bar of a line of the histogram whose sizes are printed. */
-static void print_share(FILE *f, const struct paint *p, const struct memusage_numbers *n, uint64_t count,
-			uint64_t largest)
+static void print_share(FILE *f, const struct paint *p, const struct memusage_numbers *n,
+			uint64_t count, uint64_t largest)
 {
 	unsigned percent = share(count, 100, n->histogram_calls), bar = share(count, BAR, largest);
 	fprintf(f, "%12" PRIu64 " ", count);
@@ -129,9 +130,12 @@ int memusage_print(FILE *file, const struct memusage_numbers *n, bool with_mappi
 {
 	const struct paint *p = use_color ? &coloured : &colourless;
 	errno = 0;
-	fprintf(file, "\n%sMemory usage summary:%s heap total: %" PRIu64 ", heap peak: %" PRIu64
-		", stack peak: %" PRIu64 "\n", p->title, p->plain_long, n->total, n->peak, n->stack_peak);
-	fprintf(file, "%s         total calls   total memory   failed calls%s\n", p->head, p->plain);
+	fprintf(file,
+		"\n%sMemory usage summary:%s heap total: %" PRIu64 ", heap peak: %" PRIu64
+		", stack peak: %" PRIu64 "\n",
+		p->title, p->plain_long, n->total, n->peak, n->stack_peak);
+	fprintf(file, "%s         total calls   total memory   failed calls%s\n", p->head,
+		p->plain);
 	print_heap_rows(file, p, n);
 	if (with_mappings)
 		print_mapping_rows(file, p, n);

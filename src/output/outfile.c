@@ -94,7 +94,9 @@ static int open_temporary(const char *path, const struct stat *st, struct outfil
 	if (err)
 		return err;
 	if (st)
-		(void)!fchmod(fd, st->st_mode & 07777); /* a file system without modes is none the worse */
+		(void)!fchmod(fd,
+			      st->st_mode &
+				      07777); /* a file system without modes is none the worse */
 	err = open_stream(fd, &file);
 	if (err) {
 		unlink(temporary);
@@ -118,7 +120,8 @@ int outfile_open(const char *path, struct outfile *out)
 			return -errno;
 		if (path[strlen(path) - 1] == '/')
 			return -EISDIR;
-		return lstat(path, &link) ? open_temporary(path, NULL, out) : open_direct(path, out);
+		return lstat(path, &link) ? open_temporary(path, NULL, out) :
+					    open_direct(path, out);
 	}
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;

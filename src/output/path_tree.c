@@ -120,10 +120,12 @@ static int compare_names(const void *a, const void *b, void *ctx)
 {
 	const struct path_tree *t = ctx;
 
-	return strcmp(t->node.data[*(const uint32_t *)a].name, t->node.data[*(const uint32_t *)b].name);
+	return strcmp(t->node.data[*(const uint32_t *)a].name,
+		      t->node.data[*(const uint32_t *)b].name);
 }
 
-uint32_t path_tree_children(const struct path_tree *t, uint32_t node, uint32_t **out, size_t *capacity)
+uint32_t path_tree_children(const struct path_tree *t, uint32_t node, uint32_t **out,
+			    size_t *capacity)
 {
 	uint32_t count = 0;
 

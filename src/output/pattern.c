@@ -100,7 +100,8 @@ static char *join(const char *dir, const char *name)
 	return xasprintf("%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", name);
 }
 
-int pattern_expand(const char *pattern, const struct pattern_values *values, char **path_out, char **why_out)
+int pattern_expand(const char *pattern, const struct pattern_values *values, char **path_out,
+		   char **why_out)
 {
 	struct expansion e = {.pid = values->pid, .sequence = *values->sequence};
 	_cleanup_free_ char *name = NULL;

@@ -100,7 +100,8 @@ static uint32_t place_leaf(struct report_tree *t, struct leaf_stack *s, uint32_t
 	return at;
 }
 
-struct report_tree *report_tree_new_of(const struct report *r, const uint32_t *leaf_node, uint32_t count)
+struct report_tree *report_tree_new_of(const struct report *r, const uint32_t *leaf_node,
+				       uint32_t count)
 {
 	struct report_tree *t = xcalloc(1, sizeof(*t));
 	struct leaf_stack stack = {.report = r};
@@ -155,8 +156,8 @@ uint32_t report_tree_leaf_node(const struct report_tree *t, uint32_t leaf)
 	return leaf <= t->leaf_count ? t->place[leaf].node : REPORT_NODE_IGNORED;
 }
 
-uint32_t report_tree_sum(const struct report_tree *t, const uint64_t *leaf_bytes, uint32_t leaf_count,
-			 uint64_t **node_bytes_out)
+uint32_t report_tree_sum(const struct report_tree *t, const uint64_t *leaf_bytes,
+			 uint32_t leaf_count, uint64_t **node_bytes_out)
 {
 	leaf_count = MIN(leaf_count, t->leaf_count);
 	uint32_t node_count = t->place[leaf_count].node_count;

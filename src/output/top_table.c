@@ -56,7 +56,8 @@ static void place_new_leaves(struct top_table *t, const struct report *r)
 
 	if (t->site_of.count == 0)
 		*vec_add(&t->site_of) = NO_SITE; /* leaf 0 is none */
-	for (uint32_t leaf = (uint32_t)t->site_of.count; leaf <= profile_leaf_count(r->profile); leaf++) {
+	for (uint32_t leaf = (uint32_t)t->site_of.count; leaf <= profile_leaf_count(r->profile);
+	     leaf++) {
 		uint32_t site = find_site(t, &f, profile_leaf(r->profile, leaf)->node);
 
 		*vec_add(&t->site_of) = site;
@@ -77,7 +78,8 @@ static void add_leaf(struct top_site *s, uint32_t index, const struct leaf *leaf
 
 void top_table_update(struct top_table *t, const struct report *r, uint64_t time_ns)
 {
-	double seconds = t->time_ns && time_ns > t->time_ns ? (double)(time_ns - t->time_ns) / 1e9 : 0;
+	double seconds = t->time_ns && time_ns > t->time_ns ? (double)(time_ns - t->time_ns) / 1e9 :
+							      0;
 
 	place_new_leaves(t, r);
 	for (size_t i = 0; i < t->sites.count; i++) {
@@ -90,7 +92,8 @@ void top_table_update(struct top_table *t, const struct report *r, uint64_t time
 	}
 	for (uint32_t leaf = 1; leaf < t->site_of.count; leaf++)
 		if (t->site_of.data[leaf] != NO_SITE)
-			add_leaf(&t->sites.data[t->site_of.data[leaf]], leaf, profile_leaf(r->profile, leaf));
+			add_leaf(&t->sites.data[t->site_of.data[leaf]], leaf,
+				 profile_leaf(r->profile, leaf));
 	for (size_t i = 0; i < t->sites.count; i++) {
 		struct top_site *s = &t->sites.data[i];
 
@@ -134,7 +137,8 @@ static int compare(const void *a, const void *b, void *ctx)
 {
 	const struct sorting *sorting = ctx;
 	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
-	const struct top_site *x = &sorting->table->sites.data[i], *y = &sorting->table->sites.data[k];
+	const struct top_site *x = &sorting->table->sites.data[i],
+			      *y = &sorting->table->sites.data[k];
 	double p = key_of(x, sorting->by), q = key_of(y, sorting->by);
 
 	if (p != q)

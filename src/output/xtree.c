@@ -116,14 +116,18 @@ static uint32_t line_at(const struct xtree_writer *w, size_t i)
 	return f->file ? f->line : 0;
 }
 
-static void put_place(struct xtree_writer *w, size_t i, const char *file_key, const char *function_key)
+static void put_place(struct xtree_writer *w, size_t i, const char *file_key,
+		      const char *function_key)
 {
 	const struct symbol *sym = symbol_at(w, i);
 	const struct symbol_frame *place = &sym->frame[0], *real = &sym->frame[sym->count - 1];
 	_cleanup_free_ char *path = NULL;
 	if (place->file && place->dir && *place->dir)
 		path = xasprintf("%s/%s", place->dir, place->file);
-	put_name(w, file_key, &w->files, path ? path : place->file ? place->file : "UnknownFile???");
+	put_name(w, file_key, &w->files,
+		 path	     ? path :
+		 place->file ? place->file :
+			       "UnknownFile???");
 	put_name(w, function_key, &w->functions, real->name ? real->name : "UnknownFn???");
 }
 
@@ -154,7 +158,8 @@ static void put_stack(struct xtree_writer *w, const struct flow *flow)
 		if (i > 0) {
 			fputc('\n', w->file);
 			put_place(w, i - 1, "cfi", "cfn");
-			fprintf(w->file, "calls=0 %" PRIu32 "\n%" PRIu32, line_at(w, i - 1), line_at(w, i));
+			fprintf(w->file, "calls=0 %" PRIu32 "\n%" PRIu32, line_at(w, i - 1),
+				line_at(w, i));
 		}
 		put_values(w, flow->value);
 	}
@@ -172,8 +177,10 @@ static bool has_value(const struct xtree_writer *w, const struct flow *flow)
 
 static void put_head(struct xtree_writer *w)
 {
-	fprintf(w->file, "# callgrind format\nversion: 1\ncreator: xtree-1\npid: %" PRIu32 "\ncmd: %s\n\n"
-		"positions: line\n", w->report->pid, w->report->command);
+	fprintf(w->file,
+		"# callgrind format\nversion: 1\ncreator: xtree-1\npid: %" PRIu32 "\ncmd: %s\n\n"
+		"positions: line\n",
+		w->report->pid, w->report->command);
 	for (unsigned e = 0; e < w->event_count; e++)
 		fprintf(w->file, "event: %s\n", event_text[e]);
 	fputs("events:", w->file);
@@ -206,17 +213,22 @@ static bool is_shown(const struct xtree_writer *w, uint32_t i)
 	return flows_is_full(w->flows) || has_value(w, flows_get(w->flows, i));
 }
 
-static void write_snapshot(struct xtree_writer *w, unsigned event, const struct report_tree *tree, uint64_t time_ms)
+static void write_snapshot(struct xtree_writer *w, unsigned event, const struct report_tree *tree,
+			   uint64_t time_ms)
 {
 	uint32_t count = 0;
-	_cleanup_free_ uint64_t *bytes = xcalloc((size_t)flows_count(w->flows) + 1, sizeof(*bytes)), *sums = NULL;
+	_cleanup_free_ uint64_t *bytes = xcalloc((size_t)flows_count(w->flows) + 1, sizeof(*bytes)),
+				*sums = NULL;
 	for (uint32_t i = 0; i < flows_count(w->flows); i++) {
 		if (is_shown(w, i))
 			bytes[++count] = flows_get(w->flows, i)->value[event];
 	}
 	uint32_t nodes = report_tree_sum(tree, bytes, count, &sums);
-	fprintf(w->file, "#-----------\nsnapshot=%u\n#-----------\ntime=%" PRIu64 "\nmem_heap_B=%" PRIu64 "\n"
-		"mem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=detailed\n", event, time_ms, w->total[event]);
+	fprintf(w->file,
+		"#-----------\nsnapshot=%u\n#-----------\ntime=%" PRIu64 "\nmem_heap_B=%" PRIu64
+		"\n"
+		"mem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=detailed\n",
+		event, time_ms, w->total[event]);
 	const struct massif_tree t = {
 		.report = w->report, .tree = tree, .bytes = sums, .node_count = nodes,
 		.limit = w->total[event] ? 0 : 1, /* of nothing all is below the threshold */
@@ -234,13 +246,15 @@ static void write_massif(struct xtree_writer *w, uint64_t time_ms)
 			nodes[++count] = flows_get(w->flows, i)->node;
 	}
 	struct report_tree *tree = report_tree_new_of(w->report, nodes, count);
-	fprintf(w->file, "desc: xtree.produce_report\ncmd: %s\ntime_unit: ms\n", w->report->command);
+	fprintf(w->file, "desc: xtree.produce_report\ncmd: %s\ntime_unit: ms\n",
+		w->report->command);
 	for (unsigned e = 0; e < w->event_count; e++)
 		write_snapshot(w, e, tree, time_ms);
 	report_tree_free(tree);
 }
 
-int xtree_write(FILE *file, const struct report *r, const struct flows *f, const struct xtree_options *o)
+int xtree_write(FILE *file, const struct report *r, const struct flows *f,
+		const struct xtree_options *o)
 {
 	struct xtree_writer w = {
 		.file = file, .report = r, .flows = f, .has_whole_names = o->has_whole_names,

@@ -1,67 +1,19 @@
 /*
- * The block table, see blocks.h. Open addressing in SHARDS independent tables,
- * chosen by hash. A shard is an array of buckets, a bucket is a cache line of four
- * slots, and a block of usual shape is one slot:
- *
- *	place: address (48) | size bits 0-15                       0 = empty
- *	owner: size bits 16-43 | leaf (31) | passed (5)
- *
- * A block stands in its home bucket, or, if that was full, in the first one behind
- * with room. `passed` (in the first slot of a bucket) counts the blocks that went by
- * it: 0 ends a search. So nearly every search reads one line and takes no branch that
- * the CPU cannot foresee, and a block goes without any other being moved.
- *
- * A shard grows by a third when it is 4/5 full (small ones are kept half empty) and is
- * copied alone, so growing never needs a second copy of everything. A block's home is
- * hash * buckets >> 32: any number of buckets will do, and copying walks both tables in
- * order.
- *
- * A block of unusual shape (address beyond 48 bits or size beyond 44, a capacity that
- * the rule of 2.5 does not give) is kept whole in `odd`, with linear probing.
+ * The block table, see blocks.h; blocks_quick.h has the picture, and the ways that take
+ * no call. Here is the rest: collisions, growth, and the blocks of unusual shape.
  */
 #include "profile/blocks.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "profile/blocks_quick.h"
 #include "profile/capacity.h"
 
-#define SHARD_BITS 6
-#define SHARDS (1u << SHARD_BITS)
-#define BUCKET 4u
-#define ADDR_MAX ((UINT64_C(1) << 48) - 1)
-#define SIZE_MAX44 ((UINT64_C(1) << 44) - 1)
-#define LEAF_MAX ((UINT32_C(1) << 31) - 1)
-#define PASSED_MAX UINT64_C(31)
-
-struct bucket {
-	uint64_t place[BUCKET], owner[BUCKET];
-} __attribute__((aligned(64)));
-
-/* Slot i is number i % BUCKET of bucket i / BUCKET. */
-struct shard {
-	struct bucket *bucket;
-	uint32_t *time;   /* by slot; NULL unless times are kept */
-	uint32_t buckets, count;
-	uint32_t limit;   /* it grows when so many are in it */
-};
-
-/* Whole blocks; addr 0 = empty. */
-struct odd {
-	struct block *slot;
-	uint32_t slots, count;
-};
-
-struct blocks {
-	struct shard shard[SHARDS];
-	struct odd odd;
-	uint64_t count;
-	uint32_t alignment;
-	bool keep_times;
-	bool needs_care;  /* times are kept, or some block is odd: no short way for adding */
-};
+#define HUGE_PAGE ((size_t)2 << 20) /* where they are of another size, the advice does no harm */
 
 /* Below this a table is small enough to be half empty, for speed. */
 #define SPARSE_SLOTS 512u
@@ -80,50 +32,13 @@ static uint32_t grown(uint32_t slots)
 	return ROUND_UP(slots + slots / 3 + 1, BUCKET);
 }
 
-/* Addresses differ in their middle bits: one multiplication spreads them over the upper ones. */
-static inline uint64_t hash_addr(taddr_t addr)
-{
-	uint64_t h = (addr ^ addr >> 32) * 0x9e3779b97f4a7c15ull;
-	return h ^ h >> 29;
-}
-
-/* Which of @places, buckets or slots, is the first to look at. */
-static inline uint32_t home_of(uint64_t hash, uint32_t places)
-{
-	return (uint32_t)((hash & UINT32_MAX) * places >> 32);
-}
-
-static inline uint32_t shard_of(uint64_t hash)
-{
-	return (uint32_t)(hash >> (64 - SHARD_BITS));
-}
-
 /* Slots and shards. */
 
 #define NO_SLOT UINT32_MAX
 
-static inline taddr_t place_addr(uint64_t place)
-{
-	return place >> 16;
-}
-
-static inline uint64_t pack_place(taddr_t addr, uint64_t size)
-{
-	return addr << 16 | (size & 0xffff);
-}
-
-static inline uint64_t pack_owner(uint64_t size, uint32_t leaf)
-{
-	return size >> 16 << 36 | (uint64_t)leaf << 5;
-}
-
-static inline uint64_t unpack_size(uint64_t place, uint64_t owner)
-{
-	return (place & 0xffff) | owner >> 36 << 16;
-}
-
 /* *@out is written word by word: a copy of the whole would wait for the words to reach the cache. */
-static inline void unpack(const struct blocks *b, const struct shard *sh, uint32_t i, struct block *out)
+static inline void unpack(const struct blocks *b, const struct shard *sh, uint32_t i,
+			  struct block *out)
 {
 	const struct bucket *bucket = &sh->bucket[i / BUCKET];
 	uint64_t place = bucket->place[i % BUCKET], owner = bucket->owner[i % BUCKET];
@@ -141,64 +56,30 @@ static inline bool is_usual(const struct blocks *b, const struct block *block)
 	       block->capacity == capacity_of(block->size, b->alignment);
 }
 
-static inline uint64_t passed(const struct bucket *b)
-{
-	return b->owner[0] & PASSED_MAX;
-}
-
-/* One block more, or less, went by. A counter that is full stays so until the shard grows. */
-static void count_passed(struct bucket *b, int change)
-{
-	if (passed(b) != PASSED_MAX)
-		b->owner[0] += (uint64_t)(int64_t)change;
-}
-
-/* The slots of @b, a bit each, whose address is that of @key. A sum of carries: no branch, four
- * instructions a slot. */
-static inline uint32_t match(const struct bucket *b, uint64_t key)
-{
-	uint32_t bits = (b->place[3] ^ key) < 1u << 16;
-	_Static_assert(BUCKET == 4, "as many terms");
-	bits += bits + ((b->place[2] ^ key) < 1u << 16);
-	bits += bits + ((b->place[1] ^ key) < 1u << 16);
-	bits += bits + ((b->place[0] ^ key) < 1u << 16);
-	return bits;
-}
-
-static inline uint32_t next_bucket(const struct shard *sh, uint32_t i)
-{
-	return i + 1 < sh->buckets ? i + 1 : 0;
-}
-
 /* The slot of @addr, which is not 0 nor beyond ADDR_MAX; or NO_SLOT. */
 static inline uint32_t shard_find(const struct shard *sh, uint64_t hash, taddr_t addr)
 {
-	uint32_t i = home_of(hash, sh->buckets);
-	for (uint32_t n = 0; n < sh->buckets; n++, i = next_bucket(sh, i)) {
-		const struct bucket *b = &sh->bucket[i];
-		uint32_t bits = match(b, addr << 16);
-		if (bits)
-			return i * BUCKET + (uint32_t)__builtin_ctz(bits);
-		if (!passed(b))
-			break;
-	}
-	return NO_SLOT;
+	uint32_t bits;
+	if (!sh->buckets)
+		return NO_SLOT;
+	const struct bucket *b =
+		blocks_search(sh, &sh->bucket[home_of(hash, sh->buckets)], addr, &bits);
+	return b ? (uint32_t)(b - sh->bucket) * BUCKET + (uint32_t)__builtin_ctz(bits) : NO_SLOT;
 }
 
 /* @owner: without the count. The address is not there, and the shard has an empty slot. */
-static void shard_put(struct shard *sh, uint64_t hash, uint64_t place, uint64_t owner, uint32_t time)
+static void shard_put(struct shard *sh, uint64_t hash, uint64_t place, uint64_t owner,
+		      uint32_t time)
 {
-	uint32_t i = home_of(hash, sh->buckets), bits;
-	while (!(bits = match(&sh->bucket[i], 0))) {
-		count_passed(&sh->bucket[i], 1);
-		i = next_bucket(sh, i);
-	}
+	struct bucket *b = &sh->bucket[home_of(hash, sh->buckets)];
+	uint32_t bits;
+	for (; !(bits = match(b, 0)); b = next_bucket(sh, b))
+		count_passed(b, 1);
 	uint32_t k = (uint32_t)__builtin_ctz(bits);
-	struct bucket *b = &sh->bucket[i];
 	b->place[k] = place;
 	b->owner[k] = owner | (b->owner[k] & PASSED_MAX);
 	if (sh->time)
-		sh->time[i * BUCKET + k] = time;
+		sh->time[(size_t)(b - sh->bucket) * BUCKET + k] = time;
 }
 
 static inline void shard_remove(struct shard *sh, uint64_t hash, uint32_t slot)
@@ -206,16 +87,21 @@ static inline void shard_remove(struct shard *sh, uint64_t hash, uint32_t slot)
 	struct bucket *b = &sh->bucket[slot / BUCKET];
 	b->place[slot % BUCKET] = 0;
 	b->owner[slot % BUCKET] &= PASSED_MAX;
-	for (uint32_t i = home_of(hash, sh->buckets); i != slot / BUCKET; i = next_bucket(sh, i))
-		count_passed(&sh->bucket[i], -1);
+	for (struct bucket *i = &sh->bucket[home_of(hash, sh->buckets)]; i != b;
+	     i = next_bucket(sh, i))
+		count_passed(i, -1);
 	sh->count--;
 }
 
 static struct bucket *new_buckets(uint32_t count)
 {
 	size_t bytes = count * sizeof(struct bucket);
-	struct bucket *b = aligned_alloc(sizeof(*b), bytes);
-	CHECK(b);
+	void *b = NULL;
+	CHECK(posix_memalign(&b, bytes < HUGE_PAGE ? sizeof(struct bucket) : HUGE_PAGE, bytes) ==
+	      0);
+	if (bytes >= HUGE_PAGE)
+		madvise(b, ROUND_DOWN(bytes, HUGE_PAGE),
+			MADV_HUGEPAGE); /* look-ups go anywhere: fewer TLB misses */
 	return memset(b, 0, bytes);
 }
 
@@ -230,8 +116,8 @@ __attribute__((noinline)) static void shard_grow(struct shard *sh, bool keep_tim
 		const struct bucket *b = &old.bucket[i / BUCKET];
 		uint32_t k = i % BUCKET;
 		if (b->place[k])
-			shard_put(sh, hash_addr(place_addr(b->place[k])), b->place[k], b->owner[k] & ~PASSED_MAX,
-				  old.time ? old.time[i] : 0);
+			shard_put(sh, hash_addr(place_addr(b->place[k])), b->place[k],
+				  b->owner[k] & ~PASSED_MAX, old.time ? old.time[i] : 0);
 	}
 	free(old.bucket);
 	free(old.time);
@@ -258,6 +144,12 @@ static bool odd_find(const struct odd *o, taddr_t addr, uint32_t *i_out)
 	}
 	*i_out = i;
 	return false;
+}
+
+bool blocks_has_odd(const struct blocks *b, taddr_t addr)
+{
+	uint32_t i;
+	return odd_find(&b->odd, addr, &i);
 }
 
 static void odd_grow(struct odd *o)
@@ -305,7 +197,7 @@ static void odd_remove(struct odd *o, uint32_t hole)
 struct blocks *blocks_new(bool keep_times, uint32_t alignment)
 {
 	struct blocks *b = xcalloc(1, sizeof(*b));
-	b->keep_times = b->needs_care = keep_times;
+	b->keep_times = keep_times;
 	b->alignment = alignment;
 	return b;
 }
@@ -317,7 +209,8 @@ struct blocks *blocks_clone(const struct blocks *b)
 		struct shard *sh = &c->shard[i];
 		if (!sh->bucket)
 			continue;
-		sh->bucket = memcpy(new_buckets(sh->buckets), sh->bucket, sh->buckets * sizeof(*sh->bucket));
+		sh->bucket = memcpy(new_buckets(sh->buckets), sh->bucket,
+				    sh->buckets * sizeof(*sh->bucket));
 		if (sh->time)
 			sh->time = xmemdup(sh->time, sh->buckets * BUCKET * sizeof(*sh->time));
 	}
@@ -367,7 +260,6 @@ __attribute__((noinline)) static bool take_odd(struct blocks *b, taddr_t addr, s
 		return false;
 	*out = b->odd.slot[i];
 	odd_remove(&b->odd, i);
-	b->needs_care = b->keep_times || b->odd.count;
 	b->count--;
 	return true;
 }
@@ -390,7 +282,6 @@ __attribute__((noinline)) static void add_odd(struct blocks *b, const struct blo
 	struct block whole = *block;
 	if (!b->keep_times)
 		whole.time = 0;
-	b->needs_care = true;
 	odd_add(&b->odd, &whole);
 }
 
@@ -411,8 +302,8 @@ __attribute__((noinline)) static bool add_slowly(struct blocks *b, const struct 
 	}
 	if (sh->count >= sh->limit)
 		shard_grow(sh, b->keep_times);
-	shard_put(sh, hash, pack_place(block->addr, block->size), pack_owner(block->size, block->leaf),
-		  block->time);
+	shard_put(sh, hash, pack_place(block->addr, block->size),
+		  pack_owner(block->size, block->leaf), block->time);
 	sh->count++;
 	return is_replaced;
 }
@@ -420,55 +311,9 @@ __attribute__((noinline)) static bool add_slowly(struct blocks *b, const struct 
 bool blocks_add(struct blocks *b, const struct block *block, struct block *old_out)
 {
 	CHECK(block->addr && block->leaf <= LEAF_MAX);
-	if (is_usual(b, block) && blocks_add_usual(b, block->addr, block->size, block->leaf))
+	if (is_usual(b, block) && blocks_quick_add(b, block->addr, block->size, block->leaf))
 		return false;
 	return add_slowly(b, block, old_out);
-}
-
-bool blocks_add_usual(struct blocks *b, taddr_t addr, uint64_t size, uint32_t leaf)
-{
-	uint64_t hash = hash_addr(addr);
-	struct shard *sh = &b->shard[shard_of(hash)];
-	if (sh->count >= sh->limit || b->needs_care || addr - 1 >= ADDR_MAX || size > SIZE_MAX44 || leaf > LEAF_MAX)
-		return false;
-	struct bucket *home = &sh->bucket[home_of(hash, sh->buckets)];
-	uint32_t room = match(home, 0);
-	if (!room || passed(home) || match(home, addr << 16))
-		return false;
-	uint32_t k = (uint32_t)__builtin_ctz(room);
-	home->place[k] = pack_place(addr, size);
-	home->owner[k] = pack_owner(size, leaf); /* no count: nobody passed */
-	sh->count++;
-	b->count++;
-	return true;
-}
-
-struct block_owner blocks_take_usual(struct blocks *b, taddr_t addr)
-{
-	uint64_t hash = hash_addr(addr);
-	struct shard *sh = &b->shard[shard_of(hash)];
-	if (!sh->count || addr - 1 >= ADDR_MAX)
-		return (struct block_owner){ 0 };
-	struct bucket *home = &sh->bucket[home_of(hash, sh->buckets)];
-	uint32_t bits = match(home, addr << 16);
-	if (!bits)
-		return (struct block_owner){ 0 };
-	uint32_t k = (uint32_t)__builtin_ctz(bits);
-	uint64_t place = home->place[k], owner = home->owner[k];
-	home->place[k] = 0;
-	home->owner[k] = owner & PASSED_MAX;
-	sh->count--;
-	b->count--;
-	return (struct block_owner){
-		.size = unpack_size(place, owner), .leaf = (uint32_t)(owner >> 5) & LEAF_MAX, .is_found = 1,
-	};
-}
-
-void blocks_prefetch(const struct blocks *b, taddr_t addr)
-{
-	uint64_t hash = hash_addr(addr);
-	const struct shard *sh = &b->shard[shard_of(hash)];
-	__builtin_prefetch(&sh->bucket[home_of(hash, sh->buckets)], 1);
 }
 
 uint64_t blocks_count(const struct blocks *b)
@@ -481,7 +326,8 @@ size_t blocks_memory(const struct blocks *b)
 	size_t bytes = sizeof(*b) + b->odd.slots * sizeof(*b->odd.slot);
 	for (uint32_t i = 0; i < SHARDS; i++) {
 		const struct shard *sh = &b->shard[i];
-		bytes += sh->buckets * (sizeof(*sh->bucket) + (sh->time ? BUCKET * sizeof(*sh->time) : 0));
+		bytes += sh->buckets *
+			 (sizeof(*sh->bucket) + (sh->time ? BUCKET * sizeof(*sh->time) : 0));
 	}
 	return bytes;
 }

@@ -31,21 +31,6 @@ bool blocks_add(struct blocks *b, const struct block *block, struct block *old_o
 bool blocks_find(const struct blocks *b, taddr_t addr, struct block *out);
 bool blocks_take(struct blocks *b, taddr_t addr, struct block *out);
 
-/*
- * The short ways, for blocks of usual shape where nothing stands in the way; else nothing is
- * done, and the functions above must be asked. blocks_add_usual: the capacity is
- * capacity_of(size, alignment).
- */
-struct block_owner {
-	uint64_t size;
-	uint32_t leaf, is_found;
-};
-bool blocks_add_usual(struct blocks *b, taddr_t addr, uint64_t size, uint32_t leaf);
-struct block_owner blocks_take_usual(struct blocks *b, taddr_t addr);
-
-/* @addr will be looked up soon: its slot is fetched into the cache. */
-void blocks_prefetch(const struct blocks *b, taddr_t addr);
-
 uint64_t blocks_count(const struct blocks *b);
 size_t blocks_memory(const struct blocks *b); /* bytes allocated for the tables */
 

@@ -182,7 +182,8 @@ void events_writer_event(struct events_writer *w, const struct calltree *t, cons
 		put(w, " %" PRIu64, ev->size);
 		break;
 	case EVENT_MAPPING_CALL:
-		put(w, " %" PRIx64 " %" PRIx64 " %" PRIu64 " %" PRIu64, ev->old_addr, ev->addr, ev->size, ev->align);
+		put(w, " %" PRIx64 " %" PRIx64 " %" PRIu64 " %" PRIu64, ev->old_addr, ev->addr,
+		    ev->size, ev->align);
 		break;
 	case EVENT_SAMPLE:
 	case EVENT_STACK_BASE:

@@ -265,7 +265,8 @@ static void read_event(struct reader *r, enum event_kind kind)
 	if (kind == EVENT_REALLOC_BEGIN || kind == EVENT_REALLOC_END || kind == EVENT_MAPPING_CALL)
 		ev.old_addr = hex(r);
 	bool has_only_sp = kind == EVENT_SAMPLE || kind == EVENT_STACK_BASE;
-	if (kind != EVENT_REALLOC_BEGIN && kind != EVENT_STACK && kind != EVENT_COUNT && !has_only_sp)
+	if (kind != EVENT_REALLOC_BEGIN && kind != EVENT_STACK && kind != EVENT_COUNT &&
+	    !has_only_sp)
 		ev.addr = hex(r);
 	if (kind != EVENT_FREE && kind != EVENT_REALLOC_BEGIN && !has_only_sp)
 		ev.size = decimal(r);

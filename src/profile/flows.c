@@ -25,7 +25,8 @@ struct flows {
 	VEC(struct moving) moving;
 	struct blocks *blocks;
 	struct pages pages;    /* that are mapped; the leaf of one is its stack's index */
-	struct blocks *announced; /* by the program itself: they may lie in the others; NULL = none yet */
+	struct blocks
+		*announced; /* by the program itself: they may lie in the others; NULL = none yet */
 };
 
 struct flows *flows_new(bool is_full)
@@ -49,7 +50,8 @@ struct flows *flows_clone(const struct flows *f)
 	for (size_t i = 0; i < f->of_node.count; i++)
 		*vec_add(&c->of_node) = f->of_node.data[i];
 	for (size_t i = 0; i < f->moving.count; i++)
-		blocks_add(c->blocks, &f->moving.data[i].block, NULL); /* the child makes no such call */
+		blocks_add(c->blocks, &f->moving.data[i].block,
+			   NULL); /* the child makes no such call */
 	return c;
 }
 
@@ -114,7 +116,8 @@ static void begin_block(struct flows *f, const struct event *ev)
 /* Takes out the block at @addr; one that was announced is newer than the memory that it is in. */
 static bool take_block(struct flows *f, taddr_t addr, struct block *out)
 {
-	return (f->announced && blocks_take(f->announced, addr, out)) || blocks_take(f->blocks, addr, out);
+	return (f->announced && blocks_take(f->announced, addr, out)) ||
+	       blocks_take(f->blocks, addr, out);
 }
 
 static void begin_move(struct flows *f, const struct event *ev)

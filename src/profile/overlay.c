@@ -45,7 +45,9 @@ void overlay_free(struct overlay *o)
 /* A table used as a set, or as a map to small numbers. */
 static void put_number(struct blocks *b, taddr_t addr, uint64_t number)
 {
-	const struct block entry = {.addr = addr, .size = number, .capacity = ROUND_UP(number, (uint64_t)ALIGNMENT)};
+	const struct block entry = {.addr = addr,
+				    .size = number,
+				    .capacity = ROUND_UP(number, (uint64_t)ALIGNMENT)};
 	blocks_add(b, &entry, NULL);
 }
 
@@ -107,7 +109,8 @@ void overlay_gone(struct profile *p, taddr_t addr)
 	o->free = i;
 }
 
-int overlay_each(const struct overlay *o, int (*fn)(void *ctx, const struct block *block), void *ctx)
+int overlay_each(const struct overlay *o, int (*fn)(void *ctx, const struct block *block),
+		 void *ctx)
 {
 	int rc = 0;
 	for (size_t i = 1; o && i < o->list.count && rc == 0; i++) {

@@ -19,6 +19,7 @@
 #include "base/heap_function.h"
 #include "base/log.h"
 #include "profile/capacity.h"
+#include "profile/profile_count.h"
 #include "profile/profile_internal.h"
 
 struct profile *profile_new(const struct profile_options *options, uint64_t start_ns)
@@ -78,71 +79,7 @@ void profile_free(struct profile *p)
 	free(p);
 }
 
-/* Time and attempts. */
-
-/* Time never runs backwards here, whatever order events of several threads come in. */
-static inline void read_time(struct profile *p, uint64_t time_ns)
-{
-	if (!p->has_first) {
-		p->has_first = true;
-		p->first_ns = p->now_ns = time_ns;
-	}
-	if (time_ns > p->now_ns) { /* records of a ring come many at a time */
-		p->now_ns = time_ns;
-		p->time_ms = (time_ns - p->first_ns) / 1000000;
-	}
-	if (p->options.time_unit == TIME_INSTRUCTIONS) {
-		uint64_t now = p->options.instructions(p->options.instructions_ctx);
-		p->time_instructions = MAX(p->time_instructions, now);
-	}
-}
-
-static inline uint64_t time_in_unit(const struct profile *p)
-{
-	switch (p->options.time_unit) {
-	case TIME_BYTES:
-		return p->time_bytes;
-	case TIME_INSTRUCTIONS:
-		return p->time_instructions;
-	default:
-		return p->time_ms;
-	}
-}
-
-static struct snapshot state_now(const struct profile *p)
-{
-	bool heap = !p->options.no_heap;
-	return (struct snapshot){
-		.time = time_in_unit(p),
-		.heap = heap ? p->totals.live_bytes : 0,
-		.extra = heap ? p->totals.extra : 0,
-		.stacks = p->stacks,
-	};
-}
-
-/* Leaves as snapshots see them: none if the heap is not wanted. */
-static uint32_t leaves_shown(const struct profile *p)
-{
-	return p->options.no_heap ? 0 : profile_leaf_count(p);
-}
-
-/* Most attempts are in vain: that much is found out without a call. */
-static inline void try_normal(struct profile *p)
-{
-	if (time_in_unit(p) < p->snapshots.earliest)
-		return;
-	struct snapshot now = state_now(p);
-	snapshots_try_normal(&p->snapshots, &now, leaves_shown(p));
-}
-
-static inline void try_peak(struct profile *p)
-{
-	uint64_t heap = p->options.no_heap ? 0 : p->totals.live_bytes + p->totals.extra;
-	if (heap + p->stacks <= p->snapshots.peak_limit)
-		return;
-	struct snapshot now = state_now(p);
-	snapshots_try_peak(&p->snapshots, &now, leaves_shown(p));
-}
+/* Attempts. */
 
 void profile_try_normal(struct profile *p)
 {
@@ -154,19 +91,6 @@ void profile_try_peak(struct profile *p)
 	try_peak(p);
 }
 
-/* As above for events of the heap, which --heap=no keeps out of the snapshots. */
-static inline void try_heap_normal(struct profile *p)
-{
-	if (!p->options.no_heap)
-		try_normal(p);
-}
-
-static inline void try_heap_peak(struct profile *p)
-{
-	if (!p->options.no_heap)
-		try_peak(p);
-}
-
 void profile_pass_bytes(struct profile *p, uint64_t bytes)
 {
 	if (!p->options.no_heap)
@@ -175,7 +99,7 @@ void profile_pass_bytes(struct profile *p, uint64_t bytes)
 
 /* Leaves. */
 
-__attribute__((noinline)) static uint32_t new_leaf(struct profile *p, uint32_t node)
+uint32_t profile_new_leaf(struct profile *p, uint32_t node)
 {
 	if (node >= p->leaf_of_node_count) {
 		size_t old = p->leaf_of_node_count, capacity = old;
@@ -192,48 +116,9 @@ __attribute__((noinline)) static uint32_t new_leaf(struct profile *p, uint32_t n
 	return *leaf;
 }
 
-static inline uint32_t get_leaf(struct profile *p, uint32_t node)
-{
-	uint32_t leaf = node < p->leaf_of_node_count ? p->leaf_of_node[node] : 0;
-	return leaf ? leaf : new_leaf(p, node);
-}
-
 uint32_t profile_get_leaf(struct profile *p, uint32_t node)
 {
 	return get_leaf(p, node);
-}
-
-static inline struct leaf *change_leaf(struct profile *p, uint32_t index)
-{
-	struct leaf *leaf = &p->leaf.data[index];
-	if (leaf->epoch < p->snapshots.epoch && !p->options.no_heap)
-		snapshots_save_leaf(&p->snapshots, leaf, index);
-	return leaf;
-}
-
-static inline void count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
-			    uint64_t extra)
-{
-	struct leaf *l = change_leaf(p, leaf);
-	l->live_bytes += bytes;
-	l->live_blocks += blocks;
-	l->total_bytes += bytes;
-	l->total_blocks += blocks;
-	l->calls++;
-	p->totals.live_bytes += bytes;
-	p->totals.live_blocks += blocks;
-	p->totals.extra += extra;
-}
-
-static inline void count_out(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
-			     uint64_t extra)
-{
-	struct leaf *l = change_leaf(p, leaf);
-	l->live_bytes -= bytes;
-	l->live_blocks -= blocks;
-	p->totals.live_bytes -= bytes;
-	p->totals.live_blocks -= blocks;
-	p->totals.extra -= extra;
 }
 
 void profile_count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
@@ -302,46 +187,11 @@ void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size)
 		profile_free_unseen(p, &old);
 }
 
-static inline void pass_bytes(struct profile *p, uint64_t bytes)
-{
-	if (!p->options.no_heap)
-		p->time_bytes += bytes;
-}
-
-static inline void note_peak(struct profile *p)
-{
-	if (p->totals.live_bytes > p->totals.peak_bytes)
-		profile_note_peak(p);
-}
-
 uint32_t profile_block_clock(const struct profile *p, uint64_t time_ns)
 {
-	return p->has_first && time_ns > p->first_ns ? (uint32_t)((time_ns - p->first_ns) / 1000000) : 0;
-}
-
-/* Admin and slop of a block for which no alignment was asked. */
-static inline uint64_t plain_extra(const struct profile *p, uint64_t size)
-{
-	return p->options.heap_admin + capacity_of(size, p->options.alignment) - size;
-}
-
-static inline void count_alloc(struct profile *p, uint32_t leaf, uint64_t size, uint64_t extra)
-{
-	count_in(p, leaf, size, 1, extra);
-	pass_bytes(p, size + extra);
-	p->totals.allocations++;
-	p->totals.allocated_bytes += size;
-	note_peak(p);
-	try_heap_normal(p);
-}
-
-static inline void count_free(struct profile *p, uint32_t leaf, uint64_t size, uint64_t extra)
-{
-	try_heap_peak(p);
-	count_out(p, leaf, size, 1, extra);
-	pass_bytes(p, size + extra);
-	p->totals.frees++;
-	try_heap_normal(p);
+	return p->has_first && time_ns > p->first_ns ?
+		       (uint32_t)((time_ns - p->first_ns) / 1000000) :
+		       0;
 }
 
 void profile_alloc(struct profile *p, const struct event *ev)
@@ -400,7 +250,8 @@ static void page_gone(void *ctx, uint32_t leaf, uint64_t bytes)
 }
 
 /* The pages that @ev touches; false if there are none. */
-static bool page_span(const struct profile *p, const struct event *ev, taddr_t *start_out, taddr_t *end_out)
+static bool page_span(const struct profile *p, const struct event *ev, taddr_t *start_out,
+		      taddr_t *end_out)
 {
 	taddr_t end;
 	uint64_t granule = profile_granule(p);
@@ -524,33 +375,6 @@ void profile_event(struct profile *p, const struct event *ev)
 	}
 }
 
-void profile_event_free(struct profile *p, uint64_t time_ns, taddr_t addr)
-{
-	read_time(p, time_ns);
-	struct block_owner usual = {0};
-	if (!p->overlay)
-		usual = blocks_take_usual(p->blocks, addr);
-	if (usual.is_found)
-		count_free(p, usual.leaf, usual.size, plain_extra(p, usual.size));
-	else
-		on_free(p, addr, false);
-}
-
-void profile_event_alloc(struct profile *p, uint64_t time_ns, taddr_t addr, uint64_t size, uint32_t node)
-{
-	uint32_t leaf = addr ? get_leaf(p, node) : LEAF_IGNORED; /* a failed call makes no leaf */
-	if (leaf != LEAF_IGNORED && !blocks_count(p->ignored) && !p->overlay &&
-	    blocks_add_usual(p->blocks, addr, size, leaf)) {
-		read_time(p, time_ns);
-		count_alloc(p, leaf, size, plain_extra(p, size));
-		return;
-	}
-	const struct event ev = {
-		.time_ns = time_ns, .kind = EVENT_ALLOC, .addr = addr, .size = size, .node = node,
-	};
-	profile_event(p, &ev);
-}
-
 void profile_thread_exit(struct profile *p, uint32_t thread)
 {
 	profile_put_back_thread(p, thread);
@@ -576,7 +400,8 @@ const struct blocks *profile_blocks(const struct profile *p)
 	return p->blocks;
 }
 
-int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struct block *block), void *ctx)
+int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struct block *block),
+		       void *ctx)
 {
 	int rc = blocks_each(p->blocks, fn, ctx);
 	return rc != 0 ? rc : overlay_each(p->overlay, fn, ctx);

@@ -19,6 +19,7 @@
 #ifndef PTMEM_PROFILE_PROFILE_H
 #define PTMEM_PROFILE_PROFILE_H
 
+#include "base/quick_event.h"
 #include "base/types.h"
 #include "profile/blocks.h"
 #include "profile/calltree.h"
@@ -94,9 +95,8 @@ int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struc
 /* Takes snapshot 0, everything zero: the program's first code is about to run. */
 void profile_start(struct profile *p, uint64_t time_ns);
 void profile_event(struct profile *p, const struct event *ev);
-/* The same, shorter, for the two kinds that come in millions: EVENT_FREE; EVENT_ALLOC without align. */
-void profile_event_free(struct profile *p, uint64_t time_ns, taddr_t addr);
-void profile_event_alloc(struct profile *p, uint64_t time_ns, taddr_t addr, uint64_t size, uint32_t node);
+/* The same for the two kinds that come in millions, @count in a row: EVENT_FREE, EVENT_ALLOC without align. */
+void profile_quick(struct profile *p, uint64_t time_ns, const struct quick_event *ev, size_t count);
 /* A thread is gone: a realloc that it had begun and never ended puts its block back. */
 void profile_thread_exit(struct profile *p, uint32_t thread);
 /* The end: the final state is offered to the peak test (peak_at_exit). */

@@ -1,5 +1,5 @@
 /*
- * What the files of the profile share: profile.c (events), realloc.c (blocks
+ * What the files of the profile share: profile.c (events), profile_quick.c, realloc.c (blocks
  * that are between the halves of a realloc), profile_check.c. Nobody else
  * includes this.
  */

@@ -18,7 +18,7 @@ struct thread_stack {
 	uint32_t thread;
 	taddr_t low, high;
 	uint64_t depth;             /* of its own stack, as last seen */
-	uint64_t elsewhere;         /* on another one; 0 = it is not there, or at its highest place */
+	uint64_t elsewhere; /* on another one; 0 = it is not there, or at its highest place */
 	taddr_t other_high, other_sp; /* of that one; 0 = it is on its own */
 };
 
@@ -68,7 +68,8 @@ void stacks_add(struct stacks *s, uint32_t thread, taddr_t low, taddr_t high)
 	stacks_remove(s, thread);
 	size_t at = find_place(s, thread);
 	vec_add(&s->list);
-	memmove(&s->list.data[at + 1], &s->list.data[at], (s->list.count - 1 - at) * sizeof(*s->list.data));
+	memmove(&s->list.data[at + 1], &s->list.data[at],
+		(s->list.count - 1 - at) * sizeof(*s->list.data));
 	s->list.data[at] = (struct thread_stack){.thread = thread, .low = low, .high = high};
 }
 

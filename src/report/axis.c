@@ -20,18 +20,21 @@ struct unit {
 #define DAY (24 * HOUR)
 
 static const struct unit byte_units[] = {
-	{" B", 1, 0}, {" KiB", KIB, KIB}, {" MiB", KIB * KIB, KIB * KIB},
-	{" GiB", KIB * KIB * KIB, KIB * KIB * KIB}, {" TiB", KIB * KIB * KIB * KIB, KIB * KIB * KIB * KIB},
-	{" PiB", KIB * KIB * KIB * KIB * KIB, KIB * KIB * KIB * KIB * KIB},
-	{" EiB", KIB * KIB * KIB * KIB * KIB * KIB, KIB * KIB * KIB * KIB * KIB * KIB},
+	{" B", 1, 0},
+	{" KiB", KIB, KIB},
+	{" MiB", KIB *KIB, KIB *KIB},
+	{" GiB", KIB *KIB *KIB, KIB *KIB *KIB},
+	{" TiB", KIB *KIB *KIB *KIB, KIB *KIB *KIB *KIB},
+	{" PiB", KIB *KIB *KIB *KIB *KIB, KIB *KIB *KIB *KIB *KIB},
+	{" EiB", KIB *KIB *KIB *KIB *KIB *KIB, KIB *KIB *KIB *KIB *KIB *KIB},
 };
 static const struct unit time_units[] = {
 	{" ms", 1, 0}, {" s", SECOND, SECOND}, {" min", MINUTE, 2 * MINUTE},
 	{" h", HOUR, 2 * HOUR}, {" d", DAY, 2 * DAY},
 };
 static const struct unit count_units[] = {
-	{"", 1, 0}, {" k", 1e3, 1e4}, {" M", 1e6, 1e6}, {" G", 1e9, 1e9}, {" T", 1e12, 1e12}, {" P", 1e15, 1e15},
-	{" E", 1e18, 1e18},
+	{"", 1, 0},	    {" k", 1e3, 1e4},	{" M", 1e6, 1e6},   {" G", 1e9, 1e9},
+	{" T", 1e12, 1e12}, {" P", 1e15, 1e15}, {" E", 1e18, 1e18},
 };
 static const struct unit percent_units[] = {{" %", 1, 0}};
 

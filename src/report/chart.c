@@ -22,7 +22,8 @@ struct chart_color chart_palette(size_t i)
 	return palette[i % CHART_PALETTE_SIZE];
 }
 
-struct chart_series *chart_add(struct chart *c, char *label, enum chart_style style, struct chart_color color)
+struct chart_series *chart_add(struct chart *c, char *label, enum chart_style style,
+			       struct chart_color color)
 {
 	c->series = xgrow(c->series, &c->series_capacity, c->series_count + 1, sizeof(*c->series));
 	struct chart_series *s = &c->series[c->series_count++];

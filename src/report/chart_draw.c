@@ -34,7 +34,8 @@ static void draw_bands(const struct chart_drawing *d)
 	for (size_t i = 0; i + 1 < d->chart->band_count; i += 2) {
 		double x = x_of(d, d->chart->band[i]);
 
-		cairo_rectangle(d->cr, x, d->plot.y, x_of(d, d->chart->band[i + 1]) - x, d->plot.height);
+		cairo_rectangle(d->cr, x, d->plot.y, x_of(d, d->chart->band[i + 1]) - x,
+				d->plot.height);
 		cairo_fill(d->cr);
 	}
 }
@@ -162,7 +163,8 @@ static void draw_bar(const struct chart_drawing *d, const struct chart_series *s
 {
 	const struct axis *axis = axis_of(d, s);
 	double width = 0.5 * d->font, high = y_of(d, axis, s->point[0].high);
-	double x = MIN(MAX(x_of(d, s->point[0].x) - width / 2, d->plot.x), d->plot.x + d->plot.width - width);
+	double x = MIN(MAX(x_of(d, s->point[0].x) - width / 2, d->plot.x),
+		       d->plot.x + d->plot.width - width);
 
 	cairo_rectangle(d->cr, x, high, width, y_of(d, axis, s->point[0].low) - high);
 	chart_set_color(d, s->color);
@@ -305,7 +307,8 @@ static void draw_peak(const struct chart_drawing *d)
 	chart_set_font(d, 1, true);
 	double half = chart_text_width(d, c->peak_label) / 2;
 	double left = d->plot.x + 3, right = d->plot.x + d->plot.width - 3;
-	double middle = MAX(MIN(x, right - half), left + half), base = MAX(y - 0.8 * d->font, d->plot.y + d->font);
+	double middle = MAX(MIN(x, right - half), left + half),
+	       base = MAX(y - 0.8 * d->font, d->plot.y + d->font);
 
 	if (2 * half <= right - left)
 		put_halo_text(d, middle, base, c->peak_label);
@@ -329,7 +332,8 @@ static void draw_title(const struct chart_drawing *d)
 	chart_put_text(d, d->width / 2, 2 * d->font, 0.5, title);
 }
 
-static void draw_swatch(const struct chart_drawing *d, const struct chart_series *s, double x, double y)
+static void draw_swatch(const struct chart_drawing *d, const struct chart_series *s, double x,
+			double y)
 {
 	double size = d->font * 0.85;
 
@@ -385,7 +389,8 @@ static void draw_legend(const struct chart_drawing *d)
 	}
 	if (d->has_note) {
 		chart_set_font(d, 0.9, false);
-		_cleanup_free_ char *note = chart_fit(d, d->chart->note, d->width - 2 * d->font, false);
+		_cleanup_free_ char *note =
+			chart_fit(d, d->chart->note, d->width - 2 * d->font, false);
 
 		chart_set_grey(d, CHART_GREY);
 		chart_put_text(d, d->font, d->height - 0.7 * d->font, 0, note);

@@ -11,7 +11,8 @@
 #include "report/chart_internal.h"
 
 #define FONT "sans-serif"
-#define RIGHT_ROOM 1.06 /* the right axis has more, so that two curves that stand still do not coincide */
+#define RIGHT_ROOM \
+	1.06 /* the right axis has more, so that two curves that stand still do not coincide */
 #define HEADROOM 2.4 /* what is free above the highest value, for the peak's label, in font sizes */
 
 /* The size that has text of 12 pixels; larger pictures have larger text, but not as much larger. */
@@ -50,7 +51,8 @@ char *chart_fit(const struct chart_drawing *d, const char *text, double room, bo
 	}
 }
 
-void chart_put_text(const struct chart_drawing *d, double x, double y, double anchor, const char *text)
+void chart_put_text(const struct chart_drawing *d, double x, double y, double anchor,
+		    const char *text)
 {
 	cairo_move_to(d->cr, x - anchor * chart_text_width(d, text), y);
 	cairo_show_text(d->cr, text);
@@ -118,15 +120,18 @@ void chart_measure(struct chart_drawing *d)
 	if (d->height - legend_height(d) < MAX(18 * d->font, 0.55 * d->height))
 		d->legend_rows = 0;
 	double top = d->font * (d->has_titles ? 4.7 : 2.8);
-	double bottom = (d->has_titles ? 2 : 1) * line + 0.8 * d->font + legend_height(d) + (d->has_note ? line : 0);
-	double height = MAX(d->height - top - bottom, 10), headroom = 1 - MIN(HEADROOM * d->font / height, 0.5);
+	double bottom = (d->has_titles ? 2 : 1) * line + 0.8 * d->font + legend_height(d) +
+			(d->has_note ? line : 0);
+	double height = MAX(d->height - top - bottom, 10),
+	       headroom = 1 - MIN(HEADROOM * d->font / height, 0.5);
 
 	d->plot.height = height;
 	d->y = (struct axis){c->y.kind, c->y.max / headroom};
 	d->right = (struct axis){c->right.kind, c->right.max * RIGHT_ROOM / headroom};
 	chart_set_font(d, 1, false);
 	double left = d->font + label_width(d, &d->y) + 0.6 * d->font;
-	double right = c->has_right ? d->font + label_width(d, &d->right) + 0.6 * d->font : 2 * d->font;
+	double right = c->has_right ? d->font + label_width(d, &d->right) + 0.6 * d->font :
+				      2 * d->font;
 
 	d->plot = (struct chart_box){left, top, MAX(d->width - left - right, 10), height};
 	d->legend_y = d->plot.y + d->plot.height + (d->has_titles ? 2 : 1) * line + 0.8 * d->font;

@@ -33,7 +33,8 @@ struct diff_table {
 
 static uint64_t distance(const uint64_t value[2])
 {
-	return value[PATH_NEW] > value[PATH_OLD] ? value[PATH_NEW] - value[PATH_OLD] : value[PATH_OLD] - value[PATH_NEW];
+	return value[PATH_NEW] > value[PATH_OLD] ? value[PATH_NEW] - value[PATH_OLD] :
+						   value[PATH_OLD] - value[PATH_NEW];
 }
 
 /* Growth before shrinkage, the larger growth first, the larger shrinkage last; then by name. */
@@ -42,7 +43,8 @@ static int compare_growth(const void *a, const void *b, void *ctx)
 	const struct path_node *x = path_tree_node(ctx, *(const uint32_t *)a);
 	const struct path_node *y = path_tree_node(ctx, *(const uint32_t *)b);
 	uint64_t x_distance = distance(x->total), y_distance = distance(y->total);
-	bool x_grew = x->total[PATH_NEW] >= x->total[PATH_OLD], y_grew = y->total[PATH_NEW] >= y->total[PATH_OLD];
+	bool x_grew = x->total[PATH_NEW] >= x->total[PATH_OLD],
+	     y_grew = y->total[PATH_NEW] >= y->total[PATH_OLD];
 
 	if (x_grew != y_grew)
 		return x_grew ? -1 : 1;
@@ -94,21 +96,27 @@ static void put_row(const struct diff_table *d, const struct row *row)
 	char change[32], old[32], new[32];
 	uint64_t difference = distance(row->value);
 
-	format_number(difference, !difference ? 0 : row->value[PATH_NEW] > row->value[PATH_OLD] ? '+' : '-', change);
+	format_number(difference,
+		      !difference				  ? 0 :
+		      row->value[PATH_NEW] > row->value[PATH_OLD] ? '+' :
+								    '-',
+		      change);
 	format_number(row->value[PATH_OLD], 0, old);
 	format_number(row->value[PATH_NEW], 0, new);
-	fprintf(d->out, "%*s %*s %*s  %*s", NUMBER_WIDTH, change, NUMBER_WIDTH, old, NUMBER_WIDTH, new, (int)row->indent,
-		"");
+	fprintf(d->out, "%*s %*s %*s  %*s", NUMBER_WIDTH, change, NUMBER_WIDTH, old, NUMBER_WIDTH,
+		new, (int)row->indent, "");
 	if (row->places)
 		fprintf(d->out, "[%zu other place%s]\n", row->places, row->places == 1 ? "" : "s");
 	else
-		fprintf(d->out, "%s\n", row->node ? path_tree_node(d->tree, row->node)->name : "total");
+		fprintf(d->out, "%s\n",
+			row->node ? path_tree_node(d->tree, row->node)->name : "total");
 }
 
 /* Whether a row adds nothing to the one above: the same numbers, and no name. */
 static bool is_idle(const struct path_node *n, const struct row *parent)
 {
-	return parent->node && !strcmp(n->name, "[below threshold]") && n->total[PATH_OLD] == parent->value[PATH_OLD] &&
+	return parent->node && !strcmp(n->name, "[below threshold]") &&
+	       n->total[PATH_OLD] == parent->value[PATH_OLD] &&
 	       n->total[PATH_NEW] == parent->value[PATH_NEW];
 }
 
@@ -163,8 +171,8 @@ void diff_print(FILE *out, const struct path_tree *t, const struct diff_options 
 	for (uint32_t c = root->first_child; c; c = path_tree_node(t, c)->next_sibling)
 		largest = MAX(largest, distance(path_tree_node(t, c)->total));
 	d.limit = MAX(1, (uint64_t)((double)largest * options->threshold / 100));
-	fprintf(out, "%*s %*s %*s  call site, and who called it\n", NUMBER_WIDTH, "difference", NUMBER_WIDTH, "old bytes",
-		NUMBER_WIDTH, "new bytes");
+	fprintf(out, "%*s %*s %*s  call site, and who called it\n", NUMBER_WIDTH, "difference",
+		NUMBER_WIDTH, "old bytes", NUMBER_WIDTH, "new bytes");
 	*vec_add(&d.todo) = (struct row){.value = {root->total[PATH_OLD], root->total[PATH_NEW]}};
 	while (d.todo.count) {
 		struct row row = d.todo.data[--d.todo.count];

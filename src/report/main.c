@@ -178,17 +178,24 @@ static const struct report_option options[] = {
 	{"--svg", NULL, "OUT", "the name of a file", "the same as SVG", set_svg},
 	{"--x-size", NULL, "N", "a whole number from 1 to 20000",
 	 "width of pictures in pixels [800; flame graphs 1200, 300 at least]", set_x_size},
-	{"--y-size", NULL, "N", "a whole number from 1 to 20000", "height of pictures in pixels [600]", set_y_size},
-	{"--title", NULL, "TEXT", "a text", "title of the picture [the program's command line]", set_title},
-	{"--time-based", "-t", NULL, NULL, "memusage data: draw over time, not over calls", set_time_based},
+	{"--y-size", NULL, "N", "a whole number from 1 to 20000",
+	 "height of pictures in pixels [600]", set_y_size},
+	{"--title", NULL, "TEXT", "a text", "title of the picture [the program's command line]",
+	 set_title},
+	{"--time-based", "-t", NULL, NULL, "memusage data: draw over time, not over calls",
+	 set_time_based},
 	{"--total", "-T", NULL, NULL, "memusage data: draw heap + stack too", set_total},
-	{"--rss", NULL, "FILE", "the name of a file", "lay resident memory from samples over a massif picture", set_rss},
-	{"--folded", NULL, "OUT", "the name of a file, or \"-\"", "write call paths as folded stacks", set_folded},
-	{"--flame", NULL, "OUT", "the name of a file", "draw a flame graph (SVG, for a browser)", set_flame},
+	{"--rss", NULL, "FILE", "the name of a file",
+	 "lay resident memory from samples over a massif picture", set_rss},
+	{"--folded", NULL, "OUT", "the name of a file, or \"-\"",
+	 "write call paths as folded stacks", set_folded},
+	{"--flame", NULL, "OUT", "the name of a file", "draw a flame graph (SVG, for a browser)",
+	 set_flame},
 	{"--snapshot", NULL, "WHICH", "peak, last or a snapshot's number",
 	 "which snapshot's paths: peak, last, N [peak, else last]", set_snapshot},
 	{"--diff", NULL, NULL, NULL, "compare two files, OLD NEW: growth by call site", set_diff},
-	{"--top", NULL, "N", "a whole number from 1", "with --diff, show N callers of a kind [10]", set_top},
+	{"--top", NULL, "N", "a whole number from 1", "with --diff, show N callers of a kind [10]",
+	 set_top},
 	{"--help", "-h", NULL, NULL, "show this message", set_help},
 	{"--version", NULL, NULL, NULL, "show the version", set_version},
 };
@@ -197,13 +204,16 @@ static void print_help(void)
 {
 	puts("Usage: ptmem-report [OPTION]... FILE\n"
 	     "       ptmem-report --diff [OPTION]... OLD NEW\n"
-	     "Prints a profile by ptmem or Valgrind's Massif as ms_print does, or draws it; \"-\" is\n"
-	     "standard input. --png and --svg draw memusage's data files and ptmem's samples as well.\n");
+	     "Prints a profile by ptmem or Valgrind's Massif as ms_print does, or draws it; \"-\" "
+	     "is\n"
+	     "standard input. --png and --svg draw memusage's data files and ptmem's samples as "
+	     "well.\n");
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		const struct report_option *o = &options[i];
-		_cleanup_free_ char *left = xasprintf("%s%s%s%s%s", o->short_name ? o->short_name : "",
-						      o->short_name ? ", " : "", o->name, o->value ? "=" : "",
-						      o->value ? o->value : "");
+		_cleanup_free_ char *left =
+			xasprintf("%s%s%s%s%s", o->short_name ? o->short_name : "",
+				  o->short_name ? ", " : "", o->name, o->value ? "=" : "",
+				  o->value ? o->value : "");
 
 		printf("  %-20s %s\n", left, o->help);
 	}

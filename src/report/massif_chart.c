@@ -48,7 +48,8 @@ static double known_share(const struct builder *b, size_t s, size_t site)
 {
 	uint64_t heap = b->file->snapshot[s].heap;
 
-	return heap ? MIN(1.0, (double)b->sites.bytes[s * MASSIF_SITES_MAX + site] / (double)heap) : 0;
+	return heap ? MIN(1.0, (double)b->sites.bytes[s * MASSIF_SITES_MAX + site] / (double)heap) :
+		      0;
 }
 
 /* The nearest snapshot from @s on, in steps of @step, whose tree shows sites; SIZE_MAX = none. */
@@ -87,14 +88,17 @@ static double site_bytes(const struct builder *b, size_t s, size_t site)
 		return known_share(b, before == SIZE_MAX ? after : before, site) * heap;
 	double part = progress(f, before, s, after);
 	double h0 = (double)f->snapshot[before].heap, h1 = (double)f->snapshot[after].heap;
-	double bytes = known_share(b, before, site) * h0 * (1 - part) + known_share(b, after, site) * h1 * part;
+	double bytes = known_share(b, before, site) * h0 * (1 - part) +
+		       known_share(b, after, site) * h1 * part;
 
 	return bytes * heap / (h0 * (1 - part) + h1 * part);
 }
 
 /* Lays an area of height @value(snapshot, @which) on top of what is stacked so far. */
 static struct chart_series *stack_area(struct builder *b, char *label, struct chart_color color,
-		       double (*value)(const struct builder *, size_t snapshot, size_t which), size_t which)
+				       double (*value)(const struct builder *, size_t snapshot,
+						       size_t which),
+				       size_t which)
 {
 	const struct massif_file *f = b->file;
 	struct chart_series *s = chart_add(b->chart, label, CHART_AREA, color);
@@ -120,7 +124,8 @@ static struct chart_series *stack_area(struct builder *b, char *label, struct ch
 static void stack_site(struct builder *b, size_t site)
 {
 	const char *location = b->sites.location[site];
-	struct chart_series *s = stack_area(b, xstrdup(b->sites.function[site]), chart_palette(site), site_bytes, site);
+	struct chart_series *s = stack_area(b, xstrdup(b->sites.function[site]),
+					    chart_palette(site), site_bytes, site);
 
 	s->detail = location ? xstrdup(location) : NULL;
 }
@@ -167,7 +172,8 @@ static void stack_areas(struct builder *b)
 	else if (has_heap && !has_trees(b))
 		stack_area(b, xstrdup("useful heap"), heap_color, other_bytes, 0);
 	if (has_extra)
-		stack_area(b, xstrdup("added by the allocator (extra heap)"), extra_color, extra_bytes, 0);
+		stack_area(b, xstrdup("added by the allocator (extra heap)"), extra_color,
+			   extra_bytes, 0);
 	if (has_stacks)
 		stack_area(b, xstrdup("stacks"), stacks_color, stacks_bytes, 0);
 }
@@ -231,7 +237,8 @@ static char *make_note(const struct builder *b)
 {
 	if (!has_trees(b))
 		return xstrdup("Values are those at the peak.");
-	return xstrdup("Values are those at the peak. Ticks at the foot: snapshots that know call sites; between them, "
+	return xstrdup("Values are those at the peak. Ticks at the foot: snapshots that know call "
+		       "sites; between them, "
 		       "interpolated.");
 }
 
@@ -242,7 +249,8 @@ static char *make_title(const struct massif_file *f, const struct picture_option
 	return o->title ? xstrdup(o->title) : text_clean(command.at, command.size);
 }
 
-int massif_chart(const struct massif_file *f, const struct picture_options *o, struct chart *c, char **why_out)
+int massif_chart(const struct massif_file *f, const struct picture_options *o, struct chart *c,
+		 char **why_out)
 {
 	struct builder b = {.file = f, .chart = c};
 

@@ -129,7 +129,9 @@ static void fail_expected(struct reader *r, const char *what)
 	size_t n = MIN(r->line.size, (size_t)SHOWN_OF_BAD_LINE);
 
 	for (size_t i = 0; i < n; i++)
-		shown[i] = (unsigned char)r->line.at[i] < ' ' || r->line.at[i] == 0x7f ? '?' : r->line.at[i];
+		shown[i] = (unsigned char)r->line.at[i] < ' ' || r->line.at[i] == 0x7f ?
+				   '?' :
+				   r->line.at[i];
 	shown[n] = '\0';
 	if (r->is_end)
 		fail(r, "expected %s line, got end of file", what);

@@ -114,13 +114,15 @@ void massif_file_frame(const struct massif_node *node, struct massif_frame *out)
 	*out = (struct massif_frame){.line = MASSIF_LINE_ROOT, .function = t};
 	struct massif_text rest = t;
 
-	if (take_prefix(&rest, "in ") && take_number(&rest, 10, &number) && take_prefix(&rest, " place")) {
+	if (take_prefix(&rest, "in ") && take_number(&rest, 10, &number) &&
+	    take_prefix(&rest, " place")) {
 		out->line = MASSIF_LINE_AGGREGATE;
 		out->places = number;
 		return;
 	}
 	rest = t;
-	if (take_prefix(&rest, "0x") && take_number(&rest, 16, &number) && take_prefix(&rest, ": ")) {
+	if (take_prefix(&rest, "0x") && take_number(&rest, 16, &number) &&
+	    take_prefix(&rest, ": ")) {
 		out->line = MASSIF_LINE_FRAME;
 		out->address = number;
 		split_location(rest, out);

@@ -26,7 +26,8 @@ static int find_last(const struct massif_file *f, size_t *index_out)
 	return -EINVAL;
 }
 
-int massif_paths_find(const struct massif_file *f, uint64_t which, size_t *index_out, char **why_out)
+int massif_paths_find(const struct massif_file *f, uint64_t which, size_t *index_out,
+		      char **why_out)
 {
 	bool has_peak = f->peak < f->snapshot_count && f->snapshot[f->peak].root;
 
@@ -51,7 +52,8 @@ int massif_paths_find(const struct massif_file *f, uint64_t which, size_t *index
 			*index_out = i;
 			return 0;
 		}
-		*why_out = xasprintf("snapshot %" PRIu64 " has no tree: it is not a detailed one", which);
+		*why_out = xasprintf("snapshot %" PRIu64 " has no tree: it is not a detailed one",
+				     which);
 		return -EINVAL;
 	}
 	*why_out = xasprintf("there is no snapshot %" PRIu64, which);
@@ -85,7 +87,8 @@ static char *function_name(const struct massif_frame *frame)
 	if (!massif_text_is(frame->function, "???"))
 		return xstrndup(frame->function.at, frame->function.size);
 	if (frame->file.size)
-		return xasprintf("[%.*s:%" PRIu64 "]", MASSIF_TEXT(frame->file), frame->line_number);
+		return xasprintf("[%.*s:%" PRIu64 "]", MASSIF_TEXT(frame->file),
+				 frame->line_number);
 	if (frame->object.size && !massif_text_is(frame->object, "???"))
 		return xasprintf("[%.*s]", MASSIF_TEXT(base_name(frame->object)));
 	return xstrdup("[unknown]");
@@ -109,7 +112,8 @@ static char *site_name(const struct massif_frame *frame)
 	return xasprintf("%.*s %s", MASSIF_TEXT(frame->function), location);
 }
 
-void massif_paths_site(const struct massif_file *file, uint32_t node, char **function_out, char **location_out)
+void massif_paths_site(const struct massif_file *file, uint32_t node, char **function_out,
+		       char **location_out)
 {
 	struct massif_frame frame;
 
@@ -120,13 +124,14 @@ void massif_paths_site(const struct massif_file *file, uint32_t node, char **fun
 	*location_out = location ? text_clean(location, strlen(location)) : NULL;
 }
 
-static uint32_t add_frame(const struct massif_file *f, uint32_t node, enum massif_order order, uint32_t parent,
-			  struct path_tree *t)
+static uint32_t add_frame(const struct massif_file *f, uint32_t node, enum massif_order order,
+			  uint32_t parent, struct path_tree *t)
 {
 	struct massif_frame frame;
 
 	node_frame(f, node, &frame);
-	_cleanup_free_ char *name = order == MASSIF_SITE_FIRST ? site_name(&frame) : function_name(&frame);
+	_cleanup_free_ char *name = order == MASSIF_SITE_FIRST ? site_name(&frame) :
+								 function_name(&frame);
 
 	return path_tree_child(t, parent, name, strlen(name));
 }
@@ -142,7 +147,8 @@ static uint64_t own_bytes(const struct massif_file *f, uint32_t node)
 }
 
 /* Adds the path from @node up to its root, which itself is a frame only where it is the whole path. */
-static void add_path(const struct massif_file *f, uint32_t node, enum path_side side, struct path_tree *t)
+static void add_path(const struct massif_file *f, uint32_t node, enum path_side side,
+		     struct path_tree *t)
 {
 	uint32_t at = 0, n = node;
 
@@ -163,28 +169,31 @@ static uint32_t tree_end(const struct massif_file *f, uint32_t root)
 	return end;
 }
 
-static void add_caller_first(const struct massif_file *f, uint32_t root, enum path_side side, struct path_tree *t)
+static void add_caller_first(const struct massif_file *f, uint32_t root, enum path_side side,
+			     struct path_tree *t)
 {
 	for (uint32_t n = root, end = tree_end(f, root); n < end; n++)
 		if (own_bytes(f, n))
 			add_path(f, n, side, t);
 }
 
-static void add_site_first(const struct massif_file *f, uint32_t root, enum path_side side, struct path_tree *t)
+static void add_site_first(const struct massif_file *f, uint32_t root, enum path_side side,
+			   struct path_tree *t)
 {
 	uint32_t end = tree_end(f, root);
 	uint32_t *place = xcalloc(end - root, sizeof(*place)); /* node of @t by node of the file */
 
 	for (uint32_t n = root; n < end; n++) {
 		if (n != root)
-			place[n - root] = add_frame(f, n, MASSIF_SITE_FIRST, place[f->node[n].parent - root], t);
+			place[n - root] = add_frame(f, n, MASSIF_SITE_FIRST,
+						    place[f->node[n].parent - root], t);
 		path_tree_add(t, place[n - root], side, own_bytes(f, n));
 	}
 	free(place);
 }
 
-void massif_paths_add(const struct massif_file *file, size_t index, enum massif_order order, enum path_side side,
-		      struct path_tree *t)
+void massif_paths_add(const struct massif_file *file, size_t index, enum massif_order order,
+		      enum path_side side, struct path_tree *t)
 {
 	uint32_t root = file->snapshot[index].root;
 

@@ -99,7 +99,8 @@ static size_t count_worthy(const struct merged *m, uint32_t node, uint64_t *sum_
 	size_t count = 0;
 	uint64_t sum = 0;
 
-	for (uint32_t c = path_tree_node(m->tree, node)->first_child; c; c = path_tree_node(m->tree, c)->next_sibling) {
+	for (uint32_t c = path_tree_node(m->tree, node)->first_child; c;
+	     c = path_tree_node(m->tree, c)->next_sibling) {
 		if (m->weight[c] < m->worth)
 			continue;
 		count++;
@@ -125,7 +126,8 @@ static void refine(struct cut *cut, size_t i)
 	    (double)sum < COVERAGE * (double)m->weight[cut->site.data[i].node])
 		return;
 	vec_take_swap(&cut->site, i);
-	for (uint32_t c = path_tree_node(m->tree, node)->first_child; c; c = path_tree_node(m->tree, c)->next_sibling)
+	for (uint32_t c = path_tree_node(m->tree, node)->first_child; c;
+	     c = path_tree_node(m->tree, c)->next_sibling)
 		if (m->weight[c] >= m->worth)
 			*vec_add(&cut->site) = (struct site){.node = c};
 }
@@ -138,7 +140,8 @@ static size_t heaviest_open(const struct cut *cut)
 	for (size_t i = 0; i < cut->site.count; i++) {
 		const struct site *s = &cut->site.data[i];
 
-		if (!s->is_final && (best == SIZE_MAX || weight[s->node] > weight[cut->site.data[best].node]))
+		if (!s->is_final &&
+		    (best == SIZE_MAX || weight[s->node] > weight[cut->site.data[best].node]))
 			best = i;
 	}
 	return best;
@@ -158,13 +161,15 @@ static void make_cut(struct cut *cut)
 {
 	const struct merged *m = cut->merged;
 
-	for (uint32_t c = path_tree_node(m->tree, 0)->first_child; c; c = path_tree_node(m->tree, c)->next_sibling)
+	for (uint32_t c = path_tree_node(m->tree, 0)->first_child; c;
+	     c = path_tree_node(m->tree, c)->next_sibling)
 		if (m->weight[c] >= m->worth)
 			*vec_add(&cut->site) = (struct site){.node = c};
 	for (size_t i; (i = heaviest_open(cut)) != SIZE_MAX;)
 		refine(cut, i);
 	if (cut->site.count)
-		qsort_r(cut->site.data, cut->site.count, sizeof(*cut->site.data), compare_sites, m->weight);
+		qsort_r(cut->site.data, cut->site.count, sizeof(*cut->site.data), compare_sites,
+			m->weight);
 	cut->site.count = MIN(cut->site.count, (size_t)MASSIF_SITES_MAX);
 }
 
@@ -174,11 +179,12 @@ static bool is_named(const char *function)
 }
 
 /* A function without a name is known by the first of its only callers that has one. */
-static void set_name(const struct massif_file *f, const struct merged *m, uint32_t node, char **function,
-		     char **location)
+static void set_name(const struct massif_file *f, const struct merged *m, uint32_t node,
+		     char **function, char **location)
 {
 	massif_paths_site(f, m->sample[node], function, location);
-	for (uint32_t at = only_caller(m, node); at && !is_named(*function); at = only_caller(m, at)) {
+	for (uint32_t at = only_caller(m, node); at && !is_named(*function);
+	     at = only_caller(m, at)) {
 		_cleanup_free_ char *caller = NULL, *ignored = NULL;
 
 		massif_paths_site(f, m->sample[at], &caller, &ignored);
@@ -227,9 +233,11 @@ static void sum_up(const struct massif_file *f, const struct cut *cut, struct ma
 	for (size_t s = 0; s < f->snapshot_count; s++) {
 		uint32_t n = f->snapshot[s].root;
 
-		for (; n && n < f->node_count && (n == f->snapshot[s].root || f->node[n].parent); n++)
+		for (; n && n < f->node_count && (n == f->snapshot[s].root || f->node[n].parent);
+		     n++)
 			if (m->place[n] && site_of[m->place[n]])
-				out->bytes[s * MASSIF_SITES_MAX + site_of[m->place[n]] - 1] += f->node[n].bytes;
+				out->bytes[s * MASSIF_SITES_MAX + site_of[m->place[n]] - 1] +=
+					f->node[n].bytes;
 	}
 	free(site_of);
 }

@@ -14,7 +14,8 @@
 
 static double time_percent(const struct memusage_file *f, uint64_t time)
 {
-	return f->end > f->start ? (double)(time - f->start) * 100 / (double)(f->end - f->start) : 0;
+	return f->end > f->start ? (double)(time - f->start) * 100 / (double)(f->end - f->start) :
+				   0;
 }
 
 /* Where the values of record @i begin, which are true until the next one. */
@@ -32,7 +33,8 @@ static char *value_text(double bytes)
 }
 
 /* Where each 5 % of the other axis begin. */
-static void add_bands(const struct memusage_file *f, const struct picture_options *o, struct chart *c)
+static void add_bands(const struct memusage_file *f, const struct picture_options *o,
+		      struct chart *c)
 {
 	chart_add_band(c, 0);
 	if (o->is_time_based) {
@@ -42,7 +44,9 @@ static void add_bands(const struct memusage_file *f, const struct picture_option
 		size_t k = 1;
 
 		for (size_t i = 0; i < f->count && f->end > f->start; i++)
-			for (; k < BANDS && time_percent(f, f->record[i].time) >= (double)k * 100 / BANDS; k++)
+			for (; k < BANDS &&
+			       time_percent(f, f->record[i].time) >= (double)k * 100 / BANDS;
+			     k++)
 				chart_add_band(c, (double)i);
 	}
 	chart_add_band(c, c->x.max);
@@ -63,8 +67,9 @@ static uint64_t total_of(const struct memusage_record *r)
 	return r->heap + r->stack;
 }
 
-static struct chart_series *add_curve(const struct memusage_file *f, const struct picture_options *o, struct chart *c,
-				      char *label, uint64_t (*value)(const struct memusage_record *))
+static struct chart_series *add_curve(const struct memusage_file *f,
+				      const struct picture_options *o, struct chart *c, char *label,
+				      uint64_t (*value)(const struct memusage_record *))
 {
 	struct chart_series *s = chart_add(c, label, CHART_STEPS, CHART_BLACK);
 
@@ -74,7 +79,8 @@ static struct chart_series *add_curve(const struct memusage_file *f, const struc
 	return s;
 }
 
-static void mark_peak(const struct memusage_file *f, const struct picture_options *o, struct chart *c)
+static void mark_peak(const struct memusage_file *f, const struct picture_options *o,
+		      struct chart *c)
 {
 	size_t peak = 0;
 	char text[AXIS_TEXT_SIZE];
@@ -91,7 +97,8 @@ static void mark_peak(const struct memusage_file *f, const struct picture_option
 	c->peak_label = xasprintf("heap peak %s", text);
 }
 
-static void add_curves(const struct memusage_file *f, const struct picture_options *o, struct chart *c)
+static void add_curves(const struct memusage_file *f, const struct picture_options *o,
+		       struct chart *c)
 {
 	struct chart_series *s = add_curve(f, o, c, xstrdup("heap"), heap_of);
 
@@ -108,7 +115,8 @@ static void add_curves(const struct memusage_file *f, const struct picture_optio
 	}
 }
 
-int memusage_chart(const struct memusage_file *f, const struct picture_options *o, struct chart *c, char **why_out)
+int memusage_chart(const struct memusage_file *f, const struct picture_options *o, struct chart *c,
+		   char **why_out)
 {
 	uint64_t heap = f->peak_heap, stack = f->peak_stack, largest_total = 0;
 
@@ -131,8 +139,11 @@ int memusage_chart(const struct memusage_file *f, const struct picture_options *
 	c->x.kind = o->is_time_based ? AXIS_PERCENT : AXIS_CALLS;
 	c->x.max = o->is_time_based ? 100 : (double)f->count;
 	c->x_title = xstrdup(o->is_time_based ? "time (share of the run)" : "calls");
-	c->note = xasprintf("Bands: each is 5 %% of the %s.%s", o->is_time_based ? "calls" : "time",
-			    f->is_complete ? "" : " The program did not end by itself: peaks are those of the records.");
+	c->note = xasprintf(
+		"Bands: each is 5 %% of the %s.%s", o->is_time_based ? "calls" : "time",
+		f->is_complete ?
+			"" :
+			" The program did not end by itself: peaks are those of the records.");
 	add_bands(f, o, c);
 	add_curves(f, o, c);
 	mark_peak(f, o, c);

@@ -28,7 +28,9 @@ static uint64_t read_u64(const char *at)
 
 static struct memusage_record read_record(const char *at)
 {
-	return (struct memusage_record){.heap = read_u64(at), .stack = read_u64(at + 8), .time = read_u64(at + 16)};
+	return (struct memusage_record){.heap = read_u64(at),
+					.stack = read_u64(at + 8),
+					.time = read_u64(at + 16)};
 }
 
 /* How many of the @count records at @data are a second copy of the last half. */
@@ -68,10 +70,13 @@ static void read_records(struct memusage_file *f, const char *data)
 static int parse(const char *data, size_t size, struct memusage_file **file_out, char **why_out)
 {
 	if (size % MEMUSAGE_RECORD_SIZE || size < HEADER_RECORDS * MEMUSAGE_RECORD_SIZE) {
-		*why_out = xasprintf("%zu bytes are no memusage data file: it has 24-byte records, two at least", size);
+		*why_out = xasprintf(
+			"%zu bytes are no memusage data file: it has 24-byte records, two at least",
+			size);
 		return -EINVAL;
 	}
-	struct memusage_record total = read_record(data), peaks = read_record(data + MEMUSAGE_RECORD_SIZE);
+	struct memusage_record total = read_record(data),
+			       peaks = read_record(data + MEMUSAGE_RECORD_SIZE);
 
 	if (total.heap) {
 		*why_out = xstrdup("no memusage data file: its first record has a heap");

@@ -73,7 +73,11 @@ static struct label make_label(uint64_t value, double scaled, const char *unit)
 	if (value < 1000)
 		snprintf(l.text, sizeof(l.text), "%5" PRIu64, value);
 	else
-		snprintf(l.text, sizeof(l.text), "%5.*f", scaled < 10 ? 3 : scaled < 100 ? 2 : 1, scaled);
+		snprintf(l.text, sizeof(l.text), "%5.*f",
+			 scaled < 10  ? 3 :
+			 scaled < 100 ? 2 :
+					1,
+			 scaled);
 	return l;
 }
 
@@ -114,7 +118,8 @@ static struct label milliseconds_label(uint64_t value)
 /* False for a unit that massif does not have. */
 static bool time_label(struct massif_text unit, uint64_t value, struct label *out)
 {
-	static const char *const instructions[9] = {"i", "ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi"};
+	static const char *const instructions[9] = {"i",  "ki", "Mi", "Gi", "Ti",
+						    "Pi", "Ei", "Zi", "Yi"};
 
 	if (massif_text_is(unit, "i"))
 		*out = binary_label(value, instructions);
@@ -184,7 +189,8 @@ static unsigned draw_bar(struct canvas *c, unsigned x, uint64_t total, double ro
 	return top;
 }
 
-static void draw_snapshots(struct canvas *c, const struct massif_file *f, uint64_t end, uint64_t peak)
+static void draw_snapshots(struct canvas *c, const struct massif_file *f, uint64_t end,
+			   uint64_t peak)
 {
 	double row_bytes = (double)peak / c->height;
 	unsigned x = 0, top = 0;
@@ -229,7 +235,8 @@ static bool print_graph(FILE *out, const struct massif_file *f, unsigned width, 
 
 static bool is_significant(const struct tree_printer *p, const struct massif_node *n)
 {
-	return !n->parent || p->threshold == 0 || (p->total && percent(n->bytes, p->total) >= p->threshold);
+	return !n->parent || p->threshold == 0 ||
+	       (p->total && percent(n->bytes, p->total) >= p->threshold);
 }
 
 /* The first significant node from @node on along its siblings; 0 if there is none. */
@@ -276,7 +283,9 @@ static void leave_node(struct tree_printer *p, const struct massif_node *n)
 	}
 	if (count) {
 		print_prefix(p);
-		fprintf(p->out, "->%05.2f%% (%sB) in %" PRIu64 "+ places, all below ms_print's threshold (%05.2f%%)\n",
+		fprintf(p->out,
+			"->%05.2f%% (%sB) in %" PRIu64
+			"+ places, all below ms_print's threshold (%05.2f%%)\n",
 			percent(bytes, p->total), commify(bytes, buf), count, p->threshold);
 	}
 	if (count || !n->first_child) {
@@ -337,14 +346,14 @@ static void print_columns(FILE *out, struct massif_text unit)
 {
 	_cleanup_free_ char *time = xasprintf("time(%.*s)", MASSIF_TEXT(unit));
 
-	fprintf(out, RULE "%3s %14s %16s %16s %13s %12s\n" RULE, "n", time, "total(B)", "useful-heap(B)",
-		"extra-heap(B)", "stacks(B)");
+	fprintf(out, RULE "%3s %14s %16s %16s %13s %12s\n" RULE, "n", time, "total(B)",
+		"useful-heap(B)", "extra-heap(B)", "stacks(B)");
 }
 
 static void print_row(FILE *out, const struct massif_snapshot *s)
 {
-	char time[COMMIFIED_SIZE], total[COMMIFIED_SIZE], heap[COMMIFIED_SIZE], extra[COMMIFIED_SIZE],
-		stacks[COMMIFIED_SIZE];
+	char time[COMMIFIED_SIZE], total[COMMIFIED_SIZE], heap[COMMIFIED_SIZE],
+		extra[COMMIFIED_SIZE], stacks[COMMIFIED_SIZE];
 
 	fprintf(out, "%3" PRIu64 " %14s %16s %16s %13s %12s\n", s->number, commify(s->time, time),
 		commify(s->total, total), commify(s->heap, heap), commify(s->extra, extra),
@@ -366,7 +375,8 @@ static void print_table(FILE *out, const struct massif_file *f, double threshold
 	vec_deinit(&p.prefix);
 }
 
-int msprint(FILE *out, const struct massif_file *file, const struct msprint_options *options, char **why_out)
+int msprint(FILE *out, const struct massif_file *file, const struct msprint_options *options,
+	    char **why_out)
 {
 	print_header(out, file, options->arguments);
 	if (!file->snapshot_count) {

@@ -64,8 +64,8 @@ static void draw_chart(const struct chart *chart, cairo_t *cr, double width, dou
 }
 
 /* Draws on @surface and lets go of it. */
-static cairo_status_t draw(cairo_surface_t *surface, const struct chart *chart, const struct picture_options *o,
-			   FILE *png)
+static cairo_status_t draw(cairo_surface_t *surface, const struct chart *chart,
+			   const struct picture_options *o, FILE *png)
 {
 	cairo_t *cr = cairo_create(surface);
 
@@ -82,21 +82,26 @@ static cairo_status_t draw(cairo_surface_t *surface, const struct chart *chart, 
 	return status;
 }
 
-static cairo_status_t draw_png(FILE *file, const struct chart *chart, const struct picture_options *o)
+static cairo_status_t draw_png(FILE *file, const struct chart *chart,
+			       const struct picture_options *o)
 {
-	return draw(cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)o->width, (int)o->height), chart, o, file);
+	return draw(cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)o->width, (int)o->height),
+		    chart, o, file);
 }
 
-static cairo_status_t draw_svg(FILE *file, const struct chart *chart, const struct picture_options *o)
+static cairo_status_t draw_svg(FILE *file, const struct chart *chart,
+			       const struct picture_options *o)
 {
-	cairo_surface_t *surface = cairo_svg_surface_create_for_stream(write_bytes, file, o->width, o->height);
+	cairo_surface_t *surface =
+		cairo_svg_surface_create_for_stream(write_bytes, file, o->width, o->height);
 
 	cairo_svg_surface_set_document_unit(surface, CAIRO_SVG_UNIT_PX);
 	return draw(surface, chart, o, NULL);
 }
 
 static int write_file(const char *path, const struct chart *chart, const struct picture_options *o,
-		      cairo_status_t (*draw_as)(FILE *, const struct chart *, const struct picture_options *))
+		      cairo_status_t (*draw_as)(FILE *, const struct chart *,
+						const struct picture_options *))
 {
 	struct outfile out;
 	int err = outfile_open(path, &out);
@@ -111,7 +116,8 @@ static int write_file(const char *path, const struct chart *chart, const struct 
 	return err;
 }
 
-static int make_chart(const struct input *input, const struct picture_options *o, struct chart *c, char **why_out)
+static int make_chart(const struct input *input, const struct picture_options *o, struct chart *c,
+		      char **why_out)
 {
 	if (o->rss && input->kind != INPUT_MASSIF) {
 		*why_out = xstrdup("resident memory can be laid over massif files only");

@@ -28,7 +28,8 @@ static const struct {
 };
 
 /* Adds @field of process @pid to @s; returns its largest value. */
-static double add_points(const struct samples_file *f, uint32_t pid, size_t field, struct chart_series *s)
+static double add_points(const struct samples_file *f, uint32_t pid, size_t field,
+			 struct chart_series *s)
 {
 	uint64_t largest = 0;
 
@@ -37,7 +38,8 @@ static double add_points(const struct samples_file *f, uint32_t pid, size_t fiel
 			continue;
 		uint64_t bytes = samples_file_bytes(f, i, field);
 
-		chart_add_point(s, f->time[i] * 1000, 0, bytes == SAMPLES_NONE ? NAN : (double)bytes);
+		chart_add_point(s, f->time[i] * 1000, 0,
+				bytes == SAMPLES_NONE ? NAN : (double)bytes);
 		if (bytes != SAMPLES_NONE)
 			largest = MAX(largest, bytes);
 	}
@@ -58,7 +60,8 @@ double samples_chart_add_rss(const struct samples_file *f, struct chart *c)
 
 	if (field == SIZE_MAX || !f->row_count)
 		return 0;
-	struct chart_series *s = chart_add(c, xstrdup("resident memory (VmRSS)"), CHART_LINE, RSS_COLOR);
+	struct chart_series *s =
+		chart_add(c, xstrdup("resident memory (VmRSS)"), CHART_LINE, RSS_COLOR);
 	double largest = add_points(f, f->pid[0], field, s);
 
 	set_value(s, largest);
@@ -74,7 +77,8 @@ static double add_curves(const struct samples_file *f, struct chart *c, uint32_t
 
 		if (field == SIZE_MAX)
 			continue;
-		struct chart_series *s = chart_add(c, xstrdup(curves[i].label), curves[i].style, curves[i].color);
+		struct chart_series *s =
+			chart_add(c, xstrdup(curves[i].label), curves[i].style, curves[i].color);
 		double largest = add_points(f, pid, field, s);
 		struct axis *axis = curves[i].is_right ? &c->right : &c->y;
 
@@ -96,7 +100,9 @@ static int compare_processes(const void *a, const void *b)
 {
 	const struct process *x = a, *y = b;
 
-	return x->largest != y->largest ? (x->largest < y->largest ? 1 : -1) : x->pid < y->pid ? -1 : x->pid > y->pid;
+	return x->largest != y->largest ? (x->largest < y->largest ? 1 : -1) :
+	       x->pid < y->pid		? -1 :
+					  x->pid > y->pid;
 }
 
 /* All processes, the largest first. */
@@ -129,14 +135,16 @@ static void add_processes(const struct samples_file *f, struct chart *c)
 
 	c->y.max = (double)process[0].largest;
 	for (size_t i = 0; i < own; i++) {
-		struct chart_series *s = chart_add(c, xasprintf("resident, process %u", process[i].pid), CHART_LINE,
-						   chart_palette(i + 4));
+		struct chart_series *s =
+			chart_add(c, xasprintf("resident, process %u", process[i].pid), CHART_LINE,
+				  chart_palette(i + 4));
 
 		set_value(s, add_points(f, process[i].pid, field, s));
 	}
 	if (own < count) {
-		struct chart_series *s = chart_add(c, xasprintf("%zu smaller processes", count - own), CHART_LINE,
-						   OTHERS_COLOR);
+		struct chart_series *s = chart_add(c,
+						   xasprintf("%zu smaller processes", count - own),
+						   CHART_LINE, OTHERS_COLOR);
 
 		set_value(s, (double)process[own].largest);
 		for (size_t i = own; i < count; i++) {
@@ -175,7 +183,8 @@ static bool has_many_processes(const struct samples_file *f)
 	return false;
 }
 
-int samples_chart(const struct samples_file *f, const struct picture_options *o, struct chart *c, char **why_out)
+int samples_chart(const struct samples_file *f, const struct picture_options *o, struct chart *c,
+		  char **why_out)
 {
 	bool is_many = has_many_processes(f) && samples_file_field(f, "VmRSS") != SIZE_MAX;
 
@@ -193,13 +202,15 @@ int samples_chart(const struct samples_file *f, const struct picture_options *o,
 	else
 		add_curves(f, c, f->pid[0]);
 	if (!c->series_count) {
-		*why_out = xstrdup("none of VmRSS, VmHWM, VmSwap, VmSize and VmPeak is in it: nothing to draw");
+		*why_out = xstrdup("none of VmRSS, VmHWM, VmSwap, VmSize and VmPeak is in it: "
+				   "nothing to draw");
 		return -EINVAL;
 	}
 	c->y.max = MAX(c->y.max, 1);
 	c->right.max = MAX(c->right.max, 1);
-	c->title = o->title ? xstrdup(o->title) : is_many ? xstrdup("memory of processes")
-							   : xasprintf("memory of process %u", f->pid[0]);
+	c->title = o->title ? xstrdup(o->title) :
+		   is_many  ? xstrdup("memory of processes") :
+			      xasprintf("memory of process %u", f->pid[0]);
 	c->x_title = xstrdup("time");
 	c->y_title = xstrdup("resident memory");
 	c->right_title = xstrdup("address space");

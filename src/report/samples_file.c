@@ -50,7 +50,8 @@ static char *parse_header(struct samples_file *f, char *line)
 	if (strcmp(time, "time") != 0 || strcmp(pid, "pid") != 0)
 		return xstrdup("expected \"time\" and \"pid\" as the first columns");
 	while (line) {
-		f->field = xgrow(f->field, &f->field_capacity, f->field_count + 1, sizeof(*f->field));
+		f->field =
+			xgrow(f->field, &f->field_capacity, f->field_count + 1, sizeof(*f->field));
 		f->field[f->field_count++] = next_word(&line);
 	}
 	return f->field_count ? NULL : xstrdup("no fields behind \"time\" and \"pid\"");
@@ -58,7 +59,8 @@ static char *parse_header(struct samples_file *f, char *line)
 
 static char *parse_values(struct samples_file *f, char *rest)
 {
-	f->value = xgrow(f->value, &f->value_capacity, (f->row_count + 1) * f->field_count, sizeof(*f->value));
+	f->value = xgrow(f->value, &f->value_capacity, (f->row_count + 1) * f->field_count,
+			 sizeof(*f->value));
 	for (size_t i = 0; i < f->field_count; i++) {
 		const char *word = rest ? next_word(&rest) : NULL;
 		uint64_t *value = &f->value[f->row_count * f->field_count + i];
@@ -98,7 +100,8 @@ static char *parse_lines(struct samples_file *f, char *end)
 {
 	size_t number = 0;
 
-	for (char *line = f->data, *stop; (stop = memchr(line, '\n', (size_t)(end - line))); line = stop + 1) {
+	for (char *line = f->data, *stop; (stop = memchr(line, '\n', (size_t)(end - line)));
+	     line = stop + 1) {
 		*stop = '\0';
 		char *why = number++ ? parse_row(f, line) : parse_header(f, line);
 
@@ -152,5 +155,6 @@ uint64_t samples_file_bytes(const struct samples_file *file, size_t row, size_t 
 {
 	uint64_t kib = file->value[row * file->field_count + field], bytes;
 
-	return kib == SAMPLES_NONE || __builtin_mul_overflow(kib, 1024, &bytes) ? SAMPLES_NONE : bytes;
+	return kib == SAMPLES_NONE || __builtin_mul_overflow(kib, 1024, &bytes) ? SAMPLES_NONE :
+										  bytes;
 }

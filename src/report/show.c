@@ -84,7 +84,8 @@ static int show_text(const struct report_request *r)
 
 /* Pictures over time. */
 
-static int write_picture(const struct report_request *r, const struct input *input, const struct samples_file *rss)
+static int write_picture(const struct report_request *r, const struct input *input,
+			 const struct samples_file *rss)
 {
 	_cleanup_free_ char *why = NULL;
 	struct picture_options options = {
@@ -118,7 +119,8 @@ static int show_picture(const struct report_request *r)
 	if (r->rss)
 		status = open_input(r->rss, &samples);
 	if (!status && r->rss && samples.kind != INPUT_SAMPLES) {
-		log_error("%s: no file of samples (it begins with \"time\", a tab and \"pid\")", r->rss);
+		log_error("%s: no file of samples (it begins with \"time\", a tab and \"pid\")",
+			  r->rss);
 		status = EXIT_REFUSED;
 	}
 	if (!status)
@@ -253,22 +255,26 @@ static int show_paths(const struct report_request *r)
 static void add_both(const struct source side[2], enum massif_order order, struct path_tree *t)
 {
 	for (int i = 0; i < 2; i++)
-		massif_paths_add(side[i].input.massif, side[i].snapshot, order, (enum path_side)i, t);
+		massif_paths_add(side[i].input.massif, side[i].snapshot, order, (enum path_side)i,
+				 t);
 	path_tree_sum(t);
 }
 
-static void print_diff(const struct report_request *r, const struct source side[2], char *const snapshot[2])
+static void print_diff(const struct report_request *r, const struct source side[2],
+		       char *const snapshot[2])
 {
 	struct path_tree *t = path_tree_new();
 	struct diff_options options = {.top = r->top, .threshold = r->text.threshold};
 
 	add_both(side, MASSIF_SITE_FIRST, t);
-	printf("old  %s, %s\nnew  %s, %s\n\n", side[0].path, snapshot[0], side[1].path, snapshot[1]);
+	printf("old  %s, %s\nnew  %s, %s\n\n", side[0].path, snapshot[0], side[1].path,
+	       snapshot[1]);
 	diff_print(stdout, t, &options);
 	path_tree_free(t);
 }
 
-static int write_diff_paths(const struct report_request *r, const struct source side[2], char *const snapshot[2])
+static int write_diff_paths(const struct report_request *r, const struct source side[2],
+			    char *const snapshot[2])
 {
 	struct path_tree *t = path_tree_new();
 	_cleanup_free_ char *title = command_of(&side[1]);

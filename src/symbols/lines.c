@@ -49,7 +49,8 @@ void source_files_init(struct source_files *f, Dwarf_Die *cu_die, struct string_
 	vec_reserve(f, count);
 	for (size_t i = 0; i < count; i++) {
 		const char *path = dwarf_filesrc(files, i, NULL, NULL);
-		_cleanup_free_ char *whole = path && strcmp(path, "???") != 0 ? whole_path(path, comp_dir) : NULL;
+		_cleanup_free_ char *whole =
+			path && strcmp(path, "???") != 0 ? whole_path(path, comp_dir) : NULL;
 		*vec_add(f) = split_path(whole, strings);
 	}
 }
@@ -80,7 +81,8 @@ static bool read_row(Dwarf_Line *line, struct line_row *row_out)
 	}
 	if (dwarf_lineno(line, &number) != 0 || dwarf_line_file(line, &files, &file) != 0)
 		return false;
-	*row_out = (struct line_row){.addr = addr, .file = (uint32_t)file, .line = (uint32_t)number};
+	*row_out =
+		(struct line_row){.addr = addr, .file = (uint32_t)file, .line = (uint32_t)number};
 	return true;
 }
 

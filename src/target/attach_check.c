@@ -102,7 +102,8 @@ static int errno_of(enum attach_problem problem)
 	return problem == ATTACH_OK ? 0 : problem == ATTACH_KERNEL_THREAD ? -EPERM : -ESRCH;
 }
 
-int attach_check(pid_t pid, const struct arch *arch, enum attach_problem *problem_out, long *detail_out)
+int attach_check(pid_t pid, const struct arch *arch, enum attach_problem *problem_out,
+		 long *detail_out)
 {
 	struct proc_status st;
 	*detail_out = 0;

@@ -30,8 +30,9 @@
 #define RINGS_MAX (256u << 20)    /* of all CPUs */
 #define RING_MAX (32u << 20)
 #define RING_MIN (64u << 10)      /* must hold some records */
-#define SAMPLE_TYPE (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_REGS_USER | \
-		     PERF_SAMPLE_STACK_USER)
+#define SAMPLE_TYPE                                                                      \
+	(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_REGS_USER | \
+	 PERF_SAMPLE_STACK_USER)
 
 /* So many are read while everybody stands still: their walks read the tables of the objects, which takes long. */
 #define FIRST_RECORDS 64u
@@ -79,7 +80,8 @@ static struct faults *faults_new(const struct target *t)
 	}
 	f->scratch = xmalloc(UINT16_MAX + 1);
 	f->stack_copy = geteuid() == 0 ? STACK_COPY_ROOT : STACK_COPY_USER;
-	setpriority(PRIO_PROCESS, 0, -10); /* a late reader loses records; refused to users, never mind */
+	setpriority(PRIO_PROCESS, 0,
+		    -10); /* a late reader loses records; refused to users, never mind */
 	raise_limit(RLIMIT_NOFILE);
 	raise_limit(RLIMIT_MEMLOCK);
 	return f;
@@ -115,15 +117,26 @@ void faults_free(struct target *t)
 
 /* -- opening -- */
 
-static int open_event(struct faults *f, pid_t tid, int cpu, enum fault_kind kind, bool enable_on_exec)
+static int open_event(struct faults *f, pid_t tid, int cpu, enum fault_kind kind,
+		      bool enable_on_exec)
 {
 	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr),
-		.config = kind == FAULT_MAJOR ? PERF_COUNT_SW_PAGE_FAULTS_MAJ : PERF_COUNT_SW_PAGE_FAULTS_MIN,
-		.sample_period = 1, .sample_type = SAMPLE_TYPE, .inherit = 1, .disabled = enable_on_exec,
-		.enable_on_exec = enable_on_exec, .exclude_kernel = f->is_user_only, .exclude_hv = 1,
-		.sample_regs_user = f->registers, .sample_stack_user = f->stack_copy,
-		.use_clockid = 1, .clockid = CLOCK_MONOTONIC, .watermark = 1,
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = kind == FAULT_MAJOR ? PERF_COUNT_SW_PAGE_FAULTS_MAJ :
+						PERF_COUNT_SW_PAGE_FAULTS_MIN,
+		.sample_period = 1,
+		.sample_type = SAMPLE_TYPE,
+		.inherit = 1,
+		.disabled = enable_on_exec,
+		.enable_on_exec = enable_on_exec,
+		.exclude_kernel = f->is_user_only,
+		.exclude_hv = 1,
+		.sample_regs_user = f->registers,
+		.sample_stack_user = f->stack_copy,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.watermark = 1,
 		.wakeup_watermark = f->stack_copy == STACK_COPY_ROOT ? WAKE_ROOT : WAKE_USER,
 	};
 	int fd = (int)syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -169,7 +182,8 @@ static int map_rings(struct faults *f)
 		log_debug("page faults: a ring of %zu kB for each CPU", size >> 10);
 		for (int k = 0; k < FAULT_KINDS; k++) {
 			for (size_t i = 0; i < f->ring[k].count && rc == 0; i++)
-				rc = map_ring(&f->ring[k].data[i], k == FAULT_MAJOR ? major_size(size) : size);
+				rc = map_ring(&f->ring[k].data[i],
+					      k == FAULT_MAJOR ? major_size(size) : size);
 		}
 		for (int k = 0; k < FAULT_KINDS && rc != 0; k++) {
 			for (size_t i = 0; i < f->ring[k].count; i++)
@@ -233,7 +247,8 @@ static bool take_word(const uint8_t **at, size_t *left, uint64_t *out)
 	return p != NULL;
 }
 
-int fault_record_decode(const uint8_t *data, size_t size, unsigned reg_count, struct fault_record *out)
+int fault_record_decode(const uint8_t *data, size_t size, unsigned reg_count,
+			struct fault_record *out)
 {
 	struct fault_record r = {0};
 	uint64_t ids, abi, stack_size, used = 0;
@@ -290,13 +305,19 @@ static void serve_record(struct target *t, enum fault_kind kind, const struct fa
 	view.start = view.regs.reg[t->arch->dwarf_sp];
 	view.regs.reg[t->arch->dwarf_pc]++;
 	const struct heap_event ev = {
-		.time_ns = r->time_ns, .thread = r->tid, .kind = HEAP_FAULT, .addr = r->addr, .size = PAGE_SIZE_MIN,
-		.function = kind == FAULT_MAJOR ? FUNCTION_MAJOR_FAULT : FUNCTION_MINOR_FAULT, .stack = &view,
+		.time_ns = r->time_ns,
+		.thread = r->tid,
+		.kind = HEAP_FAULT,
+		.addr = r->addr,
+		.size = PAGE_SIZE_MIN,
+		.function = kind == FAULT_MAJOR ? FUNCTION_MAJOR_FAULT : FUNCTION_MINOR_FAULT,
+		.stack = &view,
 	};
 	t->sink.event(t->sink.ctx, s, &ev);
 }
 
-static const uint8_t *bytes_at(struct faults *f, const struct fault_ring *r, uint64_t at, size_t size)
+static const uint8_t *bytes_at(struct faults *f, const struct fault_ring *r, uint64_t at,
+			       size_t size)
 {
 	const uint8_t *data = (const uint8_t *)r->page + PAGE_SIZE_MIN;
 	size_t begin = at & (r->size - 1), first = MIN(size, r->size - begin);
@@ -310,7 +331,8 @@ static const uint8_t *bytes_at(struct faults *f, const struct fault_ring *r, uin
 static size_t drain_ring(struct target *t, enum fault_kind kind, struct fault_ring *r)
 {
 	struct faults *f = t->faults;
-	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE), tail = r->page->data_tail;
+	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE),
+		 tail = r->page->data_tail;
 	size_t n = 0;
 	while (tail < head) {
 		struct perf_event_header h;
@@ -320,7 +342,8 @@ static size_t drain_ring(struct target *t, enum fault_kind kind, struct fault_ri
 		if (h.type == PERF_RECORD_SAMPLE) {
 			f->received++;
 			n++;
-			if (fault_record_decode(record + sizeof(h), h.size - sizeof(h), f->reg_count, &fault) == 0)
+			if (fault_record_decode(record + sizeof(h), h.size - sizeof(h),
+						f->reg_count, &fault) == 0)
 				serve_record(t, kind, &fault);
 		}
 		tail += h.size;
@@ -369,9 +392,12 @@ bool faults_are_pressed(const struct target *t)
 	for (int k = 0; t->faults && k < FAULT_KINDS; k++) {
 		for (size_t i = 0; i < t->faults->ring[k].count; i++) {
 			const struct fault_ring *r = &t->faults->ring[k].data[i];
-			uint64_t head = r->page ? __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE) : 0;
+			uint64_t head =
+				r->page ? __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE) :
+					  0;
 			uint64_t filled = r->page ? head - r->page->data_tail : 0;
-			if (filled > r->size / 4 || (filled > 0 && t->faults->received < FIRST_RECORDS))
+			if (filled > r->size / 4 ||
+			    (filled > 0 && t->faults->received < FIRST_RECORDS))
 				return true;
 		}
 	}

@@ -36,7 +36,8 @@ static void rename_process(void)
 	_cleanup_close_ int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof(line));
 	if (n > (ssize_t)sizeof(GUARDIAN_NAME)) {
-		memset(program_invocation_name, 0, (size_t)n - 1); /* the arguments stand in a row */
+		memset(program_invocation_name, 0,
+		       (size_t)n - 1); /* the arguments stand in a row */
 		memcpy(program_invocation_name, GUARDIAN_NAME, sizeof(GUARDIAN_NAME));
 	}
 	prctl(PR_SET_NAME, GUARDIAN_NAME);
@@ -45,8 +46,8 @@ static void rename_process(void)
 /* Nobody shall wait for its end of a pipe, or find a folder in use, because of it. */
 static void leave_surroundings(int fd)
 {
-	static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE, SIGALRM,
-				      SIGUSR1, SIGUSR2};
+	static const int ignored[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,  SIGTSTP, SIGTTIN,
+				      SIGTTOU, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2};
 	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
 		signal(ignored[i], SIG_IGN);
 	dup2(fd, STDIN_FILENO);
@@ -95,7 +96,8 @@ int guard_start(struct target *t)
 	int pair[2];
 	if (g->record)
 		return 0;
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
 		return -ENOMEM;
 	int rc = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0 ? 0 : -errno;
@@ -187,9 +189,11 @@ static void write_handler_trap(struct space *s, uint32_t index, taddr_t addr, ta
 {
 	const uint64_t entry[2] = {addr, resume}, count = index + 1;
 	taddr_t data = s->guard->page + GUARD_DATA;
-	space_write(s, data + offsetof(struct guard_data, trap) + index * sizeof(entry), entry, sizeof(entry));
+	space_write(s, data + offsetof(struct guard_data, trap) + index * sizeof(entry), entry,
+		    sizeof(entry));
 	if (s->guard->trap_count <= index)
-		space_write(s, data + offsetof(struct guard_data, trap_count), &count, sizeof(count));
+		space_write(s, data + offsetof(struct guard_data, trap_count), &count,
+			    sizeof(count));
 }
 
 void guard_note_trap(struct space *s, const struct arch *arch, const struct trap *trap)
@@ -203,7 +207,9 @@ void guard_note_trap(struct space *s, const struct arch *arch, const struct trap
 	if (index == GUARD_RECORD_TRAPS)
 		return;
 	g = &r->trap[index];
-	taddr_t resume = trap->kind == TRAP_ENTRY || trap->kind == TRAP_SYSCALL ? trap->stub.jump : trap->addr + arch->trap_pc_offset;
+	taddr_t resume = trap->kind == TRAP_ENTRY || trap->kind == TRAP_SYSCALL ?
+				 trap->stub.jump :
+				 trap->addr + arch->trap_pc_offset;
 	struct guard_trap now = {trap->addr, resume, {0}, trap->patch_size, trap->kind};
 	memcpy(now.original, trap->original, sizeof(now.original));
 	*g = now;
@@ -228,16 +234,19 @@ void guard_note_areas(struct space *s)
 		return;
 	while (r->area_count < s->areas.count && r->area_count < GUARD_RECORD_AREAS) {
 		const struct stub_area *a = &s->areas.data[r->area_count];
-		r->area[r->area_count] = (struct guard_area){a->start, a->size, a->is_pads, a->is_slack};
+		r->area[r->area_count] =
+			(struct guard_area){a->start, a->size, a->is_pads, a->is_slack};
 		ORDER();
 		r->area_count++;
 		if (!r->page || r->area_count > GUARD_RANGES)
 			continue;
 		const uint64_t range[2] = {a->start, a->start + a->size}, count = r->area_count;
 		taddr_t data = r->page + GUARD_DATA;
-		space_write(s, data + offsetof(struct guard_data, range) + (count - 1) * sizeof(range), range,
-			    sizeof(range));
-		space_write(s, data + offsetof(struct guard_data, range_count), &count, sizeof(count));
+		space_write(s,
+			    data + offsetof(struct guard_data, range) + (count - 1) * sizeof(range),
+			    range, sizeof(range));
+		space_write(s, data + offsetof(struct guard_data, range_count), &count,
+			    sizeof(count));
 	}
 }
 
@@ -296,7 +305,8 @@ int guard_find_injection(struct space *s, taddr_t *at_out)
 	for (int pass = 0; pass < 2 && !r->injection; pass++) {
 		for (size_t i = 0; i < s->modules.count && !r->injection; i++) {
 			const struct module *m = s->modules.data[i];
-			if (m->is_vdso != (pass == 0) || space_read(s, m->end - sizeof(tail), tail, sizeof(tail)) != 0 ||
+			if (m->is_vdso != (pass == 0) ||
+			    space_read(s, m->end - sizeof(tail), tail, sizeof(tail)) != 0 ||
 			    !is_zero(tail, sizeof(tail)))
 				continue;
 			memset(r->injection_saved, 0, sizeof(r->injection_saved));
@@ -350,8 +360,12 @@ static int set_action(struct target *t, struct thread *th, taddr_t action, taddr
 
 static int install_page(struct target *t, struct space *s, struct thread *th)
 {
-	const uint64_t args[6] = {0, GUARD_SIZE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-				  (uint64_t)-1, 0};
+	const uint64_t args[6] = {0,
+				  GUARD_SIZE,
+				  PROT_READ | PROT_EXEC,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				  (uint64_t)-1,
+				  0};
 	uint8_t page[GUARD_DATA];
 	int64_t at = -EIO;
 	int rc = inject_syscall(t, th, SYS_mmap, args, &at);
@@ -359,8 +373,8 @@ static int install_page(struct target *t, struct space *s, struct thread *th)
 		rc = (int)at;
 	if (rc != 0)
 		return rc;
-	*vec_add(&s->areas) = (struct stub_area){.start = (taddr_t)at, .size = GUARD_SIZE, .used = GUARD_SIZE,
-						 .is_guard = true};
+	*vec_add(&s->areas) = (struct stub_area){
+		.start = (taddr_t)at, .size = GUARD_SIZE, .used = GUARD_SIZE, .is_guard = true};
 	arch_guard_page((taddr_t)at, page);
 	rc = space_write(s, (taddr_t)at, page, sizeof(page));
 	if (rc != 0)
@@ -376,15 +390,20 @@ void guard_install(struct target *t, struct space *s, struct thread *th)
 	if (!s->guard || s->guard->page || !th)
 		return;
 	if (!has_default_action(s->reader))
-		log_verbose("process %d has its own handler of SIGTRAP or ignores it: if ptmem is killed, a breakpoint "
-			    "may do harm before it is taken out", s->reader);
+		log_verbose("process %d has its own handler of SIGTRAP or ignores it: if ptmem is "
+			    "killed, a breakpoint "
+			    "may do harm before it is taken out",
+			    s->reader);
 	else if (!syscalls_may_inject(t, th->tid))
-		log_verbose("process %d has a seccomp filter: no handler of SIGTRAP is put in; if ptmem is killed, a "
-			    "breakpoint may end it", s->reader);
+		log_verbose("process %d has a seccomp filter: no handler of SIGTRAP is put in; if "
+			    "ptmem is killed, a "
+			    "breakpoint may end it",
+			    s->reader);
 	else {
 		int rc = install_page(t, s, th);
 		if (rc != 0)
-			log_verbose("process %d gets no handler of SIGTRAP: %s", s->reader, strerror(-rc));
+			log_verbose("process %d gets no handler of SIGTRAP: %s", s->reader,
+				    strerror(-rc));
 	}
 }
 
@@ -401,7 +420,8 @@ static bool is_ours(struct target *t, struct thread *th, taddr_t handler)
 	int rc = set_action(t, th, 0, scratch);
 	if (rc == -EFAULT)
 		return !has_default_action(th->process->pid);
-	return rc == 0 && space_read(th->process->space, scratch, action, sizeof(action)) == 0 && action[0] == handler;
+	return rc == 0 && space_read(th->process->space, scratch, action, sizeof(action)) == 0 &&
+	       action[0] == handler;
 }
 
 static struct thread *pick_thread(struct target *t, const struct process *p)

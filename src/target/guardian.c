@@ -41,12 +41,16 @@ static void fill_space(struct target *t, struct space *s, const struct guard_rec
 	for (uint32_t i = 0; i < r->area_count; i++) {
 		const struct guard_area *a = &r->area[i];
 		if (a->size > 0 && !a->is_slack)
-			*vec_add(&s->areas) = (struct stub_area){.start = a->start, .size = a->size, .used = a->size,
+			*vec_add(&s->areas) = (struct stub_area){.start = a->start,
+								 .size = a->size,
+								 .used = a->size,
 								 .is_pads = a->is_pads};
 	}
 	for (uint32_t i = 0; i < r->trap_count; i++) {
 		const struct guard_trap *g = &r->trap[i];
-		struct trap trap = {.addr = g->addr, .kind = (uint8_t)g->kind, .patch_size = (uint8_t)g->patch_size};
+		struct trap trap = {.addr = g->addr,
+				    .kind = (uint8_t)g->kind,
+				    .patch_size = (uint8_t)g->patch_size};
 		memcpy(trap.original, g->original, sizeof(trap.original));
 		trap.stub.jump = g->kind == TRAP_SYSCALL ? g->resume : 0;
 		if (is_in_place(t, s, g))

@@ -24,7 +24,8 @@
 
 #define SIGTRAP_BIT (1ull << (SIGTRAP - 1))
 
-static taddr_t search_text(const struct space *s, const struct arch *arch, taddr_t start, taddr_t end)
+static taddr_t search_text(const struct space *s, const struct arch *arch, taddr_t start,
+			   taddr_t end)
 {
 	enum { CHUNK = 65536 };
 	_cleanup_free_ uint8_t *buf = xmalloc(CHUNK);
@@ -43,10 +44,12 @@ static int find_syscall_insn(struct target *t, struct space *s)
 {
 	for (size_t i = 0; i < s->modules.count && !s->syscall_insn; i++) {
 		if (s->modules.data[i]->is_vdso)
-			s->syscall_insn = search_text(s, t->arch, s->modules.data[i]->start, s->modules.data[i]->end);
+			s->syscall_insn = search_text(s, t->arch, s->modules.data[i]->start,
+						      s->modules.data[i]->end);
 	}
 	for (size_t i = 0; i < s->modules.count && !s->syscall_insn; i++)
-		s->syscall_insn = search_text(s, t->arch, s->modules.data[i]->start, s->modules.data[i]->end);
+		s->syscall_insn =
+			search_text(s, t->arch, s->modules.data[i]->start, s->modules.data[i]->end);
 	return s->syscall_insn ? 0 : -ENOEXEC;
 }
 
@@ -142,7 +145,8 @@ static int step_once(struct target *t, struct thread *th, struct held *held)
 			cause = trap_cause(th);
 		if (cause == CAUSE_STEP)
 			return 0;
-		if (stop.kind == STOP_EXITED || stop.kind == STOP_KILLED || stop.kind == STOP_EXIT) {
+		if (stop.kind == STOP_EXITED || stop.kind == STOP_KILLED ||
+		    stop.kind == STOP_EXIT) {
 			loop_serve_later(t, th, status);
 			return -ESRCH;
 		}
@@ -152,8 +156,8 @@ static int step_once(struct target *t, struct thread *th, struct held *held)
 	return -EAGAIN;
 }
 
-int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void *ctx, taddr_t pc), void *ctx,
-		      unsigned max_steps)
+int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void *ctx, taddr_t pc),
+		      void *ctx, unsigned max_steps)
 {
 	struct arch_regs regs;
 	struct held held;
@@ -183,7 +187,8 @@ int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void
 static int run_until(struct target *t, struct thread *th, enum stop_kind kind, struct held *held)
 {
 	for (int tries = 0; tries < 16; tries++) {
-		int status = 0, rc = kind == STOP_SYSCALL ? ptrace_cont_syscall(th->tid, 0) : ptrace_cont(th->tid, 0);
+		int status = 0, rc = kind == STOP_SYSCALL ? ptrace_cont_syscall(th->tid, 0) :
+							    ptrace_cont(th->tid, 0);
 		if (rc == 0)
 			rc = wait_for(th, &status);
 		if (rc != 0)
@@ -191,11 +196,13 @@ static int run_until(struct target *t, struct thread *th, enum stop_kind kind, s
 		struct stop stop = stop_decode(status);
 		if (stop.kind == kind || (stop.kind == STOP_GROUP && kind == STOP_INTERRUPT))
 			return 0;
-		if (stop.kind == STOP_EXITED || stop.kind == STOP_KILLED || stop.kind == STOP_EXIT) {
+		if (stop.kind == STOP_EXITED || stop.kind == STOP_KILLED ||
+		    stop.kind == STOP_EXIT) {
 			loop_serve_later(t, th, status);
 			return -ESRCH;
 		}
-		if (stop.kind == STOP_SIGNAL && !(stop.value == SIGTRAP && trap_cause(th) == CAUSE_BREAKPOINT))
+		if (stop.kind == STOP_SIGNAL &&
+		    !(stop.value == SIGTRAP && trap_cause(th) == CAUSE_BREAKPOINT))
 			hold(th, stop.value, held);
 	}
 	return -EAGAIN;
@@ -221,7 +228,8 @@ static int stop_again(struct target *t, struct thread *th, struct held *held)
  * it does so by itself when ptmem dies. So registers first, then the mask, and back
  * in the other order.
  */
-static int inject_guarded(struct target *t, struct thread *th, struct arch_regs *regs, taddr_t at, uint64_t mask)
+static int inject_guarded(struct target *t, struct thread *th, struct arch_regs *regs, taddr_t at,
+			  uint64_t mask)
 {
 	struct space *s = th->process->space;
 	struct arch_regs saved, now;
@@ -259,7 +267,8 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 	return rc;
 }
 
-int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t args[6], int64_t *result_out)
+int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t args[6],
+		   int64_t *result_out)
 {
 	const struct arch *arch = t->arch;
 	struct space *s = th->process->space;
@@ -275,7 +284,8 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 		return rc;
 	regs = saved;
 	regs.word[arch->pc] = s->syscall_insn;
-	regs.word[arch->syscall_nr] = (uint64_t)-1; /* not inside a system call: nothing to restart */
+	regs.word[arch->syscall_nr] =
+		(uint64_t)-1; /* not inside a system call: nothing to restart */
 	regs.word[arch->syscall_ret] = (uint64_t)nr;
 	for (int i = 0; i < 6; i++)
 		regs.word[arch->syscall_arg[i]] = args[i];
@@ -287,7 +297,8 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 	}
 	struct held held;
 	keep_held(th, &held);
-	rc = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT); /* a blocked SIGTRAP would lose its handler */
+	rc = ptrace_set_sigmask(th->tid,
+				~SIGTRAP_BIT); /* a blocked SIGTRAP would lose its handler */
 	if (rc == 0)
 		rc = ptrace_set_regs(th->tid, &regs);
 	if (rc == 0)

@@ -55,7 +55,8 @@ static void write_header(const struct space *s, const struct stub_area *a)
 		space_write(s, a->start, &h, sizeof(h));
 }
 
-static int map_area(struct target *t, struct space *s, struct thread *th, taddr_t addr, bool is_pads)
+static int map_area(struct target *t, struct space *s, struct thread *th, taddr_t addr,
+		    bool is_pads)
 {
 	uint32_t size = is_pads ? PADS_AREA_SIZE : AREA_SIZE;
 	if (!th)
@@ -72,8 +73,12 @@ static int map_area(struct target *t, struct space *s, struct thread *th, taddr_
 	if (rc != 0)
 		return rc;
 	int64_t result = 0;
-	const uint64_t args[6] = {at, size, PROT_READ | PROT_EXEC,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0};
+	const uint64_t args[6] = {at,
+				  size,
+				  PROT_READ | PROT_EXEC,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+				  (uint64_t)-1,
+				  0};
 	rc = inject_syscall(t, th, SYS_mmap, args, &result);
 	if (rc != 0)
 		return rc;
@@ -90,10 +95,14 @@ static int slack_area(struct space *s, const struct module *m)
 {
 	for (size_t i = 0; m->file && i < m->file->segment_count; i++) {
 		const struct elf_segment *seg = &m->file->segment[i];
-		taddr_t end = m->bias + seg->vaddr + seg->filesz, start = ROUND_UP(end, (taddr_t)STUB_ALIGN);
-		if (!seg->is_exec || start < m->start || start >= m->end || m->end - start < 2 * STUB_MAX)
+		taddr_t end = m->bias + seg->vaddr + seg->filesz,
+			start = ROUND_UP(end, (taddr_t)STUB_ALIGN);
+		if (!seg->is_exec || start < m->start || start >= m->end ||
+		    m->end - start < 2 * STUB_MAX)
 			continue;
-		struct stub_area a = {.start = start, .size = (uint32_t)(m->end - start), .is_slack = true};
+		struct stub_area a = {.start = start,
+				      .size = (uint32_t)(m->end - start),
+				      .is_slack = true};
 		a.saved = xmalloc(a.size);
 		int rc = space_read(s, a.start, a.saved, a.size);
 		if (rc != 0) {
@@ -110,14 +119,15 @@ static struct stub_area *find_area(struct space *s, taddr_t addr, uint32_t size,
 {
 	for (size_t i = 0; i < s->areas.count; i++) {
 		struct stub_area *a = &s->areas.data[i];
-		if (a->is_pads == is_pads && ROUND_UP(a->used, AREA_ALIGN) + size <= a->size && area_reaches(a, addr))
+		if (a->is_pads == is_pads && ROUND_UP(a->used, AREA_ALIGN) + size <= a->size &&
+		    area_reaches(a, addr))
 			return a;
 	}
 	return NULL;
 }
 
-int install_take_room(struct target *t, struct thread *th, struct space *s, const struct module *m, taddr_t addr,
-		      uint32_t size, taddr_t *at_out)
+int install_take_room(struct target *t, struct thread *th, struct space *s, const struct module *m,
+		      taddr_t addr, uint32_t size, taddr_t *at_out)
 {
 	struct stub_area *a = find_area(s, addr, size, true);
 	int rc = a ? 0 : map_area(t, s, th, addr, true);
@@ -133,24 +143,24 @@ int install_take_room(struct target *t, struct thread *th, struct space *s, cons
 }
 
 /* An area with room for one stub within reach of @addr in @m; -errno. */
-static int get_area(struct target *t, struct thread *th, struct space *s, const struct module *m, taddr_t addr,
-		    struct stub_area **out)
+static int get_area(struct target *t, struct thread *th, struct space *s, const struct module *m,
+		    taddr_t addr, struct stub_area **out)
 {
 	*out = find_area(s, addr, STUB_MAX, false);
 	if (*out)
 		return 0;
 	int rc = map_area(t, s, th, addr, false);
 	if (rc == -EPERM || rc == -ENOMEM || rc == -EACCES) {
-		log_verbose("%s: no page can be mapped near it (%s): stubs go behind its text", m->path,
-			    strerror(-rc));
+		log_verbose("%s: no page can be mapped near it (%s): stubs go behind its text",
+			    m->path, strerror(-rc));
 		rc = slack_area(s, m);
 	}
 	*out = find_area(s, addr, STUB_MAX, false);
 	return rc != 0 ? rc : *out ? 0 : -ENOSPC;
 }
 
-int install_stub_room(struct target *t, struct thread *th, struct space *s, const struct module *m, taddr_t addr,
-		      uint32_t size, taddr_t *at_out)
+int install_stub_room(struct target *t, struct thread *th, struct space *s, const struct module *m,
+		      taddr_t addr, uint32_t size, taddr_t *at_out)
 {
 	struct stub_area *area;
 	int rc = get_area(t, th, s, m, addr, &area);
@@ -171,10 +181,12 @@ static void adopt_areas(struct space *s)
 		bool is_known = false;
 		for (size_t k = 0; k < s->areas.count; k++)
 			is_known |= s->areas.data[k].start == m->start;
-		if (is_known || m->end - m->start != AREA_SIZE || space_read(s, m->start, &h, sizeof(h)) != 0 ||
+		if (is_known || m->end - m->start != AREA_SIZE ||
+		    space_read(s, m->start, &h, sizeof(h)) != 0 ||
 		    memcmp(h.magic, area_magic, sizeof(h.magic)) != 0 || h.used > AREA_SIZE)
 			continue;
-		*vec_add(&s->areas) = (struct stub_area){.start = m->start, .size = AREA_SIZE, .used = h.used};
+		*vec_add(&s->areas) =
+			(struct stub_area){.start = m->start, .size = AREA_SIZE, .used = h.used};
 	}
 }
 
@@ -186,22 +198,26 @@ static void count_probe(struct target *t, struct space *s, const struct probe *p
 	t->stats.probes = MAX(t->stats.probes, s->probe_count);
 }
 
-static int install_site(struct target *t, struct thread *th, struct space *s, const struct module *m,
-			const struct probe_site *site)
+static int install_site(struct target *t, struct thread *th, struct space *s,
+			const struct module *m, const struct probe_site *site)
 {
 	taddr_t entry = m->bias + site->vaddr;
 	size_t size = MIN(site->size, (uint64_t)FUNCTION_MAX);
 	_cleanup_free_ uint8_t *code = xmalloc(size);
 	uint8_t out[STUB_MAX];
 	struct stub_area *area;
-	struct trap trap = {.kind = TRAP_ENTRY, .probe = site->probe, .module = m->id, .entry = entry,
+	struct trap trap = {.kind = TRAP_ENTRY,
+			    .probe = site->probe,
+			    .module = m->id,
+			    .entry = entry,
 			    .code_size = (uint32_t)size};
 	const char *why = "no room for its stub";
 	int rc = space_read_text(s, entry, code, size);
 	if (rc == 0)
 		rc = get_area(t, th, s, m, entry, &area);
 	if (rc == 0)
-		rc = t->arch->make_stub(code, size, entry, area->start + area->used, out, sizeof(out), &trap.stub, &why);
+		rc = t->arch->make_stub(code, size, entry, area->start + area->used, out,
+					sizeof(out), &trap.stub, &why);
 	if (rc == 0 && space_trap_find(s, trap.stub.patch))
 		return 0; /* another name of the same code */
 	if (rc == 0)
@@ -225,7 +241,8 @@ static int install_site(struct target *t, struct thread *th, struct space *s, co
 	return rc;
 }
 
-static void install_functions(struct target *t, struct thread *th, struct space *s, struct module *m)
+static void install_functions(struct target *t, struct thread *th, struct space *s,
+			      struct module *m)
 {
 	if (!t->options.no_probes)
 		requests_install(t, s, m);
@@ -233,7 +250,8 @@ static void install_functions(struct target *t, struct thread *th, struct space 
 		m->sites = xcalloc(1, sizeof(*m->sites));
 		probe_sites_find(m->file, m->sites);
 	}
-	bool is_allocator = m->sites->list.count > 0 && soname_is_watched(m->file, t->options.somalloc);
+	bool is_allocator = m->sites->list.count > 0 &&
+			    soname_is_watched(m->file, t->options.somalloc);
 	uint32_t used = 0;
 	for (size_t i = 0; i < m->sites->list.count; i++) {
 		const struct probe_site *site = &m->sites->list.data[i];
@@ -347,8 +365,10 @@ void install_at_start(struct target *t, struct thread *th)
 		t->refusal = ATTACH_NO_PROBES;
 		kill(p->pid, SIGKILL); /* nothing of it ran */
 	} else {
-		log_warn("process %d: no malloc or other allocation function found; a stripped static program? "
-			 "not profiled", p->pid);
+		log_warn("process %d: no malloc or other allocation function found; a stripped "
+			 "static program? "
+			 "not profiled",
+			 p->pid);
 		p->space->is_profiled = false;
 	}
 }
@@ -405,8 +425,9 @@ static void each_pc(struct target *t, struct space *s, struct thread *th, word_f
 	for (size_t i = 0; i < th->calls.count; i++)
 		fn(ctx, th->calls.data[i].stub_return);
 	if (!is_whole) {
-		log_debug("thread %d: its stack cannot be walked to the end (%zu frames, the last at %#lx)", th->tid, n,
-			  n > 0 ? (unsigned long)pcs[n - 1] : 0ul);
+		log_debug("thread %d: its stack cannot be walked to the end (%zu frames, the last "
+			  "at %#lx)",
+			  th->tid, n, n > 0 ? (unsigned long)pcs[n - 1] : 0ul);
 		each_word(t, s, th, fn, ctx);
 	}
 }
@@ -470,14 +491,16 @@ static int unmap(struct target *t, struct thread **th, taddr_t start, uint64_t s
 	int64_t result = -1;
 	if (!*th || !syscalls_may_inject(t, (*th)->tid))
 		return -EPERM;
-	guard_forget_area((*th)->process->space, start); /* it may be the program's own the next moment */
+	guard_forget_area((*th)->process->space,
+			  start); /* it may be the program's own the next moment */
 	int rc = inject_syscall(t, *th, SYS_munmap, args, &result);
 	if (rc == -ESRCH)
 		*th = NULL;
 	return rc != 0 ? rc : (int)result;
 }
 
-static void leave_area(struct target *t, struct space *s, struct thread **th, struct stub_area *a, bool is_used)
+static void leave_area(struct target *t, struct space *s, struct thread **th, struct stub_area *a,
+		       bool is_used)
 {
 	if (!is_used && a->is_slack && space_write(s, a->start, a->saved, a->size) == 0)
 		return;
@@ -524,7 +547,8 @@ static void step_threads_out(struct target *t, struct space *s)
 	}
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
-		if (th && th->process->space == s && !th->is_exiting && th->state != THREAD_LISTENING &&
+		if (th && th->process->space == s && !th->is_exiting &&
+		    th->state != THREAD_LISTENING &&
 		    inject_step_until(t, th, is_outside_areas, s, MAX_STEPS_OUT) == -ESRCH)
 			i = (size_t)-1;
 	}
@@ -554,9 +578,10 @@ static void take_pending_traps(struct target *t, struct space *s)
 		struct thread *th = t->threads.data[i];
 		struct arch_regs regs;
 		int status;
-		if (!th || th->process->space != s || !th->is_held || th->state == THREAD_LISTENING ||
-		    ptrace_get_regs(th->tid, &regs) != 0 ||
-		    !space_trap_find(s, regs.word[t->arch->pc] - t->arch->trap_pc_offset) || !has_pending_trap(th->tid))
+		if (!th || th->process->space != s || !th->is_held ||
+		    th->state == THREAD_LISTENING || ptrace_get_regs(th->tid, &regs) != 0 ||
+		    !space_trap_find(s, regs.word[t->arch->pc] - t->arch->trap_pc_offset) ||
+		    !has_pending_trap(th->tid))
 			continue;
 		pid_t tid = th->tid;
 		if (ptrace_cont(tid, 0) == 0 && waitpid(tid, &status, __WALL) == tid)
@@ -581,16 +606,20 @@ bool install_remove(struct target *t, struct space *s, struct thread *th, bool i
 	take_pending_traps(t, s);
 	for (size_t i = 0; i < s->traps.count; i++) {
 		struct trap *trap = &s->traps.data[i];
-		bool is_in_text = trap->kind == TRAP_ENTRY || trap->kind == TRAP_START || trap->kind == TRAP_SYSCALL;
+		bool is_in_text = trap->kind == TRAP_ENTRY || trap->kind == TRAP_START ||
+				  trap->kind == TRAP_SYSCALL;
 		if (is_in_text && space_trap_take(s, t->arch, trap) != 0)
-			log_debug("space %u: the text at %#lx could not be restored", s->id, (unsigned long)trap->addr);
+			log_debug("space %u: the text at %#lx could not be restored", s->id,
+				  (unsigned long)trap->addr);
 		requests_removed(s, trap);
 	}
 	syscall_sites_leave(t, s);
 	step_threads_out(t, s);
 	pads_release_threads(t, s);
 	guard_remove(t, s);
-	struct collection c = {.target = t, .space = s, .used = xcalloc(s->areas.count + 1, sizeof(*c.used))};
+	struct collection c = {.target = t,
+			       .space = s,
+			       .used = xcalloc(s->areas.count + 1, sizeof(*c.used))};
 	each_thread_pc(t, s, mark_used, &c);
 	bool is_used = false;
 	for (size_t i = 0; i < s->areas.count; i++)

@@ -137,7 +137,8 @@ static void serve_child(struct target *t, struct thread *th, enum stop_kind kind
 {
 	unsigned long child = 0;
 	pads_share(th->process->space);
-	if (ptrace_event_message(th->tid, &child) == 0 && child != 0 && !thread_find(t, (pid_t)child)) {
+	if (ptrace_event_message(th->tid, &child) == 0 && child != 0 &&
+	    !thread_find(t, (pid_t)child)) {
 		uint64_t flags = clone_flags(t, th, kind);
 		struct process *p = th->process;
 		if (!(flags & CLONE_THREAD))
@@ -235,13 +236,16 @@ static void serve_exec(struct target *t, struct thread *th)
 		syscalls_settle(t, p->pid);
 	p->is_execing = false;
 	bool is_followed = t->options.follow_own_exec ||
-			   (t->options.follow_exec && !(t->sink.skip_exec && t->sink.skip_exec(t->sink.ctx, p->pid)));
+			   (t->options.follow_exec &&
+			    !(t->sink.skip_exec && t->sink.skip_exec(t->sink.ctx, p->pid)));
 	if (p->space && (is_first || is_followed) && !t->is_released) {
 		bool fits = is_supported_image(t, p->pid);
 		if (is_first && !fits)
 			t->refusal = ATTACH_32BIT;
 		else if (!fits)
-			log_warn("process %d: a 32-bit program (or one of another machine): not profiled", p->pid);
+			log_warn("process %d: a 32-bit program (or one of another machine): not "
+				 "profiled",
+				 p->pid);
 		process_leave_space(t, p, fits ? SPACE_NEXT_IMAGE : SPACE_EXEC);
 		if (fits) {
 			start_image(t, p, leader);
@@ -437,8 +441,10 @@ void loop_serve(struct target *t, pid_t tid, int status)
 		th->is_exiting = true;
 		if (t->options.last_look)
 			roots_serve_exit(t, th);
-		if (t->sink.process_exit && th->process->space->user && !has_living_threads(t, th->process))
-			t->sink.process_exit(t->sink.ctx, th->process->space, th->process->pid, tid);
+		if (t->sink.process_exit && th->process->space->user &&
+		    !has_living_threads(t, th->process))
+			t->sink.process_exit(t->sink.ctx, th->process->space, th->process->pid,
+					     tid);
 		if (has_living_threads(t, th->process))
 			thread_stacks_exit(t, th);
 		thread_resume(t, th, 0);
@@ -464,7 +470,8 @@ void loop_serve_later(struct target *t, struct thread *th, int status)
 static int wait_stop(bool no_wait, pid_t *tid_out, int *status_out)
 {
 	siginfo_t info = {0};
-	if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | (no_wait ? WNOHANG : 0)) != 0)
+	if (waitid(P_ALL, 0, &info,
+		   WEXITED | WSTOPPED | WNOWAIT | __WALL | (no_wait ? WNOHANG : 0)) != 0)
 		return -errno;
 	if (info.si_pid == 0)
 		return -EAGAIN;

@@ -37,7 +37,8 @@ static struct mapping_range pages(taddr_t start, uint64_t length)
 
 static void mmap_done(const struct mapping_call *c, taddr_t result, struct mapping_change *out)
 {
-	uint64_t unit = PAGE_SIZE_MIN, flags = c->arg[3], shift = flags >> HUGE_SHIFT_SHIFT & HUGE_SHIFT_MASK;
+	uint64_t unit = PAGE_SIZE_MIN, flags = c->arg[3],
+		 shift = flags >> HUGE_SHIFT_SHIFT & HUGE_SHIFT_MASK;
 	if (flags & MAP_HUGETLB)
 		unit = 1ull << (shift ? shift : HUGE_SHIFT_DEFAULT);
 	out->come = range(result, c->arg[1], unit);
@@ -127,7 +128,8 @@ static const struct {
 const long *mapping_watched(size_t *count_out)
 {
 	static const long numbers[] = {
-		SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap, SYS_shmat, SYS_shmdt, SYS_io_setup, SYS_io_destroy,
+		SYS_brk,   SYS_mmap,  SYS_munmap,   SYS_mremap,
+		SYS_shmat, SYS_shmdt, SYS_io_setup, SYS_io_destroy,
 	};
 	_Static_assert(ARRAY_SIZE(numbers) == ARRAY_SIZE(rows), "every row is watched");
 	*count_out = ARRAY_SIZE(numbers);

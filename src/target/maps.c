@@ -26,8 +26,8 @@ int maps_parse_line(const char *line, struct map *out)
 	unsigned major_dev = 0, minor_dev = 0;
 	uint64_t ino = 0;
 	int path_at = -1;
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &m.start, &m.end, perms,
-		   &m.offset, &major_dev, &minor_dev, &ino, &path_at) < 7 ||
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &m.start,
+		   &m.end, perms, &m.offset, &major_dev, &minor_dev, &ino, &path_at) < 7 ||
 	    path_at < 0 || strlen(perms) != 4 || m.start >= m.end)
 		return -EINVAL;
 	m.is_read = perms[0] == 'r';
@@ -93,7 +93,8 @@ const struct map *maps_find(const struct maps *m, taddr_t addr)
 }
 
 /* The part of the gap [*start, *end) below @above and above @below that we may use. */
-static void shrink_gap(const struct map *below, const struct map *above, taddr_t *start, taddr_t *end)
+static void shrink_gap(const struct map *below, const struct map *above, taddr_t *start,
+		       taddr_t *end)
 {
 	*start = below ? below->end + PAGE_SIZE_MIN : MIN_ADDRESS;
 	*end = above->start > PAGE_SIZE_MIN ? above->start - PAGE_SIZE_MIN : 0;
@@ -104,8 +105,8 @@ static void shrink_gap(const struct map *below, const struct map *above, taddr_t
 		*end = *end > STACK_ROOM ? *end - STACK_ROOM : 0;
 }
 
-int maps_find_gap(const struct maps *m, taddr_t near_start, taddr_t near_end, uint64_t reach, uint64_t size,
-		  taddr_t *out)
+int maps_find_gap(const struct maps *m, taddr_t near_start, taddr_t near_end, uint64_t reach,
+		  uint64_t size, taddr_t *out)
 {
 	taddr_t low = near_end > reach ? near_end - reach : 0, high = near_start + reach;
 	taddr_t best = 0;

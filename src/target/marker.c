@@ -17,8 +17,8 @@
 
 /* -- client requests -- */
 
-void marker_scan(const struct arch *arch, const uint8_t *data, size_t size, void (*fn)(void *ctx, size_t offset),
-		 void *ctx)
+void marker_scan(const struct arch *arch, const uint8_t *data, size_t size,
+		 void (*fn)(void *ctx, size_t offset), void *ctx)
 {
 	const uint8_t *at = data, *end = data + size;
 	while ((at = memmem(at, (size_t)(end - at), arch->marker, arch->marker_size))) {
@@ -35,12 +35,13 @@ struct text_scan {
 static void add_request(void *ctx, size_t offset)
 {
 	struct text_scan *scan = ctx;
-	*vec_add(&scan->out->list) = (struct marker){.vaddr = scan->vaddr + offset, .kind = MARKER_REQUEST};
+	*vec_add(&scan->out->list) =
+		(struct marker){.vaddr = scan->vaddr + offset, .kind = MARKER_REQUEST};
 }
 
 /* Chunks overlap by less than a marker, so that each is found once. */
-static void scan_segment(const struct elf_file *file, const struct arch *arch, const struct elf_segment *seg,
-			 struct marker_list *out)
+static void scan_segment(const struct elf_file *file, const struct arch *arch,
+			 const struct elf_segment *seg, struct marker_list *out)
 {
 	size_t overlap = arch->marker_size - 1u;
 	_cleanup_free_ uint8_t *buf = xmalloc(CHUNK);
@@ -76,7 +77,8 @@ static bool find_kind(const char *provider, const char *name, uint8_t *out)
 }
 
 /* The first @count arguments, blanks between; there may be more. */
-static int read_arguments(const struct arch *arch, const char *text, struct arch_operand *const out[], size_t count)
+static int read_arguments(const struct arch *arch, const char *text,
+			  struct arch_operand *const out[], size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		text += strspn(text, " ");
@@ -91,7 +93,8 @@ static int read_arguments(const struct arch *arch, const char *text, struct arch
 	return 0;
 }
 
-int marker_read_note(const struct arch *arch, const uint8_t *desc, size_t size, uint64_t base, struct marker *out)
+int marker_read_note(const struct arch *arch, const uint8_t *desc, size_t size, uint64_t base,
+		     struct marker *out)
 {
 	uint64_t word[3];
 	size_t at = sizeof(word);
@@ -131,8 +134,8 @@ static bool is_text(const struct elf_file *file, uint64_t vaddr)
 	return seg && seg->is_exec && vaddr - seg->vaddr < seg->filesz;
 }
 
-static void add_note(const struct arch *arch, const struct elf_file *file, const uint8_t *desc, size_t size,
-		     uint64_t base, struct marker_list *out)
+static void add_note(const struct arch *arch, const struct elf_file *file, const uint8_t *desc,
+		     size_t size, uint64_t base, struct marker_list *out)
 {
 	struct marker m;
 	int rc = marker_read_note(arch, desc, size, base, &m);
@@ -142,14 +145,15 @@ static void add_note(const struct arch *arch, const struct elf_file *file, const
 		*vec_add(&out->list) = m;
 }
 
-static void read_notes(const struct elf_file *file, const struct arch *arch, Elf_Scn *scn, uint64_t base,
-		       struct marker_list *out)
+static void read_notes(const struct elf_file *file, const struct arch *arch, Elf_Scn *scn,
+		       uint64_t base, struct marker_list *out)
 {
 	static const char owner[] = "stapsdt";
 	Elf_Data *d = elf_getdata(scn, NULL);
 	size_t pos = 0, name, desc;
 	GElf_Nhdr note;
-	while (d && d->d_buf && pos < d->d_size && (pos = gelf_getnote(d, pos, &note, &name, &desc)) > 0) {
+	while (d && d->d_buf && pos < d->d_size &&
+	       (pos = gelf_getnote(d, pos, &note, &name, &desc)) > 0) {
 		const uint8_t *bytes = d->d_buf;
 		if (note.n_type == NOTE_PROBE && note.n_namesz == sizeof(owner) &&
 		    memcmp(bytes + name, owner, sizeof(owner)) == 0)
@@ -157,16 +161,19 @@ static void read_notes(const struct elf_file *file, const struct arch *arch, Elf
 	}
 }
 
-static void find_notes(const struct elf_file *file, const struct arch *arch, struct marker_list *out)
+static void find_notes(const struct elf_file *file, const struct arch *arch,
+		       struct marker_list *out)
 {
 	uint64_t base = 0;
 	GElf_Shdr sh;
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(file->elf, scn));) {
-		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_PROGBITS && has_name(file, &sh, ".stapsdt.base"))
+		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_PROGBITS &&
+		    has_name(file, &sh, ".stapsdt.base"))
 			base = sh.sh_addr;
 	}
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(file->elf, scn));) {
-		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_NOTE && has_name(file, &sh, ".note.stapsdt"))
+		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_NOTE &&
+		    has_name(file, &sh, ".note.stapsdt"))
 			read_notes(file, arch, scn, base, out);
 	}
 }
@@ -233,11 +240,12 @@ void marker_find(struct elf_file *file, const struct arch *arch, struct marker_l
 
 bool marker_is_argument(const struct arch_operand *o, const struct arch *arch, unsigned i)
 {
-	return o->kind == OPERAND_REGISTER && o->base == arch->arg[i] && o->size == 8 && o->shift == 0;
+	return o->kind == OPERAND_REGISTER && o->base == arch->arg[i] && o->size == 8 &&
+	       o->shift == 0;
 }
 
-int marker_value(const struct arch_operand *o, const struct arch_regs *regs, marker_read_fn *read, void *ctx,
-		 uint64_t *out)
+int marker_value(const struct arch_operand *o, const struct arch_regs *regs, marker_read_fn *read,
+		 void *ctx, uint64_t *out)
 {
 	uint64_t value = 0;
 	if (o->kind == OPERAND_CONSTANT) {

@@ -13,23 +13,19 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 
 #define TAKEN_OUT 1 /* as a thread pointer in the directory: neither empty nor anybody's */
 
-static uint32_t directory_bits(uint32_t slot_count)
-{
-	uint32_t bits = 6;
-	while (1u << bits < 4 * slot_count)
-		bits++;
-	return bits;
-}
-
 static void lay_out(struct pad_memory *m, const struct pad_memory_options *options)
 {
-	size_t at = PAGE_SIZE_MIN;
+	size_t at = PAD_DIRECTORY_OFFSET;
 
+	CHECK(options->slot_count <= PAD_MAX_SLOTS);
+	_Static_assert(sizeof(struct pad_control) <= PAD_DIRECTORY_OFFSET,
+		       "the control block has room");
 	m->directory = at;
-	at += ROUND_UP(sizeof(struct pad_directory) << directory_bits(options->slot_count), PAGE_SIZE_MIN);
+	at += ROUND_UP(sizeof(struct pad_directory) << PAD_DIRECTORY_BITS, PAGE_SIZE_MIN);
 	m->slots = at;
 	at += ROUND_UP(sizeof(struct pad_slot) * options->slot_count, PAGE_SIZE_MIN);
 	m->rules = at;
@@ -48,8 +44,8 @@ static int map(struct pad_memory *m)
 
 	if (base == MAP_FAILED)
 		return -errno;
-	again = mmap(base + m->file_size, m->ring_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, m->fd,
-		     (off_t)m->ring);
+	again = mmap(base + m->file_size, m->ring_size, PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_FIXED, m->fd, (off_t)m->ring);
 	if (again == MAP_FAILED) {
 		int err = -errno;
 		munmap(base, m->map_size);
@@ -74,7 +70,6 @@ int pad_memory_init(struct pad_memory *m, int fd, const struct pad_memory_option
 	*m->control = (struct pad_control){
 		.off = 1,
 		.shared = 1,
-		.directory_shift = 64 - directory_bits(options->slot_count),
 		.rule_bits = options->rule_bits,
 		.slot_count = options->slot_count,
 		.ring_size = m->ring_size,
@@ -83,6 +78,7 @@ int pad_memory_init(struct pad_memory *m, int fd, const struct pad_memory_option
 	};
 	if (getrandom(&m->control->key, sizeof(m->control->key), GRND_NONBLOCK) < 0)
 		m->control->key = hash_u64((uint64_t)(uintptr_t)m->base);
+	m->control->key <<= PAD_MARK_LOW;
 	return 0;
 }
 
@@ -98,7 +94,6 @@ void pad_memory_deinit(struct pad_memory *m)
 void pad_memory_locate(struct pad_memory *m, taddr_t target)
 {
 	m->target = target;
-	m->control->directory = target + m->directory;
 	m->control->slots = target + m->slots;
 	m->control->rules = target + m->rules;
 	m->control->ring = target + m->ring;
@@ -116,7 +111,8 @@ int pad_owner_init(struct pad_owner *owner)
 	owner->head.futex_offset = (int64_t)offsetof(struct pad_control, owner) -
 				   (int64_t)offsetof(struct pad_control, owner_next);
 	owner->head.pending = 0;
-	_Static_assert(sizeof(owner->head) == sizeof(struct robust_list_head), "as the kernel has it");
+	_Static_assert(sizeof(owner->head) == sizeof(struct robust_list_head),
+		       "as the kernel has it");
 	return syscall(SYS_set_robust_list, &owner->head, sizeof(owner->head)) ? -errno : 0;
 }
 
@@ -152,11 +148,10 @@ static struct pad_directory *directory(const struct pad_memory *m)
 
 static struct pad_directory *find(const struct pad_memory *m, uint64_t key)
 {
-	uint32_t shift = m->control->directory_shift;
-	uint64_t mask = ~0ull >> shift;
+	const uint64_t mask = (1u << PAD_DIRECTORY_BITS) - 1;
 	struct pad_directory *d = directory(m);
 
-	for (uint64_t i = pad_directory_hash(key, shift), n = 0; n <= mask; i = (i + 1) & mask, n++) {
+	for (uint64_t i = pad_directory_hash(key), n = 0; n <= mask; i = (i + 1) & mask, n++) {
 		if (d[i].thread_pointer == key)
 			return &d[i];
 		if (d[i].thread_pointer == 0)
@@ -168,8 +163,7 @@ static struct pad_directory *find(const struct pad_memory *m, uint64_t key)
 /* A place for @key, which is not in the directory. At most a quarter of it is in use. */
 static struct pad_directory *find_place(const struct pad_memory *m, uint64_t key)
 {
-	uint32_t shift = m->control->directory_shift;
-	uint64_t mask = ~0ull >> shift, i = pad_directory_hash(key, shift);
+	uint64_t mask = (1u << PAD_DIRECTORY_BITS) - 1, i = pad_directory_hash(key);
 	struct pad_directory *d = directory(m);
 
 	while (d[i].thread_pointer > TAKEN_OUT)
@@ -193,11 +187,12 @@ void pad_memory_reset_slot(struct pad_memory *m, uint32_t index)
 	struct pad_slot *slot = pad_memory_slot(m, index);
 
 	slot->guard = slot->guard_pc = 0;
-	slot->dirty = slot->frame_count = 0;
+	slot->dirty = slot->frame_count = slot->check_count = 0;
 	slot->reason = PAD_REASON_NONE;
 }
 
-int pad_memory_add_thread(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_low, taddr_t stack_high)
+int pad_memory_add_thread(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_low,
+			  taddr_t stack_high)
 {
 	struct pad_directory *d = find(m, thread_pointer);
 	struct pad_slot *slot;
@@ -231,7 +226,8 @@ void pad_memory_remove_thread(struct pad_memory *m, uint64_t thread_pointer)
 
 	if (!d)
 		return;
-	m->free_slot = xgrow(m->free_slot, &m->free_capacity, m->free_count + 1, sizeof(*m->free_slot));
+	m->free_slot =
+		xgrow(m->free_slot, &m->free_capacity, m->free_count + 1, sizeof(*m->free_slot));
 	m->free_slot[m->free_count++] = slot_index(m, d);
 	__atomic_store_n(&d->thread_pointer, TAKEN_OUT, __ATOMIC_RELEASE);
 }

@@ -15,7 +15,7 @@
 
 struct pad_memory_options {
 	size_t ring_size;    /* a power of two, at least 64 KiB */
-	uint32_t slot_count; /* threads at a time, at most 65535 */
+	uint32_t slot_count; /* threads at a time, at most PAD_MAX_SLOTS */
 	uint32_t rule_bits;
 };
 

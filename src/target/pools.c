@@ -65,8 +65,8 @@ static int compare_order(const void *a, const void *b)
 }
 
 /* A copy of the blocks that lie in [@start, @end), or with @outside of all others, as they came. */
-static struct pool_block *select_blocks(const struct pool *p, taddr_t start, taddr_t end, bool outside,
-					size_t *count_out)
+static struct pool_block *select_blocks(const struct pool *p, taddr_t start, taddr_t end,
+					bool outside, size_t *count_out)
 {
 	struct pool_block *found = xcalloc(p->count + 1, sizeof(*found));
 	size_t n = 0;
@@ -155,7 +155,8 @@ static void end_block(struct pools *p, struct pool *pool, taddr_t addr, const st
 	ops->gone(ops->ctx, addr);
 }
 
-static void begin_block(struct pools *p, struct pool *pool, taddr_t addr, uint64_t size, const struct pool_ops *ops)
+static void begin_block(struct pools *p, struct pool *pool, taddr_t addr, uint64_t size,
+			const struct pool_ops *ops)
 {
 	if (!addr)
 		return;
@@ -166,7 +167,8 @@ static void begin_block(struct pools *p, struct pool *pool, taddr_t addr, uint64
 }
 
 /* What is left of a block across an end of the range comes anew. */
-static void trim(struct pools *p, struct pool *pool, taddr_t start, uint64_t size, const struct pool_ops *ops)
+static void trim(struct pools *p, struct pool *pool, taddr_t start, uint64_t size,
+		 const struct pool_ops *ops)
 {
 	taddr_t end = start + size;
 	size_t count;

@@ -10,38 +10,81 @@
 #include <string.h>
 
 #define NO PROBE_NO_ARG
-#define ALLOC(name, fn, size, count, align) \
-	{.symbol = name, .kind = PROBE_ALLOC, .function = fn, .size_arg = size, .count_arg = count, \
-	 .align_arg = align, .block_arg = NO, .result_arg = NO}
-#define NEW(name, align) \
-	{.symbol = name, .kind = PROBE_ALLOC, .function = FUNCTION_NEW, .size_arg = 0, .count_arg = NO, \
-	 .align_arg = align, .block_arg = NO, .result_arg = NO, .may_throw = true}
-#define FREE(name, fn) \
-	{.symbol = name, .kind = PROBE_FREE, .function = fn, .size_arg = NO, .count_arg = NO, .align_arg = NO, \
-	 .block_arg = 0, .result_arg = NO}
+#define ALLOC(name, fn, size, count, align)                                               \
+	{                                                                                 \
+		.symbol = name, .kind = PROBE_ALLOC, .function = fn, .size_arg = size,    \
+		.count_arg = count, .align_arg = align, .block_arg = NO, .result_arg = NO \
+	}
+#define NEW(name, align)                                                                      \
+	{                                                                                     \
+		.symbol = name, .kind = PROBE_ALLOC, .function = FUNCTION_NEW, .size_arg = 0, \
+		.count_arg = NO, .align_arg = align, .block_arg = NO, .result_arg = NO,       \
+		.may_throw = true                                                             \
+	}
+#define FREE(name, fn)                                                              \
+	{                                                                           \
+		.symbol = name, .kind = PROBE_FREE, .function = fn, .size_arg = NO, \
+		.count_arg = NO, .align_arg = NO, .block_arg = 0, .result_arg = NO  \
+	}
 /* old: an argument that tells the former size; arguments 2 and 3 of mmap are prot and flags */
-#define MAPPING(name, fn, block, size, old) \
-	{.symbol = name, .kind = PROBE_MAPPING, .function = fn, .size_arg = size, .count_arg = NO, .align_arg = old, \
-	 .block_arg = block, .result_arg = NO}
-#define CONTROL(name, what) \
-	{.symbol = name, .kind = what, .size_arg = NO, .count_arg = NO, .align_arg = NO, .block_arg = NO, \
-	 .result_arg = NO}
+#define MAPPING(name, fn, block, size, old)                                              \
+	{                                                                                \
+		.symbol = name, .kind = PROBE_MAPPING, .function = fn, .size_arg = size, \
+		.count_arg = NO, .align_arg = old, .block_arg = block, .result_arg = NO  \
+	}
+#define CONTROL(name, what)                                                                     \
+	{                                                                                       \
+		.symbol = name, .kind = what, .size_arg = NO, .count_arg = NO, .align_arg = NO, \
+		.block_arg = NO, .result_arg = NO                                               \
+	}
 
 const struct probe probe_table[] = {
 	ALLOC("malloc", FUNCTION_MALLOC, 0, NO, NO),
 	ALLOC("calloc", FUNCTION_CALLOC, 0, 1, NO),
-	{.symbol = "realloc", .kind = PROBE_REALLOC, .function = FUNCTION_REALLOC, .size_arg = 1, .count_arg = NO,
-	 .align_arg = NO, .block_arg = 0, .result_arg = NO},
-	{.symbol = "reallocarray", .kind = PROBE_REALLOC, .function = FUNCTION_REALLOC, .size_arg = 1,
-	 .count_arg = 2, .align_arg = NO, .block_arg = 0, .result_arg = NO},
+	{.symbol = "realloc",
+	 .kind = PROBE_REALLOC,
+	 .function = FUNCTION_REALLOC,
+	 .size_arg = 1,
+	 .count_arg = NO,
+	 .align_arg = NO,
+	 .block_arg = 0,
+	 .result_arg = NO},
+	{.symbol = "reallocarray",
+	 .kind = PROBE_REALLOC,
+	 .function = FUNCTION_REALLOC,
+	 .size_arg = 1,
+	 .count_arg = 2,
+	 .align_arg = NO,
+	 .block_arg = 0,
+	 .result_arg = NO},
 	ALLOC("memalign", FUNCTION_MEMALIGN, 1, NO, 0),
 	ALLOC("aligned_alloc", FUNCTION_MEMALIGN, 1, NO, 0),
-	{.symbol = "posix_memalign", .kind = PROBE_ALLOC, .function = FUNCTION_MEMALIGN, .size_arg = 2,
-	 .count_arg = NO, .align_arg = 1, .block_arg = NO, .result_arg = 0},
-	{.symbol = "valloc", .kind = PROBE_ALLOC, .function = FUNCTION_MEMALIGN, .size_arg = 0, .count_arg = NO,
-	 .align_arg = NO, .block_arg = NO, .result_arg = NO, .is_page_aligned = true},
-	{.symbol = "pvalloc", .kind = PROBE_ALLOC, .function = FUNCTION_MEMALIGN, .size_arg = 0, .count_arg = NO,
-	 .align_arg = NO, .block_arg = NO, .result_arg = NO, .is_page_aligned = true},
+	{.symbol = "posix_memalign",
+	 .kind = PROBE_ALLOC,
+	 .function = FUNCTION_MEMALIGN,
+	 .size_arg = 2,
+	 .count_arg = NO,
+	 .align_arg = 1,
+	 .block_arg = NO,
+	 .result_arg = 0},
+	{.symbol = "valloc",
+	 .kind = PROBE_ALLOC,
+	 .function = FUNCTION_MEMALIGN,
+	 .size_arg = 0,
+	 .count_arg = NO,
+	 .align_arg = NO,
+	 .block_arg = NO,
+	 .result_arg = NO,
+	 .is_page_aligned = true},
+	{.symbol = "pvalloc",
+	 .kind = PROBE_ALLOC,
+	 .function = FUNCTION_MEMALIGN,
+	 .size_arg = 0,
+	 .count_arg = NO,
+	 .align_arg = NO,
+	 .block_arg = NO,
+	 .result_arg = NO,
+	 .is_page_aligned = true},
 	FREE("free", FUNCTION_FREE),
 	FREE("cfree", FUNCTION_FREE),
 	FREE("free_sized", FUNCTION_FREE),
@@ -111,7 +154,8 @@ static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 	/* cheap test first: only these initials are in the table */
 	if (!memchr("mcrapvf_", sym->name[0], 8) || !sym->is_defined || sym->type != STT_FUNC)
 		return 0;
-	bool is_seen = sym->bind == STB_GLOBAL || sym->bind == STB_WEAK || sym->bind == STB_GNU_UNIQUE;
+	bool is_seen = sym->bind == STB_GLOBAL || sym->bind == STB_WEAK ||
+		       sym->bind == STB_GNU_UNIQUE;
 	if (!is_seen && !search->file->is_static_pie)
 		return 0;
 	const struct probe *probe = probe_find(sym->name);
@@ -126,7 +170,8 @@ static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 			return 0;
 		}
 	}
-	*vec_add(&search->sites->list) = (struct probe_site){probe, sym->vaddr, site_size(search->file, sym)};
+	*vec_add(&search->sites->list) =
+		(struct probe_site){probe, sym->vaddr, site_size(search->file, sym)};
 	return 0;
 }
 
@@ -148,7 +193,8 @@ void probe_read_call(const struct probe *p, const struct arch *arch, const struc
 	*out = (struct probe_call){0};
 	if (p->size_arg != NO)
 		out->size = argument(arch, regs, p->size_arg);
-	if (p->count_arg != NO && __builtin_mul_overflow(out->size, argument(arch, regs, p->count_arg), &out->size))
+	if (p->count_arg != NO &&
+	    __builtin_mul_overflow(out->size, argument(arch, regs, p->count_arg), &out->size))
 		out->size = UINT64_MAX; /* such a call fails */
 	if (p->align_arg != NO)
 		out->align = argument(arch, regs, p->align_arg);

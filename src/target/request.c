@@ -19,7 +19,12 @@ static const struct row {
 	{.code = 0x1306, .kind = REQUEST_POOL_FREE, .pool = 1, .addr = 2},
 	{.code = 0x1307, .kind = REQUEST_POOL_TRIM, .pool = 1, .addr = 2, .size = 3},
 	{.code = 0x1308, .kind = REQUEST_POOL_MOVE, .pool = 1, .addr = 2},
-	{.code = 0x1309, .kind = REQUEST_POOL_CHANGE, .pool = 1, .old_addr = 2, .addr = 3, .size = 4},
+	{.code = 0x1309,
+	 .kind = REQUEST_POOL_CHANGE,
+	 .pool = 1,
+	 .old_addr = 2,
+	 .addr = 3,
+	 .size = 4},
 	{.code = 0x130a, .kind = REQUEST_POOL_EXISTS, .pool = 1},
 };
 
@@ -35,9 +40,13 @@ struct request request_decode(const uint64_t word[REQUEST_WORDS])
 		if (r->code != word[0])
 			continue;
 		return (struct request){
-			.kind = r->kind, .addr = argument(word, r->addr), .size = argument(word, r->size),
-			.old_addr = argument(word, r->old_addr), .pool = argument(word, r->pool),
-			.flags = argument(word, r->flags), .text = argument(word, r->text),
+			.kind = r->kind,
+			.addr = argument(word, r->addr),
+			.size = argument(word, r->size),
+			.old_addr = argument(word, r->old_addr),
+			.pool = argument(word, r->pool),
+			.flags = argument(word, r->flags),
+			.text = argument(word, r->text),
 		};
 	}
 	return (struct request){.kind = REQUEST_NONE};

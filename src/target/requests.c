@@ -159,7 +159,8 @@ static bool is_inside_call(const struct visit *v)
 static void serve_request(struct visit *v)
 {
 	uint64_t word[REQUEST_WORDS];
-	if (space_read(v->space, v->regs->word[v->target->arch->request_arg], word, sizeof(word)) != 0)
+	if (space_read(v->space, v->regs->word[v->target->arch->request_arg], word, sizeof(word)) !=
+	    0)
 		return;
 	const struct request r = request_decode(word);
 	if (r.kind == REQUEST_IS_RUNNING && v->target->options.running_on_valgrind)
@@ -181,15 +182,20 @@ static void serve_note(struct visit *v, const struct marker *m)
 {
 	struct request r = {.kind = m->kind == MARKER_ALLOC ? REQUEST_ALLOC : REQUEST_FREE};
 	if (marker_value(&m->block, v->regs, read_target, v->space, &r.addr) != 0 ||
-	    (m->kind == MARKER_ALLOC && marker_value(&m->size, v->regs, read_target, v->space, &r.size) != 0))
+	    (m->kind == MARKER_ALLOC &&
+	     marker_value(&m->size, v->regs, read_target, v->space, &r.size) != 0))
 		return;
 	if (!is_inside_call(v))
 		serve_blocks(v, &r);
 }
 
-void requests_serve(struct target *t, struct thread *th, const struct trap *trap, const struct arch_regs *regs)
+void requests_serve(struct target *t, struct thread *th, const struct trap *trap,
+		    const struct arch_regs *regs)
 {
-	struct visit v = {.target = t, .thread = th, .space = th->process->space, .behind = trap->stub.jump,
+	struct visit v = {.target = t,
+			  .thread = th,
+			  .space = th->process->space,
+			  .behind = trap->stub.jump,
 			  .regs = regs};
 	const struct module *m = space_find_module(v.space, trap->addr);
 	if (trap->probe->kind == PROBE_REQUEST)
@@ -200,7 +206,8 @@ void requests_serve(struct target *t, struct thread *th, const struct trap *trap
 
 /* -- pads -- */
 
-bool requests_may_jump(const struct target *t, const struct space *s, const struct trap *trap, const char **why_out)
+bool requests_may_jump(const struct target *t, const struct space *s, const struct trap *trap,
+		       const char **why_out)
 {
 	const struct module *m = space_find_module(s, trap->addr);
 	const struct arch *arch = t->arch;
@@ -209,9 +216,11 @@ bool requests_may_jump(const struct target *t, const struct space *s, const stru
 	const struct marker *marker = &m->markers->list.data[trap->marker];
 	if (marker->kind != MARKER_REQUEST) {
 		/* one instruction, which nobody enters but at its beginning; the pad reads the first arguments */
-		bool is_plain = marker_is_argument(&marker->block, arch, 0) &&
-				(marker->kind == MARKER_FREE || marker_is_argument(&marker->size, arch, 1));
-		*why_out = is_plain ? "it has no room for a jump" : "its arguments are in other places";
+		bool is_plain =
+			marker_is_argument(&marker->block, arch, 0) &&
+			(marker->kind == MARKER_FREE || marker_is_argument(&marker->size, arch, 1));
+		*why_out = is_plain ? "it has no room for a jump" :
+				      "its arguments are in other places";
 		return is_plain && trap->code_size == arch->long_nop_size;
 	}
 	*why_out = "its function is not known";
@@ -227,7 +236,8 @@ bool requests_may_jump(const struct target *t, const struct space *s, const stru
 uint32_t requests_pad_flags(const struct target *t, const struct space *s)
 {
 	const struct target_options *o = &t->options;
-	return (o->running_on_valgrind ? PAD_ANSWER_RUNNING : 0) | (o->mempools ? PAD_ANSWER_POOLS : 0) |
+	return (o->running_on_valgrind ? PAD_ANSWER_RUNNING : 0) |
+	       (o->mempools ? PAD_ANSWER_POOLS : 0) |
 	       (s->pools && s->pools->has_auto_free ? PAD_ANSWER_BLOCKS : 0);
 }
 
@@ -240,20 +250,24 @@ void requests_look(struct target *t, struct module *m)
 	m->markers = xcalloc(1, sizeof(*m->markers));
 	marker_find(m->file, t->arch, m->markers);
 	if (m->markers->unknown > 0)
-		log_verbose("%s: %u probes have arguments that cannot be read", m->path, m->markers->unknown);
+		log_verbose("%s: %u probes have arguments that cannot be read", m->path,
+			    m->markers->unknown);
 }
 
 static bool stands_there(const struct space *s, taddr_t addr, const uint8_t *bytes, size_t size)
 {
 	uint8_t code[32];
-	return size <= sizeof(code) && space_read(s, addr, code, size) == 0 && memcmp(code, bytes, size) == 0;
+	return size <= sizeof(code) && space_read(s, addr, code, size) == 0 &&
+	       memcmp(code, bytes, size) == 0;
 }
 
 /* Bytes of the marker at @addr; 0: what stands there is not code without effect. */
-static uint32_t marker_size(const struct arch *arch, const struct space *s, const struct marker *m, taddr_t addr)
+static uint32_t marker_size(const struct arch *arch, const struct space *s, const struct marker *m,
+			    taddr_t addr)
 {
 	if (m->kind == MARKER_REQUEST)
-		return stands_there(s, addr, arch->marker, arch->marker_size) ? arch->marker_size : 0;
+		return stands_there(s, addr, arch->marker, arch->marker_size) ? arch->marker_size :
+										0;
 	if (stands_there(s, addr, arch->long_nop, arch->long_nop_size))
 		return arch->long_nop_size;
 	return stands_there(s, addr, &arch->nop_insn, 1) ? 1 : 0;
@@ -268,7 +282,8 @@ static unsigned count_users(const struct space *s, taddr_t semaphore)
 }
 
 /* The 16-bit count of those who listen; a guardian would put back what it was before the first of ours. */
-static void raise_semaphore(struct space *s, const struct arch *arch, struct trap *trap, taddr_t semaphore)
+static void raise_semaphore(struct space *s, const struct arch *arch, struct trap *trap,
+			    taddr_t semaphore)
 {
 	struct trap as_was = {.addr = semaphore, .kind = TRAP_ENTRY, .stub = {.jump = semaphore}};
 	uint16_t count;
@@ -295,12 +310,18 @@ static int install_marker(struct target *t, struct space *s, const struct module
 	if (s->guard && s->guard->trap_count > GUARD_RECORD_TRAPS - GUARD_RESERVE)
 		return -ENOSPC;
 	struct trap trap = {
-		.kind = TRAP_ENTRY, .addr = addr, .entry = addr, .probe = &marker_probe[marker->kind],
-		.module = m->id, .marker = index, .code_size = size,
+		.kind = TRAP_ENTRY,
+		.addr = addr,
+		.entry = addr,
+		.probe = &marker_probe[marker->kind],
+		.module = m->id,
+		.marker = index,
+		.code_size = size,
 		.stub = {.jump = addr + size, .patch = addr},
 	};
 	int rc = space_trap_put(s, t->arch, &trap);
-	if (rc == 0 && marker->semaphore) /* from here on the program may take the way to the probe */
+	if (rc == 0 &&
+	    marker->semaphore) /* from here on the program may take the way to the probe */
 		raise_semaphore(s, t->arch, space_trap_find(s, addr), m->bias + marker->semaphore);
 	return rc;
 }

@@ -34,7 +34,8 @@ static const uint8_t *at(const struct ring *r, uint64_t position)
 /* The mark at @position, or 0 when none was committed there. */
 static uint64_t committed_mark(const struct ring *r, uint64_t position)
 {
-	uint64_t mark = __atomic_load_n((const uint64_t *)(const void *)at(r, position), __ATOMIC_ACQUIRE);
+	uint64_t mark =
+		__atomic_load_n((const uint64_t *)(const void *)at(r, position), __ATOMIC_ACQUIRE);
 	uint64_t expected = pad_mark(position, r->memory->control->key, 0);
 
 	return mark >> 24 == expected >> 24 ? mark : 0;
@@ -102,32 +103,49 @@ static inline struct ring_mirror *get_mirror(struct ring *r, uint32_t slot)
 
 void ring_reset_slot(struct ring *r, uint32_t slot)
 {
-	get_mirror(r, slot)->count = 0;
+	struct ring_mirror *m = get_mirror(r, slot);
+	m->count = 0;
+	m->has_node = false;
 }
 
 /* Takes the new return addresses into the slot's mirror, which then is the record's stack. */
-static inline void read_stack(struct ring *r, const struct pad_record_block *block, struct ring_record *record)
+static inline void read_stack(struct ring *r, const struct pad_record_block *block,
+			      struct ring_record *record)
 {
 	struct ring_mirror *m = get_mirror(r, record->slot);
 	const uint64_t *pc = (const uint64_t *)(const void *)(block + 1);
 
 	CHECK(block->kept <= m->count);
 	if (block->kept + block->fresh >= m->capacity)
-		m->frame = xgrow(m->frame, &m->capacity, block->kept + block->fresh + 1u, sizeof(*m->frame));
+		m->frame = xgrow(m->frame, &m->capacity, block->kept + block->fresh + 1u,
+				 sizeof(*m->frame));
 	for (uint32_t i = 0; i < block->fresh; i++)
 		m->frame[block->kept + i] = pc[i] - 1;
 	m->count = block->kept + block->fresh;
+	m->has_node = false;
 	record->has_stack = true;
 	record->frame = m->frame;
 	record->frame_count = (uint32_t)m->count;
 	record->kept = (uint32_t)block->kept;
 }
 
-__attribute__((noinline)) static void read_raw(struct ring *r, const struct pad_record_block *block, struct ring_record *record)
+/* The stack of the slot's last record. */
+static inline void read_same_stack(struct ring *r, struct ring_record *record)
+{
+	const struct ring_mirror *m = get_mirror(r, record->slot);
+
+	record->has_stack = true;
+	record->frame = m->frame;
+	record->frame_count = record->kept = (uint32_t)m->count;
+}
+
+__attribute__((noinline)) static void read_raw(struct ring *r, const struct pad_record_block *block,
+					       struct ring_record *record)
 {
 	const uint8_t *p = (const uint8_t *)(block + 1) + 8 * (size_t)block->fresh;
 
-	_Static_assert(PAD_RAW_REGS == ARCH_DWARF_REGS, "the recorder writes the unwinder's registers");
+	_Static_assert(PAD_RAW_REGS == ARCH_DWARF_REGS,
+		       "the recorder writes the unwinder's registers");
 	record->regs = (const struct arch_unwind_regs *)(const void *)p;
 	p += sizeof(*record->regs);
 	record->has_raw = true;
@@ -138,11 +156,12 @@ __attribute__((noinline)) static void read_raw(struct ring *r, const struct pad_
 }
 
 /* Decodes the record at @word, whose mark is @mark; returns its size. */
-static inline uint32_t read_record(struct ring *r, const uint64_t *word, uint64_t mark, struct ring_record *record)
+static uint32_t read_record(struct ring *r, const uint64_t *word, uint64_t mark,
+			    struct ring_record *record)
 {
 	const struct pad_record_block *block = (const void *)word;
 	uint8_t type = mark & 15;
-	uint32_t tail = r->memory->control->flags & PAD_STACK_POINTER ? PAD_TAIL : 0;
+	uint32_t flags = r->memory->control->flags, tail = flags & PAD_STACK_POINTER ? PAD_TAIL : 0;
 
 	/* Not cleared as a whole: that would take longer than all the rest. */
 	record->function = mark >> 4 & 15;
@@ -150,6 +169,16 @@ static inline uint32_t read_record(struct ring *r, const uint64_t *word, uint64_
 	record->has_stack = record->has_raw = false;
 	record->old_addr = record->size = record->align = record->sp = 0;
 	record->is_inner = type == PAD_RECORD_INNER_FREE;
+	if (type == PAD_RECORD_SAME) {
+		record->kind = HEAP_ALLOC;
+		record->addr = word[1] / PAD_SAME_BYTES;
+		record->size = word[1] % PAD_SAME_BYTES;
+		if (!(flags & PAD_COUNT_ONLY))
+			read_same_stack(r, record);
+		if (tail)
+			record->sp = word[2];
+		return 16 + tail;
+	}
 	if (type == PAD_RECORD_FREE || type == PAD_RECORD_REALLOC_BEGIN || record->is_inner) {
 		bool is_free = type != PAD_RECORD_REALLOC_BEGIN;
 		record->kind = is_free ? HEAP_FREE : HEAP_REALLOC_BEGIN;
@@ -173,18 +202,20 @@ static inline uint32_t read_record(struct ring *r, const uint64_t *word, uint64_
 	if (block->flags & PAD_HAS_RAW)
 		read_raw(r, block, record);
 	if (tail)
-		memcpy(&record->sp, (const uint8_t *)block + block->size - tail, sizeof(record->sp));
+		memcpy(&record->sp, (const uint8_t *)block + block->size - tail,
+		       sizeof(record->sp));
 	return block->size;
 }
 
-static uint32_t deliver(struct ring *r, uint64_t position, uint64_t mark, ring_fn *fn, void *ctx)
+static uint32_t deliver(struct ring *r, uint64_t position, uint64_t mark,
+			const struct ring_reader *reader)
 {
 	struct ring_record record;
 	uint32_t size = read_record(r, (const void *)at(r, position), mark, &record);
 
 	r->stats.records++;
 	r->stats.bytes += size;
-	fn(ctx, &record);
+	reader->record(reader->ctx, &record);
 	return size;
 }
 
@@ -219,7 +250,8 @@ static void close_gap(struct ring *r, size_t i, uint64_t start, uint64_t end)
 	gap->end = start;
 	if (rest.start < rest.end) {
 		r->late = xgrow(r->late, &r->late_capacity, r->late_count + 1, sizeof(*r->late));
-		memmove(&r->late[i + 2], &r->late[i + 1], (r->late_count - i - 1) * sizeof(*r->late));
+		memmove(&r->late[i + 2], &r->late[i + 1],
+			(r->late_count - i - 1) * sizeof(*r->late));
 		r->late[i + 1] = rest;
 		r->late_count++;
 		gap = &r->late[i];
@@ -234,7 +266,7 @@ static void close_gap(struct ring *r, size_t i, uint64_t start, uint64_t end)
  * Delivers what was committed late. A thread's records must keep their order: once one
  * was seen, an earlier one of the same thread is committed, too, so look again for it.
  */
-static size_t drain_late(struct ring *r, ring_fn *fn, void *ctx)
+static size_t drain_late(struct ring *r, const struct ring_reader *reader)
 {
 	struct late_place place, earlier;
 	size_t count = 0;
@@ -242,37 +274,143 @@ static size_t drain_late(struct ring *r, ring_fn *fn, void *ctx)
 	while (r->late_count && find_late(r, NULL, &place)) {
 		while (find_late(r, &place, &earlier))
 			place = earlier;
-		uint32_t size = deliver(r, place.position, place.mark, fn, ctx);
+		uint32_t size = deliver(r, place.position, place.mark, reader);
 		close_gap(r, place.gap, place.position, place.position + size);
 		count++;
 	}
 	return count;
 }
 
-size_t ring_drain(struct ring *r, size_t max, ring_fn *fn, void *ctx)
+/* -- quick events -- */
+
+#define QUICK_BATCH 64
+
+/* Quick events that were read and not yet handed on. */
+struct batch {
+	size_t count;
+	struct quick_event event[QUICK_BATCH];
+};
+
+static void hand_on(struct batch *batch, const struct ring_reader *reader)
+{
+	if (batch->count == 0)
+		return;
+	reader->quick(reader->ctx, batch->event, batch->count);
+	batch->count = 0;
+}
+
+/* The sink's node for the stack of the record at @word, which is new, or was not asked for yet. */
+__attribute__((noinline)) static uint32_t find_node(struct ring *r,
+						    const struct ring_reader *reader,
+						    const uint64_t *word, uint64_t mark)
+{
+	struct ring_record record;
+
+	read_record(r, word, mark, &record);
+	struct ring_mirror *m = get_mirror(r, record.slot);
+	m->node = reader->node(reader->ctx, &record);
+	m->has_node = true;
+	return m->node;
+}
+
+static inline bool is_quick_block(const struct pad_record_block *block,
+				  const struct ring_reader *reader)
+{
+	return block->result && !block->align && !(block->flags & PAD_HAS_RAW) &&
+	       (reader->is_counting || block->flags & PAD_HAS_STACK);
+}
+
+/* Whether the stack of @block is that of its thread's last record. */
+static inline bool is_same(const struct pad_record_block *block, const struct ring_mirror *m)
+{
+	return block->fresh == 0 && block->kept == m->count;
+}
+
+/* Reads the record at @word if it is of the usual kinds: returns its size, else 0. */
+static inline uint32_t read_quick(struct ring *r, const struct ring_reader *reader,
+				  const uint64_t *word, uint64_t mark, struct quick_event *e)
+{
+	const struct pad_record_block *block = (const void *)word;
+	const struct ring_mirror *m;
+
+	e->function = mark >> 4 & 15;
+	e->slot = (uint16_t)(mark >> 8);
+	e->is_free = false;
+	e->node = 0;
+	if (e->function == FUNCTION_REQUEST) /* a block that may cover others */
+		return 0;
+	switch (mark & 15) {
+	case PAD_RECORD_FREE:
+		e->addr = word[1];
+		e->is_free = true;
+		return 16;
+	case PAD_RECORD_SAME:
+		e->addr = word[1] / PAD_SAME_BYTES;
+		e->size = word[1] % PAD_SAME_BYTES;
+		m = get_mirror(r, e->slot);
+		if (!reader->is_counting)
+			e->node = m->has_node ? m->node : find_node(r, reader, word, mark);
+		return 16;
+	case PAD_RECORD_ALLOC:
+		if (!is_quick_block(block, reader))
+			return 0;
+		e->addr = block->result;
+		e->size = block->bytes;
+		m = get_mirror(r, e->slot);
+		if (!reader->is_counting)
+			e->node = m->has_node && is_same(block, m) ?
+					  m->node :
+					  find_node(r, reader, word, mark);
+		return block->size;
+	}
+	return 0;
+}
+
+size_t ring_drain(struct ring *r, size_t max, const struct ring_reader *reader)
 {
 	const struct pad_memory *m = r->memory;
 	const uint8_t *base = m->base + m->ring;
-	uint64_t mask = m->ring_size - 1, step = m->ring_size / PUBLISH_STEPS, key = pad_mark(0, m->control->key, 0);
-	size_t count = r->late_count ? drain_late(r, fn, ctx) : 0;
+	uint64_t mask = m->ring_size - 1, step = m->ring_size / PUBLISH_STEPS,
+		 key = pad_mark(0, m->control->key, 0);
+	uint32_t tail = m->control->flags & PAD_STACK_POINTER ? PAD_TAIL : 0;
+	size_t count = r->late_count ? drain_late(r, reader) : 0, first = count;
+	uint64_t start = r->position;
 	struct ring_record record;
+	struct batch batch;
 
+	batch.count = 0;
 	while (count < max) {
 		const uint64_t *word = (const void *)(base + (r->position & mask));
 		uint64_t mark = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 		if ((mark ^ key ^ pad_mark(r->position, 0, 0)) >> 24)
 			break;
-		if (r->late_count) /* this thread's earlier ones, seen only now */
-			count += drain_late(r, fn, ctx);
-		uint32_t size = read_record(r, word, mark, &record);
-		fn(ctx, &record);
+		if (r->late_count) { /* this thread's earlier ones, seen only now */
+			hand_on(&batch, reader);
+			size_t late = drain_late(r, reader);
+			count += late;
+			first += late;
+		}
+		struct quick_event *e = &batch.event[batch.count];
+		uint32_t size = reader->quick ? read_quick(r, reader, word, mark, e) : 0;
+		if (size) {
+			if ((mark & 15) != PAD_RECORD_ALLOC)
+				size += tail;
+			e->sp = tail ? word[size / 8 - PAD_TAIL / 8] : 0;
+			if (++batch.count == QUICK_BATCH)
+				hand_on(&batch, reader);
+		} else {
+			hand_on(&batch, reader);
+			size = read_record(r, word, mark, &record);
+			reader->record(reader->ctx, &record);
+		}
 		r->position += size;
-		r->stats.records++;
-		r->stats.bytes += size;
 		count++;
 		if (r->position - r->published >= step)
 			ring_publish(r);
 	}
+	hand_on(&batch, reader);
+	r->stats.records += count - first;
+	r->stats.bytes += r->position - start;
 	return count;
 }
 

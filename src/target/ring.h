@@ -23,6 +23,7 @@
 #define PTMEM_TARGET_RING_H
 
 #include "arch/arch.h"
+#include "base/quick_event.h"
 #include "target/heap_event.h"
 #include "target/pad_memory.h"
 
@@ -48,6 +49,19 @@ struct ring_record {
 
 typedef void ring_fn(void *ctx, const struct ring_record *record);
 
+/*
+ * Who gets what is read. With `quick`, plain allocations and frees go there, many at a time,
+ * all others to `record`; their order is kept. `node` is then asked for the sink's number of a
+ * stack that is new (record: slot, frame, frame_count, kept). is_counting: there are no stacks.
+ */
+struct ring_reader {
+	void *ctx;
+	ring_fn *record;
+	void (*quick)(void *ctx, struct quick_event *event, size_t count); /* NULL = none */
+	uint32_t (*node)(void *ctx, const struct ring_record *record);
+	bool is_counting;
+};
+
 struct ring_stats {
 	uint64_t records, raw, holes; /* holes: given up */
 	uint64_t bytes;
@@ -61,6 +75,8 @@ struct ring_gap {
 struct ring_mirror {
 	taddr_t *frame;        /* outermost first */
 	size_t count, capacity;
+	uint32_t node;         /* of the whole stack, if it is known */
+	bool has_node;
 };
 
 struct ring {
@@ -85,7 +101,7 @@ void ring_deinit(struct ring *r);
  * Delivers committed records up to the first hole, at most @max; returns their number.
  * Late ones are delivered first, when they have been committed.
  */
-size_t ring_drain(struct ring *r, size_t max, ring_fn *fn, void *ctx);
+size_t ring_drain(struct ring *r, size_t max, const struct ring_reader *reader);
 
 /* Publishes all that was read: before threads that wait for room are resumed. */
 void ring_publish(struct ring *r);

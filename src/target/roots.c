@@ -87,7 +87,8 @@ static void add_present(struct roots *r, int pagemap, taddr_t start, taddr_t end
 
 	while (start < end) {
 		size_t want = MIN((end - start) / PAGE_SIZE_MIN, PAGEMAP_BATCH);
-		ssize_t got = pread(pagemap, entry, want * sizeof(*entry), (off_t)(start / PAGE_SIZE_MIN * sizeof(*entry)));
+		ssize_t got = pread(pagemap, entry, want * sizeof(*entry),
+				    (off_t)(start / PAGE_SIZE_MIN * sizeof(*entry)));
 
 		if (got < (ssize_t)sizeof(*entry)) {
 			add_range(r, start, end);
@@ -122,7 +123,8 @@ static bool is_below(const struct roots *r, taddr_t start, taddr_t end, taddr_t 
 static void note_stack(struct roots *r, const struct map *m, const struct map *before)
 {
 	taddr_t top;
-	bool has_guard = before && before->end == m->start && !before->is_read && !before->is_write && !*m->path;
+	bool has_guard = before && before->end == m->start && !before->is_read &&
+			 !before->is_write && !*m->path;
 
 	if ((has_guard || strcmp(m->path, "[stack]") == 0) && is_below(r, m->start, m->end, &top))
 		*vec_add(&r->below_stacks) = (struct root_range){m->start, top};

@@ -29,7 +29,8 @@ static bool read_sleeping_sp(pid_t tid, taddr_t *sp_out, taddr_t *pc_out)
 	/* "NR ARG0 ... ARG5 SP PC", "-1 SP PC" or "running" */
 	unsigned long long last[2] = {0, 0}, value;
 	int words = 0, used;
-	for (const char *p = line; sscanf(p, "%lli%n", (long long *)&value, &used) == 1; p += used, words++) {
+	for (const char *p = line; sscanf(p, "%lli%n", (long long *)&value, &used) == 1;
+	     p += used, words++) {
 		last[0] = last[1];
 		last[1] = value;
 	}
@@ -64,9 +65,10 @@ static bool is_in_call(struct thread *th, taddr_t sp, taddr_t pc)
 static void tell(struct target *t, struct thread *th, taddr_t sp, taddr_t pc)
 {
 	struct space *s = th->process->space;
-	struct heap_event ev = {.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = HEAP_SAMPLE, .sp = sp};
-	if (!s->is_profiled || !s->is_ready || !s->user || t->is_abandoned || th->process->is_vfork_child ||
-	    is_in_call(th, sp, pc))
+	struct heap_event ev = {
+		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = HEAP_SAMPLE, .sp = sp};
+	if (!s->is_profiled || !s->is_ready || !s->user || t->is_abandoned ||
+	    th->process->is_vfork_child || is_in_call(th, sp, pc))
 		return;
 	if (s->pads)
 		pads_drain(t, s); /* where it was before comes first */
@@ -86,8 +88,9 @@ static void sample_threads(struct target *t)
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
 		taddr_t sp, pc;
-		if (!th || th->state != THREAD_RUNNING || th->is_exiting || th->waits_for_room || th->was_interrupted ||
-		    !th->process->space->is_ready || !th->process->space->is_profiled)
+		if (!th || th->state != THREAD_RUNNING || th->is_exiting || th->waits_for_room ||
+		    th->was_interrupted || !th->process->space->is_ready ||
+		    !th->process->space->is_profiled)
 			continue;
 		if (read_sleeping_sp(th->tid, &sp, &pc)) {
 			tell(t, th, sp, pc);
@@ -103,7 +106,8 @@ void sample_run_timers(struct target *t)
 	t->now_ns = target_clock();
 	if (t->options.sample_ns && t->now_ns >= t->next_sample_ns) {
 		sample_threads(t);
-		t->next_sample_ns = t->now_ns + MAX(t->options.sample_ns, (uint64_t)t->thread_count * NS_PER_THREAD);
+		t->next_sample_ns = t->now_ns + MAX(t->options.sample_ns,
+						    (uint64_t)t->thread_count * NS_PER_THREAD);
 	}
 	if (t->sink.tick && t->now_ns >= t->next_sink_ns)
 		t->next_sink_ns = t->sink.tick(t->sink.ctx, t->now_ns);

@@ -36,7 +36,8 @@ static const char *soname_of(struct elf_file *file)
 
 bool soname_is_watched(struct elf_file *file, const char *synonyms)
 {
-	static const char key[] = "somalloc=", always[] = "libc.so*,libc.musl*,libstdc++.so*,libc++.so*";
+	static const char key[] = "somalloc=",
+			  always[] = "libc.so*,libc.musl*,libstdc++.so*,libc++.so*";
 	const char *soname = NULL;
 	for (const char *s = synonyms; s && *s; s += *s == ',') {
 		size_t length = strcspn(s, ",");

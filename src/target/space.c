@@ -225,7 +225,8 @@ static bool map_bias(const struct elf_file *file, const struct map *map, taddr_t
 	for (size_t i = 0; i < file->segment_count; i++) {
 		const struct elf_segment *seg = &file->segment[i];
 		uint64_t first = ROUND_DOWN(seg->offset, (uint64_t)PAGE_SIZE_MIN);
-		if (!seg->is_exec || map->offset < first || map->offset >= seg->offset + seg->filesz)
+		if (!seg->is_exec || map->offset < first ||
+		    map->offset >= seg->offset + seg->filesz)
 			continue;
 		*out = map->start - map->offset - (seg->vaddr - seg->offset);
 		return true;
@@ -316,7 +317,8 @@ static void number_modules(const struct space *s, struct module **fresh, size_t 
 	}
 }
 
-int space_update_modules(struct space *s, space_module_fn *loaded, space_module_fn *unloaded, void *ctx)
+int space_update_modules(struct space *s, space_module_fn *loaded, space_module_fn *unloaded,
+			 void *ctx)
 {
 	struct maps maps;
 	int rc = maps_read(s->reader, &maps);
@@ -334,11 +336,13 @@ int space_update_modules(struct space *s, space_module_fn *loaded, space_module_
 			}
 			continue;
 		}
-		struct module *m = known_module(s, map), *last = now.count ? now.data[now.count - 1] : NULL;
+		struct module *m = known_module(s, map),
+			      *last = now.count ? now.data[now.count - 1] : NULL;
 		if (m && m == last)
 			continue;
 		if (!m && last && last->end == map->start && strcmp(last->path, map->path) == 0) {
-			last->end = map->end; /* one segment in two maps: its protection was changed */
+			last->end =
+				map->end; /* one segment in two maps: its protection was changed */
 			continue;
 		}
 		if (!m) {
@@ -435,7 +439,8 @@ void space_trap_add(struct space *s, const struct trap *trap)
 		grow_trap_index(s);
 	uint32_t slot = trap_slot(s, trap->addr);
 	if (s->trap_index[slot]) {
-		s->traps.data[s->trap_index[slot] - 1] = *trap; /* an address that was unloaded and came back */
+		s->traps.data[s->trap_index[slot] - 1] =
+			*trap; /* an address that was unloaded and came back */
 		return;
 	}
 	*vec_add(&s->traps) = *trap;
@@ -468,12 +473,14 @@ int space_trap_take(struct space *s, const struct arch *arch, struct trap *trap)
 	return rc;
 }
 
-static void count_probes(const struct space *s, bool markers, uint32_t *jumps_out, uint32_t *breakpoints_out)
+static void count_probes(const struct space *s, bool markers, uint32_t *jumps_out,
+			 uint32_t *breakpoints_out)
 {
 	uint32_t jumps = 0, breakpoints = 0;
 	for (size_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
-		if (trap->kind != TRAP_ENTRY || trap->is_removed || probe_is_marker(trap->probe) != markers ||
+		if (trap->kind != TRAP_ENTRY || trap->is_removed ||
+		    probe_is_marker(trap->probe) != markers ||
 		    (!markers && trap->probe->function == FUNCTION_NONE))
 			continue;
 		jumps += trap->pad != 0;

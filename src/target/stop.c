@@ -49,11 +49,13 @@ struct stop stop_decode(int status)
 const char *stop_name(enum stop_kind kind)
 {
 	static const char *const names[] = {
-		[STOP_EXITED] = "exited", [STOP_KILLED] = "killed", [STOP_SIGNAL] = "signal",
-		[STOP_GROUP] = "group stop", [STOP_INTERRUPT] = "interrupt", [STOP_SYSCALL] = "syscall",
-		[STOP_FORK] = "fork", [STOP_VFORK] = "vfork", [STOP_CLONE] = "clone",
-		[STOP_VFORK_DONE] = "vfork done", [STOP_EXEC] = "exec", [STOP_EXIT] = "exit",
-		[STOP_SECCOMP] = "seccomp", [STOP_OTHER] = "other",
+		[STOP_EXITED] = "exited",	[STOP_KILLED] = "killed",
+		[STOP_SIGNAL] = "signal",	[STOP_GROUP] = "group stop",
+		[STOP_INTERRUPT] = "interrupt", [STOP_SYSCALL] = "syscall",
+		[STOP_FORK] = "fork",		[STOP_VFORK] = "vfork",
+		[STOP_CLONE] = "clone",		[STOP_VFORK_DONE] = "vfork done",
+		[STOP_EXEC] = "exec",		[STOP_EXIT] = "exit",
+		[STOP_SECCOMP] = "seccomp",	[STOP_OTHER] = "other",
 	};
 	return names[kind];
 }

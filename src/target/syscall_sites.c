@@ -98,7 +98,8 @@ static void find_holders(struct search *s, const struct elf_segment *seg)
 		s->out->is_whole = false;
 		return;
 	}
-	while ((p = memmem(p, (size_t)(bytes + seg->filesz - p), a->syscall_insn, a->syscall_insn_size))) {
+	while ((p = memmem(p, (size_t)(bytes + seg->filesz - p), a->syscall_insn,
+			   a->syscall_insn_size))) {
 		uint64_t vaddr = seg->vaddr + (uint64_t)(p - bytes);
 		size_t function = find_function(s, vaddr);
 		if (function == SIZE_MAX || s->functions.list.data[function].end <= vaddr)
@@ -125,7 +126,8 @@ static void note_entry(void *ctx, taddr_t target)
 			high = mid;
 	}
 	if (low < s->holders.count && s->holders.data[low].function == function)
-		*vec_add(&s->holders.data[low].entries) = (uint32_t)(target - code_of(s, function).at);
+		*vec_add(&s->holders.data[low].entries) =
+			(uint32_t)(target - code_of(s, function).at);
 }
 
 static void find_entries(struct search *s)
@@ -149,11 +151,13 @@ static void take_holder(struct search *s, const struct holder *h)
 		s->out->is_whole = false;
 	for (ssize_t i = 0; i < MIN(n, SITES_MAX); i++) {
 		uint64_t vaddr = code.at + found[i].offset;
-		bool may_matter = found[i].number == ARCH_SYSCALL_ANY || mapping_is_watched(found[i].number);
+		bool may_matter = found[i].number == ARCH_SYSCALL_ANY ||
+				  mapping_is_watched(found[i].number);
 		if (vaddr < s->functions.list.data[h->function].start)
 			continue;
 		if (is_gap(s, h->function) && may_matter)
-			s->out->is_whole = false; /* it may be data, where a breakpoint would do harm */
+			s->out->is_whole =
+				false; /* it may be data, where a breakpoint would do harm */
 		else
 			*vec_add(&s->out->list) = (struct syscall_site){vaddr, found[i].number};
 	}
@@ -203,13 +207,16 @@ static void watch_all(struct target *t, struct space *s, const char *why)
 {
 	if (s->stops_at_all)
 		return;
-	log_verbose("process %d stops at every system call: %s holds system call instructions that nobody can tell from "
-		    "data", s->pid, why);
+	log_verbose("process %d stops at every system call: %s holds system call instructions that "
+		    "nobody can tell from "
+		    "data",
+		    s->pid, why);
 	s->stops_at_all = true;
 	t->must_restart = true;
 }
 
-static int install_site(struct target *t, struct thread *th, struct space *s, const struct module *m, taddr_t addr)
+static int install_site(struct target *t, struct thread *th, struct space *s,
+			const struct module *m, taddr_t addr)
 {
 	struct trap trap = {.kind = TRAP_SYSCALL, .addr = addr, .module = m->id, .entry = addr};
 	uint8_t bytes[sizeof(t->arch->syscall_insn)], stub[STUB_ROOM];
@@ -220,8 +227,10 @@ static int install_site(struct target *t, struct thread *th, struct space *s, co
 	if (rc == 0)
 		rc = install_stub_room(t, th, s, m, addr, sizeof(stub), &trap.stub.jump);
 	if (rc == 0) {
-		trap.stub.size = (uint32_t)t->arch->make_syscall_stub(addr, trap.stub.jump, stub, sizeof(stub));
-		rc = trap.stub.size > 0 ? space_write(s, trap.stub.jump, stub, trap.stub.size) : -ERANGE;
+		trap.stub.size = (uint32_t)t->arch->make_syscall_stub(addr, trap.stub.jump, stub,
+								      sizeof(stub));
+		rc = trap.stub.size > 0 ? space_write(s, trap.stub.jump, stub, trap.stub.size) :
+					  -ERANGE;
 	}
 	return rc != 0 ? rc : space_trap_put(s, t->arch, &trap);
 }
@@ -242,14 +251,15 @@ void syscall_sites_install(struct target *t, struct thread *th, struct space *s,
 			continue;
 		int rc = install_site(t, th, s, m, addr);
 		if (rc != 0) {
-			log_verbose("the system call at %#lx in %s gets no breakpoint: %s", (unsigned long)addr, m->path,
-				    strerror(-rc));
+			log_verbose("the system call at %#lx in %s gets no breakpoint: %s",
+				    (unsigned long)addr, m->path, strerror(-rc));
 			watch_all(t, s, m->path);
 		}
 	}
 }
 
-static bool has_syscall_insn(const struct target *t, const struct space *s, taddr_t start, taddr_t end)
+static bool has_syscall_insn(const struct target *t, const struct space *s, taddr_t start,
+			     taddr_t end)
 {
 	enum { CHUNK = 65536 };
 	_cleanup_free_ uint8_t *buf = xmalloc(CHUNK);
@@ -257,7 +267,8 @@ static bool has_syscall_insn(const struct target *t, const struct space *s, tadd
 
 	for (taddr_t at = start; at < end; at += CHUNK - overlap) {
 		ssize_t n = space_read_some(s, at, buf, MIN((uint64_t)CHUNK, end - at));
-		if (n > 0 && memmem(buf, (size_t)n, t->arch->syscall_insn, t->arch->syscall_insn_size))
+		if (n > 0 &&
+		    memmem(buf, (size_t)n, t->arch->syscall_insn, t->arch->syscall_insn_size))
 			return true;
 	}
 	return false;
@@ -276,7 +287,8 @@ void syscall_sites_check_code(struct target *t, struct space *s)
 {
 	for (size_t i = 0; i < s->code.count && !s->stops_at_all; i++) {
 		const struct map *m = &s->code.data[i];
-		if (!is_ours(s, m) && strcmp(m->path, "[vsyscall]") != 0 && has_syscall_insn(t, s, m->start, m->end))
+		if (!is_ours(s, m) && strcmp(m->path, "[vsyscall]") != 0 &&
+		    has_syscall_insn(t, s, m->start, m->end))
 			watch_all(t, s, *m->path ? m->path : "code that it made itself");
 	}
 }
@@ -285,7 +297,8 @@ taddr_t syscall_sites_real_pc(const struct target *t, const struct space *s, tad
 {
 	for (size_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
-		if (trap->kind == TRAP_SYSCALL && pc - trap->stub.jump <= t->arch->syscall_insn_size)
+		if (trap->kind == TRAP_SYSCALL &&
+		    pc - trap->stub.jump <= t->arch->syscall_insn_size)
 			return trap->addr + (pc - trap->stub.jump);
 	}
 	return pc;

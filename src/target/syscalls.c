@@ -70,16 +70,20 @@ void syscalls_install_filter(const struct target *t, const char *program)
 	size_t count, n = 0, k = 0;
 	const long *number = mapping_watched(&count);
 	struct sock_filter code[32];
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
-	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, t->arch->audit_arch, 1, 0);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+						 offsetof(struct seccomp_data, arch));
+	code[n++] =
+		(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, t->arch->audit_arch, 1, 0);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+						 offsetof(struct seccomp_data, nr));
 	for (size_t i = 0; i < count; i++)
 		k += syscalls_is_wanted(t, number[i]);
 	for (size_t i = 0; i < count; i++) {
 		if (syscalls_is_wanted(t, number[i]))
-			code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number[i],
-								 (uint8_t)k--, 0);
+			code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+								 (uint32_t)number[i], (uint8_t)k--,
+								 0);
 	}
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
@@ -112,13 +116,15 @@ void syscalls_settle(struct target *t, pid_t pid)
 	bool has_one = t->own_filters >= 0 && count_filters(pid) == t->own_filters + 1;
 	t->syscalls = has_one ? SYSCALLS_FILTER : SYSCALLS_SITES;
 	if (!has_one)
-		log_verbose("no seccomp filter for process %d: breakpoints at its system calls", pid);
+		log_verbose("no seccomp filter for process %d: breakpoints at its system calls",
+			    pid);
 }
 
 bool syscalls_may_inject(const struct target *t, pid_t tid)
 {
 	int filters = count_filters(tid);
-	return filters == 0 || (filters == 1 && t->syscalls == SYSCALLS_FILTER && t->own_filters == 0);
+	return filters == 0 ||
+	       (filters == 1 && t->syscalls == SYSCALLS_FILTER && t->own_filters == 0);
 }
 
 bool syscalls_is_watched(const struct target *t, const struct thread *th)
@@ -126,7 +132,8 @@ bool syscalls_is_watched(const struct target *t, const struct thread *th)
 	const struct syscall_state *st = &th->syscall;
 	if (st->awaits_exit || st->is_rewinding || st->site)
 		return true;
-	return t->syscalls == SYSCALLS_SITES && th->process->space->stops_at_all && th->process->space->is_profiled;
+	return t->syscalls == SYSCALLS_SITES && th->process->space->stops_at_all &&
+	       th->process->space->is_profiled;
 }
 
 void syscalls_forget(struct thread *th)
@@ -169,7 +176,8 @@ static taddr_t find_break(struct target *t, struct space *s, struct thread *th)
 {
 	const uint64_t none[6] = {0};
 	int64_t result = 0;
-	if (th && syscalls_may_inject(t, th->tid) && inject_syscall(t, th, SYS_brk, none, &result) == 0 && result > 0)
+	if (th && syscalls_may_inject(t, th->tid) &&
+	    inject_syscall(t, th, SYS_brk, none, &result) == 0 && result > 0)
 		return (taddr_t)result;
 	taddr_t start = read_start_brk(s->reader), end = look_up(s, "[heap]", 0).end;
 	return MAX(start, end);
@@ -206,7 +214,8 @@ static void emit(struct target *t, struct thread *th, const struct arch_regs *re
 		ev.stack = &view;
 		if (kind == HEAP_MAP && function == FUNCTION_MMAP && th->syscall.call.number == SYS_mmap) {
 			ev.map_flags = (uint32_t)th->syscall.call.arg[3];
-			ev.map_fd = ev.map_flags & MAP_ANONYMOUS ? -1 : (int)th->syscall.call.arg[4];
+			ev.map_fd = ev.map_flags & MAP_ANONYMOUS ? -1 :
+								   (int)th->syscall.call.arg[4];
 		}
 	}
 	t->sink.event(t->sink.ctx, s, &ev);
@@ -268,7 +277,8 @@ static void apply(struct target *t, struct thread *th, const struct arch_regs *r
 	}
 	struct mapping_change change = mapping_done(c, result);
 	if (th->syscall.is_flushed && c->number == SYS_mremap && (taddr_t)result == c->arg[0])
-		change.come = (struct mapping_range){c->arg[0], c->arg[0] + ROUND_UP(c->arg[2], (uint64_t)PAGE_SIZE_MIN)};
+		change.come = (struct mapping_range){
+			c->arg[0], c->arg[0] + ROUND_UP(c->arg[2], (uint64_t)PAGE_SIZE_MIN)};
 	if (c->number == SYS_brk && result > 0)
 		s->program_break = (taddr_t)result;
 	if (!th->syscall.is_flushed)
@@ -377,7 +387,8 @@ void syscalls_serve(struct target *t, struct thread *th, bool was_interrupted)
 	thread_resume(t, th, 0);
 }
 
-void syscalls_serve_site(struct target *t, struct thread *th, const struct trap *trap, const struct arch_regs *regs)
+void syscalls_serve_site(struct target *t, struct thread *th, const struct trap *trap,
+			 const struct arch_regs *regs)
 {
 	const struct space *s = th->process->space;
 	int number = (int)regs->word[t->arch->syscall_ret]; /* where the kernel finds it, too */
@@ -397,6 +408,7 @@ void syscalls_before_signal(struct target *t, struct thread *th)
 void syscalls_serve_exit(struct target *t, struct thread *th)
 {
 	struct space *s = th->process->space;
-	if (t->options.watch_mappings && th->tid == th->process->pid && s->is_profiled && s->is_ready)
+	if (t->options.watch_mappings && th->tid == th->process->pid && s->is_profiled &&
+	    s->is_ready)
 		check_stack(t, th);
 }

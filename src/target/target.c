@@ -105,9 +105,14 @@ static int trace_options(const struct target *t)
 static int add_counter(struct target *t, pid_t tid, bool enable_on_exec)
 {
 	struct perf_event_attr attr = {
-		.type = PERF_TYPE_HARDWARE, .size = sizeof(attr), .config = PERF_COUNT_HW_INSTRUCTIONS,
-		.inherit = 1, .exclude_kernel = 1, .exclude_hv = 1,
-		.disabled = enable_on_exec, .enable_on_exec = enable_on_exec,
+		.type = PERF_TYPE_HARDWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_HW_INSTRUCTIONS,
+		.inherit = 1,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+		.disabled = enable_on_exec,
+		.enable_on_exec = enable_on_exec,
 	};
 	int fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
@@ -129,7 +134,8 @@ uint64_t target_instructions(const struct target *t)
 
 /* -- start -- */
 
-ATTR_NORETURN static void run_program(const struct target *t, int go_fd, int error_fd, char *const argv[])
+ATTR_NORETURN static void run_program(const struct target *t, int go_fd, int error_fd,
+				      char *const argv[])
 {
 	char c;
 	sigaction(SIGCHLD, &t->signals.child, NULL);
@@ -182,7 +188,8 @@ int target_start(struct target *t, char *const argv[])
 	int rc = pid < 0 ? -errno : 0;
 	if (rc == 0) {
 		t->first_pid = pid;
-		rc = ptrace_seize(pid, trace_options(t) | (t->options.keep_running ? 0 : PTRACE_O_EXITKILL));
+		rc = ptrace_seize(pid, trace_options(t) |
+					       (t->options.keep_running ? 0 : PTRACE_O_EXITKILL));
 	}
 	if (rc == 0 && t->options.count_instructions)
 		rc = add_counter(t, pid, true);
@@ -270,7 +277,8 @@ static struct thread *pick_thread(struct target *t, struct space *s)
 		if (!th || th->process->space != s || th->is_exiting || !th->is_held)
 			continue;
 		/* one that holds a signal would get it with another siginfo afterwards */
-		if (!best || best->state == THREAD_LISTENING || (best->held_signal && !th->held_signal))
+		if (!best || best->state == THREAD_LISTENING ||
+		    (best->held_signal && !th->held_signal))
 			best = th;
 	}
 	return best;
@@ -398,7 +406,8 @@ static void remove_everything(struct target *t, pid_t only)
 			if (only && only != t->processes.data[i]->pid)
 				continue;
 			if (s->areas.count > 0 || s->traps.count > 0 || guard_has_injection(s))
-				is_done &= install_remove(t, s, pick_thread(t, s), tries == REMOVE_TRIES);
+				is_done &= install_remove(t, s, pick_thread(t, s),
+							  tries == REMOVE_TRIES);
 		}
 		if (is_done)
 			return;
@@ -605,33 +614,25 @@ static void sleep_until_stop(struct target *t, uint64_t ns)
 	t->now_ns = target_clock();
 }
 
-#define SPIN_NS 20000u
-#define SPIN_RECORDS 64u
-#define BUSY_NS 300000u
-#define SLEEP_MIN_US 1000u
+#define BUSY_RECORDS 64u
+#define SLEEP_BUSY_US 100u
+#define SLEEP_SHARED_US 1000u
 #define SLEEP_MAX_US 10000u
 
 /*
- * Nothing to do just now. Where records come fast and a CPU is ours, a short wait
- * that does not touch the ring is cheapest; else sleep until a stop or the time.
+ * Nothing to do just now. Where a CPU is ours, what a ring holds is read in small helpings, so
+ * that it is still near; where it is the program's, in large ones, for each turn takes it away.
+ * Never spins: a sleep costs less than the reader's time, and the line behind the head is left alone.
  */
 static void idle(struct target *t, size_t records)
 {
-	/* A thread that waited for room takes a while to come back, and fills a ring within a sleep. */
-	if (records >= SPIN_RECORDS)
-		t->busy_until_ns = t->now_ns + BUSY_NS;
-	if (t->now_ns < t->busy_until_ns && target_cpu_count() > t->thread_count) {
-		uint64_t until = target_clock() + SPIN_NS;
-		while (target_clock() < until)
-			;
-		return;
-	}
-	bool is_shared = target_cpu_count() == 1;
-	if (is_shared || records == 0)
-		t->idle_us = MIN(MAX(2 * t->idle_us, SLEEP_MIN_US), SLEEP_MAX_US);
+	unsigned cpus = target_cpu_count(),
+		 least = cpus > t->thread_count ? SLEEP_BUSY_US : SLEEP_SHARED_US;
+	if (records >= BUSY_RECORDS)
+		t->idle_us = least;
 	else
-		t->idle_us = SLEEP_MIN_US;
-	sleep_until_stop(t, (is_shared ? SLEEP_MAX_US : t->idle_us) * 1000ull);
+		t->idle_us = MIN(MAX(2 * t->idle_us, least), SLEEP_MAX_US);
+	sleep_until_stop(t, (cpus == 1 ? SLEEP_MAX_US : t->idle_us) * 1000ull);
 }
 
 static bool has_rings(const struct target *t)

@@ -12,8 +12,9 @@
 #ifndef PTMEM_TARGET_TARGET_H
 #define PTMEM_TARGET_TARGET_H
 
-#include "base/types.h"
 #include "arch/unwind_rule.h"
+#include "base/quick_event.h"
+#include "base/types.h"
 #include "target/heap_event.h"
 #include "target/space.h"
 
@@ -63,6 +64,14 @@ struct target_sink {
 	void (*module_loaded)(void *ctx, struct space *s, struct module *m);
 	void (*module_unloaded)(void *ctx, struct space *s, struct module *m);
 	void (*event)(void *ctx, struct space *s, const struct heap_event *ev);
+	/*
+	 * The same for plain allocations and frees that pads recorded, many at a time, while wants_quick
+	 * says so (asked often); all at @time_ns. Allocations carry what `node` returned for their
+	 * stack: @path (a thread's slot) as in struct heap_event. NULL, all three = never.
+	 */
+	bool (*wants_quick)(void *ctx, struct space *s);
+	uint32_t (*node)(void *ctx, struct space *s, const struct heap_event *ev);
+	void (*quick)(void *ctx, struct space *s, uint64_t time_ns, const struct quick_event *ev, size_t count);
 	void (*thread_exit)(void *ctx, struct space *s, pid_t tid);
 	/* A thread of @s begins, or is there already when @s begins. NULL = not asked for. */
 	void (*stack_new)(void *ctx, struct space *s, const struct thread_stack_info *info);

@@ -165,7 +165,8 @@ void thread_resume(struct target *t, struct thread *th, int sig)
 	th->state = THREAD_RUNNING;
 	if (sig)
 		syscalls_before_signal(t, th);
-	int rc = syscalls_is_watched(t, th) ? ptrace_cont_syscall(th->tid, sig) : ptrace_cont(th->tid, sig);
+	int rc = syscalls_is_watched(t, th) ? ptrace_cont_syscall(th->tid, sig) :
+					      ptrace_cont(th->tid, sig);
 	if (rc != 0 && rc != -ESRCH)
 		log_debug("thread %d: cannot be continued: %s", th->tid, strerror(-rc));
 }

@@ -72,7 +72,8 @@ struct thread {
 	bool has_deleted;
 	uint8_t *stack;             /* copy of the top of its stack */
 	size_t stack_size, stack_capacity;
-	size_t stack_want;          /* bytes to copy next time */
+	taddr_t stack_start;        /* where that copy begins */
+	size_t stack_want;          /* bytes to copy next time: as deep as an unwinder looked so far */
 	uint64_t thread_pointer;    /* its key among the slots; 0 = has no slot */
 	uint32_t slot;
 	taddr_t stack_low, stack_high; /* as its clone said; 0 = unknown */
@@ -136,7 +137,6 @@ struct target {
 	int own_filters;                 /* seccomp filters of ptmem itself, which its children inherit */
 	bool is_released;                /* nothing is profiled any more; the filter still wants us */
 	unsigned idle_us;                /* how long the last idle sleep was */
-	uint64_t busy_until_ns;          /* records came fast until now: no sleep before then */
 	uint64_t next_tick_ns;           /* when the sink's tick, or a sample of the threads, is due */
 	uint64_t next_sink_ns, next_sample_ns;
 };

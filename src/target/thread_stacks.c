@@ -62,7 +62,8 @@ static taddr_t find_low(const struct maps *maps, taddr_t sp)
 }
 
 /* What can be said of a stack by its mapping: the thread's control block stands behind it, if anything. */
-static taddr_t find_high(const struct maps *maps, const struct arch_regs *regs, const struct arch *arch)
+static taddr_t find_high(const struct maps *maps, const struct arch_regs *regs,
+			 const struct arch *arch)
 {
 	taddr_t sp = regs->word[arch->sp], pointer = regs->word[arch->thread_pointer];
 	const struct map *m = maps_find(maps, sp);
@@ -71,7 +72,8 @@ static taddr_t find_high(const struct maps *maps, const struct arch_regs *regs, 
 	return pointer > sp && pointer < m->end ? pointer : m->end;
 }
 
-static void find_attached(struct target *t, struct thread *th, const struct arch_regs *regs, const struct maps *maps)
+static void find_attached(struct target *t, struct thread *th, const struct arch_regs *regs,
+			  const struct maps *maps)
 {
 	struct stack_view view;
 	taddr_t high = 0;
@@ -93,8 +95,8 @@ void thread_stacks_begin(struct target *t, struct space *s)
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
 		struct arch_regs regs;
-		if (!th || th->process->space != s || th->process->is_vfork_child || th->is_exiting ||
-		    ptrace_get_regs(th->tid, &regs) != 0)
+		if (!th || th->process->space != s || th->process->is_vfork_child ||
+		    th->is_exiting || ptrace_get_regs(th->tid, &regs) != 0)
 			continue;
 		find_attached(t, th, &regs, &maps);
 		tell(t, th, regs.word[t->arch->sp]);
@@ -103,9 +105,11 @@ void thread_stacks_begin(struct target *t, struct space *s)
 }
 
 /* The stack that the clone with @regs gives its child; false: none, it has its parent's. */
-static bool read_clone(struct target *t, struct space *s, const struct arch_regs *regs, struct stack_range *out)
+static bool read_clone(struct target *t, struct space *s, const struct arch_regs *regs,
+		       struct stack_range *out)
 {
-	uint64_t first = regs->word[t->arch->syscall_arg[0]], second = regs->word[t->arch->syscall_arg[1]];
+	uint64_t first = regs->word[t->arch->syscall_arg[0]],
+		 second = regs->word[t->arch->syscall_arg[1]];
 	struct clone_args args = {0};
 	struct maps maps;
 	switch ((long)regs->word[t->arch->syscall_nr]) {
@@ -129,7 +133,8 @@ void thread_stacks_born(struct target *t, struct thread *parent, struct thread *
 	struct space *s = born->process->space;
 	struct arch_regs regs;
 	/* a vfork's child runs on its parent's stack, posix_spawn's on one of the parent's: soon it is gone */
-	if (!is_wanted(t, s) || born->process->is_vfork_child || ptrace_get_regs(parent->tid, &regs) != 0)
+	if (!is_wanted(t, s) || born->process->is_vfork_child ||
+	    ptrace_get_regs(parent->tid, &regs) != 0)
 		return;
 	taddr_t sp = regs.word[t->arch->sp];
 	born->own_stack = parent->own_stack;
@@ -142,7 +147,8 @@ void thread_stacks_exit(struct target *t, struct thread *th)
 {
 	struct space *s = th->process->space;
 	struct arch_regs regs;
-	if (!is_wanted(t, s) || th->process->is_vfork_child || ptrace_get_regs(th->tid, &regs) != 0 ||
+	if (!is_wanted(t, s) || th->process->is_vfork_child ||
+	    ptrace_get_regs(th->tid, &regs) != 0 ||
 	    (long)regs.word[t->arch->syscall_nr] != SYS_exit)
 		return;
 	pads_catch_up(t, s);

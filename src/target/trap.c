@@ -38,7 +38,8 @@
 /* Signals that no program can block, or that libc keeps for itself. */
 #define NEVER_BLOCKED (SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP) | SIGNAL_BIT(32) | SIGNAL_BIT(33))
 
-static struct heap_event new_event(const struct target *t, const struct thread *th, int kind, int function)
+static struct heap_event new_event(const struct target *t, const struct thread *th, int kind,
+				   int function)
 {
 	return (struct heap_event){
 		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = (uint8_t)kind,
@@ -71,12 +72,17 @@ struct view_source {
 static int read_outside(void *ctx, taddr_t addr, void *buf, size_t size)
 {
 	struct thread *th = ctx;
+	taddr_t end =
+		addr + size - th->stack_start; /* wraps to a large one below the stack pointer */
+	if (end > th->stack_want && end <= STACK_COPY_MAX)
+		th->stack_want = ROUND_UP(end, (size_t)STACK_COPY_MIN);
 	return space_read(th->process->space, addr, buf, size);
 }
 
 static void copy_stack(struct thread *th, taddr_t sp, struct stack_view *view)
 {
-	size_t want = th->stack_want ? th->stack_want : STACK_COPY_MIN;
+	size_t want = MAX(th->stack_want, STACK_COPY_MIN);
+	th->stack_start = sp;
 	th->stack = xgrow(th->stack, &th->stack_capacity, want, 1);
 	ssize_t n = space_read_some(th->process->space, sp, th->stack, want);
 	th->stack_size = n > 0 ? (size_t)n : 0;
@@ -86,7 +92,8 @@ static void copy_stack(struct thread *th, taddr_t sp, struct stack_view *view)
 	};
 }
 
-void trap_fill_stopped_view(struct target *t, struct thread *th, const struct arch_regs *regs, struct stack_view *view)
+void trap_fill_stopped_view(struct target *t, struct thread *th, const struct arch_regs *regs,
+			    struct stack_view *view)
 {
 	copy_stack(th, regs->word[t->arch->sp], view);
 	arch_unwind_regs(t->arch, regs, &view->regs);
@@ -173,11 +180,14 @@ bool trap_is_nested(struct target *t, struct thread *th, const struct arch_regs 
 	return th->calls.count > 0 && trap_is_nested(t, th, regs, where);
 }
 
-static void enter_call(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs)
+static void enter_call(struct target *t, struct thread *th, struct trap *trap,
+		       const struct arch_regs *regs)
 {
 	struct call *call = vec_add(&th->calls);
 	taddr_t sp = regs->word[t->arch->sp];
-	*call = (struct call){.probe = trap->probe, .sp = sp, .return_at = sp - trap->stub.return_below,
+	*call = (struct call){.probe = trap->probe,
+			      .sp = sp,
+			      .return_at = sp - trap->stub.return_below,
 			      .stub_return = trap->stub.trap};
 	probe_read_call(trap->probe, t->arch, regs, &call->args);
 	for (size_t i = 0; i < ARRAY_SIZE(call->saved); i++)
@@ -193,8 +203,8 @@ static void enter_call(struct target *t, struct thread *th, struct trap *trap, c
 	}
 }
 
-static void free_event(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs,
-		       bool is_inner)
+static void free_event(struct target *t, struct thread *th, struct trap *trap,
+		       const struct arch_regs *regs, bool is_inner)
 {
 	struct probe_call args;
 	probe_read_call(trap->probe, t->arch, regs, &args);
@@ -217,7 +227,8 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap, c
 		emit(t, th, &ev);
 }
 
-void trap_enter_inner_free(struct target *t, struct thread *th, struct trap *trap, const struct arch_regs *regs)
+void trap_enter_inner_free(struct target *t, struct thread *th, struct trap *trap,
+			   const struct arch_regs *regs)
 {
 	free_event(t, th, trap, regs, true);
 }
@@ -252,11 +263,12 @@ static void exchange_return(struct target *t, struct thread *th, bool to_stub)
 		const struct call *call = &th->calls.data[i];
 		uint64_t now = 0, want = to_stub ? call->stub_return : s->throw_through;
 		uint64_t other = to_stub ? s->throw_through : call->stub_return;
-		if (call->probe->may_throw && other && want && space_read(s, call->return_at, &now, sizeof(now)) == 0 &&
-		    now == other) {
+		if (call->probe->may_throw && other && want &&
+		    space_read(s, call->return_at, &now, sizeof(now)) == 0 && now == other) {
 			space_write(s, call->return_at, &want, sizeof(want));
 			if (s->throw_saved >= 0)
-				space_write(s, call->return_at + sizeof(want), &call->saved[s->throw_saved], sizeof(want));
+				space_write(s, call->return_at + sizeof(want),
+					    &call->saved[s->throw_saved], sizeof(want));
 		}
 	}
 }
@@ -274,14 +286,17 @@ static bool is_static(const struct space *s)
  * Whether the program itself calls a mapping function: not the allocator from inside a
  * watched call, and not the library that the function belongs to (stacks of threads).
  */
-static bool is_own_mapping(struct target *t, struct thread *th, const struct trap *trap, const struct arch_regs *regs)
+static bool is_own_mapping(struct target *t, struct thread *th, const struct trap *trap,
+			   const struct arch_regs *regs)
 {
 	struct space *s = th->process->space;
 	struct pad_slot *slot = pads_slot(th);
 	taddr_t sp = regs->word[t->arch->sp], caller = 0;
-	if (trap_is_nested(t, th, regs, NULL) || (slot && slot->guard > sp) || space_read(s, sp, &caller, sizeof(caller)) != 0)
+	if (trap_is_nested(t, th, regs, NULL) || (slot && slot->guard > sp) ||
+	    space_read(s, sp, &caller, sizeof(caller)) != 0)
 		return false;
-	const struct module *own = space_find_module(s, trap->addr), *from = space_find_module(s, caller);
+	const struct module *own = space_find_module(s, trap->addr),
+			    *from = space_find_module(s, caller);
 	return own != from || is_static(s);
 }
 
@@ -312,7 +327,8 @@ void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct a
 		}
 	} else if (trap_is_nested(t, th, regs, NULL)) {
 		/* a new-handler may free what it had kept; what is not live is no event */
-		if (kind == PROBE_FREE && th->calls.data[th->calls.count - 1].probe->kind != PROBE_FREE)
+		if (kind == PROBE_FREE &&
+		    th->calls.data[th->calls.count - 1].probe->kind != PROBE_FREE)
 			trap_enter_inner_free(t, th, trap, regs);
 	} else {
 		if (kind == PROBE_FREE) {
@@ -351,7 +367,8 @@ static void leave_call(struct target *t, struct thread *th, const struct call *c
 		       const struct arch_regs *regs)
 {
 	bool is_realloc = call->probe->kind == PROBE_REALLOC && call->args.block;
-	struct heap_event ev = new_event(t, th, is_realloc ? HEAP_REALLOC_END : HEAP_ALLOC, call->probe->function);
+	struct heap_event ev =
+		new_event(t, th, is_realloc ? HEAP_REALLOC_END : HEAP_ALLOC, call->probe->function);
 	ev.addr = call_result(t, th, call, regs);
 	ev.size = call->args.size;
 	ev.align = call->args.align;
@@ -366,7 +383,8 @@ static void leave_call(struct target *t, struct thread *th, const struct call *c
 }
 
 /* The program's call of mmap, mremap or munmap returned; the largest results are errors. */
-static void leave_mapping(struct target *t, struct thread *th, const struct call *call, const struct arch_regs *regs)
+static void leave_mapping(struct target *t, struct thread *th, const struct call *call,
+			  const struct arch_regs *regs)
 {
 	struct heap_event ev = new_event(t, th, HEAP_MAPPING_CALL, call->probe->function);
 	uint64_t result = regs->word[t->arch->ret];
@@ -383,7 +401,8 @@ static void leave_mapping(struct target *t, struct thread *th, const struct call
 	emit(t, th, &ev);
 }
 
-static void serve_return(struct target *t, struct thread *th, struct trap *trap, struct arch_regs *regs)
+static void serve_return(struct target *t, struct thread *th, struct trap *trap,
+			 struct arch_regs *regs)
 {
 	taddr_t sp = regs->word[t->arch->sp] + trap->stub.trap_below;
 	/* calls noted deeper than this one were left by a jump */
@@ -411,7 +430,8 @@ static void serve_return(struct target *t, struct thread *th, struct trap *trap,
 static void mend_mask(struct target *t, struct thread *th)
 {
 	uint64_t mask, all = ~NEVER_BLOCKED & ~SIGNAL_BIT(SIGTRAP);
-	if (ptrace_get_sigmask(th->tid, &mask) != 0 || (mask & all) != all || mask & SIGNAL_BIT(SIGTRAP))
+	if (ptrace_get_sigmask(th->tid, &mask) != 0 || (mask & all) != all ||
+	    mask & SIGNAL_BIT(SIGTRAP))
 		return;
 	ptrace_set_sigmask(th->tid, mask | SIGNAL_BIT(SIGTRAP));
 	t->stats.masks_mended++;
@@ -424,7 +444,8 @@ static void count_hit(struct target *t, struct space *s, const struct trap *trap
 {
 	const char *why;
 	uint32_t hot = t->options.promote_at_once ? 1 : HOT_HITS;
-	if (trap->probe->kind == PROBE_LOADER || trap->probe->kind == PROBE_MAPPING || trap->is_cold || !s->is_ready || ++s->hits < hot)
+	if (trap->probe->kind == PROBE_LOADER || trap->probe->kind == PROBE_MAPPING ||
+	    trap->is_cold || !s->is_ready || ++s->hits < hot)
 		return;
 	s->hits = 0;
 	if (s->is_profiled && pads_are_possible(t, s, &why))

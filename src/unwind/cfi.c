@@ -164,8 +164,10 @@ static int add_function(void *ctx, const struct elf_symbol *sym)
 {
 	struct cfi *cfi = ctx;
 
-	if (sym->is_defined && sym->type == STT_FUNC && sym->vaddr && sym->vaddr + sym->size >= sym->vaddr)
-		*vec_add(&cfi->functions) = (struct function_span){sym->vaddr, sym->vaddr + sym->size};
+	if (sym->is_defined && sym->type == STT_FUNC && sym->vaddr &&
+	    sym->vaddr + sym->size >= sym->vaddr)
+		*vec_add(&cfi->functions) =
+			(struct function_span){sym->vaddr, sym->vaddr + sym->size};
 	return 0;
 }
 

@@ -317,8 +317,9 @@ bool cfi_check_eh_frame(Elf *elf)
 	struct section hdr = {0};
 	bool has_hdr = find_section(elf, ".eh_frame_hdr", &hdr), is_sane;
 
-	is_sane = find_section(elf, ".eh_frame", &check.section) && is_same_hdr(elf, &hdr, has_hdr) &&
-		  check_entries(&check) && (!has_hdr || check_table(&check, &hdr));
+	is_sane = find_section(elf, ".eh_frame", &check.section) &&
+		  is_same_hdr(elf, &hdr, has_hdr) && check_entries(&check) &&
+		  (!has_hdr || check_table(&check, &hdr));
 	check_deinit(&check);
 	return is_sane;
 }

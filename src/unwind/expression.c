@@ -80,7 +80,8 @@ static int binary(struct machine *m, uint8_t atom)
 	case DW_OP_div:
 		if (b == 0)
 			return -EINVAL;
-		*a = sb == -1 ? 0 - *a : (uint64_t)(sa / sb); /* the smallest number has no negative */
+		*a = sb == -1 ? 0 - *a :
+				(uint64_t)(sa / sb); /* the smallest number has no negative */
 		break;
 	case DW_OP_mod:
 		if (b == 0)

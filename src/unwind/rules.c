@@ -96,7 +96,8 @@ static bool compile_cfa(const struct arch *arch, Dwarf_Frame *row, struct unwind
 }
 
 /* Where callee-saved register @i is; false when a rule cannot say it. */
-static bool compile_saved(const struct arch *arch, Dwarf_Frame *row, uint8_t i, struct unwind_rule *rule)
+static bool compile_saved(const struct arch *arch, Dwarf_Frame *row, uint8_t i,
+			  struct unwind_rule *rule)
 {
 	Dwarf_Op memory[3], *ops;
 	size_t count;
@@ -109,8 +110,8 @@ static bool compile_saved(const struct arch *arch, Dwarf_Frame *row, uint8_t i, 
 		return true;
 	if (rule->kind == RULE_FP_DEREF) {
 		/* {CFA pushed by libdw, frame pointer + offset}: see unwind_rule.h */
-		if (count != 2 || ops[0].atom != DW_OP_call_frame_cfa || !is_based(&ops[1], &reg, &offset) ||
-		    reg != arch->dwarf_fp)
+		if (count != 2 || ops[0].atom != DW_OP_call_frame_cfa ||
+		    !is_based(&ops[1], &reg, &offset) || reg != arch->dwarf_fp)
 			return false;
 	} else if (!is_at_cfa(ops, count, &offset)) {
 		return false;
@@ -153,13 +154,15 @@ static bool compile_row(const struct arch *arch, Dwarf_Frame *row, struct unwind
 static bool follows_call(struct elf_file *file, uint64_t vaddr)
 {
 	size_t size;
-	const uint8_t *code = vaddr < ARCH_MAX_CALL ? NULL : cfi_code(file, vaddr - ARCH_MAX_CALL, &size);
+	const uint8_t *code = vaddr < ARCH_MAX_CALL ? NULL :
+						      cfi_code(file, vaddr - ARCH_MAX_CALL, &size);
 
 	return code && size >= ARCH_MAX_CALL && arch_ends_in_call(code, ARCH_MAX_CALL);
 }
 
 /* By reading the function's instructions; for code without CFI. */
-static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact, struct unwind_rule *rule)
+static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
+			 struct unwind_rule *rule)
 {
 	uint64_t start;
 	size_t size;
@@ -175,7 +178,8 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact, s
 		return (vaddr + 1) % 16 == 0;
 	}
 	if (vaddr >= file->entry && vaddr - file->entry < ENTRY_SIZE) {
-		rule->kind = RULE_END; /* above the program's or ld.so's first instructions lies argc */
+		rule->kind =
+			RULE_END; /* above the program's or ld.so's first instructions lies argc */
 		return true;
 	}
 	kind = cfi_code_start(file, vaddr, &start);
@@ -185,7 +189,9 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact, s
 	return code && vaddr - start < size &&
 	       arch_scan_function(code, vaddr - start,
 				  kind == CFI_START_FUNCTION ? ARCH_SCAN_ONE :
-				  kind == CFI_START_GAP ? ARCH_SCAN_MANY : ARCH_SCAN_UNSYNCED, rule) == 0;
+				  kind == CFI_START_GAP	     ? ARCH_SCAN_MANY :
+							       ARCH_SCAN_UNSYNCED,
+				  rule) == 0;
 }
 
 bool rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwind_rule *rule_out)

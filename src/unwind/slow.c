@@ -23,7 +23,8 @@
 #define MAX_FRAME_BYTES (64u << 20) /* a frame pointer further up than this is something else */
 
 /* One register of the caller. 0, -EFAULT, or -ENODATA when its rule cannot be followed. */
-static int restore(Dwarf_Frame *row, int number, const struct expression_input *in, struct frame *caller)
+static int restore(Dwarf_Frame *row, int number, const struct expression_input *in,
+		   struct frame *caller)
 {
 	Dwarf_Op memory[3], *ops;
 	size_t count;
@@ -59,7 +60,8 @@ static int step_row(const struct arch *arch, Dwarf_Frame *row, const struct stac
 	size_t count;
 	int ret, ra = dwarf_frame_info(row, NULL, NULL, &caller.is_exact);
 
-	if (ra < 0 || ra >= ARCH_DWARF_REGS || dwarf_frame_register(row, ra, memory, &ops, &count) != 0)
+	if (ra < 0 || ra >= ARCH_DWARF_REGS ||
+	    dwarf_frame_register(row, ra, memory, &ops, &count) != 0)
 		return -ENODATA;
 	if (count == 0 && ops)
 		return 1;
@@ -84,8 +86,8 @@ static int step_row(const struct arch *arch, Dwarf_Frame *row, const struct stac
 }
 
 /* The bytes of code at @pc: from the file (ptmem's breakpoints are not in it), else from memory. */
-static bool read_code(const struct unwind_ops *ops, const struct stack_view *view, taddr_t pc, uint8_t *buf,
-		      size_t size)
+static bool read_code(const struct unwind_ops *ops, const struct stack_view *view, taddr_t pc,
+		      uint8_t *buf, size_t size)
 {
 	const struct module *module = ops->module(ops->ctx, pc);
 	size_t available;
@@ -113,7 +115,8 @@ bool slow_is_return_address(const struct unwind_ops *ops, const struct stack_vie
 	       arch_is_sigreturn(code, ARCH_SIGRETURN_SIZE);
 }
 
-static int step_sigframe(const struct arch *arch, const struct stack_view *view, struct frame *frame)
+static int step_sigframe(const struct arch *arch, const struct stack_view *view,
+			 struct frame *frame)
 {
 	struct frame caller = {.known = FRAME_KNOWS_ALL, .is_exact = true};
 	taddr_t sp = frame->regs.reg[arch->dwarf_sp];
@@ -131,7 +134,8 @@ static int step_frame_pointer(const struct arch *arch, const struct unwind_ops *
 	taddr_t fp = frame->regs.reg[arch->dwarf_fp], sp = frame->regs.reg[arch->dwarf_sp];
 	uint64_t pc, outer_fp;
 
-	if (!(frame->known >> arch->dwarf_fp & 1) || fp % 8 != 0 || fp < sp || fp - sp > MAX_FRAME_BYTES)
+	if (!(frame->known >> arch->dwarf_fp & 1) || fp % 8 != 0 || fp < sp ||
+	    fp - sp > MAX_FRAME_BYTES)
 		return -ENODATA;
 	if (frame_read_word(view, fp, &outer_fp) != 0 || frame_read_word(view, fp + 8, &pc) != 0)
 		return -ENODATA;
@@ -150,7 +154,8 @@ int slow_step(const struct arch *arch, const struct unwind_ops *ops, const struc
 {
 	taddr_t lookup = frame_lookup_pc(arch, frame), pc = frame->regs.reg[arch->dwarf_pc];
 	const struct module *module = ops->module(ops->ctx, lookup);
-	Dwarf_Frame *row = module && module->file ? cfi_find(module->file, lookup - module->bias) : NULL;
+	Dwarf_Frame *row = module && module->file ? cfi_find(module->file, lookup - module->bias) :
+						    NULL;
 	uint8_t code[ARCH_SIGRETURN_SIZE];
 	bool is_signal = false;
 	int ret;

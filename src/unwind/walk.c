@@ -86,7 +86,8 @@ static inline int step_rule(const struct arch *arch, const struct unwind_rule *r
 		return UNWIND_NO_MEMORY;
 	for (unsigned int saved = rule->saved; saved; saved &= saved - 1) {
 		int i = __builtin_ctz(saved);
-		if (frame_read_word(view, base + 8 * (int64_t)rule->slot[i], &reg[arch->dwarf_saved[i]]) != 0)
+		if (frame_read_word(view, base + 8 * (int64_t)rule->slot[i],
+				    &reg[arch->dwarf_saved[i]]) != 0)
 			return UNWIND_NO_MEMORY;
 		frame->known |= 1u << arch->dwarf_saved[i];
 	}
@@ -178,8 +179,11 @@ static size_t walk_known(const struct unwind *u, const struct stack_view *from, 
 			 taddr_t *pcs, size_t count, size_t max)
 {
 	const struct arch *arch = u->rules.arch;
-	const struct unwind_rule_table table = u->rules.table; /* copies, which no store can change */
-	const struct stack_view copy = {.start = from->start, .data = from->data, .size = from->size};
+	const struct unwind_rule_table table =
+		u->rules.table; /* copies, which no store can change */
+	const struct stack_view copy = {.start = from->start,
+					.data = from->data,
+					.size = from->size};
 	const struct stack_view *view = &copy;
 	uint64_t *reg = frame->regs.reg;
 	uint32_t known = frame->known;
@@ -191,17 +195,20 @@ static size_t walk_known(const struct unwind *u, const struct stack_view *from, 
 		if (!rule || (rule->kind != RULE_SP &&
 			      (rule->kind != RULE_FP || !(known >> arch->dwarf_fp & 1))))
 			break;
-		taddr_t cfa = (rule->kind == RULE_SP ? sp : fp) + (uint64_t)(int64_t)rule->cfa_offset;
+		taddr_t cfa =
+			(rule->kind == RULE_SP ? sp : fp) + (uint64_t)(int64_t)rule->cfa_offset;
 		if (cfa <= sp || !copied_word(view, cfa - 8, &next_pc) || next_pc == 0)
 			break;
 		unsigned int saved = rule->saved;
-		if (saved & 1 && !copied_word(view, cfa + 8 * (uint64_t)(int64_t)rule->slot[0], &next_fp))
+		if (saved & 1 &&
+		    !copied_word(view, cfa + 8 * (uint64_t)(int64_t)rule->slot[0], &next_fp))
 			break;
 		known |= (saved & 1) << arch->dwarf_fp;
 		for (saved &= ~1u; saved; saved &= saved - 1) {
 			int i = __builtin_ctz(saved);
 			uint8_t number = arch->dwarf_saved[i];
-			if (!copied_word(view, cfa + 8 * (uint64_t)(int64_t)rule->slot[i], &reg[number]))
+			if (!copied_word(view, cfa + 8 * (uint64_t)(int64_t)rule->slot[i],
+					 &reg[number]))
 				goto out; /* those already restored will be restored again */
 			known |= 1u << number;
 		}
@@ -248,8 +255,8 @@ size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs
 	return count;
 }
 
-size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,
-			   enum unwind_end *end_out)
+size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, taddr_t *pcs,
+			   size_t max, enum unwind_end *end_out)
 {
 	uint8_t dwarf_pc = u->rules.arch->dwarf_pc;
 	struct frame frame;
@@ -274,7 +281,8 @@ bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_
 	start_frame(view, &frame);
 	frame.is_exact = true;
 	for (size_t i = 0; i < MAX_FRAMES_TO_OUTERMOST && end < 0; i++)
-		end = frame.regs.reg[u->rules.arch->dwarf_pc] ? step(u, view, &frame) : UNWIND_COMPLETE;
+		end = frame.regs.reg[u->rules.arch->dwarf_pc] ? step(u, view, &frame) :
+								UNWIND_COMPLETE;
 	*sp_out = frame.regs.reg[u->rules.arch->dwarf_sp];
 	return end == UNWIND_COMPLETE;
 }

@@ -1,15 +1,25 @@
 /*
- * mb N DEPTH [THREADS]: each thread makes N pairs of malloc and free below DEPTH
- * calls, and the program prints the seconds that took: "seconds S". For make bench.
+ * mb N DEPTH [THREADS [loop]]: each thread makes N pairs of malloc and free, for each of them
+ * anew DEPTH calls deep; with "loop", all of them in one loop below DEPTH calls. The program
+ * prints the seconds that took: "seconds S". For make bench.
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static long pairs, depth;
+static int is_loop;
 
-__attribute__((noinline)) static void work(void)
+__attribute__((noinline)) static void pair(long i)
+{
+	void *p = malloc(16 + (size_t)(i & 63));
+	__asm__ volatile("" : : "r"(p) : "memory");
+	free(p);
+}
+
+__attribute__((noinline)) static void loop(void)
 {
 	for (long i = 0; i < pairs; i++) {
 		void *p = malloc(16 + (size_t)(i & 63));
@@ -18,19 +28,22 @@ __attribute__((noinline)) static void work(void)
 	}
 }
 
-__attribute__((noinline)) static void descend(long n)
+__attribute__((noinline)) static void descend(long n, long i)
 {
-	if (n <= 1)
-		work();
+	if (n > 1)
+		descend(n - 1, i);
+	else if (is_loop)
+		loop();
 	else
-		descend(n - 1);
+		pair(i);
 	__asm__ volatile(""); /* no tail call: every level is a frame */
 }
 
 static void *run(void *unused)
 {
 	(void)unused;
-	descend(depth);
+	for (long i = 0; i < (is_loop ? 1 : pairs); i++)
+		descend(depth, i);
 	return NULL;
 }
 
@@ -41,6 +54,7 @@ int main(int argc, char **argv)
 	pairs = atol(argv[1]);
 	depth = atol(argv[2]);
 	int threads = argc > 3 ? atoi(argv[3]) : 1;
+	is_loop = argc > 4 && strcmp(argv[4], "loop") == 0;
 	pthread_t thread[64];
 	struct timespec start, end;
 	if (threads < 1 || threads > 64)

@@ -148,7 +148,7 @@ static size_t unwind_record(const struct ring_record *record, taddr_t *out, size
 
 static size_t drain(void)
 {
-	return ring_drain(&world->ring, SIZE_MAX, world->on_record, NULL);
+	return ring_drain(&world->ring, SIZE_MAX, &(struct ring_reader){ .record = world->on_record });
 }
 
 static uint64_t thread_pointer(void)

@@ -171,6 +171,39 @@ static void test_stacks(void **state)
 	memusage_free(m);
 }
 
+/* Many at a time come to the same as one by one, whatever stands in the table. */
+static void test_quick(void **state)
+{
+	struct memusage *one = memusage_new(NULL), *many = memusage_new(NULL);
+	static const uint8_t functions[] = {FUNCTION_MALLOC, FUNCTION_CALLOC, FUNCTION_REALLOC, FUNCTION_NEW, FUNCTION_MEMALIGN};
+	struct quick_event batch[50];
+	uint64_t seed = 1;
+	for (unsigned round = 0; round < 500; round++) {
+		size_t count = hash_u64(seed++) % ARRAY_SIZE(batch);
+		for (size_t i = 0; i < count; i++) {
+			uint64_t r = hash_u64(seed++);
+			batch[i] = (struct quick_event){
+				.is_free = r & 1, .function = r & 1 ? FUNCTION_FREE : functions[(r >> 8) % 5],
+				.addr = (r >> 16) % 200 * 0x350 + (r >> 60 ? 0 : 1ull << 60), .size = (r >> 32) % 100000,
+				.sp = (r >> 1) & 3 ? 0x7fff0000 - (r >> 24) % 5000 : 0, .thread = 1 + (r >> 5) % 3,
+			};
+			if (!batch[i].is_free && !batch[i].addr)
+				batch[i].addr = 8;
+			struct event ev = {
+				.kind = r & 1 ? EVENT_FREE : EVENT_ALLOC, .function = batch[i].function,
+				.addr = batch[i].addr, .size = r & 1 ? 0 : batch[i].size, .sp = batch[i].sp,
+				.thread = batch[i].thread,
+			};
+			memusage_event(one, &ev);
+		}
+		memusage_quick(many, 0, batch, count);
+		assert_memory_equal(memusage_numbers(one), memusage_numbers(many), sizeof(struct memusage_numbers));
+	}
+	assert_true(memusage_numbers(one)->stack_peak > 0 && memusage_numbers(one)->peak > 0);
+	memusage_free(one);
+	memusage_free(many);
+}
+
 static void test_clone(void **state)
 {
 	struct memusage *m = memusage_new(NULL);
@@ -249,7 +282,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layout), cmocka_unit_test(test_failed_realloc), cmocka_unit_test(test_mappings),
-		cmocka_unit_test(test_stacks), cmocka_unit_test(test_clone), cmocka_unit_test(test_data),
+		cmocka_unit_test(test_stacks), cmocka_unit_test(test_quick), cmocka_unit_test(test_clone), cmocka_unit_test(test_data),
 		cmocka_unit_test(test_data_batches),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@
 #define THREADS 3
 #define ADDRS 400
 #define PAGES 96
-#define ROUNDS 120
+#define ROUNDS 400
 #define EVENTS 4000
 #define PAGE_BASE 0x7f0000000000ull
 
@@ -62,6 +62,10 @@ struct world {
 	uint32_t node[NODES];
 	bool is_ignored[NODES];
 	struct naive naive;
+	struct quick_event batch[64]; /* of one time, not yet given to the profile */
+	size_t batch_count;
+	uint64_t batch_ns;
+	taddr_t last_addr;  /* of the last event, if it was an allocation; else 0 */
 };
 
 /* The naive one. */
@@ -669,6 +673,31 @@ static struct profile *forked(struct world *w, struct profile *p)
 	return child;
 }
 
+/* Plain events go to the profile one at a time, or many. */
+static void flush(struct world *w, struct profile *p)
+{
+	profile_quick(p, w->batch_ns, w->batch, w->batch_count);
+	w->batch_count = 0;
+}
+
+static void feed(struct world *w, struct profile *p, const struct event *ev)
+{
+	bool is_plain = (ev->kind == EVENT_ALLOC || ev->kind == EVENT_FREE) && !ev->align;
+	if (!is_plain || w->batch_count == ARRAY_SIZE(w->batch))
+		flush(w, p);
+	if (!is_plain || !any(w, 10)) {
+		flush(w, p);
+		profile_event(p, ev);
+		return;
+	}
+	w->batch_ns = ev->time_ns;
+	w->batch[w->batch_count++] = (struct quick_event){
+		.addr = ev->addr, .size = ev->size, .node = ev->node, .is_free = ev->kind == EVENT_FREE,
+	};
+	if (w->naive.o.time_unit == TIME_INSTRUCTIONS) /* of which every event has its own */
+		flush(w, p);
+}
+
 static void one_round(unsigned seed)
 {
 	struct world *w = xcalloc(1, sizeof(*w));
@@ -682,20 +711,29 @@ static void one_round(unsigned seed)
 		struct event ev = any_event(w, pages, stacks);
 		time_ns += any(w, pace);
 		w->instructions += any(w, 100);
-		ev.time_ns = time_ns - (any(w, 30) ? 0 : any(w, 900000));
+		if (w->last_addr && !any(w, 3))
+			ev = (struct event){ .kind = EVENT_FREE, .addr = w->last_addr };
+		w->last_addr = ev.kind == EVENT_ALLOC ? ev.addr : 0;
+		ev.time_ns = w->batch_count ? w->batch_ns : time_ns - (any(w, 30) ? 0 : any(w, 900000));
 		ev.node = w->node[node];
 		n_event(w, &ev, node);
-		profile_event(p, &ev);
+		feed(w, p, &ev);
 		if (!any(w, 300)) {
+			flush(w, p);
 			uint32_t thread = any(w, THREADS);
 			n_put_back(&w->naive, &w->naive.held[thread]);
 			profile_thread_exit(p, thread);
 		}
-		if (!any(w, 2000))
+		if (!any(w, 2000)) {
+			flush(w, p);
 			p = forked(w, p);
-		if (!any(w, 200))
+		}
+		if (!any(w, 200)) {
+			flush(w, p);
 			same(w, p);
+		}
 	}
+	flush(w, p);
 	n_clock(&w->naive, time_ns + 5, w->instructions);
 	n_put_all_back(&w->naive);
 	if (w->naive.o.peak_at_exit)

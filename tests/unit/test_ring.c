@@ -42,6 +42,8 @@ static void keep(void *ctx, const struct ring_record *record)
 	seen[seen_count++ % 8192] = record->addr;
 }
 
+static const struct ring_reader reader = { .record = keep };
+
 static int setup(void **state)
 {
 	struct pad_memory_options options = { RING_SIZE, 16, 8 };
@@ -86,7 +88,7 @@ static void test_many_laps(void **state)
 		for (int i = 0; i < 3000; i++)
 			commit_free(reserve(16), n++);
 		assert_true(memory.control->head - memory.control->tail <= RING_SIZE);
-		assert_int_equal(ring_drain(&ring, SIZE_MAX, keep, NULL), 3000);
+		assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 3000);
 		assert_int_equal(seen[(n - 1) % 8192], n - 1);
 		assert_true(memory.control->head - memory.control->tail < RING_SIZE / 16);
 	}
@@ -100,7 +102,7 @@ static void test_across_the_end(void **state)
 {
 	while (memory.control->head < RING_SIZE - 32) {
 		commit_free(reserve(16), 1);
-		ring_drain(&ring, SIZE_MAX, keep, NULL);
+		ring_drain(&ring, SIZE_MAX, &reader);
 	}
 	uint64_t position = reserve(64);
 	struct pad_record_block block = { .size = 64, .flags = PAD_HAS_STACK, .fresh = 2, .result = 0xabc,
@@ -110,7 +112,7 @@ static void test_across_the_end(void **state)
 	memcpy(word(position) + 6, pcs, sizeof(pcs));
 	*word(position) = pad_mark(position, memory.control->key, PAD_RECORD_ALLOC);
 	commit_free(reserve(16), 0xdef);
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, keep, NULL), 2);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 2);
 	assert_int_equal(seen[seen_count - 2], 0xabc);
 	assert_int_equal(seen[seen_count - 1], 0xdef);
 	assert_int_equal(ring.mirror[0].count, 2);
@@ -123,10 +125,10 @@ static void test_hole_waits(void **state)
 {
 	uint64_t hole = reserve(16);
 	commit_free(reserve(16), 2);
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, keep, NULL), 0);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
 	assert_true(ring_has_hole(&ring));
 	commit_free(hole, 1);
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, keep, NULL), 2);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 2);
 	assert_int_equal(seen[0], 1);
 }
 
@@ -136,7 +138,7 @@ static void test_dead_holes(void **state)
 	commit_free(reserve(16), 2);
 	reserve(48);
 	ring_pass_hole(&ring, true);
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, keep, NULL), 1);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
 	assert_int_equal(seen[0], 2);
 	assert_true(ring_has_hole(&ring));
 	ring_pass_hole(&ring, true); /* the last one: nothing is behind it */
@@ -151,12 +153,12 @@ static void test_late_hole(void **state)
 	uint64_t hole = reserve(16);
 	commit_free(reserve(16), 2);
 	ring_pass_hole(&ring, false);
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, keep, NULL), 1);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
 	ring_publish(&ring);
 	assert_int_equal(memory.control->tail, hole); /* its owner will still write there */
 	commit_free(hole, 1);
 	commit_free(reserve(16), 3);
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, keep, NULL), 2);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 2);
 	assert_int_equal(seen[1], 1);
 	assert_int_equal(seen[2], 3);
 	ring_publish(&ring);
@@ -212,7 +214,7 @@ static void serve_writer(struct writer *w)
 static void catch_up(void)
 {
 	do {
-		ring_drain(&ring, SIZE_MAX, count, NULL);
+		ring_drain(&ring, SIZE_MAX, &(struct ring_reader){ .record = count });
 		if (ring_has_hole(&ring))
 			ring_pass_hole(&ring, false);
 	} while (ring_pending(&ring) > 0);
@@ -222,7 +224,7 @@ static void catch_up(void)
 static void serve_all(void)
 {
 	bool waits = false;
-	ring_drain(&ring, SIZE_MAX, count, NULL);
+	ring_drain(&ring, SIZE_MAX, &(struct ring_reader){ .record = count });
 	ring_publish(&ring);
 	for (size_t i = 0; i < writer_count; i++) {
 		if (writers[i].state == WAITS) {

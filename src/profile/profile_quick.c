@@ -1,0 +1,105 @@
+/*
+ * Plain allocations and frees, many at a time: the same as profile_event for each of them.
+ *
+ * What makes it quick: the table's lines are fetched before they are needed, nothing is
+ * called while nothing special happens, and a block that is freed by the very next event
+ * never gets into the table.
+ */
+#include "profile/blocks_quick.h"
+#include "profile/profile_count.h"
+
+static void slow_event(struct profile *p, uint64_t time_ns, const struct quick_event *ev)
+{
+	const struct event whole = {
+		.time_ns = time_ns,
+		.thread = ev->thread,
+		.kind = ev->is_free ? EVENT_FREE : EVENT_ALLOC,
+		.function = ev->function,
+		.addr = ev->addr,
+		.size = ev->is_free ? 0 : ev->size,
+		.node = ev->node,
+		.sp = ev->sp,
+	};
+	profile_event(p, &whole);
+}
+
+static inline bool quick_alloc(struct profile *p, const struct quick_event *ev)
+{
+	uint32_t leaf = ev->addr ? get_leaf(p, ev->node) :
+				   LEAF_IGNORED; /* a failed call makes no leaf */
+	if (leaf == LEAF_IGNORED || blocks_count(p->ignored) ||
+	    !blocks_quick_add(p->blocks, ev->addr, ev->size, leaf))
+		return false;
+	count_alloc(p, leaf, ev->size, plain_extra(p, ev->size));
+	return true;
+}
+
+static inline bool quick_free(struct profile *p, const struct quick_event *ev)
+{
+	struct block_owner owner = blocks_quick_take(p->blocks, ev->addr);
+	if (!owner.is_found)
+		return false;
+	count_free(p, owner.leaf, owner.size, plain_extra(p, owner.size));
+	return true;
+}
+
+/*
+ * An allocation and the free of its block at once, where neither can become a peak or a
+ * snapshot: nothing lives longer than the other sums say, only what was ever allocated grows.
+ */
+static inline bool quick_pair(struct profile *p, const struct quick_event *ev)
+{
+	uint64_t extra = plain_extra(p, ev->size), both = ev->size + extra;
+	uint64_t time = p->options.time_unit == TIME_BYTES ? p->time_bytes + 2 * both : p->time_ms;
+	uint64_t live = p->totals.live_bytes + ev->size;
+	if (live > p->totals.peak_bytes || p->options.no_heap || blocks_count(p->ignored) ||
+	    time >= p->snapshots.earliest ||
+	    live + p->totals.extra + extra + p->stacks > p->snapshots.peak_limit ||
+	    ev->size > SIZE_MAX44 || !blocks_is_absent(p->blocks, ev->addr))
+		return false;
+	uint32_t index = get_leaf(p, ev->node);
+	if (index == LEAF_IGNORED)
+		return false;
+	struct leaf *leaf = &p->leaf.data[index];
+	leaf->total_bytes += ev->size;
+	leaf->total_blocks++;
+	leaf->calls++;
+	p->totals.allocations++;
+	p->totals.allocated_bytes += ev->size;
+	p->totals.frees++;
+	p->time_bytes += 2 * both;
+	return true;
+}
+
+static inline bool is_pair(const struct quick_event *first, const struct quick_event *second)
+{
+	return second->addr == first->addr && second->is_free;
+}
+
+void profile_quick(struct profile *p, uint64_t time_ns, const struct quick_event *ev, size_t count)
+{
+	const struct quick_event *end = ev + count;
+	if (count == 0)
+		return;
+	if (p->options.time_unit == TIME_INSTRUCTIONS ||
+	    p->overlay) { /* it is read at each event; may cover blocks */
+		for (; ev < end; ev++)
+			slow_event(p, time_ns, ev);
+		return;
+	}
+	read_time(p, time_ns);
+	for (size_t i = 0; i < MIN(count, BLOCKS_AHEAD); i++)
+		blocks_prefetch(p->blocks, ev[i].addr);
+	for (; ev < end; ev++) {
+		if (ev + BLOCKS_AHEAD < end)
+			blocks_prefetch(p->blocks, ev[BLOCKS_AHEAD].addr);
+		if (ev->is_free) {
+			if (!quick_free(p, ev))
+				slow_event(p, time_ns, ev);
+		} else if (ev + 1 < end && is_pair(ev, ev + 1) && quick_pair(p, ev)) {
+			ev++;
+		} else if (!quick_alloc(p, ev)) {
+			slow_event(p, time_ns, ev);
+		}
+	}
+}

@@ -1,0 +1,17 @@
+/*
+ * Plain events, many at a time; see session_quick.c.
+ */
+#ifndef PTMEM_SESSION_QUICK_H
+#define PTMEM_SESSION_QUICK_H
+
+#include "base/quick_event.h"
+
+struct session;
+
+/* Whether nobody who listens to @s needs more of plain events than is in a struct quick_event. */
+bool session_wants_quick(const struct session *s);
+
+/* Counts them, in their order. */
+void session_quick(struct session *s, uint64_t time_ns, const struct quick_event *ev, size_t count);
+
+#endif
