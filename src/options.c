@@ -442,8 +442,6 @@ static int contradiction(const struct options *o)
 		why = "--replay and --events exclude each other";
 	else if (o->replay_file && (o->leak_check || o->top >= 0))
 		why = "--replay has no program: neither --leak-check nor --top goes with it";
-	else if (o->error_exitcode && !o->leak_check)
-		why = "--error-exitcode goes only with --leak-check";
 	else if (o->duration > 0 && !o->pid_count)
 		why = "--duration goes only with --pid";
 	else if (o->replay_file && o->sample_ms)

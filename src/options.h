@@ -94,7 +94,7 @@ struct options {
 	double leaks;             /* seconds; blocks younger are left out. OPTION_ALL = all; OPTION_OFF = no report */
 	bool leak_check;
 	const char *leaks_out;    /* NULL = stderr */
-	uint32_t error_exitcode;  /* 0 = none */
+	uint32_t error_exitcode;  /* 0 = none; without leak_check nothing is an error, as with Massif */
 	const char *folded_file, *flame_file; /* NULL = none */
 	enum view view;
 	double top;               /* seconds between tables; OPTION_OFF = none */

@@ -611,9 +611,15 @@ void session_fill_sink(struct target_sink *sink, struct run *run)
 int session_check_patterns(const struct run *run)
 {
 	_cleanup_free_ char *why = NULL;
-	int rc = pattern_check(run->options->massif_out_file, &why);
+	const struct options *o = run->options;
+	const char *option = "--massif-out-file";
+	int rc = pattern_check(o->massif_out_file, &why);
+	if (rc == 0 && o->xtree_memory != XTREE_NONE) {
+		option = "--xtree-memory-file";
+		rc = pattern_check(o->xtree_memory_file, &why);
+	}
 	if (rc != 0)
-		log_error("--massif-out-file: %s", why);
+		log_error("%s: %s", option, why);
 	return rc;
 }
 

@@ -116,7 +116,7 @@ static uint32_t whole_node(struct source *src, const struct heap_event *he)
 	if (!he->stack)
 		return calltree_get_child(tree, 0, calltree_get_frame(tree, 0, 0));
 	for (size_t n = session_walk(s, he->stack, &pcs); n > 0; n--) {
-		bool is_behind = n == 1 && he->kind == HEAP_MAP;
+		bool is_behind = n == 1 && he->kind != HEAP_FAULT;
 		node = calltree_get_child(tree, node,
 					  session_frame(s, src->profile, pcs[n - 1] + is_behind));
 	}
@@ -138,10 +138,13 @@ static void pages_event(struct source *src, const struct heap_event *he, struct 
 		to_pages(ev);
 	if (ev->size == 0)
 		return;
-	if (he->kind == HEAP_MAP)
+	bool needs_unmapper = s->flows && flows_is_full(s->flows);
+	if (he->kind == HEAP_MAP || needs_unmapper)
 		ev->node = whole_node(src, he);
 	if (s->events)
 		events_writer_event(s->events, profile_calltree(src->profile), ev);
+	if (s->flows)
+		flows_event(s->flows, ev);
 	profile_event(src->profile, ev);
 }
 

@@ -14,7 +14,7 @@ enum event_kind {
 	EVENT_REALLOC_BEGIN, /* old_addr leaves the table, its bytes stay counted */
 	EVENT_REALLOC_END,   /* old_addr, addr, size, node; same thread as its BEGIN */
 	EVENT_MAP,           /* addr, size: mapped (pages mode) */
-	EVENT_UNMAP,         /* addr, size */
+	EVENT_UNMAP,         /* addr, size; node: the stack that unmapped, 0 = not asked for */
 	EVENT_STACK,         /* size: bytes of all stacks now; with --stacks=yes */
 	/* The program itself called a mapping function; addr 0: it failed. Counted by memusage alone.
 	 *	mmap    addr, size, align: prot | flags << 32

@@ -9,6 +9,7 @@
 #include "base/heap_function.h"
 #include "base/vec.h"
 #include "profile/blocks.h"
+#include "profile/pages.h"
 #include "profile/profile.h"
 
 /* A block that a realloc has begun to move. */
@@ -23,6 +24,7 @@ struct flows {
 	VEC(uint32_t) of_node; /* index + 1 by node; 0 = none yet */
 	VEC(struct moving) moving;
 	struct blocks *blocks;
+	struct pages pages;    /* that are mapped; the leaf of one is its stack's index */
 	struct blocks
 		*announced; /* by the program itself: they may lie in the others; NULL = none yet */
 };
@@ -42,6 +44,7 @@ struct flows *flows_clone(const struct flows *f)
 	c->blocks = blocks_clone(f->blocks);
 	if (f->announced)
 		c->announced = blocks_clone(f->announced);
+	pages_clone(&c->pages, &f->pages);
 	for (size_t i = 0; i < f->list.count; i++)
 		*vec_add(&c->list) = f->list.data[i];
 	for (size_t i = 0; i < f->of_node.count; i++)
@@ -59,6 +62,7 @@ void flows_free(struct flows *f)
 	blocks_free(f->blocks);
 	if (f->announced)
 		blocks_free(f->announced);
+	pages_deinit(&f->pages);
 	vec_deinit(&f->list);
 	vec_deinit(&f->of_node);
 	vec_deinit(&f->moving);
@@ -154,6 +158,45 @@ static void end_move(struct flows *f, const struct event *ev)
 	}
 }
 
+/* Who takes pages away. */
+struct unmapping {
+	struct flows *flows;
+	uint32_t node;
+};
+
+static void end_pages(void *ctx, uint32_t owner_index, uint64_t bytes)
+{
+	const struct unmapping *u = ctx;
+	struct flow *owner = &u->flows->list.data[owner_index];
+	owner->value[FLOW_LIVE_BYTES] -= bytes;
+	owner->value[FLOW_LIVE_BLOCKS] -= bytes / PAGE_SIZE_MIN;
+	if (!u->flows->is_full)
+		return;
+	uint32_t index = flow_of(u->flows, u->node); /* may move the list */
+	struct flow *freer = &u->flows->list.data[index];
+	freer->value[FLOW_FREED_BYTES] += bytes;
+	freer->value[FLOW_FREED_BLOCKS] += bytes / PAGE_SIZE_MIN;
+}
+
+/* Each page is a block; one that is mapped anew was freed by the call that maps it. */
+static void change_pages(struct flows *f, const struct event *ev)
+{
+	taddr_t start = ROUND_DOWN(ev->addr, PAGE_SIZE_MIN), end = ROUND_UP(ev->addr + ev->size, PAGE_SIZE_MIN);
+	struct unmapping u = {f, ev->node};
+	if (!ev->addr || ev->size == 0 || end <= start)
+		return;
+	pages_remove(&f->pages, start, end, end_pages, &u);
+	if (ev->kind == EVENT_UNMAP)
+		return;
+	uint32_t index = flow_of(f, ev->node);
+	pages_add(&f->pages, start, end, index);
+	struct flow *flow = &f->list.data[index];
+	flow->value[FLOW_LIVE_BYTES] += end - start;
+	flow->value[FLOW_LIVE_BLOCKS] += (end - start) / PAGE_SIZE_MIN;
+	flow->value[FLOW_TOTAL_BYTES] += end - start;
+	flow->value[FLOW_TOTAL_BLOCKS] += (end - start) / PAGE_SIZE_MIN;
+}
+
 void flows_event(struct flows *f, const struct event *ev)
 {
 	struct block block;
@@ -171,6 +214,10 @@ void flows_event(struct flows *f, const struct event *ev)
 		break;
 	case EVENT_REALLOC_END:
 		end_move(f, ev);
+		break;
+	case EVENT_MAP:
+	case EVENT_UNMAP:
+		change_pages(f, ev);
 		break;
 	}
 }

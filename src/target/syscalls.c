@@ -206,13 +206,13 @@ static void emit(struct target *t, struct thread *th, const struct arch_regs *re
 	};
 	if (regs && t->options.stack_pointers)
 		ev.sp = regs->word[t->arch->sp];
-	if (kind == HEAP_MAP && regs) {
+	if ((kind == HEAP_MAP || t->options.free_stacks) && regs) {
 		taddr_t sp = regs->word[t->arch->sp];
 		trap_fill_view(t, th, regs, sp, &view);
 		view.regs.reg[t->arch->dwarf_pc] = regs->word[t->arch->pc];
 		view.regs.reg[t->arch->dwarf_sp] = sp;
 		ev.stack = &view;
-		if (function == FUNCTION_MMAP && th->syscall.call.number == SYS_mmap) {
+		if (kind == HEAP_MAP && function == FUNCTION_MMAP && th->syscall.call.number == SYS_mmap) {
 			ev.map_flags = (uint32_t)th->syscall.call.arg[3];
 			ev.map_fd = ev.map_flags & MAP_ANONYMOUS ? -1 :
 								   (int)th->syscall.call.arg[4];

@@ -299,6 +299,8 @@ def out_file_names(t):
     t.equal("--massif-out-file", files("c"), "c")
     for bad in ("%", "%z", "%q", "%q{", "%q{NOT_SET}", "~/x", ""):
         refused(t, ["-o", bad, "true"], 1)
+        refused(t, ["--xtree-memory=allocs", "--xtree-memory-file=" + bad, "true"], 1)
+        t.equal("a file that is not wanted", t.run([t.ptmem(), "-q", "--xtree-memory-file=" + bad, "true"]).status, 0)
 
 
 @test("cli/help-and-version")

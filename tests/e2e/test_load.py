@@ -158,6 +158,8 @@ def error_exitcode(t):
         t.equal("status with %s" % " ".join(options), result.status, status)
     result = t.profile([t.target("gcc-O2-pie", "empty")], ["--leak-check", "--error-exitcode=9", "--leaks-out=l.json"])
     t.equal("status of a program that loses nothing", result.status, 0)
+    result = t.profile([t.target("gcc-O2-pie", "leaks"), library], ["--error-exitcode=9"])
+    t.equal("status without --leak-check, as with Massif", result.status, 0)
 
 
 @test("load/diff")

@@ -93,3 +93,27 @@ def _(t):
     t.check(any(m.startswith("ptmem: xtree memory report: ") for m in result.messages), "no message")
     result = t.profile([program], ["-q"], env={"BAR": "zero"})
     t.check(not any("xtmemory" in n for n in os.listdir(result.directory)), "a file that was not asked for")
+
+
+@test("xtree/pages")
+def _(t):
+    """With pages as heap a page is a block: the live ones are those of the profile, and an unmap frees."""
+    program = t.target("gcc-O2-pie", "mappings")
+    for mode, count in (("allocs", 2), ("full", 6)):
+        result = t.profile([program, "mmap"], ["--pages-as-heap=yes", "--peak-at-exit=no", "--max-snapshots=1000",
+                                               "--detailed-freq=1", "-o", "p.out", "--xtree-memory=" + mode,
+                                               "--xtree-memory-file=x.ms", "--time-unit=B"])
+        with open(os.path.join(result.directory, "x.ms"), encoding="utf-8") as file:
+            text = file.read()
+        with open(os.path.join(result.directory, "p.out"), encoding="utf-8") as file:
+            last = int(re.findall(r"mem_heap_B=(\d+)", file.read())[-1])
+        totals = [int(n) for n in re.findall(r"mem_heap_B=(\d+)", text)]
+        t.equal("events of " + mode, len(totals), count)
+        t.equal("bytes in use", totals[0], last)
+        t.equal("pages in use", totals[1] * 4096, totals[0])
+        t.check("main (mappings.c" in text, "no stack of the program")
+        if mode == "full":
+            t.check(totals[4] > 0, "nothing was freed")
+            t.equal("allocated less freed", totals[2] - totals[4], totals[0])
+            freed = text.split("totFdB", 1)[1].split("snapshot=", 1)[0]
+            t.check("munmap" in freed and "main (mappings.c" in freed, "no stack of the unmapping calls: " + freed[:600])

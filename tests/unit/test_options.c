@@ -327,7 +327,6 @@ static void test_contradictions(void **state)
 	check_bad("--replay=f -p 1", replay);
 	check_bad("--replay=f --top", "--replay has no program: neither --leak-check nor --top goes with it");
 	check_bad("--replay=f --leak-check", "--replay has no program: neither --leak-check nor --top goes with it");
-	check_bad("--error-exitcode=3 prog", "--error-exitcode goes only with --leak-check");
 	check_bad("--replay=f --events=g", "--replay and --events exclude each other");
 }
 
@@ -386,11 +385,19 @@ static void is_leaks_old(const struct options *o)
 	assert_int_equal(o->view, VIEW_COUNT);
 }
 
+static void is_leaks_off(const struct options *o)
+{
+	assert_true(o->leaks == OPTION_OFF);
+	assert_false(o->leak_check);
+	assert_int_equal(o->error_exitcode, 3);
+}
+
 static void test_growth(void **state)
 {
 	check_good("--leaks prog", is_leaks_all);
 	check_good("--leaks=2.5 --leak-check --leaks-out=l.json --error-exitcode=3 --top=.5 --view=count prog",
 		   is_leaks_old);
+	check_good("--error-exitcode=3 prog", is_leaks_off); /* scripts pass it to any tool */
 }
 
 static void is_duration(const struct options *o)
