@@ -173,6 +173,8 @@ class Context:
             # ptmem inherits what is preloaded for its program
             "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0",
         }
+        if "LD_PRELOAD" in more and is_asan():
+            raise Skip("ptmem inherits what is preloaded, and ASan's runtime in it cannot be with another allocator")
         env.update(more)
         return env
 
