@@ -445,15 +445,7 @@ void memusage_event(struct memusage *m, const struct event *ev)
 
 static void slow_event(struct memusage *m, uint64_t time_ns, const struct quick_event *ev)
 {
-	const struct event whole = {
-		.time_ns = time_ns,
-		.thread = ev->thread,
-		.kind = ev->is_free ? EVENT_FREE : EVENT_ALLOC,
-		.function = ev->function,
-		.addr = ev->addr,
-		.size = ev->is_free ? 0 : ev->size,
-		.sp = ev->sp,
-	};
+	const struct event whole = event_of_quick(time_ns, ev);
 	memusage_event(m, &whole);
 }
 

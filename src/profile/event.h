@@ -6,6 +6,7 @@
 #ifndef PTMEM_PROFILE_EVENT_H
 #define PTMEM_PROFILE_EVENT_H
 
+#include "base/quick_event.h"
 #include "base/types.h"
 
 enum event_kind {
@@ -37,5 +38,20 @@ struct event {
 	uint64_t size, align;
 	taddr_t sp;          /* stack pointer of the caller; 0 = unknown */
 };
+
+/* @ev as an event of its own. */
+static inline struct event event_of_quick(uint64_t time_ns, const struct quick_event *ev)
+{
+	return (struct event){
+		.time_ns = time_ns,
+		.thread = ev->thread,
+		.kind = ev->is_free ? EVENT_FREE : EVENT_ALLOC,
+		.function = ev->function,
+		.addr = ev->addr,
+		.size = ev->is_free ? 0 : ev->size,
+		.node = ev->node,
+		.sp = ev->sp,
+	};
+}
 
 #endif

@@ -10,16 +10,7 @@
 
 static void slow_event(struct profile *p, uint64_t time_ns, const struct quick_event *ev)
 {
-	const struct event whole = {
-		.time_ns = time_ns,
-		.thread = ev->thread,
-		.kind = ev->is_free ? EVENT_FREE : EVENT_ALLOC,
-		.function = ev->function,
-		.addr = ev->addr,
-		.size = ev->is_free ? 0 : ev->size,
-		.node = ev->node,
-		.sp = ev->sp,
-	};
+	const struct event whole = event_of_quick(time_ns, ev);
 	profile_event(p, &whole);
 }
 
