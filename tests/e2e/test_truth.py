@@ -303,7 +303,7 @@ for v in BOTH:
 
 SO = "/usr/lib/x86_64-linux-gnu/"
 PRELOADS = {"jemalloc": SO + "libjemalloc.so.2", "tcmalloc": SO + "libtcmalloc_minimal.so.4",
-            "mimalloc": SO + "libmimalloc.so.2"}
+            "mimalloc": next((SO + n for n in ("libmimalloc.so.2", "libmimalloc.so.3") if os.path.exists(SO + n)), "none")}
 
 
 def register_preload(name, path, program):
