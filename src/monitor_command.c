@@ -13,6 +13,7 @@
 #include "growth.h"
 #include "monitor.h"
 #include "output/pattern.h"
+#include "session_output.h"
 
 struct command {
 	const char *name;

@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "session.h"
+#include "session_output.h"
 #include "target/maps.h"
 
 #define PSEUDO_BASE 0x8000000000000000ull

@@ -6,6 +6,8 @@
  *	ptmem:   peak         300,000 bytes in 120 blocks after 1.20 s
  *	...
  */
+#include "summary.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -193,7 +195,7 @@ static void print_successor(const struct session *s)
 		 n > 0 ? path : "another program");
 }
 
-void session_print_summary(const struct session *s, const char *path)
+void summary_print(const struct session *s, const char *path)
 {
 	if (!usage_samples_alone(s->run->options)) { /* nothing to tell of those */
 		log_info("process %u, %s", s->pid, s->command);

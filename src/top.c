@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "session_output.h"
 
 #define INTERVAL_DEFAULT 2.0
 #define KEY_SECONDS 0.1   /* how long a key may wait */
