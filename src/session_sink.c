@@ -11,11 +11,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "growth.h"
 #include "session.h"
 #include "session_quick.h"
@@ -26,9 +26,7 @@
 
 static void read_command(struct space *space, char **command)
 {
-	char name[64];
-	snprintf(name, sizeof(name), "/proc/%d/cmdline", (int)space->reader);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	_cleanup_fclose_ FILE *f = proc_open(space->reader, "cmdline");
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0;
 	ssize_t n = 0;

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -16,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "target/guard.h"
 #include "target/ptrace.h"
 #include "target/pads.h"
@@ -557,15 +557,8 @@ static void step_threads_out(struct target *t, struct space *s)
 /* Whether a SIGTRAP of its own waits for @tid. */
 static bool has_pending_trap(pid_t tid)
 {
-	char name[64], line[128];
-	unsigned long long pending = 0;
-	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "SigPnd: %llx", &pending) == 1)
-			break;
-	}
-	return pending >> (SIGTRAP - 1) & 1;
+	struct proc_status st;
+	return proc_status_read(tid, &st) == 0 && st.pending >> (SIGTRAP - 1) & 1;
 }
 
 /*

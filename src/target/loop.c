@@ -21,14 +21,13 @@
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "target/faults.h"
 #include "target/ptrace.h"
 #include "target/guard.h"
@@ -85,15 +84,8 @@ static void put_aside(struct target *t, pid_t tid, int status)
 
 static pid_t process_of(pid_t tid)
 {
-	char name[64], line[256];
-	int pid = 0;
-	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "Tgid: %d", &pid) == 1)
-			break;
-	}
-	return pid;
+	struct proc_status st;
+	return proc_status_read(tid, &st) == 0 ? st.process : 0;
 }
 
 /* A thread that is about to end, and whose maker was killed before it could announce it. */
@@ -544,7 +536,7 @@ static void find_dead(struct target *t)
 {
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
-		if (th && !is_halted(th) && thread_is_dead(th))
+		if (th && !is_halted(th) && proc_is_dead(th->tid))
 			th->is_exiting = true;
 	}
 }

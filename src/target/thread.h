@@ -143,8 +143,6 @@ struct target {
 
 struct thread *thread_find(const struct target *t, pid_t tid);
 struct thread *thread_add(struct target *t, pid_t tid, struct process *p);
-/* Whether it ended, reported or not. */
-bool thread_is_dead(const struct thread *th);
 void thread_remove(struct target *t, struct thread *th);
 
 struct process *process_find(const struct target *t, pid_t pid);
