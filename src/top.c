@@ -7,12 +7,13 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/proc.h"
+#include "session_output.h"
 
 #define INTERVAL_DEFAULT 2.0
 #define KEY_SECONDS 0.1   /* how long a key may wait */
@@ -105,11 +106,8 @@ static void put_line(const struct top *top, bool is_reverse, char *text)
 
 static uint64_t resident_bytes(const struct session *s)
 {
-	char name[64];
 	unsigned long size = 0, resident = 0;
-
-	snprintf(name, sizeof(name), "/proc/%d/statm", (int)s->space->reader);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	_cleanup_fclose_ FILE *f = proc_open(s->space->reader, "statm");
 	if (!f || fscanf(f, "%lu %lu", &size, &resident) != 2)
 		return 0;
 	return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);

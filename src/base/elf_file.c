@@ -229,6 +229,25 @@ int elf_file_each_symbol(struct elf_file *file, int (*fn)(void *ctx, const struc
 	return 0;
 }
 
+Elf_Scn *elf_file_section(Elf *elf, const char *name, GElf_Shdr *header_out)
+{
+	size_t names;
+	GElf_Shdr header;
+	if (elf_getshdrstrndx(elf, &names) != 0)
+		return NULL;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+		if (!gelf_getshdr(scn, &header) || header.sh_type == SHT_NOBITS)
+			continue;
+		const char *found = elf_strptr(elf, names, header.sh_name);
+		if (found && strcmp(found, name) == 0) {
+			if (header_out)
+				*header_out = header;
+			return scn;
+		}
+	}
+	return NULL;
+}
+
 const struct elf_segment *elf_file_segment(const struct elf_file *file, uint64_t vaddr)
 {
 	for (size_t i = 0; i < file->segment_count; i++) {

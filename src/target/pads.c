@@ -23,6 +23,7 @@
 #include "target/pads_internal.h"
 #include "target/ptrace.h"
 #include "target/requests.h"
+#include "target/stub_area.h"
 
 #define RULE_BITS 17
 #define MIN_SLOTS 256u
@@ -295,8 +296,9 @@ static int promote_trap(struct target *t, struct space *s, struct thread *th, ui
 	if (rc == 0)
 		memcpy(code + (trap.addr - entry), trap.original, t->arch->trap_size);
 	request.code = code;
+	const struct stub_place place = {t, th, s, m};
 	if (rc == 0)
-		rc = install_take_room(t, th, s, m, entry, PAD_ROOM, &request.at);
+		rc = stub_area_take_pad(&place, entry, PAD_ROOM, &request.at);
 	if (rc != 0)
 		return rc;
 	rc = arch_make_pad(&request, out, &pad, &why);

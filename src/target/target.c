@@ -17,7 +17,6 @@
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
@@ -26,8 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "target/attach_check.h"
 #include "target/faults.h"
 #include "target/ptrace.h"
@@ -220,20 +219,17 @@ int target_start(struct target *t, char *const argv[])
 /* Seizes and interrupts the threads of @p that are new; returns how many, or -errno for the first. */
 static int seize_pass(struct target *t, struct process *p)
 {
-	char name[64];
-	snprintf(name, sizeof(name), "/proc/%d/task", (int)p->pid);
-	DIR *dir = opendir(name);
+	DIR *dir = proc_open_threads(p->pid);
 	if (!dir)
 		return -ESRCH;
 	int found = 0, rc = 0;
-	for (struct dirent *e; (e = readdir(dir));) {
-		pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
-		if (tid <= 0 || thread_find(t, tid))
+	for (pid_t tid; (tid = proc_next_thread(dir));) {
+		if (thread_find(t, tid))
 			continue;
 		int err = ptrace_seize(tid, trace_options(t));
 		if (err != 0) {
 			/* dying threads and a dead leader give EPERM: they allocate nothing any more */
-			bool is_dead = err == -ESRCH || attach_is_dead(tid);
+			bool is_dead = err == -ESRCH || proc_is_dead(tid);
 			if (!is_dead && rc == 0)
 				rc = err;
 			continue;
