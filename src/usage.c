@@ -239,6 +239,8 @@ static void report(struct usage *u, const struct session *s)
 {
 	FILE *file = u->report ? u->report : stderr;
 	bool use_color = log_use_color(fileno(file));
+	if (file == stderr)
+		log_before_line();
 	int rc = memusage_print(file, memusage_numbers(s->memusage), u->options->mmap, use_color);
 	if (rc != 0 && !u->report_error)
 		u->report_error = rc;

@@ -286,11 +286,16 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 		t->first_pid = pid;
 	if (guard_start(t) == 0)
 		guard_space(t, s);
-	process_add(t, pid, s);
+	struct process *p = process_add(t, pid, s);
 	if (t->options.watch_brk || t->options.watch_mappings)
 		t->syscalls = SYSCALLS_SITES;
 	uint64_t begin = target_clock();
+	p->is_attaching = true;
 	rc = target_seize_all(t, pid);
+	if (rc == 0) {
+		p->is_attaching = false;
+		space_reopen(s);
+	}
 	*problem_out = rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_PERMISSION;
 	if (rc == 0 && t->fault_error != 0) {
 		rc = t->fault_error;
