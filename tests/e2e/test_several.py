@@ -168,6 +168,11 @@ LOAD = ("d = []\nimport select\nprint(1, flush=True)\nwhile not select.select([0
         "    d.append([str(k) for k in range(300)])\n    if len(d) > 50:\n        d.clear()\nprint(max(map(len, d), default=300))\n")
 
 
+def cpu_ticks(pid):
+    with open("/proc/%d/stat" % pid, encoding="ascii") as file:
+        return sum(map(int, file.read().rsplit(")", 1)[1].split()[11:13]))
+
+
 @test("several/under-load", 180)
 def under_load(t):
     """Two that allocate all the time, a Ctrl-C to ptmem's group: both are left, and end as they would alone."""
@@ -177,6 +182,9 @@ def under_load(t):
                                      env=t.environment(t.directory, PYTHONMALLOC="malloc")) for _ in range(2)]
         first = [p.stdout.readline() for p in programs]
         group = Group(t, " ".join(str(p.pid) for p in programs), 2, "--duration=20")
+        for p in programs:
+            begun = cpu_ticks(p.pid)
+            t.wait_until("it to run below ptmem", lambda p=p, begun=begun: cpu_ticks(p.pid) > begun + 5)
         os.kill(group.process.pid, signal.SIGUSR1)
         t.wait_until("both to be under way", lambda: len([n for n in os.listdir(group.cwd) if n.startswith("massif")]) >= 2
                      or group.process.poll() is not None)
