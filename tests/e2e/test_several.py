@@ -144,13 +144,13 @@ def not_permitted(t):
     setpriv = t.program("setpriv")
     as_nobody = [setpriv, "--reuid=65534", "--regid=65534", "--clear-groups"]
     cwd = t.subdirectory()
-    for folder in (t.directory, cwd):
-        os.chmod(folder, 0o777)
+    os.chmod(cwd, 0o777)
+    ptmem = t.for_others(t.ptmem())
     root = subprocess.Popen(["sleep", "1000"])
     own = subprocess.Popen([*as_nobody, "sleep", "1000"])
     try:
         t.wait_until("the sleep", lambda: b"sleep" in open("/proc/%d/cmdline" % own.pid, "rb").read()[:6])
-        run = t.run([*as_nobody, t.ptmem(), "--duration=0.3", "-p", "%d,%d" % (root.pid, own.pid)], cwd=cwd)
+        run = t.run([*as_nobody, ptmem, "--duration=0.3", "-p", "%d,%d" % (root.pid, own.pid)], cwd=cwd)
         text = run.err.decode()
         t.check(re.search(r"process %d\b.*(permitted|permission|user)" % root.pid, text), "no reason for root's: " + text)
         scope = "/proc/sys/kernel/yama/ptrace_scope"
