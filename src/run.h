@@ -74,10 +74,8 @@ bool run_wants_massif(const struct run *run);
 
 /* Whether the names of output files can be made; says why not. */
 int run_check_patterns(const struct run *run);
-/* Whether the file of @pattern, of option @option, can be written where it shall stand; says why
+/* Whether all files that are written at the end can be written where they shall stand; says why
  * not. A FIFO or a device is not tried. */
-int run_check_file(struct run *run, const char *option, const char *pattern);
-/* The same of all files that are written at the end. */
 int run_check_out_files(struct run *run);
 
 #endif

@@ -310,7 +310,8 @@ static bool is_entered(const struct x86_move *m, const uint8_t *code, size_t siz
 	return x86_64_is_entered(code, size, at, m->from, m->moved);
 }
 
-int x86_64_move(struct x86_move *m)
+/* Moves instructions as struct arch.relocate says: 0 or -ENOTSUP. */
+static int move(struct x86_move *m)
 {
 	ZydisDecoder decoder;
 	struct insn insn;
@@ -360,7 +361,7 @@ int x86_64_displace(struct x86_move *m)
 		m->from = whole.from + skip;
 		m->min_bytes = ways[i].min_bytes;
 		m->refuse_call = ways[i].refuse_call;
-		if (x86_64_move(m))
+		if (move(m))
 			continue;
 		if (!is_entered(m, whole.code, whole.code_size, whole.from))
 			return 0;
@@ -375,7 +376,7 @@ int x86_64_relocate(const uint8_t *code, size_t code_size, taddr_t from, taddr_t
 {
 	struct x86_move m = { .code = code, .code_size = code_size, .from = from, .to = to,
 			      .min_bytes = min_bytes, .out = out, .out_size = out_size };
-	int err = x86_64_move(&m);
+	int err = move(&m);
 
 	if (err) {
 		*why_out = m.why;

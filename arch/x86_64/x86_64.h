@@ -30,9 +30,6 @@ struct x86_move {
 	const char *why;     /* of -ENOTSUP */
 };
 
-/* Moves instructions as struct arch.relocate says: 0 or -ENOTSUP. */
-int x86_64_move(struct x86_move *m);
-
 /*
  * Finds what to displace at the function that begins at @code: tries to make room
  * for a jump, behind an endbr64 if there is one, in bytes that no branch of the

@@ -32,7 +32,6 @@ void report_tree_free(struct report_tree *t);
 
 /* Node 0 is the root. */
 const struct report_node *report_tree_node(const struct report_tree *t, uint32_t node);
-uint32_t report_tree_node_count(const struct report_tree *t);
 
 /* Where the bytes of @leaf stand; REPORT_NODE_IGNORED: nowhere. */
 #define REPORT_NODE_IGNORED UINT32_MAX

@@ -28,6 +28,5 @@ int ptrace_get_siginfo(pid_t tid, siginfo_t *out);
 int ptrace_set_siginfo(pid_t tid, const siginfo_t *info);
 int ptrace_get_sigmask(pid_t tid, uint64_t *out);
 int ptrace_set_sigmask(pid_t tid, uint64_t mask);
-int ptrace_poke(pid_t tid, taddr_t addr, uint64_t word);
 
 #endif

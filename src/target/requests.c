@@ -69,6 +69,7 @@ static void emit(const struct visit *v, struct heap_event *ev, bool has_stack)
 		ev->stack = &view;
 	}
 	t->sink.event(t->sink.ctx, v->space, ev);
+	ev->stack = NULL; /* the view ends here */
 }
 
 static void on_come(void *ctx, taddr_t addr, uint64_t size)
