@@ -59,7 +59,9 @@ void run_add_module(struct run *run, struct module *m);
 /* The module of id @id, or NULL. */
 struct module *run_module(const struct run *run, uint32_t id);
 
-/* How many profiled images @pid has left behind by exec, to be raised; valid until the next call. */
+/*
+ * How many profiled images @pid has left behind by exec, to be raised; valid until the next call.
+ */
 unsigned *run_images(struct run *run, uint32_t pid);
 
 /* Expands @pattern of option @option ("--data") for @pid: with several processes asked for, one

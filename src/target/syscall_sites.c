@@ -63,7 +63,10 @@ static bool is_gap(const struct search *s, size_t function)
 	return s->functions.list.data[function].kind == ELF_GAP;
 }
 
-/* A gap is read together with the function before it: its end may have been said too early (glibc's clone3). */
+/*
+ * A gap is read together with the function before it:
+ * its end may have been said too early (glibc's clone3).
+ */
 static struct arch_code code_of(const struct search *s, size_t function)
 {
 	const struct elf_function *f = &s->functions.list.data[function];
