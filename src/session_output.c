@@ -66,6 +66,34 @@ int session_write_massif(struct session *s, const char *path)
 	return write_report(path, &r);
 }
 
+/*
+ * Where @r goes when its own place is full or gone: a new directory (nobody else's link can be in the
+ * way) below the first of these that takes it. 0 and the path, which the caller frees, or an error.
+ */
+static int rescue_report(const struct session *s, const struct report *r, const char *suffix,
+			 char **path_out)
+{
+	const char *const below[] = { getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm" };
+	int rc = -ENOENT;
+	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {
+		if (!below[i] || below[i][0] != '/')
+			continue;
+		_cleanup_free_ char *directory = xasprintf("%s/ptmem-XXXXXX", below[i]);
+		if (!mkdtemp(directory))
+			continue;
+		_cleanup_free_ char *path =
+			xasprintf("%s/massif.out.%d%s", directory, (int)s->pid, suffix);
+		rc = write_report(path, r);
+		if (rc == 0) {
+			*path_out = path;
+			path = NULL;
+			return 0;
+		}
+		rmdir(directory);
+	}
+	return rc;
+}
+
 int session_put_massif(struct session *s, const struct report *r, const char *suffix,
 		       char **path_out)
 {
@@ -75,8 +103,14 @@ int session_put_massif(struct session *s, const struct report *r, const char *su
 		*path_out = strcmp(path, "-") == 0 ? xstrdup(path) :
 						     xasprintf("%s%s", path, suffix);
 		rc = write_report(*path_out, r);
-		if (rc != 0)
+		char *rescued;
+		if (rc != 0 && rescue_report(s, r, suffix, &rescued) == 0) {
+			log_error("cannot write %s: %s; the profile is in %s", *path_out,
+				  strerror(-rc), rescued);
+			free(rescued);
+		} else if (rc != 0) {
 			log_error("cannot write %s: %s", *path_out, strerror(-rc));
+		}
 	}
 	s->run->files_failed += rc != 0;
 	s->run->files_written += rc == 0;

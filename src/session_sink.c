@@ -210,6 +210,7 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 		[HEAP_REALLOC_END] = EVENT_REALLOC_END,
 		[HEAP_MAPPING_CALL] = EVENT_MAPPING_CALL,
 		[HEAP_SAMPLE] = EVENT_SAMPLE,
+		[HEAP_PROGRAM_END] = EVENT_PROGRAM_END,
 	};
 	const struct options *o = s->run->options;
 	session_stacks_see(s, he);

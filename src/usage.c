@@ -134,6 +134,7 @@ void usage_fill_target(const struct options *o, struct target_options *to)
 	to->no_stacks = !o->heap && o->xtree_memory == XTREE_NONE;
 	to->stack_pointers = is_counting;
 	to->mapping_calls = is_counting && o->mmap;
+	to->program_end = is_counting;
 	to->follow_own_exec = usage_samples_alone(o);
 	to->sample_ns = is_counting && !o->no_timer ? o->stack_sample_ms * 1000000ull : 0;
 }
@@ -238,6 +239,8 @@ static void report(struct usage *u, const struct session *s)
 {
 	FILE *file = u->report ? u->report : stderr;
 	bool use_color = log_use_color(fileno(file));
+	if (file == stderr)
+		log_before_line();
 	int rc = memusage_print(file, memusage_numbers(s->memusage), u->options->mmap, use_color);
 	if (rc != 0 && !u->report_error)
 		u->report_error = rc;

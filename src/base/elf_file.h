@@ -31,6 +31,7 @@ struct elf_file {
 	uint64_t entry;
 	bool is_static_pie;    /* DF_1_PIE and no dynamic linker: its own functions may all be local */
 	bool has_interp;       /* asks for a dynamic linker */
+	uint64_t fini;         /* DT_FINI of a program that asks for one: its last own destructor; 0 = none */
 	struct elf_segment *segment; /* PT_LOAD, ascending */
 	size_t segment_count;
 	const uint8_t *build_id; /* NULL if none; points into the file */

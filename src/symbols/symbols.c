@@ -123,6 +123,8 @@ static bool is_startup(const char *name)
 /* The name of @entry as a report shows it. */
 static const char *shown_name(struct symbols *s, struct symtab_entry *entry)
 {
+	if (!entry->shown && !s->show_below_main && is_startup(entry->name))
+		entry->shown = "(below main)";
 	if (!entry->shown) {
 		char *plain = s->no_demangle ? NULL : demangle(entry->name);
 		entry->shown = string_pool_add(&s->strings, plain ? plain : entry->name);
@@ -164,8 +166,7 @@ static struct symbol *look_up(struct symbols *s, const struct module *m, taddr_t
 		struct symbol_frame *real = &sym->frame[sym->count - 1];
 		sym->is_main = strcmp(entry->name, "main") == 0;
 		sym->is_below_main = is_startup(entry->name);
-		bool is_hidden = sym->is_below_main && !s->show_below_main;
-		real->name = is_hidden ? "(below main)" : shown_name(s, entry);
+		real->name = shown_name(s, entry);
 	}
 	return sym;
 }

@@ -95,6 +95,8 @@ static void install_functions(struct target *t, struct thread *th, struct space 
 		const struct probe_site *site = &m->sites->list.data[i];
 		if (site->probe->kind == PROBE_MAPPING && !t->options.mapping_calls)
 			continue;
+		if (site->probe->kind == PROBE_END && !t->options.program_end)
+			continue;
 		if (t->options.no_probes && site->probe->kind != PROBE_LOADER)
 			continue;
 		if (site->probe->kind <= PROBE_FREE && !is_allocator)

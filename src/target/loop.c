@@ -203,6 +203,19 @@ static void stay_unprofiled(struct target *t, struct process *p, struct thread *
 	thread_resume(t, th, 0);
 }
 
+/*
+ * Seized in the middle of its execve: the new image is the one to profile. This stop
+ * took the place of the interrupt that was asked for, and is inside the call yet;
+ * nothing can be put in before the first instruction.
+ */
+static void stop_in_image(struct thread *th)
+{
+	th->was_interrupted = ptrace_interrupt(th->tid) == 0;
+	th->is_held = false;
+	th->state = THREAD_RUNNING;
+	ptrace_cont(th->tid, 0);
+}
+
 static void serve_exec(struct target *t, struct thread *th)
 {
 	unsigned long former = 0;
@@ -222,6 +235,10 @@ static void serve_exec(struct target *t, struct thread *th)
 	leader->thread_pointer = 0;
 	leader->is_exiting = false;
 	syscalls_forget(leader);
+	if (p->is_attaching) {
+		stop_in_image(leader);
+		return;
+	}
 	bool is_first = p->is_started && p->is_execing;
 	p->is_first_image = is_first;
 	if (is_first)

@@ -374,7 +374,7 @@ int pads_promote(struct target *t, struct space *s, struct thread *th)
 	for (uint32_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
 		if (trap->kind != TRAP_ENTRY || trap->is_removed || trap->pad || trap->is_cold ||
-		    trap->probe->kind == PROBE_LOADER || trap->probe->kind == PROBE_MAPPING)
+		    !probe_may_be_hot(trap->probe))
 			continue;
 		rc = promote_trap(t, s, th, i);
 		trap = &s->traps.data[i];

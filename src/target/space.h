@@ -90,6 +90,8 @@ struct space {
 };
 
 struct space *space_new(pid_t pid);
+/* Its process may have executed another program since space_new: its memory is another then. */
+void space_reopen(struct space *s);
 struct space *space_fork(const struct space *parent, pid_t child);
 void space_free(struct space *s); /* the sink's user must be gone */
 

@@ -47,6 +47,7 @@ struct process {
 	bool is_started;            /* by us: our child */
 	bool is_execing;            /* its first instruction is still to come */
 	bool is_first_image;        /* runs what ptmem was asked to start */
+	bool is_attaching;          /* its threads are being seized; nothing was put into it yet */
 	struct roots *last_roots;   /* registers of threads at its exit; NULL = none yet; owned */
 };
 

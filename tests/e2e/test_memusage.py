@@ -153,6 +153,31 @@ def beside_names():
 BESIDE_OPTIONS = {"written": ["-m"]}
 
 
+@test("memusage/ending")
+def ending(t):
+    """What destructors of libraries do does not count, as memusage is gone by then; the program's own does."""
+    folder = os.path.join(FOLDER, "ending")
+    for flags in ([], ["-no-pie"], ["-s"]):
+        library = os.path.join(t.subdirectory(), "libending.so")
+        t.equal("library", t.run(["gcc", "-O0", "-shared", "-fPIC", "-fno-builtin", "-o", library,
+                                  os.path.join(folder, "library.c")]).status, 0)
+        program = compiled(t, "program", folder, [*flags, "-Wl,--no-as-needed,-rpath," + os.path.dirname(library),
+                                                  library])
+        want = re.compile(rb"   free\|         44           1800\n")
+        peer = t.run(["memusage", program]) if shutil.which("memusage") else None
+        for probes in ("auto", "break", "jump"):
+            run = t.run([t.ptmem(), "-q", "--heap=no", "--memusage", "--data=d", "--no-timer",
+                         "--probes=" + probes, program])
+            t.check(want.search(run.err), "frees in %r" % run.err)
+            t.equal("records", len(records(os.path.join(run.cwd, "d"))[0]), 2 + 2 * 43 + 50)
+            if peer:
+                t.equal("report (%s)" % probes, masked(run.err.decode()).split("\n"),
+                        masked(colourless(peer.err.decode())).split("\n"))
+        t.run([t.ptmem(), "-q", "--heap=no", "--events=e", "--memusage", program], cwd=run.cwd)
+        again = t.run([t.ptmem(), "-q", "-o", "n", "--memusage", "--replay=e"], cwd=run.cwd)
+        t.equal("replayed", masked(again.err.decode()), masked(run.err.decode()))
+
+
 def colourless(text):
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
