@@ -120,26 +120,29 @@ struct arch {
 	 * instruction is not on the list of those known to be safe; @why_out then
 	 * says which (a static string).
 	 */
-	int (*relocate)(const uint8_t *code, size_t code_size, taddr_t from, taddr_t to, size_t min_bytes,
-			uint8_t *out, size_t out_size, size_t *moved_out, size_t *size_out,
-			const char **why_out);
+	int (*relocate)(const uint8_t *code, size_t code_size, taddr_t from, taddr_t to,
+			size_t min_bytes, uint8_t *out, size_t out_size, size_t *moved_out,
+			size_t *size_out, const char **why_out);
 
 	/*
 	 * Assembles the stub of tier 1 for the function at @entry, to stand at @at.
 	 * @code: @code_size bytes of the function. -ENOTSUP as relocate.
 	 */
-	int (*make_stub)(const uint8_t *code, size_t code_size, taddr_t entry, taddr_t at, uint8_t *out,
-			 size_t out_size, struct arch_stub *stub_out, const char **why_out);
+	int (*make_stub)(const uint8_t *code, size_t code_size, taddr_t entry, taddr_t at,
+			 uint8_t *out, size_t out_size, struct arch_stub *stub_out,
+			 const char **why_out);
 
 	/*
 	 * Finds the system call instructions of a function, in order. Returns how many; at
 	 * most @max are written (none: it is cheap). -EILSEQ when bytes behind what does not decode
 	 * look like one.
 	 */
-	ssize_t (*find_syscalls)(const struct arch_code *code, struct arch_syscall *out, size_t max);
+	ssize_t (*find_syscalls)(const struct arch_code *code, struct arch_syscall *out,
+				 size_t max);
 
 	/* Calls @fn for the target of each direct branch or call that leaves @code. */
-	void (*each_branch_out)(const struct arch_code *code, void (*fn)(void *ctx, taddr_t target), void *ctx);
+	void (*each_branch_out)(const struct arch_code *code,
+				void (*fn)(void *ctx, taddr_t target), void *ctx);
 
 	/*
 	 * Assembles code to stand at @at that does what the system call instruction at @from
@@ -157,7 +160,8 @@ struct arch {
 	 * Whether a branch in the function that begins with @code (@code_size bytes, at address
 	 * @at) leads into [@start + 1, @start + @size).
 	 */
-	bool (*is_entered)(const uint8_t *code, size_t code_size, taddr_t at, taddr_t start, size_t size);
+	bool (*is_entered)(const uint8_t *code, size_t code_size, taddr_t at, taddr_t start,
+			   size_t size);
 };
 
 /* The CPU that this ptmem was built for. */

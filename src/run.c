@@ -177,7 +177,9 @@ bool run_wants_massif(const struct run *run)
 int run_check_out_files(struct run *run)
 {
 	const struct options *o = run->options;
-	int rc = run_wants_massif(run) ? check_file(run, "--massif-out-file", o->massif_out_file) : 0;
+	int rc = 0;
+	if (run_wants_massif(run))
+		rc = check_file(run, "--massif-out-file", o->massif_out_file);
 	if (rc == 0 && o->xtree_memory != XTREE_NONE)
 		rc = check_file(run, "--xtree-memory-file", o->xtree_memory_file);
 	if (rc == 0 && o->leaks_out)

@@ -16,7 +16,10 @@
 /*
  * What a leak check found out about a block; LEAK_UNCHECKED: nobody asked. In the order of reports.
  */
-enum leak_kind { LEAK_UNCHECKED, LEAK_DEFINITE, LEAK_INDIRECT, LEAK_POSSIBLE, LEAK_REACHABLE, LEAK_KIND_COUNT };
+enum leak_kind {
+	LEAK_UNCHECKED, LEAK_DEFINITE, LEAK_INDIRECT, LEAK_POSSIBLE, LEAK_REACHABLE,
+	LEAK_KIND_COUNT
+};
 
 struct leak_site {
 	uint32_t node;           /* of the report tree: the outermost frame of the path */
