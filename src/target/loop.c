@@ -7,6 +7,7 @@
  *	interrupt     goes on; system calls that a stop makes fail are restarted
  *	fork, vfork,  the child becomes known: a thread, a process that shares the
  *	clone         space, or a process with a copy of it
+ *	vfork done    goes on
  *	exec          the space ends; the new image is followed or let go
  *	syscall,      syscalls_serve: what was mapped and unmapped
  *	seccomp
@@ -133,6 +134,21 @@ static struct process *add_child(struct target *t, struct thread *parent, pid_t 
 	return p;
 }
 
+/*
+ * Where it stands, inside fork or clone, a thread cannot make system calls for us: the
+ * kernel writes the child's id into its registers when it goes on. So while all are
+ * stopped it goes on as far as its return to the program.
+ */
+static void resume_inside_call(struct target *t, struct thread *th)
+{
+	if (!t->is_stopping || ptrace_interrupt(th->tid) != 0) {
+		thread_resume(t, th, 0);
+		return;
+	}
+	th->was_interrupted = true;
+	thread_run(t, th, 0);
+}
+
 static void serve_child(struct target *t, struct thread *th, enum stop_kind kind)
 {
 	unsigned long child = 0;
@@ -149,7 +165,11 @@ static void serve_child(struct target *t, struct thread *th, enum stop_kind kind
 			copy_calls(th, born);
 		thread_stacks_born(t, th, born);
 	}
-	thread_resume(t, th, 0);
+	th->is_in_vfork = kind == STOP_VFORK && ptrace_get_regs(th->tid, &th->vfork_regs) == 0;
+	if (kind == STOP_VFORK) /* returns when the child is gone, who stands still with us */
+		thread_resume(t, th, 0);
+	else
+		resume_inside_call(t, th);
 	if (child)
 		serve_early(t, (pid_t)child);
 }
@@ -407,6 +427,7 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	/* any stop takes an interrupt that was still to come with it (ptrace_stop in the kernel) */
 	bool was_interrupted = th->was_interrupted;
 	th->was_interrupted = false;
+	th->is_in_vfork = false;
 	switch (stop.kind) {
 	case STOP_SIGNAL:
 		serve_signal(t, th, stop.value);
@@ -421,6 +442,9 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	case STOP_VFORK:
 	case STOP_CLONE:
 		serve_child(t, th, stop.kind);
+		break;
+	case STOP_VFORK_DONE:
+		resume_inside_call(t, th);
 		break;
 	case STOP_EXEC:
 		serve_exec(t, th);
@@ -509,9 +533,13 @@ int loop_step(struct target *t, bool no_wait)
 
 /* -- all threads at once -- */
 
+/*
+ * One that waits in vfork cannot be interrupted, and its child does not go on while we
+ * wait: it counts as halted, since it stops (vfork done) before it runs again.
+ */
 static bool is_halted(const struct thread *th)
 {
-	return th->is_held || th->is_exiting || th->waits_for_room;
+	return th->is_held || th->is_exiting || th->waits_for_room || th->is_in_vfork;
 }
 
 static size_t interrupt_all(struct target *t)
