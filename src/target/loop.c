@@ -33,6 +33,7 @@
 #include "target/faults.h"
 #include "target/ptrace.h"
 #include "target/guard.h"
+#include "target/orphan.h"
 #include "target/pads.h"
 #include "target/roots.h"
 #include "target/thread.h"
@@ -116,20 +117,24 @@ static void copy_calls(const struct thread *from, struct thread *to)
 		*vec_add(&to->calls) = from->calls.data[i];
 }
 
+/* @s as @pid, a fork, has it for itself. */
+static struct space *fork_space(struct target *t, struct space *s, pid_t pid)
+{
+	pads_catch_up(t, s);
+	struct space *own = space_fork(s, pid);
+	guard_space_forked(t, s, own);
+	pads_fork(t, s, own);
+	if (s->user && s->is_profiled)
+		t->sink.space_fork(t->sink.ctx, s, own);
+	return own;
+}
+
 static struct process *add_child(struct target *t, struct thread *parent, pid_t pid, uint64_t flags)
 {
-	struct space *s = parent->process->space, *own = s;
-	if (flags & CLONE_VM) {
+	struct space *s = parent->process->space;
+	if (flags & CLONE_VM)
 		s->users++;
-	} else {
-		pads_catch_up(t, s);
-		own = space_fork(s, pid);
-		guard_space_forked(t, s, own);
-		pads_fork(t, s, own);
-		if (s->user && s->is_profiled)
-			t->sink.space_fork(t->sink.ctx, s, own);
-	}
-	struct process *p = process_add(t, pid, own);
+	struct process *p = process_add(t, pid, flags & CLONE_VM ? s : fork_space(t, s, pid));
 	p->is_vfork_child = flags & CLONE_VM;
 	return p;
 }
@@ -291,12 +296,9 @@ static void adopt_orphans(struct target *t, struct process *dying)
 	/* forked, but the parent died before it could tell */
 	for (size_t i = 0; i < t->early_count; i++) {
 		pid_t tid = t->early[i].tid;
-		if (thread_find(t, tid) || dying->space->users > 1)
+		if (thread_find(t, tid) || dying->space->users > 1 || !orphan_is_of(t, dying, tid))
 			continue;
-		struct space *s = space_fork(dying->space, tid);
-		if (dying->space->user && s->is_profiled)
-			t->sink.space_fork(t->sink.ctx, dying->space, s);
-		thread_add(t, tid, process_add(t, tid, s));
+		thread_add(t, tid, process_add(t, tid, fork_space(t, dying->space, tid)));
 		serve_early(t, tid);
 		i = (size_t)-1;
 	}

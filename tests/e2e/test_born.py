@@ -26,6 +26,21 @@ def register(variant):
         profile = t.profile([t.target(variant, "born"), "threads"], options=["-q"], timeout=100)
         t.equal("status, output (%s)" % profile.err, (profile.status, profile.out), (0, b"OK\n"))
 
+    @test("born/%s/families" % variant, limit=120)
+    def _(t):
+        """A child that is not announced yet is not taken for one of a process that ends just then."""
+        profile = t.profile([t.target(variant, "born"), "families"], timeout=100)
+        t.equal("status, output (%s)" % profile.err, (profile.status, profile.out), (0, b"OK\n"))
+        found = {}
+        for stats in profile.stats:
+            found[stats["allocations"]] = found.get(stats["allocations"], 0) + 1
+        # a fork's profile begins with what its parent had made
+        made = {0: 1}
+        for worker in (100, 200, 300, 400):
+            made[worker] = made.get(worker, 0) + 1
+            made[worker + 50] = made.get(worker + 50, 0) + 60
+        t.equal("processes by their allocations", found, made)
+
 
 def register_attached(mode):
     @test("born/%s/attached" % mode, limit=120)

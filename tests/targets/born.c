@@ -5,6 +5,7 @@
  *		 until there is a file `stop`
  *	threads  forks children, each of which allocates in one thread while another makes
  *		 threads: a clone that fails, or gives another id, is noticed
+ *	families four processes fork children at the same time, which allocate and end
  *	births   the threads of one such child, again and again until there is a file `stop`
  */
 #include "truth.h"
@@ -127,6 +128,35 @@ static void bear_in_children(void)
 	}
 }
 
+static void family(void)
+{
+	for (int i = 0; i < 60; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			allocate_some(50);
+			_exit(4);
+		}
+		expect_exit(pid, 4);
+	}
+}
+
+static void families(void)
+{
+	pid_t pids[4];
+
+	for (int i = 0; i < 4; i++) {
+		pids[i] = fork();
+		if (!pids[i]) {
+			allocate_some(100 * (i + 1));
+			family();
+			_exit(5);
+		}
+	}
+	for (int i = 0; i < 4; i++)
+		expect_exit(pids[i], 5);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -138,6 +168,8 @@ int main(int argc, char **argv)
 		slow_vfork();
 	else if (!strcmp(mode, "threads"))
 		bear_in_children();
+	else if (!strcmp(mode, "families"))
+		families();
 	else if (!strcmp(mode, "births"))
 		while (!is_told_to_stop())
 			bear_threads(50);
