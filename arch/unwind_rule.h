@@ -42,6 +42,13 @@ struct unwind_rule {
 	uint32_t reserved;
 };
 
+/* Whether a stack ends where @pc stands as a return address: 0, or 1 behind a _start that claims to
+ * have a caller (it is written in C, say): argc stands there. */
+static inline int unwind_is_end(uint64_t pc)
+{
+	return pc <= 1;
+}
+
 struct unwind_rule_table {
 	struct unwind_rule *slot; /* 1 << bits of them */
 	uint32_t bits;

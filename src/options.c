@@ -309,8 +309,14 @@ static int parse_long(const struct parser *p, const char *arg, const char *next)
 	}
 	if (value && !row->value && strcmp(name, "stats=yes") == 0)
 		value = NULL; /* as Valgrind has it */
-	if (value && !row->value && strcmp(name, "stats=no") == 0)
+	if (value && !row->value && strcmp(name, "stats=no") == 0) {
+		p->o->stats = false;
 		return 1;
+	}
+	if (value && strncmp(name, "stats=", 6) == 0) {
+		log_error("%sbad option '%s': --stats takes yes or no", p->source, arg);
+		return -EINVAL;
+	}
 	if (value && !row->value) {
 		log_error("%sbad option '%s': --%s takes no value", p->source, arg, row->name);
 		return -EINVAL;

@@ -170,11 +170,11 @@ INLINE int step(const struct pad_control *c, const struct pad_slot *slot, struct
 			return STEP_UNKNOWN;
 		next->fp = *(const uint64_t *)s->fp_at;
 	}
-	if (unlikely(next->pc == 0)) {
+	if (unlikely(unwind_is_end(next->pc))) {
 		if (s->extra_at)
 			return STEP_UNKNOWN;
 		s->extra_at = next->at;
-		s->extra_value = 0;
+		s->extra_value = next->pc;
 		return STEP_END;
 	}
 	return STEP_OUT;

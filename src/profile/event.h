@@ -25,6 +25,7 @@ enum event_kind {
 	EVENT_SAMPLE,        /* sp of a thread, between calls */
 	EVENT_COUNT,         /* size, node: bytes that nothing takes back (page faults) */
 	EVENT_STACK_BASE,    /* sp: where the stack of the program's first thread begins; for memusage */
+	EVENT_PROGRAM_END,   /* the program's own destructors are over, those of libraries not; for memusage */
 };
 
 struct event {

@@ -18,6 +18,7 @@ enum heap_event_kind {
 	HEAP_UNMAP,         /* addr, size, a mapping went away */
 	HEAP_MAPPING_CALL,  /* the program called mmap, mremap or munmap: as EVENT_MAPPING_CALL in profile/event.h */
 	HEAP_SAMPLE,        /* sp, between calls */
+	HEAP_PROGRAM_END,   /* the program's own destructors have run, those of libraries not */
 	HEAP_FAULT,         /* addr, size (a page): touched for the first time, or brought in */
 };
 

@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
+#include "base/proc.h"
 
 #define DELETED " (deleted)"
 
@@ -46,9 +47,7 @@ int maps_parse_line(const char *line, struct map *out)
 
 int maps_read(pid_t pid, struct maps *out)
 {
-	char name[64];
-	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	_cleanup_fclose_ FILE *f = proc_open(pid, "maps");
 	if (!f)
 		return errno == ENOENT ? -ESRCH : -errno;
 	struct maps maps = {0};

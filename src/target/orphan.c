@@ -8,9 +8,7 @@
  */
 #include "target/orphan.h"
 
-#include <stdio.h>
-
-#include "base/cleanup.h"
+#include "base/proc.h"
 #include "target/maps.h"
 #include "target/thread.h"
 
@@ -26,23 +24,13 @@ static bool is_image_of(const struct space *s, const struct maps *maps)
 	return true;
 }
 
-static pid_t parent_of(pid_t pid)
-{
-	char name[64], line[256];
-	int parent = 0;
-	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "PPid: %d", &parent) == 1)
-			break;
-	}
-	return parent;
-}
-
 bool orphan_is_of(const struct target *t, const struct process *dying, pid_t child)
 {
+	struct proc_status status;
 	struct maps maps;
-	const struct process *parent = process_find(t, parent_of(child));
+	if (proc_status_read(child, &status) != 0)
+		return false;
+	const struct process *parent = process_find(t, status.parent);
 	if (maps_read(child, &maps) != 0)
 		return false;
 	bool is_orphan = is_image_of(dying->space, &maps) &&

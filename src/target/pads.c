@@ -23,6 +23,7 @@
 #include "target/pads_internal.h"
 #include "target/ptrace.h"
 #include "target/requests.h"
+#include "target/stub_area.h"
 
 #define RULE_BITS 17
 #define MIN_SLOTS 256u
@@ -296,8 +297,9 @@ static int promote_trap(struct target *t, struct space *s, struct thread *th, ui
 	if (rc == 0)
 		memcpy(code + (trap.addr - entry), trap.original, t->arch->trap_size);
 	request.code = code;
+	const struct stub_place place = {t, th, s, m};
 	if (rc == 0)
-		rc = install_take_room(t, th, s, m, entry, PAD_ROOM, &request.at);
+		rc = stub_area_take_pad(&place, entry, PAD_ROOM, &request.at);
 	if (rc != 0)
 		return rc;
 	rc = arch_make_pad(&request, out, &pad, &why);
@@ -373,7 +375,7 @@ int pads_promote(struct target *t, struct space *s, struct thread *th)
 	for (uint32_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
 		if (trap->kind != TRAP_ENTRY || trap->is_removed || trap->pad || trap->is_cold ||
-		    trap->probe->kind == PROBE_LOADER || trap->probe->kind == PROBE_MAPPING)
+		    !probe_may_be_hot(trap->probe))
 			continue;
 		rc = promote_trap(t, s, th, i);
 		trap = &s->traps.data[i];

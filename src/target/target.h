@@ -28,6 +28,7 @@ struct target_options {
 	bool no_stacks;       /* events are counted only: their stacks are not read */
 	bool stack_pointers;  /* events carry sp */
 	bool mapping_calls;   /* watch mmap, mremap and munmap, too */
+	bool program_end;     /* HEAP_PROGRAM_END */
 	uint64_t sample_ns;   /* HEAP_SAMPLE of every thread that runs, this often; 0 = never */
 	bool count_instructions; /* --time-unit=i */
 	bool no_promotion;    /* --probes=break */

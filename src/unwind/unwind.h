@@ -24,7 +24,7 @@ struct unwind_ops {
 
 /* Why a walk ended. Only UNWIND_COMPLETE is a whole stack. */
 enum unwind_end {
-	UNWIND_COMPLETE,   /* the outermost frame: undefined return address, or pc 0 */
+	UNWIND_COMPLETE,   /* the outermost frame: undefined return address, or pc 0 or 1 */
 	UNWIND_NO_CFI,     /* code that neither CFI nor frame pointers explain */
 	UNWIND_NO_MEMORY,  /* a stack slot could not be read */
 	UNWIND_LOOP,       /* the CFA did not move outwards */

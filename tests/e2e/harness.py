@@ -195,6 +195,11 @@ class Context:
         result.cwd = cwd
         return result
 
+    def ms_print(self, args, **how):
+        """With its scratch files here: it leaves them in TMPDIR when it dies, and another user's are in the way there."""
+        cwd = how.pop("cwd", None) or self.subdirectory()
+        return self.run([self.program("ms_print"), *args], cwd=cwd, env={"TMPDIR": cwd}, **how)
+
     def native(self, argv, **how):
         return self.run(argv, **how)
 

@@ -264,6 +264,20 @@ def no_allocator_attached(t):
     t.equal("status of the program", process.wait(timeout=10), 3)
 
 
+@test("cli/time-unit-i")
+def time_unit_i(t):
+    """Where nobody counts instructions that is said, with what to use, before the program starts."""
+    marker = os.path.join(t.directory, "was-run")
+    if os.path.isdir("/sys/bus/event_source/devices/cpu"):
+        run = t.run([t.ptmem(), "--time-unit=i", "-o", "out", "touch", marker])
+        t.equal("status (%s)" % run.err.decode(), run.status, 0)
+        t.equal("time unit", massif.Massif(os.path.join(run.cwd, "out")).time_unit, "i")
+        return
+    one_line(t, ["--time-unit=i", "touch", marker], 125, "instructions", "--time-unit=ms", "--time-unit=B")
+    one_line(t, ["--time-unit=i", "-p", str(os.getpid())], 125, "instructions")
+    t.check(not os.path.exists(marker), "the program was run")
+
+
 @test("cli/unwritable-file")
 def unwritable(t):
     """Said before the program starts."""
