@@ -119,6 +119,8 @@ void proc_status_parse(const char *text, size_t size, struct proc_status *out)
 			out->state = *line.value;
 		else if (is_key(&line, "Tgid"))
 			take_int(&line, &out->process);
+		else if (is_key(&line, "PPid"))
+			take_int(&line, &out->parent);
 		else if (is_key(&line, "TracerPid"))
 			take_int(&line, &out->tracer);
 		else if (is_key(&line, "Uid") &&

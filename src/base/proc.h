@@ -37,6 +37,7 @@ bool proc_parse_number(const char *text, const char *end, unsigned base, uint64_
 struct proc_status {
 	char state;              /* R, S, D, T, t, Z, X; 0 = not said */
 	pid_t process;           /* Tgid; 0 = not said */
+	pid_t parent;            /* PPid; 0 = not said */
 	pid_t tracer;            /* 0 = none */
 	int64_t uid;             /* the real user; -1 = not said */
 	bool has_memory;         /* not so in kernel threads, zombies and what is dead */

@@ -420,7 +420,8 @@ static struct thread *pick_thread(struct target *t, const struct process *p)
 {
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
-		if (th && th->process == p && !th->is_exiting && th->is_held)
+		if (th && th->process == p && !th->is_exiting && th->is_held &&
+		    !th->is_in_vfork)
 			return th;
 	}
 	return NULL;

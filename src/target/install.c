@@ -255,8 +255,11 @@ static void each_pc(struct target *t, struct space *s, struct thread *th, word_f
 	struct arch_regs regs;
 	struct stack_view view;
 	bool is_whole = false;
-	if (ptrace_get_regs(th->tid, &regs) != 0)
+	int rc = ptrace_get_regs(th->tid, &regs);
+	if (rc != 0 && !th->is_in_vfork)
 		return;
+	if (rc != 0)
+		regs = th->vfork_regs;
 	_cleanup_free_ taddr_t *pcs = xmalloc(MAX_PCS * sizeof(*pcs));
 	trap_fill_stopped_view(t, th, &regs, &view);
 	size_t n = s->user ? t->sink.stack_pcs(t->sink.ctx, s, &view, pcs, MAX_PCS, &is_whole) : 0;

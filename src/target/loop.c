@@ -7,6 +7,7 @@
  *	interrupt     goes on; system calls that a stop makes fail are restarted
  *	fork, vfork,  the child becomes known: a thread, a process that shares the
  *	clone         space, or a process with a copy of it
+ *	vfork done    goes on
  *	exec          the space ends; the new image is followed or let go
  *	syscall,      syscalls_serve: what was mapped and unmapped
  *	seccomp
@@ -31,6 +32,7 @@
 #include "target/faults.h"
 #include "target/ptrace.h"
 #include "target/guard.h"
+#include "target/orphan.h"
 #include "target/pads.h"
 #include "target/roots.h"
 #include "target/thread.h"
@@ -107,22 +109,41 @@ static void copy_calls(const struct thread *from, struct thread *to)
 		*vec_add(&to->calls) = from->calls.data[i];
 }
 
+/* @s as @pid, a fork, has it for itself. */
+static struct space *fork_space(struct target *t, struct space *s, pid_t pid)
+{
+	pads_catch_up(t, s);
+	struct space *own = space_fork(s, pid);
+	guard_space_forked(t, s, own);
+	pads_fork(t, s, own);
+	if (s->user && s->is_profiled)
+		t->sink.space_fork(t->sink.ctx, s, own);
+	return own;
+}
+
 static struct process *add_child(struct target *t, struct thread *parent, pid_t pid, uint64_t flags)
 {
-	struct space *s = parent->process->space, *own = s;
-	if (flags & CLONE_VM) {
+	struct space *s = parent->process->space;
+	if (flags & CLONE_VM)
 		s->users++;
-	} else {
-		pads_catch_up(t, s);
-		own = space_fork(s, pid);
-		guard_space_forked(t, s, own);
-		pads_fork(t, s, own);
-		if (s->user && s->is_profiled)
-			t->sink.space_fork(t->sink.ctx, s, own);
-	}
-	struct process *p = process_add(t, pid, own);
+	struct process *p = process_add(t, pid, flags & CLONE_VM ? s : fork_space(t, s, pid));
 	p->is_vfork_child = flags & CLONE_VM;
 	return p;
+}
+
+/*
+ * Where it stands, inside fork or clone, a thread cannot make system calls for us: the
+ * kernel writes the child's id into its registers when it goes on. So while all are
+ * stopped it goes on as far as its return to the program.
+ */
+static void resume_inside_call(struct target *t, struct thread *th)
+{
+	if (!t->is_stopping || ptrace_interrupt(th->tid) != 0) {
+		thread_resume(t, th, 0);
+		return;
+	}
+	th->was_interrupted = true;
+	thread_run(t, th, 0);
 }
 
 static void serve_child(struct target *t, struct thread *th, enum stop_kind kind)
@@ -141,7 +162,11 @@ static void serve_child(struct target *t, struct thread *th, enum stop_kind kind
 			copy_calls(th, born);
 		thread_stacks_born(t, th, born);
 	}
-	thread_resume(t, th, 0);
+	th->is_in_vfork = kind == STOP_VFORK && ptrace_get_regs(th->tid, &th->vfork_regs) == 0;
+	if (kind == STOP_VFORK) /* returns when the child is gone, who stands still with us */
+		thread_resume(t, th, 0);
+	else
+		resume_inside_call(t, th);
 	if (child)
 		serve_early(t, (pid_t)child);
 }
@@ -280,12 +305,9 @@ static void adopt_orphans(struct target *t, struct process *dying)
 	/* forked, but the parent died before it could tell */
 	for (size_t i = 0; i < t->early_count; i++) {
 		pid_t tid = t->early[i].tid;
-		if (thread_find(t, tid) || dying->space->users > 1)
+		if (thread_find(t, tid) || dying->space->users > 1 || !orphan_is_of(t, dying, tid))
 			continue;
-		struct space *s = space_fork(dying->space, tid);
-		if (dying->space->user && s->is_profiled)
-			t->sink.space_fork(t->sink.ctx, dying->space, s);
-		thread_add(t, tid, process_add(t, tid, s));
+		thread_add(t, tid, process_add(t, tid, fork_space(t, dying->space, tid)));
 		serve_early(t, tid);
 		i = (size_t)-1;
 	}
@@ -433,6 +455,7 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	/* any stop takes an interrupt that was still to come with it (ptrace_stop in the kernel) */
 	bool was_interrupted = th->was_interrupted;
 	th->was_interrupted = false;
+	th->is_in_vfork = false;
 	switch (stop.kind) {
 	case STOP_SIGNAL:
 		serve_signal(t, th, stop.value);
@@ -447,6 +470,9 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	case STOP_VFORK:
 	case STOP_CLONE:
 		serve_child(t, th, stop.kind);
+		break;
+	case STOP_VFORK_DONE:
+		resume_inside_call(t, th);
 		break;
 	case STOP_EXEC:
 		serve_exec(t, th);

@@ -11,9 +11,13 @@
 #include "target/ptrace.h"
 #include "target/thread.h"
 
+/*
+ * One that waits in vfork cannot be interrupted, and its child does not go on while we
+ * wait: it counts as halted, since it stops (vfork done) before it runs again.
+ */
 static bool is_halted(const struct thread *th)
 {
-	return th->is_held || th->is_exiting || th->waits_for_room;
+	return th->is_held || th->is_exiting || th->waits_for_room || th->is_in_vfork;
 }
 
 static size_t interrupt_all(struct target *t)

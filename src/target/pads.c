@@ -100,7 +100,8 @@ static int open_memory(struct target *t, struct space *s, struct thread *th, str
 	int64_t fd = call(t, th, SYS_memfd_create, args);
 	if (fd < 0)
 		return (int)fd;
-	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)s->reader, (int)fd);
+	/* of a child in vfork, whose descriptors are not its parent's, as of any thread */
+	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)th->tid, (int)fd);
 	int own = open(name, O_RDWR | O_CLOEXEC);
 	int rc = own < 0 ? -errno : 0;
 	uint32_t slots = MIN(MAX(MIN_SLOTS, 4 * t->thread_count), PAD_MAX_SLOTS);

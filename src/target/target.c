@@ -41,7 +41,8 @@
 #define FEW_OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
 #define TRACE_OPTIONS \
 	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | \
-	 PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESECCOMP)
+	 PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESECCOMP | \
+	 PTRACE_O_TRACEVFORKDONE)
 
 static volatile sig_atomic_t wake_flag;
 
@@ -237,13 +238,17 @@ int target_seize_all(struct target *t, pid_t pid)
 	return found < 0 ? found : p && p->threads > 0 ? 0 : -ESRCH;
 }
 
-/* A stopped thread that may make system calls for us: not in a group stop, if there is another. */
+/*
+ * A stopped thread that may make system calls for us: not at the event of its vfork, and
+ * not in a group stop, if there is another.
+ */
 static struct thread *pick_thread(struct target *t, struct space *s)
 {
 	struct thread *best = NULL;
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
-		if (!th || th->process->space != s || th->is_exiting || !th->is_held)
+		if (!th || th->process->space != s || th->is_exiting || !th->is_held ||
+		    th->is_in_vfork)
 			continue;
 		/* one that holds a signal would get it with another siginfo afterwards */
 		if (!best || best->state == THREAD_LISTENING ||
@@ -370,6 +375,17 @@ static void run_shortly(struct target *t)
 
 #define REMOVE_TRIES 100
 
+/* Whether a thread of @s waits in vfork: it can neither be let go nor make calls for us. */
+static bool is_in_vfork(const struct target *t, const struct space *s)
+{
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		const struct thread *th = t->threads.data[i];
+		if (th && th->process->space == s && th->is_in_vfork)
+			return true;
+	}
+	return false;
+}
+
 /* From the spaces of all processes, or of @only. Processes may end meanwhile. */
 static void remove_everything(struct target *t, pid_t only)
 {
@@ -379,7 +395,9 @@ static void remove_everything(struct target *t, pid_t only)
 			struct space *s = t->processes.data[i]->space;
 			if (only && only != t->processes.data[i]->pid)
 				continue;
-			if (s->areas.count > 0 || s->traps.count > 0 || guard_has_injection(s))
+			if (tries < REMOVE_TRIES && is_in_vfork(t, s))
+				is_done = false;
+			else if (s->areas.count > 0 || s->traps.count > 0 || guard_has_injection(s))
 				is_done &= install_remove(t, s, pick_thread(t, s),
 							  tries == REMOVE_TRIES);
 		}

@@ -146,6 +146,11 @@ void thread_resume(struct target *t, struct thread *th, int sig)
 		loop_consume_stop(th->tid); /* or the next wait would find it again */
 		return;
 	}
+	thread_run(t, th, sig);
+}
+
+void thread_run(struct target *t, struct thread *th, int sig)
+{
 	th->is_held = false;
 	th->state = THREAD_RUNNING;
 	if (sig)

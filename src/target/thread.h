@@ -65,6 +65,7 @@ struct thread {
 	bool is_held;               /* stopped, waits for the world to go on */
 	bool was_interrupted;       /* an interrupt was asked for and has not been seen */
 	bool wants_sample;          /* its stack pointer is to be told at the next interrupt stop */
+	bool is_in_vfork;           /* from its event to the next stop; runs no code of the program */
 	bool is_exiting;            /* past its exit stop */
 	bool is_new;                /* has not run yet */
 	bool had_signal;            /* got a signal since its outermost call was entered */
@@ -83,6 +84,7 @@ struct thread {
 	struct syscall_state syscall;
 	uint64_t waited_tail;       /* the ring's tail when it began to wait */
 	uint32_t bounds_traps;      /* calls in a row from another stack than its slot's */
+	struct arch_regs vfork_regs; /* while is_in_vfork, since it cannot be asked for them */
 };
 
 /* A stop that was consumed and is served later. */
@@ -155,6 +157,8 @@ void process_remove(struct target *t, struct process *p, enum space_end why);
 
 /* Lets @th go on with @sig, or holds it while the world is stopped. */
 void thread_resume(struct target *t, struct thread *th, int sig);
+/* Lets @th go on with @sig in any case. */
+void thread_run(struct target *t, struct thread *th, int sig);
 
 /* loop.c */
 /* Waits for one stop and serves it. -EINTR: a signal came; -ECHILD: nobody is left. */

@@ -24,13 +24,14 @@ static struct proc_status status_of(const char *text)
 
 static void test_status(void **state)
 {
-	struct proc_status st = status_of("Name:\tcat\nState:\tt (tracing stop)\nTgid:\t12\nNgid:\t0\nPid:\t13\n"
+	struct proc_status st = status_of("Name:\tcat\nState:\tt (tracing stop)\nTgid:\t12\nNgid:\t0\nPid:\t13\nPPid:\t11\n"
 					  "TracerPid:\t99\nUid:\t1000\t1\t2\t3\nVmSize:\t    6076 kB\n"
 					  "SigPnd:\t0000000000000010\nShdPnd:\tffffffffffffffff\n"
 					  "SigIgn:\t8000000000001000\nSigCgt:\t00000000000000ab\n"
 					  "Seccomp:\t2\nSeccomp_filters:\t3\n");
 	assert_int_equal(st.state, 't');
 	assert_int_equal(st.process, 12);
+	assert_int_equal(st.parent, 11);
 	assert_int_equal(st.tracer, 99);
 	assert_int_equal(st.uid, 1000);
 	assert_true(st.has_memory);
