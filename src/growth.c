@@ -19,6 +19,7 @@
 #include "output/folded.h"
 #include "output/leaks.h"
 #include "output/profile_paths.h"
+#include "session_output.h"
 #include "target/roots.h"
 #include "top.h"
 

@@ -7,12 +7,13 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/proc.h"
+#include "session_output.h"
 
 #define INTERVAL_DEFAULT 2.0
 #define KEY_SECONDS 0.1   /* how long a key may wait */
@@ -106,11 +107,8 @@ static void put_line(const struct top *top, bool is_reverse, char *text)
 
 static uint64_t resident_bytes(const struct session *s)
 {
-	char name[64];
 	unsigned long size = 0, resident = 0;
-
-	snprintf(name, sizeof(name), "/proc/%d/statm", (int)s->space->reader);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	_cleanup_fclose_ FILE *f = proc_open(s->space->reader, "statm");
 	if (!f || fscanf(f, "%lu %lu", &size, &resident) != 2)
 		return 0;
 	return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -197,7 +195,9 @@ static size_t first_row(const struct top_view *view, size_t before, size_t lines
 	return row > room ? row - room : 0;
 }
 
-/* @before: rows of the tables above, so many are counted by the selection; @lines: of the screen. */
+/*
+ * @before: rows of the tables above, so many are counted by the selection; @lines: of the screen.
+ */
 static void put_table(const struct top *top, struct session *s, size_t before, int lines)
 {
 	const struct top_table *t = s->top_table;
@@ -235,7 +235,10 @@ static void update(struct run *run, struct session *s)
 	(void)run;
 }
 
-/* A path that is shown stays shown when its row moves: finds the row of @site of the @table that has it. */
+/*
+ * A path that is shown stays shown when its row moves:
+ * finds the row of @site of the @table that has it.
+ */
 static void follow_site(struct top_view *view, const struct top_table *table, size_t before,
 			uint32_t site)
 {

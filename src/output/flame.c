@@ -28,7 +28,9 @@
 #define BELOW_FRAMES 34
 #define SEARCH_WIDTH 100 /* "Reset search" and air; the share that matched stands beside it, where one looks */
 
-/* The script, from flame.js beside this file. The path is relative to the folder where make runs. */
+/*
+ * The script, from flame.js beside this file. The path is relative to the folder where make runs.
+ */
 __asm__(".pushsection .rodata\n"
 	"flame_script_start: .incbin \"src/output/flame.js\"\n"
 	"flame_script_end:\n"

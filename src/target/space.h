@@ -46,10 +46,7 @@ struct trap {
 	const char *why_cold;
 };
 
-/*
- * Room for stubs: a page that ptmem mapped, or, where it must not make the target
- * call mmap (seccomp), the unused end of an object's last text page.
- */
+/* Room for stubs: stub_area.h. */
 struct stub_area {
 	taddr_t start;
 	uint32_t size, used;
