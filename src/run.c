@@ -131,7 +131,7 @@ int run_expand(struct run *run, const char *option, const char *pattern, uint32_
 	return rc;
 }
 
-int run_check_file(struct run *run, const char *option, const char *pattern)
+static int check_file(struct run *run, const char *option, const char *pattern)
 {
 	_cleanup_free_ char *path = NULL;
 	struct outfile out;
@@ -177,14 +177,16 @@ bool run_wants_massif(const struct run *run)
 int run_check_out_files(struct run *run)
 {
 	const struct options *o = run->options;
-	int rc = run_wants_massif(run) ? run_check_file(run, "--massif-out-file", o->massif_out_file) : 0;
+	int rc = 0;
+	if (run_wants_massif(run))
+		rc = check_file(run, "--massif-out-file", o->massif_out_file);
 	if (rc == 0 && o->xtree_memory != XTREE_NONE)
-		rc = run_check_file(run, "--xtree-memory-file", o->xtree_memory_file);
+		rc = check_file(run, "--xtree-memory-file", o->xtree_memory_file);
 	if (rc == 0 && o->leaks_out)
-		rc = run_check_file(run, "--leaks-out", o->leaks_out);
+		rc = check_file(run, "--leaks-out", o->leaks_out);
 	if (rc == 0 && o->folded_file)
-		rc = run_check_file(run, "--folded", o->folded_file);
+		rc = check_file(run, "--folded", o->folded_file);
 	if (rc == 0 && o->flame_file)
-		rc = run_check_file(run, "--flame", o->flame_file);
+		rc = check_file(run, "--flame", o->flame_file);
 	return rc;
 }

@@ -59,7 +59,9 @@ void run_add_module(struct run *run, struct module *m);
 /* The module of id @id, or NULL. */
 struct module *run_module(const struct run *run, uint32_t id);
 
-/* How many profiled images @pid has left behind by exec, to be raised; valid until the next call. */
+/*
+ * How many profiled images @pid has left behind by exec, to be raised; valid until the next call.
+ */
 unsigned *run_images(struct run *run, uint32_t pid);
 
 /* Expands @pattern of option @option ("--data") for @pid: with several processes asked for, one
@@ -74,10 +76,8 @@ bool run_wants_massif(const struct run *run);
 
 /* Whether the names of output files can be made; says why not. */
 int run_check_patterns(const struct run *run);
-/* Whether the file of @pattern, of option @option, can be written where it shall stand; says why
+/* Whether all files that are written at the end can be written where they shall stand; says why
  * not. A FIFO or a device is not tried. */
-int run_check_file(struct run *run, const char *option, const char *pattern);
-/* The same of all files that are written at the end. */
 int run_check_out_files(struct run *run);
 
 #endif

@@ -33,7 +33,8 @@ struct session {
 	uint32_t pid;
 	char *command;             /* for cmd: */
 	struct profile *profile;   /* of the heap, or of the pages (--pages-as-heap) */
-	struct source source[SOURCE_COUNT]; /* what is traced; the heap's profile is the one above */
+	/* what is traced; the heap's profile is the one above */
+	struct source source[SOURCE_COUNT];
 	struct flows *flows;       /* for an xtree; NULL = none is wanted */
 	struct unwind *unwind;
 	struct events_writer *events;
@@ -49,9 +50,11 @@ struct session {
 	unsigned image;            /* 1, 2, ...: profiled programs that this pid executed */
 	bool has_next_image;       /* the process executed another one, which is profiled */
 	bool was_replaced;         /* by an image that is not followed */
-	bool is_own_image;         /* began with exec or attach; a fork's data are also its parent's */
+	/* began with exec or attach; a fork's data are also its parent's */
+	bool is_own_image;
 	unsigned written_now;      /* files of session_write_so_far */
-	struct leak_look *look;    /* growth.c: of a last look that is not reported yet; NULL = none */
+	/* growth.c: of a last look that is not reported yet; NULL = none */
+	struct leak_look *look;
 	struct top_table *top_table; /* of --top; NULL = none yet; owned */
 	uint64_t attach_ns;        /* how long it stood to be attached */
 	const char *last_file;     /* NULL = none written */

@@ -67,8 +67,9 @@ int session_write_massif(struct session *s, const char *path)
 }
 
 /*
- * Where @r goes when its own place is full or gone: a new directory (nobody else's link can be in the
- * way) below the first of these that takes it. 0 and the path, which the caller frees, or an error.
+ * Where @r goes when its own place is full or gone: a new directory (nobody else's link can be in
+ * the way) below the first of these that takes it. 0 and the path, which the caller frees, or an
+ * error.
  */
 static int rescue_report(const struct session *s, const struct report *r, const char *suffix,
 			 char **path_out)

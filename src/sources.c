@@ -61,7 +61,9 @@ void source_fill_report(struct source *src, struct report *out)
 	};
 }
 
-/* The frame called @name; its address is made of the name, so that it is the same in every profile. */
+/*
+ * The frame called @name; its address is made of the name, so that it is the same in every profile.
+ */
 static uint32_t pseudo_frame(struct source *src, const char *name, const char *object)
 {
 	uint64_t hash = 0;
@@ -104,7 +106,10 @@ static uint32_t add_map_kind(struct source *src, uint32_t node, const struct hea
 
 /* -- events -- */
 
-/* The node of an event's stack. Frame 0 is where the thread is, and is kept as it is (massif.md 1.0.5). */
+/*
+ * The node of an event's stack. Frame 0 is where the
+ * thread is, and is kept as it is (massif.md 1.0.5).
+ */
 static uint32_t whole_node(struct source *src, const struct heap_event *he)
 {
 	struct session *s = src->session;
@@ -195,7 +200,9 @@ void sources_init(struct session *s, const struct profile_options *options, uint
 			po.heap_admin = 0;
 			po.granule = k == SOURCE_BRK ? 1 : 0;
 			po.is_ignored_ctx = src;
-			/* looking for names takes long, and a ring of page faults fills meanwhile */
+			/*
+			 * looking for names takes long, and a ring of page faults fills meanwhile
+			 */
 			if (!filter_has_ignore_fns(s->run->filter))
 				po.is_ignored = NULL;
 			src->profile = profile_new(&po, start_ns);

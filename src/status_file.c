@@ -19,7 +19,10 @@ enum status_field status_field_find(const char *name, size_t size)
 		return STATUS_FIELDS;
 	for (enum status_field i = 0; i < STATUS_FIELDS; i++) {
 		const char *field = status_field_names[i];
-		/* the third letter tells most of them apart, without a call: this runs at each sample */
+		/*
+		 * the third letter tells most of them apart,
+		 * without a call: this runs at each sample
+		 */
 		if (field[2] == name[2] && strncmp(field, name, size) == 0 && field[size] == '\0')
 			return i;
 	}

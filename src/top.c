@@ -195,7 +195,9 @@ static size_t first_row(const struct top_view *view, size_t before, size_t lines
 	return row > room ? row - room : 0;
 }
 
-/* @before: rows of the tables above, so many are counted by the selection; @lines: of the screen. */
+/*
+ * @before: rows of the tables above, so many are counted by the selection; @lines: of the screen.
+ */
 static void put_table(const struct top *top, struct session *s, size_t before, int lines)
 {
 	const struct top_table *t = s->top_table;
@@ -233,7 +235,10 @@ static void update(struct run *run, struct session *s)
 	(void)run;
 }
 
-/* A path that is shown stays shown when its row moves: finds the row of @site of the @table that has it. */
+/*
+ * A path that is shown stays shown when its row moves:
+ * finds the row of @site of the @table that has it.
+ */
 static void follow_site(struct top_view *view, const struct top_table *table, size_t before,
 			uint32_t site)
 {

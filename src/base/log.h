@@ -24,7 +24,10 @@ bool log_use_color(int fd);
 
 void log_print(enum log_level level, const char *fmt, ...) ATTR_PRINTF(2, 3);
 
-/* Called before each line that is printed: who draws on the terminal gives it back. NULL = nobody does. */
+/*
+ * Called before each line that is printed: who draws
+ * on the terminal gives it back. NULL = nobody does.
+ */
 void log_set_line_hook(void (*hook)(void));
 /* For those who write to standard error themselves: calls the hook. */
 void log_before_line(void);

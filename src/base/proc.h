@@ -28,7 +28,9 @@ struct proc_line {
  */
 bool proc_next_line(const char **text, const char *end, struct proc_line *line_out);
 
-/* The digits at @text, which ends at @end, in base 10 or 16; false if there are none or too many. */
+/*
+ * The digits at @text, which ends at @end, in base 10 or 16; false if there are none or too many.
+ */
 bool proc_parse_number(const char *text, const char *end, unsigned base, uint64_t *number_out);
 
 /* Of a thread; what belongs to its process is the same for all of that. */

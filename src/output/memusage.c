@@ -137,7 +137,10 @@ static void record(struct memusage *m, const struct event *ev)
 
 /* -- what calls share -- */
 
-/* A size that no 64 bits hold (calloc, reallocarray) arrives as UINT64_MAX: large, but no sum of it. */
+/*
+ * A size that no 64 bits hold (calloc, reallocarray)
+ * arrives as UINT64_MAX: large, but no sum of it.
+ */
 static inline void count_bytes(struct memusage *m, enum memusage_row row, uint64_t bytes)
 {
 	if (bytes == UINT64_MAX)

@@ -127,11 +127,6 @@ const struct report_node *report_tree_node(const struct report_tree *t, uint32_t
 	return &t->node.data[node];
 }
 
-uint32_t report_tree_node_count(const struct report_tree *t)
-{
-	return (uint32_t)t->node.count;
-}
-
 uint32_t report_tree_leaf_node(const struct report_tree *t, uint32_t leaf)
 {
 	return leaf <= t->leaf_count ? t->place[leaf].node : REPORT_NODE_IGNORED;

@@ -8,6 +8,7 @@
 #include "target/target.h"
 
 /* 0, or -errno with *problem_out and *detail_out as target_attach has them. */
-int attach_check(pid_t pid, const struct arch *arch, enum attach_problem *problem_out, long *detail_out);
+int attach_check(pid_t pid, const struct arch *arch, enum attach_problem *problem_out,
+		 long *detail_out);
 
 #endif

@@ -47,7 +47,7 @@ static int map_area(const struct stub_place *p, taddr_t addr, bool is_pads)
 	if (rc != 0)
 		return rc;
 	taddr_t at = 0;
-	rc = maps_find_gap(&maps, addr, addr + 1, AREA_REACH - size, size, &at);
+	rc = maps_find_gap(&maps, addr, AREA_REACH - size, size, &at);
 	maps_deinit(&maps);
 	if (rc != 0)
 		return rc;

@@ -26,7 +26,8 @@ struct thread;
 /* For whom room is sought. */
 struct stub_place {
 	struct target *target;
-	struct thread *thread;   /* stopped; makes the system call that maps; NULL: known areas only */
+	/* stopped; makes the system call that maps; NULL: known areas only */
+	struct thread *thread;
 	struct space *space;
 	const struct module *module; /* whose slack may be taken */
 };

@@ -63,7 +63,10 @@ static bool is_gap(const struct search *s, size_t function)
 	return s->functions.list.data[function].kind == ELF_GAP;
 }
 
-/* A gap is read together with the function before it: its end may have been said too early (glibc's clone3). */
+/*
+ * A gap is read together with the function before it:
+ * its end may have been said too early (glibc's clone3).
+ */
 static struct arch_code code_of(const struct search *s, size_t function)
 {
 	const struct elf_function *f = &s->functions.list.data[function];
@@ -295,7 +298,8 @@ void syscall_sites_check_code(struct target *t, struct space *s)
 	}
 }
 
-taddr_t syscall_sites_real_pc(const struct target *t, const struct space *s, taddr_t pc)
+/* Where the code that a thread at @pc runs really stands: @pc, but in a stub of a site. */
+static taddr_t real_pc(const struct target *t, const struct space *s, taddr_t pc)
 {
 	for (size_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
@@ -314,7 +318,7 @@ void syscall_sites_leave(struct target *t, struct space *s)
 		struct thread *th = t->threads.data[i];
 		if (!th || th->process->space != s || ptrace_get_regs(th->tid, &regs) != 0)
 			continue;
-		taddr_t pc = regs.word[t->arch->pc], real = syscall_sites_real_pc(t, s, pc);
+		taddr_t pc = regs.word[t->arch->pc], real = real_pc(t, s, pc);
 		th->syscall.site = 0;
 		if (real != pc)
 			ptrace_set_word(th->tid, t->arch->pc, real);

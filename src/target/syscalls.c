@@ -319,7 +319,9 @@ static void enter(struct target *t, struct thread *th, const struct arch_regs *r
 		st->call.object = look_up(s, NULL, st->call.arg[0]);
 }
 
-/* From here on the kernel and everybody else takes the thread for one at the original instruction. */
+/*
+ * From here on the kernel and everybody else takes the thread for one at the original instruction.
+ */
 static bool leave_stub(struct target *t, struct thread *th, struct arch_regs *regs)
 {
 	taddr_t site = th->syscall.site;

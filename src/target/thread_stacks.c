@@ -50,7 +50,10 @@ static taddr_t find_low(const struct maps *maps, taddr_t sp)
 	return end;
 }
 
-/* What can be said of a stack by its mapping: the thread's control block stands behind it, if anything. */
+/*
+ * What can be said of a stack by its mapping: the
+ * thread's control block stands behind it, if anything.
+ */
 static taddr_t find_high(const struct maps *maps, const struct arch_regs *regs,
 			 const struct arch *arch)
 {
@@ -121,7 +124,10 @@ void thread_stacks_born(struct target *t, struct thread *parent, struct thread *
 {
 	struct space *s = born->process->space;
 	struct arch_regs regs;
-	/* a vfork's child runs on its parent's stack, posix_spawn's on one of the parent's: soon it is gone */
+	/*
+	 * a vfork's child runs on its parent's stack,
+	 * posix_spawn's on one of the parent's: soon it is gone
+	 */
 	if (!is_wanted(t, s) || born->process->is_vfork_child ||
 	    ptrace_get_regs(parent->tid, &regs) != 0)
 		return;

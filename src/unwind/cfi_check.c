@@ -241,7 +241,10 @@ static int compare_offsets(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* .eh_frame_hdr: {1, pcrel sdata4, udata4, datarel sdata4, where .eh_frame is, rows, {code, FDE}...}. */
+/*
+ * .eh_frame_hdr: {1, pcrel sdata4, udata4, datarel
+ * sdata4, where .eh_frame is, rows, {code, FDE}...}.
+ */
 static bool check_table(const struct check *check, const struct section *hdr)
 {
 	static const uint8_t form[4] = {1, 0x1b, 0x03, 0x3b};
@@ -281,7 +284,9 @@ static bool find_section(Elf *elf, const char *name, struct section *out)
 	return true;
 }
 
-/* libdw goes by the program header where there is one: it must mean the section that was checked. */
+/*
+ * libdw goes by the program header where there is one: it must mean the section that was checked.
+ */
 static bool is_same_hdr(Elf *elf, const struct section *hdr, bool has_hdr)
 {
 	size_t count = 0;
