@@ -24,7 +24,8 @@
 #include "log_file.h"
 #include "monitor.h"
 #include "options.h"
-#include "session.h"
+#include "session_replay.h"
+#include "session_sink.h"
 #include "session_stacks.h"
 #include "target/instructions.h"
 #include "target/target.h"
@@ -357,7 +358,7 @@ static int run_target(struct run *run, int *signal_out)
 {
 	struct target_sink sink;
 	const struct options *o = run->options;
-	session_fill_sink(&sink, run);
+	session_sink_fill(&sink, run);
 	sink.poll = should_leave;
 	sink.monitor = monitor_from_program;
 	struct target_options to = {
@@ -450,9 +451,9 @@ static int run_all(struct options *o, int *signal_out)
 	run_init(&run, o);
 	run.command = o->command ? join_command(o->command) : xstrdup("");
 	int rc;
-	if (session_check_patterns(&run) != 0)
+	if (run_check_patterns(&run) != 0)
 		rc = EXIT_FAILURE;
-	else if (check_instructions(o) != 0 || session_check_out_files(&run) != 0 || open_events(&run) != 0 ||
+	else if (check_instructions(o) != 0 || run_check_out_files(&run) != 0 || open_events(&run) != 0 ||
 		 (usage_is_wanted(o) && usage_open(o, &run.usage) != 0))
 		rc = EXIT_OWN_FAILURE;
 	else if (o->replay_file)

@@ -27,7 +27,9 @@
 #define TEXT_INDENT 3
 #define BELOW_FRAMES 34
 
-/* The script, from flame.js beside this file. The path is relative to the folder where make runs. */
+/*
+ * The script, from flame.js beside this file. The path is relative to the folder where make runs.
+ */
 __asm__(".pushsection .rodata\n"
 	"flame_script_start: .incbin \"src/output/flame.js\"\n"
 	"flame_script_end:\n"

@@ -373,6 +373,7 @@ void profile_event(struct profile *p, const struct event *ev)
 	case EVENT_MAPPING_CALL:
 	case EVENT_SAMPLE:
 	case EVENT_STACK_BASE:
+	case EVENT_PROGRAM_END:
 		break; /* not of the heap */
 	case EVENT_COUNT:
 		on_count(p, ev);

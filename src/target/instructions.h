@@ -11,7 +11,9 @@
 
 struct target;
 
-/* Whether this machine counts for this user: 0 or -errno of perf_event_open (-ENOENT: no counter). */
+/*
+ * Whether this machine counts for this user: 0 or -errno of perf_event_open (-ENOENT: no counter).
+ */
 int instructions_check(void);
 
 /* Counts the instructions of @tid, from its next exec on with @enable_on_exec. 0 or -errno. */

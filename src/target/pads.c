@@ -23,6 +23,7 @@
 #include "target/pads_internal.h"
 #include "target/ptrace.h"
 #include "target/requests.h"
+#include "target/stub_area.h"
 
 #define RULE_BITS 17
 #define MIN_SLOTS 256u
@@ -99,7 +100,8 @@ static int open_memory(struct target *t, struct space *s, struct thread *th, str
 	int64_t fd = call(t, th, SYS_memfd_create, args);
 	if (fd < 0)
 		return (int)fd;
-	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)s->reader, (int)fd);
+	/* of a child in vfork, whose descriptors are not its parent's, as of any thread */
+	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)th->tid, (int)fd);
 	int own = open(name, O_RDWR | O_CLOEXEC);
 	int rc = own < 0 ? -errno : 0;
 	uint32_t slots = MIN(MAX(MIN_SLOTS, 4 * t->thread_count), PAD_MAX_SLOTS);
@@ -295,8 +297,9 @@ static int promote_trap(struct target *t, struct space *s, struct thread *th, ui
 	if (rc == 0)
 		memcpy(code + (trap.addr - entry), trap.original, t->arch->trap_size);
 	request.code = code;
+	const struct stub_place place = {t, th, s, m};
 	if (rc == 0)
-		rc = install_take_room(t, th, s, m, entry, PAD_ROOM, &request.at);
+		rc = stub_area_take_pad(&place, entry, PAD_ROOM, &request.at);
 	if (rc != 0)
 		return rc;
 	rc = arch_make_pad(&request, out, &pad, &why);
@@ -372,7 +375,7 @@ int pads_promote(struct target *t, struct space *s, struct thread *th)
 	for (uint32_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
 		if (trap->kind != TRAP_ENTRY || trap->is_removed || trap->pad || trap->is_cold ||
-		    trap->probe->kind == PROBE_LOADER || trap->probe->kind == PROBE_MAPPING)
+		    !probe_may_be_hot(trap->probe))
 			continue;
 		rc = promote_trap(t, s, th, i);
 		trap = &s->traps.data[i];

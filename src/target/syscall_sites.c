@@ -20,6 +20,7 @@
 #include "base/elf_functions.h"
 #include "base/log.h"
 #include "target/ptrace.h"
+#include "target/stub_area.h"
 #include "target/thread.h"
 
 #define STUB_ROOM 32u
@@ -62,7 +63,10 @@ static bool is_gap(const struct search *s, size_t function)
 	return s->functions.list.data[function].kind == ELF_GAP;
 }
 
-/* A gap is read together with the function before it: its end may have been said too early (glibc's clone3). */
+/*
+ * A gap is read together with the function before it:
+ * its end may have been said too early (glibc's clone3).
+ */
 static struct arch_code code_of(const struct search *s, size_t function)
 {
 	const struct elf_function *f = &s->functions.list.data[function];
@@ -218,6 +222,7 @@ static void watch_all(struct target *t, struct space *s, const char *why)
 static int install_site(struct target *t, struct thread *th, struct space *s,
 			const struct module *m, taddr_t addr)
 {
+	const struct stub_place place = {t, th, s, m};
 	struct trap trap = {.kind = TRAP_SYSCALL, .addr = addr, .module = m->id, .entry = addr};
 	uint8_t bytes[sizeof(t->arch->syscall_insn)], stub[STUB_ROOM];
 	int rc = space_read(s, addr, bytes, t->arch->syscall_insn_size);
@@ -225,7 +230,7 @@ static int install_site(struct target *t, struct thread *th, struct space *s,
 	if (rc == 0 && memcmp(bytes, t->arch->syscall_insn, t->arch->syscall_insn_size) != 0)
 		rc = -ENOEXEC; /* not what the file says */
 	if (rc == 0)
-		rc = install_stub_room(t, th, s, m, addr, sizeof(stub), &trap.stub.jump);
+		rc = stub_area_take(&place, addr, sizeof(stub), &trap.stub.jump);
 	if (rc == 0) {
 		trap.stub.size = (uint32_t)t->arch->make_syscall_stub(addr, trap.stub.jump, stub,
 								      sizeof(stub));
@@ -293,7 +298,8 @@ void syscall_sites_check_code(struct target *t, struct space *s)
 	}
 }
 
-taddr_t syscall_sites_real_pc(const struct target *t, const struct space *s, taddr_t pc)
+/* Where the code that a thread at @pc runs really stands: @pc, but in a stub of a site. */
+static taddr_t real_pc(const struct target *t, const struct space *s, taddr_t pc)
 {
 	for (size_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
@@ -312,7 +318,7 @@ void syscall_sites_leave(struct target *t, struct space *s)
 		struct thread *th = t->threads.data[i];
 		if (!th || th->process->space != s || ptrace_get_regs(th->tid, &regs) != 0)
 			continue;
-		taddr_t pc = regs.word[t->arch->pc], real = syscall_sites_real_pc(t, s, pc);
+		taddr_t pc = regs.word[t->arch->pc], real = real_pc(t, s, pc);
 		th->syscall.site = 0;
 		if (real != pc)
 			ptrace_set_word(th->tid, t->arch->pc, real);

@@ -43,9 +43,6 @@ void syscall_sites_install(struct target *t, struct thread *th, struct space *s,
 /* Looks for code outside of objects that may make calls, too. */
 void syscall_sites_check_code(struct target *t, struct space *s);
 
-/* Where the code that a thread at @pc runs really stands: @pc, but in a stub of a site. */
-taddr_t syscall_sites_real_pc(const struct target *t, const struct space *s, taddr_t pc);
-
 /* Puts the threads of @s, all stopped, that are in stubs back to the original instructions. */
 void syscall_sites_leave(struct target *t, struct space *s);
 

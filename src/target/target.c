@@ -16,7 +16,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
@@ -25,8 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "target/attach_check.h"
 #include "target/faults.h"
 #include "target/instructions.h"
@@ -42,7 +41,8 @@
 #define FEW_OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
 #define TRACE_OPTIONS \
 	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | \
-	 PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESECCOMP)
+	 PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESECCOMP | \
+	 PTRACE_O_TRACEVFORKDONE)
 
 static volatile sig_atomic_t wake_flag;
 
@@ -193,20 +193,17 @@ static void count_instructions(struct target *t, pid_t tid)
 /* Seizes and interrupts the threads of @p that are new; returns how many, or -errno for the first. */
 static int seize_pass(struct target *t, struct process *p)
 {
-	char name[64];
-	snprintf(name, sizeof(name), "/proc/%d/task", (int)p->pid);
-	DIR *dir = opendir(name);
+	DIR *dir = proc_open_threads(p->pid);
 	if (!dir)
 		return -ESRCH;
 	int found = 0, rc = 0;
-	for (struct dirent *e; (e = readdir(dir));) {
-		pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
-		if (tid <= 0 || thread_find(t, tid))
+	for (pid_t tid; (tid = proc_next_thread(dir));) {
+		if (thread_find(t, tid))
 			continue;
 		int err = ptrace_seize(tid, trace_options(t));
 		if (err != 0) {
 			/* dying threads and a dead leader give EPERM: they allocate nothing any more */
-			bool is_dead = err == -ESRCH || attach_is_dead(tid);
+			bool is_dead = err == -ESRCH || proc_is_dead(tid);
 			if (!is_dead && rc == 0)
 				rc = err;
 			continue;
@@ -241,13 +238,17 @@ int target_seize_all(struct target *t, pid_t pid)
 	return found < 0 ? found : p && p->threads > 0 ? 0 : -ESRCH;
 }
 
-/* A stopped thread that may make system calls for us: not in a group stop, if there is another. */
+/*
+ * A stopped thread that may make system calls for us: not at the event of its vfork, and
+ * not in a group stop, if there is another.
+ */
 static struct thread *pick_thread(struct target *t, struct space *s)
 {
 	struct thread *best = NULL;
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
-		if (!th || th->process->space != s || th->is_exiting || !th->is_held)
+		if (!th || th->process->space != s || th->is_exiting || !th->is_held ||
+		    th->is_in_vfork)
 			continue;
 		/* one that holds a signal would get it with another siginfo afterwards */
 		if (!best || best->state == THREAD_LISTENING ||
@@ -290,11 +291,16 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 		t->first_pid = pid;
 	if (guard_start(t) == 0)
 		guard_space(t, s);
-	process_add(t, pid, s);
+	struct process *p = process_add(t, pid, s);
 	if (t->options.watch_brk || t->options.watch_mappings)
 		t->syscalls = SYSCALLS_SITES;
 	uint64_t begin = target_clock();
+	p->is_attaching = true;
 	rc = target_seize_all(t, pid);
+	if (rc == 0) {
+		p->is_attaching = false;
+		space_reopen(s);
+	}
 	*problem_out = rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_PERMISSION;
 	if (rc == 0 && t->fault_error != 0) {
 		rc = t->fault_error;
@@ -369,6 +375,17 @@ static void run_shortly(struct target *t)
 
 #define REMOVE_TRIES 100
 
+/* Whether a thread of @s waits in vfork: it can neither be let go nor make calls for us. */
+static bool is_in_vfork(const struct target *t, const struct space *s)
+{
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		const struct thread *th = t->threads.data[i];
+		if (th && th->process->space == s && th->is_in_vfork)
+			return true;
+	}
+	return false;
+}
+
 /* From the spaces of all processes, or of @only. Processes may end meanwhile. */
 static void remove_everything(struct target *t, pid_t only)
 {
@@ -378,7 +395,9 @@ static void remove_everything(struct target *t, pid_t only)
 			struct space *s = t->processes.data[i]->space;
 			if (only && only != t->processes.data[i]->pid)
 				continue;
-			if (s->areas.count > 0 || s->traps.count > 0 || guard_has_injection(s))
+			if (tries < REMOVE_TRIES && is_in_vfork(t, s))
+				is_done = false;
+			else if (s->areas.count > 0 || s->traps.count > 0 || guard_has_injection(s))
 				is_done &= install_remove(t, s, pick_thread(t, s),
 							  tries == REMOVE_TRIES);
 		}

@@ -59,8 +59,8 @@ size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs
  * pcs are not lowered: pcs[0] is its pc, then return addresses and, behind signal
  * frames, interrupted pcs, as they are.
  */
-size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,
-			   enum unwind_end *end_out);
+size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, taddr_t *pcs,
+			   size_t max, enum unwind_end *end_out);
 
 /* The stack pointer in its outermost frame; false: the walk ends before. */
 bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_t *sp_out);

@@ -16,6 +16,8 @@ done
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
+# ms_print leaves its scratch files in TMPDIR when it dies; another user's would be in its way.
+export TMPDIR=$dir
 passed=0
 failed=0
 

@@ -2,6 +2,7 @@
 
 import glob
 import os
+import re
 import subprocess
 
 import massif
@@ -36,10 +37,20 @@ def last_tree(t, path):
     return tree
 
 
-def compare(t, path, wanted):
+def compare(t, path, wanted, said=""):
+    """@said: ptmem's own words. On a busy machine page faults come faster than they can be read; so many as it says were
+    lost may be missing, not one more."""
     tree = last_tree(t, path)
+    found = {functions: bytes_of(tree, functions.split("+")) for functions in wanted}
+    lost = re.search(r"(\d+) page faults were lost", said)
+    if lost and path.endswith(".faults"):
+        for functions, size in wanted.items():
+            t.check(found[functions] <= size, "%d bytes of %s where there are %d" % (found[functions], functions, size))
+        missing = sum(wanted.values()) - sum(found.values())
+        t.check(missing <= int(lost[1]) * 4096, "%d bytes are missing, %s pages were lost" % (missing, lost[1]))
+        return
     for functions, size in wanted.items():
-        t.equal("bytes of " + functions, bytes_of(tree, functions.split("+")), size)
+        t.equal("bytes of " + functions, found[functions], size)
 
 
 def output(cwd, suffix=""):
@@ -85,12 +96,13 @@ for v in VARIANTS:
         @test("mappings/%s/%s" % (v, a))
         def _(t, v=v, s=s, a=a):
             profile = started(t, v, s, [a])
-            compare(t, output(profile.directory, "." + s), truth(profile.out)[s])
+            compare(t, output(profile.directory, "." + s), truth(profile.out)[s], "\n".join(profile.messages))
 
         @test("mappings/%s/%s-attached" % (v, a))
         def _(t, v=v, s=s, a=a):
             cwd, known = attached(t, v, ["--trace=" + s], [a])
-            compare(t, output(cwd, "." + s), known[s])
+            with open(os.path.join(cwd, "ptmem-stderr"), encoding="utf-8") as err:
+                compare(t, output(cwd, "." + s), known[s], err.read())
 
 
 @test("mappings/kinds")
@@ -111,7 +123,7 @@ def _(t):
     profile = started(t, "gcc-O2-pie", "heap,brk,mmap,faults", ["brk", "mmap", "faults"])
     known = truth(profile.out)
     for source in ("brk", "mmap", "faults"):
-        compare(t, output(profile.directory, "." + source), known[source])
+        compare(t, output(profile.directory, "." + source), known[source], "\n".join(profile.messages))
     t.check(os.path.exists(output(profile.directory, "[0-9]")), "no profile of the heap")
 
 

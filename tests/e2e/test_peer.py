@@ -66,10 +66,9 @@ def compare(t, argv, options=(), env=None):
 def compare_reports(t, files):
     """ptmem-report says what ms_print says, of either file."""
     report = os.path.join(harness.BUILD, "ptmem-report")
-    ms_print = t.program("ms_print")
     for path in files:
         for args in ([], ["--threshold=0"], ["--x=100", "--y=10"]):
-            left, right = t.run([ms_print, *args, path]), t.run([report, *args, path])
+            left, right = t.ms_print([*args, path]), t.run([report, *args, path])
             t.equal("report of %s %s" % (os.path.basename(path), args), right.out, left.out)
 
 

@@ -67,7 +67,7 @@ def register(name, variant, program, case, mode, options=()):
         left, right = ([re.sub(r"0x[0-9A-F]+: |^time=.*", "", l) for l in text.split("\n")] for text in texts)
         if sorted(left) != sorted(right):
             raise Fail("Massif form, " + test_peer.first_difference(sorted(left), sorted(right)))
-        t.equal("ms_print", t.run([t.program("ms_print"), "p.ms"], cwd=cwd).status, 0)
+        t.equal("ms_print", t.ms_print(["p.ms"], cwd=cwd).status, 0)
 
 
 for m in ("allocs", "full"):

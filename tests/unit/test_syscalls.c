@@ -148,8 +148,10 @@ static int look_for(void *ctx, const struct elf_symbol *sym)
 static void test_library(void **state)
 {
 	static const struct wanted all[] = {
-		{.name = "mmap", .number = SYS_mmap}, {.name = "munmap", .number = SYS_munmap}, {.name = "mremap", .number = SYS_mremap}, {.name = "brk", .number = SYS_brk},
-		{.name = "shmat", .number = SYS_shmat}, {.name = "getpid", .number = SYS_getpid}, {.name = "read", .number = SYS_read}, {.name = "syscall", .number = ARCH_SYSCALL_ANY},
+		{.name = "mmap", .number = SYS_mmap}, {.name = "munmap", .number = SYS_munmap},
+		{.name = "mremap", .number = SYS_mremap}, {.name = "brk", .number = SYS_brk},
+		{.name = "shmat", .number = SYS_shmat}, {.name = "getpid", .number = SYS_getpid},
+		{.name = "dup", .number = SYS_dup}, {.name = "syscall", .number = ARCH_SYSCALL_ANY},
 	};
 	struct elf_file *file = open_libc();
 	struct syscall_sites sites;
