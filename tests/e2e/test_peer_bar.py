@@ -92,6 +92,20 @@ CASES = {
 }
 
 
+# What scripts pass besides, and what changes nothing
+CASES.update({
+    "alignment-16": (GCC, C, "sizes", ["--alignment=16", "--redzone-size=64", *ALL]),
+    "alignment-last": (CLANG, C, "sizes", ["--alignment=256", "--alignment=16", *ALL]),
+    "core": (GCC, C, "recursion", ["--num-callers=500", "--trace-malloc=no", "--error-exitcode=9", "--trace-children=no", "--child-silent-after-fork=yes", *ALL]),
+    "core-others": (CLANG, C, "recursion", ["--num-callers=1", "--vgdb=no", "--command-line-only=yes", "--track-fds=no", "--memcheck:leak-check=full", *ALL]),
+    "last-wins": (GCC, C, "recursion", ["--depth=2", "--depth=7", "--threshold=50", "--threshold=0", "--demangle=no", "--demangle=yes", *ALL]),
+    "switched-off": (GCC, C, "waves", ["--pages-as-heap=no", "--stacks=no", "--heap=yes", "--xtree-memory=none"]),
+    "switched-off-again": (CLANG, C, "waves", ["--stacks=yes", "--stacks=no", "--pages-as-heap=yes", "--pages-as-heap=no", "--heap=no", "--heap=yes"]),
+    "pages-without-heap": (GCC, C, "waves", ["--heap=no", "--pages-as-heap=yes"]),
+    "pages-without-heap-detailed": (CLANG, C, "waves", ["--pages-as-heap=yes", "--heap=no", *ALL]),
+    "fullpath-nowhere": (CLANG, C, "inlined", ["--fullpath-after=no/such/folder/", *ALL]),
+})
+
 FUNCTIONS, SIGNATURES = "bar_functions", "bar_signatures"
 CASES.update({
     "reach-1": (GCC, FUNCTIONS, "reach", ["--depth=1", "--alloc-fn=chain", "--threshold=0", *ALL]),
