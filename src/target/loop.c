@@ -244,6 +244,9 @@ static void stop_in_image(struct thread *th)
 static void serve_exec(struct target *t, struct thread *th)
 {
 	unsigned long former = 0;
+	/* of a thread that has got its leader's id the kernel answers no request before
+	 * (looks_like_a_spurious_pid, Linux 5.13) */
+	loop_consume_stop(th->tid);
 	ptrace_event_message(th->tid, &former);
 	struct thread *leader = th;
 	if (former != (unsigned long)th->tid && former) {
