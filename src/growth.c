@@ -310,7 +310,7 @@ static void write_flame(FILE *file, const struct path_tree *t, const struct sour
 	const struct flame_options options = {
 		.title = title,
 		.subtitle = subtitle,
-		.unit = view == VIEW_COUNT ? "count" : "bytes",
+		.unit = view != VIEW_COUNT ? "bytes" : src->kind == SOURCE_FAULTS ? "pages" : "count",
 		.width = FLAME_WIDTH_DEFAULT,
 		.min_frame = FLAME_MIN_FRAME,
 	};

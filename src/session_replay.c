@@ -19,7 +19,18 @@ struct replay {
 	struct run *run;
 	struct session *session;
 	uint64_t end_ns;
+	bool is_started;
 };
+
+/* Pages that are there at the start come before it, at its time (sources_start). */
+static void replay_start(struct replay *r, const struct event *ev)
+{
+	struct session *s = r->session;
+	if (r->is_started || (ev && ev->kind == EVENT_MAP && ev->time_ns == s->start_ns))
+		return;
+	r->is_started = true;
+	profile_start(s->profile, s->start_ns);
+}
 
 static void replay_header(void *ctx, const char *command, uint32_t pid, uint64_t start_ns)
 {
@@ -29,7 +40,9 @@ static void replay_header(void *ctx, const char *command, uint32_t pid, uint64_t
 	s->command = xstrdup(command);
 	s->pid = pid;
 	s->start_ns = start_ns;
-	profile_start(s->profile, start_ns);
+	profile_set_start(s->profile, start_ns);
+	if (!r->run->options->pages_as_heap)
+		replay_start(r, NULL);
 	usage_start(s);
 }
 
@@ -65,6 +78,7 @@ static void replay_name(void *ctx, const struct events_name *n)
 static void replay_event(void *ctx, const struct event *ev)
 {
 	struct replay *r = ctx;
+	replay_start(r, ev);
 	r->end_ns = ev->time_ns;
 	r->session->stacks += ev->node != 0;
 	r->session->complete_stacks += ev->node != 0;
@@ -113,6 +127,7 @@ int session_replay(struct run *run, const char *path)
 	if (rc != 0)
 		log_error("%s:%u: %s", path, line, why);
 	if (rc == 0) {
+		replay_start(&r, NULL);
 		r.session->end_ns = r.end_ns;
 		usage_end(r.session, false, false);
 		session_finish(r.session, r.end_ns);

@@ -333,6 +333,11 @@ static void on_count(struct profile *p, const struct event *ev)
 
 /* What goes in from outside. */
 
+void profile_set_start(struct profile *p, uint64_t time_ns)
+{
+	p->start_ns = time_ns;
+}
+
 void profile_start(struct profile *p, uint64_t time_ns)
 {
 	p->start_ns = time_ns; /* getting ready is not the program's time */

@@ -103,7 +103,9 @@ const struct blocks *profile_blocks(const struct profile *p);
 int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struct block *block),
 		       void *ctx);
 
-/* Takes snapshot 0, everything zero: the program's first code is about to run. */
+/* When time begins, for events that come before profile_start (a replay knows it late). */
+void profile_set_start(struct profile *p, uint64_t time_ns);
+/* Takes snapshot 0, everything zero but for initial mappings: the program's first code is about to run. */
 void profile_start(struct profile *p, uint64_t time_ns);
 void profile_event(struct profile *p, const struct event *ev);
 /*

@@ -14,11 +14,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "target/guard.h"
 #include "target/pads_internal.h"
 #include "target/ptrace.h"
@@ -91,6 +93,24 @@ static uint64_t ring_size(const struct target *t)
 	return 1u << 20; /* what both sides touch stays in their second level caches */
 }
 
+/*
+ * The shared memory is address space that the program would have had itself: where that
+ * is limited (ulimit -v), pads may take a hundredth of what is left.
+ */
+#define SPACE_SHARE 100
+
+static bool has_space_for(const struct thread *th, uint64_t size)
+{
+	struct rlimit limit;
+	unsigned long pages = 0;
+	if (prlimit(th->tid, RLIMIT_AS, NULL, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+		return true;
+	_cleanup_fclose_ FILE *f = proc_open(th->tid, "statm");
+	if (!f || fscanf(f, "%lu", &pages) != 1 || pages > limit.rlim_cur / PAGE_SIZE_MIN)
+		return false;
+	return (limit.rlim_cur - pages * PAGE_SIZE_MIN) / SPACE_SHARE >= size;
+}
+
 static int open_memory(struct target *t, struct space *s, struct thread *th, struct pads *p)
 {
 	char name[64];
@@ -110,6 +130,10 @@ static int open_memory(struct target *t, struct space *s, struct thread *th, str
 		rc = pad_memory_init(&p->memory, own, &options);
 		if (rc != 0)
 			close(own);
+	}
+	if (rc == 0 && !has_space_for(th, p->memory.map_size)) {
+		pad_memory_deinit(&p->memory);
+		rc = -ENOMEM;
 	}
 	if (rc == 0) {
 		int64_t at = map_shared(t, th, (int)fd, &p->memory);
@@ -367,7 +391,9 @@ int pads_promote(struct target *t, struct space *s, struct thread *th)
 	if (rc != 0) {
 		s->is_break_only = true;
 		log_info("process %d stays on breakpoints: %s", s->pid,
-			 rc == -EPERM ? "a seccomp filter may forbid to map pads" : strerror(-rc));
+			 rc == -EPERM  ? "a seccomp filter may forbid to map pads" :
+			 rc == -ENOMEM ? "its address space is limited (ulimit -v)" :
+					 strerror(-rc));
 		return rc;
 	}
 	install_collect_words(t, s);

@@ -191,6 +191,18 @@ static void count_instructions(struct target *t, pid_t tid)
 		log_warn("the instructions of thread %d are not counted: %s", tid, strerror(-rc));
 }
 
+/*
+ * Dying threads and a dead leader give EPERM, too: they allocate nothing any more. So does one whose
+ * maker was seized a moment ago, and which the kernel has given to us already; its event is to come.
+ */
+static bool is_gone_or_ours(pid_t tid, int seize_error)
+{
+	struct proc_status st;
+	if (seize_error == -ESRCH || proc_status_read(tid, &st) != 0)
+		return true;
+	return proc_status_is_dead(&st) || st.tracer == getpid();
+}
+
 /* Seizes and interrupts the threads of @p that are new; returns how many, or -errno for the first. */
 static int seize_pass(struct target *t, struct process *p)
 {
@@ -203,9 +215,7 @@ static int seize_pass(struct target *t, struct process *p)
 			continue;
 		int err = ptrace_seize(tid, trace_options(t));
 		if (err != 0) {
-			/* dying threads and a dead leader give EPERM: they allocate nothing any more */
-			bool is_dead = err == -ESRCH || proc_is_dead(tid);
-			if (!is_dead && rc == 0)
+			if (!is_gone_or_ours(tid, err) && rc == 0)
 				rc = err;
 			continue;
 		}
