@@ -15,7 +15,7 @@ void hurry_begin(struct hurry *h)
 	    sched_getparam(0, &before) != 0)
 		return;
 	h->priority = before.sched_priority;
-	h->is_on = sched_setscheduler(0, SCHED_FIFO, &now) == 0;
+	h->is_on = sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &now) == 0;
 }
 
 void hurry_end(struct hurry *h)
