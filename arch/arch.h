@@ -96,6 +96,8 @@ struct arch {
 	uint8_t trap[4];                     /* breakpoint instruction */
 	uint8_t trap_size;
 	uint8_t trap_pc_offset;              /* pc after the trap = its address + this */
+	unsigned flags;                      /* index of the word with the flag that makes a CPU step */
+	uint64_t step_flag;
 	uint8_t syscall_insn[4];
 	uint8_t syscall_insn_size;
 	uint8_t return_insn;                 /* one byte: return */

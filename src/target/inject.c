@@ -257,7 +257,7 @@ static int run_to_trap(struct target *t, struct thread *th, inject_find_fn *find
 		loop_consume_stop(th->tid);
 		if (is_there)
 			return 0;
-		if (stop.kind == STOP_SIGNAL)
+		if (stop.kind == STOP_SIGNAL && !trap_is_left_over(t, th))
 			hold(th, stop.value, held);
 	}
 	return -ETIMEDOUT;
@@ -275,12 +275,15 @@ int inject_run_to_trap(struct target *t, struct thread *th, inject_find_fn *find
 	return rc;
 }
 
-/* Lets @th run on until a stop of @kind (or -ESRCH). Signals are blocked; one that comes is the thread's own fault. */
-static int run_until(struct target *t, struct thread *th, enum stop_kind kind, struct held *held)
+/* Lets @th run on, with @sig, until a stop of @kind (or -ESRCH). Signals are blocked, or cannot come before it;
+ * one that comes is the thread's own fault. */
+static int run_until(struct target *t, struct thread *th, enum stop_kind kind, int sig,
+		     struct held *held)
 {
 	for (int tries = 0; tries < 16; tries++) {
-		int status = 0, rc = kind == STOP_SYSCALL ? ptrace_cont_syscall(th->tid, 0) :
-							    ptrace_cont(th->tid, 0);
+		int status = 0, rc = kind == STOP_SYSCALL ? ptrace_cont_syscall(th->tid, sig) :
+							    ptrace_cont(th->tid, sig);
+		sig = 0;
 		if (rc == 0)
 			rc = wait_for(th, &status);
 		if (rc != 0)
@@ -294,7 +297,8 @@ static int run_until(struct target *t, struct thread *th, enum stop_kind kind, s
 			return -ESRCH;
 		}
 		if (stop.kind == STOP_SIGNAL &&
-		    !(stop.value == SIGTRAP && trap_cause(th) == CAUSE_BREAKPOINT))
+		    !(stop.value == SIGTRAP &&
+		      (trap_cause(th) == CAUSE_BREAKPOINT || trap_is_left_over(t, th))))
 			hold(th, stop.value, held);
 	}
 	return -EAGAIN;
@@ -310,9 +314,28 @@ static int stop_again(struct target *t, struct thread *th, struct held *held)
 	if (!th->held_signal) {
 		rc = ptrace_interrupt(th->tid);
 		if (rc == 0)
-			rc = run_until(t, th, STOP_INTERRUPT, held);
+			rc = run_until(t, th, STOP_INTERRUPT, 0, held);
 	}
 	return rc == 0 && th->held_signal ? step_once(t, th, held) : rc;
+}
+
+/* Whether its stop is for a SIGTRAP that a step or a breakpoint made: not an event, not a system call. */
+static bool stands_at_trap(const struct thread *th)
+{
+	siginfo_t info;
+	return ptrace_get_siginfo(th->tid, &info) == 0 && info.si_signo == SIGTRAP &&
+	       info.si_code > 0 && info.si_code <= SI_KERNEL;
+}
+
+int inject_settle(struct target *t, struct thread *th)
+{
+	int sig = th->held_signal;
+	struct held held = {0};
+	if (!sig && !stands_at_trap(th))
+		return 0;
+	th->held_signal = 0;
+	int rc = ptrace_interrupt(th->tid);
+	return rc == 0 ? run_until(t, th, STOP_INTERRUPT, sig, &held) : rc;
 }
 
 /*
@@ -342,7 +365,7 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 		return rc;
 	rc = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT);
 	for (int i = 0; i < 2 && rc == 0; i++) /* its entry and its end */
-		rc = run_until(t, th, STOP_SYSCALL, &held);
+		rc = run_until(t, th, STOP_SYSCALL, 0, &held);
 	if (rc == 0)
 		rc = ptrace_get_regs(th->tid, &now);
 	if (rc == 0)

@@ -426,6 +426,18 @@ static void take_pending_traps(struct target *t, struct space *s)
 	}
 }
 
+/* The handler is about to go: from now on no SIGTRAP may come. */
+static void settle_threads(struct target *t, struct space *s)
+{
+	for (size_t i = 0; s->guard && s->guard->has_handler && i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (th && th->process->space == s && !th->is_exiting && th->is_held &&
+		    !th->is_in_vfork && th->state != THREAD_LISTENING &&
+		    inject_settle(t, th) == -ESRCH)
+			i = (size_t)-1;
+	}
+}
+
 static void forget_installation(struct space *s)
 {
 	for (size_t i = 0; i < s->areas.count; i++)
@@ -453,6 +465,7 @@ bool install_remove(struct target *t, struct space *s, struct thread *th, bool i
 	syscall_sites_leave(t, s);
 	step_threads_out(t, s);
 	pads_release_threads(t, s);
+	settle_threads(t, s);
 	guard_remove(t, s);
 	struct collection c = {.target = t,
 			       .space = s,

@@ -182,6 +182,12 @@ bool loop_wait_for_child(unsigned ms);
 /* trap.c */
 /* Serves a SIGTRAP of @th. */
 enum trap_answer { TRAP_FOREIGN, TRAP_GO_ON, TRAP_WAIT }; /* WAIT: for room in the ring */
+/*
+ * Whether @th stopped for a SIGTRAP that is the end of a tracer's single step, that tracer being gone: no
+ * program shall get it. The kernel says TRAP_TRACE, while the step flag is not the program's own; or, where
+ * the step led into a signal's handler, the number of the signal (ptrace_notify).
+ */
+bool trap_is_left_over(const struct target *t, const struct thread *th);
 enum trap_answer trap_serve(struct target *t, struct thread *th);
 /* Calls of @th whose frames are gone, or all of them at its end. */
 void trap_drop_calls(struct target *t, struct thread *th, taddr_t sp);
@@ -246,6 +252,11 @@ typedef taddr_t inject_find_fn(void *ctx, taddr_t trap);
 /* Lets @th run, signals held back, to a breakpoint that @find knows, and sets its pc as that says. It
  * must come to one soon. -ETIMEDOUT: it did not, and was stopped; -ESRCH: it died. */
 int inject_run_to_trap(struct target *t, struct thread *th, inject_find_fn *find, void *ctx);
+/*
+ * A stop for SIGTRAP becomes that signal if ptmem dies: brings stopped thread @th to one that does not. A signal
+ * that it holds is delivered first, so that it stands at its handler's start. -ESRCH: it died of it, or is gone.
+ */
+int inject_settle(struct target *t, struct thread *th);
 /*
  * Runs a system call in stopped thread @th. *result_out: as the kernel returns it (-errno inside).
  * Where the space is guarded, the thread gets its registers back also if ptmem dies meanwhile.

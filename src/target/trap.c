@@ -456,6 +456,35 @@ static void count_hit(struct target *t, struct space *s, const struct trap *trap
 		t->promote = s;
 }
 
+static bool is_left_over(const struct arch *arch, const siginfo_t *info, const struct arch_regs *regs)
+{
+	return info->si_signo == SIGTRAP &&
+	       (info->si_code == SIGTRAP ||
+		(info->si_code == TRAP_TRACE && !(regs->word[arch->flags] & arch->step_flag)));
+}
+
+bool trap_is_left_over(const struct target *t, const struct thread *th)
+{
+	struct arch_regs regs;
+	siginfo_t info;
+	return ptrace_get_siginfo(th->tid, &info) == 0 && ptrace_get_regs(th->tid, &regs) == 0 &&
+	       is_left_over(t->arch, &info, &regs);
+}
+
+/* A breakpoint that ptmem had put there. It may be out again: then the instruction itself stands there. */
+static bool serve_for_guardian(struct target *t, struct thread *th, taddr_t addr)
+{
+	struct space *s = th->process->space;
+	taddr_t to = guard_resume_address(s, addr);
+	uint8_t first;
+	if (!to)
+		return false;
+	if (space_read(s, addr, &first, 1) == 0 && first != t->arch->trap[0])
+		to = addr;
+	ptrace_set_word(th->tid, t->arch->pc, to);
+	return true;
+}
+
 enum trap_answer trap_serve(struct target *t, struct thread *th)
 {
 	struct arch_regs regs;
@@ -464,13 +493,15 @@ enum trap_answer trap_serve(struct target *t, struct thread *th)
 		return TRAP_GO_ON; /* gone: its end will be reported */
 	taddr_t addr = regs.word[t->arch->pc] - t->arch->trap_pc_offset;
 	struct trap *trap = space_trap_find(th->process->space, addr);
-	if (!trap || ptrace_get_siginfo(th->tid, &info) != 0 || info.si_code <= 0)
+	if (ptrace_get_siginfo(th->tid, &info) != 0 || info.si_code <= 0)
+		return TRAP_FOREIGN;
+	if (is_left_over(t->arch, &info, &regs))
+		return TRAP_GO_ON;
+	if (t->is_guardian)
+		return serve_for_guardian(t, th, addr) ? TRAP_GO_ON : TRAP_FOREIGN;
+	if (!trap)
 		return TRAP_FOREIGN;
 	struct space *s = th->process->space;
-	if (t->is_guardian) {
-		ptrace_set_word(th->tid, t->arch->pc, guard_resume_address(s, addr));
-		return TRAP_GO_ON;
-	}
 	t->stats.trap_stops++;
 	mend_mask(t, th);
 	switch (trap->kind) {

@@ -73,8 +73,8 @@ def kill_in_rounds(t, mode, seed, how=kill):
 
         def is_clean():
             server.check_alive()
-            return (not differing_text(server) and set(server.status("TracerPid").values()) == {"0"}
-                    and not sigtrap_is_caught(server.pid))
+            return (not guardians(t) and not differing_text(server)
+                    and set(server.status("TracerPid").values()) == {"0"} and not sigtrap_is_caught(server.pid))
 
         t.wait_until("the guardian to clean up", is_clean)
         t.equal("signals that came", server.signals(), 10 * (i + 1))
