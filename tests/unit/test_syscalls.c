@@ -168,7 +168,7 @@ static void test_library(void **state)
 		if (!w.is_found)
 			fail_msg("%s has no system call of number %d", w.name, w.number);
 	}
-	vec_deinit(&sites.list);
+	syscall_sites_deinit(&sites);
 	elf_file_release(file);
 }
 
