@@ -156,7 +156,7 @@ int x86_64_refers(const struct arch_code *code, taddr_t from, taddr_t start, tad
 	int found = 0;
 
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	for (size_t i = 0; i < code->size; i += d.length) {
+	for (size_t i = 0; i < code->size && !x86_64_is_filled(code, i); i += d.length) {
 		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code->bytes + i, code->size - i,
 							 &d, operand)))
 			return -EILSEQ;

@@ -72,7 +72,7 @@ int x86_64_each_branch_out(const struct arch_code *code, void (*fn)(void *ctx, t
 	for (size_t i = 0; i < code->size; i += d.length) {
 		if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
 			    &decoder, ZYAN_NULL, code->bytes + i, code->size - i, &d)))
-			return -EILSEQ;
+			return x86_64_is_filled(code, i) ? 0 : -EILSEQ;
 		uint64_t target = x86_64_target(&d, i);
 		if (d.raw.imm[0].is_relative && target >= code->size)
 			fn(ctx, code->at + target);

@@ -82,6 +82,13 @@ enum x86_flow x86_64_flow(const ZydisDecodedInstruction *d, const ZydisDecodedOp
 	}
 }
 
+bool x86_64_is_filled(const struct arch_code *code, size_t offset)
+{
+	while (offset < code->size && code->bytes[offset] == 0)
+		offset++;
+	return offset == code->size;
+}
+
 bool x86_64_is_padding(const ZydisDecodedInstruction *d)
 {
 	return d->mnemonic == ZYDIS_MNEMONIC_NOP || d->mnemonic == ZYDIS_MNEMONIC_INT3 ||

@@ -70,6 +70,9 @@ void x86_64_values_deinit(struct x86_values *v);
 /* How @d goes on. @operand: its operands. */
 enum x86_flow x86_64_flow(const ZydisDecodedInstruction *d, const ZydisDecodedOperand *operand);
 
+/* Whether nothing but zeros stands at @offset and behind it: what linkers fill sections with. */
+bool x86_64_is_filled(const struct arch_code *code, size_t offset);
+
 /* Whether @d does nothing and fills space between code. */
 bool x86_64_is_padding(const ZydisDecodedInstruction *d);
 

@@ -90,7 +90,8 @@ struct section {
 	GElf_Shdr header;
 };
 
-static bool find_section(struct elf_file *file, uint64_t vaddr, struct section *out)
+/* The section of @name, or if that is NULL the one that holds @vaddr. */
+static bool find_section(struct elf_file *file, const char *wanted, uint64_t vaddr, struct section *out)
 {
 	Elf_Scn *section = NULL;
 	size_t names;
@@ -100,19 +101,26 @@ static bool find_section(struct elf_file *file, uint64_t vaddr, struct section *
 	while ((section = elf_nextscn(file->elf, section))) {
 		GElf_Shdr h;
 		if (!gelf_getshdr(section, &h) || !(h.sh_flags & SHF_ALLOC) ||
-		    h.sh_type == SHT_NOBITS || vaddr - h.sh_addr >= h.sh_size)
+		    h.sh_type == SHT_NOBITS)
 			continue;
 		const char *name = elf_strptr(file->elf, names, h.sh_name);
 		*out = (struct section){.name = name ? name : "", .header = h};
-		return true;
+		if (wanted ? strcmp(out->name, wanted) == 0 : vaddr - h.sh_addr < h.sh_size)
+			return true;
 	}
 	return false;
 }
 
-/* Whether the table that @got lies in is only used word by word: nobody asks for its start. */
+/*
+ * Whether the word at @slot of the offset table @got is compared and no more. The table is used word
+ * by word if nobody asks for the address by which it is known (_GLOBAL_OFFSET_TABLE_).
+ */
 static bool is_compared_only(struct proof *p, const struct section *got, uint64_t slot)
 {
-	int start = find_uses(p->text, got->header.sh_addr, got->header.sh_addr + 1, NULL);
+	struct section plt;
+	uint64_t table = find_section(p->text->file, ".got.plt", 0, &plt) ? plt.header.sh_addr :
+									    got->header.sh_addr;
+	int start = find_uses(p->text, table, table + 1, NULL);
 	int found = find_uses(p->text, slot, slot + sizeof(uint64_t), NULL);
 
 	return start == 0 && (found == 0 || found == ARCH_REFERS_COMPARE);
@@ -124,7 +132,7 @@ static bool is_harmless_word(struct proof *p, uint64_t at, const uint8_t *word)
 	struct section s;
 	GElf_Rela rela;
 
-	if (!find_section(p->text->file, at, &s))
+	if (!find_section(p->text->file, NULL, at, &s))
 		return false;
 	if (s.header.sh_type == SHT_RELA) {
 		uint64_t inside = (at - s.header.sh_addr) % sizeof(rela);
@@ -132,7 +140,7 @@ static bool is_harmless_word(struct proof *p, uint64_t at, const uint8_t *word)
 			return false;
 		memcpy(&rela, word - inside, sizeof(rela));
 		if (GELF_R_TYPE(rela.r_info) != p->text->arch->elf_relative ||
-		    !find_section(p->text->file, rela.r_offset, &s))
+		    !find_section(p->text->file, NULL, rela.r_offset, &s))
 			return false;
 		at = rela.r_offset;
 	}
@@ -146,11 +154,14 @@ static bool is_harmless_distance(struct proof *p, uint64_t at, uint32_t distance
 	struct section s;
 	bool is_start = (uint32_t)at + distance == (uint32_t)p->of->start;
 
-	if (!find_section(p->text->file, at, &s))
+	if (!find_section(p->text->file, NULL, at, &s))
 		return false;
-	if (strcmp(s.name, ".eh_frame_hdr") == 0)
-		return true; /* its distances are from its start */
-	return strcmp(s.name, ".eh_frame") == 0 && is_start && (*described)++ == 0;
+	/* symbols, hashes and relocations hold none; the header's are from its start */
+	if (s.header.sh_type != SHT_PROGBITS || strcmp(s.name, ".eh_frame_hdr") == 0)
+		return true;
+	if (strcmp(s.name, ".eh_frame") == 0)
+		return !is_start || (*described)++ == 0;
+	return at % sizeof(distance) != 0;
 }
 
 static void look_at_data(struct proof *p, const struct elf_segment *seg, const uint8_t *bytes,
@@ -220,8 +231,8 @@ static void find_callers(struct syscall_text *t, struct syscall_callers *out)
 	out->is_proven = found >= 0 && !(found & ARCH_REFERS_OTHER);
 }
 
-static const struct syscall_callers *callers_of(struct syscall_text *t, struct syscall_known *known,
-						size_t function)
+static const struct syscall_callers *callers_of(struct syscall_text *t,
+						struct syscall_known *known, size_t function)
 {
 	for (size_t i = 0; i < known->list.count; i++) {
 		if (known->list.data[i].function == function)
