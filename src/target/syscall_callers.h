@@ -2,10 +2,10 @@
  * Which numbers a system call instruction may call by that takes its number from its
  * function's caller, as glibc's read, write and others do since 2.41:
  *
- *	read        push $0; call A
- *	A           push 0x18(%rsp); call B
- *	B           mov 0x10(%rsp), %rsi; call C
- *	C           mov %rsi, %rax; syscall
+ *	read        pushes its number, calls A
+ *	A           pushes that once more, calls B
+ *	B           takes it from the stack into an argument, calls C
+ *	C           makes the call by its argument
  *
  * That is proven if nobody outside of the file can know of the functions A, B and C, and
  * inside of it they are only called, by code that was read. Any doubt, and the numbers

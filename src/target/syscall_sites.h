@@ -24,7 +24,7 @@ struct thread;
 struct syscall_site {
 	uint64_t vaddr;
 	int32_t number;    /* as arch_syscall.number */
-	size_t first, count; /* with ARCH_SYSCALL_ANY: of syscall_sites.numbers, one of these; none: not known */
+	size_t first, count; /* ARCH_SYSCALL_ANY: one of these of syscall_sites.numbers; 0: not known */
 };
 
 struct syscall_sites {

@@ -13,8 +13,8 @@ struct syscall_text {
 	const struct arch *arch;
 	struct elf_file *file;          /* not owned */
 	struct elf_functions functions;
-	uint8_t **bytes;                /* by segment; those without code only once they are asked for; NULL: not read */
-	VEC(taddr_t) entries;           /* ascending: where branches out of other functions lead, but their starts */
+	uint8_t **bytes;                /* by segment; those without code once they are asked for */
+	VEC(taddr_t) entries;           /* ascending: where branches lead into the middle of others */
 	bool is_readable;               /* all functions decode to their ends */
 };
 
@@ -37,7 +37,7 @@ const struct elf_function *syscall_text_holder(const struct syscall_text *t, uin
  */
 struct arch_code syscall_text_code(const struct syscall_text *t, size_t i);
 
-/* Sets the entries of @code, from elsewhere in the file. The caller free()s code->entry, by the returned pointer. */
+/* Sets the entries of @code, from elsewhere in the file. The caller free()s what is returned, code->entry. */
 uint32_t *syscall_text_entries(const struct syscall_text *t, struct arch_code *code);
 
 /* All bytes of segment @i of the file that are in it, or NULL. */

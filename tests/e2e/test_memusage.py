@@ -87,6 +87,16 @@ def compiled(t, name, folder=FOLDER, options=()):
     return binary
 
 
+def with_own_pool(text):
+    """libstdc++'s pool for exceptions when memory is short holds 73728 bytes since GCC 13, 72704 before."""
+    version = subprocess.run(["g++", "-dumpversion"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    if int(version.split(".")[0]) < 13:
+        return text
+    for total in (72808, 72768, 72744):
+        text = text.replace(str(total), str(total + 1024))
+    return text
+
+
 def masked(text, peak=False):
     text = STACK.sub("stack peak: S", text)
     return HEAP_PEAK.sub("heap peak: P", text) if peak else text
@@ -109,6 +119,7 @@ def register_case(name):
         for old, new in CASES[name][3]:
             t.check(old in want, "the expectation has no %r" % old)
             want = want.replace(old, new)
+        want = with_own_pool(want) if name == "newdel" else want
         got = run_case(t, name)
         t.equal("report", masked(got, name == "threads").split("\n"), masked(want, name == "threads").split("\n"))
 
