@@ -32,11 +32,14 @@ struct arch_stub {
 	taddr_t trap;    /* address of the trap that reports the return */
 	taddr_t jump;    /* the moved instructions; then back into the function */
 	uint32_t size;   /* bytes of the whole stub */
-	taddr_t patch;   /* where to write the trap (or later a jump): the entry, or behind an endbr64 */
+	/* where to write the trap (or later a jump): the entry, or behind an endbr64 */
+	taddr_t patch;
 	uint32_t moved;  /* bytes displaced at patch; 5 or more = a jump fits there */
-	uint8_t return_below; /* the stub's return address stands at the entry's stack pointer minus this */
+	/* the stub's return address stands at the entry's stack pointer minus this */
+	uint8_t return_below;
 	uint8_t trap_below;   /* at the trap the stack pointer is the entry's minus this */
-	bool pushes_return; /* the moved code pushes a return address by hand: not under a shadow stack */
+	/* the moved code pushes a return address by hand: not under a shadow stack */
+	bool pushes_return;
 };
 
 /* Bytes of a function. */
@@ -108,8 +111,10 @@ struct arch {
 	uint8_t red_zone;                    /* bytes below sp that code may use */
 	uint8_t dwarf_word[ARCH_DWARF_REGS]; /* DWARF number -> index into arch_regs.word */
 	uint8_t dwarf_sp, dwarf_fp, dwarf_pc;
-	uint8_t dwarf_perf[ARCH_DWARF_REGS]; /* DWARF number -> number among perf's sampled registers */
-	uint8_t dwarf_saved[6];              /* RULE_SAVED_REGS: DWARF numbers, frame pointer first */
+	/* DWARF number -> number among perf's sampled registers */
+	uint8_t dwarf_perf[ARCH_DWARF_REGS];
+	/* RULE_SAVED_REGS: DWARF numbers, frame pointer first */
+	uint8_t dwarf_saved[6];
 	uint8_t trap[4];                     /* breakpoint instruction */
 	uint8_t trap_size;
 	uint8_t trap_pc_offset;              /* pc after the trap = its address + this */
@@ -117,12 +122,17 @@ struct arch {
 	uint8_t syscall_insn_size;
 	uint8_t return_insn;                 /* one byte: return */
 	uint8_t nop_insn;                    /* one byte: no operation */
-	uint8_t long_nop[8];                 /* an instruction without effect that a jump fits into */
+	/* an instruction without effect that a jump fits into */
+	uint8_t long_nop[8];
 	uint8_t long_nop_size;
-	/* valgrind.h's marker of a client request: code without effect, none of which does a thing alone */
+	/*
+	 * valgrind.h's marker of a client request: code
+	 * without effect, none of which does a thing alone
+	 */
 	uint8_t marker[24];
 	uint8_t marker_size;
-	uint8_t request_arg, request_result; /* words: the address of the request; its default and result */
+	/* words: the address of the request; its default and result */
+	uint8_t request_arg, request_result;
 
 	/*
 	 * Moves the instructions at @from that hold its first @min_bytes bytes to @to.
@@ -132,22 +142,25 @@ struct arch {
 	 * instruction is not on the list of those known to be safe; @why_out then
 	 * says which (a static string).
 	 */
-	int (*relocate)(const uint8_t *code, size_t code_size, taddr_t from, taddr_t to, size_t min_bytes,
-			uint8_t *out, size_t out_size, size_t *moved_out, size_t *size_out,
-			const char **why_out);
+	int (*relocate)(const uint8_t *code, size_t code_size, taddr_t from, taddr_t to,
+			size_t min_bytes, uint8_t *out, size_t out_size, size_t *moved_out,
+			size_t *size_out, const char **why_out);
 
 	/*
 	 * Assembles the stub of tier 1 for the function at @entry, to stand at @at.
 	 * @code: @code_size bytes of the function. -ENOTSUP as relocate.
 	 */
-	int (*make_stub)(const uint8_t *code, size_t code_size, taddr_t entry, taddr_t at, uint8_t *out,
-			 size_t out_size, struct arch_stub *stub_out, const char **why_out);
+	int (*make_stub)(const uint8_t *code, size_t code_size, taddr_t entry, taddr_t at,
+			 uint8_t *out, size_t out_size, struct arch_stub *stub_out,
+			 const char **why_out);
 
 	/*
 	 * Finds the system call instructions of a function, in order. Returns how many; at
-	 * most @max are written (none: it is cheap). -EILSEQ when bytes behind what does not decode look like one.
+	 * most @max are written (none: it is cheap). -EILSEQ when bytes behind what does not decode
+	 * look like one.
 	 */
-	ssize_t (*find_syscalls)(const struct arch_code *code, struct arch_syscall *out, size_t max);
+	ssize_t (*find_syscalls)(const struct arch_code *code, struct arch_syscall *out,
+				 size_t max);
 
 	/* Calls @fn for the target of each direct branch or call that leaves @code. -EILSEQ as find_passed. */
 	int (*each_branch_out)(const struct arch_code *code, void (*fn)(void *ctx, taddr_t target), void *ctx);
@@ -180,22 +193,24 @@ struct arch {
 	size_t (*make_syscall_stub)(taddr_t from, taddr_t at, uint8_t *out, size_t out_size);
 
 	/*
-	 * Reads one argument of a note, as "-4@8(%base)": 0; -EINVAL when it is none, -ENOTSUP when its
-	 * value cannot be had from general registers and memory. *out is untouched then.
+	 * Reads one argument of a note, as "-4@8(%base)": 0; -EINVAL when it is none, -ENOTSUP when
+	 * its value cannot be had from general registers and memory. *out is untouched then.
 	 */
 	int (*parse_operand)(const char *text, size_t size, struct arch_operand *out);
 
 	/*
-	 * Whether a branch in the function that begins with @code (@code_size bytes, at address @at) leads
-	 * into [@start + 1, @start + @size).
+	 * Whether a branch in the function that begins with @code (@code_size bytes, at address
+	 * @at) leads into [@start + 1, @start + @size).
 	 */
-	bool (*is_entered)(const uint8_t *code, size_t code_size, taddr_t at, taddr_t start, size_t size);
+	bool (*is_entered)(const uint8_t *code, size_t code_size, taddr_t at, taddr_t start,
+			   size_t size);
 };
 
 /* The CPU that this ptmem was built for. */
 extern const struct arch *const arch_native;
 
 /* The unwinder's registers from the kernel's. */
-void arch_unwind_regs(const struct arch *arch, const struct arch_regs *regs, struct arch_unwind_regs *out);
+void arch_unwind_regs(const struct arch *arch, const struct arch_regs *regs,
+		      struct arch_unwind_regs *out);
 
 #endif

@@ -12,13 +12,19 @@
 #define ARCH_MAX_CALL 7       /* longest call instruction that a return address can follow, bytes */
 #define ARCH_SIGRETURN_SIZE 9 /* bytes that tell the signal trampoline */
 
-/* Whether the last of the @size bytes at @code, which stand right before a return address, are a call. */
+/*
+ * Whether the last of the @size bytes at @code, which
+ * stand right before a return address, are a call.
+ */
 bool arch_ends_in_call(const uint8_t *code, size_t size);
 
 /* Whether @code begins with the trampoline that signal handlers return to. */
 bool arch_is_sigreturn(const uint8_t *code, size_t size);
 
-/* Where the kernel saved the registers, bytes above the stack pointer in the trampoline, by DWARF number. */
+/*
+ * Where the kernel saved the registers, bytes above the
+ * stack pointer in the trampoline, by DWARF number.
+ */
 extern const uint16_t arch_sigframe_offset[ARCH_DWARF_REGS];
 
 enum arch_scan {
@@ -33,6 +39,7 @@ enum arch_scan {
  * the code does something to the stack that is not understood, or it cannot be
  * told where the function begins.
  */
-int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how, struct unwind_rule *rule_out);
+int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how,
+		       struct unwind_rule *rule_out);
 
 #endif

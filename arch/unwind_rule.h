@@ -20,7 +20,8 @@ enum unwind_rule_kind {
 	RULE_SP,       /* CFA = stack pointer + cfa_offset */
 	RULE_FP,       /* CFA = frame pointer + cfa_offset */
 	RULE_FP_DEREF, /* CFA = *(frame pointer + cfa_offset): a realigned stack; slots count
-			* from the (callee's) frame pointer, for that is how compilers describe it */
+			* from the (callee's) frame pointer, for that is how compilers describe it
+			*/
 	RULE_REG,      /* CFA = callee-saved register number reg + cfa_offset */
 	RULE_END,      /* outermost frame: the return address is undefined */
 	RULE_SLOW,     /* only the fallback can do it (signal frame, expression, no CFI) */
@@ -38,9 +39,17 @@ struct unwind_rule {
 	uint8_t saved;                /* bit i: callee-saved register i stands at CFA + 8 * slot[i]
 				       * (RULE_FP_DEREF: at frame pointer + 8 * slot[i]) */
 	uint8_t flags;                /* reserved, 0 */
-	int16_t slot[RULE_SAVED_REGS]; /* words relative to the CFA (RULE_FP_DEREF: to the frame pointer) */
+	/* words relative to the CFA (RULE_FP_DEREF: to the frame pointer) */
+	int16_t slot[RULE_SAVED_REGS];
 	uint32_t reserved;
 };
+
+/* Whether a stack ends where @pc stands as a return address: 0, or 1 behind a _start that claims to
+ * have a caller (it is written in C, say): argc stands there. */
+static inline int unwind_is_end(uint64_t pc)
+{
+	return pc <= 1;
+}
 
 struct unwind_rule_table {
 	struct unwind_rule *slot; /* 1 << bits of them */

@@ -41,7 +41,8 @@ static const struct core_option core_options[] = {
 	COUNT("input-fd", 1, 0), SWITCH("sigill-diagnostics"), SWITCH("show-emwarns"), SWITCH("time-stamp"),
 	ONLY("xml", "no", no_errors), NEVER("xml-fd", no_errors), NEVER("xml-file", no_errors),
 	NEVER("xml-socket", no_errors), ANY("xml-user-comment"),
-	ONLY("track-fds", "no", "ptmem watches the heap, not descriptors"),
+	ONLY("track-fds", "no", "ptmem watches the heap, not descriptors"), ONLY("modify-fds", "no", "the program's "
+	     "descriptors are its own"),
 	NEVER("log-socket", "messages go to standard error, --log-file or --log-fd"),
 	/* the debugger's side */
 	ONLY("vgdb", "no,yes,full", "it takes no, yes or full"), ONLY("vgdb-error", "999999999", no_server),
@@ -50,7 +51,7 @@ static const struct core_option core_options[] = {
 	/* the end of a program is left alone */
 	SWITCH("run-libc-freeres"), SWITCH("run-cxx-freeres"),
 	/* the simulated CPU and its memory */
-	COUNT("redzone-size", 0, 4096), COUNT("max-stackframe", 1, 0), COUNT("main-stacksize", 1, 0),
+	COUNT("redzone-size", 0, 4096), COUNT("core-redzone-size", 0, 4096), COUNT("max-stackframe", 1, 0), COUNT("main-stacksize", 1, 0),
 	COUNT("valgrind-stacksize", 1, 0), COUNT("max-threads", 1, 0), ANY("smc-check"), ANY("sim-hints"),
 	ANY("fair-sched"), COUNT("scheduling-quantum", 1, 0), ANY("kernel-variant"), COUNT("num-transtab-sectors", 1, 0),
 	COUNT("avg-transtab-entry-size", 1, 0), ANY("aspace-minaddr"), COUNT("sanity-level", 1, 0),
@@ -59,6 +60,7 @@ static const struct core_option core_options[] = {
 	COUNT("progress-interval", 1, 0),
 	/* debug information */
 	SWITCH("read-var-info"), SWITCH("keep-debuginfo"), SWITCH("dsymutil"), SWITCH("allow-mismatched-debuginfo"),
+	SWITCH("enable-debuginfod"),
 	NEVER("debuginfo-server", "debug information is read from files; see --extra-debuginfo-path"),
 	ONLY("merge-recursive-frames", "0", "stacks are shown whole; --depth cuts them"),
 	NEVER("require-text-symbol", "ptmem asks for no symbol"),
@@ -82,13 +84,13 @@ static bool is_in_list(const char *list, const char *value)
 
 static bool is_good_value(const struct core_option *o, const char *value)
 {
-	char *end;
+	char *end; /* no digits at all are 0 to Valgrind */
 	switch (o->kind) {
 	case YES_NO:
 		return is_in_list("yes,no", value);
 	case NUMBER: {
 		long n = strtol(value, &end, 10);
-		return end > value && !*end && (o->min > o->max || (n >= o->min && n <= o->max));
+		return !*end && (o->min > o->max || (n >= o->min && n <= o->max));
 	}
 	default:
 		return true;

@@ -16,7 +16,8 @@ enum core_answer { CORE_UNKNOWN, CORE_TAKEN, CORE_BAD_VALUE, CORE_REFUSED };
  * *why_out for the last two answers: what it takes ("yes or no"), or why it is
  * refused; static.
  */
-enum core_answer core_option_check(const char *name, size_t length, const char *value, const char **why_out);
+enum core_answer core_option_check(const char *name, size_t length, const char *value,
+				   const char **why_out);
 
 /* Whether the single letter is one of Valgrind's that change nothing here. */
 bool core_option_is_letter(char letter);

@@ -19,6 +19,7 @@
 #include "output/folded.h"
 #include "output/leaks.h"
 #include "output/profile_paths.h"
+#include "session_output.h"
 #include "target/roots.h"
 #include "top.h"
 
@@ -151,7 +152,7 @@ static void add_checked(struct leaks *l, const struct leakcheck *c)
 static void print_to_stderr(void *ctx, const char *line)
 {
 	(void)ctx;
-	log_print(LOG_ERROR, "%s", line);
+	log_print(LOG_RESULT, "%s", line);
 }
 
 static void print_to_file(void *ctx, const char *line)
@@ -309,7 +310,7 @@ static void write_flame(FILE *file, const struct path_tree *t, const struct sour
 	const struct flame_options options = {
 		.title = title,
 		.subtitle = subtitle,
-		.unit = view == VIEW_COUNT ? "count" : "bytes",
+		.unit = view != VIEW_COUNT ? "bytes" : src->kind == SOURCE_FAULTS ? "pages" : "count",
 		.width = FLAME_WIDTH_DEFAULT,
 		.min_frame = FLAME_MIN_FRAME,
 	};

@@ -33,9 +33,9 @@ void growth_want_report(void);
 bool growth_poll(struct run *run);
 
 /*
- * Which blocks of @s are there now, as the options say it: to @path (JSON if it ends in .json), or as
- * text to @file if @path is NULL. From poll alone. -ENOTSUP: neither --leaks nor --leak-check was
- * given; -ESRCH: the process is gone, @s may be too; another -errno: @path cannot be written.
+ * Which blocks of @s are there now, as the options say it: to @path (JSON if it ends in .json), or
+ * as text to @file if @path is NULL. From poll alone. -ENOTSUP: neither --leaks nor --leak-check
+ * was given; -ESRCH: the process is gone, @s may be too; another -errno: @path cannot be written.
  */
 int growth_write_leaks(struct session *s, const char *path, FILE *file);
 

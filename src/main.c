@@ -24,8 +24,10 @@
 #include "log_file.h"
 #include "monitor.h"
 #include "options.h"
-#include "session.h"
+#include "session_replay.h"
+#include "session_sink.h"
 #include "session_stacks.h"
+#include "target/instructions.h"
 #include "target/target.h"
 #include "top.h"
 
@@ -155,6 +157,23 @@ static void explain_faults(int rc)
 		log_error("page faults cannot be traced: too many threads for the limit of open files (ulimit -n)");
 	else
 		log_error("page faults cannot be traced: perf_event_open: %s", strerror(-rc));
+}
+
+/* --time-unit=i: said before the program starts. */
+static int check_instructions(const struct options *o)
+{
+	char level[16];
+	int rc = o->time_unit == TIME_INSTRUCTIONS && !o->replay_file ? instructions_check() : 0;
+	if (rc == 0)
+		return 0;
+	read_line("/proc/sys/kernel/perf_event_paranoid", level, sizeof(level));
+	if (rc == -EACCES || rc == -EPERM)
+		log_error("instructions may not be counted: kernel.perf_event_paranoid is %s; use --time-unit=ms or "
+			  "--time-unit=B, or run ptmem as root", *level ? level : "unknown");
+	else
+		log_error("this machine counts no instructions (perf_event_open: %s): use --time-unit=ms or "
+			  "--time-unit=B", strerror(-rc));
+	return rc;
 }
 
 static void explain_attach(pid_t pid, int rc, enum attach_problem problem, long detail)
@@ -339,7 +358,7 @@ static int run_target(struct run *run, int *signal_out)
 {
 	struct target_sink sink;
 	const struct options *o = run->options;
-	session_fill_sink(&sink, run);
+	session_sink_fill(&sink, run);
 	sink.poll = should_leave;
 	sink.monitor = monitor_from_program;
 	struct target_options to = {
@@ -432,9 +451,9 @@ static int run_all(struct options *o, int *signal_out)
 	run_init(&run, o);
 	run.command = o->command ? join_command(o->command) : xstrdup("");
 	int rc;
-	if (session_check_patterns(&run) != 0)
+	if (run_check_patterns(&run) != 0)
 		rc = EXIT_FAILURE;
-	else if (session_check_out_files(&run) != 0 || open_events(&run) != 0 ||
+	else if (check_instructions(o) != 0 || run_check_out_files(&run) != 0 || open_events(&run) != 0 ||
 		 (usage_is_wanted(o) && usage_open(o, &run.usage) != 0))
 		rc = EXIT_OWN_FAILURE;
 	else if (o->replay_file)

@@ -203,7 +203,10 @@ static int send_all(int fd, const char *text, size_t size)
 	return 0;
 }
 
-/* A request is PID, DIRECTORY and LINE, each with its zero byte; the answer a digit (0 = well) and a text. */
+/*
+ * A request is PID, DIRECTORY and LINE, each with its
+ * zero byte; the answer a digit (0 = well) and a text.
+ */
 static bool serve_client(struct monitor *m, int fd)
 {
 	_cleanup_free_ char *text = xmalloc(MONITOR_REQUEST_MAX), *answer = NULL;

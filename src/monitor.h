@@ -23,7 +23,9 @@ struct monitor;
 struct monitor *monitor_open(struct run *run);
 void monitor_close(struct monitor *m); /* NULL is nothing */
 
-/* Serves what has come; to be called from the loop, between events. True: a client asked to detach. */
+/*
+ * Serves what has come; to be called from the loop, between events. True: a client asked to detach.
+ */
 bool monitor_serve(struct monitor *m);
 
 /* What a command is about, and where its relative file names stand. */
@@ -45,12 +47,15 @@ int monitor_run(struct monitor_request *r, const char *line);
 
 /*
  * For a sink, ctx is the run: the program of @space itself says @line (a client request). Massif's
- * commands alone, since it stands still in the middle of its work; what there is to say is a message.
- * Whether there is such a command.
+ * commands alone, since it stands still in the middle of its work; what there is to say is a
+ * message. Whether there is such a command.
  */
 bool monitor_from_program(void *ctx, struct space *space, const char *line);
 
-/* The directory of the sockets of user @uid, the @i-th place to look; NULL: no more. The caller frees it. */
+/*
+ * The directory of the sockets of user @uid, the @i-th
+ * place to look; NULL: no more. The caller frees it.
+ */
 char *monitor_directory(uid_t uid, unsigned i);
 
 /* The client: asks @pid's ptmem, or that which traces @pid. Returns the exit status. */

@@ -3,7 +3,6 @@
  * PID, and prints what it answers.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,21 +10,15 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/proc.h"
 #include "monitor.h"
 
 enum { EXIT_REFUSED = 1, EXIT_NO_ANSWER = 125 };
 
 static pid_t tracer_of(pid_t pid)
 {
-	char name[64], line[256];
-	int tracer = 0;
-	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "TracerPid: %d", &tracer) == 1)
-			break;
-	}
-	return tracer;
+	struct proc_status st;
+	return proc_status_read(pid, &st) == 0 ? st.tracer : 0;
 }
 
 /* Connected to the socket of @pid alone: nobody else may have put one there. */

@@ -5,14 +5,14 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/proc.h"
 #include "growth.h"
 #include "monitor.h"
 #include "output/pattern.h"
+#include "session_output.h"
 
 struct command {
 	const char *name;
@@ -174,7 +174,6 @@ static void log_lines(char *text)
 
 bool monitor_from_program(void *ctx, struct space *space, const char *line)
 {
-	char link[64], directory[4096];
 	struct session *s = space->user;
 	bool is_ambiguous = false;
 	line += strspn(line, " \t\n");
@@ -184,13 +183,11 @@ bool monitor_from_program(void *ctx, struct space *space, const char *line)
 		c = find_prefix("help", strlen("help"), false, &is_ambiguous);
 	if (!c)
 		return false;
-	snprintf(link, sizeof(link), "/proc/%u/cwd", s->pid);
-	ssize_t n = readlink(link, directory, sizeof(directory) - 1);
-	directory[MAX(n, 0)] = '\0';
+	_cleanup_free_ char *directory = proc_read_link((pid_t)s->pid, "cwd");
 	_cleanup_free_ char *text = NULL;
 	size_t size;
 	struct monitor_request r = {
-		.run = ctx, .session = s, .directory = n > 0 ? directory : s->run->directory,
+		.run = ctx, .session = s, .directory = directory ? directory : s->run->directory,
 		.reply = open_memstream(&text, &size),
 	};
 	CHECK(r.reply);

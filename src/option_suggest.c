@@ -12,7 +12,9 @@
 #define BEGINNING_MIN 3 /* letters that say something */
 #define SLIPS_MAX 2
 
-/* Slips that make @b of the @n letters at @a; the three lines are the last ones of the usual table. */
+/*
+ * Slips that make @b of the @n letters at @a; the three lines are the last ones of the usual table.
+ */
 static size_t distance(const char *a, size_t n, const char *b)
 {
 	size_t lines[3][NAME_MAX_SIZE], m = strlen(b);

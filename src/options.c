@@ -40,7 +40,8 @@ static char *keep(struct options *o, char *s)
 static int refuse(const struct parser *p, const struct option_row *row, const char *arg, const char *value)
 {
 	_cleanup_free_ char *takes = option_takes(row);
-	bool is_apart = value && !strchr(arg, '=') && (arg[1] == '-' || !arg[2]); /* the next word */
+	/* the next word */
+	bool is_apart = value && !strchr(arg, '=') && (arg[1] == '-' || !arg[2]);
 	log_error("%sbad option '%s%s%s': --%s takes %s", p->source, arg, is_apart ? " " : "", is_apart ? value : "",
 		  row->name, takes);
 	return -EINVAL;
@@ -262,7 +263,9 @@ static int refuse_unknown(const struct parser *p, const char *arg, const char *n
 	return -EINVAL;
 }
 
-/* An option of Valgrind's core without a row. Returns the words used, 1, or -EINVAL; 0: it is none. */
+/*
+ * An option of Valgrind's core without a row. Returns the words used, 1, or -EINVAL; 0: it is none.
+ */
 static int parse_core(const struct parser *p, const char *arg, const char *name, size_t length)
 {
 	const char *why = NULL;
@@ -309,8 +312,14 @@ static int parse_long(const struct parser *p, const char *arg, const char *next)
 	}
 	if (value && !row->value && strcmp(name, "stats=yes") == 0)
 		value = NULL; /* as Valgrind has it */
-	if (value && !row->value && strcmp(name, "stats=no") == 0)
+	if (value && !row->value && strcmp(name, "stats=no") == 0) {
+		p->o->stats = false;
 		return 1;
+	}
+	if (value && strncmp(name, "stats=", 6) == 0) {
+		log_error("%sbad option '%s': --stats takes yes or no", p->source, arg);
+		return -EINVAL;
+	}
 	if (value && !row->value) {
 		log_error("%sbad option '%s': --%s takes no value", p->source, arg, row->name);
 		return -EINVAL;

@@ -41,10 +41,12 @@ struct options {
 	pid_t pid[OPTIONS_MAX_PIDS];
 	uint32_t pid_count;       /* 0: not attaching */
 	uint32_t trace;           /* bits 1 << enum source_kind */
-	uint32_t monitor_pid;     /* --monitor: talk to that ptmem, command is what to say; 0 = no */
+	/* --monitor: talk to that ptmem, command is what to say; 0 = no */
+	uint32_t monitor_pid;
 	double duration;          /* seconds until detach; 0 = no limit */
 	bool trace_children;      /* go on in programs that are exec'ed */
-	struct option_strings trace_children_skip, trace_children_skip_by_arg; /* patterns, commas between */
+	/* patterns, commas between */
+	struct option_strings trace_children_skip, trace_children_skip_by_arg;
 	const char *soname_synonyms; /* NULL = none */
 	bool mempools;            /* client requests of memory pools count */
 	bool running_on_valgrind; /* RUNNING_ON_VALGRIND is 1 */
@@ -65,7 +67,8 @@ struct options {
 	bool heap;                /* else the profile has no heap in it */
 	bool stacks;              /* the stacks of threads are in it */
 	uint32_t stack_sample_ms; /* between looks at threads that make no call; 0 = never */
-	bool realloc_zero_bytes_frees; /* else a realloc to 0 that gives a block gives one of 1 byte */
+	/* else a realloc to 0 that gives a block gives one of 1 byte */
+	bool realloc_zero_bytes_frees;
 	struct option_strings alloc_fn, ignore_fn;
 
 	/* names */
@@ -91,10 +94,12 @@ struct options {
 	const char *replay_file;  /* NULL = none */
 
 	/* growth */
-	double leaks;             /* seconds; blocks younger are left out. OPTION_ALL = all; OPTION_OFF = no report */
+	/* seconds; blocks younger are left out. OPTION_ALL = all; OPTION_OFF = no report */
+	double leaks;
 	bool leak_check;
 	const char *leaks_out;    /* NULL = stderr */
-	uint32_t error_exitcode;  /* 0 = none; without leak_check nothing is an error, as with Massif */
+	/* 0 = none; without leak_check nothing is an error, as with Massif */
+	uint32_t error_exitcode;
 	const char *folded_file, *flame_file; /* NULL = none */
 	enum view view;
 	double top;               /* seconds between tables; OPTION_OFF = none */

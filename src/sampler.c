@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "base/vec.h"
 #include "status_file.h"
 
@@ -273,14 +273,10 @@ static bool read_thread(pid_t pid, pid_t tid, uint32_t wanted, struct status_val
 /* The leader is gone, or the whole process: some other thread may still have the memory. */
 static bool read_any_thread(const struct watched *w, uint32_t wanted, struct status_values *out)
 {
-	char name[64];
-	snprintf(name, sizeof(name), "/proc/%d/task", (int)w->pid);
-	DIR *dir = opendir(name);
+	DIR *dir = proc_open_threads(w->pid);
 	bool is_good = false;
-	for (struct dirent *e; dir && !is_good && (e = readdir(dir));) {
-		pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
-		is_good = tid > 0 && tid != w->pid && read_thread(w->pid, tid, wanted, out);
-	}
+	for (pid_t tid; dir && !is_good && (tid = proc_next_thread(dir));)
+		is_good = tid != w->pid && read_thread(w->pid, tid, wanted, out);
 	if (dir)
 		closedir(dir);
 	return is_good;

@@ -26,12 +26,16 @@ struct sampler_options {
 };
 
 /* 0; -EINVAL: *why_out (malloc'ed) says which field there is not; or -errno of the file. */
-int sampler_new(const struct sampler_options *options, struct sampler **sampler_out, char **why_out);
+int sampler_new(const struct sampler_options *options, struct sampler **sampler_out,
+		char **why_out);
 
 /* Writes what is left: 0 or -errno of the first failed write. */
 int sampler_free(struct sampler *s);
 
-/* @pid runs a program from its beginning (after exec, too: its peaks begin anew), or is watched from now on. */
+/*
+ * @pid runs a program from its beginning (after exec,
+ * too: its peaks begin anew), or is watched from now on.
+ */
 void sampler_add(struct sampler *s, pid_t pid);
 /* No more of @pid. */
 void sampler_remove(struct sampler *s, pid_t pid);
@@ -46,6 +50,7 @@ uint64_t sampler_tick(struct sampler *s, uint64_t now_ns);
  * Samples @count processes, which are not traced, until all have ended or @leave says so. Their
  * ends are seen at once.
  */
-void sampler_watch(struct sampler *s, const pid_t *pids, size_t count, bool (*leave)(void *ctx), void *ctx);
+void sampler_watch(struct sampler *s, const pid_t *pids, size_t count, bool (*leave)(void *ctx),
+		   void *ctx);
 
 #endif

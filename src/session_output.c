@@ -2,56 +2,18 @@
  * The files of a session. Each is whole or absent (outfile), and its name is
  * expanded when it is written, for the process that it is about.
  */
+#include "session_output.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "output/pattern.h"
 #include "output/xtree.h"
 #include "session.h"
-
-/* Whether each process gives @pattern another name. */
-static bool names_differ(const char *pattern)
-{
-	for (const char *s = strchr(pattern, '%'); s; s = strchr(s + 2, '%')) {
-		if (s[1] == 'p' || s[1] == 'n')
-			return true;
-		if (!s[1])
-			break;
-	}
-	return strcmp(pattern, "-") == 0;
-}
-
-/* "flame.svg" to "flame.%p.svg", "massif" to "massif.%p". */
-static char *with_pid(const char *pattern)
-{
-	const char *slash = strrchr(pattern, '/'), *dot = strrchr(pattern, '.');
-	size_t stem = dot && dot > (slash ? slash + 1 : pattern) ? (size_t)(dot - pattern) :
-								   strlen(pattern);
-
-	return xasprintf("%.*s.%%p%s", (int)stem, pattern, pattern + stem);
-}
-
-int run_expand(struct run *run, const char *option, const char *pattern, uint32_t pid,
-	       char **path_out)
-{
-	_cleanup_free_ char *why = NULL;
-	bool is_shared = run->options->pid_count > 1 && !names_differ(pattern);
-	_cleanup_free_ char *own = is_shared ? with_pid(pattern) : NULL;
-	struct pattern_values values = {.pid = pid,
-					.sequence = &run->sequence,
-					.dir = run->directory};
-	int rc = pattern_expand(own ? own : pattern, &values, path_out, &why);
-	if (rc != 0)
-		log_error("%s: %s", option, why);
-	return rc;
-}
 
 int session_file_name(struct session *s, const char *option, const char *pattern, char **path_out)
 {
@@ -104,6 +66,35 @@ int session_write_massif(struct session *s, const char *path)
 	return write_report(path, &r);
 }
 
+/*
+ * Where @r goes when its own place is full or gone: a new directory (nobody else's link can be in
+ * the way) below the first of these that takes it. 0 and the path, which the caller frees, or an
+ * error.
+ */
+static int rescue_report(const struct session *s, const struct report *r, const char *suffix,
+			 char **path_out)
+{
+	const char *const below[] = { getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm" };
+	int rc = -ENOENT;
+	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {
+		if (!below[i] || below[i][0] != '/')
+			continue;
+		_cleanup_free_ char *directory = xasprintf("%s/ptmem-XXXXXX", below[i]);
+		if (!mkdtemp(directory))
+			continue;
+		_cleanup_free_ char *path =
+			xasprintf("%s/massif.out.%d%s", directory, (int)s->pid, suffix);
+		rc = write_report(path, r);
+		if (rc == 0) {
+			*path_out = path;
+			path = NULL;
+			return 0;
+		}
+		rmdir(directory);
+	}
+	return rc;
+}
+
 int session_put_massif(struct session *s, const struct report *r, const char *suffix,
 		       char **path_out)
 {
@@ -113,8 +104,14 @@ int session_put_massif(struct session *s, const struct report *r, const char *su
 		*path_out = strcmp(path, "-") == 0 ? xstrdup(path) :
 						     xasprintf("%s%s", path, suffix);
 		rc = write_report(*path_out, r);
-		if (rc != 0)
+		char *rescued;
+		if (rc != 0 && rescue_report(s, r, suffix, &rescued) == 0) {
+			log_error("cannot write %s: %s; the profile is in %s", *path_out,
+				  strerror(-rc), rescued);
+			free(rescued);
+		} else if (rc != 0) {
 			log_error("cannot write %s: %s", *path_out, strerror(-rc));
+		}
 	}
 	s->run->files_failed += rc != 0;
 	s->run->files_written += rc == 0;
@@ -187,25 +184,4 @@ void session_finish_xtree(struct session *s, uint64_t now_ns)
 	}
 	s->run->files_failed += rc != 0;
 	s->run->files_written += rc == 0;
-}
-
-int run_check_file(struct run *run, const char *option, const char *pattern)
-{
-	_cleanup_free_ char *path = NULL;
-	struct outfile out;
-	struct stat st;
-	uint32_t sequence = run->sequence;
-	int rc = run_expand(run, option, pattern, (uint32_t)getpid(), &path);
-	run->sequence = sequence;
-	if (rc != 0)
-		return rc;
-	/* a FIFO or a device is not opened before there is something to write */
-	bool is_plain = strcmp(path, "-") != 0 &&
-			(stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
-	rc = is_plain ? outfile_open(path, &out) : 0;
-	if (rc != 0)
-		log_error("cannot write %s: %s", path, strerror(-rc));
-	else if (is_plain)
-		outfile_abort(&out);
-	return rc;
 }

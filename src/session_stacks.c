@@ -37,7 +37,10 @@ static void update(struct session *s, uint64_t time_ns, uint32_t thread)
 
 void session_stacks_see(struct session *s, const struct heap_event *he)
 {
-	/* a free inside another call is seen or not by the way it is caught; the call itself was seen */
+	/*
+	 * a free inside another call is seen or not by
+	 * the way it is caught; the call itself was seen
+	 */
 	if (!s->stack_use || !he->sp || he->is_inner)
 		return;
 	stacks_see(s->stack_use, he->thread, he->sp);

@@ -18,7 +18,8 @@
 struct session;
 
 /* What the target must do for it, after all others have said theirs. */
-void session_stacks_fill(const struct options *o, struct target_options *to, struct target_sink *sink);
+void session_stacks_fill(const struct options *o, struct target_options *to,
+			 struct target_sink *sink);
 
 /* @s begins, or goes on in a forked child: nothing is known of any stack. */
 void session_stacks_init(struct session *s);

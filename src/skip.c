@@ -4,26 +4,19 @@
  */
 #include "skip.h"
 
-#include <string.h>
 #include <sys/auxv.h>
 #include <sys/uio.h>
 
 #include "base/cleanup.h"
+#include "base/proc.h"
 #include "base/vec.h"
 #include "base/wildcard.h"
 
 #define NAME_SIZE 4096
 
-static FILE *open_proc(pid_t pid, const char *what)
-{
-	char name[64];
-	snprintf(name, sizeof(name), "/proc/%d/%s", (int)pid, what);
-	return fopen(name, "re");
-}
-
 static uint64_t executed_name_address(pid_t pid)
 {
-	_cleanup_fclose_ FILE *f = open_proc(pid, "auxv");
+	_cleanup_fclose_ FILE *f = proc_open(pid, "auxv");
 	uint64_t entry[2]; /* type, value */
 	while (f && fread(entry, sizeof(entry), 1, f) == 1) {
 		if (entry[0] == AT_EXECFN)
@@ -63,7 +56,7 @@ static bool matches(const struct option_strings *lists, const char *text)
 
 static bool has_matching_argument(const struct option_strings *lists, pid_t pid)
 {
-	_cleanup_fclose_ FILE *f = open_proc(pid, "cmdline");
+	_cleanup_fclose_ FILE *f = proc_open(pid, "cmdline");
 	_cleanup_free_ char *arg = NULL;
 	size_t size = 0;
 	while (f && getdelim(&arg, &size, '\0', f) > 0) {

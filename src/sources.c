@@ -13,12 +13,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "session.h"
+#include "session_output.h"
 #include "target/maps.h"
 
 #define PSEUDO_BASE 0x8000000000000000ull
@@ -60,7 +61,9 @@ void source_fill_report(struct source *src, struct report *out)
 	};
 }
 
-/* The frame called @name; its address is made of the name, so that it is the same in every profile. */
+/*
+ * The frame called @name; its address is made of the name, so that it is the same in every profile.
+ */
 static uint32_t pseudo_frame(struct source *src, const char *name, const char *object)
 {
 	uint64_t hash = 0;
@@ -81,7 +84,7 @@ static uint32_t pseudo_frame(struct source *src, const char *name, const char *o
 static uint32_t add_map_kind(struct source *src, uint32_t node, const struct heap_event *he)
 {
 	struct calltree *tree = profile_calltree(src->profile);
-	char link[64], path[4096], name[4200];
+	char link[64], name[4200];
 	if (he->function != FUNCTION_MMAP && he->function != FUNCTION_MREMAP)
 		return node;
 	if (he->function == FUNCTION_MREMAP)
@@ -93,20 +96,20 @@ static uint32_t add_map_kind(struct source *src, uint32_t node, const struct hea
 		return calltree_get_child(
 			tree, node, pseudo_frame(src, is_stack ? "[stack]" : "[anonymous]", NULL));
 	}
-	snprintf(link, sizeof(link), "/proc/%u/fd/%d", he->thread, he->map_fd);
-	ssize_t n = readlink(link, path, sizeof(path) - 1);
-	path[MAX(n, 0)] = '\0';
-	const char *base = strrchr(path, '/');
-	snprintf(name, sizeof(name), "[file %s]",
-		 n <= 0		 ? "???" :
-		 base && base[1] ? base + 1 :
-				   path);
-	return calltree_get_child(tree, node, pseudo_frame(src, name, n > 0 ? path : NULL));
+	snprintf(link, sizeof(link), "fd/%d", he->map_fd);
+	_cleanup_free_ char *path = proc_read_link((pid_t)he->thread, link);
+	const char *base = path ? strrchr(path, '/') : NULL;
+	const char *shown = base && base[1] ? base + 1 : path;
+	snprintf(name, sizeof(name), "[file %s]", shown ? shown : "???");
+	return calltree_get_child(tree, node, pseudo_frame(src, name, path));
 }
 
 /* -- events -- */
 
-/* The node of an event's stack. Frame 0 is where the thread is, and is kept as it is (massif.md 1.0.5). */
+/*
+ * The node of an event's stack. Frame 0 is where the
+ * thread is, and is kept as it is (massif.md 1.0.5).
+ */
 static uint32_t whole_node(struct source *src, const struct heap_event *he)
 {
 	struct session *s = src->session;
@@ -197,7 +200,9 @@ void sources_init(struct session *s, const struct profile_options *options, uint
 			po.heap_admin = 0;
 			po.granule = k == SOURCE_BRK ? 1 : 0;
 			po.is_ignored_ctx = src;
-			/* looking for names takes long, and a ring of page faults fills meanwhile */
+			/*
+			 * looking for names takes long, and a ring of page faults fills meanwhile
+			 */
 			if (!filter_has_ignore_fns(s->run->filter))
 				po.is_ignored = NULL;
 			src->profile = profile_new(&po, start_ns);

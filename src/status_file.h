@@ -9,8 +9,8 @@
 /* In the order in which they are asked for by default, then as the kernel has them. */
 enum status_field {
 	STATUS_VMPEAK, STATUS_VMSIZE, STATUS_VMHWM, STATUS_VMRSS,
-	STATUS_VMLCK, STATUS_VMPIN, STATUS_VMDATA, STATUS_VMSTK, STATUS_VMEXE, STATUS_VMLIB, STATUS_VMPTE,
-	STATUS_VMSWAP, STATUS_RSSANON, STATUS_RSSFILE, STATUS_RSSSHMEM, STATUS_THREADS,
+	STATUS_VMLCK, STATUS_VMPIN, STATUS_VMDATA, STATUS_VMSTK, STATUS_VMEXE, STATUS_VMLIB,
+	STATUS_VMPTE, STATUS_VMSWAP, STATUS_RSSANON, STATUS_RSSFILE, STATUS_RSSSHMEM, STATUS_THREADS,
 	STATUS_FIELDS,
 };
 
@@ -31,7 +31,8 @@ enum status_field status_field_find(const char *name, size_t size);
 
 /*
  * Reads @size bytes of @text, which need not end with a NUL, until all fields of @wanted (their
- * STATUS_BITs) are known; fields behind stay STATUS_NONE. Lines that are not understood say nothing.
+ * STATUS_BITs) are known; fields behind stay STATUS_NONE. Lines that are not understood say
+ * nothing.
  */
 void status_parse(const char *text, size_t size, uint32_t wanted, struct status_values *out);
 

@@ -6,11 +6,14 @@
  *	ptmem:   peak         300,000 bytes in 120 blocks after 1.20 s
  *	...
  */
+#include "summary.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/proc.h"
 #include "session.h"
 #include "usage.h"
 
@@ -185,15 +188,12 @@ static void print_heap(const struct profile_totals *p)
 /* Wrapper scripts end so: what was meant is the program behind them. */
 static void print_successor(const struct session *s)
 {
-	char link[64], path[4096];
-	snprintf(link, sizeof(link), "/proc/%u/exe", s->pid);
-	ssize_t n = readlink(link, path, sizeof(path) - 1);
-	path[MAX(n, 0)] = '\0';
+	_cleanup_free_ char *path = proc_read_link((pid_t)s->pid, "exe");
 	log_info("  then         it executed %s, not followed; --trace-children=yes follows",
-		 n > 0 ? path : "another program");
+		 path ? path : "another program");
 }
 
-void session_print_summary(const struct session *s, const char *path)
+void summary_print(const struct session *s, const char *path)
 {
 	if (!usage_samples_alone(s->run->options)) { /* nothing to tell of those */
 		log_info("process %u, %s", s->pid, s->command);

@@ -7,16 +7,18 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/proc.h"
+#include "session_output.h"
 
 #define INTERVAL_DEFAULT 2.0
 #define KEY_SECONDS 0.1   /* how long a key may wait */
 #define PLAIN_ROWS 20
+#define HEAD_LINES 3
 
 /* What a run has for --top. */
 struct top {
@@ -99,17 +101,14 @@ static void put_line(const struct top *top, bool is_reverse, char *text)
 	if (top->has_screen)
 		top_screen_line(text, is_reverse);
 	else
-		log_print(LOG_ERROR, "%s", text);
+		log_print(LOG_RESULT, "%s", text);
 	free(text);
 }
 
 static uint64_t resident_bytes(const struct session *s)
 {
-	char name[64];
 	unsigned long size = 0, resident = 0;
-
-	snprintf(name, sizeof(name), "/proc/%d/statm", (int)s->space->reader);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	_cleanup_fclose_ FILE *f = proc_open(s->space->reader, "statm");
 	if (!f || fscanf(f, "%lu %lu", &size, &resident) != 2)
 		return 0;
 	return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -154,7 +153,9 @@ static char *frame_text(const struct session *s, uint32_t frame)
 	return xstrdup(f->name ? f->name : "???");
 }
 
-static void put_path(const struct top *top, const struct session *s, const struct top_site *site)
+/* Ends where @end lines of the screen are left. */
+static void put_path(const struct top *top, const struct session *s, const struct top_site *site,
+		     int end)
 {
 	const struct calltree *tree = profile_calltree(s->profile);
 	uint32_t node = site->leaf ? profile_leaf(s->profile, site->leaf)->node : 0;
@@ -163,14 +164,14 @@ static void put_path(const struct top *top, const struct session *s, const struc
 		node = calltree_parent(tree, node);
 	if (node) /* the site has its own line */
 		node = calltree_parent(tree, node);
-	for (; node; node = calltree_parent(tree, node)) {
+	for (; node && top_screen_lines() > end; node = calltree_parent(tree, node)) {
 		_cleanup_free_ char *text = frame_text(s, calltree_node_frame(tree, node));
 		put_line(top, false, xasprintf("%10s by %s", "", text));
 	}
 }
 
 static void put_site(const struct top *top, const struct session *s, const struct top_site *site,
-		     bool is_selected)
+		     bool is_selected, int end)
 {
 	char live[16], growth[16], start[16], rate[16];
 	_cleanup_free_ char *name = frame_text(s, site->frame);
@@ -183,19 +184,35 @@ static void put_site(const struct top *top, const struct session *s, const struc
 			   top_bytes(rate, site->rate, false), (unsigned long long)site->blocks,
 			   name));
 	if (is_selected && top->view.is_expanded)
-		put_path(top, s, site);
+		put_path(top, s, site, end);
 }
 
-static void put_table(struct top *top, struct session *s)
+/* The first row that is shown, so that the selected one is among @lines, with room for its path. */
+static size_t first_row(const struct top_view *view, size_t before, size_t lines)
+{
+	size_t row = view->selected - before, room = view->is_expanded ? lines / 2 : lines - 1;
+
+	return row > room ? row - room : 0;
+}
+
+/*
+ * @before: rows of the tables above, so many are counted by the selection; @lines: of the screen.
+ */
+static void put_table(const struct top *top, struct session *s, size_t before, int lines)
 {
 	const struct top_table *t = s->top_table;
+	int end = top->has_screen ? top_screen_lines() - lines : 0;
+	size_t i = 0;
 
 	put_head(top, s);
-	for (size_t i = 0; i < t->order.count; i++) {
-		if (top->has_screen ? top_screen_lines() < 2 : i == PLAIN_ROWS)
+	if (top->has_screen && top->view.selected >= before &&
+	    top->view.selected < before + t->order.count && lines > HEAD_LINES)
+		i = first_row(&top->view, before, (size_t)(lines - HEAD_LINES));
+	for (; i < t->order.count; i++) {
+		if (top->has_screen ? top_screen_lines() <= end : i == PLAIN_ROWS)
 			break;
 		put_site(top, s, &t->sites.data[t->order.data[i]],
-			 top->has_screen && i == top->view.selected);
+			 top->has_screen && before + i == top->view.selected, end);
 	}
 }
 
@@ -218,13 +235,48 @@ static void update(struct run *run, struct session *s)
 	(void)run;
 }
 
+/*
+ * A path that is shown stays shown when its row moves:
+ * finds the row of @site of the @table that has it.
+ */
+static void follow_site(struct top_view *view, const struct top_table *table, size_t before,
+			uint32_t site)
+{
+	for (size_t i = 0; i < table->order.count; i++)
+		if (table->order.data[i] == site)
+			view->selected = before + i;
+}
+
+static void sort_tables(struct top *top)
+{
+	size_t before = 0, selected = top->view.selected;
+
+	for (size_t i = 0; i < top->sessions.count; i++) {
+		struct top_table *t = top->sessions.data[i]->top_table;
+		bool has_selected = selected >= before && selected - before < t->order.count;
+		uint32_t site = has_selected ? t->order.data[selected - before] : 0;
+
+		top_table_sort(t, top->view.order);
+		if (has_selected && top->view.is_expanded)
+			follow_site(&top->view, t, before, site);
+		before += t->order.count;
+	}
+}
+
+/* On a screen each process has its share of the lines. */
 static void show(struct top *top)
 {
+	size_t before = 0;
+
+	sort_tables(top);
 	if (top->has_screen)
 		top_screen_begin();
 	for (size_t i = 0; i < top->sessions.count; i++) {
-		top_table_sort(top->sessions.data[i]->top_table, top->view.order);
-		put_table(top, top->sessions.data[i]);
+		struct session *s = top->sessions.data[i];
+		int left = top->has_screen ? top_screen_lines() - 1 : 0;
+
+		put_table(top, s, before, left / (int)(top->sessions.count - i));
+		before += s->top_table->order.count;
 	}
 	if (!top->has_screen)
 		return;
@@ -260,9 +312,12 @@ bool top_poll(struct run *run)
 
 	top->sessions.count = 0;
 	target_each(run->target, note_session, top);
-	size_t rows = top->sessions.count && top->sessions.data[0]->top_table ?
-			      top->sessions.data[0]->top_table->order.count :
-			      0;
+	size_t rows = 0;
+	for (size_t i = 0; i < top->sessions.count; i++)
+		if (top->sessions.data[i]->top_table)
+			rows += top->sessions.data[i]->top_table->order.count;
+	if (top->view.selected >= rows)
+		top->view.selected = rows > 0 ? rows - 1 : 0;
 	enum top_wish wish = top->has_screen ? top_screen_key(&top->view, rows) : TOP_NOTHING;
 
 	if (wish == TOP_QUIT)

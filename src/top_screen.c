@@ -5,18 +5,42 @@
  *	up down     select a site        enter  its largest call path
  *	z           growth since the start begins anew
  *	w           write a massif file  q      leave
+ *
+ * Messages go to the same terminal: before each one the screen is left, so that the
+ * line stays when all is over, and the next refresh brings the screen back.
  */
+#include <fcntl.h>
 #include <ncurses.h>
+#include <term.h>
 #include <unistd.h>
+
+#include "base/log.h"
 
 #include "top.h"
 
 static int line;
 
+/* "dumb" is a terminal, too; nothing can be drawn where the cursor cannot be placed. */
+static bool can_place_cursor(void)
+{
+	int error;
+
+	return setupterm(NULL, STDOUT_FILENO, &error) == OK && cursor_address && *cursor_address &&
+	       clear_screen;
+}
+
+static void leave_screen(void)
+{
+	if (!isendwin())
+		endwin();
+}
+
 bool top_screen_open(void)
 {
-	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || !newterm(NULL, stdout, stdin))
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || !can_place_cursor() ||
+	    !newterm(NULL, stdout, stdin))
 		return false;
+	log_set_line_hook(leave_screen);
 	cbreak();
 	noecho();
 	nodelay(stdscr, true);
@@ -27,7 +51,8 @@ bool top_screen_open(void)
 
 void top_screen_close(void)
 {
-	endwin();
+	log_set_line_hook(NULL);
+	leave_screen();
 }
 
 static enum top_wish set_order(struct top_view *view, enum top_order order)
@@ -38,9 +63,12 @@ static enum top_wish set_order(struct top_view *view, enum top_order order)
 
 enum top_wish top_screen_key(struct top_view *view, size_t rows)
 {
-	switch (getch()) {
-	case ERR:
+	int key = getch();
+
+	if (key == ERR)
 		return TOP_NOTHING;
+	view->message[0] = '\0';
+	switch (key) {
 	case 'l':
 		return set_order(view, TOP_LIVE);
 	case 'g':

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/heap_function.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "output/memusage.h"
 #include "sampler.h"
 #include "session.h"
@@ -134,6 +134,7 @@ void usage_fill_target(const struct options *o, struct target_options *to)
 	to->no_stacks = !o->heap && o->xtree_memory == XTREE_NONE;
 	to->stack_pointers = is_counting;
 	to->mapping_calls = is_counting && o->mmap;
+	to->program_end = is_counting;
 	to->follow_own_exec = usage_samples_alone(o);
 	to->sample_ns = is_counting && !o->no_timer ? o->stack_sample_ms * 1000000ull : 0;
 }
@@ -182,15 +183,12 @@ static bool has_base_name(const char *path, const char *name)
 /* Whether process @pid was called, or is, a program of this name. */
 static bool is_program(uint32_t pid, const char *name)
 {
-	char link[64], path[4096] = "";
-	snprintf(link, sizeof(link), "/proc/%u/cmdline", pid);
-	_cleanup_fclose_ FILE *f = fopen(link, "re");
-	if (f && fgets(path, sizeof(path), f) && has_base_name(path, name))
+	char called[4096];
+	_cleanup_fclose_ FILE *f = proc_open((pid_t)pid, "cmdline");
+	if (f && fgets(called, sizeof(called), f) && has_base_name(called, name))
 		return true;
-	snprintf(link, sizeof(link), "/proc/%u/exe", pid);
-	ssize_t n = readlink(link, path, sizeof(path) - 1);
-	path[MAX(n, 0)] = '\0';
-	return has_base_name(path, name);
+	_cleanup_free_ char *path = proc_read_link((pid_t)pid, "exe");
+	return path && has_base_name(path, name);
 }
 
 static void start_counting(struct usage *u, struct session *s)
@@ -241,6 +239,8 @@ static void report(struct usage *u, const struct session *s)
 {
 	FILE *file = u->report ? u->report : stderr;
 	bool use_color = log_use_color(fileno(file));
+	if (file == stderr)
+		log_before_line();
 	int rc = memusage_print(file, memusage_numbers(s->memusage), u->options->mmap, use_color);
 	if (rc != 0 && !u->report_error)
 		u->report_error = rc;

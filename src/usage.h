@@ -35,9 +35,13 @@ unsigned usage_close(struct usage *u);
 void usage_fill_target(const struct options *o, struct target_options *to);
 void usage_fill_sink(const struct options *o, struct target_sink *sink);
 
-/* Samples @count processes that are not traced (any longer), until all have ended or @leave says so. */
+/*
+ * Samples @count processes that are not traced (any
+ * longer), until all have ended or @leave says so.
+ */
 bool usage_needs_no_tracing(const struct options *o);
-void usage_watch(struct usage *u, const pid_t *pids, size_t count, bool (*leave)(void *ctx), void *ctx);
+void usage_watch(struct usage *u, const pid_t *pids, size_t count, bool (*leave)(void *ctx),
+		 void *ctx);
 
 void usage_start(struct session *s);
 void usage_fork(const struct session *parent, struct session *child);

@@ -26,8 +26,10 @@
 #else
 #define KEEPS __attribute__((no_caller_saved_registers))
 #endif
-/* What pads call. No function that is called has more than three arguments: others come in registers
- * that are kept. */
+/*
+ * What pads call. No function that is called has more than three arguments: others come in
+ * registers that are kept.
+ */
 #define API KEEPS __attribute__((noinline, used))
 #define INLINE static inline __attribute__((always_inline))
 #define likely(x) __builtin_expect(!!(x), 1)
@@ -170,11 +172,11 @@ INLINE int step(const struct pad_control *c, const struct pad_slot *slot, struct
 			return STEP_UNKNOWN;
 		next->fp = *(const uint64_t *)s->fp_at;
 	}
-	if (unlikely(next->pc == 0)) {
+	if (unlikely(unwind_is_end(next->pc))) {
 		if (s->extra_at)
 			return STEP_UNKNOWN;
 		s->extra_at = next->at;
-		s->extra_value = 0;
+		s->extra_value = next->pc;
 		return STEP_END;
 	}
 	return STEP_OUT;
@@ -215,7 +217,10 @@ INLINE uint32_t count_valid(const struct pad_slot *slot, uint64_t at, uint32_t k
 	return n;
 }
 
-/* Whether the stack whose innermost return slot is @at is that of the last record. Sets slot->known. */
+/*
+ * Whether the stack whose innermost return slot is
+ * @at is that of the last record. Sets slot->known.
+ */
 INLINE int is_same_stack(struct pad_slot *slot, uint64_t at, uint64_t fp)
 {
 	uint32_t n = slot->check_count, known;
@@ -228,8 +233,8 @@ INLINE int is_same_stack(struct pad_slot *slot, uint64_t at, uint64_t fp)
 
 /*
  * Walks the stack from the call that set the guard, whose caller has frame pointer @fp: fills
- * slot->step, innermost first. @known: so many checks hold. *kept_out: outer frames as in the last record; returns the number of others,
- * or -1 when a rule is missing.
+ * slot->step, innermost first. @known: so many checks hold. *kept_out: outer frames as in the last
+ * record; returns the number of others, or -1 when a rule is missing.
  */
 INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t fp, uint32_t known,
 		    uint32_t *kept_out)
@@ -389,8 +394,11 @@ INLINE uint64_t argument(const struct x86_pad_stack *stack, uint8_t i)
 	return i == 0 ? stack->rdi : i == 1 ? stack->rsi : stack->rdx;
 }
 
-/* Whether the frame of @call (its return slot, the address in there, its frame pointer) happens inside the
- * call of slot->guard. Out of line: outermost calls shall not save the registers that this needs. */
+/*
+ * Whether the frame of @call (its return slot, the address in there, its frame pointer) happens
+ * inside the call of slot->guard. Out of line: outermost calls shall not save the registers that
+ * this needs.
+ */
 API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 		    const struct pad_step *call)
 {
@@ -413,8 +421,10 @@ API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 	return UNSURE;
 }
 
-/* Of the frame whose return slot is @at. GO_CALL: it is outermost on the thread *slot_out; GO_NESTED: it is
- * inside a call. */
+/*
+ * Of the frame whose return slot is @at. GO_CALL: it is outermost on the thread *slot_out;
+ * GO_NESTED: it is inside a call.
+ */
 INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, uint64_t fp,
 		       struct pad_slot **slot_out)
 {
@@ -715,7 +725,10 @@ API int pad_leave_plain(struct x86_pad_stack *stack, const struct x86_pad_head *
 	return LEAVE_DONE;
 }
 
-/* The raw record of the call or marker with return slot @at; the slot is free then. 0: it would be too large. */
+/*
+ * The raw record of the call or marker with return slot
+ * @at; the slot is free then. 0: it would be too large.
+ */
 INLINE int write_raw(uint64_t at, const struct x86_pad_head *head, struct pad_slot *slot,
 		     const struct x86_pad_saved *saved)
 {

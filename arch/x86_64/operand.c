@@ -141,7 +141,8 @@ static int take_address(struct cursor *c, struct arch_operand *out)
 	int rc = 0;
 
 	if (!take(c, '('))
-		return -ENOTSUP; /* a number or symbol alone: where it lies depends on the load address */
+		/* a number or symbol alone: where it lies depends on the load address */
+		return -ENOTSUP;
 	if (c->at < c->end && *c->at == '%')
 		rc = take_register(c, &base);
 	if (rc == 0 && take(c, ',')) {

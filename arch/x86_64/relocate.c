@@ -240,7 +240,10 @@ static int emit_copy(struct x86_move *m, const struct insn *insn, uint8_t modrm_
 	return emit(m, bytes, d->length);
 }
 
-/* push *(the constant behind the jump); jump to the callee; the constant: the original return address. */
+/*
+ * push *(the constant behind the jump); jump to the
+ * callee; the constant: the original return address.
+ */
 static int emit_call(struct x86_move *m, const struct insn *insn, bool is_indirect)
 {
 	uint8_t push[6] = { 0xff, 0x35 };
@@ -294,7 +297,11 @@ bool x86_64_is_entered(const uint8_t *code, size_t code_size, taddr_t at, taddr_
 	init_decoder(&decoder);
 	for (size_t i = 0; i < code_size;) {
 		if (!decode(&decoder, code + i, code_size - i, at + i, &insn)) {
-			i++; /* data between code: a branch found there by mistake only makes us more careful */
+			/*
+			 * data between code: a branch found there
+			 * by mistake only makes us more careful
+			 */
+			i++;
 			continue;
 		}
 		if (is_relative_branch(&insn) && branch_target(&insn) - start - 1 < size - 1)
@@ -304,13 +311,16 @@ bool x86_64_is_entered(const uint8_t *code, size_t code_size, taddr_t at, taddr_
 	return false;
 }
 
-/* Whether a branch in the @size bytes of code at @at enters the displaced bytes behind their first. */
+/*
+ * Whether a branch in the @size bytes of code at @at enters the displaced bytes behind their first.
+ */
 static bool is_entered(const struct x86_move *m, const uint8_t *code, size_t size, taddr_t at)
 {
 	return x86_64_is_entered(code, size, at, m->from, m->moved);
 }
 
-int x86_64_move(struct x86_move *m)
+/* Moves instructions as struct arch.relocate says: 0 or -ENOTSUP. */
+static int move(struct x86_move *m)
 {
 	ZydisDecoder decoder;
 	struct insn insn;
@@ -360,7 +370,7 @@ int x86_64_displace(struct x86_move *m)
 		m->from = whole.from + skip;
 		m->min_bytes = ways[i].min_bytes;
 		m->refuse_call = ways[i].refuse_call;
-		if (x86_64_move(m))
+		if (move(m))
 			continue;
 		if (!is_entered(m, whole.code, whole.code_size, whole.from))
 			return 0;
@@ -375,7 +385,7 @@ int x86_64_relocate(const uint8_t *code, size_t code_size, taddr_t from, taddr_t
 {
 	struct x86_move m = { .code = code, .code_size = code_size, .from = from, .to = to,
 			      .min_bytes = min_bytes, .out = out, .out_size = out_size };
-	int err = x86_64_move(&m);
+	int err = move(&m);
 
 	if (err) {
 		*why_out = m.why;

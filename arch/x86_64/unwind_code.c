@@ -67,7 +67,8 @@ struct stack_state {
 	int32_t depth;    /* CFA - rsp */
 	int32_t fp_depth; /* CFA - rbp, 0 while rbp is not the frame pointer */
 	uint8_t saved;
-	size_t outermost_at; /* where rbp was cleared without saving it, the ABI's mark of the first frame; or 0 */
+	/* where rbp was cleared without saving it, the ABI's mark of the first frame; or 0 */
+	size_t outermost_at;
 	int16_t slot[RULE_SAVED_REGS];
 };
 
@@ -231,7 +232,10 @@ static void note_target(struct scan *s, const ZydisDecodedInstruction *insn,
 	size_t target = at + insn->length + (size_t)operand[0].imm.value.s;
 	if (s->target_count == MAX_TARGETS)
 		return;
-	/* With nothing pushed a jump may be a tail call; and if not, what follows has the same state. */
+	/*
+	 * With nothing pushed a jump may be a tail call;
+	 * and if not, what follows has the same state.
+	 */
 	if (!s->is_one && insn->mnemonic == ZYDIS_MNEMONIC_JMP && s->now.depth == 8)
 		return;
 	s->target[s->target_count].at = target;
@@ -294,7 +298,10 @@ static bool scan_insn(struct scan *s, const ZydisDecodedInstruction *insn,
 		return false;
 	if (s->now.depth > before || s->now.fp_depth)
 		s->body = s->now;
-	/* A jump table: the cases lie behind, nobody knows how many. With nothing pushed, a tail call. */
+	/*
+	 * A jump table: the cases lie behind, nobody knows
+	 * how many. With nothing pushed, a tail call.
+	 */
 	if (is_jump && operand[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && !s->is_one &&
 	    s->now.depth != 8)
 		return s->is_lost;

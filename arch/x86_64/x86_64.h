@@ -30,9 +30,6 @@ struct x86_move {
 	const char *why;     /* of -ENOTSUP */
 };
 
-/* Moves instructions as struct arch.relocate says: 0 or -ENOTSUP. */
-int x86_64_move(struct x86_move *m);
-
 /*
  * Finds what to displace at the function that begins at @code: tries to make room
  * for a jump, behind an endbr64 if there is one, in bytes that no branch of the
@@ -41,12 +38,14 @@ int x86_64_move(struct x86_move *m);
  */
 int x86_64_displace(struct x86_move *m);
 
-bool x86_64_is_entered(const uint8_t *code, size_t code_size, taddr_t at, taddr_t start, size_t size);
+bool x86_64_is_entered(const uint8_t *code, size_t code_size, taddr_t at, taddr_t start,
+		       size_t size);
 
 int x86_64_parse_operand(const char *text, size_t size, struct arch_operand *out);
 
-int x86_64_relocate(const uint8_t *code, size_t code_size, taddr_t from, taddr_t to, size_t min_bytes,
-		    uint8_t *out, size_t out_size, size_t *moved_out, size_t *size_out, const char **why_out);
+int x86_64_relocate(const uint8_t *code, size_t code_size, taddr_t from, taddr_t to,
+		    size_t min_bytes, uint8_t *out, size_t out_size, size_t *moved_out,
+		    size_t *size_out, const char **why_out);
 
 int x86_64_make_stub(const uint8_t *code, size_t code_size, taddr_t entry, taddr_t at, uint8_t *out,
 		     size_t out_size, struct arch_stub *stub_out, const char **why_out);

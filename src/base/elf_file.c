@@ -44,6 +44,8 @@ static void read_segments(struct elf_file *f)
 
 static void read_dynamic(struct elf_file *f)
 {
+	uint64_t fini = 0;
+	bool is_pie = false;
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(f->elf, scn));) {
 		GElf_Shdr sh;
 		if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_DYNAMIC || sh.sh_entsize == 0)
@@ -51,10 +53,16 @@ static void read_dynamic(struct elf_file *f)
 		Elf_Data *data = elf_getdata(scn, NULL);
 		for (size_t i = 0; data && i < data->d_size / sh.sh_entsize; i++) {
 			GElf_Dyn dyn;
-			if (gelf_getdyn(data, (int)i, &dyn) && dyn.d_tag == DT_FLAGS_1)
-				f->is_static_pie = (dyn.d_un.d_val & DF_1_PIE) && !f->has_interp;
+			if (!gelf_getdyn(data, (int)i, &dyn))
+				continue;
+			if (dyn.d_tag == DT_FLAGS_1)
+				is_pie = dyn.d_un.d_val & DF_1_PIE;
+			else if (dyn.d_tag == DT_FINI)
+				fini = dyn.d_un.d_ptr;
 		}
 	}
+	f->is_static_pie = is_pie && !f->has_interp;
+	f->fini = f->has_interp && (is_pie || f->type == ET_EXEC) ? fini : 0;
 }
 
 static void read_build_id(struct elf_file *f)
@@ -227,6 +235,25 @@ int elf_file_each_symbol(struct elf_file *file, int (*fn)(void *ctx, const struc
 		}
 	}
 	return 0;
+}
+
+Elf_Scn *elf_file_section(Elf *elf, const char *name, GElf_Shdr *header_out)
+{
+	size_t names;
+	GElf_Shdr header;
+	if (elf_getshdrstrndx(elf, &names) != 0)
+		return NULL;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+		if (!gelf_getshdr(scn, &header) || header.sh_type == SHT_NOBITS)
+			continue;
+		const char *found = elf_strptr(elf, names, header.sh_name);
+		if (found && strcmp(found, name) == 0) {
+			if (header_out)
+				*header_out = header;
+			return scn;
+		}
+	}
+	return NULL;
 }
 
 const struct elf_segment *elf_file_segment(const struct elf_file *file, uint64_t vaddr)

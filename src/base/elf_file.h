@@ -8,7 +8,7 @@
 #ifndef PTMEM_BASE_ELF_FILE_H
 #define PTMEM_BASE_ELF_FILE_H
 
-#include <libelf.h>
+#include <gelf.h>
 #include <sys/types.h>
 
 #include "base/types.h"
@@ -29,8 +29,11 @@ struct elf_file {
 	uint16_t machine, type; /* EM_*, ET_* */
 	uint8_t elf_class;
 	uint64_t entry;
-	bool is_static_pie;    /* DF_1_PIE and no dynamic linker: its own functions may all be local */
+	/* DF_1_PIE and no dynamic linker: its own functions may all be local */
+	bool is_static_pie;
 	bool has_interp;       /* asks for a dynamic linker */
+	/* DT_FINI of a program that asks for one: its last own destructor; 0 = none */
+	uint64_t fini;
 	struct elf_segment *segment; /* PT_LOAD, ascending */
 	size_t segment_count;
 	const uint8_t *build_id; /* NULL if none; points into the file */
@@ -62,10 +65,18 @@ struct elf_symbol {
  * Calls @fn for each symbol of .dynsym, then of .symtab, until it returns
  * non-zero, and returns that; 0 at the end. Broken tables end early with what was readable.
  */
-int elf_file_each_symbol(struct elf_file *file, int (*fn)(void *ctx, const struct elf_symbol *sym), void *ctx);
+int elf_file_each_symbol(struct elf_file *file, int (*fn)(void *ctx, const struct elf_symbol *sym),
+			 void *ctx);
 
-/* A copy of @size bytes at @offset of the file, which the caller free()s; NULL if it has not so many. */
+/*
+ * A copy of @size bytes at @offset of the file, which
+ * the caller free()s; NULL if it has not so many.
+ */
 uint8_t *elf_file_read(const struct elf_file *file, uint64_t offset, uint64_t size);
+
+/* The section of @elf called @name that has bytes in the file; NULL if there is none.
+ * @header_out: NULL = not wanted. */
+Elf_Scn *elf_file_section(Elf *elf, const char *name, GElf_Shdr *header_out);
 
 /* The segment that holds @vaddr, or NULL. */
 const struct elf_segment *elf_file_segment(const struct elf_file *file, uint64_t vaddr);

@@ -113,7 +113,10 @@ static int add_symbol(void *ctx, const struct elf_symbol *sym)
 	return 0;
 }
 
-/* What of a section of code nobody describes is a gap: .plt, .init. Without a table of sections all may be code. */
+/*
+ * What of a section of code nobody describes is a gap:
+ * .plt, .init. Without a table of sections all may be code.
+ */
 static void add_sections(struct elf_file *file, struct elf_functions *out)
 {
 	Elf_Scn *section = NULL;
@@ -145,7 +148,10 @@ static int compare(const void *a, const void *b)
 	return (x->end > y->end) - (x->end < y->end);
 }
 
-/* Of several at one start a function, the longest, stays; each ends where the next begins, at the latest. */
+/*
+ * Of several at one start a function, the longest,
+ * stays; each ends where the next begins, at the latest.
+ */
 static void lay_out(struct elf_file *file, struct elf_functions *out)
 {
 	struct elf_functions all = *out;

@@ -13,12 +13,14 @@
 
 enum elf_function_kind {
 	ELF_FUNCTION,
-	ELF_GAP,     /* of a section of code: padding, data between code, code without symbol and CFI */
+	/* of a section of code: padding, data between code, code without symbol and CFI */
+	ELF_GAP,
 	ELF_NO_CODE, /* headers, and sections of data beside code in one segment */
 };
 
 struct elf_function {
-	uint64_t start, end; /* in an executable segment; where nobody says the end: the next one's start */
+	/* in an executable segment; where nobody says the end: the next one's start */
+	uint64_t start, end;
 	enum elf_function_kind kind;
 };
 

@@ -15,7 +15,7 @@ static const char *log_name = "ptmem";
 static int log_fd = STDERR_FILENO;
 static enum log_level log_max = LOG_INFO;
 static enum color_mode log_color = COLOR_AUTO;
-static void (*check_hook)(void);
+static void (*check_hook)(void), (*line_hook)(void);
 
 void log_set_name(const char *name)
 {
@@ -35,6 +35,17 @@ void log_set_level(enum log_level level)
 void log_set_color(enum color_mode mode)
 {
 	log_color = mode;
+}
+
+void log_set_line_hook(void (*hook)(void))
+{
+	line_hook = hook;
+}
+
+void log_before_line(void)
+{
+	if (line_hook)
+		line_hook();
 }
 
 bool log_is_on(enum log_level level)
@@ -73,7 +84,7 @@ void log_print(enum log_level level, const char *fmt, ...)
 	if (!log_is_on(level))
 		return;
 	int saved = errno;
-	bool color = level <= LOG_WARN && log_use_color(log_fd);
+	bool color = (level == LOG_ERROR || level == LOG_WARN) && log_use_color(log_fd);
 	const char *on = !color ? "" : level == LOG_ERROR ? "\033[1;31m" : "\033[1;33m";
 	char *text = NULL, *line = NULL;
 	va_list ap;
@@ -83,8 +94,10 @@ void log_print(enum log_level level, const char *fmt, ...)
 	if (n >= 0)
 		n = asprintf(&line, "%s: %s%s%s%s\n", log_name, on,
 			     level == LOG_WARN ? "warning: " : "", text, color ? "\033[0m" : "");
-	if (n >= 0)
+	if (n >= 0) {
+		log_before_line();
 		write_all(line, (size_t)n);
+	}
 	free(text);
 	if (n >= 0)
 		free(line);

@@ -2,15 +2,15 @@
  * Messages on stderr, each line with the prefix "ptmem: " (or the name set by
  * log_set_name), and the check that stays on in release builds.
  *
- * Levels: errors and warnings always print; info is silenced by -q; verbose
- * needs -v; debug needs -v -v. A closed or full stderr is ignored.
+ * Levels: results (what the user asked to see), errors and warnings always print; info is
+ * silenced by -q; verbose needs -v; debug needs -v -v. A closed or full stderr is ignored.
  */
 #ifndef PTMEM_BASE_LOG_H
 #define PTMEM_BASE_LOG_H
 
 #include "base/types.h"
 
-enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_VERBOSE, LOG_DEBUG };
+enum log_level { LOG_RESULT, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_VERBOSE, LOG_DEBUG };
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 void log_set_name(const char *name);       /* @name is kept, not copied */
@@ -23,6 +23,14 @@ bool log_is_on(enum log_level level);
 bool log_use_color(int fd);
 
 void log_print(enum log_level level, const char *fmt, ...) ATTR_PRINTF(2, 3);
+
+/*
+ * Called before each line that is printed: who draws
+ * on the terminal gives it back. NULL = nobody does.
+ */
+void log_set_line_hook(void (*hook)(void));
+/* For those who write to standard error themselves: calls the hook. */
+void log_before_line(void);
 
 #define log_error(...) log_print(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...) log_print(LOG_WARN, __VA_ARGS__)

@@ -12,7 +12,8 @@ struct quick_event {
 	taddr_t addr;
 	uint64_t size;    /* of an allocation, as requested; no alignment was asked for */
 	taddr_t sp;       /* the stack pointer in the caller; 0 = not asked for */
-	uint32_t node;    /* of an allocation: its stack in the call tree; 0 where stacks are not read */
+	/* of an allocation: its stack in the call tree; 0 where stacks are not read */
+	uint32_t node;
 	uint32_t thread;  /* tid; set only where sp is */
 	bool is_free;     /* not of an inner free */
 	uint8_t function; /* enum heap_function */

@@ -86,7 +86,10 @@ size_t text_length(const char *s)
 	return n;
 }
 
-/* What at @s stands for itself, though it holds brackets: an operator's name, or a scope without one. */
+/*
+ * What at @s stands for itself, though it holds
+ * brackets: an operator's name, or a scope without one.
+ */
 static size_t literal_size(const char *s)
 {
 	static const char anonymous[] = "(anonymous namespace)";
@@ -102,7 +105,10 @@ static size_t literal_size(const char *s)
 	return 8 + strspn(s + 8, "<=>-");
 }
 
-/* @whole with an ellipsis for what stands between the outermost @open and @close; as it is if they do not match. */
+/*
+ * @whole with an ellipsis for what stands between the
+ * outermost @open and @close; as it is if they do not match.
+ */
 static char *collapse(const char *whole, char open, char close)
 {
 	const char *name = whole;

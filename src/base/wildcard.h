@@ -1,4 +1,7 @@
-/* Patterns as Valgrind's options have them: '*' is any text, '?' any one letter, nothing else is special. */
+/*
+ * Patterns as Valgrind's options have them: '*' is any
+ * text, '?' any one letter, nothing else is special.
+ */
 #ifndef PTMEM_BASE_WILDCARD_H
 #define PTMEM_BASE_WILDCARD_H
 

@@ -49,13 +49,16 @@ struct leakcheck {
 void leakcheck_init(struct leakcheck *c);
 void leakcheck_deinit(struct leakcheck *c);
 
-/* Blocks in any order. One that holds others (an allocator's own, which the program divides and tells of)
- * is dropped by leakcheck_run: its memory counts as a root then. */
+/*
+ * Blocks in any order. One that holds others (an allocator's own, which the program divides and
+ * tells of) is dropped by leakcheck_run: its memory counts as a root then.
+ */
 void leakcheck_add_block(struct leakcheck *c, const struct leakcheck_block *block);
 void leakcheck_add_root(struct leakcheck *c, uint64_t word);
 
 /* Ranges must come in ascending order, after all blocks. */
-void leakcheck_scan(struct leakcheck *c, taddr_t start, taddr_t end, pointer_read_fn *read, void *ctx);
+void leakcheck_scan(struct leakcheck *c, taddr_t start, taddr_t end, pointer_read_fn *read,
+		    void *ctx);
 
 /* Decides about all blocks; the target may go on. The scanned words are gone afterwards. */
 void leakcheck_run(struct leakcheck *c);

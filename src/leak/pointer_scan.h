@@ -25,7 +25,8 @@ struct pointer_page {
 struct pointer_scan {
 	VEC(struct pointer_page) pages; /* in the order they were read */
 	VEC(uint64_t) values;
-	size_t reserved;                /* bytes mapped for values, which are not on the heap then; 0 = none */
+	/* bytes mapped for values, which are not on the heap then; 0 = none */
+	size_t reserved;
 	uint64_t *near;                 /* a bit for each 2 MiB of address space */
 	taddr_t low, high;              /* of all blocks */
 	uint64_t bytes, unreadable;     /* memory that was read; that could not be */
@@ -51,6 +52,7 @@ void pointer_scan_reserve(struct pointer_scan *s, uint64_t bytes);
 typedef ssize_t pointer_read_fn(void *ctx, taddr_t addr, void *buf, size_t size);
 
 /* Reads [start, end). What cannot be read is left out by the page. */
-void pointer_scan_range(struct pointer_scan *s, taddr_t start, taddr_t end, pointer_read_fn *read, void *ctx);
+void pointer_scan_range(struct pointer_scan *s, taddr_t start, taddr_t end, pointer_read_fn *read,
+			void *ctx);
 
 #endif

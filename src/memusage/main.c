@@ -116,7 +116,9 @@ static int find_long(const char *name, size_t size)
 	return found;
 }
 
-/* The option of the word @arg, *value_out behind its "="; OPTIONS if @arg is the program; -EINVAL. */
+/*
+ * The option of the word @arg, *value_out behind its "="; OPTIONS if @arg is the program; -EINVAL.
+ */
 static int find_option(const char *arg, const char **value_out)
 {
 	*value_out = NULL;
@@ -322,7 +324,9 @@ static void pass_on(int sig)
 		kill((pid_t)child, sig);
 }
 
-/* Runs @w; returns its status as a shell says it. Signals from a terminal reach it by themselves. */
+/*
+ * Runs @w; returns its status as a shell says it. Signals from a terminal reach it by themselves.
+ */
 static int run(const words *w)
 {
 	int status = 0;

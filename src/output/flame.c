@@ -26,8 +26,11 @@
 #define TITLE_CHARACTER 10.3
 #define TEXT_INDENT 3
 #define BELOW_FRAMES 34
+#define SEARCH_WIDTH 100 /* "Reset search" and air; the share that matched stands beside it, where one looks */
 
-/* The script, from flame.js beside this file. The path is relative to the folder where make runs. */
+/*
+ * The script, from flame.js beside this file. The path is relative to the folder where make runs.
+ */
 __asm__(".pushsection .rodata\n"
 	"flame_script_start: .incbin \"src/output/flame.js\"\n"
 	"flame_script_end:\n"
@@ -249,8 +252,8 @@ static void put_head(const struct flame *f)
 		"<text id=\"search\" class=\"button script end hidden\" x=\"%u\" "
 		"y=\"62\">Search</text>\n"
 		"<text id=\"details\" x=\"%u\" y=\"%u\"></text>\n"
-		"<text id=\"matched\" class=\"end\" x=\"%u\" y=\"%u\"></text>\n",
-		SIDE, right, SIDE, f->height - 12, right, f->height - 12);
+		"<text id=\"matched\" class=\"end\" x=\"%u\" y=\"62\"></text>\n",
+		SIDE, right, SIDE, f->height - 12, right - SEARCH_WIDTH);
 }
 
 static void put_frame(const struct flame *f, const struct box *b)

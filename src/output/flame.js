@@ -11,6 +11,9 @@
 	const left = Number(setting.left), width = Number(setting.width), total = Number(setting.total);
 	const character = Number(setting.character), indent = Number(setting.indent);
 
+	/* What is shown; the address of the page says it, too, so that a view can be kept and sent. */
+	const view = { target: null, text: "" };
+
 	const frames = Array.from(document.querySelectorAll(".frame"), (element) => {
 		const text = element.querySelector("title").textContent;
 
@@ -81,6 +84,31 @@
 				place(f, left + (f.begin - target.begin) / target.value * width, f.value / target.value * width);
 		}
 		byId("reset").classList.toggle("hidden", target === frames[0]);
+		view.target = target === frames[0] ? null : target;
+		note();
+	}
+
+	/* #zoom=BEGIN,DEPTH&search=TEXT; what is left out is not zoomed, not searched. */
+	function note() {
+		const parts = new URLSearchParams();
+
+		if (view.target)
+			parts.set("zoom", view.target.begin + "," + view.target.depth);
+		if (view.text)
+			parts.set("search", view.text);
+		try {
+			history.replaceState(null, "", "#" + parts);
+		} catch (error) {
+			/* a page that may not: shown inside of another one */
+		}
+	}
+
+	function restore() {
+		const parts = new URLSearchParams(location.hash.slice(1));
+		const [begin, depth] = (parts.get("zoom") || "0,0").split(",").map(Number);
+
+		search(parts.get("search") || "");
+		zoom(frames.find((f) => f.begin === begin && f.depth === depth) || frames[0]);
 	}
 
 	function pattern(text) {
@@ -111,7 +139,8 @@
 		}
 		byId("matched").textContent = text ? "Matched: " + (sum * 100 / total).toFixed(2) + "%" : "";
 		byId("search").textContent = text ? "Reset search" : "Search";
-		byId("details").classList.toggle("hidden", false);
+		view.text = text;
+		note();
 	}
 
 	function ask() {
@@ -135,6 +164,9 @@
 	byId("reset").addEventListener("click", () => zoom(frames[0]));
 	byId("search").addEventListener("click", () => isSearching() ? search("") : ask());
 	byId("search").classList.remove("hidden");
+	if (location.hash.length > 1)
+		restore();
+	window.addEventListener("hashchange", restore);
 	window.addEventListener("keydown", (event) => {
 		if (event.key === "F3" || (event.ctrlKey && event.key.toLowerCase() === "f")) {
 			event.preventDefault();

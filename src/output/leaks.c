@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-const char *const leak_kind_text[LEAK_KIND_COUNT] = {
+static const char *const leak_kind_text[LEAK_KIND_COUNT] = {
 	"still allocated", "definitely lost", "indirectly lost", "possibly lost", "still reachable",
 };
 

@@ -13,17 +13,20 @@
 #include "base/vec.h"
 #include "output/report_tree.h"
 
-/* What a leak check found out about a block; LEAK_UNCHECKED: nobody asked. In the order of reports. */
-enum leak_kind { LEAK_UNCHECKED, LEAK_DEFINITE, LEAK_INDIRECT, LEAK_POSSIBLE, LEAK_REACHABLE, LEAK_KIND_COUNT };
-
-/* "definitely lost", ... */
-extern const char *const leak_kind_text[LEAK_KIND_COUNT];
+/*
+ * What a leak check found out about a block; LEAK_UNCHECKED: nobody asked. In the order of reports.
+ */
+enum leak_kind {
+	LEAK_UNCHECKED, LEAK_DEFINITE, LEAK_INDIRECT, LEAK_POSSIBLE, LEAK_REACHABLE,
+	LEAK_KIND_COUNT
+};
 
 struct leak_site {
 	uint32_t node;           /* of the report tree: the outermost frame of the path */
 	uint8_t kind;            /* enum leak_kind */
 	uint64_t bytes, blocks;
-	uint32_t oldest, youngest; /* when the first and the last block were made, profile_block_clock */
+	/* when the first and the last block were made, profile_block_clock */
+	uint32_t oldest, youngest;
 };
 
 struct leak_sum {

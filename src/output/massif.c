@@ -255,7 +255,10 @@ static void put_record(struct massif_writer *w, uint32_t number, const struct sn
 	put(w, "heap_tree=%s\n", kind[s->kind]);
 }
 
-/* Record @number: snapshot @s, whose bytes are those of the profile's snapshot @i (UINT32_MAX: now). */
+/*
+ * Record @number: snapshot @s, whose bytes are those
+ * of the profile's snapshot @i (UINT32_MAX: now).
+ */
 static void put_snapshot(struct massif_writer *w, uint32_t number, struct snapshot s, uint32_t i)
 {
 	/* Without the heap Massif has no tree to show, not even at the peak. */

@@ -47,6 +47,7 @@ struct memusage {
 	VEC(struct thread_base) bases;
 	VEC(struct resized) resized;
 	size_t last_base; /* index of the one found last */
+	bool is_over;     /* memusage prints now, and counts no more */
 };
 
 struct memusage *memusage_new(struct memusage_data *data)
@@ -136,7 +137,10 @@ static void record(struct memusage *m, const struct event *ev)
 
 /* -- what calls share -- */
 
-/* A size that no 64 bits hold (calloc, reallocarray) arrives as UINT64_MAX: large, but no sum of it. */
+/*
+ * A size that no 64 bits hold (calloc, reallocarray)
+ * arrives as UINT64_MAX: large, but no sum of it.
+ */
 static inline void count_bytes(struct memusage *m, enum memusage_row row, uint64_t bytes)
 {
 	if (bytes == UINT64_MAX)
@@ -411,6 +415,8 @@ static void on_mapping_call(struct memusage *m, const struct event *ev)
 
 void memusage_event(struct memusage *m, const struct event *ev)
 {
+	if (m->is_over)
+		return;
 	switch ((enum event_kind)ev->kind) {
 	case EVENT_ALLOC:
 		on_alloc(m, ev);
@@ -429,6 +435,9 @@ void memusage_event(struct memusage *m, const struct event *ev)
 		break;
 	case EVENT_SAMPLE:
 		record(m, ev);
+		break;
+	case EVENT_PROGRAM_END:
+		m->is_over = true;
 		break;
 	case EVENT_STACK_BASE:
 		get_base(m, ev->thread, ev->sp)->base = ev->sp;
@@ -481,6 +490,8 @@ static inline bool quick_free(struct memusage *m, uint64_t time_ns, const struct
 void memusage_quick(struct memusage *m, uint64_t time_ns, const struct quick_event *ev,
 		    size_t count)
 {
+	if (m->is_over)
+		return;
 	for (size_t i = 0; i < count; i++) {
 		if (i + BLOCKS_AHEAD < count)
 			blocks_prefetch(m->blocks, ev[i + BLOCKS_AHEAD].addr);

@@ -7,6 +7,9 @@
  * family has a row of its own. All that happens to blocks of that family stays in
  * that row (memusage does not see them), so the other rows are memusage's.
  *
+ * Counting ends where memusage's does, behind the destructors of the program itself
+ * (EVENT_PROGRAM_END): those of libraries are to come.
+ *
  * Invariant: calls of the histogram = sum over its lines.
  */
 #ifndef PTMEM_OUTPUT_MEMUSAGE_H
@@ -43,11 +46,14 @@ struct memusage_numbers {
 	uint64_t same_place, shrunk, freeing;    /* reallocs: address kept; smaller; of 0 bytes */
 	uint64_t map_same_place, map_shrunk;     /* mremaps */
 	uint64_t aligned_reallocs, aligned_frees; /* of blocks of the memalign family */
-	uint64_t total;                          /* bytes asked for, failures included, modulo 2^64 */
+	/* bytes asked for, failures included, modulo 2^64 */
+	uint64_t total;
 	uint64_t live, peak;                     /* bytes held */
 	uint64_t stack_peak;                     /* deepest stack, bytes */
-	uint64_t sum_peak;                       /* largest live + depth of the thread that changed it */
-	uint64_t large;                          /* calls of MEMUSAGE_BUCKETS * MEMUSAGE_BUCKET bytes or more */
+	/* largest live + depth of the thread that changed it */
+	uint64_t sum_peak;
+	/* calls of MEMUSAGE_BUCKETS * MEMUSAGE_BUCKET bytes or more */
+	uint64_t large;
 	uint64_t histogram[MEMUSAGE_BUCKETS];
 	uint64_t histogram_calls;
 	uint64_t unknown;                        /* frees and reallocs of what was not live */
@@ -63,12 +69,14 @@ void memusage_free(struct memusage *m);
 
 void memusage_event(struct memusage *m, const struct event *ev);
 /* The same for plain allocations and frees, @count in a row. */
-void memusage_quick(struct memusage *m, uint64_t time_ns, const struct quick_event *ev, size_t count);
+void memusage_quick(struct memusage *m, uint64_t time_ns, const struct quick_event *ev,
+		    size_t count);
 void memusage_thread_exit(struct memusage *m, uint32_t thread);
 
 const struct memusage_numbers *memusage_numbers(const struct memusage *m);
 
 /* memusage's report (spec/memusage.md section 1), its first line empty. 0 or -errno. */
-int memusage_print(FILE *file, const struct memusage_numbers *n, bool with_mappings, bool use_color);
+int memusage_print(FILE *file, const struct memusage_numbers *n, bool with_mappings,
+		   bool use_color);
 
 #endif

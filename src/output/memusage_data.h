@@ -28,7 +28,10 @@ struct memusage_data_peaks {
  */
 int memusage_data_open(const char *path, uint32_t buffer, struct memusage_data **data_out);
 
-/* Begins, or begins anew where another program runs in the process (exec): empties the file, no peaks yet. */
+/*
+ * Begins, or begins anew where another program runs in
+ * the process (exec): empties the file, no peaks yet.
+ */
 void memusage_data_start(struct memusage_data *d, uint64_t start_ns);
 void memusage_data_add(struct memusage_data *d, uint64_t heap, uint64_t stack, uint64_t time_ns);
 void memusage_data_finish(struct memusage_data *d, const struct memusage_data_peaks *peaks);

@@ -132,7 +132,9 @@ int outfile_open(const char *path, struct outfile *out)
 	return end ? open_temporary(end, &st, out) : -errno;
 }
 
-/* Closes the stream; standard output is only flushed. 0 or -errno of anything that was not written. */
+/*
+ * Closes the stream; standard output is only flushed. 0 or -errno of anything that was not written.
+ */
 static int close_stream(struct outfile *out)
 {
 	bool had_error = ferror(out->file);

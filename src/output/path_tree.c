@@ -13,38 +13,20 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "output/child_table.h"
 #include "symbols/string_pool.h"
 
 struct path_tree {
 	VEC(struct path_node) node;
 	struct string_pool name;  /* equal names are one pointer */
-	uint32_t *slot;           /* hash of (parent, name) -> node; 0 = empty; at most half full */
-	uint32_t slot_bits;
+	struct child_table children;
 };
 
-static uint32_t find_slot(const struct path_tree *t, uint32_t parent, const char *name)
+static struct child_key key_of(const void *tree, uint32_t node)
 {
-	uint32_t mask = (1u << t->slot_bits) - 1;
-	uint32_t i = (uint32_t)hash_u64(hash_u64((uintptr_t)name) + parent) & mask;
-
-	for (; t->slot[i]; i = (i + 1) & mask) {
-		const struct path_node *n = &t->node.data[t->slot[i]];
-
-		if (n->parent == parent && n->name == name)
-			break;
-	}
-	return i;
-}
-
-static void reserve_slot(struct path_tree *t)
-{
-	if (t->slot && t->node.count < 1u << (t->slot_bits - 1))
-		return;
-	t->slot_bits = t->slot ? t->slot_bits + 1 : 10;
-	free(t->slot);
-	t->slot = xcalloc((size_t)1 << t->slot_bits, sizeof(*t->slot));
-	for (uint32_t i = 1; i < t->node.count; i++)
-		t->slot[find_slot(t, t->node.data[i].parent, t->node.data[i].name)] = i;
+	const struct path_tree *t = tree;
+	const struct path_node *n = &t->node.data[node];
+	return (struct child_key){(uintptr_t)n->name, n->parent};
 }
 
 struct path_tree *path_tree_new(void)
@@ -61,7 +43,7 @@ void path_tree_free(struct path_tree *t)
 		return;
 	vec_deinit(&t->node);
 	string_pool_deinit(&t->name);
-	free(t->slot);
+	child_table_deinit(&t->children);
 	free(t);
 }
 
@@ -70,11 +52,11 @@ uint32_t path_tree_child(struct path_tree *t, uint32_t parent, const char *name,
 	_cleanup_free_ char *clean = text_clean(name, size);
 	const char *kept = string_pool_add(&t->name, clean);
 
-	reserve_slot(t);
-	uint32_t slot = find_slot(t, parent, kept);
+	struct child_key key = {(uintptr_t)kept, parent};
+	uint32_t *slot = child_table_get(&t->children, key_of, t, t->node.count, key);
 
-	if (t->slot[slot])
-		return t->slot[slot];
+	if (*slot)
+		return *slot;
 	uint32_t child = (uint32_t)t->node.count;
 
 	*vec_add(&t->node) = (struct path_node){
@@ -84,7 +66,7 @@ uint32_t path_tree_child(struct path_tree *t, uint32_t parent, const char *name,
 		.depth = t->node.data[parent].depth + 1,
 	};
 	t->node.data[parent].first_child = child;
-	t->slot[slot] = child;
+	*slot = child;
 	return child;
 }
 

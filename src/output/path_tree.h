@@ -17,7 +17,8 @@
 enum path_side { PATH_OLD, PATH_NEW };
 
 struct path_node {
-	const char *name;      /* valid UTF-8 without control characters; the tree's. "all" at the root */
+	/* valid UTF-8 without control characters; the tree's. "all" at the root */
+	const char *name;
 	uint32_t parent;       /* smaller than the node's own number; 0 at the root too */
 	uint32_t first_child;  /* 0 = none; the newest child comes first */
 	uint32_t next_sibling; /* 0 = none */
@@ -31,7 +32,10 @@ struct path_tree;
 struct path_tree *path_tree_new(void); /* Never NULL. */
 void path_tree_free(struct path_tree *t);
 
-/* The child of @parent (0 = the root) of that name, made if there is none. @name: @size bytes of anything. */
+/*
+ * The child of @parent (0 = the root) of that name, made
+ * if there is none. @name: @size bytes of anything.
+ */
 uint32_t path_tree_child(struct path_tree *t, uint32_t parent, const char *name, size_t size);
 
 /* Adds @value to what belongs to @node itself. */
@@ -49,6 +53,7 @@ uint32_t path_tree_node_count(const struct path_tree *t);
  * its size, both kept from call to call (NULL and 0 at first; the caller frees it).
  * Returns how many there are.
  */
-uint32_t path_tree_children(const struct path_tree *t, uint32_t node, uint32_t **out, size_t *capacity);
+uint32_t path_tree_children(const struct path_tree *t, uint32_t node, uint32_t **out,
+			    size_t *capacity);
 
 #endif

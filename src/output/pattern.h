@@ -31,6 +31,7 @@ int pattern_check(const char *pattern, char **why_out);
  * Expands @pattern into *@path_out, which the caller frees. -EINVAL with *@why_out
  * as pattern_check; the sequence is untouched then.
  */
-int pattern_expand(const char *pattern, const struct pattern_values *values, char **path_out, char **why_out);
+int pattern_expand(const char *pattern, const struct pattern_values *values, char **path_out,
+		   char **why_out);
 
 #endif

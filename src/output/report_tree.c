@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/vec.h"
+#include "output/child_table.h"
 
 struct leaf_place {
 	uint32_t node;       /* where the leaf's bytes go; REPORT_NODE_IGNORED = nowhere */
@@ -18,8 +19,7 @@ struct leaf_place {
 
 struct report_tree {
 	VEC(struct report_node) node;
-	uint32_t *slot;           /* hash of (parent, frame) -> node; 0 = empty */
-	uint32_t slot_bits;
+	struct child_table children;
 	struct leaf_place *place; /* by leaf; [0] unused */
 	uint32_t leaf_count;
 };
@@ -30,39 +30,20 @@ struct leaf_stack {
 	VEC(uint32_t) frame; /* innermost first */
 };
 
-static uint32_t find_slot(const struct report_tree *t, uint32_t parent, uint32_t frame)
+static struct child_key key_of(const void *tree, uint32_t node)
 {
-	uint32_t mask = (1u << t->slot_bits) - 1;
-	uint32_t i = (uint32_t)hash_u64((uint64_t)parent << 32 | frame) & mask;
-
-	for (; t->slot[i]; i = (i + 1) & mask) {
-		const struct report_node *n = &t->node.data[t->slot[i]];
-
-		if (n->parent == parent && n->frame == frame)
-			break;
-	}
-	return i;
-}
-
-/* Keeps the hash at most half full, for one more node. */
-static void reserve_slot(struct report_tree *t)
-{
-	if (t->slot && t->node.count < 1u << (t->slot_bits - 1))
-		return;
-	t->slot_bits = t->slot ? t->slot_bits + 1 : 10;
-	free(t->slot);
-	t->slot = xcalloc((size_t)1 << t->slot_bits, sizeof(*t->slot));
-	for (uint32_t i = 1; i < t->node.count; i++)
-		t->slot[find_slot(t, t->node.data[i].parent, t->node.data[i].frame)] = i;
+	const struct report_tree *t = tree;
+	const struct report_node *n = &t->node.data[node];
+	return (struct child_key){n->frame, n->parent};
 }
 
 static uint32_t get_child(struct report_tree *t, uint32_t parent, uint32_t frame)
 {
-	reserve_slot(t);
-	uint32_t slot = find_slot(t, parent, frame);
+	struct child_key key = {frame, parent};
+	uint32_t *slot = child_table_get(&t->children, key_of, t, t->node.count, key);
 
-	if (t->slot[slot])
-		return t->slot[slot];
+	if (*slot)
+		return *slot;
 	uint32_t child = (uint32_t)t->node.count;
 
 	*vec_add(&t->node) = (struct report_node){
@@ -71,7 +52,7 @@ static uint32_t get_child(struct report_tree *t, uint32_t parent, uint32_t frame
 		.next_sibling = t->node.data[parent].first_child,
 	};
 	t->node.data[parent].first_child = child;
-	t->slot[slot] = child;
+	*slot = child;
 	return child;
 }
 
@@ -136,7 +117,7 @@ void report_tree_free(struct report_tree *t)
 	if (!t)
 		return;
 	vec_deinit(&t->node);
-	free(t->slot);
+	child_table_deinit(&t->children);
 	free(t->place);
 	free(t);
 }
@@ -144,11 +125,6 @@ void report_tree_free(struct report_tree *t)
 const struct report_node *report_tree_node(const struct report_tree *t, uint32_t node)
 {
 	return &t->node.data[node];
-}
-
-uint32_t report_tree_node_count(const struct report_tree *t)
-{
-	return (uint32_t)t->node.count;
 }
 
 uint32_t report_tree_leaf_node(const struct report_tree *t, uint32_t leaf)

@@ -27,12 +27,12 @@ struct report_tree;
 /* Asks the filter once about each leaf of @r->profile. Never NULL. */
 struct report_tree *report_tree_new(const struct report *r);
 /* The same of other stacks: @leaf_node[1 .. @count] are nodes of @r->profile's call tree. */
-struct report_tree *report_tree_new_of(const struct report *r, const uint32_t *leaf_node, uint32_t count);
+struct report_tree *report_tree_new_of(const struct report *r, const uint32_t *leaf_node,
+				       uint32_t count);
 void report_tree_free(struct report_tree *t);
 
 /* Node 0 is the root. */
 const struct report_node *report_tree_node(const struct report_tree *t, uint32_t node);
-uint32_t report_tree_node_count(const struct report_tree *t);
 
 /* Where the bytes of @leaf stand; REPORT_NODE_IGNORED: nowhere. */
 #define REPORT_NODE_IGNORED UINT32_MAX
@@ -44,7 +44,7 @@ uint32_t report_tree_leaf_node(const struct report_tree *t, uint32_t leaf);
  * nodes existed when there were @leaf_count leaves; the others are absent. Leaves
  * that the filter ignores add nothing.
  */
-uint32_t report_tree_sum(const struct report_tree *t, const uint64_t *leaf_bytes, uint32_t leaf_count,
-			 uint64_t **node_bytes_out);
+uint32_t report_tree_sum(const struct report_tree *t, const uint64_t *leaf_bytes,
+			 uint32_t leaf_count, uint64_t **node_bytes_out);
 
 #endif

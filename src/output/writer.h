@@ -25,7 +25,10 @@ struct report {
 	double threshold;        /* percent */
 	bool is_pages;           /* pages-as-heap: the other root text */
 	uint32_t pid;
-	/* None: base names of source files. Else their paths, cut after the first of these texts that occurs. */
+	/*
+	 * None: base names of source files. Else their paths,
+	 * cut after the first of these texts that occurs.
+	 */
 	const char *const *fullpath_after;
 	size_t fullpath_after_count;
 };

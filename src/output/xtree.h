@@ -19,7 +19,8 @@ struct xtree_options {
  * Writes @f, whose nodes are of @r's call tree; @r->filter must be one made by
  * filter_new_whole. 0 or -errno of the first failed write.
  */
-int xtree_write(FILE *file, const struct report *r, const struct flows *f, const struct xtree_options *o);
+int xtree_write(FILE *file, const struct report *r, const struct flows *f,
+		const struct xtree_options *o);
 
 /* Whether a file of this name has the form of Massif. */
 bool xtree_is_massif_name(const char *path);

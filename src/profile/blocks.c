@@ -36,7 +36,9 @@ static uint32_t grown(uint32_t slots)
 
 #define NO_SLOT UINT32_MAX
 
-/* *@out is written word by word: a copy of the whole would wait for the words to reach the cache. */
+/*
+ * *@out is written word by word: a copy of the whole would wait for the words to reach the cache.
+ */
 static inline void unpack(const struct blocks *b, const struct shard *sh, uint32_t i,
 			  struct block *out)
 {

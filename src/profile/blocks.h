@@ -15,7 +15,8 @@ struct block {
 	uint64_t size;     /* S: as requested */
 	uint64_t capacity; /* P: size plus slop (spec/massif.md 2.5) */
 	uint32_t leaf;     /* owner; meaning is the caller's; below 1 << 31 */
-	uint32_t time;     /* when it was allocated, in the caller's unit; 0 unless times are kept */
+	/* when it was allocated, in the caller's unit; 0 unless times are kept */
+	uint32_t time;
 };
 
 /* @alignment: of plain allocations; a capacity of capacity_of(size, alignment) costs no memory. */
@@ -34,7 +35,10 @@ bool blocks_take(struct blocks *b, taddr_t addr, struct block *out);
 uint64_t blocks_count(const struct blocks *b);
 size_t blocks_memory(const struct blocks *b); /* bytes allocated for the tables */
 
-/* Calls @fn for every block, in no order, until it returns non-zero. The table must not change meanwhile. */
+/*
+ * Calls @fn for every block, in no order, until it
+ * returns non-zero. The table must not change meanwhile.
+ */
 int blocks_each(const struct blocks *b, int (*fn)(void *ctx, const struct block *block), void *ctx);
 
 #endif

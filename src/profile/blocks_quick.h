@@ -146,7 +146,10 @@ static inline struct bucket *next_bucket(const struct shard *sh, struct bucket *
 	return b + 1 < sh->bucket + sh->buckets ? b + 1 : sh->bucket;
 }
 
-/* From @home to the block at @addr: its bucket and the bit of its slot, or NULL. There is an empty slot somewhere. */
+/*
+ * From @home to the block at @addr: its bucket and the bit
+ * of its slot, or NULL. There is an empty slot somewhere.
+ */
 static inline struct bucket *blocks_search(const struct shard *sh, struct bucket *home, taddr_t addr, uint32_t *bit_out)
 {
 	uint32_t n = 0;
@@ -159,7 +162,8 @@ static inline struct bucket *blocks_search(const struct shard *sh, struct bucket
 	}
 }
 
-bool blocks_has_odd(const struct blocks *b, taddr_t addr); /* a block of unusual shape; there is one at least */
+/* a block of unusual shape; there is one at least */
+bool blocks_has_odd(const struct blocks *b, taddr_t addr);
 
 /* Whether surely no block of any shape stands at @addr. */
 static inline bool blocks_is_absent(const struct blocks *b, taddr_t addr)

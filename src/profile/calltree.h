@@ -38,7 +38,8 @@ uint32_t calltree_frame_count(const struct calltree *t); /* highest frame index 
 uint32_t calltree_get_child(struct calltree *t, uint32_t node, uint32_t frame);
 
 uint32_t calltree_parent(const struct calltree *t, uint32_t node);
-uint32_t calltree_node_frame(const struct calltree *t, uint32_t node); /* innermost frame; 0 at the root */
+/* innermost frame; 0 at the root */
+uint32_t calltree_node_frame(const struct calltree *t, uint32_t node);
 uint32_t calltree_node_depth(const struct calltree *t, uint32_t node);  /* frames from the root */
 uint32_t calltree_node_count(const struct calltree *t);  /* root included */
 size_t calltree_memory(const struct calltree *t);        /* bytes in use by nodes and frames */

@@ -24,7 +24,10 @@ enum event_kind {
 	EVENT_MAPPING_CALL,
 	EVENT_SAMPLE,        /* sp of a thread, between calls */
 	EVENT_COUNT,         /* size, node: bytes that nothing takes back (page faults) */
-	EVENT_STACK_BASE,    /* sp: where the stack of the program's first thread begins; for memusage */
+	/* sp: where the stack of the program's first thread begins; for memusage */
+	EVENT_STACK_BASE,
+	/* the program's own destructors are over, those of libraries not; for memusage */
+	EVENT_PROGRAM_END,
 };
 
 struct event {
@@ -32,7 +35,8 @@ struct event {
 	uint32_t thread;
 	uint8_t kind;        /* enum event_kind */
 	uint8_t function;    /* enum heap_function by number; for memusage's rows */
-	bool is_inner;       /* a free inside another watched call: nothing if its block is not live */
+	/* a free inside another watched call: nothing if its block is not live */
+	bool is_inner;
 	uint32_t node;
 	taddr_t addr, old_addr;
 	uint64_t size, align;

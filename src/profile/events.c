@@ -28,6 +28,7 @@
  *	t ...                                 stack pointer sampled
  *	p ... SIZE(D)                         bytes that are only counted
  *	k ...                                 a stack begins at the stack pointer
+ *	d ...                                 the program's own destructors are over
  *	                                      each may end with SP(X), the stack pointer, if known
  *	x THREAD(D)                           thread gone
  *	e TIME(D ns)                          the end, the last line
@@ -155,7 +156,7 @@ static uint32_t file_id_of(struct events_writer *w, const struct calltree *t, ui
 
 void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev)
 {
-	static const char letters[] = "?afbrmusctpk";
+	static const char letters[] = "?afbrmusctpkd";
 	CHECK(ev->kind > 0 && ev->kind < sizeof(letters) - 1);
 	uint32_t node = file_id_of(w, t, ev->node);
 	put(w, "%c %" PRIu64 " %" PRIu32 " %u %" PRIu32, letters[ev->kind], ev->time_ns, ev->thread,
@@ -187,6 +188,7 @@ void events_writer_event(struct events_writer *w, const struct calltree *t, cons
 		break;
 	case EVENT_SAMPLE:
 	case EVENT_STACK_BASE:
+	case EVENT_PROGRAM_END:
 		break;
 	}
 	if (ev->sp)

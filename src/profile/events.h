@@ -27,10 +27,11 @@ struct events_name {
 
 /* Writes to @file, which stays the caller's. Errors are sticky: see events_writer_free. */
 struct events_writer *events_writer_new(FILE *file);
-void events_writer_header(struct events_writer *w, const char *command, uint32_t pid, uint64_t start_ns);
+void events_writer_header(struct events_writer *w, const char *command, uint32_t pid,
+			  uint64_t start_ns);
 /* A module as it is mapped (or, with @start = @end = 0, gone). */
-void events_writer_module(struct events_writer *w, uint32_t id, taddr_t start, taddr_t end, taddr_t bias,
-			  const char *path);
+void events_writer_module(struct events_writer *w, uint32_t id, taddr_t start, taddr_t end,
+			  taddr_t bias, const char *path);
 /* Names may come anywhere after the header; the frames of one address together, innermost first. */
 void events_writer_name(struct events_writer *w, const struct events_name *n);
 void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev);
@@ -48,14 +49,17 @@ struct events_reader_ops {
 	void (*header)(void *ctx, const char *command, uint32_t pid, uint64_t start_ns);
 	void (*module)(void *ctx, const struct events_module *m);
 	void (*name)(void *ctx, const struct events_name *n);
-	void (*event)(void *ctx, const struct event *ev); /* node: of the tree given to events_read */
+	/* node: of the tree given to events_read */
+	void (*event)(void *ctx, const struct event *ev);
 	void (*thread_exit)(void *ctx, uint32_t thread);
 	void (*end)(void *ctx, uint64_t time_ns);
 	void *ctx;
 };
 
-/* Reads all of @file into @t and the callbacks. 0, or -EINVAL with *line_out and *why_out (static). */
-int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *ops, unsigned *line_out,
-		const char **why_out);
+/*
+ * Reads all of @file into @t and the callbacks. 0, or -EINVAL with *line_out and *why_out (static).
+ */
+int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *ops,
+		unsigned *line_out, const char **why_out);
 
 #endif

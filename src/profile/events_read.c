@@ -264,7 +264,8 @@ static void read_event(struct reader *r, enum event_kind kind)
 	uint32_t node = decimal32(r);
 	if (kind == EVENT_REALLOC_BEGIN || kind == EVENT_REALLOC_END || kind == EVENT_MAPPING_CALL)
 		ev.old_addr = hex(r);
-	bool has_only_sp = kind == EVENT_SAMPLE || kind == EVENT_STACK_BASE;
+	bool has_only_sp = kind == EVENT_SAMPLE || kind == EVENT_STACK_BASE ||
+			   kind == EVENT_PROGRAM_END;
 	if (kind != EVENT_REALLOC_BEGIN && kind != EVENT_STACK && kind != EVENT_COUNT &&
 	    !has_only_sp)
 		ev.addr = hex(r);
@@ -304,7 +305,7 @@ static void read_end(struct reader *r)
 
 static void read_record(struct reader *r, char letter)
 {
-	static const char events[] = "afbrmusctpk";
+	static const char events[] = "afbrmusctpkd";
 	const char *event = strchr(events, letter);
 	if (event)
 		read_event(r, (enum event_kind)(event - events + 1));

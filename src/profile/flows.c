@@ -181,7 +181,8 @@ static void end_pages(void *ctx, uint32_t owner_index, uint64_t bytes)
 /* Each page is a block; one that is mapped anew was freed by the call that maps it. */
 static void change_pages(struct flows *f, const struct event *ev)
 {
-	taddr_t start = ROUND_DOWN(ev->addr, PAGE_SIZE_MIN), end = ROUND_UP(ev->addr + ev->size, PAGE_SIZE_MIN);
+	taddr_t start = ROUND_DOWN(ev->addr, PAGE_SIZE_MIN),
+		end = ROUND_UP(ev->addr + ev->size, PAGE_SIZE_MIN);
 	struct unmapping u = {f, ev->node};
 	if (!ev->addr || ev->size == 0 || end <= start)
 		return;

@@ -16,7 +16,8 @@ struct profile;
 enum flow_event {
 	FLOW_LIVE_BYTES, FLOW_LIVE_BLOCKS,
 	FLOW_TOTAL_BYTES, FLOW_TOTAL_BLOCKS,
-	FLOW_FREED_BYTES, FLOW_FREED_BLOCKS, /* by the stack that freed, not the one that allocated */
+	/* by the stack that freed, not the one that allocated */
+	FLOW_FREED_BYTES, FLOW_FREED_BLOCKS,
 	FLOW_EVENT_COUNT,
 };
 

@@ -7,8 +7,9 @@
  *	tables of the profile    the newest block of each address
  *	covered                  the older ones, by address, newest first
  *
- * Nothing of this exists until the program announces its first block. From then on a malloc'ed block covers
- * what is live at its address, too: a real free may have ended the announced block over the real one.
+ * Nothing of this exists until the program announces its first block. From then on a malloc'ed
+ * block covers what is live at its address, too: a real free may have ended the announced block
+ * over the real one.
  */
 #ifndef PTMEM_PROFILE_OVERLAY_H
 #define PTMEM_PROFILE_OVERLAY_H
@@ -44,6 +45,7 @@ void overlay_come(struct profile *p, taddr_t addr, bool is_request);
 void overlay_gone(struct profile *p, taddr_t addr);
 
 /* Calls @fn for each covered block that counts, until it returns non-zero. NULL has none. */
-int overlay_each(const struct overlay *o, int (*fn)(void *ctx, const struct block *block), void *ctx);
+int overlay_each(const struct overlay *o, int (*fn)(void *ctx, const struct block *block),
+		 void *ctx);
 
 #endif

@@ -333,6 +333,11 @@ static void on_count(struct profile *p, const struct event *ev)
 
 /* What goes in from outside. */
 
+void profile_set_start(struct profile *p, uint64_t time_ns)
+{
+	p->start_ns = time_ns;
+}
+
 void profile_start(struct profile *p, uint64_t time_ns)
 {
 	p->start_ns = time_ns; /* getting ready is not the program's time */
@@ -368,6 +373,7 @@ void profile_event(struct profile *p, const struct event *ev)
 	case EVENT_MAPPING_CALL:
 	case EVENT_SAMPLE:
 	case EVENT_STACK_BASE:
+	case EVENT_PROGRAM_END:
 		break; /* not of the heap */
 	case EVENT_COUNT:
 		on_count(p, ev);

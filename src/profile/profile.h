@@ -36,9 +36,13 @@ struct profile_options {
 	uint32_t heap_admin;      /* 8 */
 	uint32_t alignment;       /* 16 */
 	bool no_heap;             /* --heap=no: blocks are kept, nothing is counted in snapshots */
-	uint32_t granule;         /* of mapped ranges, bytes: a block is one; 0 = a page; 1 for brk */
-	bool keep_times;          /* blocks remember when they were made (or last resized): profile_block_clock */
-	/* Whether blocks of @node are not to be counted at all; asked once per leaf. NULL = none. */
+	/* of mapped ranges, bytes: a block is one; 0 = a page; 1 for brk */
+	uint32_t granule;
+	/* blocks remember when they were made (or last resized): profile_block_clock */
+	bool keep_times;
+	/*
+	 * Whether blocks of @node are not to be counted at all; asked once per leaf. NULL = none.
+	 */
 	bool (*is_ignored)(void *ctx, uint32_t node);
 	void *is_ignored_ctx;
 	/* TIME_INSTRUCTIONS: the counter now; asked at each event. */
@@ -51,7 +55,8 @@ struct leaf {
 	uint32_t epoch;           /* of the last saved value; see profile.c */
 	uint64_t live_bytes, live_blocks;
 	uint64_t total_bytes, total_blocks; /* ever allocated here; a realloc is a new block */
-	uint64_t calls;           /* of them: events that made something here; for mappings not the pages */
+	/* of them: events that made something here; for mappings not the pages */
+	uint64_t calls;
 };
 
 enum snapshot_kind { SNAPSHOT_EMPTY, SNAPSHOT_DETAILED, SNAPSHOT_PEAK };
@@ -65,7 +70,8 @@ struct snapshot {
 struct profile_totals {
 	uint64_t allocations;     /* blocks ever made, realloc(NULL, n) and pages included */
 	uint64_t reallocations;
-	uint64_t frees;           /* realloc(p, 0) that freed, pages unmapped or mapped over included */
+	/* realloc(p, 0) that freed, pages unmapped or mapped over included */
+	uint64_t frees;
 	uint64_t allocated_bytes; /* requested, over allocations; realloc adds what it grew */
 	uint64_t failed;          /* calls that returned no memory */
 	uint64_t unknown_frees;   /* free, realloc, unmap of what was not live here */
@@ -81,21 +87,31 @@ struct profile_totals {
 struct profile;
 
 struct profile *profile_new(const struct profile_options *options, uint64_t start_ns);
-/* A forked child's copy, snapshots included. The ctx pointers can be changed with profile_set_ctx. */
+/*
+ * A forked child's copy, snapshots included. The ctx pointers can be changed with profile_set_ctx.
+ */
 struct profile *profile_clone(const struct profile *p);
 void profile_set_ctx(struct profile *p, void *is_ignored_ctx, void *instructions_ctx);
 void profile_free(struct profile *p);
 
 struct calltree *profile_calltree(struct profile *p);
 const struct blocks *profile_blocks(const struct profile *p);
-/* Calls @fn for every live block that counts, also where several begin at one address or one lies in
- * another, until it returns non-zero. */
-int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struct block *block), void *ctx);
+/*
+ * Calls @fn for every live block that counts, also where several begin at one address or one lies
+ * in another, until it returns non-zero.
+ */
+int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struct block *block),
+		       void *ctx);
 
-/* Takes snapshot 0, everything zero: the program's first code is about to run. */
+/* When time begins, for events that come before profile_start (a replay knows it late). */
+void profile_set_start(struct profile *p, uint64_t time_ns);
+/* Takes snapshot 0, everything zero but for initial mappings: the program's first code is about to run. */
 void profile_start(struct profile *p, uint64_t time_ns);
 void profile_event(struct profile *p, const struct event *ev);
-/* The same for the two kinds that come in millions, @count in a row: EVENT_FREE, EVENT_ALLOC without align. */
+/*
+ * The same for the two kinds that come in millions,
+ * @count in a row: EVENT_FREE, EVENT_ALLOC without align.
+ */
 void profile_quick(struct profile *p, uint64_t time_ns, const struct quick_event *ev, size_t count);
 /* A thread is gone: a realloc that it had begun and never ended puts its block back. */
 void profile_thread_exit(struct profile *p, uint32_t thread);

@@ -29,7 +29,8 @@ struct profile {
 	struct calltree *calltree;
 	struct blocks *blocks;
 	struct blocks *ignored;   /* blocks of ignored leaves: their frees are not unknown ones */
-	struct overlay *overlay;  /* blocks under others; NULL until the program announces one of its own */
+	/* blocks under others; NULL until the program announces one of its own */
+	struct overlay *overlay;
 	struct pages pages;
 	VEC(struct held) held;    /* at most one a thread */
 	VEC(struct leaf) leaf;    /* [0] is not used */

@@ -41,7 +41,8 @@ struct snapshots {
 	uint32_t last_epoch;   /* the last one given out */
 	double peak_inaccuracy;
 	uint64_t peak_total;
-	uint64_t peak_limit;   /* what a total must exceed to be a new peak; follows from the two above */
+	/* what a total must exceed to be a new peak; follows from the two above */
+	uint64_t peak_limit;
 	uint64_t min_interval;
 	uint64_t earliest;     /* a normal attempt before this time is in vain */
 };

@@ -9,7 +9,9 @@
 
 #include "base/vec.h"
 
-/* glibc's clone puts two words on the new stack, which the thread takes before it calls anything. */
+/*
+ * glibc's clone puts two words on the new stack, which the thread takes before it calls anything.
+ */
 #define ABOVE_START 4096u
 /* A stack pointer that moves further has changed stacks: Massif's --max-stackframe. */
 #define MAX_FRAME 2000000u

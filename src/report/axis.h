@@ -24,10 +24,14 @@ struct axis {
 /* The distance of ticks, such that at most @count (>= 1) of them follow the one at 0. */
 double axis_step(const struct axis *axis, unsigned count);
 
-/* What stands at the tick of @value, ticks being @step apart: all labels of an axis have one unit. */
+/*
+ * What stands at the tick of @value, ticks being @step apart: all labels of an axis have one unit.
+ */
 void axis_label(const struct axis *axis, double step, double value, char buf[AXIS_TEXT_SIZE]);
 
-/* A value in text, with three significant digits and the unit that suits it: "11.3 MiB", "1.53 s". */
+/*
+ * A value in text, with three significant digits and the unit that suits it: "11.3 MiB", "1.53 s".
+ */
 void axis_text(enum axis_kind kind, double value, char buf[AXIS_TEXT_SIZE]);
 
 #endif

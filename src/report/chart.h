@@ -64,12 +64,15 @@ struct chart {
 };
 
 /* A new series at the end; valid until the next one is added. Takes over @label. */
-struct chart_series *chart_add(struct chart *c, char *label, enum chart_style style, struct chart_color color);
+struct chart_series *chart_add(struct chart *c, char *label, enum chart_style style,
+			       struct chart_color color);
 void chart_add_point(struct chart_series *s, double x, double low, double high);
 void chart_add_band(struct chart *c, double x);
 void chart_add_mark(struct chart *c, double x);
 
-/* Draws on a white ground of @width times @height. What does not fit is left out, not drawn over. */
+/*
+ * Draws on a white ground of @width times @height. What does not fit is left out, not drawn over.
+ */
 void chart_draw(const struct chart *c, cairo_t *cr, double width, double height);
 
 void chart_deinit(struct chart *c);

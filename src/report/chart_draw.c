@@ -188,7 +188,10 @@ static void draw_area(const struct chart_drawing *d, const struct chart_series *
 	cairo_fill(d->cr);
 }
 
-/* The points of one column of pixels, drawn as first, lowest, highest, last: all that can be seen of them. */
+/*
+ * The points of one column of pixels, drawn as first,
+ * lowest, highest, last: all that can be seen of them.
+ */
 struct column {
 	double x, first, low, high, last;
 	size_t count;
@@ -264,7 +267,10 @@ static void draw_curve(const struct chart_drawing *d, const struct chart_series 
 	cairo_set_dash(d->cr, NULL, 0, 0);
 }
 
-/* Areas from the first to the last, curves from the last to the first, on top of all the dashed ones. */
+/*
+ * Areas from the first to the last, curves from the
+ * last to the first, on top of all the dashed ones.
+ */
 static void draw_series(const struct chart_drawing *d)
 {
 	cairo_save(d->cr);

@@ -31,11 +31,15 @@ void chart_measure(struct chart_drawing *d);
 void chart_set_font(const struct chart_drawing *d, double scale, bool is_bold);
 double chart_text_width(const struct chart_drawing *d, const char *text);
 
-/* @text shortened until it is at most @room wide, as a function's name or by its end. The caller frees it. */
+/*
+ * @text shortened until it is at most @room wide, as a
+ * function's name or by its end. The caller frees it.
+ */
 char *chart_fit(const struct chart_drawing *d, const char *text, double room, bool is_name);
 
 /* @anchor: 0 = @x is the left end, 0.5 = the middle, 1 = the right end. */
-void chart_put_text(const struct chart_drawing *d, double x, double y, double anchor, const char *text);
+void chart_put_text(const struct chart_drawing *d, double x, double y, double anchor,
+		    const char *text);
 
 void chart_set_grey(const struct chart_drawing *d, double level);
 void chart_set_color(const struct chart_drawing *d, struct chart_color c);

@@ -9,11 +9,17 @@
 #include "report/chart.h"
 #include "report/picture.h"
 
-int massif_chart(const struct massif_file *file, const struct picture_options *o, struct chart *c, char **why_out);
-int memusage_chart(const struct memusage_file *file, const struct picture_options *o, struct chart *c, char **why_out);
-int samples_chart(const struct samples_file *file, const struct picture_options *o, struct chart *c, char **why_out);
+int massif_chart(const struct massif_file *file, const struct picture_options *o, struct chart *c,
+		 char **why_out);
+int memusage_chart(const struct memusage_file *file, const struct picture_options *o,
+		   struct chart *c, char **why_out);
+int samples_chart(const struct samples_file *file, const struct picture_options *o, struct chart *c,
+		  char **why_out);
 
-/* Adds the resident memory of the first process of @file as a curve; x in milliseconds. Returns its largest value. */
+/*
+ * Adds the resident memory of the first process of @file as
+ * a curve; x in milliseconds. Returns its largest value.
+ */
 double samples_chart_add_rss(const struct samples_file *file, struct chart *c);
 
 #endif

@@ -60,7 +60,9 @@ static int compare_distance(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* The difference that the @top'th largest of the @count children has: smaller ones are summed up. */
+/*
+ * The difference that the @top'th largest of the @count children has: smaller ones are summed up.
+ */
 static uint64_t smallest_shown(const struct diff_table *d, const uint32_t *child, uint32_t count)
 {
 	if (count <= d->options->top)

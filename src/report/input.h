@@ -26,7 +26,10 @@ int input_read(const char *path, char **data_out, size_t *size_out);
 
 enum input_kind input_kind(const char *data, size_t size);
 
-/* -errno when @path cannot be read; -EINVAL with *@why_out (the caller frees it) when it makes no sense. */
+/*
+ * -errno when @path cannot be read; -EINVAL with
+ * *@why_out (the caller frees it) when it makes no sense.
+ */
 int input_open(const char *path, struct input *out, char **why_out);
 void input_deinit(struct input *input);
 

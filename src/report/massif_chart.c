@@ -62,8 +62,8 @@ static size_t nearest_tree(const struct massif_file *f, size_t s, int step)
 }
 
 /*
- * How far snapshot @s is from @before to @after, 0 .. 1. Where the heap changes much, sites change with
- * it; else with time.
+ * How far snapshot @s is from @before to @after, 0 .. 1. Where the heap changes much, sites change
+ * with it; else with time.
  */
 static double progress(const struct massif_file *f, size_t before, size_t s, size_t after)
 {

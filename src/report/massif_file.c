@@ -281,7 +281,9 @@ static enum massif_kind read_kind(struct reader *r)
 	return MASSIF_DETAILED;
 }
 
-/* Reads a snapshot whose first line is the current one; the line behind it is current afterwards. */
+/*
+ * Reads a snapshot whose first line is the current one; the line behind it is current afterwards.
+ */
 static void read_snapshot(struct reader *r)
 {
 	struct massif_file *f = r->file;

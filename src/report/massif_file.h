@@ -93,8 +93,10 @@ enum massif_line {
 struct massif_frame {
 	enum massif_line line;
 	taddr_t address;              /* FRAME */
-	struct massif_text function;  /* FRAME: with its parameters; "???" if unknown. Else the whole text */
-	struct massif_text location;  /* FRAME: "a.c:7" or "in /usr/lib/x.so", without the parentheses */
+	/* FRAME: with its parameters; "???" if unknown. Else the whole text */
+	struct massif_text function;
+	/* FRAME: "a.c:7" or "in /usr/lib/x.so", without the parentheses */
+	struct massif_text location;
 	struct massif_text file;      /* FRAME with a source line: "a.c", or a path */
 	uint64_t line_number;         /* of file; 0 = none */
 	struct massif_text object;    /* FRAME without a source line: "/usr/lib/x.so" or "???" */

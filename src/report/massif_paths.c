@@ -146,7 +146,9 @@ static uint64_t own_bytes(const struct massif_file *f, uint32_t node)
 	return own;
 }
 
-/* Adds the path from @node up to its root, which itself is a frame only where it is the whole path. */
+/*
+ * Adds the path from @node up to its root, which itself is a frame only where it is the whole path.
+ */
 static void add_path(const struct massif_file *f, uint32_t node, enum path_side side,
 		     struct path_tree *t)
 {

@@ -18,11 +18,13 @@
  * *@index_out: the snapshot of @file that @which names. -EINVAL with *@why_out (the
  * caller frees it) if there is none, or it has no tree.
  */
-int massif_paths_find(const struct massif_file *file, uint64_t which, size_t *index_out, char **why_out);
+int massif_paths_find(const struct massif_file *file, uint64_t which, size_t *index_out,
+		      char **why_out);
 
 enum massif_order {
 	MASSIF_CALLER_FIRST, /* main first, functions by name: for flame graphs */
-	MASSIF_SITE_FIRST,   /* the caller of malloc first, each with its file and line: for tables */
+	/* the caller of malloc first, each with its file and line: for tables */
+	MASSIF_SITE_FIRST,
 };
 
 /*
@@ -30,13 +32,14 @@ enum massif_order {
  * "[below threshold]", functions without a name "[OBJECT]". The sum of what is
  * added is the root's bytes. *_sum is left to the caller.
  */
-void massif_paths_add(const struct massif_file *file, size_t index, enum massif_order order, enum path_side side,
-		      struct path_tree *t);
+void massif_paths_add(const struct massif_file *file, size_t index, enum massif_order order,
+		      enum path_side side, struct path_tree *t);
 
 /*
  * The parts of "function (file:line)" for @node, as UTF-8; the caller frees both. *@location_out
  * is "(file:line)" or "(in object)", NULL if there is none.
  */
-void massif_paths_site(const struct massif_file *file, uint32_t node, char **function_out, char **location_out);
+void massif_paths_site(const struct massif_file *file, uint32_t node, char **function_out,
+		       char **location_out);
 
 #endif

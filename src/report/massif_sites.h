@@ -16,7 +16,8 @@ struct massif_sites {
 	size_t count;          /* 0 .. MASSIF_SITES_MAX, the largest first */
 	char *function[MASSIF_SITES_MAX]; /* what the site is called; owned */
 	char *location[MASSIF_SITES_MAX]; /* "(file:line)" or the like; owned; may be NULL */
-	uint64_t *bytes;       /* [snapshot * MASSIF_SITES_MAX + site]; 0 where the snapshot has no tree */
+	/* [snapshot * MASSIF_SITES_MAX + site]; 0 where the snapshot has no tree */
+	uint64_t *bytes;
 };
 
 void massif_sites_find(const struct massif_file *file, struct massif_sites *out);

@@ -23,7 +23,8 @@ struct memusage_record {
 
 struct memusage_file {
 	struct memusage_record *record;
-	size_t count;          /* of records proper; duplicates that memusage leaves at the end are dropped */
+	/* of records proper; duplicates that memusage leaves at the end are dropped */
+	size_t count;
 	uint64_t peak_heap, peak_stack, peak_total;
 	uint64_t start, end;   /* start <= end */
 	bool is_complete;      /* the peaks were in the file */

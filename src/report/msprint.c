@@ -164,7 +164,9 @@ static int rank(char mark)
 	return mark == '#' ? 3 : mark == '@' ? 2 : mark == ':' ? 1 : 0;
 }
 
-/* The column of a snapshot at @time; width + 1 stands for all that lies to the right of the graph. */
+/*
+ * The column of a snapshot at @time; width + 1 stands for all that lies to the right of the graph.
+ */
 static unsigned column_of(uint64_t time, uint64_t end, unsigned width)
 {
 	double column = (double)time / (double)end * width;

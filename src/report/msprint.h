@@ -22,6 +22,7 @@ struct msprint_options {
  * ms_print gives up on after its header: no snapshot, an unknown time unit. Errors
  * of the stream are left in it.
  */
-int msprint(FILE *out, const struct massif_file *file, const struct msprint_options *options, char **why_out);
+int msprint(FILE *out, const struct massif_file *file, const struct msprint_options *options,
+	    char **why_out);
 
 #endif

@@ -19,7 +19,10 @@ struct picture_options {
 	const struct samples_file *rss; /* over a massif picture; NULL = none */
 };
 
-/* 0; -EINVAL with *@why_out (the caller frees it) where there is nothing to draw; -errno of writing. */
+/*
+ * 0; -EINVAL with *@why_out (the caller frees it)
+ * where there is nothing to draw; -errno of writing.
+ */
 int picture_write(const struct input *input, const struct picture_options *options, char **why_out);
 
 #endif

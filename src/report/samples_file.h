@@ -29,7 +29,10 @@ struct samples_file {
 	size_t time_capacity, pid_capacity, value_capacity, field_capacity;
 };
 
-/* Takes over @data (malloc'ed), also on failure. -EINVAL with *@why_out "Line N: ...", which the caller frees. */
+/*
+ * Takes over @data (malloc'ed), also on failure. -EINVAL
+ * with *@why_out "Line N: ...", which the caller frees.
+ */
 int samples_file_parse(char *data, size_t size, struct samples_file **file_out, char **why_out);
 void samples_file_free(struct samples_file *file); /* NULL is nothing */
 

@@ -13,7 +13,8 @@ enum report_exit { EXIT_NOT_WRITTEN = 1, EXIT_NOT_READ = 2, EXIT_REFUSED = 255 }
 
 struct report_request {
 	const char *path[2];           /* the file; with is_diff the old and the new one */
-	size_t path_count;             /* operands found; more than two are ignored, as ms_print does */
+	/* operands found; more than two are ignored, as ms_print does */
+	size_t path_count;
 	struct msprint_options text;
 	const char *png, *svg, *folded, *flame; /* files to write; NULL = not asked for */
 	const char *title, *rss;       /* NULL = not given */

@@ -32,7 +32,8 @@ struct die_walk {
 	uint32_t depth;          /* of the DIE that was handed out last; 1 = child of the root */
 	uint32_t open;           /* levels that wait for their end */
 	bool (*is_entered)(int tag);
-	struct { struct die_shape *data; size_t count, capacity; } shapes; /* by abbreviation code */
+	/* by abbreviation code */
+	struct { struct die_shape *data; size_t count, capacity; } shapes;
 	struct { struct die_form *data; size_t count, capacity; } forms;
 };
 

@@ -22,7 +22,8 @@ struct name_list {
 
 struct filter {
 	uint32_t depth;
-	size_t reach; /* Massif records depth + 50 frames and leaves out the allocation function itself */
+	/* Massif records depth + 50 frames and leaves out the allocation function itself */
+	size_t reach;
 	bool show_below_main;
 	struct name_list alloc_fns, ignore_fns;
 };

@@ -12,9 +12,15 @@ struct filter;
 
 /* The default alloc-fns are in; @show_below_main: do not cut after main. depth: 1..200. */
 struct filter *filter_new(uint32_t depth, bool show_below_main);
-/* For reports of whole stacks: nothing is stripped or ignored, all that filter_reach covers is shown. */
+/*
+ * For reports of whole stacks: nothing is stripped
+ * or ignored, all that filter_reach covers is shown.
+ */
 struct filter *filter_new_whole(uint32_t depth, bool show_below_main);
-/* Stacks begin with their innermost frame (pages), not with the caller of an allocation function. Before use. */
+/*
+ * Stacks begin with their innermost frame (pages), not
+ * with the caller of an allocation function. Before use.
+ */
 void filter_keep_first(struct filter *f);
 void filter_free(struct filter *f);
 void filter_add_alloc_fn(struct filter *f, const char *name);  /* copied */
@@ -31,7 +37,8 @@ typedef const struct symbol *filter_symbol_fn(void *ctx, size_t i);
 /*
  * Decides about a stack of @count frames. Shows frames [*first_out,
  * *first_out + *count_out), innermost first. Returns false when the block is
- * ignored. Of more frames than filter_reach only the innermost count. Asks @symbol for as few frames as the rules need.
+ * ignored. Of more frames than filter_reach only the innermost count. Asks @symbol for as few
+ * frames as the rules need.
  */
 bool filter_stack(const struct filter *f, filter_symbol_fn *symbol, void *ctx, size_t count,
 		  size_t *first_out, size_t *count_out);

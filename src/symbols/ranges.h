@@ -10,7 +10,8 @@
 struct range {
 	uint64_t lo, hi; /* [lo, hi) */
 	uint32_t value;  /* the caller's */
-	uint32_t parent; /* index + 1 of the nearest earlier range that may also hold lo; 0 = none */
+	/* index + 1 of the nearest earlier range that may also hold lo; 0 = none */
+	uint32_t parent;
 };
 
 struct ranges {

@@ -7,7 +7,6 @@
  */
 #include "symbols/symbols.h"
 
-#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,25 +79,10 @@ void symbols_free(struct symbols *s)
 	free(s);
 }
 
-static bool has_section(struct elf_file *file, const char *name)
-{
-	size_t names;
-	if (elf_getshdrstrndx(file->elf, &names) != 0)
-		return false;
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(file->elf, scn));) {
-		GElf_Shdr header;
-		if (!gelf_getshdr(scn, &header) || header.sh_type == SHT_NOBITS)
-			continue;
-		const char *found = elf_strptr(file->elf, names, header.sh_name);
-		if (found && strcmp(found, name) == 0)
-			return true;
-	}
-	return false;
-}
-
 static bool has_dwarf(struct elf_file *file)
 {
-	return has_section(file, ".debug_info") || has_section(file, ".zdebug_info");
+	return elf_file_section(file->elf, ".debug_info", NULL) ||
+	       elf_file_section(file->elf, ".zdebug_info", NULL);
 }
 
 static struct object *get_object(struct symbols *s, struct elf_file *file)
@@ -108,7 +92,7 @@ static struct object *get_object(struct symbols *s, struct elf_file *file)
 			return s->objects.data[i];
 	}
 	struct object *o = xcalloc(1, sizeof(*o));
-	bool is_whole = has_dwarf(file) && has_section(file, ".symtab");
+	bool is_whole = has_dwarf(file) && elf_file_section(file->elf, ".symtab", NULL);
 	o->file = elf_file_hold(file);
 	o->debug = is_whole ? NULL : debuglink_find(file, s->debug_dirs);
 	symtab_init(&o->symtab, file, o->debug);
@@ -139,6 +123,8 @@ static bool is_startup(const char *name)
 /* The name of @entry as a report shows it. */
 static const char *shown_name(struct symbols *s, struct symtab_entry *entry)
 {
+	if (!entry->shown && !s->show_below_main && is_startup(entry->name))
+		entry->shown = "(below main)";
 	if (!entry->shown) {
 		char *plain = s->no_demangle ? NULL : demangle(entry->name);
 		entry->shown = string_pool_add(&s->strings, plain ? plain : entry->name);
@@ -180,8 +166,7 @@ static struct symbol *look_up(struct symbols *s, const struct module *m, taddr_t
 		struct symbol_frame *real = &sym->frame[sym->count - 1];
 		sym->is_main = strcmp(entry->name, "main") == 0;
 		sym->is_below_main = is_startup(entry->name);
-		bool is_hidden = sym->is_below_main && !s->show_below_main;
-		real->name = is_hidden ? "(below main)" : shown_name(s, entry);
+		real->name = shown_name(s, entry);
 	}
 	return sym;
 }

@@ -12,7 +12,8 @@
 
 /* One source-level function at an address. Strings may be NULL = unknown. */
 struct symbol_frame {
-	const char *name; /* demangled with parameters; inlined: the plain DWARF name; raw if demangling is off */
+	/* demangled with parameters; inlined: the plain DWARF name; raw if demangling is off */
+	const char *name;
 	const char *file; /* base name of the source file */
 	const char *dir;  /* its directory (as in DWARF, made absolute with the compilation dir) */
 	uint32_t line;    /* 0 = unknown */
@@ -30,7 +31,8 @@ struct symbols_options {
 	bool no_demangle;
 	bool no_inline;       /* only the real function */
 	bool show_below_main; /* else start-up functions are named "(below main)" */
-	const char *debug_dirs; /* colon-separated roots of separate debug files; NULL = /usr/lib/debug */
+	/* colon-separated roots of separate debug files; NULL = /usr/lib/debug */
+	const char *debug_dirs;
 };
 
 struct symbols;

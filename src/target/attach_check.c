@@ -11,75 +11,29 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/elf_file.h"
-
-struct proc_status {
-	long tracer, uid;
-	char state;
-	bool has_memory;
-};
-
-static int read_status(const char *path, struct proc_status *out)
-{
-	char line[256];
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
-	if (!f)
-		return -ESRCH;
-	*out = (struct proc_status){.tracer = 0, .uid = -1};
-	while (fgets(line, sizeof(line), f)) {
-		sscanf(line, "TracerPid: %ld", &out->tracer);
-		sscanf(line, "Uid: %ld", &out->uid);
-		sscanf(line, "State: %c", &out->state);
-		out->has_memory |= strncmp(line, "VmSize:", 7) == 0;
-	}
-	return 0;
-}
+#include "base/proc.h"
 
 static bool has_living_thread(pid_t pid)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	DIR *dir = opendir(path);
+	DIR *threads = proc_open_threads(pid);
 	bool is_found = false;
-	for (struct dirent *e; dir && !is_found && (e = readdir(dir));) {
+	for (pid_t tid; threads && !is_found && (tid = proc_next_thread(threads));) {
 		struct proc_status st;
-		char status[sizeof(path) + sizeof(e->d_name) + sizeof("//status")];
-		snprintf(status, sizeof(status), "%s/%s/status", path, e->d_name);
-		is_found = *e->d_name != '.' && read_status(status, &st) == 0 && st.has_memory;
+		is_found = proc_status_read(tid, &st) == 0 && st.process == pid && st.has_memory;
 	}
-	if (dir)
-		closedir(dir);
+	if (threads)
+		closedir(threads);
 	return is_found;
-}
-
-static int read_status_of(pid_t pid, struct proc_status *out)
-{
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	return read_status(path, out);
-}
-
-static bool is_dead(const struct proc_status *st)
-{
-	return st->state == 'Z' || st->state == 'X';
-}
-
-bool attach_is_dead(pid_t tid)
-{
-	struct proc_status st;
-	return read_status_of(tid, &st) != 0 || is_dead(&st);
 }
 
 static enum attach_problem look(pid_t pid, struct proc_status *st)
 {
-	if (read_status_of(pid, st) != 0)
+	if (proc_status_read(pid, st) != 0)
 		return ATTACH_NO_PROCESS;
-	if (is_dead(st))
+	if (proc_status_is_dead(st))
 		return has_living_thread(pid) ? ATTACH_DEAD_LEADER : ATTACH_ZOMBIE;
 	return st->has_memory ? ATTACH_OK : ATTACH_KERNEL_THREAD;
 }

@@ -8,9 +8,7 @@
 #include "target/target.h"
 
 /* 0, or -errno with *problem_out and *detail_out as target_attach has them. */
-int attach_check(pid_t pid, const struct arch *arch, enum attach_problem *problem_out, long *detail_out);
-
-/* Whether thread @tid is gone, or ended and not waited for. */
-bool attach_is_dead(pid_t tid);
+int attach_check(pid_t pid, const struct arch *arch, enum attach_problem *problem_out,
+		 long *detail_out);
 
 #endif

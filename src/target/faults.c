@@ -22,7 +22,9 @@
 #include "base/log.h"
 #include "target/thread.h"
 
-/* Of each fault; the rest of a deeper stack is lost. A user may pin little memory, so takes less. */
+/*
+ * Of each fault; the rest of a deeper stack is lost. A user may pin little memory, so takes less.
+ */
 #define STACK_COPY_ROOT 8192u
 #define STACK_COPY_USER 4096u
 #define WAKE_ROOT (1u << 20)      /* bytes that are in a ring when the loop is woken */
@@ -34,7 +36,10 @@
 	(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_REGS_USER | \
 	 PERF_SAMPLE_STACK_USER)
 
-/* So many are read while everybody stands still: their walks read the tables of the objects, which takes long. */
+/*
+ * So many are read while everybody stands still: their
+ * walks read the tables of the objects, which takes long.
+ */
 #define FIRST_RECORDS 64u
 
 enum fault_kind { FAULT_MINOR, FAULT_MAJOR, FAULT_KINDS };
@@ -151,8 +156,10 @@ static int open_event(struct faults *f, pid_t tid, int cpu, enum fault_kind kind
 	return fd;
 }
 
-/* Major faults wait for a disk, so they are few. What they leave decides whether two CPUs' rings of 4 MB
- * are within a user's limits: 516 kB a CPU (perf_event_mlock_kb) and 8 MB (RLIMIT_MEMLOCK). */
+/*
+ * Major faults wait for a disk, so they are few. What they leave decides whether two CPUs' rings of
+ * 4 MB are within a user's limits: 516 kB a CPU (perf_event_mlock_kb) and 8 MB (RLIMIT_MEMLOCK).
+ */
 static size_t major_size(size_t size)
 {
 	return MAX(size / 16, (size_t)RING_MIN);

@@ -34,7 +34,8 @@ struct fault_record {
  * Decodes the @size bytes of a sample at @data; @reg_count registers were asked
  * for. -EINVAL if it does not fit.
  */
-int fault_record_decode(const uint8_t *data, size_t size, unsigned reg_count, struct fault_record *out);
+int fault_record_decode(const uint8_t *data, size_t size, unsigned reg_count,
+			struct fault_record *out);
 
 /* Watches @tid and what it makes later. @enable_on_exec: from its exec on. 0 or -errno. */
 int faults_add(struct target *t, pid_t tid, bool enable_on_exec);

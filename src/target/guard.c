@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "target/ptrace.h"
 
 #define GUARDIAN_NAME "heap-guardian"
@@ -337,17 +338,8 @@ void guard_clear_injection(struct space *s)
 /* Whether SIGTRAP of @pid has the default action. */
 static bool has_default_action(pid_t pid)
 {
-	char name[64], line[256];
-	unsigned long long ignored = 0, caught = 0;
-	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
-	if (!f)
-		return false;
-	while (fgets(line, sizeof(line), f)) {
-		sscanf(line, "SigIgn: %llx", &ignored);
-		sscanf(line, "SigCgt: %llx", &caught);
-	}
-	return !((ignored | caught) & SIGTRAP_BIT);
+	struct proc_status st;
+	return proc_status_read(pid, &st) == 0 && !((st.ignored | st.caught) & SIGTRAP_BIT);
 }
 
 static int set_action(struct target *t, struct thread *th, taddr_t action, taddr_t old)
@@ -428,7 +420,8 @@ static struct thread *pick_thread(struct target *t, const struct process *p)
 {
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
-		if (th && th->process == p && !th->is_exiting && th->is_held)
+		if (th && th->process == p && !th->is_exiting && th->is_held &&
+		    !th->is_in_vfork)
 			return th;
 	}
 	return NULL;

@@ -101,6 +101,7 @@ static void clean(struct guard_record *records, struct guard_record *r)
 void guardian_clean(struct guard_record *records)
 {
 	log_set_level(LOG_ERROR);
+	log_set_line_hook(NULL); /* the screen is its parent's */
 	for (size_t i = 0; i < GUARD_SPACES; i++) {
 		if (records[i].pid > 0)
 			clean(records, &records[i]);

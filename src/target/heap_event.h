@@ -16,8 +16,10 @@ enum heap_event_kind {
 	HEAP_REALLOC_END,   /* old_addr, addr, size; addr 0 and size > 0: failed */
 	HEAP_MAP,           /* addr, size, a mapping appeared */
 	HEAP_UNMAP,         /* addr, size, a mapping went away */
-	HEAP_MAPPING_CALL,  /* the program called mmap, mremap or munmap: as EVENT_MAPPING_CALL in profile/event.h */
+	/* the program called mmap, mremap or munmap: as EVENT_MAPPING_CALL in profile/event.h */
+	HEAP_MAPPING_CALL,
 	HEAP_SAMPLE,        /* sp, between calls */
+	HEAP_PROGRAM_END,   /* the program's own destructors have run, those of libraries not */
 	HEAP_FAULT,         /* addr, size (a page): touched for the first time, or brought in */
 };
 
@@ -49,12 +51,15 @@ struct heap_event {
 	taddr_t addr, old_addr;
 	uint64_t size;    /* as requested; calloc: the product */
 	uint64_t align;   /* 0 = none asked for */
-	taddr_t sp;       /* the stack pointer in the caller; 0 = not asked for (target_options.stack_pointers) */
+	/* the stack pointer in the caller; 0 = not asked for (target_options.stack_pointers) */
+	taddr_t sp;
 	uint32_t map_flags; /* HEAP_MAP by mmap: its flags, and its descriptor (-1: none) */
 	int map_fd;
 	struct stack_view *stack; /* NULL where the kind has none, or frame is given */
-	/* A stack walked already: frame_count frames, outermost first, return addresses minus 1. The
-	 * first @kept are as in the last event with the same @path (a thread's slot). */
+	/*
+	 * A stack walked already: frame_count frames, outermost first, return addresses minus 1.
+	 * The first @kept are as in the last event with the same @path (a thread's slot).
+	 */
 	const taddr_t *frame;
 	uint32_t frame_count, kept, path;
 };

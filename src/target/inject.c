@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "target/guard.h"
 #include "target/ptrace.h"
 #include "target/thread.h"
@@ -123,7 +124,7 @@ static int wait_for(struct thread *th, int *status)
 			return 0;
 		if (got < 0 && errno != EINTR)
 			return -ESRCH;
-		if (!loop_wait_for_child(5) && thread_is_dead(th)) {
+		if (!loop_wait_for_child(5) && proc_is_dead(th->tid)) {
 			th->is_exiting = true;
 			return -ESRCH;
 		}

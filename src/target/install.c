@@ -1,14 +1,13 @@
 /*
  * Putting traps and stubs into a space, and taking them out again.
  *
- * Stubs must lie within a branch's reach of their function, so each cluster of
- * objects (the executable; the libraries) gets a page of its own, mapped by a
- * system call that one of the target's stopped threads makes. A page begins with
- * a header, so that a later ptmem finds it and goes on behind what is used.
+ *	in     each watched function of each module: a stub near it (stub_area.c), a trap at its
+ *	       entry and one in the stub where the function returns
+ *	out    the text is restored, threads are stepped out of our pages; a page that some stack
+ *	       still leads to stays, and is tried again or left
  */
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -16,179 +15,18 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "target/guard.h"
 #include "target/ptrace.h"
 #include "target/pads.h"
 #include "target/requests.h"
 #include "target/soname.h"
+#include "target/stub_area.h"
 #include "target/syscall_sites.h"
 #include "target/thread.h"
 
-#define AREA_SIZE 4096u
-#define PADS_AREA_SIZE 16384u
-#define AREA_ALIGN 64u
-#define AREA_REACH (1ull << 30)
-#define STUB_MAX 128u
-#define STUB_ALIGN 16u
 #define FUNCTION_MAX 65536u
 #define STACK_SCAN_MAX (16u << 20)
-
-static const char area_magic[8] = "ptmem\01\0";
-
-struct area_header {
-	char magic[8];
-	uint32_t used, reserved;
-};
-
-/* -- areas -- */
-
-static bool area_reaches(const struct stub_area *a, taddr_t addr)
-{
-	return (addr > a->start ? addr - a->start : a->start - addr) < AREA_REACH;
-}
-
-static void write_header(const struct space *s, const struct stub_area *a)
-{
-	struct area_header h = {.used = a->used};
-	memcpy(h.magic, area_magic, sizeof(h.magic));
-	if (!a->is_slack && !a->is_guard)
-		space_write(s, a->start, &h, sizeof(h));
-}
-
-static int map_area(struct target *t, struct space *s, struct thread *th, taddr_t addr,
-		    bool is_pads)
-{
-	uint32_t size = is_pads ? PADS_AREA_SIZE : AREA_SIZE;
-	if (!th)
-		return -ESRCH;
-	if (!syscalls_may_inject(t, th->tid))
-		return -EPERM;
-	struct maps maps;
-	int rc = maps_read(s->reader, &maps);
-	if (rc != 0)
-		return rc;
-	taddr_t at = 0;
-	rc = maps_find_gap(&maps, addr, addr + 1, AREA_REACH - size, size, &at);
-	maps_deinit(&maps);
-	if (rc != 0)
-		return rc;
-	int64_t result = 0;
-	const uint64_t args[6] = {at,
-				  size,
-				  PROT_READ | PROT_EXEC,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-				  (uint64_t)-1,
-				  0};
-	rc = inject_syscall(t, th, SYS_mmap, args, &result);
-	if (rc != 0)
-		return rc;
-	if (result != (int64_t)at)
-		return result < 0 ? (int)result : -ENOMEM;
-	*vec_add(&s->areas) = (struct stub_area){
-		.start = at, .size = size, .used = sizeof(struct area_header), .is_pads = is_pads,
-	};
-	return 0;
-}
-
-/* The bytes behind @m's text in its last page belong to nobody. */
-static int slack_area(struct space *s, const struct module *m)
-{
-	for (size_t i = 0; m->file && i < m->file->segment_count; i++) {
-		const struct elf_segment *seg = &m->file->segment[i];
-		taddr_t end = m->bias + seg->vaddr + seg->filesz,
-			start = ROUND_UP(end, (taddr_t)STUB_ALIGN);
-		if (!seg->is_exec || start < m->start || start >= m->end ||
-		    m->end - start < 2 * STUB_MAX)
-			continue;
-		struct stub_area a = {.start = start,
-				      .size = (uint32_t)(m->end - start),
-				      .is_slack = true};
-		a.saved = xmalloc(a.size);
-		int rc = space_read(s, a.start, a.saved, a.size);
-		if (rc != 0) {
-			free(a.saved);
-			return rc;
-		}
-		*vec_add(&s->areas) = a;
-		return 0;
-	}
-	return -ENOSPC;
-}
-
-static struct stub_area *find_area(struct space *s, taddr_t addr, uint32_t size, bool is_pads)
-{
-	for (size_t i = 0; i < s->areas.count; i++) {
-		struct stub_area *a = &s->areas.data[i];
-		if (a->is_pads == is_pads && ROUND_UP(a->used, AREA_ALIGN) + size <= a->size &&
-		    area_reaches(a, addr))
-			return a;
-	}
-	return NULL;
-}
-
-int install_take_room(struct target *t, struct thread *th, struct space *s, const struct module *m,
-		      taddr_t addr, uint32_t size, taddr_t *at_out)
-{
-	struct stub_area *a = find_area(s, addr, size, true);
-	int rc = a ? 0 : map_area(t, s, th, addr, true);
-	(void)m;
-	if (rc == 0 && !a)
-		a = find_area(s, addr, size, true);
-	if (!a)
-		return rc != 0 ? rc : -ENOSPC;
-	a->used = ROUND_UP(a->used, AREA_ALIGN);
-	*at_out = a->start + a->used;
-	a->used += size;
-	return 0;
-}
-
-/* An area with room for one stub within reach of @addr in @m; -errno. */
-static int get_area(struct target *t, struct thread *th, struct space *s, const struct module *m,
-		    taddr_t addr, struct stub_area **out)
-{
-	*out = find_area(s, addr, STUB_MAX, false);
-	if (*out)
-		return 0;
-	int rc = map_area(t, s, th, addr, false);
-	if (rc == -EPERM || rc == -ENOMEM || rc == -EACCES) {
-		log_verbose("%s: no page can be mapped near it (%s): stubs go behind its text",
-			    m->path, strerror(-rc));
-		rc = slack_area(s, m);
-	}
-	*out = find_area(s, addr, STUB_MAX, false);
-	return rc != 0 ? rc : *out ? 0 : -ENOSPC;
-}
-
-int install_stub_room(struct target *t, struct thread *th, struct space *s, const struct module *m,
-		      taddr_t addr, uint32_t size, taddr_t *at_out)
-{
-	struct stub_area *area;
-	int rc = get_area(t, th, s, m, addr, &area);
-	if (rc != 0)
-		return rc;
-	*at_out = area->start + area->used;
-	area->used = MIN(ROUND_UP(area->used + size, STUB_ALIGN), area->size);
-	write_header(s, area);
-	return 0;
-}
-
-/* Takes over the pages that an earlier ptmem had to leave. */
-static void adopt_areas(struct space *s)
-{
-	for (size_t i = 0; i < s->code.count; i++) {
-		const struct map *m = &s->code.data[i];
-		struct area_header h;
-		bool is_known = false;
-		for (size_t k = 0; k < s->areas.count; k++)
-			is_known |= s->areas.data[k].start == m->start;
-		if (is_known || m->end - m->start != AREA_SIZE ||
-		    space_read(s, m->start, &h, sizeof(h)) != 0 ||
-		    memcmp(h.magic, area_magic, sizeof(h.magic)) != 0 || h.used > AREA_SIZE)
-			continue;
-		*vec_add(&s->areas) =
-			(struct stub_area){.start = m->start, .size = AREA_SIZE, .used = h.used};
-	}
-}
 
 /* -- one function -- */
 
@@ -205,6 +43,7 @@ static int install_site(struct target *t, struct thread *th, struct space *s,
 	size_t size = MIN(site->size, (uint64_t)FUNCTION_MAX);
 	_cleanup_free_ uint8_t *code = xmalloc(size);
 	uint8_t out[STUB_MAX];
+	const struct stub_place place = {t, th, s, m};
 	struct stub_area *area;
 	struct trap trap = {.kind = TRAP_ENTRY,
 			    .probe = site->probe,
@@ -214,7 +53,7 @@ static int install_site(struct target *t, struct thread *th, struct space *s,
 	const char *why = "no room for its stub";
 	int rc = space_read_text(s, entry, code, size);
 	if (rc == 0)
-		rc = get_area(t, th, s, m, entry, &area);
+		rc = stub_area_get(&place, entry, &area);
 	if (rc == 0)
 		rc = t->arch->make_stub(code, size, entry, area->start + area->used, out,
 					sizeof(out), &trap.stub, &why);
@@ -223,8 +62,7 @@ static int install_site(struct target *t, struct thread *th, struct space *s,
 	if (rc == 0)
 		rc = space_write(s, area->start + area->used, out, trap.stub.size);
 	if (rc == 0) {
-		area->used = ROUND_UP(area->used + trap.stub.size, STUB_ALIGN);
-		area->used = MIN(area->used, area->size);
+		stub_area_use(area, trap.stub.size);
 		struct trap back = trap;
 		back.kind = TRAP_RETURN;
 		back.addr = trap.stub.trap;
@@ -257,6 +95,8 @@ static void install_functions(struct target *t, struct thread *th, struct space 
 		const struct probe_site *site = &m->sites->list.data[i];
 		if (site->probe->kind == PROBE_MAPPING && !t->options.mapping_calls)
 			continue;
+		if (site->probe->kind == PROBE_END && !t->options.program_end)
+			continue;
 		if (t->options.no_probes && site->probe->kind != PROBE_LOADER)
 			continue;
 		if (site->probe->kind <= PROBE_FREE && !is_allocator)
@@ -267,8 +107,8 @@ static void install_functions(struct target *t, struct thread *th, struct space 
 		t->stats.unprobed += rc != 0;
 		used++;
 	}
-	for (size_t i = 0; i < s->areas.count && used > 0; i++)
-		write_header(s, &s->areas.data[i]);
+	if (used > 0)
+		stub_area_write_headers(s);
 }
 
 static void install_module(struct target *t, struct thread *th, struct space *s, struct module *m)
@@ -341,7 +181,7 @@ static bool can_load_more(const struct space *s)
 int install_probes(struct target *t, struct space *s, struct thread *th)
 {
 	int rc = space_update_modules(s, NULL, NULL, NULL);
-	adopt_areas(s);
+	stub_area_adopt(s);
 	for (size_t i = 0; i < s->modules.count; i++)
 		install_module(t, th, s, s->modules.data[i]);
 	if (t->syscalls == SYSCALLS_SITES)
@@ -415,8 +255,11 @@ static void each_pc(struct target *t, struct space *s, struct thread *th, word_f
 	struct arch_regs regs;
 	struct stack_view view;
 	bool is_whole = false;
-	if (ptrace_get_regs(th->tid, &regs) != 0)
+	int rc = ptrace_get_regs(th->tid, &regs);
+	if (rc != 0 && !th->is_in_vfork)
 		return;
+	if (rc != 0)
+		regs = th->vfork_regs;
 	_cleanup_free_ taddr_t *pcs = xmalloc(MAX_PCS * sizeof(*pcs));
 	trap_fill_stopped_view(t, th, &regs, &view);
 	size_t n = s->user ? t->sink.stack_pcs(t->sink.ctx, s, &view, pcs, MAX_PCS, &is_whole) : 0;
@@ -557,15 +400,8 @@ static void step_threads_out(struct target *t, struct space *s)
 /* Whether a SIGTRAP of its own waits for @tid. */
 static bool has_pending_trap(pid_t tid)
 {
-	char name[64], line[128];
-	unsigned long long pending = 0;
-	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "SigPnd: %llx", &pending) == 1)
-			break;
-	}
-	return pending >> (SIGTRAP - 1) & 1;
+	struct proc_status st;
+	return proc_status_read(tid, &st) == 0 && st.pending >> (SIGTRAP - 1) & 1;
 }
 
 /*

@@ -7,6 +7,7 @@
  *	interrupt     goes on; system calls that a stop makes fail are restarted
  *	fork, vfork,  the child becomes known: a thread, a process that shares the
  *	clone         space, or a process with a copy of it
+ *	vfork done    goes on
  *	exec          the space ends; the new image is followed or let go
  *	syscall,      syscalls_serve: what was mapped and unmapped
  *	seccomp
@@ -21,17 +22,17 @@
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "target/faults.h"
 #include "target/ptrace.h"
 #include "target/guard.h"
+#include "target/orphan.h"
 #include "target/pads.h"
 #include "target/roots.h"
 #include "target/thread.h"
@@ -85,15 +86,8 @@ static void put_aside(struct target *t, pid_t tid, int status)
 
 static pid_t process_of(pid_t tid)
 {
-	char name[64], line[256];
-	int pid = 0;
-	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "Tgid: %d", &pid) == 1)
-			break;
-	}
-	return pid;
+	struct proc_status st;
+	return proc_status_read(tid, &st) == 0 ? st.process : 0;
 }
 
 /* A thread that is about to end, and whose maker was killed before it could announce it. */
@@ -115,22 +109,41 @@ static void copy_calls(const struct thread *from, struct thread *to)
 		*vec_add(&to->calls) = from->calls.data[i];
 }
 
+/* @s as @pid, a fork, has it for itself. */
+static struct space *fork_space(struct target *t, struct space *s, pid_t pid)
+{
+	pads_catch_up(t, s);
+	struct space *own = space_fork(s, pid);
+	guard_space_forked(t, s, own);
+	pads_fork(t, s, own);
+	if (s->user && s->is_profiled)
+		t->sink.space_fork(t->sink.ctx, s, own);
+	return own;
+}
+
 static struct process *add_child(struct target *t, struct thread *parent, pid_t pid, uint64_t flags)
 {
-	struct space *s = parent->process->space, *own = s;
-	if (flags & CLONE_VM) {
+	struct space *s = parent->process->space;
+	if (flags & CLONE_VM)
 		s->users++;
-	} else {
-		pads_catch_up(t, s);
-		own = space_fork(s, pid);
-		guard_space_forked(t, s, own);
-		pads_fork(t, s, own);
-		if (s->user && s->is_profiled)
-			t->sink.space_fork(t->sink.ctx, s, own);
-	}
-	struct process *p = process_add(t, pid, own);
+	struct process *p = process_add(t, pid, flags & CLONE_VM ? s : fork_space(t, s, pid));
 	p->is_vfork_child = flags & CLONE_VM;
 	return p;
+}
+
+/*
+ * Where it stands, inside fork or clone, a thread cannot make system calls for us: the
+ * kernel writes the child's id into its registers when it goes on. So while all are
+ * stopped it goes on as far as its return to the program.
+ */
+static void resume_inside_call(struct target *t, struct thread *th)
+{
+	if (!t->is_stopping || ptrace_interrupt(th->tid) != 0) {
+		thread_resume(t, th, 0);
+		return;
+	}
+	th->was_interrupted = true;
+	thread_run(t, th, 0);
 }
 
 static void serve_child(struct target *t, struct thread *th, enum stop_kind kind)
@@ -149,7 +162,11 @@ static void serve_child(struct target *t, struct thread *th, enum stop_kind kind
 			copy_calls(th, born);
 		thread_stacks_born(t, th, born);
 	}
-	thread_resume(t, th, 0);
+	th->is_in_vfork = kind == STOP_VFORK && ptrace_get_regs(th->tid, &th->vfork_regs) == 0;
+	if (kind == STOP_VFORK) /* returns when the child is gone, who stands still with us */
+		thread_resume(t, th, 0);
+	else
+		resume_inside_call(t, th);
 	if (child)
 		serve_early(t, (pid_t)child);
 }
@@ -211,9 +228,25 @@ static void stay_unprofiled(struct target *t, struct process *p, struct thread *
 	thread_resume(t, th, 0);
 }
 
+/*
+ * Seized in the middle of its execve: the new image is the one to profile. This stop
+ * took the place of the interrupt that was asked for, and is inside the call yet;
+ * nothing can be put in before the first instruction.
+ */
+static void stop_in_image(struct thread *th)
+{
+	th->was_interrupted = ptrace_interrupt(th->tid) == 0;
+	th->is_held = false;
+	th->state = THREAD_RUNNING;
+	ptrace_cont(th->tid, 0);
+}
+
 static void serve_exec(struct target *t, struct thread *th)
 {
 	unsigned long former = 0;
+	/* of a thread that has got its leader's id the kernel answers no request before
+	 * (looks_like_a_spurious_pid, Linux 5.13) */
+	loop_consume_stop(th->tid);
 	ptrace_event_message(th->tid, &former);
 	struct thread *leader = th;
 	if (former != (unsigned long)th->tid && former) {
@@ -230,6 +263,10 @@ static void serve_exec(struct target *t, struct thread *th)
 	leader->thread_pointer = 0;
 	leader->is_exiting = false;
 	syscalls_forget(leader);
+	if (p->is_attaching) {
+		stop_in_image(leader);
+		return;
+	}
 	bool is_first = p->is_started && p->is_execing;
 	p->is_first_image = is_first;
 	if (is_first)
@@ -271,12 +308,9 @@ static void adopt_orphans(struct target *t, struct process *dying)
 	/* forked, but the parent died before it could tell */
 	for (size_t i = 0; i < t->early_count; i++) {
 		pid_t tid = t->early[i].tid;
-		if (thread_find(t, tid) || dying->space->users > 1)
+		if (thread_find(t, tid) || dying->space->users > 1 || !orphan_is_of(t, dying, tid))
 			continue;
-		struct space *s = space_fork(dying->space, tid);
-		if (dying->space->user && s->is_profiled)
-			t->sink.space_fork(t->sink.ctx, dying->space, s);
-		thread_add(t, tid, process_add(t, tid, s));
+		thread_add(t, tid, process_add(t, tid, fork_space(t, dying->space, tid)));
 		serve_early(t, tid);
 		i = (size_t)-1;
 	}
@@ -387,6 +421,23 @@ static bool has_living_threads(const struct target *t, const struct process *p)
 	return false;
 }
 
+/* @th is about to end; its memory is still there. */
+static void serve_exit(struct target *t, struct thread *th)
+{
+	struct process *p = th->process;
+	faults_drain(t);
+	syscalls_serve_exit(t, th);
+	th->is_exiting = true;
+	if (t->options.last_look)
+		roots_serve_exit(t, th);
+	bool others_live = has_living_threads(t, p);
+	if (t->sink.process_exit && p->space->user && !others_live)
+		t->sink.process_exit(t->sink.ctx, p->space, p->pid, th->tid);
+	if (others_live)
+		thread_stacks_exit(t, th);
+	thread_resume(t, th, 0);
+}
+
 void loop_serve(struct target *t, pid_t tid, int status)
 {
 	struct stop stop = stop_decode(status);
@@ -407,6 +458,7 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	/* any stop takes an interrupt that was still to come with it (ptrace_stop in the kernel) */
 	bool was_interrupted = th->was_interrupted;
 	th->was_interrupted = false;
+	th->is_in_vfork = false;
 	switch (stop.kind) {
 	case STOP_SIGNAL:
 		serve_signal(t, th, stop.value);
@@ -422,6 +474,9 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	case STOP_CLONE:
 		serve_child(t, th, stop.kind);
 		break;
+	case STOP_VFORK_DONE:
+		resume_inside_call(t, th);
+		break;
 	case STOP_EXEC:
 		serve_exec(t, th);
 		break;
@@ -436,18 +491,7 @@ void loop_serve(struct target *t, pid_t tid, int status)
 		syscalls_serve_seccomp(t, th);
 		break;
 	case STOP_EXIT:
-		faults_drain(t);
-		syscalls_serve_exit(t, th);
-		th->is_exiting = true;
-		if (t->options.last_look)
-			roots_serve_exit(t, th);
-		if (t->sink.process_exit && th->process->space->user &&
-		    !has_living_threads(t, th->process))
-			t->sink.process_exit(t->sink.ctx, th->process->space, th->process->pid,
-					     tid);
-		if (has_living_threads(t, th->process))
-			thread_stacks_exit(t, th);
-		thread_resume(t, th, 0);
+		serve_exit(t, th);
 		break;
 	default:
 		thread_resume(t, th, 0);
@@ -505,89 +549,4 @@ int loop_step(struct target *t, bool no_wait)
 	loop_serve(t, stop.tid, stop.status);
 	t->stats.stopped_ns += target_clock() - begin;
 	return 0;
-}
-
-/* -- all threads at once -- */
-
-static bool is_halted(const struct thread *th)
-{
-	return th->is_held || th->is_exiting || th->waits_for_room;
-}
-
-static size_t interrupt_all(struct target *t)
-{
-	size_t waiting = 0;
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		struct thread *th = t->threads.data[i];
-		if (!th || is_halted(th))
-			continue;
-		waiting++;
-		if (th->was_interrupted || th->state == THREAD_NEW)
-			continue;
-		if (ptrace_interrupt(th->tid) == 0)
-			th->was_interrupted = true;
-	}
-	return waiting;
-}
-
-bool loop_wait_for_child(unsigned ms)
-{
-	const struct timespec pause = {0, ms * 1000000l};
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	return sigtimedwait(&set, NULL, &pause) == SIGCHLD;
-}
-
-/* Leaders that were killed: they are told behind their threads, who may wait for us. */
-static void find_dead(struct target *t)
-{
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		struct thread *th = t->threads.data[i];
-		if (th && !is_halted(th) && thread_is_dead(th))
-			th->is_exiting = true;
-	}
-}
-
-void loop_stop_world(struct target *t)
-{
-	t->is_stopping = true;
-	while (interrupt_all(t) > 0) {
-		int rc = loop_step(t, true);
-		if (rc == -ECHILD)
-			break;
-		if (rc == -EAGAIN && !loop_wait_for_child(5))
-			find_dead(t);
-	}
-}
-
-/*
- * Back into the group stop. One that made a system call for us has left it: an
- * interrupt reports it anew as long as the group is stopped.
- */
-static void listen_again(struct thread *th)
-{
-	if (ptrace_listen(th->tid) == 0)
-		return;
-	th->state = THREAD_RUNNING;
-	ptrace_interrupt(th->tid);
-	ptrace_cont(th->tid, 0);
-}
-
-void loop_start_world(struct target *t)
-{
-	t->is_stopping = false;
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		struct thread *th = t->threads.data[i];
-		if (!th || !th->is_held)
-			continue;
-		int sig = th->held_signal;
-		th->held_signal = 0;
-		if (th->state == THREAD_LISTENING) {
-			th->is_held = false;
-			listen_again(th);
-		} else {
-			thread_resume(t, th, sig);
-		}
-	}
 }

@@ -62,7 +62,10 @@ static struct mapping_range mremap_to_go(const struct mapping_call *c)
 	return pages(c->arg[0], c->arg[1]);
 }
 
-/* In place the tail comes or goes; a move takes all and brings all. An old size of 0 makes a second mapping. */
+/*
+ * In place the tail comes or goes; a move takes all and
+ * brings all. An old size of 0 makes a second mapping.
+ */
 static void mremap_done(const struct mapping_call *c, taddr_t result, struct mapping_change *out)
 {
 	struct mapping_range old = pages(c->arg[0], c->arg[1]), new = pages(result, c->arg[2]);

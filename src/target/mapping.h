@@ -19,8 +19,10 @@ struct mapping_call {
 	long number;        /* of the system call */
 	uint64_t arg[6];
 	taddr_t program_break; /* before a brk; 0 = unknown */
-	/* shmat, shmdt, io_setup, io_destroy: the mapping in question, as the kernel shows it (shmdt,
-	 * io_destroy: before the call; shmat, io_setup: after it) */
+	/*
+	 * shmat, shmdt, io_setup, io_destroy: the mapping in question, as the kernel shows it
+	 * (shmdt, io_destroy: before the call; shmat, io_setup: after it)
+	 */
 	struct mapping_range object;
 };
 

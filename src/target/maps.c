@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
+#include "base/proc.h"
 
 #define DELETED " (deleted)"
 
@@ -46,9 +47,7 @@ int maps_parse_line(const char *line, struct map *out)
 
 int maps_read(pid_t pid, struct maps *out)
 {
-	char name[64];
-	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	_cleanup_fclose_ FILE *f = proc_open(pid, "maps");
 	if (!f)
 		return errno == ENOENT ? -ESRCH : -errno;
 	struct maps maps = {0};
@@ -105,10 +104,9 @@ static void shrink_gap(const struct map *below, const struct map *above, taddr_t
 		*end = *end > STACK_ROOM ? *end - STACK_ROOM : 0;
 }
 
-int maps_find_gap(const struct maps *m, taddr_t near_start, taddr_t near_end, uint64_t reach,
-		  uint64_t size, taddr_t *out)
+int maps_find_gap(const struct maps *m, taddr_t near, uint64_t reach, uint64_t size, taddr_t *out)
 {
-	taddr_t low = near_end > reach ? near_end - reach : 0, high = near_start + reach;
+	taddr_t low = near + 1 > reach ? near + 1 - reach : 0, high = near + reach;
 	taddr_t best = 0;
 	uint64_t best_distance = UINT64_MAX;
 	for (size_t i = 0; i < m->list.count; i++) {
@@ -120,8 +118,8 @@ int maps_find_gap(const struct maps *m, taddr_t near_start, taddr_t near_end, ui
 		if (start >= end || end - start < size)
 			continue;
 		/* as near as can be: the upper end below the object, the lower end above it */
-		taddr_t at = end <= near_start ? end - size : start;
-		uint64_t distance = at < near_start ? near_start - at : at - near_start;
+		taddr_t at = end <= near ? end - size : start;
+		uint64_t distance = at < near ? near - at : at - near;
 		if (distance < best_distance) {
 			best_distance = distance;
 			best = at;

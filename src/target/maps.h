@@ -34,10 +34,9 @@ void maps_deinit(struct maps *m);
 const struct map *maps_find(const struct maps *m, taddr_t addr);
 
 /*
- * An unmapped range of @size bytes (pages) within @reach bytes of all of [near_start,
- * near_end), clear of the heap's and the stacks' growth. *out: its start. -ENOMEM if none.
+ * An unmapped range of @size bytes (pages) within @reach bytes of @near, clear of the
+ * heap's and the stacks' growth. *out: its start. -ENOMEM if none.
  */
-int maps_find_gap(const struct maps *m, taddr_t near_start, taddr_t near_end, uint64_t reach, uint64_t size,
-		  taddr_t *out);
+int maps_find_gap(const struct maps *m, taddr_t near, uint64_t reach, uint64_t size, taddr_t *out);
 
 #endif

@@ -35,22 +35,24 @@ struct marker_list {
 void marker_find(struct elf_file *file, const struct arch *arch, struct marker_list *out);
 
 /* Calls @fn with the offset of each marker of a client request in @size bytes at @data. */
-void marker_scan(const struct arch *arch, const uint8_t *data, size_t size, void (*fn)(void *ctx, size_t offset),
-		 void *ctx);
+void marker_scan(const struct arch *arch, const uint8_t *data, size_t size,
+		 void (*fn)(void *ctx, size_t offset), void *ctx);
 
 /*
- * Takes apart one note's descriptor, for a file whose .stapsdt.base lies at @base (0: it has none). 0;
+ * Takes apart one note's descriptor, for a file whose .stapsdt.base lies at @base (0: it has none).
+ * 0;
  * -ENOENT: another probe's; -EINVAL: broken; -ENOTSUP: one of ours with arguments that cannot be
  * read. *out is untouched then.
  */
-int marker_read_note(const struct arch *arch, const uint8_t *desc, size_t size, uint64_t base, struct marker *out);
+int marker_read_note(const struct arch *arch, const uint8_t *desc, size_t size, uint64_t base,
+		     struct marker *out);
 
 /* Whether @o is the whole register of argument @i of a function. */
 bool marker_is_argument(const struct arch_operand *o, const struct arch *arch, unsigned i);
 
 /* The value of @o with these registers. @read: reads target memory, 0 or -errno. */
 typedef int marker_read_fn(void *ctx, taddr_t addr, void *buf, size_t size);
-int marker_value(const struct arch_operand *o, const struct arch_regs *regs, marker_read_fn *read, void *ctx,
-		 uint64_t *out);
+int marker_value(const struct arch_operand *o, const struct arch_regs *regs, marker_read_fn *read,
+		 void *ctx, uint64_t *out);
 
 #endif

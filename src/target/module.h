@@ -25,7 +25,8 @@ struct module {
 	char *path;        /* as the target sees it, without " (deleted)"; "[vdso]" */
 	struct elf_file *file; /* opened ELF (base/elf_file.h); NULL where it cannot be read */
 	struct probe_sites *sites; /* watched functions in it; NULL = not yet looked for */
-	struct syscall_sites *syscalls; /* its system call instructions; NULL = not yet looked for */
+	/* its system call instructions; NULL = not yet looked for */
+	struct syscall_sites *syscalls;
 	struct marker_list *markers; /* in its text; NULL = not yet looked for */
 	bool is_vdso;
 	bool is_mapped;    /* false after its unload */

@@ -31,7 +31,9 @@ __attribute__((noinline)) static void deliver_raw(struct delivery *d, const stru
 	d->event.stack = NULL;
 }
 
-/* Whether @r is the free of a delete that was an event already. The slot's entry goes in any case. */
+/*
+ * Whether @r is the free of a delete that was an event already. The slot's entry goes in any case.
+ */
 static bool is_deleted(struct pads *p, const struct ring_record *r)
 {
 	for (size_t i = 0; i < p->deleted.count; i++) {

@@ -99,7 +99,9 @@ void pad_memory_locate(struct pad_memory *m, taddr_t target)
 	m->control->ring = target + m->ring;
 }
 
-/* An entry of the kernel's list is the address of its link to the next; the last links to the head. */
+/*
+ * An entry of the kernel's list is the address of its link to the next; the last links to the head.
+ */
 static uint64_t *link_of(struct pad_memory *m)
 {
 	return &m->control->owner_next;

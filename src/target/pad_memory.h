@@ -53,7 +53,8 @@ void pad_memory_locate(struct pad_memory *m, taddr_t target);
  * be moved or freed while the thread lives.
  */
 struct pad_owner {
-	struct { uint64_t list; int64_t futex_offset; uint64_t pending; } head; /* struct robust_list_head */
+	/* struct robust_list_head */
+	struct { uint64_t list; int64_t futex_offset; uint64_t pending; } head;
 };
 int pad_owner_init(struct pad_owner *owner);
 void pad_owner_add(struct pad_owner *owner, struct pad_memory *m);
@@ -67,7 +68,8 @@ struct pad_slot *pad_memory_slot(const struct pad_memory *m, uint32_t index);
  * is used again) is reset. The thread must be stopped, or not yet running. Returns the
  * slot's index, or -ENOSPC.
  */
-int pad_memory_add_thread(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_low, taddr_t stack_high);
+int pad_memory_add_thread(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_low,
+			  taddr_t stack_high);
 
 /* The index of the slot of @thread_pointer, or -ENOENT. */
 int pad_memory_find_thread(const struct pad_memory *m, uint64_t thread_pointer);

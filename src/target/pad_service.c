@@ -52,8 +52,10 @@ void pads_wake_waiters(struct target *t, struct space *s)
 		return;
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
-		/* a hole at the read position may be the record of one who waits: once the tail moved, it
-		 * may fit, and must go on however full the ring is */
+		/*
+		 * a hole at the read position may be the record of one who waits: once the tail
+		 * moved, it may fit, and must go on however full the ring is
+		 */
 		if (!th || !th->waits_for_room || th->process->space != s ||
 		    (th->waited_tail == p->ring.published && !ring_has_room(&p->ring)))
 			continue;
@@ -115,7 +117,9 @@ static bool serve_full(struct target *t, struct thread *th, const struct arch_re
 		n = pads_drain_some(t, s);
 		ring_publish(&s->pads->ring);
 	} while (n >= PADS_DRAIN_BATCH && !ring_has_room(&s->pads->ring));
-	/* the thread may have looked just before the tail moved: only who comes twice has to wait */
+	/*
+	 * the thread may have looked just before the tail moved: only who comes twice has to wait
+	 */
 	th->waited_tail = s->pads->ring.published;
 	return th->waited_tail != before || ring_has_room(&s->pads->ring);
 }
@@ -152,7 +156,9 @@ static void forget_frames(struct thread *th)
 
 enum pad_nesting { PAD_OUTERMOST, PAD_NESTED };
 
-/* Decides about an entry with the guard set by a pad; a signal handler's call is outermost again. */
+/*
+ * Decides about an entry with the guard set by a pad; a signal handler's call is outermost again.
+ */
 static enum pad_nesting decide_guard(struct target *t, struct thread *th, struct pad_slot *slot,
 				     const struct arch_regs *regs)
 {

@@ -14,15 +14,18 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "target/guard.h"
 #include "target/pads_internal.h"
 #include "target/ptrace.h"
 #include "target/requests.h"
+#include "target/stub_area.h"
 
 #define RULE_BITS 17
 #define MIN_SLOTS 256u
@@ -90,6 +93,24 @@ static uint64_t ring_size(const struct target *t)
 	return 1u << 20; /* what both sides touch stays in their second level caches */
 }
 
+/*
+ * The shared memory is address space that the program would have had itself: where that
+ * is limited (ulimit -v), pads may take a hundredth of what is left.
+ */
+#define SPACE_SHARE 100
+
+static bool has_space_for(const struct thread *th, uint64_t size)
+{
+	struct rlimit limit;
+	unsigned long pages = 0;
+	if (prlimit(th->tid, RLIMIT_AS, NULL, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+		return true;
+	_cleanup_fclose_ FILE *f = proc_open(th->tid, "statm");
+	if (!f || fscanf(f, "%lu", &pages) != 1 || pages > limit.rlim_cur / PAGE_SIZE_MIN)
+		return false;
+	return (limit.rlim_cur - pages * PAGE_SIZE_MIN) / SPACE_SHARE >= size;
+}
+
 static int open_memory(struct target *t, struct space *s, struct thread *th, struct pads *p)
 {
 	char name[64];
@@ -99,7 +120,8 @@ static int open_memory(struct target *t, struct space *s, struct thread *th, str
 	int64_t fd = call(t, th, SYS_memfd_create, args);
 	if (fd < 0)
 		return (int)fd;
-	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)s->reader, (int)fd);
+	/* of a child in vfork, whose descriptors are not its parent's, as of any thread */
+	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)th->tid, (int)fd);
 	int own = open(name, O_RDWR | O_CLOEXEC);
 	int rc = own < 0 ? -errno : 0;
 	uint32_t slots = MIN(MAX(MIN_SLOTS, 4 * t->thread_count), PAD_MAX_SLOTS);
@@ -108,6 +130,10 @@ static int open_memory(struct target *t, struct space *s, struct thread *th, str
 		rc = pad_memory_init(&p->memory, own, &options);
 		if (rc != 0)
 			close(own);
+	}
+	if (rc == 0 && !has_space_for(th, p->memory.map_size)) {
+		pad_memory_deinit(&p->memory);
+		rc = -ENOMEM;
 	}
 	if (rc == 0) {
 		int64_t at = map_shared(t, th, (int)fd, &p->memory);
@@ -295,8 +321,9 @@ static int promote_trap(struct target *t, struct space *s, struct thread *th, ui
 	if (rc == 0)
 		memcpy(code + (trap.addr - entry), trap.original, t->arch->trap_size);
 	request.code = code;
+	const struct stub_place place = {t, th, s, m};
 	if (rc == 0)
-		rc = install_take_room(t, th, s, m, entry, PAD_ROOM, &request.at);
+		rc = stub_area_take_pad(&place, entry, PAD_ROOM, &request.at);
 	if (rc != 0)
 		return rc;
 	rc = arch_make_pad(&request, out, &pad, &why);
@@ -364,7 +391,9 @@ int pads_promote(struct target *t, struct space *s, struct thread *th)
 	if (rc != 0) {
 		s->is_break_only = true;
 		log_info("process %d stays on breakpoints: %s", s->pid,
-			 rc == -EPERM ? "a seccomp filter may forbid to map pads" : strerror(-rc));
+			 rc == -EPERM  ? "a seccomp filter may forbid to map pads" :
+			 rc == -ENOMEM ? "its address space is limited (ulimit -v)" :
+					 strerror(-rc));
 		return rc;
 	}
 	install_collect_words(t, s);
@@ -372,7 +401,7 @@ int pads_promote(struct target *t, struct space *s, struct thread *th)
 	for (uint32_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
 		if (trap->kind != TRAP_ENTRY || trap->is_removed || trap->pad || trap->is_cold ||
-		    trap->probe->kind == PROBE_LOADER || trap->probe->kind == PROBE_MAPPING)
+		    !probe_may_be_hot(trap->probe))
 			continue;
 		rc = promote_trap(t, s, th, i);
 		trap = &s->traps.data[i];

@@ -48,8 +48,10 @@ struct pool_ops {
 void pools_deinit(struct pools *p);
 void pools_copy(struct pools *to, const struct pools *from); /* @to: zeroed */
 
-/* Does what @r asks for; requests that are not of pools (ALLOC, FREE, RESIZE) too. True: a pool that
- * was asked for exists. */
+/*
+ * Does what @r asks for; requests that are not of pools (ALLOC, FREE, RESIZE) too. True: a pool
+ * that was asked for exists.
+ */
 bool pools_apply(struct pools *p, const struct request *r, const struct pool_ops *ops);
 
 #endif

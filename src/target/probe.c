@@ -123,6 +123,9 @@ const struct probe probe_table[] = {
 	{.symbol = NULL},
 };
 
+/* Found by the dynamic section, not by its name: every object has such a function. */
+static const struct probe program_end = CONTROL("_fini", PROBE_END);
+
 const struct probe *probe_find(const char *symbol)
 {
 	size_t n = strcspn(symbol, "@");
@@ -148,6 +151,12 @@ static uint64_t site_size(struct elf_file *file, const struct elf_symbol *sym)
 	return MIN(sym->size ? sym->size : GUESSED_SIZE, room);
 }
 
+static void add_site(struct search *search, const struct probe *probe, const struct elf_symbol *sym)
+{
+	*vec_add(&search->sites->list) =
+		(struct probe_site){probe, sym->vaddr, site_size(search->file, sym)};
+}
+
 static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 {
 	struct search *search = ctx;
@@ -170,8 +179,7 @@ static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 			return 0;
 		}
 	}
-	*vec_add(&search->sites->list) =
-		(struct probe_site){probe, sym->vaddr, site_size(search->file, sym)};
+	add_site(search, probe, sym);
 	return 0;
 }
 
@@ -180,6 +188,9 @@ void probe_sites_find(struct elf_file *file, struct probe_sites *out)
 	*out = (struct probe_sites){0};
 	struct search search = {file, out};
 	elf_file_each_symbol(file, consider_symbol, &search);
+	const struct elf_segment *seg = elf_file_segment(file, file->fini);
+	if (file->fini && seg && seg->is_exec && file->fini - seg->vaddr < seg->filesz)
+		add_site(&search, &program_end, &(struct elf_symbol){.vaddr = file->fini});
 }
 
 static uint64_t argument(const struct arch *arch, const struct arch_regs *regs, uint8_t i)

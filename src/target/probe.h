@@ -16,6 +16,7 @@ enum probe_kind {
 	PROBE_LOADER,  /* the dynamic linker says that its list of objects changed */
 	PROBE_THROW,   /* a C++ exception starts to unwind the stack */
 	PROBE_CATCH,   /* a C++ exception was caught */
+	PROBE_END,     /* the last destructor of the program itself; libraries' are to come */
 	PROBE_MAPPING, /* mmap, mremap, munmap; watched only if asked for, and never by a pad */
 	PROBE_REQUEST, PROBE_MARKED_ALLOC, PROBE_MARKED_FREE, /* markers in the text; requests.h */
 };
@@ -26,9 +27,11 @@ struct probe {
 	const char *symbol;
 	uint8_t kind;      /* enum probe_kind */
 	uint8_t function;  /* enum heap_function */
-	uint8_t size_arg, count_arg; /* size = arg[size_arg] * arg[count_arg]; PROBE_NO_ARG: absent */
+	/* size = arg[size_arg] * arg[count_arg]; PROBE_NO_ARG: absent */
+	uint8_t size_arg, count_arg;
 	uint8_t align_arg, block_arg; /* block_arg: the old block, or the one to free */
-	uint8_t result_arg; /* where *arg[result_arg] gets the block and the return value is 0 on success */
+	/* where *arg[result_arg] gets the block and the return value is 0 on success */
+	uint8_t result_arg;
 	bool is_page_aligned; /* valloc, pvalloc */
 	bool may_throw;     /* operator new */
 };
@@ -49,7 +52,16 @@ struct probe_sites {
 	VEC(struct probe_site) list;
 };
 
-/* All definitions in @file, one per address. The caller deinits @out->list. */
+/* Whether a pad may ever take its place. */
+static inline bool probe_may_be_hot(const struct probe *p)
+{
+	return p->kind != PROBE_LOADER && p->kind != PROBE_MAPPING && p->kind != PROBE_END;
+}
+
+/*
+ * All definitions in @file, and its struct elf_file.fini as a
+ * PROBE_END, one per address. The caller deinits @out->list.
+ */
 void probe_sites_find(struct elf_file *file, struct probe_sites *out);
 
 /* What one call asks for, from the registers at the function's entry. */

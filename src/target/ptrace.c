@@ -97,8 +97,3 @@ int ptrace_set_sigmask(pid_t tid, uint64_t mask)
 {
 	return request(PTRACE_SETSIGMASK, tid, sizeof(mask), (uintptr_t)&mask);
 }
-
-int ptrace_poke(pid_t tid, taddr_t addr, uint64_t word)
-{
-	return request(PTRACE_POKEDATA, tid, addr, word);
-}

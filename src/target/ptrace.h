@@ -21,13 +21,14 @@ int ptrace_detach(pid_t tid, int sig);
 int ptrace_get_regs(pid_t tid, struct arch_regs *out);
 int ptrace_set_regs(pid_t tid, const struct arch_regs *regs);
 int ptrace_set_word(pid_t tid, unsigned index, uint64_t value); /* one word of arch_regs */
-/* Which system call stop @tid is at: PTRACE_SYSCALL_INFO_ENTRY, _EXIT, _SECCOMP or _NONE; -errno. */
+/*
+ * Which system call stop @tid is at: PTRACE_SYSCALL_INFO_ENTRY, _EXIT, _SECCOMP or _NONE; -errno.
+ */
 int ptrace_syscall_op(pid_t tid);
 int ptrace_event_message(pid_t tid, unsigned long *out);
 int ptrace_get_siginfo(pid_t tid, siginfo_t *out);
 int ptrace_set_siginfo(pid_t tid, const siginfo_t *info);
 int ptrace_get_sigmask(pid_t tid, uint64_t *out);
 int ptrace_set_sigmask(pid_t tid, uint64_t mask);
-int ptrace_poke(pid_t tid, taddr_t addr, uint64_t word);
 
 #endif

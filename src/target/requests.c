@@ -21,7 +21,10 @@
 
 #define MONITOR_TEXT_MAX 4096u
 #define FUNCTION_MAX (1u << 20)
-/* Of the guardian's record, which must have room for all breakpoints, what functions found later may need. */
+/*
+ * Of the guardian's record, which must have room for
+ * all breakpoints, what functions found later may need.
+ */
 #define GUARD_RESERVE 256u
 
 static const struct probe marker_probe[MARKER_KIND_COUNT] = {
@@ -44,7 +47,10 @@ struct visit {
 static void fill_view(const struct visit *v, struct stack_view *view)
 {
 	trap_fill_stopped_view(v->target, v->thread, v->regs, view);
-	/* walks lower a return address by one: frame 0 shall be the address behind the marker itself */
+	/*
+	 * walks lower a return address by one: frame 0
+	 * shall be the address behind the marker itself
+	 */
 	view->regs.reg[v->target->arch->dwarf_pc] = v->behind + 1;
 }
 
@@ -69,6 +75,7 @@ static void emit(const struct visit *v, struct heap_event *ev, bool has_stack)
 		ev->stack = &view;
 	}
 	t->sink.event(t->sink.ctx, v->space, ev);
+	ev->stack = NULL; /* the view ends here */
 }
 
 static void on_come(void *ctx, taddr_t addr, uint64_t size)
@@ -215,7 +222,10 @@ bool requests_may_jump(const struct target *t, const struct space *s, const stru
 		return false;
 	const struct marker *marker = &m->markers->list.data[trap->marker];
 	if (marker->kind != MARKER_REQUEST) {
-		/* one instruction, which nobody enters but at its beginning; the pad reads the first arguments */
+		/*
+		 * one instruction, which nobody enters but at its
+		 * beginning; the pad reads the first arguments
+		 */
 		bool is_plain =
 			marker_is_argument(&marker->block, arch, 0) &&
 			(marker->kind == MARKER_FREE || marker_is_argument(&marker->size, arch, 1));
@@ -281,7 +291,10 @@ static unsigned count_users(const struct space *s, taddr_t semaphore)
 	return users;
 }
 
-/* The 16-bit count of those who listen; a guardian would put back what it was before the first of ours. */
+/*
+ * The 16-bit count of those who listen; a guardian
+ * would put back what it was before the first of ours.
+ */
 static void raise_semaphore(struct space *s, const struct arch *arch, struct trap *trap,
 			    taddr_t semaphore)
 {

@@ -27,10 +27,12 @@ void requests_removed(struct space *s, struct trap *trap);
  * @th stands at the marker of @trap, @regs are its registers: makes the events, and gives it the
  * answer. Its pc is the caller's to set. @trap may be gone afterwards.
  */
-void requests_serve(struct target *t, struct thread *th, const struct trap *trap, const struct arch_regs *regs);
+void requests_serve(struct target *t, struct thread *th, const struct trap *trap,
+		    const struct arch_regs *regs);
 
 /* Whether the first bytes of the marker of @trap may become a jump; if not, why (static text). */
-bool requests_may_jump(const struct target *t, const struct space *s, const struct trap *trap, const char **why_out);
+bool requests_may_jump(const struct target *t, const struct space *s, const struct trap *trap,
+		       const char **why_out);
 /* Which requests the pads of @s must leave to ptmem: enum pad_flag. */
 uint32_t requests_pad_flags(const struct target *t, const struct space *s);
 

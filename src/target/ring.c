@@ -472,7 +472,9 @@ bool ring_jump(struct ring *r)
 	/* behind all that was reserved: its ends are then below the new tail */
 	uint64_t mask = r->memory->ring_size - 1, first = r->position + 16, best = first, run;
 
-	/* Nobody writes behind the limit: who reserved there waits, and will be told to try again. */
+	/*
+	 * Nobody writes behind the limit: who reserved there waits, and will be told to try again.
+	 */
 	ring_forget_range(r, r->published + r->room, UINT64_MAX);
 	run = free_run(r, best);
 	for (size_t i = 0; i < r->late_count; i++) {

@@ -50,7 +50,10 @@ static void add_thread(const struct target *t, pid_t tid, struct roots *r)
 		if (regs.word[i])
 			*vec_add(&r->words) = regs.word[i];
 	*vec_add(&r->stack_tops) = regs.word[t->arch->sp] - t->arch->red_zone;
-	/* in a system call, vector registers hold what their last user left there: none is saved by a callee */
+	/*
+	 * in a system call, vector registers hold what their
+	 * last user left there: none is saved by a callee
+	 */
 	if ((int64_t)regs.word[t->arch->syscall_nr] < 0)
 		add_vector_registers(t, tid, r);
 }

@@ -25,7 +25,8 @@ struct roots {
 	pid_t reader;                       /* a thread through which the memory can be read */
 	VEC(uint64_t) words;                /* of all registers, vector registers too */
 	VEC(taddr_t) stack_tops;            /* the lowest address in use of each thread's stack */
-	VEC(struct root_range) memory;      /* ascending, whole pages but for stacks; to be scanned */
+	/* ascending, whole pages but for stacks; to be scanned */
+	VEC(struct root_range) memory;
 	VEC(struct root_range) below_stacks; /* parts of memory (ascending) that are below a stack pointer, if
 					     * the stack is not itself a block of the heap: the caller knows */
 };

@@ -9,9 +9,9 @@
  * With thousands of threads a look takes long: it is had less often then.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/cleanup.h"
+#include "base/proc.h"
 #include "target/pads.h"
 #include "target/ptrace.h"
 #include "target/thread.h"
@@ -21,9 +21,8 @@
 /* The stack pointer of a sleeping thread; false where it runs, or cannot be read. */
 static bool read_sleeping_sp(pid_t tid, taddr_t *sp_out, taddr_t *pc_out)
 {
-	char name[64], line[256];
-	snprintf(name, sizeof(name), "/proc/%d/syscall", (int)tid);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
+	char line[256];
+	_cleanup_fclose_ FILE *f = proc_open(tid, "syscall");
 	if (!f || !fgets(line, sizeof(line), f))
 		return false;
 	/* "NR ARG0 ... ARG5 SP PC", "-1 SP PC" or "running" */

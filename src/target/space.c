@@ -40,6 +40,16 @@ struct space *space_new(pid_t pid)
 	return s;
 }
 
+void space_reopen(struct space *s)
+{
+	int fd = open_memory(s->pid);
+	if (fd < 0)
+		return;
+	if (s->mem_fd >= 0)
+		close(s->mem_fd);
+	s->mem_fd = fd;
+}
+
 struct space *space_fork(const struct space *parent, pid_t child)
 {
 	struct space *s = space_new(child);

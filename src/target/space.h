@@ -46,10 +46,7 @@ struct trap {
 	const char *why_cold;
 };
 
-/*
- * Room for stubs: a page that ptmem mapped, or, where it must not make the target
- * call mmap (seccomp), the unused end of an object's last text page.
- */
+/* Room for stubs: stub_area.h. */
 struct stub_area {
 	taddr_t start;
 	uint32_t size, used;
@@ -93,6 +90,8 @@ struct space {
 };
 
 struct space *space_new(pid_t pid);
+/* Its process may have executed another program since space_new: its memory is another then. */
+void space_reopen(struct space *s);
 struct space *space_fork(const struct space *parent, pid_t child);
 void space_free(struct space *s); /* the sink's user must be gone */
 

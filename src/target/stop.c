@@ -45,17 +45,3 @@ struct stop stop_decode(int status)
 		return (struct stop){STOP_SYSCALL, 0};
 	return (struct stop){STOP_SIGNAL, sig};
 }
-
-const char *stop_name(enum stop_kind kind)
-{
-	static const char *const names[] = {
-		[STOP_EXITED] = "exited",	[STOP_KILLED] = "killed",
-		[STOP_SIGNAL] = "signal",	[STOP_GROUP] = "group stop",
-		[STOP_INTERRUPT] = "interrupt", [STOP_SYSCALL] = "syscall",
-		[STOP_FORK] = "fork",		[STOP_VFORK] = "vfork",
-		[STOP_CLONE] = "clone",		[STOP_VFORK_DONE] = "vfork done",
-		[STOP_EXEC] = "exec",		[STOP_EXIT] = "exit",
-		[STOP_SECCOMP] = "seccomp",	[STOP_OTHER] = "other",
-	};
-	return names[kind];
-}

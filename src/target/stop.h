@@ -28,6 +28,4 @@ struct stop {
 /* Decodes the status of waitpid for a thread that was seized. ptrace(2), "Stopped states". */
 struct stop stop_decode(int status);
 
-const char *stop_name(enum stop_kind kind);
-
 #endif

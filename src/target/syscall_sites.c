@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "target/ptrace.h"
 #include "target/syscall_callers.h"
+#include "target/stub_area.h"
 #include "target/thread.h"
 
 #define STUB_ROOM 32u
@@ -188,6 +189,7 @@ static void watch_all(struct target *t, struct space *s, const char *why)
 static int install_site(struct target *t, struct thread *th, struct space *s,
 			const struct module *m, taddr_t addr)
 {
+	const struct stub_place place = {t, th, s, m};
 	struct trap trap = {.kind = TRAP_SYSCALL, .addr = addr, .module = m->id, .entry = addr};
 	uint8_t bytes[sizeof(t->arch->syscall_insn)], stub[STUB_ROOM];
 	int rc = space_read(s, addr, bytes, t->arch->syscall_insn_size);
@@ -195,7 +197,7 @@ static int install_site(struct target *t, struct thread *th, struct space *s,
 	if (rc == 0 && memcmp(bytes, t->arch->syscall_insn, t->arch->syscall_insn_size) != 0)
 		rc = -ENOEXEC; /* not what the file says */
 	if (rc == 0)
-		rc = install_stub_room(t, th, s, m, addr, sizeof(stub), &trap.stub.jump);
+		rc = stub_area_take(&place, addr, sizeof(stub), &trap.stub.jump);
 	if (rc == 0) {
 		trap.stub.size = (uint32_t)t->arch->make_syscall_stub(addr, trap.stub.jump, stub,
 								      sizeof(stub));

@@ -3,8 +3,8 @@
  *
  * Of each object's code it is found out which instructions may make a call that is
  * watched: those whose number is known to be such, or one of several that are known,
- * and those whose number is not known. A breakpoint at each of them sends the thread through a stub, which makes
- * the call and jumps back; all other calls run at full speed.
+ * and those whose number is not known. A breakpoint at each of them sends the thread
+ * through a stub, which makes the call and jumps back; all other calls run at full speed.
  *
  * That is whole only if nothing that looks like a system call instruction lies in
  * code that could not be read from a function's start. Internal to src/target.

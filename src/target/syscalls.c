@@ -28,8 +28,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "target/maps.h"
 #include "target/ptrace.h"
 #include "target/syscall_sites.h"
@@ -98,15 +98,10 @@ void syscalls_install_filter(const struct target *t, const char *program)
 /* How many filters see the calls of @tid; -1 if the kernel does not say. */
 static int count_filters(pid_t tid)
 {
-	char name[64], line[128];
-	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
-	int mode = -1, filters = -1;
-	while (f && fgets(line, sizeof(line), f)) {
-		sscanf(line, "Seccomp: %d", &mode);
-		sscanf(line, "Seccomp_filters: %d", &filters);
-	}
-	return mode == 0 ? 0 : mode == 2 ? filters : -1;
+	struct proc_status st;
+	if (proc_status_read(tid, &st) != 0)
+		return -1;
+	return st.seccomp_mode == 0 ? 0 : st.seccomp_mode == 2 ? st.seccomp_filters : -1;
 }
 
 void syscalls_settle(struct target *t, pid_t pid)
@@ -146,15 +141,8 @@ void syscalls_forget(struct thread *th)
 
 static taddr_t read_start_brk(pid_t pid)
 {
-	char name[64], text[2048];
-	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
-	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-	text[n] = '\0';
-	const char *p = strrchr(text, ')'); /* field 2 ends here; start_brk is field 47 */
-	for (int field = 2; p && field < 47; field++)
-		p = strchr(p + 1, ' ');
-	return p ? strtoull(p + 1, NULL, 10) : 0;
+	struct proc_stat st;
+	return proc_stat_read(pid, &st) == 0 ? st.start_brk : 0;
 }
 
 /* The mapping called @path, or the one at @addr. */
@@ -332,7 +320,9 @@ static void enter(struct target *t, struct thread *th, const struct arch_regs *r
 		st->call.object = look_up(s, NULL, st->call.arg[0]);
 }
 
-/* From here on the kernel and everybody else takes the thread for one at the original instruction. */
+/*
+ * From here on the kernel and everybody else takes the thread for one at the original instruction.
+ */
 static bool leave_stub(struct target *t, struct thread *th, struct arch_regs *regs)
 {
 	taddr_t site = th->syscall.site;

@@ -49,7 +49,10 @@ void syscalls_install_filter(const struct target *t, const char *program);
 /* In the parent at the program's first stop: which way it is. */
 void syscalls_settle(struct target *t, pid_t pid);
 
-/* Whether the kernel's filter of ours is the only one of @tid (or there is none): calls may be injected. */
+/*
+ * Whether the kernel's filter of ours is the only one
+ * of @tid (or there is none): calls may be injected.
+ */
 bool syscalls_may_inject(const struct target *t, pid_t tid);
 
 /* Whether calls of @number are watched. */
@@ -64,7 +67,8 @@ void syscalls_serve_seccomp(struct target *t, struct thread *th);
 void syscalls_serve(struct target *t, struct thread *th, bool was_interrupted);
 
 /* @th met the breakpoint @trap of a site with @regs. */
-void syscalls_serve_site(struct target *t, struct thread *th, const struct trap *trap, const struct arch_regs *regs);
+void syscalls_serve_site(struct target *t, struct thread *th, const struct trap *trap,
+			 const struct arch_regs *regs);
 /* @th is about to be given a signal. */
 void syscalls_before_signal(struct target *t, struct thread *th);
 

@@ -14,10 +14,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/perf_event.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
@@ -26,10 +24,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "target/attach_check.h"
 #include "target/faults.h"
+#include "target/instructions.h"
 #include "target/ptrace.h"
 #include "target/guard.h"
 #include "target/pads.h"
@@ -42,7 +41,8 @@
 #define FEW_OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
 #define TRACE_OPTIONS \
 	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | \
-	 PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESECCOMP)
+	 PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESECCOMP | \
+	 PTRACE_O_TRACEVFORKDONE)
 
 static volatile sig_atomic_t wake_flag;
 
@@ -81,10 +81,8 @@ void target_free(struct target *t)
 	while (t->processes.count > 0)
 		process_remove(t, t->processes.data[0], SPACE_DETACHED);
 	faults_free(t);
-	for (size_t i = 0; i < t->counters.count; i++)
-		close(t->counters.data[i]);
 	guard_stop(t);
-	vec_deinit(&t->counters);
+	instructions_close(t);
 	vec_deinit(&t->stack_words);
 	vec_deinit(&t->threads);
 	vec_deinit(&t->processes);
@@ -98,38 +96,6 @@ static int trace_options(const struct target *t)
 	const struct target_options *o = &t->options;
 	bool is_watched = !o->no_probes || o->watch_brk || o->watch_mappings || o->watch_faults;
 	return is_watched || o->follow_exec ? TRACE_OPTIONS : FEW_OPTIONS;
-}
-
-/* -- instructions -- */
-
-static int add_counter(struct target *t, pid_t tid, bool enable_on_exec)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_HARDWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_HW_INSTRUCTIONS,
-		.inherit = 1,
-		.exclude_kernel = 1,
-		.exclude_hv = 1,
-		.disabled = enable_on_exec,
-		.enable_on_exec = enable_on_exec,
-	};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	*vec_add(&t->counters) = fd;
-	return 0;
-}
-
-uint64_t target_instructions(const struct target *t)
-{
-	uint64_t sum = 0;
-	for (size_t i = 0; i < t->counters.count; i++) {
-		uint64_t n;
-		if (read(t->counters.data[i], &n, sizeof(n)) == sizeof(n))
-			sum += n;
-	}
-	return sum;
 }
 
 /* -- start -- */
@@ -192,7 +158,7 @@ int target_start(struct target *t, char *const argv[])
 					       (t->options.keep_running ? 0 : PTRACE_O_EXITKILL));
 	}
 	if (rc == 0 && t->options.count_instructions)
-		rc = add_counter(t, pid, true);
+		rc = instructions_add(t, pid, true);
 	if (rc == 0 && t->options.watch_faults) {
 		rc = faults_add(t, pid, true);
 		t->fault_error = rc;
@@ -217,31 +183,45 @@ int target_start(struct target *t, char *const argv[])
 
 /* -- attach -- */
 
+static void count_instructions(struct target *t, pid_t tid)
+{
+	int rc = instructions_add(t, tid, false);
+	if (rc != 0 && rc != -ESRCH)
+		log_warn("the instructions of thread %d are not counted: %s", tid, strerror(-rc));
+}
+
+/*
+ * Dying threads and a dead leader give EPERM, too: they allocate nothing any more. So does one whose
+ * maker was seized a moment ago, and which the kernel has given to us already; its event is to come.
+ */
+static bool is_gone_or_ours(pid_t tid, int seize_error)
+{
+	struct proc_status st;
+	if (seize_error == -ESRCH || proc_status_read(tid, &st) != 0)
+		return true;
+	return proc_status_is_dead(&st) || st.tracer == getpid();
+}
+
 /* Seizes and interrupts the threads of @p that are new; returns how many, or -errno for the first. */
 static int seize_pass(struct target *t, struct process *p)
 {
-	char name[64];
-	snprintf(name, sizeof(name), "/proc/%d/task", (int)p->pid);
-	DIR *dir = opendir(name);
+	DIR *dir = proc_open_threads(p->pid);
 	if (!dir)
 		return -ESRCH;
 	int found = 0, rc = 0;
-	for (struct dirent *e; (e = readdir(dir));) {
-		pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
-		if (tid <= 0 || thread_find(t, tid))
+	for (pid_t tid; (tid = proc_next_thread(dir));) {
+		if (thread_find(t, tid))
 			continue;
 		int err = ptrace_seize(tid, trace_options(t));
 		if (err != 0) {
-			/* dying threads and a dead leader give EPERM: they allocate nothing any more */
-			bool is_dead = err == -ESRCH || attach_is_dead(tid);
-			if (!is_dead && rc == 0)
+			if (!is_gone_or_ours(tid, err) && rc == 0)
 				rc = err;
 			continue;
 		}
 		struct thread *th = thread_add(t, tid, p);
 		th->state = THREAD_RUNNING;
 		if (t->options.count_instructions)
-			add_counter(t, tid, false);
+			count_instructions(t, tid);
 		if (t->options.watch_faults && t->fault_error == 0)
 			t->fault_error = faults_add(t, tid, false);
 		if (ptrace_interrupt(tid) == 0)
@@ -268,13 +248,17 @@ int target_seize_all(struct target *t, pid_t pid)
 	return found < 0 ? found : p && p->threads > 0 ? 0 : -ESRCH;
 }
 
-/* A stopped thread that may make system calls for us: not in a group stop, if there is another. */
+/*
+ * A stopped thread that may make system calls for us: not at the event of its vfork, and
+ * not in a group stop, if there is another.
+ */
 static struct thread *pick_thread(struct target *t, struct space *s)
 {
 	struct thread *best = NULL;
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
-		if (!th || th->process->space != s || th->is_exiting || !th->is_held)
+		if (!th || th->process->space != s || th->is_exiting || !th->is_held ||
+		    th->is_in_vfork)
 			continue;
 		/* one that holds a signal would get it with another siginfo afterwards */
 		if (!best || best->state == THREAD_LISTENING ||
@@ -317,11 +301,16 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 		t->first_pid = pid;
 	if (guard_start(t) == 0)
 		guard_space(t, s);
-	process_add(t, pid, s);
+	struct process *p = process_add(t, pid, s);
 	if (t->options.watch_brk || t->options.watch_mappings)
 		t->syscalls = SYSCALLS_SITES;
 	uint64_t begin = target_clock();
+	p->is_attaching = true;
 	rc = target_seize_all(t, pid);
+	if (rc == 0) {
+		p->is_attaching = false;
+		space_reopen(s);
+	}
 	*problem_out = rc == -ESRCH ? ATTACH_NO_PROCESS : ATTACH_PERMISSION;
 	if (rc == 0 && t->fault_error != 0) {
 		rc = t->fault_error;
@@ -396,6 +385,17 @@ static void run_shortly(struct target *t)
 
 #define REMOVE_TRIES 100
 
+/* Whether a thread of @s waits in vfork: it can neither be let go nor make calls for us. */
+static bool is_in_vfork(const struct target *t, const struct space *s)
+{
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		const struct thread *th = t->threads.data[i];
+		if (th && th->process->space == s && th->is_in_vfork)
+			return true;
+	}
+	return false;
+}
+
 /* From the spaces of all processes, or of @only. Processes may end meanwhile. */
 static void remove_everything(struct target *t, pid_t only)
 {
@@ -405,7 +405,9 @@ static void remove_everything(struct target *t, pid_t only)
 			struct space *s = t->processes.data[i]->space;
 			if (only && only != t->processes.data[i]->pid)
 				continue;
-			if (s->areas.count > 0 || s->traps.count > 0 || guard_has_injection(s))
+			if (tries < REMOVE_TRIES && is_in_vfork(t, s))
+				is_done = false;
+			else if (s->areas.count > 0 || s->traps.count > 0 || guard_has_injection(s))
 				is_done &= install_remove(t, s, pick_thread(t, s),
 							  tries == REMOVE_TRIES);
 		}

@@ -22,12 +22,14 @@ struct target;
 
 struct target_options {
 	bool follow_exec;     /* --trace-children=yes: new images are profiled too */
-	bool follow_own_exec; /* of no forks, but of what a process that is followed executes itself */
+	/* of no forks, but of what a process that is followed executes itself */
+	bool follow_own_exec;
 	bool keep_running;    /* started programs survive ptmem's death */
 	bool no_probes;       /* watch no function (only processes) */
 	bool no_stacks;       /* events are counted only: their stacks are not read */
 	bool stack_pointers;  /* events carry sp */
 	bool mapping_calls;   /* watch mmap, mremap and munmap, too */
+	bool program_end;     /* HEAP_PROGRAM_END */
 	uint64_t sample_ns;   /* HEAP_SAMPLE of every thread that runs, this often; 0 = never */
 	bool count_instructions; /* --time-unit=i */
 	bool no_promotion;    /* --probes=break */
@@ -44,7 +46,9 @@ struct target_options {
 	const char *somalloc; /* --soname-synonyms: which allocators are watched; NULL = all */
 };
 
-/* The stack of thread @tid: from its first stack pointer, high, down to low. It stands at sp now. */
+/*
+ * The stack of thread @tid: from its first stack pointer, high, down to low. It stands at sp now.
+ */
 struct thread_stack_info {
 	pid_t tid;
 	taddr_t low, high, sp;
@@ -65,8 +69,9 @@ struct target_sink {
 	void (*module_unloaded)(void *ctx, struct space *s, struct module *m);
 	void (*event)(void *ctx, struct space *s, const struct heap_event *ev);
 	/*
-	 * The same for plain allocations and frees that pads recorded, many at a time, while wants_quick
-	 * says so (asked often); all at @time_ns. Allocations carry what `node` returned for their
+	 * The same for plain allocations and frees that pads recorded, many at a time, while
+	 * wants_quick says so (asked often); all at @time_ns. Allocations carry what `node`
+	 * returned for their
 	 * stack: @path (a thread's slot) as in struct heap_event. NULL, all three = never.
 	 */
 	bool (*wants_quick)(void *ctx, struct space *s);
@@ -77,8 +82,10 @@ struct target_sink {
 	void (*stack_new)(void *ctx, struct space *s, const struct thread_stack_info *info);
 	/* A thread ends by itself, while others go on. With stack_new, as is the next. */
 	void (*stack_gone)(void *ctx, struct space *s, pid_t tid);
-	/* The stack pointer in the outermost frame of a stopped thread (@view: its registers and stack);
-	 * false: the walk does not reach it. */
+	/*
+	 * The stack pointer in the outermost frame of a stopped thread (@view: its registers and
+	 * stack); false: the walk does not reach it.
+	 */
 	bool (*stack_start)(void *ctx, struct space *s, struct stack_view *view, taddr_t *sp_out);
 	/* Whether the walk from @view meets a signal frame before it reaches @outer_sp. */
 	bool (*in_signal)(void *ctx, struct space *s, struct stack_view *view, taddr_t outer_sp);
@@ -86,27 +93,46 @@ struct target_sink {
 	 * *is_whole_out: the walk reached the outermost frame. Returns their number. */
 	size_t (*stack_pcs)(void *ctx, struct space *s, struct stack_view *view, taddr_t *pcs, size_t max,
 			    bool *is_whole_out);
-	/* A return address in [@start, @end) where a frame's CFA is its stack pointer + 16 and at most one
-	 * callee-saved register was saved, at CFA - 16: *saved_out is its index (arch.dwarf_saved), -1 =
-	 * none. 0 if there is no such place. */
+	/*
+	 * A return address in [@start, @end) where a frame's CFA is its stack pointer + 16 and at
+	 * most one callee-saved register was saved, at CFA - 16: *saved_out is its index
+	 * (arch.dwarf_saved), -1 = none. 0 if there is no such place.
+	 */
 	taddr_t (*find_row)(void *ctx, struct space *s, taddr_t start, taddr_t end, int *saved_out);
-	/* Rules of @s shall live in @memory (1 << bits slots, zeroed) from now on: pads read them there. */
+	/*
+	 * Rules of @s shall live in @memory (1 << bits
+	 * slots, zeroed) from now on: pads read them there.
+	 */
 	void (*rule_memory)(void *ctx, struct space *s, struct unwind_rule *memory, uint32_t bits);
 	/* The shared memory of @s is about to go: rules must leave it. */
 	void (*rule_memory_gone)(void *ctx, struct space *s);
-	/* @tid is the last thread of process @pid, stopped on its way out; its memory is still there. */
+	/*
+	 * @tid is the last thread of process @pid, stopped
+	 * on its way out; its memory is still there.
+	 */
 	void (*process_exit)(void *ctx, struct space *s, pid_t pid, pid_t tid);
-	/* Called when target_clock() passes what it returned last (at first: at once); returns the next
-	 * time, UINT64_MAX = never. NULL = never. */
+	/*
+	 * Called when target_clock() passes what it returned last (at first: at once); returns the
+	 * next time, UINT64_MAX = never. NULL = never.
+	 */
 	uint64_t (*tick)(void *ctx, uint64_t now_ns);
-	/* The last chance to read the memory of @s (last_look): all events are in, its threads stand
-	 * still, and it is about to exit or to be detached. Not called when it is killed suddenly. */
+	/*
+	 * The last chance to read the memory of @s (last_look): all events are in, its threads
+	 * stand still, and it is about to exit or to be detached. Not called when it is killed
+	 * suddenly.
+	 */
 	void (*last_look)(void *ctx, struct space *s);
-	/* The program itself says a monitor command; whether there is such a one. NULL = there is none. */
+	/*
+	 * The program itself says a monitor command; whether
+	 * there is such a one. NULL = there is none.
+	 */
 	bool (*monitor)(void *ctx, struct space *s, const char *text);
 	/* Whether the program that @pid just executed is to be left alone. NULL = never. */
 	bool (*skip_exec)(void *ctx, pid_t pid);
-	/* Called now and then between events, and when a timer or signal woke the loop; true = leave. */
+	/*
+	 * Called now and then between events, and when a
+	 * timer or signal woke the loop; true = leave.
+	 */
 	bool (*poll)(void *ctx);
 };
 
@@ -143,7 +169,8 @@ int target_start(struct target *t, char *const argv[]);
 enum attach_problem {
 	ATTACH_OK, ATTACH_NO_PROCESS, ATTACH_TRACED, ATTACH_PERMISSION, ATTACH_32BIT, ATTACH_SELF,
 	ATTACH_NO_PROBES, ATTACH_NO_FAULTS, ATTACH_KERNEL_THREAD, ATTACH_INJECT, ATTACH_OTHER,
-	ATTACH_ZOMBIE, ATTACH_DEAD_LEADER, /* of a process that has ended; of one whose other threads run */
+	/* of a process that has ended; of one whose other threads run */
+	ATTACH_ZOMBIE, ATTACH_DEAD_LEADER,
 };
 /* What /proc alone says of @pid: ATTACH_OK, NO_PROCESS, ZOMBIE, DEAD_LEADER or KERNEL_THREAD. */
 enum attach_problem target_look(pid_t pid);
@@ -152,13 +179,19 @@ enum attach_problem target_look(pid_t pid);
  * tracer's pid, a uid, an errno). Nothing of ours is left in the process then. */
 int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out);
 
-/* Why the started program was killed before its first instruction: ATTACH_32BIT, ATTACH_NO_PROBES. OK: it was not. */
+/*
+ * Why the started program was killed before its first
+ * instruction: ATTACH_32BIT, ATTACH_NO_PROBES. OK: it was not.
+ */
 enum attach_problem target_refusal(const struct target *t);
 
 /* Runs until nobody is left, or the sink's poll says to leave. */
 void target_run(struct target *t);
 
-/* Whether target_detach will not return before the processes ended: they run under a filter of ours. */
+/*
+ * Whether target_detach will not return before the
+ * processes ended: they run under a filter of ours.
+ */
 bool target_must_stay(const struct target *t);
 /* Lets go of everybody: text restored, stubs removed where nobody is in them. */
 void target_detach(struct target *t);

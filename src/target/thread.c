@@ -6,12 +6,8 @@
 #include "target/thread.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "target/guard.h"
 #include "target/pads.h"
@@ -77,17 +73,6 @@ void thread_remove(struct target *t, struct thread *th)
 	vec_deinit(&th->calls);
 	free(th->stack);
 	free(th);
-}
-
-bool thread_is_dead(const struct thread *th)
-{
-	char name[64], line[256] = "";
-	snprintf(name, sizeof(name), "/proc/%d/stat", (int)th->tid);
-	_cleanup_close_ int fd = open(name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || read(fd, line, sizeof(line) - 1) <= 0)
-		return true;
-	const char *name_end = strrchr(line, ')');
-	return name_end && (strncmp(name_end, ") Z", 3) == 0 || strncmp(name_end, ") X", 3) == 0);
 }
 
 struct process *process_find(const struct target *t, pid_t pid)
@@ -161,6 +146,11 @@ void thread_resume(struct target *t, struct thread *th, int sig)
 		loop_consume_stop(th->tid); /* or the next wait would find it again */
 		return;
 	}
+	thread_run(t, th, sig);
+}
+
+void thread_run(struct target *t, struct thread *th, int sig)
+{
 	th->is_held = false;
 	th->state = THREAD_RUNNING;
 	if (sig)

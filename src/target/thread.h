@@ -47,6 +47,7 @@ struct process {
 	bool is_started;            /* by us: our child */
 	bool is_execing;            /* its first instruction is still to come */
 	bool is_first_image;        /* runs what ptmem was asked to start */
+	bool is_attaching;          /* its threads are being seized; nothing was put into it yet */
 	struct roots *last_roots;   /* registers of threads at its exit; NULL = none yet; owned */
 };
 
@@ -64,6 +65,7 @@ struct thread {
 	bool is_held;               /* stopped, waits for the world to go on */
 	bool was_interrupted;       /* an interrupt was asked for and has not been seen */
 	bool wants_sample;          /* its stack pointer is to be told at the next interrupt stop */
+	bool is_in_vfork;           /* from its event to the next stop; runs no code of the program */
 	bool is_exiting;            /* past its exit stop */
 	bool is_new;                /* has not run yet */
 	bool had_signal;            /* got a signal since its outermost call was entered */
@@ -82,6 +84,7 @@ struct thread {
 	struct syscall_state syscall;
 	uint64_t waited_tail;       /* the ring's tail when it began to wait */
 	uint32_t bounds_traps;      /* calls in a row from another stack than its slot's */
+	struct arch_regs vfork_regs; /* while is_in_vfork, since it cannot be asked for them */
 };
 
 /* A stop that was consumed and is served later. */
@@ -143,8 +146,6 @@ struct target {
 
 struct thread *thread_find(const struct target *t, pid_t tid);
 struct thread *thread_add(struct target *t, pid_t tid, struct process *p);
-/* Whether it ended, reported or not. */
-bool thread_is_dead(const struct thread *th);
 void thread_remove(struct target *t, struct thread *th);
 
 struct process *process_find(const struct target *t, pid_t pid);
@@ -156,23 +157,27 @@ void process_remove(struct target *t, struct process *p, enum space_end why);
 
 /* Lets @th go on with @sig, or holds it while the world is stopped. */
 void thread_resume(struct target *t, struct thread *th, int sig);
+/* Lets @th go on with @sig in any case. */
+void thread_run(struct target *t, struct thread *th, int sig);
 
 /* loop.c */
 /* Waits for one stop and serves it. -EINTR: a signal came; -ECHILD: nobody is left. */
 int loop_step(struct target *t, bool no_wait);
 void loop_serve(struct target *t, pid_t tid, int status);
-/* Sleeps until some child stops or ends, at most @ms: false. SIGCHLD is blocked, so none is missed. */
-bool loop_wait_for_child(unsigned ms);
 /* @th ended, or is about to, in the middle of work for us: it is told and removed at the next
  * loop_step, for callers up the stack still know it, its process and its space. */
 void loop_serve_later(struct target *t, struct thread *th, int status);
 /* Takes the stop of @tid, which stays stopped, out of what the next wait finds. */
 void loop_consume_stop(pid_t tid);
+/* Makes @th repeat the call that a stop of ours made fail with -EINTR; see loop.c. */
+void loop_restart_interrupted(struct target *t, struct thread *th);
+
+/* loop_world.c */
 /* Stops all threads of all processes, and lets them go on. */
 void loop_stop_world(struct target *t);
 void loop_start_world(struct target *t);
-/* Makes @th repeat the call that a stop of ours made fail with -EINTR; see loop.c. */
-void loop_restart_interrupted(struct target *t, struct thread *th);
+/* Sleeps until some child stops or ends, at most @ms: false. SIGCHLD is blocked, so none is missed. */
+bool loop_wait_for_child(unsigned ms);
 
 /* trap.c */
 /* Serves a SIGTRAP of @th. */
@@ -214,12 +219,6 @@ void thread_stacks_exit(struct target *t, struct thread *th);
 int target_seize_all(struct target *t, pid_t pid);
 
 /* install.c */
-/* An area with room for @size bytes, aligned, within reach of @addr of @m; takes them. -errno. */
-int install_take_room(struct target *t, struct thread *th, struct space *s, const struct module *m, taddr_t addr,
-		      uint32_t size, taddr_t *at_out);
-/* Room for a stub of at most @size bytes within reach of @addr of @m; takes it. -errno. */
-int install_stub_room(struct target *t, struct thread *th, struct space *s, const struct module *m, taddr_t addr,
-		      uint32_t size, taddr_t *at_out);
 /* Fills t->stack_words: what threads of @s hold that points into text. */
 void install_collect_words(struct target *t, struct space *s);
 /* Puts traps at all watched functions of all modules of @s and tells the sink of it; @th is stopped

@@ -9,11 +9,10 @@
  *	                    outermost frame, which is the one that clone gave them
  */
 #include <linux/sched.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "base/cleanup.h"
+#include "base/proc.h"
 #include "target/pads.h"
 #include "target/ptrace.h"
 #include "target/thread.h"
@@ -34,18 +33,8 @@ static void tell(struct target *t, struct thread *th, taddr_t sp)
 /* The first stack pointer of @pid's program; 0 = unknown. */
 static taddr_t read_start_stack(pid_t pid)
 {
-	char name[64];
-	_cleanup_free_ char *line = NULL;
-	size_t size = 0;
-	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
-	_cleanup_fclose_ FILE *f = fopen(name, "re");
-	if (!f || getdelim(&line, &size, '\0', f) < 0)
-		return 0;
-	char *field = strrchr(line, ')'); /* of the name, which may hold anything: field 2 */
-	unsigned long long start = 0;
-	for (int number = 2; field && number < 28; number++)
-		field = strchr(field + 1, ' ');
-	return field && sscanf(field, " %llu", &start) == 1 ? (taddr_t)start : 0;
+	struct proc_stat st;
+	return proc_stat_read(pid, &st) == 0 ? st.start_stack : 0;
 }
 
 /* How far down a stack can reach that holds @sp: its mapping; the first thread's grows. */
@@ -61,7 +50,10 @@ static taddr_t find_low(const struct maps *maps, taddr_t sp)
 	return end;
 }
 
-/* What can be said of a stack by its mapping: the thread's control block stands behind it, if anything. */
+/*
+ * What can be said of a stack by its mapping: the
+ * thread's control block stands behind it, if anything.
+ */
 static taddr_t find_high(const struct maps *maps, const struct arch_regs *regs,
 			 const struct arch *arch)
 {
@@ -132,7 +124,10 @@ void thread_stacks_born(struct target *t, struct thread *parent, struct thread *
 {
 	struct space *s = born->process->space;
 	struct arch_regs regs;
-	/* a vfork's child runs on its parent's stack, posix_spawn's on one of the parent's: soon it is gone */
+	/*
+	 * a vfork's child runs on its parent's stack,
+	 * posix_spawn's on one of the parent's: soon it is gone
+	 */
 	if (!is_wanted(t, s) || born->process->is_vfork_child ||
 	    ptrace_get_regs(parent->tid, &regs) != 0)
 		return;

@@ -7,6 +7,7 @@
  *	loader            look for modules; go by .jump
  *	throw, catch      mend stacks; go by .jump
  *	marker            requests.c; go on behind it
+ *	program's end     event; go by .jump
  *
  *	behind the call   event with the result; the stub's return goes to the caller
  *
@@ -312,6 +313,10 @@ void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct a
 		install_update(t, s, th);
 		trap = space_trap_find(s, addr); /* the table may have moved */
 		next = trap ? trap->stub.jump : next;
+	} else if (kind == PROBE_END) {
+		const struct heap_event ev = new_event(t, th, HEAP_PROGRAM_END, FUNCTION_NONE);
+		if (!th->process->is_vfork_child) /* its parent goes on */
+			emit(t, th, &ev);
 	} else if (kind == PROBE_THROW) {
 		trap_drop_calls(t, th, sp);
 		exchange_return(t, th, false);
@@ -444,8 +449,7 @@ static void count_hit(struct target *t, struct space *s, const struct trap *trap
 {
 	const char *why;
 	uint32_t hot = t->options.promote_at_once ? 1 : HOT_HITS;
-	if (trap->probe->kind == PROBE_LOADER || trap->probe->kind == PROBE_MAPPING ||
-	    trap->is_cold || !s->is_ready || ++s->hits < hot)
+	if (!probe_may_be_hot(trap->probe) || trap->is_cold || !s->is_ready || ++s->hits < hot)
 		return;
 	s->hits = 0;
 	if (s->is_profiled && pads_are_possible(t, s, &why))

@@ -13,7 +13,6 @@
 
 #include <elfutils/libdw.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,24 +73,6 @@ static struct cfi *cfi_of(struct elf_file *file)
 	return cfi;
 }
 
-static bool has_section(Elf *elf, const char *name)
-{
-	size_t names;
-	Elf_Scn *scn = NULL;
-
-	if (elf_getshdrstrndx(elf, &names) != 0)
-		return false;
-	while ((scn = elf_nextscn(elf, scn))) {
-		GElf_Shdr header;
-		if (!gelf_getshdr(scn, &header) || header.sh_type == SHT_NOBITS)
-			continue;
-		const char *found = elf_strptr(elf, names, header.sh_name);
-		if (found && strcmp(found, name) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* "/usr/lib/debug/.build-id/ab/cdef.debug", or -1. */
 static int open_separate(const struct elf_file *file)
 {
@@ -110,7 +91,7 @@ static int open_separate(const struct elf_file *file)
 static void find_debug_frames(struct cfi *cfi, const struct elf_file *file)
 {
 	cfi->has_debug = true;
-	if (has_section(file->elf, ".debug_frame") && cfi_check_debug_frame(file->elf))
+	if (elf_file_section(file->elf, ".debug_frame", NULL) && cfi_check_debug_frame(file->elf))
 		cfi->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
 	if (cfi->dwarf)
 		cfi->debug[0] = dwarf_getcfi(cfi->dwarf);

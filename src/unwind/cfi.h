@@ -17,7 +17,10 @@ struct elf_file;
 /* The row that covers @vaddr; the caller free()s it. NULL when there is none or it is broken. */
 Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr);
 
-/* The executable bytes of the file from @vaddr on, *size_out of them; NULL if it holds no code there. */
+/*
+ * The executable bytes of the file from @vaddr on,
+ * *size_out of them; NULL if it holds no code there.
+ */
 const uint8_t *cfi_code(struct elf_file *file, uint64_t vaddr, size_t *size_out);
 
 enum cfi_start {

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/elf_file.h"
 #include "base/vec.h"
 
 #define MAX_REGISTER 255
@@ -240,7 +241,10 @@ static int compare_offsets(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* .eh_frame_hdr: {1, pcrel sdata4, udata4, datarel sdata4, where .eh_frame is, rows, {code, FDE}...}. */
+/*
+ * .eh_frame_hdr: {1, pcrel sdata4, udata4, datarel
+ * sdata4, where .eh_frame is, rows, {code, FDE}...}.
+ */
 static bool check_table(const struct check *check, const struct section *hdr)
 {
 	static const uint8_t form[4] = {1, 0x1b, 0x03, 0x3b};
@@ -265,31 +269,24 @@ static bool check_table(const struct check *check, const struct section *hdr)
 
 static bool find_section(Elf *elf, const char *name, struct section *out)
 {
-	size_t names;
-	Elf_Scn *scn = NULL;
+	GElf_Shdr header;
+	Elf_Scn *scn = elf_file_section(elf, name, &header);
 
-	if (elf_getshdrstrndx(elf, &names) != 0)
+	if (!scn)
 		return false;
-	while ((scn = elf_nextscn(elf, scn))) {
-		GElf_Shdr header;
-		if (!gelf_getshdr(scn, &header) || header.sh_type == SHT_NOBITS)
-			continue;
-		const char *found = elf_strptr(elf, names, header.sh_name);
-		if (!found || strcmp(found, name) != 0)
-			continue;
-		if (header.sh_flags & SHF_COMPRESSED)
-			elf_compress(scn, 0, 0);
-		Elf_Data *data = elf_getdata(scn, NULL);
-		if (!data || !data->d_buf)
-			return false;
-		*out = (struct section){data->d_buf, data->d_size, header.sh_addr, header.sh_offset,
-					strcmp(name, ".eh_frame") == 0};
-		return true;
-	}
-	return false;
+	if (header.sh_flags & SHF_COMPRESSED)
+		elf_compress(scn, 0, 0);
+	Elf_Data *data = elf_getdata(scn, NULL);
+	if (!data || !data->d_buf)
+		return false;
+	*out = (struct section){data->d_buf, data->d_size, header.sh_addr, header.sh_offset,
+				strcmp(name, ".eh_frame") == 0};
+	return true;
 }
 
-/* libdw goes by the program header where there is one: it must mean the section that was checked. */
+/*
+ * libdw goes by the program header where there is one: it must mean the section that was checked.
+ */
 static bool is_same_hdr(Elf *elf, const struct section *hdr, bool has_hdr)
 {
 	size_t count = 0;

@@ -154,7 +154,10 @@ static int step(struct machine *m, const Dwarf_Op *op)
 	}
 }
 
-/* The index of the operation that the branch at @i goes to; branches count bytes from the next operation. */
+/*
+ * The index of the operation that the branch at @i goes
+ * to; branches count bytes from the next operation.
+ */
 static int branch(const Dwarf_Op *ops, size_t count, size_t i, size_t *next_out)
 {
 	uint64_t target = ops[i].offset + 3 + ops[i].number;

@@ -17,7 +17,8 @@ struct expression_input {
 
 enum expression_kind {
 	EXPRESSION_VALUE,    /* *value_out is the value (DW_OP_stack_value, a register) */
-	EXPRESSION_LOCATION, /* *value_out is the address where the value stands, or a plain result */
+	/* *value_out is the address where the value stands, or a plain result */
+	EXPRESSION_LOCATION,
 };
 
 /*

@@ -14,7 +14,8 @@
 struct frame {
 	struct arch_unwind_regs regs; /* regs.reg[arch->dwarf_pc]: exact, not minus 1 */
 	uint32_t known;               /* bit n: register n has its value */
-	bool is_exact;                /* interrupted by a signal: CFI is looked up at pc, not at pc - 1 */
+	/* interrupted by a signal: CFI is looked up at pc, not at pc - 1 */
+	bool is_exact;
 };
 
 #define FRAME_KNOWS_ALL ((1u << ARCH_DWARF_REGS) - 1)

@@ -172,8 +172,10 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 	if (!code || arch_is_sigreturn(code, size))
 		return false;
 	if (!is_exact && !follows_call(file, vaddr + 1)) {
-		/* Nobody returns here: whoever made this stack put an entry at its bottom (makecontext).
-		 * A stripped file does not name it, but entries are aligned. */
+		/*
+		 * Nobody returns here: whoever made this stack put an entry at its bottom
+		 * (makecontext). A stripped file does not name it, but entries are aligned.
+		 */
 		rule->kind = RULE_END;
 		return (vaddr + 1) % 16 == 0;
 	}
@@ -272,8 +274,10 @@ const struct unwind_rule *rules_enter(struct rules *r, const struct unwind_rule 
 
 	r->compiled++;
 	make_room(r);
-	/* Garbage and changing code stay out: forget would never hear of them. Nor may the last empty
-	 * slot go, for look-ups end there. */
+	/*
+	 * Garbage and changing code stay out: forget would never hear of them. Nor may the last
+	 * empty slot go, for look-ups end there.
+	 */
 	if (rule->pc == 0 || rule->pc == FORGOTTEN || r->table.used + 1 >= 1u << r->table.bits ||
 	    (rule->kind == RULE_SLOW && !r->ops->module(r->ops->ctx, rule->pc - 1))) {
 		r->spare = *rule;

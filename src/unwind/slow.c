@@ -107,7 +107,7 @@ bool slow_is_return_address(const struct unwind_ops *ops, const struct stack_vie
 	uint8_t code[MAX(ARCH_MAX_CALL, ARCH_SIGRETURN_SIZE)];
 
 	if (pc < PAGE_SIZE_MIN)
-		return pc == 0;
+		return unwind_is_end(pc);
 	if (read_code(ops, view, pc - ARCH_MAX_CALL, code, ARCH_MAX_CALL) &&
 	    arch_ends_in_call(code, ARCH_MAX_CALL))
 		return true;
@@ -139,7 +139,7 @@ static int step_frame_pointer(const struct arch *arch, const struct unwind_ops *
 		return -ENODATA;
 	if (frame_read_word(view, fp, &outer_fp) != 0 || frame_read_word(view, fp + 8, &pc) != 0)
 		return -ENODATA;
-	if (!slow_is_return_address(ops, view, pc) || (pc == 0 && outer_fp != 0))
+	if (!slow_is_return_address(ops, view, pc) || (unwind_is_end(pc) && outer_fp != 0))
 		return -ENODATA;
 	frame->regs.reg[arch->dwarf_pc] = pc;
 	frame->regs.reg[arch->dwarf_sp] = fp + 16;

@@ -16,7 +16,10 @@ enum slow_way { SLOW_CFI, SLOW_SIGNAL, SLOW_FRAME_POINTER };
 int slow_step(const struct arch *arch, const struct unwind_ops *ops, const struct stack_view *view,
 	      struct frame *frame, enum slow_way *way_out);
 
-/* Whether somebody can return to @pc: a call stands before it, or it is a signal trampoline, or 0. */
-bool slow_is_return_address(const struct unwind_ops *ops, const struct stack_view *view, taddr_t pc);
+/*
+ * Whether somebody can return to @pc: a call stands before it, or it is a signal trampoline, or 0.
+ */
+bool slow_is_return_address(const struct unwind_ops *ops, const struct stack_view *view,
+			    taddr_t pc);
 
 #endif

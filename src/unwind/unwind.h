@@ -24,7 +24,7 @@ struct unwind_ops {
 
 /* Why a walk ended. Only UNWIND_COMPLETE is a whole stack. */
 enum unwind_end {
-	UNWIND_COMPLETE,   /* the outermost frame: undefined return address, or pc 0 */
+	UNWIND_COMPLETE,   /* the outermost frame: undefined return address, or pc 0 or 1 */
 	UNWIND_NO_CFI,     /* code that neither CFI nor frame pointers explain */
 	UNWIND_NO_MEMORY,  /* a stack slot could not be read */
 	UNWIND_LOOP,       /* the CFA did not move outwards */
@@ -59,8 +59,8 @@ size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs
  * pcs are not lowered: pcs[0] is its pc, then return addresses and, behind signal
  * frames, interrupted pcs, as they are.
  */
-size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,
-			   enum unwind_end *end_out);
+size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, taddr_t *pcs,
+			   size_t max, enum unwind_end *end_out);
 
 /* The stack pointer in its outermost frame; false: the walk ends before. */
 bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_t *sp_out);

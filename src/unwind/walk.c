@@ -197,7 +197,8 @@ static size_t walk_known(const struct unwind *u, const struct stack_view *from, 
 			break;
 		taddr_t cfa =
 			(rule->kind == RULE_SP ? sp : fp) + (uint64_t)(int64_t)rule->cfa_offset;
-		if (cfa <= sp || !copied_word(view, cfa - 8, &next_pc) || next_pc == 0)
+		if (cfa <= sp || !copied_word(view, cfa - 8, &next_pc) ||
+		    unwind_is_end(next_pc))
 			break;
 		unsigned int saved = rule->saved;
 		if (saved & 1 &&
@@ -238,8 +239,8 @@ size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs
 	for (;;) {
 		if (!frame.is_exact)
 			count = walk_known(u, view, &frame, pcs, count, max);
-		end = frame.regs.reg[dwarf_pc] ? step(u, view, &frame) : UNWIND_COMPLETE;
-		if (end < 0 && frame.regs.reg[dwarf_pc] == 0)
+		end = unwind_is_end(frame.regs.reg[dwarf_pc]) ? UNWIND_COMPLETE : step(u, view, &frame);
+		if (end < 0 && unwind_is_end(frame.regs.reg[dwarf_pc]))
 			end = UNWIND_COMPLETE;
 		else if (end < 0 && count >= max)
 			end = UNWIND_TOO_DEEP;
@@ -281,8 +282,9 @@ bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_
 	start_frame(view, &frame);
 	frame.is_exact = true;
 	for (size_t i = 0; i < MAX_FRAMES_TO_OUTERMOST && end < 0; i++)
-		end = frame.regs.reg[u->rules.arch->dwarf_pc] ? step(u, view, &frame) :
-								UNWIND_COMPLETE;
+		end = unwind_is_end(frame.regs.reg[u->rules.arch->dwarf_pc]) ?
+			      UNWIND_COMPLETE :
+			      step(u, view, &frame);
 	*sp_out = frame.regs.reg[u->rules.arch->dwarf_sp];
 	return end == UNWIND_COMPLETE;
 }

@@ -182,6 +182,41 @@ def check_search(b):
     check(b.text("matched") == "", "escape")
 
 
+def check_address(b, url):
+    """A view is in the address: taken from there, it is shown again; an address that says nonsense shows all."""
+    b.click(b.frame("late"))
+    b.keys("\ue009", "f")
+    b.answer("a&b=%|late")
+    address = b.js("return location.href")
+    check(address.startswith(url + "#zoom="), "address", address)
+    before = b.shown()
+    b.call("POST", "/url", {"url": "about:blank"})
+    b.call("POST", "/url", {"url": address})
+    check(b.shown() == before and len(before) == 4, "zoomed by address", b.shown())
+    check(b.text("matched") == "Matched: 10.00%" and marked(b) == ["late"], "searched by address", b.text("matched"))
+    b.keys("\ue00c")
+    check(b.js("return location.href") == url + "#", "address of the first view", b.js("return location.href"))
+    for nonsense in ("#zoom=x,y", "#zoom=77,1", "#zoom=", "#search=", "#a=b&&=", "#%"):
+        b.js("location.hash = arguments[0]; window.dispatchEvent(new Event('hashchange'))", nonsense)
+        check_first_view(b)
+        check(b.text("matched") == "", "matched by " + nonsense)
+    b.call("POST", "/url", {"url": "about:blank"})
+    b.call("POST", "/url", {"url": url})
+
+
+def check_places(b):
+    """Buttons and the matched share stand apart, above the frames."""
+    b.click(b.frame("late"))
+    b.keys("\ue009", "f")
+    b.answer("late")
+    boxes = b.js("""return ['reset', 'matched', 'search'].map(id => {
+        const r = document.getElementById(id).getBoundingClientRect(); return [r.left, r.right, r.top, r.bottom]})""")
+    check(boxes[0][1] < boxes[1][0] and boxes[1][1] < boxes[2][0], "texts overlap", boxes)
+    top = b.js("return Math.min(...[...document.querySelectorAll('.frame:not(.hidden) rect')].map(r => r.getBoundingClientRect().top))")
+    check(max(box[3] for box in boxes) < top, "texts over frames", boxes, top)
+    b.keys("\ue00c")
+
+
 def check_print(b):
     pdf = base64.b64decode(b.call("POST", "/print", {}))
     check(pdf[:5] == b"%PDF-" and len(pdf) > 3000, "printing")
@@ -200,8 +235,9 @@ def check_without_script(folder, url):
 def check_all(b, url):
     b.call("POST", "/url", {"url": url})
     check(b.text("title") == './program <a> & "b"', "title", b.text("title"))
-    for part in (check_first_view, check_zoom, check_hover, check_search, check_print):
+    for part in (check_first_view, check_zoom, check_hover, check_search, check_places, check_print):
         part(b)
+    check_address(b, url)
     if SCREENSHOT:
         open(SCREENSHOT, "wb").write(base64.b64decode(b.call("GET", "/screenshot")))
 

@@ -150,6 +150,15 @@ class Context:
             raise Fail("%s is not built" % path)
         return path
 
+    def for_others(self, path):
+        """A copy of the program that other users may execute: the project may stand in a private directory."""
+        copy = os.path.join(self.directory, os.path.basename(path))
+        for folder in (os.path.dirname(self.directory), self.directory):
+            os.chmod(folder, 0o711)
+        shutil.copy(path, copy)
+        os.chmod(copy, 0o755)
+        return copy
+
     def file(self, name, text):
         path = os.path.join(self.directory, name)
         with open(path, "w", encoding="utf-8") as file:

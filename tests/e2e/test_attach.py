@@ -485,3 +485,30 @@ def target_killed_at_once(t):
         status = attached.process.wait(timeout=30)
         t.check(status in (0, 125), "status of ptmem: %s, %s" % (status, attached.errors()))
         t.check("internal error" not in attached.errors(), attached.errors())
+
+
+@test("attach/while-it-executes", limit=120)
+def while_it_executes(t):
+    """At whatever moment of its execve: the new program is profiled, or the old one was and that is said."""
+    ptmem, seen = t.ptmem(), 0
+    for i in range(20):
+        cwd = t.subdirectory()
+        read_end, write_end = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(write_end)
+            os.read(read_end, 1)
+            os.execve("/bin/sh", ["sh", "-c", "x=$(sleep 0.2); sleep 0.2"], t.environment(cwd))
+        os.close(read_end)
+        with open(os.path.join(cwd, "err"), "wb") as err:
+            tracer = subprocess.Popen([ptmem, "--stats", "-p", str(pid)], cwd=cwd, env=t.environment(cwd), stderr=err)
+        time.sleep(i / 20 * 0.012)
+        os.close(write_end)
+        t.equal("status of the program", os.waitpid(pid, 0)[1], 0)
+        t.equal("status of ptmem", tracer.wait(timeout=30), 0)
+        with open(os.path.join(cwd, "err"), encoding="utf-8", errors="replace") as err:
+            text = err.read()
+        is_watched = "watched functions: 0\n" not in text and "watched functions: " in text
+        t.check(is_watched or "it executed /" in text, "nothing is watched: " + text)
+        seen += is_watched
+    t.check(seen > 0, "never attached after the execve")

@@ -214,11 +214,10 @@ def other_user():
 def not_permitted(t):
     """Another user's process: says whose it is and what would help."""
     user = other_user()
-    os.chmod(t.directory, 0o777)
     process = sleeper(t)
     cwd = t.subdirectory()
     os.chmod(cwd, 0o777)
-    run = subprocess.run([t.ptmem(), "-p", str(process.pid)], cwd=cwd, stdout=subprocess.PIPE,
+    run = subprocess.run([t.for_others(t.ptmem()), "-p", str(process.pid)], cwd=cwd, stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, check=False, user=user.pw_uid, group=user.pw_gid, extra_groups=[])
     text = run.stderr.decode()
     t.equal("status (%s)" % text, run.returncode, 125)
@@ -232,8 +231,9 @@ def ordinary_user(t):
     user = other_user()
     cwd = t.subdirectory()
     os.chmod(cwd, 0o777)
+    ptmem, target = t.for_others(t.ptmem()), t.for_others(t.target("gcc-O2-pie", "mixed"))
     for option in ([], ["--time-unit=B"]):
-        run = subprocess.run([t.ptmem(), "--stats", *option, t.target("gcc-O2-pie", "mixed")], cwd=cwd,
+        run = subprocess.run([ptmem, "--stats", *option, target], cwd=cwd,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, user=user.pw_uid,
                              group=user.pw_gid, extra_groups=[])
         t.equal("status (%s)" % run.stderr.decode(), run.returncode, 0)
@@ -262,6 +262,20 @@ def no_allocator_attached(t):
     t.equal("lines of the message (%s)" % text, text.count("\n"), 1)
     process.stdin.close()
     t.equal("status of the program", process.wait(timeout=10), 3)
+
+
+@test("cli/time-unit-i")
+def time_unit_i(t):
+    """Where nobody counts instructions that is said, with what to use, before the program starts."""
+    marker = os.path.join(t.directory, "was-run")
+    if os.path.isdir("/sys/bus/event_source/devices/cpu"):
+        run = t.run([t.ptmem(), "--time-unit=i", "-o", "out", "touch", marker])
+        t.equal("status (%s)" % run.err.decode(), run.status, 0)
+        t.equal("time unit", massif.Massif(os.path.join(run.cwd, "out")).time_unit, "i")
+        return
+    one_line(t, ["--time-unit=i", "touch", marker], 125, "instructions", "--time-unit=ms", "--time-unit=B")
+    one_line(t, ["--time-unit=i", "-p", str(os.getpid())], 125, "instructions")
+    t.check(not os.path.exists(marker), "the program was run")
 
 
 @test("cli/unwritable-file")

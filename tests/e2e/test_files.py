@@ -120,3 +120,17 @@ def closed_standard_files(t):
             lines = file.read().splitlines()
         t.check(all(re.fullmatch(r"[0-9.]+(\t[0-9]+)+", line) for line in lines[1:]), "samples: %r" % lines)
     t.check(t.run(["sh", "-c", "%s --help >&-" % t.ptmem()]).status != 0, "help to nobody is no success")
+
+
+@test("files/full-disk")
+def full_disk(t):
+    """A profile whose place is full is not lost: it stands whole in a new directory, and ptmem says where."""
+    cwd, elsewhere = t.subdirectory(), t.subdirectory()
+    result = t.run([t.ptmem(), "-o", "/dev/full", t.target("gcc-O2-pie", "mixed")], cwd=cwd, env={"TMPDIR": elsewhere})
+    t.equal("status", result.status, 125)
+    said = re.search(rb"cannot write /dev/full: No space left on device; the profile is in (\S+)\n", result.err)
+    t.check(said, "no word of it: %r" % result.err)
+    path = said[1].decode()
+    t.equal("files", [os.path.join(top, name) for top, _, names in os.walk(elsewhere) for name in names], [path])
+    t.check(re.search(r"/ptmem-\w{6}/massif\.out\.\d+$", path), "its name: " + path)
+    t.equal("live bytes", massif.Massif(path).snapshots[-1]["mem_heap_B"], t.truth(cwd)["live"])

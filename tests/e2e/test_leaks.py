@@ -163,6 +163,56 @@ def memcheck(t):
     t.equal("what leaks", lost_without_ignoring(t), dict(theirs))
 
 
+# Where memcheck believes by default that a pointer into a block's inside is as good as one to its start.
+HEURISTICS = {"array_of_items", "array_with_cookie", "second_base", "behind_length", "behind_string_head"}
+
+
+def cxx_makers():
+    with open(os.path.join(os.path.dirname(harness.HERE), "targets", "leaks_cxx.cpp"), encoding="utf-8") as file:
+        text = file.read()
+    return set(re.findall(r"^MAKER\((\w+),", text, re.M)) | {"lost_map", "lost_list", "lost_self_cycle", "library_types"}
+
+
+def cxx_memcheck(t, variant, *options):
+    """{maker: {kind: blocks}} as memcheck has it."""
+    result = t.run([t.program("valgrind"), "--leak-check=full", "--show-leak-kinds=all", "--num-callers=40", *options,
+                    t.target(variant, "leaks_cxx")])
+    makers, theirs = cxx_makers(), collections.defaultdict(dict)
+    for record in re.split(r"(?m)^==\d+== $\n", result.err.decode()):
+        head = re.search(r"in ([0-9,]+) blocks are (\w+ \w+) in loss record", record)
+        maker = next((m for m in re.findall(r": (\w+)\(\) \(", record) if m in makers), None)
+        if head and maker:
+            theirs[maker][head[2]] = theirs[maker].get(head[2], 0) + int(head[1].replace(",", ""))
+    t.equal("makers that memcheck knows", set(theirs), makers)
+    return dict(theirs)
+
+
+def cxx_found(t, variant, *options):
+    cwd = t.subdirectory()
+    t.profile([t.target(variant, "leaks_cxx")], ["--leak-check", "--leaks-out=leaks.json", *options], cwd=cwd)
+    makers, ours = cxx_makers(), collections.defaultdict(dict)
+    with open(os.path.join(cwd, "leaks.json"), encoding="utf-8") as file:
+        for site in json.load(file)["sites"]:
+            names = [f.get("function", "").split("(")[0] for f in site["stack"]]
+            maker = next((n for n in names if n in makers), None)
+            if maker:
+                ours[maker][site["kind"]] = ours[maker].get(site["kind"], 0) + site["blocks"]
+    return dict(ours)
+
+
+for _variant in VARIANTS:
+    def _cxx(t, variant=_variant):
+        """Containers, arrays with a cookie, second bases, mappings of all kinds, odd places: all that memcheck says
+        without its heuristics; and with them only what the manual page names differs."""
+        without = cxx_memcheck(t, variant, "--leak-check-heuristics=none")
+        t.equal("what leaks", cxx_found(t, variant), without)
+        by_default = cxx_memcheck(t, variant)
+        t.equal("where heuristics decide", {m for m in by_default if by_default[m] != without[m]}, HEURISTICS)
+        t.check(all(list(without[m]) == ["possibly lost"] and list(by_default[m]) == ["still reachable"]
+                    for m in HEURISTICS - {"array_of_items"}), "other kinds: %s, %s" % (without, by_default))
+    test("leaks/cxx/" + _variant, 180)(_cxx)
+
+
 @test("leaks/several-processes")
 def several(t):
     """Two processes, one name for the files: each has its own, and both run on."""

@@ -5,6 +5,7 @@ Where ptmem differs on purpose, the case lists what it says instead.
 """
 
 import glob
+import itertools
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import subprocess
 import time
 
 import harness
+import oracle
 from harness import Skip, test
 
 FOLDER = os.path.join(os.path.dirname(harness.HERE), "memusage")
@@ -87,16 +89,6 @@ def compiled(t, name, folder=FOLDER, options=()):
     return binary
 
 
-def with_own_pool(text):
-    """libstdc++'s pool for exceptions when memory is short holds 73728 bytes since GCC 13, 72704 before."""
-    version = subprocess.run(["g++", "-dumpversion"], stdout=subprocess.PIPE, check=True).stdout.decode()
-    if int(version.split(".")[0]) < 13:
-        return text
-    for total in (72808, 72768, 72744):
-        text = text.replace(str(total), str(total + 1024))
-    return text
-
-
 def masked(text, peak=False):
     text = STACK.sub("stack peak: S", text)
     return HEAP_PEAK.sub("heap peak: P", text) if peak else text
@@ -111,6 +103,14 @@ def run_case(t, name, extra=()):
     return run.err.decode()
 
 
+def exception_pool(t):
+    """Bytes that libstdc++ allocates before main: 72704 where the expectations were made."""
+    cwd = t.subdirectory()
+    t.run([t.target("gcc-O2-pie", "empty_cxx")], cwd=cwd, env={"LD_PRELOAD": t.oracle_library()})
+    (page,), = oracle.read_pages(cwd).values()
+    return page.all["bytes"]
+
+
 def register_case(name):
     @test("memusage/case-" + name)
     def case(t):
@@ -119,7 +119,9 @@ def register_case(name):
         for old, new in CASES[name][3]:
             t.check(old in want, "the expectation has no %r" % old)
             want = want.replace(old, new)
-        want = with_own_pool(want) if name == "newdel" else want
+        if name == "newdel":
+            more = exception_pool(t) - 72704
+            want = re.sub(r"\b72\d\d\d\b", lambda m: str(int(m[0]) + more), want)
         got = run_case(t, name)
         t.equal("report", masked(got, name == "threads").split("\n"), masked(want, name == "threads").split("\n"))
 
@@ -150,6 +152,31 @@ def beside_names():
 
 
 BESIDE_OPTIONS = {"written": ["-m"]}
+
+
+@test("memusage/ending")
+def ending(t):
+    """What destructors of libraries do does not count, as memusage is gone by then; the program's own does."""
+    folder = os.path.join(FOLDER, "ending")
+    for flags in ([], ["-no-pie"], ["-s"]):
+        library = os.path.join(t.subdirectory(), "libending.so")
+        t.equal("library", t.run(["gcc", "-O0", "-shared", "-fPIC", "-fno-builtin", "-o", library,
+                                  os.path.join(folder, "library.c")]).status, 0)
+        program = compiled(t, "program", folder, [*flags, "-Wl,--no-as-needed,-rpath," + os.path.dirname(library),
+                                                  library])
+        want = re.compile(rb"   free\|         44           1800\n")
+        peer = t.run(["memusage", program]) if shutil.which("memusage") else None
+        for probes in ("auto", "break", "jump"):
+            run = t.run([t.ptmem(), "-q", "--heap=no", "--memusage", "--data=d", "--no-timer",
+                         "--probes=" + probes, program])
+            t.check(want.search(run.err), "frees in %r" % run.err)
+            t.equal("records", len(records(os.path.join(run.cwd, "d"))[0]), 2 + 2 * 43 + 50)
+            if peer:
+                t.equal("report (%s)" % probes, masked(run.err.decode()).split("\n"),
+                        masked(colourless(peer.err.decode())).split("\n"))
+        t.run([t.ptmem(), "-q", "--heap=no", "--events=e", "--memusage", program], cwd=run.cwd)
+        again = t.run([t.ptmem(), "-q", "-o", "n", "--memusage", "--replay=e"], cwd=run.cwd)
+        t.equal("replayed", masked(again.err.decode()), masked(run.err.decode()))
 
 
 def colourless(text):
@@ -353,13 +380,13 @@ def table(path):
 
 def check_phases(t, rows):
     """VmSize and VmRSS of maps_over_time, in KiB."""
-    base = rows[1] if rows[0]["VmRSS"] < 500 else rows[0]
-    at = {phase: min(rows, key=lambda r, s=seconds: abs(r["time"] - rows[0]["time"] - s))
-          for phase, seconds in (("mapped", 0.45), ("touched", 0.75), ("gone", 1.05))}
-    t.equal("mapped", at["mapped"]["VmSize"] - base["VmSize"], 65536)
-    t.check(abs(at["mapped"]["VmRSS"] - base["VmRSS"]) < 512, "untouched: %r" % at)
-    t.check(abs(at["touched"]["VmRSS"] - base["VmRSS"] - 32768) < 512, "touched: %r" % at)
-    t.equal("gone", at["gone"]["VmSize"], base["VmSize"])
+    base = next((a for a, b in zip(rows, rows[1:]) if b["VmSize"] - a["VmSize"] == 65536), rows[0])
+    phases = (("mapped", 65536, 0), ("touched", 65536, 32768), ("gone", 0, 0))
+    rest, at = iter(rows), {}
+    for name, size, resident in phases:  # whenever they came
+        at[name] = next((r for r in rest if r["VmSize"] == base["VmSize"] + size
+                         and abs(r["VmRSS"] - base["VmRSS"] - resident) < 512), None)
+        t.check(at[name], "%s is not among the samples after %r" % (name, base))
     t.check(at["gone"]["VmPeak"] >= base["VmSize"] + 65536 and at["gone"]["VmHWM"] >= base["VmRSS"] + 32256,
             "peaks stay: %r" % at)
     for a, b in zip(rows, rows[1:]):
@@ -372,7 +399,8 @@ def sampler_started(t):
     run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=20", "--sample-out=s", program])
     t.equal("status", run.status, 0)
     rows = table(os.path.join(run.cwd, "s"))
-    t.check(50 <= len(rows) <= 70, "%d rows" % len(rows))
+    most = rows[-1]["time"] / 0.02 + 2
+    t.check(most / 2 <= len(rows) <= most, "%d rows in %g s" % (len(rows), rows[-1]["time"]))
     check_phases(t, rows)
 
 
@@ -380,10 +408,8 @@ def sampler_started(t):
 def sampler_attached(t):
     program = compiled(t, "maps_over_time")
     with subprocess.Popen([program]) as target:
-        begin = time.monotonic()
         run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=20", "--sample-out=s", "-p", str(target.pid)])
         t.equal("the program's status", target.wait(), 0)
-        t.check(time.monotonic() - begin < 1.5, "its end is seen at once")
     t.equal("status", run.status, 0)
     check_phases(t, table(os.path.join(run.cwd, "s")))
 
@@ -468,7 +494,9 @@ def sampler_many(t):
     t.equal("status", run.status, 0)
     early, late = map(int, run.out.split())
     t.check(late <= early, "descriptors: %d, at the end %d" % (early, late))
-    t.equal("processes", len({r["pid"] for r in table(os.path.join(run.cwd, "s"))}), 10001)
+    # one after the other, so each is a run of rows: the kernel may use a number again
+    pids = [r["pid"] for r in table(os.path.join(run.cwd, "s"))]
+    t.equal("children", len(list(itertools.groupby(pid for pid in pids if pid != pids[0]))), 10000)
 
 
 @test("sampler/several")

@@ -232,7 +232,7 @@ def _(t):
         os.chmod(m.cwd, 0o777)
         os.chmod(directory, 0o777)  # even if somebody opened the way
         os.chmod(os.path.join(directory, os.listdir(directory)[0]), 0o777)
-        done = subprocess.run([t.ptmem(), "--monitor=%d" % m.ptmem.pid, "status"], cwd="/", env=m.env, user=65534,
+        done = subprocess.run([t.for_others(t.ptmem()), "--monitor=%d" % m.ptmem.pid, "status"], cwd="/", env=m.env, user=65534,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, extra_groups=[], group=65534)
         t.equal("another user's status", (done.returncode, done.stdout), (125, b""))
         os.chmod(directory, 0o700)

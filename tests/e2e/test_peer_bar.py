@@ -92,6 +92,50 @@ CASES = {
 }
 
 
+# What scripts pass besides, and what changes nothing
+CASES.update({
+    "alignment-16": (GCC, C, "sizes", ["--alignment=16", "--redzone-size=64", *ALL]),
+    "alignment-last": (CLANG, C, "sizes", ["--alignment=256", "--alignment=16", *ALL]),
+    "core": (GCC, C, "recursion", ["--num-callers=500", "--trace-malloc=no", "--error-exitcode=9", "--trace-children=no", "--child-silent-after-fork=yes", *ALL]),
+    "core-others": (CLANG, C, "recursion", ["--num-callers=1", "--vgdb=no", "--command-line-only=yes", "--track-fds=no", "--memcheck:leak-check=full", *ALL]),
+    "last-wins": (GCC, C, "recursion", ["--depth=2", "--depth=7", "--threshold=50", "--threshold=0", "--demangle=no", "--demangle=yes", *ALL]),
+    "switched-off": (GCC, C, "waves", ["--pages-as-heap=no", "--stacks=no", "--heap=yes", "--xtree-memory=none"]),
+    "switched-off-again": (CLANG, C, "waves", ["--stacks=yes", "--stacks=no", "--pages-as-heap=yes", "--pages-as-heap=no", "--heap=no", "--heap=yes"]),
+    "pages-without-heap": (GCC, C, "waves", ["--heap=no", "--pages-as-heap=yes"]),
+    "pages-without-heap-detailed": (CLANG, C, "waves", ["--pages-as-heap=yes", "--heap=no", *ALL]),
+    "fullpath-nowhere": (CLANG, C, "inlined", ["--fullpath-after=no/such/folder/", *ALL]),
+})
+
+FUNCTIONS, SIGNATURES = "bar_functions", "bar_signatures"
+CASES.update({
+    "reach-1": (GCC, FUNCTIONS, "reach", ["--depth=1", "--alloc-fn=chain", "--threshold=0", *ALL]),
+    "reach-3": (CLANG, FUNCTIONS, "reach", ["--depth=3", "--alloc-fn=chain", "--threshold=0", *ALL]),
+    "reach-ignore": (GCC, FUNCTIONS, "reach", ["--depth=1", "--alloc-fn=chain", "--ignore-fn=reach", "--threshold=0", *ALL]),
+    "mains": (GCC, FUNCTIONS, "mains", ["--threshold=0", *ALL]),
+    "mains-shown": (CLANG, FUNCTIONS, "mains", ["--threshold=0", "--show-below-main=yes", *ALL]),
+    "mains-alloc-fn": (GCC, FUNCTIONS, "mains", ["--threshold=0", "--alloc-fn=main", "--alloc-fn=one", "--alloc-fn=mains", *ALL]),
+    "mains-ignored": (GCC, FUNCTIONS, "mains", ["--threshold=0", "--ignore-fn=mains", "--alloc-fn=one", *ALL]),
+    "mains-depth-2": (CLANG, FUNCTIONS, "mains", ["--threshold=0", "--depth=2", *ALL]),
+    "mains-below-ignored": (GCC, FUNCTIONS, "mains", ["--ignore-fn=(below main)", *("--alloc-fn=" + f for f in ("main", "mains", "one")), "--threshold=0", *ALL]),
+    "mains-below-shown": (GCC, FUNCTIONS, "mains", [*("--alloc-fn=" + f for f in ("main", "mains", "one", "__libc_start_call_main")), "--show-below-main=yes", "--threshold=0", *ALL]),
+    "defaults": (GCC, FUNCTIONS, "defaults", ["--threshold=0", *ALL]),
+    "defaults-alloc-fn": (CLANG, FUNCTIONS, "defaults", ["--threshold=0", "--alloc-fn=not_by_default", *ALL]),
+    "defaults-ignored": (GCC, FUNCTIONS, "defaults", ["--threshold=0", "--ignore-fn=valloc", "--ignore-fn=not_by_default", "--ignore-fn=malloc", *ALL]),
+    "aliases": (GCC, FUNCTIONS, "aliases", ["--threshold=0", *ALL]),
+    "aliases-clang": (CLANG, FUNCTIONS, "aliases", ["--threshold=0", *ALL]),
+    "aliases-alloc-fn": (GCC0, FUNCTIONS, "aliases", ["--alloc-fn=short_one", "--alloc-fn=same_length_b", "--threshold=0", *ALL]),
+    "patterns-are-none": (GCC, FUNCTIONS, "reallocs", ["--alloc-fn=", "--alloc-fn=o*", "--alloc-fn=One", "--alloc-fn=one ", "--ignore-fn=", "--ignore-fn=*", "--ignore-fn=on", "--threshold=0", *ALL]),
+    "reallocs": (CLANG, FUNCTIONS, "reallocs", ["--threshold=0", *ALL]),
+    "reallocs-ignored-callers": (GCC, FUNCTIONS, "reallocs", ["--alloc-fn=resize", "--alloc-fn=resize_too", "--ignore-fn=reallocs", "--threshold=0", *ALL]),
+    "reallocs-alloc-fns": (GCC0, FUNCTIONS, "reallocs", ["--alloc-fn=resize", "--alloc-fn=one", "--ignore-fn=main", "--threshold=0", *ALL]),
+    "signatures": (GCC, SIGNATURES, "", ["--threshold=0", *ALL]),
+    "signatures-clang": (CLANG, SIGNATURES, "", ["--threshold=0", *ALL]),
+    "signatures-mangled": (GCC0, SIGNATURES, "", ["--threshold=0", "--demangle=no", *ALL]),
+    "signatures-fns": (GCC0, SIGNATURES, "", ["--alloc-fn=char** outer::make<char*>(unsigned long)", "--ignore-fn=outer::maker::fixed(unsigned long)", "--alloc-fn=plain_c", "--ignore-fn=outer::v1::versioned(unsigned long)", "--threshold=0", *ALL]),
+    "signatures-not-these": (CLANG, SIGNATURES, "", ["--alloc-fn=outer::make<char*>(unsigned long)", "--ignore-fn=outer::maker::fixed", "--alloc-fn=plain_c(unsigned long)", "--threshold=0", *ALL]),
+})
+
+
 def register(name, variant, program, case, options):
     test_peer.register("bar-" + name, lambda t: [t.target(variant, program)], options, {"BAR": case})
 
@@ -118,6 +162,12 @@ for case_name, (v, p, c, o) in CASES.items():
 
 for kind in ("pie", "no-pie"):
     test_peer.register("ties-" + kind, lambda t, k=kind: [t.target("lib", "ties-" + k)], ["--threshold=0", *ALL])
+ENTRY = {"plain": [], "shown": ["--show-below-main=yes"], "start-ignored": ["--ignore-fn=_start", "--alloc-fn=work"],
+         "ignored": ["--ignore-fn=(below main)", "--alloc-fn=work"],
+         "swallowed": ["--alloc-fn=(below main)", "--alloc-fn=work"],
+         "swallowed-shown": ["--alloc-fn=_start", "--alloc-fn=work", "--show-below-main=yes"]}
+for entry_name, entry_options in ENTRY.items():
+    test_peer.register("entry-" + entry_name, lambda t: [t.target("odd", "entry")], [*entry_options, "--threshold=0", *ALL])
 for mangling in ("v0", "legacy"):
     test_peer.register("rust-" + mangling, lambda t, m=mangling: [t.target("rust", m)], ["--threshold=0", *ALL])
 test_peer.register("rust-mangled", lambda t: [t.target("rust", "v0")], ["--threshold=0", "--demangle=no", *ALL])
@@ -158,7 +208,7 @@ def register_probes(name, variant, program, case, options):
 
 
 for case_name in ("wrappers", "recursion-depth-200", "culling-10-detailed", "ignored-realloc", "sizes", "long-time",
-                  "aligned-new", "containers", "lambdas-clang", "around-main", "requests-custom", "requests-covering",
+                  "aligned-new", "containers", "lambdas-clang", "around-main", "mains-below-ignored", "signatures", "requests-custom", "requests-covering",
                   "requests-inlined-clang-O0", "requests-others",
                   "requests-cxx"):
     register_probes(case_name, *CASES[case_name])

@@ -113,6 +113,19 @@ def exec_followed(t):
     t.equal("commands", commands, ["exec", "image"])
 
 
+@test("process/exec-by-a-thread")
+def exec_by_a_thread(t):
+    """Another thread than the first executes: followed or not, as the first one's."""
+    argv = [t.target("gcc-O2-pie", "process"), "execthread"]
+    for options, files in ((["--trace-children=yes"], 2), ([], 1)):
+        profile = t.profile(argv, options=options, timeout=30)
+        t.equal("status, output (%s)" % profile.err, (profile.status, profile.out), (11, b""))
+        (pid, _), (_, second) = t.truths(profile.directory)
+        t.equal("massif files", {p: len(f) for p, f in profile.files.items()}, {pid: files})
+        if files == 2:
+            t.counts("the second image", stats_by_pid(profile)[pid][1], second)
+
+
 CHAIN = ["sh", "-c", "exec sh -c 'exec echo end' again"]
 
 

@@ -117,3 +117,59 @@ def _(t):
             t.equal("allocated less freed", totals[2] - totals[4], totals[0])
             freed = text.split("totFdB", 1)[1].split("snapshot=", 1)[0]
             t.check("munmap" in freed and "main (mappings.c" in freed, "no stack of the unmapping calls: " + freed[:600])
+
+
+def own_pages(text):
+    """{event: {call path of the program's own functions: its number}} of a massif form."""
+    found, path, event = {}, [], ""
+    for line in text.split("\n"):
+        match = re.match(r"( *)n\d+: (\d+) (.*)$", line)
+        if not match:
+            continue
+        depth, number, what = len(match.group(1)), int(match.group(2)), match.group(3)
+        if depth == 0:
+            event = what
+        del path[max(depth - 1, 0):]
+        path.append(re.sub(r"0x[0-9A-F]+: ", "", what))
+        if "main (bar_mappings.c" in what:
+            here, key = found.setdefault(event, {}), " < ".join(path)
+            here[key] = here.get(key, 0) + number
+    return found
+
+
+def register_pages(case):
+    @test("xtree/pages-%s" % case, limit=120)
+    def _(t):
+        program = t.target("peer-gcc-O2", "bar_mappings")
+        for mode in ("allocs", "full"):
+            _, texts = run_both(t, program, case, mode, "ms", ["--pages-as-heap=yes", "--threshold=0"])
+            left, right = (own_pages(text) for text in texts)
+            t.equal("events", len(left), 2 if mode == "allocs" else 6)
+            t.equal("pages of the program's own calls (%s)" % mode, right, left)
+
+
+for c in ("grow", "move", "shrink", "move-shrink"):
+    register_pages(c)
+
+
+def register_replay(name, variant, program, case, options):
+    @test("xtree/replay-" + name)
+    def _(t):
+        cwd, env = t.subdirectory(), {"BAR": case}
+        for mode in ("allocs", "full"):
+            texts = []
+            for form in ("kcg", "ms"):
+                more = ["-q", *options, "--xtree-memory=" + mode, "--detailed-freq=2", "--threshold=0"]
+                t.run([t.ptmem(), *more, "--xtree-memory-file=first." + form, "--events=events", "-o", "first",
+                       "--", t.target(variant, program)], cwd=cwd, env=env)
+                t.run([t.ptmem(), *more, "--xtree-memory-file=again." + form, "--replay=events", "-o", "again"], cwd=cwd)
+                for file in ("first", "again", "first." + form, "again." + form):
+                    with open(os.path.join(cwd, file), encoding="utf-8") as opened:
+                        texts.append([l for l in opened.read().split("\n") if not l.startswith("desc:")])
+                t.equal("the replayed profile", texts[-3], texts[-4])
+                t.equal("its xtree", texts[-1], texts[-2])
+
+
+for unit in ("B", "ms"):
+    register_replay("pages-" + unit, "peer-gcc-O2", "bar_mappings", "move", ["--pages-as-heap=yes", "--time-unit=" + unit])
+    register_replay("heap-" + unit, "peer-gcc-O2", "bar", "resizes", ["--time-unit=" + unit])

@@ -1,8 +1,14 @@
-/* empty: allocates nothing; what is seen is the C library's own. */
+/* empty [-w]: allocates nothing; what is seen is the C library's own. -w: says that main was reached and waits for
+ * a byte, so that what came before can be told from what comes at the end. */
 #include "truth.h"
 
-int main(void)
+int main(int argc, char **argv)
 {
+	char byte;
+
+	(void)argv;
+	if (argc > 1 && (write(1, "ready\n", 6) != 6 || read(0, &byte, 1) < 0))
+		return 1;
 	truth_report();
 	return 0;
 }

@@ -3,7 +3,7 @@
  * depths; contents are checked, so that a block that was touched is noticed. no-valloc: without
  * valloc and pvalloc, which jemalloc leaves to the C library.
  */
-#include "truth.h"
+#include "descent.h"
 
 #define SLOTS 256
 
@@ -102,30 +102,6 @@ NOINLINE static void step(void)
 	}
 	if (random_next(&seed) % 50 == 0)
 		t_free(NULL, 0);
-}
-
-NOINLINE static void odd(unsigned depth);
-
-NOINLINE static void even(unsigned depth)
-{
-	char pad[64];
-
-	memset(pad, (int)depth, sizeof(pad));
-	__asm__ volatile("" : : "r"(pad) : "memory");
-	if (depth)
-		odd(depth - 1);
-	else
-		step();
-	NO_TAIL_CALL();
-}
-
-NOINLINE static void odd(unsigned depth)
-{
-	if (depth)
-		even(depth - 1);
-	else
-		step();
-	NO_TAIL_CALL();
 }
 
 int main(int argc, char **argv)

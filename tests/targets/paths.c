@@ -44,16 +44,6 @@ NOINLINE static void recurse(unsigned depth, void (*leaf)(size_t), size_t size)
 	NO_TAIL_CALL();
 }
 
-static void path(const char *names, uint64_t bytes)
-{
-	struct text t = { { 0 }, 0 };
-
-	text_add(&t, "path: ");
-	text_add(&t, names);
-	text_number(&t, " bytes=", bytes);
-	truth_write(&t);
-}
-
 int main(void)
 {
 	t_malloc(11);
@@ -63,12 +53,12 @@ int main(void)
 	for (int i = 0; i < 7; i++)
 		outer(leaf_three, 64);
 	recurse(3, leaf_two, 500);
-	path("main", 11);
-	path("main>outer>middle>leaf_one", 5000);
-	path("main>outer>middle>leaf_two", 10500);
-	path("main>middle>leaf_one", 30);
-	path("main>outer>middle>leaf_three", 35 * 1064);
-	path("main>recurse>recurse>recurse>recurse>leaf_two", 1500);
+	truth_path("main", 11);
+	truth_path("main>outer>middle>leaf_one", 5000);
+	truth_path("main>outer>middle>leaf_two", 10500);
+	truth_path("main>middle>leaf_one", 30);
+	truth_path("main>outer>middle>leaf_three", 35 * 1064);
+	truth_path("main>recurse>recurse>recurse>recurse>leaf_two", 1500);
 	truth_report();
 	return 0;
 }

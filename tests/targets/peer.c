@@ -3,7 +3,7 @@
  * 15, so that a payload is a multiple of 32: Valgrind's allocator leaves a remainder below 32 with
  * the block (spec/massif.md 2.5), and so has none. No alignment, nothing fails.
  */
-#include "truth.h"
+#include "descent.h"
 
 #define SLOTS 200
 
@@ -46,26 +46,6 @@ NOINLINE static void step(void)
 		free(slots[i]);
 		slots[i] = NULL;
 	}
-	NO_TAIL_CALL();
-}
-
-NOINLINE static void odd(unsigned depth);
-
-NOINLINE static void even(unsigned depth)
-{
-	if (depth)
-		odd(depth - 1);
-	else
-		step();
-	NO_TAIL_CALL();
-}
-
-NOINLINE static void odd(unsigned depth)
-{
-	if (depth)
-		even(depth - 1);
-	else
-		step();
 	NO_TAIL_CALL();
 }
 

@@ -7,6 +7,7 @@
  *	spawn    posix_spawn of true;  system, popen: by the shell
  *	clonevm  clone(CLONE_VM) without CLONE_THREAD, which allocates and leaves
  *	exec     runs itself anew (mode `image`); what came before it is printed before
+ *	execthread  the same by another thread than the first
  *	threads  forks while four threads allocate
  */
 #include "truth.h"
@@ -171,6 +172,20 @@ static void exec_self(void)
 	CHECK(!"exec failed");
 }
 
+static void *exec_in_thread(void *unused)
+{
+	exec_self();
+	return unused;
+}
+
+static void exec_by_thread(void)
+{
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, exec_in_thread, NULL));
+	pause();
+}
+
 static void image(void)
 {
 	t_free(t_malloc(10), 10);
@@ -234,6 +249,8 @@ int main(int argc, char **argv)
 		clone_vm();
 	else if (!strcmp(mode, "exec"))
 		exec_self();
+	else if (!strcmp(mode, "execthread"))
+		exec_by_thread();
 	else if (!strcmp(mode, "image"))
 		image();
 	else if (!strcmp(mode, "threads"))

@@ -1,8 +1,9 @@
 /*
  * Allocates after it has forbidden itself system calls: ROUNDS blocks of 50 to 99 bytes,
- * one at a time, and one of 100 before. A forbidden call ends it. Prints OK.
+ * one at a time, and one of 100 before. A forbidden call ends it. Prints OK. In mode `space` its
+ * address space is limited to 200 MB, and most of that must be there for one block at the end.
  *
- *	sandboxed none|strict|filter|mdwe [ROUNDS [MICROSECONDS between two]]
+ *	sandboxed none|strict|filter|mdwe|space [ROUNDS [MICROSECONDS between two]]
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -10,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,6 +40,8 @@ static int forbid_mapping(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
+#define SPACE 200000000u
+
 static int lock_in(const char *mode)
 {
 	if (strcmp(mode, "strict") == 0)
@@ -45,6 +50,8 @@ static int lock_in(const char *mode)
 		return forbid_mapping();
 	if (strcmp(mode, "mdwe") == 0)
 		return prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0);
+	if (strcmp(mode, "space") == 0)
+		return setrlimit(RLIMIT_AS, &(struct rlimit){SPACE, SPACE});
 	return 0;
 }
 
@@ -68,6 +75,9 @@ int main(int argc, char **argv)
 		if (pause)
 			nanosleep(&ts, NULL);
 	}
+	if (strcmp(argv[1], "space") == 0 && mmap(NULL, SPACE / 10 * 9, PROT_READ | PROT_WRITE,
+						  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+		return 2;
 	if (write(1, "OK\n", 3) != 3)
 		return 1;
 	syscall(SYS_exit, 0); /* exit_group is forbidden, too */

@@ -95,16 +95,6 @@ NOINLINE static void many_arguments(long a, long b, long c, long d, long e, long
 	NO_TAIL_CALL();
 }
 
-static void path(const char *names, uint64_t bytes)
-{
-	struct text t = { { 0 }, 0 };
-
-	text_add(&t, "path: ");
-	text_add(&t, names);
-	text_number(&t, " bytes=", bytes);
-	truth_write(&t);
-}
-
 int main(void)
 {
 	int numbers[] = { 3, 1, 2 };
@@ -130,14 +120,14 @@ int main(void)
 	kill(getpid(), SIGUSR1);
 	qsort(numbers, 3, sizeof(int), compare);
 	many_arguments(1, 2, 3, 4, 5, 6, 7, 8);
-	path("main>with_alloca>leaf", 5000);
-	path("main>with_vla>leaf", 10000);
-	path("main>realigned>leaf", 15000);
-	path("main>realigned_alloca>leaf", 20000);
-	path("...>deep>deep>deep>deep>leaf", 5000); /* deeper than --depth=200 */
-	path("main>...>on_signal>leaf", 6000);
-	path("main>...>compare>leaf", 7000);
-	path("main>many_arguments>leaf", 8000);
+	truth_path("main>with_alloca>leaf", 5000);
+	truth_path("main>with_vla>leaf", 10000);
+	truth_path("main>realigned>leaf", 15000);
+	truth_path("main>realigned_alloca>leaf", 20000);
+	truth_path("...>deep>deep>deep>deep>leaf", 5000); /* deeper than --depth=200 */
+	truth_path("main>...>on_signal>leaf", 6000);
+	truth_path("main>...>compare>leaf", 7000);
+	truth_path("main>many_arguments>leaf", 8000);
 	truth_report();
 	return 0;
 }

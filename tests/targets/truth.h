@@ -202,6 +202,17 @@ static UNUSED void truth_report(void)
 	truth_write(&t);
 }
 
+/* States that @bytes were allocated below the functions @names, "main>f>g". */
+static UNUSED void truth_path(const char *names, uint64_t bytes)
+{
+	struct text t = { { 0 }, 0 };
+
+	text_add(&t, "path: ");
+	text_add(&t, names);
+	text_number(&t, " bytes=", bytes);
+	truth_write(&t);
+}
+
 static UNUSED void check_failed(const char *file, unsigned line, const char *what)
 {
 	struct text t = { { 0 }, 0 };

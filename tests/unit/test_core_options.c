@@ -25,6 +25,7 @@ static void test_core_options(void **state)
 		"tool=massif", "num-callers=1", "num-callers=500", "error-exitcode=9", "gen-suppressions=all",
 		"run-libc-freeres=no", "run-cxx-freeres=yes", "xml=no", "vgdb=full", "redzone-size=0", "track-fds=no",
 		"suppressions=/a/b", "vgdb-prefix=", "merge-recursive-frames=0", "max-stackframe=2000000",
+		"redzone-size=", "max-stackframe=", "core-redzone-size=4", "enable-debuginfod=no", "modify-fds=no",
 	};
 
 	(void)state;
@@ -36,6 +37,7 @@ static void test_core_options(void **state)
 	check("vgdb-error=0", CORE_REFUSED, NULL);
 	check("merge-recursive-frames=3", CORE_REFUSED, NULL);
 	check("xml-file=x", CORE_REFUSED, NULL);
+	check("modify-fds=high", CORE_REFUSED, NULL);
 	check("num-callers=0", CORE_BAD_VALUE, "a whole number from 1 to 500");
 	check("num-callers=501", CORE_BAD_VALUE, "a whole number from 1 to 500");
 	check("num-callers=5x", CORE_BAD_VALUE, "a whole number from 1 to 500");

@@ -171,6 +171,22 @@ static void test_stacks(void **state)
 	memusage_free(m);
 }
 
+/* Behind the program's own destructors nothing counts, as memusage has it. */
+static void test_program_end(void **state)
+{
+	struct memusage *m = memusage_new(NULL);
+	const struct quick_event quick = {.addr = 0x2000, .size = 7, .function = FUNCTION_MALLOC};
+	(void)state;
+	alloc(m, FUNCTION_MALLOC, 0x1000, 10);
+	memusage_event(m, &(struct event){.kind = EVENT_PROGRAM_END, .thread = 1});
+	alloc(m, FUNCTION_MALLOC, 0x1100, 10);
+	memusage_quick(m, 1, &quick, 1);
+	const struct memusage_numbers *n = memusage_numbers(m);
+	assert_int_equal(n->row[MEMUSAGE_MALLOC].calls, 1);
+	assert_int_equal(n->live, 10);
+	memusage_free(m);
+}
+
 /* Many at a time come to the same as one by one, whatever stands in the table. */
 static void test_quick(void **state)
 {
@@ -283,7 +299,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layout), cmocka_unit_test(test_failed_realloc), cmocka_unit_test(test_mappings),
 		cmocka_unit_test(test_stacks), cmocka_unit_test(test_quick), cmocka_unit_test(test_clone), cmocka_unit_test(test_data),
-		cmocka_unit_test(test_data_batches),
+		cmocka_unit_test(test_data_batches), cmocka_unit_test(test_program_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -273,7 +273,7 @@ static const struct {
 	{"--view=dead", "--view takes live, peak, exit, total or count"},
 	{"--top=0", "--top takes a decimal number from 0.1 to 86400"},
 	{"--duration=0", DURATION}, {"--duration=1m", DURATION},
-	{"--stats=maybe", "--stats takes no value"}, {"--help=x", "--help takes no value"},
+	{"--stats=maybe", "--stats takes yes or no"}, {"--help=x", "--help takes no value"},
 	{"--depth", "a value is missing, --depth=N"}, {"--alloc-fn", "a value is missing, --alloc-fn=NAME"},
 };
 

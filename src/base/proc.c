@@ -1,0 +1,245 @@
+/*
+ * See proc.h. Files are read whole before they are taken apart: the kernel makes them
+ * anew for each reader, and a list of groups may make status longer than any line.
+ */
+#include "base/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+
+enum { NAME_SIZE = 64 }; /* of "/proc/PID/NAME" */
+
+/* The file as the caller's memory; -ESRCH for a process that is gone, or goes meanwhile. */
+static int read_whole(pid_t pid, const char *name, char **text_out, size_t *size_out)
+{
+	char path[NAME_SIZE];
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0, capacity = 0;
+	ssize_t n;
+	do {
+		text = xgrow(text, &capacity, size + 4096, 1);
+		n = read(fd, text + size, capacity - size);
+		size += (size_t)MAX(n, 0);
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	if (n < 0)
+		return -errno;
+	if (size == 0)
+		return -ESRCH;
+	*size_out = size;
+	*text_out = text;
+	text = NULL;
+	return 0;
+}
+
+/* -- status -- */
+
+static const char *skip_blanks(const char *p, const char *end)
+{
+	while (p < end && (*p == ' ' || *p == '\t'))
+		p++;
+	return p;
+}
+
+bool proc_next_line(const char **text, const char *end, struct proc_line *line_out)
+{
+	while (*text < end) {
+		const char *line = *text, *feed = memchr(line, '\n', (size_t)(end - line));
+		const char *line_end = feed ? feed : end;
+		const char *colon = memchr(line, ':', (size_t)(line_end - line));
+		*text = feed ? feed + 1 : end;
+		if (!colon)
+			continue;
+		line_out->key = line;
+		line_out->key_size = (size_t)(colon - line);
+		line_out->value = skip_blanks(colon + 1, line_end);
+		line_out->end = line_end;
+		return true;
+	}
+	return false;
+}
+
+static unsigned digit_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return (unsigned)(c - '0');
+	return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : UINT_MAX;
+}
+
+bool proc_parse_number(const char *text, const char *end, unsigned base, uint64_t *number_out)
+{
+	uint64_t number = 0;
+	const char *p = text;
+	for (unsigned d; p < end && (d = digit_value(*p)) < base; p++) {
+		if (__builtin_mul_overflow(number, base, &number) ||
+		    __builtin_add_overflow(number, d, &number))
+			return false;
+	}
+	if (p == text)
+		return false;
+	*number_out = number;
+	return true;
+}
+
+/* @out stays as it is if the line has no number, or one that does not fit. */
+static void take_int(const struct proc_line *line, int *out)
+{
+	uint64_t number;
+	if (proc_parse_number(line->value, line->end, 10, &number) && number <= INT_MAX)
+		*out = (int)number;
+}
+
+static void take_mask(const struct proc_line *line, uint64_t *out)
+{
+	proc_parse_number(line->value, line->end, 16, out);
+}
+
+static bool is_key(const struct proc_line *line, const char *key)
+{
+	return strlen(key) == line->key_size && memcmp(key, line->key, line->key_size) == 0;
+}
+
+void proc_status_parse(const char *text, size_t size, struct proc_status *out)
+{
+	struct proc_line line;
+	uint64_t uid;
+	*out = (struct proc_status){.uid = -1, .seccomp_mode = -1, .seccomp_filters = -1};
+	for (const char *end = text + size; proc_next_line(&text, end, &line);) {
+		if (is_key(&line, "State") && line.value < line.end)
+			out->state = *line.value;
+		else if (is_key(&line, "Tgid"))
+			take_int(&line, &out->process);
+		else if (is_key(&line, "PPid"))
+			take_int(&line, &out->parent);
+		else if (is_key(&line, "TracerPid"))
+			take_int(&line, &out->tracer);
+		else if (is_key(&line, "Uid") &&
+			 proc_parse_number(line.value, line.end, 10, &uid) && uid <= UINT32_MAX)
+			out->uid = (int64_t)uid;
+		else if (is_key(&line, "VmSize"))
+			out->has_memory = true;
+		else if (is_key(&line, "SigPnd"))
+			take_mask(&line, &out->pending);
+		else if (is_key(&line, "SigIgn"))
+			take_mask(&line, &out->ignored);
+		else if (is_key(&line, "SigCgt"))
+			take_mask(&line, &out->caught);
+		else if (is_key(&line, "Seccomp"))
+			take_int(&line, &out->seccomp_mode);
+		else if (is_key(&line, "Seccomp_filters"))
+			take_int(&line, &out->seccomp_filters);
+	}
+}
+
+int proc_status_read(pid_t tid, struct proc_status *out)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	int rc = read_whole(tid, "status", &text, &size);
+	if (rc == 0)
+		proc_status_parse(text, size, out);
+	return rc;
+}
+
+static bool is_dead_state(char state)
+{
+	return state == 'Z' || state == 'X';
+}
+
+bool proc_status_is_dead(const struct proc_status *st)
+{
+	return is_dead_state(st->state);
+}
+
+/* -- stat -- */
+
+enum { FIELD_STATE = 3, FIELD_START_STACK = 28, FIELD_START_BRK = 47 }; /* proc(5) */
+
+/* Moves @text behind its next blank, where a field begins. False: there is none before @end. */
+static bool next_field(const char **text, const char *end)
+{
+	const char *blank = memchr(*text, ' ', (size_t)(end - *text));
+	if (!blank)
+		return false;
+	*text = blank + 1;
+	return true;
+}
+
+int proc_stat_parse(const char *text, size_t size, struct proc_stat *out)
+{
+	const char *end = text + size;
+	const char *p = memrchr(text, ')', size); /* the end of field 2 */
+	struct proc_stat st = {0};
+	if (!p)
+		return -EINVAL;
+	for (int field = FIELD_STATE; next_field(&p, end) && field <= FIELD_START_BRK; field++) {
+		if (field == FIELD_STATE && p < end)
+			st.state = *p;
+		else if (field == FIELD_START_STACK)
+			proc_parse_number(p, end, 10, &st.start_stack);
+		else if (field == FIELD_START_BRK)
+			proc_parse_number(p, end, 10, &st.start_brk);
+	}
+	if (!st.state)
+		return -EINVAL;
+	*out = st;
+	return 0;
+}
+
+int proc_stat_read(pid_t tid, struct proc_stat *out)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	int rc = read_whole(tid, "stat", &text, &size);
+	return rc != 0 ? rc : proc_stat_parse(text, size, out);
+}
+
+bool proc_is_dead(pid_t tid)
+{
+	struct proc_stat st;
+	return proc_stat_read(tid, &st) != 0 || is_dead_state(st.state);
+}
+
+/* -- files, links, threads -- */
+
+FILE *proc_open(pid_t pid, const char *name)
+{
+	char path[NAME_SIZE];
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	return fopen(path, "re");
+}
+
+char *proc_read_link(pid_t pid, const char *name)
+{
+	char path[NAME_SIZE], target[PATH_MAX];
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	ssize_t n = readlink(path, target, sizeof(target));
+	return n > 0 ? xstrndup(target, (size_t)n) : NULL;
+}
+
+DIR *proc_open_threads(pid_t pid)
+{
+	char path[NAME_SIZE];
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	return opendir(path);
+}
+
+pid_t proc_next_thread(DIR *threads)
+{
+	for (struct dirent *e; (e = readdir(threads));) {
+		pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
+		if (tid > 0)
+			return tid;
+	}
+	return 0;
+}

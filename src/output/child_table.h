@@ -1,0 +1,62 @@
+/*
+ * How a tree of numbered nodes finds a node's child: by the parent and a key that tells
+ * its children apart (a frame, a name). The tree keeps both at its nodes; the table holds
+ * numbers alone, hashed, at most half of its places used. Node 0 is the root and in no table.
+ */
+#ifndef PTMEM_OUTPUT_CHILD_TABLE_H
+#define PTMEM_OUTPUT_CHILD_TABLE_H
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/types.h"
+
+struct child_key {
+	uint64_t key;      /* of the tree's choice */
+	uint32_t parent;
+};
+
+/* The key of node @node of @tree. */
+typedef struct child_key child_key_fn(const void *tree, uint32_t node);
+
+struct child_table {   /* all zeros: empty */
+	uint32_t *slot;    /* owned; 0 = free */
+	uint32_t bits;     /* there are 2^bits places */
+};
+
+static inline uint32_t *child_table_find(const struct child_table *t, child_key_fn *key_of,
+					 const void *tree, struct child_key key)
+{
+	uint32_t mask = (1u << t->bits) - 1;
+	uint32_t i = (uint32_t)hash_u64(hash_u64(key.key) + key.parent) & mask;
+	for (; t->slot[i]; i = (i + 1) & mask) {
+		struct child_key at = key_of(tree, t->slot[i]);
+		if (at.parent == key.parent && at.key == key.key)
+			break;
+	}
+	return &t->slot[i];
+}
+
+/*
+ * Where the number of the child of that @key stands, or, where it is 0, is to be put. Valid
+ * until the next call. @node_count: nodes of @tree so far, the root among them.
+ */
+static inline uint32_t *child_table_get(struct child_table *t, child_key_fn *key_of,
+					const void *tree, size_t node_count, struct child_key key)
+{
+	if (!t->slot || node_count >= 1u << (t->bits - 1)) {
+		t->bits = t->slot ? t->bits + 1 : 10;
+		free(t->slot);
+		t->slot = xcalloc((size_t)1 << t->bits, sizeof(*t->slot));
+		for (uint32_t i = 1; i < node_count; i++)
+			*child_table_find(t, key_of, tree, key_of(tree, i)) = i;
+	}
+	return child_table_find(t, key_of, tree, key);
+}
+
+static inline void child_table_deinit(struct child_table *t)
+{
+	free(t->slot);
+}
+
+#endif

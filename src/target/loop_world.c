@@ -1,0 +1,99 @@
+/*
+ * All threads of all processes at once: stopped, so that nobody runs while ptmem changes
+ * what they run through, and sent on. Stops that come meanwhile are served as ever; a
+ * thread is held then where it would go on (thread_resume).
+ */
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+#include "base/proc.h"
+#include "target/ptrace.h"
+#include "target/thread.h"
+
+/*
+ * One that waits in vfork cannot be interrupted, and its child does not go on while we
+ * wait: it counts as halted, since it stops (vfork done) before it runs again.
+ */
+static bool is_halted(const struct thread *th)
+{
+	return th->is_held || th->is_exiting || th->waits_for_room || th->is_in_vfork;
+}
+
+static size_t interrupt_all(struct target *t)
+{
+	size_t waiting = 0;
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (!th || is_halted(th))
+			continue;
+		waiting++;
+		if (th->was_interrupted || th->state == THREAD_NEW)
+			continue;
+		if (ptrace_interrupt(th->tid) == 0)
+			th->was_interrupted = true;
+	}
+	return waiting;
+}
+
+bool loop_wait_for_child(unsigned ms)
+{
+	const struct timespec pause = {0, ms * 1000000l};
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	return sigtimedwait(&set, NULL, &pause) == SIGCHLD;
+}
+
+/* Leaders that were killed: they are told behind their threads, who may wait for us. */
+static void find_dead(struct target *t)
+{
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (th && !is_halted(th) && proc_is_dead(th->tid))
+			th->is_exiting = true;
+	}
+}
+
+void loop_stop_world(struct target *t)
+{
+	t->is_stopping = true;
+	while (interrupt_all(t) > 0) {
+		int rc = loop_step(t, true);
+		if (rc == -ECHILD)
+			break;
+		if (rc == -EAGAIN && !loop_wait_for_child(5))
+			find_dead(t);
+	}
+}
+
+/*
+ * Back into the group stop. One that made a system call for us has left it: an
+ * interrupt reports it anew as long as the group is stopped.
+ */
+static void listen_again(struct thread *th)
+{
+	if (ptrace_listen(th->tid) == 0)
+		return;
+	th->state = THREAD_RUNNING;
+	ptrace_interrupt(th->tid);
+	ptrace_cont(th->tid, 0);
+}
+
+void loop_start_world(struct target *t)
+{
+	t->is_stopping = false;
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (!th || !th->is_held)
+			continue;
+		int sig = th->held_signal;
+		th->held_signal = 0;
+		if (th->state == THREAD_LISTENING) {
+			th->is_held = false;
+			listen_again(th);
+		} else {
+			thread_resume(t, th, sig);
+		}
+	}
+}

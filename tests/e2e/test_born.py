@@ -1,0 +1,70 @@
+"""Threads and processes that are born while a tracer stops everybody: vfork, clone, fork."""
+
+import os
+import subprocess
+import time
+
+from harness import test
+from test_attach import Attached
+
+BOTH = ("gcc-O2-pie", "clang-O0-nopie")
+
+
+def register(variant):
+    @test("born/%s/vfork" % variant)
+    def _(t):
+        """Pads are made by a child in vfork, while its parent waits for it."""
+        argv = [t.target(variant, "born"), "vfork"]
+        native = t.native(argv, timeout=30)
+        profile = t.profile(argv, timeout=30)
+        t.same_behaviour(profile, native)
+        t.counts("both", profile.only_stats(), t.truth(profile.directory))
+
+    @test("born/%s/threads" % variant, limit=120)
+    def _(t):
+        """No clone fails, and none returns twice."""
+        profile = t.profile([t.target(variant, "born"), "threads"], options=["-q"], timeout=100)
+        t.equal("status, output (%s)" % profile.err, (profile.status, profile.out), (0, b"OK\n"))
+
+    @test("born/%s/families" % variant, limit=120)
+    def _(t):
+        """A child that is not announced yet is not taken for one of a process that ends just then."""
+        profile = t.profile([t.target(variant, "born"), "families"], timeout=100)
+        t.equal("status, output (%s)" % profile.err, (profile.status, profile.out), (0, b"OK\n"))
+        found = {}
+        for stats in profile.stats:
+            found[stats["allocations"]] = found.get(stats["allocations"], 0) + 1
+        # a fork's profile begins with what its parent had made
+        made = {0: 1}
+        for worker in (100, 200, 300, 400):
+            made[worker] = made.get(worker, 0) + 1
+            made[worker + 50] = made.get(worker + 50, 0) + 60
+        t.equal("processes by their allocations", found, made)
+
+
+def register_attached(mode):
+    @test("born/%s/attached" % mode, limit=120)
+    def _(t):
+        """Attached and left again and again."""
+        cwd = t.subdirectory()
+        target = subprocess.Popen([t.target("gcc-O2-pie", "born"), mode], cwd=cwd, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT)
+        try:
+            for _ in range(8):
+                attached = Attached(t, target.pid).wait_attached()
+                time.sleep(0.2)
+                attached.detach()
+                t.equal("the target runs", target.poll(), None)
+            with open(os.path.join(cwd, "stop"), "wb"):
+                pass
+            out = target.communicate(timeout=20)[0]
+        finally:
+            target.kill()
+            target.wait()
+        t.equal("status and output", (target.returncode, out), (0, b"OK\n"))
+
+
+for v in BOTH:
+    register(v)
+for m in ("waits", "births"):
+    register_attached(m)

@@ -1,0 +1,168 @@
+"""--top on a terminal: what it shows, its keys, all sizes, and that the terminal is the user's again afterwards."""
+
+import os
+import re
+import signal
+import subprocess
+
+import massif
+from harness import test
+from terminal import Terminal
+from test_leaks import Waiting
+
+KEYS = "l live  g growth  s since start  r rate  enter path  z restart  w write  q quit"
+
+
+class Top:
+    """ptmem --top on a terminal, attached to @programs, which have placed their blocks."""
+
+    def __init__(self, t, programs, interval=0.2, **how):
+        self.t, self.cwd = t, t.subdirectory()
+        environment = t.environment(self.cwd)
+        environment.pop("TERM", None)
+        pids = ",".join(str(p.process.pid) for p in programs)
+        self.terminal = Terminal([t.ptmem(), "--top=%g" % interval, "-o", "out.%p", "-p", pids], environment, self.cwd, **how)
+        self.wait("ptmem to attach", lambda: self.terminal.text().count("attached to process") == len(programs))
+        for p in programs:
+            p.step(b"begun\n")
+            p.step(b"placed\n")
+
+    def wait(self, what, condition):
+        try:
+            self.t.wait_until(what, condition)
+        except Exception:
+            with open(os.path.join(self.cwd, "screen"), "w", encoding="utf-8") as file:
+                file.write("\n".join(self.terminal.screen()) + "\n\n" + repr(self.terminal.raw))
+            raise
+
+    def shows(self, pattern):
+        self.wait("the screen to show " + pattern,
+                  lambda: re.search(pattern, "\n".join(self.terminal.screen()), re.M))
+
+    def press(self, keys, pattern):
+        self.terminal.type(keys)
+        self.shows(pattern)
+
+    def end(self, **how):
+        t = self.t
+        t.equal("status of ptmem", self.terminal.wait(**how), 0)
+        t.check(self.terminal.is_as_before(), "the terminal's modes are not as they were")
+        t.check("written to" in self.terminal.text(), "no report: " + self.terminal.text()[-500:])
+
+
+def finish(t, program):
+    program.step(b"done\n")
+    t.equal("the program's exit status", program.process.wait(), 0)
+
+
+@test("top/keys")
+def keys(t):
+    program = Waiting(t)
+    top = Top(t, [program], columns=120)
+    top.shows(r"by live bytes$")
+    top.shows(r"^ +432 B +\S+ B +\+432 B +\S+ \S+/s +9  follow_list \(leaks\.c:\d+\)$")
+    lines = top.terminal.screen()
+    t.check(KEYS in lines, "no line of keys: %s" % lines)
+    units = {"B": 1, "kB": 1000}
+    live = [float(m[1]) * units[m[2]] for m in (re.match(r" +([0-9.]+) (k?B) .*\(", line) for line in lines) if m]
+    t.check(len(live) > 10 and live == sorted(live, reverse=True), "not the largest first: %s" % lines)
+    top.press(b"r", "by rate$")
+    top.press(b"g", "by growth$")
+    top.press(b"s", "by growth since the start")
+    top.press(b"l", "by live bytes$")
+    top.press(b"\n", r"^ +by \S+ \(")
+    path = next(i for i, line in enumerate(top.terminal.screen()) if line.lstrip().startswith("by "))
+    t.equal("the row that is expanded", path, 4)
+    top.press(b"\x1bOB", r"^ +by \S+ \(")
+    top.wait("the path below the second row", lambda: top.terminal.screen()[5].lstrip().startswith("by ")
+             and not top.terminal.screen()[4].lstrip().startswith("by "))
+    top.press(b"\n", re.escape(KEYS))
+    top.press(b"z", r"^ +432 B +0 B +0 B .* follow_list")
+    top.press(b"w", r"^written to .*out\.%d\.1$" % program.process.pid)
+    written = massif.Massif(os.path.join(top.cwd, "out.%d.1" % program.process.pid))
+    t.check(written.snapshots, "nothing was written")
+    top.press(b"l", re.escape(KEYS))
+    top.terminal.type(b"q")
+    top.end()
+    finish(t, program)
+
+
+@test("top/sizes")
+def sizes(t):
+    """A tiny terminal, a wide one, and one that changes; a selected row is on the screen wherever it is in the table."""
+    program = Waiting(t)
+    top = Top(t, [program], rows=5, columns=20)
+    top.shows(r"^live [0-9.]+ kB in \d+")
+    t.check(all(len(line) <= 20 for line in top.terminal.screen()), "wider than the screen")
+    for _ in range(40):
+        top.terminal.type(b"\x1bOB")
+    last = lambda: top.terminal.screen()[3]
+    top.wait("the smallest site", lambda: re.match(r" +\d\d? B ", last()))
+    top.terminal.resize(60, 200)
+    os.kill(top.terminal.process.pid, signal.SIGWINCH)
+    top.shows(r"process \d+, .*/leaks .*/libhold.so wait$")
+    top.shows(r"follow_list \(leaks\.c:\d+\)$")
+    top.terminal.type(b"q")
+    top.end()
+    finish(t, program)
+
+
+def leave(name, how):
+    @test("top/terminal-after-" + name)
+    def _(t):
+        program = Waiting(t)
+        top = Top(t, [program], term="xterm")
+        top.wait("a table", lambda: "follow_list" in top.terminal.text())
+        number = how(top, program)
+        top.end(signal_number=number)
+        after = top.terminal.raw.rsplit(b"\x1b[?1049l", 1)
+        t.check(len(after) == 2 and b"written to" in after[1], "the report is not on the screen that stays: %r" % after[-1])
+        t.check(b"\x1b[?25h" in top.terminal.raw[top.terminal.raw.rfind(b"\x1b[?25l"):], "the cursor stays hidden")
+        if program.process.poll() is None:
+            finish(t, program)
+
+
+def kill(_top, program):
+    program.process.kill()
+    program.process.wait()
+
+
+leave("interrupt", lambda top, program: top.terminal.type(b"\x03") and None)
+leave("sigterm", lambda top, program: signal.SIGTERM)
+leave("death", kill)
+
+
+@test("top/no-screen")
+def no_screen(t):
+    """Where nothing can be placed on a screen: a table at each interval, without colour."""
+    for term in (None, "dumb", "no-such-terminal"):
+        program = Waiting(t)
+        top = Top(t, [program], term=term)
+        row = re.compile(r"^ptmem: +432 B .* follow_list \(leaks\.c:\d+\)$", re.M)
+        top.wait("three tables with TERM=%s" % term, lambda: len(row.findall(top.terminal.text())) >= 3)
+        top.end(signal_number=signal.SIGTERM)
+        t.check(b"\x1b" not in top.terminal.raw, "escapes with TERM=%s: %r" % (term, top.terminal.raw[:200]))
+        finish(t, program)
+
+
+@test("top/several")
+def several(t):
+    """Each process has its share of the screen; the report of one that ends is not lost."""
+    programs = [Waiting(t), Waiting(t)]
+    top = Top(t, programs, rows=24, columns=150)
+    pids = [p.process.pid for p in programs]
+    top.wait("both tables", lambda: sum(bool(re.match(r"process (%d|%d), " % tuple(pids), line))
+                                        for line in top.terminal.screen()) == 2)
+    lines = top.terminal.screen()
+    starts = [i for i, line in enumerate(lines) if line.startswith("process ")]
+    t.equal("where the tables begin", starts, [0, 11])
+    programs[0].process.kill()
+    programs[0].process.wait()
+    top.wait("one table", lambda: sum(line.startswith("process ") for line in top.terminal.screen()) == 1)
+    top.terminal.type(b"q")
+    top.end()
+    text = top.terminal.text()
+    for pid in pids:
+        t.check(re.search(r"ptmem: +written to +\S+/out\.%d;" % pid, text), "nothing was written of %d: %s" % (pid, text))
+        t.check(massif.Massif(os.path.join(top.cwd, "out.%d" % pid)).snapshots, "no snapshots of %d" % pid)
+    finish(t, programs[1])

@@ -1,0 +1,180 @@
+/*
+ * born MODE: threads and processes are born at the moment when a tracer stops all.
+ *	vfork    children in vfork allocate in the parent's memory until pads are made there
+ *	waits    children in vfork wait 20 ms before they execute true, while a thread allocates;
+ *		 until there is a file `stop`
+ *	threads  forks children, each of which allocates in one thread while another makes
+ *		 threads: a clone that fails, or gives another id, is noticed
+ *	families four processes fork children at the same time, which allocate and end
+ *	births   the threads of one such child, again and again until there is a file `stop`
+ */
+#include "truth.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <time.h>
+
+extern char **environ;
+
+static void expect_exit(pid_t pid, int status_wanted)
+{
+	int status;
+
+	CHECK(pid > 0);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == status_wanted);
+}
+
+static int is_told_to_stop(void)
+{
+	return access("stop", F_OK) == 0;
+}
+
+static void allocate_some(int count)
+{
+	for (int i = 0; i < count; i++) {
+		size_t size = 16 + (size_t)i % 100;
+		void *p = t_malloc(size);
+
+		t_free(p, size);
+	}
+}
+
+static NOINLINE pid_t vfork_and_allocate(void)
+{
+	pid_t pid = vfork();
+
+	if (!pid) {
+		allocate_some(500);
+		_exit(7);
+	}
+	return pid;
+}
+
+static void hot_vfork(void)
+{
+	for (int i = 0; i < 3; i++) {
+		expect_exit(vfork_and_allocate(), 7);
+		allocate_some(100);
+	}
+	truth_report();
+}
+
+static void *allocate_until(void *stop)
+{
+	while (!__atomic_load_n((int *)stop, __ATOMIC_RELAXED))
+		allocate_some(50);
+	return NULL;
+}
+
+static void slow_vfork(void)
+{
+	const struct timespec pause = { 0, 20000000 };
+	char *const argv[] = { (char *)"true", NULL };
+	int stop = 0;
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, allocate_until, &stop));
+	while (!is_told_to_stop()) {
+		pid_t pid = vfork();
+
+		if (!pid) {
+			nanosleep(&pause, NULL);
+			execve("/bin/true", argv, environ);
+			_exit(99);
+		}
+		expect_exit(pid, 0);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	CHECK(!pthread_join(thread, NULL));
+}
+
+static void *note_id(void *id)
+{
+	*(pid_t *)id = gettid();
+	return NULL;
+}
+
+/* One thread allocates, this one makes threads. */
+static void bear_threads(int count)
+{
+	int stop = 0;
+	pthread_t allocating;
+
+	CHECK(!pthread_create(&allocating, NULL, allocate_until, &stop));
+	for (int i = 0; i < count; i++) {
+		pthread_t thread;
+		pid_t id = 0;
+
+		CHECK(!pthread_create(&thread, NULL, note_id, &id));
+		CHECK(!pthread_join(thread, NULL));
+		CHECK(id > 0);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	CHECK(!pthread_join(allocating, NULL));
+}
+
+static void bear_in_children(void)
+{
+	for (int i = 0; i < 150; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			bear_threads(20);
+			_exit(3);
+		}
+		expect_exit(pid, 3);
+	}
+}
+
+static void family(void)
+{
+	for (int i = 0; i < 60; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			allocate_some(50);
+			_exit(4);
+		}
+		expect_exit(pid, 4);
+	}
+}
+
+static void families(void)
+{
+	pid_t pids[4];
+
+	for (int i = 0; i < 4; i++) {
+		pids[i] = fork();
+		if (!pids[i]) {
+			allocate_some(100 * (i + 1));
+			family();
+			_exit(5);
+		}
+	}
+	for (int i = 0; i < 4; i++)
+		expect_exit(pids[i], 5);
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+
+	truth.has_threads = 1;
+	if (!strcmp(mode, "vfork"))
+		hot_vfork();
+	else if (!strcmp(mode, "waits"))
+		slow_vfork();
+	else if (!strcmp(mode, "threads"))
+		bear_in_children();
+	else if (!strcmp(mode, "families"))
+		families();
+	else if (!strcmp(mode, "births"))
+		while (!is_told_to_stop())
+			bear_threads(50);
+	else
+		CHECK(!"mode");
+	print_ok();
+	return 0;
+}

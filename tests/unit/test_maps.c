@@ -1,0 +1,137 @@
+/*
+ * Lines of /proc/PID/maps and wait statuses: what the kernel prints and gives, and what it
+ * never would.
+ */
+#include "target/maps.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "target/stop.h"
+
+static struct map parse(const char *line)
+{
+	struct map m;
+	assert_int_equal(maps_parse_line(line, &m), 0);
+	return m;
+}
+
+static void test_line(void **state)
+{
+	struct map m = parse("7f0000001000-7f0000003000 r-xp 0000a000 fd:01 1234567    /usr/lib/a b.so");
+	assert_int_equal(m.start, 0x7f0000001000);
+	assert_int_equal(m.end, 0x7f0000003000);
+	assert_int_equal(m.offset, 0xa000);
+	assert_true(m.dev == makedev(0xfd, 1));
+	assert_int_equal(m.ino, 1234567);
+	assert_true(m.is_read && !m.is_write && m.is_exec && !m.is_shared && !m.is_deleted);
+	assert_string_equal(m.path, "/usr/lib/a b.so");
+	free(m.path);
+	m = parse("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]");
+	assert_true(m.start == 0xffffffffff600000);
+	assert_string_equal(m.path, "[vsyscall]");
+	free(m.path);
+	m = parse("1000-2000 rw-s 00000000 00:00 0 ");
+	assert_true(m.is_shared && m.is_write);
+	assert_string_equal(m.path, "");
+	free(m.path);
+}
+
+/* A file may be called so, too: the inode tells in the end (space.c). */
+static void test_deleted(void **state)
+{
+	struct map m = parse("1000-2000 r-xp 00000000 fd:01 7 /tmp/x (deleted)");
+	assert_true(m.is_deleted);
+	assert_string_equal(m.path, "/tmp/x");
+	free(m.path);
+	m = parse("1000-2000 r-xp 00000000 fd:01 7 /tmp/x (deleted) (deleted)");
+	assert_true(m.is_deleted);
+	assert_string_equal(m.path, "/tmp/x (deleted)");
+	free(m.path);
+	m = parse("1000-2000 r-xp 00000000 fd:01 7 /tmp/(deleted)");
+	assert_false(m.is_deleted);
+	assert_string_equal(m.path, "/tmp/(deleted)");
+	free(m.path);
+}
+
+static void test_hostile_lines(void **state)
+{
+	static const char *const lines[] = {
+		"", "x", "1000-2000", "1000-2000 r-xp", "1000-2000 r-xp 0 fd:01",
+		"2000-1000 r-xp 00000000 fd:01 7 /a", "1000-1000 r-xp 00000000 fd:01 7 /a",
+		"1000-2000 rxp 00000000 fd:01 7 /a", "1000 2000 r-xp 00000000 fd:01 7 /a",
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		struct map m = {.ino = 99};
+		assert_int_equal(maps_parse_line(lines[i], &m), -EINVAL);
+		assert_int_equal(m.ino, 99); /* untouched */
+	}
+}
+
+static void test_own(void **state)
+{
+	struct maps maps;
+	taddr_t before = 0, here = (taddr_t)(uintptr_t)&maps;
+	assert_int_equal(maps_read(getpid(), &maps), 0);
+	for (size_t i = 0; i < maps.list.count; i++) {
+		assert_true(maps.list.data[i].start >= before);
+		before = maps.list.data[i].end;
+	}
+	const struct map *m = maps_find(&maps, here);
+	assert_non_null(m);
+	assert_true(m->is_read && m->is_write);
+	maps_deinit(&maps);
+	assert_int_equal(maps_read(1 << 30, &maps), -ESRCH);
+}
+
+static void check_stop(int status, enum stop_kind kind, int value)
+{
+	struct stop s = stop_decode(status);
+	assert_int_equal(s.kind, kind);
+	assert_int_equal(s.value, value);
+}
+
+static int stopped(int sig, int event)
+{
+	return event << 16 | sig << 8 | 0x7f;
+}
+
+static void test_stops(void **state)
+{
+	static const int stopping[] = {SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
+	check_stop(3 << 8, STOP_EXITED, 3);
+	check_stop(SIGKILL, STOP_KILLED, SIGKILL);
+	check_stop(SIGSEGV | 0x80, STOP_KILLED, SIGSEGV); /* with a core file */
+	check_stop(stopped(SIGTRAP, 0), STOP_SIGNAL, SIGTRAP);
+	check_stop(stopped(SIGTRAP | 0x80, 0), STOP_SYSCALL, 0);
+	check_stop(stopped(SIGTRAP, PTRACE_EVENT_STOP), STOP_INTERRUPT, SIGTRAP);
+	check_stop(stopped(SIGTRAP, PTRACE_EVENT_EXEC), STOP_EXEC, PTRACE_EVENT_EXEC);
+	check_stop(stopped(SIGTRAP, PTRACE_EVENT_EXIT), STOP_EXIT, PTRACE_EVENT_EXIT);
+	check_stop(stopped(SIGTRAP, 99), STOP_OTHER, 99);
+	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++) {
+		check_stop(stopped(stopping[i], PTRACE_EVENT_STOP), STOP_GROUP, stopping[i]);
+		check_stop(stopped(stopping[i], 0), STOP_SIGNAL, stopping[i]); /* about to get it */
+	}
+	assert_int_equal(stop_decode(0xffff).kind, STOP_OTHER); /* WIFCONTINUED */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_line),
+		cmocka_unit_test(test_deleted),
+		cmocka_unit_test(test_hostile_lines),
+		cmocka_unit_test(test_own),
+		cmocka_unit_test(test_stops),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
