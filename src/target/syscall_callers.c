@@ -164,12 +164,25 @@ static bool is_harmless_distance(struct proof *p, uint64_t at, uint32_t distance
 	return at % sizeof(distance) != 0;
 }
 
+/*
+ * Whether the word at @at, with the upper half @high, is one that a program can use as a pointer. What
+ * is loaded anywhere needs a relocation for it, which stands in an aligned word, as does the word of a
+ * packed one (RELR). What stands where it was linked needs none: anywhere, or half of a word.
+ */
+static bool may_be_pointer(const struct proof *p, uint64_t at, uint32_t high)
+{
+	bool is_whole = high == p->of->start >> 32;
+
+	if (p->text->file->type != ET_EXEC)
+		return is_whole && at % sizeof(uint64_t) == 0;
+	return is_whole || at % sizeof(uint32_t) == 0;
+}
+
 static void look_at_data(struct proof *p, const struct elf_segment *seg, const uint8_t *bytes,
 			 size_t *described)
 {
 	uint64_t start = p->of->start;
 	uint32_t size = (uint32_t)(p->of->end - start);
-	bool is_fixed = p->text->file->type == ET_EXEC;
 
 	for (size_t i = 0; i + sizeof(uint32_t) <= seg->filesz && !p->is_doubtful; i++) {
 		uint32_t low, high = 0;
@@ -179,8 +192,7 @@ static void look_at_data(struct proof *p, const struct elf_segment *seg, const u
 			continue;
 		if (i + sizeof(uint64_t) <= seg->filesz)
 			memcpy(&high, bytes + i + sizeof(low), sizeof(high));
-		bool is_word = low - (uint32_t)start < size &&
-			       ((is_fixed && i % sizeof(low) == 0) || high == start >> 32);
+		bool is_word = low - (uint32_t)start < size && may_be_pointer(p, seg->vaddr + i, high);
 		if (is_word && !is_harmless_word(p, seg->vaddr + i, bytes + i))
 			p->is_doubtful = true;
 		if (there < size && !is_harmless_distance(p, seg->vaddr + i, low, described))
