@@ -57,6 +57,12 @@
  * stack pointer is guard + 8.
  * A thread's pc is "inside a pad" in [pad.at, pad.at + pad.size) and in the blob.
  *
+ * Leaving. A thread whose pc is in the blob, or in [pad.at, pad.tail), comes through an exit of a
+ * pad before it is outside: a breakpoint at each exit stops it there. It goes on at exit.to, in the
+ * pad's tail, where another such instruction leads outside. (So nothing is executed twice, and ptmem
+ * may die at any moment.) In the tail a few instructions may have to be stepped. The entries must have
+ * been restored.
+ *
  * How to serve PAD_REASON_GUARD: in a signal handler (above): through tier 1's stub, leaving the
  * slot alone. Else if *guard != guard_pc: the guard is left over; reset the slot and the reader's
  * mirror (as for PAD_REASON_STALE) and resume behind the trap. Else ask the unwinder for the rules
@@ -289,6 +295,13 @@ struct pad_request {
 	uint64_t behind;     /* of a marker: where the program goes on */
 };
 
+#define PAD_EXITS 2
+
+struct pad_exit {
+	uint64_t at;         /* 0 = none */
+	uint64_t to;         /* in the tail; the next instruction's pc is outside */
+};
+
 struct pad {
 	uint64_t at;
 	uint32_t size;
@@ -302,6 +315,8 @@ struct pad {
 	uint64_t straight;   /* the moved instructions: runs the original */
 	uint64_t after;      /* return address of the original during a recorded call; 0 = none */
 	uint64_t entry_trap, leave_trap; /* 0 = none */
+	uint64_t tail;       /* from here to its end no exit comes any more */
+	struct pad_exit exit[PAD_EXITS];
 };
 
 /* Assembles a pad into @out (PAD_ROOM bytes): 0, or -ENOTSUP with *@why_out. */

@@ -32,8 +32,8 @@ struct x86_blob_table {
 	uint32_t enter_call, enter_plain, enter_free, enter_throw, enter_marker, leave, leave_plain, raw, raw_marker, finish,
 		full_trap;
 	struct {
-		uint32_t start, entry, entry_trap, after, leave_trap, moved, end;
-	} call, jump, marker; /* the templates; after and leave_trap 0 where there is none */
+		uint32_t start, entry, entry_trap, after, leave_trap, moved, end, back, ret, tail;
+	} call, jump, marker; /* the templates; 0 where there is none of it */
 };
 
 #endif

@@ -35,6 +35,9 @@ blob_start:
 	OFFSET(call_leave_trap)
 	OFFSET(call_moved)
 	OFFSET(call_end)
+	OFFSET(call_back)
+	OFFSET(call_return)
+	OFFSET(call_tail)
 
 	OFFSET(jump_head)
 	OFFSET(jump_entry)
@@ -43,6 +46,9 @@ blob_start:
 	.long 0
 	OFFSET(jump_moved)
 	OFFSET(jump_end)
+	OFFSET(jump_back)
+	.long 0
+	.long 0
 
 	OFFSET(marker_head)
 	OFFSET(marker_entry)
@@ -51,6 +57,9 @@ blob_start:
 	.long 0
 	OFFSET(marker_moved)
 	OFFSET(marker_end)
+	OFFSET(marker_back)
+	.long 0
+	.long 0
 	.size blob_start, . - blob_start
 
 /* CFI for whoever unwinds from a signal handler that interrupted a pad. ptmem reads the return
@@ -111,8 +120,9 @@ call_after:
 	ask	call_head, PAD_HEAD_LEAVE
 	jnz	call_raw
 	.cfi_remember_state
-call_return:
+call_done:
 	restore
+call_return:
 	ret
 call_raw:                               /* the stack itself is needed, with the registers */
 	.cfi_restore_state
@@ -129,17 +139,21 @@ call_raw:                               /* the stack itself is needed, with the 
 	lea	48(%rsp), %rsp
 	.cfi_adjust_cfa_offset -48
 	test	%eax, %eax
-	jz	call_return
+	jz	call_done
 call_leave_trap:
 	int3
 	mov	%rsp, %rdi
 	lea	call_head(%rip), %rsi
 	call	*call_head+PAD_HEAD_FINISH(%rip)
-	jmp	call_return
+	jmp	call_done
 call_entry_trap:
 	.cfi_def_cfa_offset 8
 	int3
 	jmp	call_entry
+call_tail:
+	ret                             /* while a breakpoint stands at the other one */
+call_back:
+	.skip	PAD_JUMP_SIZE, 0xcc     /* jmp to the function's entry */
 call_moved:
 	.skip	PAD_MOVED_ROOM, 0xcc
 	.cfi_endproc
@@ -161,6 +175,8 @@ jump_entry:
 jump_entry_trap:
 	int3
 	jmp	jump_entry
+jump_back:
+	.skip	PAD_JUMP_SIZE, 0xcc
 jump_moved:
 	.skip	PAD_MOVED_ROOM, 0xcc
 	.cfi_endproc
@@ -227,7 +243,9 @@ marker_entry_trap:
 	int3
 	jmp	marker_entry
 marker_moved:
-	.skip	8, 0xcc                 /* jmp behind the marker */
+	.skip	PAD_JUMP_SIZE, 0xcc     /* jmp behind the marker */
+marker_back:
+	.skip	PAD_JUMP_SIZE, 0xcc     /* the same */
 	.size	marker_entry, . - marker_entry
 marker_end:
 

@@ -76,8 +76,10 @@ static int make_marker_pad(const struct pad_request *request, uint8_t *out, stru
 		.start = at + (t->entry - t->start),
 		.straight = request->behind,
 		.entry_trap = at + (t->entry_trap - t->start),
+		.tail = at + (t->back - t->start),
+		.exit[0] = {at + (t->moved - t->start), at + (t->back - t->start)},
 	};
-	uint8_t *jump = out + (t->moved - t->start);
+	uint8_t *jump = out + (t->moved - t->start), *back = out + (t->back - t->start);
 
 	CHECK(pad.size <= PAD_ROOM && at % PAD_ALIGN == 0);
 	if (request->behind - request->entry < X86_JUMP_SIZE) {
@@ -86,7 +88,8 @@ static int make_marker_pad(const struct pad_request *request, uint8_t *out, stru
 	}
 	memcpy(out, x86_64_blob + t->start, pad.size);
 	if (x86_64_branch(0xe9, request->entry, pad.start, pad.patch) ||
-	    x86_64_branch(0xe9, at + (t->moved - t->start), request->behind, jump)) {
+	    x86_64_branch(0xe9, at + (t->moved - t->start), request->behind, jump) ||
+	    x86_64_branch(0xe9, pad.tail, request->behind, back)) {
 		*why_out = "the pad is out of reach";
 		return -ENOTSUP;
 	}
@@ -124,7 +127,9 @@ int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *p
 		*why_out = "the function has no room for a jump";
 		return -ENOTSUP;
 	}
-	if (x86_64_branch(0xe9, m.from, at + (t->entry - t->start), pad.patch)) {
+	taddr_t back = at + (t->back - t->start);
+	if (x86_64_branch(0xe9, m.from, at + (t->entry - t->start), pad.patch) ||
+	    x86_64_branch(0xe9, back, m.from, out + (t->back - t->start))) {
 		*why_out = "the pad is out of reach";
 		return -ENOTSUP;
 	}
@@ -136,6 +141,10 @@ int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *p
 	pad.after = t->after ? at + (t->after - t->start) : 0;
 	pad.entry_trap = at + (t->entry_trap - t->start);
 	pad.leave_trap = t->leave_trap ? at + (t->leave_trap - t->start) : 0;
+	pad.tail = t->tail ? at + (t->tail - t->start) : back;
+	pad.exit[0] = (struct pad_exit){pad.straight, back};
+	if (t->ret)
+		pad.exit[1] = (struct pad_exit){at + (t->ret - t->start), pad.tail};
 	struct x86_pad_head head = make_head(request, pad.after);
 	memcpy(out, &head, sizeof(head));
 	*pad_out = pad;

@@ -8,6 +8,7 @@
 #define PAD_HEAD_FINISH 32
 #define PAD_HEAD_SIZE 64
 #define PAD_MOVED_ROOM 96
+#define PAD_JUMP_SIZE 5
 #define PAD_RED_ZONE 128
 
 #define BLOB_MAGIC 0x64615070 /* "pPad" */

@@ -208,9 +208,9 @@ void guard_note_trap(struct space *s, const struct arch *arch, const struct trap
 	if (index == GUARD_RECORD_TRAPS)
 		return;
 	g = &r->trap[index];
-	taddr_t resume = trap->kind == TRAP_ENTRY || trap->kind == TRAP_SYSCALL ?
-				 trap->stub.jump :
-				 trap->addr + arch->trap_pc_offset;
+	bool is_jump = trap->kind == TRAP_ENTRY || trap->kind == TRAP_SYSCALL ||
+		       trap->kind == TRAP_PAD_EXIT;
+	taddr_t resume = is_jump ? trap->stub.jump : trap->addr + arch->trap_pc_offset;
 	struct guard_trap now = {trap->addr, resume, {0}, trap->patch_size, trap->kind};
 	memcpy(now.original, trap->original, sizeof(now.original));
 	*g = now;

@@ -52,7 +52,8 @@ static void fill_space(struct target *t, struct space *s, const struct guard_rec
 				    .kind = (uint8_t)g->kind,
 				    .patch_size = (uint8_t)g->patch_size};
 		memcpy(trap.original, g->original, sizeof(trap.original));
-		trap.stub.jump = g->kind == TRAP_SYSCALL ? g->resume : 0;
+		trap.stub.jump =
+			g->kind == TRAP_SYSCALL || g->kind == TRAP_PAD_EXIT ? g->resume : 0;
 		if (is_in_place(t, s, g))
 			space_trap_add(s, &trap);
 	}

@@ -157,18 +157,33 @@ static int step_once(struct target *t, struct thread *th, struct held *held)
 	return -EAGAIN;
 }
 
+/* All signals of @th are held back until end_quiet, which also a guardian would do. A blocked SIGTRAP
+ * would lose its handler. */
+static int begin_quiet(struct thread *th, struct held *held, uint64_t *mask_out)
+{
+	keep_held(th, held);
+	int rc = ptrace_get_sigmask(th->tid, mask_out);
+	if (rc != 0)
+		return rc;
+	guard_note_mask(th->process->space, th->tid, *mask_out);
+	return ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT);
+}
+
+static void end_quiet(struct thread *th, const struct held *held, uint64_t mask)
+{
+	give_held(th, held);
+	ptrace_set_sigmask(th->tid, mask);
+	th->met_trap = false; /* in our pages, where going on behind it is right */
+	guard_note_mask(th->process->space, 0, 0);
+}
+
 int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void *ctx, taddr_t pc),
 		      void *ctx, unsigned max_steps)
 {
 	struct arch_regs regs;
 	struct held held;
 	uint64_t mask = 0;
-	keep_held(th, &held);
-	int rc = ptrace_get_sigmask(th->tid, &mask);
-	if (rc == 0)
-		guard_note_mask(th->process->space, th->tid, mask);
-	if (rc == 0)
-		rc = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT);
+	int rc = begin_quiet(th, &held, &mask);
 	for (unsigned i = 0; rc == 0; i++) {
 		rc = ptrace_get_regs(th->tid, &regs);
 		if (rc != 0 || is_there(ctx, regs.word[t->arch->pc]))
@@ -177,10 +192,86 @@ int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void
 		if (rc == -ESRCH)
 			return rc;
 	}
-	give_held(th, &held);
-	ptrace_set_sigmask(th->tid, mask);
-	th->met_trap = false; /* in our pages, where going on behind it is right */
-	guard_note_mask(th->process->space, 0, 0);
+	end_quiet(th, &held, mask);
+	return rc;
+}
+
+#define RUN_MS 2000u /* a machine may be busy; more than any pad takes */
+
+/* As wait_for, but the stop is left to be consumed. One that does not come is asked for: is_late. */
+static int peek_stop(struct thread *th, int *status, bool *is_late)
+{
+	for (unsigned ms = 0;; ms += 5) {
+		siginfo_t info = {0};
+		if (waitid(P_PID, (id_t)th->tid, &info,
+			   WEXITED | WSTOPPED | WNOWAIT | WNOHANG | __WALL) != 0 &&
+		    errno != EINTR)
+			return -ESRCH;
+		if (info.si_pid == th->tid) {
+			*status = info.si_status << 8 | 0x7f; /* as waitpid would give it */
+			bool is_stop = info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED;
+			return is_stop ? 0 : wait_for(th, status);
+		}
+		if (ms == RUN_MS && ptrace_interrupt(th->tid) == 0)
+			*is_late = true;
+		if (!loop_wait_for_child(5) && proc_is_dead(th->tid)) {
+			th->is_exiting = true;
+			return -ESRCH;
+		}
+	}
+}
+
+/* At a breakpoint: sends @th to where @find says that it goes on. */
+static bool redirect(struct target *t, struct thread *th, inject_find_fn *find, void *ctx)
+{
+	struct arch_regs regs;
+	taddr_t to = 0;
+	if (trap_cause(th) != CAUSE_BREAKPOINT || ptrace_get_regs(th->tid, &regs) != 0)
+		return false;
+	to = find(ctx, regs.word[t->arch->pc] - t->arch->trap_pc_offset);
+	return to && ptrace_set_word(th->tid, t->arch->pc, to) == 0;
+}
+
+/* To a breakpoint that @find knows. Its stop is consumed only when the pc is set: until then the
+ * signal comes, and the guard's handler does the same, if ptmem dies. */
+static int run_to_trap(struct target *t, struct thread *th, inject_find_fn *find, void *ctx,
+		       struct held *held)
+{
+	bool is_late = false;
+	for (int tries = 0; tries < 16 && !is_late; tries++) {
+		int status = 0, rc = ptrace_cont(th->tid, 0);
+		if (rc == 0)
+			rc = peek_stop(th, &status, &is_late);
+		if (rc != 0)
+			return rc;
+		struct stop stop = stop_decode(status);
+		if (stop.kind == STOP_EXITED || stop.kind == STOP_KILLED ||
+		    stop.kind == STOP_EXIT) {
+			if (stop.kind == STOP_EXIT)
+				loop_consume_stop(th->tid);
+			loop_serve_later(t, th, status);
+			return -ESRCH;
+		}
+		bool is_there = stop.kind == STOP_SIGNAL && stop.value == SIGTRAP &&
+				redirect(t, th, find, ctx);
+		loop_consume_stop(th->tid);
+		if (is_there)
+			return 0;
+		if (stop.kind == STOP_SIGNAL)
+			hold(th, stop.value, held);
+	}
+	return -ETIMEDOUT;
+}
+
+int inject_run_to_trap(struct target *t, struct thread *th, inject_find_fn *find, void *ctx)
+{
+	struct held held;
+	uint64_t mask = 0;
+	int rc = begin_quiet(th, &held, &mask);
+	if (rc == 0)
+		rc = run_to_trap(t, th, find, ctx, &held);
+	if (rc != -ESRCH)
+		end_quiet(th, &held, mask);
 	return rc;
 }
 

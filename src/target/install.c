@@ -388,6 +388,7 @@ static void step_threads_out(struct target *t, struct space *s)
 		if (trap->kind == TRAP_RETURN || trap->kind >= TRAP_PAD_ENTRY)
 			space_write(s, trap->addr, &t->arch->nop_insn, 1);
 	}
+	pads_run_out(t, s);
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
 		if (th && th->process->space == s && !th->is_exiting &&
@@ -443,7 +444,7 @@ bool install_remove(struct target *t, struct space *s, struct thread *th, bool i
 	for (size_t i = 0; i < s->traps.count; i++) {
 		struct trap *trap = &s->traps.data[i];
 		bool is_in_text = trap->kind == TRAP_ENTRY || trap->kind == TRAP_START ||
-				  trap->kind == TRAP_SYSCALL;
+				  trap->kind == TRAP_SYSCALL || trap->kind == TRAP_PAD_EXIT;
 		if (is_in_text && space_trap_take(s, t->arch, trap) != 0)
 			log_debug("space %u: the text at %#lx could not be restored", s->id,
 				  (unsigned long)trap->addr);

@@ -81,6 +81,8 @@ struct pad_slot *pads_slot(const struct thread *th);
 /* Sets threads free of pads and turns recording off; all are stopped. Text is restored by
  * install_remove. */
 void pads_disarm(struct target *t, struct space *s);
+/* Lets threads in pads run to the exits of those; text is restored. Some may have to be stepped still. */
+void pads_run_out(struct target *t, struct space *s);
 /* Threads inside originals shall return to their callers, not into pads. */
 void pads_release_threads(struct target *t, struct space *s);
 /* Frees ptmem's side. */

@@ -24,6 +24,7 @@ enum trap_kind {
 	TRAP_RETURN, /* in a stub, behind the call of the original */
 	TRAP_START,  /* at the program's first instruction */
 	TRAP_SYSCALL, /* at a system call instruction; stub.jump: another one, and back (syscall_sites.h) */
+	TRAP_PAD_EXIT, /* at an exit of a pad, while threads run out of pads; stub.jump: outside */
 	TRAP_PAD_ENTRY, TRAP_PAD_LEAVE, TRAP_PAD_FULL, /* in a pad or its recorder; arch/pad.h */
 };
 

@@ -31,6 +31,7 @@
 #include "target/instructions.h"
 #include "target/ptrace.h"
 #include "target/guard.h"
+#include "target/hurry.h"
 #include "target/pads.h"
 #include "target/requests.h"
 #include "target/roots.h"
@@ -304,8 +305,10 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 	struct process *p = process_add(t, pid, s);
 	if (t->options.watch_brk || t->options.watch_mappings)
 		t->syscalls = SYSCALLS_SITES;
+	struct hurry hurry;
 	uint64_t begin = target_clock();
 	p->is_attaching = true;
+	hurry_begin(&hurry);
 	rc = target_seize_all(t, pid);
 	if (rc == 0) {
 		p->is_attaching = false;
@@ -323,12 +326,15 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 		if (rc == -ENOENT)
 			*problem_out = ATTACH_NO_PROBES;
 	}
-	if (rc != 0) {
+	if (rc != 0)
 		undo_attach(t, pid);
+	else
+		loop_start_world(t);
+	uint64_t pause = target_clock() - begin;
+	hurry_end(&hurry);
+	if (rc != 0)
 		return rc;
-	}
-	loop_start_world(t);
-	s->attach_ns = t->stats.attach_ns = target_clock() - begin;
+	s->attach_ns = t->stats.attach_ns = pause;
 	*problem_out = ATTACH_OK;
 	return 0;
 }
@@ -422,38 +428,47 @@ static bool is_among(const struct thread *th, pid_t only)
 	return th && (!only || th->process->pid == only);
 }
 
-/* Lets go of all processes, or of @only. Everybody stands still, but for moments. */
-static void detach_stopped(struct target *t, pid_t only)
+/* Lets go of all processes, or of @only. Everybody stands still, but for moments. Returns the time when
+ * the last one went on. */
+static uint64_t detach_stopped(struct target *t, pid_t only)
 {
+	struct hurry hurry;
 	remove_everything(t, only);
 	for (size_t i = 0; i < t->threads.capacity; i++) {
-		struct thread *th = t->threads.data[i];
-		if (!is_among(th, only))
-			continue;
-		trap_drop_calls(t, th, UINT64_MAX);
-		detach_thread(th);
+		if (is_among(t->threads.data[i], only))
+			trap_drop_calls(t, t->threads.data[i], UINT64_MAX);
 	}
+	hurry_begin(&hurry);
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		if (is_among(t->threads.data[i], only))
+			detach_thread(t->threads.data[i]);
+	}
+	uint64_t end = target_clock();
+	hurry_end(&hurry);
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		if (is_among(t->threads.data[i], only)) {
 			thread_remove(t, t->threads.data[i]);
 			i = (size_t)-1;
 		}
 	}
+	return end;
 }
 
 static void detach_all(struct target *t)
 {
+	struct hurry hurry;
 	uint64_t begin = target_clock();
+	hurry_begin(&hurry);
 	loop_stop_world(t);
+	hurry_end(&hurry);
 	faults_drain(t);
 	target_each(t, catch_up, t);
 	if (t->options.last_look)
 		target_each(t, t->sink.last_look, t->sink.ctx);
-	detach_stopped(t, 0);
+	t->stats.detach_ns = detach_stopped(t, 0) - begin;
 	for (size_t i = 0; i < t->early_count; i++)
 		ptrace_detach(t->early[i].tid, 0);
 	t->early_count = 0;
-	t->stats.detach_ns = target_clock() - begin;
 	t->is_stopping = false;
 	while (t->processes.count > 0)
 		process_remove(t, t->processes.data[0], SPACE_DETACHED);
@@ -543,9 +558,11 @@ void target_wake(void)
 static void promote(struct target *t)
 {
 	struct space *s = t->promote;
+	struct hurry hurry;
 	uint64_t begin = target_clock();
 	t->promote = NULL;
 	uint32_t id = s->id;
+	hurry_begin(&hurry);
 	loop_stop_world(t);
 	t->promote = NULL;
 	bool is_alive = false;
@@ -555,6 +572,7 @@ static void promote(struct target *t)
 		pads_promote(t, s, pick_thread(t, s));
 	loop_start_world(t);
 	t->stats.promote_ns += target_clock() - begin;
+	hurry_end(&hurry);
 }
 
 static void restart(struct target *t)

@@ -241,6 +241,11 @@ bool install_remove(struct target *t, struct space *s, struct thread *th, bool i
 /* Steps @th, signals held back, until @is_there says so of its pc. -ETIMEDOUT; -ESRCH: it died. */
 int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void *ctx, taddr_t pc), void *ctx,
 		      unsigned max_steps);
+/* Where a thread goes on that met the breakpoint at @trap; 0 = it is none of those waited for. */
+typedef taddr_t inject_find_fn(void *ctx, taddr_t trap);
+/* Lets @th run, signals held back, to a breakpoint that @find knows, and sets its pc as that says. It
+ * must come to one soon. -ETIMEDOUT: it did not, and was stopped; -ESRCH: it died. */
+int inject_run_to_trap(struct target *t, struct thread *th, inject_find_fn *find, void *ctx);
 /*
  * Runs a system call in stopped thread @th. *result_out: as the kernel returns it (-errno inside).
  * Where the space is guarded, the thread gets its registers back also if ptmem dies meanwhile.

@@ -491,6 +491,9 @@ enum trap_answer trap_serve(struct target *t, struct thread *th)
 		ptrace_set_word(th->tid, t->arch->pc, addr);
 		install_at_start(t, th);
 		break;
+	case TRAP_PAD_EXIT:
+		ptrace_set_word(th->tid, t->arch->pc, trap->stub.jump);
+		break;
 	case TRAP_PAD_ENTRY:
 	case TRAP_PAD_LEAVE:
 	case TRAP_PAD_FULL:

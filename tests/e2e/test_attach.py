@@ -109,8 +109,11 @@ class Server:
         """Of each thread, from /proc/PID/task/*/status."""
         found = {}
         for tid in os.listdir("/proc/%d/task" % self.pid):
-            with open("/proc/%d/task/%s/status" % (self.pid, tid), encoding="ascii") as file:
-                found[int(tid)] = re.search(r"^%s:\s*(\S+)" % key, file.read(), re.M).group(1)
+            try:
+                with open("/proc/%d/task/%s/status" % (self.pid, tid), encoding="ascii") as file:
+                    found[int(tid)] = re.search(r"^%s:\s*(\S+)" % key, file.read(), re.M).group(1)
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # threads of the server come and go
         return found
 
 

@@ -1,6 +1,6 @@
 """ptmem is killed by SIGKILL at random moments: what it had attached to goes on undisturbed.
 
-PTMEM_KILL_ROUNDS says how many rounds each of the two long tests makes (30); by hand: 200.
+PTMEM_KILL_ROUNDS says how many rounds each of the three long tests makes (30); by hand: 200.
 """
 
 import os
@@ -53,7 +53,15 @@ def kill(attached, delay):
     attached.process.wait()
 
 
-def kill_in_rounds(t, mode, seed):
+def kill_detaching(attached, delay):
+    """In the few milliseconds in which it takes everything out."""
+    attached.wait_attached()
+    time.sleep(0.05 + delay / 10)
+    attached.process.terminate()
+    kill(attached, delay / 40)
+
+
+def kill_in_rounds(t, mode, seed, how=kill):
     server = Server(t)
     server.say("p")
     masks = blocked(server)
@@ -61,7 +69,7 @@ def kill_in_rounds(t, mode, seed):
     chance = random.Random(seed)
     for i in range(ROUNDS):
         attached = Attached(t, server.pid, ["--probes=" + mode])
-        kill(attached, chance.random() * 0.3)
+        how(attached, chance.random() * 0.3)
 
         def is_clean():
             server.check_alive()
@@ -86,6 +94,11 @@ def killed_auto(t):
 @test("killed/break", limit=120 + 3 * ROUNDS)
 def killed_break(t):
     kill_in_rounds(t, "break", 2)
+
+
+@test("killed/detaching", limit=120 + 3 * ROUNDS)
+def killed_detaching(t):
+    kill_in_rounds(t, "auto", 4, kill_detaching)
 
 
 class Guarded:

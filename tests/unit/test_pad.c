@@ -164,6 +164,43 @@ static void test_records(void **state)
 }
 
 /* operator new into malloc, operator delete into free: one event each. */
+/* All ways out lead through an exit, once each, also while pads are off. */
+static void test_exits(void **state)
+{
+	void *out = NULL;
+	open_world(1 << 16);
+	enroll();
+	arm_exits();
+	for (size_t i = 0; i < here.pad_count; i++) {
+		const struct pad *pad = &here.pad[i];
+		for (unsigned k = 0; k < PAD_EXITS && pad->exit[k].at; k++) {
+			assert_in_range(pad->exit[k].at, pad->start, pad->at + pad->size - 1);
+			assert_in_range(pad->exit[k].to, pad->tail, pad->at + pad->size - 1);
+		}
+		assert_in_range(pad->entry_trap, pad->at, pad->tail - 1);
+	}
+	assert_int_equal(pad_malloc(100, 0), 0x100000); /* to the original, and to its caller */
+	assert_int_equal(here.exits, 2);
+	assert_int_equal(pad_posix(&out, 128, 400), 0);
+	assert_int_equal(pad_realloc((void *)0x100000, 600, 0), 0x100010);
+	assert_int_equal(here.exits, 6);
+	pad_free((void *)0x100010); /* only to the original */
+	assert_int_equal(here.exits, 7);
+	nested_alloc = (alloc_fn)fake_malloc;
+	pad_new(50, 0);
+	assert_int_equal(here.exits, 9);
+	drain();
+	expect(0, HEAP_ALLOC, FUNCTION_MALLOC, 0x100000, 0, 100);
+	expect(4, HEAP_FREE, FUNCTION_FREE, 0x100010, 0, 0);
+	assert_int_equal(seen_count, 6);
+	here.memory.control->off = 1;
+	assert_int_equal(pad_calloc(7, 9), 0x100020);
+	pad_free(NULL);
+	assert_int_equal(here.exits, 11);
+	assert_int_equal(drain(), 0);
+	world_close();
+}
+
 static void test_nested(void **state)
 {
 	open_world(1 << 16);
@@ -742,6 +779,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_records),
+		cmocka_unit_test(test_exits),
 		cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_off_and_unknown_thread),
 		cmocka_unit_test(test_registers),
