@@ -51,12 +51,33 @@ struct arch_code {
 	size_t entry_count;
 };
 
+/* What a register or a word of the stack holds, as far as a function's code tells. */
+enum arch_value_kind {
+	ARCH_VALUE_UNKNOWN,
+	ARCH_VALUE_CONSTANT,
+	ARCH_VALUE_REGISTER, /* what that one held at the function's start */
+	ARCH_VALUE_STACK,    /* what the word at that distance from the stack pointer held then: from the caller */
+	ARCH_VALUE_ADDRESS,  /* the stack pointer of then, and that many bytes more */
+};
+
+struct arch_value {
+	uint8_t kind;     /* enum arch_value_kind */
+	int32_t number;   /* the constant's lower half; the register, as the CPU's folder numbers them; bytes */
+};
+
 /* A system call instruction. */
 #define ARCH_SYSCALL_ANY (-1)
 struct arch_syscall {
 	uint32_t offset;  /* in its function */
-	/* that it always calls by; ARCH_SYSCALL_ANY: not the same always, or not known */
-	int32_t number;
+	int32_t number;   /* that it always calls by; ARCH_SYSCALL_ANY: not the same always, or not known */
+	struct arch_value value; /* that it calls by: a constant, or what the caller brings, or unknown */
+};
+
+/* What the instructions of a function have to do with a range of addresses. */
+enum arch_reference {
+	ARCH_REFERS_BRANCH = 1,  /* direct branches or calls to its start */
+	ARCH_REFERS_COMPARE = 2, /* it, or what it holds, is compared and no more */
+	ARCH_REFERS_OTHER = 4,   /* anything else: its address is taken; it is read; run into from before it */
 };
 
 /*
@@ -82,6 +103,7 @@ struct arch {
 	uint32_t audit_arch;                 /* as seccomp filters see it */
 	uint16_t elf_machine;
 	uint8_t elf_class;
+	uint32_t elf_relative;               /* type of the relocation that adds where the object stands */
 	/* indexes into arch_regs.word */
 	uint8_t pc, sp, fp, ret, syscall_nr, syscall_ret, arg[6], syscall_arg[6];
 	uint8_t thread_pointer;
@@ -142,9 +164,29 @@ struct arch {
 	ssize_t (*find_syscalls)(const struct arch_code *code, struct arch_syscall *out,
 				 size_t max);
 
-	/* Calls @fn for the target of each direct branch or call that leaves @code. */
-	void (*each_branch_out)(const struct arch_code *code,
-				void (*fn)(void *ctx, taddr_t target), void *ctx);
+	/* Calls @fn for the target of each direct branch or call that leaves @code. -EILSEQ as find_passed. */
+	int (*each_branch_out)(const struct arch_code *code, void (*fn)(void *ctx, taddr_t target), void *ctx);
+
+	/*
+	 * What @code passes on where it calls or jumps to @target: for each of these
+	 * instructions, in order, what @wanted of that function is, as known from @code.
+	 * Returns how many (at most @max are written), -EILSEQ when @code does not decode to its end.
+	 */
+	ssize_t (*find_passed)(const struct arch_code *code, taddr_t target, struct arch_value wanted,
+			       struct arch_value *out, size_t max);
+
+	/*
+	 * Calls @fn for the address of each byte of @code at which, whatever it is part of, a branch to
+	 * [@start, @end) or an operand with an address in it may begin: many that are none, but none is left out.
+	 */
+	void (*each_hint)(const struct arch_code *code, taddr_t start, taddr_t end,
+			  void (*fn)(void *ctx, taddr_t at), void *ctx);
+
+	/*
+	 * The enum arch_reference of all instructions of @code that stand at @from or behind it to
+	 * [@start, @end), which may be code itself; -EILSEQ as find_passed.
+	 */
+	int (*refers)(const struct arch_code *code, taddr_t from, taddr_t start, taddr_t end);
 
 	/*
 	 * Assembles code to stand at @at that does what the system call instruction at @from

@@ -51,8 +51,12 @@ int x86_64_make_stub(const uint8_t *code, size_t code_size, taddr_t entry, taddr
 		     size_t out_size, struct arch_stub *stub_out, const char **why_out);
 
 ssize_t x86_64_find_syscalls(const struct arch_code *code, struct arch_syscall *out, size_t max);
-void x86_64_each_branch_out(const struct arch_code *code, void (*fn)(void *ctx, taddr_t target),
-			    void *ctx);
+int x86_64_each_branch_out(const struct arch_code *code, void (*fn)(void *ctx, taddr_t target), void *ctx);
+ssize_t x86_64_find_passed(const struct arch_code *code, taddr_t target, struct arch_value wanted,
+			   struct arch_value *out, size_t max);
+void x86_64_each_hint(const struct arch_code *code, taddr_t start, taddr_t end,
+		      void (*fn)(void *ctx, taddr_t at), void *ctx);
+int x86_64_refers(const struct arch_code *code, taddr_t from, taddr_t start, taddr_t end);
 size_t x86_64_make_syscall_stub(taddr_t from, taddr_t at, uint8_t *out, size_t out_size);
 
 /* A jump or call (@opcode 0xe9, 0xe8) at address @at to @target: 5 bytes at @out, or -ERANGE. */

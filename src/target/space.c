@@ -173,7 +173,7 @@ void module_release(struct module *m)
 		vec_deinit(&m->sites->list);
 	free(m->sites);
 	if (m->syscalls)
-		vec_deinit(&m->syscalls->list);
+		syscall_sites_deinit(m->syscalls);
 	free(m->syscalls);
 	if (m->markers)
 		vec_deinit(&m->markers->list);

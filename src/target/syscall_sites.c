@@ -9,7 +9,8 @@
  *	   a system call:                        a site, with its number if that is known
  *
  * The second pass, only over functions with sites, knows where branches of others
- * enter them (parts that a compiler moved elsewhere jump back).
+ * enter them (parts that a compiler moved elsewhere jump back), and follows numbers that
+ * come from callers (syscall_callers.h).
  */
 #include "target/syscall_sites.h"
 
@@ -17,9 +18,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/elf_functions.h"
 #include "base/log.h"
 #include "target/ptrace.h"
+#include "target/syscall_callers.h"
 #include "target/stub_area.h"
 #include "target/thread.h"
 
@@ -28,74 +29,34 @@
 
 /* -- in a file -- */
 
-struct holder {
-	size_t function;       /* index into starts */
-	VEC(uint32_t) entries; /* where branches of others enter it */
-};
-
 struct search {
-	const struct arch *arch;
-	struct elf_file *file;
-	struct elf_functions functions;
-	uint8_t **bytes;       /* by segment, of those with code; owned */
-	VEC(struct holder) holders; /* ascending */
-	size_t current;        /* the function whose branches are looked at */
+	struct syscall_text text;
+	struct syscall_known known;
+	VEC(size_t) holders;   /* functions, ascending */
 	struct syscall_sites *out;
 };
 
-/* The last function that starts at or before @vaddr; SIZE_MAX if none. */
-static size_t find_function(const struct search *s, uint64_t vaddr)
-{
-	size_t low = 0, high = s->functions.list.count;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (s->functions.list.data[mid].start <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low - 1;
-}
-
 static bool is_gap(const struct search *s, size_t function)
 {
-	return s->functions.list.data[function].kind == ELF_GAP;
-}
-
-/*
- * A gap is read together with the function before it:
- * its end may have been said too early (glibc's clone3).
- */
-static struct arch_code code_of(const struct search *s, size_t function)
-{
-	const struct elf_function *f = &s->functions.list.data[function];
-	uint64_t start = f->start, end = f->end;
-	const struct elf_segment *seg = elf_file_segment(s->file, start);
-	const uint8_t *bytes = s->bytes[seg - s->file->segment];
-
-	if (function > 0 && is_gap(s, function) && f[-1].end == start && f[-1].start >= seg->vaddr)
-		start = f[-1].start;
-	return (struct arch_code){.bytes = bytes ? bytes + (start - seg->vaddr) : NULL,
-				  .size = bytes ? end - start : 0, .at = start};
+	return s->text.functions.list.data[function].kind == ELF_GAP;
 }
 
 static void consider_function(struct search *s, size_t function)
 {
-	const struct arch_code code = code_of(s, function);
-	ssize_t n = code.bytes ? s->arch->find_syscalls(&code, NULL, 0) : -EINVAL;
-
+	const struct arch_code code = syscall_text_code(&s->text, function);
+	ssize_t n = code.bytes ? s->text.arch->find_syscalls(&code, NULL, 0) : -EINVAL;
 
 	if (!is_gap(s, function) && n < 0)
 		s->out->is_whole = false;
 	if (n > 0)
-		*vec_add(&s->holders) = (struct holder){.function = function};
+		*vec_add(&s->holders) = function;
 }
 
-static void find_holders(struct search *s, const struct elf_segment *seg)
+static void find_holders(struct search *s, size_t segment)
 {
-	const struct arch *a = s->arch;
-	const uint8_t *bytes = s->bytes[seg - s->file->segment], *p = bytes;
+	const struct arch *a = s->text.arch;
+	const struct elf_segment *seg = &s->text.file->segment[segment];
+	const uint8_t *bytes = s->text.bytes[segment], *p = bytes;
 	size_t last = SIZE_MAX;
 
 	if (!bytes) {
@@ -105,93 +66,99 @@ static void find_holders(struct search *s, const struct elf_segment *seg)
 	while ((p = memmem(p, (size_t)(bytes + seg->filesz - p), a->syscall_insn,
 			   a->syscall_insn_size))) {
 		uint64_t vaddr = seg->vaddr + (uint64_t)(p - bytes);
-		size_t function = find_function(s, vaddr);
-		if (function == SIZE_MAX || s->functions.list.data[function].end <= vaddr)
+		size_t function = syscall_text_function(&s->text, vaddr);
+		const struct elf_function *f = syscall_text_holder(&s->text, vaddr);
+		if (!f)
 			s->out->is_whole = false;
-		else if (function != last && s->functions.list.data[function].kind != ELF_NO_CODE)
+		else if (function != last && f->kind != ELF_NO_CODE)
 			consider_function(s, function);
 		last = function;
 		p++;
 	}
 }
 
-static void note_entry(void *ctx, taddr_t target)
+/* The numbers that the callers of @function bring for @found; none: not known. */
+static void add_numbers(struct search *s, size_t function, const struct arch_syscall *found,
+			struct syscall_site *site)
 {
-	struct search *s = ctx;
-	size_t function = find_function(s, target), low = 0, high = s->holders.count;
+	struct syscall_numbers numbers = {0};
 
-	if (function == SIZE_MAX || s->functions.list.data[function].start == target)
+	if (found->number == ARCH_SYSCALL_ANY &&
+	    syscall_callers_numbers(&s->text, &s->known, function, found->value, &numbers)) {
+		site->first = s->out->numbers.count;
+		site->count = numbers.list.count;
+		for (size_t i = 0; i < numbers.list.count; i++)
+			*vec_add(&s->out->numbers) = numbers.list.data[i];
+	}
+	vec_deinit(&numbers.list);
+}
+
+static void take_site(struct search *s, size_t function, taddr_t vaddr, const struct arch_syscall *found)
+{
+	struct syscall_site site = {.vaddr = vaddr, .number = found->number};
+
+	/* it may be data, where a breakpoint would do harm */
+	if (is_gap(s, function) &&
+	    (site.number == ARCH_SYSCALL_ANY || mapping_is_watched(site.number))) {
+		s->out->is_whole = false;
 		return;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (s->holders.data[mid].function < function)
-			low = mid + 1;
-		else
-			high = mid;
 	}
-	if (low < s->holders.count && s->holders.data[low].function == function)
-		*vec_add(&s->holders.data[low].entries) =
-			(uint32_t)(target - code_of(s, function).at);
+	add_numbers(s, function, found, &site);
+	*vec_add(&s->out->list) = site;
 }
 
-static void find_entries(struct search *s)
+static void take_holder(struct search *s, size_t function)
 {
-	for (size_t i = 0; i < s->functions.list.count; i++) {
-		const struct arch_code code = code_of(s, i);
-		if (code.bytes)
-			s->arch->each_branch_out(&code, note_entry, s);
-	}
-}
-
-static void take_holder(struct search *s, const struct holder *h)
-{
-	struct arch_code code = code_of(s, h->function);
+	const struct elf_function *f = &s->text.functions.list.data[function];
+	struct arch_code code = syscall_text_code(&s->text, function);
+	_cleanup_free_ uint32_t *entries = syscall_text_entries(&s->text, &code);
 	_cleanup_free_ struct arch_syscall *found = xcalloc(SITES_MAX, sizeof(*found));
+	ssize_t n = s->text.arch->find_syscalls(&code, found, SITES_MAX);
 
-	code.entry = h->entries.data;
-	code.entry_count = h->entries.count;
-	ssize_t n = s->arch->find_syscalls(&code, found, SITES_MAX);
-	if ((n < 0 && !is_gap(s, h->function)) || n > SITES_MAX)
+	(void)entries;
+	if ((n < 0 && !is_gap(s, function)) || n > SITES_MAX)
 		s->out->is_whole = false;
 	for (ssize_t i = 0; i < MIN(n, SITES_MAX); i++) {
-		uint64_t vaddr = code.at + found[i].offset;
-		bool may_matter = found[i].number == ARCH_SYSCALL_ANY ||
-				  mapping_is_watched(found[i].number);
-		if (vaddr < s->functions.list.data[h->function].start)
-			continue;
-		if (is_gap(s, h->function) && may_matter)
-			s->out->is_whole =
-				false; /* it may be data, where a breakpoint would do harm */
-		else
-			*vec_add(&s->out->list) = (struct syscall_site){vaddr, found[i].number};
+		if (code.at + found[i].offset >= f->start)
+			take_site(s, function, code.at + found[i].offset, &found[i]);
 	}
 }
 
 void syscall_sites_find(const struct arch *arch, struct elf_file *file, struct syscall_sites *out)
 {
-	struct search s = {.arch = arch, .file = file, .out = out};
+	struct search s = {.out = out};
 
 	*out = (struct syscall_sites){.is_whole = true};
-	elf_functions_find(file, &s.functions);
-	s.bytes = xcalloc(file->segment_count + 1, sizeof(*s.bytes));
+	syscall_text_init(arch, file, &s.text);
 	for (size_t i = 0; i < file->segment_count; i++) {
-		const struct elf_segment *seg = &file->segment[i];
-		if (!seg->is_exec)
-			continue;
-		s.bytes[i] = elf_file_read(file, seg->offset, seg->filesz);
-		find_holders(&s, seg);
+		if (file->segment[i].is_exec)
+			find_holders(&s, i);
 	}
 	if (s.holders.count > 0)
-		find_entries(&s);
-	for (size_t i = 0; i < s.holders.count; i++) {
-		take_holder(&s, &s.holders.data[i]);
-		vec_deinit(&s.holders.data[i].entries);
-	}
+		syscall_text_link(&s.text);
+	for (size_t i = 0; i < s.holders.count; i++)
+		take_holder(&s, s.holders.data[i]);
 	vec_deinit(&s.holders);
-	for (size_t i = 0; i < file->segment_count; i++)
-		free(s.bytes[i]);
-	free(s.bytes);
-	vec_deinit(&s.functions.list);
+	syscall_known_deinit(&s.known);
+	syscall_text_deinit(&s.text);
+}
+
+void syscall_sites_deinit(struct syscall_sites *s)
+{
+	vec_deinit(&s->list);
+	vec_deinit(&s->numbers);
+}
+
+bool syscall_site_may_call(const struct syscall_sites *s, const struct syscall_site *site,
+			   bool (*is_wanted)(const void *ctx, long number), const void *ctx)
+{
+	if (site->number != ARCH_SYSCALL_ANY)
+		return is_wanted(ctx, site->number);
+	for (size_t i = 0; i < site->count; i++) {
+		if (is_wanted(ctx, s->numbers.data[site->first + i]))
+			return true;
+	}
+	return site->count == 0;
 }
 
 /* -- in a space -- */
@@ -240,6 +207,11 @@ static int install_site(struct target *t, struct thread *th, struct space *s,
 	return rc != 0 ? rc : space_trap_put(s, t->arch, &trap);
 }
 
+static bool is_wanted(const void *target, long number)
+{
+	return syscalls_is_wanted(target, number);
+}
+
 void syscall_sites_install(struct target *t, struct thread *th, struct space *s, struct module *m)
 {
 	if (m->is_vdso || s->stops_at_all)
@@ -250,7 +222,7 @@ void syscall_sites_install(struct target *t, struct thread *th, struct space *s,
 	for (size_t i = 0; m->syscalls && i < m->syscalls->list.count && !s->stops_at_all; i++) {
 		const struct syscall_site *site = &m->syscalls->list.data[i];
 		taddr_t addr = m->bias + site->vaddr;
-		if (site->number != ARCH_SYSCALL_ANY && !syscalls_is_wanted(t, site->number))
+		if (!syscall_site_may_call(m->syscalls, site, is_wanted, t))
 			continue;
 		if (space_trap_find(s, addr))
 			continue;
@@ -298,8 +270,7 @@ void syscall_sites_check_code(struct target *t, struct space *s)
 	}
 }
 
-/* Where the code that a thread at @pc runs really stands: @pc, but in a stub of a site. */
-static taddr_t real_pc(const struct target *t, const struct space *s, taddr_t pc)
+taddr_t syscall_sites_real_pc(const struct target *t, const struct space *s, taddr_t pc)
 {
 	for (size_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
@@ -318,7 +289,7 @@ void syscall_sites_leave(struct target *t, struct space *s)
 		struct thread *th = t->threads.data[i];
 		if (!th || th->process->space != s || ptrace_get_regs(th->tid, &regs) != 0)
 			continue;
-		taddr_t pc = regs.word[t->arch->pc], real = real_pc(t, s, pc);
+		taddr_t pc = regs.word[t->arch->pc], real = syscall_sites_real_pc(t, s, pc);
 		th->syscall.site = 0;
 		if (real != pc)
 			ptrace_set_word(th->tid, t->arch->pc, real);

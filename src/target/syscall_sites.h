@@ -2,9 +2,9 @@
  * The system call instructions in a program's text, for SYSCALLS_SITES (syscalls.h).
  *
  * Of each object's code it is found out which instructions may make a call that is
- * watched: those whose number is known to be such, and those whose number is not
- * known. A breakpoint at each of them sends the thread through a stub, which makes
- * the call and jumps back; all other calls run at full speed.
+ * watched: those whose number is known to be such, or one of several that are known,
+ * and those whose number is not known. A breakpoint at each of them sends the thread
+ * through a stub, which makes the call and jumps back; all other calls run at full speed.
  *
  * That is whole only if nothing that looks like a system call instruction lies in
  * code that could not be read from a function's start. Internal to src/target.
@@ -24,15 +24,23 @@ struct thread;
 struct syscall_site {
 	uint64_t vaddr;
 	int32_t number;    /* as arch_syscall.number */
+	size_t first, count; /* ARCH_SYSCALL_ANY: one of these of syscall_sites.numbers; 0: not known */
 };
 
 struct syscall_sites {
 	VEC(struct syscall_site) list; /* ascending */
+	VEC(int32_t) numbers;
 	bool is_whole;     /* there are no others in the file */
 };
 
-/* Reads all of @file. The caller deinits @out->list. */
+/* Reads all of @file. The caller deinits *out. */
 void syscall_sites_find(const struct arch *arch, struct elf_file *file, struct syscall_sites *out);
+
+void syscall_sites_deinit(struct syscall_sites *s);
+
+/* Whether @site of @s may make a call of a number for which @is_wanted says so. */
+bool syscall_site_may_call(const struct syscall_sites *s, const struct syscall_site *site,
+			   bool (*is_wanted)(const void *ctx, long number), const void *ctx);
 
 /* What an attach does before anybody stands still: it takes some ms for a libc. */
 void syscall_sites_prepare(const struct target *t, struct module *m);
@@ -42,6 +50,9 @@ void syscall_sites_install(struct target *t, struct thread *th, struct space *s,
 
 /* Looks for code outside of objects that may make calls, too. */
 void syscall_sites_check_code(struct target *t, struct space *s);
+
+/* Where the code that a thread at @pc runs really stands: @pc, but in a stub of a site. */
+taddr_t syscall_sites_real_pc(const struct target *t, const struct space *s, taddr_t pc);
 
 /* Puts the threads of @s, all stopped, that are in stubs back to the original instructions. */
 void syscall_sites_leave(struct target *t, struct space *s);

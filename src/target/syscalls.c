@@ -32,6 +32,7 @@
 #include "base/proc.h"
 #include "target/maps.h"
 #include "target/ptrace.h"
+#include "target/syscall_sites.h"
 #include "target/thread.h"
 
 /* -- the filter -- */
@@ -387,12 +388,23 @@ void syscalls_serve_site(struct target *t, struct thread *th, const struct trap 
 	ptrace_set_word(th->tid, t->arch->pc, trap->stub.jump);
 }
 
-/* Its handler must not run between the stub and the call: back to the breakpoint. */
+/*
+ * Its handler must not run between the stub and the call: back to the breakpoint. And where it
+ * interrupts a call that waits in a stub, it must be shown the original instruction: the C library's
+ * asks whether that is where a call can be cancelled (glibc since 2.41, musl). A call that is made
+ * anew then meets the breakpoint again.
+ */
 void syscalls_before_signal(struct target *t, struct thread *th)
 {
-	if (th->syscall.site)
-		ptrace_set_word(th->tid, t->arch->pc, th->syscall.site);
+	struct arch_regs regs;
+
 	th->syscall.site = 0;
+	if (t->syscalls != SYSCALLS_SITES || ptrace_get_regs(th->tid, &regs) != 0)
+		return;
+	taddr_t pc = regs.word[t->arch->pc];
+	taddr_t real = syscall_sites_real_pc(t, th->process->space, pc);
+	if (real != pc)
+		ptrace_set_word(th->tid, t->arch->pc, real);
 }
 
 void syscalls_serve_exit(struct target *t, struct thread *th)

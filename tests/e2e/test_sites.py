@@ -96,6 +96,12 @@ for v in VARIANTS:
         check(t, v, ["library", t.target("lib", "libhold.so")], False)
 
 
+@test("sites/places")
+def _(t):
+    """A handler sees the call that it interrupted where it is; a thread that reads can be cancelled."""
+    check(t, "gcc-O2-pie", ["places"], False)
+
+
 @test("sites/leave")
 def _(t):
     """A thread waits in a call that a breakpoint sent elsewhere; it wakes as if nothing had been."""

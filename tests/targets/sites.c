@@ -6,6 +6,8 @@
  *	ways      through syscall(2), by an instruction of its own, with numbers that differ
  *	signals   handlers that map while their thread waits in syscall(2), again and again
  *	made      by code that it wrote itself, before the byte
+ *	places    handlers that look where they interrupted a call in syscall(2): it is there; and a thread
+ *	          that is cancelled while it reads is cancelled
  *	library   from a library that it opens (the next argument)
  *
  * Says "mmap FUNCTION BYTES" of what is there at the end, like mappings.c.
@@ -15,11 +17,14 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define PAGE 4096l
@@ -142,6 +147,60 @@ static void end_signals(void)
 	CHECK(pthread_join(waiter, NULL) == 0);
 }
 
+/* -- where a handler finds its thread -- */
+
+static int way[2]; /* a pipe */
+static volatile greg_t interrupted_at;
+
+static void on_alarm(int sig, siginfo_t *info, void *context)
+{
+	(void)sig, (void)info;
+	interrupted_at = ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	CHECK(write(way[1], "x", 1) == 1);
+}
+
+static void *read_for_ever(void *arg)
+{
+	int *pipe_of_nothing = arg;
+	char c;
+	return read(pipe_of_nothing[0], &c, 1) == 1 ? arg : NULL;
+}
+
+static void cancel_reader(void)
+{
+	int nothing[2];
+	pthread_t reader;
+	void *result = NULL;
+
+	CHECK(pipe(nothing) == 0 && pthread_create(&reader, NULL, read_for_ever, nothing) == 0);
+	usleep(50000);
+	CHECK(pthread_cancel(reader) == 0);
+	usleep(50000);
+	CHECK(write(nothing[1], "x", 1) == 1); /* whom the cancelling missed does not hang */
+	CHECK(pthread_join(reader, &result) == 0 && result == PTHREAD_CANCELED);
+}
+
+/* Calls that are interrupted, and that are made anew. */
+static void do_places(void)
+{
+	const struct itimerval soon = {.it_value.tv_usec = 30000};
+	char c;
+
+	CHECK(pipe(way) == 0);
+	for (int i = 0; i < 10; i++) {
+		struct sigaction sa = {.sa_sigaction = on_alarm, .sa_flags = SA_SIGINFO | (i % 2 ? SA_RESTART : 0)};
+		sigaction(SIGALRM, &sa, NULL);
+		interrupted_at = 0;
+		setitimer(ITIMER_REAL, &soon, NULL);
+		long rc = syscall(SYS_read, way[0], &c, 1);
+		CHECK(i % 2 ? rc == 1 : rc == -1 && errno == EINTR && read(way[0], &c, 1) == 1);
+		CHECK((uintptr_t)interrupted_at - (uintptr_t)dlsym(RTLD_DEFAULT, "syscall") < 64);
+	}
+	cancel_reader();
+	map_directly();
+	printf("mmap map_directly %ld\n", 5 * PAGE);
+}
+
 /* -- code of its own making -- */
 
 static long (*made)(long a, long b, long c, long d);
@@ -213,6 +272,8 @@ int main(int argc, char **argv)
 			do_signals();
 		else if (strcmp(argv[i], "made") == 0)
 			do_made();
+		else if (strcmp(argv[i], "places") == 0)
+			do_places();
 		else if (strcmp(argv[i], "library") == 0)
 			do_library(argv[++i]);
 	}

@@ -110,6 +110,22 @@ static void test_what_only_looks_like_one(void **state)
 	assert_int_equal(find(code_broken, code_broken_end, found), -EILSEQ);
 }
 
+ASM_FUNCTION(code_passes_broken, "mov $5, %esi; call code_zero; .byte 0x06; ret");
+
+static void test_code_that_does_not_decode(void **state)
+{
+	const struct arch_code code = {.bytes = code_passes_broken,
+				       .size = (size_t)(code_passes_broken_end - code_passes_broken),
+				       .at = (taddr_t)(uintptr_t)code_passes_broken};
+	const struct arch_value wanted = {.kind = ARCH_VALUE_REGISTER, .number = 6};
+	struct arch_value out[2];
+	taddr_t target = (taddr_t)(uintptr_t)code_zero;
+
+	(void)state;
+	assert_int_equal(arch_native->find_passed(&code, target, wanted, out, 2), -EILSEQ);
+	assert_int_equal(arch_native->refers(&code, code.at, target, target + 4), -EILSEQ);
+}
+
 static struct elf_file *open_libc(void)
 {
 	struct elf_file *file = NULL;
@@ -139,7 +155,8 @@ static int look_for(void *ctx, const struct elf_symbol *sym)
 		return 0;
 	for (size_t i = 0; i < w->sites->list.count; i++) {
 		const struct syscall_site *site = &w->sites->list.data[i];
-		if (site->vaddr - sym->vaddr < sym->size && site->number == w->number)
+		if (site->vaddr - sym->vaddr < sym->size && site->number == w->number &&
+		    site->count == 0)
 			w->is_found = true;
 	}
 	return 1;
@@ -168,7 +185,7 @@ static void test_library(void **state)
 		if (!w.is_found)
 			fail_msg("%s has no system call of number %d", w.name, w.number);
 	}
-	vec_deinit(&sites.list);
+	syscall_sites_deinit(&sites);
 	elf_file_release(file);
 }
 
@@ -180,6 +197,7 @@ int main(void)
 		cmocka_unit_test(test_entered_from_elsewhere),
 		cmocka_unit_test(test_no_way_leads_there),
 		cmocka_unit_test(test_what_only_looks_like_one),
+		cmocka_unit_test(test_code_that_does_not_decode),
 		cmocka_unit_test(test_library),
 	};
 

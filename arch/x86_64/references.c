@@ -1,0 +1,171 @@
+/*
+ * What code has to do with a range of addresses: branches to it, operands relative to the
+ * pc, and constants that may be addresses, in code that stands where it was linked.
+ *
+ * The bytes are searched first, which is quick; then the few functions with something in
+ * them that may be a reference are decoded.
+ *
+ *	e8 rel32         call           target = address of the byte behind rel32 + rel32
+ *	eb rel8          jmp            likewise
+ *	48 3b 05 disp32  cmp disp(%rip) with an immediate behind, the distance counts from behind that
+ *	bf imm32         mov $imm, %edi
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "arch/x86_64/values.h"
+#include "arch/x86_64/x86_64.h"
+
+#define WORD_SIZE 4u
+#define IMMEDIATE_MAX 4u /* bytes of an immediate behind a distance */
+#define SHORT_REACH 130u /* bytes from a short branch, at most */
+#define BLOCK 64u        /* bytes looked at together */
+
+/* -- in bytes -- */
+
+struct hints {
+	const struct arch_code *code;
+	uint32_t start, size; /* the range's lower half */
+	void (*fn)(void *ctx, taddr_t at);
+	void *ctx;
+};
+
+static bool is_hint(const struct hints *h, size_t offset)
+{
+	uint32_t word, behind = (uint32_t)(h->code->at + offset) + WORD_SIZE;
+
+	memcpy(&word, h->code->bytes + offset, sizeof(word));
+	return (word - h->start < h->size) |
+	       (behind + word - (h->start - IMMEDIATE_MAX) < h->size + IMMEDIATE_MAX);
+}
+
+/* Blocks without any, most of them, are passed over by vector instructions. */
+static bool has_hint(const struct hints *h, size_t offset)
+{
+	bool has_any = false;
+
+	for (size_t n = 0; n < BLOCK; n++)
+		has_any |= is_hint(h, offset + n);
+	return has_any;
+}
+
+static void hint_words(const struct hints *h)
+{
+	size_t count = h->code->size < WORD_SIZE ? 0 : h->code->size - WORD_SIZE + 1;
+
+	for (size_t i = 0; i < count; i += BLOCK) {
+		if (count - i >= BLOCK && !has_hint(h, i))
+			continue;
+		for (size_t n = i; n < i + BLOCK && n < count; n++) {
+			if (is_hint(h, n))
+				h->fn(h->ctx, h->code->at + n);
+		}
+	}
+}
+
+/* Branches of one byte's reach: only around the range. */
+static void hint_short(const struct hints *h, taddr_t start, taddr_t end)
+{
+	const struct arch_code *c = h->code;
+	taddr_t from = start - SHORT_REACH > start ? 0 : start - SHORT_REACH;
+	size_t i = from > c->at ? from - c->at : 0;
+
+	for (; i < c->size && c->at + i < end + SHORT_REACH; i++) {
+		taddr_t target = c->at + i + 1 + (taddr_t)(int64_t)(int8_t)c->bytes[i];
+		if (target - start < end - start)
+			h->fn(h->ctx, c->at + i);
+	}
+}
+
+void x86_64_each_hint(const struct arch_code *code, taddr_t start, taddr_t end,
+		      void (*fn)(void *ctx, taddr_t at), void *ctx)
+{
+	const struct hints h = {.code = code, .start = (uint32_t)start,
+				.size = (uint32_t)(end - start), .fn = fn, .ctx = ctx};
+
+	hint_words(&h);
+	hint_short(&h, start, end);
+}
+
+/* -- in instructions -- */
+
+struct range {
+	taddr_t start, end;
+};
+
+static int kind_of(const ZydisDecodedInstruction *d)
+{
+	return d->mnemonic == ZYDIS_MNEMONIC_CMP ? ARCH_REFERS_COMPARE : ARCH_REFERS_OTHER;
+}
+
+static int branch_refers(taddr_t at, taddr_t target, const struct range *r)
+{
+	if (target == r->start)
+		return ARCH_REFERS_BRANCH;
+	bool is_own = at - r->start < r->end - r->start;
+	return target - r->start < r->end - r->start && !is_own ? ARCH_REFERS_OTHER : 0;
+}
+
+static bool may_be_address(uint64_t value, const struct range *r)
+{
+	return (uint32_t)value - (uint32_t)r->start < (uint32_t)(r->end - r->start);
+}
+
+static int operand_refers(const ZydisDecodedInstruction *d, const ZydisDecodedOperand *o,
+			  taddr_t at, const struct range *r)
+{
+	if (o->type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return may_be_address(o->imm.value.u, r) ? kind_of(d) : 0;
+	if (o->type != ZYDIS_OPERAND_TYPE_MEMORY)
+		return 0;
+	if (o->mem.base != ZYDIS_REGISTER_RIP && o->mem.base != ZYDIS_REGISTER_EIP)
+		return may_be_address((uint64_t)o->mem.disp.value, r) ? ARCH_REFERS_OTHER : 0;
+	taddr_t first = at + d->length + (taddr_t)o->mem.disp.value;
+	taddr_t size = o->size >= 8 ? o->size / 8 : 1;
+	return first < r->end && first + size > r->start ? kind_of(d) : 0;
+}
+
+static int instruction_refers(const ZydisDecodedInstruction *d, const ZydisDecodedOperand *operand,
+			      taddr_t at, const struct range *r)
+{
+	int found = 0;
+
+	if (d->raw.imm[0].is_relative)
+		return branch_refers(at, at + x86_64_target(d, 0), r);
+	for (size_t i = 0; i < d->operand_count_visible; i++)
+		found |= operand_refers(d, &operand[i], at, r);
+	return found;
+}
+
+/* Whether what follows @d is run after it. A call at the end of a function is one that does not return. */
+static bool runs_on(const ZydisDecodedInstruction *d, const ZydisDecodedOperand *operand)
+{
+	enum x86_flow flow = x86_64_flow(d, operand);
+
+	return (flow == FLOW_ON || flow == FLOW_BRANCH) &&
+	       d->meta.category != ZYDIS_CATEGORY_CALL;
+}
+
+int x86_64_refers(const struct arch_code *code, taddr_t from, taddr_t start, taddr_t end)
+{
+	const struct range r = {start, end};
+	ZydisDecoder decoder;
+	ZydisDecodedInstruction d;
+	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
+	bool is_open = true; /* nothing is known of what stands before */
+	int found = 0;
+
+	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	for (size_t i = 0; i < code->size && !x86_64_is_filled(code, i); i += d.length) {
+		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code->bytes + i, code->size - i,
+							 &d, operand)))
+			return -EILSEQ;
+		if (code->at + i >= from)
+			found |= instruction_refers(&d, operand, code->at + i, &r);
+		if (!x86_64_is_padding(&d))
+			is_open = runs_on(&d, operand);
+	}
+	if (is_open && code->at + code->size == start)
+		found |= ARCH_REFERS_OTHER;
+	return found;
+}

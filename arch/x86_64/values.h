@@ -1,0 +1,82 @@
+/*
+ * What a function's registers and the words of its stack hold before each of its
+ * instructions, as far as that is the same on every way there: a constant, or what the
+ * caller brought. Internal to this folder.
+ */
+#ifndef PTMEM_ARCH_X86_64_VALUES_H
+#define PTMEM_ARCH_X86_64_VALUES_H
+
+#include <Zydis/Zydis.h>
+
+#include "arch/arch.h"
+
+#define X86_REGISTERS 16 /* as instructions number them: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15 */
+#define X86_SLOTS 8      /* words of the stack whose values are kept */
+
+enum x86_flow { FLOW_ON, FLOW_BRANCH, FLOW_JUMP, FLOW_ANYWHERE, FLOW_END };
+
+/* Where an instruction takes a value from, and where it puts it. */
+enum x86_source { FROM_NOWHERE, FROM_CONSTANT, FROM_REGISTER, FROM_STACK };
+enum x86_destination { TO_NOWHERE, TO_REGISTER, TO_STACK, TO_PUSH };
+
+struct x86_state {
+	struct arch_value reg[X86_REGISTERS];
+	struct x86_slot {
+		int32_t offset;            /* from the stack pointer at the function's start */
+		struct arch_value value;
+	} slot[X86_SLOTS];
+	uint8_t slot_count;
+	bool is_outer_intact;              /* nothing was written to the caller's part of the stack */
+};
+
+struct x86_step {
+	uint32_t offset;
+	uint8_t flow;          /* enum x86_flow */
+	bool is_syscall, is_call, is_padding, is_reached;
+	bool is_half;          /* moves 32 bits */
+	bool writes_anywhere;  /* any word of the stack may be another one behind it */
+	uint8_t source, destination;   /* enum x86_source, x86_destination */
+	uint8_t from, to;      /* registers */
+	uint8_t size;          /* of a write to the stack, bytes; 255: or more */
+	int32_t value;         /* the constant; or where the source stands from the stack pointer on */
+	int32_t place;         /* where the destination stands, likewise */
+	int32_t moves_stack;   /* added to the stack pointer */
+	uint16_t changed;      /* registers that get unknown values */
+	uint32_t target;       /* of a branch inside: index of a step; NO_TARGET: outside */
+	taddr_t leads_to;      /* of a direct branch or call; 0: none */
+	struct x86_state before; /* once it is reached */
+};
+
+struct x86_values {
+	struct x86_step *step; /* owned */
+	size_t count;
+	uint32_t *at;          /* by offset: index + 1 of the step that begins there; owned */
+	size_t decoded;        /* bytes of it */
+	bool has_changed, has_table;
+	bool is_known;         /* the steps' before are filled in: else all is unknown */
+};
+
+/* Decodes @code as far as it decodes: 0, -ENOMEM. The caller deinits *out. */
+int x86_64_values_read(const struct arch_code *code, struct x86_values *out);
+
+/* Follows all ways through it. */
+void x86_64_values_carry(const struct arch_code *code, struct x86_values *v);
+
+/* What the word at @offset from @s's stack pointer holds. */
+struct arch_value x86_64_values_on_stack(const struct x86_state *s, int32_t offset);
+
+void x86_64_values_deinit(struct x86_values *v);
+
+/* How @d goes on. @operand: its operands. */
+enum x86_flow x86_64_flow(const ZydisDecodedInstruction *d, const ZydisDecodedOperand *operand);
+
+/* Whether nothing but zeros stands at @offset and behind it: what linkers fill sections with. */
+bool x86_64_is_filled(const struct arch_code *code, size_t offset);
+
+/* Whether @d does nothing and fills space between code. */
+bool x86_64_is_padding(const ZydisDecodedInstruction *d);
+
+/* Where a direct branch of @d, at @offset, leads, as an offset; UINT64_MAX: it is none. */
+uint64_t x86_64_target(const ZydisDecodedInstruction *d, size_t offset);
+
+#endif

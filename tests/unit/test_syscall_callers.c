@@ -1,0 +1,171 @@
+/*
+ * Numbers of system calls that come from callers: functions of this program, which are
+ * found in its file. Each row says which numbers its function may call by; those without
+ * any have one doubt each, and nothing else that would hinder the proof.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "target/syscall_sites.h"
+
+#define PROOF_FUNCTION(name, body)                                              \
+	__asm__(".text\n.balign 16\n.type " #name ",@function\n" #name ":\n"    \
+		".cfi_startproc\n" body "\n.cfi_endproc\n.size " #name ", .-" #name "\n")
+#define BY_REGISTER "mov %rsi, %rax; syscall; ret"
+#define BY_STACK "push %rbx; mov 0x10(%rsp), %rax; syscall; pop %rbx; ret"
+
+PROOF_FUNCTION(proof_begin, "ret");
+PROOF_FUNCTION(by_register, BY_REGISTER);
+PROOF_FUNCTION(by_register_1, "xor %esi, %esi; call by_register; ret");
+PROOF_FUNCTION(by_register_2, "mov $9, %esi; test %edi, %edi; je by_register; mov $11, %esi; jmp by_register");
+PROOF_FUNCTION(by_stack, BY_STACK);
+PROOF_FUNCTION(by_stack_on, "sub $0x10, %rsp; push 0x18(%rsp); call by_stack; pop %rdx; pop %rcx;"
+			    "cmp $-4096, %rax; ja 1f; add $8, %rsp; ret; .balign 8; 1: add $8, %rsp; ret");
+PROOF_FUNCTION(by_stack_1, "push $1; call by_stack_on; pop %rdx; ret");
+PROOF_FUNCTION(by_stack_2, "sub $8, %rsp; movq $3, (%rsp); call by_stack; add $8, %rsp; ret");
+PROOF_FUNCTION(by_stack_3, "push %rsi; push $12; push %rdi; pop %rdi; call by_stack; pop %rdx; pop %rdx; ret");
+/* as glibc's futex: an error ends in a call that does not return, with a larger frame */
+PROOF_FUNCTION(by_stack_4, "cmp %rdi, %rsi; jne 2f; 1: push $202; call by_stack; pop %rcx; ret; 3: push %rax;"
+			   "call abort; .balign 16; 2: cmp %edi, %edi; jne 3b; jmp 1b");
+PROOF_FUNCTION(by_itself, "test %edi, %edi; je 1f; call by_itself; ret; 1: mov %esi, %eax; syscall; ret");
+PROOF_FUNCTION(by_itself_1, "mov $39, %esi; jmp by_itself");
+PROOF_FUNCTION(compared, BY_REGISTER);
+PROOF_FUNCTION(compared_1, "mov $4, %esi; cmp compared@GOTPCREL(%rip), %rdi; jb 1f; call compared; 1: ret");
+
+PROOF_FUNCTION(taken, BY_REGISTER);
+PROOF_FUNCTION(taken_1, "mov $5, %esi; call taken; lea taken(%rip), %rax; ret");
+PROOF_FUNCTION(in_got, BY_REGISTER);
+PROOF_FUNCTION(in_got_1, "mov $5, %esi; call in_got; mov in_got@GOTPCREL(%rip), %r9; movq %r9, %xmm0; ret");
+PROOF_FUNCTION(in_table, BY_REGISTER);
+PROOF_FUNCTION(in_table_1, "mov $5, %esi; jmp in_table");
+__asm__(".data\n.balign 8\n.quad in_table\n.long 0\n.quad in_packed + 3\n.text\n");
+PROOF_FUNCTION(in_packed, BY_REGISTER);
+PROOF_FUNCTION(in_packed_1, "mov $5, %esi; jmp in_packed");
+PROOF_FUNCTION(in_distance, BY_REGISTER);
+PROOF_FUNCTION(in_distance_1, "mov $5, %esi; jmp in_distance");
+__asm__(".section .rodata\n.balign 4\n.long in_distance - .\n.text\n");
+PROOF_FUNCTION(entered, "mov %rsi, %rax; entered_middle: syscall; ret");
+PROOF_FUNCTION(entered_1, "mov $5, %esi; call entered; test %eax, %eax; jne entered_middle; ret");
+PROOF_FUNCTION(runs_on, "mov $5, %esi; call run_into; mov $9, %esi");
+PROOF_FUNCTION(run_into, BY_REGISTER);
+PROOF_FUNCTION(changed, BY_REGISTER);
+PROOF_FUNCTION(changed_1, "mov $5, %esi; mov (%rdi), %sil; jmp changed");
+PROOF_FUNCTION(changed_inside, "mov $7, %esi; mov (%rdi), %esi; " BY_REGISTER);
+PROOF_FUNCTION(changed_inside_1, "mov $5, %esi; jmp changed_inside");
+PROOF_FUNCTION(written, BY_STACK);
+PROOF_FUNCTION(written_1, "push $5; mov %rsi, (%rdi); call written; pop %rdx; ret");
+PROOF_FUNCTION(overwritten, BY_STACK);
+PROOF_FUNCTION(overwritten_1, "push $5; movw %si, 4(%rsp); call overwritten; pop %rdx; ret");
+PROOF_FUNCTION(written_inside, "mov %rsi, (%rdi); mov 8(%rsp), %rax; syscall; ret");
+PROOF_FUNCTION(written_inside_1, "push $5; call written_inside; pop %rdx; ret");
+PROOF_FUNCTION(called_over, BY_STACK);
+PROOF_FUNCTION(called_over_1, "push $5; call proof_begin; call called_over; pop %rdx; ret");
+PROOF_FUNCTION(moved, BY_STACK);
+PROOF_FUNCTION(moved_1, "push %rbp; mov %rsp, %rbp; push $5; and $-16, %rsp; call moved; leave; ret");
+PROOF_FUNCTION(from_table, BY_REGISTER);
+PROOF_FUNCTION(from_table_1, "mov $5, %esi; jmp *(%rdi,%rax,8); call from_table; ret");
+PROOF_FUNCTION(handed_on, BY_REGISTER);
+PROOF_FUNCTION(handed_on_1, "mov %rdi, %rsi; jmp handed_on"); /* whose own callers nobody has seen */
+PROOF_FUNCTION(handed_on_2, "lea handed_on_1(%rip), %rax; ret");
+PROOF_FUNCTION(jumped_back, BY_REGISTER);
+PROOF_FUNCTION(jumped_back_1, "mov $5, %esi; jumped_back_middle: nop; call jumped_back; ret");
+PROOF_FUNCTION(jumped_back_2, "mov %rdx, %rsi; jmp jumped_back_middle");
+PROOF_FUNCTION(proof_end, "ret");
+
+struct proof {
+	const char *name;
+	int32_t number[4];
+	size_t count;      /* 0: not known */
+};
+
+static const struct proof proofs[] = {
+	{"by_register", {0, 9, 11}, 3}, {"by_stack", {1, 3, 12, 202}, 4}, {"by_itself", {39}, 1}, {"compared", {4}, 1},
+	{.name = "taken"}, {.name = "in_got"}, {.name = "in_table"}, {.name = "in_packed"}, {.name = "in_distance"},
+	{.name = "entered"}, {.name = "run_into"}, {.name = "changed"}, {.name = "changed_inside"}, {.name = "written"},
+	{.name = "overwritten"}, {.name = "written_inside"}, {.name = "called_over"}, {.name = "moved"},
+	{.name = "from_table"}, {.name = "handed_on"}, {.name = "jumped_back"},
+};
+
+struct wanted_proof {
+	const struct proof *proof;
+	const struct syscall_sites *sites;
+	const struct syscall_site *site;
+};
+
+static int look_for_proof(void *ctx, const struct elf_symbol *sym)
+{
+	struct wanted_proof *w = ctx;
+
+	if (strcmp(sym->name, w->proof->name) != 0)
+		return 0;
+	for (size_t i = 0; i < w->sites->list.count; i++) {
+		if (w->sites->list.data[i].vaddr - sym->vaddr < sym->size)
+			w->site = &w->sites->list.data[i];
+	}
+	return 1;
+}
+
+static bool has_number(const struct wanted_proof *w, int32_t number)
+{
+	for (size_t i = 0; i < w->site->count; i++) {
+		if (w->sites->numbers.data[w->site->first + i] == number)
+			return true;
+	}
+	return false;
+}
+
+static bool is_number(const void *number, long asked)
+{
+	return asked == *(const long *)number;
+}
+
+static void check_proof(const struct syscall_sites *sites, const struct proof *p)
+{
+	struct wanted_proof w = {.proof = p, .sites = sites};
+	struct elf_file *file = NULL;
+	const long other = 777;
+
+	assert_int_equal(elf_file_open("/proc/self/exe", NULL, &file), 0);
+	elf_file_each_symbol(file, look_for_proof, &w);
+	elf_file_release(file);
+	if (!w.site)
+		fail_msg("%s has no system call", p->name);
+	if (w.site->number != ARCH_SYSCALL_ANY || w.site->count != p->count)
+		fail_msg("%s: %zu numbers instead of %zu", p->name, w.site->count, p->count);
+	for (size_t i = 0; i < p->count; i++) {
+		const long number = p->number[i];
+		if (!has_number(&w, p->number[i]))
+			fail_msg("%s: not number %d", p->name, p->number[i]);
+		assert_true(syscall_site_may_call(sites, w.site, is_number, &number));
+	}
+	assert_int_equal(syscall_site_may_call(sites, w.site, is_number, &other), p->count == 0);
+}
+
+static void test_numbers_from_callers(void **state)
+{
+	struct elf_file *file = NULL;
+	struct syscall_sites sites;
+
+	(void)state;
+	assert_int_equal(elf_file_open("/proc/self/exe", NULL, &file), 0);
+	syscall_sites_find(arch_native, file, &sites);
+	for (size_t i = 0; i < ARRAY_SIZE(proofs); i++)
+		check_proof(&sites, &proofs[i]);
+	syscall_sites_deinit(&sites);
+	elf_file_release(file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_numbers_from_callers),
+	};
+
+	elf_version(EV_CURRENT);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
