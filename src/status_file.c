@@ -23,7 +23,8 @@ enum status_field status_field_find(const char *name, size_t size)
 		 * the third letter tells most of them apart,
 		 * without a call: this runs at each sample
 		 */
-		if (field[2] == name[2] && strncmp(field, name, size) == 0 && field[size] == '\0')
+		if (field[2] == name[2] && strnlen(field, size + 1) == size &&
+		    memcmp(field, name, size) == 0)
 			return i;
 	}
 	return STATUS_FIELDS;

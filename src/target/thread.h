@@ -183,8 +183,8 @@ bool loop_wait_for_child(unsigned ms);
 /* Serves a SIGTRAP of @th. */
 enum trap_answer { TRAP_FOREIGN, TRAP_GO_ON, TRAP_WAIT }; /* WAIT: for room in the ring */
 /*
- * Whether @th stopped for a SIGTRAP that is the end of a tracer's single step, that tracer being gone: no
- * program shall get it. The kernel says TRAP_TRACE, while the step flag is not the program's own; or, where
+ * To a guardian: whether @th stopped for a SIGTRAP that is the end of the last single step of the ptmem that is
+ * gone: no program shall get it. The kernel says TRAP_TRACE, while the step flag is not the program's own; or, where
  * the step led into a signal's handler, the number of the signal (ptrace_notify).
  */
 bool trap_is_left_over(const struct target *t, const struct thread *th);

@@ -467,8 +467,8 @@ bool trap_is_left_over(const struct target *t, const struct thread *th)
 {
 	struct arch_regs regs;
 	siginfo_t info;
-	return ptrace_get_siginfo(th->tid, &info) == 0 && ptrace_get_regs(th->tid, &regs) == 0 &&
-	       is_left_over(t->arch, &info, &regs);
+	return t->is_guardian && ptrace_get_siginfo(th->tid, &info) == 0 &&
+	       ptrace_get_regs(th->tid, &regs) == 0 && is_left_over(t->arch, &info, &regs);
 }
 
 /* A breakpoint that ptmem had put there. It may be out again: then the instruction itself stands there. */
@@ -495,7 +495,7 @@ enum trap_answer trap_serve(struct target *t, struct thread *th)
 	struct trap *trap = space_trap_find(th->process->space, addr);
 	if (ptrace_get_siginfo(th->tid, &info) != 0 || info.si_code <= 0)
 		return TRAP_FOREIGN;
-	if (is_left_over(t->arch, &info, &regs))
+	if (t->is_guardian && is_left_over(t->arch, &info, &regs))
 		return TRAP_GO_ON;
 	if (t->is_guardian)
 		return serve_for_guardian(t, th, addr) ? TRAP_GO_ON : TRAP_FOREIGN;

@@ -363,7 +363,7 @@ def options_end(t):
 @test("cli/arguments-and-environment-untouched")
 def untouched(t):
     """The program sees its environment, descriptors and signal mask as without ptmem."""
-    script = ("env | sort | grep -v '^_='; ls -l /proc/self/fd | wc -l; grep -E 'Sig(Blk|Ign|Cgt)' /proc/$$/status; "
+    script = ("env | sort | grep -v '^_='; ls -l /proc/self/fd | wc -l; grep -E 'Sig(Blk|Ign|Cgt)' /proc/self/status; "
               "ulimit -a; umask; echo \"$@\"; ps -o stat= -p $$ >/dev/null; cat")
     argv = ["bash", "-c", script, "name", "a b", "", "$c", "d\ne"]
     cwd = t.subdirectory()
