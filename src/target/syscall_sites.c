@@ -3,8 +3,8 @@
  *
  *	bytes that look like one -> the function around -> decoded from its start
  *	   nothing known, or does not decode:    the file is not whole
- *	   a gap between functions:              data if it does not decode; if it does, it must
- *	                                         be a call of no interest
+ *	   a gap between functions, or code      if it decodes, it must be a call of no interest;
+ *	   of which nothing is known:            if not, something that code around does not lead to
  *	   in the middle of an instruction:      nothing
  *	   a system call:                        a site, with its number if that is known
  *
@@ -33,6 +33,8 @@ struct search {
 	struct syscall_text text;
 	struct syscall_known known;
 	VEC(size_t) holders;   /* functions, ascending */
+	size_t last;           /* function that was considered last */
+	bool is_unread;        /* it is a gap that does not decode */
 	struct syscall_sites *out;
 };
 
@@ -46,10 +48,21 @@ static void consider_function(struct search *s, size_t function)
 	const struct arch_code code = syscall_text_code(&s->text, function);
 	ssize_t n = code.bytes ? s->text.arch->find_syscalls(&code, NULL, 0) : -EINVAL;
 
+	s->last = function;
+	s->is_unread = is_gap(s, function) && n < 0;
 	if (!is_gap(s, function) && n < 0)
 		s->out->is_whole = false;
 	if (n > 0)
 		*vec_add(&s->holders) = function;
+}
+
+/* Bytes at @vaddr in a gap that does not decode: of data, or of code that follows data. */
+static void consider_unread(struct search *s, uint64_t vaddr)
+{
+	const struct arch_code code = syscall_text_code(&s->text, s->last);
+
+	if (!code.bytes || s->text.arch->is_likely_syscall(&code, vaddr - code.at))
+		s->out->is_whole = false;
 }
 
 static void find_holders(struct search *s, size_t segment)
@@ -57,22 +70,22 @@ static void find_holders(struct search *s, size_t segment)
 	const struct arch *a = s->text.arch;
 	const struct elf_segment *seg = &s->text.file->segment[segment];
 	const uint8_t *bytes = s->text.bytes[segment], *p = bytes;
-	size_t last = SIZE_MAX;
 
 	if (!bytes) {
 		s->out->is_whole = false;
 		return;
 	}
-	while ((p = memmem(p, (size_t)(bytes + seg->filesz - p), a->syscall_insn,
+	while (s->out->is_whole && (p = memmem(p, (size_t)(bytes + seg->filesz - p), a->syscall_insn,
 			   a->syscall_insn_size))) {
 		uint64_t vaddr = seg->vaddr + (uint64_t)(p - bytes);
 		size_t function = syscall_text_function(&s->text, vaddr);
 		const struct elf_function *f = syscall_text_holder(&s->text, vaddr);
 		if (!f)
 			s->out->is_whole = false;
-		else if (function != last && f->kind != ELF_NO_CODE)
+		else if (function != s->last && f->kind != ELF_NO_CODE)
 			consider_function(s, function);
-		last = function;
+		if (f && function == s->last && s->is_unread)
+			consider_unread(s, vaddr);
 		p++;
 	}
 }
@@ -126,7 +139,7 @@ static void take_holder(struct search *s, size_t function)
 
 void syscall_sites_find(const struct arch *arch, struct elf_file *file, struct syscall_sites *out)
 {
-	struct search s = {.out = out};
+	struct search s = {.last = SIZE_MAX, .out = out};
 
 	*out = (struct syscall_sites){.is_whole = true};
 	syscall_text_init(arch, file, &s.text);
@@ -134,9 +147,9 @@ void syscall_sites_find(const struct arch *arch, struct elf_file *file, struct s
 		if (file->segment[i].is_exec)
 			find_holders(&s, i);
 	}
-	if (s.holders.count > 0)
+	if (s.holders.count > 0 && out->is_whole)
 		syscall_text_link(&s.text);
-	for (size_t i = 0; i < s.holders.count; i++)
+	for (size_t i = 0; i < s.holders.count && out->is_whole; i++)
 		take_holder(&s, s.holders.data[i]);
 	vec_deinit(&s.holders);
 	syscall_known_deinit(&s.known);

@@ -28,12 +28,12 @@ struct syscall_site {
 };
 
 struct syscall_sites {
-	VEC(struct syscall_site) list; /* ascending */
+	VEC(struct syscall_site) list; /* ascending; all of them if is_whole */
 	VEC(int32_t) numbers;
 	bool is_whole;     /* there are no others in the file */
 };
 
-/* Reads all of @file. The caller deinits *out. */
+/* Reads @file, unless it turns out before its end that it is not whole. The caller deinits *out. */
 void syscall_sites_find(const struct arch *arch, struct elf_file *file, struct syscall_sites *out);
 
 void syscall_sites_deinit(struct syscall_sites *s);

@@ -10,11 +10,12 @@ from test_mappings import EVERYTHING, VARIANTS, compare, last_tree, output, trut
 
 
 class Program:
-    """targets/sites.c, waiting for a byte; ptmem attached to it."""
+    """targets/sites.c, or bare.c if that is the action, waiting for a byte; ptmem attached to it."""
 
     def __init__(self, t, variant, actions, *options):
+        name = "bare" if "bare" in actions else "sites"
         self.t, self.cwd = t, t.subdirectory()
-        self.process = subprocess.Popen([t.target(variant, "sites"), "-w", *actions], cwd=self.cwd,
+        self.process = subprocess.Popen([t.target(variant, name), "-w", *actions], cwd=self.cwd,
                                         env=t.environment(self.cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.out = self.process.stdout.readline()
         self.pid = self.process.pid
@@ -86,10 +87,10 @@ def check(t, variant, actions, is_everywhere):
 
 
 for v in VARIANTS:
-    for a in ("ways", "signals", "made"):
+    for a in ("ways", "signals", "made", "bare"):
         @test("sites/%s/%s" % (v, a))
         def _(t, v=v, a=a):
-            check(t, v, [a], a == "made")
+            check(t, v, [a], a in ("made", "bare"))
 
     @test("sites/%s/library" % v)
     def _(t, v=v):
