@@ -112,7 +112,8 @@ static void take_site(struct search *s, size_t function, taddr_t vaddr, const st
 
 	/* it may be data, where a breakpoint would do harm */
 	if (is_gap(s, function) &&
-	    (site.number == ARCH_SYSCALL_ANY || mapping_is_watched(site.number))) {
+	    (site.number == ARCH_SYSCALL_ANY || mapping_is_watched(site.number) ||
+	     mapping_may_make_code(site.number))) {
 		s->out->is_whole = false;
 		return;
 	}
@@ -191,9 +192,8 @@ static void watch_all(struct target *t, struct space *s, const char *why)
 {
 	if (s->stops_at_all)
 		return;
-	log_verbose("process %d stops at every system call: %s holds system call instructions that "
-		    "nobody can tell from "
-		    "data",
+	log_verbose("process %d stops at every system call: %s may hold system call instructions "
+		    "that nobody can tell from data",
 		    s->pid, why);
 	s->stops_at_all = true;
 	t->must_restart = true;
@@ -222,7 +222,7 @@ static int install_site(struct target *t, struct thread *th, struct space *s,
 
 static bool is_wanted(const void *target, long number)
 {
-	return syscalls_is_wanted(target, number);
+	return syscalls_is_wanted(target, number) || mapping_may_make_code(number);
 }
 
 void syscall_sites_install(struct target *t, struct thread *th, struct space *s, struct module *m)
@@ -273,14 +273,42 @@ static bool is_ours(const struct space *s, const struct map *m)
 	return false;
 }
 
+/* @m belongs to no object. What can be written to, here or by another mapping, may hold anything tomorrow. */
+static void check_map(struct target *t, struct space *s, const struct map *m)
+{
+	if (!is_ours(s, m) && strcmp(m->path, "[vsyscall]") != 0 &&
+	    (m->is_write || m->is_shared || has_syscall_insn(t, s, m->start, m->end)))
+		watch_all(t, s, *m->path ? m->path : "code that it made itself");
+}
+
 void syscall_sites_check_code(struct target *t, struct space *s)
 {
-	for (size_t i = 0; i < s->code.count && !s->stops_at_all; i++) {
-		const struct map *m = &s->code.data[i];
-		if (!is_ours(s, m) && strcmp(m->path, "[vsyscall]") != 0 &&
-		    has_syscall_insn(t, s, m->start, m->end))
-			watch_all(t, s, *m->path ? m->path : "code that it made itself");
+	for (size_t i = 0; i < s->code.count && !s->stops_at_all; i++)
+		check_map(t, s, &s->code.data[i]);
+}
+
+/* A file that may be an object: those that are memory (memfd_create(2)) are code of its own making, too. */
+static bool is_object(const struct map *m)
+{
+	return m->path[0] == '/' && !m->is_shared && !m->is_write && !m->is_deleted;
+}
+
+void syscall_sites_check_made(struct target *t, struct space *s, struct mapping_range made)
+{
+	struct maps maps;
+
+	if (mapping_is_empty(made) || maps_read(s->reader, &maps) != 0)
+		return;
+	for (size_t i = 0; i < maps.list.count && !s->stops_at_all; i++) {
+		const struct map *m = &maps.list.data[i];
+		if (!m->is_exec || m->start >= made.end || m->end <= made.start)
+			continue;
+		if (space_find_module(s, m->start))
+			watch_all(t, s, m->path); /* its text may not be its file's any more */
+		else if (!is_object(m))
+			check_map(t, s, m);
 	}
+	maps_deinit(&maps);
 }
 
 taddr_t syscall_sites_real_pc(const struct target *t, const struct space *s, taddr_t pc)
