@@ -112,18 +112,10 @@ static uint32_t add_map_kind(struct source *src, uint32_t node, const struct hea
  */
 static uint32_t whole_node(struct source *src, const struct heap_event *he)
 {
-	struct session *s = src->session;
 	struct calltree *tree = profile_calltree(src->profile);
-	const taddr_t *pcs;
-	uint32_t node = 0;
 	if (!he->stack)
 		return calltree_get_child(tree, 0, calltree_get_frame(tree, 0, 0));
-	for (size_t n = session_walk(s, he->stack, &pcs); n > 0; n--) {
-		bool is_behind = n == 1 && he->kind != HEAP_FAULT;
-		node = calltree_get_child(tree, node,
-					  session_frame(s, src->profile, pcs[n - 1] + is_behind));
-	}
-	return node;
+	return session_stack_node(src->session, src->profile, he->stack, he->kind != HEAP_FAULT);
 }
 
 /* A brk's range in whole pages: those that are new, or not needed any more. */
