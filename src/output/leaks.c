@@ -247,12 +247,10 @@ void leaks_print(const struct leaks *l, size_t max_sites, leaks_line_fn *line, v
 		blocks += l->sites.data[i].blocks;
 	}
 	if (blocks)
-		print_line(
-			&p,
-			xasprintf(
-				"  %s bytes in %s block%s of %zu smaller sites are not shown here",
-				commas(bytes, bytes_text), commas(blocks, blocks_text),
-				blocks == 1 ? "" : "s", l->sites.count - shown));
+		print_line(&p, xasprintf("  %s bytes in %s block%s of %zu smaller sites are not "
+					 "shown here",
+					 commas(bytes, bytes_text), commas(blocks, blocks_text),
+					 blocks == 1 ? "" : "s", l->sites.count - shown));
 	print_sums(l, &p);
 }
 
