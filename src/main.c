@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/cleanup.h"
 #include "base/standard_files.h"
 #include "explain.h"
 #include "growth.h"

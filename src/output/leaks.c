@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
 
 static const char *const leak_kind_text[LEAK_KIND_COUNT] = {
 	"still allocated", "definitely lost", "indirectly lost", "possibly lost", "still reachable",

@@ -3,9 +3,7 @@
  * would leave the plot too small is dropped: axis titles, the note, the legend.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "report/chart_internal.h"

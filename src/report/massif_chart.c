@@ -11,7 +11,6 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "base/cleanup.h"
 #include "base/text.h"
 #include "report/charts.h"
 #include "report/massif_sites.h"

@@ -5,7 +5,6 @@
  * of the time over calls, of the calls over time.
  */
 #include <errno.h>
-#include <math.h>
 
 #include "base/alloc.h"
 #include "report/charts.h"
