@@ -126,11 +126,17 @@ const struct probe probe_table[] = {
 /* Found by the dynamic section, not by its name: every object has such a function. */
 static const struct probe program_end = CONTROL("_fini", PROBE_END);
 
-const struct probe *probe_find(const char *symbol)
+/* Whether @symbol, but for a version, is @name. */
+static bool is_called(const char *symbol, const char *name)
 {
 	size_t n = strcspn(symbol, "@");
+	return strncmp(name, symbol, n) == 0 && name[n] == '\0';
+}
+
+const struct probe *probe_find(const char *symbol)
+{
 	for (const struct probe *p = probe_table; p->symbol; p++) {
-		if (strncmp(p->symbol, symbol, n) == 0 && p->symbol[n] == '\0')
+		if (is_called(symbol, p->symbol))
 			return p;
 	}
 	return NULL;
@@ -161,7 +167,11 @@ static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 {
 	struct search *search = ctx;
 	/* cheap test first: only these initials are in the table */
-	if (!memchr("mcrapvf_", sym->name[0], 8) || !sym->is_defined || sym->type != STT_FUNC)
+	if (!memchr("mcrapvf_", sym->name[0], 8) || !sym->is_defined)
+		return 0;
+	if (sym->type == STT_OBJECT && is_called(sym->name, "_r_debug"))
+		search->sites->r_debug = sym->vaddr;
+	if (sym->type != STT_FUNC)
 		return 0;
 	bool is_seen = sym->bind == STB_GLOBAL || sym->bind == STB_WEAK ||
 		       sym->bind == STB_GNU_UNIQUE;

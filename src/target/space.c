@@ -78,6 +78,7 @@ struct space *space_fork(const struct space *parent, pid_t child)
 	s->stops_at_all = parent->stops_at_all;
 	s->throw_through = parent->throw_through;
 	s->throw_saved = parent->throw_saved;
+	s->is_loading = parent->is_loading;
 	s->is_ready = parent->is_ready;
 	s->is_profiled = parent->is_profiled;
 	s->probe_count = parent->probe_count;
