@@ -95,17 +95,8 @@ void maps_deinit(struct maps *m)
 
 const struct map *maps_find(const struct maps *m, taddr_t addr)
 {
-	size_t lo = 0, hi = m->list.count;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (m->list.data[mid].end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo < m->list.count && m->list.data[lo].start <= addr)
-		return &m->list.data[lo];
-	return NULL;
+	size_t i = vec_search(&m->list, e, e->end <= addr);
+	return i < m->list.count && m->list.data[i].start <= addr ? &m->list.data[i] : NULL;
 }
 
 /* The part of the gap [*start, *end) below @above and above @below that we may use. */

@@ -389,17 +389,8 @@ int space_update_modules(struct space *s, space_module_fn *loaded, space_module_
 
 struct module *space_find_module(const struct space *s, taddr_t pc)
 {
-	size_t lo = 0, hi = s->modules.count;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (s->modules.data[mid]->end <= pc)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo < s->modules.count && s->modules.data[lo]->start <= pc)
-		return s->modules.data[lo];
-	return NULL;
+	size_t i = vec_search(&s->modules, m, (*m)->end <= pc);
+	return i < s->modules.count && s->modules.data[i]->start <= pc ? s->modules.data[i] : NULL;
 }
 
 bool space_is_known_miss(struct space *s, taddr_t pc)
