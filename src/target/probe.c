@@ -21,6 +21,18 @@
 		.count_arg = NO, .align_arg = align, .block_arg = NO, .result_arg = NO,       \
 		.may_throw = true                                                             \
 	}
+#define ALLOC_PAGES(name)                                                                  \
+	{                                                                                  \
+		.symbol = name, .kind = PROBE_ALLOC, .function = FUNCTION_MEMALIGN,        \
+		.size_arg = 0, .count_arg = NO, .align_arg = NO, .block_arg = NO,          \
+		.result_arg = NO, .is_page_aligned = true                                  \
+	}
+#define REALLOC(name, count)                                                               \
+	{                                                                                  \
+		.symbol = name, .kind = PROBE_REALLOC, .function = FUNCTION_REALLOC,       \
+		.size_arg = 1, .count_arg = count, .align_arg = NO, .block_arg = 0,        \
+		.result_arg = NO                                                           \
+	}
 #define FREE(name, fn)                                                              \
 	{                                                                           \
 		.symbol = name, .kind = PROBE_FREE, .function = fn, .size_arg = NO, \
@@ -41,22 +53,8 @@
 const struct probe probe_table[] = {
 	ALLOC("malloc", FUNCTION_MALLOC, 0, NO, NO),
 	ALLOC("calloc", FUNCTION_CALLOC, 0, 1, NO),
-	{.symbol = "realloc",
-	 .kind = PROBE_REALLOC,
-	 .function = FUNCTION_REALLOC,
-	 .size_arg = 1,
-	 .count_arg = NO,
-	 .align_arg = NO,
-	 .block_arg = 0,
-	 .result_arg = NO},
-	{.symbol = "reallocarray",
-	 .kind = PROBE_REALLOC,
-	 .function = FUNCTION_REALLOC,
-	 .size_arg = 1,
-	 .count_arg = 2,
-	 .align_arg = NO,
-	 .block_arg = 0,
-	 .result_arg = NO},
+	REALLOC("realloc", NO),
+	REALLOC("reallocarray", 2),
 	ALLOC("memalign", FUNCTION_MEMALIGN, 1, NO, 0),
 	ALLOC("aligned_alloc", FUNCTION_MEMALIGN, 1, NO, 0),
 	{.symbol = "posix_memalign",
@@ -67,24 +65,8 @@ const struct probe probe_table[] = {
 	 .align_arg = 1,
 	 .block_arg = NO,
 	 .result_arg = 0},
-	{.symbol = "valloc",
-	 .kind = PROBE_ALLOC,
-	 .function = FUNCTION_MEMALIGN,
-	 .size_arg = 0,
-	 .count_arg = NO,
-	 .align_arg = NO,
-	 .block_arg = NO,
-	 .result_arg = NO,
-	 .is_page_aligned = true},
-	{.symbol = "pvalloc",
-	 .kind = PROBE_ALLOC,
-	 .function = FUNCTION_MEMALIGN,
-	 .size_arg = 0,
-	 .count_arg = NO,
-	 .align_arg = NO,
-	 .block_arg = NO,
-	 .result_arg = NO,
-	 .is_page_aligned = true},
+	ALLOC_PAGES("valloc"),
+	ALLOC_PAGES("pvalloc"),
 	FREE("free", FUNCTION_FREE),
 	FREE("cfree", FUNCTION_FREE),
 	FREE("free_sized", FUNCTION_FREE),

@@ -250,7 +250,6 @@ static struct module *new_module(const struct space *s, const struct map *map)
 {
 	struct module *m = xcalloc(1, sizeof(*m));
 	m->users = 1;
-	m->is_mapped = true;
 	m->is_vdso = strcmp(map->path, "[vdso]") == 0;
 	m->path = xstrdup(map->path);
 	m->start = map->start;
@@ -371,7 +370,6 @@ int space_update_modules(struct space *s, space_module_fn *loaded, space_module_
 			still = now.data[k] == m;
 		if (still)
 			continue;
-		m->is_mapped = false;
 		remove_traps(s, m);
 		if (unloaded)
 			unloaded(ctx, s, m);

@@ -107,7 +107,7 @@ int space_write(const struct space *s, taddr_t addr, const void *buf, size_t siz
 
 /*
  * Compares the maps with what is known. @loaded and @unloaded are told of each
- * difference. Unloaded modules have is_mapped false and lose their traps.
+ * difference. Unloaded modules lose their traps.
  */
 typedef void space_module_fn(void *ctx, struct space *s, struct module *m);
 int space_update_modules(struct space *s, space_module_fn *loaded, space_module_fn *unloaded, void *ctx);

@@ -44,7 +44,7 @@ static VEC(struct module) modules;
 
 static int add_module(struct dl_phdr_info *info, size_t size, void *data)
 {
-	struct module m = {.start = UINT64_MAX, .bias = info->dlpi_addr, .is_mapped = true};
+	struct module m = {.start = UINT64_MAX, .bias = info->dlpi_addr};
 
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
