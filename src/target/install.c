@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -405,8 +404,11 @@ static void take_pending_traps(struct target *t, struct space *s)
 		    !has_pending_trap(th->tid))
 			continue;
 		pid_t tid = th->tid;
-		if (ptrace_cont(tid, 0) == 0 && waitpid(tid, &status, __WALL) == tid)
-			loop_serve(t, tid, status);
+		if (ptrace_cont(tid, 0) != 0 || inject_wait(th, &status) != 0)
+			continue;
+		loop_serve(t, tid, status);
+		if (!thread_find(t, tid))
+			i = (size_t)-1; /* the table closed a gap: look again */
 	}
 }
 

@@ -246,6 +246,8 @@ int install_start_trap(struct target *t, struct thread *th);
 bool install_remove(struct target *t, struct space *s, struct thread *th, bool is_last);
 
 /* inject.c */
+/* Waits for a stop or the end of @th and consumes it. 0; -ESRCH: it died, and will be told later. */
+int inject_wait(struct thread *th, int *status_out);
 /* Steps @th, signals held back, until @is_there says so of its pc. -ETIMEDOUT; -ESRCH: it died. */
 int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void *ctx, taddr_t pc), void *ctx,
 		      unsigned max_steps);
