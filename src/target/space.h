@@ -57,6 +57,14 @@ struct stub_area {
 	uint8_t *saved;       /* is_slack: what stood there; owned by the space */
 };
 
+/* How often and how long a space was held up. */
+struct space_pauses {
+	uint64_t attach_ns;    /* all its threads, to be attached; 0 = it was started */
+	uint64_t promote_ns;   /* all its threads, to make pads */
+	uint64_t trap_stops;   /* single threads, at our breakpoints */
+	uint64_t trap_ns;      /* the time of those, as ptmem saw it */
+};
+
 struct space {
 	uint32_t id;          /* 1, 2, ...: unique in this ptmem */
 	uint32_t users;       /* processes */
@@ -78,8 +86,9 @@ struct space {
 	bool is_ready;         /* probes are in, events count */
 	bool is_profiled;      /* false: followed only until its exec */
 	bool stops_at_all;     /* SYSCALLS_SITES: breakpoints would miss calls, so it stops at every one */
+	bool is_loading;       /* the dynamic linker was within a change at its last stop */
 	bool is_own_image;     /* began with an exec or an attach, not with a fork */
-	uint64_t attach_ns;   /* how long it stood to be attached; 0 = it was started */
+	struct space_pauses pauses;
 	uint32_t probe_count;  /* watched functions */
 	uint32_t marker_count; /* markers that were ever watched */
 	struct pools *pools;   /* that the program told of; NULL = none; owned */
@@ -106,7 +115,7 @@ int space_write(const struct space *s, taddr_t addr, const void *buf, size_t siz
 
 /*
  * Compares the maps with what is known. @loaded and @unloaded are told of each
- * difference. Unloaded modules have is_mapped false and lose their traps.
+ * difference. Unloaded modules lose their traps.
  */
 typedef void space_module_fn(void *ctx, struct space *s, struct module *m);
 int space_update_modules(struct space *s, space_module_fn *loaded, space_module_fn *unloaded, void *ctx);
@@ -116,7 +125,7 @@ struct module *space_find_module(const struct space *s, taddr_t pc);
 /* Whether @pc lies in known code without a module, or was already looked up in vain. */
 bool space_is_known_miss(struct space *s, taddr_t pc);
 
-/* Traps. space_trap_put writes the breakpoint; space_trap_remove_all restores the text. */
+/* Traps. space_trap_put writes the breakpoint; space_trap_take restores the text. */
 struct trap *space_trap_find(const struct space *s, taddr_t addr);
 /* Only notes @trap, which is written already. */
 void space_trap_add(struct space *s, const struct trap *trap);

@@ -9,7 +9,6 @@
  *	RUNNING   left to run                      any stop
  *	STOPPED   at a stop that was served        resume, or held while the world stops
  *	LISTENING in a group stop                  SIGCONT, interrupt
- *	GONE      reported its end                 -
  */
 #ifndef PTMEM_TARGET_THREAD_H
 #define PTMEM_TARGET_THREAD_H
@@ -129,7 +128,6 @@ struct target {
 	int fault_error;                 /* -errno of the first event for page faults that failed */
 	struct faults *faults;           /* NULL = page faults are not watched */
 	struct pad_owner pad_owner;      /* by which the kernel tells pads that ptmem died */
-	bool has_pad_owner;
 	VEC(taddr_t) stack_words;        /* scratch: words on stacks that point into text */
 	bool is_abandoned;               /* after a failed check: nothing is counted any more */
 	uint32_t waiters;                /* threads that wait for room in a ring */
@@ -157,6 +155,11 @@ void process_leave_space(struct target *t, struct process *p, enum space_end why
 /* Takes @p out, and out of its space. */
 void process_remove(struct target *t, struct process *p, enum space_end why);
 
+/*
+ * A stopped thread of @s that may make system calls for us: not at the event of its vfork, and not in
+ * a group stop, if there is another. NULL if there is none.
+ */
+struct thread *thread_pick(struct target *t, struct space *s);
 /* Whether @th, at its next stop, is held. */
 bool thread_must_halt(const struct target *t, const struct thread *th);
 /* Lets @th go on with @sig, or holds it while the world is stopped. */
@@ -227,6 +230,12 @@ void thread_stacks_exit(struct target *t, struct thread *th);
 /* target.c */
 /* Seizes and stops all threads of process @pid: 0 or -errno. */
 int target_seize_all(struct target *t, pid_t pid);
+/* All that happened until now is told to the sink. Everybody stands still. */
+void target_catch_up(struct target *t);
+
+/* target_leave.c */
+/* An attach to @pid failed half-way: as if it had not been tried. Others go on. */
+void target_undo_attach(struct target *t, pid_t pid);
 
 /* install.c */
 /* Fills t->stack_words: what threads of @s hold that points into text. */
@@ -248,6 +257,8 @@ int install_start_trap(struct target *t, struct thread *th);
 bool install_remove(struct target *t, struct space *s, struct thread *th, bool is_last);
 
 /* inject.c */
+/* Waits for a stop or the end of @th and consumes it. 0; -ESRCH: it died, and will be told later. */
+int inject_wait(struct thread *th, int *status_out);
 /* Steps @th, signals held back, until @is_there says so of its pc. -ETIMEDOUT; -ESRCH: it died. */
 int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void *ctx, taddr_t pc), void *ctx,
 		      unsigned max_steps);
