@@ -206,6 +206,10 @@ static void explain_attach(pid_t pid, int rc, enum attach_problem problem, long 
 	case ATTACH_KERNEL_THREAD:
 		log_error("process %d is a kernel thread: it has no memory of its own", pid);
 		break;
+	case ATTACH_STUCK:
+		log_error("process %d cannot be stopped: its thread %ld waits in the kernel, for a child in vfork or for a "
+			  "device; try again later", pid, detail);
+		break;
 	case ATTACH_NO_FAULTS:
 		explain_faults(rc);
 		break;

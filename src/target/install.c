@@ -392,9 +392,8 @@ static void step_threads_out(struct target *t, struct space *s)
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
 		if (th && th->process->space == s && !th->is_exiting &&
-		    th->state != THREAD_LISTENING &&
-		    inject_step_until(t, th, is_outside_areas, s, MAX_STEPS_OUT) == -ESRCH)
-			i = (size_t)-1;
+		    th->state != THREAD_LISTENING)
+			inject_step_until(t, th, is_outside_areas, s, MAX_STEPS_OUT);
 	}
 }
 
@@ -432,9 +431,8 @@ static void settle_threads(struct target *t, struct space *s)
 	for (size_t i = 0; s->guard && s->guard->has_handler && i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
 		if (th && th->process->space == s && !th->is_exiting && th->is_held &&
-		    !th->is_in_vfork && th->state != THREAD_LISTENING &&
-		    inject_settle(t, th) == -ESRCH)
-			i = (size_t)-1;
+		    !th->is_in_vfork && th->state != THREAD_LISTENING)
+			inject_settle(t, th);
 	}
 }
 

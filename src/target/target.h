@@ -171,12 +171,14 @@ enum attach_problem {
 	ATTACH_NO_PROBES, ATTACH_NO_FAULTS, ATTACH_KERNEL_THREAD, ATTACH_INJECT, ATTACH_OTHER,
 	/* of a process that has ended; of one whose other threads run */
 	ATTACH_ZOMBIE, ATTACH_DEAD_LEADER,
+	/* a thread, in @detail_out, cannot be stopped */
+	ATTACH_STUCK,
 };
 /* What /proc alone says of @pid: ATTACH_OK, NO_PROCESS, ZOMBIE, DEAD_LEADER or KERNEL_THREAD. */
 enum attach_problem target_look(pid_t pid);
 
 /* Attaches to all threads of @pid. 0, or -errno with *problem_out and *detail_out (a number: the
- * tracer's pid, a uid, an errno). Nothing of ours is left in the process then. */
+ * tracer's pid, a thread's id, a uid, an errno). Nothing of ours is left in the process then. */
 int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out);
 
 /*

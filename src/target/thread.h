@@ -63,6 +63,7 @@ struct thread {
 	bool met_trap;              /* a breakpoint's SIGTRAP came while it made a call for us */
 	int held_signal;            /* to be delivered at the next resume */
 	bool is_held;               /* stopped, waits for the world to go on */
+	bool stays;                 /* is held at its next stop, though the world goes on, to be left */
 	bool was_interrupted;       /* an interrupt was asked for and has not been seen */
 	bool wants_sample;          /* its stack pointer is to be told at the next interrupt stop */
 	bool is_in_vfork;           /* from its event to the next stop; runs no code of the program */
@@ -122,6 +123,7 @@ struct target {
 	bool has_status;
 	int status;
 	bool is_stopping;                /* world stop: served threads are held */
+	bool is_leaving;                 /* who comes out of vfork stays halted */
 	uint64_t now_ns;                 /* time of the stop being served */
 	VEC(int) counters;               /* perf descriptors (--time-unit=i) */
 	int fault_error;                 /* -errno of the first event for page faults that failed */
@@ -155,6 +157,8 @@ void process_leave_space(struct target *t, struct process *p, enum space_end why
 /* Takes @p out, and out of its space. */
 void process_remove(struct target *t, struct process *p, enum space_end why);
 
+/* Whether @th, at its next stop, is held. */
+bool thread_must_halt(const struct target *t, const struct thread *th);
 /* Lets @th go on with @sig, or holds it while the world is stopped. */
 void thread_resume(struct target *t, struct thread *th, int sig);
 /* Lets @th go on with @sig in any case. */

@@ -3,6 +3,7 @@
  *	vfork    children in vfork allocate in the parent's memory until pads are made there
  *	waits    children in vfork wait 20 ms before they execute true, while a thread allocates;
  *		 until there is a file `stop`
+ *	long	 a child in vfork waits, from when there is a file `attached`, until there is `stop`
  *	threads  forks children, each of which allocates in one thread while another makes
  *		 threads: a clone that fails, or gives another id, is noticed
  *	families four processes fork children at the same time, which allocate and end
@@ -68,7 +69,7 @@ static void *allocate_until(void *stop)
 	return NULL;
 }
 
-static void slow_vfork(void)
+static void slow_vfork(int is_long)
 {
 	const struct timespec pause = { 0, 20000000 };
 	char *const argv[] = { (char *)"true", NULL };
@@ -76,11 +77,15 @@ static void slow_vfork(void)
 	pthread_t thread;
 
 	CHECK(!pthread_create(&thread, NULL, allocate_until, &stop));
+	while (is_long && access("attached", F_OK) != 0)
+		nanosleep(&pause, NULL);
 	while (!is_told_to_stop()) {
 		pid_t pid = vfork();
 
 		if (!pid) {
-			nanosleep(&pause, NULL);
+			do
+				nanosleep(&pause, NULL);
+			while (is_long && !is_told_to_stop());
 			execve("/bin/true", argv, environ);
 			_exit(99);
 		}
@@ -165,7 +170,9 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "vfork"))
 		hot_vfork();
 	else if (!strcmp(mode, "waits"))
-		slow_vfork();
+		slow_vfork(0);
+	else if (!strcmp(mode, "long"))
+		slow_vfork(1);
 	else if (!strcmp(mode, "threads"))
 		bear_in_children();
 	else if (!strcmp(mode, "families"))
