@@ -5,7 +5,6 @@
  * of the time over calls, of the calls over time.
  */
 #include <errno.h>
-#include <math.h>
 
 #include "base/alloc.h"
 #include "report/charts.h"
@@ -139,11 +138,10 @@ int memusage_chart(const struct memusage_file *f, const struct picture_options *
 	c->x.kind = o->is_time_based ? AXIS_PERCENT : AXIS_CALLS;
 	c->x.max = o->is_time_based ? 100 : (double)f->count;
 	c->x_title = xstrdup(o->is_time_based ? "time (share of the run)" : "calls");
-	c->note = xasprintf(
-		"Bands: each is 5 %% of the %s.%s", o->is_time_based ? "calls" : "time",
-		f->is_complete ?
-			"" :
-			" The program did not end by itself: peaks are those of the records.");
+	const char *end = f->is_complete ? "" : " The program did not end by itself: peaks are "
+						"those of the records.";
+	c->note = xasprintf("Bands: each is 5 %% of the %s.%s",
+			    o->is_time_based ? "calls" : "time", end);
 	add_bands(f, o, c);
 	add_curves(f, o, c);
 	mark_peak(f, o, c);

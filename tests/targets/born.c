@@ -9,23 +9,13 @@
  *	families four processes fork children at the same time, which allocate and end
  *	births   the threads of one such child, again and again until there is a file `stop`
  */
-#include "truth.h"
+#include "children.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/wait.h>
 #include <time.h>
 
 extern char **environ;
-
-static void expect_exit(pid_t pid, int status_wanted)
-{
-	int status;
-
-	CHECK(pid > 0);
-	CHECK(waitpid(pid, &status, 0) == pid);
-	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == status_wanted);
-}
 
 static int is_told_to_stop(void)
 {
@@ -120,29 +110,17 @@ static void bear_threads(int count)
 	CHECK(!pthread_join(allocating, NULL));
 }
 
-static void bear_in_children(void)
+/* One after the other: each does @work and leaves with @status. */
+static void fork_in_turn(int count, void (*work)(int), int amount, int status)
 {
-	for (int i = 0; i < 150; i++) {
+	for (int i = 0; i < count; i++) {
 		pid_t pid = fork();
 
 		if (!pid) {
-			bear_threads(20);
-			_exit(3);
+			work(amount);
+			_exit(status);
 		}
-		expect_exit(pid, 3);
-	}
-}
-
-static void family(void)
-{
-	for (int i = 0; i < 60; i++) {
-		pid_t pid = fork();
-
-		if (!pid) {
-			allocate_some(50);
-			_exit(4);
-		}
-		expect_exit(pid, 4);
+		expect_exit(pid, status);
 	}
 }
 
@@ -154,7 +132,7 @@ static void families(void)
 		pids[i] = fork();
 		if (!pids[i]) {
 			allocate_some(100 * (i + 1));
-			family();
+			fork_in_turn(60, allocate_some, 50, 4);
 			_exit(5);
 		}
 	}
@@ -174,7 +152,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "long"))
 		slow_vfork(1);
 	else if (!strcmp(mode, "threads"))
-		bear_in_children();
+		fork_in_turn(150, bear_threads, 20, 3);
 	else if (!strcmp(mode, "families"))
 		families();
 	else if (!strcmp(mode, "births"))
