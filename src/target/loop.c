@@ -115,7 +115,7 @@ static struct space *fork_space(struct target *t, struct space *s, pid_t pid)
 	pads_catch_up(t, s);
 	struct space *own = space_fork(s, pid);
 	guard_space_forked(t, s, own);
-	pads_fork(t, s, own);
+	pads_fork(t, own);
 	if (s->user && s->is_profiled)
 		t->sink.space_fork(t->sink.ctx, s, own);
 	return own;

@@ -9,7 +9,6 @@
  *	RUNNING   left to run                      any stop
  *	STOPPED   at a stop that was served        resume, or held while the world stops
  *	LISTENING in a group stop                  SIGCONT, interrupt
- *	GONE      reported its end                 -
  */
 #ifndef PTMEM_TARGET_THREAD_H
 #define PTMEM_TARGET_THREAD_H
@@ -129,7 +128,6 @@ struct target {
 	int fault_error;                 /* -errno of the first event for page faults that failed */
 	struct faults *faults;           /* NULL = page faults are not watched */
 	struct pad_owner pad_owner;      /* by which the kernel tells pads that ptmem died */
-	bool has_pad_owner;
 	VEC(taddr_t) stack_words;        /* scratch: words on stacks that point into text */
 	bool is_abandoned;               /* after a failed check: nothing is counted any more */
 	uint32_t waiters;                /* threads that wait for room in a ring */
@@ -248,6 +246,8 @@ int install_start_trap(struct target *t, struct thread *th);
 bool install_remove(struct target *t, struct space *s, struct thread *th, bool is_last);
 
 /* inject.c */
+/* Waits for a stop or the end of @th and consumes it. 0; -ESRCH: it died, and will be told later. */
+int inject_wait(struct thread *th, int *status_out);
 /* Steps @th, signals held back, until @is_there says so of its pc. -ETIMEDOUT; -ESRCH: it died. */
 int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void *ctx, taddr_t pc), void *ctx,
 		      unsigned max_steps);
