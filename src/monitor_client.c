@@ -81,6 +81,17 @@ static void send_request(int fd, pid_t pid, char *const words[])
 	shutdown(fd, SHUT_WR);
 }
 
+static void say_no_answer(pid_t pid, int err)
+{
+	char name[64];
+	struct stat st;
+	snprintf(name, sizeof(name), "/proc/%d", (int)pid);
+	if (geteuid() != 0 && stat(name, &st) == 0 && st.st_uid != geteuid())
+		log_error("process %d belongs to another user: its ptmem answers that user and root alone", (int)pid);
+	else
+		log_error("process %d is neither a ptmem nor traced by one: %s", (int)pid, strerror(-err));
+}
+
 int monitor_client(pid_t pid, char *const words[])
 {
 	int fd = connect_ptmem(pid);
@@ -88,8 +99,7 @@ int monitor_client(pid_t pid, char *const words[])
 	if (fd < 0 && tracer > 0)
 		fd = connect_ptmem(tracer);
 	if (fd < 0) {
-		log_error("process %d is neither a ptmem nor traced by one: %s", (int)pid,
-			  strerror(-fd));
+		say_no_answer(pid, fd);
 		return EXIT_NO_ANSWER;
 	}
 	send_request(fd, pid, words);

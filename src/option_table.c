@@ -35,9 +35,9 @@ const struct option_row option_rows[] = {
 	 .value = "yes|no", .text = "go on in programs that the program executes"},
 	{.name = "trace", .type = SET, AT(trace), .choices = trace_sources, .initial = "heap",
 	 .value = "SOURCE,...", .text = "what to trace: heap, brk, mmap, faults; each has a\nfile of its own"},
-	{.name = "trace-children-skip", .type = TEXTS, AT(trace_children_skip),
+	{.name = "trace-children-skip", .type = TEXT, AT(trace_children_skip),
 	 .value = "PATTERN,...", .text = "with it: but not in programs of these names"},
-	{.name = "trace-children-skip-by-arg", .type = TEXTS, AT(trace_children_skip_by_arg),
+	{.name = "trace-children-skip-by-arg", .type = TEXT, AT(trace_children_skip_by_arg),
 	 .value = "PATTERN,...", .text = "with it: but not where an argument is like one\nof these"},
 	{.name = "soname-synonyms", .type = TEXT, AT(soname_synonyms),
 	 .value = "somalloc=PATTERN", .text = "watch the allocators of libc, libstdc++ and the\n"

@@ -305,7 +305,8 @@ static int parse_long(const struct parser *p, const char *arg, const char *next)
 	}
 	length = strcspn(name, "=");
 	const char *value = name[length] ? name + length + 1 : NULL;
-	const struct option_row *row = find_row(name, length, 0);
+	bool is_help = strcmp(name, "help-debug") == 0; /* Valgrind's longer one */
+	const struct option_row *row = is_help ? find_row("help", 4, 0) : find_row(name, length, 0);
 	if (!row) {
 		int used = parse_core(p, arg, name, length);
 		return used ? used : refuse_unknown(p, arg, name, length);
@@ -536,8 +537,6 @@ void options_deinit(struct options *o)
 	vec_deinit(&o->alloc_fn);
 	vec_deinit(&o->ignore_fn);
 	vec_deinit(&o->fullpath_after);
-	vec_deinit(&o->trace_children_skip);
-	vec_deinit(&o->trace_children_skip_by_arg);
 	words_deinit(&o->words);
 	free(o->desc);
 	o->desc = NULL;

@@ -46,7 +46,7 @@ struct options {
 	double duration;          /* seconds until detach; 0 = no limit */
 	bool trace_children;      /* go on in programs that are exec'ed */
 	/* patterns, commas between */
-	struct option_strings trace_children_skip, trace_children_skip_by_arg;
+	const char *trace_children_skip, *trace_children_skip_by_arg; /* NULL = none */
 	const char *soname_synonyms; /* NULL = none */
 	bool mempools;            /* client requests of memory pools count */
 	bool running_on_valgrind; /* RUNNING_ON_VALGRIND is 1 */

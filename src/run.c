@@ -46,6 +46,7 @@ void run_init(struct run *run, struct options *options)
 	};
 	run->symbols = symbols_new(&symbols_options);
 	run->filter = make_filter(options, options->depth);
+	filter_log(run->filter);
 	run->flame_filter = make_filter(options, MAX_DEPTH);
 	run->whole_filter = filter_new_whole(options->depth, options->show_below_main);
 }

@@ -106,6 +106,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 		.max_snapshots = o->max_snapshots,
 		.heap_admin = o->heap_admin,
 		.alignment = o->alignment,
+		.process = pid,
 		.no_heap = !o->heap,
 		.is_ignored = is_ignored,
 		.is_ignored_ctx = &s->source[SOURCE_HEAP],
@@ -140,6 +141,7 @@ struct session *session_fork(struct session *parent, struct space *space)
 	if (parent->flows)
 		s->flows = flows_clone(parent->flows);
 	profile_set_ctx(s->profile, &s->source[SOURCE_HEAP], s);
+	profile_set_process(s->profile, s->pid);
 	sources_fork(s);
 	session_stacks_init(s); /* of the parent's threads only one goes on */
 	session_bind(s, space);

@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/proc.h"
+#include "executed.h"
 #include "growth.h"
 #include "session.h"
 #include "session_quick.h"
@@ -24,22 +24,15 @@
 
 /* -- spaces and modules -- */
 
-static void read_command(struct space *space, char **command)
+/* Processes that are attached to run for long; all others have just executed their program. */
+static void read_command(struct session *s, const struct space *space)
 {
-	_cleanup_fclose_ FILE *f = proc_open(space->reader, "cmdline");
-	_cleanup_free_ char *line = NULL;
-	size_t size = 0;
-	ssize_t n = 0;
-	VEC(char) text = {0};
-	while (f && (n = getdelim(&line, &size, '\0', f)) > 0) {
-		if (text.count)
-			*vec_add(&text) = ' ';
-		for (const char *p = line; *p; p++)
-			*vec_add(&text) = *p == '\n' ? ' ' : *p;
-	}
-	*vec_add(&text) = '\0';
-	free(*command);
-	*command = text.data;
+	const struct options *o = s->run->options;
+	bool is_attached = false;
+	for (uint32_t i = 0; i < o->pid_count; i++)
+		is_attached |= s->image == 1 && (uint32_t)o->pid[i] == s->pid;
+	free(s->command);
+	s->command = executed_command(space->reader, !is_attached);
 }
 
 static void note_module(struct session *s, struct module *m)
@@ -56,7 +49,7 @@ static void sink_space_new(void *ctx, struct space *space)
 	bool is_first = !run->is_first_known;
 	run->is_first_known = true;
 	if (run->options->pid_count > 0 || !is_first)
-		read_command(space, &s->command);
+		read_command(s, space);
 	if (run->events_file && is_first) {
 		s->events = events_writer_new(run->events_file);
 		events_writer_header(s->events, s->command, s->pid, s->start_ns);

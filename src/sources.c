@@ -208,6 +208,7 @@ void sources_fork(struct session *child)
 		} else if (src->profile) {
 			src->profile = profile_clone(src->profile);
 			profile_set_ctx(src->profile, src, child);
+			profile_set_process(src->profile, child->pid);
 		}
 	}
 }

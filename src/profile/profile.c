@@ -63,6 +63,11 @@ void profile_set_ctx(struct profile *p, void *is_ignored_ctx, void *instructions
 	p->options.instructions_ctx = instructions_ctx;
 }
 
+void profile_set_process(struct profile *p, uint32_t process)
+{
+	p->options.process = p->snapshots.process = process;
+}
+
 void profile_free(struct profile *p)
 {
 	if (!p)
@@ -81,14 +86,14 @@ void profile_free(struct profile *p)
 
 /* Attempts. */
 
-void profile_try_normal(struct profile *p)
+void profile_try_normal(struct profile *p, const char *what)
 {
-	try_normal(p);
+	try_normal(p, what);
 }
 
-void profile_try_peak(struct profile *p)
+void profile_try_peak(struct profile *p, const char *what)
 {
-	try_peak(p);
+	try_peak(p, what);
 }
 
 void profile_pass_bytes(struct profile *p, uint64_t bytes)
@@ -264,10 +269,10 @@ static bool page_span(const struct profile *p, const struct event *ev, taddr_t *
 
 static void unmap(struct profile *p, taddr_t start, taddr_t end)
 {
-	try_heap_peak(p);
+	try_heap_peak(p, "de-PEAK");
 	profile_pass_bytes(p, pages_overlap(&p->pages, start, end));
 	pages_remove(&p->pages, start, end, page_gone, p);
-	try_heap_normal(p);
+	try_heap_normal(p, "dealloc");
 }
 
 static void on_unmap(struct profile *p, const struct event *ev)
@@ -300,7 +305,7 @@ static void on_map(struct profile *p, const struct event *ev)
 	p->totals.allocations += (end - start) / profile_granule(p);
 	p->totals.allocated_bytes += end - start;
 	profile_note_peak(p);
-	try_heap_normal(p);
+	try_heap_normal(p, "  alloc");
 }
 
 static void on_stack(struct profile *p, const struct event *ev)
@@ -309,11 +314,11 @@ static void on_stack(struct profile *p, const struct event *ev)
 	if (ev->size == old)
 		return;
 	if (ev->size < old)
-		profile_try_peak(p);
+		profile_try_peak(p, "stkPEAK");
 	p->stacks = ev->size;
 	p->totals.peak_stacks = MAX(p->totals.peak_stacks, ev->size);
 	p->time_bytes += ev->size > old ? ev->size - old : old - ev->size;
-	profile_try_normal(p);
+	profile_try_normal(p, ev->size > old ? "stk-new" : "stk-die");
 }
 
 static void on_count(struct profile *p, const struct event *ev)
@@ -328,7 +333,7 @@ static void on_count(struct profile *p, const struct event *ev)
 	p->totals.allocations++;
 	p->totals.allocated_bytes += ev->size;
 	profile_note_peak(p);
-	try_heap_normal(p);
+	try_heap_normal(p, "  alloc");
 }
 
 /* What goes in from outside. */
@@ -342,7 +347,7 @@ void profile_start(struct profile *p, uint64_t time_ns)
 {
 	p->start_ns = time_ns; /* getting ready is not the program's time */
 	read_time(p, time_ns);
-	profile_try_normal(p);
+	profile_try_normal(p, "startup");
 }
 
 void profile_event(struct profile *p, const struct event *ev)
@@ -391,7 +396,7 @@ void profile_finish(struct profile *p, uint64_t time_ns)
 	read_time(p, time_ns);
 	profile_put_back_all(p);
 	if (p->options.peak_at_exit)
-		profile_try_peak(p);
+		profile_try_peak(p, "endPEAK");
 }
 
 /* What comes out. */

@@ -35,6 +35,7 @@ struct profile_options {
 	uint32_t max_snapshots;   /* 100; at least 10 */
 	uint32_t heap_admin;      /* 8 */
 	uint32_t alignment;       /* 16 */
+	uint32_t process;         /* its id, for messages of -v -v */
 	bool no_heap;             /* --heap=no: blocks are kept, nothing is counted in snapshots */
 	/* of mapped ranges, bytes: a block is one; 0 = a page; 1 for brk */
 	uint32_t granule;
@@ -92,6 +93,7 @@ struct profile *profile_new(const struct profile_options *options, uint64_t star
  */
 struct profile *profile_clone(const struct profile *p);
 void profile_set_ctx(struct profile *p, void *is_ignored_ctx, void *instructions_ctx);
+void profile_set_process(struct profile *p, uint32_t process);
 void profile_free(struct profile *p);
 
 struct calltree *profile_calltree(struct profile *p);

@@ -55,34 +55,34 @@ static uint32_t leaves_shown(const struct profile *p)
 }
 
 /* Most attempts are in vain: that much is found out without a call. */
-static inline void try_normal(struct profile *p)
+static inline void try_normal(struct profile *p, const char *what)
 {
 	if (time_in_unit(p) < p->snapshots.earliest)
 		return;
 	struct snapshot now = state_now(p);
-	snapshots_try_normal(&p->snapshots, &now, leaves_shown(p));
+	snapshots_try_normal(&p->snapshots, &now, leaves_shown(p), what);
 }
 
-static inline void try_peak(struct profile *p)
+static inline void try_peak(struct profile *p, const char *what)
 {
 	uint64_t heap = p->options.no_heap ? 0 : p->totals.live_bytes + p->totals.extra;
 	if (heap + p->stacks <= p->snapshots.peak_limit)
 		return;
 	struct snapshot now = state_now(p);
-	snapshots_try_peak(&p->snapshots, &now, leaves_shown(p));
+	snapshots_try_peak(&p->snapshots, &now, leaves_shown(p), what);
 }
 
 /* As above for events of the heap, which --heap=no keeps out of the snapshots. */
-static inline void try_heap_normal(struct profile *p)
+static inline void try_heap_normal(struct profile *p, const char *what)
 {
 	if (!p->options.no_heap)
-		try_normal(p);
+		try_normal(p, what);
 }
 
-static inline void try_heap_peak(struct profile *p)
+static inline void try_heap_peak(struct profile *p, const char *what)
 {
 	if (!p->options.no_heap)
-		try_peak(p);
+		try_peak(p, what);
 }
 
 uint32_t profile_new_leaf(struct profile *p, uint32_t node); /* which has none yet */
@@ -151,16 +151,16 @@ static inline void count_alloc(struct profile *p, uint32_t leaf, uint64_t size, 
 	p->totals.allocations++;
 	p->totals.allocated_bytes += size;
 	note_peak(p);
-	try_heap_normal(p);
+	try_heap_normal(p, "  alloc");
 }
 
 static inline void count_free(struct profile *p, uint32_t leaf, uint64_t size, uint64_t extra)
 {
-	try_heap_peak(p);
+	try_heap_peak(p, "de-PEAK");
 	count_out(p, leaf, size, 1, extra);
 	pass_bytes(p, size + extra);
 	p->totals.frees++;
-	try_heap_normal(p);
+	try_heap_normal(p, "dealloc");
 }
 
 #endif

@@ -52,9 +52,9 @@ struct profile {
 /* The leaf of @node, made if it is new; LEAF_IGNORED if its blocks do not count. */
 uint32_t profile_get_leaf(struct profile *p, uint32_t node);
 
-/* The attempts of 2.3 with the state now. */
-void profile_try_normal(struct profile *p);
-void profile_try_peak(struct profile *p);
+/* The attempts of 2.3 with the state now. @what happened: see snapshots.h. */
+void profile_try_normal(struct profile *p, const char *what);
+void profile_try_peak(struct profile *p, const char *what);
 
 /* Takes the block at @addr out of whichever table it is in. Its bytes stay counted. */
 struct held profile_hold(struct profile *p, taddr_t addr);

@@ -104,7 +104,7 @@ static void lose(struct profile *p, const struct block *old, const struct event 
 static void change_block(struct profile *p, const struct block *old, const struct event *ev)
 {
 	if (ev->size < old->size && !p->options.no_heap)
-		profile_try_peak(p);
+		profile_try_peak(p, "re-PEAK");
 	struct block block = *old;
 	block.addr = ev->addr;
 	block.size = ev->size;
@@ -127,7 +127,7 @@ static void change_block(struct profile *p, const struct block *old, const struc
 	p->totals.allocated_bytes += block.size > old->size ? block.size - old->size : 0;
 	profile_note_peak(p);
 	if (!p->options.no_heap)
-		profile_try_normal(p);
+		profile_try_normal(p, "realloc");
 }
 
 void profile_realloc_end(struct profile *p, const struct event *ev)

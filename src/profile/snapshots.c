@@ -10,12 +10,24 @@
  */
 #include "profile/snapshots.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 
 #define SMALLEST_TABLE 10u
+
+/* Massif's line of -v -v: "S" is a snapshot, "Sd" a detailed one, "Sp" the peak. */
+static void say(const struct snapshots *s, const char *what, uint32_t i)
+{
+	if (!log_is_on(LOG_DEBUG))
+		return;
+	const struct snapshot *now = &s->record[i].snapshot;
+	char kind = now->kind == SNAPSHOT_PEAK ? 'p' : now->kind == SNAPSHOT_DETAILED ? 'd' : '.';
+	log_debug("process %u: %s S%c%3u (t:%lu, hp:%lu, ex:%lu, st:%lu)", s->process, what, kind, i, now->time,
+		  now->heap, now->extra, now->stacks);
+}
 
 /* What a total must exceed to be a new peak. Any inaccuracy will do; the sum wraps as in Massif. */
 static uint64_t peak_limit(const struct snapshots *s)
@@ -33,6 +45,7 @@ void snapshots_init(struct snapshots *s, const struct profile_options *options)
 		.record = xcalloc(options->max_snapshots, sizeof(*s->record)),
 		.max = options->max_snapshots,
 		.detailed_freq = options->detailed_freq,
+		.process = options->process,
 		.peak_inaccuracy = options->peak_inaccuracy,
 	};
 	s->peak_limit = peak_limit(s);
@@ -75,6 +88,18 @@ static uint32_t neighbour(const bool *is_gone, uint32_t i, int step)
 	return i;
 }
 
+static uint64_t span_around(const struct snapshots *s, const bool *is_gone, uint32_t i)
+{
+	return s->record[neighbour(is_gone, i, 1)].snapshot.time - s->record[neighbour(is_gone, i, -1)].snapshot.time;
+}
+
+static void say_culled(const struct snapshots *s, uint32_t nth, uint64_t span, uint32_t i)
+{
+	char what[64];
+	snprintf(what, sizeof(what), " %3u (t-span = %lu)", nth, span);
+	say(s, what, i);
+}
+
 /* The record with the smallest span between its neighbours; the earliest of equals; 0 = none. */
 static uint32_t find_victim(const struct snapshots *s, const bool *is_gone)
 {
@@ -83,8 +108,7 @@ static uint32_t find_victim(const struct snapshots *s, const bool *is_gone)
 	for (uint32_t i = 1; i + 1 < s->count; i++) {
 		if (is_gone[i] || is_uncullable(s, i))
 			continue;
-		uint64_t span = s->record[neighbour(is_gone, i, 1)].snapshot.time -
-				s->record[neighbour(is_gone, i, -1)].snapshot.time;
+		uint64_t span = span_around(s, is_gone, i);
 		if (!best || span < best_span) {
 			best = i;
 			best_span = span;
@@ -164,11 +188,17 @@ static void compact(struct snapshots *s, const bool *is_gone)
 static uint64_t smallest_interval(const struct snapshots *s)
 {
 	uint64_t min = INT64_MAX;
+	uint32_t end = 1;
 	for (uint32_t i = 1; i < s->count; i++) {
 		if (is_uncullable(s, i) && is_uncullable(s, i - 1))
 			continue;
-		min = MIN(min, s->record[i].snapshot.time - s->record[i - 1].snapshot.time);
+		uint64_t interval = s->record[i].snapshot.time - s->record[i - 1].snapshot.time;
+		if (interval < min) {
+			min = interval;
+			end = i;
+		}
 	}
+	log_debug("process %u: New time interval = %lu (between snapshots %u and %u)", s->process, min, end - 1, end);
 	return min;
 }
 
@@ -184,7 +214,7 @@ static uint32_t cull_zero_spans(const struct snapshots *s, bool *is_gone, uint32
 		uint64_t span = s->record[i + 1].snapshot.time - s->record[before].snapshot.time;
 		if (span == 0 && !is_uncullable(s, i)) {
 			is_gone[i] = true;
-			gone++;
+			say_culled(s, gone++, 0, i);
 		} else {
 			before = i;
 		}
@@ -192,25 +222,35 @@ static uint32_t cull_zero_spans(const struct snapshots *s, bool *is_gone, uint32
 	return gone;
 }
 
+static void say_kept(const struct snapshots *s)
+{
+	log_debug("process %u: Finished culling (%3u of %3u deleted)", s->process, s->max / 2, s->max);
+	for (uint32_t i = 0; i < s->count; i++)
+		say(s, "  post-cull", i);
+}
+
 /* Halves the table; returns the new least interval between normal snapshots. */
 static uint64_t cull(struct snapshots *s)
 {
 	bool *is_gone = xcalloc(s->count, sizeof(*is_gone));
+	log_debug("process %u: Culling...", s->process);
 	for (uint32_t i = cull_zero_spans(s, is_gone, s->max / 2); i < s->max / 2; i++) {
 		uint32_t victim = find_victim(s, is_gone);
 		CHECK(victim);
 		is_gone[victim] = true;
+		say_culled(s, i, span_around(s, is_gone, victim), victim);
 	}
 	merge_journals(s, is_gone);
 	compact(s, is_gone);
 	free(is_gone);
+	say_kept(s);
 	return smallest_interval(s);
 }
 
 /* Taking. */
 
 static void take(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count,
-		 enum snapshot_kind kind)
+		 enum snapshot_kind kind, const char *what)
 {
 	struct snapshot_record *r = &s->record[s->count];
 	*r = (struct snapshot_record){ .snapshot = *now, .leaf_count = leaf_count };
@@ -223,6 +263,7 @@ static void take(struct snapshots *s, const struct snapshot *now, uint32_t leaf_
 		s->newest = s->count;
 		s->epoch = r->epoch = ++s->last_epoch;
 	}
+	say(s, what, s->count);
 	s->count++;
 	if (s->count == s->max)
 		s->min_interval = cull(s);
@@ -230,15 +271,17 @@ static void take(struct snapshots *s, const struct snapshot *now, uint32_t leaf_
 		s->earliest = UINT64_MAX;
 }
 
-void snapshots_try_normal(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count)
+void snapshots_try_normal(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count,
+			  const char *what)
 {
 	if (now->time < s->earliest)
 		return;
 	bool is_detailed = s->since_detailed == s->detailed_freq - 1;
-	take(s, now, leaf_count, is_detailed ? SNAPSHOT_DETAILED : SNAPSHOT_EMPTY);
+	take(s, now, leaf_count, is_detailed ? SNAPSHOT_DETAILED : SNAPSHOT_EMPTY, what);
 }
 
-void snapshots_try_peak(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count)
+void snapshots_try_peak(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count,
+			const char *what)
 {
 	uint64_t total = now->heap + now->extra + now->stacks;
 	if (total <= s->peak_limit)
@@ -248,7 +291,7 @@ void snapshots_try_peak(struct snapshots *s, const struct snapshot *now, uint32_
 			s->record[i].snapshot.kind = SNAPSHOT_DETAILED;
 	s->peak_total = total;
 	s->peak_limit = peak_limit(s);
-	take(s, now, leaf_count, SNAPSHOT_PEAK);
+	take(s, now, leaf_count, SNAPSHOT_PEAK, what);
 }
 
 /* Leaves. */

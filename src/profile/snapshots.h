@@ -35,6 +35,7 @@ struct snapshots {
 	struct snapshot_record *record; /* max of them */
 	uint32_t count, max;
 	uint32_t detailed_freq;
+	uint32_t process;      /* whose they are, for messages */
 	uint32_t since_detailed;
 	uint32_t newest;       /* index of the newest detailed record; meaningful if epoch != 0 */
 	uint32_t epoch;        /* of the newest detailed record that is kept; 0 = none */
@@ -47,14 +48,19 @@ struct snapshots {
 	uint64_t earliest;     /* a normal attempt before this time is in vain */
 };
 
-/* Takes max_snapshots, detailed_freq and peak_inaccuracy from @options. */
+/* Takes max_snapshots, detailed_freq, peak_inaccuracy and process from @options. */
 void snapshots_init(struct snapshots *s, const struct profile_options *options);
 void snapshots_deinit(struct snapshots *s);
 void snapshots_clone(struct snapshots *to, const struct snapshots *from); /* @to: not initialised */
 
-/* The two attempts of 2.3. @now: time and sizes; @leaf_count: highest leaf. */
-void snapshots_try_normal(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count);
-void snapshots_try_peak(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count);
+/*
+ * The two attempts of 2.3. @now: time and sizes; @leaf_count: highest leaf; @what happened, for
+ * -v -v: a word of at most 7 letters.
+ */
+void snapshots_try_normal(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count,
+			  const char *what);
+void snapshots_try_peak(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count,
+			const char *what);
 
 /* To be called before the live bytes of @leaf, number @index, change. */
 void snapshots_save_leaf(struct snapshots *s, struct leaf *leaf, uint32_t index);

@@ -17,10 +17,10 @@
 #include "base/cleanup.h"
 
 /*
- * libiberty gives up at 1,024 characters unless told not to, which long templates
- * exceed. Its recursion is bounded by the length: this one fits any stack.
+ * As Valgrind asks. libiberty then gives up on C++ names above 1,024 characters, which bounds
+ * its recursion: these stay mangled, there as here.
  */
-#define LENGTH_MAX 8192
+#define OPTIONS (DMGL_ANSI | DMGL_PARAMS)
 
 static bool is_mangled(const char *name)
 {
@@ -29,17 +29,14 @@ static bool is_mangled(const char *name)
 
 static char *demangle_plain(const char *name)
 {
-	int options = DMGL_ANSI | DMGL_PARAMS;
-	if (strlen(name) <= LENGTH_MAX)
-		options |= DMGL_NO_RECURSE_LIMIT;
 	switch (name[1]) {
 	case 'R':
-		return rust_demangle(name, options);
+		return rust_demangle(name, OPTIONS);
 	case 'D':
-		return dlang_demangle(name, options);
+		return dlang_demangle(name, OPTIONS);
 	default: { /* Rust's legacy names are C++ names with a hash at the end: first asked for */
-		char *rust = rust_demangle(name, options);
-		return rust ? rust : cplus_demangle_v3(name, options);
+		char *rust = rust_demangle(name, OPTIONS);
+		return rust ? rust : cplus_demangle_v3(name, OPTIONS);
 	}
 	}
 }

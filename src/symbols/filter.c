@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/vec.h"
 
 struct name_list {
@@ -115,6 +116,19 @@ void filter_add_alloc_fn(struct filter *f, const char *name)
 void filter_add_ignore_fn(struct filter *f, const char *name)
 {
 	add_name(&f->ignore_fns, name);
+}
+
+static void log_names(const char *what, const struct name_list *l)
+{
+	log_verbose("%s:%s", what, l->count ? "" : " none");
+	for (size_t i = 0; i < l->count; i++)
+		log_verbose("  %s", l->data[i]);
+}
+
+void filter_log(const struct filter *f)
+{
+	log_names("alloc-fns", &f->alloc_fns);
+	log_names("ignore-fns", &f->ignore_fns);
 }
 
 bool filter_is_alloc_fn(const struct filter *f, const char *name)

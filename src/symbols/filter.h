@@ -26,6 +26,9 @@ void filter_free(struct filter *f);
 void filter_add_alloc_fn(struct filter *f, const char *name);  /* copied */
 void filter_add_ignore_fn(struct filter *f, const char *name); /* copied */
 
+/* For -v: both lists of names, a line each. */
+void filter_log(const struct filter *f);
+
 bool filter_is_alloc_fn(const struct filter *f, const char *name);
 /* How many frames of a stack are looked at, innermost first: Massif records no more. */
 size_t filter_reach(const struct filter *f);

@@ -222,6 +222,12 @@ def _(t):
     m.end()
 
 
+def status_for_nobody(t, m):
+    return subprocess.run([t.for_others(t.ptmem()), "--monitor=%d" % m.ptmem.pid, "status"], cwd="/", env=m.env,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, user=65534, group=65534,
+                          extra_groups=[])
+
+
 @test("monitor/private")
 def _(t):
     m = Monitored(t)
@@ -232,10 +238,11 @@ def _(t):
         os.chmod(m.cwd, 0o777)
         os.chmod(directory, 0o777)  # even if somebody opened the way
         os.chmod(os.path.join(directory, os.listdir(directory)[0]), 0o777)
-        done = subprocess.run([t.for_others(t.ptmem()), "--monitor=%d" % m.ptmem.pid, "status"], cwd="/", env=m.env, user=65534,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, extra_groups=[], group=65534)
+        done = status_for_nobody(t, m)
         t.equal("another user's status", (done.returncode, done.stdout), (125, b""))
         os.chmod(directory, 0o700)
+        done = status_for_nobody(t, m)
+        t.check(b"belongs to another user" in done.stderr, done.stderr.decode())
     m.end()
     t.equal("sockets left", os.listdir(directory), [])
     os.chmod(directory, 0o755)  # no longer private: not used, and the profile is made without

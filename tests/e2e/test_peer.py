@@ -16,6 +16,7 @@ import harness
 from harness import Fail, test
 
 ADDRESS = re.compile(r"0x[0-9A-F]+: ")
+RUNS = []  # the options of each run of Valgrind beside ptmem, its core's included
 VALGRIND = ["--tool=massif", "--time-unit=B", "--run-libc-freeres=no", "--run-cxx-freeres=no", "-q"]
 
 
@@ -73,6 +74,8 @@ def compare_reports(t, files):
 
 
 def register(name, get_argv, options=(), env=None, limit=120):
+    RUNS.append([*VALGRIND, "--massif-out-file=valgrind.out", *options])
+
     @test("peer/" + name, limit=limit)
     def _(t):
         compare(t, get_argv(t), options, env)

@@ -172,6 +172,45 @@ for mangling in ("v0", "legacy"):
     test_peer.register("rust-" + mangling, lambda t, m=mangling: [t.target("rust", m)], ["--threshold=0", *ALL])
 test_peer.register("rust-mangled", lambda t: [t.target("rust", "v0")], ["--threshold=0", "--demangle=no", *ALL])
 
+# Names as compilers of C++ and Rust make them, or might; libiberty decides, there as here
+LABELS = """
+_ZN4core3ptr13drop_in_place17h0123456789abcdefE _ZN3foo3bar17h05af221e174051e9E
+_ZN88_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..iter..traits..collect..Extend$LT$T$GT$$GT$6extend17h0123456789abcdefE
+_ZN68_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..drop..Drop$GT$4drop17h05af221e174051e9E
+_ZN3foo28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE _ZN2ab17hzzzzzzzzzzzzzzzzE
+_ZN3foo3barE17h05af221e174051e9E _ZN3foo3bar17h05af221e174051e9E.llvm.123 _ZN3foo3bar17h05af221e174051e9Ev
+_RNvNtCs1234_7mycrate3foo3bar _RINvNtC3std3mem8align_ofdE _RNvMs_NtCs4fqI2P2rA04_5alloc3vecINtB4_3VeceE4push
+_RNCNvC3foo3bar0 _RNvXCs_5cratexNtB2_3TraiT6method _RNvC3foo3bar.llvm.99 _RNvC6_123foo3bar _R _RNv
+_ZN3fooC1Ev _ZN3fooD0Ev _ZThn16_N3foo3barEv _ZTv0_n24_N3foo3barEv _ZGVZ3foovE1x _Z3fooIJiiiEEvDpT_
+_ZNSt6vectorIiSaIiEE9push_backEOi _ZZ4mainENKUlvE_clEv _ZZ4mainENKUlT_E0_clIiEEDaS_ _Z1fIiEDTcl1gfp_EET_
+_Z3barILb1EEvv _ZN12_GLOBAL__N_13fooEv _ZNK3foocvbEv _ZN3fooaSERKS_ _Z3fooPFivE _ZN1AIXadL_Z1fvEEE1gEv
+_Z1fv.cold _Z1fv.isra.0 _Z1fv.part.3.constprop.1 _ZN3foo3barB5cxx11Ev _Zbogus _Z _ZN ___ZN3fooEv __Z3foov foo__Fi
+_ZN5boost3fooEv.llvm.1234 _Z3fooDu _ZW3FooN1A1fEv _Z1fITk1CiEvv _Z3fooU8__vectorf _Z1fu3Foo _ZN1SclEv
+_ZNKR1S1fEv _ZNO1S1fEv _ZL5localv _Z1fDpi _Z1fPK1AIXtl1BLi1EEEE _Z1fIL_Z1gvEEvv _QQ x$fortran _Z1fv$suffix
+main.cold.1 main.1 GLOBAL__sub_I_x _GLOBAL__sub_I__Z3foov _GLOBAL__I_a
+""".split()
+LABELS += ["_ZN" + "10n123456789" * n + "3fooEv" for n in (80, 84, 85, 86, 200)]
+LABELS += ["_Z%d%s" % (len(name), name) + "i" for name in ("b" * 900, "b" * 1017, "b" * 1018, "b" * 1019, "b" * 2500)]
+LABELS += ["_Z1fI" + "P" * n + "iEvv" for n in (500, 1000, 2500)] + ["a" * 2500, "_R" + "NvC3foo%d%s" % (2500, "c" * 2500)]
+
+
+def labelled(t):
+    """A program of functions of these names, each with a malloc."""
+    lines = ["#include <stdlib.h>", "void *volatile sink;", "#define F __attribute__((noinline, noipa)) void"]
+    for i, name in enumerate(LABELS):
+        lines.append('F f%d(void) __asm__("%s"); F f%d(void) { sink = malloc(%d); }' % (i, name, i, 992 + 32 * i))
+    lines.append("int main(void) { %s return 0; }" % "".join("f%d(); " % i for i in range(len(LABELS))))
+    program = os.path.join(t.directory, "labels")
+    compiled = t.run([t.program("gcc"), "-O1", "-o", program, t.file("labels.c", "\n".join(lines) + "\n")])
+    t.equal("compiler (%s)" % compiled.err.decode()[:300], compiled.status, 0)
+    return [program]
+
+
+for label_name, label_options in (("demangled", []), ("mangled", ["--demangle=no"]), ("ignored", [
+        "--ignore-fn=foo::bar", "--ignore-fn=" + "a" * 2500, "--alloc-fn=" + "b" * 1018 + "(int)",
+        "--alloc-fn=_Z1018" + "b" * 1018 + "i", "--alloc-fn=main::{lambda()#1}::operator()() const"])):
+    test_peer.register("labels-" + label_name, labelled, [*label_options, "--threshold=0", *ALL])
+
 
 @test("peer/bar-names-inlined", limit=120)
 def _(t):

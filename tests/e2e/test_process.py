@@ -138,7 +138,7 @@ def chain(t, options, names):
     pid = str(profile.stats[0]["pid"])
     found = {n: massif.Massif(os.path.join(profile.directory, n)).cmd for n in os.listdir(profile.directory)
              if n not in ("command", "stdout", "stderr")}
-    commands = (" ".join(CHAIN), "sh -c exec echo end again", "echo end")
+    commands = (" ".join(CHAIN), t.program("sh") + " -c exec echo end again", t.program("echo") + " end")
     t.equal("files and their commands", found, dict(zip((n.replace("%p", pid) for n in names), commands)))
 
 

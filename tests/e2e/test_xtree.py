@@ -51,6 +51,8 @@ def run_both(t, program, case, mode, name, options=()):
 
 
 def register(name, variant, program, case, mode, options=()):
+    test_peer.RUNS.append([*VALGRIND, "--xtree-memory=" + mode, "--xtree-memory-file=v.kcg", *options])
+
     @test("xtree/%s-%s" % (name, mode), limit=120)
     def _(t):
         path = t.target(variant, program)

@@ -26,6 +26,7 @@ static void test_core_options(void **state)
 		"run-libc-freeres=no", "run-cxx-freeres=yes", "xml=no", "vgdb=full", "redzone-size=0", "track-fds=no",
 		"suppressions=/a/b", "vgdb-prefix=", "merge-recursive-frames=0", "max-stackframe=2000000",
 		"redzone-size=", "max-stackframe=", "core-redzone-size=4", "enable-debuginfod=no", "modify-fds=no",
+		"smc-check=all-non-file", "sim-hints=lax-ioctls,fuse-compatible", "vex-iropt-level=0", "wait-for-gdb=no",
 	};
 
 	(void)state;
@@ -45,9 +46,19 @@ static void test_core_options(void **state)
 	check("redzone-size=4097", CORE_BAD_VALUE, "a whole number from 0 to 4096");
 	check("run-libc-freeres=ye", CORE_BAD_VALUE, "yes or no");
 	check("run-libc-freeres", CORE_BAD_VALUE, "a value");
+	check("smc-check=al", CORE_BAD_VALUE, "one of none,stack,all,all-non-file");
+	check("smc-check=all,none", CORE_BAD_VALUE, NULL);
+	check("smc-check", CORE_BAD_VALUE, "a value");
+	check("sim-hints=lax-ioctls,x", CORE_BAD_VALUE, NULL);
+	check("sim-hints=", CORE_BAD_VALUE, NULL);
+	check("vex-iropt-level=3", CORE_BAD_VALUE, "a whole number from 0 to 2");
+	check("help-dyn-options", CORE_REFUSED, "no option changes while the program runs");
+	check("help-dyn-options=yes", CORE_BAD_VALUE, "no value");
+	check("wait-for-gdb=yes", CORE_REFUSED, NULL);
 	check("leak-check=full", CORE_UNKNOWN, NULL);
 	check("too=massif", CORE_UNKNOWN, NULL);
 	assert_true(core_option_is_letter('s'));
+	assert_true(core_option_is_letter('d'));
 	assert_false(core_option_is_letter('x'));
 }
 
