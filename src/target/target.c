@@ -306,7 +306,7 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 	hurry_end(&hurry);
 	if (rc != 0)
 		return rc;
-	s->attach_ns = t->stats.attach_ns = pause;
+	s->pauses.attach_ns = t->stats.attach_ns = pause;
 	*problem_out = ATTACH_OK;
 	return 0;
 }

@@ -36,7 +36,10 @@ static void promote(struct target *t)
 	if (is_alive)
 		pads_promote(t, s, thread_pick(t, s));
 	loop_start_world(t);
-	t->stats.promote_ns += target_clock() - begin;
+	uint64_t pause = target_clock() - begin;
+	t->stats.promote_ns += pause;
+	if (is_alive)
+		s->pauses.promote_ns += pause;
 	hurry_end(&hurry);
 }
 
