@@ -1,8 +1,5 @@
 /*
  * The wires of growth.h. Nothing here knows how a leak is found or a graph drawn.
- *
- * A leak check has two halves: scanning needs the target to stand still and is
- * kept short; deciding works on what was scanned and happens when it runs again.
  */
 #include "growth.h"
 
@@ -13,22 +10,15 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "leak/leakcheck.h"
+#include "leak_look.h"
 #include "output/flame.h"
 #include "output/folded.h"
 #include "output/leaks.h"
 #include "output/profile_paths.h"
 #include "session_output.h"
-#include "target/roots.h"
 #include "top.h"
 
 #define SITES_ON_STDERR 50
-
-/* What a last look leaves for the report. */
-struct leak_look {
-	struct leakcheck check;
-	uint64_t time_ns, pause_ns, bytes;
-};
 
 static volatile sig_atomic_t report_wanted;
 
@@ -42,73 +32,12 @@ int growth_exit_code(const struct run *run)
 	return run->definite_bytes > 0 ? (int)run->options->error_exitcode : 0;
 }
 
-/* -- scanning -- */
-
-static int copy_block(void *ctx, const struct block *b)
+void growth_prepare_look(void *ctx, struct space *space)
 {
-	const struct leakcheck_block block = {
-		.addr = b->addr, .size = b->size, .leaf = b->leaf, .time = b->time};
+	const struct run *run = ctx;
 
-	leakcheck_add_block(ctx, &block);
-	return 0;
-}
-
-/*
- * Scans @range but for what is below a stack pointer in it. *@below: the first such part not passed
- * yet.
- */
-static void scan_range(struct leakcheck *c, struct roots *r, struct root_range range, size_t *below)
-{
-	for (; *below < r->below_stacks.count && r->below_stacks.data[*below].start < range.end;
-	     ++*below) {
-		struct root_range hole = r->below_stacks.data[*below];
-
-		if (pointer_scan_has_target_near(&c->scan, hole.start, hole.end))
-			continue; /* a stack in the heap, perhaps */
-		if (hole.end > range.end) { /* this and the next range */
-			leakcheck_scan(c, range.start, MAX(range.start, hole.start), roots_read, r);
-			return;
-		}
-		leakcheck_scan(c, range.start, hole.start, roots_read, r);
-		range.start = MAX(range.start, hole.end);
-	}
-	leakcheck_scan(c, range.start, range.end, roots_read, r);
-}
-
-static void scan(struct session *s, struct roots *r, struct leak_look *look)
-{
-	struct leakcheck *c = &look->check;
-	uint64_t total = 0;
-	size_t below = 0;
-
-	leakcheck_init(c);
-	for (size_t i = 0; i < r->memory.count; i++)
-		total += r->memory.data[i].end - r->memory.data[i].start;
-	pointer_scan_reserve(&c->scan, total);
-	profile_each_block(s->profile, copy_block, c);
-	for (size_t i = 0; i < r->words.count; i++)
-		leakcheck_add_root(c, r->words.data[i]);
-	for (size_t i = 0; i < r->memory.count; i++)
-		scan_range(c, r, r->memory.data[i], &below);
-	look->bytes = c->scan.bytes;
-}
-
-static void look_at(struct session *s)
-{
-	struct roots *roots;
-	uint64_t begin = target_clock();
-	int rc = roots_collect(s->run->target, s->space, &roots);
-
-	growth_forget(s);
-	if (rc != 0) {
-		log_warn("process %u: no leak check: %s", s->pid, strerror(-rc));
-		return;
-	}
-	s->look = xcalloc(1, sizeof(*s->look));
-	scan(s, roots, s->look);
-	roots_free(roots);
-	s->look->time_ns = target_clock();
-	s->look->pause_ns = s->look->time_ns - begin;
+	if (run->options->leak_check)
+		leak_look_prepare(space->user);
 }
 
 void growth_last_look(void *ctx, struct space *space)
@@ -116,16 +45,12 @@ void growth_last_look(void *ctx, struct space *space)
 	const struct run *run = ctx;
 
 	if (run->options->leak_check)
-		look_at(space->user);
+		leak_look_take(space->user);
 }
 
 void growth_forget(struct session *s)
 {
-	if (!s->look)
-		return;
-	leakcheck_deinit(&s->look->check);
-	free(s->look);
-	s->look = NULL;
+	leak_look_forget(s);
 }
 
 /* -- leaks -- */
@@ -222,10 +147,8 @@ static void put_leaks(struct session *s, const struct leaks *l)
 	s->run->files_failed += rc != 0;
 }
 
-static void announce_look(const struct session *s)
+static void announce_look(const struct session *s, const struct leak_look *look)
 {
-	const struct leak_look *look = s->look;
-
 	log_info("leak check of process %u: stopped for %.1f ms to read %.1f MB and %zu blocks",
 		 s->pid, (double)look->pause_ns / 1e6, (double)look->bytes / 1e6,
 		 look->check.blocks.count);
@@ -242,15 +165,16 @@ static void announce_look(const struct session *s)
 static void find_leaks(struct session *s, const struct report *r, uint64_t time_ns, struct leaks *l)
 {
 	const struct options *o = s->run->options;
+	struct leak_look *look = leak_look_of(s);
 
-	if (s->look)
-		time_ns = s->look->time_ns;
+	if (look)
+		time_ns = look->time_ns;
 	leaks_init(l, r, profile_block_clock(s->profile, time_ns),
 		   o->leaks > 0 ? (uint32_t)(o->leaks * 1000) : 0);
-	if (s->look) {
-		announce_look(s);
-		leakcheck_run(&s->look->check);
-		add_checked(l, &s->look->check);
+	if (look) {
+		announce_look(s, look);
+		leakcheck_run(&look->check);
+		add_checked(l, &look->check);
 	} else {
 		leaks_add_all(l);
 	}
@@ -263,7 +187,7 @@ static void report_leaks(struct session *s, uint64_t time_ns)
 	const struct report r = session_report(s);
 	struct leaks l;
 
-	if (s->run->options->leak_check && !s->look)
+	if (s->run->options->leak_check && !leak_look_of(s))
 		log_warn("process %u ended without a last look: no leak check", s->pid);
 	find_leaks(s, &r, time_ns, &l);
 	s->run->definite_bytes += l.sum[LEAK_DEFINITE].bytes;
@@ -416,7 +340,7 @@ static void look_and_note(void *ctx, struct space *space)
 	struct session *s = space->user;
 
 	if (s->run->options->leak_check)
-		look_at(s);
+		leak_look_take(s);
 	*vec_add(&all->list) = s;
 }
 
@@ -435,6 +359,7 @@ bool growth_poll(struct run *run)
 		return false;
 	uint64_t before = run->definite_bytes;
 
+	target_each(run->target, growth_prepare_look, run);
 	target_inspect(run->target, look_and_note, &all);
 	for (size_t i = 0; i < all.list.count; i++)
 		report_leaks(all.list.data[i], target_clock());
@@ -458,7 +383,7 @@ static void look_at_asked(void *ctx, struct space *space)
 		return;
 	q->is_there = true;
 	if (q->session->run->options->leak_check)
-		look_at(q->session);
+		leak_look_take(q->session);
 }
 
 int growth_write_leaks(struct session *s, const char *path, FILE *file)
@@ -471,6 +396,8 @@ int growth_write_leaks(struct session *s, const char *path, FILE *file)
 		return -ENOTSUP;
 	if (!run->target)
 		return -ESRCH;
+	if (run->options->leak_check)
+		leak_look_prepare(s);
 	target_inspect(run->target, look_at_asked, &q);
 	if (!q.is_there)
 		return -ESRCH; /* it ended just now */

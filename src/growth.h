@@ -14,6 +14,9 @@
 /* Whether blocks must remember when they were made. */
 bool growth_needs_times(const struct options *o);
 
+/* For the sink: @space, which still runs, will soon stand for a last look. ctx is the run. */
+void growth_prepare_look(void *ctx, struct space *space);
+
 /* For the sink: @space is about to end or to be let go, its threads stand. ctx is the run. */
 void growth_last_look(void *ctx, struct space *space);
 

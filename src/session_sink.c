@@ -331,6 +331,7 @@ void session_sink_fill(struct target_sink *sink, struct run *run)
 		.rule_memory = sink_rule_memory,
 		.find_row = sink_find_row,
 		.stack_pcs = sink_stack_pcs,
+		.prepare_look = growth_prepare_look,
 		.last_look = growth_last_look,
 		.skip_exec = sink_skip_exec,
 	};

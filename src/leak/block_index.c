@@ -1,41 +1,56 @@
 /*
  * The radix tree over blocks; block_index.h has the picture.
  *
- * Entries: 0 = nothing here; COVERED | block = that block covers the piece; else
- * the number of a table of the next level + 1, or, at the lowest level, the first
- * block that touches the piece, + 1.
+ * Entries of the upper levels: 0 = nothing here; COVERED | block = that block covers the
+ * piece; else the number of a table of the next level + 1. A place is such an entry of
+ * the upper levels, or IN_GRANULE | the number of a granule.
  */
 #include "leak/block_index.h"
 
 #include <string.h>
 
 #define COVERED (UINT32_C(1) << 31)
+#define IN_GRANULE (UINT64_C(1) << 63)
 #define TOP_SHIFT 30
 #define MIDDLE_SHIFT 21
-#define LOW_SHIFT 9
+#define LOW_SHIFT 10
+#define SLOT_SHIFT 4
 #define TOP_SIZE (1u << (BLOCK_INDEX_ADDRESS_BITS - TOP_SHIFT))
 #define MIDDLE_SIZE (1u << (TOP_SHIFT - MIDDLE_SHIFT))
 #define LOW_SIZE (1u << (MIDDLE_SHIFT - LOW_SHIFT))
 
-static uint32_t *add_table(struct block_index_tables *tables, uint32_t size, uint32_t *entry)
-{
-	vec_reserve(tables, tables->count + size);
-	uint32_t *table = &tables->data[tables->count];
-
-	memset(table, 0, size * sizeof(*table));
-	*entry = (uint32_t)(tables->count / size) + 1;
-	tables->count += size;
-	return table;
-}
-
-static uint32_t *get_table(struct block_index_tables *tables, uint32_t size, uint32_t *entry)
-{
-	return *entry ? &tables->data[(size_t)(*entry - 1) * size] : add_table(tables, size, entry);
-}
+/* A table of @size elements in @tables, which @entry then names. */
+#define GET_TABLE(tables, size, entry)                                                      \
+	({                                                                                  \
+		if (!*(entry)) {                                                            \
+			vec_reserve(tables, (tables)->count + (size));                      \
+			memset(&(tables)->data[(tables)->count], 0,                         \
+			       (size) * sizeof(*(tables)->data));                           \
+			(tables)->count += (size);                                          \
+			*(entry) = (uint32_t)((tables)->count / (size));                    \
+		}                                                                           \
+		&(tables)->data[(size_t)(*(entry) - 1) * (size)];                           \
+	})
 
 static bool covers(taddr_t addr, taddr_t end, unsigned shift)
 {
 	return !(addr & ((UINT64_C(1) << shift) - 1)) && end - addr >= UINT64_C(1) << shift;
+}
+
+/* Block @i touches the granule @g at @addr; none of a higher number did. */
+static void put_granule(struct block_index *x, struct block_granule *g, uint32_t i, taddr_t addr)
+{
+	taddr_t start = x->block[i].addr;
+	bool starts_here = start >> LOW_SHIFT == addr >> LOW_SHIFT;
+
+	if (!g->starts && !g->before)
+		g->before = starts_here ? i : i + 1;
+	if (!starts_here)
+		return;
+	uint64_t bit = UINT64_C(1) << (start >> SLOT_SHIFT) % 64;
+
+	g->is_odd |= (g->starts & bit) || start % (1u << SLOT_SHIFT);
+	g->starts |= bit;
 }
 
 /* Puts block @i, whose rest is [addr, end), into one piece of memory; returns where that ends. */
@@ -47,25 +62,28 @@ static taddr_t put_piece(struct block_index *x, uint32_t i, taddr_t addr, taddr_
 		*entry = COVERED | i;
 		return addr + (UINT64_C(1) << TOP_SHIFT);
 	}
-	entry = &get_table(&x->middle, MIDDLE_SIZE,
-			   entry)[addr >> MIDDLE_SHIFT & (MIDDLE_SIZE - 1)];
+	entry = &GET_TABLE(&x->middle, MIDDLE_SIZE, entry)[addr >> MIDDLE_SHIFT &
+							   (MIDDLE_SIZE - 1)];
 	if (covers(addr, end, MIDDLE_SHIFT) && !*entry) {
 		*entry = COVERED | i;
 		return addr + (UINT64_C(1) << MIDDLE_SHIFT);
 	}
-	entry = &get_table(&x->low, LOW_SIZE, entry)[addr >> LOW_SHIFT & (LOW_SIZE - 1)];
-	if (!*entry)
-		*entry = i + 1;
+	struct block_granule *table = GET_TABLE(&x->low, LOW_SIZE, entry);
+
+	put_granule(x, &table[addr >> LOW_SHIFT & (LOW_SIZE - 1)], i, addr);
 	return ROUND_DOWN(addr, UINT64_C(1) << LOW_SHIFT) + (UINT64_C(1) << LOW_SHIFT);
 }
 
-void block_index_init(struct block_index *x, const struct block_span *block, uint32_t count)
+void block_index_init(struct block_index *x, const struct leakcheck_block *block, uint32_t count)
 {
 	*x = (struct block_index){.block = block, .count = count};
 	x->top = xcalloc(TOP_SIZE, sizeof(*x->top));
-	for (uint32_t i = 0; i < count; i++)
-		for (taddr_t addr = block[i].start; addr < block[i].end;)
-			addr = put_piece(x, i, addr, block[i].end);
+	for (uint32_t i = 0; i < count; i++) {
+		taddr_t end = leakcheck_block_end(&block[i]);
+
+		for (taddr_t addr = block[i].addr; addr < end;)
+			addr = put_piece(x, i, addr, end);
+	}
 }
 
 void block_index_deinit(struct block_index *x)
@@ -75,22 +93,69 @@ void block_index_deinit(struct block_index *x)
 	vec_deinit(&x->low);
 }
 
-uint32_t block_index_find(const struct block_index *x, taddr_t addr)
+uint64_t block_index_place(const struct block_index *x, taddr_t addr)
 {
 	if (addr >> BLOCK_INDEX_ADDRESS_BITS)
-		return BLOCK_INDEX_NONE;
+		return 0;
 	uint32_t entry = x->top[addr >> TOP_SHIFT];
 
 	if (entry && !(entry & COVERED))
 		entry = x->middle.data[(size_t)(entry - 1) * MIDDLE_SIZE +
 				       (addr >> MIDDLE_SHIFT & (MIDDLE_SIZE - 1))];
-	if (entry & COVERED)
-		return entry & ~COVERED;
-	if (entry)
-		entry = x->low.data[(size_t)(entry - 1) * LOW_SIZE +
-				    (addr >> LOW_SHIFT & (LOW_SIZE - 1))];
-	for (uint32_t i = entry - 1; entry && i < x->count && x->block[i].start <= addr; i++)
-		if (addr < x->block[i].end)
+	if (!entry || entry & COVERED)
+		return entry;
+	size_t granule = (size_t)(entry - 1) * LOW_SIZE + (addr >> LOW_SHIFT & (LOW_SIZE - 1));
+
+	__builtin_prefetch(&x->low.data[granule]);
+	return IN_GRANULE | granule;
+}
+
+/* The processors that we are built for need not have an instruction for it: a call, else. */
+static uint32_t count_bits(uint64_t x)
+{
+	x -= x >> 1 & UINT64_C(0x5555555555555555);
+	x = (x & UINT64_C(0x3333333333333333)) + (x >> 2 & UINT64_C(0x3333333333333333));
+	x = (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+	return (uint32_t)(x * UINT64_C(0x0101010101010101) >> 56);
+}
+
+/* Where bits do not say which: block by block from @i on. */
+static uint32_t walk(const struct block_index *x, uint32_t i, taddr_t addr)
+{
+	for (; i < x->count && x->block[i].addr <= addr; i++)
+		if (addr < leakcheck_block_end(&x->block[i]))
 			return i;
 	return BLOCK_INDEX_NONE;
+}
+
+uint32_t block_index_at(const struct block_index *x, uint64_t place, taddr_t addr,
+			bool *is_start_out)
+{
+	uint32_t i;
+
+	*is_start_out = false;
+	if (!place)
+		return BLOCK_INDEX_NONE;
+	if (!(place & IN_GRANULE)) {
+		i = (uint32_t)place & ~COVERED;
+	} else {
+		const struct block_granule *g = &x->low.data[place & ~IN_GRANULE];
+		uint64_t bit = UINT64_C(1) << (addr >> SLOT_SHIFT) % 64;
+		uint32_t started = g->before + count_bits(g->starts & (bit | (bit - 1)));
+
+		if (!started)
+			return BLOCK_INDEX_NONE;
+		if (g->is_odd) {
+			i = walk(x, g->before ? g->before - 1 : 0, addr);
+		} else {
+			i = started - 1;
+			if (g->starts & bit && !(addr % (1u << SLOT_SHIFT))) {
+				*is_start_out = true;
+				return i;
+			}
+			i = addr < leakcheck_block_end(&x->block[i]) ? i : BLOCK_INDEX_NONE;
+		}
+	}
+	*is_start_out = i != BLOCK_INDEX_NONE && x->block[i].addr == addr;
+	return i;
 }

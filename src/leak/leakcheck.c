@@ -2,9 +2,8 @@
  * Reachability over scanned words; leakcheck.h has the meaning.
  *
  *	1. blocks are sorted and indexed
- *	2. each word is looked up once: from a block, it becomes an edge to another (in
- *	   the place of the word: words of one block stand together); from elsewhere,
- *	   a root
+ *	2. each word is looked up once: from a block, it becomes an edge to another (words
+ *	   of one block stand together); from elsewhere, a root
  *	3. roots and what they lead to are marked
  *	4. the rest, in the order of addresses: a block that nobody has claimed becomes a
  *	   leader and claims all that it leads to. A leader that no later one leads to is
@@ -14,10 +13,13 @@
 #include "leak/leakcheck.h"
 
 
+#include "base/large.h"
 #include "base/log.h"
+#include "leak/block_order.h"
 
 /* An edge or root: block << 1 | whether it points to the block's inside. */
 #define IS_INTERIOR 1u
+#define NO_EDGE UINT32_MAX
 
 /* States while it runs: nothing leads there; claimed by a leader; claimed by one that stays. */
 #define UNREACHED LEAKCHECK_DEFINITE
@@ -39,23 +41,29 @@ void leakcheck_deinit(struct leakcheck *c)
 	pointer_scan_deinit(&c->scan);
 }
 
-static taddr_t block_end(const struct leakcheck_block *b)
-{
-	taddr_t end;
-
-	return __builtin_add_overflow(b->addr, MAX(b->size, 1u), &end) ? UINT64_MAX : end;
-}
-
 static bool is_in_range(const struct leakcheck_block *b)
 {
-	return b->addr > 0 && block_end(b) <= UINT64_C(1) << BLOCK_INDEX_ADDRESS_BITS;
+	return b->addr > 0 && leakcheck_block_end(b) <= UINT64_C(1) << BLOCK_INDEX_ADDRESS_BITS;
+}
+
+void leakcheck_expect(struct leakcheck *c, uint64_t blocks)
+{
+	if (c->blocks.capacity >= blocks)
+		return;
+	vec_reserve(&c->blocks, blocks + blocks / 16); /* some more may come until it stands */
+	large_advise(c->blocks.data, c->blocks.capacity * sizeof(*c->blocks.data));
+}
+
+void leakcheck_note_block(struct leakcheck *c, const struct leakcheck_block *block)
+{
+	if (is_in_range(block))
+		pointer_scan_add_target(&c->scan, block->addr, leakcheck_block_end(block));
 }
 
 void leakcheck_add_block(struct leakcheck *c, const struct leakcheck_block *block)
 {
 	*vec_add(&c->blocks) = *block;
-	if (is_in_range(block))
-		pointer_scan_add_target(&c->scan, block->addr, block_end(block));
+	leakcheck_note_block(c, block);
 }
 
 void leakcheck_add_root(struct leakcheck *c, uint64_t word)
@@ -63,30 +71,35 @@ void leakcheck_add_root(struct leakcheck *c, uint64_t word)
 	*vec_add(&c->roots) = word;
 }
 
-void leakcheck_scan(struct leakcheck *c, taddr_t start, taddr_t end, pointer_read_fn *read,
-		    void *ctx)
+void leakcheck_add_memory(struct leakcheck *c, taddr_t start, taddr_t end)
 {
-	pointer_scan_range(&c->scan, start, end, read, ctx);
+	pointer_scan_add_range(&c->scan, start, end);
 }
 
-static int compare_blocks(const void *a, const void *b)
+void leakcheck_prepare(struct leakcheck *c, pointer_read_fn *read, void *ctx)
 {
-	const struct leakcheck_block *x = a, *y = b;
+	struct leakcheck_block *rest = &c->blocks.data[c->blocks.count];
 
-	if (x->addr != y->addr)
-		return x->addr < y->addr ? -1 : 1;
-	return x->size > y->size ? -1 : x->size < y->size; /* what holds others comes before them */
+	pointer_scan_prepare(&c->scan, read, ctx);
+	large_touch(rest, (c->blocks.capacity - c->blocks.count) * sizeof(*rest));
+	c->blocks.count = 0; /* their place stays */
+}
+
+void leakcheck_scan(struct leakcheck *c, pointer_read_fn *read, void *ctx)
+{
+	pointer_scan_run(&c->scan, read, ctx);
 }
 
 /* Of blocks that lie in each other, only the innermost stay. */
 static void drop_outer_blocks(struct leakcheck *c)
 {
 	size_t kept = 0;
+	struct leakcheck_block *block = c->blocks.data;
 
 	for (size_t i = 0; i < c->blocks.count; i++) {
-		while (kept > 0 && block_end(&c->blocks.data[kept - 1]) > c->blocks.data[i].addr)
+		while (kept > 0 && leakcheck_block_end(&block[kept - 1]) > block[i].addr)
 			kept--;
-		c->blocks.data[kept++] = c->blocks.data[i];
+		block[kept++] = block[i];
 	}
 	c->blocks.count = kept;
 }
@@ -97,27 +110,23 @@ static uint32_t index_blocks(struct leakcheck *c)
 	uint32_t count = 0;
 
 	CHECK(c->blocks.count < UINT32_C(1) << 31);
-	if (c->blocks.count > 1)
-		qsort(c->blocks.data, c->blocks.count, sizeof(*c->blocks.data), compare_blocks);
+	block_order_sort(c->blocks.data, c->blocks.count);
 	drop_outer_blocks(c);
-	c->span = xcalloc(c->blocks.count + 1, sizeof(*c->span));
-	for (; count < c->blocks.count && is_in_range(&c->blocks.data[count]); count++)
-		c->span[count] = (struct block_span){c->blocks.data[count].addr,
-						     block_end(&c->blocks.data[count])};
-	block_index_init(&c->index, c->span, count);
+	while (count < c->blocks.count && is_in_range(&c->blocks.data[count]))
+		count++;
+	block_index_init(&c->index, c->blocks.data, count);
 	for (size_t i = count; i < c->blocks.count; i++)
 		c->state[i] = LEAKCHECK_REACHABLE;
 	return count;
 }
 
-/* 0, or the edge to where @word points, + 1. */
-static uint64_t find_edge(const struct leakcheck *c, uint64_t word)
+/* The edge to where @word points, or NO_EDGE. @place: of it in the index. */
+static uint32_t find_edge(const struct leakcheck *c, uint64_t place, uint64_t word)
 {
-	uint32_t to = block_index_find(&c->index, word);
+	bool is_start;
+	uint32_t to = block_index_at(&c->index, place, word, &is_start);
 
-	if (to == BLOCK_INDEX_NONE)
-		return 0;
-	return ((uint64_t)to << 1 | (word == c->span[to].start ? 0 : IS_INTERIOR)) + 1;
+	return to == BLOCK_INDEX_NONE ? NO_EDGE : to << 1 | (is_start ? 0 : IS_INTERIOR);
 }
 
 /* -- marking -- */
@@ -129,9 +138,9 @@ static void push(struct leakcheck *c, uint32_t block, enum leakcheck_state state
 }
 
 /* @edge comes from a root or a block; @is_certain: not from one that is only possibly reached. */
-static void reach(struct leakcheck *c, uint64_t edge, bool is_certain)
+static void reach(struct leakcheck *c, uint32_t edge, bool is_certain)
 {
-	uint32_t to = (uint32_t)(edge >> 1);
+	uint32_t to = edge >> 1;
 
 	if (c->state[to] == LEAKCHECK_REACHABLE)
 		return;
@@ -148,7 +157,7 @@ static void mark_reachable(struct leakcheck *c)
 		bool is_certain = c->state[block] == LEAKCHECK_REACHABLE;
 
 		for (size_t e = c->first_edge[block]; e < c->first_edge[block + 1]; e++)
-			reach(c, c->scan.values.data[e], is_certain);
+			reach(c, c->edge[e], is_certain);
 	}
 }
 
@@ -161,7 +170,7 @@ static void claim(struct leakcheck *c, uint32_t leader, enum leakcheck_state fro
 		uint32_t block = c->stack.data[--c->stack.count];
 
 		for (size_t e = c->first_edge[block]; e < c->first_edge[block + 1]; e++) {
-			uint32_t next = (uint32_t)(c->scan.values.data[e] >> 1);
+			uint32_t next = c->edge[e] >> 1;
 
 			if (c->state[next] == from && next != leader)
 				push(c, next, to);
@@ -201,58 +210,79 @@ struct cursor {
 	size_t edges;
 };
 
-/* The word @value at @addr: an edge of the block it stands in, or a root. */
-static void pass_word(struct leakcheck *c, struct cursor *at, taddr_t addr, uint64_t value)
+/* The word at @addr leads over @edge: an edge of the block it stands in, or a root. */
+static void pass_edge(struct leakcheck *c, struct cursor *at, taddr_t addr, uint32_t edge)
 {
-	while (at->block < at->count && c->span[at->block].end <= addr)
-		c->first_edge[++at->block] = at->edges;
-	uint64_t edge = find_edge(c, value);
+	const struct leakcheck_block *block = c->blocks.data;
 
-	if (!edge)
-		return;
-	if (at->block < at->count && c->span[at->block].start <= addr)
-		c->scan.values.data[at->edges++] = edge - 1; /* at or before the word itself */
+	while (at->block < at->count && leakcheck_block_end(&block[at->block]) <= addr)
+		c->first_edge[++at->block] = at->edges;
+	if (at->block < at->count && block[at->block].addr <= addr)
+		c->edge[at->edges++] = edge;
 	else
-		reach(c, edge - 1, true);
+		reach(c, edge, true);
+}
+
+/* All look-ups of a page begin before the first ends, so that they wait for memory together. */
+static void pass_page(struct leakcheck *c, struct cursor *at, const struct kept_page *page,
+		      const uint64_t *value)
+{
+	uint64_t place[PAGE_WORDS];
+	size_t v = 0;
+
+	for (uint32_t i = 0; i < page->count; i++)
+		place[i] = block_index_place(&c->index, value[i]);
+	for (size_t k = 0; k < ARRAY_SIZE(page->mask); k++)
+		for (uint64_t mask = page->mask[k]; mask; mask &= mask - 1, v++) {
+			uint64_t word = k * 64 + (uint64_t)__builtin_ctzll(mask);
+			uint32_t edge = find_edge(c, place[v], value[v]);
+
+			if (edge != NO_EDGE)
+				pass_edge(c, at, page->addr + word * sizeof(uint64_t), edge);
+		}
 }
 
 static void pass_words(struct leakcheck *c, uint32_t count)
 {
 	struct cursor at = {.count = count};
-	size_t v = 0;
+	struct kept_page page;
+	uint64_t value[PAGE_WORDS];
 
-	for (size_t i = 0; i < c->scan.pages.count; i++) {
-		const struct pointer_page *page = &c->scan.pages.data[i];
-
-		CHECK_DEBUG(i == 0 || page->addr >= page[-1].addr);
-		for (size_t k = 0; k < ARRAY_SIZE(page->mask); k++)
-			for (uint64_t mask = page->mask[k]; mask; mask &= mask - 1) {
-				uint64_t word = k * 64 + (uint64_t)__builtin_ctzll(mask);
-				pass_word(c, &at, page->addr + word * sizeof(uint64_t),
-					  c->scan.values.data[v++]);
-			}
+	while (pointer_scan_take(&c->scan, &page, value)) {
+		pass_page(c, &at, &page, value);
 	}
 	while (at.block < at.count)
 		c->first_edge[++at.block] = at.edges;
 }
 
+static void pass_roots(struct leakcheck *c)
+{
+	for (size_t i = 0; i < c->roots.count; i++) {
+		uint64_t word = c->roots.data[i];
+		uint32_t edge = find_edge(c, block_index_place(&c->index, word), word);
+
+		if (edge != NO_EDGE)
+			reach(c, edge, true);
+	}
+}
+
 void leakcheck_run(struct leakcheck *c)
 {
+	size_t edge_bytes = c->scan.values * sizeof(*c->edge) + 1;
+
 	free(c->state);
 	c->state = xcalloc(c->blocks.count + 1, sizeof(*c->state));
 	uint32_t count = index_blocks(c);
 
+	c->edge = large_map(edge_bytes);
 	c->first_edge = xcalloc((size_t)count + 1, sizeof(*c->first_edge));
-	for (size_t i = 0; i < c->roots.count; i++) {
-		uint64_t edge = find_edge(c, c->roots.data[i]);
-		if (edge)
-			reach(c, edge - 1, true);
-	}
+	pass_roots(c);
 	pass_words(c, count);
 	mark_reachable(c);
 	judge_lost(c, count);
 	block_index_deinit(&c->index);
 	vec_deinit(&c->stack);
+	large_unmap(c->edge, edge_bytes);
 	free(c->first_edge);
-	free(c->span);
+	c->edge = NULL;
 }

@@ -14,7 +14,7 @@
  * itself also calls definitely lost what is in a cycle, when the block that leads to
  * the cycle happens to lie higher in memory; here addresses decide only within a cycle.)
  *
- * Use: init; add blocks; ready; scan and add_root while the target stands; run; read.
+ * Use: init; add blocks; add_memory, scan and add_root while the target stands; run; read.
  * Pure: memory comes from a callback, so tests can make any.
  */
 #ifndef PTMEM_LEAK_LEAKCHECK_H
@@ -27,38 +27,49 @@ enum leakcheck_state {
 	LEAKCHECK_DEFINITE, LEAKCHECK_INDIRECT, LEAKCHECK_POSSIBLE, LEAKCHECK_REACHABLE,
 };
 
-/* A block with what its owner wants to know it by. */
-struct leakcheck_block {
-	taddr_t addr;
-	uint64_t size;     /* 0 counts as 1 */
-	uint32_t leaf, time;
-};
-
 struct leakcheck {
 	VEC(struct leakcheck_block) blocks; /* ascending after leakcheck_run */
 	uint8_t *state;                     /* enum leakcheck_state by block */
 	struct pointer_scan scan;
 	VEC(uint64_t) roots;                /* words of registers */
 	/* leakcheck_run's own */
-	struct block_span *span;
 	struct block_index index;
-	size_t *first_edge;                 /* by block, one more at the end: into scan.values */
+	uint32_t *edge;                     /* those of one block stand together */
+	size_t *first_edge;                 /* by block, one more at the end */
 	VEC(uint32_t) stack;
 };
 
 void leakcheck_init(struct leakcheck *c);
 void leakcheck_deinit(struct leakcheck *c);
 
+/* About @blocks will be added. */
+void leakcheck_expect(struct leakcheck *c, uint64_t blocks);
+
 /*
  * Blocks in any order. One that holds others (an allocator's own, which the program divides and
  * tells of) is dropped by leakcheck_run: its memory counts as a root then.
  */
 void leakcheck_add_block(struct leakcheck *c, const struct leakcheck_block *block);
+
+/* @block will be added after the scan. */
+void leakcheck_note_block(struct leakcheck *c, const struct leakcheck_block *block);
+
 void leakcheck_add_root(struct leakcheck *c, uint64_t word);
 
-/* Ranges must come in ascending order, after all blocks. */
-void leakcheck_scan(struct leakcheck *c, taddr_t start, taddr_t end, pointer_read_fn *read,
-		    void *ctx);
+/* Memory that shall be scanned, in ascending order. */
+void leakcheck_add_memory(struct leakcheck *c, taddr_t start, taddr_t end);
+
+/*
+ * Takes what memory the following will need, before the target is stopped. Blocks and memory,
+ * as they are now, must have been added: they are forgotten.
+ */
+void leakcheck_prepare(struct leakcheck *c, pointer_read_fn *read, void *ctx);
+
+/*
+ * Reads the memory, once, after all blocks were added or noted. @read is called by several
+ * threads at once.
+ */
+void leakcheck_scan(struct leakcheck *c, pointer_read_fn *read, void *ctx);
 
 /* Decides about all blocks; the target may go on. The scanned words are gone afterwards. */
 void leakcheck_run(struct leakcheck *c);

@@ -6,37 +6,38 @@
  */
 #include "leak/pointer_scan.h"
 
-#include <sys/mman.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
 
-#include "base/log.h"
 #include "leak/block_index.h"
 
-#define PIECE_SIZE (1u << 20)
-#define LARGE_PAGE (1u << 21)
+#define PIECE_SIZE (1u << 18)
+#define LANE_PIECES 64u /* fewer are not worth a thread */
+#define SAMPLES 64u
 #define NEAR_SHIFT 21
 #define NEAR_BITS (UINT64_C(1) << (BLOCK_INDEX_ADDRESS_BITS - NEAR_SHIFT))
-#define PAGE_WORDS (PAGE_SIZE_MIN / sizeof(uint64_t))
 
 void pointer_scan_init(struct pointer_scan *s)
 {
 	*s = (struct pointer_scan){.low = UINT64_MAX};
 	s->near = xcalloc(NEAR_BITS / 64, sizeof(*s->near));
-	s->buffer = xmalloc(PIECE_SIZE);
+	for (size_t i = 0; i < POINTER_LANES; i++)
+		kept_words_init(&s->lane[i].kept, &s->spare);
 }
 
 void pointer_scan_deinit(struct pointer_scan *s)
 {
-	vec_deinit(&s->pages);
-	if (s->reserved)
-		munmap(s->values.data, s->reserved);
-	else
-		free(s->values.data);
-	s->values.data = NULL;
-	s->values.count = s->values.capacity = s->reserved = 0;
+	for (size_t i = 0; i < POINTER_LANES; i++) {
+		kept_words_deinit(&s->lane[i].kept);
+		free(s->lane[i].buffer);
+		s->lane[i].buffer = NULL;
+	}
+	kept_spare_drop(&s->spare);
+	vec_deinit(&s->pieces);
 	free(s->near);
-	free(s->buffer);
 	s->near = NULL;
-	s->buffer = NULL;
 }
 
 void pointer_scan_add_target(struct pointer_scan *s, taddr_t start, taddr_t end)
@@ -45,22 +46,6 @@ void pointer_scan_add_target(struct pointer_scan *s, taddr_t start, taddr_t end)
 	s->high = MAX(s->high, end);
 	for (uint64_t i = start >> NEAR_SHIFT; i <= (end - 1) >> NEAR_SHIFT; i++)
 		s->near[i / 64] |= UINT64_C(1) << i % 64;
-}
-
-void pointer_scan_reserve(struct pointer_scan *s, uint64_t bytes)
-{
-	size_t size = ROUND_UP(bytes + PIECE_SIZE, (uint64_t)LARGE_PAGE);
-
-	if (s->reserved || s->values.data)
-		return;
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p == MAP_FAILED)
-		return; /* it grows as it is needed */
-	madvise(p, size, MADV_HUGEPAGE);
-	s->values.data = p;
-	s->values.capacity = size / sizeof(*s->values.data);
-	s->reserved = size;
 }
 
 bool pointer_scan_has_target_near(const struct pointer_scan *s, taddr_t start, taddr_t end)
@@ -73,74 +58,226 @@ bool pointer_scan_has_target_near(const struct pointer_scan *s, taddr_t start, t
 	return false;
 }
 
+void pointer_scan_add_range(struct pointer_scan *s, taddr_t start, taddr_t end)
+{
+	start = ROUND_UP(start, (taddr_t)sizeof(uint64_t));
+	end = ROUND_DOWN(end, (taddr_t)sizeof(uint64_t));
+	while (start < end) {
+		taddr_t next = MIN(ROUND_DOWN(start, (taddr_t)PIECE_SIZE) + PIECE_SIZE, end);
+
+		*vec_add(&s->pieces) = (struct pointer_piece){.start = start, .end = next};
+		start = next;
+	}
+}
+
+/* -- one page, one piece -- */
+
 /* Much memory is zero: eight words at a time. */
 static bool is_zero(const uint64_t word[8])
 {
 	return !(word[0] | word[1] | word[2] | word[3] | word[4] | word[5] | word[6] | word[7]);
 }
 
-/* Keeps words of a page (from @first to before @end) that may be pointers. */
-static void take_page(struct pointer_scan *s, taddr_t page, const uint64_t *word, size_t first,
-		      size_t end)
+/* What a page's words are sorted out into. */
+struct sieve {
+	uint64_t mask[PAGE_WORDS / 64];
+	uint64_t value[PAGE_WORDS + 1]; /* one is written to, and then not counted */
+	uint32_t count;
+};
+
+/*
+ * Looks at @count words, of eight at most, the first of which is number @first of its page.
+ * Without branches: nobody could foresee them.
+ */
+static inline void sift(const struct pointer_scan *s, struct sieve *v, const uint64_t *word,
+			size_t first, size_t count)
 {
-	struct pointer_page found = {.addr = page, .first = s->values.count};
-	taddr_t low = s->low, span = s->high > s->low ? s->high - s->low : 0;
+	const taddr_t low = s->low, span = s->high - s->low;
+	const uint64_t *near_bits = s->near;
+	uint64_t bits = 0, *to = &v->value[v->count];
 
-	CHECK(!s->reserved || s->values.count + PAGE_WORDS <= s->values.capacity);
-	vec_reserve(&s->values, s->values.count + PAGE_WORDS);
-	uint64_t *value = &s->values.data[s->values.count];
-	const uint64_t *begin = value;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t value = word[i];
+		bool is_within = value - low < span;
+		uint64_t near = (is_within ? value : low) >> NEAR_SHIFT;
+		uint64_t is_kept = near_bits[near / 64] >> near % 64 & is_within;
 
-	for (size_t i = first; i < end; i++) {
-		while (i + 8 <= end && is_zero(&word[i]))
-			i += 8;
-		if (i == end)
-			break;
-		uint64_t v = word[i], near = v >> NEAR_SHIFT;
-
-		if (v - low >= span || !(s->near[near / 64] >> near % 64 & 1))
-			continue;
-		*value++ = v;
-		found.mask[i / 64] |= UINT64_C(1) << i % 64;
+		*to = value;
+		to += is_kept;
+		bits |= is_kept << i;
 	}
-	if (value == begin)
-		return;
-	s->values.count += (size_t)(value - begin);
-	*vec_add(&s->pages) = found;
+	v->count = (uint32_t)(to - v->value);
+	v->mask[first / 64] |= bits << first % 64;
 }
 
-/* @size bytes at @addr, both multiples of a word, stand in the buffer. */
-static void take_piece(struct pointer_scan *s, taddr_t addr, size_t size)
+/* Keeps those of @count words at @addr, all in one page, that may be pointers: were there any? */
+static bool take_page(const struct pointer_scan *s, struct pointer_lane *lane, taddr_t addr,
+		      const uint64_t *word, size_t count)
 {
+	taddr_t page = ROUND_DOWN(addr, (taddr_t)PAGE_SIZE_MIN);
+	size_t first = (addr - page) / sizeof(uint64_t), end = first + count;
+	struct sieve v;
+
+	v.count = 0;
+	memset(v.mask, 0, sizeof(v.mask));
+	for (size_t i = first, next; i < end; i = next) {
+		next = MIN(ROUND_DOWN(i, 8) + 8, end);
+		if (next - i < 8)
+			sift(s, &v, &word[i - first], i, next - i);
+		else if (!is_zero(&word[i - first]))
+			sift(s, &v, &word[i - first], i, 8); /* a constant, to be unrolled */
+	}
+	if (v.count == 0)
+		return false;
+	kept_words_put(&lane->kept, page, v.mask, v.value, v.count);
+	lane->values += v.count;
+	return true;
+}
+
+/*
+ * @size bytes at @addr, both multiples of a word, stand in the buffer. Returns of how many pages
+ * words were kept.
+ */
+static uint32_t take_bytes(const struct pointer_scan *s, struct pointer_lane *lane, taddr_t addr,
+			   size_t size)
+{
+	uint32_t pages = 0;
+
 	for (size_t done = 0; done < size;) {
-		taddr_t page = ROUND_DOWN(addr + done, (taddr_t)PAGE_SIZE_MIN);
-		size_t first = (addr + done - page) / sizeof(uint64_t);
-		size_t count = MIN(PAGE_WORDS - first, (size - done) / sizeof(uint64_t));
-		const uint64_t *word = (const uint64_t *)(s->buffer + done);
+		const uint64_t *word = (const uint64_t *)(lane->buffer + done);
+		size_t rest = PAGE_SIZE_MIN - (addr + done) % PAGE_SIZE_MIN;
+		size_t bytes = MIN(rest, size - done);
 
-		take_page(s, page, word - first, first, first + count);
-		done += count * sizeof(uint64_t);
+		pages += take_page(s, lane, addr + done, word, bytes / sizeof(*word));
+		done += bytes;
 	}
+	return pages;
 }
 
-void pointer_scan_range(struct pointer_scan *s, taddr_t start, taddr_t end, pointer_read_fn *read,
-			void *ctx)
+static void read_piece(const struct pointer_scan *s, struct pointer_lane *lane,
+		       struct pointer_piece *piece, pointer_read_fn *read, void *ctx)
 {
-	start = ROUND_UP(start, (taddr_t)sizeof(uint64_t));
-	end = ROUND_DOWN(end, (taddr_t)sizeof(uint64_t));
+	taddr_t start = piece->start, end = piece->end;
+
 	while (start < end) {
-		ssize_t n = read(ctx, start, s->buffer, MIN(end - start, (taddr_t)PIECE_SIZE));
+		ssize_t n = read(ctx, start, lane->buffer, end - start);
 		size_t got = n > 0 ? ROUND_DOWN((size_t)n, sizeof(uint64_t)) : 0;
 
 		if (got == 0) {
 			taddr_t next =
 				MIN(ROUND_DOWN(start, (taddr_t)PAGE_SIZE_MIN) + PAGE_SIZE_MIN, end);
-			s->unreadable += next - start;
+			lane->unreadable += next - start;
 			start = next;
 			continue;
 		}
-		take_piece(s, start, got);
-		s->bytes += got;
+		piece->pages += take_bytes(s, lane, start, got);
+		lane->bytes += got;
 		start += got;
 	}
+}
+
+/* -- all pieces -- */
+
+struct lane_work {
+	struct pointer_scan *scan;
+	uint32_t lane;
+	pointer_read_fn *read;
+	void *ctx;
+	pthread_t thread;
+};
+
+static void *run_lane(void *ctx)
+{
+	const struct lane_work *work = ctx;
+	struct pointer_scan *s = work->scan;
+	struct pointer_lane *lane = &s->lane[work->lane];
+	size_t i;
+
+	if (!lane->buffer)
+		lane->buffer = xmalloc(PIECE_SIZE);
+	while ((i = __atomic_fetch_add(&s->next, 1, __ATOMIC_RELAXED)) < s->pieces.count) {
+		s->pieces.data[i].lane = work->lane;
+		read_piece(s, lane, &s->pieces.data[i], work->read, work->ctx);
+	}
+	return NULL;
+}
+
+static uint32_t lanes_for(size_t pieces)
+{
+	cpu_set_t cpus;
+	bool is_known = sched_getaffinity(0, sizeof(cpus), &cpus) == 0;
+	size_t count = is_known ? (size_t)CPU_COUNT(&cpus) : 1;
+
+	return (uint32_t)MAX(MIN(MIN(count, pieces / LANE_PIECES), POINTER_LANES), 1u);
+}
+
+/* Lane 0 is the caller's own thread. Signals are for it alone. */
+static void run_lanes(struct lane_work *work, uint32_t lanes)
+{
+	sigset_t all, before;
+	uint32_t started = 1;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	while (started < lanes &&
+	       pthread_create(&work[started].thread, NULL, run_lane, &work[started]) == 0)
+		started++;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	run_lane(&work[0]);
+	for (uint32_t i = 1; i < started; i++)
+		pthread_join(work[i].thread, NULL);
+}
+
+void pointer_scan_run(struct pointer_scan *s, pointer_read_fn *read, void *ctx)
+{
+	struct lane_work work[POINTER_LANES];
+
+	for (uint32_t i = 0; i < POINTER_LANES; i++)
+		work[i] = (struct lane_work){.scan = s, .lane = i, .read = read, .ctx = ctx};
+	s->next = 0;
+	if (s->low > s->high) { /* no blocks: an empty range of addresses */
+		s->low = 0;
+		s->high = 0;
+	}
+	run_lanes(work, lanes_for(s->pieces.count));
+	for (uint32_t i = 0; i < POINTER_LANES; i++) {
+		s->bytes += s->lane[i].bytes;
+		s->unreadable += s->lane[i].unreadable;
+		s->values += s->lane[i].values;
+	}
+	kept_spare_drop(&s->spare);
+}
+
+bool pointer_scan_take(struct pointer_scan *s, struct kept_page *page_out, uint64_t *value_out)
+{
+	while (s->taking < s->pieces.count && s->taken == s->pieces.data[s->taking].pages) {
+		s->taking++;
+		s->taken = 0;
+	}
+	if (s->taking == s->pieces.count)
+		return false;
+	s->taken++;
+	kept_words_take(&s->lane[s->pieces.data[s->taking].lane].kept, page_out, value_out);
+	return true;
+}
+
+/* -- before -- */
+
+void pointer_scan_prepare(struct pointer_scan *s, pointer_read_fn *read, void *ctx)
+{
+	struct pointer_lane lane = {.buffer = xmalloc(PIECE_SIZE)};
+	size_t step = s->pieces.count / SAMPLES + 1;
+	uint64_t total = 0;
+
+	kept_words_init(&lane.kept, &s->spare);
+	for (size_t i = 0; i < s->pieces.count; i++)
+		total += s->pieces.data[i].end - s->pieces.data[i].start;
+	for (size_t i = step / 2; i < s->pieces.count && s->low < s->high; i += step)
+		read_piece(s, &lane, &s->pieces.data[i], read, ctx);
+	if (lane.bytes)
+		kept_spare_fill(&s->spare, (uint64_t)((double)kept_words_bytes(&lane.kept) *
+						      (double)total / (double)lane.bytes));
+	kept_words_deinit(&lane.kept);
+	free(lane.buffer);
+	s->pieces.count = 0;
 }

@@ -1,11 +1,13 @@
 /*
  * The part of a leak check for which the target must stand still: its memory is
- * read once, in order, and what may point to a block is kept.
+ * read once, and what may point to a block is kept.
  *
- *	memory -> aligned words -> those that lie near a block -> pages of {mask, values}
+ *	memory -> pieces -> aligned words -> those that lie near a block -> kept_words.h
  *
- * "Near" means: in the same 2 MiB as a block. What is kept is much less than what is
- * read, and all further work happens after the target goes on.
+ * "Near" means: in the same 2 MiB as a block. What is kept is at most half of what is read
+ * where one heap lies within 4 GiB, and all further work happens after the target goes
+ * on. Since its threads stand, processors are free: several lanes, a thread each, take
+ * the next piece in turn.
  */
 #ifndef PTMEM_LEAK_POINTER_SCAN_H
 #define PTMEM_LEAK_POINTER_SCAN_H
@@ -14,23 +16,35 @@
 
 #include "base/types.h"
 #include "base/vec.h"
+#include "leak/kept_words.h"
 
-/* The words of one page that were kept. */
-struct pointer_page {
-	taddr_t addr;
-	size_t first;     /* of its values; the next page's are behind them */
-	uint64_t mask[PAGE_SIZE_MIN / sizeof(uint64_t) / 64]; /* a bit for each word */
+#define POINTER_LANES 4u
+
+/* A part of the memory, what lies between two multiples of a piece's size at most. */
+struct pointer_piece {
+	taddr_t start, end;
+	uint32_t lane;    /* which keeps its words */
+	uint32_t pages;   /* of which words were kept */
+};
+
+/* What one thread works with, and has found. */
+struct pointer_lane {
+	struct kept_words kept;
+	uint64_t bytes, unreadable, values;
+	uint8_t *buffer;
 };
 
 struct pointer_scan {
-	VEC(struct pointer_page) pages; /* in the order they were read */
-	VEC(uint64_t) values;
-	/* bytes mapped for values, which are not on the heap then; 0 = none */
-	size_t reserved;
+	VEC(struct pointer_piece) pieces; /* ascending */
 	uint64_t *near;                 /* a bit for each 2 MiB of address space */
 	taddr_t low, high;              /* of all blocks */
 	uint64_t bytes, unreadable;     /* memory that was read; that could not be */
-	uint8_t *buffer;
+	uint64_t values;                /* words that were kept */
+	struct kept_spare spare;
+	struct pointer_lane lane[POINTER_LANES];
+	size_t next;                    /* piece to be read; changed atomically */
+	size_t taking;                  /* piece whose words are taken; so many of its pages were */
+	uint32_t taken;
 };
 
 void pointer_scan_init(struct pointer_scan *s);
@@ -42,17 +56,28 @@ void pointer_scan_add_target(struct pointer_scan *s, taddr_t start, taddr_t end)
 /* Whether words that point into [start, end) could be kept. */
 bool pointer_scan_has_target_near(const struct pointer_scan *s, taddr_t start, taddr_t end);
 
-/*
- * Makes room for what @bytes of memory may hold, before any of it is read: no more will be
- * read. In large pages where there are some: taking memory page by page takes longer than reading.
- */
-void pointer_scan_reserve(struct pointer_scan *s, uint64_t bytes);
+/* [start, end) shall be read: as far as whole words go. Ranges come in ascending order. */
+void pointer_scan_add_range(struct pointer_scan *s, taddr_t start, taddr_t end);
 
-/* Reads at most @size bytes at @addr: the number read from the start, <= 0 if none. */
+/*
+ * Reads at most @size bytes at @addr: the number read from the start,
+ * <= 0 if none. Called by several threads at once.
+ */
 typedef ssize_t pointer_read_fn(void *ctx, taddr_t addr, void *buf, size_t size);
 
-/* Reads [start, end). What cannot be read is left out by the page. */
-void pointer_scan_range(struct pointer_scan *s, taddr_t start, taddr_t end, pointer_read_fn *read,
-			void *ctx);
+/*
+ * Takes memory for what will be kept, so that it is there when the target stands: as much as
+ * a sample of the ranges lets expect, which is read while they may change. Forgets the ranges.
+ */
+void pointer_scan_prepare(struct pointer_scan *s, pointer_read_fn *read, void *ctx);
+
+/* Reads all ranges, once. What cannot be read is left out by the page. */
+void pointer_scan_run(struct pointer_scan *s, pointer_read_fn *read, void *ctx);
+
+/*
+ * The kept words page by page, in the order of addresses, until false.
+ * @value: room for PAGE_WORDS.
+ */
+bool pointer_scan_take(struct pointer_scan *s, struct kept_page *page_out, uint64_t *value_out);
 
 #endif

@@ -418,6 +418,11 @@ int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struc
 	return rc != 0 ? rc : overlay_each(p->overlay, fn, ctx);
 }
 
+uint64_t profile_block_count(const struct profile *p)
+{
+	return blocks_count(p->blocks);
+}
+
 const struct profile_totals *profile_totals(const struct profile *p)
 {
 	return &p->totals;

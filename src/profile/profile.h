@@ -105,6 +105,8 @@ const struct blocks *profile_blocks(const struct profile *p);
 int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struct block *block),
 		       void *ctx);
 
+uint64_t profile_block_count(const struct profile *p); /* about as many as profile_each_block calls for */
+
 /* When time begins, for events that come before profile_start (a replay knows it late). */
 void profile_set_start(struct profile *p, uint64_t time_ns);
 /* Takes snapshot 0, everything zero but for initial mappings: the program's first code is about to run. */

@@ -187,6 +187,18 @@ static void add_noted(const struct roots *from, struct roots *r)
 		*vec_add(&r->stack_tops) = from->stack_tops.data[i];
 }
 
+/* The last step: @r gets its memory, and becomes *@out. */
+static int finish(const struct space *s, struct roots *r, struct roots **out)
+{
+	int rc = add_memory(s, r);
+
+	if (rc != 0)
+		roots_free(r);
+	else
+		*out = r;
+	return rc;
+}
+
 int roots_collect(struct target *t, struct space *s, struct roots **out)
 {
 	struct roots *r = roots_new(s->reader);
@@ -199,12 +211,12 @@ int roots_collect(struct target *t, struct space *s, struct roots **out)
 	for (size_t i = 0; i < t->processes.count; i++)
 		if (t->processes.data[i]->space == s && t->processes.data[i]->last_roots)
 			add_noted(t->processes.data[i]->last_roots, r);
-	int rc = add_memory(s, r);
-	if (rc != 0)
-		roots_free(r);
-	else
-		*out = r;
-	return rc;
+	return finish(s, r, out);
+}
+
+int roots_list(const struct space *s, struct roots **out)
+{
+	return finish(s, roots_new(s->reader), out);
 }
 
 ssize_t roots_read(void *ctx, taddr_t addr, void *buf, size_t size)

@@ -120,6 +120,8 @@ struct target_sink {
 	 * suddenly.
 	 */
 	void (*last_look)(void *ctx, struct space *s);
+	/* @s is to be detached, and runs until a last_look that follows at once: it may be prepared. */
+	void (*prepare_look)(void *ctx, struct space *s);
 	/*
 	 * The program itself says a monitor command; whether
 	 * there is such a one. NULL = there is none.

@@ -129,6 +129,8 @@ static uint64_t detach_stopped(struct target *t, pid_t only)
 static void detach_all(struct target *t)
 {
 	struct hurry hurry;
+	if (t->options.last_look)
+		target_each(t, t->sink.prepare_look, t->sink.ctx);
 	uint64_t begin = target_clock();
 	hurry_begin(&hurry);
 	loop_stop_world(t);
@@ -163,6 +165,8 @@ void target_undo_attach(struct target *t, pid_t pid)
 static void release_all(struct target *t)
 {
 	t->is_released = true;
+	if (t->options.last_look)
+		target_each(t, t->sink.prepare_look, t->sink.ctx);
 	loop_stop_world(t);
 	faults_drain(t);
 	target_catch_up(t);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "leak/block_order.h"
 #include "leak/leakcheck.h"
 
 #define BASE UINT64_C(0x7f0000001000)
@@ -57,7 +58,8 @@ static void block(struct leakcheck *c, unsigned word, uint64_t size)
 
 static void run(struct leakcheck *c)
 {
-	leakcheck_scan(c, BASE, BASE + sizeof(memory), read_memory, NULL);
+	leakcheck_add_memory(c, BASE, BASE + sizeof(memory));
+	leakcheck_scan(c, read_memory, NULL);
 	leakcheck_run(c);
 }
 
@@ -228,8 +230,9 @@ static void test_ranges(void **state)
 	set(10, at(1000));
 	set(11, at(2000));
 	set(12, at(3000));
-	leakcheck_scan(&c, at(10) - 3, at(10) + 8, read_memory, NULL);
-	leakcheck_scan(&c, at(12), at(13), read_memory, NULL);
+	leakcheck_add_memory(&c, at(10) - 3, at(10) + 8);
+	leakcheck_add_memory(&c, at(12), at(13));
+	leakcheck_scan(&c, read_memory, NULL);
 	leakcheck_run(&c);
 	assert_int_equal(state_of(&c, 1000), LEAKCHECK_REACHABLE);
 	assert_int_equal(state_of(&c, 2000), LEAKCHECK_DEFINITE);
@@ -237,30 +240,80 @@ static void test_ranges(void **state)
 	leakcheck_deinit(&c);
 }
 
+static uint64_t seed = 1;
+
+static unsigned below(unsigned n)
+{
+	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (unsigned)((seed >> 33) % n);
+}
+
+static void expect_found(const struct block_index *x, taddr_t addr, uint32_t want, bool is_start)
+{
+	bool got_start;
+	assert_int_equal(block_index_find(x, addr, &got_start), want);
+	assert_int_equal(got_start, is_start);
+}
+
 /* Blocks of many sizes are found by each of their bytes and by none other. */
 static void test_index(void **state)
 {
-	static const struct block_span spans[] = {
-		{0x10000, 0x10001}, {0x10001, 0x10002}, {0x101ff, 0x10201}, {0x10400, 0x10600},
+	static const struct {
+		taddr_t start, end;
+	} spans[] = {
+		{0x10000, 0x10001}, {0x10001, 0x10002}, {0x101ff, 0x10201}, {0x10210, 0x10218}, {0x10218, 0x10220},
+		{0x10400, 0x10600}, {0x10610, 0x10620}, {0x10620, 0x11450}, {0x11c00, 0x11c01}, {0x11ff0, 0x12000},
 		{0x200000, 0x400000}, {0x400000, 0x400010}, {0x3fffffff, 0x80000001},
 		{UINT64_C(0x100000000), UINT64_C(0x180000000)}, {UINT64_C(0x10000200000), UINT64_C(0x20000000000)},
 		{UINT64_C(0x7ffffffff000), UINT64_C(0x800000000000)},
 	};
+	struct leakcheck_block blocks[ARRAY_SIZE(spans)];
 	struct block_index x;
-	block_index_init(&x, spans, ARRAY_SIZE(spans));
+	for (uint32_t i = 0; i < ARRAY_SIZE(spans); i++)
+		blocks[i] = (struct leakcheck_block){
+			.addr = spans[i].start, .size = spans[i].end - spans[i].start};
+	block_index_init(&x, blocks, ARRAY_SIZE(spans));
 	for (uint32_t i = 0; i < ARRAY_SIZE(spans); i++) {
 		taddr_t middle = spans[i].start + (spans[i].end - spans[i].start) / 2;
 		bool touches = i + 1 < ARRAY_SIZE(spans) && spans[i + 1].start == spans[i].end;
 		bool touched = i > 0 && spans[i - 1].end == spans[i].start;
-		assert_int_equal(block_index_find(&x, spans[i].start), i);
-		assert_int_equal(block_index_find(&x, middle), i);
-		assert_int_equal(block_index_find(&x, spans[i].end - 1), i);
-		assert_int_equal(block_index_find(&x, spans[i].end), touches ? i + 1 : BLOCK_INDEX_NONE);
-		assert_int_equal(block_index_find(&x, spans[i].start - 1), touched ? i - 1 : BLOCK_INDEX_NONE);
+		bool is_first = touched && spans[i - 1].start == spans[i].start - 1;
+		expect_found(&x, spans[i].start, i, true);
+		expect_found(&x, middle, i, middle == spans[i].start);
+		expect_found(&x, spans[i].end - 1, i, spans[i].end - 1 == spans[i].start);
+		expect_found(&x, spans[i].end, touches ? i + 1 : BLOCK_INDEX_NONE, touches);
+		expect_found(&x, spans[i].start - 1, touched ? i - 1 : BLOCK_INDEX_NONE, is_first);
 	}
-	assert_int_equal(block_index_find(&x, 0), BLOCK_INDEX_NONE);
-	assert_int_equal(block_index_find(&x, UINT64_MAX), BLOCK_INDEX_NONE);
+	expect_found(&x, 0, BLOCK_INDEX_NONE, false);
+	expect_found(&x, UINT64_MAX, BLOCK_INDEX_NONE, false);
 	block_index_deinit(&x);
+}
+
+/* Random blocks, each byte asked for beside a plain table. */
+static void test_index_densely(void **state)
+{
+	enum { BYTES = 16384 };
+	static uint32_t owner[BYTES];
+	for (unsigned round = 0; round < 200; round++) {
+		struct leakcheck_block blocks[BYTES];
+		struct block_index x;
+		uint32_t count = 0, step = round % 2 ? 16 : 1;
+		memset(owner, 0xff, sizeof(owner));
+		for (uint32_t at = step * below(100);;) {
+			uint32_t size = 1 + below(below(20) ? 64 : 3000);
+			if (at + size > BYTES)
+				break;
+			for (uint32_t i = at; i < at + size; i++)
+				owner[i] = count;
+			blocks[count++] = (struct leakcheck_block){.addr = BASE + at, .size = size};
+			at = ROUND_UP(at + size, step) + step * below(below(20) ? 3 : 200);
+		}
+		block_index_init(&x, blocks, count);
+		for (uint32_t i = 0; i < BYTES; i++)
+			expect_found(&x, BASE + i, owner[i],
+				     owner[i] != BLOCK_INDEX_NONE && blocks[owner[i]].addr == BASE + i);
+		block_index_deinit(&x);
+	}
 }
 
 /* -- random graphs -- */
@@ -272,14 +325,6 @@ struct plain {
 	bool starts[MAX_BLOCKS + 1][MAX_BLOCKS]; /* from -> to by the start; the last row: roots */
 	bool any[MAX_BLOCKS + 1][MAX_BLOCKS];    /* from -> to anyhow */
 };
-
-static uint64_t seed = 1;
-
-static unsigned below(unsigned n)
-{
-	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (unsigned)((seed >> 33) % n);
-}
 
 static void close_paths(const struct plain *p, bool way[MAX_BLOCKS][MAX_BLOCKS])
 {
@@ -378,6 +423,150 @@ static void test_divided(void **state)
 	leakcheck_deinit(&c);
 }
 
+/* -- much memory -- */
+
+#define LARGE_BASE UINT64_C(0x550000000000)
+#define FAR_BASE UINT64_C(0x7f1200000000)
+#define LARGE_PAGES 12288u /* more than a few threads' worth of pieces, and of chunks of kept words */
+#define CUT 7000u
+
+/* One block begins 512 bytes behind the start of each page, and as many lie far away. */
+static taddr_t block_of(uint64_t page)
+{
+	return LARGE_BASE + page * PAGE_SIZE_MIN + 512;
+}
+
+/*
+ * Each block leads to the next, but for one, and every third to one far away. All else in a page
+ * points to the page's own block, from inside of it and from behind; before it in the first page alone.
+ */
+static uint64_t large_word(taddr_t addr)
+{
+	uint64_t page = (addr - LARGE_BASE) / PAGE_SIZE_MIN, word = addr % PAGE_SIZE_MIN / 8;
+	if (word == 65)
+		return page != CUT && page + 1 < LARGE_PAGES ? block_of(page + 1) : 0;
+	if (word == 70)
+		return page % 3 == 0 ? FAR_BASE + page * 32 : page;
+	if (page > 0 && (word < 64 || (page > CUT && word > 71)))
+		return 0;
+	return block_of(page);
+}
+
+static ssize_t read_large(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	uint64_t *word = buf;
+	(void)ctx;
+	for (size_t i = 0; i < size / sizeof(*word); i++)
+		word[i] = large_word(addr + i * sizeof(*word));
+	return (ssize_t)size;
+}
+
+/* Several threads read, and words come back in their order: else edges would be those of other blocks. */
+static void test_large(void **state)
+{
+	struct leakcheck c;
+	leakcheck_init(&c);
+	for (uint32_t i = 0; i < LARGE_PAGES; i++) {
+		const struct leakcheck_block near = {.addr = block_of(i), .size = 64, .leaf = 2 * i};
+		const struct leakcheck_block far = {.addr = FAR_BASE + i * 32, .size = 32, .leaf = 2 * i + 1};
+		leakcheck_add_block(&c, &near);
+		leakcheck_add_block(&c, &far);
+	}
+	leakcheck_add_memory(&c, LARGE_BASE, LARGE_BASE + LARGE_PAGES * PAGE_SIZE_MIN);
+	leakcheck_scan(&c, read_large, NULL);
+	leakcheck_run(&c);
+	assert_int_equal(c.scan.bytes, LARGE_PAGES * PAGE_SIZE_MIN);
+	for (size_t i = 0; i < c.blocks.count; i++) {
+		uint32_t page = c.blocks.data[i].leaf / 2;
+		bool is_far = c.blocks.data[i].leaf % 2;
+		if (is_far ? page % 3 != 0 : page == CUT + 1)
+			assert_int_equal(c.state[i], LEAKCHECK_DEFINITE);
+		else
+			assert_int_equal(c.state[i], page <= CUT ? LEAKCHECK_REACHABLE : LEAKCHECK_INDIRECT);
+	}
+	leakcheck_deinit(&c);
+}
+
+/* What was prepared is forgotten, whatever it was; blocks that come after the scan count as those before. */
+static void test_prepared(void **state)
+{
+	struct leakcheck c = begin();
+	block(&c, 100, 64);
+	block(&c, 200, 64);
+	for (unsigned i = 0; i < 50; i++)
+		set(i, at(100));
+	leakcheck_add_memory(&c, BASE, BASE + sizeof(memory));
+	leakcheck_prepare(&c, read_memory, NULL);
+	assert_true(c.scan.spare.chunks.count > 0);
+	memset(memory, 0, sizeof(memory));
+	set(5, at(200));
+	set(201, at(300));
+	block(&c, 200, 64);
+	leakcheck_note_block(&c, &(struct leakcheck_block){.addr = at(300), .size = 64});
+	leakcheck_note_block(&c, &(struct leakcheck_block){.addr = at(400), .size = 64});
+	leakcheck_add_memory(&c, BASE, BASE + sizeof(memory));
+	leakcheck_scan(&c, read_memory, NULL);
+	block(&c, 400, 64);
+	block(&c, 300, 64);
+	leakcheck_run(&c);
+	assert_int_equal(c.blocks.count, 3);
+	assert_int_equal(c.scan.bytes, sizeof(memory));
+	assert_int_equal(state_of(&c, 200), LEAKCHECK_REACHABLE);
+	assert_int_equal(state_of(&c, 300), LEAKCHECK_REACHABLE);
+	assert_int_equal(state_of(&c, 400), LEAKCHECK_DEFINITE);
+	leakcheck_deinit(&c);
+}
+
+/* All that a page can hold, until chunks are full; narrow and wide ones in turn. */
+static void test_kept_words(void **state)
+{
+	enum { PAGES = 9000 };
+	struct kept_spare spare = {0};
+	struct kept_words kept;
+	static uint64_t value[PAGE_WORDS], got[PAGE_WORDS];
+	kept_spare_fill(&spare, 1);
+	kept_words_init(&kept, &spare);
+	for (unsigned round = 0; round < 2; round++) {
+		for (uint64_t i = 0; i < PAGES; i++) {
+			uint64_t mask[PAGE_WORDS / 64] = {i, 1};
+			uint32_t count = 1 + (uint32_t)(i * 7 % PAGE_WORDS);
+			for (uint32_t k = 0; k < count; k++)
+				value[k] = UINT64_C(0x550000000000) + i * k + (i % 4 == 1 ? (uint64_t)k << 32 : 0);
+			struct kept_page page;
+			if (round == 0) {
+				kept_words_put(&kept, i * PAGE_SIZE_MIN, mask, value, count);
+				continue;
+			}
+			kept_words_take(&kept, &page, got);
+			assert_int_equal(page.addr, i * PAGE_SIZE_MIN);
+			assert_int_equal(page.count, count);
+			assert_memory_equal(page.mask, mask, sizeof(mask));
+			assert_memory_equal(got, value, count * sizeof(*value));
+		}
+	}
+	assert_int_equal(kept.reading, kept.chunks.count - 1);
+	assert_int_equal(spare.taken, kept.chunks.count);
+	kept_words_deinit(&kept);
+	kept_spare_drop(&spare);
+}
+
+static void test_order(void **state)
+{
+	struct leakcheck_block blocks[1000];
+	for (uint32_t i = 0; i < ARRAY_SIZE(blocks); i++)
+		blocks[i] = (struct leakcheck_block){
+			.addr = i % 10 ? hash_u64(i) >> (i % 3 * 17) : blocks[i ? i - 1 : 0].addr, .size = below(3)};
+	blocks[0].addr = UINT64_MAX;
+	block_order_sort(blocks, ARRAY_SIZE(blocks));
+	for (size_t i = 1; i < ARRAY_SIZE(blocks); i++) {
+		assert_true(blocks[i - 1].addr <= blocks[i].addr);
+		if (blocks[i - 1].addr == blocks[i].addr)
+			assert_true(blocks[i - 1].size >= blocks[i].size);
+	}
+	block_order_sort(blocks, 0);
+	block_order_sort(blocks, 1);
+}
+
 static void test_nothing(void **state)
 {
 	struct leakcheck c = begin();
@@ -394,7 +583,9 @@ int main(void)
 		cmocka_unit_test(test_interior), cmocka_unit_test(test_better_chain), cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_lost_list), cmocka_unit_test(test_cycle), cmocka_unit_test(test_cycle_behind_leader),
 		cmocka_unit_test(test_hole), cmocka_unit_test(test_ranges), cmocka_unit_test(test_index),
-		cmocka_unit_test(test_random), cmocka_unit_test(test_divided),
+		cmocka_unit_test(test_index_densely),
+		cmocka_unit_test(test_random), cmocka_unit_test(test_divided), cmocka_unit_test(test_large),
+		cmocka_unit_test(test_prepared), cmocka_unit_test(test_kept_words), cmocka_unit_test(test_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
