@@ -32,10 +32,12 @@ static char *value_text(double bytes)
 	return xasprintf("peak %s", text);
 }
 
-/* Where each 5 % of the other axis begin. */
-static void add_bands(const struct memusage_file *f, const struct picture_options *o,
+/* Where each 5 % of the other axis begin. False: nowhere within the picture, so it has none. */
+static bool add_bands(const struct memusage_file *f, const struct picture_options *o,
 		      struct chart *c)
 {
+	bool is_visible = false;
+
 	chart_add_band(c, 0);
 	if (o->is_time_based) {
 		for (size_t i = 1; f->count >= BANDS && i < BANDS; i++)
@@ -50,6 +52,22 @@ static void add_bands(const struct memusage_file *f, const struct picture_option
 				chart_add_band(c, (double)i);
 	}
 	chart_add_band(c, c->x.max);
+	for (size_t i = 0; i < c->band_count; i++)
+		is_visible |= c->band[i] > 0 && c->band[i] < c->x.max;
+	c->band_count = is_visible ? c->band_count : 0;
+	return is_visible;
+}
+
+static char *note_text(const struct memusage_file *f, const char *bands_of)
+{
+	const char *end =
+		f->is_complete ?
+			"" :
+			"The program did not end by itself: peaks are those of the records.";
+
+	if (!bands_of)
+		return *end ? xstrdup(end) : NULL;
+	return xasprintf("Bands: each is 5 %% of the %s.%s%s", bands_of, *end ? " " : "", end);
 }
 
 static uint64_t heap_of(const struct memusage_record *r)
@@ -139,12 +157,8 @@ int memusage_chart(const struct memusage_file *f, const struct picture_options *
 	c->x.kind = o->is_time_based ? AXIS_PERCENT : AXIS_CALLS;
 	c->x.max = o->is_time_based ? 100 : (double)f->count;
 	c->x_title = xstrdup(o->is_time_based ? "time (share of the run)" : "calls");
-	c->note = xasprintf(
-		"Bands: each is 5 %% of the %s.%s", o->is_time_based ? "calls" : "time",
-		f->is_complete ?
-			"" :
-			" The program did not end by itself: peaks are those of the records.");
-	add_bands(f, o, c);
+	bool has_bands = add_bands(f, o, c);
+	c->note = note_text(f, !has_bands ? NULL : o->is_time_based ? "calls" : "time");
 	add_curves(f, o, c);
 	mark_peak(f, o, c);
 	return 0;
