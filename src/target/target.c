@@ -582,6 +582,12 @@ static void restart(struct target *t)
 	loop_start_world(t);
 }
 
+uint64_t target_mapped_bytes(const struct target *t, pid_t pid)
+{
+	const struct process *p = process_find(t, pid);
+	return p ? p->space->mapped : 0;
+}
+
 unsigned target_cpu_count(void)
 {
 	cpu_set_t set;
