@@ -278,6 +278,16 @@ def picture(t):
     t.equal("status", run.status, 0)
     with open(os.path.join(run.cwd, "out.png"), "rb") as file:
         t.equal("size", struct.unpack(">II", file.read(24)[16:]), (900, 500))
+    # as memusagestat has it: what is too small, what is no size, a program that makes no call
+    program = compiled(t, "empty")
+    for words, want in (([], (800, 600)), (["-x", "3", "-y", "7"], (100, 80)), (["-x", "a", "-y", "0"], (800, 800))):
+        sizes = []
+        for command in [[memusage_program()]] + [["memusage"]] * bool(shutil.which("memusage")):
+            run = t.run([*command, "-p", "out", *words, program])
+            t.equal("status", run.status, 0)
+            with open(os.path.join(run.cwd, "out.png"), "rb") as file:
+                sizes.append(struct.unpack(">II", file.read(24)[16:]))
+        t.equal("sizes with %s" % words, sizes, [want] * len(sizes))
 
 
 @test("memusage/command-line")
