@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
@@ -54,7 +53,10 @@ static int copy_block(void *ctx, const struct block *b)
 	return 0;
 }
 
-/* Scans @range but for what is below a stack pointer in it. *@below: the first such part not passed yet. */
+/*
+ * Scans @range but for what is below a stack pointer in it. *@below: the first such part not passed
+ * yet.
+ */
 static void scan_range(struct leakcheck *c, struct roots *r, struct root_range range, size_t *below)
 {
 	for (; *below < r->below_stacks.count && r->below_stacks.data[*below].start < range.end;
@@ -228,12 +230,15 @@ static void announce_look(const struct session *s)
 		 s->pid, (double)look->pause_ns / 1e6, (double)look->bytes / 1e6,
 		 look->check.blocks.count);
 	if (look->check.scan.unreadable)
-		log_warn("%llu bytes of memory could not be read: what only they point to looks "
-			 "lost",
+		log_warn("%llu bytes of memory could not be read: "
+			 "what only they point to looks lost",
 			 (unsigned long long)look->check.scan.unreadable);
 }
 
-/* What is live, with the answers of the last look if there was one, which is used up. @r must outlive @l. */
+/*
+ * What is live, with the answers of the last look if there was one, which is used up. @r must
+ * outlive @l.
+ */
 static void find_leaks(struct session *s, const struct report *r, uint64_t time_ns, struct leaks *l)
 {
 	const struct options *o = s->run->options;
@@ -310,7 +315,9 @@ static void write_flame(FILE *file, const struct path_tree *t, const struct sour
 	const struct flame_options options = {
 		.title = title,
 		.subtitle = subtitle,
-		.unit = view != VIEW_COUNT ? "bytes" : src->kind == SOURCE_FAULTS ? "pages" : "count",
+		.unit = view != VIEW_COUNT	    ? "bytes" :
+			src->kind == SOURCE_FAULTS ? "pages" :
+						     "count",
 		.width = FLAME_WIDTH_DEFAULT,
 		.min_frame = FLAME_MIN_FRAME,
 	};

@@ -12,14 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/cleanup.h"
 #include "base/standard_files.h"
+#include "explain.h"
 #include "growth.h"
 #include "log_file.h"
 #include "monitor.h"
@@ -118,118 +117,13 @@ static char *join_command(char *const argv[])
 
 /* -- beginnings -- */
 
-static void read_line(const char *path, char *buf, size_t size)
-{
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
-	buf[0] = '\0';
-	if (f && fgets(buf, (int)size, f))
-		buf[strcspn(buf, "\n")] = '\0';
-}
-
-static void explain_permission(pid_t pid, long uid)
-{
-	char scope[16];
-	read_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope));
-	if (uid >= 0 && uid != (long)geteuid() && geteuid() != 0)
-		log_error("process %d belongs to user %ld: run ptmem as that user or as root", pid, uid);
-	else if (geteuid() == 0)
-		log_error("process %d may not be traced, not even by root: CAP_SYS_PTRACE is missing, the process is "
-			  "outside of this container, or a security module forbids it", pid);
-	else if (strcmp(scope, "1") == 0 || strcmp(scope, "2") == 0)
-		log_error("process %d may not be traced: kernel.yama.ptrace_scope is %s; run ptmem as root, or allow it "
-			  "with: sysctl kernel.yama.ptrace_scope=0", pid, scope);
-	else if (strcmp(scope, "3") == 0)
-		log_error("process %d may not be traced: kernel.yama.ptrace_scope is 3, which forbids all attaching "
-			  "until the next boot", pid);
-	else
-		log_error("process %d may not be traced: it changed its user or forbids it (PR_SET_DUMPABLE); run ptmem "
-			  "as root with CAP_SYS_PTRACE", pid);
-}
-
-static void explain_faults(int rc)
-{
-	char level[16];
-	read_line("/proc/sys/kernel/perf_event_paranoid", level, sizeof(level));
-	if (rc == -EACCES || rc == -EPERM)
-		log_error("page faults may not be traced: kernel.perf_event_paranoid is %s; run ptmem as root, or allow "
-			  "it with: sysctl kernel.perf_event_paranoid=2", *level ? level : "unknown");
-	else if (rc == -EMFILE)
-		log_error("page faults cannot be traced: too many threads for the limit of open files (ulimit -n)");
-	else
-		log_error("page faults cannot be traced: perf_event_open: %s", strerror(-rc));
-}
-
 /* --time-unit=i: said before the program starts. */
 static int check_instructions(const struct options *o)
 {
-	char level[16];
 	int rc = o->time_unit == TIME_INSTRUCTIONS && !o->replay_file ? instructions_check() : 0;
-	if (rc == 0)
-		return 0;
-	read_line("/proc/sys/kernel/perf_event_paranoid", level, sizeof(level));
-	if (rc == -EACCES || rc == -EPERM)
-		log_error("instructions may not be counted: kernel.perf_event_paranoid is %s; use --time-unit=ms or "
-			  "--time-unit=B, or run ptmem as root", *level ? level : "unknown");
-	else
-		log_error("this machine counts no instructions (perf_event_open: %s): use --time-unit=ms or "
-			  "--time-unit=B", strerror(-rc));
+	if (rc != 0)
+		explain_instructions(rc);
 	return rc;
-}
-
-static void explain_attach(pid_t pid, int rc, enum attach_problem problem, long detail)
-{
-	char path[64], name[64];
-	switch (problem) {
-	case ATTACH_NO_PROCESS:
-		log_error("process %d: no such process", pid);
-		break;
-	case ATTACH_ZOMBIE:
-		log_error("process %d has ended; only its exit status is left (a zombie)", pid);
-		break;
-	case ATTACH_DEAD_LEADER:
-		log_error("process %d cannot be attached to: its first thread has ended, only others run", pid);
-		break;
-	case ATTACH_TRACED:
-		snprintf(path, sizeof(path), "/proc/%ld/comm", detail);
-		read_line(path, name, sizeof(name));
-		log_error("process %d is already traced, by process %ld (%s)", pid, detail, *name ? name : "unknown");
-		break;
-	case ATTACH_PERMISSION:
-		explain_permission(pid, detail);
-		break;
-	case ATTACH_32BIT:
-		log_error("process %d is a 32-bit program (or one of another machine): not supported", pid);
-		break;
-	case ATTACH_SELF:
-		log_error("process %d is ptmem itself", pid);
-		break;
-	case ATTACH_KERNEL_THREAD:
-		log_error("process %d is a kernel thread: it has no memory of its own", pid);
-		break;
-	case ATTACH_NO_FAULTS:
-		explain_faults(rc);
-		break;
-	case ATTACH_NO_PROBES:
-		log_error("process %d: no malloc or other allocation function found; a stripped static program?", pid);
-		break;
-	default:
-		log_error("process %d: cannot attach: %s", pid, strerror(-rc));
-		break;
-	}
-}
-
-static void explain_start(const char *name, int rc)
-{
-	struct stat st;
-	bool is_there = rc == -EACCES && stat(name, &st) == 0;
-	if (rc == -ENOENT)
-		log_error("%s: no such program", *name ? name : "''");
-	else if (is_there && S_ISDIR(st.st_mode))
-		log_error("%s: a folder, not a program", name);
-	else if (is_there && !(st.st_mode & 0111))
-		log_error("%s: not executable (chmod +x makes it so)", name);
-	else
-		log_error("%s: %s", name, strerror(-rc));
 }
 
 static int start_program(struct run *run)
@@ -320,24 +214,14 @@ ATTR_NORETURN static void die_of(int sig)
 	_exit(128 + sig);
 }
 
-static int explain_refusal(const struct run *run, enum attach_problem problem)
-{
-	const char *name = run->options->command[0];
-	if (problem == ATTACH_32BIT)
-		log_error("%s: a 32-bit program (or one of another machine): not supported", name);
-	else
-		log_error("%s: no malloc or other allocation function found in it, and it loads no library; "
-			  "a stripped static program? keep its symbols", name);
-	return EXIT_OWN_FAILURE;
-}
-
 static int finish_started(struct run *run, int *signal_out)
 {
 	int status = 0;
 	enum attach_problem problem = target_refusal(run->target);
 	if (problem != ATTACH_OK) {
 		await_program(run, &status);
-		return explain_refusal(run, problem);
+		explain_refusal(run->options->command[0], problem);
+		return EXIT_OWN_FAILURE;
 	}
 	if (leave_signal && leave_signal != SIGALRM) {
 		*signal_out = leave_signal;
@@ -354,6 +238,17 @@ static int finish_started(struct run *run, int *signal_out)
 	return WEXITSTATUS(status);
 }
 
+static void leave_program(struct target *target)
+{
+	bool stays = target_must_stay(target);
+	if (stays)
+		log_info("the profile ends; the program runs on, and ptmem with it, since its "
+			 "calls of brk and mmap stop for ptmem");
+	target_detach(target);
+	if (!stays)
+		log_info("detached; the program runs on");
+}
+
 static int run_target(struct run *run, int *signal_out)
 {
 	struct target_sink sink;
@@ -362,7 +257,8 @@ static int run_target(struct run *run, int *signal_out)
 	sink.poll = should_leave;
 	sink.monitor = monitor_from_program;
 	struct target_options to = {
-		.follow_exec = o->trace_children, .count_instructions = o->time_unit == TIME_INSTRUCTIONS,
+		.follow_exec = o->trace_children,
+		.count_instructions = o->time_unit == TIME_INSTRUCTIONS,
 		/* pads record no stacks of frees */
 		.free_stacks = o->xtree_memory == XTREE_FULL,
 		.no_promotion = o->probes == PROBES_BREAK || o->xtree_memory == XTREE_FULL,
@@ -370,8 +266,11 @@ static int run_target(struct run *run, int *signal_out)
 		.watch_brk = o->pages_as_heap || o->trace & 1u << SOURCE_BRK,
 		.watch_faults = o->trace & 1u << SOURCE_FAULTS,
 		.watch_mappings = o->pages_as_heap || o->trace & 1u << SOURCE_MMAP,
-		.mempools = o->mempools, .running_on_valgrind = o->running_on_valgrind,
-		.ring_size = o->ring, .somalloc = o->soname_synonyms, .last_look = o->leak_check,
+		.mempools = o->mempools,
+		.running_on_valgrind = o->running_on_valgrind,
+		.ring_size = o->ring,
+		.somalloc = o->soname_synonyms,
+		.last_look = o->leak_check,
 		.verify = getenv("PTMEM_VERIFY") != NULL,
 	};
 	usage_fill_target(o, &to);
@@ -395,16 +294,8 @@ static int run_target(struct run *run, int *signal_out)
 		top_stop(run);
 		monitor_close(monitor);
 		monitor = NULL;
-		unsigned left = target_process_count(run->target);
-		if (left > 0) {
-			bool stays = target_must_stay(run->target);
-			if (stays)
-				log_info("the profile ends; the program runs on, and ptmem with it, since its calls of "
-					 "brk and mmap stop for ptmem");
-			target_detach(run->target);
-			if (!stays)
-				log_info("detached; the program runs on");
-		}
+		if (target_process_count(run->target) > 0)
+			leave_program(run->target);
 		rc = o->pid_count > 0 ? 0 : finish_started(run, signal_out);
 	}
 	check_target = NULL;
@@ -419,7 +310,8 @@ static int watch_processes(struct run *run)
 	pid_t *pids = xcalloc(o->pid_count, sizeof(*pids));
 	size_t count = 0;
 	for (uint32_t i = 0; i < o->pid_count; i++) {
-		enum attach_problem problem = o->pid[i] == getpid() ? ATTACH_SELF : target_look(o->pid[i]);
+		enum attach_problem problem =
+			o->pid[i] == getpid() ? ATTACH_SELF : target_look(o->pid[i]);
 		if (problem == ATTACH_OK || problem == ATTACH_DEAD_LEADER)
 			pids[count++] = o->pid[i];
 		else
@@ -453,8 +345,8 @@ static int run_all(struct options *o, int *signal_out)
 	int rc;
 	if (run_check_patterns(&run) != 0)
 		rc = EXIT_FAILURE;
-	else if (check_instructions(o) != 0 || run_check_out_files(&run) != 0 || open_events(&run) != 0 ||
-		 (usage_is_wanted(o) && usage_open(&run) != 0))
+	else if (check_instructions(o) != 0 || run_check_out_files(&run) != 0 ||
+		 open_events(&run) != 0 || (usage_is_wanted(o) && usage_open(&run) != 0))
 		rc = EXIT_OWN_FAILURE;
 	else if (o->replay_file)
 		rc = session_replay(&run, o->replay_file) == 0 ? 0 : EXIT_OWN_FAILURE;

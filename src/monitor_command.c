@@ -39,7 +39,8 @@ static int answer_file(struct monitor_request *r, int rc, const char *what, cons
 static int write_snapshot(struct monitor_request *r, enum snapshot_kind kind)
 {
 	_cleanup_free_ char *path = file_path(r, r->file ? r->file : "massif.vgdb.out");
-	return answer_file(r, session_write_now(r->session, path, kind, target_clock()), "snapshot", path);
+	int rc = session_write_now(r->session, path, kind, target_clock());
+	return answer_file(r, rc, "snapshot", path);
 }
 
 static int run_snapshot(struct monitor_request *r)
@@ -62,13 +63,16 @@ static int run_xtmemory(struct monitor_request *r)
 {
 	_cleanup_free_ char *path = NULL, *why = NULL;
 	struct run *run = r->run;
-	struct pattern_values values = {.pid = r->session->pid, .sequence = &run->sequence, .dir = run->directory};
+	struct pattern_values values = {.pid = r->session->pid,
+					.sequence = &run->sequence,
+					.dir = run->directory};
 	int rc = pattern_expand(r->file ? r->file : "xtmemory.kcg.%p.%n", &values, &path, &why);
 	if (rc != 0) {
 		fprintf(r->reply, "error: %s\n", why);
 		return rc;
 	}
-	return answer_file(r, session_write_xtree(r->session, path, target_clock()), "xtree memory report", path);
+	rc = session_write_xtree(r->session, path, target_clock());
+	return answer_file(r, rc, "xtree memory report", path);
 }
 
 static int run_leaks(struct monitor_request *r)
@@ -76,7 +80,8 @@ static int run_leaks(struct monitor_request *r)
 	_cleanup_free_ char *path = r->file ? file_path(r, r->file) : NULL;
 	int rc = growth_write_leaks(r->session, path, r->reply);
 	if (rc == -ENOTSUP)
-		fputs("error: leaks needs a ptmem that was started with --leaks or --leak-check\n", r->reply);
+		fputs("error: leaks needs a ptmem that was started with --leaks or --leak-check\n",
+		      r->reply);
 	else if (rc == -ESRCH)
 		fputs("error: the process has ended\n", r->reply);
 	else if (path)
@@ -90,10 +95,12 @@ static int run_status(struct monitor_request *r)
 	const struct profile_totals *p = profile_totals(s->profile);
 	fprintf(r->reply, "process %" PRIu32 ", %s\n", s->pid, s->command);
 	fprintf(r->reply, "profiled for %.2f s\n", (double)(target_clock() - s->start_ns) / 1e9);
-	fprintf(r->reply, "allocations: %" PRIu64 "\nreallocations: %" PRIu64 "\nfrees: %" PRIu64 "\n", p->allocations,
-		p->reallocations, p->frees);
-	fprintf(r->reply, "live bytes: %" PRIu64 "\nlive blocks: %" PRIu64 "\npeak bytes: %" PRIu64 "\n", p->live_bytes,
-		p->live_blocks, p->peak_bytes);
+	fprintf(r->reply, "allocations: %" PRIu64 "\n", p->allocations);
+	fprintf(r->reply, "reallocations: %" PRIu64 "\n", p->reallocations);
+	fprintf(r->reply, "frees: %" PRIu64 "\n", p->frees);
+	fprintf(r->reply, "live bytes: %" PRIu64 "\n", p->live_bytes);
+	fprintf(r->reply, "live blocks: %" PRIu64 "\n", p->live_blocks);
+	fprintf(r->reply, "peak bytes: %" PRIu64 "\n", p->peak_bytes);
 	fprintf(r->reply, "snapshots: %" PRIu32 "\n", profile_snapshot_count(s->profile));
 	fprintf(r->reply, "processes: %zu\n", r->run->sessions.count);
 	return 0;
@@ -109,11 +116,15 @@ static int run_detach(struct monitor_request *r)
 static int run_help(struct monitor_request *r);
 
 static const struct command commands[] = {
-	{"snapshot", true, true, run_snapshot, "[FILE]", "the sizes now, to FILE [massif.vgdb.out]"},
-	{"detailed_snapshot", true, true, run_detailed_snapshot, "[FILE]", "the same with a call tree"},
+	{"snapshot", true, true, run_snapshot, "[FILE]",
+	 "the sizes now, to FILE [massif.vgdb.out]"},
+	{"detailed_snapshot", true, true, run_detailed_snapshot, "[FILE]",
+	 "the same with a call tree"},
 	{"all_snapshots", true, true, run_all_snapshots, "[FILE]", "the profile so far"},
-	{"xtmemory", true, true, run_xtmemory, "[FILE]", "memory by call path [xtmemory.kcg.%p.%n]"},
-	{"leaks", false, true, run_leaks, "[FILE]", "which blocks are there, by call path (--leaks)"},
+	{"xtmemory", true, true, run_xtmemory, "[FILE]",
+	 "memory by call path [xtmemory.kcg.%p.%n]"},
+	{"leaks", false, true, run_leaks, "[FILE]",
+	 "which blocks are there, by call path (--leaks)"},
 	{"status", false, true, run_status, "", "what was counted so far"},
 	{"detach", false, false, run_detach, "", "end the profile and leave the program running"},
 	{"help", false, false, run_help, "", "this list"},
@@ -122,12 +133,14 @@ static const struct command commands[] = {
 static int run_help(struct monitor_request *r)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		fprintf(r->reply, "  %-17s %-7s %s\n", commands[i].name, commands[i].arguments, commands[i].text);
+		fprintf(r->reply, "  %-17s %-7s %s\n", commands[i].name, commands[i].arguments,
+			commands[i].text);
 	return 0;
 }
 
 /* The only command that begins with @word, among Massif's alone or among all. */
-static const struct command *find_prefix(const char *word, size_t length, bool is_massif, bool *is_ambiguous)
+static const struct command *find_prefix(const char *word, size_t length, bool is_massif,
+					 bool *is_ambiguous)
 {
 	const struct command *found = NULL;
 	*is_ambiguous = false;
@@ -204,8 +217,8 @@ int monitor_run(struct monitor_request *r, const char *line)
 	bool is_ambiguous = false;
 	const struct command *c = length ? find_command(line, length, &is_ambiguous) : NULL;
 	if (!c) {
-		fprintf(r->reply, "error: %s command '%.*s'; help lists all\n", is_ambiguous ? "ambiguous" : "unknown",
-			(int)length, line);
+		fprintf(r->reply, "error: %s command '%.*s'; help lists all\n",
+			is_ambiguous ? "ambiguous" : "unknown", (int)length, line);
 		return -EINVAL;
 	}
 	return run_command(r, c, line + length);

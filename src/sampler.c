@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
 #include "base/proc.h"
 #include "base/vec.h"
 #include "status_file.h"

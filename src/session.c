@@ -186,16 +186,27 @@ uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc)
 	return calltree_get_frame(tree, pc, m ? m->id : 0);
 }
 
-size_t session_walk(struct session *s, const struct stack_view *view, const taddr_t **pcs_out)
+/* The frames of @view, innermost first, in @pcs. */
+static size_t walk(struct session *s, const struct stack_view *view, taddr_t pcs[MAX_FRAMES])
 {
-	static taddr_t pcs[MAX_FRAMES]; /* scratch: too large for the stack */
 	enum unwind_end end = UNWIND_COMPLETE;
 	size_t n = unwind_walk(s->unwind, view, pcs, MAX_FRAMES, &end);
 	s->stacks++;
 	s->ends[end]++;
 	s->complete_stacks += end == UNWIND_COMPLETE;
-	*pcs_out = pcs;
 	return n;
+}
+
+uint32_t session_stack_node(struct session *s, struct profile *p, const struct stack_view *view,
+			    taddr_t innermost_offset)
+{
+	static taddr_t pcs[MAX_FRAMES]; /* scratch: too large for the stack */
+	uint32_t node = 0;
+	for (size_t n = walk(s, view, pcs); n > 0; n--) {
+		taddr_t pc = pcs[n - 1] + (n == 1 ? innermost_offset : 0);
+		node = calltree_get_child(profile_calltree(p), node, session_frame(s, p, pc));
+	}
+	return node;
 }
 
 /* -- the end -- */

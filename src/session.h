@@ -57,7 +57,6 @@ struct session {
 	struct leak_look *look;
 	struct top_table *top_table; /* of --top; NULL = none yet; owned */
 	uint64_t attach_ns;        /* how long it stood to be attached */
-	const char *last_file;     /* NULL = none written */
 };
 
 /* A session of @pid without a space, which begins at @start_ns. The run's until session_free. */
@@ -68,10 +67,11 @@ struct session *session_fork(struct session *parent, struct space *space);
 void session_bind(struct session *s, struct space *space);
 void session_free(struct session *s);
 
-/* The frames of @view, innermost first, in scratch memory that the next walk uses again. */
-size_t session_walk(struct session *s, const struct stack_view *view, const taddr_t **pcs_out);
 /* Frame of @pc in @p's call tree. */
 uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc);
+/* The node of the stack @view in @p's call tree; @innermost_offset is added to its first pc. */
+uint32_t session_stack_node(struct session *s, struct profile *p, const struct stack_view *view,
+			    taddr_t innermost_offset);
 
 /* Whether nothing is said of @s: a forked child's, with --child-silent-after-fork=yes. */
 bool session_is_silent(const struct session *s);

@@ -42,14 +42,11 @@ static void read_command(struct space *space, char **command)
 	*command = text.data;
 }
 
-static void note_modules(struct session *s)
+static void note_module(struct session *s, struct module *m)
 {
-	for (size_t i = 0; i < s->space->modules.count; i++) {
-		struct module *m = s->space->modules.data[i];
-		run_add_module(s->run, m);
-		if (s->events)
-			events_writer_module(s->events, m->id, m->start, m->end, m->bias, m->path);
-	}
+	run_add_module(s->run, m);
+	if (s->events)
+		events_writer_module(s->events, m->id, m->start, m->end, m->bias, m->path);
 }
 
 static void sink_space_new(void *ctx, struct space *space)
@@ -65,7 +62,8 @@ static void sink_space_new(void *ctx, struct space *space)
 		events_writer_header(s->events, s->command, s->pid, s->start_ns);
 	}
 	session_bind(s, space);
-	note_modules(s);
+	for (size_t i = 0; i < space->modules.count; i++)
+		note_module(s, space->modules.data[i]);
 	sources_start(s);
 	usage_start(s);
 }
@@ -100,10 +98,8 @@ static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 
 static void sink_module_loaded(void *ctx, struct space *space, struct module *m)
 {
-	struct session *s = space->user;
-	run_add_module(ctx, m);
-	if (s->events)
-		events_writer_module(s->events, m->id, m->start, m->end, m->bias, m->path);
+	(void)ctx;
+	note_module(space->user, m);
 }
 
 static void sink_module_unloaded(void *ctx, struct space *space, struct module *m)
@@ -153,21 +149,10 @@ static uint32_t path_node(struct session *s, const struct heap_event *he)
 	return find_path_node(s, he);
 }
 
-static uint32_t stack_node(struct session *s, const struct stack_view *view)
-{
-	const taddr_t *pcs;
-	size_t n = session_walk(s, view, &pcs);
-	uint32_t node = 0;
-	while (n > 0)
-		node = calltree_get_child(profile_calltree(s->profile), node,
-					  session_frame(s, s->profile, pcs[--n]));
-	return node;
-}
-
 /* --verify: the pad sent its stack both ways. */
 static void verify_stack(struct session *s, const struct heap_event *he, uint32_t node)
 {
-	uint32_t whole = stack_node(s, he->stack);
+	uint32_t whole = session_stack_node(s, s->profile, he->stack, 0);
 	s->stacks--;
 	s->complete_stacks--;
 	s->verified++;
@@ -240,7 +225,7 @@ static void sink_event(void *ctx, struct space *space, const struct heap_event *
 		if (he->frame)
 			verify_stack(s, he, ev.node);
 		else
-			ev.node = stack_node(s, he->stack);
+			ev.node = session_stack_node(s, s->profile, he->stack, 0);
 	}
 	if (s->events)
 		events_writer_event(s->events, profile_calltree(s->profile), &ev);

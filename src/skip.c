@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/proc.h"
-#include "base/vec.h"
 #include "base/wildcard.h"
 
 #define NAME_SIZE 4096

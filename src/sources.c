@@ -112,18 +112,10 @@ static uint32_t add_map_kind(struct source *src, uint32_t node, const struct hea
  */
 static uint32_t whole_node(struct source *src, const struct heap_event *he)
 {
-	struct session *s = src->session;
 	struct calltree *tree = profile_calltree(src->profile);
-	const taddr_t *pcs;
-	uint32_t node = 0;
 	if (!he->stack)
 		return calltree_get_child(tree, 0, calltree_get_frame(tree, 0, 0));
-	for (size_t n = session_walk(s, he->stack, &pcs); n > 0; n--) {
-		bool is_behind = n == 1 && he->kind != HEAP_FAULT;
-		node = calltree_get_child(tree, node,
-					  session_frame(s, src->profile, pcs[n - 1] + is_behind));
-	}
-	return node;
+	return session_stack_node(src->session, src->profile, he->stack, he->kind != HEAP_FAULT);
 }
 
 /* A brk's range in whole pages: those that are new, or not needed any more. */
@@ -134,21 +126,22 @@ static void to_pages(struct event *ev)
 	ev->size = end - ev->addr;
 }
 
-static void pages_event(struct source *src, const struct heap_event *he, struct event *ev)
+/* --pages-as-heap: @ev is not yet of any tree. */
+static void pages_event(struct source *src, const struct heap_event *he, struct event ev)
 {
 	struct session *s = src->session;
 	if (he->function == FUNCTION_BRK)
-		to_pages(ev);
-	if (ev->size == 0)
+		to_pages(&ev);
+	if (ev.size == 0)
 		return;
 	bool needs_unmapper = s->flows && flows_is_full(s->flows);
 	if (he->kind == HEAP_MAP || needs_unmapper)
-		ev->node = whole_node(src, he);
+		ev.node = whole_node(src, he);
 	if (s->events)
-		events_writer_event(s->events, profile_calltree(src->profile), ev);
+		events_writer_event(s->events, profile_calltree(src->profile), &ev);
 	if (s->flows)
-		flows_event(s->flows, ev);
-	profile_event(src->profile, ev);
+		flows_event(s->flows, &ev);
+	profile_event(src->profile, &ev);
 }
 
 void sources_event(struct session *s, const struct heap_event *he)
@@ -167,13 +160,10 @@ void sources_event(struct session *s, const struct heap_event *he)
 		.addr = he->addr,
 		.size = he->size,
 	};
-	if (s->run->options->pages_as_heap && he->kind != HEAP_FAULT) {
-		pages_event(&s->source[SOURCE_HEAP], he, &ev);
-	}
+	if (s->run->options->pages_as_heap && he->kind != HEAP_FAULT)
+		pages_event(&s->source[SOURCE_HEAP], he, ev);
 	if (!src->is_traced || (he->kind == HEAP_MAP && !he->stack))
 		return;
-	ev.addr = he->addr;
-	ev.size = he->size;
 	if (he->kind != HEAP_UNMAP)
 		ev.node = whole_node(src, he);
 	if (kind == SOURCE_MMAP && he->kind == HEAP_MAP)
@@ -200,9 +190,7 @@ void sources_init(struct session *s, const struct profile_options *options, uint
 			po.heap_admin = 0;
 			po.granule = k == SOURCE_BRK ? 1 : 0;
 			po.is_ignored_ctx = src;
-			/*
-			 * looking for names takes long, and a ring of page faults fills meanwhile
-			 */
+			/* looking for names takes long, and a ring of faults fills meanwhile */
 			if (!filter_has_ignore_fns(s->run->filter))
 				po.is_ignored = NULL;
 			src->profile = profile_new(&po, start_ns);

@@ -4,7 +4,6 @@
  */
 #include "top.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -195,9 +194,7 @@ static size_t first_row(const struct top_view *view, size_t before, size_t lines
 	return row > room ? row - room : 0;
 }
 
-/*
- * @before: rows of the tables above, so many are counted by the selection; @lines: of the screen.
- */
+/* @before: rows of the tables above, which the selection counts, too; @lines: of the screen. */
 static void put_table(const struct top *top, struct session *s, size_t before, int lines)
 {
 	const struct top_table *t = s->top_table;
@@ -225,19 +222,28 @@ static void note_session(void *ctx, struct space *space)
 	*vec_add(&top->sessions) = space->user;
 }
 
-static void update(struct run *run, struct session *s)
+static void update(struct session *s)
 {
 	const struct report r = session_report(s);
 
 	if (!s->top_table)
 		s->top_table = xcalloc(1, sizeof(*s->top_table));
 	top_table_update(s->top_table, &r, target_clock());
-	(void)run;
+}
+
+static size_t count_rows(const struct top *top)
+{
+	size_t rows = 0;
+
+	for (size_t i = 0; i < top->sessions.count; i++)
+		if (top->sessions.data[i]->top_table) /* there is one from its first update on */
+			rows += top->sessions.data[i]->top_table->order.count;
+	return rows;
 }
 
 /*
- * A path that is shown stays shown when its row moves:
- * finds the row of @site of the @table that has it.
+ * A path that is shown stays shown when its row moves: finds the row of @site of the @table that
+ * has it.
  */
 static void follow_site(struct top_view *view, const struct top_table *table, size_t before,
 			uint32_t site)
@@ -312,11 +318,8 @@ bool top_poll(struct run *run)
 
 	top->sessions.count = 0;
 	target_each(run->target, note_session, top);
-	size_t rows = 0;
-	for (size_t i = 0; i < top->sessions.count; i++)
-		if (top->sessions.data[i]->top_table)
-			rows += top->sessions.data[i]->top_table->order.count;
-	if (top->view.selected >= rows)
+	size_t rows = count_rows(top);
+	if (top->view.selected >= rows) /* a process has ended */
 		top->view.selected = rows > 0 ? rows - 1 : 0;
 	enum top_wish wish = top->has_screen ? top_screen_key(&top->view, rows) : TOP_NOTHING;
 
@@ -327,7 +330,7 @@ bool top_poll(struct run *run)
 		top->next_ns = now + top->interval_ns;
 	for (size_t i = 0; i < top->sessions.count; i++)
 		if (is_due || !top->sessions.data[i]->top_table)
-			update(run, top->sessions.data[i]);
+			update(top->sessions.data[i]);
 	if (is_due || wish != TOP_NOTHING)
 		show(top);
 	return false;

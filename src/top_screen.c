@@ -9,7 +9,6 @@
  * Messages go to the same terminal: before each one the screen is left, so that the
  * line stays when all is over, and the next refresh brings the screen back.
  */
-#include <fcntl.h>
 #include <ncurses.h>
 #include <term.h>
 #include <unistd.h>

@@ -114,8 +114,8 @@ unsigned usage_close(struct usage *u)
 	const struct options *o = u->options;
 	if (u->report && fclose(u->report) != 0 && !u->report_error)
 		u->report_error = -errno;
-	failed += end_file(o->memusage_out, u->report_error,
-			   false); /* nobody hears of a closed standard error */
+	/* nobody hears of a closed standard error */
+	failed += end_file(o->memusage_out, u->report_error, false);
 	if (u->data)
 		failed += end_file(o->data_file, memusage_data_close(u->data), u->data_pid != 0);
 	if (u->sampler)

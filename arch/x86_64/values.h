@@ -13,6 +13,13 @@
 #define X86_REGISTERS 16 /* as instructions number them: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15 */
 #define X86_SLOTS 8      /* words of the stack whose values are kept */
 
+#define X86_REGISTER_SP 4
+#define X86_REGISTER_RESULT 0
+#define X86_WORD 8
+/* A frame is not larger; sums of offsets stay far from an overflow. */
+#define X86_STACK_MAX (1 << 24)
+#define X86_NO_TARGET UINT32_MAX
+
 enum x86_flow { FLOW_ON, FLOW_BRANCH, FLOW_JUMP, FLOW_ANYWHERE, FLOW_END };
 
 /* Where an instruction takes a value from, and where it puts it. */
@@ -42,7 +49,7 @@ struct x86_step {
 	int32_t place;         /* where the destination stands, likewise */
 	int32_t moves_stack;   /* added to the stack pointer */
 	uint16_t changed;      /* registers that get unknown values */
-	uint32_t target;       /* of a branch inside: index of a step; NO_TARGET: outside */
+	uint32_t target;       /* of a branch inside: index of a step; X86_NO_TARGET: outside */
 	taddr_t leads_to;      /* of a direct branch or call; 0: none */
 	struct x86_state before; /* once it is reached */
 };
@@ -56,17 +63,19 @@ struct x86_values {
 	bool is_known;         /* the steps' before are filled in: else all is unknown */
 };
 
+/* steps.c */
 /* Decodes @code as far as it decodes: 0, -ENOMEM. The caller deinits *out. */
 int x86_64_values_read(const struct arch_code *code, struct x86_values *out);
+void x86_64_values_deinit(struct x86_values *v);
 
+/* values.c */
 /* Follows all ways through it. */
 void x86_64_values_carry(const struct arch_code *code, struct x86_values *v);
 
 /* What the word at @offset from @s's stack pointer holds. */
 struct arch_value x86_64_values_on_stack(const struct x86_state *s, int32_t offset);
 
-void x86_64_values_deinit(struct x86_values *v);
-
+/* steps.c */
 /* How @d goes on. @operand: its operands. */
 enum x86_flow x86_64_flow(const ZydisDecodedInstruction *d, const ZydisDecodedOperand *operand);
 

@@ -138,6 +138,8 @@ void proc_status_parse(const char *text, size_t size, struct proc_status *out)
 			take_int(&line, &out->seccomp_mode);
 		else if (is_key(&line, "Seccomp_filters"))
 			take_int(&line, &out->seccomp_filters);
+		else if (is_key(&line, "voluntary_ctxt_switches"))
+			proc_parse_number(line.value, line.end, 10, &out->sleeps);
 	}
 }
 

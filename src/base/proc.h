@@ -45,6 +45,7 @@ struct proc_status {
 	uint64_t ignored, caught; /* by the process, likewise */
 	int seccomp_mode;        /* 0 = off, 2 = filters; -1 = not said */
 	int seccomp_filters;     /* how many there are; -1 = not said */
+	uint64_t sleeps;         /* how often it waited for something (voluntary_ctxt_switches) */
 };
 
 void proc_status_parse(const char *text, size_t size, struct proc_status *out);

@@ -4,6 +4,7 @@
  *	VEC(int) v = {0};
  *	*vec_add(&v) = 7;             // adds one, not zeroed
  *	for (size_t i = 0; i < v.count; i++) use(v.data[i]);
+ *	size_t n = vec_search(&v, e, *e < 7); // of one in ascending order: how many are below 7
  *	vec_deinit(&v);
  */
 #ifndef PTMEM_BASE_VEC_H
@@ -21,5 +22,23 @@
 
 /* Takes element @i out; the last one moves into its place. */
 #define vec_take_swap(v, i) ((v)->data[i] = (v)->data[--(v)->count])
+
+/*
+ * How many elements at the beginning of @v are such that @is_before, an expression with @e, a
+ * pointer to one, is true. It is so for all that stand before such a one.
+ */
+#define vec_search(v, e, is_before)                                            \
+	({                                                                     \
+		size_t low_ = 0, high_ = (v)->count;                           \
+		while (low_ < high_) {                                         \
+			size_t middle_ = low_ + (high_ - low_) / 2;            \
+			const __typeof__(*(v)->data) *e = &(v)->data[middle_]; \
+			if (is_before)                                         \
+				low_ = middle_ + 1;                            \
+			else                                                   \
+				high_ = middle_;                               \
+		}                                                              \
+		low_;                                                          \
+	})
 
 #endif

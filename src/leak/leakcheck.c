@@ -13,7 +13,6 @@
  */
 #include "leak/leakcheck.h"
 
-#include <string.h>
 
 #include "base/log.h"
 

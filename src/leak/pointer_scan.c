@@ -6,7 +6,6 @@
  */
 #include "leak/pointer_scan.h"
 
-#include <string.h>
 #include <sys/mman.h>
 
 #include "base/log.h"

@@ -1,7 +1,8 @@
 /*
  * ptmem-memusage: memusage(1)'s command line, done by ptmem.
  *
- *	memusage -d F -m prog  ->  ptmem -q --no-rc --heap=no --memusage --trace-children=yes --data=F -m -- prog
+ *	memusage -d F -m prog  ->  ptmem -q --no-rc --heap=no --memusage
+ *	                                 --trace-children=yes --data=F -m -- prog
  *
  * Without -p this process becomes ptmem. With -p it waits for ptmem and then has
  * ptmem-report draw the data file. Words are read as memusage reads them
@@ -80,8 +81,8 @@ static const struct {
 };
 
 struct request {
-	const char *value
-		[OPTIONS]; /* "" where one without value was given; NULL = not given, or empty */
+	/* "" where one without value was given; NULL = not given, or empty */
+	const char *value[OPTIONS];
 	char **command;
 };
 
@@ -185,9 +186,8 @@ static void print_row(const struct row *row)
 
 static void print_help(void)
 {
-	printf("Usage: " NAME " [OPTION]... PROGRAM [ARGUMENT]...\nCounts the calls of PROGRAM "
-			      "that allocate memory, "
-	       "as memusage does.\n\n");
+	printf("Usage: " NAME " [OPTION]... PROGRAM [ARGUMENT]...\n"
+	       "Counts the calls of PROGRAM that allocate memory, as memusage does.\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		fputs(parts[i].head, stdout);
 		for (enum option o = parts[i].first; o <= parts[i].last; o++)

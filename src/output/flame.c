@@ -26,7 +26,7 @@
 #define TITLE_CHARACTER 10.3
 #define TEXT_INDENT 3
 #define BELOW_FRAMES 34
-#define SEARCH_WIDTH 100 /* "Reset search" and air; the share that matched stands beside it, where one looks */
+#define SEARCH_WIDTH 100 /* "Reset search" and air; beside it stands the share that matched */
 
 /*
  * The script, from flame.js beside this file. The path is relative to the folder where make runs.
@@ -197,8 +197,7 @@ static void put_style(FILE *out)
 {
 	fputs("<style>\n"
 	      "text { font-family: \"DejaVu Sans Mono\", \"Liberation Mono\", Menlo, Consolas, "
-	      "monospace; "
-	      "font-size: 12px; fill: #111; }\n"
+	      "monospace; font-size: 12px; fill: #111; }\n"
 	      "#title { font-size: 17px; text-anchor: middle; }\n"
 	      "#subtitle { text-anchor: middle; fill: #555; }\n"
 	      ".button { fill: #06c; cursor: pointer; }\n"
@@ -230,14 +229,13 @@ static void put_head(const struct flame *f)
 
 	fprintf(f->out,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"no\"?>\n"
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%u\" "
-		"height=\"%u\" "
-		"viewBox=\"0 0 %u %u\">\n",
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" "
+		"width=\"%u\" height=\"%u\" viewBox=\"0 0 %u %u\">\n",
 		o->width, f->height, o->width, f->height);
 	put_style(f->out);
 	fprintf(f->out,
-		"<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n<text id=\"title\" "
-		"x=\"%u\" y=\"24\">",
+		"<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n"
+		"<text id=\"title\" x=\"%u\" y=\"24\">",
 		middle);
 	put_fitting(f->out, o->title, room, TITLE_CHARACTER);
 	fputs("</text>\n", f->out);
@@ -247,10 +245,10 @@ static void put_head(const struct flame *f)
 		fputs("</text>\n", f->out);
 	}
 	fprintf(f->out,
-		"<text id=\"reset\" class=\"button script hidden\" x=\"%u\" y=\"62\">Reset "
-		"zoom</text>\n"
-		"<text id=\"search\" class=\"button script end hidden\" x=\"%u\" "
-		"y=\"62\">Search</text>\n"
+		"<text id=\"reset\" class=\"button script hidden\" x=\"%u\" y=\"62\">"
+		"Reset zoom</text>\n"
+		"<text id=\"search\" class=\"button script end hidden\" x=\"%u\" y=\"62\">"
+		"Search</text>\n"
 		"<text id=\"details\" x=\"%u\" y=\"%u\"></text>\n"
 		"<text id=\"matched\" class=\"end\" x=\"%u\" y=\"62\"></text>\n",
 		SIDE, right, SIDE, f->height - 12, right - SEARCH_WIDTH);
@@ -292,8 +290,8 @@ static void put_frames(const struct flame *f)
 	fputs("</g>\n", f->out);
 	if (f->culled)
 		fprintf(f->out,
-			"<!-- %zu frames narrower than %g px, and what they call, are left out "
-			"-->\n",
+			"<!-- %zu frames narrower than %g px, and what they call, "
+			"are left out -->\n",
 			f->culled, f->options->min_frame);
 }
 

@@ -6,7 +6,6 @@
 #include "output/folded.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/vec.h"
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
 
 static const char *const leak_kind_text[LEAK_KIND_COUNT] = {
 	"still allocated", "definitely lost", "indirectly lost", "possibly lost", "still reachable",
@@ -247,12 +246,10 @@ void leaks_print(const struct leaks *l, size_t max_sites, leaks_line_fn *line, v
 		blocks += l->sites.data[i].blocks;
 	}
 	if (blocks)
-		print_line(
-			&p,
-			xasprintf(
-				"  %s bytes in %s block%s of %zu smaller sites are not shown here",
-				commas(bytes, bytes_text), commas(blocks, blocks_text),
-				blocks == 1 ? "" : "s", l->sites.count - shown));
+		print_line(&p, xasprintf("  %s bytes in %s block%s of %zu smaller sites are not "
+					 "shown here",
+					 commas(bytes, bytes_text), commas(blocks, blocks_text),
+					 blocks == 1 ? "" : "s", l->sites.count - shown));
 	print_sums(l, &p);
 }
 

@@ -7,7 +7,8 @@
  *	            "heap_tree=" ("empty" | ("detailed" | "peak") NL TREE)
  *	TREE     := "n" CHILDREN ": " BYTES " " TEXT NL CHILD*
  *	CHILD    := INDENT "n" CHILDREN ": " BYTES " 0x" ADDRESS ": " FRAME NL CHILD*
- *	          | INDENT "n0: " BYTES " in " COUNT " places, all below massif's threshold (..%)" NL
+ *	          | INDENT "n0: " BYTES " in " COUNT
+ *	            " places, all below massif's threshold (..%)" NL
  *	FRAME    := NAME [" (" FILE ":" LINE ")" | " (in " OBJECT ")" | " (in ???)"]
  *
  * An address with inlined functions is one line for each, one deeper each time;

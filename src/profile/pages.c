@@ -26,15 +26,7 @@ void pages_clone(struct pages *to, const struct pages *from)
 /* Index of the first range that ends after @addr. */
 static size_t first_after(const struct pages *p, taddr_t addr)
 {
-	size_t low = 0, high = p->range.count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (p->range.data[middle].end > addr)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return vec_search(&p->range, r, r->end <= addr);
 }
 
 /* Replaces @old ranges at index @at by the @count ones of @with. */

@@ -46,15 +46,7 @@ void stacks_free(struct stacks *s)
 /* Where @thread is, or would be. */
 static size_t find_place(const struct stacks *s, uint32_t thread)
 {
-	size_t low = 0, high = s->list.count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (s->list.data[middle].thread < thread)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return vec_search(&s->list, e, e->thread < thread);
 }
 
 static struct thread_stack *find(struct stacks *s, uint32_t thread)

@@ -14,6 +14,11 @@ struct unit {
 };
 
 #define KIB 1024.0
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
+#define TIB (1024 * GIB)
+#define PIB (1024 * TIB)
+#define EIB (1024 * PIB)
 #define SECOND 1000.0
 #define MINUTE (60 * SECOND)
 #define HOUR (60 * MINUTE)
@@ -22,11 +27,11 @@ struct unit {
 static const struct unit byte_units[] = {
 	{" B", 1, 0},
 	{" KiB", KIB, KIB},
-	{" MiB", KIB *KIB, KIB *KIB},
-	{" GiB", KIB *KIB *KIB, KIB *KIB *KIB},
-	{" TiB", KIB *KIB *KIB *KIB, KIB *KIB *KIB *KIB},
-	{" PiB", KIB *KIB *KIB *KIB *KIB, KIB *KIB *KIB *KIB *KIB},
-	{" EiB", KIB *KIB *KIB *KIB *KIB *KIB, KIB *KIB *KIB *KIB *KIB *KIB},
+	{" MiB", MIB, MIB},
+	{" GiB", GIB, GIB},
+	{" TiB", TIB, TIB},
+	{" PiB", PIB, PIB},
+	{" EiB", EIB, EIB},
 };
 static const struct unit time_units[] = {
 	{" ms", 1, 0}, {" s", SECOND, SECOND}, {" min", MINUTE, 2 * MINUTE},

@@ -3,7 +3,6 @@
  * areas and curves, axes, the peak, title and legend.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"

@@ -3,16 +3,13 @@
  * would leave the plot too small is dropped: axis titles, the note, the legend.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "report/chart_internal.h"
 
 #define FONT "sans-serif"
-#define RIGHT_ROOM \
-	1.06 /* the right axis has more, so that two curves that stand still do not coincide */
+#define RIGHT_ROOM 1.06 /* the right axis has more: two curves that stand still do not coincide */
 #define HEADROOM 2.4 /* what is free above the highest value, for the peak's label, in font sizes */
 
 /* The size that has text of 12 pixels; larger pictures have larger text, but not as much larger. */

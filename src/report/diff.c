@@ -5,7 +5,6 @@
  */
 #include "report/diff.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
  *
  *	begins with "time" TAB     samples of /proc            samples_file.h
  *	begins with 8 zero bytes   memusage's data             memusage_file.h
- *	anything else              a massif.out file           massif_file.h (which refuses what is none)
+ *	anything else              a massif.out file           massif_file.h (or is refused)
  */
 #ifndef PTMEM_REPORT_INPUT_H
 #define PTMEM_REPORT_INPUT_H

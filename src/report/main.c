@@ -12,7 +12,6 @@
  * cannot be written.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,10 +203,9 @@ static void print_help(void)
 {
 	puts("Usage: ptmem-report [OPTION]... FILE\n"
 	     "       ptmem-report --diff [OPTION]... OLD NEW\n"
-	     "Prints a profile by ptmem or Valgrind's Massif as ms_print does, or draws it; \"-\" "
-	     "is\n"
-	     "standard input. --png and --svg draw memusage's data files and ptmem's samples as "
-	     "well.\n");
+	     "Prints a profile by ptmem or Valgrind's Massif as ms_print does, or draws it; "
+	     "\"-\" is\nstandard input. "
+	     "--png and --svg draw memusage's data files and ptmem's samples as well.\n");
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		const struct report_option *o = &options[i];
 		_cleanup_free_ char *left =

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "base/cleanup.h"
 #include "base/text.h"
 #include "report/charts.h"
 #include "report/massif_sites.h"
@@ -238,8 +237,7 @@ static char *make_note(const struct builder *b)
 	if (!has_trees(b))
 		return xstrdup("Values are those at the peak.");
 	return xstrdup("Values are those at the peak. Ticks at the foot: snapshots that know call "
-		       "sites; between them, "
-		       "interpolated.");
+		       "sites; between them, interpolated.");
 }
 
 static char *make_title(const struct massif_file *f, const struct picture_options *o)

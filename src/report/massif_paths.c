@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "base/vec.h"
 
 static int find_last(const struct massif_file *f, size_t *index_out)
 {

@@ -5,7 +5,6 @@
  * of the time over calls, of the calls over time. A program without calls has a picture
  * too, as memusagestat has it: scripts that ask for one find it.
  */
-#include <math.h>
 
 #include "base/alloc.h"
 #include "report/charts.h"

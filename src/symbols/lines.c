@@ -120,13 +120,6 @@ void line_table_deinit(struct line_table *t)
 
 const struct line_row *line_table_find(const struct line_table *t, uint64_t addr)
 {
-	size_t low = 0, high = t->count; /* how many begin at or before addr */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (t->data[middle].addr <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 && t->data[low - 1].line != 0 ? &t->data[low - 1] : NULL;
+	size_t n = vec_search(t, row, row->addr <= addr);
+	return n > 0 && t->data[n - 1].line != 0 ? &t->data[n - 1] : NULL;
 }

@@ -56,15 +56,7 @@ static const struct range *first_holding(const struct ranges *r, uint32_t index,
 const struct range *ranges_find(const struct ranges *r, uint64_t addr)
 {
 	CHECK(r->is_sorted || r->count == 0);
-	size_t low = 0, high = r->count; /* how many begin at or before addr */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (r->data[middle].lo <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return first_holding(r, (uint32_t)low, addr);
+	return first_holding(r, (uint32_t)vec_search(r, e, e->lo <= addr), addr);
 }
 
 const struct range *ranges_outer(const struct ranges *r, const struct range *inner, uint64_t addr)

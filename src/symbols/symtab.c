@@ -148,13 +148,6 @@ void symtab_deinit(struct symtab *t)
 
 struct symtab_entry *symtab_find(struct symtab *t, uint64_t vaddr)
 {
-	size_t low = 0, high = t->count; /* how many start at or before vaddr */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (t->data[middle].first <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 && vaddr <= t->data[low - 1].last ? &t->data[low - 1] : NULL;
+	size_t n = vec_search(t, e, e->first <= vaddr);
+	return n > 0 && vaddr <= t->data[n - 1].last ? &t->data[n - 1] : NULL;
 }

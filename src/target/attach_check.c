@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/elf_file.h"
@@ -51,6 +52,41 @@ static bool is_our_thread(pid_t pid)
 	return access(name, F_OK) == 0;
 }
 
+/* A thread of @pid that waits for what no signal ends, or 0; *sleeps_out: which of its waits it is. */
+static pid_t find_blocked(pid_t pid, uint64_t *sleeps_out)
+{
+	DIR *threads = proc_open_threads(pid);
+	pid_t blocked = 0;
+	for (pid_t tid; threads && !blocked && (tid = proc_next_thread(threads));) {
+		struct proc_status st;
+		if (proc_status_read(tid, &st) == 0 && st.state == 'D') {
+			blocked = tid;
+			*sleeps_out = st.sleeps;
+		}
+	}
+	if (threads)
+		closedir(threads);
+	return blocked;
+}
+
+#define BLOCKED_MS 1000u
+#define LOOK_MS 20u
+
+/* A thread of @pid that would keep the others, once stopped, waiting; 0 if there is none. Returns as soon as
+ * that is known: what waits for a disk, or in vfork, is mostly through at the next look. */
+static pid_t find_stuck(pid_t pid)
+{
+	const struct timespec pause = {0, LOOK_MS * 1000000l};
+	uint64_t first = 0, sleeps = 0;
+	pid_t tid = find_blocked(pid, &first);
+	for (unsigned ms = 0; tid && ms < BLOCKED_MS; ms += LOOK_MS) {
+		nanosleep(&pause, NULL);
+		if (find_blocked(pid, &sleeps) != tid || sleeps != first)
+			return 0;
+	}
+	return tid;
+}
+
 static int errno_of(enum attach_problem problem)
 {
 	return problem == ATTACH_OK ? 0 : problem == ATTACH_KERNEL_THREAD ? -EPERM : -ESRCH;
@@ -72,6 +108,11 @@ int attach_check(pid_t pid, const struct arch *arch, enum attach_problem *proble
 		*problem_out = ATTACH_TRACED;
 		*detail_out = st.tracer;
 		return -EPERM;
+	}
+	*detail_out = find_stuck(pid);
+	if (*detail_out) {
+		*problem_out = ATTACH_STUCK;
+		return -EBUSY;
 	}
 	char name[64];
 	struct elf_file *file;

@@ -114,13 +114,13 @@ static void put_back_trap(struct target *t, struct thread *th, struct arch_regs 
 }
 
 /*
- * Waits for a stop of @th. A leader that was killed is not reported before all its threads
- * are, and these wait for us: so look now and then whether it is alive.
+ * A leader that was killed is not reported before all its threads are, and these wait for
+ * us: so look now and then whether it is alive.
  */
-static int wait_for(struct thread *th, int *status)
+int inject_wait(struct thread *th, int *status_out)
 {
 	for (;;) {
-		pid_t got = waitpid(th->tid, status, __WALL | WNOHANG);
+		pid_t got = waitpid(th->tid, status_out, __WALL | WNOHANG);
 		if (got == th->tid)
 			return 0;
 		if (got < 0 && errno != EINTR)
@@ -138,7 +138,7 @@ static int step_once(struct target *t, struct thread *th, struct held *held)
 	for (int tries = 0; tries < 16; tries++) {
 		int status = 0, rc = ptrace_step(th->tid, 0);
 		if (rc == 0)
-			rc = wait_for(th, &status);
+			rc = inject_wait(th, &status);
 		if (rc != 0)
 			return rc;
 		struct stop stop = stop_decode(status);
@@ -199,7 +199,7 @@ int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void
 
 #define RUN_MS 2000u /* a machine may be busy; more than any pad takes */
 
-/* As wait_for, but the stop is left to be consumed. One that does not come is asked for: is_late. */
+/* As inject_wait, but the stop is left to be consumed. One that does not come is asked for: is_late. */
 static int peek_stop(struct thread *th, int *status, bool *is_late)
 {
 	for (unsigned ms = 0;; ms += 5) {
@@ -211,7 +211,7 @@ static int peek_stop(struct thread *th, int *status, bool *is_late)
 		if (info.si_pid == th->tid) {
 			*status = info.si_status << 8 | 0x7f; /* as waitpid would give it */
 			bool is_stop = info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED;
-			return is_stop ? 0 : wait_for(th, status);
+			return is_stop ? 0 : inject_wait(th, status);
 		}
 		if (ms == RUN_MS && ptrace_interrupt(th->tid) == 0)
 			*is_late = true;
@@ -286,7 +286,7 @@ static int run_until(struct target *t, struct thread *th, enum stop_kind kind, i
 							    ptrace_cont(th->tid, sig);
 		sig = 0;
 		if (rc == 0)
-			rc = wait_for(th, &status);
+			rc = inject_wait(th, &status);
 		if (rc != 0)
 			return rc;
 		struct stop stop = stop_decode(status);

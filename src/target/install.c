@@ -11,12 +11,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "target/guard.h"
+#include "target/loader.h"
 #include "target/ptrace.h"
 #include "target/pads.h"
 #include "target/requests.h"
@@ -162,22 +162,6 @@ struct module *target_refresh_module(struct target *t, struct space *s, taddr_t 
 	return m;
 }
 
-/* Whether a dynamic linker is at work, which may bring a malloc. */
-static bool can_load_more(const struct space *s)
-{
-	for (size_t i = 0; i < s->modules.count; i++) {
-		const struct module *m = s->modules.data[i];
-		if (!m->is_vdso && (!m->file || m->file->has_interp))
-			return true;
-	}
-	for (size_t i = 0; i < s->traps.count; i++) {
-		const struct trap *trap = &s->traps.data[i];
-		if (trap->kind == TRAP_ENTRY && trap->probe->kind == PROBE_LOADER)
-			return true;
-	}
-	return false;
-}
-
 int install_probes(struct target *t, struct space *s, struct thread *th)
 {
 	int rc = space_update_modules(s, NULL, NULL, NULL);
@@ -186,7 +170,7 @@ int install_probes(struct target *t, struct space *s, struct thread *th)
 		install_module(t, th, s, s->modules.data[i]);
 	if (t->syscalls == SYSCALLS_SITES)
 		syscall_sites_check_code(t, s);
-	if (s->probe_count + s->marker_count == 0 && !t->options.no_probes && !can_load_more(s))
+	if (s->probe_count + s->marker_count == 0 && !t->options.no_probes && !loader_is_there(s))
 		return -ENOENT;
 	syscalls_start(t, s, th);
 	if (s->is_profiled && !s->user)
@@ -392,9 +376,8 @@ static void step_threads_out(struct target *t, struct space *s)
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
 		if (th && th->process->space == s && !th->is_exiting &&
-		    th->state != THREAD_LISTENING &&
-		    inject_step_until(t, th, is_outside_areas, s, MAX_STEPS_OUT) == -ESRCH)
-			i = (size_t)-1;
+		    th->state != THREAD_LISTENING)
+			inject_step_until(t, th, is_outside_areas, s, MAX_STEPS_OUT);
 	}
 }
 
@@ -421,8 +404,11 @@ static void take_pending_traps(struct target *t, struct space *s)
 		    !has_pending_trap(th->tid))
 			continue;
 		pid_t tid = th->tid;
-		if (ptrace_cont(tid, 0) == 0 && waitpid(tid, &status, __WALL) == tid)
-			loop_serve(t, tid, status);
+		if (ptrace_cont(tid, 0) != 0 || inject_wait(th, &status) != 0)
+			continue;
+		loop_serve(t, tid, status);
+		if (!thread_find(t, tid))
+			i = (size_t)-1; /* the table closed a gap: look again */
 	}
 }
 
@@ -432,9 +418,8 @@ static void settle_threads(struct target *t, struct space *s)
 	for (size_t i = 0; s->guard && s->guard->has_handler && i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
 		if (th && th->process->space == s && !th->is_exiting && th->is_held &&
-		    !th->is_in_vfork && th->state != THREAD_LISTENING &&
-		    inject_settle(t, th) == -ESRCH)
-			i = (size_t)-1;
+		    !th->is_in_vfork && th->state != THREAD_LISTENING)
+			inject_settle(t, th);
 	}
 }
 

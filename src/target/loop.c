@@ -115,7 +115,7 @@ static struct space *fork_space(struct target *t, struct space *s, pid_t pid)
 	pads_catch_up(t, s);
 	struct space *own = space_fork(s, pid);
 	guard_space_forked(t, s, own);
-	pads_fork(t, s, own);
+	pads_fork(t, own);
 	if (s->user && s->is_profiled)
 		t->sink.space_fork(t->sink.ctx, s, own);
 	return own;
@@ -138,7 +138,7 @@ static struct process *add_child(struct target *t, struct thread *parent, pid_t 
  */
 static void resume_inside_call(struct target *t, struct thread *th)
 {
-	if (!t->is_stopping || ptrace_interrupt(th->tid) != 0) {
+	if (!thread_must_halt(t, th) || ptrace_interrupt(th->tid) != 0) {
 		thread_resume(t, th, 0);
 		return;
 	}
@@ -378,7 +378,7 @@ static void serve_interrupt(struct target *t, struct thread *th, bool was_interr
 		pads_add_thread(t, th);
 	}
 	thread_resume(t, th, th->held_signal);
-	if (!t->is_stopping)
+	if (!thread_must_halt(t, th))
 		th->held_signal = 0;
 }
 
@@ -475,6 +475,7 @@ void loop_serve(struct target *t, pid_t tid, int status)
 		serve_child(t, th, stop.kind);
 		break;
 	case STOP_VFORK_DONE:
+		th->stays |= t->is_leaving;
 		resume_inside_call(t, th);
 		break;
 	case STOP_EXEC:

@@ -85,7 +85,7 @@ void loop_start_world(struct target *t)
 	t->is_stopping = false;
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
-		if (!th || !th->is_held)
+		if (!th || !th->is_held || th->stays)
 			continue;
 		int sig = th->held_signal;
 		th->held_signal = 0;

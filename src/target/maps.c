@@ -4,8 +4,8 @@
 #include "target/maps.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
@@ -20,24 +20,41 @@
 #define MMAP_REGION 0x700000000000ull
 #define MIN_ADDRESS 0x10000ull
 
+/* Moves @text behind the number there and the @behind that must follow. sscanf takes three times as long. */
+static bool take_number(const char **text, int base, char behind, uint64_t *out)
+{
+	char *end;
+	*out = strtoull(*text, &end, base);
+	if (end == *text || *end != behind)
+		return false;
+	*text = end + 1;
+	return true;
+}
+
 int maps_parse_line(const char *line, struct map *out)
 {
 	struct map m = {0};
-	char perms[5] = "";
-	unsigned major_dev = 0, minor_dev = 0;
-	uint64_t ino = 0;
-	int path_at = -1;
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &m.start,
-		   &m.end, perms, &m.offset, &major_dev, &minor_dev, &ino, &path_at) < 7 ||
-	    path_at < 0 || strlen(perms) != 4 || m.start >= m.end)
+	const char *p = line;
+	uint64_t major_dev, minor_dev;
+	char *path;
+	if (!take_number(&p, 16, '-', &m.start) || !take_number(&p, 16, ' ', &m.end))
 		return -EINVAL;
+	const char *perms = p;
+	if (strcspn(perms, " ") != 4 || perms[4] != ' ')
+		return -EINVAL;
+	p = perms + 5;
+	if (!take_number(&p, 16, ' ', &m.offset) || !take_number(&p, 16, ':', &major_dev) ||
+	    !take_number(&p, 16, ' ', &minor_dev))
+		return -EINVAL;
+	m.ino = strtoull(p, &path, 10);
+	if (path == p || m.start >= m.end)
+		return -EINVAL;
+	path += strspn(path, " ");
 	m.is_read = perms[0] == 'r';
 	m.is_write = perms[1] == 'w';
 	m.is_exec = perms[2] == 'x';
 	m.is_shared = perms[3] == 's';
-	m.dev = makedev(major_dev, minor_dev);
-	m.ino = ino;
-	const char *path = line + path_at;
+	m.dev = makedev((unsigned)major_dev, (unsigned)minor_dev);
 	size_t n = strlen(path), d = strlen(DELETED);
 	m.is_deleted = n > d && strcmp(path + n - d, DELETED) == 0;
 	m.path = xstrndup(path, m.is_deleted ? n - d : n);
@@ -78,17 +95,8 @@ void maps_deinit(struct maps *m)
 
 const struct map *maps_find(const struct maps *m, taddr_t addr)
 {
-	size_t lo = 0, hi = m->list.count;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (m->list.data[mid].end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo < m->list.count && m->list.data[lo].start <= addr)
-		return &m->list.data[lo];
-	return NULL;
+	size_t i = vec_search(&m->list, e, e->end <= addr);
+	return i < m->list.count && m->list.data[i].start <= addr ? &m->list.data[i] : NULL;
 }
 
 /* The part of the gap [*start, *end) below @above and above @below that we may use. */

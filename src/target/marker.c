@@ -189,15 +189,7 @@ static int compare(const void *a, const void *b)
 /* The first marker at @vaddr or behind it. */
 static size_t lower_bound(const struct marker_list *list, uint64_t vaddr)
 {
-	size_t lo = 0, hi = list->list.count;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (list->list.data[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return vec_search(&list->list, m, m->vaddr < vaddr);
 }
 
 /* Symbols may overlap: the largest function counts, for all of its branches. */

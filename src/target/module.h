@@ -29,7 +29,6 @@ struct module {
 	struct syscall_sites *syscalls;
 	struct marker_list *markers; /* in its text; NULL = not yet looked for */
 	bool is_vdso;
-	bool is_mapped;    /* false after its unload */
 };
 
 struct module *module_hold(struct module *m);

@@ -122,7 +122,7 @@ size_t pads_drain_some(struct target *t, struct space *s)
 		.is_counting = t->options.no_stacks,
 		.quick = is_quick(t, s) ? deliver_quick : NULL,
 	};
-	return s->pads->last_drained = ring_drain(&s->pads->ring, PADS_DRAIN_BATCH, &reader);
+	return ring_drain(&s->pads->ring, PADS_DRAIN_BATCH, &reader);
 }
 
 size_t pads_drain(struct target *t, struct space *s)
@@ -132,7 +132,7 @@ size_t pads_drain(struct target *t, struct space *s)
 		n = pads_drain_some(t, s);
 		sum += n;
 	} while (n >= PADS_DRAIN_BATCH);
-	return s->pads->last_drained = sum;
+	return sum;
 }
 
 void pads_catch_up(struct target *t, struct space *s)

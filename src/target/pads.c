@@ -280,13 +280,12 @@ static struct pad_probe describe(const struct probe *probe)
 }
 
 /* Whether any thread's pc, or a word on its stack, lies inside [start + 1, start + size). */
-static bool is_occupied(struct target *t, const struct space *s, taddr_t start, uint32_t size)
+static bool is_occupied(const struct target *t, taddr_t start, uint32_t size)
 {
 	for (size_t i = 0; i < t->stack_words.count; i++) {
 		if (t->stack_words.data[i] - start - 1 < size - 1)
 			return true;
 	}
-	(void)s;
 	return false;
 }
 
@@ -340,7 +339,7 @@ static int promote_trap(struct target *t, struct space *s, struct thread *th, ui
 							  "its moved code pushes a return address";
 		return -ENOTSUP;
 	}
-	if (is_occupied(t, s, pad.patch_at, pad.moved)) {
+	if (is_occupied(t, pad.patch_at, pad.moved)) {
 		s->traps.data[index].why_cold = "a thread stands in its first instructions";
 		return -EAGAIN;
 	}
@@ -361,7 +360,6 @@ static int promote_trap(struct target *t, struct space *s, struct thread *th, ui
 	tp->pad = (uint32_t)p->list.count;
 	tp->patch_size = pad.patch_size;
 	tp->why_cold = NULL;
-	t->stats.promoted++;
 	return 0;
 }
 
@@ -425,7 +423,7 @@ int pads_promote(struct target *t, struct space *s, struct thread *th)
 
 /* -- forks and leaving -- */
 
-void pads_fork(struct target *t, const struct space *parent, struct space *child)
+void pads_fork(const struct target *t, struct space *child)
 {
 	for (size_t i = 0; i < child->traps.count; i++) {
 		struct trap *trap = &child->traps.data[i];
@@ -442,7 +440,6 @@ void pads_fork(struct target *t, const struct space *parent, struct space *child
 	}
 	child->pads = NULL;
 	child->hits = 0;
-	(void)parent;
 }
 
 void pads_disarm(struct target *t, struct space *s)

@@ -30,8 +30,6 @@ struct pads {
 	VEC(pid_t) owner;         /* by slot: the thread that has it; 0 = free */
 	VEC(struct pads_deleted) deleted; /* until the thread's next record */
 	uint64_t stall_mark, stall_since_ns; /* what the ring was like when threads waited, and since when */
-	uint64_t last_drained;    /* records of the last drain: for the idle strategy */
-	bool is_off;
 };
 
 /* Whether probes of @s may be promoted at all; if not, why (static text). */
@@ -72,8 +70,8 @@ void pads_unblock(struct target *t, struct space *s);
 void pads_throw(struct thread *th);
 void pads_catch(struct target *t, struct thread *th, const struct arch_regs *regs);
 
-/* A forked child @child of @parent gets breakpoints for its pads. */
-void pads_fork(struct target *t, const struct space *parent, struct space *child);
+/* @child, just forked, gets breakpoints for its parent's pads. */
+void pads_fork(const struct target *t, struct space *child);
 
 /* The slot of @th, or NULL. */
 struct pad_slot *pads_slot(const struct thread *th);

@@ -21,6 +21,18 @@
 		.count_arg = NO, .align_arg = align, .block_arg = NO, .result_arg = NO,       \
 		.may_throw = true                                                             \
 	}
+#define ALLOC_PAGES(name)                                                                  \
+	{                                                                                  \
+		.symbol = name, .kind = PROBE_ALLOC, .function = FUNCTION_MEMALIGN,        \
+		.size_arg = 0, .count_arg = NO, .align_arg = NO, .block_arg = NO,          \
+		.result_arg = NO, .is_page_aligned = true                                  \
+	}
+#define REALLOC(name, count)                                                               \
+	{                                                                                  \
+		.symbol = name, .kind = PROBE_REALLOC, .function = FUNCTION_REALLOC,       \
+		.size_arg = 1, .count_arg = count, .align_arg = NO, .block_arg = 0,        \
+		.result_arg = NO                                                           \
+	}
 #define FREE(name, fn)                                                              \
 	{                                                                           \
 		.symbol = name, .kind = PROBE_FREE, .function = fn, .size_arg = NO, \
@@ -41,22 +53,8 @@
 const struct probe probe_table[] = {
 	ALLOC("malloc", FUNCTION_MALLOC, 0, NO, NO),
 	ALLOC("calloc", FUNCTION_CALLOC, 0, 1, NO),
-	{.symbol = "realloc",
-	 .kind = PROBE_REALLOC,
-	 .function = FUNCTION_REALLOC,
-	 .size_arg = 1,
-	 .count_arg = NO,
-	 .align_arg = NO,
-	 .block_arg = 0,
-	 .result_arg = NO},
-	{.symbol = "reallocarray",
-	 .kind = PROBE_REALLOC,
-	 .function = FUNCTION_REALLOC,
-	 .size_arg = 1,
-	 .count_arg = 2,
-	 .align_arg = NO,
-	 .block_arg = 0,
-	 .result_arg = NO},
+	REALLOC("realloc", NO),
+	REALLOC("reallocarray", 2),
 	ALLOC("memalign", FUNCTION_MEMALIGN, 1, NO, 0),
 	ALLOC("aligned_alloc", FUNCTION_MEMALIGN, 1, NO, 0),
 	{.symbol = "posix_memalign",
@@ -67,24 +65,8 @@ const struct probe probe_table[] = {
 	 .align_arg = 1,
 	 .block_arg = NO,
 	 .result_arg = 0},
-	{.symbol = "valloc",
-	 .kind = PROBE_ALLOC,
-	 .function = FUNCTION_MEMALIGN,
-	 .size_arg = 0,
-	 .count_arg = NO,
-	 .align_arg = NO,
-	 .block_arg = NO,
-	 .result_arg = NO,
-	 .is_page_aligned = true},
-	{.symbol = "pvalloc",
-	 .kind = PROBE_ALLOC,
-	 .function = FUNCTION_MEMALIGN,
-	 .size_arg = 0,
-	 .count_arg = NO,
-	 .align_arg = NO,
-	 .block_arg = NO,
-	 .result_arg = NO,
-	 .is_page_aligned = true},
+	ALLOC_PAGES("valloc"),
+	ALLOC_PAGES("pvalloc"),
 	FREE("free", FUNCTION_FREE),
 	FREE("cfree", FUNCTION_FREE),
 	FREE("free_sized", FUNCTION_FREE),
@@ -126,11 +108,17 @@ const struct probe probe_table[] = {
 /* Found by the dynamic section, not by its name: every object has such a function. */
 static const struct probe program_end = CONTROL("_fini", PROBE_END);
 
-const struct probe *probe_find(const char *symbol)
+/* Whether @symbol, but for a version, is @name. */
+static bool is_called(const char *symbol, const char *name)
 {
 	size_t n = strcspn(symbol, "@");
+	return strncmp(name, symbol, n) == 0 && name[n] == '\0';
+}
+
+const struct probe *probe_find(const char *symbol)
+{
 	for (const struct probe *p = probe_table; p->symbol; p++) {
-		if (strncmp(p->symbol, symbol, n) == 0 && p->symbol[n] == '\0')
+		if (is_called(symbol, p->symbol))
 			return p;
 	}
 	return NULL;
@@ -161,7 +149,11 @@ static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 {
 	struct search *search = ctx;
 	/* cheap test first: only these initials are in the table */
-	if (!memchr("mcrapvf_", sym->name[0], 8) || !sym->is_defined || sym->type != STT_FUNC)
+	if (!memchr("mcrapvf_", sym->name[0], 8) || !sym->is_defined)
+		return 0;
+	if (sym->type == STT_OBJECT && is_called(sym->name, "_r_debug"))
+		search->sites->r_debug = sym->vaddr;
+	if (sym->type != STT_FUNC)
 		return 0;
 	bool is_seen = sym->bind == STB_GLOBAL || sym->bind == STB_WEAK ||
 		       sym->bind == STB_GNU_UNIQUE;

@@ -50,6 +50,7 @@ struct probe_site {
 };
 struct probe_sites {
 	VEC(struct probe_site) list;
+	uint64_t r_debug; /* vaddr of the dynamic linker's struct r_debug; 0 = not in this file */
 };
 
 /* Whether a pad may ever take its place. */
@@ -60,7 +61,7 @@ static inline bool probe_may_be_hot(const struct probe *p)
 
 /*
  * All definitions in @file, and its struct elf_file.fini as a
- * PROBE_END, one per address. The caller deinits @out->list.
+ * PROBE_END, one per address; and r_debug. The caller deinits @out->list.
  */
 void probe_sites_find(struct elf_file *file, struct probe_sites *out);
 

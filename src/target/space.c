@@ -79,6 +79,7 @@ struct space *space_fork(const struct space *parent, pid_t child)
 	s->stops_at_all = parent->stops_at_all;
 	s->throw_through = parent->throw_through;
 	s->throw_saved = parent->throw_saved;
+	s->is_loading = parent->is_loading;
 	s->is_ready = parent->is_ready;
 	s->is_profiled = parent->is_profiled;
 	s->probe_count = parent->probe_count;
@@ -250,7 +251,6 @@ static struct module *new_module(const struct space *s, const struct map *map)
 {
 	struct module *m = xcalloc(1, sizeof(*m));
 	m->users = 1;
-	m->is_mapped = true;
 	m->is_vdso = strcmp(map->path, "[vdso]") == 0;
 	m->path = xstrdup(map->path);
 	m->start = map->start;
@@ -371,7 +371,6 @@ int space_update_modules(struct space *s, space_module_fn *loaded, space_module_
 			still = now.data[k] == m;
 		if (still)
 			continue;
-		m->is_mapped = false;
 		remove_traps(s, m);
 		if (unloaded)
 			unloaded(ctx, s, m);
@@ -389,17 +388,8 @@ int space_update_modules(struct space *s, space_module_fn *loaded, space_module_
 
 struct module *space_find_module(const struct space *s, taddr_t pc)
 {
-	size_t lo = 0, hi = s->modules.count;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (s->modules.data[mid]->end <= pc)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo < s->modules.count && s->modules.data[lo]->start <= pc)
-		return s->modules.data[lo];
-	return NULL;
+	size_t i = vec_search(&s->modules, m, (*m)->end <= pc);
+	return i < s->modules.count && s->modules.data[i]->start <= pc ? s->modules.data[i] : NULL;
 }
 
 bool space_is_known_miss(struct space *s, taddr_t pc)

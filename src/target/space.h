@@ -79,6 +79,7 @@ struct space {
 	bool is_ready;         /* probes are in, events count */
 	bool is_profiled;      /* false: followed only until its exec */
 	bool stops_at_all;     /* SYSCALLS_SITES: breakpoints would miss calls, so it stops at every one */
+	bool is_loading;       /* the dynamic linker was within a change at its last stop */
 	bool is_own_image;     /* began with an exec or an attach, not with a fork */
 	uint64_t attach_ns;   /* how long it stood to be attached; 0 = it was started */
 	uint32_t probe_count;  /* watched functions */
@@ -107,7 +108,7 @@ int space_write(const struct space *s, taddr_t addr, const void *buf, size_t siz
 
 /*
  * Compares the maps with what is known. @loaded and @unloaded are told of each
- * difference. Unloaded modules have is_mapped false and lose their traps.
+ * difference. Unloaded modules lose their traps.
  */
 typedef void space_module_fn(void *ctx, struct space *s, struct module *m);
 int space_update_modules(struct space *s, space_module_fn *loaded, space_module_fn *unloaded, void *ctx);
@@ -117,7 +118,7 @@ struct module *space_find_module(const struct space *s, taddr_t pc);
 /* Whether @pc lies in known code without a module, or was already looked up in vain. */
 bool space_is_known_miss(struct space *s, taddr_t pc);
 
-/* Traps. space_trap_put writes the breakpoint; space_trap_remove_all restores the text. */
+/* Traps. space_trap_put writes the breakpoint; space_trap_take restores the text. */
 struct trap *space_trap_find(const struct space *s, taddr_t addr);
 /* Only notes @trap, which is written already. */
 void space_trap_add(struct space *s, const struct trap *trap);

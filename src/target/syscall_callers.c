@@ -22,7 +22,6 @@
 struct proof {
 	struct syscall_text *text;
 	const struct elf_function *of;
-	struct syscall_callers *out;
 	bool is_doubtful;
 };
 
@@ -90,8 +89,8 @@ struct section {
 	GElf_Shdr header;
 };
 
-/* The section of @name, or if that is NULL the one that holds @vaddr. */
-static bool find_section(struct elf_file *file, const char *wanted, uint64_t vaddr, struct section *out)
+/* The section of the file that holds @vaddr. */
+static bool find_section(struct elf_file *file, uint64_t vaddr, struct section *out)
 {
 	Elf_Scn *section = NULL;
 	size_t names;
@@ -101,12 +100,11 @@ static bool find_section(struct elf_file *file, const char *wanted, uint64_t vad
 	while ((section = elf_nextscn(file->elf, section))) {
 		GElf_Shdr h;
 		if (!gelf_getshdr(section, &h) || !(h.sh_flags & SHF_ALLOC) ||
-		    h.sh_type == SHT_NOBITS)
+		    h.sh_type == SHT_NOBITS || vaddr - h.sh_addr >= h.sh_size)
 			continue;
 		const char *name = elf_strptr(file->elf, names, h.sh_name);
 		*out = (struct section){.name = name ? name : "", .header = h};
-		if (wanted ? strcmp(out->name, wanted) == 0 : vaddr - h.sh_addr < h.sh_size)
-			return true;
+		return true;
 	}
 	return false;
 }
@@ -117,9 +115,9 @@ static bool find_section(struct elf_file *file, const char *wanted, uint64_t vad
  */
 static bool is_compared_only(struct proof *p, const struct section *got, uint64_t slot)
 {
-	struct section plt;
-	uint64_t table = find_section(p->text->file, ".got.plt", 0, &plt) ? plt.header.sh_addr :
-									    got->header.sh_addr;
+	GElf_Shdr plt;
+	uint64_t table = elf_file_section(p->text->file->elf, ".got.plt", &plt) ? plt.sh_addr :
+										  got->header.sh_addr;
 	int start = find_uses(p->text, table, table + 1, NULL);
 	int found = find_uses(p->text, slot, slot + sizeof(uint64_t), NULL);
 
@@ -132,7 +130,7 @@ static bool is_harmless_word(struct proof *p, uint64_t at, const uint8_t *word)
 	struct section s;
 	GElf_Rela rela;
 
-	if (!find_section(p->text->file, NULL, at, &s))
+	if (!find_section(p->text->file, at, &s))
 		return false;
 	if (s.header.sh_type == SHT_RELA) {
 		uint64_t inside = (at - s.header.sh_addr) % sizeof(rela);
@@ -140,7 +138,7 @@ static bool is_harmless_word(struct proof *p, uint64_t at, const uint8_t *word)
 			return false;
 		memcpy(&rela, word - inside, sizeof(rela));
 		if (GELF_R_TYPE(rela.r_info) != p->text->arch->elf_relative ||
-		    !find_section(p->text->file, NULL, rela.r_offset, &s))
+		    !find_section(p->text->file, rela.r_offset, &s))
 			return false;
 		at = rela.r_offset;
 	}
@@ -154,7 +152,7 @@ static bool is_harmless_distance(struct proof *p, uint64_t at, uint32_t distance
 	struct section s;
 	bool is_start = (uint32_t)at + distance == (uint32_t)p->of->start;
 
-	if (!find_section(p->text->file, NULL, at, &s))
+	if (!find_section(p->text->file, at, &s))
 		return false;
 	/* symbols, hashes and relocations hold none; the header's are from its start */
 	if (s.header.sh_type != SHT_PROGBITS || strcmp(s.name, ".eh_frame_hdr") == 0)
@@ -232,7 +230,7 @@ static bool is_run_into(const struct proof *p, size_t function)
 
 static void find_callers(struct syscall_text *t, struct syscall_callers *out)
 {
-	struct proof p = {.text = t, .of = &t->functions.list.data[out->function], .out = out};
+	struct proof p = {.text = t, .of = &t->functions.list.data[out->function]};
 
 	if (!t->is_readable || p.of->kind != ELF_FUNCTION || p.of->start == t->file->entry)
 		return;

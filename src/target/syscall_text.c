@@ -37,16 +37,7 @@ void syscall_text_deinit(struct syscall_text *t)
 
 size_t syscall_text_function(const struct syscall_text *t, uint64_t vaddr)
 {
-	size_t low = 0, high = t->functions.list.count;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (t->functions.list.data[mid].start <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low - 1;
+	return vec_search(&t->functions.list, f, f->start <= vaddr) - 1;
 }
 
 const struct elf_function *syscall_text_holder(const struct syscall_text *t, uint64_t vaddr)
@@ -103,17 +94,10 @@ void syscall_text_link(struct syscall_text *t)
 uint32_t *syscall_text_entries(const struct syscall_text *t, struct arch_code *code)
 {
 	VEC(uint32_t) found = {0};
-	size_t low = 0, high = t->entries.count;
+	size_t i = vec_search(&t->entries, entry, *entry < code->at);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (t->entries.data[mid] < code->at)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (; low < t->entries.count && t->entries.data[low] - code->at < code->size; low++)
-		*vec_add(&found) = (uint32_t)(t->entries.data[low] - code->at);
+	for (; i < t->entries.count && t->entries.data[i] - code->at < code->size; i++)
+		*vec_add(&found) = (uint32_t)(t->entries.data[i] - code->at);
 	code->entry = found.data;
 	code->entry_count = found.count;
 	return found.data;

@@ -389,8 +389,6 @@ static void run_shortly(struct target *t)
 	loop_stop_world(t);
 }
 
-#define REMOVE_TRIES 100
-
 /* Whether a thread of @s waits in vfork: it can neither be let go nor make calls for us. */
 static bool is_in_vfork(const struct target *t, const struct space *s)
 {
@@ -402,24 +400,51 @@ static bool is_in_vfork(const struct target *t, const struct space *s)
 	return false;
 }
 
+#define VFORK_MS 2000u
+#define REMOVE_TRIES 100
+
+/* Until nobody of @s waits in vfork, at most until @deadline. Who comes out of it stays where it is. */
+static void run_out_of_vfork(struct target *t, struct space *s, uint64_t deadline)
+{
+	loop_start_world(t);
+	while (is_in_vfork(t, s) && target_clock() < deadline) {
+		if (loop_step(t, true) != 0)
+			loop_wait_for_child(5);
+	}
+	loop_stop_world(t);
+}
+
+static bool remove_from(struct target *t, struct space *s, uint64_t deadline, bool is_last)
+{
+	if (s->areas.count == 0 && s->traps.count == 0 && !guard_has_injection(s))
+		return true;
+	if (is_in_vfork(t, s) && target_clock() < deadline) {
+		run_out_of_vfork(t, s, deadline);
+		return false; /* the processes may be others now */
+	}
+	return install_remove(t, s, pick_thread(t, s), is_last);
+}
+
 /* From the spaces of all processes, or of @only. Processes may end meanwhile. */
 static void remove_everything(struct target *t, pid_t only)
 {
-	for (unsigned tries = 1; tries <= REMOVE_TRIES; tries++) {
-		bool is_done = true;
+	uint64_t deadline = target_clock() + VFORK_MS * 1000000ull;
+	bool is_done = false;
+	t->is_leaving = true;
+	for (unsigned tries = 1; !is_done && tries <= REMOVE_TRIES; tries++) {
+		if (tries > 1)
+			run_shortly(t);
+		is_done = true;
 		for (size_t i = 0; i < t->processes.count; i++) {
-			struct space *s = t->processes.data[i]->space;
-			if (only && only != t->processes.data[i]->pid)
-				continue;
-			if (tries < REMOVE_TRIES && is_in_vfork(t, s))
-				is_done = false;
-			else if (s->areas.count > 0 || s->traps.count > 0 || guard_has_injection(s))
-				is_done &= install_remove(t, s, pick_thread(t, s),
-							  tries == REMOVE_TRIES);
+			const struct process *p = t->processes.data[i];
+			if (!only || only == p->pid)
+				is_done &= remove_from(t, p->space, deadline, tries == REMOVE_TRIES);
 		}
-		if (is_done)
-			return;
-		run_shortly(t);
+	}
+	t->is_leaving = false;
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		if (t->threads.data[i])
+			t->threads.data[i]->stays = false;
 	}
 }
 

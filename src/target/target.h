@@ -104,8 +104,6 @@ struct target_sink {
 	 * slots, zeroed) from now on: pads read them there.
 	 */
 	void (*rule_memory)(void *ctx, struct space *s, struct unwind_rule *memory, uint32_t bits);
-	/* The shared memory of @s is about to go: rules must leave it. */
-	void (*rule_memory_gone)(void *ctx, struct space *s);
 	/*
 	 * @tid is the last thread of process @pid, stopped
 	 * on its way out; its memory is still there.
@@ -153,7 +151,6 @@ struct target_stats {
 	uint64_t ring_full;      /* stops for want of room in a ring */
 	uint64_t ring_jumps;     /* times that a ring went on around unfinished records */
 	uint64_t holes;          /* records that were begun and never finished */
-	uint32_t promoted;       /* breakpoints that became pads */
 	uint64_t promote_ns;     /* pauses for it */
 };
 
@@ -170,15 +167,17 @@ int target_start(struct target *t, char *const argv[]);
 /* Why an attach failed, for a message of the caller's. */
 enum attach_problem {
 	ATTACH_OK, ATTACH_NO_PROCESS, ATTACH_TRACED, ATTACH_PERMISSION, ATTACH_32BIT, ATTACH_SELF,
-	ATTACH_NO_PROBES, ATTACH_NO_FAULTS, ATTACH_KERNEL_THREAD, ATTACH_INJECT, ATTACH_OTHER,
+	ATTACH_NO_PROBES, ATTACH_NO_FAULTS, ATTACH_KERNEL_THREAD, ATTACH_OTHER,
 	/* of a process that has ended; of one whose other threads run */
 	ATTACH_ZOMBIE, ATTACH_DEAD_LEADER,
+	/* a thread, in @detail_out, cannot be stopped */
+	ATTACH_STUCK,
 };
 /* What /proc alone says of @pid: ATTACH_OK, NO_PROCESS, ZOMBIE, DEAD_LEADER or KERNEL_THREAD. */
 enum attach_problem target_look(pid_t pid);
 
 /* Attaches to all threads of @pid. 0, or -errno with *problem_out and *detail_out (a number: the
- * tracer's pid, a uid, an errno). Nothing of ours is left in the process then. */
+ * tracer's pid, a thread's id, a uid, an errno). Nothing of ours is left in the process then. */
 int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out);
 
 /*

@@ -137,9 +137,14 @@ void process_remove(struct target *t, struct process *p, enum space_end why)
 	free(p);
 }
 
+bool thread_must_halt(const struct target *t, const struct thread *th)
+{
+	return t->is_stopping || th->stays;
+}
+
 void thread_resume(struct target *t, struct thread *th, int sig)
 {
-	if (t->is_stopping) {
+	if (thread_must_halt(t, th)) {
 		th->state = THREAD_STOPPED;
 		th->is_held = true;
 		th->held_signal = sig;

@@ -9,7 +9,6 @@
  *	RUNNING   left to run                      any stop
  *	STOPPED   at a stop that was served        resume, or held while the world stops
  *	LISTENING in a group stop                  SIGCONT, interrupt
- *	GONE      reported its end                 -
  */
 #ifndef PTMEM_TARGET_THREAD_H
 #define PTMEM_TARGET_THREAD_H
@@ -63,6 +62,7 @@ struct thread {
 	bool met_trap;              /* a breakpoint's SIGTRAP came while it made a call for us */
 	int held_signal;            /* to be delivered at the next resume */
 	bool is_held;               /* stopped, waits for the world to go on */
+	bool stays;                 /* is held at its next stop, though the world goes on, to be left */
 	bool was_interrupted;       /* an interrupt was asked for and has not been seen */
 	bool wants_sample;          /* its stack pointer is to be told at the next interrupt stop */
 	bool is_in_vfork;           /* from its event to the next stop; runs no code of the program */
@@ -122,12 +122,12 @@ struct target {
 	bool has_status;
 	int status;
 	bool is_stopping;                /* world stop: served threads are held */
+	bool is_leaving;                 /* who comes out of vfork stays halted */
 	uint64_t now_ns;                 /* time of the stop being served */
 	VEC(int) counters;               /* perf descriptors (--time-unit=i) */
 	int fault_error;                 /* -errno of the first event for page faults that failed */
 	struct faults *faults;           /* NULL = page faults are not watched */
 	struct pad_owner pad_owner;      /* by which the kernel tells pads that ptmem died */
-	bool has_pad_owner;
 	VEC(taddr_t) stack_words;        /* scratch: words on stacks that point into text */
 	bool is_abandoned;               /* after a failed check: nothing is counted any more */
 	uint32_t waiters;                /* threads that wait for room in a ring */
@@ -155,6 +155,8 @@ void process_leave_space(struct target *t, struct process *p, enum space_end why
 /* Takes @p out, and out of its space. */
 void process_remove(struct target *t, struct process *p, enum space_end why);
 
+/* Whether @th, at its next stop, is held. */
+bool thread_must_halt(const struct target *t, const struct thread *th);
 /* Lets @th go on with @sig, or holds it while the world is stopped. */
 void thread_resume(struct target *t, struct thread *th, int sig);
 /* Lets @th go on with @sig in any case. */
@@ -244,6 +246,8 @@ int install_start_trap(struct target *t, struct thread *th);
 bool install_remove(struct target *t, struct space *s, struct thread *th, bool is_last);
 
 /* inject.c */
+/* Waits for a stop or the end of @th and consumes it. 0; -ESRCH: it died, and will be told later. */
+int inject_wait(struct thread *th, int *status_out);
 /* Steps @th, signals held back, until @is_there says so of its pc. -ETIMEDOUT; -ESRCH: it died. */
 int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void *ctx, taddr_t pc), void *ctx,
 		      unsigned max_steps);

@@ -4,7 +4,7 @@
  *	at the entry of   outermost              inside a call
  *	alloc, realloc    note it; go by .call   go by .jump
  *	free, delete      event; go by .jump     go by .jump
- *	loader            look for modules; go by .jump
+ *	loader            look for modules if they changed; go by .jump
  *	throw, catch      mend stacks; go by .jump
  *	marker            requests.c; go on behind it
  *	program's end     event; go by .jump
@@ -29,6 +29,7 @@
 #include "base/log.h"
 #include "target/ptrace.h"
 #include "target/guard.h"
+#include "target/loader.h"
 #include "target/pads.h"
 #include "target/requests.h"
 #include "target/thread.h"
@@ -310,7 +311,8 @@ void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct a
 		requests_serve(t, th, trap, regs);
 	} else if (kind == PROBE_LOADER) {
 		taddr_t addr = trap->addr;
-		install_update(t, s, th);
+		if (loader_has_changed(s, trap))
+			install_update(t, s, th);
 		trap = space_trap_find(s, addr); /* the table may have moved */
 		next = trap ? trap->stub.jump : next;
 	} else if (kind == PROBE_END) {

@@ -173,19 +173,11 @@ static void read_functions(struct cfi *cfi, struct elf_file *file)
 static const struct function_span *function_before(struct elf_file *file, uint64_t vaddr)
 {
 	struct cfi *cfi = cfi_of(file);
-	size_t low = 0, high;
 
 	if (!cfi->has_functions)
 		read_functions(cfi, file);
-	high = cfi->functions.count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (cfi->functions.data[middle].start <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? &cfi->functions.data[low - 1] : NULL;
+	size_t n = vec_search(&cfi->functions, f, f->start <= vaddr);
+	return n > 0 ? &cfi->functions.data[n - 1] : NULL;
 }
 
 enum cfi_start cfi_code_start(struct elf_file *file, uint64_t vaddr, uint64_t *start_out)

@@ -36,6 +36,7 @@ void rules_init(struct rules *r, const struct arch *arch, const struct unwind_op
 void rules_deinit(struct rules *r)
 {
 	free(r->own);
+	vec_deinit(&r->live);
 }
 
 /* ---- from a row to a rule ---- */
@@ -231,19 +232,18 @@ static struct unwind_rule *free_slot(struct unwind_rule *slot, uint32_t bits, ui
 /* Copies what is not forgotten to @to, (1 << bits) zeroed slots. */
 static void move_table(struct rules *r, struct unwind_rule *to, uint32_t bits)
 {
-	uint32_t used = 0;
+	size_t count = MIN(r->live.count, ((size_t)1 << bits) - 1);
 
-	for (size_t i = 0; i < (size_t)1 << r->table.bits; i++) {
-		const struct unwind_rule *from = &r->table.slot[i];
-		if (from->pc == 0 || from->pc == FORGOTTEN || used >= (1u << bits) - 1)
-			continue;
+	for (size_t i = 0; i < count; i++) {
+		const struct unwind_rule *from = &r->table.slot[r->live.data[i]];
 		struct unwind_rule *slot = free_slot(to, bits, from->pc), body = *from;
 		body.pc = 0;
 		*slot = body;
 		__atomic_store_n(&slot->pc, from->pc, __ATOMIC_RELEASE);
-		used++;
+		r->live.data[i] = (uint32_t)(slot - to);
 	}
-	r->table = (struct unwind_rule_table){.slot = to, .bits = bits, .used = used};
+	r->live.count = count;
+	r->table = (struct unwind_rule_table){.slot = to, .bits = bits, .used = (uint32_t)count};
 }
 
 static bool is_filled(const struct rules *r)
@@ -287,20 +287,23 @@ const struct unwind_rule *rules_enter(struct rules *r, const struct unwind_rule 
 	body.pc = 0;
 	*slot = body;
 	__atomic_store_n(&slot->pc, rule->pc, __ATOMIC_RELEASE);
+	*vec_add(&r->live) = (uint32_t)(slot - r->table.slot);
 	r->table.used++;
 	return slot;
 }
 
+/* Of a table in shared memory most slots were never touched: so they are not looked at. */
 void rules_forget(struct rules *r, taddr_t start, taddr_t end)
 {
-	for (size_t i = 0; i < (size_t)1 << r->table.bits; i++) {
-		struct unwind_rule *slot = &r->table.slot[i];
+	for (size_t i = r->live.count; i-- > 0;) {
+		struct unwind_rule *slot = &r->table.slot[r->live.data[i]];
 		/* A call at the very end of a range returns to the address behind it. */
-		if (slot->pc == 0 || slot->pc == FORGOTTEN || slot->pc < start || slot->pc > end)
+		if (slot->pc < start || slot->pc > end)
 			continue;
 		/* The body stays whole: a reader may have found the slot just now. */
 		__atomic_store_n(&slot->kind, RULE_NONE, __ATOMIC_RELEASE);
 		__atomic_store_n(&slot->pc, FORGOTTEN, __ATOMIC_RELEASE);
+		vec_take_swap(&r->live, i);
 	}
 }
 

@@ -5,6 +5,7 @@
 #ifndef PTMEM_UNWIND_RULES_H
 #define PTMEM_UNWIND_RULES_H
 
+#include "base/vec.h"
 #include "unwind/unwind.h"
 
 struct rules {
@@ -12,6 +13,7 @@ struct rules {
 	const struct unwind_ops *ops;
 	struct unwind_rule_table table;
 	struct unwind_rule *own;        /* table.slot while it is in our memory, else NULL */
+	VEC(uint32_t) live;             /* slots of the table that hold a rule which is not forgotten */
 	struct unwind_rule spare;       /* answers what is not entered into the table */
 	void (*on_full)(void *ctx);
 	void *on_full_ctx;

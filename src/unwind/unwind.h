@@ -35,7 +35,7 @@ extern const char *const unwind_end_text[UNWIND_END_COUNT];
 
 /* How often each way was taken; for --stats. */
 struct unwind_stats {
-	uint64_t walks, frames;
+	uint64_t frames;
 	uint64_t rules;            /* rules compiled */
 	uint64_t slow_frames;      /* frames that no rule can say (slow.c) */
 	uint64_t fp_frames;        /* frames by frame pointer, without CFI */

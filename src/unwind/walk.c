@@ -248,7 +248,6 @@ size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs
 			break;
 		pcs[count++] = frame.regs.reg[dwarf_pc] - 1;
 	}
-	u->stats.walks++;
 	u->stats.frames += count;
 	u->stats.rules = u->rules.compiled;
 	u->stats.ends[end]++;

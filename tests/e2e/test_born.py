@@ -1,5 +1,6 @@
 """Threads and processes that are born while a tracer stops everybody: vfork, clone, fork."""
 
+import contextlib
 import os
 import subprocess
 import time
@@ -42,26 +43,57 @@ def register(variant):
         t.equal("processes by their allocations", found, made)
 
 
+@contextlib.contextmanager
+def running(t, mode):
+    """The target, in a directory of its own; at the end it has to say that it found all as it was."""
+    cwd = t.subdirectory()
+    target = subprocess.Popen([t.target("gcc-O2-pie", "born"), mode], cwd=cwd, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
+    try:
+        yield target, cwd
+        t.equal("the target runs", target.poll(), None)
+        touch(cwd, "stop")
+        out = target.communicate(timeout=20)[0]
+    finally:
+        target.kill()
+        target.wait()
+    t.equal("status and output", (target.returncode, out), (0, b"OK\n"))
+
+
+def touch(directory, name):
+    with open(os.path.join(directory, name), "wb"):
+        pass
+
+
 def register_attached(mode):
     @test("born/%s/attached" % mode, limit=120)
     def _(t):
         """Attached and left again and again."""
-        cwd = t.subdirectory()
-        target = subprocess.Popen([t.target("gcc-O2-pie", "born"), mode], cwd=cwd, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT)
-        try:
+        with running(t, mode) as (target, _):
             for _ in range(8):
                 attached = Attached(t, target.pid).wait_attached()
                 time.sleep(0.2)
                 attached.detach()
                 t.equal("the target runs", target.poll(), None)
-            with open(os.path.join(cwd, "stop"), "wb"):
-                pass
-            out = target.communicate(timeout=20)[0]
-        finally:
-            target.kill()
-            target.wait()
-        t.equal("status and output", (target.returncode, out), (0, b"OK\n"))
+
+
+def is_blocked(pid):
+    with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
+        return file.read().rpartition(")")[2].split()[0] == "D"
+
+
+@test("born/long")
+def long_vfork(t):
+    """A program whose child keeps it waiting in vfork is left without it; to attach to it is refused."""
+    with running(t, "long") as (target, cwd):
+        attached = Attached(t, target.pid).wait_attached()
+        touch(cwd, "attached")
+        t.wait_until("the target to wait in vfork", lambda: is_blocked(target.pid))
+        attached.detach()
+        refused = t.run([t.ptmem(), "-p", str(target.pid)], timeout=20)
+        t.equal("status of the refusal", refused.status, 125)
+        reason = "process %d cannot be stopped: its thread %d waits" % (target.pid, target.pid)
+        t.check(reason.encode() in refused.err, "says why: %s" % refused.err)
 
 
 for v in BOTH:

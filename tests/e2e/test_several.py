@@ -73,6 +73,7 @@ def words(t):
         group.wait(number=signal.SIGINT)
         for pid in pids:
             group.check(pid)
+        t.check("already traced" not in group.text(), "the one named twice was asked for twice: " + group.text())
         t.equal("massif files", sum(n.startswith("massif.out.") for n in os.listdir(group.cwd)), 3)
         finish(t, programs)
 

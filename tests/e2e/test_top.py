@@ -8,15 +8,18 @@ import subprocess
 import massif
 from harness import test
 from terminal import Terminal
+from test_attach import Server
 from test_leaks import Waiting
 
 KEYS = "l live  g growth  s since start  r rate  enter path  z restart  w write  q quit"
 
+UP, DOWN = b"\x1bOA", b"\x1bOB"
+
 
 class Top:
-    """ptmem --top on a terminal, attached to @programs, which have placed their blocks."""
+    """ptmem --top on a terminal, attached to @programs, which then take their @steps: place their blocks."""
 
-    def __init__(self, t, programs, interval=0.2, **how):
+    def __init__(self, t, programs, interval=0.2, steps=(b"begun\n", b"placed\n"), **how):
         self.t, self.cwd = t, t.subdirectory()
         environment = t.environment(self.cwd)
         environment.pop("TERM", None)
@@ -24,8 +27,8 @@ class Top:
         self.terminal = Terminal([t.ptmem(), "--top=%g" % interval, "-o", "out.%p", "-p", pids], environment, self.cwd, **how)
         self.wait("ptmem to attach", lambda: self.terminal.text().count("attached to process") == len(programs))
         for p in programs:
-            p.step(b"begun\n")
-            p.step(b"placed\n")
+            for step in steps:
+                p.step(step)
 
     def wait(self, what, condition):
         try:
@@ -38,6 +41,14 @@ class Top:
     def shows(self, pattern):
         self.wait("the screen to show " + pattern,
                   lambda: re.search(pattern, "\n".join(self.terminal.screen()), re.M))
+
+    def tables(self):
+        """Lines where they begin."""
+        return [i for i, line in enumerate(self.terminal.screen()) if line.startswith("process ")]
+
+    def paths(self):
+        """Lines of the path that is shown."""
+        return [i for i, line in enumerate(self.terminal.screen()) if line.lstrip().startswith("by ")]
 
     def press(self, keys, pattern):
         self.terminal.type(keys)
@@ -71,11 +82,9 @@ def keys(t):
     top.press(b"s", "by growth since the start")
     top.press(b"l", "by live bytes$")
     top.press(b"\n", r"^ +by \S+ \(")
-    path = next(i for i, line in enumerate(top.terminal.screen()) if line.lstrip().startswith("by "))
-    t.equal("the row that is expanded", path, 4)
-    top.press(b"\x1bOB", r"^ +by \S+ \(")
-    top.wait("the path below the second row", lambda: top.terminal.screen()[5].lstrip().startswith("by ")
-             and not top.terminal.screen()[4].lstrip().startswith("by "))
+    t.equal("the row that is expanded", top.paths()[0], 4)
+    top.terminal.type(DOWN)
+    top.wait("the path below the second row", lambda: top.paths()[:1] == [5])
     top.press(b"\n", re.escape(KEYS))
     top.press(b"z", r"^ +432 B +0 B +0 B .* follow_list")
     top.press(b"w", r"^written to .*out\.%d\.1$" % program.process.pid)
@@ -95,7 +104,7 @@ def sizes(t):
     top.shows(r"^live [0-9.]+ kB in \d+")
     t.check(all(len(line) <= 20 for line in top.terminal.screen()), "wider than the screen")
     for _ in range(40):
-        top.terminal.type(b"\x1bOB")
+        top.terminal.type(DOWN)
     last = lambda: top.terminal.screen()[3]
     top.wait("the smallest site", lambda: re.match(r" +\d\d? B ", last()))
     top.terminal.resize(60, 200)
@@ -185,12 +194,10 @@ def several(t):
     pids = [p.process.pid for p in programs]
     top.wait("both tables", lambda: sum(bool(re.match(r"process (%d|%d), " % tuple(pids), line))
                                         for line in top.terminal.screen()) == 2)
-    lines = top.terminal.screen()
-    starts = [i for i, line in enumerate(lines) if line.startswith("process ")]
-    t.equal("where the tables begin", starts, [0, 11])
+    t.equal("where the tables begin", top.tables(), [0, 11])
     programs[0].process.kill()
     programs[0].process.wait()
-    top.wait("one table", lambda: sum(line.startswith("process ") for line in top.terminal.screen()) == 1)
+    top.wait("one table", lambda: len(top.tables()) == 1)
     top.terminal.type(b"q")
     top.end()
     text = top.terminal.text()
@@ -198,3 +205,56 @@ def several(t):
         t.check(re.search(r"ptmem: +written to +\S+/out\.%d;" % pid, text), "nothing was written of %d: %s" % (pid, text))
         t.check(massif.Massif(os.path.join(top.cwd, "out.%d" % pid)).snapshots, "no snapshots of %d" % pid)
     finish(t, programs[1])
+
+
+@test("top/selection")
+def selection(t):
+    """One row of all tables is selected: its path keeps to its table's share; a row is selected when a process has ended."""
+    programs = [Waiting(t), Waiting(t)]
+    top = Top(t, programs, rows=10, columns=150)
+    top.wait("both tables", lambda: top.tables() == [0, 4])
+    top.press(b"\nw", r"^written to ")  # below the tables
+    t.equal("where the tables begin", top.tables(), [0, 4])
+    top.terminal.resize(80, 150)
+    os.kill(top.terminal.process.pid, signal.SIGWINCH)
+    top.wait("the path below the first row", lambda: top.paths()[:1] == [4])
+    path = len(top.paths())
+    t.check(path > 1, "a path of one line may not reach the end of a share")
+    count = top.tables()[1] - 3 - path
+    top.terminal.type(DOWN * (2 * count - 1))
+    top.wait("the path at the end of the second table",
+             lambda: top.tables() == [0, 3 + count] and top.paths()[:1] == [2 * (3 + count)])
+    programs[0].process.kill()
+    programs[0].process.wait()
+    top.wait("the path at the end of the table that is left", lambda: top.tables() == [0] and top.paths()[:1] == [3 + count])
+    top.terminal.type(UP)
+    top.wait("the path one row up", lambda: top.paths()[:1] == [2 + count])
+    top.terminal.type(b"q")
+    top.end()
+    finish(t, programs[1])
+
+
+@test("top/moving-row")
+def moving_row(t):
+    """A path that is shown stays with its site when that overtakes others."""
+    server = Server(t, threads=1)
+    top = Top(t, [server], rows=24, columns=120, steps=())
+
+    def row(blocks):
+        """The line of the leak, whose blocks are of 1000 bytes."""
+        found = [i for i, line in enumerate(top.terminal.screen()) if re.match(r" +%d\.0 kB .* %d  t_malloc" % (blocks, blocks), line)]
+        return found[0] if len(found) == 1 else None
+
+    top.shows(r"[kM]B/s .*  t_malloc \(truth\.h:\d+\)$")
+    server.send("l")
+    top.wait("the leak", lambda: row(1))
+    before = row(1)
+    t.check(before > 3, "the smaller site comes first")
+    top.terminal.type(DOWN * (before - 3) + b"\n")
+    top.wait("its path", lambda: row(1) and top.paths()[:1] == [row(1) + 1])
+    for _ in range(50):
+        server.send("l")
+    top.wait("both to be first", lambda: row(51) == 3 and top.paths()[:1] == [4])
+    top.terminal.type(b"q")
+    top.end()
+    server.end()

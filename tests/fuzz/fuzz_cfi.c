@@ -32,7 +32,7 @@ struct range {
 static struct range targets[4]; /* headers, then sections */
 static size_t target_count;
 static uint64_t code_start, code_size;
-static struct module module = {.id = 1, .bias = BIAS, .is_mapped = true};
+static struct module module = {.id = 1, .bias = BIAS};
 
 static const struct module *find_module(void *ctx, taddr_t pc)
 {

@@ -5,6 +5,8 @@
  */
 #include <stddef.h>
 
+#include "noinline.h"
+
 extern void *malloc(size_t size);
 extern void free(void *p);
 extern void *realloc(void *p, size_t size);
@@ -12,12 +14,6 @@ extern char *getenv(const char *name);
 extern int strcmp(const char *a, const char *b);
 extern int main(void);
 
-#if defined(__clang__)
-#define NOINLINE __attribute__((noinline))
-#else
-#define NOINLINE __attribute__((noinline, noclone, noipa))
-#endif
-#define NO_TAIL_CALL() __asm__ volatile("" ::: "memory")
 #define WRAPPER(name, call) \
 	NOINLINE void *name(size_t n) { void *p = call; NO_TAIL_CALL(); return p; }
 #define ALIAS(name, of) extern __typeof__(of) name __attribute__((alias(#of)))

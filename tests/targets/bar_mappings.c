@@ -6,13 +6,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "noinline.h"
+
 #define PAGE 4096ul
-#if defined(__clang__)
-#define NOINLINE __attribute__((noinline))
-#else
-#define NOINLINE __attribute__((noinline, noipa))
-#endif
-#define NO_TAIL_CALL() __asm__ volatile("" ::: "memory")
 
 NOINLINE static char *map(size_t pages)
 {

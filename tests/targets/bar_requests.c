@@ -7,11 +7,7 @@
 #include <sys/mman.h>
 #include <valgrind/valgrind.h>
 
-#ifdef __clang__
-#define NOINLINE __attribute__((noinline))
-#else
-#define NOINLINE __attribute__((noinline, noipa))
-#endif
+#include "noinline.h"
 
 static char *area;
 static size_t used;

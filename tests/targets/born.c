@@ -3,28 +3,19 @@
  *	vfork    children in vfork allocate in the parent's memory until pads are made there
  *	waits    children in vfork wait 20 ms before they execute true, while a thread allocates;
  *		 until there is a file `stop`
+ *	long	 a child in vfork waits, from when there is a file `attached`, until there is `stop`
  *	threads  forks children, each of which allocates in one thread while another makes
  *		 threads: a clone that fails, or gives another id, is noticed
  *	families four processes fork children at the same time, which allocate and end
  *	births   the threads of one such child, again and again until there is a file `stop`
  */
-#include "truth.h"
+#include "children.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/wait.h>
 #include <time.h>
 
 extern char **environ;
-
-static void expect_exit(pid_t pid, int status_wanted)
-{
-	int status;
-
-	CHECK(pid > 0);
-	CHECK(waitpid(pid, &status, 0) == pid);
-	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == status_wanted);
-}
 
 static int is_told_to_stop(void)
 {
@@ -68,7 +59,7 @@ static void *allocate_until(void *stop)
 	return NULL;
 }
 
-static void slow_vfork(void)
+static void slow_vfork(int is_long)
 {
 	const struct timespec pause = { 0, 20000000 };
 	char *const argv[] = { (char *)"true", NULL };
@@ -76,11 +67,15 @@ static void slow_vfork(void)
 	pthread_t thread;
 
 	CHECK(!pthread_create(&thread, NULL, allocate_until, &stop));
+	while (is_long && access("attached", F_OK) != 0)
+		nanosleep(&pause, NULL);
 	while (!is_told_to_stop()) {
 		pid_t pid = vfork();
 
 		if (!pid) {
-			nanosleep(&pause, NULL);
+			do
+				nanosleep(&pause, NULL);
+			while (is_long && !is_told_to_stop());
 			execve("/bin/true", argv, environ);
 			_exit(99);
 		}
@@ -115,29 +110,17 @@ static void bear_threads(int count)
 	CHECK(!pthread_join(allocating, NULL));
 }
 
-static void bear_in_children(void)
+/* One after the other: each does @work and leaves with @status. */
+static void fork_in_turn(int count, void (*work)(int), int amount, int status)
 {
-	for (int i = 0; i < 150; i++) {
+	for (int i = 0; i < count; i++) {
 		pid_t pid = fork();
 
 		if (!pid) {
-			bear_threads(20);
-			_exit(3);
+			work(amount);
+			_exit(status);
 		}
-		expect_exit(pid, 3);
-	}
-}
-
-static void family(void)
-{
-	for (int i = 0; i < 60; i++) {
-		pid_t pid = fork();
-
-		if (!pid) {
-			allocate_some(50);
-			_exit(4);
-		}
-		expect_exit(pid, 4);
+		expect_exit(pid, status);
 	}
 }
 
@@ -149,7 +132,7 @@ static void families(void)
 		pids[i] = fork();
 		if (!pids[i]) {
 			allocate_some(100 * (i + 1));
-			family();
+			fork_in_turn(60, allocate_some, 50, 4);
 			_exit(5);
 		}
 	}
@@ -165,9 +148,11 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "vfork"))
 		hot_vfork();
 	else if (!strcmp(mode, "waits"))
-		slow_vfork();
+		slow_vfork(0);
+	else if (!strcmp(mode, "long"))
+		slow_vfork(1);
 	else if (!strcmp(mode, "threads"))
-		bear_in_children();
+		fork_in_turn(150, bear_threads, 20, 3);
 	else if (!strcmp(mode, "families"))
 		families();
 	else if (!strcmp(mode, "births"))

@@ -20,11 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined(__clang__)
-#define NOINLINE __attribute__((noinline))
-#else
-#define NOINLINE __attribute__((noinline, noclone, noipa))
-#endif
+#include "noinline.h"
 
 struct node {
 	struct node *next;

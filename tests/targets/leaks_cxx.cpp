@@ -18,11 +18,7 @@
 #include <sys/syscall.h>
 #include <vector>
 
-#if defined(__clang__)
-#define NOINLINE __attribute__((noinline))
-#else
-#define NOINLINE __attribute__((noinline, noclone, noipa))
-#endif
+#include "noinline.h"
 
 struct Item { std::string s; virtual ~Item() {} int k = 3; };
 struct Plain { long a[3]; ~Plain() { a[0]++; } };

@@ -18,15 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "noinline.h"
+
 #define PAGE 4096ul
-#if defined(__clang__)
-#define NOINLINE __attribute__((noinline))
-#else
-#define NOINLINE __attribute__((noinline, noclone, noipa)) /* or equal functions become one */
-#endif
 #define CHECK(cond) ((cond) ? (void)0 : _exit(90))
-/* After a call that must not become a jump. */
-#define KEEP_FRAME() __asm__ volatile("" ::: "memory")
 
 static void say(const char *source, const char *function, unsigned long bytes)
 {
@@ -54,8 +49,8 @@ static char *anonymous(unsigned long size, int flags)
 
 /* -- brk -- */
 
-static NOINLINE void grow_first(long n) { CHECK(sbrk(n) != (void *)-1); KEEP_FRAME(); }
-static NOINLINE void grow_second(long n) { CHECK(sbrk(n) != (void *)-1); KEEP_FRAME(); }
+static NOINLINE void grow_first(long n) { CHECK(sbrk(n) != (void *)-1); NO_TAIL_CALL(); }
+static NOINLINE void grow_second(long n) { CHECK(sbrk(n) != (void *)-1); NO_TAIL_CALL(); }
 
 static void do_brk(void)
 {
@@ -72,15 +67,15 @@ static void do_brk(void)
 
 /* -- mmap -- */
 
-static NOINLINE char *map_cut(void) { char *p = anonymous(100 * PAGE, 0); KEEP_FRAME(); return p; }
-static NOINLINE char *map_moved(void) { char *p = anonymous(10 * PAGE, 0); KEEP_FRAME(); return p; }
-static NOINLINE char *map_under(void) { char *p = anonymous(20 * PAGE, 0); KEEP_FRAME(); return p; }
-static NOINLINE char *map_gone(void) { char *p = anonymous(50 * PAGE, 0); KEEP_FRAME(); return p; }
+static NOINLINE char *map_cut(void) { char *p = anonymous(100 * PAGE, 0); NO_TAIL_CALL(); return p; }
+static NOINLINE char *map_moved(void) { char *p = anonymous(10 * PAGE, 0); NO_TAIL_CALL(); return p; }
+static NOINLINE char *map_under(void) { char *p = anonymous(20 * PAGE, 0); NO_TAIL_CALL(); return p; }
+static NOINLINE char *map_gone(void) { char *p = anonymous(50 * PAGE, 0); NO_TAIL_CALL(); return p; }
 
 static NOINLINE void map_over(char *at)
 {
 	CHECK(mmap(at, 5 * PAGE - 100, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at);
-	KEEP_FRAME();
+	NO_TAIL_CALL();
 }
 
 static NOINLINE char *remap(char *p, unsigned long from, unsigned long to)
@@ -100,7 +95,7 @@ static NOINLINE void map_file(void)
 static NOINLINE void map_stack(void)
 {
 	anonymous(16 * PAGE, MAP_STACK);
-	KEEP_FRAME();
+	NO_TAIL_CALL();
 }
 
 static NOINLINE void map_shared(void)
@@ -145,8 +140,8 @@ static void do_mmap(void)
 #define THREADS 8
 #define ROUNDS 300
 
-static NOINLINE char *map_briefly(unsigned long pages) { char *p = anonymous(pages * PAGE, 0); KEEP_FRAME(); return p; }
-static NOINLINE char *map_kept(void) { char *p = anonymous(2 * PAGE, 0); KEEP_FRAME(); return p; }
+static NOINLINE char *map_briefly(unsigned long pages) { char *p = anonymous(pages * PAGE, 0); NO_TAIL_CALL(); return p; }
+static NOINLINE char *map_kept(void) { char *p = anonymous(2 * PAGE, 0); NO_TAIL_CALL(); return p; }
 
 static void *churn(void *arg)
 {
@@ -178,7 +173,7 @@ static void do_threads(void)
 
 /* -- fork -- */
 
-static NOINLINE void map_child(void) { anonymous(7 * PAGE, 0); KEEP_FRAME(); }
+static NOINLINE void map_child(void) { anonymous(7 * PAGE, 0); NO_TAIL_CALL(); }
 
 static void do_fork(void)
 {
@@ -212,9 +207,9 @@ static NOINLINE void touch(char *p, unsigned long pages)
 		((volatile char *)p)[i * PAGE] = 1;
 }
 
-static NOINLINE void touch_many(char *p) { touch(p, 3000); KEEP_FRAME(); }
-static NOINLINE void touch_few(char *p) { touch(p, 11); KEEP_FRAME(); }
-static NOINLINE void touch_in_thread(char *p) { touch(p, 123); KEEP_FRAME(); }
+static NOINLINE void touch_many(char *p) { touch(p, 3000); NO_TAIL_CALL(); }
+static NOINLINE void touch_few(char *p) { touch(p, 11); NO_TAIL_CALL(); }
+static NOINLINE void touch_in_thread(char *p) { touch(p, 123); NO_TAIL_CALL(); }
 
 static char *fresh(unsigned long pages)
 {

@@ -10,7 +10,7 @@
  *	execthread  the same by another thread than the first
  *	threads  forks while four threads allocate
  */
-#include "truth.h"
+#include "children.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -18,7 +18,6 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 extern char **environ;
 
@@ -29,15 +28,6 @@ static void report(void)
 	text_number(&t, "pid ", (uint64_t)getpid());
 	truth_write(&t);
 	truth_report();
-}
-
-static void expect_exit(pid_t pid, int status_wanted)
-{
-	int status;
-
-	CHECK(pid > 0);
-	CHECK(waitpid(pid, &status, 0) == pid);
-	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == status_wanted);
 }
 
 static void fork_once(void)

@@ -27,14 +27,10 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "noinline.h"
+
 #define PAGE 4096l
-#if defined(__clang__)
-#define NOINLINE __attribute__((noinline))
-#else
-#define NOINLINE __attribute__((noinline, noclone, noipa))
-#endif
 #define CHECK(cond) ((cond) ? (void)0 : _exit(90))
-#define KEEP_FRAME() __asm__ volatile("" ::: "memory")
 #define PROT (PROT_READ | PROT_WRITE)
 #define FLAGS (MAP_PRIVATE | MAP_ANONYMOUS)
 
@@ -50,27 +46,27 @@ static long by_instruction(long number, long a, long b, long c, long d)
 static NOINLINE void map_through_libc(void)
 {
 	CHECK(syscall(SYS_mmap, 0, 3 * PAGE, PROT, FLAGS, -1, 0) > 0);
-	KEEP_FRAME();
+	NO_TAIL_CALL();
 }
 
 static NOINLINE void map_directly(void)
 {
 	CHECK(by_instruction(SYS_mmap, 0, 5 * PAGE, PROT, FLAGS) > 0);
-	KEEP_FRAME();
+	NO_TAIL_CALL();
 }
 
 /* One instruction for several calls: its number comes from memory, or from another branch. */
 static NOINLINE long map_variably(const volatile long *number, long a, long b)
 {
 	long result = by_instruction(*number, a, b, PROT, FLAGS);
-	KEEP_FRAME();
+	NO_TAIL_CALL();
 	return result;
 }
 
 static NOINLINE long map_either(int is_map, long a, long b)
 {
 	long result = by_instruction(is_map ? SYS_mmap : SYS_munmap, a, b, PROT, FLAGS);
-	KEEP_FRAME();
+	NO_TAIL_CALL();
 	return result;
 }
 
@@ -100,7 +96,7 @@ static volatile sig_atomic_t handled;
 static NOINLINE void map_handler(void)
 {
 	CHECK(syscall(SYS_mmap, 0, PAGE, PROT, FLAGS, -1, 0) > 0);
-	KEEP_FRAME();
+	NO_TAIL_CALL();
 }
 
 static void on_signal(int sig)
@@ -223,7 +219,7 @@ static void prepare_made(void)
 static NOINLINE void map_made(void)
 {
 	CHECK(made(0, 9 * PAGE, PROT, FLAGS) > 0);
-	KEEP_FRAME();
+	NO_TAIL_CALL();
 }
 
 static void do_made(void)

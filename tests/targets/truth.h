@@ -22,15 +22,10 @@
 
 #include <malloc.h>
 
-#if defined(__clang__)
-#define NOINLINE __attribute__((noinline))
-#else
-#define NOINLINE __attribute__((noinline, noclone, noipa))
-#endif
+#include "noinline.h"
+
 #define INLINE static inline __attribute__((always_inline, unused))
 #define UNUSED __attribute__((unused))
-/* After a call that must not become a jump. */
-#define NO_TAIL_CALL() __asm__ volatile("" ::: "memory")
 
 struct truth {
 	uint64_t allocations, reallocations, frees, bytes, failed, live, blocks, peak;

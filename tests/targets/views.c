@@ -8,12 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "noinline.h"
+
 #define PAGE 4096ul
-#if defined(__clang__)
-#define NOINLINE __attribute__((noinline))
-#else
-#define NOINLINE __attribute__((noinline, noclone, noipa))
-#endif
 #define CHECK(cond) ((cond) ? (void)0 : _exit(90))
 
 static void *volatile kept[10];

@@ -66,7 +66,7 @@ static void add_blob_module(taddr_t start, size_t size, taddr_t bias)
 	uint8_t *image = malloc(blob.elf_size);
 	memcpy(image, blob.elf, blob.elf_size);
 	*m = (struct module){ .id = (uint32_t)world->module_count, .start = start, .end = start + size,
-			      .bias = bias, .is_mapped = true };
+			      .bias = bias };
 	assert_int_equal(elf_file_open_memory(image, blob.elf_size, "[blob]", &m->file), 0);
 }
 
@@ -75,7 +75,7 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *ctx)
 	struct module *m = &world->module[world->module_count];
 	const char *path = info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe";
 	*m = (struct module){ .id = (uint32_t)world->module_count + 1, .bias = info->dlpi_addr,
-			      .start = UINT64_MAX, .is_mapped = true };
+			      .start = UINT64_MAX };
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		if (p->p_type != PT_LOAD)

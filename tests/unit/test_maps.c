@@ -44,6 +44,10 @@ static void test_line(void **state)
 	assert_true(m.is_shared && m.is_write);
 	assert_string_equal(m.path, "");
 	free(m.path);
+	m = parse("1000-2000 rw-s 00000000 00:00 12");
+	assert_int_equal(m.ino, 12);
+	assert_string_equal(m.path, "");
+	free(m.path);
 }
 
 /* A file may be called so, too: the inode tells in the end (space.c). */
@@ -69,6 +73,7 @@ static void test_hostile_lines(void **state)
 		"", "x", "1000-2000", "1000-2000 r-xp", "1000-2000 r-xp 0 fd:01",
 		"2000-1000 r-xp 00000000 fd:01 7 /a", "1000-1000 r-xp 00000000 fd:01 7 /a",
 		"1000-2000 rxp 00000000 fd:01 7 /a", "1000 2000 r-xp 00000000 fd:01 7 /a",
+		"1000-2000 r-xp 00000000 fd:01 /a", "1000-2000 r-xp 00000000 fd01 7 /a",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
 		struct map m = {.ino = 99};

@@ -53,6 +53,10 @@ PROOF_FUNCTION(entered, "mov %rsi, %rax; entered_middle: syscall; ret");
 PROOF_FUNCTION(entered_1, "mov $5, %esi; call entered; test %eax, %eax; jne entered_middle; ret");
 PROOF_FUNCTION(runs_on, "mov $5, %esi; call run_into; mov $9, %esi");
 PROOF_FUNCTION(run_into, BY_REGISTER);
+/* side by side, and no byte of it looks like a branch: its end alone tells */
+PROOF_FUNCTION(falls_into, "mov $0x7f000003, %esi; mov $0x7f000003, %edi; mov $0x7f000003, %edx; nop");
+PROOF_FUNCTION(fallen_into, BY_REGISTER);
+PROOF_FUNCTION(fallen_into_1, "mov $5, %esi; jmp fallen_into");
 PROOF_FUNCTION(changed, BY_REGISTER);
 PROOF_FUNCTION(changed_1, "mov $5, %esi; mov (%rdi), %sil; jmp changed");
 PROOF_FUNCTION(changed_inside, "mov $7, %esi; mov (%rdi), %esi; " BY_REGISTER);
@@ -86,7 +90,8 @@ struct proof {
 static const struct proof proofs[] = {
 	{"by_register", {0, 9, 11}, 3}, {"by_stack", {1, 3, 12, 202}, 4}, {"by_itself", {39}, 1}, {"compared", {4}, 1},
 	{.name = "taken"}, {.name = "in_got"}, {.name = "in_table"}, {.name = "in_packed"}, {.name = "in_distance"},
-	{.name = "entered"}, {.name = "run_into"}, {.name = "changed"}, {.name = "changed_inside"}, {.name = "written"},
+	{.name = "entered"}, {.name = "run_into"}, {.name = "fallen_into"}, {.name = "changed"},
+	{.name = "changed_inside"}, {.name = "written"},
 	{.name = "overwritten"}, {.name = "written_inside"}, {.name = "called_over"}, {.name = "moved"},
 	{.name = "from_table"}, {.name = "handed_on"}, {.name = "jumped_back"},
 };

@@ -44,7 +44,7 @@ static VEC(struct module) modules;
 
 static int add_module(struct dl_phdr_info *info, size_t size, void *data)
 {
-	struct module m = {.start = UINT64_MAX, .bias = info->dlpi_addr, .is_mapped = true};
+	struct module m = {.start = UINT64_MAX, .bias = info->dlpi_addr};
 
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
@@ -550,6 +550,10 @@ static void test_memory(void **state)
 	assert_ptr_equal(unwind_rules(u)->slot, bigger);
 	for (size_t i = 1; i + 1 < pc_count; i++)
 		assert_non_null(unwind_rule_find(bigger, 12, pcs[i] + 1));
+	/* rules are forgotten where they are now */
+	unwind_forget(u, 1, UINT64_MAX - 1);
+	for (size_t i = 1; i + 1 < pc_count; i++)
+		assert_null(unwind_rule_find(bigger, 12, pcs[i] + 1));
 	unwind_free(u);
 	u = before;
 }

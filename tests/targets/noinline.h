@@ -1,0 +1,16 @@
+/*
+ * Functions that are seen on the stack: NOINLINE ones stay functions of their own, not inlined,
+ * cloned or joined with their equals; NO_TAIL_CALL() stands after a call that must not become
+ * a jump.
+ */
+#ifndef NOINLINE_H
+#define NOINLINE_H
+
+#if defined(__clang__)
+#define NOINLINE __attribute__((noinline))
+#else
+#define NOINLINE __attribute__((noinline, noclone, noipa))
+#endif
+#define NO_TAIL_CALL() __asm__ volatile("" ::: "memory")
+
+#endif
