@@ -41,7 +41,10 @@ int sampler_free(struct sampler *s);
  * too: its peaks begin anew), or is watched from now on.
  */
 void sampler_add(struct sampler *s, pid_t pid);
-/* What is foreign in @pid, which may yet have to be added, is about to become more: peaks so far are without. */
+/*
+ * What is foreign in @pid, which may yet have to be added, is about to become more: peaks so far
+ * are without that.
+ */
 void sampler_note_peaks(struct sampler *s, pid_t pid);
 /* No more of @pid. */
 void sampler_remove(struct sampler *s, pid_t pid);
