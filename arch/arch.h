@@ -164,6 +164,13 @@ struct arch {
 	ssize_t (*find_syscalls)(const struct arch_code *code, struct arch_syscall *out,
 				 size_t max);
 
+	/*
+	 * Of @code that does not decode from its start: whether the bytes at @offset, which look like a
+	 * system call instruction, are likely one. Code that is read from a wrong start soon falls into step
+	 * with the right one (table look-ups and texts do not), so that most ways to read it lead there.
+	 */
+	bool (*is_likely_syscall)(const struct arch_code *code, size_t offset);
+
 	/* Calls @fn for the target of each direct branch or call that leaves @code. -EILSEQ as find_passed. */
 	int (*each_branch_out)(const struct arch_code *code, void (*fn)(void *ctx, taddr_t target), void *ctx);
 

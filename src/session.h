@@ -56,7 +56,7 @@ struct session {
 	/* growth.c: of a last look that is not reported yet; NULL = none */
 	struct leak_look *look;
 	struct top_table *top_table; /* of --top; NULL = none yet; owned */
-	uint64_t attach_ns;        /* how long it stood to be attached */
+	struct space_pauses pauses; /* known at its end */
 };
 
 /* A session of @pid without a space, which begins at @start_ns. The run's until session_free. */

@@ -85,7 +85,7 @@ static void sink_space_end(void *ctx, struct space *space, enum space_end why)
 	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
 	s->has_next_image = why == SPACE_NEXT_IMAGE;
 	s->was_replaced = why == SPACE_EXEC && !s->run->options->trace_children;
-	s->attach_ns = space->attach_ns;
+	s->pauses = space->pauses;
 	/* what a fork had before it executed something else is in its parent's file */
 	s->end_ns = target_clock();
 	usage_end(s, is_exec, is_exec && (s->run->options->trace_children || !s->is_own_image));

@@ -58,12 +58,11 @@ static void print_pauses(const struct session *s)
 {
 	if (!s->run->target)
 		return;
-	const struct target_stats *st = target_stats(s->run->target);
 	const struct { uint64_t ns; const char *what;
 	} pauses[] = {
-		{s->attach_ns, "to attach"},
-		{st->promote_ns, "to place jumps"},
-		{st->detach_ns, "to detach"},
+		{s->pauses.attach_ns, "to attach"},
+		{s->pauses.promote_ns, "to place jumps"},
+		{target_stats(s->run->target)->detach_ns, "to detach"},
 	};
 	char text[128] = "";
 	size_t used = 0;
@@ -76,7 +75,8 @@ static void print_pauses(const struct session *s)
 	if (used > 0)
 		log_info("  paused       %s", text);
 	log_info("  stopped      at %s breakpoint%s for %.2f s of %.2f s",
-		 with_commas(st->trap_stops), plural(st->trap_stops), (double)st->stopped_ns / 1e9,
+		 with_commas(s->pauses.trap_stops), plural(s->pauses.trap_stops),
+		 (double)s->pauses.trap_ns / 1e9,
 		 (double)(s->end_ns - s->start_ns) / 1e9);
 }
 

@@ -77,6 +77,7 @@ static const struct arch x86_64 = {
 	.relocate = x86_64_relocate,
 	.make_stub = x86_64_make_stub,
 	.find_syscalls = x86_64_find_syscalls,
+	.is_likely_syscall = x86_64_is_likely_syscall,
 	.each_branch_out = x86_64_each_branch_out,
 	.find_passed = x86_64_find_passed,
 	.each_hint = x86_64_each_hint,

@@ -62,6 +62,39 @@ ssize_t x86_64_find_syscalls(const struct arch_code *code, struct arch_syscall *
 	return found;
 }
 
+/* Reading from @from on comes to an instruction that begins at @to. */
+static bool leads_to(const ZydisDecoder *decoder, const struct arch_code *code, size_t from, size_t to)
+{
+	ZydisDecodedInstruction d;
+
+	while (from < to) {
+		if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
+			    decoder, ZYAN_NULL, code->bytes + from, code->size - from, &d)))
+			return false;
+		from += d.length;
+	}
+	return from == to;
+}
+
+/*
+ *	start of the code     FAR       NEAR    offset
+ *	|                     |--starts--|       |
+ */
+#define FAR 128u
+#define NEAR 32u
+
+bool x86_64_is_likely_syscall(const struct arch_code *code, size_t offset)
+{
+	size_t first = offset > FAR ? offset - FAR : 0, last = offset > NEAR ? offset - NEAR : 0;
+	size_t ways = 0;
+	ZydisDecoder decoder;
+
+	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	for (size_t from = first; from <= last; from++)
+		ways += leads_to(&decoder, code, from, offset);
+	return 2 * ways >= last - first + 1;
+}
+
 int x86_64_each_branch_out(const struct arch_code *code, void (*fn)(void *ctx, taddr_t target),
 			   void *ctx)
 {

@@ -51,6 +51,7 @@ int x86_64_make_stub(const uint8_t *code, size_t code_size, taddr_t entry, taddr
 		     size_t out_size, struct arch_stub *stub_out, const char **why_out);
 
 ssize_t x86_64_find_syscalls(const struct arch_code *code, struct arch_syscall *out, size_t max);
+bool x86_64_is_likely_syscall(const struct arch_code *code, size_t offset);
 int x86_64_each_branch_out(const struct arch_code *code, void (*fn)(void *ctx, taddr_t target), void *ctx);
 ssize_t x86_64_find_passed(const struct arch_code *code, taddr_t target, struct arch_value wanted,
 			   struct arch_value *out, size_t max);

@@ -396,6 +396,8 @@ static void serve_group_stop(struct target *t, struct thread *th)
 static void serve_signal(struct target *t, struct thread *th, int sig)
 {
 	enum trap_answer answer = sig == SIGTRAP ? trap_serve(t, th) : TRAP_FOREIGN;
+	if (answer != TRAP_FOREIGN)
+		th->process->space->pauses.trap_ns += target_clock() - t->now_ns;
 	if (answer == TRAP_GO_ON) {
 		thread_resume(t, th, 0);
 		return;
@@ -545,9 +547,7 @@ int loop_step(struct target *t, bool no_wait)
 	}
 	if (rc != 0)
 		return rc;
-	uint64_t begin = target_clock();
-	t->now_ns = begin;
+	t->now_ns = target_clock();
 	loop_serve(t, stop.tid, stop.status);
-	t->stats.stopped_ns += target_clock() - begin;
 	return 0;
 }

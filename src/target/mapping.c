@@ -5,6 +5,7 @@
 #include "target/mapping.h"
 
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 
 #ifndef MREMAP_DONTUNMAP
@@ -146,6 +147,27 @@ bool mapping_is_watched(long number)
 			return true;
 	}
 	return false;
+}
+
+bool mapping_may_make_code(long number)
+{
+	return number == SYS_mmap || number == SYS_mprotect || number == SYS_pkey_mprotect ||
+	       number == SYS_shmat;
+}
+
+bool mapping_makes_code(const struct mapping_call *c)
+{
+	return mapping_may_make_code(c->number) &&
+	       c->arg[2] & (c->number == SYS_shmat ? (uint64_t)SHM_EXEC : (uint64_t)PROT_EXEC);
+}
+
+struct mapping_range mapping_code(const struct mapping_call *c, int64_t result)
+{
+	if (is_error(result))
+		return (struct mapping_range){0};
+	if (c->number == SYS_shmat)
+		return pages((taddr_t)result, PAGE_SIZE_MIN);
+	return pages(c->number == SYS_mmap ? (taddr_t)result : c->arg[0], c->arg[1]);
 }
 
 struct mapping_range mapping_to_go(const struct mapping_call *c)

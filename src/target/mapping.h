@@ -37,6 +37,13 @@ bool mapping_is_watched(long number);
 /* The numbers for which that is so. *count_out of them. */
 const long *mapping_watched(size_t *count_out);
 
+/* Whether a call of @number may make memory executable, and whether @c does, if it succeeds. */
+bool mapping_may_make_code(long number);
+bool mapping_makes_code(const struct mapping_call *c);
+
+/* What @c, which makes_code and returned @result, made executable; empty: it failed. Of a shmat: its first page. */
+struct mapping_range mapping_code(const struct mapping_call *c, int64_t result);
+
 /*
  * What the call takes away if it succeeds. Other threads may be given that range
  * again before its end is seen, so it must be known at the call's entry. For an

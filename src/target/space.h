@@ -57,6 +57,14 @@ struct stub_area {
 	uint8_t *saved;       /* is_slack: what stood there; owned by the space */
 };
 
+/* How often and how long a space was held up. */
+struct space_pauses {
+	uint64_t attach_ns;    /* all its threads, to be attached; 0 = it was started */
+	uint64_t promote_ns;   /* all its threads, to make pads */
+	uint64_t trap_stops;   /* single threads, at our breakpoints */
+	uint64_t trap_ns;      /* the time of those, as ptmem saw it */
+};
+
 struct space {
 	uint32_t id;          /* 1, 2, ...: unique in this ptmem */
 	uint32_t users;       /* processes */
@@ -81,7 +89,7 @@ struct space {
 	bool stops_at_all;     /* SYSCALLS_SITES: breakpoints would miss calls, so it stops at every one */
 	bool is_loading;       /* the dynamic linker was within a change at its last stop */
 	bool is_own_image;     /* began with an exec or an attach, not with a fork */
-	uint64_t attach_ns;   /* how long it stood to be attached; 0 = it was started */
+	struct space_pauses pauses;
 	uint32_t probe_count;  /* watched functions */
 	uint32_t marker_count; /* markers that were ever watched */
 	struct pools *pools;   /* that the program told of; NULL = none; owned */

@@ -3,8 +3,8 @@
  *
  *	bytes that look like one -> the function around -> decoded from its start
  *	   nothing known, or does not decode:    the file is not whole
- *	   a gap between functions:              data if it does not decode; if it does, it must
- *	                                         be a call of no interest
+ *	   a gap between functions, or code      if it decodes, it must be a call of no interest;
+ *	   of which nothing is known:            if not, something that code around does not lead to
  *	   in the middle of an instruction:      nothing
  *	   a system call:                        a site, with its number if that is known
  *
@@ -33,6 +33,8 @@ struct search {
 	struct syscall_text text;
 	struct syscall_known known;
 	VEC(size_t) holders;   /* functions, ascending */
+	size_t last;           /* function that was considered last */
+	bool is_unread;        /* it is a gap that does not decode */
 	struct syscall_sites *out;
 };
 
@@ -46,10 +48,21 @@ static void consider_function(struct search *s, size_t function)
 	const struct arch_code code = syscall_text_code(&s->text, function);
 	ssize_t n = code.bytes ? s->text.arch->find_syscalls(&code, NULL, 0) : -EINVAL;
 
+	s->last = function;
+	s->is_unread = is_gap(s, function) && n < 0;
 	if (!is_gap(s, function) && n < 0)
 		s->out->is_whole = false;
 	if (n > 0)
 		*vec_add(&s->holders) = function;
+}
+
+/* Bytes at @vaddr in a gap that does not decode: of data, or of code that follows data. */
+static void consider_unread(struct search *s, uint64_t vaddr)
+{
+	const struct arch_code code = syscall_text_code(&s->text, s->last);
+
+	if (!code.bytes || s->text.arch->is_likely_syscall(&code, vaddr - code.at))
+		s->out->is_whole = false;
 }
 
 static void find_holders(struct search *s, size_t segment)
@@ -57,22 +70,22 @@ static void find_holders(struct search *s, size_t segment)
 	const struct arch *a = s->text.arch;
 	const struct elf_segment *seg = &s->text.file->segment[segment];
 	const uint8_t *bytes = s->text.bytes[segment], *p = bytes;
-	size_t last = SIZE_MAX;
 
 	if (!bytes) {
 		s->out->is_whole = false;
 		return;
 	}
-	while ((p = memmem(p, (size_t)(bytes + seg->filesz - p), a->syscall_insn,
+	while (s->out->is_whole && (p = memmem(p, (size_t)(bytes + seg->filesz - p), a->syscall_insn,
 			   a->syscall_insn_size))) {
 		uint64_t vaddr = seg->vaddr + (uint64_t)(p - bytes);
 		size_t function = syscall_text_function(&s->text, vaddr);
 		const struct elf_function *f = syscall_text_holder(&s->text, vaddr);
 		if (!f)
 			s->out->is_whole = false;
-		else if (function != last && f->kind != ELF_NO_CODE)
+		else if (function != s->last && f->kind != ELF_NO_CODE)
 			consider_function(s, function);
-		last = function;
+		if (f && function == s->last && s->is_unread)
+			consider_unread(s, vaddr);
 		p++;
 	}
 }
@@ -99,7 +112,8 @@ static void take_site(struct search *s, size_t function, taddr_t vaddr, const st
 
 	/* it may be data, where a breakpoint would do harm */
 	if (is_gap(s, function) &&
-	    (site.number == ARCH_SYSCALL_ANY || mapping_is_watched(site.number))) {
+	    (site.number == ARCH_SYSCALL_ANY || mapping_is_watched(site.number) ||
+	     mapping_may_make_code(site.number))) {
 		s->out->is_whole = false;
 		return;
 	}
@@ -126,7 +140,7 @@ static void take_holder(struct search *s, size_t function)
 
 void syscall_sites_find(const struct arch *arch, struct elf_file *file, struct syscall_sites *out)
 {
-	struct search s = {.out = out};
+	struct search s = {.last = SIZE_MAX, .out = out};
 
 	*out = (struct syscall_sites){.is_whole = true};
 	syscall_text_init(arch, file, &s.text);
@@ -134,9 +148,9 @@ void syscall_sites_find(const struct arch *arch, struct elf_file *file, struct s
 		if (file->segment[i].is_exec)
 			find_holders(&s, i);
 	}
-	if (s.holders.count > 0)
+	if (s.holders.count > 0 && out->is_whole)
 		syscall_text_link(&s.text);
-	for (size_t i = 0; i < s.holders.count; i++)
+	for (size_t i = 0; i < s.holders.count && out->is_whole; i++)
 		take_holder(&s, s.holders.data[i]);
 	vec_deinit(&s.holders);
 	syscall_known_deinit(&s.known);
@@ -178,9 +192,8 @@ static void watch_all(struct target *t, struct space *s, const char *why)
 {
 	if (s->stops_at_all)
 		return;
-	log_verbose("process %d stops at every system call: %s holds system call instructions that "
-		    "nobody can tell from "
-		    "data",
+	log_verbose("process %d stops at every system call: %s may hold system call instructions "
+		    "that nobody can tell from data",
 		    s->pid, why);
 	s->stops_at_all = true;
 	t->must_restart = true;
@@ -209,7 +222,7 @@ static int install_site(struct target *t, struct thread *th, struct space *s,
 
 static bool is_wanted(const void *target, long number)
 {
-	return syscalls_is_wanted(target, number);
+	return syscalls_is_wanted(target, number) || mapping_may_make_code(number);
 }
 
 void syscall_sites_install(struct target *t, struct thread *th, struct space *s, struct module *m)
@@ -260,14 +273,42 @@ static bool is_ours(const struct space *s, const struct map *m)
 	return false;
 }
 
+/* @m belongs to no object. What can be written to, here or by another mapping, may hold anything tomorrow. */
+static void check_map(struct target *t, struct space *s, const struct map *m)
+{
+	if (!is_ours(s, m) && strcmp(m->path, "[vsyscall]") != 0 &&
+	    (m->is_write || m->is_shared || has_syscall_insn(t, s, m->start, m->end)))
+		watch_all(t, s, *m->path ? m->path : "code that it made itself");
+}
+
 void syscall_sites_check_code(struct target *t, struct space *s)
 {
-	for (size_t i = 0; i < s->code.count && !s->stops_at_all; i++) {
-		const struct map *m = &s->code.data[i];
-		if (!is_ours(s, m) && strcmp(m->path, "[vsyscall]") != 0 &&
-		    has_syscall_insn(t, s, m->start, m->end))
-			watch_all(t, s, *m->path ? m->path : "code that it made itself");
+	for (size_t i = 0; i < s->code.count && !s->stops_at_all; i++)
+		check_map(t, s, &s->code.data[i]);
+}
+
+/* A file that may be an object: those that are memory (memfd_create(2)) are code of its own making, too. */
+static bool is_object(const struct map *m)
+{
+	return m->path[0] == '/' && !m->is_shared && !m->is_write && !m->is_deleted;
+}
+
+void syscall_sites_check_made(struct target *t, struct space *s, struct mapping_range made)
+{
+	struct maps maps;
+
+	if (mapping_is_empty(made) || maps_read(s->reader, &maps) != 0)
+		return;
+	for (size_t i = 0; i < maps.list.count && !s->stops_at_all; i++) {
+		const struct map *m = &maps.list.data[i];
+		if (!m->is_exec || m->start >= made.end || m->end <= made.start)
+			continue;
+		if (space_find_module(s, m->start))
+			watch_all(t, s, m->path); /* its text may not be its file's any more */
+		else if (!is_object(m))
+			check_map(t, s, m);
 	}
+	maps_deinit(&maps);
 }
 
 taddr_t syscall_sites_real_pc(const struct target *t, const struct space *s, taddr_t pc)

@@ -16,6 +16,7 @@
 #include "base/elf_file.h"
 #include "base/vec.h"
 
+struct mapping_range;
 struct module;
 struct space;
 struct target;
@@ -28,12 +29,12 @@ struct syscall_site {
 };
 
 struct syscall_sites {
-	VEC(struct syscall_site) list; /* ascending */
+	VEC(struct syscall_site) list; /* ascending; all of them if is_whole */
 	VEC(int32_t) numbers;
 	bool is_whole;     /* there are no others in the file */
 };
 
-/* Reads all of @file. The caller deinits *out. */
+/* Reads @file, unless it turns out before its end that it is not whole. The caller deinits *out. */
 void syscall_sites_find(const struct arch *arch, struct elf_file *file, struct syscall_sites *out);
 
 void syscall_sites_deinit(struct syscall_sites *s);
@@ -48,8 +49,11 @@ void syscall_sites_prepare(const struct target *t, struct module *m);
 /* Breakpoints at those of @m; @th as install_probes. Notes in @s if they are not all. */
 void syscall_sites_install(struct target *t, struct thread *th, struct space *s, struct module *m);
 
-/* Looks for code outside of objects that may make calls, too. */
+/* Looks for code outside of objects that may make calls, too: it has such instructions, or can be written to. */
 void syscall_sites_check_code(struct target *t, struct space *s);
+
+/* The same for @made, which became executable just now. Of new objects the dynamic linker will tell. */
+void syscall_sites_check_made(struct target *t, struct space *s, struct mapping_range made);
 
 /* Where the code that a thread at @pc runs really stands: @pc, but in a stub of a site. */
 taddr_t syscall_sites_real_pc(const struct target *t, const struct space *s, taddr_t pc);

@@ -61,9 +61,15 @@ static bool gives_rights(const char *program)
 	return false;
 }
 
+/*
+ * Kernels before 5.16 take a filter for a wish to forbid speculation, which slows down all that the program
+ * does; SPEC_ALLOW (4.17) says that it is none.
+ */
 static bool set_filter(const struct sock_fprog *program)
 {
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, program) == 0;
+	const unsigned op = SECCOMP_SET_MODE_FILTER, flags = SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+	return syscall(SYS_seccomp, op, flags, program) == 0 ||
+	       (errno == EINVAL && syscall(SYS_seccomp, op, 0, program) == 0);
 }
 
 void syscalls_install_filter(const struct target *t, const char *program)
@@ -304,20 +310,29 @@ static void finish_rewind(struct target *t, struct thread *th)
 	ptrace_set_regs(th->tid, &regs);
 }
 
-static void enter(struct target *t, struct thread *th, const struct arch_regs *regs)
+/* Takes the call of @number that @th is about to make with @regs, if it is one that is watched. */
+static bool take_call(struct target *t, struct thread *th, long number, const struct arch_regs *regs)
 {
-	struct space *s = th->process->space;
+	const struct space *s = th->process->space;
 	struct syscall_state *st = &th->syscall;
-	long number = (long)regs->word[t->arch->syscall_nr];
 	st->has_call = s->is_profiled && s->is_ready && syscalls_is_wanted(t, number);
-	if (!st->has_call)
-		return;
-	st->is_flushed = false;
 	st->call = (struct mapping_call){.number = number, .program_break = s->program_break};
 	for (int i = 0; i < 6; i++)
 		st->call.arg[i] = regs->word[t->arch->syscall_arg[i]];
+	st->makes_code = t->syscalls == SYSCALLS_SITES && s->is_profiled && s->is_ready &&
+			 !s->stops_at_all && mapping_makes_code(&st->call);
+	return st->has_call || st->makes_code;
+}
+
+static void enter(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	struct syscall_state *st = &th->syscall;
+	long number = (long)regs->word[t->arch->syscall_nr];
+	if (!take_call(t, th, number, regs))
+		return;
+	st->is_flushed = false;
 	if (number == SYS_shmdt || number == SYS_io_destroy)
-		st->call.object = look_up(s, NULL, st->call.arg[0]);
+		st->call.object = look_up(th->process->space, NULL, st->call.arg[0]);
 }
 
 /*
@@ -346,7 +361,7 @@ static void serve_entry(struct target *t, struct thread *th, bool is_filtered)
 		enter(t, th, &regs);
 	}
 	th->syscall.is_inside = true;
-	th->syscall.awaits_exit = is_filtered && th->syscall.has_call;
+	th->syscall.awaits_exit = is_filtered && (th->syscall.has_call || th->syscall.makes_code);
 	thread_resume(t, th, 0);
 }
 
@@ -355,11 +370,34 @@ void syscalls_serve_seccomp(struct target *t, struct thread *th)
 	serve_entry(t, th, true);
 }
 
+static void serve_exit(struct target *t, struct thread *th)
+{
+	struct syscall_state *st = &th->syscall;
+	struct arch_regs regs;
+	if ((st->has_call || st->makes_code) && ptrace_get_regs(th->tid, &regs) == 0) {
+		if (st->has_call)
+			apply(t, th, &regs);
+		if (st->makes_code)
+			syscall_sites_check_made(
+				t, th->process->space,
+				mapping_code(&st->call, (int64_t)regs.word[t->arch->syscall_ret]));
+	}
+	st->is_inside = st->awaits_exit = st->has_call = st->makes_code = false;
+}
+
+/* If from now on all stop at every call, nobody learns of the code that @th made before they do. */
+static void resume_with_others(struct target *t, struct thread *th)
+{
+	bool is_stopping = t->is_stopping;
+	t->is_stopping |= t->must_restart;
+	thread_resume(t, th, 0);
+	t->is_stopping = is_stopping;
+}
+
 void syscalls_serve(struct target *t, struct thread *th, bool was_interrupted)
 {
 	int op = ptrace_syscall_op(th->tid);
 	bool is_entry = op < 0 ? !th->syscall.is_inside : op == PTRACE_SYSCALL_INFO_ENTRY;
-	struct arch_regs regs;
 	if (th->syscall.is_rewinding) {
 		finish_rewind(t, th);
 		th->syscall.is_inside = false;
@@ -370,21 +408,19 @@ void syscalls_serve(struct target *t, struct thread *th, bool was_interrupted)
 		serve_entry(t, th, false);
 		return;
 	}
-	if (th->syscall.has_call && ptrace_get_regs(th->tid, &regs) == 0)
-		apply(t, th, &regs);
-	th->syscall.is_inside = th->syscall.awaits_exit = th->syscall.has_call = false;
+	serve_exit(t, th);
 	if (was_interrupted)
 		loop_restart_interrupted(t, th);
-	thread_resume(t, th, 0);
+	resume_with_others(t, th);
 }
 
 void syscalls_serve_site(struct target *t, struct thread *th, const struct trap *trap,
 			 const struct arch_regs *regs)
 {
-	const struct space *s = th->process->space;
 	int number = (int)regs->word[t->arch->syscall_ret]; /* where the kernel finds it, too */
-	if (s->is_profiled && s->is_ready && syscalls_is_wanted(t, number))
+	if (take_call(t, th, number, regs))
 		th->syscall.site = trap->addr;
+	th->syscall.has_call = th->syscall.makes_code = false; /* at the call's entry only */
 	ptrace_set_word(th->tid, t->arch->pc, trap->stub.jump);
 }
 

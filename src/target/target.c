@@ -1,5 +1,6 @@
 /*
- * Start, attach, detach and the public face of the target stage.
+ * Start, attach and the public face of the target stage; target_run.c and target_leave.c have
+ * the rest of its life.
  *
  * Start: the child waits on a pipe until it is seized, then executes the program;
  * a second pipe, closed by a good exec, brings back errno of a failed one. No
@@ -14,14 +15,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -34,7 +31,6 @@
 #include "target/hurry.h"
 #include "target/pads.h"
 #include "target/requests.h"
-#include "target/roots.h"
 #include "target/syscall_sites.h"
 #include "target/thread.h"
 
@@ -44,8 +40,6 @@
 	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | \
 	 PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESECCOMP | \
 	 PTRACE_O_TRACEVFORKDONE)
-
-static volatile sig_atomic_t wake_flag;
 
 /* SIGCHLD is waited for by sigtimedwait: blocked, and not ignored. */
 static void take_signals(struct signal_state *old)
@@ -249,26 +243,6 @@ int target_seize_all(struct target *t, pid_t pid)
 	return found < 0 ? found : p && p->threads > 0 ? 0 : -ESRCH;
 }
 
-/*
- * A stopped thread that may make system calls for us: not at the event of its vfork, and
- * not in a group stop, if there is another.
- */
-static struct thread *pick_thread(struct target *t, struct space *s)
-{
-	struct thread *best = NULL;
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		struct thread *th = t->threads.data[i];
-		if (!th || th->process->space != s || th->is_exiting || !th->is_held ||
-		    th->is_in_vfork)
-			continue;
-		/* one that holds a signal would get it with another siginfo afterwards */
-		if (!best || best->state == THREAD_LISTENING ||
-		    (best->held_signal && !th->held_signal))
-			best = th;
-	}
-	return best;
-}
-
 /* What takes long is done before anybody stands still. */
 static void look_for_sites(void *ctx, struct space *s, struct module *m)
 {
@@ -282,8 +256,6 @@ static void look_for_sites(void *ctx, struct space *s, struct module *m)
 	}
 	requests_look(ctx, m);
 }
-
-static void undo_attach(struct target *t, pid_t pid);
 
 int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out)
 {
@@ -321,33 +293,25 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 	}
 	if (rc == 0) {
 		t->now_ns = target_clock();
-		guard_install(t, s, pick_thread(t, s));
-		rc = install_probes(t, s, pick_thread(t, s));
+		guard_install(t, s, thread_pick(t, s));
+		rc = install_probes(t, s, thread_pick(t, s));
 		if (rc == -ENOENT)
 			*problem_out = ATTACH_NO_PROBES;
 	}
 	if (rc != 0)
-		undo_attach(t, pid);
+		target_undo_attach(t, pid);
 	else
 		loop_start_world(t);
 	uint64_t pause = target_clock() - begin;
 	hurry_end(&hurry);
 	if (rc != 0)
 		return rc;
-	s->attach_ns = t->stats.attach_ns = pause;
+	s->pauses.attach_ns = t->stats.attach_ns = pause;
 	*problem_out = ATTACH_OK;
 	return 0;
 }
 
-/* -- detach -- */
-
-static void detach_thread(struct thread *th)
-{
-	/* a group-stopped thread stays stopped; one with a pending signal gets it */
-	int rc = ptrace_detach(th->tid, th->held_signal);
-	if (rc != 0)
-		log_debug("thread %d: detach: %s", th->tid, strerror(-rc));
-}
+/* -- all spaces -- */
 
 void target_each(struct target *t, void (*fn)(void *ctx, struct space *s), void *ctx)
 {
@@ -367,391 +331,20 @@ static void catch_up(void *ctx, struct space *s)
 	pads_catch_up(ctx, s);
 }
 
+void target_catch_up(struct target *t)
+{
+	target_each(t, catch_up, t);
+}
+
 uint64_t target_inspect(struct target *t, void (*fn)(void *ctx, struct space *s), void *ctx)
 {
 	uint64_t begin = target_clock();
 	t->now_ns = begin;
 	loop_stop_world(t);
-	target_each(t, catch_up, t);
+	target_catch_up(t);
 	target_each(t, fn, ctx);
 	loop_start_world(t);
 	return target_clock() - begin;
-}
-
-/* Lets everybody run for a moment. */
-static void run_shortly(struct target *t)
-{
-	const struct timespec ts = {0, 1000000};
-	loop_start_world(t);
-	nanosleep(&ts, NULL);
-	while (loop_step(t, true) == 0)
-		;
-	loop_stop_world(t);
-}
-
-/* Whether a thread of @s waits in vfork: it can neither be let go nor make calls for us. */
-static bool is_in_vfork(const struct target *t, const struct space *s)
-{
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		const struct thread *th = t->threads.data[i];
-		if (th && th->process->space == s && th->is_in_vfork)
-			return true;
-	}
-	return false;
-}
-
-#define VFORK_MS 2000u
-#define REMOVE_TRIES 100
-
-/* Until nobody of @s waits in vfork, at most until @deadline. Who comes out of it stays where it is. */
-static void run_out_of_vfork(struct target *t, struct space *s, uint64_t deadline)
-{
-	loop_start_world(t);
-	while (is_in_vfork(t, s) && target_clock() < deadline) {
-		if (loop_step(t, true) != 0)
-			loop_wait_for_child(5);
-	}
-	loop_stop_world(t);
-}
-
-static bool remove_from(struct target *t, struct space *s, uint64_t deadline, bool is_last)
-{
-	if (s->areas.count == 0 && s->traps.count == 0 && !guard_has_injection(s))
-		return true;
-	if (is_in_vfork(t, s) && target_clock() < deadline) {
-		run_out_of_vfork(t, s, deadline);
-		return false; /* the processes may be others now */
-	}
-	return install_remove(t, s, pick_thread(t, s), is_last);
-}
-
-/* From the spaces of all processes, or of @only. Processes may end meanwhile. */
-static void remove_everything(struct target *t, pid_t only)
-{
-	uint64_t deadline = target_clock() + VFORK_MS * 1000000ull;
-	bool is_done = false;
-	t->is_leaving = true;
-	for (unsigned tries = 1; !is_done && tries <= REMOVE_TRIES; tries++) {
-		if (tries > 1)
-			run_shortly(t);
-		is_done = true;
-		for (size_t i = 0; i < t->processes.count; i++) {
-			const struct process *p = t->processes.data[i];
-			if (!only || only == p->pid)
-				is_done &= remove_from(t, p->space, deadline, tries == REMOVE_TRIES);
-		}
-	}
-	t->is_leaving = false;
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		if (t->threads.data[i])
-			t->threads.data[i]->stays = false;
-	}
-}
-
-static bool is_among(const struct thread *th, pid_t only)
-{
-	return th && (!only || th->process->pid == only);
-}
-
-/* Lets go of all processes, or of @only. Everybody stands still, but for moments. Returns the time when
- * the last one went on. */
-static uint64_t detach_stopped(struct target *t, pid_t only)
-{
-	struct hurry hurry;
-	remove_everything(t, only);
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		if (is_among(t->threads.data[i], only))
-			trap_drop_calls(t, t->threads.data[i], UINT64_MAX);
-	}
-	hurry_begin(&hurry);
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		if (is_among(t->threads.data[i], only))
-			detach_thread(t->threads.data[i]);
-	}
-	uint64_t end = target_clock();
-	hurry_end(&hurry);
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		if (is_among(t->threads.data[i], only)) {
-			thread_remove(t, t->threads.data[i]);
-			i = (size_t)-1;
-		}
-	}
-	return end;
-}
-
-static void detach_all(struct target *t)
-{
-	struct hurry hurry;
-	uint64_t begin = target_clock();
-	hurry_begin(&hurry);
-	loop_stop_world(t);
-	hurry_end(&hurry);
-	faults_drain(t);
-	target_each(t, catch_up, t);
-	if (t->options.last_look)
-		target_each(t, t->sink.last_look, t->sink.ctx);
-	t->stats.detach_ns = detach_stopped(t, 0) - begin;
-	for (size_t i = 0; i < t->early_count; i++)
-		ptrace_detach(t->early[i].tid, 0);
-	t->early_count = 0;
-	t->is_stopping = false;
-	while (t->processes.count > 0)
-		process_remove(t, t->processes.data[0], SPACE_DETACHED);
-}
-
-/* An attach failed half-way: as if it had not been tried. Others go on. */
-static void undo_attach(struct target *t, pid_t pid)
-{
-	loop_stop_world(t);
-	detach_stopped(t, pid);
-	struct process *p = process_find(t, pid);
-	if (p)
-		process_remove(t, p, SPACE_DETACHED);
-	loop_start_world(t);
-}
-
-/*
- * A program whose calls our filter stops cannot be left: they would fail. So only
- * the profiles end, and ptmem answers those calls until nobody is left.
- */
-static void release_all(struct target *t)
-{
-	t->is_released = true;
-	loop_stop_world(t);
-	faults_drain(t);
-	target_each(t, catch_up, t);
-	if (t->options.last_look)
-		target_each(t, t->sink.last_look, t->sink.ctx);
-	remove_everything(t, 0);
-	for (size_t i = 0; i < t->processes.count; i++) {
-		struct space *s = t->processes.data[i]->space;
-		pads_finish(t, s);
-		if (s->user)
-			t->sink.space_end(t->sink.ctx, s, SPACE_DETACHED);
-		pads_free(t, s);
-		s->is_profiled = false;
-	}
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		struct thread *th = t->threads.data[i];
-		if (!th)
-			continue;
-		trap_drop_calls(t, th, UINT64_MAX);
-		th->is_held |= th->waits_for_room;
-		th->waits_for_room = false;
-	}
-	t->waiters = 0;
-	loop_start_world(t);
-}
-
-bool target_must_stay(const struct target *t)
-{
-	return t->syscalls == SYSCALLS_FILTER && t->processes.count > 0;
-}
-
-void target_detach(struct target *t)
-{
-	t->now_ns = target_clock();
-	if (!target_must_stay(t)) {
-		detach_all(t);
-		return;
-	}
-	release_all(t);
-	while (t->processes.count > 0 && loop_step(t, false) != -ECHILD)
-		;
-}
-
-void target_abandon(struct target *t)
-{
-	t->is_abandoned = true;
-	loop_stop_world(t);
-	for (size_t i = 0; i < t->processes.count; i++)
-		install_remove(t, t->processes.data[i]->space, NULL, true);
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		if (t->threads.data[i])
-			detach_thread(t->threads.data[i]);
-	}
-}
-
-/* -- run -- */
-
-void target_wake(void)
-{
-	wake_flag = 1;
-}
-
-/* Hot probes of a space become pads: everybody stands still for it. */
-static void promote(struct target *t)
-{
-	struct space *s = t->promote;
-	struct hurry hurry;
-	uint64_t begin = target_clock();
-	t->promote = NULL;
-	uint32_t id = s->id;
-	hurry_begin(&hurry);
-	loop_stop_world(t);
-	t->promote = NULL;
-	bool is_alive = false;
-	for (size_t i = 0; i < t->processes.count; i++)
-		is_alive |= t->processes.data[i]->space->id == id;
-	if (is_alive)
-		pads_promote(t, s, pick_thread(t, s));
-	loop_start_world(t);
-	t->stats.promote_ns += target_clock() - begin;
-	hurry_end(&hurry);
-}
-
-static void restart(struct target *t)
-{
-	t->must_restart = false;
-	loop_stop_world(t);
-	loop_start_world(t);
-}
-
-uint64_t target_mapped_bytes(const struct target *t, pid_t pid)
-{
-	const struct process *p = process_find(t, pid);
-	return p ? p->space->mapped : 0;
-}
-
-unsigned target_cpu_count(void)
-{
-	cpu_set_t set;
-	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
-}
-
-/* Reads some of all rings; returns the records read; *is_more_out: there may be more. */
-static size_t drain_all(struct target *t, bool *is_more_out)
-{
-	*is_more_out = false;
-	bool is_pressed = faults_are_pressed(t);
-	if (is_pressed)
-		loop_stop_world(t);
-	size_t n = faults_drain(t);
-	if (is_pressed)
-		loop_start_world(t);
-	t->now_ns = target_clock();
-	for (size_t i = 0; i < t->processes.count; i++) {
-		struct space *s = t->processes.data[i]->space;
-		if (!s->pads)
-			continue;
-		size_t read = pads_drain_some(t, s);
-		*is_more_out |= read >= PADS_DRAIN_BATCH;
-		n += read;
-		if (t->waiters > 0) {
-			ring_publish(&s->pads->ring);
-			pads_wake_waiters(t, s);
-			if (t->waiters > 0)
-				pads_unblock(t, s);
-		}
-	}
-	return n;
-}
-
-/* Until a child stops, a signal comes, the next tick is due, or @ns have passed. */
-static void sleep_until_stop(struct target *t, uint64_t ns)
-{
-	if (t->next_tick_ns != UINT64_MAX) {
-		uint64_t now = target_clock();
-		ns = MIN(ns, t->next_tick_ns > now ? t->next_tick_ns - now : 0);
-	}
-	const struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	if (t->faults)
-		faults_wait(t, &ts);
-	else
-		sigtimedwait(&set, NULL, &ts);
-	t->now_ns = target_clock();
-}
-
-#define BUSY_RECORDS 64u
-#define SLEEP_BUSY_US 100u
-#define SLEEP_SHARED_US 1000u
-#define SLEEP_MAX_US 10000u
-
-/*
- * Nothing to do just now. Where a CPU is ours, what a ring holds is read in small helpings, so
- * that it is still near; where it is the program's, in large ones, for each turn takes it away.
- * Never spins: a sleep costs less than the reader's time, and the line behind the head is left alone.
- */
-static void idle(struct target *t, size_t records)
-{
-	unsigned cpus = target_cpu_count(),
-		 least = cpus > t->thread_count ? SLEEP_BUSY_US : SLEEP_SHARED_US;
-	if (records >= BUSY_RECORDS)
-		t->idle_us = least;
-	else
-		t->idle_us = MIN(MAX(2 * t->idle_us, least), SLEEP_MAX_US);
-	sleep_until_stop(t, (cpus == 1 ? SLEEP_MAX_US : t->idle_us) * 1000ull);
-}
-
-static bool has_rings(const struct target *t)
-{
-	if (t->faults)
-		return true;
-	for (size_t i = 0; i < t->processes.count; i++) {
-		if (t->processes.data[i]->space->pads)
-			return true;
-	}
-	return false;
-}
-
-#define STOPS_IN_A_ROW 32
-
-/* One round with rings: the stops that wait, then the records, then rest. */
-static int step_with_rings(struct target *t)
-{
-	int rc = 0, stops = 0;
-	while (stops < STOPS_IN_A_ROW && !t->promote && (rc = loop_step(t, true)) == 0)
-		stops++;
-	bool is_more;
-	size_t records = drain_all(t, &is_more);
-	if (rc == -EAGAIN && stops == 0 && !is_more)
-		idle(t, records);
-	return rc == -ECHILD ? rc : 0;
-}
-
-/* One stop. With something due at a time the wait ends then: SIGCHLD is blocked, so none is missed. */
-static int step_without_rings(struct target *t)
-{
-	if (t->next_tick_ns == UINT64_MAX)
-		return loop_step(t, false);
-	int rc = loop_step(t, true);
-	if (rc == -EAGAIN)
-		sleep_until_stop(t, UINT64_MAX);
-	return rc;
-}
-
-#define WHOLE_ROUNDS 256 /* a program that allocates faster than we read must not keep us */
-
-/* Who looks now sees all that happened until now. */
-static void drain_whole(struct target *t)
-{
-	bool is_more = true;
-	for (int i = 0; i < WHOLE_ROUNDS && is_more; i++)
-		drain_all(t, &is_more);
-}
-
-void target_run(struct target *t)
-{
-	while (t->processes.count > 0) {
-		if (t->now_ns >= t->next_tick_ns)
-			sample_run_timers(t);
-		int rc = has_rings(t) ? step_with_rings(t) : step_without_rings(t);
-		if (rc == -ECHILD)
-			break;
-		if (t->promote)
-			promote(t);
-		if (t->must_restart)
-			restart(t);
-		if (wake_flag) {
-			wake_flag = 0;
-			drain_whole(t);
-			if (t->sink.poll && t->sink.poll(t->sink.ctx))
-				break;
-		}
-	}
 }
 
 enum attach_problem target_refusal(const struct target *t)
@@ -790,4 +383,10 @@ uint64_t target_lost_faults(const struct target *t, bool *user_only_out)
 const struct target_stats *target_stats(const struct target *t)
 {
 	return &t->stats;
+}
+
+uint64_t target_mapped_bytes(const struct target *t, pid_t pid)
+{
+	const struct process *p = process_find(t, pid);
+	return p ? p->space->mapped : 0;
 }

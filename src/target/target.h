@@ -139,7 +139,6 @@ struct target_sink {
 struct target_stats {
 	uint64_t stops;          /* waitpid returns */
 	uint64_t trap_stops;     /* of them at our breakpoints */
-	uint64_t stopped_ns;     /* time that threads stood at our breakpoints, as ptmem saw it */
 	uint64_t attach_ns, detach_ns; /* the pauses of all threads */
 	uint64_t nested;         /* calls inside a watched call */
 	uint64_t threads, processes; /* ever seen */

@@ -165,3 +165,19 @@ void thread_run(struct target *t, struct thread *th, int sig)
 	if (rc != 0 && rc != -ESRCH)
 		log_debug("thread %d: cannot be continued: %s", th->tid, strerror(-rc));
 }
+
+struct thread *thread_pick(struct target *t, struct space *s)
+{
+	struct thread *best = NULL;
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (!th || th->process->space != s || th->is_exiting || !th->is_held ||
+		    th->is_in_vfork)
+			continue;
+		/* one that holds a signal would get it with another siginfo afterwards */
+		if (!best || best->state == THREAD_LISTENING ||
+		    (best->held_signal && !th->held_signal))
+			best = th;
+	}
+	return best;
+}

@@ -155,6 +155,11 @@ void process_leave_space(struct target *t, struct process *p, enum space_end why
 /* Takes @p out, and out of its space. */
 void process_remove(struct target *t, struct process *p, enum space_end why);
 
+/*
+ * A stopped thread of @s that may make system calls for us: not at the event of its vfork, and not in
+ * a group stop, if there is another. NULL if there is none.
+ */
+struct thread *thread_pick(struct target *t, struct space *s);
 /* Whether @th, at its next stop, is held. */
 bool thread_must_halt(const struct target *t, const struct thread *th);
 /* Lets @th go on with @sig, or holds it while the world is stopped. */
@@ -225,6 +230,12 @@ void thread_stacks_exit(struct target *t, struct thread *th);
 /* target.c */
 /* Seizes and stops all threads of process @pid: 0 or -errno. */
 int target_seize_all(struct target *t, pid_t pid);
+/* All that happened until now is told to the sink. Everybody stands still. */
+void target_catch_up(struct target *t);
+
+/* target_leave.c */
+/* An attach to @pid failed half-way: as if it had not been tried. Others go on. */
+void target_undo_attach(struct target *t, pid_t pid);
 
 /* install.c */
 /* Fills t->stack_words: what threads of @s hold that points into text. */

@@ -505,6 +505,7 @@ enum trap_answer trap_serve(struct target *t, struct thread *th)
 		return TRAP_FOREIGN;
 	struct space *s = th->process->space;
 	t->stats.trap_stops++;
+	s->pauses.trap_stops++;
 	mend_mask(t, th);
 	switch (trap->kind) {
 	case TRAP_ENTRY:

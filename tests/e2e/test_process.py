@@ -1,6 +1,7 @@
 """Processes and how they end: fork, vfork, spawn, exec, exit codes and signals, and the files they leave."""
 
 import os
+import re
 
 import harness
 import massif
@@ -147,6 +148,16 @@ def exec_names(t):
     chain(t, [], ("massif.out.%p.1", "massif.out.%p.2", "massif.out.%p"))
     chain(t, ["-o", "out"], ("out.1", "out.2", "out"))
     chain(t, ["-o", "out.%n"], ("out.1", "out.2", "out.3"))
+
+
+@test("process/stops-of-each")
+def stops_of_each(t):
+    """How often a process stopped is said of it alone."""
+    profile = t.profile(["sh", "-c", "env true; env true; :"], options=["--trace-children=yes"])
+    said = [int(m.group(1).replace(",", "")) for m in
+            (re.search(r"stopped +at ([\d,]+) breakpoint", line) for line in profile.messages) if m]
+    t.check(len(said) >= 3 and min(said) > 0, "each stopped: %s" % said)
+    t.equal("together", sum(said), profile.stats[-1]["breakpoint stops"])
 
 
 @test("process/exec-of-no-allocator")

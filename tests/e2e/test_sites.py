@@ -1,20 +1,23 @@
 """An attached program's brk and mmap are seen by breakpoints at its system call instructions, wherever
-those stand, and it lives on when ptmem leaves or is killed while threads are in them."""
+those stand, and it lives on when ptmem leaves or is killed while threads are in them. A started one's are
+seen wherever it makes them."""
 
 import os
 import subprocess
 import time
 
 from harness import Fail, test
+from test_cli import other_user
 from test_mappings import EVERYTHING, VARIANTS, compare, last_tree, output, truth
 
 
 class Program:
-    """targets/sites.c, waiting for a byte; ptmem attached to it."""
+    """targets/sites.c, or bare.c if that is the action, waiting for a byte; ptmem attached to it."""
 
     def __init__(self, t, variant, actions, *options):
+        name = "bare" if "bare" in actions else "sites"
         self.t, self.cwd = t, t.subdirectory()
-        self.process = subprocess.Popen([t.target(variant, "sites"), "-w", *actions], cwd=self.cwd,
+        self.process = subprocess.Popen([t.target(variant, name), "-w", *actions], cwd=self.cwd,
                                         env=t.environment(self.cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.out = self.process.stdout.readline()
         self.pid = self.process.pid
@@ -86,14 +89,55 @@ def check(t, variant, actions, is_everywhere):
 
 
 for v in VARIANTS:
-    for a in ("ways", "signals", "made"):
+    for a in ("ways", "signals", "made", "writable", "protected", "bare"):
         @test("sites/%s/%s" % (v, a))
         def _(t, v=v, a=a):
-            check(t, v, [a], a == "made")
+            check(t, v, [a], a not in ("ways", "signals"))
 
     @test("sites/%s/library" % v)
     def _(t, v=v):
         check(t, v, ["library", t.target("lib", "libhold.so")], False)
+
+
+def profile(t, variant, *actions):
+    run = t.profile([t.target(variant, "bare" if "bare" in actions else "sites"), *actions],
+                    options=["--trace=mmap", *EVERYTHING])
+    t.equal("status", run.status, 0)
+    return output(run.directory, ".mmap"), truth(run.out).get("mmap", {})
+
+
+for v in VARIANTS:
+    for a in (["ways"], ["signals"], ["library"]):
+        @test("sites/%s/%s-started" % (v, a[0]))
+        def _(t, v=v, a=a):
+            compare(t, *profile(t, v, *a, *[t.target("lib", "libhold.so")] * (a[0] == "library")))
+
+    for a in ("writable", "protected"):
+        @test("sites/%s/%s-started" % (v, a))
+        def _(t, v=v, a=a):
+            """No stack leads out of code without CFI: what is mapped beside what starting maps."""
+            path, known = profile(t, v, a)
+            t.equal("bytes mapped", last_tree(t, path).bytes - last_tree(t, profile(t, v)[0]).bytes, sum(known.values()))
+
+
+@test("sites/set-user-id")
+def _(t):
+    """A program that gives rights gets no filter: breakpoints from its first instruction on."""
+    user = other_user()
+    cwd = t.subdirectory()
+    os.chmod(cwd, 0o777)
+    program = t.for_others(t.target("gcc-O2-pie", "sites"))
+    os.chmod(program, 0o4755)
+    run = subprocess.run([t.for_others(t.ptmem()), "-v", "--trace=mmap", *EVERYTHING, program, "ways", "protected"],
+                         cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, user=user.pw_uid,
+                         group=user.pw_gid, extra_groups=[])
+    said = run.stderr.decode()
+    t.equal("status (%s)" % said, run.returncode, 0)
+    t.check("breakpoints at its system calls" in said, "it had a filter: " + said)
+    t.check("stops at every system call" in said, "its code was not seen: " + said)
+    known = truth(run.stdout)["mmap"]
+    del known["map_made"]  # no stack leads there
+    compare(t, output(cwd, ".mmap"), known)
 
 
 @test("sites/places")

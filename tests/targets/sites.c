@@ -6,6 +6,8 @@
  *	ways      through syscall(2), by an instruction of its own, with numbers that differ
  *	signals   handlers that map while their thread waits in syscall(2), again and again
  *	made      by code that it wrote itself, before the byte
+ *	writable  by code that it writes into executable memory
+ *	protected by code that is made executable when it is written
  *	places    handlers that look where they interrupted a call in syscall(2): it is there; and a thread
  *	          that is cancelled while it reads is cancelled
  *	library   from a library that it opens (the next argument)
@@ -201,7 +203,7 @@ static void do_places(void)
 
 static long (*made)(long a, long b, long c, long d);
 
-static void prepare_made(void)
+static void make_code(int prot_before, int prot_after)
 {
 	static const unsigned char code[] = {
 		0x49, 0x89, 0xca,             /* mov %rcx, %r10 */
@@ -210,9 +212,10 @@ static void prepare_made(void)
 		0xb8, SYS_mmap, 0, 0, 0,      /* mov $SYS_mmap, %eax */
 		0x0f, 0x05, 0xc3,             /* syscall; ret */
 	};
-	void *p = mmap(NULL, PAGE, PROT | PROT_EXEC, FLAGS, -1, 0);
+	void *p = mmap(NULL, PAGE, prot_before, FLAGS, -1, 0);
 	CHECK(p != MAP_FAILED);
 	memcpy(p, code, sizeof(code));
+	CHECK(prot_after == prot_before || mprotect(p, PAGE, prot_after) == 0);
 	memcpy(&made, &p, sizeof(p));
 }
 
@@ -226,6 +229,13 @@ static void do_made(void)
 {
 	map_made();
 	printf("mmap map_made %ld\n", 9 * PAGE);
+}
+
+static void do_new(int prot_before, int prot_after)
+{
+	make_code(prot_before, prot_after);
+	printf("mmap make_code %ld\n", PAGE);
+	do_made();
 }
 
 /* -- a library -- */
@@ -256,7 +266,7 @@ int main(int argc, char **argv)
 	if (has(argc, argv, "signals"))
 		prepare_signals();
 	if (has(argc, argv, "made"))
-		prepare_made();
+		make_code(PROT | PROT_EXEC, PROT | PROT_EXEC);
 	if (has(argc, argv, "-w")) {
 		CHECK(write(1, "ready\n", 6) == 6);
 		CHECK(read(0, &c, 1) == 1);
@@ -268,6 +278,10 @@ int main(int argc, char **argv)
 			do_signals();
 		else if (strcmp(argv[i], "made") == 0)
 			do_made();
+		else if (strcmp(argv[i], "writable") == 0)
+			do_new(PROT | PROT_EXEC, PROT | PROT_EXEC);
+		else if (strcmp(argv[i], "protected") == 0)
+			do_new(PROT, PROT_READ | PROT_EXEC);
 		else if (strcmp(argv[i], "places") == 0)
 			do_places();
 		else if (strcmp(argv[i], "library") == 0)

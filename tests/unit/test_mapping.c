@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 
 #include "profile/profile.h"
@@ -52,6 +53,26 @@ static void test_mmap(void **state)
 	assert_change(c, 0x40000000, NONE, RANGE(0x40000000, 0x80000000));
 	c.arg[1] = UINT64_MAX;
 	assert_change(c, 0x40000000, NONE, NONE); /* the kernel would not */
+}
+
+static void test_code(void **state)
+{
+	(void)state;
+	struct mapping_call c = {SYS_mmap, {0, 2 * P, PROT_READ | PROT_EXEC}, 0, NONE};
+	assert_true(mapping_makes_code(&c));
+	assert_range(mapping_code(&c, 0x10000), 0x10000, 0x10000 + 2 * P);
+	assert_range(mapping_code(&c, -ENOMEM), 0, 0);
+	c.arg[2] = PROT_READ | PROT_WRITE;
+	assert_false(mapping_makes_code(&c));
+	c = (struct mapping_call){SYS_mprotect, {0x20000, P, PROT_EXEC}, 0, NONE};
+	assert_true(mapping_makes_code(&c));
+	assert_range(mapping_code(&c, 0), 0x20000, 0x20000 + P);
+	assert_true(mapping_may_make_code(SYS_pkey_mprotect));
+	c = (struct mapping_call){SYS_shmat, {1, 0, SHM_EXEC}, 0, NONE};
+	assert_true(mapping_makes_code(&c));
+	assert_range(mapping_code(&c, 0x30000), 0x30000, 0x30000 + P);
+	c = (struct mapping_call){SYS_munmap, {0x20000, P, PROT_EXEC}, 0, NONE};
+	assert_false(mapping_makes_code(&c));
 }
 
 static void test_munmap(void **state)
@@ -203,7 +224,7 @@ static void test_count(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mmap), cmocka_unit_test(test_munmap), cmocka_unit_test(test_mremap),
+		cmocka_unit_test(test_mmap), cmocka_unit_test(test_code), cmocka_unit_test(test_munmap), cmocka_unit_test(test_mremap),
 		cmocka_unit_test(test_brk), cmocka_unit_test(test_objects), cmocka_unit_test(test_fault_record),
 		cmocka_unit_test(test_bytes), cmocka_unit_test(test_count),
 	};

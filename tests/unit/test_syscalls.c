@@ -110,6 +110,31 @@ static void test_what_only_looks_like_one(void **state)
 	assert_int_equal(find(code_broken, code_broken_end, found), -EILSEQ);
 }
 
+ASM_FUNCTION(code_behind_data, ".fill 40, 1, 0x06; .rept 15; mov %rcx, %r10; xor %r9d, %r9d; nop; .endr; mov $9, %eax; syscall; ret");
+ASM_FUNCTION(code_around, ".fill 8, 1, 0x06; .rept 40; mov $0x0000050f, %ecx; .endr; ret");
+ASM_FUNCTION(code_data, ".rept 24; .quad 0x06061f1e06050f06; .endr");
+ASM_FUNCTION(code_at_once, "syscall; .byte 0x06");
+
+static bool is_last_likely(const uint8_t *start, const uint8_t *end)
+{
+	const struct arch_code code = {.bytes = start, .size = (size_t)(end - start)};
+	const uint8_t *p = end;
+
+	/* the last one: there is enough before it to be judged by */
+	while (memcmp(--p, arch_native->syscall_insn, arch_native->syscall_insn_size) != 0)
+		;
+	return arch_native->is_likely_syscall(&code, (size_t)(p - start));
+}
+
+static void test_what_is_likely_one(void **state)
+{
+	(void)state;
+	assert_true(is_last_likely(code_behind_data, code_behind_data_end));
+	assert_true(is_last_likely(code_at_once, code_at_once_end));
+	assert_false(is_last_likely(code_around, code_around_end));
+	assert_false(is_last_likely(code_data, code_data_end));
+}
+
 ASM_FUNCTION(code_passes_broken, "mov $5, %esi; call code_zero; .byte 0x06; ret");
 
 static void test_code_that_does_not_decode(void **state)
@@ -197,6 +222,7 @@ int main(void)
 		cmocka_unit_test(test_entered_from_elsewhere),
 		cmocka_unit_test(test_no_way_leads_there),
 		cmocka_unit_test(test_what_only_looks_like_one),
+		cmocka_unit_test(test_what_is_likely_one),
 		cmocka_unit_test(test_code_that_does_not_decode),
 		cmocka_unit_test(test_library),
 	};
