@@ -451,7 +451,8 @@ def sampler_sizes(t):
         t.equal("%r %r" % (options, argument), last, want[len(argument)])
         t.equal("largest", max(r["VmSize"] for r in rows), want[0][1][1])
     for options in (("--heap=no",), ("--probes=jump",)):
-        with subprocess.Popen([program, "wait"], stdin=subprocess.PIPE) as target:
+        with subprocess.Popen([program, "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as target:
+            target.stdout.read(1)
             with subprocess.Popen([t.ptmem(), "-q", "-o", "m", *options, "--sample=10", "--sample-out=s", "-p",
                                    str(target.pid)], cwd=run.cwd) as ptmem:
                 t.wait_until("samples", lambda: os.path.exists(os.path.join(run.cwd, "s"))

@@ -1,6 +1,6 @@
 /*
  * sizes [exec|wait]: 64 MiB mapped and gone, calls of malloc that are hot, then 32 MiB mapped; in a child 48 more.
- * exec: executes itself without an argument at the end. wait: for a byte before the calls.
+ * exec: executes itself without an argument at the end. wait: says so before the calls, and waits for a byte.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 	if (!p || munmap(p, 64 << 20) != 0)
 		return 1;
 	char byte;
-	if (argc > 1 && !strcmp(argv[1], "wait") && read(0, &byte, 1) != 1)
+	if (argc > 1 && !strcmp(argv[1], "wait") && (write(1, "\n", 1) != 1 || read(0, &byte, 1) != 1))
 		return 1;
 	for (int i = 0; i < 20000; i++)
 		free(malloc(100));
