@@ -346,7 +346,7 @@ static int run_all(struct options *o, int *signal_out)
 	if (run_check_patterns(&run) != 0)
 		rc = EXIT_FAILURE;
 	else if (check_instructions(o) != 0 || run_check_out_files(&run) != 0 ||
-		 open_events(&run) != 0 || (usage_is_wanted(o) && usage_open(o, &run.usage) != 0))
+		 open_events(&run) != 0 || (usage_is_wanted(o) && usage_open(&run) != 0))
 		rc = EXIT_OWN_FAILURE;
 	else if (o->replay_file)
 		rc = session_replay(&run, o->replay_file) == 0 ? 0 : EXIT_OWN_FAILURE;

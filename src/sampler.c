@@ -29,7 +29,9 @@ struct watched {
 	pid_t pid;
 	int fd;                 /* of its status */
 	uint64_t peak, hwm;     /* largest seen of this program, KiB */
-	uint64_t vm_peak, vm_exe; /* what the kernel said last */
+	uint64_t vm_peak, vm_exe; /* what the kernel said last; vm_exe STATUS_NONE: nothing */
+	bool is_early;          /* not added yet: it has peaks, and no samples */
+	bool is_unheard;        /* what it executed was seen here before we were told */
 };
 
 struct sampler {
@@ -41,6 +43,8 @@ struct sampler {
 	size_t field_count;
 	uint32_t wanted;        /* STATUS_BITs of the fields, and of those that peaks are made of */
 	VEC(struct watched) watched;
+	uint64_t (*foreign)(void *ctx, pid_t pid);
+	void *ctx;
 	size_t used;            /* bytes of buffer */
 	char buffer[BUFFER_SIZE];
 };
@@ -166,6 +170,8 @@ int sampler_new(const struct sampler_options *options, struct sampler **sampler_
 	s->period_ns = options->period_ns;
 	s->is_file = options->path != NULL;
 	s->with_pids = s->is_file || options->with_pids;
+	s->foreign = options->foreign;
+	s->ctx = options->ctx;
 	s->wanted = STATUS_BIT(STATUS_VMPEAK) | STATUS_BIT(STATUS_VMSIZE) |
 		    STATUS_BIT(STATUS_VMHWM) | STATUS_BIT(STATUS_VMRSS) | STATUS_BIT(STATUS_VMEXE);
 	int rc = parse_fields(s, options->fields ? options->fields : "VmPeak,VmSize,VmHWM,VmRSS",
@@ -211,18 +217,27 @@ static struct watched *find(struct sampler *s, pid_t pid)
 	return NULL;
 }
 
+static struct watched *open_status(struct sampler *s, pid_t pid)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	struct watched *w = vec_add(&s->watched);
+	*w = (struct watched){.pid = pid, .fd = fd, .vm_exe = STATUS_NONE};
+	return w;
+}
+
 void sampler_add(struct sampler *s, pid_t pid)
 {
 	struct watched *w = find(s, pid);
-	char name[64];
-	if (w) {
-		w->peak = w->hwm = 0;
-		return;
-	}
-	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
-	int fd = open(name, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		*vec_add(&s->watched) = (struct watched){.pid = pid, .fd = fd};
+	if (!w)
+		open_status(s, pid);
+	else if (w->is_early || w->is_unheard)
+		w->is_early = w->is_unheard = false;
+	else
+		*w = (struct watched){.pid = pid, .fd = w->fd, .vm_exe = STATUS_NONE};
 }
 
 void sampler_remove(struct sampler *s, pid_t pid)
@@ -287,33 +302,61 @@ static bool read_any_thread(const struct watched *w, uint32_t wanted, struct sta
  */
 static void notice_exec(struct watched *w, const struct status_values *v)
 {
-	if (v->value[STATUS_VMPEAK] < w->vm_peak || v->value[STATUS_VMEXE] != w->vm_exe)
-		w->peak = w->hwm = 0;
-	w->vm_peak = v->value[STATUS_VMPEAK];
+	if (w->vm_exe != STATUS_NONE &&
+	    (v->value[STATUS_VMPEAK] < w->vm_peak || v->value[STATUS_VMEXE] != w->vm_exe)) {
+		w->peak = w->hwm = w->vm_peak = 0;
+		w->is_unheard = true;
+	}
 	w->vm_exe = v->value[STATUS_VMEXE];
+}
+
+/*
+ * The sizes of @v without what is foreign in it. The kernel's peak is of both; where it has risen,
+ * it did so since that has been as much as it is now (sampler_note_peaks).
+ */
+static void take_peaks(struct sampler *s, struct watched *w, struct status_values *v)
+{
+	uint64_t *size = &v->value[STATUS_VMSIZE], *peak = &v->value[STATUS_VMPEAK];
+	notice_exec(w, v);
+	uint64_t foreign = s->foreign && !w->is_unheard ? s->foreign(s->ctx, w->pid) / 1024 : 0;
+	if (*size != STATUS_NONE) {
+		*size -= MIN(*size, foreign);
+		w->peak = MAX(w->peak, *size);
+	}
+	if (*peak != STATUS_NONE && *peak > w->vm_peak) {
+		w->peak = MAX(w->peak, *peak - MIN(*peak, foreign));
+		w->vm_peak = *peak;
+	}
+	/* what the kernel has not noted as a peak yet, and what it forgot */
+	w->hwm = MAX(w->hwm, v->value[STATUS_VMRSS]);
+	if (v->value[STATUS_VMHWM] != STATUS_NONE)
+		w->hwm = MAX(w->hwm, v->value[STATUS_VMHWM]);
+	*peak = w->peak;
+	v->value[STATUS_VMHWM] = w->hwm;
 }
 
 static void sample(struct sampler *s, struct watched *w, pid_t tid)
 {
 	struct status_values v = {0};
-	bool is_good = read_values(w->fd, s->wanted, &v);
+	bool is_good = !w->is_early && read_values(w->fd, s->wanted, &v);
 	if (!is_good &&
 	    v.state == 'Z') /* state unset: the process is gone, and its number may be another's */
 		is_good = tid ? read_thread(w->pid, tid, s->wanted, &v) :
 				read_any_thread(w, s->wanted, &v);
 	if (!is_good)
 		return;
-	notice_exec(w, &v);
-	/* what the kernel has not noted as a peak yet, and what it forgot */
-	w->peak = MAX(w->peak, v.value[STATUS_VMSIZE]);
-	w->hwm = MAX(w->hwm, v.value[STATUS_VMRSS]);
-	if (v.value[STATUS_VMPEAK] != STATUS_NONE)
-		w->peak = MAX(w->peak, v.value[STATUS_VMPEAK]);
-	if (v.value[STATUS_VMHWM] != STATUS_NONE)
-		w->hwm = MAX(w->hwm, v.value[STATUS_VMHWM]);
-	v.value[STATUS_VMPEAK] = w->peak;
-	v.value[STATUS_VMHWM] = w->hwm;
+	take_peaks(s, w, &v);
 	put_line(s, w, &v);
+}
+
+void sampler_note_peaks(struct sampler *s, pid_t pid)
+{
+	struct watched *w = find(s, pid);
+	struct status_values v = {0};
+	if (!w && (w = open_status(s, pid)))
+		w->is_early = true;
+	if (w && read_values(w->fd, s->wanted, &v))
+		take_peaks(s, w, &v);
 }
 
 void sampler_sample(struct sampler *s, pid_t pid, pid_t tid)

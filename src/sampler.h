@@ -5,6 +5,7 @@
  *	stderr  values, tabs between; the pid first when children are followed
  *	file    a header line; then time in seconds since the start, pid, values
  *
+ * Sizes are the program's: what ptmem mapped in it is taken off VmSize and VmPeak.
  * Peaks are the sampler's own running maxima as well as the kernel's, whose
  * counters are kept in batches and may go back. A process is known by a
  * descriptor of its file in /proc, which never becomes another process's.
@@ -23,6 +24,9 @@ struct sampler_options {
 	const char *fields;  /* names, commas between; NULL = VmPeak,VmSize,VmHWM,VmRSS */
 	const char *path;    /* NULL = standard error */
 	bool with_pids;      /* on standard error; a file has them always */
+	/* Bytes of a process's address space that are not its own; NULL = none. */
+	uint64_t (*foreign)(void *ctx, pid_t pid);
+	void *ctx;
 };
 
 /* 0; -EINVAL: *why_out (malloc'ed) says which field there is not; or -errno of the file. */
@@ -37,6 +41,11 @@ int sampler_free(struct sampler *s);
  * too: its peaks begin anew), or is watched from now on.
  */
 void sampler_add(struct sampler *s, pid_t pid);
+/*
+ * What is foreign in @pid, which may yet have to be added, is about to become more: peaks so far
+ * are without that.
+ */
+void sampler_note_peaks(struct sampler *s, pid_t pid);
 /* No more of @pid. */
 void sampler_remove(struct sampler *s, pid_t pid);
 

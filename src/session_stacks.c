@@ -53,26 +53,37 @@ void session_stacks_thread_exit(struct session *s, uint32_t thread)
 		stacks_remove(s->stack_use, thread);
 }
 
-/* memusage takes the base of the first thread before any call, of others at their first. */
-static void tell_base(struct session *s, const struct thread_stack_info *info)
+static void tell_usage(struct session *s, const struct event *ev)
 {
-	const struct event ev = {
+	if (s->events)
+		events_writer_event(s->events, profile_calltree(s->profile), ev);
+	usage_event(s, ev);
+}
+
+/* memusage takes the base of the first thread before any call, of others at their first. */
+static void tell_range(struct session *s, const struct thread_stack_info *info)
+{
+	struct event ev = {
 		.time_ns = target_clock(),
 		.thread = (uint32_t)info->tid,
-		.kind = EVENT_STACK_BASE,
-		.sp = info->high,
+		.kind = EVENT_STACK_RANGE,
+		.addr = info->low,
+		.size = info->high - info->low,
 	};
-	if (s->events)
-		events_writer_event(s->events, profile_calltree(s->profile), &ev);
-	usage_event(s, &ev);
+	tell_usage(s, &ev);
+	if (ev.thread != s->pid)
+		return;
+	ev.kind = EVENT_STACK_BASE;
+	ev.sp = info->high;
+	tell_usage(s, &ev);
 }
 
 static void on_new(void *ctx, struct space *space, const struct thread_stack_info *info)
 {
 	struct session *s = space->user;
 	(void)ctx;
-	if (s->memusage && (uint32_t)info->tid == s->pid)
-		tell_base(s, info);
+	if (s->memusage)
+		tell_range(s, info);
 	if (!s->stack_use)
 		return;
 	stacks_add(s->stack_use, (uint32_t)info->tid, info->low, info->high);

@@ -43,7 +43,13 @@ static int cannot_write(const char *path, int err)
 	return err;
 }
 
-static int open_sampler(struct usage *u)
+static uint64_t mapped_bytes(void *ctx, pid_t pid)
+{
+	struct run *run = ctx;
+	return run->target ? target_mapped_bytes(run->target, pid) : 0;
+}
+
+static int open_sampler(struct usage *u, struct run *run)
 {
 	const struct options *o = u->options;
 	_cleanup_free_ char *why = NULL;
@@ -52,6 +58,8 @@ static int open_sampler(struct usage *u)
 		.fields = o->sample_fields,
 		.path = o->sample_out,
 		.with_pids = o->trace_children || o->pid_count > 1,
+		.foreign = mapped_bytes,
+		.ctx = run,
 	};
 	int rc = sampler_new(&so, &u->sampler, &why);
 	if (rc != 0 && why)
@@ -61,7 +69,7 @@ static int open_sampler(struct usage *u)
 	return rc;
 }
 
-static int open_all(struct usage *u)
+static int open_all(struct usage *u, struct run *run)
 {
 	const struct options *o = u->options;
 	if (o->memusage_out) {
@@ -72,19 +80,19 @@ static int open_all(struct usage *u)
 	int rc = o->data_file ? memusage_data_open(o->data_file, o->data_buffer, &u->data) : 0;
 	if (rc != 0)
 		return cannot_write(o->data_file, rc);
-	return o->sample_ms ? open_sampler(u) : 0;
+	return o->sample_ms ? open_sampler(u, run) : 0;
 }
 
-int usage_open(const struct options *o, struct usage **usage_out)
+int usage_open(struct run *run)
 {
 	struct usage *u = xcalloc(1, sizeof(*u));
-	u->options = o;
-	int rc = open_all(u);
+	u->options = run->options;
+	int rc = open_all(u, run);
 	if (rc != 0) {
 		usage_close(u);
 		return rc;
 	}
-	*usage_out = u;
+	run->usage = u;
 	return 0;
 }
 
@@ -145,6 +153,12 @@ static uint64_t on_tick(void *ctx, uint64_t now_ns)
 	return sampler_tick(run->usage->sampler, now_ns);
 }
 
+static void on_will_map(void *ctx, struct space *space)
+{
+	struct run *run = ctx;
+	sampler_note_peaks(run->usage->sampler, space->reader);
+}
+
 static void on_process_exit(void *ctx, struct space *space, pid_t pid, pid_t tid)
 {
 	struct run *run = ctx;
@@ -158,6 +172,7 @@ void usage_fill_sink(const struct options *o, struct target_sink *sink)
 		return;
 	sink->tick = on_tick;
 	sink->process_exit = on_process_exit;
+	sink->will_map = on_will_map;
 }
 
 bool usage_needs_no_tracing(const struct options *o)

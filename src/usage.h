@@ -17,6 +17,7 @@
 #include "target/target.h"
 
 struct options;
+struct run;
 struct session;
 struct usage;
 
@@ -26,8 +27,8 @@ bool usage_is_wanted(const struct options *o);
 /* Whether samples are all that is wanted: of the program only its beginning and end are watched. */
 bool usage_samples_alone(const struct options *o);
 
-/* 0, or -errno after a message. */
-int usage_open(const struct options *o, struct usage **usage_out);
+/* Sets @run->usage: 0, or -errno after a message. */
+int usage_open(struct run *run);
 /* Number of files that could not be written, each after a message. NULL is nothing. */
 unsigned usage_close(struct usage *u);
 

@@ -273,14 +273,14 @@ static void make_command(const struct request *r, const char *data, words *w)
 	*vec_add(w) = NULL;
 }
 
-/* memusagestat's: what is no size is 800, as for its height as well. */
-static void add_size(words *w, const char *name, const char *value)
+/* memusagestat's: what is no size is 800, as for its height as well, and what is too small @least. */
+static void add_size(words *w, const char *name, const char *value, long least)
 {
 	char text[16];
 	if (!value)
 		return;
 	long size = strtol(value, NULL, 10);
-	snprintf(text, sizeof(text), "%ld", size <= 0 ? 800 : MIN(size, (long)INT_MAX));
+	snprintf(text, sizeof(text), "%ld", size <= 0 ? 800 : MIN(MAX(size, least), (long)INT_MAX));
 	add(w, name, text);
 }
 
@@ -297,8 +297,8 @@ static void make_report_command(const struct request *r, const char *data, words
 	if (r->value[TOTAL])
 		add(w, "--total", NULL);
 	add_if(w, "--title=", r->value[TITLE]);
-	add_size(w, "--x-size=", r->value[X_SIZE]);
-	add_size(w, "--y-size=", r->value[Y_SIZE]);
+	add_size(w, "--x-size=", r->value[X_SIZE], 100);
+	add_size(w, "--y-size=", r->value[Y_SIZE], 80);
 	add(w, *data == '-' ? "./" : "", data); /* no option */
 	*vec_add(w) = NULL;
 	free(name);

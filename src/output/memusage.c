@@ -4,9 +4,9 @@
  *
  * Stacks (1.3, the intended rule): each thread has a base, the shallowest stack
  * pointer that it was seen with; its depth is the distance below it. The base of the
- * first thread is there before its first call (EVENT_STACK_BASE). A stack
- * pointer far from the base belongs to another stack (a fiber, a signal stack)
- * and says nothing.
+ * first thread is there before its first call (EVENT_STACK_BASE). A stack pointer outside
+ * of the thread's own stack (EVENT_STACK_RANGE) belongs to a fiber or to a signal's
+ * handler, and says nothing: the own stack is as deep as it was left.
  */
 #include "output/memusage.h"
 
@@ -22,14 +22,18 @@
 #include "profile/pages.h"
 
 #define ALIGNMENT 16                 /* of plain blocks: only a hint to the table */
-#define STACK_BELOW (1ull << 30)     /* no stack is deeper */
-#define STACK_ABOVE (1ull << 23)     /* nor begins so far above what was seen of it */
+/* Where a stack is taken to be that was not told of, from its base. */
+#define STACK_BELOW (1ull << 30)
+#define STACK_ABOVE (1ull << 23)
 
 enum { PLAIN, ALIGNED }; /* a block's leaf: the memalign family's, or not */
 
 struct thread_base {
 	uint32_t thread;
-	taddr_t base;
+	taddr_t base;        /* 0 = it was not seen on its own stack yet */
+	uint64_t depth;      /* of that, as last seen */
+	taddr_t low;         /* its own stack: [low, low + size] */
+	uint64_t size;       /* 0 = not told */
 };
 
 /* A block that its thread is reallocating. */
@@ -92,7 +96,7 @@ const struct memusage_numbers *memusage_numbers(const struct memusage *m)
 
 /* -- stacks and records -- */
 
-static inline struct thread_base *get_base(struct memusage *m, uint32_t thread, taddr_t sp)
+static inline struct thread_base *get_base(struct memusage *m, uint32_t thread)
 {
 	if (m->last_base < m->bases.count && m->bases.data[m->last_base].thread == thread)
 		return &m->bases.data[m->last_base];
@@ -104,18 +108,36 @@ static inline struct thread_base *get_base(struct memusage *m, uint32_t thread, 
 	}
 	m->last_base = m->bases.count;
 	struct thread_base *b = vec_add(&m->bases);
-	*b = (struct thread_base){thread, sp};
+	*b = (struct thread_base){.thread = thread};
 	return b;
+}
+
+static inline bool is_own_stack(const struct thread_base *b, taddr_t sp)
+{
+	if (b->size)
+		return sp - b->low <= b->size;
+	if (!b->base)
+		return true;
+	return sp > b->base ? sp - b->base < STACK_ABOVE : b->base - sp < STACK_BELOW;
 }
 
 static inline uint64_t stack_depth(struct memusage *m, uint32_t thread, taddr_t sp)
 {
 	if (!sp)
 		return 0;
-	struct thread_base *b = get_base(m, thread, sp);
-	if (sp > b->base && sp - b->base < STACK_ABOVE)
-		b->base = sp;
-	return b->base - sp < STACK_BELOW ? b->base - sp : 0;
+	struct thread_base *b = get_base(m, thread);
+	if (is_own_stack(b, sp)) {
+		b->base = MAX(b->base, sp);
+		b->depth = b->base - sp;
+	}
+	return b->depth;
+}
+
+static void on_stack_range(struct memusage *m, const struct event *ev)
+{
+	struct thread_base *b = get_base(m, ev->thread);
+	b->low = ev->addr;
+	b->size = ev->size;
 }
 
 /* Something changed: peaks and the data file follow. */
@@ -440,7 +462,10 @@ void memusage_event(struct memusage *m, const struct event *ev)
 		m->is_over = true;
 		break;
 	case EVENT_STACK_BASE:
-		get_base(m, ev->thread, ev->sp)->base = ev->sp;
+		get_base(m, ev->thread)->base = ev->sp;
+		break;
+	case EVENT_STACK_RANGE:
+		on_stack_range(m, ev);
 		break;
 	case EVENT_MAP:
 	case EVENT_UNMAP:

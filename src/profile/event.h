@@ -28,6 +28,7 @@ enum event_kind {
 	EVENT_STACK_BASE,
 	/* the program's own destructors are over, those of libraries not; for memusage */
 	EVENT_PROGRAM_END,
+	EVENT_STACK_RANGE,   /* addr, size: the thread's own stack, all that it may use; for memusage */
 };
 
 struct event {

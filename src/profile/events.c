@@ -29,6 +29,7 @@
  *	p ... SIZE(D)                         bytes that are only counted
  *	k ...                                 a stack begins at the stack pointer
  *	d ...                                 the program's own destructors are over
+ *	o ... ADDR(X) SIZE(D)                 where the thread's own stack may reach
  *	                                      each may end with SP(X), the stack pointer, if known
  *	x THREAD(D)                           thread gone
  *	e TIME(D ns)                          the end, the last line
@@ -156,7 +157,7 @@ static uint32_t file_id_of(struct events_writer *w, const struct calltree *t, ui
 
 void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev)
 {
-	static const char letters[] = "?afbrmusctpkd";
+	static const char letters[] = "?afbrmusctpkdo";
 	CHECK(ev->kind > 0 && ev->kind < sizeof(letters) - 1);
 	uint32_t node = file_id_of(w, t, ev->node);
 	put(w, "%c %" PRIu64 " %" PRIu32 " %u %" PRIu32, letters[ev->kind], ev->time_ns, ev->thread,
@@ -176,6 +177,7 @@ void events_writer_event(struct events_writer *w, const struct calltree *t, cons
 		break;
 	case EVENT_MAP:
 	case EVENT_UNMAP:
+	case EVENT_STACK_RANGE:
 		put(w, " %" PRIx64 " %" PRIu64, ev->addr, ev->size);
 		break;
 	case EVENT_STACK:

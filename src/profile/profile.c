@@ -379,6 +379,7 @@ void profile_event(struct profile *p, const struct event *ev)
 	case EVENT_SAMPLE:
 	case EVENT_STACK_BASE:
 	case EVENT_PROGRAM_END:
+	case EVENT_STACK_RANGE:
 		break; /* not of the heap */
 	case EVENT_COUNT:
 		on_count(p, ev);

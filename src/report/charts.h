@@ -11,10 +11,12 @@
 
 int massif_chart(const struct massif_file *file, const struct picture_options *o, struct chart *c,
 		 char **why_out);
-int memusage_chart(const struct memusage_file *file, const struct picture_options *o,
-		   struct chart *c, char **why_out);
 int samples_chart(const struct samples_file *file, const struct picture_options *o, struct chart *c,
 		  char **why_out);
+
+/* The same, of any file. */
+void memusage_chart(const struct memusage_file *file, const struct picture_options *o,
+		    struct chart *c);
 
 /*
  * Adds the resident memory of the first process of @file as

@@ -2,9 +2,9 @@
  * memusage's data as a chart: heap and stack, over calls or over time. Heap and
  * stack have scales of their own, since a stack is small, unless the total is
  * wanted, which needs both on one. The ground shows the other x axis: bands of 5 %
- * of the time over calls, of the calls over time.
+ * of the time over calls, of the calls over time. A program without calls has a picture
+ * too, as memusagestat has it: scripts that ask for one find it.
  */
-#include <errno.h>
 
 #include "base/alloc.h"
 #include "report/charts.h"
@@ -31,10 +31,12 @@ static char *value_text(double bytes)
 	return xasprintf("peak %s", text);
 }
 
-/* Where each 5 % of the other axis begin. */
-static void add_bands(const struct memusage_file *f, const struct picture_options *o,
+/* Where each 5 % of the other axis begin. False: nowhere within the picture, so it has none. */
+static bool add_bands(const struct memusage_file *f, const struct picture_options *o,
 		      struct chart *c)
 {
+	bool is_visible = false;
+
 	chart_add_band(c, 0);
 	if (o->is_time_based) {
 		for (size_t i = 1; f->count >= BANDS && i < BANDS; i++)
@@ -49,6 +51,24 @@ static void add_bands(const struct memusage_file *f, const struct picture_option
 				chart_add_band(c, (double)i);
 	}
 	chart_add_band(c, c->x.max);
+	for (size_t i = 0; i < c->band_count; i++)
+		is_visible |= c->band[i] > 0 && c->band[i] < c->x.max;
+	c->band_count = is_visible ? c->band_count : 0;
+	return is_visible;
+}
+
+static char *note_text(const struct memusage_file *f, const char *bands_of)
+{
+	if (!f->count)
+		return xstrdup("No call was made.");
+	const char *end =
+		f->is_complete ?
+			"" :
+			"The program did not end by itself: peaks are those of the records.";
+
+	if (!bands_of)
+		return *end ? xstrdup(end) : NULL;
+	return xasprintf("Bands: each is 5 %% of the %s.%s%s", bands_of, *end ? " " : "", end);
 }
 
 static uint64_t heap_of(const struct memusage_record *r)
@@ -74,7 +94,8 @@ static struct chart_series *add_curve(const struct memusage_file *f,
 
 	for (size_t i = 0; i < f->count; i++)
 		chart_add_point(s, x_of(f, o, i), 0, (double)value(&f->record[i]));
-	chart_add_point(s, c->x.max, 0, (double)value(&f->record[f->count - 1]));
+	if (f->count)
+		chart_add_point(s, c->x.max, 0, (double)value(&f->record[f->count - 1]));
 	return s;
 }
 
@@ -114,8 +135,8 @@ static void add_curves(const struct memusage_file *f, const struct picture_optio
 	}
 }
 
-int memusage_chart(const struct memusage_file *f, const struct picture_options *o, struct chart *c,
-		   char **why_out)
+void memusage_chart(const struct memusage_file *f, const struct picture_options *o,
+		    struct chart *c)
 {
 	uint64_t heap = f->peak_heap, stack = f->peak_stack, largest_total = 0;
 
@@ -123,10 +144,6 @@ int memusage_chart(const struct memusage_file *f, const struct picture_options *
 		largest_total = MAX(largest_total, total_of(&f->record[i]));
 		heap = MAX(heap, f->record[i].heap);
 		stack = MAX(stack, f->record[i].stack);
-	}
-	if (!f->count) {
-		*why_out = xstrdup("there is no call in it: nothing to draw");
-		return -EINVAL;
 	}
 	c->title = xstrdup(o->title ? o->title : "memory use");
 	c->y.kind = c->right.kind = AXIS_BYTES;
@@ -136,14 +153,10 @@ int memusage_chart(const struct memusage_file *f, const struct picture_options *
 	c->y_title = xstrdup(o->wants_total ? "bytes" : "heap");
 	c->right_title = o->wants_total ? NULL : xstrdup("stack");
 	c->x.kind = o->is_time_based ? AXIS_PERCENT : AXIS_CALLS;
-	c->x.max = o->is_time_based ? 100 : (double)f->count;
+	c->x.max = o->is_time_based ? 100 : MAX((double)f->count, 1);
 	c->x_title = xstrdup(o->is_time_based ? "time (share of the run)" : "calls");
-	const char *end = f->is_complete ? "" : " The program did not end by itself: peaks are "
-						"those of the records.";
-	c->note = xasprintf("Bands: each is 5 %% of the %s.%s",
-			    o->is_time_based ? "calls" : "time", end);
-	add_bands(f, o, c);
+	bool has_bands = add_bands(f, o, c);
+	c->note = note_text(f, !has_bands ? NULL : o->is_time_based ? "calls" : "time");
 	add_curves(f, o, c);
 	mark_peak(f, o, c);
-	return 0;
 }

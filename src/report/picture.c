@@ -127,7 +127,8 @@ static int make_chart(const struct input *input, const struct picture_options *o
 	case INPUT_MASSIF:
 		return massif_chart(input->massif, o, c, why_out);
 	case INPUT_MEMUSAGE:
-		return memusage_chart(input->memusage, o, c, why_out);
+		memusage_chart(input->memusage, o, c);
+		return 0;
 	case INPUT_SAMPLES:
 		return samples_chart(input->samples, o, c, why_out);
 	}

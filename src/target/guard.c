@@ -360,7 +360,7 @@ static int install_page(struct target *t, struct space *s, struct thread *th)
 				  0};
 	uint8_t page[GUARD_DATA];
 	int64_t at = -EIO;
-	int rc = inject_syscall(t, th, SYS_mmap, args, &at);
+	int rc = inject_mmap(t, th, args, &at);
 	if (rc == 0 && at < 0)
 		rc = (int)at;
 	if (rc != 0)

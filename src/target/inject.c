@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
@@ -430,4 +431,19 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 	if (rc == 0)
 		*result_out = result;
 	return rc;
+}
+
+int inject_mmap(struct target *t, struct thread *th, const uint64_t args[6], int64_t *result_out)
+{
+	struct space *s = th->process->space;
+	int64_t result = -EIO;
+	if (t->sink.will_map)
+		t->sink.will_map(t->sink.ctx, s);
+	int rc = inject_syscall(t, th, SYS_mmap, args, &result);
+	if (rc != 0)
+		return rc;
+	*result_out = result;
+	if (result >= 0)
+		s->mapped += ROUND_UP(args[1], (uint64_t)PAGE_SIZE_MIN);
+	return 0;
 }

@@ -66,12 +66,19 @@ static int64_t call(struct target *t, struct thread *th, long nr, const uint64_t
 	return rc != 0 ? rc : result;
 }
 
+static int64_t map(struct target *t, struct thread *th, const uint64_t args[6])
+{
+	int64_t result;
+	int rc = inject_mmap(t, th, args, &result);
+	return rc != 0 ? rc : result;
+}
+
 static int64_t map_shared(struct target *t, struct thread *th, int fd, const struct pad_memory *m)
 {
 	const uint64_t first[6] = {
 		0, m->map_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, (uint64_t)fd,
 		0};
-	int64_t at = call(t, th, SYS_mmap, first);
+	int64_t at = map(t, th, first);
 	if (at < 0)
 		return at;
 	const uint64_t again[6] = {
@@ -157,7 +164,7 @@ static int load_blob(struct target *t, struct space *s, struct thread *th, struc
 	const uint64_t args[6] = {
 		0, p->blob_size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1,
 		0};
-	int64_t at = call(t, th, SYS_mmap, args);
+	int64_t at = map(t, th, args);
 	if (at < 0)
 		return (int)at;
 	p->blob = (taddr_t)at;

@@ -69,6 +69,7 @@ struct space *space_fork(const struct space *parent, pid_t child)
 		if (a->saved)
 			a->saved = xmemdup(a->saved, a->size);
 	}
+	s->mapped = parent->mapped;
 	s->trap_bits = parent->trap_bits;
 	if (parent->trap_index)
 		s->trap_index = xmemdup(parent->trap_index, sizeof(uint32_t) << s->trap_bits);

@@ -75,6 +75,7 @@ struct space {
 	VEC(struct map) code;         /* executable maps that belong to no module (JIT) */
 	VEC(struct trap) traps;
 	VEC(struct stub_area) areas;
+	uint64_t mapped;       /* bytes of address space that ptmem has in it */
 	uint32_t *trap_index;  /* hash table: address -> index + 1 */
 	uint32_t trap_bits;
 	taddr_t syscall_insn;  /* where the text has a system call instruction; 0 = not yet looked */

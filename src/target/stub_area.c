@@ -58,7 +58,7 @@ static int map_area(const struct stub_place *p, taddr_t addr, bool is_pads)
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
 				  (uint64_t)-1,
 				  0};
-	rc = inject_syscall(p->target, p->thread, SYS_mmap, args, &result);
+	rc = inject_mmap(p->target, p->thread, args, &result);
 	if (rc != 0)
 		return rc;
 	if (result != (int64_t)at)

@@ -384,3 +384,9 @@ const struct target_stats *target_stats(const struct target *t)
 {
 	return &t->stats;
 }
+
+uint64_t target_mapped_bytes(const struct target *t, pid_t pid)
+{
+	const struct process *p = process_find(t, pid);
+	return p ? p->space->mapped : 0;
+}

@@ -109,6 +109,8 @@ struct target_sink {
 	 * on its way out; its memory is still there.
 	 */
 	void (*process_exit)(void *ctx, struct space *s, pid_t pid, pid_t tid);
+	/* ptmem is about to map something in @s. NULL = not asked for. */
+	void (*will_map)(void *ctx, struct space *s);
 	/*
 	 * Called when target_clock() passes what it returned last (at first: at once); returns the
 	 * next time, UINT64_MAX = never. NULL = never.
@@ -224,6 +226,8 @@ unsigned target_cpu_count(void);
 
 /* CLOCK_MONOTONIC in ns, as events carry it. */
 uint64_t target_clock(void);
+/* How much of the address space of process @pid is ptmem's; 0 if it is not followed. */
+uint64_t target_mapped_bytes(const struct target *t, pid_t pid);
 
 /* watch_faults: those that no event told of, and whether the ones in system calls are left out. */
 int target_fault_error(const struct target *t); /* why they could not be watched; 0 */

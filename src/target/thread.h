@@ -277,6 +277,8 @@ int inject_settle(struct target *t, struct thread *th);
  * Where the space is guarded, the thread gets its registers back also if ptmem dies meanwhile.
  */
 int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t args[6], int64_t *result_out);
+/* The same for mmap of more address space, which target_mapped_bytes() knows of then. */
+int inject_mmap(struct target *t, struct thread *th, const uint64_t args[6], int64_t *result_out);
 
 
 #endif

@@ -10,12 +10,16 @@
  */
 #include <linux/sched.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "base/proc.h"
 #include "target/pads.h"
 #include "target/ptrace.h"
 #include "target/thread.h"
+
+#define STACK_SIZE_MIN (120ull << 20) /* arguments may take the rest of 128 MiB */
+#define STACK_SIZE_MAX (64ull << 30)
 
 static bool is_wanted(const struct target *t, const struct space *s)
 {
@@ -37,14 +41,29 @@ static taddr_t read_start_stack(pid_t pid)
 	return proc_stat_read(pid, &st) == 0 ? st.start_stack : 0;
 }
 
-/* How far down a stack can reach that holds @sp: its mapping; the first thread's grows. */
-static taddr_t find_low(const struct maps *maps, taddr_t sp)
+/*
+ * How far down the first thread's stack of @pid can reach that begins at @sp. Its limit says so,
+ * which the program may raise; but the kernel keeps 128 MiB free below the top at least, and
+ * what the program maps lies below those, or far below without a limit (mmap_base() of Linux).
+ */
+static taddr_t limit_of_stack(pid_t pid, taddr_t sp)
+{
+	struct rlimit limit;
+	uint64_t size = prlimit(pid, RLIMIT_STACK, NULL, &limit) == 0 ? limit.rlim_cur : 0;
+	size = MIN(MAX(size, STACK_SIZE_MIN), STACK_SIZE_MAX);
+	return sp > size ? sp - size : 0;
+}
+
+/* How far down a stack of @pid can reach that holds @sp: its mapping; the first thread's grows. */
+static taddr_t find_low(pid_t pid, const struct maps *maps, taddr_t sp)
 {
 	taddr_t end = 0;
 	for (size_t i = 0; i < maps->list.count; i++) {
 		const struct map *m = &maps->list.data[i];
+		if (sp < m->end && strcmp(m->path, "[stack]") == 0)
+			return MAX(end, limit_of_stack(pid, sp));
 		if (sp < m->end)
-			return sp < m->start || strcmp(m->path, "[stack]") == 0 ? end : m->start;
+			return sp < m->start ? end : m->start;
 		end = m->end;
 	}
 	return end;
@@ -76,7 +95,7 @@ static void find_attached(struct target *t, struct thread *th, const struct arch
 		if (!t->sink.stack_start(t->sink.ctx, th->process->space, &view, &high))
 			high = find_high(maps, regs, t->arch);
 	}
-	th->own_stack = (struct stack_range){find_low(maps, high - 1), high};
+	th->own_stack = (struct stack_range){find_low(th->process->space->reader, maps, high - 1), high};
 }
 
 void thread_stacks_begin(struct target *t, struct space *s)
@@ -113,7 +132,7 @@ static bool read_clone(struct target *t, struct space *s, const struct arch_regs
 	case SYS_clone:
 		if (!second || maps_read(s->reader, &maps) != 0)
 			return false;
-		*out = (struct stack_range){find_low(&maps, second - 1), second};
+		*out = (struct stack_range){find_low(s->reader, &maps, second - 1), second};
 		maps_deinit(&maps);
 		return true;
 	}

@@ -306,6 +306,14 @@ def check_memusage():
     before = open("killed.dat", "rb").read()
     report("--png=killed.png", "killed.dat")
     check(open("killed.dat", "rb").read() == before, "the data file is modified")
+    # no ground of bands where there are none, and a picture without any call
+    open("none.dat", "wb").write(record(0, 0, 1) + record(0, 0, 9))
+    open("few.dat", "wb").write(head + calls[0] + calls[1])
+    for name, options, has_bands in (("known.dat", [], True), ("few.dat", ["-t"], False), ("none.dat", [], False)):
+        report("--png=out.png", *options, name)
+        png = Png("out.png")
+        grey = [x for x in range(66, 780, 3) if png.at(x, 60)[:3] == (244, 244, 244)]
+        check(bool(grey) == has_bands, "bands of", name, grey)
     open("bad.dat", "wb").write(data + b"x")
     check("24-byte records" in report("--png=x.png", "bad.dat", status=255), "bad size")
     check("there is no text report" in report("known.dat", status=255), "text of data")

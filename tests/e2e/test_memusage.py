@@ -278,6 +278,16 @@ def picture(t):
     t.equal("status", run.status, 0)
     with open(os.path.join(run.cwd, "out.png"), "rb") as file:
         t.equal("size", struct.unpack(">II", file.read(24)[16:]), (900, 500))
+    # as memusagestat has it: what is too small, what is no size, a program that makes no call
+    program = compiled(t, "empty")
+    for words, want in (([], (800, 600)), (["-x", "3", "-y", "7"], (100, 80)), (["-x", "a", "-y", "0"], (800, 800))):
+        sizes = []
+        for command in [[memusage_program()]] + [["memusage"]] * bool(shutil.which("memusage")):
+            run = t.run([*command, "-p", "out", *words, program])
+            t.equal("status", run.status, 0)
+            with open(os.path.join(run.cwd, "out.png"), "rb") as file:
+                sizes.append(struct.unpack(">II", file.read(24)[16:]))
+        t.equal("sizes with %s" % words, sizes, [want] * len(sizes))
 
 
 @test("memusage/command-line")
@@ -419,6 +429,39 @@ def sampler_with_profile(t):
     run = t.run([t.ptmem(), "-q", "-o", "m", "--sample=20", "--sample-out=s", compiled(t, "maps_over_time")])
     t.equal("status", run.status, 0)
     check_phases(t, table(os.path.join(run.cwd, "s")))
+
+
+SIZES = [("--heap=no",), ("--heap=no", "--memusage", "--memusage-out=u"), ("--probes=break",), ("--probes=auto",),
+         ("--probes=jump",)]
+
+
+@test("sampler/own-sizes", limit=120)
+def sampler_sizes(t):
+    """VmPeak and VmSize are the program's, whatever ptmem mapped in it: at the end of each process, to the KiB."""
+    program, want = compiled(t, "sizes"), {}
+    for options, argument in itertools.product(SIZES, ([], ["exec"])):
+        run = t.run([t.ptmem(), "-q", "-o", "m.%p.%n", *options, "--trace-children=yes", "--sample=10", "--sample-out=s",
+                     program, *argument])
+        t.equal("status (%r)" % run.err, run.status, 0)
+        rows = table(os.path.join(run.cwd, "s"))
+        pids = list(dict.fromkeys(r["pid"] for r in rows))
+        t.equal("processes", len(pids), 2 + len(argument))
+        last = [[(r["VmPeak"], r["VmSize"]) for r in rows if r["pid"] == pid][-1] for pid in pids]
+        want.setdefault(len(argument), last)
+        t.equal("%r %r" % (options, argument), last, want[len(argument)])
+        t.equal("largest", max(r["VmSize"] for r in rows), want[0][1][1])
+    for options in (("--heap=no",), ("--probes=jump",)):
+        with subprocess.Popen([program, "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as target:
+            target.stdout.read(1)
+            with subprocess.Popen([t.ptmem(), "-q", "-o", "m", *options, "--sample=10", "--sample-out=s", "-p",
+                                   str(target.pid)], cwd=run.cwd) as ptmem:
+                t.wait_until("samples", lambda: os.path.exists(os.path.join(run.cwd, "s"))
+                             and os.path.getsize(os.path.join(run.cwd, "s")) > 1000)
+                target.stdin.write(b"x")
+                target.stdin.close()
+                t.equal("status", (ptmem.wait(), target.wait()), (0, 0))
+        rows = [(r["VmPeak"], r["VmSize"]) for r in table(os.path.join(run.cwd, "s"))]
+        t.equal("first and last of %r" % (options,), {rows[0], rows[-1]}, {(want[0][0][0], rows[0][1]), want[0][0]})
 
 
 @test("sampler/leader-gone")

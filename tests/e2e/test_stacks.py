@@ -1,5 +1,6 @@
 """--stacks=yes: the bytes of stack in snapshots are those that the program itself knows of."""
 
+import itertools
 import os
 import re
 import signal
@@ -7,7 +8,7 @@ import struct
 import subprocess
 
 import massif
-from harness import MORE_OPTIONS, Fail, test
+from harness import HERE, MORE_OPTIONS, Fail, test
 
 VARIANT = "gcc-O2-pie"
 # Every event is a snapshot and all are kept.
@@ -359,6 +360,45 @@ def memusage_peak(t):
         t.equal("stack peak", int(peak.group(1)), most)
         again = t.run([t.ptmem(), "--replay=events", "--memusage", "-o", "again"], cwd=profile.directory)
         t.equal("stack peak of the replay", re.search(rb"stack peak: \d+", again.err).group(0), peak.group(0))
+
+
+@test("stacks/memusage-others", limit=120)
+def memusage_others(t):
+    """What calls on other stacks say nothing of: main's own stack, a thread's, one that the program gave it."""
+    for flags in (["-O2"], ["-O0", "-static"]):
+        program = os.path.join(t.subdirectory(), "otherstacks")
+        t.equal("compiler", t.run(["gcc", *flags, "-w", "-fno-builtin", "-pthread", "-D_GNU_SOURCE", "-o", program,
+                                   os.path.join(HERE, os.pardir, "targets", "otherstacks.c")]).status, 0)
+        for who, where, before in itertools.product(
+                ("main", "thread", "given"), ("mapped", "heap"), ([], ["setarch", "-R"], ["setarch", "-L"])):
+            cwd = t.subdirectory()
+            for probes in ("break", "jump"):
+                run = t.run([*before, t.ptmem(), "-q", "--memusage", "--heap=no", "--no-timer", "--data=data",
+                             "--events=events", "--probes=" + probes, program, who, where],
+                            cwd=cwd, env={"TRUTH": "truth"})
+                with open(os.path.join(cwd, "truth"), encoding="ascii") as file:
+                    want = file.read().replace("peak", "stack peak").strip()
+                what = "%s %s %s %s %s" % (flags, who, where, before, probes)
+                t.check(want in run.err.decode(), "%s: not %s: %r" % (what, want, run.err))
+                with open(os.path.join(cwd, "data"), "rb") as file:
+                    found = [d for _, d, _ in struct.iter_unpack("<QQQ", file.read())]
+                t.equal("%s: peak in the data file" % what, max(found[2:]), found[1])
+            again = t.run([t.ptmem(), "-q", "--replay=events", "--memusage", "-o", "again"], cwd=cwd)
+            t.check(want in again.err.decode(), "%s: replay: %r" % (what, again.err))
+    pads = t.profile([t.target(VARIANT, "otherstacks"), "given"], ["--memusage", "--heap=no", "--probes=jump"])
+    t.equal("status", pads.status, 0)
+
+
+@test("stacks/memusage-static")
+def static_elsewhere(t):
+    """--stacks=yes where no mapping is near below the own stack: another stack is not taken for it."""
+    program = os.path.join(t.subdirectory(), "otherstacks")
+    t.run(["gcc", "-O2", "-static", "-w", "-fno-builtin", "-pthread", "-D_GNU_SOURCE", "-o", program,
+           os.path.join(HERE, os.pardir, "targets", "otherstacks.c")])
+    for where in ("mapped", "heap"):
+        run = t.run(["setarch", "-L", t.ptmem(), "-q", *CALLS_ONLY, "-o", "out", program, "main", where])
+        most = max(s["mem_stacks_B"] for s in massif.Massif(os.path.join(run.cwd, "out")).snapshots)
+        t.check(60000 < most < 120000, "%s: %d bytes of stacks" % (where, most))
 
 
 @test("stacks/memusage-clock")

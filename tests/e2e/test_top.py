@@ -141,6 +141,38 @@ leave("sigterm", lambda top, program: signal.SIGTERM)
 leave("death", kill)
 
 
+@test("top/suspended")
+def suspended(t):
+    """Control-Z gives the terminal back to the shell, and the program runs; fg shows the table again."""
+    program, cwd = Waiting(t), t.subdirectory()
+    environment = dict(t.environment(cwd), PS1="$ ", HISTFILE="/dev/null")
+    environment.pop("TERM", None)
+    terminal = Terminal(["bash", "--norc", "-i"], environment, cwd, term="xterm")
+    terminal.type(b"%s --top=0.2 -o out -p %d\n" % (t.ptmem().encode(), program.process.pid))
+    t.wait_until("ptmem to attach", lambda: "attached to process" in terminal.text())
+    program.step(b"begun\n")
+    program.step(b"placed\n")
+
+    def type_and_wait(keys, what):
+        terminal.read()
+        before = len(terminal.raw)
+        terminal.type(keys)
+        t.wait_until(what, lambda: what in (terminal.read() or terminal.raw[before:].decode(errors="replace")))
+        return terminal.raw[before:]
+
+    t.wait_until("a table", lambda: "follow_list" in terminal.text())
+    stopped = type_and_wait(b"\x1a", "Stopped")
+    t.check(b"\x1b[?1049l" in stopped.split(b"Stopped")[0], "the screen is not the shell's: %r" % stopped)
+    with open("/proc/%d/stat" % program.process.pid, encoding="ascii", errors="replace") as file:
+        t.check(file.read().rsplit(")", 1)[1].split()[0] in "RS", "the program is stopped, too")
+    again = type_and_wait(b"fg\n", "follow_list")
+    t.check(b"\x1b[?1049h" in again, "no screen of its own: %r" % again)
+    type_and_wait(b"q", "written to")
+    terminal.type(b"exit 5\n")
+    t.equal("status of the shell", terminal.wait(), 5)
+    finish(t, program)
+
+
 @test("top/no-screen")
 def no_screen(t):
     """Where nothing can be placed on a screen: a table at each interval, without colour."""

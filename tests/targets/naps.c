@@ -1,19 +1,37 @@
 /*
- * naps N: sleeps N times for a millisecond; prints the CPU time of one such nap. What
- * waking up alone costs here, beside a sampler that wakes up as often.
+ * naps MS [PID]: wakes up every MS milliseconds, until it is killed; with PID it reads that
+ * process's status each time, and does nothing with it. What a sampler costs at least.
  */
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
+
+static long long now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
+}
 
 int main(int argc, char **argv)
 {
-	int count = argc > 1 ? atoi(argv[1]) : 1000;
-	const struct timespec nap = {0, 1000000};
-	struct timespec cpu;
-	for (int i = 0; i < count; i++)
-		nanosleep(&nap, NULL);
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-	printf("%.1f\n", ((double)cpu.tv_sec * 1e6 + (double)cpu.tv_nsec / 1e3) / count);
-	return 0;
+	static char text[8192];
+	char name[64];
+	int fd = -1;
+	long long period = (argc > 1 ? atoll(argv[1]) : 1) * 1000000, next = now_ns();
+	if (argc > 2) {
+		snprintf(name, sizeof(name), "/proc/%s/status", argv[2]);
+		fd = open(name, O_RDONLY | O_CLOEXEC);
+	}
+	while (fd < 0 || pread(fd, text, sizeof(text), 0) > 0) {
+		next += period;
+		long long wait = next - now_ns();
+		wait = wait > 0 ? wait : 0;
+		const struct timespec ts = {wait / 1000000000, wait % 1000000000};
+		ppoll(NULL, 0, &ts, NULL);
+	}
+	return 1;
 }

@@ -169,6 +169,19 @@ static void test_stacks(void **state)
 	sample(m, 1, 0x7ffef000);
 	assert_int_equal(n->stack_peak, 0x1000);
 	memusage_free(m);
+
+	m = memusage_new(NULL); /* a stack that was told of: what is near is another's */
+	n = memusage_numbers(m);
+	memusage_event(m, &(struct event){.kind = EVENT_STACK_RANGE, .thread = 1, .addr = 0x7fff0000, .size = 0x2000});
+	sample(m, 1, 0x7ffefff8); /* no base by that */
+	sample(m, 1, 0x7fff1000);
+	sample(m, 1, 0x7ffef000);
+	sample(m, 1, 0x7fff2008);
+	assert_int_equal(n->stack_peak, 0);
+	sample(m, 1, 0x7fff0ff0);
+	sample(m, 1, 0x7fff3000);
+	assert_int_equal(n->stack_peak, 0x10);
+	memusage_free(m);
 }
 
 /* Behind the program's own destructors nothing counts, as memusage has it. */
