@@ -96,6 +96,8 @@ static uint64_t span_around(const struct snapshots *s, const bool *is_gone, uint
 static void say_culled(const struct snapshots *s, uint32_t nth, uint64_t span, uint32_t i)
 {
 	char what[64];
+	if (!log_is_on(LOG_DEBUG)) /* records are culled by the million */
+		return;
 	snprintf(what, sizeof(what), " %3u (t-span = %lu)", nth, span);
 	say(s, what, i);
 }

@@ -125,13 +125,16 @@ size_t pads_drain_some(struct target *t, struct space *s)
 	return ring_drain(&s->pads->ring, PADS_DRAIN_BATCH, &reader);
 }
 
+/* To where the head was: what threads that run write meanwhile may come as fast as it is read. */
 size_t pads_drain(struct target *t, struct space *s)
 {
+	const struct ring *r = &s->pads->ring;
+	uint64_t end = r->position + ring_pending(r);
 	size_t sum = 0, n;
 	do {
 		n = pads_drain_some(t, s);
 		sum += n;
-	} while (n >= PADS_DRAIN_BATCH);
+	} while (n >= PADS_DRAIN_BATCH && r->position < end);
 	return sum;
 }
 
