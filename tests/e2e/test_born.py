@@ -21,10 +21,10 @@ def register(variant):
         t.same_behaviour(profile, native)
         t.counts("both", profile.only_stats(), t.truth(profile.directory))
 
-    @test("born/%s/threads" % variant, limit=120)
+    @test("born/%s/threads" % variant, limit=300)
     def _(t):
         """No clone fails, and none returns twice."""
-        profile = t.profile([t.target(variant, "born"), "threads"], options=["-q"], timeout=100)
+        profile = t.profile([t.target(variant, "born"), "threads"], options=["-q"], timeout=280)
         t.equal("status, output (%s)" % profile.err, (profile.status, profile.out), (0, b"OK\n"))
 
     @test("born/%s/families" % variant, limit=120)
