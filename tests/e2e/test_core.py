@@ -103,7 +103,7 @@ def values(t):
     """What Valgrind takes no value for is refused in one line."""
     for option in ("--gen-suppressions=x", "--smc-check=x", "--sim-hints=x", "--fair-sched=x", "--kernel-variant=x",
                    "--resync-filter=x", "--px-default=x", "--vgdb=x", "--num-callers=501", "--redzone-size=4097",
-                   "--show-error-list=all", "--stats=x", "--error-exitcode=x", "--track-fds=bad", "--demangle=x"):
+                   "--show-error-list=bad", "--stats=x", "--error-exitcode=x", "--track-fds=bad", "--demangle=x"):
         peer = t.run([t.program("valgrind"), "--tool=massif", option, "true"])
         own = t.run([t.ptmem(), option, "true"])
         t.equal("status of valgrind %s" % option, peer.status, 1)
