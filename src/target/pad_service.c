@@ -70,10 +70,7 @@ static void jump(struct target *t, struct space *s)
 {
 	uint32_t id = s->id;
 	loop_stop_world(t);
-	bool is_alive = false;
-	for (size_t i = 0; i < t->processes.count; i++)
-		is_alive |= t->processes.data[i]->space->id == id;
-	if (is_alive && s->pads) {
+	if (target_has_space(t, id) && s->pads) {
 		pads_catch_up(t, s);
 		ring_publish(&s->pads->ring);
 		if (!ring_has_room(&s->pads->ring))

@@ -326,6 +326,15 @@ void target_each(struct target *t, void (*fn)(void *ctx, struct space *s), void 
 	}
 }
 
+bool target_has_space(const struct target *t, uint32_t id)
+{
+	for (size_t i = 0; i < t->processes.count; i++) {
+		if (t->processes.data[i]->space->id == id)
+			return true;
+	}
+	return false;
+}
+
 static void catch_up(void *ctx, struct space *s)
 {
 	pads_catch_up(ctx, s);

@@ -30,9 +30,7 @@ static void promote(struct target *t)
 	hurry_begin(&hurry);
 	loop_stop_world(t);
 	t->promote = NULL;
-	bool is_alive = false;
-	for (size_t i = 0; i < t->processes.count; i++)
-		is_alive |= t->processes.data[i]->space->id == id;
+	bool is_alive = target_has_space(t, id);
 	if (is_alive)
 		pads_promote(t, s, thread_pick(t, s));
 	loop_start_world(t);

@@ -230,6 +230,8 @@ void thread_stacks_exit(struct target *t, struct thread *th);
 /* target.c */
 /* Seizes and stops all threads of process @pid: 0 or -errno. */
 int target_seize_all(struct target *t, pid_t pid);
+/* Whether a process still has the space of @id. */
+bool target_has_space(const struct target *t, uint32_t id);
 /* All that happened until now is told to the sink. Everybody stands still. */
 void target_catch_up(struct target *t);
 
