@@ -248,9 +248,8 @@ static void pass_words(struct leakcheck *c, uint32_t count)
 	struct kept_page page;
 	uint64_t value[PAGE_WORDS];
 
-	while (pointer_scan_take(&c->scan, &page, value)) {
+	while (pointer_scan_take(&c->scan, &page, value))
 		pass_page(c, &at, &page, value);
-	}
 	while (at.block < at.count)
 		c->first_edge[++at.block] = at.edges;
 }

@@ -36,7 +36,7 @@ static void run_shortly(struct target *t)
 	loop_stop_world(t);
 }
 
-/* Whether a thread of @s waits in vfork: it can neither be let go nor make calls for us. */
+/* Whether a thread of @s waits in vfork. */
 static bool is_in_vfork(const struct target *t, const struct space *s)
 {
 	for (size_t i = 0; i < t->threads.capacity; i++) {
@@ -126,19 +126,30 @@ static uint64_t detach_stopped(struct target *t, pid_t only)
 	return end;
 }
 
-static void detach_all(struct target *t)
+static void prepare_look(struct target *t)
 {
-	struct hurry hurry;
 	if (t->options.last_look)
 		target_each(t, t->sink.prepare_look, t->sink.ctx);
-	uint64_t begin = target_clock();
-	hurry_begin(&hurry);
-	loop_stop_world(t);
-	hurry_end(&hurry);
+}
+
+/* Everybody stands still: all that was recorded is told, and then looked at. */
+static void look_at_last(struct target *t)
+{
 	faults_drain(t);
 	target_catch_up(t);
 	if (t->options.last_look)
 		target_each(t, t->sink.last_look, t->sink.ctx);
+}
+
+static void detach_all(struct target *t)
+{
+	struct hurry hurry;
+	prepare_look(t);
+	uint64_t begin = target_clock();
+	hurry_begin(&hurry);
+	loop_stop_world(t);
+	hurry_end(&hurry);
+	look_at_last(t);
 	t->stats.detach_ns = detach_stopped(t, 0) - begin;
 	for (size_t i = 0; i < t->early_count; i++)
 		ptrace_detach(t->early[i].tid, 0);
@@ -165,13 +176,9 @@ void target_undo_attach(struct target *t, pid_t pid)
 static void release_all(struct target *t)
 {
 	t->is_released = true;
-	if (t->options.last_look)
-		target_each(t, t->sink.prepare_look, t->sink.ctx);
+	prepare_look(t);
 	loop_stop_world(t);
-	faults_drain(t);
-	target_catch_up(t);
-	if (t->options.last_look)
-		target_each(t, t->sink.last_look, t->sink.ctx);
+	look_at_last(t);
 	remove_everything(t, 0);
 	for (size_t i = 0; i < t->processes.count; i++) {
 		struct space *s = t->processes.data[i]->space;
