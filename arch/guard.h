@@ -7,6 +7,7 @@
  *	0             the handler's code
  *	GUARD_ACTION  what to install it with; GUARD_DEFAULT: the same for the default action
  *	GUARD_DATA    struct guard_data, written by ptmem, read by the handler
+ *	GUARD_COPY    what an other ptmem needs to take everything out (target/guard.h)
  *
  * While ptmem lives it suppresses the signals of its own breakpoints, so the handler
  * does not see them. Without a tracer it sends a thread that met one on to where ptmem
@@ -21,13 +22,14 @@
 
 #include "arch/arch.h"
 
-#define GUARD_SIZE 65536u
+#define GUARD_SIZE 139264u
 #define GUARD_ACTION 512u
 #define GUARD_DEFAULT 576u
 #define GUARD_ACTION_SIZE 32u   /* what rt_sigaction reads and writes */
 #define GUARD_DATA 1024u
 #define GUARD_RANGES 62u
 #define GUARD_TRAPS 3900u
+#define GUARD_COPY 65536u
 
 struct guard_data {
 	uint64_t trap_count;  /* raised after its trap was filled in */
@@ -35,7 +37,7 @@ struct guard_data {
 	struct { uint64_t start, end; } range[GUARD_RANGES]; /* our pages */
 	struct { uint64_t addr, resume; } trap[GUARD_TRAPS];
 };
-_Static_assert(GUARD_DATA + sizeof(struct guard_data) <= GUARD_SIZE, "the data fits behind the code");
+_Static_assert(GUARD_DATA + sizeof(struct guard_data) <= GUARD_COPY, "the data fits behind the code");
 
 /* Fills in @out, GUARD_DATA bytes for the page at @at. Returns the handler's address. */
 taddr_t arch_guard_page(taddr_t at, uint8_t *out);

@@ -45,7 +45,18 @@ x86_64_guard:
 	mov	%rax, UC_RIP(%rdx)
 	ret
 
-.Lmoved:                                /* was the pc moved already? */
+.Lmoved:                                /* was the pc moved already? into the text, behind a trap... */
+	mov	x86_64_guard+GUARD_DATA(%rip), %rcx
+	lea	x86_64_guard+TRAPS(%rip), %r9
+.Lnext_resume:
+	sub	$1, %rcx
+	jb	.Lranges
+	cmp	8(%r9), %r8
+	lea	16(%r9), %r9
+	jne	.Lnext_resume
+	ret
+
+.Lranges:                               /* ...or into a stub or a pad */
 	mov	x86_64_guard+GUARD_DATA+8(%rip), %rcx
 	lea	x86_64_guard+RANGES(%rip), %r9
 .Lnext_range:

@@ -28,6 +28,28 @@
 /* Keeps the compiler from moving a record's stores across each other; a dying process's own are seen in order. */
 #define ORDER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
+const char guard_copy_magic[8] = "ptmem\02\0";
+
+bool guard_is_guardian(pid_t pid)
+{
+	char name[sizeof(GUARDIAN_NAME) + 1] = "";
+	_cleanup_fclose_ FILE *file = proc_open(pid, "comm");
+	return file && fgets(name, sizeof(name), file) &&
+	       strcmp(name, GUARDIAN_NAME "\n") == 0 && !proc_is_dead(pid);
+}
+
+struct guard_record *guard_records_new(void)
+{
+	void *p = mmap(NULL, sizeof(struct guard_record) * GUARD_SPACES, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+void guard_records_free(struct guard_record *records)
+{
+	munmap(records, sizeof(*records) * GUARD_SPACES);
+}
+
 /* -- the guardian process -- */
 
 /* ps shall not show it as ptmem: whoever kills ptmem by name would kill it, too. */
@@ -66,6 +88,9 @@ ATTR_NORETURN static void run_guardian(struct guard_record *records, int fd)
 	setsid();
 	leave_surroundings(fd);
 	rename_process();
+	pid_t pid = getpid();
+	if (write(STDIN_FILENO, &pid, sizeof(pid)) != sizeof(pid))
+		_exit(1);
 	while ((n = read(STDIN_FILENO, &c, 1)) < 0 && errno == EINTR)
 		;
 	if (n <= 0)
@@ -90,30 +115,40 @@ static int fork_orphan(struct guard_record *records, const int pair[2])
 	return pid > 0 && status == 0 ? 0 : -EAGAIN;
 }
 
+/* Who it is, as it says itself: its parent has ended. */
+static int read_pid(int fd, pid_t *pid_out)
+{
+	ssize_t n;
+	while ((n = read(fd, pid_out, sizeof(*pid_out))) < 0 && errno == EINTR)
+		;
+	return n == sizeof(*pid_out) ? 0 : -ECHILD;
+}
+
 int guard_start(struct target *t)
 {
 	struct guard *g = &t->guard;
-	size_t size = sizeof(*g->record) * GUARD_SPACES;
 	int pair[2];
+	pid_t pid = 0;
 	if (g->record)
 		return 0;
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p == MAP_FAILED)
+	struct guard_record *records = guard_records_new();
+	if (!records)
 		return -ENOMEM;
 	int rc = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0 ? 0 : -errno;
 	if (rc == 0) {
-		rc = fork_orphan(p, pair);
+		rc = fork_orphan(records, pair);
 		close(pair[1]);
+		if (rc == 0)
+			rc = read_pid(pair[0], &pid);
 		if (rc != 0)
 			close(pair[0]);
 	}
 	if (rc != 0) {
-		munmap(p, size);
+		guard_records_free(records);
 		log_warn("no guardian process could be started: %s", strerror(-rc));
 		return rc;
 	}
-	*g = (struct guard){p, pair[0]};
+	*g = (struct guard){records, pair[0], pid};
 	return 0;
 }
 
@@ -128,7 +163,7 @@ void guard_stop(struct target *t)
 			;
 	}
 	close(g->fd);
-	munmap(g->record, sizeof(*g->record) * GUARD_SPACES);
+	guard_records_free(g->record);
 	*g = (struct guard){0};
 }
 
@@ -141,6 +176,28 @@ static struct guard_record *free_record(struct target *t)
 			return &t->guard.record[i];
 	}
 	return NULL;
+}
+
+/* Writes what @part of @s's record holds into the copy in its page, if it has one. */
+static void copy_part(const struct space *s, const void *part, size_t size)
+{
+	const struct guard_record *r = s->guard;
+	size_t offset = (size_t)((const char *)part - (const char *)r);
+	if (r->page)
+		space_write(s, r->page + GUARD_COPY + sizeof(struct guard_copy) + offset, part, size);
+}
+
+/* All of it but the unused ends of its tables, for a page that has none yet; the magic last. */
+static void copy_record(const struct target *t, const struct space *s)
+{
+	const struct guard_record *r = s->guard;
+	struct guard_copy head = {.head_size = sizeof(head),
+				  .record_size = sizeof(*r),
+				  .guardian = t->guard.pid};
+	copy_part(s, r, offsetof(struct guard_record, area) + r->area_count * sizeof(r->area[0]));
+	copy_part(s, r->trap, r->trap_count * sizeof(r->trap[0]));
+	memcpy(head.magic, guard_copy_magic, sizeof(head.magic));
+	space_write(s, r->page + GUARD_COPY, &head, sizeof(head));
 }
 
 void guard_space(struct target *t, struct space *s)
@@ -165,6 +222,8 @@ void guard_space_forked(struct target *t, const struct space *parent, struct spa
 	child->guard = r;
 	ORDER();
 	r->pid = child->reader;
+	if (r->page)
+		copy_record(t, child);
 }
 
 void guard_space_gone(struct space *s)
@@ -217,15 +276,30 @@ void guard_note_trap(struct space *s, const struct arch *arch, const struct trap
 	ORDER();
 	if (r->page)
 		write_handler_trap(s, index, trap->addr, resume);
-	if (index == r->trap_count)
+	copy_part(s, g, sizeof(*g));
+	if (index == r->trap_count) {
 		r->trap_count++;
+		copy_part(s, &r->trap_count, sizeof(r->trap_count));
+	}
 }
 
 void guard_forget_trap(struct space *s, taddr_t addr)
 {
 	struct guard_trap *g = s->guard ? find_trap(s->guard, addr) : NULL;
-	if (g)
-		g->patch_size = 0;
+	if (!g)
+		return;
+	g->patch_size = 0;
+	copy_part(s, &g->patch_size, sizeof(g->patch_size));
+}
+
+/* The handler's ranges, where a pc that was moved already may stand. */
+static void write_handler_range(const struct space *s, uint32_t index, const struct stub_area *a)
+{
+	const uint64_t range[2] = {a->start, a->start + a->size}, count = index + 1;
+	taddr_t data = s->guard->page + GUARD_DATA;
+	space_write(s, data + offsetof(struct guard_data, range) + index * sizeof(range), range,
+		    sizeof(range));
+	space_write(s, data + offsetof(struct guard_data, range_count), &count, sizeof(count));
 }
 
 void guard_note_areas(struct space *s)
@@ -235,39 +309,41 @@ void guard_note_areas(struct space *s)
 		return;
 	while (r->area_count < s->areas.count && r->area_count < GUARD_RECORD_AREAS) {
 		const struct stub_area *a = &s->areas.data[r->area_count];
-		r->area[r->area_count] =
-			(struct guard_area){a->start, a->size, a->is_pads, a->is_slack};
+		struct guard_area *g = &r->area[r->area_count];
+		*g = (struct guard_area){a->start, a->size, a->is_pads, a->is_slack};
 		ORDER();
+		copy_part(s, g, sizeof(*g));
 		r->area_count++;
-		if (!r->page || r->area_count > GUARD_RANGES)
-			continue;
-		const uint64_t range[2] = {a->start, a->start + a->size}, count = r->area_count;
-		taddr_t data = r->page + GUARD_DATA;
-		space_write(s,
-			    data + offsetof(struct guard_data, range) + (count - 1) * sizeof(range),
-			    range, sizeof(range));
-		space_write(s, data + offsetof(struct guard_data, range_count), &count,
-			    sizeof(count));
+		copy_part(s, &r->area_count, sizeof(r->area_count));
+		if (r->page && r->area_count <= GUARD_RANGES)
+			write_handler_range(s, r->area_count - 1, a);
 	}
 }
 
 void guard_forget_area(struct space *s, taddr_t start)
 {
-	for (uint32_t i = 0; s->guard && i < s->guard->area_count; i++) {
-		if (s->guard->area[i].start == start)
-			s->guard->area[i].size = 0;
+	struct guard_record *r = s->guard;
+	for (uint32_t i = 0; r && i < r->area_count; i++) {
+		if (r->area[i].start == start)
+			r->area[i].size = 0;
 	}
-	if (s->guard && s->guard->shared == start)
-		s->guard->shared = 0;
+	if (r && r->shared == start)
+		r->shared = 0;
+	if (r)
+		copy_part(s, r, offsetof(struct guard_record, trap));
+	if (r && r->page == start)
+		r->page = 0; /* no copy any more */
 }
 
 void guard_note_shared(struct space *s, taddr_t start, uint64_t size)
 {
-	if (!s->guard)
+	struct guard_record *r = s->guard;
+	if (!r)
 		return;
-	s->guard->shared_size = size;
+	r->shared_size = size;
 	ORDER();
-	s->guard->shared = start;
+	r->shared = start;
+	copy_part(s, r, offsetof(struct guard_record, area));
 }
 
 taddr_t guard_resume_address(const struct space *s, taddr_t trap)
@@ -276,15 +352,32 @@ taddr_t guard_resume_address(const struct space *s, taddr_t trap)
 	return g ? g->resume : 0;
 }
 
+bool guard_has_moved(const struct space *s, taddr_t pc)
+{
+	const struct guard_record *r = s->guard;
+	for (uint32_t i = 0; r && i < r->trap_count; i++) {
+		if (r->trap[i].resume == pc)
+			return true;
+	}
+	for (uint32_t i = 0; r && i < r->area_count; i++) {
+		if (pc - r->area[i].start < r->area[i].size)
+			return true;
+	}
+	return false;
+}
+
 void guard_note_mask(struct space *s, pid_t tid, uint64_t mask)
 {
-	if (!s->guard)
+	struct guard_record *r = s->guard;
+	if (!r)
 		return;
-	s->guard->masked_thread = 0;
+	r->masked_thread = 0;
 	ORDER();
-	s->guard->mask = mask;
+	r->mask = mask;
 	ORDER();
-	s->guard->masked_thread = tid;
+	r->masked_thread = tid;
+	copy_part(s, &r->masked_thread, offsetof(struct guard_record, trap_count) -
+					       offsetof(struct guard_record, masked_thread));
 }
 
 /* -- injection -- */
@@ -313,6 +406,7 @@ int guard_find_injection(struct space *s, taddr_t *at_out)
 			memset(r->injection_saved, 0, sizeof(r->injection_saved));
 			ORDER();
 			r->injection = m->end - INJECTION_SIZE;
+			copy_part(s, &r->injection, sizeof(r->injection));
 		}
 	}
 	*at_out = r->injection;
@@ -329,8 +423,10 @@ void guard_clear_injection(struct space *s)
 	struct guard_record *r = s->guard;
 	if (!r || !r->injection)
 		return;
-	if (space_write(s, r->injection, r->injection_saved, sizeof(r->injection_saved)) == 0)
+	if (space_write(s, r->injection, r->injection_saved, sizeof(r->injection_saved)) == 0) {
 		r->injection = 0;
+		copy_part(s, &r->injection, sizeof(r->injection));
+	}
 }
 
 /* -- the handler -- */
@@ -374,6 +470,7 @@ static int install_page(struct target *t, struct space *s, struct thread *th)
 	s->guard->page = (taddr_t)at;
 	guard_note_areas(s);
 	s->guard->has_handler = true;
+	copy_record(t, s);
 	return set_action(t, th, (taddr_t)at + GUARD_ACTION, 0);
 }
 
@@ -439,4 +536,5 @@ void guard_remove(struct target *t, struct space *s)
 			set_action(t, th, r->page + GUARD_DEFAULT, 0);
 	}
 	r->has_handler = false;
+	copy_part(s, &r->has_handler, sizeof(r->has_handler));
 }

@@ -7,6 +7,8 @@
  *	two processes share
  *	the guardian    a process that sleeps until ptmem is gone, then attaches to each
  *	                recorded space, takes everything out, and ends
+ *	in the page     a copy of the record: where the guardian was killed, too, the next
+ *	                ptmem that attaches does its work (guard_recover.c)
  *
  * The order of every change is such that ptmem may die between any two steps: what is
  * about to be changed is recorded before, and forgotten after it was put back.
@@ -52,6 +54,28 @@ struct guard_record {
 	struct guard_trap trap[GUARD_RECORD_TRAPS];
 };
 
+/* The head of the copy that stands at GUARD_COPY; the record follows it. */
+struct guard_copy {
+	_Alignas(struct guard_record) char magic[8];
+	uint32_t head_size, record_size; /* another ptmem may have others */
+	pid_t guardian;
+};
+extern const char guard_copy_magic[8];
+_Static_assert(GUARD_COPY + sizeof(struct guard_copy) + sizeof(struct guard_record) <= GUARD_SIZE,
+	       "the copy fits behind the handler's data");
+
+/* Waits, for some seconds at most, until no guardian is at work in @pid, or about to be. */
+void guard_await(pid_t pid);
+/* Before an attach to @pid: does there what a guardian that was killed has left to do, if anything. */
+void guard_recover(pid_t pid);
+
+/* GUARD_SPACES empty records in shared memory, or NULL; guard_records_free gives them back. */
+struct guard_record *guard_records_new(void);
+void guard_records_free(struct guard_record *records);
+
+/* Whether @pid is a guardian. */
+bool guard_is_guardian(pid_t pid);
+
 /* Starts the guardian, before the first attach. Without one (-errno) nothing is guarded. */
 int guard_start(struct target *t);
 /* Tells the guardian to end, and waits until it did. */
@@ -86,6 +110,9 @@ void guard_clear_injection(struct space *s);
 
 /* A stop at a breakpoint while a guardian cleans up: the pc to go on at, or 0. */
 taddr_t guard_resume_address(const struct space *s, taddr_t trap);
+/* Whether a thread that met a breakpoint and is at @pc now was sent there by ptmem, which died
+ * before it could take the signal, too. */
+bool guard_has_moved(const struct space *s, taddr_t pc);
 
 /* guardian.c: what the guardian does once ptmem is gone. */
 void guardian_clean(struct guard_record *records);

@@ -333,6 +333,7 @@ static void leave_area(struct target *t, struct space *s, struct thread **th, st
 		return;
 	if (!is_used && !a->is_slack && unmap(t, th, a->start, a->size) == 0)
 		return;
+	stub_area_leave(s, a);
 	t->stats.pages_left += a->is_slack ? 0 : a->size / PAGE_SIZE_MIN;
 }
 

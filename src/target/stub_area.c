@@ -14,11 +14,12 @@
 #define AREA_ALIGN 64u
 #define AREA_REACH (1ull << 30)
 
-static const char area_magic[8] = "ptmem\01\0";
+static const char area_magic[8] = "ptmem\02\0";
 
 struct area_header {
 	char magic[8];
-	uint32_t used, reserved;
+	uint32_t used;
+	uint32_t is_left; /* no breakpoint leads here any more, some thread's stack may */
 };
 
 static bool area_reaches(const struct stub_area *a, taddr_t addr)
@@ -26,9 +27,9 @@ static bool area_reaches(const struct stub_area *a, taddr_t addr)
 	return (addr > a->start ? addr - a->start : a->start - addr) < AREA_REACH;
 }
 
-static void write_header(const struct space *s, const struct stub_area *a)
+static void write_header(const struct space *s, const struct stub_area *a, bool is_left)
 {
-	struct area_header h = {.used = a->used};
+	struct area_header h = {.used = a->used, .is_left = is_left};
 	memcpy(h.magic, area_magic, sizeof(h.magic));
 	if (!a->is_slack && !a->is_guard)
 		space_write(s, a->start, &h, sizeof(h));
@@ -135,7 +136,7 @@ int stub_area_take(const struct stub_place *p, taddr_t addr, uint32_t size, tadd
 		return rc;
 	*at_out = a->start + a->used;
 	stub_area_use(a, size);
-	write_header(p->space, a);
+	write_header(p->space, a, false);
 	return 0;
 }
 
@@ -156,7 +157,13 @@ int stub_area_take_pad(const struct stub_place *p, taddr_t addr, uint32_t size, 
 void stub_area_write_headers(const struct space *s)
 {
 	for (size_t i = 0; i < s->areas.count; i++)
-		write_header(s, &s->areas.data[i]);
+		write_header(s, &s->areas.data[i], false);
+}
+
+void stub_area_leave(const struct space *s, const struct stub_area *a)
+{
+	if (!a->is_pads)
+		write_header(s, a, true);
 }
 
 void stub_area_adopt(struct space *s)
@@ -169,9 +176,10 @@ void stub_area_adopt(struct space *s)
 			is_known |= s->areas.data[k].start == m->start;
 		if (is_known || m->end - m->start != AREA_SIZE ||
 		    space_read(s, m->start, &h, sizeof(h)) != 0 ||
-		    memcmp(h.magic, area_magic, sizeof(h.magic)) != 0 || h.used > AREA_SIZE)
+		    memcmp(h.magic, area_magic, sizeof(h.magic)) != 0 || h.used > AREA_SIZE || !h.is_left)
 			continue;
 		*vec_add(&s->areas) =
 			(struct stub_area){.start = m->start, .size = AREA_SIZE, .used = h.used};
+		write_header(s, &s->areas.data[s->areas.count - 1], false);
 	}
 }

@@ -45,7 +45,9 @@ int stub_area_take_pad(const struct stub_place *place, taddr_t addr, uint32_t si
 
 /* Notes in the pages of @s what is used of them. */
 void stub_area_write_headers(const struct space *s);
-/* Takes over the pages that an earlier ptmem had to leave in @s. */
+/* Notes in @a, which must stay, that a later ptmem may take it over. */
+void stub_area_leave(const struct space *s, const struct stub_area *a);
+/* Takes over the pages that an earlier ptmem had to leave in @s when it went. */
 void stub_area_adopt(struct space *s);
 
 #endif

@@ -259,9 +259,11 @@ static void look_for_sites(void *ctx, struct space *s, struct module *m)
 
 int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out)
 {
+	guard_await(pid);
 	int rc = attach_check(pid, t->arch, problem_out, detail_out);
 	if (rc != 0)
 		return rc;
+	guard_recover(pid);
 	struct space *s = space_new(pid);
 	s->is_profiled = true;
 	rc = space_update_modules(s, look_for_sites, NULL, t);

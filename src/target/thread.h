@@ -103,6 +103,7 @@ struct signal_state {
 struct guard {
 	struct guard_record *record;     /* GUARD_SPACES of them; NULL = no guardian */
 	int fd;                          /* socket to it */
+	pid_t pid;
 };
 
 /* The whole of a target; see target.h. */

@@ -480,7 +480,7 @@ static bool serve_for_guardian(struct target *t, struct thread *th, taddr_t addr
 	taddr_t to = guard_resume_address(s, addr);
 	uint8_t first;
 	if (!to)
-		return false;
+		return guard_has_moved(s, addr + t->arch->trap_pc_offset);
 	if (space_read(s, addr, &first, 1) == 0 && first != t->arch->trap[0])
 		to = addr;
 	ptrace_set_word(th->tid, t->arch->pc, to);

@@ -12,7 +12,7 @@ import time
 
 import harness
 from harness import Fail, test
-from test_attach import Attached, Server, blocked, check_left_alone
+from test_attach import Attached, Server, blocked, check_left_alone, difference
 
 ROUNDS = int(os.environ.get("PTMEM_KILL_ROUNDS", "30"))
 SIGTRAP_BIT = 1 << (signal.SIGTRAP - 1)
@@ -162,21 +162,66 @@ def foreign_trap(t):
             attached.ended()
 
 
-@test("killed/without-guardian", limit=120)
-def without_guardian(t):
-    """The handler alone keeps a program alive; the next ptmem attaches and leaves it whole."""
+def kill_both(t, attached, delay=0.0):
+    time.sleep(delay)
+    for pid in guardians(t):
+        os.kill(pid, signal.SIGKILL)
+    kill(attached, 0)
+
+
+def check_exact(t, server):
+    """The next ptmem counts all and leaves nothing, neither its own nor what was there before."""
+    before = server.say("p")
+    attached = Attached(t, server.pid, ["--events=events"]).wait_attached()
+    server.say("c")
+    time.sleep(0.01)
+    after = server.say("p")
+    profile = attached.detach()
+    found = profile.events("/server")
+    t.check(found.own["allocations"] > 0, "the server did nothing")
+    t.equal("allocations", found.own["allocations"], difference(after, before)["allocations"])
+    t.equal("files whose text differs", server.text(), [])
+    t.check(not sigtrap_is_caught(server.pid), "a handler was left")
+    server.say("c")
+    server.check_progress()
+
+
+def without_guardian_in(modes):
+    @test("killed/without-guardian/" + "-".join(modes), limit=120)
+    def without_guardian(t):
+        """The handler alone keeps a program alive; the next ptmem takes all out and begins anew."""
+        server = Server(t)
+        maps = server.maps()
+        for mode in modes:
+            attached = Attached(t, server.pid, ["--probes=" + mode]).wait_attached()
+            time.sleep(0.1)
+            kill_both(t, attached)
+            for _ in range(20):
+                server.say("r")
+            server.check_progress()
+            t.check(sigtrap_is_caught(server.pid), "no handler")
+        check_exact(t, server)
+        check_left_alone(t, server, maps)
+        server.end()
+
+
+for some in ("auto", "auto-break", "break-auto", "jump-break-auto", "break-break-break"):
+    without_guardian_in(some.split("-"))
+
+
+@test("killed/both", limit=120 + 3 * ROUNDS)
+def killed_both(t):
+    """At random moments, the guardian first."""
     server = Server(t)
-    for mode in ("auto", "break"):
-        attached = Attached(t, server.pid, ["--probes=" + mode]).wait_attached()
-        time.sleep(0.1)
-        for pid in guardians(t):
-            os.kill(pid, signal.SIGKILL)
-        kill(attached, 0)
-        for _ in range(20):
-            server.say("r")
+    server.say("c")
+    chance = random.Random(5)
+    for i in range(ROUNDS):
+        kill_both(t, Attached(t, server.pid, ["--probes=" + ("auto", "break")[i % 2]]), chance.random() * 0.3)
+        server.check_alive()
         server.check_progress()
-    t.check(sigtrap_is_caught(server.pid), "no handler")
-    server.end()
+    check_exact(t, server)
+    truth = server.end()
+    t.equal("blocks that the server itself misses", truth["blocks"], 0)
 
 
 @test("killed/clean-detach")
