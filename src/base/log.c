@@ -66,17 +66,30 @@ bool log_use_color(int fd)
 	return isatty(fd) && (!term || strcmp(term, "dumb") != 0);
 }
 
-static void write_all(const char *p, size_t n)
+static int write_all(int fd, const char *p, size_t n)
 {
 	while (n > 0) {
-		ssize_t k = write(log_fd, p, n);
+		ssize_t k = write(fd, p, n);
 		if (k < 0 && errno == EINTR)
 			continue;
 		if (k <= 0)
-			return; /* a closed or full stderr is not our user's problem */
+			return k < 0 ? -errno : -EIO;
 		p += k;
 		n -= (size_t)k;
 	}
+	return 0;
+}
+
+/* A log that takes no more ends with a word on standard error, where the rest goes, too; a closed or full
+ * standard error is nobody's business. */
+static void write_line(const char *line, size_t size)
+{
+	int rc = write_all(log_fd, line, size);
+	if (rc == 0 || log_fd == STDERR_FILENO)
+		return;
+	log_fd = STDERR_FILENO;
+	log_warn("the log cannot be written: %s; it goes on here", strerror(-rc));
+	write_all(log_fd, line, size);
 }
 
 void log_print(enum log_level level, const char *fmt, ...)
@@ -96,7 +109,7 @@ void log_print(enum log_level level, const char *fmt, ...)
 			     level == LOG_WARN ? "warning: " : "", text, color ? "\033[0m" : "");
 	if (n >= 0) {
 		log_before_line();
-		write_all(line, (size_t)n);
+		write_line(line, (size_t)n);
 	}
 	free(text);
 	if (n >= 0)

@@ -89,6 +89,17 @@ def _(t):
     t.equal("a log that cannot be", (failed.status, b"cannot create log file" in failed.err), (1, True))
 
 
+@test("files/log-full")
+def _(t):
+    """A log that takes no more goes on on standard error."""
+    result = t.run([t.ptmem(), "-o", "m", "--log-file=/dev/full", t.target("gcc-O2-pie", "paths")])
+    lines = result.err.decode().splitlines()
+    t.equal("status", result.status, 0)
+    t.equal("the first line", lines[0], "ptmem: warning: the log cannot be written: No space left on device; it goes on here")
+    t.equal("summary", sum(line.startswith("ptmem:   peak ") for line in lines), 1)
+    t.equal("complaints", sum("the log cannot" in line for line in lines), 1)
+
+
 @test("files/soname-synonyms")
 def _(t):
     """The allocators of libc are always watched, others as the pattern says."""
