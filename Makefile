@@ -27,7 +27,7 @@ SRC := $(wildcard arch/x86_64/*.c src/*.c src/*/*.c)
 MAINS := src/main.c src/report/main.c src/memusage/main.c
 LIB_SRC := $(filter-out $(MAINS) src/report/% $(wildcard arch/x86_64/blob_*.c),$(SRC))
 LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/arch/x86_64/pad_blob.o $(O)/arch/x86_64/guard_code.o
-BLOB_SRC := arch/x86_64/blob_pad.S arch/x86_64/blob_recorder.c
+BLOB_SRC := arch/x86_64/blob_pad.S arch/x86_64/blob_recorder.c arch/x86_64/blob_marker.c
 REPORT_OBJ := $(patsubst %.c,$(O)/%.o,$(filter-out $(MAINS),$(wildcard src/report/*.c)))
 UNIT := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 FUZZ := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -48,7 +48,7 @@ $(O)/%.o: %.c
 $(O)/src/report/%.o $(O)/tests/unit/%.o: CPPFLAGS_ALL += $(CAIRO_CPPFLAGS)
 
 # The recorder that runs in targets; see scripts/make-blob for what it must not contain.
-$(O)/blob.bin: $(BLOB_SRC) arch/x86_64/blob.h arch/x86_64/pad_layout.h arch/pad.h arch/unwind_rule.h scripts/make-blob
+$(O)/blob.bin: $(BLOB_SRC) $(wildcard arch/x86_64/blob*.h) arch/x86_64/pad_layout.h arch/pad.h arch/unwind_rule.h scripts/make-blob
 	$(call say,BLOB,$@)mkdir -p $(@D) && scripts/make-blob "$(CC)" $@ $(BLOB_SRC)
 
 $(O)/arch/x86_64/pad_blob.o: arch/x86_64/pad_blob.S $(O)/blob.bin
