@@ -91,6 +91,10 @@ void guard_install(struct target *t, struct space *s, struct thread *th);
 /* Default action for SIGTRAP again in all processes of @s, where the handler is still ours. */
 void guard_remove(struct target *t, struct space *s);
 
+/* The handler's @page, one of the areas of @s, stands: from now on it holds a copy of the record. */
+void guard_note_page(struct target *t, struct space *s, taddr_t page);
+void guard_note_handler_gone(struct space *s);
+
 /* @trap is about to be written; or is out again. */
 void guard_note_trap(struct space *s, const struct arch *arch, const struct trap *trap);
 void guard_forget_trap(struct space *s, taddr_t addr);
