@@ -46,22 +46,26 @@ def first_difference(left, right):
     return "lengths: %d and %d lines" % (len(left), len(right))
 
 
+PROBES = ("auto", "break", "jump")
+
+
 def compare(t, argv, options=(), env=None):
     valgrind = t.program("valgrind")
     cwd = t.subdirectory()
     # The libraries that Valgrind preloads make LD_PRELOAD visible to the program: same names for both.
     env = dict(env or {}, GLIBCXX_FORCE_NEW="1", GLIBCPP_FORCE_NEW="1")
     peer = t.run([valgrind, *VALGRIND, "--massif-out-file=valgrind.out", *options, *argv], cwd=cwd, env=env)
-    own = t.run([t.ptmem(), "--time-unit=B", "--peak-at-exit=no", "--massif-out-file=ptmem.out", *options, "--", *argv],
-                cwd=cwd, env=env)
-    t.equal("status (%s)" % own.err.decode(errors="replace")[:300], own.status, peer.status)
-    t.equal("status under both", own.status, 0)
-    t.equal("standard output", own.out, peer.out)
-    files = [os.path.join(cwd, n) for n in ("valgrind.out", "ptmem.out")]
-    left, right = without_garbage(masked(files[0])), masked(files[1])
-    if left != right:
-        raise Fail("massif (left) and ptmem differ, " + first_difference(left, right))
-    compare_reports(t, files)
+    left = without_garbage(masked(os.path.join(cwd, "valgrind.out")))
+    for probes in PROBES:
+        own = t.run([t.ptmem(), "--probes=" + probes, "--time-unit=B", "--peak-at-exit=no",
+                     "--massif-out-file=%s.out" % probes, *options, "--", *argv], cwd=cwd, env=env)
+        t.equal("status (%s)" % own.err.decode(errors="replace")[:300], own.status, peer.status)
+        t.equal("status under both", own.status, 0)
+        t.equal("standard output", own.out, peer.out)
+        right = masked(os.path.join(cwd, probes + ".out"))
+        if left != right:
+            raise Fail("massif (left) and ptmem (%s) differ, %s" % (probes, first_difference(left, right)))
+    compare_reports(t, [os.path.join(cwd, n + ".out") for n in ("valgrind", PROBES[0])])
 
 
 def compare_reports(t, files):

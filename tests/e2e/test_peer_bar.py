@@ -228,26 +228,3 @@ def _(t):
     t.check(any("named" in l for l in right) and not any("maybe_inlined" in l for l in right), "what is ignored")
     if left != right:
         raise Fail("massif (left) and ptmem differ, " + test_peer.first_difference(left, right))
-
-
-def register_probes(name, variant, program, case, options):
-    @test("peer/probes-" + name, limit=120)
-    def _(t):
-        texts = {}
-        for probes in ("break", "auto", "jump"):
-            cwd = t.subdirectory()
-            t.run([t.ptmem(), "--probes=" + probes, "--time-unit=B", "-o", "out", *options, "--",
-                   t.target(variant, program)], cwd=cwd, env={"BAR": case})
-            with open(os.path.join(cwd, "out"), encoding="utf-8") as file:
-                texts[probes] = [test_peer.ADDRESS.sub("0x: ", l) for l in file]
-        for probes in ("auto", "jump"):
-            if texts[probes] != texts["break"]:
-                raise Fail("break and %s differ, %s" % (
-                    probes, test_peer.first_difference(texts["break"], texts[probes])))
-
-
-for case_name in ("wrappers", "recursion-depth-200", "culling-10-detailed", "ignored-realloc", "sizes", "long-time",
-                  "aligned-new", "containers", "lambdas-clang", "around-main", "mains-below-ignored", "signatures", "requests-custom", "requests-covering",
-                  "requests-inlined-clang-O0", "requests-others",
-                  "requests-cxx"):
-    register_probes(case_name, *CASES[case_name])
