@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "growth.h"
 #include "output/memusage.h"
+#include "output/shown_stack.h"
 #include "session_output.h"
 #include "session_stacks.h"
 #include "summary.h"
@@ -21,17 +22,6 @@
 #define MAX_FRAMES 16384
 
 /* -- names -- */
-
-struct stack_walk {
-	struct source *source;
-	VEC(uint32_t) frames; /* innermost first */
-};
-
-static const struct symbol *stack_symbol(void *ctx, size_t i)
-{
-	struct stack_walk *w = ctx;
-	return source_symbol(w->source, w->frames.data[i]);
-}
 
 /*
  * Without ignore-fns a block is ignored only if all its frames are alloc-fns. One
@@ -51,17 +41,14 @@ static bool is_surely_counted(const struct session *s, const struct calltree *tr
 
 static bool is_ignored(void *ctx, uint32_t node)
 {
-	struct stack_walk w = {.source = ctx};
-	struct session *s = w.source->session;
-	struct calltree *tree = profile_calltree(w.source->profile);
-	if (is_surely_counted(s, tree, node))
+	struct source *src = ctx;
+	struct report report;
+	struct shown_stack stack = {.report = &report};
+	if (is_surely_counted(src->session, profile_calltree(src->profile), node))
 		return false;
-	for (; node; node = calltree_parent(tree, node))
-		*vec_add(&w.frames) = calltree_node_frame(tree, node);
-	size_t first, count;
-	bool counts =
-		filter_stack(s->run->filter, stack_symbol, &w, w.frames.count, &first, &count);
-	vec_deinit(&w.frames);
+	source_fill_report(src, &report);
+	bool counts = shown_stack_fill(&stack, node);
+	shown_stack_deinit(&stack);
 	return !counts;
 }
 

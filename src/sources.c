@@ -34,12 +34,13 @@ const struct source_info source_info[SOURCE_COUNT] = {
 
 /* -- names -- */
 
-const struct symbol *source_symbol(void *ctx, uint32_t frame)
+/* Of the call tree of @ctx, a struct source. */
+static const struct symbol *find_symbol(void *ctx, uint32_t frame, enum symbol_part part)
 {
 	struct source *src = ctx;
 	struct run *run = src->session->run;
 	const struct calltree_frame *f = calltree_frame(profile_calltree(src->profile), frame);
-	return symbols_find(run->symbols, run_module(run, f->module), f->pc);
+	return symbols_find(run->symbols, run_module(run, f->module), f->pc, part);
 }
 
 void source_fill_report(struct source *src, struct report *out)
@@ -49,7 +50,7 @@ void source_fill_report(struct source *src, struct report *out)
 	*out = (struct report){
 		.profile = src->profile,
 		.filter = s->run->filter,
-		.symbol = source_symbol,
+		.symbol = find_symbol,
 		.symbol_ctx = src,
 		.desc = o->desc,
 		.command = s->command,

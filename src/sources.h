@@ -44,9 +44,6 @@ struct source {
 /* What every writer wants, of one traced source; the strings are the session's. */
 void source_fill_report(struct source *src, struct report *out);
 
-/* The name of @frame of the call tree of @ctx, a struct source. */
-const struct symbol *source_symbol(void *ctx, uint32_t frame);
-
 /* For session.c: the life of a session's sources. @options: the heap's. */
 void sources_init(struct session *s, const struct profile_options *options, uint64_t start_ns);
 void sources_fork(struct session *child); /* which is a plain copy of its parent so far */

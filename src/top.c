@@ -138,7 +138,7 @@ static char *frame_text(const struct session *s, uint32_t frame)
 	if (!frame)
 		return xstrdup("???");
 	const struct report r = session_report((struct session *)s);
-	const struct symbol *symbol = r.symbol(r.symbol_ctx, frame);
+	const struct symbol *symbol = r.symbol(r.symbol_ctx, frame, SYMBOL_ALL);
 	const struct symbol_frame *f = &symbol->frame[0];
 	const struct calltree_frame *at = calltree_frame(profile_calltree(s->profile), frame);
 

@@ -133,7 +133,8 @@ static void each_frame(const struct leaks *l, uint32_t node, path_frame_fn *fn, 
 		*vec_add(&frames) = report_tree_node(l->tree, node)->frame;
 	while (frames.count > 0) {
 		uint32_t frame = frames.data[--frames.count];
-		const struct symbol *symbol = l->report->symbol(l->report->symbol_ctx, frame);
+		const struct symbol *symbol =
+			l->report->symbol(l->report->symbol_ctx, frame, SYMBOL_ALL);
 
 		for (uint32_t i = 0; i < symbol->count; i++)
 			fn(ctx, calltree_frame(tree, frame)->pc, symbol, &symbol->frame[i]);

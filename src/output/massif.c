@@ -195,7 +195,7 @@ static void put_node(struct massif_writer *w, uint32_t node, uint32_t indent)
 	uint32_t frame = report_tree_node(w->tree, node)->frame;
 	const struct calltree_frame *f =
 		calltree_frame(profile_calltree(w->report->profile), frame);
-	const struct symbol *sym = w->report->symbol(w->report->symbol_ctx, frame);
+	const struct symbol *sym = w->report->symbol(w->report->symbol_ctx, frame, SYMBOL_ALL);
 	taddr_t pc = f->pc;
 	size_t count = push_children(w, node);
 

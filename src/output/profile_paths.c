@@ -9,20 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/vec.h"
-
-/* A leaf's frames, innermost first, as the filter asks for them. */
-struct leaf_frames {
-	const struct report *report;
-	VEC(uint32_t) frame;
-};
-
-static const struct symbol *frame_symbol(void *ctx, size_t i)
-{
-	const struct leaf_frames *f = ctx;
-
-	return f->report->symbol(f->report->symbol_ctx, f->frame.data[i]);
-}
+#include "output/shown_stack.h"
 
 static char *frame_name(const struct symbol *symbol, const struct symbol_frame *frame)
 {
@@ -47,19 +34,14 @@ static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct symbol 
 	return at;
 }
 
-static void add_leaf(struct path_tree *t, struct leaf_frames *f, uint32_t node, uint64_t value)
+static void add_leaf(struct path_tree *t, struct shown_stack *s, uint32_t node, uint64_t value)
 {
-	const struct calltree *tree = profile_calltree(f->report->profile);
-	size_t first = 0, count = 0;
 	uint32_t at = 0;
 
-	f->frame.count = 0;
-	for (; node; node = calltree_parent(tree, node))
-		*vec_add(&f->frame) = calltree_node_frame(tree, node);
-	if (!filter_stack(f->report->filter, frame_symbol, f, f->frame.count, &first, &count))
+	if (!shown_stack_fill(s, node))
 		return;
-	for (size_t i = first + count; i-- > first;)
-		at = add_frame(t, at, frame_symbol(f, i));
+	for (size_t i = s->first + s->count; i-- > s->first;)
+		at = add_frame(t, at, shown_stack_symbol(s, i));
 	path_tree_add(t, at, PATH_NEW, value);
 }
 
@@ -88,7 +70,7 @@ static uint64_t leaf_value(const struct leaf *leaf, enum profile_quantity quanti
 
 int profile_paths_add(struct path_tree *t, const struct report *r, enum profile_quantity quantity)
 {
-	struct leaf_frames frames = {.report = r};
+	struct shown_stack stack = {.report = r};
 	uint32_t count = profile_leaf_count(r->profile), peak = 0;
 	_cleanup_free_ uint64_t *bytes = NULL;
 
@@ -104,8 +86,8 @@ int profile_paths_add(struct path_tree *t, const struct report *r, enum profile_
 		uint64_t value = bytes ? bytes[i] : leaf_value(leaf, quantity);
 
 		if (value)
-			add_leaf(t, &frames, leaf->node, value);
+			add_leaf(t, &stack, leaf->node, value);
 	}
-	vec_deinit(&frames.frame);
+	shown_stack_deinit(&stack);
 	return 0;
 }

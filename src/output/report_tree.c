@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/vec.h"
 #include "output/child_table.h"
+#include "output/shown_stack.h"
 
 struct leaf_place {
 	uint32_t node;       /* where the leaf's bytes go; REPORT_NODE_IGNORED = nowhere */
@@ -22,12 +23,6 @@ struct report_tree {
 	struct child_table children;
 	struct leaf_place *place; /* by leaf; [0] unused */
 	uint32_t leaf_count;
-};
-
-/* The stack of the leaf that is being placed, for the filter's questions. */
-struct leaf_stack {
-	const struct report *report;
-	VEC(uint32_t) frame; /* innermost first */
 };
 
 static struct child_key key_of(const void *tree, uint32_t node)
@@ -56,28 +51,14 @@ static uint32_t get_child(struct report_tree *t, uint32_t parent, uint32_t frame
 	return child;
 }
 
-static const struct symbol *stack_symbol(void *ctx, size_t i)
+static uint32_t place_leaf(struct report_tree *t, struct shown_stack *s, uint32_t node)
 {
-	const struct leaf_stack *s = ctx;
-
-	return s->report->symbol(s->report->symbol_ctx, s->frame.data[i]);
-}
-
-static uint32_t place_leaf(struct report_tree *t, struct leaf_stack *s, uint32_t node)
-{
-	const struct calltree *tree = profile_calltree(s->report->profile);
-	size_t first, count;
-
-	s->frame.count = 0;
-	for (; node; node = calltree_parent(tree, node))
-		*vec_add(&s->frame) = calltree_node_frame(tree, node);
-	if (!filter_stack(s->report->filter, stack_symbol, s, s->frame.count, &first, &count))
-		return REPORT_NODE_IGNORED;
-
 	uint32_t at = 0;
 
-	for (size_t i = 0; i < count; i++)
-		at = get_child(t, at, s->frame.data[first + i]);
+	if (!shown_stack_fill(s, node))
+		return REPORT_NODE_IGNORED;
+	for (size_t i = 0; i < s->count; i++)
+		at = get_child(t, at, s->frame.data[s->first + i]);
 	return at;
 }
 
@@ -85,7 +66,7 @@ struct report_tree *report_tree_new_of(const struct report *r, const uint32_t *l
 				       uint32_t count)
 {
 	struct report_tree *t = xcalloc(1, sizeof(*t));
-	struct leaf_stack stack = {.report = r};
+	struct shown_stack stack = {.report = r};
 
 	*vec_add(&t->node) = (struct report_node){0};
 	t->leaf_count = count;
@@ -95,7 +76,7 @@ struct report_tree *report_tree_new_of(const struct report *r, const uint32_t *l
 		t->place[i].node = place_leaf(t, &stack, leaf_node[i]);
 		t->place[i].node_count = (uint32_t)t->node.count;
 	}
-	vec_deinit(&stack.frame);
+	shown_stack_deinit(&stack);
 	return t;
 }
 

@@ -7,25 +7,15 @@
 #include <math.h>
 #include <stdio.h>
 
-#define NO_SITE UINT32_MAX
+#include "output/shown_stack.h"
 
-struct leaf_frames {
-	const struct report *report;
-	VEC(uint32_t) frame; /* innermost first */
-};
+#define NO_SITE UINT32_MAX
 
 void top_table_deinit(struct top_table *t)
 {
 	vec_deinit(&t->sites);
 	vec_deinit(&t->site_of);
 	vec_deinit(&t->order);
-}
-
-static const struct symbol *frame_symbol(void *ctx, size_t i)
-{
-	const struct leaf_frames *f = ctx;
-
-	return f->report->symbol(f->report->symbol_ctx, f->frame.data[i]);
 }
 
 static uint32_t site_with(struct top_table *t, uint32_t frame)
@@ -37,32 +27,26 @@ static uint32_t site_with(struct top_table *t, uint32_t frame)
 	return (uint32_t)t->sites.count - 1;
 }
 
-static uint32_t find_site(struct top_table *t, struct leaf_frames *f, uint32_t node)
+static uint32_t find_site(struct top_table *t, struct shown_stack *s, uint32_t node)
 {
-	const struct calltree *tree = profile_calltree(f->report->profile);
-	size_t first = 0, count = 0;
-
-	f->frame.count = 0;
-	for (; node; node = calltree_parent(tree, node))
-		*vec_add(&f->frame) = calltree_node_frame(tree, node);
-	if (!filter_stack(f->report->filter, frame_symbol, f, f->frame.count, &first, &count))
+	if (!shown_stack_fill(s, node))
 		return NO_SITE;
-	return site_with(t, count > 0 ? f->frame.data[first] : 0);
+	return site_with(t, s->count > 0 ? s->frame.data[s->first] : 0);
 }
 
 static void place_new_leaves(struct top_table *t, const struct report *r)
 {
-	struct leaf_frames f = {.report = r};
+	struct shown_stack stack = {.report = r};
 
 	if (t->site_of.count == 0)
 		*vec_add(&t->site_of) = NO_SITE; /* leaf 0 is none */
 	for (uint32_t leaf = (uint32_t)t->site_of.count; leaf <= profile_leaf_count(r->profile);
 	     leaf++) {
-		uint32_t site = find_site(t, &f, profile_leaf(r->profile, leaf)->node);
+		uint32_t site = find_site(t, &stack, profile_leaf(r->profile, leaf)->node);
 
 		*vec_add(&t->site_of) = site;
 	}
-	vec_deinit(&f.frame);
+	shown_stack_deinit(&stack);
 }
 
 static void add_leaf(struct top_site *s, uint32_t index, const struct leaf *leaf)

@@ -17,8 +17,8 @@
 struct report {
 	struct profile *profile;
 	const struct filter *filter;
-	/* Names of frame @frame of the profile's call tree. Never NULL. */
-	const struct symbol *(*symbol)(void *ctx, uint32_t frame);
+	/* Names of frame @frame of the profile's call tree (as symbols_find). Never NULL. */
+	const struct symbol *(*symbol)(void *ctx, uint32_t frame, enum symbol_part part);
 	void *symbol_ctx;
 	const char *desc;        /* options as given, "(none)" if none */
 	const char *command;     /* program and arguments, one blank between */

@@ -21,8 +21,8 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/vec.h"
 #include "output/massif_tree.h"
+#include "output/shown_stack.h"
 
 static const char *const event_text[FLOW_EVENT_COUNT] = {
 	[FLOW_LIVE_BYTES] = "curB : currently allocated Bytes",
@@ -45,12 +45,12 @@ struct names {
 struct xtree_writer {
 	FILE *file;
 	const struct report *report;
+	struct shown_stack stack; /* that is being written */
 	const struct flows *flows;
 	bool has_whole_names;
 	unsigned event_count;
 	uint64_t total[FLOW_EVENT_COUNT];
 	struct names files, functions;
-	VEC(uint32_t) frame; /* of the stack that is being written, innermost first */
 };
 
 static uint64_t hash_text(const char *s)
@@ -105,21 +105,16 @@ static void put_name(struct xtree_writer *w, const char *key, struct names *n, c
 	fprintf(w->file, "%s=(%" PRIu32 ") %s\n", key, name->id, text);
 }
 
-static const struct symbol *symbol_at(const struct xtree_writer *w, size_t i)
-{
-	return w->report->symbol(w->report->symbol_ctx, w->frame.data[i]);
-}
-
 static uint32_t line_at(const struct xtree_writer *w, size_t i)
 {
-	const struct symbol_frame *f = &symbol_at(w, i)->frame[0];
+	const struct symbol_frame *f = &shown_stack_symbol(&w->stack, i)->frame[0];
 	return f->file ? f->line : 0;
 }
 
 static void put_place(struct xtree_writer *w, size_t i, const char *file_key,
 		      const char *function_key)
 {
-	const struct symbol *sym = symbol_at(w, i);
+	const struct symbol *sym = shown_stack_symbol(&w->stack, i);
 	const struct symbol_frame *place = &sym->frame[0], *real = &sym->frame[sym->count - 1];
 	_cleanup_free_ char *path = NULL;
 	if (place->file && place->dir && *place->dir)
@@ -138,21 +133,11 @@ static void put_values(struct xtree_writer *w, const uint64_t *value)
 	fputc('\n', w->file);
 }
 
-static const struct symbol *filter_symbol(void *ctx, size_t i)
-{
-	return symbol_at(ctx, i);
-}
-
 static void put_stack(struct xtree_writer *w, const struct flow *flow)
 {
-	const struct calltree *tree = profile_calltree(w->report->profile);
-	size_t first = 0, count = 0;
-	w->frame.count = 0;
-	for (uint32_t node = flow->node; node; node = calltree_parent(tree, node))
-		*vec_add(&w->frame) = calltree_node_frame(tree, node);
-	if (!filter_stack(w->report->filter, filter_symbol, w, w->frame.count, &first, &count))
+	if (!shown_stack_fill(&w->stack, flow->node))
 		return;
-	for (size_t i = count; i-- > 0;) {
+	for (size_t i = w->stack.count; i-- > 0;) { /* nothing is stripped */
 		put_place(w, i, "fl", "fn");
 		fprintf(w->file, "%" PRIu32, line_at(w, i));
 		if (i > 0) {
@@ -257,7 +242,7 @@ int xtree_write(FILE *file, const struct report *r, const struct flows *f,
 		const struct xtree_options *o)
 {
 	struct xtree_writer w = {
-		.file = file, .report = r, .flows = f, .has_whole_names = o->has_whole_names,
+		.file = file, .report = r, .stack.report = r, .flows = f, .has_whole_names = o->has_whole_names,
 		.event_count = flows_is_full(f) ? FLOW_EVENT_COUNT : FLOW_TOTAL_BYTES,
 	};
 	for (uint32_t i = 0; i < flows_count(f); i++) {
@@ -268,7 +253,7 @@ int xtree_write(FILE *file, const struct report *r, const struct flows *f,
 		write_massif(&w, o->time_ms);
 	else
 		write_callgrind(&w);
-	vec_deinit(&w.frame);
+	shown_stack_deinit(&w.stack);
 	names_deinit(&w.files);
 	names_deinit(&w.functions);
 	if (fflush(file))

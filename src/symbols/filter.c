@@ -156,6 +156,14 @@ static const struct symbol_frame *first_other(const struct filter *f, const stru
 	return NULL;
 }
 
+/* Whether frame @i, with all that is inlined there, is alloc-fns. */
+static bool is_stripped(const struct filter *f, filter_symbol_fn *symbol, void *ctx, size_t i)
+{
+	const struct symbol *sym = symbol(ctx, i, SYMBOL_REAL);
+	return has_name(&f->alloc_fns, sym->frame[sym->count - 1].name) &&
+	       !first_other(f, symbol(ctx, i, SYMBOL_ALL));
+}
+
 static const char *first_name(const struct symbol *sym)
 {
 	for (uint32_t i = 0; i < sym->count; i++) {
@@ -169,9 +177,9 @@ static const char *first_name(const struct symbol *sym)
 static const char *name_to_ignore(const struct filter *f, filter_symbol_fn *symbol, void *ctx,
 				  size_t first, size_t count)
 {
-	const char *name = first_other(f, symbol(ctx, first))->name;
+	const char *name = first_other(f, symbol(ctx, first, SYMBOL_ALL))->name;
 	for (size_t i = first + 1; !name && i < count; i++)
-		name = first_name(symbol(ctx, i));
+		name = first_name(symbol(ctx, i, SYMBOL_ALL));
 	return name;
 }
 
@@ -183,7 +191,7 @@ static size_t last_shown(filter_symbol_fn *symbol, void *ctx, size_t count)
 {
 	size_t last = count - 1;
 	for (size_t i = count; i-- > 0;) {
-		const struct symbol *sym = symbol(ctx, i);
+		const struct symbol *sym = symbol(ctx, i, SYMBOL_REAL);
 		if (sym->is_main)
 			return i;
 		if (sym->is_below_main)
@@ -197,7 +205,7 @@ bool filter_stack(const struct filter *f, filter_symbol_fn *symbol, void *ctx, s
 {
 	size_t first = 0;
 	count = MIN(count, filter_reach(f));
-	while (first < count && !first_other(f, symbol(ctx, first)))
+	while (first < count && is_stripped(f, symbol, ctx, first))
 		first++;
 	if (first == count)
 		return false;

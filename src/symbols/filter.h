@@ -35,13 +35,13 @@ size_t filter_reach(const struct filter *f);
 bool filter_has_ignore_fns(const struct filter *f);
 
 /* The names of frame @i of a stack, innermost = 0; must give the same answer each time. */
-typedef const struct symbol *filter_symbol_fn(void *ctx, size_t i);
+typedef const struct symbol *filter_symbol_fn(void *ctx, size_t i, enum symbol_part part);
 
 /*
  * Decides about a stack of @count frames. Shows frames [*first_out,
  * *first_out + *count_out), innermost first. Returns false when the block is
  * ignored. Of more frames than filter_reach only the innermost count. Asks @symbol for as few
- * frames as the rules need.
+ * frames as the rules need, and as little of each.
  */
 bool filter_stack(const struct filter *f, filter_symbol_fn *symbol, void *ctx, size_t count,
 		  size_t *first_out, size_t *count_out);

@@ -27,11 +27,12 @@ struct object {
 	struct debug_info *info;
 };
 
-/* One answer; the slot is free while sym is NULL. */
+/* One answer; the slot is free while both symbols are NULL. */
 struct answer {
 	taddr_t pc;
-	uint32_t module_id; /* 0 = outside any module */
-	struct symbol *sym; /* owned, in one block with its frames */
+	uint32_t module_id;  /* 0 = outside any module */
+	struct symbol *sym;  /* owned, in one block with its frames; NULL: not asked for yet */
+	struct symbol *real; /* SYMBOL_REAL, likewise; NULL also where sym was there before */
 };
 
 struct symbols {
@@ -70,8 +71,10 @@ void symbols_free(struct symbols *s)
 	for (size_t i = 0; i < s->objects.count; i++)
 		object_free(s->objects.data[i]);
 	vec_deinit(&s->objects);
-	for (size_t i = 0; i < s->answer_capacity; i++)
+	for (size_t i = 0; i < s->answer_capacity; i++) {
 		free(s->answer[i].sym);
+		free(s->answer[i].real);
+	}
 	free(s->answer);
 	vec_deinit(&s->scratch);
 	string_pool_deinit(&s->strings);
@@ -151,6 +154,13 @@ static struct symbol *new_nameless(struct symbols *s, const struct module *m)
 	return sym;
 }
 
+static void set_real(struct symbols *s, struct symbol *sym, struct symtab_entry *entry)
+{
+	sym->is_main = strcmp(entry->name, "main") == 0;
+	sym->is_below_main = is_startup(entry->name);
+	sym->frame[sym->count - 1].name = shown_name(s, entry);
+}
+
 static struct symbol *look_up(struct symbols *s, const struct module *m, taddr_t pc)
 {
 	if (!m || !m->file)
@@ -162,20 +172,33 @@ static struct symbol *look_up(struct symbols *s, const struct module *m, taddr_t
 	debug_info_find(o->info, vaddr, s->no_inline, &s->scratch);
 	struct symbol *sym = new_symbol(s->scratch.data, s->scratch.count);
 	sym->object = string_pool_add(&s->strings, m->path);
-	if (entry) {
-		struct symbol_frame *real = &sym->frame[sym->count - 1];
-		sym->is_main = strcmp(entry->name, "main") == 0;
-		sym->is_below_main = is_startup(entry->name);
-		real->name = shown_name(s, entry);
-	}
+	if (entry)
+		set_real(s, sym, entry);
 	return sym;
+}
+
+/* NULL where no symbol table knows. */
+static struct symbol *look_up_real(struct symbols *s, const struct module *m, taddr_t pc)
+{
+	struct symtab_entry *entry =
+		m && m->file ? symtab_find(&get_object(s, m->file)->symtab, pc - m->bias) : NULL;
+	if (!entry)
+		return NULL;
+	struct symbol *sym = new_nameless(s, m);
+	set_real(s, sym, entry);
+	return sym;
+}
+
+static bool is_free(const struct answer *a)
+{
+	return !a->sym && !a->real;
 }
 
 static struct answer *find_slot(struct answer *slots, size_t capacity, uint32_t module_id,
 				taddr_t pc)
 {
 	size_t i = hash_u64(pc + ((uint64_t)module_id << 48)) & (capacity - 1);
-	while (slots[i].sym && (slots[i].pc != pc || slots[i].module_id != module_id))
+	while (!is_free(&slots[i]) && (slots[i].pc != pc || slots[i].module_id != module_id))
 		i = (i + 1) & (capacity - 1);
 	return &slots[i];
 }
@@ -186,7 +209,7 @@ static void grow_answers(struct symbols *s)
 	struct answer *slots = xcalloc(capacity, sizeof(*slots));
 	for (size_t i = 0; i < s->answer_capacity; i++) {
 		const struct answer *a = &s->answer[i];
-		if (a->sym)
+		if (!is_free(a))
 			*find_slot(slots, capacity, a->module_id, a->pc) = *a;
 	}
 	free(s->answer);
@@ -200,7 +223,7 @@ static struct answer *get_answer(struct symbols *s, uint32_t module_id, taddr_t 
 	if ((s->answer_count + 1) * 4 > s->answer_capacity * 3)
 		grow_answers(s);
 	struct answer *a = find_slot(s->answer, s->answer_capacity, module_id, pc);
-	if (!a->sym) {
+	if (is_free(a)) {
 		*a = (struct answer){.pc = pc, .module_id = module_id};
 		s->answer_count++;
 	}
@@ -216,18 +239,23 @@ const char *symbols_function(struct symbols *s, const struct module *m, taddr_t 
 	return entry ? shown_name(s, entry) : NULL;
 }
 
-const struct symbol *symbols_find(struct symbols *s, const struct module *m, taddr_t pc)
+const struct symbol *symbols_find(struct symbols *s, const struct module *m, taddr_t pc,
+				  enum symbol_part part)
 {
 	struct answer *a = get_answer(s, m ? m->id : 0, pc);
-	if (!a->sym)
+	if (part == SYMBOL_REAL && !a->sym && !a->real)
+		a->real = look_up_real(s, m, pc);
+	if (!a->sym && !(part == SYMBOL_REAL && a->real))
 		a->sym = look_up(s, m, pc);
-	return a->sym;
+	return a->sym ? a->sym : a->real;
 }
 
 void symbols_define(struct symbols *s, uint32_t module_id, taddr_t pc, const struct symbol *sym)
 {
 	struct answer *a = get_answer(s, module_id, pc);
 	free(a->sym);
+	free(a->real);
+	a->real = NULL;
 	a->sym = new_symbol(sym->frame, sym->count);
 	a->sym->object = string_pool_add(&s->strings, sym->object);
 	a->sym->is_main = sym->is_main;

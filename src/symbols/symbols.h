@@ -27,6 +27,12 @@ struct symbol {
 	bool is_main;               /* the real function is main */
 };
 
+/* What is asked of an address. */
+enum symbol_part {
+	SYMBOL_ALL,
+	SYMBOL_REAL, /* the real function alone, without file and line: mostly known without DWARF */
+};
+
 struct symbols_options {
 	bool no_demangle;
 	bool no_inline;       /* only the real function */
@@ -40,8 +46,12 @@ struct symbols;
 struct symbols *symbols_new(const struct symbols_options *options);
 void symbols_free(struct symbols *s);
 
-/* The names at @pc (already minus 1 for a caller). @m may be NULL. Never NULL. */
-const struct symbol *symbols_find(struct symbols *s, const struct module *m, taddr_t pc);
+/*
+ * The names at @pc (already minus 1 for a caller). @m may be NULL. Never NULL. Where only
+ * SYMBOL_REAL is asked for, the last frame's name and the flags are right, and more may be there.
+ */
+const struct symbol *symbols_find(struct symbols *s, const struct module *m, taddr_t pc,
+				  enum symbol_part part);
 
 /*
  * Only the name of the real function at @pc, by the symbol tables: no DWARF is read,

@@ -31,7 +31,7 @@ struct rig {
 	uint64_t ms;
 };
 
-static const struct symbol *name_of(void *ctx, uint32_t frame)
+static const struct symbol *name_of(void *ctx, uint32_t frame, enum symbol_part part)
 {
 	(void)ctx;
 	frames[frame] = (struct symbol_frame){.name = names[frame], .file = "a.c", .dir = "/src", .line = frame};

@@ -83,10 +83,10 @@ bool filter_stack(const struct filter *f, filter_symbol_fn *symbol, void *ctx, s
 	filter_calls++;
 	*first_out = MIN(strip, count);
 	*count_out = count - *first_out;
-	return !ignored_frame || symbol(ctx, 0) != &symbols[ignored_frame];
+	return !ignored_frame || symbol(ctx, 0, SYMBOL_ALL) != &symbols[ignored_frame];
 }
 
-static const struct symbol *find_symbol(void *ctx, uint32_t frame)
+static const struct symbol *find_symbol(void *ctx, uint32_t frame, enum symbol_part part)
 {
 	static struct symbol_frame plain = {.name = "f", .file = "f.c", .line = 1};
 	static const struct symbol other = {.frame = &plain, .count = 1};

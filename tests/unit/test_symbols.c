@@ -88,9 +88,14 @@ static uint64_t label_vaddr(struct elf_file *file, const char *name)
 	return l.vaddr;
 }
 
+static const struct symbol *find_part(struct fixture *x, const char *name, enum symbol_part part)
+{
+	return symbols_find(x->symbols, &x->module, BIAS + label_vaddr(x->module.file, name), part);
+}
+
 static const struct symbol *find_label(struct fixture *x, const char *name)
 {
-	return symbols_find(x->symbols, &x->module, BIAS + label_vaddr(x->module.file, name));
+	return find_part(x, name, SYMBOL_ALL);
 }
 
 /* Compares @sym with "name (file:line) < name (file:line) ..."; "?" = unknown. */
@@ -154,7 +159,10 @@ static void check_build(const char *build)
 		fail_msg("%s", command);
 	free(command);
 	open_object(&x, "a", &(struct symbols_options){0});
+	check_symbol(build, find_part(&x, "at_inner", SYMBOL_REAL), "space::outer(int) (?:0)");
 	check_symbol(build, find_label(&x, "at_inner"), AT_INNER);
+	check_symbol(build, find_part(&x, "at_inner", SYMBOL_REAL), AT_INNER); /* no less is known now */
+	assert_true(find_part(&x, "at_main", SYMBOL_REAL)->is_main);
 	check_symbol(build, find_label(&x, "at_outer"), "space::outer(int) (a.cc:17)");
 	check_symbol(build, find_label(&x, "at_main"), "main (a.cc:24)");
 	const struct symbol *sym = find_label(&x, "at_main");
@@ -181,12 +189,15 @@ static void test_options(void **state)
 	assert_true(run("g++ -g -O2 a.cc -o a"));
 	open_object(&x, "a", &(struct symbols_options){.no_inline = true, .no_demangle = true});
 	check_symbol("plain", find_label(&x, "at_inner"), "_ZN5space5outerEi (a.cc:7)");
-	const struct symbol *sym = find_label(&x, "_start");
-	assert_string_equal(sym->frame[sym->count - 1].name, "(below main)");
-	assert_true(sym->is_below_main && !sym->is_main);
+	check_symbol("plain", find_part(&x, "at_outer", SYMBOL_REAL), "_ZN5space5outerEi (?:0)");
+	for (int part = SYMBOL_REAL; part >= SYMBOL_ALL; part--) {
+		const struct symbol *start = find_part(&x, "_start", (enum symbol_part)part);
+		assert_string_equal(start->frame[start->count - 1].name, "(below main)");
+		assert_true(start->is_below_main && !start->is_main);
+	}
 	close_object(&x);
 	open_object(&x, "a", &(struct symbols_options){.show_below_main = true});
-	sym = find_label(&x, "_start");
+	const struct symbol *sym = find_label(&x, "_start");
 	assert_string_equal(sym->frame[sym->count - 1].name, "_start");
 	assert_true(sym->is_below_main);
 	close_object(&x);
@@ -249,7 +260,8 @@ static void test_stripped(void **state)
 	close_object(&x);
 	open_object(&x, "l.so", &(struct symbols_options){.debug_dirs = ""});
 	check_symbol("shown", find_label(&x, "shown"), "shown (?:0)");
-	check_symbol("hidden", symbols_find(x.symbols, &x.module, BIAS + hidden), "? (?:0)");
+	check_symbol("hidden", symbols_find(x.symbols, &x.module, BIAS + hidden, SYMBOL_REAL), "? (?:0)");
+	check_symbol("hidden", symbols_find(x.symbols, &x.module, BIAS + hidden, SYMBOL_ALL), "? (?:0)");
 	close_object(&x);
 }
 
@@ -266,7 +278,7 @@ static void check_split(const char *commands, const char *roots, const char *exp
 		fail_msg("%s", commands);
 	char *dirs = roots ? xasprintf("/nowhere::%s/%s", dir, roots) : NULL;
 	open_object(&x, "a", &(struct symbols_options){.debug_dirs = dirs});
-	check_symbol(commands, symbols_find(x.symbols, &x.module, BIAS + vaddr), expected);
+	check_symbol(commands, symbols_find(x.symbols, &x.module, BIAS + vaddr, SYMBOL_ALL), expected);
 	close_object(&x);
 	free(dirs);
 }
@@ -337,11 +349,11 @@ static void test_no_module(void **state)
 {
 	struct symbols *s = symbols_new(&(struct symbols_options){0});
 	struct module unreadable = {.id = 3, .path = (char *)"/gone"};
-	const struct symbol *sym = symbols_find(s, NULL, 0x1234);
+	const struct symbol *sym = symbols_find(s, NULL, 0x1234, SYMBOL_ALL);
 	check_symbol("outside", sym, "? (?:0)");
 	assert_null(sym->object);
-	assert_ptr_equal(sym, symbols_find(s, NULL, 0x1234));
-	sym = symbols_find(s, &unreadable, 0x1234);
+	assert_ptr_equal(sym, symbols_find(s, NULL, 0x1234, SYMBOL_ALL));
+	sym = symbols_find(s, &unreadable, 0x1234, SYMBOL_ALL);
 	check_symbol("unreadable", sym, "? (?:0)");
 	assert_string_equal(sym->object, "/gone");
 	symbols_free(s);
@@ -356,25 +368,35 @@ static void test_define(void **state)
 	struct symbol by_hand = {.object = "/x", .frame = frames, .count = 2, .is_main = true};
 	symbols_define(s, 5, 0x10, &by_hand);
 	name[0] = file[0] = '!'; /* everything is copied */
-	const struct symbol *sym = symbols_find(s, &m, 0x10);
+	const struct symbol *sym = symbols_find(s, &m, 0x10, SYMBOL_ALL);
 	check_symbol("defined", sym, "f (f.c:3) < main (?:0)");
+	assert_ptr_equal(sym, symbols_find(s, &m, 0x10, SYMBOL_REAL));
 	assert_string_equal(sym->object, "/x");
 	assert_true(sym->is_main);
-	check_symbol("beside", symbols_find(s, &m, 0x11), "? (?:0)");
-	check_symbol("other module", symbols_find(s, NULL, 0x10), "? (?:0)");
+	check_symbol("beside", symbols_find(s, &m, 0x11, SYMBOL_ALL), "? (?:0)");
+	check_symbol("other module", symbols_find(s, NULL, 0x10, SYMBOL_ALL), "? (?:0)");
 	symbols_free(s);
 }
 
-/* Results stay where they are while thousands are added. */
+/* Results of both kinds stay where they are while thousands are added. */
 static void test_results_stay(void **state)
 {
 	struct symbols *s = symbols_new(&(struct symbols_options){0});
-	const struct symbol *first = symbols_find(s, NULL, 1);
-	for (taddr_t pc = 0; pc < 5000; pc++)
-		symbols_find(s, NULL, pc << 12);
-	assert_ptr_equal(first, symbols_find(s, NULL, 1));
+	struct fixture x;
+	assert_true(run("g++ -g -O2 a.cc -o a"));
+	open_object(&x, "a", &(struct symbols_options){0});
+	const struct symbol *first = symbols_find(s, NULL, 1, SYMBOL_ALL), *real = find_part(&x, "at_inner", SYMBOL_REAL);
+	for (taddr_t pc = 0; pc < 5000; pc++) {
+		symbols_find(s, NULL, pc << 12, SYMBOL_ALL);
+		symbols_find(x.symbols, NULL, pc << 12, SYMBOL_REAL);
+	}
+	assert_ptr_equal(first, symbols_find(s, NULL, 1, SYMBOL_ALL));
 	assert_int_equal(first->count, 1);
 	symbols_free(s);
+	assert_ptr_equal(real, find_part(&x, "at_inner", SYMBOL_REAL));
+	find_label(&x, "at_inner");
+	check_symbol("still there", real, "space::outer(int) (?:0)");
+	close_object(&x);
 }
 
 /* Against a plain search, with ranges that nest, touch, repeat and overlap. */
