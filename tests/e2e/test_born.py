@@ -5,6 +5,7 @@ import os
 import subprocess
 import time
 
+import harness
 from harness import test
 from test_attach import Attached
 
@@ -24,7 +25,8 @@ def register(variant):
     @test("born/%s/threads" % variant, limit=300)
     def _(t):
         """No clone fails, and none returns twice."""
-        profile = t.profile([t.target(variant, "born"), "threads"], options=["-q"], timeout=280)
+        count = "15" if harness.is_asan() else "150"
+        profile = t.profile([t.target(variant, "born"), "threads", count], options=["-q"], timeout=280)
         t.equal("status, output (%s)" % profile.err, (profile.status, profile.out), (0, b"OK\n"))
 
     @test("born/%s/families" % variant, limit=120)

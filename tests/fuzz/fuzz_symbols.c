@@ -132,7 +132,8 @@ static void one_round(const struct input *in, uint32_t number)
 		return;
 	struct symbols *s = symbols_new(&(struct symbols_options){.debug_dirs = ""});
 	for (size_t i = 0; i < ADDRESSES; i++)
-		symbols_find(s, &m, in->text + (uint64_t)rand_r(&seed) % in->text_size);
+		symbols_find(s, &m, in->text + (uint64_t)rand_r(&seed) % in->text_size,
+			     rand_r(&seed) % 4 ? SYMBOL_ALL : SYMBOL_REAL);
 	symbols_free(s);
 	elf_file_release(m.file);
 }

@@ -1,10 +1,10 @@
 /*
- * born MODE: threads and processes are born at the moment when a tracer stops all.
+ * born MODE [COUNT]: threads and processes are born at the moment when a tracer stops all.
  *	vfork    children in vfork allocate in the parent's memory until pads are made there
  *	waits    children in vfork wait 20 ms before they execute true, while a thread allocates;
  *		 until there is a file `stop`
  *	long	 a child in vfork waits, from when there is a file `attached`, until there is `stop`
- *	threads  forks children, each of which allocates in one thread while another makes
+ *	threads  forks COUNT children, each of which allocates in one thread while another makes
  *		 threads: a clone that fails, or gives another id, is noticed
  *	families four processes fork children at the same time, which allocate and end
  *	births   the threads of one such child, again and again until there is a file `stop`
@@ -152,7 +152,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "long"))
 		slow_vfork(1);
 	else if (!strcmp(mode, "threads"))
-		fork_in_turn(150, bear_threads, 20, 3);
+		fork_in_turn(argc > 2 ? atoi(argv[2]) : 1, bear_threads, 20, 3);
 	else if (!strcmp(mode, "families"))
 		families();
 	else if (!strcmp(mode, "births"))
