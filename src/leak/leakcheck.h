@@ -39,6 +39,7 @@ struct leakcheck {
 	VEC(uint32_t) stack;
 };
 
+/* It stays where it is: parts of it point to others. */
 void leakcheck_init(struct leakcheck *c);
 void leakcheck_deinit(struct leakcheck *c);
 

@@ -42,13 +42,11 @@ static void set(unsigned word, uint64_t value)
 	memory[word] = value;
 }
 
-static struct leakcheck begin(void)
+static void begin(struct leakcheck *c)
 {
-	struct leakcheck c;
-	leakcheck_init(&c);
+	leakcheck_init(c);
 	memset(memory, 0, sizeof(memory));
 	hole = 0;
-	return c;
 }
 
 static void block(struct leakcheck *c, unsigned word, uint64_t size)
@@ -74,7 +72,8 @@ static enum leakcheck_state state_of(const struct leakcheck *c, unsigned word)
 
 static void test_chain_from_root(void **state)
 {
-	struct leakcheck c = begin();
+	struct leakcheck c;
+	begin(&c);
 	block(&c, 100, 64);
 	block(&c, 200, 64);
 	block(&c, 300, 64);
@@ -89,7 +88,8 @@ static void test_chain_from_root(void **state)
 
 static void test_register(void **state)
 {
-	struct leakcheck c = begin();
+	struct leakcheck c;
+	begin(&c);
 	block(&c, 100, 64);
 	block(&c, 200, 64);
 	leakcheck_add_root(&c, at(100));
@@ -102,7 +102,8 @@ static void test_register(void **state)
 
 static void test_interior(void **state)
 {
-	struct leakcheck c = begin();
+	struct leakcheck c;
+	begin(&c);
 	block(&c, 100, 64);
 	block(&c, 200, 64);
 	block(&c, 300, 64);
@@ -119,7 +120,8 @@ static void test_interior(void **state)
 /* A second, better chain is found after a doubtful one. */
 static void test_better_chain(void **state)
 {
-	struct leakcheck c = begin();
+	struct leakcheck c;
+	begin(&c);
 	block(&c, 100, 64);
 	block(&c, 200, 64);
 	block(&c, 300, 64);
@@ -136,7 +138,8 @@ static void test_better_chain(void **state)
 
 static void test_ends(void **state)
 {
-	struct leakcheck c = begin();
+	struct leakcheck c;
+	begin(&c);
 	block(&c, 100, 60); /* ends within word 107 */
 	block(&c, 200, 0);
 	block(&c, 300, 16);
@@ -153,7 +156,8 @@ static void test_ends(void **state)
 
 static void test_lost_list(void **state)
 {
-	struct leakcheck c = begin();
+	struct leakcheck c;
+	begin(&c);
 	for (unsigned i = 0; i < 5; i++) {
 		block(&c, 100 + 10 * i, 32);
 		if (i > 0)
@@ -167,7 +171,8 @@ static void test_lost_list(void **state)
 
 static void test_cycle(void **state)
 {
-	struct leakcheck c = begin();
+	struct leakcheck c;
+	begin(&c);
 	block(&c, 300, 32);
 	block(&c, 100, 32);
 	block(&c, 200, 32);
@@ -187,7 +192,8 @@ static void test_cycle(void **state)
 /* A cycle that a higher lost block leads to is indirect as a whole. */
 static void test_cycle_behind_leader(void **state)
 {
-	struct leakcheck c = begin();
+	struct leakcheck c;
+	begin(&c);
 	block(&c, 100, 32);
 	block(&c, 200, 32);
 	block(&c, 900, 32);
@@ -203,7 +209,8 @@ static void test_cycle_behind_leader(void **state)
 
 static void test_hole(void **state)
 {
-	struct leakcheck c = begin();
+	struct leakcheck c;
+	begin(&c);
 	block(&c, 100, 32);
 	block(&c, 200, 32);
 	block(&c, 300, 32);
@@ -223,7 +230,8 @@ static void test_hole(void **state)
 /* Words that lie in two ranges, or in none, when ranges do not begin at pages. */
 static void test_ranges(void **state)
 {
-	struct leakcheck c = begin();
+	struct leakcheck c;
+	begin(&c);
 	block(&c, 1000, 32);
 	block(&c, 2000, 32);
 	block(&c, 3000, 32);
@@ -375,7 +383,8 @@ static void test_random(void **state)
 {
 	for (unsigned round = 0; round < 3000; round++) {
 		struct plain p = {.count = 1 + below(MAX_BLOCKS)};
-		struct leakcheck c = begin();
+		struct leakcheck c;
+		begin(&c);
 		enum leakcheck_state want[MAX_BLOCKS];
 		unsigned word = 10;
 		for (unsigned i = 0; i < p.count; i++) {
@@ -405,7 +414,8 @@ static void test_random(void **state)
 /* An allocator's own block, divided by the program: its parts are looked at, itself is memory as any other. */
 static void test_divided(void **state)
 {
-	struct leakcheck c = begin();
+	struct leakcheck c;
+	begin(&c);
 	leakcheck_add_block(&c, &(struct leakcheck_block){.addr = at(100), .size = 1024, .leaf = 1});
 	block(&c, 100, 64);
 	block(&c, 120, 64);
@@ -490,7 +500,8 @@ static void test_large(void **state)
 /* What was prepared is forgotten, whatever it was; blocks that come after the scan count as those before. */
 static void test_prepared(void **state)
 {
-	struct leakcheck c = begin();
+	struct leakcheck c;
+	begin(&c);
 	block(&c, 100, 64);
 	block(&c, 200, 64);
 	for (unsigned i = 0; i < 50; i++)
@@ -569,7 +580,8 @@ static void test_order(void **state)
 
 static void test_nothing(void **state)
 {
-	struct leakcheck c = begin();
+	struct leakcheck c;
+	begin(&c);
 	set(5, at(100));
 	run(&c);
 	assert_int_equal(c.blocks.count, 0);
