@@ -93,6 +93,8 @@ static void install_functions(struct target *t, struct thread *th, struct space 
 	uint32_t used = 0;
 	for (size_t i = 0; i < m->sites->list.count; i++) {
 		const struct probe_site *site = &m->sites->list.data[i];
+		if (space_in_other_module(s, m, m->bias + site->vaddr))
+			continue;
 		if (site->probe->kind == PROBE_MAPPING && !t->options.mapping_calls)
 			continue;
 		if (site->probe->kind == PROBE_END && !t->options.program_end)

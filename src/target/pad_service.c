@@ -151,31 +151,24 @@ static void forget_frames(struct thread *th)
 	ring_reset_slot(&p->ring, th->slot);
 }
 
-enum pad_nesting { PAD_OUTERMOST, PAD_NESTED };
-
-/*
- * Decides about an entry with the guard set by a pad; a signal handler's call is outermost again.
- */
-static enum pad_nesting decide_guard(struct target *t, struct thread *th, struct pad_slot *slot,
-				     const struct arch_regs *regs)
+bool pads_is_nested(struct target *t, struct thread *th, const struct arch_regs *regs)
 {
 	struct space *s = th->process->space;
+	struct pad_slot *slot = pads_slot(th);
 	taddr_t sp = regs->word[t->arch->sp];
 	uint64_t word = 0;
-	if (slot->reason == PAD_REASON_STALE) {
-		forget_frames(th); /* left by longjmp */
-		return PAD_OUTERMOST;
-	}
+	struct stack_view view;
+	if (!slot || !slot->guard || !slot->guard_pc || th->calls.count > 0)
+		return false;
 	bool is_alive = space_read(s, slot->guard, &word, sizeof(word)) == 0 &&
 			word == slot->guard_pc;
-	struct stack_view view;
 	trap_fill_view(t, th, regs, sp, &view);
 	if (t->sink.in_signal(t->sink.ctx, s, &view, slot->guard + 2 * sizeof(word)))
-		return PAD_OUTERMOST;
+		return false; /* a signal handler's call is outermost again */
 	if (is_alive && sp < slot->guard)
-		return PAD_NESTED;
-	forget_frames(th);
-	return PAD_OUTERMOST;
+		return true;
+	forget_frames(th); /* left by longjmp */
+	return false;
 }
 
 /* A call from a stack that is not the slot's: a fiber, or a handler on its own stack. */
@@ -226,20 +219,9 @@ static void serve_pad_entry(struct target *t, struct thread *th, struct trap *tr
 	}
 	if (slot->reason == PAD_REASON_BOUNDS && follow_stack(t, th, slot, sp))
 		return;
-	if (probe_is_marker(entry->probe)) {
-		if (slot->reason == PAD_REASON_STALE && slot->guard && th->calls.count == 0)
-			forget_frames(th); /* left by longjmp */
-		trap_enter(t, th, entry, regs);
-		return;
-	}
-	bool by_pad = slot->guard && slot->guard_pc && th->calls.count == 0;
-	if (by_pad && decide_guard(t, th, slot, regs) == PAD_NESTED) {
-		t->stats.nested++;
-		if (entry->probe->kind == PROBE_FREE && slot->kind != PAD_DELETE)
-			trap_enter_inner_free(t, th, entry, regs);
-		resume_at(t, th, regs, pad->straight);
-		return;
-	}
+	bool may_be_open = slot->guard_pc || probe_is_marker(entry->probe);
+	if (slot->reason == PAD_REASON_STALE && slot->guard && may_be_open && th->calls.count == 0)
+		forget_frames(th); /* left by longjmp */
 	trap_enter(t, th, entry, regs);
 }
 

@@ -371,11 +371,12 @@ static void add_all_threads(struct target *t, struct space *s)
 			continue;
 		pads_add_thread(t, th);
 		struct pad_slot *slot = pads_slot(th);
-		if (slot && th->has_deleted) {
+		struct arch_regs regs;
+		if (slot && th->has_deleted && ptrace_get_regs(th->tid, &regs) == 0 &&
+		    trap_is_in_delete(th, regs.word[t->arch->sp]))
 			*vec_add(&s->pads->deleted) =
-				(struct pads_deleted){th->slot, th->deleted_block};
-			th->has_deleted = false;
-		}
+				(struct pads_deleted){th->slot, th->deleted.block};
+		th->has_deleted &= !slot;
 		if (slot && th->calls.count > 0) {
 			const struct call *c = &th->calls.data[th->calls.count - 1];
 			slot->guard = c->return_at;

@@ -66,6 +66,9 @@ void pads_wake_waiters(struct target *t, struct space *s);
 /* Threads wait. If nothing has moved for a while, the ring goes on around its holes; @s may be gone after. */
 void pads_unblock(struct target *t, struct space *s);
 
+/* Whether @th, which enters a watched function at its breakpoint, is inside a call that a pad entered. */
+bool pads_is_nested(struct target *t, struct thread *th, const struct arch_regs *regs);
+
 /* An exception starts to unwind a stack that may hold a pad's return; one was caught. */
 void pads_throw(struct thread *th);
 void pads_catch(struct target *t, struct thread *th, const struct arch_regs *regs);

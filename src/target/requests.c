@@ -315,7 +315,7 @@ static int install_marker(struct target *t, struct space *s, const struct module
 {
 	const struct marker *marker = &m->markers->list.data[index];
 	taddr_t addr = m->bias + marker->vaddr;
-	if (space_trap_find(s, addr))
+	if (space_trap_find(s, addr) || space_in_other_module(s, m, addr))
 		return 0;
 	uint32_t size = marker_size(t->arch, s, marker, addr);
 	if (size == 0)

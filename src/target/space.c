@@ -392,6 +392,12 @@ struct module *space_find_module(const struct space *s, taddr_t pc)
 	return i < s->modules.count && s->modules.data[i]->start <= pc ? s->modules.data[i] : NULL;
 }
 
+bool space_in_other_module(const struct space *s, const struct module *m, taddr_t addr)
+{
+	const struct module *there = space_find_module(s, addr);
+	return there && there != m;
+}
+
 bool space_is_known_miss(struct space *s, taddr_t pc)
 {
 	for (size_t i = 0; i < s->code.count; i++) {

@@ -123,6 +123,8 @@ int space_update_modules(struct space *s, space_module_fn *loaded, space_module_
 
 /* The module at @pc by what is known, NULL if none. */
 struct module *space_find_module(const struct space *s, taddr_t pc);
+/* Whether @addr of the file of @m is in another module: one file can have several segments of code. */
+bool space_in_other_module(const struct space *s, const struct module *m, taddr_t addr);
 /* Whether @pc lies in known code without a module, or was already looked up in vain. */
 bool space_is_known_miss(struct space *s, taddr_t pc);
 

@@ -237,7 +237,7 @@ void syscall_sites_install(struct target *t, struct thread *th, struct space *s,
 		taddr_t addr = m->bias + site->vaddr;
 		if (!syscall_site_may_call(m->syscalls, site, is_wanted, t))
 			continue;
-		if (space_trap_find(s, addr))
+		if (space_trap_find(s, addr) || space_in_other_module(s, m, addr))
 			continue;
 		int rc = install_site(t, th, s, m, addr);
 		if (rc != 0) {

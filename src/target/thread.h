@@ -70,7 +70,11 @@ struct thread {
 	bool is_new;                /* has not run yet */
 	bool had_signal;            /* got a signal since its outermost call was entered */
 	VEC(struct call) calls;     /* outermost first; more than one only through signal handlers */
-	taddr_t deleted_block;      /* operator delete was entered with it: its free is the same event */
+	/* operator delete was entered: its free is the same event */
+	struct {
+		taddr_t trap, block;     /* at which breakpoint, with what */
+		taddr_t sp, return_pc;   /* where the stack pointer was, and the return address there */
+	} deleted;
 	bool has_deleted;
 	uint8_t *stack;             /* copy of the top of its stack */
 	size_t stack_size, stack_capacity;
@@ -201,6 +205,8 @@ enum trap_answer trap_serve(struct target *t, struct thread *th);
 void trap_drop_calls(struct target *t, struct thread *th, taddr_t sp);
 /* Whether a call that enters at @regs is part of one that is noted. Drops what is gone. @where: the
  * stack, NULL = as at a function's entry. */
+/* Whether @th, whose stack pointer is @sp, is still inside the operator delete that it entered last. */
+bool trap_is_in_delete(const struct thread *th, taddr_t sp);
 bool trap_is_nested(struct target *t, struct thread *th, const struct arch_regs *regs,
 		    const struct stack_view *where);
 /* The view of a thread stopped anywhere: its own registers, nothing left out. */

@@ -205,24 +205,46 @@ static void enter_call(struct target *t, struct thread *th, struct trap *trap,
 	}
 }
 
+bool trap_is_in_delete(const struct thread *th, taddr_t sp)
+{
+	uint64_t word = 0;
+	return th->has_deleted && sp <= th->deleted.sp &&
+	       space_read(th->process->space, th->deleted.sp, &word, sizeof(word)) == 0 &&
+	       word == th->deleted.return_pc;
+}
+
+static void note_delete(struct thread *th, const struct trap *trap, taddr_t block, taddr_t sp)
+{
+	/* a thread that pads know enters a call instead: they do not tell it that it was left */
+	th->has_deleted = trap->probe->function == FUNCTION_DELETE && !pads_slot(th);
+	th->deleted.trap = trap->addr;
+	th->deleted.block = block;
+	th->deleted.sp = sp;
+	if (th->has_deleted && space_read(th->process->space, sp, &th->deleted.return_pc,
+					  sizeof(th->deleted.return_pc)) != 0)
+		th->has_deleted = false;
+}
+
 static void free_event(struct target *t, struct thread *th, struct trap *trap,
 		       const struct arch_regs *regs, bool is_inner)
 {
 	struct probe_call args;
+	taddr_t sp = regs->word[t->arch->sp];
 	probe_read_call(trap->probe, t->arch, regs, &args);
 	/* operator delete frees by calling another delete or free: one event */
-	bool is_tail = th->has_deleted && th->deleted_block == args.block;
-	th->has_deleted = trap->probe->function == FUNCTION_DELETE;
-	th->deleted_block = args.block;
-	if (is_tail)
+	if (th->has_deleted && th->deleted.block == args.block && th->deleted.trap != trap->addr &&
+	    trap_is_in_delete(th, sp)) {
+		th->has_deleted = trap->probe->function == FUNCTION_DELETE;
 		return;
+	}
+	note_delete(th, trap, args.block, sp);
 	struct heap_event ev = new_event(t, th, HEAP_FREE, trap->probe->function);
-	ev.sp = caller_sp(t, regs->word[t->arch->sp]);
+	ev.sp = caller_sp(t, sp);
 	ev.is_inner = is_inner;
 	ev.addr = args.block;
 	struct stack_view view;
 	if (t->options.free_stacks && ev.addr) {
-		trap_fill_view(t, th, regs, regs->word[t->arch->sp], &view);
+		trap_fill_view(t, th, regs, sp, &view);
 		ev.stack = &view;
 	}
 	if (args.block || !is_inner) /* free(NULL) counts only as a call of the program's */
@@ -332,6 +354,10 @@ void trap_enter(struct target *t, struct thread *th, struct trap *trap, struct a
 			enter_call(t, th, trap, regs);
 			next = trap->stub.call;
 		}
+	} else if (pads_is_nested(t, th, regs)) {
+		t->stats.nested++;
+		if (kind == PROBE_FREE && pads_slot(th)->kind != PAD_DELETE)
+			trap_enter_inner_free(t, th, trap, regs);
 	} else if (trap_is_nested(t, th, regs, NULL)) {
 		/* a new-handler may free what it had kept; what is not live is no event */
 		if (kind == PROBE_FREE &&

@@ -37,6 +37,7 @@ STATS = {
     "blocks": "live blocks",
     "unknown": "unknown frees",
     "replaced": "replaced blocks",
+    "unwatched": "functions not watched",
     "records": "records",
     "jumps": "jumps around unfinished records",
 }

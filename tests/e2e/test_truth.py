@@ -324,3 +324,23 @@ def register_preload(name, path, program):
 for allocator, so in PRELOADS.items():
     for prog in ("mixed", "failures", "threads", "cxx_containers", "fibers"):
         register_preload(allocator, so, prog)
+
+
+def register_cold(mode):
+    @test("truth/cold/" + mode)
+    def _(t):
+        """Functions that stay breakpoints, beside others that become jumps: calls inside calls are none, and no call
+        is taken for the rest of another."""
+        for probes in ("break", "auto", "jump"):
+            profile = t.profile([t.target("odd", "cold"), mode], ["-v", "--probes=" + probes, "--events=events"])
+            t.equal("status (%s)" % profile.err, profile.status, 0)
+            t.counts(probes, profile.events("/cold").own, t.truth(profile.directory), OWN)
+            stats = profile.only_stats()
+            t.equal("blocks that were there twice", stats["replaced"], 0)
+            t.equal("functions not watched", stats["unwatched"], 0)
+            cold = sum("stays a breakpoint: the function has no room" in m for m in profile.messages)
+            t.equal("breakpoints that stay (%s)" % probes, cold > 0, probes != "break")
+
+
+for cold_mode in ("inner", "outer", "again", "segments"):
+    register_cold(cold_mode)
