@@ -155,7 +155,7 @@ void install_update(struct target *t, struct space *s, struct thread *th)
 struct module *target_refresh_module(struct target *t, struct space *s, taddr_t pc)
 {
 	struct module *m = space_find_module(s, pc);
-	if (m || space_is_known_miss(s, pc))
+	if (m || space_is_known_miss(s, pc) || !space_may_be_code(s, pc))
 		return m;
 	install_update(t, s, NULL);
 	m = space_find_module(s, pc);

@@ -4,9 +4,11 @@
 #include "target/maps.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
@@ -19,6 +21,18 @@
 #define HEAP_ROOM (1ull << 30)
 #define MMAP_REGION 0x700000000000ull
 #define MIN_ADDRESS 0x10000ull
+
+/* What ioctl PROCMAP_QUERY reads and writes: linux/fs.h since 6.11. */
+struct map_query {
+	uint64_t size;  /* of this */
+	uint64_t flags; /* the kind of map that is asked for */
+	uint64_t addr;
+	uint64_t start, end, map_flags, page_size, offset, ino;
+	uint32_t dev_major, dev_minor, name_size, build_id_size;
+	uint64_t name, build_id;
+};
+#define MAP_QUERY _IOWR('f', 17, struct map_query)
+#define MAP_QUERY_CODE 4
 
 /* Moves @text behind the number there and the @behind that must follow. sscanf takes three times as long. */
 static bool take_number(const char **text, int base, char behind, uint64_t *out)
@@ -60,6 +74,22 @@ int maps_parse_line(const char *line, struct map *out)
 	m.path = xstrndup(path, m.is_deleted ? n - d : n);
 	*out = m;
 	return 0;
+}
+
+int maps_open(pid_t pid)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int maps_query(int fd, taddr_t addr)
+{
+	struct map_query q = {.size = sizeof(q), .flags = MAP_QUERY_CODE, .addr = addr};
+	if (ioctl(fd, MAP_QUERY, &q) == 0)
+		return 1;
+	return errno == ENOENT ? 0 : -errno;
 }
 
 int maps_read(pid_t pid, struct maps *out)

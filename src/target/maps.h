@@ -26,6 +26,14 @@ struct maps {
 /* Parses one line (without newline). -EINVAL for anything the kernel would not print. */
 int maps_parse_line(const char *line, struct map *out);
 
+/* /proc/@pid/maps, opened for maps_query; -errno. */
+int maps_open(pid_t pid);
+/*
+ * Whether @addr is mapped as code now: 1, 0, or -errno where the kernel cannot be asked for one address (Linux 6.11
+ * can: ioctl PROCMAP_QUERY, proc(5)). Costs a microsecond, where all maps of a large program take milliseconds.
+ */
+int maps_query(int fd, taddr_t addr);
+
 /* Reads /proc/@pid/maps. -errno; -ESRCH when the process has no memory any more. */
 int maps_read(pid_t pid, struct maps *out);
 void maps_deinit(struct maps *m);

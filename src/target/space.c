@@ -36,8 +36,17 @@ struct space *space_new(pid_t pid)
 	s->users = 1;
 	s->pid = s->reader = pid;
 	s->mem_fd = open_memory(pid);
+	s->maps_fd = maps_open(pid);
 	s->is_own_image = true;
 	return s;
+}
+
+static void close_files(struct space *s)
+{
+	if (s->mem_fd >= 0)
+		close(s->mem_fd);
+	if (s->maps_fd >= 0)
+		close(s->maps_fd);
 }
 
 void space_reopen(struct space *s)
@@ -45,9 +54,9 @@ void space_reopen(struct space *s)
 	int fd = open_memory(s->pid);
 	if (fd < 0)
 		return;
-	if (s->mem_fd >= 0)
-		close(s->mem_fd);
+	close_files(s);
 	s->mem_fd = fd;
+	s->maps_fd = maps_open(s->pid);
 }
 
 struct space *space_fork(const struct space *parent, pid_t child)
@@ -108,8 +117,7 @@ void space_free(struct space *s)
 	vec_deinit(&s->traps);
 	vec_deinit(&s->areas);
 	free(s->trap_index);
-	if (s->mem_fd >= 0)
-		close(s->mem_fd);
+	close_files(s);
 	free(s);
 }
 
@@ -328,6 +336,20 @@ static void number_modules(const struct space *s, struct module **fresh, size_t 
 	}
 }
 
+/* What was no code is none still, where the same is mapped as code. */
+static void forget_misses(struct space *s, const struct maps *maps)
+{
+	uint64_t hash = 0;
+	for (size_t i = 0; i < maps->list.count; i++) {
+		const struct map *m = &maps->list.data[i];
+		if (m->is_exec)
+			hash = hash_u64(hash_u64(hash_u64(hash ^ m->start) ^ m->end) ^ m->ino);
+	}
+	if (hash != s->code_hash)
+		memset(s->miss, 0, sizeof(s->miss));
+	s->code_hash = hash;
+}
+
 int space_update_modules(struct space *s, space_module_fn *loaded, space_module_fn *unloaded,
 			 void *ctx)
 {
@@ -337,7 +359,7 @@ int space_update_modules(struct space *s, space_module_fn *loaded, space_module_
 		return rc;
 	VEC(struct module *) now = {0}, fresh = {0};
 	clear_code(s);
-	memset(s->miss, 0, sizeof(s->miss));
+	forget_misses(s, &maps);
 	for (size_t i = 0; i < maps.list.count; i++) {
 		struct map *map = &maps.list.data[i];
 		if (!is_object_map(map)) {
@@ -410,6 +432,11 @@ bool space_is_known_miss(struct space *s, taddr_t pc)
 		return true;
 	*slot = page;
 	return false;
+}
+
+bool space_may_be_code(const struct space *s, taddr_t pc)
+{
+	return s->maps_fd < 0 || maps_query(s->maps_fd, pc) != 0;
 }
 
 /* -- traps -- */

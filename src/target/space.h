@@ -71,6 +71,7 @@ struct space {
 	pid_t pid;            /* of the process it was made for; names the output file */
 	pid_t reader;         /* a living process of it, for /proc and process_vm_readv */
 	int mem_fd;           /* /proc/PID/mem, -1 if it could not be opened */
+	int maps_fd;          /* /proc/PID/maps, for maps_query; negative likewise */
 	VEC(struct module *) modules; /* mapped now, ascending */
 	VEC(struct map) code;         /* executable maps that belong to no module (JIT) */
 	VEC(struct trap) traps;
@@ -82,7 +83,8 @@ struct space {
 	taddr_t program_break; /* watch_brk: as the last brk said; 0 = unknown */
 	taddr_t stack_start;   /* watch_mappings: of the main thread's; 0 = unknown */
 	taddr_t throw_through; /* a return address whose CFI lets exceptions pass; 0 = none known */
-	taddr_t miss[64];      /* pages that were looked up in vain since the last update */
+	taddr_t miss[1024];    /* pages that were looked up in vain since code was mapped or unmapped */
+	uint64_t code_hash;    /* of all that was executable at the last update */
 	int throw_saved;       /* the register that its row restores from the word below the frame; -1 = none */
 	bool is_ready;         /* probes are in, events count */
 	bool is_profiled;      /* false: followed only until its exec */
@@ -127,6 +129,8 @@ struct module *space_find_module(const struct space *s, taddr_t pc);
 bool space_in_other_module(const struct space *s, const struct module *m, taddr_t addr);
 /* Whether @pc lies in known code without a module, or was already looked up in vain. */
 bool space_is_known_miss(struct space *s, taddr_t pc);
+/* Whether @pc may be mapped as code now, by what the kernel says; true where it cannot be asked. */
+bool space_may_be_code(const struct space *s, taddr_t pc);
 
 /* Traps. space_trap_put writes the breakpoint; space_trap_take restores the text. */
 struct trap *space_trap_find(const struct space *s, taddr_t addr);

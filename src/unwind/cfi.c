@@ -22,6 +22,7 @@
 #include "base/elf_file.h"
 #include "base/vec.h"
 #include "unwind/cfi_check.h"
+#include "unwind/known_rules.h"
 
 #define MAX_GAP (uint64_t)8192 /* bytes of code read where no symbol is near */
 
@@ -38,6 +39,7 @@ struct cfi {
 	bool has_debug;     /* debug[] were looked for */
 	bool has_functions; /* functions were read */
 	VEC(struct function_span) functions; /* ascending, for code without CFI */
+	struct known_rules rules;
 	Elf_Data **code;    /* bytes of each executable segment once asked for; libelf's */
 };
 
@@ -54,6 +56,7 @@ static void cfi_free(void *user)
 	if (cfi->separate_fd >= 0)
 		close(cfi->separate_fd);
 	vec_deinit(&cfi->functions);
+	known_rules_deinit(&cfi->rules);
 	free(cfi->code);
 	free(cfi);
 }
@@ -71,6 +74,11 @@ static struct cfi *cfi_of(struct elf_file *file)
 	file->cfi_user = cfi;
 	file->cfi_user_free = cfi_free;
 	return cfi;
+}
+
+struct known_rules *cfi_known_rules(struct elf_file *file)
+{
+	return &cfi_of(file)->rules;
 }
 
 /* "/usr/lib/debug/.build-id/ab/cdef.debug", or -1. */

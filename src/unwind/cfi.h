@@ -13,6 +13,7 @@
 #include "base/types.h"
 
 struct elf_file;
+struct known_rules;
 
 /* The row that covers @vaddr; the caller free()s it. NULL when there is none or it is broken. */
 Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr);
@@ -32,5 +33,8 @@ enum cfi_start {
 
 /* Where to start reading code that leads to @vaddr. */
 enum cfi_start cfi_code_start(struct elf_file *file, uint64_t vaddr, uint64_t *start_out);
+
+/* The rules that were compiled for the file. Valid as long as that. */
+struct known_rules *cfi_known_rules(struct elf_file *file);
 
 #endif

@@ -21,6 +21,7 @@
 #include "base/alloc.h"
 #include "base/elf_file.h"
 #include "unwind/cfi.h"
+#include "unwind/known_rules.h"
 
 #define FIRST_BITS 10
 #define ENTRY_SIZE 64 /* bytes; the code at an ELF entry point is shorter in all C libraries */
@@ -197,25 +198,39 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 				  rule) == 0;
 }
 
+static struct known_rule compile_anew(const struct rules *r, struct elf_file *file, uint64_t vaddr,
+				      bool is_exact)
+{
+	struct known_rule k = {.vaddr = vaddr, .is_exact = is_exact};
+	Dwarf_Frame *row = cfi_find(file, vaddr);
+	bool is_done = row ? compile_row(r->arch, row, &k.rule) :
+			     compile_code(file, vaddr, is_exact, &k.rule);
+
+	free(row);
+	if (!is_done)
+		k.rule = (struct unwind_rule){.kind = RULE_SLOW};
+	k.is_guess = !row && is_done && k.rule.kind != RULE_END;
+	return k;
+}
+
 bool rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwind_rule *rule_out)
 {
 	taddr_t lookup_pc = pc - !is_exact;
 	const struct module *module = r->ops->module(r->ops->ctx, lookup_pc);
-	struct unwind_rule rule = {.pc = pc, .kind = RULE_SLOW};
-	bool is_done = false, is_guess = false;
+	struct known_rule k = {.rule.kind = RULE_SLOW};
 
 	if (module && module->file) {
+		struct known_rules *all = cfi_known_rules(module->file);
 		uint64_t vaddr = lookup_pc - module->bias;
-		Dwarf_Frame *row = cfi_find(module->file, vaddr);
-		is_done = row ? compile_row(r->arch, row, &rule)
-			      : compile_code(module->file, vaddr, is_exact, &rule);
-		is_guess = !row && is_done && rule.kind != RULE_END;
-		free(row);
+		const struct known_rule *known = known_rules_find(all, vaddr, is_exact);
+
+		k = known ? *known : compile_anew(r, module->file, vaddr, is_exact);
+		if (!known)
+			known_rules_add(all, &k);
 	}
-	if (!is_done)
-		rule = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
-	*rule_out = rule;
-	return is_guess;
+	*rule_out = k.rule;
+	rule_out->pc = pc;
+	return k.is_guess;
 }
 
 /* ---- the table ---- */

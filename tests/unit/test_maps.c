@@ -129,6 +129,32 @@ static void test_stops(void **state)
 	assert_int_equal(stop_decode(0xffff).kind, STOP_OTHER); /* WIFCONTINUED */
 }
 
+/* One address at a time, where the kernel can: the same as all maps say. */
+static void test_query(void **state)
+{
+	struct maps maps;
+	int fd = maps_open(getpid());
+
+	assert_true(fd >= 0);
+	assert_int_equal(maps_read(getpid(), &maps), 0);
+	if (maps_query(fd, (taddr_t)(uintptr_t)test_query) < 0) {
+		print_message("this kernel cannot be asked for one address\n");
+	} else {
+		for (size_t i = 0; i < maps.list.count; i++) {
+			const struct map *m = &maps.list.data[i];
+			if (m->start >> 63)
+				continue; /* the kernel's own */
+			assert_int_equal(maps_query(fd, m->start), m->is_exec);
+			assert_int_equal(maps_query(fd, m->end - 1), m->is_exec);
+		}
+		assert_int_equal(maps_query(fd, 0), 0);
+	}
+	assert_true(maps_query(-1, 0) < 0);
+	assert_true(maps_open(-1) < 0);
+	maps_deinit(&maps);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +162,7 @@ int main(void)
 		cmocka_unit_test(test_deleted),
 		cmocka_unit_test(test_hostile_lines),
 		cmocka_unit_test(test_own),
+		cmocka_unit_test(test_query),
 		cmocka_unit_test(test_stops),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,48 @@
+/* Rules by address and kind of look-up, many of them, beside a plain array. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "unwind/known_rules.h"
+
+#define COUNT 5000u
+
+/* Neighbours, and addresses far apart that share low bits. */
+static uint64_t address(uint32_t i)
+{
+	return i % 2 ? i : (uint64_t)i << 32;
+}
+
+static void test_many(void **state)
+{
+	struct known_rules k = {0};
+
+	assert_null(known_rules_find(&k, 0, false));
+	for (uint32_t i = 0; i < COUNT; i++) {
+		assert_null(known_rules_find(&k, address(i), i % 3 == 0));
+		known_rules_add(&k, &(struct known_rule){.vaddr = address(i),
+							 .is_exact = i % 3 == 0,
+							 .is_guess = i % 5 == 0,
+							 .rule.cfa_offset = (int32_t)i});
+	}
+	for (uint32_t i = 0; i < COUNT; i++) {
+		const struct known_rule *found = known_rules_find(&k, address(i), i % 3 == 0);
+		assert_non_null(found);
+		assert_int_equal(found->rule.cfa_offset, i);
+		assert_int_equal(found->is_guess, i % 5 == 0);
+		assert_null(known_rules_find(&k, address(i), i % 3 != 0));
+	}
+	assert_int_equal(k.count, COUNT);
+	assert_true(2 * k.count <= k.capacity);
+	known_rules_deinit(&k);
+	assert_null(known_rules_find(&k, address(1), false));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_many)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
