@@ -101,7 +101,9 @@ def sampled_calls(t):
         with open(os.path.join(profile.directory, "truth"), encoding="ascii") as file:
             levels = [int(line.split()[1]) for line in file if line.startswith("level: ")]
         (first, outside), (last, _) = only_truth(profile.directory)
-        fits = {bytes_ + word for bytes_ in [*levels, outside] for word in (0, 8)}  # 8: a return address
+        # between two levels stand a return address and, one after the other, the registers that a function saves: the
+        # first push into a new page takes a fault, and with it often the sample
+        fits = {bytes_ + 8 * words for bytes_ in [*levels, outside] for words in range(1 + 1 + 6)}
         seen, place, samples = [], 0, 0
         with open(os.path.join(profile.directory, "events"), encoding="ascii") as file:
             for line in file:
