@@ -14,6 +14,8 @@
 #include "base/log.h"
 #include "base/proc.h"
 
+#define NO_PROBES_HINT "--trace=brk,mmap profiles its system calls"
+
 struct line {
 	char text[64]; /* "" where there is none */
 };
@@ -130,7 +132,7 @@ void explain_attach(pid_t pid, int rc, enum attach_problem problem, long detail)
 		break;
 	case ATTACH_NO_PROBES:
 		log_error("process %d: no malloc or other allocation function found; a stripped "
-			  "static program?", pid);
+			  "static program, or Go? " NO_PROBES_HINT, pid);
 		break;
 	default:
 		log_error("process %d: cannot attach: %s", pid, strerror(-rc));
@@ -158,5 +160,6 @@ void explain_refusal(const char *name, enum attach_problem problem)
 		log_error("%s: a 32-bit program (or one of another machine): not supported", name);
 	else
 		log_error("%s: no malloc or other allocation function found in it, and it loads no "
-			  "library; a stripped static program? keep its symbols", name);
+			  "library; a stripped static program (keep its symbols), or Go? "
+			  NO_PROBES_HINT, name);
 }
