@@ -35,28 +35,21 @@ x86_64_guard:
 	lea	x86_64_guard+TRAPS(%rip), %r9
 .Lnext_trap:
 	sub	$1, %rcx
-	jb	.Lmoved
+	jb	.Lranges
+	mov	(%r9), %rdi
 	mov	8(%r9), %rax
-	cmp	(%r9), %r10
 	lea	16(%r9), %r9
-	jne	.Lnext_trap
 	test	%rax, %rax
 	jz	.Lnext_trap             /* taken out */
+	cmp	%rax, %r8
+	je	.Lgo_on                 /* the pc was moved already, into the text behind a trap */
+	cmp	%rdi, %r10
+	jne	.Lnext_trap
 	mov	%rax, UC_RIP(%rdx)
+.Lgo_on:
 	ret
 
-.Lmoved:                                /* was the pc moved already? into the text, behind a trap... */
-	mov	x86_64_guard+GUARD_DATA(%rip), %rcx
-	lea	x86_64_guard+TRAPS(%rip), %r9
-.Lnext_resume:
-	sub	$1, %rcx
-	jb	.Lranges
-	cmp	8(%r9), %r8
-	lea	16(%r9), %r9
-	jne	.Lnext_resume
-	ret
-
-.Lranges:                               /* ...or into a stub or a pad */
+.Lranges:                               /* or into a stub or a pad */
 	mov	x86_64_guard+GUARD_DATA+8(%rip), %rcx
 	lea	x86_64_guard+RANGES(%rip), %r9
 .Lnext_range:
