@@ -7,7 +7,7 @@
  *	0             the handler's code
  *	GUARD_ACTION  what to install it with; GUARD_DEFAULT: the same for the default action
  *	GUARD_DATA    struct guard_data, written by ptmem, read by the handler
- *	GUARD_COPY    what an other ptmem needs to take everything out (target/guard.h)
+ *	GUARD_COPY    what another ptmem needs to take everything out (target/guard.h)
  *
  * While ptmem lives it suppresses the signals of its own breakpoints, so the handler
  * does not see them. Without a tracer it sends a thread that met one on to where ptmem

@@ -9,7 +9,7 @@
 #include "base/types.h"
 
 struct known_rule {
-	struct unwind_rule rule; /* its pc is of the process that asked first */
+	struct unwind_rule rule; /* its pc is not set */
 	uint64_t vaddr;
 	bool is_exact, is_guess; /* as rules_compile has them */
 	bool is_used;

@@ -256,11 +256,11 @@ def hundred_rounds(t):
     t.equal("blocks that the server itself misses", truth["blocks"], 0)
 
 
-@test("attach/100-rounds-at-once", limit=300)
+@test("attach/50-rounds-at-once", limit=300)
 def quick_rounds(t):
     """Detached as soon as it is attached."""
     server = Server(t, variant="clang-O0-nopie", nice=10)
-    rounds(t, server, 100, 0.0)
+    rounds(t, server, 50, 0.0)
     server.end()
 
 
@@ -269,9 +269,9 @@ def early_signals(t):
     """A signal to ptmem at any moment of its start: the server goes on whole."""
     server = Server(t)
     maps = server.maps()
-    for i in range(40):
+    for i in range(25):
         attached = Attached(t, server.pid)
-        time.sleep(0.004 * i)
+        time.sleep(0.006 * i)
         attached.process.send_signal(signal.SIGTERM)
         attached.process.wait(timeout=30)
         check_left_alone(t, server, maps)
@@ -283,7 +283,7 @@ def early_signals(t):
 def born_threads(t):
     """Threads are born and die while ptmem attaches."""
     server = Server(t)
-    for _ in range(10):
+    for _ in range(6):
         attached = Attached(t, server.pid)
         for _ in range(40):
             server.say("t")
