@@ -34,7 +34,7 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*
 
 LIBS = $(shell pkg-config --libs $(PKGS)) -lZydis -liberty -lz -lm
 SCREEN_LIBS = $(shell pkg-config --libs ncursesw)
-CAIRO_CPPFLAGS := $(shell pkg-config --cflags cairo)
+CAIRO_CPPFLAGS = $(shell pkg-config --cflags cairo)
 REPORT_LIBS = $(shell pkg-config --libs cairo) -lm
 
 all: programs
@@ -117,7 +117,7 @@ bench:
 	$(Q)scripts/bench $(BENCH)
 
 # Debian has no static Zydis: without one everything but Zydis and libc goes in.
-STATIC_LIBS := $(shell pkg-config --static --libs $(PKGS) ncursesw) -liberty -lz -lm
+STATIC_LIBS = $(shell pkg-config --static --libs $(PKGS) ncursesw) -liberty -lz -lm
 HAS_STATIC_ZYDIS = $(filter /%,$(shell $(CC) -print-file-name=libZydis.a))
 STATIC_LINK = $(if $(HAS_STATIC_ZYDIS),-static $(STATIC_LIBS) -lZydis -lZycore,\
 	-static-libgcc -Wl$(,)-Bstatic $(filter-out -pthread -lpthread,$(STATIC_LIBS)) -Wl$(,)-Bdynamic -lZydis)

@@ -3,7 +3,6 @@
  * got there yet. See guard.h; the copy of its record is found by its page's size and magic.
  */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>

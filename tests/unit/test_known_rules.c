@@ -41,8 +41,24 @@ static void test_many(void **state)
 	assert_null(known_rules_find(&k, address(1), false));
 }
 
+/* An address has a rule of each kind, also where the two meet on the way through a small table. */
+static void test_both_kinds(void **state)
+{
+	for (uint32_t round = 0; round < 200; round++) {
+		struct known_rules k = {0};
+		for (uint32_t i = 0; i < 100; i++)
+			known_rules_add(&k, &(struct known_rule){.vaddr = 100 * round + i / 2,
+								 .is_exact = i % 2,
+								 .rule.cfa_offset = (int32_t)i});
+		for (uint32_t i = 0; i < 100; i++)
+			assert_int_equal(known_rules_find(&k, 100 * round + i / 2, i % 2)->rule.cfa_offset,
+					 i);
+		known_rules_deinit(&k);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_many)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_many), cmocka_unit_test(test_both_kinds)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
