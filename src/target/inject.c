@@ -10,6 +10,10 @@
  * that the kernel restarts that one as if nothing had been. Signals are held back
  * by the mask meanwhile; stops that come first all the same (a group stop, a
  * pending interrupt) are remembered.
+ *
+ * A signal that stops the process is never held: SIGCONT takes it back only until the thread is
+ * sent on with it, or stops for something else (JOBCTL_STOP_DEQUEUED in the kernel). So it goes in
+ * at once, and the thread does its work in the group stop (thread_note_stop).
  */
 #include <errno.h>
 #include <signal.h>
@@ -135,13 +139,15 @@ int inject_wait(struct thread *th, int *status_out)
 /* Steps @th over the instruction. 0; -ESRCH when the thread died. */
 static int step_once(struct target *t, struct thread *th, struct held *held)
 {
+	int sig = 0;
 	for (int tries = 0; tries < 16; tries++) {
-		int status = 0, rc = ptrace_step(th->tid, 0);
+		int status = 0, rc = ptrace_step(th->tid, sig);
 		if (rc == 0)
 			rc = inject_wait(th, &status);
 		if (rc != 0)
 			return rc;
 		struct stop stop = stop_decode(status);
+		thread_note_stop(th, stop.kind);
 		enum trap_cause cause = CAUSE_FOREIGN;
 		if (stop.kind == STOP_SIGNAL && stop.value == SIGTRAP)
 			cause = trap_cause(th);
@@ -152,16 +158,32 @@ static int step_once(struct target *t, struct thread *th, struct held *held)
 			loop_serve_later(t, th, status);
 			return -ESRCH;
 		}
-		if (stop.kind == STOP_SIGNAL && cause == CAUSE_FOREIGN)
+		sig = stop.kind == STOP_SIGNAL && stop.value == SIGSTOP ? SIGSTOP : 0;
+		if (stop.kind == STOP_SIGNAL && cause == CAUSE_FOREIGN && !sig)
 			hold(th, stop.value, held);
 	}
 	return -EAGAIN;
 }
 
+static bool is_caught(const struct thread *th, int sig)
+{
+	struct proc_status st;
+	return proc_status_read(th->tid, &st) == 0 && st.caught >> (sig - 1) & 1;
+}
+
+/* A signal held so far that stops the process does so first. */
+static void settle_stopping(struct target *t, struct thread *th)
+{
+	int sig = th->held_signal;
+	if (stop_is_stopping(sig) && (sig == SIGSTOP || !is_caught(th, sig)))
+		inject_settle(t, th);
+}
+
 /* All signals of @th are held back until end_quiet, which also a guardian would do. A blocked SIGTRAP
  * would lose its handler. */
-static int begin_quiet(struct thread *th, struct held *held, uint64_t *mask_out)
+static int begin_quiet(struct target *t, struct thread *th, struct held *held, uint64_t *mask_out)
 {
+	settle_stopping(t, th);
 	keep_held(th, held);
 	int rc = ptrace_get_sigmask(th->tid, mask_out);
 	if (rc != 0)
@@ -184,7 +206,7 @@ int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void
 	struct arch_regs regs;
 	struct held held;
 	uint64_t mask = 0;
-	int rc = begin_quiet(th, &held, &mask);
+	int rc = begin_quiet(t, th, &held, &mask);
 	for (unsigned i = 0; rc == 0; i++) {
 		rc = ptrace_get_regs(th->tid, &regs);
 		if (rc != 0 || is_there(ctx, regs.word[t->arch->pc]))
@@ -239,13 +261,15 @@ static int run_to_trap(struct target *t, struct thread *th, inject_find_fn *find
 		       struct held *held)
 {
 	bool is_late = false;
+	int sig = 0;
 	for (int tries = 0; tries < 16 && !is_late; tries++) {
-		int status = 0, rc = ptrace_cont(th->tid, 0);
+		int status = 0, rc = ptrace_cont(th->tid, sig);
 		if (rc == 0)
 			rc = peek_stop(th, &status, &is_late);
 		if (rc != 0)
 			return rc;
 		struct stop stop = stop_decode(status);
+		thread_note_stop(th, stop.kind);
 		if (stop.kind == STOP_EXITED || stop.kind == STOP_KILLED ||
 		    stop.kind == STOP_EXIT) {
 			if (stop.kind == STOP_EXIT)
@@ -258,7 +282,8 @@ static int run_to_trap(struct target *t, struct thread *th, inject_find_fn *find
 		loop_consume_stop(th->tid);
 		if (is_there)
 			return 0;
-		if (stop.kind == STOP_SIGNAL && !trap_is_left_over(t, th))
+		sig = stop.kind == STOP_SIGNAL && stop.value == SIGSTOP ? SIGSTOP : 0;
+		if (stop.kind == STOP_SIGNAL && !sig && !trap_is_left_over(t, th))
 			hold(th, stop.value, held);
 	}
 	return -ETIMEDOUT;
@@ -268,7 +293,7 @@ int inject_run_to_trap(struct target *t, struct thread *th, inject_find_fn *find
 {
 	struct held held;
 	uint64_t mask = 0;
-	int rc = begin_quiet(th, &held, &mask);
+	int rc = begin_quiet(t, th, &held, &mask);
 	if (rc == 0)
 		rc = run_to_trap(t, th, find, ctx, &held);
 	if (rc != -ESRCH)
@@ -284,12 +309,12 @@ static int run_until(struct target *t, struct thread *th, enum stop_kind kind, i
 	for (int tries = 0; tries < 16; tries++) {
 		int status = 0, rc = kind == STOP_SYSCALL ? ptrace_cont_syscall(th->tid, sig) :
 							    ptrace_cont(th->tid, sig);
-		sig = 0;
 		if (rc == 0)
 			rc = inject_wait(th, &status);
 		if (rc != 0)
 			return rc;
 		struct stop stop = stop_decode(status);
+		thread_note_stop(th, stop.kind);
 		if (stop.kind == kind || (stop.kind == STOP_GROUP && kind == STOP_INTERRUPT))
 			return 0;
 		if (stop.kind == STOP_EXITED || stop.kind == STOP_KILLED ||
@@ -297,7 +322,8 @@ static int run_until(struct target *t, struct thread *th, enum stop_kind kind, i
 			loop_serve_later(t, th, status);
 			return -ESRCH;
 		}
-		if (stop.kind == STOP_SIGNAL &&
+		sig = stop.kind == STOP_SIGNAL && stop.value == SIGSTOP ? SIGSTOP : 0;
+		if (stop.kind == STOP_SIGNAL && !sig &&
 		    !(stop.value == SIGTRAP &&
 		      (trap_cause(th) == CAUSE_BREAKPOINT || trap_is_left_over(t, th))))
 			hold(th, stop.value, held);
@@ -391,6 +417,7 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 	struct arch_regs saved, regs;
 	uint64_t mask = 0;
 	taddr_t at = 0;
+	settle_stopping(t, th);
 	int rc = guard_find_injection(s, &at) == 0 || s->syscall_insn ? 0 : find_syscall_insn(t, s);
 	if (rc == 0)
 		rc = ptrace_get_regs(th->tid, &saved);

@@ -378,8 +378,7 @@ static void step_threads_out(struct target *t, struct space *s)
 	pads_run_out(t, s);
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
-		if (th && th->process->space == s && !th->is_exiting &&
-		    th->state != THREAD_LISTENING)
+		if (th && th->process->space == s && !th->is_exiting)
 			inject_step_until(t, th, is_outside_areas, s, MAX_STEPS_OUT);
 	}
 }
@@ -391,27 +390,35 @@ static bool has_pending_trap(pid_t tid)
 	return proc_status_read(tid, &st) == 0 && st.pending >> (SIGTRAP - 1) & 1;
 }
 
+/* Whether it stands just behind a breakpoint of ours whose signal is still to come. */
+static bool waits_for_trap(struct target *t, struct space *s, const struct thread *th)
+{
+	struct arch_regs regs;
+	return th->process->space == s && th->is_held && ptrace_get_regs(th->tid, &regs) == 0 &&
+	       space_trap_find(s, regs.word[t->arch->pc] - t->arch->trap_pc_offset) &&
+	       has_pending_trap(th->tid);
+}
+
 /*
- * A thread that was interrupted just behind a breakpoint of ours, its signal still
- * to come, stops for that at once and is served: later nobody would know it.
+ * A thread that was interrupted before the signal of a breakpoint of ours stops for that at
+ * once and is served: later nobody would know it. What its process was told about stopping
+ * and going on comes first, and is served as well.
  */
 static void take_pending_traps(struct target *t, struct space *s)
 {
+	enum { MAX_STOPS = 16 };
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
-		struct arch_regs regs;
-		int status;
-		if (!th || th->process->space != s || !th->is_held ||
-		    th->state == THREAD_LISTENING || ptrace_get_regs(th->tid, &regs) != 0 ||
-		    !space_trap_find(s, regs.word[t->arch->pc] - t->arch->trap_pc_offset) ||
-		    !has_pending_trap(th->tid))
-			continue;
-		pid_t tid = th->tid;
-		if (ptrace_cont(tid, 0) != 0 || inject_wait(th, &status) != 0)
-			continue;
-		loop_serve(t, tid, status);
-		if (!thread_find(t, tid))
-			i = (size_t)-1; /* the table closed a gap: look again */
+		for (unsigned n = 0; th && n < MAX_STOPS && waits_for_trap(t, s, th); n++) {
+			pid_t tid = th->tid;
+			int status;
+			if (ptrace_cont(tid, 0) != 0 || inject_wait(th, &status) != 0)
+				break;
+			loop_serve(t, tid, status);
+			th = thread_find(t, tid);
+			if (!th)
+				i = (size_t)-1; /* the table closed a gap: look again */
+		}
 	}
 }
 
@@ -421,7 +428,7 @@ static void settle_threads(struct target *t, struct space *s)
 	for (size_t i = 0; s->guard && s->guard->has_handler && i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
 		if (th && th->process->space == s && !th->is_exiting && th->is_held &&
-		    !th->is_in_vfork && th->state != THREAD_LISTENING)
+		    !th->is_in_vfork)
 			inject_settle(t, th);
 	}
 }

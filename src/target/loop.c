@@ -384,7 +384,6 @@ static void serve_interrupt(struct target *t, struct thread *th, bool was_interr
 
 static void serve_group_stop(struct target *t, struct thread *th)
 {
-	th->state = THREAD_LISTENING;
 	if (t->is_stopping) {
 		th->is_held = true;
 		loop_consume_stop(th->tid);
@@ -456,7 +455,7 @@ void loop_serve(struct target *t, pid_t tid, int status)
 		return;
 	}
 	t->stats.stops++;
-	th->state = THREAD_STOPPED;
+	thread_note_stop(th, stop.kind);
 	/* any stop takes an interrupt that was still to come with it (ptrace_stop in the kernel) */
 	bool was_interrupted = th->was_interrupted;
 	th->was_interrupted = false;

@@ -67,19 +67,6 @@ void loop_stop_world(struct target *t)
 	}
 }
 
-/*
- * Back into the group stop. One that made a system call for us has left it: an
- * interrupt reports it anew as long as the group is stopped.
- */
-static void listen_again(struct thread *th)
-{
-	if (ptrace_listen(th->tid) == 0)
-		return;
-	th->state = THREAD_RUNNING;
-	ptrace_interrupt(th->tid);
-	ptrace_cont(th->tid, 0);
-}
-
 void loop_start_world(struct target *t)
 {
 	t->is_stopping = false;
@@ -91,7 +78,7 @@ void loop_start_world(struct target *t)
 		th->held_signal = 0;
 		if (th->state == THREAD_LISTENING) {
 			th->is_held = false;
-			listen_again(th);
+			ptrace_listen(th->tid);
 		} else {
 			thread_resume(t, th, sig);
 		}

@@ -55,7 +55,7 @@ void pads_run_out(struct target *t, struct space *s)
 	for (size_t i = 0; s->pads && i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
 		struct arch_regs regs;
-		if (!th || th->process->space != s || th->is_exiting || th->state == THREAD_LISTENING ||
+		if (!th || th->process->space != s || th->is_exiting ||
 		    ptrace_get_regs(th->tid, &regs) != 0 ||
 		    !is_before_exit(s->pads, regs.word[t->arch->pc]))
 			continue;

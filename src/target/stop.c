@@ -9,7 +9,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-static bool is_stopping(int sig)
+bool stop_is_stopping(int sig)
 {
 	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
 }
@@ -38,7 +38,7 @@ struct stop stop_decode(int status)
 		return (struct stop){STOP_OTHER, status};
 	int sig = WSTOPSIG(status), event = status >> 16;
 	if (event == PTRACE_EVENT_STOP)
-		return (struct stop){is_stopping(sig) ? STOP_GROUP : STOP_INTERRUPT, sig};
+		return (struct stop){stop_is_stopping(sig) ? STOP_GROUP : STOP_INTERRUPT, sig};
 	if (event != 0)
 		return (struct stop){event_kind(event), event};
 	if (sig == (SIGTRAP | 0x80))

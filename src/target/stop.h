@@ -25,6 +25,8 @@ struct stop {
 	int value;
 };
 
+/* SIGSTOP and the terminal's three, whose default action stops all threads of a process. */
+bool stop_is_stopping(int sig);
 /* Decodes the status of waitpid for a thread that was seized. ptrace(2), "Stopped states". */
 struct stop stop_decode(int status);
 

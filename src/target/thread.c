@@ -137,6 +137,13 @@ void process_remove(struct target *t, struct process *p, enum space_end why)
 	free(p);
 }
 
+void thread_note_stop(struct thread *th, enum stop_kind kind)
+{
+	th->state = kind == STOP_GROUP ? THREAD_LISTENING : THREAD_STOPPED;
+	if (kind == STOP_GROUP || kind == STOP_INTERRUPT)
+		th->is_group_stopped = kind == STOP_GROUP;
+}
+
 bool thread_must_halt(const struct target *t, const struct thread *th)
 {
 	return t->is_stopping || th->stays;
@@ -158,6 +165,9 @@ void thread_run(struct target *t, struct thread *th, int sig)
 {
 	th->is_held = false;
 	th->state = THREAD_RUNNING;
+	/* what it did for us took it out of its group stop: it says before it runs whether that still holds */
+	if (th->is_group_stopped)
+		ptrace_interrupt(th->tid);
 	if (sig)
 		syscalls_before_signal(t, th);
 	int rc = syscalls_is_watched(t, th) ? ptrace_cont_syscall(th->tid, sig) :

@@ -8,7 +8,8 @@
  *	NEW       announced, first stop not seen   its first stop
  *	RUNNING   left to run                      any stop
  *	STOPPED   at a stop that was served        resume, or held while the world stops
- *	LISTENING in a group stop                  SIGCONT, interrupt
+ *	LISTENING at the stop that reports a       SIGCONT, interrupt
+ *	          group stop
  */
 #ifndef PTMEM_TARGET_THREAD_H
 #define PTMEM_TARGET_THREAD_H
@@ -62,6 +63,7 @@ struct thread {
 	bool met_trap;              /* a breakpoint's SIGTRAP came while it made a call for us */
 	int held_signal;            /* to be delivered at the next resume */
 	bool is_held;               /* stopped, waits for the world to go on */
+	bool is_group_stopped;      /* was so when last asked, whatever it did for us since */
 	bool stays;                 /* is held at its next stop, though the world goes on, to be left */
 	bool was_interrupted;       /* an interrupt was asked for and has not been seen */
 	bool wants_sample;          /* its stack pointer is to be told at the next interrupt stop */
@@ -165,6 +167,8 @@ void process_remove(struct target *t, struct process *p, enum space_end why);
  * a group stop, if there is another. NULL if there is none.
  */
 struct thread *thread_pick(struct target *t, struct space *s);
+/* @th stands at a stop of @kind. */
+void thread_note_stop(struct thread *th, enum stop_kind kind);
 /* Whether @th, at its next stop, is held. */
 bool thread_must_halt(const struct target *t, const struct thread *th);
 /* Lets @th go on with @sig, or holds it while the world is stopped. */

@@ -397,6 +397,32 @@ def stopped_target(t):
     server.end()
 
 
+@test("attach/stopped-and-continued", limit=120)
+def stopped_and_continued(t):
+    """SIGSTOP and SIGCONT at any moment of attach, promotion and detach: the SIGCONT that was last holds."""
+    server = Server(t, threads=2)
+    maps = server.maps()
+    chance = random.Random(8)
+    for i in range(15):
+        attached = Attached(t, server.pid, ["--probes=" + ("auto", "break", "jump")[i % 3]])
+        end = time.monotonic() + 0.1 + chance.random() * 0.2
+        is_leaving = False
+        while attached.process.poll() is None:
+            os.kill(server.pid, signal.SIGSTOP)
+            time.sleep(chance.choice((0, 0, chance.random() * 0.001)))
+            os.kill(server.pid, signal.SIGCONT)
+            time.sleep(chance.random() * 0.002)
+            if not is_leaving and time.monotonic() > end and "attached" in attached.errors():
+                server.check_progress()
+                attached.process.send_signal(signal.SIGINT)
+                is_leaving = True
+        t.equal("status of ptmem (%s)" % attached.errors(), attached.process.returncode, 0)
+        server.check_progress()
+    t.wait_until("no thread to be stopped", lambda: not [s for s in server.status("State").values() if s in "tT"])
+    check_left_alone(t, server, maps)
+    server.end()
+
+
 def is_waiting_in(pid, names):
     numbers = {"epoll_wait": 232, "epoll_pwait": 281, "poll": 7, "wait4": 61, "read": 0, "nanosleep": 230}
     with open("/proc/%d/syscall" % pid, encoding="ascii") as file:
