@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "base/proc.h"
 
 #define DELETED " (deleted)"
+#define MAIN_STACK "[stack]"
 
 /* Room kept free below a mapping that grows down, and above the heap. */
 #define STACK_ROOM (256ull << 20)
@@ -92,6 +94,17 @@ int maps_query(int fd, taddr_t addr)
 	return errno == ENOENT ? 0 : -errno;
 }
 
+int maps_query_bounds(int fd, taddr_t addr, struct map_bounds *out)
+{
+	char name[PATH_MAX + sizeof(DELETED)] = "";
+	struct map_query q = {.size = sizeof(q), .addr = addr, .name = (uint64_t)(uintptr_t)name,
+			      .name_size = sizeof(name)};
+	if (ioctl(fd, MAP_QUERY, &q) != 0)
+		return errno == ENOENT ? 0 : -errno;
+	*out = (struct map_bounds){q.start, q.end, strcmp(name, MAIN_STACK) == 0};
+	return 1;
+}
+
 int maps_read(pid_t pid, struct maps *out)
 {
 	_cleanup_fclose_ FILE *f = proc_open(pid, "maps");
@@ -123,6 +136,11 @@ void maps_deinit(struct maps *m)
 	vec_deinit(&m->list);
 }
 
+bool map_is_main_stack(const struct map *m)
+{
+	return strcmp(m->path, MAIN_STACK) == 0;
+}
+
 const struct map *maps_find(const struct maps *m, taddr_t addr)
 {
 	size_t i = vec_search(&m->list, e, e->end <= addr);
@@ -138,7 +156,7 @@ static void shrink_gap(const struct map *below, const struct map *above, taddr_t
 	/* the heap grows behind the executable, also before it has a map of its own */
 	if (below && below->start < MMAP_REGION)
 		*start += HEAP_ROOM;
-	if (strcmp(above->path, "[stack]") == 0)
+	if (map_is_main_stack(above))
 		*end = *end > STACK_ROOM ? *end - STACK_ROOM : 0;
 }
 

@@ -34,9 +34,19 @@ int maps_open(pid_t pid);
  */
 int maps_query(int fd, taddr_t addr);
 
+struct map_bounds {
+	taddr_t start, end;
+	bool is_main_stack; /* "[stack]" */
+};
+/* Likewise, the map of any kind that holds @addr. */
+int maps_query_bounds(int fd, taddr_t addr, struct map_bounds *out);
+
 /* Reads /proc/@pid/maps. -errno; -ESRCH when the process has no memory any more. */
 int maps_read(pid_t pid, struct maps *out);
 void maps_deinit(struct maps *m);
+
+/* Whether it is the stack of the main thread, which grows. */
+bool map_is_main_stack(const struct map *m);
 
 /* The map that holds @addr, or NULL. */
 const struct map *maps_find(const struct maps *m, taddr_t addr);

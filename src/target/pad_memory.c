@@ -36,6 +36,14 @@ static void lay_out(struct pad_memory *m, const struct pad_memory_options *optio
 	m->map_size = m->file_size + options->ring_size;
 }
 
+uint64_t pad_memory_map_size(const struct pad_memory_options *options)
+{
+	struct pad_memory m;
+
+	lay_out(&m, options);
+	return m.map_size;
+}
+
 /* Maps the file and, behind it, its ring a second time. */
 static int map(struct pad_memory *m)
 {
@@ -191,6 +199,11 @@ void pad_memory_reset_slot(struct pad_memory *m, uint32_t index)
 	slot->guard = slot->guard_pc = 0;
 	slot->dirty = slot->frame_count = slot->check_count = 0;
 	slot->reason = PAD_REASON_NONE;
+}
+
+bool pad_memory_has_room(const struct pad_memory *m, uint64_t thread_pointer)
+{
+	return m->free_count || m->used < m->control->slot_count || find(m, thread_pointer);
 }
 
 int pad_memory_add_thread(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_low,

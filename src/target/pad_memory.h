@@ -32,6 +32,8 @@ struct pad_memory {
 	size_t free_count, free_capacity;
 };
 
+/* The address space that it takes. */
+uint64_t pad_memory_map_size(const struct pad_memory_options *options);
 /*
  * Takes over @fd, an empty memfd, sizes and maps it, and fills it in with off set.
  * -errno (and @fd stays the caller's) when there is not enough memory or address space.
@@ -63,6 +65,8 @@ void pad_owner_remove(struct pad_owner *owner, struct pad_memory *m); /* before 
 /* The slot number @index, which is below used. */
 struct pad_slot *pad_memory_slot(const struct pad_memory *m, uint32_t index);
 
+/* Whether the next would get a slot. */
+bool pad_memory_has_room(const struct pad_memory *m, uint64_t thread_pointer);
 /*
  * Gives the thread with @thread_pointer a slot; one that it has already (a thread pointer
  * is used again) is reset. The thread must be stopped, or not yet running. Returns the

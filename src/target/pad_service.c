@@ -180,7 +180,6 @@ static bool follow_stack(struct target *t, struct thread *th, struct pad_slot *s
 	if (slot->guard || ++th->bounds_traps < BOUNDS_TRAPS_TO_MOVE)
 		return false;
 	th->bounds_traps = 0;
-	th->stack_high = 0;
 	if (pads_stack_bounds(th, sp, &low, &high) != 0)
 		return false;
 	forget_frames(th);

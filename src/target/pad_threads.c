@@ -16,29 +16,35 @@ struct pad_slot *pads_slot(const struct thread *th)
 	return p && th->thread_pointer ? pad_memory_slot(&p->memory, th->slot) : NULL;
 }
 
-int pads_stack_bounds(struct thread *th, taddr_t sp, taddr_t *low, taddr_t *high)
+/* The map that holds @addr; -EFAULT if none does. */
+static int find_map(const struct space *s, taddr_t addr, struct map_bounds *out)
 {
-	if (th->stack_high && sp >= th->stack_low && sp < th->stack_high) {
-		*low = th->stack_low;
-		*high = th->stack_high;
-		return 0;
-	}
 	struct maps maps;
-	int rc = maps_read(th->process->space->reader, &maps);
+	int rc = s->maps_fd >= 0 ? maps_query_bounds(s->maps_fd, addr, out) : -ENOTTY;
+	if (rc >= 0)
+		return rc == 1 ? 0 : -EFAULT;
+	rc = maps_read(s->reader, &maps);
 	if (rc != 0)
 		return rc;
-	const struct map *m = maps_find(&maps, sp);
-	rc = m ? 0 : -EFAULT;
-	if (m) {
-		bool is_main = strcmp(m->path, "[stack]") == 0;
-		*low = is_main && m->start > MAIN_STACK_ROOM ? m->start - MAIN_STACK_ROOM :
-							       m->start;
-		*high = m->end;
-		if (th->thread_pointer > sp && th->thread_pointer < *high)
-			*high = th->thread_pointer; /* the thread's control block ends its stack */
-	}
+	const struct map *m = maps_find(&maps, addr);
+	if (m)
+		*out = (struct map_bounds){m->start, m->end, map_is_main_stack(m)};
 	maps_deinit(&maps);
-	return rc;
+	return m ? 0 : -EFAULT;
+}
+
+int pads_stack_bounds(struct thread *th, taddr_t sp, taddr_t *low, taddr_t *high)
+{
+	struct map_bounds map;
+	int rc = find_map(th->process->space, sp, &map);
+	if (rc != 0)
+		return rc;
+	*low = map.is_main_stack && map.start > MAIN_STACK_ROOM ? map.start - MAIN_STACK_ROOM :
+								  map.start;
+	*high = map.end;
+	if (th->thread_pointer > sp && th->thread_pointer < *high)
+		*high = th->thread_pointer; /* the thread's control block ends its stack */
+	return 0;
 }
 
 static void own_slot(struct pads *p, struct thread *th, uint32_t slot)
@@ -55,7 +61,9 @@ int pads_give_slot(struct target *t, struct thread *th, uint64_t thread_pointer,
 	struct pads *p = th->process->space->pads;
 	taddr_t low, high;
 	th->thread_pointer = thread_pointer;
-	int rc = pads_stack_bounds(th, sp, &low, &high);
+	int rc = pad_memory_has_room(&p->memory, thread_pointer) ?
+			 pads_stack_bounds(th, sp, &low, &high) :
+			 -ENOSPC;
 	if (rc == 0) {
 		pads_catch_up(t,
 			      th->process->space); /* a slot used before: its records come first */

@@ -28,6 +28,12 @@
 #include "target/stub_area.h"
 
 #define RULE_BITS 17
+/*
+ * Slots for threads. Those that get none meet breakpoints, so there are more than a program
+ * has that starts its threads later. A slot that was never used is half a megabyte of address
+ * space and no memory; fewer where address space is limited.
+ */
+#define USUAL_SLOTS 2048u
 #define MIN_SLOTS 256u
 
 /* -- the memory -- */
@@ -106,8 +112,9 @@ static uint64_t ring_size(const struct target *t)
  */
 #define SPACE_SHARE 100
 
-static bool has_space_for(const struct thread *th, uint64_t size)
+static bool has_space_for(const struct thread *th, const struct pad_memory_options *options)
 {
+	uint64_t size = pad_memory_map_size(options);
 	struct rlimit limit;
 	unsigned long pages = 0;
 	if (prlimit(th->tid, RLIMIT_AS, NULL, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
@@ -116,6 +123,16 @@ static bool has_space_for(const struct thread *th, uint64_t size)
 	if (!f || fscanf(f, "%lu", &pages) != 1 || pages > limit.rlim_cur / PAGE_SIZE_MIN)
 		return false;
 	return (limit.rlim_cur - pages * PAGE_SIZE_MIN) / SPACE_SHARE >= size;
+}
+
+/* Sizes @fd for as many threads as there is address space for. */
+static int make_file(struct target *t, struct thread *th, int fd, struct pad_memory *m)
+{
+	uint32_t threads = MIN(4 * t->thread_count, PAD_MAX_SLOTS);
+	struct pad_memory_options options = {ring_size(t), MAX(USUAL_SLOTS, threads), RULE_BITS};
+	if (!has_space_for(th, &options))
+		options.slot_count = MAX(MIN_SLOTS, threads);
+	return has_space_for(th, &options) ? pad_memory_init(m, fd, &options) : -ENOMEM;
 }
 
 static int open_memory(struct target *t, struct space *s, struct thread *th, struct pads *p)
@@ -131,16 +148,10 @@ static int open_memory(struct target *t, struct space *s, struct thread *th, str
 	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)th->tid, (int)fd);
 	int own = open(name, O_RDWR | O_CLOEXEC);
 	int rc = own < 0 ? -errno : 0;
-	uint32_t slots = MIN(MAX(MIN_SLOTS, 4 * t->thread_count), PAD_MAX_SLOTS);
-	const struct pad_memory_options options = {ring_size(t), slots, RULE_BITS};
 	if (rc == 0) {
-		rc = pad_memory_init(&p->memory, own, &options);
+		rc = make_file(t, th, own, &p->memory);
 		if (rc != 0)
 			close(own);
-	}
-	if (rc == 0 && !has_space_for(th, p->memory.map_size)) {
-		pad_memory_deinit(&p->memory);
-		rc = -ENOMEM;
 	}
 	if (rc == 0) {
 		int64_t at = map_shared(t, th, (int)fd, &p->memory);

@@ -84,7 +84,6 @@ struct thread {
 	size_t stack_want;          /* bytes to copy next time: as deep as an unwinder looked so far */
 	uint64_t thread_pointer;    /* its key among the slots; 0 = has no slot */
 	uint32_t slot;
-	taddr_t stack_low, stack_high; /* as its clone said; 0 = unknown */
 	struct stack_range own_stack; /* for a sink with stack_new; 0 = not asked for */
 	bool waits_for_room;        /* stopped at a full ring */
 	struct syscall_state syscall;

@@ -129,10 +129,22 @@ static void test_stops(void **state)
 	assert_int_equal(stop_decode(0xffff).kind, STOP_OTHER); /* WIFCONTINUED */
 }
 
+static void check_bounds(int fd, const struct map *m, taddr_t addr)
+{
+	struct map_bounds found;
+
+	assert_int_equal(maps_query_bounds(fd, addr, &found), 1);
+	assert_int_equal(found.is_main_stack, map_is_main_stack(m));
+	assert_int_equal(found.end, m->end);
+	if (!found.is_main_stack) /* which may grow meanwhile */
+		assert_int_equal(found.start, m->start);
+}
+
 /* One address at a time, where the kernel can: the same as all maps say. */
 static void test_query(void **state)
 {
 	struct maps maps;
+	struct map_bounds none;
 	int fd = maps_open(getpid());
 
 	assert_true(fd >= 0);
@@ -146,10 +158,14 @@ static void test_query(void **state)
 				continue; /* the kernel's own */
 			assert_int_equal(maps_query(fd, m->start), m->is_exec);
 			assert_int_equal(maps_query(fd, m->end - 1), m->is_exec);
+			check_bounds(fd, m, m->start);
+			check_bounds(fd, m, m->end - 1);
 		}
 		assert_int_equal(maps_query(fd, 0), 0);
+		assert_int_equal(maps_query_bounds(fd, 0, &none), 0);
 	}
 	assert_true(maps_query(-1, 0) < 0);
+	assert_true(maps_query_bounds(-1, 0, &none) < 0);
 	assert_true(maps_open(-1) < 0);
 	maps_deinit(&maps);
 	close(fd);

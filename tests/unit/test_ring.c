@@ -307,11 +307,14 @@ static void test_slots(void **state)
 	for (uint64_t tp = 100; tp < 116; tp++)
 		assert_int_equal(pad_memory_add_thread(&memory, tp, 1, 2), tp - 100);
 	assert_int_equal(pad_memory_add_thread(&memory, 500, 1, 2), -ENOSPC);
+	assert_false(pad_memory_has_room(&memory, 500));
+	assert_true(pad_memory_has_room(&memory, 115)); /* its own */
 	pad_memory_slot(&memory, 5)->guard = 77;
 	assert_int_equal(pad_memory_add_thread(&memory, 105, 3, 4), 5);
 	assert_int_equal(pad_memory_slot(&memory, 5)->guard, 0);
 	assert_int_equal(pad_memory_slot(&memory, 5)->stack_high, 4);
 	pad_memory_remove_thread(&memory, 105);
+	assert_true(pad_memory_has_room(&memory, 500));
 	assert_int_equal(pad_memory_find_thread(&memory, 105), -ENOENT);
 	assert_int_equal(pad_memory_find_thread(&memory, 115), 15);
 	for (uint64_t tp = 1000; tp < 3000; tp++) { /* places taken out are used again */
