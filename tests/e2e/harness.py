@@ -21,7 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
 TARGETS = os.path.join(BUILD, "targets")
 # Options for every run of ptmem that profiles (run -o): --probes=break, say.
-MORE_OPTIONS = os.environ.get("PTMEM_TEST_OPTIONS", "").split()
+MORE_OPTIONS = []
 
 TESTS = {}
 
