@@ -72,6 +72,7 @@ void thread_remove(struct target *t, struct thread *th)
 	}
 	vec_deinit(&th->calls);
 	free(th->stack);
+	free(th->far);
 	free(th);
 }
 

@@ -82,6 +82,10 @@ struct thread {
 	size_t stack_size, stack_capacity;
 	taddr_t stack_start;        /* where that copy begins */
 	size_t stack_want;          /* bytes to copy next time: as deep as an unwinder looked so far */
+	/* what else of its stack was read during this stop, FAR_SIZE at most; NULL = nothing ever was */
+	uint8_t *far;
+	taddr_t far_start;
+	size_t far_size;
 	uint64_t thread_pointer;    /* its key among the slots; 0 = has no slot */
 	uint32_t slot;
 	struct stack_range own_stack; /* for a sink with stack_new; 0 = not asked for */

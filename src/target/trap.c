@@ -36,6 +36,8 @@
 
 #define STACK_COPY_MIN 1024u
 #define STACK_COPY_MAX 65536u
+#define STACK_MAX (1ull << 30)
+#define FAR_SIZE 65536u
 #define SIGNAL_BIT(sig) (1ull << ((sig) - 1))
 /* Signals that no program can block, or that libc keeps for itself. */
 #define NEVER_BLOCKED (SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP) | SIGNAL_BIT(32) | SIGNAL_BIT(33))
@@ -70,7 +72,23 @@ struct view_source {
 	struct stack_view *view;
 };
 
-/* Serves what lies outside the copy; deeper stacks are copied whole next time. */
+/* A walk goes up the stack: what follows is read along. */
+static bool read_far(struct thread *th, taddr_t addr, void *buf, size_t size)
+{
+	if (addr < th->far_start || addr - th->far_start + size > th->far_size) {
+		if (!th->far)
+			th->far = xmalloc(FAR_SIZE);
+		ssize_t n = space_read_some(th->process->space, addr, th->far, FAR_SIZE);
+		th->far_start = addr;
+		th->far_size = n > 0 ? (size_t)n : 0;
+	}
+	if (addr - th->far_start + size > th->far_size)
+		return false;
+	memcpy(buf, th->far + (addr - th->far_start), size);
+	return true;
+}
+
+/* Serves what lies outside the copy; deeper stacks are copied whole next time, but the deepest. */
 static int read_outside(void *ctx, taddr_t addr, void *buf, size_t size)
 {
 	struct thread *th = ctx;
@@ -78,6 +96,8 @@ static int read_outside(void *ctx, taddr_t addr, void *buf, size_t size)
 		addr + size - th->stack_start; /* wraps to a large one below the stack pointer */
 	if (end > th->stack_want && end <= STACK_COPY_MAX)
 		th->stack_want = ROUND_UP(end, (size_t)STACK_COPY_MIN);
+	if (end > STACK_COPY_MAX && end <= STACK_MAX && read_far(th, addr, buf, size))
+		return 0;
 	return space_read(th->process->space, addr, buf, size);
 }
 
@@ -85,6 +105,7 @@ static void copy_stack(struct thread *th, taddr_t sp, struct stack_view *view)
 {
 	size_t want = MAX(th->stack_want, STACK_COPY_MIN);
 	th->stack_start = sp;
+	th->far_size = 0;
 	th->stack = xgrow(th->stack, &th->stack_capacity, want, 1);
 	ssize_t n = space_read_some(th->process->space, sp, th->stack, want);
 	th->stack_size = n > 0 ? (size_t)n : 0;

@@ -234,6 +234,42 @@ for v in ("musl-O2-pie", "linked-jemalloc", "linked-mimalloc", "linked-tcmalloc_
     register_threads(v, "cross-free", "threads", ())
 
 
+DEEP = """
+#include <stdlib.h>
+static int go(int depth)
+{
+	volatile char frame[100];
+	frame[depth % 100] = 1;
+	if (depth == 0)
+		for (int i = 0; i < 300; i++) {
+			void *volatile p = malloc(10 + i);
+			free(p);
+		}
+	return depth == 0 ? 1 : go(depth - 1) + frame[depth % 100];
+}
+int main(void)
+{
+	return go(9000) == 0;
+}
+"""
+
+
+def register_deep(mode):
+    @test("truth/very-deep/" + mode)
+    def _(t):
+        """Deeper than pads follow, and than what is copied of a stack at once: each is walked to its end."""
+        program = os.path.join(t.directory, "deep")
+        t.equal("compiler", t.run([t.program("gcc"), "-O1", "-o", program, t.file("deep.c", DEEP)]).status, 0)
+        stats = t.profile([program], options=["--depth=200", "--probes=" + mode]).only_stats()
+        t.equal("allocations", (stats["allocations"], stats["bytes"]), (300, sum(10 + i for i in range(300))))
+        t.equal("complete stacks", stats["complete stacks"], 300)
+        t.check(stats["frames"] >= 300 * 9000, "frames: %d" % stats["frames"])
+
+
+register_deep("break")
+register_deep("jump")
+
+
 # ---- libraries that come and go, C++ ----
 
 
