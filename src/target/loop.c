@@ -513,10 +513,10 @@ void loop_serve_later(struct target *t, struct thread *th, int status)
  * stop, the kernel then still delivers the signal that the thread had stopped
  * for. (A stop that was consumed loses its signal with its tracer.)
  */
-static int wait_stop(bool no_wait, pid_t *tid_out, int *status_out)
+static int wait_stop(idtype_t whose, pid_t tid, bool no_wait, pid_t *tid_out, int *status_out)
 {
 	siginfo_t info = {0};
-	if (waitid(P_ALL, 0, &info,
+	if (waitid(whose, (id_t)tid, &info,
 		   WEXITED | WSTOPPED | WNOWAIT | __WALL | (no_wait ? WNOHANG : 0)) != 0)
 		return -errno;
 	if (info.si_pid == 0)
@@ -542,8 +542,19 @@ int loop_step(struct target *t, bool no_wait)
 		stop = t->late.data[0];
 		vec_take_swap(&t->late, 0);
 	} else {
-		rc = wait_stop(no_wait, &stop.tid, &stop.status);
+		rc = wait_stop(P_ALL, 0, no_wait, &stop.tid, &stop.status);
 	}
+	if (rc != 0)
+		return rc;
+	t->now_ns = target_clock();
+	loop_serve(t, stop.tid, stop.status);
+	return 0;
+}
+
+int loop_step_thread(struct target *t, struct thread *th)
+{
+	struct late_stop stop = {0};
+	int rc = wait_stop(P_PID, th->tid, true, &stop.tid, &stop.status);
 	if (rc != 0)
 		return rc;
 	t->now_ns = target_clock();

@@ -55,10 +55,27 @@ static void find_dead(struct target *t)
 	}
 }
 
+/*
+ * Whose stop is there is asked of each: to a wait for any the kernel answers after a look at all
+ * of them, and that for each of thousands. Whether there was one.
+ */
+static bool serve_each(struct target *t)
+{
+	bool has_served = false;
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		if (th && !is_halted(th))
+			has_served |= loop_step_thread(t, th) == 0;
+	}
+	return has_served;
+}
+
 void loop_stop_world(struct target *t)
 {
 	t->is_stopping = true;
 	while (interrupt_all(t) > 0) {
+		if (serve_each(t))
+			continue;
 		int rc = loop_step(t, true);
 		if (rc == -ECHILD)
 			break;

@@ -182,6 +182,8 @@ void thread_run(struct target *t, struct thread *th, int sig);
 /* loop.c */
 /* Waits for one stop and serves it. -EINTR: a signal came; -ECHILD: nobody is left. */
 int loop_step(struct target *t, bool no_wait);
+/* Serves the stop of @th, which may be gone then. -EAGAIN: it runs; -ECHILD: it is not ours. */
+int loop_step_thread(struct target *t, struct thread *th);
 void loop_serve(struct target *t, pid_t tid, int status);
 /* @th ended, or is about to, in the middle of work for us: it is told and removed at the next
  * loop_step, for callers up the stack still know it, its process and its space. */
