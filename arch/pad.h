@@ -138,6 +138,7 @@ enum pad_flag {
 #define PAD_DIRECTORY_OFFSET 4096
 #define PAD_DIRECTORY_BITS 15
 #define PAD_MAX_SLOTS (1u << (PAD_DIRECTORY_BITS - 2)) /* so that it stays nearly empty */
+#define PAD_MAX_CHUNKS 8
 
 struct pad_control {
 	/* Read by each pad, seldom written. Pads run the originals only while off is not 0 or
@@ -148,16 +149,18 @@ struct pad_control {
 	uint32_t shared;     /* several threads may be in pads at a time: reserve with the bus locked. ptmem
 			      * clears it while a process has one thread, and sets it again at the stop
 			      * of the clone that makes a second. A signal handler needs no lock. */
-	uint64_t slots;      /* struct pad_slot[slot_count] */
 	uint64_t rules;      /* struct unwind_rule[1 << rule_bits] */
 	uint32_t rule_bits;
-	uint32_t slot_count;
 	uint64_t ring;       /* ring_size bytes, mapped twice */
 	uint64_t ring_size;  /* a power of two */
 	uint64_t room;       /* bytes that may be reserved behind tail: ring_size, or less (target/ring.h).
 			      * Pads read it before the tail; ptmem sets it to 0 while it moves the tail on. */
 	uint64_t key;        /* mixed into the marks; its lower PAD_MARK_LOW bits are 0 */
 	uint64_t raw_max;    /* largest record; at most a quarter of the ring */
+	struct {
+		uint64_t slots; /* struct pad_slot[]: some that lie together */
+		uint64_t used;  /* the first of them that threads have, or had */
+	} chunk[PAD_MAX_CHUNKS];
 	uint64_t owner_next; /* the reader's list of such futexes; an address in its memory */
 	PAD_LINES uint64_t head; /* reserved up to here; pads add to it */
 	PAD_LINES uint64_t tail; /* consumed up to here; the reader publishes it in steps */

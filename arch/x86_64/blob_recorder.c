@@ -179,10 +179,12 @@ API int pad_enter_throw(struct x86_pad_stack *stack, const struct x86_pad_head *
 /* A fiber may have been moved to another thread inside the original: look everywhere. */
 API struct pad_slot *pad_find_guard(const struct pad_control *c, uint64_t at)
 {
-	struct pad_slot *slots = (struct pad_slot *)c->slots;
-	for (uint32_t i = 0; i < c->slot_count; i++)
-		if (slots[i].guard == at)
-			return &slots[i];
+	for (uint32_t k = 0; k < PAD_MAX_CHUNKS; k++) {
+		struct pad_slot *slots = (struct pad_slot *)c->chunk[k].slots;
+		for (uint64_t i = 0; i < c->chunk[k].used; i++)
+			if (slots[i].guard == at)
+				return &slots[i];
+	}
 	return 0;
 }
 

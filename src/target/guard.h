@@ -36,6 +36,7 @@ struct guard_area {
 	uint32_t size;         /* 0 = gone */
 	bool is_pads;
 	bool is_slack;         /* its bytes are in slack */
+	bool is_memory;
 };
 
 /* What ptmem changed in one space. In shared memory: no pointers. */

@@ -181,7 +181,7 @@ void guard_note_areas(struct space *s)
 	while (r->area_count < s->areas.count && r->area_count < GUARD_RECORD_AREAS) {
 		const struct stub_area *a = &s->areas.data[r->area_count];
 		struct guard_area *g = &r->area[r->area_count];
-		*g = (struct guard_area){a->start, a->size, a->is_pads, a->is_slack};
+		*g = (struct guard_area){a->start, a->size, a->is_pads, a->is_slack, a->is_memory};
 		ORDER();
 		copy_part(s, g, sizeof(*g));
 		r->area_count++;

@@ -44,7 +44,8 @@ static void fill_space(struct target *t, struct space *s, const struct guard_rec
 			*vec_add(&s->areas) = (struct stub_area){.start = a->start,
 								 .size = a->size,
 								 .used = a->size,
-								 .is_pads = a->is_pads};
+								 .is_pads = a->is_pads,
+								 .is_memory = a->is_memory};
 	}
 	for (uint32_t i = 0; i < r->trap_count; i++) {
 		const struct guard_trap *g = &r->trap[i];

@@ -309,7 +309,8 @@ static void mark_used(void *ctx, uint64_t word)
 	struct collection *c = ctx;
 	const struct space *s = c->space;
 	for (size_t i = 0; i < s->areas.count; i++) {
-		if (word - s->areas.data[i].start < s->areas.data[i].size)
+		const struct stub_area *a = &s->areas.data[i];
+		if (!a->is_memory && word - a->start < a->size)
 			c->used[i] = true;
 	}
 }

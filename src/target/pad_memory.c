@@ -36,14 +36,6 @@ static void lay_out(struct pad_memory *m, const struct pad_memory_options *optio
 	m->map_size = m->file_size + options->ring_size;
 }
 
-uint64_t pad_memory_map_size(const struct pad_memory_options *options)
-{
-	struct pad_memory m;
-
-	lay_out(&m, options);
-	return m.map_size;
-}
-
 /* Maps the file and, behind it, its ring a second time. */
 static int map(struct pad_memory *m)
 {
@@ -79,7 +71,6 @@ int pad_memory_init(struct pad_memory *m, int fd, const struct pad_memory_option
 		.off = 1,
 		.shared = 1,
 		.rule_bits = options->rule_bits,
-		.slot_count = options->slot_count,
 		.ring_size = m->ring_size,
 		.room = m->ring_size,
 		.raw_max = MIN(m->ring_size / 4, 1u << 20),
@@ -87,11 +78,47 @@ int pad_memory_init(struct pad_memory *m, int fd, const struct pad_memory_option
 	if (getrandom(&m->control->key, sizeof(m->control->key), GRND_NONBLOCK) < 0)
 		m->control->key = hash_u64((uint64_t)(uintptr_t)m->base);
 	m->control->key <<= PAD_MARK_LOW;
+	m->chunk[0] = (struct pad_chunk){ .base = m->base + m->slots, .count = options->slot_count };
+	m->chunk_count = 1;
+	m->slot_count = options->slot_count;
+	return 0;
+}
+
+size_t pad_memory_more(const struct pad_memory *m)
+{
+	uint32_t count = MIN(m->slot_count, PAD_MAX_SLOTS - m->slot_count);
+
+	return m->chunk_count < PAD_MAX_CHUNKS ? ROUND_UP(count * sizeof(struct pad_slot), PAGE_SIZE_MIN) : 0;
+}
+
+int pad_memory_grow(struct pad_memory *m, int fd, taddr_t target)
+{
+	struct pad_chunk c = { .target = target, .size = pad_memory_more(m), .fd = fd };
+	void *base;
+
+	if (!c.size)
+		return -ENOSPC;
+	if (ftruncate(fd, (off_t)c.size) != 0)
+		return -errno;
+	base = mmap(NULL, c.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	c.base = base;
+	c.count = (uint32_t)(c.size / sizeof(struct pad_slot));
+	m->slot_count += c.count;
+	m->control->chunk[m->chunk_count].slots = target;
+	m->chunk[m->chunk_count++] = c;
 	return 0;
 }
 
 void pad_memory_deinit(struct pad_memory *m)
 {
+	for (uint32_t i = 0; i < m->chunk_count; i++) {
+		if (!m->chunk[i].size)
+			continue;
+		munmap(m->chunk[i].base, m->chunk[i].size);
+		close(m->chunk[i].fd);
+	}
 	if (m->base)
 		munmap(m->base, m->map_size);
 	close(m->fd);
@@ -102,7 +129,7 @@ void pad_memory_deinit(struct pad_memory *m)
 void pad_memory_locate(struct pad_memory *m, taddr_t target)
 {
 	m->target = target;
-	m->control->slots = target + m->slots;
+	m->control->chunk[0].slots = m->chunk[0].target = target + m->slots;
 	m->control->rules = target + m->rules;
 	m->control->ring = target + m->ring;
 }
@@ -148,7 +175,11 @@ void pad_owner_remove(struct pad_owner *owner, struct pad_memory *m)
 
 struct pad_slot *pad_memory_slot(const struct pad_memory *m, uint32_t index)
 {
-	return (struct pad_slot *)(void *)(m->base + m->slots) + index;
+	const struct pad_chunk *c = m->chunk;
+
+	for (; index >= c->count; c++)
+		index -= c->count;
+	return (struct pad_slot *)(void *)c->base + index;
 }
 
 static struct pad_directory *directory(const struct pad_memory *m)
@@ -181,9 +212,24 @@ static struct pad_directory *find_place(const struct pad_memory *m, uint64_t key
 	return &d[i];
 }
 
+/* Where slot @index is in the target. */
+static taddr_t slot_address(const struct pad_memory *m, uint32_t index)
+{
+	const struct pad_chunk *c = m->chunk;
+
+	for (; index >= c->count; c++)
+		index -= c->count;
+	return c->target + index * sizeof(struct pad_slot);
+}
+
 static uint32_t slot_index(const struct pad_memory *m, const struct pad_directory *d)
 {
-	return (uint32_t)((d->slot - m->control->slots) / sizeof(struct pad_slot));
+	const struct pad_chunk *c = m->chunk;
+	uint32_t before = 0;
+
+	while (d->slot - c->target >= c->count * sizeof(struct pad_slot))
+		before += c++->count;
+	return before + (uint32_t)((d->slot - c->target) / sizeof(struct pad_slot));
 }
 
 int pad_memory_find_thread(const struct pad_memory *m, uint64_t thread_pointer)
@@ -201,9 +247,19 @@ void pad_memory_reset_slot(struct pad_memory *m, uint32_t index)
 	slot->reason = PAD_REASON_NONE;
 }
 
+static uint32_t use_next(struct pad_memory *m)
+{
+	uint32_t chunk = 0, index = m->used;
+
+	while (index >= m->chunk[chunk].count)
+		index -= m->chunk[chunk++].count;
+	m->control->chunk[chunk].used = index + 1;
+	return m->used++;
+}
+
 bool pad_memory_has_room(const struct pad_memory *m, uint64_t thread_pointer)
 {
-	return m->free_count || m->used < m->control->slot_count || find(m, thread_pointer);
+	return m->free_count || m->used < m->slot_count || find(m, thread_pointer);
 }
 
 int pad_memory_add_thread(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_low,
@@ -217,8 +273,8 @@ int pad_memory_add_thread(struct pad_memory *m, uint64_t thread_pointer, taddr_t
 		index = slot_index(m, d);
 	else if (m->free_count)
 		index = m->free_slot[--m->free_count];
-	else if (m->used < m->control->slot_count)
-		index = m->used++;
+	else if (m->used < m->slot_count)
+		index = use_next(m);
 	else
 		return -ENOSPC;
 	slot = pad_memory_slot(m, index);
@@ -229,7 +285,7 @@ int pad_memory_add_thread(struct pad_memory *m, uint64_t thread_pointer, taddr_t
 	pad_memory_reset_slot(m, index);
 	if (!d) {
 		d = find_place(m, thread_pointer);
-		d->slot = m->control->slots + index * sizeof(struct pad_slot);
+		d->slot = slot_address(m, index);
 		__atomic_store_n(&d->thread_pointer, thread_pointer, __ATOMIC_RELEASE);
 	}
 	return (int)index;

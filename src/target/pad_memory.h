@@ -1,5 +1,6 @@
 /*
- * The memory that pads share with ptmem: one memfd, mapped by both.
+ * The memory that pads share with ptmem: one memfd, mapped by both, and one more for each chunk of
+ * slots that was added later.
  *
  *	control | directory | slots | rules | ring            in the file
  *	control | directory | slots | rules | ring | ring     in memory, on both sides
@@ -15,8 +16,17 @@
 
 struct pad_memory_options {
 	size_t ring_size;    /* a power of two, at least 64 KiB */
-	uint32_t slot_count; /* threads at a time, at most PAD_MAX_SLOTS */
+	uint32_t slot_count; /* threads at a time before it grows, at most PAD_MAX_SLOTS */
 	uint32_t rule_bits;
+};
+
+/* Slots that lie together. */
+struct pad_chunk {
+	uint8_t *base;       /* in this process */
+	taddr_t target;      /* in the target's; 0 until pad_memory_locate */
+	uint32_t count;
+	size_t size;         /* of its own mapping; 0 = lies in that of all else */
+	int fd;              /* likewise */
 };
 
 struct pad_memory {
@@ -27,13 +37,14 @@ struct pad_memory {
 	uint8_t *base;       /* this process's mapping */
 	taddr_t target;      /* the target's; 0 until pad_memory_locate */
 	struct pad_control *control;
+	struct pad_chunk chunk[PAD_MAX_CHUNKS];
+	uint32_t chunk_count;
+	uint32_t slot_count; /* in all chunks */
 	uint32_t used;       /* slots that were ever in use: 0 .. used - 1 */
 	uint32_t *free_slot; /* slots given back */
 	size_t free_count, free_capacity;
 };
 
-/* The address space that it takes. */
-uint64_t pad_memory_map_size(const struct pad_memory_options *options);
 /*
  * Takes over @fd, an empty memfd, sizes and maps it, and fills it in with off set.
  * -errno (and @fd stays the caller's) when there is not enough memory or address space.
@@ -47,6 +58,14 @@ void pad_memory_deinit(struct pad_memory *m);
  * ring_size bytes of that, fixed. Then this tells the control block.
  */
 void pad_memory_locate(struct pad_memory *m, taddr_t target);
+
+/* The bytes of the next chunk: as many slots as there are, or fewer; 0 = there can be no more. */
+size_t pad_memory_more(const struct pad_memory *m);
+/*
+ * Takes over @fd, an empty memfd, as the next chunk, which the target has mapped at @target: shared,
+ * readable and writable. -errno (and @fd stays the caller's).
+ */
+int pad_memory_grow(struct pad_memory *m, int fd, taddr_t target);
 
 /*
  * The control blocks that the calling thread answers for. When it dies, however it does,

@@ -61,6 +61,8 @@ int pads_give_slot(struct target *t, struct thread *th, uint64_t thread_pointer,
 	struct pads *p = th->process->space->pads;
 	taddr_t low, high;
 	th->thread_pointer = thread_pointer;
+	if (!pad_memory_has_room(&p->memory, thread_pointer))
+		pads_grow(t, th);
 	int rc = pad_memory_has_room(&p->memory, thread_pointer) ?
 			 pads_stack_bounds(th, sp, &low, &high) :
 			 -ENOSPC;

@@ -28,12 +28,7 @@
 #include "target/stub_area.h"
 
 #define RULE_BITS 17
-/*
- * Slots for threads. Those that get none meet breakpoints, so there are more than a program
- * has that starts its threads later. A slot that was never used is half a megabyte of address
- * space and no memory; fewer where address space is limited.
- */
-#define USUAL_SLOTS 2048u
+/* Slots for threads: half a megabyte of address space each, and no memory until it is used. */
 #define MIN_SLOTS 256u
 
 /* -- the memory -- */
@@ -70,6 +65,12 @@ static int64_t call(struct target *t, struct thread *th, long nr, const uint64_t
 	int64_t result;
 	int rc = inject_syscall(t, th, nr, args, &result);
 	return rc != 0 ? rc : result;
+}
+
+static void close_file(struct target *t, struct thread *th, int fd)
+{
+	const uint64_t args[6] = {(uint64_t)fd};
+	call(t, th, SYS_close, args);
 }
 
 static int64_t map(struct target *t, struct thread *th, const uint64_t args[6])
@@ -112,9 +113,8 @@ static uint64_t ring_size(const struct target *t)
  */
 #define SPACE_SHARE 100
 
-static bool has_space_for(const struct thread *th, const struct pad_memory_options *options)
+static bool has_space_for(const struct thread *th, uint64_t size)
 {
-	uint64_t size = pad_memory_map_size(options);
 	struct rlimit limit;
 	unsigned long pages = 0;
 	if (prlimit(th->tid, RLIMIT_AS, NULL, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
@@ -125,20 +125,11 @@ static bool has_space_for(const struct thread *th, const struct pad_memory_optio
 	return (limit.rlim_cur - pages * PAGE_SIZE_MIN) / SPACE_SHARE >= size;
 }
 
-/* Sizes @fd for as many threads as there is address space for. */
-static int make_file(struct target *t, struct thread *th, int fd, struct pad_memory *m)
-{
-	uint32_t threads = MIN(4 * t->thread_count, PAD_MAX_SLOTS);
-	struct pad_memory_options options = {ring_size(t), MAX(USUAL_SLOTS, threads), RULE_BITS};
-	if (!has_space_for(th, &options))
-		options.slot_count = MAX(MIN_SLOTS, threads);
-	return has_space_for(th, &options) ? pad_memory_init(m, fd, &options) : -ENOMEM;
-}
-
-static int open_memory(struct target *t, struct space *s, struct thread *th, struct pads *p)
+/* An empty memfd that is open in both, here as *own_out; returns its number in the target. */
+static int open_file(struct target *t, struct thread *th, int *own_out)
 {
 	char name[64];
-	uint64_t args[6] = {find_empty_string(s), MFD_CLOEXEC};
+	uint64_t args[6] = {find_empty_string(th->process->space), MFD_CLOEXEC};
 	if (!args[0])
 		return -ENOEXEC;
 	int64_t fd = call(t, th, SYS_memfd_create, args);
@@ -146,15 +137,30 @@ static int open_memory(struct target *t, struct space *s, struct thread *th, str
 		return (int)fd;
 	/* of a child in vfork, whose descriptors are not its parent's, as of any thread */
 	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)th->tid, (int)fd);
-	int own = open(name, O_RDWR | O_CLOEXEC);
-	int rc = own < 0 ? -errno : 0;
-	if (rc == 0) {
-		rc = make_file(t, th, own, &p->memory);
-		if (rc != 0)
-			close(own);
+	*own_out = open(name, O_RDWR | O_CLOEXEC);
+	if (*own_out >= 0)
+		return (int)fd;
+	int err = -errno;
+	close_file(t, th, (int)fd);
+	return err;
+}
+
+static int open_memory(struct target *t, struct space *s, struct thread *th, struct pads *p)
+{
+	int own, fd = open_file(t, th, &own);
+	if (fd < 0)
+		return fd;
+	uint32_t slots = MIN(MAX(MIN_SLOTS, 4 * t->thread_count), PAD_MAX_SLOTS);
+	const struct pad_memory_options options = {ring_size(t), slots, RULE_BITS};
+	int rc = pad_memory_init(&p->memory, own, &options);
+	if (rc != 0)
+		close(own);
+	if (rc == 0 && !has_space_for(th, p->memory.map_size)) {
+		pad_memory_deinit(&p->memory);
+		rc = -ENOMEM;
 	}
 	if (rc == 0) {
-		int64_t at = map_shared(t, th, (int)fd, &p->memory);
+		int64_t at = map_shared(t, th, fd, &p->memory);
 		if (at < 0) {
 			pad_memory_deinit(&p->memory);
 			rc = (int)at;
@@ -163,9 +169,50 @@ static int open_memory(struct target *t, struct space *s, struct thread *th, str
 			guard_note_shared(s, (taddr_t)at, p->memory.map_size);
 		}
 	}
-	const uint64_t close_args[6] = {(uint64_t)fd};
-	call(t, th, SYS_close, close_args);
+	close_file(t, th, fd);
 	return rc;
+}
+
+/* A chunk of @size bytes through @fd, which is @own here. */
+static int add_chunk(struct target *t, struct thread *th, int fd, int own, size_t size)
+{
+	struct space *s = th->process->space;
+	const uint64_t args[6] = {
+		0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, (uint64_t)fd, 0};
+	int64_t at = map(t, th, args);
+	int rc = at < 0 ? (int)at : pad_memory_grow(&s->pads->memory, own, (taddr_t)at);
+	if (rc == 0) {
+		*vec_add(&s->areas) = (struct stub_area){
+			.start = (taddr_t)at, .size = (uint32_t)size, .used = (uint32_t)size,
+			.is_pads = true, .is_memory = true,
+		};
+		guard_note_areas(s);
+	} else if (at >= 0) {
+		const uint64_t all[6] = {(uint64_t)at, size};
+		call(t, th, SYS_munmap, all);
+	}
+	return rc;
+}
+
+void pads_grow(struct target *t, struct thread *th)
+{
+	struct pads *p = th->process->space->pads;
+	size_t size = pad_memory_more(&p->memory);
+	if (p->cannot_grow || !size)
+		return;
+	p->cannot_grow = true;
+	if (!syscalls_may_inject(t, th->tid) || !has_space_for(th, size))
+		return;
+	int own, fd = open_file(t, th, &own);
+	if (fd < 0)
+		return;
+	int rc = add_chunk(t, th, fd, own, size);
+	if (rc != 0)
+		close(own);
+	close_file(t, th, fd);
+	p->cannot_grow = rc != 0;
+	log_debug("space %u: slots for %u threads%s%s", th->process->space->id, p->memory.slot_count,
+		  rc != 0 ? " and no more: " : "", rc != 0 ? strerror(-rc) : "");
 }
 
 static int load_blob(struct target *t, struct space *s, struct thread *th, struct pads *p)

@@ -29,6 +29,7 @@ struct pads {
 	VEC(uint32_t) trap;       /* by pad: index of the entry's trap in space.traps */
 	VEC(pid_t) owner;         /* by slot: the thread that has it; 0 = free */
 	VEC(struct pads_deleted) deleted; /* until the thread's next record */
+	bool cannot_grow;         /* no slots beyond those that there are */
 	uint64_t stall_mark, stall_since_ns; /* what the ring was like when threads waited, and since when */
 };
 

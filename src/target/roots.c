@@ -107,6 +107,11 @@ static bool is_ours(const struct space *s, const struct map *m)
 {
 	const struct pad_memory *p = s->pads ? &s->pads->memory : NULL;
 
+	for (size_t i = 0; i < s->areas.count; i++) {
+		const struct stub_area *a = &s->areas.data[i];
+		if (a->is_memory && m->start >= a->start && m->end <= a->start + a->size)
+			return true;
+	}
 	return p && p->target && m->start >= p->target && m->end <= p->target + p->map_size;
 }
 

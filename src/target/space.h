@@ -53,6 +53,7 @@ struct stub_area {
 	uint32_t size, used;
 	bool is_slack;
 	bool is_pads;         /* holds pads, not stubs */
+	bool is_memory;       /* is_pads: shared memory of theirs, no code; has no header */
 	bool is_guard;        /* holds the handler of SIGTRAP; has no header */
 	uint8_t *saved;       /* is_slack: what stood there; owned by the space */
 };

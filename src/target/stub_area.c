@@ -31,7 +31,7 @@ static void write_header(const struct space *s, const struct stub_area *a, bool 
 {
 	struct area_header h = {.used = a->used, .is_left = is_left};
 	memcpy(h.magic, area_magic, sizeof(h.magic));
-	if (!a->is_slack && !a->is_guard)
+	if (!a->is_slack && !a->is_guard && !a->is_memory)
 		space_write(s, a->start, &h, sizeof(h));
 }
 

@@ -294,6 +294,90 @@ def born_threads(t):
     server.end()
 
 
+CROWD = """
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static pthread_barrier_t all;
+static void *live(void *arg)
+{
+	for (int i = 0; i < 20; i++) {
+		if (i % 5 == 0)
+			pthread_barrier_wait(&all);
+		void *volatile p = malloc(100);
+		free(p);
+	}
+	pthread_barrier_wait(&all);
+	return arg;
+}
+int main(int argc, char **argv)
+{
+	static pthread_t thread[4000];
+	int n = atoi(argv[1]);
+	char c;
+	pthread_attr_t attr;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 65536);
+	pthread_barrier_init(&all, NULL, (unsigned)n);
+	while (write(1, "\\n", 1) == 1 && read(0, &c, 1) == 1) {
+		int count = c == 'a' ? n : 0;
+		for (int i = 0; c == 'm' && i < 1000; i++) {
+			void *volatile p = malloc(10);
+			free(p);
+		}
+		for (int i = 0; i < count; i++)
+			if (pthread_create(&thread[i], &attr, live, NULL))
+				return 2;
+		for (int i = 0; i < count; i++)
+			pthread_join(thread[i], NULL);
+	}
+	return 0;
+}
+"""
+
+
+def shared_memory(pid):
+    with open("/proc/%d/maps" % pid, encoding="utf-8") as file:
+        return [line for line in file if "memfd:" in line]
+
+
+@test("attach/threads-to-come", limit=120)
+def threads_to_come(t):
+    """Many more threads than there were when jumps were placed: all go through pads, and nothing is left of what that
+    took, whether ptmem leaves or dies."""
+    path = os.path.join(t.directory, "crowd")
+    t.equal("compiler", t.run([t.program("gcc"), "-pthread", "-o", path, t.file("crowd.c", CROWD)]).status, 0)
+    program = subprocess.Popen([path, "700"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def say(letter):
+        program.stdin.write(letter)
+        program.stdin.flush()
+        t.equal("its answer", program.stdout.read(1), b"\n")
+
+    program.stdout.read(1)
+    for is_killed in (False, True, False):
+        attached = Attached(t, program.pid).wait_attached()
+        say(b"m")
+        say(b"m")
+        t.wait_until("jumps", lambda: harness.MORE_OPTIONS or shared_memory(program.pid))
+        say(b"a")
+        if not harness.MORE_OPTIONS:
+            t.check(len(shared_memory(program.pid)) > 2, "no slots were added: %s" % shared_memory(program.pid))
+        if is_killed:
+            attached.process.kill()
+            attached.process.wait()
+            t.wait_until("the guardian to clean up", lambda: not shared_memory(program.pid))
+        else:
+            stats = attached.detach().only_stats()
+            t.check(stats["bytes"] >= 700 * 20 * 100, "bytes: %d" % stats["bytes"])
+            stops = stats["breakpoint stops"] - stats["stops at a full ring"]
+            t.check(harness.MORE_OPTIONS or stops < 10000, "stops: %d" % stops)
+        t.equal("memory of ptmem in it", shared_memory(program.pid), [])
+        say(b"a")
+    program.communicate()
+    t.equal("its status", program.returncode, 0)
+
+
 @test("attach/duration")
 def duration(t):
     server = Server(t)

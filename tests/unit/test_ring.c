@@ -302,6 +302,40 @@ static void test_dead_owner(void **state)
 	assert_true(memory.control->owner & PAD_OWNER_DIED);
 }
 
+/* Whatever the number of chunks, a slot keeps its place here and there. */
+static void test_more_slots(void **state)
+{
+	const taddr_t first = memory.chunk[0].target;
+	uint32_t count = 16;
+
+	for (uint64_t k = 1; pad_memory_more(&memory) > 0; k++) {
+		for (uint32_t i = memory.used; i < count; i++)
+			assert_int_equal(pad_memory_add_thread(&memory, 100 + i, 1, i), i);
+		assert_false(pad_memory_has_room(&memory, 1));
+		assert_int_equal(pad_memory_more(&memory), ROUND_UP(count * sizeof(struct pad_slot), 4096u));
+		assert_int_equal(pad_memory_grow(&memory, -1, 0), -EBADF);
+		assert_int_equal(pad_memory_grow(&memory, memfd_create("more", MFD_CLOEXEC), k << 40), 0);
+		count *= 2;
+		assert_int_equal(memory.slot_count, count);
+		assert_int_equal(memory.chunk_count, k + 1);
+	}
+	assert_int_equal(memory.chunk_count, PAD_MAX_CHUNKS);
+	for (uint32_t i = 0; i < memory.used; i++) {
+		const struct pad_directory *d = (void *)(memory.base + memory.directory);
+		uint64_t at = pad_directory_hash(100 + i);
+		while (d[at].thread_pointer != 100 + i)
+			at = (at + 1) % (1u << PAD_DIRECTORY_BITS);
+		uint32_t chunk = i < 16 ? 0 : 28 - (uint32_t)__builtin_clz(i);
+		uint64_t start = chunk ? (uint64_t)chunk << 40 : first, before = chunk ? 8u << chunk : 0;
+		assert_int_equal(d[at].slot, start + (i - before) * sizeof(struct pad_slot));
+		assert_int_equal(memory.control->chunk[chunk].slots, start);
+		assert_in_range(memory.control->chunk[chunk].used, i - before + 1, count);
+		assert_int_equal(pad_memory_find_thread(&memory, 100 + i), i);
+		assert_int_equal(pad_memory_slot(&memory, i)->stack_high, i);
+	}
+	assert_int_equal(pad_memory_grow(&memory, -1, 0), -ENOSPC);
+}
+
 static void test_slots(void **state)
 {
 	for (uint64_t tp = 100; tp < 116; tp++)
@@ -338,6 +372,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_many_writers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dead_owner, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slots, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_more_slots, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
