@@ -38,6 +38,7 @@
 #define STACK_COPY_MAX 65536u
 #define STACK_MAX (1ull << 30)
 #define FAR_SIZE 65536u
+#define FAR_SIZE_MIN 2048u
 #define SIGNAL_BIT(sig) (1ull << ((sig) - 1))
 /* Signals that no program can block, or that libc keeps for itself. */
 #define NEVER_BLOCKED (SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP) | SIGNAL_BIT(32) | SIGNAL_BIT(33))
@@ -72,13 +73,14 @@ struct view_source {
 	struct stack_view *view;
 };
 
-/* A walk goes up the stack: what follows is read along. */
+/* A walk goes up the stack: what follows is read along, the more the longer it goes on. */
 static bool read_far(struct thread *th, taddr_t addr, void *buf, size_t size)
 {
 	if (addr < th->far_start || addr - th->far_start + size > th->far_size) {
 		if (!th->far)
 			th->far = xmalloc(FAR_SIZE);
-		ssize_t n = space_read_some(th->process->space, addr, th->far, FAR_SIZE);
+		size_t want = MIN(MAX(2 * th->far_size, FAR_SIZE_MIN), FAR_SIZE);
+		ssize_t n = space_read_some(th->process->space, addr, th->far, want);
 		th->far_start = addr;
 		th->far_size = n > 0 ? (size_t)n : 0;
 	}
