@@ -91,7 +91,7 @@ static void assert_runs(void)
 static void assert_stopped(void)
 {
 	uint64_t before = *count;
-	while (thread->state != THREAD_LISTENING) {
+	for (int i = 0; thread->state != THREAD_LISTENING && i < 10000; i++) {
 		serve_for(1);
 		before = *count;
 	}
@@ -104,8 +104,9 @@ static void end_child(void)
 {
 	pid_t pid = thread->tid;
 	kill(pid, SIGKILL);
-	while (target_process_count(target) > 0)
+	for (int i = 0; target_process_count(target) > 0 && i < 10000; i++)
 		serve_for(1);
+	assert_int_equal(target_process_count(target), 0);
 	target_free(target);
 }
 
@@ -168,8 +169,9 @@ static void test_held_signal(void **state)
 		loop_start_world(target);
 		target->is_stopping = true;
 		kill(thread->tid, SIGSTOP);
-		while (thread->held_signal != SIGSTOP)
+		for (int k = 0; thread->held_signal != SIGSTOP && k < 10000; k++)
 			serve_for(1);
+		assert_int_equal(thread->held_signal, SIGSTOP);
 		make_call();
 		kill(thread->tid, SIGCONT);
 		make_call();
