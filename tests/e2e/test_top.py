@@ -71,9 +71,14 @@ def keys(t):
     program = Waiting(t)
     top = Top(t, [program], columns=120)
     top.shows(r"by live bytes$")
-    top.shows(r"^ +432 B +\S+ B +\+432 B +\S+ \S+/s +9  follow_list \(leaks\.c:\d+\)$")
-    lines = top.terminal.screen()
-    t.check(KEYS in lines, "no line of keys: %s" % lines)
+    lines = []
+
+    def is_whole():  # the keys are drawn last
+        lines[:] = top.terminal.screen()
+        row = r"^ +432 B +\S+ B +\+432 B +\S+ \S+/s +9  follow_list \(leaks\.c:\d+\)$"
+        return KEYS in lines and re.search(row, "\n".join(lines), re.M)
+
+    top.wait("a row, and the line of keys", is_whole)
     units = {"B": 1, "kB": 1000}
     live = [float(m[1]) * units[m[2]] for m in (re.match(r" +([0-9.]+) (k?B) .*\(", line) for line in lines) if m]
     t.check(len(live) > 10 and live == sorted(live, reverse=True), "not the largest first: %s" % lines)
