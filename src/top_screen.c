@@ -10,6 +10,7 @@
  * line stays when all is over, and the next refresh brings the screen back.
  */
 #include <ncurses.h>
+#include <signal.h>
 #include <term.h>
 #include <unistd.h>
 
@@ -118,7 +119,13 @@ int top_screen_lines(void)
 	return LINES - line;
 }
 
+/* curses ignores SIGTSTP while it draws: one that is blocked meanwhile comes afterwards and is not lost. */
 void top_screen_end(void)
 {
+	sigset_t suspend, before;
+	sigemptyset(&suspend);
+	sigaddset(&suspend, SIGTSTP);
+	sigprocmask(SIG_BLOCK, &suspend, &before);
 	refresh();
+	sigprocmask(SIG_SETMASK, &before, NULL);
 }
