@@ -136,6 +136,12 @@ int inject_wait(struct thread *th, int *status_out)
 	}
 }
 
+/* The signal of a stop that is passed on with the next step, 0 = none: SIGSTOP, which no mask holds back. */
+static int goes_in_at_once(struct stop stop)
+{
+	return stop.kind == STOP_SIGNAL && stop.value == SIGSTOP ? SIGSTOP : 0;
+}
+
 /* Steps @th over the instruction. 0; -ESRCH when the thread died. */
 static int step_once(struct target *t, struct thread *th, struct held *held)
 {
@@ -158,7 +164,7 @@ static int step_once(struct target *t, struct thread *th, struct held *held)
 			loop_serve_later(t, th, status);
 			return -ESRCH;
 		}
-		sig = stop.kind == STOP_SIGNAL && stop.value == SIGSTOP ? SIGSTOP : 0;
+		sig = goes_in_at_once(stop);
 		if (stop.kind == STOP_SIGNAL && cause == CAUSE_FOREIGN && !sig)
 			hold(th, stop.value, held);
 	}
@@ -282,7 +288,7 @@ static int run_to_trap(struct target *t, struct thread *th, inject_find_fn *find
 		loop_consume_stop(th->tid);
 		if (is_there)
 			return 0;
-		sig = stop.kind == STOP_SIGNAL && stop.value == SIGSTOP ? SIGSTOP : 0;
+		sig = goes_in_at_once(stop);
 		if (stop.kind == STOP_SIGNAL && !sig && !trap_is_left_over(t, th))
 			hold(th, stop.value, held);
 	}
@@ -322,7 +328,7 @@ static int run_until(struct target *t, struct thread *th, enum stop_kind kind, i
 			loop_serve_later(t, th, status);
 			return -ESRCH;
 		}
-		sig = stop.kind == STOP_SIGNAL && stop.value == SIGSTOP ? SIGSTOP : 0;
+		sig = goes_in_at_once(stop);
 		if (stop.kind == STOP_SIGNAL && !sig &&
 		    !(stop.value == SIGTRAP &&
 		      (trap_cause(th) == CAUSE_BREAKPOINT || trap_is_left_over(t, th))))

@@ -513,7 +513,7 @@ void loop_serve_later(struct target *t, struct thread *th, int status)
  * stop, the kernel then still delivers the signal that the thread had stopped
  * for. (A stop that was consumed loses its signal with its tracer.)
  */
-static int wait_stop(idtype_t whose, pid_t tid, bool no_wait, pid_t *tid_out, int *status_out)
+static int wait_stop(idtype_t whose, pid_t tid, bool no_wait, struct late_stop *out)
 {
 	siginfo_t info = {0};
 	if (waitid(whose, (id_t)tid, &info,
@@ -521,10 +521,20 @@ static int wait_stop(idtype_t whose, pid_t tid, bool no_wait, pid_t *tid_out, in
 		return -errno;
 	if (info.si_pid == 0)
 		return -EAGAIN;
-	*tid_out = info.si_pid;
+	out->tid = info.si_pid;
 	if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)
-		return waitpid(info.si_pid, status_out, __WALL) == info.si_pid ? 0 : -EAGAIN;
-	*status_out = info.si_status << 8 | 0x7f; /* as waitpid would give it */
+		return waitpid(info.si_pid, &out->status, __WALL) == info.si_pid ? 0 : -EAGAIN;
+	out->status = info.si_status << 8 | 0x7f; /* as waitpid would give it */
+	return 0;
+}
+
+/* @rc: whether there is @stop. */
+static int serve_now(struct target *t, int rc, struct late_stop stop)
+{
+	if (rc != 0)
+		return rc;
+	t->now_ns = target_clock();
+	loop_serve(t, stop.tid, stop.status);
 	return 0;
 }
 
@@ -542,22 +552,14 @@ int loop_step(struct target *t, bool no_wait)
 		stop = t->late.data[0];
 		vec_take_swap(&t->late, 0);
 	} else {
-		rc = wait_stop(P_ALL, 0, no_wait, &stop.tid, &stop.status);
+		rc = wait_stop(P_ALL, 0, no_wait, &stop);
 	}
-	if (rc != 0)
-		return rc;
-	t->now_ns = target_clock();
-	loop_serve(t, stop.tid, stop.status);
-	return 0;
+	return serve_now(t, rc, stop);
 }
 
 int loop_step_thread(struct target *t, struct thread *th)
 {
 	struct late_stop stop = {0};
-	int rc = wait_stop(P_PID, th->tid, true, &stop.tid, &stop.status);
-	if (rc != 0)
-		return rc;
-	t->now_ns = target_clock();
-	loop_serve(t, stop.tid, stop.status);
-	return 0;
+	int rc = wait_stop(P_PID, th->tid, true, &stop);
+	return serve_now(t, rc, stop);
 }

@@ -86,12 +86,17 @@ int maps_open(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
+static int ask(int fd, struct map_query *q)
+{
+	if (ioctl(fd, MAP_QUERY, q) == 0)
+		return 1;
+	return errno == ENOENT ? 0 : -errno;
+}
+
 int maps_query(int fd, taddr_t addr)
 {
 	struct map_query q = {.size = sizeof(q), .flags = MAP_QUERY_CODE, .addr = addr};
-	if (ioctl(fd, MAP_QUERY, &q) == 0)
-		return 1;
-	return errno == ENOENT ? 0 : -errno;
+	return ask(fd, &q);
 }
 
 int maps_query_bounds(int fd, taddr_t addr, struct map_bounds *out)
@@ -99,10 +104,10 @@ int maps_query_bounds(int fd, taddr_t addr, struct map_bounds *out)
 	char name[PATH_MAX + sizeof(DELETED)] = "";
 	struct map_query q = {.size = sizeof(q), .addr = addr, .name = (uint64_t)(uintptr_t)name,
 			      .name_size = sizeof(name)};
-	if (ioctl(fd, MAP_QUERY, &q) != 0)
-		return errno == ENOENT ? 0 : -errno;
-	*out = (struct map_bounds){q.start, q.end, strcmp(name, MAIN_STACK) == 0};
-	return 1;
+	int rc = ask(fd, &q);
+	if (rc == 1)
+		*out = (struct map_bounds){q.start, q.end, strcmp(name, MAIN_STACK) == 0};
+	return rc;
 }
 
 int maps_read(pid_t pid, struct maps *out)

@@ -173,12 +173,20 @@ void pad_owner_remove(struct pad_owner *owner, struct pad_memory *m)
 	}
 }
 
+/* The number of the chunk that slot *index is in; *index becomes its place there. */
+static uint32_t find_chunk(const struct pad_memory *m, uint32_t *index)
+{
+	uint32_t chunk = 0;
+
+	while (*index >= m->chunk[chunk].count)
+		*index -= m->chunk[chunk++].count;
+	return chunk;
+}
+
 struct pad_slot *pad_memory_slot(const struct pad_memory *m, uint32_t index)
 {
-	const struct pad_chunk *c = m->chunk;
+	const struct pad_chunk *c = &m->chunk[find_chunk(m, &index)];
 
-	for (; index >= c->count; c++)
-		index -= c->count;
 	return (struct pad_slot *)(void *)c->base + index;
 }
 
@@ -215,10 +223,8 @@ static struct pad_directory *find_place(const struct pad_memory *m, uint64_t key
 /* Where slot @index is in the target. */
 static taddr_t slot_address(const struct pad_memory *m, uint32_t index)
 {
-	const struct pad_chunk *c = m->chunk;
+	const struct pad_chunk *c = &m->chunk[find_chunk(m, &index)];
 
-	for (; index >= c->count; c++)
-		index -= c->count;
 	return c->target + index * sizeof(struct pad_slot);
 }
 
@@ -249,10 +255,8 @@ void pad_memory_reset_slot(struct pad_memory *m, uint32_t index)
 
 static uint32_t use_next(struct pad_memory *m)
 {
-	uint32_t chunk = 0, index = m->used;
+	uint32_t index = m->used, chunk = find_chunk(m, &index);
 
-	while (index >= m->chunk[chunk].count)
-		index -= m->chunk[chunk++].count;
 	m->control->chunk[chunk].used = index + 1;
 	return m->used++;
 }

@@ -2,7 +2,6 @@
  * The slots of threads: who has one, and the bounds of its stack. See pads.h.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "target/pads_internal.h"
@@ -61,11 +60,8 @@ int pads_give_slot(struct target *t, struct thread *th, uint64_t thread_pointer,
 	struct pads *p = th->process->space->pads;
 	taddr_t low, high;
 	th->thread_pointer = thread_pointer;
-	if (!pad_memory_has_room(&p->memory, thread_pointer))
-		pads_grow(t, th);
-	int rc = pad_memory_has_room(&p->memory, thread_pointer) ?
-			 pads_stack_bounds(th, sp, &low, &high) :
-			 -ENOSPC;
+	bool has_room = pad_memory_has_room(&p->memory, thread_pointer) || pads_grow(t, th);
+	int rc = has_room ? pads_stack_bounds(th, sp, &low, &high) : -ENOSPC;
 	if (rc == 0) {
 		pads_catch_up(t,
 			      th->process->space); /* a slot used before: its records come first */

@@ -194,18 +194,18 @@ static int add_chunk(struct target *t, struct thread *th, int fd, int own, size_
 	return rc;
 }
 
-void pads_grow(struct target *t, struct thread *th)
+bool pads_grow(struct target *t, struct thread *th)
 {
 	struct pads *p = th->process->space->pads;
 	size_t size = pad_memory_more(&p->memory);
 	if (p->cannot_grow || !size)
-		return;
+		return false;
 	p->cannot_grow = true;
 	if (!syscalls_may_inject(t, th->tid) || !has_space_for(th, size))
-		return;
+		return false;
 	int own, fd = open_file(t, th, &own);
 	if (fd < 0)
-		return;
+		return false;
 	int rc = add_chunk(t, th, fd, own, size);
 	if (rc != 0)
 		close(own);
@@ -213,6 +213,7 @@ void pads_grow(struct target *t, struct thread *th)
 	p->cannot_grow = rc != 0;
 	log_debug("space %u: slots for %u threads%s%s", th->process->space->id, p->memory.slot_count,
 		  rc != 0 ? " and no more: " : "", rc != 0 ? strerror(-rc) : "");
+	return rc == 0;
 }
 
 static int load_blob(struct target *t, struct space *s, struct thread *th, struct pads *p)

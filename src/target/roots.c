@@ -134,7 +134,7 @@ static void note_stack(struct roots *r, const struct map *m, const struct map *b
 	bool has_guard = before && before->end == m->start && !before->is_read &&
 			 !before->is_write && !*m->path;
 
-	if ((has_guard || strcmp(m->path, "[stack]") == 0) && is_below(r, m->start, m->end, &top))
+	if ((has_guard || map_is_main_stack(m)) && is_below(r, m->start, m->end, &top))
 		*vec_add(&r->below_stacks) = (struct root_range){m->start, top};
 }
 

@@ -96,7 +96,7 @@ struct thread {
 	struct arch_regs vfork_regs; /* while is_in_vfork, since it cannot be asked for them */
 };
 
-/* A stop that was consumed and is served later. */
+/* A stop that is still to be served; among t->late one that was consumed. */
 struct late_stop {
 	pid_t tid;
 	int status;

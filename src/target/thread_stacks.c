@@ -60,7 +60,7 @@ static taddr_t find_low(pid_t pid, const struct maps *maps, taddr_t sp)
 	taddr_t end = 0;
 	for (size_t i = 0; i < maps->list.count; i++) {
 		const struct map *m = &maps->list.data[i];
-		if (sp < m->end && strcmp(m->path, "[stack]") == 0)
+		if (sp < m->end && map_is_main_stack(m))
 			return MAX(end, limit_of_stack(pid, sp));
 		if (sp < m->end)
 			return sp < m->start ? end : m->start;
