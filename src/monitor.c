@@ -18,14 +18,24 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 #include "growth.h"
 
-#define WAKE_NS 20000000L
+#define WAKE_NS     20000000L
+#define MAX_CLIENTS 64
+
+/* Somebody whose request has not come whole. */
+struct client {
+	int fd;
+	size_t used;
+	char text[MONITOR_REQUEST_MAX];
+};
 
 struct monitor {
 	struct run *run;
 	int fd;             /* listening; -1 = none, signals alone */
 	char *path;         /* of the socket */
+	VEC(struct client *) clients;
 	timer_t timer;
 	bool has_timer;
 };
@@ -84,20 +94,27 @@ static int make_directory(const char *path)
 	return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077) ? 0 : -EPERM;
 }
 
-static int listen_at(const char *path)
+/* What comes at @fd raises SIGIO. */
+static int make_async(int fd)
+{
+	return fcntl(fd, F_SETOWN, getpid()) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK | O_ASYNC) == 0 ? 0 : -errno;
+}
+
+/* Listens at @own, which then becomes @path: who finds that can connect. */
+static int listen_at(const char *own, const char *path)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	if (strlen(path) >= sizeof(addr.sun_path))
+	if (strlen(path) >= sizeof(addr.sun_path) || strlen(own) >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
-	strcpy(addr.sun_path, path);
+	strcpy(addr.sun_path, own);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	unlink(path); /* of a process with our id that was killed */
-	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 || chmod(path, 0600) != 0 ||
-	    listen(fd, SOMAXCONN) != 0 || fcntl(fd, F_SETOWN, getpid()) != 0 ||
-	    fcntl(fd, F_SETFL, O_NONBLOCK | O_ASYNC) != 0) {
+	unlink(own); /* of a process with our id that was killed */
+	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 || chmod(own, 0600) != 0 ||
+	    listen(fd, SOMAXCONN) != 0 || make_async(fd) != 0 || rename(own, path) != 0) {
 		int err = errno;
+		unlink(own);
 		close(fd);
 		return -err;
 	}
@@ -118,7 +135,8 @@ static int open_socket(struct monitor *m)
 		}
 		free(m->path);
 		m->path = xasprintf("%s/%d.sock", directory, (int)getpid());
-		rc = listen_at(m->path);
+		_cleanup_free_ char *own = xasprintf("%s/%d.new", directory, (int)getpid());
+		rc = listen_at(own, m->path);
 	}
 	return rc;
 }
@@ -134,10 +152,21 @@ struct monitor *monitor_open(struct run *run)
 	return m;
 }
 
+/* Takes client @i out; whose request has not been served finds the connection closed. */
+static void drop_client(struct monitor *m, size_t i)
+{
+	close(m->clients.data[i]->fd);
+	free(m->clients.data[i]);
+	vec_take_swap(&m->clients, i);
+}
+
 void monitor_close(struct monitor *m)
 {
 	if (!m)
 		return;
+	while (m->clients.count > 0)
+		drop_client(m, 0);
+	vec_deinit(&m->clients);
 	if (m->fd >= 0) {
 		unlink(m->path);
 		close(m->fd);
@@ -170,23 +199,21 @@ static struct session *find_session(const struct run *run, long pid)
 	return run->sessions.count > 0 ? run->sessions.data[0] : NULL;
 }
 
-/* Reads until the client has no more to say; its texts end with a zero byte each. */
-static ssize_t read_request(int fd, char *text, size_t size)
+/* Takes what @c has said so far, without waiting; whether it has no more to say. */
+static bool has_whole_request(struct client *c)
 {
-	const struct timeval limit = {.tv_usec = 500000}; /* the program may be waiting for us */
-	size_t used = 0;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	while (used < size - 1) {
-		ssize_t n = read(fd, text + used, size - 1 - used);
+	while (c->used < sizeof(c->text) - 1) {
+		ssize_t n = read(c->fd, c->text + c->used, sizeof(c->text) - 1 - c->used);
 		if (n < 0 && errno == EINTR)
 			continue; /* the next client's SIGIO */
+		if (n < 0 && errno == EAGAIN)
+			return false;
 		if (n <= 0)
 			break;
-		used += (size_t)n;
+		c->used += (size_t)n;
 	}
-	text[used] = '\0';
-	return (ssize_t)used;
+	c->text[c->used] = '\0';
+	return true;
 }
 
 static int send_all(int fd, const char *text, size_t size)
@@ -207,10 +234,12 @@ static int send_all(int fd, const char *text, size_t size)
  * A request is PID, DIRECTORY and LINE, each with its
  * zero byte; the answer a digit (0 = well) and a text.
  */
-static bool serve_client(struct monitor *m, int fd)
+static bool serve_client(struct monitor *m, const struct client *c)
 {
-	_cleanup_free_ char *text = xmalloc(MONITOR_REQUEST_MAX), *answer = NULL;
-	size_t size = 0, n = (size_t)read_request(fd, text, MONITOR_REQUEST_MAX);
+	const struct timeval limit = {.tv_usec = 500000}; /* the program may be waiting for us */
+	_cleanup_free_ char *answer = NULL;
+	const char *text = c->text;
+	size_t size = 0, n = c->used;
 	const char *directory = memchr(text, '\0', n), *line = NULL;
 	if (directory && ++directory < text + n)
 		line = memchr(directory, '\0', (size_t)(text + n - directory));
@@ -225,8 +254,10 @@ static bool serve_client(struct monitor *m, int fd)
 	CHECK(r.reply);
 	int rc = monitor_run(&r, line);
 	fclose(r.reply);
-	if (send_all(fd, rc == 0 ? "0" : "1", 1) == 0)
-		send_all(fd, answer, size);
+	fcntl(c->fd, F_SETFL, 0);
+	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	if (send_all(c->fd, rc == 0 ? "0" : "1", 1) == 0)
+		send_all(c->fd, answer, size);
 	return r.wants_detach;
 }
 
@@ -255,6 +286,38 @@ static void write_all_snapshots(struct run *run)
 	}
 }
 
+/* Whether one came. */
+static bool accept_client(struct monitor *m)
+{
+	int fd = m->fd < 0 ? -1 : accept4(m->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0)
+		return m->fd >= 0 && errno == EINTR;
+	if (!is_allowed(fd) || make_async(fd) != 0) {
+		close(fd);
+		return true;
+	}
+	if (m->clients.count == MAX_CLIENTS)
+		drop_client(m, 0);
+	struct client *c = xmalloc(sizeof(*c));
+	c->fd = fd;
+	c->used = 0;
+	*vec_add(&m->clients) = c;
+	return true;
+}
+
+/* Whether one wants that the program is left. */
+static bool serve_clients(struct monitor *m)
+{
+	bool wants_detach = false;
+	for (size_t i = m->clients.count; i-- > 0;) {
+		if (!has_whole_request(m->clients.data[i]))
+			continue;
+		wants_detach |= serve_client(m, m->clients.data[i]);
+		drop_client(m, i);
+	}
+	return wants_detach;
+}
+
 bool monitor_serve(struct monitor *m)
 {
 	const struct itimerspec off = {{0, 0}, {0, 0}};
@@ -268,15 +331,8 @@ bool monitor_serve(struct monitor *m)
 		wants_snapshots = 0;
 		write_all_snapshots(m->run);
 	}
-	while (m->fd >= 0) {
-		int fd = accept4(m->fd, NULL, NULL, SOCK_CLOEXEC);
-		if (fd < 0 && errno == EINTR)
-			continue;
-		if (fd < 0)
-			break;
-		if (is_allowed(fd))
-			wants_detach |= serve_client(m, fd);
-		close(fd);
-	}
+	do {
+		wants_detach |= serve_clients(m);
+	} while (accept_client(m));
 	return wants_detach;
 }

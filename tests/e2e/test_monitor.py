@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 
@@ -13,10 +14,10 @@ from harness import Fail, test
 class Monitored:
     """targets/monitored under ptmem, at its first line."""
 
-    def __init__(self, t, options=(), attach=False, **env):
+    def __init__(self, t, options=(), attach=False, before=(), **env):
         self.t, self.cwd = t, t.subdirectory()
         self.env = t.environment(self.cwd, XDG_RUNTIME_DIR=self.cwd, **env)
-        program, own = [t.target("gcc-O2-pie", "monitored")], [t.ptmem(), "--time-unit=B", *options]
+        program, own = [t.target("gcc-O2-pie", "monitored")], [*before, t.ptmem(), "--time-unit=B", *options]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         self.program = None
         if attach:
@@ -29,7 +30,8 @@ class Monitored:
             self.expect(self.ptmem, b"ready\n")
 
     def has_socket(self):
-        return os.path.exists(os.path.join(self.cwd, "ptmem", "%d.sock" % self.ptmem.pid))
+        directory = os.path.join(self.cwd, "ptmem")
+        return os.path.isdir(directory) and any(name.endswith(".sock") for name in os.listdir(directory))
 
     def expect(self, process, line):
         self.t.equal("the program's line", process.stdout.readline(), line)
@@ -220,6 +222,40 @@ def _(t):
         out, _ = process.communicate(timeout=30)
         t.check(b"live bytes: 7000" in out, "answer %r" % out)
     m.end()
+
+
+@test("monitor/early")
+def _(t):
+    """Who finds the socket is answered, however long ptmem takes to open it."""
+    slow = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=listen", "-e", "inject=listen:delay_enter=300000"]
+    m = Monitored(t, attach=True, before=slow)
+    t.equal("status", m.say("status", pid=m.program.pid).status, 0)
+    m.program.stdin.close()
+    t.equal("ptmem's status", m.ptmem.wait(timeout=20), 0)
+
+
+def connect(m):
+    client = socket.socket(socket.AF_UNIX)
+    client.settimeout(20)
+    client.connect(os.path.join(m.cwd, "ptmem", "%d.sock" % m.ptmem.pid))
+    return client
+
+
+@test("monitor/slow-clients")
+def _(t):
+    """Those who say nothing, or half of it, hold up neither the program nor the others."""
+    m = Monitored(t)
+    silent = [connect(m) for _ in range(70)]
+    half = connect(m)
+    half.sendall(b"0\0/\0stat")
+    for _ in range(3):
+        t.equal("status", m.say("status").status, 0)
+    m.more()
+    half.sendall(b"us\0")
+    half.shutdown(socket.SHUT_WR)
+    t.check(b"live bytes: 8000\n" in b"".join(iter(lambda: half.recv(4096), b"")), "no answer")
+    m.end()
+    t.equal("what the silent are told", [client.recv(1) for client in silent[-9:]], [b""] * 9)
 
 
 def status_for_nobody(t, m):
