@@ -538,9 +538,8 @@ def redis(t):
                                "--dir", cwd, "--io-threads", "1"], cwd=cwd,
                               env=t.environment(cwd, LD_PRELOAD=t.oracle_library()),
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    t.wait_until("redis to start", lambda: os.path.exists(socket))
     cli = [client, "-s", socket]
-    t.equal("ping", t.run([*cli, "ping"]).out, b"PONG\n")
+    t.wait_until("redis to answer", lambda: t.run([*cli, "ping"]).out == b"PONG\n")
     stop_while_waiting(t, server.pid)
     attached = Attached(t, server.pid).wait_attached()
     oracle.set_mark(cwd, server.pid, 1)
@@ -601,6 +600,11 @@ def target_killed_at_once(t):
         t.check("internal error" not in attached.errors(), attached.errors())
 
 
+def says(cwd, text):
+    with open(os.path.join(cwd, "err"), encoding="utf-8", errors="replace") as err:
+        return text in err.read()
+
+
 @test("attach/while-it-executes", limit=120)
 def while_it_executes(t):
     """At whatever moment of its execve: the new program is profiled, or the old one was and that is said."""
@@ -608,16 +612,23 @@ def while_it_executes(t):
     for i in range(20):
         cwd = t.subdirectory()
         read_end, write_end = os.pipe()
+        end_read, end_write = os.pipe()
         pid = os.fork()
         if pid == 0:
             os.close(write_end)
+            os.close(end_write)
             os.read(read_end, 1)
-            os.execve("/bin/sh", ["sh", "-c", "x=$(sleep 0.2); sleep 0.2"], t.environment(cwd))
+            os.dup2(end_read, 0)
+            os.execve("/bin/sh", ["sh", "-c", "x=$(true); read x; true | true"], t.environment(cwd))
         os.close(read_end)
+        os.close(end_read)
         with open(os.path.join(cwd, "err"), "wb") as err:
             tracer = subprocess.Popen([ptmem, "--stats", "-p", str(pid)], cwd=cwd, env=t.environment(cwd), stderr=err)
         time.sleep(i / 20 * 0.012)
         os.close(write_end)
+        t.wait_until("ptmem to attach", lambda: tracer.poll() is not None or says(cwd, "attached"))
+        os.write(end_write, b"\n")
+        os.close(end_write)
         t.equal("status of the program", os.waitpid(pid, 0)[1], 0)
         t.equal("status of ptmem", tracer.wait(timeout=30), 0)
         with open(os.path.join(cwd, "err"), encoding="utf-8", errors="replace") as err:

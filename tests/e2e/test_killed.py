@@ -109,7 +109,7 @@ class Guarded:
         self.process = subprocess.Popen([t.target("gcc-O2-pie", "guarded"), *args], cwd=self.cwd,
                                         env=t.environment(self.cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self.process.pid
-        time.sleep(0.05)
+        t.equal("its first line", self.process.stdout.readline(), b"ready\n")
 
     def end(self, t):
         out, _ = self.process.communicate(timeout=60)
@@ -137,8 +137,7 @@ def own_handler(t):
     """A program's own handler of SIGTRAP stays, and gets its own breakpoints."""
     target = Guarded(t)
     attached = Attached(t, target.pid, ["-v"]).wait_attached()
-    time.sleep(0.3)
-    t.check("own handler of SIGTRAP" in attached.errors(), attached.errors())
+    t.wait_until("that to be said", lambda: "own handler of SIGTRAP" in attached.errors())
     t.check(sigtrap_is_caught(target.pid), "its handler is gone")
     attached.detach()
     t.check(sigtrap_is_caught(target.pid), "its handler is gone")

@@ -204,10 +204,10 @@ def _(t):
 @test("monitor/duration")
 def _(t):
     """A request does not disturb the timer of --duration."""
-    m = Monitored(t, ["--duration=1.5"], attach=True)
+    m = Monitored(t, ["--duration=5"], attach=True)
     for _ in range(3):
         t.equal("status", m.say("status").status, 0)
-    t.equal("ptmem's status", m.ptmem.wait(timeout=20), 0)
+    t.equal("ptmem's status", m.ptmem.wait(timeout=30), 0)
     m.program.stdin.close()
     m.program.wait()
 

@@ -33,18 +33,17 @@ def register_attached(mode):
     @test("sandboxed/%s/attached" % mode)
     def _(t):
         """Attached and left: it does not die of a call that it did not make."""
-        argv = [t.target("gcc-O2-pie", "sandboxed"), mode, "1500", "1000"]
-        target = subprocess.Popen(argv, cwd=t.directory, stdout=subprocess.PIPE)
-        time.sleep(0.2)
+        argv = [t.target("gcc-O2-pie", "sandboxed"), mode, "-w"]
+        target = subprocess.Popen(argv, cwd=t.directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if not target.stdout.readline() and target.wait() == 77:
+            raise Skip("this kernel cannot do that")
         attached = Attached(t, target.pid, ["-v"]).wait_attached()
         time.sleep(0.5)
         stats = attached.detach().only_stats()
-        t.check(0 < stats["allocations"] < 1500, "allocations: %s" % stats["allocations"])
+        t.check(stats["allocations"] > 0, "nothing was seen")
         t.check(stats["blocks"] <= 1, "blocks: %d" % stats["blocks"])  # it may be left with one in its hands
         t.equal("frees, and what is live", stats["frees"] + stats["blocks"], stats["allocations"])
         out = target.communicate(timeout=30)[0]
-        if target.returncode == 77:
-            raise Skip("this kernel cannot do that")
         t.equal("status and output", (target.returncode, out), (0, b"OK\n"))
 
 

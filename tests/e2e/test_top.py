@@ -8,7 +8,7 @@ import subprocess
 import massif
 from harness import test
 from terminal import Terminal
-from test_attach import Server
+from test_attach import Server, wait_state
 from test_leaks import Waiting
 
 KEYS = "l live  g growth  s since start  r rate  enter path  z restart  w write  q quit"
@@ -87,7 +87,7 @@ def keys(t):
     top.press(b"s", "by growth since the start")
     top.press(b"l", "by live bytes$")
     top.press(b"\n", r"^ +by \S+ \(")
-    t.equal("the row that is expanded", top.paths()[0], 4)
+    top.wait("the path below the first row", lambda: top.paths()[:1] == [4])
     top.terminal.type(DOWN)
     top.wait("the path below the second row", lambda: top.paths()[:1] == [5])
     top.press(b"\n", re.escape(KEYS))
@@ -168,8 +168,7 @@ def suspended(t):
     t.wait_until("a table", lambda: "follow_list" in terminal.text())
     stopped = type_and_wait(b"\x1a", "Stopped")
     t.check(b"\x1b[?1049l" in stopped.split(b"Stopped")[0], "the screen is not the shell's: %r" % stopped)
-    with open("/proc/%d/stat" % program.process.pid, encoding="ascii", errors="replace") as file:
-        t.check(file.read().rsplit(")", 1)[1].split()[0] in "RS", "the program is stopped, too")
+    wait_state(t, program.process.pid, "RS")
     again = type_and_wait(b"fg\n", "follow_list")
     t.check(b"\x1b[?1049h" in again, "no screen of its own: %r" % again)
     type_and_wait(b"q", "written to")
@@ -199,7 +198,7 @@ def several(t):
     pids = [p.process.pid for p in programs]
     top.wait("both tables", lambda: sum(bool(re.match(r"process (%d|%d), " % tuple(pids), line))
                                         for line in top.terminal.screen()) == 2)
-    t.equal("where the tables begin", top.tables(), [0, 11])
+    top.wait("the tables to begin there", lambda: top.tables() == [0, 11])
     programs[0].process.kill()
     programs[0].process.wait()
     top.wait("one table", lambda: len(top.tables()) == 1)
@@ -219,7 +218,7 @@ def selection(t):
     top = Top(t, programs, rows=10, columns=150)
     top.wait("both tables", lambda: top.tables() == [0, 4])
     top.press(b"\nw", r"^written to ")  # below the tables
-    t.equal("where the tables begin", top.tables(), [0, 4])
+    top.wait("the tables to be where they were", lambda: top.tables() == [0, 4])
     top.terminal.resize(80, 150)
     os.kill(top.terminal.process.pid, signal.SIGWINCH)
     top.wait("the path below the first row", lambda: top.paths()[:1] == [4])

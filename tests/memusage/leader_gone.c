@@ -1,20 +1,22 @@
-/* main ends by pthread_exit, a thread goes on, touches 20 MiB and ends the process */
+/* main ends by pthread_exit, a thread goes on, touches 20 MiB and ends the process: 0.2 s each, or ten lines of FILE */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-static void *work(void *arg)
+#include "rows.h"
+static void *work(void *file)
 {
-    usleep(200000);
+    wait_rows(file, 200000);
     char *volatile p = malloc(20 << 20);
     memset(p, 1, 20 << 20);
-    usleep(200000);
+    wait_rows(file, 200000);
     _exit(3);
-    return arg;
+    return file;
 }
-int main(void)
+int main(int argc, char **argv)
 {
     pthread_t t;
-    if (pthread_create(&t, NULL, work, NULL)) return 1;
+    if (pthread_create(&t, NULL, work, argc > 1 ? argv[1] : NULL)) return 1;
     pthread_exit(NULL);
 }

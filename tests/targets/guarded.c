@@ -1,5 +1,6 @@
 /*
- * guarded [DIR]: runs until the end of its input, 1,000 blocks at a time; then prints the truth and OK.
+ * guarded [DIR]: prints "ready" and runs until the end of its input, 1,000 blocks at a time; then prints
+ * the truth and OK.
  * With DIR it opens and closes libdl_a.so and libdl_b.so meanwhile, which make blocks,
  * too; without, it has a handler of SIGTRAP and breakpoints of its own.
  */
@@ -59,6 +60,7 @@ int main(int argc, char **argv)
 
 	if (argc == 1)
 		signal(SIGTRAP, on_trap);
+	CHECK(write(STDOUT_FILENO, "ready\n", 6) == 6);
 	for (; poll(&input, 1, 0) == 0; made++) {
 		work();
 		if (argc > 1)

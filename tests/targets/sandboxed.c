@@ -2,9 +2,11 @@
  * Allocates after it has forbidden itself system calls: ROUNDS blocks of 50 to 99 bytes,
  * one at a time, and one of 100 before. A forbidden call ends it. Prints OK. In mode `space` its
  * address space is limited to 200 MB, and most of that must be there for one block at the end.
+ * With -w in place of ROUNDS it prints "ready" first, and makes one each millisecond until its input ends.
  *
- *	sandboxed none|strict|filter|mdwe|space [ROUNDS [MICROSECONDS between two]]
+ *	sandboxed none|strict|filter|mdwe|space [ROUNDS|-w]
  */
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -64,16 +66,21 @@ static void use(size_t size)
 
 int main(int argc, char **argv)
 {
+	int waits = argc > 2 && strcmp(argv[2], "-w") == 0;
 	int rounds = argc > 2 ? atoi(argv[2]) : 3000;
-	long pause = argc > 3 ? atol(argv[3]) : 0;
-	const struct timespec ts = {0, pause * 1000};
+	const struct timespec pause = {0, 1000000};
+	char c;
+	if (waits && fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK) != 0)
+		return 1;
 	use(100);
 	if (argc < 2 || lock_in(argv[1]) != 0)
 		return 77; /* this kernel cannot */
-	for (int i = 0; i < rounds; i++) {
+	if (waits && write(1, "ready\n", 6) != 6)
+		return 1;
+	for (int i = 0; i < rounds || (waits && read(0, &c, 1) != 0); i++) {
 		use((size_t)(50 + i % 50));
-		if (pause)
-			nanosleep(&ts, NULL);
+		if (waits)
+			nanosleep(&pause, NULL);
 	}
 	if (strcmp(argv[1], "space") == 0 && mmap(NULL, SPACE / 10 * 9, PROT_READ | PROT_WRITE,
 						  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
