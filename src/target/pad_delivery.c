@@ -49,6 +49,8 @@ static bool is_deleted(struct pads *p, const struct ring_record *r)
 static void deliver(void *ctx, const struct ring_record *r)
 {
 	struct delivery *d = ctx;
+	if (r->slot + 1u == d->space->pads->listened)
+		d->space->pads->was_heard = true;
 	if (d->space->pads->deleted.count > 0 && is_deleted(d->space->pads, r))
 		return;
 	const struct pads *p = d->space->pads;
@@ -98,7 +100,9 @@ static uint32_t find_node(void *ctx, const struct ring_record *r)
 static void deliver_quick(void *ctx, struct quick_event *event, size_t count)
 {
 	struct delivery *d = ctx;
-	const struct pads *p = d->space->pads;
+	struct pads *p = d->space->pads;
+	for (size_t i = 0; p->listened && i < count; i++)
+		p->was_heard |= event[i].slot + 1u == p->listened;
 	for (size_t i = 0; d->target->options.stack_pointers && i < count; i++)
 		event[i].thread =
 			event[i].slot < p->owner.count ? (uint32_t)p->owner.data[event[i].slot] : 0;
@@ -149,6 +153,19 @@ void pads_catch_up(struct target *t, struct space *s)
 			return;
 		ring_pass_hole(&s->pads->ring, false);
 	}
+}
+
+bool pads_catch_up_on(struct target *t, const struct thread *th)
+{
+	struct space *s = th->process->space;
+	struct pads *p = s->pads;
+	if (!p)
+		return false;
+	p->listened = pads_slot(th) ? th->slot + 1 : 0;
+	p->was_heard = false;
+	pads_catch_up(t, s);
+	p->listened = 0;
+	return p->was_heard;
 }
 
 void pads_finish(struct target *t, struct space *s)

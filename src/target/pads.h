@@ -30,6 +30,8 @@ struct pads {
 	VEC(pid_t) owner;         /* by slot: the thread that has it; 0 = free */
 	VEC(struct pads_deleted) deleted; /* until the thread's next record */
 	bool cannot_grow;         /* no slots beyond those that there are */
+	uint32_t listened;        /* 1 + the slot of pads_catch_up_on; 0 = none */
+	bool was_heard;           /* a record of that slot was delivered */
 	uint64_t stall_mark, stall_since_ns; /* what the ring was like when threads waited, and since when */
 };
 
@@ -57,6 +59,8 @@ size_t pads_drain_some(struct target *t, struct space *s);
 size_t pads_drain(struct target *t, struct space *s);
 /* Reads all that was committed by now, also behind holes. */
 void pads_catch_up(struct target *t, struct space *s);
+/* The same, and whether a record of @th was among them. */
+bool pads_catch_up_on(struct target *t, const struct thread *th);
 /* The last look: the threads are gone, holes are dead. */
 void pads_finish(struct target *t, struct space *s);
 

@@ -17,6 +17,7 @@
 #include "target/thread.h"
 
 #define NS_PER_THREAD 100000u /* a look takes some 10 us a thread: a tenth of the time at most */
+#define MAX_LOOKS     3
 
 /* The stack pointer of a sleeping thread; false where it runs, or cannot be read. */
 static bool read_sleeping_sp(pid_t tid, taddr_t *sp_out, taddr_t *pc_out)
@@ -61,39 +62,61 @@ static bool is_in_call(struct thread *th, taddr_t sp, taddr_t pc)
 	return call && is_below(s, sp, call->return_at, call->stub_return);
 }
 
-static void tell(struct target *t, struct thread *th, taddr_t sp, taddr_t pc)
+/* To be called when all that @th recorded before it stood there was delivered, and no more. */
+static void tell(struct target *t, struct thread *th, taddr_t sp)
 {
-	struct space *s = th->process->space;
 	struct heap_event ev = {
 		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = HEAP_SAMPLE, .sp = sp};
-	if (!s->is_profiled || !s->is_ready || !s->user || t->is_abandoned ||
-	    th->process->is_vfork_child || is_in_call(th, sp, pc))
-		return;
-	if (s->pads)
-		pads_drain(t, s); /* where it was before comes first */
-	t->sink.event(t->sink.ctx, s, &ev);
+	t->sink.event(t->sink.ctx, th->process->space, &ev);
+}
+
+static bool is_wanted(const struct target *t, const struct thread *th)
+{
+	const struct space *s = th->process->space;
+	return s->is_profiled && s->is_ready && s->user && !t->is_abandoned &&
+	       !th->process->is_vfork_child;
 }
 
 void sample_take(struct target *t, struct thread *th)
 {
 	struct arch_regs regs;
 	th->wants_sample = false;
-	if (ptrace_get_regs(th->tid, &regs) == 0)
-		tell(t, th, regs.word[t->arch->sp], regs.word[t->arch->pc]);
+	if (!is_wanted(t, th) || ptrace_get_regs(th->tid, &regs) != 0 ||
+	    is_in_call(th, regs.word[t->arch->sp], regs.word[t->arch->pc]))
+		return;
+	pads_catch_up_on(t, th);
+	tell(t, th, regs.word[t->arch->sp]);
+}
+
+/*
+ * The sample of a thread that sleeps. It may wake at any time: what it has recorded since its
+ * last record came from before the look or from after, so the look counts only if there is none.
+ * False where there is no such look.
+ */
+static bool take_sleeping(struct target *t, struct thread *th)
+{
+	taddr_t sp, pc;
+	for (int i = 0; i < MAX_LOOKS; i++) {
+		if (!read_sleeping_sp(th->tid, &sp, &pc))
+			return false;
+		bool is_inside = is_in_call(th, sp, pc);
+		if (pads_catch_up_on(t, th))
+			continue;
+		if (!is_inside)
+			tell(t, th, sp);
+		return true;
+	}
+	return false;
 }
 
 static void sample_threads(struct target *t)
 {
 	for (size_t i = 0; i < t->threads.capacity; i++) {
 		struct thread *th = t->threads.data[i];
-		taddr_t sp, pc;
 		if (!th || th->state != THREAD_RUNNING || th->is_exiting || th->waits_for_room ||
-		    th->was_interrupted || !th->process->space->is_ready ||
-		    !th->process->space->is_profiled)
+		    th->was_interrupted || !is_wanted(t, th))
 			continue;
-		if (read_sleeping_sp(th->tid, &sp, &pc)) {
-			tell(t, th, sp, pc);
-		} else if (ptrace_interrupt(th->tid) == 0) {
+		if (!take_sleeping(t, th) && ptrace_interrupt(th->tid) == 0) {
 			th->was_interrupted = true;
 			th->wants_sample = true;
 		}

@@ -122,6 +122,24 @@ def sampled_calls(t):
         t.check(not back, "%s: the stack shrank while it grew: %s" % (probes, back[:9]))
 
 
+@test("stacks/sampled-sleep", limit=120)
+def sampled_sleep(t):
+    """A thread that is looked at while it sleeps may be elsewhere when the look is over: none that is late counts."""
+    late = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=close", "-e", "inject=close:delay_exit=1000"]
+    for probes in ("break", "jump"):
+        cwd = t.subdirectory()
+        run = t.run([*late, t.ptmem(), "--stacks=yes", "--heap=no", "--stack-sample=1", "--events=events", "--probes=" + probes,
+                     t.target(VARIANT, "stackuse"), "slope", "2", "sleep"], cwd=cwd)
+        t.equal("status (%r)" % run.err, run.status, 0)
+        with open(os.path.join(cwd, "events"), encoding="ascii") as file:
+            words = [line.split() for line in file]
+        seen = [int(w[5]) for w in words if w[0] == "s"]
+        t.check(sum(w[0] == "t" for w in words) > 20, "%s: there are no samples" % probes)
+        grown = seen[:seen.index(max(seen))]
+        back = [(a, b) for a, b in zip(grown, grown[1:]) if b < a - 1000]
+        t.check(not back, "%s: the stack shrank while it grew: %s" % (probes, back[:9]))
+
+
 @test("stacks/ends")
 def leader_ends(t):
     profile = run(t, VARIANT, "leader", status=7)

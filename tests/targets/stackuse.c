@@ -10,8 +10,9 @@
  *
  *	plain         calls at every level of a recursion, down and up
  *	deep          the same as plain, and in a signal's handler, and beside a child that is spawned
- *	slope N       a recursion whose levels call malloc N times and nothing else: after these
- *	              lines come "level: BYTES" for each level; the first call is before, the last behind
+ *	slope N [sleep]   a recursion whose levels call malloc N times and nothing else, or sleep for 0.1 ms
+ *	              between these calls: after them lines come "level: BYTES" for each level; the first call
+ *	              is before, the last behind
  *	alternate     as deep, in a handler with a stack of its own, which counts below its first call
  *	threads       four threads at different depths, one after the other; then they end
  *	leader        main ends, a thread goes on
@@ -144,6 +145,7 @@ NOINLINE static void descend(int who, int levels)
 #define LEVELS 1000
 
 static uint64_t level[LEVELS];
+static int must_sleep;
 
 NOINLINE static void slope(unsigned n, unsigned times)
 {
@@ -154,6 +156,8 @@ NOINLINE static void slope(unsigned n, unsigned times)
 	for (unsigned i = 0; i < times; i++) {
 		void *p = malloc(64);
 		__asm__ volatile("" : "+r"(p) : : "memory");
+		if (must_sleep)
+			usleep(100);
 		for (volatile int k = 0; k < 500; k++)
 			;
 	}
@@ -382,7 +386,6 @@ NOINLINE static void run_fork(int by_thread)
 
 /* -- stacks that no call shows -- */
 
-static int must_sleep;
 static uint64_t hidden;
 
 /* The first time only to see how deep it is: nothing is called down there. */
@@ -474,8 +477,10 @@ int main(int argc, char **argv)
 	asks_massif = getenv("MASSIF") != NULL;
 	if (!strcmp(mode, "plain"))
 		descend(MAIN, 20);
-	else if (!strcmp(mode, "slope"))
+	else if (!strcmp(mode, "slope")) {
+		must_sleep = argc > 3;
 		run_slope((unsigned)argument(argc, argv, 2, 100));
+	}
 	else if (!strcmp(mode, "deep"))
 		recurse(0);
 	else if (!strcmp(mode, "alternate"))
