@@ -24,7 +24,7 @@ int main(int argc, char **argv)
 	char byte;
 	if (argc > 1 && !strcmp(argv[1], "wait") && (write(1, "\n", 1) != 1 || read(0, &byte, 1) != 1))
 		return 1;
-	for (int i = 0; i < 20000; i++)
+	for (int i = 0; i < 4000; i++)
 		free(malloc(100));
 	if (!mapped(32 << 20))
 		return 1;
