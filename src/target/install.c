@@ -384,45 +384,6 @@ static void step_threads_out(struct target *t, struct space *s)
 	}
 }
 
-/* Whether a SIGTRAP of its own waits for @tid. */
-static bool has_pending_trap(pid_t tid)
-{
-	struct proc_status st;
-	return proc_status_read(tid, &st) == 0 && st.pending >> (SIGTRAP - 1) & 1;
-}
-
-/* Whether it stands just behind a breakpoint of ours whose signal is still to come. */
-static bool waits_for_trap(struct target *t, struct space *s, const struct thread *th)
-{
-	struct arch_regs regs;
-	return th->process->space == s && th->is_held && ptrace_get_regs(th->tid, &regs) == 0 &&
-	       space_trap_find(s, regs.word[t->arch->pc] - t->arch->trap_pc_offset) &&
-	       has_pending_trap(th->tid);
-}
-
-/*
- * A thread that was interrupted before the signal of a breakpoint of ours stops for that at
- * once and is served: later nobody would know it. What its process was told about stopping
- * and going on comes first, and is served as well.
- */
-static void take_pending_traps(struct target *t, struct space *s)
-{
-	enum { MAX_STOPS = 16 };
-	for (size_t i = 0; i < t->threads.capacity; i++) {
-		struct thread *th = t->threads.data[i];
-		for (unsigned n = 0; th && n < MAX_STOPS && waits_for_trap(t, s, th); n++) {
-			pid_t tid = th->tid;
-			int status;
-			if (ptrace_cont(tid, 0) != 0 || inject_wait(th, &status) != 0)
-				break;
-			loop_serve(t, tid, status);
-			th = thread_find(t, tid);
-			if (!th)
-				i = (size_t)-1; /* the table closed a gap: look again */
-		}
-	}
-}
-
 /* The handler is about to go: from now on no SIGTRAP may come. */
 static void settle_threads(struct target *t, struct space *s)
 {
@@ -447,8 +408,11 @@ static void forget_installation(struct space *s)
 
 bool install_remove(struct target *t, struct space *s, struct thread *th, bool is_last)
 {
+	uint32_t id = s->id;
 	pads_disarm(t, s);
-	take_pending_traps(t, s);
+	loop_take_traps(t, s);
+	if (!target_has_space(t, id))
+		return true;
 	for (size_t i = 0; i < s->traps.count; i++) {
 		struct trap *trap = &s->traps.data[i];
 		bool is_in_text = trap->kind == TRAP_ENTRY || trap->kind == TRAP_START ||

@@ -101,3 +101,55 @@ void loop_start_world(struct target *t)
 		}
 	}
 }
+
+/* -- breakpoints whose signals are still to come -- */
+
+/* Whether a SIGTRAP of its own waits for @tid. */
+static bool has_pending_trap(pid_t tid)
+{
+	struct proc_status st;
+	return proc_status_read(tid, &st) == 0 && st.pending >> (SIGTRAP - 1) & 1;
+}
+
+/* Whether it stands just behind a breakpoint of ours whose signal is still to come. */
+static bool waits_for_trap(struct target *t, struct space *s, const struct thread *th)
+{
+	struct arch_regs regs;
+	return th->process->space == s && th->is_held && ptrace_get_regs(th->tid, &regs) == 0 &&
+	       space_trap_find(s, regs.word[t->arch->pc] - t->arch->trap_pc_offset) &&
+	       has_pending_trap(th->tid);
+}
+
+/* Lets @th run to its next stop. That is consumed only when the pc is set: if ptmem dies before, the
+ * signal still comes, and the guard's handler does the same. -ECHILD: it is gone. */
+static int serve_next_stop(struct target *t, struct thread *th)
+{
+	int rc = ptrace_cont(th->tid, 0);
+	while (rc == 0 && (rc = loop_step_thread(t, th)) == -EAGAIN) {
+		if (!loop_wait_for_child(5) && proc_is_dead(th->tid)) {
+			th->is_exiting = true;
+			return -ECHILD;
+		}
+		rc = 0;
+	}
+	return rc;
+}
+
+void loop_take_traps(struct target *t, struct space *s)
+{
+	enum { MAX_STOPS = 16 };
+	uint32_t id = s->id;
+	for (size_t i = 0; i < t->threads.capacity; i++) {
+		struct thread *th = t->threads.data[i];
+		for (unsigned n = 0; th && n < MAX_STOPS && waits_for_trap(t, s, th); n++) {
+			pid_t tid = th->tid;
+			if (serve_next_stop(t, th) != 0)
+				break;
+			if (!target_has_space(t, id))
+				return;
+			th = thread_find(t, tid);
+			if (!th)
+				i = (size_t)-1; /* the table closed a gap: look again */
+		}
+	}
+}

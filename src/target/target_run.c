@@ -29,6 +29,8 @@ static void promote(struct target *t)
 	uint32_t id = s->id;
 	hurry_begin(&hurry);
 	loop_stop_world(t);
+	if (target_has_space(t, id))
+		loop_take_traps(t, s);
 	t->promote = NULL;
 	bool is_alive = target_has_space(t, id);
 	if (is_alive)

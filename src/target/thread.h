@@ -196,6 +196,13 @@ void loop_restart_interrupted(struct target *t, struct thread *th);
 /* loop_world.c */
 /* Stops all threads of all processes, and lets them go on. */
 void loop_stop_world(struct target *t);
+/*
+ * All threads stand still. One of @s that was interrupted before the signal of a breakpoint of ours stops
+ * for that at once and is served: what it is made to do for us would take that signal, and with it what
+ * keeps the thread alive if ptmem dies then; and after we have left nobody would know the signal. What its
+ * process was told about stopping and going on comes first, and is served as well. @s may be gone after.
+ */
+void loop_take_traps(struct target *t, struct space *s);
 void loop_start_world(struct target *t);
 /* Sleeps until some child stops or ends, at most @ms: false. SIGCHLD is blocked, so none is missed. */
 bool loop_wait_for_child(unsigned ms);

@@ -84,7 +84,7 @@ class Server:
             raise Fail("the server died: %s %s" % (harness.signal_name(self.process.returncode), self.errors()))
 
     def text(self):
-        """Its executable mappings of files that differ from the file: must be none."""
+        """Where its executable mappings of files differ from the file, the first place of each: must be none."""
         differing = []
         with open("/proc/%d/maps" % self.pid, encoding="utf-8") as maps, \
                 open("/proc/%d/mem" % self.pid, "rb", 0) as memory:
@@ -97,8 +97,11 @@ class Server:
                     file.seek(offset)
                     want = file.read(end - start)
                 memory.seek(start)
-                if memory.read(end - start)[:len(want)] != want:
-                    differing.append(match.group(4))
+                got = memory.read(end - start)[:len(want)]
+                at = next((i for i, (a, b) in enumerate(zip(got, want)) if a != b), None) if got != want else None
+                if at is not None:
+                    differing.append("%s+%#x: %s, not %s" % (match.group(4), offset + at, got[at:at + 8].hex(),
+                                                             want[at:at + 8].hex()))
         return differing
 
     def maps(self):

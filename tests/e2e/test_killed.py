@@ -171,7 +171,7 @@ def kill_both(t, attached, delay=0.0):
 def check_exact(t, server):
     """The next ptmem counts all and leaves nothing, neither its own nor what was there before."""
     before = server.say("p")
-    attached = Attached(t, server.pid, ["--events=events"]).wait_attached()
+    attached = Attached(t, server.pid, ["--events=events", "-v"]).wait_attached()
     server.say("c")
     time.sleep(0.01)
     after = server.say("p")
@@ -179,7 +179,7 @@ def check_exact(t, server):
     found = profile.events("/server")
     t.check(found.own["allocations"] > 0, "the server did nothing")
     t.equal("allocations", found.own["allocations"], difference(after, before)["allocations"])
-    t.equal("files whose text differs", server.text(), [])
+    t.equal("text that differs (%s)" % attached.errors(), server.text(), [])
     t.check(not sigtrap_is_caught(server.pid), "a handler was left")
     server.say("c")
     server.check_progress()

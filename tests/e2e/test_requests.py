@@ -187,7 +187,11 @@ class Serving:
         self.pid = self.process.pid
         t.equal("the program's line", self.process.stdout.readline(), b"ready\n")
 
-    text = test_attach.Server.text
+    def text(self):
+        """Mappings whose text differs from their files."""
+        if self.process.poll() is not None:
+            raise Fail("the program died: " + harness.signal_name(self.process.returncode))
+        return test_attach.Server.text(self)
 
     def semaphores(self):
         self.process.stdin.write(b"s")

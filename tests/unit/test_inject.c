@@ -1,6 +1,6 @@
 /*
  * A thread that makes system calls for ptmem while its process is told to stop and to go on:
- * afterwards it does what it was told last.
+ * afterwards it does what it was told last. And one that met a breakpoint before it was stopped for them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,16 +17,26 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/proc.h"
 #include "target/guard.h"
+#include "target/ptrace.h"
 #include "target/thread.h"
 
 static struct target *target;
 static struct thread *thread;
 static volatile uint64_t *count; /* what the child counts up for ever */
+static volatile uint64_t *wants_trap; /* the child queues a breakpoint's signal to itself, once */
 
 static void ignore_module(void *ctx, struct space *s, struct module *m)
 {
 	(void)ctx, (void)s, (void)m;
+}
+
+static void queue_trap(pid_t pid)
+{
+	siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_KERNEL};
+	*wants_trap = 0;
+	syscall(SYS_rt_tgsigqueueinfo, pid, pid, SIGTRAP, &info);
 }
 
 static pid_t start_child(void)
@@ -34,8 +44,12 @@ static pid_t start_child(void)
 	pid_t pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
+		pid = getpid();
+		for (;;) {
 			++*count;
+			if (*wants_trap)
+				queue_trap(pid);
+		}
 	}
 	return pid;
 }
@@ -179,6 +193,51 @@ static void test_held_signal(void **state)
 	}
 }
 
+static enum stop_kind run_to_stop(int (*run)(pid_t tid, int sig))
+{
+	int status = 0;
+	assert_int_equal(run(thread->tid, 0), 0);
+	assert_int_equal(waitpid(thread->tid, &status, __WALL), thread->tid);
+	return stop_decode(status).kind;
+}
+
+/* Interrupted before the signal of a breakpoint came, which it stands behind. */
+static void test_pending_trap(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		struct arch_regs regs;
+		struct proc_status st;
+		seize_child(i);
+		*wants_trap = 1;
+		do { /* it may have others to make first */
+			assert_int_equal(run_to_stop(ptrace_cont_syscall), STOP_SYSCALL);
+			assert_int_equal(ptrace_get_regs(thread->tid, &regs), 0);
+		} while (regs.word[target->arch->syscall_nr] != SYS_rt_tgsigqueueinfo);
+		assert_int_equal(ptrace_interrupt(thread->tid), 0);
+		assert_int_equal(run_to_stop(ptrace_cont), STOP_INTERRUPT);
+		assert_int_equal(proc_status_read(thread->tid, &st), 0);
+		assert_true(st.pending >> (SIGTRAP - 1) & 1);
+
+		assert_int_equal(ptrace_get_regs(thread->tid, &regs), 0);
+		taddr_t pc = regs.word[target->arch->pc];
+		struct trap trap = {.addr = pc - target->arch->trap_pc_offset, .kind = TRAP_PAD_EXIT};
+		trap.stub.jump = pc + 1;
+		space_trap_add(thread->process->space, &trap);
+		loop_take_traps(target, thread->process->space);
+		assert_int_equal(ptrace_get_regs(thread->tid, &regs), 0);
+		assert_int_equal(regs.word[target->arch->pc], trap.stub.jump);
+		assert_int_equal(proc_status_read(thread->tid, &st), 0);
+		assert_false(st.pending >> (SIGTRAP - 1) & 1);
+		assert_true(thread->is_held);
+
+		assert_int_equal(ptrace_set_word(thread->tid, target->arch->pc, pc), 0);
+		make_call();
+		loop_start_world(target);
+		assert_runs();
+		end_child();
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -186,9 +245,11 @@ int main(void)
 		cmocka_unit_test(test_stays_stopped),
 		cmocka_unit_test(test_out_of_group_stop),
 		cmocka_unit_test(test_held_signal),
+		cmocka_unit_test(test_pending_trap),
 	};
 	sigset_t set;
 	count = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	wants_trap = count + 1;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
