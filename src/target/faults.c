@@ -87,7 +87,6 @@ static struct faults *faults_new(const struct target *t)
 	f->stack_copy = geteuid() == 0 ? STACK_COPY_ROOT : STACK_COPY_USER;
 	setpriority(PRIO_PROCESS, 0,
 		    -10); /* a late reader loses records; refused to users, never mind */
-	raise_limit(RLIMIT_NOFILE);
 	raise_limit(RLIMIT_MEMLOCK);
 	return f;
 }

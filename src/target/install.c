@@ -211,6 +211,16 @@ int install_start_trap(struct target *t, struct thread *th)
 
 typedef void word_fn(void *ctx, uint64_t word);
 
+/* Where the stack at @regs ends: with its map, or a pthread's control block. Other memory may lie behind. */
+static taddr_t stack_end(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	taddr_t sp = regs->word[t->arch->sp], pointer = regs->word[t->arch->thread_pointer];
+	taddr_t low, high, most = sp + STACK_SCAN_MAX;
+	if (pads_stack_bounds(th, sp, &low, &high) != 0)
+		return most;
+	return MIN(pointer > sp && pointer < high ? pointer : high, most);
+}
+
 /* Calls @fn for the pc and every word of the stack of @th that might be an address. */
 static void each_word(struct target *t, struct space *s, struct thread *th, word_fn *fn, void *ctx)
 {
@@ -221,11 +231,12 @@ static void each_word(struct target *t, struct space *s, struct thread *th, word
 	fn(ctx, regs.word[t->arch->pc]);
 	_cleanup_free_ uint64_t *buf = xmalloc(CHUNK);
 	taddr_t at = ROUND_DOWN(regs.word[t->arch->sp], (taddr_t)8) - 128; /* the red zone, too */
-	for (uint32_t done = 0; done < STACK_SCAN_MAX; done += CHUNK) {
-		ssize_t n = space_read_some(s, at + done, buf, CHUNK);
+	for (taddr_t end = stack_end(t, th, &regs); at < end; at += CHUNK) {
+		size_t want = MIN(end - at, (uint64_t)CHUNK);
+		ssize_t n = space_read_some(s, at, buf, want);
 		for (ssize_t k = 0; k < n / 8; k++)
 			fn(ctx, buf[k]);
-		if (n < CHUNK)
+		if (n < (ssize_t)want)
 			break;
 	}
 }
@@ -251,8 +262,11 @@ static void each_pc(struct target *t, struct space *s, struct thread *th, word_f
 	size_t n = s->user ? t->sink.stack_pcs(t->sink.ctx, s, &view, pcs, MAX_PCS, &is_whole) : 0;
 	for (size_t i = 0; i < n; i++)
 		fn(ctx, pcs[i]);
-	for (size_t i = 0; i < th->calls.count; i++)
-		fn(ctx, th->calls.data[i].stub_return);
+	for (size_t i = 0; i < th->calls.count; i++) {
+		const struct call *call = &th->calls.data[i];
+		if (space_holds_above(s, regs.word[t->arch->sp], call->return_at, call->stub_return))
+			fn(ctx, call->stub_return);
+	}
 	if (!is_whole) {
 		log_debug("thread %d: its stack cannot be walked to the end (%zu frames, the last "
 			  "at %#lx)",

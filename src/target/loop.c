@@ -258,6 +258,7 @@ static void serve_exec(struct target *t, struct thread *th)
 	struct process *p = leader->process;
 	faults_drain(t);
 	drop_other_threads(t, p, leader);
+	thread_wait_no_more(t, leader);
 	leader->calls.count = 0;
 	leader->has_deleted = false;
 	leader->thread_pointer = 0;
@@ -324,8 +325,6 @@ static void serve_end(struct target *t, struct thread *th, int status)
 	faults_drain(t);
 	pads_thread_exit(t, th);
 	trap_drop_calls(t, th, UINT64_MAX);
-	if (th->waits_for_room)
-		t->waiters--;
 	if (s->user)
 		t->sink.thread_exit(t->sink.ctx, s, tid);
 	thread_remove(t, th);
@@ -436,7 +435,9 @@ static void serve_exit(struct target *t, struct thread *th)
 		t->sink.process_exit(t->sink.ctx, p->space, p->pid, th->tid);
 	if (others_live)
 		thread_stacks_exit(t, th);
-	thread_resume(t, th, 0);
+	/* even if all stand still: another one may be in execve, which waits for the ends of all others and
+	 * cannot be stopped */
+	thread_run(t, th, 0);
 }
 
 void loop_serve(struct target *t, pid_t tid, int status)

@@ -48,6 +48,9 @@ int pads_promote(struct target *t, struct space *s, struct thread *th);
  * of @s: before the clone or fork that makes them goes on. */
 void pads_share(struct space *s);
 
+/* The stack that @th runs on: as its clone said, else by the map that holds @sp. 0 or -errno. */
+int pads_stack_bounds(struct thread *th, taddr_t sp, taddr_t *low_out, taddr_t *high_out);
+
 /* A new thread of @s, stopped before its first instruction (or at promotion): gives it a slot. */
 void pads_add_thread(struct target *t, struct thread *th);
 void pads_thread_exit(struct target *t, struct thread *th);

@@ -6,9 +6,6 @@
 
 #include "target/pads.h"
 
-/* The stack that @th runs on: as its clone said, else by the map that holds @sp. 0 or -errno. */
-int pads_stack_bounds(struct thread *th, taddr_t sp, taddr_t *low_out, taddr_t *high_out);
-
 /* More slots; whether there can be more. @th is stopped; it makes calls for that. */
 bool pads_grow(struct target *t, struct thread *th);
 /* Gives @th, which runs on the stack at @sp, the slot of its thread pointer. 0 or -errno. */

@@ -71,6 +71,11 @@ const struct probe probe_table[] = {
 	FREE("cfree", FUNCTION_FREE),
 	FREE("free_sized", FUNCTION_FREE),
 	FREE("free_aligned_sized", FUNCTION_FREE),
+	/* jemalloc's own; xallocx leaves a block where it is, and counts as before */
+	ALLOC("mallocx", FUNCTION_MALLOC, 0, NO, NO),
+	REALLOC("rallocx", NO),
+	FREE("dallocx", FUNCTION_FREE),
+	FREE("sdallocx", FUNCTION_FREE),
 	NEW("_Znwm", NO),
 	NEW("_Znam", NO),
 	NEW("_ZnwmRKSt9nothrow_t", NO),
@@ -149,7 +154,7 @@ static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 {
 	struct search *search = ctx;
 	/* cheap test first: only these initials are in the table */
-	if (!memchr("mcrapvf_", sym->name[0], 8) || !sym->is_defined)
+	if (!memchr("mcrapvfsd_", sym->name[0], 10) || !sym->is_defined)
 		return 0;
 	if (sym->type == STT_OBJECT && is_called(sym->name, "_r_debug"))
 		search->sites->r_debug = sym->vaddr;

@@ -11,6 +11,12 @@
 #include "arch/arch.h"
 #include "base/types.h"
 
+/*
+ * The kernel lets PTRACE_SEIZE wait while a thread of that process is in execve, and that waits for the
+ * ends of all others, which may stop for us first: with limited patience, until it is taken back,
+ * -ETIMEDOUT comes after some 20 ms. @tid may be seized all the same.
+ */
+void ptrace_set_patience(bool is_limited);
 int ptrace_seize(pid_t tid, unsigned long options);
 int ptrace_interrupt(pid_t tid);
 int ptrace_cont(pid_t tid, int sig);

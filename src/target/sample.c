@@ -41,13 +41,6 @@ static bool read_sleeping_sp(pid_t tid, taddr_t *sp_out, taddr_t *pc_out)
 	return true;
 }
 
-/* Whether @sp lies below a call that has not returned: what it left at @at still stands there. */
-static bool is_below(const struct space *s, taddr_t sp, taddr_t at, taddr_t want)
-{
-	uint64_t word = 0;
-	return at && sp < at && space_read(s, at, &word, sizeof(word)) == 0 && word == want;
-}
-
 static bool is_in_call(struct thread *th, taddr_t sp, taddr_t pc)
 {
 	const struct space *s = th->process->space;
@@ -56,10 +49,10 @@ static bool is_in_call(struct thread *th, taddr_t sp, taddr_t pc)
 		if (pc - s->areas.data[i].start < s->areas.data[i].size)
 			return true;
 	}
-	if (slot && is_below(s, sp, slot->guard, slot->guard_pc))
+	if (slot && space_holds_above(s, sp, slot->guard, slot->guard_pc))
 		return true;
 	const struct call *call = th->calls.count ? &th->calls.data[th->calls.count - 1] : NULL;
-	return call && is_below(s, sp, call->return_at, call->stub_return);
+	return call && space_holds_above(s, sp, call->return_at, call->stub_return);
 }
 
 /* To be called when all that @th recorded before it stood there was delivered, and no more. */

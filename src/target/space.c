@@ -145,6 +145,12 @@ int space_read(const struct space *s, taddr_t addr, void *buf, size_t size)
 	return 0;
 }
 
+bool space_holds_above(const struct space *s, taddr_t sp, taddr_t at, uint64_t want)
+{
+	uint64_t word = 0;
+	return at && sp <= at && space_read(s, at, &word, sizeof(word)) == 0 && word == want;
+}
+
 int space_read_text(const struct space *s, taddr_t addr, void *buf, size_t size)
 {
 	int rc = space_read(s, addr, buf, size);

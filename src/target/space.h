@@ -113,6 +113,8 @@ void space_free(struct space *s); /* the sink's user must be gone */
  * be read from the start (>= 0) or -errno. */
 ssize_t space_read_some(const struct space *s, taddr_t addr, void *buf, size_t size);
 int space_read(const struct space *s, taddr_t addr, void *buf, size_t size);
+/* Whether a stack that ends at @sp still holds @want at @at: the call that left it there has not returned. */
+bool space_holds_above(const struct space *s, taddr_t sp, taddr_t at, uint64_t want);
 /* The same as space_read, but without our breakpoints at system calls. */
 int space_read_text(const struct space *s, taddr_t addr, void *buf, size_t size);
 int space_write(const struct space *s, taddr_t addr, const void *buf, size_t size);

@@ -52,6 +52,16 @@ static void take_signals(struct signal_state *old)
 	sigprocmask(SIG_BLOCK, &set, &old->mask);
 }
 
+/* Each process that lives takes two files. The started program keeps its own limit. */
+static void raise_limit_of_files(struct rlimit *old)
+{
+	if (getrlimit(RLIMIT_NOFILE, old) != 0)
+		*old = (struct rlimit){0, 0};
+	const struct rlimit most = {old->rlim_max, old->rlim_max};
+	if (old->rlim_max > old->rlim_cur)
+		setrlimit(RLIMIT_NOFILE, &most);
+}
+
 struct target *target_new(const struct target_options *options, const struct target_sink *sink)
 {
 	struct target *t = xcalloc(1, sizeof(*t));
@@ -61,6 +71,7 @@ struct target *target_new(const struct target_options *options, const struct tar
 	t->now_ns = target_clock();
 	pad_owner_init(&t->pad_owner);
 	take_signals(&t->signals);
+	raise_limit_of_files(&t->files);
 	return t;
 }
 
@@ -101,6 +112,8 @@ ATTR_NORETURN static void run_program(const struct target *t, int go_fd, int err
 	char c;
 	sigaction(SIGCHLD, &t->signals.child, NULL);
 	sigprocmask(SIG_SETMASK, &t->signals.mask, NULL);
+	if (t->files.rlim_max > 0)
+		setrlimit(RLIMIT_NOFILE, &t->files);
 	while (read(go_fd, &c, 1) < 0 && errno == EINTR)
 		;
 	if (t->options.watch_brk || t->options.watch_mappings)
@@ -197,6 +210,12 @@ static bool is_gone_or_ours(pid_t tid, int seize_error)
 	return proc_status_is_dead(&st) || st.tracer == getpid();
 }
 
+static bool is_ours(pid_t tid)
+{
+	struct proc_status st;
+	return proc_status_read(tid, &st) == 0 && st.tracer == getpid();
+}
+
 /* Seizes and interrupts the threads of @p that are new; returns how many, or -errno for the first. */
 static int seize_pass(struct target *t, struct process *p)
 {
@@ -208,7 +227,11 @@ static int seize_pass(struct target *t, struct process *p)
 		if (thread_find(t, tid))
 			continue;
 		int err = ptrace_seize(tid, trace_options(t));
-		if (err != 0) {
+		if (err == -ETIMEDOUT && !is_ours(tid)) {
+			found++; /* once more when those that have stopped were served */
+			break;
+		}
+		if (err != 0 && err != -ETIMEDOUT) {
 			if (!is_gone_or_ours(tid, err) && rc == 0)
 				rc = err;
 			continue;
@@ -232,13 +255,16 @@ int target_seize_all(struct target *t, pid_t pid)
 	struct process *p;
 	int found = 0;
 	t->is_stopping = true;
+	ptrace_set_patience(true);
 	do {
 		p = process_find(t, pid); /* it may end while it is stopped */
-		if (!p)
-			return -ESRCH;
-		found = seize_pass(t, p);
-		loop_stop_world(t);
+		found = p ? seize_pass(t, p) : -ESRCH;
+		if (p)
+			loop_stop_world(t);
+		while (p && loop_step(t, true) == 0)
+			; /* the ends of those that count as halted, which an execve waits for */
 	} while (found > 0);
+	ptrace_set_patience(false);
 	p = process_find(t, pid);
 	return found < 0 ? found : p && p->threads > 0 ? 0 : -ESRCH;
 }

@@ -49,6 +49,8 @@ static bool is_in_vfork(const struct target *t, const struct space *s)
 
 #define VFORK_MS 2000u
 #define REMOVE_TRIES 100
+/* It walks no stacks: words that only look like addresses do not go away, however long it waits. */
+#define GUARDIAN_TRIES 25
 
 /* Until nobody of @s waits in vfork, at most until @deadline. Who comes out of it stays where it is. */
 static void run_out_of_vfork(struct target *t, struct space *s, uint64_t deadline)
@@ -76,16 +78,17 @@ static bool remove_from(struct target *t, struct space *s, uint64_t deadline, bo
 static void remove_everything(struct target *t, pid_t only)
 {
 	uint64_t deadline = target_clock() + VFORK_MS * 1000000ull;
+	unsigned most = t->is_guardian ? GUARDIAN_TRIES : REMOVE_TRIES;
 	bool is_done = false;
 	t->is_leaving = true;
-	for (unsigned tries = 1; !is_done && tries <= REMOVE_TRIES; tries++) {
+	for (unsigned tries = 1; !is_done && tries <= most; tries++) {
 		if (tries > 1)
 			run_shortly(t);
 		is_done = true;
 		for (size_t i = 0; i < t->processes.count; i++) {
 			const struct process *p = t->processes.data[i];
 			if (!only || only == p->pid)
-				is_done &= remove_from(t, p->space, deadline, tries == REMOVE_TRIES);
+				is_done &= remove_from(t, p->space, deadline, tries == most);
 		}
 	}
 	t->is_leaving = false;

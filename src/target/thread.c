@@ -54,8 +54,15 @@ struct thread *thread_add(struct target *t, pid_t tid, struct process *p)
 	return th;
 }
 
+void thread_wait_no_more(struct target *t, struct thread *th)
+{
+	t->waiters -= th->waits_for_room;
+	th->waits_for_room = false;
+}
+
 void thread_remove(struct target *t, struct thread *th)
 {
+	thread_wait_no_more(t, th);
 	size_t mask = t->threads.capacity - 1, hole = thread_slot(t, th->tid);
 	t->threads.data[hole] = NULL;
 	/* close the gap: whoever was pushed past it moves back */

@@ -15,6 +15,7 @@
 #define PTMEM_TARGET_THREAD_H
 
 #include <signal.h>
+#include <sys/resource.h>
 
 #include "arch/arch.h"
 #include "base/types.h"
@@ -144,6 +145,7 @@ struct target {
 	bool must_restart;               /* threads shall stop and go on: how they are resumed has changed */
 	struct space *promote;           /* its probes are hot: promote before the next stop */
 	struct signal_state signals;
+	struct rlimit files;             /* how many ptmem could open at first; rlim_max 0 = unknown */
 	struct guard guard;
 	bool is_guardian;                /* cleans up after a dead ptmem */
 	enum syscalls_way syscalls;      /* how calls that map are watched */
@@ -157,6 +159,8 @@ struct target {
 struct thread *thread_find(const struct target *t, pid_t tid);
 struct thread *thread_add(struct target *t, pid_t tid, struct process *p);
 void thread_remove(struct target *t, struct thread *th);
+/* @th does not wait for room in a ring any more, if it did. */
+void thread_wait_no_more(struct target *t, struct thread *th);
 
 struct process *process_find(const struct target *t, pid_t pid);
 struct process *process_add(struct target *t, pid_t pid, struct space *space);

@@ -381,6 +381,41 @@ def threads_to_come(t):
     t.equal("its status", program.returncode, 0)
 
 
+BUSY = """
+#include <stdlib.h>
+#include <unistd.h>
+int main(void)
+{
+	char c;
+	if (write(1, "\\n", 1) != 1)
+		return 1;
+	for (;;) {
+		for (int i = 0; i < 20; i++) {
+			void *volatile p = malloc(1000);
+			for (volatile int k = 0; k < 2000; k++)
+				;
+			free(p);
+		}
+		usleep(200);
+	}
+}
+"""
+
+
+@test("attach/left-in-a-call")
+def left_in_a_call(t):
+    """A thread that was inside malloc when it was left has come out long since: nothing stays for its sake."""
+    path = os.path.join(t.directory, "busy")
+    t.equal("compiler", t.run([t.program("gcc"), "-w", "-O1", "-fno-builtin", "-o", path, t.file("busy.c", BUSY)]).status, 0)
+    program = subprocess.Popen([path], stdout=subprocess.PIPE)
+    program.stdout.read(1)
+    for _ in range(30):
+        run = t.run([t.ptmem(), "--stats", "--probes=break", "--duration=0.03", "-p", str(program.pid)])
+        t.check(b"pages left mapped: 0\n" in run.err, run.err.decode())
+    program.kill()
+    program.wait()
+
+
 @test("attach/duration")
 def duration(t):
     server = Server(t)

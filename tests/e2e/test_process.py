@@ -2,6 +2,9 @@
 
 import os
 import re
+import signal
+import subprocess
+import time
 
 import harness
 import massif
@@ -128,6 +131,87 @@ def exec_by_a_thread(t):
 
 
 CHAIN = ["sh", "-c", "exec sh -c 'exec echo end' again"]
+
+
+KIDS = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	int n = atoi(argv[1]), status, bad = 0, ends[2];
+	struct rlimit files;
+	if (getrlimit(RLIMIT_NOFILE, &files) || pipe(ends))
+		return 2;
+	for (int i = 0; i < 1000; i++)
+		free(malloc(10));
+	for (int i = 0; i < n; i++) {
+		if (fork() == 0) {
+			char c;
+			close(ends[1]);
+			for (int k = 0; k < 10; k++)
+				free(malloc(20));
+			_exit(read(ends[0], &c, 1) != 0);
+		}
+	}
+	close(ends[1]);
+	for (int i = 0; i < n; i++)
+		bad += wait(&status) < 0 || status != 0;
+	printf("%d bad of %d, %ld files\\n", bad, n, (long)files.rlim_cur);
+	return 0;
+}
+"""
+
+
+@test("process/more-than-files", limit=120)
+def more_than_files(t):
+    """More processes live at once than ptmem may at first open files; the program's own limit is as ever."""
+    path = os.path.join(t.directory, "kids")
+    t.equal("compiler", t.run([t.program("gcc"), "-O1", "-fno-builtin", "-o", path, t.file("kids.c", KIDS)]).status, 0)
+    line = 'ulimit -Sn 64 && exec "$@"'
+    run = t.run(["sh", "-c", line, "sh", t.ptmem(), "--stats", "--massif-out-file=/dev/null", *harness.MORE_OPTIONS, path, "100"])
+    t.equal("status and output (%s)" % run.err.decode()[-500:], (run.status, run.out), (0, b"0 bad of 100, 64 files\n"))
+    made = sorted(int(n) for n in re.findall(rb"(?m)^ptmem: allocations: (\d+)", run.err))
+    t.equal("allocations of the children", made[1:], [made[0] + 9] * 100)
+    t.equal("allocations of their parent", made[0], 1001)
+
+
+def catches(pid, number):
+    with open("/proc/%d/status" % pid, encoding="ascii") as file:
+        return int(re.search(r"SigCgt:\s*(\w+)", file.read()).group(1), 16) >> (number - 1) & 1
+
+
+@test("process/exec-while-all-stop", limit=120)
+def exec_while_all_stop(t):
+    """A thread in execve waits for the ends of all others: nobody may hold those back, whatever stops the world."""
+    cwd = t.subdirectory()
+    ptmem = subprocess.Popen([t.ptmem(), "-q", "--leaks", "--leaks-out=leaks", "--trace-children=yes", *harness.MORE_OPTIONS,
+                              t.target("gcc-O2-pie", "execs"), "30"], cwd=cwd, env=t.environment(cwd),
+                             stdout=subprocess.PIPE)
+    t.wait_until("ptmem to take signals", lambda: catches(ptmem.pid, signal.SIGUSR1))
+    while ptmem.poll() is None:
+        ptmem.send_signal(signal.SIGUSR1)  # a report, for which all stand still
+        time.sleep(0.01)
+    t.equal("output and status", (ptmem.stdout.read(), ptmem.returncode), (b"OK\n", 0))
+
+
+@test("process/exec-while-left", limit=120)
+def exec_while_left(t):
+    """The same when ptmem attaches and leaves. It may come at a moment when the first thread has just ended."""
+    cwd, seen = t.subdirectory(), 0
+    program = subprocess.Popen([t.target("gcc-O2-pie", "execs"), "-1"], cwd=cwd, stdout=subprocess.PIPE)
+    for i in range(60):
+        more = [["--trace-children=yes"], []][i % 2]
+        run = t.run([t.ptmem(), "-q", *more, "--duration=%g" % (0.01 * (1 + i % 9)), "-p", str(program.pid)], timeout=20)
+        t.check(run.status in (0, 125), "status %d: %s" % (run.status, run.err))
+        t.equal("the program runs", program.poll(), None)
+        seen += run.status == 0
+    t.check(seen > 0, "never attached")
+    with open(os.path.join(cwd, "stop"), "wb"):
+        pass
+    t.equal("output and status", (program.communicate(timeout=20)[0], program.returncode), (b"OK\n", 0))
 
 
 def chain(t, options, names):

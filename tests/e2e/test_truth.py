@@ -390,3 +390,43 @@ def register_cold(mode):
 
 for cold_mode in ("inner", "outer", "again", "segments"):
     register_cold(cold_mode)
+
+
+OWN_NAMES = """
+#include <jemalloc/jemalloc.h>
+#include <stdlib.h>
+int main(void)
+{
+	void *block[1000];
+	for (int i = 0; i < 1000; i++)
+		block[i] = mallocx((size_t)(100 + i), i % 2 ? MALLOCX_ALIGN(64) : 0);
+	block[0] = rallocx(block[0], 5000, 0);
+	for (int i = 0; i < 500; i++)
+		sdallocx(block[i], i == 0 ? 5000 : (size_t)(100 + i), i % 2 ? MALLOCX_ALIGN(64) : 0);
+	for (int i = 500; i < 800; i++)
+		dallocx(block[i], 0);
+	for (int i = 0; i < 1000; i++)
+		sdallocx(malloc(30), 30, 0);
+	return 0;
+}
+"""
+
+
+@test("truth/jemalloc-own-names")
+def jemalloc_own_names(t):
+    """mallocx, rallocx, dallocx and sdallocx, alone and mixed with malloc."""
+    library = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+    if not os.path.exists(library) or not os.path.exists("/usr/include/jemalloc/jemalloc.h"):
+        raise harness.Skip("no jemalloc with its header")
+    paths = []
+    for name, text in (("own", OWN_NAMES), ("none", "int main(void) { return 0; }\n")):
+        paths.append(os.path.join(t.directory, name))
+        t.equal("compiler", t.run([t.program("gcc"), "-O1", "-fno-builtin", "-o", paths[-1], t.file(name + ".c", text),
+                                   "-Wl,--no-as-needed", library]).status, 0)
+    for probes in ("break", "jump"):
+        stats, before = (t.profile([p], ["--probes=" + probes]).only_stats() for p in paths)
+        made = sum(100 + i for i in range(1000))
+        want = {"allocations": 2000, "reallocations": 1, "frees": 1800, "live": sum(100 + i for i in range(800, 1000)),
+                "blocks": 200}
+        t.counts("with " + probes, {k: stats[k] - before[k] for k in want}, want)
+        t.equal("bytes", stats["bytes"] - before["bytes"], made + 4900 + 1000 * 30)
