@@ -15,6 +15,7 @@
 
 #define WAIT_MS 5000
 #define NAP_MS 2
+#define MAX_PAGES 4 /* of ptmems that were killed one after the other, before they had done this */
 
 static bool read_copy(const struct space *s, taddr_t page, struct guard_copy *head,
 		      struct guard_record *record_out)
@@ -104,12 +105,15 @@ void guard_recover(pid_t pid)
 	struct guard_record *records = guard_records_new();
 	if (!records)
 		return;
-	if (find_leftover(pid, &head, &records[0])) {
+	bool is_left = find_leftover(pid, &head, &records[0]);
+	bool was_left = is_left;
+	for (int i = 0; i < MAX_PAGES && is_left; i++) {
 		records[0].pid = pid;
 		clean(records);
-		log_verbose("process %d: an earlier ptmem was killed; what it left %s", (int)pid,
-			    find_leftover(pid, &head, &records[0]) ? "could not be taken out" :
-								      "was taken out");
+		is_left = find_leftover(pid, &head, &records[0]);
 	}
+	if (was_left)
+		log_verbose("process %d: an earlier ptmem was killed; what it left %s", (int)pid,
+			    is_left ? "could not be taken out" : "was taken out");
 	guard_records_free(records);
 }
