@@ -18,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "base/standard_files.h"
+#include "base/stream.h"
 #include "explain.h"
 #include "growth.h"
 #include "log_file.h"
@@ -34,6 +35,7 @@ enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 }
 
 /* What a signal handler leaves behind: which signal asked to leave. 0 = none. */
 static volatile sig_atomic_t leave_signal;
+static volatile sig_atomic_t times_asked; /* by somebody, not by a timer */
 static volatile sig_atomic_t is_attached;
 static struct target *check_target;
 static struct monitor *monitor; /* of the only run */
@@ -49,6 +51,8 @@ static void keep_waking(void)
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
 	(void)context;
+	if (sig != SIGALRM)
+		times_asked = times_asked + 1;
 	if (sig == SIGALRM) {
 		if (!leave_signal)
 			leave_signal = SIGALRM; /* the duration is over */
@@ -58,6 +62,11 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 		leave_signal = sig;
 	}
 	keep_waking();
+}
+
+static unsigned count_asked(void)
+{
+	return (unsigned)times_asked;
 }
 
 static void catch_signals(const struct options *o)
@@ -71,6 +80,7 @@ static void catch_signals(const struct options *o)
 			sigaction(caught[i], &sa, NULL);
 	}
 	signal(SIGPIPE, SIG_IGN);
+	stream_set_asked(count_asked);
 	growth_catch_signals(o);
 }
 
@@ -330,7 +340,7 @@ static int open_events(struct run *run)
 	const char *path = run->options->events_file;
 	if (!path)
 		return 0;
-	run->events_file = fopen(path, "we");
+	run->events_file = stream_create(path);
 	if (run->events_file)
 		return 0;
 	log_error("cannot write %s: %s", path, strerror(errno));

@@ -1,9 +1,12 @@
 """Where the files of a profile stand, whatever the program does: spec/massif.md 1.6 and 2.13."""
 
+import fcntl
 import os
 import re
 import signal
+import subprocess
 
+import events
 import massif
 from harness import test
 
@@ -145,3 +148,83 @@ def full_disk(t):
     t.equal("files", [os.path.join(top, name) for top, _, names in os.walk(elsewhere) for name in names], [path])
     t.check(re.search(r"/ptmem-\w{6}/massif\.out\.\d+$", path), "its name: " + path)
     t.equal("live bytes", massif.Massif(path).snapshots[-1]["mem_heap_B"], t.truth(cwd)["live"])
+
+
+# How a process waits: what /proc/PID/syscall begins with (x86-64).
+WAITS = {"write": "1", "openat": "257"}
+
+
+def wait_in(t, pid, call):
+    def is_there():
+        with open("/proc/%d/syscall" % pid, encoding="ascii") as file:
+            return file.read().split()[0] == WAITS[call]
+    t.wait_until("ptmem waits in " + call, is_there)
+
+
+def interrupt(t, process, call):
+    """SIGUSR1 comes while ptmem waits in @call, again and again."""
+    def has_come():
+        with open("/proc/%d/status" % process.pid, encoding="ascii") as file:
+            pending = re.search(r"^ShdPnd:\s*(\w+)$", file.read(), re.M)[1]
+        return not int(pending, 16) & 1 << (signal.SIGUSR1 - 1)
+    for _ in range(3):
+        wait_in(t, process.pid, call)
+        process.send_signal(signal.SIGUSR1)
+        t.wait_until("the signal has come", has_come)
+
+
+def read_slowly(t, options, call, to_stdout):
+    """What comes out of FIFO @options write to, or out of standard output, when ptmem is interrupted in @call."""
+    cwd = t.subdirectory()
+    argv = [t.ptmem(), "-q", "--time-unit=B", *options, t.target("gcc-O2-pie", "mixed")]
+    fifo, reader, writer = os.path.join(cwd, "fifo"), None, None
+    if to_stdout:
+        reader, writer = os.pipe()
+        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+    else:
+        os.mkfifo(fifo)
+        if call == "write":
+            reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+            fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+            os.set_blocking(reader, True)
+    process = subprocess.Popen(argv, cwd=cwd, env=t.environment(cwd), stdout=writer, stderr=subprocess.PIPE)
+    if writer is not None:
+        os.close(writer)
+    interrupt(t, process, call)
+    with open(fifo if reader is None else reader, "rb") as file:
+        text = file.read()
+    t.equal("messages", process.stderr.read(), b"")
+    t.equal("status", process.wait(), 0)
+    return text
+
+
+def plain_lines(text):
+    """Without the options, which name the file, and without what differs from run to run."""
+    text = re.sub(rb"0x[0-9A-F]{6,}", b"ADDRESS", re.sub(rb"(pid:|process) \d+", b"PID", text))
+    return [line for line in text.split(b"\n") if not line.startswith(b"desc:")]
+
+
+def register_interrupted(name, option, call="write", more=()):
+    @test("files/interrupted-" + name)
+    def _(t):
+        """Signals while ptmem waits for a reader cut no file short."""
+        cwd = t.subdirectory()
+        argv = [t.ptmem(), "-q", "--time-unit=B", *more, option + "=plain", t.target("gcc-O2-pie", "mixed")]
+        t.equal("status", t.run(argv, cwd=cwd).status, 0)
+        with open(os.path.join(cwd, "plain"), "rb") as file:
+            want = plain_lines(file.read())
+        for to_stdout in (False, True) if call == "write" and option != "--events" else (False,):
+            got = read_slowly(t, [*more, option + ("=-" if to_stdout else "=fifo")], call, to_stdout)
+            if option == "--events":
+                name = t.file("events", got.decode())
+                t.check(events.Events(name).is_complete, "a cut file of events")
+            else:
+                t.check(plain_lines(got) == want, "%d bytes that differ from the file" % len(got))
+
+
+MANY_LINES = ["--threshold=0", "--detailed-freq=1"]
+register_interrupted("open", "--massif-out-file", call="openat")
+register_interrupted("massif", "--massif-out-file", more=MANY_LINES)
+register_interrupted("events", "--events")
+register_interrupted("xtree", "--xtree-memory-file", more=["--xtree-memory=full"])
+register_interrupted("flame", "--flame")
