@@ -37,6 +37,7 @@ enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 }
 static volatile sig_atomic_t leave_signal;
 static volatile sig_atomic_t times_asked; /* by somebody, not by a timer */
 static volatile sig_atomic_t is_attached;
+static struct sigaction file_signal; /* what SIGXFSZ was before we came */
 static struct target *check_target;
 static struct monitor *monitor; /* of the only run */
 
@@ -62,6 +63,13 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 		leave_signal = sig;
 	}
 	keep_waking();
+}
+
+/* A file that grows beyond RLIMIT_FSIZE is an error like others, which is said. */
+static void ignore_file_signal(void)
+{
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+	sigaction(SIGXFSZ, &ignore, &file_signal);
 }
 
 static unsigned count_asked(void)
@@ -279,6 +287,7 @@ static int run_target(struct run *run, int *signal_out)
 		.mempools = o->mempools,
 		.running_on_valgrind = o->running_on_valgrind,
 		.ring_size = o->ring,
+		.file_signal = &file_signal,
 		.somalloc = o->soname_synonyms,
 		.last_look = o->leak_check,
 		.verify = getenv("PTMEM_VERIFY") != NULL,
@@ -379,6 +388,7 @@ int main(int argc, char **argv)
 {
 	struct options o;
 	standard_files_hold();
+	ignore_file_signal();
 	if (options_parse(argc, argv, &o) != 0)
 		return EXIT_FAILURE;
 	if (o.help || o.version) {

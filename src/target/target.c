@@ -100,6 +100,8 @@ ATTR_NORETURN static void run_program(const struct target *t, int go_fd, int err
 {
 	char c;
 	sigaction(SIGCHLD, &t->signals.child, NULL);
+	if (t->options.file_signal)
+		sigaction(SIGXFSZ, t->options.file_signal, NULL);
 	sigprocmask(SIG_SETMASK, &t->signals.mask, NULL);
 	while (read(go_fd, &c, 1) < 0 && errno == EINTR)
 		;

@@ -7,6 +7,7 @@ import signal
 import subprocess
 
 import events
+import harness
 import massif
 from harness import test
 
@@ -228,3 +229,44 @@ register_interrupted("massif", "--massif-out-file", more=MANY_LINES)
 register_interrupted("events", "--events")
 register_interrupted("xtree", "--xtree-memory-file", more=["--xtree-memory=full"])
 register_interrupted("flame", "--flame")
+
+
+def with_limit(t, which, kilobytes, argv, cwd):
+    """Files may become that large; which: "-S" as far as the program agrees, "" for good."""
+    return t.run(["bash", "-c", 'ulimit %s -f %d; exec "$@"' % (which, kilobytes), "-", *argv], cwd=cwd)
+
+
+@test("files/size-limit")
+def size_limit(t):
+    """What ptmem shares with the program is no file of anybody's, whatever the limit (setrlimit(2))."""
+    program = [t.target("gcc-O2-pie", "sandboxed"), "none"]
+    for which in ("-S", ""):
+        cwd = t.subdirectory()
+        options = ["--stats", *harness.MORE_OPTIONS]
+        run = harness.Profile(with_limit(t, which, 64, [t.ptmem(), *options, *program], cwd), cwd)
+        t.equal("status and output", (run.status, run.out), (0, b"OK\n"))
+        t.equal("allocations", run.only_stats()["allocations"], 3001)
+        run.only_massif()
+        said = [m.split(" ", 3)[3] for m in run.messages if "stays on" in m]
+        if which:
+            t.equal("it is said", said, [])
+            is_promoted = not [o for o in options if o.startswith("--probes=")]
+            t.check(not is_promoted or run.only_stats()["functions with jumps"] > 0, "no jumps")
+        else:  # a privilege may still help
+            t.check(said in ([], ["stays on breakpoints: files are limited (ulimit -f)"]), str(said))
+
+
+@test("files/size-limit-of-the-program")
+def size_limit_of_the_program(t):
+    """It has its limits, and dies of them as without ptmem; and ptmem says what it cannot write."""
+    grow = ["bash", "-c", "ulimit -S -f; ulimit -H -f; exec head -c 99999 /dev/zero >large"]
+    native, run = (with_limit(t, "-S", 64, [*own, *grow], t.subdirectory()) for own in ([], [t.ptmem(), "-q"]))
+    t.equal("killed", native.status, -signal.SIGXFSZ)
+    t.equal("status and limits", (run.status, run.out), (native.status, native.out))
+    cwd, elsewhere = t.subdirectory(), t.subdirectory()
+    argv = [t.ptmem(), "-q", "--events=e", "-o", "m", t.target("gcc-O2-pie", "mixed")]
+    run = t.run(["bash", "-c", 'ulimit -f 4; TMPDIR=%s exec "$@"' % elsewhere, "-", *argv], cwd=cwd)
+    t.equal("status", run.status, 125)
+    for name in (b"e", b"m"):
+        t.check(re.search(rb"cannot write (\S*/)?%s: File too large" % name, run.err), "%s: %r" % (name, run.err))
+    t.equal("the profile, cut", [n for n in os.listdir(cwd) if n == "m" or n.startswith(".ptmem")], [])
