@@ -35,18 +35,31 @@ enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 }
 
 /* What a signal handler leaves behind: which signal asked to leave. 0 = none. */
 static volatile sig_atomic_t leave_signal;
+static volatile sig_atomic_t is_leaving; /* the loop has seen that */
 static volatile sig_atomic_t times_asked; /* by somebody, not by a timer */
 static volatile sig_atomic_t is_attached;
 static struct sigaction file_signal; /* what SIGXFSZ was before we came */
 static struct target *check_target;
 static struct monitor *monitor; /* of the only run */
 
-/* A signal may come just before waitpid: a timer wakes it again until the loop has seen it. */
+/*
+ * A signal may come just before waitpid: a timer wakes it again until the loop has seen it. Who asks
+ * again while we leave starts no more timers: nobody would stop them.
+ */
 static void keep_waking(void)
 {
 	const struct itimerval again = {{0, 20000}, {0, 20000}};
+	if (is_leaving)
+		return;
 	setitimer(ITIMER_REAL, &again, NULL);
 	target_wake();
+}
+
+static void stop_waking(void)
+{
+	const struct itimerval off = {{0, 0}, {0, 0}};
+	is_leaving = 1;
+	setitimer(ITIMER_REAL, &off, NULL);
 }
 
 static void on_signal(int sig, siginfo_t *info, void *context)
@@ -97,10 +110,8 @@ static bool should_leave(void *ctx)
 	bool wants_detach = monitor_serve(monitor);
 	if (!leave_signal && growth_poll(ctx))
 		leave_signal = SIGINT;
-	if (leave_signal) {
-		const struct itimerval off = {{0, 0}, {0, 0}};
-		setitimer(ITIMER_REAL, &off, NULL);
-	}
+	if (leave_signal)
+		stop_waking();
 	return leave_signal != 0 || wants_detach;
 }
 
@@ -213,8 +224,10 @@ static bool await_program(struct run *run, int *status)
 			return true;
 		if (got < 0 && errno != EINTR)
 			return false;
-		if (leave_signal)
+		if (leave_signal) {
+			stop_waking();
 			return false;
+		}
 	}
 	return true;
 }

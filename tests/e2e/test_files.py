@@ -162,15 +162,15 @@ def wait_in(t, pid, call):
     t.wait_until("ptmem waits in " + call, is_there)
 
 
-def interrupt(t, process, call):
-    """SIGUSR1 comes while ptmem waits in @call, again and again."""
+def interrupt(t, pid, call, number=signal.SIGUSR1):
+    """The signal comes while ptmem waits in @call, again and again."""
     def has_come():
-        with open("/proc/%d/status" % process.pid, encoding="ascii") as file:
+        with open("/proc/%d/status" % pid, encoding="ascii") as file:
             pending = re.search(r"^ShdPnd:\s*(\w+)$", file.read(), re.M)[1]
-        return not int(pending, 16) & 1 << (signal.SIGUSR1 - 1)
+        return not int(pending, 16) & 1 << (number - 1)
     for _ in range(3):
-        wait_in(t, process.pid, call)
-        process.send_signal(signal.SIGUSR1)
+        wait_in(t, pid, call)
+        os.kill(pid, number)
         t.wait_until("the signal has come", has_come)
 
 
@@ -191,7 +191,7 @@ def read_slowly(t, options, call, to_stdout):
     process = subprocess.Popen(argv, cwd=cwd, env=t.environment(cwd), stdout=writer, stderr=subprocess.PIPE)
     if writer is not None:
         os.close(writer)
-    interrupt(t, process, call)
+    interrupt(t, process.pid, call)
     with open(fifo if reader is None else reader, "rb") as file:
         text = file.read()
     t.equal("messages", process.stderr.read(), b"")
@@ -229,6 +229,34 @@ register_interrupted("massif", "--massif-out-file", more=MANY_LINES)
 register_interrupted("events", "--events")
 register_interrupted("xtree", "--xtree-memory-file", more=["--xtree-memory=full"])
 register_interrupted("flame", "--flame")
+
+
+@test("files/interrupted-leaving")
+def interrupted_leaving(t):
+    """Who tells ptmem twice to leave, while it writes, starts no timer that goes on for ever."""
+    cwd = t.subdirectory()
+    fifo, calls = os.path.join(cwd, "fifo"), os.path.join(cwd, "calls")
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(reader, True)
+    program = subprocess.Popen([t.target("gcc-O2-pie", "monitored")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    t.equal("the program's line", program.stdout.readline(), b"ready\n")
+    strace = [t.program("strace"), "-qq", "-o", calls, "-e", "trace=setitimer", "-e", "signal=none"]
+    argv = [*strace, t.ptmem(), "-o", "m", "--flame=fifo", "-p", str(program.pid)]
+    process = subprocess.Popen(argv, cwd=cwd, env=t.environment(cwd), stderr=subprocess.PIPE)
+    t.wait_until("attached", lambda: b"attached" in process.stderr.readline())
+    with open("/proc/%d/task/%d/children" % (process.pid, process.pid), encoding="ascii") as file:
+        pid = int(file.read().split()[0])
+    os.kill(pid, signal.SIGTERM)
+    interrupt(t, pid, "write", signal.SIGTERM)
+    with open(reader, "rb") as file:
+        t.check(file.read().endswith(b"</svg>\n"), "a cut picture")
+    t.equal("status", process.wait(), 0)
+    with open(calls, encoding="utf-8") as file:
+        last = file.read().splitlines()[-1]
+    t.check(last.count("tv_usec=0}") == 2, "the last timer: " + last)
+    program.communicate()
 
 
 def with_limit(t, which, kilobytes, argv, cwd):
