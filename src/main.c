@@ -324,10 +324,11 @@ static int run_target(struct run *run, int *signal_out)
 		top_start(run);
 		target_run(run->target);
 		top_stop(run);
-		monitor_close(monitor);
-		monitor = NULL;
+		monitor_stop(monitor);
 		if (target_process_count(run->target) > 0)
 			leave_program(run->target);
+		monitor_close(monitor);
+		monitor = NULL;
 		rc = o->pid_count > 0 ? 0 : finish_started(run, signal_out);
 	}
 	check_target = NULL;
