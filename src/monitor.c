@@ -46,6 +46,7 @@ struct monitor {
 	timer_t timer;
 	bool has_timer;
 	uint64_t client_number;
+	bool has_failed;    /* to take a client: that was said */
 	bool wants_detach;  /* a client asked for it */
 };
 
@@ -54,17 +55,25 @@ static volatile sig_atomic_t has_request, wants_snapshots;
 static timer_t wake_timer;
 static volatile sig_atomic_t has_wake_timer;
 
-static void on_wake(int sig)
+/* The loop will look, soon and until it has. */
+static void wake_again(void)
 {
 	const struct itimerspec again = {{0, WAKE_NS}, {0, WAKE_NS}};
+	has_request = 1;
+	if (has_wake_timer)
+		timer_settime(wake_timer, 0, &again, NULL);
+	else
+		target_wake();
+}
+
+static void on_wake(int sig)
+{
 	int saved = errno;
 	if (sig == SIGUSR1) {
 		wants_snapshots = 1;
 		growth_want_report();
 	}
-	has_request = 1;
-	if (has_wake_timer)
-		timer_settime(wake_timer, 0, &again, NULL);
+	wake_again();
 	target_wake();
 	errno = saved;
 }
@@ -190,7 +199,7 @@ static struct session *find_session(const struct run *run, long pid)
 	return run->sessions.count > 0 ? run->sessions.data[0] : NULL;
 }
 
-/* Takes what @c has said so far, without waiting: 0 = all it has to say, or -EAGAIN. */
+/* Takes what @c has said so far, without waiting: 0 = all it has to say, -EAGAIN, -EMSGSIZE. */
 static int take_request(struct client *c)
 {
 	while (c->used < sizeof(c->text) - 1) {
@@ -199,12 +208,13 @@ static int take_request(struct client *c)
 			continue; /* the next client's SIGIO */
 		if (n < 0 && errno == EAGAIN)
 			return -EAGAIN;
-		if (n <= 0)
-			break;
+		if (n <= 0) {
+			c->text[c->used] = '\0';
+			return 0;
+		}
 		c->used += (size_t)n;
 	}
-	c->text[c->used] = '\0';
-	return 0;
+	return -EMSGSIZE;
 }
 
 /* A request is PID, DIRECTORY and LINE, each with its zero byte. False: it is something else. */
@@ -233,13 +243,16 @@ static int run_line(struct monitor *m, const struct client *c, FILE *reply)
 	return rc;
 }
 
-/* The answer is a digit (0 = well), a text and a zero byte. */
-static void make_answer(struct monitor *m, struct client *c)
+/* The answer is a digit (0 = well), a text and a zero byte. @rc: what became of the request. */
+static void make_answer(struct monitor *m, struct client *c, int rc)
 {
 	FILE *reply = open_memstream(&c->answer, &c->size);
 	CHECK(reply);
 	fputc('0', reply);
-	int rc = run_line(m, c, reply);
+	if (rc == 0)
+		rc = run_line(m, c, reply);
+	else
+		fprintf(reply, "a request has less than %d bytes\n", MONITOR_REQUEST_MAX);
 	fputc('\0', reply);
 	fclose(reply);
 	if (rc != 0)
@@ -307,6 +320,13 @@ static void make_place(struct monitor *m)
 static bool accept_client(struct monitor *m)
 {
 	int fd = m->fd < 0 ? -1 : accept4(m->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0 && m->fd >= 0 && errno != EAGAIN && errno != EINTR) {
+		if (!m->has_failed)
+			log_warn("a client of --monitor has to wait: %s", strerror(errno));
+		m->has_failed = true;
+		wake_again(); /* it stands in the queue, and nobody announces it a second time */
+		return false;
+	}
 	if (fd < 0)
 		return m->fd >= 0 && errno == EINTR;
 	if (!is_allowed(fd) || make_async(fd) != 0) {
@@ -324,9 +344,10 @@ static bool accept_client(struct monitor *m)
 static bool serve_client(struct monitor *m, struct client *c)
 {
 	if (!c->answer) {
-		if (take_request(c) == -EAGAIN)
+		int rc = take_request(c);
+		if (rc == -EAGAIN)
 			return false;
-		make_answer(m, c);
+		make_answer(m, c, rc);
 	}
 	return send_answer(c) != -EAGAIN;
 }

@@ -325,6 +325,31 @@ def _(t):
             (125, b"ptmem: the answer of process %d is cut\n" % m.ptmem.pid))
 
 
+@test("monitor/no-descriptor-left")
+def _(t):
+    """A client that cannot be taken at once is taken later, without another one's coming."""
+    failing = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=accept4", "-e", "inject=accept4:error=EMFILE:when=1..3"]
+    m = Monitored(t, attach=True, before=failing)
+    t.equal("status", m.say("status", pid=m.program.pid).status, 0)
+    m.program.stdin.close()
+    err = m.ptmem.stderr.read().decode()
+    t.equal("ptmem's status", m.ptmem.wait(timeout=20), 0)
+    t.equal("complaints", err.count("a client of --monitor has to wait: Too many open files"), 1)
+
+
+@test("monitor/long-request")
+def _(t):
+    """What is too long is refused, and not done in part."""
+    m = Monitored(t)
+    result = m.say("snapshot", "x" * 70000)
+    t.equal("refused", (result.status, result.err), (1, b"a request has less than 65536 bytes\n"))
+    client = connect(m)
+    client.sendall(b"0\0/\0snapshot " + b"x" * 65535)
+    t.check(client.recv(1) == b"1", "no answer")
+    t.equal("status", m.say("status").status, 0)
+    m.end()
+
+
 def status_for_nobody(t, m):
     return subprocess.run([t.for_others(t.ptmem()), "--monitor=%d" % m.ptmem.pid, "status"], cwd="/", env=m.env,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, user=65534, group=65534,
