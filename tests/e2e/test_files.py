@@ -231,6 +231,21 @@ register_interrupted("xtree", "--xtree-memory-file", more=["--xtree-memory=full"
 register_interrupted("flame", "--flame")
 
 
+@test("files/fifo-without-reader")
+def fifo_without_reader(t):
+    """Who tells ptmem to leave need not read its FIFO: the profile goes where one goes whose place is full."""
+    cwd, elsewhere = t.subdirectory(), t.subdirectory()
+    os.mkfifo(os.path.join(cwd, "fifo"))
+    process = subprocess.Popen([t.ptmem(), "-q", "-o", "fifo", t.target("gcc-O2-pie", "mixed")], cwd=cwd,
+                               env=t.environment(cwd, TMPDIR=elsewhere), stderr=subprocess.PIPE)
+    wait_in(t, process.pid, "openat")
+    process.terminate()
+    said = re.search(rb"cannot write \S*fifo: Interrupted system call; the profile is in (\S+)\n", process.stderr.read())
+    t.check(said, "no word of it")
+    t.equal("status", process.wait(), -signal.SIGTERM)
+    massif.Massif(said[1].decode())
+
+
 @test("files/interrupted-leaving")
 def interrupted_leaving(t):
     """Who tells ptmem twice to leave, while it writes, starts no timer that goes on for ever."""
