@@ -18,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "base/standard_files.h"
+#include "base/stream.h"
 #include "explain.h"
 #include "growth.h"
 #include "log_file.h"
@@ -34,21 +35,38 @@ enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 }
 
 /* What a signal handler leaves behind: which signal asked to leave. 0 = none. */
 static volatile sig_atomic_t leave_signal;
+static volatile sig_atomic_t is_leaving; /* the loop has seen that */
+static volatile sig_atomic_t times_asked; /* by somebody, not by a timer */
 static volatile sig_atomic_t is_attached;
+static struct sigaction file_signal; /* what SIGXFSZ was before we came */
 static struct target *check_target;
 static struct monitor *monitor; /* of the only run */
 
-/* A signal may come just before waitpid: a timer wakes it again until the loop has seen it. */
+/*
+ * A signal may come just before waitpid: a timer wakes it again until the loop has seen it. Who asks
+ * again while we leave starts no more timers: nobody would stop them.
+ */
 static void keep_waking(void)
 {
 	const struct itimerval again = {{0, 20000}, {0, 20000}};
+	if (is_leaving)
+		return;
 	setitimer(ITIMER_REAL, &again, NULL);
 	target_wake();
+}
+
+static void stop_waking(void)
+{
+	const struct itimerval off = {{0, 0}, {0, 0}};
+	is_leaving = 1;
+	setitimer(ITIMER_REAL, &off, NULL);
 }
 
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
 	(void)context;
+	if (sig != SIGALRM)
+		times_asked = times_asked + 1;
 	if (sig == SIGALRM) {
 		if (!leave_signal)
 			leave_signal = SIGALRM; /* the duration is over */
@@ -58,6 +76,18 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 		leave_signal = sig;
 	}
 	keep_waking();
+}
+
+/* A file that grows beyond RLIMIT_FSIZE is an error like others, which is said. */
+static void ignore_file_signal(void)
+{
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+	sigaction(SIGXFSZ, &ignore, &file_signal);
+}
+
+static unsigned count_asked(void)
+{
+	return (unsigned)times_asked;
 }
 
 static void catch_signals(const struct options *o)
@@ -71,6 +101,7 @@ static void catch_signals(const struct options *o)
 			sigaction(caught[i], &sa, NULL);
 	}
 	signal(SIGPIPE, SIG_IGN);
+	stream_set_asked(count_asked);
 	growth_catch_signals(o);
 }
 
@@ -79,10 +110,8 @@ static bool should_leave(void *ctx)
 	bool wants_detach = monitor_serve(monitor);
 	if (!leave_signal && growth_poll(ctx))
 		leave_signal = SIGINT;
-	if (leave_signal) {
-		const struct itimerval off = {{0, 0}, {0, 0}};
-		setitimer(ITIMER_REAL, &off, NULL);
-	}
+	if (leave_signal)
+		stop_waking();
 	return leave_signal != 0 || wants_detach;
 }
 
@@ -195,8 +224,10 @@ static bool await_program(struct run *run, int *status)
 			return true;
 		if (got < 0 && errno != EINTR)
 			return false;
-		if (leave_signal)
+		if (leave_signal) {
+			stop_waking();
 			return false;
+		}
 	}
 	return true;
 }
@@ -269,6 +300,7 @@ static int run_target(struct run *run, int *signal_out)
 		.mempools = o->mempools,
 		.running_on_valgrind = o->running_on_valgrind,
 		.ring_size = o->ring,
+		.file_signal = &file_signal,
 		.somalloc = o->soname_synonyms,
 		.last_look = o->leak_check,
 		.verify = getenv("PTMEM_VERIFY") != NULL,
@@ -292,10 +324,11 @@ static int run_target(struct run *run, int *signal_out)
 		top_start(run);
 		target_run(run->target);
 		top_stop(run);
-		monitor_close(monitor);
-		monitor = NULL;
+		monitor_stop(monitor);
 		if (target_process_count(run->target) > 0)
 			leave_program(run->target);
+		monitor_close(monitor);
+		monitor = NULL;
 		rc = o->pid_count > 0 ? 0 : finish_started(run, signal_out);
 	}
 	check_target = NULL;
@@ -330,7 +363,7 @@ static int open_events(struct run *run)
 	const char *path = run->options->events_file;
 	if (!path)
 		return 0;
-	run->events_file = fopen(path, "we");
+	run->events_file = stream_create(path);
 	if (run->events_file)
 		return 0;
 	log_error("cannot write %s: %s", path, strerror(errno));
@@ -369,6 +402,7 @@ int main(int argc, char **argv)
 {
 	struct options o;
 	standard_files_hold();
+	ignore_file_signal();
 	if (options_parse(argc, argv, &o) != 0)
 		return EXIT_FAILURE;
 	if (o.help || o.version) {

@@ -2,11 +2,14 @@
  * The server. The loop sleeps in waitid or sigtimedwait; a connection raises SIGIO
  * (O_ASYNC on the listening socket), which interrupts it. A signal that comes just
  * before the sleep would be lost, so a timer repeats it until the loop has looked.
+ * Nothing here waits for a client: what is said comes in pieces, and what is answered
+ * goes in pieces (SIGIO says when there is room), while the loop goes on.
  */
 #include "monitor.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +26,15 @@
 
 #define WAKE_NS     20000000L
 #define MAX_CLIENTS 64
+#define LAST_NS     500000000u /* the longest that the end waits for those who read */
 
-/* Somebody whose request has not come whole. */
+/* Somebody whose request has not come whole, or whose answer has not gone whole. */
 struct client {
 	int fd;
-	size_t used;
+	uint64_t number;    /* the lower, the longer it is here */
+	char *answer;       /* NULL: there is none yet */
+	size_t size, sent;  /* of the answer */
+	size_t used;        /* of the text */
 	char text[MONITOR_REQUEST_MAX];
 };
 
@@ -38,6 +45,9 @@ struct monitor {
 	VEC(struct client *) clients;
 	timer_t timer;
 	bool has_timer;
+	uint64_t client_number;
+	bool has_failed;    /* to take a client: that was said */
+	bool wants_detach;  /* a client asked for it */
 };
 
 /* What the handlers leave behind. */
@@ -45,17 +55,25 @@ static volatile sig_atomic_t has_request, wants_snapshots;
 static timer_t wake_timer;
 static volatile sig_atomic_t has_wake_timer;
 
-static void on_wake(int sig)
+/* The loop will look, soon and until it has. */
+static void wake_again(void)
 {
 	const struct itimerspec again = {{0, WAKE_NS}, {0, WAKE_NS}};
+	has_request = 1;
+	if (has_wake_timer)
+		timer_settime(wake_timer, 0, &again, NULL);
+	else
+		target_wake();
+}
+
+static void on_wake(int sig)
+{
 	int saved = errno;
 	if (sig == SIGUSR1) {
 		wants_snapshots = 1;
 		growth_want_report();
 	}
-	has_request = 1;
-	if (has_wake_timer)
-		timer_settime(wake_timer, 0, &again, NULL);
+	wake_again();
 	target_wake();
 	errno = saved;
 }
@@ -152,32 +170,14 @@ struct monitor *monitor_open(struct run *run)
 	return m;
 }
 
-/* Takes client @i out; whose request has not been served finds the connection closed. */
+/* Takes client @i out; who has no answer, or not all of it, finds the connection closed. */
 static void drop_client(struct monitor *m, size_t i)
 {
-	close(m->clients.data[i]->fd);
-	free(m->clients.data[i]);
+	struct client *c = m->clients.data[i];
+	close(c->fd);
+	free(c->answer);
+	free(c);
 	vec_take_swap(&m->clients, i);
-}
-
-void monitor_close(struct monitor *m)
-{
-	if (!m)
-		return;
-	while (m->clients.count > 0)
-		drop_client(m, 0);
-	vec_deinit(&m->clients);
-	if (m->fd >= 0) {
-		unlink(m->path);
-		close(m->fd);
-	}
-	signal(SIGUSR1, SIG_IGN); /* too late, but no reason to die */
-	signal(SIGIO, SIG_IGN);
-	has_wake_timer = 0;
-	if (m->has_timer)
-		timer_delete(m->timer);
-	free(m->path);
-	free(m);
 }
 
 static bool is_allowed(int fd)
@@ -199,66 +199,78 @@ static struct session *find_session(const struct run *run, long pid)
 	return run->sessions.count > 0 ? run->sessions.data[0] : NULL;
 }
 
-/* Takes what @c has said so far, without waiting; whether it has no more to say. */
-static bool has_whole_request(struct client *c)
+/* Takes what @c has said so far, without waiting: 0 = all it has to say, -EAGAIN, -EMSGSIZE. */
+static int take_request(struct client *c)
 {
 	while (c->used < sizeof(c->text) - 1) {
 		ssize_t n = read(c->fd, c->text + c->used, sizeof(c->text) - 1 - c->used);
 		if (n < 0 && errno == EINTR)
 			continue; /* the next client's SIGIO */
 		if (n < 0 && errno == EAGAIN)
-			return false;
-		if (n <= 0)
-			break;
+			return -EAGAIN;
+		if (n <= 0) {
+			c->text[c->used] = '\0';
+			return 0;
+		}
 		c->used += (size_t)n;
 	}
-	c->text[c->used] = '\0';
+	return -EMSGSIZE;
+}
+
+/* A request is PID, DIRECTORY and LINE, each with its zero byte. False: it is something else. */
+static bool split_request(const struct client *c, const char **directory_out, const char **line_out)
+{
+	const char *end = c->text + c->used, *line = NULL;
+	const char *directory = memchr(c->text, '\0', c->used);
+	if (directory && ++directory < end)
+		line = memchr(directory, '\0', (size_t)(end - directory));
+	if (!line || ++line >= end)
+		return false;
+	*directory_out = directory;
+	*line_out = line;
 	return true;
 }
 
-static int send_all(int fd, const char *text, size_t size)
+static int run_line(struct monitor *m, const struct client *c, FILE *reply)
 {
-	while (size > 0) {
-		ssize_t n = send(fd, text, size, MSG_NOSIGNAL);
+	struct monitor_request r = {.run = m->run, .reply = reply};
+	const char *line;
+	if (!split_request(c, &r.directory, &line))
+		return -EBADMSG;
+	r.session = find_session(m->run, strtol(c->text, NULL, 10));
+	int rc = monitor_run(&r, line);
+	m->wants_detach |= r.wants_detach;
+	return rc;
+}
+
+/* The answer is a digit (0 = well), a text and a zero byte. @rc: what became of the request. */
+static void make_answer(struct monitor *m, struct client *c, int rc)
+{
+	FILE *reply = open_memstream(&c->answer, &c->size);
+	CHECK(reply);
+	fputc('0', reply);
+	if (rc == 0)
+		rc = run_line(m, c, reply);
+	else
+		fprintf(reply, "a request has less than %d bytes\n", MONITOR_REQUEST_MAX);
+	fputc('\0', reply);
+	fclose(reply);
+	if (rc != 0)
+		c->answer[0] = '1';
+}
+
+/* As much as there is room for: the program may be waiting for us. -EAGAIN: there is more. */
+static int send_answer(struct client *c)
+{
+	while (c->sent < c->size) {
+		ssize_t n = send(c->fd, c->answer + c->sent, c->size - c->sent, MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return -EPIPE;
-		text += n;
-		size -= (size_t)n;
+			return n < 0 && errno == EAGAIN ? -EAGAIN : -EPIPE;
+		c->sent += (size_t)n;
 	}
 	return 0;
-}
-
-/*
- * A request is PID, DIRECTORY and LINE, each with its
- * zero byte; the answer a digit (0 = well) and a text.
- */
-static bool serve_client(struct monitor *m, const struct client *c)
-{
-	const struct timeval limit = {.tv_usec = 500000}; /* the program may be waiting for us */
-	_cleanup_free_ char *answer = NULL;
-	const char *text = c->text;
-	size_t size = 0, n = c->used;
-	const char *directory = memchr(text, '\0', n), *line = NULL;
-	if (directory && ++directory < text + n)
-		line = memchr(directory, '\0', (size_t)(text + n - directory));
-	if (!line || ++line >= text + n)
-		return false;
-	struct monitor_request r = {
-		.run = m->run,
-		.session = find_session(m->run, strtol(text, NULL, 10)),
-		.directory = directory,
-		.reply = open_memstream(&answer, &size),
-	};
-	CHECK(r.reply);
-	int rc = monitor_run(&r, line);
-	fclose(r.reply);
-	fcntl(c->fd, F_SETFL, 0);
-	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	if (send_all(c->fd, rc == 0 ? "0" : "1", 1) == 0)
-		send_all(c->fd, answer, size);
-	return r.wants_detach;
 }
 
 /* SIGUSR1: all snapshots so far of each process, in the folder of the start. */
@@ -286,42 +298,71 @@ static void write_all_snapshots(struct run *run)
 	}
 }
 
+static bool goes_before(const struct client *a, const struct client *b)
+{
+	return !a->answer != !b->answer ? !a->answer : a->number < b->number;
+}
+
+/* Who comes when there are too many takes the place of who has said nothing for longest. */
+static void make_place(struct monitor *m)
+{
+	size_t first = 0;
+	if (m->clients.count < MAX_CLIENTS)
+		return;
+	for (size_t i = 1; i < m->clients.count; i++) {
+		if (goes_before(m->clients.data[i], m->clients.data[first]))
+			first = i;
+	}
+	drop_client(m, first);
+}
+
 /* Whether one came. */
 static bool accept_client(struct monitor *m)
 {
 	int fd = m->fd < 0 ? -1 : accept4(m->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0 && m->fd >= 0 && errno != EAGAIN && errno != EINTR) {
+		if (!m->has_failed)
+			log_warn("a client of --monitor has to wait: %s", strerror(errno));
+		m->has_failed = true;
+		wake_again(); /* it stands in the queue, and nobody announces it a second time */
+		return false;
+	}
 	if (fd < 0)
 		return m->fd >= 0 && errno == EINTR;
 	if (!is_allowed(fd) || make_async(fd) != 0) {
 		close(fd);
 		return true;
 	}
-	if (m->clients.count == MAX_CLIENTS)
-		drop_client(m, 0);
+	make_place(m);
 	struct client *c = xmalloc(sizeof(*c));
-	c->fd = fd;
-	c->used = 0;
+	*c = (struct client){.fd = fd, .number = m->client_number++};
 	*vec_add(&m->clients) = c;
 	return true;
 }
 
-/* Whether one wants that the program is left. */
-static bool serve_clients(struct monitor *m)
+/* Whether @c is done with. */
+static bool serve_client(struct monitor *m, struct client *c)
 {
-	bool wants_detach = false;
-	for (size_t i = m->clients.count; i-- > 0;) {
-		if (!has_whole_request(m->clients.data[i]))
-			continue;
-		wants_detach |= serve_client(m, m->clients.data[i]);
-		drop_client(m, i);
+	if (!c->answer) {
+		int rc = take_request(c);
+		if (rc == -EAGAIN)
+			return false;
+		make_answer(m, c, rc);
 	}
-	return wants_detach;
+	return send_answer(c) != -EAGAIN;
+}
+
+static void serve_clients(struct monitor *m)
+{
+	for (size_t i = m->clients.count; i-- > 0;) {
+		if (serve_client(m, m->clients.data[i]))
+			drop_client(m, i);
+	}
 }
 
 bool monitor_serve(struct monitor *m)
 {
 	const struct itimerspec off = {{0, 0}, {0, 0}};
-	bool wants_detach = false;
 	if (!m || !has_request)
 		return false;
 	if (m->has_timer)
@@ -332,7 +373,53 @@ bool monitor_serve(struct monitor *m)
 		write_all_snapshots(m->run);
 	}
 	do {
-		wants_detach |= serve_clients(m);
+		serve_clients(m);
 	} while (accept_client(m));
-	return wants_detach;
+	return m->wants_detach;
+}
+
+/* -- the end -- */
+
+void monitor_stop(struct monitor *m)
+{
+	for (size_t i = m->clients.count; i-- > 0;) {
+		if (!m->clients.data[i]->answer)
+			drop_client(m, i);
+	}
+	if (m->fd >= 0) {
+		unlink(m->path);
+		close(m->fd);
+	}
+	signal(SIGUSR1, SIG_IGN); /* too late, but no reason to die */
+	signal(SIGIO, SIG_IGN);
+	has_wake_timer = 0;
+	if (m->has_timer)
+		timer_delete(m->timer);
+}
+
+/* Sends what there is room for within @ms. */
+static void send_some(struct monitor *m, int ms)
+{
+	struct pollfd room[MAX_CLIENTS];
+	size_t count = m->clients.count;
+	for (size_t i = 0; i < count; i++)
+		room[i] = (struct pollfd){.fd = m->clients.data[i]->fd, .events = POLLOUT};
+	if (poll(room, count, ms) <= 0)
+		return;
+	for (size_t i = count; i-- > 0;) {
+		if (room[i].revents && send_answer(m->clients.data[i]) != -EAGAIN)
+			drop_client(m, i);
+	}
+}
+
+void monitor_close(struct monitor *m)
+{
+	uint64_t now = target_clock(), end = now + LAST_NS;
+	for (; m->clients.count > 0 && now < end; now = target_clock())
+		send_some(m, (int)((end - now) / 1000000 + 1));
+	while (m->clients.count > 0)
+		drop_client(m, 0);
+	vec_deinit(&m->clients);
+	free(m->path);
+	free(m);
 }

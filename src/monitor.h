@@ -21,7 +21,10 @@ struct monitor;
  * message where that is not possible: the profile goes on without.
  */
 struct monitor *monitor_open(struct run *run);
-void monitor_close(struct monitor *m); /* NULL is nothing */
+/* Nobody is served any more; who has been waits for monitor_close. */
+void monitor_stop(struct monitor *m);
+/* Those whose answers are on their way have a moment to read them. */
+void monitor_close(struct monitor *m);
 
 /*
  * Serves what has come; to be called from the loop, between events. True: a client asked to detach.

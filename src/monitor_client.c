@@ -92,6 +92,18 @@ static void say_no_answer(pid_t pid, int err)
 		log_error("process %d is neither a ptmem nor traced by one: %s", (int)pid, strerror(-err));
 }
 
+/* Prints the rest of an answer; whether that came whole: with its zero byte. */
+static bool print_answer(int fd, FILE *file)
+{
+	char text[4096];
+	bool is_whole = false;
+	for (ssize_t n; (n = read(fd, text, sizeof(text))) > 0;) {
+		is_whole = text[n - 1] == '\0';
+		fwrite(text, 1, (size_t)n - is_whole, file);
+	}
+	return is_whole;
+}
+
 int monitor_client(pid_t pid, char *const words[])
 {
 	int fd = connect_ptmem(pid);
@@ -103,14 +115,15 @@ int monitor_client(pid_t pid, char *const words[])
 		return EXIT_NO_ANSWER;
 	}
 	send_request(fd, pid, words);
-	char text[4096], status = 0;
-	ssize_t n = read(fd, &status, 1);
-	while (n > 0 && (n = read(fd, text, sizeof(text))) > 0)
-		fwrite(text, 1, (size_t)n, status == '0' ? stdout : stderr);
+	char status = 0;
+	bool has_answer = read(fd, &status, 1) == 1;
+	bool is_whole = has_answer && print_answer(fd, status == '0' ? stdout : stderr);
+	bool is_printed = fflush(stdout) == 0 && !ferror(stdout);
 	close(fd);
-	if (!status) {
-		log_error("process %d does not answer", (int)pid);
+	if (!is_whole) {
+		log_error("%sprocess %d %s", has_answer ? "the answer of " : "", (int)pid,
+			  has_answer ? "is cut" : "does not answer");
 		return EXIT_NO_ANSWER;
 	}
-	return fflush(stdout) == 0 && status == '0' ? EXIT_SUCCESS : EXIT_REFUSED;
+	return is_printed && status == '0' ? EXIT_SUCCESS : EXIT_REFUSED;
 }

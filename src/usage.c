@@ -4,14 +4,17 @@
 #include "usage.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/heap_function.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "base/stream.h"
 #include "output/memusage.h"
 #include "sampler.h"
 #include "session.h"
@@ -19,6 +22,7 @@
 struct usage {
 	const struct options *options;
 	FILE *report;                /* NULL = standard error */
+	int report_fd;
 	struct memusage_data *data;  /* NULL = none */
 	uint32_t data_pid;           /* whose data they are; 0 = nobody's yet */
 	struct sampler *sampler;     /* NULL = none */
@@ -73,9 +77,11 @@ static int open_all(struct usage *u, struct run *run)
 {
 	const struct options *o = u->options;
 	if (o->memusage_out) {
-		u->report = fopen(o->memusage_out, "we");
-		if (!u->report)
-			return cannot_write(o->memusage_out, -errno);
+		u->report_fd = stream_open(o->memusage_out, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+		if (u->report_fd < 0)
+			return cannot_write(o->memusage_out, u->report_fd);
+		u->report = stream_new(u->report_fd, true);
+		CHECK(u->report);
 	}
 	int rc = o->data_file ? memusage_data_open(o->data_file, o->data_buffer, &u->data) : 0;
 	if (rc != 0)
@@ -252,11 +258,14 @@ void usage_thread_exit(struct session *s, uint32_t thread)
 
 static void report(struct usage *u, const struct session *s)
 {
-	FILE *file = u->report ? u->report : stderr;
-	bool use_color = log_use_color(fileno(file));
-	if (file == stderr)
+	FILE *file = u->report ? u->report : stream_new(STDERR_FILENO, false);
+	CHECK(file);
+	bool use_color = log_use_color(u->report ? u->report_fd : STDERR_FILENO);
+	if (!u->report)
 		log_before_line();
 	int rc = memusage_print(file, memusage_numbers(s->memusage), u->options->mmap, use_color);
+	if (!u->report)
+		fclose(file);
 	if (rc != 0 && !u->report_error)
 		u->report_error = rc;
 }

@@ -20,6 +20,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/stream.h"
 #include "output/writer.h"
 
 #define FILE_MODE 0644
@@ -27,7 +28,7 @@
 
 static int open_stream(int fd, FILE **file_out)
 {
-	FILE *file = fdopen(fd, "w");
+	FILE *file = stream_new(fd, true);
 
 	if (!file) {
 		int err = -errno;
@@ -41,11 +42,11 @@ static int open_stream(int fd, FILE **file_out)
 
 static int open_direct(const char *path, struct outfile *out)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, FILE_MODE);
+	int fd = stream_open(path, O_WRONLY | O_CREAT | O_TRUNC, FILE_MODE);
 	FILE *file = NULL;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	int err = open_stream(fd, &file);
 
 	if (!err)
@@ -66,7 +67,7 @@ static int create_temporary(const char *path, int *fd_out, char **name_out)
 {
 	for (unsigned i = 0; i < TEMPORARY_TRIES; i++) {
 		_cleanup_free_ char *name = temporary_name(path, i);
-		int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
+		int fd = stream_open(name, O_WRONLY | O_CREAT | O_EXCL, FILE_MODE);
 
 		if (fd >= 0) {
 			*fd_out = fd;
@@ -74,8 +75,8 @@ static int create_temporary(const char *path, int *fd_out, char **name_out)
 			name = NULL;
 			return 0;
 		}
-		if (errno != EEXIST)
-			return -errno;
+		if (fd != -EEXIST)
+			return fd;
 	}
 	return -EEXIST;
 }
@@ -107,14 +108,24 @@ static int open_temporary(const char *path, const struct stat *st, struct outfil
 	return 0;
 }
 
+/* After what stdio has printed there already. */
+static int open_stdout(struct outfile *out)
+{
+	fflush(stdout);
+	FILE *file = stream_new(STDOUT_FILENO, false);
+
+	if (!file)
+		return -errno;
+	*out = (struct outfile){.file = file, .path = xstrdup("-")};
+	return 0;
+}
+
 int outfile_open(const char *path, struct outfile *out)
 {
 	struct stat st, link;
 
-	if (!strcmp(path, "-")) {
-		*out = (struct outfile){.file = stdout, .path = xstrdup(path)};
-		return 0;
-	}
+	if (!strcmp(path, "-"))
+		return open_stdout(out);
 	if (stat(path, &st)) {
 		if (errno != ENOENT || !*path)
 			return -errno;
@@ -132,15 +143,13 @@ int outfile_open(const char *path, struct outfile *out)
 	return end ? open_temporary(end, &st, out) : -errno;
 }
 
-/*
- * Closes the stream; standard output is only flushed. 0 or -errno of anything that was not written.
- */
+/* Closes the stream. 0 or -errno of anything that was not written. */
 static int close_stream(struct outfile *out)
 {
 	bool had_error = ferror(out->file);
 	int err = fflush(out->file) ? -errno : had_error ? -EIO : 0;
 
-	if (out->file != stdout && fclose(out->file) && !err)
+	if (fclose(out->file) && !err)
 		err = -errno;
 	return err;
 }
@@ -170,8 +179,7 @@ void outfile_abort(struct outfile *out)
 {
 	if (!out->file)
 		return;
-	if (out->file != stdout)
-		fclose(out->file);
+	fclose(out->file);
 	if (out->temporary)
 		unlink(out->temporary);
 	release(out);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -55,15 +56,36 @@ static int map(struct pad_memory *m)
 	return 0;
 }
 
+/*
+ * What a file of the user's may grow to (RLIMIT_FSIZE) is not meant for memory: the limit is taken away for
+ * a moment, as far as we may.
+ */
+static int make_size(int fd, size_t size)
+{
+	struct rlimit limit;
+	bool is_raised = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size;
+	int rc;
+
+	if (is_raised) {
+		const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
+		const struct rlimit hard = { limit.rlim_max, limit.rlim_max };
+		is_raised = setrlimit(RLIMIT_FSIZE, &none) == 0 || setrlimit(RLIMIT_FSIZE, &hard) == 0;
+	}
+	rc = ftruncate(fd, (off_t)size) != 0 ? -errno : 0;
+	if (is_raised)
+		setrlimit(RLIMIT_FSIZE, &limit);
+	return rc;
+}
+
 int pad_memory_init(struct pad_memory *m, int fd, const struct pad_memory_options *options)
 {
 	int err;
 
 	*m = (struct pad_memory){ .fd = fd };
 	lay_out(m, options);
-	if (ftruncate(fd, (off_t)m->file_size) != 0)
-		return -errno;
-	err = map(m);
+	err = make_size(fd, m->file_size);
+	if (!err)
+		err = map(m);
 	if (err)
 		return err;
 	m->control = (struct pad_control *)(void *)m->base;
@@ -95,11 +117,13 @@ int pad_memory_grow(struct pad_memory *m, int fd, taddr_t target)
 {
 	struct pad_chunk c = { .target = target, .size = pad_memory_more(m), .fd = fd };
 	void *base;
+	int err;
 
 	if (!c.size)
 		return -ENOSPC;
-	if (ftruncate(fd, (off_t)c.size) != 0)
-		return -errno;
+	err = make_size(fd, c.size);
+	if (err)
+		return err;
 	base = mmap(NULL, c.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED)
 		return -errno;

@@ -458,6 +458,7 @@ int pads_promote(struct target *t, struct space *s, struct thread *th)
 		log_info("process %d stays on breakpoints: %s", s->pid,
 			 rc == -EPERM  ? "a seccomp filter may forbid to map pads" :
 			 rc == -ENOMEM ? "its address space is limited (ulimit -v)" :
+			 rc == -EFBIG  ? "files are limited (ulimit -f)" :
 					 strerror(-rc));
 		return rc;
 	}

@@ -111,6 +111,8 @@ ATTR_NORETURN static void run_program(const struct target *t, int go_fd, int err
 {
 	char c;
 	sigaction(SIGCHLD, &t->signals.child, NULL);
+	if (t->options.file_signal)
+		sigaction(SIGXFSZ, t->options.file_signal, NULL);
 	sigprocmask(SIG_SETMASK, &t->signals.mask, NULL);
 	if (t->files.rlim_max > 0)
 		setrlimit(RLIMIT_NOFILE, &t->files);

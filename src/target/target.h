@@ -43,6 +43,8 @@ struct target_options {
 	bool free_stacks;     /* frees come with their stacks */
 	bool mempools;        /* client requests of memory pools are events */
 	bool running_on_valgrind; /* the program is told so if it asks */
+	/* what SIGXFSZ, which the caller ignores, is to a started program; NULL = what it is to us */
+	const struct sigaction *file_signal;
 	const char *somalloc; /* --soname-synonyms: which allocators are watched; NULL = all */
 };
 

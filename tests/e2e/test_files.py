@@ -1,9 +1,13 @@
 """Where the files of a profile stand, whatever the program does: spec/massif.md 1.6 and 2.13."""
 
+import fcntl
 import os
 import re
 import signal
+import subprocess
 
+import events
+import harness
 import massif
 from harness import test
 
@@ -145,3 +149,167 @@ def full_disk(t):
     t.equal("files", [os.path.join(top, name) for top, _, names in os.walk(elsewhere) for name in names], [path])
     t.check(re.search(r"/ptmem-\w{6}/massif\.out\.\d+$", path), "its name: " + path)
     t.equal("live bytes", massif.Massif(path).snapshots[-1]["mem_heap_B"], t.truth(cwd)["live"])
+
+
+# How a process waits: what /proc/PID/syscall begins with (x86-64).
+WAITS = {"write": "1", "openat": "257"}
+
+
+def wait_in(t, pid, call):
+    def is_there():
+        with open("/proc/%d/syscall" % pid, encoding="ascii") as file:
+            return file.read().split()[0] == WAITS[call]
+    t.wait_until("ptmem waits in " + call, is_there)
+
+
+def interrupt(t, pid, call, number=signal.SIGUSR1):
+    """The signal comes while ptmem waits in @call, again and again."""
+    def has_come():
+        with open("/proc/%d/status" % pid, encoding="ascii") as file:
+            pending = re.search(r"^ShdPnd:\s*(\w+)$", file.read(), re.M)[1]
+        return not int(pending, 16) & 1 << (number - 1)
+    for _ in range(3):
+        wait_in(t, pid, call)
+        os.kill(pid, number)
+        t.wait_until("the signal has come", has_come)
+
+
+def read_slowly(t, options, call, to_stdout):
+    """What comes out of FIFO @options write to, or out of standard output, when ptmem is interrupted in @call."""
+    cwd = t.subdirectory()
+    argv = [t.ptmem(), "-q", "--time-unit=B", *options, t.target("gcc-O2-pie", "mixed")]
+    fifo, reader, writer = os.path.join(cwd, "fifo"), None, None
+    if to_stdout:
+        reader, writer = os.pipe()
+        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+    else:
+        os.mkfifo(fifo)
+        if call == "write":
+            reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+            fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+            os.set_blocking(reader, True)
+    process = subprocess.Popen(argv, cwd=cwd, env=t.environment(cwd), stdout=writer, stderr=subprocess.PIPE)
+    if writer is not None:
+        os.close(writer)
+    interrupt(t, process.pid, call)
+    with open(fifo if reader is None else reader, "rb") as file:
+        text = file.read()
+    t.equal("messages", process.stderr.read(), b"")
+    t.equal("status", process.wait(), 0)
+    return text
+
+
+def plain_lines(text):
+    """Without the options, which name the file, and without what differs from run to run."""
+    text = re.sub(rb"0x[0-9A-F]{6,}", b"ADDRESS", re.sub(rb"(pid:|process) \d+", b"PID", text))
+    return [line for line in text.split(b"\n") if not line.startswith(b"desc:")]
+
+
+def register_interrupted(name, option, call="write", more=()):
+    @test("files/interrupted-" + name)
+    def _(t):
+        """Signals while ptmem waits for a reader cut no file short."""
+        cwd = t.subdirectory()
+        argv = [t.ptmem(), "-q", "--time-unit=B", *more, option + "=plain", t.target("gcc-O2-pie", "mixed")]
+        t.equal("status", t.run(argv, cwd=cwd).status, 0)
+        with open(os.path.join(cwd, "plain"), "rb") as file:
+            want = plain_lines(file.read())
+        for to_stdout in (False, True) if call == "write" and option != "--events" else (False,):
+            got = read_slowly(t, [*more, option + ("=-" if to_stdout else "=fifo")], call, to_stdout)
+            if option == "--events":
+                name = t.file("events", got.decode())
+                t.check(events.Events(name).is_complete, "a cut file of events")
+            else:
+                t.check(plain_lines(got) == want, "%d bytes that differ from the file" % len(got))
+
+
+MANY_LINES = ["--threshold=0", "--detailed-freq=1"]
+register_interrupted("open", "--massif-out-file", call="openat")
+register_interrupted("massif", "--massif-out-file", more=MANY_LINES)
+register_interrupted("events", "--events")
+register_interrupted("xtree", "--xtree-memory-file", more=["--xtree-memory=full"])
+register_interrupted("flame", "--flame")
+
+
+@test("files/fifo-without-reader")
+def fifo_without_reader(t):
+    """Who tells ptmem to leave need not read its FIFO: the profile goes where one goes whose place is full."""
+    cwd, elsewhere = t.subdirectory(), t.subdirectory()
+    os.mkfifo(os.path.join(cwd, "fifo"))
+    process = subprocess.Popen([t.ptmem(), "-q", "-o", "fifo", t.target("gcc-O2-pie", "mixed")], cwd=cwd,
+                               env=t.environment(cwd, TMPDIR=elsewhere), stderr=subprocess.PIPE)
+    wait_in(t, process.pid, "openat")
+    process.terminate()
+    said = re.search(rb"cannot write \S*fifo: Interrupted system call; the profile is in (\S+)\n", process.stderr.read())
+    t.check(said, "no word of it")
+    t.equal("status", process.wait(), -signal.SIGTERM)
+    massif.Massif(said[1].decode())
+
+
+@test("files/interrupted-leaving")
+def interrupted_leaving(t):
+    """Who tells ptmem twice to leave, while it writes, starts no timer that goes on for ever."""
+    cwd = t.subdirectory()
+    fifo, calls = os.path.join(cwd, "fifo"), os.path.join(cwd, "calls")
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(reader, True)
+    program = subprocess.Popen([t.target("gcc-O2-pie", "monitored")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    t.equal("the program's line", program.stdout.readline(), b"ready\n")
+    strace = [t.program("strace"), "-qq", "-o", calls, "-e", "trace=setitimer", "-e", "signal=none"]
+    argv = [*strace, t.ptmem(), "-o", "m", "--flame=fifo", "-p", str(program.pid)]
+    process = subprocess.Popen(argv, cwd=cwd, env=t.environment(cwd), stderr=subprocess.PIPE)
+    t.wait_until("attached", lambda: b"attached" in process.stderr.readline())
+    with open("/proc/%d/task/%d/children" % (process.pid, process.pid), encoding="ascii") as file:
+        pid = int(file.read().split()[0])
+    os.kill(pid, signal.SIGTERM)
+    interrupt(t, pid, "write", signal.SIGTERM)
+    with open(reader, "rb") as file:
+        t.check(file.read().endswith(b"</svg>\n"), "a cut picture")
+    t.equal("status", process.wait(), 0)
+    with open(calls, encoding="utf-8") as file:
+        last = file.read().splitlines()[-1]
+    t.check(last.count("tv_usec=0}") == 2, "the last timer: " + last)
+    program.communicate()
+
+
+def with_limit(t, which, kilobytes, argv, cwd):
+    """Files may become that large; which: "-S" as far as the program agrees, "" for good."""
+    return t.run(["bash", "-c", 'ulimit %s -f %d; exec "$@"' % (which, kilobytes), "-", *argv], cwd=cwd)
+
+
+@test("files/size-limit")
+def size_limit(t):
+    """What ptmem shares with the program is no file of anybody's, whatever the limit (setrlimit(2))."""
+    program = [t.target("gcc-O2-pie", "sandboxed"), "none"]
+    for which in ("-S", ""):
+        cwd = t.subdirectory()
+        options = ["--stats", *harness.MORE_OPTIONS]
+        run = harness.Profile(with_limit(t, which, 64, [t.ptmem(), *options, *program], cwd), cwd)
+        t.equal("status and output", (run.status, run.out), (0, b"OK\n"))
+        t.equal("allocations", run.only_stats()["allocations"], 3001)
+        run.only_massif()
+        said = [m.split(" ", 3)[3] for m in run.messages if "stays on" in m]
+        if which:
+            t.equal("it is said", said, [])
+            is_promoted = not [o for o in options if o.startswith("--probes=")]
+            t.check(not is_promoted or run.only_stats()["functions with jumps"] > 0, "no jumps")
+        else:  # a privilege may still help
+            t.check(said in ([], ["stays on breakpoints: files are limited (ulimit -f)"]), str(said))
+
+
+@test("files/size-limit-of-the-program")
+def size_limit_of_the_program(t):
+    """It has its limits, and dies of them as without ptmem; and ptmem says what it cannot write."""
+    grow = ["bash", "-c", "ulimit -S -f; ulimit -H -f; exec head -c 99999 /dev/zero >large"]
+    native, run = (with_limit(t, "-S", 64, [*own, *grow], t.subdirectory()) for own in ([], [t.ptmem(), "-q"]))
+    t.equal("killed", native.status, -signal.SIGXFSZ)
+    t.equal("status and limits", (run.status, run.out), (native.status, native.out))
+    cwd, elsewhere = t.subdirectory(), t.subdirectory()
+    argv = [t.ptmem(), "-q", "--events=e", "-o", "m", t.target("gcc-O2-pie", "mixed")]
+    run = t.run(["bash", "-c", 'ulimit -f 4; TMPDIR=%s exec "$@"' % elsewhere, "-", *argv], cwd=cwd)
+    t.equal("status", run.status, 125)
+    for name in (b"e", b"m"):
+        t.check(re.search(rb"cannot write (\S*/)?%s: File too large" % name, run.err), "%s: %r" % (name, run.err))
+    t.equal("the profile, cut", [n for n in os.listdir(cwd) if n == "m" or n.startswith(".ptmem")], [])

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import select
 import signal
 import socket
 import stat
@@ -36,9 +38,9 @@ class Monitored:
     def expect(self, process, line):
         self.t.equal("the program's line", process.stdout.readline(), line)
 
-    def more(self):
+    def more(self, letter=b"x"):
         process = self.program or self.ptmem
-        process.stdin.write(b"x")
+        process.stdin.write(letter)
         process.stdin.flush()
         self.expect(process, b"more\n")
 
@@ -50,7 +52,7 @@ class Monitored:
 
     def say(self, *words, pid=None, cwd=None):
         return self.t.run([self.t.ptmem(), "--monitor=%d" % (pid or self.ptmem.pid), *words], cwd=cwd or self.cwd,
-                          env={"XDG_RUNTIME_DIR": self.cwd})
+                          env={"XDG_RUNTIME_DIR": self.cwd}, timeout=20)
 
     def end(self, status=5):
         """The program's input ends; returns ptmem's messages."""
@@ -256,6 +258,96 @@ def _(t):
     t.check(b"live bytes: 8000\n" in b"".join(iter(lambda: half.recv(4096), b"")), "no answer")
     m.end()
     t.equal("what the silent are told", [client.recv(1) for client in silent[-9:]], [b""] * 9)
+
+
+LEAKS = b"0\0/\0leaks\0"
+SITES = 2 + 1024
+
+
+def with_leaks(t):
+    """A program whose leaks are more than any socket takes at once."""
+    m = Monitored(t, ["--leaks", "--leaks-out=end"])
+    m.more(b"m")
+    return m
+
+
+def read_answer(client):
+    return b"".join(iter(lambda: client.recv(65536), b""))
+
+
+def check_leaks(t, answer):
+    t.check(answer.startswith(b"0leaks of process") and answer.endswith(b"\n\0"), "ends: %r" % answer[-50:])
+    sites = re.search(rb": (\d+) sites\n", answer)
+    t.equal("sites", int(sites[1]), SITES)
+    t.equal("a stack of each", answer.count(b"main (monitored.c:"), SITES)
+
+
+@test("monitor/slow-reader")
+def _(t):
+    """A large answer waits for who reads it, and nobody else for that."""
+    m = with_leaks(t)
+    client = connect(m)
+    client.sendall(LEAKS)
+    client.shutdown(socket.SHUT_WR)
+    t.wait_until("a part of the answer", lambda: client.recv(1, socket.MSG_PEEK))
+    for _ in range(3):
+        m.more()
+        t.equal("status", m.say("status").status, 0)
+    check_leaks(t, read_answer(client))
+    t.check(len(m.say("leaks").out) > 500000, "what the client prints")
+    m.end()
+
+
+@test("monitor/slow-reader-at-the-end")
+def _(t):
+    """Who reads when the program ends has a moment to go on."""
+    m = with_leaks(t)
+    client = connect(m)
+    client.sendall(LEAKS)
+    client.shutdown(socket.SHUT_WR)
+    t.wait_until("a part of the answer", lambda: client.recv(1, socket.MSG_PEEK))
+    m.ptmem.stdin.close()
+    check_leaks(t, read_answer(client))
+    m.end()
+
+
+@test("monitor/cut-answer")
+def _(t):
+    """Who does not read does not hold up the end, and is told that there was more."""
+    m = with_leaks(t)
+    client = subprocess.Popen([t.ptmem(), "--monitor=%d" % m.ptmem.pid, "leaks"], env=m.env, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE)
+    t.wait_until("a part of the answer", lambda: select.select([client.stdout], [], [], 0)[0])
+    m.end()
+    out, err = client.communicate()
+    t.check(out.startswith(b"leaks of process"), "%r" % out[:50])
+    t.equal("status and message", (client.returncode, err),
+            (125, b"ptmem: the answer of process %d is cut\n" % m.ptmem.pid))
+
+
+@test("monitor/no-descriptor-left")
+def _(t):
+    """A client that cannot be taken at once is taken later, without another one's coming."""
+    failing = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=accept4", "-e", "inject=accept4:error=EMFILE:when=1..3"]
+    m = Monitored(t, attach=True, before=failing)
+    t.equal("status", m.say("status", pid=m.program.pid).status, 0)
+    m.program.stdin.close()
+    err = m.ptmem.stderr.read().decode()
+    t.equal("ptmem's status", m.ptmem.wait(timeout=20), 0)
+    t.equal("complaints", err.count("a client of --monitor has to wait: Too many open files"), 1)
+
+
+@test("monitor/long-request")
+def _(t):
+    """What is too long is refused, and not done in part."""
+    m = Monitored(t)
+    result = m.say("snapshot", "x" * 70000)
+    t.equal("refused", (result.status, result.err), (1, b"a request has less than 65536 bytes\n"))
+    client = connect(m)
+    client.sendall(b"0\0/\0snapshot " + b"x" * 65535)
+    t.check(client.recv(1) == b"1", "no answer")
+    t.equal("status", m.say("status").status, 0)
+    m.end()
 
 
 def status_for_nobody(t, m):

@@ -1,6 +1,6 @@
 /*
- * monitored: holds 7 blocks of 1,000 bytes, says so, and then at each line of its input allocates one more
- * and says so. Ends with its input. monitored sleep: does nothing between, and sleeps in pause.
+ * monitored: holds 7 blocks of 1,000 bytes, says so, and then at each letter of its input allocates one more
+ * and says so; at an m, many small ones, each by another path. Ends with its input.
  */
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +15,40 @@ NOINLINE static void *hold(size_t n)
 	return p;
 }
 
+static void *chain; /* of the many */
+
+NOINLINE static void turn_right(unsigned path, int steps);
+
+NOINLINE static void turn_left(unsigned path, int steps)
+{
+	void **link;
+
+	if (steps > 0) {
+		(path & 1 ? turn_right : turn_left)(path >> 1, steps - 1);
+		NO_TAIL_CALL();
+		return;
+	}
+	link = hold(sizeof(*link));
+	*link = chain;
+	chain = link;
+}
+
+NOINLINE static void turn_right(unsigned path, int steps)
+{
+	turn_left(path, steps);
+	NO_TAIL_CALL();
+}
+
+static void free_chain(void)
+{
+	while (chain) {
+		void *next = *(void **)chain;
+
+		free(chain);
+		chain = next;
+	}
+}
+
 int main(void)
 {
 	static void *held[64];
@@ -26,11 +60,14 @@ int main(void)
 	if (write(1, "ready\n", 6) != 6)
 		return 1;
 	while (read(0, &c, 1) == 1) {
+		for (unsigned path = 0; c == 'm' && path < 1024; path++)
+			turn_left(path, 10);
 		held[count++] = hold(1000);
 		if (count == 64 || write(1, "more\n", 5) != 5)
 			return 1;
 	}
 	for (size_t i = 0; i < count; i++)
 		free(held[i]);
+	free_chain();
 	return 5;
 }

@@ -1,0 +1,90 @@
+/*
+ * See stream.h.
+ */
+#include "base/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+struct stream {
+	int fd;
+	bool owns_fd;
+};
+
+static unsigned (*asked_hook)(void);
+
+void stream_set_asked(unsigned (*asked)(void))
+{
+	asked_hook = asked;
+}
+
+static unsigned times_asked(void)
+{
+	return asked_hook ? asked_hook() : 0;
+}
+
+int stream_open(const char *path, int flags, mode_t mode)
+{
+	unsigned before = times_asked();
+	int fd;
+
+	do {
+		fd = open(path, flags | O_CLOEXEC | O_NOCTTY, mode);
+	} while (fd < 0 && errno == EINTR && times_asked() == before);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Less than @size, and errno, is an error. */
+static ssize_t write_all(void *cookie, const char *bytes, size_t size)
+{
+	const struct stream *s = cookie;
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t n = write(s->fd, bytes + done, size - done);
+
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno != EINTR)
+			break;
+	}
+	return (ssize_t)done;
+}
+
+static int close_stream(void *cookie)
+{
+	struct stream *s = cookie;
+	int rc = s->owns_fd ? close(s->fd) : 0;
+
+	free(s);
+	return rc;
+}
+
+FILE *stream_new(int fd, bool owns_fd)
+{
+	const cookie_io_functions_t functions = {.write = write_all, .close = close_stream};
+	struct stream *s = xmalloc(sizeof(*s));
+
+	*s = (struct stream){fd, owns_fd};
+	FILE *file = fopencookie(s, "w", functions);
+
+	if (!file)
+		free(s);
+	return file;
+}
+
+FILE *stream_create(const char *path)
+{
+	int fd = stream_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+	FILE *file = fd < 0 ? NULL : stream_new(fd, true);
+	int err = fd < 0 ? -fd : errno;
+
+	if (!file && fd >= 0)
+		close(fd);
+	errno = err;
+	return file;
+}

@@ -1,0 +1,31 @@
+/*
+ * Streams that write all. Our signal handlers interrupt system calls on purpose (the loop must wake), which
+ * breaks a write to a pipe whose reader is slow, and the open of a FIFO that nobody reads yet; stdio then
+ * forgets what it had in its buffer. So what ptmem writes while it catches signals goes through these.
+ */
+#ifndef PTMEM_BASE_STREAM_H
+#define PTMEM_BASE_STREAM_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+/*
+ * As open(2), and again when a signal interrupts it, unless somebody asked meanwhile (stream_set_asked).
+ * The descriptor, closed by an exec and never a controlling terminal, or -errno.
+ */
+int stream_open(const char *path, int flags, mode_t mode);
+
+/* A buffered stream that writes to @fd; fclose closes that, too, if it @owns_fd. NULL and errno. */
+FILE *stream_new(int fd, bool owns_fd);
+
+/* A file as fopen(path, "we") makes it. NULL and errno. */
+FILE *stream_create(const char *path);
+
+/*
+ * @asked counts how often somebody told us to leave. Who does so while a FIFO waits for its reader need not
+ * wait for that one.
+ */
+void stream_set_asked(unsigned (*asked)(void));
+
+#endif

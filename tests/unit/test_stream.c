@@ -1,0 +1,168 @@
+/*
+ * Streams that write all: signals that interrupt, for which a handler counts, come while a write or an open
+ * waits for its reader, which begins when enough have come.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/stream.h"
+
+enum { SIZE = 1 << 20, ENOUGH = 5 };
+
+static volatile sig_atomic_t ticks;
+
+static void on_tick(int sig)
+{
+	ticks = ticks + 1;
+}
+
+static unsigned count_ticks(void)
+{
+	return (unsigned)ticks;
+}
+
+/* As ptmem's own: without SA_RESTART. */
+static void start_ticks(void)
+{
+	const struct itimerval often = {{0, 1000}, {0, 1000}};
+	const struct sigaction sa = {.sa_handler = on_tick};
+
+	ticks = 0;
+	sigaction(SIGALRM, &sa, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+}
+
+static void stop_ticks(void)
+{
+	const struct itimerval off = {{0, 0}, {0, 0}};
+
+	setitimer(ITIMER_REAL, &off, NULL);
+}
+
+static void await_ticks(void)
+{
+	const struct timespec moment = {0, 1000000};
+
+	for (int begin = ticks; ticks < begin + ENOUGH;)
+		nanosleep(&moment, NULL);
+}
+
+/* A thread that takes no signals: the writer has them all. */
+static pthread_t start_reader(void *(*run)(void *), void *what)
+{
+	pthread_t thread;
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	assert_int_equal(pthread_create(&thread, NULL, run, what), 0);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return thread;
+}
+
+/* As many bytes as come; -1: one of them is wrong. */
+static void *read_all(void *fd)
+{
+	char text[4096];
+	long got = 0;
+
+	await_ticks();
+	for (ssize_t n; (n = read(*(int *)fd, text, sizeof(text))) > 0; got += n) {
+		for (ssize_t i = 0; i < n; i++) {
+			if (text[i] != (char)('a' + (got + i) % 26))
+				return (void *)-1L;
+		}
+	}
+	return (void *)got;
+}
+
+static void write_to_slow_reader(void **state)
+{
+	int ends[2];
+	void *got;
+
+	assert_int_equal(pipe(ends), 0);
+	start_ticks();
+	pthread_t reader = start_reader(read_all, &ends[0]);
+	FILE *file = stream_new(ends[1], true);
+
+	assert_non_null(file);
+	for (int i = 0; i < SIZE; i++)
+		fputc('a' + i % 26, file);
+	assert_false(ferror(file));
+	assert_int_equal(fclose(file), 0);
+	pthread_join(reader, &got);
+	stop_ticks();
+	assert_int_equal((long)got, SIZE);
+	assert_int_equal(fcntl(ends[1], F_GETFD), -1);
+	close(ends[0]);
+}
+
+static void *read_fifo(void *path)
+{
+	await_ticks();
+	int fd = open(path, O_RDONLY);
+
+	close(fd);
+	return NULL;
+}
+
+static void open_of_a_fifo(void **state)
+{
+	char dir[] = "/tmp/test_stream.XXXXXX", path[64];
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/fifo", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	start_ticks();
+	pthread_t reader = start_reader(read_fifo, path);
+	int fd = stream_open(path, O_WRONLY, 0);
+
+	assert_true(fd >= 0);
+	close(fd);
+	pthread_join(reader, NULL);
+	stream_set_asked(count_ticks); /* now each tick is somebody who wants us to leave */
+	assert_int_equal(stream_open(path, O_WRONLY, 0), -EINTR);
+	stream_set_asked(NULL);
+	stop_ticks();
+	unlink(path);
+	rmdir(dir);
+}
+
+static void errors(void **state)
+{
+	assert_null(stream_create("/nonexistent/x"));
+	assert_int_equal(errno, ENOENT);
+	FILE *file = stream_create("/dev/full");
+
+	assert_non_null(file);
+	fputs("text", file);
+	assert_int_equal(fflush(file), EOF);
+	assert_int_equal(errno, ENOSPC);
+	fclose(file);
+	file = stream_new(STDOUT_FILENO, false);
+	assert_int_equal(fclose(file), 0);
+	assert_true(fcntl(STDOUT_FILENO, F_GETFD) >= 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(write_to_slow_reader),
+		cmocka_unit_test(open_of_a_fifo),
+		cmocka_unit_test(errors),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
