@@ -26,7 +26,7 @@
 
 #define WAKE_NS     20000000L
 #define MAX_CLIENTS 64
-#define LAST_NS     500000000u /* the longest that the end waits for those who read */
+#define LAST_NS     2000000000u /* the longest that the end waits for those who read */
 
 /* Somebody whose request has not come whole, or whose answer has not gone whole. */
 struct client {
