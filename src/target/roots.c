@@ -105,14 +105,12 @@ static void add_present(struct roots *r, int pagemap, taddr_t start, taddr_t end
 
 static bool is_ours(const struct space *s, const struct map *m)
 {
-	const struct pad_memory *p = s->pads ? &s->pads->memory : NULL;
-
 	for (size_t i = 0; i < s->areas.count; i++) {
 		const struct stub_area *a = &s->areas.data[i];
 		if (a->is_memory && m->start >= a->start && m->end <= a->start + a->size)
 			return true;
 	}
-	return p && p->target && m->start >= p->target && m->end <= p->target + p->map_size;
+	return m->start >= s->shared && m->end <= s->shared + s->shared_size;
 }
 
 static bool is_below(const struct roots *r, taddr_t start, taddr_t end, taddr_t *top_out)
