@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "arch/x86_64/values.h"
 #include "arch/x86_64/x86_64.h"
@@ -22,7 +23,42 @@ static bool has_pattern(const struct arch_code *c, size_t offset)
 		      arch_native->syscall_insn_size);
 }
 
-static size_t take_found(const struct x86_values *v, struct arch_syscall *out, size_t max)
+/* Whether the code itself branches to @offset, or other code does. */
+static bool is_entered(const struct arch_code *c, const struct x86_values *v, size_t offset)
+{
+	for (size_t i = 0; i < v->count; i++) {
+		if (v->step[i].leads_to == c->at + offset)
+			return true;
+	}
+	for (size_t i = 0; i < c->entry_count; i++) {
+		if (c->entry[i] == offset)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether the system call at @offset ends a trampoline that signal handlers return to. What stands
+ * before it tells by itself: the FDE of glibc's begins a byte before its code, where it must not be
+ * read from; and no way is seen to lead to a program's own that stands inside a function. To take
+ * one for any call does harm: a breakpoint at the end of a handler of SIGTRAP, which is blocked
+ * there, makes the kernel forget the handler.
+ */
+static bool is_sigreturn(const struct arch_code *c, const struct x86_values *v, size_t offset)
+{
+	static const uint8_t long_way[] = {0x48, 0xc7, 0xc0, SYS_rt_sigreturn, 0, 0, 0};
+	static const uint8_t short_way[] = {0xb8, SYS_rt_sigreturn, 0, 0, 0};
+	const uint8_t *end = c->bytes + offset;
+
+	return ((offset >= sizeof(long_way) &&
+		 memcmp(end - sizeof(long_way), long_way, sizeof(long_way)) == 0) ||
+		(offset >= sizeof(short_way) &&
+		 memcmp(end - sizeof(short_way), short_way, sizeof(short_way)) == 0)) &&
+	       !is_entered(c, v, offset);
+}
+
+static size_t take_found(const struct arch_code *c, const struct x86_values *v,
+			 struct arch_syscall *out, size_t max)
 {
 	size_t n = 0;
 
@@ -36,6 +72,8 @@ static size_t take_found(const struct x86_values *v, struct arch_syscall *out, s
 				out[n].value = s->before.reg[REGISTER_NUMBER];
 			if (out[n].value.kind == ARCH_VALUE_CONSTANT)
 				out[n].number = out[n].value.number;
+			else if (is_sigreturn(c, v, s->offset))
+				out[n].number = SYS_rt_sigreturn;
 		}
 		n++;
 	}
@@ -51,12 +89,12 @@ ssize_t x86_64_find_syscalls(const struct arch_code *code, struct arch_syscall *
 		return 0;
 	if (x86_64_values_read(code, &v) != 0)
 		return -ENOMEM;
-	found = (ssize_t)take_found(&v, NULL, 0);
+	found = (ssize_t)take_found(code, &v, NULL, 0);
 	if (v.decoded < code->size && has_pattern(code, v.decoded)) {
 		found = -EILSEQ;
 	} else if (found > 0 && max > 0) {
 		x86_64_values_carry(code, &v);
-		take_found(&v, out, max);
+		take_found(code, &v, out, max);
 	}
 	x86_64_values_deinit(&v);
 	return found;

@@ -305,6 +305,8 @@ static void serve_record(struct target *t, enum fault_kind kind, const struct fa
 	struct space *s = space_of(t, r);
 	if (!s || !s->user || !s->is_profiled || !s->is_ready || t->is_abandoned)
 		return;
+	if (space_is_own(s, r->addr)) /* the program would not have touched it */
+		return;
 	struct stack_view view = {.data = r->stack, .size = r->stack_size, .read = read_nothing};
 	for (size_t i = 0; i < ARCH_DWARF_REGS && r->regs; i++)
 		view.regs.reg[i] = r->regs[t->faults->reg_index[i]];

@@ -414,6 +414,7 @@ static void forget_installation(struct space *s)
 	for (size_t i = 0; i < s->areas.count; i++)
 		free(s->areas.data[i].saved);
 	s->areas.count = 0;
+	s->shared = s->shared_size = 0;
 	s->traps.count = 0;
 	free(s->trap_index);
 	s->trap_index = NULL;

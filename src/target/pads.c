@@ -166,7 +166,9 @@ static int open_memory(struct target *t, struct space *s, struct thread *th, str
 			rc = (int)at;
 		} else {
 			pad_memory_locate(&p->memory, (taddr_t)at);
-			guard_note_shared(s, (taddr_t)at, p->memory.map_size);
+			s->shared = (taddr_t)at;
+			s->shared_size = p->memory.map_size;
+			guard_note_shared(s, s->shared, s->shared_size);
 		}
 	}
 	close_file(t, th, fd);

@@ -8,23 +8,17 @@
 #include "target/roots.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "target/maps.h"
 #include "target/pads.h"
+#include "target/present.h"
 #include "target/ptrace.h"
 #include "target/thread.h"
-
-#define PAGE_PRESENT (UINT64_C(1) << 63) /* bits of /proc/PID/pagemap, proc(5) */
-#define PAGE_SWAPPED (UINT64_C(1) << 62)
-#define PAGEMAP_BATCH 4096u
 
 /* -- registers -- */
 
@@ -83,36 +77,19 @@ static void add_range(struct roots *r, taddr_t start, taddr_t end)
 		*vec_add(&r->memory) = (struct root_range){start, end};
 }
 
-/* The pages of [start, end) that exist: a private page that never was written holds nothing. */
-static void add_present(struct roots *r, int pagemap, taddr_t start, taddr_t end)
+static void add_present(void *roots, taddr_t start, taddr_t end)
 {
-	uint64_t entry[PAGEMAP_BATCH];
-
-	while (start < end) {
-		size_t want = MIN((end - start) / PAGE_SIZE_MIN, PAGEMAP_BATCH);
-		ssize_t got = pread(pagemap, entry, want * sizeof(*entry),
-				    (off_t)(start / PAGE_SIZE_MIN * sizeof(*entry)));
-
-		if (got < (ssize_t)sizeof(*entry)) {
-			add_range(r, start, end);
-			return;
-		}
-		for (size_t i = 0; i < (size_t)got / sizeof(*entry); i++, start += PAGE_SIZE_MIN)
-			if (entry[i] & (PAGE_PRESENT | PAGE_SWAPPED))
-				add_range(r, start, start + PAGE_SIZE_MIN);
-	}
+	add_range(roots, start, end);
 }
 
 static bool is_ours(const struct space *s, const struct map *m)
 {
-	const struct pad_memory *p = s->pads ? &s->pads->memory : NULL;
-
 	for (size_t i = 0; i < s->areas.count; i++) {
 		const struct stub_area *a = &s->areas.data[i];
 		if (a->is_memory && m->start >= a->start && m->end <= a->start + a->size)
 			return true;
 	}
-	return p && p->target && m->start >= p->target && m->end <= p->target + p->map_size;
+	return m->start >= s->shared && m->end <= s->shared + s->shared_size;
 }
 
 static bool is_below(const struct roots *r, taddr_t start, taddr_t end, taddr_t *top_out)
@@ -140,25 +117,25 @@ static void note_stack(struct roots *r, const struct map *m, const struct map *b
 
 static int add_memory(const struct space *s, struct roots *r)
 {
-	char name[64];
+	struct present present;
 	struct maps maps;
 	int rc = maps_read(r->reader, &maps);
 
 	if (rc != 0)
 		return rc;
-	snprintf(name, sizeof(name), "/proc/%d/pagemap", (int)r->reader);
-	_cleanup_close_ int pagemap = open(name, O_RDONLY | O_CLOEXEC);
+	present_open(r->reader, true, &present);
 	for (size_t i = 0; i < maps.list.count; i++) {
 		const struct map *m = &maps.list.data[i];
 
 		if (!m->is_read || !m->is_write || is_device(m) || is_ours(s, m))
 			continue;
 		note_stack(r, m, i > 0 ? m - 1 : NULL);
-		if (m->is_shared || pagemap < 0)
+		if (m->is_shared)
 			add_range(r, m->start, m->end);
-		else
-			add_present(r, pagemap, m->start, m->end);
+		else /* a private page that never was written holds nothing */
+			present_find(&present, m->start, m->end, add_present, r);
 	}
+	present_close(&present);
 	maps_deinit(&maps);
 	return 0;
 }

@@ -78,6 +78,8 @@ struct space *space_fork(const struct space *parent, pid_t child)
 		if (a->saved)
 			a->saved = xmemdup(a->saved, a->size);
 	}
+	s->shared = parent->shared;
+	s->shared_size = parent->shared_size;
 	s->mapped = parent->mapped;
 	s->trap_bits = parent->trap_bits;
 	if (parent->trap_index)
@@ -438,6 +440,16 @@ bool space_is_known_miss(struct space *s, taddr_t pc)
 		return true;
 	*slot = page;
 	return false;
+}
+
+bool space_is_own(const struct space *s, taddr_t addr)
+{
+	for (size_t i = 0; i < s->areas.count; i++) {
+		const struct stub_area *a = &s->areas.data[i];
+		if (!a->is_slack && addr - a->start < a->size)
+			return true;
+	}
+	return addr - s->shared < s->shared_size;
 }
 
 bool space_may_be_code(const struct space *s, taddr_t pc)

@@ -77,6 +77,8 @@ struct space {
 	VEC(struct map) code;         /* executable maps that belong to no module (JIT) */
 	VEC(struct trap) traps;
 	VEC(struct stub_area) areas;
+	taddr_t shared;        /* the memory of pads, also its parent's, that is mapped in it; 0 = none */
+	uint64_t shared_size;
 	uint64_t mapped;       /* bytes of address space that ptmem has in it */
 	uint32_t *trap_index;  /* hash table: address -> index + 1 */
 	uint32_t trap_bits;
@@ -134,6 +136,9 @@ bool space_in_other_module(const struct space *s, const struct module *m, taddr_
 bool space_is_known_miss(struct space *s, taddr_t pc);
 /* Whether @pc may be mapped as code now, by what the kernel says; true where it cannot be asked. */
 bool space_may_be_code(const struct space *s, taddr_t pc);
+
+/* Whether @addr lies in memory that ptmem mapped into it; the end of a text where stubs stand is none. */
+bool space_is_own(const struct space *s, taddr_t addr);
 
 /* Traps. space_trap_put writes the breakpoint; space_trap_take restores the text. */
 struct trap *space_trap_find(const struct space *s, taddr_t addr);

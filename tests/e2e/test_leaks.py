@@ -9,7 +9,7 @@ import signal
 import subprocess
 
 import harness
-from harness import Fail, test
+from harness import Fail, Skip, test
 
 VARIANTS = ("gcc-O2-pie", "clang-O0-nopie")
 KINDS = {"reach": "still reachable", "lost": "definitely lost", "follow": "indirectly lost",
@@ -118,6 +118,22 @@ def attached(t):
             "the stops are not announced: " + ptmem.text())
     program.step(b"done\n")
     t.equal("the program's exit status", program.process.wait(), 0)
+
+
+@test("leaks/sparse")
+def sparse(t):
+    """32 TiB with a few pages in it: to look at each address takes longer than a test may."""
+    if tuple(int(n) for n in re.match(r"(\d+)\.(\d+)", os.uname().release).groups()) < (6, 7):
+        raise Skip("Linux before 6.7 tells of each address only")
+    cwd = t.subdirectory()
+    run = t.profile([t.target("gcc-O2-pie", "sparse")], ["--leak-check", "--leaks-out=leaks.json"], cwd=cwd)
+    t.equal("status", run.status, 0)
+    with open(os.path.join(cwd, "leaks.json"), encoding="utf-8") as file:
+        sites = json.load(file)["sites"]
+    of = {f["function"]: (s["kind"], s["blocks"]) for s in sites for f in s["stack"] if "_" in f.get("function", "")}
+    t.equal("what leaks", {name: of.get(name) for name in ("reach_first", "reach_middle", "reach_last", "lost_plain")},
+            {"reach_first": (KINDS["reach"], 1), "reach_middle": (KINDS["reach"], 2000),
+             "reach_last": (KINDS["reach"], 1), "lost_plain": (KINDS["lost"], 1)})
 
 
 @test("leaks/freed")

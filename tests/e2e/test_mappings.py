@@ -127,6 +127,23 @@ def _(t):
     t.check(os.path.exists(output(profile.directory, "[0-9]")), "no profile of the heap")
 
 
+@test("mappings/faults-beside-heap")
+def _(t):
+    """However calls are caught: the program's own faults, each at its place, none of what ptmem has in it. Objects lie
+    at the same addresses each time, since the kernel maps 64 KiB of a file around a fault."""
+    for name in ("mixed", "views"):
+        found = {}
+        for way in ("break", "jump", "auto"):
+            cwd = t.subdirectory()
+            run = t.run(["setarch", "-R", t.ptmem(), "--probes=" + way, "--trace=heap,faults", "--threshold=0", "--",
+                         t.target("gcc-O2-pie", name)], cwd=cwd)
+            t.equal("status", run.status, 0)
+            t.check(b"were lost" not in run.err, "page faults were lost: %r" % run.err)
+            found[way] = last_tree(t, output(cwd, ".faults")).paths()
+        t.equal("faults of %s by jumps" % name, found["jump"], found["break"])
+        t.equal("faults of %s by both" % name, found["auto"], found["break"])
+
+
 @test("mappings/fork")
 def _(t):
     profile = started(t, "gcc-O2-pie", "mmap", ["fork"])

@@ -3,6 +3,7 @@ those stand, and it lives on when ptmem leaves or is killed while threads are in
 seen wherever it makes them."""
 
 import os
+import re
 import subprocess
 import time
 
@@ -97,6 +98,36 @@ for v in VARIANTS:
     @test("sites/%s/library" % v)
     def _(t, v=v):
         check(t, v, ["library", t.target("lib", "libhold.so")], False)
+
+
+def return_from_handlers(t, variant, source, signals):
+    """What --stats says of breakpoint stops of a program that handles SIGTRAP itself, and so many other signals."""
+    cwd = t.subdirectory()
+    with open(os.path.join(cwd, "ptmem-stderr"), "wb") as err, \
+            subprocess.Popen([t.target(variant, "returns"), str(signals)], cwd=cwd, stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, env=t.environment(cwd)) as program:
+        program.stdout.readline()
+        with subprocess.Popen([t.ptmem(), "-v", "--stats", source, "-p", str(program.pid)], cwd=cwd, stderr=err,
+                              env=t.environment(cwd)) as ptmem:
+            def said():
+                with open(err.name, encoding="utf-8") as file:
+                    return file.read()
+            t.wait_until("ptmem to attach", lambda: ptmem.poll() is not None or "attached to process" in said())
+            out = program.communicate(b"x", timeout=30)[0]
+    t.equal("status of the program", program.returncode, 6)
+    t.equal("its output", out, b"handled %d\n" % (4 + signals))
+    return re.findall(r" breakpoint stops: \d+", said())
+
+
+for v in (*VARIANTS, "musl-O2-pie", "musl-O2-static"):
+    @test("sites/%s/returns" % v)
+    def _(t, v=v):
+        """The end of a handler is no place for a breakpoint: where SIGTRAP is blocked, the kernel forgets its
+        handler. And returns cost nothing."""
+        for source in ("--trace=brk", "--trace=mmap", "--pages-as-heap=yes"):  # the last says how often it stopped
+            many, none = (return_from_handlers(t, v, source, signals) for signals in (500, 0))
+            t.equal("stops of 500 handlers", many, none)
+            t.equal("times that they are said", len(none), int("heap" in source))
 
 
 def profile(t, variant, *actions):

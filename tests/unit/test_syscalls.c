@@ -78,6 +78,21 @@ static void test_unknown_numbers(void **state)
 	ASSERT_NUMBER(code_table, ARCH_SYSCALL_ANY);
 }
 
+/* A byte before the code, as the FDE of glibc's trampoline has it: what is read from there is something else. */
+ASM_FUNCTION(code_return, ".byte 0; mov $15, %rax; syscall");
+ASM_FUNCTION(code_short_return, ".byte 0; mov $15, %eax; syscall");
+ASM_FUNCTION(code_return_inside, "jmp *%rdx; mov $15, %eax; syscall");
+ASM_FUNCTION(code_no_return, "jmp *%rdx; mov $15, %eax; 1: syscall; mov $9, %eax; jmp 1b");
+
+static void test_returns_from_handlers(void **state)
+{
+	(void)state;
+	ASSERT_NUMBER(code_return, SYS_rt_sigreturn);
+	ASSERT_NUMBER(code_short_return, SYS_rt_sigreturn);
+	ASSERT_NUMBER(code_return_inside, SYS_rt_sigreturn);
+	ASSERT_NUMBER(code_no_return, ARCH_SYSCALL_ANY);
+}
+
 static void test_entered_from_elsewhere(void **state)
 {
 	const uint32_t entry = 5; /* behind the number */
@@ -203,6 +218,11 @@ static void test_library(void **state)
 		skip(); /* linked statically */
 	syscall_sites_find(arch_native, file, &sites);
 	assert_true(sites.is_whole);
+	/* its trampoline has no name, and no other instruction makes this call */
+	size_t returns = 0;
+	for (size_t i = 0; i < sites.list.count; i++)
+		returns += sites.list.data[i].number == SYS_rt_sigreturn;
+	assert_int_equal(returns, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
 		struct wanted w = all[i];
 		w.sites = &sites;
@@ -219,6 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_unknown_numbers),
+		cmocka_unit_test(test_returns_from_handlers),
 		cmocka_unit_test(test_entered_from_elsewhere),
 		cmocka_unit_test(test_no_way_leads_there),
 		cmocka_unit_test(test_what_only_looks_like_one),
