@@ -288,6 +288,7 @@ struct collection {
 	struct target *target;
 	struct space *space;
 	bool *used; /* by area */
+	bool is_in_pads;
 };
 
 /* Words a few bytes behind a trap: an interrupted pc there must not find other instructions. */
@@ -327,6 +328,23 @@ static void mark_used(void *ctx, uint64_t word)
 		if (!a->is_memory && word - a->start < a->size)
 			c->used[i] = true;
 	}
+}
+
+static void look_for_pads(void *ctx, uint64_t word)
+{
+	struct collection *c = ctx;
+	for (size_t i = 0; i < c->space->areas.count; i++) {
+		const struct stub_area *a = &c->space->areas.data[i];
+		if (a->is_pads && !a->is_memory && word - a->start < a->size)
+			c->is_in_pads = true;
+	}
+}
+
+bool install_is_in_pads(struct target *t, struct thread *th)
+{
+	struct collection c = {.target = t, .space = th->process->space};
+	each_pc(t, c.space, th, look_for_pads, &c);
+	return c.is_in_pads;
 }
 
 static int unmap(struct target *t, struct thread **th, taddr_t start, uint64_t size)

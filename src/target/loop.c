@@ -109,13 +109,13 @@ static void copy_calls(const struct thread *from, struct thread *to)
 		*vec_add(&to->calls) = from->calls.data[i];
 }
 
-/* @s as @pid, a fork, has it for itself. */
-static struct space *fork_space(struct target *t, struct space *s, pid_t pid)
+/* @s as @pid, a fork by @th (NULL: that is dead), has it for itself. */
+static struct space *fork_space(struct target *t, struct space *s, struct thread *th, pid_t pid)
 {
 	pads_catch_up(t, s);
 	struct space *own = space_fork(s, pid);
 	guard_space_forked(t, s, own);
-	pads_fork(t, own);
+	pads_fork(t, s, own, th);
 	if (s->user && s->is_profiled)
 		t->sink.space_fork(t->sink.ctx, s, own);
 	return own;
@@ -126,7 +126,7 @@ static struct process *add_child(struct target *t, struct thread *parent, pid_t 
 	struct space *s = parent->process->space;
 	if (flags & CLONE_VM)
 		s->users++;
-	struct process *p = process_add(t, pid, flags & CLONE_VM ? s : fork_space(t, s, pid));
+	struct process *p = process_add(t, pid, flags & CLONE_VM ? s : fork_space(t, s, parent, pid));
 	p->is_vfork_child = flags & CLONE_VM;
 	return p;
 }
@@ -311,7 +311,7 @@ static void adopt_orphans(struct target *t, struct process *dying)
 		pid_t tid = t->early[i].tid;
 		if (thread_find(t, tid) || dying->space->users > 1 || !orphan_is_of(t, dying, tid))
 			continue;
-		thread_add(t, tid, process_add(t, tid, fork_space(t, dying->space, tid)));
+		thread_add(t, tid, process_add(t, tid, fork_space(t, dying->space, NULL, tid)));
 		serve_early(t, tid);
 		i = (size_t)-1;
 	}
@@ -374,7 +374,7 @@ static void serve_interrupt(struct target *t, struct thread *th, bool was_interr
 		sample_take(t, th);
 	if (th->is_new) {
 		th->is_new = false;
-		pads_add_thread(t, th);
+		pads_born(t, th);
 	}
 	thread_resume(t, th, th->held_signal);
 	if (!thread_must_halt(t, th))

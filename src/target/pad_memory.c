@@ -319,14 +319,41 @@ int pad_memory_add_thread(struct pad_memory *m, uint64_t thread_pointer, taddr_t
 	return (int)index;
 }
 
+static void add_free_slot(struct pad_memory *m, uint32_t index)
+{
+	m->free_slot =
+		xgrow(m->free_slot, &m->free_capacity, m->free_count + 1, sizeof(*m->free_slot));
+	m->free_slot[m->free_count++] = index;
+}
+
 void pad_memory_remove_thread(struct pad_memory *m, uint64_t thread_pointer)
 {
 	struct pad_directory *d = find(m, thread_pointer);
 
 	if (!d)
 		return;
-	m->free_slot =
-		xgrow(m->free_slot, &m->free_capacity, m->free_count + 1, sizeof(*m->free_slot));
-	m->free_slot[m->free_count++] = slot_index(m, d);
+	add_free_slot(m, slot_index(m, d));
 	__atomic_store_n(&d->thread_pointer, TAKEN_OUT, __ATOMIC_RELEASE);
+}
+
+void pad_memory_inherit(struct pad_memory *m, const struct pad_control *control,
+			const struct pad_slot *slot, uint64_t position)
+{
+	struct pad_directory *d = find_place(m, slot->thread_pointer);
+	struct pad_control *own = m->control;
+
+	own->off = control->off;
+	own->flags = control->flags;
+	own->shared = control->shared;
+	own->room = control->room;
+	own->key = control->key;
+	own->head = position;
+	own->tail = control->tail;
+	/* a slot keeps its index: the thread may be about to write that into a record */
+	own->chunk[0].used = m->used = slot->index + 1;
+	for (uint32_t i = 0; i < slot->index; i++)
+		add_free_slot(m, i);
+	*pad_memory_slot(m, slot->index) = *slot;
+	d->slot = slot_address(m, slot->index);
+	d->thread_pointer = slot->thread_pointer;
 }

@@ -59,6 +59,14 @@ void pad_memory_deinit(struct pad_memory *m);
  */
 void pad_memory_locate(struct pad_memory *m, taddr_t target);
 
+/*
+ * @m, just made with the options of @parent, becomes what that memory is for the one thread of slot @index:
+ * @control and @slot as they were, an empty ring that goes on at @position, no rules. Where it lies in the
+ * target must be the same, too.
+ */
+void pad_memory_inherit(struct pad_memory *m, const struct pad_control *control,
+			const struct pad_slot *slot, uint64_t position);
+
 /* The bytes of the next chunk: as many slots as there are, or fewer; 0 = there can be no more. */
 size_t pad_memory_more(const struct pad_memory *m);
 /*

@@ -67,7 +67,7 @@ static int64_t call(struct target *t, struct thread *th, long nr, const uint64_t
 	return rc != 0 ? rc : result;
 }
 
-static void close_file(struct target *t, struct thread *th, int fd)
+void pads_close_file(struct target *t, struct thread *th, int fd)
 {
 	const uint64_t args[6] = {(uint64_t)fd};
 	call(t, th, SYS_close, args);
@@ -80,6 +80,16 @@ static int64_t map(struct target *t, struct thread *th, const uint64_t args[6])
 	return rc != 0 ? rc : result;
 }
 
+/* Lays the ring's second copy behind the first. */
+static int64_t map_ring_again(struct target *t, struct thread *th, int fd,
+			      const struct pad_memory *m, taddr_t at)
+{
+	const uint64_t again[6] = {
+		at + m->file_size, m->ring_size, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_FIXED,	     (uint64_t)fd, m->ring};
+	return call(t, th, SYS_mmap, again);
+}
+
 static int64_t map_shared(struct target *t, struct thread *th, int fd, const struct pad_memory *m)
 {
 	const uint64_t first[6] = {
@@ -88,16 +98,25 @@ static int64_t map_shared(struct target *t, struct thread *th, int fd, const str
 	int64_t at = map(t, th, first);
 	if (at < 0)
 		return at;
-	const uint64_t again[6] = {
-		(uint64_t)at + m->file_size, m->ring_size, PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_FIXED,	     (uint64_t)fd, m->ring};
-	int64_t rc = call(t, th, SYS_mmap, again);
+	int64_t rc = map_ring_again(t, th, fd, m, (taddr_t)at);
 	if (rc < 0) {
 		const uint64_t all[6] = {(uint64_t)at, m->map_size};
 		call(t, th, SYS_munmap, all);
 		return rc;
 	}
 	return at;
+}
+
+int pads_map_over(struct target *t, struct thread *th, int fd, const struct pad_memory *m,
+		  taddr_t at)
+{
+	const uint64_t first[6] = {
+		at, m->map_size, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_NORESERVE | MAP_FIXED, (uint64_t)fd, 0};
+	int64_t rc = call(t, th, SYS_mmap, first);
+	if (rc >= 0)
+		rc = map_ring_again(t, th, fd, m, at);
+	return rc < 0 ? (int)rc : 0;
 }
 
 static uint64_t ring_size(const struct target *t)
@@ -125,8 +144,7 @@ static bool has_space_for(const struct thread *th, uint64_t size)
 	return (limit.rlim_cur - pages * PAGE_SIZE_MIN) / SPACE_SHARE >= size;
 }
 
-/* An empty memfd that is open in both, here as *own_out; returns its number in the target. */
-static int open_file(struct target *t, struct thread *th, int *own_out)
+int pads_open_file(struct target *t, struct thread *th, int *own_out)
 {
 	char name[64];
 	uint64_t args[6] = {find_empty_string(th->process->space), MFD_CLOEXEC};
@@ -141,13 +159,13 @@ static int open_file(struct target *t, struct thread *th, int *own_out)
 	if (*own_out >= 0)
 		return (int)fd;
 	int err = -errno;
-	close_file(t, th, (int)fd);
+	pads_close_file(t, th, (int)fd);
 	return err;
 }
 
 static int open_memory(struct target *t, struct space *s, struct thread *th, struct pads *p)
 {
-	int own, fd = open_file(t, th, &own);
+	int own, fd = pads_open_file(t, th, &own);
 	if (fd < 0)
 		return fd;
 	uint32_t slots = MIN(MAX(MIN_SLOTS, 4 * t->thread_count), PAD_MAX_SLOTS);
@@ -171,7 +189,7 @@ static int open_memory(struct target *t, struct space *s, struct thread *th, str
 			guard_note_shared(s, s->shared, s->shared_size);
 		}
 	}
-	close_file(t, th, fd);
+	pads_close_file(t, th, fd);
 	return rc;
 }
 
@@ -205,13 +223,13 @@ bool pads_grow(struct target *t, struct thread *th)
 	p->cannot_grow = true;
 	if (!syscalls_may_inject(t, th->tid) || !has_space_for(th, size))
 		return false;
-	int own, fd = open_file(t, th, &own);
+	int own, fd = pads_open_file(t, th, &own);
 	if (fd < 0)
 		return false;
 	int rc = add_chunk(t, th, fd, own, size);
 	if (rc != 0)
 		close(own);
-	close_file(t, th, fd);
+	pads_close_file(t, th, fd);
 	p->cannot_grow = rc != 0;
 	log_debug("space %u: slots for %u threads%s%s", th->process->space->id, p->memory.slot_count,
 		  rc != 0 ? " and no more: " : "", rc != 0 ? strerror(-rc) : "");
@@ -282,19 +300,25 @@ static int make_memory(struct target *t, struct space *s, struct thread *th)
 	return 0;
 }
 
-void pads_free(struct target *t, struct space *s)
+void pads_delete(struct pads *p)
 {
-	struct pads *p = s->pads;
-	if (!p)
-		return;
-	pad_owner_remove(&t->pad_owner, &p->memory);
 	ring_deinit(&p->ring);
-	pad_memory_deinit(&p->memory);
 	vec_deinit(&p->list);
 	vec_deinit(&p->trap);
 	vec_deinit(&p->owner);
 	vec_deinit(&p->deleted);
 	free(p);
+}
+
+void pads_free(struct target *t, struct space *s)
+{
+	pads_drop_heritage(s);
+	struct pads *p = s->pads;
+	if (!p)
+		return;
+	pad_owner_remove(&t->pad_owner, &p->memory);
+	pad_memory_deinit(&p->memory);
+	pads_delete(p);
 	s->pads = NULL;
 }
 
@@ -484,26 +508,7 @@ int pads_promote(struct target *t, struct space *s, struct thread *th)
 	return 0;
 }
 
-/* -- forks and leaving -- */
-
-void pads_fork(const struct target *t, struct space *child)
-{
-	for (size_t i = 0; i < child->traps.count; i++) {
-		struct trap *trap = &child->traps.data[i];
-		if (trap->kind >= TRAP_PAD_ENTRY)
-			trap->is_removed = true;
-		if (trap->kind != TRAP_ENTRY || !trap->pad || trap->is_removed)
-			continue;
-		uint8_t bytes[sizeof(trap->original)];
-		memcpy(bytes, trap->original, trap->patch_size);
-		memcpy(bytes, t->arch->trap, t->arch->trap_size);
-		space_write(child, trap->addr, bytes, trap->patch_size);
-		trap->pad = 0;
-		trap->patch_size = t->arch->trap_size;
-	}
-	child->pads = NULL;
-	child->hits = 0;
-}
+/* -- leaving -- */
 
 void pads_disarm(struct target *t, struct space *s)
 {

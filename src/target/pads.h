@@ -81,8 +81,16 @@ bool pads_is_nested(struct target *t, struct thread *th, const struct arch_regs 
 void pads_throw(struct thread *th);
 void pads_catch(struct target *t, struct thread *th, const struct arch_regs *regs);
 
-/* @child, just forked, gets breakpoints for its parent's pads. */
-void pads_fork(const struct target *t, struct space *child);
+/*
+ * @child was just forked from @parent by @th, which stands at the fork (NULL: it is dead). It gets breakpoints
+ * for its parent's pads; where @th stands in a pad, or in what one called (its signal handler forks), a copy
+ * of the pads instead, which pads_born makes.
+ */
+void pads_fork(struct target *t, struct space *parent, struct space *child, struct thread *th);
+/* @th stands before its first instruction: a new thread, or the one of a fork. */
+void pads_born(struct target *t, struct thread *th);
+/* What pads_fork noted for @s. */
+void pads_drop_heritage(struct space *s);
 
 /* The slot of @th, or NULL. */
 struct pad_slot *pads_slot(const struct thread *th);

@@ -67,6 +67,36 @@ static void end_jumps(struct ring *r)
 	set_room(r, r->memory->ring_size);
 }
 
+uint8_t *ring_save_holes(const struct ring *r)
+{
+	size_t size = 0;
+	for (size_t i = 0; i < r->late_count; i++)
+		size += r->late[i].end - r->late[i].start;
+	uint8_t *saved = xmalloc(size + 1), *p = saved;
+	for (size_t i = 0; i < r->late_count; i++) {
+		const struct ring_gap *gap = &r->late[i];
+		memcpy(p, at(r, gap->start), gap->end - gap->start);
+		p += gap->end - gap->start;
+	}
+	return saved;
+}
+
+void ring_put_holes(struct ring *r, const uint8_t *saved)
+{
+	for (size_t i = 0; i < r->late_count; i++) {
+		const struct ring_gap *gap = &r->late[i];
+		uint8_t *to = r->memory->base + r->memory->ring +
+			      (gap->start & (r->memory->ring_size - 1));
+		memcpy(to, saved, gap->end - gap->start);
+		saved += gap->end - gap->start;
+		/* committed by another thread meanwhile: not in the copy, which has one thread */
+		for (uint64_t p = gap->start; p < gap->end; p += 16, to += 16) {
+			if (committed_mark(r, p))
+				memset(to, 0, sizeof(uint64_t));
+		}
+	}
+}
+
 void ring_publish(struct ring *r)
 {
 	uint64_t tail = r->position;
@@ -106,6 +136,27 @@ void ring_reset_slot(struct ring *r, uint32_t slot)
 	struct ring_mirror *m = get_mirror(r, slot);
 	m->count = 0;
 	m->has_node = false;
+	m->is_new_to_sink = false;
+}
+
+void ring_fork(struct ring *r, const struct ring *parent, uint32_t slot)
+{
+	*r = (struct ring){
+		.arch = parent->arch,
+		.position = parent->position,
+		.published = parent->published,
+		.room = parent->room,
+		.late_count = parent->late_count,
+		.late_capacity = parent->late_count,
+	};
+	if (r->late_count)
+		r->late = xmemdup(parent->late, r->late_count * sizeof(*r->late));
+	struct ring_mirror *m = get_mirror(r, slot);
+	if (slot >= parent->mirror_count || parent->mirror[slot].count == 0)
+		return;
+	m->count = m->capacity = parent->mirror[slot].count;
+	m->frame = xmemdup(parent->mirror[slot].frame, m->count * sizeof(*m->frame));
+	m->is_new_to_sink = true;
 }
 
 /* Takes the new return addresses into the slot's mirror, which then is the record's stack. */
@@ -126,17 +177,20 @@ static inline void read_stack(struct ring *r, const struct pad_record_block *blo
 	record->has_stack = true;
 	record->frame = m->frame;
 	record->frame_count = (uint32_t)m->count;
-	record->kept = (uint32_t)block->kept;
+	record->kept = m->is_new_to_sink ? 0 : (uint32_t)block->kept;
+	m->is_new_to_sink = false;
 }
 
 /* The stack of the slot's last record. */
 static inline void read_same_stack(struct ring *r, struct ring_record *record)
 {
-	const struct ring_mirror *m = get_mirror(r, record->slot);
+	struct ring_mirror *m = get_mirror(r, record->slot);
 
 	record->has_stack = true;
 	record->frame = m->frame;
-	record->frame_count = record->kept = (uint32_t)m->count;
+	record->frame_count = (uint32_t)m->count;
+	record->kept = m->is_new_to_sink ? 0 : record->frame_count;
+	m->is_new_to_sink = false;
 }
 
 __attribute__((noinline)) static void read_raw(struct ring *r, const struct pad_record_block *block,

@@ -77,6 +77,7 @@ struct ring_mirror {
 	size_t count, capacity;
 	uint32_t node;         /* of the whole stack, if it is known */
 	bool has_node;
+	bool is_new_to_sink;   /* copied from another ring: its reader has not seen these frames */
 };
 
 struct ring {
@@ -96,6 +97,18 @@ struct ring {
 /* @memory is the caller's and must outlive the ring. */
 void ring_init(struct ring *r, struct pad_memory *memory, const struct arch *arch);
 void ring_deinit(struct ring *r);
+
+/*
+ * @r as @parent is now, with the mirror of @slot, for a copy of its memory. r->memory is to be set before it
+ * is used.
+ */
+void ring_fork(struct ring *r, const struct ring *parent, uint32_t slot);
+/*
+ * What stands in the late holes of a ring, for the caller to free: their records may be half written. It
+ * goes into the same holes of a copy, whose memory is new.
+ */
+uint8_t *ring_save_holes(const struct ring *r);
+void ring_put_holes(struct ring *r, const uint8_t *saved);
 
 /*
  * Delivers committed records up to the first hole, at most @max; returns their number.

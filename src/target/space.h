@@ -100,6 +100,7 @@ struct space {
 	struct pools *pools;   /* that the program told of; NULL = none; owned */
 	uint32_t hits;         /* stops at entries, for promotion */
 	struct pads *pads;     /* tier 2; NULL = none yet */
+	struct pad_heritage *heritage; /* of a fork, until it runs: the pads that it is to have; NULL = none */
 	bool is_break_only;    /* never promoted */
 	struct guard_record *guard; /* what its guardian knows of it; NULL = has none */
 	void *user;            /* the sink's */

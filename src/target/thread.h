@@ -269,6 +269,8 @@ void target_undo_attach(struct target *t, pid_t pid);
 /* install.c */
 /* Fills t->stack_words: what threads of @s hold that points into text. */
 void install_collect_words(struct target *t, struct space *s);
+/* Whether @th stands in a pad, or a signal handler of its interrupted one. */
+bool install_is_in_pads(struct target *t, struct thread *th);
 /* Puts traps at all watched functions of all modules of @s and tells the sink of it; @th is stopped
  * and may be used to inject system calls (NULL: then only known areas are used). -ENOENT: there is
  * none, nor a dynamic linker to bring any; the sink heard nothing. */

@@ -58,6 +58,25 @@ register_each("musl-O2-pie", "fork", 2)
 register_each("musl-O2-static", "fork", 2)
 
 
+def register_handler(variant, mode):
+    """A handler that interrupted a call forks: the call goes on in both processes, and counts in both."""
+
+    @test("process/%s/%s" % (variant, mode), limit=120)
+    def _(t):
+        profile = t.profile([t.target(variant, "process"), mode])
+        t.equal("status, output (%s)" % profile.err[-500:], (profile.status, profile.out), (0, b"OK\n"))
+        truths = t.truths(profile.directory)
+        t.equal("processes that told their truth", len(truths), 41)
+        stats = stats_by_pid(profile)
+        for pid, truth in truths:
+            t.counts("pid %d" % pid, stats[pid][0], truth)
+
+
+for v in BOTH:
+    register_handler(v, "handler")
+    register_handler(v, "handleralt")
+
+
 def register_oracle(variant, mode):
     """The C library allocates here as well: the oracle, preloaded in the same run, knows."""
 

@@ -9,6 +9,8 @@
  *	exec     runs itself anew (mode `image`); what came before it is printed before
  *	execthread  the same by another thread than the first
  *	threads  forks while four threads allocate
+ *	handler  a signal handler forks, which interrupts allocation functions; the child returns from it into
+ *	         the call, too;  handleralt  the same on a stack of its own
  */
 #include "children.h"
 
@@ -18,6 +20,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 
 extern char **environ;
 
@@ -219,6 +222,83 @@ static void fork_among_threads(void)
 	report();
 }
 
+/* ---- forks in a signal handler ---- */
+
+#define HANDLER_FORKS 40
+#define HELD 16
+
+static volatile sig_atomic_t forks, is_child;
+static pid_t children[HANDLER_FORKS];
+
+static void fork_in_handler(int number)
+{
+	int error = errno;
+	pid_t pid;
+
+	(void)number;
+	if (is_child || forks == HANDLER_FORKS)
+		return;
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid)
+		children[forks++] = pid;
+	else
+		is_child = 1;
+	errno = error;
+}
+
+static void catch_alarm(int has_own_stack)
+{
+	static unsigned char alternate[64 * 1024] __attribute__((aligned(16)));
+	const struct itimerval every = { { 0, 3000 }, { 0, 3000 } };
+	stack_t stack = { .ss_sp = alternate, .ss_size = sizeof(alternate) };
+	struct sigaction sa;
+
+	memset(&sa, 0, sizeof(sa));
+	sa.sa_handler = fork_in_handler;
+	sa.sa_flags = SA_RESTART | (has_own_stack ? SA_ONSTACK : 0);
+	CHECK(!sigaltstack(&stack, NULL));
+	CHECK(!sigaction(SIGALRM, &sa, NULL));
+	CHECK(!setitimer(ITIMER_REAL, &every, NULL));
+}
+
+/* One call of each kind; the blocks that are held live on. */
+static void allocate_mixed(void *held[HELD], size_t sizes[HELD], unsigned i)
+{
+	unsigned k = i % HELD;
+	size_t size = 20 + i % 300;
+
+	if (i % 3 == 0) {
+		held[k] = t_realloc(held[k], sizes[k], size);
+	} else {
+		t_free(held[k], sizes[k]);
+		held[k] = i % 3 == 1 ? t_malloc(size) : t_calloc(1, size);
+	}
+	sizes[k] = size;
+	t_free(t_memalign(64, size), size);
+	t_free(t_malloc(size), size);
+}
+
+static void fork_by_handler(int has_own_stack)
+{
+	void *held[HELD] = { 0 };
+	size_t sizes[HELD] = { 0 };
+	unsigned i = 0;
+
+	for (; i < 3000; i++)
+		allocate_mixed(held, sizes, i);
+	catch_alarm(has_own_stack);
+	while (forks < HANDLER_FORKS && !is_child)
+		allocate_mixed(held, sizes, i++);
+	for (unsigned n = 0; n < 100; n++)
+		allocate_mixed(held, sizes, i++);
+	report();
+	if (is_child)
+		_exit(5);
+	for (int n = 0; n < HANDLER_FORKS; n++)
+		expect_exit(children[n], 5);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -245,6 +325,8 @@ int main(int argc, char **argv)
 		image();
 	else if (!strcmp(mode, "threads"))
 		fork_among_threads();
+	else if (!strcmp(mode, "handler") || !strcmp(mode, "handleralt"))
+		fork_by_handler(!strcmp(mode, "handleralt"));
 	else
 		CHECK(!"mode");
 	print_ok();
