@@ -31,7 +31,8 @@
  * in its slot, so it means "the slot is in use". A pad entered with the guard set
  *	- lets the call through unrecorded (nested) when a walk by published rules leads
  *	  from it exactly to slot.guard, and *slot.guard == slot.guard_pc;
- *	- takes a guard below its own stack pointer for left over (longjmp), unless dirty;
+ *	- takes a guard below its own stack pointer for left over (longjmp), unless dirty; notes it in
+ *	  slot.left, for it may be a fiber's;
  *	- traps in all other cases: signal handlers, other stacks, missing rules.
  * ptmem may set guard and guard_pc itself for a call that it sends through a stub:
  * guard = the address where the return address into the stub stands, guard_pc = it.
@@ -200,6 +201,16 @@ struct pad_step {
 };
 
 /*
+ * A guard that was taken for left over. If that was wrong (a fiber was switched away from inside the
+ * call) its pad still finds its way back; the call is not recorded.
+ */
+#define PAD_MAX_LEFT 16u
+
+struct pad_left {
+	uint64_t guard, return_pc;
+};
+
+/*
  * A thread. ptmem writes to it while that thread is stopped, or not in the directory.
  * Whoever changes the stack's bounds sets frame_count to 0: its words may not be there.
  */
@@ -221,6 +232,8 @@ struct pad_slot {
 	uint64_t fp;
 	uint32_t known;      /* the first checks that are known to hold: scratch of a call that returned */
 	uint64_t caller_fp;  /* the frame pointer then */
+	struct pad_left left[PAD_MAX_LEFT]; /* guards that were given up, the last ones */
+	uint32_t left_count; /* how many ever were */
 	PAD_LINES struct pad_check check[PAD_MAX_CHECKS];
 	/* Not at the same place of a page as the checks, or loads of those wait for stores to these. */
 	PAD_LINES char gap1[1024];
@@ -228,6 +241,26 @@ struct pad_slot {
 	char gap2[1024];
 	struct pad_step step[PAD_MAX_FRAMES];
 };
+
+/* Before the guard of @slot is given up. */
+static inline void pad_note_left(struct pad_slot *slot)
+{
+	struct pad_left *left = &slot->left[slot->left_count++ % PAD_MAX_LEFT];
+
+	left->guard = slot->guard;
+	left->return_pc = slot->return_pc;
+}
+
+/* Where the call of @guard, given up, returns to; 0 = not known. The last one counts. */
+static inline uint64_t pad_find_left(const struct pad_slot *slot, uint64_t guard)
+{
+	for (uint32_t n = 0; n < PAD_MAX_LEFT && n < slot->left_count; n++) {
+		const struct pad_left *left = &slot->left[(slot->left_count - 1 - n) % PAD_MAX_LEFT];
+		if (left->guard == guard)
+			return left->return_pc;
+	}
+	return 0;
+}
 
 /* The mark: position / 16 (40 bits) xor key | slot (16) | function (4) | type (4). */
 #define PAD_MARK_LOW 24

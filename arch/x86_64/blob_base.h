@@ -47,6 +47,7 @@ API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp);
 API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 		    const struct pad_step *call);
 API struct pad_slot *pad_find_guard(const struct pad_control *c, uint64_t at);
+API uint64_t pad_search_left(const struct pad_control *c, uint64_t at);
 
 INLINE struct pad_control *head_control(const struct x86_pad_head *head)
 {

@@ -34,7 +34,7 @@ INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, ui
 	return GO_CALL;
 }
 
-/* The slot of the call whose return slot is @at. There is always one. */
+/* The slot of the call whose return slot is @at; NULL: its guard was given up. */
 INLINE struct pad_slot *leaving_slot(const struct pad_control *c, uint64_t at)
 {
 	struct pad_slot *slot = find_slot(c);

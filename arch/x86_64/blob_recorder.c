@@ -96,6 +96,8 @@ API int pad_enter_call(struct x86_pad_stack *stack, const struct x86_pad_head *h
 
 	if (way != GO_CALL)
 		return way == GO_NESTED ? GO_STRAIGHT : way;
+	if (unlikely(slot->guard))
+		pad_note_left(slot);
 	/* The guard first: from here on a signal handler leaves the slot alone. */
 	WRITE(slot->guard, (uint64_t)&stack->return_slot);
 	barrier();
@@ -154,6 +156,8 @@ API int pad_enter_free(struct x86_pad_stack *stack, const struct x86_pad_head *h
 	}
 	if (way != GO_CALL)
 		return way;
+	if (unlikely(slot->guard))
+		pad_note_left(slot);
 	WRITE(slot->guard, (uint64_t)&stack->return_slot);
 	barrier();
 	record_block(head_control(head), slot, head, argument(stack, head->probe.block_arg),
@@ -185,6 +189,21 @@ API struct pad_slot *pad_find_guard(const struct pad_control *c, uint64_t at)
 			if (slots[i].guard == at)
 				return &slots[i];
 	}
+	return 0;
+}
+
+/* The call of @at has no guard any more: its return address from where guards go that are given up. */
+API uint64_t pad_search_left(const struct pad_control *c, uint64_t at)
+{
+	for (uint32_t k = 0; k < PAD_MAX_CHUNKS; k++) {
+		const struct pad_slot *slots = (const struct pad_slot *)c->chunk[k].slots;
+		for (uint64_t i = 0; i < c->chunk[k].used; i++) {
+			uint64_t pc = pad_find_left(&slots[i], at);
+			if (pc)
+				return pc;
+		}
+	}
+	__asm__ volatile("ud2"); /* nobody knows where the program goes on */
 	return 0;
 }
 
@@ -222,8 +241,13 @@ static KEEPS __attribute__((noinline)) int leave(struct x86_pad_stack *stack,
 
 API int pad_leave(struct x86_pad_stack *stack, const struct x86_pad_head *head, uint64_t fp)
 {
-	struct pad_slot *slot = leaving_slot(head_control(head), (uint64_t)&stack->return_slot);
+	const struct pad_control *c = head_control(head);
+	struct pad_slot *slot = leaving_slot(c, (uint64_t)&stack->return_slot);
 
+	if (unlikely(!slot)) {
+		stack->return_slot = pad_search_left(c, (uint64_t)&stack->return_slot);
+		return LEAVE_DONE;
+	}
 	stack->return_slot = slot->return_pc;
 	slot->caller_fp = fp;
 	slot->known = 0;
@@ -236,6 +260,10 @@ API int pad_leave_plain(struct x86_pad_stack *stack, const struct x86_pad_head *
 	uint64_t at = (uint64_t)&stack->return_slot, result = stack->rax, bytes, position, *p;
 	struct pad_slot *slot = leaving_slot(c, at);
 
+	if (unlikely(!slot)) {
+		stack->return_slot = pad_search_left(c, at);
+		return LEAVE_DONE;
+	}
 	stack->return_slot = slot->return_pc;
 	slot->caller_fp = fp;
 	slot->known = 0;

@@ -272,6 +272,8 @@ void pad_memory_reset_slot(struct pad_memory *m, uint32_t index)
 {
 	struct pad_slot *slot = pad_memory_slot(m, index);
 
+	if (slot->guard)
+		pad_note_left(slot);
 	slot->guard = slot->guard_pc = 0;
 	slot->dirty = slot->frame_count = slot->check_count = 0;
 	slot->reason = PAD_REASON_NONE;

@@ -97,6 +97,13 @@ for v in BOTH:
     register_oracle(v, "popen")
 
 
+@test("process/turns")
+def turns(t):
+    """Calls that a fiber switch leaves, and comes back to, find their way back to their callers."""
+    argv = [t.target("gcc-O2-pie", "turns")]
+    t.same_behaviour(t.profile(argv), t.native(argv))
+
+
 @test("process/threads-and-fork", limit=120)
 def threads_and_fork(t):
     """Forks among allocating threads: eleven files; the parent's numbers are exact."""

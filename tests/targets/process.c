@@ -283,8 +283,11 @@ static void fork_by_handler(int has_own_stack)
 {
 	void *held[HELD] = { 0 };
 	size_t sizes[HELD] = { 0 };
+	int token[2];
 	unsigned i = 0;
+	char c = 0;
 
+	CHECK(!pipe(token) && write(token[1], &c, 1) == 1);
 	for (; i < 3000; i++)
 		allocate_mixed(held, sizes, i);
 	catch_alarm(has_own_stack);
@@ -292,7 +295,11 @@ static void fork_by_handler(int has_own_stack)
 		allocate_mixed(held, sizes, i++);
 	for (unsigned n = 0; n < 100; n++)
 		allocate_mixed(held, sizes, i++);
+	/* a report is two lines: one process at a time; signals may still come */
+	while (read(token[0], &c, 1) != 1)
+		CHECK(errno == EINTR);
 	report();
+	CHECK(write(token[1], &c, 1) == 1);
 	if (is_child)
 		_exit(5);
 	for (int n = 0; n < HANDLER_FORKS; n++)

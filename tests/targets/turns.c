@@ -1,0 +1,60 @@
+/*
+ * turns: the program's own malloc gives another fiber a turn before it returns. So calls of one thread are
+ * left and gone on with in any order; the program comes to its end.
+ */
+#include "truth.h"
+
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#define STACK_SIZE (256 * 1024)
+#define TURNS 100
+
+void *__libc_malloc(size_t size);
+
+static ucontext_t outside, inside;
+static volatile int takes_turns, has_ended;
+
+NOINLINE void *malloc(size_t size)
+{
+	void *p = __libc_malloc(size);
+
+	if (takes_turns && size == 50)
+		swapcontext(&inside, &outside);
+	return p;
+}
+
+static void fiber(void)
+{
+	for (int i = 0; i < TURNS; i++) {
+		void *p = malloc(50);
+
+		CHECK(p);
+		free(p);
+	}
+	has_ended = 1;
+}
+
+int main(void)
+{
+	char *stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile int turns = 0;
+
+	CHECK(stack != MAP_FAILED);
+	for (int i = 0; i < 10000; i++)
+		t_free(t_malloc(10), 10);
+	CHECK(!getcontext(&inside));
+	inside.uc_stack.ss_sp = stack;
+	inside.uc_stack.ss_size = STACK_SIZE;
+	inside.uc_link = &outside;
+	makecontext(&inside, fiber, 0);
+	takes_turns = 1;
+	for (; !has_ended; turns = turns + 1) {
+		CHECK(!swapcontext(&outside, &inside));
+		for (int i = 0; i < 10; i++)
+			t_free(t_malloc(77), 77);
+	}
+	CHECK(turns == TURNS + 1);
+	print_ok();
+	return 0;
+}
