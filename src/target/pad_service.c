@@ -151,10 +151,21 @@ static void forget_frames(struct thread *th)
 	ring_reset_slot(&p->ring, th->slot);
 }
 
+/* The slot that the pads know @th by: a child in vfork has its parent's thread pointer, and no other. */
+static struct pad_slot *find_slot(const struct target *t, const struct thread *th,
+				  const struct arch_regs *regs)
+{
+	const struct pads *p = th->process->space->pads;
+	if (!p || !th->process->is_vfork_child || pads_slot(th))
+		return pads_slot(th);
+	int index = pad_memory_find_thread(&p->memory, regs->word[t->arch->thread_pointer]);
+	return index < 0 ? NULL : pad_memory_slot(&p->memory, (uint32_t)index);
+}
+
 bool pads_is_nested(struct target *t, struct thread *th, const struct arch_regs *regs)
 {
 	struct space *s = th->process->space;
-	struct pad_slot *slot = pads_slot(th);
+	struct pad_slot *slot = find_slot(t, th, regs);
 	taddr_t sp = regs->word[t->arch->sp];
 	uint64_t word = 0;
 	struct stack_view view;
@@ -167,7 +178,8 @@ bool pads_is_nested(struct target *t, struct thread *th, const struct arch_regs 
 		return false; /* a signal handler's call is outermost again */
 	if (is_alive && sp < slot->guard)
 		return true;
-	forget_frames(th); /* left by longjmp */
+	if (slot == pads_slot(th))
+		forget_frames(th); /* left by longjmp */
 	return false;
 }
 
