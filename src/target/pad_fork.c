@@ -116,8 +116,8 @@ static int make_memory(struct target *t, struct thread *th, const struct pad_her
 	if (rc != 0) {
 		close(own);
 	} else {
-		pad_memory_inherit(&p->memory, &h->control, &h->slot, p->ring.position);
 		pad_memory_locate(&p->memory, h->at);
+		pad_memory_inherit(&p->memory, &h->control, &h->slot, p->ring.position);
 		p->ring.memory = &p->memory;
 		ring_put_holes(&p->ring, h->holes);
 		rc = pads_map_over(t, th, fd, &p->memory, h->at);

@@ -60,9 +60,8 @@ void pad_memory_deinit(struct pad_memory *m);
 void pad_memory_locate(struct pad_memory *m, taddr_t target);
 
 /*
- * @m, just made with the options of @parent, becomes what that memory is for the one thread of slot @index:
- * @control and @slot as they were, an empty ring that goes on at @position, no rules. Where it lies in the
- * target must be the same, too.
+ * @m, just made with its parent's options and located where that lies, becomes what that memory is for the
+ * one thread of @slot: @control and @slot as they were, an empty ring that goes on at @position, no rules.
  */
 void pad_memory_inherit(struct pad_memory *m, const struct pad_control *control,
 			const struct pad_slot *slot, uint64_t position);
