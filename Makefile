@@ -2,9 +2,7 @@
 # Variables: MODE=release|debug|asan  CC  V=1  DESTDIR  prefix  O=FOLDER for objects
 
 MODE ?= release
-ifeq ($(origin CC),default)
-CC := gcc
-endif
+CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
 prefix ?= /usr/local
 VERSION := 0.1
 O := build/$(MODE)
@@ -23,45 +21,56 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
 
 # A file whose name ends in _main.c, and main.c, hold a main(); all else is the library.
-SRC := $(wildcard arch/x86_64/*.c src/*.c src/*/*.c)
-MAINS := src/main.c src/report/main.c src/memusage/main.c
-LIB_SRC := $(filter-out $(MAINS) src/report/% $(wildcard arch/x86_64/blob_*.c),$(SRC))
-LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/arch/x86_64/pad_blob.o $(O)/arch/x86_64/guard_code.o
-BLOB_SRC := arch/x86_64/blob_pad.S arch/x86_64/blob_recorder.c arch/x86_64/blob_marker.c
-REPORT_OBJ := $(patsubst %.c,$(O)/%.o,$(filter-out $(MAINS),$(wildcard src/report/*.c)))
+SRC := $(wildcard arch/x86_64/*.c src/*/*.c src/*/*/*.c)
+MAINS := src/cli/main.c src/report/main.c src/memusage/main.c
+LIB_SRC := $(filter-out $(MAINS) src/report/%,$(SRC))
+LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/arch/x86_64/recorder_image.o $(O)/arch/x86_64/trap_handler_code.o
+RECORDER_SRC := arch/x86_64/recorder_template.S arch/recorder/recorder_calls.c arch/recorder/recorder_markers.c arch/recorder/recorder_sample.c
+REPORT_OBJ := $(patsubst %.c,$(O)/%.o,$(filter-out $(MAINS),$(wildcard src/report/*.c))) \
+	$(O)/src/report/pprof_profile.pb-c.o
 UNIT := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 FUZZ := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
 LIBS = $(shell pkg-config --libs $(PKGS)) -lZydis -liberty -lz -lm
-SCREEN_LIBS = $(shell pkg-config --libs ncursesw)
-CAIRO_CPPFLAGS = $(shell pkg-config --cflags cairo)
-REPORT_LIBS = $(shell pkg-config --libs cairo) -lm
+CAIRO_CPPFLAGS = $(shell pkg-config --cflags cairo libprotobuf-c) -I$(O)
+REPORT_LIBS = $(shell pkg-config --libs cairo libprotobuf-c) -lm
 
 all: programs
 	$(Q)for p in ptmem ptmem-report ptmem-memusage; do ln -sfn $(notdir $(O))/$$p build/$$p; done
 
 programs: $(O)/ptmem $(O)/ptmem-report $(O)/ptmem-memusage
 
-$(O)/%.o: %.c
+# What is missing is named once, before the compiler and pkg-config do it in many words.
+$(O)/packages: scripts/has-packages
+	$(Q)scripts/has-packages "$(CC)" $(PKGS) cairo libprotobuf-c ncursesw && mkdir -p $(@D) && touch $@
+
+$(O)/%.o: %.c | $(O)/packages
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 $(O)/src/report/%.o $(O)/tests/unit/%.o: CPPFLAGS_ALL += $(CAIRO_CPPFLAGS)
 
-# The recorder that runs in targets; see scripts/make-blob for what it must not contain.
-$(O)/blob.bin: $(BLOB_SRC) $(wildcard arch/x86_64/blob*.h) arch/x86_64/pad_layout.h arch/pad.h arch/unwind_rule.h scripts/make-blob
-	$(call say,BLOB,$@)mkdir -p $(@D) && scripts/make-blob "$(CC)" $@ $(BLOB_SRC)
+# Messages of pprof's format, with the code that packs them.
+PPROF := $(O)/src/report/pprof_profile.pb-c
+$(PPROF).c: src/report/pprof_profile.proto | $(O)/packages
+	$(call say,PROTO,$@)mkdir -p $(@D) && protoc-c --c_out=$(O) $<
+$(PPROF).h: $(PPROF).c ;
+$(PPROF).o: $(PPROF).c
+	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c -o $@ $<
+$(O)/src/report/recording_pprof.o: $(PPROF).h
 
-$(O)/arch/x86_64/pad_blob.o: arch/x86_64/pad_blob.S $(O)/blob.bin
-	$(call say,AS,$<)mkdir -p $(@D) && $(CC) -DBLOB_FILE='"$(O)/blob.bin"' -DBLOB_ELF='"$(O)/blob.bin.elf"' -c -o $@ $<
+# The recorder that runs in targets; see scripts/make-recorder for what it must not contain.
+$(O)/recorder.bin: $(RECORDER_SRC) $(wildcard arch/recorder/*.h) $(wildcard arch/x86_64/*.h) arch/pad.h arch/pad_sampling.h arch/unwind_rule.h scripts/make-recorder | $(O)/packages
+	$(call say,REC,$@)mkdir -p $(@D) && scripts/make-recorder "$(CC)" x86_64 $@ $(RECORDER_SRC)
 
-$(O)/arch/x86_64/guard_code.o: arch/x86_64/guard_code.S
-	$(call say,AS,$<)mkdir -p $(@D) && $(CC) -c -o $@ $<
+$(O)/arch/x86_64/recorder_image.o: $(O)/recorder.bin
+$(O)/%.o: %.S | $(O)/packages
+	$(call say,AS,$<)mkdir -p $(@D) && $(CC) -DRECORDER_FILE='"$(O)/recorder.bin"' -DRECORDER_ELF='"$(O)/recorder.bin.elf"' -c -o $@ $<
 
 $(O)/libptmem.a: $(LIB_OBJ)
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
 
-$(O)/ptmem: $(O)/src/main.o $(O)/libptmem.a
-	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(SCREEN_LIBS)
+$(O)/ptmem: $(O)/src/cli/main.o $(O)/libptmem.a
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(shell pkg-config --libs ncursesw)
 
 $(O)/ptmem-report: $(O)/src/report/main.o $(REPORT_OBJ) $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS)
@@ -79,7 +88,7 @@ $(O)/tests/fuzz/driver.a: $(O)/tests/fuzz/driver.o
 $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/driver.a $(REPORT_OBJ) $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS)
 
-# Every program runs, whatever became of the others; what each says stands together.
+# All programs run even if one fails; the output of each is kept together.
 unit: $(UNIT)
 	$(Q)printf '%s\n' $^ | xargs -P $$(nproc) -I '{}' \
 		sh -c 'said=$$({} 2>&1); status=$$?; printf "== %s\n%s\n" {} "$$said"; exit $$status'
@@ -97,8 +106,8 @@ e2e: all targets
 targets:
 	$(Q)$(MAKE) $(if $(V),,-s) -f tests/targets/Makefile BUILD=build targets
 
-layers:
-	$(Q)scripts/layers
+layers: programs
+	$(Q)scripts/layers $(O)
 
 docs: programs
 	$(Q)scripts/docs $(O)/ptmem $(O)/ptmem-report
@@ -109,7 +118,7 @@ check:
 demo:
 	$(Q)scripts/install-deps build demo
 	$(Q)$(MAKE) all
-	$(Q)scripts/demo build/ptmem build/ptmem-report
+	$(Q)scripts/demo build/ptmem build/ptmem-report build/demo
 
 bench:
 	$(Q)scripts/install-deps build test bench
@@ -117,13 +126,14 @@ bench:
 	$(Q)scripts/bench $(BENCH)
 
 # Debian has no static Zydis: without one everything but Zydis and libc goes in.
+# Its static libunwind is not position-independent, so neither is the program.
 STATIC_LIBS = $(shell pkg-config --static --libs $(PKGS) ncursesw) -liberty -lz -lm
 HAS_STATIC_ZYDIS = $(filter /%,$(shell $(CC) -print-file-name=libZydis.a))
 STATIC_LINK = $(if $(HAS_STATIC_ZYDIS),-static $(STATIC_LIBS) -lZydis -lZycore,\
-	-static-libgcc -Wl$(,)-Bstatic $(filter-out -pthread -lpthread,$(STATIC_LIBS)) -Wl$(,)-Bdynamic -lZydis)
+	-no-pie -static-libgcc -Wl$(,)-Bstatic $(filter-out -pthread -lpthread,$(STATIC_LIBS)) -Wl$(,)-Bdynamic -lZydis)
 , := ,
 
-static: $(O)/src/main.o $(O)/libptmem.a
+static: $(O)/src/cli/main.o $(O)/libptmem.a
 	$(call say,LD,build/ptmem-static)$(CC) $(LDFLAGS_ALL) -o build/ptmem-static $^ $(STATIC_LINK)
 	$(Q)$(if $(HAS_STATIC_ZYDIS),,echo "build/ptmem-static needs libc and libZydis: no libZydis.a here")
 
@@ -136,11 +146,12 @@ install: programs
 	install -Dm644 completions/ptmem.bash $(SHARE)/bash-completion/completions/ptmem-report
 	install -Dm644 -t $(SHARE)/zsh/site-functions completions/_ptmem completions/_ptmem-report
 	install -Dm644 -t $(SHARE)/fish/vendor_completions.d completions/ptmem.fish completions/ptmem-report.fish
-	install -Dm644 -t $(SHARE)/doc/ptmem README.md LICENSE
+	install -Dm644 -t $(SHARE)/doc/ptmem README.md LICENSE doc/format.md
 	install -Dm644 -t $(DESTDIR)$(prefix)/include include/ptmem.h
 
-# The assembler reads the script, which gcc -MMD does not see.
-$(O)/src/output/flame.o: src/output/flame.js
+# The assembler reads these, which gcc -MMD does not see.
+$(O)/src/output/flame.o: src/output/shorten.js src/output/flame.js
+$(O)/src/output/html_page.o: src/output/shorten.js $(wildcard src/output/html/*)
 
 clean:
 	rm -rf build

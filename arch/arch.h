@@ -1,6 +1,6 @@
 /*
  * The CPU, as data and a few functions. Nothing outside arch/ names a register
- * or an instruction; a second CPU is one new folder and one more const object.
+ * or an instruction; a second CPU is one new directory and one more const object.
  *
  * Registers of a stopped thread travel as struct arch_regs, the words of the
  * kernel's NT_PRSTATUS set in the kernel's order; struct arch says which word is
@@ -17,6 +17,7 @@
 #define ARCH_REG_WORDS 27   /* words of the largest NT_PRSTATUS set */
 #define ARCH_DWARF_REGS 17  /* DWARF columns that unwinding needs; the last is the pc */
 #define ARCH_MAX_INSN 16    /* longest instruction, bytes */
+#define ARCH_ADDRESS_BITS 47 /* of addresses in user space */
 
 struct arch_regs {
 	uint64_t word[ARCH_REG_WORDS];
@@ -35,7 +36,7 @@ struct arch_stub {
 	/* where to write the trap (or later a jump): the entry, or behind an endbr64 */
 	taddr_t patch;
 	uint32_t moved;  /* bytes displaced at patch; 5 or more = a jump fits there */
-	/* the stub's return address stands at the entry's stack pointer minus this */
+	/* the stub's return address is at the entry's stack pointer minus this */
 	uint8_t return_below;
 	uint8_t trap_below;   /* at the trap the stack pointer is the entry's minus this */
 	/* the moved code pushes a return address by hand: not under a shadow stack */
@@ -56,32 +57,37 @@ enum arch_value_kind {
 	ARCH_VALUE_UNKNOWN,
 	ARCH_VALUE_CONSTANT,
 	ARCH_VALUE_REGISTER, /* what that one held at the function's start */
-	ARCH_VALUE_STACK,    /* what the word at that distance from the stack pointer held then: from the caller */
+	/* what the word at that distance from the stack pointer held then: from the caller */
+	ARCH_VALUE_STACK,
 	ARCH_VALUE_ADDRESS,  /* the stack pointer of then, and that many bytes more */
 };
 
 struct arch_value {
 	uint8_t kind;     /* enum arch_value_kind */
-	int32_t number;   /* the constant's lower half; the register, as the CPU's folder numbers them; bytes */
+	/* the constant's lower half; the register, as the CPU's directory numbers them; bytes */
+	int32_t number;
 };
 
 /* A system call instruction. */
 #define ARCH_SYSCALL_ANY (-1)
 struct arch_syscall {
 	uint32_t offset;  /* in its function */
-	int32_t number;   /* that it always calls by; ARCH_SYSCALL_ANY: not the same always, or not known */
-	struct arch_value value; /* that it calls by: a constant, or what the caller brings, or unknown */
+	/* that it always calls by; ARCH_SYSCALL_ANY: not the same always, or not known */
+	int32_t number;
+	/* that it calls by: a constant, or what the caller brings, or unknown */
+	struct arch_value value;
 };
 
 /* What the instructions of a function have to do with a range of addresses. */
 enum arch_reference {
 	ARCH_REFERS_BRANCH = 1,  /* direct branches or calls to its start */
 	ARCH_REFERS_COMPARE = 2, /* it, or what it holds, is compared and no more */
-	ARCH_REFERS_OTHER = 4,   /* anything else: its address is taken; it is read; run into from before it */
+	/* anything else: its address is taken; it is read; run into from before it */
+	ARCH_REFERS_OTHER = 4,
 };
 
 /*
- * Where an argument of a probe in the text stands (.note.stapsdt): a constant, a
+ * Where an argument of a probe in the text is (.note.stapsdt): a constant, a
  * register or a word of memory, as the compiler wrote it down.
  */
 enum arch_operand_kind { OPERAND_CONSTANT = 1, OPERAND_REGISTER, OPERAND_MEMORY };
@@ -103,27 +109,42 @@ struct arch {
 	uint32_t audit_arch;                 /* as seccomp filters see it */
 	uint16_t elf_machine;
 	uint8_t elf_class;
-	uint32_t elf_relative;               /* type of the relocation that adds where the object stands */
+	/* type of the relocation that adds where the object is */
+	uint32_t elf_relative;
 	/* indexes into arch_regs.word */
 	uint8_t pc, sp, fp, ret, syscall_nr, syscall_ret, arg[6], syscall_arg[6];
 	uint8_t thread_pointer;
 	uint16_t vector_note;                /* NT_* of the set that holds the vector registers */
 	uint8_t red_zone;                    /* bytes below sp that code may use */
+	uint8_t return_size;                 /* bytes that a call pushes and a return pops */
 	uint8_t dwarf_word[ARCH_DWARF_REGS]; /* DWARF number -> index into arch_regs.word */
 	uint8_t dwarf_sp, dwarf_fp, dwarf_pc;
 	/* DWARF number -> number among perf's sampled registers */
 	uint8_t dwarf_perf[ARCH_DWARF_REGS];
 	/* RULE_SAVED_REGS: DWARF numbers, frame pointer first */
 	uint8_t dwarf_saved[6];
+	/*
+	 * The frame of a stub (struct arch_stub) as CFI would describe it: its CFA is the stack
+	 * pointer plus the offset, and it holds at most one callee-saved register, in that word
+	 * from the CFA
+	 */
+	uint8_t stub_cfa_offset;
+	int8_t stub_saved_slot;
 	uint8_t trap[4];                     /* breakpoint instruction */
 	uint8_t trap_size;
 	uint8_t trap_pc_offset;              /* pc after the trap = its address + this */
-	unsigned flags;                      /* index of the word with the flag that makes a CPU step */
+	/* index of the word with the flag that makes a CPU step */
+	unsigned flags;
 	uint64_t step_flag;
 	uint8_t syscall_insn[4];
 	uint8_t syscall_insn_size;
+	/* system calls that a mere stop interrupts, signal(7); ended by -1 */
+	const long *stop_interrupts;
+	/* the ptrace request that writes one word of arch_regs, at its offset; 0 = there is none */
+	int set_word;
 	uint8_t return_insn;                 /* one byte: return */
 	uint8_t nop_insn;                    /* one byte: no operation */
+	uint8_t jump_size;                   /* bytes of the jump that relocate appends */
 	/* an instruction without effect that a jump fits into */
 	uint8_t long_nop[8];
 	uint8_t long_nop_size;
@@ -165,26 +186,33 @@ struct arch {
 				 size_t max);
 
 	/*
-	 * Of @code that does not decode from its start: whether the bytes at @offset, which look like a
-	 * system call instruction, are likely one. Code that is read from a wrong start soon falls into step
-	 * with the right one (table look-ups and texts do not), so that most ways to read it lead there.
+	 * Of @code that does not decode from its start: whether the bytes at @offset, which look
+	 * like a system call instruction, are likely one. Code that is read from a wrong start soon
+	 * falls into step with the right one (table look-ups and texts do not), so that most ways
+	 * to read it lead there.
 	 */
 	bool (*is_likely_syscall)(const struct arch_code *code, size_t offset);
 
-	/* Calls @fn for the target of each direct branch or call that leaves @code. -EILSEQ as find_passed. */
-	int (*each_branch_out)(const struct arch_code *code, void (*fn)(void *ctx, taddr_t target), void *ctx);
+	/*
+	 * Calls @fn for the target of each direct branch or call that leaves @code. -EILSEQ as
+	 * find_passed.
+	 */
+	int (*each_branch_out)(const struct arch_code *code, void (*fn)(void *ctx, taddr_t target),
+			       void *ctx);
 
 	/*
-	 * What @code passes on where it calls or jumps to @target: for each of these
-	 * instructions, in order, what @wanted of that function is, as known from @code.
-	 * Returns how many (at most @max are written), -EILSEQ when @code does not decode to its end.
+	 * What @code passes on where it calls or jumps to @target: for each of these instructions,
+	 * in order, what @wanted of that function is, as known from @code. Returns how many (at
+	 * most @max are written), -EILSEQ when @code does not decode to its end.
 	 */
-	ssize_t (*find_passed)(const struct arch_code *code, taddr_t target, struct arch_value wanted,
+	ssize_t (*find_passed)(const struct arch_code *code, taddr_t target,
+			       struct arch_value wanted,
 			       struct arch_value *out, size_t max);
 
 	/*
-	 * Calls @fn for the address of each byte of @code at which, whatever it is part of, a branch to
-	 * [@start, @end) or an operand with an address in it may begin: many that are none, but none is left out.
+	 * Calls @fn for the address of each byte of @code at which, whatever it is part of, a
+	 * branch to [@start, @end) or an operand with an address in it may begin: many that are
+	 * none, but none is left out.
 	 */
 	void (*each_hint)(const struct arch_code *code, taddr_t start, taddr_t end,
 			  void (*fn)(void *ctx, taddr_t at), void *ctx);

@@ -1,68 +1,96 @@
 /*
  * Tier 2: pads, and the memory that they share with ptmem. CPU-neutral contract
- * between src/target (writes pads, reads records) and the recorder that runs in
- * the target (arch/CPU/blob_*).
+ * between src/tracee (writes pads, reads records) and the recorder that runs in
+ * the target (arch/recorder).
+ *
+ * Trust. The target can write anything into the shared memory at any time, by a bug or to attack
+ * ptmem, which may run as root. The recorder trusts what ptmem wrote there: if the target
+ * overwrites it, the target crashes, as after overwriting any other code's data. ptmem trusts
+ * nothing there:
+ *	- What it needs to know again (key, flags, sizes, tail, room, directory, rules, places of
+ *	  slots) is in private memory. The shared copy is written and never read back, but the
+ *	  control block's is compared now and then: pads alone read it, and may do less, or more,
+ *	  than they should.
+ *	- Each word of a record, and `head`, is loaded once into private memory and then compared
+ *	  with what pads can have written: no position behind tail + room, a size that is
+ *	  that of the parts, a slot in use, no more kept frames than the thread's last stack had.
+ *	  Loops are bounded by private numbers.
+ *	- Of a slot it reads guard, guard_pc, reason, kind, arg and result. They are
+ *	  values of events, or addresses in the target that are read and written there; never
+ *	  indexes or sizes.
+ *	- None of it may end in a CHECK. What no pad writes breaks the ring (ring_break): ptmem
+ *	  reports it, ends the profile of that process, writes what was recorded until then and
+ *	  detaches.
+ *	- The files are sealed against changes of size: a load behind their end is a SIGBUS.
+ * Registers at the traps of pads are the target's, too: it may jump to any of them.
  *
  * Picture. A probed function's entry becomes a jump to its pad:
  *
  *	entry: jmp pad      pad:   is this the outermost call on the thread?  no -> moved
- *	                           slot.guard = address of the return slot (where the caller's
- *	                           return address stands); slot.return_pc = what stands there
- *	                           the stack pointer goes up by that word
- *	                           call moved           so the original runs with the stack it would
- *	                    after: have had, but for the value in the return slot
- *	                           write the record; put slot.return_pc back; guard = 0; return
+ *	                           slot.guard = return slot (where the caller's return address
+ *	                           is) - PAD_GUARD_BELOW
+ *	                           push a callee-saved register
+ *	                           call moved           so the original runs as if called by the pad
+ *	                    after: drop the register
+ *	                           write the record; guard = 0; return
  *
- * A pad keeps nothing on the stack during the call. Therefore
- *	- whoever is stopped inside the original is set free of its pad by writing
- *	  slot.return_pc to *slot.guard and 0 to slot.guard: detach, a C++ exception about to
- *	  be thrown (PAD_THROW_CHECK). Do so only where *slot.guard == slot.guard_pc.
- *	- calls and returns stay paired (shadow stacks), arguments on the stack are in place.
+ * During the call the stack holds, downwards: the caller's return address, a callee-saved register
+ * (for the ABI's alignment), `after`, which is *slot.guard. That is the frame of a stub of tier 1,
+ * too (arch.h). Therefore
+ *	- the stack alone tells who called, also in a copy of it that the kernel made at a page
+ *	  fault;
+ *	- a pad whose slot was given up, or whose memory is gone, still returns to its caller;
+ *	- a thread inside the original leaves its pad by an exchange of *slot.guard: for the return
+ *	  address into the function's stub (detach), or one whose CFI describes such a frame (a C++
+ *	  exception about to be thrown, PAD_THROW_CHECK; the register is the one that this CFI
+ *	  restores). Do so only where *slot.guard == slot.guard_pc. From the making of the exception
+ *	  to its catch slot.guard_pc is 0: calls inside are its own, and trap.
+ *	- calls and returns stay paired (shadow stacks). Arguments on the stack would not be in
+ *	  place; no probed function has any.
  * A free inside another call is recorded, too, unless that is a PAD_DELETE: a new-handler may free
- * what it had kept. What is not live is no event.
- * A leaf free (PAD_FREE) is recorded and then jumped to; its guard is set for the record only.
+ * what it had kept. What is not live is no event. A leaf free (PAD_FREE) is recorded and then
+ * jumped to; its guard, the return slot itself, is set for the record only.
  *
  * A marker's pad (PAD_REQUEST and below) calls nothing: it writes its record and goes on behind the
- * marker. Frame 0 is the marker's own function; its return slot in the records, where nothing stands,
- * is the word below its stack pointer. Resume at the entry's trap behind it to try again, or behind the
- * marker once ptmem has done what was to be done.
+ * marker. Frame 0 is the marker's own function; its return slot in the records, where nothing
+ * is, is the word below its stack pointer. Resume at the entry's trap behind it to try again,
+ * or behind the marker once ptmem has done what was to be done.
  *
- * slot.guard stays set until the record is committed and the return address is back
- * in its slot, so it means "the slot is in use". A pad entered with the guard set
+ * slot.guard stays set until the record is committed, so it means "the slot is in use". A pad
+ * entered with the guard set
  *	- lets the call through unrecorded (nested) when a walk by published rules leads
  *	  from it exactly to slot.guard, and *slot.guard == slot.guard_pc;
- *	- takes a guard below its own stack pointer for left over (longjmp), unless dirty; notes it in
- *	  slot.left, for it may be a fiber's;
+ *	- takes a guard below its own stack pointer for left over (longjmp), unless dirty; if it was
+ *	  a fiber's, that call is not recorded;
  *	- traps in all other cases: signal handlers, other stacks, missing rules.
  * ptmem may set guard and guard_pc itself for a call that it sends through a stub:
- * guard = the address where the return address into the stub stands, guard_pc = it.
+ * guard = the address where the return address into the stub is, guard_pc = it.
  *
  * Traps. All pcs below are addresses of the trap instruction; going on behind it is right
  * everywhere once the cause was served, and harmless if ptmem died meanwhile.
  *	pad.entry_trap  registers and stack as at the function's entry. slot.reason (if the
- *	                thread has a slot) says why. Resume behind the trap: the pad tries again.
- *	                Resume at pad.straight: the call goes unrecorded. Resume at the stub of
- *	                tier 1: ptmem records it from outside.
+ *	                thread has a slot) says why; ptmem sets it back to PAD_REASON_NONE. Resume
+ *	                behind the trap: the pad tries again. Resume at pad.straight: the call goes
+ *	                unrecorded. Resume at the stub of tier 1: ptmem records it from outside.
  *	pad.leave_trap  the original has returned; the record would be too large for the ring. The
  *	                program's callee-saved registers are in place, the result is in
- *	                slot.result; the caller's stack pointer is slot.guard + 8 and pc
- *	                slot.return_pc; arguments in slot.arg. ptmem drains the ring, makes the event
+ *	                slot.result; the return slot is slot.guard + PAD_GUARD_BELOW; arguments in
+ *	                slot.arg. ptmem drains the ring, makes the event
  *	                itself and resumes behind the trap; the pad then returns to the caller.
- *	blob.full_trap  the ring is full. Drain, publish the tail, resume behind the trap. The first
- *	                two arguments are the range of positions that was reserved; with a result
- *	                of 1 it is given up, unwritten, and another one reserved.
- * A signal handler may allocate while it interrupts a pad. To unwind through pads and the blob
- * take them as modules of blob.elf (bias: the blob's address, pad.bias), and while the guard is
- * set read slot.return_pc at the address slot.guard, whatever stands there. Whether a call is
- * in such a handler: unwind_in_signal(view, guard + 16), for around the call of the original the
- * stack pointer is guard + 8.
- * A thread's pc is "inside a pad" in [pad.at, pad.at + pad.size) and in the blob.
+ *	image.full_trap the ring is full. Drain, publish the tail, resume behind the trap. The first
+ *	                two arguments are the range of positions that was reserved; the result
+ *	                is an enum pad_full_answer. Without an answer the call goes unrecorded.
+ * A signal handler may allocate while it interrupts a pad. To unwind through pads and the recorder
+ * take them as modules of image.elf (bias: the recorder's address, pad.bias). Whether a call is in
+ * such a handler: unwind_in_signal(view, pad_call_end(slot)), for around the call of the original
+ * the stack pointer is as high as the return slot. A thread's pc is "inside a pad" in [pad.at,
+ * pad.at + pad.size) and in the recorder.
  *
- * Leaving. A thread whose pc is in the blob, or in [pad.at, pad.tail), comes through an exit of a
- * pad before it is outside: a breakpoint at each exit stops it there. It goes on at exit.to, in the
- * pad's tail, where another such instruction leads outside. (So nothing is executed twice, and ptmem
- * may die at any moment.) In the tail a few instructions may have to be stepped. The entries must have
- * been restored.
+ * Leaving. A thread whose pc is in the recorder, or in [pad.at, pad.tail), comes through an exit of
+ * a pad before it is outside: a breakpoint at each exit stops it there. It goes on at exit.to, in
+ * the pad's tail, where another such instruction leads outside. (So nothing is executed twice, and
+ * ptmem may die at any moment.) In the tail a few instructions may have to be stepped. The entries
+ * must have been restored.
  *
  * How to serve PAD_REASON_GUARD: in a signal handler (above): through tier 1's stub, leaving the
  * slot alone. Else if *guard != guard_pc: the guard is left over; reset the slot and the reader's
@@ -79,11 +107,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arch/pad_sampling.h"
 #include "arch/unwind_rule.h"
 
-#define PAD_MAX_FRAMES 4096           /* deeper stacks are sent raw */
-#define PAD_MAX_CHECKS (3 * PAD_MAX_FRAMES)
+#define PAD_MAX_FRAMES 16384          /* deeper stacks are sent raw */
+#define PAD_SLOT_FRAMES 4096          /* those of threads without a deep cache as well */
+#define PAD_DEEP_CACHES 16
+#define PAD_FRAME_CHECKS 3            /* at most, for each frame */
 #define PAD_NO_ARG 0xff
+#define PAD_GUARD_BELOW 16u /* the guard of a pad's call is so far below its return slot */
 #define PAD_LINES __attribute__((aligned(128))) /* two cache lines: they are fetched in pairs */
 
 enum pad_kind {
@@ -93,7 +125,8 @@ enum pad_kind {
 	PAD_DELETE,       /* recorded, then called with the guard set: may call probed functions */
 	PAD_THROW_CHECK,  /* only traps when the guard is set: functions that unwind the stack */
 	PAD_REQUEST,      /* a client request of valgrind.h; those that a record cannot say trap */
-	PAD_MARKED_ALLOC, /* code without effect where the program says that it allocates: arguments 0 and 1 */
+	/* code without effect where the program says that it allocates: arguments 0 and 1 */
+	PAD_MARKED_ALLOC,
 	PAD_MARKED_FREE,  /* or frees: argument 0 */
 };
 
@@ -105,8 +138,9 @@ struct pad_probe {
 	uint8_t count_arg; /* calloc, reallocarray: the size is multiplied by it */
 	uint8_t align_arg; /* the alignment asked for; else fixed_align */
 	uint8_t block_arg; /* the block given to free, delete, realloc */
-	uint8_t out_arg;   /* posix_memalign: the result is stored where it points, and 0 is success */
-	uint8_t unused;
+	/* posix_memalign: the result is stored where it points, and 0 is success */
+	uint8_t out_arg;
+	uint8_t is_leaf;   /* sampling: it calls no probed function */
 	uint64_t fixed_align; /* 0 = none */
 };
 
@@ -115,13 +149,22 @@ enum pad_reason {
 	PAD_REASON_NONE,
 	PAD_REASON_BOUNDS, /* the stack pointer is not in [stack_low, stack_high) */
 	PAD_REASON_GUARD,  /* the guard is set, and the call is not provably nested */
-	PAD_REASON_STALE,  /* the guard is set, and the stack does not lead to it: left by longjmp */
+	/* the guard is set, and the stack does not lead to it: left by longjmp */
+	PAD_REASON_STALE,
 	PAD_REASON_THROW,  /* PAD_THROW_CHECK with the guard set */
 	PAD_REASON_LARGE,  /* leave_trap, or a marker's entry_trap: the record would be too large */
+	PAD_REASON_DEEP,   /* likewise: the thread needs a deep cache */
 	PAD_REASON_MARKER, /* a request that ptmem has to answer */
 };
 
 #define PAD_OWNER_DIED 0x40000000u     /* FUTEX_OWNER_DIED: set by the kernel when ptmem dies */
+
+/* ptmem's answer to image.full_trap. */
+enum pad_full_answer {
+	PAD_FULL_GONE,  /* none: no record is written */
+	PAD_FULL_RETRY, /* there may be room now for the range */
+	PAD_FULL_AGAIN, /* the range is given up, unwritten: reserve another one */
+};
 
 enum pad_flag {
 	PAD_COUNT_ONLY = 1, /* no stacks */
@@ -129,17 +172,22 @@ enum pad_flag {
 	PAD_ANSWER_RUNNING = 8, /* requests that trap, beside the rare ones: RUNNING_ON_VALGRIND */
 	PAD_ANSWER_POOLS = 16, /* those of memory pools */
 	PAD_ANSWER_BLOCKS = 32, /* and the plain blocks */
-	PAD_STACK_POINTER = 4, /* each record ends with PAD_TAIL bytes more, the first 8 the caller's stack pointer */
+	/* each record ends with PAD_TAIL bytes more, the first 8 the caller's stack pointer */
+	PAD_STACK_POINTER = 4,
+	PAD_SAMPLING = 64, /* only sampled blocks and their releases: pad_sampling.h */
 };
 
 /*
- * The control block: the first page of the shared memory. Addresses are the target's. The
- * directory follows at PAD_DIRECTORY_OFFSET: struct pad_directory[1 << PAD_DIRECTORY_BITS].
+ * The control block: the first page of the shared memory. Addresses are the target's. Behind it,
+ * at fixed offsets: struct pad_directory[1 << PAD_DIRECTORY_BITS], the filter, the distances.
  */
 #define PAD_DIRECTORY_OFFSET 4096
 #define PAD_DIRECTORY_BITS 15
 #define PAD_MAX_SLOTS (1u << (PAD_DIRECTORY_BITS - 2)) /* so that it stays nearly empty */
 #define PAD_MAX_CHUNKS 8
+#define PAD_FILTER_OFFSET (PAD_DIRECTORY_OFFSET + (16u << PAD_DIRECTORY_BITS))
+#define PAD_DISTANCES_OFFSET (PAD_FILTER_OFFSET + PAD_FILTER_SIZE)
+#define PAD_SLOTS_OFFSET (PAD_DISTANCES_OFFSET + PAD_DISTANCES_SIZE)
 
 struct pad_control {
 	/* Read by each pad, seldom written. Pads run the originals only while off is not 0 or
@@ -147,22 +195,27 @@ struct pad_control {
 	uint32_t owner;      /* robust futex of the reader */
 	uint32_t off;
 	uint32_t flags;      /* enum pad_flag */
-	uint32_t shared;     /* several threads may be in pads at a time: reserve with the bus locked. ptmem
-			      * clears it while a process has one thread, and sets it again at the stop
-			      * of the clone that makes a second. A signal handler needs no lock. */
+	/*
+	 * Several threads may be in pads at a time: reserve with the bus locked. ptmem clears it
+	 * while a process has one thread, and sets it again at the stop of the clone that makes a
+	 * second. A signal handler needs no lock.
+	 */
+	uint32_t shared;
 	uint64_t rules;      /* struct unwind_rule[1 << rule_bits] */
 	uint32_t rule_bits;
-	uint64_t ring;       /* ring_size bytes, mapped twice */
-	uint64_t ring_size;  /* a power of two */
-	uint64_t room;       /* bytes that may be reserved behind tail: ring_size, or less (target/ring.h).
-			      * Pads read it before the tail; ptmem sets it to 0 while it moves the tail on. */
+	uint64_t ring;       /* mapped twice */
+	uint64_t ring_mask;  /* its size, a power of two, - 1 */
+	/*
+	 * Bytes that may be reserved behind tail: the ring's size, or less (tracee/pads/ring.h).
+	 * Pads read it before the tail; ptmem sets it to 0 while it moves the tail on.
+	 */
+	uint64_t room;
 	uint64_t key;        /* mixed into the marks; its lower PAD_MARK_LOW bits are 0 */
 	uint64_t raw_max;    /* largest record; at most a quarter of the ring */
 	struct {
 		uint64_t slots; /* struct pad_slot[]: some that lie together */
 		uint64_t used;  /* the first of them that threads have, or had */
 	} chunk[PAD_MAX_CHUNKS];
-	uint64_t owner_next; /* the reader's list of such futexes; an address in its memory */
 	PAD_LINES uint64_t head; /* reserved up to here; pads add to it */
 	PAD_LINES uint64_t tail; /* consumed up to here; the reader publishes it in steps */
 };
@@ -201,65 +254,74 @@ struct pad_step {
 };
 
 /*
- * A guard that was taken for left over. If that was wrong (a fiber was switched away from inside the
- * call) its pad still finds its way back; the call is not recorded.
+ * The frames of a thread's last recorded stack. The arrays do not begin at the same place of a
+ * page, or loads of checks wait for stores to frames.
  */
-#define PAD_MAX_LEFT 16u
+#define PAD_CACHE_MEMBERS(frames)                                       \
+	PAD_LINES struct pad_check check[PAD_FRAME_CHECKS * (frames)];  \
+	PAD_LINES char gap1[1024];                                      \
+	struct pad_frame frame[frames];                                 \
+	char gap2[1024];                                                \
+	struct pad_step step[frames]
 
-struct pad_left {
-	uint64_t guard, return_pc;
+struct pad_cache {
+	PAD_CACHE_MEMBERS(PAD_SLOT_FRAMES);
+};
+
+/*
+ * For a thread that recurses deeper than its slot has room for; ptmem lends it at a
+ * PAD_REASON_DEEP.
+ */
+struct pad_deep_cache {
+	PAD_CACHE_MEMBERS(PAD_MAX_FRAMES);
 };
 
 /*
  * A thread. ptmem writes to it while that thread is stopped, or not in the directory.
- * Whoever changes the stack's bounds sets frame_count to 0: its words may not be there.
+ * A change of the stack's bounds sets frame_count to 0: its words may not be there.
  */
 struct pad_slot {
+	/* two cache lines: all that the short ways need (arch/CPU/short_template.h) */
 	uint64_t thread_pointer;
 	uint64_t stack_low, stack_high; /* the stack in use; high: no frame is at or above it */
 	uint64_t guard;      /* see above; 0 = none */
-	uint64_t guard_pc;   /* the value that stands at guard during the call */
-	uint64_t return_pc;  /* the caller's return address */
+	uint64_t guard_pc;   /* the value at guard during the call; 0: calls inside shall trap */
+	uint64_t key;        /* of its records' marks: control.key | index << 8 */
 	uint64_t arg[3];
+	uint64_t check;      /* address of the array: in @cache, or of a deep cache */
+	uint64_t fp;         /* as in frame[frame_count - 1] */
+	/* enum pad_kind of the call that set the guard; ptmem sets it with the guard */
+	uint32_t kind;
+	uint32_t check_count; /* of the whole stack: frame[frame_count - 1].check + 1, or 0 */
+	uint32_t needs_fp;   /* as in frame[frame_count - 1] */
+	uint32_t frame_count; /* 0 after a reset; the reader's mirror must follow */
+	uint64_t return_pc;  /* a copy of the caller's return address; of a marker, its address */
+	uint64_t reserved;   /* where a short way found no room in the ring: scratch */
+	/* sampling: bytes before the next mark, and the generator of distances */
+	uint64_t left, random;
+
 	uint64_t result;     /* of the call; for leave_trap */
 	uint32_t index;      /* in the records */
 	uint32_t reason;     /* enum pad_reason */
-	uint32_t kind;       /* enum pad_kind of the call that set the guard; ptmem sets it with the guard */
-	uint32_t dirty;      /* the frames were being changed: after a longjmp reset them, and the reader's */
-	uint32_t frame_count; /* 0 after a reset; the reader's mirror must follow */
-	uint32_t check_count; /* of the whole stack: frame[frame_count - 1].check + 1, or 0 */
-	uint32_t needs_fp;   /* as in frame[frame_count - 1] */
-	uint64_t fp;
-	uint32_t known;      /* the first checks that are known to hold: scratch of a call that returned */
+	/* the frames were being changed: after a longjmp reset them, and the reader's */
+	uint32_t dirty;
+	/* the first checks that are known to hold: scratch of a call that returned */
+	uint32_t known;
 	uint64_t caller_fp;  /* the frame pointer then */
-	struct pad_left left[PAD_MAX_LEFT]; /* guards that were given up, the last ones */
-	uint32_t left_count; /* how many ever were */
-	PAD_LINES struct pad_check check[PAD_MAX_CHECKS];
-	/* Not at the same place of a page as the checks, or loads of those wait for stores to these. */
-	PAD_LINES char gap1[1024];
-	struct pad_frame frame[PAD_MAX_FRAMES];
-	char gap2[1024];
-	struct pad_step step[PAD_MAX_FRAMES];
+	uint32_t has_thrown; /* ptmem wants to know of the catch, though there is no guard */
+	uint64_t frame, step; /* as check */
+	uint32_t max_frames; /* room in them */
+	uint32_t may_ask;    /* whether to trap for a deep cache where that is not enough */
+	/* sampling: whether the call that set the guard is recorded; the block given to realloc */
+	uint32_t is_sampled, is_old_sampled;
+	PAD_LINES struct pad_count count[PAD_FUNCTIONS];
+	struct pad_cache cache;
 };
 
-/* Before the guard of @slot is given up. */
-static inline void pad_note_left(struct pad_slot *slot)
+/* Where the stack of the call with @slot's guard ends: its caller's stack pointer behind it. */
+static inline uint64_t pad_call_end(const struct pad_slot *slot)
 {
-	struct pad_left *left = &slot->left[slot->left_count++ % PAD_MAX_LEFT];
-
-	left->guard = slot->guard;
-	left->return_pc = slot->return_pc;
-}
-
-/* Where the call of @guard, given up, returns to; 0 = not known. The last one counts. */
-static inline uint64_t pad_find_left(const struct pad_slot *slot, uint64_t guard)
-{
-	for (uint32_t n = 0; n < PAD_MAX_LEFT && n < slot->left_count; n++) {
-		const struct pad_left *left = &slot->left[(slot->left_count - 1 - n) % PAD_MAX_LEFT];
-		if (left->guard == guard)
-			return left->return_pc;
-	}
-	return 0;
+	return slot->guard + PAD_GUARD_BELOW + sizeof(uint64_t);
 }
 
 /* The mark: position / 16 (40 bits) xor key | slot (16) | function (4) | type (4). */
@@ -269,12 +331,15 @@ enum pad_record_type {
 	PAD_RECORD_REALLOC_BEGIN, /* mark, block */
 	PAD_RECORD_ALLOC,         /* struct pad_record_block, pcs, raw part */
 	PAD_RECORD_REALLOC_END,
-	PAD_RECORD_INNER_FREE,    /* as FREE, inside another call: no event if the block is not live */
+	/* as FREE, inside another call, or maybe of no sample: no event if the block is not live */
+	PAD_RECORD_INNER_FREE,
 	/*
-	 * An ALLOC in short: mark, block << 16 | bytes. No alignment was asked for, and the stack is
-	 * that of the thread's last record with PAD_HAS_STACK (with PAD_COUNT_ONLY: there is none).
+	 * An ALLOC in short: mark, block << 16 | bytes. No alignment was asked for, and the stack
+	 * is that of the thread's last record with PAD_HAS_STACK (with PAD_COUNT_ONLY: there is
+	 * none).
 	 */
 	PAD_RECORD_SAME,
+	PAD_RECORD_REALLOC_MAYBE, /* as REALLOC_BEGIN, of a block that may be no sample */
 };
 
 #define PAD_SAME_BLOCKS (1ull << 48) /* what fits into a PAD_RECORD_SAME is below */
@@ -302,22 +367,26 @@ struct pad_record_block {
 	uint64_t align;     /* realloc: the old block */
 };
 
-/* The raw part, behind the pcs: registers in the caller (DWARF order), then the stack from sp upwards. */
+/*
+ * The raw part, behind the pcs: registers in the caller (DWARF order), then the stack from sp
+ * upwards.
+ */
 #define PAD_RAW_REGS 17
 
 #define PAD_TAIL 16         /* with PAD_STACK_POINTER */
 
 /* The recorder's code, to be copied into the target once, at any page. */
-struct pad_blob {
+struct recorder_image {
 	const uint8_t *code;
 	size_t size;
 	uint32_t full_trap; /* offset of the trap that says "ring full" */
-	const uint8_t *elf; /* the same as an ELF file with unwind information; vaddr 0 = the blob's start */
+	/* the same as an ELF file with unwind information; vaddr 0 = its start */
+	const uint8_t *elf;
 	size_t elf_size;
 };
-struct pad_blob arch_pad_blob(void);
+struct recorder_image arch_recorder_image(void);
 
-#define PAD_ROOM 384        /* bytes that a pad may take */
+#define PAD_ROOM 1152       /* bytes that a pad may take */
 #define PAD_ALIGN 64
 
 struct pad_request {
@@ -325,10 +394,17 @@ struct pad_request {
 	const uint8_t *code; /* the function's original bytes, code_size of them */
 	size_t code_size;
 	uint64_t entry;      /* its address in the target */
-	uint64_t at;         /* where the pad will stand; multiple of PAD_ALIGN, near the function */
-	uint64_t blob;       /* where the blob stands */
+	/* where the pad will be; multiple of PAD_ALIGN, near the function */
+	uint64_t at;
+	uint64_t recorder;       /* where the recorder is */
 	uint64_t control;    /* where the shared memory begins */
 	uint64_t behind;     /* of a marker: where the program goes on */
+	/*
+	 * The callee-saved register, as in arch.dwarf_saved, that is kept below the return slot
+	 * during the call.
+	 */
+	uint8_t saved;
+	uint8_t is_sampling; /* PAD_SAMPLING */
 };
 
 #define PAD_EXITS 2
@@ -344,9 +420,11 @@ struct pad {
 	uint8_t patch_size;  /* bytes to write at patch_at to arm the pad */
 	uint8_t patch[8];
 	uint64_t patch_at;
-	uint32_t moved;      /* bytes at patch_at in which no pc may stand when it is armed, but at the first */
+	/* bytes at patch_at: when it is armed, no pc may be in them but at the first */
+	uint32_t moved;
 	int pushes_return;   /* as in struct arch_stub */
-	uint64_t bias;       /* pad address - address in the blob's ELF file: unwind information holds for pads */
+	/* pad address - address in the recorder's ELF file: unwind information holds for pads */
+	uint64_t bias;
 	uint64_t start;      /* its first instruction, where the patch jumps to */
 	uint64_t straight;   /* the moved instructions: runs the original */
 	uint64_t after;      /* return address of the original during a recorded call; 0 = none */
@@ -356,6 +434,7 @@ struct pad {
 };
 
 /* Assembles a pad into @out (PAD_ROOM bytes): 0, or -ENOTSUP with *@why_out. */
-int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *pad_out, const char **why_out);
+int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *pad_out,
+		  const char **why_out);
 
 #endif

@@ -18,6 +18,12 @@
  */
 bool arch_ends_in_call(const uint8_t *code, size_t size);
 
+/*
+ * Where @code restores one callee-saved register from the top of the stack and returns to the
+ * address behind it: the index of the register in arch.dwarf_saved, else -1.
+ */
+int arch_pops_and_returns(const uint8_t *code, size_t size);
+
 /* Whether @code begins with the trampoline that signal handlers return to. */
 bool arch_is_sigreturn(const uint8_t *code, size_t size);
 
@@ -37,7 +43,7 @@ enum arch_scan {
  * The rule for the point @at bytes into @code, found by reading the instructions
  * before it. Fills kind, cfa_offset, saved and slot of *rule_out; -ENOTSUP when
  * the code does something to the stack that is not understood, or it cannot be
- * told where the function begins.
+ * which starts where the function begins.
  */
 int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how,
 		       struct unwind_rule *rule_out);

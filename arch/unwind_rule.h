@@ -2,13 +2,13 @@
  * How to unwind one frame, compiled from CFI, for one code address.
  *
  * Written by src/unwind (which learns rules through libdw), read by it and by
- * the recorder that runs inside the target. The table stands in plain memory so
+ * the recorder that runs inside the target. The table is in plain memory so
  * that it can be shared: open addressing, linear probing, a power of two of
- * slots, keyed by the exact code address (a return address as it stands on the
+ * slots, keyed by the exact code address (a return address as it is on the
  * stack, or an interrupted pc). A slot is published by storing pc last.
  *
  * Terms: CFA = canonical frame address, the value of the stack pointer in the
- * caller before the call. The return address stands at CFA - 8.
+ * caller before the call. The return address is at CFA - 8.
  */
 #ifndef PTMEM_ARCH_UNWIND_RULE_H
 #define PTMEM_ARCH_UNWIND_RULE_H
@@ -36,7 +36,7 @@ struct unwind_rule {
 	int32_t cfa_offset;           /* bytes */
 	uint8_t kind;                 /* enum unwind_rule_kind */
 	uint8_t reg;                  /* RULE_REG: index into the callee-saved registers */
-	uint8_t saved;                /* bit i: callee-saved register i stands at CFA + 8 * slot[i]
+	uint8_t saved;                /* bit i: callee-saved register i is at CFA + 8 * slot[i]
 				       * (RULE_FP_DEREF: at frame pointer + 8 * slot[i]) */
 	uint8_t flags;                /* reserved, 0 */
 	/* words relative to the CFA (RULE_FP_DEREF: to the frame pointer) */
@@ -44,8 +44,8 @@ struct unwind_rule {
 	uint32_t reserved;
 };
 
-/* Whether a stack ends where @pc stands as a return address: 0, or 1 behind a _start that claims to
- * have a caller (it is written in C, say): argc stands there. */
+/* Whether a stack ends where @pc is as a return address: 0, or 1 behind a _start that claims to
+ * have a caller (it is written in C, say): argc is there. */
 static inline int unwind_is_end(uint64_t pc)
 {
 	return pc <= 1;
@@ -64,7 +64,8 @@ static inline uint32_t unwind_rule_hash(uint64_t pc, uint32_t bits)
 }
 
 /* The rule for exactly @pc, or NULL. Safe against a writer on another CPU. */
-static inline const struct unwind_rule *unwind_rule_find(const struct unwind_rule *slot, uint32_t bits,
+static inline const struct unwind_rule *unwind_rule_find(const struct unwind_rule *slot,
+							 uint32_t bits,
 							  uint64_t pc)
 {
 	uint32_t mask = (1u << bits) - 1;

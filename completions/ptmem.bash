@@ -1,11 +1,11 @@
-# bash completion for ptmem and ptmem-report; scripts/docs holds it against --help.
+# bash completion for ptmem and ptmem-report; scripts/docs compares it with --help.
 
-_ptmem_options="--pid= --duration= --monitor= --trace-children= --trace-children-skip= --trace-children-skip-by-arg=
-	--trace= --soname-synonyms= --mempools= --running-on-valgrind= --probes= --ring=
+_ptmem_options="--pid= --duration= --inspect --inspect-out= --monitor= --trace-children= --trace-children-skip= --trace-children-skip-by-arg=
+	--trace= --soname-synonyms= --mempools= --running-on-valgrind= --probes= --heap-sample= --seed= --ring=
 	--time-unit= --pages-as-heap= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
 	--heap= --stacks= --stack-sample= --heap-admin= --alignment= --realloc-zero-bytes-frees= --alloc-fn= --ignore-fn=
 	--demangle= --show-below-main= --fullpath-after= --read-inline-info= --extra-debuginfo-path=
-	--massif-out-file= --xtree-memory= --xtree-memory-file= --xtree-compress-strings= --events= --replay=
+	--massif-out-file= --xtree-memory= --xtree-memory-file= --xtree-compress-strings= --record= --html= --events= --replay=
 	--memusage --memusage-out= --data= --data-buffer= --mmap --no-timer --progname=
 	--sample --sample= --sample-fields= --sample-out=
 	--leaks --leaks= --leak-check --leaks-out= --error-exitcode= --folded= --flame= --view= --top --top=
@@ -13,7 +13,8 @@ _ptmem_options="--pid= --duration= --monitor= --trace-children= --trace-children
 	--stats --verbose --quiet --color= --no-rc --command-line-only= --help --version
 	-p -o -m -v -q -h -V"
 _ptmem_report_options="--threshold= --x= --y= --png= --svg= --x-size= --y-size= --title= --time-based --total --rss=
-	--folded= --flame= --snapshot= --diff --top= --help --version -t -T -h"
+	--format= --at= --range= --thread= --match=
+	--folded= --flame= --html= --snapshot= --diff --top= --help --version -t -T -h"
 
 # The index of the first word that is neither an option nor an option's value, or nothing.
 _ptmem_program() {
@@ -41,8 +42,8 @@ _ptmem_values() {
 	--time-unit) compgen -W "ms B i" -- "$2" ;;
 	--color) compgen -W "auto always never" -- "$2" ;;
 	--view) compgen -W "live peak exit total count" -- "$2" ;;
-	--massif-out-file | -o | --xtree-memory-file | --extra-debuginfo-path | --log-file | --events | --replay | \
-		--memusage-out | --data | --sample-out | --leaks-out | --folded | --flame) compgen -f -- "$2" ;;
+	--massif-out-file | -o | --xtree-memory-file | --extra-debuginfo-path | --log-file | --record | --events | --replay | \
+		--memusage-out | --data | --sample-out | --leaks-out | --inspect-out | --folded | --flame | --html) compgen -f -- "$2" ;;
 	esac
 }
 

@@ -9,10 +9,17 @@
 #include <asm/perf_regs.h>
 #include <elf.h>
 #include <linux/audit.h>
+#include <linux/ptrace.h>
+#include <sys/syscall.h>
 
 #include "arch/x86_64/x86_64.h"
 
 _Static_assert(WORD_COUNT == ARCH_REG_WORDS, "struct user_regs_struct has 27 words");
+
+static const long stop_interrupts[] = {
+	SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_semop, SYS_semtimedop,
+	SYS_rt_sigtimedwait, SYS_io_getevents, SYS_io_pgetevents, SYS_msgrcv, SYS_msgsnd, -1,
+};
 
 static const struct arch x86_64 = {
 	.name = "x86_64",
@@ -31,6 +38,7 @@ static const struct arch x86_64 = {
 	.thread_pointer = FS_BASE,
 	.vector_note = NT_X86_XSTATE,
 	.red_zone = 128,
+	.return_size = 8,
 	.dwarf_word = {RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15,
 		       RIP},
 	.dwarf_perf =
@@ -57,15 +65,20 @@ static const struct arch x86_64 = {
 	.dwarf_fp = 6,
 	.dwarf_pc = 16,
 	.dwarf_saved = {6, 3, 12, 13, 14, 15}, /* rbp, rbx, r12-r15 */
-	.trap = {0xcc},
+	.stub_cfa_offset = 16,
+	.stub_saved_slot = -2,
+	.trap = {X86_TRAP},
 	.trap_size = 1,
 	.trap_pc_offset = 1,
 	.flags = EFLAGS,
 	.step_flag = 0x100,
-	.syscall_insn = {0x0f, 0x05},
-	.syscall_insn_size = 2,
-	.return_insn = 0xc3,
+	.syscall_insn = {X86_SYSCALL},
+	.syscall_insn_size = X86_SYSCALL_SIZE,
+	.stop_interrupts = stop_interrupts,
+	.set_word = PTRACE_POKEUSR,
+	.return_insn = X86_RETURN,
 	.nop_insn = 0x90,
+	.jump_size = X86_JUMP_SIZE,
 	.long_nop = {0x0f, 0x1f, 0x44, 0x00, 0x00},
 	.long_nop_size = 5,
 	/* rol $3, $13, $61, $51, %rdi: 128 bits in all; xchg %rbx, %rbx */

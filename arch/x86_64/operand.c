@@ -133,7 +133,7 @@ static int take_register(struct cursor *c, struct register_name *out)
 			  -EINVAL; /* a vector or segment register, the program counter */
 }
 
-/* What stands in the brackets of an address. */
+/* What is in the brackets of an address. */
 static int take_address(struct cursor *c, struct arch_operand *out)
 {
 	struct register_name base = {.word = ARCH_NO_REG, .size = 8}, index = base;

@@ -1,38 +1,46 @@
 /*
- * Assembles pads: a template from the blob (blob_pad.S), its head filled in, the
+ * Assembles pads: a template from the recorder (recorder_template.S), its head filled in, the
  * function's moved first instructions at its end.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "arch/x86_64/blob.h"
+#include "arch/x86_64/recorder_table.h"
 #include "arch/x86_64/x86_64.h"
-#include "base/log.h"
 
-extern const uint8_t x86_64_blob[], x86_64_blob_end[], x86_64_blob_elf[], x86_64_blob_elf_end[];
+extern const uint8_t x86_64_recorder[], x86_64_recorder_end[], x86_64_recorder_elf[],
+	x86_64_recorder_elf_end[];
 
-static const struct x86_blob_table *table(void)
+static const struct recorder_table *table(void)
 {
-	return (const struct x86_blob_table *)(const void *)x86_64_blob;
+	return (const struct recorder_table *)(const void *)x86_64_recorder;
 }
 
-struct pad_blob arch_pad_blob(void)
+struct recorder_image arch_recorder_image(void)
 {
-	CHECK(table()->magic == BLOB_MAGIC);
-	return (struct pad_blob){
-		.code = x86_64_blob,
-		.size = (size_t)(x86_64_blob_end - x86_64_blob),
-		.elf = x86_64_blob_elf,
-		.elf_size = (size_t)(x86_64_blob_elf_end - x86_64_blob_elf),
+	return (struct recorder_image){
+		.code = x86_64_recorder,
+		.size = (size_t)(x86_64_recorder_end - x86_64_recorder),
+		.elf = x86_64_recorder_elf,
+		.elf_size = (size_t)(x86_64_recorder_elf_end - x86_64_recorder_elf),
 		.full_trap = table()->full_trap,
 	};
 }
 
-/* Whether the recorder's short way will do: the first argument is the size, the rest does not matter. */
+/*
+ * Whether the recorder's short way will do: the first argument is the size, the rest does not
+ * matter.
+ */
 static bool is_plain(const struct pad_probe *p)
 {
 	return p->kind == PAD_ALLOC && p->size_arg == 0 && p->count_arg == PAD_NO_ARG &&
 	       p->align_arg == PAD_NO_ARG && p->out_arg == PAD_NO_ARG && p->fixed_align == 0;
+}
+
+/* A free whose short way will do: of the first argument. */
+static bool is_short_free(const struct pad_probe *p)
+{
+	return p->kind == PAD_FREE && p->block_arg == 0;
 }
 
 static bool is_marker(const struct pad_probe *probe)
@@ -40,24 +48,52 @@ static bool is_marker(const struct pad_probe *probe)
 	return probe->kind >= PAD_REQUEST;
 }
 
-static struct x86_pad_head make_head(const struct pad_request *request, uint64_t after)
+/* Whether the short way of sampling pads will do. */
+static bool is_plain_leaf(const struct pad_probe *p)
 {
-	const struct x86_blob_table *t = table();
+	return p->is_leaf && (is_plain(p) || (p->kind == PAD_FREE && p->block_arg == 0));
+}
+
+/* The recorder's functions of a sampling pad. */
+static void set_sampling(const struct pad_request *request, struct pad_head *head)
+{
+	const struct recorder_table *t = table();
+	const struct pad_probe *probe = &request->probe;
+
+	if (probe->kind > PAD_DELETE)
+		return;
+	head->enter = request->recorder + (probe->kind == PAD_FREE ? t->sample_free :
+					   probe->is_leaf	   ? t->sample_leaf :
+								     t->sample_call);
+	head->leave = request->recorder + t->leave_sample;
+}
+
+static struct pad_head make_head(const struct pad_request *request, uint64_t after)
+{
+	const struct recorder_table *t = table();
 	uint32_t enter = request->probe.kind == PAD_FREE ? t->enter_free :
 			 request->probe.kind == PAD_THROW_CHECK ? t->enter_throw :
 			 is_marker(&request->probe) ? t->enter_marker :
 			 is_plain(&request->probe) ? t->enter_plain : t->enter_call;
 	uint32_t raw = is_marker(&request->probe) ? t->raw_marker : t->raw;
+	bool is_free = request->probe.kind == PAD_FREE;
 
-	return (struct x86_pad_head){
+	struct pad_head head = {
 		.control = request->control,
-		.enter = request->blob + enter,
-		.leave = request->blob + (is_plain(&request->probe) ? t->leave_plain : t->leave),
-		.raw = request->blob + raw,
-		.finish = request->blob + t->finish,
+		.enter = request->recorder + enter,
+		.leave = request->recorder +
+			 (is_plain(&request->probe) ? t->leave_plain : t->leave),
+		.raw = request->recorder + raw,
+		.finish = request->recorder + t->finish,
+		.wait = request->recorder + (is_free ? t->wait_free : t->wait_same),
 		.after = after,
+		.mark = (uint32_t)request->probe.function << 4 |
+			(is_free ? PAD_RECORD_FREE : PAD_RECORD_SAME),
 		.probe = request->probe,
 	};
+	if (request->is_sampling)
+		set_sampling(request, &head);
+	return head;
 }
 
 /* A marker is left out as a whole: nothing has to be moved. */
@@ -81,32 +117,74 @@ static int make_marker_pad(const struct pad_request *request, uint8_t *out, stru
 	};
 	uint8_t *jump = out + (t->moved - t->start), *back = out + (t->back - t->start);
 
-	CHECK(pad.size <= PAD_ROOM && at % PAD_ALIGN == 0);
 	if (request->behind - request->entry < X86_JUMP_SIZE) {
 		*why_out = "it has no room for a jump";
 		return -ENOTSUP;
 	}
-	memcpy(out, x86_64_blob + t->start, pad.size);
+	memcpy(out, x86_64_recorder + t->start, pad.size);
 	if (x86_64_branch(0xe9, request->entry, pad.start, pad.patch) ||
 	    x86_64_branch(0xe9, at + (t->moved - t->start), request->behind, jump) ||
 	    x86_64_branch(0xe9, pad.tail, request->behind, back)) {
 		*why_out = "the pad is out of reach";
 		return -ENOTSUP;
 	}
-	struct x86_pad_head head = make_head(request, request->behind);
+	struct pad_head head = make_head(request, request->behind);
 	memcpy(out, &head, sizeof(head));
 	*pad_out = pad;
 	return 0;
 }
 
+/* push of the callee-saved register of @request: two bytes, for the REX prefix is there always. */
+static void put_push(const struct pad_request *request, uint8_t out[2])
+{
+	static const uint8_t reg[] = {5, 3, 12, 13, 14, 15}; /* as arch_native->dwarf_saved */
+	uint8_t r = reg[request->saved];
+
+	out[0] = r < 8 ? 0x40 : 0x41;
+	out[1] = (uint8_t)(0x50 | (r & 7));
+}
+
+/* Whether the templates are those that this file was compiled for, and fit in a pad's room. */
+static bool has_templates(void)
+{
+	const struct recorder_table *t = table();
+
+	return t->magic == RECORDER_MAGIC && t->call.end - t->call.sample_start <= PAD_ROOM &&
+	       t->plain.end - t->plain.start <= PAD_ROOM &&
+	       t->jump.end - t->jump.short_start <= PAD_ROOM &&
+	       t->marker.end - t->marker.start <= PAD_ROOM;
+}
+
+static __typeof__(&table()->call) find_template(const struct pad_request *request)
+{
+	const struct pad_probe *p = &request->probe;
+
+	if (p->kind == PAD_FREE || p->kind == PAD_THROW_CHECK)
+		return &table()->jump;
+	return is_plain(p) && !request->is_sampling ? &table()->plain : &table()->call;
+}
+
+/* The code that is laid before the template, and comes first; 0: none. */
+static uint32_t find_short_way(const struct pad_request *request)
+{
+	__typeof__(&table()->call) t = find_template(request);
+
+	if (request->is_sampling)
+		return is_plain_leaf(&request->probe) ? t->sample_start : 0;
+	return is_short_free(&request->probe) ? t->short_start : 0;
+}
+
 int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *pad_out,
 		  const char **why_out)
 {
+	*why_out = "its pad has no place";
+	if (!has_templates() || request->at % PAD_ALIGN != 0)
+		return -EINVAL;
 	if (is_marker(&request->probe))
 		return make_marker_pad(request, out, pad_out, why_out);
-	bool is_jump = request->probe.kind == PAD_FREE || request->probe.kind == PAD_THROW_CHECK;
-	__typeof__(&table()->call) t = is_jump ? &table()->jump : &table()->call;
-	uint32_t size = t->end - t->start, moved_at = t->moved - t->start;
+	__typeof__(&table()->call) t = find_template(request);
+	uint32_t before = find_short_way(request), start = before ? before : t->start;
+	uint32_t size = t->end - start, moved_at = t->moved - start;
 	taddr_t at = request->at;
 	struct x86_move m = {.code = request->code,
 			     .code_size = request->code_size,
@@ -117,8 +195,7 @@ int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *p
 	struct pad pad = {
 		.at = at, .size = size, .patch_size = X86_JUMP_SIZE, .straight = at + moved_at};
 
-	CHECK(size <= PAD_ROOM && at % PAD_ALIGN == 0);
-	memcpy(out, x86_64_blob + t->start, size);
+	memcpy(out, x86_64_recorder + start, size);
 	if (x86_64_displace(&m)) {
 		*why_out = m.why;
 		return -ENOTSUP;
@@ -127,26 +204,28 @@ int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *p
 		*why_out = "the function has no room for a jump";
 		return -ENOTSUP;
 	}
-	taddr_t back = at + (t->back - t->start);
-	if (x86_64_branch(0xe9, m.from, at + (t->entry - t->start), pad.patch) ||
-	    x86_64_branch(0xe9, back, m.from, out + (t->back - t->start))) {
+	if (t->down)
+		put_push(request, out + (t->down - start));
+	pad.start = before ? at : at + (t->entry - start);
+	taddr_t back = at + (t->back - start);
+	if (x86_64_branch(0xe9, m.from, pad.start, pad.patch) ||
+	    x86_64_branch(0xe9, back, m.from, out + (t->back - start))) {
 		*why_out = "the pad is out of reach";
 		return -ENOTSUP;
 	}
-	pad.bias = at - t->start;
+	pad.bias = at - start;
 	pad.patch_at = m.from;
-	pad.start = at + (t->entry - t->start);
 	pad.moved = (uint32_t)m.moved;
 	pad.pushes_return = m.pushes_return;
-	pad.after = t->after ? at + (t->after - t->start) : 0;
-	pad.entry_trap = at + (t->entry_trap - t->start);
-	pad.leave_trap = t->leave_trap ? at + (t->leave_trap - t->start) : 0;
-	pad.tail = t->tail ? at + (t->tail - t->start) : back;
+	pad.after = t->after ? at + (t->after - start) : 0;
+	pad.entry_trap = at + (t->entry_trap - start);
+	pad.leave_trap = t->leave_trap ? at + (t->leave_trap - start) : 0;
+	pad.tail = t->tail ? at + (t->tail - start) : back;
 	pad.exit[0] = (struct pad_exit){pad.straight, back};
 	if (t->ret)
-		pad.exit[1] = (struct pad_exit){at + (t->ret - t->start), pad.tail};
-	struct x86_pad_head head = make_head(request, pad.after);
-	memcpy(out, &head, sizeof(head));
+		pad.exit[1] = (struct pad_exit){at + (t->ret - start), pad.tail};
+	struct pad_head head = make_head(request, pad.after);
+	memcpy(out + (t->start - start), &head, sizeof(head));
 	*pad_out = pad;
 	return 0;
 }

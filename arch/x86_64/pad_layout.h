@@ -1,14 +1,49 @@
 /*
  * Offsets that the pads' assembly and C share. The pad's own words stand before
- * its code; struct x86_pad_head in blob.h is the same in C.
+ * its code; struct pad_head in recorder/pad_head.h is the same in C.
  */
 #define PAD_HEAD_ENTER 8
 #define PAD_HEAD_LEAVE 16
 #define PAD_HEAD_RAW 24
 #define PAD_HEAD_FINISH 32
-#define PAD_HEAD_SIZE 64
+#define PAD_HEAD_WAIT 40
+#define PAD_HEAD_MARK 56
+#define PAD_HEAD_SIZE 80
+#define PAD_HEAD_FUNCTION 65 /* probe.function */
 #define PAD_MOVED_ROOM 96
 #define PAD_JUMP_SIZE 5
 #define PAD_RED_ZONE 128
 
-#define BLOB_MAGIC 0x64615070 /* "pPad" */
+#define RECORDER_MAGIC 0x64615070 /* "pPad" */
+
+/* What the short ways use of the shared memory; recorder_table.h compares it with arch/pad.h. */
+#define PAD_CONTROL_FLAGS 8
+#define PAD_CONTROL_SHARED 12
+#define PAD_CONTROL_RING 32
+#define PAD_CONTROL_RING_MASK 40
+#define PAD_CONTROL_ROOM 48
+#define PAD_CONTROL_HEAD 256
+#define PAD_CONTROL_TAIL 384
+#define PAD_LAYOUT_DIRECTORY 4096
+#define PAD_LAYOUT_DIRECTORY_BITS 15
+#define PAD_LAYOUT_FILTER 528384
+#define PAD_LAYOUT_FILTER_BITS 19
+#define PAD_LAYOUT_ALLOC 1 /* enum pad_kind */
+#define PAD_LAYOUT_COUNT_ONLY 1 /* enum pad_flag */
+#define PAD_LAYOUT_LONG_WAY 6 /* with PAD_VERIFY, PAD_STACK_POINTER there is no short way */
+#define PAD_LAYOUT_MARK_LOW 24
+#define PAD_LAYOUT_DIED 0x40000000
+#define PAD_SLOT_LOW 8
+#define PAD_SLOT_HIGH 16
+#define PAD_SLOT_GUARD 24
+#define PAD_SLOT_GUARD_PC 32
+#define PAD_SLOT_KEY 40
+#define PAD_SLOT_ARG 48
+#define PAD_SLOT_CHECK 72
+#define PAD_SLOT_FP 80
+#define PAD_SLOT_KIND 88
+#define PAD_SLOT_CHECK_COUNT 92
+#define PAD_SLOT_NEEDS_FP 96
+#define PAD_SLOT_RESERVED 112
+#define PAD_SLOT_LEFT 120
+#define PAD_SLOT_COUNT 256

@@ -1,13 +1,13 @@
 /*
  * What code has to do with a range of addresses: branches to it, operands relative to the
- * pc, and constants that may be addresses, in code that stands where it was linked.
+ * pc, and constants that may be addresses, in code that is where it was linked.
  *
  * The bytes are searched first, which is quick; then the few functions with something in
  * them that may be a reference are decoded.
  *
  *	e8 rel32         call           target = address of the byte behind rel32 + rel32
  *	eb rel8          jmp            likewise
- *	48 3b 05 disp32  cmp disp(%rip) with an immediate behind, the distance counts from behind that
+ *	48 3b 05 disp32  cmp disp(%rip) with an immediate: the distance counts from behind it
  *	bf imm32         mov $imm, %edi
  */
 #include <errno.h>
@@ -137,7 +137,10 @@ static int instruction_refers(const ZydisDecodedInstruction *d, const ZydisDecod
 	return found;
 }
 
-/* Whether what follows @d is run after it. A call at the end of a function is one that does not return. */
+/*
+ * Whether what follows @d is run after it. A call at the end of a function is one that does not
+ * return.
+ */
 static bool runs_on(const ZydisDecodedInstruction *d, const ZydisDecodedOperand *operand)
 {
 	enum x86_flow flow = x86_64_flow(d, operand);
@@ -152,7 +155,7 @@ int x86_64_refers(const struct arch_code *code, taddr_t from, taddr_t start, tad
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction d;
 	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
-	bool is_open = true; /* nothing is known of what stands before */
+	bool is_open = true; /* nothing is known of what is before */
 	int found = 0;
 
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);

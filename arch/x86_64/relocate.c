@@ -8,7 +8,7 @@
  *	relative branches     written anew with a 32-bit distance
  *	rip-relative operands their distance is corrected
  *	calls                 become "push the original return address; jump", so
- *	                      that no address of the moved code ever stands on a
+ *	                      that no address of the moved code is ever on a
  *	                      stack, where a C++ exception would look for its CFI
  *
  * A branch that leaves for good (jmp, call, ret) can only be the last one.
@@ -207,7 +207,7 @@ static int emit_branch(struct x86_move *m, uint8_t opcode, taddr_t target)
 	return emit(m, bytes, sizeof(bytes));
 }
 
-/* 0f 8x rel32: a prefix byte, then laid out as a jump that stands one byte later. */
+/* 0f 8x rel32: a prefix byte, then laid out as a jump that is one byte later. */
 static int emit_jcc(struct x86_move *m, const struct insn *insn)
 {
 	uint8_t bytes[1 + X86_JUMP_SIZE] = { 0x0f };
@@ -252,7 +252,7 @@ static int emit_call(struct x86_move *m, const struct insn *insn, bool is_indire
 	int err;
 
 	if (m->refuse_call)
-		return refuse(m, "a call stands in the first bytes");
+		return refuse(m, "the first bytes contain a call");
 	memcpy(push + 2, &distance, sizeof(distance));
 	err = emit(m, push, sizeof(push));
 	if (!err) /* ff /2 is call, ff /4 is jmp: bits 3-5 of modrm from 010 to 100 */

@@ -1,6 +1,6 @@
 /*
  * The instructions of a function as steps: what each reads, writes and moves, and where it
- * leads, as far as values.c needs it. What is not told apart here counts as the worst: a
+ * leads, as far as values.c needs it. What is not distinguished here counts as the worst: a
  * register that changes, a write that may go anywhere.
  */
 #include "arch/x86_64/values.h"
@@ -108,7 +108,8 @@ static void note_writes(struct x86_step *s, const ZydisDecodedInstruction *d,
 	}
 	if (s->is_syscall)
 		s->changed |= 1u << X86_REGISTER_RESULT; /* the decoder knows of rcx and r11 */
-	s->writes_anywhere |= s->is_call || s->is_syscall || d->meta.category == ZYDIS_CATEGORY_SYSCALL ||
+	s->writes_anywhere |= s->is_call || s->is_syscall ||
+		d->meta.category == ZYDIS_CATEGORY_SYSCALL ||
 			      d->meta.category == ZYDIS_CATEGORY_INTERRUPT; /* the kernel */
 }
 

@@ -39,10 +39,10 @@ int x86_64_make_stub(const uint8_t *code, size_t code_size, taddr_t entry, taddr
 			     up[] = {0x48, 0x8d, 0x64, 0x24, 0x08};
 	memcpy(out, down, sizeof(down));
 	x86_64_branch(0xe8, at + STUB_CALL, at + STUB_JUMP, out + STUB_CALL);
-	out[STUB_TRAP] = arch_native->trap[0];
+	out[STUB_TRAP] = X86_TRAP;
 	memcpy(out + STUB_TRAP + 1, up, sizeof(up));
-	out[STUB_RETURN] = arch_native->return_insn;
-	out[STUB_JUMP - 1] = arch_native->trap[0];
+	out[STUB_RETURN] = X86_RETURN;
+	out[STUB_JUMP - 1] = X86_TRAP;
 	*stub_out = (struct arch_stub){
 		.call = at,
 		.trap = at + STUB_TRAP,
@@ -59,10 +59,11 @@ int x86_64_make_stub(const uint8_t *code, size_t code_size, taddr_t entry, taddr
 
 size_t x86_64_make_syscall_stub(taddr_t from, taddr_t at, uint8_t *out, size_t out_size)
 {
-	size_t n = arch_native->syscall_insn_size;
+	static const uint8_t insn[] = {X86_SYSCALL};
+	size_t n = sizeof(insn);
 
 	if (out_size < n + X86_JUMP_SIZE)
 		return 0;
-	memcpy(out, arch_native->syscall_insn, n);
+	memcpy(out, insn, n);
 	return x86_64_branch(0xe9, at + n, from + n, out + n) == 0 ? n + X86_JUMP_SIZE : 0;
 }

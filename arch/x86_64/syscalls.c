@@ -19,8 +19,9 @@
 /* Whether anything from @offset on looks like a system call instruction. */
 static bool has_pattern(const struct arch_code *c, size_t offset)
 {
-	return memmem(c->bytes + offset, c->size - offset, arch_native->syscall_insn,
-		      arch_native->syscall_insn_size);
+	static const uint8_t insn[] = {X86_SYSCALL};
+
+	return memmem(c->bytes + offset, c->size - offset, insn, sizeof(insn));
 }
 
 /* Whether the code itself branches to @offset, or other code does. */
@@ -38,9 +39,9 @@ static bool is_entered(const struct arch_code *c, const struct x86_values *v, si
 }
 
 /*
- * Whether the system call at @offset ends a trampoline that signal handlers return to. What stands
- * before it tells by itself: the FDE of glibc's begins a byte before its code, where it must not be
- * read from; and no way is seen to lead to a program's own that stands inside a function. To take
+ * Whether the system call at @offset ends a trampoline that signal handlers return to. The code
+ * before it shows that: the FDE of glibc's begins a byte before its code, where it must not be
+ * read from; and no way is seen to lead to a program's own that is inside a function. To take
  * one for any call does harm: a breakpoint at the end of a handler of SIGTRAP, which is blocked
  * there, makes the kernel forget the handler.
  */
@@ -67,7 +68,8 @@ static size_t take_found(const struct arch_code *c, const struct x86_values *v,
 		if (!s->is_syscall)
 			continue;
 		if (n < max) {
-			out[n] = (struct arch_syscall){.offset = s->offset, .number = ARCH_SYSCALL_ANY};
+			out[n] = (struct arch_syscall){.offset = s->offset,
+						       .number = ARCH_SYSCALL_ANY};
 			if (v->is_known)
 				out[n].value = s->before.reg[REGISTER_NUMBER];
 			if (out[n].value.kind == ARCH_VALUE_CONSTANT)
@@ -101,7 +103,8 @@ ssize_t x86_64_find_syscalls(const struct arch_code *code, struct arch_syscall *
 }
 
 /* Reading from @from on comes to an instruction that begins at @to. */
-static bool leads_to(const ZydisDecoder *decoder, const struct arch_code *code, size_t from, size_t to)
+static bool leads_to(const ZydisDecoder *decoder, const struct arch_code *code, size_t from,
+		     size_t to)
 {
 	ZydisDecodedInstruction d;
 

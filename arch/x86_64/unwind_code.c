@@ -62,6 +62,20 @@ bool arch_ends_in_call(const uint8_t *code, size_t size)
 	return false;
 }
 
+int arch_pops_and_returns(const uint8_t *code, size_t size)
+{
+	/* pop of rbp, rbx, r12-r15; ret */
+	static const uint8_t low[] = {0x5d, 0x5b}, high[] = {0x5c, 0x5d, 0x5e, 0x5f};
+
+	for (size_t i = 0; i < ARRAY_SIZE(low) && size >= 2; i++)
+		if (code[0] == low[i] && code[1] == 0xc3)
+			return (int)i;
+	for (size_t i = 0; i < ARRAY_SIZE(high) && size >= 3; i++)
+		if (code[0] == 0x41 && code[1] == high[i] && code[2] == 0xc3)
+			return (int)(i + ARRAY_SIZE(low));
+	return -1;
+}
+
 /* The stack at one point of a function. */
 struct stack_state {
 	int32_t depth;    /* CFA - rsp */
@@ -130,7 +144,7 @@ static void pop_reg(struct stack_state *now, const ZydisDecodedOperand *operand)
 	now->depth -= 8;
 }
 
-/* What "lea/mov memory or register -> rsp" leaves; false when it cannot be told. */
+/* What "lea/mov memory or register -> rsp" leaves; false when it is unknown. */
 static bool load_sp(struct stack_state *now, const ZydisDecodedOperand *from)
 {
 	int64_t disp = 0;
@@ -299,8 +313,8 @@ static bool scan_insn(struct scan *s, const ZydisDecodedInstruction *insn,
 	if (s->now.depth > before || s->now.fp_depth)
 		s->body = s->now;
 	/*
-	 * A jump table: the cases lie behind, nobody knows
-	 * how many. With nothing pushed, a tail call.
+	 * A jump table: an unknown number of cases is behind
+	 * it. With nothing pushed, a tail call.
 	 */
 	if (is_jump && operand[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && !s->is_one &&
 	    s->now.depth != 8)

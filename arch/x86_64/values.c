@@ -71,7 +71,7 @@ struct arch_value x86_64_values_on_stack(const struct x86_state *s, int32_t offs
 		if (s->slot[i].offset == at)
 			return s->slot[i].value;
 	}
-	/* below stands the return address, and what is the function's own */
+	/* below is the return address, and what is the function's own */
 	if (at >= X86_WORD && s->is_outer_intact)
 		return (struct arch_value){.kind = ARCH_VALUE_STACK, .number = at};
 	return unknown;
@@ -97,7 +97,7 @@ static struct arch_value value_of(const struct x86_step *s)
 	}
 }
 
-/* What stands below the stack pointer may be changed at any time by a signal. */
+/* What is below the stack pointer may be changed at any time by a signal. */
 static void forget_below(struct x86_state *s)
 {
 	uint8_t kept = 0;
@@ -196,7 +196,9 @@ static void reach_start(struct x86_values *v)
 	reach(v, 0, &state);
 }
 
-/* The step behind the padding that begins at @i, if that begins where compilers pad for; or count. */
+/*
+ * The step behind the padding that begins at @i, if that begins where compilers pad for; or count.
+ */
 static size_t behind_padding(const struct arch_code *code, const struct x86_values *v, size_t i)
 {
 	while (i < v->count && v->step[i].is_padding)
@@ -213,7 +215,7 @@ static bool is_filling(const struct arch_code *code, const struct x86_values *v,
 }
 
 /*
- * The call @i does not return: what stands behind its padding is reached with the stack pointer
+ * The call @i does not return: what is behind its padding is reached with the stack pointer
  * somewhere else, and no code is run with two sizes of one frame.
  */
 static bool is_last_call(const struct arch_code *code, const struct x86_values *v, size_t i)

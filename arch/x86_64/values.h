@@ -1,7 +1,7 @@
 /*
  * What a function's registers and the words of its stack hold before each of its
  * instructions, as far as that is the same on every way there: a constant, or what the
- * caller brought. Internal to this folder.
+ * caller brought. Internal to this directory.
  */
 #ifndef PTMEM_ARCH_X86_64_VALUES_H
 #define PTMEM_ARCH_X86_64_VALUES_H
@@ -10,7 +10,8 @@
 
 #include "arch/arch.h"
 
-#define X86_REGISTERS 16 /* as instructions number them: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15 */
+/* as instructions number them: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15 */
+#define X86_REGISTERS 16
 #define X86_SLOTS 8      /* words of the stack whose values are kept */
 
 #define X86_REGISTER_SP 4
@@ -33,7 +34,8 @@ struct x86_state {
 		struct arch_value value;
 	} slot[X86_SLOTS];
 	uint8_t slot_count;
-	bool is_outer_intact;              /* nothing was written to the caller's part of the stack */
+	/* nothing was written to the caller's part of the stack */
+	bool is_outer_intact;
 };
 
 struct x86_step {
@@ -45,8 +47,9 @@ struct x86_step {
 	uint8_t source, destination;   /* enum x86_source, x86_destination */
 	uint8_t from, to;      /* registers */
 	uint8_t size;          /* of a write to the stack, bytes; 255: or more */
-	int32_t value;         /* the constant; or where the source stands from the stack pointer on */
-	int32_t place;         /* where the destination stands, likewise */
+	/* the constant; or where the source is from the stack pointer on */
+	int32_t value;
+	int32_t place;         /* where the destination is, likewise */
 	int32_t moves_stack;   /* added to the stack pointer */
 	uint16_t changed;      /* registers that get unknown values */
 	uint32_t target;       /* of a branch inside: index of a step; X86_NO_TARGET: outside */
@@ -79,7 +82,7 @@ struct arch_value x86_64_values_on_stack(const struct x86_state *s, int32_t offs
 /* How @d goes on. @operand: its operands. */
 enum x86_flow x86_64_flow(const ZydisDecodedInstruction *d, const ZydisDecodedOperand *operand);
 
-/* Whether nothing but zeros stands at @offset and behind it: what linkers fill sections with. */
+/* Whether nothing but zeros is at @offset and behind it: what linkers fill sections with. */
 bool x86_64_is_filled(const struct arch_code *code, size_t offset);
 
 /* Whether @d does nothing and fills space between code. */

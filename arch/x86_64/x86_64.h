@@ -1,5 +1,5 @@
 /*
- * What the files of this folder share. Nobody else includes it.
+ * What the files of this directory share. No other includes it.
  */
 #ifndef PTMEM_ARCH_X86_64_X86_64_H
 #define PTMEM_ARCH_X86_64_X86_64_H
@@ -14,6 +14,10 @@ enum x86_word {
 
 #define X86_JUMP_SIZE 5 /* jmp rel32 */
 #define X86_ENDBR64_SIZE 4
+#define X86_TRAP 0xcc      /* int3 */
+#define X86_RETURN 0xc3    /* ret */
+#define X86_SYSCALL 0x0f, 0x05
+#define X86_SYSCALL_SIZE 2
 
 /* Code being moved: what is asked and what came out. */
 struct x86_move {
@@ -52,7 +56,8 @@ int x86_64_make_stub(const uint8_t *code, size_t code_size, taddr_t entry, taddr
 
 ssize_t x86_64_find_syscalls(const struct arch_code *code, struct arch_syscall *out, size_t max);
 bool x86_64_is_likely_syscall(const struct arch_code *code, size_t offset);
-int x86_64_each_branch_out(const struct arch_code *code, void (*fn)(void *ctx, taddr_t target), void *ctx);
+int x86_64_each_branch_out(const struct arch_code *code, void (*fn)(void *ctx, taddr_t target),
+			   void *ctx);
 ssize_t x86_64_find_passed(const struct arch_code *code, taddr_t target, struct arch_value wanted,
 			   struct arch_value *out, size_t max);
 void x86_64_each_hint(const struct arch_code *code, taddr_t start, taddr_t end,

@@ -1,5 +1,5 @@
 /*
- * One ELF file, opened once through libelf and shared by everybody who reads
+ * One ELF file, opened once through libelf and shared by all that read
  * it: symbols for probes, CFI for unwinding, names for reports.
  *
  * Knows nothing of processes. Files are foreign input: every offset is checked,

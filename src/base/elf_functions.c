@@ -15,7 +15,7 @@
 #define FRAME_PCREL 0x1b     /* DW_EH_PE_pcrel | DW_EH_PE_sdata4 */
 #define FDE_START 8          /* behind its length and the pointer to its CIE */
 
-/* @f->end: 0 = nobody says; where it starts: what begins there is a gap. */
+/* @f->end: 0 = unknown; where it starts: what begins there is a gap. */
 static void add_kind(struct elf_file *file, struct elf_functions *out, struct elf_function f)
 {
 	uint64_t start = f.start, end = f.end;
@@ -114,7 +114,7 @@ static int add_symbol(void *ctx, const struct elf_symbol *sym)
 }
 
 /*
- * What of a section of code nobody describes is a gap:
+ * What of a section of code that no symbol describes is a gap:
  * .plt, .init. Without a table of sections all may be code.
  */
 static void add_sections(struct elf_file *file, struct elf_functions *out)

@@ -19,7 +19,7 @@ enum elf_function_kind {
 };
 
 struct elf_function {
-	/* in an executable segment; where nobody says the end: the next one's start */
+	/* in an executable segment; where the end is unknown: the next one's start */
 	uint64_t start, end;
 	enum elf_function_kind kind;
 };

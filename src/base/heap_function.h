@@ -23,4 +23,6 @@ enum heap_function {
 	FUNCTION_REQUEST,   /* none: the program said itself that it allocated or freed */
 };
 
+#define HEAP_FUNCTION_COUNT (FUNCTION_REQUEST + 1)
+
 #endif

@@ -15,7 +15,8 @@ static const char *log_name = "ptmem";
 static int log_fd = STDERR_FILENO;
 static enum log_level log_max = LOG_INFO;
 static enum color_mode log_color = COLOR_AUTO;
-static void (*check_hook)(void), (*line_hook)(void);
+static void (*check_hook)(void *ctx), (*line_hook)(void);
+static void *check_ctx;
 
 void log_set_name(const char *name)
 {
@@ -80,8 +81,10 @@ static int write_all(int fd, const char *p, size_t n)
 	return 0;
 }
 
-/* A log that takes no more ends with a word on standard error, where the rest goes, too; a closed or full
- * standard error is nobody's business. */
+/*
+ * A log that takes no more ends with a message on standard error, where the rest goes, too.
+ * A closed or full standard error is ignored.
+ */
 static void write_line(const char *line, size_t size)
 {
 	int rc = write_all(log_fd, line, size);
@@ -117,18 +120,19 @@ void log_print(enum log_level level, const char *fmt, ...)
 	errno = saved;
 }
 
-void log_set_check_hook(void (*hook)(void))
+void log_set_check_hook(void (*hook)(void *ctx), void *ctx)
 {
 	check_hook = hook;
+	check_ctx = ctx;
 }
 
 void check_failed(const char *cond, const char *file, int line)
 {
 	log_print(LOG_ERROR, "internal error: %s is false (%s:%d); please report this", cond, file,
 		  line);
-	void (*hook)(void) = check_hook;
+	void (*hook)(void *ctx) = check_hook;
 	check_hook = NULL;
 	if (hook)
-		hook();
+		hook(check_ctx);
 	abort();
 }

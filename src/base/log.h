@@ -25,24 +25,25 @@ bool log_use_color(int fd);
 void log_print(enum log_level level, const char *fmt, ...) ATTR_PRINTF(2, 3);
 
 /*
- * Called before each line that is printed: who draws
- * on the terminal gives it back. NULL = nobody does.
+ * Called before each line that is printed: code that draws on the terminal restores it there.
+ * NULL = none.
  */
 void log_set_line_hook(void (*hook)(void));
-/* For those who write to standard error themselves: calls the hook. */
+/* Calls the hook, for code that writes to standard error by itself. */
 void log_before_line(void);
 
 #define log_error(...) log_print(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...) log_print(LOG_WARN, __VA_ARGS__)
 #define log_info(...) log_print(LOG_INFO, __VA_ARGS__)
-#define log_verbose(...) do { if (log_is_on(LOG_VERBOSE)) log_print(LOG_VERBOSE, __VA_ARGS__); } while (0)
+#define log_verbose(...) \
+	do { if (log_is_on(LOG_VERBOSE)) log_print(LOG_VERBOSE, __VA_ARGS__); } while (0)
 #define log_debug(...) do { if (log_is_on(LOG_DEBUG)) log_print(LOG_DEBUG, __VA_ARGS__); } while (0)
 
 /*
- * Called by a failed CHECK before the process aborts; set by main to let go of
- * the traced program and to print the last stops. NULL = nothing to do.
+ * @hook is called by a failed CHECK before the process aborts; set by main to detach
+ * from the traced program. NULL = nothing to do.
  */
-void log_set_check_hook(void (*hook)(void));
+void log_set_check_hook(void (*hook)(void *ctx), void *ctx);
 
 ATTR_NORETURN void check_failed(const char *cond, const char *file, int line);
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -104,6 +105,17 @@ static void take_mask(const struct proc_line *line, uint64_t *out)
 	proc_parse_number(line->value, line->end, 16, out);
 }
 
+/* Four of them with tabs between: real, effective, saved, of the file system. */
+static void take_users(const struct proc_line *line, struct proc_status *out)
+{
+	const char *last = memrchr(line->value, '\t', (size_t)(line->end - line->value));
+	uint64_t uid;
+	if (proc_parse_number(line->value, line->end, 10, &uid) && uid <= UINT32_MAX)
+		out->uid = (int64_t)uid;
+	if (last && proc_parse_number(last + 1, line->end, 10, &uid) && uid <= UINT32_MAX)
+		out->fs_uid = (int64_t)uid;
+}
+
 static bool is_key(const struct proc_line *line, const char *key)
 {
 	return strlen(key) == line->key_size && memcmp(key, line->key, line->key_size) == 0;
@@ -112,8 +124,8 @@ static bool is_key(const struct proc_line *line, const char *key)
 void proc_status_parse(const char *text, size_t size, struct proc_status *out)
 {
 	struct proc_line line;
-	uint64_t uid;
-	*out = (struct proc_status){.uid = -1, .seccomp_mode = -1, .seccomp_filters = -1};
+	*out = (struct proc_status){
+		.uid = -1, .fs_uid = -1, .seccomp_mode = -1, .seccomp_filters = -1};
 	for (const char *end = text + size; proc_next_line(&text, end, &line);) {
 		if (is_key(&line, "State") && line.value < line.end)
 			out->state = *line.value;
@@ -123,13 +135,16 @@ void proc_status_parse(const char *text, size_t size, struct proc_status *out)
 			take_int(&line, &out->parent);
 		else if (is_key(&line, "TracerPid"))
 			take_int(&line, &out->tracer);
-		else if (is_key(&line, "Uid") &&
-			 proc_parse_number(line.value, line.end, 10, &uid) && uid <= UINT32_MAX)
-			out->uid = (int64_t)uid;
+		else if (is_key(&line, "Uid"))
+			take_users(&line, out);
+		else if (is_key(&line, "CapEff"))
+			take_mask(&line, &out->capabilities);
 		else if (is_key(&line, "VmSize"))
 			out->has_memory = true;
 		else if (is_key(&line, "SigPnd"))
 			take_mask(&line, &out->pending);
+		else if (is_key(&line, "ShdPnd"))
+			take_mask(&line, &out->pending_shared);
 		else if (is_key(&line, "SigIgn"))
 			take_mask(&line, &out->ignored);
 		else if (is_key(&line, "SigCgt"))
@@ -165,7 +180,12 @@ bool proc_status_is_dead(const struct proc_status *st)
 
 /* -- stat -- */
 
-enum { FIELD_STATE = 3, FIELD_START_STACK = 28, FIELD_START_BRK = 47 }; /* proc(5) */
+/* PF_KTHREAD and PF_EXITING among the flags of a task, linux/sched.h */
+#define KERNEL_THREAD 0x00200000u
+#define EXITING 0x00000004u
+
+/* proc(5) */
+enum { FIELD_STATE = 3, FIELD_FLAGS = 9, FIELD_START_STACK = 28, FIELD_START_BRK = 47 };
 
 /* Moves @text behind its next blank, where a field begins. False: there is none before @end. */
 static bool next_field(const char **text, const char *end)
@@ -182,11 +202,14 @@ int proc_stat_parse(const char *text, size_t size, struct proc_stat *out)
 	const char *end = text + size;
 	const char *p = memrchr(text, ')', size); /* the end of field 2 */
 	struct proc_stat st = {0};
+	uint64_t flags = 0;
 	if (!p)
 		return -EINVAL;
 	for (int field = FIELD_STATE; next_field(&p, end) && field <= FIELD_START_BRK; field++) {
 		if (field == FIELD_STATE && p < end)
 			st.state = *p;
+		else if (field == FIELD_FLAGS)
+			proc_parse_number(p, end, 10, &flags);
 		else if (field == FIELD_START_STACK)
 			proc_parse_number(p, end, 10, &st.start_stack);
 		else if (field == FIELD_START_BRK)
@@ -194,6 +217,8 @@ int proc_stat_parse(const char *text, size_t size, struct proc_stat *out)
 	}
 	if (!st.state)
 		return -EINVAL;
+	st.is_kernel_thread = flags & KERNEL_THREAD;
+	st.is_exiting = flags & EXITING;
 	*out = st;
 	return 0;
 }
@@ -210,6 +235,34 @@ bool proc_is_dead(pid_t tid)
 {
 	struct proc_stat st;
 	return proc_stat_read(tid, &st) != 0 || is_dead_state(st.state);
+}
+
+bool proc_is_ending(pid_t pid)
+{
+	const uint64_t kill = 1ull << (SIGKILL - 1);
+	struct proc_status status;
+	struct proc_stat st;
+	/* the signal is pending until the process exits: so it is looked at first */
+	if (proc_status_read(pid, &status) == 0 && (status.pending | status.pending_shared) & kill)
+		return true;
+	return proc_stat_read(pid, &st) != 0 || is_dead_state(st.state) || st.is_exiting;
+}
+
+/* Whether the link @name leads to the same for process @pid as for the calling one. */
+static bool has_our_link(pid_t pid, const char *name)
+{
+	_cleanup_free_ char *its = proc_read_link(pid, name);
+	_cleanup_free_ char *ours = proc_read_link(getpid(), name);
+	return its && ours && strcmp(its, ours) == 0;
+}
+
+bool proc_has_our_rights(pid_t pid)
+{
+	struct proc_status its, ours;
+	return proc_status_read(pid, &its) == 0 && proc_status_read(getpid(), &ours) == 0 &&
+	       its.uid == ours.uid && its.fs_uid == ours.fs_uid &&
+	       (ours.capabilities & ~its.capabilities) == 0 && has_our_link(pid, "root") &&
+	       has_our_link(pid, "ns/mnt") && has_our_link(pid, "ns/user");
 }
 
 /* -- files, links, threads -- */

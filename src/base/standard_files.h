@@ -1,5 +1,5 @@
 /*
- * Standard input, output and error that somebody closed before we were started.
+ * Standard input, output and error that were closed before ptmem started.
  * Their numbers would go to the first files that we open, and messages into those.
  */
 #ifndef PTMEM_BASE_STANDARD_FILES_H

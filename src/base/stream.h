@@ -1,7 +1,8 @@
 /*
- * Streams that write all. Our signal handlers interrupt system calls on purpose (the loop must wake), which
- * breaks a write to a pipe whose reader is slow, and the open of a FIFO that nobody reads yet; stdio then
- * forgets what it had in its buffer. So what ptmem writes while it catches signals goes through these.
+ * Streams that write all. Our signal handlers interrupt system calls on purpose (the loop must
+ * wake), which breaks a write to a pipe whose reader is slow, and the open of a FIFO without a
+ * reader; stdio then forgets what it had in its buffer. So what ptmem writes while it catches
+ * signals goes through these.
  */
 #ifndef PTMEM_BASE_STREAM_H
 #define PTMEM_BASE_STREAM_H
@@ -11,8 +12,9 @@
 #include <sys/types.h>
 
 /*
- * As open(2), and again when a signal interrupts it, unless somebody asked meanwhile (stream_set_asked).
- * The descriptor, closed by an exec and never a controlling terminal, or -errno.
+ * As open(2), and again when a signal interrupts it, unless ptmem was asked to leave meanwhile
+ * (stream_set_asked). The descriptor, closed by an exec and never a controlling terminal, or
+ * -errno.
  */
 int stream_open(const char *path, int flags, mode_t mode);
 
@@ -23,8 +25,8 @@ FILE *stream_new(int fd, bool owns_fd);
 FILE *stream_create(const char *path);
 
 /*
- * @asked counts how often somebody told us to leave. Who does so while a FIFO waits for its reader need not
- * wait for that one.
+ * @asked counts how often ptmem was asked to leave. A signal that comes while a FIFO waits for its
+ * reader need not wait for that one.
  */
 void stream_set_asked(unsigned (*asked)(void));
 

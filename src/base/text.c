@@ -7,7 +7,8 @@
  *	std::vector<int, std::allocator<int> >::push_back(…)
  *	std::vector<…>::push_back(…)
  *	…::push_back(…)
- *	…::push_b…
+ *	push_back
+ *	push_b…
  */
 #include "base/text.h"
 
@@ -15,10 +16,12 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/vec.h"
 
 #define ELLIPSIS "\u2026"
 #define REPLACEMENT "\ufffd"
+#define SITE_NAME_MIN 4 /* characters of a name that are worth a location behind them */
 
 struct text {
 	char *data;
@@ -87,15 +90,18 @@ size_t text_length(const char *s)
 }
 
 /*
- * What at @s stands for itself, though it holds
- * brackets: an operator's name, or a scope without one.
+ * What at @s is plain text, though it has brackets: an operator's name, a scope without one,
+ * Massif's name of what calls main.
  */
 static size_t literal_size(const char *s)
 {
 	static const char anonymous[] = "(anonymous namespace)";
+	static const char below_main[] = "(below main)";
 
 	if (!strncmp(s, anonymous, strlen(anonymous)))
 		return strlen(anonymous);
+	if (!strncmp(s, below_main, strlen(below_main)))
+		return strlen(below_main);
 	if (!strncmp(s, "->", 2))
 		return 2;
 	if (strncmp(s, "operator", 8) != 0)
@@ -106,7 +112,7 @@ static size_t literal_size(const char *s)
 }
 
 /*
- * @whole with an ellipsis for what stands between the
+ * @whole with an ellipsis for what is between the
  * outermost @open and @close; as it is if they do not match.
  */
 static char *collapse(const char *whole, char open, char close)
@@ -133,7 +139,7 @@ static char *collapse(const char *whole, char open, char close)
 	return xstrdup(whole);
 }
 
-/* Behind the first "::" of @name that stands outside of all brackets; NULL if there is none. */
+/* Behind the first "::" of @name that is outside of all brackets; NULL if there is none. */
 static const char *after_scope(const char *name)
 {
 	size_t depth = 0, n;
@@ -150,6 +156,70 @@ static const char *after_scope(const char *name)
 			return name + 2;
 	}
 	return NULL;
+}
+
+const char *text_qualified(const char *name)
+{
+	const char *start = name;
+	size_t depth = 0, n;
+
+	for (const char *at = name; *at; at += n) {
+		n = MAX(literal_size(at), 1);
+		if (!strncmp(at, "operator", 8))
+			break;
+		if (n > 1)
+			continue;
+		if (*at == '(' && !depth && at != start)
+			break;
+		if (strchr("<([{", *at))
+			depth++;
+		else if (strchr(">)]}", *at) && depth)
+			depth--;
+		else if (*at == ' ' && !depth)
+			start = at + 1;
+	}
+	return *start ? start : name;
+}
+
+/* Bytes of @name up to its arguments or parameters. */
+static size_t bare_size(const char *name)
+{
+	size_t i = literal_size(name);
+
+	if (i > 1) /* an operator, which may be "operator new[]" or "operator T" */
+		return i + strcspn(name + i, i > 8 ? "<(" : "(");
+	while (name[i] && !(i && strchr("<(", name[i])))
+		i++;
+	return i;
+}
+
+const char *text_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+size_t text_size_without_clone(const char *name)
+{
+	const char *clone = strstr(name, " [clone ");
+
+	return clone && clone > name ? (size_t)(clone - name) : strlen(name);
+}
+
+char *text_identifier(const char *name)
+{
+	const char *last = text_qualified(name), *outer = last, *next;
+
+	for (; (next = after_scope(last)) && *next; last = next)
+		outer = last;
+	if (*last == '{') /* "{closure#0}" alone says nothing */
+		last = outer;
+	size_t size = bare_size(last);
+
+	while (size && last[size - 1] == ' ')
+		size--;
+	return xstrndup(last, size);
 }
 
 char *text_cut(const char *s, size_t max)
@@ -175,10 +245,11 @@ char *text_cut(const char *s, size_t max)
 /* Takes over @name. */
 static char *drop_scopes(char *name, size_t max)
 {
-	const char *rest = name;
+	const char *rest = name, *next;
 
-	while (text_length(rest) + 3 > max && after_scope(rest))
-		rest = after_scope(rest);
+	/* "…::{closure#0}" says nothing */
+	while (text_length(rest) + 3 > max && (next = after_scope(rest)) && *next != '{')
+		rest = next;
 	if (rest == name)
 		return name;
 	char *out = xasprintf(ELLIPSIS "::%s", rest);
@@ -191,18 +262,48 @@ char *text_shorten(const char *name, size_t max)
 {
 	char *out = xstrdup(name);
 
-	for (int step = 0; step < 3 && text_length(out) > max; step++) {
+	for (int step = 0; step < 4 && text_length(out) > max; step++) {
 		char *last = out;
 
 		if (step == 2) {
 			out = drop_scopes(out, max);
-			break;
+			continue;
 		}
-		out = step ? collapse(last, '<', '>') : collapse(last, '(', ')');
+		out = step == 0 ? collapse(last, '(', ')') :
+		      step == 1 ? collapse(last, '<', '>') :
+				  text_identifier(name);
 		free(last);
 	}
 	char *fitting = text_cut(out, max);
 
 	free(out);
 	return fitting;
+}
+
+/* Where the location of @site begins; its end if it has none. */
+static size_t location_start(const char *site)
+{
+	size_t size = strlen(site), start = size;
+
+	if (size && site[size - 1] == ')')
+		while (start && strncmp(site + start, " (", 2) != 0)
+			start--;
+	bool is_location = start && (!strncmp(site + start, " (in ", 5) ||
+				     strchr(site + start, ':'));
+
+	return is_location ? start : size;
+}
+
+char *text_shorten_site(const char *site, size_t max)
+{
+	size_t start = location_start(site), taken = text_length(site + start);
+	_cleanup_free_ char *name = xstrndup(site, start);
+
+	if (text_length(site) <= max)
+		return xstrdup(site);
+	if (taken + SITE_NAME_MIN > max) /* no room for the location */
+		return text_shorten(name, max);
+	_cleanup_free_ char *shown = text_shorten(name, max - taken);
+
+	return xasprintf("%s%s", shown, site + start);
 }

@@ -21,9 +21,32 @@ char *text_cut(const char *s, size_t max);
 
 /*
  * @name in at most @max characters, and in as good a form as fits: whole; with
- * parameters, then template arguments left out, "f<...>(...)"; without leading scopes;
- * cut with an ellipsis at the end. "" if @max is 0. The caller frees it.
+ * parameters, then template arguments left out, "f<...>(...)"; without leading scopes; the
+ * last identifier alone; cut with an ellipsis at the end. "" if @max is 0. The caller frees it.
  */
 char *text_shorten(const char *name, size_t max);
+
+/*
+ * "NAME (FILE:LINE)" or "NAME (in OBJECT)" in at most @max characters: the name is shortened, the
+ * location kept where there is room for it. The caller frees it.
+ */
+char *text_shorten_site(const char *site, size_t max);
+
+/*
+ * Where in @name, a function's, its qualified name begins: behind the type that templates
+ * return ("void std::f<int>(int)").
+ */
+const char *text_qualified(const char *name);
+
+/* What follows the last slash of @path; all of it if nothing does. */
+const char *text_base_name(const char *path);
+
+/* The size of @name without what a compiler's clone has behind it: " [clone .constprop.0]". */
+size_t text_size_without_clone(const char *name);
+
+/*
+ * The last identifier of a function's name, without parameters and arguments. The caller frees it.
+ */
+char *text_identifier(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Matching with one mark: where the last '*' stood, and how much of the text it
+ * Matching with one mark: where the last '*' was, and how much of the text it
  * has taken so far. A mismatch behind it lets it take one letter more.
  */
 #include "base/wildcard.h"

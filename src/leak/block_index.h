@@ -11,10 +11,11 @@
 #ifndef PTMEM_LEAK_BLOCK_INDEX_H
 #define PTMEM_LEAK_BLOCK_INDEX_H
 
+#include "arch/arch.h"
 #include "base/types.h"
 #include "base/vec.h"
 
-#define BLOCK_INDEX_ADDRESS_BITS 47
+#define BLOCK_INDEX_ADDRESS_BITS ARCH_ADDRESS_BITS
 #define BLOCK_INDEX_NONE UINT32_MAX
 
 /* A block with what its owner wants to know it by. */
@@ -52,7 +53,7 @@ void block_index_deinit(struct block_index *x);
 
 /*
  * A question in two steps, so that the second does not wait for memory: where the answer
- * stands (which is fetched into the cache), then the answer.
+ * is (which is fetched into the cache), then the answer.
  */
 uint64_t block_index_place(const struct block_index *x, taddr_t addr);
 

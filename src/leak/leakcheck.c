@@ -4,14 +4,14 @@
  *	1. blocks are sorted and indexed
  *	2. each word is looked up once: from a block, it becomes an edge to another (words
  *	   of one block stand together); from elsewhere, a root
+ *	   (but words of free memory are neither)
  *	3. roots and what they lead to are marked
- *	4. the rest, in the order of addresses: a block that nobody has claimed becomes a
+ *	4. the rest, in the order of addresses: an unclaimed block becomes a
  *	   leader and claims all that it leads to. A leader that no later one leads to is
  *	   led to by nothing, or by its own followers only: so leaders claim once more,
- *	   the last first, and who is then not claimed is definitely lost
+ *	   the last first, and one that is then not claimed is definitely lost
  */
 #include "leak/leakcheck.h"
-
 
 #include "base/large.h"
 #include "base/log.h"
@@ -36,6 +36,7 @@ void leakcheck_deinit(struct leakcheck *c)
 {
 	vec_deinit(&c->blocks);
 	vec_deinit(&c->roots);
+	vec_deinit(&c->others);
 	free(c->state);
 	c->state = NULL;
 	pointer_scan_deinit(&c->scan);
@@ -50,7 +51,7 @@ void leakcheck_expect(struct leakcheck *c, uint64_t blocks)
 {
 	if (c->blocks.capacity >= blocks)
 		return;
-	vec_reserve(&c->blocks, blocks + blocks / 16); /* some more may come until it stands */
+	vec_reserve(&c->blocks, blocks + blocks / 16); /* some more may come until it is stopped */
 	large_advise(c->blocks.data, c->blocks.capacity * sizeof(*c->blocks.data));
 }
 
@@ -66,6 +67,11 @@ void leakcheck_add_block(struct leakcheck *c, const struct leakcheck_block *bloc
 	leakcheck_note_block(c, block);
 }
 
+void leakcheck_add_other(struct leakcheck *c, taddr_t start, taddr_t end)
+{
+	*vec_add(&c->others) = (struct heap_part){start, end};
+}
+
 void leakcheck_add_root(struct leakcheck *c, uint64_t word)
 {
 	*vec_add(&c->roots) = word;
@@ -74,6 +80,11 @@ void leakcheck_add_root(struct leakcheck *c, uint64_t word)
 void leakcheck_add_memory(struct leakcheck *c, taddr_t start, taddr_t end)
 {
 	pointer_scan_add_range(&c->scan, start, end);
+}
+
+void leakcheck_add_heap(struct leakcheck *c, taddr_t start, taddr_t end, taddr_t top)
+{
+	pointer_scan_add_heap(&c->scan, start, end, top);
 }
 
 void leakcheck_prepare(struct leakcheck *c, pointer_read_fn *read, void *ctx)
@@ -90,15 +101,18 @@ void leakcheck_scan(struct leakcheck *c, pointer_read_fn *read, void *ctx)
 	pointer_scan_run(&c->scan, read, ctx);
 }
 
-/* Of blocks that lie in each other, only the innermost stay. */
+/* Of blocks that lie in each other, only the innermost are judged. */
 static void drop_outer_blocks(struct leakcheck *c)
 {
 	size_t kept = 0;
 	struct leakcheck_block *block = c->blocks.data;
 
 	for (size_t i = 0; i < c->blocks.count; i++) {
-		while (kept > 0 && leakcheck_block_end(&block[kept - 1]) > block[i].addr)
-			kept--;
+		while (kept > 0 && leakcheck_block_end(&block[kept - 1]) > block[i].addr) {
+			const struct leakcheck_block *outer = &block[--kept];
+
+			leakcheck_add_other(c, outer->addr, leakcheck_block_end(outer));
+		}
 		block[kept++] = block[i];
 	}
 	c->blocks.count = kept;
@@ -118,6 +132,48 @@ static uint32_t index_blocks(struct leakcheck *c)
 	for (size_t i = count; i < c->blocks.count; i++)
 		c->state[i] = LEAKCHECK_REACHABLE;
 	return count;
+}
+
+/* -- unused memory -- */
+
+static int compare_parts(const void *a, const void *b)
+{
+	const struct heap_part *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* The parts of [start, end) that are in none of the others. *at: the first that may matter. */
+static void add_unused(struct leakcheck *c, taddr_t start, taddr_t end, size_t *at)
+{
+	for (; *at < c->others.count && c->others.data[*at].start < end; ++*at) {
+		struct heap_part other = c->others.data[*at];
+
+		if (other.start > start)
+			*vec_add(&c->unused) = (struct heap_part){start, other.start};
+		start = MAX(start, other.end);
+		if (start >= end)
+			return;
+	}
+	*vec_add(&c->unused) = (struct heap_part){start, end};
+}
+
+static void find_unused(struct leakcheck *c)
+{
+	size_t at = 0;
+
+	if (c->others.count > 1)
+		qsort(c->others.data, c->others.count, sizeof(*c->others.data), compare_parts);
+	for (size_t i = 0; i < c->scan.queue.walks.count; i++) {
+		const struct heap_walk *w = &c->scan.queue.walks.data[i];
+
+		if (w->state != HEAP_WALK_DONE)
+			continue;
+		if (c->knows_all)
+			add_unused(c, w->start, w->end, &at);
+		for (size_t k = 0; !c->knows_all && k < w->free.count; k++)
+			*vec_add(&c->unused) = w->free.data[k];
+	}
 }
 
 /* The edge to where @word points, or NO_EDGE. @place: of it in the index. */
@@ -208,23 +264,51 @@ struct cursor {
 	uint32_t block;      /* the first that does not end before the word */
 	uint32_t count;
 	size_t edges;
+	size_t unused;       /* the first part of unused memory that does not end before the word */
 };
 
-/* The word at @addr leads over @edge: an edge of the block it stands in, or a root. */
+static bool is_unused(const struct leakcheck *c, struct cursor *at, taddr_t addr)
+{
+	while (at->unused < c->unused.count && c->unused.data[at->unused].end <= addr)
+		at->unused++;
+	return at->unused < c->unused.count && c->unused.data[at->unused].start <= addr;
+}
+
+/* A program may use what malloc rounded a block's size up to (malloc_usable_size). */
+static taddr_t end_of_words(const struct leakcheck_block *b, bool is_glibc)
+{
+	taddr_t end = leakcheck_block_end(b);
+
+	return is_glibc ? MAX(end, b->addr + heap_usable_size(b->size)) : end;
+}
+
+/*
+ * Most programs do not, and behind a block's end stand words of free chunks that were here before:
+ * those point to other chunks, which can be inside of a block but not its start.
+ */
+static bool is_old_link(const struct leakcheck_block *b, taddr_t addr, uint32_t edge)
+{
+	return edge & IS_INTERIOR && addr + sizeof(uint64_t) > leakcheck_block_end(b);
+}
+
+/* The word at @addr leads over @edge: an edge of the block it is in, or a root, or nothing. */
 static void pass_edge(struct leakcheck *c, struct cursor *at, taddr_t addr, uint32_t edge)
 {
 	const struct leakcheck_block *block = c->blocks.data;
+	bool is_free = is_unused(c, at, addr);
 
-	while (at->block < at->count && leakcheck_block_end(&block[at->block]) <= addr)
+	while (at->block < at->count && end_of_words(&block[at->block], is_free) <= addr)
 		c->first_edge[++at->block] = at->edges;
-	if (at->block < at->count && block[at->block].addr <= addr)
-		c->edge[at->edges++] = edge;
-	else
+	bool is_outside = at->block == at->count || block[at->block].addr > addr;
+
+	if (is_outside && !is_free)
 		reach(c, edge, true);
+	else if (!is_outside && !(is_free && is_old_link(&block[at->block], addr, edge)))
+		c->edge[at->edges++] = edge;
 }
 
 /* All look-ups of a page begin before the first ends, so that they wait for memory together. */
-static void pass_page(struct leakcheck *c, struct cursor *at, const struct kept_page *page,
+static void pass_page(struct leakcheck *c, struct cursor *at, const struct pointer_page *page,
 		      const uint64_t *value)
 {
 	uint64_t place[PAGE_WORDS];
@@ -245,7 +329,7 @@ static void pass_page(struct leakcheck *c, struct cursor *at, const struct kept_
 static void pass_words(struct leakcheck *c, uint32_t count)
 {
 	struct cursor at = {.count = count};
-	struct kept_page page;
+	struct pointer_page page;
 	uint64_t value[PAGE_WORDS];
 
 	while (pointer_scan_take(&c->scan, &page, value))
@@ -275,12 +359,14 @@ void leakcheck_run(struct leakcheck *c)
 
 	c->edge = large_map(edge_bytes);
 	c->first_edge = xcalloc((size_t)count + 1, sizeof(*c->first_edge));
+	find_unused(c);
 	pass_roots(c);
 	pass_words(c, count);
 	mark_reachable(c);
 	judge_lost(c, count);
 	block_index_deinit(&c->index);
 	vec_deinit(&c->stack);
+	vec_deinit(&c->unused);
 	large_unmap(c->edge, edge_bytes);
 	free(c->first_edge);
 	c->edge = NULL;

@@ -13,7 +13,7 @@
 
 #include "leak/block_index.h"
 
-#define PIECE_SIZE (1u << 18)
+#define PIECE_SIZE WALK_PIECE_SIZE
 #define LANE_PIECES 64u /* fewer are not worth a thread */
 #define SAMPLES 64u
 #define NEAR_SHIFT 21
@@ -23,18 +23,17 @@ void pointer_scan_init(struct pointer_scan *s)
 {
 	*s = (struct pointer_scan){.low = UINT64_MAX};
 	s->near = xcalloc(NEAR_BITS / 64, sizeof(*s->near));
+	walk_queue_init(&s->queue);
 	for (size_t i = 0; i < POINTER_LANES; i++)
-		kept_words_init(&s->lane[i].kept, &s->spare);
+		pointer_store_init(&s->lane[i].store, &s->pool);
 }
 
 void pointer_scan_deinit(struct pointer_scan *s)
 {
-	for (size_t i = 0; i < POINTER_LANES; i++) {
-		kept_words_deinit(&s->lane[i].kept);
-		free(s->lane[i].buffer);
-		s->lane[i].buffer = NULL;
-	}
-	kept_spare_drop(&s->spare);
+	for (size_t i = 0; i < POINTER_LANES; i++)
+		pointer_store_deinit(&s->lane[i].store);
+	chunk_pool_release(&s->pool);
+	walk_queue_deinit(&s->queue);
 	vec_deinit(&s->pieces);
 	free(s->near);
 	s->near = NULL;
@@ -70,6 +69,11 @@ void pointer_scan_add_range(struct pointer_scan *s, taddr_t start, taddr_t end)
 	}
 }
 
+void pointer_scan_add_heap(struct pointer_scan *s, taddr_t start, taddr_t end, taddr_t top)
+{
+	walk_queue_add_heap(&s->queue, start, end, top);
+}
+
 /* -- one page, one piece -- */
 
 /* Much memory is zero: eight words at a time. */
@@ -87,7 +91,7 @@ struct sieve {
 
 /*
  * Looks at @count words, of eight at most, the first of which is number @first of its page.
- * Without branches: nobody could foresee them.
+ * Without branches, which would be unpredictable.
  */
 static inline void sift(const struct pointer_scan *s, struct sieve *v, const uint64_t *word,
 			size_t first, size_t count)
@@ -129,39 +133,41 @@ static bool take_page(const struct pointer_scan *s, struct pointer_lane *lane, t
 	}
 	if (v.count == 0)
 		return false;
-	kept_words_put(&lane->kept, page, v.mask, v.value, v.count);
+	pointer_store_add(&lane->store, page, v.mask, v.value, v.count);
 	lane->values += v.count;
 	return true;
 }
 
 /*
- * @size bytes at @addr, both multiples of a word, stand in the buffer. Returns of how many pages
- * words were kept.
+ * Keeps words of @size bytes at @addr, both multiples of a word, which are at @word. Returns of how
+ * many pages.
  */
 static uint32_t take_bytes(const struct pointer_scan *s, struct pointer_lane *lane, taddr_t addr,
-			   size_t size)
+			   const uint64_t *word, size_t size)
 {
 	uint32_t pages = 0;
 
 	for (size_t done = 0; done < size;) {
-		const uint64_t *word = (const uint64_t *)(lane->buffer + done);
 		size_t rest = PAGE_SIZE_MIN - (addr + done) % PAGE_SIZE_MIN;
 		size_t bytes = MIN(rest, size - done);
 
-		pages += take_page(s, lane, addr + done, word, bytes / sizeof(*word));
+		pages += take_page(s, lane, addr + done, &word[done / sizeof(*word)],
+				   bytes / sizeof(*word));
 		done += bytes;
 	}
 	return pages;
 }
 
+/* A page that cannot be read is passed over. */
 static void read_piece(const struct pointer_scan *s, struct pointer_lane *lane,
-		       struct pointer_piece *piece, pointer_read_fn *read, void *ctx)
+		       struct pointer_piece *piece, struct walk_buffer *buffer)
 {
 	taddr_t start = piece->start, end = piece->end;
 
 	while (start < end) {
-		ssize_t n = read(ctx, start, lane->buffer, end - start);
-		size_t got = n > 0 ? ROUND_DOWN((size_t)n, sizeof(uint64_t)) : 0;
+		uint64_t *word = &buffer->data[(start - piece->start) / sizeof(*word)];
+		ssize_t n = s->read(s->read_ctx, start, word, end - start);
+		size_t got = n > 0 ? ROUND_DOWN((size_t)n, sizeof(*word)) : 0;
 
 		if (got == 0) {
 			taddr_t next =
@@ -170,7 +176,8 @@ static void read_piece(const struct pointer_scan *s, struct pointer_lane *lane,
 			start = next;
 			continue;
 		}
-		piece->pages += take_bytes(s, lane, start, got);
+		piece->pages += take_bytes(s, lane, start, word, got);
+		*vec_add(&buffer->parts) = (struct heap_part){start, start + got};
 		lane->bytes += got;
 		start += got;
 	}
@@ -181,8 +188,6 @@ static void read_piece(const struct pointer_scan *s, struct pointer_lane *lane,
 struct lane_work {
 	struct pointer_scan *scan;
 	uint32_t lane;
-	pointer_read_fn *read;
-	void *ctx;
 	pthread_t thread;
 };
 
@@ -193,11 +198,13 @@ static void *run_lane(void *ctx)
 	struct pointer_lane *lane = &s->lane[work->lane];
 	size_t i;
 
-	if (!lane->buffer)
-		lane->buffer = xmalloc(PIECE_SIZE);
 	while ((i = __atomic_fetch_add(&s->next, 1, __ATOMIC_RELAXED)) < s->pieces.count) {
-		s->pieces.data[i].lane = work->lane;
-		read_piece(s, lane, &s->pieces.data[i], work->read, work->ctx);
+		struct pointer_piece *piece = &s->pieces.data[i];
+		struct walk_buffer *buffer = walk_queue_take(&s->queue, piece->start);
+
+		piece->lane = work->lane;
+		read_piece(s, lane, piece, buffer);
+		walk_queue_put(&s->queue, i, buffer);
 	}
 	return NULL;
 }
@@ -233,22 +240,25 @@ void pointer_scan_run(struct pointer_scan *s, pointer_read_fn *read, void *ctx)
 	struct lane_work work[POINTER_LANES];
 
 	for (uint32_t i = 0; i < POINTER_LANES; i++)
-		work[i] = (struct lane_work){.scan = s, .lane = i, .read = read, .ctx = ctx};
+		work[i] = (struct lane_work){.scan = s, .lane = i};
+	s->read = read;
+	s->read_ctx = ctx;
 	s->next = 0;
 	if (s->low > s->high) { /* no blocks: an empty range of addresses */
 		s->low = 0;
 		s->high = 0;
 	}
+	walk_queue_start(&s->queue, s->pieces.count);
 	run_lanes(work, lanes_for(s->pieces.count));
 	for (uint32_t i = 0; i < POINTER_LANES; i++) {
 		s->bytes += s->lane[i].bytes;
 		s->unreadable += s->lane[i].unreadable;
 		s->values += s->lane[i].values;
 	}
-	kept_spare_drop(&s->spare);
+	chunk_pool_release(&s->pool);
 }
 
-bool pointer_scan_take(struct pointer_scan *s, struct kept_page *page_out, uint64_t *value_out)
+bool pointer_scan_take(struct pointer_scan *s, struct pointer_page *page_out, uint64_t *value_out)
 {
 	while (s->taking < s->pieces.count && s->taken == s->pieces.data[s->taking].pages) {
 		s->taking++;
@@ -257,7 +267,7 @@ bool pointer_scan_take(struct pointer_scan *s, struct kept_page *page_out, uint6
 	if (s->taking == s->pieces.count)
 		return false;
 	s->taken++;
-	kept_words_take(&s->lane[s->pieces.data[s->taking].lane].kept, page_out, value_out);
+	pointer_store_next(&s->lane[s->pieces.data[s->taking].lane].store, page_out, value_out);
 	return true;
 }
 
@@ -265,19 +275,25 @@ bool pointer_scan_take(struct pointer_scan *s, struct kept_page *page_out, uint6
 
 void pointer_scan_prepare(struct pointer_scan *s, pointer_read_fn *read, void *ctx)
 {
-	struct pointer_lane lane = {.buffer = xmalloc(PIECE_SIZE)};
+	struct pointer_lane lane = {0};
 	size_t step = s->pieces.count / SAMPLES + 1;
 	uint64_t total = 0;
 
-	kept_words_init(&lane.kept, &s->spare);
+	s->read = read;
+	s->read_ctx = ctx;
+	pointer_store_init(&lane.store, &s->pool);
 	for (size_t i = 0; i < s->pieces.count; i++)
 		total += s->pieces.data[i].end - s->pieces.data[i].start;
-	for (size_t i = step / 2; i < s->pieces.count && s->low < s->high; i += step)
-		read_piece(s, &lane, &s->pieces.data[i], read, ctx);
+	for (size_t i = step / 2; i < s->pieces.count && s->low < s->high; i += step) {
+		struct pointer_piece *piece = &s->pieces.data[i];
+		struct walk_buffer *buffer = walk_queue_take(&s->queue, piece->start);
+
+		read_piece(s, &lane, piece, buffer);
+		walk_queue_give(&s->queue, buffer);
+	}
 	if (lane.bytes)
-		kept_spare_fill(&s->spare, (uint64_t)((double)kept_words_bytes(&lane.kept) *
+		chunk_pool_fill(&s->pool, (uint64_t)((double)pointer_store_bytes(&lane.store) *
 						      (double)total / (double)lane.bytes));
-	kept_words_deinit(&lane.kept);
-	free(lane.buffer);
+	pointer_store_deinit(&lane.store);
 	s->pieces.count = 0;
 }

@@ -9,6 +9,7 @@
  * (spec/memusage.md 3.1): long options by unique prefix, short ones alone; what is
  * no known short option is the program. Values with blanks or "=" work, though.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/same_file.h"
 #include "base/standard_files.h"
 #include "base/vec.h"
 #include "output/memusage_data.h"
@@ -90,7 +92,7 @@ typedef VEC(char *) words;
 
 static volatile sig_atomic_t child;
 
-/* A line about the command line, in memusage's words, and what to do. */
+/* Prints an error in memusage's format. */
 ATTR_PRINTF(1, 2) static int refuse(const char *format, ...)
 {
 	va_list args;
@@ -140,7 +142,7 @@ static int find_option(const char *arg, const char **value_out)
 	return found;
 }
 
-/* An empty value is as good as none. Of -u and -b the last one counts. */
+/* An empty value is the same as none. The last of -u and -b wins. */
 static void set(struct request *r, enum option option, const char *value)
 {
 	if (option == UNBUFFERED)
@@ -242,12 +244,33 @@ static void add_if(words *w, const char *name, const char *value)
 		add(w, name, value);
 }
 
-/* memusage's: what is no size, or too large a one, is the largest. */
+/* As memusage: an invalid or too large size is the largest. */
 static uint32_t buffer_size(const struct request *r)
 {
 	long size = r->value[BUFFER] ? strtol(r->value[BUFFER], NULL, 10) : 0;
 	return size > 0 && size < MEMUSAGE_DATA_MAX_BUFFER ? (uint32_t)size :
 							     MEMUSAGE_DATA_MAX_BUFFER;
+}
+
+/* Quotes @name for ptmem, where a percent sign begins a placeholder. */
+static char *quote_name(const char *name)
+{
+	char *text = xmalloc(2 * strlen(name) + 1), *p = text;
+	for (; *name; name++) {
+		*p++ = *name;
+		if (*name == '%')
+			*p++ = '%';
+	}
+	*p = '\0';
+	return text;
+}
+
+static void add_data(words *w, const char *name)
+{
+	char *quoted = quote_name(name);
+	/* "-" and "~x" are files here */
+	*vec_add(w) = xasprintf("--data=%s%s", *name == '-' || *name == '~' ? "./" : "", quoted);
+	free(quoted);
 }
 
 static void make_command(const struct request *r, const char *data, words *w)
@@ -261,8 +284,10 @@ static void make_command(const struct request *r, const char *data, words *w)
 	add(w, "--memusage", NULL);
 	add(w, "--trace-children=yes", NULL);
 	add_if(w, "--progname=", r->value[PROGNAME]);
-	add_if(w, "--data=", data);
-	add(w, "--data-buffer=", size);
+	if (data) {
+		add_data(w, data);
+		add(w, "--data-buffer=", size);
+	}
 	if (r->value[NO_TIMER])
 		add(w, "--no-timer", NULL);
 	if (r->value[MMAP])
@@ -273,7 +298,7 @@ static void make_command(const struct request *r, const char *data, words *w)
 	*vec_add(w) = NULL;
 }
 
-/* memusagestat's: what is no size is 800, as for its height as well, and what is too small @least. */
+/* As memusagestat: an invalid size, also a height, is 800; one that is too small becomes @least. */
 static void add_size(words *w, const char *name, const char *value, long least)
 {
 	char text[16];
@@ -284,14 +309,11 @@ static void add_size(words *w, const char *name, const char *value, long least)
 	add(w, name, text);
 }
 
-static void make_report_command(const struct request *r, const char *data, words *w)
+static void make_report_command(const struct request *r, const char *data, const char *png,
+				words *w)
 {
-	const char *png = r->value[PNG];
-	size_t size = strlen(png);
-	char *name = size >= 4 && strcmp(png + size - 4, ".png") == 0 ? xstrdup(png) :
-									xasprintf("%s.png", png);
 	*vec_add(w) = find_program("ptmem-report");
-	add(w, "--png=", name);
+	add(w, "--png=", png);
 	if (r->value[TIME_BASED])
 		add(w, "--time-based", NULL);
 	if (r->value[TOTAL])
@@ -301,7 +323,6 @@ static void make_report_command(const struct request *r, const char *data, words
 	add_size(w, "--y-size=", r->value[Y_SIZE], 80);
 	add(w, *data == '-' ? "./" : "", data); /* no option */
 	*vec_add(w) = NULL;
-	free(name);
 }
 
 static void free_words(words *w)
@@ -325,7 +346,7 @@ static void pass_on(int sig)
 }
 
 /*
- * Runs @w; returns its status as a shell says it. Signals from a terminal reach it by themselves.
+ * Runs @w; returns its status as a shell would. The terminal sends its signals to @w itself.
  */
 static int run(const words *w)
 {
@@ -350,35 +371,67 @@ static int run(const words *w)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Runs the program with a data file, the user's or one that goes away, and draws it. */
-static int run_and_draw(const struct request *r)
+/* A directory for a data file that goes away, and for those of the program's children. */
+static char *make_temporary(void)
 {
-	const char *folder = getenv("TMPDIR");
-	char *temporary = NULL;
-	const char *data = r->value[DATA];
-	if (!data) {
-		temporary = xasprintf("%s/" NAME ".XXXXXX", folder && *folder ? folder : "/tmp");
-		int fd = mkstemp(temporary);
-		if (fd < 0) {
-			fprintf(stderr, NAME ": cannot write %s: %s\n", temporary, strerror(errno));
-			free(temporary);
-			return EXIT_REFUSED;
-		}
-		close(fd);
-		data = temporary;
-	}
+	const char *below = getenv("TMPDIR");
+	char *directory = xasprintf("%s/" NAME ".XXXXXX", below && *below ? below : "/tmp");
+	if (mkdtemp(directory))
+		return directory;
+	fprintf(stderr, NAME ": cannot write %s: %s\n", directory, strerror(errno));
+	free(directory);
+	return NULL;
+}
+
+static void remove_temporary(char *directory)
+{
+	DIR *dir = opendir(directory);
+	for (struct dirent *e; dir && (e = readdir(dir));)
+		unlinkat(dirfd(dir), e->d_name, 0); /* not "." and ".." */
+	if (dir)
+		closedir(dir);
+	rmdir(directory);
+	free(directory);
+}
+
+static char *picture_name(const char *png)
+{
+	size_t size = strlen(png);
+	bool is_png = size >= 4 && strcmp(png + size - 4, ".png") == 0;
+	return is_png ? xstrdup(png) : xasprintf("%s.png", png);
+}
+
+/* Runs the program with @data, which is drawn into @png. */
+static int draw_into(const struct request *r, const char *data, const char *png)
+{
 	words w = {0}, draw = {0};
 	struct stat st;
 	make_command(r, data, &w);
 	int status = run(&w);
-	make_report_command(r, data, &draw);
+	make_report_command(r, data, png, &draw);
 	if (stat(data, &st) == 0 && st.st_size > 0)
 		run(&draw);
-	if (temporary)
-		unlink(temporary);
-	free(temporary);
 	free_words(&w);
 	free_words(&draw);
+	return status;
+}
+
+/* With a data file, the user's or one that goes away. */
+static int run_and_draw(const struct request *r)
+{
+	int status = EXIT_REFUSED;
+	char *png = picture_name(r->value[PNG]), *temporary = NULL;
+	if (r->value[DATA] && same_file(r->value[DATA], png)) {
+		refuse(NAME ": -d and -p name the same file, %s", png);
+	} else if (r->value[DATA]) {
+		status = draw_into(r, r->value[DATA], png);
+	} else if ((temporary = make_temporary())) {
+		char *data = xasprintf("%s/data", temporary);
+		status = draw_into(r, data, png);
+		free(data);
+		remove_temporary(temporary);
+	}
+	free(png);
 	return status;
 }
 

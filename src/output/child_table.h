@@ -1,6 +1,6 @@
 /*
- * How a tree of numbered nodes finds a node's child: by the parent and a key that tells
- * its children apart (a frame, a name). The tree keeps both at its nodes; the table holds
+ * How a tree of numbered nodes finds a node's child: by the parent and a key that differs
+ * between its children (a frame, a name). The tree keeps both at its nodes; the table holds
  * numbers alone, hashed, at most half of its places used. Node 0 is the root and in no table.
  */
 #ifndef PTMEM_OUTPUT_CHILD_TABLE_H
@@ -38,7 +38,7 @@ static inline uint32_t *child_table_find(const struct child_table *t, child_key_
 }
 
 /*
- * Where the number of the child of that @key stands, or, where it is 0, is to be put. Valid
+ * The slot with the number of the child of that @key, or 0 and then to be filled. Valid
  * until the next call. @node_count: nodes of @tree so far, the root among them.
  */
 static inline uint32_t *child_table_get(struct child_table *t, child_key_fn *key_of,

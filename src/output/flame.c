@@ -6,7 +6,8 @@
  * too narrow to see are left out with all above them. Then the boxes are drawn; each carries its
  * begin and value for the script, which draws them anew at another scale.
  *
- * Colours depend on names alone, so that a function looks the same in each graph.
+ * Colours depend on what a function belongs to and on its name, so that it looks the same in each
+ * graph; where two profiles are compared, on growth. A legend says which.
  */
 #include "output/flame.h"
 
@@ -16,23 +17,31 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/amount.h"
+#include "output/unresolved.h"
+#include "profile/estimate.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "output/xml.h"
 
 #define FRAME_HEIGHT 17
 #define SIDE 10          /* margins left and right */
 #define CHARACTER 7.25   /* width of a character, 12 px monospace: 0.602 em, and some air */
 #define TITLE_CHARACTER 10.3
 #define TEXT_INDENT 3
+#define LEGEND_LINE 62
+#define BUTTON_LINE 82
+#define FRAMES_BELOW 92
 #define BELOW_FRAMES 34
-#define SEARCH_WIDTH 100 /* "Reset search" and air; beside it stands the share that matched */
+#define SEARCH_WIDTH 100 /* "Reset search" and air; beside it the share that matched */
+#define SWATCH 11
 
-/*
- * The script, from flame.js beside this file. The path is relative to the folder where make runs.
- */
+/* The script, from the files beside this one; relative to the directory where make runs. */
 __asm__(".pushsection .rodata\n"
-	"flame_script_start: .incbin \"src/output/flame.js\"\n"
+	"flame_script_start: .incbin \"src/output/shorten.js\"\n"
+	".incbin \"src/output/flame.js\"\n"
 	"flame_script_end:\n"
 	".popsection\n");
 extern const char flame_script_start[], flame_script_end[];
@@ -47,7 +56,8 @@ struct flame {
 	const struct path_tree *tree;
 	const struct flame_options *options;
 	VEC(struct box) box;  /* callers before what they call */
-	uint64_t total;       /* the root's; at least 1 */
+	uint64_t *value;      /* by node: how wide it is, in the graph's unit */
+	uint64_t total;       /* the root's value; at least 1 */
 	uint64_t max_change;  /* the largest difference of a frame, the root not counted */
 	double pixels;        /* the root's width */
 	uint32_t max_depth;   /* of the boxes */
@@ -73,6 +83,26 @@ static uint64_t change_of(const struct path_node *n)
 	return is > was ? is - was : was - is;
 }
 
+/*
+ * Widths are the new values. Where two profiles are compared, each path is as wide as the larger of
+ * its two values, so that paths which have vanished are there as well.
+ */
+static void find_values(struct flame *f)
+{
+	uint32_t count = path_tree_node_count(f->tree);
+
+	f->value = xcalloc(count, sizeof(*f->value));
+	for (uint32_t i = count; i-- > 0;) {
+		const struct path_node *n = path_tree_node(f->tree, i);
+
+		f->value[i] += f->options->is_diff ? MAX(n->own[PATH_OLD], n->own[PATH_NEW]) :
+						     n->own[PATH_NEW];
+		if (i)
+			f->value[n->parent] += f->value[i];
+	}
+	f->total = MAX(f->value[0], 1);
+}
+
 static void add_box(struct flame *f, uint32_t node, uint64_t begin)
 {
 	const struct path_node *n = path_tree_node(f->tree, node);
@@ -88,14 +118,15 @@ static void lay_out(struct flame *f)
 	uint32_t *child = NULL;
 	size_t capacity = 0;
 
-	add_box(f, 0, 0);
+	if (f->value[0])
+		add_box(f, 0, 0);
 	for (size_t i = 0; i < f->box.count; i++) {
 		uint64_t begin = f->box.data[i].begin;
 		uint32_t count =
 			path_tree_children(f->tree, f->box.data[i].node, &child, &capacity);
 
 		for (uint32_t c = 0; c < count; c++) {
-			uint64_t value = path_tree_node(f->tree, child[c])->total[PATH_NEW];
+			uint64_t value = f->value[child[c]];
 
 			if (value && width_of(f, value) >= f->options->min_frame)
 				add_box(f, child[c], begin);
@@ -109,48 +140,33 @@ static void lay_out(struct flame *f)
 
 /* Texts. */
 
-static void put_escaped(FILE *out, const char *s)
+static void put_commas(FILE *out, uint64_t value)
 {
-	for (; *s; s++) {
-		switch (*s) {
-		case '&':
-			fputs("&amp;", out);
-			break;
-		case '<':
-			fputs("&lt;", out);
-			break;
-		case '>':
-			fputs("&gt;", out);
-			break;
-		case '"':
-			fputs("&quot;", out);
-			break;
-		default:
-			putc(*s, out);
-		}
-	}
+	char text[AMOUNT_SIZE];
+
+	fputs(amount_commas(value, text), out);
 }
 
-static void put_commified(FILE *out, uint64_t value)
-{
-	if (value >= 1000) {
-		put_commified(out, value / 1000);
-		fprintf(out, ",%03" PRIu64, value % 1000);
-	} else {
-		fprintf(out, "%" PRIu64, value);
-	}
-}
-
-/* "(1,234 bytes, 5.67%)": the script finds a frame's name before the last " (". */
+/*
+ * "(1,234 bytes, 5.67%)", with "+- 10 %" behind the bytes if they are estimates: the script finds a
+ * frame's name before the last " (".
+ */
 static void put_details(const struct flame *f, const struct path_node *n)
 {
+	double bytes = (double)n->total[PATH_NEW];
+	uint64_t interval = f->options->sample_interval[PATH_NEW];
+	char error[AMOUNT_SIZE] = "";
+
+	if (interval)
+		amount_error(bytes, estimate_error_bound(interval, n->total[PATH_NEW]), error);
 	fputs(" (", f->out);
-	put_commified(f->out, n->total[PATH_NEW]);
-	fprintf(f->out, " %s, %.2f%%", f->options->unit,
-		(double)n->total[PATH_NEW] * 100 / (double)f->total);
+	put_commas(f->out, n->total[PATH_NEW]);
+	fprintf(f->out, " %s%s, %.2f%%", f->options->unit, error,
+		(double)n->total[PATH_NEW] * 100 /
+			(double)MAX(path_tree_node(f->tree, 0)->total[PATH_NEW], 1));
 	if (f->options->is_diff) {
 		fputs(n->total[PATH_NEW] < n->total[PATH_OLD] ? "; -" : "; +", f->out);
-		put_commified(f->out, change_of(n));
+		put_commas(f->out, change_of(n));
 	}
 	putc(')', f->out);
 }
@@ -166,29 +182,46 @@ static uint32_t hash_name(const char *s)
 	return (uint32_t)hash_u64(h);
 }
 
-static struct color memory_color(const char *name)
+/* By enum frame_kind: the darkest and the lightest colour, and what the legend calls it. */
+static const struct {
+	struct color from, to;
+	const char *label;
+} kinds[FRAME_KINDS] = {
+	[FRAME_PROGRAM] = {{90, 190, 105}, {170, 235, 175}, "program"},
+	[FRAME_LIBC] = {{105, 170, 225}, {160, 205, 245}, "libc"},
+	[FRAME_STANDARD] = {{225, 205, 75}, {240, 228, 125}, "standard library (C++, Rust)"},
+	[FRAME_LIBRARY] = {{235, 150, 95}, {250, 190, 145}, "other libraries"},
+	[FRAME_NONE] = {{190, 190, 190}, {205, 205, 205}, "no function"},
+};
+
+static struct color kind_color(enum frame_kind kind, const char *name)
 {
+	const struct color from = kinds[kind].from, to = kinds[kind].to;
 	uint32_t h = hash_name(name);
 	unsigned a = h & 0xff, b = h >> 8 & 0xff;
 
-	if (*name == '[')
-		return (struct color){190 + a / 16, 205 + a / 16, 190 + a / 16};
-	return (struct color){90 + a * 80 / 255, 190 + b * 45 / 255, 105 + a * 70 / 255};
+	return (struct color){
+		from.red + (to.red - from.red) * a / 255,
+		from.green + (to.green - from.green) * b / 255,
+		from.blue + (to.blue - from.blue) * a / 255,
+	};
 }
 
-/* Red for growth, blue for shrinkage, paler the less it is; white for neither. */
+/* Red for growth, blue for shrinkage, paler the less it is; grey for neither. @share: -1 .. 1. */
+static struct color share_color(double share)
+{
+	unsigned pale = (unsigned)(215 - 150 * sqrt(fabs(share)));
+
+	if (share == 0)
+		return (struct color){238, 238, 238};
+	return share > 0 ? (struct color){250, pale, pale} : (struct color){pale, pale + 25, 250};
+}
+
 static struct color change_color(const struct flame *f, const struct path_node *n)
 {
-	uint64_t change = change_of(n);
+	double share = MIN(1.0, (double)change_of(n) / (double)MAX(f->max_change, 1));
 
-	if (!change)
-		return (struct color){238, 238, 238};
-	double share = MIN(1.0, (double)change / (double)MAX(f->max_change, 1));
-	unsigned pale = (unsigned)(215 - 150 * sqrt(share));
-
-	if (n->total[PATH_NEW] > n->total[PATH_OLD])
-		return (struct color){250, pale, pale};
-	return (struct color){pale, pale + 25, 250};
+	return share_color(n->total[PATH_NEW] > n->total[PATH_OLD] ? share : -share);
 }
 
 /* The file. */
@@ -217,9 +250,94 @@ static void put_style(FILE *out)
 static void put_fitting(FILE *out, const char *text, unsigned width, double character)
 {
 	_cleanup_free_ char *clean = text_clean(text, strlen(text));
-	_cleanup_free_ char *fitting = text_shorten(clean, (size_t)(width / character));
+	_cleanup_free_ char *fitting = text_cut(clean, (size_t)(width / character));
 
-	put_escaped(out, fitting);
+	xml_put_text(out, fitting);
+}
+
+/* "64.3 MiB (67,433,908 bytes)" */
+static void put_total(FILE *out, uint64_t value, const char *unit)
+{
+	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double scaled = (double)value / 1024;
+	size_t i = 0;
+
+	for (; scaled >= 1024 && i + 1 < ARRAY_SIZE(units); i++)
+		scaled /= 1024;
+	bool is_large = value >= 1024 && !strcmp(unit, "bytes");
+
+	if (is_large)
+		fprintf(out, "%.*f %s (", scaled < 10 ? 2 : scaled < 100 ? 1 : 0, scaled, units[i]);
+	put_commas(out, value);
+	fprintf(out, " %s%s", unit, is_large ? ")" : "");
+}
+
+static void put_subtitle(const struct flame *f, unsigned room)
+{
+	_cleanup_free_ char *total = NULL;
+	const char *subtitle = f->options->subtitle;
+	size_t size;
+	FILE *memory = open_memstream(&total, &size);
+
+	CHECK(memory);
+	fputs("total ", memory);
+	put_total(memory, path_tree_node(f->tree, 0)->total[PATH_NEW], f->options->unit);
+	CHECK(!fclose(memory));
+	fprintf(f->out, "<text id=\"subtitle\" x=\"%u\" y=\"43\">", f->options->width / 2);
+	if (subtitle) {
+		double taken = ((double)size + 2) * CHARACTER;
+
+		put_fitting(f->out, subtitle, room > taken ? (unsigned)(room - taken) : 0,
+			    CHARACTER);
+		fputs("; ", f->out);
+	}
+	fprintf(f->out, "%s</text>\n", total);
+}
+
+/* A square of the legend at *@x, and @text behind it; *@x: where the next one begins. */
+static void put_swatch(const struct flame *f, struct color c, const char *text, double *x)
+{
+	fprintf(f->out,
+		"<rect x=\"%.2f\" y=\"%d\" width=\"%d\" height=\"%d\" "
+		"fill=\"#%02x%02x%02x\"/>",
+		*x, LEGEND_LINE - SWATCH + 1, SWATCH, SWATCH, c.red, c.green, c.blue);
+	*x += SWATCH;
+	if (!text)
+		return;
+	fprintf(f->out, "<text x=\"%.2f\" y=\"%d\">%s</text>\n", *x + 4, LEGEND_LINE, text);
+	*x += 4 + (double)(strlen(text) + 2) * CHARACTER;
+}
+
+static void put_kinds(const struct flame *f)
+{
+	bool is_there[FRAME_KINDS] = {false};
+	double x = SIDE;
+
+	for (size_t i = 1; i < f->box.count; i++)
+		is_there[path_tree_node(f->tree, f->box.data[i].node)->kind] = true;
+	for (int kind = 0; kind < FRAME_KINDS; kind++)
+		if (is_there[kind])
+			put_swatch(f, kinds[kind].from, kinds[kind].label, &x);
+}
+
+/* The scale of changes: "shrank by up to N [][][] [] [][][] grew by up to N". */
+static void put_scale(const struct flame *f)
+{
+	static const double share[] = {-1, -0.3, -0.05, 0, 0.05, 0.3, 1};
+	_cleanup_free_ char *change = NULL;
+	size_t size;
+	FILE *memory = open_memstream(&change, &size);
+
+	CHECK(memory);
+	put_total(memory, f->max_change, f->options->unit);
+	CHECK(!fclose(memory));
+	_cleanup_free_ char *shrank = xasprintf("shrank by up to %s", change);
+	_cleanup_free_ char *grew = xasprintf("grew by as much; grey: as before");
+	double x = SIDE + (double)(strlen(shrank) + 1) * CHARACTER;
+
+	fprintf(f->out, "<text x=\"%d\" y=\"%d\">%s</text>\n", SIDE, LEGEND_LINE, shrank);
+	for (size_t i = 0; i < ARRAY_SIZE(share); i++)
+		put_swatch(f, share_color(share[i]), i + 1 < ARRAY_SIZE(share) ? NULL : grew, &x);
 }
 
 static void put_head(const struct flame *f)
@@ -239,27 +357,31 @@ static void put_head(const struct flame *f)
 		middle);
 	put_fitting(f->out, o->title, room, TITLE_CHARACTER);
 	fputs("</text>\n", f->out);
-	if (o->subtitle) {
-		fprintf(f->out, "<text id=\"subtitle\" x=\"%u\" y=\"43\">", middle);
-		put_fitting(f->out, o->subtitle, room, CHARACTER);
-		fputs("</text>\n", f->out);
-	}
+	put_subtitle(f, room);
+	fputs("<g id=\"legend\">\n", f->out);
+	if (o->is_diff && f->box.count)
+		put_scale(f);
+	else
+		put_kinds(f);
+	fputs("</g>\n", f->out);
 	fprintf(f->out,
-		"<text id=\"reset\" class=\"button script hidden\" x=\"%u\" y=\"62\">"
+		"<text id=\"reset\" class=\"button script hidden\" x=\"%u\" y=\"%d\">"
 		"Reset zoom</text>\n"
-		"<text id=\"search\" class=\"button script end hidden\" x=\"%u\" y=\"62\">"
+		"<text id=\"search\" class=\"button script end hidden\" x=\"%u\" y=\"%d\">"
 		"Search</text>\n"
 		"<text id=\"details\" x=\"%u\" y=\"%u\"></text>\n"
-		"<text id=\"matched\" class=\"end\" x=\"%u\" y=\"62\"></text>\n",
-		SIDE, right, SIDE, f->height - 12, right - SEARCH_WIDTH);
+		"<text id=\"matched\" class=\"end\" x=\"%u\" y=\"%d\"></text>\n",
+		SIDE, BUTTON_LINE, right, BUTTON_LINE, SIDE, f->height - 12, right - SEARCH_WIDTH,
+		BUTTON_LINE);
 }
 
 static void put_frame(const struct flame *f, const struct box *b)
 {
 	const struct path_node *n = path_tree_node(f->tree, b->node);
-	struct color c = f->options->is_diff ? change_color(f, n) : memory_color(n->name);
-	double x = SIDE + width_of(f, b->begin),
-	       width = b->node ? width_of(f, n->total[PATH_NEW]) : f->pixels;
+	struct color c = f->options->is_diff ? change_color(f, n) :
+						kind_color(n->kind, n->name);
+	uint64_t value = f->value[b->node];
+	double x = SIDE + width_of(f, b->begin), width = width_of(f, value);
 	unsigned y = f->top + (f->max_depth - n->depth) * FRAME_HEIGHT;
 	double room = (width - 2 * TEXT_INDENT) / CHARACTER;
 	_cleanup_free_ char *shown = text_shorten(n->name, room >= 3 ? (size_t)room : 0);
@@ -267,15 +389,15 @@ static void put_frame(const struct flame *f, const struct box *b)
 	fprintf(f->out,
 		"<g class=\"frame\" data-begin=\"%" PRIu64 "\" data-value=\"%" PRIu64
 		"\" data-depth=\"%u\"><title>",
-		b->begin, b->node ? n->total[PATH_NEW] : f->total, n->depth);
-	put_escaped(f->out, n->name);
+		b->begin, value, n->depth);
+	xml_put_text(f->out, n->name);
 	put_details(f, n);
 	fprintf(f->out,
 		"</title><rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\" rx=\"1\" "
 		"fill=\"#%02x%02x%02x\"/>"
 		"<text x=\"%.2f\" y=\"%u\">",
 		x, y, width, FRAME_HEIGHT - 1, c.red, c.green, c.blue, x + TEXT_INDENT, y + 12);
-	put_escaped(f->out, shown);
+	xml_put_text(f->out, shown);
 	fputs("</text></g>\n", f->out);
 }
 
@@ -283,11 +405,17 @@ static void put_frames(const struct flame *f)
 {
 	fprintf(f->out,
 		"<g id=\"frames\" data-left=\"%d\" data-width=\"%.2f\" data-total=\"%" PRIu64
-		"\" data-character=\"%.2f\" data-indent=\"%d\">\n",
-		SIDE, f->pixels, f->total, CHARACTER, TEXT_INDENT);
+		"\" data-character=\"%.2f\" data-indent=\"%d\" data-search=\"%d\"%s>\n",
+		SIDE, f->pixels, f->total, CHARACTER, TEXT_INDENT, SEARCH_WIDTH,
+		f->options->is_fixed ? " data-fixed=\"\"" : "");
 	for (size_t i = 0; i < f->box.count; i++)
 		put_frame(f, &f->box.data[i]);
 	fputs("</g>\n", f->out);
+	if (!f->box.count)
+		fprintf(f->out,
+			"<text id=\"empty\" x=\"%u\" y=\"%u\" text-anchor=\"middle\">"
+			"Nothing to draw: no %s.</text>\n",
+			f->options->width / 2, f->top + 12, f->options->unit);
 	if (f->culled)
 		fprintf(f->out,
 			"<!-- %zu frames narrower than %g px, and what they call, "
@@ -295,17 +423,19 @@ static void put_frames(const struct flame *f)
 			f->culled, f->options->min_frame);
 }
 
-void flame_write(FILE *out, const struct path_tree *t, const struct flame_options *options)
+void flame_write(FILE *out, const struct path_tree *whole, const struct flame_options *options)
 {
+	struct path_tree *folded = path_tree_fold_unnamed(whole);
+	struct path_tree *t = unresolved_merge(folded, options->sample_interval);
 	struct flame f = {
 		.out = out,
 		.tree = t,
 		.options = options,
-		.total = MAX(path_tree_node(t, 0)->total[PATH_NEW], 1),
 		.pixels = options->width - 2 * SIDE,
-		.top = 72,
+		.top = FRAMES_BELOW,
 	};
 
+	find_values(&f);
 	lay_out(&f);
 	f.height = f.top + (f.max_depth + 1) * FRAME_HEIGHT + BELOW_FRAMES;
 	put_head(&f);
@@ -314,4 +444,7 @@ void flame_write(FILE *out, const struct path_tree *t, const struct flame_option
 	fwrite(flame_script_start, 1, (size_t)(flame_script_end - flame_script_start), out);
 	fputs("]]></script>\n</svg>\n", out);
 	vec_deinit(&f.box);
+	free(f.value);
+	path_tree_free(folded);
+	path_tree_free(t);
 }

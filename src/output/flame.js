@@ -1,5 +1,5 @@
 /*
- * The script inside of every flame graph: zoom, search, details. It stands at the
+ * The script inside each flame graph: zoom, search, details. It is at the
  * end of the picture, so all elements are there when it runs, and it asks for
  * nothing that is not in the file. Frames carry begin and value in the graph's
  * own unit; only what is drawn from them is in pixels.
@@ -8,7 +8,8 @@
 (function () {
 	const byId = (id) => document.getElementById(id);
 	const setting = byId("frames").dataset;
-	const left = Number(setting.left), width = Number(setting.width), total = Number(setting.total);
+	const left = Number(setting.left), total = Number(setting.total);
+	let width = Number(setting.width);
 	const character = Number(setting.character), indent = Number(setting.indent);
 
 	/* What is shown; the address of the page says it, too, so that a view can be kept and sent. */
@@ -29,37 +30,8 @@
 		};
 	});
 
-	/* Takes out what stands between the outermost brackets, as the file's own texts do. */
-	function collapse(name, open, close) {
-		let out = "", depth = 0;
-
-		for (let i = 0; i < name.length; i++) {
-			const literal = name.slice(i).match(/^(\(anonymous namespace\)|->|operator(\(\)|[<=>-]*))/);
-
-			if (literal) {
-				out += depth ? "" : literal[0];
-				i += literal[0].length - 1;
-				continue;
-			}
-			if (name[i] === close && depth && --depth === 0 && name[i - 1] !== open)
-				out += "\u2026";
-			if (!depth)
-				out += name[i];
-			if (name[i] === open && depth++ === 0 && !out.endsWith(open))
-				out += open;
-		}
-		return depth ? name : out;
-	}
-
-	function shorten(name, room) {
-		if (room < 3)
-			return "";
-		if (name.length > room)
-			name = collapse(name, "(", ")");
-		if (name.length > room)
-			name = collapse(name, "<", ">");
-		return name.length > room ? name.slice(0, room - 1) + "\u2026" : name;
-	}
+	if (!frames.length)
+		return;
 
 	function place(frame, x, w) {
 		frame.rect.setAttribute("x", x.toFixed(2));
@@ -86,6 +58,22 @@
 		byId("reset").classList.toggle("hidden", target === frames[0]);
 		view.target = target === frames[0] ? null : target;
 		note();
+	}
+
+	/* Makes the picture as wide as the window. */
+	function fit() {
+		const svg = document.documentElement, height = svg.getAttribute("height");
+
+		svg.setAttribute("width", "100%");
+		const whole = Math.max(300, svg.getBoundingClientRect().width);
+
+		svg.setAttribute("viewBox", "0 0 " + whole + " " + height);
+		width = whole - 2 * left;
+		for (const id of ["title", "subtitle"])
+			byId(id).setAttribute("x", whole / 2);
+		byId("search").setAttribute("x", whole - left);
+		byId("matched").setAttribute("x", whole - left - Number(setting.search));
+		zoom(view.target || frames[0]);
 	}
 
 	/* #zoom=BEGIN,DEPTH&search=TEXT; what is left out is not zoomed, not searched. */
@@ -166,6 +154,10 @@
 	byId("search").classList.remove("hidden");
 	if (location.hash.length > 1)
 		restore();
+	if (!("fixed" in setting)) {
+		fit();
+		window.addEventListener("resize", fit);
+	}
 	window.addEventListener("hashchange", restore);
 	window.addEventListener("keydown", (event) => {
 		if (event.key === "F3" || (event.ctrlKey && event.key.toLowerCase() === "f")) {

@@ -14,7 +14,7 @@ struct walk {
 	size_t text_size; /* of the path up to the parent */
 };
 
-struct folder {
+struct folded_writer {
 	FILE *out;
 	const struct path_tree *tree;
 	bool is_diff;
@@ -24,7 +24,7 @@ struct folder {
 	size_t child_capacity;
 };
 
-static void add_name(struct folder *f, const char *name)
+static void add_name(struct folded_writer *f, const char *name)
 {
 	if (f->text.count)
 		*vec_add(&f->text) = ';';
@@ -32,7 +32,7 @@ static void add_name(struct folder *f, const char *name)
 		*vec_add(&f->text) = *name == ';' ? ':' : *name;
 }
 
-static void put_line(struct folder *f, const struct path_node *n)
+static void put_line(struct folded_writer *f, const struct path_node *n)
 {
 	if (!n->own[PATH_NEW] && !(f->is_diff && n->own[PATH_OLD]))
 		return;
@@ -43,7 +43,7 @@ static void put_line(struct folder *f, const struct path_node *n)
 }
 
 /* In reverse, since the last one added is the first one taken. */
-static void push_children(struct folder *f, uint32_t node, size_t text_size)
+static void push_children(struct folded_writer *f, uint32_t node, size_t text_size)
 {
 	for (uint32_t i = path_tree_children(f->tree, node, &f->child, &f->child_capacity);
 	     i-- > 0;)
@@ -52,7 +52,7 @@ static void push_children(struct folder *f, uint32_t node, size_t text_size)
 
 void folded_write(FILE *out, const struct path_tree *t, bool is_diff)
 {
-	struct folder f = {.out = out, .tree = t, .is_diff = is_diff};
+	struct folded_writer f = {.out = out, .tree = t, .is_diff = is_diff};
 
 	add_name(&f, "[unknown]");
 	put_line(&f, path_tree_node(t, 0));

@@ -2,13 +2,14 @@
  * Sites of live blocks and their two reports; leaks.h has the picture.
  *
  * A block costs one hash look-up by its leaf's place in the report tree. Names
- * are asked for when a site is written, so that sites nobody sees cost none.
+ * are asked for when a site is written, so that sites that are not shown cost nothing.
  */
 #include "output/leaks.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/amount.h"
 #include "base/cleanup.h"
 
 static const char *const leak_kind_text[LEAK_KIND_COUNT] = {
@@ -77,12 +78,16 @@ void leaks_add(struct leaks *l, const struct block *block, enum leak_kind kind)
 	}
 	struct leak_site *s = &l->sites.data[*slot - 1];
 
-	s->bytes += block->size;
-	s->blocks++;
+	struct weight w = profile_block_weight(l->report->profile, block);
+
+	s->bytes += w.bytes;
+	s->blocks += w.blocks;
+	s->variance += w.variance;
 	s->oldest = MIN(s->oldest, block->time);
 	s->youngest = MAX(s->youngest, block->time);
-	l->sum[kind].bytes += block->size;
-	l->sum[kind].blocks++;
+	l->sum[kind].bytes += w.bytes;
+	l->sum[kind].blocks += w.blocks;
+	l->sum[kind].variance += w.variance;
 }
 
 static int add_unchecked(void *ctx, const struct block *block)
@@ -150,21 +155,6 @@ struct printer {
 	bool is_first;
 };
 
-/* "1,234,567" into @out (27 bytes suffice). */
-static const char *commas(uint64_t n, char out[static 28])
-{
-	char digits[24];
-	int size = snprintf(digits, sizeof(digits), "%" PRIu64, n), k = 0;
-
-	for (int i = 0; i < size; i++) {
-		if (i > 0 && (size - i) % 3 == 0)
-			out[k++] = ',';
-		out[k++] = digits[i];
-	}
-	out[k] = '\0';
-	return out;
-}
-
 static void print_line(const struct printer *p, char *line)
 {
 	for (char *c = line; *c; c++)
@@ -197,20 +187,39 @@ static double age_of(const struct leaks *l, uint32_t time)
 	return l->now > time ? (l->now - time) / 1000.0 : 0;
 }
 
+static bool is_sampled(const struct leaks *l)
+{
+	return profile_options(l->report->profile)->sample_interval != 0;
+}
+
+/* "1,234 bytes in 56 blocks", or "1.2 MiB +- 10 % in about 56 blocks"; the caller frees it. */
+static char *sum_text(const struct leaks *l, const struct leak_sum *s)
+{
+	const struct profile *p = l->report->profile;
+	uint64_t count = profile_count(p, s->blocks);
+	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE], error[AMOUNT_SIZE];
+
+	amount_commas(count, blocks);
+	if (!is_sampled(l))
+		return xasprintf("%s byte%s in %s block%s", amount_commas(s->bytes, bytes),
+				 plural(s->bytes), blocks, plural(count));
+	amount_error((double)s->bytes, profile_error(p, s->variance), error);
+	return xasprintf("%s%s in about %s block%s", amount_bytes((double)s->bytes, bytes), error,
+			 blocks, plural(count));
+}
+
 static void print_site(const struct leaks *l, const struct leak_site *s, struct printer *p)
 {
-	char bytes[28], blocks[28];
+	const struct leak_sum sum = {s->bytes, s->blocks, s->variance};
 	double oldest = age_of(l, s->oldest), youngest = age_of(l, s->youngest);
+	_cleanup_free_ char *text = sum_text(l, &sum);
 
-	commas(s->bytes, bytes);
-	commas(s->blocks, blocks);
-	if (s->blocks == 1)
-		print_line(p, xasprintf("  %s byte%s in 1 block %s, %.3f s old", bytes,
-					s->bytes == 1 ? "" : "s", leak_kind_text[s->kind], oldest));
+	if (profile_count(l->report->profile, s->blocks) == 1)
+		print_line(p, xasprintf("  %s %s, %.3f s old", text, leak_kind_text[s->kind],
+					oldest));
 	else
-		print_line(p, xasprintf("  %s byte%s in %s blocks %s, %.3f to %.3f s old", bytes,
-					s->bytes == 1 ? "" : "s", blocks, leak_kind_text[s->kind],
-					oldest, youngest));
+		print_line(p, xasprintf("  %s %s, %.3f to %.3f s old", text,
+					leak_kind_text[s->kind], oldest, youngest));
 	p->is_first = true;
 	if (s->node)
 		each_frame(l, s->node, print_frame, p);
@@ -220,37 +229,67 @@ static void print_site(const struct leaks *l, const struct leak_site *s, struct 
 
 static void print_sums(const struct leaks *l, const struct printer *p)
 {
-	char bytes[28], blocks[28];
-
 	for (int k = 0; k < LEAK_KIND_COUNT; k++) {
-		const struct leak_sum *s = &l->sum[k];
-		bool is_checked = l->sum[LEAK_UNCHECKED].blocks == 0 && k != LEAK_UNCHECKED;
+		if (l->is_checked != (k != LEAK_UNCHECKED))
+			continue;
+		_cleanup_free_ char *text = sum_text(l, &l->sum[k]);
 
-		if (s->blocks || is_checked)
-			print_line(p, xasprintf("  %s: %s bytes in %s block%s", leak_kind_text[k],
-						commas(s->bytes, bytes), commas(s->blocks, blocks),
-						s->blocks == 1 ? "" : "s"));
+		print_line(p, xasprintf("  %s: %s", leak_kind_text[k], text));
 	}
+}
+
+/* Sites that have no line of their own. */
+struct rest {
+	struct leak_sum sum;
+	size_t sites;
+};
+
+static void add_rest(struct rest *r, const struct leak_site *s)
+{
+	r->sum.bytes += s->bytes;
+	r->sum.blocks += s->blocks;
+	r->sum.variance += s->variance;
+	r->sites++;
+}
+
+static void print_rest(const struct leaks *l, const struct rest *r, const char *what,
+		       const struct printer *p)
+{
+	if (!r->sum.blocks)
+		return;
+	_cleanup_free_ char *text = sum_text(l, &r->sum);
+
+	print_line(p, xasprintf("  %s of %zu %s", text, r->sites, what));
+}
+
+static bool is_resolved(const struct leaks *l, const struct leak_site *s)
+{
+	double error = profile_error(l->report->profile, s->variance);
+
+	return s->bytes == 0 || !estimate_is_below_resolution((double)s->bytes, error);
 }
 
 void leaks_print(const struct leaks *l, size_t max_sites, leaks_line_fn *line, void *ctx)
 {
 	struct printer p = {line, ctx, true};
-	size_t shown = MIN(max_sites, l->sites.count);
-	uint64_t bytes = 0, blocks = 0;
-	char bytes_text[28], blocks_text[28];
+	struct rest smaller = {0}, unresolved = {0};
+	size_t shown = 0;
 
-	for (size_t i = 0; i < shown; i++)
-		print_site(l, &l->sites.data[i], &p);
-	for (size_t i = shown; i < l->sites.count; i++) {
-		bytes += l->sites.data[i].bytes;
-		blocks += l->sites.data[i].blocks;
+	for (size_t i = 0; i < l->sites.count; i++) {
+		const struct leak_site *s = &l->sites.data[i];
+
+		if (!is_resolved(l, s)) {
+			add_rest(&unresolved, s);
+		} else if (shown < max_sites) {
+			print_site(l, s, &p);
+			shown++;
+		} else {
+			add_rest(&smaller, s);
+		}
 	}
-	if (blocks)
-		print_line(&p, xasprintf("  %s bytes in %s block%s of %zu smaller sites are not "
-					 "shown here",
-					 commas(bytes, bytes_text), commas(blocks, blocks_text),
-					 blocks == 1 ? "" : "s", l->sites.count - shown));
+	print_rest(l, &smaller, "smaller sites are not shown here", &p);
+	print_rest(l, &unresolved,
+		   unresolved.sites == 1 ? "site below resolution" : "sites below resolution", &p);
 	print_sums(l, &p);
 }
 
@@ -333,6 +372,18 @@ static void write_frame(void *ctx, taddr_t pc, const struct symbol *symbol,
 	fputc('}', j->file);
 }
 
+/* The members of @s with @between between them. */
+static void write_sum(FILE *file, const struct leaks *l, const struct leak_sum *s,
+		      const char *between)
+{
+	const struct profile *p = l->report->profile;
+
+	fprintf(file, "\"bytes\": %" PRIu64 "%s", s->bytes, between);
+	if (is_sampled(l))
+		fprintf(file, "\"error\": %.0f%s", profile_error(p, s->variance), between);
+	fprintf(file, "\"blocks\": %" PRIu64, profile_count(p, s->blocks));
+}
+
 static void write_site(FILE *file, const struct leaks *l, const struct leak_site *s)
 {
 	struct json j = {file, true};
@@ -340,10 +391,9 @@ static void write_site(FILE *file, const struct leaks *l, const struct leak_site
 	fputs("    {", file);
 	if (s->kind != LEAK_UNCHECKED)
 		fprintf(file, "\"kind\": \"%s\", ", leak_kind_text[s->kind]);
-	fprintf(file,
-		"\"bytes\": %" PRIu64 ", \"blocks\": %" PRIu64
-		", \"oldest\": %.3f, \"youngest\": %.3f, \"stack\": [",
-		s->bytes, s->blocks, age_of(l, s->oldest), age_of(l, s->youngest));
+	write_sum(file, l, &(struct leak_sum){s->bytes, s->blocks, s->variance}, ", ");
+	fprintf(file, ", \"oldest\": %.3f, \"youngest\": %.3f, \"stack\": [",
+		age_of(l, s->oldest), age_of(l, s->youngest));
 	each_frame(l, s->node, write_frame, &j);
 	fputs("]}", file);
 }
@@ -351,10 +401,12 @@ static void write_site(FILE *file, const struct leaks *l, const struct leak_site
 static void write_kinds(FILE *file, const struct leaks *l)
 {
 	fputs("  \"kinds\": {", file);
-	for (int k = LEAK_DEFINITE; k < LEAK_KIND_COUNT; k++)
-		fprintf(file, "%s\n    \"%s\": {\"bytes\": %" PRIu64 ", \"blocks\": %" PRIu64 "}",
-			k > LEAK_DEFINITE ? "," : "", leak_kind_text[k], l->sum[k].bytes,
-			l->sum[k].blocks);
+	for (int k = LEAK_DEFINITE; k < LEAK_KIND_COUNT; k++) {
+		fprintf(file, "%s\n    \"%s\": {", k > LEAK_DEFINITE ? "," : "",
+			leak_kind_text[k]);
+		write_sum(file, l, &l->sum[k], ", ");
+		fputc('}', file);
+	}
 	fputs("},\n", file);
 }
 
@@ -365,13 +417,18 @@ void leaks_write_json(FILE *file, const struct leaks *l)
 	for (int k = 0; k < LEAK_KIND_COUNT; k++) {
 		all.bytes += l->sum[k].bytes;
 		all.blocks += l->sum[k].blocks;
+		all.variance += l->sum[k].variance;
 	}
-	fprintf(file, "{\n  \"pid\": %u,\n  \"command\": ", l->report->pid);
+	fputs("{\n", file);
+	if (is_sampled(l))
+		fprintf(file, "  \"heap_sample\": %" PRIu64 ",\n",
+			profile_options(l->report->profile)->sample_interval);
+	fprintf(file, "  \"pid\": %u,\n  \"command\": ", l->report->pid);
 	write_text(file, l->report->command);
-	fprintf(file,
-		",\n  \"age\": %.3f,\n  \"bytes\": %" PRIu64 ",\n  \"blocks\": %" PRIu64 ",\n",
-		l->minimum_age / 1000.0, all.bytes, all.blocks);
-	if (all.blocks > l->sum[LEAK_UNCHECKED].blocks)
+	fprintf(file, ",\n  \"age\": %.3f,\n  ", l->minimum_age / 1000.0);
+	write_sum(file, l, &all, ",\n  ");
+	fputs(",\n", file);
+	if (l->is_checked)
 		write_kinds(file, l);
 	fputs("  \"sites\": [", file);
 	for (size_t i = 0; i < l->sites.count; i++) {

@@ -1,6 +1,6 @@
 /*
- * Blocks that are still there, by call path: who holds memory, since when, and,
- * after a leak check, whether anybody still points to it.
+ * Blocks that are still there, by call path: what holds memory, since when, and,
+ * after a leak check, whether anything still points to it.
  *
  *	live blocks -> sites (kind, path) with bytes, blocks, ages -> text or JSON
  *
@@ -14,7 +14,8 @@
 #include "output/report_tree.h"
 
 /*
- * What a leak check found out about a block; LEAK_UNCHECKED: nobody asked. In the order of reports.
+ * What a leak check found out about a block; LEAK_UNCHECKED: no check was made. In the order of
+ * reports.
  */
 enum leak_kind {
 	LEAK_UNCHECKED, LEAK_DEFINITE, LEAK_INDIRECT, LEAK_POSSIBLE, LEAK_REACHABLE,
@@ -24,13 +25,15 @@ enum leak_kind {
 struct leak_site {
 	uint32_t node;           /* of the report tree: the outermost frame of the path */
 	uint8_t kind;            /* enum leak_kind */
-	uint64_t bytes, blocks;
+	uint64_t bytes;
+	uint64_t blocks;         /* profile_count makes them whole, here and in struct leak_sum */
+	uint64_t variance;       /* of the bytes; 0 unless they are estimates */
 	/* when the first and the last block were made, profile_block_clock */
 	uint32_t oldest, youngest;
 };
 
 struct leak_sum {
-	uint64_t bytes, blocks;
+	uint64_t bytes, blocks, variance;
 };
 
 struct leaks {
@@ -42,6 +45,7 @@ struct leaks {
 	uint32_t slot_bits;
 	uint32_t now;                 /* profile_block_clock at the moment that is reported */
 	uint32_t minimum_age;         /* ms; younger blocks are left out */
+	bool is_checked;              /* a leak check found the kinds; set after leaks_init */
 };
 
 /* @report must outlive @l and its profile must not change meanwhile. */
@@ -56,7 +60,10 @@ void leaks_add_all(struct leaks *l);
 /* Brings the sites into the order of reports; before writing. */
 void leaks_sort(struct leaks *l);
 
-/* Calls @line for each line of the report (without newline), at most @max_sites sites. */
+/*
+ * Calls @line for each line of the report (without newline), at most @max_sites sites. Of samples,
+ * sites below resolution (profile/estimate.h) are one line.
+ */
 typedef void leaks_line_fn(void *ctx, const char *line);
 void leaks_print(const struct leaks *l, size_t max_sites, leaks_line_fn *line, void *ctx);
 
@@ -68,6 +75,9 @@ void leaks_print(const struct leaks *l, size_t max_sites, leaks_line_fn *line, v
  *	 "sites": [{"kind": KIND or absent, "bytes": N, "blocks": N, "oldest": SECONDS,
  *	            "youngest": SECONDS, "stack": [{"address": "0x..", "function": TEXT,
  *	            "file": TEXT, "line": N, "object": TEXT}, ...]}, ...]}
+ *
+ * Of samples, "bytes" and "blocks" are estimates: each "bytes" is followed by "error", its standard
+ * error, and the object begins with "heap_sample": BYTES.
  *
  * Stacks are innermost first; what is unknown is left out; inlined functions have
  * frames of their own with the same address. Text is UTF-8, whatever names hold.

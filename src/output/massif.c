@@ -12,7 +12,7 @@
  *	FRAME    := NAME [" (" FILE ":" LINE ")" | " (in " OBJECT ")" | " (in ???)"]
  *
  * An address with inlined functions is one line for each, one deeper each time;
- * only the last has the true children. Children stand by bytes descending; equal
+ * only the last has the true children. Children are sorted by bytes, descending; equal
  * ones as Valgrind would have mapped them: by load order of their module, then by
  * address, the aggregate line first. Names are asked for only when printed, so a
  * site below the threshold costs no symbols.
@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "output/massif.h"
 #include "output/massif_tree.h"
 
 struct child {
@@ -131,7 +132,7 @@ static void add_child(struct massif_writer *w, uint32_t node)
 	*vec_add(&w->children) = (struct child){
 		.bytes = w->bytes[node],
 		.node = node,
-		/* Code outside any module was mapped late, but 0x0 stands for the initial image. */
+		/* Code outside any module was mapped late, but 0x0 is the initial image. */
 		.load_order = f->module || !f->pc ? f->module : UINT32_MAX,
 		.pc = f->pc,
 	};
@@ -277,9 +278,7 @@ static void put_snapshot(struct massif_writer *w, uint32_t number, struct snapsh
 	w->bytes = node_bytes;
 	w->limit = significant_bytes(&s, node_bytes[0], w->report->threshold);
 	put_record(w, number, &s, node_bytes[0]);
-	put_tree(w, w->report->is_pages ?
-			    "(page allocation syscalls) mmap/mremap/brk, --alloc-fns, etc." :
-			    "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.");
+	put_tree(w, memory_kind_root(w->report->memory));
 	w->bytes = NULL;
 	free(node_bytes);
 }

@@ -28,7 +28,7 @@ _Static_assert(sizeof(struct data_record) == 24, "spec/memusage.md 2.1");
 
 struct memusage_data {
 	int fd;
-	/* of a file that was not there before and nobody's data have come to; or NULL */
+	/* of a file that was created and has no data yet; or NULL */
 	char *new_path;
 	int error;                  /* first -errno */
 	struct data_record *buffer;

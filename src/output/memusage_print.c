@@ -9,10 +9,10 @@
  *	Histogram for block sizes:
  *	    0-15             20  66% ==================================================
  */
+#include "output/memusage_print.h"
+
 #include <errno.h>
 #include <inttypes.h>
-
-#include "output/memusage.h"
 
 #define BAR 50 /* characters of the longest bar */
 
@@ -56,8 +56,11 @@ static void print_heap_rows(FILE *f, const struct paint *p, const struct memusag
 	print_row(f, p, n, MEMUSAGE_MALLOC, "malloc");
 	fputc('\n', f);
 	print_row(f, p, n, MEMUSAGE_REALLOC, "realloc");
-	fprintf(f, "  (nomove:%" PRIu64 ", dec:%" PRIu64 ", free:%" PRIu64 ")\n", n->same_place,
-		n->shrunk, n->freeing);
+	if (n->is_estimate)
+		fputc('\n', f);
+	else
+		fprintf(f, "  (nomove:%" PRIu64 ", dec:%" PRIu64 ", free:%" PRIu64 ")\n",
+			n->same_place, n->shrunk, n->freeing);
 	print_row(f, p, n, MEMUSAGE_CALLOC, "calloc");
 	fputc('\n', f);
 	print_label(f, p, "free");

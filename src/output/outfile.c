@@ -1,6 +1,8 @@
 /*
- * A file that is whole or absent: written as .ptmem.PID.N in the folder where it
- * is to stand, then renamed over the name that was asked for.
+ * A file that is whole or absent: written to an unnamed file (O_TMPFILE) in the directory of its
+ * path. When it is complete, it is named .ptmem.PID.N and at once renamed to the path. The kernel
+ * removes an unnamed file when its writer dies. On a file system without such files, it has that
+ * name from the beginning, and keeps it if ptmem dies.
  *
  *	path                          written to
  *	"-"                           standard output, directly
@@ -14,6 +16,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,7 +24,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/stream.h"
-#include "output/writer.h"
+#include "output/outfile.h"
 
 #define FILE_MODE 0644
 #define TEMPORARY_TRIES 10000
@@ -50,35 +53,88 @@ static int open_direct(const char *path, struct outfile *out)
 	int err = open_stream(fd, &file);
 
 	if (!err)
-		*out = (struct outfile){.file = file, .path = xstrdup(path)};
+		*out = (struct outfile){.file = file, .path = xstrdup(path), .unnamed_fd = -1};
 	return err;
 }
 
-static char *temporary_name(const char *path, unsigned number)
+/* The directory of @path, with its slash; "" = the working directory. */
+static char *directory_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	int dir_size = slash ? (int)(slash + 1 - path) : 0;
 
-	return xasprintf("%.*s.ptmem.%d.%u", dir_size, path, (int)getpid(), number);
+	return xasprintf("%.*s", slash ? (int)(slash + 1 - path) : 0, path);
 }
 
-/* Makes a file beside @path under a name that nothing has yet. */
+static bool has_no_unnamed_files(int err)
+{
+	return err == -EOPNOTSUPP || err == -EISDIR || err == -EINVAL || err == -ENOSYS;
+}
+
+static void link_path(int fd, char path[static 32])
+{
+	snprintf(path, 32, "/proc/self/fd/%d", fd);
+}
+
+/* An unnamed file in @directory. -EOPNOTSUPP: there is none, or it could not be named later. */
+static int create_unnamed(const char *directory, int *fd_out)
+{
+	char link[32];
+	int fd = stream_open(*directory ? directory : ".", O_WRONLY | O_TMPFILE, FILE_MODE);
+
+	if (fd < 0)
+		return has_no_unnamed_files(fd) ? -EOPNOTSUPP : fd;
+	link_path(fd, link);
+	if (access(link, F_OK)) { /* no /proc here */
+		close(fd);
+		return -EOPNOTSUPP;
+	}
+	*fd_out = fd;
+	return 0;
+}
+
+static int create_named(const char *name, int *fd_out)
+{
+	int fd = stream_open(name, O_WRONLY | O_CREAT | O_EXCL, FILE_MODE);
+
+	if (fd >= 0)
+		*fd_out = fd;
+	return MIN(fd, 0);
+}
+
+static int link_unnamed(const char *name, int *fd)
+{
+	char link[32];
+
+	link_path(*fd, link);
+	return linkat(AT_FDCWD, link, AT_FDCWD, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
+}
+
+/* @make gives a file, *@fd, a name beside @path that no other has: *@name_out. */
+static int take_name(const char *path, int (*make)(const char *name, int *fd), int *fd,
+		     char **name_out)
+{
+	_cleanup_free_ char *directory = directory_of(path);
+	int err = -EEXIST;
+
+	for (unsigned i = 0; err == -EEXIST && i < TEMPORARY_TRIES; i++) {
+		_cleanup_free_ char *name =
+			xasprintf("%s.ptmem.%d.%u", directory, (int)getpid(), i);
+
+		err = make(name, fd);
+		if (!err)
+			*name_out = xstrdup(name);
+	}
+	return err;
+}
+
+/* *@name_out: NULL where the file has no name yet. */
 static int create_temporary(const char *path, int *fd_out, char **name_out)
 {
-	for (unsigned i = 0; i < TEMPORARY_TRIES; i++) {
-		_cleanup_free_ char *name = temporary_name(path, i);
-		int fd = stream_open(name, O_WRONLY | O_CREAT | O_EXCL, FILE_MODE);
+	_cleanup_free_ char *directory = directory_of(path);
+	int err = create_unnamed(directory, fd_out);
 
-		if (fd >= 0) {
-			*fd_out = fd;
-			*name_out = name;
-			name = NULL;
-			return 0;
-		}
-		if (fd != -EEXIST)
-			return fd;
-	}
-	return -EEXIST;
+	*name_out = NULL;
+	return err == -EOPNOTSUPP ? take_name(path, create_named, fd_out, name_out) : err;
 }
 
 /* @st: the file that is to be replaced; NULL = none. */
@@ -100,10 +156,12 @@ static int open_temporary(const char *path, const struct stat *st, struct outfil
 				      07777); /* a file system without modes is none the worse */
 	err = open_stream(fd, &file);
 	if (err) {
-		unlink(temporary);
+		if (temporary)
+			unlink(temporary);
 		return err;
 	}
-	*out = (struct outfile){.file = file, .path = xstrdup(path), .temporary = temporary};
+	*out = (struct outfile){.file = file, .path = xstrdup(path), .temporary = temporary,
+				.unnamed_fd = temporary ? -1 : fd};
 	temporary = NULL;
 	return 0;
 }
@@ -116,7 +174,7 @@ static int open_stdout(struct outfile *out)
 
 	if (!file)
 		return -errno;
-	*out = (struct outfile){.file = file, .path = xstrdup("-")};
+	*out = (struct outfile){.file = file, .path = xstrdup("-"), .unnamed_fd = -1};
 	return 0;
 }
 
@@ -143,15 +201,12 @@ int outfile_open(const char *path, struct outfile *out)
 	return end ? open_temporary(end, &st, out) : -errno;
 }
 
-/* Closes the stream. 0 or -errno of anything that was not written. */
-static int close_stream(struct outfile *out)
+/* 0 or -errno of anything that was not written. */
+static int flush_stream(struct outfile *out)
 {
 	bool had_error = ferror(out->file);
-	int err = fflush(out->file) ? -errno : had_error ? -EIO : 0;
 
-	if (fclose(out->file) && !err)
-		err = -errno;
-	return err;
+	return fflush(out->file) ? -errno : had_error ? -EIO : 0;
 }
 
 static void release(struct outfile *out)
@@ -161,16 +216,29 @@ static void release(struct outfile *out)
 	*out = (struct outfile){0};
 }
 
+/* The whole file gets its name. No signal may come between the two that it has. */
+static int publish(struct outfile *out, int err)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &before);
+	if (!err && out->unnamed_fd >= 0)
+		err = take_name(out->path, link_unnamed, &out->unnamed_fd, &out->temporary);
+	if (fclose(out->file) && !err)
+		err = -errno;
+	if (!err && out->temporary && rename(out->temporary, out->path))
+		err = -errno;
+	if (err && out->temporary)
+		unlink(out->temporary);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
 int outfile_commit(struct outfile *out)
 {
-	int err = close_stream(out);
+	int err = publish(out, flush_stream(out));
 
-	if (out->temporary) {
-		if (!err && rename(out->temporary, out->path))
-			err = -errno;
-		if (err)
-			unlink(out->temporary);
-	}
 	release(out);
 	return err;
 }

@@ -70,6 +70,32 @@ uint32_t path_tree_child(struct path_tree *t, uint32_t parent, const char *name,
 	return child;
 }
 
+void path_tree_set_kind(struct path_tree *t, uint32_t node, enum frame_kind kind)
+{
+	if (kind != FRAME_PROGRAM)
+		t->node.data[node].kind = kind;
+}
+
+struct path_tree *path_tree_fold_unnamed(const struct path_tree *t)
+{
+	struct path_tree *out = path_tree_new();
+	_cleanup_free_ uint32_t *place = xcalloc(t->node.count, sizeof(*place)); /* in @out */
+
+	for (uint32_t i = 0; i < t->node.count; i++) {
+		const struct path_node *n = &t->node.data[i];
+		bool is_repeated = *n->name == '[' && n->name == t->node.data[n->parent].name;
+
+		place[i] = !i || is_repeated ? place[n->parent] :
+					       path_tree_child(out, place[n->parent], n->name,
+							       strlen(n->name));
+		path_tree_set_kind(out, place[i], n->kind);
+		for (int side = PATH_OLD; side <= PATH_NEW; side++)
+			path_tree_add(out, place[i], (enum path_side)side, n->own[side]);
+	}
+	path_tree_sum(out);
+	return out;
+}
+
 void path_tree_add(struct path_tree *t, uint32_t node, enum path_side side, uint64_t value)
 {
 	t->node.data[node].own[side] += value;

@@ -7,12 +7,13 @@
  * Children are merged by name. A path's own value is what belongs to it and to
  * none of its children, so that totals are sums: total = own + children's totals.
  * Each node has two of both, for the tree before and the tree now; a tree that
- * nobody compares uses the second alone.
+ * is not compared uses the second alone.
  */
 #ifndef PTMEM_OUTPUT_PATH_TREE_H
 #define PTMEM_OUTPUT_PATH_TREE_H
 
 #include "base/types.h"
+#include "output/frame_kind.h"
 
 enum path_side { PATH_OLD, PATH_NEW };
 
@@ -23,6 +24,7 @@ struct path_node {
 	uint32_t first_child;  /* 0 = none; the newest child comes first */
 	uint32_t next_sibling; /* 0 = none */
 	uint32_t depth;        /* 0 at the root */
+	enum frame_kind kind;  /* FRAME_PROGRAM unless path_tree_set_kind says more */
 	uint64_t own[2];       /* by enum path_side */
 	uint64_t total[2];     /* as of the last path_tree_sum */
 };
@@ -37,6 +39,15 @@ void path_tree_free(struct path_tree *t);
  * if there is none. @name: @size bytes of anything.
  */
 uint32_t path_tree_child(struct path_tree *t, uint32_t parent, const char *name, size_t size);
+
+/* What the frame belongs to. */
+void path_tree_set_kind(struct path_tree *t, uint32_t node, enum frame_kind kind);
+
+/*
+ * A copy of @t, summed up, in which frames without a name ("[libx.so]") that call each other
+ * within one object are one frame. Never NULL.
+ */
+struct path_tree *path_tree_fold_unnamed(const struct path_tree *t);
 
 /* Adds @value to what belongs to @node itself. */
 void path_tree_add(struct path_tree *t, uint32_t node, enum path_side side, uint64_t value);

@@ -1,9 +1,8 @@
 /*
  * Placeholders in the names of output files: see pattern.h for the grammar.
  *
- * One pass that appends to a memory stream; what it appends for a placeholder is
- * the only thing that knows the values. Checking is expanding with values that
- * nobody sees. Knows nothing of files: a name is text here.
+ * One pass that appends to a memory stream. Checking is an expansion whose result is dropped. Knows
+ * nothing of files: a name is text here.
  */
 #include "output/pattern.h"
 

@@ -6,7 +6,7 @@
  *	%q{VAR}  environment variable, not expanded any further
  *	%%       a percent sign
  *
- * A relative name stands in a folder that the caller gives, since the working
+ * A relative name is in a directory that the caller gives, since the working
  * directory may have changed meanwhile. The name "-" (standard output) stays "-".
  */
 #ifndef PTMEM_OUTPUT_PATTERN_H
@@ -17,7 +17,7 @@
 struct pattern_values {
 	uint32_t pid;
 	uint32_t *sequence; /* the last number that %n gave, 0 at first; counted up at each %n */
-	const char *dir;    /* where relative names stand; NULL = leave them relative */
+	const char *dir;    /* the directory of relative names; NULL = leave them relative */
 };
 
 /*

@@ -9,18 +9,17 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "output/shown_stack.h"
 
 static char *frame_name(const struct symbol *symbol, const struct symbol_frame *frame)
 {
-	const char *slash = symbol->object ? strrchr(symbol->object, '/') : NULL;
-
 	if (frame->name)
 		return xstrdup(frame->name);
 	if (frame->file)
 		return xasprintf("[%s:%u]", frame->file, frame->line);
 	if (symbol->object)
-		return xasprintf("[%s]", slash && slash[1] ? slash + 1 : symbol->object);
+		return xasprintf("[%s]", text_base_name(symbol->object));
 	return xstrdup("[unknown]");
 }
 
@@ -30,6 +29,10 @@ static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct symbol 
 		_cleanup_free_ char *name = frame_name(symbol, &symbol->frame[i]);
 
 		at = path_tree_child(t, at, name, strlen(name));
+		const struct frame_text text = {symbol->frame[i].name, symbol->frame[i].file,
+						symbol->object};
+
+		path_tree_set_kind(t, at, frame_kind(&text));
 	}
 	return at;
 }
@@ -56,13 +59,14 @@ static int find_peak(const struct profile *p, uint32_t *i_out)
 	return -ENOENT;
 }
 
-static uint64_t leaf_value(const struct leaf *leaf, enum profile_quantity quantity)
+static uint64_t leaf_value(const struct profile *p, const struct leaf *leaf,
+			   enum profile_quantity quantity)
 {
 	switch (quantity) {
 	case PATHS_TOTAL:
 		return leaf->total_bytes;
 	case PATHS_COUNT:
-		return leaf->calls;
+		return profile_count(p, leaf->calls);
 	default:
 		return leaf->live_bytes;
 	}
@@ -83,7 +87,7 @@ int profile_paths_add(struct path_tree *t, const struct report *r, enum profile_
 	}
 	for (uint32_t i = 1; i <= count; i++) {
 		const struct leaf *leaf = profile_leaf(r->profile, i);
-		uint64_t value = bytes ? bytes[i] : leaf_value(leaf, quantity);
+		uint64_t value = bytes ? bytes[i] : leaf_value(r->profile, leaf, quantity);
 
 		if (value)
 			add_leaf(t, &stack, leaf->node, value);

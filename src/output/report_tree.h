@@ -34,13 +34,13 @@ void report_tree_free(struct report_tree *t);
 /* Node 0 is the root. */
 const struct report_node *report_tree_node(const struct report_tree *t, uint32_t node);
 
-/* Where the bytes of @leaf stand; REPORT_NODE_IGNORED: nowhere. */
+/* The node that has the bytes of @leaf; REPORT_NODE_IGNORED: none. */
 #define REPORT_NODE_IGNORED UINT32_MAX
 uint32_t report_tree_leaf_node(const struct report_tree *t, uint32_t leaf);
 
 /*
  * Sums @leaf_bytes (indexed by leaf, 1 .. @leaf_count) upwards: *node_bytes_out[i]
- * is what stands below node i and in it. The caller frees it. Returns how many
+ * is what node i and the nodes below it have. The caller frees it. Returns how many
  * nodes existed when there were @leaf_count leaves; the others are absent. Leaves
  * that the filter ignores add nothing.
  */

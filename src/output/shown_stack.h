@@ -1,6 +1,6 @@
 /*
- * What a report shows of one stack: the frames of a node of the profile's call tree, and which of them
- * the filter leaves.
+ * What a report shows of one stack: the frames of a node of the profile's call tree, and which of
+ * them the filter leaves. The mark of a stack that is not whole is shown beyond the depth, too.
  */
 #ifndef PTMEM_OUTPUT_SHOWN_STACK_H
 #define PTMEM_OUTPUT_SHOWN_STACK_H

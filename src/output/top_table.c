@@ -4,26 +4,31 @@
  */
 #include "output/top_table.h"
 
+#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
+#include <string.h>
 
+#include "base/alloc.h"
 #include "output/shown_stack.h"
+#include "profile/estimate.h"
 
 #define NO_SITE UINT32_MAX
 
 void top_table_deinit(struct top_table *t)
 {
 	vec_deinit(&t->sites);
-	vec_deinit(&t->site_of);
+	vec_deinit(&t->leaves);
 	vec_deinit(&t->order);
 }
 
-static uint32_t site_with(struct top_table *t, uint32_t frame)
+static uint32_t site_with(struct top_table *t, struct call_site at)
 {
-	for (size_t i = 0; i < t->sites.count; i++)
-		if (t->sites.data[i].frame == frame)
+	for (size_t i = 0; i < t->sites.count; i++) {
+		const struct call_site *other = &t->sites.data[i].at;
+		if (other->frame == at.frame && other->inlined == at.inlined)
 			return (uint32_t)i;
-	*vec_add(&t->sites) = (struct top_site){.frame = frame};
+	}
+	*vec_add(&t->sites) = (struct top_site){.at = at};
 	return (uint32_t)t->sites.count - 1;
 }
 
@@ -31,33 +36,58 @@ static uint32_t find_site(struct top_table *t, struct shown_stack *s, uint32_t n
 {
 	if (!shown_stack_fill(s, node))
 		return NO_SITE;
-	return site_with(t, s->count > 0 ? s->frame.data[s->first] : 0);
+	if (t->is_above_wrappers)
+		return site_with(t, call_site_find(s));
+	return site_with(t, (struct call_site){
+				    .frame = s->count > 0 ? s->frame.data[s->first] : 0});
 }
 
 static void place_new_leaves(struct top_table *t, const struct report *r)
 {
 	struct shown_stack stack = {.report = r};
 
-	if (t->site_of.count == 0)
-		*vec_add(&t->site_of) = NO_SITE; /* leaf 0 is none */
-	for (uint32_t leaf = (uint32_t)t->site_of.count; leaf <= profile_leaf_count(r->profile);
+	if (t->leaves.count == 0)
+		*vec_add(&t->leaves) = (struct top_leaf){.site = NO_SITE}; /* leaf 0 is none */
+	for (uint32_t leaf = (uint32_t)t->leaves.count; leaf <= profile_leaf_count(r->profile);
 	     leaf++) {
 		uint32_t site = find_site(t, &stack, profile_leaf(r->profile, leaf)->node);
 
-		*vec_add(&t->site_of) = site;
+		*vec_add(&t->leaves) = (struct top_leaf){.site = site};
 	}
 	shown_stack_deinit(&stack);
 }
 
-static void add_leaf(struct top_site *s, uint32_t index, const struct leaf *leaf)
+void top_table_group(struct top_table *t, const struct report *r, bool is_above_wrappers)
 {
+	struct shown_stack stack = {.report = r};
+
+	t->is_above_wrappers = is_above_wrappers;
+	t->sites.count = t->order.count = 0;
+	for (uint32_t leaf = 1; leaf < t->leaves.count; leaf++)
+		t->leaves.data[leaf].site =
+			find_site(t, &stack, profile_leaf(r->profile, leaf)->node);
+	shown_stack_deinit(&stack);
+}
+
+/* @seconds since the last update, 0 = there was none. */
+static void add_leaf(struct top_table *t, uint32_t index, const struct leaf *leaf, double seconds)
+{
+	struct top_leaf *l = &t->leaves.data[index];
+	struct top_site *s = &t->sites.data[l->site];
+
 	s->live += leaf->live_bytes;
 	s->blocks += leaf->live_blocks;
-	s->total += leaf->total_bytes;
+	s->variance += leaf->live_variance;
+	s->growth += (int64_t)(leaf->live_bytes - l->last_live);
+	s->since_start += (int64_t)(leaf->live_bytes - l->start_live);
+	if (seconds > 0)
+		s->rate += (double)(leaf->total_bytes - l->last_total) / seconds;
 	if (s->leaf == 0 || leaf->live_bytes > s->leaf_live) {
 		s->leaf = index;
 		s->leaf_live = leaf->live_bytes;
 	}
+	l->last_live = leaf->live_bytes;
+	l->last_total = leaf->total_bytes;
 }
 
 void top_table_update(struct top_table *t, const struct report *r, uint64_t time_ns)
@@ -66,34 +96,26 @@ void top_table_update(struct top_table *t, const struct report *r, uint64_t time
 							      0;
 
 	place_new_leaves(t, r);
+	for (size_t i = 0; i < t->sites.count; i++)
+		t->sites.data[i] = (struct top_site){.at = t->sites.data[i].at};
+	for (uint32_t leaf = 1; leaf < t->leaves.count; leaf++)
+		if (t->leaves.data[leaf].site != NO_SITE)
+			add_leaf(t, leaf, profile_leaf(r->profile, leaf), seconds);
 	for (size_t i = 0; i < t->sites.count; i++) {
 		struct top_site *s = &t->sites.data[i];
 
-		s->last_live = s->live;
-		s->last_total = s->total;
-		s->live = s->blocks = s->total = s->leaf_live = 0;
-		s->leaf = 0;
-	}
-	for (uint32_t leaf = 1; leaf < t->site_of.count; leaf++)
-		if (t->site_of.data[leaf] != NO_SITE)
-			add_leaf(&t->sites.data[t->site_of.data[leaf]], leaf,
-				 profile_leaf(r->profile, leaf));
-	for (size_t i = 0; i < t->sites.count; i++) {
-		struct top_site *s = &t->sites.data[i];
-
-		s->growth = (int64_t)(s->live - s->last_live);
-		s->since_start = (int64_t)(s->live - s->start_live);
-		s->rate = seconds > 0 ? (double)(s->total - s->last_total) / seconds : 0;
+		s->blocks = profile_count(r->profile, s->blocks);
+		s->error = profile_error(r->profile, s->variance);
 	}
 	t->time_ns = time_ns;
 }
 
 void top_table_restart(struct top_table *t)
 {
-	for (size_t i = 0; i < t->sites.count; i++) {
-		t->sites.data[i].start_live = t->sites.data[i].live;
+	for (size_t i = 0; i < t->leaves.count; i++)
+		t->leaves.data[i].start_live = t->leaves.data[i].last_live;
+	for (size_t i = 0; i < t->sites.count; i++)
 		t->sites.data[i].since_start = 0;
-	}
 }
 
 /* -- order -- */
@@ -132,28 +154,68 @@ static int compare(const void *a, const void *b, void *ctx)
 	return i < k ? -1 : i > k;
 }
 
+/* A site that holds nothing now is known to. */
+static bool is_resolved(const struct top_site *s)
+{
+	return s->live == 0 || !estimate_is_below_resolution((double)s->live, s->error);
+}
+
+static void add_unresolved(struct top_site *sum, const struct top_site *s)
+{
+	sum->live += s->live;
+	sum->blocks += s->blocks;
+	sum->growth += s->growth;
+	sum->since_start += s->since_start;
+	sum->rate += s->rate;
+	sum->error = sqrt(sum->error * sum->error + s->error * s->error);
+}
+
 void top_table_sort(struct top_table *t, enum top_order by)
 {
 	struct sorting sorting = {t, by};
 
 	t->order.count = 0;
-	for (size_t i = 0; i < t->sites.count; i++)
-		*vec_add(&t->order) = (uint32_t)i;
+	t->unresolved = (struct top_site){0};
+	for (size_t i = 0; i < t->sites.count; i++) {
+		if (is_resolved(&t->sites.data[i]))
+			*vec_add(&t->order) = (uint32_t)i;
+		else
+			add_unresolved(&t->unresolved, &t->sites.data[i]);
+	}
 	if (t->order.count > 1)
 		qsort_r(t->order.data, t->order.count, sizeof(*t->order.data), compare, &sorting);
 }
 
-const char *top_bytes(char out[static 16], double bytes, bool is_change)
-{
-	static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-	size_t unit = 0;
-	double n = fabs(bytes);
-	const char *sign = bytes < 0 ? "-" : is_change && bytes > 0 ? "+" : "";
+/* -- labels -- */
 
-	while (n >= 999.95 && unit + 1 < ARRAY_SIZE(units)) {
-		n /= 1000;
-		unit++;
+static bool is_repeated(char *const *label, size_t count, size_t i)
+{
+	for (size_t k = 0; k < count; k++) {
+		if (k != i && strcmp(label[k], label[i]) == 0)
+			return true;
 	}
-	snprintf(out, 16, unit ? "%s%.1f %s" : "%s%.0f %s", sign, n, units[unit]);
-	return out;
+	return false;
+}
+
+/* Several calls in one line of source have the same label: then the address tells them apart. */
+void top_table_labels(const struct top_table *t, const struct report *r, size_t first,
+		      size_t count, char **out)
+{
+	const struct calltree *tree = profile_calltree(r->profile);
+	bool *repeated = xcalloc(MAX(count, (size_t)1), sizeof(*repeated));
+
+	for (size_t i = 0; i < count; i++)
+		out[i] = call_site_text(r, t->sites.data[t->order.data[first + i]].at);
+	for (size_t i = 0; i < count; i++)
+		repeated[i] = is_repeated(out, count, i);
+	for (size_t i = 0; i < count; i++) {
+		uint32_t frame = t->sites.data[t->order.data[first + i]].at.frame;
+		char *label = out[i];
+
+		if (!repeated[i] || !frame)
+			continue;
+		out[i] = xasprintf("%s at %#" PRIx64, label, calltree_frame(tree, frame)->pc);
+		free(label);
+	}
+	free(repeated);
 }

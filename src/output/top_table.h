@@ -2,36 +2,48 @@
  * Which call sites hold memory now, and how that changes: the table of --top,
  * without any terminal.
  *
- *	leaves -> sites (innermost shown frame) -> rows with live bytes, growth, rate
+ *	leaves -> sites -> rows with live bytes, growth, rate
  *
- * A site is where the program calls an allocation function; its leaves are the
- * call paths that lead there. Leaves never go, so a leaf's site is looked up once.
+ * A site is where the program calls an allocation function (the innermost shown frame), or where it
+ * calls a wrapper of one (call_sites.h); its leaves are the call paths that lead there. Leaves are
+ * never removed, so a leaf's site is looked up once.
  */
 #ifndef PTMEM_OUTPUT_TOP_TABLE_H
 #define PTMEM_OUTPUT_TOP_TABLE_H
 
 #include "base/vec.h"
+#include "output/call_sites.h"
 #include "output/writer.h"
 
 enum top_order { TOP_LIVE, TOP_GROWTH, TOP_SINCE_START, TOP_RATE, TOP_ORDER_COUNT };
 
 struct top_site {
-	uint32_t frame;        /* of the call tree; 0 = no frame is known */
+	struct call_site at;
 	uint32_t leaf;         /* the one that holds most now */
-	uint64_t live, blocks; /* now */
-	uint64_t total;        /* bytes ever allocated */
+	uint64_t live; /* now */
+	uint64_t blocks; /* now; in units (profile_count) until the update is over */
+	uint64_t variance; /* of live */
+	double error;          /* standard error of live; 0 unless it is an estimate */
 	int64_t growth;        /* of live, since the last update */
 	int64_t since_start;   /* of live, since the first update or top_table_restart */
 	double rate;           /* bytes allocated a second, since the last update */
 	uint64_t leaf_live;    /* of leaf */
+};
+
+/* What is remembered of a leaf between updates. */
+struct top_leaf {
+	uint32_t site; /* index into sites */
 	uint64_t start_live, last_live, last_total;
 };
 
 struct top_table {
 	VEC(struct top_site) sites; /* in no order that means anything */
-	VEC(uint32_t) site_of;      /* by leaf: index into sites */
-	VEC(uint32_t) order;        /* of sites, after top_table_sort */
+	VEC(struct top_leaf) leaves;
+	/* of sites, after top_table_sort; without those below resolution (profile/estimate.h) */
+	VEC(uint32_t) order;
+	struct top_site unresolved; /* the sum of these; live 0: there are none */
 	uint64_t time_ns;           /* of the last update; 0 = none yet */
+	bool is_above_wrappers;     /* sites are callers of wrappers; see top_table_group */
 };
 
 void top_table_deinit(struct top_table *t); /* all zero = empty */
@@ -39,13 +51,20 @@ void top_table_deinit(struct top_table *t); /* all zero = empty */
 /* Takes the numbers of @r's profile at @time_ns. Frames that the filter leaves out are no sites. */
 void top_table_update(struct top_table *t, const struct report *r, uint64_t time_ns);
 
+/* Groups leaves by callers of wrappers, or by callers of allocation functions; before an update. */
+void top_table_group(struct top_table *t, const struct report *r, bool is_above_wrappers);
+
 /* since_start counts from now on. */
 void top_table_restart(struct top_table *t);
 
+/*
+ * What the @count rows from @first on are called, after top_table_sort: @out has their texts, which
+ * the caller frees. No two are equal.
+ */
+void top_table_labels(const struct top_table *t, const struct report *r, size_t first,
+		      size_t count, char **out);
+
 /* Largest first; among equals by live bytes, then the one that allocated first. */
 void top_table_sort(struct top_table *t, enum top_order by);
-
-/* "1.5 GB" of @bytes, with '+' or '-' if @is_change; at most 12 characters. */
-const char *top_bytes(char out[static 16], double bytes, bool is_change);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "output/memory_kind.h"
 #include "profile/profile.h"
 #include "symbols/filter.h"
 #include "symbols/symbols.h"
@@ -23,8 +24,9 @@ struct report {
 	const char *desc;        /* options as given, "(none)" if none */
 	const char *command;     /* program and arguments, one blank between */
 	double threshold;        /* percent */
-	bool is_pages;           /* pages-as-heap: the other root text */
+	enum memory_kind memory; /* what the profile counts */
 	uint32_t pid;
+	uint32_t cut_frame;      /* the outermost frame of stacks that are not whole; 0 = none */
 	/*
 	 * None: base names of source files. Else their paths,
 	 * cut after the first of these texts that occurs.
@@ -32,25 +34,5 @@ struct report {
 	const char *const *fullpath_after;
 	size_t fullpath_after_count;
 };
-
-/*
- * Where a file goes: written under another name in the same folder, then
- * renamed, so that it is whole or absent. "-" is standard output. A path that is
- * no regular file (a FIFO, /dev/stdout) is written directly.
- */
-struct outfile {
-	FILE *file;
-	char *path, *temporary; /* temporary: NULL when written directly */
-};
-
-int outfile_open(const char *path, struct outfile *out);
-/* Flushes, closes, renames: 0 or -errno (nothing is left behind then). */
-int outfile_commit(struct outfile *out);
-void outfile_abort(struct outfile *out);
-
-/* The massif.out format, spec/massif.md section 1. 0 or -errno. */
-int massif_write(FILE *file, const struct report *r);
-/* The same with one snapshot, @now: the state of the profile now. */
-int massif_write_now(FILE *file, const struct report *r, const struct snapshot *now);
 
 #endif

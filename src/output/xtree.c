@@ -162,10 +162,13 @@ static bool has_value(const struct xtree_writer *w, const struct flow *flow)
 
 static void put_head(struct xtree_writer *w)
 {
+	uint64_t interval = profile_options(w->report->profile)->sample_interval;
 	fprintf(w->file,
 		"# callgrind format\nversion: 1\ncreator: xtree-1\npid: %" PRIu32 "\ncmd: %s\n\n"
 		"positions: line\n",
 		w->report->pid, w->report->command);
+	if (interval)
+		fprintf(w->file, "desc: Estimates: --heap-sample=%" PRIu64 "\n", interval);
 	for (unsigned e = 0; e < w->event_count; e++)
 		fprintf(w->file, "event: %s\n", event_text[e]);
 	fputs("events:", w->file);
@@ -224,6 +227,7 @@ static void write_snapshot(struct xtree_writer *w, unsigned event, const struct 
 
 static void write_massif(struct xtree_writer *w, uint64_t time_ms)
 {
+	uint64_t interval = profile_options(w->report->profile)->sample_interval;
 	uint32_t count = 0;
 	_cleanup_free_ uint32_t *nodes = xcalloc((size_t)flows_count(w->flows) + 1, sizeof(*nodes));
 	for (uint32_t i = 0; i < flows_count(w->flows); i++) {
@@ -231,8 +235,10 @@ static void write_massif(struct xtree_writer *w, uint64_t time_ms)
 			nodes[++count] = flows_get(w->flows, i)->node;
 	}
 	struct report_tree *tree = report_tree_new_of(w->report, nodes, count);
-	fprintf(w->file, "desc: xtree.produce_report\ncmd: %s\ntime_unit: ms\n",
-		w->report->command);
+	fputs("desc: xtree.produce_report", w->file);
+	if (interval)
+		fprintf(w->file, " --heap-sample=%" PRIu64, interval);
+	fprintf(w->file, "\ncmd: %s\ntime_unit: ms\n", w->report->command);
 	for (unsigned e = 0; e < w->event_count; e++)
 		write_snapshot(w, e, tree, time_ms);
 	report_tree_free(tree);
@@ -242,7 +248,8 @@ int xtree_write(FILE *file, const struct report *r, const struct flows *f,
 		const struct xtree_options *o)
 {
 	struct xtree_writer w = {
-		.file = file, .report = r, .stack.report = r, .flows = f, .has_whole_names = o->has_whole_names,
+		.file = file, .report = r, .stack.report = r, .flows = f,
+		.has_whole_names = o->has_whole_names,
 		.event_count = flows_is_full(f) ? FLOW_EVENT_COUNT : FLOW_TOTAL_BYTES,
 	};
 	for (uint32_t i = 0; i < flows_count(f); i++) {

@@ -1,5 +1,5 @@
 /*
- * The block table, see blocks.h; blocks_quick.h has the picture, and the ways that take
+ * The block table, see blocks.h; blocks_internal.h has the picture, and the ways that take
  * no call. Here is the rest: collisions, growth, and the blocks of unusual shape.
  */
 #include "profile/blocks.h"
@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "profile/blocks_quick.h"
+#include "profile/blocks_internal.h"
 #include "profile/capacity.h"
 
 #define HUGE_PAGE ((size_t)2 << 20) /* where they are of another size, the advice does no harm */
@@ -127,7 +127,7 @@ __attribute__((noinline)) static void shard_grow(struct shard *sh, bool keep_tim
 
 /* The blocks of unusual shape. */
 
-/* Whether what stands at @i may move back to the hole at @hole: its home is not between them. */
+/* Whether what is at @i may move back to the hole at @hole: its home is not between them. */
 static bool may_fill(uint32_t hole, uint32_t i, uint32_t home, uint32_t slots)
 {
 	uint32_t from_home = i >= home ? i - home : i + slots - home;
@@ -313,7 +313,8 @@ __attribute__((noinline)) static bool add_slowly(struct blocks *b, const struct 
 bool blocks_add(struct blocks *b, const struct block *block, struct block *old_out)
 {
 	CHECK(block->addr && block->leaf <= LEAF_MAX);
-	if (is_usual(b, block) && blocks_quick_add(b, block->addr, block->size, block->leaf))
+	if (is_usual(b, block) && blocks_quick_add(b, block->addr, block->size, block->leaf,
+						     block->time))
 		return false;
 	return add_slowly(b, block, old_out);
 }

@@ -24,8 +24,10 @@ struct blocks *blocks_new(bool keep_times, uint32_t alignment);
 struct blocks *blocks_clone(const struct blocks *b);
 void blocks_free(struct blocks *b);
 
-/* Adds @block; its address is not 0. An address that is there already is replaced; the old one goes to
- * *old_out (if not NULL) and true is returned. */
+/*
+ * Adds @block; its address is not 0. An address that is there already is replaced; the
+ * old one goes to *old_out (if not NULL) and true is returned.
+ */
 bool blocks_add(struct blocks *b, const struct block *block, struct block *old_out);
 
 /* Finds or takes out the block that starts at @addr; false if there is none. */

@@ -17,10 +17,13 @@ enum event_kind {
 	EVENT_MAP,           /* addr, size: mapped (pages mode) */
 	EVENT_UNMAP,         /* addr, size; node: the stack that unmapped, 0 = not asked for */
 	EVENT_STACK,         /* size: bytes of all stacks now; with --stacks=yes */
-	/* The program itself called a mapping function; addr 0: it failed. Counted by memusage alone.
+	/*
+	 * The program itself called a mapping function; addr 0: it failed. Counted by
+	 * memusage alone.
 	 *	mmap    addr, size, align: prot | flags << 32
 	 *	mremap  old_addr, addr, size (the new one), align: the old size
-	 *	munmap  old_addr, addr (the same), size */
+	 *	munmap  old_addr, addr (the same), size
+	 */
 	EVENT_MAPPING_CALL,
 	EVENT_SAMPLE,        /* sp of a thread, between calls */
 	EVENT_COUNT,         /* size, node: bytes that nothing takes back (page faults) */
@@ -28,7 +31,10 @@ enum event_kind {
 	EVENT_STACK_BASE,
 	/* the program's own destructors are over, those of libraries not; for memusage */
 	EVENT_PROGRAM_END,
-	EVENT_STACK_RANGE,   /* addr, size: the thread's own stack, all that it may use; for memusage */
+	/* addr, size: the thread's own stack, all that it may use; for memusage */
+	EVENT_STACK_RANGE,
+	/* size: resident memory of the process, align: its address space, both in bytes */
+	EVENT_RESIDENT,
 };
 
 struct event {

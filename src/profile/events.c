@@ -8,6 +8,9 @@
  *
  *	ptmem-events 1                        the first line
  *	h PID(D) START(D ns) COMMAND(TEXT)    header, once, before all that follows
+ *	y INTERVAL(D) SEED(D)                 before all events: they are samples, of marks so many
+ *	                                      bytes apart on average
+ *	w FUNCTION(D) CALLS(D) BYTES(D)       exact total of a file of samples
  *	l ID(D) START(X) END(X) BIAS(X) PATH(TEXT)   module loaded; ID > 0
  *	g ID(D)                               module gone
  *	n ID(D) PARENT(D) PC(X) MODULE(D)     node: ids 1, 2, 3, ... in order; parent before child;
@@ -15,10 +18,14 @@
  *	i PC(X) MODULE(D) LINE(D) INLINED(0|1) NAME<tab>FILE<tab>DIR    empty = unknown; not inlined
  *	                                      ones end the frames of an address
  *
+ *	v KEY VALUE(TEXT)                     known besides the events, for recordings; KEY has no
+ *	                                      blank
+ *
  * Events; each begins TIME(D ns) THREAD(D) FUNCTION(D 0-255) NODE(D) and goes on:
  *
  *	a ... ADDR(X) SIZE(D) ALIGN(D)        alloc
  *	f ... ADDR(X)                         free
+ *	j ... ADDR(X)                         free within another call: if a block is live there
  *	b ... OLD(X)                          realloc begins
  *	r ... OLD(X) ADDR(X) SIZE(D)          realloc ends
  *	m ... ADDR(X) SIZE(D)                 map
@@ -30,6 +37,7 @@
  *	k ...                                 a stack begins at the stack pointer
  *	d ...                                 the program's own destructors are over
  *	o ... ADDR(X) SIZE(D)                 where the thread's own stack may reach
+ *	q ... SIZE(D) SPACE(D)                resident memory and address space
  *	                                      each may end with SP(X), the stack pointer, if known
  *	x THREAD(D)                           thread gone
  *	e TIME(D ns)                          the end, the last line
@@ -126,6 +134,30 @@ void events_writer_name(struct events_writer *w, const struct events_name *n)
 	put(w, "\n");
 }
 
+void events_writer_sampling(struct events_writer *w, uint64_t interval, uint64_t seed)
+{
+	put(w, "y %" PRIu64 " %" PRIu64 "\n", interval, seed);
+}
+
+void events_writer_totals(struct events_writer *w, const struct call_totals *totals)
+{
+	for (unsigned i = 0; i < HEAP_FUNCTION_COUNT; i++) {
+		const struct call_total *total = &totals->function[i];
+
+		if (total->calls)
+			put(w, "w %u %" PRIu64 " %" PRIu64 "\n", i, total->calls, total->bytes);
+	}
+}
+
+void events_writer_value(struct events_writer *w, const char *key, const char *value)
+{
+	put(w, "v ");
+	put_text(w, key);
+	put(w, " ");
+	put_text(w, value);
+	put(w, "\n");
+}
+
 static void put_node(struct events_writer *w, const struct calltree *t, uint32_t node)
 {
 	uint32_t parent = calltree_parent(t, node);
@@ -157,10 +189,11 @@ static uint32_t file_id_of(struct events_writer *w, const struct calltree *t, ui
 
 void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev)
 {
-	static const char letters[] = "?afbrmusctpkdo";
+	static const char letters[] = "?afbrmusctpkdoq";
 	CHECK(ev->kind > 0 && ev->kind < sizeof(letters) - 1);
 	uint32_t node = file_id_of(w, t, ev->node);
-	put(w, "%c %" PRIu64 " %" PRIu32 " %u %" PRIu32, letters[ev->kind], ev->time_ns, ev->thread,
+	char letter = ev->kind == EVENT_FREE && ev->is_inner ? 'j' : letters[ev->kind];
+	put(w, "%c %" PRIu64 " %" PRIu32 " %u %" PRIu32, letter, ev->time_ns, ev->thread,
 	    ev->function, node);
 	switch ((enum event_kind)ev->kind) {
 	case EVENT_ALLOC:
@@ -179,6 +212,9 @@ void events_writer_event(struct events_writer *w, const struct calltree *t, cons
 	case EVENT_UNMAP:
 	case EVENT_STACK_RANGE:
 		put(w, " %" PRIx64 " %" PRIu64, ev->addr, ev->size);
+		break;
+	case EVENT_RESIDENT:
+		put(w, " %" PRIu64 " %" PRIu64, ev->size, ev->align);
 		break;
 	case EVENT_STACK:
 	case EVENT_COUNT:

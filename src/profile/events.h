@@ -1,7 +1,7 @@
 /*
  * Events as text: --events writes them, --replay and the tests read them.
  *
- * The grammar stands at the head of events.c. The file is self-contained: it
+ * The grammar is at the head of events.c. The file is self-contained: it
  * carries each call tree node once, before its first use, the modules, the
  * command line and (optionally) names for addresses, so that a replay gives the
  * same massif file without any target.
@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 
+#include "base/call_totals.h"
 #include "profile/calltree.h"
 #include "profile/event.h"
 
@@ -29,11 +30,20 @@ struct events_name {
 struct events_writer *events_writer_new(FILE *file);
 void events_writer_header(struct events_writer *w, const char *command, uint32_t pid,
 			  uint64_t start_ns);
+/*
+ * The events are samples (--heap-sample): marks are @interval bytes apart on average. After the
+ * header, before the first event.
+ */
+void events_writer_sampling(struct events_writer *w, uint64_t interval, uint64_t seed);
+/* The exact totals of such a file, before its end. */
+void events_writer_totals(struct events_writer *w, const struct call_totals *totals);
 /* A module as it is mapped (or, with @start = @end = 0, gone). */
 void events_writer_module(struct events_writer *w, uint32_t id, taddr_t start, taddr_t end,
 			  taddr_t bias, const char *path);
 /* Names may come anywhere after the header; the frames of one address together, innermost first. */
 void events_writer_name(struct events_writer *w, const struct events_name *n);
+/* Something that recordings say besides the events; no blanks in @key. */
+void events_writer_value(struct events_writer *w, const char *key, const char *value);
 void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev);
 void events_writer_thread_exit(struct events_writer *w, uint32_t thread);
 void events_writer_end(struct events_writer *w, uint64_t time_ns);
@@ -49,11 +59,14 @@ struct events_reader_ops {
 	void (*header)(void *ctx, const char *command, uint32_t pid, uint64_t start_ns);
 	void (*module)(void *ctx, const struct events_module *m);
 	void (*name)(void *ctx, const struct events_name *n);
+	void (*value)(void *ctx, const char *key, const char *value);
 	/* node: of the tree given to events_read */
 	void (*event)(void *ctx, const struct event *ev);
 	void (*thread_exit)(void *ctx, uint32_t thread);
 	void (*end)(void *ctx, uint64_t time_ns);
 	void *ctx;
+	void (*sampling)(void *ctx, uint64_t interval, uint64_t seed);
+	void (*total)(void *ctx, uint8_t function, const struct call_total *total);
 };
 
 /*

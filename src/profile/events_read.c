@@ -1,5 +1,5 @@
 /*
- * The reader of event files; the grammar stands at the head of events.c.
+ * The reader of event files; the grammar is at the head of events.c.
  *
  * The file is foreign input: each line is taken apart by a cursor that never
  * passes its end, each field is checked, the first doubt ends the reading with
@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "profile/estimate.h"
 #include "profile/events.h"
 
 struct reader {
@@ -24,7 +25,7 @@ struct reader {
 	VEC(uint32_t) node;       /* id in the file -> node; [0] = root */
 	VEC(struct events_module) module; /* all of the file; path is not kept; gone: end 0 */
 	size_t last_module;       /* index of the one found last */
-	bool has_header, has_end;
+	bool has_header, has_event, has_end;
 };
 
 static bool fail(struct reader *r, const char *why)
@@ -173,6 +174,28 @@ static void read_header(struct reader *r)
 		r->ops->header(r->ops->ctx, command, pid, start_ns);
 }
 
+static void read_sampling(struct reader *r)
+{
+	uint64_t interval = decimal(r), seed = decimal(r);
+	if (!at_end(r))
+		return;
+	if (interval < 2 || interval > ESTIMATE_INTERVAL_MAX)
+		fail(r, "a mean distance of samples that is less than 2 or more than 2^40");
+	else if (r->has_event)
+		fail(r, "sampling begins after events");
+	else if (r->ops->sampling)
+		r->ops->sampling(r->ops->ctx, interval, seed);
+}
+
+static void read_total(struct reader *r)
+{
+	uint8_t function = (uint8_t)number(r, 10, HEAP_FUNCTION_COUNT - 1);
+	struct call_total total = {.calls = decimal(r)};
+	total.bytes = decimal(r);
+	if (at_end(r) && r->ops->total)
+		r->ops->total(r->ops->ctx, function, &total);
+}
+
 static void read_load(struct reader *r)
 {
 	struct events_module m = { .id = decimal32(r) };
@@ -255,9 +278,9 @@ static void read_name(struct reader *r)
 		r->ops->name(r->ops->ctx, &n);
 }
 
-static void read_event(struct reader *r, enum event_kind kind)
+static void read_event(struct reader *r, enum event_kind kind, bool is_inner)
 {
-	struct event ev = { .kind = (uint8_t)kind };
+	struct event ev = { .kind = (uint8_t)kind, .is_inner = is_inner };
 	ev.time_ns = decimal(r);
 	ev.thread = decimal32(r);
 	ev.function = (uint8_t)number(r, 10, UINT8_MAX);
@@ -267,11 +290,11 @@ static void read_event(struct reader *r, enum event_kind kind)
 	bool has_only_sp = kind == EVENT_SAMPLE || kind == EVENT_STACK_BASE ||
 			   kind == EVENT_PROGRAM_END;
 	if (kind != EVENT_REALLOC_BEGIN && kind != EVENT_STACK && kind != EVENT_COUNT &&
-	    !has_only_sp)
+	    kind != EVENT_RESIDENT && !has_only_sp)
 		ev.addr = hex(r);
 	if (kind != EVENT_FREE && kind != EVENT_REALLOC_BEGIN && !has_only_sp)
 		ev.size = decimal(r);
-	if (kind == EVENT_ALLOC || kind == EVENT_MAPPING_CALL)
+	if (kind == EVENT_ALLOC || kind == EVENT_MAPPING_CALL || kind == EVENT_RESIDENT)
 		ev.align = decimal(r);
 	if (!r->why && *r->at)
 		ev.sp = hex(r);
@@ -282,8 +305,18 @@ static void read_event(struct reader *r, enum event_kind kind)
 		return;
 	}
 	ev.node = r->node.data[node];
+	r->has_event = true;
 	if (r->ops->event)
 		r->ops->event(r->ops->ctx, &ev);
+}
+
+static void read_value(struct reader *r)
+{
+	_cleanup_free_ char *key = blank(r) ? text(r, ' ') : NULL;
+	_cleanup_free_ char *value = r->why ? NULL : text(r, '\0');
+
+	if (!r->why && r->ops->value)
+		r->ops->value(r->ops->ctx, key, value);
 }
 
 static void read_thread_exit(struct reader *r)
@@ -305,18 +338,26 @@ static void read_end(struct reader *r)
 
 static void read_record(struct reader *r, char letter)
 {
-	static const char events[] = "afbrmusctpkdo";
+	static const char events[] = "afbrmusctpkdoq";
 	const char *event = strchr(events, letter);
 	if (event)
-		read_event(r, (enum event_kind)(event - events + 1));
+		read_event(r, (enum event_kind)(event - events + 1), false);
+	else if (letter == 'j')
+		read_event(r, EVENT_FREE, true);
 	else if (letter == 'n')
 		read_node(r);
+	else if (letter == 'y')
+		read_sampling(r);
+	else if (letter == 'w')
+		read_total(r);
 	else if (letter == 'l')
 		read_load(r);
 	else if (letter == 'g')
 		read_gone(r);
 	else if (letter == 'i')
 		read_name(r);
+	else if (letter == 'v')
+		read_value(r);
 	else if (letter == 'x')
 		read_thread_exit(r);
 	else if (letter == 'e')

@@ -9,10 +9,11 @@
 #include "base/heap_function.h"
 #include "base/vec.h"
 #include "profile/blocks.h"
+#include "profile/estimate.h"
 #include "profile/pages.h"
 #include "profile/profile.h"
 
-/* A block that a realloc has begun to move. */
+/* A block that a realloc may be moving. */
 struct moving {
 	uint32_t thread;
 	struct block block;
@@ -20,6 +21,7 @@ struct moving {
 
 struct flows {
 	bool is_full;
+	uint64_t sample_interval; /* 0: all blocks are known */
 	VEC(struct flow) list;
 	VEC(uint32_t) of_node; /* index + 1 by node; 0 = none yet */
 	VEC(struct moving) moving;
@@ -37,9 +39,15 @@ struct flows *flows_new(bool is_full)
 	return f;
 }
 
+void flows_set_sample_interval(struct flows *f, uint64_t interval)
+{
+	f->sample_interval = interval;
+}
+
 struct flows *flows_clone(const struct flows *f)
 {
 	struct flows *c = flows_new(f->is_full);
+	c->sample_interval = f->sample_interval;
 	blocks_free(c->blocks);
 	c->blocks = blocks_clone(f->blocks);
 	if (f->announced)
@@ -81,20 +89,28 @@ static uint32_t flow_of(struct flows *f, uint32_t node)
 	return *index - 1;
 }
 
+static struct weight weigh(const struct flows *f, const struct block *block)
+{
+	if (f->sample_interval)
+		return estimate_weigh(f->sample_interval, block, 0);
+	return (struct weight){.bytes = block->size, .blocks = 1};
+}
+
 /* @block is no more: of its owner's live numbers, into those freed at @node. */
 static void end_block(struct flows *f, const struct block *block, uint32_t node)
 {
 	if (f->is_full && block->size == 0)
 		return;
+	struct weight w = weigh(f, block);
 	struct flow *owner = &f->list.data[block->leaf];
-	owner->value[FLOW_LIVE_BYTES] -= block->size;
-	owner->value[FLOW_LIVE_BLOCKS]--;
+	owner->value[FLOW_LIVE_BYTES] -= w.bytes;
+	owner->value[FLOW_LIVE_BLOCKS] -= w.blocks;
 	if (!f->is_full)
 		return;
 	uint32_t index = flow_of(f, node); /* may move the list */
 	struct flow *freer = &f->list.data[index];
-	freer->value[FLOW_FREED_BYTES] += block->size;
-	freer->value[FLOW_FREED_BLOCKS]++;
+	freer->value[FLOW_FREED_BYTES] += w.bytes;
+	freer->value[FLOW_FREED_BLOCKS] += w.blocks;
 }
 
 static void begin_block(struct flows *f, const struct event *ev)
@@ -106,11 +122,12 @@ static void begin_block(struct flows *f, const struct event *ev)
 	block.leaf = flow_of(f, ev->node);
 	if (blocks_add(is_announced ? f->announced : f->blocks, &block, &old))
 		end_block(f, &old, ev->node); /* freed unseen */
+	struct weight w = weigh(f, &block);
 	struct flow *flow = &f->list.data[block.leaf];
-	flow->value[FLOW_LIVE_BYTES] += ev->size;
-	flow->value[FLOW_LIVE_BLOCKS]++;
-	flow->value[FLOW_TOTAL_BYTES] += ev->size;
-	flow->value[FLOW_TOTAL_BLOCKS]++;
+	flow->value[FLOW_LIVE_BYTES] += w.bytes;
+	flow->value[FLOW_LIVE_BLOCKS] += w.blocks;
+	flow->value[FLOW_TOTAL_BYTES] += w.bytes;
+	flow->value[FLOW_TOTAL_BLOCKS] += w.blocks;
 }
 
 /* Takes out the block at @addr; one that was announced is newer than the memory that it is in. */
@@ -158,7 +175,7 @@ static void end_move(struct flows *f, const struct event *ev)
 	}
 }
 
-/* Who takes pages away. */
+/* The stacks that unmap pages. */
 struct unmapping {
 	struct flows *flows;
 	uint32_t node;
@@ -231,9 +248,25 @@ struct flows *flows_from_profile(const struct profile *p)
 		uint32_t index = flow_of(f, leaf->node);
 		struct flow *flow = &f->list.data[index];
 		flow->value[FLOW_LIVE_BYTES] += leaf->live_bytes;
-		flow->value[FLOW_LIVE_BLOCKS] += leaf->live_blocks;
+		flow->value[FLOW_LIVE_BLOCKS] += profile_count(p, leaf->live_blocks);
 	}
 	return f;
+}
+
+struct flows *flows_rounded(const struct flows *f)
+{
+	static const enum flow_event blocks[] = {FLOW_LIVE_BLOCKS, FLOW_TOTAL_BLOCKS,
+						 FLOW_FREED_BLOCKS};
+	struct flows *r = flows_new(f->is_full);
+
+	for (size_t i = 0; i < f->list.count; i++) {
+		struct flow *flow = vec_add(&r->list);
+
+		*flow = f->list.data[i];
+		for (size_t k = 0; k < ARRAY_SIZE(blocks) && f->sample_interval; k++)
+			flow->value[blocks[k]] = estimate_count(flow->value[blocks[k]]);
+	}
+	return r;
 }
 
 uint32_t flows_count(const struct flows *f)

@@ -3,7 +3,7 @@
  * (spec/massif.md 2.15). Beside the profile, since here no function is ignored, a
  * realloc is an allocation and a free, and frees have stacks of their own.
  *
- * Stacks are nodes of a call tree that belongs to somebody else.
+ * Stacks are nodes of a call tree that has another owner.
  */
 #ifndef PTMEM_PROFILE_FLOWS_H
 #define PTMEM_PROFILE_FLOWS_H
@@ -30,6 +30,11 @@ struct flows;
 
 /* @is_full: as Valgrind's full form, where a block of 0 bytes stays live when it is freed. */
 struct flows *flows_new(bool is_full);
+/*
+ * The blocks are samples of marks @interval bytes apart: values are estimates (estimate.h). Before
+ * the first event.
+ */
+void flows_set_sample_interval(struct flows *f, uint64_t interval);
 struct flows *flows_clone(const struct flows *f); /* for a forked child */
 void flows_free(struct flows *f);
 
@@ -37,6 +42,9 @@ void flows_event(struct flows *f, const struct event *ev);
 
 /* What @p holds now as flows, live numbers alone; blocks of ignored functions are unknown to it. */
 struct flows *flows_from_profile(const struct profile *p);
+
+/* The stacks of @f alone, with whole numbers of blocks, which those of samples are not. */
+struct flows *flows_rounded(const struct flows *f);
 
 uint32_t flows_count(const struct flows *f); /* stacks: 0 .. count - 1, by first appearance */
 const struct flow *flows_get(const struct flows *f, uint32_t i);

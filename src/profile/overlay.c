@@ -81,7 +81,7 @@ static void cover(struct profile *p, taddr_t addr, bool was_request)
 	put_number(o->top, addr, i);
 }
 
-void overlay_come(struct profile *p, taddr_t addr, bool is_request)
+void overlay_push(struct profile *p, taddr_t addr, bool is_request)
 {
 	bool was_request = take_number(p->overlay->request, addr) != 0;
 	cover(p, addr, was_request);
@@ -89,12 +89,12 @@ void overlay_come(struct profile *p, taddr_t addr, bool is_request)
 		put_number(p->overlay->request, addr, 1);
 }
 
-void overlay_gone(struct profile *p, taddr_t addr)
+void overlay_pop(struct profile *p, taddr_t addr)
 {
 	struct overlay *o = p->overlay;
 	struct block other;
 	if (blocks_find(p->blocks, addr, &other) || blocks_find(p->ignored, addr, &other))
-		return; /* given to somebody else while it was moved */
+		return; /* given to another thread while it was moved */
 	take_number(o->request, addr);
 	uint32_t i = take_number(o->top, addr);
 	if (!i)

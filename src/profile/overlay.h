@@ -39,10 +39,10 @@ struct overlay *overlay_new(void);
 struct overlay *overlay_clone(const struct overlay *o); /* NULL gives NULL */
 void overlay_free(struct overlay *o);                   /* NULL is nothing */
 
-/* A block is about to come at @addr: what is there gets covered. */
-void overlay_come(struct profile *p, taddr_t addr, bool is_request);
-/* The newest block at @addr went from its table: the one below it comes back. */
-void overlay_gone(struct profile *p, taddr_t addr);
+/* A block is about to appear at @addr: covers the block that is live there, if any. */
+void overlay_push(struct profile *p, taddr_t addr, bool is_request);
+/* The newest block at @addr has left its table: restores the block below it. */
+void overlay_pop(struct profile *p, taddr_t addr);
 
 /* Calls @fn for each covered block that counts, until it returns non-zero. NULL has none. */
 int overlay_each(const struct overlay *o, int (*fn)(void *ctx, const struct block *block),

@@ -27,7 +27,7 @@ uint64_t pages_overlap(const struct pages *p, taddr_t start, taddr_t end);
 /* Adds [start, end), none of which may be mapped. Joins its neighbours of the same leaf. */
 void pages_add(struct pages *p, taddr_t start, taddr_t end, uint32_t leaf);
 
-/* Takes [start, end) out; @gone is told of each piece that was mapped. */
+/* Takes [start, end) out; @gone is called for each piece that was mapped. */
 void pages_remove(struct pages *p, taddr_t start, taddr_t end,
 		  void (*gone)(void *ctx, uint32_t leaf, uint64_t bytes), void *ctx);
 

@@ -13,14 +13,13 @@
  */
 #include "profile/profile.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/heap_function.h"
 #include "base/log.h"
-#include "profile/capacity.h"
-#include "profile/profile_count.h"
-#include "profile/profile_internal.h"
+#include "profile/profile_update.h"
+#include "profile/realloc.h"
 
 struct profile *profile_new(const struct profile_options *options, uint64_t start_ns)
 {
@@ -29,10 +28,13 @@ struct profile *profile_new(const struct profile_options *options, uint64_t star
 	p->options = *options;
 	p->start_ns = start_ns;
 	p->calltree = calltree_new();
+	CHECK(!options->keep_history || options->keep_times);
 	p->blocks = blocks_new(options->keep_times, options->alignment);
 	p->ignored = blocks_new(false, options->alignment);
 	memset(vec_add(&p->leaf), 0, sizeof(struct leaf));
 	snapshots_init(&p->snapshots, options);
+	if (options->keep_history)
+		p->history = history_new();
 	return p;
 }
 
@@ -45,6 +47,7 @@ struct profile *profile_clone(const struct profile *p)
 	c->overlay = overlay_clone(p->overlay);
 	pages_clone(&c->pages, &p->pages);
 	snapshots_clone(&c->snapshots, &p->snapshots);
+	c->history = history_clone(p->history);
 	c->leaf.data = xmemdup(p->leaf.data, p->leaf.count * sizeof(*p->leaf.data));
 	c->leaf.capacity = p->leaf.count;
 	if (p->leaf_of_node)
@@ -53,7 +56,7 @@ struct profile *profile_clone(const struct profile *p)
 	if (p->held.data)
 		c->held.data = xmemdup(p->held.data, p->held.count * sizeof(*p->held.data));
 	c->held.capacity = p->held.count;
-	profile_put_back_all(c); /* the threads that were in a realloc are not in the child */
+	realloc_put_back_all(c); /* the threads that were in a realloc are not in the child */
 	return c;
 }
 
@@ -73,6 +76,7 @@ void profile_free(struct profile *p)
 	if (!p)
 		return;
 	snapshots_deinit(&p->snapshots);
+	history_free(p->history);
 	pages_deinit(&p->pages);
 	vec_deinit(&p->held);
 	vec_deinit(&p->leaf);
@@ -84,165 +88,19 @@ void profile_free(struct profile *p)
 	free(p);
 }
 
-/* Attempts. */
+/* Events. */
 
-void profile_try_normal(struct profile *p, const char *what)
-{
-	try_normal(p, what);
-}
-
-void profile_try_peak(struct profile *p, const char *what)
-{
-	try_peak(p, what);
-}
-
-void profile_pass_bytes(struct profile *p, uint64_t bytes)
-{
-	if (!p->options.no_heap)
-		p->time_bytes += bytes;
-}
-
-/* Leaves. */
-
-uint32_t profile_new_leaf(struct profile *p, uint32_t node)
-{
-	if (node >= p->leaf_of_node_count) {
-		size_t old = p->leaf_of_node_count, capacity = old;
-		p->leaf_of_node = xgrow(p->leaf_of_node, &capacity, (size_t)node + 1,
-					sizeof(*p->leaf_of_node));
-		memset(&p->leaf_of_node[old], 0, (capacity - old) * sizeof(*p->leaf_of_node));
-		p->leaf_of_node_count = capacity;
-	}
-	uint32_t *leaf = &p->leaf_of_node[node];
-	if (p->options.is_ignored && p->options.is_ignored(p->options.is_ignored_ctx, node))
-		return *leaf = LEAF_IGNORED;
-	*leaf = (uint32_t)p->leaf.count;
-	*vec_add(&p->leaf) = (struct leaf){ .node = node, .epoch = p->snapshots.epoch };
-	return *leaf;
-}
-
-uint32_t profile_get_leaf(struct profile *p, uint32_t node)
-{
-	return get_leaf(p, node);
-}
-
-void profile_count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
-		      uint64_t extra)
-{
-	count_in(p, leaf, bytes, blocks, extra);
-}
-
-void profile_count_out(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
-		       uint64_t extra)
-{
-	count_out(p, leaf, bytes, blocks, extra);
-}
-
-void profile_note_peak(struct profile *p)
-{
-	if (p->totals.live_bytes <= p->totals.peak_bytes)
-		return;
-	p->totals.peak_bytes = p->totals.live_bytes;
-	p->totals.peak_blocks = p->totals.live_blocks;
-	p->totals.peak_time_ns = p->now_ns > p->start_ns ? p->now_ns - p->start_ns : 0;
-}
-
-/* Events of the heap. */
-
-struct held profile_hold(struct profile *p, taddr_t addr)
-{
-	struct held held = { .from = HELD_UNKNOWN, .block.addr = addr };
-	if (blocks_take(p->blocks, addr, &held.block))
-		held.from = HELD_COUNTED;
-	else if (blocks_take(p->ignored, addr, &held.block))
-		held.from = HELD_IGNORED;
-	return held;
-}
-
-/* No attempts and no frees counted, but B time goes on: the free did happen, only unseen. */
-void profile_free_unseen(struct profile *p, const struct block *block)
-{
-	uint64_t extra = profile_block_extra(p, block);
-	profile_count_out(p, block->leaf, block->size, 1, extra);
-	profile_pass_bytes(p, block->size + extra);
-	p->totals.replaced++;
-}
-
-/* Into one table, out of the other; what was live at the address was freed unseen. */
-static inline void add_block(struct profile *p, const struct block *block)
+static inline void on_free(struct profile *p, const struct event *ev)
 {
 	struct block old;
-	if (blocks_add(p->blocks, block, &old))
-		profile_free_unseen(p, &old);
-	else if (blocks_count(p->ignored))
-		blocks_take(p->ignored, block->addr, &old);
-}
-
-void profile_add_block(struct profile *p, const struct block *block)
-{
-	add_block(p, block);
-}
-
-void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size)
-{
-	struct block old, block = {
-		.addr = addr, .size = size, .capacity = capacity_of(size, p->options.alignment),
-	};
-	if (!blocks_add(p->ignored, &block, NULL) && blocks_take(p->blocks, addr, &old))
-		profile_free_unseen(p, &old);
-}
-
-uint32_t profile_block_clock(const struct profile *p, uint64_t time_ns)
-{
-	return p->has_first && time_ns > p->first_ns ?
-		       (uint32_t)((time_ns - p->first_ns) / 1000000) :
-		       0;
-}
-
-void profile_alloc(struct profile *p, const struct event *ev)
-{
-	bool is_request = ev->function == FUNCTION_REQUEST;
-	if (!ev->addr) {
-		p->totals.failed++;
+	if (!ev->addr)
 		return;
-	}
-	if (is_request && !p->overlay)
-		p->overlay = overlay_new();
+	if (blocks_take(p->blocks, ev->addr, &old))
+		profile_free_block(p, &old, ev->thread);
+	else if (!blocks_take(p->ignored, ev->addr, &old) && !p->options.sample_interval)
+		p->totals.unknown_frees += !ev->is_inner;
 	if (p->overlay)
-		overlay_come(p, ev->addr, is_request);
-	struct block block = {
-		.addr = ev->addr,
-		.size = ev->size,
-		.capacity = capacity_of(ev->size, ev->align ? ev->align : p->options.alignment),
-		.leaf = get_leaf(p, ev->node),
-		.time = (uint32_t)p->time_ms,
-	};
-	if (is_request)
-		block.capacity = block.size;
-	if (block.leaf == LEAF_IGNORED) {
-		profile_add_ignored(p, ev->addr, ev->size);
-		return;
-	}
-	add_block(p, &block);
-	count_alloc(p, block.leaf, block.size, profile_block_extra(p, &block));
-}
-
-void profile_free_block(struct profile *p, const struct block *block)
-{
-	count_free(p, block->leaf, block->size, profile_block_extra(p, block));
-}
-
-static inline void on_free(struct profile *p, taddr_t addr, bool is_inner)
-{
-	struct block old;
-	if (!addr)
-		return;
-	if (blocks_take(p->blocks, addr, &old))
-		profile_free_block(p, &old);
-	else if (!blocks_take(p->ignored, addr, &old))
-		p->totals.unknown_frees += !is_inner;
-	if (p->overlay)
-		overlay_gone(p, addr);
+		overlay_pop(p, ev->addr);
 }
 
 /* Pages. */
@@ -250,7 +108,7 @@ static inline void on_free(struct profile *p, taddr_t addr, bool is_inner)
 static void page_gone(void *ctx, uint32_t leaf, uint64_t bytes)
 {
 	struct profile *p = ctx;
-	profile_count_out(p, leaf, bytes, bytes / profile_granule(p), 0);
+	count_out(p, leaf, weigh_pages(p, bytes));
 	p->totals.frees += bytes / profile_granule(p);
 }
 
@@ -270,7 +128,7 @@ static bool page_span(const struct profile *p, const struct event *ev, taddr_t *
 static void unmap(struct profile *p, taddr_t start, taddr_t end)
 {
 	try_heap_peak(p, "de-PEAK");
-	profile_pass_bytes(p, pages_overlap(&p->pages, start, end));
+	pass_bytes(p, pages_overlap(&p->pages, start, end));
 	pages_remove(&p->pages, start, end, page_gone, p);
 	try_heap_normal(p, "dealloc");
 }
@@ -292,7 +150,7 @@ static void on_map(struct profile *p, const struct event *ev)
 		return;
 	}
 	uint64_t overlap = pages_overlap(&p->pages, start, end);
-	uint32_t leaf = profile_get_leaf(p, ev->node);
+	uint32_t leaf = get_leaf(p, ev->node);
 	if (leaf == LEAF_IGNORED) {
 		if (overlap)
 			unmap(p, start, end);
@@ -300,11 +158,11 @@ static void on_map(struct profile *p, const struct event *ev)
 	}
 	pages_remove(&p->pages, start, end, page_gone, p);
 	pages_add(&p->pages, start, end, leaf);
-	profile_count_in(p, leaf, end - start, (end - start) / profile_granule(p), 0);
-	profile_pass_bytes(p, end - start - overlap);
+	count_in(p, leaf, weigh_pages(p, end - start));
+	pass_bytes(p, end - start - overlap);
 	p->totals.allocations += (end - start) / profile_granule(p);
 	p->totals.allocated_bytes += end - start;
-	profile_note_peak(p);
+	note_peak(p);
 	try_heap_normal(p, "  alloc");
 }
 
@@ -314,29 +172,34 @@ static void on_stack(struct profile *p, const struct event *ev)
 	if (ev->size == old)
 		return;
 	if (ev->size < old)
-		profile_try_peak(p, "stkPEAK");
+		try_peak(p, "stkPEAK");
 	p->stacks = ev->size;
 	p->totals.peak_stacks = MAX(p->totals.peak_stacks, ev->size);
 	p->time_bytes += ev->size > old ? ev->size - old : old - ev->size;
-	profile_try_normal(p, ev->size > old ? "stk-new" : "stk-die");
+	try_normal(p, ev->size > old ? "stk-new" : "stk-die");
 }
 
 static void on_count(struct profile *p, const struct event *ev)
 {
-	uint32_t leaf = profile_get_leaf(p, ev->node);
+	uint32_t leaf = get_leaf(p, ev->node);
 	if (leaf == LEAF_IGNORED)
 		return;
-	profile_count_in(p, leaf, ev->size, 1, 0);
+	count_in(p, leaf, (struct weight){.bytes = ev->size, .blocks = 1, .calls = 1});
 	p->counted_bytes += ev->size;
 	p->counted_blocks++;
-	profile_pass_bytes(p, ev->size);
+	pass_bytes(p, ev->size);
 	p->totals.allocations++;
 	p->totals.allocated_bytes += ev->size;
-	profile_note_peak(p);
+	note_peak(p);
 	try_heap_normal(p, "  alloc");
 }
 
 /* What goes in from outside. */
+
+void profile_set_sample_interval(struct profile *p, uint64_t interval)
+{
+	p->options.sample_interval = interval;
+}
 
 void profile_set_start(struct profile *p, uint64_t time_ns)
 {
@@ -347,7 +210,7 @@ void profile_start(struct profile *p, uint64_t time_ns)
 {
 	p->start_ns = time_ns; /* getting ready is not the program's time */
 	read_time(p, time_ns);
-	profile_try_normal(p, "startup");
+	try_normal(p, "startup");
 }
 
 void profile_event(struct profile *p, const struct event *ev)
@@ -358,13 +221,13 @@ void profile_event(struct profile *p, const struct event *ev)
 		profile_alloc(p, ev);
 		break;
 	case EVENT_FREE:
-		on_free(p, ev->addr, ev->is_inner);
+		on_free(p, ev);
 		break;
 	case EVENT_REALLOC_BEGIN:
-		profile_realloc_begin(p, ev);
+		realloc_begin(p, ev);
 		break;
 	case EVENT_REALLOC_END:
-		profile_realloc_end(p, ev);
+		realloc_end(p, ev);
 		break;
 	case EVENT_MAP:
 		on_map(p, ev);
@@ -381,6 +244,10 @@ void profile_event(struct profile *p, const struct event *ev)
 	case EVENT_PROGRAM_END:
 	case EVENT_STACK_RANGE:
 		break; /* not of the heap */
+	case EVENT_RESIDENT:
+		if (p->history)
+			history_sample(p->history, ev->size, ev->align);
+		break;
 	case EVENT_COUNT:
 		on_count(p, ev);
 		break;
@@ -389,15 +256,15 @@ void profile_event(struct profile *p, const struct event *ev)
 
 void profile_thread_exit(struct profile *p, uint32_t thread)
 {
-	profile_put_back_thread(p, thread);
+	realloc_put_back_thread(p, thread);
 }
 
 void profile_finish(struct profile *p, uint64_t time_ns)
 {
 	read_time(p, time_ns);
-	profile_put_back_all(p);
+	realloc_put_back_all(p);
 	if (p->options.peak_at_exit)
-		profile_try_peak(p, "endPEAK");
+		try_peak(p, "endPEAK");
 }
 
 /* What comes out. */
@@ -419,9 +286,25 @@ int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struc
 	return rc != 0 ? rc : overlay_each(p->overlay, fn, ctx);
 }
 
+int profile_each_ignored(const struct profile *p, int (*fn)(void *ctx, const struct block *block),
+			 void *ctx)
+{
+	return p->held.count > 0 ? -EAGAIN : blocks_each(p->ignored, fn, ctx);
+}
+
 uint64_t profile_block_count(const struct profile *p)
 {
 	return blocks_count(p->blocks);
+}
+
+struct history *profile_history(const struct profile *p)
+{
+	return p->history;
+}
+
+void profile_sync_history(struct profile *p)
+{
+	history_sync(p->history, &p->totals);
 }
 
 const struct profile_totals *profile_totals(const struct profile *p)
@@ -437,6 +320,42 @@ uint64_t profile_stacks(const struct profile *p)
 const struct profile_options *profile_options(const struct profile *p)
 {
 	return &p->options;
+}
+
+uint64_t profile_count(const struct profile *p, uint64_t units)
+{
+	return p->options.sample_interval ? estimate_count(units) : units;
+}
+
+double profile_error(const struct profile *p, uint64_t variance)
+{
+	return variance ? estimate_error(p->options.sample_interval, variance) : 0;
+}
+
+uint64_t profile_leaf_variance(const struct profile *p, uint32_t leaf, uint64_t bytes)
+{
+	const struct leaf *l = profile_leaf(p, leaf);
+
+	if (!l->total_variance || !l->total_bytes)
+		return 0;
+	return (uint64_t)((double)bytes / (double)l->total_bytes * (double)l->total_variance);
+}
+
+struct weight profile_block_weight(const struct profile *p, const struct block *block)
+{
+	return profile_weigh(p, block);
+}
+
+bool profile_has_block(const struct profile *p, taddr_t addr)
+{
+	struct block block;
+
+	return blocks_find(p->blocks, addr, &block) || blocks_find(p->ignored, addr, &block);
+}
+
+bool profile_is_moving(const struct profile *p, uint32_t thread, taddr_t addr)
+{
+	return realloc_is_begun(p, thread, addr);
 }
 
 uint32_t profile_leaf_count(const struct profile *p)

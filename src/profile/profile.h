@@ -2,7 +2,7 @@
  * The profile of one address space: call tree, live blocks, totals and
  * snapshots, fed by events alone. Rules: spec/massif.md sections 2.1 to 2.7.
  *
- *	event -> blocks (who is it) -> leaf (bytes by stack) -> counters -> snapshots
+ *	event -> blocks (which one is it) -> leaf (bytes by stack) -> counters -> snapshots
  *
  * A leaf is a node of the call tree that owns or owned blocks; leaves are
  * numbered 1, 2, ... in the order of their first block. Bytes by leaf at a
@@ -12,8 +12,11 @@
  *
  * Invariants (checked in debug builds by profile_check):
  *	heap = sum of live bytes over leaves = sum of sizes over blocks (held ones included)
- *	extra = sum over blocks of admin + capacity - size (no slop where the program announced the block)
- * where blocks include mapped pages (capacity = size, no admin), and those that a
+ *	allocated_bytes = sum of total bytes over leaves
+ *	extra = sum over blocks of admin + capacity - size (no slop where the program announced the
+ *	block)
+ * where each block adds its weight (estimate.h; without sampling its size, extra and 1), and where
+ * blocks include mapped pages (capacity = size, no admin), and those that a
  * realloc at an ignored site took away, which stay counted for ever (2.8).
  */
 #ifndef PTMEM_PROFILE_PROFILE_H
@@ -23,7 +26,14 @@
 #include "base/types.h"
 #include "profile/blocks.h"
 #include "profile/calltree.h"
+#include "profile/estimate.h"
 #include "profile/event.h"
+
+/*
+ * Of samples (sample_interval) all numbers are estimates. Then numbers of blocks and of calls are
+ * in units that profile_count turns into whole ones, and a realloc is a free and an allocation,
+ * since the size of a block that was no sample is unknown.
+ */
 
 enum time_unit { TIME_MS, TIME_BYTES, TIME_INSTRUCTIONS };
 
@@ -41,6 +51,10 @@ struct profile_options {
 	uint32_t granule;
 	/* blocks remember when they were made (or last resized): profile_block_clock */
 	bool keep_times;
+	/* blocks are samples, of marks this many bytes apart on average; 0 = they are all blocks */
+	uint64_t sample_interval;
+	/* a history is kept (history.h); needs keep_times, and no mapped ranges */
+	bool keep_history;
 	/*
 	 * Whether blocks of @node are not to be counted at all; asked once per leaf. NULL = none.
 	 */
@@ -55,7 +69,9 @@ struct leaf {
 	uint32_t node;
 	uint32_t epoch;           /* of the last saved value; see profile.c */
 	uint64_t live_bytes, live_blocks;
-	uint64_t total_bytes, total_blocks; /* ever allocated here; a realloc is a new block */
+	uint64_t live_variance, total_variance; /* of the bytes; 0 without sampling */
+	/* ever allocated here; of a realloc, which is a new block, the bytes that it grew */
+	uint64_t total_bytes, total_blocks;
 	/* of them: events that made something here; for mappings not the pages */
 	uint64_t calls;
 };
@@ -82,6 +98,8 @@ struct profile_totals {
 	uint64_t peak_bytes;      /* exact maximum of live_bytes */
 	uint64_t peak_blocks;     /* live blocks at that moment */
 	uint64_t peak_time_ns;    /* since profile_start */
+	uint64_t live_variance, peak_variance; /* of live_bytes, peak_bytes; 0 without sampling */
+	uint64_t samples;         /* allocations that were samples; 0 without sampling */
 	uint64_t peak_stacks;     /* maximum of the bytes of all stacks (EVENT_STACK) */
 };
 
@@ -105,11 +123,24 @@ const struct blocks *profile_blocks(const struct profile *p);
 int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struct block *block),
 		       void *ctx);
 
-uint64_t profile_block_count(const struct profile *p); /* about as many as profile_each_block calls for */
+/*
+ * Calls @fn for every live block that does not count (is_ignored), until it returns non-zero.
+ * -EAGAIN: some are in the middle of a realloc, so their addresses are unknown.
+ */
+int profile_each_ignored(const struct profile *p, int (*fn)(void *ctx, const struct block *block),
+			 void *ctx);
 
+/* about as many as profile_each_block calls for */
+uint64_t profile_block_count(const struct profile *p);
+
+/* As in the options, which a replay learns late: before the first event. */
+void profile_set_sample_interval(struct profile *p, uint64_t interval);
 /* When time begins, for events that come before profile_start (a replay knows it late). */
 void profile_set_start(struct profile *p, uint64_t time_ns);
-/* Takes snapshot 0, everything zero but for initial mappings: the program's first code is about to run. */
+/*
+ * Takes snapshot 0, everything zero but for initial mappings: the program's first code is about to
+ * run.
+ */
 void profile_start(struct profile *p, uint64_t time_ns);
 void profile_event(struct profile *p, const struct event *ev);
 /*
@@ -117,7 +148,7 @@ void profile_event(struct profile *p, const struct event *ev);
  * @count in a row: EVENT_FREE, EVENT_ALLOC without align.
  */
 void profile_quick(struct profile *p, uint64_t time_ns, const struct quick_event *ev, size_t count);
-/* A thread is gone: a realloc that it had begun and never ended puts its block back. */
+/* A thread is gone: a realloc that it started and never finished restores its block. */
 void profile_thread_exit(struct profile *p, uint32_t thread);
 /* The end: the final state is offered to the peak test (peak_at_exit). */
 void profile_finish(struct profile *p, uint64_t time_ns);
@@ -126,6 +157,24 @@ void profile_finish(struct profile *p, uint64_t time_ns);
 uint64_t profile_stacks(const struct profile *p);
 const struct profile_totals *profile_totals(const struct profile *p);
 const struct profile_options *profile_options(const struct profile *p);
+
+/* @units of a number of blocks or calls (of a leaf or of the totals) as a whole number. */
+uint64_t profile_count(const struct profile *p, uint64_t units);
+/* The standard error of the estimate @bytes, whose variance is @variance; 0 without sampling. */
+double profile_error(const struct profile *p, uint64_t variance);
+/*
+ * The same for @bytes that @leaf held at some time: its blocks then are taken to be like all that
+ * it ever had. As a variance, so that those of several leaves can be added up.
+ */
+uint64_t profile_leaf_variance(const struct profile *p, uint32_t leaf, uint64_t bytes);
+
+/* What @block adds to the totals: its size and 1, or what it represents as a sample. */
+struct weight profile_block_weight(const struct profile *p, const struct block *block);
+
+/* Whether a block begins at @addr that is counted or ignored; one within a realloc does not. */
+bool profile_has_block(const struct profile *p, taddr_t addr);
+/* Whether @thread is in the middle of a realloc that took the block at @addr. */
+bool profile_is_moving(const struct profile *p, uint32_t thread, taddr_t addr);
 
 uint32_t profile_leaf_count(const struct profile *p); /* highest leaf index */
 const struct leaf *profile_leaf(const struct profile *p, uint32_t leaf);

@@ -10,7 +10,8 @@
 
 struct sum {
 	const struct profile *profile;
-	uint64_t bytes, blocks, extra;
+	uint64_t bytes, blocks, extra, variance;
+	uint64_t count; /* of blocks, whatever their weight */
 	uint64_t *by_leaf;
 };
 
@@ -18,10 +19,13 @@ static int add_block(void *ctx, const struct block *block)
 {
 	struct sum *s = ctx;
 	CHECK(block->leaf && block->leaf <= profile_leaf_count(s->profile));
-	s->bytes += block->size;
-	s->blocks++;
-	s->extra += profile_block_extra(s->profile, block);
-	s->by_leaf[block->leaf] += block->size;
+	struct weight w = profile_weigh(s->profile, block);
+	s->bytes += w.bytes;
+	s->blocks += w.blocks;
+	s->extra += w.extra;
+	s->variance += w.variance;
+	s->count++;
+	s->by_leaf[block->leaf] += w.bytes;
 	return 0;
 }
 
@@ -47,18 +51,19 @@ static void add_pages(struct sum *s)
 /* Each leaf holds what its blocks hold, and all leaves what the totals say. */
 static void check_leaves(const struct profile *p, const struct sum *s)
 {
-	uint64_t bytes = 0, blocks = 0, lost = 0;
+	uint64_t bytes = 0, blocks = 0, lost = 0, total = 0;
 	for (uint32_t i = 1; i <= profile_leaf_count(p); i++) {
 		const struct leaf *leaf = &p->leaf.data[i];
 		CHECK(leaf->node < calltree_node_count(p->calltree));
 		CHECK(leaf->live_bytes >= s->by_leaf[i]);
-		CHECK(leaf->total_bytes >= leaf->live_bytes);
+		total += leaf->total_bytes;
 		CHECK(leaf->total_blocks >= leaf->live_blocks);
 		lost += leaf->live_bytes - s->by_leaf[i];
 		bytes += leaf->live_bytes;
 		blocks += leaf->live_blocks;
 	}
 	CHECK(lost == p->lost_bytes + p->counted_bytes);
+	CHECK(total == p->totals.allocated_bytes);
 	CHECK(bytes == p->totals.live_bytes && blocks == p->totals.live_blocks);
 }
 
@@ -89,12 +94,36 @@ static void check_snapshots(const struct profile *p, uint64_t *bytes)
 	CHECK(peaks <= 1 && s->count < s->max);
 }
 
+/* What the history holds to be live is live. */
+static void check_history(const struct profile *p)
+{
+	uint64_t bytes = 0, blocks = 0;
+	struct cell *cell;
+
+	if (!p->history)
+		return;
+	size_t n = cells_sorted(&p->history->cells, &cell);
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t sign = cell[i].died == CELL_NEVER ? 1 : UINT64_MAX;
+
+		bytes += sign * cell[i].bytes;
+		blocks += sign * cell[i].blocks;
+	}
+	free(cell);
+	for (size_t i = 1; i < p->history->leaf.count; i++) {
+		bytes += p->history->leaf.data[i].born_bytes;
+		blocks += p->history->leaf.data[i].born_blocks;
+	}
+	CHECK(bytes == p->totals.live_bytes && blocks == p->totals.live_blocks);
+}
+
 void profile_check(const struct profile *p)
 {
 	uint64_t *by_leaf = xcalloc(p->leaf.count, sizeof(*by_leaf));
 	struct sum s = { .profile = p, .by_leaf = by_leaf };
 	blocks_each(p->blocks, add_block, &s);
-	CHECK(s.blocks == blocks_count(p->blocks));
+	CHECK(s.count == blocks_count(p->blocks));
 	overlay_each(p->overlay, add_block, &s);
 	for (size_t i = 0; i < p->held.count; i++)
 		if (p->held.data[i].from == HELD_COUNTED)
@@ -104,8 +133,10 @@ void profile_check(const struct profile *p)
 	CHECK(s.bytes + p->lost_bytes == p->totals.live_bytes);
 	CHECK(s.blocks + p->lost_blocks == p->totals.live_blocks);
 	CHECK(s.extra + p->lost_extra == p->totals.extra);
+	CHECK(s.variance == p->totals.live_variance);
 	CHECK(p->totals.peak_bytes >= p->totals.live_bytes);
 	check_leaves(p, &s);
 	check_snapshots(p, by_leaf);
+	check_history(p);
 	free(by_leaf);
 }

@@ -1,12 +1,12 @@
 /*
- * What the files of the profile share: profile.c (events), profile_quick.c, realloc.c (blocks
- * that are between the halves of a realloc), profile_check.c. Nobody else
- * includes this.
+ * The inside of a profile, for the files that change or check it: profile.c, profile_update.c,
+ * profile_quick.c, realloc.c, overlay.c, profile_check.c.
  */
 #ifndef PTMEM_PROFILE_PROFILE_INTERNAL_H
 #define PTMEM_PROFILE_PROFILE_INTERNAL_H
 
 #include "base/vec.h"
+#include "profile/history_update.h"
 #include "profile/overlay.h"
 #include "profile/pages.h"
 #include "profile/profile.h"
@@ -37,6 +37,7 @@ struct profile {
 	uint32_t *leaf_of_node;   /* 0 = not asked yet, LEAF_IGNORED */
 	size_t leaf_of_node_count;
 	struct snapshots snapshots;
+	struct history *history;  /* NULL unless options.keep_history */
 	struct profile_totals totals;
 	uint64_t stacks;
 	uint64_t time_bytes;      /* t of time unit B */
@@ -49,52 +50,23 @@ struct profile {
 	uint64_t counted_bytes, counted_blocks; /* of EVENT_COUNT */
 };
 
-/* The leaf of @node, made if it is new; LEAF_IGNORED if its blocks do not count. */
-uint32_t profile_get_leaf(struct profile *p, uint32_t node);
-
-/* The attempts of 2.3 with the state now. @what happened: see snapshots.h. */
-void profile_try_normal(struct profile *p, const char *what);
-void profile_try_peak(struct profile *p, const char *what);
-
-/* Takes the block at @addr out of whichever table it is in. Its bytes stay counted. */
-struct held profile_hold(struct profile *p, taddr_t addr);
-
-/* Puts a block that counts, or one that does not, into its table. A counted block that was live
- * at the address must have been freed unseen: it leaves the sums, and counts as replaced. */
-void profile_add_block(struct profile *p, const struct block *block);
-void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size);
-void profile_free_unseen(struct profile *p, const struct block *block);
-
-/* Adds to, takes from, a leaf and the totals. @extra: admin and slop of all @blocks. */
-void profile_count_in(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
-		      uint64_t extra);
-void profile_count_out(struct profile *p, uint32_t leaf, uint64_t bytes, uint64_t blocks,
-		      uint64_t extra);
-
-/* B time goes on by @bytes. */
-void profile_pass_bytes(struct profile *p, uint64_t bytes);
-
-/* The exact maximum; after each event that added bytes. */
-void profile_note_peak(struct profile *p);
-
-/* A block comes to be, goes: the rows "allocate" and "free" of 2.2. */
-void profile_alloc(struct profile *p, const struct event *ev);
-void profile_free_block(struct profile *p, const struct block *block);
-
 static inline uint64_t profile_block_extra(const struct profile *p, const struct block *block)
 {
 	return p->options.heap_admin + block->capacity - block->size;
+}
+
+static inline struct weight profile_weigh(const struct profile *p, const struct block *block)
+{
+	uint64_t extra = profile_block_extra(p, block);
+
+	if (p->options.sample_interval)
+		return estimate_weigh(p->options.sample_interval, block, extra);
+	return (struct weight){.bytes = block->size, .extra = extra, .blocks = 1, .calls = 1};
 }
 
 static inline uint64_t profile_granule(const struct profile *p)
 {
 	return p->options.granule ? p->options.granule : PAGE_SIZE_MIN;
 }
-
-/* realloc.c */
-void profile_realloc_begin(struct profile *p, const struct event *ev);
-void profile_realloc_end(struct profile *p, const struct event *ev);
-void profile_put_back_thread(struct profile *p, uint32_t thread);
-void profile_put_back_all(struct profile *p);
 
 #endif

@@ -5,8 +5,8 @@
  * called while nothing special happens, and a block that is freed by the very next event
  * never gets into the table.
  */
-#include "profile/blocks_quick.h"
-#include "profile/profile_count.h"
+#include "profile/blocks_internal.h"
+#include "profile/profile_update.h"
 
 static void slow_event(struct profile *p, uint64_t time_ns, const struct quick_event *ev)
 {
@@ -19,9 +19,10 @@ static inline bool quick_alloc(struct profile *p, const struct quick_event *ev)
 	uint32_t leaf = ev->addr ? get_leaf(p, ev->node) :
 				   LEAF_IGNORED; /* a failed call makes no leaf */
 	if (leaf == LEAF_IGNORED || blocks_count(p->ignored) ||
-	    !blocks_quick_add(p->blocks, ev->addr, ev->size, leaf))
+	    !blocks_quick_add(p->blocks, ev->addr, ev->size, leaf, clock_ms(p)))
 		return false;
-	count_alloc(p, leaf, ev->size, plain_extra(p, ev->size));
+	count_alloc(p, leaf, weigh_plain(p, ev->size));
+	remember_alloc(p, &(struct history_block){leaf, ev->thread, ev->addr, ev->size, ev->size});
 	return true;
 }
 
@@ -30,8 +31,21 @@ static inline bool quick_free(struct profile *p, const struct quick_event *ev)
 	struct block_owner owner = blocks_quick_take(p->blocks, ev->addr);
 	if (!owner.is_found)
 		return false;
-	count_free(p, owner.leaf, owner.size, plain_extra(p, owner.size));
+	count_free(p, owner.leaf, weigh_plain(p, owner.size));
+	remember_release(p,
+			 &(struct history_block){owner.leaf, ev->thread, ev->addr, owner.size, 0},
+			 owner.time);
 	return true;
+}
+
+/* @ev is followed by the release of its block. */
+static inline void remember_pair(struct profile *p, const struct quick_event *ev, uint32_t leaf)
+{
+	const struct history_block b = {leaf, ev->thread, ev->addr, ev->size, ev->size};
+
+	if (p->history)
+		history_pair(p->history, &b, ev[1].thread, &p->leaf.data[leaf],
+			     p->totals.live_bytes + ev->size, clock_ms(p));
 }
 
 /*
@@ -59,6 +73,7 @@ static inline bool quick_pair(struct profile *p, const struct quick_event *ev)
 	p->totals.allocated_bytes += ev->size;
 	p->totals.frees++;
 	p->time_bytes += 2 * both;
+	remember_pair(p, ev, index);
 	return true;
 }
 
@@ -72,8 +87,8 @@ void profile_quick(struct profile *p, uint64_t time_ns, const struct quick_event
 	const struct quick_event *end = ev + count;
 	if (count == 0)
 		return;
-	if (p->options.time_unit == TIME_INSTRUCTIONS ||
-	    p->overlay) { /* it is read at each event; may cover blocks */
+	/* the counter is read at each event; an overlay may cover blocks; samples are few */
+	if (p->options.time_unit == TIME_INSTRUCTIONS || p->overlay || p->options.sample_interval) {
 		for (; ev < end; ev++)
 			slow_event(p, time_ns, ev);
 		return;

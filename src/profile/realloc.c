@@ -12,13 +12,16 @@
  *	            site is ignored     are for ever, the block is ignored from now on
  *	ignored     anything            stays ignored
  *
+ * Of samples the last but two rows are a free and an allocation: see profile.h.
+ *
  * A first half whose second never comes (thread gone, a jump out of realloc) is
  * undone.
  */
+#include "profile/realloc.h"
+
 #include <string.h>
 
-#include "profile/capacity.h"
-#include "profile/profile_internal.h"
+#include "profile/profile_update.h"
 
 /* Index of what @thread holds; held.count if nothing. */
 static size_t find_held(const struct profile *p, uint32_t thread)
@@ -54,7 +57,7 @@ static struct held remove_held(struct profile *p, size_t i)
 	return held;
 }
 
-void profile_put_back_thread(struct profile *p, uint32_t thread)
+void realloc_put_back_thread(struct profile *p, uint32_t thread)
 {
 	size_t i = find_held(p, thread);
 	if (i == p->held.count)
@@ -64,7 +67,7 @@ void profile_put_back_thread(struct profile *p, uint32_t thread)
 }
 
 /* Newest first: of two blocks at one address the older was freed. */
-void profile_put_back_all(struct profile *p)
+void realloc_put_back_all(struct profile *p)
 {
 	while (p->held.count > 0) {
 		struct held held = remove_held(p, p->held.count - 1);
@@ -72,9 +75,16 @@ void profile_put_back_all(struct profile *p)
 	}
 }
 
-void profile_realloc_begin(struct profile *p, const struct event *ev)
+bool realloc_is_begun(const struct profile *p, uint32_t thread, taddr_t addr)
 {
-	profile_put_back_thread(p, ev->thread);
+	size_t i = find_held(p, thread);
+	return i < p->held.count && p->held.data[i].from != HELD_UNKNOWN &&
+	       p->held.data[i].block.addr == addr;
+}
+
+void realloc_begin(struct profile *p, const struct event *ev)
+{
+	realloc_put_back_thread(p, ev->thread);
 	if (!ev->old_addr)
 		return;
 	struct held held = profile_hold(p, ev->old_addr);
@@ -88,7 +98,7 @@ static struct held take_held(struct profile *p, const struct event *ev)
 	size_t i = find_held(p, ev->thread);
 	if (i < p->held.count && p->held.data[i].block.addr == ev->old_addr)
 		return remove_held(p, i);
-	profile_put_back_thread(p, ev->thread);
+	realloc_put_back_thread(p, ev->thread);
 	return profile_hold(p, ev->old_addr);
 }
 
@@ -101,15 +111,30 @@ static void lose(struct profile *p, const struct block *old, const struct event 
 	profile_add_ignored(p, ev->addr, ev->size);
 }
 
+/* For the history the old block is released, and a new one allocated. */
+static void remember_change(struct profile *p, const struct block *old, const struct block *new,
+			    uint32_t thread)
+{
+	uint64_t grown = new->size > old->size ? new->size - old->size : 0;
+
+	if (!p->history)
+		return;
+	remember_release(p, &(struct history_block){old->leaf, thread, old->addr, old->size, 0},
+			 old->time);
+	remember_alloc(p, &(struct history_block){new->leaf, thread, new->addr, new->size, grown});
+	p->history->leaf.data[new->leaf].reallocs++;
+	p->history->leaf.data[new->leaf].moved += new->addr != old->addr;
+}
+
 static void change_block(struct profile *p, const struct block *old, const struct event *ev)
 {
 	if (ev->size < old->size && !p->options.no_heap)
-		profile_try_peak(p, "re-PEAK");
+		try_peak(p, "re-PEAK");
 	struct block block = *old;
 	block.addr = ev->addr;
 	block.size = ev->size;
-	block.time = profile_block_clock(p, p->now_ns);
-	block.leaf = profile_get_leaf(p, ev->node); /* after the peak: a new site is not in it */
+	block.time = clock_ms(p);
+	block.leaf = get_leaf(p, ev->node); /* after the peak: a new site is not in it */
 	if (block.leaf == LEAF_IGNORED) {
 		lose(p, old, ev);
 		return;
@@ -117,23 +142,32 @@ static void change_block(struct profile *p, const struct block *old, const struc
 	if (ev->size > old->capacity)
 		block.capacity = capacity_of(ev->size, p->options.alignment);
 	if (p->overlay && block.addr != old->addr)
-		overlay_come(p, block.addr, false);
+		overlay_push(p, block.addr, false);
 	profile_add_block(p, &block);
-	profile_count_out(p, old->leaf, old->size, 1, profile_block_extra(p, old));
-	profile_count_in(p, block.leaf, block.size, 1, profile_block_extra(p, &block));
+	count_out(p, old->leaf, profile_weigh(p, old));
+	count_in(p, block.leaf, profile_weigh(p, &block));
+	/* ever allocated is what it grew: the rest was counted where the block came from */
+	p->leaf.data[block.leaf].total_bytes -= MIN(old->size, block.size);
 	uint64_t before = old->capacity, after = block.capacity; /* admin is in both */
-	profile_pass_bytes(p, after > before ? after - before : before - after);
+	pass_bytes(p, after > before ? after - before : before - after);
 	p->totals.reallocations++;
 	p->totals.allocated_bytes += block.size > old->size ? block.size - old->size : 0;
-	profile_note_peak(p);
+	remember_change(p, old, &block, ev->thread);
+	note_peak(p);
 	if (!p->options.no_heap)
-		profile_try_normal(p, "realloc");
+		try_normal(p, "realloc");
 }
 
-void profile_realloc_end(struct profile *p, const struct event *ev)
+static void replace_sample(struct profile *p, const struct block *old, const struct event *ev)
+{
+	profile_free_block(p, old, ev->thread);
+	profile_alloc(p, ev);
+}
+
+void realloc_end(struct profile *p, const struct event *ev)
 {
 	if (!ev->old_addr) {
-		profile_put_back_thread(p, ev->thread);
+		realloc_put_back_thread(p, ev->thread);
 		profile_alloc(p, ev);
 		return;
 	}
@@ -147,10 +181,12 @@ void profile_realloc_end(struct profile *p, const struct event *ev)
 		p->totals.unknown_frees++;
 	else if (held.from == HELD_IGNORED && ev->addr)
 		profile_add_ignored(p, ev->addr, ev->size);
+	else if (held.from == HELD_COUNTED && ev->addr && p->options.sample_interval)
+		replace_sample(p, &held.block, ev);
 	else if (held.from == HELD_COUNTED && ev->addr)
 		change_block(p, &held.block, ev);
 	else if (held.from == HELD_COUNTED)
-		profile_free_block(p, &held.block);
+		profile_free_block(p, &held.block, ev->thread);
 	if (p->overlay && ev->addr != ev->old_addr)
-		overlay_gone(p, ev->old_addr);
+		overlay_pop(p, ev->old_addr);
 }

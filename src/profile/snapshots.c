@@ -25,7 +25,8 @@ static void say(const struct snapshots *s, const char *what, uint32_t i)
 		return;
 	const struct snapshot *now = &s->record[i].snapshot;
 	char kind = now->kind == SNAPSHOT_PEAK ? 'p' : now->kind == SNAPSHOT_DETAILED ? 'd' : '.';
-	log_debug("process %u: %s S%c%3u (t:%lu, hp:%lu, ex:%lu, st:%lu)", s->process, what, kind, i, now->time,
+	log_debug("process %u: %s S%c%3u (t:%lu, hp:%lu, ex:%lu, st:%lu)", s->process, what, kind,
+		  i, now->time,
 		  now->heap, now->extra, now->stacks);
 }
 
@@ -79,7 +80,7 @@ static bool is_uncullable(const struct snapshots *s, uint32_t i)
 	return i == 0 || i == s->count - 1 || s->record[i].snapshot.kind == SNAPSHOT_PEAK;
 }
 
-/* The neighbour of @i that still stands, in direction @step. */
+/* The neighbour of @i that still exists, in direction @step. */
 static uint32_t neighbour(const bool *is_gone, uint32_t i, int step)
 {
 	do {
@@ -90,7 +91,8 @@ static uint32_t neighbour(const bool *is_gone, uint32_t i, int step)
 
 static uint64_t span_around(const struct snapshots *s, const bool *is_gone, uint32_t i)
 {
-	return s->record[neighbour(is_gone, i, 1)].snapshot.time - s->record[neighbour(is_gone, i, -1)].snapshot.time;
+	return s->record[neighbour(is_gone, i, 1)].snapshot.time -
+	       s->record[neighbour(is_gone, i, -1)].snapshot.time;
 }
 
 static void say_culled(const struct snapshots *s, uint32_t nth, uint64_t span, uint32_t i)
@@ -200,7 +202,8 @@ static uint64_t smallest_interval(const struct snapshots *s)
 			end = i;
 		}
 	}
-	log_debug("process %u: New time interval = %lu (between snapshots %u and %u)", s->process, min, end - 1, end);
+	log_debug("process %u: New time interval = %lu (between snapshots %u and %u)", s->process,
+		  min, end - 1, end);
 	return min;
 }
 
@@ -226,7 +229,8 @@ static uint32_t cull_zero_spans(const struct snapshots *s, bool *is_gone, uint32
 
 static void say_kept(const struct snapshots *s)
 {
-	log_debug("process %u: Finished culling (%3u of %3u deleted)", s->process, s->max / 2, s->max);
+	log_debug("process %u: Finished culling (%3u of %3u deleted)", s->process, s->max / 2,
+		  s->max);
 	for (uint32_t i = 0; i < s->count; i++)
 		say(s, "  post-cull", i);
 }

@@ -25,7 +25,7 @@ struct axis {
 double axis_step(const struct axis *axis, unsigned count);
 
 /*
- * What stands at the tick of @value, ticks being @step apart: all labels of an axis have one unit.
+ * The label of the tick at @value, ticks being @step apart: all labels of an axis have one unit.
  */
 void axis_label(const struct axis *axis, double step, double value, char buf[AXIS_TEXT_SIZE]);
 

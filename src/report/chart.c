@@ -7,9 +7,9 @@
 
 #include "base/alloc.h"
 
-struct chart_color chart_palette(size_t i)
+struct canvas_color chart_palette(size_t i)
 {
-	static const struct chart_color palette[CHART_PALETTE_SIZE] = {
+	static const struct canvas_color palette[CHART_PALETTE_SIZE] = {
 		{0.34, 0.71, 0.91}, /* sky blue */
 		{0.90, 0.62, 0.00}, /* orange */
 		{0.00, 0.62, 0.45}, /* bluish green */
@@ -23,7 +23,7 @@ struct chart_color chart_palette(size_t i)
 }
 
 struct chart_series *chart_add(struct chart *c, char *label, enum chart_style style,
-			       struct chart_color color)
+			       struct canvas_color color)
 {
 	c->series = xgrow(c->series, &c->series_capacity, c->series_count + 1, sizeof(*c->series));
 	struct chart_series *s = &c->series[c->series_count++];

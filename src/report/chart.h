@@ -1,6 +1,6 @@
 /*
  * A chart: curves and stacked areas over a common x axis, with a legend. Knows
- * cairo and nothing of the files that its numbers come from.
+ * a canvas to draw on and nothing of the files that its numbers come from.
  *
  *	title
  *	  y |            o peak 11.3 MiB at 2.1 s       | right y
@@ -14,22 +14,17 @@
 #ifndef PTMEM_REPORT_CHART_H
 #define PTMEM_REPORT_CHART_H
 
-#include <cairo.h>
-
 #include "report/axis.h"
-
-struct chart_color {
-	double red, green, blue;
-};
+#include "report/canvas.h"
 
 /* Colours that colour-blind people tell apart (Okabe and Ito 2008). */
-#define CHART_BLUE ((struct chart_color){0.00, 0.45, 0.70})
-#define CHART_VERMILLION ((struct chart_color){0.84, 0.37, 0.00})
-#define CHART_GREEN ((struct chart_color){0.00, 0.62, 0.45})
-#define CHART_BLACK ((struct chart_color){0.10, 0.10, 0.10})
+#define CHART_BLUE ((struct canvas_color){0.00, 0.45, 0.70})
+#define CHART_VERMILLION ((struct canvas_color){0.84, 0.37, 0.00})
+#define CHART_GREEN ((struct canvas_color){0.00, 0.62, 0.45})
+#define CHART_BLACK ((struct canvas_color){0.10, 0.10, 0.10})
 
 #define CHART_PALETTE_SIZE 7
-struct chart_color chart_palette(size_t i); /* i is taken modulo CHART_PALETTE_SIZE */
+struct canvas_color chart_palette(size_t i); /* i is taken modulo CHART_PALETTE_SIZE */
 
 enum chart_style { CHART_AREA, CHART_LINE, CHART_STEPS, CHART_DASHES, CHART_STEP_DASHES };
 
@@ -39,7 +34,7 @@ struct chart_point {
 
 struct chart_series {
 	char *label, *detail, *value; /* of the legend; owned; all but the label may be NULL */
-	struct chart_color color;
+	struct canvas_color color;
 	enum chart_style style;
 	bool is_right;         /* measured on the right axis */
 	struct chart_point *point; /* ascending in x, but for curves that go back a little; owned */
@@ -65,7 +60,7 @@ struct chart {
 
 /* A new series at the end; valid until the next one is added. Takes over @label. */
 struct chart_series *chart_add(struct chart *c, char *label, enum chart_style style,
-			       struct chart_color color);
+			       struct canvas_color color);
 void chart_add_point(struct chart_series *s, double x, double low, double high);
 void chart_add_band(struct chart *c, double x);
 void chart_add_mark(struct chart *c, double x);
@@ -73,7 +68,7 @@ void chart_add_mark(struct chart *c, double x);
 /*
  * Draws on a white ground of @width times @height. What does not fit is left out, not drawn over.
  */
-void chart_draw(const struct chart *c, cairo_t *cr, double width, double height);
+void chart_draw(const struct chart *c, struct canvas *canvas, double width, double height);
 
 void chart_deinit(struct chart *c);
 

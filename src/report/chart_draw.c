@@ -3,10 +3,11 @@
  * areas and curves, axes, the peak, title and legend.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "report/chart_internal.h"
+#include "report/chart_layout.h"
 
 /* From values to pixels. */
 
@@ -29,23 +30,22 @@ static const struct axis *axis_of(const struct chart_drawing *d, const struct ch
 
 static void draw_bands(const struct chart_drawing *d)
 {
-	cairo_set_source_rgb(d->cr, 0.955, 0.955, 0.955);
+	chart_set_grey(d, 0.955);
 	for (size_t i = 0; i + 1 < d->chart->band_count; i += 2) {
 		double x = x_of(d, d->chart->band[i]);
 
-		cairo_rectangle(d->cr, x, d->plot.y, x_of(d, d->chart->band[i + 1]) - x,
-				d->plot.height);
-		cairo_fill(d->cr);
+		canvas_rectangle(d->canvas, x, d->plot.y, x_of(d, d->chart->band[i + 1]) - x,
+				 d->plot.height);
+		canvas_fill(d->canvas, 0);
 	}
 }
 
 /* A line of one pixel, on the pixel grid. */
 static void line(const struct chart_drawing *d, double x0, double y0, double x1, double y1)
 {
-	cairo_set_line_width(d->cr, 1);
-	cairo_move_to(d->cr, floor(x0) + 0.5, floor(y0) + 0.5);
-	cairo_line_to(d->cr, floor(x1) + 0.5, floor(y1) + 0.5);
-	cairo_stroke(d->cr);
+	canvas_move_to(d->canvas, floor(x0) + 0.5, floor(y0) + 0.5);
+	canvas_line_to(d->canvas, floor(x1) + 0.5, floor(y1) + 0.5);
+	canvas_stroke(d->canvas, 1, 0);
 }
 
 static void draw_y_grid(const struct chart_drawing *d)
@@ -68,7 +68,7 @@ static void draw_y_labels(const struct chart_drawing *d, const struct axis *axis
 		double y = y_of(d, axis, v);
 
 		axis_label(axis, step, v, text);
-		chart_put_text(d, x, y + 0.35 * d->font, is_right ? 0 : 1, text);
+		canvas_put_text(d->canvas, x, y + 0.35 * d->font, is_right ? 0 : 1, text);
 		if (is_right)
 			line(d, d->plot.x + d->plot.width - 4, y, d->plot.x + d->plot.width, y);
 	}
@@ -87,9 +87,10 @@ static void draw_x_labels(const struct chart_drawing *d)
 		chart_set_grey(d, CHART_GREY);
 		line(d, x, foot, x, foot + 4);
 		axis_label(axis, step, v, text);
-		double half = chart_text_width(d, text) / 2;
+		double half = canvas_text_width(d->canvas, text) / 2;
 
-		chart_put_text(d, MIN(x, d->width - half - 2), foot + 4 + 1.1 * d->font, 0.5, text);
+		canvas_put_text(d->canvas, MIN(x, d->width - half - 2), foot + 4 + 1.1 * d->font,
+				0.5, text);
 	}
 }
 
@@ -120,15 +121,15 @@ static void draw_axis_titles(const struct chart_drawing *d)
 		return;
 	set_axis_color(d, false);
 	if (c->y_title)
-		chart_put_text(d, d->font, above, 0, c->y_title);
+		canvas_put_text(d->canvas, d->font, above, 0, c->y_title);
 	set_axis_color(d, true);
 	if (c->has_right && c->right_title)
-		chart_put_text(d, d->width - d->font, above, 1, c->right_title);
+		canvas_put_text(d->canvas, d->width - d->font, above, 1, c->right_title);
 	chart_set_grey(d, CHART_GREY);
 	double below = d->plot.y + d->plot.height + 4 + 2.7 * d->font;
 
 	if (c->x_title)
-		chart_put_text(d, d->plot.x + d->plot.width / 2, below, 0.5, c->x_title);
+		canvas_put_text(d->canvas, d->plot.x + d->plot.width / 2, below, 0.5, c->x_title);
 }
 
 static void draw_axes(const struct chart_drawing *d)
@@ -165,11 +166,12 @@ static void draw_bar(const struct chart_drawing *d, const struct chart_series *s
 	double x = MIN(MAX(x_of(d, s->point[0].x) - width / 2, d->plot.x),
 		       d->plot.x + d->plot.width - width);
 
-	cairo_rectangle(d->cr, x, high, width, y_of(d, axis, s->point[0].low) - high);
-	chart_set_color(d, s->color);
-	cairo_fill(d->cr);
+	canvas_rectangle(d->canvas, x, high, width, y_of(d, axis, s->point[0].low) - high);
+	canvas_set_color(d->canvas, s->color);
+	canvas_fill(d->canvas, 0);
 }
 
+/* The edge shows peaks that are narrower than a pixel. */
 static void draw_area(const struct chart_drawing *d, const struct chart_series *s)
 {
 	const struct axis *axis = axis_of(d, s);
@@ -179,12 +181,11 @@ static void draw_area(const struct chart_drawing *d, const struct chart_series *
 		return;
 	}
 	for (size_t i = 0; i < s->count; i++)
-		cairo_line_to(d->cr, x_of(d, s->point[i].x), y_of(d, axis, s->point[i].high));
+		canvas_line_to(d->canvas, x_of(d, s->point[i].x), y_of(d, axis, s->point[i].high));
 	for (size_t i = s->count; i-- > 0;)
-		cairo_line_to(d->cr, x_of(d, s->point[i].x), y_of(d, axis, s->point[i].low));
-	cairo_close_path(d->cr);
-	chart_set_color(d, s->color);
-	cairo_fill(d->cr);
+		canvas_line_to(d->canvas, x_of(d, s->point[i].x), y_of(d, axis, s->point[i].low));
+	canvas_set_color(d->canvas, s->color);
+	canvas_fill(d->canvas, 1);
 }
 
 /*
@@ -202,9 +203,9 @@ static void draw_column(const struct chart_drawing *d, struct column *c, bool *i
 
 	for (size_t i = 0; c->count && i < ARRAY_SIZE(y); i++) {
 		if (*is_down)
-			cairo_line_to(d->cr, c->x, y[i]);
+			canvas_line_to(d->canvas, c->x, y[i]);
 		else
-			cairo_move_to(d->cr, c->x, y[i]);
+			canvas_move_to(d->canvas, c->x, y[i]);
 		*is_down = true;
 	}
 	c->count = 0;
@@ -233,7 +234,6 @@ static bool has_steps(const struct chart_series *s)
 static void draw_curve(const struct chart_drawing *d, const struct chart_series *s)
 {
 	const struct axis *axis = axis_of(d, s);
-	const double dash[] = {6, 4};
 	struct column column = {0};
 	bool is_down = false;
 
@@ -252,18 +252,30 @@ static void draw_curve(const struct chart_drawing *d, const struct chart_series 
 
 			draw_column(d, &column, &is_down);
 			if (has_steps(s))
-				cairo_line_to(d->cr, x, last);
+				canvas_line_to(d->canvas, x, last);
 		}
 		add_to_column(&column, x, y);
 	}
 	draw_column(d, &column, &is_down);
-	chart_set_color(d, s->color);
-	cairo_set_line_width(d->cr, d->font * 0.14);
-	cairo_set_line_join(d->cr, CAIRO_LINE_JOIN_ROUND);
-	if (is_dashed(s))
-		cairo_set_dash(d->cr, dash, 2, 0);
-	cairo_stroke(d->cr);
-	cairo_set_dash(d->cr, NULL, 0, 0);
+	canvas_set_color(d->canvas, s->color);
+	canvas_stroke(d->canvas, d->font * 0.14, is_dashed(s) ? 6 : 0);
+}
+
+/* What the legend says of a series, whole. */
+static char *title_of(const struct chart_series *s)
+{
+	return xasprintf("%s%s%s%s%s", s->label, s->detail ? " " : "", s->detail ? s->detail : "",
+			 s->value ? ": " : "", s->value ? s->value : "");
+}
+
+static void draw_titled(const struct chart_drawing *d, const struct chart_series *s,
+			void (*draw)(const struct chart_drawing *, const struct chart_series *))
+{
+	_cleanup_free_ char *title = title_of(s);
+
+	canvas_begin_group(d->canvas, title);
+	draw(d, s);
+	canvas_end_group(d->canvas);
 }
 
 /*
@@ -272,33 +284,18 @@ static void draw_curve(const struct chart_drawing *d, const struct chart_series 
  */
 static void draw_series(const struct chart_drawing *d)
 {
-	cairo_save(d->cr);
-	cairo_rectangle(d->cr, d->plot.x, d->plot.y, d->plot.width + 1, d->plot.height + 1);
-	cairo_clip(d->cr);
+	canvas_clip(d->canvas, d->plot.x, d->plot.y, d->plot.width + 1, d->plot.height + 1);
 	for (size_t i = 0; i < d->chart->series_count; i++)
 		if (d->chart->series[i].style == CHART_AREA)
-			draw_area(d, &d->chart->series[i]);
+			draw_titled(d, &d->chart->series[i], draw_area);
 	for (int dashes = 0; dashes < 2; dashes++)
 		for (size_t i = d->chart->series_count; i-- > 0;) {
 			const struct chart_series *s = &d->chart->series[i];
 
 			if (s->style != CHART_AREA && is_dashed(s) == (bool)dashes)
-				draw_curve(d, s);
+				draw_titled(d, s, draw_curve);
 		}
-	cairo_restore(d->cr);
-}
-
-/* Text that can be read on whatever is below it. */
-static void put_halo_text(const struct chart_drawing *d, double middle, double y, const char *text)
-{
-	cairo_move_to(d->cr, middle - chart_text_width(d, text) / 2, y);
-	cairo_text_path(d->cr, text);
-	cairo_set_source_rgba(d->cr, 1, 1, 1, 0.9);
-	cairo_set_line_width(d->cr, d->font * 0.4);
-	cairo_set_line_join(d->cr, CAIRO_LINE_JOIN_ROUND);
-	cairo_stroke_preserve(d->cr);
-	chart_set_grey(d, 0.1);
-	cairo_fill(d->cr);
+	canvas_unclip(d->canvas);
 }
 
 static void draw_peak(const struct chart_drawing *d)
@@ -309,21 +306,18 @@ static void draw_peak(const struct chart_drawing *d)
 		return;
 	double x = x_of(d, c->peak_x), y = y_of(d, &d->y, c->peak_y), radius = d->font * 0.33;
 
+	canvas_begin_group(d->canvas, c->peak_label);
+	chart_set_grey(d, 0.1);
 	chart_set_font(d, 1, true);
-	double half = chart_text_width(d, c->peak_label) / 2;
+	double half = canvas_text_width(d->canvas, c->peak_label) / 2;
 	double left = d->plot.x + 3, right = d->plot.x + d->plot.width - 3;
 	double middle = MAX(MIN(x, right - half), left + half),
 	       base = MAX(y - 0.8 * d->font, d->plot.y + d->font);
 
 	if (2 * half <= right - left)
-		put_halo_text(d, middle, base, c->peak_label);
-	cairo_new_sub_path(d->cr);
-	cairo_arc(d->cr, x, y, radius, 0, 2 * M_PI);
-	cairo_set_source_rgb(d->cr, 1, 1, 1);
-	cairo_fill_preserve(d->cr);
-	chart_set_grey(d, 0.1);
-	cairo_set_line_width(d->cr, d->font * 0.15);
-	cairo_stroke(d->cr);
+		canvas_put_halo_text(d->canvas, middle, base, 0.5, c->peak_label);
+	canvas_disc(d->canvas, x, y, radius, d->font * 0.15);
+	canvas_end_group(d->canvas);
 }
 
 /* Title and legend. */
@@ -334,7 +328,7 @@ static void draw_title(const struct chart_drawing *d)
 	_cleanup_free_ char *title = chart_fit(d, d->chart->title, d->width - 2 * d->font, false);
 
 	chart_set_grey(d, 0.1);
-	chart_put_text(d, d->width / 2, 2 * d->font, 0.5, title);
+	canvas_put_text(d->canvas, d->width / 2, 2 * d->font, 0.5, title);
 }
 
 static void draw_swatch(const struct chart_drawing *d, const struct chart_series *s, double x,
@@ -342,36 +336,73 @@ static void draw_swatch(const struct chart_drawing *d, const struct chart_series
 {
 	double size = d->font * 0.85;
 
-	chart_set_color(d, s->color);
+	canvas_set_color(d->canvas, s->color);
 	if (s->style == CHART_AREA) {
-		cairo_rectangle(d->cr, x, y - size, size, size);
-		cairo_fill(d->cr);
+		canvas_rectangle(d->canvas, x, y - size, size, size);
+		canvas_fill(d->canvas, 0);
 		return;
 	}
-	const double dash[] = {4, 2};
-
-	cairo_set_line_width(d->cr, d->font * 0.2);
-	if (is_dashed(s))
-		cairo_set_dash(d->cr, dash, 2, 0);
-	cairo_move_to(d->cr, x - 0.1 * d->font, y - size / 2);
-	cairo_line_to(d->cr, x + size + 0.1 * d->font, y - size / 2);
-	cairo_stroke(d->cr);
-	cairo_set_dash(d->cr, NULL, 0, 0);
+	canvas_move_to(d->canvas, x - 0.1 * d->font, y - size / 2);
+	canvas_line_to(d->canvas, x + size + 0.1 * d->font, y - size / 2);
+	canvas_stroke(d->canvas, d->font * 0.2, is_dashed(s) ? 4 : 0);
 }
 
 /* Name and detail in @room; the name is shortened for the detail, until the detail has to go. */
 static char *fit_label(const struct chart_drawing *d, const struct chart_series *s, double room)
 {
-	if (!s->detail)
-		return chart_fit(d, s->label, room, true);
-	_cleanup_free_ char *detail = xasprintf(" %s", s->detail);
-	double left = room - chart_text_width(d, detail);
+	bool is_name = !strstr(s->label, " \u2190 "); /* else several */
 
-	if (left < MIN(10 * d->font, chart_text_width(d, s->label)))
-		return chart_fit(d, s->label, room, true);
-	_cleanup_free_ char *name = chart_fit(d, s->label, left, true);
+	if (!s->detail)
+		return chart_fit(d, s->label, room, is_name);
+	_cleanup_free_ char *detail = xasprintf(" %s", s->detail);
+	double left = room - canvas_text_width(d->canvas, detail);
+
+	if (left < MIN(10 * d->font, canvas_text_width(d->canvas, s->label)))
+		return chart_fit(d, s->label, room, is_name);
+	_cleanup_free_ char *name = chart_fit(d, s->label, left, is_name);
 
 	return xasprintf("%s%s", name, detail);
+}
+
+/*
+ * Text of entry @i in @room. Names that shortening has made equal get numbers.
+ */
+static char *entry_label(const struct chart_drawing *d, size_t i, double room)
+{
+	char *label = fit_label(d, &d->chart->series[i], room);
+	unsigned number = 1, count = 1;
+
+	for (size_t j = 0; j < d->chart->series_count; j++) {
+		_cleanup_free_ char *other = fit_label(d, &d->chart->series[j], room);
+
+		if (j == i || strcmp(label, other) != 0)
+			continue;
+		count++;
+		number += j < i;
+	}
+	if (count == 1)
+		return label;
+	_cleanup_free_ char *suffix = xasprintf(" #%u", number);
+	_cleanup_free_ char *first = label;
+	_cleanup_free_ char *cut =
+		chart_fit(d, first, room - canvas_text_width(d->canvas, suffix), false);
+
+	return xasprintf("%s%s", cut, suffix);
+}
+
+static void draw_entry(const struct chart_drawing *d, size_t i, double column, double gap)
+{
+	const struct chart_series *s = &d->chart->series[i];
+	double x = d->font + (double)(i / d->legend_rows) * (column + gap);
+	double y = d->legend_y + (double)(i % d->legend_rows + 1) * 1.5 * d->font;
+	double value = s->value ? canvas_text_width(d->canvas, s->value) + d->font : 0;
+	_cleanup_free_ char *label = entry_label(d, i, column - value - 1.4 * d->font);
+
+	draw_swatch(d, s, x, y);
+	chart_set_grey(d, 0.1);
+	canvas_put_text(d->canvas, x + 1.4 * d->font, y, 0, label);
+	if (s->value)
+		canvas_put_text(d->canvas, x + column, y, 1, s->value);
 }
 
 static void draw_legend(const struct chart_drawing *d)
@@ -380,39 +411,37 @@ static void draw_legend(const struct chart_drawing *d)
 
 	chart_set_font(d, 1, false);
 	for (size_t i = 0; d->legend_rows && i < d->chart->series_count; i++) {
-		const struct chart_series *s = &d->chart->series[i];
-		double x = d->font + (double)(i / d->legend_rows) * (column + gap);
-		double y = d->legend_y + (double)(i % d->legend_rows + 1) * 1.5 * d->font;
-		double value = s->value ? chart_text_width(d, s->value) + d->font : 0;
-		_cleanup_free_ char *label = fit_label(d, s, column - value - 1.4 * d->font);
+		_cleanup_free_ char *title = title_of(&d->chart->series[i]);
 
-		draw_swatch(d, s, x, y);
-		chart_set_grey(d, 0.1);
-		chart_put_text(d, x + 1.4 * d->font, y, 0, label);
-		if (s->value)
-			chart_put_text(d, x + column, y, 1, s->value);
-	}
-	if (d->has_note) {
-		chart_set_font(d, 0.9, false);
-		_cleanup_free_ char *note =
-			chart_fit(d, d->chart->note, d->width - 2 * d->font, false);
-
-		chart_set_grey(d, CHART_GREY);
-		chart_put_text(d, d->font, d->height - 0.7 * d->font, 0, note);
+		canvas_begin_group(d->canvas, title);
+		draw_entry(d, i, column, gap);
+		canvas_end_group(d->canvas);
 	}
 }
 
-void chart_draw(const struct chart *c, cairo_t *cr, double width, double height)
+static void draw_note(const struct chart_drawing *d)
+{
+	if (!d->has_note)
+		return;
+	chart_set_font(d, 0.9, false);
+	_cleanup_free_ char *note = chart_fit(d, d->chart->note, d->width - 2 * d->font, false);
+
+	chart_set_grey(d, CHART_GREY);
+	canvas_put_text(d->canvas, d->font, d->height - 0.7 * d->font, 0, note);
+}
+
+void chart_draw(const struct chart *c, struct canvas *canvas, double width, double height)
 {
 	struct chart_drawing d = {
 		.chart = c,
-		.cr = cr,
+		.canvas = canvas,
 		.width = width,
 		.height = height,
 	};
 
-	cairo_set_source_rgb(cr, 1, 1, 1);
-	cairo_paint(cr);
+	canvas_set_color(canvas, (struct canvas_color){1, 1, 1});
+	canvas_rectangle(canvas, 0, 0, width, height);
+	canvas_fill(canvas, 0);
 	chart_measure(&d);
 	draw_bands(&d);
 	draw_y_grid(&d);
@@ -421,4 +450,5 @@ void chart_draw(const struct chart *c, cairo_t *cr, double width, double height)
 	draw_peak(&d);
 	draw_title(&d);
 	draw_legend(&d);
+	draw_note(&d);
 }

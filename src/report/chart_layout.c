@@ -6,10 +6,9 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "report/chart_internal.h"
+#include "report/chart_layout.h"
 
-#define FONT "sans-serif"
-#define RIGHT_ROOM 1.06 /* the right axis has more: two curves that stand still do not coincide */
+#define RIGHT_ROOM 1.06 /* the right axis has more, so that two flat curves do not coincide */
 #define HEADROOM 2.4 /* what is free above the highest value, for the peak's label, in font sizes */
 
 /* The size that has text of 12 pixels; larger pictures have larger text, but not as much larger. */
@@ -20,17 +19,7 @@
 
 void chart_set_font(const struct chart_drawing *d, double scale, bool is_bold)
 {
-	cairo_select_font_face(d->cr, FONT, CAIRO_FONT_SLANT_NORMAL,
-			       is_bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
-	cairo_set_font_size(d->cr, d->font * scale);
-}
-
-double chart_text_width(const struct chart_drawing *d, const char *text)
-{
-	cairo_text_extents_t e;
-
-	cairo_text_extents(d->cr, text, &e);
-	return e.x_advance;
+	canvas_set_font(d->canvas, d->font * scale, is_bold);
 }
 
 char *chart_fit(const struct chart_drawing *d, const char *text, double room, bool is_name)
@@ -39,7 +28,7 @@ char *chart_fit(const struct chart_drawing *d, const char *text, double room, bo
 
 	for (;;) {
 		_cleanup_free_ char *out = is_name ? text_shorten(text, max) : text_cut(text, max);
-		double width = chart_text_width(d, out);
+		double width = canvas_text_width(d->canvas, out);
 
 		if (width <= room || !max)
 			return_ptr(out);
@@ -48,26 +37,15 @@ char *chart_fit(const struct chart_drawing *d, const char *text, double room, bo
 	}
 }
 
-void chart_put_text(const struct chart_drawing *d, double x, double y, double anchor,
-		    const char *text)
-{
-	cairo_move_to(d->cr, x - anchor * chart_text_width(d, text), y);
-	cairo_show_text(d->cr, text);
-}
-
 void chart_set_grey(const struct chart_drawing *d, double level)
 {
-	cairo_set_source_rgb(d->cr, level, level, level);
+	canvas_set_color(d->canvas, (struct canvas_color){level, level, level});
 }
 
-void chart_set_color(const struct chart_drawing *d, struct chart_color c)
+void chart_set_dark(const struct chart_drawing *d, struct canvas_color c)
 {
-	cairo_set_source_rgb(d->cr, c.red, c.green, c.blue);
-}
-
-void chart_set_dark(const struct chart_drawing *d, struct chart_color c)
-{
-	cairo_set_source_rgb(d->cr, c.red * 0.8, c.green * 0.8, c.blue * 0.8);
+	canvas_set_color(d->canvas,
+			 (struct canvas_color){c.red * 0.8, c.green * 0.8, c.blue * 0.8});
 }
 
 /* Layout. */
@@ -85,7 +63,7 @@ static double label_width(const struct chart_drawing *d, const struct axis *axis
 
 	for (double v = 0; v <= axis->max; v += step) {
 		axis_label(axis, step, v, text);
-		widest = MAX(widest, chart_text_width(d, text));
+		widest = MAX(widest, canvas_text_width(d->canvas, text));
 	}
 	return widest;
 }

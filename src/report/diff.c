@@ -5,11 +5,16 @@
  */
 #include "report/diff.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/amount.h"
+#include "base/cleanup.h"
 #include "base/vec.h"
+#include "output/unresolved.h"
+#include "profile/estimate.h"
 
 #define NUMBER_WIDTH 17
 #define MAX_INDENT 40
@@ -17,7 +22,7 @@
 /* A line of the table. */
 struct row {
 	uint32_t node;        /* 0 = none of its own: many sites */
-	size_t places;        /* how many sites the row stands for */
+	size_t places;        /* how many sites the row sums up */
 	unsigned indent;
 	uint64_t value[2];    /* by enum path_side */
 };
@@ -77,37 +82,41 @@ static uint64_t smallest_shown(const struct diff_table *d, const uint32_t *child
 	return out;
 }
 
-static void format_number(uint64_t value, char sign, char buf[32])
+static bool is_estimate(const struct diff_table *d)
 {
-	char *at = buf + 31;
+	return d->options->interval[PATH_OLD] || d->options->interval[PATH_NEW];
+}
 
-	*at = '\0';
-	for (int digits = 0; digits == 0 || value; digits++, value /= 10) {
-		if (digits && digits % 3 == 0)
-			*--at = ',';
-		*--at = (char)('0' + value % 10);
-	}
-	if (sign)
-		*--at = sign;
-	memmove(buf, at, strlen(at) + 1);
+/* The column with the standard error of a difference of estimates; "" if there is none. */
+static const char *error_of(const struct diff_table *d, const struct row *row,
+			    char out[static AMOUNT_SIZE * 2])
+{
+	double a = estimate_error_bound(d->options->interval[PATH_OLD], row->value[PATH_OLD]);
+	double b = estimate_error_bound(d->options->interval[PATH_NEW], row->value[PATH_NEW]);
+	char text[AMOUNT_SIZE];
+
+	*out = '\0';
+	if (is_estimate(d))
+		snprintf(out, AMOUNT_SIZE * 2, " %*s", NUMBER_WIDTH,
+			 amount_commas((uint64_t)hypot(a, b), text));
+	return out;
 }
 
 static void put_row(const struct diff_table *d, const struct row *row)
 {
-	char change[32], old[32], new[32];
 	uint64_t difference = distance(row->value);
+	const char *sign = !difference ? "" :
+			   row->value[PATH_NEW] > row->value[PATH_OLD] ? "+" : "-";
+	char change[AMOUNT_SIZE], old[AMOUNT_SIZE], new[AMOUNT_SIZE], error[AMOUNT_SIZE * 2];
+	_cleanup_free_ char *signed_change =
+		xasprintf("%s%s", sign, amount_commas(difference, change));
 
-	format_number(difference,
-		      !difference				  ? 0 :
-		      row->value[PATH_NEW] > row->value[PATH_OLD] ? '+' :
-								    '-',
-		      change);
-	format_number(row->value[PATH_OLD], 0, old);
-	format_number(row->value[PATH_NEW], 0, new);
-	fprintf(d->out, "%*s %*s %*s  %*s", NUMBER_WIDTH, change, NUMBER_WIDTH, old, NUMBER_WIDTH,
-		new, (int)row->indent, "");
+	amount_commas(row->value[PATH_OLD], old);
+	amount_commas(row->value[PATH_NEW], new);
+	fprintf(d->out, "%*s%s %*s %*s  %*s", NUMBER_WIDTH, signed_change, error_of(d, row, error),
+		NUMBER_WIDTH, old, NUMBER_WIDTH, new, (int)row->indent, "");
 	if (row->places)
-		fprintf(d->out, "[%zu other place%s]\n", row->places, row->places == 1 ? "" : "s");
+		fprintf(d->out, "[%zu other place%s]\n", row->places, plural(row->places));
 	else
 		fprintf(d->out, "%s\n",
 			row->node ? path_tree_node(d->tree, row->node)->name : "total");
@@ -163,8 +172,9 @@ static void push_children(struct diff_table *d, const struct row *parent)
 	free(child);
 }
 
-void diff_print(FILE *out, const struct path_tree *t, const struct diff_options *options)
+void diff_print(FILE *out, const struct path_tree *whole, const struct diff_options *options)
 {
+	struct path_tree *t = unresolved_merge(whole, options->interval);
 	struct diff_table d = {.out = out, .tree = t, .options = options};
 	const struct path_node *root = path_tree_node(t, 0);
 	uint64_t largest = 0;
@@ -172,8 +182,11 @@ void diff_print(FILE *out, const struct path_tree *t, const struct diff_options 
 	for (uint32_t c = root->first_child; c; c = path_tree_node(t, c)->next_sibling)
 		largest = MAX(largest, distance(path_tree_node(t, c)->total));
 	d.limit = MAX(1, (uint64_t)((double)largest * options->threshold / 100));
-	fprintf(out, "%*s %*s %*s  call site, and who called it\n", NUMBER_WIDTH, "difference",
-		NUMBER_WIDTH, "old bytes", NUMBER_WIDTH, "new bytes");
+	fprintf(out, "%*s", NUMBER_WIDTH, "difference");
+	if (is_estimate(&d))
+		fprintf(out, " %*s", NUMBER_WIDTH, "+- at most");
+	fprintf(out, " %*s %*s  call site, and its callers\n", NUMBER_WIDTH, "old bytes",
+		NUMBER_WIDTH, "new bytes");
 	*vec_add(&d.todo) = (struct row){.value = {root->total[PATH_OLD], root->total[PATH_NEW]}};
 	while (d.todo.count) {
 		struct row row = d.todo.data[--d.todo.count];
@@ -183,4 +196,5 @@ void diff_print(FILE *out, const struct path_tree *t, const struct diff_options 
 			push_children(&d, &row);
 	}
 	vec_deinit(&d.todo);
+	path_tree_free(t);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "recording/recording_read.h"
 
 static int read_stream(FILE *stream, char **data_out, size_t *size_out)
 {
@@ -48,11 +49,36 @@ enum input_kind input_kind(const char *data, size_t size)
 {
 	static const char zero[8];
 
+	if (recording_is(data, size))
+		return INPUT_RECORDING;
 	if (size >= 5 && !memcmp(data, "time\t", 5))
 		return INPUT_SAMPLES;
 	if (size >= sizeof(zero) && !memcmp(data, zero, sizeof(zero)))
 		return INPUT_MEMUSAGE;
 	return INPUT_MASSIF;
+}
+
+/* A file that begins as no massif file does is called that: a line number would not help. */
+static int open_massif(char *data, size_t size, struct massif_file **out, char **why_out)
+{
+	bool has_head = size == 0 || *data == '#' || *data == '\n' ||
+			(size >= 5 && !memcmp(data, "desc:", 5)) ||
+			(size >= 4 && !memcmp(data, "cmd:", 4));
+	int err = massif_file_parse(data, size, out, why_out);
+
+	if (err == -EINVAL && !has_head) {
+		free(*why_out);
+		*why_out = xstrdup("not a massif profile");
+	}
+	return err;
+}
+
+static int open_recording(char *data, size_t size, struct recording **out, char **why_out)
+{
+	int err = recording_read(data, size, out, why_out);
+
+	free(data);
+	return err;
 }
 
 int input_open(const char *path, struct input *out, char **why_out)
@@ -69,8 +95,10 @@ int input_open(const char *path, struct input *out, char **why_out)
 		err = samples_file_parse(data, size, &input.samples, why_out);
 	else if (input.kind == INPUT_MEMUSAGE)
 		err = memusage_file_parse(data, size, &input.memusage, why_out);
+	else if (input.kind == INPUT_RECORDING)
+		err = open_recording(data, size, &input.recording, why_out);
 	else
-		err = massif_file_parse(data, size, &input.massif, why_out);
+		err = open_massif(data, size, &input.massif, why_out);
 	if (!err)
 		*out = input;
 	return err;
@@ -81,5 +109,6 @@ void input_deinit(struct input *input)
 	massif_file_free(input->massif);
 	memusage_file_free(input->memusage);
 	samples_file_free(input->samples);
+	recording_free(input->recording);
 	*input = (struct input){0};
 }

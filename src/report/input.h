@@ -1,24 +1,27 @@
 /*
- * A file that ptmem-report is given: read whole, its kind told by its content.
+ * A file that ptmem-report is given: read whole, its kind recognized by its content.
  *
  *	begins with "time" TAB     samples of /proc            samples_file.h
  *	begins with 8 zero bytes   memusage's data             memusage_file.h
+ *	begins with "ptmem-recording"  a recording           recording_read.h
  *	anything else              a massif.out file           massif_file.h (or is refused)
  */
 #ifndef PTMEM_REPORT_INPUT_H
 #define PTMEM_REPORT_INPUT_H
 
+#include "recording/recording.h"
 #include "report/massif_file.h"
 #include "report/memusage_file.h"
 #include "report/samples_file.h"
 
-enum input_kind { INPUT_MASSIF, INPUT_MEMUSAGE, INPUT_SAMPLES };
+enum input_kind { INPUT_MASSIF, INPUT_MEMUSAGE, INPUT_SAMPLES, INPUT_RECORDING };
 
 struct input {
 	enum input_kind kind;
-	struct massif_file *massif;     /* of these three the one of that kind, the others NULL */
+	struct massif_file *massif;     /* of these the one of that kind, the others NULL */
 	struct memusage_file *memusage;
 	struct samples_file *samples;
+	struct recording *recording;
 };
 
 /* All of @path ("-": standard input) in *@data_out, which the caller frees. 0 or -errno. */

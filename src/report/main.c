@@ -4,7 +4,7 @@
  *
  * One table says what options there are; parsing and --help both come from it. A
  * further form of report is one more line in it and one more branch in show.c. The
- * file is the first argument that is no option; options may stand anywhere, as
+ * file is the first argument that is no option; options may be anywhere, as
  * with ms_print, because its users' scripts put them anywhere.
  *
  * Exit status: 0; 255 for a bad option, no file, or a file that is no massif
@@ -12,6 +12,7 @@
  * cannot be written.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/standard_files.h"
+#include "report/request_check.h"
 #include "report/show.h"
 
 #ifndef PTMEM_VERSION
@@ -51,7 +53,7 @@ static bool parse_size(const char *text, unsigned *out)
 	return parse_number(text, MSPRINT_SIZE_MIN, MSPRINT_SIZE_MAX, out);
 }
 
-/* For options that keep their value as it stands. */
+/* For options that keep their value unchanged. */
 static bool keep_text(const char *value, const char **out)
 {
 	*out = value;
@@ -98,6 +100,11 @@ static bool set_folded(struct report_request *r, const char *value)
 static bool set_flame(struct report_request *r, const char *value)
 {
 	return keep_text(value, &r->flame);
+}
+
+static bool set_html(struct report_request *r, const char *value)
+{
+	return keep_text(value, &r->html);
 }
 
 static bool set_rss(struct report_request *r, const char *value)
@@ -156,6 +163,43 @@ static bool set_snapshot(struct report_request *r, const char *value)
 	return true;
 }
 
+static bool set_format(struct report_request *r, const char *value)
+{
+	static const struct {
+		const char *name;
+		enum report_format format;
+	} formats[] = {
+		{"text", FORMAT_TEXT}, {"json", FORMAT_JSON}, {"csv", FORMAT_CSV},
+		{"folded", FORMAT_FOLDED}, {"pprof", FORMAT_PPROF},
+		{"speedscope", FORMAT_SPEEDSCOPE},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (strcmp(value, formats[i].name) == 0)
+			r->format = formats[i].format;
+	return r->format != FORMAT_DEFAULT;
+}
+
+static bool set_at(struct report_request *r, const char *value)
+{
+	return keep_text(value, &r->question.at);
+}
+
+static bool set_range(struct report_request *r, const char *value)
+{
+	return keep_text(value, &r->question.range);
+}
+
+static bool set_thread(struct report_request *r, const char *value)
+{
+	return keep_text(value, &r->question.thread);
+}
+
+static bool set_match(struct report_request *r, const char *value)
+{
+	return keep_text(value, &r->question.match);
+}
+
 static bool set_help(struct report_request *r, const char *value)
 {
 	return r->wants_help = true;
@@ -176,7 +220,7 @@ static const struct report_option options[] = {
 	{"--png", NULL, "OUT", "the name of a file", "draw a picture: memory over time", set_png},
 	{"--svg", NULL, "OUT", "the name of a file", "the same as SVG", set_svg},
 	{"--x-size", NULL, "N", "a whole number from 1 to 20000",
-	 "width of pictures in pixels [800; flame graphs 1200, 300 at least]", set_x_size},
+	 "width of pictures in pixels [800; flame graphs: the window's, 300 at least]", set_x_size},
 	{"--y-size", NULL, "N", "a whole number from 1 to 20000",
 	 "height of pictures in pixels [600]", set_y_size},
 	{"--title", NULL, "TEXT", "a text", "title of the picture [the program's command line]",
@@ -190,10 +234,21 @@ static const struct report_option options[] = {
 	 "write call paths as folded stacks", set_folded},
 	{"--flame", NULL, "OUT", "the name of a file", "draw a flame graph (SVG, for a browser)",
 	 set_flame},
+	{"--html", NULL, "OUT", "the name of a file",
+	 "write an interactive report (HTML, for a browser)", set_html},
 	{"--snapshot", NULL, "WHICH", "peak, last or a snapshot's number",
 	 "which snapshot's paths: peak, last, N [peak, else last]", set_snapshot},
+	{"--format", NULL, "FORM", "text, json, csv, folded, pprof or speedscope",
+	 "text, json, csv, folded, pprof, speedscope [text]", set_format},
+	{"--at", NULL, "TIME", "a time", "of a recording: what was live then; 2.5, 300ms, 40%, end",
+	 set_at},
+	{"--range", NULL, "T1..T2", "two times", "what was allocated then, and still live at T2",
+	 set_range},
+	{"--thread", NULL, "THREAD", "an id or a name", "what this thread allocated", set_thread},
+	{"--match", NULL, "REGEX", "an expression",
+	 "only call paths with such a function, file or object", set_match},
 	{"--diff", NULL, NULL, NULL, "compare two files, OLD NEW: growth by call site", set_diff},
-	{"--top", NULL, "N", "a whole number from 1", "with --diff, show N callers of a kind [10]",
+	{"--top", NULL, "N", "a whole number from 1", "with --diff or a recording, N rows [10]",
 	 set_top},
 	{"--help", "-h", NULL, NULL, "show this message", set_help},
 	{"--version", NULL, NULL, NULL, "show the version", set_version},
@@ -247,8 +302,10 @@ static bool parse_option(struct report_request *r, const char *argument)
 		log_error("%s takes %s: %s=%s", o->name, o->takes, o->name, o->value);
 	else if (!o->set(r, value))
 		log_error("%s takes %s, not '%s'", o->name, o->takes, value);
-	else
+	else {
+		request_note(r, o->name);
 		return true;
+	}
 	return false;
 }
 
@@ -264,7 +321,7 @@ static bool parse_arguments(struct report_request *r, char **argv)
 	}
 	if (r->wants_help || r->wants_version)
 		return true;
-	const char *why = show_check(r);
+	_cleanup_free_ char *why = request_check(r);
 
 	if (why)
 		log_error("%s (see --help)", why);
@@ -301,10 +358,11 @@ int main(int argc, char **argv)
 	struct report_request request = {
 		.text = {.threshold = 1.0, .width = 72, .height = 20, .arguments = arguments},
 		.snapshot = MASSIF_SNAPSHOT_DEFAULT,
-		.top = 10,
+		.top = REPORT_TOP_DEFAULT,
 	};
 
 	standard_files_hold();
+	signal(SIGXFSZ, SIG_IGN); /* beyond RLIMIT_FSIZE a write fails, and that is reported */
 	log_set_name("ptmem-report");
 	if (!parse_arguments(&request, argv + (argc > 0)))
 		return EXIT_REFUSED;

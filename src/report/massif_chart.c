@@ -2,121 +2,160 @@
  * A massif file as a chart: the heap over time, stacked up from its largest call sites,
  * then what the allocator adds, then the stacks. The top of the stack is the total.
  *
- * Only snapshots with a tree say which site holds what. In between, sites are
- * interpolated such that they add up to the heap; before the first and after the last tree
- * they share it as in that tree. The chart says so, and marks the snapshots that know.
+ * Only snapshots with a tree say which site holds what. In between, and after the last tree, sites
+ * are estimated (massif_interpolate.h). Before the first tree nothing is known, not even which
+ * sites have allocated: the heap is an area of its own there.
+ * The note under the chart says so, and ticks mark the snapshots with a tree.
  */
+#include "report/massif_chart.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "report/charts.h"
+#include "report/massif_interpolate.h"
 #include "report/massif_sites.h"
+#include "report/samples_chart.h"
 
-static const struct chart_color other_color = {0.72, 0.72, 0.72}, extra_color = {0.85, 0.85, 0.85},
-				 stacks_color = {0.50, 0.50, 0.50}, heap_color = {0.34, 0.71, 0.91};
+static const struct canvas_color other_color = {0.72, 0.72, 0.72}, extra_color = {0.85, 0.85, 0.85},
+				 stacks_color = {0.50, 0.50, 0.50}, heap_color = {0.34, 0.71, 0.91},
+				 unknown_color = {0.80, 0.78, 0.70};
+
+/* Where the areas have a point: at each snapshot, at the first with a tree twice. */
+struct column {
+	size_t snapshot;       /* index */
+	bool is_known;         /* a tree is there or was before */
+	double low;            /* the top of what is stacked so far */
+	double bytes[MASSIF_SITES_MAX + 1]; /* massif_interpolate() */
+};
 
 struct builder {
 	const struct massif_file *file;
 	struct chart *chart;
 	struct massif_sites sites;
 	size_t peak;           /* index of the snapshot that is marked */
-	double *low;           /* by snapshot: the top of what is stacked so far */
+	struct column *column;
+	size_t column_count;
+	double *x;             /* by snapshot */
 };
+
+/* The height of an area at @column; @which: of several of its kind. */
+typedef double value_fn(const struct builder *b, const struct column *column, size_t which);
 
 static bool has_trees(const struct builder *b)
 {
 	return b->sites.count > 0;
 }
 
-/* Which snapshot is the peak, whatever its mark says: the first of the largest. */
+/*
+ * Which snapshot is the peak, whatever its mark says: the first of the largest, but one with a tree
+ * before one without. The snapshot before the detailed peak often has the same total.
+ */
 static size_t find_peak(const struct massif_file *f)
 {
+	const struct massif_snapshot *s = f->snapshot;
 	size_t peak = 0;
 
 	for (size_t i = 1; i < f->snapshot_count; i++)
-		if (f->snapshot[i].total > f->snapshot[peak].total)
+		if (s[i].total > s[peak].total ||
+		    (s[i].total == s[peak].total && s[i].root && !s[peak].root))
 			peak = i;
 	return peak;
 }
 
-/* The share of the heap that site @site has in snapshot @s, which has a tree. */
-static double known_share(const struct builder *b, size_t s, size_t site)
+/*
+ * Snapshots of one time lie side by side within its unit, of which the file has no fractions: a
+ * program that runs for two milliseconds has all of its snapshots in them.
+ */
+static void place_snapshots(struct builder *b)
 {
-	uint64_t heap = b->file->snapshot[s].heap;
+	const struct massif_file *f = b->file;
 
-	return heap ? MIN(1.0, (double)b->sites.bytes[s * MASSIF_SITES_MAX + site] / (double)heap) :
-		      0;
+	for (size_t first = 0, end; first < f->snapshot_count; first = end) {
+		for (end = first + 1; end < f->snapshot_count; end++)
+			if (f->snapshot[end].time != f->snapshot[first].time)
+				break;
+		for (size_t i = first; i < end; i++)
+			b->x[i] = (double)f->snapshot[i].time +
+				  (double)(i - first) / (double)(end - first);
+	}
 }
 
-/* The nearest snapshot from @s on, in steps of @step, whose tree shows sites; SIZE_MAX = none. */
-static size_t nearest_tree(const struct massif_file *f, size_t s, int step)
+static double site_bytes(const struct builder *b, const struct column *column, size_t site)
 {
-	for (; s < f->snapshot_count; s += (size_t)step)
-		if (f->snapshot[s].root && f->snapshot[s].heap)
-			return s;
-	return SIZE_MAX;
+	return column->is_known ? column->bytes[site] : 0;
+}
+
+/* "71.2 KiB  79 %"; of what is not there at the peak when it was most: "most 3 MiB at 1.2 s". */
+static char *value_text(const struct builder *b, const struct chart_series *s, double at_peak)
+{
+	double total = (double)b->file->snapshot[b->peak].total;
+	char text[AXIS_TEXT_SIZE], time[AXIS_TEXT_SIZE];
+	size_t most = 0;
+
+	for (size_t i = 1; i < s->count; i++)
+		if (s->point[i].high - s->point[i].low > s->point[most].high - s->point[most].low)
+			most = i;
+	double bytes = s->point[most].high - s->point[most].low;
+
+	if (at_peak < 0.5 && bytes >= 0.5) {
+		axis_text(AXIS_BYTES, floor(bytes + 0.5), text);
+		axis_text(b->chart->x.kind,
+			  (double)b->file->snapshot[b->column[most].snapshot].time, time);
+		return xasprintf("most %s at %s", text, time);
+	}
+	double percent = total > 0 ? at_peak * 100 / total : 0;
+
+	axis_text(AXIS_BYTES, floor(at_peak + 0.5), text);
+	if (at_peak >= 0.5 && percent < 0.5)
+		return xasprintf("%s  <1 %%", text);
+	return xasprintf("%s  %.0f %%", text, percent);
 }
 
 /*
- * How far snapshot @s is from @before to @after, 0 .. 1. Where the heap changes much, sites change
- * with it; else with time.
+ * Makes the columns. The first tree has one more, of what is known before it, so that call sites
+ * begin there with an edge.
  */
-static double progress(const struct massif_file *f, size_t before, size_t s, size_t after)
+static void make_columns(struct builder *b)
 {
-	double h0 = (double)f->snapshot[before].heap, h1 = (double)f->snapshot[after].heap;
-	double h = (double)f->snapshot[s].heap;
-	double t0 = (double)f->snapshot[before].time, t1 = (double)f->snapshot[after].time;
+	size_t count = b->file->snapshot_count, first_tree = massif_nearest_tree(b->file, 0, 1);
 
-	if (fabs(h1 - h0) > 0.1 * MAX(h0, h1) && (h - h0) * (h - h1) <= 0)
-		return (h - h0) / (h1 - h0);
-	return t1 > t0 ? ((double)f->snapshot[s].time - t0) / (t1 - t0) : 0.5;
-}
-
-static double site_bytes(const struct builder *b, size_t s, size_t site)
-{
-	const struct massif_file *f = b->file;
-	size_t before = nearest_tree(f, s, -1), after = nearest_tree(f, s, 1);
-	double heap = (double)f->snapshot[s].heap;
-
-	if (before == SIZE_MAX && after == SIZE_MAX)
-		return 0;
-	if (before == SIZE_MAX || after == SIZE_MAX || before == after)
-		return known_share(b, before == SIZE_MAX ? after : before, site) * heap;
-	double part = progress(f, before, s, after);
-	double h0 = (double)f->snapshot[before].heap, h1 = (double)f->snapshot[after].heap;
-	double bytes = known_share(b, before, site) * h0 * (1 - part) +
-		       known_share(b, after, site) * h1 * part;
-
-	return bytes * heap / (h0 * (1 - part) + h1 * part);
-}
-
-/* Lays an area of height @value(snapshot, @which) on top of what is stacked so far. */
-static struct chart_series *stack_area(struct builder *b, char *label, struct chart_color color,
-				       double (*value)(const struct builder *, size_t snapshot,
-						       size_t which),
-				       size_t which)
-{
-	const struct massif_file *f = b->file;
-	struct chart_series *s = chart_add(b->chart, label, CHART_AREA, color);
-	double at_peak = value(b, b->peak, which), total = (double)f->snapshot[b->peak].total;
-	char text[AXIS_TEXT_SIZE];
-
-	for (size_t i = 0; i < f->snapshot_count; i++) {
-		double high = b->low[i] + value(b, i, which);
-
-		chart_add_point(s, (double)f->snapshot[i].time, b->low[i], high);
-		b->low[i] = high;
+	b->column = xcalloc(count + 1, sizeof(*b->column));
+	for (size_t i = 0; i < count; i++) {
+		if (i == first_tree && i > 0)
+			b->column[b->column_count++].snapshot = i;
+		struct column *c = &b->column[b->column_count++];
+		*c = (struct column){.snapshot = i, .is_known = i >= first_tree};
+		massif_interpolate(b->file, &b->sites, b->x, i, c->bytes);
 	}
-	axis_text(AXIS_BYTES, floor(at_peak + 0.5), text);
-	double percent = total > 0 ? at_peak * 100 / total : 0;
+}
 
-	if (at_peak >= 0.5 && percent < 0.5)
-		s->value = xasprintf("%s  <1 %%", text);
-	else
-		s->value = xasprintf("%s  %.0f %%", text, percent);
+static double value_at_peak(const struct builder *b, value_fn *value, size_t which)
+{
+	size_t i = b->column_count - 1;
+
+	while (b->column[i].snapshot != b->peak)
+		i--;
+	return value(b, &b->column[i], which);
+}
+
+/* Lays an area on top of what is stacked so far. */
+static struct chart_series *stack_area(struct builder *b, char *label, struct canvas_color color,
+				       value_fn *value, size_t which)
+{
+	struct chart_series *s = chart_add(b->chart, label, CHART_AREA, color);
+	double at_peak = value_at_peak(b, value, which);
+
+	for (size_t i = 0; i < b->column_count; i++) {
+		struct column *c = &b->column[i];
+		double high = c->low + value(b, c, which);
+
+		chart_add_point(s, b->x[c->snapshot], c->low, high);
+		c->low = high;
+	}
+	s->value = value_text(b, s, at_peak);
 	return s;
 }
 
@@ -129,28 +168,39 @@ static void stack_site(struct builder *b, size_t site)
 	s->detail = location ? xstrdup(location) : NULL;
 }
 
-/* What is left of the heap above the sites. */
-static double other_bytes(const struct builder *b, size_t s, size_t which)
+static double heap_bytes(const struct builder *b, const struct column *c)
 {
-	return MAX(0.0, (double)b->file->snapshot[s].heap - b->low[s]);
+	return (double)b->file->snapshot[c->snapshot].heap;
 }
 
-static bool has_others(const struct builder *b)
+/* The heap before the first tree. */
+static double unknown_bytes(const struct builder *b, const struct column *c, size_t which)
 {
-	for (size_t i = 0; i < b->file->snapshot_count; i++)
-		if (other_bytes(b, i, 0) >= 0.5)
+	return has_trees(b) && !c->is_known ? heap_bytes(b, c) : 0;
+}
+
+/* What is left of the heap above the sites. */
+static double other_bytes(const struct builder *b, const struct column *c, size_t which)
+{
+	return MAX(0.0, heap_bytes(b, c) - c->low);
+}
+
+static bool has_any(const struct builder *b, value_fn *value)
+{
+	for (size_t i = 0; i < b->column_count; i++)
+		if (value(b, &b->column[i], 0) >= 0.5)
 			return true;
 	return false;
 }
 
-static double extra_bytes(const struct builder *b, size_t s, size_t which)
+static double extra_bytes(const struct builder *b, const struct column *c, size_t which)
 {
-	return (double)b->file->snapshot[s].extra;
+	return (double)b->file->snapshot[c->snapshot].extra;
 }
 
-static double stacks_bytes(const struct builder *b, size_t s, size_t which)
+static double stacks_bytes(const struct builder *b, const struct column *c, size_t which)
 {
-	return (double)b->file->snapshot[s].stacks;
+	return (double)b->file->snapshot[c->snapshot].stacks;
 }
 
 /* The curve of the total, on top of the areas; the legend needs no entry for their edge. */
@@ -166,12 +216,14 @@ static void stack_areas(struct builder *b)
 	}
 	for (size_t i = 0; i < b->sites.count; i++)
 		stack_site(b, i);
-	if (has_heap && has_trees(b) && has_others(b))
+	if (has_any(b, unknown_bytes))
+		stack_area(b, xstrdup("call sites not known yet"), unknown_color, unknown_bytes, 0);
+	if (has_heap && has_trees(b) && has_any(b, other_bytes))
 		stack_area(b, xstrdup("other call sites"), other_color, other_bytes, 0);
 	else if (has_heap && !has_trees(b))
 		stack_area(b, xstrdup("useful heap"), heap_color, other_bytes, 0);
 	if (has_extra)
-		stack_area(b, xstrdup("added by the allocator (extra heap)"), extra_color,
+		stack_area(b, xstrdup("allocator overhead (estimate)"), extra_color,
 			   extra_bytes, 0);
 	if (has_stacks)
 		stack_area(b, xstrdup("stacks"), stacks_color, stacks_bytes, 0);
@@ -181,7 +233,26 @@ static void add_marks(struct builder *b)
 {
 	for (size_t i = 0; has_trees(b) && i < b->file->snapshot_count; i++)
 		if (b->file->snapshot[i].root && b->file->snapshot[i].heap)
-			chart_add_mark(b->chart, (double)b->file->snapshot[i].time);
+			chart_add_mark(b->chart, b->x[i]);
+}
+
+/* Pages that were touched only become more. */
+static bool only_grows(const struct massif_file *f)
+{
+	return f->memory == MEMORY_FAULTS;
+}
+
+static const char *y_title(const struct massif_file *f)
+{
+	static const char *const titles[MEMORY_KINDS] = {
+		[MEMORY_HEAP] = "memory in use",
+		[MEMORY_PAGES] = "memory mapped",
+		[MEMORY_BRK] = "memory below the program break",
+		[MEMORY_MAPPED] = "memory mapped",
+		[MEMORY_FAULTS] = "bytes touched",
+	};
+
+	return titles[f->memory];
 }
 
 static void mark_peak(struct builder *b)
@@ -192,13 +263,16 @@ static void mark_peak(struct builder *b)
 	axis_text(AXIS_BYTES, (double)s->total, bytes);
 	axis_text(b->chart->x.kind, (double)s->time, time);
 	b->chart->has_peak = true;
-	b->chart->peak_x = (double)s->time;
+	b->chart->peak_x = b->x[b->peak];
 	b->chart->peak_y = (double)s->total;
-	b->chart->peak_label = xasprintf("peak %s at %s", bytes, time);
+	b->chart->peak_label = xasprintf(
+		only_grows(b->file) ? "%s touched by %s" : "peak %s at %s", bytes, time);
 }
 
-static int set_x_axis(const struct massif_file *f, struct chart *c, char **why_out)
+static int set_x_axis(const struct builder *b, char **why_out)
 {
+	const struct massif_file *f = b->file;
+	struct chart *c = b->chart;
 	const char *title;
 
 	if (massif_text_is(f->time_unit, "ms")) {
@@ -216,35 +290,55 @@ static int set_x_axis(const struct massif_file *f, struct chart *c, char **why_o
 	}
 	c->x_title = xstrdup(title);
 	for (size_t i = 0; i < f->snapshot_count; i++)
-		c->x.max = MAX(c->x.max, (double)f->snapshot[i].time);
+		c->x.max = MAX(c->x.max, b->x[i]);
 	c->x.max = MAX(c->x.max, 1);
 	return 0;
 }
 
 /* Curves may be of one process that lives longer than the other: the axis holds both. */
-static void add_rss(const struct samples_file *rss, struct chart *c)
+static void add_rss(const struct samples_file *rss, uint32_t pid, struct chart *c)
 {
-	double largest = samples_chart_add_rss(rss, c);
+	double largest = samples_chart_add_rss(rss, pid, c);
 
 	c->y.max = MAX(c->y.max, largest);
 	for (size_t i = 0; i < rss->row_count; i++)
-		if (rss->pid[i] == rss->pid[0])
+		if (rss->pid[i] == pid)
 			c->x.max = MAX(c->x.max, rss->time[i] * 1000);
 }
 
 static char *make_note(const struct builder *b)
 {
+	const char *when = only_grows(b->file) ? "end" : "peak";
+
 	if (!has_trees(b))
-		return xstrdup("Values are those at the peak.");
-	return xstrdup("Values are those at the peak. Ticks at the foot: snapshots that know call "
-		       "sites; between them, interpolated.");
+		return xasprintf("Values are those at the %s.", when);
+	return xasprintf("Values are those at the %s. Ticks at the foot: snapshots that know call "
+			 "sites; between them, interpolated.", when);
 }
 
 static char *make_title(const struct massif_file *f, const struct picture_options *o)
 {
-	struct massif_text command = massif_file_line(f, f->command);
+	return o->title ? xstrdup(o->title) : text_clean(f->command.at, f->command.size);
+}
 
-	return o->title ? xstrdup(o->title) : text_clean(command.at, command.size);
+static void fill_chart(struct builder *b, const struct picture_options *o)
+{
+	struct chart *c = b->chart;
+
+	b->peak = find_peak(b->file);
+	massif_sites_find(b->file, &b->sites);
+	make_columns(b);
+	stack_areas(b);
+	c->title = make_title(b->file, o);
+	c->y = (struct axis){AXIS_BYTES, MAX((double)b->file->largest_total, 1)};
+	c->y_title = xstrdup(y_title(b->file));
+	c->note = make_note(b);
+	if (o->rss)
+		add_rss(o->rss, o->rss_pid, c);
+	add_marks(b);
+	mark_peak(b);
+	massif_sites_deinit(&b->sites);
+	free(b->column);
 }
 
 int massif_chart(const struct massif_file *f, const struct picture_options *o, struct chart *c,
@@ -256,25 +350,16 @@ int massif_chart(const struct massif_file *f, const struct picture_options *o, s
 		*why_out = xstrdup("there is no snapshot in it: nothing to draw");
 		return -EINVAL;
 	}
-	if (set_x_axis(f, c, why_out))
-		return -EINVAL;
-	if (o->rss && c->x.kind != AXIS_MILLISECONDS) {
+	b.x = xcalloc(f->snapshot_count, sizeof(*b.x));
+	place_snapshots(&b);
+	int err = set_x_axis(&b, why_out);
+
+	if (!err && o->rss && c->x.kind != AXIS_MILLISECONDS) {
 		*why_out = xstrdup("--rss needs a profile over time (--time-unit=ms)");
-		return -EINVAL;
+		err = -EINVAL;
 	}
-	b.peak = find_peak(f);
-	b.low = xcalloc(f->snapshot_count, sizeof(*b.low));
-	massif_sites_find(f, &b.sites);
-	stack_areas(&b);
-	c->title = make_title(f, o);
-	c->y = (struct axis){AXIS_BYTES, MAX((double)f->largest_total, 1)};
-	c->y_title = xstrdup("memory in use");
-	c->note = make_note(&b);
-	if (o->rss)
-		add_rss(o->rss, c);
-	add_marks(&b);
-	mark_peak(&b);
-	massif_sites_deinit(&b.sites);
-	free(b.low);
-	return 0;
+	if (!err)
+		fill_chart(&b, o);
+	free(b.x);
+	return err;
 }

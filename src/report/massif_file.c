@@ -1,6 +1,6 @@
 /*
- * Reader of massif.out files. A line at a time, as ms_print reads: comments go,
- * blank lines are skipped, and the number of children (never the indent) says
+ * Reader of massif.out files. A line at a time, as ms_print reads: blank lines and
+ * comments are skipped, and the number of children (never the indent) says
  * how lines nest. The nesting is a stack of its own, so depth costs memory only.
  *
  * The bytes are foreign: every number is checked for its range, every index for
@@ -19,7 +19,6 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "report/input.h"
 
 #define SHOWN_OF_BAD_LINE 200
 
@@ -33,7 +32,7 @@ struct reader {
 	struct massif_file *file;
 	size_t at;                /* next byte to read */
 	uint32_t line_number;     /* of the line read last */
-	struct massif_text line;  /* the line read last, without comment and line end */
+	struct massif_text line;  /* the line read last, without its line end */
 	bool is_end;              /* there is no line any more; line is empty */
 	char *why;                /* the first error; NULL while all is well */
 	VEC(struct open_node) open;
@@ -85,7 +84,22 @@ static bool take_number(struct massif_text *t, uint64_t *out)
 	return true;
 }
 
-/* Reads the next line that holds more than blanks and comment. */
+/* Blank, or nothing but a comment. */
+static bool is_void(struct massif_text t)
+{
+	t = skip_spaces(t);
+	return !t.size || *t.at == '#';
+}
+
+/* For lines that hold no free text: @t up to its comment. */
+static struct massif_text without_comment(struct massif_text t)
+{
+	const char *comment = memchr(t.at, '#', t.size);
+
+	return (struct massif_text){t.at, comment ? (size_t)(comment - t.at) : t.size};
+}
+
+/* Reads the next line that says something. */
 static void next_line(struct reader *r)
 {
 	const struct massif_file *f = r->file;
@@ -95,12 +109,11 @@ static void next_line(struct reader *r)
 		size_t rest = f->size - r->at;
 		const char *end = memchr(start, '\n', rest);
 		size_t size = end ? (size_t)(end - start) : rest;
-		const char *comment = memchr(start, '#', size);
 
 		r->at += end ? size + 1 : size;
 		r->line_number++;
-		r->line = (struct massif_text){start, comment ? (size_t)(comment - start) : size};
-		if (skip_spaces(r->line).size)
+		r->line = (struct massif_text){start, size};
+		if (!is_void(r->line))
 			return;
 	}
 	r->line = (struct massif_text){f->data + f->size, 0};
@@ -233,7 +246,7 @@ static uint32_t read_tree(struct reader *r, uint64_t total)
 /* The text behind "@field=" in the current line. */
 static struct massif_text read_field(struct reader *r, const char *field)
 {
-	struct massif_text t = r->line;
+	struct massif_text t = without_comment(r->line);
 	size_t n = strlen(field);
 
 	if (r->why)
@@ -309,7 +322,7 @@ static void read_snapshot(struct reader *r)
 	next_line(r);
 }
 
-/* Appends what stands behind "desc:" in the current line, and its line end if it has one. */
+/* Appends what follows "desc:" in the current line, with its line end if there is one. */
 static void add_desc(struct reader *r)
 {
 	struct massif_file *f = r->file;
@@ -337,7 +350,7 @@ static void read_header(struct reader *r)
 		fail(r, "missing 'time_unit' line");
 		return;
 	}
-	r->file->time_unit = skip_spaces(skip(r->line, strlen("time_unit:")));
+	r->file->time_unit = skip_spaces(without_comment(skip(r->line, strlen("time_unit:"))));
 	next_line(r);
 }
 
@@ -361,17 +374,10 @@ int massif_file_parse(char *data, size_t size, struct massif_file **file_out, ch
 	}
 	if (f->peak >= f->snapshot_count)
 		f->peak = SIZE_MAX;
+	if (f->node_count > 1)
+		f->memory = memory_kind_of_root(f->node[1].text.at, f->node[1].text.size);
 	*file_out = f;
 	return 0;
-}
-
-int massif_file_read(const char *path, struct massif_file **file_out, char **why_out)
-{
-	size_t size;
-	char *data;
-	int err = input_read(path, &data, &size);
-
-	return err ? err : massif_file_parse(data, size, file_out, why_out);
 }
 
 void massif_file_free(struct massif_file *file)
@@ -385,14 +391,16 @@ void massif_file_free(struct massif_file *file)
 	free(file);
 }
 
+uint32_t massif_tree_end(const struct massif_file *file, uint32_t root)
+{
+	uint32_t end = root + 1;
+
+	while (end < file->node_count && file->node[end].parent)
+		end++;
+	return end;
+}
+
 bool massif_text_is(struct massif_text t, const char *s)
 {
 	return t.size == strlen(s) && has_prefix(t, s);
-}
-
-struct massif_text massif_file_line(const struct massif_file *file, struct massif_text t)
-{
-	const char *end = memchr(t.at, '\n', file->size - (size_t)(t.at - file->data));
-
-	return (struct massif_text){t.at, (size_t)((end ? end : file->data + file->size) - t.at)};
 }

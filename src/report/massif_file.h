@@ -1,6 +1,6 @@
 /*
  * A massif.out file in memory, read by ms_print's rules (spec/massif.md section
- * 1.5), whoever wrote it: ptmem, Valgrind, or nobody.
+ * 1.5), written by ptmem, by Valgrind, or not by a program at all.
  *
  *	file
  *	 +- snapshot[0 .. snapshot_count)     in file order
@@ -9,13 +9,16 @@
  *
  * Nodes refer to each other by index, 0 = none: node[0] is never used. All text
  * points into the file's bytes, is not terminated, and lives as long as the file.
- * A '#' and what follows it in a line is never part of a text: the format has it
- * as a comment, so names that hold one are cut there.
+ *
+ * ms_print removes every '#' and what follows it as a comment, and so cuts lambdas
+ * ("{lambda(int)#1}"), closures and command lines. Here a comment is a line that
+ * begins with '#', or what follows a number; no writer puts comments elsewhere.
  */
 #ifndef PTMEM_REPORT_MASSIF_FILE_H
 #define PTMEM_REPORT_MASSIF_FILE_H
 
 #include "base/types.h"
+#include "output/memory_kind.h"
 
 /* No tree is nested deeper (root = 1), so a reader of it may recurse. */
 #define MASSIF_FILE_MAX_DEPTH 10000
@@ -57,31 +60,25 @@ struct massif_file {
 	size_t snapshot_count;     /* may be 0 */
 	struct massif_node *node;
 	size_t node_count;         /* node[0] included */
+	enum memory_kind memory;   /* by the root of the first tree */
 	size_t peak;               /* index of the peak by ms_print's rule; SIZE_MAX = none */
 	uint64_t largest_total;    /* over all snapshots */
 	size_t snapshot_capacity, node_capacity;
 };
 
 /*
- * Reads the file at @path ("-": standard input). -errno when it cannot be read;
- * -EINVAL when it is no massif file, with *@why_out = "Line N: ..." in ms_print's
- * words, which the caller frees (untouched on any other error).
+ * Takes over @data (malloc'ed, @size bytes), also on failure. -EINVAL when it is no massif file,
+ * with *@why_out = "Line N: ..." in ms_print's words, which the caller frees.
  */
-int massif_file_read(const char *path, struct massif_file **file_out, char **why_out);
-
-/* The same from memory: takes over @data (malloc'ed, @size bytes), also on failure. */
 int massif_file_parse(char *data, size_t size, struct massif_file **file_out, char **why_out);
 
 void massif_file_free(struct massif_file *file); /* NULL is nothing */
 
+/* Behind the last node of the tree that begins at @root. */
+uint32_t massif_tree_end(const struct massif_file *file, uint32_t root);
+
 /* Whether @t is the text @s. */
 bool massif_text_is(struct massif_text t, const char *s);
-
-/*
- * @t, a text of @file but not its desc, prolonged to the end of its line, '#' or not. The format's
- * rule would cut lambdas ("{lambda(int)#1}") and command lines, and no writer puts comments there.
- */
-struct massif_text massif_file_line(const struct massif_file *file, struct massif_text t);
 
 enum massif_line {
 	MASSIF_LINE_ROOT,      /* "(heap allocation functions) ...": all but the next two */

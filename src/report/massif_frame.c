@@ -1,9 +1,8 @@
 /*
- * What a line of a massif tree says, taken apart. The grammar is that of
- * spec/massif.md section 1.3, but function names are free text with blanks and
- * parentheses of their own, so the location is looked for from the end: the
- * parenthesis that closes the line and the one that opens it, if what stands
- * between looks like a location.
+ * Parser of one line of a massif tree (spec/massif.md section 1.3). Function names are free text
+ * with blanks and parentheses of their own, so the location is searched from the end: the
+ * parenthesis that closes the line and the one that opens it, if the text in between looks like a
+ * location.
  */
 #include <string.h>
 
@@ -74,8 +73,6 @@ static size_t find_opening(struct massif_text t)
 {
 	size_t depth = 0;
 
-	if (!t.size || t.at[t.size - 1] != ')')
-		return t.size;
 	for (size_t i = t.size; i-- > 0;) {
 		if (t.at[i] == ')')
 			depth++;
@@ -85,23 +82,35 @@ static size_t find_opening(struct massif_text t)
 	return t.size;
 }
 
-/* The location inside "(...)" at the end of @t, if it is one, and the name before it. */
-static void split_location(struct massif_text t, struct massif_frame *out)
+/* Takes "(LOCATION)", which begins at @open, from the end of @t; false if it is none. */
+static bool take_location(struct massif_text t, size_t open, struct massif_frame *out)
 {
-	size_t open = find_opening(t);
-
-	out->function = t;
-	if (open == t.size || open == 0 || t.at[open - 1] != ' ')
-		return;
+	if (open + 2 > t.size || t.at[open] != '(' || (open && t.at[open - 1] != ' '))
+		return false;
 	struct massif_text inside = {t.at + open + 1, t.size - open - 2};
 	struct massif_text object = inside;
 
 	if (take_prefix(&object, "in "))
 		out->object = object;
 	else if (!split_source(inside, out))
-		return;
+		return false;
 	out->location = inside;
-	out->function.size = open - 1;
+	out->function.size = open ? open - 1 : 0;
+	return true;
+}
+
+/*
+ * The location at the end of @t, if there is one, and the name before it. Parentheses of a
+ * path that do not match hide where it opens: then it is the last place that makes sense.
+ */
+static void split_location(struct massif_text t, struct massif_frame *out)
+{
+	out->function = t;
+	if (!t.size || t.at[t.size - 1] != ')' || take_location(t, find_opening(t), out))
+		return;
+	for (size_t open = t.size; open-- > 0;)
+		if (take_location(t, open, out))
+			return;
 }
 
 void massif_file_frame(const struct massif_node *node, struct massif_frame *out)
@@ -126,5 +135,7 @@ void massif_file_frame(const struct massif_node *node, struct massif_frame *out)
 		out->line = MASSIF_LINE_FRAME;
 		out->address = number;
 		split_location(rest, out);
+		if (!out->function.size)
+			out->function = (struct massif_text){"???", 3};
 	}
 }

@@ -1,7 +1,6 @@
 /*
- * Massif trees as call paths. A node that owns bytes gives one path: upwards from
- * it to the root is from the outermost caller inwards, which is the order of flame
- * graphs as it stands.
+ * Massif trees as call paths. A node that owns bytes is the end of one path: from it up to the root
+ * is from the outermost caller inwards, the order of flame graphs.
  */
 #include "report/massif_paths.h"
 
@@ -59,14 +58,6 @@ int massif_paths_find(const struct massif_file *f, uint64_t which, size_t *index
 	return -EINVAL;
 }
 
-static void node_frame(const struct massif_file *f, uint32_t node, struct massif_frame *out)
-{
-	struct massif_node whole = f->node[node];
-
-	whole.text = massif_file_line(f, whole.text);
-	massif_file_frame(&whole, out);
-}
-
 static struct massif_text base_name(struct massif_text path)
 {
 	const char *slash = memrchr(path.at, '/', path.size);
@@ -116,11 +107,19 @@ void massif_paths_site(const struct massif_file *file, uint32_t node, char **fun
 {
 	struct massif_frame frame;
 
-	node_frame(file, node, &frame);
+	massif_file_frame(&file->node[node], &frame);
 	_cleanup_free_ char *location = location_name(&frame);
 
 	*function_out = text_clean(frame.function.at, frame.function.size);
 	*location_out = location ? text_clean(location, strlen(location)) : NULL;
+}
+
+static enum frame_kind kind_of(const struct massif_frame *frame, const char *name)
+{
+	_cleanup_free_ char *object = xasprintf("%.*s", MASSIF_TEXT(frame->object));
+	_cleanup_free_ char *file = xasprintf("%.*s", MASSIF_TEXT(frame->file));
+
+	return frame_kind(&(struct frame_text){name, file, *object ? object : NULL});
 }
 
 static uint32_t add_frame(const struct massif_file *f, uint32_t node, enum massif_order order,
@@ -128,11 +127,14 @@ static uint32_t add_frame(const struct massif_file *f, uint32_t node, enum massi
 {
 	struct massif_frame frame;
 
-	node_frame(f, node, &frame);
+	massif_file_frame(&f->node[node], &frame);
 	_cleanup_free_ char *name = order == MASSIF_SITE_FIRST ? site_name(&frame) :
 								 function_name(&frame);
 
-	return path_tree_child(t, parent, name, strlen(name));
+	uint32_t child = path_tree_child(t, parent, name, strlen(name));
+
+	path_tree_set_kind(t, child, kind_of(&frame, name));
+	return child;
 }
 
 /* What belongs to @node alone. Children that claim more than their parent has leave it nothing. */
@@ -160,20 +162,10 @@ static void add_path(const struct massif_file *f, uint32_t node, enum path_side 
 	path_tree_add(t, at, side, own_bytes(f, node));
 }
 
-/* Behind the last node of the tree that begins at @root: a tree's nodes stand together. */
-static uint32_t tree_end(const struct massif_file *f, uint32_t root)
-{
-	uint32_t end = root + 1;
-
-	while (end < f->node_count && f->node[end].parent)
-		end++;
-	return end;
-}
-
 static void add_caller_first(const struct massif_file *f, uint32_t root, enum path_side side,
 			     struct path_tree *t)
 {
-	for (uint32_t n = root, end = tree_end(f, root); n < end; n++)
+	for (uint32_t n = root, end = massif_tree_end(f, root); n < end; n++)
 		if (own_bytes(f, n))
 			add_path(f, n, side, t);
 }
@@ -181,7 +173,7 @@ static void add_caller_first(const struct massif_file *f, uint32_t root, enum pa
 static void add_site_first(const struct massif_file *f, uint32_t root, enum path_side side,
 			   struct path_tree *t)
 {
-	uint32_t end = tree_end(f, root);
+	uint32_t end = massif_tree_end(f, root);
 	uint32_t *place = xcalloc(end - root, sizeof(*place)); /* node of @t by node of the file */
 
 	for (uint32_t n = root; n < end; n++) {

@@ -5,9 +5,9 @@
  * of the time over calls, of the calls over time. A program without calls has a picture
  * too, as memusagestat has it: scripts that ask for one find it.
  */
+#include "report/memusage_chart.h"
 
 #include "base/alloc.h"
-#include "report/charts.h"
 
 #define BANDS 20
 
@@ -150,7 +150,7 @@ void memusage_chart(const struct memusage_file *f, const struct picture_options 
 	c->y.max = MAX((double)(o->wants_total ? MAX(f->peak_total, largest_total) : heap), 1);
 	c->right.max = MAX((double)stack, 1);
 	c->has_right = !o->wants_total;
-	c->y_title = xstrdup(o->wants_total ? "bytes" : "heap");
+	c->y_title = xstrdup(o->wants_total ? "memory" : "heap");
 	c->right_title = o->wants_total ? NULL : xstrdup("stack");
 	c->x.kind = o->is_time_based ? AXIS_PERCENT : AXIS_CALLS;
 	c->x.max = o->is_time_based ? 100 : MAX((double)f->count, 1);

@@ -1,5 +1,6 @@
 /*
- * ms_print's text: header, graph, list of detailed snapshots, table with trees.
+ * ms_print's text, and for estimates from samples (massif_sampling.h) their standard errors:
+ * header, graph, list of detailed snapshots, table with trees.
  *
  * Its users' scripts read this text, so it is the same to the byte, and its
  * arithmetic is Perl's: double precision throughout, in the order written down
@@ -14,11 +15,13 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "profile/estimate.h"
+#include "report/massif_sampling.h"
 
 #define RULE "--------------------------------------------------------------------------------\n"
-#define COMMIFIED_SIZE 32 /* 20 digits, 6 commas */
 
 struct label {
 	char text[32]; /* 5 wide, or 6 where rounding gives it one digit more */
@@ -30,6 +33,7 @@ struct tree_printer {
 	const struct massif_file *file;
 	uint64_t total;       /* of the snapshot */
 	double threshold;
+	uint64_t interval;    /* mean distance of samples; 0: bytes are exact */
 	VEC(char) prefix;     /* of the children of the current node */
 };
 
@@ -40,19 +44,6 @@ static void put_text(FILE *out, struct massif_text t)
 }
 
 /* Numbers. */
-
-static const char *commify(uint64_t value, char buf[COMMIFIED_SIZE])
-{
-	char *at = buf + COMMIFIED_SIZE - 1;
-
-	*at = '\0';
-	for (int digits = 0; digits == 0 || value; digits++, value /= 10) {
-		if (digits && digits % 3 == 0)
-			*--at = ',';
-		*--at = (char)('0' + value % 10);
-	}
-	return at;
-}
 
 /* @bytes * 100 / @total as Perl has it: integers as long as they last, exact quotients too. */
 static double percent(uint64_t bytes, uint64_t total)
@@ -165,7 +156,7 @@ static int rank(char mark)
 }
 
 /*
- * The column of a snapshot at @time; width + 1 stands for all that lies to the right of the graph.
+ * The column of a snapshot at @time; width + 1 means to the right of the graph.
  */
 static unsigned column_of(uint64_t time, uint64_t end, unsigned width)
 {
@@ -237,6 +228,10 @@ static bool print_graph(FILE *out, const struct massif_file *f, unsigned width, 
 
 static bool is_significant(const struct tree_printer *p, const struct massif_node *n)
 {
+	double error = estimate_error_bound(p->interval, n->bytes);
+
+	if (n->parent && n->bytes && estimate_is_below_resolution((double)n->bytes, error))
+		return false;
 	return !n->parent || p->threshold == 0 ||
 	       (p->total && percent(n->bytes, p->total) >= p->threshold);
 }
@@ -254,14 +249,24 @@ static void print_prefix(const struct tree_printer *p)
 	put_text(p->out, (struct massif_text){p->prefix.data, p->prefix.count});
 }
 
+/* " +- 10 %", or "" for exact numbers. */
+static const char *error_of(const struct tree_printer *p, uint64_t bytes,
+			    char out[static AMOUNT_SIZE])
+{
+	*out = '\0';
+	if (p->interval)
+		amount_error((double)bytes, estimate_error_bound(p->interval, bytes), out);
+	return out;
+}
+
 /* Prints the node's line; the prefix becomes that of its children. */
 static void enter_node(struct tree_printer *p, const struct massif_node *n)
 {
-	char buf[COMMIFIED_SIZE];
+	char buf[AMOUNT_SIZE], error[AMOUNT_SIZE];
 
 	print_prefix(p);
-	fprintf(p->out, "%s%05.2f%% (%sB)", n->parent ? "->" : "", percent(n->bytes, p->total),
-		commify(n->bytes, buf));
+	fprintf(p->out, "%s%05.2f%% (%sB%s)", n->parent ? "->" : "", percent(n->bytes, p->total),
+		amount_commas(n->bytes, buf), error_of(p, n->bytes, error));
 	put_text(p->out, n->text);
 	fputc('\n', p->out);
 	if (n->parent) {
@@ -274,7 +279,7 @@ static void enter_node(struct tree_printer *p, const struct massif_node *n)
 static void leave_node(struct tree_printer *p, const struct massif_node *n)
 {
 	uint64_t bytes = 0, count = 0;
-	char buf[COMMIFIED_SIZE];
+	char buf[AMOUNT_SIZE], error[AMOUNT_SIZE];
 
 	for (uint32_t i = n->first_child; i; i = p->file->node[i].next_sibling) {
 		if (is_significant(p, &p->file->node[i]))
@@ -286,9 +291,11 @@ static void leave_node(struct tree_printer *p, const struct massif_node *n)
 	if (count) {
 		print_prefix(p);
 		fprintf(p->out,
-			"->%05.2f%% (%sB) in %" PRIu64
-			"+ places, all below ms_print's threshold (%05.2f%%)\n",
-			percent(bytes, p->total), commify(bytes, buf), count, p->threshold);
+			"->%05.2f%% (%sB%s) in %" PRIu64
+			"+ places, all below ms_print's threshold (%05.2f%%)%s\n",
+			percent(bytes, p->total), amount_commas(bytes, buf),
+			error_of(p, bytes, error), count, p->threshold,
+			p->interval ? " or below resolution" : "");
 	}
 	if (count || !n->first_child) {
 		print_prefix(p);
@@ -323,11 +330,19 @@ static void print_tree(struct tree_printer *p, uint32_t root)
 
 static void print_header(FILE *out, const struct massif_file *f, const char *arguments)
 {
+	char size[AMOUNT_SIZE];
+
+	amount_bytes((double)massif_sampling_interval(f), size);
 	fputs(RULE "Command:            ", out);
 	put_text(out, f->command);
 	fputs("\nMassif arguments:  ", out);
 	put_text(out, f->desc);
-	fprintf(out, "ms_print arguments:%s\n" RULE "\n\n", arguments);
+	fprintf(out, "ms_print arguments:%s\n" RULE, arguments);
+	if (massif_sampling_interval(f))
+		fprintf(out, "Numbers of the heap are estimates from samples, one every %s of "
+			     "allocations.\nThe standard error of B bytes is at most "
+			     "sqrt(%s * B).\n" RULE, size, size);
+	fputs("\n\n", out);
 }
 
 static void print_detailed(FILE *out, const struct massif_file *f)
@@ -354,17 +369,19 @@ static void print_columns(FILE *out, struct massif_text unit)
 
 static void print_row(FILE *out, const struct massif_snapshot *s)
 {
-	char time[COMMIFIED_SIZE], total[COMMIFIED_SIZE], heap[COMMIFIED_SIZE],
-		extra[COMMIFIED_SIZE], stacks[COMMIFIED_SIZE];
+	char time[AMOUNT_SIZE], total[AMOUNT_SIZE], heap[AMOUNT_SIZE],
+		extra[AMOUNT_SIZE], stacks[AMOUNT_SIZE];
 
-	fprintf(out, "%3" PRIu64 " %14s %16s %16s %13s %12s\n", s->number, commify(s->time, time),
-		commify(s->total, total), commify(s->heap, heap), commify(s->extra, extra),
-		commify(s->stacks, stacks));
+	fprintf(out, "%3" PRIu64 " %14s %16s %16s %13s %12s\n", s->number,
+		amount_commas(s->time, time), amount_commas(s->total, total),
+		amount_commas(s->heap, heap), amount_commas(s->extra, extra),
+		amount_commas(s->stacks, stacks));
 }
 
 static void print_table(FILE *out, const struct massif_file *f, double threshold)
 {
-	struct tree_printer p = {.out = out, .file = f, .threshold = threshold};
+	struct tree_printer p = {.out = out, .file = f, .threshold = threshold,
+				 .interval = massif_sampling_interval(f)};
 
 	for (size_t i = 0; i < f->snapshot_count; i++) {
 		if (i == 0 || f->snapshot[i - 1].root)

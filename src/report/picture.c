@@ -1,18 +1,20 @@
 /*
- * From an input file to a picture file: the chart of its kind, drawn on a cairo
- * surface that writes through an outfile, so that a picture is whole or absent.
+ * From an input file to a picture file: the chart of its kind, drawn on a canvas
+ * that writes through an outfile, so that a picture is whole or absent.
  */
 #include "report/picture.h"
 
-#include <cairo-svg.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "output/writer.h"
-#include "report/charts.h"
+#include "output/outfile.h"
+#include "report/canvas_svg.h"
+#include "report/massif_chart.h"
+#include "report/memusage_chart.h"
+#include "report/samples_chart.h"
 
 #ifdef PTMEM_DEBUG
 /* LeakSanitizer asks for these: fontconfig keeps what it has once looked up. */
@@ -55,48 +57,40 @@ static int errno_of(cairo_status_t status)
 #define LEAST_WIDTH 100
 #define LEAST_HEIGHT 80
 
-static void draw_chart(const struct chart *chart, cairo_t *cr, double width, double height)
+/* Takes over @canvas. */
+static void draw_chart(const struct chart *chart, struct canvas *canvas,
+		       const struct picture_options *o)
 {
+	double width = o->width, height = o->height;
 	double scale = MAX(1.0, MAX(LEAST_WIDTH / width, LEAST_HEIGHT / height));
 
-	cairo_scale(cr, 1 / scale, 1 / scale);
-	chart_draw(chart, cr, width * scale, height * scale);
-}
-
-/* Draws on @surface and lets go of it. */
-static cairo_status_t draw(cairo_surface_t *surface, const struct chart *chart,
-			   const struct picture_options *o, FILE *png)
-{
-	cairo_t *cr = cairo_create(surface);
-
-	draw_chart(chart, cr, o->width, o->height);
-	cairo_status_t status = cairo_status(cr);
-
-	cairo_destroy(cr);
-	if (!status && png)
-		status = cairo_surface_write_to_png_stream(surface, write_bytes, png);
-	cairo_surface_finish(surface);
-	if (!status)
-		status = cairo_surface_status(surface);
-	cairo_surface_destroy(surface);
-	return status;
+	canvas_scale(canvas, 1 / scale);
+	chart_draw(chart, canvas, width * scale, height * scale);
+	canvas_free(canvas);
 }
 
 static cairo_status_t draw_png(FILE *file, const struct chart *chart,
 			       const struct picture_options *o)
 {
-	return draw(cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)o->width, (int)o->height),
-		    chart, o, file);
+	cairo_surface_t *surface =
+		cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)o->width, (int)o->height);
+	cairo_t *cr = cairo_create(surface);
+
+	draw_chart(chart, canvas_new_cairo(cr), o);
+	cairo_status_t status = cairo_status(cr);
+
+	cairo_destroy(cr);
+	if (!status)
+		status = cairo_surface_write_to_png_stream(surface, write_bytes, file);
+	cairo_surface_destroy(surface);
+	return status;
 }
 
 static cairo_status_t draw_svg(FILE *file, const struct chart *chart,
 			       const struct picture_options *o)
 {
-	cairo_surface_t *surface =
-		cairo_svg_surface_create_for_stream(write_bytes, file, o->width, o->height);
-
-	cairo_svg_surface_set_document_unit(surface, CAIRO_SVG_UNIT_PX);
-	return draw(surface, chart, o, NULL);
+	draw_chart(chart, canvas_new_svg(file, o->width, o->height), o);
+	return ferror(file) ? CAIRO_STATUS_WRITE_ERROR : CAIRO_STATUS_SUCCESS;
 }
 
 static int write_file(const char *path, const struct chart *chart, const struct picture_options *o,
@@ -123,6 +117,10 @@ static int make_chart(const struct input *input, const struct picture_options *o
 		*why_out = xstrdup("resident memory can be laid over massif files only");
 		return -EINVAL;
 	}
+	if ((o->is_time_based || o->wants_total) && input->kind != INPUT_MEMUSAGE) {
+		*why_out = xstrdup("--time-based and --total are for data files of memusage");
+		return -EINVAL;
+	}
 	switch (input->kind) {
 	case INPUT_MASSIF:
 		return massif_chart(input->massif, o, c, why_out);
@@ -131,6 +129,9 @@ static int make_chart(const struct input *input, const struct picture_options *o
 		return 0;
 	case INPUT_SAMPLES:
 		return samples_chart(input->samples, o, c, why_out);
+	case INPUT_RECORDING:
+		*why_out = xstrdup("--png and --svg draw no recordings; --flame does");
+		return -EINVAL;
 	}
 	return -EINVAL;
 }

@@ -17,6 +17,7 @@ struct picture_options {
 	bool is_time_based;      /* memusage data: x is time, not calls */
 	bool wants_total;        /* memusage data: heap + stack too, and all on one scale */
 	const struct samples_file *rss; /* over a massif picture; NULL = none */
+	uint32_t rss_pid;        /* which of its processes; 0 = it has none */
 };
 
 /*

@@ -1,30 +1,36 @@
 /*
- * Samples of /proc as a chart: resident memory on the left, address space, which is
- * mostly much larger, on a scale of its own. With several processes, the
- * resident memory of each.
+ * Samples of /proc as a chart: resident memory and address space on one scale, so that what
+ * is drawn above is larger. An address space so large that resident memory would lie flat on the
+ * axis is not drawn, but stays in the legend. With several processes, the resident
+ * memory of each.
  */
+#include "report/samples_chart.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/vec.h"
-#include "report/charts.h"
 
 #define RSS_COLOR CHART_BLACK
-#define OTHERS_COLOR ((struct chart_color){0.60, 0.60, 0.60})
+
+/* How often the resident memory fits into an address space that is still drawn. */
+#define LARGEST_RATIO 25
+#define OTHERS_COLOR ((struct canvas_color){0.60, 0.60, 0.60})
 
 static const struct {
 	const char *field, *label;
-	struct chart_color color;
+	struct canvas_color color;
 	enum chart_style style;
-	bool is_right;
+	bool is_resident;
 } curves[] = {
-	{"VmRSS", "resident (VmRSS)", {0.00, 0.45, 0.70}, CHART_LINE, false},
-	{"VmHWM", "most resident so far (VmHWM)", {0.34, 0.71, 0.91}, CHART_DASHES, false},
-	{"VmSwap", "swapped out (VmSwap)", {0.80, 0.47, 0.65}, CHART_LINE, false},
-	{"VmSize", "address space (VmSize)", {0.84, 0.37, 0.00}, CHART_LINE, true},
-	{"VmPeak", "largest address space so far (VmPeak)", {0.90, 0.62, 0.00}, CHART_DASHES, true},
+	{"VmRSS", "resident (VmRSS)", {0.00, 0.45, 0.70}, CHART_LINE, true},
+	{"VmHWM", "most resident so far (VmHWM)", {0.34, 0.71, 0.91}, CHART_DASHES, true},
+	{"VmSwap", "swapped out (VmSwap)", {0.80, 0.47, 0.65}, CHART_LINE, true},
+	{"VmSize", "address space (VmSize)", {0.84, 0.37, 0.00}, CHART_LINE, false},
+	{"VmPeak", "largest address space so far (VmPeak)", {0.90, 0.62, 0.00}, CHART_DASHES,
+	 false},
 };
 
 /* Adds @field of process @pid to @s; returns its largest value. */
@@ -54,7 +60,7 @@ static void set_value(struct chart_series *s, double largest)
 	s->value = xasprintf("most %s", text);
 }
 
-double samples_chart_add_rss(const struct samples_file *f, struct chart *c)
+double samples_chart_add_rss(const struct samples_file *f, uint32_t pid, struct chart *c)
 {
 	size_t field = samples_file_field(f, "VmRSS");
 
@@ -62,33 +68,58 @@ double samples_chart_add_rss(const struct samples_file *f, struct chart *c)
 		return 0;
 	struct chart_series *s =
 		chart_add(c, xstrdup("resident memory (VmRSS)"), CHART_LINE, RSS_COLOR);
-	double largest = add_points(f, f->pid[0], field, s);
+	double largest = add_points(f, pid, field, s);
 
 	set_value(s, largest);
 	return largest;
 }
 
-static double add_curves(const struct samples_file *f, struct chart *c, uint32_t pid)
+static double largest_of(const struct samples_file *f, uint32_t pid, size_t field)
 {
-	double most_resident = 0;
+	uint64_t largest = 0;
+
+	for (size_t i = 0; i < f->row_count; i++) {
+		uint64_t bytes = samples_file_bytes(f, i, field);
+
+		if (f->pid[i] == pid && bytes != SAMPLES_NONE)
+			largest = MAX(largest, bytes);
+	}
+	return (double)largest;
+}
+
+static void add_curve(const struct samples_file *f, struct chart *c, uint32_t pid, size_t curve,
+		      double resident)
+{
+	size_t field = samples_file_field(f, curves[curve].field);
+	struct chart_series *s = chart_add(c, xstrdup(curves[curve].label), curves[curve].style,
+					   curves[curve].color);
+	double largest = largest_of(f, pid, field);
+
+	set_value(s, largest);
+	if (!curves[curve].is_resident && resident > 0 && largest > LARGEST_RATIO * resident) {
+		char *value = s->value;
+
+		s->value = xasprintf("%s, off the scale", value);
+		free(value);
+		return;
+	}
+	add_points(f, pid, field, s);
+	c->y.max = MAX(c->y.max, largest);
+}
+
+static void add_curves(const struct samples_file *f, struct chart *c, uint32_t pid)
+{
+	double resident = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(curves); i++) {
 		size_t field = samples_file_field(f, curves[i].field);
 
 		if (field == SIZE_MAX)
 			continue;
-		struct chart_series *s =
-			chart_add(c, xstrdup(curves[i].label), curves[i].style, curves[i].color);
-		double largest = add_points(f, pid, field, s);
-		struct axis *axis = curves[i].is_right ? &c->right : &c->y;
-
-		s->is_right = curves[i].is_right;
-		c->has_right |= curves[i].is_right;
-		axis->max = MAX(axis->max, largest);
-		set_value(s, largest);
-		most_resident = MAX(most_resident, i ? 0 : largest);
+		if (curves[i].is_resident)
+			resident = MAX(resident, largest_of(f, pid, field));
+		add_curve(f, c, pid, i, resident);
 	}
-	return most_resident;
 }
 
 struct process {
@@ -196,7 +227,7 @@ int samples_chart(const struct samples_file *f, const struct picture_options *o,
 		c->x.max = MAX(c->x.max, f->time[i] * 1000);
 	c->x.max = MAX(c->x.max, 1);
 	c->x.kind = AXIS_MILLISECONDS;
-	c->y.kind = c->right.kind = AXIS_BYTES;
+	c->y.kind = AXIS_BYTES;
 	if (is_many)
 		add_processes(f, c);
 	else
@@ -207,13 +238,11 @@ int samples_chart(const struct samples_file *f, const struct picture_options *o,
 		return -EINVAL;
 	}
 	c->y.max = MAX(c->y.max, 1);
-	c->right.max = MAX(c->right.max, 1);
 	c->title = o->title ? xstrdup(o->title) :
 		   is_many  ? xstrdup("memory of processes") :
 			      xasprintf("memory of process %u", f->pid[0]);
 	c->x_title = xstrdup("time");
-	c->y_title = xstrdup("resident memory");
-	c->right_title = xstrdup("address space");
+	c->y_title = xstrdup(is_many ? "resident memory" : "memory");
 	if (!is_many)
 		mark_peak(f, c);
 	return 0;

@@ -13,9 +13,13 @@
 #include "base/log.h"
 #include "output/flame.h"
 #include "output/folded.h"
-#include "output/writer.h"
+#include "output/outfile.h"
 #include "report/diff.h"
+#include "report/html_report.h"
 #include "report/input.h"
+#include "report/massif_sampling.h"
+#include "report/recording_show.h"
+#include "report/rss.h"
 
 /* A massif file and the snapshot whose paths are wanted. */
 struct source {
@@ -23,21 +27,6 @@ struct source {
 	struct input input;
 	size_t snapshot;       /* index */
 };
-
-const char *show_check(const struct report_request *r)
-{
-	if (!r->path_count)
-		return "no file given";
-	if (r->is_diff && r->path_count < 2)
-		return "--diff takes two files, OLD NEW";
-	if (r->is_diff && (r->png || r->svg))
-		return "--diff makes a table and with --flame a flame graph, no --png or --svg";
-	if (r->rss && !r->png && !r->svg)
-		return "--rss goes with --png or --svg";
-	if (r->flame && r->x_size && r->x_size < FLAME_WIDTH_MIN)
-		return "a flame graph is 300 pixels wide at least";
-	return NULL;
-}
 
 static int log_unread(const char *path, int err, const char *why)
 {
@@ -59,30 +48,31 @@ static int open_input(const char *path, struct input *out)
 
 /* The text report. */
 
-static int show_text(const struct report_request *r)
+static int show_text(const struct report_request *r, const struct input *input)
 {
 	_cleanup_free_ char *why = NULL;
-	const char *path = r->path[0];
-	struct input input;
-	int status = open_input(path, &input);
-
-	if (status)
-		return status;
 	int err = 0;
 
-	if (input.kind == INPUT_MASSIF)
-		err = msprint(stdout, input.massif, &r->text, &why);
+	if (input->kind == INPUT_MASSIF)
+		err = msprint(stdout, input->massif, &r->text, &why);
 	else
 		why = xstrdup("there is no text report of such a file; draw it by --png=OUT");
-	if (err || input.kind != INPUT_MASSIF) {
-		log_error("%s: %s", path, why);
-		status = EXIT_REFUSED;
-	}
-	input_deinit(&input);
-	return status;
+	if (!err && input->kind == INPUT_MASSIF)
+		return 0;
+	log_error("%s: %s", r->path[0], why);
+	return EXIT_REFUSED;
 }
 
 /* Pictures over time. */
+
+static void warn_of_doubt(const struct report_request *r, const struct massif_file *profile,
+			  const struct samples_file *rss, uint32_t pid)
+{
+	_cleanup_free_ char *doubt = rss_doubt(rss, pid, profile, r->path[0]);
+
+	if (doubt)
+		log_warn("--rss=%s: %s", r->rss, doubt);
+}
 
 static int write_picture(const struct report_request *r, const struct input *input,
 			 const struct samples_file *rss)
@@ -98,6 +88,8 @@ static int write_picture(const struct report_request *r, const struct input *inp
 		.wants_total = r->wants_total,
 		.rss = rss,
 	};
+	if (rss && rss->row_count)
+		options.rss_pid = rss_process(rss, r->path[0]);
 	int err = picture_write(input, &options, &why);
 
 	if (err == -EINVAL && why) {
@@ -106,47 +98,41 @@ static int write_picture(const struct report_request *r, const struct input *inp
 	}
 	if (err)
 		log_error("cannot write the picture: %s", strerror(-err));
+	else if (options.rss_pid)
+		warn_of_doubt(r, input->massif, rss, options.rss_pid);
 	return err ? EXIT_NOT_WRITTEN : 0;
 }
 
-static int show_picture(const struct report_request *r)
+static int show_picture(const struct report_request *r, const struct input *input)
 {
-	struct input input, samples = {0};
-	int status = open_input(r->path[0], &input);
+	struct input samples = {0};
+	int status = r->rss ? open_input(r->rss, &samples) : 0;
 
-	if (status)
-		return status;
-	if (r->rss)
-		status = open_input(r->rss, &samples);
 	if (!status && r->rss && samples.kind != INPUT_SAMPLES) {
 		log_error("%s: no file of samples (it begins with \"time\", a tab and \"pid\")",
 			  r->rss);
 		status = EXIT_REFUSED;
 	}
 	if (!status)
-		status = write_picture(r, &input, samples.samples);
-	input_deinit(&input);
+		status = write_picture(r, input, samples.samples);
 	input_deinit(&samples);
 	return status;
 }
 
 /* Call paths. */
 
-static int open_source(const char *path, uint64_t which, struct source *out)
+static int find_source(const char *path, const struct input *input, uint64_t which,
+		       struct source *out)
 {
 	_cleanup_free_ char *why = NULL;
-	struct source s = {.path = path};
-	int status = open_input(path, &s.input);
+	struct source s = {.path = path, .input = *input};
 
-	if (status)
-		return status;
 	if (s.input.kind != INPUT_MASSIF)
 		why = xstrdup("no massif file, so it has no call paths");
 	else
 		massif_paths_find(s.input.massif, which, &s.snapshot, &why);
 	if (why) {
 		log_error("%s: %s", path, why);
-		input_deinit(&s.input);
 		return EXIT_REFUSED;
 	}
 	*out = s;
@@ -184,6 +170,12 @@ static int commit_output(const char *path, struct outfile *out)
 	return err ? EXIT_NOT_WRITTEN : 0;
 }
 
+/* What a flame graph says, and how far apart the samples of both sides are (0: exact). */
+struct path_words {
+	const char *title, *subtitle;
+	uint64_t interval[2];
+};
+
 static int write_folded(const struct report_request *r, const struct path_tree *t)
 {
 	struct outfile out;
@@ -195,14 +187,16 @@ static int write_folded(const struct report_request *r, const struct path_tree *
 	return commit_output(r->folded, &out);
 }
 
-static int write_flame(const struct report_request *r, const struct path_tree *t, const char *title,
-		       const char *subtitle)
+static int write_flame(const struct report_request *r, const struct path_tree *t,
+		       const struct path_words *words)
 {
 	struct flame_options options = {
-		.title = r->title ? r->title : title,
-		.subtitle = subtitle,
+		.sample_interval = {words->interval[PATH_OLD], words->interval[PATH_NEW]},
+		.title = r->title ? r->title : words->title,
+		.subtitle = words->subtitle,
 		.unit = "bytes",
 		.width = r->x_size ? r->x_size : FLAME_WIDTH_DEFAULT,
+		.is_fixed = r->x_size,
 		.min_frame = FLAME_MIN_FRAME,
 		.is_diff = r->is_diff,
 	};
@@ -215,39 +209,88 @@ static int write_flame(const struct report_request *r, const struct path_tree *t
 	return commit_output(r->flame, &out);
 }
 
-static int write_paths(const struct report_request *r, const struct path_tree *t, const char *title,
-		       const char *subtitle)
+static int write_paths(const struct report_request *r, const struct path_tree *t,
+		       const struct path_words *words)
 {
 	int status = r->folded ? write_folded(r, t) : 0;
 
-	return !status && r->flame ? write_flame(r, t, title, subtitle) : status;
+	return !status && r->flame ? write_flame(r, t, words) : status;
 }
 
-/* What a massif file calls its program; the whole line, though the format ends it at '#'. */
+/* What a flame graph shows of each kind of memory. */
+static const char *const values_shown[MEMORY_KINDS] = {
+	[MEMORY_HEAP] = "live heap",
+	[MEMORY_PAGES] = "mapped pages",
+	[MEMORY_BRK] = "growth of the program break",
+	[MEMORY_MAPPED] = "mapped memory",
+	[MEMORY_FAULTS] = "bytes touched",
+};
+
+/* What a massif file calls its program. */
 static char *command_of(const struct source *s)
 {
-	struct massif_text line = massif_file_line(s->input.massif, s->input.massif->command);
-
-	return xasprintf("%.*s", MASSIF_TEXT(line));
+	return xasprintf("%.*s", MASSIF_TEXT(s->input.massif->command));
 }
 
-static int show_paths(const struct report_request *r)
+static int show_paths(const struct report_request *r, const struct input *input)
 {
 	struct source s;
-	int status = open_source(r->path[0], r->snapshot, &s);
+	int status = find_source(r->path[0], input, r->snapshot, &s);
 
 	if (status)
 		return status;
 	struct path_tree *t = path_tree_new();
 	_cleanup_free_ char *snapshot = describe_snapshot(&s), *title = command_of(&s);
-	_cleanup_free_ char *subtitle = xasprintf("live heap at %s: bytes by call path", snapshot);
+	_cleanup_free_ char *subtitle =
+		xasprintf("%s at %s: bytes by call path",
+			  values_shown[s.input.massif->memory], snapshot);
 
 	massif_paths_add(s.input.massif, s.snapshot, MASSIF_CALLER_FIRST, PATH_NEW, t);
 	path_tree_sum(t);
-	status = write_paths(r, t, title, subtitle);
+	status = write_paths(r, t, &(struct path_words){
+			.title = title, .subtitle = subtitle,
+			.interval[PATH_NEW] = massif_sampling_interval(s.input.massif)});
 	path_tree_free(t);
-	input_deinit(&s.input);
 	return status;
+}
+
+/* The HTML report. */
+
+/* As open_input, of a file that has call trees. */
+/* Whether @input has call paths: massif files and recordings have. */
+static int check_profile(const char *path, const struct input *input)
+{
+	if (input->kind == INPUT_MASSIF || input->kind == INPUT_RECORDING)
+		return 0;
+	log_error("%s: no massif file, so it has no call paths", path);
+	return EXIT_REFUSED;
+}
+
+static int write_html(const char *path, const struct input *input, const struct input *old)
+{
+	struct outfile out;
+	int status = open_output(path, &out);
+
+	if (status)
+		return status;
+	html_report_write(out.file, input, old);
+	return commit_output(path, &out);
+}
+
+/* @input: OLD and NEW, or the only one. */
+static int show_html(const struct report_request *r, const struct input input[2])
+{
+	int status = 0;
+
+	for (int i = 0; !status && i <= r->is_diff; i++)
+		status = check_profile(r->path[i], &input[i]);
+	if (!status && r->is_diff && input[0].kind != input[1].kind) {
+		log_error("%s and %s are files of different kinds", r->path[0], r->path[1]);
+		status = EXIT_REFUSED;
+	}
+	if (status)
+		return status;
+	return write_html(r->html, &input[r->is_diff], r->is_diff ? &input[0] : NULL);
 }
 
 /* Differences. */
@@ -260,6 +303,12 @@ static void add_both(const struct source side[2], enum massif_order order, struc
 	path_tree_sum(t);
 }
 
+static void set_intervals(const struct source side[2], uint64_t interval[2])
+{
+	for (int i = 0; i < 2; i++)
+		interval[i] = massif_sampling_interval(side[i].input.massif);
+}
+
 static void print_diff(const struct report_request *r, const struct source side[2],
 		       char *const snapshot[2])
 {
@@ -267,6 +316,7 @@ static void print_diff(const struct report_request *r, const struct source side[
 	struct diff_options options = {.top = r->top, .threshold = r->text.threshold};
 
 	add_both(side, MASSIF_SITE_FIRST, t);
+	set_intervals(side, options.interval);
 	printf("old  %s, %s\nnew  %s, %s\n\n", side[0].path, snapshot[0], side[1].path,
 	       snapshot[1]);
 	diff_print(stdout, t, &options);
@@ -277,13 +327,17 @@ static int write_diff_paths(const struct report_request *r, const struct source 
 			    char *const snapshot[2])
 {
 	struct path_tree *t = path_tree_new();
-	_cleanup_free_ char *title = command_of(&side[1]);
+	_cleanup_free_ char *command = command_of(&side[1]);
+	_cleanup_free_ char *title = xasprintf("Growth of %s", command);
 	_cleanup_free_ char *subtitle =
-		xasprintf("width: bytes in NEW (%s); red grew, blue shrank since OLD (%s); "
-			  "paths now empty have no width", snapshot[1], snapshot[0]);
+		xasprintf("width: bytes in NEW (%s) or, if more, in OLD (%s); colour: growth",
+			  snapshot[1], snapshot[0]);
 
 	add_both(side, MASSIF_CALLER_FIRST, t);
-	int status = write_paths(r, t, title, subtitle);
+	struct path_words words = {.title = title, .subtitle = subtitle};
+
+	set_intervals(side, words.interval);
+	int status = write_paths(r, t, &words);
 
 	path_tree_free(t);
 	return status;
@@ -294,39 +348,92 @@ static bool is_stdout(const char *path)
 	return path && !strcmp(path, "-");
 }
 
+/* The base name of the program in a command line. */
+static struct massif_text program_of(const struct source *s)
+{
+	struct massif_text t = s->input.massif->command;
+	const char *blank = memchr(t.at, ' ', t.size);
+
+	if (blank)
+		t.size = (size_t)(blank - t.at);
+	const char *slash = memrchr(t.at, '/', t.size);
+
+	return slash ? (struct massif_text){slash + 1, t.size - (size_t)(slash + 1 - t.at)} : t;
+}
+
+/* Differences of profiles that have little in common are numbers without a meaning. */
+static void warn_of_unlike(const struct source side[2])
+{
+	enum memory_kind old = side[0].input.massif->memory, new = side[1].input.massif->memory;
+	struct massif_text a = program_of(&side[0]), b = program_of(&side[1]);
+
+	if (old != new)
+		log_warn("%s is a profile of %s, %s of %s: differences mean little", side[0].path,
+			 memory_kind_name(old), side[1].path, memory_kind_name(new));
+	if (a.size != b.size || memcmp(a.at, b.at, a.size))
+		log_warn("%s is a profile of %.*s, %s of %.*s", side[0].path, MASSIF_TEXT(a),
+			 side[1].path, MASSIF_TEXT(b));
+}
+
 static int show_both(const struct report_request *r, const struct source side[2])
 {
 	_cleanup_free_ char *old = describe_snapshot(&side[0]), *new = describe_snapshot(&side[1]);
 	char *const snapshot[2] = {old, new};
 
-	if (!is_stdout(r->folded) && !is_stdout(r->flame))
+	warn_of_unlike(side);
+	if (!is_stdout(r->folded) && !is_stdout(r->flame) && !is_stdout(r->html))
 		print_diff(r, side, snapshot);
 	return r->flame || r->folded ? write_diff_paths(r, side, snapshot) : 0;
 }
 
-static int show_diff(const struct report_request *r)
+static int show_diff(const struct report_request *r, const struct input input[2])
 {
 	struct source side[2];
-	int status = open_source(r->path[0], r->snapshot, &side[0]);
+	int status = 0;
 
-	if (status)
-		return status;
-	status = open_source(r->path[1], r->snapshot, &side[1]);
-	if (!status) {
-		status = show_both(r, side);
-		input_deinit(&side[1].input);
+	if (input[0].kind == INPUT_RECORDING && input[1].kind == INPUT_RECORDING)
+		return recording_show(r, input[0].recording, input[1].recording);
+	for (int i = 0; !status && i < 2; i++)
+		status = find_source(r->path[i], &input[i], r->snapshot, &side[i]);
+	return status ? status : show_both(r, side);
+}
+
+/* Options that ask a recording something make no sense for other files. */
+static int show_one(const struct report_request *r, const struct input *input)
+{
+	if (input->kind == INPUT_RECORDING && !r->png && !r->svg)
+		return recording_show(r, NULL, input->recording);
+	if (r->format != FORMAT_DEFAULT || r->question.at || r->question.range ||
+	    r->question.thread || r->question.match) {
+		log_error("%s: --format, --at, --range, --thread and --match are for recordings "
+			  "(ptmem --record)", r->path[0]);
+		return EXIT_REFUSED;
 	}
-	input_deinit(&side[0].input);
-	return status;
+	if (!r->png && !r->svg && !r->folded && !r->flame) {
+		if (r->html)
+			return 0;
+		if (r->top == REPORT_TOP_DEFAULT)
+			return show_text(r, input);
+		log_error("--top goes with --diff or a recording (see --help)");
+		return EXIT_REFUSED;
+	}
+	int status = r->folded || r->flame ? show_paths(r, input) : 0;
+
+	return !status && (r->png || r->svg) ? show_picture(r, input) : status;
 }
 
 int show(const struct report_request *r)
 {
-	if (r->is_diff)
-		return show_diff(r);
-	if (!r->png && !r->svg && !r->folded && !r->flame)
-		return show_text(r);
-	int status = r->folded || r->flame ? show_paths(r) : 0;
+	struct input input[2] = {0};
+	int status = open_input(r->path[0], &input[0]);
 
-	return !status && (r->png || r->svg) ? show_picture(r) : status;
+	if (!status && r->is_diff)
+		status = open_input(r->path[1], &input[1]);
+	if (!status && r->html)
+		status = show_html(r, input);
+	if (!status)
+		status = r->is_diff ? show_diff(r, input) : show_one(r, &input[0]);
+	input_deinit(&input[0]);
+	input_deinit(&input[1]);
+	return status;
 }

@@ -8,25 +8,33 @@
 #include "report/massif_paths.h"
 #include "report/msprint.h"
 #include "report/picture.h"
+#include "report/recording_view.h"
+
+#define REPORT_TOP_DEFAULT 10u
+
+/* Forms of recordings on standard output. */
+enum report_format {
+	FORMAT_DEFAULT, FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_FOLDED,
+	FORMAT_PPROF, FORMAT_SPEEDSCOPE,
+};
 
 enum report_exit { EXIT_NOT_WRITTEN = 1, EXIT_NOT_READ = 2, EXIT_REFUSED = 255 };
 
 struct report_request {
-	const char *path[2];           /* the file; with is_diff the old and the new one */
-	/* operands found; more than two are ignored, as ms_print does */
+	const char *path[3];           /* the file; with is_diff OLD and NEW; one too many */
 	size_t path_count;
+	uint32_t given;                /* request_check.c's */
 	struct msprint_options text;
-	const char *png, *svg, *folded, *flame; /* files to write; NULL = not asked for */
+	const char *png, *svg, *folded, *flame, *html; /* files to write; NULL = not asked for */
 	const char *title, *rss;       /* NULL = not given */
 	unsigned x_size, y_size;       /* 0 = default */
 	unsigned top;                  /* rows of --diff at each level */
+	enum report_format format;
+	struct recording_question question; /* about recordings */
 	uint64_t snapshot;             /* a number, or MASSIF_SNAPSHOT_* */
 	bool is_time_based, wants_total, is_diff;
 	bool wants_help, wants_version;
 };
-
-/* Why @r makes no sense; NULL if it does. */
-const char *show_check(const struct report_request *r);
 
 /* Makes the reports: 0, or an enum report_exit once the error is logged. */
 int show(const struct report_request *r);

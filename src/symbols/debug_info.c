@@ -42,6 +42,7 @@ struct debug_info {
 	struct elf_file *source;
 	struct string_pool *strings;
 	const char *debug_dirs;
+	bool no_demangle;
 	Dwarf *dwarf;             /* NULL: not open at the moment */
 	struct elf_file *alt_file; /* common file of dwz, owned */
 	Dwarf *alt;
@@ -54,13 +55,15 @@ struct debug_info {
 };
 
 struct debug_info *debug_info_new(const struct elf_file *file, struct elf_file *source,
-				  struct string_pool *strings, const char *debug_dirs)
+				  struct string_pool *strings,
+				  const struct symbols_options *options)
 {
 	struct debug_info *d = xcalloc(1, sizeof(*d));
 	d->file = file;
 	d->source = source;
 	d->strings = strings;
-	d->debug_dirs = debug_dirs;
+	d->debug_dirs = options->debug_dirs;
+	d->no_demangle = options->no_demangle;
 	return d;
 }
 
@@ -219,8 +222,9 @@ static void add_inlined(struct debug_info *d, const struct unit *u, uint64_t vad
 		struct inline_call call;
 		if (!dwarf_offdie(dwarf, die_offset[i], &die))
 			continue;
-		inline_call_read(&die, &call);
+		inline_call_read(&die, d->no_demangle, &call);
 		frames->data[frames->count - 1].name = string_pool_add(d->strings, call.name);
+		free(call.name);
 		struct symbol_frame *outer = vec_add(frames);
 		*outer = (struct symbol_frame){0};
 		set_place(outer, source_files_get(files, call.file), call.line);

@@ -22,11 +22,12 @@ struct symbol_frames {
 
 /*
  * For the code of @file, whose DWARF lies in @source (@file itself or its debug file;
- * both must outlive the result). Names go to @strings. @debug_dirs: as debuglink_find.
- * Never NULL; without DWARF it knows nothing.
+ * both must outlive the result). Names go to @strings. Of @options debug_dirs (as debuglink_find;
+ * outlives the result, too) and no_demangle count. Never NULL; without DWARF it knows nothing.
  */
 struct debug_info *debug_info_new(const struct elf_file *file, struct elf_file *source,
-				  struct string_pool *strings, const char *debug_dirs);
+				  struct string_pool *strings,
+				  const struct symbols_options *options);
 void debug_info_free(struct debug_info *d);
 
 /*

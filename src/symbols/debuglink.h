@@ -9,7 +9,7 @@
 
 #include "base/elf_file.h"
 
-/* The roots that are searched when nobody names any. */
+/* The roots that are searched by default. */
 #define DEBUGLINK_DIRS "/usr/lib/debug"
 
 /*

@@ -211,6 +211,23 @@ void die_walk_init(struct die_walk *w, const Dwarf_Die *cu_die, bool (*is_entere
 		w->pos = w->end;
 }
 
+static bool any_tag(int tag)
+{
+	return true;
+}
+
+void die_walk_init_to(struct die_walk *w, const Dwarf_Die *cu_die, const Dwarf_Die *target)
+{
+	die_walk_init(w, cu_die, any_tag);
+	w->target = target->addr;
+}
+
+/* Whether the children of a DIE with @tag are left out if its sibling is at @sibling. */
+static bool is_passed_over(const struct die_walk *w, int tag, const uint8_t *sibling)
+{
+	return w->target ? sibling <= w->target : !w->is_entered(tag);
+}
+
 /* Steps over the attributes of a DIE; *sibling_out: where its next sibling is, or NULL. */
 static bool skip_attributes(struct die_walk *w, const struct die_shape *shape,
 			    const uint8_t **sibling_out)
@@ -249,7 +266,7 @@ bool die_walk_next(struct die_walk *w, Dwarf_Die *die_out, int *tag_out)
 		*tag_out = shape->tag;
 		w->depth = w->open;
 		if (shape->has_children && sibling && sibling > w->pos && w->open > 0 &&
-		    !w->is_entered(shape->tag))
+		    is_passed_over(w, shape->tag, sibling))
 			w->pos = sibling;
 		else if (shape->has_children)
 			w->open++;

@@ -2,7 +2,7 @@
  * The DIEs of one unit in the order in which they lie in the file, each once.
  *
  * libdw's own step to the next sibling walks through all children again and follows
- * backward references for ever on broken input; this walk only goes forward.
+ * backward references forever on broken input; this walk only goes forward.
  */
 #ifndef PTMEM_SYMBOLS_DIES_H
 #define PTMEM_SYMBOLS_DIES_H
@@ -32,6 +32,7 @@ struct die_walk {
 	uint32_t depth;          /* of the DIE that was handed out last; 1 = child of the root */
 	uint32_t open;           /* levels that wait for their end */
 	bool (*is_entered)(int tag);
+	const uint8_t *target;   /* the DIE that is looked for; NULL = none */
 	/* by abbreviation code */
 	struct { struct die_shape *data; size_t count, capacity; } shapes;
 	struct { struct die_form *data; size_t count, capacity; } forms;
@@ -42,6 +43,9 @@ struct die_walk {
  * left out (they are where the file says where it goes on).
  */
 void die_walk_init(struct die_walk *w, const Dwarf_Die *cu_die, bool (*is_entered)(int tag));
+
+/* The same, on the way to @target, a DIE of the unit: what ends before it may be left out. */
+void die_walk_init_to(struct die_walk *w, const Dwarf_Die *cu_die, const Dwarf_Die *target);
 
 /* The next DIE and its tag; false at the end and at the first byte that makes no sense. */
 bool die_walk_next(struct die_walk *w, Dwarf_Die *die_out, int *tag_out);

@@ -7,13 +7,11 @@
 #include <dwarf.h>
 
 #include "base/vec.h"
+#include "symbols/die_name.h"
 #include "symbols/dies.h"
 
 /* More inlined calls within each other are not followed; compilers stay below 100. */
 #define DEPTH_MAX 256
-
-/* abstract_origin and specification chains are shorter than this. */
-#define CHAIN_MAX 16
 
 static bool can_hold_code(int tag)
 {
@@ -99,28 +97,14 @@ size_t inlines_find(const struct inlines *l, uint64_t addr, Dwarf_Off *dies_out,
 	return count;
 }
 
-static const char *read_name(const Dwarf_Die *start)
-{
-	Dwarf_Die die = *start;
-	for (int i = 0; i < CHAIN_MAX; i++) {
-		Dwarf_Attribute attr;
-		/* libdw 0.188 looks for a strp_sup in the wrong file */
-		if (dwarf_attr(&die, DW_AT_name, &attr))
-			return attr.form == DW_FORM_strp_sup ? NULL : dwarf_formstring(&attr);
-		if (!dwarf_attr(&die, DW_AT_abstract_origin, &attr) &&
-		    !dwarf_attr(&die, DW_AT_specification, &attr))
-			return NULL;
-		if (!dwarf_formref_die(&attr, &die))
-			return NULL;
-	}
-	return NULL;
-}
-
-void inline_call_read(Dwarf_Die *die, struct inline_call *call_out)
+void inline_call_read(Dwarf_Die *die, bool no_demangle, struct inline_call *call_out)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Word value;
-	*call_out = (struct inline_call){.name = read_name(die), .file = UINT64_MAX};
+	*call_out = (struct inline_call){
+		.name = die_function_name(die, no_demangle),
+		.file = UINT64_MAX,
+	};
 	if (dwarf_attr(die, DW_AT_call_file, &attr) && dwarf_formudata(&attr, &value) == 0)
 		call_out->file = value;
 	if (dwarf_attr(die, DW_AT_call_line, &attr) && dwarf_formudata(&attr, &value) == 0)

@@ -25,7 +25,7 @@ struct inlines {
 
 /* What an inlined call says of itself. */
 struct inline_call {
-	const char *name; /* the plain DW_AT_name, in libdw's memory; NULL = none */
+	char *name;       /* of the function (die_name.h), the caller's; NULL = none */
 	uint64_t file;    /* number of the caller's file */
 	uint32_t line;    /* of the call; 0 = unknown */
 };
@@ -37,6 +37,6 @@ void inlines_deinit(struct inlines *l);
 /* The DIEs of the inlined calls at @addr, innermost first, up to @max; returns their number. */
 size_t inlines_find(const struct inlines *l, uint64_t addr, Dwarf_Off *dies_out, size_t max);
 
-void inline_call_read(Dwarf_Die *die, struct inline_call *call_out);
+void inline_call_read(Dwarf_Die *die, bool no_demangle, struct inline_call *call_out);
 
 #endif

@@ -13,9 +13,9 @@
 #include "base/vec.h"
 
 /*
- * Folders of DWARF 5 may stay relative in libdw. As in Valgrind 3.19 (checked) they
- * stand in the folder of the compilation, even if they are that itself: a file of
- * "./csu" is in "./csu/./csu".
+ * Directories of DWARF 5 may be relative in libdw. As in Valgrind 3.19 (checked), they are relative
+ * to the directory of the compilation, even if they are that itself: a file of "./csu" is in
+ * "./csu/./csu".
  */
 static char *whole_path(const char *path, const char *comp_dir)
 {

@@ -27,7 +27,7 @@ void ranges_add(struct ranges *r, uint64_t lo, uint64_t hi, uint32_t value);
  * one with the higher value counts as the inner one. */
 void ranges_sort(struct ranges *r);
 
-/* The innermost (latest begun) range that holds @addr, or NULL. */
+/* The innermost (last to start) range that holds @addr, or NULL. */
 const struct range *ranges_find(const struct ranges *r, uint64_t addr);
 
 /* The next one outwards of @inner that holds @addr, or NULL. */

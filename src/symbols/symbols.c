@@ -100,7 +100,9 @@ static struct object *get_object(struct symbols *s, struct elf_file *file)
 	o->debug = is_whole ? NULL : debuglink_find(file, s->debug_dirs);
 	symtab_init(&o->symtab, file, o->debug);
 	struct elf_file *source = o->debug && !has_dwarf(file) ? o->debug : file;
-	o->info = debug_info_new(file, source, &s->strings, s->debug_dirs);
+	o->info = debug_info_new(file, source, &s->strings,
+				 &(struct symbols_options){.no_demangle = s->no_demangle,
+							   .debug_dirs = s->debug_dirs});
 	*vec_add(&s->objects) = o;
 	return o;
 }
@@ -197,7 +199,7 @@ static bool is_free(const struct answer *a)
 static struct answer *find_slot(struct answer *slots, size_t capacity, uint32_t module_id,
 				taddr_t pc)
 {
-	size_t i = hash_u64(pc + ((uint64_t)module_id << 48)) & (capacity - 1);
+	size_t i = hash_u64(pc ^ hash_u64(module_id)) & (capacity - 1);
 	while (!is_free(&slots[i]) && (slots[i].pc != pc || slots[i].module_id != module_id))
 		i = (i + 1) & (capacity - 1);
 	return &slots[i];

@@ -8,11 +8,11 @@
 #define PTMEM_SYMBOLS_SYMBOLS_H
 
 #include "base/types.h"
-#include "target/module.h"
+#include "tracee/state/module.h"
 
 /* One source-level function at an address. Strings may be NULL = unknown. */
 struct symbol_frame {
-	/* demangled with parameters; inlined: the plain DWARF name; raw if demangling is off */
+	/* demangled with parameters; of inlined ones as in die_name.h; raw without demangling */
 	const char *name;
 	const char *file; /* base name of the source file */
 	const char *dir;  /* its directory (as in DWARF, made absolute with the compilation dir) */
@@ -30,7 +30,7 @@ struct symbol {
 /* What is asked of an address. */
 enum symbol_part {
 	SYMBOL_ALL,
-	SYMBOL_REAL, /* the real function alone, without file and line: mostly known without DWARF */
+	SYMBOL_REAL, /* the real function, without file and line: mostly known without DWARF */
 };
 
 struct symbols_options {

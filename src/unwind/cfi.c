@@ -110,14 +110,23 @@ static void find_debug_frames(struct cfi *cfi, const struct elf_file *file)
 		cfi->debug[1] = dwarf_getcfi(cfi->separate);
 }
 
-Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr)
+Dwarf_Frame *cfi_find_eh_frame(struct elf_file *file, uint64_t vaddr)
 {
 	struct cfi *cfi = cfi_of(file);
 	Dwarf_Frame *frame = NULL;
 
-	if (file->elf_class != ELFCLASS64)
+	if (file->elf_class != ELFCLASS64 || !cfi->eh ||
+	    dwarf_cfi_addrframe(cfi->eh, vaddr, &frame) != 0)
 		return NULL;
-	if (cfi->eh && dwarf_cfi_addrframe(cfi->eh, vaddr, &frame) == 0)
+	return frame;
+}
+
+Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr)
+{
+	struct cfi *cfi = cfi_of(file);
+	Dwarf_Frame *frame = cfi_find_eh_frame(file, vaddr);
+
+	if (frame || file->elf_class != ELFCLASS64)
 		return frame;
 	if (!cfi->has_debug)
 		find_debug_frames(cfi, file);

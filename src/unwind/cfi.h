@@ -18,6 +18,9 @@ struct known_rules;
 /* The row that covers @vaddr; the caller free()s it. NULL when there is none or it is broken. */
 Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr);
 
+/* The same from .eh_frame of the file alone. */
+Dwarf_Frame *cfi_find_eh_frame(struct elf_file *file, uint64_t vaddr);
+
 /*
  * The executable bytes of the file from @vaddr on,
  * *size_out of them; NULL if it holds no code there.

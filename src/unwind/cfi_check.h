@@ -1,7 +1,7 @@
 /*
  * Whether a file's CFI may be given to libdw, which trusts two things too much:
  * it makes room for whatever register an instruction names (gigabytes), and it
- * saves as many states as it is told to.
+ * saves a chosen number of states.
  */
 #ifndef PTMEM_UNWIND_CFI_CHECK_H
 #define PTMEM_UNWIND_CFI_CHECK_H

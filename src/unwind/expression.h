@@ -17,7 +17,7 @@ struct expression_input {
 
 enum expression_kind {
 	EXPRESSION_VALUE,    /* *value_out is the value (DW_OP_stack_value, a register) */
-	/* *value_out is the address where the value stands, or a plain result */
+	/* *value_out is the address where the value is, or a plain result */
 	EXPRESSION_LOCATION,
 };
 

@@ -1,6 +1,6 @@
 /*
  * One frame on the way outwards: its registers as far as they are known, and
- * reading of the stack that it lies on. Shared by the files of this folder.
+ * reading of the stack that it lies on. Shared by the files of this directory.
  */
 #ifndef PTMEM_UNWIND_FRAME_H
 #define PTMEM_UNWIND_FRAME_H
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "target/heap_event.h"
+#include "tracee/state/heap_event.h"
 #include "unwind/unwind.h"
 
 struct frame {
@@ -16,6 +16,8 @@ struct frame {
 	uint32_t known;               /* bit n: register n has its value */
 	/* interrupted by a signal: CFI is looked up at pc, not at pc - 1 */
 	bool is_exact;
+	/* of the frame that was just left: what to show instead of its pc; 0 = the pc itself */
+	taddr_t shown_pc;
 };
 
 #define FRAME_KNOWS_ALL ((1u << ARCH_DWARF_REGS) - 1)

@@ -17,7 +17,8 @@ static struct known_rule *slot_of(const struct known_rules *k, uint64_t vaddr, b
 	return &k->slot[i];
 }
 
-const struct known_rule *known_rules_find(const struct known_rules *k, uint64_t vaddr, bool is_exact)
+const struct known_rule *known_rules_find(const struct known_rules *k, uint64_t vaddr,
+					  bool is_exact)
 {
 	const struct known_rule *found = k->count ? slot_of(k, vaddr, is_exact) : NULL;
 

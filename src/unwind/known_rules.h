@@ -1,6 +1,6 @@
 /*
- * Rules that were compiled for one ELF file, by the file's addresses: what one process, or a guess that
- * failed on one stack, has paid for is there for all others. A hash table that only grows.
+ * Rules that were compiled for one ELF file, by the file's addresses: what one process, or a guess
+ * that failed on one stack, has paid for is there for all others. A hash table that only grows.
  */
 #ifndef PTMEM_UNWIND_KNOWN_RULES_H
 #define PTMEM_UNWIND_KNOWN_RULES_H
@@ -21,7 +21,8 @@ struct known_rules {
 };
 
 /* NULL when it was not compiled yet. Valid until the next known_rules_add. */
-const struct known_rule *known_rules_find(const struct known_rules *k, uint64_t vaddr, bool is_exact);
+const struct known_rule *known_rules_find(const struct known_rules *k, uint64_t vaddr,
+					  bool is_exact);
 /* @rule was not found before. */
 void known_rules_add(struct known_rules *k, const struct known_rule *rule);
 void known_rules_deinit(struct known_rules *k);

@@ -3,10 +3,11 @@
  *
  * Picture: each return address that was ever met has one slot of 32 bytes that
  * says how to leave its frame. Asking libdw costs a microsecond, the table some
- * nanoseconds. The table starts in our memory, growing at need, and may move
- * into memory that a recorder in the target reads at the same time: a slot's
- * body is written first and its pc last, and a slot never gets another pc but
- * FORGOTTEN, so that a reader sees either a whole rule or none.
+ * nanoseconds. The table is in our memory, growing at need. It may have a copy,
+ * slot by slot, in memory that a recorder in the target reads at the same time: a
+ * slot's body is written first and its pc last, and a slot never gets another pc
+ * but FORGOTTEN, so that a reader sees either a whole rule or none. The program can
+ * write there, too: so we never read it, and the table does not grow any more.
  *
  * Must not know what a frame's registers are: a rule holds for every visit.
  */
@@ -30,13 +31,13 @@
 void rules_init(struct rules *r, const struct arch *arch, const struct unwind_ops *ops)
 {
 	*r = (struct rules){.arch = arch, .ops = ops};
-	r->own = xcalloc(1u << FIRST_BITS, sizeof(*r->own));
-	r->table = (struct unwind_rule_table){.slot = r->own, .bits = FIRST_BITS};
+	r->table.bits = FIRST_BITS;
+	r->table.slot = xcalloc(1u << FIRST_BITS, sizeof(*r->table.slot));
 }
 
 void rules_deinit(struct rules *r)
 {
-	free(r->own);
+	free(r->table.slot);
 	vec_deinit(&r->live);
 }
 
@@ -108,7 +109,7 @@ static bool compile_saved(const struct arch *arch, Dwarf_Frame *row, uint8_t i,
 
 	if (dwarf_frame_register(row, arch->dwarf_saved[i], memory, &ops, &count) != 0)
 		return false;
-	if (count == 0) /* unchanged; or lost, and then nobody further out may ask for it */
+	if (count == 0) /* unchanged; or lost, and then no outer frame may need it */
 		return true;
 	if (rule->kind == RULE_FP_DEREF) {
 		/* {CFA pushed by libdw, frame pointer + offset}: see unwind_rule.h */
@@ -152,7 +153,7 @@ static bool compile_row(const struct arch *arch, Dwarf_Frame *row, struct unwind
 	return true;
 }
 
-/* Whether a call stands right before @vaddr of the file. */
+/* Whether a call is right before @vaddr of the file. */
 static bool follows_call(struct elf_file *file, uint64_t vaddr)
 {
 	size_t size;
@@ -175,8 +176,8 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 		return false;
 	if (!is_exact && !follows_call(file, vaddr + 1)) {
 		/*
-		 * Nobody returns here: whoever made this stack put an entry at its bottom
-		 * (makecontext). A stripped file does not name it, but entries are aligned.
+		 * This is no return address: the code that made this stack put an entry at its
+		 * bottom (makecontext). A stripped file does not name it, but entries are aligned.
 		 */
 		rule->kind = RULE_END;
 		return (vaddr + 1) % 16 == 0;
@@ -244,19 +245,31 @@ static struct unwind_rule *free_slot(struct unwind_rule *slot, uint32_t bits, ui
 	return &slot[i];
 }
 
-/* Copies what is not forgotten to @to, (1 << bits) zeroed slots. */
-static void move_table(struct rules *r, struct unwind_rule *to, uint32_t bits)
+/* Writes slot @i of the table into the copy. */
+static void share(const struct rules *r, size_t i)
 {
+	struct unwind_rule body = r->table.slot[i];
+
+	if (!r->shared)
+		return;
+	body.pc = 0;
+	r->shared[i] = body;
+	__atomic_store_n(&r->shared[i].pc, r->table.slot[i].pc, __ATOMIC_RELEASE);
+}
+
+/* Makes the table one of 1 << @bits slots, without those that are forgotten. */
+static void resize_table(struct rules *r, uint32_t bits)
+{
+	struct unwind_rule *to = xcalloc((size_t)1 << bits, sizeof(*to));
 	size_t count = MIN(r->live.count, ((size_t)1 << bits) - 1);
 
 	for (size_t i = 0; i < count; i++) {
 		const struct unwind_rule *from = &r->table.slot[r->live.data[i]];
-		struct unwind_rule *slot = free_slot(to, bits, from->pc), body = *from;
-		body.pc = 0;
-		*slot = body;
-		__atomic_store_n(&slot->pc, from->pc, __ATOMIC_RELEASE);
+		struct unwind_rule *slot = free_slot(to, bits, from->pc);
+		*slot = *from;
 		r->live.data[i] = (uint32_t)(slot - to);
 	}
+	free(r->table.slot);
 	r->live.count = count;
 	r->table = (struct unwind_rule_table){.slot = to, .bits = bits, .used = (uint32_t)count};
 }
@@ -268,15 +281,10 @@ static bool is_filled(const struct rules *r)
 
 static void make_room(struct rules *r)
 {
-	struct unwind_rule *bigger;
-
 	if (!is_filled(r))
 		return;
-	if (r->own) {
-		bigger = xcalloc((size_t)2 << r->table.bits, sizeof(*bigger));
-		move_table(r, bigger, r->table.bits + 1);
-		free(r->own);
-		r->own = bigger;
+	if (!r->shared) {
+		resize_table(r, r->table.bits + 1);
 	} else if (r->on_full && !r->is_full_told) {
 		r->is_full_told = true;
 		r->on_full(r->on_full_ctx);
@@ -285,7 +293,7 @@ static void make_room(struct rules *r)
 
 const struct unwind_rule *rules_enter(struct rules *r, const struct unwind_rule *rule)
 {
-	struct unwind_rule body = *rule, *slot;
+	struct unwind_rule *slot;
 
 	r->compiled++;
 	make_room(r);
@@ -299,33 +307,40 @@ const struct unwind_rule *rules_enter(struct rules *r, const struct unwind_rule 
 		return &r->spare;
 	}
 	slot = free_slot(r->table.slot, r->table.bits, rule->pc);
-	body.pc = 0;
-	*slot = body;
-	__atomic_store_n(&slot->pc, rule->pc, __ATOMIC_RELEASE);
+	*slot = *rule;
+	share(r, (size_t)(slot - r->table.slot));
 	*vec_add(&r->live) = (uint32_t)(slot - r->table.slot);
 	r->table.used++;
 	return slot;
 }
 
-/* Of a table in shared memory most slots were never touched: so they are not looked at. */
+/* Of a large table most slots were never touched: so they are not looked at. */
 void rules_forget(struct rules *r, taddr_t start, taddr_t end)
 {
 	for (size_t i = r->live.count; i-- > 0;) {
-		struct unwind_rule *slot = &r->table.slot[r->live.data[i]];
+		uint32_t index = r->live.data[i];
+		struct unwind_rule *slot = &r->table.slot[index];
 		/* A call at the very end of a range returns to the address behind it. */
 		if (slot->pc < start || slot->pc > end)
 			continue;
+		slot->kind = RULE_NONE;
+		slot->pc = FORGOTTEN;
 		/* The body stays whole: a reader may have found the slot just now. */
-		__atomic_store_n(&slot->kind, RULE_NONE, __ATOMIC_RELEASE);
-		__atomic_store_n(&slot->pc, FORGOTTEN, __ATOMIC_RELEASE);
+		if (r->shared) {
+			__atomic_store_n(&r->shared[index].kind, RULE_NONE, __ATOMIC_RELEASE);
+			__atomic_store_n(&r->shared[index].pc, FORGOTTEN, __ATOMIC_RELEASE);
+		}
 		vec_take_swap(&r->live, i);
 	}
 }
 
 void rules_set_memory(struct rules *r, struct unwind_rule *memory, uint32_t bits)
 {
-	move_table(r, memory, bits);
-	free(r->own);
-	r->own = NULL;
+	r->shared = memory;
 	r->is_full_told = false;
+	if (!memory)
+		return;
+	resize_table(r, bits);
+	for (size_t i = 0; i < r->live.count; i++)
+		share(r, r->live.data[i]);
 }

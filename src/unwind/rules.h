@@ -12,8 +12,9 @@ struct rules {
 	const struct arch *arch;
 	const struct unwind_ops *ops;
 	struct unwind_rule_table table;
-	struct unwind_rule *own;        /* table.slot while it is in our memory, else NULL */
-	VEC(uint32_t) live;             /* slots of the table that hold a rule which is not forgotten */
+	struct unwind_rule *shared;     /* a copy of table, written and never read; NULL = none */
+	/* slots of the table that hold a rule which is not forgotten */
+	VEC(uint32_t) live;
 	struct unwind_rule spare;       /* answers what is not entered into the table */
 	void (*on_full)(void *ctx);
 	void *on_full_ctx;

@@ -1,13 +1,14 @@
 /*
- * Steps outwards with all registers, where a rule of 32 bytes cannot say how.
+ * Steps outwards with all registers, for frames that a 32-byte rule cannot describe.
  *
- * In this order: the CFI row with its expressions (realigned stacks, PLT, and
- * glibc's signal trampoline, whose row restores every register); a signal
- * trampoline without CFI (musl), told by its code; the frame pointer, believed
- * only where it points up the stack to an address that follows a call.
+ * Tries, in this order: the CFI row with its expressions (realigned stacks, PLT, and glibc's
+ * signal trampoline, whose row restores every register); a signal trampoline without CFI
+ * (musl), recognised by its code; the frame pointer, if it points up the stack to a return
+ * address that follows a call.
  *
- * libunwind is not asked: its accessors want the .eh_frame of the target mapped
- * into its own tables, and would evaluate the very rows that libdw has found.
+ * walk.c then asks libunwind, but only in generated code: in a module it would evaluate the
+ * rows that libdw has found, with the same result (no stack of chromium, node, perl, a
+ * Rust and a Go program became complete by it, but nearly all of java -Xint).
  */
 #include "unwind/slow.h"
 
@@ -72,7 +73,7 @@ static int step_row(const struct arch *arch, Dwarf_Frame *row, const struct stac
 		return ret == -EFAULT ? ret : -ENODATA;
 	for (int i = 0; i < ARCH_DWARF_REGS; i++) {
 		ret = restore(row, i, &in, &caller);
-		/* A lost scratch register hurts nobody; without pc or sp there is no caller. */
+		/* A lost scratch register does no harm; without pc or sp there is no caller. */
 		if (ret != 0 && (i == ra || i == arch->dwarf_sp))
 			return ret;
 	}
@@ -149,20 +150,37 @@ static int step_frame_pointer(const struct arch *arch, const struct unwind_ops *
 	return 0;
 }
 
+/* By the CFI of @module; -ENOENT where it has none for the frame. */
+static int step_cfi(const struct arch *arch, const struct module *module,
+		    const struct stack_view *view, struct frame *frame, bool *is_signal_out)
+{
+	taddr_t lookup = frame_lookup_pc(arch, frame);
+	Dwarf_Frame *row = module && module->file ? cfi_find(module->file, lookup - module->bias) :
+						    NULL;
+	int ret = row ? step_row(arch, row, view, frame, is_signal_out) : -ENOENT;
+
+	free(row);
+	return ret;
+}
+
+int slow_step_in(const struct arch *arch, const struct module *module,
+		 const struct stack_view *view, struct frame *frame)
+{
+	bool is_signal = false;
+
+	return step_cfi(arch, module, view, frame, &is_signal);
+}
+
 int slow_step(const struct arch *arch, const struct unwind_ops *ops, const struct stack_view *view,
 	      struct frame *frame, enum slow_way *way_out)
 {
-	taddr_t lookup = frame_lookup_pc(arch, frame), pc = frame->regs.reg[arch->dwarf_pc];
-	const struct module *module = ops->module(ops->ctx, lookup);
-	Dwarf_Frame *row = module && module->file ? cfi_find(module->file, lookup - module->bias) :
-						    NULL;
+	taddr_t pc = frame->regs.reg[arch->dwarf_pc];
+	const struct module *module = ops->module(ops->ctx, frame_lookup_pc(arch, frame));
 	uint8_t code[ARCH_SIGRETURN_SIZE];
 	bool is_signal = false;
-	int ret;
+	int ret = step_cfi(arch, module, view, frame, &is_signal);
 
-	if (row) {
-		ret = step_row(arch, row, view, frame, &is_signal);
-		free(row);
+	if (ret != -ENOENT) {
 		if (ret == 0)
 			*way_out = is_signal ? SLOW_SIGNAL : SLOW_CFI;
 		return ret;

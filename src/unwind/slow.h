@@ -1,5 +1,5 @@
 /*
- * One step outwards where no rule can say it: CFI rows with expressions, signal
+ * One step outwards for frames that no rule can describe: CFI rows with expressions, signal
  * frames, code without CFI.
  */
 #ifndef PTMEM_UNWIND_SLOW_H
@@ -16,9 +16,12 @@ enum slow_way { SLOW_CFI, SLOW_SIGNAL, SLOW_FRAME_POINTER };
 int slow_step(const struct arch *arch, const struct unwind_ops *ops, const struct stack_view *view,
 	      struct frame *frame, enum slow_way *way_out);
 
-/*
- * Whether somebody can return to @pc: a call stands before it, or it is a signal trampoline, or 0.
- */
+/* The same by the CFI of @module alone; -ENOENT where it has none. */
+int slow_step_in(const struct arch *arch, const struct module *module,
+		 const struct stack_view *view,
+		 struct frame *frame);
+
+/* Whether @pc can be a return address: a call precedes it, or it is a signal trampoline, or 0. */
 bool slow_is_return_address(const struct unwind_ops *ops, const struct stack_view *view,
 			    taddr_t pc);
 

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "unwind/frame.h"
+#include "unwind/libunwind.h"
 #include "unwind/rules.h"
 #include "unwind/slow.h"
 
@@ -21,6 +22,7 @@
 struct unwind {
 	struct rules rules;
 	struct unwind_ops ops;
+	struct libunwind *libunwind; /* NULL until it is needed */
 	struct unwind_stats stats;
 };
 
@@ -33,7 +35,11 @@ const char *const unwind_end_text[UNWIND_END_COUNT] = {
 };
 
 /* What one step did, beside the ends. */
-enum step { STEP_OUT = -1, STEP_SIGNAL = -2 };
+enum step {
+	STEP_OUT = -1,
+	STEP_SIGNAL = -2,
+	STEP_SAME = -3, /* the frame was one of ptmem: *frame is the program's instead */
+};
 
 struct unwind *unwind_new(const struct arch *arch, const struct unwind_ops *ops)
 {
@@ -49,6 +55,7 @@ void unwind_free(struct unwind *u)
 	if (!u)
 		return;
 	rules_deinit(&u->rules);
+	libunwind_free(u->libunwind);
 	free(u);
 }
 
@@ -96,6 +103,42 @@ static inline int step_rule(const struct arch *arch, const struct unwind_rule *r
 	return STEP_OUT;
 }
 
+static struct libunwind *get_libunwind(struct unwind *u)
+{
+	if (!u->libunwind)
+		u->libunwind = libunwind_new(u->rules.arch, &u->ops);
+	return u->libunwind;
+}
+
+/* Whether @pc is code that belongs to no module, as an interpreter's or a JIT compiler's. */
+static bool is_generated_code(const struct unwind *u, taddr_t pc)
+{
+	const struct unwind_ops *ops = &u->ops;
+
+	return ops->is_code && !ops->module(ops->ctx, pc) && ops->is_code(ops->ctx, pc);
+}
+
+/*
+ * Through generated code whose caller has no call in front of the return address: an interpreter
+ * pushes those itself. Believed only if it leads outwards, to more of such code or behind a call.
+ */
+static int step_guess(struct unwind *u, const struct stack_view *view, struct frame *frame)
+{
+	const struct arch *arch = u->rules.arch;
+	struct frame caller = *frame;
+
+	if (!is_generated_code(u, frame_lookup_pc(arch, frame)) ||
+	    libunwind_guess(get_libunwind(u), view, &caller) != 0 ||
+	    caller.regs.reg[arch->dwarf_sp] <= frame->regs.reg[arch->dwarf_sp])
+		return UNWIND_NO_CFI;
+	taddr_t pc = caller.regs.reg[arch->dwarf_pc];
+	if (!is_generated_code(u, pc - 1) && !slow_is_return_address(&u->ops, view, pc))
+		return UNWIND_NO_CFI;
+	u->stats.guessed_frames++;
+	*frame = caller;
+	return STEP_OUT;
+}
+
 /* Through slow.c. Returns an end, STEP_OUT or STEP_SIGNAL. */
 static int step_slow(struct unwind *u, const struct stack_view *view, struct frame *frame)
 {
@@ -106,6 +149,8 @@ static int step_slow(struct unwind *u, const struct stack_view *view, struct fra
 
 	if (ret == 1)
 		return UNWIND_COMPLETE;
+	if (ret == -ENODATA)
+		return step_guess(u, view, frame);
 	if (ret != 0)
 		return ret == -EFAULT ? UNWIND_NO_MEMORY : UNWIND_NO_CFI;
 	if (way == SLOW_FRAME_POINTER)
@@ -115,6 +160,49 @@ static int step_slow(struct unwind *u, const struct stack_view *view, struct fra
 	if (way == SLOW_SIGNAL)
 		return STEP_SIGNAL;
 	return frame->regs.reg[arch->dwarf_sp] > sp ? STEP_OUT : UNWIND_LOOP;
+}
+
+/* Through a frame of a pad (shown as the watched function) or of the recorder (not shown). */
+static int step_own(const struct unwind *u, const struct own_code *own,
+		    const struct stack_view *view, struct frame *frame)
+{
+	const struct arch *arch = u->rules.arch;
+	taddr_t sp = frame->regs.reg[arch->dwarf_sp];
+	bool was_exact = frame->is_exact;
+	int ret = slow_step_in(arch, own->module, view, frame);
+
+	if (ret != 0)
+		return ret == -EFAULT ? UNWIND_NO_MEMORY : UNWIND_NO_CFI;
+	taddr_t cfa = frame->regs.reg[arch->dwarf_sp];
+	/* Interrupted in a pad, around its call, a thread's stack pointer is the CFA itself. */
+	if (cfa < sp || (cfa == sp && !was_exact))
+		return UNWIND_LOOP;
+	frame->shown_pc = own->stands_for;
+	return own->stands_for ? STEP_OUT : STEP_SAME;
+}
+
+/* Where the frame's pc is in code of ptmem: as step(). False: it is not. */
+static bool leave_own(struct unwind *u, const struct stack_view *view, struct frame *frame,
+		      int *step_out)
+{
+	const struct arch *arch = u->rules.arch;
+	uint64_t *reg = frame->regs.reg;
+	const struct own_place place = {reg[arch->dwarf_pc], frame->is_exact};
+	struct own_code own;
+
+	if (!u->ops.own || !u->ops.own(u->ops.ctx, &place, &own))
+		return false;
+	*step_out = STEP_SAME;
+	if (own.kind == OWN_FRAME) {
+		*step_out = step_own(u, &own, view, frame);
+		return true;
+	}
+	reg[arch->dwarf_sp] += own.up;
+	reg[arch->dwarf_pc] = own.pc;
+	if (own.kind == OWN_CALL &&
+	    frame_read_word(view, reg[arch->dwarf_sp] - 8, &reg[arch->dwarf_pc]) != 0)
+		*step_out = UNWIND_NO_MEMORY;
+	return true;
 }
 
 /* Compiles the rule for the frame's pc; a guess must lead to a place that can be returned to. */
@@ -138,11 +226,14 @@ static inline int step(struct unwind *u, const struct stack_view *view, struct f
 	const struct arch *arch = u->rules.arch;
 	const struct unwind_rule *rule = NULL;
 	struct unwind_rule fresh;
+	int way;
 
 	/* The table speaks of return addresses; an interrupted pc is another question. */
 	if (__builtin_expect(!frame->is_exact, 1))
 		rule = rules_find(&u->rules, frame->regs.reg[arch->dwarf_pc]);
 	if (__builtin_expect(!rule, 0)) {
+		if (leave_own(u, view, frame, &way))
+			return way;
 		compile(u, view, frame, &fresh);
 		rule = frame->is_exact ? &fresh : rules_enter(&u->rules, &fresh);
 	}
@@ -155,7 +246,8 @@ static inline int step(struct unwind *u, const struct stack_view *view, struct f
 
 static void start_frame(const struct stack_view *view, struct frame *frame)
 {
-	*frame = (struct frame){.regs = view->regs, .known = FRAME_KNOWS_ALL};
+	*frame = (struct frame){
+		.regs = view->regs, .known = FRAME_KNOWS_ALL, .is_exact = view->is_stopped};
 }
 
 /* The word at @addr if it lies in the copied stack. */
@@ -235,18 +327,25 @@ size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs
 	int end;
 
 	start_frame(view, &frame);
-	pcs[count++] = frame.regs.reg[dwarf_pc] - 1;
+	pcs[count++] = frame.regs.reg[dwarf_pc] - !frame.is_exact;
 	for (;;) {
 		if (!frame.is_exact)
 			count = walk_known(u, view, &frame, pcs, count, max);
-		end = unwind_is_end(frame.regs.reg[dwarf_pc]) ? UNWIND_COMPLETE : step(u, view, &frame);
+		end = unwind_is_end(frame.regs.reg[dwarf_pc]) ?
+			UNWIND_COMPLETE : step(u, view, &frame);
 		if (end < 0 && unwind_is_end(frame.regs.reg[dwarf_pc]))
 			end = UNWIND_COMPLETE;
-		else if (end < 0 && count >= max)
+		else if (end < 0 && end != STEP_SAME && count >= max)
 			end = UNWIND_TOO_DEEP;
+		if (frame.shown_pc)
+			pcs[count - 1] = frame.shown_pc;
+		frame.shown_pc = 0;
 		if (end >= 0)
 			break;
-		pcs[count++] = frame.regs.reg[dwarf_pc] - 1;
+		if (end == STEP_SAME)
+			count--;
+		pcs[count] = frame.regs.reg[dwarf_pc] - !(frame.is_exact && count == 0);
+		count++;
 	}
 	u->stats.frames += count;
 	u->stats.rules = u->rules.compiled;
@@ -271,6 +370,12 @@ size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, tadd
 	}
 	*end_out = end < 0 ? UNWIND_TOO_DEEP : (enum unwind_end)end;
 	return count;
+}
+
+size_t unwind_walk_again(struct unwind *u, const struct stack_view *view, taddr_t *pcs,
+			 size_t max)
+{
+	return libunwind_walk(get_libunwind(u), view, pcs, max);
 }
 
 bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_t *sp_out)
@@ -299,7 +404,7 @@ bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t o
 		int end = step(u, view, &frame);
 		if (end >= 0)
 			return false;
-		/* An alternate stack may lie anywhere; what was interrupted tells. */
+		/* An alternate stack may lie anywhere: compare with the interrupted frame. */
 		if (end == STEP_SIGNAL && frame.regs.reg[dwarf_sp] < outer_sp)
 			return true;
 		if (end == STEP_OUT && sp < outer_sp && frame.regs.reg[dwarf_sp] >= outer_sp)
@@ -329,14 +434,16 @@ void unwind_set_memory(struct unwind *u, struct unwind_rule *memory, uint32_t bi
 const struct unwind_rule *unwind_rule_get(struct unwind *u, taddr_t pc)
 {
 	const struct unwind_rule *known = rules_find(&u->rules, pc);
-	struct unwind_rule rule;
 
 	if (known)
 		return known;
-	if (!rules_compile(&u->rules, pc, false, &rule))
-		return rules_enter(&u->rules, &rule);
-	/* Without a stack the guess cannot be tried. */
-	u->rules.spare = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
+	/*
+	 * Not entered: walks by known rules do not ask what replaces a frame of ours, and this
+	 * may be the address that exceptions pass a stub by. Without a stack the guess cannot be
+	 * tried.
+	 */
+	if (rules_compile(&u->rules, pc, false, &u->rules.spare))
+		u->rules.spare = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
 	return &u->rules.spare;
 }
 

@@ -55,7 +55,7 @@ class Events:
             self.is_complete = True
         elif letter == "x" and word[1] in self.held:
             self.put_back(self.held.pop(word[1]))
-        elif letter in "afbr":
+        elif letter in "afbrj":
             thread, node, rest = word[2], int(word[4]), word[5:]
             is_own = own is not None and self.modules[self.nodes[node][2]][0].endswith(own)
             self.is_announced = int(word[3]) == REQUEST
@@ -98,6 +98,10 @@ class Events:
             self.blocks[addr], was_announced = self.covered[addr].pop()
             if was_announced:
                 self.announced.add(addr)
+
+    def on_j(self, thread, node, is_own, rest):
+        if int(rest[0], 16) in self.blocks:
+            self.on_f(thread, node, is_own, rest)
 
     def on_b(self, thread, _node, _is_own, rest):
         addr = int(rest[0], 16)

@@ -119,7 +119,7 @@ class Profile(Result):
         return massif.Massif(files[0])
 
     def events(self, own=None):
-        """Of --events=events, counted anew; own: the end of a module's path."""
+        """Of --events=events, counted again; own: the end of a module's path."""
         try:
             return events.Events(os.path.join(self.directory, "events"), own)
         except (OSError, ValueError) as error:
@@ -152,10 +152,10 @@ class Context:
         return path
 
     def for_others(self, path):
-        """A copy of the program that other users may execute: the project may stand in a private directory."""
+        """A copy of the program that other users may execute: the project may be in a private directory."""
         copy = os.path.join(self.directory, os.path.basename(path))
-        for folder in (os.path.dirname(self.directory), self.directory):
-            os.chmod(folder, 0o711)
+        for directory in (os.path.dirname(self.directory), self.directory):
+            os.chmod(directory, 0o711)
         shutil.copy(path, copy)
         os.chmod(copy, 0o755)
         return copy
@@ -191,7 +191,7 @@ class Context:
     # ---- running ----
 
     def run(self, argv, cwd=None, env=None, stdin=None, timeout=None):
-        """Runs @argv and keeps what it printed beside it, for whoever looks at a failure."""
+        """Runs @argv and keeps what it printed beside it, to investigate failures."""
         cwd = cwd or self.subdirectory()
         env = self.environment(cwd, **(env or {}))
         with open(os.path.join(cwd, "command"), "a", encoding="utf-8") as file:
@@ -213,6 +213,12 @@ class Context:
     def native(self, argv, **how):
         return self.run(argv, **how)
 
+    def memcheck(self, argv, *options):
+        """What memcheck prints of the leaks of @argv, whose heap lies where no number looks like a pointer."""
+        result = self.run([self.program("valgrind"), "--leak-check=full", "--show-leak-kinds=all", "--num-callers=40",
+                           *options, *argv], env={"LD_PRELOAD": os.path.join(TARGETS, "high_heap.so")})
+        return result.err.decode()
+
     def profile(self, argv, options=(), cwd=None, **how):
         """`ptmem --stats OPTIONS -- ARGV`, in a directory of its own."""
         cwd = cwd or self.subdirectory()
@@ -230,6 +236,8 @@ class Context:
             raise Fail("the target wrote no truth")
         with open(path, encoding="utf-8") as file:
             for line in file:
+                if not line.endswith("\n"):
+                    break  # is being written
                 if line.startswith("pid "):
                     pid = int(line.split()[1])
                 elif line.startswith("expect: "):

@@ -1,7 +1,7 @@
 /*
  * The oracle: a shim that counts what ptmem should count, from inside.
  *
- * It stands before the malloc family and the operators new and delete (by
+ * It is called before the malloc family and the operators new and delete (by
  * LD_PRELOAD, or in a static program by ld --wrap), forwards to the next
  * definition and counts the outermost call of a thread. It never calls the
  * allocator for itself: its table of live blocks and its file are mapped.
@@ -57,6 +57,7 @@ static struct {
 
 #define TLS __thread __attribute__((tls_model("initial-exec")))
 static TLS unsigned depth;
+static TLS unsigned suspended; /* the depth at which an exception was made that was not caught yet; 0 = none */
 static TLS bool is_locked;
 
 /* ---- the table of live blocks ---- */
@@ -362,9 +363,13 @@ static void count_free(void *p, void *caller)
 {
 	struct block *b;
 
-	if (depth > 1 || !p || !lock())
+	if (!p || !lock())
 		return;
 	b = find((uintptr_t)p);
+	if (depth > 1 && !b) { /* operator delete calls free; but a new-handler may free what it had kept */
+		unlock();
+		return;
+	}
 	if (b) {
 		count_removed(b);
 		take_out(b);
@@ -442,13 +447,28 @@ static void realloc_end(void *given, const struct block *old, void *p, uint64_t 
 
 /* ---- the functions ---- */
 
-/* Left on every way out, an exception through operator new included. */
+#define CALLER __builtin_return_address(0)
+
+/* Left on every way out, an exception through operator new included: that call has failed. */
+struct scope {
+	unsigned before;
+	bool has_returned;
+	void *caller;
+};
+
 #define ENTER() \
-	unsigned *entered __attribute__((cleanup(leave_scope))) = &depth; \
+	struct scope scope __attribute__((cleanup(leave_scope))) = { depth, false, CALLER }; \
 	depth++
-static void leave_scope(unsigned **d)
+static void leave_scope(struct scope *s)
 {
-	(**d)--;
+	depth = s->before;
+	if (s->has_returned)
+		return;
+	suspended = s->before;
+	depth = 1; /* as in the call */
+	if (s->before == 0)
+		count_alloc(NULL, 0, s->caller);
+	depth = 0; /* the exception is on its way */
 }
 
 #ifndef ORACLE_STATIC
@@ -461,8 +481,6 @@ static void *find_next(void **slot, const char *name)
 	return *slot;
 }
 #endif
-
-#define CALLER __builtin_return_address(0)
 
 DECLARE_REAL(void *, malloc, (size_t));
 DECLARE_REAL(void *, calloc, (size_t, size_t));
@@ -481,6 +499,7 @@ void *SHIM(malloc)(size_t size)
 	void *p = REAL(malloc)(size);
 
 	count_alloc(p, size, CALLER);
+	scope.has_returned = true;
 	return p;
 }
 
@@ -490,6 +509,7 @@ void *SHIM(calloc)(size_t n, size_t size)
 	void *p = REAL(calloc)(n, size);
 
 	count_alloc(p, n * size, CALLER);
+	scope.has_returned = true;
 	return p;
 }
 
@@ -502,6 +522,7 @@ void *SHIM(realloc)(void *old, size_t size)
 
 	if (is_outer)
 		realloc_end(old, &block, p, size, CALLER);
+	scope.has_returned = true;
 	return p;
 }
 
@@ -517,6 +538,7 @@ void *SHIM(reallocarray)(void *old, size_t n, size_t size)
 		total = SIZE_MAX;
 	if (is_outer)
 		realloc_end(old, &block, p, total, CALLER);
+	scope.has_returned = true;
 	return p;
 }
 
@@ -526,6 +548,7 @@ void *SHIM(memalign)(size_t align, size_t size)
 	void *p = REAL(memalign)(align, size);
 
 	count_alloc(p, size, CALLER);
+	scope.has_returned = true;
 	return p;
 }
 
@@ -535,6 +558,7 @@ int SHIM(posix_memalign)(void **out, size_t align, size_t size)
 	int error = REAL(posix_memalign)(out, align, size);
 
 	count_alloc(error ? NULL : *out, size, CALLER);
+	scope.has_returned = true;
 	return error;
 }
 
@@ -544,6 +568,7 @@ void *SHIM(aligned_alloc)(size_t align, size_t size)
 	void *p = REAL(aligned_alloc)(align, size);
 
 	count_alloc(p, size, CALLER);
+	scope.has_returned = true;
 	return p;
 }
 
@@ -553,6 +578,7 @@ void *SHIM(valloc)(size_t size)
 	void *p = REAL(valloc)(size);
 
 	count_alloc(p, size, CALLER);
+	scope.has_returned = true;
 	return p;
 }
 
@@ -562,6 +588,7 @@ void *SHIM(pvalloc)(size_t size)
 	void *p = REAL(pvalloc)(size);
 
 	count_alloc(p, size, CALLER);
+	scope.has_returned = true;
 	return p;
 }
 
@@ -570,6 +597,7 @@ void SHIM(free)(void *p)
 	ENTER();
 	count_free(p, CALLER);
 	REAL(free)(p);
+	scope.has_returned = true;
 }
 
 #ifndef ORACLE_NO_CXX
@@ -583,6 +611,7 @@ void SHIM(free)(void *p)
 		void *p = REAL(name) args; \
 \
 		count_alloc(p, size, CALLER); \
+		scope.has_returned = true; \
 		return p; \
 	}
 #define OPERATOR_DELETE(name, params, args) \
@@ -593,6 +622,7 @@ void SHIM(free)(void *p)
 		ENTER(); \
 		count_free(p, CALLER); \
 		REAL(name) args; \
+		scope.has_returned = true; \
 	}
 
 OPERATOR_NEW(_Znwm, (size_t size), (size))
@@ -615,4 +645,29 @@ OPERATOR_DELETE(_ZdlPvmSt11align_val_t, (void *p, size_t a, size_t b), (p, a, b)
 OPERATOR_DELETE(_ZdaPvmSt11align_val_t, (void *p, size_t a, size_t b), (p, a, b))
 OPERATOR_DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, (void *p, size_t a, void *b), (p, a, b))
 OPERATOR_DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, (void *p, size_t a, void *b), (p, a, b))
+
+/*
+ * From here on what is allocated belongs to an exception, which outlives the call that it is made in: it is no longer
+ * inside that. Until the exception is caught there, or has left it (leave_scope).
+ */
+DECLARE_REAL(void *, __cxa_allocate_exception, (size_t));
+void *SHIM(__cxa_allocate_exception)(size_t);
+void *SHIM(__cxa_allocate_exception)(size_t size)
+{
+	if (depth > 0) {
+		suspended = depth;
+		depth = 0;
+	}
+	return REAL(__cxa_allocate_exception)(size);
+}
+
+DECLARE_REAL(void *, __cxa_begin_catch, (void *));
+void *SHIM(__cxa_begin_catch)(void *);
+void *SHIM(__cxa_begin_catch)(void *exception)
+{
+	if (suspended > 0)
+		depth = suspended;
+	suspended = 0;
+	return REAL(__cxa_begin_catch)(exception);
+}
 #endif

@@ -30,7 +30,7 @@ struct oracle_page {
 	struct oracle_counts all;
 	struct oracle_counts own; /* called from the executable's own code */
 	struct oracle_counts since; /* of blocks made since the mark changed; older ones are unknown to it */
-	uint64_t mark;            /* written by the reader, who thereby starts `since` anew */
+	uint64_t mark;            /* written by the reader to restart `since` */
 };
 
 #endif

@@ -28,7 +28,7 @@ def page_names(directory):
 
 
 def set_mark(directory, pid, mark):
-    """Starts `since` anew in the last image of @pid; at its next call, so it should stand still."""
+    """Restarts `since` in the last image of @pid at its next call; so the process should be stopped."""
     name = [n for n in page_names(directory) if n.split(".")[1] == str(pid)][-1]
     with open(os.path.join(directory, name), "r+b") as file:
         file.seek(8 * MARK_WORD)

@@ -265,6 +265,38 @@ def check_dip():
     check(abs(middle / begin - 0.5) < 0.02, "a site in a dip", begin, middle)
 
 
+def check_peak_legend():
+    """Legend values are those of the tree at the peak, not an interpolation one snapshot before it; before the
+    first tree no site is drawn."""
+    with open("peak.massif", "w") as f:
+        f.write(MASSIF_HEAD + snapshot_text(0, 0, 0, 0) + snapshot_text(1, 100, 102400, 0))
+        f.write(snapshot_text(2, 500, 153600, 0, tree_text(102400, 51200)) + snapshot_text(3, 900, 409600, 0))
+        f.write(snapshot_text(4, 1000, 409600, 0, tree_text(102400, 307200)))
+    report("--png=out.png", "--svg=out.svg", "peak.massif")
+    texts = svg_texts("out.svg")[0]
+    check("100 KiB  25 %" in texts and "300 KiB  75 %" in texts, "values at the peak", texts)
+    check("peak 400 KiB at 1.00 s" in texts, "the peak's time", texts)
+    check("call sites not known yet" in texts and "most 150 KiB at 500 ms" in texts, "before the first tree", texts)
+    png = Png("out.png")
+    check(not png.column(400, SKY, 0, 500) and not png.column(400, ORANGE, 0, 500), "sites before the first tree")
+    check(png.column(600, SKY, 0, 500) and png.column(600, ORANGE, 0, 500), "sites behind the first tree")
+
+
+def check_flame_title():
+    """A command line that is too long is cut at its end: it is no C++ name. Massif's name of what calls main is cut
+    like a word."""
+    command = "/usr/bin/python3 -c import a; " + "x::y(b) and " * 20 + "print(1)"
+    tree = (node(0, 2, 1000, "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.") +
+            node(1, 1, 900, "0x1: f (a.c:1)") + node(2, 0, 900, "0x2: main (a.c:2)") +
+            node(1, 1, 100, "0x3: g (a.c:3)") + node(2, 0, 100, "0x4: (below main) (start.h:4)"))
+    with open("title.massif", "w") as f:
+        f.write(MASSIF_HEAD.replace("./known", command) + snapshot_text(0, 1, 1000, 0, tree))
+    report("--flame=out.svg", "--x-size=800", "title.massif")
+    texts = svg_texts("out.svg")[0]
+    check(texts[0].startswith(command[:50]) and texts[0].endswith("\u2026"), "title", texts[0])
+    check("(below m\u2026" in texts, "what calls main, narrow", texts)
+
+
 def check_rss():
     with open("rss.tsv", "w") as f:
         f.write("time\tpid\tVmPeak\tVmSize\tVmHWM\tVmRSS\n")
@@ -275,11 +307,121 @@ def check_rss():
     sky = png.column(300, SKY, end=500)
     foot, top = max(sky), min(y for y in range(40, 500) if png.near(300, y, ORANGE))
     scale = (foot + 1 - top) / 100000
-    check(black and abs((foot - black[0]) / scale / 409600 - 1) < 0.02, "resident memory stands at", black)
+    check(black and abs((foot - black[0]) / scale / 409600 - 1) < 0.02, "resident memory is at", black)
     check("time-unit=ms" in report("--png=x.png", "--rss=rss.tsv", "bytes.massif", status=255), "--rss over bytes")
     check("no file of samples" in report("--png=x.png", "--rss=known.massif", "known.massif", status=255), "--rss of massif")
     report("--png=out.png", "rss.tsv")
     check(Png("out.png").column(300, (0, 115, 179), 90, 480), "no curve of VmRSS")
+    check_rss_of_others()
+
+
+def rss_warning(samples, profile, last):
+    with open(samples, "w") as f:
+        f.write("time\tpid\tVmRSS\n")
+        f.writelines(f"{last * t / 10:.1f}\t{pid}\t{kib}\n" for t in range(11) for pid, kib in ((8, 900), (9, 400)))
+    run = subprocess.run([REPORT, "--svg=out.svg", "--rss=" + samples, profile], capture_output=True, text=True, check=False)
+    check(run.returncode == 0, "status", run)
+    return run.stderr
+
+
+def check_rss_of_others():
+    """Samples that can hardly be of the profile's process: a warning. Of several processes the profile's own is drawn."""
+    for name in ("massif.out.9", "massif.out.77"):
+        shutil.copy("known.massif", name)
+    check(rss_warning("two.tsv", "massif.out.9", 1) == "", "samples of the profile's process")
+    check("VmRSS): most 400 KiB" in open("out.svg", encoding="utf-8").read(), "another process was drawn")
+    check("samples are of process 8, the profile of process 77" in rss_warning("two.tsv", "massif.out.77", 1), "another pid")
+    check("end at 60.0 s, the profile at 1.00 s" in rss_warning("two.tsv", "known.massif", 60), "another duration")
+    check(rss_warning("two.tsv", "known.massif", 1.9) == "", "a little longer")
+
+
+def svg_texts(path):
+    """Texts of an SVG picture, and the titles of its groups."""
+    root = xml.etree.ElementTree.parse(path).getroot()
+    return [t.text for t in root.iter(FLAME + "text")], [t.text for t in root.iter(FLAME + "title")]
+
+
+def node(depth, children, size, text):
+    return f"{' ' * depth}n{children}: {size} {text}\n"
+
+
+ALLOCATE = "std::__new_allocator<std::pair<int const, long> >::allocate(unsigned long, void const*) (new_allocator.h:137)"
+
+
+def check_labels():
+    """Legends name the first function of the program's own; no two entries look alike; what is gone at the peak says
+    when it was there; overhead is an estimate."""
+    tree = (node(0, 4, 90000, "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.") +
+            node(1, 2, 50000, "0x1: " + ALLOCATE) +
+            node(2, 1, 30000, "0x2: std::map<int, long>::operator[](int const&) (stl_map.h:511)") +
+            node(3, 1, 30000, "0x3: app::fill(int) (t.cpp:8)") + node(4, 0, 30000, "0x4: main (t.cpp:20)") +
+            node(2, 1, 20000, "0x5: allocate (alloc_traits.h:464)") + node(3, 0, 20000, "0x6: app::load() (t.cpp:9)") +
+            node(1, 2, 20000, "0x7: xmalloc (util.c:3)") + node(2, 1, 12000, "0x8: parse (p.c:4)") +
+            node(3, 0, 12000, "0x9: main (t.cpp:21)") + node(2, 1, 8000, "0xA: parse (p.c:4)") +
+            node(3, 0, 8000, "0xB: main (t.cpp:21)") +
+            node(1, 1, 12000, "0xC: strdup (in /usr/lib/x86_64-linux-gnu/libc.so.6)") +
+            node(2, 0, 12000, "0xD: copy::{closure#0} (c.rs:2)") +
+            node(1, 1, 8000, "0xF: xrealloc (util.c:9)") +
+            node(2, 0, 8000, "in 90 places, all below massif's threshold (1.00%)"))
+    early = (node(0, 1, 40000, "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.") +
+             node(1, 0, 40000, "0xE: early (t.cpp:5)"))
+    with open("labels.massif", "w") as f:
+        f.write(MASSIF_HEAD + snapshot_text(0, 0, 0, 0) + snapshot_text(1, 50, 40000, 100, early))
+        f.write(snapshot_text(2, 90, 0, 0) + snapshot_text(3, 100, 90000, 500, tree))
+    report("--svg=out.svg", "--png=out.png", "labels.massif")
+    texts, titles = svg_texts("out.svg")
+    for label in ("app::fill(int) (t.cpp:8)", "app::load() (t.cpp:9)", "parse (p.c:4)", "copy::{closure#0} (c.rs:2)",
+                  "early (t.cpp:5)", "most 39.1 KiB at 50 ms", "allocator overhead (estimate)", "other call sites"):
+        check(label in texts, "no label", label, texts)
+    check(not any("allocate" in t or "xmalloc" in t or "xrealloc" in t or " at 0x" in t for t in texts), "a wrapper is named", texts)
+    check("app::fill(int) (t.cpp:8): 29.3 KiB  33 %" in titles, "titles", titles)
+    check(texts[0] == "./known" or "./known" in texts, "title", texts)
+    text = open("out.svg").read()
+    check("<use" not in text and "glyph" not in text, "glyphs instead of text")
+    # names that are equal once they are shortened
+    wide = "app::" + "a_very_long_name_" * 4
+    tree = (node(0, 2, 90000, "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.") +
+            node(1, 0, 50000, f"0x1: {wide}one (t.cpp:8)") + node(1, 0, 40000, f"0x2: {wide}two (t.cpp:8)"))
+    open("wide.massif", "w").write(MASSIF_HEAD + snapshot_text(0, 0, 0, 0) + snapshot_text(1, 9, 90000, 0, tree))
+    report("--svg=out.svg", "wide.massif")
+    labels = [t for t in svg_texts("out.svg")[0] if "very_long" in t]
+    check(len(labels) == 2 and labels[0] != labels[1], "equal labels", labels)
+
+
+def check_short():
+    """A program of two milliseconds: its snapshots lie side by side, and the peak on its area."""
+    with open("short.massif", "w") as f:
+        f.write(MASSIF_HEAD + snapshot_text(0, 0, 0, 0))
+        for i, heap in enumerate((1000, 4000, 9000, 20000, 9000, 3000, 500)):
+            f.write(snapshot_text(i + 1, 1, heap, 0, tree_text(heap // 2, heap // 2)))
+        f.write(snapshot_text(8, 2, 100, 0))
+    report("--png=out.png", "--svg=out.svg", "short.massif")
+    peak = next(g for g in xml.etree.ElementTree.parse("out.svg").getroot().iter(FLAME + "g")
+                if g.findtext(FLAME + "title", "").startswith("peak "))
+    x, y = map(float, re.match(r"M(\S+) (\S+?)m", peak.find(FLAME + "path").get("d")).groups())
+    png, foot = Png("out.png"), 470
+    filled = [row for row in range(int(y) + 6, foot - 5) if png.near(int(x), row, SKY, 90) or png.near(int(x), row, ORANGE, 90)]
+    check(len(filled) > 0.97 * (foot - 5 - int(y) - 6), "the peak does not stand on its area", x, y, len(filled))
+    wide = [c for c in range(60, 790) if png.near(c, 300, SKY) or png.near(c, 300, ORANGE)]
+    check(len(wide) > 20, "the area is a line", wide)
+
+
+def check_one_scale():
+    """Address space lies above resident memory, which is part of it; a huge one leaves the picture to the others."""
+    with open("scale.tsv", "w") as f:
+        f.write("time\tpid\tVmSize\tVmRSS\n")
+        f.writelines(f"{t / 10:.1f}\t9\t2000\t500\n" for t in range(11))
+    report("--png=out.png", "scale.tsv")
+    png = Png("out.png")
+    rss, size = png.column(300, (0, 115, 179), 60, 480), png.column(300, VERMILLION, 60, 480)
+    foot = max(y for y in range(300, 540) if png.at(300, y)[0] < 130)
+    check(rss and size and abs((foot - size[0]) / (foot - rss[0]) - 4) < 0.1, "not on one scale", rss, size, foot)
+    with open("huge.tsv", "w") as f:
+        f.write("time\tpid\tVmSize\tVmRSS\n")
+        f.writelines(f"{t / 10:.1f}\t9\t21474836480\t500\n" for t in range(11))
+    report("--png=out.png", "--svg=out.svg", "huge.tsv")
+    check("most 20.0 TiB, off the scale" in svg_texts("out.svg")[0], "huge address space", svg_texts("out.svg")[0])
+    check(Png("out.png").column(300, (0, 115, 179), 60, 300), "resident memory lies flat")
 
 
 def record(heap, stack, time):
@@ -356,27 +498,75 @@ def check_processes():
     report("--png=out.png", "many.tsv")
     png = Png("out.png")
     check(png.column(300, (0, 115, 179), 60, 480) and png.column(300, VERMILLION, 60, 480), "the largest two")
-    check(png.column(300, (153, 153, 153), 40, 480), "the others are not grey")
-    legend = [y for y in range(480, 600) if any(png.near(x, y, (153, 153, 153), 40) for x in range(8, 480))]
-    check(legend, "no legend")
+    report("--svg=out.svg", "many.tsv")
+    groups = re.findall(r"<title>(\d+ smaller processes): [^<]*</title>\n<path [^>]*stroke=\"(#\w+)\"", open("out.svg").read())
+    check(groups == [("34 smaller processes", "#999999")] * 2, "the others: curve and legend, both grey", groups)
+
+
+def check_memusage_axis():
+    """The axis says what is measured; its labels have the unit."""
+    open("axis.dat", "wb").write(record(0, 9000, 0) + record(9000, 10, 1000) + record(9000, 10, 2000))
+    report("--svg=out.svg", "-T", "axis.dat")
+    texts = svg_texts("out.svg")[0]
+    check("memory" in texts and "bytes" not in texts, "head of the axis", texts)
 
 
 def check_errors():
+    open("json.txt", "w").write('{"cmd": 1}\n')
+    open("folded.txt", "w").write("main;f 12\n")
     for args, message in (
             (["--png=", "known.massif"], "--png takes the name of a file"),
             (["--x-size=0", "known.massif"], "--x-size takes a whole number from 1 "),
             (["--snapshot=first", "known.massif"], "--snapshot takes peak, last or"),
             (["--diff", "known.massif"], "--diff takes two files"),
-            (["--rss=a", "known.massif"], "--rss goes with"),
+            (["--rss=a", "known.massif"], "--rss goes with --png or --svg"),
+            (["--png=x.png", "--threshold=3", "known.massif"], "--threshold goes with the text or --diff"),
+            (["--flame=x.svg", "--x=9", "known.massif"], "--x goes with the text"),
+            (["--flame=x.svg", "--y-size=9", "known.massif"], "--y-size goes with --png or --svg"),
+            (["--title=x", "known.massif"], "--title goes with --png, --svg or --flame"),
+            (["--total", "known.massif"], "--total goes with --png or --svg"),
+            (["-t", "--png=x.png", "known.massif"], "--time-based and --total are for data files of memusage"),
+            (["--snapshot=last", "known.massif"], "--snapshot goes with --folded, --flame or --diff"),
+            (["--top=3", "known.massif"], "--top goes with --diff"),
+            (["--diff", "--folded=-", "--top=3", "known.massif", "known.massif"], "--top goes with --diff"),
+            (["known.massif", "known.dat"], "one file too many: known.dat"),
+            (["--diff", "known.massif", "known.massif", "known.dat"], "one file too many: known.dat"),
             (["--flame=x", "--x-size=200", "known.massif"], "300 pixels"),
             (["--flame=x", "--snapshot=1", "known.massif"], "snapshot 1 has no tree"),
             (["--flame=x", "known.dat"], "no massif file"),
+            (["--flame=x.png", "known.massif"], "--flame writes SVG"),
+            (["json.txt"], "json.txt: not a massif profile"),
+            (["folded.txt"], "folded.txt: not a massif profile"),
             (["--diff", "known.massif", "known.dat"], "known.dat: no massif file")):
         check(message in report(*args, status=255), args, "says something else")
     check("No such file" in report("--png=x.png", "absent", status=2), "absent file")
     check("cannot write" in report("--png=/nowhere/x.png", "known.massif", status=1), "unwritable")
     check("cannot write" in report("--flame=/dev/full", "known.massif", status=1), "full disk, flame")
     check("cannot write" in report("--png=/dev/full", "known.massif", status=1), "full disk, png")
+
+
+def check_overwriting():
+    """An output that is an input, or another output, by whatever name: refused, and nothing is touched."""
+    before = open("known.massif", "rb").read()
+    os.link("known.massif", "hard.massif")
+    os.symlink("known.massif", "soft.massif")
+    os.symlink("new.svg", "dangling.svg")
+    open("known.tsv", "w").write("time\tpid\tVmRSS\n0.5\t1\t100\n")
+    for args, message in (
+            (["--png=known.massif", "known.massif"], "--png=known.massif would overwrite what is read"),
+            (["--svg=./known.massif", "known.massif"], "--svg=./known.massif would overwrite"),
+            (["--folded=hard.massif", "known.massif"], "--folded=hard.massif would overwrite"),
+            (["--flame=soft.massif", "known.massif"], "--flame=soft.massif would overwrite"),
+            (["--diff", "--flame=soft.massif", "known.dat", "known.massif"], "--flame=soft.massif would overwrite"),
+            (["--png=x.png", "--rss=known.tsv", "--svg=known.tsv", "known.massif"], "--svg=known.tsv would overwrite"),
+            (["--png=new.svg", "--flame=dangling.svg", "known.massif"], "--png and --flame would write the same file"),
+            (["--folded=-", "--flame=-", "known.massif"], "--folded and --flame would write the same file")):
+        check(message in report(*args, status=255), args, "says something else")
+    with open("known.massif", "rb") as file:
+        said = subprocess.run([REPORT, "--flame=known.massif", "-"], stdin=file, capture_output=True, check=False)
+    check(said.returncode == 255 and b"would overwrite what is read" in said.stderr, "standard input", said)
+    check(open("known.massif", "rb").read() == before and not os.path.exists("new.svg"), "something was written")
+    check("%" in report("known.massif"), "the text")
 
 
 def check_diff():
@@ -390,6 +580,36 @@ def check_diff():
     check(open("d.folded").read() == "first 60000 100500\nsecond 40000 30000\n", "folded difference")
     svg = open("d.svg", encoding="utf-8").read()
     check("first (100,500 bytes, 77.01%; +40,500)" in svg and "width: bytes in NEW" in svg, "differential flame graph")
+    check_vanished()
+    check_unlike()
+
+
+def check_vanished():
+    """A path that NEW does not have is in the graph, as wide as it was."""
+    open("vanished.massif", "w").write(MASSIF_HEAD + snapshot_text(0, 1, 60000, 0, tree_text(60000, 0)))
+    report("--diff", "--snapshot=0", "--flame=v.svg", "known.massif", "vanished.massif")
+    graph = open("v.svg", encoding="utf-8").read()
+    check("second (0 bytes, 0.00%; -40,000)" in graph, "a path that has vanished")
+    check(re.search(r'id="title"[^>]*>Growth of ', graph), "title of a difference")
+    widths = {re.match("[a-z]+", g.find(FLAME + "title").text).group(): int(g.get("data-value"))
+              for g in xml.etree.ElementTree.parse("v.svg").iter(FLAME + "g") if g.get("class") == "frame"}
+    check(widths == {"all": 100000, "first": 60000, "second": 40000}, "widths of a difference", widths)
+
+
+def check_unlike():
+    """Profiles of unlike memory or programs are compared with a warning; two of one program without any."""
+    faults = open("known.massif").read().replace("(heap allocation functions) malloc/new/new[], --alloc-fns, etc.",
+                                                 "(page faults) first access to each page")
+    open("faults.massif", "w").write(faults)
+    open("other.massif", "w").write(re.sub(r"^cmd: .*$", "cmd: /usr/bin/other -x", open("known.massif").read(), flags=re.M))
+    for new, words in (("faults", ["known.massif is a profile of heap blocks, faults.massif of page faults"]),
+                       ("other", ["known.massif is a profile of ", ", other.massif of other"]), ("known", [])):
+        run = subprocess.run([REPORT, "--diff", "known.massif", new + ".massif"], capture_output=True, text=True, check=False)
+        check(run.returncode == 0 and all(w in run.stderr for w in words) and bool(run.stderr) == bool(words), "unlike", new, run)
+    open("empty.massif", "w").write(MASSIF_HEAD + snapshot_text(0, 1, 0, 0, "n0: 0 (heap allocation functions) malloc\n"))
+    report("--snapshot=0", "--flame=e.svg", "empty.massif")
+    frames = [g for g in xml.etree.ElementTree.parse("e.svg").iter(FLAME + "g") if g.get("class") == "frame"]
+    check(not frames and ">Nothing to draw: no bytes.</text>" in open("e.svg").read(), "an empty flame graph")
 
 
 SOURCE = r"""
@@ -432,8 +652,8 @@ def make_files():
 def main():
     if not os.access(REPORT, os.X_OK):
         sys.exit(f"no program {REPORT}")
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
+    with tempfile.TemporaryDirectory() as directory:
+        os.chdir(directory)
         golden = sorted(glob.glob(os.path.join(HERE, "../golden/massif/*.massif")))
         files = golden + make_files()
         open("bytes.massif", "w").write(MASSIF_HEAD.replace("ms", "B") + snapshot_text(0, 0, 0, 0))
@@ -448,12 +668,19 @@ def main():
         check_massif_picture(files[-1], 100, 80)
         check_known_areas()
         check_dip()
+        check_peak_legend()
+        check_flame_title()
         check_rss()
+        check_labels()
+        check_short()
+        check_one_scale()
         check_memusage()
         check_few()
+        check_memusage_axis()
         check_total_steps()
         check_processes()
         check_errors()
+        check_overwriting()
         check_diff()
         os.chdir("/")
     print(f"{count[True]} passed, {count[False]} failed")

@@ -1,4 +1,4 @@
-"""A terminal of our own: a pty with a size, and what stands on its screen, for TERM=vt100."""
+"""A terminal of our own: a pty with a size, and the contents of its screen, for TERM=vt100."""
 
 import fcntl
 import os

@@ -12,6 +12,9 @@ import massif
 import oracle
 from harness import Fail, test
 
+SYS_RT_SIGTIMEDWAIT = 128
+SYS_EPOLL_WAIT = 232
+
 
 class Server:
     """The server target (targets/server.c), running by itself, spoken to by pipes. Its threads take all CPUs:
@@ -120,16 +123,26 @@ class Server:
                 continue  # threads of the server come and go
         return found
 
+    def system_calls(self):
+        """The numbers of those that its threads wait in."""
+        found = set()
+        for tid in os.listdir("/proc/%d/task" % self.pid):
+            with open("/proc/%d/task/%s/syscall" % (self.pid, tid), encoding="ascii") as file:
+                word = file.read().split()[0]
+            if word.isdigit():
+                found.add(int(word))
+        return found
+
 
 class Attached:
     """`ptmem -p PID`, started and known to be attached."""
 
-    def __init__(self, t, pid, options=(), stderr_name="ptmem-stderr"):
+    def __init__(self, t, pid, options=(), stderr_name="ptmem-stderr", env=None):
         self.t, self.pid, self.cwd = t, pid, t.subdirectory()
         self.err_path = os.path.join(self.cwd, stderr_name)
         with open(self.err_path, "wb") as err:
             self.process = subprocess.Popen([t.ptmem(), "--stats", *harness.MORE_OPTIONS, "-p", str(pid), *options], cwd=self.cwd,
-                                            env=t.environment(self.cwd), stdin=subprocess.DEVNULL,
+                                            env=t.environment(self.cwd, **(env or {})), stdin=subprocess.DEVNULL,
                                             stdout=subprocess.DEVNULL, stderr=err)
 
     def errors(self):
@@ -150,7 +163,7 @@ class Attached:
         return self.ended()
 
     def ended(self, status=0):
-        self.t.equal("status of ptmem (%s)" % self.errors(), self.process.wait(timeout=60), status)
+        self.t.equal("status of ptmem (%s)" % self.errors(), self.process.wait(timeout=240), status)
         with open(self.err_path, "rb") as file:
             return harness.Profile(harness.Result(self.process.returncode, b"", file.read()), self.cwd)
 
@@ -169,7 +182,37 @@ def difference(after, before):
     return {k: None if after[k] is None else after[k] - before[k] for k in after}
 
 
-@test("attach/parked", limit=120)
+@test("attach/once-more")
+def once_more(t):
+    """The profile of an earlier attach is not overwritten, unless the name has no process id."""
+    server, cwd = Server(t), t.subdirectory()
+    plain = "massif.out.%d" % server.pid
+
+    def attach(*options):
+        run = t.run([t.ptmem(), "--duration=0.1", *options, "-p", str(server.pid)], cwd=cwd)
+        t.equal("status (%r)" % run.err, run.status, 0)
+        texts = {}
+        for name in os.listdir(cwd):
+            if name.startswith(("massif.", "fixed")):
+                with open(os.path.join(cwd, name), encoding="utf-8") as file:
+                    texts[name] = file.read()
+        return texts, run.err.decode()
+
+    first, _ = attach("--threshold=1")
+    second, said = attach("--threshold=2")
+    t.equal("files", sorted(second), [plain, plain + ".1"])
+    t.equal("the first profile", second[plain + ".1"], first[plain])
+    t.check(re.search(r"%s, of an earlier ptmem, is now \S+%s.1\n" % (plain, plain), said), said)
+    third, _ = attach("--threshold=3")
+    t.equal("the others", (third[plain + ".1"], third[plain + ".2"]), (first[plain], second[plain]))
+    attach("--threshold=4", "-o", "fixed")
+    last, _ = attach("--threshold=5", "-o", "fixed")
+    t.equal("files", sorted(last), ["fixed", *sorted(third)])
+    t.check("--threshold=5" in last["fixed"], "the file with a fixed name was not replaced")
+    server.end()
+
+
+@test("attach/parked", limit=300)
 def parked(t):
     """All threads parked at attach and detach: the numbers between are exact."""
     server = Server(t)
@@ -182,8 +225,9 @@ def parked(t):
             time.sleep(0.002)
         after = server.say("p")
         profile = attached.detach(number)
-        t.check(re.search(r"paused .* ms to attach.*, \d+\.\d ms to detach", "\n".join(profile.messages)),
-                "the pauses are not told: %s" % profile.messages)
+        text = "\n".join(profile.messages)
+        t.check(re.search(r"attached to process \d+ \(\d+ threads? paused for \d+\.\d ms\)", text) and
+                re.search(r"detached \(paused for \d+\.\d ms\)", text), "the pauses are not reported: " + text)
         check_left_alone(t, server, maps)
         t.equal("profiles", sorted(profile.files), [server.pid])
         stats, want = profile.only_stats(), difference(after, before)
@@ -197,7 +241,7 @@ def parked(t):
     server.end()
 
 
-@test("attach/oracle-inside")
+@test("attach/with-oracle")
 def oracle_inside(t):
     """With the oracle inside: its counts since the mark, set while all stand still, are ptmem's."""
     server = Server(t, env={"LD_PRELOAD": t.oracle_library()})
@@ -224,11 +268,33 @@ def blocked(server):
     return {tid: int(mask, 16) & ~handled for tid, mask in server.status("SigBlk").items()}
 
 
+def masks_of_parked(server):
+    """The masks of the parked server. Its two waiting threads are in their calls, too: a thread that has not come
+    that far blocks all signals, and sigwaitinfo unblocks its own."""
+    waiting = {SYS_EPOLL_WAIT, SYS_RT_SIGTIMEDWAIT}
+    server.t.wait_until("the waiting threads to wait", lambda: waiting <= server.system_calls())
+    return blocked(server)
+
+
+def wait_for_masks(server, masks):
+    """A thread in sigwaitinfo shows another mask while it waits: it may be on its way there."""
+
+    def differences():
+        now = blocked(server)
+        return ["thread %s: %s, not %s" % (tid, *("%x" % m[tid] if tid in m else "absent" for m in (now, masks)))
+                for tid in sorted(now.keys() | masks) if now.get(tid) != masks.get(tid)]
+
+    try:
+        server.t.wait_until("the signal masks of before", lambda: not differences())
+    except Fail as fail:
+        raise Fail("%s: %s" % (fail, "; ".join(differences()))) from None
+
+
 def rounds(t, server, count, hold):
     """@count attaches to the running server, each ended after about @hold seconds."""
     maps = server.maps()
     server.say("p")  # no thread is being made, none is in its start
-    masks, actions = blocked(server), server.status("SigCgt")
+    masks, actions = masks_of_parked(server), server.status("SigCgt")
     server.say("c")
     chance = random.Random(1)
     signals = 0
@@ -244,8 +310,7 @@ def rounds(t, server, count, hold):
         t.equal("profiles", sorted(profile.files), [server.pid])
         profile.only_massif()
         check_left_alone(t, server, maps)
-        # a thread in sigwaitinfo shows another mask while it waits: let it get there again
-        t.wait_until("the signal masks of before", lambda: blocked(server) == masks)
+        wait_for_masks(server, masks)
         t.equal("signal handlers", server.status("SigCgt"), actions)
         server.check_progress()
     t.equal("waits that were interrupted", server.ask("i"), 0)
@@ -282,9 +347,9 @@ def early_signals(t):
     server.end()
 
 
-@test("attach/born-threads", limit=120)
-def born_threads(t):
-    """Threads are born and die while ptmem attaches."""
+@test("attach/threads-created-meanwhile", limit=120)
+def threads_created_meanwhile(t):
+    """Threads are created and exit while ptmem attaches."""
     server = Server(t)
     for _ in range(6):
         attached = Attached(t, server.pid)
@@ -344,11 +409,11 @@ def shared_memory(pid):
         return [line for line in file if "memfd:" in line]
 
 
-@test("attach/threads-to-come", limit=120)
+@test("attach/many-new-threads", limit=120)
 def threads_to_come(t):
     """Many more threads than there were when jumps were placed: all go through pads, and nothing is left of what that
     took, whether ptmem leaves or dies."""
-    path = os.path.join(t.directory, "crowd")
+    path = os.path.join(t.directory, "contention")
     t.equal("compiler", t.run([t.program("gcc"), "-pthread", "-o", path, t.file("crowd.c", CROWD)]).status, 0)
     program = subprocess.Popen([path, "700"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -402,7 +467,7 @@ int main(void)
 """
 
 
-@test("attach/left-in-a-call")
+@test("attach/detach-inside-a-call")
 def left_in_a_call(t):
     """A thread that was inside malloc when it was left has come out long since: nothing stays for its sake."""
     path = os.path.join(t.directory, "busy")
@@ -429,7 +494,7 @@ def duration(t):
     server.end()
 
 
-@test("attach/target-ends")
+@test("attach/target-exits")
 def target_ends(t):
     """The target's end finishes the profile; ptmem's status is then its own, 0."""
     server = Server(t)
@@ -450,12 +515,13 @@ def target_killed(t):
     attached.ended().only_massif()
 
 
-@test("attach/pause-is-said")
+@test("attach/pause-reported")
 def pause(t):
     server = Server(t)
     attached = Attached(t, server.pid).wait_attached()
     profile = attached.detach()
-    t.check(re.search(r"\d+(\.\d+)? ms", "\n".join(profile.messages)), "no pause in: %s" % profile.messages)
+    text = "\n".join(profile.messages)
+    t.check(re.search(r"\d+(\.\d+)? ms", text), "no pause in: " + text)
     server.end()
 
 
@@ -643,7 +709,7 @@ def says(cwd, text):
         return text in err.read()
 
 
-@test("attach/while-it-executes", limit=120)
+@test("attach/during-execve", limit=120)
 def while_it_executes(t):
     """At whatever moment of its execve: the new program is profiled, or the old one was and that is said."""
     ptmem, seen = t.ptmem(), 0

@@ -3,6 +3,7 @@
 import os
 import pwd
 import re
+import shutil
 import signal
 import subprocess
 
@@ -102,13 +103,13 @@ def not_found(t):
 def not_executable(t):
     path = t.file("plain", "no program\n")
     one_line(t, [path], 126, "plain", "not executable")
-    one_line(t, [t.directory], 126, re.escape(t.directory), "a folder")
+    one_line(t, [t.directory], 126, re.escape(t.directory), "a directory")
     one_line(t, [""], 127, "''", "no such program")
 
 
 @test("cli/script-without-interpreter")
 def no_interpreter(t):
-    """The shell runs it, as env(1) and Valgrind have it."""
+    """The shell runs it, as with env(1) and Valgrind."""
     path = t.file("plain", "echo by the shell; exit 6\n")
     os.chmod(path, 0o755)
     profile = t.profile([path])
@@ -194,7 +195,7 @@ def already_traced(t):
     tracer.kill()
 
 
-@test("cli/itself")
+@test("cli/attach-to-itself")
 def itself(t):
     """Not ptmem itself, nor a kernel thread, nor a zombie."""
     zombie = sleeper(t, ["true"])
@@ -213,7 +214,7 @@ def other_user():
 
 @test("cli/not-permitted")
 def not_permitted(t):
-    """Another user's process: says whose it is and what would help."""
+    """Another user's process: the error names the user and what would help."""
     user = other_user()
     process = sleeper(t)
     cwd = t.subdirectory()
@@ -251,7 +252,7 @@ def bits_32(t):
 
 @test("cli/no-allocator")
 def no_allocator(t):
-    """A stripped static program shows no malloc: said, and why."""
+    """A stripped static program has no malloc: an error says so, and why."""
     for name in ("nolibc", "stripped-static"):
         refused(t, [t.target("odd", name)], 125, "malloc", "stripped|symbol")
 
@@ -267,7 +268,7 @@ def no_allocator_attached(t):
 
 @test("cli/time-unit-i")
 def time_unit_i(t):
-    """Where nobody counts instructions that is said, with what to use, before the program starts."""
+    """Without an instruction counter, an error before the program starts says what to use instead."""
     marker = os.path.join(t.directory, "was-run")
     if os.path.isdir("/sys/bus/event_source/devices/cpu"):
         run = t.run([t.ptmem(), "--time-unit=i", "-o", "out", "touch", marker])
@@ -281,7 +282,7 @@ def time_unit_i(t):
 
 @test("cli/unwritable-file")
 def unwritable(t):
-    """Said before the program starts."""
+    """Reported before the program starts."""
     marker = os.path.join(t.directory, "was-run")
     for name in ("/no/such/directory/out", "/proc/out.%p", t.directory, t.directory + "/"):
         refused(t, ["-o", name, "touch", marker], 125, re.escape(name.split("%")[0]))
@@ -323,11 +324,17 @@ def help_and_version(t):
     run = t.run([t.ptmem(), "--help"])
     t.equal("status", run.status, 0)
     t.equal("standard error", run.err, b"")
+    everyday = run.out.decode()
+    t.check(everyday.count("\n      --") + everyday.count("\n  -") < 20, "too long: " + everyday)
+    for option in ("--pid", "--massif-out-file", "--top", "--leak-check", "--flame", "--help[=all]"):
+        t.check(option in everyday, "no %s in --help" % option)
+    run = t.run([t.ptmem(), "--help=all"])
     for option in ("--pid", "--duration", "--massif-out-file", "--time-unit", "--depth", "--threshold",
                    "--peak-inaccuracy", "--peak-at-exit", "--detailed-freq", "--max-snapshots", "--heap-admin",
                    "--alignment", "--alloc-fn", "--ignore-fn", "--trace-children", "--probes", "--events",
                    "--replay", "--stats", "--color", "--version"):
-        t.check(option.encode() in run.out, "no %s in --help" % option)
+        t.check(option.encode() in run.out, "no %s in --help=all" % option)
+    t.equal("status of --help=none", t.run([t.ptmem(), "--help=none"]).status, 1)
     run = t.run([t.ptmem(), "--version"])
     t.equal("status", run.status, 0)
     t.check(re.fullmatch(rb"ptmem[ -]\d\S*\n", run.out), "version: %r" % run.out)
@@ -354,7 +361,7 @@ def environment(t):
 
 @test("cli/options-end-at-the-program")
 def options_end(t):
-    """What follows the program is the program's."""
+    """Words after the program are its arguments."""
     run = t.run([t.ptmem(), "-q", "echo", "--help", "-p", "1"])
     t.equal("output", run.out, b"--help -p 1\n")
     run = t.run([t.ptmem(), "-q", "--", "echo", "--", "-q"])
@@ -402,5 +409,154 @@ def summary(t):
     truth = t.truth(run.cwd)
     for key in ("allocations", "bytes", "peak", "live"):
         t.check(format(truth[key], ",") in text, "%s (%s) is not in: %s" % (key, format(truth[key], ","), text))
-    for word in (name, "ptmem-report", "complete", "ms to place jumps"):
+    lines = [line.split()[1] for line in text.splitlines()]
+    t.equal("the lines", lines, ["process", "peak", "written", "largest"] + lines[4:-2] + ["allocations", "at"])
+    t.check(re.search(r"ptmem:   largest +[0-9.]+ (B|KiB|MiB) +[0-9.]+ %  \w+ \(mixed\.c:\d+\)", text), "no call site: " + text)
+    t.check(name in text and "ptmem-report" in text, "no next step: " + text)
+    text = t.run([t.ptmem(), "--memusage", "-o", "m", t.target("gcc-O2-pie", "mixed")]).err.decode()
+    t.check("ptmem:   largest " in text, "no call site with --memusage: " + text)
+    text = t.run([t.ptmem(), "-v", t.target("gcc-O2-pie", "mixed")]).err.decode()
+    for word in ("complete", "stopped", "ms to place jumps"):
         t.check(word in text, "%s is not in: %s" % (word, text))
+
+
+@test("cli/summary-titles")
+def summary_titles(t):
+    """A command line of any length takes one line; blanks with which a process pads its title are not shown."""
+    run = t.run([t.ptmem(), "sh", "-c", ": " + "x" * 5000 + "\n\033[31mred"])
+    line, = [l for l in run.err.decode().splitlines() if l.startswith("ptmem: process ")]
+    t.check(len(line) < 140 and "\033" not in line and line.endswith("\u2026"), "title: %r" % line)
+
+
+def attached_title(t, argv0):
+    """What the "cmd:" line calls a process with nothing but this in its arguments."""
+    cwd = t.subdirectory()
+    with subprocess.Popen([argv0], executable="/bin/cat", cwd=cwd, stdin=subprocess.PIPE) as program:
+        t.wait_until("cat to read", lambda: "cat" in os.readlink("/proc/%d/exe" % program.pid))
+        t.run([t.ptmem(), "-p", str(program.pid), "--duration=0.05", "--massif-out-file=m"], cwd=cwd)
+        program.stdin.close()
+    return massif.Massif(os.path.join(cwd, "m")).cmd
+
+
+@test("cli/summary-stops")
+def summary_stops(t):
+    """A run that breakpoints made slow says so, even where ptmem itself worked for a small part of it."""
+    run = t.run([t.ptmem(), "--probes=break", "--", "sh", "-c", "x=$(seq 16000); set -- $x"])
+    line = re.search(r"  stopped +at ([0-9,]+) breakpoints in [0-9.]+ s: [0-9.]+ s for ptmem's work", run.err.decode())
+    t.check(line, "no line: %r" % run.err)
+
+
+@test("cli/summary-sources")
+def summary_sources(t):
+    """What the other sources saw, in units, with separators, and no file where that is standard output."""
+    argv = ["--trace=brk,mmap,faults", "--", t.target("gcc-O2-pie", "mixed")]
+    text = t.run([t.ptmem(), *argv]).err.decode()
+    size, exact = r"[0-9.]+ (?:B|[KMG]iB)", r"\((?:\d{1,3})(?:,\d{3})* bytes\)"
+    for name, way in (("brk", "grown"), ("mmap", "mapped")):
+        t.check(re.search(r"  %s +%s %s %s, %s in use, at most %s\n" % (name, size, exact, way, size, size), text),
+                "%s: %s" % (name, text))
+    t.check(re.search(r"  faults +(?:1 page|[0-9,]+ pages), %s %s\n" % (size, exact), text), "faults: " + text)
+    t.equal("files", text.count("written to"), 3)
+    text = t.run([t.ptmem(), "--folded=-", *argv]).err.decode()
+    t.equal("paths on standard output", len(re.findall("written to +standard output\n", text)), 3)
+    text = t.run([t.ptmem(), "-o", "-", *argv]).err.decode()
+    t.check("written to" not in text, "profiles on standard output: " + text)
+
+
+@test("cli/written-files")
+def written(t):
+    """Every file is announced."""
+    run = t.run([t.ptmem(), "--leaks", "--leaks-out=l.json", "--memusage", "--memusage-out=mu", "-o", "m",
+                 t.target("gcc-O2-pie", "mixed")])
+    said = re.findall(r"^ptmem:   written to   ([^;\n]+)", run.err.decode(), re.M)
+    t.equal("files", sorted(os.path.basename(path) for path in said), ["l.json", "m", "mu"])
+
+
+@test("cli/attached-titles")
+def attached_titles(t):
+    """The blanks with which a process pads the title that it writes over its arguments are in no file."""
+    t.equal("a padded title", attached_title(t, "redis-server *:7391" + " " * 44), "redis-server *:7391")
+    t.equal("an argument that ends in a blank", attached_title(t, "cat "), "cat ")
+
+
+def hints(t, argv, **how):
+    text = t.run([t.ptmem(), *argv], **how).err.decode()
+    return [line[len("ptmem: hint: "):] for line in text.splitlines() if line.startswith("ptmem: hint: ")]
+
+
+@test("cli/hints")
+def cli_hints(t):
+    """Python's own allocator, a stripped program, and no hint where all is well."""
+    cwd = t.subdirectory()
+    python, stripped = os.path.join(cwd, "python3.99"), os.path.join(cwd, "stripped")
+    mixed = t.target("gcc-O2-pie", "mixed")
+    shutil.copy(mixed, python)
+    subprocess.run(["strip", "-o", stripped, mixed], check=True)
+    t.equal("of a program with symbols", hints(t, [mixed]), [])
+    said = hints(t, [python], env={"PYTHONMALLOC": ""})
+    t.check(len(said) == 1 and "PYTHONMALLOC=malloc" in said[0], "hints: %s" % said)
+    t.equal("with PYTHONMALLOC", hints(t, [python], env={"PYTHONMALLOC": "malloc"}), [])
+    said = hints(t, [stripped])
+    t.check(len(said) == 1 and said[0].startswith("stripped is stripped"), "hints: %s" % said)
+    sleeper = subprocess.Popen(["sleep", "600"])
+    try:
+        said = hints(t, ["--duration=0.1", "-p", str(sleeper.pid)])
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+    t.check(len(said) == 1 and said[0].startswith("nothing was allocated"), "hints: %s" % said)
+
+
+@test("cli/setuid")
+def setuid(t):
+    """Without root a setuid program runs without its privileges: the user is warned."""
+    if os.geteuid() != 0:
+        raise Skip("only root can make another user's setuid program")
+    program = t.for_others(t.target("gcc-O2-pie", "empty"))
+    ptmem, user = t.for_others(t.ptmem()), pwd.getpwnam("nobody")
+    cwd = t.subdirectory()
+    os.chown(cwd, user.pw_uid, user.pw_gid)
+
+    def warned():
+        run = subprocess.run([ptmem, program], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                             user=user.pw_uid, group=user.pw_gid, extra_groups=[])
+        t.equal("status", run.returncode, 0)
+        return "has a setuid or setgid bit" in run.stderr.decode()
+
+    t.equal("a warning for a plain program", warned(), False)
+    os.chmod(program, 0o4755)
+    t.equal("a warning for a setuid program", warned(), True)
+
+
+@test("cli/demo")
+def demo(t):
+    """make demo: its files are where it says, and the next steps that it suggests work."""
+    script = os.path.join(harness.ROOT, "scripts", "demo")
+    report = os.path.join(os.path.dirname(t.ptmem()), "ptmem-report")
+    run = t.run([script, t.ptmem(), report, "left"])
+    t.equal("status (%r)" % run.err, run.status, 0)
+    left = sorted(os.listdir(os.path.join(run.cwd, "left")))
+    t.check("demo.massif" in left and "demo.svg" in left, "files: %s" % left)
+    said = run.out.decode() + run.err.decode()
+    for path in re.findall(r"(?:written to|left/)\S*", run.out.decode()):
+        t.check(path == "left/demo.png" or os.path.exists(os.path.join(run.cwd, path)), "not there: " + path)
+    commands = re.findall(r"^\$ (.*)$", said, re.M)
+    t.equal("commands", len(commands), 5)
+    for command in commands[:-1]:
+        again = t.run(["sh", "-c", command], cwd=run.cwd)
+        t.equal("status of %s (%r)" % (command, again.err), again.status, 0)
+    t.check(os.path.getsize(os.path.join(run.cwd, "left", "demo.png")) > 1000, "no picture")
+    t.check(commands[-1].endswith("ptmem ./your-program its-arguments"), commands[-1])
+
+
+@test("cli/packages")
+def packages(t):
+    """What the build misses is one line, with the command that installs it."""
+    script = os.path.join(harness.ROOT, "scripts", "has-packages")
+    t.equal("all there", t.run([script, "gcc", "libelf"]).err, b"")
+    for arguments, missing in ((["gcc", "libelf", "no-such"], "no-such"), (["no-such-cc -O2", "libelf"], "no-such-cc"),
+                               (["false", "libelf"], "stdio.h Zydis/Zydis.h libiberty/demangle.h zlib.h")):
+        run = t.run([script, *arguments])
+        t.equal("status", run.status, 1)
+        t.equal("message", run.err.decode(), "ptmem: cannot be built, missing: %s; install with: "
+                "scripts/install-deps build\n" % missing)

@@ -1,5 +1,5 @@
-"""Valgrind's command line, habit by habit: what scripts pass to `valgrind --tool=massif` means the same to
-ptmem, or is refused in one line that says why. Beside Valgrind itself wherever it says something."""
+"""Valgrind's command line: what scripts pass to `valgrind --tool=massif` means the same to ptmem, or is refused in
+one line that says why. Compared with Valgrind itself where that is possible."""
 
 import collections
 import glob
@@ -9,14 +9,14 @@ import re
 import harness
 import massif
 import test_peer
-import test_peer_bar  # noqa: F401  their runs are counted here
+import test_massif_cases  # noqa: F401  their runs are counted here
 import test_xtree  # noqa: F401
 from harness import test
 
 
 def tool_options():
     """{name: its initial value or None} of the options that Massif's tool consumes, from the table."""
-    path = os.path.join(harness.HERE, "../../src/option_table.c")
+    path = os.path.join(harness.HERE, "../../src/cli/option_table.c")
     with open(path, encoding="utf-8") as file:
         rows = re.findall(r"(?s)\{\.name = (.*?)\},\n", file.read())
     found = {}
@@ -52,7 +52,7 @@ def desc(t):
             continue
         options.append("--%s%s=%s" % ("massif:" if i % 3 == 0 else "", name, initial if initial is not None else "a b"))
         options.append(["-q", "--num-callers=7", "--demangle=yes", "--callgrind:dump-line=no"][i % 4])
-    program, cwd = t.target("peer-gcc-O2", "bar"), t.subdirectory()
+    program, cwd = t.target("peer-gcc-O2", "massif_cases"), t.subdirectory()
     t.run([t.program("valgrind"), "--tool=massif", *options, "--massif-out-file=v%%x", program], cwd=cwd)
     t.run([t.ptmem(), "--tool=massif", *options, "--massif-out-file=p%%x", program], cwd=cwd)
     left, right = (massif.Massif(os.path.join(cwd, name)).desc for name in ("v%x", "p%x"))
@@ -115,7 +115,7 @@ def values(t):
 @test("core/verbose", limit=60)
 def verbose(t):
     """-v -v tells of each snapshot, and which give way, in Massif's words; -v the functions that are looked for."""
-    program, cwd, env = t.target("peer-gcc-O2", "bar"), t.subdirectory(), {"BAR": "waves"}
+    program, cwd, env = t.target("peer-gcc-O2", "massif_cases"), t.subdirectory(), {"CASE": "waves"}
     options = ["--max-snapshots=20", "--detailed-freq=3", "--ignore-fn=nothing"]
     peer = t.run([t.program("valgrind"), *test_peer.VALGRIND[:-1], "--massif-out-file=v", "-v", "-v", *options, program],
                  cwd=cwd, env=env)
@@ -198,21 +198,21 @@ int main(int argc, char **argv)
 @test("core/trace-children", limit=120)
 def trace_children(t):
     """Which programs are gone on in, and the cmd: of each, a script's name and not its interpreter's."""
-    folder = t.subdirectory()
+    directory = t.subdirectory()
     source = t.file("runner.c", RUNNER)
     for name in ("runner", "leaf"):
-        t.equal("compiler", t.run([t.program("gcc"), "-o", os.path.join(folder, name), source]).status, 0)
-    script = os.path.join(folder, "script")
+        t.equal("compiler", t.run([t.program("gcc"), "-o", os.path.join(directory, name), source]).status, 0)
+    script = os.path.join(directory, "script")
     with open(script, "w", encoding="ascii") as file:
         file.write("#!/bin/true -x\n")
     os.chmod(script, 0o755)
     valgrind = [t.program("valgrind"), "--tool=massif", "-q"]
     for options, words in SKIPPED:
-        options, words = ([w.replace("DIR", folder) for w in l] for l in (options, words))
+        options, words = ([w.replace("DIR", directory) for w in l] for l in (options, words))
         found = []
         for tool in (valgrind, [t.ptmem(), "-q"]):
-            for path in glob.glob(os.path.join(folder, "massif.out.*")):
+            for path in glob.glob(os.path.join(directory, "massif.out.*")):
                 os.unlink(path)
-            t.run([*tool, "--trace-children=yes", *options, "./runner", *words], cwd=folder)
-            found.append({massif.Massif(p).cmd for p in glob.glob(os.path.join(folder, "massif.out.*"))})
+            t.run([*tool, "--trace-children=yes", *options, "./runner", *words], cwd=directory)
+            found.append({massif.Massif(p).cmd for p in glob.glob(os.path.join(directory, "massif.out.*"))})
         t.equal("programs profiled with %s %s" % (options, words), found[1], found[0])

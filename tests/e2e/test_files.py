@@ -57,7 +57,8 @@ def _(t):
     result = run(t, ["fork", "fork", "x"], ["--massif-out-file=n.%n"])
     t.equal("numbers", sorted(n for n in os.listdir(result.directory) if n.startswith("n.")), ["n.%d" % i for i in (1, 2, 3, 4)])
     result = run(t, ["fork", "x"], ["--massif-out-file=one"])
-    t.equal("the last writer wins", sorted(set(heaps(os.path.join(result.directory, "one")))), [1000, 2000])
+    for name in ("one", "one.%d" % result.stats[0]["pid"]):  # the parent waits for the child
+        t.equal("bytes in " + name, sorted(set(heaps(os.path.join(result.directory, name)))), [1000, 2000])
 
 
 @test("files/exec")
@@ -95,7 +96,7 @@ def _(t):
 
 @test("files/log-full")
 def _(t):
-    """A log that takes no more goes on on standard error."""
+    """If the log file is full, messages continue on standard error."""
     result = t.run([t.ptmem(), "-o", "m", "--log-file=/dev/full", t.target("gcc-O2-pie", "paths")])
     lines = result.err.decode().splitlines()
     t.equal("status", result.status, 0)
@@ -134,12 +135,12 @@ def closed_standard_files(t):
         with open(os.path.join(cwd, "s"), encoding="ascii") as file:
             lines = file.read().splitlines()
         t.check(all(re.fullmatch(r"[0-9.]+(\t[0-9]+)+", line) for line in lines[1:]), "samples: %r" % lines)
-    t.check(t.run(["sh", "-c", "%s --help >&-" % t.ptmem()]).status != 0, "help to nobody is no success")
+    t.check(t.run(["sh", "-c", "%s --help >&-" % t.ptmem()]).status != 0, "help to a closed descriptor is a failure")
 
 
 @test("files/full-disk")
 def full_disk(t):
-    """A profile whose place is full is not lost: it stands whole in a new directory, and ptmem says where."""
+    """A profile for a full disk is not lost: it is written completely to a new directory, which ptmem names."""
     cwd, elsewhere = t.subdirectory(), t.subdirectory()
     result = t.run([t.ptmem(), "-o", "/dev/full", t.target("gcc-O2-pie", "mixed")], cwd=cwd, env={"TMPDIR": elsewhere})
     t.equal("status", result.status, 125)
@@ -208,7 +209,7 @@ def plain_lines(text):
 def register_interrupted(name, option, call="write", more=()):
     @test("files/interrupted-" + name)
     def _(t):
-        """Signals while ptmem waits for a reader cut no file short."""
+        """Signals while ptmem waits for a reader do not truncate a file."""
         cwd = t.subdirectory()
         argv = [t.ptmem(), "-q", "--time-unit=B", *more, option + "=plain", t.target("gcc-O2-pie", "mixed")]
         t.equal("status", t.run(argv, cwd=cwd).status, 0)
@@ -233,7 +234,7 @@ register_interrupted("flame", "--flame")
 
 @test("files/fifo-without-reader")
 def fifo_without_reader(t):
-    """Who tells ptmem to leave need not read its FIFO: the profile goes where one goes whose place is full."""
+    """ptmem detaches even if no process reads its FIFO: the profile goes where it goes if the disk is full."""
     cwd, elsewhere = t.subdirectory(), t.subdirectory()
     os.mkfifo(os.path.join(cwd, "fifo"))
     process = subprocess.Popen([t.ptmem(), "-q", "-o", "fifo", t.target("gcc-O2-pie", "mixed")], cwd=cwd,
@@ -246,9 +247,9 @@ def fifo_without_reader(t):
     massif.Massif(said[1].decode())
 
 
-@test("files/interrupted-leaving")
+@test("files/interrupted-detach")
 def interrupted_leaving(t):
-    """Who tells ptmem twice to leave, while it writes, starts no timer that goes on for ever."""
+    """A second SIGINT while ptmem writes must not restart the timer, or ptmem would never exit."""
     cwd = t.subdirectory()
     fifo, calls = os.path.join(cwd, "fifo"), os.path.join(cwd, "calls")
     os.mkfifo(fifo)
@@ -281,7 +282,7 @@ def with_limit(t, which, kilobytes, argv, cwd):
 
 @test("files/size-limit")
 def size_limit(t):
-    """What ptmem shares with the program is no file of anybody's, whatever the limit (setrlimit(2))."""
+    """The shared memory is not limited by the user's limit of file sizes (setrlimit(2))."""
     program = [t.target("gcc-O2-pie", "sandboxed"), "none"]
     for which in ("-S", ""):
         cwd = t.subdirectory()
@@ -299,9 +300,40 @@ def size_limit(t):
             t.check(said in ([], ["stays on breakpoints: files are limited (ulimit -f)"]), str(said))
 
 
+@test("files/size-limit-of-reports")
+def size_limit_of_reports(t):
+    """A report that becomes too large is an error with its name, and leaves no file."""
+    cwd = t.subdirectory()
+    t.run([t.ptmem(), "-q", "-o", "m", t.target("gcc-O2-pie", "mixed")], cwd=cwd)
+    for option in ("--flame=out", "--png=out", "--svg=out"):
+        run = with_limit(t, "", 1, [os.path.join(harness.BUILD, "ptmem-report"), option, "m"], cwd)
+        t.equal("status with " + option, run.status, 1)
+        t.check(b"File too large" in run.err, "message with %s: %r" % (option, run.err))
+        t.equal("what it leaves", [n for n in os.listdir(cwd) if n.startswith((".", "out"))], [])
+
+
+@test("files/messages-to-a-closed-pipe")
+def messages_to_a_closed_pipe(t):
+    """Messages that no process reads are lost; the program, its profile and its signals are not."""
+    for options in ([], ["-v"], ["-v", "-v"]):
+        cwd = t.subdirectory()
+        reader, writer = os.pipe()
+        os.close(reader)
+        try:
+            run = subprocess.run([t.ptmem(), *options, "-o", "m", "sh", "-c", "grep SigIgn /proc/self/status; : >done"],
+                                 cwd=cwd, env=t.environment(cwd), stdout=subprocess.PIPE, stderr=writer, check=False,
+                                 restore_signals=True)
+        finally:
+            os.close(writer)
+        t.equal("status with %s" % options, run.returncode, 0)
+        t.check(os.path.exists(os.path.join(cwd, "done")) and massif.Massif(os.path.join(cwd, "m")).snapshots, "no profile")
+        ignored = int(run.stdout.split()[1], 16)
+        t.equal("SIGPIPE and SIGXFSZ of the program", ignored & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1), 0)
+
+
 @test("files/size-limit-of-the-program")
 def size_limit_of_the_program(t):
-    """It has its limits, and dies of them as without ptmem; and ptmem says what it cannot write."""
+    """The program keeps its limits and dies of them as without ptmem; ptmem reports what it cannot write."""
     grow = ["bash", "-c", "ulimit -S -f; ulimit -H -f; exec head -c 99999 /dev/zero >large"]
     native, run = (with_limit(t, "-S", 64, [*own, *grow], t.subdirectory()) for own in ([], [t.ptmem(), "-q"]))
     t.equal("killed", native.status, -signal.SIGXFSZ)

@@ -1,5 +1,9 @@
 """The tests' own tools, without ptmem: oracle and targets agree, and a wrong number is seen."""
 
+import os
+import re
+import shutil
+
 import harness
 import oracle
 from harness import Fail, test
@@ -41,7 +45,7 @@ def static(t):
 @test("harness/oracle/processes")
 def processes(t):
     """Each process has a page, and each page its own truth."""
-    for mode in ("fork", "deep", "vfork", "clonevm"):
+    for mode in ("fork", "nested-forks", "vfork", "clone-vm"):
         run = t.native([t.target("gcc-O2-pie", "process"), mode], env={"LD_PRELOAD": t.oracle_library()})
         t.equal("status", run.status, 0)
         pages = oracle.read_pages(run.cwd)
@@ -58,7 +62,7 @@ def death(t):
         t.counts("exits " + " ".join(args), page.own, t.truth(run.cwd))
 
 
-@test("harness/a-wrong-count-is-seen")
+@test("harness/wrong-count-detected")
 def wrong_count(t):
     run, page = run_oracle(t, "gcc-O2-pie", "mixed", ())
     truth = t.truth(run.cwd)
@@ -80,8 +84,31 @@ def wrong_count(t):
         raise Fail("%s missing went unseen" % key)
 
 
-@test("harness/a-failed-check-is-seen")
+@test("harness/failed-check-detected")
 def failed_check(t):
     run = t.native([t.target("gcc-O2-pie", "process"), "no such mode"])
     t.equal("status of a failed CHECK", run.status, 90)
     t.check(b"CHECK failed" in run.err, "no message")
+
+
+@test("harness/conflict-markers-detected")
+def conflict_markers(t):
+    """In a text file that git knows, or in any one where git does not know the tree; not in a binary file."""
+    conflict = "\n".join(["before", "<" * 7 + " HEAD", "ours", "=" * 7, "theirs", ">" * 7 + " other", ""])
+    for is_tracked in (True, False):
+        root = t.subdirectory()
+        os.mkdir(os.path.join(root, "scripts"))
+        shutil.copy(os.path.join(harness.ROOT, "scripts", "layers"), os.path.join(root, "scripts"))
+        for name, text in (("README", "heading\n" + "=" * 7 + "\n"), ("binary", "\0\n" + conflict)):
+            with open(os.path.join(root, name), "w", encoding="ascii") as file:
+                file.write(text)
+        if is_tracked:
+            t.run([t.program("git"), "init", "-q"], cwd=root)
+            t.run(["git", "add", "."], cwd=root)
+        clean = t.run([os.path.join(root, "scripts", "layers")], cwd=root)
+        t.equal("status of a clean tree (%r)" % clean.out, clean.status, 0)
+        with open(os.path.join(root, "README"), "a", encoding="ascii") as file:
+            file.write(conflict)
+        found = t.run([os.path.join(root, "scripts", "layers")], cwd=root)
+        t.equal("status", found.status, 1)
+        t.equal("lines", re.findall(r"^\[conflict\] (\S+): a conflict marker", found.out.decode(), re.M), ["README:4", "README:8"])

@@ -16,6 +16,14 @@ OPTIONS = ["--trace=" + ",".join(SOURCES), "--folded=out.folded", "--flame=out.s
            "--leaks-out=leaks.json", "--stats"]
 
 
+def in_units(size):
+    """As ptmem prints bytes in its summary."""
+    units = ["B", "KiB", "MiB", "GiB"]
+    while size >= (1024 if units[0] == "B" else 1023.95):
+        size, units = size / 1024, units[1:]
+    return "%.*f %s" % (units[0] != "B", size, units[0])
+
+
 class Attached:
     """ptmem attached to @pid until its time is over."""
 
@@ -49,13 +57,14 @@ class Attached:
         suffix = "" if source == "heap" else "." + source
         (path,) = glob.glob(self.path("massif.out.%d%s" % (self.pid, suffix)))
         t.check(massif.Massif(path).snapshots, "no snapshots of " + source)
-        said = {"heap": r"live bytes: (\d+)$", "faults": r"faults +\d+ pages \((\d+) bytes\)$"}
-        found = re.search(said.get(source, source + r" .* came, (\d+) are there"), self.text(), re.M)
+        said = {"heap": r"live bytes: (\d+)$", "faults": r"faults +[\d,]+ pages?, .* \(([\d,]+) bytes\)$"}
+        found = re.search(said.get(source, source + r" .* (\S+ \S+) in use, at most \S+ \S+$"), self.text(), re.M)
         t.check(found, "no total of %s: %s" % (source, self.text()))
-        last = int(found.group(1))
-        with open(self.path("out.folded." + source), encoding="utf-8") as file:
+        with open(self.path("out.%s.folded" % source), encoding="utf-8") as file:
             lines = file.read().splitlines()
-        t.equal("sum of %s's folded lines" % source, sum(int(line.rsplit(" ", 1)[1]) for line in lines), last)
+        last = sum(int(line.rsplit(" ", 1)[1]) for line in lines)
+        total = found.group(1).replace(",", "") if source in said else found.group(1)
+        t.equal("sum of %s's folded lines" % source, str(last) if source in said else in_units(last), total)
         t.check(not is_busy or last > 0, "nothing was seen of " + source)
         t.check(not is_busy or any(line.count(";") > 1 for line in lines), "no paths of %s" % source)
         root = xml.etree.ElementTree.parse(self.path("out.%s.svg" % source)).getroot()
@@ -164,6 +173,7 @@ def error_exitcode(t):
     t.equal("status of a program that loses nothing", result.status, 0)
     result = t.profile([t.target("gcc-O2-pie", "leaks"), library], ["--error-exitcode=9"])
     t.equal("status without --leak-check, as with Massif", result.status, 0)
+    t.check("ptmem: warning: --error-exitcode has no effect without --leak-check" in result.messages, "no warning")
 
 
 @test("load/diff")

@@ -17,7 +17,7 @@ import harness
 import oracle
 from harness import Skip, test
 
-FOLDER = os.path.join(os.path.dirname(harness.HERE), "memusage")
+DIRECTORY = os.path.join(os.path.dirname(harness.HERE), "memusage")
 STACK = re.compile(r"stack peak: \d+")
 HEAP_PEAK = re.compile(r"heap peak: \d+")
 BAR = "=" * 50
@@ -79,9 +79,9 @@ def memusage_program():
     return path
 
 
-def compiled(t, name, folder=FOLDER, options=()):
+def compiled(t, name, directory=DIRECTORY, options=()):
     """The program of a source; as the expectations were made: nothing is left out by the compiler."""
-    source = next(p for e in (".c", ".cc") for p in [os.path.join(folder, name + e)] if os.path.exists(p))
+    source = next(p for e in (".c", ".cc") for p in [os.path.join(directory, name + e)] if os.path.exists(p))
     binary = os.path.join(t.subdirectory(), name)
     compiler = ["g++"] if source.endswith(".cc") else ["gcc"]
     t.equal("compiler", t.run([*compiler, "-O0", "-fno-builtin", "-w", "-pthread", *options, "-o", binary,
@@ -114,7 +114,7 @@ def exception_pool(t):
 def register_case(name):
     @test("memusage/case-" + name)
     def case(t):
-        with open(os.path.join(FOLDER, "expected", name + ".txt"), encoding="ascii") as file:
+        with open(os.path.join(DIRECTORY, "expected", name + ".txt"), encoding="ascii") as file:
             want = file.read()
         for old, new in CASES[name][3]:
             t.check(old in want, "the expectation has no %r" % old)
@@ -148,21 +148,21 @@ def static(t):
 
 
 def beside_names():
-    return sorted(os.path.splitext(os.path.basename(p))[0] for p in glob.glob(os.path.join(FOLDER, "beside", "*.c*")))
+    return sorted(os.path.splitext(os.path.basename(p))[0] for p in glob.glob(os.path.join(DIRECTORY, "beside", "*.c*")))
 
 
 BESIDE_OPTIONS = {"written": ["-m"]}
 
 
-@test("memusage/ending")
+@test("memusage/library-destructors")
 def ending(t):
     """What destructors of libraries do does not count, as memusage is gone by then; the program's own does."""
-    folder = os.path.join(FOLDER, "ending")
+    directory = os.path.join(DIRECTORY, "ending")
     for flags in ([], ["-no-pie"], ["-s"]):
         library = os.path.join(t.subdirectory(), "libending.so")
         t.equal("library", t.run(["gcc", "-O0", "-shared", "-fPIC", "-fno-builtin", "-o", library,
-                                  os.path.join(folder, "library.c")]).status, 0)
-        program = compiled(t, "program", folder, [*flags, "-Wl,--no-as-needed,-rpath," + os.path.dirname(library),
+                                  os.path.join(directory, "library.c")]).status, 0)
+        program = compiled(t, "program", directory, [*flags, "-Wl,--no-as-needed,-rpath," + os.path.dirname(library),
                                                   library])
         want = re.compile(rb"   free\|         44           1800\n")
         peer = t.run(["memusage", program]) if shutil.which("memusage") else None
@@ -184,11 +184,11 @@ def colourless(text):
 
 
 def register_beside(name):
-    @test("memusage/beside-" + name)
+    @test("memusage/peer-" + name)
     def beside(t):
         if not shutil.which("memusage"):
             raise Skip("memusage is not installed")
-        program = compiled(t, name, os.path.join(FOLDER, "beside"))
+        program = compiled(t, name, os.path.join(DIRECTORY, "beside"))
         options = BESIDE_OPTIONS.get(name, [])
         peer = t.run(["memusage", *options, program])
         for probes in ("auto", "break", "jump"):
@@ -244,9 +244,9 @@ def data(t):
     t.equal("the same whatever the buffer", len(seen), 1)
 
 
-@test("memusage/data-of-pads")
+@test("memusage/data-with-jumps")
 def data_of_pads(t):
-    program = compiled(t, "grow", os.path.join(FOLDER, "beside"))
+    program = compiled(t, "grow", os.path.join(DIRECTORY, "beside"))
     columns = []
     for probes in ("break", "auto", "jump"):
         run = t.run([t.ptmem(), "-q", "--heap=no", "--no-timer", "--data=x", "--probes=" + probes, program])
@@ -327,7 +327,7 @@ def command_lines(program):
         yield from ([word], [word, "77", program], [word, program], [word + "=", program], [word + "=77", program])
 
 
-@test("memusage/command-line-beside", limit=120)
+@test("memusage/command-line-peer", limit=120)
 def command_line_beside(t):
     if not shutil.which("memusage"):
         raise Skip("memusage is not installed")
@@ -355,7 +355,7 @@ def help_text(t):
     t.check(all("[--" + name in usage for name in OPTIONS[:-3]), usage)
 
 
-@test("memusage/data-of-nobody")
+@test("memusage/data-without-program")
 def data_of_nobody(t):
     program = compiled(t, "nops")
     cwd = t.subdirectory()
@@ -372,7 +372,7 @@ def data_of_nobody(t):
 
 @test("memusage/replay")
 def replay(t):
-    program = compiled(t, "grow", os.path.join(FOLDER, "beside"))
+    program = compiled(t, "grow", os.path.join(DIRECTORY, "beside"))
     run = t.run([t.ptmem(), "-q", "-o", "m", "--memusage", "--no-timer", "--events=e", program])
     again = t.run([t.ptmem(), "-q", "-o", "n", "--memusage", "--replay=e"], cwd=run.cwd)
     t.equal("report", again.err, run.err)
@@ -415,6 +415,25 @@ def sampler_started(t):
     check_phases(t, rows)
 
 
+@test("sampler/terminal")
+def sampler_terminal(t):
+    """Columns as in the article that described them; a terminal gets their names, too."""
+    names = ["VmSize", "VmPeak", "VmRSS", "VmHWM"]
+    main, terminal = os.openpty()
+    subprocess.run([t.ptmem(), "-q", "--heap=no", "--sample=20", "sleep", "0.2"], stderr=terminal, check=True)
+    os.close(terminal)
+    lines = os.read(main, 1 << 16).decode().splitlines()
+    os.close(main)
+    t.equal("the first line", lines[0].split("\t"), names)
+    piped = t.run([t.ptmem(), "-q", "--heap=no", "--sample=20", "sleep", "0.2"]).err.decode().splitlines()
+    for line in lines[1:] + piped:
+        size, peak, resident, largest = map(int, line.split("\t"))
+        t.check(resident <= size <= peak and resident <= largest, "these are no such sizes: " + line)
+    run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=20", "--sample-out=s", "true"])
+    with open(os.path.join(run.cwd, "s"), encoding="utf-8") as file:
+        t.equal("the first line of a file", file.readline().split(), ["time", "pid", *names])
+
+
 @test("sampler/attached")
 def sampler_attached(t):
     cwd = t.subdirectory()
@@ -441,7 +460,8 @@ def sampler_sizes(t):
     """VmPeak and VmSize are the program's, whatever ptmem mapped in it: at the end of each process, to the KiB."""
     program, want = compiled(t, "sizes"), {}
     for options, argument in itertools.product(SIZES, ([], ["exec"])):
-        run = t.run([t.ptmem(), "-q", "-o", "m.%p.%n", *options, "--trace-children=yes", "--sample=10", "--sample-out=s",
+        out = [] if "--heap=no" in options else ["-o", "m.%p.%n"]
+        run = t.run([t.ptmem(), "-q", *out, *options, "--trace-children=yes", "--sample=10", "--sample-out=s",
                      program, *argument])
         t.equal("status (%r)" % run.err, run.status, 0)
         rows = table(os.path.join(run.cwd, "s"))
@@ -454,7 +474,8 @@ def sampler_sizes(t):
     for options in (("--heap=no",), ("--probes=jump",)):
         with subprocess.Popen([program, "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as target:
             target.stdout.read(1)
-            with subprocess.Popen([t.ptmem(), "-q", "-o", "m", *options, "--sample=10", "--sample-out=s", "-p",
+            out = [] if "--heap=no" in options else ["-o", "m"]
+            with subprocess.Popen([t.ptmem(), "-q", *out, *options, "--sample=10", "--sample-out=s", "-p",
                                    str(target.pid)], cwd=run.cwd) as ptmem:
                 t.wait_until("samples", lambda: os.path.exists(os.path.join(run.cwd, "s"))
                              and os.path.getsize(os.path.join(run.cwd, "s")) > 1000)
@@ -483,13 +504,14 @@ def sampler_fields(t):
     t.equal("columns", list(rows[0]), ["time", "pid", "Threads", "VmRSS", "RssAnon", "VmData"])
     t.equal("processes", len({r["pid"] for r in rows}), 3)
     t.check(all(r["Threads"] == 1 and r["VmRSS"] > 0 for r in rows), "values: %r" % rows)
-    run = t.run([t.ptmem(), "--heap=no", "--sample", "--sample-fields=VmRSS,Name", "true"])
-    t.equal("unknown field", run.status, 125)
+    run = t.run([t.ptmem(), "--heap=no", "--sample", "--sample-fields=VmRSS,Name", "touch", "was-run"])
+    t.equal("unknown field", run.status, 1)
     t.check(b"Name" in run.err, run.err)
+    t.check(not os.path.exists(os.path.join(run.cwd, "was-run")), "the program was run")
 
 
 def check_becoming(t, rows):
-    """Of becomes.c: 40 MiB, and after its exec peaks that began anew."""
+    """becomes.c has 40 MiB; after its exec the peaks start again."""
     large = [r for r in rows if r["VmRSS"] > 40960]
     after = [r for r in rows if r["time"] > large[-1]["time"]]
     t.check(len(large) >= 5 and len(after) >= 5, "%d rows with the block, %d without" % (len(large), len(after)))
@@ -598,3 +620,20 @@ def sampler_refusals(t):
             t.equal("status of %s" % why, run.status, 125)
             t.check(run.err.count(b"\n") == 1 and why in run.err, "%r" % run.err)
     os.waitpid(child, 0)
+
+
+@test("memusage/files")
+def files(t):
+    """Names as memusage reads them, an unrequested data file is left alone, and no two share a file."""
+    temporary = t.subdirectory()
+    program = [t.program("sh"), "-c", "%s; %s; exit 3" % (t.program("true"), t.program("true"))]
+    run = t.run([memusage_program(), "-p", "50%.png", *program], env={"TMPDIR": temporary})
+    t.equal("status (%r)" % run.err, run.status, 3)
+    t.equal("left in TMPDIR", os.listdir(temporary), [])
+    t.check(os.path.getsize(os.path.join(run.cwd, "50%.png")) > 1000, "no picture")
+    run = t.run([memusage_program(), "-d", "50%", t.program("true")])
+    t.check(os.path.getsize(os.path.join(run.cwd, "50%")) >= 48, "no data")
+    run = t.run([memusage_program(), "-d", "x.png", "-p", "x", t.program("true")])
+    t.equal("status of one name for both", run.status, 1)
+    t.check(b"-d and -p name the same file, x.png" in run.err, "no reason: %r" % run.err)
+    t.check(not os.path.exists(os.path.join(run.cwd, "x.png")), "it was written")

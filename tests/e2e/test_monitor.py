@@ -93,11 +93,16 @@ def m_pid(m):
     return next(int(n.rsplit(".", 1)[1]) for n in os.listdir(m.cwd) if n.startswith("massif.out."))
 
 
-@test("monitor/words")
+@test("monitor/commands")
 def _(t):
     m = Monitored(t)
-    for word in ("s", "d", "a", "x", "snap", "stat", "status", "h", "det"[:1]):
+    for word in ("sn", "detai", "a", "x", "snap", "stat", "status", "h"):
         t.equal(word, m.say(word).status, 0)
+    for word, meant in (("s", b"snapshot or status"), ("d", b"detailed_snapshot or detach"),
+                        ("det", b"detailed_snapshot or detach")):
+        result = m.say(word)
+        t.equal(word, result.status, 1)
+        t.check(b"ambiguous command '%s': %s; help lists all\n" % (word.encode(), meant) in result.err, result.err)
     t.check(b"live bytes: 7000\n" in m.say("status").out, "status")
     t.check(b"detailed_snapshot" in m.say("help").out, "help")
     for words, text in ((("z",), b"unknown command 'z'"), (("snapshots",), b"unknown command"),
@@ -111,32 +116,51 @@ def _(t):
     m.end()
     for words in ((), ("snapshot", "a", "b")):
         t.equal("usage %s" % (words,), m.say(*words).status, 1)
-    t.equal("nobody there", m.say("status").status, 125)
+    t.equal("no ptmem there", m.say("status").status, 125)
 
 
 @test("monitor/sigusr1")
 def _(t):
-    m = Monitored(t)
-    m.ptmem.send_signal(signal.SIGUSR1)
-    path = os.path.join(m.cwd, "massif.vgdb.out")
-    t.wait_until("all snapshots", lambda: os.path.exists(path))
-    t.equal("bytes", [s["mem_heap_B"] for s in m.read("massif.vgdb.out").snapshots], [1000 * i for i in range(8)])
-    t.check("all snapshots written to" in m.end(), "no message")
+    """Each signal writes a file of its own, beside the one that comes at the end."""
+    m = Monitored(t, ["-o", "f.massif"])
+    for number, count in ((1, 8), (2, 9)):
+        m.ptmem.send_signal(signal.SIGUSR1)
+        path = os.path.join(m.cwd, "f.%d.massif" % number)
+        t.wait_until("all snapshots", lambda p=path: os.path.exists(p))
+        t.equal("bytes", [s["mem_heap_B"] for s in m.read(path).snapshots], [1000 * i for i in range(count)])
+        m.more()
+    t.check("all snapshots written to %s\n" % path in m.end(), "no message")
+    t.equal("files", sorted(n for n in os.listdir(m.cwd) if n.startswith(("f.", "massif"))),
+            ["f.1.massif", "f.2.massif", "f.massif"])
+
+
+@test("monitor/sigusr1-names")
+def _(t):
+    """Of each source; what goes to no file gets one for the snapshots."""
+    for out, trace, wanted in (("f.out", "heap,mmap", ["f.1.out", "f.mmap.1.out"]), (None, "heap", ["massif.out.%d.1"]),
+                               ("/dev/null", "mmap", ["massif.out.%d.mmap.1"])):
+        m = Monitored(t, ["--trace=" + trace, *(["-o", out] if out else [])])
+        wanted = [n % m.target_pid() if "%" in n else n for n in wanted]
+        m.ptmem.send_signal(signal.SIGUSR1)
+        t.wait_until("all snapshots", lambda m=m, w=wanted: all(os.path.exists(os.path.join(m.cwd, n)) for n in w))
+        m.end()
+        t.equal("other names", [n for n in os.listdir(m.cwd) if "vgdb" in n], [])
+        for name in wanted:
+            m.read(name)
 
 
 @test("monitor/sigusr1-leaks")
 def _(t):
     """With --leaks SIGUSR1 asks for both, and the program goes on."""
     m = Monitored(t, ["--leaks", "--leaks-out=leaks.json"])
-    for live in (7000, 8000):
+    for number, live in ((1, 7000), (2, 8000)):
         m.ptmem.send_signal(signal.SIGUSR1)
-        paths = [os.path.join(m.cwd, n) for n in ("massif.vgdb.out", "leaks.json")]
+        paths = [os.path.join(m.cwd, n) for n in ("massif.out.%d.%d" % (m.target_pid(), number), "leaks.json")]
         t.wait_until("both files", lambda p=paths: all(map(os.path.exists, p)))
-        t.equal("bytes in the snapshots", m.read("massif.vgdb.out").snapshots[-1]["mem_heap_B"], live)
+        t.equal("bytes in the snapshots", m.read(paths[0]).snapshots[-1]["mem_heap_B"], live)
         with open(paths[1], encoding="utf-8") as file:
             t.equal("bytes in the report", json.load(file)["bytes"], live)
-        for path in paths:
-            os.unlink(path)
+        os.unlink(paths[1])
         m.more()
     m.end()
     t.check(os.path.exists(os.path.join(m.cwd, "leaks.json")), "no report at the end")
@@ -154,7 +178,7 @@ for how in ("break", "auto", "jump"):
         with open(os.path.join(other, "l.json"), encoding="utf-8") as file:
             report = json.load(file)
         t.equal("the report", (report["bytes"], report["blocks"], report["pid"]), (8000, 8, m.target_pid()))
-        t.check("kinds" not in report, "a leak check that nobody asked for")
+        t.check("kinds" not in report, "a leak check that was not requested")
         result = m.say("leaks", "/nonexistent/x")
         t.check(result.status == 1 and b"cannot write /nonexistent/x" in result.err, "error: %r" % result.err)
         m.end()
@@ -214,7 +238,7 @@ def _(t):
     m.program.wait()
 
 
-@test("monitor/many")
+@test("monitor/many-requests")
 def _(t):
     """Many requests at once, none is lost."""
     m = Monitored(t)
@@ -226,9 +250,9 @@ def _(t):
     m.end()
 
 
-@test("monitor/early")
+@test("monitor/request-during-start")
 def _(t):
-    """Who finds the socket is answered, however long ptmem takes to open it."""
+    """A client that finds the socket gets an answer, however long ptmem takes to open it."""
     slow = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=listen", "-e", "inject=listen:delay_enter=300000"]
     m = Monitored(t, attach=True, before=slow)
     t.equal("status", m.say("status", pid=m.program.pid).status, 0)
@@ -245,7 +269,7 @@ def connect(m):
 
 @test("monitor/slow-clients")
 def _(t):
-    """Those who say nothing, or half of it, hold up neither the program nor the others."""
+    """Clients that send nothing, or half a command, delay neither the program nor other clients."""
     m = Monitored(t)
     silent = [connect(m) for _ in range(70)]
     half = connect(m)
@@ -257,7 +281,7 @@ def _(t):
     half.shutdown(socket.SHUT_WR)
     t.check(b"live bytes: 8000\n" in b"".join(iter(lambda: half.recv(4096), b"")), "no answer")
     m.end()
-    t.equal("what the silent are told", [client.recv(1) for client in silent[-9:]], [b""] * 9)
+    t.equal("answers to silent clients", [client.recv(1) for client in silent[-9:]], [b""] * 9)
 
 
 LEAKS = b"0\0/\0leaks\0"
@@ -284,7 +308,7 @@ def check_leaks(t, answer):
 
 @test("monitor/slow-reader")
 def _(t):
-    """A large answer waits for who reads it, and nobody else for that."""
+    """A large answer waits for its reader, and does not delay other clients."""
     m = with_leaks(t)
     client = connect(m)
     client.sendall(LEAKS)
@@ -300,7 +324,7 @@ def _(t):
 
 @test("monitor/slow-reader-at-the-end")
 def _(t):
-    """Who reads when the program ends has a moment to go on."""
+    """A client that is reading when the program exits has a moment to finish."""
     m = with_leaks(t)
     client = connect(m)
     client.sendall(LEAKS)
@@ -313,7 +337,7 @@ def _(t):
 
 @test("monitor/cut-answer")
 def _(t):
-    """Who does not read does not hold up the end, and is told that there was more."""
+    """A client that does not read does not delay the exit, and learns that its answer is incomplete."""
     m = with_leaks(t)
     client = subprocess.Popen([t.ptmem(), "--monitor=%d" % m.ptmem.pid, "leaks"], env=m.env, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE)
@@ -322,12 +346,12 @@ def _(t):
     out, err = client.communicate()
     t.check(out.startswith(b"leaks of process"), "%r" % out[:50])
     t.equal("status and message", (client.returncode, err),
-            (125, b"ptmem: the answer of process %d is cut\n" % m.ptmem.pid))
+            (125, b"ptmem: the answer of process %d is incomplete\n" % m.ptmem.pid))
 
 
 @test("monitor/no-descriptor-left")
 def _(t):
-    """A client that cannot be taken at once is taken later, without another one's coming."""
+    """A client that cannot be accepted at once is accepted later, without another one having to connect."""
     failing = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=accept4", "-e", "inject=accept4:error=EMFILE:when=1..3"]
     m = Monitored(t, attach=True, before=failing)
     t.equal("status", m.say("status", pid=m.program.pid).status, 0)
@@ -337,12 +361,50 @@ def _(t):
     t.equal("complaints", err.count("a client of --monitor has to wait: Too many open files"), 1)
 
 
+@test("monitor/errors")
+def _(t):
+    """Errors look like all others of ptmem, and have no second reason behind the first."""
+    m = Monitored(t)
+    for words, line in ((("z",), b"ptmem: unknown command 'z'; help lists all\n"),
+                        (("snapshot", "/nonexistent/x"), b"ptmem: cannot write /nonexistent/x: No such file or directory\n")):
+        result = m.say(*words)
+        t.equal(str(words), (result.status, result.out, result.err), (1, b"", line))
+    result = m.say("status", pid=os.getpid())
+    t.equal("another process", (result.status, result.err),
+            (125, b"ptmem: process %d is neither a ptmem nor traced by one\n" % os.getpid()))
+    m.end()
+    result = m.say("status")
+    t.equal("none", (result.status, result.err), (125, b"ptmem: process %d: no such process\n" % m.ptmem.pid))
+
+
+@test("monitor/own-outputs")
+def own_outputs(t):
+    """What ptmem writes itself, at its end or all the time, is no file for an answer, nor is the program."""
+    m = Monitored(t, ["-o", "m.%p", "--events=events", "--folded=f.txt", "--log-file=log", "--leaks"])
+    pid = m.target_pid()
+    program = os.readlink("/proc/%d/exe" % pid)
+    with open(program, "rb") as file:
+        before = file.read()
+    os.symlink("events", os.path.join(m.cwd, "link"))
+    for name, use in (("m.%d" % pid, "-massif-out-file"), ("events", "--events"), ("link", "--events"), ("f.txt", "--folded"),
+                      ("log", "--log-file"), (program, "the program")):
+        for command in ("snapshot", "detailed_snapshot", "all_snapshots", "xtmemory", "leaks"):
+            said = m.say(command, name)
+            t.equal("status of %s %s" % (command, name), said.status, 1)
+            t.check(use.encode() in said.out + said.err, "%s %s: %r %r" % (command, name, said.out, said.err))
+    t.equal("another file", m.say("snapshot", "m.other").status, 0)
+    m.end()
+    with open(program, "rb") as file:
+        t.check(file.read() == before, "the program was overwritten")
+    t.check(len(m.read("m.%d" % pid).snapshots) > 1, "the profile")
+
+
 @test("monitor/long-request")
 def _(t):
-    """What is too long is refused, and not done in part."""
+    """A command that is too long is refused, not executed in part."""
     m = Monitored(t)
     result = m.say("snapshot", "x" * 70000)
-    t.equal("refused", (result.status, result.err), (1, b"a request has less than 65536 bytes\n"))
+    t.equal("refused", (result.status, result.err), (1, b"ptmem: a request has less than 65536 bytes\n"))
     client = connect(m)
     client.sendall(b"0\0/\0snapshot " + b"x" * 65535)
     t.check(client.recv(1) == b"1", "no answer")
@@ -356,7 +418,7 @@ def status_for_nobody(t, m):
                           extra_groups=[])
 
 
-@test("monitor/private")
+@test("monitor/permissions")
 def _(t):
     m = Monitored(t)
     directory = os.path.join(m.cwd, "ptmem")
@@ -379,3 +441,40 @@ def _(t):
     env = {"XDG_RUNTIME_DIR": m.cwd}
     t.equal("profile without socket", t.run([t.ptmem(), "-q", "true"], cwd=m.cwd, env=env).status, 0)
     t.equal("sockets there", os.listdir(directory), [])
+
+
+@test("monitor/left-sockets")
+def left_sockets(t):
+    """Sockets of ptmems that were killed go away at the next start; those of living ones and other files do not."""
+    m = Monitored(t)
+    directory = os.path.join(m.cwd, "ptmem")
+    path = lambda name: os.path.join(directory, name)
+
+    def bind(name):
+        s = socket.socket(socket.AF_UNIX)
+        s.bind(path(name))
+        s.listen()
+        return s
+
+    for number in (2 ** 22 + 1, os.getpid(), 1):  # of a dead process, and of two that are something else
+        bind("%d.sock" % number).close()
+    bind("%d.new" % (2 ** 22 + 2)).close()
+    os.utime(path("%d.new" % (2 ** 22 + 2)), (0, 0))
+    bind("%d.new" % (2 ** 22 + 3)).close()  # perhaps not bound for good yet
+    living = bind("%d.sock" % (2 ** 22 + 4))  # say, of another pid namespace
+    bind("other.sock").close()
+    with open(path("12345.sock"), "w", encoding="ascii"):
+        pass
+    kept = {"%d.sock" % m.ptmem.pid, "%d.new" % (2 ** 22 + 3), "%d.sock" % (2 ** 22 + 4), "other.sock", "12345.sock"}
+    run = t.run([t.ptmem(), "--", "/bin/true"], cwd=m.cwd, env={"XDG_RUNTIME_DIR": m.cwd})
+    t.equal("status", run.status, 0)
+    t.equal("files that are left", set(os.listdir(directory)), kept)
+    living.settimeout(0)
+    try:
+        living.accept()
+        raise Fail("a living server was disturbed")
+    except BlockingIOError:
+        pass
+    t.equal("status of a command", m.say("help").status, 0)
+    living.close()
+    m.end()

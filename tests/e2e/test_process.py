@@ -10,6 +10,7 @@ import harness
 import massif
 import oracle
 from harness import test
+from test_attach import Attached
 
 BOTH = ("gcc-O2-pie", "clang-O0-nopie")
 
@@ -39,7 +40,7 @@ def register_each(variant, mode, files):
     def _(t):
         profile = run_mode(t, variant, mode, out=b"OK\n")
         truths = t.truths(profile.directory)
-        t.equal("processes that told their truth", len(truths), files)
+        t.equal("processes that reported their truth", len(truths), files)
         t.equal("pids with a massif file", sorted(profile.files), sorted(pid for pid, _ in truths))
         stats = stats_by_pid(profile)
         for pid, truth in truths:
@@ -50,10 +51,10 @@ def register_each(variant, mode, files):
 
 for v in BOTH:
     register_each(v, "fork", 2)
-    register_each(v, "deep", 4)
+    register_each(v, "nested-forks", 4)
     register_each(v, "vfork", 1)
     register_each(v, "spawn", 1)
-    register_each(v, "clonevm", 1)
+    register_each(v, "clone-vm", 1)
 register_each("musl-O2-pie", "fork", 2)
 register_each("musl-O2-static", "fork", 2)
 
@@ -66,15 +67,15 @@ def register_handler(variant, mode):
         profile = t.profile([t.target(variant, "process"), mode])
         t.equal("status, output (%s)" % profile.err[-500:], (profile.status, profile.out), (0, b"OK\n"))
         truths = t.truths(profile.directory)
-        t.equal("processes that told their truth", len(truths), 41)
+        t.equal("processes that reported their truth", len(truths), 41)
         stats = stats_by_pid(profile)
         for pid, truth in truths:
             t.counts("pid %d" % pid, stats[pid][0], truth)
 
 
 for v in BOTH:
-    register_handler(v, "handler")
-    register_handler(v, "handleralt")
+    register_handler(v, "fork-in-handler")
+    register_handler(v, "fork-in-handler-altstack")
 
 
 def register_oracle(variant, mode):
@@ -97,10 +98,10 @@ for v in BOTH:
     register_oracle(v, "popen")
 
 
-@test("process/turns")
+@test("process/fibers-in-malloc")
 def turns(t):
     """Calls that a fiber switch leaves, and comes back to, find their way back to their callers."""
-    argv = [t.target("gcc-O2-pie", "turns")]
+    argv = [t.target("gcc-O2-pie", "malloc_fibers")]
     t.same_behaviour(t.profile(argv), t.native(argv))
 
 
@@ -121,7 +122,7 @@ def threads_and_fork(t):
 
 @test("process/exec-not-followed")
 def exec_not_followed(t):
-    """The old image's profile is written; the new one runs on unseen."""
+    """The old image's profile is written; the new one continues untraced."""
     profile = run_mode(t, "gcc-O2-pie", "exec", status=11, out=b"")
     (pid, first), (_, _) = t.truths(profile.directory)
     t.equal("massif files", {p: len(f) for p, f in profile.files.items()}, {pid: 1})
@@ -191,7 +192,7 @@ int main(int argc, char **argv)
 """
 
 
-@test("process/more-than-files", limit=120)
+@test("process/more-than-descriptors", limit=120)
 def more_than_files(t):
     """More processes live at once than ptmem may at first open files; the program's own limit is as ever."""
     path = os.path.join(t.directory, "kids")
@@ -209,12 +210,12 @@ def catches(pid, number):
         return int(re.search(r"SigCgt:\s*(\w+)", file.read()).group(1), 16) >> (number - 1) & 1
 
 
-@test("process/exec-while-all-stop", limit=120)
+@test("process/exec-while-stopping-all", limit=120)
 def exec_while_all_stop(t):
-    """A thread in execve waits for the ends of all others: nobody may hold those back, whatever stops the world."""
+    """A thread in execve waits for all others to exit: they must not be held back, whatever stops all threads."""
     cwd = t.subdirectory()
     ptmem = subprocess.Popen([t.ptmem(), "-q", "--leaks", "--leaks-out=leaks", "--trace-children=yes", *harness.MORE_OPTIONS,
-                              t.target("gcc-O2-pie", "execs"), "30"], cwd=cwd, env=t.environment(cwd),
+                              t.target("gcc-O2-pie", "exec_loop"), "30"], cwd=cwd, env=t.environment(cwd),
                              stdout=subprocess.PIPE)
     t.wait_until("ptmem to take signals", lambda: catches(ptmem.pid, signal.SIGUSR1))
     while ptmem.poll() is None:
@@ -223,21 +224,35 @@ def exec_while_all_stop(t):
     t.equal("output and status", (ptmem.stdout.read(), ptmem.returncode), (b"OK\n", 0))
 
 
-@test("process/exec-while-left", limit=120)
+@test("process/exec-while-detaching", limit=120)
 def exec_while_left(t):
-    """The same when ptmem attaches and leaves. It may come at a moment when the first thread has just ended."""
-    cwd, seen = t.subdirectory(), 0
-    program = subprocess.Popen([t.target("gcc-O2-pie", "execs"), "-1"], cwd=cwd, stdout=subprocess.PIPE)
-    for i in range(60):
+    """The same when ptmem attaches and detaches, possibly when the first thread has just exited."""
+    cwd = t.subdirectory()
+    program = subprocess.Popen([t.target("gcc-O2-pie", "exec_loop"), "-1"], cwd=cwd, stdout=subprocess.PIPE)
+    for i in range(40):
         more = [["--trace-children=yes"], []][i % 2]
         run = t.run([t.ptmem(), "-q", *more, "--duration=%g" % (0.01 * (1 + i % 9)), "-p", str(program.pid)], timeout=20)
-        t.check(run.status in (0, 125), "status %d: %s" % (run.status, run.err))
+        t.check(run.status == 0, "status %d: %s" % (run.status, run.err))
         t.equal("the program runs", program.poll(), None)
-        seen += run.status == 0
-    t.check(seen > 0, "never attached")
     with open(os.path.join(cwd, "stop"), "wb"):
         pass
     t.equal("output and status", (program.communicate(timeout=20)[0], program.returncode), (b"OK\n", 0))
+
+
+@test("process/exec-while-relocating")
+def exec_while_relocating(t):
+    """ptmem leaves while a program that was executed stands in a library that is not announced yet: no breakpoint
+    may go into that now."""
+    cwd = t.subdirectory()
+    shell = subprocess.Popen(["sh", "-c", "read x; exec \"$0\"", t.target("gcc-O2-pie", "ifunc")], cwd=cwd,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    attached = Attached(t, shell.pid, ["--trace-children=yes"]).wait_attached()
+    shell.stdin.write(b"\n")
+    shell.stdin.flush()
+    t.equal("what the program says first", shell.stdout.read(1), b".")
+    attached.detach()
+    out, _ = shell.communicate(b"x", timeout=20)
+    t.equal("output and status", (out, shell.returncode), (b"OK\n", 0))
 
 
 def chain(t, options, names):
@@ -260,19 +275,19 @@ def exec_names(t):
     chain(t, ["-o", "out.%n"], ("out.1", "out.2", "out.3"))
 
 
-@test("process/stops-of-each")
+@test("process/stops-per-process")
 def stops_of_each(t):
-    """How often a process stopped is said of it alone."""
-    profile = t.profile(["sh", "-c", "env true; env true; :"], options=["--trace-children=yes"])
+    """The number of stops is reported for each process."""
+    profile = t.profile(["sh", "-c", "env true; env true; :"], options=["-v", "--trace-children=yes"])
     said = [int(m.group(1).replace(",", "")) for m in
             (re.search(r"stopped +at ([\d,]+) breakpoint", line) for line in profile.messages) if m]
     t.check(len(said) >= 3 and min(said) > 0, "each stopped: %s" % said)
     t.equal("together", sum(said), profile.stats[-1]["breakpoint stops"])
 
 
-@test("process/exec-of-no-allocator")
+@test("process/exec-without-allocator")
 def exec_of_no_allocator(t):
-    """A program without malloc that is executed later runs on; that it is not profiled is said."""
+    """A program without malloc that is executed later continues; ptmem reports that it is not profiled."""
     for name, status, word in (("nolibc", 3, "malloc"), ("stripped-static", 0, "malloc"), ("tiny32", 7, "32-bit")):
         target = t.target("odd", name)
         profile = t.profile(["sh", "-c", "exec \"$0\"", target], options=["--trace-children=yes"])

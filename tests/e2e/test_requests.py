@@ -9,7 +9,7 @@ import subprocess
 import harness
 import massif
 import test_attach
-from harness import Fail, test
+from harness import Fail, Skip, test
 
 WAYS = ("break", "auto", "jump")
 VARIANTS = ("gcc-O2-pie", "clang-O0-nopie", "clang-O2-pie", "gcc-O2-static", "gcc-O3-staticpie", "gcc-O2-stripped")
@@ -51,7 +51,7 @@ for _way in WAYS:
             _, stats = run(t, variant, "blocks", options=["--probes=" + way])
             t.equal("unknown frees", stats["unknown"], 1)
 
-    @test("requests/hot/" + _way)
+    @test("requests/frequent/" + _way)
     def _(t, way=_way):
         profile, stats = run(t, "gcc-O2-pie", "hot", "300" if way == "break" else "250000", options=["--probes=" + way])
         t.check(stats["breakpoint stops"] < 3000 or way == "break", "it did not become hot: %s stops" % stats["breakpoint stops"])
@@ -146,7 +146,7 @@ for _way in WAYS:
         t.equal("allocations by the allocator itself", profile.events("libmarks_malloc.so").own["allocations"], 0)
 
 
-@test("requests/same")
+@test("requests/equal-profiles")
 def same(t):
     """All ways give the same profile, byte for byte."""
     texts = {}
@@ -172,7 +172,7 @@ def verified(t):
     t.equal("differing", stats["differing stacks"], 0)
 
 
-@test("requests/stripped-stay")
+@test("requests/stripped-keep-breakpoints")
 def stripped(t):
     """Where a marker's function is not known it stays a breakpoint; a probe of ptmem.h is one instruction."""
     stats = t.profile([t.target("gcc-O2-stripped", "requests"), "hot", "200"], ["--probes=jump"]).only_stats()
@@ -259,15 +259,30 @@ def xtree(t):
         t.equal("live", [int(n) for n in totals[:2]], [stats["live"], stats["blocks"] + (mode == "full")])
 
 
+@test("requests/monitor-other-user")
+def monitor_other_user(t):
+    """A program that has another user's rights cannot make root's ptmem write files for it."""
+    if os.geteuid() != 0:
+        raise Skip("needs root, to become another user")
+    cwd = t.subdirectory()
+    os.chmod(cwd, 0o777)
+    becomes = [t.program("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups"]
+    argv = [*becomes, t.for_others(t.target("gcc-O2-pie", "requests")), "answers"]
+    run = t.run([t.ptmem(), "--trace-children=yes", "--probes=break", "-o", "m.%p", "--", *argv], cwd=cwd)
+    t.check(b"running=0 snapshot=0 " in run.out, "output: %r %r" % (run.out, run.err))
+    t.equal("refusals", len(re.findall(r"process \d+ requests \w+, which would write a file", run.err.decode())), 4)
+    t.equal("files", [name for name in os.listdir(cwd) if name.endswith((".out", ".kcg"))], [])
+
+
 @test("requests/monitor-peer", limit=120)
 def monitor_peer(t):
     """Monitor commands that the program gives itself: the same files as Massif's."""
     cwds = []
     for tool in ("valgrind", "ptmem"):
         cwd = t.subdirectory()
-        program = [t.target("peer-gcc-O2", "bar_requests")]
+        program = [t.target("peer-gcc-O2", "massif_cases_requests")]
         command = [t.program("valgrind"), "--tool=massif", "-q", "--run-libc-freeres=no"] if tool == "valgrind" else [t.ptmem(), "-q"]
-        result = t.run([*command, "--time-unit=B", "--massif-out-file=out", *program], cwd=cwd, env={"BAR": "others"})
+        result = t.run([*command, "--time-unit=B", "--massif-out-file=out", *program], cwd=cwd, env={"CASE": "others"})
         t.equal("status under " + tool, result.status, 0)
         cwds.append(cwd)
     for name in ("monitor.1", "monitor.2", "monitor.3"):

@@ -7,6 +7,7 @@ import time
 
 import harness
 from harness import test
+from test_attach import Attached
 
 BOTH = ("gcc-O2-pie", "clang-O0-nopie")
 
@@ -33,6 +34,37 @@ for v in BOTH:
     register(v, "sigtrap")
 for mode in ("timer", "allocate", "queue", "nested"):
     register("musl-O2-static", "signals", mode)
+
+
+@test("signals/lost-handler")
+def lost_handler(t):
+    """A known limit (ptmem.1, CAVEATS): the kernel removes a handler of SIGTRAP when a thread that
+    blocks all signals meets a breakpoint. ptmem says so, once, and keeps the mask."""
+    cwd = t.subdirectory()
+    target = subprocess.Popen([t.target("gcc-O2-pie", "sigmask"), "serve"], cwd=cwd, env=t.environment(cwd),
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    t.equal("its first line", target.stdout.readline(), b"ready\n")
+    attached = Attached(t, target.pid, ["--probes=break"])
+    said = "process %d no longer handles SIGTRAP" % target.pid
+    t.wait_until("the warning", lambda: said in attached.errors() or attached.process.poll() is not None)
+    stats = attached.detach().only_stats()
+    t.equal("warnings", attached.errors().count(said), 1)
+    t.check(stats["signal masks restored"] > 1, "masks restored: %d" % stats["signal masks restored"])
+    out, _ = target.communicate(timeout=60)
+    t.equal("status", target.returncode, 0)
+    t.equal("its output", out, b"OK\n")
+
+
+@test("signals/trap-open")
+def trap_open(t):
+    """A thread that handles SIGTRAP and blocks all other signals keeps its mask and its handler."""
+    for probes in ("auto", "break", "jump"):
+        for variant in ("gcc-O2-pie", "clang-O0-nopie"):
+            profile = t.profile([t.target(variant, "sigmask"), "open"], ["--probes=" + probes])
+            t.equal("status under %s (%r)" % (probes, profile.err), profile.status, 0)
+            stats = profile.only_stats()
+            t.equal("masks restored under " + probes, stats["signal masks restored"], 0)
+            t.counts("allocations under " + probes, stats, t.truth(profile.directory))
 
 
 # ---- a program that ptmem started, seen from outside ----
@@ -148,7 +180,7 @@ def ptmem_killed(t):
     t.wait_until("the target to die", run.is_dead)
 
 
-@test("signals/interrupt-of-the-group")
+@test("signals/interrupt-group")
 def interrupt(t):
     """Ctrl-C reaches both: the target dies of it, ptmem writes the profile and ends likewise."""
     cwd = t.subdirectory()

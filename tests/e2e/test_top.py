@@ -11,7 +11,7 @@ from terminal import Terminal
 from test_attach import Server, wait_state
 from test_leaks import Waiting
 
-KEYS = "l live  g growth  s since start  r rate  enter path  z restart  w write  q quit"
+KEYS = "l live  g growth  s start  r rate  a caller  enter path  z zero  w write  q quit"
 
 UP, DOWN = b"\x1bOA", b"\x1bOB"
 
@@ -19,12 +19,12 @@ UP, DOWN = b"\x1bOA", b"\x1bOB"
 class Top:
     """ptmem --top on a terminal, attached to @programs, which then take their @steps: place their blocks."""
 
-    def __init__(self, t, programs, interval=0.2, steps=(b"begun\n", b"placed\n"), **how):
+    def __init__(self, t, programs, interval=0.2, steps=(b"begun\n", b"placed\n"), options=(), **how):
         self.t, self.cwd = t, t.subdirectory()
         environment = t.environment(self.cwd)
         environment.pop("TERM", None)
         pids = ",".join(str(p.process.pid) for p in programs)
-        self.terminal = Terminal([t.ptmem(), "--top=%g" % interval, "-o", "out.%p", "-p", pids], environment, self.cwd, **how)
+        self.terminal = Terminal([t.ptmem(), "--top=%g" % interval, "-o", "out.%p", *options, "-p", pids], environment, self.cwd, **how)
         self.wait("ptmem to attach", lambda: self.terminal.text().count("attached to process") == len(programs))
         for p in programs:
             for step in steps:
@@ -79,8 +79,8 @@ def keys(t):
         return KEYS in lines and re.search(row, "\n".join(lines), re.M)
 
     top.wait("a row, and the line of keys", is_whole)
-    units = {"B": 1, "kB": 1000}
-    live = [float(m[1]) * units[m[2]] for m in (re.match(r" +([0-9.]+) (k?B) .*\(", line) for line in lines) if m]
+    units = {"B": 1, "KiB": 1024}
+    live = [float(m[1]) * units[m[2]] for m in (re.match(r" +([0-9.]+) (B|KiB) .*\(", line) for line in lines) if m]
     t.check(len(live) > 10 and live == sorted(live, reverse=True), "not the largest first: %s" % lines)
     top.press(b"r", "by rate$")
     top.press(b"g", "by growth$")
@@ -92,12 +92,16 @@ def keys(t):
     top.wait("the path below the second row", lambda: top.paths()[:1] == [5])
     top.press(b"\n", re.escape(KEYS))
     top.press(b"z", r"^ +432 B +0 B +0 B .* follow_list")
+    top.press(b"a", "by live bytes, callers of wrappers$")
+    top.press(b"a", "by live bytes$")
     top.press(b"w", r"^written to .*out\.%d\.1$" % program.process.pid)
     written = massif.Massif(os.path.join(top.cwd, "out.%d.1" % program.process.pid))
     t.check(written.snapshots, "nothing was written")
     top.press(b"l", re.escape(KEYS))
     top.terminal.type(b"q")
     top.end()
+    t.check(re.search(r"ptmem: process %d: written to \S+/out\.%d\.1\b" % ((program.process.pid,) * 2),
+                      top.terminal.text()), "what `w` wrote is not reported when the screen is gone")
     finish(t, program)
 
 
@@ -106,12 +110,15 @@ def sizes(t):
     """A tiny terminal, a wide one, and one that changes; a selected row is on the screen wherever it is in the table."""
     program = Waiting(t)
     top = Top(t, [program], rows=5, columns=20)
-    top.shows(r"^live [0-9.]+ kB in \d+")
+    top.shows(r"^live [0-9.]+ KiB in \d+")
     t.check(all(len(line) <= 20 for line in top.terminal.screen()), "wider than the screen")
     for _ in range(40):
         top.terminal.type(DOWN)
     last = lambda: top.terminal.screen()[3]
     top.wait("the smallest site", lambda: re.match(r" +\d\d? B ", last()))
+    top.terminal.resize(20, 60)
+    os.kill(top.terminal.process.pid, signal.SIGWINCH)
+    top.shows(r"^lgsr order  a caller  enter path  z zero  w write  q quit$")
     top.terminal.resize(60, 200)
     os.kill(top.terminal.process.pid, signal.SIGWINCH)
     top.shows(r"process \d+, .*/leaks .*/libhold.so wait$")
@@ -211,17 +218,41 @@ def several(t):
     finish(t, programs[1])
 
 
+def labels(lines):
+    """Call sites of the rows that are shown."""
+    return [line.split("  ")[-1] for line in lines if re.match(r" +[0-9.]+ ([KMG]i)?B .*/s +\d+  ", line)]
+
+
+@test("top/labels")
+def labels_differ(t):
+    """No two rows look the same, and paths end with main."""
+    program = Waiting(t)
+    top = Top(t, [program], rows=100, columns=200)
+    top.shows(r"follow_list \(leaks\.c:\d+\)")
+    top.wait("rows of different labels", lambda: len(labels(top.terminal.screen())) > 10 and
+             len(set(labels(top.terminal.screen()))) == len(labels(top.terminal.screen())))
+    top.press(b"\n", r"^ +by main \(leaks\.c:\d+\)$")
+    screen = top.terminal.screen()
+    t.check(not any("below main" in line or "__libc_start" in line or "_start" in line for line in screen),
+            "start-up code in a path:\n" + "\n".join(screen))
+    top.terminal.type(b"q")
+    top.end()
+    finish(t, program)
+
+
 @test("top/selection")
 def selection(t):
     """One row of all tables is selected: its path keeps to its table's share; a row is selected when a process has ended."""
     programs = [Waiting(t), Waiting(t)]
-    top = Top(t, programs, rows=10, columns=150)
+    top = Top(t, programs, rows=10, columns=150, options=["--show-below-main=yes"])
     top.wait("both tables", lambda: top.tables() == [0, 4])
+    top.wait("both programs to have placed their blocks",
+             lambda: len(re.findall(r"^ .*\breach_main_stack \(", "\n".join(top.terminal.screen()), re.M)) == 2)
     top.press(b"\nw", r"^written to ")  # below the tables
     top.wait("the tables to be where they were", lambda: top.tables() == [0, 4])
     top.terminal.resize(80, 150)
     os.kill(top.terminal.process.pid, signal.SIGWINCH)
-    top.wait("the path below the first row", lambda: top.paths()[:1] == [4])
+    top.wait("the path below the first row", lambda: len(top.tables()) == 2 and top.paths()[:1] == [4])
     path = len(top.paths())
     t.check(path > 1, "a path of one line may not reach the end of a share")
     count = top.tables()[1] - 3 - path
@@ -246,10 +277,11 @@ def moving_row(t):
 
     def row(blocks):
         """The line of the leak, whose blocks are of 1000 bytes."""
-        found = [i for i, line in enumerate(top.terminal.screen()) if re.match(r" +%d\.0 kB .* %d  t_malloc" % (blocks, blocks), line)]
+        size = "%.1f KiB" % (blocks * 1000 / 1024) if blocks > 1 else "1000 B"
+        found = [i for i, line in enumerate(top.terminal.screen()) if re.match(r" +%s .* %d  t_malloc" % (re.escape(size), blocks), line)]
         return found[0] if len(found) == 1 else None
 
-    top.shows(r"[kM]B/s .*  t_malloc \(truth\.h:\d+\)$")
+    top.shows(r"[KM]iB/s .*  t_malloc \(truth\.h:\d+\)$")
     server.send("l")
     top.wait("the leak", lambda: row(1))
     before = row(1)

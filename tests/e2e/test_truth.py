@@ -203,7 +203,7 @@ def register_threads(variant, name, program, args, status=0, out=b""):
 def register_alive(variant):
     @test("threads/%s/alive-1000" % variant, limit=120)
     def _(t):
-        """All of them run through pads, though they were born behind the promotion."""
+        """All threads use pads, although they were created after the promotion."""
         stats = compare_threads(t, variant, "threads_many", ("alive", "1000"))
         if not harness.MORE_OPTIONS:
             stops = stats["breakpoint stops"] - stats["stops at a full ring"]
@@ -231,6 +231,10 @@ for v in BOTH:
     register_threads(v, "leader-exits", "leader", (), status=7)
     register_threads(v, "sigmask", "sigmask", (), out=b"OK\n")
     register_sigtrap_limit(v)
+    # the memory that pads share with ptmem is among what this program takes away
+    register_threads(v, "unmapped", "unmapper", ("munmap",))
+    register_threads(v, "protected", "unmapper", ("mprotect",))
+    register_threads(v, "unmapped-by-another", "unmapper", ("munmap", "3"))
 for v in ("musl-O2-pie", "linked-jemalloc", "linked-mimalloc", "linked-tcmalloc_minimal"):
     register_threads(v, "cross-free", "threads", ())
 
@@ -258,13 +262,14 @@ int main(void)
 def register_deep(mode):
     @test("truth/very-deep/" + mode)
     def _(t):
-        """Deeper than pads follow, and than what is copied of a stack at once: each is walked to its end."""
+        """Deeper than a pad's own cache of frames, and than what is copied of a stack at once: all are complete."""
         program = os.path.join(t.directory, "deep")
         t.equal("compiler", t.run([t.program("gcc"), "-O1", "-o", program, t.file("deep.c", DEEP)]).status, 0)
         stats = t.profile([program], options=["--depth=200", "--probes=" + mode]).only_stats()
         t.equal("allocations", (stats["allocations"], stats["bytes"]), (300, sum(10 + i for i in range(300))))
         t.equal("complete stacks", stats["complete stacks"], 300)
-        t.check(stats["frames"] >= 300 * 9000, "frames: %d" % stats["frames"])
+        walked = stats["frames"] // 9000  # stacks that ptmem itself walked; pads have deep caches
+        t.check(walked >= 300 if mode == "break" else 1 <= walked < 10, "frames: %d" % stats["frames"])
 
 
 register_deep("break")
@@ -311,7 +316,7 @@ def register_cxx(variant):
         stats, found = profile.only_stats(), profile.events("cxx")
         t.counts("ptmem and its events", stats, found.all)
         if "static" in variant:
-            return  # the C++ runtime's exceptions are not told apart; see the dynamic ones
+            return  # the C++ runtime's exceptions are not distinguished; see the dynamic ones
         t.counts("events of the program's own sites and the truth", found.own, t.truth(profile.directory), OWN)
         run = t.native([t.target(variant, "cxx")], env={"LD_PRELOAD": t.oracle_library()})
         (page,), = oracle.read_pages(run.cwd).values()
@@ -373,7 +378,7 @@ for allocator, so in PRELOADS.items():
 
 
 def register_cold(mode):
-    @test("truth/cold/" + mode)
+    @test("truth/breakpoints-beside-jumps/" + mode)
     def _(t):
         """Functions that stay breakpoints, beside others that become jumps: calls inside calls are none, and no call
         is taken for the rest of another."""

@@ -20,7 +20,7 @@ TRUTH = {
                "touch_twice": (100 * PAGE, 100 * PAGE, 100 * PAGE, 100)},
 }
 COLUMN = {"live": 0, "exit": 0, "peak": 1, "total": 2, "count": 3}
-UNIT = {"heap": "count", "brk": "count", "mmap": "count", "faults": "pages"}
+UNIT = {"heap": "allocations", "brk": "calls", "mmap": "mappings", "faults": "pages"}
 
 
 def folded(path):
@@ -30,7 +30,7 @@ def folded(path):
         for line in file:
             names, value = line.rstrip("\n").rsplit(" ", 1)
             if names in found:
-                raise Fail("%s: %s stands there twice" % (path, names))
+                raise Fail("%s: %s appears twice" % (path, names))
             found[names] = int(value)
     return found
 
@@ -54,10 +54,28 @@ def drawn(path):
     return found
 
 
+# What a flame graph says it shows.
+TITLES = {
+    "heap": {"live": "Heap: bytes not freed", "exit": "Heap: bytes in use at the end", "peak": "Heap: bytes at the peak",
+             "total": "Heap: bytes allocated", "count": "Heap: allocations"},
+    "brk": {"live": "Heap growth by brk: bytes not given back", "count": "Heap growth by brk: calls that added"},
+    "mmap": {"live": "Mapped memory: bytes not unmapped", "total": "Mapped memory: bytes ever mapped"},
+    "faults": {**dict.fromkeys(COLUMN, "Page faults: bytes touched"), "count": "Page faults: pages touched"},
+}
+
+
+def check_title(t, path, source, which):
+    texts = {e.get("id"): e.text for e in xml.etree.ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")}
+    t.equal("title of " + path, texts["title"], TITLES[source].get(which, texts["title"]))
+
+
 def check_graph(t, path, paths, unit):
     """The graph has the sums of the folded @paths."""
     frames = drawn(path)
     total = sum(paths.values())
+    if not total:
+        t.equal("frames of the empty " + path, frames, [])
+        return
     t.equal("the root of " + path, frames[0][:3], ("all", total, unit))
     sums = collections.Counter()
     for names, value in paths.items():
@@ -87,6 +105,7 @@ for v in ("gcc-O2-pie", "clang-O0-nopie"):
                 t.equal("%s by %s" % (source, w), by_function(paths, known), {f: n[COLUMN[w]] for f, n in known.items()})
                 unit = UNIT[source] if w == "count" else "bytes"
                 check_graph(t, os.path.join(cwd, "out.%s.svg" % source), paths, unit)
+                check_title(t, os.path.join(cwd, "out.%s.svg" % source), source, w)
             said = profile.only_stats()
             key = {"live": "live", "exit": "live", "peak": "peak", "total": "bytes", "count": "allocations"}[w]
             t.equal("the sum of the heap's paths", sum(folded(os.path.join(cwd, "out.heap")).values()), said[key])

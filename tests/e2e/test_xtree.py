@@ -38,7 +38,7 @@ def stacks(text):
 
 def run_both(t, program, case, mode, name, options=()):
     cwd = t.subdirectory()
-    env = {"BAR": case, "GLIBCXX_FORCE_NEW": "1", "GLIBCPP_FORCE_NEW": "1"}
+    env = {"CASE": case, "GLIBCXX_FORCE_NEW": "1", "GLIBCPP_FORCE_NEW": "1"}
     more = ["--xtree-memory=" + mode, *options]
     t.run([t.program("valgrind"), *VALGRIND, "--massif-out-file=v.out", *more, "--xtree-memory-file=v." + name, program],
           cwd=cwd, env=env)
@@ -67,33 +67,34 @@ def register(name, variant, program, case, mode, options=()):
                                 for r in reversed(annotated)))
         cwd, texts = run_both(t, path, case, mode, "ms", options)
         left, right = ([re.sub(r"0x[0-9A-F]+: |^time=.*", "", l) for l in text.split("\n")] for text in texts)
-        if sorted(left) != sorted(right):
-            raise Fail("Massif form, " + test_peer.first_difference(sorted(left), sorted(right)))
+        rest = test_peer.unmatched(left, right)
+        if any(rest):
+            raise Fail("Massif form: %s\nand %s" % rest)
         t.equal("ms_print", t.ms_print(["p.ms"], cwd=cwd).status, 0)
 
 
 for m in ("allocs", "full"):
-    register("wrappers", "peer-gcc-O0", "bar", "wrappers", m)
-    register("recursion", "peer-gcc-O2", "bar", "recursion", m, ["--depth=5"])
-    register("inlined", "peer-gcc-O2", "bar", "inlined", m)
-    register("resizes", "peer-clang-O0", "bar", "resizes", m)
-    register("zero", "peer-gcc-O0", "bar", "zero", m)
-    register("ignored", "peer-gcc-O0", "bar", "ignored", m, ["--alloc-fn=a1"])
-    register("containers", "peer-gcc-O2", "bar_cxx", "containers", m)
-    register("lambdas", "peer-gcc-O2", "bar_cxx", "lambdas", m)
-    register("around-main", "peer-clang-O0", "bar", "around_main", m)
-    register("whole-names", "peer-gcc-O2", "bar", "wrappers", m, ["--xtree-compress-strings=no"])
+    register("wrappers", "peer-gcc-O0", "massif_cases", "wrappers", m)
+    register("recursion", "peer-gcc-O2", "massif_cases", "recursion", m, ["--depth=5"])
+    register("inlined", "peer-gcc-O2", "massif_cases", "inlined", m)
+    register("resizes", "peer-clang-O0", "massif_cases", "resizes", m)
+    register("zero", "peer-gcc-O0", "massif_cases", "zero", m)
+    register("ignored", "peer-gcc-O0", "massif_cases", "ignored", m, ["--alloc-fn=a1"])
+    register("containers", "peer-gcc-O2", "massif_cases_cxx", "containers", m)
+    register("lambdas", "peer-gcc-O2", "massif_cases_cxx", "lambdas", m)
+    register("around-main", "peer-clang-O0", "massif_cases", "around_main", m)
+    register("whole-names", "peer-gcc-O2", "massif_cases", "wrappers", m, ["--xtree-compress-strings=no"])
 
 
 @test("xtree/names")
 def _(t):
-    """Names are expanded for the process, and stand in the folder of the start."""
-    program = t.target("peer-gcc-O0", "bar")
-    result = t.profile([program], ["--xtree-memory=allocs", "--xtree-memory-file=x.%q{BAR}.%p"], env={"BAR": "zero"})
+    """Names are expanded for each process, relative to the directory where ptmem was started."""
+    program = t.target("peer-gcc-O0", "massif_cases")
+    result = t.profile([program], ["--xtree-memory=allocs", "--xtree-memory-file=x.%q{CASE}.%p"], env={"CASE": "zero"})
     name = "x.zero.%d" % result.only_stats()["pid"]
     t.check(os.path.exists(os.path.join(result.directory, name)), "no %s: %s" % (name, os.listdir(result.directory)))
     t.check(any(m.startswith("ptmem: xtree memory report: ") for m in result.messages), "no message")
-    result = t.profile([program], ["-q"], env={"BAR": "zero"})
+    result = t.profile([program], ["-q"], env={"CASE": "zero"})
     t.check(not any("xtmemory" in n for n in os.listdir(result.directory)), "a file that was not asked for")
 
 
@@ -133,7 +134,7 @@ def own_pages(text):
             event = what
         del path[max(depth - 1, 0):]
         path.append(re.sub(r"0x[0-9A-F]+: ", "", what))
-        if "main (bar_mappings.c" in what:
+        if "main (massif_cases_mappings.c" in what:
             here, key = found.setdefault(event, {}), " < ".join(path)
             here[key] = here.get(key, 0) + number
     return found
@@ -142,7 +143,7 @@ def own_pages(text):
 def register_pages(case):
     @test("xtree/pages-%s" % case, limit=120)
     def _(t):
-        program = t.target("peer-gcc-O2", "bar_mappings")
+        program = t.target("peer-gcc-O2", "massif_cases_mappings")
         for mode in ("allocs", "full"):
             _, texts = run_both(t, program, case, mode, "ms", ["--pages-as-heap=yes", "--threshold=0"])
             left, right = (own_pages(text) for text in texts)
@@ -157,7 +158,7 @@ for c in ("grow", "move", "shrink", "move-shrink"):
 def register_replay(name, variant, program, case, options):
     @test("xtree/replay-" + name)
     def _(t):
-        cwd, env = t.subdirectory(), {"BAR": case}
+        cwd, env = t.subdirectory(), {"CASE": case}
         for mode in ("allocs", "full"):
             texts = []
             for form in ("kcg", "ms"):
@@ -173,5 +174,5 @@ def register_replay(name, variant, program, case, options):
 
 
 for unit in ("B", "ms"):
-    register_replay("pages-" + unit, "peer-gcc-O2", "bar_mappings", "move", ["--pages-as-heap=yes", "--time-unit=" + unit])
-    register_replay("heap-" + unit, "peer-gcc-O2", "bar", "resizes", ["--time-unit=" + unit])
+    register_replay("pages-" + unit, "peer-gcc-O2", "massif_cases_mappings", "move", ["--pages-as-heap=yes", "--time-unit=" + unit])
+    register_replay("heap-" + unit, "peer-gcc-O2", "massif_cases", "resizes", ["--time-unit=" + unit])

@@ -3,7 +3,7 @@
  *
  * Each round flips some bytes of .eh_frame, .eh_frame_hdr or the headers in a copy
  * of a small library and asks for the rule of many of its addresses, then walks a
- * made-up stack from each. Nothing may crash, and no round may take longer than
+ * made-up stack from each, by the rules and with libunwind. Nothing may crash, and no round may take longer than
  * ROUND_SECONDS or more memory than MEMORY_LIMIT: the kernel sees to both. The
  * seed of a round that fails is printed before it runs.
  * Built and run by tests/fuzz/run_cfi.sh.
@@ -110,6 +110,7 @@ static void round_of(const uint8_t *whole, size_t size, unsigned int seed)
 			view.regs.reg[i] = view.start + 8 * ((unsigned int)rand_r(&seed) % STACK_WORDS);
 		view.regs.reg[16] = BIAS + pc;
 		unwind_walk(u, &view, pcs, ARRAY_SIZE(pcs), &end);
+		unwind_walk_again(u, &view, pcs, ARRAY_SIZE(pcs));
 	}
 	unwind_free(u);
 	elf_file_release(module.file);

@@ -111,6 +111,16 @@ static void on_name(void *ctx, const struct events_name *n)
 	CHECK(!n->name || *n->name);
 }
 
+static void on_value(void *ctx, const char *key, const char *value)
+{
+	CHECK(*key && value);
+}
+
+static void on_total(void *ctx, uint8_t function, const struct call_total *total)
+{
+	CHECK(total);
+}
+
 static void on_event(void *ctx, const struct event *ev)
 {
 	CHECK(ev->node < calltree_node_count(profile_calltree(profile)));
@@ -127,11 +137,19 @@ static void on_end(void *ctx, uint64_t time_ns)
 	profile_finish(profile, time_ns);
 }
 
+static void on_sampling(void *ctx, uint64_t interval, uint64_t sample_seed)
+{
+	profile_set_sample_interval(profile, interval);
+}
+
 /* Whether the text was good. */
 static bool feed(const struct text *t)
 {
-	static const struct events_reader_ops ops = { on_header, on_module, on_name, on_event, on_thread_exit,
-						      on_end, NULL };
+	static const struct events_reader_ops ops = {
+		.header = on_header, .module = on_module, .name = on_name, .value = on_value,
+		.event = on_event, .thread_exit = on_thread_exit, .end = on_end,
+		.sampling = on_sampling, .total = on_total,
+	};
 	struct profile_options o = { .time_unit = (enum time_unit)any(2), .peak_inaccuracy = 1.0,
 				     .detailed_freq = 1 + (uint32_t)any(5), .max_snapshots = 10 + (uint32_t)any(30),
 				     .heap_admin = 8, .alignment = 16, .peak_at_exit = true };

@@ -15,13 +15,14 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "report/massif_file.h"
+#include "report/massif_json.h"
 #include "report/msprint.h"
 
 #define SECONDS_AN_INPUT 10
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Every node hangs below exactly one parent that stands before it, and fits its snapshot. */
+/* Every node hangs below exactly one parent before it, and fits its snapshot. */
 static void check_tree(const struct massif_file *f)
 {
 	size_t linked = 1;
@@ -62,6 +63,7 @@ static void print_file(const struct massif_file *f, const struct msprint_options
 		sink = fopen("/dev/null", "w");
 	msprint(sink, f, options, &why);
 	free(why);
+	massif_json_write(sink, f);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

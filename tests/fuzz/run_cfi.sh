@@ -10,7 +10,7 @@ make MODE="$mode" CC="$cc" "build/$mode/libptmem.a"
 mkdir -p "$out"
 $cc -O1 -g -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Wno-unused-parameter -I. -Isrc $sanitize \
 	tests/fuzz/fuzz_cfi.c "build/$mode/libptmem.a" -o "$out/fuzz_cfi" \
-	$(pkg-config --libs libelf libdw) -lZydis -lz
+	$(pkg-config --libs libelf libdw libunwind-ptrace libunwind-generic) -lZydis -lz
 for library in libuuid.so.1 libz.so.1; do
 	file=$(ldconfig -p | sed -n "s/.*$library .*=> //p" | head -n 1)
 	[ -f "$file" ] || { echo "skipped: no $library here"; continue; }

@@ -6,6 +6,7 @@
  *	segments  as outer, by functions that lie in a code segment of their own
  */
 #include <pthread.h>
+#include <semaphore.h>
 
 #include "truth.h"
 
@@ -83,21 +84,24 @@ static void outer(void)
 	}
 }
 
-static int turn; /* 0: the maker's, 1: the deleter's */
+#define TURNS 1000 /* each takes two switches of threads, on a loaded machine milliseconds */
 
-static void wait_for(int mine)
+static sem_t is_made, is_deleted;
+
+/* Asleep, not by sched_yield: with busy processes beside it each turn would take their time slices. */
+static void wait_for(sem_t *sem)
 {
-	while (__atomic_load_n(&turn, __ATOMIC_ACQUIRE) != mine)
-		sched_yield();
+	while (sem_wait(sem) != 0)
+		CHECK(errno == EINTR);
 }
 
 static void *delete_all(void *)
 {
-	for (int i = 0; i < ROUNDS; i++) {
-		wait_for(1);
+	for (int i = 0; i < TURNS; i++) {
+		wait_for(&is_made);
 		truth_gone(30);
 		::operator delete(hidden(fixed_block));
-		__atomic_store_n(&turn, 0, __ATOMIC_RELEASE);
+		sem_post(&is_deleted);
 	}
 	return NULL;
 }
@@ -107,14 +111,15 @@ static void again(void)
 	pthread_t thread;
 
 	truth.has_threads = 1;
+	sem_init(&is_made, 0, 0);
+	sem_init(&is_deleted, 0, 0);
 	CHECK(!pthread_create(&thread, NULL, delete_all, NULL));
 	is_fixed = true;
-	for (int i = 0; i < ROUNDS; i++) {
-		wait_for(0);
+	for (int i = 0; i < TURNS; i++) {
 		truth_made(::operator new(30), 30);
-		__atomic_store_n(&turn, 1, __ATOMIC_RELEASE);
+		sem_post(&is_made);
+		wait_for(&is_deleted);
 	}
-	wait_for(0);
 	is_fixed = false;
 	CHECK(!pthread_join(thread, NULL));
 }

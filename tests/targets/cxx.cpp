@@ -31,7 +31,7 @@ NOINLINE static void note_made(void *p, uint64_t size)
 
 with_destructor::with_destructor()
 {
-	/* The compiler may not leave out an object that nobody sees. */
+	/* The compiler may not leave out an object that is not used. */
 	__asm__ volatile("" : : "r"(this) : "memory");
 	p = new int;
 	note_made(p, sizeof(int));
@@ -117,7 +117,7 @@ NOINLINE static void throwing_constructor(void)
 {
 	must_throw = true;
 	try {
-		/* Of the object itself nobody sees the address: made and gone. */
+		/* The address of the object itself is not used: it is created and destroyed. */
 		truth_made((void *)1, sizeof(with_destructor));
 		with_destructor *w = new with_destructor;
 		CHECK(!w);
@@ -129,8 +129,7 @@ NOINLINE static void throwing_constructor(void)
 
 static volatile size_t huge = (size_t)1 << 62;
 
-/* A throwing operator new gave no memory but never returned: it is not a failed call. */
-
+/* A throwing operator new gave no memory: it is a failed call, though it never returned. */
 NOINLINE static void out_of_memory(void)
 {
 	bool caught = false;
@@ -143,6 +142,7 @@ NOINLINE static void out_of_memory(void)
 		CHECK(!p);
 	} catch (const std::bad_alloc &) {
 		caught = true;
+		truth.failed++;
 	}
 	CHECK(caught);
 }
@@ -171,6 +171,7 @@ NOINLINE static void through_handler(void)
 		CHECK(!"bad_alloc");
 	} catch (const given_up &) {
 		caught = true;
+		truth.failed++;
 	}
 	std::set_new_handler(nullptr);
 	CHECK(caught && handler_calls % 3 == 0);

@@ -1,5 +1,5 @@
 /* empty [-w]: allocates nothing; what is seen is the C library's own. -w: says that main was reached and waits for
- * a byte, so that what came before can be told from what comes at the end. */
+ * a byte, so that what comes before can be distinguished from what comes after. */
 #include "truth.h"
 
 int main(int argc, char **argv)

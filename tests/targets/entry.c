@@ -1,6 +1,6 @@
 /*
  * A program without start-up code: its _start is a C function, whose unwind information says that it has a caller.
- * Where the return address would be stands argc.
+ * argc is where the return address would be.
  */
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /*
  * jobcontrol: a child that allocates is stopped and continued by each of the four stop signals;
- * its parent sees through waitpid what it should, and the child stands still while it is stopped.
+ * its parent sees through waitpid what it should, and the child does nothing while it is stopped.
  */
 #include "truth.h"
 

@@ -7,8 +7,7 @@
  *	inside_*    possibly lost
  *
  * Leaves while its threads still hold what they hold. wait: each step follows a byte from
- * standard input and is answered by a line. freed: also a block to which only freed memory points,
- * which cannot be told from memory in use from outside.
+ * standard input and is answered by a line. freed: also a block to which only freed memory points.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -148,7 +147,7 @@ static void *thread_stack(void *unused)
 	return mine;
 }
 
-/* The address stands in a register alone, hidden until the thread waits for ever. */
+/* The address is only in a register, hidden until the thread waits for ever. */
 static void *thread_register(void *unused)
 {
 	(void)unused;

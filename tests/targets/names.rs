@@ -1,4 +1,4 @@
-// Names as Rust makes them: generics, traits, closures, modules. Sizes as in bar.c.
+// Names as Rust makes them: generics, traits, closures, modules. Sizes as in massif_cases.c.
 use std::hint::black_box;
 
 mod shapes {

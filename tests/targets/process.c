@@ -2,15 +2,15 @@
  * process MODE: one process makes another; each prints its own truth, so that TRUTH holds one
  * `expect:` line for each with its pid in front (`pid N expect: ...`).
  *	fork     the child inherits blocks, frees some, makes others; both go on
- *	deep     a fork in a fork in a fork
+ *	nested-forks  a fork in a fork in a fork
  *	vfork    the child allocates in the parent's memory, then runs true
  *	spawn    posix_spawn of true;  system, popen: by the shell
- *	clonevm  clone(CLONE_VM) without CLONE_THREAD, which allocates and leaves
- *	exec     runs itself anew (mode `image`); what came before it is printed before
+ *	clone-vm  clone(CLONE_VM) without CLONE_THREAD, which allocates and leaves
+ *	exec     executes itself again (mode `image`); the truth is printed before
  *	execthread  the same by another thread than the first
  *	threads  forks while four threads allocate
- *	handler  a signal handler forks, which interrupts allocation functions; the child returns from it into
- *	         the call, too;  handleralt  the same on a stack of its own
+ *	fork-in-handler  a signal handler that interrupts allocation functions forks; the child returns from it into
+ *	         the call, too;  fork-in-handler-altstack  the same on an alternate signal stack
  */
 #include "children.h"
 
@@ -312,7 +312,7 @@ int main(int argc, char **argv)
 
 	if (!strcmp(mode, "fork"))
 		fork_once();
-	else if (!strcmp(mode, "deep"))
+	else if (!strcmp(mode, "nested-forks"))
 		deep(0);
 	else if (!strcmp(mode, "vfork"))
 		vfork_once();
@@ -322,7 +322,7 @@ int main(int argc, char **argv)
 		by_shell();
 	else if (!strcmp(mode, "popen"))
 		by_pipe();
-	else if (!strcmp(mode, "clonevm"))
+	else if (!strcmp(mode, "clone-vm"))
 		clone_vm();
 	else if (!strcmp(mode, "exec"))
 		exec_self();
@@ -332,8 +332,8 @@ int main(int argc, char **argv)
 		image();
 	else if (!strcmp(mode, "threads"))
 		fork_among_threads();
-	else if (!strcmp(mode, "handler") || !strcmp(mode, "handleralt"))
-		fork_by_handler(!strcmp(mode, "handleralt"));
+	else if (!strcmp(mode, "fork-in-handler") || !strcmp(mode, "fork-in-handler-altstack"))
+		fork_by_handler(!strcmp(mode, "fork-in-handler-altstack"));
 	else
 		CHECK(!"mode");
 	print_ok();

@@ -1,6 +1,6 @@
 /*
  * Signals with values, sent to threads that allocate all the time: each must come once,
- * in order, with its own siginfo, whatever stands beside or between. SIGTRAP is among
+ * in order, with its own siginfo, whatever other signals arrive. SIGTRAP is among
  * them: sent to the process (of those for a thread the kernel drops one that meets a
  * breakpoint's), and as a breakpoint of the program's own. Prints OK, else what was wrong.
  *

@@ -1,5 +1,5 @@
 /*
- * server [THREADS]: runs until told to stop: threads allocate, resize and free each other's
+ * server [THREADS]: runs until it has to stop: threads allocate, resize and free each other's
  * blocks and check every byte, a timer of 1 kHz ticks, one thread waits in epoll_wait for ever and
  * one in sigwaitinfo; how often these came back is counted: EINTR without a signal, which
  * SIGCONT causes, and an attaching tracer must not. Commands, one letter each, on standard input;
@@ -8,7 +8,7 @@
  *	p  all threads park, and the truth is exact until
  *	c  they go on
  *	l  leak one block of 1,000 bytes (by function server_leak)
- *	t  a thread is born, allocates and dies
+ *	t  a thread is created, allocates and exits
  *	i  how often the waits came back: interrupted=N
  *	k  queue 10 signals to itself: answers how many came so far
  *	q  stop: everything is freed, the truth is printed, status 0

@@ -1,9 +1,14 @@
 /*
- * sigmask [trap]: allocates with every signal blocked, SIGTRAP included; the mask is afterwards as
- * it was. With trap: with SIGTRAP ignored, and with SIGTRAP alone blocked and handled.
+ * sigmask [trap | open | serve]: allocates with every signal blocked, SIGTRAP included; the mask is
+ * afterwards as it was. With trap: with SIGTRAP ignored, and with SIGTRAP alone blocked and handled.
+ * With open, only this: allocates with every signal blocked but SIGTRAP, which it handles, between
+ * SIGTRAPs that it raises.
+ * With serve, only this: handles SIGTRAP, prints "ready" and allocates with every signal blocked
+ * until the end of its input.
  */
 #include "truth.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -79,12 +84,63 @@ static void trap_only(void)
 	CHECK(signal(SIGTRAP, SIG_DFL) != SIG_ERR);
 }
 
+static volatile int handled;
+
+static void count_signal(int number)
+{
+	(void)number;
+	handled++;
+}
+
+static int open_trap(void)
+{
+	sigset_t others, kept;
+
+	CHECK(signal(SIGTRAP, count_signal) != SIG_ERR);
+	sigfillset(&others);
+	sigdelset(&others, SIGTRAP);
+	CHECK(!pthread_sigmask(SIG_SETMASK, &others, NULL));
+	CHECK(!pthread_sigmask(SIG_SETMASK, NULL, &kept));
+	for (int i = 1; i <= 5; i++) {
+		use();
+		check_mask(&kept);
+		check_action(SIGTRAP, count_signal);
+		CHECK(!raise(SIGTRAP));
+		CHECK(handled == i);
+	}
+	truth_report();
+	print_ok();
+	return 0;
+}
+
+static int serve(void)
+{
+	struct pollfd input = { STDIN_FILENO, POLLIN, 0 };
+	sigset_t all, kept;
+
+	CHECK(signal(SIGTRAP, on_signal) != SIG_ERR);
+	sigfillset(&all);
+	CHECK(!pthread_sigmask(SIG_SETMASK, &all, NULL));
+	CHECK(!pthread_sigmask(SIG_SETMASK, NULL, &kept));
+	CHECK(write(STDOUT_FILENO, "ready\n", 6) == 6);
+	while (poll(&input, 1, 1) == 0) {
+		use();
+		check_mask(&kept);
+	}
+	truth_report();
+	print_ok();
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t thread;
 
 	truth.has_threads = 1;
-	(void)argv;
+	if (argc > 1 && !strcmp(argv[1], "serve"))
+		return serve();
+	if (argc > 1 && !strcmp(argv[1], "open"))
+		return open_trap();
 	block_all();
 	if (argc > 1)
 		trap_only();

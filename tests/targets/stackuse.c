@@ -17,7 +17,7 @@
  *	threads       four threads at different depths, one after the other; then they end
  *	leader        main ends, a thread goes on
  *	fork, thread-fork   the child has the stack of the thread that forked, and no other
- *	hidden spin|sleep [thread]   says "at BYTES" and stays there until told to go on (below);
+ *	hidden spin|sleep [thread]   says "at BYTES" and stays there until it may continue (below);
  *	              calls malloc only afterwards
  *	waiting       two threads and main stand at known depths, without a call of malloc
  *

@@ -1,6 +1,6 @@
 /*
  * Pads in the test's own process: target and reader are one. The shared memory is
- * mapped twice, the blob and the pads stand in pages of their own, a function is
+ * mapped twice, the recorder and the pads have pages of their own, a function is
  * called through its pad (pad.start) instead of being patched, and a SIGTRAP handler
  * does what the tracer will do.
  */
@@ -27,19 +27,25 @@
 #include "arch/arch.h"
 #include "arch/pad.h"
 #include "base/elf_file.h"
-#include "target/pad_memory.h"
-#include "target/ring.h"
+#include "tracee/pads/pad_slots.h"
+#include "tracee/pads/ring_drain.h"
 #include "unwind/unwind.h"
 
 #define MAX_PADS 64
 #define MAX_WALK 20000
+#define PADS_SIZE 0x10000
+
+/* A stub's way to the caller, at the end of the pads: lea 8(%rsp), %rsp; ret. */
+static const uint8_t drop_word[] = { 0x48, 0x8d, 0x64, 0x24, 0x08, 0xc3 };
+
+typedef void event_fn(void *ctx, struct heap_event *ev);
 
 struct world {
 	struct pad_memory memory;
 	struct ring ring;
 	struct unwind *unwind;
 	uint8_t *target;        /* the "target's" mapping of the shared memory */
-	uint8_t *blob;
+	uint8_t *recorder;
 	uint8_t *pads;          /* near this program */
 	size_t pads_used;
 	struct pad pad[MAX_PADS];
@@ -47,27 +53,27 @@ struct world {
 	struct module module[128];
 	size_t module_count;
 	/* what the handler saw */
-	volatile uint64_t full, bounds, guards, throws, unknown, large;
+	volatile uint64_t full, bounds, guards, throws, unknown, large, deep;
 	volatile uint64_t exits; /* met by threads, with breakpoints at them (arm_exits) */
 	volatile uint64_t outside_allocs, outside_frees; /* calls of signal handlers served from outside */
 	bool has_reader;        /* another thread drains: a full ring is waited for */
-	ring_fn *on_record;
+	event_fn *on_event;
 	pthread_mutex_t lock;   /* over unwind and pad_memory */
 };
 
 static struct world *world;
 extern void *__libc_stack_end;
 
-/* The blob's unwind information for [start, start + size). */
-static void add_blob_module(taddr_t start, size_t size, taddr_t bias)
+/* The recorder's unwind information for [start, start + size). */
+static void add_recorder_module(taddr_t start, size_t size, taddr_t bias)
 {
 	struct module *m = &world->module[world->module_count++];
-	struct pad_blob blob = arch_pad_blob();
-	uint8_t *image = malloc(blob.elf_size);
-	memcpy(image, blob.elf, blob.elf_size);
+	struct recorder_image image = arch_recorder_image();
+	uint8_t *elf = malloc(image.elf_size);
+	memcpy(elf, image.elf, image.elf_size);
 	*m = (struct module){ .id = (uint32_t)world->module_count, .start = start, .end = start + size,
 			      .bias = bias };
-	assert_int_equal(elf_file_open_memory(image, blob.elf_size, "[blob]", &m->file), 0);
+	assert_int_equal(elf_file_open_memory(elf, image.elf_size, "[recorder]", &m->file), 0);
 }
 
 static int add_module(struct dl_phdr_info *info, size_t size, void *ctx)
@@ -116,24 +122,21 @@ static int own_memory(void *ctx, taddr_t addr, void *buf, size_t size)
 	return -EFAULT; /* the copy must be enough */
 }
 
-/* The live stack, as it is without the pad. @ctx: the thread's slot. */
 static int live_memory(void *ctx, taddr_t addr, void *buf, size_t size)
 {
-	const struct pad_slot *slot = ctx;
+	(void)ctx;
 	if (addr < 4096)
 		return -EFAULT;
 	memcpy(buf, (const void *)(uintptr_t)addr, size);
-	if (slot->guard == addr && size == 8)
-		memcpy(buf, &slot->return_pc, 8);
 	return 0;
 }
 
-/* The pcs of a raw record by full unwinding, outermost first; learns the rules. */
-static size_t unwind_record(const struct ring_record *record, taddr_t *out, size_t max)
+/* The pcs of a raw stack by full unwinding, outermost first; learns the rules. */
+static size_t unwind_raw(const struct stack_view *raw, taddr_t *out, size_t max)
 {
-	struct stack_view view = { .regs = *record->regs, .start = record->start, .data = record->stack,
-				   .size = record->stack_size, .read = own_memory };
+	struct stack_view view = *raw;
 	enum unwind_end end;
+	view.read = own_memory;
 	pthread_mutex_lock(&world->lock);
 	size_t n = unwind_walk(world->unwind, &view, out, max, &end);
 	pthread_mutex_unlock(&world->lock);
@@ -149,7 +152,7 @@ static size_t unwind_record(const struct ring_record *record, taddr_t *out, size
 
 static size_t drain(void)
 {
-	return ring_drain(&world->ring, SIZE_MAX, &(struct ring_reader){ .record = world->on_record });
+	return ring_drain(&world->ring, SIZE_MAX, &(struct ring_reader){ .event = world->on_event });
 }
 
 static uint64_t thread_pointer(void)
@@ -179,7 +182,7 @@ static int enroll(void)
 	taddr_t low, high;
 	stack_bounds(&low, &high);
 	pthread_mutex_lock(&world->lock);
-	int slot = pad_memory_add_thread(&world->memory, thread_pointer(), low, high);
+	int slot = pad_slots_add(&world->memory, thread_pointer(), low, high);
 	pthread_mutex_unlock(&world->lock);
 	assert_true(slot >= 0);
 	return slot;
@@ -213,12 +216,11 @@ static void serve_guard(ucontext_t *uc, const struct pad *pad, struct pad_slot *
 	static taddr_t pcs[MAX_WALK];
 	struct stack_view view = view_at_entry(uc);
 	enum unwind_end end;
-	view.read_ctx = slot;
 	pthread_mutex_lock(&world->lock);
 	unwind_walk(world->unwind, &view, pcs, MAX_WALK, &end); /* learns */
 	if (end != UNWIND_COMPLETE)
 		fail_msg("inside a pad: %s", unwind_end_text[end]);
-	bool in_signal = unwind_in_signal(world->unwind, &view, slot->guard + 16);
+	bool in_signal = unwind_in_signal(world->unwind, &view, pad_call_end(slot));
 	pthread_mutex_unlock(&world->lock);
 	world->guards++;
 	if (in_signal) {
@@ -229,14 +231,14 @@ static void serve_guard(ucontext_t *uc, const struct pad *pad, struct pad_slot *
 		uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pad->straight; /* tier 1 would count it */
 	} else if (slot->reason == PAD_REASON_STALE ||
 		   *(const uint64_t *)(uintptr_t)slot->guard != slot->guard_pc) {
-		pad_memory_reset_slot(&world->memory, slot->index);
+		pad_slots_reset(&world->memory, slot->index);
 		ring_reset_slot(&world->ring, slot->index);
 	}
 }
 
 static void serve_entry(ucontext_t *uc, const struct pad *pad)
 {
-	int index = pad_memory_find_thread(&world->memory, thread_pointer());
+	int index = pad_slots_find(&world->memory, thread_pointer());
 	if (index < 0) {
 		world->unknown++;
 		enroll();
@@ -254,12 +256,26 @@ static void serve_entry(ucontext_t *uc, const struct pad *pad)
 		break;
 	case PAD_REASON_THROW:
 		world->throws++;
-		*(uint64_t *)(uintptr_t)slot->guard = slot->return_pc;
+		*(uint64_t *)(uintptr_t)slot->guard = (uintptr_t)world->pads + PADS_SIZE - sizeof(drop_word);
 		slot->guard = 0;
 		break;
 	default:
 		abort();
 	}
+}
+
+/* A call that is not recorded: the tracer would make its event. */
+static void serve_leave(void)
+{
+	int index = pad_slots_find(&world->memory, thread_pointer());
+	if (pad_memory_slot(&world->memory, (uint32_t)index)->reason != PAD_REASON_DEEP) {
+		world->large++;
+		return;
+	}
+	world->deep++;
+	drain();
+	pad_cache_deepen(&world->memory, (uint32_t)index);
+	ring_reset_slot(&world->ring, (uint32_t)index);
 }
 
 static const struct pad_exit *find_exit(taddr_t pc)
@@ -286,14 +302,15 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 	taddr_t pc = (taddr_t)uc->uc_mcontext.gregs[REG_RIP] - 1;
 	const struct pad *pad = pad_of_trap(pc);
 
-	if (pc == (taddr_t)world->blob + arch_pad_blob().full_trap) {
+	if (pc == (taddr_t)world->recorder + arch_recorder_image().full_trap) {
 		__atomic_add_fetch(&world->full, 1, __ATOMIC_RELAXED);
+		uc->uc_mcontext.gregs[REG_RAX] = PAD_FULL_RETRY;
 		if (world->has_reader)
 			usleep(100);
 		else
 			drain(), ring_publish(&world->ring);
 	} else if (pad && pc == pad->leave_trap) {
-		world->large++;
+		serve_leave();
 	} else if (pad) {
 		serve_entry(uc, pad);
 	} else if (find_exit(pc)) {
@@ -306,17 +323,17 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 	}
 }
 
-static void world_open(struct world *w, size_t ring_size, ring_fn *on_record)
+static void world_open(struct world *w, size_t ring_size, event_fn *on_event)
 {
 	struct pad_memory_options options = { ring_size, 64, 14 };
 	struct unwind_ops ops = { .module = find_module };
-	struct pad_blob blob = arch_pad_blob();
+	struct recorder_image image = arch_recorder_image();
 
 	memset(w, 0, sizeof(*w));
 	world = w;
-	w->on_record = on_record;
+	w->on_event = on_event;
 	pthread_mutex_init(&w->lock, NULL);
-	int fd = memfd_create("pads", MFD_CLOEXEC);
+	int fd = memfd_create("pads", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_int_equal(pad_memory_init(&w->memory, fd, &options), 0);
 	w->target = mmap(NULL, w->memory.map_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(w->target, MAP_FAILED);
@@ -327,11 +344,12 @@ static void world_open(struct world *w, size_t ring_size, ring_fn *on_record)
 	dl_iterate_phdr(add_module, NULL);
 	w->unwind = unwind_new(arch_native, &ops);
 	unwind_set_memory(w->unwind, (struct unwind_rule *)(void *)(w->memory.base + w->memory.rules), 14, NULL, NULL);
-	w->blob = mmap(NULL, ROUND_UP(blob.size, 4096), PROT_READ | PROT_WRITE | PROT_EXEC,
+	w->recorder = mmap(NULL, ROUND_UP(image.size, 4096), PROT_READ | PROT_WRITE | PROT_EXEC,
 		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	memcpy(w->blob, blob.code, blob.size);
-	add_blob_module((taddr_t)w->blob, blob.size, (taddr_t)w->blob);
-	w->pads = code_pages((uintptr_t)world_open, 0x10000);
+	memcpy(w->recorder, image.code, image.size);
+	add_recorder_module((taddr_t)w->recorder, image.size, (taddr_t)w->recorder);
+	w->pads = code_pages((uintptr_t)world_open, PADS_SIZE);
+	memcpy(w->pads + PADS_SIZE - sizeof(drop_word), drop_word, sizeof(drop_word));
 	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER };
 	sigaddset(&action.sa_mask, SIGALRM); /* the tracer is not interrupted either */
 	sigaction(SIGTRAP, &action, NULL);
@@ -345,8 +363,8 @@ static void world_close(void)
 	for (size_t i = 0; i < world->module_count; i++)
 		elf_file_release(world->module[i].file);
 	munmap(world->target, world->memory.map_size);
-	munmap(world->blob, ROUND_UP(arch_pad_blob().size, 4096));
-	munmap(world->pads, 0x10000);
+	munmap(world->recorder, ROUND_UP(arch_recorder_image().size, 4096));
+	munmap(world->pads, PADS_SIZE);
 	pad_memory_deinit(&world->memory);
 	signal(SIGTRAP, SIG_DFL);
 }
@@ -356,7 +374,7 @@ static void *make_pad_at(const void *entry, struct pad_probe probe, uint8_t *at)
 {
 	struct pad_request request = {
 		.probe = probe, .code = entry, .code_size = 64, .entry = (uint64_t)(uintptr_t)entry,
-		.at = (uint64_t)(uintptr_t)at, .blob = (uint64_t)(uintptr_t)world->blob,
+		.at = (uint64_t)(uintptr_t)at, .recorder = (uint64_t)(uintptr_t)world->recorder,
 		.control = (uint64_t)(uintptr_t)world->target,
 	};
 	struct pad *pad = &world->pad[world->pad_count++];
@@ -366,7 +384,7 @@ static void *make_pad_at(const void *entry, struct pad_probe probe, uint8_t *at)
 		fail_msg("no pad: %s", why);
 	assert_true(pad->size <= PAD_ROOM);
 	memcpy(at, out, pad->size);
-	add_blob_module(pad->at, pad->size, pad->bias);
+	add_recorder_module(pad->at, pad->size, pad->bias);
 	return (void *)(uintptr_t)pad->start;
 }
 

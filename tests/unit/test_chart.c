@@ -27,7 +27,10 @@ static struct image draw(const struct chart *c, int width, int height)
 	struct image image = {cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height), width, height};
 	cairo_t *cr = cairo_create(image.surface);
 
-	chart_draw(c, cr, width, height);
+	struct canvas *canvas = canvas_new_cairo(cr);
+
+	chart_draw(c, canvas, width, height);
+	canvas_free(canvas);
 	assert_int_equal(cairo_status(cr), CAIRO_STATUS_SUCCESS);
 	cairo_destroy(cr);
 	cairo_surface_flush(image.surface);
@@ -43,7 +46,7 @@ static uint32_t pixel(const struct image *i, int x, int y)
 	return value & 0xffffff;
 }
 
-static uint32_t rgb(struct chart_color c)
+static uint32_t rgb(struct canvas_color c)
 {
 	return (uint32_t)lround(c.red * 255) << 16 | (uint32_t)lround(c.green * 255) << 8 | (uint32_t)lround(c.blue * 255);
 }
@@ -107,7 +110,7 @@ static struct chart make_chart(void)
 	s = chart_add(&c, xstrdup("above"), CHART_AREA, CHART_VERMILLION);
 	chart_add_point(s, 0, 60, 100);
 	chart_add_point(s, 10, 60, 100);
-	s = chart_add(&c, xstrdup("curve"), CHART_LINE, (struct chart_color){1, 1, 0});
+	s = chart_add(&c, xstrdup("curve"), CHART_LINE, (struct canvas_color){1, 1, 0});
 	chart_add_point(s, 0, 0, 30);
 	chart_add_point(s, 5, 0, NAN);
 	chart_add_point(s, 6, 0, 30);
@@ -213,7 +216,7 @@ static void test_long_texts(void **state)
 static void test_outside(void **state)
 {
 	struct chart c = make_chart();
-	struct chart_series *s = chart_add(&c, xstrdup("wild"), CHART_LINE, (struct chart_color){1, 0, 1});
+	struct chart_series *s = chart_add(&c, xstrdup("wild"), CHART_LINE, (struct canvas_color){1, 0, 1});
 
 	chart_add_point(s, -5, 0, 1e300);
 	chart_add_point(s, 50, 0, -1e300);

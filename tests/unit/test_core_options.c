@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/wildcard.h"
-#include "core_options.h"
+#include "cli/core_options.h"
 
 static void check(const char *option, enum core_answer want, const char *why_want)
 {

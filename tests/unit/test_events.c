@@ -12,7 +12,7 @@
 
 #define HEAD "ptmem-events 1\nh 1 0 x\n"
 
-/* Writes down again what it is told; names and headers included. */
+/* Records what it receives, including names and headers. */
 struct copier {
 	struct events_writer *writer;
 	struct calltree *tree;
@@ -49,6 +49,26 @@ static void copy_end(void *ctx, uint64_t time_ns)
 	events_writer_end(((struct copier *)ctx)->writer, time_ns);
 }
 
+static void copy_sampling(void *ctx, uint64_t interval, uint64_t seed)
+{
+	struct copier *c = ctx;
+	events_writer_sampling(c->writer, interval, seed);
+}
+
+static void copy_total(void *ctx, uint8_t function, const struct call_total *total)
+{
+	struct copier *c = ctx;
+	struct call_totals totals = {0};
+	totals.function[function] = *total;
+	events_writer_totals(c->writer, &totals);
+}
+
+static void copy_value(void *ctx, const char *key, const char *value)
+{
+	struct copier *c = ctx;
+	events_writer_value(c->writer, key, value);
+}
+
 /* Reads @text and gives back what a writer makes of it; NULL when it is refused. */
 static char *copy_of(const char *text, size_t size, unsigned *line_out, const char **why_out)
 {
@@ -56,8 +76,8 @@ static char *copy_of(const char *text, size_t size, unsigned *line_out, const ch
 	size_t copy_size = 0;
 	FILE *in = fmemopen((void *)text, size, "r"), *out = open_memstream(&copy, &copy_size);
 	struct copier c = { events_writer_new(out), calltree_new() };
-	struct events_reader_ops ops = { copy_header, copy_module, copy_name, copy_event, copy_thread_exit, copy_end,
-					 &c };
+	struct events_reader_ops ops = { copy_header, copy_module, copy_name, copy_value, copy_event, copy_thread_exit, copy_end,
+					 &c, copy_sampling, copy_total };
 	int r = events_read(in, c.tree, &ops, line_out, why_out);
 	assert_int_equal(events_writer_free(c.writer), 0);
 	calltree_free(c.tree);
@@ -75,6 +95,7 @@ static void what_is_read_is_written_the_same(void **state)
 	static const char text[] =
 		"ptmem-events 1\n"
 		"h 4294967295 18446744073709551615 ./a b\\nc\\td\\\\e\\x01 \xc3\xa9\\x7f\n"
+		"y 524288 42\n"
 		"l 1 400000 401000 400000 /usr/bin/a b\n"
 		"l 7 7f0000000000 7f0000001000 7f0000000000 /lib/\\nx.so\n"
 		"i 400123 1 12 1 in<lined>\ta.c\t/src\n"
@@ -96,11 +117,15 @@ static void what_is_read_is_written_the_same(void **state)
 		"c 11 9 10 0 7f0000004000 0 8192 4096\n"
 		"t 11 9 0 0 7ffc00000ff0\n"
 		"p 11 9 0 0 4096\n"
+		"q 11 9 0 0 4096 8192\n"
+		"v thread.9 a \\\\ b\n"
+		"j 11 9 6 0 7000\n"
 		"g 7\n"
 		"l 8 7f0000000000 7f0000001000 7f0000000000 /lib/y.so\n"
 		"n 4 1 7f0000000100 8\n"
 		"a 12 9 255 4 6000 1 0\n"
 		"x 9\n"
+		"w 1 18446744073709551615 600\n"
 		"e 13\n";
 	unsigned line;
 	const char *why = "";
@@ -138,7 +163,7 @@ static void what_is_wrong_is_refused(void **state)
 	refused(HEAD "e 1\ne 1\n", 4, "after the end");
 	refused(HEAD "e 1", 3, "cut");
 	refused(HEAD "f 1 1 1 0 5000\n", 4, "no end line");
-	refused(HEAD "q 1\n", 3, "no such kind");
+	refused(HEAD "z 1\n", 3, "no such kind");
 	refused(HEAD "e\n", 3, "missing");
 	refused(HEAD "e  1\n", 3, "not a number");
 	refused(HEAD "e 1 \n", 3, "more fields");
@@ -165,6 +190,11 @@ static void what_is_wrong_is_refused(void **state)
 	refused(HEAD "l 1 1 2 0 a\\x0\n", 3, "escape");
 	refused(HEAD "l 1 1 2 0 a\\x00\n", 3, "escape");
 	refused(HEAD "l 1 1 2 0 a\\\n", 3, "escape");
+	refused(HEAD "y 1 1\n", 3, "distance");
+	refused(HEAD "y 1099511627777 1\n", 3, "distance");
+	refused(HEAD "y 512\n", 3, "missing");
+	refused(HEAD "f 1 1 1 0 5000\ny 512 1\n", 4, "after events");
+	refused(HEAD "w 15 1 1\n", 3, "too large");
 	refused(HEAD "g 1\n", 3, "no such module");
 	refused(HEAD "l 1 1 2 0 x\ng 1\ng 1\n", 5, "no such module");
 	refused(HEAD "i 1 0 1 2 a\tb\tc\n", 3, "too large");

@@ -90,7 +90,7 @@ static void parse_stack(struct stack *s, char *copy)
 	}
 }
 
-/* Of the real function no more is told than has to be. */
+/* The real function's name is not shown in more detail than necessary. */
 static const struct symbol *get_symbol(void *ctx, size_t i, enum symbol_part part)
 {
 	static struct symbol_frame real_frame;

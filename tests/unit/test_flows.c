@@ -82,7 +82,7 @@ static void test_allocs(void **state)
 	alloc(f, 1, 0x1000, 100);
 	alloc(f, 2, 0x2000, 0);
 	begin(f, 7, 0x1000);
-	struct flows *child = flows_clone(f); /* nobody moves it there */
+	struct flows *child = flows_clone(f); /* it is not moved there */
 
 	release(child, 0, 0x1000);
 	CHECK_FLOW(child, 1, 0, 0, 100, 1, 0, 0);

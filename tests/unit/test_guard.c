@@ -17,35 +17,39 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "target/guard.h"
+#include "tracee/control/cleanup.h"
+#include "tracee/guard/recovery.h"
+#include "tracee/state/journal.h"
+#include "tracee/state/space.h"
+#include "tracee/state/trap.h"
 
-extern const uint8_t x86_64_guard[], x86_64_guard_end[];
+extern const uint8_t x86_64_trap_handler[], x86_64_trap_handler_end[];
 
 typedef void handler_fn(int number, siginfo_t *info, ucontext_t *context);
 
-#define TRAP 0x10000u   /* where a breakpoint stands, and where it leads */
+#define TRAP 0x10000u   /* where a breakpoint is, and where it leads */
 #define RESUME 0x20000u
 #define RANGE 0x30000u  /* a page of ours */
 
 static uint8_t *map_page(void)
 {
-	uint8_t *page = mmap(NULL, GUARD_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
+	uint8_t *page = mmap(NULL, HANDLER_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(page, MAP_FAILED);
-	arch_guard_page((taddr_t)(uintptr_t)page, page);
+	arch_trap_handler_page((taddr_t)(uintptr_t)page, page);
 	return page;
 }
 
 static void test_fits(void **state)
 {
-	assert_in_range(x86_64_guard_end - x86_64_guard, 1, GUARD_ACTION);
+	assert_in_range(x86_64_trap_handler_end - x86_64_trap_handler, 1, HANDLER_ACTION);
 }
 
 /* Where a thread goes on that got a SIGTRAP of @code at @pc; *is_foreign_out: and gets it once more. */
 static uint64_t handle(int code, uint64_t pc, bool *is_foreign_out)
 {
 	uint8_t *page = map_page();
-	struct guard_data *data = (struct guard_data *)(page + GUARD_DATA);
+	struct handler_data *data = (struct handler_data *)(page + HANDLER_DATA);
 	data->trap[0].addr = TRAP + 100; /* was taken out */
 	data->trap[1].addr = TRAP;
 	data->trap[1].resume = RESUME;
@@ -72,7 +76,7 @@ static uint64_t handle(int code, uint64_t pc, bool *is_foreign_out)
 		assert_int_equal(sigwaitinfo(&traps, &info), SIGTRAP);
 	sigprocmask(SIG_SETMASK, &was, NULL);
 	sigaction(SIGTRAP, &action, NULL);
-	munmap(page, GUARD_SIZE);
+	munmap(page, HANDLER_SIZE);
 	return (uint64_t)context.uc_mcontext.gregs[REG_RIP];
 }
 
@@ -109,9 +113,12 @@ __attribute__((noinline, aligned(16))) static int answer(void)
 	return 42;
 }
 
+static bool is_checked; /* by the child, before it ends */
+static bool is_untouched(void);
+
 /* A child of this process, in which somebody put a breakpoint at answer() and left a record as @spoil
- * makes it; it ends with what answer() returns, by SIGTRAP if nobody put that back. */
-static pid_t start_child(void (*spoil)(struct guard_copy *head, struct guard_record *r), int *go_out)
+ * makes it; it ends with what answer() returns, by SIGTRAP if it was not restored. */
+static pid_t start_child(void (*spoil)(struct journal_copy *head, struct journal *r), int *go_out)
 {
 	int ready[2], go[2];
 	char c = 0;
@@ -120,22 +127,25 @@ static pid_t start_child(void (*spoil)(struct guard_copy *head, struct guard_rec
 	if (child == 0) {
 		uint8_t *page = map_page(),
 			*text = (uint8_t *)((uintptr_t)answer & ~(uintptr_t)4095);
-		struct guard_copy *head = (struct guard_copy *)(page + GUARD_COPY);
-		struct guard_record *r = (struct guard_record *)(head + 1);
+		struct journal_copy *head = (struct journal_copy *)(page + HANDLER_COPY);
+		struct journal *r = (struct journal *)(head + 1);
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
 		mprotect(text, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
-		memcpy(head->magic, guard_copy_magic, sizeof(head->magic));
+		memcpy(head->magic, journal_copy_magic, sizeof(head->magic));
 		head->head_size = sizeof(*head);
 		head->record_size = sizeof(*r);
-		*r = (struct guard_record){.pid = 1, .page = (taddr_t)(uintptr_t)page, .trap_count = 1};
-		r->trap[0] = (struct guard_trap){.addr = (taddr_t)(uintptr_t)answer, .patch_size = 1};
+		*r = (struct journal){.pid = 1, .page = (taddr_t)(uintptr_t)page, .trap_count = 1};
+		r->trap[0] =
+			(struct journal_trap){.addr = (taddr_t)(uintptr_t)answer, .patch_size = 1};
 		r->trap[0].original[0] = *(volatile uint8_t *)answer;
 		*(volatile uint8_t *)answer = 0xcc;
 		mprotect(text, 8192, PROT_READ | PROT_EXEC);
 		spoil(head, r);
-		mprotect(page, GUARD_SIZE, PROT_READ | PROT_EXEC);
+		mprotect(page, HANDLER_SIZE, PROT_READ | PROT_EXEC);
 		close(go[1]);
-		_exit(write(ready[1], &c, 1) == 1 && read(go[0], &c, 1) == 0 ? answer() : 1);
+		if (write(ready[1], &c, 1) != 1 || read(go[0], &c, 1) != 0)
+			_exit(1);
+		_exit(is_untouched() ? answer() : 2);
 	}
 	close(ready[1]);
 	close(go[0]);
@@ -145,48 +155,48 @@ static pid_t start_child(void (*spoil)(struct guard_copy *head, struct guard_rec
 	return child;
 }
 
-static int recover_from(void (*spoil)(struct guard_copy *head, struct guard_record *r))
+static int recover_from(void (*spoil)(struct journal_copy *head, struct journal *r))
 {
 	int go, status;
 	pid_t child = start_child(spoil, &go);
-	guard_await(child);
-	guard_recover(child);
+	recovery_await(child);
+	recovery_run(child, cleanup_run);
 	close(go);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void leave_whole(struct guard_copy *head, struct guard_record *r)
+static void leave_whole(struct journal_copy *head, struct journal *r)
 {
 	(void)head, (void)r;
 }
 
-static void spoil_magic(struct guard_copy *head, struct guard_record *r)
+static void spoil_magic(struct journal_copy *head, struct journal *r)
 {
 	head->magic[6]++;
 }
 
-static void spoil_size(struct guard_copy *head, struct guard_record *r)
+static void spoil_size(struct journal_copy *head, struct journal *r)
 {
 	head->record_size += 8;
 }
 
-static void spoil_place(struct guard_copy *head, struct guard_record *r)
+static void spoil_place(struct journal_copy *head, struct journal *r)
 {
-	r->page += GUARD_SIZE;
+	r->page += HANDLER_SIZE;
 }
 
-static void spoil_count(struct guard_copy *head, struct guard_record *r)
+static void spoil_count(struct journal_copy *head, struct journal *r)
 {
-	r->trap_count = GUARD_RECORD_TRAPS + 1;
+	r->trap_count = JOURNAL_TRAPS + 1;
 }
 
-static void spoil_area_count(struct guard_copy *head, struct guard_record *r)
+static void spoil_area_count(struct journal_copy *head, struct journal *r)
 {
 	r->area_count = ~0u;
 }
 
-static void spoil_patch(struct guard_copy *head, struct guard_record *r)
+static void spoil_patch(struct journal_copy *head, struct journal *r)
 {
 	r->trap[0].patch_size = 9;
 }
@@ -196,15 +206,120 @@ static void test_recover(void **state)
 	assert_int_equal(recover_from(leave_whole), 42);
 }
 
+static void spoil_flag(struct journal_copy *head, struct journal *r)
+{
+	r->area_count = 1;
+	r->area[0] = (struct journal_area){.start = r->page, .size = HANDLER_SIZE, .is_slack = 3};
+}
+
+static void spoil_end(struct journal_copy *head, struct journal *r)
+{
+	r->area_count = 1;
+	r->area[0] = (struct journal_area){.start = ~(taddr_t)0 - 4095, .size = 1u << 20};
+}
+
+static void spoil_kind(struct journal_copy *head, struct journal *r)
+{
+	r->trap[0].kind = ~0u;
+}
+
+static void spoil_handler(struct journal_copy *head, struct journal *r)
+{
+	*(uint8_t *)(uintptr_t)r->page ^= 1;
+}
+
+/* Other bytes than the program's file has: who knows what they would do. */
+static void spoil_original(struct journal_copy *head, struct journal *r)
+{
+	r->trap[0].original[0] = 0x90;
+}
+
+static void spoil_way(struct journal_copy *head, struct journal *r)
+{
+	r->trap[0].resume = 1;
+}
+
 /* What no ptmem of this kind wrote is left alone. */
 static void test_garbage(void **state)
 {
+	assert_int_equal(recover_from(spoil_flag), -SIGTRAP);
+	assert_int_equal(recover_from(spoil_end), -SIGTRAP);
+	assert_int_equal(recover_from(spoil_kind), -SIGTRAP);
+	assert_int_equal(recover_from(spoil_handler), -SIGTRAP);
+	assert_int_equal(recover_from(spoil_original), -SIGTRAP);
+	assert_int_equal(recover_from(spoil_way), -SIGTRAP);
 	assert_int_equal(recover_from(spoil_magic), -SIGTRAP);
 	assert_int_equal(recover_from(spoil_size), -SIGTRAP);
 	assert_int_equal(recover_from(spoil_place), -SIGTRAP);
 	assert_int_equal(recover_from(spoil_count), -SIGTRAP);
 	assert_int_equal(recover_from(spoil_area_count), -SIGTRAP);
 	assert_int_equal(recover_from(spoil_patch), -SIGTRAP);
+}
+
+/* -- what a record says of memory that is not ptmem's -- */
+
+static const uint8_t untouched[8] = {0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88};
+static uint8_t words[8];   /* writable: a semaphore could stand here */
+static uint8_t *anonymous; /* mapped, of no file */
+
+static void claim(struct journal *r, const void *at, uint32_t size, bool leads_to_itself)
+{
+	taddr_t addr = (taddr_t)(uintptr_t)at;
+	r->trap[1] = (struct journal_trap){.addr = addr,
+					   .patch_size = size,
+					   .resume = leads_to_itself ? addr : 0};
+	r->trap_count = 2;
+}
+
+static void claim_data(struct journal_copy *head, struct journal *r)
+{
+	claim(r, words, 8, false);
+}
+
+static void claim_word(struct journal_copy *head, struct journal *r)
+{
+	claim(r, words, 2, true);
+	r->trap[1].original[0] = 1; /* now - was is no count */
+}
+
+static void claim_constant(struct journal_copy *head, struct journal *r)
+{
+	claim(r, untouched, 8, false);
+}
+
+static void claim_text(struct journal_copy *head, struct journal *r)
+{
+	claim(r, (const void *)recover_from, 8, false);
+}
+
+static void claim_area(struct journal_copy *head, struct journal *r)
+{
+	r->area_count = 1;
+	r->area[0] = (struct journal_area){.start = (taddr_t)(uintptr_t)anonymous, .size = 4096};
+	r->shared = (taddr_t)(uintptr_t)anonymous;
+	r->shared_size = 4096;
+	r->injection[0] = (taddr_t)(uintptr_t)anonymous;
+}
+
+static bool is_untouched(void)
+{
+	return !is_checked || (memcmp(words, untouched, sizeof(untouched)) == 0 &&
+			       memcmp(anonymous, untouched, sizeof(untouched)) == 0);
+}
+
+/* The one breakpoint that is ptmem's goes, and nothing else is touched. */
+static void test_claims(void **state)
+{
+	void (*const claims[])(struct journal_copy *, struct journal *) = {
+		claim_data, claim_word, claim_constant, claim_text, claim_area};
+	anonymous = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memcpy(words, untouched, sizeof(words));
+	memcpy(anonymous, untouched, sizeof(untouched));
+	is_checked = true;
+	for (size_t i = 0; i < ARRAY_SIZE(claims); i++)
+		assert_int_equal(recover_from(claims[i]), 42);
+	is_checked = false;
+	munmap(anonymous, 4096);
 }
 
 int main(void)
@@ -214,6 +329,7 @@ int main(void)
 		cmocka_unit_test(test_handler),
 		cmocka_unit_test(test_recover),
 		cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_claims),
 	};
 	log_set_level(LOG_ERROR);
 	return cmocka_run_group_tests(tests, NULL, NULL);

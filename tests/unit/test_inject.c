@@ -1,6 +1,6 @@
 /*
- * A thread that makes system calls for ptmem while its process is told to stop and to go on:
- * afterwards it does what it was told last. And one that met a breakpoint before it was stopped for them.
+ * A thread that makes system calls for ptmem while its process receives SIGSTOP and SIGCONT:
+ * afterwards the last of them holds. And one that met a breakpoint before it was stopped for them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,16 +18,34 @@
 
 #include "base/log.h"
 #include "base/proc.h"
-#include "target/guard.h"
-#include "target/ptrace.h"
-#include "target/thread.h"
+#include "tracee/control/cleanup.h"
+#include "tracee/control/seize.h"
+#include "tracee/control/target.h"
+#include "tracee/guard/guardian.h"
+#include "tracee/guard/trap_handler.h"
+#include "tracee/inject/inject.h"
+#include "tracee/inject/stops.h"
+#include "tracee/inject/world.h"
+#include "tracee/os/clock.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/os/stop.h"
+#include "tracee/os/wait.h"
+#include "tracee/state/event_sink.h"
+#include "tracee/state/journal.h"
+#include "tracee/state/space.h"
+#include "tracee/state/space_modules.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/target_options.h"
+#include "tracee/state/thread.h"
+#include "tracee/state/trap.h"
+#include "tracee/state/trap_table.h"
 
 static struct target *target;
 static struct thread *thread;
 static volatile uint64_t *count; /* what the child counts up for ever */
 static volatile uint64_t *wants_trap; /* the child queues a breakpoint's signal to itself, once */
 
-static void ignore_module(void *ctx, struct space *s, struct module *m)
+static void ignore_module(void *ctx, struct address_space *s, struct module *m)
 {
 	(void)ctx, (void)s, (void)m;
 }
@@ -58,22 +76,22 @@ static pid_t start_child(void)
 static void seize_child(bool has_guard)
 {
 	static const struct target_options options = {.no_probes = true};
-	static const struct target_sink sink = {.module_loaded = ignore_module, .module_unloaded = ignore_module};
+	static const struct event_sink sink = {.module_loaded = ignore_module, .module_unloaded = ignore_module};
 	pid_t pid = start_child();
 	target = target_new(&options, &sink);
-	struct space *s = space_new(pid);
+	struct address_space *s = space_new(pid);
 	assert_int_equal(space_update_modules(s, NULL, NULL, NULL), 0);
 	if (has_guard) {
-		assert_int_equal(guard_start(target), 0);
-		guard_space(target, s);
+		assert_int_equal(guardian_start(target, cleanup_run), 0);
+		journal_begin(target, s);
 	}
 	process_add(target, pid, s);
 	assert_int_equal(target_seize_all(target, pid), 0);
 	thread = thread_find(target, pid);
 	assert_non_null(thread);
 	if (has_guard) {
-		guard_install(target, s, thread);
-		assert_true(guard_has_injection(s));
+		trap_handler_install(target, s, thread);
+		assert_true(journal_has_injection(s));
 	}
 }
 
@@ -88,8 +106,8 @@ static void make_call(void)
 static void serve_for(unsigned ms)
 {
 	for (uint64_t end = target_clock() + ms * 1000000ull; target_clock() < end;) {
-		if (loop_step(target, true) != 0)
-			loop_wait_for_child(1);
+		if (stops_serve_next(target, true) != 0)
+			wait_for_child(1);
 	}
 }
 
@@ -129,7 +147,7 @@ static void assert_goes_on(void)
 {
 	kill(thread->tid, SIGCONT);
 	make_call();
-	loop_start_world(target);
+	world_start(target);
 	assert_runs();
 	end_child();
 }
@@ -151,7 +169,7 @@ static void test_stays_stopped(void **state)
 		kill(thread->tid, SIGSTOP);
 		make_call();
 		make_call();
-		loop_start_world(target);
+		world_start(target);
 		assert_stopped();
 		kill(thread->tid, SIGCONT);
 		assert_runs();
@@ -159,19 +177,19 @@ static void test_stays_stopped(void **state)
 	}
 }
 
-/* It was stopped, and told to go on while it worked. */
+/* It was stopped, and continued while it worked. */
 static void test_out_of_group_stop(void **state)
 {
 	for (int i = 0; i < 2; i++) {
 		seize_child(i);
-		loop_start_world(target);
+		world_start(target);
 		kill(thread->tid, SIGSTOP);
 		assert_stopped();
-		loop_stop_world(target);
+		world_stop(target);
 		make_call();
-		loop_start_world(target);
+		world_start(target);
 		assert_stopped();
-		loop_stop_world(target);
+		world_stop(target);
 		make_call();
 		assert_goes_on();
 	}
@@ -182,7 +200,7 @@ static void test_held_signal(void **state)
 {
 	for (int i = 0; i < 2; i++) {
 		seize_child(i);
-		loop_start_world(target);
+		world_start(target);
 		target->is_stopping = true;
 		kill(thread->tid, SIGSTOP);
 		for (int k = 0; thread->held_signal != SIGSTOP && k < 10000; k++)
@@ -201,7 +219,14 @@ static enum stop_kind run_to_stop(int (*run)(pid_t tid, int sig))
 	return stop_decode(status).kind;
 }
 
-/* Interrupted before the signal of a breakpoint came, which it stands behind. */
+static enum trap_answer jump(struct target *t, struct thread *th, struct trap *trap,
+			     struct arch_regs *regs)
+{
+	ptrace_set_word(th->tid, t->arch->pc, trap->stub.jump);
+	return TRAP_RESUME;
+}
+
+/* Interrupted behind a breakpoint, before its signal arrived. */
 static void test_pending_trap(void **state)
 {
 	for (int i = 0; i < 2; i++) {
@@ -220,10 +245,12 @@ static void test_pending_trap(void **state)
 
 		assert_int_equal(ptrace_get_regs(thread->tid, &regs), 0);
 		taddr_t pc = regs.word[target->arch->pc];
-		struct trap trap = {.addr = pc - target->arch->trap_pc_offset, .kind = TRAP_PAD_EXIT};
+		struct trap trap = {.addr = pc - target->arch->trap_pc_offset,
+				    .kind = TRAP_PAD_EXIT,
+				    .serve = jump};
 		trap.stub.jump = pc + 1;
 		space_trap_add(thread->process->space, &trap);
-		loop_take_traps(target, thread->process->space);
+		world_serve_traps(target, thread->process->space);
 		assert_int_equal(ptrace_get_regs(thread->tid, &regs), 0);
 		assert_int_equal(regs.word[target->arch->pc], trap.stub.jump);
 		assert_int_equal(proc_status_read(thread->tid, &st), 0);
@@ -232,7 +259,7 @@ static void test_pending_trap(void **state)
 
 		assert_int_equal(ptrace_set_word(thread->tid, target->arch->pc, pc), 0);
 		make_call();
-		loop_start_world(target);
+		world_start(target);
 		assert_runs();
 		end_child();
 	}

@@ -508,7 +508,7 @@ static void test_prepared(void **state)
 		set(i, at(100));
 	leakcheck_add_memory(&c, BASE, BASE + sizeof(memory));
 	leakcheck_prepare(&c, read_memory, NULL);
-	assert_true(c.scan.spare.chunks.count > 0);
+	assert_true(c.scan.pool.chunks.count > 0);
 	memset(memory, 0, sizeof(memory));
 	set(5, at(200));
 	set(201, at(300));
@@ -529,36 +529,36 @@ static void test_prepared(void **state)
 }
 
 /* All that a page can hold, until chunks are full; narrow and wide ones in turn. */
-static void test_kept_words(void **state)
+static void test_pointer_store(void **state)
 {
 	enum { PAGES = 9000 };
-	struct kept_spare spare = {0};
-	struct kept_words kept;
+	struct chunk_pool pool = {0};
+	struct pointer_store store;
 	static uint64_t value[PAGE_WORDS], got[PAGE_WORDS];
-	kept_spare_fill(&spare, 1);
-	kept_words_init(&kept, &spare);
+	chunk_pool_fill(&pool, 1);
+	pointer_store_init(&store, &pool);
 	for (unsigned round = 0; round < 2; round++) {
 		for (uint64_t i = 0; i < PAGES; i++) {
 			uint64_t mask[PAGE_WORDS / 64] = {i, 1};
 			uint32_t count = 1 + (uint32_t)(i * 7 % PAGE_WORDS);
 			for (uint32_t k = 0; k < count; k++)
 				value[k] = UINT64_C(0x550000000000) + i * k + (i % 4 == 1 ? (uint64_t)k << 32 : 0);
-			struct kept_page page;
+			struct pointer_page page;
 			if (round == 0) {
-				kept_words_put(&kept, i * PAGE_SIZE_MIN, mask, value, count);
+				pointer_store_add(&store, i * PAGE_SIZE_MIN, mask, value, count);
 				continue;
 			}
-			kept_words_take(&kept, &page, got);
+			pointer_store_next(&store, &page, got);
 			assert_int_equal(page.addr, i * PAGE_SIZE_MIN);
 			assert_int_equal(page.count, count);
 			assert_memory_equal(page.mask, mask, sizeof(mask));
 			assert_memory_equal(got, value, count * sizeof(*value));
 		}
 	}
-	assert_int_equal(kept.reading, kept.chunks.count - 1);
-	assert_int_equal(spare.taken, kept.chunks.count);
-	kept_words_deinit(&kept);
-	kept_spare_drop(&spare);
+	assert_int_equal(store.reading, store.chunks.count - 1);
+	assert_int_equal(pool.taken, store.chunks.count);
+	pointer_store_deinit(&store);
+	chunk_pool_release(&pool);
 }
 
 static void test_order(void **state)
@@ -597,7 +597,7 @@ int main(void)
 		cmocka_unit_test(test_hole), cmocka_unit_test(test_ranges), cmocka_unit_test(test_index),
 		cmocka_unit_test(test_index_densely),
 		cmocka_unit_test(test_random), cmocka_unit_test(test_divided), cmocka_unit_test(test_large),
-		cmocka_unit_test(test_prepared), cmocka_unit_test(test_kept_words), cmocka_unit_test(test_order),
+		cmocka_unit_test(test_prepared), cmocka_unit_test(test_pointer_store), cmocka_unit_test(test_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

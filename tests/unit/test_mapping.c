@@ -15,8 +15,8 @@
 #include <sys/syscall.h>
 
 #include "profile/profile.h"
-#include "target/faults.h"
-#include "target/mapping.h"
+#include "tracee/control/faults.h"
+#include "tracee/syscalls/mapping.h"
 
 #define P 4096ull
 

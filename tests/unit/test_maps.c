@@ -2,7 +2,7 @@
  * Lines of /proc/PID/maps and wait statuses: what the kernel prints and gives, and what it
  * never would.
  */
-#include "target/maps.h"
+#include "tracee/os/maps.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -10,13 +10,15 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "target/stop.h"
+#include "tracee/os/stop.h"
 
 static struct map parse(const char *line)
 {
@@ -140,35 +142,58 @@ static void check_bounds(int fd, const struct map *m, taddr_t addr)
 		assert_int_equal(found.start, m->start);
 }
 
+/* A process whose memory stays as it is: reading maps allocates, so our own changes meanwhile. */
+static pid_t start_sleeper(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+static void check_queries(int fd, const struct maps *maps)
+{
+	struct map_bounds none;
+
+	for (size_t i = 0; i < maps->list.count; i++) {
+		const struct map *m = &maps->list.data[i];
+		if (m->start >> 63)
+			continue; /* the kernel's own */
+		assert_int_equal(maps_query(fd, m->start), m->is_exec);
+		assert_int_equal(maps_query(fd, m->end - 1), m->is_exec);
+		check_bounds(fd, m, m->start);
+		check_bounds(fd, m, m->end - 1);
+	}
+	assert_int_equal(maps_query(fd, 0), 0);
+	assert_int_equal(maps_query_bounds(fd, 0, &none), 0);
+}
+
 /* One address at a time, where the kernel can: the same as all maps say. */
 static void test_query(void **state)
 {
 	struct maps maps;
 	struct map_bounds none;
-	int fd = maps_open(getpid());
+	pid_t pid = start_sleeper();
+	int fd = maps_open(pid);
 
 	assert_true(fd >= 0);
-	assert_int_equal(maps_read(getpid(), &maps), 0);
-	if (maps_query(fd, (taddr_t)(uintptr_t)test_query) < 0) {
+	assert_int_equal(maps_read(pid, &maps), 0);
+	if (maps_query(fd, (taddr_t)(uintptr_t)test_query) < 0)
 		print_message("this kernel cannot be asked for one address\n");
-	} else {
-		for (size_t i = 0; i < maps.list.count; i++) {
-			const struct map *m = &maps.list.data[i];
-			if (m->start >> 63)
-				continue; /* the kernel's own */
-			assert_int_equal(maps_query(fd, m->start), m->is_exec);
-			assert_int_equal(maps_query(fd, m->end - 1), m->is_exec);
-			check_bounds(fd, m, m->start);
-			check_bounds(fd, m, m->end - 1);
-		}
-		assert_int_equal(maps_query(fd, 0), 0);
-		assert_int_equal(maps_query_bounds(fd, 0, &none), 0);
-	}
+	else
+		check_queries(fd, &maps);
 	assert_true(maps_query(-1, 0) < 0);
 	assert_true(maps_query_bounds(-1, 0, &none) < 0);
 	assert_true(maps_open(-1) < 0);
 	maps_deinit(&maps);
 	close(fd);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 int main(void)

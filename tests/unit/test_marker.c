@@ -16,8 +16,8 @@
 
 #include "base/alloc.h"
 #include "include/ptmem.h"
-#include "target/marker.h"
-#include "target/request.h"
+#include "tracee/calls/marker.h"
+#include "tracee/calls/request.h"
 
 static int parse(const char *text, struct arch_operand *out)
 {

@@ -3,7 +3,7 @@
  * filter are tables here, so that a test fixes the writer alone: which leaves
  * exist with how many bytes at which snapshot is said, not computed.
  *
- * UPDATE_GOLDEN=1 in the environment writes the golden files anew.
+ * UPDATE_GOLDEN=1 in the environment rewrites the golden files.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "output/massif.h"
 #include "output/writer.h"
 
 #define MAX_FRAMES 64
@@ -413,7 +414,7 @@ static void test_pages_and_no_heap(void **state)
 {
 	LEAF(FRAME(0x1000, 1, "/bin/x", {.name = "mmap"}));
 	SNAPSHOT(SNAPSHOT_PEAK, 1, 0, 4096);
-	report.is_pages = true;
+	report.memory = MEMORY_PAGES;
 	assert_contains("heap_tree=peak\nn1: 4096 (page allocation syscalls) mmap/mremap/brk, --alloc-fns, etc.\n n0:");
 	/* Valgrind 3.19 with --heap=no --stacks=yes --detailed-freq=1: every snapshot is "empty". */
 	profile.options.no_heap = true;

@@ -1,7 +1,7 @@
 /*
  * memusage's numbers from single events, its layout to the byte, its data file.
  */
-#include "output/memusage.h"
+#include "profile/memusage.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -15,6 +15,8 @@
 #include <cmocka.h>
 
 #include "base/heap_function.h"
+#include "output/memusage_data.h"
+#include "output/memusage_print.h"
 
 static void alloc(struct memusage *m, int function, taddr_t addr, uint64_t size)
 {
@@ -110,6 +112,29 @@ static void test_failed_realloc(void **state)
 	memusage_free(m);
 }
 
+/* What a failed call asked for counts, unless no object can be that large: no sum wraps. */
+static void test_impossible_sizes(void **state)
+{
+	struct memusage *m = memusage_new(NULL);
+	const struct memusage_numbers *n = memusage_numbers(m);
+	alloc(m, FUNCTION_MALLOC, 0x1000, 100);
+	alloc(m, FUNCTION_MALLOC, 0, UINT64_MAX);
+	alloc(m, FUNCTION_MALLOC, 0, (uint64_t)PTRDIFF_MAX + 1);
+	alloc(m, FUNCTION_CALLOC, 0, UINT64_MAX); /* also of a product that overflows */
+	resize(m, 0x1000, 0, (uint64_t)-5);
+	assert_int_equal(n->row[MEMUSAGE_MALLOC].memory, 100);
+	assert_int_equal(n->row[MEMUSAGE_MALLOC].failed, 2);
+	assert_int_equal(n->row[MEMUSAGE_CALLOC].failed, 1);
+	assert_int_equal(n->row[MEMUSAGE_REALLOC].memory, 0);
+	assert_int_equal(n->row[MEMUSAGE_REALLOC].failed, 1);
+	assert_int_equal(n->total, 100);
+	assert_int_equal(n->live, 100);
+	assert_int_equal(n->large, 4);
+	alloc(m, FUNCTION_MALLOC, 0, PTRDIFF_MAX);
+	assert_int_equal(n->total, (uint64_t)PTRDIFF_MAX + 100);
+	memusage_free(m);
+}
+
 static void test_mappings(void **state)
 {
 	struct memusage *m = memusage_new(NULL);
@@ -170,7 +195,7 @@ static void test_stacks(void **state)
 	assert_int_equal(n->stack_peak, 0x1000);
 	memusage_free(m);
 
-	m = memusage_new(NULL); /* a stack that was told of: what is near is another's */
+	m = memusage_new(NULL); /* a reported stack: what is near belongs to another */
 	n = memusage_numbers(m);
 	memusage_event(m, &(struct event){.kind = EVENT_STACK_RANGE, .thread = 1, .addr = 0x7fff0000, .size = 0x2000});
 	sample(m, 1, 0x7ffefff8); /* no base by that */
@@ -200,7 +225,7 @@ static void test_program_end(void **state)
 	memusage_free(m);
 }
 
-/* Many at a time come to the same as one by one, whatever stands in the table. */
+/* Many at a time give the same result as one by one, whatever is in the table. */
 static void test_quick(void **state)
 {
 	struct memusage *one = memusage_new(NULL), *many = memusage_new(NULL);
@@ -310,7 +335,7 @@ static void test_data_batches(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layout), cmocka_unit_test(test_failed_realloc), cmocka_unit_test(test_mappings),
+		cmocka_unit_test(test_layout), cmocka_unit_test(test_failed_realloc), cmocka_unit_test(test_impossible_sizes), cmocka_unit_test(test_mappings),
 		cmocka_unit_test(test_stacks), cmocka_unit_test(test_quick), cmocka_unit_test(test_clone), cmocka_unit_test(test_data),
 		cmocka_unit_test(test_data_batches), cmocka_unit_test(test_program_end),
 	};

@@ -2,7 +2,10 @@
  * The command line: every option's good and bad values with the line that is
  * printed, the order of the three sources, desc:, and what excludes what.
  */
-#include "options.h"
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "cli/option_table.h"
+#include "cli/options_parse.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -21,7 +24,7 @@ static char message[4096];
 
 /* A home of our own, so that the tester's ptmemrc does not matter. */
 static char home[] = "/tmp/ptmem-options.XXXXXX";
-static char config[128], folder[160], rc_file[192];
+static char config[128], directory[160], rc_file[192];
 
 /* Parses @line, split as PTMEM_OPTS is, behind the word "ptmem"; stderr goes to @message. */
 static int parse(const char *line, struct options *o, struct words *words)
@@ -54,6 +57,22 @@ static void check_good(const char *line, void (*check)(const struct options *o))
 	if (parse(line, &o, &words))
 		fail_msg("'%s' is refused: %s", line, message);
 	assert_string_equal(message, "");
+	if (check)
+		check(&o);
+	options_deinit(&o);
+	words_deinit(&words);
+}
+
+/* It is taken with a warning; @check: NULL = nothing to see. */
+static void check_warned(const char *line, const char *want, void (*check)(const struct options *o))
+{
+	struct options o;
+	struct words words;
+	char wanted[sizeof(message)];
+	if (parse(line, &o, &words))
+		fail_msg("'%s' is refused: %s", line, message);
+	snprintf(wanted, sizeof(wanted), "ptmem: warning: %s\n", want);
+	assert_string_equal(message, wanted);
 	if (check)
 		check(&o);
 	options_deinit(&o);
@@ -273,7 +292,7 @@ static const struct {
 	{"--view=dead", "--view takes live, peak, exit, total or count"},
 	{"--top=0", "--top takes a decimal number from 0.1 to 86400"},
 	{"--duration=0", DURATION}, {"--duration=1m", DURATION},
-	{"--stats=maybe", "--stats takes yes or no"}, {"--help=x", "--help takes no value"},
+	{"--stats=maybe", "--stats takes yes or no"}, {"--help=x", "--help takes all, or no value"},
 	{"--depth", "a value is missing, --depth=N"}, {"--alloc-fn", "a value is missing, --alloc-fn=NAME"},
 };
 
@@ -292,18 +311,18 @@ static void test_unknown(void **state)
 	check_bad("--depht=3 prog", "unknown option '--depht=3': did you mean --depth?");
 	check_bad("--samp=3 prog", "unknown option '--samp=3': did you mean --sample?");
 	check_bad("--trace-child=no x", "unknown option '--trace-child=no': did you mean --trace-children?");
-	check_bad("--xy prog", "unknown option '--xy': ptmem --help lists all");
+	check_bad("--xy prog", "unknown option '--xy': ptmem --help=all lists all");
 	check_bad("-p abc", "bad option '-p abc': --pid takes a process id");
 	check_bad("-pabc", "bad option '-pabc': --pid takes a process id");
 	check_bad("--pid=abc", "bad option '--pid=abc': --pid takes a process id");
 	check_bad("--dept=3 prog", "unknown option '--dept=3': did you mean --depth?");
 	check_bad("--treshold=3 prog", "unknown option '--treshold=3': did you mean --threshold?");
 	check_bad("--trace-childern=no x", "unknown option '--trace-childern=no': did you mean --trace-children?");
-	check_bad("--frobnicate prog", "unknown option '--frobnicate': ptmem --help lists all");
-	check_bad("--massif:frobnicate=1 x", "unknown option '--massif:frobnicate=1': ptmem --help lists all");
-	check_bad("-x prog", "unknown option '-x': ptmem --help lists all");
-	check_bad("-vx prog", "unknown option '-vx': ptmem --help lists all");
-	check_bad("--=1 prog", "unknown option '--=1': ptmem --help lists all");
+	check_bad("--frobnicate prog", "unknown option '--frobnicate': ptmem --help=all lists all");
+	check_bad("--massif:frobnicate=1 x", "unknown option '--massif:frobnicate=1': ptmem --help=all lists all");
+	check_bad("-x prog", "unknown option '-x': ptmem --help=all lists all");
+	check_bad("-vx prog", "unknown option '-vx': ptmem --help=all lists all");
+	check_bad("--=1 prog", "unknown option '--=1': ptmem --help=all lists all");
 }
 
 static void test_missing(void **state)
@@ -311,23 +330,120 @@ static void test_missing(void **state)
 	check_bad("-p", "bad option '-p': a value is missing, --pid=PID");
 	check_bad("--pid", "bad option '--pid': a value is missing, --pid=PID");
 	check_bad("-vo", "bad option '-vo': a value is missing, --massif-out-file=FILE");
-	check_bad("", "no program given; ptmem --help says how");
-	check_bad("--", "no program given; ptmem --help says how");
-	check_bad("--depth=3", "no program given; ptmem --help says how");
+	check_bad("", "no program given; see ptmem --help");
+	check_bad("--", "no program given; see ptmem --help");
+	check_bad("--depth=3", "no program given; see ptmem --help");
 }
 
 static void test_contradictions(void **state)
 {
 	static const char *const replay =
-		"--replay reads events from a file: neither --pid nor a program goes with it";
-	check_bad("-p 1 prog", "--pid and a program exclude each other");
-	check_bad("--duration=5 prog", "--duration goes only with --pid");
-	check_bad("--duration=5 --replay=f", "--duration goes only with --pid");
+		"--replay reads events from a file: it takes neither --pid nor a program";
+	check_bad("-p 1 prog", "--pid and a program cannot be combined");
+	check_bad("--duration=5 prog", "--duration needs --pid");
+	check_bad("--flame=x.png prog",
+		  "--flame writes SVG, not png: give it a name that ends in .svg, which browsers show");
+	check_bad("--flame=/a.b/x.PDF prog",
+		  "--flame writes SVG, not PDF: give it a name that ends in .svg, which browsers show");
+	check_bad("--duration=5 --replay=f", "--duration needs --pid");
 	check_bad("--replay=f prog", replay);
 	check_bad("--replay=f -p 1", replay);
-	check_bad("--replay=f --top", "--replay has no program: neither --leak-check nor --top goes with it");
-	check_bad("--replay=f --leak-check", "--replay has no program: neither --leak-check nor --top goes with it");
-	check_bad("--replay=f --events=g", "--replay and --events exclude each other");
+	check_bad("--replay=f --top", "--replay has no program: --leak-check and --top cannot be used with it");
+	check_bad("--replay=f --leak-check", "--replay has no program: --leak-check and --top cannot be used with it");
+	check_bad("--heap=no -o f --memusage prog",
+		  "--massif-out-file has no effect: with --heap=no no massif file is written");
+	check_bad("-p 1 --sample --heap=no --massif-out-file=f",
+		  "--massif-out-file has no effect: with --heap=no no massif file is written");
+	check_bad("--heap=no --depth=5 --memusage prog",
+		  "--depth has no effect: with --heap=no no massif file is written");
+	check_bad("--stacks=yes --trace=faults prog",
+		  "--stacks has nothing to show without heap among --trace's sources");
+	check_good("--heap=no --depth=5 --memusage --stacks=yes prog", NULL);
+	check_good("--heap=no -o f prog", NULL);
+	check_bad("--replay=f --events=g", "--replay and --events cannot be combined");
+}
+
+static void is_counting_calls(const struct options *o)
+{
+	assert_true(o->memusage);
+	assert_false(o->pages_as_heap);
+}
+
+static const struct {
+	const char *line, *want;
+} without_effect[] = {
+	{"--view=peak prog", "--view needs --folded or --flame"},
+	{"--sample-fields=VmRSS prog", "--sample-fields needs --sample"},
+	{"--sample-out=f prog", "--sample-out needs --sample"},
+	{"--leaks-out=f prog", "--leaks-out needs --leaks or --leak-check"},
+	{"--memusage-out=f prog", "--memusage-out needs --memusage"},
+	{"--data-buffer=1 prog", "--data-buffer needs --data"},
+	{"-m prog", "--mmap needs --memusage or --data"},
+	{"--no-timer prog", "--no-timer needs --memusage or --data"},
+	{"--progname=x prog", "--progname needs --memusage or --data"},
+	{"--stack-sample=5 prog", "--stack-sample needs --stacks, --memusage or --data"},
+	{"--log-file=f --log-fd=1 prog", "--log-file and --log-fd cannot be combined"},
+	{"--replay=f --trace-children=yes", "--replay and --trace-children cannot be combined"},
+	{"--replay=f --trace=mmap",
+	 "--replay has events of the heap only: --trace cannot add other sources"},
+	{"--replay=f --sample", "--sample needs a process: --replay has none"},
+	{"--heap=no --leaks prog", "--leaks has nothing to show with --heap=no"},
+	{"--heap=no --flame=f prog", "--flame has nothing to show with --heap=no"},
+	{"--trace=mmap --leak-check prog",
+	 "--leak-check has nothing to show without heap among --trace's sources"},
+	{"--trace=mmap --top prog", "--top has nothing to show without heap among --trace's sources"},
+	{"--trace=brk --xtree-memory=full prog", "--xtree-memory needs heap among --trace's sources"},
+	{"--monitor=1 -o f status", "--monitor and --massif-out-file cannot be combined"},
+	{"--monitor=1 --leaks status", "--monitor and --leaks cannot be combined"},
+	{"--sample --sample-fields=VmRSS,Name prog",
+	 "--sample-fields: /proc/PID/status has no 'Name' that can be sampled"},
+	{"--sample --sample-fields=VmRSS, prog", "--sample-fields: /proc/PID/status has no '' that can be sampled"},
+};
+
+static void is_on_stderr(const struct options *o)
+{
+	assert_null(o->events_file);
+	assert_false(o->leak_check);
+	assert_true(o->top == OPTION_OFF);
+	assert_int_equal(o->sample_ms, 0);
+}
+
+static void is_flame_without_heap(const struct options *o)
+{
+	assert_string_equal(o->flame_file, "f");
+}
+
+/* What has no effect is an error, for Valgrind's options a warning; as a default it is neither. */
+static void test_without_effect(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(without_effect); i++)
+		check_bad(without_effect[i].line, without_effect[i].want);
+	check_warned("--xtree-memory-file=f prog", "--xtree-memory-file has no effect without --xtree-memory", NULL);
+	check_warned("--trace-children-skip=f prog", "--trace-children-skip has no effect without --trace-children",
+		     NULL);
+	check_good("--trace=mmap --flame=f --view=peak prog", is_flame_without_heap);
+	check_good("--flame=x.svg prog", NULL);
+	check_good("--flame=a.png/x prog", NULL);
+	check_good("--monitor=1 -q --color=never status", NULL);
+	check_good("--stack-sample=5 --data=d prog", NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(without_effect); i++) {
+		const char *last = strrchr(without_effect[i].line, ' ');
+		bool has_program = strcmp(last, " prog") == 0;
+		/* no such field, wherever that is said */
+		if (!has_program || strstr(without_effect[i].line, "--sample --sample-fields"))
+			continue;
+		_cleanup_free_ char *options = xstrndup(without_effect[i].line,
+							(size_t)(last - without_effect[i].line));
+		setenv("PTMEM_OPTS", options, 1);
+		check_good("prog", NULL);
+	}
+	setenv("PTMEM_OPTS", "--error-exitcode=3 --duration=3", 1);
+	check_good("prog", NULL);
+	setenv("PTMEM_OPTS", "--leak-check --top --sample --events=e", 1);
+	check_good("--replay=f", is_on_stderr);
+	setenv("PTMEM_OPTS", "--pages-as-heap=yes", 1);
+	check_good("--memusage prog", is_counting_calls);
+	unsetenv("PTMEM_OPTS");
 }
 
 static void is_pid_12(const struct options *o)
@@ -395,9 +511,11 @@ static void is_leaks_off(const struct options *o)
 static void test_growth(void **state)
 {
 	check_good("--leaks prog", is_leaks_all);
-	check_good("--leaks=2.5 --leak-check --leaks-out=l.json --error-exitcode=3 --top=.5 --view=count prog",
+	check_good("--leaks=2.5 --leak-check --leaks-out=l.json --error-exitcode=3 --top=.5 --view=count --folded=f prog",
 		   is_leaks_old);
-	check_good("--error-exitcode=3 prog", is_leaks_off); /* scripts pass it to any tool */
+	/* scripts pass it to any tool */
+	check_warned("--error-exitcode=3 prog", "--error-exitcode has no effect without --leak-check", is_leaks_off);
+	check_good("--error-exitcode=0 prog", NULL);
 }
 
 static void is_duration(const struct options *o)
@@ -499,9 +617,9 @@ static void test_environment(void **state)
 	} bad[] = {
 		{"--depth=0", "PTMEM_OPTS: bad option '--depth=0': " DEPTH},
 		{"--dept=1", "PTMEM_OPTS: unknown option '--dept=1': did you mean --depth?"},
-		{"-v other", "PTMEM_OPTS: 'other' is no option"},
-		{"-- other", "PTMEM_OPTS: 'other' is no option"},
-		{"--alloc-fn='x", "PTMEM_OPTS: a quote is not closed"},
+		{"-v other", "PTMEM_OPTS: 'other' is not an option"},
+		{"-- other", "PTMEM_OPTS: 'other' is not an option"},
+		{"--alloc-fn='x", "PTMEM_OPTS: unterminated quote"},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		setenv("PTMEM_OPTS", bad[i].opts, 1);
@@ -562,7 +680,7 @@ static void test_rc_file_of_others(void **state)
 	char want[512];
 	write_rc("--depth=7\n", 0666);
 	assert_int_equal(parse("prog", &o, &words), 0);
-	snprintf(want, sizeof(want), "ptmem: warning: %s is not read: others can write it\n", rc_file);
+	snprintf(want, sizeof(want), "ptmem: warning: %s is ignored: other users can write to it\n", rc_file);
 	assert_string_equal(message, want);
 	is_default(&o);
 	options_deinit(&o);
@@ -575,7 +693,8 @@ static void test_help(void **state)
 	char *text = NULL;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
-	options_print_help(f);
+	options_print_help(f, HELP_EVERYDAY);
+	options_print_help(f, HELP_ALL);
 	fclose(f);
 	assert_non_null(strstr(text, "  -p, --pid=PID "));
 	assert_non_null(strstr(text, " [massif.out.%p]\n"));
@@ -593,18 +712,18 @@ static int make_home(void **state)
 	if (!mkdtemp(home))
 		return -1;
 	snprintf(config, sizeof(config), "%s/.config", home);
-	snprintf(folder, sizeof(folder), "%s/ptmem", config);
-	snprintf(rc_file, sizeof(rc_file), "%s/ptmemrc", folder);
+	snprintf(directory, sizeof(directory), "%s/ptmem", config);
+	snprintf(rc_file, sizeof(rc_file), "%s/ptmemrc", directory);
 	setenv("HOME", home, 1);
 	unsetenv("XDG_CONFIG_HOME");
 	unsetenv("PTMEM_OPTS");
 	log_set_color(COLOR_NEVER);
-	return mkdir(config, 0700) || mkdir(folder, 0700);
+	return mkdir(config, 0700) || mkdir(directory, 0700);
 }
 
 static int remove_home(void **state)
 {
-	return rmdir(folder) || rmdir(config) || rmdir(home);
+	return rmdir(directory) || rmdir(config) || rmdir(home);
 }
 
 int main(void)
@@ -617,6 +736,7 @@ int main(void)
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_contradictions),
+		cmocka_unit_test(test_without_effect),
 		cmocka_unit_test(test_pid), cmocka_unit_test(test_several_pids),
 		cmocka_unit_test(test_too_many_pids), cmocka_unit_test(test_growth),
 		cmocka_unit_test(test_modes),

@@ -1,6 +1,6 @@
 /*
- * outfile: whole or absent, whatever the disk, the folder and the name are.
- * Every test runs in a folder of its own, as the working directory.
+ * outfile: complete or absent, whatever the disk, the directory and the name are.
+ * Every test has a working directory of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,8 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "output/writer.h"
+#include "base/types.h"
+#include "output/outfile.h"
 
 static char dir[64];
 
@@ -95,6 +96,33 @@ static void test_appears_whole(void **state)
 	assert_file("new", "text\n");
 	assert_int_equal(mode_of("new"), 0644);
 	assert_int_equal(count_files(), 1);
+}
+
+/* A writer that dies leaves nothing, whatever it dies of. */
+static void test_killed(void **state)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGKILL};
+
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+		int status = 0;
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (pid == 0) {
+			struct outfile out;
+
+			signal(signals[i], SIG_DFL);
+			if (outfile_open("new", &out))
+				_exit(1);
+			fputs("text", out.file);
+			fflush(out.file);
+			raise(signals[i]);
+			_exit(2);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
+		assert_int_equal(count_files(), 0);
+	}
 }
 
 static void test_umask(void **state)
@@ -196,7 +224,7 @@ static int as_nobody(const char *path)
 	return -WEXITSTATUS(status);
 }
 
-/* As nobody: were it to rename a file over the device, it would do so for the whole machine. */
+/* As user nobody: were it to rename a file over the device, it would do so for the whole machine. */
 static void test_device_full(void **state)
 {
 	assert_int_equal(as_nobody("/dev/full"), -ENOSPC);
@@ -275,7 +303,7 @@ static void test_fifo(void **state)
 	char buf[16] = "";
 
 	assert_int_equal(mkfifo("fifo", 0600), 0);
-	alarm(5); /* if nobody writes to it, reading would wait for ever */
+	alarm(5); /* without a writer, reading would wait for ever */
 	pid_t child = fork();
 
 	if (child == 0)
@@ -330,7 +358,7 @@ static void test_stdout_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_appears_whole), T(test_umask), T(test_abort_keeps_old), T(test_replaces_and_keeps_mode),
+		T(test_appears_whole), T(test_killed), T(test_umask), T(test_abort_keeps_old), T(test_replaces_and_keeps_mode),
 		T(test_symlink_stays), T(test_stale_temporary), T(test_two_at_once), T(test_longest_name),
 		T(test_device_full), T(test_device_full_early), T(test_size_limit), T(test_no_such_folder),
 		T(test_permissions), T(test_fifo), T(test_stdout), T(test_stdout_full),

@@ -65,37 +65,37 @@ static void make_pads(void)
 /* --- what was delivered --- */
 
 #define KEEP 64
-static struct ring_record seen[KEEP];
+static struct heap_event seen[KEEP];
 static uint64_t seen_count, verified, raw_only, kept_frames, all_frames, deepest;
 static taddr_t last_stack[MAX_WALK];
 static size_t last_stack_count;
 
-static void keep(void *ctx, const struct ring_record *record)
+static void keep(void *ctx, struct heap_event *ev)
 {
 	if (seen_count < KEEP)
-		seen[seen_count] = *record;
+		seen[seen_count] = *ev;
 	seen_count++;
-	if (record->has_stack) {
-		memcpy(last_stack, record->frame, record->frame_count * sizeof(taddr_t));
-		last_stack_count = record->frame_count;
-		kept_frames += record->kept;
-		all_frames += record->frame_count;
-		deepest = MAX(deepest, record->frame_count);
+	if (ev->frame) {
+		memcpy(last_stack, ev->frame, ev->frame_count * sizeof(taddr_t));
+		last_stack_count = ev->frame_count;
+		kept_frames += ev->kept;
+		all_frames += ev->frame_count;
+		deepest = MAX(deepest, ev->frame_count);
 	}
-	if (!record->has_raw)
+	if (!ev->stack)
 		return;
 	static taddr_t full[MAX_WALK];
-	size_t n = unwind_record(record, full, MAX_WALK);
-	if (!record->has_stack) {
+	size_t n = unwind_raw(ev->stack, full, MAX_WALK);
+	if (!ev->frame) {
 		raw_only++;
 		memcpy(last_stack, full, n * sizeof(taddr_t));
 		last_stack_count = n;
 		return;
 	}
 	verified++;
-	if (n != record->frame_count || memcmp(full, record->frame, n * sizeof(taddr_t)) != 0)
+	if (n != ev->frame_count || memcmp(full, ev->frame, n * sizeof(taddr_t)) != 0)
 		fail_msg("record %llu: %u frames incrementally (%u kept), %zu fully", (unsigned long long)seen_count,
-			 record->frame_count, record->kept, n);
+			 ev->frame_count, ev->kept, n);
 }
 
 static struct world here;
@@ -150,7 +150,7 @@ static void test_records(void **state)
 	assert_int_equal(seen[5].align, 128);
 	expect(6, HEAP_ALLOC, FUNCTION_MEMALIGN, 0, 0, 500);
 	expect(7, HEAP_ALLOC, FUNCTION_MALLOC, 0, 0, (uint64_t)-5);
-	assert_false(seen[7].has_stack || seen[7].has_raw);
+	assert_false(seen[7].frame || seen[7].stack);
 	expect(8, HEAP_REALLOC_BEGIN, FUNCTION_REALLOC, 0, 0x100000, 0);
 	expect(9, HEAP_REALLOC_END, FUNCTION_REALLOC, 0x100010, 0x100000, 600);
 	expect(10, HEAP_REALLOC_BEGIN, FUNCTION_REALLOC, 0, 0x100010, 0);
@@ -268,7 +268,7 @@ static void test_registers(void **state)
 	open_world(1 << 16);
 	enroll();
 	for (int i = 0; i < 20; i++) { /* raw at first, then incremental, at last verified */
-		here.memory.control->flags = i > 15 ? PAD_VERIFY : 0;
+		pad_memory_set_flags(&here.memory, i > 15 ? PAD_VERIFY : 0);
 		assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
 		assert_int_equal(result, 0x100000 + 16 * i);
 		assert_int_equal(call_keeping((void *)pad_free, result, &result), 0);
@@ -286,11 +286,48 @@ static void test_registers(void **state)
 		slot->guard = 0;
 	}
 	/* too large: the trap on leaving */
-	here.memory.control->flags = PAD_VERIFY;
+	pad_memory_set_flags(&here.memory, PAD_VERIFY);
 	here.memory.control->raw_max = 64;
 	assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
 	assert_int_equal(here.large, 1);
 	world_close();
+}
+
+/*
+ * The short ways: records of 16 bytes where one stack allocates again and again, also when the ring
+ * is full, for one thread and for several, with and without stacks.
+ */
+static void run_short_ways(uint32_t flags, uint32_t shared)
+{
+	const uint64_t pairs = 20000;
+	uint64_t result;
+	open_world(1 << 16);
+	enroll();
+	pad_memory_set_flags(&here.memory, flags);
+	pad_memory_set_shared(&here.memory, shared);
+	for (uint64_t i = 0; i < pairs; i++) {
+		assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
+		assert_int_equal(result, 0x100000 + 16 * i);
+		assert_int_equal(call_keeping((void *)pad_free, result, &result), 0);
+		if (i < 3)
+			drain(); /* it learns the rules */
+	}
+	drain();
+	assert_int_equal(seen_count, 2 * pairs);
+	assert_int_equal(fake_frees, pairs);
+	/* nearly all were 16 bytes, and no trap but those of the full ring was met */
+	assert_true(here.ring.stats.bytes < 2 * pairs * 16 + 100000);
+	assert_true(here.full >= 2 * pairs * 16 / (1 << 16) - 1);
+	assert_int_equal(here.guards + here.bounds + here.unknown, 0);
+	world_close();
+}
+
+static void test_short_ways(void **state)
+{
+	run_short_ways(0, 0);
+	run_short_ways(0, 1);
+	run_short_ways(PAD_COUNT_ONLY, 0);
+	run_short_ways(PAD_COUNT_ONLY, 1);
 }
 
 /* --- changing call depths --- */
@@ -344,7 +381,7 @@ static NOINLINE void by_deref(struct walker *w, unsigned int depth)
 	aligned[1] = room[1] = aligned[0];
 }
 
-/* rbp as an ordinary register: whoever needs it outside must find it saved. */
+/* rbp as an ordinary register: outer frames that need it must find it saved. */
 static NOINLINE void with_rbp(struct walker *w, unsigned int depth)
 {
 	__asm__ volatile("mov %0, %%rbx\n mov %0, %%r12\n mov %0, %%r13" ::"r"((uint64_t)depth)
@@ -406,7 +443,7 @@ static void test_verify(void **state)
 	struct walker w = { .random = 88172645463325252ull, .budget = MANY, .alloc = pad_malloc };
 	open_world(1 << 20);
 	enroll();
-	here.memory.control->flags = PAD_VERIFY;
+	pad_memory_set_flags(&here.memory, PAD_VERIFY);
 	w.alloc = pad_malloc;
 	w.release = pad_free;
 	wander(&w, 0);
@@ -424,10 +461,10 @@ static void test_verify(void **state)
 /* The same walk with and without verifying gives the same stacks: a hash over all of them. */
 static uint64_t stacks_hash;
 
-static void hash_stack(void *ctx, const struct ring_record *record)
+static void hash_stack(void *ctx, struct heap_event *ev)
 {
-	keep(ctx, record);
-	if (record->kind != HEAP_ALLOC)
+	keep(ctx, ev);
+	if (ev->kind != HEAP_ALLOC)
 		return;
 	for (size_t i = 0; i < last_stack_count; i++)
 		stacks_hash = hash_u64(stacks_hash * 31 + last_stack[i]);
@@ -438,8 +475,8 @@ static uint64_t hash_of_walk(uint32_t flags)
 	struct walker w = { .random = 362436069521288629ull, .budget = MANY / 5 };
 	open_world(1 << 18);
 	enroll();
-	here.on_record = hash_stack;
-	here.memory.control->flags = flags;
+	here.on_event = hash_stack;
+	pad_memory_set_flags(&here.memory, flags);
 	w.alloc = pad_malloc;
 	w.release = pad_free;
 	stacks_hash = 0;
@@ -469,11 +506,20 @@ static NOINLINE int descend(int depth)
 	return local;
 }
 
+/* From one call site, whose rule is known after the first time. */
+static NOINLINE void descend_often(int depth, int times)
+{
+	for (int i = 0; i < times; i++) {
+		descend(depth);
+		drain();
+	}
+}
+
 static void test_deep(void **state)
 {
 	open_world(1 << 22);
 	enroll();
-	here.memory.control->flags = PAD_VERIFY;
+	pad_memory_set_flags(&here.memory, PAD_VERIFY);
 	for (int i = 0; i < 3; i++) {
 		descend(3000);
 		descend(3000);
@@ -483,23 +529,52 @@ static void test_deep(void **state)
 	assert_int_equal(seen_count, 9);
 	assert_true(deepest > 3000);
 	assert_true(verified >= 6); /* the first three taught the rules */
-	/* Deeper than the slot's frames: raw. */
-	here.memory.control->flags = 0;
-	descend(5000);
-	descend(5000);
-	drain();
-	assert_int_equal(seen_count, 11);
+	/* Deeper than the slot's frames: it asks for a deep cache, once. */
+	descend_often(100, 2);
+	descend_often(5000, 4);
+	assert_int_equal(here.deep, 1);
+	assert_int_equal(seen_count, 14);
 	assert_true(last_stack_count > 5000);
-	assert_true(seen[10].has_raw && !seen[10].has_stack);
+	assert_true(seen[13].frame && seen[13].stack);
+	pad_memory_set_flags(&here.memory, 0);
+	descend_often(5000, 3);
+	assert_true(seen[16].frame && !seen[16].stack && seen[16].kept > 5000);
 	/* Larger than a record may be: the trap, and the call goes on. */
 	here.memory.control->raw_max = 65536;
-	descend(9000);
+	descend(16500);
 	drain();
 	assert_int_equal(here.large, 1);
-	assert_int_equal(seen_count, 11);
+	assert_int_equal(seen_count, 17);
 	descend(10);
 	drain();
-	assert_int_equal(seen_count, 12);
+	assert_int_equal(seen_count, 18);
+	world_close();
+}
+
+/* Without a deep cache that is free the stack is sent raw, and the pad does not ask again. */
+static void test_no_deep_cache(void **state)
+{
+	open_world(1 << 22);
+	for (int i = 0; i < PAD_DEEP_CACHES; i++) {
+		uint32_t slot = (uint32_t)pad_slots_add(&here.memory, 0x1000 * (i + 1ull), 0, 1);
+		pad_cache_deepen(&here.memory, slot);
+	}
+	enroll();
+	descend_often(100, 2);
+	descend_often(5000, 3);
+	assert_int_equal(here.deep, 1);
+	assert_int_equal(seen_count, 4);
+	assert_true(seen[3].stack && !seen[3].frame);
+	assert_true(last_stack_count > 5000);
+	/* The next thread that comes finds one that was given back. */
+	pad_slots_remove(&here.memory, 0x3000);
+	pad_slots_remove(&here.memory, thread_pointer());
+	int slot = enroll();
+	ring_reset_slot(&here.ring, (uint32_t)slot);
+	descend_often(5000, 4);
+	assert_int_equal(here.deep, 2);
+	assert_int_equal(seen_count, 7);
+	assert_true(seen[6].frame && !seen[6].stack && seen[6].kept > 5000);
 	world_close();
 }
 
@@ -507,12 +582,12 @@ static void test_count_only(void **state)
 {
 	open_world(1 << 16);
 	enroll();
-	here.memory.control->flags = PAD_COUNT_ONLY;
+	pad_memory_set_flags(&here.memory, PAD_COUNT_ONLY);
 	for (int i = 0; i < 20; i++)
 		pad_free(pad_malloc(10, 0));
 	drain();
 	assert_int_equal(seen_count, 40);
-	assert_false(seen[38].has_stack || seen[38].has_raw);
+	assert_false(seen[38].frame || seen[38].stack);
 	assert_int_equal(seen[38].size, 10);
 	world_close();
 }
@@ -610,19 +685,19 @@ static void *thread_main(void *arg)
 static uint64_t live[65536];
 
 /* Every block once, freed only when live: the ring's order is a possible one. */
-static void check_order(void *ctx, const struct ring_record *record)
+static void check_order(void *ctx, struct heap_event *ev)
 {
 	static taddr_t base = 0x100000;
-	if (record->kind == HEAP_ALLOC) {
-		uint64_t bit = (record->addr - base) / 16 % (64 * 65536);
+	if (ev->kind == HEAP_ALLOC) {
+		uint64_t bit = (ev->addr - base) / 16 % (64 * 65536);
 		assert_false(live[bit / 64] >> (bit % 64) & 1);
 		live[bit / 64] |= 1ull << (bit % 64);
 	} else {
-		uint64_t bit = (record->addr - base) / 16 % (64 * 65536);
+		uint64_t bit = (ev->addr - base) / 16 % (64 * 65536);
 		assert_true(live[bit / 64] >> (bit % 64) & 1);
 		live[bit / 64] &= ~(1ull << (bit % 64));
 	}
-	keep(ctx, record);
+	keep(ctx, ev);
 }
 
 static void run_threads(size_t ring_size, uint32_t flags, uint64_t calls)
@@ -631,9 +706,9 @@ static void run_threads(size_t ring_size, uint32_t flags, uint64_t calls)
 	thread_calls = calls;
 	open_world(ring_size);
 	memset(live, 0, sizeof(live));
-	here.on_record = check_order;
+	here.on_event = check_order;
 	here.has_reader = true;
-	here.memory.control->flags = flags;
+	pad_memory_set_flags(&here.memory, flags);
 	done = 0;
 	pthread_barrier_init(&start, NULL, THREADS);
 	for (uintptr_t i = 0; i < THREADS; i++)
@@ -686,10 +761,10 @@ static void on_timer(int sig)
 
 static uint64_t allocs_seen, frees_seen;
 
-static void count_kinds(void *ctx, const struct ring_record *record)
+static void count_kinds(void *ctx, struct heap_event *ev)
 {
-	*(record->kind == HEAP_ALLOC ? &allocs_seen : &frees_seen) += 1;
-	keep(ctx, record);
+	*(ev->kind == HEAP_ALLOC ? &allocs_seen : &frees_seen) += 1;
+	keep(ctx, ev);
 }
 
 /* A handler that allocates at random moments: in the walk, between reserve and commit, anywhere. */
@@ -702,8 +777,8 @@ static void interrupt(uint32_t flags)
 
 	open_world(1 << 20);
 	enroll();
-	here.memory.control->flags = flags;
-	here.on_record = count_kinds;
+	pad_memory_set_flags(&here.memory, flags);
+	here.on_event = count_kinds;
 	here.memory.control->shared = 0; /* one thread: handlers need no lock */
 	allocs_seen = frees_seen = 0;
 	w.alloc = pad_malloc;
@@ -747,7 +822,7 @@ static void test_libc(void **state)
 	const void *entry[] = { (const void *)__libc_malloc, (const void *)__libc_free,
 				(const void *)__libc_calloc, (const void *)__libc_realloc };
 	/* In a program that is not PIE, &__libc_malloc may be a PLT entry: none of these tests is. */
-	uint8_t *pages = code_pages((uintptr_t)entry[0], 4096);
+	uint8_t *pages = code_pages((uintptr_t)entry[0], ROUND_UP(4 * PAD_ROOM, 4096));
 	for (int i = 0; i < 4; i++)
 		handle[i] = make_pad_at(entry[i], probe[i], pages + i * PAD_ROOM);
 	alloc_fn p_malloc = (alloc_fn)handle[0], p_calloc = (alloc_fn)handle[2];
@@ -771,7 +846,7 @@ static void test_libc(void **state)
 	assert_int_equal(seen_count, 6 * 1000 + 3);
 	(void)name;
 	world_close();
-	munmap(pages, 4096);
+	munmap(pages, ROUND_UP(4 * PAD_ROOM, 4096));
 }
 
 /* Argument: a pattern, only these tests. */
@@ -783,9 +858,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_off_and_unknown_thread),
 		cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_short_ways),
 		cmocka_unit_test(test_verify),
 		cmocka_unit_test(test_hash),
 		cmocka_unit_test(test_deep),
+		cmocka_unit_test(test_no_deep_cache),
 		cmocka_unit_test(test_count_only),
 		cmocka_unit_test(test_longjmp_out_of_the_original),
 		cmocka_unit_test(test_throw_check),

@@ -137,12 +137,13 @@ static void test_flame(void **state)
 	_cleanup_free_ char *svg = flame_text(t, &plain);
 
 	assert_non_null(strstr(svg, ">a &amp; b &lt;c&gt;</text>"));
-	assert_non_null(strstr(svg, "<title>all (4,000 bytes, 100.00%)</title><rect x=\"10.00\" y=\"106\" width=\"1000.00\""));
+	assert_non_null(strstr(svg, "<title>all (4,000 bytes, 100.00%)</title><rect x=\"10.00\" y=\"126\" width=\"1000.00\""));
 	assert_non_null(strstr(svg, "data-begin=\"0\" data-value=\"1000\" data-depth=\"2\"><title>a (1,000 bytes, 25.00%)</title>"
-				    "<rect x=\"10.00\" y=\"72\" width=\"250.00\""));
+				    "<rect x=\"10.00\" y=\"92\" width=\"250.00\""));
 	assert_non_null(strstr(svg, "data-begin=\"1000\" data-value=\"3000\" data-depth=\"2\"><title>b&lt;x &amp; &quot;y&quot;&gt; "
-				    "(3,000 bytes, 75.00%)</title><rect x=\"260.00\" y=\"72\" width=\"750.00\""));
+				    "(3,000 bytes, 75.00%)</title><rect x=\"260.00\" y=\"92\" width=\"750.00\""));
 	assert_null(strstr(svg, "tiny"));
+	assert_non_null(strstr(svg, ">total 3.91 KiB (4,000 bytes)</text>"));
 	path_tree_free(t);
 }
 
@@ -194,8 +195,76 @@ static void test_flame_colors(void **state)
 	assert_memory_equal(grew, "fa", 2);
 	assert_memory_equal(shrank + 4, "fa", 2);
 	assert_string_equal(same, "eeeeee");
+	assert_non_null(strstr(svg, ">shrank by up to 100 bytes</text>"));
+	assert_non_null(strstr(svg, "fill=\"#fa4141\"/><text"));
+	assert_non_null(strstr(svg, ">grew by as much; grey: as before</text>"));
+	assert_null(strstr(svg, ">program</text>"));
 	assert_non_null(strstr(svg, "<title>grew (200 bytes, 57.14%; +100)</title>"));
 	assert_non_null(strstr(svg, "<title>shrank (100 bytes, 28.57%; -100)</title>"));
+	path_tree_free(t);
+}
+
+static enum frame_kind kind_of(const char *function, const char *object)
+{
+	return frame_kind(&(struct frame_text){.function = function, .object = object});
+}
+
+/* Colours and legend by objects; only those that are there. */
+static void test_flame_kinds(void **state)
+{
+	struct path_tree *t = path_tree_new();
+	uint32_t main = path_tree_child(t, 0, "main", 4), lib = path_tree_child(t, main, "[libx.so]", 9);
+	uint32_t push = path_tree_child(t, lib, "push", 4);
+
+	path_tree_set_kind(t, lib, kind_of(NULL, "/usr/lib/libx.so"));
+	path_tree_set_kind(t, push, kind_of("void std::push(int)", "/bin/prog"));
+	path_tree_add(t, push, PATH_NEW, 5);
+	path_tree_sum(t);
+	_cleanup_free_ char *svg = flame_text(t, &plain);
+	_cleanup_free_ char *program = fill_of(svg, "main"), *library = fill_of(svg, "[libx.so]"), *standard = fill_of(svg, "push");
+
+	assert_true(strcmp(program, library) && strcmp(program, standard) && strcmp(library, standard));
+	assert_non_null(strstr(svg, ">program</text>"));
+	assert_non_null(strstr(svg, ">other libraries</text>"));
+	assert_non_null(strstr(svg, ">standard library (C++, Rust)</text>"));
+	assert_null(strstr(svg, ">libc</text>"));
+	path_tree_free(t);
+}
+
+static void test_frame_kinds(void **state)
+{
+	assert_int_equal(kind_of("main", "/home/a/prog"), FRAME_PROGRAM);
+	assert_int_equal(kind_of("main", NULL), FRAME_PROGRAM);
+	assert_int_equal(kind_of(NULL, "/usr/lib/x86_64-linux-gnu/libc.so.6"), FRAME_LIBC);
+	assert_int_equal(kind_of("(below main)", "/usr/lib/x86_64-linux-gnu/libc.so.6"), FRAME_LIBC);
+	assert_int_equal(kind_of("_dl_init", NULL), FRAME_LIBC);
+	assert_int_equal(kind_of(NULL, "/usr/lib/libstdc++.so.6"), FRAME_STANDARD);
+	assert_int_equal(kind_of("alloc::vec::Vec<T>::push", "/home/a/prog"), FRAME_STANDARD);
+	assert_int_equal(kind_of("f(std::string)", "/home/a/prog"), FRAME_PROGRAM);
+	assert_int_equal(kind_of("g_strdup", "/usr/lib/libglib-2.0.so.0"), FRAME_LIBRARY);
+	assert_int_equal(kind_of("__brk", "/usr/lib/libx.so"), FRAME_LIBRARY);
+	assert_int_equal(kind_of("sysmalloc_mmap.constprop.0", NULL), FRAME_LIBC);
+	assert_int_equal(kind_of("[libx.so]", "/usr/lib/libx.so"), FRAME_LIBRARY);
+	assert_int_equal(kind_of("[below threshold]", NULL), FRAME_NONE);
+	assert_int_equal(kind_of(NULL, NULL), FRAME_NONE);
+}
+
+/* Unnamed functions of one object that call each other are one frame; the bytes stay. */
+static void test_fold_unnamed(void **state)
+{
+	struct path_tree *t = path_tree_new();
+
+	add(t, "main/[x.so]/[x.so]/f", PATH_NEW, 3);
+	add(t, "main/[x.so]/f", PATH_NEW, 4);
+	add(t, "main/[x.so]/[y.so]/[x.so]", PATH_NEW, 5);
+	add(t, "main/[x.so]/[x.so]", PATH_NEW, 6);
+	add(t, "main/f/f", PATH_NEW, 7);
+	struct path_tree *folded = path_tree_fold_unnamed(t);
+	_cleanup_free_ char *text = folded_text(folded, false);
+
+	assert_string_equal(text, "main;[x.so] 6\nmain;[x.so];[y.so];[x.so] 5\nmain;[x.so];f 7\nmain;f;f 7\n");
+	assert_int_equal(path_tree_node(folded, 0)->total[PATH_NEW], 25);
+	path_tree_free(folded);
 	path_tree_free(t);
 }
 
@@ -206,7 +275,8 @@ static void test_flame_of_nothing(void **state)
 	path_tree_sum(t);
 	_cleanup_free_ char *svg = flame_text(t, &plain);
 
-	assert_non_null(strstr(svg, "<title>all (0 bytes, 0.00%)</title>"));
+	assert_null(strstr(svg, "<title>"));
+	assert_non_null(strstr(svg, ">Nothing to draw: no bytes.</text>"));
 	path_tree_free(t);
 }
 
@@ -270,7 +340,7 @@ static void test_massif_site_first(void **state)
 	diff_print(out, t, &options);
 	fclose(out);
 	assert_string_equal(text,
-		"       difference         old bytes         new bytes  call site, and who called it\n"
+		"       difference         old bytes         new bytes  call site, and its callers\n"
 		"              -94               100                 6  total\n"
 		"              -20                20                 0   ??? (in libz.so.1)\n"
 		"              -64                70                 6   xmalloc (x.c:3)\n"
@@ -312,18 +382,20 @@ static void test_massif_find(void **state)
 	massif_file_free(f);
 }
 
-/* The wrapper xmalloc makes way for its two callers. */
+/* The wrapper xmalloc makes way for its two callers; what it holds for unknown ones is its own. */
 static void test_sites(void **state)
 {
 	struct massif_file *f = parse(massif);
 	struct massif_sites sites;
 
 	massif_sites_find(f, &sites);
-	assert_int_equal(sites.count, 3);
+	assert_int_equal(sites.count, 4);
+	assert_string_equal(sites.function[3], "xmalloc");
+	assert_int_equal(sites.bytes[2 * MASSIF_SITES_MAX + 3], 6);
 	assert_string_equal(sites.function[0], "main");
 	assert_string_equal(sites.location[0], "(p.c:7)");
 	assert_string_equal(sites.function[1], "f(int, {lambda(char)#1})");
-	assert_string_equal(sites.function[2], "???");
+	assert_string_equal(sites.function[2], "0x50");
 	assert_string_equal(sites.location[2], "(in libz.so.1)");
 	assert_int_equal(sites.bytes[1 * MASSIF_SITES_MAX + 0], 40);
 	assert_int_equal(sites.bytes[1 * MASSIF_SITES_MAX + 1], 25);
@@ -342,6 +414,9 @@ int main(void)
 		cmocka_unit_test(test_flame),
 		cmocka_unit_test(test_flame_culls),
 		cmocka_unit_test(test_flame_colors),
+		cmocka_unit_test(test_flame_kinds),
+		cmocka_unit_test(test_frame_kinds),
+		cmocka_unit_test(test_fold_unnamed),
 		cmocka_unit_test(test_flame_of_nothing),
 		cmocka_unit_test(test_massif_caller_first),
 		cmocka_unit_test(test_massif_site_first),

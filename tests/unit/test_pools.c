@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "target/pools.h"
+#include "tracee/calls/pools.h"
 
-/* What was told, as "+ADDR:SIZE " and "-ADDR ". */
-static char told[4096];
+/* What was reported, as "+ADDR:SIZE " and "-ADDR ". */
+static char reported[4096];
 
 static void come(void *ctx, taddr_t addr, uint64_t size)
 {
 	char word[64];
 	(void)ctx;
 	snprintf(word, sizeof(word), "+%lx:%lu ", (unsigned long)addr, (unsigned long)size);
-	strcat(told, word);
+	strcat(reported, word);
 }
 
 static void gone(void *ctx, taddr_t addr)
@@ -27,7 +27,7 @@ static void gone(void *ctx, taddr_t addr)
 	char word[64];
 	(void)ctx;
 	snprintf(word, sizeof(word), "-%lx ", (unsigned long)addr);
-	strcat(told, word);
+	strcat(reported, word);
 }
 
 static const struct pool_ops ops = {.come = come, .gone = gone};
@@ -36,9 +36,9 @@ static const struct pool_ops ops = {.come = come, .gone = gone};
 
 static const char *apply(struct pools *p, const struct request *r)
 {
-	told[0] = '\0';
+	reported[0] = '\0';
 	pools_apply(p, r, &ops);
-	return told;
+	return reported;
 }
 
 static bool exists(struct pools *p, taddr_t name)
@@ -54,7 +54,7 @@ static void plain(void **state)
 	assert_string_equal(APPLY(&p, REQUEST_RESIZE, .addr = 0x20, .size = 7), "-20 +20:7 ");
 	assert_string_equal(APPLY(&p, REQUEST_ALLOC, .addr = 0, .size = 7), "");
 	assert_string_equal(APPLY(&p, REQUEST_RESIZE, .addr = 0, .size = 7), "");
-	assert_int_equal(p.single.count, 0); /* nobody needs to know them */
+	assert_int_equal(p.single.count, 0); /* they are not needed */
 	pools_deinit(&p);
 }
 
@@ -128,15 +128,15 @@ static void many(void **state)
 		APPLY(&p, adds ? REQUEST_POOL_ALLOC : REQUEST_POOL_FREE, .pool = 1, .addr = 16 * (k + 1), .size = 8);
 		count += adds ? !lives[k] : -(size_t)lives[k];
 		lives[k] = adds;
-		assert_int_equal(strchr(told, '-') != NULL, strchr(want, '-') != NULL);
-		assert_int_equal(strchr(told, '+') != NULL, strchr(want, '+') != NULL);
+		assert_int_equal(strchr(reported, '-') != NULL, strchr(want, '-') != NULL);
+		assert_int_equal(strchr(reported, '+') != NULL, strchr(want, '+') != NULL);
 	}
 	assert_int_equal(p.list.data[0].count, count);
 	pools_copy(&copy, &p);
 	pools_deinit(&p);
 	for (size_t k = 0; k < ADDRESSES; k++) {
 		APPLY(&copy, REQUEST_POOL_FREE, .pool = 1, .addr = 16 * (k + 1));
-		assert_int_equal(told[0] == '-', lives[k]);
+		assert_int_equal(reported[0] == '-', lives[k]);
 	}
 	pools_deinit(&copy);
 }

@@ -28,14 +28,18 @@ static void test_status(void **state)
 					  "TracerPid:\t99\nUid:\t1000\t1\t2\t3\nVmSize:\t    6076 kB\n"
 					  "SigPnd:\t0000000000000010\nShdPnd:\tffffffffffffffff\n"
 					  "SigIgn:\t8000000000001000\nSigCgt:\t00000000000000ab\n"
+					  "CapInh:\t0000000000000001\nCapEff:\t000001ffffffffff\n"
 					  "Seccomp:\t2\nSeccomp_filters:\t3\n");
 	assert_int_equal(st.state, 't');
 	assert_int_equal(st.process, 12);
 	assert_int_equal(st.parent, 11);
 	assert_int_equal(st.tracer, 99);
 	assert_int_equal(st.uid, 1000);
+	assert_int_equal(st.fs_uid, 3);
+	assert_true(st.capabilities == 0x1ffffffffff);
 	assert_true(st.has_memory);
 	assert_int_equal(st.pending, 0x10);
+	assert_true(st.pending_shared == UINT64_MAX);
 	assert_true(st.ignored == 0x8000000000001000);
 	assert_int_equal(st.caught, 0xab);
 	assert_int_equal(st.seccomp_mode, 2);
@@ -51,6 +55,8 @@ static void test_status_says_nothing(void **state)
 	assert_int_equal(st.process, 0);
 	assert_int_equal(st.tracer, 0);
 	assert_int_equal(st.uid, -1);
+	assert_int_equal(st.fs_uid, -1);
+	assert_int_equal(st.capabilities, 0);
 	assert_false(st.has_memory);
 	assert_int_equal(st.pending, 0);
 	assert_int_equal(st.seccomp_mode, -1);
@@ -65,7 +71,7 @@ static void test_status_hostile(void **state)
 					  "XTracerPid:\t1\nTracerPidX:\t2\nTracer:\t3\nState:\tX (dead)\n");
 	assert_int_equal(st.tracer, 0);
 	assert_true(proc_status_is_dead(&st));
-	char long_line[20000]; /* of the groups; what stands behind is found all the same */
+	char long_line[20000]; /* of the groups; what follows is found all the same */
 	memset(long_line, '1', sizeof(long_line));
 	memcpy(long_line, "Groups:\t", 8);
 	strcpy(long_line + sizeof(long_line) - 16, "\nTracerPid:\t5\n");
@@ -96,6 +102,22 @@ static void test_stat(void **state)
 	check_stat("7 (a) Z 1)" AFTER_NAME("R"), 'R');
 	check_stat("7 ((((\n) X)" AFTER_NAME("T"), 'T');
 	check_stat("7 () Z 1 1 1 1 1)" AFTER_NAME("t"), 't');
+}
+
+static void check_flags(const char *text, bool is_kernel_thread, bool is_exiting)
+{
+	struct proc_stat st;
+	assert_int_equal(proc_stat_parse(text, strlen(text), &st), 0);
+	assert_int_equal(st.is_kernel_thread, is_kernel_thread);
+	assert_int_equal(st.is_exiting, is_exiting);
+}
+
+static void test_stat_flags(void **state)
+{
+	check_flags("7 (cat) S 1 7 7 0 -1 4194560 0 0", false, false);
+	check_flags("7 (cat) R 1 7 7 0 -1 4194564 0 0", false, true);
+	check_flags("7 (kworker) S 1 7 7 0 -1 69238880 0 0", true, false);
+	check_flags("7 (cat) S 1 7 7", false, false);
 }
 
 static void test_stat_cut(void **state)
@@ -181,6 +203,7 @@ int main(void)
 		cmocka_unit_test(test_status_says_nothing),
 		cmocka_unit_test(test_status_hostile),
 		cmocka_unit_test(test_stat),
+		cmocka_unit_test(test_stat_flags),
 		cmocka_unit_test(test_stat_cut),
 		cmocka_unit_test(test_self),
 		cmocka_unit_test(test_zombie),

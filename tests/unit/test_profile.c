@@ -266,7 +266,7 @@ static void a_realloc_that_fits_keeps_its_block(void **state)
 	assert_int_equal(profile_totals(r->p)->allocated_bytes, 400 + 400 + 400);
 	assert_int_equal(profile_leaf(r->p, 1)->live_bytes, 0);
 	assert_int_equal(profile_leaf(r->p, 2)->live_bytes, 800);
-	assert_int_equal(profile_leaf(r->p, 2)->total_bytes, 2000);
+	assert_int_equal(profile_leaf(r->p, 2)->total_bytes, 800); /* what it grew */
 	rig_free(r);
 }
 

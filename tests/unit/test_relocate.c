@@ -24,7 +24,7 @@
 typedef uint64_t (*function)(uint64_t a, uint64_t b);
 
 /*
- * Functions that begin as allocators do; the label NAME_end stands behind each.
+ * Functions that begin as allocators do; the label NAME_end is behind each.
  * Branches whose length matters are spelled as bytes: assemblers choose differently.
  */
 #define ASM_FUNCTION(name, body)                                                 \
@@ -147,7 +147,7 @@ static void test_stub_runs(void **state)
 	munmap(page, 0x10000);
 }
 
-/* As the tracer will do it: the original's displaced bytes are gone, a jump to the moved ones stands there. */
+/* As the tracer will do it: the original's displaced bytes are gone, a jump to the moved ones is in their place. */
 static void test_patched_original_runs(void **state)
 {
 	uint8_t *page = code_page();

@@ -1,5 +1,5 @@
 /*
- * The reader alone, with records written by the test: holes, late records, the end of
+ * The reader alone, with records written by the test: uncommitted and deferred records, the end of
  * the ring, a dead owner, slots.
  */
 #include <setjmp.h>
@@ -9,13 +9,20 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "target/ring.h"
+#include "tracee/pads/pad_owner.h"
+#include "tracee/pads/pad_slots.h"
+#include "tracee/pads/ring_deferred.h"
+#include "tracee/pads/ring_drain.h"
+#include "tracee/pads/ring_jump.h"
 
 #define RING_SIZE 65536
 
@@ -37,22 +44,31 @@ static size_t writer_count;
 static uint64_t next_value, committed;
 static uint8_t delivered[1 << 20];
 
-static void keep(void *ctx, const struct ring_record *record)
+static void keep(void *ctx, struct heap_event *ev)
 {
-	seen[seen_count++ % 8192] = record->addr;
+	seen[seen_count++ % 8192] = ev->addr;
 }
 
-static const struct ring_reader reader = { .record = keep };
+static const struct ring_reader reader = { .event = keep };
 
 static int setup(void **state)
 {
 	struct pad_memory_options options = { RING_SIZE, 16, 8 };
-	assert_int_equal(pad_memory_init(&memory, memfd_create("ring", MFD_CLOEXEC), &options), 0);
+	assert_int_equal(pad_memory_init(&memory, memfd_create("ring", MFD_ALLOW_SEALING),
+					 &options), 0);
 	pad_memory_locate(&memory, (taddr_t)memory.base);
 	ring_init(&ring, &memory, arch_native);
 	seen_count = next_value = committed = 0;
 	memset(writers, 0, sizeof(writers));
 	memset(delivered, 0, sizeof(delivered));
+	return 0;
+}
+
+/* With a thread that writes the records, in slot 0. */
+static int setup_thread(void **state)
+{
+	setup(state);
+	assert_int_equal(pad_slots_add(&memory, 50, 1, 2), 0);
 	return 0;
 }
 
@@ -78,7 +94,8 @@ static uint64_t *word(uint64_t position)
 static void commit_free(uint64_t position, taddr_t addr)
 {
 	word(position)[1] = addr;
-	word(position)[0] = pad_mark(position, memory.control->key, FUNCTION_FREE << 4 | PAD_RECORD_FREE);
+	word(position)[0] =
+		pad_mark(position, memory.control->key, FUNCTION_FREE << 4 | PAD_RECORD_FREE);
 }
 
 static void test_many_laps(void **state)
@@ -94,7 +111,7 @@ static void test_many_laps(void **state)
 	}
 	assert_int_equal(seen_count, n);
 	assert_int_equal(ring_pending(&ring), 0);
-	assert_false(ring_has_hole(&ring));
+	assert_false(ring_has_uncommitted(&ring));
 }
 
 /* An allocation's record that crosses the end of the ring is read whole: it is mapped twice. */
@@ -105,7 +122,8 @@ static void test_across_the_end(void **state)
 		ring_drain(&ring, SIZE_MAX, &reader);
 	}
 	uint64_t position = reserve(64);
-	struct pad_record_block block = { .size = 64, .flags = PAD_HAS_STACK, .fresh = 2, .result = 0xabc,
+	struct pad_record_block block = { .size = 64, .flags = PAD_HAS_STACK, .fresh = 2, .result =
+					 0xabc,
 					  .bytes = 5 };
 	memcpy(word(position), &block, sizeof(block));
 	uint64_t pcs[2] = { 100, 200 };
@@ -126,7 +144,7 @@ static void test_hole_waits(void **state)
 	uint64_t hole = reserve(16);
 	commit_free(reserve(16), 2);
 	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
-	assert_true(ring_has_hole(&ring));
+	assert_true(ring_has_uncommitted(&ring));
 	commit_free(hole, 1);
 	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 2);
 	assert_int_equal(seen[0], 1);
@@ -137,13 +155,13 @@ static void test_dead_holes(void **state)
 	reserve(4096);
 	commit_free(reserve(16), 2);
 	reserve(48);
-	ring_pass_hole(&ring, true);
+	ring_pass_uncommitted(&ring, true);
 	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
 	assert_int_equal(seen[0], 2);
-	assert_true(ring_has_hole(&ring));
-	ring_pass_hole(&ring, true); /* the last one: nothing is behind it */
+	assert_true(ring_has_uncommitted(&ring));
+	ring_pass_uncommitted(&ring, true); /* the last one: nothing is behind it */
 	assert_int_equal(ring_pending(&ring), 0);
-	assert_int_equal(ring.stats.holes, 2);
+	assert_int_equal(ring.stats.lost, 2);
 	ring_publish(&ring);
 	assert_int_equal(memory.control->tail, memory.control->head);
 }
@@ -152,7 +170,7 @@ static void test_late_hole(void **state)
 {
 	uint64_t hole = reserve(16);
 	commit_free(reserve(16), 2);
-	ring_pass_hole(&ring, false);
+	ring_pass_uncommitted(&ring, false);
 	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
 	ring_publish(&ring);
 	assert_int_equal(memory.control->tail, hole); /* its owner will still write there */
@@ -163,15 +181,18 @@ static void test_late_hole(void **state)
 	assert_int_equal(seen[2], 3);
 	ring_publish(&ring);
 	assert_int_equal(memory.control->tail, memory.control->head);
-	assert_int_equal(ring.stats.holes, 0);
+	assert_int_equal(ring.stats.lost, 0);
 }
 
-/* -- jumps around holes: threads as in the recorder, some of which are stopped in a hole for long -- */
+/*
+ * -- jumps around holes: threads as in the recorder, some of which are stopped in a hole for long
+ * --
+ */
 
-static void count(void *ctx, const struct ring_record *record)
+static void count(void *ctx, struct heap_event *ev)
 {
-	assert_in_range(record->addr, 1, next_value);
-	assert_int_equal(delivered[record->addr]++, 0);
+	assert_in_range(ev->addr, 1, next_value);
+	assert_int_equal(delivered[ev->addr]++, 0);
 	seen_count++;
 }
 
@@ -194,7 +215,7 @@ static void step_writer(struct writer *w, bool holds)
 			word(w->start)[1] = w->value;
 		}
 	} else if (w->state == HOLDS && !holds) {
-		assert_int_equal(word(w->start)[1], w->value); /* nobody wrote there */
+		assert_int_equal(word(w->start)[1], w->value); /* it was not overwritten */
 		commit_free(w->start, w->value);
 		committed++;
 		w->state = IDLE;
@@ -205,7 +226,7 @@ static void step_writer(struct writer *w, bool holds)
 static void serve_writer(struct writer *w)
 {
 	w->state = RESERVED;
-	if (ring_is_left_out(&ring, w->start)) {
+	if (ring_was_skipped(&ring, w->start)) {
 		ring_forget_range(&ring, w->start, w->end);
 		w->state = IDLE;
 	}
@@ -214,9 +235,9 @@ static void serve_writer(struct writer *w)
 static void catch_up(void)
 {
 	do {
-		ring_drain(&ring, SIZE_MAX, &(struct ring_reader){ .record = count });
-		if (ring_has_hole(&ring))
-			ring_pass_hole(&ring, false);
+		ring_drain(&ring, SIZE_MAX, &(struct ring_reader){ .event = count });
+		if (ring_has_uncommitted(&ring))
+			ring_pass_uncommitted(&ring, false);
 	} while (ring_pending(&ring) > 0);
 	ring_publish(&ring);
 }
@@ -224,7 +245,7 @@ static void catch_up(void)
 static void serve_all(void)
 {
 	bool waits = false;
-	ring_drain(&ring, SIZE_MAX, &(struct ring_reader){ .record = count });
+	ring_drain(&ring, SIZE_MAX, &(struct ring_reader){ .event = count });
 	ring_publish(&ring);
 	for (size_t i = 0; i < writer_count; i++) {
 		if (writers[i].state == WAITS) {
@@ -246,7 +267,10 @@ static void run_writers(size_t count)
 	for (uint64_t n = 0; n < 1000000; n++) {
 		random = random * 1103515245 + 12345;
 		size_t i = (random >> 8) % writer_count;
-		/* a third of them is stopped for long, wherever they are, in turns that are no whole laps */
+		/*
+		 * a third of them is stopped for long, wherever they are, in turns that are no
+		 * whole laps
+		 */
 		bool is_stopped = i < count / 3 + (count == 2) && (n / 50000 + i) % 4 != 0;
 		if (!is_stopped || writers[i].state == IDLE || random >> 16 & 1)
 			step_writer(&writers[i], is_stopped);
@@ -262,7 +286,7 @@ static void run_writers(size_t count)
 		serve_all();
 	}
 	catch_up();
-	assert_int_equal(ring.late_count, 0);
+	assert_int_equal(ring.deferred_count, 0);
 	assert_int_equal(memory.control->room, RING_SIZE);
 	assert_int_equal(memory.control->tail, memory.control->head);
 	assert_int_equal(seen_count, committed);
@@ -279,6 +303,261 @@ static void test_many_writers(void **state)
 	run_writers(ARRAY_SIZE(writers));
 }
 
+/*
+ * Threads that reserve while the ring jumps, each once, as they have to wait then: a range is below
+ * the new tail, or one thread alone has it.
+ */
+#define RACERS 10000
+#define GAPS 100
+#define RACES 40 /* in one alone the thread may not run at the moment that counts */
+
+static uint64_t raced[RACERS];
+static bool is_racing;
+
+static void *race(void *unused)
+{
+	for (int i = 0; i < RACERS; i++) {
+		raced[i] = __atomic_fetch_add(&memory.control->head, 16, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&is_racing, true, __ATOMIC_RELEASE);
+		for (int pause = 0; pause < 10; pause++)
+			__builtin_ia32_pause();
+	}
+	return unused;
+}
+
+static void race_once(void)
+{
+	uint8_t owners[RACERS] = {0};
+	pthread_t thread;
+
+	is_racing = false;
+	for (int i = 0; i < RING_SIZE / 32; i++) {
+		uint64_t position = reserve(16);
+		if (i >= GAPS)
+			commit_free(position, 1);
+		commit_free(reserve(16), 1);
+	}
+	while (ring_pending(&ring) > 0) {
+		ring_drain(&ring, SIZE_MAX, &reader);
+		if (ring_has_uncommitted(&ring))
+			ring_pass_uncommitted(&ring, false);
+	}
+	assert_int_equal(ring.deferred_count, GAPS);
+	assert_int_equal(pthread_create(&thread, NULL, race, NULL), 0);
+	while (!__atomic_load_n(&is_racing, __ATOMIC_ACQUIRE))
+		sched_yield();
+	assert_true(ring_jump(&ring));
+	pthread_join(thread, NULL);
+	assert_null(ring.broken);
+	for (int i = 0; i < RACERS; i++) {
+		if (!ring_was_skipped(&ring, raced[i]))
+			assert_int_equal(owners[(raced[i] - memory.control->tail) / 16]++, 0);
+	}
+}
+
+static void test_race_with_jump(void **state)
+{
+	for (int i = 0; i < RACES; i++) {
+		race_once();
+		teardown(state);
+		setup_thread(state);
+	}
+}
+
+/*
+ * Holes fill the ring, so there is nowhere to jump to. A thread waits with a record behind the
+ * limit: it gets room when the first hole is committed, and its record must still be known.
+ */
+static void test_jump_without_room(void **state)
+{
+	uint64_t first = reserve(16);
+	reserve(RING_SIZE - 16);
+	uint64_t behind = reserve(16);
+	assert_false(has_room_until(behind + 16));
+	ring_pass_uncommitted(&ring, false);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
+	assert_int_equal(ring_pending(&ring), 0);
+	assert_false(ring_jump(&ring));
+	assert_int_equal(ring.jumps, 0);
+	assert_int_equal(memory.control->room, RING_SIZE);
+	commit_free(first, 1);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
+	ring_publish(&ring);
+	assert_false(ring_was_skipped(&ring, behind));
+	assert_true(has_room_until(behind + 16));
+	commit_free(behind, 2);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
+	assert_int_equal(seen[1], 2);
+}
+
+/* -- what no pad writes -- */
+
+static void commit_block(uint64_t position, const struct pad_record_block *block)
+{
+	uint64_t mark = pad_mark(position, memory.key, PAD_RECORD_ALLOC);
+	memcpy(word(position), block, sizeof(*block));
+	*word(position) = mark;
+}
+
+/* Behind a good record comes @bad: that is all that is read. */
+static void check_broken(const struct pad_record_block *bad)
+{
+	commit_free(reserve(16), 1);
+	commit_block(reserve(ROUND_UP(MAX(bad->size, 48u), 16u) % RING_SIZE), bad);
+	commit_free(reserve(16), 2);
+	assert_null(ring.broken);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
+	assert_non_null(ring.broken);
+	assert_int_equal(memory.control->off, 1);
+	assert_int_equal(seen_count, 1);
+	assert_int_equal(ring_pending(&ring), 0);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
+	assert_false(ring_has_uncommitted(&ring));
+	assert_true(ring_has_room(&ring));
+}
+
+static void test_kept_too_many(void **state)
+{
+	check_broken(&(struct pad_record_block){ .size = 64, .flags = PAD_HAS_STACK, .fresh = 2,
+						.kept = 1 });
+}
+
+static void test_kept_huge(void **state)
+{
+	check_broken(&(struct pad_record_block){ .size = 64, .flags = PAD_HAS_STACK, .fresh = 2,
+						 .kept = UINT32_MAX - 1 });
+}
+
+static void test_too_deep(void **state)
+{
+	struct pad_record_block good = { .size = 48 + 8 * 4096, .flags = PAD_HAS_STACK, .fresh =
+					4096,
+					 .result = 1 };
+	for (good.kept = 0; good.kept < PAD_MAX_FRAMES; good.kept += good.fresh) {
+		commit_block(reserve(good.size), &good);
+		assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
+		ring_publish(&ring);
+	}
+	seen_count = 0;
+	check_broken(&(struct pad_record_block){ .size = 64, .flags = PAD_HAS_STACK, .fresh = 2,
+						 .kept = PAD_MAX_FRAMES, .result = 1 });
+}
+
+static void test_size_of_nothing(void **state)
+{
+	check_broken(&(struct pad_record_block){ .size = 0, .result = 1 });
+}
+
+static void test_size_of_more(void **state)
+{
+	check_broken(&(struct pad_record_block){ .size = 64, .result = 1 });
+}
+
+static void test_raw_huge(void **state)
+{
+	check_broken(&(struct pad_record_block){ .size = 192, .flags = PAD_HAS_RAW, .raw =
+						UINT32_MAX - 7 });
+}
+
+static void test_behind_the_limit(void **state)
+{
+	uint64_t position = reserve(RING_SIZE) + RING_SIZE - 48;
+	ring_pass_uncommitted(&ring, false);
+	ring.position = position;
+	commit_block(position, &(struct pad_record_block){ .size = 64, .fresh = 2, .result = 1 });
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
+	assert_non_null(ring.broken);
+}
+
+static void test_larger_than_its_gap(void **state)
+{
+	uint64_t hole = reserve(16);
+	commit_free(reserve(16), 2);
+	ring_pass_uncommitted(&ring, false);
+	commit_block(hole, &(struct pad_record_block){ .size = 48, .result = 1 });
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
+	assert_non_null(ring.broken);
+}
+
+static void test_no_such_slot(void **state)
+{
+	uint64_t position = reserve(16);
+	*word(position) = pad_mark(position, memory.key, 1 << 8 | FUNCTION_FREE << 4 | PAD_RECORD_FREE);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
+	assert_non_null(ring.broken);
+	assert_int_equal(ring.mirror_count, 0);
+}
+
+static void test_head(void **state)
+{
+	static const uint64_t heads[] = { UINT64_MAX, 8, 1ull << 40, -16ull, 1ull << 63 };
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++) {
+		ring.broken = NULL;
+		memory.control->head = heads[i];
+		assert_false(ring_has_uncommitted(&ring));
+		assert_non_null(ring.broken);
+		ring_pass_uncommitted(&ring, false);
+		assert_int_equal(ring.position, 0);
+	}
+}
+
+/* All that is shared may be overwritten: where threads are is still known, and who owns it. */
+static void test_overwritten(void **state)
+{
+	static struct pad_owner owner;
+	assert_int_equal(pad_owner_init(&owner), 0);
+	pad_owner_add(&owner, &memory);
+	for (uint64_t tp = 100; tp < 110; tp++)
+		assert_int_equal(pad_slots_add(&memory, tp, 1, 2), tp - 100);
+	memset(memory.base, 0xee, memory.file_size);
+	for (uint64_t tp = 100; tp < 110; tp++)
+		assert_int_equal(pad_slots_find(&memory, tp), tp - 100);
+	assert_int_equal(pad_slots_add(&memory, 105, 3, 4), 5);
+	pad_slots_remove(&memory, 105);
+	assert_int_equal(pad_slots_find(&memory, 105), -ENOENT);
+	assert_int_equal(pad_slots_find(&memory, 0xeeeeeeeeeeeeeeee), -ENOENT);
+	pad_owner_remove(&owner, &memory);
+	assert_int_equal(owner.head.list, (uintptr_t)&owner.head.list);
+}
+
+/* A look behind the end of a file that was made smaller would be a SIGBUS. */
+static void test_size_is_sealed(void **state)
+{
+	assert_int_equal(ftruncate(memory.fd, 0), -1);
+	assert_int_equal(errno, EPERM);
+	assert_int_equal(pad_memory_grow(&memory, memfd_create("not sealed", MFD_CLOEXEC), 1),
+			 -EBADF);
+}
+
+/* The program put another file in the place of the one that it was made to open. */
+static void test_other_file(void **state)
+{
+	struct pad_memory_options options = { RING_SIZE, 4, 8 };
+	struct pad_memory other;
+	char name[] = "/tmp/test_ring.XXXXXX", text[8] = "";
+	int fd = mkstemp(name);
+
+	assert_int_equal(write(fd, "secret", 6), 6);
+	assert_int_equal(pad_memory_init(&other, fd, &options), -EBADF);
+	assert_int_equal(pad_memory_grow(&memory, fd, 1), -EBADF);
+	assert_int_equal(pread(fd, text, sizeof(text), 0), 6);
+	assert_string_equal(text, "secret");
+	unlink(name);
+	close(fd);
+}
+
+static void test_many_holes(void **state)
+{
+	for (int i = 0; i < 1500; i++) {
+		reserve(16);
+		commit_free(reserve(16), 1);
+		ring_pass_uncommitted(&ring, false);
+		ring_drain(&ring, SIZE_MAX, &reader);
+	}
+	assert_non_null(ring.broken);
+	assert_true(ring.deferred_count < 1200);
+}
+
 /* The kernel marks the control block when its owner is killed. */
 static void test_dead_owner(void **state)
 {
@@ -287,7 +566,7 @@ static void test_dead_owner(void **state)
 		static struct pad_owner owner;
 		struct pad_memory_options options = { RING_SIZE, 4, 8 };
 		static struct pad_memory other;
-		pad_memory_init(&other, memfd_create("other", 0), &options);
+		pad_memory_init(&other, memfd_create("other", MFD_ALLOW_SEALING), &options);
 		if (pad_owner_init(&owner) != 0)
 			_exit(1);
 		pad_owner_add(&owner, &other);
@@ -310,11 +589,13 @@ static void test_more_slots(void **state)
 
 	for (uint64_t k = 1; pad_memory_more(&memory) > 0; k++) {
 		for (uint32_t i = memory.used; i < count; i++)
-			assert_int_equal(pad_memory_add_thread(&memory, 100 + i, 1, i), i);
-		assert_false(pad_memory_has_room(&memory, 1));
-		assert_int_equal(pad_memory_more(&memory), ROUND_UP(count * sizeof(struct pad_slot), 4096u));
+			assert_int_equal(pad_slots_add(&memory, 100 + i, 1, i), i);
+		assert_false(pad_slots_have_room(&memory, 1));
+		assert_int_equal(pad_memory_more(&memory),
+				 ROUND_UP(count * sizeof(struct pad_slot), 4096u));
 		assert_int_equal(pad_memory_grow(&memory, -1, 0), -EBADF);
-		assert_int_equal(pad_memory_grow(&memory, memfd_create("more", MFD_CLOEXEC), k << 40), 0);
+		assert_int_equal(pad_memory_grow(&memory, memfd_create("more", MFD_ALLOW_SEALING),
+						 k << 40), 0);
 		count *= 2;
 		assert_int_equal(memory.slot_count, count);
 		assert_int_equal(memory.chunk_count, k + 1);
@@ -326,11 +607,12 @@ static void test_more_slots(void **state)
 		while (d[at].thread_pointer != 100 + i)
 			at = (at + 1) % (1u << PAD_DIRECTORY_BITS);
 		uint32_t chunk = i < 16 ? 0 : 28 - (uint32_t)__builtin_clz(i);
-		uint64_t start = chunk ? (uint64_t)chunk << 40 : first, before = chunk ? 8u << chunk : 0;
+		uint64_t start = chunk ? (uint64_t)chunk << 40 : first, before = chunk ?
+			8u << chunk : 0;
 		assert_int_equal(d[at].slot, start + (i - before) * sizeof(struct pad_slot));
 		assert_int_equal(memory.control->chunk[chunk].slots, start);
 		assert_in_range(memory.control->chunk[chunk].used, i - before + 1, count);
-		assert_int_equal(pad_memory_find_thread(&memory, 100 + i), i);
+		assert_int_equal(pad_slots_find(&memory, 100 + i), i);
 		assert_int_equal(pad_memory_slot(&memory, i)->stack_high, i);
 	}
 	assert_int_equal(pad_memory_grow(&memory, -1, 0), -ENOSPC);
@@ -339,37 +621,53 @@ static void test_more_slots(void **state)
 static void test_slots(void **state)
 {
 	for (uint64_t tp = 100; tp < 116; tp++)
-		assert_int_equal(pad_memory_add_thread(&memory, tp, 1, 2), tp - 100);
-	assert_int_equal(pad_memory_add_thread(&memory, 500, 1, 2), -ENOSPC);
-	assert_false(pad_memory_has_room(&memory, 500));
-	assert_true(pad_memory_has_room(&memory, 115)); /* its own */
+		assert_int_equal(pad_slots_add(&memory, tp, 1, 2), tp - 100);
+	assert_int_equal(pad_slots_add(&memory, 500, 1, 2), -ENOSPC);
+	assert_false(pad_slots_have_room(&memory, 500));
+	assert_true(pad_slots_have_room(&memory, 115)); /* its own */
 	pad_memory_slot(&memory, 5)->guard = 77;
-	assert_int_equal(pad_memory_add_thread(&memory, 105, 3, 4), 5);
+	assert_int_equal(pad_slots_add(&memory, 105, 3, 4), 5);
 	assert_int_equal(pad_memory_slot(&memory, 5)->guard, 0);
 	assert_int_equal(pad_memory_slot(&memory, 5)->stack_high, 4);
-	pad_memory_remove_thread(&memory, 105);
-	assert_true(pad_memory_has_room(&memory, 500));
-	assert_int_equal(pad_memory_find_thread(&memory, 105), -ENOENT);
-	assert_int_equal(pad_memory_find_thread(&memory, 115), 15);
+	pad_slots_remove(&memory, 105);
+	assert_true(pad_slots_have_room(&memory, 500));
+	assert_int_equal(pad_slots_find(&memory, 105), -ENOENT);
+	assert_int_equal(pad_slots_find(&memory, 115), 15);
 	for (uint64_t tp = 1000; tp < 3000; tp++) { /* places taken out are used again */
-		assert_int_equal(pad_memory_add_thread(&memory, tp, 1, 2), 5);
-		assert_int_equal(pad_memory_find_thread(&memory, tp), 5);
-		pad_memory_remove_thread(&memory, tp);
+		assert_int_equal(pad_slots_add(&memory, tp, 1, 2), 5);
+		assert_int_equal(pad_slots_find(&memory, tp), 5);
+		pad_slots_remove(&memory, tp);
 	}
-	assert_int_equal(pad_memory_find_thread(&memory, 115), 15);
-	assert_int_equal(pad_memory_find_thread(&memory, 4000), -ENOENT);
+	assert_int_equal(pad_slots_find(&memory, 115), 15);
+	assert_int_equal(pad_slots_find(&memory, 4000), -ENOENT);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_many_laps, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_across_the_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hole_waits, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_dead_holes, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_late_hole, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_two_writers, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_many_writers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many_laps, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_across_the_end, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_hole_waits, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_dead_holes, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_late_hole, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_two_writers, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_many_writers, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_race_with_jump, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_jump_without_room, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_kept_too_many, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_kept_huge, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_too_deep, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_size_of_nothing, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_size_of_more, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_raw_huge, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_behind_the_limit, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_larger_than_its_gap, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_no_such_slot, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_head, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_overwritten, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_size_is_sealed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_other_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many_holes, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_dead_owner, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slots, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_more_slots, setup, teardown),

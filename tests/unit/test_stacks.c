@@ -79,7 +79,7 @@ static void another_stack_comes_on_top(void **state)
 	assert_int_equal(stacks_bytes(s), 2001000);
 	stacks_see(s, 1, HIGH - 500);
 	assert_int_equal(stacks_bytes(s), 500);
-	stacks_see(s, 1, 0x600000 - 300); /* there anew */
+	stacks_see(s, 1, 0x600000 - 300); /* there again */
 	assert_int_equal(stacks_bytes(s), 500);
 	stacks_see(s, 1, LOW - 1); /* below the own one */
 	assert_int_equal(stacks_bytes(s), 500);

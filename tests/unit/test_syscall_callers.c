@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "target/syscall_sites.h"
+#include "tracee/syscalls/syscall_sites.h"
 
 #define PROOF_FUNCTION(name, body)                                              \
 	__asm__(".text\n.balign 16\n.type " #name ",@function\n" #name ":\n"    \
@@ -76,7 +76,7 @@ PROOF_FUNCTION(moved_1, "push %rbp; mov %rsp, %rbp; push $5; and $-16, %rsp; cal
 PROOF_FUNCTION(from_table, BY_REGISTER);
 PROOF_FUNCTION(from_table_1, "mov $5, %esi; jmp *(%rdi,%rax,8); call from_table; ret");
 PROOF_FUNCTION(handed_on, BY_REGISTER);
-PROOF_FUNCTION(handed_on_1, "mov %rdi, %rsi; jmp handed_on"); /* whose own callers nobody has seen */
+PROOF_FUNCTION(handed_on_1, "mov %rdi, %rsi; jmp handed_on"); /* whose own callers are unknown */
 PROOF_FUNCTION(handed_on_2, "lea handed_on_1(%rip), %rax; ret");
 PROOF_FUNCTION(jumped_back, BY_REGISTER);
 PROOF_FUNCTION(jumped_back_1, "mov $5, %esi; jumped_back_middle: nop; call jumped_back; ret");

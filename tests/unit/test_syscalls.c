@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "target/maps.h"
-#include "target/syscall_sites.h"
+#include "tracee/os/maps.h"
+#include "tracee/syscalls/syscall_sites.h"
 
 #define ASM_FUNCTION(name, body)                                              \
 	__asm__(".text\n.balign 16\n" #name ":\n" body "\n" #name "_end:\nnop\n"); \

@@ -42,6 +42,33 @@ static void check_shorten(const char *name, size_t max, const char *expected)
 	assert_true(text_length(out) <= max);
 }
 
+static void check_identifier(const char *name, const char *expected)
+{
+	_cleanup_free_ char *out = text_identifier(name);
+
+	assert_string_equal(out, expected);
+}
+
+static void test_identifier(void **state)
+{
+	check_identifier("main", "main");
+	check_identifier("", "");
+	check_identifier("std::map<int, a::b>::operator[](int const&)", "operator[]");
+	check_identifier("void std::vector<int>::_M_insert<int const&>(x::y, int)", "_M_insert");
+	check_identifier("operator new(unsigned long)", "operator new");
+	check_identifier("std::ostream& std::operator<< <char>(std::ostream&)", "operator<<");
+	check_identifier("main::{lambda(int)#1}::operator()(int) const", "operator()");
+	check_identifier("<a::B<T> as core::ops::Deref>::deref", "deref");
+	check_identifier("a::main::{{closure}}", "main::{{closure}}");
+	check_identifier("(anonymous namespace)::f(int)", "f");
+	check_identifier("[libc.so.6]", "[libc.so.6]");
+	check_identifier("(below main)", "(below main)");
+	assert_string_equal(text_qualified("void std::f<int, a b>(int)"), "std::f<int, a b>(int)");
+	assert_string_equal(text_qualified("std::pair<a, b> (anonymous namespace)::f(x)"), "(anonymous namespace)::f(x)");
+	assert_string_equal(text_qualified("operator new(unsigned long)"), "operator new(unsigned long)");
+	assert_string_equal(text_qualified("f(int) const"), "f(int) const");
+}
+
 static void test_shorten(void **state)
 {
 	static const char push[] = "std::vector<int, std::allocator<int> >::push_back(int const&)";
@@ -56,12 +83,38 @@ static void test_shorten(void **state)
 	check_shorten(push, strlen(push) - 1, "std::vector<int, std::allocator<int> >::push_back(…)");
 	check_shorten(push, 40, "std::vector<…>::push_back(…)");
 	check_shorten(push, 20, "…::push_back(…)");
-	check_shorten(push, 9, "…::push_…");
+	check_shorten(push, 9, "push_back");
+	check_shorten(push, 7, "push_b…");
 	check_shorten("(anonymous namespace)::f(int)", 28, "(anonymous namespace)::f(…)");
-	check_shorten("operator<<(a, b) ...........", 20, "operator<<(…) .....…");
+	check_shorten("operator<<(a, b) ...........", 20, "operator<<");
 	check_shorten("s::operator()(int, long) const", 25, "s::operator()(…) const");
-	check_shorten("f() [clone .part.0]", 10, "f() [clon…");
-	check_shorten("x<y", 2, "x…");
+	check_shorten("f() [clone .part.0]", 10, "f");
+	check_shorten("a::b::main::{{closure}}", 18, "main::{{closure}}");
+	check_shorten("void std::__f<a::b>(c::d const&)", 5, "__f");
+	check_shorten("x<y", 2, "x");
+	check_shorten("(below main)", 8, "(below …");
+}
+
+static void check_shorten_site(const char *site, size_t max, const char *expected)
+{
+	_cleanup_free_ char *out = text_shorten_site(site, max);
+
+	assert_string_equal(out, expected);
+	assert_true(text_length(out) <= max);
+}
+
+static void test_shorten_site(void **state)
+{
+	static const char put[] = "Cache<std::string, long>::put(std::string const&, long) (c.cpp:12)";
+
+	check_shorten_site(put, strlen(put), put);
+	check_shorten_site(put, 50, "Cache<std::string, long>::put(…) (c.cpp:12)");
+	check_shorten_site(put, 30, "Cache<…>::put(…) (c.cpp:12)");
+	check_shorten_site("f(int) (in /usr/lib/libx.so)", 27, "f(…) (in /usr/lib/libx.so)");
+	check_shorten_site("app::run(int, long) const", 22, "app::run(…) const");
+	check_shorten_site("f(int) (a_very_long_name.cpp:12)", 8, "f(int)");
+	check_shorten_site("???", 2, "?…");
+	check_shorten_site("", 0, "");
 }
 
 static void test_cut(void **state)
@@ -77,6 +130,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clean),
 		cmocka_unit_test(test_shorten),
+		cmocka_unit_test(test_shorten_site),
+		cmocka_unit_test(test_identifier),
 		cmocka_unit_test(test_cut),
 	};
 

@@ -121,6 +121,8 @@ static int mismatch;        /* index + 1 of the first difference */
 static size_t copy_size;    /* bytes of stack in the view; the rest by read */
 static taddr_t outer_sp;    /* asked from unwind_in_signal */
 static bool was_in_signal;
+static taddr_t second[MAX_PCS]; /* libunwind's opinion */
+static size_t second_count;
 
 static NOINLINE void take(void)
 {
@@ -132,6 +134,7 @@ static NOINLINE void take(void)
 	view.data = (const uint8_t *)view.start;
 	view.size = copy_size;
 	pc_count = unwind_walk(u, &view, pcs, MAX_PCS, &walk_end);
+	second_count = unwind_walk_again(u, &view, second, MAX_PCS);
 	was_in_signal = unwind_in_signal(u, &view, outer_sp);
 	count = reference_trace(reference);
 	mismatch = 0;
@@ -154,6 +157,9 @@ static void check_taken(size_t least)
 		print_message("end: %s, %zu frames\n", unwind_end_text[walk_end], pc_count);
 	}
 	assert_int_equal(mismatch, 0);
+	/* libunwind may end before us, but not elsewhere. */
+	assert_true(second_count > 1 && second_count <= pc_count);
+	assert_memory_equal(second, pcs, second_count * sizeof(*pcs));
 	assert_int_equal(walk_end, UNWIND_COMPLETE);
 	assert_true(pc_count >= least);
 }
@@ -429,6 +435,7 @@ static void test_ends(void **state)
 
 	view.read = read_self;
 	struct unwind *other = unwind_new(arch_native, &ops);
+	unwind_walk(other, &view, out, 64, &end); /* enters the rules that are then found */
 	struct unwind_rule *rule = own_rule(other, view.regs.reg[16]);
 	rule->kind = RULE_SP;
 	rule->cfa_offset = 0;
@@ -443,6 +450,60 @@ static void test_ends(void **state)
 	view.regs.reg[6] = 1;
 	assert_int_equal(unwind_walk(u, &view, out, 64, &end), 1);
 	assert_int_equal(end, UNWIND_NO_CFI);
+}
+
+/* ---- code of ptmem ---- */
+
+/* An address in no object, which represents code of ptmem; its frame is that of a stub. */
+#define OWN_ADDRESS 0x1234
+
+static bool find_own(void *ctx, const struct own_place *place, struct own_code *out)
+{
+	const taddr_t *moved = ctx;
+
+	*out = (struct own_code){.kind = place->is_exact ? OWN_MOVED : OWN_CALL};
+	out->pc = place->is_exact ? *moved : 0;
+	out->up = place->is_exact ? 0 : 2 * sizeof(uint64_t);
+	return place->pc == OWN_ADDRESS;
+}
+
+/*
+ * A return address in code of ptmem is passed over: the caller's is below the end of that frame. An
+ * instruction there is shown as the one that it was copied from.
+ */
+static void test_own_code(void **state)
+{
+	struct stack_view view = {.read = read_self};
+	taddr_t moved, alone[64], own[64];
+	enum unwind_end end;
+
+	capture(&view.regs);
+	view.start = view.regs.reg[7];
+	moved = view.regs.reg[16];
+	const struct unwind_ops with_own = {.module = find_module, .own = find_own, .ctx = &moved};
+	struct unwind *other = unwind_new(arch_native, &with_own);
+	size_t n = unwind_walk(u, &view, alone, 64, &end);
+	assert_int_equal(end, UNWIND_COMPLETE);
+
+	struct stack_view inside = view;
+	uint64_t frame[2] = {0xabc, moved}; /* a callee-saved register, the return address */
+	inside.start = inside.regs.reg[7] = view.regs.reg[7] - sizeof(frame);
+	inside.data = (const uint8_t *)frame;
+	inside.size = sizeof(frame);
+	inside.regs.reg[16] = OWN_ADDRESS;
+	assert_int_equal(unwind_walk(other, &inside, own, 64, &end), n);
+	assert_int_equal(end, UNWIND_COMPLETE);
+	assert_memory_equal(own, alone, n * sizeof(*own));
+	inside.size = sizeof(*frame); /* as where the kernel's copy of the stack ends */
+	inside.read = read_nothing;
+	unwind_walk(other, &inside, own, 64, &end);
+	assert_int_equal(end, UNWIND_NO_MEMORY);
+
+	view.regs.reg[16] = OWN_ADDRESS;
+	assert_int_equal(unwind_walk_stopped(other, &view, own, 64, &end), n + 1);
+	assert_int_equal(end, UNWIND_COMPLETE);
+	assert_int_equal(own[0], OWN_ADDRESS);
+	unwind_free(other);
 }
 
 /* ---- code without CFI ---- */
@@ -543,14 +604,18 @@ static void test_memory(void **state)
 
 	moving = u = unwind_new(arch_native, &ops);
 	unwind_set_memory(u, small, 4, on_full, &full_calls);
-	assert_ptr_equal(unwind_rules(u)->slot, small);
 	chain_realigned(1, 2, 3, 4, 5, 6, 7, 8, 4);
 	check_taken(15);
 	assert_int_equal(full_calls, 1);
-	assert_ptr_equal(unwind_rules(u)->slot, bigger);
+	assert_memory_equal(unwind_rules(u)->slot, bigger, sizeof(bigger));
 	for (size_t i = 1; i + 1 < pc_count; i++)
 		assert_non_null(unwind_rule_find(bigger, 12, pcs[i] + 1));
-	/* rules are forgotten where they are now */
+	/* what others write there is not believed: these would all end the stack, or lead astray */
+	for (size_t i = 0; i < ARRAY_SIZE(bigger); i++)
+		bigger[i] = (struct unwind_rule){ bigger[i].pc, 16, i % 7, 0xff, 0xff, 0, { 99, 99 }, 0 };
+	chain_realigned(1, 2, 3, 4, 5, 6, 7, 8, 4);
+	check_taken(15);
+	/* rules are forgotten there, too */
 	unwind_forget(u, 1, UINT64_MAX - 1);
 	for (size_t i = 1; i + 1 < pc_count; i++)
 		assert_null(unwind_rule_find(bigger, 12, pcs[i] + 1));
@@ -608,6 +673,7 @@ int main(void)
 		cmocka_unit_test(test_call_at_end_of_function),
 		cmocka_unit_test(test_ucontext_ends),
 		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_own_code),
 		cmocka_unit_test(test_jit_frame_pointers),
 		cmocka_unit_test(test_bare_code),
 		cmocka_unit_test(test_forget),

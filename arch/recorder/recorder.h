@@ -1,0 +1,113 @@
+/*
+ * What all of the recorder (recorder_calls.c) is built on: how it is compiled, what pads and its
+ * own files call, and where a thread finds its slot. What differs between CPUs is in
+ * arch/CPU/recorder_cpu.h:
+ *
+ *	struct pad_stack      what a pad saved; return_slot: the word that the stack pointer was at
+ *	struct pad_saved      callee-saved registers, pushed before a raw record is written
+ *	cpu_argument          what carries the first arguments, and the result
+ *	cpu_marker_sp         where a marker's function has its stack pointer
+ *	cpu_thread_pointer    the key of the slot
+ *	cpu_add, cpu_prefetch for the ring
+ *	cpu_wait_for_room     the trap that says that it is full
+ *	cpu_fill_regs, cpu_copy_stack  the raw part of a record
+ */
+#ifndef PTMEM_ARCH_RECORDER_RECORDER_H
+#define PTMEM_ARCH_RECORDER_RECORDER_H
+
+#include "arch/pad.h"
+
+#include <stddef.h>
+
+#ifdef KEEPS_REGISTERS /* for all functions of the file, by options */
+#define KEEPS
+#else
+#define KEEPS __attribute__((no_caller_saved_registers))
+#endif
+/*
+ * What pads call. No function that is called has more than three arguments: others come in
+ * registers that are kept.
+ */
+#define API KEEPS __attribute__((noinline, used))
+#define INLINE static inline __attribute__((always_inline))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define barrier() __asm__ volatile("" ::: "memory")
+#define READ(x) (*(const volatile __typeof__(x) *)&(x))
+#define WRITE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
+
+#include "arch/recorder/pad_head.h"
+#include RECORDER_CPU /* arch/CPU/recorder_cpu.h; make-recorder says which */
+
+enum { GO_STRAIGHT = 0, GO_CALL = 1, GO_NESTED = 2, GO_TRAP = -1 }; /* of the pad_enter functions */
+enum { LEAVE_DONE = 0, LEAVE_RAW = 1, LEAVE_TRAP = 2 }; /* of pad_leave, pad_raw */
+enum { NESTED, STALE, PASSED_BY, UNSURE };
+
+API int pad_enter_call(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
+API int pad_enter_plain(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
+API int pad_enter_free(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
+API int pad_enter_throw(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
+API int pad_enter_marker(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
+API int pad_leave(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
+API int pad_leave_plain(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
+API int pad_enter_sample_leaf(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
+API int pad_enter_sample_call(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
+API int pad_enter_sample_free(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
+API int pad_leave_sample(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
+API int pad_raw(struct pad_stack *stack, const struct pad_head *head,
+		const struct pad_saved *saved);
+API int pad_raw_marker(struct pad_stack *stack, const struct pad_head *head,
+		       const struct pad_saved *saved);
+API void pad_wait_same(struct pad_stack *stack, const struct pad_head *head);
+API void pad_wait_free(struct pad_stack *stack, const struct pad_head *head);
+API void pad_finish(struct pad_stack *stack, const struct pad_head *head);
+API int pad_wait(struct pad_control *control, uint64_t position, uint64_t end);
+API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp);
+API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
+		    const struct pad_step *call);
+API struct pad_slot *pad_find_guard(const struct pad_control *c, uint64_t guard);
+
+INLINE struct pad_control *head_control(const struct pad_head *head)
+{
+	return (struct pad_control *)head->control;
+}
+
+typedef uint64_t __attribute__((may_alias)) any_word;
+
+INLINE int is_off(const struct pad_control *c)
+{
+	_Static_assert(offsetof(struct pad_control, owner) == 0 &&
+			       offsetof(struct pad_control, off) == 4,
+		       "one word says both");
+	return unlikely(READ(*(const any_word *)&c->owner) & (~0ull << 32 | PAD_OWNER_DIED));
+}
+
+INLINE const struct pad_directory *directory(const struct pad_control *c)
+{
+	return (const struct pad_directory *)((const char *)c + PAD_DIRECTORY_OFFSET);
+}
+
+/* The slot of this thread, or NULL. */
+INLINE struct pad_slot *find_slot(const struct pad_control *c)
+{
+	uint64_t tp = cpu_thread_pointer();
+	const struct pad_directory *d = &directory(c)[pad_directory_hash(tp)];
+
+	if (likely(READ(d->thread_pointer) == tp))
+		return (struct pad_slot *)d->slot;
+	return pad_search_slot(c, tp);
+}
+
+/* Where the guard of a pad's call is. */
+INLINE uint64_t call_guard(const struct pad_stack *stack)
+{
+	return (uint64_t)&stack->return_slot - PAD_GUARD_BELOW;
+}
+
+INLINE int trap(struct pad_slot *slot, enum pad_reason reason)
+{
+	slot->reason = reason;
+	return GO_TRAP;
+}
+
+#endif

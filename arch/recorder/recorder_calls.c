@@ -1,0 +1,279 @@
+/*
+ * The recorder: freestanding code that runs inside the target, called by pads.
+ *
+ * It makes no syscall, takes no lock, knows no libc, uses general registers only, and
+ * each function keeps all registers but those that pads save (on x86-64 rax, rdi, rsi, rdx):
+ * make-recorder says so to gcc for the whole file; clang keeps all but rax, which costs a few
+ * instructions. Its only memory is the shared one
+ * (arch/pad.h) and its thread's stack. It never reads outside [stack pointer,
+ * stack_high), whatever the rules and the stack hold.
+ *
+ *	recorder.h          the thread's slot
+ *	recorder_walk.h     the incremental walk of the stack
+ *	recorder_ring.h     room in the ring
+ *	recorder_record.h   records of calls and markers
+ *	recorder_markers.c  markers; here: calls
+ */
+#include "arch/recorder/recorder_record.h"
+
+#define NESTED_FRAMES 64 /* between a nested call and the outermost one */
+
+API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp)
+{
+	const struct pad_directory *d = directory(c);
+	uint64_t mask = (1u << PAD_DIRECTORY_BITS) - 1, i = pad_directory_hash(tp);
+
+	for (uint64_t n = 0; n <= mask; i = (i + 1) & mask, n++) {
+		uint64_t key = READ(d[i].thread_pointer);
+		if (key == tp)
+			return (struct pad_slot *)d[i].slot;
+		if (key == 0)
+			break;
+	}
+	return 0;
+}
+
+/*
+ * Until the ring has room for [position, end), or the reader is gone, or gives the range up. Each
+ * turn needs an answer of ptmem: without one the memory would decide alone how often this loops.
+ */
+API int pad_wait(struct pad_control *c, uint64_t position, uint64_t end)
+{
+	while (!has_ring_room(c, end)) {
+		uint64_t answer = PAD_FULL_GONE;
+		if (is_off(c))
+			return WAIT_GONE;
+		cpu_wait_for_room(position, end, &answer);
+		if (answer != PAD_FULL_RETRY)
+			return answer == PAD_FULL_AGAIN ? WAIT_AGAIN : WAIT_GONE;
+	}
+	return WAIT_ROOM;
+}
+
+/* --- entering --- */
+
+/*
+ * Whether the frame of @call (its return slot, the address in there, its frame pointer) happens
+ * inside the call of slot->guard. Out of line: outermost calls shall not save the registers that
+ * this needs.
+ */
+API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
+		    const struct pad_step *call)
+{
+	uint64_t guard = slot->guard, at = call->at;
+	struct pad_step s = { .at = at, .pc = call->pc, .fp = call->fp }, next = { 0 };
+
+	if (at > guard)
+		return slot->dirty ? UNSURE : STALE;
+	if (READ(*(const uint64_t *)guard) != slot->guard_pc)
+		return UNSURE;
+	for (int n = 0; n < NESTED_FRAMES; n++) {
+		if (s.at == guard)
+			return NESTED;
+		if (s.at > guard)
+			return PASSED_BY;
+		if (step(c, slot, &s, &next) != STEP_OUT)
+			return UNSURE;
+		s = next;
+	}
+	return UNSURE;
+}
+
+INLINE int enter(struct pad_stack *stack, const struct pad_head *head, uint64_t fp,
+		 struct pad_slot **slot_out)
+{
+	return enter_frame(head_control(head), (uint64_t)&stack->return_slot, stack->return_slot,
+			   fp, slot_out);
+}
+
+API int pad_enter_call(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
+{
+	struct pad_slot *slot;
+	int way = enter(stack, head, fp, &slot);
+
+	if (way != GO_CALL)
+		return way == GO_NESTED ? GO_STRAIGHT : way;
+	/* The guard first: from here on a signal handler leaves the slot alone. */
+	WRITE(slot->guard, call_guard(stack));
+	barrier();
+	slot->kind = head->probe.kind;
+	slot->return_pc = stack->return_slot;
+	slot->arg[0] = cpu_argument(stack, 0);
+	slot->arg[1] = cpu_argument(stack, 1);
+	slot->arg[2] = cpu_argument(stack, 2);
+	WRITE(slot->guard_pc, head->after);
+	if (head->probe.kind != PAD_ALLOC) {
+		enum pad_record_type type = head->probe.kind == PAD_REALLOC ?
+						    PAD_RECORD_REALLOC_BEGIN :
+						    PAD_RECORD_FREE;
+		record_block(head_control(head), slot, head,
+			     cpu_argument(stack, head->probe.block_arg),
+			     (uint64_t)&stack->return_slot, type);
+	}
+	return GO_CALL;
+}
+
+/* pad_enter_call where the block's size is the first argument, and nothing else is needed later. */
+API int pad_enter_plain(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
+{
+	const struct pad_control *c = head_control(head);
+	uint64_t at = (uint64_t)&stack->return_slot;
+	struct pad_slot *slot;
+
+	if (is_off(c))
+		return GO_STRAIGHT;
+	slot = find_slot(c);
+	if (unlikely(!slot || at < slot->stack_low || at >= slot->stack_high || READ(slot->guard)))
+		return pad_enter_call(stack, head, fp);
+	WRITE(slot->guard, call_guard(stack));
+	barrier();
+	slot->kind = PAD_ALLOC;
+	slot->arg[0] = cpu_argument(stack, 0);
+	WRITE(slot->guard_pc, head->after);
+	return GO_CALL;
+}
+
+/*
+ * A leaf: the guard is set during the record only. A signal handler must not use the
+ * ring while its own thread has an uncommitted record in it: a full ring could never be drained.
+ */
+API int pad_enter_free(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
+{
+	struct pad_slot *slot;
+	int way = enter(stack, head, fp, &slot);
+
+	if (unlikely(way == GO_NESTED)) {
+		if (slot->kind != PAD_DELETE && cpu_argument(stack, head->probe.block_arg))
+			record_block(head_control(head), slot, head,
+				     cpu_argument(stack, head->probe.block_arg),
+				     (uint64_t)&stack->return_slot, PAD_RECORD_INNER_FREE);
+		return GO_STRAIGHT;
+	}
+	if (way != GO_CALL)
+		return way;
+	WRITE(slot->guard, (uint64_t)&stack->return_slot);
+	barrier();
+	record_block(head_control(head), slot, head, cpu_argument(stack, head->probe.block_arg),
+		     (uint64_t)&stack->return_slot, PAD_RECORD_FREE);
+	finish(slot);
+	return GO_STRAIGHT;
+}
+
+API int pad_enter_throw(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
+{
+	const struct pad_control *c = head_control(head);
+	struct pad_slot *slot = is_off(c) ? 0 : find_slot(c);
+
+	(void)stack;
+	(void)fp;
+	if (likely(!slot || (!READ(slot->guard) && !READ(slot->has_thrown))))
+		return GO_STRAIGHT;
+	return trap(slot, PAD_REASON_THROW);
+}
+
+/* --- leaving --- */
+
+/* A fiber may have been moved to another thread inside the original: look everywhere. */
+API struct pad_slot *pad_find_guard(const struct pad_control *c, uint64_t guard)
+{
+	for (uint32_t k = 0; k < PAD_MAX_CHUNKS; k++) {
+		struct pad_slot *slots = (struct pad_slot *)c->chunk[k].slots;
+		for (uint64_t i = 0; i < c->chunk[k].used; i++)
+			if (slots[i].guard == guard)
+				return &slots[i];
+	}
+	return 0;
+}
+
+/* The call that set the guard has returned; slot->caller_fp and slot->known are set. */
+static KEEPS __attribute__((noinline)) int leave(struct pad_stack *stack,
+						 const struct pad_head *head,
+						 struct pad_slot *slot)
+{
+	const struct pad_control *c = head_control(head);
+	uint64_t at = (uint64_t)&stack->return_slot;
+	int64_t fresh = -1;
+	uint32_t kept = 0;
+
+	if (head->probe.kind != PAD_DELETE && !is_off(c)) {
+		slot->result = block_result(stack, slot, &head->probe);
+		if (!(c->flags & PAD_COUNT_ONLY) && slot->result) {
+			if (unlikely(c->flags & PAD_VERIFY))
+				return LEAVE_RAW;
+			fresh = walk(c, slot, at, slot->caller_fp, slot->known, &kept);
+			if (unlikely(fresh < 0 || !has_room(c, slot, kept, fresh)))
+				return LEAVE_RAW;
+		}
+		record_return(at, head, slot, kept, fresh, 0, 0);
+	}
+	finish(slot);
+	return LEAVE_DONE;
+}
+
+API int pad_leave(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
+{
+	const struct pad_control *c = head_control(head);
+	struct pad_slot *slot = leaving_slot(c, call_guard(stack));
+
+	if (unlikely(!slot))
+		return LEAVE_DONE;
+	slot->caller_fp = fp;
+	slot->known = 0;
+	return leave(stack, head, slot);
+}
+
+API int pad_leave_plain(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
+{
+	struct pad_control *c = head_control(head);
+	uint64_t at = (uint64_t)&stack->return_slot, result = cpu_result(stack), bytes;
+	uint64_t position, *p;
+	struct pad_slot *slot = leaving_slot(c, call_guard(stack));
+
+	if (unlikely(!slot))
+		return LEAVE_DONE;
+	slot->return_pc = stack->return_slot; /* the short way did not set it */
+	slot->caller_fp = fp;
+	slot->known = 0;
+	bytes = slot->arg[0];
+	if (unlikely(is_off(c) || c->flags & PAD_VERIFY || result - 1 >= PAD_SAME_BLOCKS - 1 ||
+		     bytes >= PAD_SAME_BYTES) ||
+	    (!(c->flags & PAD_COUNT_ONLY) && !is_same_stack(slot, at, fp)))
+		return leave(stack, head, slot);
+	p = reserve(c, 16 + tail_size(c), &position);
+	if (likely(p)) {
+		p[1] = result << 16 | bytes;
+		if (c->flags & PAD_STACK_POINTER)
+			p[2] = at + CPU_RETURN_SIZE;
+		commit(c, p, position, slot->index, head, PAD_RECORD_SAME);
+	}
+	finish(slot);
+	return LEAVE_DONE;
+}
+
+API int pad_raw(struct pad_stack *stack, const struct pad_head *head,
+		const struct pad_saved *saved)
+{
+	uint64_t at = (uint64_t)&stack->return_slot;
+	struct pad_slot *slot = leaving_slot(head_control(head), call_guard(stack));
+
+	if (write_raw(at, head, slot, saved))
+		return LEAVE_DONE;
+	return LEAVE_TRAP;
+}
+
+/* --- the short ways of pads, where the ring is full --- */
+
+API void pad_wait_same(struct pad_stack *stack, const struct pad_head *head)
+{
+	struct pad_control *c = head_control(head);
+	struct pad_slot *slot = find_slot(c);
+
+	record_reserved(c, slot, head, cpu_result(stack) << 16 | slot->arg[0]);
+}
+
+API void pad_wait_free(struct pad_stack *stack, const struct pad_head *head)
+{
+	struct pad_control *c = head_control(head);
+
+	record_reserved(c, find_slot(c), head, cpu_argument(stack, 0));
+}

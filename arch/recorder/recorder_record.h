@@ -1,0 +1,191 @@
+/*
+ * What calls and markers have in common: which frame they are in, and the records of what happened
+ * there.
+ */
+#ifndef PTMEM_ARCH_RECORDER_RECORDER_RECORD_H
+#define PTMEM_ARCH_RECORDER_RECORDER_RECORD_H
+
+#include "arch/recorder/recorder_ring.h"
+#include "arch/recorder/recorder_walk.h"
+
+/*
+ * Of the frame whose return slot is @at. GO_CALL: it is outermost on the thread *slot_out;
+ * GO_NESTED: it is inside a call.
+ */
+INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, uint64_t fp,
+		       struct pad_slot **slot_out)
+{
+	struct pad_slot *slot;
+
+	if (is_off(c))
+		return GO_STRAIGHT;
+	slot = find_slot(c);
+	if (unlikely(!slot))
+		return GO_TRAP;
+	*slot_out = slot;
+	if (unlikely(at < slot->stack_low || at >= slot->stack_high))
+		return trap(slot, PAD_REASON_BOUNDS);
+	if (READ(slot->guard)) {
+		const struct pad_step call = { .at = at, .pc = pc, .fp = fp };
+		int nested = pad_nesting(c, slot, &call);
+		if (nested == NESTED)
+			return GO_NESTED;
+		if (nested != STALE)
+			return trap(slot,
+				    nested == PASSED_BY ? PAD_REASON_STALE : PAD_REASON_GUARD);
+	}
+	return GO_CALL;
+}
+
+/* The slot of the call or marker with @guard; NULL: it was given up. */
+INLINE struct pad_slot *leaving_slot(const struct pad_control *c, uint64_t guard)
+{
+	struct pad_slot *slot = find_slot(c);
+	return likely(slot && slot->guard == guard) ? slot : pad_find_guard(c, guard);
+}
+
+INLINE uint64_t block_size(const struct pad_slot *slot, const struct pad_probe *probe)
+{
+	uint64_t size = slot->arg[probe->size_arg];
+	if (probe->count_arg != PAD_NO_ARG &&
+	    __builtin_mul_overflow(size, slot->arg[probe->count_arg], &size))
+		return UINT64_MAX;
+	return size;
+}
+
+INLINE uint64_t block_result(const struct pad_stack *stack, const struct pad_slot *slot,
+			     const struct pad_probe *probe)
+{
+	if (likely(probe->out_arg == PAD_NO_ARG))
+		return cpu_result(stack);
+	return (uint32_t)cpu_result(stack) ? 0 : *(const uint64_t *)slot->arg[probe->out_arg];
+}
+
+/* Fixed part of a record whose mark comes last. */
+INLINE void fill_block(struct pad_record_block *r, const struct pad_slot *slot,
+		       const struct pad_probe *probe)
+{
+	r->result = slot->result;
+	r->bytes = block_size(slot, probe);
+	if (probe->kind == PAD_REALLOC)
+		r->align = slot->arg[probe->block_arg];
+	else
+		r->align = probe->align_arg == PAD_NO_ARG ? probe->fixed_align :
+							    slot->arg[probe->align_arg];
+}
+
+/* Without string instructions, and without a call of memcpy. */
+INLINE void copy_words(uint64_t *to, const void *from, uint64_t count)
+{
+	for (const uint64_t *p = from; count--; to++, p++) {
+		*to = *p;
+		barrier();
+	}
+}
+
+/*
+ * Writes the record of what happened in the frame with return slot @at. @fresh < 0: no incremental
+ * stack. @saved: the raw stack comes along, @raw bytes of it. 0 when the reader is gone.
+ */
+INLINE int record_return(uint64_t at, const struct pad_head *head, struct pad_slot *slot,
+			 uint32_t kept, int64_t fresh, const struct pad_saved *saved,
+			 uint64_t raw)
+{
+	struct pad_control *c = head_control(head);
+	uint64_t size = sizeof(struct pad_record_block) + (fresh > 0 ? (uint64_t)fresh * 8 : 0);
+	uint64_t position, *p, sp = at + CPU_RETURN_SIZE;
+	struct pad_record_block *r;
+
+	if (saved)
+		size += PAD_RAW_REGS * 8 + raw;
+	size = ((size + 15) & ~15ull) + tail_size(c);
+	if (fresh >= 0)
+		WRITE(slot->dirty, 1);
+	p = reserve(c, size, &position);
+	if (unlikely(!p))
+		return 0;
+	r = (struct pad_record_block *)p;
+	r->size = (uint32_t)size;
+	r->flags = (uint16_t)((fresh >= 0 ? PAD_HAS_STACK : 0) | (saved ? PAD_HAS_RAW : 0));
+	r->fresh = (uint16_t)(fresh > 0 ? fresh : 0);
+	r->kept = kept;
+	r->raw = (uint32_t)raw;
+	fill_block(r, slot, &head->probe);
+	p = (uint64_t *)(r + 1);
+	for (int64_t i = fresh; i-- > 0;)
+		*p++ = steps_of(slot)[i].pc;
+	if (saved) {
+		uint64_t regs[PAD_RAW_REGS] = CPU_RAW_REGS(saved, sp, slot->return_pc);
+		for (int i = 0; i < PAD_RAW_REGS; i++)
+			*p++ = regs[i];
+		uint64_t words = raw / 8;
+		const void *from = (const void *)sp;
+		if (likely(head->probe.kind < PAD_REQUEST))
+			cpu_copy_stack(p, from, words);
+		else /* the direction flag is whatever the marker's function has it */
+			copy_words(p, from, words);
+	}
+	if (c->flags & PAD_STACK_POINTER)
+		*(uint64_t *)((char *)r + size - PAD_TAIL) = sp;
+	if (fresh >= 0)
+		remember(slot, kept, (uint32_t)fresh);
+	commit(c, (uint64_t *)r, position, slot->index, head,
+	       head->probe.kind == PAD_REALLOC ? PAD_RECORD_REALLOC_END : PAD_RECORD_ALLOC);
+	barrier();
+	WRITE(slot->dirty, 0);
+	return 1;
+}
+
+/* Whether the slot can take in @fresh frames behind @kept, and the ring such a record. */
+INLINE int has_room(const struct pad_control *c, struct pad_slot *slot, uint32_t kept,
+		    int64_t fresh)
+{
+	uint64_t check = kept ? frames_of(slot)[kept - 1].check + 1 : 0, max = slot->max_frames;
+
+	if (unlikely(kept + (uint64_t)fresh > max ||
+		     check + PAD_FRAME_CHECKS * (uint64_t)fresh > PAD_FRAME_CHECKS * max)) {
+		note_too_deep(slot);
+		return 0;
+	}
+	return sizeof(struct pad_record_block) + 8 * (uint64_t)fresh <= c->raw_max;
+}
+
+/*
+ * Whether to trap for a deep cache instead of writing a raw record. Not where a fiber has come from
+ * another thread: ptmem would serve this thread's slot.
+ */
+INLINE int needs_deep_cache(const struct pad_control *c, const struct pad_slot *slot)
+{
+	return slot->reason == PAD_REASON_DEEP && slot->may_ask && slot == find_slot(c);
+}
+
+/*
+ * The raw record of the call or marker with return slot @at; the slot is free then. 0: it would be
+ * too large, or the thread needs a deep cache; slot->reason says which.
+ */
+INLINE int write_raw(uint64_t at, const struct pad_head *head, struct pad_slot *slot,
+		     const struct pad_saved *saved)
+{
+	const struct pad_control *c = head_control(head);
+	uint64_t raw = (slot->stack_high - at - CPU_RETURN_SIZE) & ~7ull;
+	int64_t fresh = -1;
+	uint32_t kept = 0;
+
+	if (c->flags & PAD_VERIFY) {
+		fresh = walk(c, slot, at, cpu_saved_fp(saved), 0, &kept);
+		if (fresh >= 0 && !has_room(c, slot, kept, fresh))
+			fresh = -1;
+	}
+	if (needs_deep_cache(c, slot))
+		return 0;
+	slot->reason = PAD_REASON_LARGE;
+	if (sizeof(struct pad_record_block) + PAD_RAW_REGS * 8 + raw + 8 * (fresh > 0 ? fresh : 0) +
+		    16 >
+	    c->raw_max)
+		return 0;
+	record_return(at, head, slot, kept, fresh, saved, raw);
+	finish(slot);
+	return 1;
+}
+
+#endif

@@ -1,0 +1,191 @@
+/*
+ * Calls of sampling pads, where the short ways of their templates do not lead. See
+ * recorder_calls.c.
+ */
+#include "arch/recorder/recorder_record.h"
+#include "arch/recorder/recorder_sample.h"
+
+/* The guard of a pad that is not at work. */
+INLINE int is_outermost(const struct pad_slot *slot)
+{
+	return !READ(slot->guard);
+}
+
+INLINE int enter(struct pad_stack *stack, const struct pad_head *head, uint64_t fp,
+		 struct pad_slot **slot_out)
+{
+	return enter_frame(head_control(head), (uint64_t)&stack->return_slot, stack->return_slot,
+			   fp, slot_out);
+}
+
+INLINE uint64_t requested_size(const struct pad_stack *stack, const struct pad_probe *probe)
+{
+	uint64_t size;
+
+	if (probe->size_arg == PAD_NO_ARG)
+		return 0;
+	size = cpu_argument(stack, probe->size_arg);
+	if (probe->count_arg != PAD_NO_ARG &&
+	    __builtin_mul_overflow(size, cpu_argument(stack, probe->count_arg), &size))
+		return UINT64_MAX;
+	return size;
+}
+
+/* The guard first: from then on a signal handler leaves the slot alone. */
+INLINE void begin_call(struct pad_stack *stack, const struct pad_head *head, struct pad_slot *slot)
+{
+	WRITE(slot->guard, call_guard(stack));
+	barrier();
+	slot->kind = head->probe.kind;
+	slot->return_pc = stack->return_slot;
+	slot->arg[0] = cpu_argument(stack, 0);
+	slot->arg[1] = cpu_argument(stack, 1);
+	slot->arg[2] = cpu_argument(stack, 2);
+	slot->is_old_sampled = 0;
+	WRITE(slot->guard_pc, head->after);
+}
+
+/* malloc, calloc: what is not sampled is jumped to. */
+API int pad_enter_sample_leaf(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
+{
+	struct pad_control *c = head_control(head);
+	uint64_t size = requested_size(stack, &head->probe);
+	struct pad_slot *slot = is_off(c) ? 0 : find_slot(c);
+	int way;
+
+	if (likely(slot && is_outermost(slot) && READ(slot->left) >= size)) {
+		WRITE(slot->left, slot->left - size);
+		count_call(slot, head, size);
+		return GO_STRAIGHT;
+	}
+	way = enter(stack, head, fp, &slot);
+	if (way != GO_CALL)
+		return way == GO_NESTED ? GO_STRAIGHT : way;
+	count_call(slot, head, size);
+	if (!takes_sample(c, slot, size)) {
+		finish(slot); /* it was left by longjmp */
+		return GO_STRAIGHT;
+	}
+	begin_call(stack, head, slot);
+	slot->is_sampled = 1;
+	return GO_CALL;
+}
+
+/* The release that the call of realloc, or a delete that calls others, begins with. */
+INLINE void record_release(struct pad_stack *stack, const struct pad_head *head,
+			   struct pad_slot *slot)
+{
+	struct pad_control *c = head_control(head);
+	uint64_t block = cpu_argument(stack, head->probe.block_arg);
+
+	uint32_t answer = block ? pad_filter_take(filter_of(c, block), block) : PAD_FILTER_NO;
+	enum pad_record_type type;
+
+	slot->is_old_sampled = answer;
+	if (answer == PAD_FILTER_NO) {
+		slot->arg[head->probe.block_arg] = 0; /* what follows is a mere allocation */
+		return;
+	}
+	/* whether it is known to be one depends on the filter */
+	if (head->probe.kind == PAD_REALLOC)
+		type = answer == PAD_FILTER_TAKEN ? PAD_RECORD_REALLOC_BEGIN :
+						    PAD_RECORD_REALLOC_MAYBE;
+	else
+		type = answer == PAD_FILTER_TAKEN ? PAD_RECORD_FREE : PAD_RECORD_INNER_FREE;
+	record_block(c, slot, head, block, (uint64_t)&stack->return_slot, type);
+}
+
+/* All that may call probed functions: it is watched until it returns, sampled or not. */
+API int pad_enter_sample_call(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
+{
+	struct pad_control *c = head_control(head);
+	uint64_t size = requested_size(stack, &head->probe);
+	struct pad_slot *slot;
+	int way = enter(stack, head, fp, &slot);
+
+	if (way != GO_CALL)
+		return way == GO_NESTED ? GO_STRAIGHT : way;
+	count_call(slot, head, size);
+	begin_call(stack, head, slot);
+	slot->is_sampled = (uint32_t)takes_sample(c, slot, size);
+	if (head->probe.kind != PAD_ALLOC)
+		record_release(stack, head, slot);
+	return GO_CALL;
+}
+
+INLINE void record_free(struct pad_stack *stack, const struct pad_head *head,
+			struct pad_slot *slot, uint64_t block)
+{
+	struct pad_control *c = head_control(head);
+	enum pad_record_type type = released_as(c, block);
+
+	if (type)
+		record_block(c, slot, head, block, (uint64_t)&stack->return_slot, type);
+}
+
+API int pad_enter_sample_free(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
+{
+	struct pad_control *c = head_control(head);
+	uint64_t block = cpu_argument(stack, head->probe.block_arg);
+	struct pad_slot *slot = is_off(c) ? 0 : find_slot(c);
+	int is_hit = is_filtered(c, block), way;
+
+	if (likely(slot && is_outermost(slot) && !is_hit)) {
+		count_call(slot, head, 0);
+		return GO_STRAIGHT;
+	}
+	way = enter(stack, head, fp, &slot);
+	if (unlikely(way == GO_NESTED)) {
+		if (is_hit && slot->kind != PAD_DELETE)
+			record_free(stack, head, slot, block);
+		return GO_STRAIGHT;
+	}
+	if (way != GO_CALL)
+		return way;
+	count_call(slot, head, 0);
+	WRITE(slot->guard, (uint64_t)&stack->return_slot);
+	barrier();
+	if (is_hit)
+		record_free(stack, head, slot, block);
+	finish(slot);
+	return GO_STRAIGHT;
+}
+
+/* A realloc of a sampled block has returned @result, and there is no new sample. */
+INLINE void record_lost(struct pad_stack *stack, const struct pad_head *head,
+			struct pad_slot *slot, uint64_t result)
+{
+	if (result)
+		slot->arg[head->probe.size_arg] = 0;
+	slot->result = 0;
+	record_return((uint64_t)&stack->return_slot, head, slot, 0, -1, 0, 0);
+}
+
+/* Whether realloc has taken the block out of the filter, and was not asked to free it. */
+INLINE int is_moved(const struct pad_slot *slot, const struct pad_head *head)
+{
+	return slot->is_old_sampled == PAD_FILTER_TAKEN && head->probe.kind == PAD_REALLOC &&
+	       slot->arg[head->probe.size_arg];
+}
+
+API int pad_leave_sample(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
+{
+	struct pad_control *c = head_control(head);
+	struct pad_slot *slot = leaving_slot(c, call_guard(stack));
+	uint64_t result;
+
+	if (unlikely(!slot))
+		return LEAVE_DONE;
+	result = block_result(stack, slot, &head->probe);
+	if (!result && is_moved(slot, head))
+		add_to_filter(c, slot->arg[head->probe.block_arg]); /* it failed */
+	if (slot->is_sampled) {
+		if (result)
+			add_to_filter(c, result);
+		return pad_leave(stack, head, fp);
+	}
+	if (slot->is_old_sampled && head->probe.kind == PAD_REALLOC && !is_off(c))
+		record_lost(stack, head, slot, result);
+	finish(slot);
+	return LEAVE_DONE;
+}

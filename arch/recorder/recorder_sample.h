@@ -1,0 +1,63 @@
+/* Which blocks are sampled (arch/pad.h, Sampling). */
+#ifndef PTMEM_ARCH_RECORDER_RECORDER_SAMPLE_H
+#define PTMEM_ARCH_RECORDER_RECORDER_SAMPLE_H
+
+#include "arch/recorder/recorder.h"
+
+INLINE int is_sampling(const struct pad_control *c)
+{
+	return c->flags & PAD_SAMPLING;
+}
+
+INLINE uint32_t *filter_of(const struct pad_control *c, uint64_t block)
+{
+	return (uint32_t *)((char *)c + PAD_FILTER_OFFSET) + pad_filter_hash(block);
+}
+
+/* Whether @block has the hash of a sample. */
+INLINE int is_filtered(const struct pad_control *c, uint64_t block)
+{
+	return block && READ(*filter_of(c, block));
+}
+
+INLINE void add_to_filter(const struct pad_control *c, uint64_t block)
+{
+	pad_filter_add(filter_of(c, block), block);
+}
+
+/* @block is released: how that is recorded; 0 = it is no sample. */
+INLINE enum pad_record_type released_as(const struct pad_control *c, uint64_t block)
+{
+	enum pad_filter_answer answer = pad_filter_take(filter_of(c, block), block);
+
+	return answer == PAD_FILTER_TAKEN ? PAD_RECORD_FREE :
+	       answer == PAD_FILTER_MAYBE ? PAD_RECORD_INNER_FREE :
+					    (enum pad_record_type)0;
+}
+
+/* A call that is outermost, and happens: before it is decided whether it is sampled. */
+INLINE void count_call(struct pad_slot *slot, const struct pad_head *head, uint64_t bytes)
+{
+	struct pad_count *count = &slot->count[head->probe.function % PAD_FUNCTIONS];
+
+	WRITE(count->calls, count->calls + 1);
+	if (bytes <= PTRDIFF_MAX) /* what no object can have counts no bytes */
+		WRITE(count->bytes, count->bytes + bytes);
+}
+
+/* Whether a mark lies on the next @size bytes that the thread allocates. Passes over them. */
+INLINE int takes_sample(const struct pad_control *c, struct pad_slot *slot, uint64_t size)
+{
+	const uint64_t *distances = (const uint64_t *)((const char *)c + PAD_DISTANCES_OFFSET);
+	uint64_t left = READ(slot->left);
+
+	if (left >= size) {
+		WRITE(slot->left, left - size);
+		return 0;
+	}
+	slot->random = pad_next_random(slot->random);
+	WRITE(slot->left, READ(distances[pad_distance_index(slot->random)]));
+	return 1;
+}
+
+#endif

@@ -1,0 +1,227 @@
+/*
+ * The recorder's incremental walk. The slot holds the frames of the thread's last record,
+ * outermost first, as checks: a word of the stack and the value it had. A frame is
+ * still what it was when its return slot and everything outside of it are: where a
+ * frame's CFA is, follows from the code address in the return slot before it, and
+ * from the frame pointer where the rule says so (needs_fp; the word in which the
+ * frame pointer was saved is then a check too). So
+ *	1. compare the checks from the outermost inwards; behind a difference nothing is known
+ *	2. walk by rules from the innermost outwards, until a return slot is one of step 1
+ */
+#ifndef PTMEM_ARCH_RECORDER_RECORDER_WALK_H
+#define PTMEM_ARCH_RECORDER_RECORDER_WALK_H
+
+#include "arch/recorder/recorder.h"
+
+enum { STEP_OUT, STEP_END, STEP_UNKNOWN };
+
+INLINE struct pad_check *checks_of(const struct pad_slot *slot)
+{
+	return (struct pad_check *)slot->check;
+}
+
+INLINE struct pad_frame *frames_of(const struct pad_slot *slot)
+{
+	return (struct pad_frame *)slot->frame;
+}
+
+INLINE struct pad_step *steps_of(const struct pad_slot *slot)
+{
+	return (struct pad_step *)slot->step;
+}
+
+/* The stack has more frames than the slot's cache. */
+INLINE void note_too_deep(struct pad_slot *slot)
+{
+	if (slot->may_ask)
+		slot->reason = PAD_REASON_DEEP;
+}
+
+INLINE int is_in_stack(const struct pad_slot *slot, uint64_t above, uint64_t at)
+{
+	return at > above && at < slot->stack_high && (at & 7) == 0;
+}
+
+/*
+ * From the frame whose return slot is s->at to its caller: *next gets the caller's return
+ * slot, the address in there and its frame pointer; s what the way depends on.
+ */
+INLINE int step(const struct pad_control *c, const struct pad_slot *slot, struct pad_step *s,
+		struct pad_step *next)
+{
+	const struct unwind_rule *rule =
+		unwind_rule_find((const struct unwind_rule *)c->rules, c->rule_bits, s->pc);
+	uint64_t cfa, base;
+
+	if (unlikely(!rule))
+		return STEP_UNKNOWN;
+	s->fp_at = s->extra_at = 0;
+	s->uses_fp = 0;
+	switch (READ(rule->kind)) {
+	case RULE_SP:
+		cfa = base = s->at + 8 + (int64_t)rule->cfa_offset;
+		break;
+	case RULE_FP:
+		cfa = base = s->fp + (int64_t)rule->cfa_offset;
+		s->uses_fp = 1;
+		break;
+	case RULE_FP_DEREF:
+		base = s->fp;
+		s->uses_fp = 1;
+		s->extra_at = base + (int64_t)rule->cfa_offset;
+		if (!is_in_stack(slot, s->at, s->extra_at))
+			return STEP_UNKNOWN;
+		s->extra_value = cfa = *(const uint64_t *)s->extra_at;
+		break;
+	case RULE_END:
+		return STEP_END;
+	default:
+		return STEP_UNKNOWN;
+	}
+	next->at = cfa - 8;
+	if (unlikely(!is_in_stack(slot, s->at, next->at)))
+		return STEP_UNKNOWN;
+	next->pc = *(const uint64_t *)next->at;
+	next->fp = s->fp;
+	if (rule->saved & 1) { /* callee-saved register 0 is the frame pointer */
+		s->fp_at = base + 8 * (int64_t)rule->slot[0];
+		if (unlikely(!is_in_stack(slot, s->at, s->fp_at)))
+			return STEP_UNKNOWN;
+		next->fp = *(const uint64_t *)s->fp_at;
+	}
+	if (unlikely(unwind_is_end(next->pc))) {
+		if (s->extra_at)
+			return STEP_UNKNOWN;
+		s->extra_at = next->at;
+		s->extra_value = next->pc;
+		return STEP_END;
+	}
+	return STEP_OUT;
+}
+
+/* How many of the first @count checks hold, of which the first @known do. */
+INLINE uint32_t count_checks(const struct pad_slot *slot, uint32_t known, uint32_t count)
+{
+	const struct pad_check *first = checks_of(slot), *c = first + known, *end = first + count;
+
+	for (; c + 4 <= end; c += 4) {
+		uint64_t differ = (*(const uint64_t *)c[0].at ^ c[0].value) |
+				  (*(const uint64_t *)c[1].at ^ c[1].value) |
+				  (*(const uint64_t *)c[2].at ^ c[2].value) |
+				  (*(const uint64_t *)c[3].at ^ c[3].value);
+		if (differ)
+			break;
+	}
+	while (c < end && *(const uint64_t *)c->at == c->value)
+		c++;
+	return (uint32_t)(c - first);
+}
+
+/* How many outer frames of the last record are certainly as they were, given that the
+ * innermost return slot is now @at; the first @known checks hold. */
+INLINE uint32_t count_valid(const struct pad_slot *slot, uint64_t at, uint32_t known)
+{
+	const struct pad_check *check = checks_of(slot);
+	const struct pad_frame *frame = frames_of(slot);
+	uint32_t n = slot->frame_count, i, checks;
+
+	while (n && check[frame[n - 1].check].at < at)
+		n--;
+	checks = n ? frame[n - 1].check + 1 : 0;
+	i = count_checks(slot, known < checks ? known : checks, checks);
+	if (likely(i == checks))
+		return n;
+	while (n && frame[n - 1].check >= i)
+		n--;
+	return n;
+}
+
+/*
+ * Whether the stack whose innermost return slot is
+ * @at is that of the last record. Sets slot->known.
+ */
+INLINE int is_same_stack(struct pad_slot *slot, uint64_t at, uint64_t fp)
+{
+	uint32_t n = slot->check_count, known;
+
+	if (!n || checks_of(slot)[n - 1].at != at)
+		return 0;
+	slot->known = known = count_checks(slot, 0, n);
+	return known == n && (!slot->needs_fp || slot->fp == fp);
+}
+
+/*
+ * Walks the stack from the call that set the guard, whose return slot is @at and whose caller has
+ * frame pointer @fp: fills the steps, innermost first. @known: so many checks hold. *kept_out:
+ * outer frames as in the last record; returns the number of others, or -1 when a rule is missing or
+ * the stack is too deep.
+ */
+INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t fp,
+		    uint32_t known, uint32_t *kept_out)
+{
+	const struct pad_check *check = checks_of(slot);
+	const struct pad_frame *frame = frames_of(slot);
+	struct pad_step *steps = steps_of(slot);
+	uint32_t top = count_valid(slot, at, known), n = 0;
+
+	steps[0].at = at;
+	steps[0].pc = slot->return_pc;
+	steps[0].fp = fp;
+	for (;;) {
+		struct pad_step *s = &steps[n];
+		int way;
+		while (top && check[frame[top - 1].check].at < s->at)
+			top--;
+		if (top) {
+			const struct pad_frame *f = &frame[top - 1];
+			if (check[f->check].at == s->at &&
+			    check[f->check].value == s->pc &&
+			    (!f->needs_fp || f->fp == s->fp)) {
+				*kept_out = top;
+				return n;
+			}
+		}
+		if (unlikely(n + 1 >= slot->max_frames)) {
+			note_too_deep(slot);
+			return -1;
+		}
+		way = step(c, slot, s, s + 1);
+		if (unlikely(way == STEP_UNKNOWN))
+			return -1;
+		n++;
+		if (way == STEP_END) {
+			*kept_out = 0;
+			return n;
+		}
+	}
+}
+
+/* Takes the @fresh steps, for which there is room, into the frames behind the first @kept. */
+INLINE void remember(struct pad_slot *slot, uint32_t kept, uint32_t fresh)
+{
+	struct pad_check *checks = checks_of(slot);
+	struct pad_frame *frame = frames_of(slot);
+	const struct pad_step *steps = steps_of(slot);
+	uint32_t check = kept ? frame[kept - 1].check + 1 : 0;
+	uint32_t n = kept;
+
+	while (fresh--) {
+		const struct pad_step *s = &steps[fresh];
+		uint32_t needs_outside = n && frame[n - 1].needs_fp;
+		if (s->extra_at)
+			checks[check++] = (struct pad_check){ s->extra_at, s->extra_value };
+		if (s->fp_at && needs_outside)
+			checks[check++] = (struct pad_check){s->fp_at, frame[n - 1].fp};
+		checks[check] = (struct pad_check){ s->at, s->pc };
+		frame[n].fp = s->fp;
+		frame[n].check = check++;
+		frame[n].needs_fp = s->uses_fp || (!s->fp_at && needs_outside);
+		n++;
+	}
+	slot->frame_count = n;
+	slot->check_count = check;
+	slot->needs_fp = n && frame[n - 1].needs_fp;
+	slot->fp = n ? frame[n - 1].fp : 0;
+}
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * What keeps a target alive when ptmem dies while it is attached: a page with a
+ * handler of the breakpoint signal, and system calls that finish without a tracer.
+ *
+ * The page, mapped readable and executable in the target:
+ *
+ *	0             the handler's code
+ *	HANDLER_ACTION  what to install it with; HANDLER_DEFAULT: the same for the default action
+ *	HANDLER_DATA    struct handler_data, written by ptmem, read by the handler
+ *	HANDLER_COPY    what another ptmem needs to take everything out (guard/recovery.h)
+ *
+ * While ptmem lives it suppresses the signals of its own breakpoints, so the handler
+ * does not see them. Without a tracer it sends a thread that met one on to where ptmem
+ * would have let it go unrecorded; a thread whose pc ptmem had already moved just goes
+ * on. All other signals get the default action, with their own siginfo and registers.
+ */
+#ifndef PTMEM_ARCH_TRAP_HANDLER_H
+#define PTMEM_ARCH_TRAP_HANDLER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arch/arch.h"
+
+#define HANDLER_SIZE 139264u
+#define HANDLER_ACTION 512u
+#define HANDLER_DEFAULT 576u
+#define HANDLER_ACTION_SIZE 32u   /* what rt_sigaction reads and writes */
+#define HANDLER_DATA 1024u
+#define HANDLER_RANGES 62u
+#define HANDLER_TRAPS 3900u
+#define HANDLER_COPY 65536u
+
+struct handler_data {
+	uint64_t trap_count;  /* raised after its trap was filled in */
+	uint64_t range_count;
+	struct { uint64_t start, end; } range[HANDLER_RANGES]; /* our pages */
+	struct { uint64_t addr, resume; } trap[HANDLER_TRAPS];
+};
+_Static_assert(HANDLER_DATA + sizeof(struct handler_data) <= HANDLER_COPY,
+	       "the data fits behind the code");
+
+/* Fills in @out, HANDLER_DATA bytes for the page at @at. Returns the handler's address. */
+taddr_t arch_trap_handler_page(taddr_t at, uint8_t *out);
+
+/*
+ * Whether @code, @size bytes at @at, begins with what ptmem writes over a function's entry: a
+ * breakpoint (*to_out is 0), or a jump, to *to_out.
+ */
+bool arch_is_patch(const uint8_t *code, size_t size, taddr_t at, taddr_t *to_out);
+
+#define INJECTION_SIZE 160u
+
+/*
+ * Code for any address: a system call instruction, then what puts back the signal mask
+ * @mask and all of @saved, and goes on where that thread was, a system call that it was
+ * interrupted in being restarted. @out: INJECTION_SIZE bytes.
+ */
+void arch_make_injection(const struct arch_regs *saved, uint64_t mask, uint8_t *out);
+
+#endif

@@ -1,0 +1,106 @@
+/*
+ * What the recorder needs of the CPU; arch/recorder/recorder.h has the list.
+ */
+#ifndef PTMEM_ARCH_X86_64_RECORDER_CPU_H
+#define PTMEM_ARCH_X86_64_RECORDER_CPU_H
+
+#include "arch/x86_64/pad_layout.h"
+
+#define CPU_RED_ZONE PAD_RED_ZONE
+#define CPU_RETURN_SIZE 8 /* bytes of a return address on the stack */
+
+/* The registers that a pad saved; return_slot is the word that the stack pointer was at. */
+struct pad_stack {
+	uint64_t rdx, rsi, rdi, rax, return_slot;
+};
+
+/* Callee-saved registers as pushed before the raw recorder. */
+struct pad_saved {
+	uint64_t rbx, rbp, r12, r13, r14, r15;
+};
+
+INLINE uint64_t cpu_argument(const struct pad_stack *stack, uint8_t i)
+{
+	return i == 0 ? stack->rdi : i == 1 ? stack->rsi : stack->rdx;
+}
+
+INLINE uint64_t cpu_result(const struct pad_stack *stack)
+{
+	return stack->rax;
+}
+
+/* The address of a client request. A marker's pad saves the flags as rax, and rax above that. */
+INLINE uint64_t cpu_request(const struct pad_stack *stack)
+{
+	return stack->return_slot;
+}
+
+/* Above what a marker's pad saved and the red zone. */
+INLINE uint64_t cpu_marker_sp(const struct pad_stack *stack)
+{
+	return (uint64_t)(&stack->return_slot + 1) + CPU_RED_ZONE;
+}
+
+/* As the TLS ABI has it there. */
+INLINE uint64_t cpu_thread_pointer(void)
+{
+	uint64_t tp;
+
+	__asm__ volatile("mov %%fs:0, %0" : "=r"(tp));
+	return tp;
+}
+
+/*
+ * After a call of a function that a thread can spend long in (pad_wait): clears the return address
+ * below the stack. A later frame may leave that word as it is, and it would look as if the thread
+ * were still inside to a ptmem that has no unwinder (control/cleanup.c).
+ */
+INLINE void cpu_forget_return(void)
+{
+	__asm__ volatile("movq $0, -8(%%rsp)" ::: "memory");
+}
+
+/*
+ * Adds *@value to *@to, and gives *@value what was there. One instruction: a signal handler
+ * sees all or nothing of it; other threads do so if the bus is locked (@is_shared).
+ */
+INLINE void cpu_add(uint64_t *to, uint64_t *value, uint32_t is_shared)
+{
+	if (is_shared)
+		__asm__ volatile("lock xadd %0, %1" : "+r"(*value), "+m"(*to));
+	else
+		__asm__ volatile("xadd %0, %1" : "+r"(*value), "+m"(*to));
+}
+
+INLINE void cpu_prefetch(const void *record)
+{
+	__asm__ volatile("prefetchw 512(%0)" ::"r"(record));
+}
+
+/* Traps with the range that was reserved; *@answer gets an enum pad_full_answer. */
+INLINE void cpu_wait_for_room(uint64_t position, uint64_t end, uint64_t *answer)
+{
+	__asm__ volatile(".globl pad_full_trap\npad_full_trap: int3"
+			 : "+a"(*answer) : "D"(position), "S"(end) : "memory");
+}
+
+/* Registers in DWARF order. */
+#define CPU_RAW_REGS(saved, sp, pc)                                            \
+	{                                                                      \
+		[3] = (saved)->rbx,  [6] = (saved)->rbp,  [7] = (sp),          \
+		[12] = (saved)->r12, [13] = (saved)->r13, [14] = (saved)->r14, \
+		[15] = (saved)->r15, [16] = (pc),                              \
+	}
+
+INLINE uint64_t cpu_saved_fp(const struct pad_saved *saved)
+{
+	return saved->rbp;
+}
+
+/* In a call: the ABI has cleared the direction flag. */
+INLINE void cpu_copy_stack(uint64_t *to, const void *from, uint64_t words)
+{
+	__asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words)::"memory");
+}
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * The table at the start of the recorder's code (recorder_template.S).
+ */
+#ifndef PTMEM_ARCH_X86_64_RECORDER_TABLE_H
+#define PTMEM_ARCH_X86_64_RECORDER_TABLE_H
+
+#include "arch/recorder/pad_head.h"
+#include "arch/x86_64/pad_layout.h"
+
+#define CONTROL_IS(member, offset) (offsetof(struct pad_control, member) == PAD_CONTROL_##offset)
+#define SLOT_IS(member, offset) (offsetof(struct pad_slot, member) == PAD_SLOT_##offset)
+
+_Static_assert(sizeof(struct pad_head) == PAD_HEAD_SIZE &&
+		       offsetof(struct pad_head, wait) == PAD_HEAD_WAIT &&
+		       offsetof(struct pad_head, mark) == PAD_HEAD_MARK &&
+		       offsetof(struct pad_head, probe.function) == PAD_HEAD_FUNCTION,
+	       "as in pad_layout.h");
+_Static_assert(CONTROL_IS(flags, FLAGS) && CONTROL_IS(shared, SHARED) && CONTROL_IS(ring, RING) &&
+		       CONTROL_IS(ring_mask, RING_MASK) && CONTROL_IS(room, ROOM) &&
+		       CONTROL_IS(head, HEAD) && CONTROL_IS(tail, TAIL),
+	       "as in pad_layout.h");
+_Static_assert(SLOT_IS(stack_low, LOW) && SLOT_IS(stack_high, HIGH) && SLOT_IS(guard, GUARD) &&
+		       SLOT_IS(guard_pc, GUARD_PC) && SLOT_IS(key, KEY) &&
+		       SLOT_IS(reserved, RESERVED) && SLOT_IS(arg, ARG) && SLOT_IS(kind, KIND) &&
+		       SLOT_IS(check_count, CHECK_COUNT) && SLOT_IS(needs_fp, NEEDS_FP) &&
+		       SLOT_IS(fp, FP) && SLOT_IS(check, CHECK) && SLOT_IS(left, LEFT) &&
+		       SLOT_IS(count, COUNT) && sizeof(struct pad_count) == 16,
+	       "as in pad_layout.h");
+_Static_assert(PAD_ALLOC == PAD_LAYOUT_ALLOC && PAD_COUNT_ONLY == PAD_LAYOUT_COUNT_ONLY &&
+		       (PAD_VERIFY | PAD_STACK_POINTER) == PAD_LAYOUT_LONG_WAY &&
+		       PAD_OWNER_DIED == PAD_LAYOUT_DIED && PAD_MARK_LOW == PAD_LAYOUT_MARK_LOW &&
+		       PAD_DIRECTORY_OFFSET == PAD_LAYOUT_DIRECTORY &&
+		       PAD_DIRECTORY_BITS == PAD_LAYOUT_DIRECTORY_BITS &&
+		       PAD_FILTER_OFFSET == PAD_LAYOUT_FILTER &&
+		       PAD_FILTER_BITS == PAD_LAYOUT_FILTER_BITS,
+	       "as in pad_layout.h");
+#undef CONTROL_IS
+#undef SLOT_IS
+
+/* Offsets from there. */
+struct recorder_table {
+	uint32_t magic;
+	uint32_t enter_call, enter_plain, enter_free, enter_throw, enter_marker;
+	uint32_t leave, leave_plain, raw, raw_marker, finish, wait_same, wait_free, full_trap;
+	uint32_t sample_leaf, sample_call, sample_free, leave_sample;
+	struct {
+		uint32_t start, entry, entry_trap, after, leave_trap, moved, end, back, ret, tail,
+			down;
+		/* code that may be laid before start, with the same head: short ways */
+		uint32_t sample_start, short_start;
+	} call, plain, jump, marker; /* the templates; 0 where there is none of it */
+};
+
+#endif

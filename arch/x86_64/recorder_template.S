@@ -1,0 +1,339 @@
+/*
+ * The recorder's table and the two templates of a pad. A pad is a copy of a template with
+ * its head filled in and the moved instructions at its end; everything in it is
+ * reached relative to itself, so nothing has to be corrected in the copy.
+ *
+ * The recorder's functions keep every register but rdi, rsi and rdx, which
+ * carry their arguments, and rax; so these are all that is saved here: callers inside the same
+ * library may rely on registers that the original is known not to change.
+ */
+#include "arch/x86_64/pad_layout.h"
+#include "arch/x86_64/sample_template.h"
+#include "arch/x86_64/short_template.h"
+
+#define OFFSET(label) .long label - recorder_start
+
+	.text
+	.globl recorder_start
+	.type recorder_start, @object       /* shown as data by objdump */
+recorder_start:
+	.long RECORDER_MAGIC
+	OFFSET(pad_enter_call)
+	OFFSET(pad_enter_plain)
+	OFFSET(pad_enter_free)
+	OFFSET(pad_enter_throw)
+	OFFSET(pad_enter_marker)
+	OFFSET(pad_leave)
+	OFFSET(pad_leave_plain)
+	OFFSET(pad_raw)
+	OFFSET(pad_raw_marker)
+	OFFSET(pad_finish)
+	OFFSET(pad_wait_same)
+	OFFSET(pad_wait_free)
+	OFFSET(pad_full_trap)
+	OFFSET(pad_enter_sample_leaf)
+	OFFSET(pad_enter_sample_call)
+	OFFSET(pad_enter_sample_free)
+	OFFSET(pad_leave_sample)
+
+	OFFSET(call_head)
+	OFFSET(call_entry)
+	OFFSET(call_entry_trap)
+	OFFSET(call_after)
+	OFFSET(call_leave_trap)
+	OFFSET(call_moved)
+	OFFSET(call_end)
+	OFFSET(call_back)
+	OFFSET(call_return)
+	OFFSET(call_tail)
+	OFFSET(call_down)
+	OFFSET(sample_alloc_start)
+	.long 0
+
+	OFFSET(plain_head)
+	OFFSET(plain_entry)
+	OFFSET(plain_entry_trap)
+	OFFSET(plain_after)
+	OFFSET(plain_leave_trap)
+	OFFSET(plain_moved)
+	OFFSET(plain_end)
+	OFFSET(plain_back)
+	OFFSET(plain_return)
+	OFFSET(plain_tail)
+	OFFSET(plain_down)
+	.long 0
+	.long 0
+
+	OFFSET(jump_head)
+	OFFSET(jump_entry)
+	OFFSET(jump_entry_trap)
+	.long 0
+	.long 0
+	OFFSET(jump_moved)
+	OFFSET(jump_end)
+	OFFSET(jump_back)
+	.long 0
+	.long 0
+	.long 0
+	OFFSET(sample_free_start)
+	OFFSET(release_start)
+
+	OFFSET(marker_head)
+	OFFSET(marker_entry)
+	OFFSET(marker_entry_trap)
+	.long 0
+	.long 0
+	OFFSET(marker_moved)
+	OFFSET(marker_end)
+	OFFSET(marker_back)
+	.long 0
+	.long 0
+	.long 0
+	.long 0
+	.long 0
+	.size recorder_start, . - recorder_start
+
+/* CFI for ptmem, which unwinds from signal handlers that interrupted a pad. */
+.macro pushed register
+	push	\register
+	.cfi_adjust_cfa_offset 8
+.endm
+
+.macro popped register
+	pop	\register
+	.cfi_adjust_cfa_offset -8
+.endm
+
+/* Saves what carries arguments; rsp is then a struct pad_stack. */
+.macro save
+	pushed	%rax
+	pushed	%rdi
+	pushed	%rsi
+	pushed	%rdx
+.endm
+
+.macro restore
+	popped	%rdx
+	popped	%rsi
+	popped	%rdi
+	popped	%rax
+.endm
+
+/*
+ * Calls the recorder. The return address that is left below the stack would look like a thread
+ * inside the pad to a ptmem that has no unwinder (recovery_run.c), if a later frame does not write
+ * there.
+ */
+.macro record head, function
+	call	*\head+\function(%rip)
+	movq	$0, -8(%rsp)
+.endm
+
+.macro ask head, function
+	mov	%rsp, %rdi
+	lea	\head(%rip), %rsi
+	mov	%rbp, %rdx
+	record	\head, \function
+	test	%eax, %eax
+.endm
+
+/* A pad that calls the original. With \is_short it has the short ways. */
+.macro call_template name, is_short
+	.balign	64
+	.type	\name\()_head, @object
+\name\()_head:
+	.skip	PAD_HEAD_SIZE
+	.size	\name\()_head, PAD_HEAD_SIZE
+	.type	\name\()_entry, @function
+\name\()_entry:
+	.cfi_startproc
+.if \is_short
+	short_enter \name\()_head, \name\()_after, \name\()_other
+	jmp	\name\()_down
+\name\()_other:
+	mov	SAVED_RDX, %rdx
+.endif
+	save
+	ask	\name\()_head, PAD_HEAD_ENTER
+	restore                         /* leaves the flags */
+	js	\name\()_entry_trap
+	jz	\name\()_moved
+\name\()_down:
+	.byte	0x40, 0x53              /* push %rbx, or what pad.c makes of it */
+	.cfi_adjust_cfa_offset 8        /* with the call's 8 bytes the stack is aligned again */
+	call	\name\()_moved
+\name\()_after:
+	lea	8(%rsp), %rsp
+	.cfi_adjust_cfa_offset -8
+.if \is_short
+	short_leave \name\()_head, \name\()_full, \name\()_long
+	jmp	\name\()_return
+\name\()_full:
+	mov	%rdx, PAD_SLOT_RESERVED(%rcx)
+	short_restore
+	save
+	ask	\name\()_head, PAD_HEAD_WAIT
+	jmp	\name\()_done
+\name\()_long:
+	.cfi_adjust_cfa_offset -32
+	short_restore
+.endif
+	save
+	ask	\name\()_head, PAD_HEAD_LEAVE
+	jnz	\name\()_raw
+	.cfi_remember_state
+\name\()_done:
+	restore
+\name\()_return:
+	ret
+\name\()_raw:                               /* the stack itself is needed, with the registers */
+	.cfi_restore_state
+	pushed	%r15
+	pushed	%r14
+	pushed	%r13
+	pushed	%r12
+	pushed	%rbp
+	pushed	%rbx
+	mov	%rsp, %rdx
+	lea	48(%rsp), %rdi
+	lea	\name\()_head(%rip), %rsi
+	record	\name\()_head, PAD_HEAD_RAW
+	lea	48(%rsp), %rsp
+	.cfi_adjust_cfa_offset -48
+	test	%eax, %eax
+	jz	\name\()_done
+\name\()_leave_trap:
+	int3
+	mov	%rsp, %rdi
+	lea	\name\()_head(%rip), %rsi
+	record	\name\()_head, PAD_HEAD_FINISH
+	jmp	\name\()_done
+\name\()_entry_trap:
+	.cfi_def_cfa_offset 8
+	int3
+	jmp	\name\()_entry
+\name\()_tail:
+	ret                             /* while a breakpoint is at the other one */
+\name\()_back:
+	.skip	PAD_JUMP_SIZE, 0xcc     /* jmp to the function's entry */
+\name\()_moved:
+	.skip	PAD_MOVED_ROOM, 0xcc
+	.cfi_endproc
+\name\()_end:
+.endm
+
+sample_alloc_template
+call_template call, 0
+call_template plain, 1
+
+/* The short way of the template behind the next one, for a free. */
+	.balign	64
+	.type	release_start, @function
+release_start:
+	.cfi_startproc
+	short_free jump_head, release_full, release_other
+	jmp	jump_moved
+release_full:
+	mov	%rdx, PAD_SLOT_RESERVED(%rcx)
+	short_free_restore
+	save
+	ask	jump_head, PAD_HEAD_WAIT
+	restore
+	jmp	jump_moved
+release_other:
+	short_free_restore
+	jmp	jump_entry
+	.cfi_endproc
+
+sample_free_template
+/* A pad that records, or looks, and jumps to the original. */
+	.balign	64
+	.type	jump_head, @object
+jump_head:
+	.skip	PAD_HEAD_SIZE
+	.size	jump_head, PAD_HEAD_SIZE
+	.type	jump_entry, @function
+jump_entry:
+	.cfi_startproc
+	save
+	ask	jump_head, PAD_HEAD_ENTER
+	restore
+	jz	jump_moved
+jump_entry_trap:
+	int3
+	jmp	jump_entry
+jump_back:
+	.skip	PAD_JUMP_SIZE, 0xcc
+jump_moved:
+	.skip	PAD_MOVED_ROOM, 0xcc
+	.cfi_endproc
+jump_end:
+
+.macro restore_marker
+	pop	%rdx
+	pop	%rsi
+	pop	%rdi
+	pop	%rax
+	add	$0x7f, %al              /* overflows if there was an overflow */
+	sahf
+	pop	%rax
+	lea	PAD_RED_ZONE(%rsp), %rsp
+.endm
+
+/*
+ * A pad in the midst of a function: what is below its stack pointer is in use, and so are the
+ * flags. They are not saved by pushf, which sees the trap flag of a ptmem that steps the thread:
+ * popf would set it when no tracer is there any more. rsp is then a struct pad_stack whose rax
+ * holds the flags, and whose return_slot holds rax.
+ */
+	.balign	64
+	.type	marker_head, @object
+marker_head:
+	.skip	PAD_HEAD_SIZE
+	.size	marker_head, PAD_HEAD_SIZE
+	.type	marker_entry, @function
+marker_entry:
+	lea	-PAD_RED_ZONE(%rsp), %rsp
+	push	%rax
+	lahf
+	seto	%al
+	push	%rax
+	push	%rdi
+	push	%rsi
+	push	%rdx
+	mov	%rsp, %rdi
+	lea	marker_head(%rip), %rsi
+	mov	%rbp, %rdx
+	record	marker_head, PAD_HEAD_ENTER
+	test	%eax, %eax
+	js	marker_trap
+	jz	marker_done
+	push	%r15                    /* the stack itself is needed, with the registers */
+	push	%r14
+	push	%r13
+	push	%r12
+	push	%rbp
+	push	%rbx
+	mov	%rsp, %rdx
+	lea	48(%rsp), %rdi
+	lea	marker_head(%rip), %rsi
+	record	marker_head, PAD_HEAD_RAW
+	lea	48(%rsp), %rsp
+	test	%eax, %eax
+	jnz	marker_trap
+marker_done:
+	restore_marker
+	jmp	marker_moved
+marker_trap:
+	restore_marker
+marker_entry_trap:
+	int3
+	jmp	marker_entry
+marker_moved:
+	.skip	PAD_JUMP_SIZE, 0xcc     /* jmp behind the marker */
+marker_back:
+	.skip	PAD_JUMP_SIZE, 0xcc     /* the same */
+	.size	marker_entry, . - marker_entry
+marker_end:
+
+	.section .note.GNU-stack, "", @progbits

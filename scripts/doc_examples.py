@@ -1,0 +1,251 @@
+"""Runs the examples of README.md and doc/*.md. What they print must be what the documents show.
+
+    ```console                  commands after "$ " (continued after "> "), each followed by its output
+    ```console needs=WORD       skipped where WORD (see NEEDS) is not available
+    ```console figures=vary     of a running process: any number matches any other, largest call sites are not compared
+    ```c file=NAME              an excerpt of that file
+    ```diff file=NAME           applied to that file
+    ![TEXT](doc/NAME.svg)       a file that a command of the document writes: the same titles and texts
+
+The commands of a document run one after another in one directory, with a copy of doc/*.c in doc/; each block has a
+shell of its own. In tables, `ptmem ...` in backquotes must succeed; PID there is a running example.
+Pids, addresses, times and column widths may differ; so may the lines that report pauses. A line "..." of an output
+matches any number of lines.
+"""
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DOCUMENTS = ("README.md", "doc/tutorial.md", "doc/faq.md")
+HOME = "/home/user"  # what documents show in place of the directory
+LIMIT = 120  # seconds for a block
+BLOCK = re.compile(r"^```(console|c|diff)\b([^\n]*)\n(.*?)^```$", re.M | re.S)
+PICTURE = re.compile(r"^!\[[^]]*\]\((?:doc/)?([\w.-]+\.svg)\)", re.M)
+IN_TABLE = re.compile(r"^\|.*`(ptmem [^`]*)` *\|$", re.M)
+RUNNING = "./orders 40 50"
+
+
+def may_attach():
+    try:
+        scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope").read_text(encoding="ascii")
+    except OSError:
+        scope = "0"
+    return os.geteuid() == 0 or int(scope) == 0
+
+
+# word: (whether it is available, what is missing)
+NEEDS = {
+    "attach": (may_attach, "root or ptrace_scope 0"),
+    "root": (lambda: False, "root, and changes the system"),
+    "docker": (lambda: False, "Docker"),
+    "network": (lambda: False, "a network"),
+    "browser": (lambda: False, "a browser"),
+    "terminal": (lambda: False, "a terminal"),
+    "source": (lambda: False, "the source tree, which it builds or tests"),
+}
+
+MASKS = [
+    (re.compile(r"\b(process |massif\.out\.)\d+"), r"\1PID"),
+    (re.compile(r"\b0x[0-9A-Fa-f]+"), "ADDRESS"),
+    (re.compile(r"\bpeak snapshot \d+"), "peak snapshot"),
+    (re.compile(r"\b[\d.]+ to ([\d.]+ s\b)"), r"\1"),
+    (re.compile(r"\b[\d.]+ ?(s|ms|us)\b"), "TIME"),
+    (re.compile(r"[ \t]+"), " "),
+]
+MAY_APPEAR = re.compile(r"^ptmem: (paused|stopped) ")
+CALL_SITE = re.compile(r"^ptmem: (largest )?[\d.]+ [KMG]iB ")
+
+
+def masked(text, options):
+    """@text without what differs from run to run."""
+    lines = []
+    for line in text.splitlines():
+        for pattern, by in MASKS:
+            line = pattern.sub(by, line)
+        is_varying = options.get("figures") == "vary"
+        if MAY_APPEAR.match(line) or is_varying and CALL_SITE.match(line):
+            continue
+        lines.append(re.sub(r"\b[\d.,]+( [KMG]iB| %)?", "N", line) if is_varying else line.strip())
+    return lines
+
+
+def is_same(shown, printed, options):
+    shown, printed = ("\n".join(masked(text, options)) for text in (shown, printed))
+    pattern = ".*".join(re.escape(part) for part in re.split(r"^\.\.\.$", shown, flags=re.M))
+    return re.fullmatch(pattern, printed, re.S) is not None
+
+
+class Block:
+    """A fenced block: its kind, options and text, and where it is in its document."""
+
+    def __init__(self, document, match):
+        self.kind, self.text, self.span = match[1], match[3], match.span(3)
+        self.options = dict(word.split("=", 1) for word in match[2].split())
+        self.line = document.count("\n", 0, match.start()) + 1
+
+    def steps(self):
+        """[[command lines, the output that is shown]]"""
+        steps = []
+        for line in self.text.splitlines(keepends=True):
+            if line.startswith("$ "):
+                steps.append([line, ""])
+            elif line.startswith("> ") and steps and not steps[-1][1]:
+                steps[-1][0] += line
+            elif steps:
+                steps[-1][1] += line
+            else:
+                raise ValueError("line %d: a block begins with output" % self.line)
+        return steps
+
+    def excuse(self):
+        """Why it cannot be run here."""
+        is_available, missing = NEEDS[self.options["needs"]] if "needs" in self.options else (lambda: True, "")
+        return None if is_available() else "needs " + missing
+
+
+class Sandbox:
+    """The directory in which a document's commands run."""
+
+    def __init__(self, programs):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="ptmem-docs."))
+        (self.path / "doc").mkdir()
+        for source in (ROOT / "doc").glob("*.c"):
+            shutil.copy(source, self.path / "doc")
+        self.env = {"PATH": "%s:%s" % (programs, os.environ.get("PATH", "/usr/bin:/bin")), "HOME": str(self.path),
+                    "LC_ALL": "C.UTF-8", "TERM": "dumb"}
+
+    def run(self, script):
+        """(status, what it printed). Processes that it leaves running are killed."""
+        with subprocess.Popen(["bash", "-c", script], cwd=self.path, env=self.env, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as shell:
+            try:
+                out = shell.communicate(timeout=LIMIT)[0].decode(errors="replace")
+            except subprocess.TimeoutExpired:
+                out = "took more than %d s\n" % LIMIT
+            finally:
+                try:
+                    os.killpg(shell.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        return shell.returncode, out.replace(str(self.path), HOME)
+
+    def remove(self):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+class Document:
+    def __init__(self, name, programs):
+        self.name, self.file = name, ROOT / name
+        self.text = self.file.read_text(encoding="utf-8")
+        self.blocks = [Block(self.text, match) for match in BLOCK.finditer(self.text)]
+        self.sandbox = Sandbox(programs)
+        self.passed, self.failures, self.skipped = 0, [], []
+        self.news = []  # (span, text) to replace
+
+    def note(self, line, failure):
+        if failure:
+            self.failures.append("%s:%d: %s" % (self.name, line, failure))
+        else:
+            self.passed += 1
+
+    def run_console(self, block):
+        excuse = block.excuse()
+        if excuse:
+            self.skipped.append("%s:%d: skipped: %s" % (self.name, block.line, excuse))
+            return
+        mark = "==== end of a command ====\n"
+        steps = block.steps()
+        commands = [re.sub(r"^[$>] ", "", step[0], flags=re.M) for step in steps]
+        printed = self.sandbox.run(("echo '%s'\n" % mark.strip()).join(commands))[1].split(mark)
+        printed += ["(not run)\n"] * (len(steps) - len(printed))
+        new = ""
+        for (command, shown), out in zip(steps, printed):
+            if is_same(shown, out, block.options):
+                self.note(block.line, None)
+                new += command + shown
+                continue
+            self.note(block.line, "%swants:\n%sprints:\n%s" % (command, indented(shown), indented(out)))
+            new += command + "".join(line.rstrip() + "\n" for line in out.splitlines())
+        self.news.append((block.span, new))
+
+    def run_excerpt(self, block):
+        source = (self.sandbox.path / block.options["file"]).read_text(encoding="utf-8")
+        self.note(block.line, None if block.text in source else "is not in " + block.options["file"])
+
+    def run_diff(self, block):
+        """Context and "-" lines are replaced by context and "+" lines."""
+        path, lines = self.sandbox.path / block.options["file"], block.text.splitlines(keepends=True)
+        old, new = ("".join(line[1:] for line in lines if line[0] in " " + sign) for sign in "-+")
+        source = path.read_text(encoding="utf-8")
+        self.note(block.line, None if source.count(old) == 1 else "does not apply to " + path.name)
+        path.write_text(source.replace(old, new), encoding="utf-8")
+
+    def run_table(self, match):
+        line = self.text.count("\n", 0, match.start()) + 1
+        command = match[1]
+        if "PID" in command and not may_attach():
+            self.skipped.append("%s:%d: skipped: needs %s" % (self.name, line, NEEDS["attach"][1]))
+            return
+        status, out = self.sandbox.run(
+            "%s >/dev/null & PID=$!\n%s" % (RUNNING, command.replace("PID", "$PID")) if "PID" in command else command)
+        self.note(line, None if status == 0 else "%s: status %s:\n%s" % (command, status, indented(out)))
+
+    def check_picture(self, match, is_update):
+        kept, made = ROOT / "doc" / match[1], self.sandbox.path / match[1]
+        line = self.text.count("\n", 0, match.start()) + 1
+        if not made.exists():
+            self.note(line, "no command writes " + match[1])
+        elif is_update:
+            shutil.copy(made, kept)
+        else:
+            texts = [re.findall(r"<(?:title|text)[^>]*>([^<]*)<", p.read_text(encoding="utf-8")) if p.exists() else None
+                     for p in (kept, made)]
+            self.note(line, None if texts[0] == texts[1] else "%s is not what the command writes" % match[1])
+
+    def run(self, is_update):
+        for block in self.blocks:
+            {"console": self.run_console, "c": self.run_excerpt, "diff": self.run_diff}[block.kind](block)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            list(pool.map(self.run_table, IN_TABLE.finditer(self.text)))
+        for match in PICTURE.finditer(self.text):
+            self.check_picture(match, is_update)
+        self.sandbox.remove()
+        if is_update:
+            self.update()
+
+    def update(self):
+        text = self.text
+        for (start, end), new in reversed(self.news):
+            text = text[:start] + new + text[end:]
+        self.file.write_text(text, encoding="utf-8")
+
+
+def indented(text):
+    return "".join("    %s\n" % line for line in text.splitlines())
+
+
+def check_options(document, options):
+    """Options in backquotes, as `ptmem --name`, exist."""
+    for match in re.finditer(r"`(ptmem(?:-report)?) ([^`]*)`", document.text):
+        for name in re.findall(r"(?<=--)[a-z][a-z-]*", match[2]):
+            if name not in options[match[1]]:
+                document.note(document.text.count("\n", 0, match.start()) + 1, "%s has no --%s" % (match[1], name))
+
+
+def run_all(programs, options, is_update=False):
+    """Prints failures and skipped blocks; returns (passed, failed)."""
+    passed = failed = 0
+    documents = [Document(name, programs) for name in DOCUMENTS]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(lambda document: document.run(is_update), documents))
+    for document in documents:
+        check_options(document, options)
+        print("".join(line + "\n" for line in document.failures + document.skipped), end="")
+        passed, failed = passed + document.passed, failed + len(document.failures)
+    return passed, failed

@@ -1,0 +1,53 @@
+/* See amount.h. */
+#include "base/amount.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+const char *amount_commas(uint64_t n, char out[static AMOUNT_SIZE])
+{
+	char digits[24];
+	int size = snprintf(digits, sizeof(digits), "%" PRIu64, n), k = 0;
+	for (int i = 0; i < size; i++) {
+		if (i > 0 && (size - i) % 3 == 0)
+			out[k++] = ',';
+		out[k++] = digits[i];
+	}
+	out[k] = '\0';
+	return out;
+}
+
+static const char *print_bytes(const char *sign, double bytes, char *out)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	size_t unit = 0;
+	/* 1023.95 KiB would be rounded to 1024.0 */
+	while (bytes >= (unit ? 1023.95 : 1024) && unit + 1 < ARRAY_SIZE(units)) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(out, AMOUNT_SIZE, unit ? "%s%.1f %s" : "%s%.0f %s", sign, bytes, units[unit]);
+	return out;
+}
+
+const char *amount_bytes(double bytes, char out[static AMOUNT_SIZE])
+{
+	return print_bytes(bytes < 0 ? "-" : "", fabs(bytes), out);
+}
+
+const char *amount_change(double bytes, char out[static AMOUNT_SIZE])
+{
+	return print_bytes(bytes < 0 ? "-" : bytes > 0 ? "+" : "", fabs(bytes), out);
+}
+
+const char *amount_error(double bytes, double error, char out[static AMOUNT_SIZE])
+{
+	double percent = bytes > 0 ? 100 * error / bytes : 0;
+
+	if (bytes > 0)
+		snprintf(out, AMOUNT_SIZE, percent < 9.95 ? " +- %.1f %%" : " +- %.0f %%", percent);
+	else
+		out[0] = '\0';
+	return out;
+}

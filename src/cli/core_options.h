@@ -1,0 +1,24 @@
+/*
+ * Options of Valgrind's core that scripts pass along with Massif's and that have no field here.
+ * They are accepted silently if they would not change the profile, and refused with a reason if
+ * they ask for something that ptmem does not do.
+ */
+#ifndef PTMEM_CORE_OPTIONS_H
+#define PTMEM_CORE_OPTIONS_H
+
+#include "base/types.h"
+
+enum core_answer { CORE_UNKNOWN, CORE_TAKEN, CORE_BAD_VALUE, CORE_REFUSED };
+
+/*
+ * What to do with --NAME=VALUE (@name has @length letters; @value NULL: none given).
+ * *why_out for the last two answers: what it takes ("yes or no"), or why it is
+ * refused; static.
+ */
+enum core_answer core_option_check(const char *name, size_t length, const char *value,
+				   const char **why_out);
+
+/* Whether @letter is an option of Valgrind's that is accepted silently. */
+bool core_option_is_letter(char letter);
+
+#endif

@@ -1,0 +1,404 @@
+/*
+ * ptmem: the command. Reads the options, starts or attaches, runs the loop, and
+ * ends as its program did. The only place that exits.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/amount.h"
+#include "base/standard_files.h"
+#include "base/stream.h"
+#include "cli/explain.h"
+#include "cli/log_file.h"
+#include "cli/option_table.h"
+#include "cli/options_parse.h"
+#include "live/monitor.h"
+#include "live/monitor_client.h"
+#include "live/sampling.h"
+#include "live/top.h"
+#include "session/file_name.h"
+#include "session/inspect_process.h"
+#include "session/memusage_run.h"
+#include "session/observer.h"
+#include "session/out_files.h"
+#include "session/reports.h"
+#include "session/run.h"
+#include "session/session_replay.h"
+#include "session/session_sink.h"
+#include "session/signals.h"
+#include "session/sources.h"
+#include "session/tracee_options.h"
+#include "tracee/control/job.h"
+#include "tracee/control/target.h"
+#include "tracee/os/instructions.h"
+
+enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
+
+/*
+ * A file that grows beyond RLIMIT_FSIZE, and a pipe that no process reads, are errors of the write
+ * like others: the first message may already meet them. The outputs are what the signals were.
+ */
+static void ignore_write_signals(struct sigaction *file_out, struct sigaction *pipe_out)
+{
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	sigaction(SIGXFSZ, &ignore, file_out);
+	sigaction(SIGPIPE, &ignore, pipe_out);
+}
+
+static void catch_signals(const struct options *o)
+{
+	signals_catch_leave(o->pid_count > 0);
+	stream_set_asked(signals_leave_count);
+	if (options_report_leaks(o))
+		signals_catch_report();
+}
+
+/* Between events. */
+static bool should_leave(void *ctx)
+{
+	struct run *run = ctx;
+	bool wants_to_leave = observers_poll(run);
+
+	if (!signals_leave_request())
+		reports_poll(run);
+	/* a started program may be waited for: signals must go on waking that */
+	if (signals_leave_request() || (wants_to_leave && run->options->pid_count > 0))
+		signals_stop_waking();
+	return wants_to_leave || signals_leave_request();
+}
+
+static char *join_command(char *const argv[])
+{
+	size_t size = 1;
+	for (char *const *a = argv; *a; a++)
+		size += strlen(*a) + 1;
+	char *text = xmalloc(size), *p = text;
+	for (char *const *a = argv; *a; a++) {
+		if (a != argv)
+			*p++ = ' ';
+		p = stpcpy(p, *a);
+	}
+	*p = '\0';
+	for (p = text; *p; p++)
+		*p = *p == '\n' ? ' ' : *p;
+	return text;
+}
+
+/* -- beginnings -- */
+
+/* --time-unit=i: fails before the program starts. */
+static int check_instructions(const struct options *o)
+{
+	int rc = o->time_unit == TIME_INSTRUCTIONS && !o->replay_file ? instructions_check() : 0;
+	if (rc != 0)
+		explain_instructions(rc);
+	return rc;
+}
+
+static int start_program(struct run *run)
+{
+	char **argv = run->options->command;
+	int rc = target_start(run->target, argv);
+	if (rc == 0)
+		return 0;
+	if (target_fault_error(run->target) != 0) {
+		explain_faults(target_fault_error(run->target));
+		return EXIT_OWN_FAILURE;
+	}
+	explain_start(argv[0], rc);
+	switch (rc) {
+	case -ENOENT:
+	case -ENOTDIR:
+		return EXIT_NOT_FOUND;
+	case -EACCES:
+	case -ENOEXEC:
+	case -EISDIR:
+	case -ELOOP:
+	case -E2BIG:
+	case -ETXTBSY:
+		return EXIT_NOT_EXECUTABLE;
+	}
+	return EXIT_OWN_FAILURE;
+}
+
+static int attach_all(struct run *run)
+{
+	unsigned attached = 0;
+	for (uint32_t i = 0; i < run->options->pid_count; i++) {
+		enum attach_problem problem = ATTACH_OTHER;
+		long detail = -1;
+		pid_t pid = run->options->pid[i];
+		uint64_t threads = target_stats(run->target)->threads;
+		int rc = target_attach(run->target, pid, &problem, &detail);
+		if (rc != 0) {
+			explain_attach(pid, rc, problem, detail);
+			continue;
+		}
+		attached++;
+		threads = target_stats(run->target)->threads - threads;
+		log_info("attached to process %d (%llu thread%s paused for %.1f ms)", pid,
+			 (unsigned long long)threads, plural(threads),
+			 (double)target_stats(run->target)->attach_ns / 1e6);
+	}
+	return attached > 0 ? 0 : EXIT_OWN_FAILURE;
+}
+
+/* -- ends -- */
+
+static void leave_target_behind(void *target)
+{
+	target_abandon(target);
+}
+
+/* The program's wait status; waits for it if the program keeps running without ptmem. */
+static bool await_program(struct run *run, struct sampling *sampling, int *status)
+{
+	pid_t pid = target_first_pid(run->target);
+	if (!target_exit_status(run->target, status))
+		sampling_watch(sampling, &pid, 1, should_leave, run);
+	while (!target_exit_status(run->target, status)) {
+		pid_t got = waitpid(pid, status, __WALL | WUNTRACED);
+		if (got == pid && !WIFSTOPPED(*status))
+			return true;
+		if (got == pid)
+			job_stop_self(WSTOPSIG(*status));
+		if (got < 0 && errno != EINTR)
+			return false;
+		if (signals_leave_request()) {
+			signals_stop_waking();
+			return false;
+		}
+	}
+	return true;
+}
+
+ATTR_NORETURN static void die_of(int sig)
+{
+	const struct rlimit no_core = {0, 0};
+	sigset_t set;
+	setrlimit(RLIMIT_CORE, &no_core); /* the program's core is the one to look at */
+	signal(sig, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(sig);
+	_exit(128 + sig);
+}
+
+static int finish_started(struct run *run, struct sampling *sampling, int *signal_out)
+{
+	int status = 0;
+	enum attach_problem problem = target_refusal(run->target);
+	if (problem != ATTACH_OK) {
+		await_program(run, sampling, &status);
+		explain_refusal(run->options->command[0], problem);
+		return EXIT_OWN_FAILURE;
+	}
+	if (signals_leave_request() && signals_leave_request() != SIGALRM) {
+		*signal_out = signals_leave_request();
+		return 0;
+	}
+	if (!await_program(run, sampling, &status)) {
+		*signal_out = signals_leave_request();
+		return EXIT_OWN_FAILURE;
+	}
+	if (WIFSIGNALED(status)) {
+		*signal_out = WTERMSIG(status);
+		return 128 + *signal_out;
+	}
+	return WEXITSTATUS(status);
+}
+
+static void leave_program(struct target *target)
+{
+	bool stays = target_must_stay(target), is_one = target_process_count(target) == 1;
+	if (stays)
+		log_info("the profile ends; the program%s on, and ptmem with %s, since %s calls of "
+			 "brk and mmap stop for ptmem",
+			 is_one ? " runs" : "s run", is_one ? "it" : "them",
+			 is_one ? "its" : "their");
+	target_detach(target);
+	if (!stays)
+		log_info("detached (paused for %.1f ms); the program%s on",
+			 (double)target_stats(target)->detach_ns / 1e6, is_one ? " runs" : "s run");
+}
+
+/* The loop, with the live components around it. */
+static void follow(struct run *run)
+{
+	struct monitor *monitor = monitor_open(run);
+	struct top *top = top_start(run);
+
+	target_run(run->target);
+	top_stop(top);
+	monitor_stop(monitor);
+	if (target_process_count(run->target) > 0)
+		leave_program(run->target);
+	monitor_close(monitor);
+}
+
+static int run_target(struct run *run, struct sampling *sampling, int *signal_out)
+{
+	const struct options *o = run->options;
+	struct event_sink sink;
+	struct target_options to;
+	int rc;
+
+	session_sink_init(&sink, run, should_leave);
+	tracee_options_init(&to, run);
+	run->target = target_new(&to, &sink);
+	log_set_check_hook(leave_target_behind, run->target);
+	if (o->pid_count > 0) {
+		catch_signals(o);
+		rc = attach_all(run);
+		signals_start_duration(o->duration);
+	} else {
+		rc = start_program(run);
+		catch_signals(o);
+	}
+	if (rc == 0) {
+		follow(run);
+		rc = o->pid_count > 0 ? 0 : finish_started(run, sampling, signal_out);
+	}
+	log_set_check_hook(NULL, NULL);
+	sources_print_lost(run);
+	target_free(run->target);
+	return rc;
+}
+
+/* Looks at processes that run, without a profile. */
+static int inspect_all(const struct options *o)
+{
+	int status = 0;
+
+	for (uint32_t i = 0; i < o->pid_count; i++) {
+		enum attach_problem problem = ATTACH_OK;
+		long detail = -1;
+		int rc = inspect_process(o->pid[i], o->inspect_out, &problem, &detail);
+
+		if (rc != 0 && problem != ATTACH_OK)
+			explain_attach(o->pid[i], rc, problem, detail);
+		if (rc != 0)
+			status = EXIT_OWN_FAILURE;
+	}
+	return status;
+}
+
+/* Samples alone, of processes that run: none is traced. */
+static int watch_processes(struct run *run, struct sampling *sampling)
+{
+	const struct options *o = run->options;
+	pid_t *pids = xcalloc(o->pid_count, sizeof(*pids));
+	size_t count = 0;
+	for (uint32_t i = 0; i < o->pid_count; i++) {
+		enum attach_problem problem =
+			o->pid[i] == getpid() ? ATTACH_SELF : target_check_pid(o->pid[i]);
+		if (problem == ATTACH_OK || problem == ATTACH_DEAD_LEADER)
+			pids[count++] = o->pid[i];
+		else
+			explain_attach(o->pid[i], 0, problem, 0);
+	}
+	catch_signals(o);
+	signals_start_duration(o->duration);
+	sampling_watch(sampling, pids, count, should_leave, run);
+	free(pids);
+	return count > 0 ? 0 : EXIT_OWN_FAILURE;
+}
+
+/* Opening a FIFO waits for its reader, so before the program starts. Sessions open files. */
+static int open_events(struct run *run)
+{
+	const char *path = run->options->events_file;
+	if (!path || !file_name_is_shared(path))
+		return 0;
+	run->events_file = stream_create(path);
+	if (run->events_file)
+		return 0;
+	log_error("cannot write %s: %s", path, strerror(errno));
+	return -EIO;
+}
+
+static int profile(struct run *run, struct sampling *sampling, int *signal_out)
+{
+	const struct options *o = run->options;
+
+	if (o->replay_file)
+		return session_replay(run, o->replay_file) == 0 ? 0 : EXIT_OWN_FAILURE;
+	if (o->pid_count > 0 && options_sample_only(o))
+		return watch_processes(run, sampling);
+	return run_target(run, sampling, signal_out);
+}
+
+/* Does what the options ask for. Returns the exit status; *signal_out: the signal to die of. */
+static int run_all(struct run *run, int *signal_out)
+{
+	const struct options *o = run->options;
+	struct sampling *sampling = NULL;
+	int rc = EXIT_OWN_FAILURE;
+
+	if (check_instructions(o) == 0 && out_files_check_places(run) == 0 &&
+	    open_events(run) == 0 && memusage_run_open(run) == 0 &&
+	    sampling_open(run, &sampling) == 0)
+		rc = profile(run, sampling, signal_out);
+	run->files_failed += memusage_run_close(run->memusage_run);
+	run->files_failed += !sampling_close(sampling);
+	if (run->events_file)
+		fclose(run->events_file);
+	if (reports_exit_code(run) != 0 && *signal_out == 0)
+		rc = reports_exit_code(run);
+	if (run->files_failed > 0 && rc == 0 && *signal_out == 0)
+		rc = EXIT_OWN_FAILURE;
+	return rc;
+}
+
+static int print_and_exit(const struct options *o)
+{
+	if (o->help)
+		options_print_help(stdout, o->help);
+	else
+		options_print_version(stdout);
+	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_OWN_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction file_signal, pipe_signal;
+	struct options o;
+	int sig = 0, rc = EXIT_FAILURE;
+
+	standard_files_hold();
+	ignore_write_signals(&file_signal, &pipe_signal);
+	if (options_parse(argc, argv, &o) != 0)
+		return EXIT_FAILURE;
+	if (o.help || o.version)
+		return print_and_exit(&o);
+	log_set_level(o.log_level);
+	log_set_color(o.color);
+	if (o.monitor_pid) {
+		rc = monitor_client_run((pid_t)o.monitor_pid, o.command);
+	} else if (o.inspect) {
+		rc = log_file_open(&o) == 0 ? inspect_all(&o) : EXIT_FAILURE;
+	} else if (out_files_check_names(&o) == 0 && log_file_open(&o) == 0) {
+		struct run run;
+
+		run_init(&run, &o);
+		run.command = o.command ? join_command(o.command) : xstrdup("");
+		run.file_signal = file_signal;
+		run.pipe_signal = pipe_signal;
+		rc = run_all(&run, &sig);
+		run_deinit(&run);
+	}
+	options_deinit(&o);
+	if (sig != 0)
+		die_of(sig);
+	return rc;
+}

@@ -1,0 +1,421 @@
+/* Three tables of what options need and exclude, then what does not fit into a table. */
+#include "cli/option_check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "cli/option_table.h"
+#include "session/options.h"
+#include "live/status_file.h"
+
+/* -- which options are in force -- */
+
+static const struct option_row *find_row(const char *name)
+{
+	for (size_t i = 0; i < option_row_count; i++) {
+		if (option_rows[i].name && strcmp(option_rows[i].name, name) == 0)
+			return &option_rows[i];
+	}
+	CHECK(!"an option of that name");
+	return NULL;
+}
+
+static bool is_given(const struct options *o, const char *name)
+{
+	size_t i = (size_t)(find_row(name) - option_rows);
+
+	return o->given[i / 64] >> i % 64 & 1;
+}
+
+static bool is_on(const struct options *o, const char *name)
+{
+	const struct option_row *row = find_row(name);
+	const void *field = (const char *)o + row->offset;
+
+	switch (row->type) {
+	case FLAG:
+	case YES_NO:
+		return *(const bool *)field;
+	case NUMBER:
+	case SAMPLE:
+	case CHOICE:
+		return *(const uint32_t *)field != 0;
+	case SIZE:
+		return *(const uint64_t *)field != 0;
+	case TEXT:
+		return *(const char *const *)field != NULL;
+	case DECIMAL:
+		return *(const double *)field > 0;
+	case SECONDS:
+		return *(const double *)field != OPTION_OFF;
+	case PIDS:
+		return o->pid_count > 0;
+	default:
+		return false;
+	}
+}
+
+/* As if it had not been given; for those that are off then. */
+static void turn_off(struct options *o, const char *name)
+{
+	const struct option_row *row = find_row(name);
+	void *field = (char *)o + row->offset;
+
+	switch (row->type) {
+	case FLAG:
+	case YES_NO:
+		*(bool *)field = false;
+		break;
+	case SAMPLE:
+		*(uint32_t *)field = 0;
+		break;
+	case SIZE:
+		*(uint64_t *)field = 0;
+		break;
+	case TEXT:
+		*(const char **)field = NULL;
+		break;
+	case SECONDS:
+		*(double *)field = OPTION_OFF;
+		break;
+	default:
+		CHECK(!"an option that can be turned off");
+	}
+}
+
+/* Whether one of @names, with blanks between, is on. */
+static bool is_any_on(const struct options *o, const char *names)
+{
+	for (const char *s = names; *s; s += strspn(s, " ")) {
+		size_t n = strcspn(s, " ");
+		_cleanup_free_ char *name = xstrndup(s, n);
+
+		if (is_on(o, name))
+			return true;
+		s += n;
+	}
+	return false;
+}
+
+/* "a b c" as "--a, --b or --c"; the caller frees it. */
+static char *list_names(const char *names)
+{
+	char *text = xstrdup("");
+
+	for (const char *s = names; *s;) {
+		int n = (int)strcspn(s, " ");
+		const char *rest = s + n + strspn(s + n, " ");
+		const char *between = s == names ? "" : *rest ? ", " : " or ";
+		char *longer = xasprintf("%s%s--%.*s", text, between, n, s);
+
+		free(text);
+		text = longer;
+		s = rest;
+	}
+	return text;
+}
+
+/* -- options that need others -- */
+
+static const struct need {
+	const char *name, *needs; /* one of these, with blanks between */
+	bool is_valgrinds;        /* its users give it to any tool, and are only warned */
+} needs[] = {
+	{"duration", "pid", false},
+	{"inspect", "pid", false},
+	{"inspect-out", "inspect", false},
+	{"trace-children-skip", "trace-children", true},
+	{"trace-children-skip-by-arg", "trace-children", true},
+	{"stack-sample", "stacks memusage data", false},
+	{"xtree-memory-file", "xtree-memory", true},
+	{"memusage-out", "memusage", false},
+	{"data-buffer", "data", false},
+	{"mmap", "memusage data", false},
+	{"no-timer", "memusage data", false},
+	{"progname", "memusage data", false},
+	{"sample-fields", "sample", false},
+	{"sample-out", "sample", false},
+	{"leaks-out", "leaks leak-check", false},
+	{"error-exitcode", "leak-check", true},
+	{"view", "folded flame", false},
+	{"seed", "heap-sample", false},
+};
+
+static int check_needs(const struct options *o)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(needs); i++) {
+		const struct need *n = &needs[i];
+
+		if (!is_given(o, n->name) || is_any_on(o, n->needs))
+			continue;
+		_cleanup_free_ char *others = list_names(n->needs);
+
+		if (!n->is_valgrinds) {
+			log_error("--%s needs %s", n->name, others);
+			return -EINVAL;
+		}
+		if (is_on(o, n->name))
+			log_warn("--%s has no effect without %s", n->name, others);
+	}
+	return 0;
+}
+
+/* -- options that cannot be combined -- */
+
+static const struct exclusion {
+	const char *name, *other;
+	const char *why; /* NULL: they do, and that is all */
+} exclusions[] = {
+	{"replay", "events", NULL},
+	{"replay", "leak-check",
+	 "--replay has no program: --leak-check and --top cannot be used with it"},
+	{"replay", "top", "--replay has no program: --leak-check and --top cannot be used with it"},
+	{"replay", "sample", "--sample needs a process: --replay has none"},
+	{"replay", "trace-children", NULL},
+	{"replay", "mempools", NULL},
+	{"replay", "running-on-valgrind", NULL},
+	{"replay", "soname-synonyms", NULL},
+	{"pages-as-heap", "memusage",
+	 "--pages-as-heap=yes watches no calls: --memusage and --data cannot be used with it"},
+	{"pages-as-heap", "data",
+	 "--pages-as-heap=yes watches no calls: --memusage and --data cannot be used with it"},
+};
+
+static int check_exclusions(struct options *o)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(exclusions); i++) {
+		const struct exclusion *e = &exclusions[i];
+
+		if (!is_on(o, e->name) || !is_on(o, e->other))
+			continue;
+		if (!is_given(o, e->other)) {
+			turn_off(o, e->other);
+		} else if (!is_given(o, e->name)) {
+			turn_off(o, e->name);
+		} else {
+			if (e->why)
+				log_error("%s", e->why);
+			else
+				log_error("--%s and --%s cannot be combined", e->name, e->other);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* -- options that show the heap -- */
+
+static const struct {
+	const char *name;
+	bool needs_paths; /* also of the other sources */
+} shows[] = {
+	{"leaks", false}, {"leak-check", false}, {"top", false},
+	{"folded", true}, {"flame", true},
+};
+
+static int check_heap(struct options *o)
+{
+	bool is_traced = o->trace & 1u << SOURCE_HEAP || o->pages_as_heap;
+	bool has_heap = o->heap && is_traced, has_others = o->trace & ~(1u << SOURCE_HEAP);
+
+	if (is_given(o, "xtree-memory") && o->xtree_memory != XTREE_NONE && !is_traced) {
+		log_error("--xtree-memory needs heap among --trace's sources");
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(shows); i++) {
+		if (has_heap || (has_others && shows[i].needs_paths) || !is_on(o, shows[i].name))
+			continue;
+		if (!is_given(o, shows[i].name)) {
+			turn_off(o, shows[i].name);
+			continue;
+		}
+		log_error("--%s has nothing to show %s", shows[i].name,
+			  o->heap ? "without heap among --trace's sources" : "with --heap=no");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* -- options that need every block -- */
+
+static const struct {
+	const char *name, *why;
+} of_all_blocks[] = {
+	{"leak-check", "--leak-check follows pointers from block to block and needs all of them: "
+		       "--heap-sample knows only some; --leaks estimates what is live"},
+	{"pages-as-heap", "--pages-as-heap=yes counts mappings, which are always exact: "
+			  "--heap-sample has no effect on them"},
+	{"data", "--data records every call: --heap-sample cannot be used with it"},
+	{"trace-malloc", "--trace-malloc prints every call: --heap-sample cannot be used with it"},
+};
+
+static int check_samples(struct options *o)
+{
+	const char *why = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(of_all_blocks) && options_sample_interval(o); i++) {
+		if (!is_on(o, of_all_blocks[i].name))
+			continue;
+		if (!is_given(o, of_all_blocks[i].name))
+			turn_off(o, of_all_blocks[i].name);
+		else
+			why = of_all_blocks[i].why;
+	}
+	if (options_sample_interval(o) && !why && !o->heap)
+		why = "--heap-sample has nothing to sample with --heap=no";
+	else if (options_sample_interval(o) && !why && !(o->trace & 1u << SOURCE_HEAP))
+		why = "--heap-sample needs heap among --trace's sources";
+	if (!why)
+		return 0;
+	if (!is_given(o, "heap-sample")) {
+		turn_off(o, "heap-sample");
+		return 0;
+	}
+	log_error("%s", why);
+	return -EINVAL;
+}
+
+/* -- options of the massif files -- */
+
+static const char *const of_massif[] = {
+	"massif-out-file", "threshold", "time-unit", "detailed-freq", "max-snapshots",
+	"peak-inaccuracy", "peak-at-exit", "depth",
+};
+
+/* No massif file is written where the heap is not profiled and something else is asked for. */
+static int check_massif(const struct options *o)
+{
+	uint32_t heap = 1u << SOURCE_HEAP;
+	bool is_traced = o->trace & heap || o->pages_as_heap;
+
+	if (is_on(o, "stacks") && is_given(o, "stacks") && !is_traced) {
+		log_error("--stacks has nothing to show without heap among --trace's sources");
+		return -EINVAL;
+	}
+	if (o->heap || o->stacks || o->pages_as_heap || o->trace & ~heap || o->events_file ||
+	    o->xtree_memory != XTREE_NONE || !is_any_on(o, "memusage data sample"))
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(of_massif); i++) {
+		if (is_given(o, of_massif[i])) {
+			log_error("--%s has no effect: with --heap=no no massif file is written",
+				  of_massif[i]);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* -- the rest -- */
+
+static int check_sample_fields(const struct options *o)
+{
+	if (!o->sample_ms && !is_given(o, "sample-fields"))
+		return 0;
+	for (const char *s = o->sample_fields;; s++) {
+		size_t n = strcspn(s, ",");
+
+		if (status_field_find(s, n) == STATUS_FIELDS) {
+			log_error("--sample-fields: /proc/PID/status has no '%.*s' that can be "
+				  "sampled",
+				  (int)n, s);
+			return -EINVAL;
+		}
+		s += n;
+		if (!*s)
+			return 0;
+	}
+}
+
+/* Flame graphs are SVG; a viewer that goes by another extension would show an error. */
+static int check_flame_name(const struct options *o)
+{
+	static const char *const others[] = {".png",  ".jpg", ".jpeg", ".gif",
+					     ".webp", ".pdf", ".html"};
+	const char *dot = o->flame_file ? strrchr(o->flame_file, '.') : NULL;
+
+	for (size_t i = 0; dot && i < ARRAY_SIZE(others); i++) {
+		if (strcasecmp(dot, others[i]) != 0)
+			continue;
+		log_error("--flame writes SVG, not %s: give it a name that ends in .svg, which "
+			  "browsers show", dot + 1);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* The client only sends a command: other options have no effect. */
+static int check_client(const struct options *o)
+{
+	static const char *const good[] = {"monitor", "color", "quiet",
+					   "verbose", "no-rc", "command-line-only"};
+
+	for (size_t i = 0; i < option_row_count; i++) {
+		const char *name = option_rows[i].name;
+		bool is_good = !name || !is_given(o, name);
+
+		for (size_t k = 0; k < ARRAY_SIZE(good) && !is_good; k++)
+			is_good = strcmp(name, good[k]) == 0;
+		if (!is_good) {
+			log_error("--monitor and --%s cannot be combined", name);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static const char *find_contradiction(const struct options *o)
+{
+	uint32_t heap = 1u << SOURCE_HEAP;
+
+	if (o->monitor_pid && (!o->command || (o->command[1] && o->command[2])))
+		return "--monitor takes a command and optionally a file; ptmem --monitor=PID help "
+		       "lists the commands";
+	if (o->monitor_pid && (o->pid_count || o->replay_file))
+		return "--monitor cannot be combined with --pid or --replay";
+	if (options_record(o) && options_sample_interval(o))
+		return "--record and --html need all events: --heap-sample cannot be used "
+		       "with them";
+	if (options_record(o) && (o->pages_as_heap || !o->heap || !(o->trace & heap)))
+		return "--record and --html are about the heap: --pages-as-heap, --heap=no and "
+		       "--trace without heap cannot be used with them";
+	if (o->pid_count && o->command)
+		return "--pid and a program cannot be combined";
+	if (o->replay_file && (o->pid_count || o->command))
+		return "--replay reads events from a file: it takes neither --pid nor a program";
+	if (o->replay_file && is_given(o, "trace") && o->trace != heap)
+		return "--replay has events of the heap only: --trace cannot add other sources";
+	if (is_given(o, "log-file") && is_given(o, "log-fd"))
+		return "--log-file and --log-fd cannot be combined";
+	if (!o->pid_count && !o->command && !o->replay_file)
+		return "no program given; see ptmem --help";
+	return NULL;
+}
+
+int option_check(struct options *o)
+{
+	const char *why = find_contradiction(o);
+	int rc;
+
+	if (why) {
+		log_error("%s", why);
+		return -EINVAL;
+	}
+	if (o->monitor_pid)
+		return check_client(o);
+	rc = check_exclusions(o);
+	if (rc == 0)
+		rc = check_needs(o);
+	if (rc == 0)
+		rc = check_heap(o);
+	if (rc == 0)
+		rc = check_samples(o);
+	if (rc == 0)
+		rc = check_massif(o);
+	if (rc == 0)
+		rc = check_flame_name(o);
+	return rc == 0 ? check_sample_fields(o) : rc;
+}

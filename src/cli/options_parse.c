@@ -1,0 +1,330 @@
+/*
+ * Parsing: words from three places become fields of struct options.
+ *
+ *	ptmemrc, PTMEM_OPTS, argv  ->  rows of the table  ->  struct options
+ */
+#include "cli/options_parse.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "cli/core_options.h"
+#include "cli/option_check.h"
+#include "cli/option_suggest.h"
+#include "cli/option_table.h"
+#include "cli/option_value.h"
+
+/* Keeps @s until options_deinit. */
+static char *keep(struct options *o, char *s)
+{
+	return *vec_add(&o->words) = s;
+}
+
+/* An option was accepted: where it came from decides which message it gives without effect. */
+static void note_given(const struct option_parser *p, const struct option_row *row)
+{
+	size_t i = (size_t)(row - option_rows);
+	CHECK(i / 64 < ARRAY_SIZE(p->o->given));
+	if (!*p->source)
+		p->o->given[i / 64] |= 1ull << i % 64;
+}
+
+/* Repeats a tool option in desc:, in its long form. */
+static void describe(struct options *o, const struct option_row *row, const char *value)
+{
+	if (!(row->flags & TOOL))
+		return;
+	char *before = o->desc;
+	o->desc = xasprintf("%s%s--%s=%s", before ? before : "", before ? " " : "", row->name,
+			    value);
+	free(before);
+}
+
+/* Sets the option of @row, written as @arg, to @value; NULL where it takes none. 0 or -EINVAL. */
+static int apply(const struct option_parser *p, const struct option_row *row, const char *arg,
+		 const char *value)
+{
+	int err = option_value_set(p, row, arg, value);
+	if (err)
+		return err;
+	note_given(p, row);
+	describe(p->o, row, value);
+	return 0;
+}
+
+static const struct option_row *find_row(const char *name, size_t length, char letter)
+{
+	for (size_t i = 0; i < option_row_count; i++) {
+		const struct option_row *row = &option_rows[i];
+		if (!row->name)
+			continue;
+		if (name ? strlen(row->name) == length && strncmp(row->name, name, length) == 0
+			 : row->letter == letter)
+			return row;
+	}
+	return NULL;
+}
+
+static int refuse_unknown(const struct option_parser *p, const char *arg, const char *name,
+			  size_t length)
+{
+	const char *nearest = name ? option_suggest(name, length) : NULL;
+	if (nearest)
+		log_error("%sunknown option '%s': did you mean --%s?", p->source, arg, nearest);
+	else
+		log_error("%sunknown option '%s': ptmem --help=all lists all", p->source, arg);
+	return -EINVAL;
+}
+
+/*
+ * An option of Valgrind's core without a row. Returns the words used, 1, or -EINVAL; 0: it is none.
+ */
+static int parse_core(const struct option_parser *p, const char *arg, const char *name,
+		      size_t length)
+{
+	const char *why = NULL;
+	switch (core_option_check(name, length, name[length] ? name + length + 1 : NULL, &why)) {
+	case CORE_TAKEN:
+		return 1;
+	case CORE_BAD_VALUE:
+		log_error("%sbad option '%s': --%.*s takes %s", p->source, arg, (int)length, name,
+			  why);
+		return -EINVAL;
+	case CORE_REFUSED:
+		log_error("%soption '%s' is not supported: %s", p->source, arg, why);
+		return -EINVAL;
+	default:
+		return 0;
+	}
+}
+
+static int refuse_missing(const struct option_parser *p, const struct option_row *row,
+			  const char *arg)
+{
+	log_error("%sbad option '%s': a value is missing, --%s=%s", p->source, arg, row->name,
+		  row->value);
+	return -EINVAL;
+}
+
+/*
+ * One word that begins with "--"; @next: the word behind it or NULL. Returns the
+ * number of words used, or -EINVAL.
+ */
+static int parse_long(const struct option_parser *p, const char *arg, const char *next)
+{
+	const char *name = arg + 2;
+	size_t length = strcspn(name, "=:");
+	if (name[length] == ':') { /* --TOOL:OPTION: for that tool of Valgrind alone */
+		if (length != 6 || strncmp(name, "massif", length) != 0)
+			return 1;
+		name += length + 1;
+	}
+	length = strcspn(name, "=");
+	const char *value = name[length] ? name + length + 1 : NULL;
+	bool is_help = strcmp(name, "help-debug") == 0; /* Valgrind's longer one */
+	const struct option_row *row = is_help ? find_row("help", 4, 0) : find_row(name, length, 0);
+	if (!row) {
+		int used = parse_core(p, arg, name, length);
+		return used ? used : refuse_unknown(p, arg, name, length);
+	}
+	if (value && !row->value && strcmp(name, "stats=yes") == 0)
+		value = NULL; /* as Valgrind has it */
+	if (value && !row->value && strcmp(name, "stats=no") == 0) {
+		p->o->stats = false;
+		return 1;
+	}
+	if (value && strncmp(name, "stats=", 6) == 0) {
+		log_error("%sbad option '%s': --stats takes yes or no", p->source, arg);
+		return -EINVAL;
+	}
+	if (value && !row->value) {
+		log_error("%sbad option '%s': --%s takes no value", p->source, arg, row->name);
+		return -EINVAL;
+	}
+	bool is_separate = !value && (row->flags & SEPARATE) && next;
+	if (is_separate)
+		value = next;
+	if (is_help)
+		value = "all";
+	if (!value && row->value && row->type != SAMPLE && row->type != SECONDS &&
+	    row->type != HELP)
+		return refuse_missing(p, row, arg);
+	int err = apply(p, row, arg, value);
+	return err ? err : is_separate ? 2 : 1;
+}
+
+/* One word of letters: -v, -vq, -p12, -p 12. Returns the words used, or -EINVAL. */
+static int parse_letters(const struct option_parser *p, const char *arg, const char *next)
+{
+	for (const char *letter = arg + 1; *letter; letter++) {
+		const struct option_row *row = find_row(NULL, 0, *letter);
+		if (!row && core_option_is_letter(*letter))
+			continue;
+		if (!row)
+			return refuse_unknown(p, arg, NULL, 0);
+		if (!row->value || row->type == HELP) {
+			int err = apply(p, row, arg, NULL);
+			if (err)
+				return err;
+			continue;
+		}
+		const char *value = letter[1] ? letter + 1 : next;
+		if (!value)
+			return refuse_missing(p, row, arg);
+		int err = apply(p, row, arg, value);
+		return err ? err : letter[1] ? 1 : 2;
+	}
+	return 1;
+}
+
+/* Reads options up to the first other word; *used_out: how many words they were. */
+static int parse_words(const struct option_parser *p, size_t count, char **word, size_t *used_out)
+{
+	size_t i = 0;
+	while (i < count && word[i][0] == '-' && word[i][1] && !p->o->help && !p->o->version) {
+		if (strcmp(word[i], "--") == 0) {
+			i++;
+			break;
+		}
+		const char *next = i + 1 < count ? word[i + 1] : NULL;
+		bool is_long = word[i][1] == '-';
+		int n = is_long ? parse_long(p, word[i], next) : parse_letters(p, word[i], next);
+		if (n < 0)
+			return n;
+		i += (size_t)n;
+	}
+	*used_out = i;
+	return 0;
+}
+
+/* Parses @text, which came from @source and may hold nothing but options. */
+static int parse_text(struct options *o, const char *source, const char *text)
+{
+	_cleanup_free_ char *prefix = xasprintf("%s: ", source);
+	struct option_parser p = {o, prefix};
+	struct words words = {0};
+	if (words_split(text, &words)) {
+		words_deinit(&words);
+		log_error("%s: unterminated quote", source);
+		return -EINVAL;
+	}
+	size_t used = 0;
+	int err = parse_words(&p, words.count, words.data, &used);
+	if (!err && used < words.count && !o->help && !o->version) {
+		log_error("%s: '%s' is not an option", source, words.data[used]);
+		err = -EINVAL;
+	}
+	for (size_t i = 0; i < words.count; i++)
+		keep(o, words.data[i]); /* fields point to them */
+	words.count = 0;
+	words_deinit(&words);
+	return err;
+}
+
+static char *rc_path(void)
+{
+	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	if (config && *config == '/')
+		return xasprintf("%s/ptmem/ptmemrc", config);
+	return home && *home ? xasprintf("%s/.config/ptmem/ptmemrc", home) : NULL;
+}
+
+/*
+ * A file that other users can write could make a profile overwrite the user's files, so it is
+ * ignored. A missing file is no error.
+ */
+static int parse_rc_file(struct options *o)
+{
+	_cleanup_free_ char *path = rc_path(), *text = NULL;
+	_cleanup_fclose_ FILE *file = path ? fopen(path, "re") : NULL;
+	struct stat st;
+	if (!file || fstat(fileno(file), &st) || !S_ISREG(st.st_mode))
+		return 0;
+	if ((st.st_uid != geteuid() && st.st_uid != 0) || st.st_mode & (S_IWGRP | S_IWOTH)) {
+		log_warn("%s is ignored: other users can write to it", path);
+		return 0;
+	}
+	size_t size = 0;
+	if (getdelim(&text, &size, '\0', file) < 0)
+		return 0;
+	return parse_text(o, path, text);
+}
+
+static void set_defaults(struct options *o)
+{
+	struct option_parser p = {o, ""};
+	*o = (struct options){.log_level = LOG_INFO, .leaks = OPTION_OFF, .top = OPTION_OFF};
+	for (size_t i = 0; i < option_row_count; i++) {
+		const struct option_row *row = &option_rows[i];
+		if (row->initial)
+			CHECK(option_value_set(&p, row, row->name, row->initial) == 0);
+	}
+}
+
+static int parse_command_line(int argc, char **argv, struct options *o)
+{
+	struct option_parser p = {o, ""};
+	size_t used = 0;
+	int err = argc > 0 ? parse_words(&p, (size_t)argc - 1, argv + 1, &used) : 0;
+	if (!err && argc > 0 && argv[1 + used])
+		o->command = argv + 1 + used;
+	return err;
+}
+
+/* As Massif: --heap=no disables --pages-as-heap; with stacks it warns, and counts both. */
+static void reconcile_pages(struct options *o)
+{
+	if (o->pages_as_heap && o->stacks)
+		log_warn("--pages-as-heap=yes and --stacks=yes should not be used together: the "
+			 "pages of stacks "
+			 "count twice");
+	o->pages_as_heap &= o->heap;
+}
+
+static int parse_all(int argc, char **argv, bool no_rc, struct options *o)
+{
+	set_defaults(o);
+	const char *from_environment = getenv("PTMEM_OPTS");
+	int err = no_rc ? 0 : parse_rc_file(o);
+	if (!err && !no_rc && from_environment)
+		err = parse_text(o, "PTMEM_OPTS", from_environment);
+	if (!err)
+		err = parse_command_line(argc, argv, o);
+	if (!err && !o->help && !o->version)
+		err = option_check(o);
+	if (!err)
+		reconcile_pages(o);
+	if (!o->desc)
+		o->desc = xstrdup("(none)");
+	return err;
+}
+
+int options_parse(int argc, char **argv, struct options *out)
+{
+	/* The command line alone first: it may say that nothing else is to be read. */
+	set_defaults(out);
+	int err = parse_command_line(argc, argv, out);
+	bool no_rc = out->no_rc || out->command_line_only || out->help || out->version;
+	options_deinit(out);
+	if (!err)
+		err = parse_all(argc, argv, no_rc, out);
+	if (err)
+		options_deinit(out);
+	return err;
+}
+
+void options_deinit(struct options *o)
+{
+	vec_deinit(&o->alloc_fn);
+	vec_deinit(&o->ignore_fn);
+	vec_deinit(&o->fullpath_after);
+	words_deinit(&o->words);
+	free(o->desc);
+	o->desc = NULL;
+}

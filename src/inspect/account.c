@@ -1,0 +1,88 @@
+/* Sums by row. See account.h. */
+#include "inspect/account.h"
+
+const char *const inspect_row_name[ROW_COUNT] = {
+	[ROW_LIVE] = "live", [ROW_MMAPPED] = "mmapped", [ROW_TCACHE] = "tcache",
+	[ROW_FASTBIN] = "fastbins", [ROW_UNSORTED] = "unsorted", [ROW_BIN] = "bins",
+	[ROW_TOP] = "top", [ROW_OWN] = "allocator", [ROW_UNKNOWN_HEAP] = "unknown_heap",
+	[ROW_STACK] = "stacks", [ROW_STACK_BEYOND] = "stacks_beyond", [ROW_TLS] = "tls",
+	[ROW_DATA] = "data", [ROW_TEXT] = "text", [ROW_FILE] = "files", [ROW_SHARED] = "shared",
+	[ROW_PROFILER] = "profiler", [ROW_ANONYMOUS] = "anonymous",
+};
+
+const char *const inspect_row_text[ROW_COUNT] = {
+	[ROW_LIVE] = "live heap blocks",
+	[ROW_MMAPPED] = "live blocks with mappings of their own",
+	[ROW_TCACHE] = "free, in threads' caches (tcache)",
+	[ROW_FASTBIN] = "free, in fastbins",
+	[ROW_UNSORTED] = "free, in unsorted lists",
+	[ROW_BIN] = "free, in bins",
+	[ROW_TOP] = "free, at the ends of arenas (top)",
+	[ROW_OWN] = "allocator's headers, padding, descriptions",
+	[ROW_UNKNOWN_HEAP] = "heap that could not be followed",
+	[ROW_STACK] = "thread stacks, in use",
+	[ROW_STACK_BEYOND] = "thread stacks, touched but not in use",
+	[ROW_TLS] = "thread variables (TLS)",
+	[ROW_DATA] = "data of program and libraries",
+	[ROW_TEXT] = "code and constants of program and libraries",
+	[ROW_FILE] = "mapped files",
+	[ROW_SHARED] = "shared memory",
+	[ROW_PROFILER] = "mapped by ptmem",
+	[ROW_ANONYMOUS] = "other anonymous mappings",
+};
+
+void account_init(struct account *a, const struct resident *pages)
+{
+	*a = (struct account){.pages = pages};
+}
+
+/* The first range that ends behind @addr. */
+static size_t find(struct account *a, taddr_t addr)
+{
+	const struct page_range *list = a->pages->list.data;
+	size_t count = a->pages->list.count;
+
+	for (int i = 0; i < 4 && a->at < count && list[a->at].end <= addr; i++)
+		a->at++;
+	bool is_found = (a->at == count || list[a->at].end > addr) &&
+			(a->at == 0 || list[a->at - 1].end <= addr);
+
+	if (!is_found)
+		a->at = resident_find(a->pages, addr);
+	return a->at;
+}
+
+static void add_part(struct inspect_bytes *b, uint32_t flags, uint64_t size)
+{
+	if (flags & PAGE_SWAPPED)
+		b->swapped += size;
+	else
+		b->resident += size;
+}
+
+struct inspect_bytes account_count(struct account *a, taddr_t start, taddr_t end)
+{
+	struct inspect_bytes sum = {0};
+
+	for (size_t i = find(a, start); i < a->pages->list.count; i++) {
+		const struct page_range *r = &a->pages->list.data[i];
+
+		if (r->start >= end)
+			break;
+		add_part(&sum, r->flags, MIN(r->end, end) - MAX(r->start, start));
+	}
+	return sum;
+}
+
+void account_add(struct account *a, taddr_t start, taddr_t end, enum inspect_row row,
+		 enum inspect_row file_row)
+{
+	for (size_t i = find(a, start); i < a->pages->list.count; i++) {
+		const struct page_range *r = &a->pages->list.data[i];
+
+		if (r->start >= end)
+			break;
+		add_part(&a->row[r->flags & PAGE_OF_FILE ? file_row : row], r->flags,
+			 MIN(r->end, end) - MAX(r->start, start));
+	}
+}

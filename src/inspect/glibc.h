@@ -1,0 +1,88 @@
+/*
+ * glibc's malloc (2.28 to 2.41, 64 bits) in a stopped process: its arenas, their heaps, its
+ * parameters. Found by form (leak/arenas.h), since a stripped libc has no symbols for them; then
+ * verified by what must agree. The layouts, from the structures' definitions in malloc/malloc.c
+ * and malloc/arena.c:
+ *
+ *	malloc_state  0 mutex, 4 flags, 8 have_fastchunks, 16 fastbins[10], 96 top,
+ *	              104 last_remainder, 112 bins[254], 2144 binmap, 2160 next, 2168 next_free,
+ *	              2176 attached_threads, 2184 system_mem, 2192 max_system_mem; 2200 bytes
+ *	heap_info     0 arena, 8 previous heap, 16 size, 24 size that is accessible;
+ *	              32 bytes; 48 since 2.35
+ *	malloc_par    see glibc_params.c
+ */
+#ifndef PTMEM_INSPECT_GLIBC_H
+#define PTMEM_INSPECT_GLIBC_H
+
+#include "base/types.h"
+#include "base/vec.h"
+#include "inspect/memory.h"
+#include "leak/arenas.h"
+
+#define GLIBC_FASTBINS 10u
+#define GLIBC_HEADER 16u     /* from a chunk to its block */
+#define GLIBC_CHUNK_MIN 32u
+#define GLIBC_STATE_SIZE 2200u
+#define GLIBC_IS_BEFORE_USED 1u
+#define GLIBC_IS_MMAPPED 2u
+#define GLIBC_IS_IN_HEAP 4u  /* of another arena than the main one */
+#define GLIBC_FLAGS 7u
+
+struct glibc_arena {
+	taddr_t addr;
+	bool is_main;
+	bool is_locked;
+	bool is_contiguous;     /* the main one: it grows by brk alone */
+	taddr_t top;
+	taddr_t fastbin[GLIBC_FASTBINS];
+	taddr_t unsorted;       /* the first of the list; the list's own address if it is empty */
+	uint64_t threads;       /* that allocate from it */
+	uint64_t system_bytes, most_system_bytes;
+	uint64_t found_bytes;   /* of its heaps; less than system_bytes if some were not found */
+};
+
+/* Memory in which chunks follow one another, and what is before them. */
+struct glibc_heap {
+	taddr_t map_start;      /* the arena's or heap's description is there; start if none is */
+	taddr_t start, end;     /* of the chunks */
+	taddr_t top;            /* the last chunk; 0 = fenceposts end the heap */
+	uint32_t arena;         /* index */
+};
+
+/* mp_: what mallopt and the tunables set. */
+struct glibc_params {
+	bool is_known;
+	uint64_t trim_threshold, top_pad, mmap_threshold, arena_test, arena_max;
+	uint32_t mmaps, mmaps_max, most_mmaps;
+	bool is_fixed;          /* thresholds were set, and do not follow what is freed */
+	uint64_t mmapped_bytes, most_mmapped_bytes;
+	taddr_t sbrk_base;
+	uint64_t tcache_bins, tcache_max_bytes, tcache_count;
+};
+
+struct glibc {
+	VEC(struct glibc_arena) arenas; /* the main one is the first */
+	VEC(struct glibc_heap) heaps;   /* ascending, disjoint */
+	struct glibc_params params;
+};
+
+struct glibc_range {
+	taddr_t start, end;
+};
+
+/*
+ * Looks for the main arena in @data (ascending, @count), the writable data of program and
+ * libraries. @out, which glibc_deinit frees, has no arena if none has been used.
+ */
+void glibc_find(struct inspect_memory *m, const struct glibc_range *data, size_t count,
+		struct glibc *out);
+void glibc_deinit(struct glibc *g);
+
+/*
+ * Whether the words at @chunk may be a chunk of a heap: *size_out, its size. For what lists lead
+ * to.
+ */
+bool glibc_is_chunk(struct inspect_memory *m, const struct glibc *g, taddr_t chunk,
+		    uint64_t *size_out);
+
+#endif

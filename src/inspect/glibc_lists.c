@@ -1,0 +1,280 @@
+/*
+ * Each list is taken whole, or not at all. See glibc_lists.h.
+ */
+#include "inspect/glibc_lists.h"
+
+#include <string.h>
+
+#define BINS 64u
+#define TLS_MAX 65536u
+#define DTV_MAX 4096u
+#define BLOCK_SHIFT 12
+
+/* A version's struct tcache_perthread_struct. */
+static const struct layout {
+	uint32_t chunk_size, count_size;
+} layouts[] = {{0x290, 2}, {0x250, 1}};
+
+struct reader {
+	struct inspect_memory *memory;
+	const struct glibc *glibc;
+	const struct glibc_thread *thread;
+	size_t thread_count;
+	struct glibc_lists *out;
+};
+
+/* A word of a thread that may be its pointer to its cache. */
+struct candidate {
+	uint64_t distance;      /* from the word to the thread pointer */
+	taddr_t block;
+	uint32_t thread, layout, blocks;
+};
+struct candidates {
+	VEC(struct candidate) list;
+};
+
+/* -- lists of one link -- */
+
+
+static void add(struct reader *r, taddr_t chunk, uint64_t size, enum glibc_list list)
+{
+	*vec_add(&r->out->chunks) = (struct glibc_listed){chunk, size, list};
+}
+
+/* A list of blocks (tcache) or chunks (fastbin). */
+struct chain {
+	taddr_t first;
+	uint64_t size;          /* of its chunks */
+	uint64_t most;          /* chunks that it may have */
+	enum glibc_list kind;
+};
+
+/*
+ * Adds the chunks of @c: their number, or -1 if it leads elsewhere or has more than c->most; then
+ * none is added.
+ */
+static int64_t follow(struct reader *r, const struct chain *c, bool is_protected)
+{
+	size_t before = r->out->chunks.count;
+	uint64_t header = c->kind == GLIBC_TCACHE ? GLIBC_HEADER : 0, size;
+	taddr_t mark = 0;       /* where it was after 2, 4, 8, ... chunks: it does not come back */
+	int64_t count = 0;
+
+	for (taddr_t at = c->first; at != 0; count++) {
+		/* the link of a fastbin is where a block's first word is, too */
+		taddr_t link = at - header + GLIBC_HEADER, next;
+
+		if ((uint64_t)count >= c->most || at == mark ||
+		    !glibc_is_chunk(r->memory, r->glibc, at - header, &size) || size != c->size ||
+		    !memory_read_word(r->memory, link, &next)) {
+			r->out->chunks.count = before;
+			return -1;
+		}
+		add(r, at - header, size, c->kind);
+		if ((count & (count + 1)) == 0)
+			mark = at;
+		at = is_protected ? next ^ link >> BLOCK_SHIFT : next;
+	}
+	return count;
+}
+
+static int64_t follow_any(struct reader *r, const struct chain *c)
+{
+	int64_t count = follow(r, c, true);
+
+	return count >= 0 ? count : follow(r, c, false);
+}
+
+/* -- threads' caches -- */
+
+/* Adds the chunks of the cache at @block, of layout @l: their number; -1 if it is none. */
+static int64_t read_cache(struct reader *r, taddr_t block, const struct layout *l)
+{
+	uint8_t bytes[BINS * 2 + BINS * sizeof(taddr_t)];
+	size_t before = r->out->chunks.count;
+	int64_t all = 0;
+
+	if (!memory_read(r->memory, block, bytes, BINS * (l->count_size + sizeof(taddr_t))))
+		return -1;
+	for (size_t i = 0; i < BINS; i++) {
+		uint16_t count = 0;
+		struct chain c = {.size = GLIBC_CHUNK_MIN + 16 * i, .kind = GLIBC_TCACHE};
+
+		memcpy(&count, bytes + i * l->count_size, l->count_size);
+		memcpy(&c.first, bytes + BINS * l->count_size + i * sizeof(c.first),
+		       sizeof(c.first));
+		c.most = count;
+		/* an entry that is left of an empty list is possible before 2.30 */
+		int64_t n = follow_any(r, &c);
+
+		if (n != count) {
+			r->out->chunks.count = before;
+			return -1;
+		}
+		all += n;
+	}
+	return all;
+}
+
+taddr_t glibc_tls_start(struct inspect_memory *m, taddr_t thread_pointer)
+{
+	taddr_t dtv, low = thread_pointer, at;
+	uint64_t count;
+
+	if (!memory_read_word(m, thread_pointer + sizeof(dtv), &dtv) ||
+	    !memory_read_word(m, dtv - 16, &count))
+		return low;
+	for (uint64_t i = 1; i <= MIN(count, (uint64_t)DTV_MAX); i++)
+		if (memory_read_word(m, dtv + i * 16, &at) && at < low &&
+		    thread_pointer - at <= TLS_MAX)
+			low = at;
+	return low;
+}
+
+static void add_candidate(struct reader *r, uint32_t thread, taddr_t addr, taddr_t block,
+			  struct candidates *out)
+{
+	uint64_t size;
+
+	if (!glibc_is_chunk(r->memory, r->glibc, block - GLIBC_HEADER, &size))
+		return;
+	for (uint32_t i = 0; i < ARRAY_SIZE(layouts); i++) {
+		if (size != layouts[i].chunk_size)
+			continue;
+		size_t before = r->out->chunks.count;
+		int64_t blocks = read_cache(r, block, &layouts[i]);
+
+		r->out->chunks.count = before;
+		if (blocks >= 0)
+			*vec_add(&out->list) = (struct candidate){
+				.distance = r->thread[thread].thread_pointer - addr,
+				.block = block, .thread = thread, .layout = i,
+				.blocks = (uint32_t)blocks};
+	}
+}
+
+static void find_candidates(struct reader *r, uint32_t thread, struct candidates *out)
+{
+	const struct glibc_thread *th = &r->thread[thread];
+	uint64_t word;
+
+	if (!th->thread_pointer || th->thread_pointer % sizeof(word))
+		return;
+	taddr_t start = glibc_tls_start(r->memory, th->thread_pointer);
+
+	for (taddr_t at = start; at < th->thread_pointer; at += sizeof(word))
+		if (memory_read_word(r->memory, at, &word) && word)
+			add_candidate(r, thread, at, word, out);
+}
+
+/* The distance at which most threads have a cache, then the one with most blocks. */
+static uint64_t choose_distance(const struct candidates *c)
+{
+	uint64_t best = 0, best_value = 0;
+
+	for (size_t i = 0; i < c->list.count; i++) {
+		uint64_t value = 0;
+
+		for (size_t k = 0; k < c->list.count; k++)
+			if (c->list.data[k].distance == c->list.data[i].distance)
+				value += (UINT64_C(1) << 32) + c->list.data[k].blocks;
+		if (value > best_value) {
+			best_value = value;
+			best = c->list.data[i].distance;
+		}
+	}
+	return best;
+}
+
+static void read_caches(struct reader *r)
+{
+	struct candidates c = {0};
+
+	for (uint32_t i = 0; i < r->thread_count; i++)
+		find_candidates(r, i, &c);
+	uint64_t distance = choose_distance(&c);
+
+	for (size_t i = 0; i < c.list.count; i++) {
+		const struct candidate *e = &c.list.data[i];
+		const struct layout *l = &layouts[e->layout];
+
+		if (e->distance != distance)
+			continue;
+		read_cache(r, e->block, l);
+		add(r, e->block - GLIBC_HEADER, l->chunk_size, GLIBC_TCACHE_ITSELF);
+		r->out->caches++;
+	}
+	for (uint32_t i = 0; i < r->thread_count && distance; i++) {
+		uint64_t word = 0;
+		bool is_taken = false;
+
+		memory_read_word(r->memory, r->thread[i].thread_pointer - distance, &word);
+		for (size_t k = 0; k < c.list.count; k++)
+			is_taken |= c.list.data[k].thread == i &&
+				    c.list.data[k].distance == distance;
+		r->out->broken += word && !is_taken;
+	}
+	vec_deinit(&c.list);
+}
+
+/* -- arenas' lists -- */
+
+static void read_fastbins(struct reader *r, const struct glibc_arena *a)
+{
+	for (size_t i = 0; i < GLIBC_FASTBINS; i++) {
+		const struct chain c = {
+			.first = a->fastbin[i], .size = GLIBC_CHUNK_MIN + 16 * i,
+			.most = a->system_bytes / GLIBC_CHUNK_MIN, .kind = GLIBC_FASTBIN};
+
+		r->out->broken += follow_any(r, &c) < 0;
+	}
+}
+
+/* Forwards round the ring, whose head looks as a chunk would 16 bytes before the bins. */
+static void read_unsorted(struct reader *r, const struct glibc_arena *a)
+{
+	taddr_t head = a->addr + 96, at = a->unsorted;
+	uint64_t most = a->system_bytes / GLIBC_CHUNK_MIN, count = 0, size;
+
+	for (taddr_t mark = 0; at != head; count++) {
+		if (count >= most || at == mark ||
+		    !glibc_is_chunk(r->memory, r->glibc, at, &size)) {
+			r->out->broken++;
+			return;
+		}
+		add(r, at, size, GLIBC_UNSORTED);
+		if ((count & (count + 1)) == 0)
+			mark = at;
+		if (!memory_read_word(r->memory, at + GLIBC_HEADER, &at))
+			return;
+	}
+}
+
+static int compare_listed(const void *a, const void *b)
+{
+	const struct glibc_listed *x = a, *y = b;
+
+	return x->chunk < y->chunk ? -1 : x->chunk > y->chunk;
+}
+
+void glibc_lists_read(struct inspect_memory *m, const struct glibc *g,
+		      const struct glibc_thread *thread, size_t count, struct glibc_lists *out)
+{
+	struct reader r = {.memory = m, .glibc = g, .thread = thread, .thread_count = count,
+			   .out = out};
+
+	*out = (struct glibc_lists){0};
+	for (size_t i = 0; i < g->arenas.count; i++) {
+		read_fastbins(&r, &g->arenas.data[i]);
+		read_unsorted(&r, &g->arenas.data[i]);
+	}
+	read_caches(&r);
+	if (out->chunks.count > 1)
+		qsort(out->chunks.data, out->chunks.count, sizeof(*out->chunks.data),
+		      compare_listed);
+}
+
+void glibc_lists_deinit(struct glibc_lists *l)
+{
+	vec_deinit(&l->chunks);
+}

@@ -1,0 +1,122 @@
+/* Page by page through memory that was written. See glibc_mmapped.h. */
+#include "inspect/glibc_mmapped.h"
+
+#define PAGE ((taddr_t)PAGE_SIZE_MIN)
+#define ALIGNMENT_MIN 32u
+#define ALIGNMENT_MAX (UINT64_C(1) << 40)
+
+struct header {
+	uint64_t before, head;
+};
+
+static bool read_header(struct inspect_memory *m, taddr_t chunk, struct header *out)
+{
+	return memory_read(m, chunk, out, sizeof(*out)) &&
+	       (out->head & GLIBC_FLAGS) == GLIBC_IS_MMAPPED;
+}
+
+/* Whether the chunk at @chunk belongs to a mapping at @start, whose size is *size_out. */
+static bool is_of(struct inspect_memory *m, taddr_t start, taddr_t chunk, taddr_t end,
+		  uint64_t *size_out)
+{
+	struct header h;
+
+	if (!read_header(m, chunk, &h) || h.before != chunk - start)
+		return false;
+	uint64_t size = h.head & ~(uint64_t)GLIBC_FLAGS;
+
+	if (size < GLIBC_CHUNK_MIN || size > end - chunk || (size + h.before) % PAGE)
+		return false;
+	*size_out = size + h.before;
+	return true;
+}
+
+/*
+ * A mapping at @start. Where an alignment was asked for, the block is at one of two places, and
+ * the header at the start is an old one.
+ */
+static bool find_block(struct inspect_memory *m, taddr_t start, taddr_t end,
+		       struct glibc_mmapped *out)
+{
+	uint64_t size;
+
+	if (!is_of(m, start, start, end, &size))
+		return false;
+	*out = (struct glibc_mmapped){start, start + size, start + GLIBC_HEADER};
+	for (uint64_t a = ALIGNMENT_MIN; a <= ALIGNMENT_MAX && a <= size; a *= 2) {
+		taddr_t block = ROUND_UP(start + GLIBC_HEADER, a);
+
+		for (int i = 0; i < 2; i++, block += a) {
+			uint64_t found;
+
+			if (block == start + GLIBC_HEADER || block >= end ||
+			    !is_of(m, start, block - GLIBC_HEADER, end, &found))
+				continue;
+			*out = (struct glibc_mmapped){start, start + found, block};
+			return true;
+		}
+	}
+	return true;
+}
+
+/* -- which pages may be the first of a mapping -- */
+
+#define BATCH 1024u
+
+struct batch {
+	taddr_t addr[BATCH];
+	struct header header[BATCH];
+	size_t count;
+};
+
+/* The pages from @at to @end that were written, as many as fit. Returns where it came to. */
+static taddr_t fill_batch(struct inspect_memory *m, taddr_t at, taddr_t end, struct batch *b)
+{
+	b->count = 0;
+	for (size_t i = resident_find(m->pages, at); i < m->pages->list.count; i++) {
+		const struct page_range *r = &m->pages->list.data[i];
+
+		for (at = MAX(at, r->start); at < MIN(r->end, end); at += PAGE) {
+			if (b->count == BATCH)
+				return at;
+			b->addr[b->count++] = at;
+		}
+		if (r->end >= end)
+			break;
+	}
+	return end;
+}
+
+static void read_batch(struct inspect_memory *m, struct batch *b)
+{
+	memory_gather(m, b->addr, b->count, sizeof(*b->header), b->header);
+}
+
+static bool is_complete(const struct glibc *g, const struct glibc_mmapped_list *l)
+{
+	return g->params.is_known && l->list.count >= g->params.mmaps;
+}
+
+void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct glibc_range range,
+			struct glibc_mmapped_list *out)
+{
+	taddr_t at = range.start, free_from = at;
+	struct batch *b = xmalloc(sizeof(*b));
+
+	while (at < range.end && !is_complete(g, out)) {
+		at = fill_batch(m, MAX(at, free_from), range.end, b);
+		read_batch(m, b);
+		for (size_t i = 0; i < b->count; i++) {
+			struct glibc_mmapped found;
+
+			if (b->addr[i] < free_from || b->header[i].before != 0 ||
+			    (b->header[i].head & GLIBC_FLAGS) != GLIBC_IS_MMAPPED ||
+			    !find_block(m, b->addr[i], range.end, &found))
+				continue;
+			*vec_add(&out->list) = found;
+			out->bytes += found.end - found.start;
+			free_from = found.end;
+		}
+	}
+	free(b);
+}

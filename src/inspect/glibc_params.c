@@ -1,0 +1,109 @@
+/*
+ * struct malloc_par has no pointer to it, so it is recognised by what must hold between its fields:
+ *
+ *	          to 2.34  since 2.35
+ *	trim_threshold  0     0
+ *	top_pad         8     8
+ *	mmap_threshold 16    16
+ *	arena_test     24    24
+ *	arena_max      32    32
+ *	thp_pagesize    -    40
+ *	hp_pagesize     -    48     (and int hp_flags, 56)
+ *	n_mmaps        40    60     int; then n_mmaps_max, max_n_mmaps, no_dyn_threshold
+ *	mmapped_mem    56    80     then max_mmapped_mem, sbrk_base
+ *	tcache_bins    80   104     then tcache_max_bytes, tcache_count, tcache_unsorted_limit
+ */
+#include "inspect/glibc_params.h"
+
+#include <string.h>
+
+#define DATA_MAX (UINT64_C(1) << 20) /* libc's is 75 kB */
+#define PAR_MAX 136u
+#define TCACHE_BINS_MAX 64u
+#define ARENA_TEST_MAX 4096u
+
+struct layout {
+	uint32_t mmaps, mmapped, tcache; /* offsets */
+};
+static const struct layout layouts[] = {{60, 80, 104}, {40, 56, 80}};
+
+static void take_params(const uint8_t *p, const struct layout *l, struct glibc_params *out)
+{
+	uint64_t head[5], mapped[3], tcache[3];
+	uint32_t count[4];
+
+	memcpy(head, p, sizeof(head));
+	memcpy(count, p + l->mmaps, sizeof(count));
+	memcpy(mapped, p + l->mmapped, sizeof(mapped));
+	memcpy(tcache, p + l->tcache, sizeof(tcache));
+	*out = (struct glibc_params){
+		.is_known = true, .trim_threshold = head[0], .top_pad = head[1],
+		.mmap_threshold = head[2], .arena_test = head[3], .arena_max = head[4],
+		.mmaps = count[0], .mmaps_max = count[1], .most_mmaps = count[2],
+		.is_fixed = count[3] != 0, .mmapped_bytes = mapped[0],
+		.most_mmapped_bytes = mapped[1], .sbrk_base = mapped[2],
+		.tcache_bins = tcache[0], .tcache_max_bytes = tcache[1],
+		.tcache_count = tcache[2]};
+}
+
+/* The main arena grows by brk from sbrk_base on, if it does at all. */
+static bool fits_arena(const struct glibc *g, taddr_t sbrk_base)
+{
+	const struct glibc_arena *a = &g->arenas.data[0];
+
+	for (size_t i = 0; i < g->heaps.count; i++) {
+		const struct glibc_heap *h = &g->heaps.data[i];
+
+		if (g->arenas.data[h->arena].is_main && a->is_contiguous)
+			return ROUND_UP(sbrk_base, UINT64_C(16)) == h->start;
+	}
+	return true;
+}
+
+static bool is_params(const struct glibc *g, const struct glibc_params *p)
+{
+	return p->tcache_bins > 0 && p->tcache_bins <= TCACHE_BINS_MAX &&
+	       p->tcache_max_bytes > 0 &&
+	       p->tcache_max_bytes <= (TCACHE_BINS_MAX - 1) * 16 + 24 &&
+	       p->tcache_count <= UINT16_MAX && p->arena_test <= ARENA_TEST_MAX &&
+	       p->mmaps <= p->most_mmaps && p->mmaps <= INT32_MAX && p->mmaps_max <= INT32_MAX &&
+	       p->mmapped_bytes <= p->most_mmapped_bytes && p->mmapped_bytes % PAGE_SIZE_MIN == 0 &&
+	       (p->mmaps == 0) == (p->mmapped_bytes == 0) && fits_arena(g, p->sbrk_base);
+}
+
+static void search(const uint8_t *bytes, size_t size, struct glibc *g)
+{
+	for (size_t at = 0; at + PAR_MAX <= size; at += 16)
+		for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
+			struct glibc_params p;
+
+			take_params(bytes + at, &layouts[i], &p);
+			if (!is_params(g, &p))
+				continue;
+			g->params = p;
+			return;
+		}
+}
+
+void glibc_params_find(struct inspect_memory *m, const struct glibc_range *data, size_t count,
+		       struct glibc *g)
+{
+	if (g->arenas.count == 0 || !g->arenas.data[0].is_main)
+		return;
+	taddr_t main = g->arenas.data[0].addr;
+
+	for (size_t i = 0; i < count; i++) {
+		taddr_t start = data[i].start, end = data[i].end;
+
+		if (main < start || main >= end)
+			continue;
+		start = MAX(start, main - MIN(main, DATA_MAX / 2));
+		end = MIN(end, main + DATA_MAX / 2);
+
+		uint8_t *bytes = xmalloc(end - start);
+
+		if (memory_read(m, start, bytes, end - start))
+			search(bytes, end - start, g);
+		free(bytes);
+	}
+}

@@ -1,0 +1,13 @@
+/* glibc's parameters of malloc, mp_. */
+#ifndef PTMEM_INSPECT_GLIBC_PARAMS_H
+#define PTMEM_INSPECT_GLIBC_PARAMS_H
+
+#include "inspect/glibc.h"
+
+/*
+ * Looks for mp_ near the main arena of @g, in the range of @data that has it, and fills g->params.
+ */
+void glibc_params_find(struct inspect_memory *m, const struct glibc_range *data, size_t count,
+		       struct glibc *g);
+
+#endif

@@ -1,0 +1,198 @@
+/*
+ * A chunk is reported when the next one has said whether it is in use:
+ *
+ *	at      size of the chunk before, if that is free; else the last word of its block
+ *	at + 8  size | 4 in other arenas than the main one | 1 if the chunk before is in use
+ *
+ * Where a heap ends, or the program itself called sbrk, chunks are smaller than any (fenceposts).
+ * Behind those of the main arena's heap its next part may follow after a gap: then the first
+ * place from which chunks lead on counts.
+ */
+#include "inspect/glibc_walk.h"
+
+#include <string.h>
+
+#define FENCEPOST_MAX 16u
+#define GAP_MAX (UINT64_C(1) << 24)
+#define CHAIN_MIN 8u /* chunks that lead on are no chance */
+
+struct walk {
+	struct inspect_memory *memory;
+	const struct glibc_heap *heap;
+	const struct glibc_lists *lists;
+	size_t listed;          /* the next of lists->chunks */
+	glibc_chunk_fn *fn;
+	void *ctx;
+	uint64_t unlisted;
+	bool is_ended;          /* by fn */
+};
+
+static const enum glibc_chunk_kind kind_of_list[] = {
+	[GLIBC_TCACHE] = CHUNK_TCACHE, [GLIBC_FASTBIN] = CHUNK_FASTBIN,
+	[GLIBC_UNSORTED] = CHUNK_UNSORTED, [GLIBC_TCACHE_ITSELF] = CHUNK_OWN,
+};
+
+static bool read_head(struct walk *w, taddr_t at, uint64_t *out)
+{
+	return at + GLIBC_HEADER <= w->heap->end &&
+	       memory_read_ahead(w->memory, at + sizeof(*out), out, sizeof(*out));
+}
+
+static bool is_chunk(const struct walk *w, taddr_t at, uint64_t head)
+{
+	uint64_t size = head & ~(uint64_t)GLIBC_FLAGS;
+
+	return size >= GLIBC_CHUNK_MIN && size % 16 == 0 && !(head & GLIBC_IS_MMAPPED) &&
+	       size <= w->heap->end - at;
+}
+
+static bool is_fencepost(uint64_t head)
+{
+	return head && !(head & GLIBC_IS_MMAPPED) && head <= (FENCEPOST_MAX | GLIBC_FLAGS);
+}
+
+/* What the lists say of @c, which its heap says is in use or not. */
+static void look_up(struct walk *w, struct glibc_chunk *c, bool is_used)
+{
+	c->kind = is_used ? CHUNK_LIVE : CHUNK_BIN;
+	for (; w->listed < w->lists->chunks.count; w->listed++) {
+		const struct glibc_listed *l = &w->lists->chunks.data[w->listed];
+
+		if (l->chunk > c->addr)
+			return;
+		bool is_same = l->chunk == c->addr && l->size == c->size;
+
+		if (is_same && is_used != (l->list == GLIBC_UNSORTED))
+			c->kind = kind_of_list[l->list];
+		else
+			w->unlisted++;
+	}
+}
+
+static void report(struct walk *w, struct glibc_chunk *c, bool is_used)
+{
+	if (c->size == 0)
+		return;
+	look_up(w, c, is_used);
+	w->is_ended |= !w->fn(w->ctx, c);
+	c->size = 0;
+}
+
+static void report_as(struct walk *w, taddr_t at, uint64_t size, enum glibc_chunk_kind kind)
+{
+	const struct glibc_chunk c = {at, size, kind};
+
+	if (size > 0)
+		w->is_ended |= !w->fn(w->ctx, &c);
+}
+
+/* Whether chunks lead on from @at, to the heap's end or far enough. */
+static bool leads_on(struct walk *w, taddr_t at)
+{
+	uint64_t head;
+
+	for (uint32_t i = 0; i < CHAIN_MIN; i++) {
+		if (!memory_read_word(w->memory, at + sizeof(head), &head) ||
+		    !is_chunk(w, at, head))
+			return false;
+		if (at == w->heap->top)
+			return true;
+		at += head & ~(uint64_t)GLIBC_FLAGS;
+	}
+	return true;
+}
+
+/* Where chunks go on behind fenceposts that end at @at; the heap's end if nowhere. */
+static taddr_t find_next_part(struct walk *w, taddr_t at)
+{
+	taddr_t last = w->heap->end - at > GAP_MAX ? at + GAP_MAX : w->heap->end;
+
+	if (w->heap->top && w->heap->top >= at)
+		for (; at + GLIBC_CHUNK_MIN <= last; at += 16)
+			if (leads_on(w, at))
+				return at;
+	return w->heap->end;
+}
+
+/*
+ * At a fencepost. The heap ends here, or goes on behind a gap: *at_out. False: it cannot be
+ * followed any further.
+ */
+static bool pass_fenceposts(struct walk *w, taddr_t at, taddr_t *at_out)
+{
+	uint64_t head;
+	taddr_t start = at;
+
+	while (read_head(w, at, &head) && is_fencepost(head))
+		at += 16;
+	taddr_t next = find_next_part(w, at);
+	bool is_end = w->heap->top == 0;
+
+	report_as(w, start, is_end ? next - start : at - start, CHUNK_OWN);
+	if (!is_end)
+		report_as(w, at, next - at, CHUNK_UNKNOWN);
+	*at_out = next;
+	return is_end || next < w->heap->end;
+}
+
+/* Passes the elements of lists that are before @at. */
+static void skip_listed(struct walk *w, taddr_t at)
+{
+	w->listed = vec_search(&w->lists->chunks, e, e->chunk < at);
+}
+
+/* The chunks from @at on, up to a fencepost: true, and where it is; or the end; or failure. */
+enum progress { AT_FENCEPOST, AT_END, AT_NOTHING };
+
+static enum progress walk_chunks(struct walk *w, taddr_t *at_io)
+{
+	struct glibc_chunk before = {0};
+	taddr_t at = *at_io;
+	uint64_t head;
+
+	while (!w->is_ended) {
+		*at_io = at;
+		if (!read_head(w, at, &head)) {
+			report(w, &before, true);
+			return at == w->heap->end && !w->heap->top ? AT_END : AT_NOTHING;
+		}
+		report(w, &before, head & GLIBC_IS_BEFORE_USED);
+		if (!is_chunk(w, at, head))
+			return is_fencepost(head) ? AT_FENCEPOST : AT_NOTHING;
+		before = (struct glibc_chunk){.addr = at, .size = head & ~(uint64_t)GLIBC_FLAGS};
+		if (at == w->heap->top) {
+			report_as(w, at, before.size, CHUNK_TOP);
+			*at_io = at + before.size;
+			return AT_END;
+		}
+		at += before.size;
+	}
+	return AT_END;
+}
+
+bool glibc_walk(struct inspect_memory *m, const struct glibc_heap *h,
+		const struct glibc_lists *lists, glibc_chunk_fn *fn, void *ctx,
+		uint64_t *unlisted_out)
+{
+	struct walk w = {.memory = m, .heap = h, .lists = lists, .fn = fn, .ctx = ctx};
+	enum progress progress;
+	taddr_t at = h->start;
+
+	skip_listed(&w, at);
+	while ((progress = walk_chunks(&w, &at)) == AT_FENCEPOST && at < h->end) {
+		if (!pass_fenceposts(&w, at, &at)) {
+			progress = AT_NOTHING;
+			break;
+		}
+		if (at >= h->end) {
+			progress = AT_END;
+			break;
+		}
+		skip_listed(&w, at);
+	}
+	if (!w.is_ended)
+		report_as(&w, at, h->end - MIN(at, h->end),
+			  progress == AT_END ? CHUNK_OWN : CHUNK_UNKNOWN);
+	*unlisted_out += w.unlisted;
+	return progress != AT_NOTHING;
+}

@@ -1,0 +1,168 @@
+/*
+ * Chunks to sums. A chunk's header is the word before its block, and its block ends behind the next
+ * chunk's first word, so everything lies 8 bytes higher than the chunk's address:
+ *
+ *	addr + 8    header
+ *	addr + 16   block, up to addr + size + 8
+ *
+ * malloc_trim(0) joins what is in fastbins with its free neighbours, and returns the whole pages of
+ * each free chunk behind its first 48 bytes, and of the main arena's end, where 33 bytes stay
+ * (malloc/malloc.c, mtrim and systrim). Other arenas keep their ends.
+ */
+#include "inspect/heap_report.h"
+
+#include <string.h>
+
+#define PAGE ((taddr_t)PAGE_SIZE_MIN)
+#define WORD 8u
+#define FREE_HEADER 48u
+#define TOP_KEPT 33u
+
+struct adder {
+	struct heap_report *report;
+	const struct heap_input *in;
+	const struct glibc_heap *heap;
+	struct heap_arena *arena;
+	struct account *account;
+	struct account look;           /* for counts alone */
+	struct pinned pinned;
+	taddr_t run;                   /* where free chunks that join begin; 0 = no such chunk */
+};
+
+static const enum inspect_row row_of_kind[] = {
+	[CHUNK_LIVE] = ROW_LIVE, [CHUNK_TCACHE] = ROW_TCACHE, [CHUNK_FASTBIN] = ROW_FASTBIN,
+	[CHUNK_UNSORTED] = ROW_UNSORTED, [CHUNK_BIN] = ROW_BIN, [CHUNK_TOP] = ROW_TOP,
+	[CHUNK_OWN] = ROW_OWN, [CHUNK_UNKNOWN] = ROW_UNKNOWN_HEAP,
+};
+
+static void sum(struct inspect_bytes *to, struct inspect_bytes b)
+{
+	to->resident += b.resident;
+	to->swapped += b.swapped;
+}
+
+/* -- what malloc_trim would return -- */
+
+static void end_run(struct adder *a, taddr_t end)
+{
+	taddr_t start = ROUND_UP(a->run + FREE_HEADER, PAGE);
+
+	if (a->run && end > start && (end - start) / PAGE > 0)
+		sum(&a->arena->trim, account_count(&a->look, start,
+						   start + ROUND_DOWN(end - start, PAGE)));
+	a->run = 0;
+}
+
+static void end_top(struct adder *a, const struct glibc_chunk *c)
+{
+	taddr_t start = a->run ? a->run : c->addr, end = c->addr + c->size;
+
+	if (a->arena->is_main && end == a->in->program_break && end - start > TOP_KEPT)
+		sum(&a->arena->trim,
+		    account_count(&a->look, end - ROUND_DOWN(end - start - TOP_KEPT, PAGE), end));
+	a->run = 0;
+}
+
+static void note_run(struct adder *a, const struct glibc_chunk *c)
+{
+	switch (c->kind) {
+	case CHUNK_FASTBIN:
+	case CHUNK_UNSORTED:
+	case CHUNK_BIN:
+		if (!a->run)
+			a->run = c->addr;
+		break;
+	case CHUNK_TOP:
+		end_top(a, c);
+		break;
+	default:
+		end_run(a, c->addr);
+	}
+}
+
+/* -- sums -- */
+
+static void add_free(struct adder *a, const struct glibc_chunk *c, taddr_t end)
+{
+	struct inspect_bytes b = account_count(&a->look, c->addr + WORD, end);
+	enum inspect_row row = row_of_kind[c->kind];
+
+	a->arena->free_bytes[row] += c->size;
+	sum(&a->arena->free, b);
+	if (c->kind == CHUNK_TOP)
+		sum(&a->arena->top, b);
+	else if (c->size >= HEAP_LARGE)
+		sum(&a->arena->large_free, b);
+}
+
+static void add_live(struct adder *a, const struct glibc_chunk *c, taddr_t end)
+{
+	taddr_t block = c->addr + GLIBC_HEADER;
+
+	a->arena->live_blocks++;
+	a->arena->live_bytes += end - block;
+	account_add(a->account, c->addr + WORD, block, ROW_OWN, ROW_OWN);
+	pinned_add(&a->pinned, c->addr + WORD, end, c->size);
+	if (a->in->block)
+		a->in->block(a->in->block_ctx, block, c->size - WORD);
+}
+
+static bool add_chunk(void *ctx, const struct glibc_chunk *c)
+{
+	struct adder *a = ctx;
+	taddr_t start = c->addr + WORD, end = MIN(c->addr + c->size + WORD, a->heap->end);
+	enum inspect_row row = row_of_kind[c->kind];
+
+	note_run(a, c);
+	if (c->kind == CHUNK_LIVE) {
+		add_live(a, c, end);
+		start = c->addr + GLIBC_HEADER;
+	} else if (c->kind == CHUNK_OWN || c->kind == CHUNK_UNKNOWN) {
+		pinned_add(&a->pinned, start, end, 0);
+	} else {
+		add_free(a, c, end);
+	}
+	account_add(a->account, start, end, row, row);
+	return true;
+}
+
+void heap_report_init(struct heap_report *r, const struct glibc *g)
+{
+	*r = (struct heap_report){0};
+	for (size_t i = 0; i < g->arenas.count; i++) {
+		const struct glibc_arena *a = &g->arenas.data[i];
+		uint64_t found = MIN(a->found_bytes, a->system_bytes);
+
+		*vec_add(&r->arenas) = (struct heap_arena){
+			.addr = a->addr, .is_main = a->is_main, .threads = a->threads,
+			.system_bytes = a->system_bytes,
+			.missing_bytes = a->system_bytes - found};
+	}
+}
+
+void heap_report_deinit(struct heap_report *r)
+{
+	vec_deinit(&r->arenas);
+}
+
+void heap_report_add(struct heap_report *r, const struct heap_input *in, size_t heap,
+		     struct account *account)
+{
+	const struct glibc_heap *h = &in->glibc->heaps.data[heap];
+	struct adder a = {.report = r, .in = in, .heap = h, .account = account,
+			  .arena = &r->arenas.data[h->arena]};
+
+	account_init(&a.look, account->pages);
+	a.pinned.out = &a.arena->pages;
+	a.pinned.classes = r->classes;
+	pinned_init(&a.pinned, account->pages, h->map_start, h->end);
+	a.arena->heaps++;
+	sum(&a.arena->counted, account_count(&a.look, h->map_start, h->end));
+	account_add(account, h->map_start, h->start + WORD, ROW_OWN, ROW_OWN);
+	if (h->map_start < h->start)
+		pinned_add(&a.pinned, h->map_start, h->start, 0);
+	if (!glibc_walk(in->memory, h, in->lists, add_chunk, &a, &r->unlisted))
+		r->broken_heaps++;
+	end_run(&a, h->end);
+	pinned_finish(&a.pinned);
+}

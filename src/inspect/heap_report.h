@@ -1,0 +1,59 @@
+/*
+ * What is in the heaps of glibc's malloc: sums by row of the account and by arena, what malloc_trim
+ * would return, and the sizes of blocks.
+ */
+#ifndef PTMEM_INSPECT_HEAP_REPORT_H
+#define PTMEM_INSPECT_HEAP_REPORT_H
+
+#include "base/vec.h"
+#include "inspect/account.h"
+#include "inspect/glibc_walk.h"
+#include "inspect/pinned.h"
+
+/* Bytes of chunks, which may be resident or not. */
+struct heap_arena {
+	taddr_t addr;
+	bool is_main;
+	uint32_t heaps;
+	uint64_t threads;              /* that allocate from it */
+	uint64_t system_bytes;
+	uint64_t missing_bytes;        /* of those, in heaps that were not found */
+	uint64_t live_blocks, live_bytes;
+	uint64_t free_bytes[ROW_TOP + 1]; /* by row: ROW_TCACHE to ROW_TOP */
+	struct inspect_bytes counted;  /* resident and swapped in its heaps */
+	struct inspect_bytes free;     /* of that in free chunks */
+	struct inspect_bytes trim;     /* what malloc_trim(0) would return */
+	/* parts of free: of chunks of at least HEAP_LARGE bytes; at the end */
+	struct inspect_bytes large_free, top;
+	struct pinned_pages pages;
+};
+/* glibc's initial mmap_threshold. */
+#define HEAP_LARGE (UINT64_C(128) << 10)
+
+struct heap_report {
+	VEC(struct heap_arena) arenas; /* as in struct glibc */
+	struct pinned_class classes[SIZE_CLASSES];
+	uint64_t unlisted;             /* elements of lists that are no chunks */
+	uint32_t broken_heaps;         /* that could not be followed to their ends */
+};
+
+/* A block in use, for callers that want each: fn(ctx, block, usable size). */
+typedef void heap_block_fn(void *ctx, taddr_t addr, uint64_t usable);
+
+struct heap_input {
+	struct inspect_memory *memory;
+	const struct glibc *glibc;
+	const struct glibc_lists *lists;
+	taddr_t program_break;         /* 0 = unknown */
+	heap_block_fn *block;          /* NULL = not wanted */
+	void *block_ctx;
+};
+
+void heap_report_init(struct heap_report *r, const struct glibc *g);
+void heap_report_deinit(struct heap_report *r);
+
+/* Adds heap number @heap, and its bytes to @account. Heaps in ascending order. */
+void heap_report_add(struct heap_report *r, const struct heap_input *in, size_t heap,
+		     struct account *account);
+
+#endif

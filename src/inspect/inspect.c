@@ -1,0 +1,258 @@
+/*
+ * Spans are found in the order in which they take precedence: what malloc has, ptmem's own, stacks
+ * and variables of threads. The rest of each mapping is what its name says.
+ */
+#include "inspect/inspect.h"
+
+#include <string.h>
+
+#include "inspect/glibc_mmapped.h"
+#include "inspect/spans.h"
+
+#define PAGE ((taddr_t)PAGE_SIZE_MIN)
+#define RED_ZONE 128u
+/* What glibc keeps of a thread is behind its thread pointer: 2304 bytes (2.28) to 2368 (2.41). */
+#define THREAD_BYTES 2304u
+
+struct inspection {
+	const struct inspect_input *in;
+	struct inspect_report *out;
+	struct inspect_memory memory;
+	struct glibc glibc;
+	struct glibc_lists lists;
+	struct glibc_mmapped_list mmapped;
+	struct spans spans;
+	struct account account;
+};
+
+/* -- malloc's -- */
+
+static bool is_anonymous(const struct map *m)
+{
+	return !m->is_shared && m->is_read && m->is_write &&
+	       (!*m->path || strncmp(m->path, "[anon", 5) == 0);
+}
+
+static void find_glibc(struct inspection *n)
+{
+	VEC(struct glibc_range) data = {0};
+
+	for (size_t i = 0; i < n->in->segments.count; i++) {
+		const struct inspect_segment *s = &n->in->segments.data[i];
+
+		if (s->is_write)
+			*vec_add(&data) = (struct glibc_range){s->start, s->end};
+	}
+	glibc_find(&n->memory, data.data, data.count, &n->glibc);
+	vec_deinit(&data);
+	glibc_lists_read(&n->memory, &n->glibc, n->in->threads.data, n->in->threads.count,
+			 &n->lists);
+	for (uint32_t i = 0; i < n->glibc.heaps.count; i++) {
+		const struct glibc_heap *h = &n->glibc.heaps.data[i];
+
+		spans_add_heap(&n->spans, h->map_start, h->end, i);
+	}
+}
+
+static void find_mmapped(struct inspection *n)
+{
+	const struct resident *pages = &n->in->resident;
+	struct glibc_mmapped_list *found = &n->mmapped;
+
+	for (size_t i = 0; i < pages->maps.list.count && n->glibc.arenas.count; i++) {
+		const struct map *m = &pages->maps.list.data[i];
+		size_t k = spans_find(&n->spans, m->start);
+		bool is_taken = k < n->spans.list.count && n->spans.list.data[k].start < m->end;
+
+		if (is_anonymous(m) && !is_taken)
+			glibc_mmapped_find(&n->memory, &n->glibc,
+					   (struct glibc_range){m->start, m->end}, found);
+	}
+	for (size_t i = 0; i < found->list.count; i++) {
+		const struct glibc_mmapped *b = &found->list.data[i];
+
+		spans_add(&n->spans, b->start, b->block, ROW_OWN);
+		spans_add(&n->spans, b->block, b->end, ROW_MMAPPED);
+		n->out->mmapped_blocks++;
+		n->out->mmapped_bytes += b->end - b->block;
+		if (n->in->block)
+			n->in->block(n->in->block_ctx, b->block, b->end - b->block);
+	}
+	n->out->is_mmapped_complete = n->glibc.params.is_known &&
+				      found->list.count == n->glibc.params.mmaps &&
+				      found->bytes == n->glibc.params.mmapped_bytes;
+}
+
+/* -- threads -- */
+
+static void add_stack(struct inspection *n, const struct glibc_thread *th)
+{
+	const struct map *stack = maps_find(&n->in->resident.maps, th->sp);
+	const struct map *tls = maps_find(&n->in->resident.maps, th->thread_pointer);
+
+	if (tls) {
+		taddr_t start = glibc_tls_start(&n->memory, th->thread_pointer);
+		taddr_t end = MIN(th->thread_pointer + THREAD_BYTES, tls->end);
+
+		/* at the end of a stack the rest of the page belongs to it */
+		if (tls == stack)
+			end = MIN(ROUND_UP(end, PAGE), tls->end);
+		spans_add(&n->spans, MAX(start, tls->start), end, ROW_TLS);
+	}
+	if (!stack || stack->is_shared)
+		return;
+	taddr_t used = MAX(stack->start, th->sp - MIN(th->sp, (taddr_t)RED_ZONE));
+	taddr_t end = tls == stack && th->thread_pointer > th->sp ? th->thread_pointer : stack->end;
+
+	spans_add(&n->spans, used, end, ROW_STACK);
+	spans_add(&n->spans, stack->start, used, ROW_STACK_BEYOND);
+}
+
+static void add_spans(struct inspection *n)
+{
+	for (size_t i = 0; i < n->in->profiler.count; i++)
+		spans_add(&n->spans, n->in->profiler.data[i].start, n->in->profiler.data[i].end,
+			  ROW_PROFILER);
+	for (size_t i = 0; i < n->in->threads.count; i++)
+		add_stack(n, &n->in->threads.data[i]);
+}
+
+/* -- the rest of each mapping -- */
+
+static bool is_object(const struct inspect_input *in, const struct map *m)
+{
+	for (size_t i = 0; i < in->segments.count; i++)
+		if (in->segments.data[i].start < m->end && in->segments.data[i].end > m->start)
+			return true;
+	return false;
+}
+
+static bool is_shared_memory(const struct map *m)
+{
+	static const char *const names[] = {"/dev/zero", "/dev/shm/", "/memfd:", "/SYSV",
+					    "[anon_shmem"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strncmp(m->path, names[i], strlen(names[i])) == 0)
+			return true;
+	return !*m->path;
+}
+
+static void name_map(const struct inspect_input *in, const struct map *m, struct span *out)
+{
+	out->row = ROW_ANONYMOUS;
+	if (*m->path == '/' || m->is_shared)
+		out->row = m->is_shared && is_shared_memory(m) ? ROW_SHARED : ROW_FILE;
+	else if (map_is_main_stack(m))
+		out->row = ROW_STACK_BEYOND;
+	else if (strncmp(m->path, "[v", 2) == 0) /* vdso, vvar, vsyscall */
+		out->row = ROW_TEXT;
+	out->file_row = out->row;
+	if (!is_object(in, m) || m->is_shared || *m->path == '[')
+		return;
+	out->row = out->file_row = ROW_DATA;
+	if (*m->path == '/' && !m->is_write)
+		out->file_row = ROW_TEXT;
+}
+
+static void add_span(struct inspection *n, const struct span *s, struct heap_input *heap)
+{
+	if (s->heap == SPAN_NO_HEAP)
+		account_add(&n->account, s->start, s->end, s->row, s->file_row);
+	else
+		heap_report_add(&n->out->heaps, heap, s->heap, &n->account);
+}
+
+/* Spans that are not within a mapping have no pages. */
+static void add_all(struct inspection *n, struct heap_input *heap)
+{
+	taddr_t start = 0; /* all before is added: a span may cover several mappings */
+	size_t at = 0;
+
+	for (size_t i = 0; i < n->in->resident.maps.list.count; i++) {
+		const struct map *m = &n->in->resident.maps.list.data[i];
+		struct span rest = {.heap = SPAN_NO_HEAP};
+
+		start = MAX(start, m->start);
+		name_map(n->in, m, &rest);
+		for (; at < n->spans.list.count && n->spans.list.data[at].start < m->end; at++) {
+			const struct span *s = &n->spans.list.data[at];
+
+			if (start < s->start)
+				account_add(&n->account, start, s->start, rest.row, rest.file_row);
+			if (s->end > start)
+				add_span(n, s, heap);
+			start = MAX(start, s->end);
+		}
+		if (start < m->end)
+			account_add(&n->account, start, m->end, rest.row, rest.file_row);
+		start = MAX(start, m->end);
+	}
+}
+
+static taddr_t find_break(const struct inspect_input *in)
+{
+	for (size_t i = 0; i < in->resident.maps.list.count; i++)
+		if (strcmp(in->resident.maps.list.data[i].path, "[heap]") == 0)
+			return in->resident.maps.list.data[i].end;
+	return 0;
+}
+
+static void take_results(struct inspection *n)
+{
+	struct inspect_report *out = n->out;
+
+	for (size_t i = 0; i < ROW_COUNT; i++) {
+		out->row[i] = n->account.row[i];
+		out->all.resident += out->row[i].resident;
+		out->all.swapped += out->row[i].swapped;
+	}
+	out->params = n->glibc.params;
+	out->heap_count = (uint32_t)n->glibc.heaps.count;
+	out->threads = (uint32_t)n->in->threads.count;
+	out->caches = n->lists.caches;
+	out->broken_lists = n->lists.broken;
+	out->differing = n->in->resident.differing;
+	out->bytes_read = n->memory.bytes;
+}
+
+void inspect_run(const struct inspect_input *in, struct inspect_report *out)
+{
+	struct inspection n = {.in = in, .out = out};
+	struct heap_input heap = {.memory = &n.memory, .glibc = &n.glibc, .lists = &n.lists,
+				  .program_break = find_break(in), .block = in->block,
+				  .block_ctx = in->block_ctx};
+
+	*out = (struct inspect_report){0};
+	memory_init(&n.memory, &in->resident, &in->source);
+	account_init(&n.account, &in->resident);
+	find_glibc(&n);
+	find_mmapped(&n);
+	add_spans(&n);
+	heap_report_init(&out->heaps, &n.glibc);
+	add_all(&n, &heap);
+	take_results(&n);
+	spans_deinit(&n.spans);
+	vec_deinit(&n.mmapped.list);
+	glibc_lists_deinit(&n.lists);
+	glibc_deinit(&n.glibc);
+	memory_deinit(&n.memory);
+}
+
+void inspect_report_deinit(struct inspect_report *r)
+{
+	heap_report_deinit(&r->heaps);
+}
+
+void inspect_input_deinit(struct inspect_input *in)
+{
+	resident_deinit(&in->resident);
+	vec_deinit(&in->threads);
+	vec_deinit(&in->segments);
+	vec_deinit(&in->profiler);
+}
+
+bool inspect_is_consistent(const struct inspect_report *r)
+{
+	return r->broken_lists == 0 && r->heaps.unlisted == 0 && r->heaps.broken_heaps == 0;
+}

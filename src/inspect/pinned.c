@@ -1,0 +1,111 @@
+/* Page by page. See pinned.h. */
+#include "inspect/pinned.h"
+
+#define PAGE ((taddr_t)PAGE_SIZE_MIN)
+
+const uint32_t pinned_step[PINNED_STEPS] = {64, 256, 1024, 2048, 4095, 4096};
+
+static uint32_t class_of(uint64_t size)
+{
+	if (size <= 4096)
+		return (uint32_t)(size / 16);
+	return 4096 / 16 + 1 + (uint32_t)(63 - __builtin_clzll((size - 1) >> 12));
+}
+
+uint64_t pinned_class_size(uint32_t i)
+{
+	return i <= 4096 / 16 ? i * UINT64_C(16) : UINT64_C(8192) << (i - 4096 / 16 - 1);
+}
+
+void pinned_init(struct pinned *p, const struct resident *pages, taddr_t start, taddr_t end)
+{
+	p->page = ROUND_DOWN(start, PAGE);
+	p->end = end;
+	p->live = p->count = 0;
+	account_init(&p->account, pages);
+}
+
+static uint64_t count_pages(struct pinned *p, taddr_t start, taddr_t end)
+{
+	struct inspect_bytes b = account_count(&p->account, start, end);
+
+	return (b.resident + b.swapped) / PAGE;
+}
+
+/* The page is complete, and has live bytes. */
+static void close_pinned(struct pinned *p)
+{
+	uint32_t step = 0;
+
+	if (count_pages(p, p->page, p->page + PAGE) == 0)
+		return;
+	while (p->live > pinned_step[step])
+		step++;
+	p->out->step[step]++;
+	p->out->free_bytes += PAGE - p->live;
+	for (uint32_t i = 0; p->live <= PINNED_FEW && i < p->count; i++)
+		p->classes[p->class_of[i]].pages++;
+}
+
+/* All up to @addr has been added. */
+static void move_to(struct pinned *p, taddr_t addr)
+{
+	taddr_t page = ROUND_DOWN(addr, PAGE);
+
+	if (page == p->page)
+		return;
+	if (p->live > 0) {
+		close_pinned(p);
+		p->page += PAGE;
+	}
+	if (page > p->page)
+		p->out->free += count_pages(p, p->page, page);
+	p->page = page;
+	p->live = p->count = 0;
+}
+
+static void note_class(struct pinned *p, uint64_t size)
+{
+	uint16_t class = (uint16_t)class_of(size);
+
+	for (uint32_t i = 0; i < p->count; i++)
+		if (p->class_of[i] == class)
+			return;
+	if (p->count < ARRAY_SIZE(p->class_of))
+		p->class_of[p->count++] = class;
+}
+
+void pinned_add(struct pinned *p, taddr_t start, taddr_t end, uint64_t size)
+{
+	if (size > 0) {
+		struct pinned_class *c = &p->classes[class_of(size)];
+
+		c->blocks++;
+		c->bytes += size;
+	}
+	move_to(p, start);
+	while (start < end) {
+		taddr_t part = MIN(end, p->page + PAGE);
+
+		p->live += (uint32_t)(part - start);
+		if (size > 0)
+			note_class(p, size);
+		start = part;
+		if (start == p->page + PAGE && start + PAGE < end) {
+			taddr_t last = ROUND_DOWN(end, PAGE);
+
+			move_to(p, start);
+			p->out->step[PINNED_STEPS - 1] += count_pages(p, start, last);
+			p->page = start = last;
+		} else if (start < end) {
+			move_to(p, start);
+		}
+	}
+}
+
+void pinned_finish(struct pinned *p)
+{
+	taddr_t end = ROUND_UP(p->end, PAGE);
+
+	move_to(p, end);
+}

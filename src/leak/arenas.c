@@ -1,0 +1,237 @@
+/*
+ * Arenas by their form; arenas.h has the picture. Nothing read is trusted: chains are bounded, and
+ * what a heap's bounds are worth is shown by the walk through it.
+ */
+#include "leak/arenas.h"
+
+#include "base/large.h"
+#include "leak/block_index.h"
+
+#define BINS 127u
+/* Words, counted from the bins. */
+#define NEXT 256u
+#define SYSTEM_BYTES 259u
+#define STATE_END 261u
+#define TOP_BYTES 16u /* before the bins */
+#define DATA_MAX (UINT64_C(1) << 25) /* more is no library's */
+#define HEAP_MAX (UINT64_C(1) << 26)
+#define ARENAS_MAX 4096u
+#define HEAPS_MAX 65536u
+
+/* The bytes of an arena before its bins, by version. */
+static const uint32_t heads[] = {112, 104};
+
+struct search {
+	struct arenas *found;
+	pointer_read_fn *read;
+	void *ctx;
+	uint32_t head;
+};
+
+/* At the start of each heap but the main arena's. */
+struct heap_info {
+	uint64_t arena, before, size;
+};
+
+static bool read_all(const struct search *s, taddr_t addr, void *buf, size_t size)
+{
+	return s->read(s->ctx, addr, buf, size) == (ssize_t)size;
+}
+
+static bool read_word(const struct search *s, taddr_t addr, uint64_t *out)
+{
+	return read_all(s, addr, out, sizeof(*out));
+}
+
+static bool may_be_chunk(uint64_t word)
+{
+	return word >= PAGE_SIZE_MIN && word >> BLOCK_INDEX_ADDRESS_BITS == 0 && word % 16 == 0;
+}
+
+/* -- heaps -- */
+
+/* The chunk that is last in a heap ends it. */
+static bool end_of_top(const struct search *s, taddr_t top, taddr_t *end_out)
+{
+	uint64_t head;
+
+	if (!may_be_chunk(top) || !read_word(s, top + sizeof(head), &head))
+		return false;
+	return !__builtin_add_overflow(top, head & ~UINT64_C(7), end_out) && *end_out > top;
+}
+
+static void add_main_heap(const struct search *s, taddr_t bins)
+{
+	struct { uint64_t top, last_remainder;
+	} head;
+	uint64_t bytes;
+	taddr_t end;
+
+	if (!read_all(s, bins - TOP_BYTES, &head, sizeof(head)) ||
+	    !read_word(s, bins + SYSTEM_BYTES * sizeof(bytes), &bytes) ||
+	    !end_of_top(s, head.top, &end) || bytes > end)
+		return;
+	*vec_add(&s->found->heaps) = (struct arena_heap){
+		.start = ROUND_UP(end - bytes, UINT64_C(16)), .end = end, .top = head.top};
+}
+
+static taddr_t heap_of(taddr_t addr)
+{
+	return ROUND_DOWN(addr, HEAP_MAX);
+}
+
+/* From the heap that has the top backwards to the one that has the arena itself. */
+static void add_heaps(const struct search *s, taddr_t arena)
+{
+	taddr_t bins = arena + s->head, first = heap_of(arena), end, top;
+
+	if (!read_word(s, bins - TOP_BYTES, &top) || !end_of_top(s, top, &end))
+		return;
+	for (taddr_t heap = heap_of(top); s->found->heaps.count < HEAPS_MAX;) {
+		struct heap_info info;
+		taddr_t start = heap + (arena - first);
+
+		if (!read_all(s, heap, &info, sizeof(info)) || info.arena != arena ||
+		    info.size > HEAP_MAX)
+			return;
+		if (heap == first) /* the arena is before the chunks */
+			start = ROUND_UP(bins + STATE_END * sizeof(uint64_t), UINT64_C(16));
+		*vec_add(&s->found->heaps) = (struct arena_heap){
+			.start = start, .end = top ? end : heap + info.size, .top = top};
+		if (heap == first)
+			return;
+		heap = info.before;
+		top = 0;
+	}
+}
+
+/* -- arenas -- */
+
+static bool is_bins(const uint64_t *bins, taddr_t addr)
+{
+	for (uint32_t i = 0; i < 2 * BINS; i += 2) {
+		bool is_empty = bins[i] == addr + i * sizeof(*bins) - TOP_BYTES;
+
+		if (is_empty ? bins[i + 1] != bins[i] :
+			       !may_be_chunk(bins[i]) || !may_be_chunk(bins[i + 1]))
+			return false;
+	}
+	return true;
+}
+
+/* Whether the arenas behind @next lead back to @main; *count_out: how many those are. */
+static bool is_ring(const struct search *s, taddr_t main, taddr_t next, uint32_t *count_out)
+{
+	uint32_t count = 0;
+
+	while (next != main) {
+		if (++count > ARENAS_MAX || next % sizeof(next) ||
+		    !read_word(s, next + s->head + NEXT * sizeof(next), &next))
+			return false;
+	}
+	*count_out = count;
+	return true;
+}
+
+static void add_state(const struct search *s, taddr_t arena)
+{
+	taddr_t end = arena + s->head + STATE_END * sizeof(uint64_t);
+
+	*vec_add(&s->found->states) = (struct heap_part){arena, end};
+}
+
+/* Whether the words at @bins, which are at @addr, are a main arena's, which is then added. */
+static bool add_main(struct search *s, const uint64_t *bins, taddr_t addr)
+{
+	if (!is_bins(bins, addr))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++) {
+		taddr_t next = bins[NEXT], arena = addr - heads[i];
+		uint32_t others;
+
+		s->head = heads[i];
+		if (!is_ring(s, arena, next, &others))
+			continue;
+		add_state(s, arena);
+		add_main_heap(s, addr);
+		while (others-- > 0) {
+			add_state(s, next);
+			add_heaps(s, next);
+			if (!read_word(s, next + s->head + NEXT * sizeof(next), &next))
+				break;
+		}
+		return true;
+	}
+	return false;
+}
+
+static bool is_empty_bin(const uint64_t *word, taddr_t addr)
+{
+	return word[0] == addr - TOP_BYTES && word[1] == word[0];
+}
+
+/* An empty list shows where an arena may be; which of its 127 it is, all the others must show. */
+static void search_words(struct search *s, taddr_t addr, const uint64_t *word, size_t count)
+{
+	for (size_t i = 0; i + 1 < count; i++) {
+		if (!is_empty_bin(&word[i], addr + i * sizeof(*word)))
+			continue;
+		for (size_t back = 0; back < 2 * BINS && back <= i; back += 2) {
+			size_t bins = i - back;
+
+			if (bins + STATE_END > count ||
+			    !add_main(s, &word[bins], addr + bins * sizeof(*word)))
+				continue;
+			i = bins + STATE_END;
+			break;
+		}
+	}
+}
+
+void arenas_search(struct arenas *a, taddr_t start, taddr_t end, pointer_read_fn *read, void *ctx)
+{
+	struct search s = {.found = a, .read = read, .ctx = ctx};
+
+	if (start >= end || end - start > DATA_MAX)
+		return;
+	uint64_t *word = large_map(end - start);
+	ssize_t got = read(ctx, start, word, end - start);
+
+	if (got > 0)
+		search_words(&s, start, word, (size_t)got / sizeof(*word));
+	large_unmap(word, end - start);
+}
+
+static int compare_heaps(const void *a, const void *b)
+{
+	const struct arena_heap *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+	const struct heap_part *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+void arenas_sort(struct arenas *a)
+{
+	size_t kept = 0;
+
+	if (a->states.count > 1)
+		qsort(a->states.data, a->states.count, sizeof(*a->states.data), compare_parts);
+	if (a->heaps.count > 1)
+		qsort(a->heaps.data, a->heaps.count, sizeof(*a->heaps.data), compare_heaps);
+	for (size_t i = 0; i < a->heaps.count; i++) /* of a corrupt list some may overlap */
+		if (kept == 0 || a->heaps.data[i].start >= a->heaps.data[kept - 1].end)
+			a->heaps.data[kept++] = a->heaps.data[i];
+	a->heaps.count = kept;
+}
+
+void arenas_deinit(struct arenas *a)
+{
+	vec_deinit(&a->states);
+	vec_deinit(&a->heaps);
+}

@@ -1,0 +1,356 @@
+/*
+ * The server. The loop sleeps in waitid or sigtimedwait; a connection raises SIGIO
+ * (O_ASYNC on the listening socket), which interrupts it. A signal that comes just
+ * before the sleep would be lost, so a timer repeats it until the loop has looked.
+ * The server never waits for a client: requests are read and answers written in pieces (SIGIO
+ * reports when there is room), while the loop goes on.
+ */
+#include "live/monitor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "live/monitor_command.h"
+#include "live/monitor_directory.h"
+#include "session/observer.h"
+#include "session/run.h"
+#include "session/session.h"
+#include "session/session_output.h"
+#include "session/signals.h"
+#include "tracee/control/target.h"
+
+#define REQUEST_MAX 65536 /* bytes */
+#define MAX_CLIENTS 64
+#define LAST_NS     2000000000u /* how long monitor_close waits for clients to read */
+
+/* A client whose request has not arrived, or whose answer has not been sent, completely. */
+struct client {
+	int fd;
+	uint64_t number;    /* lower = connected earlier */
+	char *answer;       /* NULL: there is none yet */
+	size_t size, sent;  /* of the answer */
+	size_t used;        /* of the text */
+	char text[REQUEST_MAX];
+};
+
+struct monitor {
+	struct run *run;
+	int fd;             /* listening; -1 = none, signals alone */
+	char *path;         /* of the socket */
+	VEC(struct client *) clients;
+	struct observer observer;
+	uint64_t client_number;
+	bool has_failed;    /* accept failed, which was reported */
+	bool wants_detach;  /* a client asked for it */
+};
+
+/* What comes at @fd raises SIGIO. */
+static int make_async(int fd)
+{
+	bool is_set = fcntl(fd, F_SETOWN, getpid()) == 0 &&
+		      fcntl(fd, F_SETFL, O_NONBLOCK | O_ASYNC) == 0;
+	return is_set ? 0 : -errno;
+}
+
+/* Listens at @own, which is then renamed to @path: a client that finds it can connect. */
+static int listen_at(const char *own, const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	if (strlen(path) >= sizeof(addr.sun_path) || strlen(own) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(addr.sun_path, own);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	unlink(own); /* of a process with our id that was killed */
+	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 || chmod(own, 0600) != 0 ||
+	    listen(fd, SOMAXCONN) != 0 || make_async(fd) != 0 || rename(own, path) != 0) {
+		int err = errno;
+		unlink(own);
+		close(fd);
+		return -err;
+	}
+	return fd;
+}
+
+static int open_socket(struct monitor *m)
+{
+	int rc = -ENOENT;
+	for (unsigned i = 0; rc < 0; i++) {
+		_cleanup_free_ char *directory = monitor_directory(geteuid(), i);
+		if (!directory)
+			break;
+		rc = monitor_directory_make(directory);
+		if (rc < 0) {
+			log_verbose("%s: %s", directory, strerror(-rc));
+			continue;
+		}
+		free(m->path);
+		m->path = xasprintf("%s/%d.sock", directory, (int)getpid());
+		_cleanup_free_ char *own = xasprintf("%s/%d.new", directory, (int)getpid());
+		_cleanup_close_ int lock = monitor_directory_lock(directory);
+		if (lock >= 0)
+			monitor_directory_sweep(directory);
+		rc = listen_at(own, m->path);
+	}
+	return rc;
+}
+
+/* Removes client @i; if it lacks a part of its answer, it finds the connection closed. */
+static void drop_client(struct monitor *m, size_t i)
+{
+	struct client *c = m->clients.data[i];
+	close(c->fd);
+	free(c->answer);
+	free(c);
+	vec_take_swap(&m->clients, i);
+}
+
+static bool is_allowed(int fd)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+		return false;
+	return peer.uid == geteuid() || peer.uid == 0;
+}
+
+/* The session of process @pid; of ptmem itself (or an unknown one): the first. */
+static struct session *find_session(const struct run *run, long pid)
+{
+	for (size_t i = 0; i < run->sessions.count; i++) {
+		if (run->sessions.data[i]->pid == (uint32_t)pid)
+			return run->sessions.data[i];
+	}
+	return run->sessions.count > 0 ? run->sessions.data[0] : NULL;
+}
+
+/* Reads the request of @c as far as it has arrived: 0 = complete, -EAGAIN, -EMSGSIZE. */
+static int take_request(struct client *c)
+{
+	while (c->used < sizeof(c->text) - 1) {
+		ssize_t n = read(c->fd, c->text + c->used, sizeof(c->text) - 1 - c->used);
+		if (n < 0 && errno == EINTR)
+			continue; /* the next client's SIGIO */
+		if (n < 0 && errno == EAGAIN)
+			return -EAGAIN;
+		if (n <= 0) {
+			c->text[c->used] = '\0';
+			return 0;
+		}
+		c->used += (size_t)n;
+	}
+	return -EMSGSIZE;
+}
+
+/* A request is PID, DIRECTORY and LINE, each with its zero byte. False: it is something else. */
+static bool split_request(const struct client *c, const char **directory_out, const char **line_out)
+{
+	const char *end = c->text + c->used, *line = NULL;
+	const char *directory = memchr(c->text, '\0', c->used);
+	if (directory && ++directory < end)
+		line = memchr(directory, '\0', (size_t)(end - directory));
+	if (!line || ++line >= end)
+		return false;
+	*directory_out = directory;
+	*line_out = line;
+	return true;
+}
+
+static int run_line(struct monitor *m, const struct client *c, FILE *reply)
+{
+	struct monitor_request r = {.run = m->run, .reply = reply};
+	const char *line;
+	if (!split_request(c, &r.directory, &line))
+		return -EBADMSG;
+	r.session = find_session(m->run, strtol(c->text, NULL, 10));
+	int rc = monitor_command_run(&r, line);
+	m->wants_detach |= r.wants_detach;
+	return rc;
+}
+
+/* An answer is a digit (0 = success), a text and a zero byte. @rc: of reading the request. */
+static void make_answer(struct monitor *m, struct client *c, int rc)
+{
+	FILE *reply = open_memstream(&c->answer, &c->size);
+	CHECK(reply);
+	fputc('0', reply);
+	if (rc == 0)
+		rc = run_line(m, c, reply);
+	else
+		fprintf(reply, "a request has less than %d bytes\n", REQUEST_MAX);
+	fputc('\0', reply);
+	fclose(reply);
+	if (rc != 0)
+		c->answer[0] = '1';
+}
+
+/* Sends as much as there is room for: the program may be waiting for us. -EAGAIN: there is more. */
+static int send_answer(struct client *c)
+{
+	while (c->sent < c->size) {
+		ssize_t n = send(c->fd, c->answer + c->sent, c->size - c->sent, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 && errno == EAGAIN ? -EAGAIN : -EPIPE;
+		c->sent += (size_t)n;
+	}
+	return 0;
+}
+
+/* SIGUSR1: all snapshots so far of each process. */
+static void write_all_snapshots(struct run *run)
+{
+	for (size_t i = 0; i < run->sessions.count; i++)
+		session_output_snapshots(run->sessions.data[i]);
+}
+
+static bool goes_before(const struct client *a, const struct client *b)
+{
+	return !a->answer != !b->answer ? !a->answer : a->number < b->number;
+}
+
+/* Makes room for a new client: drops the one that has been silent for longest. */
+static void make_room(struct monitor *m)
+{
+	size_t first = 0;
+	if (m->clients.count < MAX_CLIENTS)
+		return;
+	for (size_t i = 1; i < m->clients.count; i++) {
+		if (goes_before(m->clients.data[i], m->clients.data[first]))
+			first = i;
+	}
+	drop_client(m, first);
+}
+
+/* Whether one came. */
+static bool accept_client(struct monitor *m)
+{
+	int fd = m->fd < 0 ? -1 : accept4(m->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0 && m->fd >= 0 && errno != EAGAIN && errno != EINTR) {
+		if (!m->has_failed)
+			log_warn("a client of --monitor has to wait: %s", strerror(errno));
+		m->has_failed = true;
+		signals_raise_io(); /* it stays in the queue and is not announced a second time */
+		return false;
+	}
+	if (fd < 0)
+		return m->fd >= 0 && errno == EINTR;
+	if (!is_allowed(fd) || make_async(fd) != 0) {
+		close(fd);
+		return true;
+	}
+	make_room(m);
+	struct client *c = xmalloc(sizeof(*c));
+	*c = (struct client){.fd = fd, .number = m->client_number++};
+	*vec_add(&m->clients) = c;
+	return true;
+}
+
+/* Whether @c is finished. */
+static bool serve_client(struct monitor *m, struct client *c)
+{
+	if (!c->answer) {
+		int rc = take_request(c);
+		if (rc == -EAGAIN)
+			return false;
+		make_answer(m, c, rc);
+	}
+	return send_answer(c) != -EAGAIN;
+}
+
+static void serve_clients(struct monitor *m)
+{
+	for (size_t i = m->clients.count; i-- > 0;) {
+		if (serve_client(m, m->clients.data[i]))
+			drop_client(m, i);
+	}
+}
+
+static bool serve(void *ctx)
+{
+	struct monitor *m = ctx;
+	if (!signals_take_io())
+		return false;
+	if (signals_take_snapshots())
+		write_all_snapshots(m->run);
+	do {
+		serve_clients(m);
+	} while (accept_client(m));
+	return m->wants_detach;
+}
+
+static bool run_from_program(void *ctx, struct session *s, const char *line)
+{
+	(void)ctx;
+	return monitor_command_run_from_program(s, line);
+}
+
+struct monitor *monitor_open(struct run *run)
+{
+	struct monitor *m = xcalloc(1, sizeof(*m));
+	m->run = run;
+	signals_catch_io();
+	m->fd = open_socket(m);
+	if (m->fd < 0)
+		log_verbose("no socket for --monitor: %s", strerror(-m->fd));
+	m->observer = (struct observer){.ctx = m, .poll = serve, .monitor = run_from_program};
+	observers_add(run, &m->observer);
+	return m;
+}
+
+/* -- the end -- */
+
+void monitor_stop(struct monitor *m)
+{
+	for (size_t i = m->clients.count; i-- > 0;) {
+		if (!m->clients.data[i]->answer)
+			drop_client(m, i);
+	}
+	if (m->fd >= 0) {
+		unlink(m->path);
+		close(m->fd);
+	}
+	m->fd = -1;
+	signals_ignore_io();
+}
+
+/* Sends what there is room for within @ms. */
+static void send_some(struct monitor *m, int ms)
+{
+	struct pollfd room[MAX_CLIENTS];
+	size_t count = m->clients.count;
+	for (size_t i = 0; i < count; i++)
+		room[i] = (struct pollfd){.fd = m->clients.data[i]->fd, .events = POLLOUT};
+	if (poll(room, count, ms) <= 0)
+		return;
+	for (size_t i = count; i-- > 0;) {
+		if (room[i].revents && send_answer(m->clients.data[i]) != -EAGAIN)
+			drop_client(m, i);
+	}
+}
+
+void monitor_close(struct monitor *m)
+{
+	uint64_t now = target_clock(), end = now + LAST_NS;
+	for (; m->clients.count > 0 && now < end; now = target_clock())
+		send_some(m, (int)((end - now) / 1000000 + 1));
+	while (m->clients.count > 0)
+		drop_client(m, 0);
+	vec_deinit(&m->clients);
+	observers_remove(m->run, &m->observer);
+	free(m->path);
+	free(m);
+}

@@ -1,0 +1,433 @@
+/*
+ * Lines are collected in a buffer. A file is written when the buffer is full or a second has
+ * passed, standard error at each line.
+ */
+#include "live/sampler.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/proc.h"
+#include "base/vec.h"
+#include "live/status_file.h"
+
+#define STATUS_SIZE 8192 /* of the file: 1.5 KB, and more with many groups and CPUs */
+#define BUFFER_SIZE 8192
+#define LINE_MAX_SIZE 512
+#define FLUSH_NS 1000000000u
+
+struct watched {
+	pid_t pid;
+	int fd;                 /* of its status */
+	uint64_t peak, hwm;     /* largest seen of this program, KiB */
+	uint64_t vm_peak, vm_exe; /* the kernel's last values; vm_exe STATUS_NONE: none yet */
+	bool is_early;          /* not added yet: it has peaks, and no samples */
+	bool has_new_image;     /* an exec was noticed here before sampler_add reported it */
+};
+
+struct sampler {
+	uint64_t period_ns, start_ns, next_ns, flushed_ns;
+	int fd;
+	int error;              /* first -errno */
+	bool is_file, with_pids;
+	enum status_field field[STATUS_FIELDS];
+	size_t field_count;
+	uint32_t wanted;        /* STATUS_BITs of the fields, and of those that peaks are made of */
+	VEC(struct watched) watched;
+	uint64_t (*own_bytes)(void *ctx, pid_t pid);
+	void *ctx;
+	size_t used;            /* bytes of buffer */
+	char buffer[BUFFER_SIZE];
+};
+
+static uint64_t clock_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* -- lines -- */
+
+static void flush(struct sampler *s)
+{
+	for (size_t done = 0; done < s->used && !s->error;) {
+		ssize_t n = write(s->fd, s->buffer + done, s->used - done);
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno != EINTR)
+			s->error = -errno;
+	}
+	s->used = 0;
+}
+
+static void put_char(struct sampler *s, char c)
+{
+	s->buffer[s->used++] = c;
+}
+
+static void put_number(struct sampler *s, uint64_t n)
+{
+	char digits[24], *p = digits + sizeof(digits);
+	do {
+		*--p = (char)('0' + n % 10);
+	} while (n /= 10);
+	memcpy(s->buffer + s->used, p, (size_t)(digits + sizeof(digits) - p));
+	s->used += (size_t)(digits + sizeof(digits) - p);
+}
+
+static void put_text(struct sampler *s, const char *text)
+{
+	size_t size = strlen(text);
+	memcpy(s->buffer + s->used, text, size);
+	s->used += size;
+}
+
+/* Seconds with six decimals. */
+static void put_time(struct sampler *s, uint64_t ns)
+{
+	put_number(s, ns / 1000000000u);
+	put_char(s, '.');
+	for (uint64_t unit = 100000000u; unit >= 1000; unit /= 10)
+		put_char(s, (char)('0' + ns / unit % 10));
+}
+
+static void end_line(struct sampler *s, uint64_t now_ns)
+{
+	put_char(s, '\n');
+	if (!s->is_file || s->used > BUFFER_SIZE - LINE_MAX_SIZE ||
+	    now_ns - s->flushed_ns >= FLUSH_NS) {
+		flush(s);
+		s->flushed_ns = now_ns;
+	}
+}
+
+static void put_line(struct sampler *s, const struct watched *w, const struct status_values *v)
+{
+	uint64_t now = clock_ns();
+	if (s->is_file) {
+		put_time(s, now - s->start_ns);
+		put_char(s, '\t');
+	}
+	if (s->with_pids) {
+		put_number(s, (uint64_t)w->pid);
+		put_char(s, '\t');
+	}
+	for (size_t i = 0; i < s->field_count; i++) {
+		uint64_t value = v->value[s->field[i]];
+		if (i > 0)
+			put_char(s, '\t');
+		if (value == STATUS_NONE)
+			put_char(s, '-');
+		else
+			put_number(s, value);
+	}
+	end_line(s, now);
+}
+
+static void put_header(struct sampler *s)
+{
+	if (s->is_file)
+		put_text(s, "time\t");
+	if (s->with_pids)
+		put_text(s, "pid\t");
+	for (size_t i = 0; i < s->field_count; i++) {
+		if (i > 0)
+			put_char(s, '\t');
+		put_text(s, status_field_names[s->field[i]]);
+	}
+	put_char(s, '\n');
+	flush(s);
+}
+
+/* -- life -- */
+
+/* Names with commas between; *why_out: the one that there is not. */
+static int parse_fields(struct sampler *s, const char *text, char **why_out)
+{
+	for (const char *p = text; *p;) {
+		size_t size = strcspn(p, ",");
+		enum status_field f = status_field_find(p, size);
+		if (f == STATUS_FIELDS || s->field_count == STATUS_FIELDS) {
+			*why_out = xasprintf("%.*s", (int)size, p);
+			return -EINVAL;
+		}
+		s->field[s->field_count++] = f;
+		s->wanted |= STATUS_BIT(f);
+		p += size + (p[size] == ',');
+	}
+	return 0;
+}
+
+int sampler_new(const struct sampler_options *options, struct sampler **sampler_out, char **why_out)
+{
+	struct sampler *s = xcalloc(1, sizeof(*s));
+	s->period_ns = options->period_ns;
+	s->is_file = options->path != NULL;
+	s->with_pids = s->is_file || options->with_pids;
+	s->own_bytes = options->own_bytes;
+	s->ctx = options->ctx;
+	s->wanted = STATUS_BIT(STATUS_VMPEAK) | STATUS_BIT(STATUS_VMSIZE) |
+		    STATUS_BIT(STATUS_VMHWM) | STATUS_BIT(STATUS_VMRSS) | STATUS_BIT(STATUS_VMEXE);
+	int rc = parse_fields(s, options->fields ? options->fields : "VmSize,VmPeak,VmRSS,VmHWM",
+			      why_out);
+	s->fd = STDERR_FILENO;
+	if (rc == 0 && s->is_file) {
+		s->fd = open(options->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,
+			     0666);
+		rc = s->fd < 0 ? -errno : 0;
+	}
+	if (rc != 0) {
+		free(s);
+		return rc;
+	}
+	s->start_ns = s->next_ns = s->flushed_ns = clock_ns();
+	if (s->is_file || isatty(s->fd))
+		put_header(s);
+	*sampler_out = s;
+	return 0;
+}
+
+int sampler_free(struct sampler *s)
+{
+	if (!s)
+		return 0;
+	while (s->watched.count > 0)
+		sampler_remove(s, s->watched.data[0].pid);
+	flush(s);
+	if (s->is_file && close(s->fd) != 0 && !s->error)
+		s->error = -errno;
+	int rc = s->error;
+	vec_deinit(&s->watched);
+	free(s);
+	return rc;
+}
+
+static struct watched *find(struct sampler *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->watched.count; i++) {
+		if (s->watched.data[i].pid == pid)
+			return &s->watched.data[i];
+	}
+	return NULL;
+}
+
+static struct watched *open_status(struct sampler *s, pid_t pid)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	struct watched *w = vec_add(&s->watched);
+	*w = (struct watched){.pid = pid, .fd = fd, .vm_exe = STATUS_NONE};
+	return w;
+}
+
+void sampler_add(struct sampler *s, pid_t pid)
+{
+	struct watched *w = find(s, pid);
+	if (!w)
+		open_status(s, pid);
+	else if (w->is_early || w->has_new_image)
+		w->is_early = w->has_new_image = false;
+	else
+		*w = (struct watched){.pid = pid, .fd = w->fd, .vm_exe = STATUS_NONE};
+}
+
+void sampler_remove(struct sampler *s, pid_t pid)
+{
+	struct watched *w = find(s, pid);
+	if (!w)
+		return;
+	close(w->fd);
+	vec_take_swap(&s->watched, (size_t)(w - s->watched.data));
+}
+
+/* -- samples -- */
+
+/* Reads the file of @fd from its beginning, which makes the kernel generate it again. */
+static bool read_values(int fd, uint32_t wanted, struct status_values *out)
+{
+	char text[STATUS_SIZE];
+	size_t size = 0;
+	while (size < sizeof(text)) {
+		ssize_t n = pread(fd, text + size, sizeof(text) - size, (off_t)size);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return false;
+		if (n == 0)
+			break;
+		size += (size_t)n;
+		if (text[size - 1] == '\n') /* a whole file; what fits a page comes in one piece */
+			break;
+	}
+	status_parse(text, size, wanted, out);
+	return out->value[STATUS_VMRSS] != STATUS_NONE;
+}
+
+static bool read_thread(pid_t pid, pid_t tid, uint32_t wanted, struct status_values *out)
+{
+	char name[96];
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	bool is_good = read_values(fd, wanted, out);
+	close(fd);
+	return is_good;
+}
+
+/* The leader or the whole process has ended: another thread may still have the memory. */
+static bool read_any_thread(const struct watched *w, uint32_t wanted, struct status_values *out)
+{
+	DIR *dir = proc_open_threads(w->pid);
+	bool is_good = false;
+	for (pid_t tid; dir && !is_good && (tid = proc_next_thread(dir));)
+		is_good = tid != w->pid && read_thread(w->pid, tid, wanted, out);
+	if (dir)
+		closedir(dir);
+	return is_good;
+}
+
+/*
+ * The kernel's VmPeak never falls, and the size of the text never changes, unless another program
+ * was executed. For a process that is not traced this is the only sign of it.
+ */
+static void notice_exec(struct watched *w, const struct status_values *v)
+{
+	if (w->vm_exe != STATUS_NONE &&
+	    (v->value[STATUS_VMPEAK] < w->vm_peak || v->value[STATUS_VMEXE] != w->vm_exe)) {
+		w->peak = w->hwm = w->vm_peak = 0;
+		w->has_new_image = true;
+	}
+	w->vm_exe = v->value[STATUS_VMEXE];
+}
+
+/*
+ * Subtracts ptmem's mappings from the sizes of @v. The kernel's peak includes them; if it has
+ * risen, that happened since they have been as large as they are now (sampler_note_peaks).
+ */
+static void take_peaks(struct sampler *s, struct watched *w, struct status_values *v)
+{
+	uint64_t *size = &v->value[STATUS_VMSIZE], *peak = &v->value[STATUS_VMPEAK];
+	notice_exec(w, v);
+	uint64_t excluded =
+		s->own_bytes && !w->has_new_image ? s->own_bytes(s->ctx, w->pid) / 1024 : 0;
+	if (*size != STATUS_NONE) {
+		*size -= MIN(*size, excluded);
+		w->peak = MAX(w->peak, *size);
+	}
+	if (*peak != STATUS_NONE && *peak > w->vm_peak) {
+		w->peak = MAX(w->peak, *peak - MIN(*peak, excluded));
+		w->vm_peak = *peak;
+	}
+	/* the kernel updates its peak late, and may lose one */
+	w->hwm = MAX(w->hwm, v->value[STATUS_VMRSS]);
+	if (v->value[STATUS_VMHWM] != STATUS_NONE)
+		w->hwm = MAX(w->hwm, v->value[STATUS_VMHWM]);
+	*peak = w->peak;
+	v->value[STATUS_VMHWM] = w->hwm;
+}
+
+static void sample(struct sampler *s, struct watched *w, pid_t tid)
+{
+	struct status_values v = {0};
+	bool is_good = !w->is_early && read_values(w->fd, s->wanted, &v);
+	if (!is_good &&
+	    v.state == 'Z') /* state unset: the process is gone, and its number may be another's */
+		is_good = tid ? read_thread(w->pid, tid, s->wanted, &v) :
+				read_any_thread(w, s->wanted, &v);
+	if (!is_good)
+		return;
+	take_peaks(s, w, &v);
+	put_line(s, w, &v);
+}
+
+void sampler_note_peaks(struct sampler *s, pid_t pid)
+{
+	struct watched *w = find(s, pid);
+	struct status_values v = {0};
+	if (!w && (w = open_status(s, pid)))
+		w->is_early = true;
+	if (w && read_values(w->fd, s->wanted, &v))
+		take_peaks(s, w, &v);
+}
+
+void sampler_sample(struct sampler *s, pid_t pid, pid_t tid)
+{
+	struct watched *w = find(s, pid);
+	if (w)
+		sample(s, w, tid);
+}
+
+uint64_t sampler_tick(struct sampler *s, uint64_t now_ns)
+{
+	if (now_ns < s->next_ns)
+		return s->next_ns;
+	for (size_t i = 0; i < s->watched.count; i++)
+		sample(s, &s->watched.data[i], 0);
+	/* the next point of the original grid, even if this sample was late */
+	s->next_ns += ((now_ns - s->next_ns) / s->period_ns + 1) * s->period_ns;
+	return s->next_ns;
+}
+
+/* -- without tracing -- */
+
+static bool has_ended(const struct pollfd *p)
+{
+	return p->fd < 0;
+}
+
+/* Those of @polled that ended are no longer polled; how many are left. */
+static size_t drop_ended(struct sampler *s, const pid_t *pids, struct pollfd *polled, size_t count)
+{
+	size_t left = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!has_ended(&polled[i]) && polled[i].revents) {
+			sampler_remove(s, pids[i]);
+			close(polled[i].fd);
+			polled[i].fd = -1;
+		}
+		left += !has_ended(&polled[i]);
+	}
+	return left;
+}
+
+void sampler_watch(struct sampler *s, const pid_t *pids, size_t count, bool (*leave)(void *ctx),
+		   void *ctx)
+{
+	struct pollfd *polled = xcalloc(count, sizeof(*polled));
+	for (size_t i = 0; i < count; i++) {
+		polled[i] = (struct pollfd){.fd = (int)syscall(SYS_pidfd_open, pids[i], 0),
+					    .events = POLLIN};
+		if (polled[i].fd >= 0)
+			sampler_add(s, pids[i]);
+	}
+	while (!leave(ctx) && drop_ended(s, pids, polled, count) > 0) {
+		uint64_t now = clock_ns(), next = sampler_tick(s, now);
+		now = clock_ns();
+		uint64_t wait = next > now ? next - now : 0;
+		const struct timespec ts = {(time_t)(wait / 1000000000u),
+					    (long)(wait % 1000000000u)};
+		for (size_t i = 0; i < count; i++)
+			polled[i].revents = 0;
+		ppoll(polled, count, &ts, NULL);
+	}
+	for (size_t i = 0; i < count; i++) {
+		sampler_remove(s, pids[i]);
+		if (!has_ended(&polled[i]))
+			close(polled[i].fd);
+	}
+	free(polled);
+}

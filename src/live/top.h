@@ -1,0 +1,16 @@
+/*
+ * --top: the table of call sites, refreshed while the program runs. On a terminal and
+ * with -p it is a screen with keys; else a table goes to stderr at each interval.
+ */
+#ifndef PTMEM_TOP_H
+#define PTMEM_TOP_H
+
+struct run;
+struct top;
+
+/* Begins, if the options want it (else NULL): observes @run, wakes the loop, opens the screen. */
+struct top *top_start(struct run *run);
+/* Ends it. NULL is nothing. */
+void top_stop(struct top *top);
+
+#endif

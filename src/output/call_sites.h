@@ -1,0 +1,48 @@
+/*
+ * Call sites as people name them: the innermost function of a stack that does not
+ * allocate on behalf of its caller (symbols/wrapper.h), inlined functions included.
+ *
+ *	leaves with bytes -> sites -> one label each, "fill (t.cpp:8)" -> the largest
+ */
+#ifndef PTMEM_OUTPUT_CALL_SITES_H
+#define PTMEM_OUTPUT_CALL_SITES_H
+
+#include "output/shown_stack.h"
+#include "symbols/wrapper.h"
+
+struct call_site {
+	uint32_t frame;   /* of the call tree; 0 = no frame is known */
+	uint32_t inlined; /* which function at that address: index into struct symbol.frame */
+	enum frame_rank rank; /* RANK_SITE, or what a stack of wrappers alone has */
+	bool is_unnamed;  /* the function has no name: frame is its nearest caller that has one */
+};
+
+/*
+ * The call site of the stack that @s was filled with. A stack of wrappers alone has the frame that
+ * says most (symbols/wrapper.h). A function without a name is called by the name of its nearest
+ * caller in the same object, if one has a name.
+ */
+struct call_site call_site_find(const struct shown_stack *s);
+
+/*
+ * "fill (t.cpp:8)", "f (in /usr/lib/libx.so)", "0x5569... (in PATH)", "[dynamic loader]", "[initial
+ * image]" (what exec mapped) or "???"; control characters are replaced. The caller frees it.
+ */
+char *call_site_text(const struct report *r, struct call_site site);
+
+struct call_site_sum {
+	char *text; /* of call_site_text */
+	uint64_t bytes;
+	uint64_t variance; /* of the bytes (profile_error); 0 unless they are estimates */
+	bool is_unnamed; /* its object has no symbol for the function */
+	const char *object; /* path, NULL = unknown; the report's */
+};
+
+/*
+ * The @max sites with the most of @leaf_bytes[1 .. @leaf_count], the largest first; sites with
+ * equal labels are one. Returns how many; the caller frees each text.
+ */
+size_t call_sites_largest(const struct report *r, const uint64_t *leaf_bytes, uint32_t leaf_count,
+			  struct call_site_sum *out, size_t max);
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * What a frame of a call path belongs to: flame graphs have a colour for each kind.
+ */
+#ifndef PTMEM_OUTPUT_FRAME_KIND_H
+#define PTMEM_OUTPUT_FRAME_KIND_H
+
+#include "symbols/standard_library.h"
+
+enum frame_kind {
+	FRAME_PROGRAM,         /* the executable, and frames of unknown objects */
+	FRAME_LIBC,            /* libc and the loader */
+	FRAME_STANDARD,        /* the standard libraries of C++ and Rust, also where inlined */
+	FRAME_LIBRARY,         /* any other shared object */
+	FRAME_NONE,            /* no function: "[below threshold]" */
+	FRAME_KINDS,
+};
+
+enum frame_kind frame_kind(const struct frame_text *frame);
+
+#endif

@@ -1,0 +1,216 @@
+/*
+ * The page: reads the profile that is embedded, keeps what is shown in line with what is selected.
+ */
+"use strict";
+
+class App {
+	constructor(json) {
+		const isDiff = json.format === "ptmem-report-diff", names = new Names();
+		const make = (j) => {
+			const profile = new Profile(j, names);
+
+			profile.raw = j;
+			return profile;
+		};
+
+		this.profile = make(isDiff ? json.new : json);
+		this.old = isDiff ? make(json.old) : null;
+		names.finish();
+		this.stacks = new Stacks(this.old ? [this.profile, this.old] : [this.profile], names);
+		this.selected = new Selected(this.stacks);
+		this.state = new State(this.profile);
+		this.colors = new FrameColors(this.stacks);
+		this.tries = new Map();
+		this.makeViews();
+		this.controls = new Controls(this);
+		this.reports = new Reports(this);
+		Header.show(this.profile, this.old);
+		this.showAll();
+		(window.requestIdleCallback || setTimeout)(() => this.trie("up"));
+		window.addEventListener("hashchange", () => { this.state.read(); this.showAll(); });
+		new ResizeObserver(() => this.resize()).observe(byId("report"));
+	}
+
+	makeViews() {
+		this.timeline = new Timeline(byId("timeline"), {
+			moment: (i) => this.select({ kind: "moment", i }),
+			range: (a, b) => this.select({ kind: "range", a, b }),
+			hover: (i, x) => this.tips.timeline(i, x),
+		});
+		this.flame = new FlameView(byId("flame-box"), byId("flame"), byId("flame-spacer"), {
+			zoom: (zoom) => this.go({ zoom }),
+			tip: (box, x, y) => this.tips.flame(box, x, y),
+			focus: (box) => this.tips.status(box),
+		});
+		this.tips = new Tips(this);
+	}
+
+	/* The sorted stacks in one direction, with or without hidden frames. */
+	trie(dir) {
+		const key = dir + this.state.hide;
+
+		if (!this.tries.has(key))
+			this.tries.set(key, new Trie(this.stacks, { up: dir === "up", hide: Boolean(this.state.hide) }));
+		return this.tries.get(key);
+	}
+
+	/* A click is a moment and a drag is a range: what is shown of these by default. */
+	select(selection) {
+		const { mode } = this.state, isRange = selection.kind === "range";
+		const changes = { selection };
+
+		if (isRange && mode === "live" && this.state.color !== "change")
+			changes.mode = "growth";
+		if (!isRange && mode === "growth")
+			changes.mode = "live";
+		this.go(changes);
+	}
+
+	/* Every change of what is shown. */
+	go(changes) {
+		Object.assign(this.state, changes);
+		if ("dir" in changes || "hide" in changes)
+			this.state.zoom = [];
+		if ("stack" in changes || "theme" in changes)
+			this.areas = null;
+		this.state.write();
+		this.show(Object.keys(changes));
+	}
+
+	showAll() {
+		this.areas = null;
+		this.show(Object.keys(DEFAULTS).concat("selection"));
+	}
+
+	show(changed) {
+		const has = (...names) => names.some((name) => changed.includes(name));
+
+		this.check();
+		this.controls.show();
+		if (has("theme"))
+			this.setTheme();
+		if (has("selection", "stack", "theme"))
+			this.showTimeline();
+		if (has("selection", "mode", "color", "hide", "dir", "unit", "theme"))
+			this.measure();
+		if (has("selection", "mode", "color", "hide", "dir", "unit", "theme", "find", "zoom"))
+			this.showFlame();
+		if (has("selection", "mode", "hide", "find", "tab", "sort", "color"))
+			this.showTables();
+	}
+
+	/* What does not go together, or is not in the profile, falls back to what is. */
+	check() {
+		const s = this.state, p = this.profile;
+
+		if (!["live", "growth", "allocated", "temporary"].includes(s.mode) || (p.isMassif && !["live", "growth"].includes(s.mode)))
+			s.mode = "live";
+		if (s.mode === "growth" && s.selection.kind !== "range")
+			s.selection = { kind: "range", a: p.stops[0] || 0, b: s.selection.kind === "moment" ? s.selection.i : p.peakAt };
+		if (s.unit !== "blocks" || !this.hasBlocks)
+			s.unit = s.mode === "temporary" ? "blocks" : "bytes";
+		if (s.mode === "temporary")
+			s.unit = "blocks";
+		if (this.old)
+			s.color = "change";
+		else if (s.color !== "change" || s.selection.kind !== "range")
+			s.color = "object";
+		if (s.color === "change" && !this.old)
+			s.mode = "live";
+	}
+
+	get hasBlocks() {
+		return !this.profile.isMassif;
+	}
+
+	setTheme() {
+		const wish = this.state.theme, isDark = wish ? wish === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+
+		document.documentElement.setAttribute("data-theme", isDark ? "dark" : "light");
+		this.colors.setDark(isDark);
+	}
+
+	showTimeline() {
+		if (!this.areas) {
+			this.areas = new Areas(this.profile, this.stacks, this.state.stack);
+			this.timeline.show(this.profile, this.areas, this.old);
+			this.controls.showAreas();
+		}
+		this.timeline.draw(this.state.selection);
+	}
+
+	measure() {
+		const s = this.state, { now, before } = this.selected.values(s.selection, s.mode, s.color);
+
+		this.now = now;
+		this.before = before;
+		this.values = new Values(this.trie(s.dir === "up" ? "up" : "down"), now, before, s.unit);
+		this.controls.showSelection();
+	}
+
+	showFlame() {
+		const match = matcher(this.state.find), { functions } = this.stacks.names;
+		const matches = match && Uint8Array.from(functions, (f) => match(f.name) ? 1 : 0);
+
+		this.matches = matches;
+		this.flame.show(this.values, this.state.zoom, matches && ((fn) => matches[fn]), this.boxColor());
+		this.controls.showFlame();
+	}
+
+	boxColor() {
+		if (this.state.color !== "change")
+			return (box) => this.colors.byObject(box.fn);
+		const v = this.values, all = { lo: 0, hi: this.stacks.count };
+		const most = Math.max(Math.abs(v.of(v.main, all) - v.of(v.old, all)), v.of(v.width, all) / 4, 1);
+
+		return (box) => this.colors.byChange((v.of(v.main, box) - v.of(v.old, box)) / most);
+	}
+
+	/* Tables follow a moment later, so that a drag is smooth. */
+	showTables() {
+		if (!this.isShown) {
+			this.isShown = true;
+			requestAnimationFrame(() => setTimeout(() => this.reports.show()));
+			return;
+		}
+		clearTimeout(this.later);
+		if (this.timeline.drag)
+			this.later = setTimeout(() => this.reports.show(), 80);
+		else
+			this.reports.show();
+	}
+
+	resize() {
+		this.timeline.draw();
+		this.flame.layout();
+	}
+}
+
+/* The embedded profile: JSON, compressed by gzip, as base64. */
+async function readProfile() {
+	const text = byId("profile").textContent.trim();
+	const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+	const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+
+	return new Response(stream).json();
+}
+
+async function main() {
+	try {
+		const profile = await readProfile();
+
+		performance.mark("read");
+		document.documentElement.setAttribute("data-ready", "");
+		window.ptmem = new App(profile);
+	} catch (error) {
+		const isOld = typeof DecompressionStream === "undefined";
+
+		document.body.replaceChildren(el("p", { class: "fatal" }, isOld ?
+			"This browser is too old: the report needs Chromium 80, Firefox 113, Safari 16.4 or later." :
+			`This report cannot be shown: ${error.message}`));
+		throw error;
+	}
+	performance.mark("ready");
+}
+
+main();

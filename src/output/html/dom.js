@@ -1,0 +1,66 @@
+/*
+ * Elements. Texts come from profiles, which anybody may have written: they are only ever set as
+ * text, never as markup.
+ */
+"use strict";
+
+function byId(id) {
+	return document.getElementById(id);
+}
+
+/* el("td", {class: "n", title: t, onclick: f}, "text", child, ...) */
+function el(tag, attributes, ...children) {
+	const element = document.createElement(tag);
+
+	setAttributes(element, attributes);
+	element.append(...children.filter((child) => child !== null && child !== undefined));
+	return element;
+}
+
+function svg(tag, attributes, ...children) {
+	const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+
+	setAttributes(element, attributes);
+	element.append(...children);
+	return element;
+}
+
+function setAttributes(element, attributes) {
+	for (const [name, value] of Object.entries(attributes || {}))
+		if (typeof value === "function")
+			element.addEventListener(name.slice(2), value);
+		else if (value !== null && value !== false)
+			element.setAttribute(name, value === true ? "" : value);
+}
+
+/* A small curve of @values, at most @max high. */
+function sparkline(values, max) {
+	const width = 110, height = 20, step = Math.max(1, Math.ceil(values.length / width));
+	let points = `0,${height}`, last = 0;
+
+	for (let i = 0; i < values.length; i += step) {
+		let v = 0;
+
+		for (let k = i; k < Math.min(values.length, i + step); k++)
+			v = Math.max(v, values[k]);
+		last = values.length > 1 ? i / (values.length - 1) * width : 0;
+		points += ` ${last.toFixed(1)},${(height - 1 - (height - 2) * (max > 0 ? v / max : 0)).toFixed(1)}`;
+	}
+	return svg("svg", { class: "spark", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" },
+		svg("polyline", { points: `${points} ${last.toFixed(1)},${height}` }));
+}
+
+/* Rows of [label, value, shown text] as horizontal bars. */
+function bars(title, rows, empty) {
+	const max = rows.reduce((m, row) => Math.max(m, Math.abs(row[1])), 0);
+	const list = el("ul", { class: "bars" });
+
+	for (const [label, value, text, onclick] of rows)
+		list.append(el("li", {},
+			el("span", { class: "bar", style: `--share: ${max ? (100 * Math.abs(value) / max).toFixed(1) : 0}%` }),
+			onclick ? el("button", { class: "link label", title: label, onclick }, label) :
+				el("span", { class: "label", title: label }, label),
+			el("span", { class: "n" }, text)));
+	return el("section", { class: "detail" }, el("h3", {}, title),
+		rows.length ? list : el("p", { class: "muted" }, empty || "none"));
+}

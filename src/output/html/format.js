@@ -1,0 +1,108 @@
+/*
+ * Numbers for people: bytes in binary units, counts with thousands separators, times, shares, and
+ * the ticks of axes.
+ */
+"use strict";
+const format = (function () {
+	const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+	const DECIMAL = ["", " k", " M", " G", " T"];
+	const MINUS = "\u2212";
+
+	function digits(value) {
+		return value >= 100 || value === 0 ? 0 : value >= 10 ? 1 : 2;
+	}
+
+	function scaled(value, base, units, gap) {
+		let i = 0, v = Math.abs(value);
+
+		/* 1023.7 would be printed as "1024" */
+		while (i + 1 < units.length && v >= base - 0.5) {
+			v /= base;
+			i++;
+		}
+		return (value < 0 ? MINUS : "") + (i ? v.toFixed(digits(v)) : String(Math.round(v))) +
+			gap + units[i];
+	}
+
+	const bytes = (n) => scaled(n, 1024, BINARY, " ");
+
+	function count(n) {
+		const text = String(Math.round(Math.abs(n))).replace(/\B(?=(\d{3})+$)/g, ",");
+
+		return (n < 0 ? MINUS : "") + text;
+	}
+
+	const short = (n) => Math.abs(n) < 10000 ? count(n) : scaled(n, 1000, DECIMAL, "");
+	const signed = (n, print) => (n > 0 ? "+" : "") + print(n);
+	const exactBytes = (n) => `${count(n)} ${Math.abs(n) === 1 ? "byte" : "bytes"}`;
+	const blocks = (n) => `${count(n)} ${Math.abs(n) === 1 ? "block" : "blocks"}`;
+
+	function percent(part, whole) {
+		const share = whole ? 100 * part / whole : 0;
+
+		return (share < 0 ? MINUS : "") + Math.abs(share).toFixed(Math.abs(share) < 9.95 ? 2 : 1) + " %";
+	}
+
+	function seconds(s) {
+		if (s === 0)
+			return "0 s";
+		if (s < 1e-6)
+			return `${Math.round(s * 1e9)} ns`;
+		if (s < 1e-3)
+			return `${(s * 1e6).toFixed(digits(s * 1e6))} \u00b5s`;
+		if (s < 1)
+			return `${(s * 1e3).toFixed(digits(s * 1e3))} ms`;
+		if (s < 60)
+			return `${s.toFixed(s < 10 ? 2 : 1)} s`;
+		if (s < 3600)
+			return `${Math.floor(s / 60)} min ${String(Math.floor(s % 60)).padStart(2, "0")} s`;
+		return `${Math.floor(s / 3600)} h ${String(Math.floor(s % 3600 / 60)).padStart(2, "0")} min`;
+	}
+
+	/* A time of the profile in its own unit: seconds, instructions, or bytes allocated. */
+	function time(value, unit) {
+		if (unit === "s")
+			return seconds(value);
+		return unit === "B" ? bytes(value) : `${short(value)} instructions`;
+	}
+
+	/* For an axis that is labelled with its unit. */
+	function tick(value, unit) {
+		if (unit === "B")
+			return tickBytes(value);
+		return unit === "i" ? `${short(value).replace(/\.0+ /, " ")}` : time(value, unit);
+	}
+
+	/* Round numbers from 0 to @max, at most about @room of them. */
+	function ticks(max, room, isBinary) {
+		if (!(max > 0))
+			return [0];
+		const rough = max / Math.max(1, room);
+		const power = isBinary ? Math.pow(1024, Math.floor(Math.log2(Math.max(1, max)) / 10)) :
+			Math.pow(10, Math.floor(Math.log10(rough)));
+		const steps = isBinary ? [1 / 8, 1 / 4, 1 / 2, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1024] : [1, 2, 5, 10];
+		const step = Math.max(isBinary ? 1 : 0, power * steps.find((s) => s * power >= rough));
+		const out = [];
+
+		for (let i = 0; i * step <= max * (1 + 1e-9); i++)
+			out.push(i * step);
+		return out;
+	}
+
+	/* "128 to 255 B", what bucket @i of a histogram of sizes holds: 2^(i-1) .. 2^i - 1, bucket 0 is 0. */
+	function sizeBucket(i) {
+		if (i < 2)
+			return `${i} B`;
+		const low = Math.pow(2, i - 1);
+
+		return low < 1024 ? `${low} to ${2 * low - 1} B` : `${tickBytes(low)} to ${tickBytes(2 * low)}`;
+	}
+
+	/* Bytes at a tick: as few digits as say it. */
+	function tickBytes(value) {
+		return bytes(value).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
+	}
+
+	return { bytes, tickBytes, count, short, signed, exactBytes, blocks, percent, seconds, time, tick, ticks,
+		sizeBucket };
+})();

@@ -1,0 +1,93 @@
+/*
+ * The head of the page: what was profiled, how long, the totals, and what is missing or estimated.
+ */
+"use strict";
+
+const Header = (function () {
+	function date(seconds) {
+		const d = new Date(seconds * 1000), two = (n) => String(n).padStart(2, "0");
+
+		return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}`;
+	}
+
+	function origin(p) {
+		const m = p.meta, parts = [];
+
+		if (m.start)
+			parts.push(date(m.start));
+		if (m.pid)
+			parts.push(`pid ${m.pid}`);
+		if (m.host)
+			parts.push(m.host);
+		if (m.exit)
+			parts.push(m.exit);
+		if (m.kernel)
+			parts.push(m.kernel);
+		if (m.ptmem)
+			parts.push(`ptmem ${m.ptmem}`);
+		if (m.options)
+			parts.push(m.options);
+		return parts.join(" \u00b7 ");
+	}
+
+	/* [name, shown, exact] */
+	function facts(p) {
+		const end = p.raw.end || {}, out = [];
+		const add = (name, value, exact) => out.push([name, value, exact]);
+
+		add("peak", format.bytes(p.peakBytes), format.exactBytes(p.peakBytes));
+		const last = end.live_bytes !== undefined ? end.live_bytes : p.intervals ? p.total(p.intervals - 1) : 0;
+
+		add("live at the end", format.bytes(last), format.exactBytes(last));
+		if (end.allocated_bytes !== undefined)
+			add("allocated", format.bytes(end.allocated_bytes), format.exactBytes(end.allocated_bytes));
+		if (end.allocations !== undefined)
+			add("allocations", format.short(end.allocations), format.count(end.allocations));
+		if (end.temporary !== undefined)
+			add("temporary", format.percent(end.temporary, end.allocations + (end.reallocs || 0)),
+				format.count(end.temporary));
+		if (p.isMassif)
+			add("snapshots", String(p.intervals), `${p.stops.length} with a call tree`);
+		add(p.unit === "s" ? "duration" : p.unit === "B" ? "allocated and released" : "length",
+			format.time(p.meta.duration ? p.meta.duration / 1000 : p.end, p.unit), null);
+		if (p.meta.overhead !== undefined)
+			add("stopped by ptmem", format.seconds(p.meta.overhead / 1000),
+				"for which ptmem stopped the whole process");
+		return out;
+	}
+
+	function warnings(p) {
+		const out = [];
+
+		if (p.meta.incomplete)
+			out.push("Incomplete: ptmem did not end normally. The recording ends at its last flush.");
+		if (p.meta.attached)
+			out.push("ptmem attached to a running program: blocks allocated before that are not known.");
+		if (p.meta.heap_sample)
+			out.push(`Estimates from samples, one every ${format.bytes(p.meta.heap_sample)} on average.`);
+		for (const text of p.meta.lost || [])
+			out.push(String(text));
+		if (p.isMassif && !p.stops.length)
+			out.push("No snapshot of this file has a call tree.");
+		return out;
+	}
+
+	function show(p, old) {
+		byId("command").textContent = p.meta.command || "(unknown command)";
+		byId("command").title = p.meta.command || "";
+		document.title = `${p.meta.command || "profile"} \u2013 ptmem`;
+		byId("origin").textContent = origin(p);
+		byId("facts").replaceChildren(...facts(p).map(([name, value, exact]) =>
+			el("div", { title: exact }, el("dt", {}, name), el("dd", {}, value))));
+		const list = warnings(p);
+
+		if (old)
+			list.unshift(`Compared with ${old.meta.command || "another profile"}` +
+				(old.meta.start ? ` of ${date(old.meta.start)}` : "") +
+				`, peak ${format.bytes(old.peakBytes)}: red has grown, blue has shrunk.`);
+		byId("warnings").replaceChildren(...list.map((text) => el("li", {}, text)));
+		byId("made").textContent = p.isMassif ? "From a Massif file." : "From a recording of ptmem.";
+	}
+
+	return { show };
+})();

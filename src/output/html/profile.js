@@ -1,0 +1,361 @@
+/*
+ * Profiles in memory.
+ *
+ * Names     functions and frames of all profiles, so that two profiles share them
+ * Profile   one recording or massif file: its timeline, and what each leaf of its call tree (a
+ *           stack that allocated) held or allocated at a moment or in a range
+ *
+ * A recording has cells: blocks of a leaf by the interval in which they were allocated and that in
+ * which they were released. A massif file has states: what each leaf held at the snapshots with a
+ * tree. Both answer the same questions.
+ */
+"use strict";
+
+const KIND = { PROGRAM: 0, LIBRARY: 1, ALLOCATOR: 2, RUNTIME: 3, NONE: 4 };
+
+function baseName(path) {
+	return path.slice(path.lastIndexOf("/") + 1) || path;
+}
+
+class Names {
+	constructor() {
+		this.functions = []; /* {name, object, kind} */
+		this.frames = [];    /* {fn, file, line} */
+		this.byName = new Map();
+		this.byFrame = new Map();
+	}
+
+	internFunction(name, object, kind) {
+		const key = name + "\u0000" + object;
+		let fn = this.byName.get(key);
+
+		if (fn === undefined) {
+			fn = this.functions.push({ name, object, kind }) - 1;
+			this.byName.set(key, fn);
+		}
+		return fn;
+	}
+
+	internFrame(fn, file, line) {
+		const key = `${fn}\u0000${line}\u0000${file}`;
+		let frame = this.byFrame.get(key);
+
+		if (frame === undefined) {
+			frame = this.frames.push({ fn, file, line }) - 1;
+			this.byFrame.set(key, frame);
+		}
+		return frame;
+	}
+
+	/* Adds the frames of a file: its numbers to ours. */
+	add(columns, objects) {
+		return Int32Array.from(columns.function, (name, i) => {
+			const object = objects[columns.object[i]];
+			const path = object ? String(object.path) : "";
+			const shown = name || (path ? `[${baseName(path)}]` : "[unknown]");
+
+			return this.internFrame(this.internFunction(String(shown), path, columns.kind[i]),
+				String(columns.file[i] || ""), columns.line[i] || 0);
+		});
+	}
+
+	/* The frame of leaves without a stack. */
+	unknown() {
+		return this.internFrame(this.internFunction("[no stack]", "", KIND.NONE), "", 0);
+	}
+
+	/* Must follow the last add: ranks by name, in which siblings are shown. */
+	finish() {
+		const order = this.functions.map((f, i) => i);
+
+		order.sort((a, b) => {
+			const x = this.functions[a], y = this.functions[b];
+
+			return x.name < y.name ? -1 : x.name > y.name ? 1 : x.object < y.object ? -1 : 1;
+		});
+		this.rank = new Int32Array(order.length);
+		order.forEach((fn, i) => { this.rank[fn] = i; });
+	}
+}
+
+class Profile {
+	constructor(json, names) {
+		const leaves = json.leaves;
+
+		this.names = names;
+		this.meta = json.meta || {};
+		this.isMassif = json.format === "ptmem-report-massif";
+		this.count = leaves.node.length;
+		this.setTimes(json.timeline, this.meta.time_unit || "ms");
+		this.setStacks(json, names);
+		this.leaves = leaves;
+		this.cells = json.cells || null;
+		this.states = json.states || null;
+		this.peak = json.peak || {};
+		this.markers = json.markers || [];
+		this.threads = json.threads || [];
+		this.leaks = json.leaks || null;
+		this.findStops();
+		this.findPeak();
+	}
+
+	/* time[i]: when what the timeline says of i was so; of an interval this is its end. */
+	setTimes(timeline, unit) {
+		const interval = timeline.interval || 0, end = this.meta.duration || Infinity;
+
+		this.timeline = timeline;
+		this.unit = unit === "ms" ? "s" : unit;
+		this.scale = unit === "ms" ? 1e-3 : 1;
+		this.time = Float64Array.from(timeline.time, (t) =>
+			(interval ? Math.max(t, Math.min(t + interval, end)) : t) * this.scale);
+		this.intervals = this.time.length;
+		this.begin = this.intervals && !interval ? Math.min(0, this.time[0]) : 0;
+		this.end = this.intervals ? this.time[this.intervals - 1] : 0;
+	}
+
+	/* The call tree: parents and frames of nodes, and the innermost node of each leaf; -1: none. */
+	setStacks(json, names) {
+		const frame = names.add(json.frames, json.objects || []);
+
+		this.unknownFrame = names.unknown();
+		this.nodeParent = Int32Array.from(json.nodes.parent);
+		this.nodeFrame = Int32Array.from(json.nodes.frame, (f) => frame[f]);
+		this.leafNode = Int32Array.from(json.leaves.node);
+	}
+
+	/* The intervals that can be selected: all, or the snapshots with a tree. */
+	findStops() {
+		this.stateAt = new Map((this.states || []).map((s) => [s.snapshot, s]));
+		this.stops = this.states ? this.states.map((s) => s.snapshot) :
+			Array.from(this.time, (t, i) => i);
+	}
+
+	findPeak() {
+		const live = this.timeline.live_bytes;
+		let best = this.peak.snapshot;
+
+		if (best === undefined && this.peak.time !== undefined)
+			best = this.firstEnd(this.peak.time * this.scale);
+		if (best === undefined || best < 0)
+			best = live.reduce((b, v, i) => v > live[b] ? i : b, 0);
+		this.peakAt = this.stops.length ? this.snap(best) : 0;
+		this.peakTime = this.peak.time !== undefined ? this.peak.time * this.scale :
+			this.time[best] || 0;
+		this.peakBytes = this.peak.bytes !== undefined ? this.peak.bytes : live[best] || 0;
+	}
+
+	/* Live bytes with what Massif counts beside them. */
+	total(i) {
+		const { live_bytes: live, extra, stacks } = this.timeline;
+
+		return live[i] + (extra ? extra[i] : 0) + (stacks ? stacks[i] : 0);
+	}
+
+	/* The interval whose end is nearest to @time. */
+	nearest(time) {
+		const i = this.firstEnd(time);
+
+		return i && time - this.time[i - 1] < this.time[i] - time ? i - 1 : i;
+	}
+
+	/* The first interval that does not end before @time. */
+	firstEnd(time) {
+		let low = 0, high = this.intervals - 1;
+
+		while (low < high) {
+			const middle = low + high >> 1;
+
+			if (this.time[middle] < time)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		return low;
+	}
+
+	/* The selectable interval nearest to interval @i. */
+	snap(i) {
+		return this.stops.reduce((best, s) => Math.abs(this.time[s] - this.time[i]) <
+			Math.abs(this.time[best] - this.time[i]) ? s : best, this.stops[0]);
+	}
+
+	empty(hasBlocks) {
+		return { bytes: new Float64Array(this.count),
+			blocks: hasBlocks ? new Float64Array(this.count) : null };
+	}
+
+	fromState(state) {
+		const out = this.empty(Boolean(state && state.blocks));
+
+		if (state)
+			state.leaf.forEach((leaf, k) => {
+				out.bytes[leaf] += state.bytes[k];
+				if (out.blocks)
+					out.blocks[leaf] += state.blocks[k];
+			});
+		return out;
+	}
+
+	/* Cells that were allocated in [@from, @to] and are live at the end of @at. */
+	fromCells(from, to, at) {
+		const { leaf, born, died, blocks, bytes } = this.cells;
+		const out = this.empty(true);
+
+		for (let k = 0; k < leaf.length; k++) {
+			if (born[k] < from || born[k] > to || (died[k] >= 0 && died[k] <= at))
+				continue;
+			out.bytes[leaf[k]] += bytes[k];
+			out.blocks[leaf[k]] += blocks[k];
+		}
+		return out;
+	}
+
+	/* What each leaf held at the end of interval @i. */
+	live(i) {
+		if (this.states)
+			return this.fromState(this.stateAt.get(i));
+		return this.fromCells(0, i, i);
+	}
+
+	/* At the very peak, which may be inside an interval. */
+	livePeak() {
+		if (!this.peak.leaf)
+			return this.live(this.peakAt);
+		return this.fromState({ leaf: this.peak.leaf, bytes: this.peak.bytes_of,
+			blocks: this.peak.blocks_of });
+	}
+
+	/* Allocated in the intervals [@a, @b] and live at the end of @b; of states the difference. */
+	growth(a, b) {
+		if (!this.states)
+			return this.fromCells(a, b, b);
+		const out = this.live(b), before = this.live(a);
+
+		for (let i = 0; i < this.count; i++) {
+			out.bytes[i] -= before.bytes[i];
+			if (out.blocks && before.blocks)
+				out.blocks[i] -= before.blocks[i];
+		}
+		return out;
+	}
+
+	allocated() {
+		return { bytes: Float64Array.from(this.leaves.bytes),
+			blocks: Float64Array.from(this.leaves.allocations) };
+	}
+
+	temporary() {
+		return { bytes: new Float64Array(this.count), blocks: Float64Array.from(this.leaves.temporary) };
+	}
+
+	get hasAllocated() {
+		return Boolean(this.leaves.allocations);
+	}
+
+	/* Live bytes of each group of leaves over time; @groupOf: group of each leaf, -1 = none. */
+	series(groupOf, groups) {
+		const out = Array.from({ length: groups }, () => new Float64Array(this.intervals));
+
+		if (this.states)
+			this.sumStates(groupOf, out);
+		else
+			this.sumCells(groupOf, out);
+		return out;
+	}
+
+	sumCells(groupOf, out) {
+		const { leaf, born, died, bytes } = this.cells;
+
+		for (let k = 0; k < leaf.length; k++) {
+			const group = groupOf[leaf[k]];
+
+			if (group < 0)
+				continue;
+			out[group][born[k]] += bytes[k];
+			if (died[k] >= 0)
+				out[group][died[k]] -= bytes[k];
+		}
+		for (const row of out)
+			for (let i = 1; i < row.length; i++)
+				row[i] += row[i - 1];
+	}
+
+	/* Between snapshots with a tree each group is taken to keep its course: a straight line. */
+	sumStates(groupOf, out) {
+		for (const state of this.states)
+			state.leaf.forEach((leaf, k) => {
+				if (groupOf[leaf] >= 0)
+					out[groupOf[leaf]][state.snapshot] += state.bytes[k];
+			});
+		for (const row of out)
+			this.interpolate(row);
+	}
+
+	interpolate(row) {
+		const known = this.stops;
+
+		for (let i = 0, next = 0; i < this.intervals; i++) {
+			while (next < known.length && known[next] < i)
+				next++;
+			if (known[next] === i)
+				continue;
+			const a = next ? known[next - 1] : -1, b = next < known.length ? known[next] : -1;
+			const from = a < 0 ? 0 : this.time[a], to = b < 0 ? 0 : this.time[b];
+
+			if (b < 0)
+				row[i] = row[a] || 0;
+			else
+				row[i] = (a < 0 ? 0 : row[a]) + (row[b] - (a < 0 ? 0 : row[a])) *
+					(to > from ? (this.time[i] - from) / (to - from) : 0);
+		}
+	}
+
+	/* Live bytes of @leaves over time. */
+	curve(leaves) {
+		const out = new Float64Array(this.intervals), { start, at, died, bytes } = this.byLeaf();
+
+		for (const leaf of leaves)
+			for (let k = start[leaf]; leaf < this.count && k < start[leaf + 1]; k++) {
+				out[at[k]] += bytes[k];
+				if (died && died[k] >= 0)
+					out[died[k]] -= bytes[k];
+			}
+		if (this.states)
+			this.interpolate(out);
+		else
+			for (let i = 1; i < out.length; i++)
+				out[i] += out[i - 1];
+		return out;
+	}
+
+	/* Cells, or the values of states, in the order of their leaves; start: by leaf. */
+	byLeaf() {
+		if (this.sorted)
+			return this.sorted;
+		const { leaf, at, died, bytes } = this.cells ? { ...this.cells, at: this.cells.born } : this.flatStates();
+		const start = new Int32Array(this.count + 1);
+
+		for (const l of leaf)
+			start[l + 1]++;
+		for (let l = 0; l < this.count; l++)
+			start[l + 1] += start[l];
+		const next = start.slice(), from = new Int32Array(leaf.length);
+
+		leaf.forEach((l, k) => { from[next[l]++] = k; });
+		this.sorted = { start, at: Int32Array.from(from, (k) => at[k]), died: died && Int32Array.from(from, (k) => died[k]),
+			bytes: Float64Array.from(from, (k) => bytes[k]) };
+		return this.sorted;
+	}
+
+	flatStates() {
+		const out = { leaf: [], at: [], bytes: [], died: null };
+
+		for (const state of this.states)
+			state.leaf.forEach((leaf, k) => {
+				out.leaf.push(leaf);
+				out.at.push(state.snapshot);
+				out.bytes.push(state.bytes[k]);
+			});
+		return out;
+	}
+}

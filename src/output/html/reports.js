@@ -1,0 +1,355 @@
+/*
+ * The tabs: which there are, their columns, and what an opened row shows.
+ */
+"use strict";
+
+class Reports {
+	/* @app: {stacks, profile, old, state, now, before, trie(), go(changes)} */
+	constructor(app) {
+		this.app = app;
+		this.life = Tables.lifetimes(app.stacks);
+		this.tabs = this.makeTabs();
+		this.tables = new Map();
+		this.curves = new Map();
+		byId("tabs").addEventListener("keydown", (e) => this.key(e));
+	}
+
+	get merged() {
+		return this.app.trie("down").merged;
+	}
+
+	makeTabs() {
+		const p = this.app.profile, out = [["functions", "Functions"], ["sites", "Call sites"]];
+
+		if (p.isMassif)
+			return out;
+		return out.concat([["leaks", "Leaks"], ["temporary", "Temporary"], ["threads", "Threads"], ["sizes", "Sizes"]]);
+	}
+
+	showTabs(current) {
+		byId("tabs").replaceChildren(...this.tabs.map(([id, title]) => el("button", { role: "tab", id: `tab-${id}`,
+			"aria-selected": String(id === current), "aria-controls": "panel", tabindex: id === current ? 0 : -1,
+			onclick: () => this.app.go({ tab: id, sort: "" }) }, title)));
+		byId("panel").setAttribute("aria-labelledby", `tab-${current}`);
+	}
+
+	key(event) {
+		const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key], ids = this.tabs.map((t) => t[0]);
+
+		if (!step)
+			return;
+		const next = ids[(ids.indexOf(this.current) + step + ids.length) % ids.length];
+
+		this.app.go({ tab: next, sort: "" });
+		byId(`tab-${next}`).focus();
+		event.preventDefault();
+	}
+
+	show() {
+		const { state } = this.app, known = this.tabs.some(([id]) => id === state.tab);
+
+		this.current = known ? state.tab : "functions";
+		this.showTabs(this.current);
+		const table = this.tables.get(this.current) || this.makeTable(this.current);
+		const up = !state.sort.startsWith("-");
+		const match = this.current === "threads" || this.current === "sizes" ? null : matcher(state.find);
+
+		table.place.remove();
+		byId("panel").replaceChildren(...[this.note(), table.place].filter(Boolean));
+		table.show(this.rows(this.current), { id: state.sort.replace("-", ""), up },
+			match && ((row) => match(row.name)));
+	}
+
+	makeTable(id) {
+		const onSort = ({ id: column, up }) => this.app.go({ sort: (up ? "" : "-") + column });
+		const table = new TableView(el("div"), this.columns(id), { sort: onSort, open: (row) => this.open(id, row) });
+
+		this.tables.set(id, table);
+		return table;
+	}
+
+	rows(id) {
+		const { stacks, profile: p, now, before } = this.app;
+
+		if (id === "functions")
+			return Tables.functionRows(this.merged, now, before, this.life);
+		if (id === "sites")
+			return Tables.siteRows(stacks, now, before, this.life);
+		if (id === "leaks")
+			return Tables.siteRows(stacks, this.leaked(), null, this.life, (row, leaf) => this.addLeak(row, leaf));
+		if (id === "temporary")
+			return this.temporaryRows();
+		if (id === "threads")
+			return Tables.threadSums(p, stacks.site.keys()).map((t) => Object.assign(t, this.threadName(t.key)));
+		return this.sizeRows();
+	}
+
+	spread(bytes, blocks) {
+		return new Selected(this.app.stacks).spread({ bytes, blocks }, 0);
+	}
+
+	/* What a leak check called lost; without one, what was live at the end. */
+	leaked() {
+		const p = this.app.profile, leaks = p.leaks;
+
+		if (this.leakSums)
+			return this.leakSums;
+		this.lostKind = new Map();
+		if (!leaks) {
+			const end = p.intervals ? p.live(p.intervals - 1) : p.empty(true);
+
+			this.leakSums = this.spread(end.bytes, end.blocks);
+			return this.leakSums;
+		}
+		const sum = p.empty(true);
+
+		leaks.leaf.forEach((leaf, k) => {
+			if (leaks.kind[k] === "reachable")
+				return;
+			sum.bytes[leaf] += leaks.bytes[k];
+			sum.blocks[leaf] += leaks.blocks[k];
+			const kinds = this.lostKind.get(leaf) || {};
+
+			kinds[leaks.kind[k]] = (kinds[leaks.kind[k]] || 0) + leaks.bytes[k];
+			this.lostKind.set(leaf, kinds);
+		});
+		this.leakSums = this.spread(sum.bytes, sum.blocks);
+		return this.leakSums;
+	}
+
+	addLeak(row, leaf) {
+		row.kinds = row.kinds || {};
+		for (const [kind, bytes] of Object.entries(this.lostKind.get(leaf) || {}))
+			row.kinds[kind] = (row.kinds[kind] || 0) + bytes;
+	}
+
+	temporaryRows() {
+		const p = this.app.profile, { allocations, reallocs, temporary, bytes, moved } = p.leaves;
+		const now = this.spread(Float64Array.from(bytes), Float64Array.from(allocations));
+
+		return Tables.siteRows(this.app.stacks, now, null, this.life, (row, leaf) => {
+			for (const [name, column] of [["temporary", temporary], ["reallocs", reallocs], ["moved", moved]])
+				row[name] = (row[name] || 0) + (leaf < p.count ? column[leaf] : 0);
+		});
+	}
+
+	threadName(index) {
+		const thread = this.app.profile.threads[index] || { id: index, name: "unknown" };
+
+		return { name: thread.name || "thread", detail: String(thread.id) };
+	}
+
+	sizeRows() {
+		const sum = Tables.histogram(this.app.profile.leaves.sizes), out = [];
+
+		sum.forEach((blocks, i) => {
+			if (blocks)
+				out.push({ key: i, name: format.sizeBucket(i), detail: "", blocks });
+		});
+		return out;
+	}
+
+	/* Sentences above some tables. */
+	note() {
+		const p = this.app.profile, sentence = {
+			leaks: p.leaks ? "Blocks that no pointer of the program led to when the leak check ran." :
+				"No leak check ran. These blocks were still live when the profile ended.",
+			temporary: "Temporary: released by the same thread before it allocated again. Whole run.",
+			threads: "What each thread allocated in the whole run.",
+			sizes: "Sizes of all allocations and reallocs in the whole run.",
+		}[this.current];
+
+		return sentence ? el("p", { class: "note" }, sentence) : null;
+	}
+
+	/* Columns. */
+
+	columns(id) {
+		const name = { id: "name", title: { threads: "Thread", sizes: "Size", sites: "Call site", leaks: "Call site",
+			temporary: "Call site" }[id] || "Function", value: (r) => r.name, isText: true };
+
+		if (id === "sizes")
+			return [Object.assign(name, { value: (r) => r.key }), this.countColumn("blocks", "Allocations", true)];
+		if (id === "threads")
+			return [name, this.bytesColumn("bytes", "Allocated"), this.countColumn("blocks", "Allocations", true)];
+		if (id === "temporary")
+			return [name, this.countColumn("temporary", "Temporary", true), this.ratioColumn(),
+				this.countColumn("blocks", "Allocations"), this.bytesColumn("inclusive", "Allocated"),
+				this.countColumn("reallocs", "Reallocs"), this.countColumn("moved", "Moved"), this.lifetimeColumn()];
+		if (id === "leaks")
+			return [name, ...this.leakColumns(), this.countColumn("blocks", "Blocks"), this.meanColumn()];
+		return [name, ...this.liveColumns(id)];
+	}
+
+	liveColumns(id) {
+		const p = this.app.profile, out = [];
+
+		if (id === "functions")
+			out.push(this.bytesColumn("self", "Self", "Bytes of blocks that this function allocated itself"));
+		out.push(this.bytesColumn("inclusive", id === "functions" ? "Inclusive" : "Bytes",
+			id === "functions" ? "Bytes of blocks allocated by this function and what it called" : null, true));
+		out[0].isDefault = true;
+		if (this.app.old)
+			out.push(this.bytesColumn("old", "Old"), this.changeColumn());
+		if (!p.isMassif)
+			out.push(this.countColumn("blocks", "Blocks"), this.meanColumn(), this.lifetimeColumn());
+		out.push(this.curveColumn(id));
+		return out;
+	}
+
+	total(id) {
+		return this.rowsTotal && this.rowsTotal[id] || this.app.values.of(this.app.values.bytes,
+			{ lo: 0, hi: this.app.stacks.count });
+	}
+
+	bytesColumn(id, title, help, hasShare) {
+		const text = (r) => format.bytes(r[id]);
+
+		if (!hasShare)
+			return { id, title, help, value: (r) => r[id], text, isDefault: id === "bytes" };
+		return { id, title, help, value: (r) => r[id],
+			node: (r) => el("span", { title: format.exactBytes(r[id]) }, text(r),
+				el("span", { class: "share" }, format.percent(r[id], this.total(id)))) };
+	}
+
+	changeColumn() {
+		return { id: "change", title: "Change", value: (r) => r.change, isDefault: false,
+			node: (r) => el("span", { class: r.change > 0 ? "grew" : r.change < 0 ? "shrank" : "",
+				title: format.signed(r.change, format.exactBytes) }, format.signed(r.change, format.bytes)) };
+	}
+
+	countColumn(id, title, isDefault) {
+		return { id, title, value: (r) => r[id], text: (r) => format.count(r[id]), isDefault };
+	}
+
+	meanColumn() {
+		const mean = (r) => r.blocks ? r.inclusive / r.blocks : null;
+
+		return { id: "mean", title: "Mean size", value: mean,
+			text: (r) => mean(r) === null ? "" : format.bytes(mean(r)) };
+	}
+
+	ratioColumn() {
+		const all = (r) => r.blocks + r.reallocs;
+
+		return { id: "ratio", title: "Share", help: "of this call site's allocations and reallocs",
+			value: (r) => all(r) ? r.temporary / all(r) : 0, text: (r) => format.percent(r.temporary, all(r)) };
+	}
+
+	lifetimeColumn() {
+		return { id: "lifetime", title: "Lifetime", help: "Mean of the released blocks, from a histogram; whole run",
+			value: (r) => r.lifetime, text: (r) => Tables.lifetimeText(r.lifetime) };
+	}
+
+	leakColumns() {
+		if (!this.app.profile.leaks)
+			return [this.bytesColumn("inclusive", "Live at the end", null, false)].map((c) =>
+				Object.assign(c, { isDefault: true }));
+		return [["definite", "Definite"], ["indirect", "Indirect"], ["possible", "Possible"]].map(([kind, title], i) =>
+			({ id: kind, title, isDefault: !i, value: (r) => r.kinds[kind] || 0,
+				text: (r) => format.bytes(r.kinds[kind] || 0) }));
+	}
+
+	curveColumn(id) {
+		return { id: "curve", title: "Over time", node: (r) => {
+			const curve = this.curve(id, r.key);
+
+			return sparkline(curve, curve.reduce((m, v) => Math.max(m, v), 0));
+		} };
+	}
+
+	leaves(id, key) {
+		const { stacks } = this.app;
+
+		return id === "functions" ? this.merged.leavesOf(key) : stacks.leavesOfSite(key);
+	}
+
+	curve(id, key) {
+		const name = `${id}:${key}`;
+
+		if (!this.curves.has(name))
+			this.curves.set(name, this.app.profile.curve(this.leaves(id, key).filter((l) => l < this.app.profile.count)));
+		return this.curves.get(name);
+	}
+
+	/* Opened rows. */
+
+	open(id, row) {
+		if (id === "threads")
+			return el("div", { class: "grid" }, this.sitesOf("Allocates most in", (leaf) =>
+				(this.app.profile.leaves.threads[leaf].find((t) => t[0] === row.key) || [0, 0, 0])[2], format.bytes));
+		if (id === "sizes")
+			return el("div", { class: "grid" }, this.sitesOf("Call sites of this size", (leaf) => {
+				const sizes = this.app.profile.leaves.sizes[leaf];
+
+				return sizes.length ? sizes[1 + row.key - sizes[0]] || 0 : 0;
+			}, format.count));
+		const leaves = this.leaves(id === "functions" ? id : "sites", row.key);
+		const fn = id === "functions" ? row.key : row.fn;
+		const grid = el("div", { class: "grid" }, ...this.callers(leaves, fn), ...this.histograms(leaves), this.lines(leaves, fn));
+
+		return el("div", {}, el("p", { class: "note" }, el("button", { onclick: () =>
+			this.app.go({ find: row.name }) }, "Find in the flame graph")), grid);
+	}
+
+	/* The call sites with the largest sums of @value(leaf). */
+	sitesOf(title, value, print) {
+		const { stacks, profile } = this.app, sums = new Map();
+
+		for (let leaf = 0; leaf < profile.count; leaf++) {
+			const v = value(leaf);
+
+			if (v)
+				sums.set(stacks.site[leaf], (sums.get(stacks.site[leaf]) || 0) + v);
+		}
+		const top = [...sums].sort((a, b) => b[1] - a[1]).slice(0, 12);
+
+		return bars(title, top.map(([frame, v]) => [this.frameText(frame), v, print(v)]));
+	}
+
+	frameText(frame) {
+		const f = this.app.stacks.names.frames[frame], place = Tables.place(f);
+
+		return this.app.stacks.names.functions[f.fn].name + (place ? ` (${place})` : "");
+	}
+
+	callers(leaves, fn) {
+		const { now, stacks } = this.app, trie = this.app.trie("down");
+		const rows = (step, none) => Tables.neighbours(trie, now, leaves, fn, step).slice(0, 10).map(({ key, bytes }) =>
+			key < 0 ? [none, bytes, format.bytes(bytes), null] :
+				[stacks.names.functions[key].name, bytes, format.bytes(bytes), () => this.goTo(key)]);
+
+		return [bars("Called by", rows(-1, "(outermost)"), "nothing"), bars("Calls", rows(1, "(allocates here)"), "nothing")];
+	}
+
+	/* Shows function @fn in its own row. */
+	goTo(fn) {
+		const table = this.tables.get("functions") || this.makeTable("functions");
+
+		table.opened.clear();
+		table.opened.add(fn);
+		this.app.go({ tab: "functions", find: this.app.stacks.names.functions[fn].name });
+	}
+
+	histograms(leaves) {
+		const p = this.app.profile, own = [...leaves].filter((leaf) => leaf < p.count);
+		const rows = (column, label) => Tables.histogram(own.map((leaf) => column[leaf])).map((n, i) =>
+			[label(i), n, format.count(n)]).filter((row) => row[1]);
+
+		if (p.isMassif)
+			return [];
+		return [bars("Sizes, whole run", rows(p.leaves.sizes, format.sizeBucket)),
+			bars("Lifetimes, whole run", rows(p.leaves.lifetimes, Tables.lifetimeBucket), "nothing was released"),
+			bars("Threads, whole run", Tables.threadSums(p, own).slice(0, 10).map((t) => {
+				const { name, detail } = this.threadName(t.key);
+
+				return [`${name} (${detail})`, t.bytes, format.bytes(t.bytes)];
+			}))];
+	}
+
+	lines(leaves, fn) {
+		const rows = Tables.lines(this.app.stacks, this.app.now, leaves, fn).slice(0, 12);
+
+		return bars("Source lines", rows.map(([label, v]) => [label, v, format.bytes(v)]), "unknown");
+	}
+}

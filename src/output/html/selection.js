@@ -1,0 +1,105 @@
+/*
+ * Values of what is selected, by leaf of all profiles that are shown: {bytes, blocks}, and what they
+ * are compared with.
+ */
+"use strict";
+
+class Selected {
+	/* @stacks: of one profile, or of a new and an old one. */
+	constructor(stacks) {
+		this.stacks = stacks;
+		[this.profile, this.old] = stacks.profiles;
+	}
+
+	/* The old profile's selection: the same moments, by time. */
+	mapped(s) {
+		const p = this.profile, old = this.old;
+		const at = (i) => old.snap(old.nearest(p.time[i]));
+
+		if (s.kind === "range")
+			return { kind: "range", a: at(s.a), b: at(s.b) };
+		return s.kind === "moment" ? { kind: "moment", i: at(s.i) } : s;
+	}
+
+	of(profile, s, mode) {
+		if (mode === "allocated")
+			return profile.allocated();
+		if (mode === "temporary")
+			return profile.temporary();
+		if (s.kind === "range")
+			return mode === "growth" ? profile.growth(s.a, s.b) : profile.live(s.b);
+		return s.kind === "moment" ? profile.live(s.i) : profile.livePeak();
+	}
+
+	/* What was live when range @s began. */
+	atBegin(s) {
+		const p = this.profile;
+
+		if (p.states)
+			return p.live(s.a);
+		return s.a ? p.live(s.a - 1) : p.empty(true);
+	}
+
+	/* @values of a profile whose first leaf is number @first, among all leaves. */
+	spread(values, first) {
+		const place = (list) => {
+			const out = new Float64Array(this.stacks.count);
+
+			out.set(list, first);
+			return out;
+		};
+
+		return { bytes: place(values.bytes), blocks: values.blocks && place(values.blocks) };
+	}
+
+	/* {now, before}; before: null unless there is something to compare with. */
+	values(s, mode, color) {
+		const now = this.spread(this.of(this.profile, s, mode), 0);
+		let before = null;
+
+		if (this.old)
+			before = this.spread(this.of(this.old, this.mapped(s), mode), this.profile.count);
+		else if (color === "change" && s.kind === "range" && mode === "live")
+			before = this.spread(this.atBegin(s), 0);
+		return { now, before };
+	}
+
+	/* "at 3.21 s" */
+	when(s) {
+		const p = this.profile, unit = p.unit;
+
+		if (s.kind === "peak")
+			return `at the peak, ${unit === "B" ? "time " : ""}${format.time(p.peakTime, unit)}`;
+		if (s.kind === "moment")
+			return p.isMassif ? `snapshot ${this.number(s.i)}, ${format.time(p.time[s.i], unit)}` :
+				`at ${format.time(p.time[s.i], unit)}`;
+		const from = p.states || !s.a ? (p.states ? p.time[s.a] : 0) : p.time[s.a - 1];
+
+		return `${format.time(from, unit)} to ${format.time(p.time[s.b], unit)}`;
+	}
+
+	number(i) {
+		const numbers = this.profile.timeline.number;
+
+		return numbers ? numbers[i] : i;
+	}
+
+	/* What a massif file counts beside the blocks of its trees. */
+	beside({ selection: s, mode }) {
+		const p = this.profile, i = s.kind === "range" ? s.b : s.kind === "moment" ? s.i : p.peakAt;
+		const rest = p.isMassif && p.intervals && mode === "live" ? p.total(i) - p.timeline.live_bytes[i] : 0;
+
+		return rest ? `, ${format.bytes(rest)} of overhead${p.timeline.stacks ? " and stacks" : ""}` : "";
+	}
+
+	/* What the mode shows, for a sentence. */
+	what(s, mode) {
+		if (mode === "allocated")
+			return "allocated in the whole run";
+		if (mode === "temporary")
+			return "temporary allocations in the whole run";
+		if (mode === "growth")
+			return this.profile.isMassif ? "net growth" : "allocated in the range and live at its end";
+		return s.kind === "range" ? "live at the end of the range" : "live";
+	}
+}

@@ -1,0 +1,74 @@
+/*
+ * What is shown, and the part of the address that says so: a view can be kept and sent.
+ */
+"use strict";
+
+const DEFAULTS = { at: "peak", mode: "live", unit: "bytes", dir: "down", color: "object", hide: "", find: "",
+	zoom: "", tab: "functions", sort: "", stack: "site", theme: "" };
+
+class State {
+	constructor(profile) {
+		this.profile = profile;
+		this.read();
+	}
+
+	/* Everything that the address does not say, or says wrongly, is as at first. */
+	read() {
+		const given = new URLSearchParams(location.hash.slice(1));
+
+		for (const [name, value] of Object.entries(DEFAULTS))
+			this[name] = given.has(name) ? given.get(name) : value;
+		this.selection = this.parseSelection(this.at);
+		this.zoom = this.zoom.split(".").filter((x) => /^\d+$/.test(x)).map(Number);
+	}
+
+	parseSelection(text) {
+		const p = this.profile, range = text.match(/^(\d+)-(\d+)$/), last = p.intervals - 1;
+		const clip = (x) => p.snap(Math.min(last, Number(x)));
+
+		if (range && p.stops.length) {
+			const a = clip(range[1]), b = clip(range[2]);
+
+			return a <= b ? { kind: "range", a, b } : { kind: "range", a: b, b: a };
+		}
+		if (/^\d+$/.test(text) && p.stops.length)
+			return { kind: "moment", i: clip(text) };
+		return { kind: "peak" };
+	}
+
+	selectionText() {
+		const s = this.selection;
+
+		return s.kind === "range" ? `${s.a}-${s.b}` : s.kind === "moment" ? String(s.i) : "peak";
+	}
+
+	write() {
+		const out = new URLSearchParams();
+		const now = Object.assign({}, this, { at: this.selectionText(), zoom: this.zoom.join(".") });
+
+		for (const [name, value] of Object.entries(DEFAULTS))
+			if (now[name] !== value)
+				out.set(name, now[name]);
+		history.replaceState(null, "", `#${out}`);
+	}
+}
+
+/* What "/regex/" or a text matches, as a function of names; null if @text is empty or no expression. */
+function matcher(text) {
+	const regex = text.match(/^\/(.+?)\/?$/);
+
+	if (!text || text === "/")
+		return null;
+	if (!regex) {
+		const lower = text.toLowerCase();
+
+		return (name) => name.toLowerCase().includes(lower);
+	}
+	try {
+		const r = new RegExp(regex[1], "i");
+
+		return (name) => r.test(name);
+	} catch (error) {
+		return null;
+	}
+}

@@ -1,0 +1,130 @@
+/*
+ * One table: sortable columns, some rows at a time, rows that open.
+ */
+"use strict";
+
+const PAGE = 50;
+
+class TableView {
+	/*
+	 * @columns: {id, title, help, value(row), text(row) or node(row), isText}
+	 * @on: {sort({id, up}), open(row): element, name(row)}
+	 */
+	constructor(place, columns, on) {
+		this.place = place;
+		this.columns = columns;
+		this.on = on;
+		this.limit = PAGE;
+		this.opened = new Set();
+	}
+
+	show(rows, sort, filter) {
+		this.rows = rows;
+		this.sort = this.columns.some((c) => c.id === sort.id) ? sort : this.defaultSort();
+		const shown = filter ? rows.filter(filter) : rows.slice();
+
+		this.order(shown);
+		this.render(shown);
+	}
+
+	defaultSort() {
+		return { id: (this.columns.find((c) => c.isDefault) || this.columns[1]).id, up: false };
+	}
+
+	order(rows) {
+		const { id, up } = this.sort, column = this.columns.find((c) => c.id === id), sign = up ? 1 : -1;
+
+		rows.sort((a, b) => {
+			const x = column.value(a), y = column.value(b);
+
+			if (x !== y)
+				return (x < y || x === null ? -1 : 1) * sign;
+			return a.name < b.name ? -1 : a.name > b.name ? 1 : a.key - b.key;
+		});
+	}
+
+	render(rows) {
+		const body = el("tbody");
+
+		for (const row of rows.slice(0, this.limit))
+			this.addRow(body, row);
+		if (!rows.length)
+			body.append(el("tr", {}, el("td", { colspan: this.columns.length, class: "muted" }, "Nothing here.")));
+		const table = el("table", {}, this.head(), body), parts = [table];
+
+		if (rows.length > this.limit)
+			parts.push(el("p", { class: "more" },
+				el("button", { onclick: () => { this.limit *= 4; this.render(rows); } },
+					`Show more (${format.count(rows.length - this.limit)} left)`)));
+		this.place.replaceChildren(...parts);
+	}
+
+	head() {
+		const row = el("tr");
+
+		for (const column of this.columns) {
+			const isSorted = this.sort.id === column.id;
+
+			row.append(el("th", { scope: "col", class: column.isText ? "" : "n",
+				"aria-sort": isSorted ? (this.sort.up ? "ascending" : "descending") : null },
+			column.value ? el("button", { title: column.help || null, "data-sort": column.id,
+				onclick: () => this.sortBy(column) },
+			column.title, el("span", { class: "arrow", "aria-hidden": "true" },
+				isSorted ? (this.sort.up ? " \u25b4" : " \u25be") : "")) : column.title));
+		}
+		return el("thead", {}, row);
+	}
+
+	sortBy(column) {
+		const isSame = this.sort.id === column.id;
+
+		this.on.sort({ id: column.id, up: isSame ? !this.sort.up : Boolean(column.isText) });
+		this.place.querySelector(`[data-sort="${column.id}"]`).focus();
+	}
+
+	addRow(body, row) {
+		const isOpen = this.opened.has(row.key), tr = el("tr", { class: isOpen ? "open" : null });
+
+		for (const column of this.columns)
+			tr.append(this.cell(column, row, isOpen));
+		body.append(tr);
+		tr.addEventListener("click", (e) => {
+			if (this.on.open && !e.target.closest("button"))
+				this.toggle(tr, row);
+		});
+		if (isOpen)
+			this.open(tr, row);
+	}
+
+	cell(column, row, isOpen) {
+		if (column.id === "name")
+			return el("th", { scope: "row", class: "name" },
+				this.on.open ? el("button", { class: "twist", "aria-expanded": String(isOpen),
+					"aria-label": `Details of ${row.name}`,
+					onclick: (e) => this.toggle(e.target.closest("tr"), row) }) : null,
+				el("span", { class: "function", title: row.name }, row.name),
+				row.detail ? el("span", { class: "where" }, row.detail) : null);
+		if (column.node)
+			return el("td", { class: column.isText ? "" : "n" }, column.node(row));
+		return el("td", { class: column.isText ? "" : "n" }, column.text(row));
+	}
+
+	toggle(tr, row) {
+		const isOpen = this.opened.has(row.key);
+
+		tr.classList.toggle("open", !isOpen);
+		tr.querySelector(".twist").setAttribute("aria-expanded", String(!isOpen));
+		if (isOpen) {
+			this.opened.delete(row.key);
+			tr.nextSibling.remove();
+		} else {
+			this.opened.add(row.key);
+			this.open(tr, row);
+		}
+	}
+
+	open(tr, row) {
+		tr.after(el("tr", { class: "details" },
+			el("td", { colspan: this.columns.length }, this.on.open(row))));
+	}
+}

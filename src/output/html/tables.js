@@ -1,0 +1,176 @@
+/*
+ * The tables below the flame graph: what they contain, from the leaves of a selection. No elements
+ * here; table_view.js shows the rows.
+ *
+ * A row: {key, name, detail, self, inclusive, blocks, ...}; key is a function or a frame.
+ */
+"use strict";
+
+const Tables = (function () {
+	/* Sums by function: what ends in it, and what passes through it at least once. */
+	function functionRows(merged, now, before, life) {
+		const { names } = merged.stacks, n = names.functions.length;
+		const sum = (values, isSelf) => {
+			const out = new Float64Array(n), total = values && (isSelf ? merged.own(values) : merged.totals(values));
+
+			for (let i = 1; values && i < merged.count; i++)
+				if (isSelf || merged.isOutermost[i])
+					out[merged.fn[i]] += total[i];
+			return out;
+		};
+		const self = sum(now.bytes, true), inclusive = sum(now.bytes), blocks = sum(now.blocks);
+		const old = sum(before && before.bytes), released = sum(life.count), lived = sum(life.total);
+
+		return names.functions.map((f, fn) => ({
+			key: fn, name: f.name, detail: f.object ? baseName(f.object) : "", self: self[fn],
+			inclusive: inclusive[fn], blocks: blocks[fn], old: old[fn], change: inclusive[fn] - old[fn],
+			lifetime: released[fn] ? lived[fn] / released[fn] : null,
+		})).filter((row) => row.inclusive || row.blocks || row.old);
+	}
+
+	function place(frame) {
+		return frame.file ? `${baseName(frame.file)}${frame.line ? `:${frame.line}` : ""}` : "";
+	}
+
+	/* Sums by call site: a function and its line. @extra(row, leaf): further columns. */
+	function siteRows(stacks, now, before, life, extra) {
+		const rows = new Map(), { frames, functions } = stacks.names;
+
+		for (let leaf = 0; leaf < stacks.count; leaf++) {
+			const b = now.bytes[leaf], k = now.blocks ? now.blocks[leaf] : 0, old = before ? before.bytes[leaf] : 0;
+
+			if (!b && !k && !old)
+				continue;
+			const frame = stacks.site[leaf];
+			let row = rows.get(frame);
+
+			if (!row) {
+				const f = functions[frames[frame].fn];
+
+				row = { key: frame, fn: frames[frame].fn, name: f.name, inclusive: 0, blocks: 0, old: 0, change: 0,
+					detail: place(frames[frame]) || baseName(f.object), stacks: 0, released: 0, lived: 0,
+					lifetime: null };
+				rows.set(frame, row);
+			}
+			row.inclusive += b;
+			row.blocks += k;
+			row.old += old;
+			row.change += b - old;
+			row.stacks++;
+			row.released += life.count[leaf];
+			row.lived += life.total[leaf];
+			row.lifetime = row.released ? row.lived / row.released : null;
+			if (extra)
+				extra(row, leaf);
+		}
+		return [...rows.values()];
+	}
+
+	/* Adds [first, n0, n1, ...] to @sum, which has all buckets from 0. */
+	function addHistogram(sum, row) {
+		for (let i = 1; row && i < row.length; i++)
+			sum[row[0] + i - 1] = (sum[row[0] + i - 1] || 0) + row[i];
+	}
+
+	function histogram(rows) {
+		const sum = [];
+
+		for (const row of rows)
+			addHistogram(sum, row);
+		for (let i = 0; i < sum.length; i++)
+			sum[i] = sum[i] || 0;
+		return sum;
+	}
+
+	/* Released blocks of each leaf, and how long they lived in seconds: buckets count with their middle. */
+	function lifetimes(stacks) {
+		const out = { count: new Float64Array(stacks.count), total: new Float64Array(stacks.count) };
+		const column = stacks.profiles[0].leaves.lifetimes || [];
+
+		column.forEach((row, leaf) => {
+			for (let i = 1; i < row.length; i++) {
+				const bucket = row[0] + i - 1;
+
+				out.count[leaf] += row[i];
+				out.total[leaf] += row[i] * (bucket ? 1.5 * Math.pow(2, bucket - 1) : 0) / 1000;
+			}
+		});
+		return out;
+	}
+
+	function lifetimeText(mean) {
+		if (mean === null)
+			return "";
+		return mean < 0.001 ? "< 1 ms" : `\u2248 ${format.seconds(mean)}`;
+	}
+
+	function lifetimeBucket(i) {
+		if (!i)
+			return "< 1 ms";
+		const low = Math.pow(2, i - 1);
+
+		return low < 1000 ? `${low} to ${2 * low} ms` : `${format.seconds(low / 1000)} to ${format.seconds(low / 500)}`;
+	}
+
+	/*
+	 * Callers (@step -1) or callees (1) of function @fn in the stacks of @leaves: the frames before
+	 * its outermost call, or behind its innermost one.
+	 */
+	function neighbours(trie, now, leaves, fn, step) {
+		const sums = new Map(), isLeaf = new Uint8Array(trie.count);
+
+		for (const leaf of leaves)
+			isLeaf[leaf] = 1;
+		for (let pos = 0; pos < trie.count; pos++) {
+			if (!isLeaf[trie.order[pos]])
+				continue;
+			const bytes = now.bytes[trie.order[pos]], begin = trie.start[pos], end = trie.start[pos + 1];
+			let at = step < 0 ? begin : end - 1;
+
+			while (at >= begin && at < end && trie.fn[at] !== fn)
+				at -= step;
+			if (at < begin || at >= end || !bytes)
+				continue;
+			const other = at + step >= begin && at + step < end ? trie.fn[at + step] : -1;
+
+			sums.set(other, (sums.get(other) || 0) + bytes);
+		}
+		return [...sums].map(([key, bytes]) => ({ key, bytes })).sort((a, b) => b.bytes - a.bytes);
+	}
+
+	/* [label, bytes] of the source lines of @row's function. */
+	function lines(stacks, now, leaves, fn) {
+		const sums = new Map(), { frames } = stacks.names;
+
+		for (const leaf of leaves)
+			stacks.walk(leaf, (number) => {
+				const frame = frames[number];
+
+				if (frame.fn !== fn || !frame.file)
+					return false;
+				const label = `${frame.file}${frame.line ? `:${frame.line}` : ""}`;
+
+				sums.set(label, (sums.get(label) || 0) + now.bytes[leaf]);
+				return true;
+			});
+		return [...sums].sort((a, b) => b[1] - a[1]);
+	}
+
+	/* Blocks and bytes that each thread allocated in @leaves. */
+	function threadSums(profile, leaves) {
+		const sums = new Map();
+
+		for (const leaf of leaves)
+			for (const [thread, blocks, bytes] of leaf < profile.count ? profile.leaves.threads[leaf] : []) {
+				const sum = sums.get(thread) || { key: thread, blocks: 0, bytes: 0 };
+
+				sum.blocks += blocks;
+				sum.bytes += bytes;
+				sums.set(thread, sum);
+			}
+		return [...sums.values()].sort((a, b) => b.bytes - a.bytes);
+	}
+
+	return { functionRows, siteRows, histogram, lifetimes, lifetimeText, lifetimeBucket, neighbours,
+		lines, threadSums, place };
+})();

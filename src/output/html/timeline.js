@@ -1,0 +1,482 @@
+/*
+ * The timeline: what was live, as areas of the largest call sites, objects or threads, resident
+ * memory as a line, and below them how fast the program allocated. A click selects a moment, a drag
+ * a range; both can be moved with the arrow keys.
+ */
+"use strict";
+
+const PALETTE = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#edc948", "#e15759", "#9c755f"];
+const OTHERS = "#b3aead";
+const OVERHEAD = ["#8d8d93", "#c9c7c3"];
+
+/* Sizes a canvas to its box, in the screen's own pixels; the context is in CSS pixels. */
+function canvasContext(canvas, width, height) {
+	const ratio = window.devicePixelRatio || 1, w = Math.round(width * ratio), h = Math.round(height * ratio);
+
+	if (canvas.width !== w || canvas.height !== h) {
+		canvas.width = w;
+		canvas.height = h;
+		canvas.style.height = `${height}px`;
+	}
+	const context = canvas.getContext("2d");
+
+	context.setTransform(ratio, 0, 0, ratio, 0, 0);
+	context.clearRect(0, 0, width, height);
+	return context;
+}
+
+/* What the timeline stacks. */
+class Areas {
+	constructor(profile, stacks, by) {
+		const keyOf = this.keys(profile, stacks, by);
+		const groups = this.largest(profile, keyOf);
+		const groupOf = new Int32Array(profile.count);
+
+		for (let i = 0; i < profile.count; i++)
+			groupOf[i] = groups.has(keyOf[i]) ? groups.get(keyOf[i]) : groups.size;
+		this.groupOf = groupOf;
+		this.rows = profile.series(groupOf, groups.size + 1);
+		this.names = [...groups.keys()].map((key) => this.label(profile, stacks, by, key));
+		this.colors = this.names.map((name, i) => PALETTE[i]);
+		this.names.push(groups.size ? "everything else" : "live");
+		this.colors.push(OTHERS);
+		if (profile.states)
+			this.fit(profile);
+		this.addOverhead(profile);
+		this.dropEmpty();
+	}
+
+	keys(profile, stacks, by) {
+		const { frames, functions } = stacks.names;
+
+		return Array.from({ length: profile.count }, (x, i) => {
+			if (by === "total")
+				return -1;
+			if (by === "thread")
+				return this.mainThread(profile.leaves.threads[i]);
+			return by === "object" ? functions[frames[stacks.site[i]].fn].object : frames[stacks.site[i]].fn;
+		});
+	}
+
+	/* The thread that allocated most of a leaf's bytes. */
+	mainThread(threads) {
+		return threads.reduce((best, t) => !best || t[2] > best[2] ? t : best, null)?.[0] ?? -1;
+	}
+
+	/* The keys whose leaves held most, each at its own highest moment; key -> number of its area. */
+	largest(profile, keyOf) {
+		const index = new Map();
+		const group = Int32Array.from(keyOf, (key) => {
+			if (!index.has(key))
+				index.set(key, index.size);
+			return index.get(key);
+		});
+		const most = new Map();
+		const held = this.most(profile, group, index.size);
+
+		for (const [key, i] of index)
+			if (key !== -1)
+				most.set(key, held[i]);
+		const keys = [...most.keys()].filter((key) => most.get(key) > 0)
+			.sort((a, b) => most.get(b) - most.get(a)).slice(0, PALETTE.length);
+
+		return new Map(keys.map((key, i) => [key, i]));
+	}
+
+	/* The most that each group held at about forty moments and at the peak. */
+	most(profile, group, groups) {
+		const out = new Float64Array(groups), stops = profile.stops;
+		const step = Math.max(1, Math.floor(stops.length / 40));
+		const states = stops.filter((s, i) => i % step === 0).map((s) => profile.live(s));
+
+		if (stops.length)
+			states.push(profile.livePeak());
+		for (const state of states) {
+			const sums = new Float64Array(groups);
+
+			state.bytes.forEach((bytes, leaf) => { sums[group[leaf]] += bytes; });
+			sums.forEach((sum, i) => { out[i] = Math.max(out[i], sum); });
+		}
+		return out;
+	}
+
+	label(profile, stacks, by, key) {
+		if (by === "thread") {
+			const thread = profile.threads[key];
+
+			return thread ? `${thread.name || "thread"} (${thread.id})` : "unknown thread";
+		}
+		return by === "object" ? baseName(key) || "[unknown]" : stacks.names.functions[key].name;
+	}
+
+	/* Between snapshots with a tree only the sum is known: the areas keep their proportions. */
+	fit(profile) {
+		const others = this.rows[this.rows.length - 1];
+
+		for (let i = 0; i < profile.intervals; i++) {
+			const sum = this.rows.reduce((s, row) => s + row[i], 0), live = profile.timeline.live_bytes[i];
+
+			if (sum > 0)
+				this.rows.forEach((row) => { row[i] *= live / sum; });
+			else
+				others[i] = live;
+		}
+	}
+
+	/* What Massif counts beside the heap's blocks. */
+	addOverhead(profile) {
+		const kinds = [["extra", "overhead of the allocator"], ["stacks", "stacks"]];
+
+		kinds.forEach(([column, name], i) => {
+			if (!profile.timeline[column])
+				return;
+			this.rows.push(Float64Array.from(profile.timeline[column]));
+			this.names.push(name);
+			this.colors.push(OVERHEAD[i]);
+		});
+	}
+
+	dropEmpty() {
+		const used = this.rows.map((row) => row.some((v) => v > 0));
+
+		for (const list of ["rows", "names", "colors"])
+			this[list] = this[list].filter((x, i) => used[i]);
+	}
+}
+
+class Timeline {
+	/* @on: {moment(i), range(a, b), hover(i or -1, x)} */
+	constructor(canvas, on) {
+		this.canvas = canvas;
+		this.on = on;
+		this.hover = -1;
+		this.drag = null;
+		canvas.addEventListener("pointerdown", (e) => this.down(e));
+		canvas.addEventListener("pointermove", (e) => this.move(e));
+		canvas.addEventListener("pointerup", (e) => this.up(e));
+		canvas.addEventListener("pointercancel", () => { this.drag = null; });
+		canvas.addEventListener("pointerleave", () => this.setHover(-1, 0));
+	}
+
+	show(profile, areas, old) {
+		this.profile = profile;
+		this.areas = areas;
+		this.old = old; /* the timeline of the profile that is compared with, or null */
+		this.setScale();
+	}
+
+	setScale() {
+		const t = this.profile.timeline;
+		let top = this.profile.peakBytes, rss = 0;
+
+		for (let i = 0; i < this.profile.intervals; i++) {
+			const sum = this.areas.rows.reduce((s, row) => s + row[i], 0);
+
+			top = Math.max(top, sum, t.live_bytes[i]);
+			rss = Math.max(rss, t.rss ? t.rss[i] || 0 : 0);
+		}
+		if (this.old)
+			top = this.old.timeline.live_bytes.reduce((m, v) => Math.max(m, v), top);
+		this.rssMax = rss;
+		/* Resident memory far above the heap would flatten it. */
+		this.hasPeaks = Boolean(t.peak_bytes && t.peak_bytes.some((v, i) => v > 1.05 * t.live_bytes[i]));
+		this.hasRss = rss > 0 && rss < 4 * top;
+		this.max = Math.max(1, top, this.hasRss ? rss : 0);
+		this.end = Math.max(this.profile.end, this.old ? this.old.end : 0) || 1;
+		this.setRates(t);
+	}
+
+	/* Allocations per second in each interval. */
+	setRates(t) {
+		const time = this.profile.time;
+
+		this.rate = null;
+		if (!t.allocations || this.profile.unit !== "s")
+			return;
+		this.rate = t.allocations.map((n, i) => {
+			const span = time[i] - (i ? time[i - 1] : 0);
+
+			return span > 0 ? n / span : 0;
+		});
+		this.maxRate = this.rate.reduce((m, v) => Math.max(m, v), 0) || 1;
+	}
+
+	layout(width) {
+		const rate = this.rate ? 46 : 0;
+
+		this.box = { left: 74, right: width - 14, top: 18, height: 168, rateTop: 18 + 168 + 12, rate };
+		this.height = this.box.top + this.box.height + (rate ? rate + 12 : 0) + 24;
+	}
+
+	x(time) {
+		const { left, right } = this.box, begin = this.profile.begin;
+
+		return left + (right - left) * (time - begin) / (this.end - begin || 1);
+	}
+
+	y(bytes) {
+		return this.box.top + this.box.height * (1 - bytes / this.max);
+	}
+
+	draw(selection) {
+		const width = this.canvas.parentNode.clientWidth;
+
+		if (selection)
+			this.selection = selection;
+		this.layout(width);
+		this.canvas.setAttribute("data-left", this.box.left);
+		this.canvas.setAttribute("data-right", this.box.right);
+		const c = canvasContext(this.canvas, width, this.height);
+
+		this.style = getComputedStyle(document.documentElement);
+		c.font = "11px system-ui, sans-serif";
+		this.drawGrid(c);
+		this.drawAreas(c);
+		this.drawLines(c);
+		this.drawRate(c);
+		this.drawMarkers(c);
+		this.drawSelection(c);
+	}
+
+	color(name) {
+		return this.style.getPropertyValue(`--${name}`).trim();
+	}
+
+	drawGrid(c) {
+		const { left, right } = this.box, p = this.profile;
+		const bottom = this.height - 22;
+
+		c.strokeStyle = this.color("grid");
+		c.lineWidth = 1;
+		c.fillStyle = this.color("muted");
+		c.textAlign = "right";
+		c.textBaseline = "middle";
+		for (const v of format.ticks(this.max, 4, true)) {
+			const y = Math.round(this.y(v)) + 0.5;
+
+			c.beginPath();
+			c.moveTo(left, y);
+			c.lineTo(right, y);
+			c.stroke();
+			c.fillText(format.tickBytes(v), left - 8, y);
+		}
+		c.textBaseline = "top";
+		for (const v of format.ticks(this.end, (right - left) / 110, p.unit === "B")) {
+			const x = Math.round(this.x(v)) + 0.5;
+
+			c.beginPath();
+			c.moveTo(x, bottom);
+			c.lineTo(x, bottom + 4);
+			c.stroke();
+			c.textAlign = x > right - 30 ? "right" : x < left + 30 ? "left" : "center";
+			c.fillText(this.tickText(v), x, bottom + 7);
+		}
+	}
+
+	tickText(v) {
+		const unit = this.profile.unit;
+
+		return unit === "i" && v ? `${format.tick(v, unit)} instr.` : format.tick(v, unit);
+	}
+
+	/* Each area lies on those before it. */
+	drawAreas(c) {
+		const { time, intervals } = this.profile, sum = new Float64Array(intervals);
+
+		this.areas.rows.forEach((row, area) => {
+			c.beginPath();
+			c.moveTo(this.x(this.profile.begin), this.y(0));
+			for (let i = 0; i < intervals; i++)
+				c.lineTo(this.x(time[i]), this.y(sum[i]));
+			for (let i = intervals - 1; i >= 0; i--) {
+				sum[i] += row[i];
+				c.lineTo(this.x(time[i]), this.y(sum[i]));
+			}
+			c.closePath();
+			c.fillStyle = this.areas.colors[area];
+			c.globalAlpha = 0.88;
+			c.fill();
+		});
+		c.globalAlpha = 1;
+	}
+
+	line(c, values, time, color, dash) {
+		let pen = "moveTo";
+
+		c.beginPath();
+		values.forEach((v, i) => {
+			if (v === null || v === undefined)
+				return;
+			c[pen](this.x(time[i]), this.y(v));
+			pen = "lineTo";
+		});
+		c.strokeStyle = this.color(color);
+		c.setLineDash(dash);
+		c.lineWidth = 1.5;
+		c.stroke();
+		c.setLineDash([]);
+		c.lineWidth = 1;
+	}
+
+	drawLines(c) {
+		const p = this.profile, t = p.timeline;
+		const all = t.live_bytes.map((v, i) => p.total(i));
+
+		this.line(c, all, p.time, "line", []);
+		if (this.hasPeaks)
+			this.line(c, t.peak_bytes, p.time, "muted", [1, 2]);
+		if (this.hasRss)
+			this.line(c, t.rss, p.time, "rss", [5, 3]);
+		if (this.old)
+			this.line(c, this.old.timeline.live_bytes, this.old.time, "old", [2, 3]);
+	}
+
+	drawRate(c) {
+		if (!this.rate)
+			return;
+		const { left, rateTop, rate } = this.box, { time } = this.profile;
+
+		c.fillStyle = this.color("rate");
+		this.rate.forEach((v, i) => {
+			const x = this.x(i ? time[i - 1] : 0), h = v / this.maxRate * rate;
+
+			c.fillRect(x, rateTop + rate - h, Math.max(0.5, this.x(time[i]) - x), h);
+		});
+		c.fillStyle = this.color("muted");
+		c.textAlign = "right";
+		c.textBaseline = "top";
+		c.fillText(`${format.short(this.maxRate)}/s`, left - 8, rateTop - 2);
+		c.textBaseline = "bottom";
+		c.fillText("allocations", left - 8, rateTop + rate + 2);
+	}
+
+	drawMarkers(c) {
+		const { top, height } = this.box, p = this.profile;
+
+		c.strokeStyle = c.fillStyle = this.color("muted");
+		for (const m of p.markers) {
+			const x = Math.round(this.x(m.time * p.scale)) + 0.5;
+
+			if (m.kind === "peak")
+				continue;
+			c.setLineDash([1, 3]);
+			c.beginPath();
+			c.moveTo(x, top);
+			c.lineTo(x, top + height);
+			c.stroke();
+			c.setLineDash([]);
+			c.beginPath();
+			c.moveTo(x - 4, top + height);
+			c.lineTo(x + 4, top + height);
+			c.lineTo(x, top + height - 6);
+			c.fill();
+		}
+		this.drawPeak(c, p);
+	}
+
+	drawPeak(c, p) {
+		const x = this.x(p.peakTime), y = this.y(p.peakBytes), text = `peak ${format.bytes(p.peakBytes)}`;
+		const isRight = x + 8 + c.measureText(text).width < this.box.right;
+
+		if (!p.intervals)
+			return;
+		c.beginPath();
+		c.arc(x, y, 3.5, 0, 2 * Math.PI);
+		c.fillStyle = this.color("panel");
+		c.strokeStyle = this.color("text");
+		c.lineWidth = 1.5;
+		c.fill();
+		c.stroke();
+		c.lineWidth = 1;
+		c.fillStyle = this.color("text");
+		c.textBaseline = "middle";
+		c.textAlign = isRight ? "left" : "right";
+		c.strokeStyle = this.color("panel");
+		c.lineWidth = 3;
+		c.lineJoin = "round";
+		c.strokeText(text, isRight ? x + 7 : x - 7, Math.max(8, y - 9));
+		c.lineWidth = 1;
+		c.fillText(text, isRight ? x + 7 : x - 7, Math.max(8, y - 9));
+	}
+
+	drawSelection(c) {
+		const { top } = this.box, bottom = this.height - 22, s = this.selection;
+
+		if (this.hover >= 0) {
+			c.fillStyle = this.color("muted");
+			c.fillRect(Math.round(this.x(this.profile.time[this.hover])), top, 1, bottom - top);
+		}
+		if (!s || !this.profile.intervals)
+			return;
+		c.fillStyle = this.color("accent");
+		if (s.kind === "range") {
+			const [a, b] = this.rangeTimes(s).map((t) => this.x(t));
+
+			c.globalAlpha = 0.14;
+			c.fillRect(a, top, b - a, bottom - top);
+			c.globalAlpha = 1;
+			c.fillRect(a - 1, top, 2, bottom - top);
+			c.fillRect(b - 1, top, 2, bottom - top);
+			return;
+		}
+		const x = this.x(s.kind === "peak" ? this.profile.peakTime : this.profile.time[s.i]);
+
+		c.fillRect(x - 1, top, 2, bottom - top);
+	}
+
+	/* When the selected range begins and ends. */
+	rangeTimes(s) {
+		const p = this.profile;
+
+		return [p.states ? p.time[s.a] : s.a ? p.time[s.a - 1] : p.begin, p.time[s.b]];
+	}
+
+	/* The interval at @event, as a moment that can be selected. */
+	at(event) {
+		const { left, right } = this.box, p = this.profile;
+		const x = event.clientX - this.canvas.getBoundingClientRect().left;
+		const share = Math.min(1, Math.max(0, (x - left) / (right - left)));
+
+		return p.snap(p.nearest(p.begin + share * (this.end - p.begin)));
+	}
+
+	setHover(i, x) {
+		if (i !== this.hover) {
+			this.hover = i;
+			this.draw();
+		}
+		this.on.hover(i, x);
+	}
+
+	down(event) {
+		if (event.button || !this.profile.stops.length)
+			return;
+		this.canvas.setPointerCapture(event.pointerId);
+		this.drag = { i: this.at(event), x: event.clientX, isRange: false };
+	}
+
+	move(event) {
+		if (!this.profile.stops.length)
+			return;
+		const i = this.at(event);
+
+		if (this.drag) {
+			this.drag.isRange = this.drag.isRange || Math.abs(event.clientX - this.drag.x) > 4;
+			if (this.drag.isRange && i !== this.drag.i)
+				this.on.range(Math.min(i, this.drag.i), Math.max(i, this.drag.i), true);
+		}
+		this.setHover(i, event.clientX - this.canvas.getBoundingClientRect().left);
+	}
+
+	up(event) {
+		if (!this.drag)
+			return;
+		const drag = this.drag, i = this.at(event);
+
+		this.drag = null;
+		if (!drag.isRange || i === drag.i)
+			this.on.moment(i);
+		else
+			this.on.range(Math.min(i, drag.i), Math.max(i, drag.i), false);
+	}
+}

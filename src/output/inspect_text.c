@@ -1,0 +1,261 @@
+/*
+ * --inspect as text, most important first: one sentence; the rows, which add up; arenas; what pins
+ * pages; what would help.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/amount.h"
+#include "output/inspect_advice.h"
+#include "output/inspect_report.h"
+
+#define ARENAS_SHOWN 8u
+#define CLASSES_SHOWN 5u
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* -- the sentence -- */
+
+static void print_summary(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
+{
+	char all[AMOUNT_SIZE], live[AMOUNT_SIZE], unused[AMOUNT_SIZE], trim[AMOUNT_SIZE];
+	uint64_t used = r->row[ROW_LIVE].resident + r->row[ROW_MMAPPED].resident;
+	uint64_t empty = inspect_free_bytes(r).resident;
+
+	fprintf(f, "process %u, %s\n", t->pid, t->command);
+	fprintf(f, "%s resident", amount_bytes((double)r->all.resident, all));
+	if (!t->has_malloc) {
+		fputs("; its malloc has not been used, or is not glibc's\n", f);
+		return;
+	}
+	fprintf(f, ": %s (%.1f %%) in live blocks of malloc, %s (%.1f %%) free in malloc, of which "
+		   "malloc_trim(0) would return %s\n",
+		amount_bytes((double)used, live), percent(used, r->all.resident),
+		amount_bytes((double)empty, unused), percent(empty, r->all.resident),
+		amount_bytes((double)inspect_trim_bytes(r).resident, trim));
+}
+
+/* -- rows -- */
+
+static void print_row(FILE *f, const struct inspect_report *r, struct inspect_bytes b,
+		      const char *text)
+{
+	char resident[AMOUNT_SIZE], swapped[AMOUNT_SIZE];
+
+	fprintf(f, "%18s %5.1f %%", amount_commas(b.resident, resident),
+		percent(b.resident, r->all.resident));
+	if (r->all.swapped)
+		fprintf(f, " %18s", amount_commas(b.swapped, swapped));
+	fprintf(f, "  %s\n", text);
+}
+
+static void print_rows(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
+{
+	fprintf(f, "\n%18s %7s%s  what\n", "resident bytes", "",
+		r->all.swapped ? "      swapped bytes" : "");
+	for (size_t i = 0; i < ROW_COUNT; i++)
+		if (r->row[i].resident || r->row[i].swapped)
+			print_row(f, r, r->row[i], inspect_row_text[i]);
+	print_row(f, r, r->all, "all: VmRSS");
+	if (t->rss != r->all.resident)
+		fprintf(f, "(/proc/%u/status says %llu kB: the kernel's counters lag behind, these "
+			   "are its page tables)\n", t->pid, (unsigned long long)(t->rss / 1024));
+	if (r->differing)
+		fprintf(f, "(%lld bytes changed from outside while they were counted)\n",
+			(long long)r->differing);
+}
+
+/* -- arenas -- */
+
+static const struct heap_arena **sort_arenas(const struct inspect_report *r)
+{
+	size_t count = r->heaps.arenas.count;
+	const struct heap_arena **list = xcalloc(count + 1, sizeof(*list));
+
+	for (size_t i = 0; i < count; i++) {
+		size_t k = i;
+
+		const struct heap_arena *a = &r->heaps.arenas.data[i];
+
+		for (; k > 0 && list[k - 1]->system_bytes < a->system_bytes; k--)
+			list[k] = list[k - 1];
+		list[k] = a;
+	}
+	return list;
+}
+
+static uint64_t count_pinned(const struct pinned_pages *p)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < PINNED_STEPS; i++)
+		sum += p->step[i];
+	return sum;
+}
+
+static void print_arena(FILE *f, const struct heap_arena *a)
+{
+	char system[AMOUNT_SIZE], live[AMOUNT_SIZE], unused[AMOUNT_SIZE], trim[AMOUNT_SIZE];
+	char resident[AMOUNT_SIZE], name[32] = "main", blocks[AMOUNT_SIZE];
+
+	if (!a->is_main)
+		snprintf(name, sizeof(name), "%#llx", (unsigned long long)a->addr);
+	fprintf(f, "%14s %10s %10s %10s %12s %10s %10s %10llu %10llu\n", name,
+		amount_bytes((double)a->system_bytes, system),
+		amount_bytes((double)a->counted.resident, resident),
+		amount_bytes((double)a->live_bytes, live), amount_commas(a->live_blocks, blocks),
+		amount_bytes((double)a->free.resident, unused),
+		amount_bytes((double)a->trim.resident, trim),
+		(unsigned long long)a->pages.free, (unsigned long long)count_pinned(&a->pages));
+	if (a->missing_bytes)
+		fprintf(f, "%14s (%llu of its bytes were not found)\n", "",
+			(unsigned long long)a->missing_bytes);
+}
+
+static void print_arenas(FILE *f, const struct inspect_report *r)
+{
+	const struct heap_arena **list = sort_arenas(r);
+	size_t count = r->heaps.arenas.count;
+
+	fprintf(f, "\n%14s %10s %10s %10s %12s %10s %10s %10s %10s\n", "arena", "system",
+		"resident", "live", "blocks", "free", "trimmable", "free pages", "pinned");
+	for (size_t i = 0; i < MIN(count, ARENAS_SHOWN); i++)
+		print_arena(f, list[i]);
+	if (count > ARENAS_SHOWN)
+		fprintf(f, "%14s %zu smaller arenas\n", "and", count - ARENAS_SHOWN);
+	free(list);
+}
+
+/* -- pinned pages -- */
+
+static void print_histogram(FILE *f, const struct inspect_report *r)
+{
+	char bytes[AMOUNT_SIZE];
+	uint64_t step[PINNED_STEPS] = {0}, unused = 0, pages = 0;
+
+	for (size_t i = 0; i < r->heaps.arenas.count; i++) {
+		const struct pinned_pages *p = &r->heaps.arenas.data[i].pages;
+
+		unused += p->free_bytes;
+		for (size_t k = 0; k < PINNED_STEPS; k++) {
+			step[k] += p->step[k];
+			pages += p->step[k];
+		}
+	}
+	if (pages == 0)
+		return;
+	fprintf(f, "\n%s free on %llu pages that live blocks pin; live bytes per page:\n",
+		amount_bytes((double)unused, bytes), (unsigned long long)pages);
+	for (size_t k = 0; k < PINNED_STEPS; k++)
+		fprintf(f, "%10u%s %10llu pages %5.1f %%\n", pinned_step[k],
+			k + 1 < PINNED_STEPS ? " or less" : "        ",
+			(unsigned long long)step[k], percent(step[k], pages));
+}
+
+static void print_classes(FILE *f, const struct inspect_report *r)
+{
+	bool is_shown[SIZE_CLASSES] = {false};
+	char blocks[AMOUNT_SIZE];
+
+	for (size_t n = 0; n < CLASSES_SHOWN; n++) {
+		size_t best = SIZE_CLASSES;
+
+		for (size_t i = 0; i < SIZE_CLASSES; i++)
+			if (!is_shown[i] && r->heaps.classes[i].pages &&
+			    (best == SIZE_CLASSES ||
+			     r->heaps.classes[i].pages > r->heaps.classes[best].pages))
+				best = i;
+		if (best == SIZE_CLASSES)
+			return;
+		const struct pinned_class *c = &r->heaps.classes[best];
+
+		if (n == 0)
+			fprintf(f, "\nnearly empty pages (at most %u live bytes) are pinned by:\n",
+				PINNED_FEW);
+		is_shown[best] = true;
+		fprintf(f, "%10llu pages by blocks of %s%llu bytes (%s of them in all)\n",
+			(unsigned long long)c->pages, best > 4096 / 16 ? "up to " : "",
+			(unsigned long long)pinned_class_size((uint32_t)best) - 8,
+			amount_commas(c->blocks, blocks));
+	}
+}
+
+/* -- parameters and advice -- */
+
+static void print_params(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
+{
+	const struct glibc_params *p = &r->params;
+	char mmap[AMOUNT_SIZE], trim[AMOUNT_SIZE], arenas[32] = "by the number of CPUs";
+
+	fputs("\nmalloc: glibc", f);
+	if (t->glibc_major)
+		fprintf(f, " %u.%u", t->glibc_major, t->glibc_minor);
+	if (p->is_known) {
+		if (p->arena_max)
+			snprintf(arenas, sizeof(arenas), "%llu",
+				 (unsigned long long)p->arena_max);
+		fprintf(f, "; mmap_threshold %s, trim_threshold %s (%s); arenas at most: %s; "
+			   "blocks in threads' caches: %llu of a size",
+			amount_bytes((double)p->mmap_threshold, mmap),
+			amount_bytes((double)p->trim_threshold, trim),
+			p->is_fixed ? "fixed" : "dynamic", arenas,
+			(unsigned long long)p->tcache_count);
+	}
+	fputc('\n', f);
+}
+
+static void print_advice(FILE *f, const struct inspect_report *r)
+{
+	struct inspect_advice_list advice;
+	char bytes[AMOUNT_SIZE];
+
+	inspect_advice_find(r, &advice);
+	if (advice.list.count > 0)
+		fputs("\nwhat would return memory:\n", f);
+	for (size_t i = 0; i < advice.list.count; i++) {
+		const struct inspect_advice *a = &advice.list.data[i];
+
+		fprintf(f, "%s%10s  %s\n", a->is_limit ? "up to " : "      ",
+			amount_bytes((double)a->bytes, bytes), a->text);
+	}
+	inspect_advice_deinit(&advice);
+}
+
+static void print_doubts(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
+{
+	if (t->inside)
+		fprintf(f, "%u thread%s in the middle of malloc: a block of each may be counted as "
+			   "live or free\n", t->inside, t->inside == 1 ? " is" : "s are");
+	if (r->broken_lists || r->heaps.unlisted)
+		fprintf(f, "%u lists of free blocks could not be followed, %llu of their elements "
+			   "are no blocks: the heap is corrupt, or was being changed\n",
+			r->broken_lists, (unsigned long long)r->heaps.unlisted);
+	if (r->heaps.broken_heaps)
+		fprintf(f, "%u of %u heaps could not be followed to their ends: corrupt\n",
+			r->heaps.broken_heaps, r->heap_count);
+	if (r->params.is_known && !r->is_mmapped_complete)
+		fprintf(f, "%llu of %u blocks with mappings of their own were found\n",
+			(unsigned long long)r->mmapped_blocks, r->params.mmaps);
+}
+
+void inspect_report_print(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
+{
+	print_summary(f, t, r);
+	print_rows(f, t, r);
+	if (t->has_malloc) {
+		print_arenas(f, r);
+		print_histogram(f, r);
+		print_classes(f, r);
+		print_params(f, t, r);
+		print_advice(f, r);
+		print_doubts(f, t, r);
+	}
+	fprintf(f, "\nstopped for %.1f ms", (double)t->stopped_ns / 1e6);
+	if (t->moments)
+		fprintf(f, ", in which threads left malloc in %u step%s", t->moments,
+			t->moments == 1 ? "" : "s");
+	fputc('\n', f);
+}

@@ -1,0 +1,15 @@
+/*
+ * memusage's report as text; spec/memusage.md section 1.
+ */
+#ifndef PTMEM_OUTPUT_MEMUSAGE_PRINT_H
+#define PTMEM_OUTPUT_MEMUSAGE_PRINT_H
+
+#include <stdio.h>
+
+#include "profile/memusage.h"
+
+/* Prints the report, its first line empty. 0 or -errno. */
+int memusage_print(FILE *file, const struct memusage_numbers *n, bool with_mappings,
+		   bool use_color);
+
+#endif

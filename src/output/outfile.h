@@ -1,0 +1,23 @@
+/* Output files that are complete or absent. */
+#ifndef PTMEM_OUTPUT_OUTFILE_H
+#define PTMEM_OUTPUT_OUTFILE_H
+
+#include <stdio.h>
+
+/*
+ * Where a file goes: written without a name (or under another one) in the same directory, then
+ * renamed, so that it is whole or absent. "-" is standard output. A path that is
+ * no regular file (a FIFO, /dev/stdout) is written directly.
+ */
+struct outfile {
+	FILE *file;
+	char *path, *temporary; /* temporary: NULL when written directly, or without a name */
+	int unnamed_fd;         /* of the file without a name; -1 = it has one */
+};
+
+int outfile_open(const char *path, struct outfile *out);
+/* Flushes, closes, renames: 0 or -errno (nothing is left behind then). */
+int outfile_commit(struct outfile *out);
+void outfile_abort(struct outfile *out);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * Call paths whose values are estimates from samples: what too few samples represent is noise, and
+ * is merged.
+ *
+ *	main 90M --> parse 60M --> a 1.0M           main 90M --> parse 60M --> [below resolution] 2M
+ *	                       \-> b 0.5M      ->            \-> lex 30M
+ *	         \-> lex 30M   \-> c 0.5M
+ */
+#ifndef PTMEM_OUTPUT_UNRESOLVED_H
+#define PTMEM_OUTPUT_UNRESOLVED_H
+
+#include "output/path_tree.h"
+
+/*
+ * A copy of @t, whose totals are up to date, in which children below resolution
+ * (profile/estimate.h) on both sides are one child of their parent, without children of its own.
+ * @interval: mean distance of samples on each side, bytes; 0: its values are exact. Totals are up
+ * to date. Never NULL.
+ */
+struct path_tree *unresolved_merge(const struct path_tree *t, const uint64_t interval[2]);
+
+#endif

@@ -1,0 +1,60 @@
+/* See estimate.h. */
+#include "profile/estimate.h"
+
+#include <math.h>
+
+#define CERTAIN 40.0 /* exp(-40) is less than half of a double's last digit at 1 */
+
+/*
+ * A number in (0, 1) that follows from the offset of @addr in its page, which is the same in each
+ * run of a program, while the page is not. Each of 256 numbers belongs to one offset, in an order
+ * that depends on @factor (odd).
+ */
+static double offset_fraction(taddr_t addr, uint64_t factor)
+{
+	return ((double)((addr >> 4) * factor & 255) + 0.5) / 256;
+}
+
+/* An alignment from a file may be anything: its slop stays a number. */
+static uint64_t round_estimate(double estimate, double fraction)
+{
+	return (uint64_t)(fmin(estimate, 0x1p62) + fraction);
+}
+
+struct weight estimate_weigh(uint64_t interval, const struct block *block, uint64_t extra)
+{
+	double size = (double)block->size, x = size / (double)interval;
+
+	if (x > CERTAIN || block->size == 0)
+		return (struct weight){
+			.bytes = block->size,
+			.extra = extra,
+			.blocks = ESTIMATE_UNIT,
+			.calls = ESTIMATE_UNIT,
+		};
+	double p = -expm1(-x);
+	uint64_t blocks = (uint64_t)((double)ESTIMATE_UNIT / p + 0.5);
+	return (struct weight){
+		.bytes = round_estimate(size / p, offset_fraction(block->addr, 167)),
+		.extra = round_estimate((double)extra / p, offset_fraction(block->addr, 59)),
+		.blocks = blocks,
+		.calls = blocks,
+		.variance = (uint64_t)((double)ESTIMATE_VARIANCE_UNIT * x * x * (1 - p) / (p * p) +
+				       0.5),
+	};
+}
+
+double estimate_error(uint64_t interval, uint64_t variance)
+{
+	return (double)interval * sqrt((double)variance / (double)ESTIMATE_VARIANCE_UNIT);
+}
+
+double estimate_error_bound(uint64_t interval, uint64_t bytes)
+{
+	return sqrt((double)interval * (double)bytes);
+}
+
+bool estimate_is_below_resolution(double bytes, double error)
+{
+	return 3 * error * error > bytes * bytes * (1 + 1e-9);
+}

@@ -1,0 +1,342 @@
+/*
+ * The history of a profile: intervals that end, are merged and begin, threads, and the parts of
+ * counters that change rarely.
+ */
+#include "profile/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "profile/history_update.h"
+
+/* Beyond so many cells intervals are merged: they take 24 bytes each, and as much again in use. */
+#define MAX_CELLS (1u << 20)
+
+static void start_interval(struct history *h, uint64_t live_bytes)
+{
+	h->end_ms = (h->current + UINT64_C(1)) << h->shift;
+	h->most_bytes = live_bytes;
+	h->interval[h->current].rss = h->interval[h->current].address_space = HISTORY_UNKNOWN;
+}
+
+struct history *history_new(void)
+{
+	struct history *h = xcalloc(1, sizeof(*h));
+
+	h->mark = 1;
+	memset(vec_add(&h->leaf), 0, sizeof(struct history_leaf));
+	start_interval(h, 0);
+	return h;
+}
+
+static void clone_histogram(struct histogram *g)
+{
+	if (g->count)
+		g->count = xmemdup(g->count, g->size * sizeof(*g->count));
+}
+
+struct history *history_clone(const struct history *h)
+{
+	if (!h)
+		return NULL;
+	struct history *c = xmemdup(h, sizeof(*h));
+
+	c->leaf.data = xmemdup(h->leaf.data, h->leaf.count * sizeof(*h->leaf.data));
+	c->leaf.capacity = h->leaf.count;
+	for (size_t i = 0; i < c->leaf.count; i++) {
+		clone_histogram(&c->leaf.data[i].sizes);
+		clone_histogram(&c->leaf.data[i].lifetimes);
+	}
+	if (h->thread_slot)
+		c->thread_slot = xmemdup(h->thread_slot, h->thread_slots * sizeof(*h->thread_slot));
+	memset(&c->changed, 0, sizeof(c->changed));
+	c->change_mark = 0; /* the child has a writer of its own */
+	for (size_t i = 0; i < c->leaf.count; i++)
+		c->leaf.data[i].changed = 0;
+	c->touched.capacity = h->touched.count;
+	if (h->touched.data)
+		c->touched.data =
+			xmemdup(h->touched.data, h->touched.count * sizeof(*h->touched.data) + 1);
+	c->thread.capacity = h->thread.count;
+	if (h->thread.data)
+		c->thread.data =
+			xmemdup(h->thread.data, h->thread.count * sizeof(*h->thread.data) + 1);
+	if (h->last_filter)
+		c->last_filter = xmemdup(h->last_filter, LAST_FILTER * sizeof(*h->last_filter));
+	cells_clone(&c->cells, &h->cells);
+	cells_clone(&c->shares, &h->shares);
+	return c;
+}
+
+void history_free(struct history *h)
+{
+	if (!h)
+		return;
+	for (size_t i = 0; i < h->leaf.count; i++) {
+		free(h->leaf.data[i].sizes.count);
+		free(h->leaf.data[i].lifetimes.count);
+	}
+	vec_deinit(&h->leaf);
+	vec_deinit(&h->touched);
+	vec_deinit(&h->changed);
+	vec_deinit(&h->thread);
+	free(h->last_filter);
+	free(h->thread_slot);
+	cells_deinit(&h->cells);
+	cells_deinit(&h->shares);
+	free(h);
+}
+
+/* -- leaves -- */
+
+void history_add_leaf(struct history *h, uint32_t index)
+{
+	CHECK(index == h->leaf.count);
+	*vec_add(&h->leaf) = (struct history_leaf){
+		.peak_epoch = h->peak_epoch, .thread = UINT32_MAX,
+	};
+}
+
+void history_touch(struct history *h, struct history_leaf *leaf)
+{
+	leaf->touched = h->mark;
+	*vec_add(&h->touched) = (uint32_t)(leaf - h->leaf.data);
+}
+
+void histogram_extend(struct histogram *g, uint8_t bucket)
+{
+	uint8_t first = g->size ? MIN(g->first, bucket) : bucket;
+	uint8_t end = g->size ? MAX((uint8_t)(g->first + g->size), (uint8_t)(bucket + 1)) :
+				(uint8_t)(bucket + 1);
+	uint64_t *count = xcalloc(end - first, sizeof(*count));
+
+	if (g->size)
+		memcpy(count + (g->first - first), g->count, g->size * sizeof(*count));
+	free(g->count);
+	*g = (struct histogram){count, first, (uint8_t)(end - first)};
+}
+
+/* -- intervals -- */
+
+static void sync_totals(struct history *h, const struct profile_totals *totals)
+{
+	struct history_interval *i = &h->interval[h->current];
+
+	i->live_bytes = totals->live_bytes;
+	i->live_blocks = totals->live_blocks;
+	i->peak_bytes = MAX(i->peak_bytes, h->most_bytes);
+	i->allocations = totals->allocations + totals->reallocations;
+	i->allocated_bytes = totals->allocated_bytes;
+	i->releases = totals->frees + totals->reallocations + totals->replaced;
+}
+
+static void note_changed(struct history *h, struct history_leaf *l, uint32_t index)
+{
+	if (l->changed == h->change_mark)
+		return;
+	l->changed = h->change_mark;
+	*vec_add(&h->changed) = index;
+}
+
+void history_forget_changes(struct history *h)
+{
+	h->changed.count = 0;
+	h->change_mark++;
+}
+
+void history_sync(struct history *h, const struct profile_totals *totals)
+{
+	sync_totals(h, totals);
+	for (size_t i = 0; i < h->touched.count; i++) {
+		uint32_t index = h->touched.data[i];
+		struct history_leaf *l = &h->leaf.data[index];
+
+		note_changed(h, l, index);
+		if (!l->born_blocks && !l->born_bytes)
+			continue;
+		const struct cell cell = {index, (uint16_t)h->current, CELL_NEVER, l->born_blocks,
+					  l->born_bytes};
+		cells_add(&h->cells, &cell);
+		l->born_blocks = l->born_bytes = 0;
+	}
+	h->touched.count = 0;
+	h->mark++;
+}
+
+static void merge_two(struct history_interval *to, const struct history_interval *first,
+		      const struct history_interval *second)
+{
+	struct history_interval both = *second;
+
+	both.peak_bytes = MAX(first->peak_bytes, second->peak_bytes);
+	if (second->rss == HISTORY_UNKNOWN) {
+		both.rss = first->rss;
+		both.address_space = first->address_space;
+	}
+	*to = both;
+}
+
+/* The current interval is synced. */
+static void merge(struct history *h)
+{
+	for (uint32_t i = 0; 2 * i + 1 <= h->current; i++)
+		merge_two(&h->interval[i], &h->interval[2 * i], &h->interval[2 * i + 1]);
+	if (h->current % 2 == 0)
+		h->interval[h->current / 2] = h->interval[h->current];
+	h->current /= 2;
+	h->shift++;
+	cells_merge(&h->cells);
+}
+
+/* Slots without numbers do not decide: how many there are depends on how often it was synced. */
+static void thin_cells(struct history *h)
+{
+	for (uint32_t n = cells_used(&h->cells); n > MAX_CELLS && h->current > 0;) {
+		uint32_t before = n;
+
+		merge(h);
+		n = cells_used(&h->cells);
+		if (n > before / 4 * 3)
+			break; /* these are leaves, not intervals */
+	}
+}
+
+void history_advance(struct history *h, uint64_t now_ms, const struct profile_totals *totals)
+{
+	history_sync(h, totals);
+	while (now_ms >> h->shift >= HISTORY_INTERVALS)
+		merge(h);
+	if (h->cells.count > MAX_CELLS)
+		thin_cells(h);
+	const struct history_interval last = h->interval[h->current];
+
+	while (h->current < now_ms >> h->shift) {
+		h->interval[++h->current] = last;
+		h->interval[h->current].peak_bytes = last.live_bytes;
+		start_interval(h, last.live_bytes);
+	}
+	h->end_ms = (h->current + UINT64_C(1)) << h->shift;
+}
+
+void history_sample(struct history *h, uint64_t rss, uint64_t address_space)
+{
+	h->interval[h->current].rss = rss;
+	h->interval[h->current].address_space = address_space;
+}
+
+/* -- threads -- */
+
+static uint32_t hash_last(taddr_t addr)
+{
+	return (uint32_t)((addr * 0x9e3779b97f4a7c15ull) >> 32) % LAST_FILTER;
+}
+
+void history_set_last(struct history *h, uint32_t index, taddr_t addr)
+{
+	taddr_t *last = &h->thread.data[index].last;
+
+	if (*last)
+		h->last_filter[hash_last(*last)]--;
+	if (addr)
+		h->last_filter[hash_last(addr)]++;
+	*last = addr;
+}
+
+void history_forget_last(struct history *h, taddr_t addr)
+{
+	if (!h->last_filter[hash_last(addr)])
+		return;
+	for (uint32_t i = 0; i < h->thread.count; i++)
+		if (h->thread.data[i].last == addr)
+			history_set_last(h, i, 0);
+}
+
+void history_forget_all(struct history *h, taddr_t addr)
+{
+	if (h->thread.count && h->thread.data[0].last == addr)
+		h->thread.data[0].last = 0;
+}
+
+/* The slot of thread @id, or the empty one where it belongs. */
+static uint32_t *thread_slot(const struct history *h, uint32_t id)
+{
+	uint32_t i = (id * 0x9e3779b1u) & (h->thread_slots - 1);
+
+	while (h->thread_slot[i] && h->thread.data[h->thread_slot[i] - 1].id != id)
+		i = (i + 1) & (h->thread_slots - 1);
+	return &h->thread_slot[i];
+}
+
+static void grow_thread_slots(struct history *h)
+{
+	free(h->thread_slot);
+	h->thread_slots = h->thread_slots ? h->thread_slots * 4 : 64;
+	h->thread_slot = xcalloc(h->thread_slots, sizeof(*h->thread_slot));
+	for (uint32_t i = 0; i < h->thread.count; i++)
+		*thread_slot(h, h->thread.data[i].id) = i + 1;
+}
+
+/* From the second thread on a block may be released by another thread than its own. */
+static void start_filter(struct history *h)
+{
+	taddr_t last = h->thread.data[0].last;
+
+	h->last_filter = xcalloc(LAST_FILTER, sizeof(*h->last_filter));
+	h->thread.data[0].last = 0;
+	history_set_last(h, 0, last);
+}
+
+uint32_t history_switch_thread(struct history *h, uint32_t id)
+{
+	if (h->thread.count >= h->thread_slots / 2)
+		grow_thread_slots(h);
+	uint32_t *slot = thread_slot(h, id);
+
+	if (!*slot) {
+		*vec_add(&h->thread) = (struct history_thread){.id = id};
+		*slot = (uint32_t)h->thread.count;
+		if (h->thread.count == 2)
+			start_filter(h);
+	}
+	return h->last_thread = *slot - 1;
+}
+
+void history_switch_share(struct history *h, struct history_leaf *l, uint32_t thread)
+{
+	if (l->thread != UINT32_MAX) {
+		uint32_t leaf = (uint32_t)(l - h->leaf.data);
+		const struct cell share = {leaf, (uint16_t)(l->thread >> 16), (uint16_t)l->thread,
+					   l->thread_blocks, l->thread_bytes};
+
+		cells_add(&h->shares, &share);
+	}
+	l->thread = thread;
+	l->thread_blocks = l->thread_bytes = 0;
+}
+
+size_t history_shares(const struct history *h, struct history_share **out)
+{
+	struct cells all;
+	struct cell *cell;
+
+	cells_clone(&all, &h->shares);
+	for (uint32_t i = 1; i < h->leaf.count; i++) {
+		const struct history_leaf *l = &h->leaf.data[i];
+		const struct cell share = {i, (uint16_t)(l->thread >> 16), (uint16_t)l->thread,
+					   l->thread_blocks, l->thread_bytes};
+
+		if (l->thread != UINT32_MAX)
+			cells_add(&all, &share);
+	}
+	size_t n = cells_sorted(&all, &cell);
+
+	*out = xcalloc(n + 1, sizeof(**out));
+	for (size_t i = 0; i < n; i++)
+		(*out)[i] = (struct history_share){
+			cell[i].leaf, (uint32_t)cell[i].born << 16 | cell[i].died, cell[i].blocks,
+			cell[i].bytes};
+	free(cell);
+	cells_deinit(&all);
+	return n;
+}

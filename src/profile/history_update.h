@@ -1,0 +1,181 @@
+/*
+ * The changes that events make to a history. Inline is what happens at nearly every event.
+ */
+#ifndef PTMEM_PROFILE_HISTORY_UPDATE_H
+#define PTMEM_PROFILE_HISTORY_UPDATE_H
+
+#include "profile/history.h"
+#include "profile/profile.h"
+
+#define LAST_FILTER 1024u /* a power of two */
+
+/* -- history.c -- */
+
+struct history *history_new(void);
+struct history *history_clone(const struct history *h); /* NULL gives NULL */
+void history_free(struct history *h);                   /* NULL is nothing */
+
+/* Leaf @index was made; it has nothing. */
+void history_add_leaf(struct history *h, uint32_t index);
+/* Time is @now_ms, beyond the current interval; @totals are those at its end. */
+void history_advance(struct history *h, uint64_t now_ms, const struct profile_totals *totals);
+/* Closes the current interval's cells and fills its totals, and goes on with it. */
+void history_sync(struct history *h, const struct profile_totals *totals);
+/* The index of thread @id, which is not that of the last event. */
+uint32_t history_switch_thread(struct history *h, uint32_t id);
+/* Another thread than the one that released @addr may have allocated it last. */
+void history_forget_last(struct history *h, taddr_t addr);
+/* Without last_filter: the same for the only thread, if there is one. */
+void history_forget_all(struct history *h, taddr_t addr);
+/* The last block of thread @index is @addr now. */
+void history_set_last(struct history *h, uint32_t index, taddr_t addr);
+void history_touch(struct history *h, struct history_leaf *leaf);
+void history_switch_share(struct history *h, struct history_leaf *leaf, uint32_t thread);
+void histogram_extend(struct histogram *g, uint8_t bucket);
+
+/* -- inline -- */
+
+static inline void histogram_add(struct histogram *g, uint64_t value)
+{
+	uint8_t bucket = value ? (uint8_t)(64 - __builtin_clzll(value)) : 0;
+	uint8_t i = (uint8_t)(bucket - g->first);
+
+	if (i >= g->size) {
+		histogram_extend(g, bucket);
+		i = (uint8_t)(bucket - g->first);
+	}
+	g->count[i]++;
+}
+
+/* Before the live bytes of a leaf change: what it has is what it had at the peak. */
+static inline void history_save(struct history *h, uint32_t index, const struct leaf *leaf)
+{
+	struct history_leaf *l = &h->leaf.data[index];
+
+	if (l->peak_epoch == h->peak_epoch)
+		return;
+	l->peak_epoch = h->peak_epoch;
+	l->peak_bytes = leaf->live_bytes;
+	l->peak_blocks = leaf->live_blocks;
+}
+
+static inline void note_touched(struct history *h, struct history_leaf *l)
+{
+	if (l->touched != h->mark)
+		history_touch(h, l);
+}
+
+static inline uint32_t find_thread(struct history *h, uint32_t id)
+{
+	return h->thread.count && h->thread.data[h->last_thread].id == id ?
+		       h->last_thread :
+		       history_switch_thread(h, id);
+}
+
+static inline void note_most(struct history *h, struct history_leaf *l, uint64_t leaf_bytes,
+			     uint64_t live_bytes, uint64_t now_ms)
+{
+	if (leaf_bytes > l->max_bytes) {
+		l->max_bytes = leaf_bytes;
+		l->max_ms = (uint32_t)now_ms;
+	}
+	if (live_bytes > h->most_bytes)
+		h->most_bytes = live_bytes;
+}
+
+/* A block that an event makes or releases. */
+struct history_block {
+	uint32_t leaf, thread; /* id of the thread of the event; 0 = unknown */
+	taddr_t addr;
+	uint64_t size;
+	uint64_t new_bytes;    /* of an allocation: what it adds to the bytes ever allocated */
+};
+
+/* Counts @b in histogram and shares; returns its leaf. @thread: an index. */
+static inline struct history_leaf *count_request(struct history *h, const struct history_block *b,
+						 uint32_t thread)
+{
+	struct history_leaf *l = &h->leaf.data[b->leaf];
+
+	note_touched(h, l);
+	histogram_add(&l->sizes, b->size);
+	if (l->thread != thread)
+		history_switch_share(h, l, thread);
+	l->thread_blocks++;
+	l->thread_bytes += b->new_bytes;
+	return l;
+}
+
+/* @leaf and @live_bytes are as they are with the block. */
+static inline void history_alloc(struct history *h, const struct history_block *b,
+				 const struct leaf *leaf, uint64_t live_bytes, uint64_t now_ms)
+{
+	uint32_t thread = find_thread(h, b->thread);
+	struct history_leaf *l = count_request(h, b, thread);
+
+	l->born_bytes += b->size;
+	l->born_blocks++;
+	note_most(h, l, leaf->live_bytes, live_bytes, now_ms);
+	if (h->last_filter)
+		history_set_last(h, thread, b->addr);
+	else
+		h->thread.data[thread].last = b->addr;
+}
+
+/* Whether the block is the last one that the thread allocated; it is no longer. */
+static inline bool take_last(struct history *h, const struct history_block *b)
+{
+	if (!b->thread && !h->last_filter) {
+		history_forget_all(h, b->addr);
+		return false;
+	}
+	uint32_t thread = b->thread ? find_thread(h, b->thread) : h->last_thread;
+	bool is_last = b->thread && h->thread.data[thread].last == b->addr;
+
+	if (h->last_filter)
+		history_forget_last(h, b->addr);
+	else if (is_last)
+		h->thread.data[thread].last = 0;
+	return is_last;
+}
+
+/* @born_ms: when the block was made. */
+static inline void history_release(struct history *h, const struct history_block *b,
+				   uint32_t born_ms, uint64_t now_ms)
+{
+	struct history_leaf *l = &h->leaf.data[b->leaf];
+	uint32_t born = born_ms >> h->shift;
+
+	note_touched(h, l);
+	histogram_add(&l->lifetimes, now_ms > born_ms ? now_ms - born_ms : 0);
+	l->temporary += take_last(h, b);
+	if (born >= h->current) {
+		l->born_bytes -= b->size;
+		l->born_blocks--;
+		return;
+	}
+	const struct cell cell = {b->leaf, (uint16_t)born, (uint16_t)h->current, 1, b->size};
+
+	cells_add(&h->cells, &cell);
+}
+
+/* A block that is allocated by one thread and released by the next event, of thread @releaser. */
+static inline void history_pair(struct history *h, const struct history_block *b,
+				uint32_t releaser, const struct leaf *leaf, uint64_t live_bytes,
+				uint64_t now_ms)
+{
+	uint32_t thread = find_thread(h, b->thread);
+	struct history_leaf *l = count_request(h, b, thread);
+
+	note_most(h, l, leaf->live_bytes + b->size, live_bytes, now_ms);
+	histogram_add(&l->lifetimes, 0);
+	l->temporary += b->thread == releaser;
+	if (h->last_filter)
+		history_set_last(h, thread, 0);
+	else
+		h->thread.data[thread].last = 0;
+	if (b->thread != releaser)
+		find_thread(h, releaser); /* it has its number now, as when events come singly */
+}
+
+#endif

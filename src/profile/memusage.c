@@ -1,0 +1,461 @@
+/*
+ * memusage's accounting; see memusage.h. The table of spec/memusage.md 1.1 is
+ * the order of the functions here.
+ *
+ * Stacks (1.3, the intended rule): each thread has a base, the shallowest stack
+ * pointer that it was seen with; its depth is the distance below it. The base of the
+ * first thread is there before its first call (EVENT_STACK_BASE). A stack pointer outside
+ * of the thread's own stack (EVENT_STACK_RANGE) belongs to a fiber or to a signal's
+ * handler, and says nothing: the own stack is as deep as it was left.
+ */
+#include "profile/memusage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/heap_function.h"
+#include "profile/blocks_internal.h"
+#include "profile/capacity.h"
+#include "profile/memusage_internal.h"
+
+#define ALIGNMENT 16                 /* of plain blocks: only a hint to the table */
+/* Where a stack is taken to be that was not reported, from its base. */
+#define STACK_BELOW (1ull << 30)
+#define STACK_ABOVE (1ull << 23)
+
+struct memusage *memusage_new(const struct memusage_sink *sink)
+{
+	struct memusage *m = xcalloc(1, sizeof(*m));
+	if (sink)
+		m->sink = *sink;
+	m->blocks = blocks_new(false, ALIGNMENT);
+	return m;
+}
+
+struct memusage *memusage_clone(const struct memusage *m)
+{
+	struct memusage *c = xmemdup(m, sizeof(*m));
+	c->sink = (struct memusage_sink){0};
+	c->blocks = blocks_clone(m->blocks);
+	pages_clone(&c->maps, &m->maps);
+	memset(&c->bases, 0, sizeof(c->bases)); /* its only thread has another number */
+	memset(&c->resized, 0, sizeof(c->resized));
+	for (size_t i = 0; i < m->resized.count; i++) {
+		if (m->resized.data[i].is_known)
+			blocks_add(c->blocks, &m->resized.data[i].block, NULL);
+	}
+	c->last_base = 0;
+	return c;
+}
+
+void memusage_free(struct memusage *m)
+{
+	if (!m)
+		return;
+	blocks_free(m->blocks);
+	pages_deinit(&m->maps);
+	vec_deinit(&m->bases);
+	vec_deinit(&m->resized);
+	free(m);
+}
+
+void memusage_set_sample_interval(struct memusage *m, uint64_t interval)
+{
+	m->sample_interval = interval;
+}
+
+static void set_exact(struct memusage_numbers *n, enum memusage_row row, struct call_total total)
+{
+	n->row[row].calls = total.calls;
+	if (row != MEMUSAGE_FREE) /* what was freed is known of samples alone */
+		n->row[row].memory = total.bytes;
+}
+
+void memusage_estimate(const struct memusage *m, const struct call_totals *totals,
+		       struct memusage_numbers *out)
+{
+	const struct call_total *f = totals->function;
+
+	*out = m->numbers;
+	out->is_estimate = true;
+	for (unsigned i = 0; i < MEMUSAGE_BUCKETS; i++)
+		out->histogram[i] = estimate_count(out->histogram[i]);
+	out->large = estimate_count(out->large);
+	out->histogram_calls = estimate_count(out->histogram_calls);
+	out->aligned_frees = estimate_count(out->aligned_frees);
+	set_exact(out, MEMUSAGE_MALLOC,
+		  (struct call_total){f[FUNCTION_MALLOC].calls + f[FUNCTION_NEW].calls,
+				      f[FUNCTION_MALLOC].bytes + f[FUNCTION_NEW].bytes});
+	set_exact(out, MEMUSAGE_REALLOC, f[FUNCTION_REALLOC]);
+	set_exact(out, MEMUSAGE_CALLOC, f[FUNCTION_CALLOC]);
+	set_exact(out, MEMUSAGE_MEMALIGN, f[FUNCTION_MEMALIGN]);
+	set_exact(out, MEMUSAGE_FREE,
+		  (struct call_total){f[FUNCTION_FREE].calls + f[FUNCTION_DELETE].calls, 0});
+	out->total = 0;
+	for (unsigned row = 0; row < MEMUSAGE_ROWS; row++) {
+		if (row != MEMUSAGE_FREE && row != MEMUSAGE_MUNMAP)
+			out->total += out->row[row].memory;
+	}
+}
+
+const struct memusage_numbers *memusage_numbers(const struct memusage *m)
+{
+	return &m->numbers;
+}
+
+/* -- stacks and records -- */
+
+static inline struct thread_base *get_base(struct memusage *m, uint32_t thread)
+{
+	if (m->last_base < m->bases.count && m->bases.data[m->last_base].thread == thread)
+		return &m->bases.data[m->last_base];
+	for (size_t i = 0; i < m->bases.count; i++) {
+		if (m->bases.data[i].thread == thread) {
+			m->last_base = i;
+			return &m->bases.data[i];
+		}
+	}
+	m->last_base = m->bases.count;
+	struct thread_base *b = vec_add(&m->bases);
+	*b = (struct thread_base){.thread = thread};
+	return b;
+}
+
+static inline bool is_own_stack(const struct thread_base *b, taddr_t sp)
+{
+	if (b->size)
+		return sp - b->low <= b->size;
+	if (!b->base)
+		return true;
+	return sp > b->base ? sp - b->base < STACK_ABOVE : b->base - sp < STACK_BELOW;
+}
+
+static inline uint64_t stack_depth(struct memusage *m, uint32_t thread, taddr_t sp)
+{
+	if (!sp)
+		return 0;
+	struct thread_base *b = get_base(m, thread);
+	if (is_own_stack(b, sp)) {
+		b->base = MAX(b->base, sp);
+		b->depth = b->base - sp;
+	}
+	return b->depth;
+}
+
+static void on_stack_range(struct memusage *m, const struct event *ev)
+{
+	struct thread_base *b = get_base(m, ev->thread);
+	b->low = ev->addr;
+	b->size = ev->size;
+}
+
+/* Something changed: peaks and the data file follow. */
+static inline void note(struct memusage *m, uint32_t thread, taddr_t sp, uint64_t time_ns)
+{
+	struct memusage_numbers *n = &m->numbers;
+	uint64_t depth = stack_depth(m, thread, sp);
+	n->peak = MAX(n->peak, n->live);
+	n->stack_peak = MAX(n->stack_peak, depth);
+	n->sum_peak = MAX(n->sum_peak, n->live + depth);
+	if (m->sink.add)
+		m->sink.add(m->sink.ctx, n->live, depth, time_ns);
+}
+
+static void record(struct memusage *m, const struct event *ev)
+{
+	note(m, ev->thread, ev->sp, ev->time_ns);
+}
+
+/* -- what calls share -- */
+
+static void add_block(struct memusage *m, taddr_t addr, uint64_t size, uint32_t owner)
+{
+	struct block old, block = {
+		.addr = addr, .size = size, .capacity = capacity_of(size, ALIGNMENT), .leaf = owner,
+	};
+	m->numbers.live += memusage_weigh(m, addr, size).bytes;
+	if (blocks_add(m->blocks, &block, &old)) /* was freed unseen */
+		m->numbers.live -= memusage_weigh(m, addr, old.size).bytes;
+}
+
+/* -- malloc, calloc, realloc(NULL), memalign -- */
+
+static inline enum memusage_row row_of(uint8_t function, uint64_t align)
+{
+	switch (function) {
+	case FUNCTION_CALLOC:
+		return MEMUSAGE_CALLOC;
+	case FUNCTION_REALLOC:
+		return MEMUSAGE_REALLOC;
+	case FUNCTION_MEMALIGN:
+		return MEMUSAGE_MEMALIGN;
+	case FUNCTION_NEW: /* calls malloc, or aligned_alloc */
+		return align ? MEMUSAGE_MEMALIGN : MEMUSAGE_MALLOC;
+	}
+	return MEMUSAGE_MALLOC;
+}
+
+static void on_alloc(struct memusage *m, const struct event *ev)
+{
+	enum memusage_row row = row_of(ev->function, ev->align);
+	struct weight w = memusage_weigh(m, ev->addr, ev->size);
+	m->numbers.row[row].calls += w.calls;
+	count_bytes(m, row, countable(w.bytes));
+	count_size(m, ev->size, w.calls);
+	if (!ev->addr) {
+		m->numbers.row[row].failed += ev->size >
+					      0; /* some allocators give NULL for nothing */
+		return;
+	}
+	add_block(m, ev->addr, ev->size, row == MEMUSAGE_MEMALIGN ? ALIGNED : PLAIN);
+	record(m, ev);
+}
+
+/* -- realloc -- */
+
+static void put_back(struct memusage *m, const struct resized *r)
+{
+	struct block other;
+	if (r->is_known && !blocks_find(m->blocks, r->block.addr, &other))
+		blocks_add(m->blocks, &r->block, NULL);
+}
+
+/* What @thread has taken out, if it has. */
+static bool take_resized(struct memusage *m, uint32_t thread, struct resized *out)
+{
+	for (size_t i = 0; i < m->resized.count; i++) {
+		if (m->resized.data[i].thread == thread) {
+			*out = m->resized.data[i];
+			vec_take_swap(&m->resized, i);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void on_realloc_begin(struct memusage *m, const struct event *ev)
+{
+	struct resized r;
+	if (take_resized(m, ev->thread, &r))
+		put_back(m, &r);
+	r = (struct resized){.thread = ev->thread, .block.addr = ev->old_addr};
+	r.is_known = blocks_take(m->blocks, ev->old_addr, &r.block);
+	*vec_add(&m->resized) = r;
+}
+
+static bool take_old(struct memusage *m, const struct event *ev, struct resized *out)
+{
+	if (take_resized(m, ev->thread, out)) {
+		if (out->block.addr == ev->old_addr)
+			return out->is_known;
+		put_back(m, out);
+	}
+	out->is_known = blocks_take(m->blocks, ev->old_addr, &out->block);
+	return out->is_known;
+}
+
+/* realloc(p, 0) is a free: of bytes that the row of free counts, but not as its call. */
+static void on_freeing_realloc(struct memusage *m, const struct event *ev, const struct block *old)
+{
+	if (old->leaf == PLAIN) {
+		m->numbers.freeing++;
+		count_bytes(m, MEMUSAGE_FREE, old->size);
+	}
+	m->numbers.live -= old->size;
+	record(m, ev);
+}
+
+static void on_resize(struct memusage *m, const struct event *ev, const struct block *old)
+{
+	struct memusage_numbers *n = &m->numbers;
+	if (old->leaf == PLAIN) {
+		n->same_place += ev->addr == ev->old_addr;
+		n->shrunk += ev->size < old->size;
+	}
+	n->live -= old->size;
+	add_block(m, ev->addr, ev->size, old->leaf);
+	record(m, ev);
+}
+
+/* Of samples a realloc is a release and an allocation, as in a profile. */
+static void replace_sample(struct memusage *m, const struct event *ev, const struct resized *old)
+{
+	if (!ev->addr && ev->size > 0) {
+		put_back(m, old);
+		return;
+	}
+	m->numbers.live -= memusage_weigh(m, ev->old_addr, old->block.size).bytes;
+	if (ev->addr)
+		on_alloc(m, ev);
+	else
+		record(m, ev);
+}
+
+static void on_realloc_end(struct memusage *m, const struct event *ev)
+{
+	struct resized old;
+	if (!take_old(m, ev, &old)) {
+		m->numbers.unknown++;
+		return;
+	}
+	if (m->sample_interval) {
+		replace_sample(m, ev, &old);
+		return;
+	}
+	enum memusage_row row = old.block.leaf == ALIGNED ? MEMUSAGE_MEMALIGN : MEMUSAGE_REALLOC;
+	if (row == MEMUSAGE_REALLOC)
+		m->numbers.row[row].calls++;
+	else
+		m->numbers.aligned_reallocs++;
+	if (!ev->addr && ev->size == 0) {
+		on_freeing_realloc(m, ev, &old.block);
+		return;
+	}
+	if (countable(ev->size) > old.block.size)
+		count_bytes(m, row, ev->size - old.block.size);
+	count_size(m, ev->size, 1);
+	if (ev->addr) {
+		on_resize(m, ev, &old.block);
+		return;
+	}
+	m->numbers.row[row].failed++;
+	put_back(m, &old);
+}
+
+/* -- free -- */
+
+static void on_free(struct memusage *m, const struct event *ev)
+{
+	struct block block;
+	if (!ev->addr) {
+		m->numbers.row[MEMUSAGE_FREE].calls++;
+		return;
+	}
+	if (!blocks_take(m->blocks, ev->addr, &block)) {
+		m->numbers.unknown++;
+		return;
+	}
+	struct weight w = memusage_weigh(m, ev->addr, block.size);
+	if (block.leaf == ALIGNED) {
+		m->numbers.aligned_frees += w.calls;
+	} else {
+		m->numbers.row[MEMUSAGE_FREE].calls += w.calls;
+		count_bytes(m, MEMUSAGE_FREE, w.bytes);
+	}
+	m->numbers.live -= w.bytes;
+	record(m, ev);
+}
+
+/* -- all -- */
+
+void memusage_event(struct memusage *m, const struct event *ev)
+{
+	if (m->is_over)
+		return;
+	switch ((enum event_kind)ev->kind) {
+	case EVENT_ALLOC:
+		on_alloc(m, ev);
+		break;
+	case EVENT_FREE:
+		on_free(m, ev);
+		break;
+	case EVENT_REALLOC_BEGIN:
+		on_realloc_begin(m, ev);
+		break;
+	case EVENT_REALLOC_END:
+		on_realloc_end(m, ev);
+		break;
+	case EVENT_MAPPING_CALL:
+		memusage_mapping_call(m, ev);
+		if (ev->addr)
+			record(m, ev);
+		break;
+	case EVENT_SAMPLE:
+		record(m, ev);
+		break;
+	case EVENT_PROGRAM_END:
+		m->is_over = true;
+		break;
+	case EVENT_STACK_BASE:
+		get_base(m, ev->thread)->base = ev->sp;
+		break;
+	case EVENT_STACK_RANGE:
+		on_stack_range(m, ev);
+		break;
+	case EVENT_MAP:
+	case EVENT_UNMAP:
+	case EVENT_STACK:
+	case EVENT_COUNT:
+	case EVENT_RESIDENT:
+		break;
+	}
+}
+
+/* -- many at a time -- */
+
+static void slow_event(struct memusage *m, uint64_t time_ns, const struct quick_event *ev)
+{
+	const struct event whole = event_of_quick(time_ns, ev);
+	memusage_event(m, &whole);
+}
+
+static inline bool quick_alloc(struct memusage *m, uint64_t time_ns, const struct quick_event *ev)
+{
+	enum memusage_row row = row_of(ev->function, 0);
+	if (row == MEMUSAGE_MEMALIGN || !blocks_quick_add(m->blocks, ev->addr, ev->size, PLAIN, 0))
+		return false;
+	m->numbers.row[row].calls++;
+	count_bytes(m, row, ev->size);
+	count_size(m, ev->size, 1);
+	m->numbers.live += ev->size;
+	note(m, ev->thread, ev->sp, time_ns);
+	return true;
+}
+
+static inline bool quick_free(struct memusage *m, uint64_t time_ns, const struct quick_event *ev)
+{
+	struct block_owner owner = blocks_quick_take(m->blocks, ev->addr);
+	if (!owner.is_found)
+		return false;
+	if (owner.leaf == ALIGNED) {
+		m->numbers.aligned_frees++;
+	} else {
+		m->numbers.row[MEMUSAGE_FREE].calls++;
+		count_bytes(m, MEMUSAGE_FREE, owner.size);
+	}
+	m->numbers.live -= owner.size;
+	note(m, ev->thread, ev->sp, time_ns);
+	return true;
+}
+
+void memusage_quick(struct memusage *m, uint64_t time_ns, const struct quick_event *ev,
+		    size_t count)
+{
+	if (m->is_over)
+		return;
+	for (size_t i = 0; m->sample_interval && i < count; i++)
+		slow_event(m, time_ns, &ev[i]);
+	if (m->sample_interval)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		if (i + BLOCKS_AHEAD < count)
+			blocks_prefetch(m->blocks, ev[i + BLOCKS_AHEAD].addr);
+		if (!(ev[i].is_free ? quick_free(m, time_ns, &ev[i]) :
+				      quick_alloc(m, time_ns, &ev[i])))
+			slow_event(m, time_ns, &ev[i]);
+	}
+}
+
+void memusage_thread_exit(struct memusage *m, uint32_t thread)
+{
+	struct resized r;
+	if (take_resized(m, thread, &r))
+		put_back(m, &r);
+	for (size_t i = 0; i < m->bases.count; i++) {
+		if (m->bases.data[i].thread == thread) {
+			vec_take_swap(&m->bases, i);
+			break;
+		}
+	}
+}

@@ -1,0 +1,80 @@
+/*
+ * What memusage.c (heap calls, stacks) and memusage_maps.c (mappings) share. No other file
+ * includes this.
+ */
+#ifndef PTMEM_PROFILE_MEMUSAGE_INTERNAL_H
+#define PTMEM_PROFILE_MEMUSAGE_INTERNAL_H
+
+#include "base/vec.h"
+#include "profile/blocks.h"
+#include "profile/estimate.h"
+#include "profile/memusage.h"
+#include "profile/pages.h"
+
+enum { PLAIN, ALIGNED }; /* a block's leaf: the memalign family's, or not */
+
+struct thread_base {
+	uint32_t thread;
+	taddr_t base;        /* 0 = not seen on its own stack yet */
+	uint64_t depth;      /* of that, as last seen */
+	taddr_t low;         /* its own stack: [low, low + size] */
+	uint64_t size;       /* 0 = unknown */
+};
+
+/* A block that its thread is reallocating. */
+struct resized {
+	uint32_t thread;
+	bool is_known;
+	struct block block;
+};
+
+struct memusage {
+	struct memusage_numbers numbers;
+	uint64_t sample_interval; /* 0: all blocks are known */
+	struct memusage_sink sink; /* add: NULL = none */
+	struct blocks *blocks;
+	struct pages maps;
+	VEC(struct thread_base) bases;
+	VEC(struct resized) resized;
+	size_t last_base; /* index of the one found last */
+	bool is_over;     /* memusage prints now, and counts no more */
+};
+
+/* A failed call's size counts as well, unless no object can be that large: the sums would wrap. */
+static inline uint64_t countable(uint64_t size)
+{
+	return size > PTRDIFF_MAX ? 0 : size;
+}
+
+static inline void count_bytes(struct memusage *m, enum memusage_row row, uint64_t bytes)
+{
+	m->numbers.row[row].memory += bytes;
+	if (row != MEMUSAGE_FREE && row != MEMUSAGE_MUNMAP)
+		m->numbers.total += bytes;
+}
+
+/* What a block represents; that of a failed call (@addr 0) represents itself. */
+static inline struct weight memusage_weigh(const struct memusage *m, taddr_t addr, uint64_t size)
+{
+	const struct block block = {.addr = addr, .size = size};
+
+	if (m->sample_interval && addr)
+		return estimate_weigh(m->sample_interval, &block, 0);
+	return (struct weight){.bytes = size, .calls = m->sample_interval ? ESTIMATE_UNIT : 1};
+}
+
+/* @calls: in units (estimate.h) if blocks are samples. */
+static inline void count_size(struct memusage *m, uint64_t size, uint64_t calls)
+{
+	struct memusage_numbers *n = &m->numbers;
+	n->histogram_calls += calls;
+	if (size / MEMUSAGE_BUCKET < MEMUSAGE_BUCKETS)
+		n->histogram[size / MEMUSAGE_BUCKET] += calls;
+	else
+		n->large += calls;
+}
+
+/* A call of mmap, mremap or munmap, failed ones included. */
+void memusage_mapping_call(struct memusage *m, const struct event *ev);
+
+#endif

@@ -1,0 +1,129 @@
+/*
+ * The changes that events of the heap make to a profile, as far as they are not inline in
+ * profile_update.h: new leaves, blocks that enter and leave the tables, a new peak.
+ */
+#include "profile/profile_update.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/heap_function.h"
+
+/* Leaves. */
+
+uint32_t profile_new_leaf(struct profile *p, uint32_t node)
+{
+	if (node >= p->leaf_of_node_count) {
+		size_t old = p->leaf_of_node_count, capacity = old;
+		p->leaf_of_node = xgrow(p->leaf_of_node, &capacity, (size_t)node + 1,
+					sizeof(*p->leaf_of_node));
+		memset(&p->leaf_of_node[old], 0, (capacity - old) * sizeof(*p->leaf_of_node));
+		p->leaf_of_node_count = capacity;
+	}
+	uint32_t *leaf = &p->leaf_of_node[node];
+	if (p->options.is_ignored && p->options.is_ignored(p->options.is_ignored_ctx, node))
+		return *leaf = LEAF_IGNORED;
+	*leaf = (uint32_t)p->leaf.count;
+	*vec_add(&p->leaf) = (struct leaf){ .node = node, .epoch = p->snapshots.epoch };
+	if (p->history)
+		history_add_leaf(p->history, *leaf);
+	return *leaf;
+}
+
+void profile_raise_peak(struct profile *p)
+{
+	p->totals.peak_bytes = p->totals.live_bytes;
+	p->totals.peak_blocks = p->totals.live_blocks;
+	p->totals.peak_variance = p->totals.live_variance;
+	if (p->history)
+		p->history->peak_epoch++;
+	p->totals.peak_time_ns = p->now_ns > p->start_ns ? p->now_ns - p->start_ns : 0;
+}
+
+/* Events of the heap. */
+
+struct held profile_hold(struct profile *p, taddr_t addr)
+{
+	struct held held = { .from = HELD_UNKNOWN, .block.addr = addr };
+	if (blocks_take(p->blocks, addr, &held.block))
+		held.from = HELD_COUNTED;
+	else if (blocks_take(p->ignored, addr, &held.block))
+		held.from = HELD_IGNORED;
+	return held;
+}
+
+/*
+ * No attempts and no frees counted, but B time advances: the free happened, but was not seen.
+ */
+void profile_free_unseen(struct profile *p, const struct block *block)
+{
+	struct weight w = profile_weigh(p, block);
+	count_out(p, block->leaf, w);
+	pass_bytes(p, w.bytes + w.extra);
+	p->totals.replaced++;
+	remember_release(p, &(struct history_block){block->leaf, 0, block->addr, block->size, 0},
+			 block->time);
+}
+
+void profile_add_block(struct profile *p, const struct block *block)
+{
+	struct block old;
+	if (blocks_add(p->blocks, block, &old))
+		profile_free_unseen(p, &old);
+	else if (blocks_count(p->ignored))
+		blocks_take(p->ignored, block->addr, &old);
+}
+
+void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size)
+{
+	struct block old, block = {
+		.addr = addr, .size = size, .capacity = capacity_of(size, p->options.alignment),
+	};
+	if (!blocks_add(p->ignored, &block, NULL) && blocks_take(p->blocks, addr, &old))
+		profile_free_unseen(p, &old);
+}
+
+uint32_t profile_block_clock(const struct profile *p, uint64_t time_ns)
+{
+	return p->has_first && time_ns > p->first_ns ?
+		       (uint32_t)((time_ns - p->first_ns) / 1000000) :
+		       0;
+}
+
+void profile_alloc(struct profile *p, const struct event *ev)
+{
+	bool is_request = ev->function == FUNCTION_REQUEST;
+	if (!ev->addr) {
+		p->totals.failed++;
+		return;
+	}
+	if (is_request && !p->overlay)
+		p->overlay = overlay_new();
+	if (p->overlay)
+		overlay_push(p, ev->addr, is_request);
+	struct block block = {
+		.addr = ev->addr,
+		.size = ev->size,
+		.capacity = capacity_of(ev->size, ev->align ? ev->align : p->options.alignment),
+		.leaf = get_leaf(p, ev->node),
+		.time = clock_ms(p),
+	};
+	if (is_request)
+		block.capacity = block.size;
+	if (block.leaf == LEAF_IGNORED) {
+		profile_add_ignored(p, ev->addr, ev->size);
+		return;
+	}
+	profile_add_block(p, &block);
+	count_alloc(p, block.leaf, profile_weigh(p, &block));
+	remember_alloc(p, &(struct history_block){block.leaf, ev->thread, block.addr, block.size,
+						  block.size});
+}
+
+void profile_free_block(struct profile *p, const struct block *block, uint32_t thread)
+{
+	count_free(p, block->leaf, profile_weigh(p, block));
+	remember_release(p, &(struct history_block){block->leaf, thread, block->addr, block->size,
+						    0},
+			 block->time);
+}

@@ -1,0 +1,106 @@
+/*
+ * A recording in memory: texts, and tables of numbers by column (doc/format.md). Writers fill it
+ * from a profile (recording_build.h), or from a file (recording_read.h); reports are made from it.
+ *
+ * A text is a number in tables: its index in `text`, 0 = unknown. Rows refer to each other by
+ * index, from 0; where there may be none, index + 1.
+ */
+#ifndef PTMEM_RECORDING_RECORDING_H
+#define PTMEM_RECORDING_RECORDING_H
+
+#include "base/types.h"
+#include "base/vec.h"
+
+enum recording_table_id {
+	RECORDING_META, RECORDING_OBJECTS, RECORDING_FRAMES, RECORDING_NODES, RECORDING_LEAVES,
+	RECORDING_SIZES, RECORDING_LIFETIMES, RECORDING_SHARES, RECORDING_THREADS,
+	RECORDING_TIMELINE, RECORDING_CELLS, RECORDING_PEAK_AT, RECORDING_PEAK, RECORDING_MARKERS,
+	RECORDING_LEAKS, RECORDING_END,
+	RECORDING_TABLES,
+};
+
+#define RECORDING_MAX_COLUMNS 11
+
+/* Columns of each table, in the order of the file. */
+enum { META_KEY, META_VALUE, META_COLUMNS };
+enum { OBJECT_PATH, OBJECT_BUILD_ID, OBJECT_START, OBJECT_END, OBJECT_OFFSET, OBJECT_COLUMNS };
+enum {
+	FRAME_FUNCTION, FRAME_FILE, FRAME_LINE, FRAME_OBJECT, /* index + 1 */
+	FRAME_KIND, FRAME_INLINED, FRAME_ADDRESS, FRAME_COLUMNS,
+};
+enum { NODE_PARENT, /* index + 1 */ NODE_FRAME, NODE_COLUMNS };
+enum {
+	LEAF_NODE, /* index + 1 */ LEAF_ALLOCATIONS, LEAF_BYTES, LEAF_TEMPORARY, LEAF_REALLOCS,
+	LEAF_MOVED, LEAF_MAX_BYTES, LEAF_MAX_TIME, LEAF_NUMBER, LEAF_COLUMNS,
+};
+enum { BUCKET_LEAF, BUCKET_NUMBER, BUCKET_COUNT, BUCKET_COLUMNS }; /* sizes, lifetimes */
+enum { SHARE_LEAF, SHARE_THREAD, SHARE_BLOCKS, SHARE_BYTES, SHARE_COLUMNS };
+enum { THREAD_NUMBER, THREAD_ID, THREAD_COLUMNS }; /* names: META, "thread.ID" */
+enum {
+	TIME_SHIFT, TIME_INTERVAL, TIME_LIVE_BYTES, TIME_LIVE_BLOCKS, TIME_PEAK_BYTES,
+	TIME_ALLOCATIONS, TIME_ALLOCATED_BYTES, TIME_RELEASES, /* sums from the beginning */
+	TIME_RSS, TIME_ADDRESS_SPACE, /* bytes + 1; 0 = no sample */
+	TIME_COLUMNS,
+};
+enum { CELL_SHIFT, CELL_LEAF, CELL_BORN, CELL_DIED, CELL_BLOCKS, CELL_BYTES, CELL_COLUMNS };
+enum { PEAK_AT_TIME, PEAK_AT_BYTES, PEAK_AT_BLOCKS, PEAK_AT_COLUMNS };
+enum { PEAK_MOMENT, /* row of PEAK_AT */ PEAK_LEAF, PEAK_BYTES, PEAK_BLOCKS, PEAK_COLUMNS };
+enum { MARKER_TIME, MARKER_KIND, MARKER_TEXT, MARKER_COLUMNS };
+enum { LEAK_LEAF, LEAK_KIND, LEAK_BLOCKS, LEAK_BYTES, LEAK_COLUMNS };
+enum {
+	END_LIVE_BYTES, END_LIVE_BLOCKS, END_ALLOCATIONS, END_ALLOCATED_BYTES, END_REALLOCS,
+	END_FREES, END_TEMPORARY, END_FAILED, END_UNKNOWN_FREES, END_STACKS, END_COMPLETE_STACKS,
+	END_COLUMNS,
+};
+_Static_assert(END_COLUMNS <= RECORDING_MAX_COLUMNS && TIME_COLUMNS <= RECORDING_MAX_COLUMNS, "");
+
+struct recording_table {
+	uint64_t *column[RECORDING_MAX_COLUMNS]; /* each of `capacity` values */
+	size_t rows, capacity;
+};
+
+struct recording {
+	VEC(char *) text;          /* owned; [0] is "" and means unknown */
+	uint32_t *text_slot;       /* hash of text: index, 0 = empty */
+	uint32_t text_slots;
+	struct recording_table table[RECORDING_TABLES];
+	uint32_t shift;            /* an interval is 1 << shift ms; known to readers */
+	bool is_complete;          /* it has its end */
+};
+
+/* What the file knows of a table. */
+struct recording_table_info {
+	char name[5];
+	uint8_t columns;
+};
+
+extern const struct recording_table_info recording_table_info[RECORDING_TABLES];
+
+struct recording *recording_new(void);
+void recording_free(struct recording *r); /* NULL is nothing */
+
+/* The index of @text of @size bytes; 0 for "". */
+uint32_t recording_text_index(struct recording *r, const char *text, size_t size);
+uint32_t recording_string(struct recording *r, const char *text); /* NULL is "" */
+
+/* Adds a row; @value has as many as the table has columns. */
+void recording_add(struct recording *r, enum recording_table_id id, const uint64_t *value);
+void recording_truncate(struct recording *r, enum recording_table_id id, size_t rows);
+
+void recording_set_meta(struct recording *r, const char *key, const char *value);
+/* The last value of @key, or NULL. */
+const char *recording_meta(const struct recording *r, const char *key);
+
+/* Value @column of row @row. */
+static inline uint64_t recording_get(const struct recording *r, enum recording_table_id id,
+				     size_t row, unsigned column)
+{
+	return r->table[id].column[column][row];
+}
+
+static inline size_t recording_rows(const struct recording *r, enum recording_table_id id)
+{
+	return r->table[id].rows;
+}
+
+#endif

@@ -1,0 +1,204 @@
+/* From the history of a profile to the tables of a recording. */
+#include "recording/recording_build.h"
+
+#include <stdlib.h>
+
+#include "profile/history.h"
+#include "recording/recording_names.h"
+
+void recording_builder_init(struct recording_builder *b, struct recording *r,
+			    const struct report *report, const struct recording_names *names)
+{
+	*b = (struct recording_builder){.r = r, .report = report, .names = *names,
+					.peak_epoch = UINT64_MAX};
+}
+
+void recording_builder_deinit(struct recording_builder *b)
+{
+	free(b->node);
+	free(b->frame);
+	free(b->object);
+}
+
+static struct history *history_of(const struct recording_builder *b)
+{
+	return profile_history(b->report->profile);
+}
+
+/* -- leaves -- */
+
+static void add_histogram(struct recording_builder *b, enum recording_table_id id, uint32_t leaf,
+			  const struct histogram *g)
+{
+	for (unsigned i = 0; i < g->size; i++) {
+		const uint64_t row[BUCKET_COLUMNS] = {leaf, g->first + i, g->count[i]};
+
+		if (g->count[i])
+			recording_add(b->r, id, row);
+	}
+}
+
+static void add_leaf(struct recording_builder *b, uint32_t index)
+{
+	const struct leaf *leaf = profile_leaf(b->report->profile, index);
+	const struct history_leaf *l = &history_of(b)->leaf.data[index];
+	const uint64_t row[LEAF_COLUMNS] = {
+		[LEAF_NODE] = recording_names_node(b, leaf->node),
+		[LEAF_ALLOCATIONS] = leaf->total_blocks - l->reallocs,
+		[LEAF_BYTES] = leaf->total_bytes,
+		[LEAF_TEMPORARY] = l->temporary,
+		[LEAF_REALLOCS] = l->reallocs,
+		[LEAF_MOVED] = l->moved,
+		[LEAF_MAX_BYTES] = l->max_bytes,
+		[LEAF_MAX_TIME] = l->max_ms,
+		[LEAF_NUMBER] = index,
+	};
+
+	recording_add(b->r, RECORDING_LEAVES, row);
+	add_histogram(b, RECORDING_SIZES, index, &l->sizes);
+	add_histogram(b, RECORDING_LIFETIMES, index, &l->lifetimes);
+}
+
+/* Of leaves that changed since @mark was made; 0 = of all. */
+static void add_shares(struct recording_builder *b, uint32_t mark)
+{
+	const struct history *h = history_of(b);
+	struct history_share *share;
+	size_t n = history_shares(h, &share);
+
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t row[SHARE_COLUMNS] = {share[i].leaf, share[i].thread,
+						     share[i].blocks, share[i].bytes};
+
+		if (!mark || h->leaf.data[share[i].leaf].changed == mark)
+			recording_add(b->r, RECORDING_SHARES, row);
+	}
+	free(share);
+}
+
+static void add_threads(struct recording_builder *b)
+{
+	const struct history *h = history_of(b);
+
+	for (uint32_t i = 0; i < h->thread.count; i++) {
+		const uint64_t row[THREAD_COLUMNS] = {i, h->thread.data[i].id};
+
+		recording_add(b->r, RECORDING_THREADS, row);
+	}
+}
+
+/* -- time -- */
+
+static uint64_t sample(uint64_t bytes)
+{
+	return bytes == HISTORY_UNKNOWN ? 0 : bytes + 1;
+}
+
+static void add_timeline(struct recording_builder *b, uint32_t first)
+{
+	const struct history *h = history_of(b);
+
+	for (uint32_t i = first; i <= h->current; i++) {
+		const struct history_interval *t = &h->interval[i];
+		const uint64_t row[TIME_COLUMNS] = {
+			h->shift,	     i,
+			t->live_bytes,	     t->live_blocks,
+			t->peak_bytes,	     t->allocations,
+			t->allocated_bytes,  t->releases,
+			sample(t->rss),	     sample(t->address_space),
+		};
+
+		recording_add(b->r, RECORDING_TIMELINE, row);
+	}
+}
+
+static void add_cells(struct recording_builder *b, uint32_t first)
+{
+	const struct history *h = history_of(b);
+	struct cell *cell;
+	size_t n = cells_sorted(&h->cells, &cell);
+	const uint64_t begin[CELL_COLUMNS] = {h->shift, 0, first, 0, 0, 0};
+
+	recording_add(b->r, RECORDING_CELLS, begin);
+
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t row[CELL_COLUMNS] = {h->shift,	   cell[i].leaf,   cell[i].born,
+						    cell[i].died, cell[i].blocks, cell[i].bytes};
+		uint32_t changed = cell[i].died == CELL_NEVER ? cell[i].born : cell[i].died;
+
+		if (changed >= first)
+			recording_add(b->r, RECORDING_CELLS, row);
+	}
+	free(cell);
+}
+
+static void add_peak(struct recording_builder *b)
+{
+	const struct history *h = history_of(b);
+	const struct profile_totals *t = profile_totals(b->report->profile);
+	const uint64_t at[PEAK_AT_COLUMNS] = {t->peak_time_ns / 1000000, t->peak_bytes,
+					      t->peak_blocks};
+
+	if (b->peak_epoch == h->peak_epoch)
+		return;
+	b->peak_epoch = h->peak_epoch;
+	recording_add(b->r, RECORDING_PEAK_AT, at);
+	for (uint32_t i = 1; i < h->leaf.count; i++) {
+		const struct history_leaf *l = &h->leaf.data[i];
+		const struct leaf *leaf = profile_leaf(b->report->profile, i);
+		bool was_saved = l->peak_epoch == h->peak_epoch;
+		const uint64_t row[PEAK_COLUMNS] = {
+			recording_rows(b->r, RECORDING_PEAK_AT) - 1, i,
+			was_saved ? l->peak_bytes : leaf->live_bytes,
+			was_saved ? l->peak_blocks : leaf->live_blocks,
+		};
+
+		if (row[PEAK_BLOCKS] || row[PEAK_BYTES])
+			recording_add(b->r, RECORDING_PEAK, row);
+	}
+}
+
+/* -- all -- */
+
+void recording_build_all(struct recording_builder *b)
+{
+	for (uint32_t i = 1; i < history_of(b)->leaf.count; i++)
+		add_leaf(b, i);
+	add_threads(b);
+	add_shares(b, 0);
+	add_timeline(b, 0);
+	add_cells(b, 0);
+	add_peak(b);
+}
+
+void recording_build_changes(struct recording_builder *b, uint32_t first)
+{
+	const struct history *h = history_of(b);
+
+	for (size_t i = 0; i < h->changed.count; i++)
+		add_leaf(b, h->changed.data[i]);
+	add_threads(b);
+	add_shares(b, h->change_mark);
+	add_timeline(b, first);
+	add_cells(b, first);
+	add_peak(b);
+}
+
+void recording_fill_end(const struct profile *p, uint64_t out[static END_COLUMNS])
+{
+	const struct profile_totals *t = profile_totals(p);
+	const struct history *h = profile_history(p);
+
+	for (int c = 0; c < END_COLUMNS; c++)
+		out[c] = 0;
+	out[END_LIVE_BYTES] = t->live_bytes;
+	out[END_LIVE_BLOCKS] = t->live_blocks;
+	out[END_ALLOCATIONS] = t->allocations;
+	out[END_ALLOCATED_BYTES] = t->allocated_bytes;
+	out[END_REALLOCS] = t->reallocations;
+	out[END_FREES] = t->frees;
+	out[END_FAILED] = t->failed;
+	out[END_UNKNOWN_FREES] = t->unknown_frees;
+	for (uint32_t i = 1; i < h->leaf.count; i++)
+		out[END_TEMPORARY] += h->leaf.data[i].temporary;
+}

@@ -1,0 +1,193 @@
+/*
+ * Rows are in the order in which they were written, and so the intervals become longer: at each
+ * such place what has been read is merged in pairs, as the history of the profile was.
+ */
+#include "recording/recording_intervals.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "profile/cells.h"
+#include "profile/history.h"
+
+#define MAX_SHIFT 32u /* an interval of 49 days */
+
+struct moment {
+	uint64_t value[TIME_COLUMNS];
+	bool is_there;
+};
+
+static void merge_moments(struct moment *all)
+{
+	for (size_t i = 0; i < HISTORY_INTERVALS; i++) {
+		struct moment none = {0};
+		const struct moment *a = 2 * i < HISTORY_INTERVALS ? &all[2 * i] : &none;
+		const struct moment *b = 2 * i < HISTORY_INTERVALS ? &all[2 * i + 1] : &none;
+		struct moment both = b->is_there ? *b : *a;
+
+		if (a->is_there && b->is_there) {
+			both.value[TIME_PEAK_BYTES] =
+				MAX(a->value[TIME_PEAK_BYTES], b->value[TIME_PEAK_BYTES]);
+			if (!b->value[TIME_RSS]) {
+				both.value[TIME_RSS] = a->value[TIME_RSS];
+				both.value[TIME_ADDRESS_SPACE] = a->value[TIME_ADDRESS_SPACE];
+			}
+		}
+		both.value[TIME_INTERVAL] = i;
+		all[i] = both;
+	}
+}
+
+static const char *add_moment(const struct recording *r, size_t row, struct moment *all,
+			      uint64_t *shift)
+{
+	uint64_t next = recording_get(r, RECORDING_TIMELINE, row, TIME_SHIFT);
+	uint64_t i = recording_get(r, RECORDING_TIMELINE, row, TIME_INTERVAL);
+
+	if (next < *shift || next > MAX_SHIFT || i >= HISTORY_INTERVALS)
+		return "the timeline has an impossible interval";
+	for (; *shift < next; ++*shift)
+		merge_moments(all);
+	all[i].is_there = true;
+	for (int c = 0; c < TIME_COLUMNS; c++)
+		all[i].value[c] = recording_get(r, RECORDING_TIMELINE, row, c);
+	return NULL;
+}
+
+static const char *put_moments(struct recording *r, struct moment *all, uint64_t shift)
+{
+	size_t n = HISTORY_INTERVALS;
+
+	while (n > 0 && !all[n - 1].is_there)
+		n--;
+	recording_truncate(r, RECORDING_TIMELINE, 0);
+	for (size_t i = 0; i < n; i++) {
+		if (!all[i].is_there)
+			return "the timeline has a gap";
+		all[i].value[TIME_SHIFT] = shift;
+		recording_add(r, RECORDING_TIMELINE, all[i].value);
+	}
+	return NULL;
+}
+
+static const char *join_timeline(struct recording *r)
+{
+	struct moment *all = xcalloc(HISTORY_INTERVALS, sizeof(*all));
+	const char *why = NULL;
+	uint64_t shift = 0;
+
+	for (size_t row = 0; !why && row < recording_rows(r, RECORDING_TIMELINE); row++)
+		why = add_moment(r, row, all, &shift);
+	if (!why)
+		why = put_moments(r, all, shift);
+	free(all);
+	r->shift = (uint32_t)shift;
+	return why;
+}
+
+/* -- cells -- */
+
+static const char *add_cell(const struct recording *r, size_t row, struct cells *cells,
+			    uint64_t *shift)
+{
+	uint64_t value[CELL_COLUMNS];
+
+	for (int c = 0; c < CELL_COLUMNS; c++)
+		value[c] = recording_get(r, RECORDING_CELLS, row, c);
+	if (value[CELL_SHIFT] < *shift || value[CELL_SHIFT] > r->shift)
+		return "cells have an impossible interval";
+	for (; *shift < value[CELL_SHIFT]; ++*shift)
+		cells_merge(cells);
+	if (!value[CELL_LEAF]) {
+		cells_forget(cells, (uint32_t)MIN(value[CELL_BORN], (uint64_t)HISTORY_INTERVALS));
+		return NULL;
+	}
+	if (value[CELL_BORN] >= HISTORY_INTERVALS || value[CELL_BORN] >= value[CELL_DIED] ||
+	    (value[CELL_DIED] >= HISTORY_INTERVALS && value[CELL_DIED] != CELL_NEVER))
+		return "a cell has an impossible interval";
+	if (value[CELL_LEAF] > recording_rows(r, RECORDING_LEAVES))
+		return "a cell has no leaf";
+	const struct cell cell = {(uint32_t)value[CELL_LEAF], (uint16_t)value[CELL_BORN],
+				  (uint16_t)value[CELL_DIED], value[CELL_BLOCKS],
+				  value[CELL_BYTES]};
+
+	cells_set(cells, &cell);
+	return NULL;
+}
+
+/* The cells [@at, @end) of one leaf and one interval of allocation; the last one may never die. */
+static const char *put_born(struct recording *r, const struct cell *at, const struct cell *end)
+{
+	const struct cell *never = end - 1;
+	uint64_t blocks = 0, bytes = 0;
+
+	if (never->died != CELL_NEVER)
+		return "more was released than allocated";
+	for (; at < never; at++) {
+		const uint64_t row[] = {r->shift, at->leaf, at->born, at->died, at->blocks,
+					at->bytes};
+
+		if (__builtin_add_overflow(blocks, at->blocks, &blocks) ||
+		    __builtin_add_overflow(bytes, at->bytes, &bytes))
+			return "a cell is too large";
+		if (at->died >= recording_rows(r, RECORDING_TIMELINE))
+			return "a cell is beyond the timeline";
+		recording_add(r, RECORDING_CELLS, row);
+	}
+	if (blocks > never->blocks || bytes > never->bytes)
+		return "more was released than allocated";
+	if (never->born >= recording_rows(r, RECORDING_TIMELINE))
+		return "a cell is beyond the timeline";
+	if (blocks < never->blocks || bytes < never->bytes) {
+		const uint64_t row[] = {r->shift, never->leaf, never->born, CELL_NEVER,
+					never->blocks - blocks, never->bytes - bytes};
+
+		recording_add(r, RECORDING_CELLS, row);
+	}
+	return NULL;
+}
+
+static const char *put_cells(struct recording *r, const struct cell *cell, size_t count)
+{
+	const char *why = NULL;
+	size_t end;
+
+	recording_truncate(r, RECORDING_CELLS, 0);
+	for (size_t i = 0; !why && i < count; i = end) {
+		end = i + 1;
+		while (end < count && cell[end].leaf == cell[i].leaf &&
+		       cell[end].born == cell[i].born)
+			end++;
+		why = put_born(r, &cell[i], &cell[end]);
+	}
+	return why;
+}
+
+static const char *join_cells(struct recording *r)
+{
+	struct cells cells = {0};
+	struct cell *cell = NULL;
+	const char *why = NULL;
+	uint64_t shift = 0;
+
+	for (size_t row = 0; !why && row < recording_rows(r, RECORDING_CELLS); row++)
+		why = add_cell(r, row, &cells, &shift);
+	for (; shift < r->shift; shift++)
+		cells_merge(&cells);
+	if (!why) {
+		size_t count = cells_sorted(&cells, &cell);
+
+		why = put_cells(r, cell, count);
+	}
+	free(cell);
+	cells_deinit(&cells);
+	return why;
+}
+
+const char *recording_join_intervals(struct recording *r)
+{
+	const char *why = join_timeline(r);
+
+	return why ? why : join_cells(r);
+}

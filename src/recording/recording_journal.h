@@ -1,0 +1,23 @@
+/*
+ * A recording that is written while its program runs: each call appends what has changed since the
+ * last one (recording_write.h), and what is in the file can be read at any time.
+ */
+#ifndef PTMEM_RECORDING_RECORDING_JOURNAL_H
+#define PTMEM_RECORDING_RECORDING_JOURNAL_H
+
+#include "recording/recording_build.h"
+
+struct recording_journal;
+
+/* A new file at @path; NULL and errno. */
+struct recording_journal *recording_journal_open(const char *path);
+void recording_journal_close(struct recording_journal *j); /* NULL is nothing */
+
+/* Where META and MARKERS go before recording_journal_append. */
+struct recording *recording_journal_meta(struct recording_journal *j);
+
+/* The history of @report's profile is synced. 0 or -errno; after that nothing more is written. */
+int recording_journal_append(struct recording_journal *j, const struct report *report,
+			     const struct recording_names *names);
+
+#endif

@@ -1,0 +1,176 @@
+/*
+ * A frame of the call tree is one address; in a recording each function at it, inlined ones
+ * included, has a row of its own, the outermost first, and a node for each of them.
+ */
+#include "recording/recording_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "symbols/wrapper.h"
+
+#define NO_OBJECT (UINT32_C(1) << 31)
+
+static uint32_t *slot_of(uint32_t **data, size_t *count, size_t i)
+{
+	if (i >= *count) {
+		size_t old = *count;
+
+		*data = xgrow(*data, count, i + 1, sizeof(**data));
+		memset(*data + old, 0, (*count - old) * sizeof(**data));
+	}
+	return *data + i;
+}
+
+/* -- objects -- */
+
+static uint64_t add_object(struct recording_builder *b, const struct recording_object *o)
+{
+	char hex[129];
+	size_t n = o->build_id ? MIN(o->build_id_size, (sizeof(hex) - 1) / 2) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		static const char digits[] = "0123456789abcdef";
+
+		hex[2 * i] = digits[o->build_id[i] >> 4];
+		hex[2 * i + 1] = digits[o->build_id[i] & 15];
+	}
+	const uint64_t row[OBJECT_COLUMNS] = {
+		recording_string(b->r, o->path), recording_text_index(b->r, hex, 2 * n),
+		o->start, o->end, o->offset};
+
+	recording_add(b->r, RECORDING_OBJECTS, row);
+	return recording_rows(b->r, RECORDING_OBJECTS);
+}
+
+/* The row + 1 of module @id; 0 = not known. */
+static uint32_t object_row(struct recording_builder *b, uint32_t id)
+{
+	uint32_t *slot = slot_of(&b->object, &b->object_count, id);
+	struct recording_object o = {0};
+
+	if (!*slot)
+		*slot = id && b->names.object(b->names.ctx, id, &o) ?
+				(uint32_t)add_object(b, &o) :
+				NO_OBJECT;
+	return *slot == NO_OBJECT ? 0 : *slot;
+}
+
+/* -- frames -- */
+
+static enum recording_kind kind_of(const struct recording_builder *b,
+				   const struct frame_text *text, bool is_below_main)
+{
+	const char *function = text->function;
+
+	if (function && filter_is_alloc_fn(b->report->filter, function))
+		return KIND_ALLOCATOR;
+	if (is_below_main || standard_library(text) != STANDARD_NONE)
+		return KIND_STANDARD;
+	if (function && wrapper_is_allocator(function))
+		return KIND_ALLOCATOR;
+	return text->object && strstr(text->object, ".so") ? KIND_LIBRARY : KIND_PROGRAM;
+}
+
+struct place {
+	uint64_t object, address; /* FRAME_OBJECT, FRAME_ADDRESS */
+	bool is_inlined, is_below_main;
+};
+
+static void add_frame(struct recording_builder *b, const struct symbol_frame *f,
+		      const char *object, const struct place *place)
+{
+	_cleanup_free_ char *path = f->file && f->dir && *f->file != '/' ?
+					    xasprintf("%s/%s", f->dir, f->file) :
+					    NULL;
+	const struct frame_text text = {f->name, f->file, object};
+	const uint64_t row[FRAME_COLUMNS] = {
+		recording_string(b->r, f->name),
+		recording_string(b->r, path ? path : f->file),
+		f->line,
+		place->object,
+		kind_of(b, &text, place->is_below_main),
+		place->is_inlined,
+		place->address,
+	};
+
+	recording_add(b->r, RECORDING_FRAMES, row);
+}
+
+static void add_frames(struct recording_builder *b, uint32_t frame)
+{
+	const struct calltree_frame *cf =
+		calltree_frame(profile_calltree(b->report->profile), frame);
+	struct place place = {.object = object_row(b, cf->module), .address = cf->pc};
+	const char *object = NULL;
+
+	if (place.object) {
+		size_t text = recording_get(b->r, RECORDING_OBJECTS, place.object - 1, OBJECT_PATH);
+
+		object = b->r->text.data[text];
+	}
+	if (b->names.function) {
+		const struct symbol_frame f = {.name = b->names.function(b->names.ctx, frame)};
+
+		add_frame(b, &f, object, &place);
+		return;
+	}
+	const struct symbol *s = b->report->symbol(b->report->symbol_ctx, frame, SYMBOL_ALL);
+
+	for (uint32_t i = s->count; i-- > 0;) {
+		place.is_inlined = i + 1 < s->count;
+		place.is_below_main = s->is_below_main && !place.is_inlined;
+		add_frame(b, &s->frame[i], object ? object : s->object, &place);
+	}
+}
+
+/* The row of the real function at @frame; those inlined there follow it. */
+static uint32_t frame_row(struct recording_builder *b, uint32_t frame)
+{
+	uint32_t *slot = slot_of(&b->frame, &b->frame_count, frame);
+
+	if (!*slot) {
+		*slot = (uint32_t)recording_rows(b->r, RECORDING_FRAMES) + 1;
+		add_frames(b, frame);
+	}
+	return *slot - 1;
+}
+
+/* -- nodes -- */
+
+static uint32_t add_nodes(struct recording_builder *b, uint32_t parent, uint32_t frame)
+{
+	size_t row = frame_row(b, frame), end = recording_rows(b->r, RECORDING_FRAMES);
+
+	do {
+		const uint64_t node[NODE_COLUMNS] = {parent, row};
+
+		recording_add(b->r, RECORDING_NODES, node);
+		parent = (uint32_t)recording_rows(b->r, RECORDING_NODES);
+		row++;
+	} while (row < end && recording_get(b->r, RECORDING_FRAMES, row, FRAME_INLINED));
+	return parent;
+}
+
+uint32_t recording_names_node(struct recording_builder *b, uint32_t node)
+{
+	const struct calltree *tree = profile_calltree(b->report->profile);
+	VEC(uint32_t) todo = {0};
+	uint32_t parent = 0;
+
+	for (; node; node = calltree_parent(tree, node)) {
+		parent = *slot_of(&b->node, &b->node_count, node);
+		if (parent)
+			break;
+		*vec_add(&todo) = node;
+	}
+	while (todo.count > 0) {
+		node = todo.data[--todo.count];
+		parent = add_nodes(b, parent, calltree_node_frame(tree, node));
+		*slot_of(&b->node, &b->node_count, node) = parent;
+	}
+	vec_deinit(&todo);
+	return parent;
+}

@@ -1,0 +1,216 @@
+/*
+ * Reads the chunks of a recording. What belongs to no complete group (a "sync" ends one) is
+ * dropped: ptmem died while it wrote it. recording_check.c does the rest.
+ */
+#include "recording/recording_read.h"
+
+#include <errno.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/alloc.h"
+#include "recording/recording_check.h"
+#include "recording/recording_write.h"
+
+#define CHUNK_HEAD 16u
+#define MAX_UNPACKED (UINT32_C(1) << 28)  /* of a chunk, bytes */
+#define MAX_ALL (UINT64_C(1) << 30)
+
+struct reader {
+	struct recording *r;
+	const uint8_t *at, *end;   /* the rest of the chunk */
+	const char *why;           /* NULL: all is well */
+	/* at the last "sync" */
+	size_t rows[RECORDING_TABLES], texts;
+	uint64_t unpacked;         /* so far */
+	bool has_sync;
+};
+
+bool recording_is(const char *data, size_t size)
+{
+	size_t head = strlen(RECORDING_HEAD);
+
+	return size >= head && memcmp(data, RECORDING_HEAD, head) == 0;
+}
+
+static uint64_t fail(struct reader *rd, const char *why)
+{
+	if (!rd->why)
+		rd->why = why;
+	rd->at = rd->end;
+	return 0;
+}
+
+static uint64_t get_number(struct reader *rd)
+{
+	uint64_t value = 0;
+
+	for (unsigned shift = 0; shift < 64; shift += 7) {
+		if (rd->at == rd->end)
+			return fail(rd, "a chunk ends within a number");
+		uint8_t byte = *rd->at++;
+
+		value |= (uint64_t)(byte & 127) << shift;
+		if (byte < 128)
+			return value;
+	}
+	return fail(rd, "a number is too large");
+}
+
+static void read_texts(struct reader *rd)
+{
+	uint64_t count = get_number(rd);
+
+	for (; count > 0 && !rd->why; count--) {
+		uint64_t size = get_number(rd);
+
+		if (size > (uint64_t)(rd->end - rd->at))
+			fail(rd, "a text is longer than its chunk");
+		else if (rd->r->text.count >= UINT32_MAX)
+			fail(rd, "there are too many texts");
+		if (rd->why)
+			return;
+		*vec_add(&rd->r->text) = xstrndup((const char *)rd->at, size);
+		rd->at += size;
+	}
+}
+
+static void read_column(struct reader *rd, uint64_t *value, uint64_t rows)
+{
+	uint64_t last = 0;
+
+	for (uint64_t i = 0; i < rows; i++) {
+		uint64_t code = get_number(rd);
+
+		last += code >> 1 ^ -(code & 1);
+		value[i] = last;
+	}
+}
+
+/* Columns beyond those that are known are from a newer ptmem, and are skipped. */
+static void read_table(struct reader *rd, enum recording_table_id id)
+{
+	struct recording_table *t = &rd->r->table[id];
+	uint64_t columns = get_number(rd), rows = get_number(rd);
+	unsigned wanted = recording_table_info[id].columns;
+	size_t capacity = t->capacity;
+
+	if (rd->why)
+		return;
+	if (columns < wanted || columns > 1000 || rows > (uint64_t)(rd->end - rd->at) / columns) {
+		fail(rd, "a table is smaller than it says");
+		return;
+	}
+	for (unsigned c = 0; c < wanted; c++) {
+		capacity = t->capacity;
+		t->column[c] = xgrow(t->column[c], &capacity, t->rows + rows, sizeof(uint64_t));
+	}
+	t->capacity = capacity;
+	for (unsigned c = 0; c < wanted && !rd->why; c++)
+		read_column(rd, t->column[c] + t->rows, rows);
+	if (!rd->why)
+		t->rows += rows;
+}
+
+static void note_sync(struct reader *rd)
+{
+	rd->has_sync = true;
+	rd->texts = rd->r->text.count;
+	for (int id = 0; id < RECORDING_TABLES; id++)
+		rd->rows[id] = rd->r->table[id].rows;
+}
+
+static void read_content(struct reader *rd, const char *name)
+{
+	if (memcmp(name, RECORDING_TEXTS, 4) == 0)
+		read_texts(rd);
+	else if (memcmp(name, RECORDING_SYNC, 4) == 0)
+		note_sync(rd);
+	for (int id = 0; id < RECORDING_TABLES; id++)
+		if (memcmp(name, recording_table_info[id].name, 4) == 0)
+			read_table(rd, (enum recording_table_id)id);
+}
+
+static uint32_t get_u32(const uint8_t *at)
+{
+	return at[0] | at[1] << 8 | at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+static void read_chunk(struct reader *rd, const uint8_t *head, uint32_t packed, uint32_t unpacked)
+{
+	/* zlib packs a byte into a thousandth at best */
+	rd->unpacked += unpacked;
+	if (unpacked > MAX_UNPACKED || unpacked / 1100 > packed || rd->unpacked > MAX_ALL) {
+		fail(rd, "a chunk is larger than it can be");
+		return;
+	}
+	if (crc32(0, head + CHUNK_HEAD, packed) != get_u32(head + 12)) {
+		fail(rd, "the checksum of a chunk is wrong");
+		return;
+	}
+	uint8_t *data = xmalloc((size_t)unpacked + 1);
+	uLongf size = unpacked;
+
+	if (uncompress(data, &size, head + CHUNK_HEAD, packed) != Z_OK || size != unpacked) {
+		fail(rd, "a chunk cannot be unpacked");
+	} else {
+		rd->at = data;
+		rd->end = data + size;
+		read_content(rd, (const char *)head);
+	}
+	free(data);
+}
+
+/* Reads chunks until one is cut, or the file ends. Returns where it stopped. */
+static size_t read_chunks(struct reader *rd, const uint8_t *data, size_t size)
+{
+	size_t at = strlen(RECORDING_HEAD);
+
+	while (size - at >= CHUNK_HEAD) {
+		uint32_t packed = get_u32(data + at + 4);
+
+		if (packed > size - at - CHUNK_HEAD)
+			break;
+		read_chunk(rd, data + at, packed, get_u32(data + at + 8));
+		if (rd->why)
+			break;
+		at += CHUNK_HEAD + packed;
+	}
+	return at;
+}
+
+static void drop_behind_sync(struct reader *rd)
+{
+	for (int id = 0; id < RECORDING_TABLES; id++)
+		recording_truncate(rd->r, (enum recording_table_id)id, rd->rows[id]);
+	while (rd->r->text.count > rd->texts)
+		free(rd->r->text.data[--rd->r->text.count]);
+}
+
+int recording_read(const char *data, size_t size, struct recording **out, char **why_out)
+{
+	struct reader rd = {.r = recording_new()};
+
+	if (!recording_is(data, size)) {
+		recording_free(rd.r);
+		*why_out = xstrdup("not a recording");
+		return -EINVAL;
+	}
+	size_t at = read_chunks(&rd, (const uint8_t *)data, size);
+
+	if (!rd.why && !rd.has_sync)
+		rd.why = "the recording ends before its first complete part";
+	if (!rd.why) {
+		drop_behind_sync(&rd);
+		rd.why = recording_check(rd.r);
+		at = size;
+	}
+	if (!rd.why) {
+		*out = rd.r;
+		return 0;
+	}
+	*why_out = at == size ? xstrdup(rd.why) :
+				xasprintf("damaged at byte %zu: %s", at, rd.why);
+	recording_free(rd.r);
+	return -EINVAL;
+}

@@ -1,0 +1,41 @@
+/*
+ * Recordings as files: a head, then chunks, each compressed by itself.
+ *
+ *	head     "ptmem-recording 1\n"
+ *	chunk    name (4 bytes), packed size, unpacked size, CRC-32 of what is packed (each
+ *	         4 bytes, little-endian), then a zlib stream
+ *
+ * Numbers in a chunk are varints: 7 bits a byte, the lowest first, the top bit set on all bytes but
+ * the last one. Unpacked, a chunk is
+ *
+ *	"text"   count; for each text its size and its bytes. Texts are numbered from 1 in the
+ *	         order of the file
+ *	a table  columns, rows; then each column: the differences between neighbours (the first one
+ *	         to 0), modulo 2^64, signed, as 2 * d for d >= 0 and -2 * d - 1 for d < 0
+ *	"sync"   empty: what is before it belongs together
+ *
+ * A reader forgets what comes behind the last "sync", and skips chunks whose name it does not know.
+ */
+#ifndef PTMEM_RECORDING_RECORDING_WRITE_H
+#define PTMEM_RECORDING_RECORDING_WRITE_H
+
+#include <stdio.h>
+
+#include "recording/recording.h"
+
+#define RECORDING_HEAD "ptmem-recording 1\n"
+#define RECORDING_TEXTS "text"
+#define RECORDING_SYNC "sync"
+
+void recording_write_head(FILE *file);
+/* Texts from number @first on. */
+void recording_write_texts(FILE *file, const struct recording *r, size_t first);
+/* Rows of a table from @first on; nothing if there are none. */
+void recording_write_rows(FILE *file, const struct recording *r, enum recording_table_id id,
+			  size_t first);
+void recording_write_sync(FILE *file);
+
+/* All of @r as a file: 0 or -errno. */
+int recording_write(FILE *file, const struct recording *r);
+
+#endif

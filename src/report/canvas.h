@@ -1,0 +1,63 @@
+/*
+ * What charts are drawn with: paths, texts and groups, on a cairo surface (PNG) or into an SVG
+ * file whose texts are texts: they can be selected, searched and read aloud, and groups have
+ * titles, which browsers show below the mouse.
+ *
+ * Colour and font hold until the next ones are set. Texts are valid UTF-8.
+ */
+#ifndef PTMEM_REPORT_CANVAS_H
+#define PTMEM_REPORT_CANVAS_H
+
+#include <cairo.h>
+
+#include "base/types.h"
+
+struct canvas_color {
+	double red, green, blue;
+};
+
+struct canvas;
+
+/* Draws on @cr, which outlives the canvas. Never NULL. */
+struct canvas *canvas_new_cairo(cairo_t *cr);
+
+/* Ends the document. */
+void canvas_free(struct canvas *c);
+
+/* What is drawn from here on is made smaller by the factor @scale. Before anything else. */
+void canvas_scale(struct canvas *c, double scale);
+
+void canvas_set_color(struct canvas *c, struct canvas_color color);
+void canvas_set_font(struct canvas *c, double size, bool is_bold);
+
+double canvas_text_width(const struct canvas *c, const char *text);
+
+/* @anchor: 0 = @x is the left end, 0.5 = the middle, 1 = the right end. */
+void canvas_put_text(struct canvas *c, double x, double y, double anchor, const char *text);
+
+/* The same on a white seam, to be read on whatever is below it. */
+void canvas_put_halo_text(struct canvas *c, double x, double y, double anchor, const char *text);
+
+/* A path; drawing it ends it. */
+void canvas_move_to(struct canvas *c, double x, double y);
+void canvas_line_to(struct canvas *c, double x, double y);
+void canvas_rectangle(struct canvas *c, double x, double y, double width, double height);
+
+/* Fills the path, with an edge of @edge pixels in the same colour, half of it outside. */
+void canvas_fill(struct canvas *c, double edge);
+
+/* Draws its line. @dash: length of a dash; 0 = a whole line. */
+void canvas_stroke(struct canvas *c, double width, double dash);
+
+/* A white disc with a line around it. */
+void canvas_disc(struct canvas *c, double x, double y, double radius, double width);
+
+/* What lies outside is not drawn until canvas_unclip. Not nested. */
+void canvas_clip(struct canvas *c, double x, double y, double width, double height);
+void canvas_unclip(struct canvas *c);
+
+/* What is drawn until canvas_end_group is called @title. */
+void canvas_begin_group(struct canvas *c, const char *title);
+void canvas_end_group(struct canvas *c);
+
+#endif

@@ -1,0 +1,15 @@
+/* A canvas that is an SVG file. */
+#ifndef PTMEM_REPORT_CANVAS_SVG_H
+#define PTMEM_REPORT_CANVAS_SVG_H
+
+#include <stdio.h>
+
+struct canvas;
+
+/*
+ * Writes a document of @width times @height to @out. Errors of the
+ * stream are left in it. Never NULL.
+ */
+struct canvas *canvas_new_svg(FILE *out, double width, double height);
+
+#endif

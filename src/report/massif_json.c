@@ -1,0 +1,354 @@
+/*
+ * See massif_json.h.
+ *
+ *	{ "format": "ptmem-report-massif", "version": 1,
+ *	  "meta": {"command", "options", "memory", "time_unit": "i", "ms" or "B"},
+ *	  "objects", "frames", "nodes": as in recordings
+ *	  "leaves": {"node"},
+ *	  "timeline": {"number", "time", "live_bytes", "extra", "stacks"},   by snapshot
+ *	  "states": [{"snapshot": index, "leaf": [], "bytes": []}],
+ *	  "peak": {"snapshot": index, "bytes": total} }
+ *
+ * A massif tree begins at the allocation functions. The bytes of a node that are in none of its
+ * children belong to the stack from that node, the outermost caller known, back to the root.
+ */
+#include "report/massif_json.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "base/json_text.h"
+#include "output/path_tree.h"
+#include "report/massif_wrapper.h"
+
+/* As doc/format.md numbers them; NONE are frames without a function. */
+enum json_kind { JSON_PROGRAM, JSON_LIBRARY, JSON_ALLOCATOR, JSON_RUNTIME, JSON_NONE };
+
+/* Bytes of a leaf at a snapshot. */
+struct held {
+	uint32_t leaf;
+	uint64_t bytes;
+};
+
+struct json {
+	FILE *out;
+	const struct massif_file *file;
+	struct path_tree *nodes;   /* stacks, outermost frame first; names are the lines' texts */
+	struct path_tree *frames;  /* children of its root: the different names */
+	struct path_tree *objects; /* likewise */
+	VEC(uint32_t) frame_of;    /* by node of nodes; the root has one, too */
+	VEC(uint32_t) sample;      /* by frame: a node of the file */
+	VEC(uint32_t) object_of;   /* by frame */
+	VEC(uint32_t) leaf_of;     /* by node of nodes; 0 = none, else leaf + 1 */
+	VEC(uint32_t) leaf;        /* node of nodes */
+};
+
+/* The line without its address. */
+static struct massif_text text_of(const struct massif_frame *frame)
+{
+	struct massif_text t = frame->function;
+
+	if (frame->location.size)
+		t.size = (size_t)(frame->location.at + frame->location.size - t.at);
+	return t;
+}
+
+static uint32_t add_frame(struct json *j, uint32_t node)
+{
+	struct massif_frame frame;
+
+	massif_file_frame(&j->file->node[node], &frame);
+	struct massif_text t = text_of(&frame);
+	uint32_t i = path_tree_child(j->frames, 0, t.at, t.size);
+
+	if (i > j->sample.count) {
+		*vec_add(&j->sample) = node;
+		*vec_add(&j->object_of) =
+			frame.object.size && !massif_text_is(frame.object, "???") ?
+				path_tree_child(j->objects, 0, frame.object.at, frame.object.size) :
+				0;
+	}
+	return i;
+}
+
+static uint32_t add_node(struct json *j, uint32_t parent, uint32_t frame)
+{
+	const char *name = path_tree_node(j->frames, frame)->name;
+	uint32_t node = path_tree_child(j->nodes, parent, name, strlen(name));
+
+	while (j->frame_of.count <= node) {
+		*vec_add(&j->frame_of) = frame;
+		*vec_add(&j->leaf_of) = 0;
+	}
+	return node;
+}
+
+/* The leaf of the stack from @node of the file back to its root, which is no frame of it. */
+static uint32_t add_leaf(struct json *j, uint32_t node)
+{
+	uint32_t at = 0, n = node;
+
+	do {
+		at = add_node(j, at, add_frame(j, n));
+		n = j->file->node[n].parent;
+	} while (n && j->file->node[n].parent);
+	if (!j->leaf_of.data[at]) {
+		*vec_add(&j->leaf) = at;
+		j->leaf_of.data[at] = (uint32_t)j->leaf.count;
+	}
+	return j->leaf_of.data[at] - 1;
+}
+
+static uint64_t own_bytes(const struct massif_file *f, uint32_t node)
+{
+	uint64_t own = f->node[node].bytes;
+
+	for (uint32_t c = f->node[node].first_child; c; c = f->node[c].next_sibling)
+		own -= MIN(own, f->node[c].bytes);
+	return own;
+}
+
+static void put_state(struct json *j, size_t snapshot)
+{
+	VEC(struct held) held = {0};
+	uint32_t root = j->file->snapshot[snapshot].root;
+
+	for (uint32_t n = root, end = massif_tree_end(j->file, root); n < end; n++) {
+		uint64_t bytes = own_bytes(j->file, n);
+
+		if (bytes)
+			*vec_add(&held) = (struct held){add_leaf(j, n), bytes};
+	}
+	fprintf(j->out, "{\"snapshot\":%zu,\"leaf\":[", snapshot);
+	for (size_t i = 0; i < held.count; i++)
+		fprintf(j->out, "%s%" PRIu32, i ? "," : "", held.data[i].leaf);
+	fputs("],\"bytes\":[", j->out);
+	for (size_t i = 0; i < held.count; i++)
+		fprintf(j->out, "%s%" PRIu64, i ? "," : "", held.data[i].bytes);
+	fputs("]}", j->out);
+	vec_deinit(&held);
+}
+
+static void put_states(struct json *j)
+{
+	bool is_first = true;
+
+	fputs(",\n\"states\":[", j->out);
+	for (size_t i = 0; i < j->file->snapshot_count; i++) {
+		if (!j->file->snapshot[i].root)
+			continue;
+		fputs(is_first ? "\n" : ",\n", j->out);
+		is_first = false;
+		put_state(j, i);
+	}
+	fputs("]", j->out);
+}
+
+/* Names. */
+
+static enum json_kind kind_of(const struct massif_frame *frame)
+{
+	_cleanup_free_ char *function = xasprintf("%.*s", MASSIF_TEXT(frame->function));
+	_cleanup_free_ char *object = xasprintf("%.*s", MASSIF_TEXT(frame->object));
+	_cleanup_free_ char *file = xasprintf("%.*s", MASSIF_TEXT(frame->file));
+
+	if (frame->line != MASSIF_LINE_FRAME)
+		return JSON_NONE;
+	if (standard_library(&(struct frame_text){function, file, object}) != STANDARD_NONE)
+		return JSON_RUNTIME;
+	if (massif_wrapper_is_allocator(frame))
+		return JSON_ALLOCATOR;
+	return strstr(object, ".so") ? JSON_LIBRARY : JSON_PROGRAM;
+}
+
+static void put_text(struct json *j, struct massif_text t)
+{
+	json_put_text(j->out, t.at, t.size);
+}
+
+/* Several lines as one. */
+static void put_lines(struct json *j, struct massif_text t)
+{
+	_cleanup_free_ char *line = xasprintf("%.*s", MASSIF_TEXT(t));
+
+	for (char *p = line; *p; p++)
+		if (*p == '\n')
+			*p = ' ';
+	size_t size = strlen(line);
+
+	for (; size && line[size - 1] == ' ';)
+		size--;
+	json_put_text(j->out, line, size);
+}
+
+static void put_function(struct json *j, const struct massif_frame *frame)
+{
+	if (frame->line == MASSIF_LINE_AGGREGATE)
+		fputs("\"[below threshold]\"", j->out);
+	else if (frame->line == MASSIF_LINE_ROOT)
+		fputs("\"[allocation functions]\"", j->out);
+	else if (massif_text_is(frame->function, "???"))
+		fputs("null", j->out);
+	else
+		put_text(j, frame->function);
+}
+
+enum column { FUNCTION, FILE_NAME, LINE, OBJECT, KIND, COLUMNS };
+
+static void put_cell(struct json *j, enum column column, uint32_t i)
+{
+	struct massif_frame frame;
+
+	massif_file_frame(&j->file->node[j->sample.data[i]], &frame);
+	if (column == FUNCTION)
+		put_function(j, &frame);
+	else if (column == FILE_NAME)
+		put_text(j, frame.file);
+	else if (column == LINE)
+		fprintf(j->out, "%" PRIu64, frame.line_number);
+	else if (column == OBJECT)
+		fprintf(j->out, "%" PRId64, (int64_t)j->object_of.data[i] - 1);
+	else
+		fprintf(j->out, "%d", kind_of(&frame));
+}
+
+static void put_frames(struct json *j)
+{
+	static const char *const names[COLUMNS] = {"function", "file", "line", "object", "kind"};
+
+	fputs(",\n\"frames\":{", j->out);
+	for (int column = 0; column < COLUMNS; column++) {
+		fprintf(j->out, "%s\"%s\":[", column ? ",\n" : "", names[column]);
+		for (uint32_t i = 0; i < j->sample.count; i++) {
+			fputs(i ? "," : "", j->out);
+			put_cell(j, (enum column)column, i);
+		}
+		fputs("]", j->out);
+	}
+	fputs("}", j->out);
+}
+
+static void put_objects(struct json *j)
+{
+	fputs(",\n\"objects\":[", j->out);
+	for (uint32_t i = 1; i < path_tree_node_count(j->objects); i++) {
+		const char *path = path_tree_node(j->objects, i)->name;
+
+		fputs(i > 1 ? ",{\"path\":" : "{\"path\":", j->out);
+		json_put_text(j->out, path, strlen(path));
+		fputs("}", j->out);
+	}
+	fputs("]", j->out);
+}
+
+/* Node 0 of the tree is no frame: numbers in the file are one less. */
+static void put_nodes(struct json *j)
+{
+	uint32_t count = path_tree_node_count(j->nodes);
+
+	fputs(",\n\"nodes\":{\"parent\":[", j->out);
+	for (uint32_t i = 1; i < count; i++)
+		fprintf(j->out, "%s%" PRId64, i > 1 ? "," : "",
+			(int64_t)path_tree_node(j->nodes, i)->parent - 1);
+	fputs("],\n\"frame\":[", j->out);
+	for (uint32_t i = 1; i < count; i++)
+		fprintf(j->out, "%s%" PRIu32, i > 1 ? "," : "", j->frame_of.data[i] - 1);
+	fputs("]},\n\"leaves\":{\"node\":[", j->out);
+	for (size_t i = 0; i < j->leaf.count; i++)
+		fprintf(j->out, "%s%" PRIu32, i ? "," : "", j->leaf.data[i] - 1);
+	fputs("]}", j->out);
+}
+
+/* Snapshots. */
+
+static void put_column(struct json *j, const char *name, size_t offset)
+{
+	fprintf(j->out, "\"%s\":[", name);
+	for (size_t i = 0; i < j->file->snapshot_count; i++) {
+		const char *at = (const char *)&j->file->snapshot[i] + offset;
+
+		fprintf(j->out, "%s%" PRIu64, i ? "," : "", *(const uint64_t *)(const void *)at);
+	}
+	fputs("]", j->out);
+}
+
+static bool has_value(const struct json *j, size_t offset)
+{
+	for (size_t i = 0; i < j->file->snapshot_count; i++)
+		if (*(const uint64_t *)(const void *)((const char *)&j->file->snapshot[i] + offset))
+			return true;
+	return false;
+}
+
+static void put_timeline(struct json *j)
+{
+	static const struct {
+		const char *name;
+		size_t offset;
+		bool is_optional;
+	} columns[] = {
+		{"time", offsetof(struct massif_snapshot, time), false},
+		{"number", offsetof(struct massif_snapshot, number), false},
+		{"live_bytes", offsetof(struct massif_snapshot, heap), false},
+		{"extra", offsetof(struct massif_snapshot, extra), true},
+		{"stacks", offsetof(struct massif_snapshot, stacks), true},
+	};
+
+	fputs(",\n\"timeline\":{", j->out);
+	for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
+		if (columns[i].is_optional && !has_value(j, columns[i].offset))
+			continue;
+		fputs(i ? ",\n" : "", j->out);
+		put_column(j, columns[i].name, columns[i].offset);
+	}
+	fputs("}", j->out);
+	if (j->file->peak < j->file->snapshot_count)
+		fprintf(j->out, ",\n\"peak\":{\"snapshot\":%zu,\"bytes\":%" PRIu64 "}",
+			j->file->peak, j->file->snapshot[j->file->peak].total);
+}
+
+static void put_meta(struct json *j)
+{
+	const struct massif_file *f = j->file;
+
+	fputs("{\"format\":\"ptmem-report-massif\",\"version\":1,\n\"meta\":{\"command\":", j->out);
+	put_text(j, f->command);
+	fputs(",\"options\":", j->out);
+	put_lines(j, f->desc);
+	fputs(",\"time_unit\":", j->out);
+	put_text(j, f->time_unit);
+	fprintf(j->out, ",\"memory\":\"%s\"}", memory_kind_name(f->memory));
+}
+
+void massif_json_write(FILE *out, const struct massif_file *file)
+{
+	struct json j = {
+		.out = out,
+		.file = file,
+		.nodes = path_tree_new(),
+		.frames = path_tree_new(),
+		.objects = path_tree_new(),
+	};
+
+	*vec_add(&j.frame_of) = 0;
+	*vec_add(&j.leaf_of) = 0;
+	put_meta(&j);
+	put_timeline(&j);
+	put_states(&j);
+	put_objects(&j);
+	put_frames(&j);
+	put_nodes(&j);
+	fputs("}\n", out);
+	path_tree_free(j.nodes);
+	path_tree_free(j.frames);
+	path_tree_free(j.objects);
+	vec_deinit(&j.frame_of);
+	vec_deinit(&j.sample);
+	vec_deinit(&j.object_of);
+	vec_deinit(&j.leaf_of);
+	vec_deinit(&j.leaf);
+}

@@ -1,0 +1,16 @@
+/*
+ * A massif file as JSON for the page (output/html_page.h): what doc/format.md calls frames and
+ * nodes, the totals of its snapshots as timeline, and instead of cells "states", what each leaf
+ * held at the snapshots with a tree.
+ */
+#ifndef PTMEM_REPORT_MASSIF_JSON_H
+#define PTMEM_REPORT_MASSIF_JSON_H
+
+#include <stdio.h>
+
+#include "report/massif_file.h"
+
+/* Writes the object. Errors of the stream are left in it. */
+void massif_json_write(FILE *out, const struct massif_file *file);
+
+#endif

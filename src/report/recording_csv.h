@@ -1,0 +1,14 @@
+/*
+ * Leaves of a recording as a table (RFC 4180), one line each: what is asked for, and the counters
+ * of the leaf. The call path is in the last column, outermost caller first, " > " between.
+ */
+#ifndef PTMEM_REPORT_RECORDING_CSV_H
+#define PTMEM_REPORT_RECORDING_CSV_H
+
+#include <stdio.h>
+
+#include "report/recording_view.h"
+
+void recording_csv_write(FILE *out, const struct recording *r, const struct recording_view *v);
+
+#endif

@@ -1,0 +1,29 @@
+/* Call paths of a recording with values of a view, for trees, tables and summaries. */
+#ifndef PTMEM_REPORT_RECORDING_PATHS_H
+#define PTMEM_REPORT_RECORDING_PATHS_H
+
+#include "output/path_tree.h"
+#include "report/recording_view.h"
+
+enum recording_order {
+	RECORDING_CALLER_FIRST, /* for flame graphs and folded stacks: functions by name */
+	RECORDING_SITE_FIRST,   /* the call site first, with its file and line: for tables */
+};
+
+/* Adds the bytes of @v (blocks with @wants_blocks) to @t; sums are left to the caller. */
+void recording_paths_add(struct path_tree *t, enum path_side side, const struct recording *r,
+			 const struct recording_view *v, enum recording_order order,
+			 bool wants_blocks);
+
+/*
+ * The call site of leaf @leaf (row): the innermost node whose frame is not of an allocator or a
+ * standard library, else the outermost. -1 = no stack.
+ */
+int64_t recording_site(const struct recording *r, size_t leaf);
+
+/* The name of frame @frame: its function, else "[object]"; as text_clean. The caller frees it. */
+char *recording_frame_name(const struct recording *r, size_t frame);
+/* "function (file:line)" or "function (in object)". The caller frees it. */
+char *recording_frame_label(const struct recording *r, size_t frame);
+
+#endif

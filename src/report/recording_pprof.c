@@ -1,0 +1,276 @@
+/*
+ * Fills the messages of a profile. An address is one location: its frames are the row of the real
+ * function and, behind it, those of the functions that are inlined there. So a location has the
+ * number of that row, plus 1, and a function that of its own row.
+ */
+#include "report/recording_pprof.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include <src/report/pprof_profile.pb-c.h> /* made from pprof_profile.proto */
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+
+enum { SAMPLE_TYPES = 4 };
+
+struct pprof {
+	const struct recording *r;
+	struct recording *texts;   /* for its texts alone */
+	Pprof__Profile profile;
+};
+
+static int64_t text(struct pprof *p, const char *s)
+{
+	return recording_string(p->texts, s);
+}
+
+static int64_t text_of(struct pprof *p, enum recording_table_id id, size_t row, unsigned column)
+{
+	return text(p, p->r->text.data[recording_get(p->r, id, row, column)]);
+}
+
+/* @count messages of @size bytes, and pointers to them: all are zero. */
+static void *make_messages(size_t count, size_t size, void ***pointers_out)
+{
+	char *all = xcalloc(count + 1, size);
+
+	*pointers_out = xcalloc(count + 1, sizeof(**pointers_out));
+	for (size_t i = 0; i < count; i++)
+		(*pointers_out)[i] = all + i * size;
+	return all;
+}
+
+#define MAKE(p, member, type, n)                                                              \
+	({                                                                                    \
+		void **pointers_;                                                             \
+		type *all_ = make_messages(n, sizeof(type), &pointers_);                      \
+		(p)->profile.member = (type **)pointers_;                                     \
+		(p)->profile.n_##member = n;                                                  \
+		all_;                                                                         \
+	})
+
+static void free_messages(void *pointers)
+{
+	void **all = pointers;
+
+	if (all)
+		free(all[0]);
+	free(all);
+}
+
+/* -- names -- */
+
+static void add_mappings(struct pprof *p)
+{
+	size_t n = recording_rows(p->r, RECORDING_OBJECTS);
+	Pprof__Mapping *m = MAKE(p, mapping, Pprof__Mapping, n);
+
+	for (size_t i = 0; i < n; i++) {
+		pprof__mapping__init(&m[i]);
+		m[i].id = i + 1;
+		m[i].memory_start = recording_get(p->r, RECORDING_OBJECTS, i, OBJECT_START);
+		m[i].memory_limit = recording_get(p->r, RECORDING_OBJECTS, i, OBJECT_END);
+		m[i].file_offset = recording_get(p->r, RECORDING_OBJECTS, i, OBJECT_OFFSET);
+		m[i].filename = text_of(p, RECORDING_OBJECTS, i, OBJECT_PATH);
+		m[i].build_id = text_of(p, RECORDING_OBJECTS, i, OBJECT_BUILD_ID);
+		m[i].has_functions = m[i].has_filenames = true;
+		m[i].has_line_numbers = m[i].has_inline_frames = true;
+	}
+}
+
+static void add_functions(struct pprof *p)
+{
+	size_t n = recording_rows(p->r, RECORDING_FRAMES);
+	Pprof__Function *f = MAKE(p, function, Pprof__Function, n);
+
+	for (size_t i = 0; i < n; i++) {
+		pprof__function__init(&f[i]);
+		f[i].id = i + 1;
+		f[i].name = f[i].system_name = text_of(p, RECORDING_FRAMES, i, FRAME_FUNCTION);
+		f[i].filename = text_of(p, RECORDING_FRAMES, i, FRAME_FILE);
+	}
+}
+
+/* How many functions are at the address whose real function is @row. */
+static size_t functions_at(const struct recording *r, size_t row)
+{
+	size_t end = row + 1;
+
+	while (end < recording_rows(r, RECORDING_FRAMES) &&
+	       recording_get(r, RECORDING_FRAMES, end, FRAME_INLINED))
+		end++;
+	return end - row;
+}
+
+static void fill_lines(struct pprof *p, Pprof__Location *l, size_t row)
+{
+	void **pointers;
+	size_t n = functions_at(p->r, row);
+	Pprof__Line *line = make_messages(n, sizeof(*line), &pointers);
+
+	l->line = (Pprof__Line **)pointers;
+	l->n_line = n;
+	for (size_t i = 0; i < n; i++) {
+		size_t frame = row + n - 1 - i;
+
+		pprof__line__init(&line[i]);
+		line[i].function_id = frame + 1;
+		line[i].line = (int64_t)recording_get(p->r, RECORDING_FRAMES, frame, FRAME_LINE);
+	}
+}
+
+static void add_locations(struct pprof *p)
+{
+	size_t n = recording_rows(p->r, RECORDING_FRAMES), used = 0;
+	Pprof__Location *l = MAKE(p, location, Pprof__Location, n);
+
+	for (size_t i = 0; i < n; i += functions_at(p->r, i), used++) {
+		pprof__location__init(&l[used]);
+		l[used].id = i + 1;
+		l[used].mapping_id = recording_get(p->r, RECORDING_FRAMES, i, FRAME_OBJECT);
+		l[used].address = recording_get(p->r, RECORDING_FRAMES, i, FRAME_ADDRESS);
+		fill_lines(p, &l[used], i);
+	}
+	p->profile.n_location = used;
+}
+
+/* -- samples -- */
+
+static void add_types(struct pprof *p)
+{
+	static const char *const types[SAMPLE_TYPES][2] = {
+		{"inuse_space", "bytes"}, {"inuse_objects", "count"},
+		{"alloc_space", "bytes"}, {"alloc_objects", "count"},
+	};
+	Pprof__ValueType *t = MAKE(p, sample_type, Pprof__ValueType, SAMPLE_TYPES);
+
+	for (size_t i = 0; i < SAMPLE_TYPES; i++) {
+		pprof__value_type__init(&t[i]);
+		t[i].type = text(p, types[i][0]);
+		t[i].unit = text(p, types[i][1]);
+	}
+	p->profile.default_sample_type = t[0].type;
+}
+
+/* The location of the address of @frame: that of its real function, which is before it. */
+static uint64_t location_of(const struct recording *r, uint64_t frame)
+{
+	while (frame > 0 && recording_get(r, RECORDING_FRAMES, frame, FRAME_INLINED))
+		frame--;
+	return frame + 1;
+}
+
+static void fill_stack(struct pprof *p, Pprof__Sample *s, size_t leaf)
+{
+	VEC(uint64_t) location = {0};
+	uint64_t n = recording_get(p->r, RECORDING_LEAVES, leaf, LEAF_NODE);
+
+	while (n > 0) {
+		uint64_t frame = recording_get(p->r, RECORDING_NODES, n - 1, NODE_FRAME);
+
+		*vec_add(&location) = location_of(p->r, frame);
+		/* the frames of one address are one location */
+		while (n > 0 && recording_get(p->r, RECORDING_FRAMES, frame, FRAME_INLINED)) {
+			n = recording_get(p->r, RECORDING_NODES, n - 1, NODE_PARENT);
+			if (n > 0)
+				frame = recording_get(p->r, RECORDING_NODES, n - 1, NODE_FRAME);
+		}
+		if (n > 0)
+			n = recording_get(p->r, RECORDING_NODES, n - 1, NODE_PARENT);
+	}
+	s->location_id = location.data;
+	s->n_location_id = location.count;
+}
+
+static void add_samples(struct pprof *p, const struct recording_view *v,
+			const struct recording_view *total)
+{
+	size_t n = recording_rows(p->r, RECORDING_LEAVES), used = 0;
+	Pprof__Sample *s = MAKE(p, sample, Pprof__Sample, n);
+
+	for (size_t i = 0; i < n; i++) {
+		const int64_t value[SAMPLE_TYPES] = {
+			(int64_t)v->leaf[i].bytes, (int64_t)v->leaf[i].blocks,
+			(int64_t)total->leaf[i].bytes, (int64_t)total->leaf[i].blocks};
+
+		if (!value[0] && !value[1] && !value[2] && !value[3])
+			continue;
+		pprof__sample__init(&s[used]);
+		fill_stack(p, &s[used], i);
+		s[used].value = xmemdup(value, sizeof(value));
+		s[used].n_value = SAMPLE_TYPES;
+		used++;
+	}
+	p->profile.n_sample = used;
+}
+
+/* -- the whole -- */
+
+static void add_times(struct pprof *p)
+{
+	const char *start = recording_meta(p->r, "start"),
+		   *duration = recording_meta(p->r, "duration");
+
+	p->profile.time_nanos = start ? (int64_t)(strtod(start, NULL) * 1e9) : 0;
+	p->profile.duration_nanos = duration ? (int64_t)(strtod(duration, NULL) * 1e6) : 0;
+}
+
+static void write_gzip(FILE *out, uint8_t *data, size_t size)
+{
+	enum { GZIP_WINDOW = 15 + 16, MEMORY = 9 };
+	z_stream z = {.next_in = data, .avail_in = (uInt)size};
+
+	CHECK(deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, MEMORY,
+			   Z_DEFAULT_STRATEGY) == Z_OK);
+	uLong bound = deflateBound(&z, size);
+	uint8_t *packed = xmalloc(bound);
+
+	z.next_out = packed;
+	z.avail_out = (uInt)bound;
+	CHECK(deflate(&z, Z_FINISH) == Z_STREAM_END);
+	fwrite(packed, bound - z.avail_out, 1, out);
+	deflateEnd(&z);
+	free(packed);
+}
+
+static void deinit(struct pprof *p)
+{
+	for (size_t i = 0; i < p->profile.n_sample; i++) {
+		free(p->profile.sample[i]->location_id);
+		free(p->profile.sample[i]->value);
+	}
+	for (size_t i = 0; i < p->profile.n_location; i++)
+		free_messages(p->profile.location[i]->line);
+	free_messages(p->profile.sample_type);
+	free_messages(p->profile.sample);
+	free_messages(p->profile.mapping);
+	free_messages(p->profile.location);
+	free_messages(p->profile.function);
+	recording_free(p->texts);
+}
+
+void recording_pprof_write(FILE *out, const struct recording *r, const struct recording_view *v,
+			   const struct recording_view *total)
+{
+	struct pprof p = {.r = r, .texts = recording_new()};
+
+	pprof__profile__init(&p.profile);
+	add_types(&p);
+	add_mappings(&p);
+	add_functions(&p);
+	add_locations(&p);
+	add_samples(&p, v, total);
+	add_times(&p);
+	p.profile.string_table = p.texts->text.data;
+	p.profile.n_string_table = p.texts->text.count;
+	size_t size = pprof__profile__get_packed_size(&p.profile);
+	uint8_t *data = xmalloc(size + 1);
+
+	write_gzip(out, data, pprof__profile__pack(&p.profile, data));
+	free(data);
+	deinit(&p);
+}

@@ -1,0 +1,15 @@
+/* What ptmem-report makes of recordings. */
+#ifndef PTMEM_REPORT_RECORDING_SHOW_H
+#define PTMEM_REPORT_RECORDING_SHOW_H
+
+#include "report/recording_view.h"
+#include "report/show.h"
+
+/*
+ * Makes the reports that @r asks for: of @old and @new with is_diff, else of @new, @old is NULL.
+ * 0, or an enum report_exit once the error is logged.
+ */
+int recording_show(const struct report_request *r, const struct recording *old,
+		   const struct recording *new);
+
+#endif

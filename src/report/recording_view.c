@@ -1,0 +1,308 @@
+/* The values of leaves for what is asked. */
+#include "report/recording_view.h"
+
+#include <errno.h>
+#include <math.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "profile/cells.h"
+
+/* -- times -- */
+
+static size_t intervals(const struct recording *r)
+{
+	return recording_rows(r, RECORDING_TIMELINE);
+}
+
+/* "12.5" and "12.5s" are seconds, "300ms" milliseconds, "40%" a part of the whole. */
+static bool parse_time(const struct recording *r, const char *text, size_t size, uint32_t *out)
+{
+	char copy[64], *end;
+
+	if (!size || size >= sizeof(copy) || !intervals(r))
+		return false;
+	memcpy(copy, text, size);
+	copy[size] = '\0';
+	if (strcmp(copy, "end") == 0) {
+		*out = (uint32_t)intervals(r) - 1;
+		return true;
+	}
+	if (strcmp(copy, "start") == 0) {
+		*out = 0;
+		return true;
+	}
+	double value = strtod(copy, &end);
+	double width = (double)(UINT64_C(1) << r->shift), all = width * (double)intervals(r);
+
+	if (end == copy || !(value >= 0))
+		return false;
+	if (strcmp(end, "%") == 0)
+		value = all * value / 100;
+	else if (!*end || strcmp(end, "s") == 0)
+		value *= 1000;
+	else if (strcmp(end, "ms") != 0)
+		return false;
+	*out = (uint32_t)fmin(value / width, (double)intervals(r) - 1);
+	return true;
+}
+
+static int parse_range(const struct recording *r, const char *text, struct recording_view *v)
+{
+	const char *dots = strstr(text, "..");
+
+	if (!dots || !parse_time(r, text, (size_t)(dots - text), &v->first) ||
+	    !parse_time(r, dots + 2, strlen(dots + 2), &v->last) || v->first > v->last)
+		return -EINVAL;
+	return 0;
+}
+
+/* -- values -- */
+
+static void add(struct recording_view *v, uint64_t leaf, uint64_t bytes, uint64_t blocks)
+{
+	v->leaf[leaf - 1].bytes += bytes;
+	v->leaf[leaf - 1].blocks += blocks;
+}
+
+static void add_cells(struct recording_view *v, const struct recording *r)
+{
+	const struct recording_table *t = &r->table[RECORDING_CELLS];
+
+	for (size_t i = 0; i < t->rows; i++) {
+		uint64_t born = t->column[CELL_BORN][i], died = t->column[CELL_DIED][i];
+
+		if (born >= v->first && born <= v->last && (died > v->last || died == CELL_NEVER))
+			add(v, t->column[CELL_LEAF][i], t->column[CELL_BYTES][i],
+			    t->column[CELL_BLOCKS][i]);
+	}
+}
+
+static void add_peak(struct recording_view *v, const struct recording *r)
+{
+	const struct recording_table *t = &r->table[RECORDING_PEAK];
+
+	for (size_t i = 0; i < t->rows; i++)
+		add(v, t->column[PEAK_LEAF][i], t->column[PEAK_BYTES][i],
+		    t->column[PEAK_BLOCKS][i]);
+}
+
+static void add_totals(struct recording_view *v, const struct recording *r)
+{
+	const struct recording_table *t = &r->table[RECORDING_LEAVES];
+
+	for (size_t i = 0; i < t->rows; i++) {
+		if (v->quantity == VIEW_TEMPORARY)
+			add(v, i + 1, 0, t->column[LEAF_TEMPORARY][i]);
+		else
+			add(v, i + 1, t->column[LEAF_BYTES][i],
+			    t->column[LEAF_ALLOCATIONS][i] + t->column[LEAF_REALLOCS][i]);
+	}
+}
+
+static void add_shares(struct recording_view *v, const struct recording *r, const bool *is_wanted)
+{
+	const struct recording_table *t = &r->table[RECORDING_SHARES];
+
+	for (size_t i = 0; i < t->rows; i++)
+		if (is_wanted[t->column[SHARE_THREAD][i]])
+			add(v, t->column[SHARE_LEAF][i], t->column[SHARE_BYTES][i],
+			    t->column[SHARE_BLOCKS][i]);
+}
+
+/* -- threads -- */
+
+/* Threads of id or name @text: false if there are none. */
+static bool find_threads(const struct recording *r, const char *text, bool *is_wanted)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < recording_rows(r, RECORDING_THREADS); i++) {
+		char key[32], id[16];
+
+		snprintf(id, sizeof(id), "%u",
+			 (unsigned)recording_get(r, RECORDING_THREADS, i, THREAD_ID));
+		snprintf(key, sizeof(key), "thread.%s", id);
+		const char *name = recording_meta(r, key);
+
+		is_wanted[i] = strcmp(text, id) == 0 || (name && strcmp(text, name) == 0);
+		found |= is_wanted[i];
+	}
+	return found;
+}
+
+static int view_thread(struct recording_view *v, const struct recording *r, const char *thread,
+		       char **why_out)
+{
+	bool *is_wanted = xcalloc(recording_rows(r, RECORDING_THREADS) + 1, sizeof(*is_wanted));
+	bool found = find_threads(r, thread, is_wanted);
+
+	v->quantity = VIEW_TOTAL;
+	if (found)
+		add_shares(v, r, is_wanted);
+	else
+		*why_out = xasprintf("no thread of id or name '%s' allocated anything", thread);
+	free(is_wanted);
+	return found ? 0 : -EINVAL;
+}
+
+/* -- matches -- */
+
+static bool frame_matches(const struct recording *r, size_t frame, const regex_t *regex)
+{
+	uint64_t object = recording_get(r, RECORDING_FRAMES, frame, FRAME_OBJECT);
+	const uint64_t texts[] = {
+		recording_get(r, RECORDING_FRAMES, frame, FRAME_FUNCTION),
+		recording_get(r, RECORDING_FRAMES, frame, FRAME_FILE),
+		object ? recording_get(r, RECORDING_OBJECTS, object - 1, OBJECT_PATH) : 0,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (texts[i] && regexec(regex, r->text.data[texts[i]], 0, NULL, 0) == 0)
+			return true;
+	return false;
+}
+
+/* By node: whether it or a caller of it matches. */
+static bool *matching_nodes(const struct recording *r, const regex_t *regex)
+{
+	size_t frames = recording_rows(r, RECORDING_FRAMES);
+	size_t nodes = recording_rows(r, RECORDING_NODES);
+	bool *frame = xcalloc(frames + 1, sizeof(*frame));
+	bool *node = xcalloc(nodes + 1, sizeof(*node));
+
+	for (size_t i = 0; i < frames; i++)
+		frame[i] = frame_matches(r, i, regex);
+	for (size_t i = 0; i < nodes; i++) {
+		uint64_t parent = recording_get(r, RECORDING_NODES, i, NODE_PARENT);
+
+		node[i] = frame[recording_get(r, RECORDING_NODES, i, NODE_FRAME)] ||
+			  (parent && node[parent - 1]);
+	}
+	free(frame);
+	return node;
+}
+
+static int keep_matches(struct recording_view *v, const struct recording *r, const char *match,
+			char **why_out)
+{
+	regex_t regex;
+	char text[256];
+	int rc = match ? regcomp(&regex, match, REG_EXTENDED | REG_NOSUB) : 0;
+
+	if (rc != 0) {
+		regerror(rc, &regex, text, sizeof(text));
+		*why_out = xasprintf("--match=%s: %s", match, text);
+		return -EINVAL;
+	}
+	bool *node = match ? matching_nodes(r, &regex) : NULL;
+
+	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++) {
+		uint64_t n = recording_get(r, RECORDING_LEAVES, i, LEAF_NODE);
+
+		if (node && !(n && node[n - 1]))
+			v->leaf[i] = (struct recording_value){0};
+		v->sum.bytes += v->leaf[i].bytes;
+		v->sum.blocks += v->leaf[i].blocks;
+	}
+	free(node);
+	if (match)
+		regfree(&regex);
+	return 0;
+}
+
+/* -- views -- */
+
+static void begin(struct recording_view *v, const struct recording *r)
+{
+	*v = (struct recording_view){
+		.leaf = xcalloc(recording_rows(r, RECORDING_LEAVES) + 1, sizeof(*v->leaf)),
+	};
+}
+
+static int end(struct recording_view *v, const struct recording *r, const char *match, int rc,
+	       char **why_out)
+{
+	if (rc == 0)
+		rc = keep_matches(v, r, match, why_out);
+	if (rc != 0)
+		recording_view_deinit(v);
+	return rc;
+}
+
+int recording_view_init(struct recording_view *v, const struct recording *r,
+			const struct recording_question *q, char **why_out)
+{
+	int rc = 0;
+
+	begin(v, r);
+	if (q->thread) {
+		rc = view_thread(v, r, q->thread, why_out);
+	} else if (q->range) {
+		v->quantity = VIEW_RANGE;
+		rc = parse_range(r, q->range, v);
+		if (rc != 0)
+			*why_out = xasprintf("--range takes two times of the recording, T1..T2, "
+					     "not '%s'", q->range);
+		else
+			add_cells(v, r);
+	} else if (q->at && strcmp(q->at, "peak") != 0) {
+		v->quantity = VIEW_AT;
+		if (!parse_time(r, q->at, strlen(q->at), &v->last)) {
+			rc = -EINVAL;
+			*why_out = xasprintf("--at takes a time of the recording (2.5, 300ms, "
+					     "40%%, peak or end), not '%s'", q->at);
+		} else {
+			add_cells(v, r);
+		}
+	} else {
+		add_peak(v, r);
+	}
+	return end(v, r, q->match, rc, why_out);
+}
+
+int recording_view_of(struct recording_view *v, const struct recording *r,
+		      enum recording_quantity quantity, const char *match, char **why_out)
+{
+	begin(v, r);
+	v->quantity = quantity;
+	v->last = intervals(r) ? (uint32_t)intervals(r) - 1 : 0;
+	if (quantity == VIEW_PEAK)
+		add_peak(v, r);
+	else if (quantity == VIEW_TOTAL || quantity == VIEW_TEMPORARY)
+		add_totals(v, r);
+	else
+		add_cells(v, r);
+	return end(v, r, match, 0, why_out);
+}
+
+void recording_view_deinit(struct recording_view *v)
+{
+	free(v->leaf);
+	v->leaf = NULL;
+}
+
+char *recording_view_text(const struct recording_view *v, const struct recording *r,
+			  const struct recording_question *q)
+{
+	double width = (double)(UINT64_C(1) << r->shift) / 1000;
+
+	switch (v->quantity) {
+	case VIEW_AT:
+		return xasprintf("live after %.3f s", width * (v->last + 1));
+	case VIEW_RANGE:
+		return xasprintf("allocated from %.3f s to %.3f s, and still live then",
+				 width * v->first, width * (v->last + 1));
+	case VIEW_TOTAL:
+		return q->thread ? xasprintf("ever allocated by thread %s", q->thread) :
+				   xstrdup("ever allocated");
+	case VIEW_TEMPORARY:
+		return xstrdup("temporary allocations");
+	case VIEW_PEAK:
+		break;
+	}
+	return xstrdup("live at the peak");
+}

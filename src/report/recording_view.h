@@ -1,0 +1,48 @@
+/*
+ * What is asked of a recording: which blocks count, by leaf.
+ *
+ *	VIEW_PEAK     live at the exact peak
+ *	VIEW_AT       live at the end of one interval
+ *	VIEW_RANGE    allocated in a range of intervals, and live at its end
+ *	VIEW_TOTAL    ever allocated (by one thread, if one is asked for)
+ *	VIEW_TEMPORARY  of them those released before their thread allocated again (blocks alone)
+ */
+#ifndef PTMEM_REPORT_RECORDING_VIEW_H
+#define PTMEM_REPORT_RECORDING_VIEW_H
+
+#include "recording/recording.h"
+
+enum recording_quantity { VIEW_PEAK, VIEW_AT, VIEW_RANGE, VIEW_TOTAL, VIEW_TEMPORARY };
+
+struct recording_value {
+	uint64_t bytes, blocks;
+};
+
+struct recording_view {
+	enum recording_quantity quantity;
+	uint32_t first, last;          /* intervals; of VIEW_AT the last alone */
+	struct recording_value *leaf;  /* by row of LEAVES; owned */
+	struct recording_value sum;
+};
+
+/* The options that choose a view, as given; NULL = not given. */
+struct recording_question {
+	const char *at, *range, *thread, *match;
+};
+
+/*
+ * -EINVAL and *@why_out, which the caller frees, if there is no such time or thread, or the
+ * expression is wrong.
+ */
+int recording_view_init(struct recording_view *v, const struct recording *r,
+			const struct recording_question *q, char **why_out);
+/* The same of @quantity, with the leaves of @match alone (NULL = all). */
+int recording_view_of(struct recording_view *v, const struct recording *r,
+		      enum recording_quantity quantity, const char *match, char **why_out);
+void recording_view_deinit(struct recording_view *v);
+
+/* "live after 1.250 s": what the values are. The caller frees it. */
+char *recording_view_text(const struct recording_view *v, const struct recording *r,
+			  const struct recording_question *q);
+
+#endif

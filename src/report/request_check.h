@@ -1,0 +1,13 @@
+/* Whether what is asked for makes sense: options that fit each other, and files that differ. */
+#ifndef PTMEM_REPORT_REQUEST_CHECK_H
+#define PTMEM_REPORT_REQUEST_CHECK_H
+
+#include "report/show.h"
+
+/* Option @name ("--top") was given. */
+void request_note(struct report_request *r, const char *name);
+
+/* Why @r makes no sense; NULL if it does. The caller frees it. */
+char *request_check(const struct report_request *r);
+
+#endif

@@ -1,0 +1,103 @@
+/*
+ * The path passed to execve is in the new program's memory, where the auxiliary vector
+ * points; for a script, /proc/PID/exe names the interpreter instead. The kernel passes
+ * these arguments to the interpreter of a script:
+ *
+ *	INTERPRETER [ITS ARGUMENT] SCRIPT ARGUMENT...
+ *
+ * with one more level in front for each interpreter that is a script itself.
+ */
+#include "session/exec_info.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/uio.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/proc.h"
+#include "base/vec.h"
+
+#define NAME_SIZE 4096
+
+static uint64_t name_address(pid_t pid)
+{
+	_cleanup_fclose_ FILE *f = proc_open(pid, "auxv");
+	uint64_t entry[2]; /* type, value */
+	while (f && fread(entry, sizeof(entry), 1, f) == 1) {
+		if (entry[0] == AT_EXECFN)
+			return entry[1];
+	}
+	return 0;
+}
+
+/* The name is near the end of the stack, so fewer bytes than requested may be mapped. */
+char *exec_info_name(pid_t pid)
+{
+	char name[NAME_SIZE];
+	uint64_t addr = name_address(pid);
+	struct iovec local = {name, NAME_SIZE - 1},
+		     remote = {(void *)(uintptr_t)addr, NAME_SIZE - 1};
+	if (!addr)
+		return NULL;
+	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+	while (n < 0 && remote.iov_len > 1) {
+		/* up to the end of the page: the next one is not mapped */
+		remote.iov_len = MIN(remote.iov_len - 1, PAGE_SIZE_MIN - addr % PAGE_SIZE_MIN);
+		n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+		if (n < 0)
+			return NULL;
+	}
+	name[n > 0 ? n : 0] = '\0';
+	return n > 0 ? xstrdup(name) : NULL;
+}
+
+/* Whether the file @name, as @pid sees it, begins as a script does. */
+static bool is_script(pid_t pid, const char *name)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", *name == '/' ? "root" : "cwd", name);
+	_cleanup_fclose_ FILE *f = proc_open(pid, path);
+	return f && getc(f) == '#' && getc(f) == '!';
+}
+
+static void add_word(char **text, char *word)
+{
+	for (char *s = word; *s; s++)
+		*s = *s == '\n' ? ' ' : *s;
+	char *before = *text;
+	*text = before ? xasprintf("%s %s", before, word) : xstrdup(word);
+	free(before);
+}
+
+/*
+ * Removes the padding of a title that a process wrote over its arguments: one word followed by
+ * blanks or empty words. A single blank or empty word may be an argument.
+ */
+static void trim_title(char *text, unsigned words)
+{
+	size_t end = strlen(text), length = end;
+	while (length > 0 && text[length - 1] == ' ')
+		length--;
+	if (words == 1 && length > 0 && end - length > 1)
+		text[length] = '\0';
+}
+
+char *exec_info_command(pid_t pid, bool is_fresh)
+{
+	_cleanup_fclose_ FILE *f = proc_open(pid, "cmdline");
+	_cleanup_free_ char *line = NULL, *name = is_fresh ? exec_info_name(pid) : NULL;
+	bool is_before = name && is_script(pid, name);
+	char *text = NULL;
+	size_t size = 0;
+	unsigned words = 0; /* that are not empty */
+	for (unsigned i = 0; f && getdelim(&line, &size, '\0', f) > 0; i++) {
+		words += *line != '\0';
+		is_before = is_before && !(i > 0 && strcmp(line, name) == 0);
+		if (!is_before)
+			add_word(&text, i == 0 && name ? name : line);
+	}
+	if (text && !is_fresh)
+		trim_title(text, words);
+	return text ? text : xstrdup(name ? name : "");
+}

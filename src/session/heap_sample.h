@@ -1,0 +1,47 @@
+/*
+ * --heap-sample: which events of a session are samples. All others end here, after they were
+ * counted in the exact totals:
+ *
+ *	every call -> totals -> is it a sample? -> event, with its real size -> profile
+ *
+ * A release is an event if its block was a sample. A realloc is one if the old block was a sample,
+ * if the new one is, or both:
+ *
+ *	old      new      event
+ *	sample   sample   a realloc, as it is
+ *	sample   no       the end of a realloc to no bytes, which frees the block
+ *	no       sample   an allocation
+ *	no       no       none
+ *
+ * A call that fails is always an event.
+ */
+#ifndef PTMEM_HEAP_SAMPLE_H
+#define PTMEM_HEAP_SAMPLE_H
+
+#include "base/byte_sampler.h"
+#include "base/call_totals.h"
+#include "profile/event.h"
+
+struct profile;
+
+struct heap_sample {
+	uint64_t interval;    /* 0: every call is an event, and nothing else here is used */
+	uint64_t seed;
+	bool is_done;         /* a replay of samples: the events were chosen already */
+	struct byte_sampler sampler;
+	struct call_totals totals;
+};
+
+void heap_sample_init(struct heap_sample *h, uint64_t interval, uint64_t seed);
+
+/*
+ * Whether @ev is an event of @p, the profile that has all samples so far; then *ev is it.
+ * @is_chosen: the tracee has decided that the allocation is a sample, and counted the call.
+ */
+bool heap_sample_keep(struct heap_sample *h, const struct profile *p, bool is_chosen,
+		      struct event *ev);
+
+/* "--heap-sample=512K"; the caller frees it. */
+char *heap_sample_text(uint64_t interval);
+
+#endif

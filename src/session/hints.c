@@ -1,0 +1,114 @@
+/* Recognizes setuid programs, Python, stripped objects and idle processes. */
+#include "session/hints.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "session/session.h"
+#include "tracee/state/module.h"
+
+/* ptrace(2), PTRACE_TRACEME: execve grants such privileges only if the tracer has them. */
+void hints_at_start(const struct session *s)
+{
+	struct stat st;
+	if (geteuid() == 0 || session_was_attached(s) || !s->space)
+		return;
+	_cleanup_free_ char *exe = xasprintf("/proc/%d/exe", (int)s->space->reader);
+	_cleanup_free_ char *path = proc_read_link((pid_t)s->pid, "exe");
+	if (stat(exe, &st) != 0 || !path)
+		return;
+	bool is_setuid = (st.st_mode & S_ISUID && st.st_uid != geteuid()) ||
+			 (st.st_mode & S_ISGID && st.st_mode & S_IXGRP && st.st_gid != getegid());
+	bool has_capabilities = getxattr(exe, "security.capability", NULL, 0) > 0;
+	if (is_setuid || has_capabilities)
+		log_warn("%s has %s, which the kernel ignores under a tracer without root: "
+			 "it may fail; run ptmem as root, or attach with -p as root",
+			 path, is_setuid ? "a setuid or setgid bit" : "file capabilities");
+}
+
+/* -- at the end -- */
+
+static bool is_python(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	if (strncmp(name, "lib", 3) == 0)
+		name += 3;
+	return strncmp(name, "python3", 7) == 0 || strncmp(name, "python2", 7) == 0;
+}
+
+static bool runs_python(const struct run *run)
+{
+	for (size_t i = 0; i < run->modules.count; i++) {
+		const struct module *m = run->modules.data[i];
+		if (m && is_python(m->path))
+			return true;
+	}
+	return false;
+}
+
+/* The value of @name in the initial environment of @pid; NULL: unset or unknown. The caller
+ * frees it. */
+static char *read_variable(pid_t pid, const char *name, bool *is_known)
+{
+	_cleanup_fclose_ FILE *f = proc_open(pid, "environ");
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0, n = strlen(name);
+	*is_known = f != NULL;
+	while (f && getdelim(&line, &size, '\0', f) > 0) {
+		if (strncmp(line, name, n) == 0 && line[n] == '=')
+			return xstrdup(line + n + 1);
+	}
+	return NULL;
+}
+
+/* pymalloc serves requests of up to 512 bytes from arenas that it maps, without malloc. */
+static void hint_at_pymalloc(const struct session *s)
+{
+	bool is_known = true;
+	_cleanup_free_ char *value = NULL;
+	if (!runs_python(s->run))
+		return;
+	if (session_was_attached(s))
+		value = read_variable((pid_t)s->pid, "PYTHONMALLOC", &is_known);
+	else if (getenv("PYTHONMALLOC"))
+		value = xstrdup(getenv("PYTHONMALLOC"));
+	if (is_known && !(value && strncmp(value, "malloc", 6) == 0))
+		log_info("hint: Python's own allocator serves small objects, which are not in this "
+			 "profile; PYTHONMALLOC=malloc in the program's environment shows them");
+}
+
+static void hint_at_symbols(const struct call_site_sum *site, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!site[i].is_unnamed)
+			continue;
+		const char *slash = strrchr(site[i].object, '/');
+		log_info("hint: %s is stripped; names need its debug package (-dbgsym, -debuginfo) "
+			 "or a build with -g", slash ? slash + 1 : site[i].object);
+		return;
+	}
+}
+
+void hints_at_end(const struct session *s, const struct call_site_sum *site, size_t count)
+{
+	const struct options *o = s->run->options;
+	if (!s->run->target || !o->heap || o->pages_as_heap)
+		return;
+	bool is_empty = profile_totals(s->profile)->allocations == 0;
+	if (is_empty && o->heap_sample > 1)
+		log_info("hint: no allocation was sampled: take a smaller --heap-sample, or a "
+			 "longer time");
+	else if (session_was_attached(s) && is_empty)
+		log_info("hint: nothing was allocated while ptmem was attached; blocks from before "
+			 "are unknown: attach for longer, or while the program works");
+	else
+		hint_at_pymalloc(s);
+	hint_at_symbols(site, count);
+}

@@ -1,0 +1,250 @@
+/*
+ * A thread is inside malloc if a pc on its stack is: it may be in the kernel, or in a handler of a
+ * signal that interrupted it.
+ */
+#include "session/inspect_look.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "base/cleanup.h"
+#include "base/elf_file.h"
+#include "base/proc.h"
+#include "session/malloc_module.h"
+#include "tracee/control/target.h"
+#include "tracee/control/thread_views.h"
+#include "tracee/state/module.h"
+#include "tracee/state/space.h"
+#include "tracee/state/space_modules.h"
+#include "unwind/unwind.h"
+#include "unwind/unwinder.h"
+
+#define PCS 64u
+#define MOMENTS_MAX 200u
+#define MOMENT_NS 30000u
+
+/* -- threads -- */
+
+struct collector {
+	struct address_space *space;
+	const struct unwinder *unwinder;
+	struct inspect_input *in;
+	const struct malloc_module *malloc;
+};
+
+static const struct module *module_at(void *ctx, taddr_t pc)
+{
+	return space_find_module(ctx, pc);
+}
+
+static bool is_inside(const struct collector *c, taddr_t pc)
+{
+	return (pc >= c->malloc->start && pc < c->malloc->end) || space_is_own(c->space, pc);
+}
+
+static void add_thread(void *ctx, const struct thread_view *v)
+{
+	struct collector *c = ctx;
+	struct glibc_thread *th = vec_add(&c->in->threads);
+	taddr_t pc[PCS];
+	bool is_whole;
+	size_t n = c->unwinder->stack_pcs(c->unwinder->ctx, v->stack, pc, PCS, &is_whole);
+
+	*th = (struct glibc_thread){
+		.tid = v->tid, .sp = v->sp, .thread_pointer = v->thread_pointer};
+	th->is_inside = v->has_call;
+	/* a stub is reported together with the entry of its function */
+	for (size_t i = v->has_returned ? 2 : 0; i < n; i++)
+		th->is_inside |= is_inside(c, pc[i]);
+}
+
+static uint32_t count_inside(const struct inspect_input *in)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < in->threads.count; i++)
+		count += in->threads.data[i].is_inside;
+	return count;
+}
+
+static bool wants_thread(void *ctx, pid_t tid)
+{
+	const struct inspect_input *in = ctx;
+
+	for (size_t i = 0; i < in->threads.count; i++)
+		if (in->threads.data[i].tid == tid)
+			return in->threads.data[i].is_inside;
+	return false; /* it is new: at its first instruction */
+}
+
+/* Lets threads leave malloc, one after the other as they happen to, while those that have wait. */
+static int settle(struct target *t, struct collector *c, struct inspect_look *out)
+{
+	for (out->moments = 0;; out->moments++) {
+		c->in->threads.count = 0;
+		thread_views_each(t, c->space, add_thread, c);
+		out->inside = count_inside(c->in);
+		if (out->inside == 0 || out->moments == MOMENTS_MAX)
+			return 0;
+		if (!target_run_threads(t, c->space, wants_thread, c->in, MOMENT_NS))
+			return -ESRCH;
+	}
+}
+
+/* -- memory -- */
+
+static ssize_t read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	const struct address_space *s = ctx;
+	struct iovec here = {buf, size}, there = {(void *)(uintptr_t)addr, size};
+
+	return process_vm_readv(s->reader, &here, 1, &there, 1, 0);
+}
+
+#define GATHER_MAX 512u
+
+static void gather_memory(void *ctx, const taddr_t *addr, size_t count, size_t each, void *buf)
+{
+	const struct address_space *s = ctx;
+	struct iovec there[GATHER_MAX];
+
+	memset(buf, 0, count * each);
+	for (size_t i = 0; i < count;) {
+		size_t n = MIN(count - i, (size_t)GATHER_MAX);
+		struct iovec here = {(char *)buf + i * each, n * each};
+
+		for (size_t k = 0; k < n; k++)
+			there[k] = (struct iovec){(void *)(uintptr_t)addr[i + k], each};
+		ssize_t got = process_vm_readv(s->reader, &here, 1, there, n, 0);
+
+		/* it ends at the first that cannot be read, which is passed over */
+		i += got > 0 ? MAX((size_t)got / each, (size_t)1) : 1;
+	}
+}
+
+static bool has_writable(const struct maps *maps, taddr_t start, taddr_t end)
+{
+	for (size_t i = vec_search(&maps->list, e, e->end <= start); i < maps->list.count; i++) {
+		const struct map *m = &maps->list.data[i];
+
+		if (m->start >= end)
+			return false;
+		if (m->is_write)
+			return true;
+	}
+	return false;
+}
+
+static int compare_segments(const void *a, const void *b)
+{
+	const struct inspect_segment *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void add_segments(const struct address_space *s, struct inspect_input *in)
+{
+	for (size_t i = 0; i < s->modules.count; i++) {
+		const struct module *m = s->modules.data[i];
+
+		for (size_t k = 0; m->file && !m->is_vdso && k < m->file->segment_count; k++) {
+			const struct elf_segment *g = &m->file->segment[k];
+			taddr_t start = ROUND_DOWN(m->bias + g->vaddr, (taddr_t)PAGE_SIZE_MIN);
+			taddr_t end = ROUND_UP(m->bias + g->vaddr + g->memsz,
+					       (taddr_t)PAGE_SIZE_MIN);
+
+			*vec_add(&in->segments) = (struct inspect_segment){
+				start, end, has_writable(&in->resident.maps, start, end)};
+		}
+	}
+	if (in->segments.count > 1)
+		qsort(in->segments.data, in->segments.count, sizeof(*in->segments.data),
+		      compare_segments);
+}
+
+static void add_own(const struct address_space *s, struct inspect_input *in)
+{
+	for (size_t i = 0; i < s->own.areas.count; i++) {
+		const struct stub_area *a = &s->own.areas.data[i];
+
+		if (!a->is_slack)
+			*vec_add(&in->profiler) =
+				(struct glibc_range){a->start, a->start + a->size};
+	}
+	if (s->own.shared)
+		*vec_add(&in->profiler) =
+			(struct glibc_range){s->own.shared, s->own.shared + s->own.shared_size};
+}
+
+static void read_counters(pid_t pid, struct inspect_look *out)
+{
+	_cleanup_fclose_ FILE *file = proc_open(pid, "status");
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+
+	while (file && getline(&line, &size, file) > 0) {
+		if (strncmp(line, "VmRSS:", 6) == 0)
+			out->rss = strtoull(line + 6, NULL, 10) * 1024;
+		else if (strncmp(line, "VmSwap:", 7) == 0)
+			out->swap = strtoull(line + 7, NULL, 10) * 1024;
+	}
+}
+
+static int read_all(struct target *t, struct collector *c, struct inspect_look *out)
+{
+	struct address_space *s = c->space;
+	int rc = settle(t, c, out);
+
+	if (rc == 0)
+		rc = resident_read(s->reader, &c->in->resident);
+	if (rc != 0)
+		return rc;
+	read_counters(s->reader, out);
+	add_segments(s, c->in);
+	add_own(s, c->in);
+	inspect_run(c->in, &out->report);
+	out->has_arena = out->report.heaps.arenas.count > 0 &&
+			 out->report.heaps.arenas.data[0].is_main;
+	return 0;
+}
+
+int inspect_look(struct target *t, struct address_space *s, heap_block_fn *block, void *ctx,
+		 struct inspect_look *out)
+{
+	const struct unwind_ops ops = {.module = module_at, .ctx = s};
+	struct inspect_input in = {.source = {read_memory, gather_memory, s}, .block = block,
+				   .block_ctx = ctx};
+	struct unwind *unwind = s->unwinder ? NULL : unwind_new(arch_native, &ops);
+	struct unwinder own;
+	struct collector c = {.space = s, .in = &in, .malloc = &out->malloc,
+			      .unwinder = s->unwinder ? s->unwinder : &own};
+
+	*out = (struct inspect_look){0};
+	if (unwind)
+		unwinder_init(&own, unwind);
+	malloc_module_find(s->modules.data, s->modules.count, &out->malloc);
+	for (size_t i = 0; i < s->modules.count; i++)
+		*vec_add(&out->modules.list) = module_hold(s->modules.data[i]);
+	int rc = read_all(t, &c, out);
+
+	inspect_input_deinit(&in);
+	if (unwind)
+		unwind_free(unwind);
+	if (rc != 0)
+		inspect_look_deinit(out);
+	return rc;
+}
+
+void inspect_look_judge(struct inspect_look *l)
+{
+	l->other = malloc_module_other(&l->modules);
+	if (l->malloc.module)
+		malloc_module_version(l->malloc.module, &l->glibc_major, &l->glibc_minor);
+}
+
+void inspect_look_deinit(struct inspect_look *l)
+{
+	inspect_report_deinit(&l->report);
+	held_modules_deinit(&l->modules);
+}

@@ -1,0 +1,38 @@
+/*
+ * A stopped process is read, and found in a state in which it can be read: no thread is in the
+ * middle of malloc. Joins tracee, unwind and inspect.
+ */
+#ifndef PTMEM_INSPECT_LOOK_H
+#define PTMEM_INSPECT_LOOK_H
+
+#include "inspect/inspect.h"
+#include "session/malloc_module.h"
+
+struct address_space;
+struct target;
+
+struct inspect_look {
+	struct inspect_report report;
+	struct held_modules modules;
+	struct malloc_module malloc;
+	/* by inspect_look_judge */
+	const char *other;       /* the name of another allocator; NULL = none */
+	unsigned glibc_major, glibc_minor; /* 0 = unknown */
+	bool has_arena;          /* malloc was used, and is glibc's */
+	uint32_t inside;         /* threads in functions of malloc's that did not leave them */
+	uint32_t moments;        /* how often others ran until they had left them */
+	uint64_t rss, swap;      /* VmRSS and VmSwap, bytes */
+};
+
+/*
+ * Reads @s, whose threads are stopped; what takes long and needs only files is left to
+ * inspect_look_judge. @block: called for each block in use; NULL = not wanted.
+ * -errno if its memory cannot be listed. inspect_look_deinit frees @out.
+ */
+int inspect_look(struct target *t, struct address_space *s, heap_block_fn *block, void *ctx,
+		 struct inspect_look *out);
+/* Finds out which malloc it is. */
+void inspect_look_judge(struct inspect_look *l);
+void inspect_look_deinit(struct inspect_look *l);
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * A look is an attach that puts nothing in, all reading while the threads are stopped for it, and
+ * a detach.
+ */
+#include "session/inspect_process.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "session/exec_info.h"
+#include "session/inspect_look.h"
+#include "session/inspect_title.h"
+#include "tracee/state/space.h"
+#include "tracee/state/target_options.h"
+
+struct look {
+	struct target *target;
+	struct inspect_look result;
+	int rc;
+	uint64_t stopped_ns;
+};
+
+static void look_at(void *ctx, struct address_space *s)
+{
+	struct look *l = ctx;
+
+	l->rc = inspect_look(l->target, s, NULL, NULL, &l->result);
+}
+
+static int look_at_process(struct look *l, pid_t pid, enum attach_problem *problem_out,
+			   long *detail_out)
+{
+	const struct target_options options = {.only_reads = true, .no_probes = true};
+	const struct event_sink sink = {.ctx = l, .space_new = look_at};
+
+	l->rc = 0;
+	l->target = target_new(&options, &sink);
+	int rc = target_attach(l->target, pid, problem_out, detail_out);
+
+	if (rc == 0) {
+		l->stopped_ns = target_stats(l->target)->attach_ns;
+		target_detach(l->target);
+	}
+	target_free(l->target);
+	if (rc == 0 && l->rc == 0)
+		inspect_look_judge(&l->result);
+	return rc != 0 ? rc : l->rc;
+}
+
+static int report(pid_t pid, const char *path, const struct look *l)
+{
+	_cleanup_free_ char *why = inspect_title_refusal((uint32_t)pid, &l->result);
+	_cleanup_free_ char *command = exec_info_command(pid, false);
+	struct inspect_title title;
+
+	if (why) {
+		log_error("%s", why);
+		return -ENOTSUP;
+	}
+	inspect_title_init(&title, (uint32_t)pid, command ? command : "", &l->result);
+	title.stopped_ns = l->stopped_ns;
+	int rc = inspect_title_write(path ? path : "-", &title, &l->result.report);
+
+	if (rc != 0)
+		log_error("cannot write %s: %s", path ? path : "standard output", strerror(-rc));
+	return rc;
+}
+
+int inspect_process(pid_t pid, const char *path, enum attach_problem *problem_out,
+		    long *detail_out)
+{
+	struct look l = {0};
+	int rc = look_at_process(&l, pid, problem_out, detail_out);
+
+	if (rc == 0) {
+		rc = report(pid, path, &l);
+		inspect_look_deinit(&l.result);
+	} else if (*problem_out == ATTACH_OK) {
+		log_error("process %d: its memory cannot be read: %s", (int)pid, strerror(-rc));
+	}
+	return rc;
+}

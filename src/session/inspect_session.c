@@ -1,0 +1,196 @@
+/*
+ * The comparison is exact when the process was profiled from its start, and no thread is within
+ * malloc: a block belongs to both sides, or to none.
+ */
+#include "session/inspect_session.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "output/inspect_report.h"
+#include "output/writer.h"
+#include "session/inspect_look.h"
+#include "session/inspect_title.h"
+#include "session/session.h"
+#include "tracee/state/space.h"
+
+#define SHOWN 20u
+
+struct checked_block {
+	taddr_t addr;
+	uint64_t size;
+};
+struct block_list {
+	VEC(struct checked_block) list;
+};
+
+struct question {
+	struct session *session;
+	struct inspect_look look;
+	struct block_list *found;   /* NULL = not wanted */
+	struct block_list *counted;
+	int rc;
+};
+
+/* -- both -- */
+
+static void add_found(void *ctx, taddr_t addr, uint64_t usable)
+{
+	struct block_list *l = ctx;
+
+	*vec_add(&l->list) = (struct checked_block){addr, usable};
+}
+
+static int add_counted(void *ctx, const struct block *b)
+{
+	struct block_list *l = ctx;
+
+	*vec_add(&l->list) = (struct checked_block){b->addr, b->size};
+	return 0;
+}
+
+static void look(void *ctx, struct address_space *space)
+{
+	struct question *q = ctx;
+
+	if (space->user != q->session)
+		return;
+	q->rc = inspect_look(q->session->run->target, space, q->found ? add_found : NULL, q->found,
+			     &q->look);
+	if (q->rc != 0 || !q->counted)
+		return;
+	profile_each_block(q->session->profile, add_counted, q->counted);
+	profile_each_ignored(q->session->profile, add_counted, q->counted);
+}
+
+/* Looks, and judges. */
+static int ask(struct question *q, uint64_t *stopped_out, FILE *file)
+{
+	struct run *run = q->session->run;
+	uint32_t pid = q->session->pid;
+
+	q->rc = -ESRCH;
+	if (!run->target)
+		return -ESRCH;
+	*stopped_out = target_inspect(run->target, look, q);
+	if (q->rc != 0) {
+		fprintf(file, "process %u cannot be read: %s\n", pid, strerror(-q->rc));
+		return -ESRCH;
+	}
+	inspect_look_judge(&q->look);
+	char *why = inspect_title_refusal(pid, &q->look);
+
+	if (!why)
+		return 0;
+	fprintf(file, "%s\n", why);
+	free(why);
+	inspect_look_deinit(&q->look);
+	return -ENOTSUP;
+}
+
+int inspect_session_write(struct session *s, const char *path, FILE *file)
+{
+	struct question q = {.session = s};
+	struct inspect_title title;
+	uint64_t stopped_ns;
+	int rc = ask(&q, &stopped_ns, file);
+
+	if (rc != 0)
+		return rc;
+	inspect_title_init(&title, s->pid, s->command, &q.look);
+	title.stopped_ns = stopped_ns;
+	if (path)
+		rc = inspect_title_write(path, &title, &q.look.report);
+	else
+		inspect_report_print(file, &title, &q.look.report);
+	inspect_look_deinit(&q.look);
+	return rc;
+}
+
+/* -- the comparison -- */
+
+static int compare_blocks(const void *a, const void *b)
+{
+	const struct checked_block *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static void sort_blocks(struct block_list *l)
+{
+	if (l->list.count > 1)
+		qsort(l->list.data, l->list.count, sizeof(*l->list.data), compare_blocks);
+}
+
+/*
+ * What malloc gives for @size, or up to 32 bytes more where a rest would have been too small for a
+ * chunk (16 but for aligned blocks); of a mapping of its own, the rest of the last page.
+ */
+static bool fits(uint64_t size, uint64_t usable)
+{
+	uint64_t chunk = MAX(ROUND_UP(size + 8, UINT64_C(16)), UINT64_C(32));
+
+	return usable >= size && (usable <= chunk + 24 || usable > (UINT64_C(64) << 10));
+}
+
+struct differences {
+	uint64_t common, counted, found, sizes;
+	FILE *file;
+};
+
+static void show(struct differences *d, uint64_t *count, const char *what,
+		 const struct checked_block *b)
+{
+	if (++*count <= SHOWN)
+		fprintf(d->file, "%s: %#llx, %llu bytes\n", what, (unsigned long long)b->addr,
+			(unsigned long long)b->size);
+}
+
+static void compare(const struct block_list *counted, const struct block_list *found,
+		    struct differences *d)
+{
+	size_t i = 0, k = 0;
+
+	while (i < counted->list.count || k < found->list.count) {
+		const struct checked_block *c = &counted->list.data[i], *f = &found->list.data[k];
+
+		if (k == found->list.count || (i < counted->list.count && c->addr < f->addr)) {
+			show(d, &d->counted, "only counted", c);
+			i++;
+		} else if (i == counted->list.count || f->addr < c->addr) {
+			show(d, &d->found, "only in the heap", f);
+			k++;
+		} else {
+			d->common++;
+			if (!fits(c->size, f->size))
+				show(d, &d->sizes, "of another size", f);
+			i++;
+			k++;
+		}
+	}
+}
+
+int inspect_session_check(struct session *s, FILE *file)
+{
+	struct block_list found = {0}, counted = {0};
+	struct question q = {.session = s, .found = &found, .counted = &counted};
+	struct differences d = {.file = file};
+	uint64_t stopped_ns;
+	int rc = ask(&q, &stopped_ns, file);
+
+	if (rc == 0) {
+		sort_blocks(&found);
+		sort_blocks(&counted);
+		compare(&counted, &found, &d);
+		fprintf(file, "common %llu, only counted %llu, only in the heap %llu, of another "
+			      "size %llu; threads in malloc %u after %u moments; consistent %d\n",
+			(unsigned long long)d.common, (unsigned long long)d.counted,
+			(unsigned long long)d.found, (unsigned long long)d.sizes, q.look.inside,
+			q.look.moments, inspect_is_consistent(&q.look.report));
+		inspect_look_deinit(&q.look);
+	}
+	vec_deinit(&found.list);
+	vec_deinit(&counted.list);
+	return rc;
+}

@@ -1,0 +1,56 @@
+/* See inspect_title.h. */
+#include "session/inspect_title.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "output/outfile.h"
+#include "session/inspect_look.h"
+
+/* The versions of glibc whose structures are as src/inspect/glibc.h has them. */
+#define MINOR_MIN 28u
+#define MINOR_MAX 41u
+
+void inspect_title_init(struct inspect_title *out, uint32_t pid, const char *command,
+			const struct inspect_look *look)
+{
+	*out = (struct inspect_title){
+		.pid = pid, .command = command, .rss = look->rss, .swap = look->swap,
+		.glibc_major = look->glibc_major, .glibc_minor = look->glibc_minor,
+		.has_malloc = look->has_arena, .inside = look->inside, .moments = look->moments};
+}
+
+char *inspect_title_refusal(uint32_t pid, const struct inspect_look *look)
+{
+	unsigned major = look->glibc_major, minor = look->glibc_minor;
+
+	if (look->other)
+		return xasprintf("process %u: its malloc is %s's, which --inspect does not know",
+				 pid, look->other);
+	if (major && (major != 2 || minor < MINOR_MIN || minor > MINOR_MAX))
+		return xasprintf("process %u: its malloc is glibc %u.%u's; --inspect knows 2.%u to "
+				 "2.%u", pid, major, minor, MINOR_MIN, MINOR_MAX);
+	return NULL;
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+	size_t n = strlen(text), k = strlen(end);
+
+	return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+int inspect_title_write(const char *path, const struct inspect_title *t,
+			const struct inspect_report *r)
+{
+	struct outfile out;
+	int rc = outfile_open(path, &out);
+
+	if (rc != 0)
+		return rc;
+	if (ends_in(path, ".json"))
+		inspect_report_write_json(out.file, t, r);
+	else
+		inspect_report_print(out.file, t, r);
+	return outfile_commit(&out);
+}

@@ -1,0 +1,23 @@
+/* From a look to its report. */
+#ifndef PTMEM_INSPECT_TITLE_H
+#define PTMEM_INSPECT_TITLE_H
+
+#include "output/inspect_report.h"
+
+struct inspect_look;
+
+/* All but stopped_ns; @command must outlive @out. */
+void inspect_title_init(struct inspect_title *out, uint32_t pid, const char *command,
+			const struct inspect_look *look);
+
+/*
+ * Why the malloc of process @pid cannot be read, by inspect_look_judge; NULL if it can. The caller
+ * frees it.
+ */
+char *inspect_title_refusal(uint32_t pid, const struct inspect_look *look);
+
+/* To @path, "-" is standard output: JSON if it ends in .json, else text. 0 or -errno. */
+int inspect_title_write(const char *path, const struct inspect_title *t,
+			const struct inspect_report *r);
+
+#endif

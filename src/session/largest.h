@@ -1,0 +1,22 @@
+/*
+ * The largest call sites at the peak of a profile, for the summary.
+ */
+#ifndef PTMEM_LARGEST_H
+#define PTMEM_LARGEST_H
+
+#include "output/call_sites.h"
+
+#define LARGEST_SITES 3
+
+struct largest {
+	struct call_site_sum site[LARGEST_SITES];
+	size_t count;   /* 0 if there was no peak */
+	uint64_t bytes; /* of all sites at the peak */
+	double error[LARGEST_SITES]; /* of the bytes of each site; 0 unless they are estimates */
+};
+
+void largest_find(const struct report *r, struct largest *out);
+void largest_print(const struct largest *l);
+void largest_deinit(struct largest *l);
+
+#endif

@@ -1,0 +1,211 @@
+/*
+ * Which blocks are live (--leaks), and which of them no pointer reaches (--leak-check): at the end
+ * of a process, or while it runs.
+ */
+#include "session/leak_report.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/amount.h"
+#include "base/cleanup.h"
+#include "output/leaks.h"
+#include "output/outfile.h"
+#include "session/final_scan.h"
+#include "session/recording_run.h"
+#include "session/session.h"
+#include "session/session_files.h"
+
+#define SITES_ON_STDERR 50
+
+static enum leak_kind kind_of(const struct leakcheck *c, size_t block)
+{
+	static const uint8_t kinds[] = {
+		[LEAKCHECK_DEFINITE] = LEAK_DEFINITE, [LEAKCHECK_INDIRECT] = LEAK_INDIRECT,
+		[LEAKCHECK_POSSIBLE] = LEAK_POSSIBLE, [LEAKCHECK_REACHABLE] = LEAK_REACHABLE,
+	};
+
+	return (enum leak_kind)kinds[c->state[block]];
+}
+
+static void add_checked(struct leaks *l, const struct leakcheck *c)
+{
+	for (size_t i = 0; i < c->blocks.count; i++) {
+		const struct leakcheck_block *b = &c->blocks.data[i];
+		const struct block block = {
+			.addr = b->addr, .size = b->size, .leaf = b->leaf, .time = b->time};
+
+		leaks_add(l, &block, kind_of(c, i));
+	}
+}
+
+static void print_to_stderr(void *ctx, const char *line)
+{
+	(void)ctx;
+	log_print(LOG_RESULT, "%s", line);
+}
+
+static void print_to_file(void *ctx, const char *line)
+{
+	fprintf(ctx, "%s\n", line);
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+	size_t n = strlen(text), k = strlen(end);
+
+	return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+static char *headline(const struct session *s, const struct leaks *l)
+{
+	_cleanup_free_ char *younger =
+		l->minimum_age ? xasprintf(", at least %.3f s old", l->minimum_age / 1000.0) :
+				 xstrdup("");
+
+	_cleanup_free_ char *title = session_title(s);
+
+	return xasprintf("leaks of process %u, %s: %zu site%s%s", s->pid, title,
+			 l->sites.count, plural(l->sites.count), younger);
+}
+
+static void print_leaks(const struct session *s, const struct leaks *l, FILE *file)
+{
+	_cleanup_free_ char *head = headline(s, l);
+
+	fprintf(file, "%s\n", head);
+	leaks_print(l, SIZE_MAX, print_to_file, file);
+}
+
+static int write_leaks(const struct session *s, const struct leaks *l, const char *path)
+{
+	struct outfile out;
+	int rc = outfile_open(path, &out);
+
+	if (rc != 0)
+		return rc;
+	if (ends_in(path, ".json"))
+		leaks_write_json(out.file, l);
+	else
+		print_leaks(s, l, out.file);
+	return outfile_commit(&out);
+}
+
+static void put_leaks(struct session *s, const struct leaks *l)
+{
+	const struct session_file name = {.option = "--leaks-out",
+					  .pattern = s->run->options->leaks_out};
+
+	if (!name.pattern) {
+		_cleanup_free_ char *head = headline(s, l);
+		print_to_stderr(NULL, head);
+		leaks_print(l, SITES_ON_STDERR, print_to_stderr, NULL);
+		return;
+	}
+	_cleanup_free_ char *path = NULL;
+	int rc = session_files_name(s, &name, &path);
+
+	if (rc == 0) {
+		rc = write_leaks(s, l, path);
+		if (rc != 0)
+			log_error("cannot write %s: %s", path, strerror(-rc));
+		else
+			session_files_announce(s, path);
+	}
+	s->run->files_failed += rc != 0;
+}
+
+static void announce_scan(const struct session *s, const struct final_scan *scan)
+{
+	char size[AMOUNT_SIZE];
+	log_info("leak check of process %u: stopped for %.1f ms to read %s and %zu block%s",
+		 s->pid, (double)scan->pause_ns / 1e6, amount_bytes((double)scan->bytes, size),
+		 scan->check.blocks.count, plural(scan->check.blocks.count));
+	if (scan->check.scan.unreadable)
+		log_warn("%llu bytes of memory could not be read: "
+			 "blocks that only they point to appear lost",
+			 (unsigned long long)scan->check.scan.unreadable);
+}
+
+/*
+ * What is live, with the results of the final scan if there was one, which are used up. @r must
+ * outlive @l.
+ */
+static void find_leaks(struct session *s, const struct report *r, uint64_t time_ns, struct leaks *l)
+{
+	const struct options *o = s->run->options;
+	struct final_scan *scan = final_scan_result(s);
+
+	if (scan)
+		time_ns = scan->time_ns;
+	leaks_init(l, r, profile_block_clock(s->profile, time_ns),
+		   o->leaks > 0 ? (uint32_t)(o->leaks * 1000) : 0);
+	l->is_checked = scan != NULL;
+	if (scan) {
+		announce_scan(s, scan);
+		leakcheck_run(&scan->check);
+		add_checked(l, &scan->check);
+		recording_run_leaks(s, &scan->check);
+	} else {
+		leaks_add_all(l);
+	}
+	leaks_sort(l);
+	final_scan_forget(s);
+}
+
+void leak_report_finish(struct session *s, uint64_t time_ns)
+{
+	const struct report r = session_report(s);
+	struct leaks l;
+
+	if (s->run->options->leak_check && !final_scan_result(s))
+		log_warn("process %u ended before its memory could be scanned: no leak check",
+			 s->pid);
+	find_leaks(s, &r, time_ns, &l);
+	s->run->definite_bytes += l.sum[LEAK_DEFINITE].bytes;
+	put_leaks(s, &l);
+	leaks_deinit(&l);
+}
+
+/* -- one process, on demand -- */
+
+struct question {
+	struct session *session;
+	bool is_there;
+};
+
+static void scan_asked(void *ctx, struct address_space *space)
+{
+	struct question *q = ctx;
+
+	if (space->user != q->session)
+		return;
+	q->is_there = true;
+	if (q->session->run->options->leak_check)
+		final_scan_run(q->session);
+}
+
+int leak_report_write(struct session *s, const char *path, FILE *file)
+{
+	struct run *run = s->run;
+	struct question q = {.session = s};
+	struct leaks l;
+
+	if (!options_report_leaks(run->options))
+		return -ENOTSUP;
+	if (!run->target)
+		return -ESRCH;
+	if (run->options->leak_check)
+		final_scan_prepare(s);
+	target_inspect(run->target, scan_asked, &q);
+	if (!q.is_there)
+		return -ESRCH; /* it ended just now */
+	const struct report r = session_report(s);
+	find_leaks(s, &r, target_clock(), &l);
+	int rc = path ? write_leaks(s, &l, path) : 0;
+	if (!path)
+		print_leaks(s, &l, file);
+	leaks_deinit(&l);
+	return rc;
+}

@@ -1,0 +1,288 @@
+/* When counting begins and ends, and where its results go. */
+#include "session/memusage_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/amount.h"
+#include "base/cleanup.h"
+#include "base/heap_function.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "base/stream.h"
+#include "session/file_name.h"
+#include "output/memusage_data.h"
+#include "output/memusage_print.h"
+#include "output/outfile.h"
+#include "profile/memusage.h"
+#include "session/session.h"
+#include "session/session_files.h"
+
+struct memusage_run {
+	const struct options *options;
+	FILE *report;                /* a FIFO or device that all reports go to; NULL = none */
+	int report_fd;               /* of that */
+	int report_error;            /* of what all reports go to */
+	unsigned failed;             /* files of single processes that could not be written */
+};
+
+/* -- files -- */
+
+static int cannot_write(const char *path, int err)
+{
+	log_error("cannot write %s: %s", path, strerror(-err));
+	return err;
+}
+
+/* A FIFO or device is opened once, before the program starts: that may wait for a reader. */
+static int open_shared_report(struct memusage_run *m)
+{
+	const char *path = m->options->memusage_out;
+	if (!path || strcmp(path, "-") == 0 || !file_name_is_shared(path))
+		return 0;
+	m->report_fd = stream_open(path, O_WRONLY | O_TRUNC, 0);
+	if (m->report_fd < 0)
+		return cannot_write(path, m->report_fd);
+	m->report = stream_new(m->report_fd, true);
+	CHECK(m->report);
+	return 0;
+}
+
+/* The header is rewritten at the end, which a pipe does not allow. */
+static int check_shared_data(const char *path)
+{
+	struct memusage_data *data;
+	if (!path || !file_name_is_shared(path))
+		return 0;
+	int rc = memusage_data_open(path, 1, &data);
+	if (rc == 0)
+		memusage_data_close(data);
+	return rc == 0 ? 0 : cannot_write(path, rc);
+}
+
+int memusage_run_open(struct run *run)
+{
+	if (!options_count_calls(run->options))
+		return 0;
+	struct memusage_run *m = xcalloc(1, sizeof(*m));
+
+	m->options = run->options;
+	int rc = open_shared_report(m);
+
+	if (rc == 0)
+		rc = check_shared_data(m->options->data_file);
+	if (rc != 0) {
+		memusage_run_close(m);
+		return rc;
+	}
+	run->memusage_run = m;
+	return 0;
+}
+
+static void say_written(const char *path)
+{
+	log_info("written to %s; draw it with: ptmem-report --png=OUT.png %s", path, path);
+}
+
+unsigned memusage_run_close(struct memusage_run *m)
+{
+	if (!m)
+		return 0;
+	const struct options *o = m->options;
+	unsigned failed = m->failed;
+	if (m->report && fclose(m->report) != 0 && !m->report_error)
+		m->report_error = -errno;
+	if (m->report && m->report_error) /* errors of standard error cannot be reported */
+		failed += cannot_write(o->memusage_out, m->report_error) != 0;
+	free(m);
+	return failed;
+}
+
+/* -- sessions -- */
+
+static bool has_base_name(const char *path, const char *name)
+{
+	const char *slash = strrchr(path, '/');
+	return strcmp(slash ? slash + 1 : path, name) == 0;
+}
+
+/* Whether the program of process @pid, or its argv[0], has this base name. */
+static bool is_program(uint32_t pid, const char *name)
+{
+	char called[4096];
+	_cleanup_fclose_ FILE *f = proc_open((pid_t)pid, "cmdline");
+	if (f && fgets(called, sizeof(called), f) && has_base_name(called, name))
+		return true;
+	_cleanup_free_ char *path = proc_read_link((pid_t)pid, "exe");
+	return path && has_base_name(path, name);
+}
+
+static void open_data(struct memusage_run *m, struct session *s)
+{
+	const struct session_file name = {
+		.option = "--data", .pattern = m->options->data_file, .is_of_counted = true};
+	int rc = session_files_stream_name(s, STREAM_DATA, &name, &s->data_path);
+	if (rc == 0)
+		rc = memusage_data_open(s->data_path, m->options->data_buffer, &s->data);
+	if (rc == 0)
+		memusage_data_start(s->data, s->start_ns);
+	else if (s->data_path)
+		cannot_write(s->data_path, rc);
+	m->failed += rc != 0;
+}
+
+static void add_data(void *data, uint64_t live, uint64_t depth, uint64_t time_ns)
+{
+	memusage_data_add(data, live, depth, time_ns);
+}
+
+static void start_counting(struct memusage_run *m, struct session *s)
+{
+	if (!s->run->first_counted)
+		s->run->first_counted = s->pid;
+	if (m->options->data_file)
+		open_data(m, s);
+	const struct memusage_sink sink = {add_data, s->data};
+	s->memusage = memusage_new(s->data ? &sink : NULL);
+	memusage_set_sample_interval(s->memusage, s->heap_sample.interval);
+}
+
+void memusage_run_start(struct session *s)
+{
+	struct memusage_run *m = s->run->memusage_run;
+	if (!m)
+		return;
+	const char *name = m->options->progname;
+	if (!name || is_program(s->pid, name))
+		start_counting(m, s);
+}
+
+void memusage_run_fork(const struct session *parent, struct session *child)
+{
+	child->memusage = parent->memusage ? memusage_clone(parent->memusage) : NULL;
+	child->data = NULL;
+	child->data_path = NULL;
+}
+
+void memusage_run_event(struct session *s, const struct event *ev)
+{
+	/* with --stacks=yes threads are sampled anyway */
+	bool is_unasked = ev->kind == EVENT_SAMPLE && s->run->options->no_timer;
+	if (s->memusage && !is_unasked && ev->function != FUNCTION_REQUEST)
+		memusage_event(s->memusage, ev);
+}
+
+void memusage_run_thread_exit(struct session *s, uint32_t thread)
+{
+	if (s->memusage)
+		memusage_thread_exit(s->memusage, thread);
+}
+
+static int print_estimates(const struct session *s, FILE *file, int fd)
+{
+	struct memusage_numbers *n = xcalloc(1, sizeof(*n)); /* large */
+	char distance[AMOUNT_SIZE], error[AMOUNT_SIZE];
+
+	memusage_estimate(s->memusage, &s->heap_sample.totals, n);
+	int rc = memusage_print(file, n, s->run->options->mmap, log_use_color(fd));
+	amount_error((double)n->peak, estimate_error_bound(s->heap_sample.interval, n->peak),
+		     error);
+	fprintf(file,
+		"Estimates from samples, one every %s: the heap peak (%s), the memory of free, "
+		"and the histogram.\n",
+		amount_bytes((double)s->heap_sample.interval, distance), *error ? error + 1 : "0");
+	free(n);
+	return rc == 0 && fflush(file) != 0 ? -errno : rc;
+}
+
+static int print_report(const struct session *s, FILE *file, int fd)
+{
+	if (s->heap_sample.interval)
+		return print_estimates(s, file, fd);
+	return memusage_print(file, memusage_numbers(s->memusage), s->run->options->mmap,
+			      log_use_color(fd));
+}
+
+static int report_to_stderr(const struct session *s)
+{
+	FILE *file = stream_new(STDERR_FILENO, false);
+	CHECK(file);
+	log_before_line();
+	int rc = print_report(s, file, STDERR_FILENO);
+	fclose(file);
+	return rc;
+}
+
+static void report_to_file(struct memusage_run *m, struct session *s)
+{
+	const struct session_file name = {.option = "--memusage-out",
+					  .pattern = m->options->memusage_out,
+					  .is_of_counted = true};
+	_cleanup_free_ char *path = NULL;
+	struct outfile out;
+	int rc = session_files_name(s, &name, &path);
+	if (rc == 0)
+		rc = outfile_open(path, &out);
+	if (rc == 0) {
+		print_report(s, out.file, strcmp(path, "-") == 0 ? STDOUT_FILENO : -1);
+		rc = outfile_commit(&out);
+	}
+	if (rc != 0 && path)
+		cannot_write(path, rc);
+	else if (rc == 0)
+		session_files_announce(s, path);
+	m->failed += rc != 0;
+}
+
+static void report(struct memusage_run *m, struct session *s)
+{
+	int rc = 0;
+	if (m->report)
+		rc = print_report(s, m->report, m->report_fd);
+	else if (m->options->memusage_out)
+		report_to_file(m, s);
+	else
+		report_to_stderr(s); /* its errors cannot be reported */
+	if (rc != 0 && !m->report_error)
+		m->report_error = rc;
+}
+
+static void end_data(struct memusage_run *m, struct session *s)
+{
+	const struct memusage_numbers *n = memusage_numbers(s->memusage);
+	const struct memusage_data_peaks peaks = {
+		.heap = n->peak,
+		.stack = n->stack_peak,
+		.sum = n->sum_peak,
+		.start_ns = s->start_ns,
+		.end_ns = s->end_ns,
+	};
+	memusage_data_finish(s->data, &peaks);
+	int rc = memusage_data_close(s->data);
+	if (rc != 0)
+		cannot_write(s->data_path, rc);
+	else
+		say_written(s->data_path);
+	m->failed += rc != 0;
+	s->data = NULL;
+	free(s->data_path);
+	s->data_path = NULL;
+}
+
+void memusage_run_end(struct session *s, bool is_replaced)
+{
+	struct memusage_run *m = s->run->memusage_run;
+	if (!m || !s->memusage)
+		return;
+	if (s->data)
+		end_data(m, s);
+	if (m->options->memusage && !is_replaced)
+		report(m, s);
+	memusage_free(s->memusage);
+	s->memusage = NULL;
+}

@@ -1,0 +1,148 @@
+/*
+ * The options of a run. src/cli reads them from the command line and elsewhere; they do not change
+ * after the checks. Values and ranges of Massif's options: spec/massif.md 2.9.
+ */
+#ifndef PTMEM_OPTIONS_H
+#define PTMEM_OPTIONS_H
+
+#include <sys/types.h>
+
+#include "base/log.h"
+#include "base/types.h"
+#include "base/words.h"
+#include "profile/profile.h"
+#include "session/source_kind.h"
+
+#define OPTIONS_MAX_PIDS 256 /* processes attached to at once */
+
+#define OPTION_OFF (-1.0)
+#define OPTION_ALL 0.0
+
+/* Which quantity of a profile folded stacks and flame graphs show. */
+enum view { VIEW_LIVE, VIEW_PEAK, VIEW_EXIT, VIEW_TOTAL, VIEW_COUNT };
+
+enum help_mode { HELP_NONE, HELP_EVERYDAY, HELP_ALL };
+enum probes_mode { PROBES_AUTO, PROBES_BREAK, PROBES_JUMP };
+enum xtree_mode { XTREE_NONE, XTREE_ALLOCS, XTREE_FULL };
+
+/* A repeatable option's values, in the order given; the strings are not owned. */
+struct option_strings {
+	const char **data;
+	size_t count, capacity;
+};
+
+struct options {
+	/* what to profile: exactly one of command, pid and replay_file is there */
+	char **command;           /* NULL-terminated, points into argv; else NULL */
+	pid_t pid[OPTIONS_MAX_PIDS];
+	uint32_t pid_count;       /* 0: not attaching */
+	uint32_t trace;           /* bits 1 << enum source_kind */
+	/* --monitor: send `command` to that ptmem; 0 = no */
+	uint32_t monitor_pid;
+	bool inspect;             /* of pid: reported, not profiled */
+	const char *inspect_out;  /* NULL = standard output */
+	double duration;          /* seconds until detach; 0 = no limit */
+	bool trace_children;      /* profile executed programs, too */
+	/* patterns, commas between */
+	const char *trace_children_skip, *trace_children_skip_by_arg; /* NULL = none */
+	const char *soname_synonyms; /* NULL = none */
+	bool mempools;            /* client requests of memory pools count */
+	bool running_on_valgrind; /* RUNNING_ON_VALGRIND is 1 */
+	enum probes_mode probes;
+	/* mean distance of samples in bytes; 0 = not sampled; 1: neither, every call is one */
+	uint64_t heap_sample;
+	uint32_t seed;            /* of the samples; 0 = random */
+	uint64_t ring;            /* bytes, a power of two; 0 = chosen by the number of CPUs */
+
+	/* the profile */
+	enum time_unit time_unit;
+	bool pages_as_heap;       /* mapped pages instead of heap blocks */
+	uint32_t depth;
+	double threshold;         /* percent */
+	double peak_inaccuracy;   /* percent; may be negative, as Massif's may */
+	bool peak_at_exit;
+	uint32_t detailed_freq;
+	uint32_t max_snapshots;
+	uint32_t heap_admin;      /* bytes */
+	uint32_t alignment;       /* bytes, a power of two */
+	bool heap;                /* else the profile has no heap in it */
+	bool stacks;              /* the stacks of threads are in it */
+	uint32_t stack_sample_ms; /* between samples of threads that make no call; 0 = never */
+	/* else a realloc to 0 that gives a block gives one of 1 byte */
+	bool realloc_zero_bytes_frees;
+	struct option_strings alloc_fn, ignore_fn;
+
+	/* names */
+	bool demangle, show_below_main, read_inline_info;
+	struct option_strings fullpath_after;
+	const char *extra_debuginfo_path; /* NULL = none */
+	/* calls counted, memory sampled */
+	bool memusage, mmap, no_timer;
+	const char *memusage_out; /* NULL = standard error */
+	const char *data_file;    /* NULL = none */
+	uint32_t data_buffer;     /* records */
+	const char *progname;     /* NULL = any */
+	uint32_t sample_ms;       /* 0 = no samples */
+	const char *sample_fields;
+	const char *sample_out;   /* NULL = standard error */
+
+	/* files; not expanded, not checked */
+	const char *massif_out_file;
+	enum xtree_mode xtree_memory;
+	const char *xtree_memory_file;
+	bool xtree_compress_strings;
+	const char *events_file;  /* NULL = none */
+	const char *replay_file;  /* NULL = none */
+	const char *record_file;  /* NULL = none */
+	const char *html_file;    /* NULL = none */
+
+	/* leaks, call paths, --top */
+	/* seconds; younger blocks are left out. OPTION_ALL = all; OPTION_OFF = no report */
+	double leaks;
+	bool leak_check;
+	const char *leaks_out;    /* NULL = stderr */
+	/* 0 = none; without leak_check nothing is an error, as with Massif */
+	uint32_t error_exitcode;
+	const char *folded_file, *flame_file; /* NULL = none */
+	enum view view;
+	double top;               /* seconds between tables; OPTION_OFF = none */
+
+	/* messages */
+	const char *log_file;     /* where messages go; NULL = not to a file */
+	uint32_t log_fd;
+	bool trace_malloc;        /* a line for each call */
+	bool child_silent_after_fork;
+	bool stats;
+	enum log_level log_level; /* LOG_WARN by -q, LOG_VERBOSE by -v, LOG_DEBUG by -v -v */
+	enum color_mode color;
+	bool no_rc, command_line_only; /* synonyms; the second is Valgrind's */
+	/* print that on stdout, end with 0; the rest is unchecked */
+	enum help_mode help;
+	bool version;
+
+	uint64_t given[2];        /* by row of the table: named on the command line */
+	char *desc;               /* the text behind "desc: "; owned */
+	struct words words;       /* storage of strings that are not in argv; owned */
+};
+
+/* Whether calls are counted as memusage counts them. */
+bool options_count_calls(const struct options *o);
+/* Whether samples are all that is wanted: of the program only its beginning and end are watched. */
+bool options_sample_only(const struct options *o);
+/* The mean distance of samples, bytes; 0: every allocation is an event. */
+uint64_t options_sample_interval(const struct options *o);
+/* Whether live blocks are reported (--leaks, --leak-check), which must know their age. */
+bool options_report_leaks(const struct options *o);
+/* Whether a recording is made: --record, and --html, which shows one. */
+bool options_record(const struct options *o);
+/* Whether the massif file is written: without a heap profile it would be empty, so only if there is
+ * no other output. */
+bool options_write_massif(const struct options *o);
+/* Whether the use of stacks is profiled (--stacks). */
+bool options_profile_stacks(const struct options *o);
+/* What is traced: bits 1 << enum source_kind. --pages-as-heap is the heap's. */
+uint32_t options_sources(const struct options *o);
+/* Whether ptmem attached to process @pid by -p. */
+bool options_name_pid(const struct options *o, uint32_t pid);
+
+#endif

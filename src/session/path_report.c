@@ -1,0 +1,146 @@
+/* Call paths with their bytes, as folded stacks (--folded) and flame graphs (--flame). */
+#include "session/path_report.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "output/flame.h"
+#include "output/folded.h"
+#include "output/outfile.h"
+#include "output/profile_paths.h"
+#include "session/session.h"
+#include "session/session_files.h"
+
+/* Titles of flame graphs. Touched pages are never released. */
+static const char *const view_titles[SOURCE_COUNT][VIEW_COUNT + 1] = {
+	[SOURCE_HEAP] = {
+		[VIEW_LIVE] = "bytes not freed",
+		[VIEW_PEAK] = "bytes at the peak",
+		[VIEW_EXIT] = "bytes in use at the end",
+		[VIEW_TOTAL] = "bytes allocated",
+		[VIEW_COUNT] = "allocations",
+	},
+	[SOURCE_BRK] = {
+		[VIEW_LIVE] = "bytes not given back",
+		[VIEW_PEAK] = "bytes at the peak",
+		[VIEW_EXIT] = "bytes there at the end",
+		[VIEW_TOTAL] = "bytes added",
+		[VIEW_COUNT] = "calls that added",
+	},
+	[SOURCE_MMAP] = {
+		[VIEW_LIVE] = "bytes not unmapped",
+		[VIEW_PEAK] = "bytes mapped at the peak",
+		[VIEW_EXIT] = "bytes mapped at the end",
+		[VIEW_TOTAL] = "bytes ever mapped",
+		[VIEW_COUNT] = "mappings",
+	},
+	[SOURCE_FAULTS] = {
+		[VIEW_LIVE] = "bytes touched",
+		[VIEW_PEAK] = "bytes touched",
+		[VIEW_EXIT] = "bytes touched",
+		[VIEW_TOTAL] = "bytes touched",
+		[VIEW_COUNT] = "pages touched",
+	},
+};
+
+static struct path_tree *make_paths(struct source *src)
+{
+	struct session *s = src->session;
+	static const uint8_t quantities[] = {
+		[VIEW_LIVE] = PATHS_LIVE, [VIEW_PEAK] = PATHS_PEAK, [VIEW_EXIT] = PATHS_LIVE,
+		[VIEW_TOTAL] = PATHS_TOTAL, [VIEW_COUNT] = PATHS_COUNT,
+	};
+	struct report r;
+	struct path_tree *t = path_tree_new();
+
+	source_fill_report(src, &r);
+	r.filter = s->run->flame_filter;
+	if (profile_paths_add(t, &r, (enum profile_quantity)quantities[s->run->options->view]) != 0)
+		log_warn("process %u never allocated: there is no peak to draw", s->pid);
+	path_tree_sum(t);
+	return t;
+}
+
+static void write_folded(FILE *file, const struct path_tree *t, const struct source *src)
+{
+	(void)src;
+	folded_write(file, t, false);
+}
+
+/* What --view=count counts, by source. */
+static const char *const counted[] = {
+	[SOURCE_HEAP] = "allocations",
+	[SOURCE_BRK] = "calls",
+	[SOURCE_MMAP] = "mappings",
+	[SOURCE_FAULTS] = "pages",
+};
+
+static void write_flame(FILE *file, const struct path_tree *t, const struct source *src)
+{
+	const struct session *s = src->session;
+	const struct options *o = s->run->options;
+	enum view view = o->view;
+	bool is_pages = src->kind == SOURCE_HEAP && o->pages_as_heap;
+	enum source_kind shown = is_pages ? SOURCE_MMAP : src->kind;
+	_cleanup_free_ char *title =
+		xasprintf("%s: %s", source_info[shown].title, view_titles[shown][view]);
+	uint64_t interval = profile_options(src->profile)->sample_interval;
+	_cleanup_free_ char *subtitle = xasprintf("process %u, %s%s", s->pid, s->command,
+						  interval ? " (estimates)" : "");
+	const struct flame_options options = {
+		/* the errors of numbers of blocks are not known */
+		.sample_interval[PATH_NEW] = view == VIEW_COUNT ? 0 : interval,
+		.title = title,
+		.subtitle = subtitle,
+		.unit = view == VIEW_COUNT ? counted[shown] : "bytes",
+		.width = FLAME_WIDTH_DEFAULT,
+		.min_frame = FLAME_MIN_FRAME,
+	};
+
+	flame_write(file, t, &options);
+}
+
+typedef void paths_writer(FILE *file, const struct path_tree *t, const struct source *src);
+
+/* One file for each source; its name holds the source when there are several. */
+static void put_paths(struct source *src, const char *option, const char *pattern,
+		      const struct path_tree *t, paths_writer *write)
+{
+	_cleanup_free_ char *path = NULL;
+	struct session *s = src->session;
+	struct outfile out;
+	const struct session_file name = {
+		.option = option, .pattern = pattern,
+		.source = source_in_paths(options_sources(s->run->options), src->kind)};
+	int rc = session_files_name(s, &name, &path);
+
+	if (rc == 0) {
+		rc = outfile_open(path, &out);
+		if (rc == 0) {
+			write(out.file, t, src);
+			rc = outfile_commit(&out);
+		}
+		if (rc != 0)
+			log_error("cannot write %s: %s", path, strerror(-rc));
+		else
+			session_files_announce(s, path);
+	}
+	s->run->files_failed += rc != 0;
+}
+
+void path_report_write(struct source *src)
+{
+	const struct options *o = src->session->run->options;
+
+	if (!o->folded_file && !o->flame_file)
+		return;
+	struct path_tree *t = make_paths(src);
+
+	if (o->folded_file)
+		put_paths(src, "--folded", o->folded_file, t, write_folded);
+	if (o->flame_file)
+		put_paths(src, "--flame", o->flame_file, t, write_flame);
+	path_tree_free(t);
+}

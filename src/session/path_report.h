@@ -1,0 +1,10 @@
+/* Folded stacks and flame graphs of a session. */
+#ifndef PTMEM_PATH_REPORT_H
+#define PTMEM_PATH_REPORT_H
+
+struct source;
+
+/* Writes what the options want of @src: one file for each source. */
+void path_report_write(struct source *src);
+
+#endif

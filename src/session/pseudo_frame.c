@@ -1,0 +1,33 @@
+/* Pseudo frames: an address made of a hash, and a name defined by hand. */
+#include "session/pseudo_frame.h"
+
+#define PSEUDO_BASE 0x8000000000000000ull
+
+static taddr_t pseudo_address(const char *name)
+{
+	uint64_t hash = 0;
+
+	for (const char *c = name; *c; c++)
+		hash = hash_u64(hash ^ (uint8_t)*c);
+	return PSEUDO_BASE | hash >> 8;
+}
+
+uint32_t pseudo_frame_find(const struct calltree *tree, const char *name)
+{
+	return calltree_find_frame(tree, pseudo_address(name));
+}
+
+uint32_t pseudo_frame_get(struct symbols *symbols, struct calltree *tree, const char *name,
+			  const char *object)
+{
+	taddr_t pc = pseudo_address(object ? object : name);
+	uint32_t frame = calltree_find_frame(tree, pc);
+
+	if (frame)
+		return frame;
+	struct symbol_frame sf = {.name = name};
+	const struct symbol sym = {.object = object, .frame = &sf, .count = 1};
+
+	symbols_define(symbols, 0, pc, &sym);
+	return calltree_get_frame(tree, pc, 0);
+}

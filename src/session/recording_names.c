@@ -1,0 +1,38 @@
+/* Modules and functions as recordings know them. */
+#include "session/recording_names.h"
+
+#include "base/elf_file.h"
+#include "session/session.h"
+
+static bool find_object(void *ctx, uint32_t id, struct recording_object *out)
+{
+	const struct session *s = ctx;
+	const struct module *m = run_module(s->run, id);
+
+	if (!m)
+		return false;
+	*out = (struct recording_object){.path = m->path, .start = m->start, .end = m->end};
+	if (!m->file)
+		return true;
+	out->build_id = m->file->build_id;
+	out->build_id_size = m->file->build_id_size;
+	const struct elf_segment *segment = elf_file_segment(m->file, m->start - m->bias);
+
+	if (segment)
+		out->offset = segment->offset + (m->start - m->bias - segment->vaddr);
+	return true;
+}
+
+static const char *find_function(void *ctx, uint32_t frame)
+{
+	struct session *s = ctx;
+	const struct calltree_frame *f = calltree_frame(profile_calltree(s->profile), frame);
+
+	return symbols_function(s->run->symbols, run_module(s->run, f->module), f->pc);
+}
+
+struct recording_names session_recording_names(struct session *s, bool is_quick)
+{
+	return (struct recording_names){
+		.object = find_object, .function = is_quick ? find_function : NULL, .ctx = s};
+}

@@ -1,0 +1,467 @@
+/*
+ * The recordings of sessions: values, samples, the file while the program runs and that at the end.
+ */
+#include "session/recording_run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "base/stream.h"
+#include "leak/leakcheck.h"
+#include "profile/history.h"
+#include "output/outfile.h"
+#include "recording/recording_build.h"
+#include "recording/recording_journal.h"
+#include "recording/recording_write.h"
+#include "session/file_name.h"
+#include "session/html_run.h"
+#include "session/recording_names.h"
+#include "session/session.h"
+#include "session/session_files.h"
+
+#ifndef PTMEM_VERSION
+#define PTMEM_VERSION "0.1"
+#endif
+
+#define FLUSH_NS 1000000000ull
+#define SAMPLE_NS 20000000ull /* at most so often */
+
+struct recording_run {
+	struct recording *known;   /* META alone: the values */
+	char *path;                /* NULL = not yet decided */
+	struct recording_journal *journal; /* NULL = nothing is written yet */
+	struct recording *leaks;   /* LEAKS alone; NULL = nothing was checked */
+	size_t appended;           /* values that the journal has */
+	bool has_failed;           /* no journal can be written */
+	uint64_t flush_ns, sample_ns; /* when both are due */
+	uint32_t named;            /* threads of the history whose names were asked for */
+};
+
+/* -- values -- */
+
+static void ensure(struct session *s)
+{
+	if (s->recording)
+		return;
+	s->recording = xcalloc(1, sizeof(*s->recording));
+	s->recording->known = recording_new();
+	s->recording->flush_ns = s->start_ns + FLUSH_NS;
+}
+
+void recording_run_value(struct session *s, const char *key, const char *value)
+{
+	if (!options_record(s->run->options))
+		return;
+	ensure(s);
+	recording_set_meta(s->recording->known, key, value);
+	if (s->events)
+		events_writer_value(s->events, key, value);
+}
+
+ATTR_PRINTF(3, 4)
+static void set_value(struct session *s, const char *key, const char *fmt, ...)
+{
+	_cleanup_free_ char *value = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&value, fmt, ap) < 0)
+		value = NULL;
+	va_end(ap);
+	recording_run_value(s, key, value ? value : "");
+}
+
+static uint64_t milliseconds(const struct session *s, uint64_t now_ns)
+{
+	return now_ns > s->start_ns ? (now_ns - s->start_ns) / 1000000 : 0;
+}
+
+static void add_marker_now(struct session *s, const char *kind, const char *text)
+{
+	set_value(s, "marker", "%" PRIu64 " %s %s", milliseconds(s, target_clock()), kind, text);
+}
+
+void recording_run_start(struct session *s)
+{
+	struct utsname system = {0};
+	struct timespec now = {0};
+
+	if (!options_record(s->run->options))
+		return;
+	uname(&system);
+	clock_gettime(CLOCK_REALTIME, &now);
+	set_value(s, "start", "%lld.%03ld", (long long)now.tv_sec, now.tv_nsec / 1000000);
+	set_value(s, "host", "%s", system.nodename);
+	set_value(s, "kernel", "%s %s %s", system.sysname, system.release, system.machine);
+	set_value(s, "ptmem", "%s", PTMEM_VERSION);
+	set_value(s, "options", "%s", s->run->options->desc ? s->run->options->desc : "");
+	if (session_was_attached(s)) {
+		set_value(s, "attached", "1");
+		add_marker_now(s, "attach", "");
+	}
+}
+
+void recording_run_fork(const struct session *parent, struct session *child)
+{
+	child->recording = NULL;
+	if (!parent->recording)
+		return;
+	ensure(child);
+	const struct recording *from = parent->recording->known;
+
+	for (size_t i = 0; i < recording_rows(from, RECORDING_META); i++)
+		recording_set_meta(
+			child->recording->known,
+			from->text.data[recording_get(from, RECORDING_META, i, META_KEY)],
+			from->text.data[recording_get(from, RECORDING_META, i, META_VALUE)]);
+	child->recording->flush_ns = target_clock() + FLUSH_NS;
+	_cleanup_free_ char *text = xasprintf("of process %u", parent->pid);
+
+	add_marker_now(child, "fork", text);
+}
+
+void recording_run_free(struct session *s)
+{
+	struct recording_run *rr = s->recording;
+
+	if (!rr)
+		return;
+	recording_journal_close(rr->journal);
+	recording_free(rr->known);
+	recording_free(rr->leaks);
+	free(rr->path);
+	free(rr);
+	s->recording = NULL;
+}
+
+/* -- threads -- */
+
+static void name_thread(struct session *s, uint32_t thread)
+{
+	char line[64] = "";
+	_cleanup_free_ char *file = xasprintf("task/%u/comm", thread);
+	_cleanup_fclose_ FILE *f = proc_open((pid_t)s->pid, file);
+
+	if (!f || !fgets(line, sizeof(line), f))
+		return;
+	line[strcspn(line, "\n")] = '\0';
+	_cleanup_free_ char *key = xasprintf("thread.%u", thread);
+	const char *known = recording_meta(s->recording->known, key);
+
+	if (*line && (!known || strcmp(known, line) != 0))
+		recording_run_value(s, key, line);
+}
+
+static void name_threads(struct session *s)
+{
+	const struct history *h = profile_history(s->profile);
+
+	for (; s->recording->named < h->thread.count; s->recording->named++)
+		name_thread(s, h->thread.data[s->recording->named].id);
+}
+
+void recording_run_thread_exit(struct session *s, uint32_t thread)
+{
+	if (s->recording && s->space)
+		name_thread(s, thread);
+}
+
+/* -- while it runs -- */
+
+static void sample(struct session *s, uint64_t now_ns)
+{
+	_cleanup_fclose_ FILE *f = proc_open((pid_t)s->pid, "statm");
+	uint64_t size, resident, page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (!f || fscanf(f, "%" SCNu64 " %" SCNu64, &size, &resident) != 2)
+		return;
+	const struct event ev = {
+		.time_ns = now_ns,
+		.thread = s->pid,
+		.kind = EVENT_RESIDENT,
+		.size = resident * page,
+		.align = size * page,
+	};
+
+	if (s->events)
+		events_writer_event(s->events, profile_calltree(s->profile), &ev);
+	profile_event(s->profile, &ev);
+}
+
+static int decide_path(struct session *s)
+{
+	const struct session_file name = {.option = "--record",
+					  .pattern = s->run->options->record_file};
+
+	return s->recording->path ? 0 :
+				    session_files_stream_name(s, STREAM_RECORDING, &name,
+							      &s->recording->path);
+}
+
+static void fill_known(struct session *s, struct recording *out, size_t first);
+
+static void flush(struct session *s)
+{
+	struct recording_run *rr = s->recording;
+	struct report report = session_report(s);
+
+	if (!s->run->options->record_file || rr->has_failed)
+		return;
+	if (decide_path(s) != 0 || strcmp(rr->path, "-") == 0 ||
+	    file_name_is_shared(rr->path))
+		return;
+	if (!rr->journal)
+		rr->journal = recording_journal_open(rr->path);
+	if (!rr->journal) {
+		log_warn("cannot write %s: %s", rr->path, strerror(errno));
+		rr->has_failed = true;
+		return;
+	}
+	const struct recording_names names = session_recording_names(s, true);
+
+	fill_known(s, recording_journal_meta(rr->journal), rr->appended);
+	rr->appended = recording_rows(rr->known, RECORDING_META);
+	profile_sync_history(s->profile);
+	rr->has_failed = recording_journal_append(rr->journal, &report, &names) != 0;
+	if (rr->has_failed)
+		log_warn("cannot write %s: it ends at %" PRIu64 " s", rr->path,
+			 milliseconds(s, target_clock()) / 1000);
+}
+
+static uint64_t tick(struct session *s, uint64_t now_ns)
+{
+	struct recording_run *rr = s->recording;
+
+	if (now_ns >= rr->sample_ns) {
+		uint64_t width = 1000000ull << profile_history(s->profile)->shift;
+
+		sample(s, now_ns);
+		rr->sample_ns = now_ns + MAX(SAMPLE_NS, MIN(width, FLUSH_NS));
+	}
+	if (now_ns >= rr->flush_ns) {
+		name_threads(s);
+		flush(s);
+		rr->flush_ns = MAX(target_clock(), now_ns) + FLUSH_NS;
+	}
+	return MIN(rr->sample_ns, rr->flush_ns);
+}
+
+uint64_t recording_run_tick(struct run *run, uint64_t now_ns)
+{
+	uint64_t next = UINT64_MAX;
+
+	if (!options_record(run->options))
+		return UINT64_MAX;
+	for (size_t i = 0; i < run->sessions.count; i++) {
+		struct session *s = run->sessions.data[i];
+
+		if (s->recording && s->space)
+			next = MIN(next, tick(s, now_ns));
+	}
+	return MIN(next, now_ns + SAMPLE_NS);
+}
+
+/* -- the end -- */
+
+void recording_run_leaks(struct session *s, const struct leakcheck *c)
+{
+	static const char *const kinds[] = {
+		[LEAKCHECK_DEFINITE] = "definite", [LEAKCHECK_INDIRECT] = "indirect",
+		[LEAKCHECK_POSSIBLE] = "possible", [LEAKCHECK_REACHABLE] = "reachable",
+	};
+	struct cells sum = {0};
+	struct cell *cell;
+
+	if (!options_record(s->run->options))
+		return;
+	ensure(s);
+	recording_free(s->recording->leaks);
+	s->recording->leaks = recording_new();
+	for (size_t i = 0; i < c->blocks.count; i++) {
+		const struct leakcheck_block *b = &c->blocks.data[i];
+		const struct cell one = {b->leaf, c->state[i], 0, 1, b->size};
+
+		cells_add(&sum, &one);
+	}
+	size_t n = cells_sorted(&sum, &cell);
+
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t row[LEAK_COLUMNS] = {
+			cell[i].leaf, recording_string(s->recording->leaks, kinds[cell[i].born]),
+			cell[i].blocks, cell[i].bytes};
+
+		recording_add(s->recording->leaks, RECORDING_LEAKS, row);
+	}
+	free(cell);
+	cells_deinit(&sum);
+}
+
+static void add_leaks(const struct recording *from, struct recording *r)
+{
+	recording_set_meta(r, "leak_check", "1");
+	for (size_t i = 0; i < recording_rows(from, RECORDING_LEAKS); i++) {
+		uint64_t row[LEAK_COLUMNS];
+
+		for (unsigned c = 0; c < LEAK_COLUMNS; c++)
+			row[c] = recording_get(from, RECORDING_LEAKS, i, c);
+		row[LEAK_KIND] = recording_string(r, from->text.data[row[LEAK_KIND]]);
+		recording_add(r, RECORDING_LEAKS, row);
+	}
+}
+
+void recording_run_end(struct session *s, const char *why)
+{
+	uint64_t pauses = s->pauses.attach_ns + s->pauses.promote_ns;
+
+	if (!s->recording)
+		return;
+	if (why)
+		recording_run_value(s, "exit", why);
+	if (why && strcmp(why, "detached") == 0)
+		add_marker_now(s, "detach", "");
+	set_value(s, "overhead", "%.1f", (double)pauses / 1e6);
+	set_value(s, "stacks", "%" PRIu64, s->stacks);
+	set_value(s, "complete_stacks", "%" PRIu64, s->complete_stacks);
+	if (s->stacks != s->complete_stacks)
+		set_value(s, "lost", "%" PRIu64 " of %" PRIu64 " stacks are incomplete",
+			  s->stacks - s->complete_stacks, s->stacks);
+}
+
+/* Markers and names of threads are values in the list, and rows of their own in a recording. */
+static void add_marker(struct recording *r, const char *value)
+{
+	char *end;
+	uint64_t time = strtoull(value, &end, 10);
+	const char *kind = *end ? end + 1 : end;
+	size_t size = strcspn(kind, " ");
+	const uint64_t row[MARKER_COLUMNS] = {
+		time, recording_text_index(r, kind, size),
+		recording_string(r, kind[size] ? kind + size + 1 : "")};
+
+	recording_add(r, RECORDING_MARKERS, row);
+}
+
+/* From value @first on. */
+static void fill_known(struct session *s, struct recording *out, size_t first)
+{
+	const struct recording *known = s->recording->known;
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%u", s->pid);
+	if (!first) {
+		recording_set_meta(out, "pid", pid);
+		recording_set_meta(out, "command", s->command);
+	}
+	for (size_t i = first; i < recording_rows(known, RECORDING_META); i++) {
+		const char *key =
+			known->text.data[recording_get(known, RECORDING_META, i, META_KEY)];
+		const char *value =
+			known->text.data[recording_get(known, RECORDING_META, i, META_VALUE)];
+
+		if (strcmp(key, "marker") == 0)
+			add_marker(out, value);
+		else
+			recording_set_meta(out, key, value);
+	}
+}
+
+static void fill_end(struct session *s, struct recording *r)
+{
+	uint64_t row[END_COLUMNS];
+	const char *stacks = recording_meta(r, "stacks"),
+		   *complete = recording_meta(r, "complete_stacks");
+	char duration[32];
+
+	recording_fill_end(s->profile, row);
+	row[END_STACKS] = stacks ? strtoull(stacks, NULL, 10) : s->stacks;
+	row[END_COMPLETE_STACKS] = complete ? strtoull(complete, NULL, 10) : s->complete_stacks;
+	recording_add(r, RECORDING_END, row);
+	snprintf(duration, sizeof(duration), "%.3f", (double)(s->end_ns - s->start_ns) / 1e6);
+	recording_set_meta(r, "duration", duration);
+}
+
+static int write_file(struct session *s, const struct recording *r)
+{
+	struct outfile out;
+	int rc = outfile_open(s->recording->path, &out);
+
+	if (rc != 0)
+		return rc;
+	rc = recording_write(out.file, r);
+	if (rc == 0)
+		return outfile_commit(&out);
+	outfile_abort(&out);
+	return rc;
+}
+
+/* All that is known in the end. */
+static struct recording *make_complete(struct session *s)
+{
+	struct recording_builder b;
+	struct report report = session_report(s);
+	const struct recording_names names = session_recording_names(s, false);
+	struct recording *r = recording_new();
+
+	profile_sync_history(s->profile);
+	fill_known(s, r, 0);
+	recording_builder_init(&b, r, &report, &names);
+	recording_build_all(&b);
+	fill_end(s, r);
+	if (s->recording->leaks)
+		add_leaks(s->recording->leaks, r);
+	recording_builder_deinit(&b);
+	return r;
+}
+
+static int put_recording(struct session *s, const struct recording *r)
+{
+	int rc = decide_path(s);
+
+	if (rc != 0)
+		return rc;
+	rc = write_file(s, r);
+	if (rc != 0)
+		log_error("cannot write %s: %s", s->recording->path, strerror(-rc));
+	else
+		session_files_announce(s, s->recording->path);
+	return rc;
+}
+
+int recording_run_finish(struct session *s)
+{
+	const struct options *o = s->run->options;
+	int rc = 0;
+
+	if (!options_record(o))
+		return 0;
+	if (s->heap_sample.interval) {
+		log_error("--record and --html need all events, not samples");
+		return -ENOTSUP;
+	}
+	ensure(s);
+	struct recording *r = make_complete(s);
+
+	if (o->record_file)
+		rc = put_recording(s, r);
+	if (o->html_file)
+		rc = html_run_write(s, r) ? -EIO : rc;
+	recording_free(r);
+	return rc;
+}
+
+void recording_run_drop(struct session *s)
+{
+	if (s->recording && s->recording->journal)
+		unlink(s->recording->path);
+}

@@ -1,0 +1,64 @@
+/* When reports are made. Nothing here knows how a leak is found or a graph drawn. */
+#include "session/reports.h"
+
+#include "session/final_scan.h"
+#include "session/leak_report.h"
+#include "session/path_report.h"
+#include "session/session.h"
+#include "session/signals.h"
+#include "tracee/control/target.h"
+
+int reports_exit_code(const struct run *run)
+{
+	return run->definite_bytes > 0 ? (int)run->options->error_exitcode : 0;
+}
+
+void reports_finish(struct session *s, uint64_t time_ns)
+{
+	for (int k = 0; k < SOURCE_COUNT; k++) {
+		if (s->source[k].is_traced)
+			path_report_write(&s->source[k]);
+	}
+	if (options_report_leaks(s->run->options))
+		leak_report_finish(s, time_ns);
+}
+
+/* -- on demand -- */
+
+struct sessions {
+	VEC(struct session *) list;
+};
+
+static void prepare_scan(void *ctx, struct address_space *space)
+{
+	const struct run *run = ctx;
+
+	if (run->options->leak_check)
+		final_scan_prepare(space->user);
+}
+
+static void scan_and_note(void *ctx, struct address_space *space)
+{
+	struct sessions *all = ctx;
+	struct session *s = space->user;
+
+	if (s->run->options->leak_check)
+		final_scan_run(s);
+	*vec_add(&all->list) = s;
+}
+
+void reports_poll(struct run *run)
+{
+	struct sessions all = {0};
+
+	if (!run->target || !signals_take_report() || !options_report_leaks(run->options))
+		return;
+	uint64_t before = run->definite_bytes;
+
+	target_each(run->target, prepare_scan, run);
+	target_inspect(run->target, scan_and_note, &all);
+	for (size_t i = 0; i < all.list.count; i++)
+		leak_report_finish(all.list.data[i], target_clock());
+	run->definite_bytes = before; /* the end decides about the exit status */
+	vec_deinit(&all.list);
+}

@@ -1,0 +1,92 @@
+/*
+ * One profiled address space from event to file: a session connects the stages.
+ *
+ *	heap event -> unwind -> call tree node -> profile -> report -> massif file
+ *
+ * A session belongs to an address space (its user pointer) and to the run (run.h), which holds what
+ * all sessions share: options, names, the filter, all modules.
+ *
+ * session_life.c makes and ends it; session_sink.c feeds it from a target, session_replay.c from a
+ * file; session_output.c writes its files.
+ */
+#ifndef PTMEM_SESSION_H
+#define PTMEM_SESSION_H
+
+#include "profile/events.h"
+#include "profile/flows.h"
+#include "profile/profile.h"
+#include "session/heap_sample.h"
+#include "session/run.h"
+#include "session/source.h"
+#include "unwind/unwinder.h"
+#include "tracee/control/target.h"
+
+/* The nodes along a thread's last stack, outermost first. */
+struct path {
+	uint32_t *node;
+	size_t count, capacity;
+};
+
+struct session {
+	struct run *run;
+	struct address_space *space;       /* NULL in a replay and after the end */
+	uint32_t pid;
+	char *command;             /* for cmd: */
+	struct profile *profile;   /* of the heap, or of the pages (--pages-as-heap) */
+	/* what is traced; the heap's profile is the one above */
+	struct source source[SOURCE_COUNT];
+	struct heap_sample heap_sample; /* which events of the heap are samples */
+	char *desc;                /* for desc: of the heap's profile */
+	struct flows *flows;       /* for an xtree; NULL = none is wanted */
+	struct unwind *unwind;
+	struct unwinder unwinder;  /* the same, for its space */
+	struct events_writer *events; /* NULL = none */
+	FILE *events_stream;       /* where they go, of this session alone; NULL = to the run's */
+	char *events_path;         /* of that */
+	struct memusage *memusage; /* NULL = its calls are not counted */
+	struct memusage_data *data; /* memusage_run.c: where each call goes; NULL = nowhere */
+	char *data_path;
+	struct stacks *stack_use;  /* --stacks=yes: what its threads use; NULL = not asked for */
+	struct recording_run *recording; /* NULL = nothing is recorded, or known yet */
+	uint64_t start_ns, end_ns;
+	VEC(struct path) paths;    /* by slot of the ring */
+	uint64_t verified, differing; /* stacks sent both ways, and not the same */
+	uint64_t second_frames; /* of verified stacks, compared with libunwind's */
+	uint64_t stacks, complete_stacks;
+	uint64_t truncated; /* of them stacks of page faults of which the kernel copied a part */
+	uint32_t jumps, breakpoints; /* watched functions at the end, by how they are caught */
+	uint32_t marker_jumps, marker_breakpoints; /* the same of markers in the text */
+	uint64_t ends[UNWIND_END_COUNT];
+	unsigned image;            /* 1, 2, ...: profiled programs that this pid executed */
+	bool has_next_image;       /* the process executed another one, which is profiled */
+	bool was_replaced;         /* by an image that is not followed */
+	/* began with exec or attach, not as a fork, which shares data with its parent */
+	bool is_own_image;
+	unsigned file_number;      /* in the names of its files; 0 = not needed yet */
+	bool has_reused_pid;       /* a process of this run that has ended had the same */
+	/* not reported yet; NULL = none */
+	struct final_scan *final_scan;
+	struct space_pauses pauses; /* known at its end */
+};
+
+/* The module at @pc, also one that was loaded just now; or NULL. */
+const struct module *session_module(struct session *s, taddr_t pc);
+/* What writers are given of the heap's profile, valid as long as @s. */
+struct report session_report(struct session *s);
+
+/* Frame of @pc in @p's call tree. */
+/* Whether @pc is in an operator new that sampling does not watch: its caller allocates. */
+bool session_hides(const struct session *s, taddr_t pc);
+uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc);
+/* The node of the stack @view in @p's call tree. */
+uint32_t session_stack_node(struct session *s, struct profile *p, const struct stack_view *view);
+
+/* Whether ptmem attached to the program of @s: -p named its process, which has not executed another
+ * program since. */
+bool session_was_attached(const struct session *s);
+/* The command line in at most 100 characters, for messages. The caller frees it. */
+char *session_title(const struct session *s);
+/* Whether @s prints no messages: a forked child's, with --child-silent-after-fork=yes. */
+bool session_is_silent(const struct session *s);
+
+#endif

@@ -1,0 +1,163 @@
+/* The names of a session's files, and its file of events. */
+#include "session/session_files.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/stream.h"
+#include "session/file_name.h"
+#include "session/session.h"
+
+/* -- names -- */
+
+void session_files_begin(struct session *s)
+{
+	struct process_files *p = run_process(s->run, s->pid);
+
+	if (!s->run->first_pid)
+		s->run->first_pid = s->pid;
+	if (p->has_ended)
+		*p = (struct process_files){
+			.pid = p->pid, .numbers = p->numbers, .is_reused = true};
+	s->image = p->images + 1;
+	s->has_reused_pid = p->is_reused;
+	s->file_number = 0;
+}
+
+void session_files_end(struct session *s)
+{
+	struct process_files *p = run_process(s->run, s->pid);
+
+	p->images += s->has_next_image;
+	p->last_number = s->file_number;
+	p->has_ended = !s->has_next_image;
+}
+
+static unsigned own_number(struct session *s)
+{
+	if (!s->file_number)
+		s->file_number = ++run_process(s->run, s->pid)->numbers;
+	return s->file_number;
+}
+
+static bool needs_pid(const struct session *s, uint32_t first_pid)
+{
+	return s->run->options->pid_count > 1 || (first_pid && first_pid != s->pid);
+}
+
+int session_files_name(struct session *s, const struct session_file *file, char **path_out)
+{
+	const struct run *run = s->run;
+	const struct file_request request = {
+		.option = file->option,
+		.pattern = file->pattern,
+		.source = file->source,
+		.pid = s->pid,
+		.needs_pid =
+			needs_pid(s, file->is_of_counted ? run->first_counted : run->first_pid),
+		.number = s->has_next_image || s->has_reused_pid ? own_number(s) : 0,
+	};
+
+	return run_file_name(s->run, &request, path_out);
+}
+
+/* The existing file is that of the previous program: it gets the number of that program's files. */
+static void rename_previous(struct session *s, const char *path)
+{
+	struct process_files *p = run_process(s->run, s->pid);
+
+	if (!p->last_number)
+		p->last_number = ++p->numbers;
+	const struct file_name_parts parts = {.number = p->last_number};
+	_cleanup_free_ char *moved = file_name_insert(path, &parts);
+
+	if (rename(path, moved) == 0)
+		log_info("%s, of the previous program, is now %s", path, moved);
+}
+
+int session_files_stream_name(struct session *s, enum stream_file which,
+			      const struct session_file *file, char **path_out)
+{
+	struct process_files *p = run_process(s->run, s->pid);
+	bool has_predecessor = p->streams & 1u << which;
+	int rc = session_files_name(s, file, path_out);
+
+	if (rc != 0)
+		return rc;
+	p->streams |= 1u << which;
+	if (has_predecessor && !file_name_is_shared(*path_out) &&
+	    !file_name_has(file->pattern, "n"))
+		rename_previous(s, *path_out);
+	return 0;
+}
+
+int session_files_snapshot_name(struct session *s, const char *source, unsigned number,
+				char **path_out)
+{
+	struct file_request request = {
+		.option = "--massif-out-file",
+		.pattern = s->run->options->massif_out_file,
+		.source = source,
+		.pid = s->pid,
+		.needs_pid = needs_pid(s, s->run->first_pid),
+		.number = number,
+	};
+	int rc = run_file_name(s->run, &request, path_out);
+
+	if (rc != 0 || !file_name_is_shared(*path_out))
+		return rc;
+	free(*path_out);
+	request.pattern = "massif.out.%p";
+	return run_file_name(s->run, &request, path_out);
+}
+
+void session_files_announce(const struct session *s, const char *path)
+{
+	if (!session_is_silent(s))
+		log_info("  written to   %s", strcmp(path, "-") == 0 ? "standard output" : path);
+}
+
+/* -- events -- */
+
+void session_files_open_events(struct session *s, bool is_first)
+{
+	const struct session_file name = {.option = "--events",
+					  .pattern = s->run->options->events_file};
+	FILE *file = is_first ? s->run->events_file : NULL;
+
+	if (!file && (!name.pattern || s->run->events_file))
+		return;
+	if (!file && session_files_stream_name(s, STREAM_EVENTS, &name, &s->events_path) != 0)
+		return;
+	if (!file && !(file = s->events_stream = stream_create(s->events_path))) {
+		log_error("cannot write %s: %s", s->events_path, strerror(errno));
+		s->run->files_failed++;
+		return;
+	}
+	s->events = events_writer_new(file);
+	events_writer_header(s->events, s->command, s->pid, s->start_ns);
+	if (s->heap_sample.interval)
+		events_writer_sampling(s->events, s->heap_sample.interval, s->heap_sample.seed);
+}
+
+void session_files_close_events(struct session *s)
+{
+	int rc = s->events ? events_writer_free(s->events) : 0;
+
+	s->events = NULL;
+	if (s->events_stream && fclose(s->events_stream) != 0 && rc == 0)
+		rc = -errno;
+	s->events_stream = NULL;
+	if (rc != 0) {
+		log_error("cannot write %s: %s",
+			  s->events_path ? s->events_path : s->run->options->events_file,
+			  strerror(-rc));
+		s->run->files_failed++;
+	}
+	free(s->events_path);
+	s->events_path = NULL;
+}

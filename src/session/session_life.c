@@ -1,0 +1,238 @@
+/*
+ * How a session begins, forks and ends, when its files are written. Names are looked up then, each
+ * address once (earlier only where --ignore-fn or an object that is unloaded needs them).
+ */
+#include "session/session_life.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "session/final_scan.h"
+#include "session/reports.h"
+#include "output/memusage_data.h"
+#include "output/shown_stack.h"
+#include "profile/memusage.h"
+#include "session/session_files.h"
+#include "session/session_output.h"
+#include "session/memusage_run.h"
+#include "session/recording_run.h"
+#include "session/sources.h"
+#include "session/session.h"
+#include "session/session_stacks.h"
+#include "session/summary.h"
+#include "tracee/os/maps.h"
+
+/* -- names -- */
+
+/*
+ * Without ignore-fns a block is ignored only if all its frames are alloc-fns. One other
+ * frame is enough to count it: the outermost, which most stacks share, is checked first.
+ */
+static bool is_surely_counted(const struct session *s, const struct calltree *tree, uint32_t node)
+{
+	if (filter_has_ignore_fns(s->run->filter) || !node ||
+	    calltree_node_depth(tree, node) > filter_reach(s->run->filter))
+		return false;
+	while (calltree_parent(tree, node))
+		node = calltree_parent(tree, node);
+	const struct calltree_frame *f = calltree_frame(tree, calltree_node_frame(tree, node));
+	const char *name = symbols_function(s->run->symbols, run_module(s->run, f->module), f->pc);
+	return name && !filter_is_alloc_fn(s->run->filter, name);
+}
+
+static bool is_ignored(void *ctx, uint32_t node)
+{
+	struct source *src = ctx;
+	struct report report;
+	struct shown_stack stack = {.report = &report};
+	if (is_surely_counted(src->session, profile_calltree(src->profile), node))
+		return false;
+	source_fill_report(src, &report);
+	bool counts = shown_stack_fill(&stack, node);
+	shown_stack_deinit(&stack);
+	return !counts;
+}
+
+/* -- life -- */
+
+static uint64_t read_instructions(void *ctx)
+{
+	struct session *s = ctx;
+	return s->run->target ? target_instructions(s->run->target) : 0;
+}
+
+static const struct module *module_at(void *ctx, taddr_t pc)
+{
+	return session_module(ctx, pc);
+}
+
+static bool own_code_at(void *ctx, const struct own_place *place, struct own_code *out)
+{
+	struct session *s = ctx;
+	return own_code_find(s->run->target, s->space, place, out);
+}
+
+static bool is_code_at(void *ctx, taddr_t pc)
+{
+	const struct session *s = ctx;
+	return s->space->maps_fd >= 0 && maps_query(s->space->maps_fd, pc) == 1;
+}
+
+void session_bind(struct session *s, struct address_space *space)
+{
+	struct unwind_ops ops = {
+		.module = module_at, .own = own_code_at, .is_code = is_code_at, .ctx = s};
+	s->space = space;
+	space->user = s;
+	s->unwind = unwind_new(arch_native, &ops);
+	unwinder_init(&s->unwinder, s->unwind);
+	space->unwinder = &s->unwinder;
+}
+
+void session_describe(struct session *s, uint64_t interval)
+{
+	const char *desc = s->run->options->desc;
+	_cleanup_free_ char *sampling = interval ? heap_sample_text(interval) : NULL;
+	free(s->desc);
+	/* readers leave out what is behind '#' */
+	if (sampling)
+		s->desc = xasprintf("%s%s%s%s", strcmp(desc, "(none)") == 0 ? "" : desc,
+				    strcmp(desc, "(none)") == 0 ? "" : " ", sampling,
+				    interval > 1 ? " # the numbers of the heap are estimates" : "");
+	else
+		s->desc = xstrdup(desc);
+}
+
+struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
+{
+	const struct options *o = run->options;
+	struct session *s = xcalloc(1, sizeof(*s));
+	s->run = run;
+	s->pid = pid;
+	s->start_ns = s->end_ns = start_ns;
+	session_files_begin(s);
+	s->is_own_image = true;
+	s->command = xstrdup(run->command);
+	struct profile_options po = {
+		.time_unit = o->time_unit,
+		.peak_inaccuracy = o->peak_inaccuracy,
+		.peak_at_exit = o->peak_at_exit,
+		.detailed_freq = o->detailed_freq,
+		.max_snapshots = o->max_snapshots,
+		.heap_admin = o->heap_admin,
+		.alignment = o->alignment,
+		.process = pid,
+		.no_heap = !o->heap,
+		.is_ignored = is_ignored,
+		.is_ignored_ctx = &s->source[SOURCE_HEAP],
+		.instructions = read_instructions,
+		.instructions_ctx = s,
+		.keep_times = options_report_leaks(o) || options_record(o),
+		.keep_history = options_record(o),
+		.sample_interval = options_sample_interval(o),
+	};
+	if (o->pages_as_heap)
+		po.heap_admin = 0;
+	s->profile = profile_new(&po, start_ns);
+	sources_init(s, &po, start_ns);
+	heap_sample_init(&s->heap_sample, po.sample_interval, run->sample_seed);
+	session_describe(s, o->heap_sample);
+	session_stacks_init(s);
+	*vec_add(&run->sessions) = s;
+	if (o->xtree_memory != XTREE_NONE)
+		s->flows = flows_new(o->xtree_memory == XTREE_FULL);
+	if (s->flows)
+		flows_set_sample_interval(s->flows, po.sample_interval);
+	return s;
+}
+
+struct session *session_fork(struct session *parent, struct address_space *space)
+{
+	struct session *s = xmemdup(parent, sizeof(*parent));
+	s->pid = (uint32_t)space->pid;
+	s->command = xstrdup(parent->command);
+	s->desc = xstrdup(parent->desc);
+	s->events = NULL; /* the blocks it inherits have no events in a file of its own */
+	s->events_stream = NULL;
+	s->events_path = NULL;
+	s->final_scan = NULL;
+	memset(&s->paths, 0, sizeof(s->paths));
+	s->is_own_image = false;
+	session_files_begin(s);
+	s->profile = profile_clone(parent->profile);
+	*vec_add(&s->run->sessions) = s;
+	if (parent->flows)
+		s->flows = flows_clone(parent->flows);
+	profile_set_ctx(s->profile, &s->source[SOURCE_HEAP], s);
+	profile_set_process(s->profile, s->pid);
+	sources_fork(s);
+	session_stacks_init(s); /* only one of the parent's threads exists in the child */
+	session_bind(s, space);
+	memusage_run_fork(parent, s);
+	recording_run_fork(parent, s);
+	return s;
+}
+
+void session_free(struct session *s)
+{
+	struct run *run = s->run;
+	for (size_t i = 0; i < run->sessions.count; i++) {
+		if (run->sessions.data[i] != s)
+			continue;
+		memmove(&run->sessions.data[i], &run->sessions.data[i + 1],
+			(--run->sessions.count - i) * sizeof(*run->sessions.data));
+	}
+	final_scan_forget(s);
+	if (s->unwind)
+		unwind_free(s->unwind);
+	session_files_close_events(s);
+	recording_run_free(s);
+	for (size_t i = 0; i < s->paths.count; i++)
+		free(s->paths.data[i].node);
+	vec_deinit(&s->paths);
+	memusage_free(s->memusage);
+	stacks_free(s->stack_use);
+	sources_deinit(s);
+	profile_free(s->profile);
+	flows_free(s->flows);
+	if (s->data)
+		memusage_data_close(s->data); /* of a replay that failed */
+	free(s->data_path);
+	free(s->command);
+	free(s->desc);
+	free(s);
+}
+
+/* -- the end -- */
+
+void session_finish(struct session *s, uint64_t now_ns)
+{
+	char *path = NULL;
+	s->end_ns = now_ns;
+	profile_finish(s->profile, now_ns);
+	if (s->events) {
+		if (s->heap_sample.interval)
+			events_writer_totals(s->events, &s->heap_sample.totals);
+		events_writer_end(s->events, now_ns);
+		session_files_close_events(s);
+	}
+	if (s->source[SOURCE_HEAP].is_traced) {
+		struct report r;
+		source_fill_report(&s->source[SOURCE_HEAP], &r);
+		int rc = -ENOENT;
+		if (options_write_massif(s->run->options))
+			rc = session_output_finish_massif(s, &r, NULL, &path);
+		session_output_finish_xtree(s, now_ns);
+		if (!session_is_silent(s))
+			summary_print(s, rc == 0 ? path : NULL);
+		free(path);
+	}
+	sources_finish(s, now_ns);
+	reports_finish(s, now_ns);
+	s->run->files_failed += recording_run_finish(s) != 0;
+}

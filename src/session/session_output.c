@@ -1,0 +1,216 @@
+/*
+ * What is written into the files of a session. Each is whole or absent (outfile), and its name is
+ * expanded when it is written, for the process that it is about.
+ */
+#include "session/session_output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "output/massif.h"
+#include "output/outfile.h"
+#include "output/xtree.h"
+#include "session/file_name.h"
+#include "session/session.h"
+#include "session/session_files.h"
+
+/* -- massif files -- */
+
+static int close_file(struct outfile *out, int rc)
+{
+	if (rc == 0)
+		return outfile_commit(out);
+	outfile_abort(out);
+	return rc;
+}
+
+static int write_report(const char *path, const struct report *r)
+{
+	struct outfile out;
+	int rc = outfile_open(path, &out);
+	return rc != 0 ? rc : close_file(&out, massif_write(out.file, r));
+}
+
+int session_output_massif(struct session *s, const char *path)
+{
+	struct report r = session_report(s);
+	return write_report(path, &r);
+}
+
+/*
+ * Writes @r elsewhere when its own file cannot be written: into a new directory, where no link of
+ * another user can be in the way. 0 and the path, which the caller frees, or an error.
+ */
+static int rescue_report(const struct session *s, const struct report *r, const char *source,
+			 char **path_out)
+{
+	const char *const below[] = { getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm" };
+	const struct file_name_parts parts = {.source = source};
+	int rc = -ENOENT;
+	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {
+		if (!below[i] || below[i][0] != '/')
+			continue;
+		_cleanup_free_ char *directory = xasprintf("%s/ptmem-XXXXXX", below[i]);
+		if (!mkdtemp(directory))
+			continue;
+		_cleanup_free_ char *plain = xasprintf("%s/massif.out.%d", directory, (int)s->pid);
+		_cleanup_free_ char *path = file_name_insert(plain, &parts);
+		rc = write_report(path, r);
+		if (rc == 0) {
+			*path_out = path;
+			path = NULL;
+			return 0;
+		}
+		rmdir(directory);
+	}
+	return rc;
+}
+
+/*
+ * A process that was attached to before, from the same directory, has a profile of the same name:
+ * it gets the first number that is free.
+ */
+static void keep_earlier(const struct session *s, const char *path)
+{
+	const struct options *o = s->run->options;
+	if (o->pid_count == 0 || !file_name_has(o->massif_out_file, "p") ||
+	    file_name_is_shared(path))
+		return;
+	for (struct file_name_parts parts = {.number = 1}; parts.number < 10000; parts.number++) {
+		_cleanup_free_ char *moved = file_name_insert(path, &parts);
+		if (renameat2(AT_FDCWD, path, AT_FDCWD, moved, RENAME_NOREPLACE) == 0)
+			log_info("%s, of an earlier ptmem, is now %s", path, moved);
+		else if (errno == EEXIST)
+			continue;
+		return;
+	}
+}
+
+int session_output_finish_massif(struct session *s, const struct report *r, const char *source,
+		       char **path_out)
+{
+	const struct session_file name = {.option = "--massif-out-file",
+					  .pattern = s->run->options->massif_out_file,
+					  .source = source};
+	int rc = session_files_name(s, &name, path_out);
+	if (rc == 0) {
+		keep_earlier(s, *path_out);
+		rc = write_report(*path_out, r);
+		char *rescued = NULL;
+		if (rc != 0 && rescue_report(s, r, source, &rescued) == 0) {
+			log_error("cannot write %s: %s; the profile is in %s", *path_out,
+				  strerror(-rc), rescued);
+			free(rescued);
+		} else if (rc != 0) {
+			log_error("cannot write %s: %s", *path_out, strerror(-rc));
+		}
+	}
+	s->run->files_failed += rc != 0;
+	s->run->files_written += rc == 0;
+	return rc;
+}
+
+void session_output_so_far(struct session *s, char *message, size_t size)
+{
+	_cleanup_free_ char *path = NULL;
+	struct profile *copy = profile_clone(s->profile);
+	struct report r = session_report(s);
+	unsigned number = ++run_process(s->run, s->pid)->numbers;
+	int rc = session_files_snapshot_name(s, NULL, number, &path);
+
+	if (rc == 0) {
+		profile_finish(copy, target_clock());
+		r.profile = copy; /* its frames have the same numbers as the original's */
+		rc = write_report(path, &r);
+	}
+	profile_free(copy);
+	if (rc == 0)
+		snprintf(message, size, "written to %s", path);
+	else
+		snprintf(message, size, "cannot write: %s", strerror(-rc));
+}
+
+static void write_snapshots_of(struct source *src, unsigned number)
+{
+	_cleanup_free_ char *path = NULL;
+	struct report r;
+
+	const char *name = source_in_massif(src->kind);
+
+	if (session_files_snapshot_name(src->session, name, number, &path) != 0)
+		return;
+	source_fill_report(src, &r);
+	int rc = write_report(path, &r);
+
+	if (rc == 0)
+		log_info("all snapshots written to %s", path);
+	else
+		log_warn("cannot write %s: %s", path, strerror(-rc));
+}
+
+void session_output_snapshots(struct session *s)
+{
+	unsigned number = ++run_process(s->run, s->pid)->numbers;
+
+	for (int k = 0; k < SOURCE_COUNT; k++) {
+		if (s->source[k].is_traced)
+			write_snapshots_of(&s->source[k], number);
+	}
+}
+
+int session_output_now(struct session *s, const char *path, enum snapshot_kind kind,
+		       uint64_t now_ns)
+{
+	struct report r = session_report(s);
+	struct snapshot now;
+	struct outfile out;
+	profile_current(s->profile, now_ns, &now);
+	now.kind = kind;
+	int rc = outfile_open(path, &out);
+	return rc != 0 ? rc : close_file(&out, massif_write_now(out.file, &r, &now));
+}
+
+int session_output_xtree(struct session *s, const char *path, uint64_t now_ns)
+{
+	struct report r = session_report(s);
+	struct flows *f = s->flows ? flows_rounded(s->flows) : flows_from_profile(s->profile);
+	const struct xtree_options xo = {
+		.is_massif = xtree_is_massif_name(path),
+		.time_ms = (now_ns - s->start_ns) / 1000000,
+		.has_whole_names = !s->run->options->xtree_compress_strings,
+	};
+	struct outfile out;
+	r.filter = s->run->whole_filter;
+	r.threshold = 0;
+	int rc = outfile_open(path, &out);
+	if (rc == 0)
+		rc = close_file(&out, xtree_write(out.file, &r, f, &xo));
+	flows_free(f);
+	return rc;
+}
+
+void session_output_finish_xtree(struct session *s, uint64_t now_ns)
+{
+	const struct session_file name = {.option = "--xtree-memory-file",
+					  .pattern = s->run->options->xtree_memory_file};
+	_cleanup_free_ char *path = NULL;
+	if (!s->flows)
+		return;
+	int rc = session_files_name(s, &name, &path);
+	if (rc == 0) {
+		rc = session_output_xtree(s, path, now_ns);
+		if (rc != 0)
+			log_error("cannot write %s: %s", path, strerror(-rc));
+		else if (!session_is_silent(s))
+			log_info("xtree memory report: %s",
+				 strcmp(path, "-") == 0 ? "standard output" : path);
+	}
+	s->run->files_failed += rc != 0;
+	s->run->files_written += rc == 0;
+}

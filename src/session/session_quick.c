@@ -1,0 +1,31 @@
+/*
+ * The short path of plain allocations and frees recorded by pads: from the ring to the profile and
+ * to memusage's numbers, in batches. Whatever needs complete events (a file of events, an xtree)
+ * uses the long path.
+ */
+#include "session/session_quick.h"
+
+#include "profile/memusage.h"
+#include "session/session.h"
+
+bool session_wants_quick(const struct session *s)
+{
+	const struct options *o = s->run->options;
+	return !s->heap_sample.interval && !s->events && !s->flows && !s->stack_use &&
+	       !o->trace_malloc && (o->heap || s->memusage);
+}
+
+void session_quick(struct session *s, uint64_t time_ns, const struct quick_event *ev, size_t count)
+{
+	if (s->memusage)
+		memusage_quick(s->memusage, time_ns, ev, count);
+	if (!s->run->options->heap)
+		return;
+	uint64_t stacks = 0;
+	for (size_t i = 0; i < count; i++)
+		stacks += !ev[i].is_free;
+	s->stacks += stacks;
+	s->complete_stacks += stacks;
+	s->ends[UNWIND_COMPLETE] += stacks;
+	profile_quick(s->profile, time_ns, ev, count);
+}

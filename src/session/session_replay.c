@@ -1,0 +1,184 @@
+/*
+ * A profile from an event file, without a target. Events in the file are as they were counted, so
+ * they go straight to the profile, to memusage's numbers and to the xtree.
+ */
+#include "session/session_replay.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/elf_file.h"
+#include "base/log.h"
+#include "profile/memusage.h"
+#include "session/memusage_run.h"
+#include "session/recording_run.h"
+#include "session/session.h"
+#include "session/session_life.h"
+
+struct replay {
+	struct run *run;
+	struct session *session;
+	uint64_t end_ns;
+	bool is_started;
+	bool has_samples; /* the file's events are samples */
+};
+
+/* Pages mapped from the start are events before snapshot 0, at the same time (sources_start). */
+static void replay_start(struct replay *r, const struct event *ev)
+{
+	struct session *s = r->session;
+	if (r->is_started || (ev && ev->kind == EVENT_MAP && ev->time_ns == s->start_ns))
+		return;
+	r->is_started = true;
+	profile_start(s->profile, s->start_ns);
+}
+
+static void replay_header(void *ctx, const char *command, uint32_t pid, uint64_t start_ns)
+{
+	struct replay *r = ctx;
+	struct session *s = r->session;
+	free(s->command);
+	s->command = xstrdup(command);
+	s->pid = pid;
+	s->start_ns = start_ns;
+	profile_set_start(s->profile, start_ns);
+	if (!r->run->options->pages_as_heap)
+		replay_start(r, NULL);
+	memusage_run_start(s);
+}
+
+static void replay_module(void *ctx, const struct events_module *em)
+{
+	struct replay *r = ctx;
+	if (em->end == 0)
+		return; /* unloaded: its addresses have their frames */
+	struct module *m = xcalloc(1, sizeof(*m));
+	m->id = em->id;
+	m->users = 1;
+	m->start = em->start;
+	m->end = em->end;
+	m->bias = em->bias;
+	m->path = xstrdup(em->path);
+	if (elf_file_open(em->path, NULL, &m->file) != 0)
+		m->file = NULL;
+	run_add_module(r->run, m);
+	module_release(m);
+}
+
+static void replay_name(void *ctx, const struct events_name *n)
+{
+	struct replay *r = ctx;
+	struct symbol_frame frame = {
+		.name = n->name, .file = n->file, .dir = n->dir, .line = n->line};
+	const struct module *m = run_module(r->run, n->module);
+	struct symbol sym = {.object = m ? m->path : NULL, .frame = &frame, .count = 1,
+			     .is_main = n->name && strcmp(n->name, "main") == 0};
+	symbols_define(r->run->symbols, n->module, n->pc, &sym);
+}
+
+static void replay_value(void *ctx, const char *key, const char *value)
+{
+	struct replay *r = ctx;
+	recording_run_value(r->session, key, value);
+}
+
+static void replay_sampling(void *ctx, uint64_t interval, uint64_t seed)
+{
+	struct replay *r = ctx;
+	struct session *s = r->session;
+	r->has_samples = true;
+	heap_sample_init(&s->heap_sample, interval, seed);
+	s->heap_sample.is_done = true;
+	profile_set_sample_interval(s->profile, interval);
+	if (s->flows)
+		flows_set_sample_interval(s->flows, interval);
+	if (s->memusage)
+		memusage_set_sample_interval(s->memusage, interval);
+	session_describe(s, interval);
+}
+
+static void replay_total(void *ctx, uint8_t function, const struct call_total *total)
+{
+	struct replay *r = ctx;
+	r->session->heap_sample.totals.function[function] = *total;
+}
+
+static void replay_event(void *ctx, const struct event *recorded)
+{
+	struct replay *r = ctx;
+	struct event copy = *recorded, *ev = &copy;
+	replay_start(r, ev);
+	r->end_ns = ev->time_ns;
+	if (ev->kind == EVENT_RESIDENT) {
+		profile_event(r->session->profile, ev);
+		return;
+	}
+	if (!heap_sample_keep(&r->session->heap_sample, r->session->profile, false, ev))
+		return;
+	r->session->stacks += ev->node != 0;
+	r->session->complete_stacks += ev->node != 0;
+	memusage_run_event(r->session, ev);
+	if (r->session->flows)
+		flows_event(r->session->flows, ev);
+	if (ev->kind != EVENT_STACK || r->run->options->stacks)
+		profile_event(r->session->profile, ev);
+}
+
+static void replay_thread_exit(void *ctx, uint32_t thread)
+{
+	struct replay *r = ctx;
+	profile_thread_exit(r->session->profile, thread);
+	memusage_run_thread_exit(r->session, thread);
+}
+
+static void replay_end(void *ctx, uint64_t time_ns)
+{
+	struct replay *r = ctx;
+	r->end_ns = time_ns;
+}
+
+int session_replay(struct run *run, const char *path)
+{
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	if (!f) {
+		int err = errno;
+		log_error("cannot read %s: %s", path, strerror(err));
+		return -err;
+	}
+	struct replay r = {.run = run};
+	r.session = session_new(run, 0, 0);
+	const struct events_reader_ops ops = {
+		.header = replay_header,
+		.module = replay_module,
+		.name = replay_name,
+		.value = replay_value,
+		.event = replay_event,
+		.thread_exit = replay_thread_exit,
+		.end = replay_end,
+		.sampling = replay_sampling,
+		.total = replay_total,
+		.ctx = &r,
+	};
+	unsigned line = 0;
+	const char *why = "";
+	int rc = events_read(f, profile_calltree(r.session->profile), &ops, &line, &why);
+	if (rc != 0)
+		log_error("%s:%u: %s", path, line, why);
+	if (rc == 0 && r.has_samples && run->options->heap_sample) {
+		log_error("%s holds samples already: --heap-sample cannot take samples of them",
+			  path);
+		rc = -EINVAL;
+	}
+	if (rc == 0) {
+		replay_start(&r, NULL);
+		r.session->end_ns = r.end_ns;
+		memusage_run_end(r.session, false);
+		session_finish(r.session, r.end_ns);
+	}
+	session_free(r.session);
+	return rc;
+}

@@ -1,0 +1,402 @@
+/*
+ * From the events of a target to its sessions. Every stack is unwound at once, since the thread is
+ * stopped only now:
+ *
+ *	a stack          -> addresses (unwind) -> a node of the call tree
+ *	a pad's record   -> the addresses that are new since the thread's last record, behind
+ *	                    those that it kept (struct path) -> a node
+ *	plain records    -> struct quick_event, many at a time (session_quick.c)
+ */
+#include "session/session_sink.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "session/counted_event.h"
+#include "session/exec_info.h"
+#include "session/hints.h"
+#include "session/memusage_run.h"
+#include "session/observer.h"
+#include "session/final_scan.h"
+#include "session/session.h"
+#include "session/session_files.h"
+#include "session/session_life.h"
+#include "session/session_quick.h"
+#include "session/session_stacks.h"
+#include "session/recording_run.h"
+#include "session/skip.h"
+#include "session/sources.h"
+#include "tracee/pads/pad_sampling.h"
+#include "tracee/state/trap_table.h"
+
+#define SECOND_OPINION_FRAMES 32 /* libunwind takes microseconds for each */
+
+/* -- spaces and modules -- */
+
+/* A process that ptmem attached to has been running; any other has just executed its program. */
+static void read_command(struct session *s, const struct address_space *space)
+{
+	free(s->command);
+	s->command = exec_info_command(space->reader, !session_was_attached(s));
+}
+
+static void note_module(struct session *s, struct module *m)
+{
+	run_add_module(s->run, m);
+	if (s->events)
+		events_writer_module(s->events, m->id, m->start, m->end, m->bias, m->path);
+}
+
+static void sink_space_new(void *ctx, struct address_space *space)
+{
+	struct run *run = ctx;
+	struct session *s = session_new(run, (uint32_t)space->pid, target_clock());
+	bool is_first = !run->is_first_known;
+	run->is_first_known = true;
+	if (run->options->pid_count > 0 || !is_first)
+		read_command(s, space);
+	session_bind(s, space);
+	hints_at_start(s);
+	session_files_open_events(s, is_first);
+	for (size_t i = 0; i < space->modules.count; i++)
+		note_module(s, space->modules.data[i]);
+	sources_start(s);
+	memusage_run_start(s);
+	recording_run_start(s);
+	observers_session_started(s);
+}
+
+static void sink_space_fork(void *ctx, struct address_space *parent, struct address_space *child)
+{
+	(void)ctx;
+	observers_session_forked(session_fork(parent->user, child));
+}
+
+/* NULL: the process ended, but no status is known. The caller frees it. */
+static char *describe_end(const struct address_space *space, enum space_end why)
+{
+	int status = space->exit_status;
+
+	if (why == SPACE_DETACHED)
+		return xstrdup("detached");
+	if (why != SPACE_EXITED)
+		return xstrdup("executed another program");
+	if (status < 0)
+		return NULL;
+	if (WIFEXITED(status))
+		return xasprintf("exited %d", WEXITSTATUS(status));
+	const char *name = sigabbrev_np(WTERMSIG(status));
+
+	return name ? xasprintf("killed by SIG%s", name) :
+		      xasprintf("killed by signal %d", WTERMSIG(status));
+}
+
+static void sink_space_end(void *ctx, struct address_space *space, enum space_end why)
+{
+	struct session *s = space->user;
+	(void)ctx;
+	if (s->heap_sample.interval) {
+		s->heap_sample.totals = (struct call_totals){0};
+		pads_add_totals(space, &s->heap_sample.totals);
+	}
+	space_count_probes(space, &s->jumps, &s->breakpoints);
+	space_count_markers(space, &s->marker_jumps, &s->marker_breakpoints);
+	space->user = NULL;
+	space->unwinder = NULL;
+	s->space = NULL;
+	_cleanup_free_ char *end = describe_end(space, why);
+	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
+	s->has_next_image = why == SPACE_NEXT_IMAGE;
+	s->was_replaced = why == SPACE_EXEC && !s->run->options->trace_children;
+	s->pauses = space->pauses;
+	/* a fork that executes another program was counted in its parent's file */
+	s->end_ns = target_clock();
+	observers_session_ended(s, is_exec);
+	memusage_run_end(s, is_exec && (s->run->options->trace_children || !s->is_own_image));
+	recording_run_end(s, end);
+	if (!is_exec || s->is_own_image) {
+		session_finish(s, s->end_ns);
+		session_files_end(s);
+	} else {
+		recording_run_drop(s);
+	}
+	session_free(s);
+}
+
+static void sink_module_loaded(void *ctx, struct address_space *space, struct module *m)
+{
+	(void)ctx;
+	note_module(space->user, m);
+}
+
+static void sink_module_unloaded(void *ctx, struct address_space *space, struct module *m)
+{
+	struct session *s = space->user;
+	(void)ctx;
+	unwind_forget(s->unwind, m->start, m->end);
+	sources_forget(s, m->start, m->end);
+	if (s->events)
+		events_writer_module(s->events, m->id, 0, 0, 0, m->path);
+}
+
+/* -- events -- */
+
+/* Adds the new frames of a walked stack to the path. */
+__attribute__((noinline)) static void extend_path(struct session *s, const struct heap_event *he)
+{
+	while (s->paths.count <= he->path)
+		*vec_add(&s->paths) = (struct path){0};
+	struct path *p = &s->paths.data[he->path];
+	uint32_t kept = MIN(he->kept, p->count); /* the frames are all there */
+	p->node = xgrow(p->node, &p->capacity, he->frame_count + 1, sizeof(*p->node));
+	uint32_t node = kept ? p->node[kept - 1] : 0;
+	for (uint32_t i = kept; i < he->frame_count; i++) {
+		node = calltree_get_child(profile_calltree(s->profile), node,
+					  session_frame(s, s->profile, he->frame[i]));
+		p->node[i] = node;
+	}
+}
+
+/* The node of a stack that a pad walked: the frames it kept are known from the thread's last
+ * record. */
+static inline uint32_t find_path_node(struct session *s, const struct heap_event *he)
+{
+	if (he->kept < he->frame_count || he->path >= s->paths.count ||
+	    he->kept > s->paths.data[he->path].count)
+		extend_path(s, he);
+	struct path *p = &s->paths.data[he->path];
+	p->count = he->frame_count;
+	return p->count ? p->node[p->count - 1] : 0;
+}
+
+static uint32_t path_node(struct session *s, const struct heap_event *he)
+{
+	s->stacks++;
+	s->complete_stacks++;
+	s->ends[UNWIND_COMPLETE]++;
+	return find_path_node(s, he);
+}
+
+/* Whether libunwind, as far as it knows the way, finds other frames than the unwinder. */
+static bool has_second_opinion(struct session *s, const struct stack_view *view)
+{
+	taddr_t first[SECOND_OPINION_FRAMES], second[SECOND_OPINION_FRAMES];
+	enum unwind_end end;
+	size_t n = unwind_walk(s->unwind, view, first, ARRAY_SIZE(first), &end);
+	size_t m = unwind_walk_again(s->unwind, view, second, ARRAY_SIZE(second));
+	size_t both = MIN(n, m);
+	s->second_frames += both;
+	return memcmp(first, second, both * sizeof(*first)) != 0;
+}
+
+/* PTMEM_VERIFY: the pad sent its stack both ways. */
+static void verify_stack(struct session *s, const struct heap_event *he, uint32_t node)
+{
+	uint32_t whole = session_stack_node(s, s->profile, he->stack);
+	s->stacks--;
+	s->complete_stacks--;
+	s->verified++;
+	if (has_second_opinion(s, he->stack)) {
+		s->differing++;
+		log_warn("thread %u: libunwind finds another stack", he->thread);
+	}
+	if (whole == node)
+		return;
+	s->differing++;
+	log_warn("thread %u: the stack walked by its pad (%u frames) differs from the unwound one",
+		 he->thread, he->frame_count);
+}
+
+/* --trace-malloc: a line in Valgrind's form. */
+static void trace_call(const struct session *s, const struct heap_event *he)
+{
+	static const char *const names[] = {
+		[FUNCTION_MALLOC] = "malloc",	[FUNCTION_CALLOC] = "calloc",
+		[FUNCTION_REALLOC] = "realloc", [FUNCTION_MEMALIGN] = "memalign",
+		[FUNCTION_NEW] = "new",		[FUNCTION_FREE] = "free",
+		[FUNCTION_DELETE] = "delete",	[FUNCTION_BRK] = NULL,
+	};
+	const char *name = he->function < ARRAY_SIZE(names) ? names[he->function] : NULL;
+	unsigned long long size = he->size;
+	if (name && he->kind == HEAP_ALLOC)
+		log_info("--%u-- %s(%llu) = 0x%llX", s->pid, name, size,
+			 (unsigned long long)he->addr);
+	else if (name && he->kind == HEAP_FREE)
+		log_info("--%u-- %s(0x%llX)", s->pid, name, (unsigned long long)he->addr);
+	else if (name && he->kind == HEAP_REALLOC_END)
+		log_info("--%u-- realloc(0x%llX,%llu) = 0x%llX", s->pid,
+			  (unsigned long long)he->old_addr, size, (unsigned long long)he->addr);
+}
+
+/* @he without the frames of an operator new that is not watched, as if that had been called. */
+static struct heap_event hide_new(const struct session *s, const struct heap_event *he)
+{
+	struct heap_event shown = *he;
+	const struct stack_view *view = he->stack;
+	while (he->frame && shown.frame_count > 0 &&
+	       session_hides(s, he->frame[shown.frame_count - 1])) {
+		shown.frame_count--;
+		shown.function = FUNCTION_NEW;
+	}
+	if (view && session_hides(s, view->regs.reg[arch_native->dwarf_pc] - 1))
+		shown.function = FUNCTION_NEW;
+	return shown;
+}
+
+static void sink_event(void *ctx, struct address_space *space, const struct heap_event *original)
+{
+	struct session *s = space->user;
+	struct heap_event shown = hide_new(s, original), *he = &shown;
+	(void)ctx;
+	const struct options *o = s->run->options;
+	session_stacks_see(s, he);
+	if (he->kind == HEAP_MAP || he->kind == HEAP_UNMAP || he->kind == HEAP_FAULT) {
+		sources_event(s, he);
+		return;
+	}
+	struct event ev = counted_event(he);
+	if (ev.kind == EVENT_REALLOC_END && ev.addr && !ev.size && !o->realloc_zero_bytes_frees)
+		ev.size = 1;
+	if (o->trace_malloc)
+		trace_call(s, he);
+	if (he->frame)
+		ev.node = path_node(s, he);
+	/* frames are read in any case: the next stack of their slot builds on them */
+	if (!heap_sample_keep(&s->heap_sample, s->profile, he->is_chosen, &ev))
+		return;
+	if (he->stack) {
+		if (he->frame)
+			verify_stack(s, he, ev.node);
+		else
+			ev.node = session_stack_node(s, s->profile, he->stack);
+	}
+	if (s->events)
+		events_writer_event(s->events, profile_calltree(s->profile), &ev);
+	memusage_run_event(s, &ev);
+	if (s->flows)
+		flows_event(s->flows, &ev);
+	if (o->heap)
+		profile_event(s->profile, &ev);
+}
+
+static bool sink_wants_quick(void *ctx, struct address_space *space)
+{
+	(void)ctx;
+	return space->user && session_wants_quick(space->user);
+}
+
+static uint32_t sink_node(void *ctx, struct address_space *space, const struct heap_event *he)
+{
+	(void)ctx;
+	return find_path_node(space->user, he);
+}
+
+static void sink_quick(void *ctx, struct address_space *space, uint64_t time_ns,
+		       const struct quick_event *ev, size_t count)
+{
+	(void)ctx;
+	session_quick(space->user, time_ns, ev, count);
+}
+
+static void sink_thread_exit(void *ctx, struct address_space *space, pid_t tid)
+{
+	struct session *s = space->user;
+	(void)ctx;
+	profile_thread_exit(s->profile, (uint32_t)tid);
+	memusage_run_thread_exit(s, (uint32_t)tid);
+	recording_run_thread_exit(s, (uint32_t)tid);
+	session_stacks_thread_exit(s, (uint32_t)tid);
+	if (s->events)
+		events_writer_thread_exit(s->events, (uint32_t)tid);
+}
+
+static bool sink_skip_exec(void *ctx, pid_t pid)
+{
+	struct run *run = ctx;
+	return skip_exec(run->options, pid);
+}
+
+static void sink_stack_new(void *ctx, struct address_space *space,
+			   const struct thread_stack_info *info)
+{
+	(void)ctx;
+	session_stacks_new(space->user, info);
+}
+
+static void sink_stack_gone(void *ctx, struct address_space *space, pid_t tid)
+{
+	(void)ctx;
+	session_stacks_gone(space->user, tid);
+}
+
+/* -- what the whole run follows -- */
+
+static void sink_process_exit(void *ctx, struct address_space *space, pid_t pid, pid_t tid)
+{
+	(void)space;
+	observers_process_exit(ctx, pid, tid);
+}
+
+static void sink_will_map(void *ctx, struct address_space *space)
+{
+	observers_will_map(ctx, space->reader);
+}
+
+static void sink_prepare_final_scan(void *ctx, struct address_space *space)
+{
+	(void)ctx;
+	final_scan_prepare(space->user);
+}
+
+static void sink_final_scan(void *ctx, struct address_space *space)
+{
+	(void)ctx;
+	final_scan_run(space->user);
+}
+
+static bool sink_monitor(void *ctx, struct address_space *space, const char *text)
+{
+	(void)ctx;
+	return observers_monitor(space->user, text);
+}
+
+static uint64_t sink_tick(void *ctx, uint64_t now_ns)
+{
+	return MIN(observers_tick(ctx, now_ns), recording_run_tick(ctx, now_ns));
+}
+
+void session_sink_init(struct event_sink *out, struct run *run, bool (*poll)(void *ctx))
+{
+	const struct options *o = run->options;
+
+	*out = (struct event_sink){
+		.ctx = run,
+		.space_new = sink_space_new,
+		.space_fork = sink_space_fork,
+		.space_end = sink_space_end,
+		.module_loaded = sink_module_loaded,
+		.module_unloaded = sink_module_unloaded,
+		.event = sink_event,
+		.wants_quick = sink_wants_quick,
+		.node = sink_node,
+		.quick = sink_quick,
+		.thread_exit = sink_thread_exit,
+		.process_exit = sink_process_exit,
+		.skip_exec = sink_skip_exec,
+		.will_map = sink_will_map,
+		.prepare_final_scan = sink_prepare_final_scan,
+		.final_scan = sink_final_scan,
+		.monitor = sink_monitor,
+		.tick = sink_tick,
+		.poll = poll,
+	};
+	if (options_profile_stacks(o) || options_count_calls(o)) {
+		out->stack_new = sink_stack_new;
+		out->stack_gone = sink_stack_gone;
+	}
+}

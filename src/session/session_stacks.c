@@ -1,0 +1,92 @@
+/*
+ * The end of a process is not the end of its stacks: Massif has no snapshot then, so
+ * threads that die with it only leave the table. One that ends by itself takes its bytes
+ * out of the profile.
+ */
+#include "session/session_stacks.h"
+
+#include "session/memusage_run.h"
+#include "session/session.h"
+
+void session_stacks_init(struct session *s)
+{
+	s->stack_use = options_profile_stacks(s->run->options) ? stacks_new() : NULL;
+}
+
+/* Reports the sum of all stacks to the profile if it has changed. */
+static void update(struct session *s, uint64_t time_ns, uint32_t thread)
+{
+	struct event ev = {
+		.time_ns = time_ns,
+		.thread = thread,
+		.kind = EVENT_STACK,
+		.size = stacks_bytes(s->stack_use),
+	};
+	if (ev.size == profile_stacks(s->profile))
+		return;
+	if (s->events)
+		events_writer_event(s->events, profile_calltree(s->profile), &ev);
+	profile_event(s->profile, &ev);
+}
+
+void session_stacks_see(struct session *s, const struct heap_event *he)
+{
+	/*
+	 * whether a free inside another call is seen depends on
+	 * how calls are caught; the outer call always is
+	 */
+	if (!s->stack_use || !he->sp || he->is_inner)
+		return;
+	stacks_see(s->stack_use, he->thread, he->sp);
+	update(s, he->time_ns, he->thread);
+}
+
+void session_stacks_thread_exit(struct session *s, uint32_t thread)
+{
+	if (s->stack_use)
+		stacks_remove(s->stack_use, thread);
+}
+
+static void count_event(struct session *s, const struct event *ev)
+{
+	if (s->events)
+		events_writer_event(s->events, profile_calltree(s->profile), ev);
+	memusage_run_event(s, ev);
+}
+
+/* memusage takes the base of the first thread before any call, of others at their first. */
+static void count_range(struct session *s, const struct thread_stack_info *info)
+{
+	struct event ev = {
+		.time_ns = target_clock(),
+		.thread = (uint32_t)info->tid,
+		.kind = EVENT_STACK_RANGE,
+		.addr = info->low,
+		.size = info->high - info->low,
+	};
+	count_event(s, &ev);
+	if (ev.thread != s->pid)
+		return;
+	ev.kind = EVENT_STACK_BASE;
+	ev.sp = info->high;
+	count_event(s, &ev);
+}
+
+void session_stacks_new(struct session *s, const struct thread_stack_info *info)
+{
+	if (s->memusage)
+		count_range(s, info);
+	if (!s->stack_use)
+		return;
+	stacks_add(s->stack_use, (uint32_t)info->tid, info->low, info->high);
+	stacks_see(s->stack_use, (uint32_t)info->tid, info->sp);
+	update(s, target_clock(), (uint32_t)info->tid);
+}
+
+void session_stacks_gone(struct session *s, pid_t tid)
+{
+	if (!s->stack_use)
+		return;
+	stacks_remove(s->stack_use, (uint32_t)tid);
+	update(s, target_clock(), (uint32_t)tid);
+}

@@ -1,0 +1,44 @@
+/*
+ * Signals to ptmem, and all variables that their handlers share with the rest of it.
+ *
+ *	SIGINT, SIGTERM, SIGHUP, SIGQUIT   detach, write, leave
+ *	SIGALRM                            the same: the duration is over (--duration)
+ *	SIGUSR1                            report leaks, write all snapshots
+ *	SIGIO                              a client of --monitor
+ *
+ * Ctrl-C at a terminal goes to a started program as well, which decides for itself. A signal may
+ * arrive just before the loop sleeps in the kernel, so a timer repeats it until the loop has seen
+ * it.
+ */
+#ifndef PTMEM_SIGNALS_H
+#define PTMEM_SIGNALS_H
+
+#include "base/types.h"
+
+/* Catches the first two lines; @is_attached: Ctrl-C means ptmem alone. */
+void signals_catch_leave(bool is_attached);
+/* SIGALRM in @seconds; 0 = never. */
+void signals_start_duration(double seconds);
+/* The signal that asked ptmem to leave; 0 = none. SIGALRM if the duration was over first. */
+int signals_leave_request(void);
+/* The loop has seen it, and the timer stops. */
+void signals_stop_waking(void);
+/* How often a user asked ptmem to leave. */
+unsigned signals_leave_count(void);
+
+/* Catches SIGUSR1. */
+void signals_catch_report(void);
+/* Whether SIGUSR1 has arrived since the last call of the same function. */
+bool signals_take_report(void);
+bool signals_take_snapshots(void);
+
+/* Catches SIGIO and SIGUSR1, and has the loop woken until signals_take_io. */
+void signals_catch_io(void);
+/* Whether one has arrived since the last call. */
+bool signals_take_io(void);
+/* As if SIGIO had arrived. */
+void signals_raise_io(void);
+/* Ignores both from now on. */
+void signals_ignore_io(void);
+
+#endif

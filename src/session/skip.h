@@ -1,0 +1,15 @@
+/* --trace-children-skip and --trace-children-skip-by-arg: which programs are not followed. */
+#ifndef PTMEM_SKIP_H
+#define PTMEM_SKIP_H
+
+#include <sys/types.h>
+
+#include "session/options.h"
+
+/*
+ * Whether the program that @pid has just executed, at its first instruction, is excluded: by the
+ * path passed to execve, or by one of its arguments.
+ */
+bool skip_exec(const struct options *o, pid_t pid);
+
+#endif

@@ -1,0 +1,314 @@
+/*
+ * The summary on standard error at the end of a profile, and the figures of --stats.
+ *
+ *	ptmem: process 4242, ./prog
+ *	ptmem:   peak         286.1 KiB (292,968 bytes) in 120 blocks after 1.20 s
+ *	ptmem:   written to   massif.out.4242; read it with: ptmem-report massif.out.4242
+ *	ptmem:   largest      200.0 KiB  69.9 %  load_table (prog.c:12)
+ *	...
+ *
+ * Lines about ptmem's own cost and about incomplete stacks appear only if these matter, or with -v.
+ */
+#include "session/summary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/amount.h"
+#include "base/cleanup.h"
+#include "base/proc.h"
+#include "base/text.h"
+#include "session/hints.h"
+#include "session/largest.h"
+#include "session/session.h"
+#include "session/session_output.h"
+#include "session/source_kind.h"
+
+#define PAUSE_MATTERS 20e6 /* ns */
+#define STOP_NS 20000ull   /* of a stop with both switches, at least: 33 us were measured */
+
+static bool is_verbose(void)
+{
+	return log_is_on(LOG_VERBOSE);
+}
+
+/* One incomplete stack in a thousand does not matter. */
+static void print_stacks(const struct session *s)
+{
+	uint64_t incomplete = s->stacks - s->complete_stacks;
+	if (s->stacks == 0 || (incomplete * 1000 <= s->stacks && !is_verbose()))
+		return;
+	char reasons[256] = "", n[AMOUNT_SIZE], m[AMOUNT_SIZE];
+	size_t used = 0;
+	for (int i = UNWIND_COMPLETE + 1; i < UNWIND_END_COUNT && used < sizeof(reasons); i++) {
+		if (s->ends[i])
+			used += (size_t)snprintf(reasons + used, sizeof(reasons) - used, "%s%s %s",
+						 used ? ", " : " (", amount_commas(s->ends[i], n),
+						 unwind_end_text[i]);
+	}
+	log_info("  stacks       %s of %s complete%s%s", amount_commas(s->complete_stacks, n),
+		 amount_commas(s->stacks, m), reasons, used ? ")" : "");
+}
+
+static void print_pauses(const struct session *s)
+{
+	const struct { uint64_t ns; const char *what;
+	} pauses[] = {
+		{s->pauses.attach_ns, "to attach"},
+		{s->pauses.promote_ns, "to place jumps"},
+		{target_stats(s->run->target)->detach_ns, "to detach"},
+	};
+	char text[128] = "";
+	size_t used = 0;
+	bool matters = is_verbose();
+	for (size_t i = 0; i < ARRAY_SIZE(pauses); i++) {
+		matters |= (double)pauses[i].ns > PAUSE_MATTERS;
+		if (pauses[i].ns)
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%.1f ms %s",
+						 used ? ", " : "", (double)pauses[i].ns / 1e6,
+						 pauses[i].what);
+	}
+	if (used > 0 && matters)
+		log_info("  paused       %s", text);
+}
+
+/*
+ * Many breakpoint stops explain a slow program. Their cost cannot be measured: each stop also costs
+ * the switches to ptmem and back, which take longer on a busy machine. So the number of stops
+ * decides whether the line appears, unless they are few for a long run.
+ */
+static void print_stops(const struct session *s)
+{
+	char n[AMOUNT_SIZE];
+	uint64_t elapsed = s->end_ns - s->start_ns;
+	uint64_t lost_ns = MAX(s->pauses.trap_ns, s->pauses.trap_stops * STOP_NS);
+	if (!is_verbose() && (lost_ns < elapsed / 50 || lost_ns < 500000000))
+		return;
+	log_info("  stopped      at %s breakpoint%s in %.2f s: %.2f s for ptmem's work, and the "
+		 "switches to ptmem and back",
+		 amount_commas(s->pauses.trap_stops, n), plural(s->pauses.trap_stops),
+		 (double)elapsed / 1e9, (double)s->pauses.trap_ns / 1e9);
+}
+
+struct row {
+	const char *key;
+	uint64_t value;
+};
+
+static void print_rows(const struct row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		log_info("%s: %llu", rows[i].key, (unsigned long long)rows[i].value);
+}
+
+/* Of all processes so far; functions, markers and verified stacks are of this one alone. */
+static void print_target_stats(const struct session *s)
+{
+	const struct target_stats *t = target_stats(s->run->target);
+	const struct row rows[] = {
+		{"stops", t->stops},
+		{"breakpoint stops", t->trap_stops},
+		{"nested calls", t->nested},
+		{"threads", t->threads},
+		{"processes", t->processes},
+		{"watched functions", t->probes},
+		{"functions not watched", t->unprobed},
+		{"signal masks restored", t->masks_restored},
+		{"attach microseconds", t->attach_ns / 1000},
+		{"detach microseconds", t->detach_ns / 1000},
+		{"promotion microseconds", t->promote_ns / 1000},
+		{"functions with jumps", s->jumps},
+		{"functions with breakpoints", s->breakpoints},
+		{"markers with jumps", s->marker_jumps},
+		{"markers with breakpoints", s->marker_breakpoints},
+		{"records", t->records},
+		{"records with raw stacks", t->raw_records},
+		{"ring bytes", t->ring_bytes},
+		{"stops at a full ring", t->ring_full},
+		{"unfinished records", t->uncommitted},
+		{"jumps around unfinished records", t->ring_jumps},
+		{"verified stacks", s->verified},
+		{"differing stacks", s->differing},
+		{"frames compared with libunwind", s->second_frames},
+		{"pages left mapped", t->pages_left},
+	};
+	print_rows(rows, ARRAY_SIZE(rows));
+}
+
+/* CPU time of ptmem itself until now, in milliseconds; not of its children. */
+static uint64_t own_cpu_ms(void)
+{
+	struct rusage u;
+	getrusage(RUSAGE_SELF, &u);
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
+}
+
+static void print_stats(const struct session *s)
+{
+	const struct profile_totals *p = profile_totals(s->profile);
+	const struct row rows[] = {
+		{"allocations", profile_count(s->profile, p->allocations)},
+		{"reallocations", p->reallocations},
+		{"frees", profile_count(s->profile, p->frees)},
+		{"allocated bytes", p->allocated_bytes},
+		{"failed", p->failed},
+		{"samples", p->samples},
+		{"peak bytes", p->peak_bytes},
+		{"peak blocks", profile_count(s->profile, p->peak_blocks)},
+		{"peak stack bytes", p->peak_stacks},
+		{"live bytes", p->live_bytes},
+		{"live blocks", profile_count(s->profile, p->live_blocks)},
+		{"unknown frees", p->unknown_frees},
+		{"replaced blocks", p->replaced},
+		{"stacks", s->stacks},
+		{"complete stacks", s->complete_stacks},
+		{"call tree nodes", calltree_node_count(profile_calltree(s->profile))},
+		{"call tree bytes", calltree_memory(profile_calltree(s->profile))},
+		{"block table bytes", blocks_memory(profile_blocks(s->profile))},
+		{"profile bytes", profile_memory(s->profile)},
+	};
+	print_rows(rows, ARRAY_SIZE(rows));
+	if (s->unwind) {
+		const struct unwind_stats *u = unwind_stats(s->unwind);
+		const struct row unwind_rows[] = {
+			{"unwind rules", u->rules},
+			{"frames", u->frames},
+			{"slow frames", u->slow_frames},
+			{"frame pointer frames", u->fp_frames},
+			{"guessed frames", u->guessed_frames},
+		};
+		print_rows(unwind_rows, ARRAY_SIZE(unwind_rows));
+	}
+	log_info("own cpu ms: %llu", (unsigned long long)own_cpu_ms());
+	if (s->run->target)
+		print_target_stats(s);
+}
+
+static void print_peak_estimate(const struct profile *profile)
+{
+	const struct profile_totals *p = profile_totals(profile);
+	char size[AMOUNT_SIZE], error[AMOUNT_SIZE], blocks[AMOUNT_SIZE];
+	uint64_t count = profile_count(profile, p->peak_blocks);
+
+	log_info("  peak         %s%s in about %s block%s after %.2f s",
+		 amount_bytes((double)p->peak_bytes, size),
+		 amount_error((double)p->peak_bytes, profile_error(profile, p->peak_variance),
+			      error),
+		 amount_commas(count, blocks), plural(count), (double)p->peak_time_ns / 1e9);
+}
+
+static void print_peak(const struct profile_totals *p)
+{
+	char size[AMOUNT_SIZE], bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE];
+	log_info("  peak         %s (%s byte%s) in %s block%s after %.2f s",
+		 amount_bytes((double)p->peak_bytes, size), amount_commas(p->peak_bytes, bytes),
+		 plural(p->peak_bytes), amount_commas(p->peak_blocks, blocks),
+		 plural(p->peak_blocks), (double)p->peak_time_ns / 1e9);
+}
+
+static void print_calls(const struct profile_totals *p)
+{
+	char n[AMOUNT_SIZE], bytes[AMOUNT_SIZE], reallocs[AMOUNT_SIZE], frees[AMOUNT_SIZE],
+		failed[AMOUNT_SIZE];
+	log_info("  allocations  %s of %s byte%s, %s realloc%s, %s free%s, %s failed",
+		 amount_commas(p->allocations, n), amount_commas(p->allocated_bytes, bytes),
+		 plural(p->allocated_bytes), amount_commas(p->reallocations, reallocs),
+		 plural(p->reallocations), amount_commas(p->frees, frees), plural(p->frees),
+		 amount_commas(p->failed, failed));
+	log_info("  at the end   %s byte%s in %s block%s in use",
+		 amount_commas(p->live_bytes, bytes), plural(p->live_bytes),
+		 amount_commas(p->live_blocks, n), plural(p->live_blocks));
+}
+
+/* The first line is exact: all calls are counted, sampled or not. */
+static void print_sampled_calls(const struct session *s)
+{
+	const struct profile_totals *p = profile_totals(s->profile);
+	const struct call_total *f = s->heap_sample.totals.function;
+	uint64_t calls = 0, bytes = 0, frees = f[FUNCTION_FREE].calls + f[FUNCTION_DELETE].calls;
+	uint64_t blocks = profile_count(s->profile, p->live_blocks);
+	char n[AMOUNT_SIZE], m[AMOUNT_SIZE], k[AMOUNT_SIZE], error[AMOUNT_SIZE];
+
+	for (unsigned i = 0; i < HEAP_FUNCTION_COUNT; i++) {
+		calls += i == FUNCTION_FREE || i == FUNCTION_DELETE ? 0 : f[i].calls;
+		bytes += f[i].bytes;
+	}
+	log_info("  allocations  %s of %s byte%s, %s by realloc, and %s free%s: counted exactly",
+		 amount_commas(calls, n), amount_commas(bytes, m), plural(bytes),
+		 amount_commas(f[FUNCTION_REALLOC].calls, k), amount_commas(frees, error),
+		 plural(frees));
+	log_info("  at the end   %s%s in about %s block%s in use",
+		 amount_bytes((double)p->live_bytes, n),
+		 amount_error((double)p->live_bytes, profile_error(s->profile, p->live_variance),
+			      error),
+		 amount_commas(blocks, m), plural(blocks));
+	log_info("  sampled      %s allocation%s, one every %s on average: sizes and numbers of "
+		 "blocks are estimates", amount_commas(p->samples, n), plural(p->samples),
+		 amount_bytes((double)s->heap_sample.interval, m));
+}
+
+/* Typical of wrapper scripts: the user means the program that they execute. */
+static void print_successor(const struct session *s)
+{
+	_cleanup_free_ char *path = proc_read_link((pid_t)s->pid, "exe");
+	log_info("  then         it executed %s, not followed; --trace-children=yes follows it",
+		 path ? path : "another program");
+}
+
+static void print_title(const struct session *s)
+{
+	_cleanup_free_ char *title = session_title(s);
+	log_info("process %u, %s", s->pid, title);
+}
+
+static void print_profile(struct session *s, const char *path)
+{
+	const struct profile_totals *p = profile_totals(s->profile);
+	const struct options *o = s->run->options;
+	struct largest largest = {0};
+	bool is_sampled = s->heap_sample.interval;
+	char n[AMOUNT_SIZE];
+
+	if (log_is_on(LOG_INFO) && o->heap) {
+		const struct report r = session_report(s);
+
+		largest_find(&r, &largest);
+	}
+	print_title(s);
+	if (o->heap && is_sampled)
+		print_peak_estimate(s->profile);
+	else if (o->heap)
+		print_peak(p);
+	if (path)
+		log_info("  written to   %s; read it with: ptmem-report %s", path, path);
+	largest_print(&largest);
+	if (o->heap && is_sampled)
+		print_sampled_calls(s);
+	else if (o->heap)
+		print_calls(p);
+	if (o->stacks)
+		log_info("  stack use    at most %s bytes", amount_commas(p->peak_stacks, n));
+	print_stacks(s);
+	if (s->run->target) {
+		print_pauses(s);
+		print_stops(s);
+	}
+	if (s->was_replaced)
+		print_successor(s);
+	hints_at_end(s, largest.site, largest.count);
+	largest_deinit(&largest);
+}
+
+void summary_print(struct session *s, const char *path)
+{
+	bool is_file = path && strcmp(path, "-") != 0;
+	if (!options_sample_only(s->run->options)) /* samples have no totals */
+		print_profile(s, is_file ? path : NULL);
+	else if (is_file)
+		log_info("  written to   %s; read it with: ptmem-report %s", path, path);
+	if (s->run->options->stats)
+		print_stats(s);
+}

@@ -1,0 +1,75 @@
+/* All that ptmem asks of the tracee is decided here. */
+#include "session/tracee_options.h"
+
+#include <stdlib.h>
+
+#include "session/run.h"
+#include "tracee/state/target_options.h"
+
+static bool traces(const struct options *o, enum source_kind kind)
+{
+	return o->trace & 1u << kind;
+}
+
+/* Whether calls of allocation functions are watched at all. */
+static bool watches_calls(const struct options *o)
+{
+	bool has_use =
+		o->heap || o->events_file || o->trace_malloc || o->xtree_memory != XTREE_NONE;
+
+	if (o->pages_as_heap)
+		return false;
+	/* calls show where stacks are, even if no allocation is counted */
+	return options_profile_stacks(o) || options_count_calls(o) ||
+	       (traces(o, SOURCE_HEAP) && has_use);
+}
+
+/* How often threads that make no call are stopped to read their stack pointers; 0 = never. */
+static uint64_t sample_ns(const struct options *o)
+{
+	bool is_counting = options_count_calls(o) && !o->no_timer;
+
+	return is_counting || options_profile_stacks(o) ? o->stack_sample_ms * 1000000ull : 0;
+}
+
+/* With a seed the samples must not depend on the time at which a function gets its jump. */
+static bool promotes_at_once(const struct options *o)
+{
+	return o->probes == PROBES_JUMP || (o->probes == PROBES_AUTO && o->seed);
+}
+
+void tracee_options_init(struct target_options *out, const struct run *run)
+{
+	const struct options *o = run->options;
+	bool is_counting = options_count_calls(o), is_full = o->xtree_memory == XTREE_FULL;
+
+	*out = (struct target_options){
+		.follow_exec = o->trace_children,
+		.follow_own_exec = options_sample_only(o),
+		.no_probes = !watches_calls(o),
+		.no_stacks = !o->heap && o->xtree_memory == XTREE_NONE,
+		.stack_pointers = is_counting || options_profile_stacks(o),
+		.quick_threads = options_record(o),
+		.mapping_calls = is_counting && o->mmap,
+		.program_end = is_counting,
+		.heap_sample = options_sample_interval(o),
+		.sample_seed = run->sample_seed,
+		.sample_ns = sample_ns(o),
+		.count_instructions = o->time_unit == TIME_INSTRUCTIONS,
+		/* pads record no stacks of frees */
+		.free_stacks = is_full,
+		.no_promotion = o->probes == PROBES_BREAK || is_full,
+		.promote_at_once = promotes_at_once(o) && !is_full,
+		.watch_brk = o->pages_as_heap || traces(o, SOURCE_BRK),
+		.watch_faults = traces(o, SOURCE_FAULTS),
+		.watch_mappings = o->pages_as_heap || traces(o, SOURCE_MMAP),
+		.mempools = o->mempools,
+		.running_on_valgrind = o->running_on_valgrind,
+		.ring_size = o->ring,
+		.file_signal = &run->file_signal,
+		.pipe_signal = &run->pipe_signal,
+		.somalloc = o->soname_synonyms,
+		.final_scan = o->leak_check,
+		.verify = getenv("PTMEM_VERIFY") != NULL,
+	};
+}

@@ -1,0 +1,264 @@
+/* See standard_library.h. */
+#include "symbols/standard_library.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/text.h"
+
+static bool begins_with(const char *s, const char *prefix)
+{
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+static bool begins_with_any(const char *s, const char *const *prefix, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (begins_with(s, prefix[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool is_any(const char *s, size_t size, const char *const *name, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strlen(name[i]) == size && strncmp(s, name[i], size) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* -- by object -- */
+
+bool standard_is_object(const char *path, const char *name)
+{
+	const char *base = text_base_name(path);
+	size_t n = strlen(name);
+
+	return strstr(base, ".so") && strncmp(base, name, n) == 0 &&
+	       (base[n] == '.' || base[n] == '-');
+}
+
+static bool is_any_object(const char *path, const char *const *name, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (standard_is_object(path, name[i]))
+			return true;
+	}
+	return false;
+}
+
+static enum standard_library library_of_object(const char *path)
+{
+	static const char *const c[] = {"libc", "libpthread"};
+	static const char *const loader[] = {"ld-linux", "ld", "ld-musl"};
+	static const char *const cxx[] = {"libstdc++", "libc++",   "libc++abi",
+					  "libsupc++", "libgcc_s", "libstd"};
+
+	if (is_any_object(path, c, ARRAY_SIZE(c)))
+		return STANDARD_C;
+	if (is_any_object(path, loader, ARRAY_SIZE(loader)))
+		return STANDARD_LOADER;
+	return is_any_object(path, cxx, ARRAY_SIZE(cxx)) ? STANDARD_CXX_RUST : STANDARD_NONE;
+}
+
+/* -- C++ and Rust by name -- */
+
+/*
+ * Where the qualified name begins in "int* std::f<A, B>(C)": after the last blank outside of
+ * brackets and before the parameters. "operator new(...)" keeps its blank.
+ */
+const char *standard_qualified_name(const char *function)
+{
+	const char *begin = function;
+	int depth = 0;
+	for (const char *s = function; *s; s++) {
+		if (strncmp(s, "operator", 8) == 0 || strncmp(s, "{lambda", 7) == 0)
+			return begin;
+		depth += (*s == '<') - (*s == '>' && s > function && s[-1] != '-');
+		if (depth == 0 && *s == '(' && s > function && strncmp(s, "(anonymous", 10) != 0)
+			return begin;
+		if (depth == 0 && *s == ' ')
+			begin = s + 1;
+	}
+	return begin;
+}
+
+static bool is_of_standard_namespace(const char *name)
+{
+	static const char *const prefixes[] = {
+		"std::", "__gnu_cxx::", "__cxxabiv1::", "operator new", "operator delete",
+		"alloc::", "core::", "hashbrown::", "__rust_", "__rustc", "__rg_", "__rdl_",
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The trait of the "<TYPE as TRAIT>" that @name begins with; NULL if there is none. */
+static const char *rust_trait(const char *name)
+{
+	int depth = 0;
+	for (const char *s = name; *s; s++) {
+		depth += (*s == '<') - (*s == '>' && s[-1] != '-');
+		if (depth == 0)
+			return NULL;
+		if (depth == 1 && strncmp(s, " as ", 4) == 0)
+			return s + 4;
+	}
+	return NULL;
+}
+
+/*
+ * Methods of Rust, "<TYPE as TRAIT>::f" or "<TYPE>::f". One of a standard type is standard; one of
+ * a type without a path ("u8", "&T", "[T]") is if the trait is. A program's own type that has a
+ * standard trait has its own code there.
+ */
+static bool is_of_standard_impl(const char *name)
+{
+	if (*name != '<')
+		return false;
+	const char *type = name + 1, *trait = rust_trait(name);
+	if (is_of_standard_namespace(type))
+		return true;
+	if (!trait || !is_of_standard_namespace(trait))
+		return false;
+	for (const char *s = type; s < trait; s++) {
+		bool begins = s == type || strchr("<>[]()&* ,;", s[-1]);
+		if (begins && !is_of_standard_namespace(s)) {
+			size_t n = strcspn(s, "<>[]()&* ,;:");
+			if (n > 0 && strncmp(s + n, "::", 2) == 0)
+				return false;
+		}
+	}
+	return true;
+}
+
+bool standard_is_namespace(const char *function)
+{
+	const char *name = standard_qualified_name(function);
+	return is_of_standard_namespace(name) || is_of_standard_impl(name);
+}
+
+/* Headers of libstdc++, for functions that Valgrind names without their namespace. */
+static bool is_cxx_file(const char *base)
+{
+	static const char *const names[] = {
+		"new_allocator.h", "alloc_traits.h", "allocator.h", "allocated_ptr.h",
+		"basic_string.h", "hashtable.h", "hashtable_policy.h", "shared_ptr_base.h",
+		"shared_ptr.h", "unique_ptr.h", "std_function.h", "invoke.h",
+	};
+	size_t size = strlen(base);
+
+	return is_any(base, size, names, ARRAY_SIZE(names)) || begins_with(base, "stl_") ||
+	       (size > 4 && strcmp(base + size - 4, ".tcc") == 0);
+}
+
+/* -- libc by name, where its debug information has replaced the object -- */
+
+/* @name without leading underscores and without what the compiler appends to clones. */
+static const char *bare_name(const char *name, size_t *size_out)
+{
+	if (begins_with(name, "__GI_"))
+		name += strlen("__GI_");
+	while (*name == '_')
+		name++;
+	*size_out = strcspn(name, ".@ (");
+	return name;
+}
+
+/* Functions that touch memory of their caller, with variants: "__memset_avx2_unaligned_erms". */
+static bool is_memory_function(const char *name, size_t size)
+{
+	static const char *const names[] = {
+		"memset", "memcpy", "memmove", "mempcpy", "memchr", "memcmp", "bzero", "strlen",
+		"strcpy", "strcat", "strncpy", "stpcpy", "strcmp", "strchr", "wmemset", "wmemcpy",
+	};
+	static const char *const variants[] = {"_avx", "_evex", "_sse", "_erms", "_generic",
+					       "_unaligned"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (begins_with(name, names[i]))
+			return strlen(names[i]) == size ||
+			       begins_with_any(name + strlen(names[i]), variants,
+					       ARRAY_SIZE(variants));
+	}
+	return false;
+}
+
+static bool is_c_function(const char *function)
+{
+	static const char *const prefixes[] = {"_IO_", "_nl_", "__libc_", "__GI_", "__fopen",
+					       "__new_fopen", "(below main)"};
+	static const char *const names[] = {
+		"brk", "sbrk", "mmap", "mmap64", "mremap", "munmap", "shmat", "madvise",
+		"glibc_morecore", "sysmalloc", "sysmalloc_mmap", "sysmalloc_mmap_fallback",
+		"systrim", "int_malloc", "int_realloc", "int_memalign", "int_free",
+		"tcache_init", "ptmalloc_init",
+		"arena_get2", "new_heap", "alloc_new_heap", "grow_heap",
+	};
+	size_t size;
+	const char *bare = bare_name(function, &size);
+
+	return begins_with_any(function, prefixes, ARRAY_SIZE(prefixes)) ||
+	       is_any(bare, size, names, ARRAY_SIZE(names)) || is_memory_function(bare, size);
+}
+
+/* Source files of glibc; names that other programs use for their files are left out. */
+static bool is_c_file(const char *base)
+{
+	static const char *const names[] = {
+		"malloc.c", "morecore.c", "brk.c", "sbrk.c", "mmap64.c", "mremap.c",
+		"allocatestack.c", "pthread_create.c", "genops.c", "filedoalloc.c", "wgenops.c",
+		"wfileops.c", "iofopen.c", "vfprintf-internal.c", "vfprintf-process-arg.c",
+		"iovsprintf.c", "setlocale.c", "findlocale.c", "loadlocale.c", "loadarchive.c",
+		"libc-start.c", "libc_start_call_main.h",
+	};
+	static const char *const assembly[] = {"mem", "str", "wmem", "wcs", "stp"};
+	size_t size = strlen(base);
+
+	if (size > 2 && strcmp(base + size - 2, ".S") == 0)
+		return begins_with_any(base, assembly, ARRAY_SIZE(assembly));
+	return is_any(base, size, names, ARRAY_SIZE(names));
+}
+
+static bool is_loader_function(const char *function)
+{
+	static const char *const prefixes[] = {"_dl_", "__dl", "__rtld_", "_rtld_", "dl_main",
+					       "dl_open_worker", "elf_machine_",
+					       "elf_get_dynamic_info", "elf_dynamic_do_"};
+
+	return begins_with_any(function, prefixes, ARRAY_SIZE(prefixes));
+}
+
+static bool is_loader_file(const char *base)
+{
+	return begins_with(base, "dl-") || strcmp(base, "rtld.c") == 0;
+}
+
+/* A program may be linked statically. */
+static bool may_hold_libc(const char *object)
+{
+	return !object || !*object || !strstr(text_base_name(object), ".so");
+}
+
+enum standard_library standard_library(const struct frame_text *frame)
+{
+	const char *function = frame->function ? frame->function : "";
+	bool has_object = frame->object && *frame->object && strcmp(frame->object, "???") != 0;
+	const char *file = frame->file && !has_object ? text_base_name(frame->file) : "";
+	enum standard_library library = has_object ? library_of_object(frame->object) :
+						     STANDARD_NONE;
+
+	if (standard_is_namespace(function) || is_cxx_file(file))
+		return STANDARD_CXX_RUST;
+	if (library != STANDARD_NONE || !may_hold_libc(frame->object))
+		return library;
+	if (is_loader_function(function) || is_loader_file(file))
+		return STANDARD_LOADER;
+	return is_c_function(function) || is_c_file(file) ? STANDARD_C : STANDARD_NONE;
+}

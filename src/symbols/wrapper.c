@@ -1,0 +1,107 @@
+/* See wrapper.h. The standard libraries are known by standard_library.h. */
+#include "symbols/wrapper.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/types.h"
+
+static bool has_end(const char *name, size_t length, const char *end)
+{
+	size_t n = strlen(end);
+	return length >= n && strncasecmp(name + length - n, end, n) == 0;
+}
+
+/* The length of @name without parameters, digits and suffixes of variants of one function. */
+static size_t bare_length(const char *name)
+{
+	static const char *const variants[] = {"_usable", "_internal"};
+	size_t length = strcspn(name, "<(");
+	while (length > 0 && (isdigit((unsigned char)name[length - 1]) || name[length - 1] == '_'))
+		length--;
+	for (size_t i = ARRAY_SIZE(variants); i-- > 0;) {
+		if (has_end(name, length, variants[i]))
+			length -= strlen(variants[i]);
+	}
+	return length;
+}
+
+/* Whether the last part of @name, bare, ends as functions that allocate do. */
+static bool is_named_like_malloc(const char *name)
+{
+	static const char *const ends[] = {
+		"malloc", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc",
+		"alloc", "allocate", "strdup", "strndup", "memdup", "asprintf",
+	};
+	size_t length = bare_length(name);
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		if (has_end(name, length, ends[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Libraries that replace malloc: base names up to "." or "-". */
+static bool is_malloc_library(const char *object)
+{
+	static const char *const names[] = {
+		"libjemalloc", "libtcmalloc", "libtcmalloc_minimal", "libmimalloc",
+	};
+
+	for (size_t i = 0; object && i < ARRAY_SIZE(names); i++) {
+		if (standard_is_object(object, names[i]))
+			return true;
+	}
+	return false;
+}
+
+/* "(below main)" has one caller in all programs, so it says no more than no name. */
+static bool is_named(const char *function)
+{
+	return function && *function && strcmp(function, "???") != 0 &&
+	       strcmp(function, "(below main)") != 0;
+}
+
+bool wrapper_is_allocator(const char *function)
+{
+	return is_named(function) && (standard_is_namespace(function) ||
+				      is_named_like_malloc(standard_qualified_name(function)));
+}
+
+/* See session/sources.h for pseudo frames. */
+static enum frame_rank rank_of_pseudo(const char *name)
+{
+	static const char *const mappings[] = {"[file ", "[stack]", "[shared memory]"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(mappings); i++) {
+		if (strncmp(name, mappings[i], strlen(mappings[i])) == 0)
+			return RANK_MAPPING;
+	}
+	return RANK_UNNAMED;
+}
+
+enum frame_rank wrapper_rank(const struct frame_text *frame)
+{
+	if (frame->function && *frame->function == '[')
+		return rank_of_pseudo(frame->function);
+	switch (standard_library(frame)) {
+	case STANDARD_LOADER:
+		return RANK_LOADER;
+	case STANDARD_CXX_RUST:
+		return RANK_STANDARD;
+	case STANDARD_C:
+		return is_named(frame->function) ? RANK_FUNCTION : RANK_UNNAMED;
+	case STANDARD_NONE:
+		break;
+	}
+	if (is_malloc_library(frame->object) || wrapper_is_allocator(frame->function))
+		return is_named(frame->function) ? RANK_FUNCTION : RANK_UNNAMED;
+	return RANK_SITE;
+}
+
+const char *wrapper_label(enum frame_rank rank)
+{
+	return rank == RANK_LOADER ? "[dynamic loader]" : NULL;
+}

@@ -1,0 +1,34 @@
+/*
+ * Which functions allocate or touch memory on behalf of their caller: the standard libraries of C,
+ * C++ and Rust, the loader, and functions named like malloc (xmalloc, g_malloc0, sqlite3MemMalloc,
+ * my_strdup). The user who asks where the memory comes from means their caller: the call site.
+ *
+ * This is a guess by name, for summaries and pictures alone; call trees show all frames.
+ */
+#ifndef PTMEM_SYMBOLS_WRAPPER_H
+#define PTMEM_SYMBOLS_WRAPPER_H
+
+#include "symbols/standard_library.h"
+
+/*
+ * How a frame serves as the call site of its stack. A stack of wrappers alone has its frame of the
+ * highest rank, the outermost of several.
+ */
+enum frame_rank {
+	RANK_SITE,     /* no wrapper: the innermost such frame is the call site */
+	RANK_UNNAMED,  /* a wrapper that says nothing: "???" in libc, "[anonymous]" */
+	RANK_FUNCTION, /* a function of libc, or one named like malloc */
+	RANK_LOADER,   /* of the dynamic loader */
+	RANK_STANDARD, /* of the standard libraries of C++ and Rust */
+	RANK_MAPPING,  /* what was mapped: "[file libm.so.6]", "[stack]" */
+};
+
+enum frame_rank wrapper_rank(const struct frame_text *frame);
+
+/* Whether @function allocates by its name: a standard namespace, or named like malloc. */
+bool wrapper_is_allocator(const char *function);
+
+/* The label of a stack of wrappers whose best frame has @rank; NULL = that frame's own. */
+const char *wrapper_label(enum frame_rank rank);
+
+#endif

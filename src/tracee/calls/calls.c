@@ -1,0 +1,175 @@
+/*
+ * The list of a thread's watched calls.
+ */
+#include "tracee/calls/calls.h"
+
+#include "arch/pad.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/state/heap_event.h"
+#include "tracee/state/heap_sampling.h"
+#include "tracee/state/pad_hooks.h"
+#include "tracee/state/probe.h"
+#include "tracee/state/space.h"
+#include "tracee/state/stack_window.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+#include "tracee/state/unwinder.h"
+
+struct heap_event call_event(const struct target *t, const struct thread *th,
+			     enum heap_event_kind kind, const struct probe *probe, taddr_t sp)
+{
+	return (struct heap_event){
+		.time_ns = t->now_ns,
+		.thread = (uint32_t)th->tid,
+		.kind = (uint8_t)kind,
+		.function = probe->function,
+		.sp = t->options.stack_pointers ? sp + t->arch->return_size : 0,
+	};
+}
+
+void call_emit(struct target *t, struct thread *th, const struct heap_event *ev)
+{
+	struct address_space *s = th->process->space;
+	struct heap_event own = *ev;
+	if (s->is_profiled && s->is_ready && !t->is_abandoned && heap_sampling_see(t, s, &own))
+		t->sink.event(t->sink.ctx, s, &own);
+}
+
+void call_continue_at(struct target *t, struct thread *th, struct arch_regs *regs, taddr_t pc)
+{
+	regs->word[t->arch->pc] = pc;
+	ptrace_set_word(th->tid, t->arch->pc, pc);
+}
+
+/* Pads must know that their thread is inside a watched call, and when it is not any more. */
+static void set_guard(struct target *t, struct thread *th, struct call *call)
+{
+	struct pad_slot *slot = t->pad_hooks->slot(th);
+	if (!slot)
+		return;
+	call->outer_guard = slot->guard;
+	call->outer_guard_pc = slot->guard_pc;
+	slot->guard = call->return_at;
+	slot->guard_pc = call->stub_return;
+	slot->kind = call->probe->kind == PROBE_FREE ? PAD_DELETE : PAD_ALLOC;
+}
+
+static void restore_guard(struct target *t, struct thread *th, const struct call *call)
+{
+	struct pad_slot *slot = t->pad_hooks->slot(th);
+	if (!slot)
+		return;
+	slot->guard = call->outer_guard;
+	slot->guard_pc = call->outer_guard_pc;
+}
+
+/*
+ * The frame of @call is gone without a return. If an exception is on its way, exceptions.c waits
+ * for it.
+ */
+static void note_left(struct thread *th, const struct call *call)
+{
+	if (call->raised && call->probe->kind == PROBE_ALLOC)
+		*vec_add(&th->thrown) = (struct thrown){.sp = call->sp,
+							.probe = call->probe,
+							.args = call->args,
+							.raised = call->raised};
+}
+
+/* @call's frame is gone without a return: a realloc that was in progress keeps its block. */
+static void abandon(struct target *t, struct thread *th, const struct call *call)
+{
+	restore_guard(t, th, call);
+	note_left(th, call);
+	if (call->probe->kind != PROBE_REALLOC || !call->args.block)
+		return;
+	struct heap_event ev = call_event(t, th, HEAP_REALLOC_END, call->probe, call->sp);
+	ev.old_addr = call->args.block;
+	ev.size = call->args.size ? call->args.size : 1;
+	call_emit(t, th, &ev);
+}
+
+void call_drop(struct target *t, struct thread *th, taddr_t sp)
+{
+	while (th->calls.count > 0 && th->calls.data[th->calls.count - 1].sp <= sp)
+		abandon(t, th, &th->calls.data[--th->calls.count]);
+	if (th->calls.count == 0)
+		th->had_signal = false;
+}
+
+bool call_is_nested(struct target *t, struct thread *th, const struct arch_regs *regs,
+		    const struct stack_view *where)
+{
+	if (th->calls.count == 0)
+		return false;
+	taddr_t sp = regs->word[t->arch->sp], outer = th->calls.data[th->calls.count - 1].sp;
+	if (th->had_signal) {
+		struct stack_view view;
+		if (where)
+			view = *where;
+		else
+			stack_window_at_entry(t, th, regs, sp, &view);
+		/* the stack pointer is the call's before the stub's first instructions, too */
+		if (unwinder_in_signal(th->process->space->unwinder, &view, outer + 1))
+			return false;
+	}
+	if (sp < outer && th->calls.data[th->calls.count - 1].is_suspended)
+		return false;
+	if (sp < outer) {
+		t->stats.nested++;
+		return true;
+	}
+	call_drop(t, th, sp);
+	return th->calls.count > 0 && call_is_nested(t, th, regs, where);
+}
+
+void call_enter(struct target *t, struct thread *th, const struct trap *trap,
+		const struct arch_regs *regs)
+{
+	struct call *call = vec_add(&th->calls);
+	taddr_t sp = regs->word[t->arch->sp];
+	*call = (struct call){.probe = trap->probe,
+			      .sp = sp,
+			      .return_at = sp - trap->stub.return_below,
+			      .stub_return = trap->stub.trap};
+	probe_read_call(trap->probe, t->arch, regs, &call->args);
+	for (size_t i = 0; i < ARRAY_SIZE(call->saved); i++)
+		call->saved[i] = regs->word[t->arch->dwarf_word[t->arch->dwarf_saved[i]]];
+	set_guard(t, th, call);
+	if (th->calls.count == 1)
+		th->had_signal = false;
+	if (trap->probe->kind == PROBE_REALLOC && call->args.block) {
+		struct heap_event ev = call_event(t, th, HEAP_REALLOC_BEGIN, trap->probe, sp);
+		ev.old_addr = call->args.block;
+		call_emit(t, th, &ev);
+	}
+}
+
+bool call_leave(struct target *t, struct thread *th, taddr_t sp, taddr_t stub_return,
+		struct call *out)
+{
+	/* calls noted deeper than this one were left by a jump */
+	if (sp > 0)
+		call_drop(t, th, sp - 1);
+	if (th->calls.count == 0)
+		return false;
+	*out = th->calls.data[th->calls.count - 1];
+	if (out->sp != sp || out->stub_return != stub_return)
+		return false;
+	th->calls.count--;
+	restore_guard(t, th, out);
+	if (th->calls.count == 0)
+		th->had_signal = false;
+	return true;
+}
+
+void call_emit_failure(struct target *t, struct thread *th, const struct thrown *left)
+{
+	if (left->probe->kind != PROBE_ALLOC || !left->probe->may_throw)
+		return;
+	struct heap_event ev = call_event(t, th, HEAP_ALLOC, left->probe, left->sp);
+	ev.size = left->args.size;
+	ev.align = left->args.align;
+	ev.is_chosen = left->guard_pc != 0; /* the pad has counted it */
+	call_emit(t, th, &ev);
+}

@@ -1,0 +1,280 @@
+/*
+ * What happens at watched functions.
+ *
+ *	at the entry of   outermost              inside a call
+ *	alloc, realloc    note it; go by .call   go by .jump
+ *	free, delete      event; go by .jump     go by .jump
+ *	mapping           note it; go by .call   go by .jump
+ *	throw, catch      exceptions.c; go by .jump
+ *	program's end     event; go by .jump
+ *
+ *	behind the call   event with the result; the stub's return goes to the caller
+ */
+#include "tracee/calls/entry.h"
+
+#include "arch/pad.h"
+#include "tracee/calls/calls.h"
+#include "tracee/calls/exceptions.h"
+#include "tracee/state/heap_event.h"
+#include "tracee/state/pad_hooks.h"
+#include "tracee/state/probe.h"
+#include "tracee/state/space.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/space_modules.h"
+#include "tracee/state/stack_window.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+
+static enum trap_answer go_by_jump(struct target *t, struct thread *th, const struct trap *trap,
+				   struct arch_regs *regs)
+{
+	call_continue_at(t, th, regs, trap->stub.jump);
+	return TRAP_RESUME;
+}
+
+static enum trap_answer go_by_call(struct target *t, struct thread *th, const struct trap *trap,
+				   struct arch_regs *regs)
+{
+	call_enter(t, th, trap, regs);
+	call_continue_at(t, th, regs, trap->stub.call);
+	return TRAP_RESUME;
+}
+
+/* -- allocation -- */
+
+/* The enum pad_kind of the pad's call that @th is inside of; 0 = none. */
+static uint32_t outer_pad_kind(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	uint32_t kind = t->pad_hooks->outer_kind(t, th, regs);
+	t->stats.nested += kind != 0;
+	return kind;
+}
+
+static enum trap_answer serve_alloc(struct target *t, struct thread *th, struct trap *trap,
+				    struct arch_regs *regs)
+{
+	if (outer_pad_kind(t, th, regs) || call_is_nested(t, th, regs, NULL))
+		return go_by_jump(t, th, trap, regs);
+	th->has_deleted = false;
+	return go_by_call(t, th, trap, regs);
+}
+
+/* -- free -- */
+
+bool entry_is_in_delete(const struct thread *th, taddr_t sp)
+{
+	uint64_t word = 0;
+	return th->has_deleted && sp <= th->deleted.sp &&
+	       space_read(th->process->space, th->deleted.sp, &word, sizeof(word)) == 0 &&
+	       word == th->deleted.return_pc;
+}
+
+static void note_delete(struct target *t, struct thread *th, const struct trap *trap, taddr_t block,
+			taddr_t sp)
+{
+	/* a thread that pads know enters a call instead: they do not report that it was left */
+	th->has_deleted = trap->probe->function == FUNCTION_DELETE && !t->pad_hooks->slot(th);
+	th->deleted.trap = trap->addr;
+	th->deleted.block = block;
+	th->deleted.sp = sp;
+	if (th->has_deleted && space_read(th->process->space, sp, &th->deleted.return_pc,
+					  sizeof(th->deleted.return_pc)) != 0)
+		th->has_deleted = false;
+}
+
+static void free_event(struct target *t, struct thread *th, struct trap *trap,
+		       const struct arch_regs *regs, bool is_inner)
+{
+	struct probe_call args;
+	taddr_t sp = regs->word[t->arch->sp];
+	probe_read_call(trap->probe, t->arch, regs, &args);
+	/* operator delete frees by calling another delete or free: one event */
+	if (th->has_deleted && th->deleted.block == args.block && th->deleted.trap != trap->addr &&
+	    entry_is_in_delete(th, sp)) {
+		th->has_deleted = trap->probe->function == FUNCTION_DELETE;
+		return;
+	}
+	note_delete(t, th, trap, args.block, sp);
+	struct heap_event ev = call_event(t, th, HEAP_FREE, trap->probe, sp);
+	ev.is_inner = is_inner;
+	ev.addr = args.block;
+	struct stack_view view;
+	if (t->options.free_stacks && ev.addr) {
+		stack_window_at_entry(t, th, regs, sp, &view);
+		ev.stack = &view;
+	}
+	if (args.block || !is_inner) /* free(NULL) counts only as a call of the program's */
+		call_emit(t, th, &ev);
+}
+
+/* A new-handler may free what it had kept: inside another call, what is not live is no event. */
+static bool frees_inside(const struct thread *th, uint32_t outer_kind)
+{
+	if (outer_kind)
+		return outer_kind != PAD_DELETE;
+	return th->calls.data[th->calls.count - 1].probe->kind != PROBE_FREE;
+}
+
+static enum trap_answer serve_free(struct target *t, struct thread *th, struct trap *trap,
+				   struct arch_regs *regs)
+{
+	uint32_t outer_kind = outer_pad_kind(t, th, regs);
+	if (outer_kind || call_is_nested(t, th, regs, NULL)) {
+		if (frees_inside(th, outer_kind))
+			free_event(t, th, trap, regs, true);
+		return go_by_jump(t, th, trap, regs);
+	}
+	free_event(t, th, trap, regs, false);
+	/* pads record what it calls, unless they see that it is inside a call */
+	if (trap->probe->function == FUNCTION_DELETE && t->pad_hooks->slot(th))
+		return go_by_call(t, th, trap, regs);
+	return go_by_jump(t, th, trap, regs);
+}
+
+/* -- mappings -- */
+
+/* One object contains program and library: caller and callee cannot be distinguished. */
+static bool is_static(const struct address_space *s)
+{
+	size_t objects = 0;
+	for (size_t i = 0; i < s->modules.count; i++)
+		objects += !s->modules.data[i]->is_vdso;
+	return objects == 1;
+}
+
+/*
+ * Whether the program itself calls a mapping function: not the allocator from inside a
+ * watched call, and not the library that the function belongs to (stacks of threads).
+ */
+static bool is_own_mapping(struct target *t, struct thread *th, const struct trap *trap,
+			   const struct arch_regs *regs)
+{
+	struct address_space *s = th->process->space;
+	struct pad_slot *slot = t->pad_hooks->slot(th);
+	taddr_t sp = regs->word[t->arch->sp], caller = 0;
+	if (call_is_nested(t, th, regs, NULL) || (slot && slot->guard > sp) ||
+	    space_read(s, sp, &caller, sizeof(caller)) != 0)
+		return false;
+	const struct module *own = space_find_module(s, trap->addr),
+			    *from = space_find_module(s, caller);
+	return own != from || is_static(s);
+}
+
+static enum trap_answer serve_mapping(struct target *t, struct thread *th, struct trap *trap,
+				      struct arch_regs *regs)
+{
+	if (is_own_mapping(t, th, trap, regs))
+		return go_by_call(t, th, trap, regs);
+	return go_by_jump(t, th, trap, regs);
+}
+
+/* -- others -- */
+
+static enum trap_answer serve_end(struct target *t, struct thread *th, struct trap *trap,
+				  struct arch_regs *regs)
+{
+	const struct heap_event ev = {.time_ns = t->now_ns,
+				      .thread = (uint32_t)th->tid,
+				      .kind = HEAP_PROGRAM_END,
+				      .function = FUNCTION_NONE};
+	if (!th->process->is_vfork_child) /* its parent continues */
+		call_emit(t, th, &ev);
+	return go_by_jump(t, th, trap, regs);
+}
+
+static enum trap_answer serve_exception(struct target *t, struct thread *th, struct trap *trap,
+					struct arch_regs *regs)
+{
+	if (trap->probe->kind == PROBE_EXCEPTION)
+		exceptions_begin(t, th, regs);
+	else if (trap->probe->kind == PROBE_THROW)
+		exceptions_raise(t, th, regs);
+	else
+		exceptions_catch(t, th, regs);
+	return go_by_jump(t, th, trap, regs);
+}
+
+trap_fn *entry_handler(const struct probe *probe)
+{
+	switch (probe->kind) {
+	case PROBE_ALLOC:
+	case PROBE_REALLOC:
+		return serve_alloc;
+	case PROBE_FREE:
+		return serve_free;
+	case PROBE_EXCEPTION:
+	case PROBE_THROW:
+	case PROBE_CATCH:
+		return serve_exception;
+	case PROBE_END:
+		return serve_end;
+	case PROBE_MAPPING:
+		return serve_mapping;
+	}
+	return NULL;
+}
+
+/* -- returns -- */
+
+static taddr_t call_result(struct target *t, struct thread *th, const struct call *call,
+			   const struct arch_regs *regs)
+{
+	uint64_t result = regs->word[t->arch->ret];
+	if (!call->args.result)
+		return result;
+	uint64_t block = 0;
+	if ((uint32_t)result != 0 ||
+	    space_read(th->process->space, call->args.result, &block, sizeof(block)) != 0)
+		return 0;
+	return block;
+}
+
+static void emit_result(struct target *t, struct thread *th, const struct call *call,
+			const struct arch_regs *regs)
+{
+	bool is_realloc = call->probe->kind == PROBE_REALLOC && call->args.block;
+	struct heap_event ev = call_event(t, th, is_realloc ? HEAP_REALLOC_END : HEAP_ALLOC,
+					  call->probe, call->sp);
+	ev.addr = call_result(t, th, call, regs);
+	ev.size = call->args.size;
+	ev.align = call->args.align;
+	ev.old_addr = is_realloc ? call->args.block : 0;
+	struct stack_view view;
+	if ((ev.addr && !t->options.no_stacks) || (t->options.free_stacks && is_realloc)) {
+		stack_window_at_entry(t, th, regs, call->sp, &view);
+		ev.stack = &view;
+	}
+	call_emit(t, th, &ev);
+}
+
+/* The program's call of mmap, mremap or munmap returned; the largest results are errors. */
+static void emit_mapping(struct target *t, struct thread *th, const struct call *call,
+			 const struct arch_regs *regs)
+{
+	struct heap_event ev = call_event(t, th, HEAP_MAPPING_CALL, call->probe, call->sp);
+	uint64_t result = regs->word[t->arch->ret];
+	bool is_munmap = call->probe->function == FUNCTION_MUNMAP;
+	ev.old_addr = call->args.block;
+	ev.size = call->args.size;
+	ev.align = call->probe->function == FUNCTION_MMAP ?
+		   (call->args.prot & UINT32_MAX) | call->args.flags << 32 : call->args.align;
+	if (is_munmap)
+		ev.addr = (uint32_t)result == 0 ? call->args.block : 0;
+	else
+		ev.addr = result >= -(uint64_t)PAGE_SIZE_MIN ? 0 : result;
+	call_emit(t, th, &ev);
+}
+
+enum trap_answer entry_serve_return(struct target *t, struct thread *th, struct trap *trap,
+				    struct arch_regs *regs)
+{
+	taddr_t sp = regs->word[t->arch->sp] + trap->stub.trap_below;
+	struct call call;
+	if (!call_leave(t, th, sp, trap->addr, &call))
+		return TRAP_RESUME;
+	if (call.probe->kind == PROBE_MAPPING)
+		emit_mapping(t, th, &call, regs);
+	else if (call.probe->kind != PROBE_FREE)
+		emit_result(t, th, &call, regs);
+	return TRAP_RESUME;
+}

@@ -1,0 +1,189 @@
+/*
+ * C++ exceptions that are made and thrown inside watched calls: operator new may throw.
+ *
+ *	at the entry of             a noted call further up the stack (of a stub or a pad)
+ *	__cxa_allocate_exception    is suspended: what is allocated from here on outlives it (the
+ *	                            exception, what that holds, what the unwinder keeps), so calls
+ *	                            are no longer inside of it
+ *	_Unwind_RaiseException      is thrown through: the return address gets one that has CFI, or
+ *	                            is the caller's
+ *	__cxa_begin_catch           below the catch: it was left, and has failed; above: it goes on
+ *	                            as before
+ *
+ * The frame of a stub, between operator new and its caller, has no CFI. So the stub's return
+ * address on the stack is exchanged for one in a function of the program's that is about to
+ * restore its only saved register and to return: its CFI is that of the stub's frame. When the
+ * exception is caught inside that call, the address is put back. Pads have the same frame.
+ *
+ * ptmem may leave, or die, before the catch. The call then returns to that code, which does what
+ * the stub does there. When ptmem leaves, calls that have not thrown get the address as well. (If
+ * it dies, it cannot do that: an exception that such a call throws later ends the program.)
+ *
+ * Several exceptions may be on their way: a destructor may throw, and catch, one of its own
+ * meanwhile. A call belongs to the exception that was thrown inside.
+ *
+ * The failure of a call that was left becomes an event at the catch: until then destructors run,
+ * and other calls of watched functions may come first.
+ */
+#include "tracee/calls/exceptions.h"
+
+#include "tracee/calls/calls.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/state/pad_hooks.h"
+#include "tracee/state/space.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/space_modules.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+#include "tracee/state/unwinder.h"
+
+/* How far into an allocation function a row as after one push is looked for. */
+#define ROW_SEARCH 64u
+
+/* Whether @trap is at the entry of a C function (no personality). */
+static bool is_in_c(const struct trap *trap)
+{
+	const struct probe *p = trap->probe;
+	return trap->kind == TRAP_ENTRY && !trap->is_removed && p && p->function &&
+	       !p->may_throw && p->function != FUNCTION_DELETE;
+}
+
+/*
+ * Code with the CFI of a stub's frame that also leaves it as a stub does: a return to it does no
+ * harm. First where the C allocator is, which is never unmapped.
+ */
+static taddr_t find_epilogue(struct address_space *s)
+{
+	const struct unwinder *u = s->unwinder;
+	const struct module *last = NULL;
+	taddr_t found = 0;
+	int *saved_reg = &s->unwind_through.saved_reg;
+	for (size_t i = 0; i < s->traps.count && !found; i++) {
+		const struct module *m = is_in_c(&s->traps.data[i]) ?
+						 space_find_module(s, s->traps.data[i].entry) :
+						 NULL;
+		if (m && m != last)
+			found = u->find_stub_epilogue(u->ctx, m, saved_reg);
+		last = m ? m : last;
+	}
+	for (size_t i = 0; i < s->modules.count && !found; i++)
+		found = u->find_stub_epilogue(u->ctx, s->modules.data[i], saved_reg);
+	return found;
+}
+
+/* A place in a C function (no personality) where the CFI is that of a stub's frame. */
+static taddr_t find_row(struct address_space *s)
+{
+	taddr_t found = 0;
+	for (size_t i = 0; i < s->traps.count && !found; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (is_in_c(trap))
+			found = s->unwinder->find_stub_row(
+				s->unwinder->ctx, trap->entry,
+				trap->entry + MIN(trap->code_size, ROW_SEARCH),
+				&s->unwind_through.saved_reg);
+	}
+	return found;
+}
+
+bool exceptions_find_row(struct target *t, struct address_space *s)
+{
+	if (!s->unwind_through.pc && s->user)
+		s->unwind_through.pc = find_epilogue(s);
+	if (!s->unwind_through.pc && s->user)
+		s->unwind_through.pc = find_row(s);
+	return s->unwind_through.pc != 0;
+}
+
+static void exchange_return(struct target *t, struct thread *th, bool to_stub)
+{
+	struct address_space *s = th->process->space;
+	for (size_t i = 0; i < th->calls.count; i++) {
+		const struct call *call = &th->calls.data[i];
+		if (!call->probe->may_throw || !exceptions_find_row(t, s))
+			continue;
+		uint64_t now = 0, want = to_stub ? call->stub_return : s->unwind_through.pc;
+		uint64_t other = to_stub ? s->unwind_through.pc : call->stub_return;
+		if (to_stub && call->raised)
+			continue; /* another exception is on its way */
+		int saved_reg = s->unwind_through.saved_reg;
+		if (other && want &&
+		    space_read(s, call->return_at, &now, sizeof(now)) == 0 && now == other) {
+			space_write(s, call->return_at, &want, sizeof(want));
+			if (saved_reg >= 0)
+				space_write(s, call->return_at + sizeof(want),
+					    &call->saved[saved_reg], sizeof(want));
+		}
+	}
+}
+
+void exceptions_release_threads(struct target *t, struct address_space *s)
+{
+	struct thread *th;
+	for_each_thread_in(t, s, th) {
+		struct arch_regs regs;
+		if (th->calls.count == 0 || ptrace_get_regs(th->tid, &regs) != 0)
+			continue;
+		call_drop(t, th, regs.word[t->arch->sp]);
+		exchange_return(t, th, false);
+	}
+}
+
+void exceptions_begin(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	call_drop(t, th, regs->word[t->arch->sp]);
+	for (size_t i = 0; i < th->calls.count; i++)
+		th->calls.data[i].is_suspended = true;
+	t->pad_hooks->suspend(t, th, regs);
+}
+
+void exceptions_raise(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	taddr_t exception = regs->word[t->arch->arg[0]];
+	exceptions_begin(t, th, regs);
+	for (size_t i = 0; i < th->calls.count; i++) {
+		struct call *call = &th->calls.data[i];
+		if (!call->raised && call->probe->may_throw)
+			call->raised = exception;
+	}
+	exchange_return(t, th, false);
+	t->pad_hooks->raise(th, exception);
+}
+
+/*
+ * @exception was caught below these calls: they go on. One may be on its way that is another
+ * destructor's.
+ */
+static void resume_calls(struct thread *th, taddr_t exception)
+{
+	for (size_t i = 0; i < th->calls.count; i++) {
+		struct call *call = &th->calls.data[i];
+		if (call->raised && call->raised != exception)
+			continue;
+		call->is_suspended = false;
+		call->raised = 0;
+	}
+}
+
+static void emit_failures(struct target *t, struct thread *th, taddr_t exception)
+{
+	size_t left = 0;
+	for (size_t i = 0; i < th->thrown.count; i++) {
+		const struct thrown thrown = th->thrown.data[i];
+		if (thrown.raised == exception)
+			call_emit_failure(t, th, &thrown);
+		else if (thrown.raised)
+			th->thrown.data[left++] = thrown;
+	}
+	th->thrown.count = left;
+}
+
+void exceptions_catch(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	taddr_t exception = regs->word[t->arch->arg[0]], sp = regs->word[t->arch->sp];
+	call_drop(t, th, sp);
+	resume_calls(th, exception);
+	exchange_return(t, th, true);
+	t->pad_hooks->resume(th, exception, sp);
+	emit_failures(t, th, exception);
+}

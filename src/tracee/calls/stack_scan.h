@@ -1,0 +1,39 @@
+/* What the stacks of stopped threads lead to. */
+#ifndef PTMEM_TRACEE_CALLS_STACK_SCAN_H
+#define PTMEM_TRACEE_CALLS_STACK_SCAN_H
+
+#include "base/types.h"
+#include "base/vec.h"
+
+struct address_space;
+struct target;
+struct thread;
+
+/*
+ * The stack at @sp that @th runs on: its map, up to the control block at @thread_pointer if that is
+ * in the map. 0 or -errno.
+ */
+int stack_scan_bounds(struct thread *th, uint64_t thread_pointer, taddr_t sp, taddr_t *low_out,
+		      taddr_t *high_out);
+
+struct stack_words {
+	VEC(uint64_t) list;
+};
+/*
+ * Adds to @out what the stacks of the threads of @s hold that points just
+ * behind a watched entry.
+ */
+void stack_scan_collect(struct target *t, struct address_space *s, struct stack_words *out);
+/* By area of @s, whether a thread may still run through it; the caller frees it. */
+bool *stack_scan_used_areas(struct target *t, struct address_space *s);
+/*
+ * Whether a thread may still run through code of injected calls that another process left;
+ * @used_out: by index, JOURNAL_INJECTIONS of them.
+ */
+bool stack_scan_used_injections(struct target *t, struct address_space *s, bool *used_out);
+/* Whether @used has an area of pads. */
+bool stack_scan_uses_pads(const struct address_space *s, const bool *used);
+/* Whether @th is in a pad, or in a signal handler that interrupted one. */
+bool stack_scan_is_in_pads(struct target *t, struct thread *th);
+
+#endif

@@ -1,0 +1,249 @@
+/*
+ * Attach: what takes long, the symbols, is read first. Then all threads are stopped (seize.c),
+ * and what they run is read again: the process may have executed another program in between. Then
+ * the handler of SIGTRAP goes in (trap_handler.h), and where that is done, breakpoints.
+ *
+ * A process inside execve passes through states that look like others: its first thread is dead
+ * and another one about to take its place, /proc shows no memory or refuses, ptrace answers
+ * EPERM. So an attach that fails is tried again, for a second, unless its reason cannot pass.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/proc.h"
+#include "tracee/calls/requests.h"
+#include "tracee/control/attach_check.h"
+#include "tracee/control/cleanup.h"
+#include "tracee/control/install.h"
+#include "tracee/control/seize.h"
+#include "tracee/control/target.h"
+#include "tracee/control/target_leave.h"
+#include "tracee/guard/guardian.h"
+#include "tracee/guard/recovery.h"
+#include "tracee/guard/trap_handler.h"
+#include "tracee/inject/world.h"
+#include "tracee/os/clock.h"
+#include "tracee/os/image.h"
+#include "tracee/os/rt_boost.h"
+#include "tracee/state/journal.h"
+#include "tracee/state/module.h"
+#include "tracee/state/probe.h"
+#include "tracee/state/space.h"
+#include "tracee/state/space_modules.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+#include "tracee/syscalls/syscall_sites.h"
+
+/* What takes long is done before any thread is stopped. */
+static void look_for_sites(void *ctx, struct address_space *s, struct module *m)
+{
+	const struct target *t = ctx;
+	(void)s;
+	if (t->options.only_reads)
+		return;
+	if (t->options.watch_brk || t->options.watch_mappings)
+		syscall_sites_prepare(t, m);
+	if (m->file && !m->is_vdso && !m->sites) {
+		m->sites = xcalloc(1, sizeof(*m->sites));
+		probe_sites_find(m->file, m->sites);
+	}
+	requests_look(ctx, m);
+}
+
+static enum attach_problem problem_of(int rc)
+{
+	if (rc == -ESRCH)
+		return ATTACH_NO_PROCESS;
+	return rc == -EAGAIN ? ATTACH_EXECUTES : ATTACH_PERMISSION;
+}
+
+static int read_modules(struct target *t, struct address_space *s, enum attach_problem *problem_out)
+{
+	int rc = space_update_modules(s, look_for_sites, NULL, t);
+	if (rc != 0)
+		*problem_out = problem_of(rc);
+	return rc;
+}
+
+/* The process of @s is stopped. Whatever it ran when it was looked at: now it is this. */
+static int read_again(struct target *t, struct address_space *s, enum attach_problem *problem_out)
+{
+	bool is_other = false;
+	int rc = space_follow_image(s, &is_other);
+	if (rc != 0) {
+		*problem_out = problem_of(rc);
+		return rc;
+	}
+	if (is_other) {
+		log_debug("process %d executed a program while it was attached to", (int)s->pid);
+		rc = attach_check_image(s->pid, t->arch, problem_out);
+	}
+	return rc != 0 ? rc : read_modules(t, s, problem_out);
+}
+
+/* All threads of @p are stopped. The sink reads what it wants in space_new. */
+static int show(struct target *t, struct process *p, enum attach_problem *problem_out)
+{
+	struct address_space *s = p->space;
+	int rc = read_again(t, s, problem_out);
+
+	if (rc != 0)
+		return rc;
+	uint32_t id = s->id;
+
+	t->sink.space_new(t->sink.ctx, s);
+	if (space_exists(t, id))
+		return 0;
+	*problem_out = ATTACH_NO_PROCESS; /* it ended meanwhile */
+	return -ESRCH;
+}
+
+/* All threads of @p are stopped. No breakpoint goes in where the handler of SIGTRAP did not. */
+static int install(struct target *t, struct process *p, enum attach_problem *problem_out)
+{
+	struct address_space *s = p->space;
+	int rc = read_again(t, s, problem_out);
+	if (rc != 0)
+		return rc;
+	journal_begin(t, s);
+	rc = trap_handler_install(t, s, thread_pick(t, s));
+	if (rc != 0) {
+		*problem_out = ATTACH_NO_HANDLER;
+		return rc;
+	}
+	struct thread *th = thread_pick(t, s);
+	rc = th ? install_probes(t, s, th) : -EAGAIN;
+	if (rc != 0)
+		*problem_out = rc == -ENOENT ? ATTACH_NO_PROBES : problem_of(rc);
+	return rc;
+}
+
+/* Seizes @pid, a process of the target by now, and puts everything in. */
+static int stop_and_install(struct target *t, pid_t pid, enum attach_problem *problem_out)
+{
+	process_find(t, pid)->is_attaching = true;
+	t->fault_error = 0;
+	int rc = target_seize_all(t, pid);
+	if (rc != 0) {
+		*problem_out = problem_of(rc);
+		return rc;
+	}
+	if (t->fault_error != 0) {
+		*problem_out = ATTACH_NO_FAULTS;
+		return t->fault_error;
+	}
+	struct process *p = process_find(t, pid);
+	p->is_attaching = false;
+	t->now_ns = target_clock();
+	return t->options.only_reads ? show(t, p, problem_out) : install(t, p, problem_out);
+}
+
+static int attach_once(struct target *t, pid_t pid, enum attach_problem *problem_out,
+		       long *detail_out)
+{
+	uint64_t image = 0;
+	recovery_await(pid);
+	int rc = attach_check(pid, t->arch, problem_out, detail_out);
+	if (rc != 0)
+		return rc;
+	recovery_run(pid, cleanup_run);
+	image_read(pid, &image);
+	struct address_space *s = space_new(pid);
+	s->is_profiled = s->has_earlier_blocks = true;
+	s->image = image;
+	rc = read_modules(t, s, problem_out);
+	if (rc != 0) {
+		space_free(s);
+		return rc;
+	}
+	if (!t->options.only_reads)
+		guardian_start(t, cleanup_run);
+	process_add(t, pid, s);
+	if (t->options.watch_brk || t->options.watch_mappings)
+		t->syscalls = SYSCALLS_SITES;
+	struct rt_boost boost;
+	uint64_t begin = target_clock();
+	rt_boost_begin(&boost);
+	rc = stop_and_install(t, pid, problem_out);
+	if (rc != 0)
+		target_undo_attach(t, pid);
+	else
+		world_start(t);
+	uint64_t pause = target_clock() - begin;
+	rt_boost_end(&boost);
+	if (rc == 0)
+		s->pauses.attach_ns = t->stats.attach_ns = pause;
+	return rc;
+}
+
+/*
+ * Whether @tracer does not trace @pid any more, or stops doing so by itself: a guardian, or a
+ * process that is ending, such as a ptmem that was killed.
+ */
+static bool tracer_leaves(pid_t pid, pid_t tracer)
+{
+	struct proc_status st;
+	return guardian_is(tracer) || proc_is_ending(tracer) ||
+	       proc_status_read(pid, &st) != 0 || st.tracer != tracer;
+}
+
+/* Whether an attach to @pid that failed of @problem may be good the next time. */
+static bool may_pass(pid_t pid, enum attach_problem problem, long detail)
+{
+	switch (problem) {
+	case ATTACH_SELF:
+	case ATTACH_32BIT:
+	case ATTACH_STUCK:
+	case ATTACH_NO_PROBES:
+	case ATTACH_NO_FAULTS:
+	case ATTACH_KERNEL_THREAD:
+		return false;
+	case ATTACH_TRACED:
+		return tracer_leaves(pid, (pid_t)detail);
+	case ATTACH_NO_PROCESS:
+		return kill(pid, 0) == 0 || errno != ESRCH;
+	default:
+		return true;
+	}
+}
+
+#define RETRY_NS 1000000000ull
+#define RETRY_MAX_NS 5000000000ull /* where a second is not enough for RETRY_MIN tries */
+#define RETRY_MIN 50
+#define PAUSE_NS 2000000l
+
+/*
+ * Whether @tries since @begin were enough. A machine that has no time for ptmem makes few a second.
+ */
+static bool is_late(unsigned tries, uint64_t begin, uint64_t now)
+{
+	return now - begin > (tries < RETRY_MIN ? RETRY_MAX_NS : RETRY_NS);
+}
+
+int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out)
+{
+	const struct timespec pause = {0, PAUSE_NS};
+	enum attach_problem problem = ATTACH_OTHER, last;
+	uint64_t now = target_clock(), begin = now, since = now; /* when it became what it is */
+	int rc;
+	if (t->first_pid == 0)
+		t->first_pid = pid;
+	for (unsigned tries = 1;; tries++) {
+		last = problem;
+		rc = attach_once(t, pid, &problem, detail_out);
+		now = target_clock();
+		since = problem == last ? since : now;
+		if (rc == 0 || !may_pass(pid, problem, *detail_out) || is_late(tries, begin, now))
+			break;
+		log_debug("process %d: attach failed (%d, %s), once more", (int)pid, (int)problem,
+			  strerror(-rc));
+		nanosleep(&pause, NULL);
+	}
+	if (rc != 0 && may_pass(pid, problem, *detail_out) && now - since < RETRY_NS / 2)
+		problem = ATTACH_EXECUTES; /* it is another reason each time */
+	*problem_out = rc == 0 ? ATTACH_OK : problem;
+	return rc;
+}

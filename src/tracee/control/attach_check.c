@@ -1,0 +1,151 @@
+/*
+ * See attach_check.h; what can be known from /proc alone.
+ *
+ *	State  VmSize                       the process
+ *	Z, X   no    no other thread has    has ended, its parent did not ask yet
+ *	Z, X   no    some other thread has  runs on without its first thread, or is inside execve
+ *	other  no                           is a kernel thread, by its flags; or about to end
+ */
+#include "tracee/control/attach_check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/elf_file.h"
+#include "base/proc.h"
+#include "tracee/control/target.h"
+#include "tracee/state/thread.h"
+
+static bool has_living_thread(pid_t pid)
+{
+	DIR *threads = proc_open_threads(pid);
+	bool is_found = false;
+	for (pid_t tid; threads && !is_found && (tid = proc_next_thread(threads));) {
+		struct proc_status st;
+		is_found = proc_status_read(tid, &st) == 0 && st.process == pid && st.has_memory;
+	}
+	if (threads)
+		closedir(threads);
+	return is_found;
+}
+
+static enum attach_problem look(pid_t pid, struct proc_status *st)
+{
+	if (proc_status_read(pid, st) != 0)
+		return ATTACH_NO_PROCESS;
+	if (st->has_memory && !proc_status_is_dead(st))
+		return ATTACH_OK;
+	struct proc_stat stat;
+	if (proc_stat_read(pid, &stat) == 0 && stat.is_kernel_thread)
+		return ATTACH_KERNEL_THREAD;
+	return has_living_thread(pid) ? ATTACH_DEAD_LEADER : ATTACH_ZOMBIE;
+}
+
+enum attach_problem target_check_pid(pid_t pid)
+{
+	struct proc_status st;
+	return look(pid, &st);
+}
+
+static bool is_our_thread(pid_t pid)
+{
+	char name[96];
+	snprintf(name, sizeof(name), "/proc/%d/task/%d", (int)getpid(), (int)pid);
+	return access(name, F_OK) == 0;
+}
+
+/*
+ * A thread of @pid that waits for what no signal ends, or 0; *sleeps_out: which of its waits it is.
+ */
+static pid_t find_blocked(pid_t pid, uint64_t *sleeps_out)
+{
+	DIR *threads = proc_open_threads(pid);
+	pid_t blocked = 0;
+	for (pid_t tid; threads && !blocked && (tid = proc_next_thread(threads));) {
+		struct proc_status st;
+		if (proc_status_read(tid, &st) == 0 && st.state == 'D') {
+			blocked = tid;
+			*sleeps_out = st.sleeps;
+		}
+	}
+	if (threads)
+		closedir(threads);
+	return blocked;
+}
+
+#define BLOCKED_MS 1000u
+#define LOOK_MS 20u
+
+/*
+ * A thread of @pid that would keep the others, once stopped, waiting; 0 if there is none. Returns
+ * as soon as that is known: what waits for a disk, or in vfork, is mostly through when it is
+ * checked again.
+ */
+static pid_t find_stuck(pid_t pid)
+{
+	const struct timespec pause = {0, LOOK_MS * 1000000l};
+	uint64_t first = 0, sleeps = 0;
+	pid_t tid = find_blocked(pid, &first);
+	for (unsigned ms = 0; tid && ms < BLOCKED_MS; ms += LOOK_MS) {
+		nanosleep(&pause, NULL);
+		if (find_blocked(pid, &sleeps) != tid || sleeps != first)
+			return 0;
+	}
+	return tid;
+}
+
+static int errno_of(enum attach_problem problem)
+{
+	return problem == ATTACH_OK ? 0 : problem == ATTACH_KERNEL_THREAD ? -EPERM : -ESRCH;
+}
+
+int attach_check_image(pid_t pid, const struct arch *arch, enum attach_problem *problem_out)
+{
+	char name[64];
+	struct elf_file *file;
+	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
+	int rc = elf_file_open(name, NULL, &file);
+	if (rc == -EACCES || rc == -EPERM) {
+		*problem_out = ATTACH_PERMISSION;
+		return -EPERM;
+	}
+	if (rc != 0)
+		return 0; /* install finds out by the maps */
+	bool fits = file->machine == arch->elf_machine && file->elf_class == arch->elf_class;
+	elf_file_release(file);
+	if (fits)
+		return 0;
+	*problem_out = ATTACH_32BIT;
+	return -ENOEXEC;
+}
+
+int attach_check(pid_t pid, const struct arch *arch, enum attach_problem *problem_out,
+		 long *detail_out)
+{
+	struct proc_status st;
+	*detail_out = 0;
+	if (is_our_thread(pid)) {
+		*problem_out = ATTACH_SELF;
+		return -EINVAL;
+	}
+	*problem_out = look(pid, &st);
+	if (*problem_out != ATTACH_OK)
+		return errno_of(*problem_out);
+	if (st.tracer) {
+		*problem_out = ATTACH_TRACED;
+		*detail_out = st.tracer;
+		return -EPERM;
+	}
+	*detail_out = find_stuck(pid);
+	if (*detail_out) {
+		*problem_out = ATTACH_STUCK;
+		return -EBUSY;
+	}
+	int rc = attach_check_image(pid, arch, problem_out);
+	if (*problem_out == ATTACH_PERMISSION)
+		*detail_out = st.uid;
+	return rc;
+}

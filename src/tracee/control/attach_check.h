@@ -1,0 +1,16 @@
+/*
+ * Whether a process can be attached to, and if not why, before it is touched.
+ */
+#ifndef PTMEM_TRACEE_CONTROL_ATTACH_CHECK_H
+#define PTMEM_TRACEE_CONTROL_ATTACH_CHECK_H
+
+#include "arch/arch.h"
+#include "tracee/control/target.h"
+
+/* 0, or -errno with *problem_out and *detail_out as target_attach has them. */
+int attach_check(pid_t pid, const struct arch *arch, enum attach_problem *problem_out,
+		 long *detail_out);
+/* The same for what @pid executes alone: ATTACH_32BIT or ATTACH_PERMISSION. */
+int attach_check_image(pid_t pid, const struct arch *arch, enum attach_problem *problem_out);
+
+#endif

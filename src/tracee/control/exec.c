@@ -1,0 +1,183 @@
+/* The new image is followed, refused, or let go. */
+#include "tracee/control/exec.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/elf_file.h"
+#include "base/log.h"
+#include "tracee/control/faults.h"
+#include "tracee/control/install.h"
+#include "tracee/control/process_end.h"
+#include "tracee/control/target.h"
+#include "tracee/guard/trap_handler.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/state/event_sink.h"
+#include "tracee/state/journal.h"
+#include "tracee/state/space.h"
+#include "tracee/state/space_modules.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+#include "tracee/syscalls/syscalls.h"
+
+/* Threads of @p other than @keep died with the exec, without a word. */
+static void drop_other_threads(struct target *t, struct process *p, struct thread *keep)
+{
+	struct thread *th;
+	for_each_thread(t, th) {
+		if (th != keep && th->process == p)
+			thread_remove(t, th);
+	}
+}
+
+/*
+ * @th runs another program, and perhaps had another thread's id before: nothing of those counts. A
+ * signal that was held for the thread that died must not come to the new program.
+ */
+static void forget_former(struct target *t, struct thread *th)
+{
+	thread_wait_no_more(t, th);
+	th->calls.count = th->thrown.count = 0;
+	th->has_deleted = th->is_exiting = th->had_signal = false;
+	th->held_signal = 0;
+	th->met_trap = th->misses_slot = false;
+	th->bounds_traps = 0;
+	th->thread_pointer = 0;
+	th->own_stack = (struct stack_range){0};
+	syscalls_forget(th);
+}
+
+static bool is_supported_image(struct target *t, pid_t pid)
+{
+	char name[64];
+	struct elf_file *file;
+	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
+	if (elf_file_open(name, NULL, &file) != 0)
+		return true; /* unreadable: install finds out by the maps */
+	bool ok = file->machine == t->arch->elf_machine && file->elf_class == t->arch->elf_class;
+	elf_file_release(file);
+	return ok;
+}
+
+/*
+ * The stop for an execve is inside the call yet; nothing can be put in before the first
+ * instruction. An interrupt stops the thread there.
+ */
+static void stop_in_image(struct thread *th)
+{
+	th->was_interrupted = ptrace_interrupt(th->tid) == 0;
+	th->is_held = false;
+	th->state = THREAD_RUNNING;
+	ptrace_cont(th->tid, 0);
+}
+
+/* @th is at the first instruction of an image that lives on if ptmem dies: guarded first. */
+void exec_start_image(struct target *t, struct thread *th)
+{
+	struct process *p = th->process;
+	p->awaits_start = false;
+	journal_begin(t, p->space);
+	int rc = space_update_modules(p->space, NULL, NULL, NULL);
+	if (rc == 0)
+		rc = trap_handler_install(t, p->space, th);
+	if (rc == 0) {
+		install_at_start(t, th);
+		return;
+	}
+	log_warn("process %d: the program that it executed is not profiled: no handler of SIGTRAP "
+		 "can be put in: %s", p->pid, strerror(-rc));
+	p->space->is_profiled = false;
+}
+
+/* @p runs a new image in @th, its only thread now. */
+static void start_image(struct target *t, struct process *p, struct thread *th)
+{
+	struct address_space *s = space_new(p->pid);
+	p->space = s;
+	p->is_vfork_child = false;
+	s->is_profiled = true;
+	if (t->journals) {
+		p->awaits_start = true;
+		stop_in_image(th);
+		return;
+	}
+	if (t->options.no_probes)
+		install_probes(t, s, th);
+	else if (install_start_trap(t, th) != 0)
+		log_verbose("process %d: its new program cannot be watched", p->pid);
+	thread_resume(t, th, 0);
+}
+
+static void let_go(struct target *t, struct process *p, struct thread *th, enum space_end why)
+{
+	pid_t tid = th->tid;
+	thread_remove(t, th);
+	process_remove(t, p, why);
+	ptrace_detach(tid, 0);
+}
+
+/* @p is of no interest any more, but its calls that our filter stops need an answer. */
+static void stay_unprofiled(struct target *t, struct process *p, struct thread *th)
+{
+	process_leave_space(t, p, SPACE_EXEC);
+	p->space = space_new(p->pid);
+	p->is_vfork_child = false;
+	thread_resume(t, th, 0);
+}
+
+void exec_serve(struct target *t, struct thread *th)
+{
+	unsigned long former = 0;
+	/* of a thread that has got its leader's id the kernel answers no request before
+	 * (looks_like_a_spurious_pid, Linux 5.13) */
+	thread_consume_stop(t, th);
+	ptrace_event_message(th->tid, &former);
+	struct thread *leader = th;
+	if (former != (unsigned long)th->tid && former) {
+		/* another thread called exec: it has the leader's id now */
+		struct thread *caller = thread_find(t, (pid_t)former);
+		if (caller)
+			thread_remove(t, caller);
+	}
+	struct process *p = leader->process;
+	faults_drain(t);
+	drop_other_threads(t, p, leader);
+	forget_former(t, leader);
+	if (p->is_attaching) { /* the new image is the one to profile */
+		stop_in_image(leader);
+		return;
+	}
+	bool is_first = p->is_started && p->is_execing;
+	p->is_first_image = is_first;
+	if (is_first)
+		syscalls_detect_mode(t, p->pid);
+	p->is_execing = false;
+	bool is_followed = t->options.follow_own_exec ||
+			   (t->options.follow_exec &&
+			    !(t->sink.skip_exec && t->sink.skip_exec(t->sink.ctx, p->pid)));
+	if (p->space && (is_first || is_followed) && !t->is_released) {
+		bool fits = is_supported_image(t, p->pid);
+		if (is_first && !fits)
+			t->refusal = ATTACH_32BIT;
+		else if (!fits)
+			log_warn("process %d: a 32-bit program (or one of another machine): not "
+				 "profiled",
+				 p->pid);
+		process_leave_space(t, p, fits ? SPACE_NEXT_IMAGE : SPACE_EXEC);
+		if (fits) {
+			start_image(t, p, leader);
+			return;
+		}
+		p->space = space_new(p->pid);
+		if (is_first) {
+			kill(p->pid, SIGKILL); /* nothing of it ran: the program is refused */
+			thread_resume(t, leader, 0);
+			return;
+		}
+	}
+	if (t->syscalls == SYSCALLS_FILTER)
+		stay_unprofiled(t, p, leader);
+	else
+		let_go(t, p, leader, SPACE_EXEC);
+}

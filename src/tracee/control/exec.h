@@ -1,0 +1,16 @@
+/* Stops at execve. */
+#ifndef PTMEM_TRACEE_CONTROL_EXEC_H
+#define PTMEM_TRACEE_CONTROL_EXEC_H
+
+struct target;
+struct thread;
+
+/* Serves the stop of @th at an execve: the space ends; the new image is followed or let go. */
+void exec_serve(struct target *t, struct thread *th);
+/*
+ * @th is at the first instruction of an image that lives on if ptmem dies: installs the handler,
+ * then probes.
+ */
+void exec_start_image(struct target *t, struct thread *th);
+
+#endif

@@ -1,0 +1,393 @@
+/*
+ * Putting traps and stubs into a space, and taking them out again.
+ *
+ *	in     each watched function of each module: a stub near it (stub_area.c), a trap at its
+ *	       entry and one in the stub where the function returns
+ *	out    the text is restored, threads are stepped out of our pages; a page that some stack
+ *	       still leads to stays, and is tried again or left
+ */
+#include "tracee/control/install.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "tracee/calls/calls.h"
+#include "tracee/calls/entry.h"
+#include "tracee/calls/exceptions.h"
+#include "tracee/calls/requests.h"
+#include "tracee/calls/stack_scan.h"
+#include "tracee/control/loader.h"
+#include "tracee/control/target.h"
+#include "tracee/control/thread_stacks.h"
+#include "tracee/guard/guardian.h"
+#include "tracee/guard/trap_handler.h"
+#include "tracee/inject/inject.h"
+#include "tracee/inject/seccomp.h"
+#include "tracee/inject/stub_area.h"
+#include "tracee/inject/world.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/os/soname.h"
+#include "tracee/pads/pad_leave.h"
+#include "tracee/pads/pads.h"
+#include "tracee/state/heap_sampling.h"
+#include "tracee/state/journal.h"
+#include "tracee/state/module.h"
+#include "tracee/state/probe.h"
+#include "tracee/state/space.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/space_modules.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+#include "tracee/state/trap.h"
+#include "tracee/state/trap_table.h"
+#include "tracee/syscalls/syscall_sites.h"
+#include "tracee/syscalls/syscalls.h"
+
+#define FUNCTION_MAX 65536u
+
+/* -- one function -- */
+
+static void count_probe(struct target *t, struct address_space *s, const struct probe *probe)
+{
+	s->probe_count += probe->function != FUNCTION_NONE;
+	t->stats.probes = MAX(t->stats.probes, s->probe_count);
+}
+
+/* The dynamic linker has changed its list of objects. */
+static enum trap_answer serve_loader(struct target *t, struct thread *th, struct trap *trap,
+				     struct arch_regs *regs)
+{
+	struct address_space *s = th->process->space;
+	taddr_t addr = trap->addr, next = trap->stub.jump;
+	if (loader_has_changed(s, trap))
+		install_update(t, s, th);
+	trap = space_trap_find(s, addr); /* the table may have moved */
+	call_continue_at(t, th, regs, trap ? trap->stub.jump : next);
+	return TRAP_RESUME;
+}
+
+static int install_site(struct target *t, struct thread *th, struct address_space *s,
+			const struct module *m, const struct probe_site *site)
+{
+	taddr_t entry = m->bias + site->vaddr;
+	size_t size = MIN(site->size, (uint64_t)FUNCTION_MAX);
+	_cleanup_free_ uint8_t *code = xmalloc(size);
+	uint8_t out[STUB_MAX];
+	const struct stub_place place = {t, th, s, m};
+	struct stub_area *area;
+	struct trap trap = {.kind = TRAP_ENTRY,
+			    .serve = site->probe->kind == PROBE_LOADER ?
+					     serve_loader :
+					     entry_handler(site->probe),
+			    .probe = site->probe,
+			    .module = m->id,
+			    .entry = entry,
+			    .is_leaf = site->is_leaf,
+			    .code_size = (uint32_t)size};
+	const char *why = "no room for its stub";
+	int rc = space_read_text(s, entry, code, size);
+	if (rc == 0)
+		rc = stub_area_get(&place, entry, &area);
+	if (rc == 0)
+		rc = t->arch->make_stub(code, size, entry, area->start + area->used, out,
+					sizeof(out), &trap.stub, &why);
+	if (rc == 0 && space_trap_find(s, trap.stub.patch))
+		return 0; /* another name of the same code */
+	if (rc == 0)
+		rc = space_write(s, area->start + area->used, out, trap.stub.size);
+	if (rc == 0) {
+		stub_area_use(area, trap.stub.size);
+		struct trap back = trap;
+		back.kind = TRAP_RETURN;
+		back.serve = entry_serve_return;
+		back.addr = trap.stub.trap;
+		trap.addr = trap.stub.patch;
+		rc = space_trap_put(s, t->arch, &back);
+	}
+	if (rc == 0)
+		rc = space_trap_put(s, t->arch, &trap);
+	if (rc == 0)
+		count_probe(t, s, trap.probe);
+	else
+		log_verbose("%s in %s is not watched: %s", site->probe->symbol, m->path,
+			    rc == -ENOTSUP ? why : strerror(-rc));
+	return rc;
+}
+
+static void install_functions(struct target *t, struct thread *th, struct address_space *s,
+			      struct module *m)
+{
+	if (!t->options.no_probes)
+		requests_install(t, s, m);
+	if (!m->sites) {
+		m->sites = xcalloc(1, sizeof(*m->sites));
+		probe_sites_find(m->file, m->sites);
+	}
+	bool is_allocator = m->sites->list.count > 0 &&
+			    soname_is_watched(m->file, t->options.somalloc);
+	m->hides_new = t->options.heap_sample && !t->options.somalloc &&
+		       soname_is_standard_cxx(m->file);
+	uint32_t used = 0;
+	for (size_t i = 0; i < m->sites->list.count; i++) {
+		const struct probe_site *site = &m->sites->list.data[i];
+		if (space_in_other_module(s, m, m->bias + site->vaddr))
+			continue;
+		if (site->probe->kind == PROBE_MAPPING && !t->options.mapping_calls)
+			continue;
+		if (site->probe->kind == PROBE_END && !t->options.program_end)
+			continue;
+		if (t->options.no_probes && site->probe->kind != PROBE_LOADER)
+			continue;
+		if (site->probe->kind <= PROBE_FREE && !is_allocator)
+			continue;
+		if (m->hides_new && probe_is_cxx(site->probe))
+			continue;
+		int rc = install_site(t, th, s, m, site);
+		if (rc == -ESRCH)
+			return;
+		t->stats.unprobed += rc != 0;
+		used++;
+	}
+	if (used > 0)
+		stub_area_write_headers(s);
+}
+
+static void install_module(struct target *t, struct thread *th, struct address_space *s,
+			   struct module *m)
+{
+	bool has_sites = t->syscalls == SYSCALLS_SITES;
+	if (m->is_vdso || (t->options.no_probes && !has_sites))
+		return;
+	if (m->file)
+		install_functions(t, th, s, m);
+	if (has_sites)
+		syscall_sites_install(t, th, s, m);
+}
+
+struct install_context {
+	struct target *target;
+	struct thread *thread;
+};
+
+static void module_loaded(void *ctx, struct address_space *s, struct module *m)
+{
+	struct install_context *c = ctx;
+	if (!s->is_left)
+		install_module(c->target, c->thread, s, m);
+	if (s->user)
+		c->target->sink.module_loaded(c->target->sink.ctx, s, m);
+}
+
+static void module_unloaded(void *ctx, struct address_space *s, struct module *m)
+{
+	struct install_context *c = ctx;
+	if (s->user)
+		c->target->sink.module_unloaded(c->target->sink.ctx, s, m);
+}
+
+void install_update(struct target *t, struct address_space *s, struct thread *th)
+{
+	struct install_context c = {t, th};
+	space_update_modules(s, module_loaded, module_unloaded, &c);
+	if (t->syscalls == SYSCALLS_SITES && !s->is_left)
+		syscall_sites_check_code(t, s);
+}
+
+struct module *target_refresh_module(struct target *t, struct address_space *s, taddr_t pc)
+{
+	struct module *m = space_find_module(s, pc);
+	if (m || space_is_known_miss(s, pc) || !space_may_be_code(s, pc))
+		return m;
+	install_update(t, s, NULL);
+	m = space_find_module(s, pc);
+	if (!m)
+		space_is_known_miss(s, pc); /* notes it */
+	return m;
+}
+
+int install_probes(struct target *t, struct address_space *s, struct thread *th)
+{
+	int rc = space_update_modules(s, NULL, NULL, NULL);
+	stub_area_adopt(s);
+	for (size_t i = 0; i < s->modules.count; i++)
+		install_module(t, th, s, s->modules.data[i]);
+	if (t->syscalls == SYSCALLS_SITES)
+		syscall_sites_check_code(t, s);
+	if (s->probe_count + s->marker_count == 0 && !t->options.no_probes && !loader_is_there(s))
+		return -ENOENT;
+	syscalls_start(t, s, th);
+	if (s->is_profiled)
+		heap_sampling_start(t, s);
+	if (s->is_profiled && !s->user)
+		t->sink.space_new(t->sink.ctx, s);
+	s->is_ready = true;
+	thread_stacks_begin(t, s);
+	return rc;
+}
+
+void install_at_start(struct target *t, struct thread *th)
+{
+	struct process *p = th->process;
+	if (install_probes(t, p->space, th) != -ENOENT)
+		return;
+	if (p->is_first_image) {
+		t->refusal = ATTACH_NO_PROBES;
+		kill(p->pid, SIGKILL); /* nothing of it ran */
+	} else {
+		log_warn("process %d: no malloc or other allocation function found; a stripped "
+			 "static program? "
+			 "not profiled",
+			 p->pid);
+		p->space->is_profiled = false;
+	}
+}
+
+/* At the program's first instruction. */
+static enum trap_answer serve_start(struct target *t, struct thread *th, struct trap *trap,
+				    struct arch_regs *regs)
+{
+	taddr_t addr = trap->addr;
+	space_trap_take(th->process->space, t->arch, trap);
+	call_continue_at(t, th, regs, addr);
+	install_at_start(t, th);
+	return TRAP_RESUME;
+}
+
+int install_start_trap(struct target *t, struct thread *th)
+{
+	struct arch_regs regs;
+	int rc = ptrace_get_regs(th->tid, &regs);
+	struct trap trap = {
+		.kind = TRAP_START, .serve = serve_start, .addr = regs.word[t->arch->pc]};
+	return rc != 0 ? rc : space_trap_put(th->process->space, t->arch, &trap);
+}
+
+/* -- leaving -- */
+
+static int unmap(struct target *t, struct thread **th, taddr_t start, uint64_t size)
+{
+	const uint64_t args[6] = {start, size};
+	int64_t result = -1;
+	if (!*th || !seccomp_allows_injection(t, (*th)->tid))
+		return -EPERM;
+	journal_remove_area((*th)->process->space,
+			  start); /* it may be the program's own the next moment */
+	int rc = inject_syscall(t, *th, SYS_munmap, args, &result);
+	if (rc == -ESRCH)
+		*th = NULL;
+	return rc != 0 ? rc : (int)result;
+}
+
+static void leave_area(struct target *t, struct address_space *s, struct thread **th,
+		       struct stub_area *a, bool is_used)
+{
+	if (!is_used && a->is_slack && space_write(s, a->start, a->saved, a->size) == 0)
+		return;
+	if (!is_used && !a->is_slack && unmap(t, th, a->start, a->size) == 0)
+		return;
+	stub_area_leave(s, a);
+	t->stats.pages_left += a->is_slack ? 0 : a->size / PAGE_SIZE_MIN;
+}
+
+/* Pads are left together: one that stays needs the recorder and the shared memory. */
+static void keep_pads_together(struct target *t, struct address_space *s, struct thread **th,
+			       bool *used)
+{
+	bool stay = stack_scan_uses_pads(s, used);
+	for (size_t i = 0; i < s->own.areas.count; i++)
+		used[i] |= s->own.areas.data[i].is_pads && stay;
+	uint64_t size = 0;
+	taddr_t at = s->pads ? pads_mapped_at(s, &size) : 0;
+	if (!stay && at)
+		unmap(t, th, at, size);
+	else if (!stay && s->journal && s->journal->shared)
+		unmap(t, th, s->journal->shared, s->journal->shared_size);
+}
+
+static bool is_outside_areas(void *ctx, taddr_t pc)
+{
+	const struct address_space *s = ctx;
+	return !space_find_area(s, pc) && journal_injection_at(s, pc) < 0;
+}
+
+#define MAX_STEPS_OUT 20000
+
+/* Lets no thread stand in our pages; what traps there becomes harmless first. */
+static void step_threads_out(struct target *t, struct address_space *s)
+{
+	for (size_t i = 0; i < s->traps.count; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (trap->kind == TRAP_RETURN || trap->kind >= TRAP_PAD_ENTRY)
+			space_write(s, trap->addr, &t->arch->nop_insn, 1);
+	}
+	pads_run_out(t, s);
+	struct thread *th;
+	for_each_thread_in(t, s, th) {
+		if (!th->is_exiting)
+			inject_step_until(t, th, is_outside_areas, s, MAX_STEPS_OUT);
+	}
+}
+
+/* The handler is about to go: from now on no SIGTRAP may come. */
+static void drain_sigtraps(struct target *t, struct address_space *s)
+{
+	if (!s->journal || !s->journal->has_handler)
+		return;
+	struct thread *th;
+	for_each_thread_in(t, s, th) {
+		if (!th->is_exiting && th->is_held && !th->is_in_vfork)
+			inject_drain_sigtrap(t, th);
+	}
+}
+
+bool install_remove(struct target *t, struct address_space *s, struct thread *th, bool is_last)
+{
+	uint32_t id = s->id;
+	/* a walk of stacks, below, may find a module that no loader has announced yet */
+	s->is_left = true;
+	pads_disarm(t, s);
+	world_serve_traps(t, s);
+	if (!space_exists(t, id))
+		return true;
+	for (size_t i = 0; i < s->traps.count; i++) {
+		struct trap *trap = &s->traps.data[i];
+		bool is_in_text = trap->kind == TRAP_ENTRY || trap->kind == TRAP_START ||
+				  trap->kind == TRAP_SYSCALL || trap->kind == TRAP_PAD_EXIT;
+		if (is_in_text && space_trap_take(s, t->arch, trap) != 0)
+			log_debug("space %u: the text at %#lx could not be restored", s->id,
+				  (unsigned long)trap->addr);
+		requests_removed(s, trap);
+	}
+	syscall_sites_leave(t, s);
+	step_threads_out(t, s);
+	guardian_restore_masks(t);
+	pads_release_threads(t, s);
+	exceptions_release_threads(t, s);
+	drain_sigtraps(t, s);
+	trap_handler_remove(t, s);
+	bool *used = stack_scan_used_areas(t, s);
+	bool is_used = false;
+	for (size_t i = 0; i < s->own.areas.count; i++)
+		is_used |= used[i];
+	bool in_injection[JOURNAL_INJECTIONS];
+	is_used |= stack_scan_used_injections(t, s, in_injection);
+	s->is_ready = false;
+	if (is_used && !is_last) {
+		free(used);
+		return false;
+	}
+	keep_pads_together(t, s, &th, used);
+	for (size_t i = 0; i < s->own.areas.count; i++)
+		leave_area(t, s, &th, &s->own.areas.data[i], used[i]);
+	free(used);
+	journal_clear_injections(s, in_injection);
+	trap_table_clear(&s->traps);
+	own_memory_clear(&s->own);
+	return true;
+}

@@ -1,0 +1,278 @@
+/*
+ * Job control. The shell waits for ptmem, not for the program that ptmem started, so ptmem has to
+ * stop when the program does.
+ *
+ *	the program                      ptmem
+ *	all its threads enter a          stops itself by the same signal
+ *	group stop
+ *	gets SIGCONT with its process    gets it, too, and serves the program's stop
+ *	group (fg, bg, kill %1)
+ *	gets SIGCONT alone, is killed,   is continued by the watcher: a child of ptmem that lives
+ *	or another process needs ptmem   while ptmem is stopped, and sees in /proc that a signal
+ *	                                 that ptmem must look at waits for it
+ *	is in its group stop yet, and    sends SIGCONT to the program: what a user means who sends
+ *	ptmem was continued              it to the process that the shell knows
+ *	is in its group stop yet, and    serves, and stops again after a while
+ *	the watcher continued ptmem
+ *
+ * SIGTSTP and SIGTTIN from the terminal reach ptmem, too. It does nothing about them: the program
+ * may catch them, and restore the terminal's modes before it stops. If ptmem had stopped by then,
+ * it could not deliver the signal. SIGTTOU keeps its action, since ptmem itself writes to the
+ * terminal.
+ */
+#include "tracee/control/job.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "tracee/control/timers.h"
+#include "tracee/inject/stops.h"
+#include "tracee/os/clock.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+
+#define WATCH_NS 20000000l /* how often the watcher looks */
+#define AWAKE_MIN_NS 50000000ull
+#define AWAKE_MAX_NS 5000000000ull
+#define SIGNAL_BIT(sig) (1ull << ((sig) - 1))
+/* Stops of tracees; a client of --monitor; a report that is asked for; a timer of ptmem's. */
+#define WAKING (SIGNAL_BIT(SIGCHLD) | SIGNAL_BIT(SIGIO) | SIGNAL_BIT(SIGUSR1) | SIGNAL_BIT(SIGALRM))
+
+#define CAUGHT 2
+struct job {
+	int signal;             /* of the group stop that a thread of it reported; 0 = none */
+	uint64_t again_ns;      /* not before that time ptmem stops again; 0 = at once */
+	uint64_t awake_ns;      /* how long it was to stay awake last */
+	bool is_caught[CAUGHT]; /* signals of the terminal that ptmem catches */
+};
+
+struct job *job_new(void)
+{
+	return xcalloc(1, sizeof(struct job));
+}
+
+void job_free(struct job *job)
+{
+	free(job);
+}
+
+/* -- stopping -- */
+
+static void block(int how, int sig, sigset_t *old)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	sigprocmask(how, &set, old);
+}
+
+/*
+ * Takes @sig, which is blocked, off the pending ones. *info_out: all zeros if it was not among
+ * them.
+ */
+static void take_pending(int sig, siginfo_t *info_out)
+{
+	const struct timespec now = {0, 0};
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	if (sigtimedwait(&set, info_out, &now) != sig)
+		*info_out = (siginfo_t){0};
+}
+
+static void discard_pending(int sig)
+{
+	siginfo_t info;
+	take_pending(sig, &info);
+}
+
+ATTR_NORETURN static void watch(pid_t ptmem)
+{
+	const struct timespec pause = {0, WATCH_NS};
+	struct proc_status st;
+	sigset_t all;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	setpgid(0, 0); /* a SIGSTOP for the group must not stop it */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (getppid() == ptmem && proc_status_read(ptmem, &st) == 0) {
+		if (st.state == 'T' && (st.pending | st.pending_shared) & WAKING) {
+			kill(ptmem, SIGCONT);
+			_exit(0);
+		}
+		nanosleep(&pause, NULL);
+	}
+	_exit(1);
+}
+
+/*
+ * The default action of @sig. Returns the process that continued us; 0: it did not stop us, since
+ * our group is an orphan.
+ */
+static pid_t raise_stop(int sig)
+{
+	siginfo_t info;
+	const struct sigaction standard = {.sa_handler = SIG_DFL};
+	struct sigaction action;
+	sigset_t mask;
+	if (sigaction(sig, sig == SIGSTOP ? NULL : &standard, &action) != 0)
+		return 0;
+	block(SIG_UNBLOCK, sig, &mask);
+	raise(sig);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	if (sig != SIGSTOP)
+		sigaction(sig, &action, NULL);
+	take_pending(SIGCONT, &info);
+	return info.si_signo ? MAX(info.si_pid, 1) : 0;
+}
+
+bool job_stop_self(int sig)
+{
+	pid_t self = getpid(), watcher, by;
+	discard_pending(SIGCONT);
+	watcher = fork();
+	if (watcher == 0)
+		watch(self);
+	by = raise_stop(sig);
+	if (!by)
+		by = raise_stop(SIGSTOP);
+	if (watcher > 0) {
+		kill(watcher, SIGKILL);
+		waitpid(watcher, NULL, 0);
+	}
+	return by != watcher;
+}
+
+/* -- the program -- */
+
+/* Whether all threads of @p are in a group stop. */
+static bool is_stopped(const struct target *t, const struct process *p)
+{
+	bool has_threads = false;
+	const struct thread *th;
+	for_each_thread(t, th) {
+		if (th->process != p || th->is_exiting)
+			continue;
+		if (th->state != THREAD_LISTENING || th->is_held)
+			return false;
+		has_threads = true;
+	}
+	return has_threads;
+}
+
+/* As if it had gone to ptmem's group, and the program were in it. */
+static void continue_program(pid_t pid)
+{
+	siginfo_t info = {0};
+	pid_t group = getpgid(pid);
+	/* a stop to be served is that of a SIGCONT which the program got itself */
+	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) == 0 &&
+	    info.si_pid == pid)
+		return;
+	kill(group > 0 && group != getpgrp() ? -group : pid, SIGCONT);
+}
+
+void job_note_stop(struct target *t, const struct process *p, int sig)
+{
+	if (!p->is_started || t->job->signal == sig)
+		return;
+	t->job->signal = sig;
+	t->job->again_ns = t->job->awake_ns = 0;
+	discard_pending(SIGCONT);
+}
+
+/* The started program; NULL if it is not stopped. */
+static struct process *find_stopped(struct target *t)
+{
+	struct process *p = process_find(t, t->first_pid);
+	return p && p->is_started && is_stopped(t, p) ? p : NULL;
+}
+
+#define STOPS_IN_A_ROW 32
+
+/*
+ * Serves the stops that wait, so that SIGCHLD is pending afterwards only if there is another: the
+ * watcher wakes us for it. False: there may be more, or something else is to be done before we
+ * stop.
+ */
+static bool serve_waiting(struct target *t)
+{
+	bool is_clean = false;
+	for (int n = 0; n < STOPS_IN_A_ROW && !t->promote && !t->must_restart; n++) {
+		bool has_served = stops_serve_next(t, true) == 0;
+		if (!has_served && is_clean)
+			return true;
+		is_clean = !has_served;
+		if (is_clean)
+			discard_pending(SIGCHLD);
+	}
+	return false;
+}
+
+/* The watcher has continued us. */
+static void stay_awake(struct target *t)
+{
+	struct job *job = t->job;
+	job->awake_ns = MIN(MAX(2 * job->awake_ns, AWAKE_MIN_NS), AWAKE_MAX_NS);
+	job->again_ns = target_clock() + job->awake_ns;
+	timers_wake_by(t, job->again_ns);
+}
+
+/* Whether a SIGCONT for ptmem alone has come while the watcher had it awake. */
+static bool was_continued(const struct job *job)
+{
+	siginfo_t info = {0};
+	if (job->again_ns)
+		take_pending(SIGCONT, &info);
+	return info.si_signo != 0;
+}
+
+void job_follow(struct target *t)
+{
+	struct job *job = t->job;
+	if (!job->signal || target_clock() < job->again_ns || !serve_waiting(t))
+		return;
+	struct process *p = find_stopped(t);
+	if (!p) {
+		job->signal = 0;
+	} else if (was_continued(job) || job_stop_self(job->signal)) {
+		job->signal = 0; /* its next stop, if there is one, will be reported */
+		continue_program(p->pid);
+	} else {
+		stay_awake(t);
+	}
+	t->now_ns = target_clock();
+}
+
+/* -- signals of the terminal -- */
+
+static const int caught[CAUGHT] = {SIGTSTP, SIGTTIN};
+
+static void on_stop(int sig)
+{
+	(void)sig;
+}
+
+void job_begin(struct target *t)
+{
+	const struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
+	block(SIG_BLOCK, SIGCONT, NULL);
+	for (size_t i = 0; i < CAUGHT; i++) {
+		struct sigaction old;
+		if (sigaction(caught[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+			t->job->is_caught[i] = sigaction(caught[i], &action, NULL) == 0;
+	}
+}
+
+void job_end(struct target *t)
+{
+	for (size_t i = 0; i < CAUGHT; i++) {
+		if (t->job->is_caught[i])
+			signal(caught[i], SIG_DFL);
+		t->job->is_caught[i] = false;
+	}
+}

@@ -1,0 +1,35 @@
+/* Job control: ptmem stops when the program that it started does; job.c has the picture. */
+#ifndef PTMEM_TRACEE_CONTROL_JOB_H
+#define PTMEM_TRACEE_CONTROL_JOB_H
+
+#include <sys/types.h>
+
+#include "base/types.h"
+
+struct job;
+struct process;
+struct target;
+
+struct job *job_new(void);
+void job_free(struct job *job);
+
+/*
+ * The started program runs: signals by which the terminal stops ptmem are the program's from now
+ * on.
+ */
+void job_begin(struct target *t);
+/* The program has ended: they stop ptmem again. */
+void job_end(struct target *t);
+
+/* A thread of @p is in a group stop by @sig. */
+void job_note_stop(struct target *t, const struct process *p, int sig);
+/* Stops ptmem if the started program is stopped; returns when ptmem was continued. */
+void job_follow(struct target *t);
+
+/*
+ * Stops ptmem by @sig. True: it was continued from outside; false: by its watcher, because it
+ * has something to do.
+ */
+bool job_stop_self(int sig);
+
+#endif

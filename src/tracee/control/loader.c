@@ -1,0 +1,50 @@
+/*
+ * It calls _dl_debug_state twice for each change, and says in its struct r_debug which of
+ * the two it is (link.h):
+ *
+ *	RT_ADD, RT_DELETE   begins: nothing is mapped or unmapped yet
+ *	RT_CONSISTENT       is over
+ *
+ * There is a struct for each namespace (dlmopen), and only the first is known here. Another's
+ * change, while the first one is within one, is distinguished from its beginning by the state that
+ * the first had at the last stop.
+ */
+#include "tracee/control/loader.h"
+
+#include <link.h>
+
+#include "base/elf_file.h"
+#include "tracee/state/module.h"
+#include "tracee/state/probe.h"
+#include "tracee/state/space.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/space_modules.h"
+#include "tracee/state/trap.h"
+
+bool loader_has_changed(struct address_space *s, const struct trap *trap)
+{
+	const struct module *m = space_find_module(s, trap->addr);
+	struct r_debug now;
+
+	if (!m || !m->sites || !m->sites->r_debug ||
+	    space_read(s, m->bias + m->sites->r_debug, &now, sizeof(now)) != 0)
+		return true;
+	bool begins = now.r_state != RT_CONSISTENT && !s->is_loading;
+	s->is_loading = now.r_state != RT_CONSISTENT;
+	return !begins;
+}
+
+bool loader_is_there(const struct address_space *s)
+{
+	for (size_t i = 0; i < s->modules.count; i++) {
+		const struct module *m = s->modules.data[i];
+		if (!m->is_vdso && (!m->file || m->file->has_interp))
+			return true;
+	}
+	for (size_t i = 0; i < s->traps.count; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (trap->kind == TRAP_ENTRY && trap->probe->kind == PROBE_LOADER)
+			return true;
+	}
+	return false;
+}

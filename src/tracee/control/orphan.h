@@ -1,0 +1,20 @@
+/*
+ * Children whose parent was killed before it could announce them.
+ */
+#ifndef PTMEM_TRACEE_CONTROL_ORPHAN_H
+#define PTMEM_TRACEE_CONTROL_ORPHAN_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct process;
+struct target;
+
+/*
+ * Whether @child, a process that has stopped and is not known yet, was forked by @dying, whose
+ * threads have all ended, rather than by one that lives and will report it. False for one that is
+ * gone.
+ */
+bool orphan_is_of(const struct target *t, const struct process *dying, pid_t child);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * What the layers keep of an address space is released here, in the order in which they need each
+ * other.
+ */
+#include "tracee/control/process_end.h"
+
+#include "tracee/calls/requests.h"
+#include "tracee/control/roots.h"
+#include "tracee/pads/pad_delivery.h"
+#include "tracee/pads/pads.h"
+#include "tracee/state/event_sink.h"
+#include "tracee/state/space.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+
+void process_leave_space(struct target *t, struct process *p, enum space_end why)
+{
+	struct address_space *s = p->space;
+	if (--s->users == 0) {
+		pads_finish(t, s);
+		if (s->user)
+			t->sink.space_end(t->sink.ctx, s, why);
+		pads_free(t, s);
+		if (t->promote == s)
+			t->promote = NULL;
+		requests_free(s);
+		space_free(s);
+	} else if (s->reader == p->pid) {
+		process_move_reader(t, p);
+	}
+	p->space = NULL;
+}
+
+void process_remove(struct target *t, struct process *p, enum space_end why)
+{
+	process_unlink(t, p);
+	process_leave_space(t, p, why);
+	roots_free(p->last_roots);
+	free(p);
+}

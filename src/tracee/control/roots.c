@@ -1,0 +1,280 @@
+/*
+ * Registers and writable memory of a space; roots.h says what is left out.
+ *
+ * At the end of a process its threads reach their exit stops one by one, and the
+ * memory stays until the last has passed: registers are noted at each, memory is
+ * listed at the last. A thread that ends by itself holds nothing any more.
+ */
+#include "tracee/control/roots.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "base/log.h"
+#include "tracee/control/dead_stack.h"
+#include "tracee/os/maps.h"
+#include "tracee/os/pagemap.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/pads/pad_delivery.h"
+#include "tracee/state/module.h"
+#include "tracee/state/space.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+
+/* -- registers -- */
+
+static void add_vector_registers(const struct target *t, pid_t tid, struct roots *r)
+{
+	uint64_t words[2048];
+	struct iovec iov = {words, sizeof(words)};
+
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)t->arch->vector_note, &iov) != 0)
+		return;
+	for (size_t i = 0; i < iov.iov_len / sizeof(*words); i++)
+		if (words[i])
+			*vec_add(&r->words) = words[i];
+}
+
+static void add_thread(const struct target *t, pid_t tid, struct roots *r)
+{
+	struct arch_regs regs = {{0}};
+
+	if (ptrace_get_regs(tid, &regs) != 0)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(regs.word); i++)
+		if (regs.word[i])
+			*vec_add(&r->words) = regs.word[i];
+	*vec_add(&r->stack_tops) = regs.word[t->arch->sp] - t->arch->red_zone;
+	/*
+	 * in a system call, vector registers hold what their
+	 * last user left there: none is saved by a callee
+	 */
+	if ((int64_t)regs.word[t->arch->syscall_nr] < 0)
+		add_vector_registers(t, tid, r);
+}
+
+/* -- memory -- */
+
+/* Reading a device may have effects. Shared memory and huge pages have names below /dev, too. */
+static bool is_device(const struct map *m)
+{
+	static const char *const memory[] = {"/dev/zero", "/dev/shm/", "/dev/hugepages/"};
+
+	if (strncmp(m->path, "/dev/", 5) != 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(memory); i++)
+		if (strncmp(m->path, memory[i], strlen(memory[i])) == 0)
+			return false;
+	return true;
+}
+
+static void add_range(struct roots *r, taddr_t start, taddr_t end)
+{
+	struct root_range *last = r->memory.count ? &r->memory.data[r->memory.count - 1] : NULL;
+
+	if (last && last->end == start)
+		last->end = end;
+	else if (start < end)
+		*vec_add(&r->memory) = (struct root_range){start, end};
+}
+
+static void add_present(void *roots, taddr_t start, taddr_t end)
+{
+	add_range(roots, start, end);
+}
+
+static bool is_ours(const struct address_space *s, const struct map *m)
+{
+	for (size_t i = 0; i < s->own.areas.count; i++) {
+		const struct stub_area *a = &s->own.areas.data[i];
+		if (a->is_memory && m->start >= a->start && m->end <= a->start + a->size)
+			return true;
+	}
+	return m->start >= s->own.shared && m->end <= s->own.shared + s->own.shared_size;
+}
+
+static bool is_below(const struct roots *r, taddr_t start, taddr_t end, taddr_t *top_out)
+{
+	taddr_t top = UINT64_MAX;
+
+	for (size_t i = 0; i < r->stack_tops.count; i++)
+		if (r->stack_tops.data[i] > start && r->stack_tops.data[i] < end)
+			top = MIN(top, r->stack_tops.data[i]);
+	*top_out = top;
+	return top != UINT64_MAX;
+}
+
+/* Keeps the library's description of a thread that has ended, whose stack is @m; not the rest. */
+static void note_dead_stack(struct roots *r, const struct map *m)
+{
+	uint64_t page[PAGE_SIZE_MIN / sizeof(uint64_t)];
+	taddr_t last = m->end - sizeof(page);
+	struct dead_stack dead;
+
+	if (*m->path || m->is_shared || roots_read(r, last, page, sizeof(page)) != sizeof(page) ||
+	    !dead_stack_check(m->start, m->end, page, &dead))
+		return;
+	*vec_add(&r->dead_stacks) = (struct root_range){m->start, dead.kept_start};
+	if (dead.kept_end < m->end)
+		*vec_add(&r->dead_stacks) = (struct root_range){dead.kept_end, m->end};
+}
+
+/* A stack grows down from its map's end: what is below all stack pointers in it is garbage. It is
+ * one if the kernel says so, or if a guard is below it. */
+static void note_stack(struct roots *r, const struct map *m, const struct map *before)
+{
+	taddr_t top;
+	bool has_guard = before && before->end == m->start && !before->is_read &&
+			 !before->is_write && !*m->path;
+
+	if ((has_guard || map_is_main_stack(m)) && is_below(r, m->start, m->end, &top))
+		*vec_add(&r->below_stacks) = (struct root_range){m->start, top};
+	else if (has_guard)
+		note_dead_stack(r, m);
+}
+
+/* Whether @m was written while its object was relocated, then closed (RELRO): data follow it. */
+static bool is_relro(const struct map *m, const struct map *after)
+{
+	return m->is_read && !m->is_exec && !m->is_shared && *m->path == '/' &&
+	       after->start == m->end && after->is_write && after->ino == m->ino &&
+	       after->dev == m->dev;
+}
+
+static bool may_hold_pointers(const struct address_space *s, const struct maps *maps, size_t i)
+{
+	const struct map *m = &maps->list.data[i];
+	bool was_written = m->is_write || (i + 1 < maps->list.count && is_relro(m, m + 1));
+
+	return m->is_read && was_written && !is_device(m) && !is_ours(s, m);
+}
+
+static int add_memory(const struct address_space *s, struct roots *r)
+{
+	struct present present;
+	struct maps maps;
+	int rc = maps_read(r->reader, &maps);
+
+	if (rc != 0)
+		return rc;
+	present_open(r->reader, true, &present);
+	for (size_t i = 0; i < maps.list.count; i++) {
+		const struct map *m = &maps.list.data[i];
+
+		if (!may_hold_pointers(s, &maps, i))
+			continue;
+		note_stack(r, m, i > 0 ? m - 1 : NULL);
+		if (m->is_write && !m->is_shared && *m->path == '/')
+			*vec_add(&r->data) = (struct root_range){m->start, m->end};
+		if (m->is_shared)
+			add_range(r, m->start, m->end);
+		else /* a private page that never was written holds nothing */
+			present_find(&present, m->start, m->end, add_present, r);
+	}
+	present_close(&present);
+	maps_deinit(&maps);
+	return 0;
+}
+
+/* -- all -- */
+
+static struct roots *roots_new(pid_t reader)
+{
+	struct roots *r = xcalloc(1, sizeof(*r));
+
+	r->reader = reader;
+	return r;
+}
+
+void roots_free(struct roots *r)
+{
+	if (!r)
+		return;
+	vec_deinit(&r->words);
+	vec_deinit(&r->stack_tops);
+	vec_deinit(&r->memory);
+	vec_deinit(&r->data);
+	vec_deinit(&r->dead_stacks);
+	vec_deinit(&r->below_stacks);
+	free(r);
+}
+
+static void add_noted(const struct roots *from, struct roots *r)
+{
+	for (size_t i = 0; i < from->words.count; i++)
+		*vec_add(&r->words) = from->words.data[i];
+	for (size_t i = 0; i < from->stack_tops.count; i++)
+		*vec_add(&r->stack_tops) = from->stack_tops.data[i];
+}
+
+/* The last step: @r gets its memory, and becomes *@out. */
+static int finish(const struct address_space *s, struct roots *r, struct roots **out)
+{
+	int rc = add_memory(s, r);
+
+	if (rc != 0)
+		roots_free(r);
+	else
+		*out = r;
+	return rc;
+}
+
+int roots_collect(struct target *t, struct address_space *s, struct roots **out)
+{
+	struct roots *r = roots_new(s->reader);
+	const struct thread *th;
+
+	for_each_thread_in(t, s, th) {
+		if (!th->is_exiting)
+			add_thread(t, th->tid, r);
+	}
+	for (size_t i = 0; i < t->processes.count; i++)
+		if (t->processes.data[i]->space == s && t->processes.data[i]->last_roots)
+			add_noted(t->processes.data[i]->last_roots, r);
+	return finish(s, r, out);
+}
+
+int roots_list(const struct address_space *s, struct roots **out)
+{
+	return finish(s, roots_new(s->reader), out);
+}
+
+ssize_t roots_read(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	const struct roots *r = ctx;
+	struct iovec here = {buf, size}, there = {(void *)(uintptr_t)addr, size};
+
+	return process_vm_readv(r->reader, &here, 1, &there, 1, 0);
+}
+
+/* A thread that calls exit for itself is no part of the end of its process. */
+static bool ends_by_itself(const struct target *t, pid_t tid)
+{
+	struct arch_regs regs;
+
+	return ptrace_get_regs(tid, &regs) == 0 && (long)regs.word[t->arch->syscall_nr] == SYS_exit;
+}
+
+void roots_serve_exit(struct target *t, struct thread *th)
+{
+	struct process *p = th->process;
+	struct address_space *s = p->space;
+	const struct thread *other;
+
+	if (!p->last_roots)
+		p->last_roots = roots_new(th->tid);
+	if (!ends_by_itself(t, th->tid))
+		add_thread(t, th->tid, p->last_roots);
+	for_each_thread(t, other) {
+		if (other->process == p && !other->is_exiting)
+			return;
+	}
+	if (s->users > 1 || !s->user || !s->is_ready)
+		return;
+	pads_catch_up(t, s);
+	s->reader = th->tid; /* the first thread may be gone */
+	t->sink.final_scan(t->sink.ctx, s);
+}

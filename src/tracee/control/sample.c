@@ -1,0 +1,121 @@
+/*
+ * Samples of stack pointers.
+ *
+ * A thread that sleeps in the kernel is not disturbed: its stack pointer is in /proc.
+ * One that runs is interrupted, and reported at the stop (loop.c). One inside a watched
+ * call is passed over: the call's event has its caller's stack pointer, and the stack
+ * below holds words of ours.
+ *
+ * With thousands of threads a look takes long: it is had less often then.
+ */
+#include "tracee/control/sample.h"
+
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/proc.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/pads/pad_delivery.h"
+#include "tracee/pads/pad_threads.h"
+#include "tracee/state/heap_event.h"
+#include "tracee/state/space.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+
+#define MAX_LOOKS 3
+
+/* The stack pointer of a sleeping thread; false where it runs, or cannot be read. */
+static bool read_sleeping_sp(pid_t tid, taddr_t *sp_out, taddr_t *pc_out)
+{
+	char line[256];
+	_cleanup_fclose_ FILE *f = proc_open(tid, "syscall");
+	if (!f || !fgets(line, sizeof(line), f))
+		return false;
+	/* "NR ARG0 ... ARG5 SP PC", "-1 SP PC" or "running" */
+	unsigned long long last[2] = {0, 0}, value;
+	int words = 0, used;
+	for (const char *p = line; sscanf(p, "%lli%n", (long long *)&value, &used) == 1;
+	     p += used, words++) {
+		last[0] = last[1];
+		last[1] = value;
+	}
+	if (words < 3)
+		return false;
+	*sp_out = last[0];
+	*pc_out = last[1];
+	return true;
+}
+
+static bool is_in_call(struct thread *th, taddr_t sp, taddr_t pc)
+{
+	const struct address_space *s = th->process->space;
+	const struct pad_slot *slot = pads_slot(th);
+	if (space_find_area(s, pc))
+		return true;
+	if (slot && space_holds_above(s, sp, slot->guard, slot->guard_pc))
+		return true;
+	const struct call *call = th->calls.count ? &th->calls.data[th->calls.count - 1] : NULL;
+	return call && space_holds_above(s, sp, call->return_at, call->stub_return);
+}
+
+/* To be called when all that @th recorded before it was there was delivered, and no more. */
+static void report(struct target *t, struct thread *th, taddr_t sp)
+{
+	struct heap_event ev = {
+		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = HEAP_SAMPLE, .sp = sp};
+	t->sink.event(t->sink.ctx, th->process->space, &ev);
+}
+
+static bool is_wanted(const struct target *t, const struct thread *th)
+{
+	const struct address_space *s = th->process->space;
+	return s->is_profiled && s->is_ready && s->user && !t->is_abandoned &&
+	       !th->process->is_vfork_child;
+}
+
+void sample_take(struct target *t, struct thread *th)
+{
+	struct arch_regs regs;
+	th->wants_sample = false;
+	if (!is_wanted(t, th) || ptrace_get_regs(th->tid, &regs) != 0 ||
+	    is_in_call(th, regs.word[t->arch->sp], regs.word[t->arch->pc]))
+		return;
+	pads_catch_up_on(t, th);
+	report(t, th, regs.word[t->arch->sp]);
+}
+
+/*
+ * The sample of a thread that sleeps. It may wake at any time: what it has recorded since its
+ * last record came from before the look or from after, so the look counts only if there is none.
+ * False where there is no such look.
+ */
+static bool take_sleeping(struct target *t, struct thread *th)
+{
+	taddr_t sp, pc;
+	for (int i = 0; i < MAX_LOOKS; i++) {
+		if (!read_sleeping_sp(th->tid, &sp, &pc))
+			return false;
+		bool is_inside = is_in_call(th, sp, pc);
+		if (pads_catch_up_on(t, th))
+			continue;
+		if (!is_inside)
+			report(t, th, sp);
+		return true;
+	}
+	return false;
+}
+
+void sample_threads(struct target *t)
+{
+	struct thread *th;
+	for_each_thread(t, th) {
+		if (th->state != THREAD_RUNNING || th->is_exiting || th->waits_for_room ||
+		    th->was_interrupted || !is_wanted(t, th))
+			continue;
+		if (!take_sleeping(t, th) && ptrace_interrupt(th->tid) == 0) {
+			th->was_interrupted = true;
+			th->wants_sample = true;
+		}
+	}
+}

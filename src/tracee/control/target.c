@@ -1,0 +1,329 @@
+/*
+ * Start and the public face of the target stage; attach.c, target_run.c and target_leave.c have
+ * the rest of its life.
+ *
+ * Start: the child waits on a pipe until it is seized, then executes the program;
+ * a second pipe, closed by a good exec, brings back errno of a failed one. No
+ * descriptor of ours reaches the program.
+ */
+#include "tracee/control/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/proc.h"
+#include "base/cleanup.h"
+#include "tracee/control/faults.h"
+#include "tracee/control/install.h"
+#include "tracee/control/job.h"
+#include "tracee/control/loop.h"
+#include "tracee/control/own_settings.h"
+#include "tracee/control/process_end.h"
+#include "tracee/control/seize.h"
+#include "tracee/control/timers.h"
+#include "tracee/guard/guardian.h"
+#include "tracee/guard/trap_handler.h"
+#include "tracee/inject/stops.h"
+#include "tracee/inject/world.h"
+#include "tracee/os/clock.h"
+#include "tracee/os/instructions.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/pads/own_code.h"
+#include "tracee/pads/pad_delivery.h"
+#include "tracee/pads/pads.h"
+#include "tracee/state/event_sink.h"
+#include "tracee/state/space.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+#include "tracee/syscalls/syscalls.h"
+
+struct target *target_new(const struct target_options *options, const struct event_sink *sink)
+{
+	struct target *t = xcalloc(1, sizeof(*t));
+	t->options = *options;
+	t->sink = *sink;
+	t->hooks = (struct target_hooks){
+		.serve_stop = loop_serve,
+		.before_signal = syscalls_before_signal,
+		.stops_at_syscall = syscalls_is_watched,
+		.serve_site = syscalls_serve_site,
+		.update_modules = install_update,
+		.restore_mask = trap_handler_restore_mask,
+	};
+	t->arch = arch_native;
+	t->now_ns = target_clock();
+	pads_init(t);
+	t->own_settings = own_settings_change();
+	t->timers = timers_new();
+	t->job = job_new();
+	return t;
+}
+
+void target_free(struct target *t)
+{
+	struct thread *th;
+	for_each_thread(t, th)
+		thread_remove(t, th);
+	while (t->processes.count > 0)
+		process_remove(t, t->processes.data[0], SPACE_DETACHED);
+	faults_free(t);
+	pads_deinit(t);
+	own_code_free(t);
+	job_end(t);
+	job_free(t->job);
+	timers_free(t->timers);
+	free(t->own_settings);
+	guardian_stop(t);
+	instructions_close(&t->counters);
+	thread_table_deinit(&t->threads);
+	vec_deinit(&t->processes);
+	pending_stops_deinit(&t->pending);
+	free(t);
+}
+
+/* -- start -- */
+
+ATTR_NORETURN static void run_program(const struct target *t, int go_fd, int error_fd,
+				      char *const argv[])
+{
+	char c;
+	if (t->options.file_signal)
+		sigaction(SIGXFSZ, t->options.file_signal, NULL);
+	if (t->options.pipe_signal)
+		sigaction(SIGPIPE, t->options.pipe_signal, NULL);
+	own_settings_restore(t->own_settings);
+	while (read(go_fd, &c, 1) < 0 && errno == EINTR)
+		;
+	if (t->options.watch_brk || t->options.watch_mappings)
+		syscalls_install_filter(t, argv[0]);
+	execvp(argv[0], argv);
+	int err = errno;
+	while (write(error_fd, &err, sizeof(err)) < 0 && errno == EINTR)
+		;
+	_exit(127);
+}
+
+/* Waits until the exec of @pid has happened (its stop is served) or failed (errno from @fd). */
+static int await_exec(struct target *t, pid_t pid, int fd)
+{
+	struct process *p = process_find(t, pid);
+	while (p && p->is_execing) {
+		int rc = stops_serve_next(t, false);
+		if (rc == -ECHILD)
+			break;
+		p = process_find(t, pid);
+	}
+	int err = 0;
+	if (read(fd, &err, sizeof(err)) == sizeof(err))
+		return -err;
+	return p ? 0 : -ESRCH;
+}
+
+int target_start(struct target *t, char *const argv[])
+{
+	int go[2], error[2];
+	if (pipe2(go, O_CLOEXEC) != 0)
+		return -errno;
+	if (pipe2(error, O_CLOEXEC | O_NONBLOCK) != 0) {
+		int err = errno;
+		close(go[0]);
+		close(go[1]);
+		return -err;
+	}
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(go[1]);
+		run_program(t, go[0], error[1], argv);
+	}
+	close(go[0]);
+	close(error[1]);
+	int rc = pid < 0 ? -errno : 0;
+	if (rc == 0) {
+		t->first_pid = pid;
+		rc = ptrace_seize(pid, seize_options(t) |
+					       (t->options.keep_running ? 0 : PTRACE_O_EXITKILL));
+	}
+	if (rc == 0 && t->options.count_instructions)
+		rc = instructions_add(&t->counters, pid, true);
+	if (rc == 0 && t->options.watch_faults) {
+		rc = faults_add(t, pid, true);
+		t->fault_error = rc;
+	}
+	if (rc == 0) {
+		struct process *p = process_add(t, pid, space_new(pid));
+		p->is_started = p->is_execing = true;
+		struct thread *th = thread_add(t, pid, p);
+		th->state = THREAD_RUNNING;
+		job_begin(t);
+		close(go[1]);
+		rc = await_exec(t, pid, error[0]);
+	} else {
+		if (pid > 0) {
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, __WALL);
+		}
+		close(go[1]);
+	}
+	close(error[0]);
+	return rc;
+}
+
+/* -- all spaces -- */
+
+void target_each(struct target *t, void (*fn)(void *ctx, struct address_space *s), void *ctx)
+{
+	for (size_t i = 0; i < t->processes.count; i++) {
+		struct address_space *s = t->processes.data[i]->space;
+		bool is_first = true;
+		for (size_t k = 0; k < i; k++)
+			is_first &= t->processes.data[k]->space != s;
+		if (!is_first || !s->user || !s->is_ready)
+			continue;
+		fn(ctx, s);
+	}
+}
+
+static void catch_up(void *ctx, struct address_space *s)
+{
+	pads_catch_up(ctx, s);
+}
+
+void target_catch_up(struct target *t)
+{
+	target_each(t, catch_up, t);
+}
+
+uint64_t target_inspect(struct target *t, void (*fn)(void *ctx, struct address_space *s), void *ctx)
+{
+	uint64_t begin = target_clock();
+	t->now_ns = begin;
+	world_stop(t);
+	target_catch_up(t);
+	target_each(t, fn, ctx);
+	world_start(t);
+	return target_clock() - begin;
+}
+
+/* How long @tid has been on a CPU, ns; 0 where the kernel does not say. */
+static uint64_t run_time(pid_t tid)
+{
+	_cleanup_fclose_ FILE *file = proc_open(tid, "schedstat");
+	unsigned long long ns = 0;
+
+	return file && fscanf(file, "%llu", &ns) == 1 ? ns : 0;
+}
+
+struct running {
+	VEC(struct { pid_t tid; uint64_t ns; }) list;
+};
+
+static void resume_wanted(struct target *t, bool (*wants)(void *ctx, pid_t tid), void *ctx,
+			  struct running *out)
+{
+	struct thread *th;
+
+	for_each_thread(t, th) {
+		if (!th->is_held || th->stays_held || th->state == THREAD_LISTENING ||
+		    th->is_in_vfork || !wants(ctx, th->tid))
+			continue;
+		int sig = th->held_signal;
+
+		vec_add(&out->list);
+		out->list.data[out->list.count - 1].tid = th->tid;
+		out->list.data[out->list.count - 1].ns = run_time(th->tid);
+		th->held_signal = 0;
+		thread_run(t, th, sig);
+	}
+}
+
+static bool has_stopped(pid_t tid)
+{
+	siginfo_t info = {0};
+	int flags = WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL;
+
+	return waitid(P_PID, (id_t)tid, &info, flags) != 0 || info.si_pid != 0;
+}
+
+/* Some microseconds may still be from before, when they stopped. */
+static bool have_run(const struct running *r, uint32_t ns)
+{
+	for (size_t i = 0; i < r->list.count; i++)
+		if (run_time(r->list.data[i].tid) < r->list.data[i].ns + ns / 2 &&
+		    !has_stopped(r->list.data[i].tid))
+			return false;
+	return true;
+}
+
+#define WAITS_MAX 9 /* each twice as long: 500 times the first; then they wait for something */
+
+bool target_run_threads(struct target *t, struct address_space *s,
+			bool (*wants)(void *ctx, pid_t tid), void *ctx, uint32_t ns)
+{
+	struct running running = {0};
+	uint32_t id = s->id;
+
+	resume_wanted(t, wants, ctx, &running);
+	for (int i = 0; i < WAITS_MAX && (i == 0 || !have_run(&running, ns)); i++)
+		nanosleep(&(struct timespec){0, (long)ns << i}, NULL);
+	vec_deinit(&running.list);
+	while (stops_serve_next(t, true) == 0)
+		; /* one that has stopped must not be interrupted: it would stop once more */
+	world_stop(t);
+	target_catch_up(t);
+	return space_exists(t, id);
+}
+
+enum attach_problem target_refusal(const struct target *t)
+{
+	return t->refusal;
+}
+
+bool target_exit_status(const struct target *t, int *status_out)
+{
+	if (t->has_status)
+		*status_out = t->status;
+	return t->has_status;
+}
+
+pid_t target_first_pid(const struct target *t)
+{
+	return t->first_pid;
+}
+
+unsigned target_process_count(const struct target *t)
+{
+	return (unsigned)t->processes.count;
+}
+
+int target_fault_error(const struct target *t)
+{
+	return t->fault_error;
+}
+
+void target_fault_report(const struct target *t, struct fault_report *out)
+{
+	faults_report(t, out);
+}
+
+const struct target_stats *target_stats(const struct target *t)
+{
+	return &t->stats;
+}
+
+uint64_t target_mapped_bytes(const struct target *t, pid_t pid)
+{
+	const struct process *p = process_find(t, pid);
+	return p ? p->space->own.mapped : 0;
+}
+
+uint64_t target_instructions(const struct target *t)
+{
+	return instructions_read(&t->counters);
+}

@@ -1,0 +1,328 @@
+/*
+ * Leaving programs: text restored, stubs removed where no thread is in them, threads detached.
+ *
+ * All are stopped for it. A thread that waits in vfork does not, and can neither be let go
+ * nor make calls for us: so the others go on until it came out, at most VFORK_MS; it stays
+ * where it is then.
+ */
+#include "tracee/control/target_leave.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/proc.h"
+#include "tracee/calls/calls.h"
+#include "tracee/control/faults.h"
+#include "tracee/control/install.h"
+#include "tracee/control/job.h"
+#include "tracee/control/process_end.h"
+#include "tracee/control/target.h"
+#include "tracee/inject/stops.h"
+#include "tracee/inject/world.h"
+#include "tracee/os/clock.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/os/rt_boost.h"
+#include "tracee/os/wait.h"
+#include "tracee/pads/pad_delivery.h"
+#include "tracee/pads/pads.h"
+#include "tracee/state/event_sink.h"
+#include "tracee/state/journal.h"
+#include "tracee/state/space.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+
+#define END_MS 30000u /* to come to a CPU to end takes seconds on a machine that is overloaded */
+
+/*
+ * @th was killed meanwhile, by another's end for instance, and is on its way to the stop before its
+ * own. It would stay there, and keep its process from ending, for nothing would look any more.
+ */
+static void let_end(struct target *t, struct thread *th)
+{
+	for (unsigned ms = 0; ms < END_MS; ms += 5) {
+		/* looked at first: a thread that dies after the wait would never be waited for */
+		bool is_dead = proc_is_dead(th->tid);
+		int status = 0;
+		pid_t got = waitpid(th->tid, &status, __WALL | WNOHANG);
+		if (got == 0 && is_dead)
+			return; /* a leader that waits for the ends of the others */
+		if (got == 0) {
+			wait_for_child(5);
+			continue;
+		}
+		if (got == th->tid && WIFSTOPPED(status) && ptrace_detach(th->tid, 0) != 0)
+			continue;
+		if (got == t->first_pid && !WIFSTOPPED(status)) {
+			t->has_status = true;
+			t->status = status;
+		}
+		return;
+	}
+}
+
+static void detach_thread(struct target *t, struct thread *th)
+{
+	/* a group-stopped thread stays stopped; one with a pending signal gets it */
+	int rc = ptrace_detach(th->tid, th->held_signal);
+	if (rc != 0)
+		log_debug("thread %d: detach: %s", th->tid, strerror(-rc));
+	if (rc == -ESRCH && !th->is_in_vfork)
+		let_end(t, th);
+}
+
+#define RUN_MS_MAX 20
+
+/*
+ * Lets all threads run for a moment, longer at each try: on a busy machine they may not come to a
+ * CPU at once, and stacks stay as they are.
+ */
+static void run_shortly(struct target *t, unsigned tries)
+{
+	const struct timespec ts = {0, MIN(tries - 1, RUN_MS_MAX) * 1000000l};
+	world_start(t);
+	nanosleep(&ts, NULL);
+	while (stops_serve_next(t, true) == 0)
+		;
+	world_stop(t);
+}
+
+/* Whether a thread of @s waits in vfork. */
+static bool is_in_vfork(const struct target *t, const struct address_space *s)
+{
+	const struct thread *th;
+	for_each_thread_in(t, s, th) {
+		if (th->is_in_vfork)
+			return true;
+	}
+	return false;
+}
+
+#define VFORK_MS 2000u
+#define REMOVE_TRIES 100
+/* It walks no stacks: words that only look like addresses do not go away, however long it waits. */
+#define GUARDIAN_TRIES 25
+
+/*
+ * Until no thread of @s waits in vfork, at most until @deadline. One that leaves it stays where it
+ * is.
+ */
+static void run_out_of_vfork(struct target *t, struct address_space *s, uint64_t deadline)
+{
+	world_start(t);
+	while (is_in_vfork(t, s) && target_clock() < deadline) {
+		if (stops_serve_next(t, true) != 0)
+			wait_for_child(5);
+	}
+	world_stop(t);
+}
+
+static bool remove_from(struct target *t, struct address_space *s, uint64_t deadline, bool is_last)
+{
+	if (s->own.areas.count == 0 && s->traps.count == 0 && !journal_has_injection(s))
+		return true;
+	if (is_in_vfork(t, s) && target_clock() < deadline) {
+		run_out_of_vfork(t, s, deadline);
+		return false; /* the processes may be others now */
+	}
+	return install_remove(t, s, thread_pick(t, s), is_last);
+}
+
+/* From all spaces, or from number @only. Processes may end meanwhile. */
+static void remove_everything(struct target *t, uint32_t only)
+{
+	uint64_t deadline = target_clock() + VFORK_MS * 1000000ull;
+	unsigned most = t->is_guardian ? GUARDIAN_TRIES : REMOVE_TRIES;
+	bool is_done = false;
+	t->is_leaving = true;
+	for (unsigned tries = 1; !is_done && tries <= most; tries++) {
+		if (tries > 1)
+			run_shortly(t, tries);
+		is_done = true;
+		for (size_t i = 0; i < t->processes.count; i++) {
+			struct address_space *s = t->processes.data[i]->space;
+			if (!only || only == s->id)
+				is_done &= remove_from(t, s, deadline, tries == most);
+		}
+	}
+	t->is_leaving = false;
+	struct thread *th;
+	for_each_thread(t, th)
+		th->stays_held = false;
+}
+
+static bool is_among(const struct thread *th, uint32_t only)
+{
+	return !only || th->process->space->id == only;
+}
+
+/*
+ * Detaches from all processes, or from those of space @only. All threads are stopped, but for
+ * moments. Returns the time when the last one was resumed.
+ */
+static uint64_t detach_stopped(struct target *t, uint32_t only)
+{
+	struct rt_boost boost;
+	struct thread *th;
+	remove_everything(t, only);
+	for_each_thread(t, th) {
+		if (is_among(th, only))
+			call_drop(t, th, UINT64_MAX);
+	}
+	rt_boost_begin(&boost);
+	for_each_thread(t, th) {
+		if (is_among(th, only))
+			detach_thread(t, th);
+	}
+	uint64_t end = target_clock();
+	rt_boost_end(&boost);
+	for_each_thread(t, th) {
+		if (is_among(th, only))
+			thread_remove(t, th);
+	}
+	return end;
+}
+
+static void prepare_final_scan(struct target *t)
+{
+	if (t->options.final_scan)
+		target_each(t, t->sink.prepare_final_scan, t->sink.ctx);
+}
+
+/* All threads are stopped: all that was recorded is delivered, and then looked at. */
+static void run_final_scan(struct target *t)
+{
+	faults_drain(t);
+	target_catch_up(t);
+	if (t->options.final_scan)
+		target_each(t, t->sink.final_scan, t->sink.ctx);
+}
+
+static void detach_all(struct target *t)
+{
+	struct rt_boost boost;
+	prepare_final_scan(t);
+	uint64_t begin = target_clock();
+	rt_boost_begin(&boost);
+	world_stop(t);
+	rt_boost_end(&boost);
+	run_final_scan(t);
+	t->stats.detach_ns = detach_stopped(t, 0) - begin;
+	for (size_t i = 0; i < t->pending.unannounced.count; i++)
+		ptrace_detach(t->pending.unannounced.data[i].tid, 0);
+	t->pending.unannounced.count = 0;
+	t->is_stopping = false;
+	while (t->processes.count > 0)
+		process_remove(t, t->processes.data[0], SPACE_DETACHED);
+}
+
+/* Leaves the processes of space @id for good. All threads are stopped. */
+static void leave_space(struct target *t, uint32_t id)
+{
+	detach_stopped(t, id);
+	for (size_t i = 0; i < t->processes.count;) {
+		struct process *p = t->processes.data[i];
+		if (p->space->id == id)
+			process_remove(t, p, SPACE_DETACHED);
+		else
+			i++;
+	}
+}
+
+void target_undo_attach(struct target *t, pid_t pid)
+{
+	world_stop(t);
+	const struct process *p = process_find(t, pid);
+	if (p)
+		leave_space(t, p->space->id);
+	world_start(t);
+}
+
+/* The profile of @s ends, from which all was taken out; its processes stay ours. */
+static void end_profile(struct target *t, struct address_space *s)
+{
+	pads_finish(t, s);
+	if (s->user)
+		t->sink.space_end(t->sink.ctx, s, SPACE_DETACHED);
+	pads_free(t, s);
+	s->is_profiled = false;
+	struct thread *th;
+	for_each_thread_in(t, s, th) {
+		call_drop(t, th, UINT64_MAX);
+		th->is_held |= th->waits_for_room;
+		thread_wait_no_more(t, th);
+	}
+}
+
+/*
+ * A program whose calls our filter stops cannot be left: they would fail. So only
+ * the profiles end, and ptmem answers those calls until no process is left.
+ */
+static void release_all(struct target *t)
+{
+	t->is_released = true;
+	prepare_final_scan(t);
+	world_stop(t);
+	run_final_scan(t);
+	remove_everything(t, 0);
+	for (size_t i = 0; i < t->processes.count; i++)
+		end_profile(t, t->processes.data[i]->space);
+	world_start(t);
+}
+
+/* The space whose shared memory the program spoilt, or NULL. */
+static struct address_space *find_corrupt(const struct target *t)
+{
+	for (size_t i = 0; i < t->processes.count; i++) {
+		if (pads_are_corrupt(t->processes.data[i]->space))
+			return t->processes.data[i]->space;
+	}
+	return NULL;
+}
+
+void target_leave_corrupt(struct target *t)
+{
+	struct address_space *s = find_corrupt(t);
+	if (!s)
+		return;
+	uint32_t id = s->id;
+	world_stop(t);
+	if (t->syscalls != SYSCALLS_FILTER) {
+		leave_space(t, id);
+	} else {
+		remove_everything(t, id);
+		if (space_exists(t, id))
+			end_profile(t, s);
+	}
+	world_start(t);
+}
+
+bool target_must_stay(const struct target *t)
+{
+	return t->syscalls == SYSCALLS_FILTER && t->processes.count > 0;
+}
+
+void target_detach(struct target *t)
+{
+	t->now_ns = target_clock();
+	if (!target_must_stay(t)) {
+		detach_all(t);
+		return;
+	}
+	release_all(t);
+	while (t->processes.count > 0 && stops_serve_next(t, false) != -ECHILD)
+		job_follow(t);
+}
+
+void target_abandon(struct target *t)
+{
+	t->is_abandoned = true;
+	world_stop(t);
+	for (size_t i = 0; i < t->processes.count; i++)
+		install_remove(t, t->processes.data[i]->space, NULL, true);
+	struct thread *th;
+	for_each_thread(t, th)
+		detach_thread(t, th);
+}

@@ -1,0 +1,219 @@
+/*
+ * The loop of a traced program's life: stops are served, rings are read, hot probes become pads,
+ * and between them ptmem sleeps.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <time.h>
+
+#include "tracee/control/faults.h"
+#include "tracee/control/job.h"
+#include "tracee/control/target.h"
+#include "tracee/control/target_leave.h"
+#include "tracee/control/timers.h"
+#include "tracee/inject/stops.h"
+#include "tracee/inject/world.h"
+#include "tracee/os/clock.h"
+#include "tracee/os/rt_boost.h"
+#include "tracee/pads/pad_delivery.h"
+#include "tracee/pads/pad_stall.h"
+#include "tracee/pads/promote.h"
+#include "tracee/pads/ring.h"
+#include "tracee/state/space.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+
+static volatile sig_atomic_t wake_flag;
+
+void target_wake(void)
+{
+	wake_flag = 1;
+}
+
+/* Hot probes of a space become pads: all threads are stopped for it. */
+static void promote(struct target *t)
+{
+	struct address_space *s = t->promote;
+	struct rt_boost boost;
+	uint64_t begin = target_clock();
+	t->promote = NULL;
+	uint32_t id = s->id;
+	rt_boost_begin(&boost);
+	world_stop(t);
+	if (space_exists(t, id))
+		world_serve_traps(t, s);
+	t->promote = NULL;
+	bool is_alive = space_exists(t, id);
+	if (is_alive)
+		pads_promote(t, s, thread_pick(t, s));
+	world_start(t);
+	uint64_t pause = target_clock() - begin;
+	t->stats.promote_ns += pause;
+	if (is_alive)
+		s->pauses.promote_ns += pause;
+	rt_boost_end(&boost);
+}
+
+static void restart(struct target *t)
+{
+	t->must_restart = false;
+	world_stop(t);
+	world_start(t);
+}
+
+/* CPUs that ptmem may run on. */
+static unsigned cpu_count(void)
+{
+	cpu_set_t set;
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
+/* Reads some of all rings; returns the records read; *is_more_out: there may be more. */
+static size_t drain_all(struct target *t, bool *is_more_out)
+{
+	*is_more_out = false;
+	bool is_pressed = faults_are_pressed(t);
+	if (is_pressed)
+		world_stop(t);
+	size_t n = faults_drain(t);
+	if (is_pressed)
+		world_start(t);
+	t->now_ns = target_clock();
+	for (size_t i = 0; i < t->processes.count; i++) {
+		struct address_space *s = t->processes.data[i]->space;
+		if (!s->pads)
+			continue;
+		size_t read = pads_drain_some(t, s);
+		*is_more_out |= read >= PADS_DRAIN_BATCH;
+		n += read;
+		if (t->waiters > 0) {
+			pads_publish(s);
+			pads_wake_waiters(t, s);
+			if (t->waiters > 0)
+				pads_unblock(t, s);
+		}
+	}
+	return n;
+}
+
+/* Until a child stops, a signal comes, the next tick is due, or @ns have passed. */
+static void sleep_until_stop(struct target *t, uint64_t ns)
+{
+	uint64_t next = timers_next(t);
+	if (next != UINT64_MAX) {
+		uint64_t now = target_clock();
+		ns = MIN(ns, next > now ? next - now : 0);
+	}
+	const struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	if (t->faults)
+		faults_wait(t, &ts);
+	else
+		sigtimedwait(&set, NULL, &ts);
+	t->now_ns = target_clock();
+}
+
+#define BUSY_RECORDS 64u
+#define SLEEP_BUSY_US 100u
+#define SLEEP_SHARED_US 1000u
+#define SLEEP_MAX_US 10000u
+/* of samples: so few that a ring lasts for long, and a full one wakes us */
+#define SLEEP_SAMPLING_US 10000u
+#define SLEEP_SAMPLING_MAX_US 100000u
+
+/*
+ * Nothing to do just now. Where a CPU is ours, what a ring holds is read in small helpings, so
+ * that it is still near; where it is the program's, in large ones, for each turn takes it away.
+ * Never spins: a sleep costs less than the reader's time, and the line behind the head is left
+ * alone.
+ */
+static void idle(struct target *t, size_t records)
+{
+	unsigned cpus = cpu_count(),
+		 least = cpus > thread_count(t) ? SLEEP_BUSY_US : SLEEP_SHARED_US,
+		 most = SLEEP_MAX_US;
+	if (t->options.heap_sample && t->waiters == 0) {
+		least = SLEEP_SAMPLING_US;
+		most = SLEEP_SAMPLING_MAX_US;
+	}
+	if (records >= BUSY_RECORDS || t->waiters > 0)
+		t->idle_us = least;
+	else
+		t->idle_us = MIN(MAX(2 * t->idle_us, least), most);
+	sleep_until_stop(t, (cpus == 1 ? most : t->idle_us) * 1000ull);
+}
+
+static bool has_rings(const struct target *t)
+{
+	if (t->faults)
+		return true;
+	for (size_t i = 0; i < t->processes.count; i++) {
+		if (t->processes.data[i]->space->pads)
+			return true;
+	}
+	return false;
+}
+
+#define STOPS_IN_A_ROW 32
+
+/* One round with rings: the stops that wait, then the records, then rest. */
+static int step_with_rings(struct target *t)
+{
+	int rc = 0, stops = 0;
+	while (stops < STOPS_IN_A_ROW && !t->promote && (rc = stops_serve_next(t, true)) == 0)
+		stops++;
+	bool is_more;
+	size_t records = drain_all(t, &is_more);
+	if (rc == -EAGAIN && stops == 0 && !is_more)
+		idle(t, records);
+	return rc == -ECHILD ? rc : 0;
+}
+
+/*
+ * One stop. With something due at a time the wait ends then: SIGCHLD is blocked, so none is missed.
+ */
+static int step_without_rings(struct target *t)
+{
+	if (timers_next(t) == UINT64_MAX)
+		return stops_serve_next(t, false);
+	int rc = stops_serve_next(t, true);
+	if (rc == -EAGAIN)
+		sleep_until_stop(t, UINT64_MAX);
+	return rc;
+}
+
+#define WHOLE_ROUNDS 256 /* a program that allocates faster than we read must not keep us */
+
+/* poll() is to see all that happened until now. */
+static void drain_whole(struct target *t)
+{
+	bool is_more = true;
+	for (int i = 0; i < WHOLE_ROUNDS && is_more; i++)
+		drain_all(t, &is_more);
+}
+
+void target_run(struct target *t)
+{
+	while (t->processes.count > 0) {
+		if (t->now_ns >= timers_next(t))
+			timers_run(t);
+		job_follow(t);
+		int rc = has_rings(t) ? step_with_rings(t) : step_without_rings(t);
+		if (rc == -ECHILD)
+			break;
+		if (t->promote)
+			promote(t);
+		target_leave_corrupt(t);
+		if (t->must_restart)
+			restart(t);
+		if (wake_flag) {
+			wake_flag = 0;
+			drain_whole(t);
+			if (t->sink.poll && t->sink.poll(t->sink.ctx))
+				break;
+		}
+	}
+}

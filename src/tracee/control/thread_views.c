@@ -1,0 +1,57 @@
+/* Registers and stacks of all threads. See thread_views.h. */
+#include "tracee/control/thread_views.h"
+
+#include "tracee/os/ptrace.h"
+#include "tracee/state/stack_window.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+#include "tracee/state/trap_table.h"
+
+/* Calls that an exception or longjmp has left are below the stack pointer. */
+static bool has_call(const struct thread *th, taddr_t sp)
+{
+	for (size_t i = 0; i < th->calls.count; i++)
+		if (th->calls.data[i].sp >= sp)
+			return true;
+	return false;
+}
+
+static bool has_returned(const struct target *t, const struct thread *th, taddr_t pc)
+{
+	const struct trap *trap =
+		space_trap_find(th->process->space, pc - t->arch->trap_pc_offset);
+
+	return trap && trap->kind == TRAP_RETURN && th->calls.count == 0;
+}
+
+static void show(struct target *t, struct thread *th,
+		 void (*fn)(void *ctx, const struct thread_view *view), void *ctx)
+{
+	struct arch_regs regs;
+	struct stack_view stack;
+
+	if (ptrace_get_regs(th->tid, &regs) != 0) {
+		if (!th->is_in_vfork)
+			return;
+		regs = th->vfork_regs;
+	}
+	stack_window_at_stop(t, th, &regs, &stack);
+	taddr_t pc = regs.word[t->arch->pc], sp = regs.word[t->arch->sp];
+
+	fn(ctx, &(struct thread_view){
+			.tid = th->tid, .pc = pc, .sp = sp,
+			.thread_pointer = regs.word[t->arch->thread_pointer],
+			.has_call = has_call(th, sp), .has_returned = has_returned(t, th, pc),
+			.stack = &stack});
+}
+
+void thread_views_each(struct target *t, struct address_space *s,
+		       void (*fn)(void *ctx, const struct thread_view *view), void *ctx)
+{
+	struct thread *th;
+
+	for_each_thread_in(t, s, th) {
+		if (!th->is_exiting)
+			show(t, th, fn, ctx);
+	}
+}

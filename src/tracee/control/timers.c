@@ -1,0 +1,59 @@
+/* Three times, the earliest of which ends the loop's sleep. */
+#include "tracee/control/timers.h"
+
+#include "base/alloc.h"
+#include "base/types.h"
+#include "tracee/control/sample.h"
+#include "tracee/os/clock.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+
+#define NS_PER_THREAD 100000u /* a sample takes some 10 us per thread: a tenth of the time */
+
+struct timers {
+	uint64_t next_ns;               /* the earliest */
+	uint64_t tick_ns, sample_ns;    /* the sink's tick, the next samples */
+	uint64_t wake_ns;               /* as timers_wake_by said last */
+};
+
+struct timers *timers_new(void)
+{
+	return xcalloc(1, sizeof(struct timers));
+}
+
+void timers_free(struct timers *timers)
+{
+	free(timers);
+}
+
+uint64_t timers_next(const struct target *t)
+{
+	return t->timers->next_ns;
+}
+
+void timers_wake_by(struct target *t, uint64_t ns)
+{
+	t->timers->wake_ns = ns;
+	t->timers->next_ns = MIN(t->timers->next_ns, ns);
+}
+
+void timers_run(struct target *t)
+{
+	struct timers *timers = t->timers;
+	uint64_t period = t->options.sample_ns, next = UINT64_MAX;
+	t->now_ns = target_clock();
+	if (period && t->now_ns >= timers->sample_ns) {
+		sample_threads(t);
+		timers->sample_ns =
+			t->now_ns + MAX(period, (uint64_t)thread_count(t) * NS_PER_THREAD);
+	}
+	if (t->sink.tick && t->now_ns >= timers->tick_ns)
+		timers->tick_ns = t->sink.tick(t->sink.ctx, t->now_ns);
+	if (period)
+		next = MIN(next, timers->sample_ns);
+	if (t->sink.tick)
+		next = MIN(next, timers->tick_ns);
+	if (timers->wake_ns > t->now_ns)
+		next = MIN(next, timers->wake_ns);
+	timers->next_ns = next;
+}

@@ -1,0 +1,194 @@
+/* The guardian process: how it is started, sleeps and is stopped. */
+#include "tracee/guard/guardian.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/state/journal.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+
+/* In ptmem, its guardian; in a guardian, what it knows of ptmem. */
+struct guardian {
+	int fd;              /* socket to it; -1 = it could not be started */
+	/* whose mask ptmem had changed when it died (0 = no thread's), and what it was */
+	pid_t masked_thread;
+	uint64_t mask;
+};
+
+#define GUARDIAN_NAME "heap-guardian"
+
+bool guardian_is(pid_t pid)
+{
+	char name[sizeof(GUARDIAN_NAME) + 1] = "";
+	_cleanup_fclose_ FILE *file = proc_open(pid, "comm");
+	return file && fgets(name, sizeof(name), file) &&
+	       strcmp(name, GUARDIAN_NAME "\n") == 0 && !proc_is_dead(pid);
+}
+
+/* It must not be called ptmem: a kill of ptmem by name would end it, too. */
+static void rename_process(void)
+{
+	char line[4096];
+	_cleanup_close_ int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof(line));
+	if (n > (ssize_t)sizeof(GUARDIAN_NAME)) {
+		memset(program_invocation_name, 0,
+		       (size_t)n - 1); /* the arguments stand in a row */
+		memcpy(program_invocation_name, GUARDIAN_NAME, sizeof(GUARDIAN_NAME));
+	}
+	prctl(PR_SET_NAME, GUARDIAN_NAME);
+}
+
+/* It must hold no pipe open and keep no directory in use. */
+static void leave_surroundings(int fd)
+{
+	static const int ignored[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,  SIGTSTP, SIGTTIN,
+				      SIGTTOU, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2};
+	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
+		signal(ignored[i], SIG_IGN);
+	dup2(fd, STDIN_FILENO);
+	close_range(1, ~0u, 0);
+	int null = open("/dev/null", O_RDWR); /* is 1 */
+	dup2(null, STDERR_FILENO);
+	if (chdir("/") != 0)
+		return;
+}
+
+void guardian_become(int fd)
+{
+	setsid();
+	leave_surroundings(fd);
+	rename_process();
+}
+
+ATTR_NORETURN static void run_guardian(struct journal *journals, guardian_clean_fn *clean, int fd)
+{
+	char c = 0;
+	ssize_t n;
+	guardian_become(fd);
+	pid_t pid = getpid();
+	if (write(STDIN_FILENO, &pid, sizeof(pid)) != sizeof(pid))
+		_exit(1);
+	while ((n = read(STDIN_FILENO, &c, 1)) < 0 && errno == EINTR)
+		;
+	if (n <= 0)
+		clean(journals);
+	_exit(0);
+}
+
+/* Not our child, or every wait would find it. */
+static int fork_orphan(struct journal *journals, guardian_clean_fn *clean, const int pair[2])
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(pair[0]);
+		pid = fork();
+		if (pid == 0)
+			run_guardian(journals, clean, pair[1]);
+		_exit(pid < 0);
+	}
+	int status = -1;
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	return pid > 0 && status == 0 ? 0 : -EAGAIN;
+}
+
+/* Its pid, which it writes itself, since its parent has exited. */
+static int read_pid(int fd, pid_t *pid_out)
+{
+	ssize_t n;
+	while ((n = read(fd, pid_out, sizeof(*pid_out))) < 0 && errno == EINTR)
+		;
+	return n == sizeof(*pid_out) ? 0 : -ECHILD;
+}
+
+int guardian_start(struct target *t, guardian_clean_fn *clean)
+{
+	int pair[2];
+	pid_t pid = 0;
+	if (t->journals)
+		return 0;
+	struct journal *journals = journals_new();
+	if (!journals)
+		return -ENOMEM;
+	int rc = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0 ? 0 : -errno;
+	if (rc == 0) {
+		rc = fork_orphan(journals, clean, pair);
+		close(pair[1]);
+		if (rc == 0)
+			rc = read_pid(pair[0], &pid);
+		if (rc != 0)
+			close(pair[0]);
+	}
+	t->guardian = xcalloc(1, sizeof(*t->guardian));
+	t->guardian->fd = rc == 0 ? pair[0] : -1;
+	t->guardian_pid = pid;
+	t->journals = journals;
+	if (rc != 0)
+		log_warn("no guardian process could be started: %s", strerror(-rc));
+	return 0;
+}
+
+void guardian_stop(struct target *t)
+{
+	struct guardian *g = t->guardian;
+	char c = 'q';
+	if (!g)
+		return;
+	if (g->fd >= 0 && send(g->fd, &c, 1, MSG_NOSIGNAL) == 1) {
+		while (read(g->fd, &c, 1) < 0 && errno == EINTR)
+			;
+	}
+	if (g->fd >= 0)
+		close(g->fd);
+	journals_free(t->journals);
+	free(g);
+	t->journals = NULL;
+	t->guardian = NULL;
+	t->guardian_pid = 0;
+}
+
+void guardian_take_over(struct target *t, struct journal *journals, const struct journal *record)
+{
+	t->is_guardian = true;
+	t->journals = journals; /* forks are recorded, too */
+	t->guardian = xcalloc(1, sizeof(*t->guardian));
+	*t->guardian = (struct guardian){
+		.fd = -1, .masked_thread = record->masked_thread, .mask = record->mask};
+}
+
+/*
+ * A thread whose signals ptmem had blocked; and those that it created or that executed a program
+ * since, which have its mask. Called before a thread works for the guardian, and again when the
+ * threads were stepped out of the handler of SIGTRAP, for a return from that brings back the mask
+ * from before.
+ */
+void guardian_restore_masks(struct target *t)
+{
+	const struct guardian *g = t->guardian;
+	const uint64_t never = 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
+	const uint64_t trap = 1ull << (SIGTRAP - 1);
+	const struct thread *th;
+	if (!g || !g->masked_thread)
+		return;
+	for_each_thread(t, th) {
+		uint64_t mask = 0;
+		if (ptrace_get_sigmask(th->tid, &mask) != 0)
+			continue;
+		mask |= never;
+		if (mask == ~trap || (mask == ~0ull && th->tid == g->masked_thread))
+			ptrace_set_sigmask(th->tid, g->mask);
+	}
+}

@@ -1,0 +1,185 @@
+/*
+ * Installs the SIGTRAP handler in the tracee and removes it again.
+ */
+#include "tracee/guard/trap_handler.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "base/log.h"
+#include "base/proc.h"
+#include "tracee/inject/inject.h"
+#include "tracee/inject/seccomp.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/state/journal.h"
+#include "tracee/state/space.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+
+#define SIGNAL_BIT(sig) (1ull << ((sig) - 1))
+#define SIGTRAP_BIT SIGNAL_BIT(SIGTRAP)
+/* Signals that no program can block, or that libc keeps for itself. */
+#define NEVER_BLOCKED (SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP) | SIGNAL_BIT(32) | SIGNAL_BIT(33))
+
+static bool is_default_action(const struct proc_status *st)
+{
+	return !((st->ignored | st->caught) & SIGTRAP_BIT);
+}
+
+/* Whether SIGTRAP of @pid has the default action. */
+static bool has_default_action(pid_t pid)
+{
+	struct proc_status st;
+	return proc_status_read(pid, &st) == 0 && is_default_action(&st);
+}
+
+static int set_action(struct target *t, struct thread *th, taddr_t action, taddr_t old)
+{
+	const uint64_t args[6] = {SIGTRAP, action, old, 8};
+	int64_t result = -EIO;
+	int rc = inject_syscall(t, th, SYS_rt_sigaction, args, &result);
+	return rc != 0 ? rc : (int)result;
+}
+
+static int install_page(struct target *t, struct address_space *s, struct thread *th)
+{
+	const uint64_t args[6] = {0,
+				  HANDLER_SIZE,
+				  PROT_READ | PROT_EXEC,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				  (uint64_t)-1,
+				  0};
+	uint8_t page[HANDLER_DATA];
+	int64_t at = -EIO;
+	/*
+	 * A signal that it stopped for would cost a step, and no handler takes the step's SIGTRAP
+	 * yet if ptmem dies.
+	 */
+	int rc = inject_drain_sigtrap(t, th);
+	if (rc == 0)
+		rc = inject_mmap(t, th, args, &at);
+	if (rc == 0 && at < 0)
+		rc = (int)at;
+	if (rc != 0)
+		return rc;
+	*vec_add(&s->own.areas) = (struct stub_area){.start = (taddr_t)at,
+						 .size = HANDLER_SIZE,
+						 .used = HANDLER_SIZE,
+						 .is_trap_handler = true};
+	arch_trap_handler_page((taddr_t)at, page);
+	rc = space_write(s, (taddr_t)at, page, sizeof(page));
+	if (rc != 0)
+		return rc;
+	journal_note_handler(t, s, (taddr_t)at);
+	return set_action(t, th, (taddr_t)at + HANDLER_ACTION, 0);
+}
+
+int trap_handler_install(struct target *t, struct address_space *s, struct thread *th)
+{
+	if (!s->journal)
+		return -ENOSPC;
+	if (s->journal->page)
+		return 0;
+	struct proc_status st;
+	int rc = th ? proc_status_read(th->tid, &st) : -EAGAIN;
+	if (rc != 0)
+		return rc;
+	s->had_trap_handler = st.caught & SIGTRAP_BIT;
+	if (!is_default_action(&st))
+		log_verbose("process %d has its own handler of SIGTRAP or ignores it: if ptmem is "
+			    "killed, a breakpoint "
+			    "may do harm before it is taken out",
+			    s->reader);
+	else if (!seccomp_allows_injection(t, th->tid))
+		log_verbose("process %d has a seccomp filter: no handler of SIGTRAP is put in; if "
+			    "ptmem is killed, a "
+			    "breakpoint may end it",
+			    s->reader);
+	else
+		return install_page(t, s, th);
+	return 0;
+}
+
+/*
+ * The kernel has reset the action of SIGTRAP of @p to the default. Warns, once, if the program had
+ * a handler of its own when ptmem attached. A vfork child shares the space of its parent, but has
+ * its own actions.
+ */
+static void warn_lost(struct process *p)
+{
+	if (!p->space->had_trap_handler || p->is_vfork_child || !has_default_action(p->pid))
+		return;
+	p->space->had_trap_handler = false;
+	log_warn("process %d no longer handles SIGTRAP, which may end it now: the kernel removes "
+		 "the handler when a thread that blocks SIGTRAP meets a breakpoint",
+		 p->pid);
+}
+
+/*
+ * When a breakpoint is hit with SIGTRAP blocked, the kernel unblocks it and resets its action to
+ * the default (force_sig_info_to_task). So where the action is another one, it was not blocked;
+ * else a mask that has all other signals had it, too.
+ */
+void trap_handler_restore_mask(struct target *t, struct thread *th)
+{
+	uint64_t mask, all = ~NEVER_BLOCKED & ~SIGTRAP_BIT;
+	if (ptrace_get_sigmask(th->tid, &mask) != 0 || (mask & all) != all || mask & SIGTRAP_BIT ||
+	    !has_default_action(th->tid))
+		return;
+	ptrace_set_sigmask(th->tid, mask | SIGTRAP_BIT);
+	t->stats.masks_restored++;
+	warn_lost(th->process);
+}
+
+#define SCRATCH_BELOW 1024u /* under the stack pointer and its red zone */
+
+/* Whether the process of @th still has our handler: it may have set another meanwhile. */
+static bool is_ours(struct target *t, struct thread *th, taddr_t handler)
+{
+	struct arch_regs regs;
+	uint64_t action[HANDLER_ACTION_SIZE / 8] = {0};
+	if (ptrace_get_regs(th->tid, &regs) != 0)
+		return false;
+	taddr_t scratch = ROUND_DOWN(regs.word[t->arch->sp] - SCRATCH_BELOW, (taddr_t)16);
+	int rc = set_action(t, th, 0, scratch);
+	if (rc == -EFAULT)
+		return !has_default_action(th->process->pid);
+	return rc == 0 && space_read(th->process->space, scratch, action, sizeof(action)) == 0 &&
+	       action[0] == handler;
+}
+
+static struct thread *pick_thread(struct target *t, const struct process *p)
+{
+	struct thread *th;
+	for_each_thread(t, th) {
+		if (th->process == p && !th->is_exiting && th->is_held &&
+		    !th->is_in_vfork)
+			return th;
+	}
+	return NULL;
+}
+
+void trap_handler_remove(struct target *t, struct address_space *s)
+{
+	struct journal *r = s->journal;
+	if (!r || !r->has_handler)
+		return;
+	for (size_t i = 0; i < t->processes.count; i++) {
+		struct process *p = t->processes.data[i];
+		struct thread *th = p->space == s ? pick_thread(t, p) : NULL;
+		if (th && is_ours(t, th, r->page))
+			set_action(t, th, r->page + HANDLER_DEFAULT, 0);
+	}
+	journal_note_handler_gone(s);
+}
+
+bool trap_handler_is_page(const struct address_space *s, taddr_t page)
+{
+	uint8_t want[HANDLER_DATA], got[HANDLER_DATA];
+	arch_trap_handler_page(page, want);
+	return space_read(s, page, got, sizeof(got)) == 0 && memcmp(got, want, sizeof(got)) == 0;
+}

@@ -1,0 +1,451 @@
+/*
+ * System calls in the target, made by one of its stopped threads.
+ *
+ * Where the space has a trap handler: by code written into unused bytes of its text, which
+ * finishes without us, too (arch/trap_handler.h). Else:
+ *
+ * The thread's pc is set to an existing system call instruction of its own text
+ * and stepped once; nothing is written into its memory. Its registers are put
+ * back with the number of the system call that it may have been stopped in, so
+ * that the kernel restarts that one as if nothing had been. Signals are held back
+ * by the mask meanwhile; stops that come first all the same (a group stop, a
+ * pending interrupt) are remembered.
+ *
+ * A signal that stops the process is never held: SIGCONT takes it back only until the thread is
+ * sent on with it, or stops for something else (JOBCTL_STOP_DEQUEUED in the kernel). So it goes in
+ * at once, and the thread does its work in the group stop (thread_note_stop).
+ */
+#include "tracee/inject/inject.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "tracee/inject/held.h"
+#include "tracee/inject/syscall_insn.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/os/stop.h"
+#include "tracee/state/journal.h"
+#include "tracee/state/space.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/step.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+
+
+/* What a stop for SIGTRAP is about, siginfo_t(3type) by si_code. */
+enum trap_cause {
+	CAUSE_STEP,
+	CAUSE_BREAKPOINT, /* that it met before it was stopped for us */
+	CAUSE_SENT,    /* sent by a process */
+};
+
+/* A breakpoint's signal is consumed here: put_back_trap lets the thread meet it again. */
+static enum trap_cause trap_cause(struct thread *th)
+{
+	siginfo_t info;
+	if (ptrace_get_siginfo(th->tid, &info) != 0)
+		return CAUSE_STEP;
+	if (info.si_code <= 0)
+		return CAUSE_SENT;
+	if (info.si_code != SI_KERNEL)
+		return CAUSE_STEP;
+	th->met_trap = true;
+	return CAUSE_BREAKPOINT;
+}
+
+static void put_back_trap(struct target *t, struct thread *th, struct arch_regs *regs)
+{
+	if (th->met_trap)
+		regs->word[t->arch->pc] -= t->arch->trap_pc_offset;
+	th->met_trap = false;
+}
+
+/*
+ * Waits for a stop or the end of @th and consumes it. 0; -ESRCH: it died, and will be reported
+ * later.
+ */
+static int await_stop(struct thread *th, int *status_out)
+{
+	for (;;) {
+		pid_t got = waitpid(th->tid, status_out, __WALL | WNOHANG);
+		if (got == th->tid)
+			return 0;
+		if (got < 0 && errno != EINTR)
+			return -ESRCH;
+		if (!thread_wait_for_news(th))
+			return -ESRCH;
+	}
+}
+
+/*
+ * The signal of a stop that is passed on with the next step, 0 = none: SIGSTOP, which no mask holds
+ * back.
+ */
+static int goes_in_at_once(struct stop stop)
+{
+	return stop.kind == STOP_SIGNAL && stop.value == SIGSTOP ? SIGSTOP : 0;
+}
+
+/* Whether @stop is the end of @th, or just before it: it is served later then. */
+static bool note_end(struct target *t, struct thread *th, struct stop stop, int status)
+{
+	if (stop.kind != STOP_EXITED && stop.kind != STOP_KILLED && stop.kind != STOP_EXIT)
+		return false;
+	thread_end_later(t, th, status);
+	return true;
+}
+
+/* Steps @th over the instruction. 0; -ESRCH when the thread died. */
+static int step_once(struct target *t, struct thread *th, struct held *held)
+{
+	int sig = 0;
+	for (int tries = 0; tries < 16; tries++) {
+		int status = 0, rc = ptrace_step(th->tid, sig);
+		if (rc == 0)
+			rc = await_stop(th, &status);
+		if (rc != 0)
+			return rc;
+		struct stop stop = stop_decode(status);
+		thread_note_stop(th, stop.kind);
+		enum trap_cause cause = CAUSE_SENT;
+		if (stop.kind == STOP_SIGNAL && stop.value == SIGTRAP)
+			cause = trap_cause(th);
+		if (cause == CAUSE_STEP)
+			return 0;
+		if (note_end(t, th, stop, status))
+			return -ESRCH;
+		sig = goes_in_at_once(stop);
+		if (stop.kind == STOP_SIGNAL && cause == CAUSE_SENT && !sig)
+			held_take(th, stop.value, held);
+	}
+	return -EAGAIN;
+}
+
+static bool is_caught(const struct thread *th, int sig)
+{
+	struct proc_status st;
+	return proc_status_read(th->tid, &st) == 0 && st.caught >> (sig - 1) & 1;
+}
+
+/* A signal held so far that stops the process does so first. */
+static void settle_stopping(struct target *t, struct thread *th)
+{
+	int sig = th->held_signal;
+	if (stop_is_stopping(sig) && (sig == SIGSTOP || !is_caught(th, sig)))
+		inject_drain_sigtrap(t, th);
+}
+
+static bool blocks_trap(const struct thread *th)
+{
+	uint64_t mask;
+	return ptrace_get_sigmask(th->tid, &mask) == 0 && mask & SIGTRAP_BIT;
+}
+
+/*
+ * The first signal of @th that comes until end_quiet is held, and only then are the others
+ * blocked: a mask that ptmem changed goes on with its thread, to all threads and programs that
+ * this makes, if ptmem dies. A blocked SIGTRAP is unblocked at once: the first step would do so for
+ * good, and remove its handler.
+ */
+static void begin_quiet(struct target *t, struct thread *th, struct held *held)
+{
+	settle_stopping(t, th);
+	*held = (struct held){.blocks = true};
+	held_keep(th, held);
+	if (th->held_signal || blocks_trap(th))
+		held_block(th, held);
+}
+
+static void end_quiet(struct thread *th, const struct held *held)
+{
+	held_give(th, held);
+	th->met_trap = false; /* in our pages, where going on behind it is right */
+	if (!held->is_quiet)
+		return;
+	ptrace_set_sigmask(th->tid, held->mask);
+	journal_note_mask(th->process->space, 0, 0);
+}
+
+int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void *ctx, taddr_t pc),
+		      void *ctx, unsigned max_steps)
+{
+	struct arch_regs regs;
+	struct held held;
+	int rc = ptrace_get_regs(th->tid, &regs);
+	if (rc != 0 || is_there(ctx, regs.word[t->arch->pc]))
+		return rc;
+	begin_quiet(t, th, &held);
+	for (unsigned i = 0; rc == 0; i++) {
+		rc = ptrace_get_regs(th->tid, &regs);
+		if (rc != 0 || is_there(ctx, regs.word[t->arch->pc]))
+			break;
+		rc = i < max_steps ? step_once(t, th, &held) : -ETIMEDOUT;
+		if (rc == -ESRCH)
+			return rc;
+		held_block_again(th, &held);
+	}
+	end_quiet(th, &held);
+	return rc;
+}
+
+#define RUN_MS 2000u /* a machine may be busy; more than any pad takes */
+
+/*
+ * As await_stop, but the stop is left to be consumed. One that does not come is asked for: is_late.
+ */
+static int peek_stop(struct thread *th, int *status, bool *is_late)
+{
+	for (unsigned ms = 0;; ms += 5) {
+		siginfo_t info = {0};
+		if (waitid(P_PID, (id_t)th->tid, &info,
+			   WEXITED | WSTOPPED | WNOWAIT | WNOHANG | __WALL) != 0 &&
+		    errno != EINTR)
+			return -ESRCH;
+		if (info.si_pid == th->tid) {
+			*status = info.si_status << 8 | 0x7f; /* as waitpid would give it */
+			bool is_stop = info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED;
+			return is_stop ? 0 : await_stop(th, status);
+		}
+		if (ms == RUN_MS && ptrace_interrupt(th->tid) == 0)
+			*is_late = true;
+		if (!thread_wait_for_news(th))
+			return -ESRCH;
+	}
+}
+
+/* At a breakpoint: sends @th to where @find says that it goes on. */
+static bool redirect(struct target *t, struct thread *th, inject_find_fn *find, void *ctx)
+{
+	struct arch_regs regs;
+	taddr_t to = 0;
+	if (trap_cause(th) != CAUSE_BREAKPOINT || ptrace_get_regs(th->tid, &regs) != 0)
+		return false;
+	to = find(ctx, regs.word[t->arch->pc] - t->arch->trap_pc_offset);
+	return to && ptrace_set_word(th->tid, t->arch->pc, to) == 0;
+}
+
+/* To a breakpoint that @find knows. Its stop is consumed only when the pc is set: until then the
+ * signal comes, and the trap handler does the same, if ptmem dies. */
+static int run_to_trap(struct target *t, struct thread *th, inject_find_fn *find, void *ctx,
+		       struct held *held)
+{
+	bool is_late = false;
+	int sig = 0;
+	for (int tries = 0; tries < 16 && !is_late; tries++) {
+		int status = 0, rc = ptrace_cont(th->tid, sig);
+		if (rc == 0)
+			rc = peek_stop(th, &status, &is_late);
+		if (rc != 0)
+			return rc;
+		struct stop stop = stop_decode(status);
+		thread_note_stop(th, stop.kind);
+		if (stop.kind == STOP_EXITED || stop.kind == STOP_KILLED ||
+		    stop.kind == STOP_EXIT) {
+			if (stop.kind == STOP_EXIT)
+				thread_consume_stop(t, th);
+			else
+				thread_end_later(t, th, status);
+			return -ESRCH;
+		}
+		bool is_there = stop.kind == STOP_SIGNAL && stop.value == SIGTRAP &&
+				redirect(t, th, find, ctx);
+		thread_consume_stop(t, th);
+		if (th->is_exiting)
+			return -ESRCH;
+		if (is_there)
+			return 0;
+		sig = goes_in_at_once(stop);
+		if (stop.kind == STOP_SIGNAL && !sig && !step_is_left_over(t, th))
+			held_take(th, stop.value, held);
+	}
+	return -ETIMEDOUT;
+}
+
+int inject_run_to_trap(struct target *t, struct thread *th, inject_find_fn *find, void *ctx)
+{
+	struct held held;
+	begin_quiet(t, th, &held);
+	int rc = run_to_trap(t, th, find, ctx, &held);
+	if (rc != -ESRCH)
+		end_quiet(th, &held);
+	return rc;
+}
+
+/*
+ * Lets @th run on, with @sig, until a stop of @kind (or -ESRCH). Signals are blocked, or cannot
+ * come before it; one that comes is the thread's own fault.
+ */
+static int run_until(struct target *t, struct thread *th, enum stop_kind kind, int sig,
+		     struct held *held)
+{
+	for (int tries = 0; tries < 16; tries++) {
+		int status = 0, rc = kind == STOP_SYSCALL ? ptrace_cont_syscall(th->tid, sig) :
+							    ptrace_cont(th->tid, sig);
+		if (rc == 0)
+			rc = await_stop(th, &status);
+		if (rc != 0)
+			return rc;
+		struct stop stop = stop_decode(status);
+		thread_note_stop(th, stop.kind);
+		if (stop.kind == kind || (stop.kind == STOP_GROUP && kind == STOP_INTERRUPT))
+			return 0;
+		if (note_end(t, th, stop, status))
+			return -ESRCH;
+		sig = goes_in_at_once(stop);
+		if (stop.kind == STOP_SIGNAL && !sig &&
+		    !(stop.value == SIGTRAP &&
+		      (trap_cause(th) == CAUSE_BREAKPOINT || step_is_left_over(t, th))))
+			held_take(th, stop.value, held);
+	}
+	return -EAGAIN;
+}
+
+/*
+ * Back to a stop behind which the kernel restarts interrupted system calls, before
+ * the thread runs on. One that has a signal to deliver must stop for a signal.
+ */
+static int stop_again(struct target *t, struct thread *th, struct held *held)
+{
+	int rc = 0;
+	if (!th->held_signal) {
+		rc = ptrace_interrupt(th->tid);
+		if (rc == 0)
+			rc = run_until(t, th, STOP_INTERRUPT, 0, held);
+	}
+	return rc == 0 && th->held_signal ? step_once(t, th, held) : rc;
+}
+
+/*
+ * Whether its stop is for a SIGTRAP that a step or a breakpoint made: not an event, not a system
+ * call.
+ */
+static bool stands_at_trap(const struct thread *th)
+{
+	siginfo_t info;
+	return ptrace_get_siginfo(th->tid, &info) == 0 && info.si_signo == SIGTRAP &&
+	       info.si_code > 0 && info.si_code <= SI_KERNEL;
+}
+
+int inject_drain_sigtrap(struct target *t, struct thread *th)
+{
+	int sig = th->held_signal;
+	struct held held = {0};
+	if (!sig && !stands_at_trap(th))
+		return 0;
+	th->held_signal = 0;
+	int rc = ptrace_interrupt(th->tid);
+	return rc == 0 ? run_until(t, th, STOP_INTERRUPT, sig, &held) : rc;
+}
+
+/*
+ * By code of ours that makes the call and then puts the thread back to where it was:
+ * it does so by itself when ptmem dies. So registers first, then the mask, and back
+ * in the other order.
+ */
+static int inject_guarded(struct target *t, struct thread *th, struct arch_regs *regs, taddr_t at,
+			  uint64_t mask)
+{
+	struct address_space *s = th->process->space;
+	struct arch_regs saved, now;
+	struct held held = {0};
+	uint8_t code[INJECTION_SIZE];
+	held_keep(th, &held);
+	int rc = ptrace_get_regs(th->tid, &saved);
+	if (rc != 0)
+		return rc;
+	arch_make_injection(&saved, mask, code);
+	rc = space_write(s, at, code, sizeof(code));
+	regs->word[t->arch->pc] = at;
+	/* the guardian, stepping it out of the code, must not keep the mask of that moment */
+	journal_note_mask(s, th->tid, mask);
+	if (rc == 0)
+		rc = ptrace_set_regs(th->tid, regs);
+	if (rc != 0)
+		return rc;
+	rc = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT);
+	for (int i = 0; i < 2 && rc == 0; i++) /* its entry and its end */
+		rc = run_until(t, th, STOP_SYSCALL, 0, &held);
+	if (rc == 0 && (rc = ptrace_get_regs(th->tid, &now)) == 0)
+		*regs = now;
+	if (rc == 0)
+		rc = stop_again(t, th, &held);
+	if (rc == -ESRCH)
+		return rc;
+	held_give(th, &held);
+	ptrace_set_sigmask(th->tid, mask);
+	put_back_trap(t, th, &saved);
+	ptrace_set_regs(th->tid, &saved);
+	journal_note_mask(s, 0, 0);
+	return rc;
+}
+
+int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t args[6],
+		   int64_t *result_out)
+{
+	const struct arch *arch = t->arch;
+	struct address_space *s = th->process->space;
+	struct arch_regs saved, regs;
+	uint64_t mask = 0;
+	taddr_t at = 0;
+	settle_stopping(t, th);
+	int rc = journal_find_injection(s, &at) == 0 || s->syscalls.insn ? 0
+									: syscall_insn_find(t, s);
+	if (rc == 0)
+		rc = ptrace_get_regs(th->tid, &saved);
+	if (rc == 0)
+		rc = ptrace_get_sigmask(th->tid, &mask);
+	if (rc != 0)
+		return rc;
+	regs = saved;
+	regs.word[arch->pc] = s->syscalls.insn;
+	regs.word[arch->syscall_nr] = (uint64_t)-1; /* not in a system call: nothing to restart */
+	regs.word[arch->syscall_ret] = (uint64_t)nr;
+	for (int i = 0; i < 6; i++)
+		regs.word[arch->syscall_arg[i]] = args[i];
+	if (at) {
+		rc = inject_guarded(t, th, &regs, at, mask);
+		if (rc == 0)
+			*result_out = (int64_t)regs.word[arch->syscall_ret];
+		return rc;
+	}
+	struct held held = {0};
+	held_keep(th, &held);
+	rc = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT); /* as in held_block */
+	if (rc == 0)
+		rc = ptrace_set_regs(th->tid, &regs);
+	if (rc == 0)
+		rc = step_once(t, th, &held);
+	if (rc == -ESRCH)
+		return rc;
+	int64_t result = -EIO;
+	if (rc == 0 && ptrace_get_regs(th->tid, &regs) == 0)
+		result = (int64_t)regs.word[arch->syscall_ret];
+	held_give(th, &held);
+	put_back_trap(t, th, &saved);
+	ptrace_set_regs(th->tid, &saved);
+	ptrace_set_sigmask(th->tid, mask);
+	if (rc == 0)
+		*result_out = result;
+	return rc;
+}
+
+int inject_mmap(struct target *t, struct thread *th, const uint64_t args[6], int64_t *result_out)
+{
+	struct address_space *s = th->process->space;
+	int64_t result = -EIO;
+	if (t->sink.will_map)
+		t->sink.will_map(t->sink.ctx, s);
+	int rc = inject_syscall(t, th, SYS_mmap, args, &result);
+	if (rc != 0)
+		return rc;
+	*result_out = result;
+	if (result >= 0)
+		s->own.mapped += ROUND_UP(args[1], (uint64_t)PAGE_SIZE_MIN);
+	return 0;
+}

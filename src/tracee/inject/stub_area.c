@@ -1,0 +1,194 @@
+/* See stub_area.h. */
+#include "tracee/inject/stub_area.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "base/log.h"
+#include "tracee/inject/inject.h"
+#include "tracee/inject/seccomp.h"
+#include "tracee/os/maps.h"
+#include "tracee/state/module.h"
+#include "tracee/state/space.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+
+#define AREA_SIZE 4096u
+#define PADS_AREA_SIZE 16384u
+#define AREA_ALIGN 64u
+#define AREA_REACH (1ull << 30)
+
+static const char area_magic[8] = "ptmem\02\0";
+
+struct area_header {
+	char magic[8];
+	uint32_t used;
+	uint32_t is_left; /* no breakpoint leads here any more, some thread's stack may */
+};
+
+static bool area_reaches(const struct stub_area *a, taddr_t addr)
+{
+	return (addr > a->start ? addr - a->start : a->start - addr) < AREA_REACH;
+}
+
+static void write_header(const struct address_space *s, const struct stub_area *a, bool is_left)
+{
+	struct area_header h = {.used = a->used, .is_left = is_left};
+	memcpy(h.magic, area_magic, sizeof(h.magic));
+	if (!a->is_slack && !a->is_trap_handler && !a->is_memory)
+		space_write(s, a->start, &h, sizeof(h));
+}
+
+static int map_area(const struct stub_place *p, taddr_t addr, bool is_pads)
+{
+	struct address_space *s = p->space;
+	uint32_t size = is_pads ? PADS_AREA_SIZE : AREA_SIZE;
+	if (!p->thread)
+		return -ESRCH;
+	if (!seccomp_allows_injection(p->target, p->thread->tid))
+		return -EPERM;
+	struct maps maps;
+	int rc = maps_read(s->reader, &maps);
+	if (rc != 0)
+		return rc;
+	taddr_t at = 0;
+	rc = maps_find_gap(&maps, addr, AREA_REACH - size, size, &at);
+	maps_deinit(&maps);
+	if (rc != 0)
+		return rc;
+	int64_t result = 0;
+	const uint64_t args[6] = {at,
+				  size,
+				  PROT_READ | PROT_EXEC,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+				  (uint64_t)-1,
+				  0};
+	rc = inject_mmap(p->target, p->thread, args, &result);
+	if (rc != 0)
+		return rc;
+	if (result != (int64_t)at)
+		return result < 0 ? (int)result : -ENOMEM;
+	*vec_add(&s->own.areas) = (struct stub_area){
+		.start = at, .size = size, .used = sizeof(struct area_header), .is_pads = is_pads,
+	};
+	return 0;
+}
+
+/* The bytes behind @m's text in its last page are unused. */
+static int slack_area(struct address_space *s, const struct module *m)
+{
+	for (size_t i = 0; m->file && i < m->file->segment_count; i++) {
+		const struct elf_segment *seg = &m->file->segment[i];
+		taddr_t end = m->bias + seg->vaddr + seg->filesz,
+			start = ROUND_UP(end, (taddr_t)STUB_ALIGN);
+		if (!seg->is_exec || start < m->start || start >= m->end ||
+		    m->end - start < 2 * STUB_MAX)
+			continue;
+		struct stub_area a = {.start = start,
+				      .size = (uint32_t)(m->end - start),
+				      .is_slack = true};
+		a.saved = xmalloc(a.size);
+		int rc = space_read(s, a.start, a.saved, a.size);
+		if (rc != 0) {
+			free(a.saved);
+			return rc;
+		}
+		*vec_add(&s->own.areas) = a;
+		return 0;
+	}
+	return -ENOSPC;
+}
+
+static struct stub_area *find_area(struct address_space *s, taddr_t addr, uint32_t size,
+				   bool is_pads)
+{
+	for (size_t i = 0; i < s->own.areas.count; i++) {
+		struct stub_area *a = &s->own.areas.data[i];
+		if (a->is_pads == is_pads && ROUND_UP(a->used, AREA_ALIGN) + size <= a->size &&
+		    area_reaches(a, addr))
+			return a;
+	}
+	return NULL;
+}
+
+int stub_area_get(const struct stub_place *p, taddr_t addr, struct stub_area **area_out)
+{
+	struct stub_area *a = find_area(p->space, addr, STUB_MAX, false);
+	int rc = a ? 0 : map_area(p, addr, false);
+	if (rc == -EPERM || rc == -ENOMEM || rc == -EACCES) {
+		log_verbose("%s: no page can be mapped near it (%s): stubs go behind its text",
+			    p->module->path, strerror(-rc));
+		rc = slack_area(p->space, p->module);
+	}
+	if (rc == 0 && !a)
+		a = find_area(p->space, addr, STUB_MAX, false);
+	if (!a)
+		return rc != 0 ? rc : -ENOSPC;
+	*area_out = a;
+	return 0;
+}
+
+void stub_area_use(struct stub_area *a, uint32_t size)
+{
+	a->used = MIN(ROUND_UP(a->used + size, STUB_ALIGN), a->size);
+}
+
+int stub_area_take(const struct stub_place *p, taddr_t addr, uint32_t size, taddr_t *at_out)
+{
+	struct stub_area *a;
+	int rc = stub_area_get(p, addr, &a);
+	if (rc != 0)
+		return rc;
+	*at_out = a->start + a->used;
+	stub_area_use(a, size);
+	write_header(p->space, a, false);
+	return 0;
+}
+
+int stub_area_take_pad(const struct stub_place *p, taddr_t addr, uint32_t size, taddr_t *at_out)
+{
+	struct stub_area *a = find_area(p->space, addr, size, true);
+	int rc = a ? 0 : map_area(p, addr, true);
+	if (rc == 0 && !a)
+		a = find_area(p->space, addr, size, true);
+	if (!a)
+		return rc != 0 ? rc : -ENOSPC;
+	a->used = ROUND_UP(a->used, AREA_ALIGN);
+	*at_out = a->start + a->used;
+	a->used += size;
+	return 0;
+}
+
+void stub_area_write_headers(const struct address_space *s)
+{
+	for (size_t i = 0; i < s->own.areas.count; i++)
+		write_header(s, &s->own.areas.data[i], false);
+}
+
+void stub_area_leave(const struct address_space *s, const struct stub_area *a)
+{
+	if (!a->is_pads)
+		write_header(s, a, true);
+}
+
+void stub_area_adopt(struct address_space *s)
+{
+	for (size_t i = 0; i < s->modules.code.count; i++) {
+		const struct map *m = &s->modules.code.data[i];
+		struct area_header h;
+		bool is_known = false;
+		for (size_t k = 0; k < s->own.areas.count; k++)
+			is_known |= s->own.areas.data[k].start == m->start;
+		if (is_known || m->end - m->start != AREA_SIZE ||
+		    space_read(s, m->start, &h, sizeof(h)) != 0 ||
+		    memcmp(h.magic, area_magic, sizeof(h.magic)) != 0 || h.used > AREA_SIZE ||
+		    !h.is_left)
+			continue;
+		*vec_add(&s->own.areas) =
+			(struct stub_area){.start = m->start, .size = AREA_SIZE, .used = h.used};
+		write_header(s, &s->own.areas.data[s->own.areas.count - 1], false);
+	}
+}

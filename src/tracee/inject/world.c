@@ -1,0 +1,172 @@
+/*
+ * All threads of all processes at once: stopped, so that none runs while ptmem changes
+ * what they run through, and sent on. Stops that come meanwhile are served as ever; a
+ * thread is held then where it would go on (thread_resume).
+ */
+#include "tracee/inject/world.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+#include "base/proc.h"
+#include "tracee/inject/stops.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/os/wait.h"
+#include "tracee/state/space.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+#include "tracee/state/trap_table.h"
+
+/*
+ * One that waits in vfork cannot be interrupted, and its child does not go on while we
+ * wait: it counts as halted, since it stops (vfork done) before it runs again.
+ */
+static bool is_halted(const struct thread *th)
+{
+	return th->is_held || th->is_exiting || th->waits_for_room || th->is_in_vfork;
+}
+
+static size_t interrupt_all(struct target *t)
+{
+	size_t waiting = 0;
+	struct thread *th;
+	for_each_thread(t, th) {
+		if (is_halted(th))
+			continue;
+		waiting++;
+		if (th->was_interrupted || th->state == THREAD_NEW)
+			continue;
+		if (ptrace_interrupt(th->tid) == 0)
+			th->was_interrupted = true;
+	}
+	return waiting;
+}
+
+/* Leaders that were killed: they are reported after their threads, which may wait for us. */
+static void find_dead(struct target *t)
+{
+	struct thread *th;
+	for_each_thread(t, th) {
+		if (!is_halted(th) && proc_is_dead(th->tid))
+			th->is_exiting = true;
+	}
+}
+
+/*
+ * @th is not ours any more: the thread that executed a program has the id of the process's first
+ * thread now, and stops at the new image. Where that thread was not traced (seize.c), there is
+ * none to wait for.
+ */
+static void find_heir(struct target *t, struct thread *th)
+{
+	struct process *p = th->process;
+	struct thread *leader = thread_find(t, p->pid);
+	if (leader == th || (leader && leader->is_held)) {
+		th->is_exiting = true;
+		return;
+	}
+	if (!leader)
+		leader = thread_add(t, p->pid, p);
+	thread_remove(t, th);
+	leader->is_exiting = false;
+	leader->is_held = false;
+	leader->state = THREAD_RUNNING;
+}
+
+/*
+ * Whose stop is there is asked of each: to a wait for any the kernel answers after a look at all
+ * of them, and that for each of thousands. Whether there was one.
+ */
+static bool serve_each(struct target *t)
+{
+	bool has_served = false;
+	struct thread *th;
+	for_each_thread(t, th) {
+		int rc = !is_halted(th) ? stops_serve_thread(t, th) : -EAGAIN;
+		has_served |= rc == 0;
+		if (rc == -ECHILD)
+			find_heir(t, th);
+	}
+	return has_served;
+}
+
+void world_stop(struct target *t)
+{
+	t->is_stopping = true;
+	while (interrupt_all(t) > 0) {
+		if (serve_each(t))
+			continue;
+		int rc = stops_serve_next(t, true);
+		if (rc == -ECHILD)
+			break;
+		if (rc == -EAGAIN && !wait_for_child(5))
+			find_dead(t);
+	}
+}
+
+void world_start(struct target *t)
+{
+	t->is_stopping = false;
+	struct thread *th;
+	for_each_thread(t, th) {
+		if (!th->is_held || th->stays_held)
+			continue;
+		int sig = th->held_signal;
+		th->held_signal = 0;
+		if (th->state == THREAD_LISTENING) {
+			th->is_held = false;
+			ptrace_listen(th->tid);
+		} else {
+			thread_resume(t, th, sig);
+		}
+	}
+}
+
+/* -- breakpoints whose signals are still to come -- */
+
+/* Whether a SIGTRAP of its own waits for @tid. */
+static bool has_pending_trap(pid_t tid)
+{
+	struct proc_status st;
+	return proc_status_read(tid, &st) == 0 && st.pending >> (SIGTRAP - 1) & 1;
+}
+
+/* Whether it is just behind a breakpoint of ours whose signal is still to come. */
+static bool waits_for_trap(struct target *t, struct address_space *s, const struct thread *th)
+{
+	struct arch_regs regs;
+	return th->process->space == s && th->is_held && ptrace_get_regs(th->tid, &regs) == 0 &&
+	       space_trap_find(s, regs.word[t->arch->pc] - t->arch->trap_pc_offset) &&
+	       has_pending_trap(th->tid);
+}
+
+/*
+ * Lets @th run to its next stop. The stop is consumed only when the pc is set: if ptmem dies
+ * before, the signal still comes, and the SIGTRAP handler does the same. -ECHILD: it is gone.
+ */
+static int serve_next_stop(struct target *t, struct thread *th)
+{
+	int rc = ptrace_cont(th->tid, 0);
+	while (rc == 0 && (rc = stops_serve_thread(t, th)) == -EAGAIN) {
+		rc = thread_wait_for_news(th) ? 0 : -ECHILD;
+	}
+	return rc;
+}
+
+void world_serve_traps(struct target *t, struct address_space *s)
+{
+	enum { MAX_STOPS = 16 };
+	uint32_t id = s->id;
+	struct thread *th;
+	for_each_thread(t, th) {
+		for (unsigned n = 0; th && n < MAX_STOPS && waits_for_trap(t, s, th); n++) {
+			pid_t tid = th->tid;
+			if (serve_next_stop(t, th) != 0)
+				break;
+			if (!space_exists(t, id))
+				return;
+			th = thread_find(t, tid);
+		}
+	}
+}

@@ -1,0 +1,10 @@
+/* The clock by which events are dated. */
+#ifndef PTMEM_TRACEE_OS_CLOCK_H
+#define PTMEM_TRACEE_OS_CLOCK_H
+
+#include <stdint.h>
+
+/* CLOCK_MONOTONIC in ns. */
+uint64_t target_clock(void);
+
+#endif

@@ -1,0 +1,13 @@
+/* Resource limits of ptmem itself. */
+#ifndef PTMEM_TRACEE_OS_LIMIT_H
+#define PTMEM_TRACEE_OS_LIMIT_H
+
+#include <sys/resource.h>
+
+/*
+ * Raises the soft limit of resource @which to the hard one. *old_out: as it was; zeros if unknown.
+ * May be NULL.
+ */
+void limit_raise(int which, struct rlimit *old_out);
+
+#endif

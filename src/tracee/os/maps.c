@@ -1,0 +1,196 @@
+/*
+ * /proc/PID/maps, proc(5). Newlines in paths arrive as \012 and are left so.
+ */
+#include "tracee/os/maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+
+#include "base/cleanup.h"
+#include "base/proc.h"
+
+#define DELETED " (deleted)"
+#define MAIN_STACK "[stack]"
+
+/* Room kept free below a mapping that grows down, and above the heap. */
+#define STACK_ROOM (256ull << 20)
+#define HEAP_ROOM (1ull << 30)
+#define MMAP_REGION 0x700000000000ull
+#define MIN_ADDRESS 0x10000ull
+
+/* What ioctl PROCMAP_QUERY reads and writes: linux/fs.h since 6.11. */
+struct map_query {
+	uint64_t size;  /* of this */
+	uint64_t flags; /* the kind of map that is asked for */
+	uint64_t addr;
+	uint64_t start, end, map_flags, page_size, offset, ino;
+	uint32_t dev_major, dev_minor, name_size, build_id_size;
+	uint64_t name, build_id;
+};
+#define MAP_QUERY _IOWR('f', 17, struct map_query)
+#define MAP_QUERY_CODE 4
+
+/*
+ * Moves @text behind the number there and the @behind that must follow. sscanf takes three times as
+ * long.
+ */
+static bool take_number(const char **text, int base, char behind, uint64_t *out)
+{
+	char *end;
+	*out = strtoull(*text, &end, base);
+	if (end == *text || *end != behind)
+		return false;
+	*text = end + 1;
+	return true;
+}
+
+int maps_parse_line(const char *line, struct map *out)
+{
+	struct map m = {0};
+	const char *p = line;
+	uint64_t major_dev, minor_dev;
+	char *path;
+	if (!take_number(&p, 16, '-', &m.start) || !take_number(&p, 16, ' ', &m.end))
+		return -EINVAL;
+	const char *perms = p;
+	if (strcspn(perms, " ") != 4 || perms[4] != ' ')
+		return -EINVAL;
+	p = perms + 5;
+	if (!take_number(&p, 16, ' ', &m.offset) || !take_number(&p, 16, ':', &major_dev) ||
+	    !take_number(&p, 16, ' ', &minor_dev))
+		return -EINVAL;
+	m.ino = strtoull(p, &path, 10);
+	if (path == p || m.start >= m.end)
+		return -EINVAL;
+	path += strspn(path, " ");
+	m.is_read = perms[0] == 'r';
+	m.is_write = perms[1] == 'w';
+	m.is_exec = perms[2] == 'x';
+	m.is_shared = perms[3] == 's';
+	m.dev = makedev((unsigned)major_dev, (unsigned)minor_dev);
+	size_t n = strlen(path), d = strlen(DELETED);
+	m.is_deleted = n > d && strcmp(path + n - d, DELETED) == 0;
+	m.path = xstrndup(path, m.is_deleted ? n - d : n);
+	*out = m;
+	return 0;
+}
+
+int maps_open(pid_t pid)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int ask(int fd, struct map_query *q)
+{
+	if (ioctl(fd, MAP_QUERY, q) == 0)
+		return 1;
+	return errno == ENOENT ? 0 : -errno;
+}
+
+int maps_query(int fd, taddr_t addr)
+{
+	struct map_query q = {.size = sizeof(q), .flags = MAP_QUERY_CODE, .addr = addr};
+	return ask(fd, &q);
+}
+
+int maps_query_bounds(int fd, taddr_t addr, struct map_bounds *out)
+{
+	char name[PATH_MAX + sizeof(DELETED)] = "";
+	struct map_query q = {.size = sizeof(q), .addr = addr, .name = (uint64_t)(uintptr_t)name,
+			      .name_size = sizeof(name)};
+	int rc = ask(fd, &q);
+	if (rc == 1)
+		*out = (struct map_bounds){q.start, q.end, strcmp(name, MAIN_STACK) == 0};
+	return rc;
+}
+
+int maps_read(pid_t pid, struct maps *out)
+{
+	_cleanup_fclose_ FILE *f = proc_open(pid, "maps");
+	if (!f)
+		return errno == ENOENT ? -ESRCH : -errno;
+	struct maps maps = {0};
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	ssize_t n;
+	while ((n = getline(&line, &size, f)) > 0) {
+		if (line[n - 1] == '\n')
+			line[n - 1] = '\0';
+		struct map m;
+		if (maps_parse_line(line, &m) == 0)
+			*vec_add(&maps.list) = m;
+	}
+	if (maps.list.count == 0) {
+		maps_deinit(&maps);
+		return -ESRCH;
+	}
+	*out = maps;
+	return 0;
+}
+
+void maps_deinit(struct maps *m)
+{
+	for (size_t i = 0; i < m->list.count; i++)
+		free(m->list.data[i].path);
+	vec_deinit(&m->list);
+}
+
+bool map_is_main_stack(const struct map *m)
+{
+	return strcmp(m->path, MAIN_STACK) == 0;
+}
+
+const struct map *maps_find(const struct maps *m, taddr_t addr)
+{
+	size_t i = vec_search(&m->list, e, e->end <= addr);
+	return i < m->list.count && m->list.data[i].start <= addr ? &m->list.data[i] : NULL;
+}
+
+/* The part of the gap [*start, *end) below @above and above @below that we may use. */
+static void shrink_gap(const struct map *below, const struct map *above, taddr_t *start,
+		       taddr_t *end)
+{
+	*start = below ? below->end + PAGE_SIZE_MIN : MIN_ADDRESS;
+	*end = above->start > PAGE_SIZE_MIN ? above->start - PAGE_SIZE_MIN : 0;
+	/* the heap grows behind the executable, also before it has a map of its own */
+	if (below && below->start < MMAP_REGION)
+		*start += HEAP_ROOM;
+	if (map_is_main_stack(above))
+		*end = *end > STACK_ROOM ? *end - STACK_ROOM : 0;
+}
+
+int maps_find_gap(const struct maps *m, taddr_t near, uint64_t reach, uint64_t size, taddr_t *out)
+{
+	taddr_t low = near + 1 > reach ? near + 1 - reach : 0, high = near + reach;
+	taddr_t best = 0;
+	uint64_t best_distance = UINT64_MAX;
+	for (size_t i = 0; i < m->list.count; i++) {
+		const struct map *above = &m->list.data[i], *below = i > 0 ? above - 1 : NULL;
+		taddr_t start, end;
+		shrink_gap(below, above, &start, &end);
+		start = ROUND_UP(MAX(start, low), (taddr_t)PAGE_SIZE_MIN);
+		end = ROUND_DOWN(MIN(end, high), (taddr_t)PAGE_SIZE_MIN);
+		if (start >= end || end - start < size)
+			continue;
+		/* as near as can be: the upper end below the object, the lower end above it */
+		taddr_t at = end <= near ? end - size : start;
+		uint64_t distance = at < near ? near - at : at - near;
+		if (distance < best_distance) {
+			best_distance = distance;
+			best = at;
+		}
+	}
+	if (best_distance == UINT64_MAX)
+		return -ENOMEM;
+	*out = best;
+	return 0;
+}

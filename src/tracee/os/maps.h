@@ -1,0 +1,61 @@
+/*
+ * The memory map of a process, as /proc/PID/maps prints it.
+ */
+#ifndef PTMEM_TRACEE_OS_MAPS_H
+#define PTMEM_TRACEE_OS_MAPS_H
+
+#include <sys/types.h>
+
+#include "base/types.h"
+#include "base/vec.h"
+
+struct map {
+	taddr_t start, end;
+	uint64_t offset;
+	dev_t dev;
+	ino_t ino;
+	bool is_read, is_write, is_exec, is_shared;
+	bool is_deleted;   /* the path ended in " (deleted)", which is cut off */
+	char *path;        /* "" for anonymous memory; "[heap]", "[stack]", "[vdso]", ...; owned */
+};
+
+struct maps {
+	VEC(struct map) list; /* ascending, not overlapping */
+};
+
+/* Parses one line (without newline). -EINVAL for anything the kernel would not print. */
+int maps_parse_line(const char *line, struct map *out);
+
+/* /proc/@pid/maps, opened for maps_query; -errno. */
+int maps_open(pid_t pid);
+/*
+ * Whether @addr is mapped as code now: 1, 0, or -errno where the kernel cannot be asked for one
+ * address (Linux 6.11 can: ioctl PROCMAP_QUERY, proc(5)). Costs a microsecond, where all maps of a
+ * large program take milliseconds.
+ */
+int maps_query(int fd, taddr_t addr);
+
+struct map_bounds {
+	taddr_t start, end;
+	bool is_main_stack; /* "[stack]" */
+};
+/* Likewise, the map of any kind that holds @addr. */
+int maps_query_bounds(int fd, taddr_t addr, struct map_bounds *out);
+
+/* Reads /proc/@pid/maps. -errno; -ESRCH when the process has no memory any more. */
+int maps_read(pid_t pid, struct maps *out);
+void maps_deinit(struct maps *m);
+
+/* Whether it is the stack of the main thread, which grows. */
+bool map_is_main_stack(const struct map *m);
+
+/* The map that holds @addr, or NULL. */
+const struct map *maps_find(const struct maps *m, taddr_t addr);
+
+/*
+ * An unmapped range of @size bytes (pages) within @reach bytes of @near, clear of the
+ * heap's and the stacks' growth. *out: its start. -ENOMEM if none.
+ */
+int maps_find_gap(const struct maps *m, taddr_t near, uint64_t reach, uint64_t size, taddr_t *out);
+
+#endif

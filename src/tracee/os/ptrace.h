@@ -1,0 +1,42 @@
+/*
+ * One checked function per ptrace request. All give 0 or -errno; -ESRCH means
+ * that the thread is gone (or not stopped), a normal event that ends in the loop.
+ */
+#ifndef PTMEM_TRACEE_OS_PTRACE_H
+#define PTMEM_TRACEE_OS_PTRACE_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "arch/arch.h"
+#include "base/types.h"
+
+/*
+ * The kernel lets PTRACE_SEIZE wait while a thread of that process is in execve, and that waits for
+ * the ends of all others, which may stop for us first. Where it is limited, -ETIMEDOUT comes after
+ * some 20 ms; @tid may be seized all the same.
+ */
+void ptrace_limit_seize(bool is_limited);
+int ptrace_seize(pid_t tid, unsigned long options);
+/* Whether @tid is traced by us, or was and its end is still to be waited for. */
+bool ptrace_is_tracee(pid_t tid);
+int ptrace_interrupt(pid_t tid);
+int ptrace_cont(pid_t tid, int sig);
+int ptrace_cont_syscall(pid_t tid, int sig); /* to the next system call's entry or exit */
+int ptrace_step(pid_t tid, int sig);
+int ptrace_listen(pid_t tid);
+int ptrace_detach(pid_t tid, int sig);
+int ptrace_get_regs(pid_t tid, struct arch_regs *out);
+int ptrace_set_regs(pid_t tid, const struct arch_regs *regs);
+int ptrace_set_word(pid_t tid, unsigned index, uint64_t value); /* one word of arch_regs */
+/*
+ * Which system call stop @tid is at: PTRACE_SYSCALL_INFO_ENTRY, _EXIT, _SECCOMP or _NONE; -errno.
+ */
+int ptrace_syscall_op(pid_t tid);
+int ptrace_event_message(pid_t tid, unsigned long *out);
+int ptrace_get_siginfo(pid_t tid, siginfo_t *out);
+int ptrace_set_siginfo(pid_t tid, const siginfo_t *info);
+int ptrace_get_sigmask(pid_t tid, uint64_t *out);
+int ptrace_set_sigmask(pid_t tid, uint64_t mask);
+
+#endif

@@ -1,0 +1,231 @@
+/*
+ * /proc/PID/smaps for the mappings and how many of their pages count, /proc/PID/pagemap for which
+ * ones these are. See resident.h.
+ */
+#include "tracee/os/resident.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/proc.h"
+#include "tracee/os/pagemap_scan.h"
+
+/* Bits of an entry of pagemap. */
+#define ENTRY_PRESENT (UINT64_C(1) << 63)
+#define ENTRY_SWAPPED (UINT64_C(1) << 62)
+#define ENTRY_FILE (UINT64_C(1) << 61)
+#define ENTRY_EXCLUSIVE (UINT64_C(1) << 56)
+#define ENTRIES 4096u
+
+struct reader {
+	pid_t pid;
+	int pagemap;
+	bool has_no_scan;
+	struct resident *out;
+	uint64_t *entry; /* ENTRIES */
+};
+
+/* -- ranges -- */
+
+static void add_range(struct resident *p, size_t first, struct page_range r)
+{
+	struct page_range *last = p->list.count > first ? &p->list.data[p->list.count - 1] : NULL;
+
+	if (last && last->end == r.start && last->flags == r.flags)
+		last->end = r.end;
+	else
+		*vec_add(&p->list) = r;
+}
+
+static uint64_t count_bytes(const struct resident *p, size_t first, uint32_t flag)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = first; i < p->list.count; i++)
+		if (p->list.data[i].flags & flag)
+			bytes += p->list.data[i].end - p->list.data[i].start;
+	return bytes;
+}
+
+/* -- the pages of a mapping -- */
+
+static int scan_regions(struct reader *r, const struct map *m, size_t first)
+{
+	struct pagemap_region region[PAGEMAP_REGIONS];
+
+	for (taddr_t at = m->start; at < m->end;) {
+		int n = pagemap_scan(r->pagemap,
+				     SCAN_PRESENT | SCAN_SWAPPED | SCAN_FILE | SCAN_ZERO, &at,
+				     m->end, region);
+
+		if (n < 0)
+			return n;
+		for (int i = 0; i < n; i++) {
+			uint64_t c = region[i].categories;
+			uint32_t flags = c & SCAN_SWAPPED ? PAGE_SWAPPED : PAGE_RESIDENT;
+
+			if (c & SCAN_ZERO)
+				continue;
+			if (c & SCAN_FILE)
+				flags |= PAGE_OF_FILE;
+			add_range(r->out, first, (struct page_range){region[i].start, region[i].end,
+								     flags});
+		}
+	}
+	return 0;
+}
+
+static bool is_zero_page(const struct reader *r, taddr_t addr)
+{
+	uint64_t word[PAGE_SIZE_MIN / sizeof(uint64_t)];
+	struct iovec here = {word, sizeof(word)};
+	struct iovec there = {(void *)(uintptr_t)addr, sizeof(word)};
+
+	if (process_vm_readv(r->pid, &here, 1, &there, 1, 0) != (ssize_t)sizeof(word))
+		return false;
+	return word[0] == 0 && memcmp(word, word + 1, sizeof(word) - sizeof(*word)) == 0;
+}
+
+/* @entry is a page's of private memory. */
+static uint32_t entry_flags(const struct reader *r, uint64_t entry, taddr_t addr)
+{
+	if (entry & ENTRY_SWAPPED)
+		return PAGE_SWAPPED;
+	if (!(entry & ENTRY_PRESENT))
+		return 0;
+	if (entry & ENTRY_FILE)
+		return PAGE_RESIDENT | PAGE_OF_FILE;
+	return entry & ENTRY_EXCLUSIVE || !is_zero_page(r, addr) ? PAGE_RESIDENT : 0;
+}
+
+static int read_entries(struct reader *r, const struct map *m, size_t first)
+{
+	if (!r->entry)
+		r->entry = xmalloc(ENTRIES * sizeof(*r->entry));
+	for (taddr_t at = m->start; at < m->end;) {
+		size_t want = MIN((m->end - at) / PAGE_SIZE_MIN, ENTRIES) * sizeof(*r->entry);
+		off_t offset = (off_t)(at / PAGE_SIZE_MIN * sizeof(*r->entry));
+		ssize_t got = pread(r->pagemap, r->entry, want, offset);
+
+		if (got < (ssize_t)sizeof(*r->entry))
+			return got < 0 ? -errno : -ESRCH;
+		for (size_t i = 0; i < (size_t)got / sizeof(*r->entry); i++) {
+			uint32_t flags = entry_flags(r, r->entry[i], at);
+
+			if (flags)
+				add_range(r->out, first,
+					  (struct page_range){at, at + PAGE_SIZE_MIN, flags});
+			at += PAGE_SIZE_MIN;
+		}
+	}
+	return 0;
+}
+
+/* -- mappings -- */
+
+/* What smaps says of a mapping, in bytes. */
+struct counts {
+	uint64_t resident, swapped;
+};
+
+static int add_pages(struct reader *r, const struct map *m, const struct counts *c)
+{
+	struct resident *p = r->out;
+	size_t first = p->list.count;
+	int rc = -ENOTTY;
+
+	if (c->resident == 0 && c->swapped == 0)
+		return 0;
+	if (!r->has_no_scan)
+		rc = scan_regions(r, m, first);
+	if (rc != 0) {
+		r->has_no_scan = true;
+		p->list.count = first;
+		rc = read_entries(r, m, first);
+	}
+	uint64_t resident = count_bytes(p, first, PAGE_RESIDENT);
+
+	p->resident += resident;
+	p->swapped += count_bytes(p, first, PAGE_SWAPPED);
+	p->differing += (int64_t)(resident - c->resident);
+	return rc;
+}
+
+static bool take_kilobytes(const char *line, const char *key, uint64_t *bytes_out)
+{
+	size_t n = strlen(key);
+
+	if (strncmp(line, key, n) != 0)
+		return false;
+	*bytes_out = strtoull(line + n, NULL, 10) * 1024;
+	return true;
+}
+
+static int read_maps(struct reader *r)
+{
+	_cleanup_fclose_ FILE *file = proc_open(r->pid, "smaps");
+	_cleanup_free_ char *line = NULL;
+	VEC(struct counts) counts = {0};
+	size_t size = 0;
+	ssize_t n;
+	int rc = file ? 0 : -errno;
+
+	while (file && (n = getline(&line, &size, file)) > 0) {
+		struct counts *c = counts.count ? &counts.data[counts.count - 1] : NULL;
+		struct map m;
+
+		if (line[n - 1] == '\n')
+			line[n - 1] = '\0';
+		if (c && (take_kilobytes(line, "Rss:", &c->resident) ||
+			  take_kilobytes(line, "Swap:", &c->swapped)))
+			continue;
+		if (*line >= 'A' && *line <= 'Z')
+			continue;
+		if (maps_parse_line(line, &m) != 0)
+			continue;
+		*vec_add(&r->out->maps.list) = m;
+		*vec_add(&counts) = (struct counts){0};
+	}
+	if (rc == 0 && counts.count == 0)
+		rc = -ESRCH;
+	for (size_t i = 0; i < counts.count && rc == 0; i++)
+		rc = add_pages(r, &r->out->maps.list.data[i], &counts.data[i]);
+	vec_deinit(&counts);
+	return rc;
+}
+
+int resident_read(pid_t pid, struct resident *out)
+{
+	struct reader r = {.pid = pid, .out = out};
+	char name[64];
+	int rc;
+
+	*out = (struct resident){0};
+	snprintf(name, sizeof(name), "/proc/%d/pagemap", (int)pid);
+	r.pagemap = open(name, O_RDONLY | O_CLOEXEC);
+	if (r.pagemap < 0)
+		return -errno;
+	rc = read_maps(&r);
+	close(r.pagemap);
+	free(r.entry);
+	if (rc != 0)
+		resident_deinit(out);
+	return rc;
+}
+
+void resident_deinit(struct resident *p)
+{
+	maps_deinit(&p->maps);
+	vec_deinit(&p->list);
+}
+
+size_t resident_find(const struct resident *p, taddr_t addr)
+{
+	return vec_search(&p->list, e, e->end <= addr);
+}

@@ -1,0 +1,27 @@
+/*
+ * The lowest real-time priority for a moment. Without the privilege nothing changes:
+ * ptmem then waits for its turn among the threads that it has resumed.
+ */
+#include "tracee/os/rt_boost.h"
+
+#include <sched.h>
+
+void rt_boost_begin(struct rt_boost *h)
+{
+	struct sched_param before = {0};
+	const struct sched_param now = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
+	*h = (struct rt_boost){.policy = sched_getscheduler(0)};
+	if ((h->policy != SCHED_OTHER && h->policy != SCHED_BATCH) ||
+	    sched_getparam(0, &before) != 0)
+		return;
+	h->priority = before.sched_priority;
+	h->is_on = sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &now) == 0;
+}
+
+void rt_boost_end(struct rt_boost *h)
+{
+	const struct sched_param before = {.sched_priority = h->priority};
+	if (h->is_on)
+		sched_setscheduler(0, h->policy, &before);
+	h->is_on = false;
+}

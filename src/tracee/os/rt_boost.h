@@ -1,0 +1,22 @@
+/*
+ * While a program is stopped for us, each thread that is let go wants the CPU: one of
+ * them gets ours, and the others wait for milliseconds more than the work takes.
+ */
+#ifndef PTMEM_TRACEE_OS_RT_BOOST_H
+#define PTMEM_TRACEE_OS_RT_BOOST_H
+
+#include <stdbool.h>
+
+struct rt_boost {
+	bool is_on;
+	int policy, priority; /* of before */
+};
+
+/*
+ * Until rt_boost_end no other thread takes the CPU from this one, where that is allowed (root). The
+ * work in between must take milliseconds at most.
+ */
+void rt_boost_begin(struct rt_boost *h);
+void rt_boost_end(struct rt_boost *h);
+
+#endif

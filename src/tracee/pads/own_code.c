@@ -1,0 +1,158 @@
+/* See own_code.h. */
+#include "tracee/pads/own_code.h"
+
+#include <string.h>
+
+#include "base/elf_file.h"
+#include "tracee/inject/stub_area.h"
+#include "tracee/pads/pads_internal.h"
+#include "tracee/state/space.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+#include "tracee/state/trap_table.h"
+
+#define CODE_MAX 256u /* bytes of a function that are looked at: more than is ever moved */
+
+/* -- moved instructions -- */
+
+/*
+ * The address that the instruction at @pc was copied from, one of those at @to. They are moved once
+ * more, one after the other: where the copy of the first n ends, that of the next one begins.
+ */
+static taddr_t moved_from(const struct target *t, const struct address_space *s,
+			  const struct trap *trap, taddr_t to, taddr_t pc)
+{
+	uint8_t code[CODE_MAX], out[STUB_MAX];
+	taddr_t from = trap->stub.patch, found = from;
+	size_t moved = 0, size = 0;
+	const char *why;
+	ssize_t n = space_read_some(s, from, code, sizeof(code));
+	if (n < (ssize_t)sizeof(trap->original))
+		return from;
+	memcpy(code, trap->original, trap->patch_size);
+	while (moved < trap->stub.moved &&
+	       t->arch->relocate(code, (size_t)n, from, to, moved + 1, out, sizeof(out), &moved,
+				 &size, &why) == 0) {
+		/* the jump back is not there behind a return or a jump */
+		if (size < t->arch->jump_size || to + size - t->arch->jump_size > pc)
+			break;
+		found = from + moved;
+	}
+	return found;
+}
+
+/* -- stubs -- */
+
+static bool is_in_stub(const struct trap *trap, taddr_t pc)
+{
+	return trap->kind == TRAP_ENTRY && pc - trap->stub.call < trap->stub.size;
+}
+
+static bool find_stub(const struct target *t, const struct address_space *s,
+		      const struct own_place *place, struct own_code *out)
+{
+	taddr_t pc = place->pc, real = space_original_pc(s, t->arch, pc);
+	const struct trap *trap = NULL;
+	out->kind = OWN_MOVED;
+	out->pc = real;
+	if (real != pc)
+		return place->is_exact;
+	for (size_t i = 0; i < s->traps.count && !trap; i++) {
+		if (is_in_stub(&s->traps.data[i], pc))
+			trap = &s->traps.data[i];
+	}
+	if (!trap)
+		return false;
+	if (!place->is_exact) {
+		out->kind = OWN_CALL;
+		out->pc = 0;
+		out->up = trap->stub.trap_below + sizeof(uint64_t);
+		return pc == trap->stub.trap;
+	}
+	out->pc = pc >= trap->stub.jump ? moved_from(t, s, trap, trap->stub.jump, pc) : trap->entry;
+	/* down: between the first instruction and the one behind the trap */
+	if (pc > trap->stub.call && pc <= trap->stub.trap + t->arch->trap_size)
+		out->up = trap->stub.trap_below;
+	return true;
+}
+
+/* -- pads -- */
+
+/* CFI of the recorder and of the pads' template, as of an object with @bias. */
+static const struct module *describe(struct target *t, taddr_t bias)
+{
+	struct recorder_image image = arch_recorder_image();
+	if (!t->own_module)
+		t->own_module = xcalloc(1, sizeof(*t->own_module));
+	if (!t->own_module->file &&
+	    elf_file_open_memory(xmemdup(image.elf, image.elf_size), image.elf_size, "[ptmem]",
+				 &t->own_module->file) != 0)
+		return NULL;
+	t->own_module->bias = bias;
+	return t->own_module;
+}
+
+void own_code_free(struct target *t)
+{
+	if (t->own_module)
+		elf_file_release(t->own_module->file);
+	free(t->own_module);
+	t->own_module = NULL;
+}
+
+static const struct pad *pad_at(const struct pads *p, taddr_t pc, const struct trap **trap_out,
+				const struct address_space *s)
+{
+	for (size_t i = 0; i < p->list.count; i++) {
+		const struct pad *pad = &p->list.data[i];
+		if (pc - pad->at >= pad->size)
+			continue;
+		*trap_out = &s->traps.data[p->trap.data[i]];
+		return pad;
+	}
+	return NULL;
+}
+
+static bool find_pad(struct target *t, const struct address_space *s, const struct own_place *place,
+		     struct own_code *out)
+{
+	const struct pads *p = s->pads;
+	const struct trap *trap = NULL;
+	taddr_t pc = place->pc, bias = p->recorder;
+	const struct pad *pad = pad_at(p, pc, &trap, s);
+	if (pad && pc == pad->after && !place->is_exact) {
+		out->kind = OWN_CALL;
+		out->up = PAD_GUARD_BELOW;
+		return true;
+	}
+	if (pad && place->is_exact && pc >= pad->straight && pad->straight >= pad->at) {
+		out->kind = OWN_MOVED;
+		out->pc = moved_from(t, s, trap, pad->straight, pc);
+		return true;
+	}
+	if (pad)
+		bias = pad->bias;
+	else if (pc - p->recorder >= p->recorder_size)
+		return false;
+	out->kind = OWN_FRAME;
+	out->stands_for = pad ? trap->entry : 0;
+	out->module = describe(t, bias);
+	return out->module != NULL;
+}
+
+bool own_code_find(struct target *t, const struct address_space *s, const struct own_place *place,
+		   struct own_code *out)
+{
+	*out = (struct own_code){0};
+	/* an exception is on its way: what is there instead of a stub's address (trap.c) */
+	if (s->unwind_through.pc && place->pc == s->unwind_through.pc && !place->is_exact) {
+		out->kind = OWN_CALL;
+		out->up = 2 * sizeof(uint64_t);
+		return true;
+	}
+	const struct stub_area *a = space_find_area(s, place->pc);
+	if (!a || a->is_memory || a->is_trap_handler)
+		return false;
+	return a->is_pads && s->pads ? find_pad(t, s, place, out) : find_stub(t, s, place, out);
+}

@@ -1,0 +1,181 @@
+/*
+ * Delivers what rings hold.
+ */
+
+#include "tracee/pads/pad_delivery.h"
+
+#include "base/log.h"
+#include "tracee/pads/pads_internal.h"
+#include "tracee/pads/ring_deferred.h"
+#include "tracee/pads/ring_drain.h"
+#include "tracee/state/heap_sampling.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+
+struct delivery {
+	struct target *target;
+	struct address_space *space;
+	uint64_t time_ns;
+};
+
+static int read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	struct address_space *s = ctx;
+	return space_read(s, addr, buf, size);
+}
+
+/*
+ * Whether @ev is the free of a delete that was an event already. The slot's entry goes in any case.
+ */
+static bool is_deleted(struct pads *p, const struct heap_event *ev)
+{
+	for (size_t i = 0; i < p->deleted.count; i++) {
+		struct pads_deleted deleted = p->deleted.data[i];
+		if (deleted.slot != ev->path)
+			continue;
+		vec_take_swap(&p->deleted, i);
+		return ev->kind == HEAP_FREE && ev->addr == deleted.block;
+	}
+	return false;
+}
+
+static void deliver(void *ctx, struct heap_event *ev)
+{
+	struct delivery *d = ctx;
+	struct address_space *s = d->space;
+	struct pads *p = s->pads;
+	if (ev->path + 1 == p->watched)
+		p->saw_record = true;
+	if (p->deleted.count > 0 && is_deleted(p, ev))
+		return;
+	if (!ev->old_addr && ev->kind == HEAP_REALLOC_BEGIN)
+		return;
+	if (!ev->old_addr && ev->kind == HEAP_REALLOC_END)
+		ev->kind = HEAP_ALLOC;
+	if (!s->is_profiled || !s->is_ready)
+		return;
+	ev->thread = ev->path < p->owner.count ? (uint32_t)p->owner.data[ev->path] : 0;
+	ev->is_chosen = true;
+	if (!heap_sampling_see(d->target, s, ev))
+		return;
+	if (ev->stack) {
+		ev->stack->read = read_memory;
+		ev->stack->read_ctx = s;
+	}
+	d->target->sink.event(d->target->sink.ctx, s, ev);
+}
+
+static uint32_t find_node(void *ctx, const struct heap_event *ev)
+{
+	struct delivery *d = ctx;
+	return d->target->sink.node(d->target->sink.ctx, d->space, ev);
+}
+
+static void deliver_quick(void *ctx, struct quick_event *event, size_t count)
+{
+	struct delivery *d = ctx;
+	struct pads *p = d->space->pads;
+	for (size_t i = 0; p->watched && i < count; i++)
+		p->saw_record |= event[i].slot + 1u == p->watched;
+	bool wants_threads = d->target->options.stack_pointers || d->target->options.quick_threads;
+	for (size_t i = 0; wants_threads && i < count; i++)
+		event[i].thread =
+			event[i].slot < p->owner.count ? (uint32_t)p->owner.data[event[i].slot] : 0;
+	d->target->sink.quick(d->target->sink.ctx, d->space, d->time_ns, event, count);
+}
+
+/* Whether what a ring delivers may go the short way. */
+static bool is_quick(const struct target *t, struct address_space *s)
+{
+	return t->sink.wants_quick && s->is_profiled && s->is_ready &&
+	       s->pads->deleted.count == 0 && t->sink.wants_quick(t->sink.ctx, s);
+}
+
+size_t pads_drain_some(struct target *t, struct address_space *s)
+{
+	struct delivery d = {t, s, t->now_ns};
+	const struct ring_reader reader = {
+		.ctx = &d,
+		.time_ns = t->now_ns,
+		.event = deliver,
+		.node = find_node,
+		.is_counting = t->options.no_stacks,
+		.quick = is_quick(t, s) ? deliver_quick : NULL,
+	};
+	if (!pad_memory_is_intact(&s->pads->memory))
+		ring_break(&s->pads->ring, "its control block was overwritten");
+	return ring_drain(&s->pads->ring, PADS_DRAIN_BATCH, &reader);
+}
+
+/* To where the head was: what threads that run write meanwhile may come as fast as it is read. */
+size_t pads_drain(struct target *t, struct address_space *s)
+{
+	struct ring *r = &s->pads->ring;
+	uint64_t end = r->position + ring_pending(r);
+	size_t sum = 0, n;
+	do {
+		n = pads_drain_some(t, s);
+		sum += n;
+	} while (n >= PADS_DRAIN_BATCH && r->position < end);
+	return sum;
+}
+
+void pads_catch_up(struct target *t, struct address_space *s)
+{
+	if (!s->pads || t->is_abandoned)
+		return;
+	struct ring *r = &s->pads->ring;
+	uint64_t end = r->position + ring_pending(r), before;
+	int idle = 0;
+	do {
+		before = r->position;
+		pads_drain(t, s);
+		if (r->position >= end || r->broken)
+			return;
+		/* if it was committed meanwhile it is read, and what comes behind it, too */
+		if (ring_has_uncommitted(r))
+			ring_pass_uncommitted(r, false);
+		idle = r->position == before ? idle + 1 : 0;
+	} while (idle < 2);
+	ring_break(r, "a record's mark came and went");
+}
+
+bool pads_catch_up_on(struct target *t, const struct thread *th)
+{
+	struct address_space *s = th->process->space;
+	struct pads *p = s->pads;
+	if (!p)
+		return false;
+	p->watched = th->thread_pointer ? th->slot + 1 : 0;
+	p->saw_record = false;
+	pads_catch_up(t, s);
+	p->watched = 0;
+	return p->saw_record;
+}
+
+bool pads_are_corrupt(struct address_space *s)
+{
+	struct pads *p = s->pads;
+	if (!p || !p->ring.broken)
+		return false;
+	if (!p->is_reported)
+		log_error("process %d: its shared memory is corrupt (%s): "
+			  "profiling of it ends here",
+			  s->pid, p->ring.broken);
+	p->is_reported = true;
+	return true;
+}
+
+void pads_finish(struct target *t, struct address_space *s)
+{
+	if (!s->pads)
+		return;
+	pads_catch_up(t, s);
+	pads_are_corrupt(s);
+	t->stats.uncommitted += s->pads->ring.deferred_count;
+	t->stats.ring_jumps += s->pads->ring.jumps;
+	t->stats.records += s->pads->ring.stats.records;
+	t->stats.raw_records += s->pads->ring.stats.raw;
+	t->stats.ring_bytes += s->pads->ring.stats.bytes;
+}

@@ -1,0 +1,38 @@
+/*
+ * What the rings deliver: records become events, plain ones many at a time.
+ *
+ * Order of events. A record is reserved in the ring before a block can become known
+ * or reusable, so the order in the ring is right among records. An event that ptmem makes
+ * itself, at a stop, comes after all records committed by then: pads_catch_up() first.
+ */
+#ifndef PTMEM_TRACEE_PADS_PAD_DELIVERY_H
+#define PTMEM_TRACEE_PADS_PAD_DELIVERY_H
+
+#include "base/types.h"
+
+struct address_space;
+struct target;
+struct thread;
+
+/*
+ * Reads the ring as far as it goes without waiting, or until PADS_DRAIN_BATCH records were read: a
+ * caller that reads more in a row does not see that a thread waits. Returns the number of records.
+ */
+#define PADS_DRAIN_BATCH 2048u
+size_t pads_drain_some(struct target *t, struct address_space *s);
+/* Reads it up to where its head is now. */
+size_t pads_drain(struct target *t, struct address_space *s);
+/* Reads all that was committed by now, also behind uncommitted records. */
+void pads_catch_up(struct target *t, struct address_space *s);
+/* The same, and whether a record of @th was among them. */
+bool pads_catch_up_on(struct target *t, const struct thread *th);
+
+/*
+ * Whether the program overwrote the memory that it shares with pads, which is reported once. Then
+ * nothing more of it is read: the profile of @s must end (target_leave.c).
+ */
+bool pads_are_corrupt(struct address_space *s);
+/* Reads the ring for the last time: the threads are gone, uncommitted records are lost. */
+void pads_finish(struct target *t, struct address_space *s);
+
+#endif

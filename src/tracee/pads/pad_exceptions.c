@@ -1,0 +1,112 @@
+/*
+ * Calls of pads that exceptions are made in, and leave.
+ */
+#include "tracee/pads/pad_exceptions.h"
+
+#include "tracee/pads/pad_threads.h"
+#include "tracee/pads/pads_internal.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+
+/* The pad's call whose guard @slot has, among those that exceptions were made in. */
+static struct thrown *find_thrown(const struct thread *th, const struct pad_slot *slot)
+{
+	for (size_t i = th->thrown.count; slot && i-- > 0;) {
+		struct thrown *thrown = &th->thrown.data[i];
+		if (thrown->guard_pc && thrown->sp == slot->guard + PAD_GUARD_BELOW)
+			return thrown;
+	}
+	return NULL;
+}
+
+taddr_t pads_guard_pc(const struct thread *th, const struct pad_slot *slot)
+{
+	const struct thrown *thrown = slot->guard_pc ? NULL : find_thrown(th, slot);
+	return thrown ? thrown->guard_pc : slot->guard_pc;
+}
+
+/* The probe of the pad whose calls return to @after. */
+static const struct probe *find_probe(const struct address_space *s, taddr_t after)
+{
+	const struct trap *trap = pads_find_entry(s->pads, s, after);
+	return trap ? trap->probe : NULL;
+}
+
+/*
+ * Calls inside have to trap from now on, since ptmem alone knows that they count: no word is like
+ * this guard_pc.
+ */
+void pads_suspend(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	struct address_space *s = th->process->space;
+	struct pad_slot *slot = pads_slot(th);
+	uint64_t word = 0;
+	if (!slot || !slot->guard || !slot->guard_pc)
+		return;
+	struct thrown thrown = {.sp = slot->guard + PAD_GUARD_BELOW, .guard_pc = slot->guard_pc};
+	if (th->calls.count > 0) {
+		slot->guard_pc = 0;
+		return;
+	}
+	thrown.probe = find_probe(s, slot->guard_pc);
+	if (!thrown.probe || regs->word[t->arch->sp] >= slot->guard ||
+	    space_read(s, slot->guard, &word, sizeof(word)) != 0 || word != slot->guard_pc)
+		return;
+	struct arch_regs at_entry = *regs;
+	for (int i = 0; i < 3; i++)
+		at_entry.word[t->arch->arg[i]] = slot->arg[i];
+	probe_read_call(thrown.probe, t->arch, &at_entry, &thrown.args);
+	/* the last one returned, if nothing was thrown */
+	if (th->thrown.count > 0 && !th->thrown.data[th->thrown.count - 1].raised)
+		th->thrown.count--;
+	*vec_add(&th->thrown) = thrown;
+	slot->guard_pc = 0;
+}
+
+void pads_raise(struct thread *th, taddr_t exception)
+{
+	const struct address_space *s = th->process->space;
+	struct pad_slot *slot = pads_slot(th);
+	struct thrown *thrown = find_thrown(th, slot);
+	if (slot)
+		slot->has_thrown |= thrown || th->calls.count > 0;
+	if (!thrown || thrown->raised || slot->guard_pc || th->calls.count > 0)
+		return;
+	thrown->raised = exception;
+	space_write(s, slot->guard, &s->unwind_through.pc, sizeof(s->unwind_through.pc));
+}
+
+/* The pad's call goes on: it returns to the pad again. */
+static void put_back(struct thread *th, struct pad_slot *slot, struct thrown *thrown)
+{
+	struct address_space *s = th->process->space;
+	uint64_t word = 0;
+	slot->guard_pc = thrown->guard_pc;
+	if (thrown->raised && space_read(s, slot->guard, &word, sizeof(word)) == 0 &&
+	    word == s->unwind_through.pc)
+		space_write(s, slot->guard, &slot->guard_pc, sizeof(slot->guard_pc));
+	thrown->raised = 0;
+}
+
+void pads_resume(struct thread *th, taddr_t exception, taddr_t sp)
+{
+	struct pad_slot *slot = pads_slot(th);
+	if (!slot)
+		return;
+	const struct call *call = th->calls.count ? &th->calls.data[th->calls.count - 1] : NULL;
+	if (call && slot->guard == call->return_at && !call->is_suspended)
+		slot->guard_pc = call->stub_return;
+	struct thrown *thrown = slot->guard_pc || call ? NULL : find_thrown(th, slot);
+	bool is_of_another = thrown && thrown->raised && thrown->raised != exception;
+	if (!call && sp >= slot->guard)
+		slot->guard = 0;
+	else if (thrown && !is_of_another)
+		put_back(th, slot, thrown);
+	slot->has_thrown = 0;
+	for (size_t i = 0; i < th->calls.count; i++)
+		slot->has_thrown |= th->calls.data[i].raised != 0;
+	for (size_t i = 0; i < th->thrown.count; i++)
+		slot->has_thrown |= th->thrown.data[i].raised &&
+			th->thrown.data[i].raised != exception;
+}

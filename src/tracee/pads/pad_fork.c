@@ -1,0 +1,218 @@
+/*
+ * What a fork inherits of its parent's pads. See pads.h.
+ *
+ * The memory of pads is shared with ptmem, and so a fork shares it with its parent: both have the
+ * same thread pointer and stack, hence the same slot. So the fork's entries become breakpoints, and
+ * it meets no pad any more.
+ *
+ * Unless it is in one: a signal handler that interrupted a pad, or what a pad had called,
+ * forks. The pad is going to write to slot and ring then. Such a fork gets the pads themselves:
+ * before it runs, a memory of its own takes the place of the inherited one, with the slot and the
+ * position in the ring as they were at the fork. Whatever the pad was about to do happens in both
+ * processes, each in its own memory.
+ */
+#include "tracee/pads/pad_fork.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "tracee/calls/stack_scan.h"
+#include "tracee/inject/seccomp.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/pads/pad_cache.h"
+#include "tracee/pads/pad_mapping.h"
+#include "tracee/pads/pad_owner.h"
+#include "tracee/pads/pad_sampling.h"
+#include "tracee/pads/pad_slots.h"
+#include "tracee/pads/pad_threads.h"
+#include "tracee/pads/pads_internal.h"
+#include "tracee/pads/ring_fork.h"
+#include "tracee/pads/ring_stack.h"
+#include "tracee/state/journal.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+#include "tracee/state/unwinder.h"
+
+/* As it was at the fork; the parent goes on before the child makes its memory. */
+struct pad_fork_snapshot {
+	struct pads *pads;           /* but for its memory */
+	struct pad_memory_options options;
+	struct pad_control control;
+	struct pad_slot slot;
+	struct pad_deep_copy *deep;  /* NULL = the slot has none */
+	/* of the ring: one may be the record that the thread was writing */
+	uint8_t *deferred;
+	taddr_t at;                  /* where the memory lies */
+};
+
+/* Breakpoints in the place of jumps. */
+static void put_breakpoints(const struct target *t, struct address_space *child)
+{
+	for (size_t i = 0; i < child->traps.count; i++) {
+		struct trap *trap = &child->traps.data[i];
+		if (trap->kind >= TRAP_PAD_ENTRY)
+			trap->is_removed = true;
+		if (trap->kind != TRAP_ENTRY || !trap->pad || trap->is_removed)
+			continue;
+		uint8_t bytes[sizeof(trap->original)];
+		memcpy(bytes, trap->original, trap->patch_size);
+		memcpy(bytes, t->arch->trap, t->arch->trap_size);
+		space_write(child, trap->addr, bytes, trap->patch_size);
+		trap->pad = 0;
+		trap->patch_size = t->arch->trap_size;
+	}
+}
+
+/* The same pads, for the thread of @slot alone. */
+static struct pads *copy_pads(const struct pads *from, uint32_t slot)
+{
+	struct pads *p = xcalloc(1, sizeof(*p));
+	p->recorder = from->recorder;
+	p->recorder_size = from->recorder_size;
+	for (size_t i = 0; i < from->list.count; i++)
+		*vec_add(&p->list) = from->list.data[i];
+	for (size_t i = 0; i < from->trap.count; i++)
+		*vec_add(&p->trap) = from->trap.data[i];
+	for (size_t i = 0; i < from->deleted.count; i++) {
+		if (from->deleted.data[i].slot == slot)
+			*vec_add(&p->deleted) = from->deleted.data[i];
+	}
+	ring_fork(&p->ring, &from->ring, slot);
+	return p;
+}
+
+static struct pad_fork_snapshot *take_snapshot(const struct pads *p, const struct thread *th)
+{
+	const struct pad_memory *m = &p->memory;
+	uint32_t slot = th->slot;
+	struct pad_fork_snapshot *h = xcalloc(1, sizeof(*h));
+	h->pads = copy_pads(p, slot);
+	h->options = (struct pad_memory_options){m->ring_size, m->chunk[0].count,
+						 m->rule_bits};
+	/* copies of what the program may have changed, but for what ptmem relies on */
+	h->control = *m->control;
+	h->control.tail = p->ring.published;
+	h->control.room = p->ring.room;
+	h->control.key = m->key;
+	h->control.flags = m->flags;
+	h->control.off = m->off;
+	h->control.shared = m->shared;
+	h->slot = *pad_memory_slot(m, slot);
+	h->slot.index = slot;
+	h->slot.key = m->key | slot << 8;
+	h->slot.thread_pointer = th->thread_pointer;
+	memset(h->slot.count, 0, sizeof(h->slot.count)); /* what it counted is in the totals */
+	h->deep = pad_cache_copy(m, slot);
+	h->deferred = ring_save_deferred(&p->ring);
+	h->at = m->target;
+	return h;
+}
+
+/* All but the pads. */
+static void free_snapshot(struct address_space *s)
+{
+	free(s->fork_snapshot->deep);
+	free(s->fork_snapshot->deferred);
+	free(s->fork_snapshot);
+	s->fork_snapshot = NULL;
+}
+
+void pads_drop_fork_snapshot(struct address_space *s)
+{
+	if (!s->fork_snapshot)
+		return;
+	pads_delete(s->fork_snapshot->pads);
+	free_snapshot(s);
+}
+
+void pads_fork(struct target *t, struct address_space *parent, struct address_space *child,
+	       struct thread *th)
+{
+	const struct pad_slot *slot = th ? pads_slot(th) : NULL;
+	/*
+	 * slots of later chunks lie elsewhere: that many threads and such a fork were not seen yet
+	 */
+	if (slot && th->slot < parent->pads->memory.chunk[0].count &&
+	    (slot->guard || stack_scan_is_in_pads(t, th)))
+		child->fork_snapshot = take_snapshot(parent->pads, th);
+	else
+		put_breakpoints(t, child);
+}
+
+/* Makes the memory of @p, in the place of its parent's. */
+static int make_memory(struct target *t, struct thread *th, const struct pad_fork_snapshot *h)
+{
+	struct pads *p = h->pads;
+	int own, fd = pads_open_file(t, th, &own);
+	if (fd < 0)
+		return fd;
+	int rc = pad_memory_init(&p->memory, own, &h->options);
+	if (rc != 0) {
+		close(own);
+	} else {
+		pad_memory_locate(&p->memory, h->at);
+		pad_slots_inherit(&p->memory, &h->control, &h->slot, h->deep, p->ring.position);
+		p->ring.memory = &p->memory;
+		ring_restore_deferred(&p->ring, h->deferred);
+		rc = pads_map_over(t, th, fd, &p->memory, h->at);
+		if (rc != 0)
+			pad_memory_deinit(&p->memory);
+	}
+	pads_close_file(t, th, fd);
+	return rc;
+}
+
+static void take_over(struct target *t, struct thread *th, const struct pad_fork_snapshot *h)
+{
+	struct address_space *s = th->process->space;
+	struct pads *p = s->pads = h->pads;
+	pads_start_sampling(t, s);
+	pad_owner_add(t->pad_owner, &p->memory);
+	journal_note_shared(s, h->at, p->memory.map_size);
+	while (p->owner.count <= h->slot.index)
+		*vec_add(&p->owner) = 0;
+	p->owner.data[h->slot.index] = th->tid;
+	th->slot = h->slot.index;
+	th->thread_pointer = h->slot.thread_pointer;
+	if (s->unwinder)
+		s->unwinder->set_rule_memory(
+			s->unwinder->ctx,
+			(struct unwind_rule *)(void *)(p->memory.base + p->memory.rules),
+			h->options.rule_bits);
+}
+
+/* @s cannot have a memory of its own: at least its thread shall not return into the pad. */
+static void set_free(struct target *t, struct address_space *s, const struct pad_fork_snapshot *h)
+{
+	const struct pad_slot *slot = &h->slot;
+	uint64_t word = 0;
+	put_breakpoints(t, s);
+	if (slot->guard && space_read(s, slot->guard, &word, sizeof(word)) == 0 &&
+	    word == slot->guard_pc)
+		pads_exchange_return(h->pads, s, slot->guard, word);
+}
+
+void pads_thread_started(struct target *t, struct thread *th)
+{
+	struct address_space *s = th->process->space;
+	struct pad_fork_snapshot *h = s->fork_snapshot;
+	if (!h) {
+		pads_add_thread(t, th);
+		return;
+	}
+	int rc = seccomp_allows_injection(t, th->tid) ? make_memory(t, th, h) : -EPERM;
+	if (rc == 0) {
+		take_over(t, th, h);
+		free_snapshot(s);
+		return;
+	}
+	log_debug("process %d: no memory for its pads: %s", s->pid, strerror(-rc));
+	if (rc != -ESRCH)
+		set_free(t, s, h);
+	pads_drop_fork_snapshot(s);
+}

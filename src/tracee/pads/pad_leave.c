@@ -1,0 +1,139 @@
+/*
+ * Threads that stand in pads or the recorder, at the time when all pads go, run on to
+ * the end of their pad: to breakpoints at its exits, which take two stops where
+ * single steps would take hundreds. Text is restored already, so that a thread which
+ * met one has left: it goes on in the original function or at its caller.
+ */
+#include "tracee/pads/pad_leave.h"
+
+#include "tracee/inject/inject.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/pads/pad_delivery.h"
+#include "tracee/pads/pad_exceptions.h"
+#include "tracee/pads/pad_threads.h"
+#include "tracee/pads/pads_internal.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+#include "tracee/state/trap_table.h"
+
+/* Whether a thread whose pc is @pc will come through an exit. */
+static bool is_before_exit(const struct pads *p, taddr_t pc)
+{
+	if (pc - p->recorder < p->recorder_size)
+		return true;
+	for (size_t i = 0; i < p->list.count; i++) {
+		const struct pad *pad = &p->list.data[i];
+		if (pc - pad->at < pad->size)
+			return pc < pad->tail;
+	}
+	return false;
+}
+
+/*
+ * A pad tries again behind the trap at its entry. Where the program has replaced the shared memory
+ * that never ends, since it does not see that recording is off; so those traps are exits, too.
+ */
+static void write_entry_traps(struct address_space *s, const void *insn, size_t size)
+{
+	for (size_t i = 0; i < s->pads->list.count; i++) {
+		if (s->pads->list.data[i].entry_trap)
+			space_write(s, s->pads->list.data[i].entry_trap, insn, size);
+	}
+}
+
+static enum trap_answer serve_exit(struct target *t, struct thread *th, struct trap *trap,
+				   struct arch_regs *regs)
+{
+	ptrace_set_word(th->tid, t->arch->pc, trap->stub.jump);
+	return TRAP_RESUME;
+}
+
+static int put_exits(struct target *t, struct address_space *s)
+{
+	int rc = 0;
+	write_entry_traps(s, t->arch->trap, t->arch->trap_size);
+	for (size_t i = 0; i < s->pads->list.count; i++) {
+		for (unsigned k = 0; k < PAD_EXITS && rc == 0; k++) {
+			const struct pad_exit *e = &s->pads->list.data[i].exit[k];
+			struct trap trap = {
+				.kind = TRAP_PAD_EXIT, .serve = serve_exit, .addr = e->at};
+			trap.stub.jump = e->to;
+			if (e->at)
+				rc = space_trap_put(s, t->arch, &trap);
+		}
+	}
+	return rc;
+}
+
+static void take_exits(struct target *t, struct address_space *s)
+{
+	for (size_t i = 0; i < s->traps.count; i++) {
+		if (s->traps.data[i].kind == TRAP_PAD_EXIT)
+			space_trap_take(s, t->arch, &s->traps.data[i]);
+	}
+	write_entry_traps(s, &t->arch->nop_insn, sizeof(t->arch->nop_insn));
+}
+
+static taddr_t find_exit(void *ctx, taddr_t addr)
+{
+	const struct trap *trap = space_trap_find(ctx, addr);
+	if (trap && trap->kind == TRAP_PAD_ENTRY)
+		return ((const struct address_space *)ctx)
+			->pads->list.data[trap->pad - 1]
+			.exit[0]
+			.to;
+	return trap && trap->kind == TRAP_PAD_EXIT ? trap->stub.jump : 0;
+}
+
+void pads_run_out(struct target *t, struct address_space *s)
+{
+	bool is_armed = false;
+	struct thread *th;
+	if (!s->pads)
+		return;
+	for_each_thread_in(t, s, th) {
+		struct arch_regs regs;
+		if (th->is_exiting || ptrace_get_regs(th->tid, &regs) != 0 ||
+		    !is_before_exit(s->pads, regs.word[t->arch->pc]))
+			continue;
+		int rc = is_armed ? 0 : put_exits(t, s);
+		is_armed = true;
+		if (rc != 0)
+			break;
+		inject_run_to_trap(t, th, find_exit, s);
+	}
+	if (is_armed)
+		take_exits(t, s);
+}
+
+void pads_disarm(struct target *t, struct address_space *s)
+{
+	struct pads *p = s->pads;
+	struct thread *th;
+	if (!p)
+		return;
+	pad_memory_set_off(&p->memory, true);
+	pads_catch_up(t, s);
+	for_each_thread_in(t, s, th) {
+		if (!th->waits_for_room)
+			continue;
+		thread_wait_no_more(t, th);
+		th->is_held = true; /* goes on with all others */
+	}
+}
+
+void pads_release_threads(struct target *t, struct address_space *s)
+{
+	struct thread *th;
+	if (!s->pads)
+		return;
+	for_each_thread_in(t, s, th) {
+		struct pad_slot *slot = pads_slot(th);
+		uint64_t word = 0;
+		if (!slot || !slot->guard || space_read(s, slot->guard, &word, sizeof(word)) != 0)
+			continue;
+		if (word == pads_guard_pc(th, slot) && th->calls.count == 0)
+			pads_exchange_return(s->pads, s, slot->guard, word);
+	}
+}

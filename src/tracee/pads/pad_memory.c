@@ -1,0 +1,303 @@
+/*
+ * The files of the shared memory, and their layout.
+ */
+#include "tracee/pads/pad_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+static void lay_out(struct pad_memory *m, const struct pad_memory_options *options)
+{
+	size_t at = PAD_DIRECTORY_OFFSET;
+
+	CHECK(options->slot_count <= PAD_MAX_SLOTS);
+	_Static_assert(sizeof(struct pad_control) <= PAD_DIRECTORY_OFFSET,
+		       "the control block has room");
+	m->directory = at;
+	at += ROUND_UP(sizeof(struct pad_directory) << PAD_DIRECTORY_BITS, PAGE_SIZE_MIN);
+	at = ROUND_UP(PAD_SLOTS_OFFSET, PAGE_SIZE_MIN); /* filter and distances before it */
+	m->slots = at;
+	at += ROUND_UP(sizeof(struct pad_slot) * options->slot_count, PAGE_SIZE_MIN);
+	m->deep_caches = at;
+	at += ROUND_UP(sizeof(struct pad_deep_cache) * PAD_DEEP_CACHES, PAGE_SIZE_MIN);
+	m->rules = at;
+	at += ROUND_UP(sizeof(struct unwind_rule) << options->rule_bits, PAGE_SIZE_MIN);
+	m->rule_bits = options->rule_bits;
+	m->ring = at;
+	m->ring_size = options->ring_size;
+	m->file_size = at + options->ring_size;
+	m->map_size = m->file_size + options->ring_size;
+}
+
+/* The page below the shared memory is private: its last word is the link of pad_owner.c. */
+#define LINK_SIZE PAGE_SIZE_MIN
+
+/* Maps the file and, behind it, its ring a second time. */
+static int map(struct pad_memory *m)
+{
+	const int prot = PROT_READ | PROT_WRITE;
+	uint8_t *link = mmap(NULL, LINK_SIZE + m->map_size, prot,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (link == MAP_FAILED)
+		return -errno;
+	m->base = link + LINK_SIZE;
+	if (mmap(m->base, m->map_size, prot, MAP_SHARED | MAP_FIXED, m->fd, 0) == MAP_FAILED ||
+	    mmap(m->base + m->file_size, m->ring_size, prot, MAP_SHARED | MAP_FIXED, m->fd,
+		 (off_t)m->ring) == MAP_FAILED) {
+		int err = -errno;
+		munmap(link, LINK_SIZE + m->map_size);
+		m->base = NULL;
+		return err;
+	}
+	return 0;
+}
+
+static void unmap(struct pad_memory *m)
+{
+	if (m->base)
+		munmap(m->base - LINK_SIZE, LINK_SIZE + m->map_size);
+}
+
+/*
+ * Whether @fd is a memfd that was just made. The program may have put another file in its place,
+ * one that it may not write, and we may: such a file stays as it is.
+ */
+static bool is_new_memory(int fd)
+{
+	struct stat st;
+
+	return fcntl(fd, F_GET_SEALS) == 0 && fstat(fd, &st) == 0 && st.st_size == 0;
+}
+
+/*
+ * The program can open the file again, by its own mapping (/proc/self/map_files). If it made it
+ * smaller, a look behind the new end would kill us.
+ */
+static int seal_size(int fd, size_t size)
+{
+	struct stat st;
+
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0 ||
+	    fstat(fd, &st) != 0)
+		return -errno;
+	return (size_t)st.st_size == size ? 0 : -EIO;
+}
+
+/*
+ * RLIMIT_FSIZE limits files of the user, and is not meant for memory: it is lifted while the file
+ * gets its size, as far as we may.
+ */
+static int make_size(int fd, size_t size)
+{
+	struct rlimit limit;
+	bool is_raised = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size;
+	int rc;
+
+	if (!is_new_memory(fd))
+		return -EBADF;
+	if (is_raised) {
+		const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
+		const struct rlimit hard = { limit.rlim_max, limit.rlim_max };
+		is_raised = setrlimit(RLIMIT_FSIZE, &none) == 0 ||
+			    setrlimit(RLIMIT_FSIZE, &hard) == 0;
+	}
+	rc = ftruncate(fd, (off_t)size) != 0 ? -errno : 0;
+	if (is_raised)
+		setrlimit(RLIMIT_FSIZE, &limit);
+	return rc != 0 ? rc : seal_size(fd, size);
+}
+
+int pad_memory_init(struct pad_memory *m, int fd, const struct pad_memory_options *options)
+{
+	int err;
+
+	*m = (struct pad_memory){ .fd = fd };
+	lay_out(m, options);
+	err = make_size(fd, m->file_size);
+	if (!err)
+		err = map(m);
+	if (err)
+		return err;
+	m->raw_max = MIN(m->ring_size / 4, 1u << 20);
+	m->off = m->shared = 1;
+	m->control = (struct pad_control *)(void *)m->base;
+	*m->control = (struct pad_control){
+		.off = 1,
+		.shared = 1,
+		.rule_bits = options->rule_bits,
+		.ring_mask = m->ring_size - 1,
+		.room = m->ring_size,
+		.raw_max = m->raw_max,
+	};
+	if (getrandom(&m->key, sizeof(m->key), GRND_NONBLOCK) < 0)
+		m->key = hash_u64((uint64_t)(uintptr_t)m->base);
+	m->key <<= PAD_MARK_LOW;
+	m->control->key = m->key;
+	m->place = xcalloc(1u << PAD_DIRECTORY_BITS, sizeof(*m->place));
+	m->chunk[0] = (struct pad_chunk){
+		.base = m->base + m->slots,
+		.count = options->slot_count,
+	};
+	m->chunk_count = 1;
+	m->slot_count = options->slot_count;
+	return 0;
+}
+
+size_t pad_memory_more(const struct pad_memory *m)
+{
+	uint32_t count = MIN(m->slot_count, PAD_MAX_SLOTS - m->slot_count);
+
+	if (m->chunk_count >= PAD_MAX_CHUNKS)
+		return 0;
+	return ROUND_UP(count * sizeof(struct pad_slot), PAGE_SIZE_MIN);
+}
+
+int pad_memory_grow(struct pad_memory *m, int fd, taddr_t target)
+{
+	struct pad_chunk c = { .target = target, .size = pad_memory_more(m), .fd = fd };
+	void *base;
+	int err;
+
+	if (!c.size)
+		return -ENOSPC;
+	err = make_size(fd, c.size);
+	if (err)
+		return err;
+	base = mmap(NULL, c.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	c.base = base;
+	c.count = (uint32_t)(c.size / sizeof(struct pad_slot));
+	m->slot_count += c.count;
+	m->control->chunk[m->chunk_count].slots = target;
+	m->chunk[m->chunk_count++] = c;
+	return 0;
+}
+
+/* Copies @from, a memfd of @size bytes that is mapped at @base, except for its holes. */
+static int copy_file(int from, const uint8_t *base, size_t size, int to)
+{
+	/* not by write(2), which RLIMIT_FSIZE limits */
+	uint8_t *copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, to, 0);
+	off_t start = 0, end;
+
+	if (copy == MAP_FAILED)
+		return -errno;
+	while ((start = lseek(from, start, SEEK_DATA)) >= 0 && start < (off_t)size) {
+		end = lseek(from, start, SEEK_HOLE);
+		if (end <= start)
+			break;
+		memcpy(copy + start, base + start, (size_t)(end - start));
+		start = end;
+	}
+	munmap(copy, size);
+	return 0;
+}
+
+int pad_memory_replace(struct pad_memory *m, uint32_t part, int fd)
+{
+	int *own = part == 0 ? &m->fd : &m->chunk[part].fd;
+	uint8_t *base = part == 0 ? m->base : m->chunk[part].base;
+	size_t size = part == 0 ? m->file_size : m->chunk[part].size;
+	const int flags = MAP_SHARED | MAP_FIXED, rights = PROT_READ | PROT_WRITE;
+	int err = make_size(fd, size);
+
+	if (!err)
+		err = copy_file(*own, base, size, fd);
+	if (err)
+		return err;
+	if (mmap(base, size, rights, flags, fd, 0) == MAP_FAILED)
+		return -errno;
+	if (part == 0 &&
+	    mmap(base + size, m->ring_size, rights, flags, fd, (off_t)m->ring) == MAP_FAILED)
+		/* the first took the place of one, too */
+		CHECK(!"the ring's second copy is there");
+	close(*own);
+	*own = fd;
+	return 0;
+}
+
+void pad_memory_deinit(struct pad_memory *m)
+{
+	for (uint32_t i = 0; i < m->chunk_count; i++) {
+		if (!m->chunk[i].size)
+			continue;
+		munmap(m->chunk[i].base, m->chunk[i].size);
+		close(m->chunk[i].fd);
+	}
+	unmap(m);
+	close(m->fd);
+	free(m->place);
+	free(m->free_slot);
+	*m = (struct pad_memory){ .fd = -1 };
+}
+
+void pad_memory_locate(struct pad_memory *m, taddr_t target)
+{
+	m->target = target;
+	m->control->chunk[0].slots = m->chunk[0].target = target + m->slots;
+	m->control->rules = target + m->rules;
+	m->control->ring = target + m->ring;
+}
+
+void pad_memory_set_flags(struct pad_memory *m, uint32_t flags)
+{
+	m->flags = flags;
+	__atomic_store_n(&m->control->flags, flags, __ATOMIC_RELAXED);
+}
+
+void pad_memory_set_off(struct pad_memory *m, bool is_off)
+{
+	m->off = is_off;
+	__atomic_store_n(&m->control->off, m->off, __ATOMIC_SEQ_CST);
+}
+
+void pad_memory_set_shared(struct pad_memory *m, bool is_shared)
+{
+	m->shared = is_shared;
+	__atomic_store_n(&m->control->shared, m->shared, __ATOMIC_RELAXED);
+}
+
+bool pad_memory_is_intact(const struct pad_memory *m)
+{
+	const volatile struct pad_control *c = m->control;
+
+	return c->owner == m->owner && c->off == m->off && c->flags == m->flags &&
+	       c->shared == m->shared && c->rules == m->target + m->rules &&
+	       c->rule_bits == m->rule_bits && c->ring == m->target + m->ring &&
+	       c->ring_mask == m->ring_size - 1 && c->key == m->key && c->raw_max == m->raw_max;
+}
+
+uint32_t pad_memory_chunk(const struct pad_memory *m, uint32_t *index)
+{
+	uint32_t chunk = 0;
+
+	while (*index >= m->chunk[chunk].count)
+		*index -= m->chunk[chunk++].count;
+	return chunk;
+}
+
+struct pad_slot *pad_memory_slot(const struct pad_memory *m, uint32_t index)
+{
+	const struct pad_chunk *c = &m->chunk[pad_memory_chunk(m, &index)];
+
+	return (struct pad_slot *)(void *)c->base + index;
+}
+
+taddr_t pad_memory_slot_address(const struct pad_memory *m, uint32_t index)
+{
+	const struct pad_chunk *c = &m->chunk[pad_memory_chunk(m, &index)];
+
+	return c->target + index * sizeof(struct pad_slot);
+}

@@ -1,0 +1,100 @@
+/* See pad_sampling.h. */
+#include "tracee/pads/pad_sampling.h"
+
+#include <math.h>
+
+#include "tracee/pads/pads_internal.h"
+#include "tracee/state/heap_sampling.h"
+#include "tracee/state/target_internal.h"
+
+static uint64_t *distances(const struct pad_memory *m)
+{
+	return (uint64_t *)(void *)(m->base + PAD_DISTANCES_OFFSET);
+}
+
+/*
+ * The middles of equally probable parts of the distribution: their mean is the interval but for
+ * 5 millionths, where a table of random distances would be off by 1 / 256.
+ */
+static void fill_in(struct pad_memory *m, uint64_t interval, uint64_t seed)
+{
+	const double count = 1u << PAD_DISTANCE_BITS;
+
+	m->sample_seed = seed;
+	for (uint32_t i = 0; i < 1u << PAD_DISTANCE_BITS; i++)
+		distances(m)[i] = (uint64_t)(-log((i + 0.5) / count) * (double)interval);
+	for (uint32_t i = 0; i < m->used; i++)
+		pad_sampling_seed_slot(m, i);
+}
+
+void pad_sampling_seed_slot(const struct pad_memory *m, uint32_t index)
+{
+	struct pad_slot *slot = pad_memory_slot(m, index);
+	uint64_t random = hash_u64(m->sample_seed + index);
+
+	slot->random = random;
+	slot->left = distances(m)[pad_distance_index(random)];
+}
+
+static uint32_t *find_word(const struct pad_memory *m, taddr_t addr)
+{
+	return (uint32_t *)(void *)(m->base + PAD_FILTER_OFFSET) + pad_filter_hash(addr);
+}
+
+static void add_to_filter(void *ctx, taddr_t addr)
+{
+	pad_filter_add(find_word(ctx, addr), addr);
+}
+
+/* Where samples collide, one less is left. */
+static void take_from_filter(const struct pad_memory *m, taddr_t addr)
+{
+	uint32_t *word = find_word(m, addr), old;
+
+	if (pad_filter_take(word, addr) != PAD_FILTER_MAYBE)
+		return;
+	old = __atomic_load_n(word, __ATOMIC_RELAXED);
+	for (int i = 0; i < PAD_FILTER_TRIES; i++) {
+		uint32_t count = old & PAD_FILTER_COUNT;
+		if (old < PAD_FILTER_UNKNOWN || count == PAD_FILTER_COUNT ||
+		    pad_filter_exchange(word, &old, count <= 1 ? 0 : old - 1))
+			return;
+	}
+}
+
+void pads_filter(struct address_space *s, taddr_t addr, bool is_sample)
+{
+	if (!s->pads)
+		return;
+	if (is_sample)
+		add_to_filter(&s->pads->memory, addr);
+	else
+		take_from_filter(&s->pads->memory, addr);
+}
+
+void pads_start_sampling(const struct target *t, struct address_space *s)
+{
+	struct pad_memory *m = &s->pads->memory;
+
+	if (!s->sampling)
+		return;
+	fill_in(m, t->options.heap_sample,
+		hash_u64(t->options.sample_seed ^ (uint64_t)s->id << 32));
+	heap_sampling_each(s->sampling, add_to_filter, m);
+}
+
+void pads_add_totals(const struct address_space *s, struct call_totals *totals)
+{
+	_Static_assert(HEAP_FUNCTION_COUNT <= PAD_FUNCTIONS, "a slot counts all functions");
+	heap_sampling_add_totals(s->sampling, totals);
+	for (uint32_t i = 0; s->sampling && s->pads && i < s->pads->memory.used; i++) {
+		const struct pad_slot *slot = pad_memory_slot(&s->pads->memory, i);
+		for (unsigned f = 0; f < HEAP_FUNCTION_COUNT; f++) {
+			const struct pad_count *count = &slot->count[f];
+			totals->function[f].calls +=
+				__atomic_load_n(&count->calls, __ATOMIC_RELAXED);
+			totals->function[f].bytes +=
+				__atomic_load_n(&count->bytes, __ATOMIC_RELAXED);
+		}
+	}
+}

@@ -1,0 +1,24 @@
+/*
+ * What pads need to sample (arch/pad.h, Sampling): the table of distances, the seeds of their
+ * generators, the filter; and the exact totals that they count.
+ */
+#ifndef PTMEM_TRACEE_PADS_PAD_SAMPLING_H
+#define PTMEM_TRACEE_PADS_PAD_SAMPLING_H
+
+#include "base/call_totals.h"
+#include "tracee/pads/pad_memory.h"
+
+struct address_space;
+struct target;
+
+/* Slot @index is used for the first time. */
+void pad_sampling_seed_slot(const struct pad_memory *m, uint32_t index);
+
+/* The sampling of pads that are made in @s. */
+void pads_start_sampling(const struct target *t, struct address_space *s);
+
+/* As in struct pad_hooks. */
+void pads_filter(struct address_space *s, taddr_t addr, bool is_sample);
+void pads_add_totals(const struct address_space *s, struct call_totals *totals);
+
+#endif

@@ -1,0 +1,246 @@
+/*
+ * Serves the traps of pads: whatever they do not decide themselves (arch/pad.h says what).
+ */
+#include "tracee/pads/pad_service.h"
+
+#include "base/log.h"
+#include "tracee/calls/requests.h"
+#include "tracee/calls/stack_scan.h"
+#include "tracee/calls/trap.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/pads/pad_cache.h"
+#include "tracee/pads/pad_delivery.h"
+#include "tracee/pads/pad_slots.h"
+#include "tracee/pads/pad_threads.h"
+#include "tracee/pads/pads_internal.h"
+#include "tracee/pads/ring_deferred.h"
+#include "tracee/pads/ring_stack.h"
+#include "tracee/state/heap_sampling.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+#include "tracee/state/unwinder.h"
+
+static struct trap *entry_trap(struct address_space *s, const struct trap *trap)
+{
+	return &s->traps.data[s->pads->trap.data[trap->pad - 1]];
+}
+
+/*
+ * The slot that the pads know @th by, or -1: a child in vfork has its parent's thread pointer, and
+ * no other.
+ */
+static int find_slot_index(const struct target *t, const struct thread *th,
+			   const struct arch_regs *regs)
+{
+	const struct pads *p = th->process->space->pads;
+	if (!p || (!th->thread_pointer && !th->process->is_vfork_child))
+		return -1;
+	if (th->thread_pointer)
+		return (int)th->slot;
+	return pad_slots_find(&p->memory, regs->word[t->arch->thread_pointer]);
+}
+
+static struct pad_slot *find_slot(const struct target *t, const struct thread *th,
+				  const struct arch_regs *regs)
+{
+	int index = find_slot_index(t, th, regs);
+	return index < 0 ? NULL : pad_memory_slot(&th->process->space->pads->memory,
+						  (uint32_t)index);
+}
+
+/* From now on the recorder follows the stack of slot @index as far as a walk from outside does. */
+static void deepen(struct pads *p, uint32_t index)
+{
+	log_debug("slot %u: a stack of more than %d frames", index, PAD_SLOT_FRAMES);
+	pad_cache_deepen(&p->memory, index);
+	ring_reset_slot(&p->ring, index);
+}
+
+/* The caller's view at a leave trap, where the stack is too large for a record. */
+enum trap_answer pads_serve_leave(struct target *t, struct thread *th, struct trap *trap,
+				  struct arch_regs *regs)
+{
+	struct address_space *s = th->process->space;
+	pads_catch_up(t, s);
+	struct pad_slot *slot = find_slot(t, th, regs);
+	const struct probe *probe = entry_trap(s, trap)->probe;
+	if (!slot || !slot->guard)
+		return TRAP_RESUME;
+	struct arch_regs at_entry = *regs;
+	for (int i = 0; i < 3; i++)
+		at_entry.word[t->arch->arg[i]] = slot->arg[i];
+	struct probe_call args;
+	probe_read_call(probe, t->arch, &at_entry, &args);
+	struct stack_view view;
+	stack_window_at_entry(t, th, regs, slot->guard + PAD_GUARD_BELOW, &view);
+	bool is_realloc = probe->kind == PROBE_REALLOC && args.block;
+	struct heap_event ev = {
+		.time_ns = t->now_ns,
+		.thread = (uint32_t)th->tid,
+		.kind = is_realloc ? HEAP_REALLOC_END : HEAP_ALLOC,
+		.function = probe->function,
+		.addr = slot->result,
+		.size = args.size,
+		.align = args.align,
+		.old_addr = is_realloc ? args.block : 0,
+		.stack = &view,
+		.is_chosen = true,
+		.sp = t->options.stack_pointers ? pad_call_end(slot) : 0,
+	};
+	if (s->is_profiled && s->is_ready && heap_sampling_see(t, s, &ev))
+		t->sink.event(t->sink.ctx, s, &ev);
+	if (slot->reason == PAD_REASON_DEEP)
+		deepen(s->pads, (uint32_t)find_slot_index(t, th, regs));
+	return TRAP_RESUME;
+}
+
+/*
+ * What a thread at a full ring says must be possible. It goes on once its range fits, and what fits
+ * goes on to fit until the range is left out: a thread that traps with the same range again has
+ * read another tail or room than ptmem wrote, and would trap for ever.
+ */
+static void check_range(const struct thread *th, struct ring *r, uint64_t start, uint64_t end)
+{
+	ring_pending(r); /* breaks the ring if its head is wrong */
+	if ((start | end) % 16 != 0 || end - start > r->memory->ring_size)
+		ring_break(r, "a thread waits for what cannot be reserved");
+	else if (start == th->waited_start && end == th->waited_end && !ring_was_skipped(r, start))
+		ring_break(r, "a thread finds no room in its ring where there is some");
+}
+
+enum trap_answer pads_serve_full(struct target *t, struct thread *th, struct trap *trap,
+				 struct arch_regs *regs)
+{
+	struct address_space *s = th->process->space;
+	uint64_t start = regs->word[t->arch->arg[0]], end = regs->word[t->arch->arg[1]];
+	struct ring *r = &s->pads->ring;
+	check_range(th, r, start, end);
+	if (r->broken)
+		return TRAP_RESUME; /* without an answer it leaves the recorder */
+	if (ring_was_skipped(r, start)) {
+		ring_forget_range(r, start, end);
+		ptrace_set_word(th->tid, t->arch->ret, PAD_FULL_AGAIN);
+		return TRAP_RESUME;
+	}
+	ptrace_set_word(th->tid, t->arch->ret, PAD_FULL_RETRY);
+	t->stats.ring_full++;
+	/* no further than to half empty: the rest is read while the program runs */
+	size_t n;
+	do {
+		n = pads_drain_some(t, s);
+		ring_publish(r);
+	} while (n >= PADS_DRAIN_BATCH && !ring_has_room(r));
+	th->waited_start = start;
+	th->waited_end = end;
+	return ring_may_continue(r, start, end) ? TRAP_RESUME : TRAP_WAIT;
+}
+
+static void forget_frames(struct thread *th)
+{
+	struct pads *p = th->process->space->pads;
+	pad_slots_reset(&p->memory, th->slot);
+	ring_reset_slot(&p->ring, th->slot);
+}
+
+uint32_t pads_outer_kind(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	struct address_space *s = th->process->space;
+	struct pad_slot *slot = find_slot(t, th, regs);
+	taddr_t sp = regs->word[t->arch->sp];
+	uint64_t word = 0;
+	struct stack_view view;
+	if (!slot || !slot->guard || !slot->guard_pc || th->calls.count > 0)
+		return 0;
+	bool is_alive = space_read(s, slot->guard, &word, sizeof(word)) == 0 &&
+			word == slot->guard_pc;
+	stack_window_at_entry(t, th, regs, sp, &view);
+	if (unwinder_in_signal(s->unwinder, &view, pad_call_end(slot)))
+		return 0; /* a signal handler's call is outermost again */
+	if (is_alive && sp < slot->guard)
+		return slot->kind;
+	if (slot == pads_slot(th))
+		forget_frames(th); /* left by longjmp */
+	return 0;
+}
+
+/* A call from a stack that is not the slot's: a fiber, or a handler on its own stack. */
+#define BOUNDS_TRAPS_TO_MOVE 16
+
+static bool follow_stack(struct target *t, struct thread *th, struct pad_slot *slot, taddr_t sp)
+{
+	taddr_t low, high;
+	/* a sample that finds other bounds is due until it is taken */
+	uint32_t needed = th->process->space->sampling ? 1 : BOUNDS_TRAPS_TO_MOVE;
+	if (slot->guard || ++th->bounds_traps < needed)
+		return false;
+	th->bounds_traps = 0;
+	if (stack_scan_bounds(th, th->thread_pointer, sp, &low, &high) != 0)
+		return false;
+	forget_frames(th);
+	slot->stack_low = low;
+	slot->stack_high = high;
+	return true;
+}
+
+static void resume_at(struct target *t, struct thread *th, struct arch_regs *regs, taddr_t pc)
+{
+	regs->word[t->arch->pc] = pc;
+	ptrace_set_word(th->tid, t->arch->pc, pc);
+}
+
+/*
+ * Whether the pad of @th trapped because it did not find its slot: no @reason was given. It tries
+ * again, for it may have got its slot since it looked; the second time in a row the memory is not
+ * what ptmem wrote.
+ */
+static bool slot_is_missed(struct thread *th, uint32_t reason)
+{
+	bool is_missed = reason == PAD_REASON_NONE;
+	if (is_missed && th->misses_slot)
+		ring_break(&th->process->space->pads->ring, "a thread does not find its slot");
+	th->misses_slot = is_missed;
+	return is_missed;
+}
+
+static bool is_of_exceptions(const struct probe *p)
+{
+	return p->kind == PROBE_EXCEPTION || p->kind == PROBE_THROW || p->kind == PROBE_CATCH;
+}
+
+enum trap_answer pads_serve_entry(struct target *t, struct thread *th, struct trap *trap,
+				  struct arch_regs *regs)
+{
+	struct address_space *s = th->process->space;
+	pads_catch_up(t, s);
+	const struct pad *pad = &s->pads->list.data[trap->pad - 1];
+	struct trap *entry = entry_trap(s, trap);
+	struct pad_slot *slot = pads_slot(th);
+	taddr_t sp = regs->word[t->arch->sp];
+	uint64_t pointer = regs->word[t->arch->thread_pointer];
+	/* a thread unknown so far: when its pad tries again it finds its slot */
+	if (th->thread_pointer != pointer && pointer && !pads_slot_is_taken(th, pointer) &&
+	    pads_give_slot(t, th, pointer, sp) == 0)
+		return TRAP_RESUME;
+	if (th->thread_pointer != pointer || !slot)
+		return entry->serve(t, th, entry, regs);
+	uint32_t reason = __atomic_exchange_n(&slot->reason, PAD_REASON_NONE, __ATOMIC_RELAXED);
+	if (slot_is_missed(th, reason))
+		return TRAP_RESUME;
+	if (is_of_exceptions(entry->probe)) {
+		entry->serve(t, th, entry, regs);
+		resume_at(t, th, regs, pad->straight);
+		return TRAP_RESUME;
+	}
+	if (reason == PAD_REASON_BOUNDS && follow_stack(t, th, slot, sp))
+		return TRAP_RESUME;
+	if (reason == PAD_REASON_DEEP) {
+		/* the slot may ask no more, so that this ends also where no cache is free */
+		deepen(s->pads, th->slot);
+		return TRAP_RESUME;
+	}
+	bool may_be_open = slot->guard_pc || probe_is_marker(entry->probe);
+	if (reason == PAD_REASON_STALE && slot->guard && may_be_open && th->calls.count == 0)
+		forget_frames(th); /* left by longjmp */
+	return entry->serve(t, th, entry, regs);
+}

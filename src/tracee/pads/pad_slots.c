@@ -1,0 +1,157 @@
+/*
+ * Slots and their directory.
+ */
+#include "tracee/pads/pad_slots.h"
+
+#include <errno.h>
+
+#include "base/alloc.h"
+
+#include "tracee/pads/pad_cache.h"
+#include "tracee/pads/pad_sampling.h"
+
+#define TAKEN_OUT 1 /* as a thread pointer in the directory: neither empty nor of a thread */
+
+static struct pad_place *find(const struct pad_memory *m, uint64_t key)
+{
+	const uint64_t mask = (1u << PAD_DIRECTORY_BITS) - 1;
+	struct pad_place *p = m->place;
+
+	for (uint64_t i = pad_directory_hash(key), n = 0; n <= mask; i = (i + 1) & mask, n++) {
+		if (p[i].thread_pointer == key)
+			return &p[i];
+		if (p[i].thread_pointer == 0)
+			return NULL;
+	}
+	return NULL;
+}
+
+/* A place for @key, which is not in the directory. At most a quarter of it is in use. */
+static struct pad_place *find_room(const struct pad_memory *m, uint64_t key)
+{
+	uint64_t mask = (1u << PAD_DIRECTORY_BITS) - 1, i = pad_directory_hash(key);
+
+	while (m->place[i].thread_pointer > TAKEN_OUT)
+		i = (i + 1) & mask;
+	return &m->place[i];
+}
+
+/* The shared copy of @p. */
+static struct pad_directory *shared_place(const struct pad_memory *m, const struct pad_place *p)
+{
+	return (struct pad_directory *)(void *)(m->base + m->directory) + (p - m->place);
+}
+
+static void enter(struct pad_memory *m, uint64_t thread_pointer, uint32_t index)
+{
+	struct pad_place *p = find_room(m, thread_pointer);
+	struct pad_directory *shared = shared_place(m, p);
+
+	*p = (struct pad_place){ thread_pointer, index };
+	shared->slot = pad_memory_slot_address(m, index);
+	__atomic_store_n(&shared->thread_pointer, thread_pointer, __ATOMIC_RELEASE);
+}
+
+int pad_slots_find(const struct pad_memory *m, uint64_t thread_pointer)
+{
+	const struct pad_place *p = find(m, thread_pointer);
+	return p ? (int)p->slot : -ENOENT;
+}
+
+void pad_slots_reset(struct pad_memory *m, uint32_t index)
+{
+	struct pad_slot *slot = pad_memory_slot(m, index);
+
+	slot->guard = slot->guard_pc = 0;
+	slot->dirty = slot->frame_count = slot->check_count = 0;
+	slot->reason = PAD_REASON_NONE;
+}
+
+static uint32_t use_next(struct pad_memory *m)
+{
+	uint32_t index = m->used, chunk = pad_memory_chunk(m, &index);
+
+	m->control->chunk[chunk].used = index + 1;
+	return m->used++;
+}
+
+bool pad_slots_have_room(const struct pad_memory *m, uint64_t thread_pointer)
+{
+	return m->free_count || m->used < m->slot_count || find(m, thread_pointer);
+}
+
+int pad_slots_add(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_low,
+			  taddr_t stack_high)
+{
+	const struct pad_place *p = find(m, thread_pointer);
+	struct pad_slot *slot;
+	uint32_t index;
+
+	if (thread_pointer <= TAKEN_OUT)
+		return -EINVAL;
+	if (p)
+		index = p->slot;
+	else if (m->free_count)
+		index = m->free_slot[--m->free_count];
+	else if (m->used < m->slot_count)
+		index = use_next(m);
+	else
+		return -ENOSPC;
+	slot = pad_memory_slot(m, index);
+	if (!slot->thread_pointer && m->flags & PAD_SAMPLING)
+		pad_sampling_seed_slot(m, index);
+	slot->thread_pointer = thread_pointer;
+	slot->index = index;
+	slot->key = m->key | index << 8;
+	slot->stack_low = stack_low;
+	slot->stack_high = stack_high;
+	slot->has_thrown = 0;
+	pad_slots_reset(m, index);
+	if (!p) {
+		pad_cache_use_own(m, index);
+		enter(m, thread_pointer, index);
+	}
+	return (int)index;
+}
+
+static void add_free_slot(struct pad_memory *m, uint32_t index)
+{
+	m->free_slot =
+		xgrow(m->free_slot, &m->free_capacity, m->free_count + 1, sizeof(*m->free_slot));
+	m->free_slot[m->free_count++] = index;
+}
+
+void pad_slots_remove(struct pad_memory *m, uint64_t thread_pointer)
+{
+	struct pad_place *p = find(m, thread_pointer);
+
+	if (!p || thread_pointer <= TAKEN_OUT)
+		return;
+	add_free_slot(m, p->slot);
+	pad_cache_return(m, p->slot);
+	p->thread_pointer = TAKEN_OUT;
+	__atomic_store_n(&shared_place(m, p)->thread_pointer, TAKEN_OUT, __ATOMIC_RELEASE);
+}
+
+void pad_slots_inherit(struct pad_memory *m, const struct pad_control *control,
+			const struct pad_slot *slot, const struct pad_deep_copy *deep,
+			uint64_t position)
+{
+	struct pad_control *own = m->control;
+
+	pad_memory_set_off(m, control->off);
+	pad_memory_set_flags(m, control->flags);
+	pad_memory_set_shared(m, control->shared);
+	own->room = control->room;
+	own->key = m->key = control->key;
+	own->head = position;
+	own->tail = control->tail;
+	/* a slot keeps its index: the thread may be about to write that into a record */
+	own->chunk[0].used = m->used = slot->index + 1;
+	for (uint32_t i = 0; i < slot->index; i++)
+		add_free_slot(m, i);
+	*pad_memory_slot(m, slot->index) = *slot;
+	if (deep)
+		pad_cache_inherit(m, slot->index, deep);
+	enter(m, slot->thread_pointer, slot->index);
+}

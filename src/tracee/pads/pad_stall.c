@@ -1,0 +1,76 @@
+/*
+ * Threads that wait for room in the ring. It is full, and what keeps its tail back is a record that
+ * is reserved and not committed: its thread was preempted there, or a signal handler interrupted it
+ * that may even wait for one of those that wait for room. None is waited for: the ring continues
+ * around that record (ring_jump), while all threads run. (To stop them took 30 to 100 ms for a
+ * thousand, for each lap of the ring, and as they then all were ready to run, that record's thread
+ * did not run for long.)
+ */
+#include "tracee/pads/pad_stall.h"
+
+#include "tracee/pads/pad_delivery.h"
+#include "tracee/pads/pads_internal.h"
+#include "tracee/pads/ring_jump.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+
+#define JUMP_NS 1000000u /* between two jumps, if the first one helped no thread */
+
+void pads_publish(struct address_space *s)
+{
+	ring_publish(&s->pads->ring);
+}
+
+void pads_wake_waiters(struct target *t, struct address_space *s)
+{
+	struct pads *p = s->pads;
+	if (!p)
+		return;
+	/* those that try again shall not all find the ring full again */
+	uint64_t room = ring_free_bytes(&p->ring), given = 0;
+	struct thread *th;
+	for_each_thread_in(t, s, th) {
+		if (!th->waits_for_room ||
+		    !ring_may_continue(&p->ring, th->waited_start, th->waited_end))
+			continue;
+		if (ring_was_skipped(&p->ring, th->waited_start)) {
+			if (given > 0 && given >= room)
+				continue;
+			given += th->waited_end - th->waited_start;
+		}
+		thread_wait_no_more(t, th);
+		thread_resume(t, th, 0);
+	}
+}
+
+/*
+ * All that is reserved below the limit of the room is read or known as uncommitted. Threads that
+ * wait get room behind the uncommitted records that hold the tail.
+ */
+static void jump(struct target *t, struct address_space *s)
+{
+	struct ring *r = &s->pads->ring;
+	pads_catch_up(t, s);
+	ring_publish(r);
+	pads_wake_waiters(t, s);
+	if (t->waiters == 0 || ring_has_room(r))
+		return;
+	s->pads->jump_records = r->stats.records;
+	s->pads->jump_ns = t->now_ns;
+	if (ring_jump(r))
+		pads_wake_waiters(t, s);
+}
+
+void pads_unblock(struct target *t, struct address_space *s)
+{
+	struct pads *p = s->pads;
+	uint64_t mark = p->ring.position ^ p->ring.published << 32 ^ p->ring.deferred_count;
+	/* the thread may be writing its record just now: come again, after all stops that wait */
+	if (p->stall_mark != mark && p->ring.room == p->memory.ring_size) {
+		p->stall_mark = mark;
+		return;
+	}
+	p->stall_mark = mark;
+	if (p->jump_records != p->ring.stats.records || t->now_ns - p->jump_ns >= JUMP_NS)
+		jump(t, s);
+}

@@ -1,0 +1,20 @@
+/*
+ * Threads that wait for room in the ring.
+ */
+#ifndef PTMEM_TRACEE_PADS_PAD_STALL_H
+#define PTMEM_TRACEE_PADS_PAD_STALL_H
+
+struct address_space;
+struct target;
+
+/* Publishes what was read of the ring. */
+void pads_publish(struct address_space *s);
+/* Resumes threads that wait for room, if there is some now. */
+void pads_wake_waiters(struct target *t, struct address_space *s);
+/*
+ * Threads wait. If nothing has moved for a while, the ring continues around its uncommitted
+ * records; @s may be gone afterwards.
+ */
+void pads_unblock(struct target *t, struct address_space *s);
+
+#endif

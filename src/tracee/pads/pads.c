@@ -1,0 +1,72 @@
+/*
+ * The lifetime of pads.
+ */
+#include "tracee/pads/pads.h"
+
+#include <stdlib.h>
+
+#include "tracee/pads/pad_delivery.h"
+#include "tracee/pads/pad_exceptions.h"
+#include "tracee/pads/pad_fork.h"
+#include "tracee/pads/pad_owner.h"
+#include "tracee/pads/pad_sampling.h"
+#include "tracee/pads/pad_service.h"
+#include "tracee/pads/pad_threads.h"
+#include "tracee/pads/pads_internal.h"
+#include "tracee/state/pad_hooks.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+
+static void answer_blocks(struct address_space *s)
+{
+	if (s->pads)
+		pad_memory_set_flags(&s->pads->memory, s->pads->memory.flags | PAD_ANSWER_BLOCKS);
+}
+
+void pads_init(struct target *t)
+{
+	static const struct pad_hooks hooks = {
+		.catch_up = pads_catch_up,
+		.slot = pads_slot,
+		.outer_kind = pads_outer_kind,
+		.answer_blocks = answer_blocks,
+		.filter = pads_filter,
+		.add_totals = pads_add_totals,
+		.suspend = pads_suspend,
+		.raise = pads_raise,
+		.resume = pads_resume,
+	};
+	t->pad_hooks = &hooks;
+	t->pad_owner = xcalloc(1, sizeof(*t->pad_owner));
+	pad_owner_init(t->pad_owner);
+}
+
+void pads_deinit(struct target *t)
+{
+	pad_owner_deinit(t->pad_owner);
+	free(t->pad_owner);
+}
+
+void pads_share(struct address_space *s)
+{
+	if (s->pads)
+		pad_memory_set_shared(&s->pads->memory, true);
+}
+
+taddr_t pads_mapped_at(const struct address_space *s, uint64_t *size_out)
+{
+	*size_out = s->pads->memory.map_size;
+	return s->pads->memory.target;
+}
+
+void pads_free(struct target *t, struct address_space *s)
+{
+	pads_drop_fork_snapshot(s);
+	struct pads *p = s->pads;
+	if (!p)
+		return;
+	pad_owner_remove(t->pad_owner, &p->memory);
+	pad_memory_deinit(&p->memory);
+	pads_delete(p);
+	s->pads = NULL;
+}

@@ -1,0 +1,345 @@
+/*
+ * Promotion of hot functions to pads; arch/pad.h has the picture.
+ *
+ * Promotion happens with all threads stopped: the shared memory is made by a thread
+ * of the target (pad_mapping.h), the recorder and a pad for each hot
+ * function are written, then each entry's first bytes become a jump. An entry that a
+ * thread is in, or whose inner bytes any stack points into (an interrupted pc in
+ * a signal frame), stays a breakpoint this time.
+ */
+#include "tracee/pads/promote.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "tracee/calls/entry.h"
+#include "tracee/calls/exceptions.h"
+#include "tracee/calls/requests.h"
+#include "tracee/calls/stack_scan.h"
+#include "tracee/inject/seccomp.h"
+#include "tracee/inject/stub_area.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/pads/pad_mapping.h"
+#include "tracee/pads/pad_owner.h"
+#include "tracee/pads/pad_sampling.h"
+#include "tracee/pads/pad_service.h"
+#include "tracee/pads/pad_threads.h"
+#include "tracee/pads/pads_internal.h"
+#include "tracee/state/journal.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/space_modules.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+#include "tracee/state/trap_table.h"
+#include "tracee/state/unwinder.h"
+
+/* -- the memory -- */
+
+static int load_recorder(struct target *t, struct address_space *s, struct thread *th,
+			 struct pads *p)
+{
+	struct recorder_image image = arch_recorder_image();
+	p->recorder_size = (uint32_t)ROUND_UP(image.size, (size_t)PAGE_SIZE_MIN);
+	const uint64_t args[6] = {
+		0, p->recorder_size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+		(uint64_t)-1, 0};
+	int64_t at = pads_mmap(t, th, args);
+	if (at < 0)
+		return (int)at;
+	p->recorder = (taddr_t)at;
+	*vec_add(&s->own.areas) = (struct stub_area){
+		.start = p->recorder,
+		.size = p->recorder_size,
+		.used = p->recorder_size,
+		.is_pads = true,
+	};
+	int rc = space_write(s, p->recorder, image.code, image.size);
+	const struct trap full = {
+		.addr = p->recorder + image.full_trap, .kind = TRAP_PAD_FULL,
+		.serve = pads_serve_full};
+	return rc != 0 ? rc : space_trap_put(s, t->arch, &full);
+}
+
+/* Whether more than one thread may be in pads of @s at a time. */
+static bool is_shared(const struct target *t, const struct address_space *s)
+{
+	unsigned count = 0;
+	const struct thread *th;
+	for_each_thread_in(t, s, th)
+		count++;
+	return count != 1;
+}
+
+static int make_memory(struct target *t, struct address_space *s, struct thread *th)
+{
+	struct pads *p = xcalloc(1, sizeof(*p));
+	int rc = pads_open_memory(t, s, th, p);
+	if (rc != 0) {
+		free(p);
+		return rc;
+	}
+	rc = load_recorder(t, s, th, p);
+	if (rc != 0) {
+		pad_memory_deinit(&p->memory);
+		pads_delete(p);
+		return rc;
+	}
+	s->pads = p;
+	ring_init(&p->ring, &p->memory, t->arch);
+	pad_owner_add(t->pad_owner, &p->memory);
+	pad_memory_set_shared(&p->memory, is_shared(t, s));
+	pad_memory_set_flags(&p->memory,
+			     (t->options.verify ? PAD_VERIFY : 0) |
+				     (t->options.no_stacks ? PAD_COUNT_ONLY : 0) |
+				     (t->options.stack_pointers ? PAD_STACK_POINTER : 0) |
+				     (s->sampling ? PAD_SAMPLING : 0) |
+				     requests_pad_flags(t, s));
+	pads_start_sampling(t, s);
+	if (s->unwinder)
+		s->unwinder->set_rule_memory(
+			s->unwinder->ctx,
+			(struct unwind_rule *)(void *)(p->memory.base + p->memory.rules),
+				PAD_RULE_BITS);
+	return 0;
+}
+
+/* -- promotion -- */
+
+/* What the pad at @trap does. */
+static struct pad_probe describe(const struct address_space *s, const struct trap *trap)
+{
+	const struct probe *probe = trap->probe;
+	struct pad_probe d = {
+		.function = probe->function,
+		.size_arg = probe->size_arg,
+		.count_arg = probe->count_arg,
+		.align_arg = probe->align_arg,
+		.block_arg = probe->block_arg,
+		.out_arg = probe->result_arg,
+		.is_leaf = trap->is_leaf,
+		.fixed_align = probe->is_page_aligned ? PAGE_SIZE_MIN : 0,
+	};
+	switch (probe->kind) {
+	case PROBE_ALLOC:
+		d.kind = PAD_ALLOC;
+		break;
+	case PROBE_REALLOC:
+		d.kind = PAD_REALLOC;
+		break;
+	case PROBE_FREE:
+		d.kind = probe->function == FUNCTION_DELETE || (s->sampling && !trap->is_leaf) ?
+				 PAD_DELETE :
+				 PAD_FREE;
+		break;
+	case PROBE_REQUEST:
+	case PROBE_MARKED_ALLOC:
+	case PROBE_MARKED_FREE:
+		d = (struct pad_probe){.function = FUNCTION_REQUEST,
+				       .count_arg = PAD_NO_ARG,
+				       .align_arg = PAD_NO_ARG,
+				       .block_arg = PAD_NO_ARG,
+				       .out_arg = PAD_NO_ARG};
+		d.kind = probe->kind == PROBE_REQUEST ? PAD_REQUEST :
+			 probe->kind == PROBE_MARKED_ALLOC ? PAD_MARKED_ALLOC : PAD_MARKED_FREE;
+		break;
+	default:
+		d.kind = PAD_THROW_CHECK;
+		break;
+	}
+	return d;
+}
+
+/* Whether any thread's pc, or a word on its stack, lies inside [start + 1, start + size). */
+static bool is_occupied(const struct pads *p, taddr_t start, uint32_t size)
+{
+	for (size_t i = 0; i < p->stack_words.list.count; i++) {
+		if (p->stack_words.list.data[i] - start - 1 < size - 1)
+			return true;
+	}
+	return false;
+}
+
+static void put_pad_traps(struct target *t, struct address_space *s, const struct pad *pad,
+			  uint32_t index)
+{
+	struct trap trap = {.addr = pad->entry_trap,
+			    .kind = TRAP_PAD_ENTRY,
+			    .serve = pads_serve_entry,
+			    .pad = index};
+	if (trap.addr)
+		space_trap_put(s, t->arch, &trap);
+	trap.addr = pad->leave_trap;
+	trap.kind = TRAP_PAD_LEAVE;
+	trap.serve = pads_serve_leave;
+	if (trap.addr)
+		space_trap_put(s, t->arch, &trap);
+}
+
+/* The functions that cannot be promoted say why. */
+static int refuse(struct trap *trap, const char *why)
+{
+	trap->is_cold = true;
+	trap->why_cold = why;
+	return -ENOTSUP;
+}
+
+static int check_promotion(struct target *t, struct address_space *s, struct trap *trap)
+{
+	const char *why = "";
+	if (trap->probe->may_throw && !exceptions_find_row(t, s))
+		return refuse(trap, "exceptions could not pass its pad");
+	if (probe_is_marker(trap->probe) && !requests_may_jump(t, s, trap, &why))
+		return refuse(trap, why);
+	return 0;
+}
+
+/* Makes the pad of @trap, whose function's original bytes are @code, in @out. */
+static int make_pad(const struct stub_place *place, struct trap *trap, const uint8_t *code,
+		    uint8_t *out, struct pad *pad_out)
+{
+	struct address_space *s = place->space;
+	struct pad_request request = {.probe = describe(s, trap),
+				      .entry = trap->entry,
+				      .recorder = s->pads->recorder,
+				      .control = s->pads->memory.target,
+				      .code = code,
+				      .code_size = trap->code_size,
+				      .is_sampling = s->sampling != NULL,
+				      .behind = probe_is_marker(trap->probe) ? trap->stub.jump : 0,
+				      .saved = (uint8_t)MAX(s->unwind_through.saved_reg, 0)};
+	const char *why = "";
+	int rc = stub_area_take_pad(place, trap->entry, PAD_ROOM, &request.at);
+	if (rc != 0)
+		return rc;
+	rc = arch_make_pad(&request, out, pad_out, &why);
+	if (rc != 0)
+		return refuse(trap, why);
+	if (pad_out->pushes_return || pad_out->patch_at != trap->addr)
+		return refuse(trap, "its moved code pushes a return address");
+	return 0;
+}
+
+/* Writes @pad, whose code is @out, and the jump to it. @code: as for make_pad. */
+static int arm(struct target *t, struct address_space *s, uint32_t index, const struct pad *pad,
+	       const uint8_t *out, const uint8_t *code)
+{
+	struct pads *p = s->pads;
+	int rc = space_write(s, pad->at, out, pad->size);
+	if (rc != 0)
+		return rc;
+	*vec_add(&p->list) = *pad;
+	*vec_add(&p->trap) = index;
+	put_pad_traps(t, s, pad, (uint32_t)p->list.count);
+	struct trap *trap = &s->traps.data[index];
+	memcpy(trap->original, code + (trap->addr - trap->entry), pad->patch_size);
+	struct trap noted = *trap;
+	noted.patch_size = pad->patch_size;
+	journal_add_trap(s, t->arch, &noted);
+	rc = space_write(s, pad->patch_at, pad->patch, pad->patch_size);
+	if (rc != 0)
+		return rc;
+	trap->pad = (uint32_t)p->list.count;
+	trap->patch_size = pad->patch_size;
+	trap->why_cold = NULL;
+	return 0;
+}
+
+static int promote_trap(struct target *t, struct address_space *s, struct thread *th,
+			uint32_t index)
+{
+	struct trap *trap = &s->traps.data[index];
+	const struct module *m = space_find_module(s, trap->addr);
+	uint8_t out[PAD_ROOM];
+	struct pad pad;
+	if (!m)
+		return -ENOENT;
+	int rc = check_promotion(t, s, trap);
+	if (rc != 0)
+		return rc;
+	_cleanup_free_ uint8_t *code = xmalloc(trap->code_size + 1);
+	rc = space_read_text(s, trap->entry, code, trap->code_size);
+	if (rc == 0)
+		memcpy(code + (trap->addr - trap->entry), trap->original, t->arch->trap_size);
+	const struct stub_place place = {t, th, s, m};
+	if (rc == 0)
+		rc = make_pad(&place, trap, code, out, &pad);
+	if (rc != 0)
+		return rc;
+	if (is_occupied(s->pads, pad.patch_at, pad.moved)) {
+		trap->why_cold = "a thread is in its first instructions";
+		return -EAGAIN;
+	}
+	return arm(t, s, index, &pad, out, code);
+}
+
+static void add_all_threads(struct target *t, struct address_space *s)
+{
+	struct thread *th;
+	for_each_thread_in(t, s, th) {
+		if (th->thread_pointer || th->is_exiting)
+			continue;
+		pads_add_thread(t, th);
+		struct pad_slot *slot = pads_slot(th);
+		struct arch_regs regs;
+		if (slot && th->has_deleted && ptrace_get_regs(th->tid, &regs) == 0 &&
+		    entry_is_in_delete(th, regs.word[t->arch->sp]))
+			*vec_add(&s->pads->deleted) =
+				(struct pads_deleted){th->slot, th->deleted.block};
+		th->has_deleted &= !slot;
+		if (slot && th->calls.count > 0) {
+			const struct call *c = &th->calls.data[th->calls.count - 1];
+			slot->guard = c->return_at;
+			slot->guard_pc = c->stub_return;
+			slot->kind = c->probe->kind == PROBE_FREE ? PAD_DELETE : PAD_ALLOC;
+		}
+	}
+}
+
+/* -ESRCH: the program has died; what cannot be promoted stays as it is. */
+static int promote_traps(struct target *t, struct address_space *s, struct thread *th)
+{
+	for (uint32_t i = 0; i < s->traps.count; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (trap->kind != TRAP_ENTRY || trap->is_removed || trap->pad || trap->is_cold ||
+		    !probe_may_be_hot(trap->probe))
+			continue;
+		int rc = promote_trap(t, s, th, i);
+		trap = &s->traps.data[i];
+		if (rc == -ESRCH)
+			return rc;
+		if (rc != 0)
+			log_verbose("%s at %#lx stays a breakpoint: %s", trap->probe->symbol,
+				    (unsigned long)trap->addr,
+				    trap->why_cold ? trap->why_cold : strerror(-rc));
+	}
+	return 0;
+}
+
+int pads_promote(struct target *t, struct address_space *s, struct thread *th)
+{
+	if (t->options.no_promotion || s->is_break_only)
+		return -EPERM;
+	int rc = th && seccomp_allows_injection(t, th->tid) ? 0 : -EPERM;
+	if (rc == 0 && !s->pads)
+		rc = make_memory(t, s, th);
+	if (rc != 0) {
+		s->is_break_only = true;
+		log_info("process %d stays on breakpoints: %s", s->pid,
+			 rc == -EPERM  ? "a seccomp filter may forbid to map pads" :
+			 rc == -ENOMEM ? "its address space is limited (ulimit -v)" :
+			 rc == -EFBIG  ? "files are limited (ulimit -f)" :
+					 strerror(-rc));
+		return rc;
+	}
+	stack_scan_collect(t, s, &s->pads->stack_words);
+	add_all_threads(t, s);
+	rc = promote_traps(t, s, th);
+	vec_deinit(&s->pads->stack_words.list);
+	if (rc == 0)
+		pad_memory_set_off(&s->pads->memory, s->pads->ring.broken != NULL);
+	return rc;
+}

@@ -1,0 +1,17 @@
+/*
+ * Promotion of hot functions from breakpoints to pads.
+ */
+#ifndef PTMEM_TRACEE_PADS_PROMOTE_H
+#define PTMEM_TRACEE_PADS_PROMOTE_H
+
+struct address_space;
+struct target;
+struct thread;
+
+/*
+ * Promotes every watched function of @s whose entry is still a breakpoint; all its
+ * threads are stopped and @th is one of them. Also for functions that came later. 0 or -errno.
+ */
+int pads_promote(struct target *t, struct address_space *s, struct thread *th);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * What happens in the traced processes, as reported to a sink. A callback may be NULL if its
+ * comment says so. What tracee code asks about stacks is in unwinder.h.
+ */
+#ifndef PTMEM_TRACEE_STATE_EVENT_SINK_H
+#define PTMEM_TRACEE_STATE_EVENT_SINK_H
+
+#include <sys/types.h>
+
+#include "base/quick_event.h"
+#include "base/types.h"
+#include "tracee/state/heap_event.h"
+
+struct module;
+struct address_space;
+
+/*
+ * The stack of thread @tid: from its first stack pointer, high, down to low; sp is the current one.
+ */
+struct thread_stack_info {
+	pid_t tid;
+	taddr_t low, high, sp;
+};
+
+/* Why a space is no longer profiled. NEXT_IMAGE: an exec, and the new program is profiled, too. */
+enum space_end { SPACE_EXITED, SPACE_EXEC, SPACE_NEXT_IMAGE, SPACE_DETACHED };
+
+struct event_sink {
+	void *ctx;
+
+	/* -- address spaces and modules -- */
+
+	/*
+	 * A program begins: it is at its first instruction (start, exec) or runs already (attach).
+	 */
+	void (*space_new)(void *ctx, struct address_space *s);
+	/* @child is a fork of @parent and inherits all that was counted so far. */
+	void (*space_fork)(void *ctx, struct address_space *parent, struct address_space *child);
+	/* The last event of @s. Its memory may be gone already. */
+	void (*space_end)(void *ctx, struct address_space *s, enum space_end why);
+	void (*module_loaded)(void *ctx, struct address_space *s, struct module *m);
+	void (*module_unloaded)(void *ctx, struct address_space *s, struct module *m);
+
+	/* -- allocations -- */
+
+	void (*event)(void *ctx, struct address_space *s, const struct heap_event *ev);
+	/*
+	 * Plain allocations and frees recorded by pads, in batches, while wants_quick returns true
+	 * (asked often); all at @time_ns. An allocation carries what `node` returned for its stack:
+	 * @path (a thread's slot) as in struct heap_event. All three may be NULL.
+	 */
+	bool (*wants_quick)(void *ctx, struct address_space *s);
+	uint32_t (*node)(void *ctx, struct address_space *s, const struct heap_event *ev);
+	void (*quick)(void *ctx, struct address_space *s, uint64_t time_ns,
+		      const struct quick_event *ev, size_t count);
+
+	/* -- threads and processes -- */
+
+	void (*thread_exit)(void *ctx, struct address_space *s, pid_t tid);
+	/*
+	 * A thread of @s begins, or exists when @s begins. May be NULL, together with stack_gone.
+	 */
+	void (*stack_new)(void *ctx, struct address_space *s, const struct thread_stack_info *info);
+	/* A thread ends while others go on. */
+	void (*stack_gone)(void *ctx, struct address_space *s, pid_t tid);
+	/*
+	 * @tid is the last thread of @pid, stopped on its way out; its memory still exists. May be
+	 * NULL.
+	 */
+	void (*process_exit)(void *ctx, struct address_space *s, pid_t pid, pid_t tid);
+	/*
+	 * Whether the program that @pid just executed is excluded from profiling. NULL = it never
+	 * is.
+	 */
+	bool (*skip_exec)(void *ctx, pid_t pid);
+
+	/* -- memory of the program -- */
+
+	/* ptmem is about to map something in @s. May be NULL. */
+	void (*will_map)(void *ctx, struct address_space *s);
+	/*
+	 * @s will be detached and runs until final_scan, which follows at once: time to prepare it.
+	 */
+	void (*prepare_final_scan)(void *ctx, struct address_space *s);
+	/*
+	 * The last chance to read the memory of @s (target_options.final_scan): all events have
+	 * been reported, its threads are stopped, and it is about to exit or to be detached. Not
+	 * called when it is killed.
+	 */
+	void (*final_scan)(void *ctx, struct address_space *s);
+
+	/* -- the loop -- */
+
+	/* The program itself requests monitor command @text. Whether there is one. May be NULL. */
+	bool (*monitor)(void *ctx, struct address_space *s, const char *text);
+	/*
+	 * Called when target_clock() passes what it returned last (at first: at once); returns the
+	 * next time, UINT64_MAX = never. NULL = never.
+	 */
+	uint64_t (*tick)(void *ctx, uint64_t now_ns);
+	/*
+	 * Called between events, and when a timer or signal woke the loop; true = leave. May be
+	 * NULL.
+	 */
+	bool (*poll)(void *ctx);
+};
+
+#endif

@@ -1,0 +1,285 @@
+/* See heap_sampling.h. The set is a hash table with linear probing. */
+#include "tracee/state/heap_sampling.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/byte_sampler.h"
+#include "base/vec.h"
+#include "tracee/state/heap_event.h"
+#include "tracee/state/pad_hooks.h"
+#include "tracee/state/space.h"
+#include "tracee/state/target_internal.h"
+
+#define FIRST_BITS 8
+
+/* A sample that @thread has given to realloc, which has not returned. */
+struct moving {
+	uint32_t thread;
+	bool is_filtered; /* the filter still has it */
+	taddr_t addr;
+};
+
+struct heap_sampling {
+	struct byte_sampler sampler; /* of calls at breakpoints */
+	struct call_totals totals;   /* likewise */
+	taddr_t *set;                /* 1 << bits; 0 = free */
+	uint32_t bits;
+	size_t count;
+	VEC(struct moving) moving;
+};
+
+/* -- the set -- */
+
+static size_t first_place(const struct heap_sampling *h, taddr_t addr)
+{
+	return (size_t)(hash_u64(addr) >> (64 - h->bits));
+}
+
+/* The place of @addr, or the free one where it would be. */
+static size_t find(const struct heap_sampling *h, taddr_t addr)
+{
+	size_t mask = ((size_t)1 << h->bits) - 1, i = first_place(h, addr);
+
+	while (h->set[i] && h->set[i] != addr)
+		i = (i + 1) & mask;
+	return i;
+}
+
+static void grow(struct heap_sampling *h)
+{
+	struct heap_sampling old = *h;
+
+	h->bits++;
+	h->set = xcalloc((size_t)1 << h->bits, sizeof(*h->set));
+	for (size_t i = 0; i < (size_t)1 << old.bits; i++) {
+		if (old.set[i])
+			h->set[find(h, old.set[i])] = old.set[i];
+	}
+	free(old.set);
+}
+
+/* Whether it was not there. */
+static bool add(struct heap_sampling *h, taddr_t addr)
+{
+	size_t i = find(h, addr);
+
+	if (h->set[i])
+		return false;
+	h->set[i] = addr;
+	if (++h->count > (size_t)1 << (h->bits - 1))
+		grow(h);
+	return true;
+}
+
+/* Whether it was there. */
+static bool take(struct heap_sampling *h, taddr_t addr)
+{
+	size_t mask = ((size_t)1 << h->bits) - 1, free_place = find(h, addr), i = free_place;
+
+	if (!addr || !h->set[i])
+		return false;
+	for (;;) {
+		i = (i + 1) & mask;
+		if (!h->set[i])
+			break;
+		/* what is behind stays where it can be found */
+		size_t distance = (i - first_place(h, h->set[i])) & mask;
+		if (distance >= ((i - free_place) & mask)) {
+			h->set[free_place] = h->set[i];
+			free_place = i;
+		}
+	}
+	h->set[free_place] = 0;
+	h->count--;
+	return true;
+}
+
+void heap_sampling_each(const struct heap_sampling *h, void (*fn)(void *ctx, taddr_t addr),
+			void *ctx)
+{
+	for (size_t i = 0; h && i < (size_t)1 << h->bits; i++) {
+		if (h->set[i])
+			fn(ctx, h->set[i]);
+	}
+}
+
+/* -- lifetime -- */
+
+static struct heap_sampling *new_sampling(const struct target *t, const struct address_space *s)
+{
+	struct heap_sampling *h = xcalloc(1, sizeof(*h));
+
+	h->bits = FIRST_BITS;
+	h->set = xcalloc((size_t)1 << h->bits, sizeof(*h->set));
+	byte_sampler_init(&h->sampler, t->options.heap_sample,
+			  hash_u64(t->options.sample_seed + s->id));
+	return h;
+}
+
+void heap_sampling_start(const struct target *t, struct address_space *s)
+{
+	if (t->options.heap_sample && !s->sampling)
+		s->sampling = new_sampling(t, s);
+}
+
+void heap_sampling_fork(const struct target *t, const struct address_space *parent,
+			struct address_space *child)
+{
+	const struct heap_sampling *from = parent->sampling;
+	struct heap_sampling *h;
+
+	if (!from)
+		return;
+	child->sampling = h = new_sampling(t, child);
+	free(h->set);
+	h->set = xmemdup(from->set, sizeof(*h->set) << from->bits);
+	h->bits = from->bits;
+	h->count = from->count;
+	for (size_t i = 0; i < from->moving.count; i++)
+		*vec_add(&h->moving) = from->moving.data[i];
+	t->pad_hooks->add_totals(parent, &h->totals);
+}
+
+void heap_sampling_free(struct heap_sampling *h)
+{
+	if (!h)
+		return;
+	vec_deinit(&h->moving);
+	free(h->set);
+	free(h);
+}
+
+/* -- totals -- */
+
+void heap_sampling_add_totals(const struct heap_sampling *h, struct call_totals *totals)
+{
+	for (unsigned i = 0; h && i < HEAP_FUNCTION_COUNT; i++) {
+		totals->function[i].calls += h->totals.function[i].calls;
+		totals->function[i].bytes += h->totals.function[i].bytes;
+	}
+}
+
+/* Sizes that no object can have count no bytes. */
+static void count_call(struct heap_sampling *h, const struct heap_event *ev)
+{
+	struct call_total *total = &h->totals.function[ev->function];
+
+	if (ev->is_inner || ev->kind == HEAP_REALLOC_BEGIN)
+		return;
+	total->calls++;
+	if (ev->kind != HEAP_FREE && ev->size <= PTRDIFF_MAX)
+		total->bytes += ev->size;
+}
+
+/* -- events -- */
+
+/* A new sample; the pad that chose it, if one did, has added it to the filter. */
+static void begin_sample(struct target *t, struct address_space *s, taddr_t addr, bool is_of_pad)
+{
+	bool is_new = add(s->sampling, addr);
+
+	if (!is_of_pad && is_new)
+		t->pad_hooks->filter(s, addr, true);
+	else if (is_of_pad && !is_new) /* its last release was not seen */
+		t->pad_hooks->filter(s, addr, false);
+}
+
+static bool see_alloc(struct target *t, struct address_space *s, struct heap_event *ev,
+		      bool is_of_pad)
+{
+	if (!ev->addr) /* a call that fails is always an event */
+		return true;
+	if (!is_of_pad && !byte_sampler_take(&s->sampling->sampler, ev->size))
+		return false;
+	begin_sample(t, s, ev->addr, is_of_pad);
+	return true;
+}
+
+/* The pad has taken a sample out of the filter, or could not tell whether it is one (is_inner). */
+static bool see_free(struct target *t, struct address_space *s, struct heap_event *ev,
+		     bool is_of_pad)
+{
+	if (!take(s->sampling, ev->addr))
+		return false;
+	if (!is_of_pad || ev->is_inner)
+		t->pad_hooks->filter(s, ev->addr, false);
+	ev->is_inner = false; /* it is certain now */
+	return true;
+}
+
+static bool see_begin(struct heap_sampling *h, const struct heap_event *ev, bool is_of_pad)
+{
+	if (!take(h, ev->old_addr))
+		return false;
+	*vec_add(&h->moving) = (struct moving){
+		.thread = ev->thread,
+		.is_filtered = !is_of_pad || ev->is_inner,
+		.addr = ev->old_addr,
+	};
+	return true;
+}
+
+static bool take_moving(struct heap_sampling *h, const struct heap_event *ev,
+			bool *is_filtered_out)
+{
+	for (size_t i = h->moving.count; i-- > 0;) {
+		const struct moving *m = &h->moving.data[i];
+		if (m->thread == ev->thread && m->addr == ev->old_addr) {
+			*is_filtered_out = m->is_filtered;
+			vec_take_swap(&h->moving, i);
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * The end of a realloc of a sample (it fails, is the sample's end, or makes another one), or of a
+ * block that is none: then it is an allocation.
+ */
+static bool see_end(struct target *t, struct address_space *s, struct heap_event *ev,
+		    bool is_of_pad)
+{
+	bool is_filtered = false, was_sample = take_moving(s->sampling, ev, &is_filtered);
+	bool is_failed = !ev->addr && ev->size > 0;
+	bool is_sample = ev->addr &&
+			 (is_of_pad || byte_sampler_take(&s->sampling->sampler, ev->size));
+
+	if (was_sample && is_failed) {
+		add(s->sampling, ev->old_addr);
+		return true;
+	}
+	if (is_filtered)
+		t->pad_hooks->filter(s, ev->old_addr, false);
+	if (is_sample)
+		begin_sample(t, s, ev->addr, is_of_pad);
+	else if (!is_failed)
+		ev->addr = ev->size = 0;
+	if (was_sample)
+		return true;
+	ev->kind = HEAP_ALLOC;
+	ev->old_addr = 0;
+	return is_sample || (is_failed && !is_of_pad);
+}
+
+bool heap_sampling_see(struct target *t, struct address_space *s, struct heap_event *ev)
+{
+	bool is_of_pad = ev->is_chosen;
+
+	if (!s->sampling || ev->kind > HEAP_REALLOC_END)
+		return true;
+	if (!is_of_pad)
+		count_call(s->sampling, ev);
+	ev->is_chosen = true;
+	switch (ev->kind) {
+	case HEAP_ALLOC:
+		return see_alloc(t, s, ev, is_of_pad);
+	case HEAP_FREE:
+		return see_free(t, s, ev, is_of_pad);
+	case HEAP_REALLOC_BEGIN:
+		return see_begin(s->sampling, ev, is_of_pad);
+	default:
+		return see_end(t, s, ev, is_of_pad);
+	}
+}

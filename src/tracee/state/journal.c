@@ -1,0 +1,374 @@
+/*
+ * What ptmem changed in each space, for the guardian: in memory that it shares, and copied into the
+ * page in the target.
+ */
+#include "tracee/state/journal.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tracee/os/clock.h"
+#include "tracee/state/module.h"
+#include "tracee/state/space.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+#include "tracee/state/trap.h"
+
+/*
+ * Keeps the compiler from moving a record's stores across each other; a dying process's own are
+ * seen in order.
+ */
+#define ORDER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+const char journal_copy_magic[8] = "ptmem\02\0";
+
+struct journal *journals_new(void)
+{
+	void *p = mmap(NULL, sizeof(struct journal) * JOURNALS, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+void journals_free(struct journal *records)
+{
+	munmap(records, sizeof(*records) * JOURNALS);
+}
+
+static struct journal *free_record(struct target *t)
+{
+	for (size_t i = 0; t->journals && i < JOURNALS; i++) {
+		if (t->journals[i].pid == 0)
+			return &t->journals[i];
+	}
+	return NULL;
+}
+
+/* Writes what @part of @s's record holds into the copy in its page, if it has one. */
+static void copy_part(const struct address_space *s, const void *part, size_t size)
+{
+	const struct journal *r = s->journal;
+	size_t offset = (size_t)((const char *)part - (const char *)r);
+	if (r->page)
+		space_write(s, r->page + HANDLER_COPY + sizeof(struct journal_copy) + offset, part,
+			    size);
+}
+
+/* All of it but the unused ends of its tables, for a page that has none yet; the magic last. */
+static void copy_record(const struct target *t, const struct address_space *s)
+{
+	const struct journal *r = s->journal;
+	struct journal_copy head = {.head_size = sizeof(head),
+				  .record_size = sizeof(*r),
+				  .guardian = t->guardian_pid};
+	copy_part(s, r, offsetof(struct journal, area) + r->area_count * sizeof(r->area[0]));
+	copy_part(s, r->trap, r->trap_count * sizeof(r->trap[0]));
+	memcpy(head.magic, journal_copy_magic, sizeof(head.magic));
+	space_write(s, r->page + HANDLER_COPY, &head, sizeof(head));
+}
+
+void journal_note_handler(struct target *t, struct address_space *s, taddr_t page)
+{
+	s->journal->page = page;
+	journal_note_areas(s);
+	s->journal->has_handler = true;
+	copy_record(t, s);
+}
+
+void journal_note_handler_gone(struct address_space *s)
+{
+	s->journal->has_handler = false;
+	copy_part(s, &s->journal->has_handler, sizeof(s->journal->has_handler));
+}
+
+void journal_begin(struct target *t, struct address_space *s)
+{
+	struct journal *r = free_record(t);
+	if (!r || s->journal)
+		return;
+	memset(r, 0, offsetof(struct journal, area));
+	r->id = target_clock();
+	s->journal = r;
+	ORDER();
+	r->pid = s->reader;
+}
+
+bool journal_is_replaced(const struct address_space *s, const struct journal *r)
+{
+	struct journal_copy head;
+	uint64_t id;
+	taddr_t at = r->page + HANDLER_COPY;
+	if (!r->page || space_read(s, at, &head, sizeof(head)) != 0 ||
+	    memcmp(head.magic, journal_copy_magic, sizeof(head.magic)) != 0)
+		return false;
+	return head.record_size != sizeof(*r) ||
+	       space_read(s, at + sizeof(head) + offsetof(struct journal, id), &id, sizeof(id)) !=
+		       0 ||
+	       id != r->id;
+}
+
+void journal_fork(struct target *t, const struct address_space *parent,
+			struct address_space *child)
+{
+	struct journal *r = parent->journal ? free_record(t) : NULL;
+	child->had_trap_handler = parent->had_trap_handler;
+	if (!r)
+		return;
+	memcpy(r, parent->journal, sizeof(*r));
+	r->shared = 0; /* its pads are turned into breakpoints */
+	r->masked_thread = 0;
+	child->journal = r;
+	child->injection = parent->injection;
+	ORDER();
+	r->pid = child->reader;
+	if (r->page)
+		copy_record(t, child);
+}
+
+void journal_end(struct address_space *s)
+{
+	if (s->journal)
+		s->journal->pid = 0;
+	s->journal = NULL;
+}
+
+/* -- what was changed -- */
+
+static struct journal_trap *find_trap(struct journal *r, taddr_t addr)
+{
+	for (uint32_t i = 0; i < r->trap_count; i++) {
+		if (r->trap[i].addr == addr)
+			return &r->trap[i];
+	}
+	return NULL;
+}
+
+/* The handler's table: an entry is whole before it counts. */
+static void write_handler_trap(struct address_space *s, uint32_t index, taddr_t addr,
+			       taddr_t resume)
+{
+	const uint64_t entry[2] = {addr, resume}, count = index + 1;
+	taddr_t data = s->journal->page + HANDLER_DATA;
+	space_write(s, data + offsetof(struct handler_data, trap) + index * sizeof(entry), entry,
+		    sizeof(entry));
+	if (s->journal->trap_count <= index)
+		space_write(s, data + offsetof(struct handler_data, trap_count), &count,
+			    sizeof(count));
+}
+
+void journal_add_trap(struct address_space *s, const struct arch *arch, const struct trap *trap)
+{
+	struct journal *r = s->journal;
+	if (!r)
+		return;
+	journal_note_areas(s);
+	struct journal_trap *g = find_trap(r, trap->addr);
+	uint32_t index = g ? (uint32_t)(g - r->trap) : r->trap_count;
+	if (index == JOURNAL_TRAPS)
+		return;
+	g = &r->trap[index];
+	bool is_jump = trap->kind == TRAP_ENTRY || trap->kind == TRAP_SYSCALL ||
+		       trap->kind == TRAP_PAD_EXIT;
+	taddr_t resume = is_jump ? trap->stub.jump : trap->addr + arch->trap_pc_offset;
+	struct journal_trap now = {trap->addr, resume, {0}, trap->patch_size, trap->kind};
+	memcpy(now.original, trap->original, sizeof(now.original));
+	*g = now;
+	ORDER();
+	if (r->page)
+		write_handler_trap(s, index, trap->addr, resume);
+	copy_part(s, g, sizeof(*g));
+	if (index == r->trap_count) {
+		r->trap_count++;
+		copy_part(s, &r->trap_count, sizeof(r->trap_count));
+	}
+}
+
+void journal_remove_trap(struct address_space *s, taddr_t addr)
+{
+	struct journal_trap *g = s->journal ? find_trap(s->journal, addr) : NULL;
+	if (!g)
+		return;
+	g->patch_size = 0;
+	copy_part(s, &g->patch_size, sizeof(g->patch_size));
+}
+
+/* The handler's ranges, where a pc that was moved already may stand. */
+static void write_handler_range(const struct address_space *s, uint32_t index,
+				const struct stub_area *a)
+{
+	const uint64_t range[2] = {a->start, a->start + a->size}, count = index + 1;
+	taddr_t data = s->journal->page + HANDLER_DATA;
+	space_write(s, data + offsetof(struct handler_data, range) + index * sizeof(range), range,
+		    sizeof(range));
+	space_write(s, data + offsetof(struct handler_data, range_count), &count, sizeof(count));
+}
+
+void journal_note_areas(struct address_space *s)
+{
+	struct journal *r = s->journal;
+	if (!r || r->area_count >= s->own.areas.count)
+		return;
+	while (r->area_count < s->own.areas.count && r->area_count < JOURNAL_AREAS) {
+		const struct stub_area *a = &s->own.areas.data[r->area_count];
+		struct journal_area *g = &r->area[r->area_count];
+		*g = (struct journal_area){
+			a->start, a->size, a->is_pads, a->is_slack, a->is_memory};
+		ORDER();
+		copy_part(s, g, sizeof(*g));
+		r->area_count++;
+		copy_part(s, &r->area_count, sizeof(r->area_count));
+		if (r->page && r->area_count <= HANDLER_RANGES)
+			write_handler_range(s, r->area_count - 1, a);
+	}
+}
+
+void journal_remove_area(struct address_space *s, taddr_t start)
+{
+	struct journal *r = s->journal;
+	for (uint32_t i = 0; r && i < r->area_count; i++) {
+		if (r->area[i].start == start)
+			r->area[i].size = 0;
+	}
+	if (r && r->shared == start)
+		r->shared = 0;
+	if (r)
+		copy_part(s, r, offsetof(struct journal, trap));
+	if (r && r->page == start)
+		r->page = 0; /* no copy any more */
+}
+
+void journal_note_shared(struct address_space *s, taddr_t start, uint64_t size)
+{
+	struct journal *r = s->journal;
+	if (!r)
+		return;
+	r->shared_size = size;
+	ORDER();
+	r->shared = start;
+	copy_part(s, r, offsetof(struct journal, area));
+}
+
+taddr_t journal_resume_address(const struct address_space *s, taddr_t trap)
+{
+	struct journal_trap *g = s->journal ? find_trap(s->journal, trap) : NULL;
+	return g ? g->resume : 0;
+}
+
+bool journal_has_moved(const struct address_space *s, taddr_t pc)
+{
+	const struct journal *r = s->journal;
+	for (uint32_t i = 0; r && i < r->trap_count; i++) {
+		if (r->trap[i].resume == pc)
+			return true;
+	}
+	for (uint32_t i = 0; r && i < r->area_count; i++) {
+		if (pc - r->area[i].start < r->area[i].size)
+			return true;
+	}
+	return false;
+}
+
+void journal_note_mask(struct address_space *s, pid_t tid, uint64_t mask)
+{
+	struct journal *r = s->journal;
+	if (!r)
+		return;
+	r->masked_thread = 0;
+	ORDER();
+	r->mask = mask;
+	ORDER();
+	r->masked_thread = tid;
+	copy_part(s, &r->masked_thread, offsetof(struct journal, trap_count) -
+					       offsetof(struct journal, masked_thread));
+}
+
+/* -- injection -- */
+
+static bool is_zero(const uint8_t *p, size_t size)
+{
+	while (size > 0 && *p == 0)
+		p++, size--;
+	return size == 0;
+}
+
+static taddr_t *find_free_injection(struct journal *r)
+{
+	for (size_t i = 0; i < JOURNAL_INJECTIONS; i++) {
+		if (!r->injection[i])
+			return &r->injection[i];
+	}
+	return NULL;
+}
+
+/*
+ * Room among the zeros that fill the last page of text of @m, which no code uses; 0 = none. Some
+ * zeros below it may be the end of code; at its top there may be code of injections that another
+ * process left.
+ */
+static taddr_t find_room(const struct address_space *s, const struct module *m)
+{
+	uint8_t tail[2 * INJECTION_SIZE];
+	for (size_t i = 0; i < JOURNAL_INJECTIONS; i++) {
+		taddr_t end = m->end - i * INJECTION_SIZE;
+		if (space_read(s, end - sizeof(tail), tail, sizeof(tail)) == 0 &&
+		    is_zero(tail, sizeof(tail)))
+			return end - INJECTION_SIZE;
+	}
+	return 0;
+}
+
+/* The vdso's first: no file differs then, also if this process dies before it has cleared it. */
+int journal_find_injection(struct address_space *s, taddr_t *at_out)
+{
+	struct journal *r = s->journal;
+	taddr_t *place = r ? find_free_injection(r) : NULL;
+	if (!r || (!place && !s->injection))
+		return -ENOSPC;
+	for (int pass = 0; pass < 2 && !s->injection; pass++) {
+		for (size_t i = 0; i < s->modules.count && !s->injection; i++) {
+			const struct module *m = s->modules.data[i];
+			if (m->is_vdso != (pass == 0))
+				continue;
+			s->injection = *place = find_room(s, m);
+			copy_part(s, place, sizeof(*place));
+		}
+	}
+	*at_out = s->injection;
+	return s->injection ? 0 : -ENOSPC;
+}
+
+int journal_injection_at(const struct address_space *s, taddr_t pc)
+{
+	for (size_t i = 0; s->journal && i < JOURNAL_INJECTIONS; i++) {
+		taddr_t at = s->journal->injection[i];
+		if (at && pc - at < INJECTION_SIZE)
+			return (int)i;
+	}
+	return -1;
+}
+
+bool journal_has_injection(const struct address_space *s)
+{
+	bool has_one = false;
+	for (size_t i = 0; s->journal && i < JOURNAL_INJECTIONS; i++)
+		has_one |= s->journal->injection[i] != 0;
+	return has_one;
+}
+
+void journal_clear_injections(struct address_space *s, const bool used[JOURNAL_INJECTIONS])
+{
+	static const uint8_t zero[INJECTION_SIZE];
+	struct journal *r = s->journal;
+	for (size_t i = 0; r && i < JOURNAL_INJECTIONS; i++) {
+		bool is_own = r->injection[i] == s->injection;
+		if (!r->injection[i] || (used[i] && !is_own) ||
+		    space_write(s, r->injection[i], zero, sizeof(zero)) != 0)
+			continue;
+		if (is_own)
+			s->injection = 0;
+		r->injection[i] = 0;
+		copy_part(s, &r->injection[i], sizeof(r->injection[i]));
+	}
+}

@@ -1,0 +1,119 @@
+/*
+ * What ptmem changed in each address space, written down so that it can be undone if ptmem dies.
+ *
+ * A journal lies in memory that ptmem shares with its guardian (guard/guardian.h), and a copy of it
+ * in the page of the SIGTRAP handler in the tracee, where the next ptmem finds it
+ * (guard/recovery.h). Every change is recorded before it is made, and forgotten after it was
+ * undone: ptmem may die between any two steps. Spaces of started programs have no journal, since
+ * those die with ptmem; all functions that take a space do nothing then.
+ */
+#ifndef PTMEM_TRACEE_STATE_JOURNAL_H
+#define PTMEM_TRACEE_STATE_JOURNAL_H
+
+#include <sys/types.h>
+
+#include "arch/trap_handler.h"
+#include "base/types.h"
+
+struct address_space;
+struct target;
+struct trap;
+
+#define JOURNALS 64
+#define JOURNAL_TRAPS 2048u
+#define JOURNAL_AREAS 64u
+#define JOURNAL_INJECTIONS 4u
+
+struct journal_trap {
+	taddr_t addr, resume;
+	uint8_t original[8];
+	uint32_t patch_size;   /* 0 = taken out */
+	uint32_t kind;         /* enum trap_kind */
+};
+
+struct journal_area {
+	taddr_t start;
+	uint32_t size;         /* 0 = gone */
+	uint8_t is_pads;
+	uint8_t is_slack;      /* lies behind an object's text */
+	uint8_t is_memory;
+};
+
+/*
+ * The journal of one space. In shared memory: no pointers; and no bool, since a copy comes back
+ * from the program's memory, where any byte may have changed.
+ */
+struct journal {
+	pid_t pid;             /* through which to reach it; 0 = the record is free */
+	uint8_t has_handler;
+	uint64_t id;           /* of the attach: distinguishes its copy from a later one's */
+	taddr_t page;          /* with the handler; 0 = none */
+	/* code of injected system calls, of each ptmem or guardian; 0 = none */
+	taddr_t injection[JOURNAL_INJECTIONS];
+	taddr_t shared;        /* the pads' memory; 0 = none */
+	uint64_t shared_size;
+	pid_t masked_thread;   /* whose signals are blocked for a moment; 0 = none */
+	uint64_t mask;         /* to be restored */
+	uint32_t trap_count, area_count;
+	struct journal_area area[JOURNAL_AREAS];
+	struct journal_trap trap[JOURNAL_TRAPS];
+};
+
+/* The head of the copy at HANDLER_COPY; the journal follows it. */
+struct journal_copy {
+	_Alignas(struct journal) char magic[8];
+	uint32_t head_size, record_size; /* another ptmem may have others */
+	pid_t guardian;
+};
+extern const char journal_copy_magic[8];
+_Static_assert(HANDLER_COPY + sizeof(struct journal_copy) + sizeof(struct journal) <= HANDLER_SIZE,
+	       "the copy fits behind the handler's data");
+
+/* JOURNALS empty ones in shared memory, or NULL; journals_free unmaps them. */
+struct journal *journals_new(void);
+void journals_free(struct journal *journals);
+
+/* Gives @s, of a program that ptmem attached to, a journal; before anything in it is changed. */
+void journal_begin(struct target *t, struct address_space *s);
+/* Gives @child, a fork of @parent, a copy of its journal. */
+void journal_fork(struct target *t, const struct address_space *parent,
+		  struct address_space *child);
+void journal_end(struct address_space *s);
+/* Whether there is another attach's copy now where that of @r was. */
+bool journal_is_replaced(const struct address_space *s, const struct journal *r);
+
+/* The handler's @page, one of the areas of @s, is filled in: from now on it holds a copy. */
+void journal_note_handler(struct target *t, struct address_space *s, taddr_t page);
+void journal_note_handler_gone(struct address_space *s);
+
+/* @trap is about to be written; or has been removed. */
+void journal_add_trap(struct address_space *s, const struct arch *arch, const struct trap *trap);
+void journal_remove_trap(struct address_space *s, taddr_t addr);
+/* The areas of @s have changed; one is about to be unmapped. */
+void journal_note_areas(struct address_space *s);
+void journal_remove_area(struct address_space *s, taddr_t start);
+/* The memory that pads share with ptmem was mapped. */
+void journal_note_shared(struct address_space *s, taddr_t start, uint64_t size);
+
+/* The signals of @tid are blocked; @mask is to be restored. 0: it has been. */
+void journal_note_mask(struct address_space *s, pid_t tid, uint64_t mask);
+
+/*
+ * Where the calling process injects system calls into @s; -ENOSPC if there is no room in its text.
+ * Code that another process left is not overwritten: a thread that got a signal at the beginning or
+ * end of such a call returns to it from the handler.
+ */
+int journal_find_injection(struct address_space *s, taddr_t *at_out);
+bool journal_has_injection(const struct address_space *s);
+/* The index of the injection that @pc is in; -1 = none. */
+int journal_injection_at(const struct address_space *s, taddr_t pc);
+/* Clears the calling process's code, and that of others unless @used, by index. */
+void journal_clear_injections(struct address_space *s, const bool used[JOURNAL_INJECTIONS]);
+
+/* Where a thread continues that hit the breakpoint at @trap, while a guardian cleans up; or 0. */
+taddr_t journal_resume_address(const struct address_space *s, taddr_t trap);
+/* Whether a thread that hit a breakpoint and is at @pc now was sent there by ptmem, which died
+ * before it could consume the signal. */
+bool journal_has_moved(const struct address_space *s, taddr_t pc);
+
+#endif

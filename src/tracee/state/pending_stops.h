@@ -1,0 +1,34 @@
+/*
+ * Stops that were taken from the kernel and are still to be served.
+ *
+ *	unannounced  first stops of threads whose parent's fork or clone event has not come yet
+ *	deferred     ends of threads, met while these worked for ptmem
+ */
+#ifndef PTMEM_TRACEE_STATE_PENDING_STOPS_H
+#define PTMEM_TRACEE_STATE_PENDING_STOPS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/vec.h"
+#include "tracee/os/wait.h"
+
+/* Zeroed memory has none. Of pending_stops.c alone, but for loops over unannounced. */
+struct pending_stops {
+	VEC(struct wait_report) unannounced;
+	VEC(struct wait_report) deferred;
+};
+
+void pending_stops_deinit(struct pending_stops *ps);
+
+void pending_stops_add_unannounced(struct pending_stops *ps, pid_t tid, int status);
+/* Takes out what was added for @tid; false if nothing was. */
+bool pending_stops_take_unannounced(struct pending_stops *ps, pid_t tid, int *status_out);
+
+void pending_stops_defer(struct pending_stops *ps, pid_t tid, int status);
+/* Takes out one of the deferred; false if there is none. */
+bool pending_stops_take_deferred(struct pending_stops *ps, struct wait_report *out);
+/* What was deferred for @tid will not be served. */
+void pending_stops_drop_deferred(struct pending_stops *ps, pid_t tid);
+
+#endif

@@ -1,0 +1,247 @@
+/*
+ * The table of watched functions, and their definitions in ELF files.
+ *
+ * Order matters where several names share an address: the first in the table wins
+ * (libc's malloc is also __libc_malloc, its free also cfree).
+ */
+#include "tracee/state/probe.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "tracee/state/space.h"
+#include "tracee/state/thread.h"
+
+#define NO PROBE_NO_ARG
+#define ALLOC(name, fn, size, count, align)                                               \
+	{                                                                                 \
+		.symbol = name, .kind = PROBE_ALLOC, .function = fn, .size_arg = size,    \
+		.count_arg = count, .align_arg = align, .block_arg = NO, .result_arg = NO \
+	}
+#define NEW(name, align)                                                                      \
+	{                                                                                     \
+		.symbol = name, .kind = PROBE_ALLOC, .function = FUNCTION_NEW, .size_arg = 0, \
+		.count_arg = NO, .align_arg = align, .block_arg = NO, .result_arg = NO,       \
+		.may_throw = true                                                             \
+	}
+#define ALLOC_PAGES(name)                                                                  \
+	{                                                                                  \
+		.symbol = name, .kind = PROBE_ALLOC, .function = FUNCTION_MEMALIGN,        \
+		.size_arg = 0, .count_arg = NO, .align_arg = NO, .block_arg = NO,          \
+		.result_arg = NO, .is_page_aligned = true                                  \
+	}
+#define REALLOC(name, count)                                                               \
+	{                                                                                  \
+		.symbol = name, .kind = PROBE_REALLOC, .function = FUNCTION_REALLOC,       \
+		.size_arg = 1, .count_arg = count, .align_arg = NO, .block_arg = 0,        \
+		.result_arg = NO                                                           \
+	}
+#define FREE(name, fn)                                                              \
+	{                                                                           \
+		.symbol = name, .kind = PROBE_FREE, .function = fn, .size_arg = NO, \
+		.count_arg = NO, .align_arg = NO, .block_arg = 0, .result_arg = NO  \
+	}
+/* old: an argument with the old size; arguments 2 and 3 of mmap are prot and flags */
+#define MAPPING(name, fn, block, size, old)                                              \
+	{                                                                                \
+		.symbol = name, .kind = PROBE_MAPPING, .function = fn, .size_arg = size, \
+		.count_arg = NO, .align_arg = old, .block_arg = block, .result_arg = NO  \
+	}
+#define CONTROL(name, what)                                                                     \
+	{                                                                                       \
+		.symbol = name, .kind = what, .size_arg = NO, .count_arg = NO, .align_arg = NO, \
+		.block_arg = NO, .result_arg = NO                                               \
+	}
+
+const struct probe probe_table[] = {
+	ALLOC("malloc", FUNCTION_MALLOC, 0, NO, NO),
+	ALLOC("calloc", FUNCTION_CALLOC, 0, 1, NO),
+	REALLOC("realloc", NO),
+	REALLOC("reallocarray", 2),
+	ALLOC("memalign", FUNCTION_MEMALIGN, 1, NO, 0),
+	ALLOC("aligned_alloc", FUNCTION_MEMALIGN, 1, NO, 0),
+	{.symbol = "posix_memalign",
+	 .kind = PROBE_ALLOC,
+	 .function = FUNCTION_MEMALIGN,
+	 .size_arg = 2,
+	 .count_arg = NO,
+	 .align_arg = 1,
+	 .block_arg = NO,
+	 .result_arg = 0},
+	ALLOC_PAGES("valloc"),
+	ALLOC_PAGES("pvalloc"),
+	FREE("free", FUNCTION_FREE),
+	FREE("cfree", FUNCTION_FREE),
+	FREE("free_sized", FUNCTION_FREE),
+	FREE("free_aligned_sized", FUNCTION_FREE),
+	/* jemalloc's own; xallocx leaves a block where it is, and counts as before */
+	ALLOC("mallocx", FUNCTION_MALLOC, 0, NO, NO),
+	REALLOC("rallocx", NO),
+	FREE("dallocx", FUNCTION_FREE),
+	FREE("sdallocx", FUNCTION_FREE),
+	NEW("_Znwm", NO),
+	NEW("_Znam", NO),
+	NEW("_ZnwmRKSt9nothrow_t", NO),
+	NEW("_ZnamRKSt9nothrow_t", NO),
+	NEW("_ZnwmSt11align_val_t", 1),
+	NEW("_ZnamSt11align_val_t", 1),
+	NEW("_ZnwmSt11align_val_tRKSt9nothrow_t", 1),
+	NEW("_ZnamSt11align_val_tRKSt9nothrow_t", 1),
+	NEW("__builtin_new", NO),
+	NEW("__builtin_vec_new", NO),
+	FREE("_ZdlPv", FUNCTION_DELETE),
+	FREE("_ZdaPv", FUNCTION_DELETE),
+	FREE("_ZdlPvm", FUNCTION_DELETE),
+	FREE("_ZdaPvm", FUNCTION_DELETE),
+	FREE("_ZdlPvRKSt9nothrow_t", FUNCTION_DELETE),
+	FREE("_ZdaPvRKSt9nothrow_t", FUNCTION_DELETE),
+	FREE("_ZdlPvSt11align_val_t", FUNCTION_DELETE),
+	FREE("_ZdaPvSt11align_val_t", FUNCTION_DELETE),
+	FREE("_ZdlPvmSt11align_val_t", FUNCTION_DELETE),
+	FREE("_ZdaPvmSt11align_val_t", FUNCTION_DELETE),
+	FREE("_ZdlPvSt11align_val_tRKSt9nothrow_t", FUNCTION_DELETE),
+	FREE("_ZdaPvSt11align_val_tRKSt9nothrow_t", FUNCTION_DELETE),
+	FREE("__builtin_delete", FUNCTION_DELETE),
+	FREE("__builtin_vec_delete", FUNCTION_DELETE),
+	CONTROL("_dl_debug_state", PROBE_LOADER),
+	CONTROL("__cxa_allocate_exception", PROBE_EXCEPTION),
+	CONTROL("_Unwind_RaiseException", PROBE_THROW),
+	CONTROL("__cxa_begin_catch", PROBE_CATCH),
+	MAPPING("mmap", FUNCTION_MMAP, NO, 1, NO),
+	MAPPING("mmap64", FUNCTION_MMAP, NO, 1, NO),
+	MAPPING("mremap", FUNCTION_MREMAP, 0, 2, 1),
+	MAPPING("munmap", FUNCTION_MUNMAP, 0, 1, NO),
+	{.symbol = NULL},
+};
+
+/* Found by the dynamic section, not by its name: every object has such a function. */
+static const struct probe program_end = CONTROL("_fini", PROBE_END);
+
+/* Whether @symbol, but for a version, is @name. */
+static bool is_called(const char *symbol, const char *name)
+{
+	size_t n = strcspn(symbol, "@");
+	return strncmp(name, symbol, n) == 0 && name[n] == '\0';
+}
+
+/* The probe of @symbol (a version behind '@' is ignored), or NULL. */
+static const struct probe *probe_find(const char *symbol)
+{
+	for (const struct probe *p = probe_table; p->symbol; p++) {
+		if (is_called(symbol, p->symbol))
+			return p;
+	}
+	return NULL;
+}
+
+/*
+ * An allocator that also defines __libc_malloc is the C library's or means to replace it: its
+ * malloc, calloc and free do their work themselves. In any other, calloc may call malloc.
+ */
+static const char *const leaf_names[] = {"__libc_malloc", "__libc_calloc", "__libc_free"};
+
+struct search {
+	struct elf_file *file;
+	struct probe_sites *sites;
+	uint64_t leaf[ARRAY_SIZE(leaf_names)]; /* where these are; 0 = not in the file */
+};
+
+/* The usual size of a function whose symbol has none: to the end of its segment, at most this. */
+#define GUESSED_SIZE 64
+
+static uint64_t site_size(struct elf_file *file, const struct elf_symbol *sym)
+{
+	const struct elf_segment *seg = elf_file_segment(file, sym->vaddr);
+	uint64_t room = seg->vaddr + seg->filesz - sym->vaddr;
+	return MIN(sym->size ? sym->size : GUESSED_SIZE, room);
+}
+
+static void add_site(struct search *search, const struct probe *probe, const struct elf_symbol *sym)
+{
+	*vec_add(&search->sites->list) =
+		(struct probe_site){.probe = probe,
+				    .vaddr = sym->vaddr,
+				    .size = site_size(search->file, sym)};
+}
+
+static int consider_symbol(void *ctx, const struct elf_symbol *sym)
+{
+	struct search *search = ctx;
+	/* cheap test first: only these initials are in the table */
+	if (!memchr("mcrapvfsd_", sym->name[0], 10) || !sym->is_defined)
+		return 0;
+	if (sym->type == STT_OBJECT && is_called(sym->name, "_r_debug"))
+		search->sites->r_debug = sym->vaddr;
+	if (sym->type != STT_FUNC)
+		return 0;
+	bool is_seen = sym->bind == STB_GLOBAL || sym->bind == STB_WEAK ||
+		       sym->bind == STB_GNU_UNIQUE;
+	if (!is_seen && !search->file->is_static_pie)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(leaf_names); i++) {
+		if (is_called(sym->name, leaf_names[i]))
+			search->leaf[i] = sym->vaddr;
+	}
+	const struct probe *probe = probe_find(sym->name);
+	const struct elf_segment *seg = probe ? elf_file_segment(search->file, sym->vaddr) : NULL;
+	if (!seg || !seg->is_exec || sym->vaddr - seg->vaddr >= seg->filesz)
+		return 0;
+	for (size_t i = 0; i < search->sites->list.count; i++) {
+		struct probe_site *s = &search->sites->list.data[i];
+		if (s->vaddr == sym->vaddr) {
+			if (probe < s->probe)
+				s->probe = probe;
+			return 0;
+		}
+	}
+	add_site(search, probe, sym);
+	return 0;
+}
+
+static bool is_leaf(const struct search *search, const struct probe_site *site)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(search->leaf); i++) {
+		if (search->leaf[i] && search->leaf[i] == site->vaddr)
+			return true;
+	}
+	return false;
+}
+
+void probe_sites_find(struct elf_file *file, struct probe_sites *out)
+{
+	*out = (struct probe_sites){0};
+	struct search search = {.file = file, .sites = out};
+	elf_file_each_symbol(file, consider_symbol, &search);
+	for (size_t i = 0; i < out->list.count; i++)
+		out->list.data[i].is_leaf = is_leaf(&search, &out->list.data[i]);
+	const struct elf_segment *seg = elf_file_segment(file, file->fini);
+	if (file->fini && seg && seg->is_exec && file->fini - seg->vaddr < seg->filesz)
+		add_site(&search, &program_end, &(struct elf_symbol){.vaddr = file->fini});
+}
+
+static uint64_t argument(const struct arch *arch, const struct arch_regs *regs, uint8_t i)
+{
+	return regs->word[arch->arg[i]];
+}
+
+void probe_read_call(const struct probe *p, const struct arch *arch, const struct arch_regs *regs,
+		     struct probe_call *out)
+{
+	*out = (struct probe_call){0};
+	if (p->size_arg != NO)
+		out->size = argument(arch, regs, p->size_arg);
+	if (p->count_arg != NO &&
+	    __builtin_mul_overflow(out->size, argument(arch, regs, p->count_arg), &out->size))
+		out->size = UINT64_MAX; /* such a call fails */
+	if (p->align_arg != NO)
+		out->align = argument(arch, regs, p->align_arg);
+	else if (p->is_page_aligned)
+		out->align = PAGE_SIZE_MIN;
+	if (p->block_arg != NO)
+		out->block = argument(arch, regs, p->block_arg);
+	if (p->function == FUNCTION_MMAP) {
+		out->prot = argument(arch, regs, 2);
+		out->flags = argument(arch, regs, 3);
+	}
+	if (p->result_arg != NO)
+		out->result = argument(arch, regs, p->result_arg);
+}

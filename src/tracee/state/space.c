@@ -1,0 +1,95 @@
+/*
+ * The life of an address space. What is in it: space_modules.c, trap_table.c, own_memory.c; how it
+ * is read and written: space_memory.c.
+ */
+#include "tracee/state/space.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tracee/os/image.h"
+#include "tracee/os/maps.h"
+#include "tracee/state/heap_sampling.h"
+#include "tracee/state/journal.h"
+
+static uint32_t last_space_id;
+
+static int open_memory(pid_t pid)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "/proc/%d/mem", (int)pid);
+	return open(name, O_RDWR | O_CLOEXEC);
+}
+
+struct address_space *space_new(pid_t pid)
+{
+	struct address_space *s = xcalloc(1, sizeof(*s));
+	s->id = ++last_space_id;
+	s->users = 1;
+	s->pid = s->reader = pid;
+	s->exit_status = -1;
+	s->mem_fd = open_memory(pid);
+	s->maps_fd = maps_open(pid);
+	s->is_own_image = true;
+	return s;
+}
+
+static void close_files(struct address_space *s)
+{
+	if (s->mem_fd >= 0)
+		close(s->mem_fd);
+	if (s->maps_fd >= 0)
+		close(s->maps_fd);
+}
+
+int space_follow_image(struct address_space *s, bool *is_other_out)
+{
+	uint64_t image = 0;
+	int rc = image_read(s->pid, &image);
+	if (rc != 0)
+		return rc;
+	int fd = open_memory(s->pid);
+	if (fd < 0)
+		return -errno;
+	close_files(s);
+	s->mem_fd = fd;
+	s->maps_fd = maps_open(s->pid);
+	*is_other_out = image != s->image;
+	if (image != s->image) {
+		module_list_clear(&s->modules);
+		s->syscalls.insn = 0;
+	}
+	s->image = image;
+	return 0;
+}
+
+struct address_space *space_fork(const struct address_space *parent, pid_t child)
+{
+	struct address_space *s = space_new(child);
+	s->is_own_image = false;
+	s->has_earlier_blocks = parent->has_earlier_blocks;
+	module_list_copy(&s->modules, &parent->modules);
+	s->traps = trap_table_clone(&parent->traps);
+	s->own = own_memory_clone(&parent->own);
+	s->syscalls = parent->syscalls;
+	s->unwind_through = parent->unwind_through;
+	s->is_loading = parent->is_loading;
+	s->is_ready = parent->is_ready;
+	s->is_profiled = parent->is_profiled;
+	s->probe_count = parent->probe_count;
+	return s;
+}
+
+void space_free(struct address_space *s)
+{
+	journal_end(s);
+	module_list_deinit(&s->modules);
+	trap_table_deinit(&s->traps);
+	own_memory_deinit(&s->own);
+	heap_sampling_free(s->sampling);
+	close_files(s);
+	free(s);
+}

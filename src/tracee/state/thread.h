@@ -1,0 +1,171 @@
+/*
+ * Threads and processes of a target, and the state of each.
+ *
+ * State of a thread:
+ *
+ *	state     means                           leaves it by
+ *	NEW       announced, first stop not seen   its first stop
+ *	RUNNING   left to run                      any stop
+ *	STOPPED   at a stop that was served        resume, or held while the world stops
+ *	LISTENING at the stop that reports a       SIGCONT, interrupt
+ *	          group stop
+ */
+#ifndef PTMEM_TRACEE_STATE_THREAD_H
+#define PTMEM_TRACEE_STATE_THREAD_H
+
+#include "arch/arch.h"
+#include "base/types.h"
+#include "base/vec.h"
+#include "tracee/os/stop.h"
+#include "tracee/state/probe.h"
+#include "tracee/state/event_sink.h"
+#include "tracee/state/stack_window.h"
+#include "tracee/state/thread_table.h"
+
+struct address_space;
+struct target;
+
+enum thread_state { THREAD_NEW, THREAD_RUNNING, THREAD_STOPPED, THREAD_LISTENING };
+
+/* A watched call that has been entered and has not returned. */
+struct call {
+	const struct probe *probe;
+	/* at the function's entry; the caller's return address is there */
+	taddr_t sp;
+	taddr_t return_at;          /* where the stub's call pushed its return address */
+	taddr_t stub_return;        /* that address */
+	struct probe_call args;
+	uint64_t saved[6];          /* callee-saved registers at the entry, by arch.dwarf_saved */
+	/* an exception is being made or thrown inside: calls there are its own */
+	bool is_suspended;
+	/* the exception that was thrown inside, and is on its way; 0 = none */
+	taddr_t raised;
+	/* of the pad call that a signal interrupted; 0 = none */
+	taddr_t outer_guard, outer_guard_pc;
+};
+
+/* A call that an exception was made in, or has left; exceptions.c. */
+struct thrown {
+	const struct probe *probe;
+	struct probe_call args;
+	taddr_t sp;                 /* at the function's entry */
+	/* of a pad's call: to be put back if the exception stays inside; else 0 */
+	taddr_t guard_pc;
+	taddr_t raised;             /* as in struct call */
+};
+
+struct process {
+	pid_t pid;
+	struct address_space *space;
+	uint32_t threads;           /* alive and traced */
+	bool is_vfork_child;        /* shares the space only until exec or exit */
+	bool is_started;            /* by us: our child */
+	bool is_execing;            /* its first instruction is still to come */
+	bool is_first_image;        /* runs what ptmem was asked to start */
+	bool is_attaching;          /* its threads are being seized; nothing was put into it yet */
+	bool awaits_start;          /* its image is guarded and watched at its first instruction */
+	struct roots *last_roots;   /* registers of threads at its exit; NULL = none yet; owned */
+};
+
+/* A thread's own stack: from its first stack pointer (end) down to start. */
+struct stack_range {
+	taddr_t start, end;
+};
+
+struct thread {
+	pid_t tid;
+	uint64_t serial;            /* 1, 2, ...: in the order in which they appeared */
+	struct process *process;
+	enum thread_state state;
+	bool met_trap;              /* a breakpoint's SIGTRAP came while it made a call for us */
+	int held_signal;            /* to be delivered at the next resume */
+	bool is_held;               /* stopped, waits for the world to go on */
+	bool is_group_stopped;      /* was so when last asked, whatever it did for us since */
+	/* is held at its next stop, though the others go on, since ptmem is about to leave it */
+	bool stays_held;
+	bool was_interrupted;       /* an interrupt was asked for and has not been seen */
+	bool wants_sample;          /* report its stack pointer at the next interrupt stop */
+	/* from its event to the next stop; runs no code of the program */
+	bool is_in_vfork;
+	bool is_exiting;            /* past its exit stop */
+	bool is_new;                /* has not run yet */
+	bool had_signal;            /* got a signal since its outermost call was entered */
+	/* outermost first; more than one only through signal handlers */
+	VEC(struct call) calls;
+	VEC(struct thrown) thrown;  /* until the exception is caught */
+	/* operator delete was entered: its free is the same event */
+	struct {
+		taddr_t trap, block;     /* at which breakpoint, with what */
+		/* where the stack pointer was, and the return address there */
+		taddr_t sp, return_pc;
+	} deleted;
+	bool has_deleted;
+	struct stack_window window; /* on its stack */
+	uint64_t thread_pointer;    /* its key among the slots; 0 = has no slot */
+	uint32_t slot;
+	struct stack_range own_stack; /* for a sink with stack_new; 0 = not asked for */
+	bool waits_for_room;        /* stopped at a full ring */
+	struct syscall_state *syscall; /* syscalls/syscall_state.h; NULL = none yet */
+	uint64_t waited_start, waited_end; /* what it reserved when it last found the ring full */
+	bool misses_slot;           /* its last pad did not find its slot, although it has one */
+	uint32_t bounds_traps;      /* calls in a row from another stack than its slot's */
+	struct arch_regs vfork_regs; /* while is_in_vfork, since it cannot be asked for them */
+};
+
+/*
+ * A loop over all threads of @t; @th, a variable of the caller, is the current one. It may be
+ * removed in the loop, as may any other, and threads may be added: thread_table.h.
+ */
+#define for_each_thread(t, th)                         \
+	for (struct thread_cursor cursor_ = {0};       \
+	     ((th) = thread_table_next(&(t)->threads, &cursor_));)
+/* The same, but only those of the address space @s. */
+#define for_each_thread_in(t, s, th)                   \
+	for (struct thread_cursor cursor_ = {0};       \
+	     ((th) = thread_table_next_in(&(t)->threads, &cursor_, (s)));)
+
+/* How many there are. */
+uint32_t thread_count(const struct target *t);
+struct thread *thread_find(const struct target *t, pid_t tid);
+struct thread *thread_add(struct target *t, pid_t tid, struct process *p);
+void thread_remove(struct target *t, struct thread *th);
+/* @th does not wait for room in a ring any more, if it did. */
+void thread_wait_no_more(struct target *t, struct thread *th);
+
+struct process *process_find(const struct target *t, pid_t pid);
+struct process *process_add(struct target *t, pid_t pid, struct address_space *space);
+/* Another living process of the space of @leaving takes over as the one to read memory through. */
+void process_move_reader(struct target *t, const struct process *leaving);
+/* Removes @p from the table. */
+void process_unlink(struct target *t, struct process *p);
+/* Whether a process still has the space of @id. */
+bool space_exists(const struct target *t, uint32_t id);
+
+/*
+ * A stopped thread of @s that may make system calls for us: not at the event of its vfork, and not
+ * in a group stop, if there is another. NULL if there is none.
+ */
+struct thread *thread_pick(struct target *t, struct address_space *s);
+/* @th is at a stop of @kind. */
+void thread_note_stop(struct thread *th, enum stop_kind kind);
+/* Whether @th, at its next stop, is held. */
+bool thread_must_halt(const struct target *t, const struct thread *th);
+/* Lets @th go on with @sig, or holds it while the world is stopped. */
+void thread_resume(struct target *t, struct thread *th, int sig);
+/* Lets @th go on with @sig in any case. */
+void thread_run(struct target *t, struct thread *th, int sig);
+
+/*
+ * @th ended, or is about to, in the middle of work for us: it is reported and removed by the next
+ * stops_serve_next, since callers up the stack still know it, its process and its space.
+ */
+void thread_end_later(struct target *t, struct thread *th, int status);
+/*
+ * Takes the stop of @th, which stays stopped, out of what the next wait finds. Another thread's
+ * execve may have killed it since: then this finds its end, which is served later.
+ */
+void thread_consume_stop(struct target *t, struct thread *th);
+/* Waits up to 5 ms for news of any child. False: @th has died meanwhile; it is reported later. */
+bool thread_wait_for_news(struct thread *th);
+
+#endif

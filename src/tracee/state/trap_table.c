@@ -1,0 +1,168 @@
+/* Traps are kept in the order in which they came, with a hash table by address. */
+#include "tracee/state/trap_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "tracee/state/journal.h"
+#include "tracee/state/module.h"
+#include "tracee/state/probe.h"
+#include "tracee/state/space.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/target_internal.h"
+
+struct trap_table trap_table_clone(const struct trap_table *from)
+{
+	struct trap_table table = {.bits = from->bits};
+	for (size_t i = 0; i < from->count; i++)
+		*vec_add(&table) = from->data[i];
+	if (from->index)
+		table.index = xmemdup(from->index, sizeof(uint32_t) << from->bits);
+	return table;
+}
+
+void trap_table_clear(struct trap_table *table)
+{
+	table->count = 0;
+	free(table->index);
+	table->index = NULL;
+	table->bits = 0;
+}
+
+void trap_table_deinit(struct trap_table *table)
+{
+	trap_table_clear(table);
+	vec_deinit(table);
+}
+
+static uint32_t trap_slot(const struct address_space *s, taddr_t addr)
+{
+	uint32_t mask = (1u << s->traps.bits) - 1, i = (uint32_t)hash_u64(addr) & mask;
+	while (s->traps.index[i] && s->traps.data[s->traps.index[i] - 1].addr != addr)
+		i = (i + 1) & mask;
+	return i;
+}
+
+struct trap *space_trap_find(const struct address_space *s, taddr_t addr)
+{
+	if (!s->traps.index)
+		return NULL;
+	uint32_t i = s->traps.index[trap_slot(s, addr)];
+	struct trap *t = i ? &s->traps.data[i - 1] : NULL;
+	return t && !t->is_removed ? t : NULL;
+}
+
+static void grow_trap_index(struct address_space *s)
+{
+	free(s->traps.index);
+	s->traps.bits = s->traps.bits ? s->traps.bits + 1 : 8;
+	s->traps.index = xcalloc((size_t)1 << s->traps.bits, sizeof(uint32_t));
+	for (uint32_t i = 0; i < s->traps.count; i++)
+		s->traps.index[trap_slot(s, s->traps.data[i].addr)] = i + 1;
+}
+
+void space_trap_add(struct address_space *s, const struct trap *trap)
+{
+	if (!s->traps.index || s->traps.count * 2 >= 1u << s->traps.bits)
+		grow_trap_index(s);
+	uint32_t slot = trap_slot(s, trap->addr);
+	if (s->traps.index[slot]) {
+		s->traps.data[s->traps.index[slot] - 1] =
+			*trap; /* an address that was unloaded and came back */
+		return;
+	}
+	*vec_add(&s->traps) = *trap;
+	s->traps.index[slot] = (uint32_t)s->traps.count;
+}
+
+int space_trap_put(struct address_space *s, const struct arch *arch, const struct trap *trap)
+{
+	struct trap t = *trap;
+	t.patch_size = arch->trap_size;
+	int rc = space_read(s, t.addr, t.original, arch->trap_size);
+	if (rc == 0) {
+		journal_add_trap(s, arch, &t);
+		rc = space_write(s, t.addr, arch->trap, arch->trap_size);
+	}
+	if (rc == 0)
+		space_trap_add(s, &t);
+	return rc;
+}
+
+int space_trap_take(struct address_space *s, const struct arch *arch, struct trap *trap)
+{
+	if (trap->is_removed)
+		return 0;
+	int rc = space_write(s, trap->addr, trap->original, trap->patch_size);
+	if (rc == 0) {
+		trap->is_removed = true;
+		journal_remove_trap(s, trap->addr);
+	}
+	return rc;
+}
+
+taddr_t space_original_pc(const struct address_space *s, const struct arch *arch, taddr_t pc)
+{
+	for (size_t i = 0; i < s->traps.count; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (trap->kind == TRAP_SYSCALL && pc - trap->stub.jump <= arch->syscall_insn_size)
+			return trap->addr + (pc - trap->stub.jump);
+	}
+	return pc;
+}
+
+static void count_probes(const struct address_space *s, bool markers, uint32_t *jumps_out,
+			 uint32_t *breakpoints_out)
+{
+	uint32_t jumps = 0, breakpoints = 0;
+	for (size_t i = 0; i < s->traps.count; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (trap->kind != TRAP_ENTRY || trap->is_removed ||
+		    probe_is_marker(trap->probe) != markers ||
+		    (!markers && trap->probe->function == FUNCTION_NONE))
+			continue;
+		jumps += trap->pad != 0;
+		breakpoints += trap->pad == 0;
+	}
+	*jumps_out = jumps;
+	*breakpoints_out = breakpoints;
+}
+
+void space_count_probes(const struct address_space *s, uint32_t *jumps_out,
+			uint32_t *breakpoints_out)
+{
+	count_probes(s, false, jumps_out, breakpoints_out);
+}
+
+void space_count_markers(const struct address_space *s, uint32_t *jumps_out,
+			 uint32_t *breakpoints_out)
+{
+	count_probes(s, true, jumps_out, breakpoints_out);
+}
+
+void space_traps_of_module_gone(struct address_space *s, const struct module *m)
+{
+	for (size_t i = 0; i < s->traps.count; i++) {
+		struct trap *t = &s->traps.data[i];
+		if (t->module == m->id && (t->kind == TRAP_ENTRY || t->kind == TRAP_SYSCALL)) {
+			t->is_removed = true;
+			if (t->semaphore)
+				journal_remove_trap(s, t->semaphore);
+			t->semaphore = 0;
+		}
+		if (t->is_removed)
+			journal_remove_trap(s, t->addr);
+	}
+}
+
+int space_read_text(const struct address_space *s, taddr_t addr, void *buf, size_t size)
+{
+	int rc = space_read(s, addr, buf, size);
+	for (size_t i = 0; i < s->traps.count && rc == 0; i++) {
+		const struct trap *t = &s->traps.data[i];
+		if (t->kind == TRAP_SYSCALL && !t->is_removed && t->addr - addr < size)
+			memcpy((uint8_t *)buf + (t->addr - addr), t->original, t->patch_size);
+	}
+	return rc;
+}

@@ -1,0 +1,360 @@
+/*
+ * The proof. A function is called only as its direct callers do if
+ *
+ *	no word of data holds an address in it     exported symbols, relocations, tables of pointers
+ *	no operand in the text does                lea, mov $address
+ *	no branch leads into its middle
+ *	the code before it does not run into it
+ *
+ * Its address may stand in the global offset table, if that word is compared and no more:
+ * the C library asks whether a signal met a thread in C. All this is looked for in the bytes,
+ * wherever something may be a reference; what is none turns out by decoding the function around.
+ */
+#include "tracee/syscalls/syscall_callers.h"
+
+#include <gelf.h>
+#include <string.h>
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+#include "tracee/syscalls/syscall_text.h"
+
+#define PAIRS_MAX 16    /* functions that hand a number on, and how; more are not followed */
+#define PASSED_MAX 64   /* calls of one function by another */
+#define NUMBERS_MAX 512
+
+struct proof {
+	struct syscall_text *text;
+	const struct elf_function *of;
+	bool is_doubtful;
+};
+
+/* -- references in the text -- */
+
+struct uses {
+	struct syscall_text *text;
+	uint64_t start, end;
+	size_t last;            /* function looked at */
+	int found;              /* enum arch_reference; or negative */
+	struct syscall_callers *callers; /* NULL: not wanted */
+};
+
+static void look_at_function(struct uses *u, size_t function)
+{
+	const struct elf_function *f = &u->text->functions.list.data[function];
+	const struct arch_code code = syscall_text_code(u->text, function);
+	int found = f->kind == ELF_NO_CODE || !code.bytes ?
+			    -1 :
+			    u->text->arch->refers(&code, f->start, u->start, u->end);
+
+	/* what is in a gap is read on a guess */
+	if (found > 0 && f->kind == ELF_GAP)
+		found = -1;
+	if (found > 0 && found & ARCH_REFERS_BRANCH && u->callers)
+		*vec_add(&u->callers->list) = function;
+	u->found = found < 0 || u->found < 0 ? -1 : u->found | found;
+}
+
+static void note_hint(void *ctx, taddr_t at)
+{
+	struct uses *u = ctx;
+	size_t function = syscall_text_function(u->text, at);
+	const struct elf_function *f = syscall_text_holder(u->text, at);
+
+	if (!f)
+		u->found = -1;
+	else if (function != u->last && u->found >= 0)
+		look_at_function(u, function);
+	u->last = function;
+}
+
+/* All that the text has to do with [@start, @end): enum arch_reference; negative: not known. */
+static int find_uses(struct syscall_text *t, uint64_t start, uint64_t end,
+		     struct syscall_callers *callers)
+{
+	struct uses u = {.text = t, .start = start, .end = end, .last = SIZE_MAX,
+			 .callers = callers};
+
+	for (size_t i = 0; i < t->file->segment_count && u.found >= 0; i++) {
+		const struct elf_segment *seg = &t->file->segment[i];
+		if (!seg->is_exec)
+			continue;
+		const struct arch_code all = {.bytes = t->bytes[i], .size = seg->filesz,
+					      .at = seg->vaddr};
+		if (!all.bytes)
+			return -1;
+		t->arch->each_hint(&all, start, end, note_hint, &u);
+	}
+	return u.found;
+}
+
+/* -- references in data -- */
+
+struct section {
+	const char *name;
+	GElf_Shdr header;
+};
+
+/* The section of the file that holds @vaddr. */
+static bool find_section(struct elf_file *file, uint64_t vaddr, struct section *out)
+{
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(file->elf, &names) != 0)
+		return false;
+	while ((section = elf_nextscn(file->elf, section))) {
+		GElf_Shdr h;
+		if (!gelf_getshdr(section, &h) || !(h.sh_flags & SHF_ALLOC) ||
+		    h.sh_type == SHT_NOBITS || vaddr - h.sh_addr >= h.sh_size)
+			continue;
+		const char *name = elf_strptr(file->elf, names, h.sh_name);
+		*out = (struct section){.name = name ? name : "", .header = h};
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Whether the word at @slot of the offset table @got is compared and no more. The table is used
+ * word by word if no code uses the address by which it is known (_GLOBAL_OFFSET_TABLE_).
+ */
+static bool is_compared_only(struct proof *p, const struct section *got, uint64_t slot)
+{
+	GElf_Shdr plt;
+	bool has_plt = elf_file_section(p->text->file->elf, ".got.plt", &plt);
+	uint64_t table = has_plt ? plt.sh_addr : got->header.sh_addr;
+	int start = find_uses(p->text, table, table + 1, NULL);
+	int found = find_uses(p->text, slot, slot + sizeof(uint64_t), NULL);
+
+	return start == 0 && (found == 0 || found == ARCH_REFERS_COMPARE);
+}
+
+/*
+ * The word at @at holds an address in the function, or it is a relocation's that puts it elsewhere.
+ */
+static bool is_harmless_word(struct proof *p, uint64_t at, const uint8_t *word)
+{
+	struct section s;
+	GElf_Rela rela;
+
+	if (!find_section(p->text->file, at, &s))
+		return false;
+	if (s.header.sh_type == SHT_RELA) {
+		uint64_t inside = (at - s.header.sh_addr) % sizeof(rela);
+		if (inside != offsetof(GElf_Rela, r_addend))
+			return false;
+		memcpy(&rela, word - inside, sizeof(rela));
+		if (GELF_R_TYPE(rela.r_info) != p->text->arch->elf_relative ||
+		    !find_section(p->text->file, rela.r_offset, &s))
+			return false;
+		at = rela.r_offset;
+	}
+	return strcmp(s.name, ".got") == 0 && at % sizeof(uint64_t) == 0 &&
+	       is_compared_only(p, &s, at);
+}
+
+/* A distance from @at to the function: the one that CFI describes it by is none that is called. */
+static bool is_harmless_distance(struct proof *p, uint64_t at, uint32_t distance, size_t *described)
+{
+	struct section s;
+	bool is_start = (uint32_t)at + distance == (uint32_t)p->of->start;
+
+	if (!find_section(p->text->file, at, &s))
+		return false;
+	/* symbols, hashes and relocations hold none; the header's are from its start */
+	if (s.header.sh_type != SHT_PROGBITS || strcmp(s.name, ".eh_frame_hdr") == 0)
+		return true;
+	if (strcmp(s.name, ".eh_frame") == 0)
+		return !is_start || (*described)++ == 0;
+	return at % sizeof(distance) != 0;
+}
+
+/*
+ * Whether the word at @at, with the upper half @high, is one that a program can use as a pointer.
+ * What is loaded anywhere needs a relocation for it, which is in an aligned word, as does the
+ * word of a packed one (RELR). What is where it was linked needs none: anywhere, or half of a
+ * word.
+ */
+static bool may_be_pointer(const struct proof *p, uint64_t at, uint32_t high)
+{
+	bool is_whole = high == p->of->start >> 32;
+
+	if (p->text->file->type != ET_EXEC)
+		return is_whole && at % sizeof(uint64_t) == 0;
+	return is_whole || at % sizeof(uint32_t) == 0;
+}
+
+static void look_at_data(struct proof *p, const struct elf_segment *seg, const uint8_t *bytes,
+			 size_t *described)
+{
+	uint64_t start = p->of->start;
+	uint32_t size = (uint32_t)(p->of->end - start);
+
+	for (size_t i = 0; i + sizeof(uint32_t) <= seg->filesz && !p->is_doubtful; i++) {
+		uint32_t low, high = 0;
+		memcpy(&low, bytes + i, sizeof(low));
+		uint32_t there = (uint32_t)(seg->vaddr + i) + low - (uint32_t)start;
+		if (low - (uint32_t)start >= size && there >= size)
+			continue;
+		if (i + sizeof(uint64_t) <= seg->filesz)
+			memcpy(&high, bytes + i + sizeof(low), sizeof(high));
+		bool is_word = low - (uint32_t)start < size &&
+			may_be_pointer(p, seg->vaddr + i, high);
+		if (is_word && !is_harmless_word(p, seg->vaddr + i, bytes + i))
+			p->is_doubtful = true;
+		if (there < size && !is_harmless_distance(p, seg->vaddr + i, low, described))
+			p->is_doubtful = true;
+	}
+}
+
+static void look_at_all_data(struct proof *p)
+{
+	const struct elf_file *file = p->text->file;
+	size_t described = 0;
+
+	for (size_t i = 0; i < file->segment_count && !p->is_doubtful; i++) {
+		if (file->segment[i].is_exec)
+			continue;
+		const uint8_t *bytes = syscall_text_segment(p->text, i);
+		if (bytes)
+			look_at_data(p, &file->segment[i], bytes, &described);
+		else
+			p->is_doubtful = true;
+	}
+}
+
+/* -- callers -- */
+
+/* What is before the function ends with something else than running on into it. */
+static bool is_run_into(const struct proof *p, size_t function)
+{
+	const struct elf_function *f = p->of;
+
+	if (function == 0 || f[-1].end != f->start || f[-1].kind == ELF_NO_CODE)
+		return false;
+	const struct arch_code code = syscall_text_code(p->text, function - 1);
+	int found = code.bytes ? p->text->arch->refers(&code, f->start, f->start, f->end) : -1;
+	return found != 0;
+}
+
+static void find_callers(struct syscall_text *t, struct syscall_callers *out)
+{
+	struct proof p = {.text = t, .of = &t->functions.list.data[out->function]};
+
+	if (!t->is_readable || p.of->kind != ELF_FUNCTION || p.of->start == t->file->entry)
+		return;
+	look_at_all_data(&p);
+	if (p.is_doubtful || is_run_into(&p, out->function))
+		return;
+	int found = find_uses(t, p.of->start, p.of->end, out);
+	out->is_proven = found >= 0 && !(found & ARCH_REFERS_OTHER);
+}
+
+static const struct syscall_callers *callers_of(struct syscall_text *t,
+						struct syscall_known *known, size_t function)
+{
+	for (size_t i = 0; i < known->list.count; i++) {
+		if (known->list.data[i].function == function)
+			return &known->list.data[i];
+	}
+	struct syscall_callers *new = vec_add(&known->list);
+	*new = (struct syscall_callers){.function = function};
+	find_callers(t, new);
+	return new;
+}
+
+void syscall_known_deinit(struct syscall_known *k)
+{
+	for (size_t i = 0; i < k->list.count; i++)
+		vec_deinit(&k->list.data[i].list);
+	vec_deinit(&k->list);
+}
+
+/* -- values -- */
+
+/* What is asked for at a function's start. */
+struct pair {
+	size_t function;
+	struct arch_value value;
+};
+
+struct pairs {
+	struct pair data[PAIRS_MAX];
+	size_t count;
+};
+
+/* A pair that is there already brings nothing new: all ways that lead to it are followed anyway. */
+static bool add_pair(struct pairs *p, size_t function, struct arch_value value)
+{
+	for (size_t i = 0; i < p->count; i++) {
+		if (p->data[i].function == function && p->data[i].value.kind == value.kind &&
+		    p->data[i].value.number == value.number)
+			return true;
+	}
+	if (p->count == PAIRS_MAX)
+		return false;
+	p->data[p->count++] = (struct pair){function, value};
+	return true;
+}
+
+static bool add_number(struct syscall_numbers *out, int32_t number)
+{
+	for (size_t i = 0; i < out->list.count; i++) {
+		if (out->list.data[i] == number)
+			return true;
+	}
+	*vec_add(&out->list) = number;
+	return out->list.count <= NUMBERS_MAX;
+}
+
+static bool take_value(struct pairs *p, size_t caller, struct arch_value v,
+		       struct syscall_numbers *out)
+{
+	switch (v.kind) {
+	case ARCH_VALUE_CONSTANT:
+		return add_number(out, v.number);
+	case ARCH_VALUE_REGISTER:
+	case ARCH_VALUE_STACK:
+		return add_pair(p, caller, v);
+	default:
+		return false;
+	}
+}
+
+/* What function @caller passes on for @asked. */
+static bool follow(struct syscall_text *t, const struct pair *asked, size_t caller, struct pairs *p,
+		   struct syscall_numbers *out)
+{
+	struct arch_code code = syscall_text_code(t, caller);
+	struct arch_value passed[PASSED_MAX];
+	uint32_t *entries = syscall_text_entries(t, &code);
+	ssize_t n = t->arch->find_passed(&code, t->functions.list.data[asked->function].start,
+					 asked->value, passed, PASSED_MAX);
+	bool is_known = n > 0 && n <= PASSED_MAX;
+
+	free(entries);
+	for (ssize_t i = 0; i < n && is_known; i++)
+		is_known = take_value(p, caller, passed[i], out);
+	return is_known;
+}
+
+bool syscall_callers_numbers(struct syscall_text *t, struct syscall_known *known, size_t function,
+			     struct arch_value value, struct syscall_numbers *out)
+{
+	struct pairs p = {.count = 0};
+
+	if ((value.kind != ARCH_VALUE_REGISTER && value.kind != ARCH_VALUE_STACK) ||
+	    !add_pair(&p, function, value))
+		return false;
+	for (size_t i = 0; i < p.count; i++) {
+		const struct pair asked = p.data[i];
+		const struct syscall_callers *by = callers_of(t, known, asked.function);
+		if (!by->is_proven)
+			return false;
+		for (size_t k = 0; k < by->list.count; k++) {
+			if (!follow(t, &asked, by->list.data[k], &p, out))
+				return false;
+		}
+	}
+	return out->list.count > 0;
+}

@@ -1,0 +1,446 @@
+/*
+ * From stops at system calls to HEAP_MAP and HEAP_UNMAP. See syscalls.h.
+ *
+ *	entry   what the call will take away is noted in the thread
+ *	exit    what was unmapped and mapped is reported to the sink
+ *
+ * Exits are not seen in the order in which the kernel worked: another thread may
+ * be given a range before the munmap that freed it is seen to end. So a range
+ * that comes is compared with what threads inside a call are about to take away,
+ * and those that overlap are reported first.
+ *
+ * The main thread's stack grows without a call: it is looked at when its stack
+ * pointer is below what is known, and at the end.
+ */
+#include "tracee/syscalls/syscalls.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/proc.h"
+#include "tracee/inject/inject.h"
+#include "tracee/inject/restart.h"
+#include "tracee/inject/seccomp.h"
+#include "tracee/os/maps.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/state/heap_event.h"
+#include "tracee/state/module.h"
+#include "tracee/state/space.h"
+#include "tracee/state/space_memory.h"
+#include "tracee/state/stack_window.h"
+#include "tracee/state/target_internal.h"
+#include "tracee/state/thread.h"
+#include "tracee/state/trap.h"
+#include "tracee/state/trap_table.h"
+#include "tracee/syscalls/mapping.h"
+#include "tracee/syscalls/syscall_sites.h"
+#include "tracee/syscalls/syscall_state.h"
+
+/* -- the filter -- */
+
+/* Whether executing @program gives more rights than its caller has. */
+static bool gives_rights(const char *program)
+{
+	const char *path = getenv("PATH");
+	char name[4096];
+	struct stat st;
+	for (const char *at = strchr(program, '/') || !path ? "" : path; at;) {
+		size_t n = strcspn(at, ":");
+		snprintf(name, sizeof(name), "%.*s%s%s", (int)n, at, n ? "/" : "", program);
+		if (stat(name, &st) == 0 && S_ISREG(st.st_mode) && access(name, X_OK) == 0)
+			return st.st_mode & (S_ISUID | S_ISGID) ||
+			       getxattr(name, "security.capability", NULL, 0) > 0;
+		at = at[n] ? at + n + 1 : NULL;
+	}
+	return false;
+}
+
+/*
+ * Kernels before 5.16 take a filter for a wish to forbid speculation, which slows down all that the
+ * program does; SPEC_ALLOW (4.17) says that it is none.
+ */
+static bool set_filter(const struct sock_fprog *program)
+{
+	const unsigned op = SECCOMP_SET_MODE_FILTER, flags = SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+	return syscall(SYS_seccomp, op, flags, program) == 0 ||
+	       (errno == EINVAL && syscall(SYS_seccomp, op, 0, program) == 0);
+}
+
+void syscalls_install_filter(const struct target *t, const char *program)
+{
+	size_t count, n = 0, k = 0;
+	const long *number = mapping_watched(&count);
+	struct sock_filter code[32];
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+						 offsetof(struct seccomp_data, arch));
+	code[n++] =
+		(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, t->arch->audit_arch, 1, 0);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+						 offsetof(struct seccomp_data, nr));
+	for (size_t i = 0; i < count; i++)
+		k += mapping_is_wanted(&t->options, number[i]);
+	for (size_t i = 0; i < count; i++) {
+		if (mapping_is_wanted(&t->options, number[i]))
+			code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+								 (uint32_t)number[i], (uint8_t)k--,
+								 0);
+	}
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
+	const struct sock_fprog filter = {.len = (unsigned short)n, .filter = code};
+	if (set_filter(&filter) || errno != EACCES || gives_rights(program))
+		return;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+		set_filter(&filter);
+}
+
+void syscalls_detect_mode(struct target *t, pid_t pid)
+{
+	if (!t->options.watch_brk && !t->options.watch_mappings)
+		return;
+	t->own_filters = seccomp_count_filters(getpid());
+	bool has_one = t->own_filters >= 0 && seccomp_count_filters(pid) == t->own_filters + 1;
+	t->syscalls = has_one ? SYSCALLS_FILTER : SYSCALLS_SITES;
+	if (!has_one)
+		log_verbose("no seccomp filter for process %d: breakpoints at its system calls",
+			    pid);
+}
+
+bool syscalls_is_watched(const struct target *t, const struct thread *th)
+{
+	const struct syscall_state *st = th->syscall;
+	if (st && (st->awaits_exit || st->is_rewinding || st->site))
+		return true;
+	return t->syscalls == SYSCALLS_SITES && th->process->space->syscalls.stops_at_all &&
+	       th->process->space->is_profiled;
+}
+
+void syscalls_forget(struct thread *th)
+{
+	*syscall_state(th) = (struct syscall_state){.is_inside = syscall_state(th)->is_inside};
+}
+
+/* -- what is known of a space -- */
+
+static taddr_t read_start_brk(pid_t pid)
+{
+	struct proc_stat st;
+	return proc_stat_read(pid, &st) == 0 ? st.start_brk : 0;
+}
+
+/* The mapping called @path, or the one at @addr. */
+static struct mapping_range look_up(const struct address_space *s, const char *path, taddr_t addr)
+{
+	struct mapping_range found = {0};
+	struct maps maps;
+	if (maps_read(s->reader, &maps) != 0)
+		return found;
+	for (size_t i = 0; i < maps.list.count; i++) {
+		const struct map *m = &maps.list.data[i];
+		if (path ? strcmp(m->path, path) == 0 : addr >= m->start && addr < m->end)
+			found = (struct mapping_range){m->start, m->end};
+	}
+	maps_deinit(&maps);
+	return found;
+}
+
+static taddr_t find_break(struct target *t, struct address_space *s, struct thread *th)
+{
+	const uint64_t none[6] = {0};
+	int64_t result = 0;
+	if (th && seccomp_allows_injection(t, th->tid) &&
+	    inject_syscall(t, th, SYS_brk, none, &result) == 0 && result > 0)
+		return (taddr_t)result;
+	taddr_t start = read_start_brk(s->reader), end = look_up(s, "[heap]", 0).end;
+	return MAX(start, end);
+}
+
+void syscalls_start(struct target *t, struct address_space *s, struct thread *th)
+{
+	if (t->options.watch_brk)
+		s->syscalls.program_break = find_break(t, s, th);
+	if (t->options.watch_mappings)
+		s->syscalls.stack_start = look_up(s, "[stack]", 0).start;
+}
+
+/* -- events -- */
+
+static void emit(struct target *t, struct thread *th, const struct arch_regs *regs, int kind,
+		 struct mapping_range r, enum heap_function function)
+{
+	struct address_space *s = th->process->space;
+	struct stack_view view;
+	if (mapping_is_empty(r) || !s->user || t->is_abandoned)
+		return;
+	struct heap_event ev = {
+		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = (uint8_t)kind,
+		.function = (uint8_t)function, .addr = r.start, .size = r.end - r.start,
+	};
+	if (regs && t->options.stack_pointers)
+		ev.sp = regs->word[t->arch->sp];
+	if ((kind == HEAP_MAP || t->options.free_stacks) && regs) {
+		stack_window_at_stop(t, th, regs, &view);
+		ev.stack = &view;
+		if (kind == HEAP_MAP && function == FUNCTION_MMAP &&
+		    syscall_state(th)->call.number == SYS_mmap) {
+			ev.map_flags = (uint32_t)syscall_state(th)->call.arg[3];
+			ev.map_fd = ev.map_flags & MAP_ANONYMOUS
+					    ? -1
+					    : (int)syscall_state(th)->call.arg[4];
+		}
+	}
+	t->sink.event(t->sink.ctx, s, &ev);
+}
+
+static void check_stack(struct target *t, struct thread *th)
+{
+	struct address_space *s = th->process->space;
+	struct mapping_range now = look_up(s, "[stack]", 0);
+	struct mapping_range grown = {now.start, s->syscalls.stack_start};
+	if (s->syscalls.stack_start == 0 || now.start == 0)
+		return;
+	s->syscalls.stack_start = now.start;
+	emit(t, th, NULL, HEAP_MAP, grown, FUNCTION_NONE);
+}
+
+/* Others inside a call that takes away what @come holds: their call was there first. */
+static void flush_others(struct target *t, struct thread *th, struct mapping_range come)
+{
+	struct thread *other;
+	for_each_thread_in(t, th->process->space, other) {
+		if (other == th || !other->syscall || !other->syscall->has_call ||
+		    other->syscall->is_flushed)
+			continue;
+		struct mapping_range to_go = mapping_to_go(&other->syscall->call);
+		if (mapping_is_empty(to_go) || !mapping_overlaps(to_go, come))
+			continue;
+		other->syscall->is_flushed = true;
+		if (other->syscall->call.number == SYS_brk)
+			th->process->space->syscalls.program_break = to_go.start;
+		emit(t, other, NULL, HEAP_UNMAP, to_go, FUNCTION_MUNMAP);
+	}
+}
+
+/* Objects may be gone from @r: with no stop in the loader this is the only notice. */
+static void check_modules(struct target *t, struct thread *th, struct mapping_range r)
+{
+	struct address_space *s = th->process->space;
+	for (size_t i = 0; i < s->modules.count && t->options.no_probes; i++) {
+		const struct module *m = s->modules.data[i];
+		if (r.start < m->end && m->start < r.end) {
+			t->hooks.update_modules(t, s, th);
+			return;
+		}
+	}
+}
+
+static void apply(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	struct address_space *s = th->process->space;
+	struct mapping_call *c = &syscall_state(th)->call;
+	int64_t result = (int64_t)regs->word[t->arch->syscall_ret];
+	if (c->number == SYS_brk)
+		c->program_break = s->syscalls.program_break;
+	else if (c->number == SYS_shmat || c->number == SYS_io_setup) {
+		taddr_t at = (taddr_t)result;
+		if (c->number == SYS_io_setup && space_read(s, c->arg[1], &at, sizeof(at)) != 0)
+			at = 0;
+		c->object = look_up(s, NULL, at);
+	}
+	struct mapping_change change = mapping_done(c, result);
+	if (syscall_state(th)->is_flushed && c->number == SYS_mremap &&
+	    (taddr_t)result == c->arg[0])
+		change.come = (struct mapping_range){
+			c->arg[0], c->arg[0] + ROUND_UP(c->arg[2], (uint64_t)PAGE_SIZE_MIN)};
+	if (c->number == SYS_brk && result > 0)
+		s->syscalls.program_break = (taddr_t)result;
+	if (!syscall_state(th)->is_flushed)
+		emit(t, th, regs, HEAP_UNMAP, change.gone, change.function);
+	flush_others(t, th, change.come);
+	emit(t, th, regs, HEAP_MAP, change.come, change.function);
+	check_modules(t, th, change.gone);
+	if (!mapping_is_empty(change.come) && c->number == SYS_mmap && c->arg[2] & PROT_EXEC)
+		space_forget_misses(s);
+	if (th->tid == th->process->pid && regs->word[t->arch->sp] < s->syscalls.stack_start)
+		check_stack(t, th);
+}
+
+/* -- entry and exit -- */
+
+/* The call is cancelled; at the exit that follows at once the thread is put before it. */
+static void rewind_call(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	syscall_state(th)->is_rewinding = true;
+	syscall_state(th)->call.number = (long)regs->word[t->arch->syscall_nr];
+	ptrace_set_word(th->tid, t->arch->syscall_nr, (uint64_t)-1);
+	ptrace_cont_syscall(th->tid, 0);
+}
+
+static void finish_rewind(struct target *t, struct thread *th)
+{
+	struct arch_regs regs;
+	syscall_state(th)->is_rewinding = false;
+	if (ptrace_get_regs(th->tid, &regs) != 0)
+		return;
+	regs.word[t->arch->syscall_ret] = (uint64_t)syscall_state(th)->call.number;
+	regs.word[t->arch->syscall_nr] = (uint64_t)-1;
+	regs.word[t->arch->pc] -= t->arch->syscall_insn_size;
+	ptrace_set_regs(th->tid, &regs);
+}
+
+/* Takes the call of @number that @th is about to make with @regs, if it is one that is watched. */
+static bool take_call(struct target *t, struct thread *th, long number,
+		      const struct arch_regs *regs)
+{
+	const struct address_space *s = th->process->space;
+	struct syscall_state *st = syscall_state(th);
+	st->has_call = s->is_profiled && s->is_ready && mapping_is_wanted(&t->options, number);
+	st->call = (struct mapping_call){.number = number,
+					 .program_break = s->syscalls.program_break};
+	for (int i = 0; i < 6; i++)
+		st->call.arg[i] = regs->word[t->arch->syscall_arg[i]];
+	st->makes_code = t->syscalls == SYSCALLS_SITES && s->is_profiled && s->is_ready &&
+			 !s->syscalls.stops_at_all && mapping_makes_code(&st->call);
+	return st->has_call || st->makes_code;
+}
+
+static void enter(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	struct syscall_state *st = syscall_state(th);
+	long number = (long)regs->word[t->arch->syscall_nr];
+	if (!take_call(t, th, number, regs))
+		return;
+	st->is_flushed = false;
+	if (number == SYS_shmdt || number == SYS_io_destroy)
+		st->call.object = look_up(th->process->space, NULL, st->call.arg[0]);
+}
+
+/* From here on, the thread is at the original instruction for the kernel and all other code. */
+static bool leave_stub(struct target *t, struct thread *th, struct arch_regs *regs)
+{
+	taddr_t site = syscall_state(th)->site;
+	syscall_state(th)->site = 0;
+	if (site == 0)
+		return false;
+	regs->word[t->arch->pc] = site + t->arch->syscall_insn_size;
+	ptrace_set_word(th->tid, t->arch->pc, regs->word[t->arch->pc]);
+	return true;
+}
+
+static void serve_entry(struct target *t, struct thread *th, bool is_filtered)
+{
+	struct arch_regs regs;
+	if (ptrace_get_regs(th->tid, &regs) == 0) {
+		is_filtered |= leave_stub(t, th, &regs);
+		if (t->is_stopping) {
+			rewind_call(t, th, &regs);
+			return;
+		}
+		enter(t, th, &regs);
+	}
+	syscall_state(th)->is_inside = true;
+	syscall_state(th)->awaits_exit =
+		is_filtered && (syscall_state(th)->has_call || syscall_state(th)->makes_code);
+	thread_resume(t, th, 0);
+}
+
+void syscalls_serve_seccomp(struct target *t, struct thread *th)
+{
+	serve_entry(t, th, true);
+}
+
+static void serve_exit(struct target *t, struct thread *th)
+{
+	struct syscall_state *st = syscall_state(th);
+	struct arch_regs regs;
+	if ((st->has_call || st->makes_code) && ptrace_get_regs(th->tid, &regs) == 0) {
+		if (st->has_call)
+			apply(t, th, &regs);
+		if (st->makes_code)
+			syscall_sites_check_made(
+				t, th->process->space,
+				mapping_code(&st->call, (int64_t)regs.word[t->arch->syscall_ret]));
+	}
+	st->is_inside = st->awaits_exit = st->has_call = st->makes_code = false;
+}
+
+/* If all stop at every call from now on, they do so before any can run the code that @th made. */
+static void resume_with_others(struct target *t, struct thread *th)
+{
+	bool is_stopping = t->is_stopping;
+	t->is_stopping |= t->must_restart;
+	thread_resume(t, th, 0);
+	t->is_stopping = is_stopping;
+}
+
+void syscalls_serve(struct target *t, struct thread *th, bool was_interrupted)
+{
+	int op = ptrace_syscall_op(th->tid);
+	bool is_entry = op < 0 ? !syscall_state(th)->is_inside : op == PTRACE_SYSCALL_INFO_ENTRY;
+	if (syscall_state(th)->is_rewinding) {
+		finish_rewind(t, th);
+		syscall_state(th)->is_inside = false;
+		thread_resume(t, th, 0);
+		return;
+	}
+	if (is_entry) {
+		serve_entry(t, th, false);
+		return;
+	}
+	serve_exit(t, th);
+	if (was_interrupted)
+		inject_restart_interrupted(t, th);
+	resume_with_others(t, th);
+}
+
+enum trap_answer syscalls_serve_site(struct target *t, struct thread *th, struct trap *trap,
+				     struct arch_regs *regs)
+{
+	int number = (int)regs->word[t->arch->syscall_ret]; /* where the kernel finds it, too */
+	if (take_call(t, th, number, regs))
+		syscall_state(th)->site = trap->addr;
+	syscall_state(th)->has_call = syscall_state(th)->makes_code =
+		false; /* at the call's entry only */
+	ptrace_set_word(th->tid, t->arch->pc, trap->stub.jump);
+	return TRAP_RESUME;
+}
+
+/*
+ * Its handler must not run between the stub and the call: back to the breakpoint. And where it
+ * interrupts a call that waits in a stub, it must be shown the original instruction: the C
+ * library's asks whether that is where a call can be cancelled (glibc since 2.41, musl). A call
+ * that is made anew then meets the breakpoint again.
+ */
+void syscalls_before_signal(struct target *t, struct thread *th)
+{
+	struct arch_regs regs;
+
+	syscall_state(th)->site = 0;
+	if (t->syscalls != SYSCALLS_SITES || ptrace_get_regs(th->tid, &regs) != 0)
+		return;
+	taddr_t pc = regs.word[t->arch->pc];
+	taddr_t real = space_original_pc(th->process->space, t->arch, pc);
+	if (real != pc)
+		ptrace_set_word(th->tid, t->arch->pc, real);
+}
+
+void syscalls_serve_exit(struct target *t, struct thread *th)
+{
+	struct address_space *s = th->process->space;
+	if (t->options.watch_mappings && th->tid == th->process->pid && s->is_profiled &&
+	    s->is_ready)
+		check_stack(t, th);
+}

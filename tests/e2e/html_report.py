@@ -1,0 +1,509 @@
+#!/usr/bin/env python3
+"""The HTML report in a real browser, from a file:// URL without network: clicks, drags and keys, and every number read
+from the page compared with one that is computed here from the input.
+
+Usage: html_report.py [PTMEM_REPORT] [DIRECTORY]      DIRECTORY: where screenshots are left
+The last line is "N passed, N failed"; status 1 if any failed, 77 if chromium or chromedriver is not installed.
+"""
+import base64
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import synthetic_recording
+import webdriver
+from webdriver import ELEMENT
+
+REPORT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/ptmem-report")
+SHOTS = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden/massif")
+LEFT, RIGHT, SHIFT, ENTER, ESCAPE, DOWN = "\ue012", "\ue014", "\ue008", "\ue007", "\ue00c", "\ue015"
+count = {True: 0, False: 0}
+
+
+def check(is_good, *what):
+    count[bool(is_good)] += 1
+    if not is_good:
+        print("FAIL", *what)
+
+
+def same(name, got, wanted):
+    check(got == wanted, name, got, "instead of", wanted)
+
+
+# What the page must say, computed from the input.
+
+def binary(n):
+    """As the page prints bytes."""
+    sign, value, units = "\u2212" if n < 0 else "", abs(n), ["B", "KiB", "MiB", "GiB"]
+    while value >= 1023.5 and len(units) > 1:
+        value /= 1024
+        units.pop(0)
+    if units[0] == "B":
+        return f"{sign}{value} B"
+    digits = 0 if value >= 100 else 1 if value >= 10 else 2
+    return f"{sign}{float(f'{value:.{digits}f}'):.{digits}f} {units[0]}"
+
+
+def exact(n):
+    return f"{abs(n):,} bytes" if n >= 0 else f"\u2212{abs(n):,} bytes"
+
+
+def read_massif(path):
+    """Snapshots as dicts; tree: {stack, outermost function first: bytes}."""
+    lines, snapshots, i = open(path).read().split("\n"), [], 0
+
+    def tree(stack, out):
+        nonlocal i
+        children, size, text = re.match(r" *n(\d+): (\d+) (.*)", lines[i]).groups()
+        i += 1
+        name = re.sub(r"^0x[0-9A-F]+: | \([^()]*\)$", "", text)
+        stack = [name] + stack if text.startswith("0x") else ["[below threshold]"] + stack if text.startswith("in ") else stack
+        own = int(size) - sum(tree(stack, out) for _ in range(int(children)))
+        if own:
+            out[tuple(stack)] = out.get(tuple(stack), 0) + own
+        return int(size)
+
+    while i < len(lines):
+        key, _, value = lines[i].partition("=")
+        i += 1
+        if key == "snapshot":
+            snapshots.append({"tree": None})
+        elif key in ("time", "mem_heap_B", "mem_heap_extra_B", "mem_stacks_B"):
+            snapshots[-1][key] = int(value)
+        elif key == "heap_tree":
+            snapshots[-1]["kind"] = value
+            if value != "empty":
+                snapshots[-1]["tree"] = {}
+                tree([], snapshots[-1]["tree"])
+    return snapshots
+
+
+class Recording:
+    """What doc/format.md says of a recording, one cell at a time."""
+
+    def __init__(self, data):
+        self.data = data
+        self.cells = list(zip(*(data["cells"][k] for k in ("leaf", "born", "died", "blocks", "bytes"))))
+        self.stacks = [self.stack(n) for n in data["leaves"]["node"]]
+
+    def stack(self, node):
+        out, frames, nodes = [], self.data["frames"], self.data["nodes"]
+        while node >= 0:
+            f = nodes["frame"][node]
+            out.insert(0, (frames["function"][f], frames["kind"][f]))
+            node = nodes["parent"][node]
+        return out
+
+    def sums(self, first, last, at):
+        """{leaf: [bytes, blocks]} allocated in [first, last] and live at the end of at."""
+        out = {}
+        for leaf, born, died, blocks, size in self.cells:
+            if first <= born <= last and (died < 0 or died > at):
+                s = out.setdefault(leaf, [0, 0])
+                s[0] += size
+                s[1] += blocks
+        return out
+
+    def total(self, *range_):
+        sums = self.sums(*range_).values()
+        return sum(s[0] for s in sums), sum(s[1] for s in sums)
+
+    def matched(self, sums, pattern):
+        return sum(s[0] for leaf, s in sums.items() if any(re.search(pattern, f[0], re.I) for f in self.stacks[leaf]))
+
+    def inclusive(self, sums):
+        out = {}
+        for leaf, s in sums.items():
+            for name in {f[0] for f in self.stacks[leaf]}:
+                out[name] = out.get(name, 0) + s[0]
+        return out
+
+
+class Page(webdriver.Browser):
+    def open(self, url):
+        self.call("POST", "/url", {"url": "about:blank"})
+        self.call("POST", "/url", {"url": url})
+        self.wait("document.querySelector('#panel tr')")
+
+    def wait(self, condition):
+        for _ in range(600):
+            if self.js(f"return Boolean({condition})"):
+                return
+            time.sleep(0.05)
+        sys.exit(f"does not become true: {condition}; the page says: " + self.js("return document.body.textContent")[:500])
+
+    def size(self, width, height):
+        self.call("POST", "/window/rect", {"width": width, "height": height})
+        self.wait(f"Math.abs(outerWidth - {width}) < 2 && Math.abs(innerWidth - {width}) < 40")
+
+    def facts(self):
+        return dict(self.js("""return [...document.querySelectorAll('#facts div')].map(d =>
+            [d.querySelector('dt').textContent, d.querySelector('dd').textContent])"""))
+
+    def sum(self):
+        """The selected bytes, exactly."""
+        return self.js("return document.getElementById('sum').title")
+
+    def rows(self, selector="tbody tr:not(.details)"):
+        return self.js("""return [...document.querySelectorAll('#panel ' + arguments[0])].map(tr =>
+            [...tr.children].map(td => (td.querySelector('.function') || td).textContent))""", selector)
+
+    def press(self, selector):
+        self.js("document.querySelector(arguments[0]).click()", selector)
+
+    def type(self, selector, text):
+        self.js("""const e = document.querySelector(arguments[0]); e.value = arguments[1];
+            e.dispatchEvent(new Event('input', {bubbles: true}))""", selector, text)
+
+    def x_of(self, share):
+        """Where on the screen the timeline is at @share of its length, and its y."""
+        left, right, rect = self.js("""const c = document.getElementById('timeline'), r = c.getBoundingClientRect();
+            c.scrollIntoView({block: 'center'}); const s = c.getBoundingClientRect();
+            return [Number(c.dataset.left), Number(c.dataset.right), [s.left, s.top]]""")
+        return rect[0] + left + share * (right - left), rect[1] + 80
+
+    def frame(self, row, share):
+        """The place of the flame graph in row @row at @share of the width."""
+        x, y, width = self.js("""const c = document.getElementById('flame'); c.scrollIntoView({block: 'center'});
+            const r = c.getBoundingClientRect(); return [r.left, r.top, r.width]""")
+        return x + share * width, y + row * 18 + 9
+
+    def tip(self):
+        return self.js("""const t = document.getElementById('tip'); return t.hidden ? null : [t.querySelector('strong').textContent,
+            Object.fromEntries([...t.querySelectorAll('dt')].map(d => [d.textContent, d.nextSibling.textContent]))]""")
+
+    def errors(self):
+        return [e["message"] for e in self.call("POST", "/se/log", {"type": "browser"}) if e["level"] == "SEVERE"]
+
+
+# Massif files.
+
+def check_massif(p, path, url):
+    snapshots = read_massif(path)
+    times = [s["time"] for s in snapshots]
+    trees = [i for i, s in enumerate(snapshots) if s["tree"] and times.count(s["time"]) == 1]
+    total = [s["mem_heap_B"] + s["mem_heap_extra_B"] + s["mem_stacks_B"] for s in snapshots]
+    peak = next(i for i, s in enumerate(snapshots) if s["kind"] == "peak")
+    end = snapshots[-1]["time"]
+    p.open(url)
+    facts = p.facts()
+    same("peak", facts["peak"], binary(total[peak]))
+    same("end", facts["live at the end"], binary(total[-1]))
+    same("snapshots", facts["snapshots"], str(len(snapshots)))
+    same("peak's bytes", p.sum(), exact(sum(snapshots[peak]["tree"].values())))
+    for i in trees:
+        p.pointer(("move", *p.x_of(snapshots[i]["time"] / end)), "down", "up")
+        same(f"bytes of snapshot {i}", p.sum(), exact(sum(snapshots[i]["tree"].values())))
+    check_massif_range(p, snapshots, trees, end)
+    same("loaded from elsewhere", p.js("return performance.getEntriesByType('resource').length"), 0)
+
+
+def check_massif_range(p, snapshots, trees, end):
+    a, b = trees[1], trees[-2]
+    x, y = p.x_of(snapshots[a]["time"] / end)
+    p.pointer(("move", x, y), "down", ("move", x + 30, y), ("move", *p.x_of(snapshots[b]["time"] / end)), "up")
+    grown = sum(snapshots[b]["tree"].values()) - sum(snapshots[a]["tree"].values())
+    same("growth between snapshots", p.sum(), exact(grown))
+    by_function = {}
+    for i, sign in ((b, 1), (a, -1)):
+        for stack, size in snapshots[i]["tree"].items():
+            for name in set(stack):
+                by_function[name] = by_function.get(name, 0) + sign * size
+    wanted = sorted((n, binary(v)) for n, v in by_function.items() if v)
+    got = sorted((r[0], r[2].split("B")[0] + "B") for r in p.rows())
+    same("growth by function", got, wanted)
+
+
+# Recordings.
+
+def embed(page, data):
+    """@page with another profile."""
+    text = base64.b64encode(gzip.compress(json.dumps(data).encode(), 6, mtime=0)).decode()
+    return re.sub(r'(<script type="text/plain" id="profile">).*?(</script>)', lambda m: m[1] + text + m[2], page, count=1,
+                  flags=re.S)
+
+
+def check_moments(p, r):
+    intervals = len(r.data["timeline"]["time"])
+    same("peak", p.sum(), exact(r.data["peak"]["bytes"]))
+    for i in (0, 7, 23, intervals - 2, intervals - 1):
+        p.pointer(("move", *p.x_of((i + 1) / intervals)), "down", "up")
+        size, blocks = r.total(0, i, i)
+        same(f"live at {i}", p.sum(), exact(size))
+        check(f" in {blocks:,} block" in p.text("sum"), f"blocks at {i}", p.text("sum"), blocks)
+        same("timeline agrees", size, r.data["timeline"]["live_bytes"][i])
+
+
+def check_ranges(p, r):
+    intervals = len(r.data["timeline"]["time"])
+    for a, b in ((3, 20), (10, 11), (30, 58)):
+        x, y = p.x_of((a + 1) / intervals)
+        p.pointer(("move", x, y), "down", ("move", x + 9, y), ("move", *p.x_of((b + 1) / intervals)), "up")
+        same(f"growth {a}..{b}", p.sum(), exact(r.total(a, b, b)[0]))
+    p.js("document.getElementById('timeline').focus()")
+    p.keys(RIGHT)
+    same("range moved by a key", p.sum(), exact(r.total(31, 59, 59)[0]))
+    p.keys(SHIFT, LEFT)
+    same("range made shorter", p.sum(), exact(r.total(31, 58, 58)[0]))
+    p.press("#mode [data-value=live]")
+    same("live at the end of the range", p.sum(), exact(r.total(0, 58, 58)[0]))
+    p.keys("p")
+    same("back to the peak", p.sum(), exact(r.data["peak"]["bytes"]))
+
+
+def check_flame(p, r):
+    peak = r.data["peak"]
+    sums = {leaf: [b] for leaf, b in zip(peak["leaf"], peak["bytes_of"])}
+    p.pointer(("move", *p.frame(3, 0.5)))
+    name, facts = p.tip()
+    same("frame under the pointer", (name, facts["bytes"]), ("main", f"{binary(peak['bytes'])} ({peak['bytes']:,})"))
+    same("blocks of a frame", facts["blocks"], f"{peak['blocks']:,}")
+    p.pointer(("move", *p.frame(4, 0.4)))
+    name, facts = p.tip()
+    held = sum(s[0] for leaf, s in sums.items() if r.stacks[leaf][3][0] == name)
+    same(f"bytes of {name}", facts["bytes"], f"{binary(held)} ({held:,})")
+    p.pointer("down", "up")
+    same("zoomed", p.js("return [...document.querySelectorAll('#crumbs button')].map(b => b.title)")[1:],
+         ["_start", "__libc_start_main", "main", name])
+    p.js("document.getElementById('flame').focus()")
+    p.keys(ESCAPE)
+    same("not zoomed", p.js("return document.querySelectorAll('#crumbs button').length"), 0)
+    p.keys(DOWN)
+    p.keys(DOWN)
+    check(p.text("flame-status").startswith("_start: "), "frame by keys", p.text("flame-status"))
+    p.keys(ENTER)
+    same("zoomed by keys", p.js("return document.querySelectorAll('#crumbs button').length"), 2)
+    p.press("#crumbs button")
+    for text, pattern in (("parse", "parse"), ("/^(load|store)_/", "^(load|store)_"), ("push_back(", r"push_back\(")):
+        p.type("#find", text)
+        same(f"matched {text}", p.text("matched").split(" (")[0], f"Matched {binary(r.matched(sums, pattern))}")
+    p.press("#direction [data-value=up]")
+    same("matched bottom-up", p.text("matched").split(" (")[0], f"Matched {binary(r.matched(sums, r'push_back[(]'))}")
+    p.type("#find", "")
+    p.press("#direction [data-value=down]")
+    p.press("#hide")
+    p.pointer(("move", *p.frame(1, 0.5)))
+    same("runtime is hidden", p.tip()[0], "main")
+    p.press("#hide")
+
+
+def check_tables(p, r):
+    peak = r.data["peak"]
+    inclusive = r.inclusive({leaf: [b] for leaf, b in zip(peak["leaf"], peak["bytes_of"])})
+    top = sorted(inclusive.items(), key=lambda x: -x[1])[:50]
+    p.press("[data-sort=inclusive]")
+    rows = p.rows()
+    same("inclusive", sorted(v for v in (row[2].split("B")[0] + "B" for row in rows)), sorted(binary(v) for _, v in top))
+    for row in rows:
+        same(f"inclusive of {row[0]}", row[2].split("B")[0] + "B", binary(inclusive[row[0]]))
+    p.press("[data-sort=name]")
+    same("sorted by name", [row[0] for row in p.rows()], sorted(inclusive)[:50])
+    p.press("[data-sort=name]")
+    same("sorted by name, down", [row[0] for row in p.rows()], sorted(inclusive, reverse=True)[:50])
+    p.type("#find", "cache")
+    check(all("cache" in row[0] for row in p.rows()) and len(p.rows()) > 3, "filtered", p.rows())
+    p.press("#panel .twist")
+    check(p.js("return document.querySelectorAll('#panel tr.details h3').length") == 6, "an opened row")
+    p.type("#find", "")
+
+
+def check_tabs(p, r):
+    data, leaves = r.data, r.data["leaves"]
+    p.press("#tab-threads")
+    by_thread = {}
+    for rows in leaves["threads"]:
+        for thread, blocks, size in rows:
+            s = by_thread.setdefault(thread, [0, 0])
+            s[0] += size
+            s[1] += blocks
+    wanted = sorted([data["threads"][t]["name"], binary(s[0]), f"{s[1]:,}"] for t, s in by_thread.items())
+    same("threads", sorted(p.rows()), wanted)
+    p.press("#tab-sizes")
+    same("sizes", sum(int(row[1].replace(",", "")) for row in p.rows()), sum(sum(h[1:]) for h in leaves["sizes"]))
+    p.press("#tab-temporary")
+    p.press("#panel .more button")
+    p.press("#panel .more button")
+    same("temporary", sum(int(row[1].replace(",", "")) for row in p.rows()), sum(leaves["temporary"]))
+    p.press("#tab-leaks")
+    p.press("#panel .more button")
+    p.press("#panel .more button")
+    last = len(data["timeline"]["time"]) - 1
+    same("live at the end", sum(int(row[2].replace(",", "")) for row in p.rows()), r.total(0, last, last)[1])
+    p.press("#tab-functions")
+    p.press("#mode [data-value=allocated]")
+    same("allocated", p.sum(), exact(sum(leaves["bytes"])))
+    p.press("#mode [data-value=temporary]")
+    same("temporary allocations", p.text("sum"), f"{sum(leaves['temporary']):,}")
+    p.press("#mode [data-value=live]")
+
+
+def check_address(p, r, url):
+    """The view is in the address; nonsense in it is ignored."""
+    p.open(url + "#at=10-40&mode=growth&dir=up&find=parse&tab=sites&sort=-name&unit=blocks")
+    same("range by address", p.sum(), exact(r.total(10, 40, 40)[0]))
+    same("tab by address", p.js("return document.querySelector('[role=tab][aria-selected=true]').textContent"), "Call sites")
+    same("order by address", p.js("return document.querySelector('th[aria-sort]').getAttribute('aria-sort')"), "descending")
+    address = p.js("return location.href")
+    p.press("#mode [data-value=live]")
+    p.open(address)
+    same("the same view", (p.sum(), p.js("return document.getElementById('find').value")),
+         (exact(r.total(10, 40, 40)[0]), "parse"))
+    p.open(url + "#at=99999-4&mode=x&zoom=1.x.77777&tab=none&sort=nothing&unit=feet&stack=sky&dir=sideways&find=/((/")
+    check(p.sum(), "nonsense in the address", p.sum())
+
+
+def check_evil(p, url):
+    """Names with markup are texts."""
+    p.open(url + "#tab=sites")
+    p.type("#find", "script")
+    p.press("#panel .twist")
+    p.pointer(("move", *p.frame(9, 0.3)))
+    check("</script>" in p.js("return document.title") and "</script>" in p.rows()[0][0], "names", p.rows()[:1])
+    same("elements by markup in names", p.js("return document.querySelectorAll('img, b').length"), 0)
+
+
+def check_diff(p, new, old, url):
+    p.open(url)
+    value = {side: Recording(data) for side, data in (("new", new), ("old", old))}
+    sums = {side: r.inclusive(dict((leaf, [b]) for leaf, b in zip(r.data["peak"]["leaf"], r.data["peak"]["bytes_of"])))
+            for side, r in value.items()}
+    p.press("[data-sort=change]")
+    rows = p.rows()
+    for row in rows[:20]:
+        a, b = sums["new"].get(row[0], 0), sums["old"].get(row[0], 0)
+        same(f"change of {row[0]}", (row[2].split("B")[0] + "B", row[3], row[4]),
+             (binary(a), binary(b), ("+" if a > b else "") + binary(a - b)))
+    changes = sorted((sums["new"].get(n, 0) - sums["old"].get(n, 0) for n in set(sums["new"]) | set(sums["old"])), reverse=True)
+    same("largest changes", [row[4] for row in rows[:10]], [("+" if c > 0 else "") + binary(c) for c in changes[:10]])
+    check("before: " + binary(old["peak"]["bytes"]) in p.text("selection"), "sum of before", p.text("selection"))
+
+
+def check_layout(p, url):
+    """Three sizes of the window, light and dark: nothing is wider than the page, and no button is cut off."""
+    for width, height in ((1600, 1000), (1100, 800), (520, 900)):
+        p.size(width, height)
+        for theme in ("light", "dark"):
+            p.open(f"{url}#theme={theme}")
+            same(f"theme {theme}", p.js("return document.documentElement.dataset.theme"), theme)
+            wide = p.js("""const w = document.documentElement.clientWidth; return [document.documentElement.scrollWidth - w,
+                ...[...document.querySelectorAll('button, select, canvas, input')].filter(e => e.offsetParent &&
+                !e.closest('#panel') && e.getBoundingClientRect().right > w + 1).map(e => e.outerHTML)]""")
+            same(f"too wide at {width}", wide, [0])
+            check(p.js("""const c = document.getElementById('flame'), d = c.getContext('2d').getImageData(0, 0, c.width, 40).data;
+                return new Set(d).size > 8"""), "an empty flame graph", width, theme)
+            if SHOTS:
+                p.screenshot(f"{SHOTS}/report-{width}-{theme}.png")
+    p.size(1300, 900)
+
+
+def check_accessibility(p):
+    nameless = p.js("""return [...document.querySelectorAll('button, input, select, canvas')].filter(e =>
+        !(e.textContent.trim() || e.getAttribute('aria-label') || e.title || (e.labels && e.labels.length)))
+        .map(e => e.outerHTML)""")
+    same("without a name", nameless, [])
+    same("printed", base64.b64decode(p.call("POST", "/print", {}))[:5], b"%PDF-")
+
+
+def write(directory, name, text):
+    with open(f"{directory}/{name}", "w") as f:
+        f.write(text)
+    return f"file://{directory}/{name}"
+
+
+def check_recordings(p, directory, page):
+    data = synthetic_recording.make()
+    r, url = Recording(data), write(directory, "recording.html", embed(page, data))
+    p.open(url)
+    same("title", p.text("command"), data["meta"]["command"])
+    for part in (check_moments, check_ranges, check_flame, check_tables, check_tabs):
+        part(p, r)
+    check_accessibility(p)
+    check_address(p, r, url)
+    check_layout(p, url)
+    check_evil(p, write(directory, "evil.html", embed(page, synthetic_recording.make(evil=True))))
+    old = synthetic_recording.make(scale=0.7)
+    diff = {"format": "ptmem-report-diff", "version": 1, "old": old, "new": data}
+    check_diff(p, data, old, write(directory, "diff.html", embed(page, diff)))
+
+
+def check_run(p, directory):
+    """The page that ptmem makes of a real program."""
+    page = f"{directory}/run.html"
+    subprocess.run([os.path.join(os.path.dirname(REPORT), "ptmem"), "-q", "--no-rc", f"--html={page}",
+                    f"--massif-out-file={directory}/run.massif", sys.executable, "-c", "x = [str(i) * 50 for i in range(20000)]"],
+                   check=True, env={**os.environ, "PYTHONMALLOC": "malloc"})
+    with open(page) as f:
+        text = re.search(r'id="profile">(.*?)</script>', f.read(), re.S)[1]
+    data = json.loads(gzip.decompress(base64.b64decode(text)))
+    r, intervals = Recording(data), len(data["timeline"]["time"])
+    p.open(f"file://{page}")
+    same("peak of a run", p.sum(), exact(data["peak"]["bytes"]))
+    same("allocations of a run", p.js("return document.querySelectorAll('#facts div')[3].title"), f"{data['end']['allocations']:,}")
+    for i in (intervals // 3, intervals // 2, intervals - 1):
+        p.open(f"file://{page}#at={i}")
+        same(f"live at {i} of a run", p.sum(), exact(r.total(0, i, i)[0]))
+        same("timeline of a run", r.total(0, i, i)[0], data["timeline"]["live_bytes"][i])
+    p.open(f"file://{page}#at={intervals // 4}-{intervals // 2}&mode=growth")
+    same("growth of a run", p.sum(), exact(r.total(intervals // 4, intervals // 2, intervals // 2)[0]))
+
+
+def check_large(p, directory, page):
+    """20,000 nodes and 500 intervals."""
+    data = synthetic_recording.make(functions=3000, leaves=8500, intervals=500, depth=30, scale=2)
+    check(len(data["nodes"]["parent"]) > 20000, "nodes", len(data["nodes"]["parent"]))
+    text = embed(page, data)
+    check(len(text) < 5 << 20, "size of the file", len(text))
+    p.open(write(directory, "large.html", text))
+    marks = p.js("return performance.getEntriesByType('mark').map(m => `${m.name} ${Math.round(m.startTime)}`)")
+    took = p.js("""const out = []; for (const change of [{dir: 'up'}, {find: 'parse'}, {find: ''}, {stack: 'object'},
+        {selection: {kind: 'moment', i: 250}}, {tab: 'sites'}, {dir: 'down'}]) { const t = performance.now(); ptmem.go(change);
+        out.push(`${Object.keys(change)} ${Math.round(performance.now() - t)}`); } return out""")
+    print(f"large: {len(text) >> 10} KiB, ms: {', '.join(marks)}; {', '.join(took)}")
+
+
+def check_refused(directory):
+    """What makes no sense is refused before anything is written."""
+    samples = f"{directory}/samples"
+    write(directory, "samples", "time\tpid\trss\n")
+    path = f"{GOLDEN}/tree_ms.massif"
+    for status, arguments in ((255, ["--html=-", "--flame=-", path]), (255, ["--html=x.html", samples]),
+                              (255, ["--html=", path]), (255, ["--html=x.html", "--x-size=900", path]),
+                              (255, [f"--html={directory}/samples", samples]), (1, ["--html=/nowhere/x.html", path])):
+        run = subprocess.run([REPORT, *arguments], capture_output=True, text=True, cwd=directory)
+        check(run.returncode == status and run.stderr and not os.path.exists(f"{directory}/x.html"), arguments, run)
+    run = subprocess.run([REPORT, "--html=-", "--diff", path, path], capture_output=True, text=True)
+    check(run.returncode == 0 and run.stdout.startswith("<!DOCTYPE html>"), "standard output", run.stderr)
+
+
+def main():
+    webdriver.require()
+    with tempfile.TemporaryDirectory() as directory:
+        p = Page(directory, True)
+        try:
+            p.size(1300, 900)
+            check_refused(directory)
+            for name in ("tree_bytes", "tree_instructions", "header_only", "inlined"):
+                path = f"{GOLDEN}/{name}.massif"
+                subprocess.run([REPORT, f"--html={directory}/{name}.html", path], check=True)
+                if name.startswith("tree"):
+                    check_massif(p, path, f"file://{directory}/{name}.html")
+                else:
+                    p.open(f"file://{directory}/{name}.html")
+            page = open(f"{directory}/tree_bytes.html").read()
+            check_recordings(p, directory, page)
+            check_run(p, directory)
+            check_large(p, directory, page)
+            same("errors of scripts", p.errors(), [])
+        finally:
+            p.close()
+    print(f"{count[True]} passed, {count[False]} failed")
+    sys.exit(1 if count[False] else 0)
+
+
+main()

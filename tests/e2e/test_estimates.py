@@ -1,0 +1,384 @@
+"""--heap-sample: estimates from samples of the heap are what they claim, in every output.
+
+targets/samples.c repeats one pattern of allocations in ROUNDS rounds, each of which gives an independent estimate.
+The samples are read from --events and weighted here, so that the choice of samples is tested apart from ptmem's
+weights; these must then give the same sums. A run's bytes allocated before main differ from machine to machine, and
+with them the samples: bounds on means are 3.5 standard errors (one failure in 2000 by chance), and a bias of 3 % is
+at least 6. The test with 200 seeds replays one file, so it is the same everywhere, and has the strict bounds: two
+standard errors.
+"""
+
+import collections
+import json
+import math
+import os
+import re
+
+from harness import Fail, test
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def without_desc(path):
+    return re.sub(r"\Adesc: .*\n", "", read(path))
+
+
+def only_file(profile):
+    return [f for files in profile.files.values() for f in files][0]
+
+
+@test("estimates/every_allocation")
+def every_allocation(t):
+    """With a distance of 1 the profile is the exact one, and says what was asked for."""
+    program = t.target("gcc-O2-static", "mixed")  # with addresses that do not change
+    exact = t.profile([program], ["--time-unit=B"])
+    sampled = t.profile([program], ["--time-unit=B", "--heap-sample=1"])
+    t.equal("the massif file", without_desc(only_file(sampled)), without_desc(only_file(exact)))
+    t.equal("desc", read(only_file(sampled)).split("\n")[0], "desc: --time-unit=B --heap-sample=1")
+    t.equal("live bytes", sampled.only_stats()["live"], exact.only_stats()["live"])
+
+
+@test("estimates/replay")
+def replay(t):
+    """The samples that --events holds make the same profile again; so do the samples of a file of all events."""
+    program = t.target("gcc-O2-pie", "mixed")
+    options = ["--heap-sample=2K", "--seed=7", "--massif-out-file=out", "--xtree-memory=full", "--xtree-memory-file=tree"]
+    first = t.profile([program], [*options, "--events=events"])
+    t.equal("status", first.status, 0)
+    again = t.run([t.ptmem(), "--stats", *options[2:], "--replay=" + os.path.join(first.directory, "events")])
+    t.equal("status of the replay", again.status, 0)
+    for name in ("out", "tree"):
+        t.equal(name, read(os.path.join(again.cwd, name)), read(os.path.join(first.directory, name)))
+    summary = [l for l in first.messages if "counted exactly" in l]
+    t.equal("exact totals", [l for l in again.err.decode().splitlines() if "counted exactly" in l], summary)
+    twice = t.run([t.ptmem(), "--heap-sample=2K", "--replay=" + os.path.join(first.directory, "events")])
+    t.check(twice.status != 0 and b"holds samples already" in twice.err, "samples of samples: %r" % twice.err)
+
+
+@test("estimates/seeds")
+def seeds(t):
+    """Equal seeds choose equal samples, others other ones."""
+    program = t.target("gcc-O2-static", "mixed")
+    files = [without_desc(only_file(t.profile([program], ["--time-unit=B", "--heap-sample=2K", "--seed=%d" % seed])))
+             for seed in (5, 5, 6)]
+    t.equal("the same seed again", files[1], files[0])
+    t.check(files[2] != files[0], "another seed chose the same samples")
+
+
+@test("estimates/seed-while-promoting")
+def seed_while_promoting(t):
+    """Nor do they depend on when jumps take the place of breakpoints."""
+    def summary(_):
+        profile = t.profile([t.target("gcc-O2-pie", "samples"), "sites", "5"], ["--heap-sample=1K", "--seed=3"])
+        return [line for line in profile.messages if "sampled  " in line or "at the end" in line]
+    first, *others = map(summary, range(6))
+    t.check(len(first) == 2, "the summary: %r" % first)
+    for other in others:
+        t.equal("the summary", other, first)
+
+
+@test("estimates/refused")
+def refused(t):
+    """What needs every block, and what is not sampled."""
+    for option, why in (("--leak-check", "--leaks estimates"), ("--data=d", "records every call"),
+                        ("--trace-malloc=yes", "prints every call"), ("--pages-as-heap=yes", "always exact"),
+                        ("--heap=no", "nothing to sample"), ("--trace=mmap", "needs heap"),
+                        ("--heap-sample=0", "from 1 to")):
+        run = t.run([t.ptmem(), "--heap-sample=64K", option, "--", "true"])
+        if run.status == 0 or why not in run.err.decode():
+            raise Fail("%s: status %d, %s" % (option, run.status, run.err))
+    run = t.run([t.ptmem(), "--seed=1", "--", "true"])
+    t.check(b"--seed needs --heap-sample" in run.err, "a seed alone: %r" % run.err)
+    t.equal("one without samples", t.run([t.ptmem(), "-q", "--heap-sample=1", "--leak-check", "--", "true"]).status, 0)
+
+
+# ---- the choice of samples ----
+
+ROUNDS = 200
+MARK = 1 << 20  # the size that ends a round
+
+
+def probability(size, interval):
+    return -math.expm1(-size / interval)
+
+
+class Samples:
+    """The samples of an --events file. rounds: for each mark, {size: number of live samples}; totals: the same of all
+    samples since the last mark; live: {size: number} at the end."""
+
+    def __init__(self, path):
+        self.rounds, self.totals, self.interval = [], [], None
+        blocks, live, total = {}, collections.Counter(), collections.Counter()
+
+        def begin(addr, size):
+            if size == MARK:
+                self.rounds.append(live.copy())
+                self.totals.append(total.copy())
+                total.clear()
+            else:
+                total[size] += 1
+            blocks[addr] = size
+            live[size] += 1
+
+        def end(addr):
+            live[blocks.pop(addr)] -= 1
+
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            for word in (line.split() for line in file):
+                if word[0] == "y":
+                    self.interval = int(word[1])
+                elif word[0] == "a" and word[5] != "0":
+                    begin(word[5], int(word[6]))
+                elif word[0] == "f" or (word[0] == "j" and word[5] in blocks):
+                    end(word[5])
+                elif word[0] == "r":
+                    end(word[5])
+                    if word[6] != "0":
+                        begin(word[6], int(word[7]))
+        self.live = live
+
+    def bytes_of(self, counts):
+        """Estimated bytes and their variance."""
+        weighted = [(n * s, probability(s, self.interval), s) for s, n in counts.items() if n]
+        return sum(b / p for b, p, _ in weighted), sum(b * s * (1 - p) / p ** 2 for b, p, s in weighted)
+
+
+def true_groups(out):
+    groups = {"truth": {}, "total": {}}
+    for word in (line.split() for line in out.decode().splitlines()):
+        groups[word[0]][int(word[1])] = int(word[2])
+    return groups
+
+
+def check_mean(t, what, counts, want, samples, bound):
+    """The mean over rounds of the estimated bytes of sizes in @want ({size: number}); their standard error is known."""
+    estimates = [samples.bytes_of({s: n for s, n in c.items() if s in want})[0] for c in counts]
+    truth = sum(s * n for s, n in want.items())
+    variance = sum(n * s * s * (1 / probability(s, samples.interval) - 1) for s, n in want.items())
+    error = math.sqrt(variance / len(counts))
+    mean = sum(estimates) / len(estimates)
+    if abs(mean - truth) > bound * error + 1e-6 * truth:
+        raise Fail("%s: the mean estimate is %.1f, the truth %d: %.1f standard errors of %.1f"
+                   % (what, mean, truth, (mean - truth) / error if error else math.inf, error))
+    return error / truth
+
+
+def check_rounds(t, samples, groups, needs_power=True):
+    for kind, counts in (("truth", samples.rounds), ("total", samples.totals)):
+        want = groups[kind]
+        for size, number in want.items():
+            check_mean(t, "%s of %d bytes" % (kind, size), counts, {size: number}, samples, 4.5)
+        if want:
+            error = check_mean(t, kind, counts, want, samples, 3.5)
+            t.check(not needs_power or error < 0.005, "a bias of 3 %% is less than 6 standard errors of %f" % error)
+    if groups["truth"] and needs_power:
+        check_coverage(t, samples, groups["truth"])
+
+
+def check_coverage(t, samples, want):
+    """About 95 % of the estimates are within two of the standard errors that they claim."""
+    truth, within = sum(s * n for s, n in want.items()), 0
+    for counts in samples.rounds:
+        estimate, variance = samples.bytes_of({s: n for s, n in counts.items() if s in want})
+        within += abs(estimate - truth) <= 2 * math.sqrt(variance)
+    t.check(176 <= within, "%d of %d estimates are within two standard errors" % (within, ROUNDS))
+
+
+def check_weights(samples, stats):
+    """ptmem's sums over the live samples are those of the weights here, but for rounding."""
+    want = samples.bytes_of(samples.live)[0]
+    number = sum(samples.live.values())
+    if abs(stats["live"] - want) > number:
+        raise Fail("live bytes: %d where the %d samples stand for %.1f" % (stats["live"], number, want))
+    blocks = sum(n / probability(s, samples.interval) for s, n in samples.live.items() if n)
+    if abs(stats["blocks"] - blocks) > 1 + number / 8192:
+        raise Fail("live blocks: %d where the samples stand for %.1f" % (stats["blocks"], blocks))
+
+
+def sampled_rounds(t, argv, interval, *options):
+    """Also compares the exact totals with those of a profile of all events."""
+    profile = t.profile(argv, ["--heap-sample=%d" % interval, "--seed=11", "--events=events", *options])
+    t.equal("status", profile.status, 0)
+    samples = Samples(os.path.join(profile.directory, "events"))
+    t.equal("rounds", len(samples.rounds), int(argv[-1]))
+    check_weights(samples, profile.only_stats())
+    exact = t.profile(argv, options).only_stats()
+    line = [l for l in profile.messages if "counted exactly" in l][0]
+    calls, reallocs = (int(re.search(p, line)[1].replace(",", "")) for p in ("allocations +([0-9,]+)", "bytes?, ([0-9,]+)"))
+    grown = exact["reallocations"]
+    t.equal("exact calls", calls, exact["allocations"] + grown)
+    t.check(reallocs >= grown, "%d calls of realloc where %d moved" % (reallocs, grown))
+    return samples, true_groups(profile.out)
+
+
+for MODE, INTERVAL in (("one", 512), ("sites", 256), ("churn", 512), ("realloc", 1024), ("large", 4096),
+                       ("threads", 512)):
+    @test("estimates/rounds-" + MODE, limit=120)
+    def rounds(t, mode=MODE, interval=INTERVAL):
+        program = t.target("gcc-O2-pie", "samples")
+        check_rounds(t, *sampled_rounds(t, [program, mode, str(ROUNDS)], interval))
+
+
+@test("estimates/rounds-new", limit=120)
+def rounds_new(t):
+    """operator new calls malloc: a block is sampled once."""
+    program = t.target("gcc-O2-pie", "samples_cxx")
+    check_rounds(t, *sampled_rounds(t, [program, str(ROUNDS)], 512))
+
+
+@test("estimates/rounds-break", limit=120)
+def rounds_break(t):
+    """Calls that stop at breakpoints. They are slow, so there are few."""
+    program = t.target("gcc-O2-pie", "samples")
+    check_rounds(t, *sampled_rounds(t, [program, "few", "40"], 128, "--probes=break"), needs_power=False)
+
+
+# ---- 200 seeds ----
+
+SITES = {"small": (64, 3000), "odd": (37, 3000), "middle": (1000, 300), "near": (4096, 150), "large": (9001, 60)}
+FIRST_SEED = 1
+
+
+def write_events(t):
+    """Events that allocate what SITES says, and free every third block."""
+    lines, addr = ["ptmem-events 1", "h 1 0 ./made"], 0x10000
+    for i, (name, (size, count)) in enumerate(SITES.items(), 1):
+        lines += ["i %x 0 %d 0 %s\ta.c\t" % (0x400000 + i, i, name), "n %d 0 %x 0" % (i, 0x400000 + i)]
+        for k in range(count):
+            lines.append("a 1 1 1 %d %x %d 0" % (i, addr, size))
+            if k % 3 == 0:
+                lines.append("f 2 1 6 0 %x" % addr)
+            addr += size + 31 & ~15
+    return t.file("made.events", "\n".join(lines + ["e 3", ""]))
+
+
+def misses(what, estimates, truth, error, factor=1.0):
+    """What is wrong with (estimate, claimed error) of 200 seeds if all weights are wrong by @factor."""
+    mean = factor * sum(e for e, _ in estimates) / len(estimates)
+    within = sum(abs(factor * e - truth) <= 2 * factor * claimed for e, claimed in estimates)
+    found = []
+    if abs(mean - truth) > 2 * error / math.sqrt(len(estimates)):
+        found.append("%s: the mean estimate %.0f is %.1f standard errors from %d"
+                     % (what, mean, (mean - truth) / error * math.sqrt(len(estimates)), truth))
+    if within < 181:
+        found.append("%s: %d of 200 estimates are within two of their standard errors" % (what, within))
+    return found
+
+
+@test("estimates/seeds_200", limit=200)
+def seeds_200(t):
+    """The estimates that --leaks prints: each site, and all; and the same test finds a bias of 3 %."""
+    made, found, wrong = write_events(t), collections.defaultdict(list), []
+    for seed in range(FIRST_SEED, FIRST_SEED + 200):
+        run = t.run([t.ptmem(), "-q", "--replay=" + made, "--heap-sample=4K", "--seed=%d" % seed, "--leaks",
+                     "--leaks-out=l.json", "--massif-out-file=m"], cwd=t.directory)
+        t.equal("status", (run.status, run.err), (0, b""))
+        leaks = json.loads(read(os.path.join(t.directory, "l.json")))
+        sites = {s["stack"][0]["function"]: (s["bytes"], s["error"]) for s in leaks["sites"]}
+        for name in SITES:
+            found[name].append(sites.get(name, (0, 0)))
+        found["all"].append((leaks["bytes"], leaks["error"]))
+    variances, truths = {}, {}
+    for name, (size, count) in SITES.items():
+        kept = count - (count + 2) // 3
+        truths[name] = kept * size
+        variances[name] = kept * size * size * (1 / probability(size, 4096) - 1)
+    truths["all"], variances["all"] = sum(truths.values()), sum(variances.values())
+    for name, truth in truths.items():
+        wrong += misses(name, found[name], truth, math.sqrt(variances[name]))
+    if wrong:
+        raise Fail("; ".join(wrong))
+    for factor in (0.97, 1.03):
+        t.check(misses("all", found["all"], truths["all"], math.sqrt(variances["all"]), factor),
+                "weights that are wrong by a factor of %.2f are not found" % factor)
+
+
+# ---- what people read ----
+
+def made(t, *options):
+    """The made events, sampled, with @options."""
+    run = t.run([t.ptmem(), "--replay=" + write_events(t), "--heap-sample=16K", "--seed=2", "--massif-out-file=m",
+                 *options])
+    t.equal("status", run.status, 0)
+    return run, os.path.join(run.cwd, "m")
+
+
+def report(t, *arguments):
+    run = t.run([os.path.join(os.path.dirname(t.ptmem()), "ptmem-report"), *arguments])
+    t.equal("status", (run.status, run.err), (0, b""))
+    return run.out.decode()
+
+
+@test("estimates/views")
+def views(t):
+    """Every number of bytes that is an estimate has its error, and sites with too few samples are merged."""
+    run, path = made(t, "--leaks", "--flame=f.svg")
+    text = run.err.decode()
+    for line in ("  peak  .* \\+- [0-9.]+ % in about", "  at the end  .* \\+- [0-9.]+ % in about", "counted exactly",
+                 "sampled +[0-9]+ allocations, one every 16.0 KiB", "  largest .* \\+- [0-9.]+ %",
+                 "\\+- [0-9.]+ % in about [0-9,]+ blocks still allocated", "still allocated: .* \\+- "):
+        t.check(re.search(line, text), "%r is not in:\n%s" % (line, text))
+    printed = report(t, path)
+    t.check("sqrt(16.0 KiB * B)" in printed, "no word about errors:\n" + printed[:800])
+    for line in printed.splitlines():
+        if re.match("[-> |]*[0-9.]+% \\(", line) and not re.search("\\([0-9,]+B \\+- [0-9.]+ %\\)", line):
+            raise Fail("no error: " + line)
+    picture = os.path.join(t.subdirectory(), "p.svg")
+    report(t, "--flame=" + picture, path)
+    for drawn in (os.path.join(run.cwd, "f.svg"), picture):
+        titles = re.findall("<title>([^<]*)", read(drawn))
+        wrong = [x for x in titles if not re.search(" bytes \\+- [0-9.]+ %, ", x)]
+        t.check(titles and not wrong, "frames without an error: %s" % wrong)
+    difference = report(t, "--diff", path, path)
+    t.check("+- at most" in difference, "no error of differences:\n" + difference)
+
+
+@test("estimates/resolution")
+def resolution(t):
+    """Sites with fewer than three samples are merged; a large block is known from one."""
+    lines, addr = ["ptmem-events 1", "h 1 0 ./made"], 0x100000
+    for i, (name, size, count) in enumerate((("many", 100, 20000), ("giant", 1 << 24, 1), ("rare", 100, 100)), 1):
+        lines += ["i %x 0 %d 0 %s\ta.c\t" % (0x400000 + i, i, name), "n %d 0 %x 0" % (i, 0x400000 + i)]
+        for _ in range(count):
+            lines.append("a 1 1 1 %d %x %d 0" % (i, addr, size))
+            addr += size + 31 & ~15
+    made_here = t.file("made.events", "\n".join(lines + ["e 3", ""]))
+    for seed in range(1, 100):  # the first that takes a sample of "rare"
+        run = t.run([t.ptmem(), "--replay=" + made_here, "--heap-sample=64K", "--seed=%d" % seed, "--leaks",
+                     "--massif-out-file=m", "--threshold=0"])
+        massif = os.path.join(run.cwd, "m")
+        if ": rare " in read(massif):
+            break
+    text, printed = run.err.decode(), report(t, "--threshold=0", massif)
+    t.check("giant (a.c:2)" in text and "many (a.c:1)" in text, "what is known is missing:\n" + text)
+    t.check("rare (a.c" not in text, "a site with one sample is shown:\n" + text)
+    t.check("sites below resolution" in text and "1 site below resolution" in text, "nothing is merged:\n" + text)
+    t.check("rare" not in printed and "or below resolution" in printed, "the report:\n" + printed)
+
+
+@test("estimates/memusage")
+def memusage(t):
+    """The table has the exact calls, the histogram is an estimate, and a replay prints the same."""
+    program = t.target("gcc-O2-pie", "samples")
+    argv, table = [program, "sites", "20"], {}
+    for name, options in (("exact", []), ("samples", ["--heap-sample=512", "--seed=3", "--events=events"])):
+        run = t.profile(argv, [*options, "--memusage", "--memusage-out=table"])
+        t.equal("status", run.status, 0)
+        table[name] = read(os.path.join(run.directory, "table"))
+    again = t.run([t.ptmem(), "--memusage", "--memusage-out=table", "--replay=" + os.path.join(run.directory, "events")])
+    t.equal("the table of a replay", re.sub("stack peak: [0-9]+", "", read(os.path.join(again.cwd, "table"))),
+            re.sub("stack peak: [0-9]+", "", table["samples"]))
+    for row in ("malloc", "calloc"):
+        rows = [re.search(" %s\\| +([0-9]+) +([0-9]+)" % row, table[n])[0] for n in ("exact", "samples")]
+        t.equal("the row of " + row, rows[1], rows[0])
+    totals = [re.search("heap total: [0-9]+", table[n])[0] for n in ("exact", "samples")]
+    t.equal("heap total", totals[1], totals[0])
+    for bucket in ("0-15", "16-31", "32-47", "48-63", "64-79"):
+        true, found = (int(re.search("^ +%s +([0-9]+)" % bucket, table[n], re.M)[1]) for n in ("exact", "samples"))
+        low = int(bucket.split("-")[0]) + 1
+        error = math.sqrt(true / probability(low, 512))
+        t.check(abs(found - true) < 4.5 * error, "%s: %d calls where %d were made, +- %d" % (bucket, found, true, error))
+    t.check("one every 512 B: the heap peak (+- " in table["samples"], "no word about estimates:\n" + table["samples"])

@@ -1,0 +1,294 @@
+"""--inspect: rows that add up to what the kernel counts, what malloc_trim returns, corrupt heaps; and the proof that the
+heaps hold the blocks that were counted, address by address, in programs profiled from their start."""
+
+import json
+import os
+import pwd
+import random
+import re
+import signal
+import subprocess
+import time
+
+import harness
+from harness import Fail, Skip, test
+
+# The kernel's counters are exact since Linux 6.17, so its page tables are asked.
+VARIANTS = ("gcc-O2-pie", "clang-O0-nopie", "gcc-O2-static", "gcc-O3-staticpie")
+
+
+class Inspected:
+    """targets/inspected, which waits for letters."""
+
+    def __init__(self, t, variant="gcc-O2-pie", program=None, **how):
+        env = t.environment(t.directory, **how.pop("env", {}))
+        self.t = t
+        self.process = subprocess.Popen([program or t.target(variant, "inspected")], env=env, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, **how)
+        words = self.process.stdout.readline().split()
+        if not words or words[0] != b"ready":
+            raise Fail("the program printed %r" % words)
+        self.live, self.blocks, self.mmapped = map(int, words[1:])
+
+    def step(self, letter):
+        self.process.stdin.write(letter)
+        self.process.stdin.flush()
+        self.t.equal("the answer", self.process.stdout.readline(), b"done\n")
+
+    def end(self):
+        self.process.stdin.write(b"q")
+        self.process.stdin.close()
+        self.t.equal("the program's status", self.process.wait(), 0)
+
+    def resident(self):
+        """By the page tables."""
+        with open("/proc/%d/smaps_rollup" % self.process.pid, encoding="ascii") as file:
+            fields = dict(line.split(":") for line in file if line.count(":") == 1)
+        return int(fields["Rss"].split()[0]) * 1024, int(fields["Swap"].split()[0]) * 1024
+
+
+def inspect(t, pid, ptmem=None, **how):
+    """The JSON, and what the text says."""
+    path = os.path.join(t.subdirectory(), "inspect.json")
+    own = [ptmem or t.ptmem(), "--inspect", "-p", str(pid)]
+    result = t.run([*own, "--inspect-out=" + path], **how)
+    if result.status != 0:
+        raise Fail("status %d: %s" % (result.status, result.err.decode()))
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def check_rows(t, report):
+    for kind in ("resident", "swapped"):
+        t.equal("sum of the rows, " + kind, sum(row[kind] for row in report["rows"].values()), report["memory"][kind])
+    t.equal("differing bytes", report["differing"], 0)
+
+
+for _variant in VARIANTS:
+    @test("inspect/rows/" + _variant)
+    def _(t, variant=_variant):
+        program = Inspected(t, variant)
+        report = inspect(t, program.process.pid)
+        t.equal("resident and swapped bytes", (report["memory"]["resident"], report["memory"]["swapped"]),
+                program.resident())
+        check_rows(t, report)
+        t.equal("arenas", len(report["arenas"]), 4)
+        t.equal("threads with caches", report["thread_caches"], 4)
+        t.equal("blocks with mappings of their own", report["mmapped_blocks"], program.mmapped)
+        for name in ("broken_lists", "unlisted", "broken_heaps", "inside_malloc"):
+            t.equal(name, report[name], 0)
+        for arena in report["arenas"]:
+            t.equal("bytes that were not found", arena["missing"], 0)
+        live = sum(a["live_bytes"] for a in report["arenas"])
+        blocks = sum(a["live_blocks"] for a in report["arenas"])
+        # its barrier's threads have a block each (their dtv), ld.so and libc a few of start-up
+        t.check(program.live <= live <= program.live + 100000, "%d bytes live of %d" % (live, program.live))
+        t.check(program.blocks <= blocks <= program.blocks + 20, "%d blocks live of %d" % (blocks, program.blocks))
+        program.end()
+
+
+@test("inspect/trim")
+def trim(t):
+    """What malloc_trim(0) returns was predicted, page by page."""
+    program = Inspected(t)
+    before = inspect(t, program.process.pid)
+    program.step(b"t")
+    after = inspect(t, program.process.pid)
+    for one, other in zip(before["arenas"], after["arenas"]):
+        t.equal("bytes that malloc_trim returned of arena " + one["address"],
+                one["memory"]["resident"] - other["memory"]["resident"], one["trim"]["resident"])
+        t.equal("live bytes", other["live_bytes"], one["live_bytes"])
+        t.equal("more to return", other["trim"]["resident"], 0)
+    t.check(before["arenas"][0]["trim"]["resident"] > 0, "nothing to return")
+    t.equal("bytes promised by the advice", next(a["bytes"] for a in before["advice"] if a["name"] == "malloc_trim"),
+            sum(a["trim"]["resident"] for a in before["arenas"]))
+    program.end()
+
+
+@test("inspect/corrupt")
+def corrupt(t):
+    """Chunks whose headers lie: the walk ends there, and the rows add up."""
+    program = Inspected(t)
+    program.step(b"c")
+    report = inspect(t, program.process.pid)
+    check_rows(t, report)
+    t.equal("resident bytes", report["memory"]["resident"], program.resident()[0])
+    t.equal("heaps that cannot be followed", report["broken_heaps"], 1)
+    t.check(report["rows"]["unknown_heap"]["resident"] > 0, "all of the heap was followed")
+    result = t.run([t.ptmem(), "--inspect", "-p", str(program.process.pid)])
+    t.check(b"1 of 4 heaps could not be followed" in result.out, "the text does not say so")
+    program.end()
+
+
+@test("inspect/text")
+def text(t):
+    program = Inspected(t)
+    pid = program.process.pid
+    result = t.run([t.ptmem(), "--inspect", "-p", str(pid)])
+    t.equal("status", result.status, 0)
+    t.equal("messages", result.err, b"")
+    out = result.out.decode()
+    rows = [int(m.group(1).replace(",", "")) for m in re.finditer(r"^ +([0-9,]+) +[0-9.]+ %  ", out, re.M)]
+    t.equal("the last row", rows[-1], sum(rows[:-1]))
+    t.equal("the last row and the kernel", rows[-1], program.resident()[0])
+    for words in ("process %d, " % pid, "malloc_trim(0) would return", "what would return memory", "MALLOC_ARENA_MAX"):
+        t.check(words in out, "no %r in the text" % words)
+    program.end()
+
+
+@test("inspect/stopped")
+def stopped(t):
+    """A process that a signal stopped stays stopped; one in a system call returns to it."""
+    program = Inspected(t)
+    os.kill(program.process.pid, signal.SIGSTOP)
+
+    def state():
+        with open("/proc/%d/stat" % program.process.pid, encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0]
+    t.wait_until("stopped", lambda: state() == "T")
+    check_rows(t, inspect(t, program.process.pid))
+    t.wait_until("stopped again", lambda: state() == "T")
+    os.kill(program.process.pid, signal.SIGCONT)
+    check_rows(t, inspect(t, program.process.pid))
+    program.step(b"x")
+    program.end()
+
+
+@test("inspect/user")
+def user(t):
+    """An ordinary user, of processes of its own; and not of others'."""
+    if os.geteuid() != 0:
+        raise Skip("runs as an ordinary user anyway")
+    nobody = pwd.getpwnam("nobody")
+    who = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    with open("/proc/sys/kernel/yama/ptrace_scope", encoding="ascii") if os.path.exists(
+            "/proc/sys/kernel/yama/ptrace_scope") else open(os.devnull, encoding="ascii") as file:
+        if file.read().strip() not in ("", "0"):
+            raise Skip("kernel.yama.ptrace_scope forbids it")
+    ptmem, program = t.for_others(t.ptmem()), Inspected(t, program=t.for_others(t.target("gcc-O2-pie", "inspected")), **who)
+    done = subprocess.run([ptmem, "--inspect", "-p", str(program.process.pid)], cwd="/",
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, **who)
+    t.equal("messages", done.stderr, b"")
+    t.check(b"live heap blocks" in done.stdout, "no rows")
+    program.end()
+    other = Inspected(t)
+    done = subprocess.run([ptmem, "--inspect", "-p", str(other.process.pid)], cwd="/", stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, check=False, **who)
+    t.equal("status", done.returncode, 125)
+    t.check(done.stderr.startswith(b"ptmem: process %d" % other.process.pid), "no reason: %r" % done.stderr)
+    other.end()
+
+
+ALLOCATORS = {"jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4", "mimalloc": "libmimalloc.so.2"}
+
+for _name, _file in ALLOCATORS.items():
+    @test("inspect/refused/" + _name)
+    def _(t, name=_name, file=_file):
+        library = "/usr/lib/x86_64-linux-gnu/" + file
+        if not os.path.exists(library):
+            raise Skip("no %s on this machine" % file)
+        program = subprocess.Popen([t.program("sleep"), "60"], env=t.environment(t.directory, LD_PRELOAD=library))
+        t.wait_until("the library", lambda: file in open("/proc/%d/maps" % program.pid, encoding="ascii").read())
+        result = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)])
+        t.equal("status", result.status, 125)
+        t.check(b"its malloc is %s's" % name.encode() in result.err, "not named: %r" % result.err)
+        program.kill()
+        program.wait()
+
+
+@test("inspect/errors")
+def errors(t):
+    for options, words in ((["--inspect", "true"], b"--inspect needs --pid"),
+                           (["--inspect-out=x", "-p", "1"], b"--inspect-out needs --inspect"),
+                           (["--inspect", "-p", "4194000"], b"no such process")):
+        result = t.run([t.ptmem(), *options])
+        t.check(result.status != 0 and words in result.err, "%s: %d, %r" % (options, result.status, result.err))
+
+
+# -- the proof --
+
+EXACT = re.compile(r"^common ([0-9]+), only counted 0, only in the heap 0, of another size 0; threads in malloc 0 ")
+
+
+class Checked:
+    """A program under ptmem, which is asked whether the heaps hold what it counted."""
+
+    def __init__(self, t, argv, options=(), stdin=None, **env):
+        self.t, self.cwd = t, t.subdirectory()
+        self.env = t.environment(self.cwd, XDG_RUNTIME_DIR=self.cwd, **env)
+        self.ptmem = subprocess.Popen([t.ptmem(), "-q", "-o", "massif", *harness.MORE_OPTIONS, *options, "--", *argv],
+                                      cwd=self.cwd, env=self.env, stdin=stdin, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.PIPE)
+
+    def ask(self):
+        """How many blocks there were; None if the program has ended."""
+        result = self.t.run([self.t.ptmem(), "--monitor=%d" % self.ptmem.pid, "inspect_check"], cwd=self.cwd,
+                            env={"XDG_RUNTIME_DIR": self.cwd}, timeout=60)
+        lines = result.out.decode().splitlines()
+        if result.status != 0 or not lines or "cannot be read" in lines[0]:
+            return None
+        match = EXACT.match(lines[-1])
+        if not match:
+            raise Fail("\n".join(lines[:6] + lines[-1:]))
+        return int(match.group(1))
+
+    def end(self):
+        """Kills the program, if it has not ended."""
+        with open("/proc/%d/task/%d/children" % (self.ptmem.pid, self.ptmem.pid), encoding="ascii") as file:
+            for pid in file.read().split():
+                os.kill(int(pid), signal.SIGKILL)
+        _, err = self.ptmem.communicate()
+        self.t.check(self.ptmem.returncode in (0, -signal.SIGKILL), "status %d: %r" % (self.ptmem.returncode, err))
+
+
+PYTHON = """
+import json, random
+random.seed(1)
+texts = {}
+for i in range(400000):
+    texts[random.randrange(3000)] = json.dumps([i] * random.randrange(60))
+"""
+PERL = "srand(1); my %h; for my $i (1..1500000) { $h{int rand 5000} = 'x' x int rand 900; delete $h{int rand 5000} if $i % 3 == 0 }"
+SQL = ("CREATE TABLE a (x INTEGER PRIMARY KEY, y TEXT); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c "
+       "WHERE n < 400000) INSERT INTO a SELECT n, hex(randomblob(n % 90)) FROM c; SELECT count(*), sum(length(y)) FROM a "
+       "GROUP BY substr(y, 1, 3);")
+
+
+def programs(t):
+    return {
+        "python3": (["/usr/bin/python3", "-c", PYTHON], {"PYTHONMALLOC": "malloc"}),
+        "perl": ([t.program("perl"), "-e", PERL], {}),
+        "sqlite3": ([t.program("sqlite3"), ":memory:", SQL], {}),
+    }
+
+
+for _name in ("python3", "perl", "sqlite3"):
+    @test("inspect/exact/" + _name, limit=120)
+    def _(t, name=_name):
+        argv, env = programs(t)[name]
+        t.program(os.path.basename(argv[0]))
+        checked = Checked(t, argv, **env)
+        seen = []
+        generator = random.Random(1)
+        while checked.ptmem.poll() is None and len(seen) < 12:
+            blocks = checked.ask()
+            if blocks is not None:
+                seen.append(blocks)
+            time.sleep(generator.random() / 10)
+        checked.end()
+        t.check(len(seen) >= 3 and max(seen) > 100, "blocks at each moment: %s" % seen)
+
+
+@test("inspect/exact/threads", limit=120)
+def exact_threads(t):
+    checked = Checked(t, [t.target("gcc-O2-pie", "inspected_busy")])
+    seen = []
+    while len(seen) < 8:
+        blocks = checked.ask()
+        if blocks is not None:
+            seen.append(blocks)
+        elif checked.ptmem.poll() is not None:
+            raise Fail("the program ended")
+        time.sleep(0.05)
+    checked.end()
+    t.check(max(seen) > 1000, "blocks at each moment: %s" % seen)

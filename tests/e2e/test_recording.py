@@ -1,0 +1,364 @@
+"""--record: exact to one interval, the same by replay, readable whatever happens to ptmem."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+
+import recording_file
+from harness import BUILD, test
+
+
+def report(t, *arguments, status=0):
+    result = t.run([os.path.join(BUILD, "ptmem-report"), *arguments])
+    t.equal("status of ptmem-report (%s)" % result.err.decode()[:300], result.status, status)
+    return result.out.decode()
+
+
+def report_json(t, path, *options):
+    return json.loads(report(t, "--format=json", *options, path))
+
+
+class Blocks:
+    """From the text of --events: [(born, died or None, size)], times in ms; temporary: how many were released by their
+    thread before it allocated again; held: threads that are in a realloc."""
+
+    def __init__(self, path):
+        self.done, self.live, self.held, self.last, self.temporary = [], {}, {}, {}, 0
+        self.first = self.now = None
+        self.count = 0
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            for line in file:
+                word = line.split()
+                if word[0] == "h":
+                    self.first = self.now = int(word[2])
+                elif word[0] in "afjbrwmusctpkdoe" and self.first is not None:
+                    self.now = max(self.now, int(word[1]))
+                    if word[0] in "afjbr":
+                        getattr(self, "on_" + word[0])(word[2], word[5:])
+        self.live.update({addr: block for addr, block in self.held.values() if block})
+        self.done += [(born, None, size) for born, size, _ in self.live.values()]
+
+    def ms(self):
+        return (self.now - self.first) // 1000000
+
+    def make(self, thread, addr, size):
+        self.count += 1
+        self.live[addr] = (self.ms(), size, self.count)
+        self.last[thread] = self.count
+
+    def end(self, thread, block):
+        self.done.append((block[0], self.ms(), block[1]))
+        if block[2] == self.last.get(thread):
+            self.temporary += 1
+
+    def on_a(self, thread, rest):
+        if int(rest[0], 16):
+            self.make(thread, rest[0], int(rest[1]))
+
+    def on_f(self, thread, rest):
+        if rest[0] in self.live:
+            self.end(thread, self.live.pop(rest[0]))
+
+    on_j = on_f
+
+    def on_b(self, thread, rest):
+        self.held[thread] = (rest[0], self.live.pop(rest[0], None))
+
+    def on_r(self, thread, rest):
+        old, addr, size = rest[0], rest[1], int(rest[2])
+        if not int(old, 16):
+            return self.on_a(thread, [addr, rest[2]])
+        block = self.held.pop(thread)[1]
+        if block and not int(addr, 16) and size:
+            self.live[old] = block
+        elif block:
+            self.end(thread, block)
+            if int(addr, 16):
+                self.make(thread, addr, size)
+        return None
+
+
+def judge(t, path, blocks):
+    """Timeline, 20 moments and 20 ranges of the recording against the events."""
+    _, tables = recording_file.read(path)
+    shift, count = tables["time"][0][-1], len(tables["time"][0])
+    cells = [c for c in zip(*tables["cell"]) if c[1]]
+
+    def from_cells(first, last):
+        return sum(size if died == recording_file.NEVER else -size for _, _, born, died, _, size in cells
+                   if first <= born <= last and (died == recording_file.NEVER or died <= last))
+
+    def from_events(first, last):
+        return sum(size for born, died, size in blocks.done
+                   if first <= born >> shift <= last and (died is None or died >> shift > last))
+
+    chance = random.Random(1)
+    for i in {0, count - 1} | {chance.randrange(count) for _ in range(20)}:
+        t.equal("live bytes of the timeline at %d" % i, tables["time"][2][i], from_events(0, i))
+        t.equal("live bytes of the cells at %d" % i, from_cells(0, i), from_events(0, i))
+    for _ in range(20):
+        first, last = sorted((chance.randrange(count), chance.randrange(count)))
+        t.equal("allocated from %d to %d and live" % (first, last), from_cells(first, last), from_events(first, last))
+    t.equal("temporary", sum(tables["leaf"][3]), blocks.temporary)
+    t.equal("sizes", sum(tables["size"][2]), blocks.count)
+    t.equal("lifetimes", sum(tables["life"][2]), sum(1 for b in blocks.done if b[1] is not None))
+
+
+def register_exact(name, *argv):
+    @test("recording/exact-" + name)
+    def _(t):
+        result = t.profile([t.target("gcc-O2-pie", argv[0]), *argv[1:]], ["--record=r", "--events=e"])
+        r, e, again = (os.path.join(result.directory, n) for n in ("r", "e", "again"))
+        judge(t, r, Blocks(e))
+        stats, data = result.only_stats(), report_json(t, r)
+        t.equal("peak", (data["peak"]["bytes"], sum(data["peak"]["bytes_of"])), (stats["peak"], stats["peak"]))
+        t.equal("live", sum(b for b, d in zip(data["cells"]["bytes"], data["cells"]["died"]) if d == -1), stats["live"])
+        t.run([t.ptmem(), "-q", "--replay=" + e, "--record=" + again, "--massif-out-file=/dev/null"])
+        with open(r, "rb") as first, open(again, "rb") as second:
+            t.check(first.read() == second.read(), "the recording of a replay is the same byte for byte")
+
+
+register_exact("mixed", "mixed", "3", "6000")
+register_exact("threads", "threads", "4", "6000")
+
+
+@test("recording/quick")
+def _(t):
+    """Records that are counted in batches give what single events give."""
+    def counters(*options):
+        result = t.profile([t.target("gcc-O2-pie", "mixed"), "3", "20000"], ["--record=r", *options])
+        leaves = report_json(t, os.path.join(result.directory, "r"))["leaves"]
+        keys = ("allocations", "bytes", "temporary", "reallocs", "max_bytes", "sizes")
+        return [sum(leaves[k]) if k != "sizes" else sorted(map(str, leaves[k])) for k in keys]
+
+    t.equal("counters of leaves", counters("--probes=jump"), counters("--events=e"))
+
+
+@test("recording/json")
+def _(t):
+    """Every reference leads somewhere, and jq reads it."""
+    result = t.profile([t.target("gcc-O2-pie", "threads"), "4", "3000"], ["--record=r"])
+    path = os.path.join(result.directory, "r")
+    d = report_json(t, path)
+    t.equal("format", (d["format"], d["version"]), ("ptmem-report", 1))
+    frames, nodes, leaves = len(d["frames"]["line"]), len(d["nodes"]["frame"]), len(d["leaves"]["node"])
+    for table in ("frames", "nodes", "leaves", "timeline", "cells"):
+        sizes = {len(c) for c in d[table].values() if isinstance(c, list)}
+        t.equal("sizes of the columns of " + table, len(sizes), 1)
+    t.check(all(p < i for i, p in enumerate(d["nodes"]["parent"])), "parents are first")
+    t.check(all(0 <= f < frames for f in d["nodes"]["frame"]), "frames of nodes")
+    t.check(all(-1 <= n < nodes for n in d["leaves"]["node"]), "nodes of leaves")
+    t.check(all(0 <= c < leaves for c in d["cells"]["leaf"]), "leaves of cells")
+    shares = [s for of_leaf in d["leaves"]["threads"] for s in of_leaf]
+    t.equal("blocks of threads", sum(s[1] for s in shares), sum(d["leaves"]["allocations"]) + sum(d["leaves"]["reallocs"]))
+    t.equal("bytes of threads", sum(s[2] for s in shares), sum(d["leaves"]["bytes"]))
+    t.equal("allocations", sum(d["timeline"]["allocations"]), d["end"]["allocations"] + d["end"]["reallocs"])
+    t.equal("exit", d["meta"]["exit"], "exited 0")
+    jq = t.run([t.program("jq"), "-e", ".meta.incomplete == false and (.timeline.time | length) > 0"],
+               stdin=report(t, "--format=json", path).encode())
+    t.equal("jq", (jq.status, jq.out), (0, b"true\n"))
+
+
+LOOP = """
+import time
+keep = []
+while True:
+    keep.append(bytearray(5000))
+    time.sleep(0.002)
+"""
+
+
+def start_loop(t, name):
+    directory = t.subdirectory()
+    python = t.program("python3")
+    process = subprocess.Popen([t.ptmem(), "-q", "--record=r", "--", python, "-c", LOOP], cwd=directory,
+                               env=t.environment(directory, PYTHONMALLOC="malloc"))
+    path = os.path.join(directory, name)
+
+    def synced():
+        with open(path, "rb") as file:
+            return file.read().count(b"sync") >= 2
+
+    t.wait_until("two parts of the recording", lambda: os.path.exists(path) and synced())
+    return process, path
+
+
+@test("recording/ptmem-killed")
+def _(t):
+    process, path = start_loop(t, "r")
+    process.kill()
+    process.wait()
+    data, (_, tables) = report_json(t, path), recording_file.read(path)
+    t.check(data["meta"]["incomplete"] and not data["end"], "the recording is incomplete")
+    live = sum(b for b, d in zip(data["cells"]["bytes"], data["cells"]["died"]) if d == -1)
+    t.equal("bytes that remain", live, data["timeline"]["live_bytes"][-1])
+    t.check(live > 500000, "it has what was recorded")
+    t.check(any(data["timeline"]["rss"]), "samples of resident memory")
+    t.check("Py_BytesMain" in data["frames"]["function"], "functions have names")
+    t.equal("sum of the peak", sum(data["peak"]["bytes_of"]), data["peak"]["bytes"])
+    t.check("incomplete" in report(t, path), "the text says so")
+    t.check(len(tables["node"][0]) > 10, "nodes")
+
+
+@test("recording/program-killed")
+def _(t):
+    process, path = start_loop(t, "r")
+    children = t.run(["pgrep", "-P", str(process.pid)]).out.decode().split()
+    os.kill(int(children[0]), signal.SIGKILL)
+    t.equal("status", process.wait(), -signal.SIGKILL)
+    data = report_json(t, path)
+    t.check(not data["meta"]["incomplete"] and data["end"]["live_bytes"] > 500000, "the recording is complete")
+    t.check(data["meta"]["duration"] > 1000, "duration")
+
+
+@test("recording/exit")
+def _(t):
+    """How the process ended, in JSON, in the text and by replay."""
+    for script, status, end in (("exit 3", 3, "exited 3"), ("kill -SEGV $$", -signal.SIGSEGV, "killed by SIGSEGV"),
+                                ("kill -40 $$", -40, "killed by signal 40"),
+                                ("exec /bin/true", 0, "executed another program")):
+        directory = t.subdirectory()
+        run = t.run([t.ptmem(), "-q", "--record=r", "--events=e", "--massif-out-file=/dev/null", "--", "/bin/sh", "-c", script],
+                    cwd=directory)
+        t.equal("status of " + script, run.status, status)
+        t.run([t.ptmem(), "-q", "--replay=e", "--record=again", "--massif-out-file=/dev/null"], cwd=directory)
+        for name in ("r", "again"):
+            path = os.path.join(directory, name)
+            t.equal("%s: end in %s" % (script, name), report_json(t, path)["meta"]["exit"], end)
+            t.check(re.search("^end +" + end + "$", report(t, path), re.M), "%s: end in the text of %s" % (script, name))
+
+
+@test("recording/fork")
+def _(t):
+    """Each process has its file; what it inherited is in it."""
+    result = t.profile([t.target("gcc-O2-pie", "wanderer"), "x", "fork", "x"], ["--record=r", "--massif-out-file=/dev/null"])
+    names = sorted(n for n in os.listdir(result.directory) if re.fullmatch(r"r(\.\d+)?", n))
+    t.equal("files", len(names), 2)
+    for name in names:
+        data = report_json(t, os.path.join(result.directory, name))
+        t.equal("markers of " + name, [m["kind"] for m in data["markers"]], ["fork"] if "." in name else [])
+        t.equal("bytes of " + name, sum(data["leaves"]["bytes"]) >= 1000, True)
+
+
+@test("recording/questions")
+def _(t):
+    """--at, --range, --match, --thread and the forms of the report."""
+    result = t.profile([t.target("gcc-O2-pie", "threads"), "2", "3000"], ["--record=r"])
+    path = os.path.join(result.directory, "r")
+    data = report_json(t, path)
+    whole = report(t, "--format=folded", "--at=end", path)
+    t.equal("live at the end", sum(int(l.rsplit(" ", 1)[1]) for l in whole.splitlines()), data["end"]["live_bytes"])
+    t.equal("in the whole range", report(t, "--format=folded", "--range=0..end", path), whole)
+    t.equal("of no function", report(t, "--format=folded", "--match=^nothing$", path), "")
+    matching = report(t, "--format=folded", "--at=end", "--match=^step", path)
+    t.equal("of a function", matching, "".join(l + "\n" for l in whole.splitlines() if re.search(r"(^|;)step", l)))
+    csv = report(t, "--format=csv", "--thread=%d" % data["threads"][0]["id"], path).splitlines()
+    t.equal("bytes of a thread", sum(int(l.split(",")[0]) for l in csv[1:]),
+            sum(s[2] for of_leaf in data["leaves"]["threads"] for s in of_leaf if s[0] == 0))
+    for wrong in ("--at=x", "--range=5", "--thread=nobody", "--match=(", "--snapshot=1"):
+        report(t, wrong, path, status=255)
+    diff = report(t, "--diff", path, path)
+    t.check(re.search(r"^ +0 .* total$", diff, re.M), "a recording does not differ from itself")
+    for form in ("csv", "pprof", "speedscope"):
+        refused = t.run([os.path.join(BUILD, "ptmem-report"), "--diff", "--format=" + form, path, path])
+        t.equal("status and output of a difference as " + form, (refused.status, refused.out), (255, b""))
+        t.check(form.encode() in refused.err, "the message names " + form)
+    with open(t.file("other", "desc: x\n"), encoding="utf-8"):
+        report(t, "--format=json", os.path.join(t.directory, "other"), status=255)
+
+
+def raw_totals(text):
+    """The sums of the columns of samples that `pprof -raw` prints."""
+    rows = re.findall(r"^ +(\d+) +(\d+) +(\d+) +(\d+): ", text, re.M)
+    return [sum(int(row[i]) for row in rows) for i in range(4)]
+
+
+@test("recording/pprof", limit=300)
+def _(t):
+    """Google's pprof reads what is written, finds the same sums, and takes it as -base."""
+    go, source = t.program("go"), "/usr/share/gocode/src/github.com/google/pprof"
+    t.check(os.path.isdir(source), "golang-github-google-pprof-dev is installed")
+    directory = t.subdirectory()
+    pprof = os.path.join(directory, "pprof")
+    t.run([go, "build", "-o", pprof, "github.com/google/pprof"], cwd=directory,
+          env={"GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "GOCACHE": os.path.join(directory, "cache")})
+    path = os.path.join(t.profile([t.target("gcc-O2-pie", "mixed"), "3", "6000"], ["--record=r"]).directory, "r")
+    data = report_json(t, path)
+    for name, options in (("peak", []), ("end", ["--at=end"])):
+        with open(os.path.join(directory, name), "wb") as file:
+            file.write(t.run([os.path.join(BUILD, "ptmem-report"), "--format=pprof", *options, path]).out)
+
+    def run(*arguments):
+        result = t.run([pprof, *arguments], cwd=directory)
+        t.equal("status of pprof: " + result.err.decode()[:300], result.status, 0)
+        return result.out.decode()
+
+    allocated = [sum(data["leaves"]["bytes"]), sum(data["leaves"]["allocations"]) + sum(data["leaves"]["reallocs"])]
+    raw = run("-raw", "peak")
+    t.equal("sums at the peak", raw_totals(raw), [data["peak"]["bytes"], data["peak"]["blocks"], *allocated])
+    t.equal("sums at the end", raw_totals(run("-raw", "end")), [data["end"]["live_bytes"], data["end"]["live_blocks"], *allocated])
+    t.check(all(o["build_id"] in raw for o in data["objects"]), "build-ids")
+    t.check(re.search(r"^ +\d+: 0x[0-9a-f]+ M=1 t_malloc \S+truth.h:\d+ .*\n +\S+ \S+mixed.c:\d+", raw, re.M), "inlined lines")
+    t.check("100% of" in run("-top", "-unit=B", "-nodefraction=0", "peak"), "-top")
+    t.check("t_realloc" in run("-traces", "peak"), "-traces")
+    t.check(re.search(r"Showing nodes accounting for 0, 0% of", run("-top", "-base=peak", "peak")), "-base")
+
+
+@test("recording/speedscope")
+def _(t):
+    """Weights are the bytes of the paths; frames exist."""
+    path = os.path.join(t.profile([t.target("gcc-O2-pie", "mixed"), "3", "3000"], ["--record=r"]).directory, "r")
+    data, speed = report_json(t, path), json.loads(report(t, "--format=speedscope", path))
+    profile, frames = speed["profiles"][0], len(speed["shared"]["frames"])
+    t.equal("sum", (sum(profile["weights"]), profile["endValue"]), (data["peak"]["bytes"],) * 2)
+    t.equal("samples", len(profile["samples"]), len(profile["weights"]))
+    t.check(all(0 <= f < frames for s in profile["samples"] for f in s), "frames of samples")
+
+
+def heaptrack_temporary(path):
+    """By heaptrack's rule: what was released is of the size and call path of what was allocated last, and nothing was
+    released in between."""
+    live, last, count = {}, None, 0
+    with open(path, encoding="utf-8") as file:
+        for word in (line.split() for line in file):
+            if word[0] in "fjr" and word[5] in live:
+                count += live.pop(word[5]) == last
+                last = None
+            if word[0] == "a" or (word[0] == "r" and int(word[6], 16)):
+                addr, size = word[5:7] if word[0] == "a" else word[6:8]
+                last = live[addr] = (size, word[4])
+    return count
+
+
+POOL = 72704  # what heaptrack's library adds: libstdc++ allocates memory for exceptions when it is loaded
+
+
+@test("recording/heaptrack")
+def _(t):
+    """Its figures for the same program, in which a realloc is an allocation and a release; and the sizes of the files."""
+    heaptrack, show = t.program("heaptrack"), t.program("heaptrack_print")
+    argv = [t.program("jq"), "-n", "[range(3000) | {a: ., b: \"x\\(.)\"}] | group_by(.a % 7) | map(length) | add"]
+    result = t.profile(argv, ["--record=r", "--events=e"])
+    recording = os.path.join(result.directory, "r")
+    data = report_json(t, recording)
+    directory = t.subdirectory()
+    theirs = os.path.join(directory, "h.zst")
+    t.run([heaptrack, "-o", os.path.join(directory, "h"), *argv], cwd=directory)
+    if not os.path.exists(theirs):
+        theirs = os.path.join(directory, "h.gz")
+    text = t.run([show, theirs], cwd=directory).out.decode()
+
+    def figure(name):
+        return re.search(name + r": (\S+)", text).group(1)
+
+    end = data["end"]
+    t.equal("calls", int(figure("calls to allocation functions")), end["allocations"] + end["reallocs"] + 1)
+    t.equal("temporary", int(figure("temporary memory allocations")),
+            heaptrack_temporary(os.path.join(result.directory, "e")) + 1)
+    t.equal("temporary by our rule", end["temporary"], Blocks(os.path.join(result.directory, "e")).temporary)
+    t.equal("peak", figure("peak heap memory consumption"), "%.2fM" % ((data["peak"]["bytes"] + POOL) / 1e6))
+    t.equal("leaked", figure("total memory leaked"), "%dB" % end["live_bytes"])
+    t.check(os.path.getsize(recording) <= 2 * os.path.getsize(theirs), "a recording is at most twice as large")

@@ -1,0 +1,94 @@
+"""Stacks of thousands of frames: jumps see what breakpoints see, whatever changed since the last call."""
+
+import collections
+import glob
+import os
+
+from events import Events
+from harness import test
+
+VARIANTS = ("gcc-O2-pie", "clang-O0-nopie")
+MODES = ("varied", "longjmp", "handler", "fork", "threads", "announced")
+# A level is two frames. More frames than the slots of threads have room for, and more than are ever walked.
+DEPTH, DEPTH_OF_MANY, TOO_DEEP, MAX_FRAMES = 3000, 2100, 8300, 16384
+
+
+def paths(t, way, program, depth, mode):
+    """The whole stacks of the program's blocks, and the inner parts of those of its children."""
+    cwd = t.subdirectory()
+    run = t.run([t.ptmem(), "--probes=" + way, "--threshold=0", "--view=total", "--events=events", "--folded=f.%p",
+                 "-o", "m.%p", "--", program, str(depth), mode], cwd=cwd, timeout=100)
+    t.equal("%s, %s: status and output" % (way, mode), (run.status, run.out.split()[-1:]), (0, [b"OK"]))
+    all_events = Events(os.path.join(cwd, "events"))
+    stacks = {node: tuple(all_events.stack(node)) for _, node, _ in all_events.blocks.values()}
+    whole = collections.Counter((size, stacks[node]) for size, node, _ in all_events.blocks.values())
+    inner = []
+    for name in glob.glob(os.path.join(cwd, "f.*")):
+        with open(name, encoding="utf-8") as file:
+            inner.append(sorted(file))
+    return whole, sorted(inner)
+
+
+def check_equal(t, program, depth, mode):
+    whole, inner = paths(t, "break", program, depth, mode)
+    t.check(max(len(stack) for _, stack in whole) >= min(2 * depth, MAX_FRAMES), "no deep stacks")
+    for way in ("auto", "jump"):
+        other_whole, other_inner = paths(t, way, program, depth, mode)
+        differing = sum((whole - other_whole).values()) + sum((other_whole - whole).values())
+        t.equal("%s at depth %d, --probes=%s: blocks with other stacks" % (mode, depth, way), differing, 0)
+        t.check(inner == other_inner, "%s at depth %d, --probes=%s: other folded stacks" % (mode, depth, way))
+
+
+def check_verified(t, program, depth, mode):
+    """Each stack is sent both ways, and ptmem compares them."""
+    profile = t.profile([program, str(depth), mode], options=["--probes=jump", "--ring=4M"],
+                        env={"PTMEM_VERIFY": "1"})
+    stats = profile.stats
+    t.equal("status and output", (profile.status, profile.out.split()[-1:]), (0, [b"OK"]))
+    t.check(any(s["verified stacks"] for s in stats), "no stack was sent both ways")
+    t.equal("differing stacks", [s["differing stacks"] for s in stats], [0] * len(stats))
+
+
+def register(variant, mode):
+    @test("recursion/%s/%s" % (variant, mode), limit=180)
+    def _(t):
+        program = t.target(variant, "recursion")
+        depth = DEPTH_OF_MANY if mode == "threads" else DEPTH
+        check_equal(t, program, depth, mode)
+        check_verified(t, program, depth, mode)
+
+
+for v in VARIANTS:
+    for m in MODES:
+        register(v, m)
+
+
+def register_interrupt(variant):
+    @test("recursion/%s/interrupt" % variant, limit=120)
+    def _(t):
+        """A fork in the middle of a call: both processes go on with it."""
+        program = t.target(variant, "recursion")
+        profile = t.profile([program, str(DEPTH), "interrupt"], options=["--probes=jump"])
+        t.equal("status, output (%s)" % profile.err, (profile.status, profile.out.split()[-1:]), (0, [b"OK"]))
+        t.equal("processes", len(profile.stats), 21)
+        check_verified(t, program, DEPTH, "interrupt")
+
+
+for v in VARIANTS:
+    register_interrupt(v)
+
+
+@test("recursion/beyond-limit", limit=180)
+def too_deep(t):
+    """Deeper than any cache: of more than 16,384 frames the outermost are missing, in all modes alike."""
+    check_equal(t, t.target(VARIANTS[0], "recursion"), TOO_DEEP, "longjmp")
+
+
+@test("recursion/stops")
+def stops(t):
+    """Calls and announcements are breakpoints no more once a thread has a deep cache."""
+    program = t.target(VARIANTS[0], "recursion")
+    for mode in ("longjmp", "announced"):
+        stats = t.profile([program, str(2 * DEPTH), mode], options=["--probes=jump"]).only_stats()
+        t.check(stats["breakpoint stops"] < stats["allocations"] // 2,
+                "%s: %d stops for %d allocations" % (mode, stats["breakpoint stops"], stats["allocations"]))

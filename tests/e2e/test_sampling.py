@@ -1,0 +1,272 @@
+"""--heap-sample in the program: how many allocations become samples, what is counted exactly, and that nothing is
+left behind. What the samples say about the heap is in test_estimates.py.
+
+PTMEM_SAMPLE_ROUNDS says how often the attach test attaches (20); by hand: 100.
+"""
+
+import math
+import os
+import re
+import signal
+import time
+
+import harness
+from harness import Skip, test
+from test_attach import Attached, Server, check_left_alone, rounds
+from test_corruption import Run
+from test_killed import guardians
+
+ROUNDS = int(os.environ.get("PTMEM_SAMPLE_ROUNDS", "20"))
+INTERVAL = 4096
+SIZE = 100
+ALLOCATING = (1, 2, 3, 4, 5)  # malloc, calloc, realloc, memalign, new
+FREEING = (6, 7)
+KEPT = 64  # by sampled_cxx at its end
+
+
+class Samples:
+    """Of an events file. count: the samples; live: addresses of those that are not released; totals: by function."""
+
+    def __init__(self, path):
+        self.count, self.live, self.totals = 0, set(), {}
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            for line in file:
+                word = line.split()
+                if word[0] == "w":
+                    self.totals[int(word[1])] = (int(word[2]), int(word[3]))
+                elif word[0] == "a" and int(word[5], 16):
+                    self.count += 1
+                    self.live.add(word[5])
+                elif word[0] == "f":
+                    self.live.remove(word[5])
+                elif word[0] == "j":  # inside another call: perhaps of no block
+                    self.live.discard(word[5])
+                elif word[0] == "b":
+                    self.live.remove(word[5])
+                elif word[0] == "r":
+                    self.end_realloc(*word[5:8])
+
+    def end_realloc(self, old, new, size):
+        """Of a sample: the new block is one, or not ("0 0"), or the call failed."""
+        if int(new, 16):
+            self.count += 1
+            self.live.add(new)
+        elif int(size):
+            self.live.add(old)
+
+    def sum(self, functions):
+        return tuple(sum(self.totals.get(f, (0, 0))[i] for f in functions) for i in (0, 1))
+
+
+def sample(t, program, args, seed, options=(), **how):
+    profile = t.profile([program, *[str(a) for a in args]],
+                        ["--heap-sample=%d" % INTERVAL, "--seed=%d" % seed, "--events=events", *options], **how)
+    t.equal("status (%s)" % profile.messages, profile.status, 0)
+    return profile, Samples(os.path.join(profile.directory, "events"))
+
+
+def check_count(t, what, samples, calls, size=SIZE, others=0):
+    """As many samples as @calls of @size bytes have, within four standard errors; @others may come beside them."""
+    p = 1 - math.exp(-size / INTERVAL)
+    error = math.sqrt(calls * p * (1 - p))
+    t.check(-4 * error <= samples - calls * p <= 4 * error + others,
+            "%s: %d samples of %d calls, where %d +- %d were expected" % (what, samples, calls, calls * p, error))
+
+
+def check_calls(t, samples, calls, others):
+    """@others: calls that libraries make at their start and end."""
+    made, size = samples.sum(ALLOCATING)
+    t.check(calls <= made <= calls + others, "%d calls counted of %d" % (made, calls))
+    t.check(calls * SIZE <= size <= calls * SIZE + others * 100000, "%d bytes counted of %d" % (size, calls * SIZE))
+    freed = samples.sum(FREEING)[0]
+    t.check(calls - KEPT <= freed <= calls + others, "%d frees counted" % freed)
+
+
+FUNCTIONS = {"malloc": 1, "calloc": 2, "realloc": 3, "reallocarray": 3, "memalign": 4, "aligned_alloc": 4,
+             "posix_memalign": 4, "valloc": 4}
+
+
+@test("sampling/functions")
+def functions(t):
+    """Each function of the family, once for each call: some of them call others."""
+    calls = 100000
+    for seed, (name, function) in enumerate(FUNCTIONS.items(), 1):
+        _, samples = sample(t, t.target("gcc-O2-pie", "sampled"), [name, calls], seed)
+        check_count(t, name, samples.count, calls)
+        t.equal("exact totals of " + name, samples.totals[function], (calls, calls * SIZE))
+        t.equal("samples of %s that are not released" % name, len(samples.live), 0)
+
+
+def register_new(variant, program, calls):
+    @test("sampling/%s/%s" % (variant, program))
+    def _(t):
+        """operator new calls malloc, or takes pieces of what it got from malloc: one allocation for each call."""
+        profile, samples = sample(t, t.target(variant, program), [calls], 1)
+        check_count(t, program, samples.count, calls, others=4)
+        check_calls(t, samples, calls, 10)
+        paths = profile.only_massif().peak()["tree"].paths()
+        t.check(not [p for p in paths if "operator new" in p], "operator new is a call site: %s" % list(paths))
+        t.check([p for p in paths if "make(long)" in p], "make is no call site: %s" % list(paths))
+
+
+register_new("gcc-O2-pie", "sampled_cxx", 10000000)
+register_new("gcc-O2-static", "sampled_cxx", 1000000)
+register_new("gcc-O2-pie", "sampled_custom", 1000000)
+register_new("gcc-O2-static", "sampled_custom", 1000000)
+register_new("clang-O0-nopie", "sampled_custom", 1000000)
+
+
+@test("sampling/preloaded")
+def preloaded(t):
+    """Allocators that take malloc's place, and may call themselves."""
+    calls, tried = 20000, 0
+    for library in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"):
+        path = "/usr/lib/x86_64-linux-gnu/" + library
+        if not os.path.exists(path):
+            continue
+        tried += 1
+        for program, args in (("sampled", ("mixed", calls)), ("sampled_cxx", (calls,)), ("sampled_custom", (calls,))):
+            _, samples = sample(t, t.target("gcc-O2-pie", program), args, 1, env={"LD_PRELOAD": path})
+            check_count(t, "%s with %s" % (program, library), samples.count, calls, others=30)
+    if not tried:
+        raise Skip("no other allocator on this machine")
+
+
+@test("sampling/threads")
+def threads(t):
+    """Each thread counts in a line of its own; blocks change hands."""
+    calls, count = 20000, 16
+    program = t.target("gcc-O2-pie", "sampled")
+    for seed, mode in enumerate(("mixed", "cross"), 1):
+        size = SIZE if mode == "mixed" else 3000
+        _, samples = sample(t, program, [mode, calls, count], seed)
+        check_count(t, mode, samples.count, calls * count, size, others=50)
+        made = samples.sum(ALLOCATING)
+        t.check(calls * count <= made[0] <= calls * count + 3 * count, "%d calls counted" % made[0])
+        t.check(len(samples.live) <= count, "%d samples were not released" % len(samples.live))
+
+
+@test("sampling/realloc")
+def realloc(t):
+    """A realloc releases a sample, makes one, both or neither."""
+    calls = 20000
+    _, samples = sample(t, t.target("gcc-O2-pie", "sampled"), ["grow", calls], 3)
+    t.equal("calls of malloc", samples.totals[1][0], calls)
+    t.equal("calls of realloc", samples.totals[3], (3 * calls, calls * 101200))
+    t.equal("samples that are not released", len(samples.live), 0)
+
+
+TARGETS = (("mixed",), ("failures",), ("cxx",), ("cxx_handler",), ("throws",), ("nested",), ("recursion",), ("exits", "longjmp"),
+           ("fibers",), ("otherstacks",), ("malloc_fibers",), ("interrupted",), ("threads",), ("process", "fork"),
+           ("process", "vfork"), ("process", "spawn"), ("process", "exec"), ("process", "clone-vm"),
+           ("process", "threads"), ("process", "fork-in-handler"), ("process", "fork-in-handler-altstack"))
+
+
+def made_by(profile):
+    """Of a file of all events: calls and bytes of the functions that allocate."""
+    calls, size = 0, 0
+    with open(os.path.join(profile.directory, "events"), encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            word = line.split()
+            if word[0] in "ar" and int(word[3]) in ALLOCATING:
+                bytes_ = int(word[6 if word[0] == "a" else 7])
+                calls, size = calls + 1, size + (bytes_ if bytes_ < 1 << 63 else 0)
+    return calls, size
+
+
+def register_totals(program):
+    @test("sampling/totals/" + program)
+    def _(t):
+        """The exact totals are those of all events, by pads and at breakpoints."""
+        path = t.target("gcc-O2-pie", program)
+        want = made_by(t.profile([path], ["--events=events"]))
+        for probes in ("auto", "jump", "break"):
+            _, samples = sample(t, path, [], 1, ["--probes=" + probes])
+            t.equal("calls and bytes, --probes=" + probes, samples.sum(ALLOCATING), want)
+
+
+for name in ("mixed", "failures", "nested", "stacks", "fibers"):
+    register_totals(name)
+
+
+def register_behaviour(args):
+    @test("sampling/behaviour/" + "/".join(args))
+    def _(t):
+        """Whatever the program does, it does the same when its heap is sampled."""
+        argv = [t.target("gcc-O2-pie", args[0]), *args[1:]]
+        native = t.native(argv)
+        for interval in ("64", "64K"):
+            profile = t.profile(argv, ["--heap-sample=" + interval, "--trace-children=yes"])
+            t.same_behaviour(profile, native)
+
+
+for words in TARGETS:
+    register_behaviour(words)
+
+
+@test("sampling/attach-rounds", limit=60 + 6 * ROUNDS)
+def attach_rounds(t):
+    harness.MORE_OPTIONS.append("--heap-sample=16K")
+    try:
+        server = Server(t, nice=10)
+        rounds(t, server, ROUNDS, 0.05)
+        server.end()
+    finally:
+        harness.MORE_OPTIONS.remove("--heap-sample=16K")
+
+
+@test("sampling/attached")
+def attached(t):
+    """Blocks from before the attach are no samples; calls are counted from then on."""
+    server = Server(t)
+    maps = server.maps()
+    before = server.say("p")
+    ptmem = Attached(t, server.pid, ["--heap-sample=16K", "--events=events"]).wait_attached()
+    for letter in "crcrp":
+        server.say(letter)
+        time.sleep(0.02)
+    after = server.say("p")
+    profile = ptmem.detach()
+    check_left_alone(t, server, maps)
+    samples = Samples(os.path.join(profile.directory, "events"))
+    made, want = samples.sum(ALLOCATING)[0], sum(after[k] - before[k] for k in ("allocations", "reallocations"))
+    t.check(want <= made <= want + 10, "%d calls counted, not %d" % (made, want))
+    t.check(samples.count > 0, "no samples")
+    server.say("c")
+    server.end()
+
+
+@test("sampling/killed", limit=120)
+def killed(t):
+    """SIGKILL of ptmem while it samples: the program goes on, and can be attached to again."""
+    server = Server(t, nice=10)
+    maps = server.maps()
+    for i in range(5):
+        ptmem = Attached(t, server.pid, ["--heap-sample=16K"]).wait_attached()
+        time.sleep(0.02 * i)
+        ptmem.process.kill()
+        ptmem.process.wait()
+        t.wait_until("the guardians to end", lambda: not guardians(t))
+        server.check_progress()
+    Attached(t, server.pid, ["--heap-sample=16K"]).wait_attached().detach(signal.SIGTERM)
+    check_left_alone(t, server, maps)
+    server.end()
+
+
+@test("sampling/corruption", limit=120)
+def corruption(t):
+    """The program overwrites filter, distances and slots."""
+    for how in ("words", "slots", "fields", "records", "zero", "remap"):
+        Run(t, "jump", False, how, 3, options=["--heap-sample=64"]).end()
+        Run(t, "auto", True, how, 3, options=["--heap-sample=4K"]).end()
+
+
+@test("sampling/sleeps")
+def sleeps(t):
+    """ptmem rests while samples are rare: it is not woken by what is no sample."""
+    profile, _ = sample(t, t.target("gcc-O2-pie", "sampled"), ["malloc", 20000000], 1, ["--heap-sample=4M"])
+    stats = profile.only_stats()
+    t.check(stats["records"] < 5000, "%d records" % stats["records"])
+    t.equal("functions with breakpoints", stats["functions with breakpoints"], 0)
+    found = re.search(r"own cpu ms: (\d+)", "\n".join(profile.messages))
+    t.check(int(found.group(1)) < 500, "own CPU: %s ms" % found.group(1))

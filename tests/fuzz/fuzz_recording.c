@@ -1,0 +1,136 @@
+/*
+ * Recordings, whatever they hold: refused with a reason, or good enough for every report. Chunks are
+ * packed anew and their checksums are made right, or hardly a mutation would get beyond them: an
+ * input here is a list of unpacked chunks.
+ *
+ *	name (4 bytes), size (2 bytes, little-endian), content
+ */
+#include "tests/fuzz/fuzz.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/log.h"
+#include "recording/recording_read.h"
+#include "recording/recording_write.h"
+#include "report/recording_csv.h"
+#include "recording/recording_json.h"
+#include "report/recording_paths.h"
+#include "report/recording_text.h"
+
+const struct fuzz_seed fuzz_seeds[] = {
+	FUZZ_TEXT("text\x0b\0" "\x03" "\x03pid" "\x01" "7" "\x03" "f()"
+		  "meta\x04\0" "\x02\x01" "\x02\x04"
+		  "objs\x07\0" "\x05\x01" "\x02\0\x02\x04\0"
+		  "frms\x09\0" "\x07\x01" "\x06\0\x02\x02\0\0\x06"
+		  "node\x04\0" "\x02\x01" "\0\0"
+		  "leaf\x0b\0" "\x09\x01" "\x02\x04\x10\x02\0\0\x08\x02\x02"
+		  "size\x05\0" "\x03\x01" "\x02\x04\x04"
+		  "life\x05\0" "\x03\x01" "\x02\x02\x02"
+		  "thrd\x04\0" "\x02\x01" "\0\x06"
+		  "shar\x06\0" "\x04\x01" "\x02\0\x04\x10"
+		  "time\x16\0" "\x0a\x02" "\0\0\0\x02\x08\0\x02\0\x08\0\x04\0\x10\0\0\0\0\0\0\0"
+		  "cell\x15\0" "\x06\x03" "\0\0\0" "\0\x02\0" "\0\0\0" "\0\x02\xfc\x0f" "\0\x02\x02" "\0\x08\x08"
+		  "pkat\x05\0" "\x03\x01" "\x02\x08\x02"
+		  "peak\x06\0" "\x04\x01" "\0\x02\x08\x02"
+		  "mark\x05\0" "\x03\x01" "\x02\x02\x04"
+		  "leak\x06\0" "\x04\x01" "\x02\x02\x02\x08"
+		  "end.\x0d\0" "\x0b\x01" "\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02"
+		  "sync\0\0"),
+	FUZZ_TEXT("time\x0c\0" "\x0a\x01" "\x02\0\0\0\0\0\0\0\0\0"
+		  "leaf\x0b\0" "\x09\x01" "\0\x04\x10\x02\0\0\x08\x02\x02"
+		  "cell\x09\0" "\x06\x01" "\0\x02\0\xfe\x0f\x02\x02"
+		  "sync\0\0"),
+	{0},
+};
+
+static void put_u32(FILE *f, size_t value)
+{
+	for (int i = 0; i < 4; i++)
+		putc((int)(value >> (8 * i) & 255), f);
+}
+
+static void put_chunk(FILE *f, const uint8_t *name, const uint8_t *content, size_t size)
+{
+	uLongf packed = compressBound(size);
+	uint8_t *data = malloc(packed);
+
+	CHECK(compress2(data, &packed, content, size, 1) == Z_OK);
+	fwrite(name, 4, 1, f);
+	put_u32(f, packed);
+	put_u32(f, size);
+	put_u32(f, crc32(0, data, (uInt)packed));
+	fwrite(data, packed, 1, f);
+	free(data);
+}
+
+static void put_chunks(FILE *f, const uint8_t *data, size_t size)
+{
+	fputs(RECORDING_HEAD, f);
+	for (size_t at = 0; size - at >= 6;) {
+		size_t n = data[at + 4] | (size_t)data[at + 5] << 8;
+
+		if (n > size - at - 6)
+			n = size - at - 6;
+		put_chunk(f, data + at, data + at + 6, n);
+		at += 6 + n;
+	}
+}
+
+static void use(const struct recording *r)
+{
+	static const struct recording_question all = {0}, at = {.at = "50%"},
+						 range = {.range = "0..end", .match = "f"};
+	const struct recording_question *questions[] = {&all, &at, &range};
+	FILE *null = fopen("/dev/null", "w");
+	char *why = NULL;
+
+	recording_json_write(null, r);
+	for (size_t i = 0; i < ARRAY_SIZE(questions); i++) {
+		struct recording_view v;
+
+		if (recording_text_print(null, r, questions[i], 10, &why) != 0) {
+			CHECK(why && *why);
+			free(why);
+			continue;
+		}
+		CHECK(recording_view_init(&v, r, questions[i], &why) == 0);
+		recording_csv_write(null, r, &v);
+		recording_view_deinit(&v);
+	}
+	fclose(null);
+}
+
+static void read_one(const char *data, size_t size)
+{
+	struct recording *r = NULL;
+	char *why = NULL;
+
+	if (recording_read(data, size, &r, &why) != 0) {
+		CHECK(why && *why && !r);
+		free(why);
+		return;
+	}
+	use(r);
+	recording_free(r);
+}
+
+void fuzz_one(const uint8_t *data, size_t size)
+{
+	char *file = NULL;
+	size_t file_size = 0;
+	FILE *f = open_memstream(&file, &file_size);
+
+	put_chunks(f, data, size);
+	fclose(f);
+	read_one(file, file_size);
+	/* and the bytes of the file itself: cut, or with one of them wrong */
+	if (size > 1 && file_size > 20) {
+		read_one(file, file_size - data[0] % 20);
+		file[18 + data[1] % (file_size - 18)] ^= 1;
+		read_one(file, file_size);
+	}
+	free(file);
+}

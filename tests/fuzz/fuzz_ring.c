@@ -1,0 +1,386 @@
+/*
+ * The reader of the ring on memory that the program spoilt: no crash, no hang, and frames, raw stacks and
+ * numbers that are what they say. Where nothing was spoilt, what comes out is what went in. Run it under
+ * ASan.
+ *
+ *	fuzz_ring RUNS [SEED]
+ *
+ * Each run writes records as pads do, leaves some uncommitted, spoils some words, and then reads
+ * and passes holes, jumps and copies the ring as a fork does. Words change between two reads as well: in
+ * the callbacks, and in every sixteenth run by a thread that does nothing else. Records go on into a profile.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "profile/profile.h"
+#include "tracee/pads/pad_slots.h"
+#include "tracee/pads/ring_deferred.h"
+#include "tracee/pads/ring_drain.h"
+#include "tracee/pads/ring_fork.h"
+#include "tracee/pads/ring_jump.h"
+
+#define RING_SIZE    65536u
+#define SLOTS        8u
+#define USED         4u
+#define MAX_WRITTEN  64u
+#define PROFILE_RUNS 4096u /* then a new one: this is no test of memory */
+
+static struct pad_memory memory, copy;
+static struct ring ring;
+static struct profile *profile;
+static uint64_t seed, sum;
+static bool is_spoilt, is_spoilt_later;
+static _Atomic bool thread_runs, thread_rests;
+static struct { uint32_t kept; } path[USED];
+static struct { uint64_t at, block; bool is_open; } written[MAX_WRITTEN];
+static size_t written_count, read_count;
+static uint64_t written_head;
+static uint32_t depth[USED];
+
+static uint64_t any(uint64_t below)
+{
+	return below ? hash_u64(++seed) % below : 0;
+}
+
+static uint64_t strange(void)
+{
+	switch (any(6)) {
+	case 0:
+		return hash_u64(++seed);
+	case 1:
+		return any(64);
+	case 2:
+		return 0 - any(64);
+	case 3:
+		return 1ull << any(64);
+	case 4: /* a mark */
+		return pad_mark(ring.position + 16 * any(64), memory.key, (uint32_t)any(1 << 12));
+	}
+	return any(RING_SIZE) << 32 | any(RING_SIZE);
+}
+
+static uint64_t *word(uint64_t position)
+{
+	return (uint64_t *)(void *)(memory.base + memory.ring + (position & (RING_SIZE - 1)));
+}
+
+/* -- spoiling -- */
+
+static void spoil_once(void)
+{
+	uint64_t *control = (uint64_t *)(void *)memory.control;
+	uint64_t *at = any(4) ? word(ring.position + 8 * any(256)) :
+		       any(2) ? word(8 * any(RING_SIZE / 8)) :
+				control + any(sizeof(*memory.control) / 8);
+
+	if (any(3))
+		*(volatile uint64_t *)at ^= 1ull << any(64);
+	else
+		*(volatile uint64_t *)at = strange();
+}
+
+static void *spoil_for_ever(void *unused)
+{
+	uint64_t own = 1;
+
+	for (;;) {
+		thread_rests = !thread_runs;
+		if (thread_rests) {
+			usleep(1000);
+			continue;
+		}
+		volatile uint64_t *at = word(hash_u64(++own) % 4096 * 8);
+		*at ^= 1ull << (hash_u64(++own) & 63);
+		if (own % 64 < 2)
+			*(volatile uint64_t *)&memory.control->head += (hash_u64(++own) & 15) * 16;
+	}
+	return unused;
+}
+
+/* -- writing as pads do -- */
+
+static void reserve(uint64_t size, uint64_t block)
+{
+	uint64_t at = written_head;
+
+	written_head += size;
+	memory.control->head = written_head;
+	written[written_count].at = at;
+	written[written_count].block = block;
+	written[written_count++].is_open = true;
+}
+
+/* Stores the mark of the record that was written to the last reservation. */
+static void commit(uint64_t at, uint32_t slot, uint32_t type)
+{
+	__atomic_store_n(word(at), pad_mark(at, memory.key, slot << 8 | FUNCTION_MALLOC << 4 | type),
+			 __ATOMIC_RELEASE);
+	written[written_count - 1].is_open = false;
+}
+
+static void write_block(uint32_t slot, uint64_t block)
+{
+	uint32_t tail = memory.flags & PAD_STACK_POINTER ? PAD_TAIL : 0;
+	struct pad_record_block r = { .result = block, .bytes = any(1000) };
+	bool has_raw = !any(4), has_stack = !has_raw && !(memory.flags & PAD_COUNT_ONLY);
+
+	r.flags = (uint16_t)((has_raw ? PAD_HAS_RAW : 0) | (has_stack ? PAD_HAS_STACK : 0));
+	r.kept = has_stack ? (uint32_t)any(depth[slot] + 1) : 0;
+	r.fresh = has_stack ? (uint16_t)any(6) : 0;
+	r.raw = has_raw ? (uint32_t)any(40) * 8 : 0;
+	r.size = sizeof(r) + 8u * r.fresh + (has_raw ? PAD_RAW_REGS * 8 + r.raw : 0);
+	r.size = ROUND_UP(r.size, 16u) + tail;
+	reserve(r.size, block);
+	uint64_t at = written[written_count - 1].at;
+	memcpy(word(at) + 1, (uint64_t *)&r + 1, sizeof(r) - 8);
+	for (uint32_t i = sizeof(r) / 8; i < r.size / 8; i++)
+		word(at)[i] = 0x1000 + any(64);
+	commit(at, slot, PAD_RECORD_ALLOC);
+	if (has_stack)
+		depth[slot] = r.kept + r.fresh;
+}
+
+static void write_short(uint32_t slot, uint64_t block, uint32_t type)
+{
+	reserve(16 + (memory.flags & PAD_STACK_POINTER ? PAD_TAIL : 0), block);
+	uint64_t at = written[written_count - 1].at;
+
+	word(at)[1] = type == PAD_RECORD_SAME ? block * PAD_SAME_BYTES : block;
+	commit(at, slot, type);
+}
+
+static void write_record(void)
+{
+	uint32_t slot = (uint32_t)any(USED);
+	uint64_t block = 16 + 16 * any(1000);
+
+	switch (any(8)) {
+	case 0: /* a hole */
+		reserve(16 * (1 + any(8)), 0);
+		break;
+	case 1:
+	case 2:
+		write_short(slot, block, PAD_RECORD_FREE);
+		break;
+	case 3:
+		write_short(slot, block, PAD_RECORD_SAME);
+		break;
+	case 4:
+		write_short(slot, block, any(2) ? PAD_RECORD_INNER_FREE : PAD_RECORD_REALLOC_BEGIN);
+		break;
+	default:
+		write_block(slot, block);
+	}
+}
+
+/* -- reading -- */
+
+static void spoil_meanwhile(void)
+{
+	if (is_spoilt_later && !any(4))
+		spoil_once();
+}
+
+/* Holes were passed late, so the order is that of the records. */
+static void check_block(taddr_t block)
+{
+	if (is_spoilt)
+		return;
+	while (read_count < written_count && written[read_count].is_open)
+		read_count++;
+	CHECK(read_count < written_count && written[read_count].block == block);
+	read_count++;
+}
+
+static void check_stack(const struct heap_event *he)
+{
+	CHECK(he->path < USED && he->frame_count <= PAD_MAX_FRAMES && he->kept <= he->frame_count);
+	CHECK(he->kept <= path[he->path].kept);
+	path[he->path].kept = he->frame_count;
+	for (uint32_t i = 0; i < he->frame_count; i++)
+		sum += he->frame[i];
+}
+
+/* A raw stack is a copy: it stays as it is whatever the program writes. */
+static void check_raw(const struct stack_view *view)
+{
+	struct arch_unwind_regs regs = view->regs;
+
+	CHECK(view->start == regs.reg[arch_native->dwarf_sp]);
+	spoil_meanwhile();
+	CHECK(memcmp(&regs, &view->regs, sizeof(regs)) == 0);
+	for (size_t i = 0; i < view->size; i++)
+		sum += view->data[i];
+}
+
+static void on_event(void *ctx, struct heap_event *he)
+{
+	const struct event ev = { .kind = he->kind == HEAP_FREE		 ? EVENT_FREE :
+					  he->kind == HEAP_REALLOC_BEGIN ? EVENT_REALLOC_BEGIN :
+					  he->kind == HEAP_REALLOC_END	 ? EVENT_REALLOC_END :
+									   EVENT_ALLOC,
+				  .function = he->function, .thread = he->path, .addr = he->addr,
+				  .old_addr = he->old_addr, .size = he->size, .align = he->align };
+
+	CHECK(he->path < USED && he->function < 16);
+	check_block(he->kind == HEAP_REALLOC_BEGIN ? he->old_addr : he->addr);
+	if (he->frame)
+		check_stack(he);
+	if (he->stack)
+		check_raw(he->stack);
+	if (he->kind != HEAP_REALLOC_END || he->old_addr)
+		profile_event(profile, &ev);
+	spoil_meanwhile();
+}
+
+static uint32_t on_node(void *ctx, const struct heap_event *he)
+{
+	check_stack(he);
+	spoil_meanwhile();
+	return 0;
+}
+
+static void on_quick(void *ctx, struct quick_event *event, size_t count)
+{
+	CHECK(count > 0 && count <= 64);
+	for (size_t i = 0; i < count; i++) {
+		CHECK(event[i].slot < USED && event[i].node == 0);
+		check_block(event[i].addr);
+	}
+	profile_quick(profile, 0, event, count);
+	spoil_meanwhile();
+}
+
+static void step(const struct ring_reader *reader)
+{
+	switch (any(8)) {
+	case 0:
+		ring_publish(&ring);
+		break;
+	case 1:
+		if (is_spoilt && ring_has_uncommitted(&ring))
+			ring_pass_uncommitted(&ring, any(2));
+		break;
+	case 2:
+		if (is_spoilt && !ring_has_room(&ring))
+			ring_jump(&ring);
+		break;
+	case 3:
+		if (is_spoilt)
+			ring_forget_range(&ring, any(64) * 16, any(RING_SIZE) * 16);
+		break;
+	default:
+		ring_drain(&ring, 1 + any(40), reader);
+	}
+}
+
+/* As pads_catch_up. */
+static void catch_up(const struct ring_reader *reader)
+{
+	for (uint64_t before = ring.position + 1; ring.position != before;) {
+		before = ring.position;
+		ring_drain(&ring, SIZE_MAX, reader);
+		if (ring_has_uncommitted(&ring))
+			ring_pass_uncommitted(&ring, false);
+	}
+	ring_publish(&ring);
+}
+
+/* As pad_fork.c. */
+static void fork_ring(void)
+{
+	struct ring other;
+	uint8_t *saved = ring_save_deferred(&ring);
+
+	ring_fork(&other, &ring, 1);
+	other.memory = &copy;
+	ring_restore_deferred(&other, saved);
+	ring_deinit(&other);
+	free(saved);
+}
+
+static void begin(void)
+{
+	static struct profile_options o = { .peak_inaccuracy = 1.0, .detailed_freq = 2, .max_snapshots = 20,
+					    .heap_admin = 8, .alignment = 16 };
+
+	if (profile && any(PROFILE_RUNS) == 0) {
+		profile_free(profile);
+		profile = NULL;
+	}
+	if (!profile) {
+		o.time_unit = (enum time_unit)any(2);
+		profile = profile_new(&o, 0);
+	}
+	memory.control->head = memory.control->tail = 0;
+	memory.control->room = memory.ring_size;
+	pad_memory_set_flags(&memory, (any(4) ? 0 : PAD_STACK_POINTER) | (any(8) ? 0 : PAD_COUNT_ONLY));
+	copy.key = memory.key = hash_u64(++seed) << PAD_MARK_LOW; /* what the last run wrote is no record */
+	memset(path, 0, sizeof(path));
+	memset(depth, 0, sizeof(depth));
+	written_count = read_count = written_head = 0;
+	ring_init(&ring, &memory, arch_native);
+	for (uint32_t i = 0; i < USED; i++)
+		ring_reset_slot(&ring, i);
+}
+
+static bool run_once(void)
+{
+	const struct ring_reader reader = {
+		.event = on_event, .node = on_node, .quick = any(2) ? on_quick : NULL,
+		.is_counting = memory.flags & PAD_COUNT_ONLY,
+	};
+	bool was_broken;
+
+	for (uint64_t n = any(MAX_WRITTEN); n > 0; n--)
+		write_record();
+	for (uint64_t n = is_spoilt ? any(8) : 0; n > 0; n--)
+		spoil_once();
+	for (uint64_t n = any(12); n > 0; n--)
+		step(&reader);
+	if (is_spoilt && !any(64))
+		fork_ring();
+	catch_up(&reader);
+	was_broken = ring.broken;
+	CHECK(is_spoilt || (!was_broken && ring_pending(&ring) == 0));
+	ring_deinit(&ring);
+	return was_broken;
+}
+
+static void make_memory(struct pad_memory *m)
+{
+	const struct pad_memory_options options = { RING_SIZE, SLOTS, 8 };
+
+	CHECK(pad_memory_init(m, memfd_create("ring", MFD_ALLOW_SEALING), &options) == 0);
+	for (uint64_t i = 0; i < USED; i++)
+		CHECK(pad_slots_add(m, 100 + i, 1, 2) == (int)i);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long runs = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000, broken = 0;
+	pthread_t thread;
+
+	seed = argc > 2 ? strtoull(argv[2], NULL, 10) << 32 : 0;
+	make_memory(&memory);
+	make_memory(&copy);
+	if (pthread_create(&thread, NULL, spoil_for_ever, NULL) != 0)
+		return 1;
+	for (unsigned long i = 0; i < runs; i++) {
+		thread_runs = i / 256 % 16 == 0;
+		while (thread_runs == thread_rests)
+			usleep(100);
+		is_spoilt = thread_runs || any(8) > 0;
+		is_spoilt_later = is_spoilt && any(2);
+		begin();
+		broken += run_once();
+	}
+	printf("fuzz_ring: %lu runs, %lu rings found corrupt (%llx)\n", runs, broken, (unsigned long long)sum);
+	return 0;
+}

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Checks scripts/layers: each of its rules finds a violation that is planted in a small tree of sources.
+
+    tests/layers.py        prints "N passed, N failed"
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# A tree that keeps all rules: file: text.
+CLEAN = {
+    "arch/arch.h": "int arch_word_size(void);\n",
+    "arch/x86_64/arch.c": '#include "arch/arch.h"\nint arch_word_size(void)\n{\n\treturn 8; /* of rax */\n}\n',
+    "src/base/vec.h": "void vec_grow(void);\n",
+    "src/base/vec.c": '#include "base/vec.h"\nvoid vec_grow(void)\n{\n}\n',
+    "src/tracee/os/maps.h": "void maps_read(void);\n",
+    "src/tracee/os/maps.c": '#include "tracee/os/maps.h"\n#include "base/vec.h"\nvoid maps_read(void)\n{\n\tvec_grow();\n}\n',
+    "src/tracee/control/loop.h": "void loop_run(void);\n",
+    "src/tracee/control/loop.c": '#include "tracee/os/maps.h"\nvoid loop_run(void)\n{\n\tmaps_read();\n}\n',
+    "src/cli/main.c": '#include "arch/arch.h"\n#include "tracee/control/loop.h"\n'
+                      "int main(void)\n{\n\tloop_run();\n\treturn arch_word_size();\n}\n",
+}
+OF_TEST = {"src/base/sort.c": "void sort_words(void);\nvoid sort_words(void)\n{\n}\n",
+           "tests/unit/test_sort.c": "/* calls sort_words */\n"}
+LONG_FUNCTION = "static inline void f(void)\n{\n" + "\t;\n" * 61 + "}\n"
+
+# name: (rule or None if all is well, {file: text}); what follows CLEAN is added to the file's text.
+CASES = {
+    "clean": (None, {}),
+    "a function that a test calls": (None, OF_TEST),
+    "lower includes higher": ("include", {"src/base/vec.c": '#include "cli/main.h"\n'}),
+    "a stage that must not be known": ("include", {"src/profile/p.c": '#include "tracee/os/maps.h"\n'}),
+    "a directory outside the order": ("include", {"src/other/x.c": "int x;\n"}),
+    "an include of no directory": ("include", {"src/base/vec.c": '#include "nowhere/x.h"\n'}),
+    "another stage's library": ("include", {"src/profile/p.c": "#include <sys/ptrace.h>\n"}),
+    "tracee's lower includes higher": ("call", {"src/tracee/os/maps.c": '#include "tracee/control/loop.h"\n'}),
+    "lower calls higher": ("call", {"src/base/a.c": "void maps_read(void);\nvoid a(void);\nvoid a(void)\n{\n\tmaps_read();\n}\n",
+                                    "tests/unit/t.c": "a"}),
+    "a cycle of two": ("cycle", {"src/base/a.c": "void b(void);\nvoid a(void);\nvoid a(void)\n{\n\tb();\n}\n",
+                                 "src/base/b.c": "void a(void);\nvoid b(void);\nvoid b(void)\n{\n\ta();\n}\n"}),
+    "a cycle of three": ("cycle", {f"src/base/{x}.c": f"void {y}(void);\nvoid {x}(void);\nvoid {x}(void)\n{{\n\t{y}();\n}}\n"
+                                   for x, y in ("ab", "bc", "ca")}),
+    "a function without a caller": ("caller", {"src/base/a.c": "void a(void);\nvoid a(void)\n{\n}\n"}),
+    "a register": ("cpu", {"src/base/vec.h": "/* in rdi */\n"}),
+    "47 bits": ("assume", {"src/base/vec.h": "#define TOP (1ul << 47)\n"}),
+    "the highest address": ("assume", {"src/base/vec.h": "#define TOP 0x7ffffffff000\n"}),
+    "a page of 4096": ("assume", {"src/base/vec.h": "#define PAGE(x) ((x) & ~0xfff)\n"}),
+    "a return address": ("assume", {"src/base/vec.h": "#define BACK(sp) (sp + 8)\n"}),
+    "a breakpoint of one byte": ("assume", {"src/base/vec.h": "#define TRAP 0xcc\n"}),
+    "POKEUSER": ("assume", {"src/base/vec.h": "#define POKE PTRACE_POKEUSER\n"}),
+    "an old system call": ("assume", {"src/base/vec.h": "#define OPEN SYS_open\n"}),
+    "a long function": ("size", {"src/base/vec.h": LONG_FUNCTION}),
+    "a long file": ("size", {"src/base/vec.h": "\n" * 500}),
+    "a wide line": ("width", {"src/base/vec.h": "/*" + "\t" * 12 + "xx */\n"}),
+    "a line of 100": (None, {"src/base/vec.h": "/*" + "x" * 96 + "*/\n"}),
+    "a conflict marker": ("conflict", {"README": "<" * 7 + " HEAD\n"}),
+}
+
+
+def plant(tree, files):
+    for name, text in CLEAN.items():
+        write(tree / name, text + files.get(name, ""))
+    for name, text in files.items():
+        if name not in CLEAN:
+            write(tree / name, text)
+    (tree / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/layers", tree / "scripts/layers")
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def compile_tree(tree):
+    """One object file for each source that compiles: those with an include of nowhere have no symbols to check."""
+    for source in [*tree.rglob("src/**/*.c"), *tree.rglob("arch/**/*.c")]:
+        out = tree / "build/release" / source.relative_to(tree).with_suffix(".o")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cc", "-I.", "-Isrc", "-c", "-o", out, source], cwd=tree, stderr=subprocess.DEVNULL, check=False)
+
+
+def run_case(name, rule, files):
+    """An empty string, or what is wrong."""
+    with tempfile.TemporaryDirectory(prefix="ptmem-layers.") as directory:
+        tree = pathlib.Path(directory)
+        plant(tree, files)
+        compile_tree(tree)
+        done = subprocess.run([tree / "scripts/layers", "-v"], capture_output=True, text=True, check=False)
+    rules = {line.split("]")[0][1:] for line in done.stdout.splitlines() if line.startswith("[")}
+    wanted = {rule} if rule else set()
+    if rules != wanted or (done.returncode != 0) != bool(rule):
+        return f"exit {done.returncode}, rules {sorted(rules)} for {sorted(wanted)}: {done.stdout}{done.stderr}"
+    return ""
+
+
+def main():
+    failed = 0
+    for name, (rule, files) in CASES.items():
+        wrong = run_case(name, rule, files)
+        failed += bool(wrong)
+        print(f"FAIL layers/{name}: {wrong}" if wrong else f"ok layers/{name}")
+    print(f"{len(CASES) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    os.environ.pop("GIT_DIR", None)
+    sys.exit(main())

@@ -1,0 +1,127 @@
+/* Numbers for people, and the guess at functions that allocate for their callers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/amount.h"
+#include "symbols/wrapper.h"
+
+static void test_commas(void **state)
+{
+	static const struct { uint64_t n; const char *text; } rows[] = {
+		{0, "0"}, {999, "999"}, {1000, "1,000"}, {1234567, "1,234,567"},
+		{UINT64_MAX, "18,446,744,073,709,551,615"},
+	};
+	char out[AMOUNT_SIZE];
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_string_equal(amount_commas(rows[i].n, out), rows[i].text);
+}
+
+static void test_bytes(void **state)
+{
+	static const struct { double bytes; const char *text, *change; } rows[] = {
+		{0, "0 B", "0 B"}, {1023, "1023 B", "+1023 B"}, {1024, "1.0 KiB", "+1.0 KiB"},
+		{1048524, "1023.9 KiB", "+1023.9 KiB"}, {1048525, "1.0 MiB", "+1.0 MiB"},
+		{-1536, "-1.5 KiB", "-1.5 KiB"}, {7, "7 B", "+7 B"},
+		{18446744073709551615.0, "16.0 EiB", "+16.0 EiB"},
+	};
+	char out[AMOUNT_SIZE];
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		assert_string_equal(amount_bytes(rows[i].bytes, out), rows[i].text);
+		assert_string_equal(amount_change(rows[i].bytes, out), rows[i].change);
+	}
+	assert_string_equal(plural(1), "");
+	assert_string_equal(plural(0), "s");
+}
+
+static void test_wrapper(void **state)
+{
+	static const struct { const char *function, *object; bool is_wrapper; } rows[] = {
+		{"fill", "/bin/prog", false},
+		{"fill(int)", NULL, false},
+		{"xmalloc", NULL, true},
+		{"xmalloc.part.0", NULL, false},
+		{"g_malloc0", NULL, true},
+		{"sqlite3MemMalloc", NULL, true},
+		{"PyMem_RawMalloc", NULL, true},
+		{"malloc_stats_of_mine", NULL, false},
+		{"my_strdup", NULL, true},
+		{"operator new(unsigned long)", NULL, true},
+		{"std::vector<int, std::allocator<int> >::push_back(int const&)", NULL, true},
+		{"void std::vector<int>::_M_realloc_insert<int>(int&&)", "/bin/prog", true},
+		{"std::pair<int, int>* app::Table<std::string>::grow(std::string)", NULL, false},
+		{"app::fill(std::vector<int>&)", NULL, false},
+		{"app::(anonymous namespace)::fill(std::vector<int>&)", NULL, false},
+		{"main::{lambda(int)#1}::operator()(int) const", NULL, false},
+		{"alloc::vec::Vec<T>::push", NULL, true},
+		{"<alloc::string::String as core::clone::Clone>::clone", NULL, true},
+		{"<u8 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem", NULL, true},
+		{"<&[T] as core::convert::Into<alloc::vec::Vec<T>>>::into", NULL, true},
+		{"<T as alloc::string::ToString>::to_string", "/bin/prog", true},
+		{"<[alloc::string::String] as alloc::borrow::ToOwned>::to_owned", NULL, true},
+		{"<app::Node as core::clone::Clone>::clone", NULL, false},
+		{"<&app::Node as core::fmt::Display>::fmt", NULL, false},
+		{"<u8 as app::Encode>::encode", NULL, false},
+		{"<app::Node>::new", NULL, false},
+		{"zmalloc_usable", NULL, true},
+		{"ztryrealloc_usable_internal", "/usr/bin/redis-server", true},
+		{"xrealloc", NULL, true},
+		{"is_usable", NULL, false},
+		{"getline", "/lib/x86_64-linux-gnu/libc.so.6", true},
+		{"getline", "/usr/lib/libcurl.so.4", false},
+		{"run", "/usr/lib/libstdc++.so.6.0.30", true},
+		{NULL, "/usr/lib/libx.so", false},
+		{NULL, NULL, false},
+		{"", NULL, false},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct frame_text frame = {.function = rows[i].function, .object = rows[i].object};
+		bool is_wrapper = wrapper_rank(&frame) != RANK_SITE;
+		if (is_wrapper != rows[i].is_wrapper)
+			fail_msg("%s in %s", rows[i].function, rows[i].object);
+	}
+}
+
+/* Frames of libc whose object is unknown, and those that stand for a stack of wrappers alone. */
+static void test_rank(void **state)
+{
+	static const struct { struct frame_text frame; enum frame_rank rank; } rows[] = {
+		{{"__mmap64", "mmap64.c", NULL}, RANK_FUNCTION},
+		{{"sysmalloc_mmap.constprop.0", "malloc.c", NULL}, RANK_FUNCTION},
+		{{"brk", "brk.c", NULL}, RANK_FUNCTION},
+		{{"brk", NULL, "/usr/lib/libx.so.1"}, RANK_SITE},
+		{{"_int_malloc", NULL, "/bin/static"}, RANK_FUNCTION},
+		{{"__memset_avx512_unaligned_erms", "memset-vec-unaligned-erms.S", NULL}, RANK_FUNCTION},
+		{{"memset_all", "t.c", NULL}, RANK_SITE},
+		{{"strlen", NULL, NULL}, RANK_FUNCTION},
+		{{"inner", "strings.S", "/bin/prog"}, RANK_SITE},
+		{{"_dl_map_segments", "dl-map-segments.h", NULL}, RANK_LOADER},
+		{{"init_tls", "rtld.c", NULL}, RANK_LOADER},
+		{{NULL, NULL, "/lib64/ld-linux-x86-64.so.2"}, RANK_LOADER},
+		{{"allocate", "new_allocator.h", NULL}, RANK_STANDARD},
+		{{"(below main)", NULL, "/usr/lib/libc.so.6"}, RANK_UNNAMED},
+		{{"[anonymous]", NULL, NULL}, RANK_UNNAMED},
+		{{"[moved or grown]", NULL, NULL}, RANK_UNNAMED},
+		{{"[truncated]", NULL, NULL}, RANK_UNNAMED},
+		{{"[file libm.so.6]", NULL, "libm.so.6"}, RANK_MAPPING},
+		{{"[stack]", NULL, NULL}, RANK_MAPPING},
+		{{"???", NULL, "???"}, RANK_SITE},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (wrapper_rank(&rows[i].frame) != rows[i].rank)
+			fail_msg("%s", rows[i].frame.function);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_commas),
+		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_wrapper),
+		cmocka_unit_test(test_rank),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,285 @@
+/*
+ * The sampler of bytes and the estimates from samples. Everything here is seeded: the same numbers
+ * come out on each run.
+ *
+ * The statistical tests take 200 samples of one known population. An unbiased estimate's mean is
+ * within two of its standard errors of the truth, and about 95 % of the single estimates are within
+ * two of the standard errors that they claim. The same test with weights that are wrong by 3 % must
+ * fail: test_power.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/byte_sampler.h"
+#include "profile/profile.h"
+
+#define RUNS 200
+#define FIRST_SEED 401 /* of 20 ranges of 200 seeds one fails by chance; this is none of them */
+
+/* The share of sampled blocks is 1 - exp(-s / R). */
+static void test_probability(void **state)
+{
+	static const uint64_t sizes[] = {1, 16, 1000, 4096, 10000, 40000};
+	const double n = 1000000;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct byte_sampler s;
+		double p = -expm1(-(double)sizes[i] / 4096), hits = 0;
+
+		byte_sampler_init(&s, 4096, 7 + i);
+		for (int k = 0; k < (int)n; k++)
+			hits += byte_sampler_take(&s, sizes[i]);
+		assert_true(fabs(hits - n * p) < 3 * sqrt(n * p * (1 - p)) + 1);
+	}
+}
+
+/* Distances have mean and deviation R; a block of nothing has no mark. */
+static void test_distance(void **state)
+{
+	struct byte_sampler s, same;
+	double n = 1000000, sum = 0, squares = 0, r = 1 << 19;
+
+	(void)state;
+	byte_sampler_init(&s, 1 << 19, 1);
+	byte_sampler_init(&same, 1 << 19, 1);
+	for (int i = 0; i < (int)n; i++) {
+		double d = (double)byte_sampler_draw(&s) + 0.5;
+
+		assert_true((uint64_t)d == byte_sampler_draw(&same));
+		sum += d;
+		squares += (d - r) * (d - r);
+	}
+	assert_true(fabs(sum / n - r) < 3 * r / sqrt(n));
+	assert_true(fabs(sqrt(squares / n) / r - 1) < 0.01);
+	byte_sampler_init(&s, 1, 1);
+	for (int i = 0; i < 1000; i++)
+		assert_false(byte_sampler_take(&s, 0));
+}
+
+/* Weights in closed form, and their limits. */
+static void test_weights(void **state)
+{
+	const uint64_t r = 524288;
+	struct block block = {.addr = 0x1000, .size = 64};
+	struct weight w = estimate_weigh(r, &block, 8);
+	double p = -expm1(-64.0 / 524288);
+
+	(void)state;
+	assert_true(fabs((double)w.bytes - 64 / p) <= 1);
+	assert_true(fabs((double)w.extra - 8 / p) <= 1);
+	assert_int_equal(estimate_count(w.blocks), (uint64_t)(1 / p + 0.5));
+	assert_true(fabs(estimate_error(r, w.variance) / (double)r - 1) < 0.001);
+	block.size = 100 * r + 1;
+	w = estimate_weigh(r, &block, 8);
+	assert_int_equal(w.bytes, block.size);
+	assert_int_equal(w.extra, 8);
+	assert_int_equal(w.blocks, ESTIMATE_UNIT);
+	assert_int_equal(w.variance, 0);
+	/* the bound holds for all sizes */
+	for (uint64_t size = 1; size < 100 * r; size = size * 3 + 1) {
+		block.size = size;
+		w = estimate_weigh(r, &block, 0);
+		assert_true(estimate_error(r, w.variance) <= estimate_error_bound(r, w.bytes) * 1.001);
+	}
+}
+
+/* Rounding cancels, even where a weight is a few bytes. */
+static void test_rounding(void **state)
+{
+	double n = 100000, sum = 0, want = n * 3 / -expm1(-3.0 / 2);
+
+	(void)state;
+	for (int i = 0; i < (int)n; i++) {
+		struct block block = {.addr = 0x5500000 + 32ull * (unsigned)i, .size = 3};
+
+		sum += (double)estimate_weigh(2, &block, 0).bytes;
+	}
+	assert_true(fabs(sum - want) < 3 * 0.5 * sqrt(n));
+}
+
+static void test_resolution(void **state)
+{
+	const uint64_t r = 1 << 20;
+	struct block block = {.addr = 0x1000, .size = 16};
+	double bytes = 0, variance = 0;
+
+	(void)state;
+	for (int samples = 1; samples <= 4; samples++) {
+		struct weight w = estimate_weigh(r, &block, 0);
+
+		bytes += (double)w.bytes;
+		variance += (double)w.variance;
+		assert_int_equal(estimate_is_below_resolution(
+					 bytes, estimate_error(r, (uint64_t)variance)),
+				 samples < 3);
+	}
+	block.size = 100 * r; /* known exactly from one sample */
+	struct weight w = estimate_weigh(r, &block, 0);
+	assert_false(estimate_is_below_resolution((double)w.bytes, estimate_error(r, w.variance)));
+}
+
+/* -- 200 samples of a population -- */
+
+/* Blocks of @size; every third is freed. */
+struct site {
+	uint64_t size;
+	int count;
+};
+
+struct outcome {
+	double sum, squares; /* of the estimates */
+	int within;          /* two of their own standard errors of the truth */
+};
+
+struct estimate {
+	double value, error;
+};
+
+static void note(struct outcome *o, struct estimate e, double truth)
+{
+	o->sum += e.value;
+	o->squares += (e.value - truth) * (e.value - truth);
+	o->within += fabs(e.value - truth) <= 2 * e.error;
+}
+
+/* How many standard errors the mean of estimates times @factor is from @truth. */
+static double bias(const struct outcome *o, double truth, double factor)
+{
+	double mean = factor * o->sum / RUNS, deviation = factor * sqrt(o->squares / RUNS);
+
+	return deviation > 0 ? fabs(mean - truth) / (deviation / sqrt(RUNS)) : mean - truth;
+}
+
+/* The truth and three estimates of a run. */
+struct figures {
+	struct estimate live, peak;
+	double blocks, total, extra;
+};
+
+static struct figures run_sites(const struct site *site, size_t count, uint64_t r, uint64_t seed)
+{
+	struct profile_options o = {
+		.time_unit = TIME_BYTES, .detailed_freq = 10, .max_snapshots = 100,
+		.heap_admin = 8, .alignment = 16, .sample_interval = r,
+	};
+	struct profile *p = profile_new(&o, 0);
+	struct calltree *t = profile_calltree(p);
+	struct byte_sampler sampler;
+	taddr_t addr = 0x10000;
+
+	byte_sampler_init(&sampler, r, seed);
+	profile_start(p, 0);
+	for (size_t i = 0; i < count; i++) {
+		uint32_t node = calltree_get_child(t, 0, calltree_get_frame(t, 0x1000 + i, 0));
+		for (int k = 0; k < site[i].count; k++, addr += ROUND_UP(site[i].size + 8, 16ull)) {
+			struct event ev = {.kind = EVENT_ALLOC, .node = node, .addr = addr,
+					   .size = site[i].size};
+
+			if (!byte_sampler_take(&sampler, ev.size))
+				continue;
+			profile_event(p, &ev);
+			ev.kind = EVENT_FREE;
+			if (k % 3 == 0)
+				profile_event(p, &ev);
+		}
+	}
+	profile_check(p);
+	const struct profile_totals *n = profile_totals(p);
+	struct figures f = {
+		.live = {(double)n->live_bytes, profile_error(p, n->live_variance)},
+		.peak = {(double)n->peak_bytes, profile_error(p, n->peak_variance)},
+		.blocks = (double)profile_count(p, n->live_blocks),
+		.total = (double)n->allocated_bytes,
+		.extra = (double)n->extra,
+	};
+	assert_int_equal(n->unknown_frees, 0);
+	profile_free(p);
+	return f;
+}
+
+/* @factor: what all weights are wrong by. Whether the test holds. */
+static bool is_unbiased(const struct site *site, size_t count, uint64_t r, double factor)
+{
+	struct outcome live = {0}, blocks = {0}, total = {0}, extra = {0};
+	double live_truth = 0, blocks_truth = 0, total_truth = 0, extra_truth = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		double kept = site[i].count - (site[i].count + 2) / 3, size = (double)site[i].size;
+
+		live_truth += kept * size;
+		blocks_truth += kept;
+		total_truth += site[i].count * size;
+		extra_truth += kept * (8 + (double)(ROUND_UP(site[i].size, 16ull) - site[i].size));
+	}
+	for (uint64_t seed = FIRST_SEED; seed < FIRST_SEED + RUNS; seed++) {
+		struct figures f = run_sites(site, count, r, seed);
+		struct estimate scaled = {factor * f.live.value, factor * f.live.error};
+
+		note(&live, scaled, live_truth);
+		note(&blocks, (struct estimate){factor * f.blocks, 0}, blocks_truth);
+		note(&total, (struct estimate){factor * f.total, 0}, total_truth);
+		note(&extra, (struct estimate){factor * f.extra, 0}, extra_truth);
+	}
+	/* 95 % of 200 are 190; fewer than 181 or all of them are unlikely (one in a thousand) */
+	return bias(&live, live_truth, 1) <= 2 && bias(&blocks, blocks_truth, 1) <= 2 &&
+	       bias(&total, total_truth, 1) <= 2 && bias(&extra, extra_truth, 1) <= 2 &&
+	       live.within >= 181;
+}
+
+static const struct population {
+	const char *name;
+	uint64_t r;
+	size_t count;
+	struct site site[20];
+} populations[] = {
+	{"one site", 4096, 1, {{64, 12000}}},
+	{"odd sizes", 4096, 20,
+	 {{1, 9000}, {3, 3000}, {7, 3000}, {13, 2000}, {17, 2000}, {31, 1000}, {33, 1000},
+	  {63, 1000}, {65, 1000}, {127, 500}, {129, 500}, {255, 300}, {257, 300}, {511, 200},
+	  {1000, 100}, {1023, 100}, {2047, 50}, {4095, 30}, {4097, 30}, {8191, 20}}},
+	{"blocks near the interval", 4096, 3, {{2048, 300}, {4096, 200}, {6000, 200}}},
+	{"large and small blocks", 65536, 2, {{1000000, 6}, {100, 60000}}},
+	{"a short interval", 16, 2, {{3, 3000}, {24, 1000}}},
+};
+
+static void test_unbiased(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(populations); i++) {
+		const struct population *p = &populations[i];
+
+		if (!is_unbiased(p->site, p->count, p->r, 1))
+			fail_msg("%s: biased", p->name);
+	}
+}
+
+/* Weights that are wrong by 3 % do not pass. */
+static void test_power(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(populations); i++) {
+		const struct population *p = &populations[i];
+
+		if (is_unbiased(p->site, p->count, p->r, 1.03) ||
+		    is_unbiased(p->site, p->count, p->r, 0.97))
+			fail_msg("%s: a bias of 3 %% is not found", p->name);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_probability), cmocka_unit_test(test_distance),
+		cmocka_unit_test(test_weights),     cmocka_unit_test(test_rounding),
+		cmocka_unit_test(test_resolution),  cmocka_unit_test(test_unbiased),
+		cmocka_unit_test(test_power),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

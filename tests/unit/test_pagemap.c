@@ -1,0 +1,134 @@
+/*
+ * Which pages exist, by both ways to ask the kernel, of mappings of this process.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tracee/os/pagemap.h"
+
+#define PAGES 20000u /* more than are read at once */
+
+struct map_state {
+	taddr_t start;
+	uint8_t found[PAGES];
+};
+
+static void note(void *ctx, taddr_t start, taddr_t end)
+{
+	struct map_state *s = ctx;
+
+	assert_true(start < end && start % PAGE_SIZE_MIN == 0 && end % PAGE_SIZE_MIN == 0);
+	for (; start < end; start += PAGE_SIZE_MIN)
+		s->found[(start - s->start) / PAGE_SIZE_MIN]++;
+}
+
+static bool is_touched(size_t page)
+{
+	return page == 0 || page == PAGES - 1 || (page > 100 && page < 5000 && page % 3 != 0);
+}
+
+/* Between pages that nobody may touch, so that it stays a mapping by itself. */
+static uint8_t *map_pages(void)
+{
+	uint8_t *p = mmap(NULL, (PAGES + 2ul) * PAGE_SIZE_MIN, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	assert_true(p != MAP_FAILED);
+	assert_int_equal(mprotect(p + PAGE_SIZE_MIN, PAGES * (size_t)PAGE_SIZE_MIN, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(madvise(p, (PAGES + 2ul) * PAGE_SIZE_MIN, MADV_NOHUGEPAGE), 0);
+	return p + PAGE_SIZE_MIN;
+}
+
+static void look(bool may_scan, const uint8_t *map, struct map_state *state)
+{
+	struct present p;
+
+	memset(state, 0, sizeof(*state));
+	state->start = (taddr_t)(uintptr_t)map;
+	present_open(getpid(), may_scan, &p);
+	present_find(&p, state->start, state->start + PAGES * (taddr_t)PAGE_SIZE_MIN, note, state);
+	present_close(&p);
+}
+
+static void check(bool may_scan)
+{
+	static struct map_state state;
+	uint8_t *map = map_pages(), *empty = map_pages();
+
+	for (size_t i = 0; i < PAGES; i++)
+		if (is_touched(i))
+			map[i * PAGE_SIZE_MIN] = 1;
+	look(may_scan, map, &state);
+	for (size_t i = 0; i < PAGES; i++)
+		assert_int_equal(state.found[i], is_touched(i));
+	look(may_scan, empty, &state);
+	for (size_t i = 0; i < PAGES; i++)
+		assert_int_equal(state.found[i], 0);
+}
+
+static void test_scanned(void **state)
+{
+	(void)state;
+	check(true);
+}
+
+static void test_read(void **state)
+{
+	(void)state;
+	check(false);
+}
+
+/* 64 TiB in which nothing was touched: to read of each page would take minutes. */
+static void test_empty_is_passed_over(void **state)
+{
+	static struct map_state none;
+	size_t size = 64ul << 40;
+	struct present p;
+	uint8_t *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	(void)state;
+	if (map == MAP_FAILED)
+		skip(); /* vm.overcommit_memory is 2, or the address space is limited */
+	none.start = (taddr_t)(uintptr_t)map;
+	for (int may_scan = 0; may_scan < 2; may_scan++) {
+		present_open(getpid(), may_scan, &p);
+		present_find(&p, none.start, none.start + size, note, &none);
+		present_close(&p);
+	}
+	assert_int_equal(none.found[0], 0);
+	munmap(map, size);
+}
+
+/* What cannot be asked exists. */
+static void test_nobody(void **state)
+{
+	static struct map_state found;
+	struct present p;
+
+	(void)state;
+	found.start = PAGE_SIZE_MIN;
+	present_open(-1, true, &p);
+	present_find(&p, PAGE_SIZE_MIN, 3 * PAGE_SIZE_MIN, note, &found);
+	present_close(&p);
+	assert_int_equal(found.found[0], 1);
+	assert_int_equal(found.found[1], 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_scanned),
+		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_empty_is_passed_over),
+		cmocka_unit_test(test_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,201 @@
+/* Recordings as files: what is written is read again, and a file may be cut anywhere. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recording/recording_read.h"
+#include "recording/recording_write.h"
+
+struct file {
+	char *data;
+	size_t size, first_part; /* bytes to the end of the first group */
+};
+
+static void add_leaf(struct recording *r, uint64_t number, uint64_t bytes)
+{
+	const uint64_t row[LEAF_COLUMNS] = {
+		[LEAF_NUMBER] = number, [LEAF_BYTES] = bytes, [LEAF_ALLOCATIONS] = 1};
+
+	recording_add(r, RECORDING_LEAVES, row);
+}
+
+static void add_interval(struct recording *r, uint64_t shift, uint64_t i, uint64_t live)
+{
+	const uint64_t row[TIME_COLUMNS] = {
+		[TIME_SHIFT] = shift, [TIME_INTERVAL] = i, [TIME_LIVE_BYTES] = live};
+
+	recording_add(r, RECORDING_TIMELINE, row);
+}
+
+static void add_cell(struct recording *r, uint64_t leaf, uint64_t born, uint64_t died,
+		     uint64_t bytes)
+{
+	const uint64_t row[CELL_COLUMNS] = {
+		r->shift, leaf, born, died, bytes / 10, bytes};
+
+	recording_add(r, RECORDING_CELLS, row);
+}
+
+static void clear(struct recording *r)
+{
+	for (int id = 0; id < RECORDING_TABLES; id++)
+		recording_truncate(r, (enum recording_table_id)id, 0);
+}
+
+static void put_tables(FILE *f, const struct recording *r)
+{
+	for (int id = 0; id < RECORDING_TABLES; id++)
+		recording_write_rows(f, r, (enum recording_table_id)id, 0);
+	recording_write_sync(f);
+}
+
+/*
+ * Two parts. The second one has intervals of twice the length: 30 bytes of interval 1, which was not
+ * over, turn out to be 20; and 10 of 100 bytes of interval 0 were released in 1, now both 0.
+ */
+static struct file make_file(void)
+{
+	struct recording *r = recording_new();
+	struct file file = {0};
+	FILE *f = open_memstream(&file.data, &file.size);
+
+	recording_write_head(f);
+	recording_set_meta(r, "pid", "7");
+	add_leaf(r, 1, 130);
+	add_interval(r, 0, 0, 100);
+	add_interval(r, 0, 1, 120);
+	add_cell(r, 0, 0, 0, 0);
+	add_cell(r, 1, 0, 1023, 100);
+	add_cell(r, 1, 0, 1, 10);
+	add_cell(r, 1, 1, 1023, 30);
+	recording_write_texts(f, r, 1);
+	put_tables(f, r);
+	fflush(f);
+	file.first_part = file.size;
+	clear(r);
+	r->shift = 1;
+	add_leaf(r, 1, 170);
+	add_interval(r, 1, 0, 110);
+	add_interval(r, 1, 1, 90);
+	add_cell(r, 0, 0, 0, 0);
+	add_cell(r, 1, 0, 1023, 110);
+	add_cell(r, 1, 0, 1, 60);
+	add_cell(r, 1, 1, 1023, 40);
+	put_tables(f, r);
+	fclose(f);
+	recording_free(r);
+	return file;
+}
+
+static void expect_cell(const struct recording *r, size_t row, uint64_t born, uint64_t died,
+			uint64_t bytes)
+{
+	assert_int_equal(recording_get(r, RECORDING_CELLS, row, CELL_BORN), born);
+	assert_int_equal(recording_get(r, RECORDING_CELLS, row, CELL_DIED), died);
+	assert_int_equal(recording_get(r, RECORDING_CELLS, row, CELL_BYTES), bytes);
+}
+
+static void expect_first(const struct recording *r)
+{
+	assert_string_equal(recording_meta(r, "pid"), "7");
+	assert_int_equal(r->shift, 0);
+	assert_int_equal(recording_rows(r, RECORDING_CELLS), 3);
+	expect_cell(r, 0, 0, 1, 10);
+	expect_cell(r, 1, 0, 1023, 90);
+	expect_cell(r, 2, 1, 1023, 30);
+}
+
+static void expect_both(const struct recording *r)
+{
+	assert_int_equal(r->shift, 1);
+	assert_int_equal(recording_get(r, RECORDING_LEAVES, 0, LEAF_BYTES), 170);
+	assert_int_equal(recording_rows(r, RECORDING_TIMELINE), 2);
+	assert_int_equal(recording_rows(r, RECORDING_CELLS), 3);
+	expect_cell(r, 0, 0, 1, 60);
+	expect_cell(r, 1, 0, 1023, 50);
+	expect_cell(r, 2, 1, 1023, 40);
+}
+
+static void cut_anywhere(void **state)
+{
+	struct file file = make_file();
+
+	for (size_t size = 0; size <= file.size; size++) {
+		struct recording *r = NULL;
+		char *why = NULL;
+		int rc = recording_read(file.data, size, &r, &why);
+
+		assert_int_equal(rc == 0, size >= file.first_part);
+		if (rc != 0)
+			assert_true(why && *why);
+		else if (size < file.size)
+			expect_first(r);
+		else
+			expect_both(r);
+		free(why);
+		recording_free(r);
+	}
+	free(file.data);
+}
+
+/* A wrong byte is found: beyond the head only the size of a chunk may make it a shorter file. */
+static void changed_anywhere(void **state)
+{
+	struct file file = make_file();
+
+	for (size_t at = 0; at < file.size; at++) {
+		struct recording *r = NULL;
+		char *why = NULL;
+
+		file.data[at] ^= 0x40;
+		if (recording_read(file.data, file.size, &r, &why) == 0)
+			assert_true(r && !why);
+		else
+			assert_true(!r && why && *why);
+		file.data[at] ^= 0x40;
+		free(why);
+		recording_free(r);
+	}
+	free(file.data);
+}
+
+static void impossible_cells(void **state)
+{
+	static const struct {
+		uint64_t born, died, bytes;
+	} wrong[] = {{0, 1, 10}, {1, 0, 10}, {2, 1023, 10}, {512, 1023, 10}, {0, 600, 10}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		struct recording *r = recording_new(), *out = NULL;
+		char *data, *why = NULL;
+		size_t size;
+		FILE *f = open_memstream(&data, &size);
+
+		add_leaf(r, 1, 10);
+		add_interval(r, 0, 0, 10);
+		add_interval(r, 0, 1, 10);
+		add_cell(r, 1, wrong[i].born, wrong[i].died, wrong[i].bytes);
+		assert_int_equal(recording_write(f, r), 0);
+		fclose(f);
+		assert_int_not_equal(recording_read(data, size, &out, &why), 0);
+		assert_non_null(why);
+		free(why);
+		free(data);
+		recording_free(r);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cut_anywhere),
+		cmocka_unit_test(changed_anywhere),
+		cmocka_unit_test(impossible_cells),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
