@@ -147,7 +147,7 @@ left_without_room(True)
 @test("corruption/after-fields")
 def left_with_fields_changed(t):
     """What only pads read: with these they would lose events, or stop at each call, and no record is wrong."""
-    for how in ("owner", "off", "flags", "rule_bits", "raw_max"):
+    for how in ("owner", "off", "flags", "rule_bits", "raw_max", "slots_at", "slots_used"):
         run, _ = left_alone(t, False, lambda run: None, how)
         t.check(run.end(), "not corrupt any more")
         t.equal("output of the program", run.text(1), "ready\nOK\n")

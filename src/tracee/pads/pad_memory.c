@@ -269,6 +269,23 @@ void pad_memory_set_shared(struct pad_memory *m, bool is_shared)
 	__atomic_store_n(&m->control->shared, m->shared, __ATOMIC_RELAXED);
 }
 
+/* Where slots are, and how many of them threads have had. */
+static bool are_chunks_intact(const struct pad_memory *m)
+{
+	const volatile struct pad_control *c = m->control;
+	uint32_t left = m->used;
+
+	for (uint32_t i = 0; i < PAD_MAX_CHUNKS; i++) {
+		const struct pad_chunk *own = &m->chunk[i];
+		uint32_t used = i < m->chunk_count ? MIN(left, own->count) : 0;
+		taddr_t slots = i < m->chunk_count ? own->target : 0;
+		if (c->chunk[i].used != used || c->chunk[i].slots != slots)
+			return false;
+		left -= used;
+	}
+	return true;
+}
+
 bool pad_memory_is_intact(const struct pad_memory *m)
 {
 	const volatile struct pad_control *c = m->control;
@@ -276,7 +293,8 @@ bool pad_memory_is_intact(const struct pad_memory *m)
 	return c->owner == m->owner && c->off == m->off && c->flags == m->flags &&
 	       c->shared == m->shared && c->rules == m->target + m->rules &&
 	       c->rule_bits == m->rule_bits && c->ring == m->target + m->ring &&
-	       c->ring_mask == m->ring_size - 1 && c->key == m->key && c->raw_max == m->raw_max;
+	       c->ring_mask == m->ring_size - 1 && c->key == m->key && c->raw_max == m->raw_max &&
+	       are_chunks_intact(m);
 }
 
 uint32_t pad_memory_chunk(const struct pad_memory *m, uint32_t *index)
