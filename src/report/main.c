@@ -171,7 +171,7 @@ static bool set_format(struct report_request *r, const char *value)
 	} formats[] = {
 		{"text", FORMAT_TEXT}, {"json", FORMAT_JSON}, {"csv", FORMAT_CSV},
 		{"folded", FORMAT_FOLDED}, {"pprof", FORMAT_PPROF},
-		{"speedscope", FORMAT_SPEEDSCOPE},
+		{"speedscope", FORMAT_SPEEDSCOPE}, {"massif", FORMAT_MASSIF},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
@@ -238,8 +238,8 @@ static const struct report_option options[] = {
 	 "write an interactive report (HTML, for a browser)", set_html},
 	{"--snapshot", NULL, "WHICH", "peak, last or a snapshot's number",
 	 "which snapshot's paths: peak, last, N [peak, else last]", set_snapshot},
-	{"--format", NULL, "FORM", "text, json, csv, folded, pprof or speedscope",
-	 "text, json, csv, folded, pprof, speedscope [text]", set_format},
+	{"--format", NULL, "FORM", "text, json, csv, folded, pprof, speedscope or massif",
+	 "text, json, csv, folded, pprof, speedscope, massif [text]", set_format},
 	{"--at", NULL, "TIME", "a time", "of a recording: what was live then; 2.5, 300ms, 40%, end",
 	 set_at},
 	{"--range", NULL, "T1..T2", "two times", "what was allocated then, and still live at T2",

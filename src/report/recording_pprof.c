@@ -33,13 +33,14 @@ static int64_t text_of(struct pprof *p, enum recording_table_id id, size_t row, 
 	return text(p, p->r->text.data[recording_get(p->r, id, row, column)]);
 }
 
-/* @count messages of @size bytes, and pointers to them: all are zero. */
+/* @count messages of @size bytes, all zero, and pointers to them: the first one owns them. */
 static void *make_messages(size_t count, size_t size, void ***pointers_out)
 {
 	char *all = xcalloc(count + 1, size);
 
 	*pointers_out = xcalloc(count + 1, sizeof(**pointers_out));
-	for (size_t i = 0; i < count; i++)
+	(*pointers_out)[0] = all;
+	for (size_t i = 1; i < count; i++)
 		(*pointers_out)[i] = all + i * size;
 	return all;
 }
@@ -210,13 +211,19 @@ static void add_samples(struct pprof *p, const struct recording_view *v,
 
 /* -- the whole -- */
 
+/* A time of the file, which may be any text, in nanoseconds; 0 if there is none that fits. */
+static int64_t nanoseconds(const struct recording *r, const char *key, double unit)
+{
+	const char *value = recording_meta(r, key);
+	double time = value ? strtod(value, NULL) * unit : 0;
+
+	return time >= 0 && time < 9e18 ? (int64_t)time : 0;
+}
+
 static void add_times(struct pprof *p)
 {
-	const char *start = recording_meta(p->r, "start"),
-		   *duration = recording_meta(p->r, "duration");
-
-	p->profile.time_nanos = start ? (int64_t)(strtod(start, NULL) * 1e9) : 0;
-	p->profile.duration_nanos = duration ? (int64_t)(strtod(duration, NULL) * 1e6) : 0;
+	p->profile.time_nanos = nanoseconds(p->r, "start", 1e9);
+	p->profile.duration_nanos = nanoseconds(p->r, "duration", 1e6);
 }
 
 static void write_gzip(FILE *out, uint8_t *data, size_t size)

@@ -16,6 +16,7 @@
 #include "report/diff.h"
 #include "report/recording_csv.h"
 #include "recording/recording_json.h"
+#include "report/recording_massif.h"
 #include "report/recording_paths.h"
 #include "report/recording_pprof.h"
 #include "report/recording_speedscope.h"
@@ -171,6 +172,19 @@ static int print_pprof(const struct show *s)
 	return 0;
 }
 
+static int print_massif(const struct show *s)
+{
+	_cleanup_free_ char *why = NULL;
+	const struct recording_massif_options options = {
+		.threshold = s->request->text.threshold,
+		.match = s->request->question.match,
+	};
+
+	if (recording_massif_write(stdout, s->side[PATH_NEW], &options, &why) != 0)
+		return refuse(s->request, why);
+	return 0;
+}
+
 static int print_format(const struct show *s)
 {
 	switch (s->request->format) {
@@ -183,6 +197,8 @@ static int print_format(const struct show *s)
 	case FORMAT_SPEEDSCOPE:
 		recording_speedscope_write(stdout, s->side[PATH_NEW], &s->view[PATH_NEW], s->text);
 		return 0;
+	case FORMAT_MASSIF:
+		return print_massif(s);
 	case FORMAT_FOLDED:
 		return write_folded(s, "-");
 	default:

@@ -3,13 +3,13 @@
 
 #include <errno.h>
 #include <math.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "profile/cells.h"
+#include "report/recording_match.h"
 
 /* -- times -- */
 
@@ -149,68 +149,26 @@ static int view_thread(struct recording_view *v, const struct recording *r, cons
 	return found ? 0 : -EINVAL;
 }
 
-/* -- matches -- */
-
-static bool frame_matches(const struct recording *r, size_t frame, const regex_t *regex)
+static void keep_leaves(struct recording_view *v, const struct recording *r, const bool *is_wanted)
 {
-	uint64_t object = recording_get(r, RECORDING_FRAMES, frame, FRAME_OBJECT);
-	const uint64_t texts[] = {
-		recording_get(r, RECORDING_FRAMES, frame, FRAME_FUNCTION),
-		recording_get(r, RECORDING_FRAMES, frame, FRAME_FILE),
-		object ? recording_get(r, RECORDING_OBJECTS, object - 1, OBJECT_PATH) : 0,
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		if (texts[i] && regexec(regex, r->text.data[texts[i]], 0, NULL, 0) == 0)
-			return true;
-	return false;
-}
-
-/* By node: whether it or a caller of it matches. */
-static bool *matching_nodes(const struct recording *r, const regex_t *regex)
-{
-	size_t frames = recording_rows(r, RECORDING_FRAMES);
-	size_t nodes = recording_rows(r, RECORDING_NODES);
-	bool *frame = xcalloc(frames + 1, sizeof(*frame));
-	bool *node = xcalloc(nodes + 1, sizeof(*node));
-
-	for (size_t i = 0; i < frames; i++)
-		frame[i] = frame_matches(r, i, regex);
-	for (size_t i = 0; i < nodes; i++) {
-		uint64_t parent = recording_get(r, RECORDING_NODES, i, NODE_PARENT);
-
-		node[i] = frame[recording_get(r, RECORDING_NODES, i, NODE_FRAME)] ||
-			  (parent && node[parent - 1]);
+	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++) {
+		if (is_wanted && !is_wanted[i])
+			v->leaf[i] = (struct recording_value){0};
+		v->sum.bytes += v->leaf[i].bytes;
+		v->sum.blocks += v->leaf[i].blocks;
 	}
-	free(frame);
-	return node;
 }
 
 static int keep_matches(struct recording_view *v, const struct recording *r, const char *match,
 			char **why_out)
 {
-	regex_t regex;
-	char text[256];
-	int rc = match ? regcomp(&regex, match, REG_EXTENDED | REG_NOSUB) : 0;
+	bool *is_wanted;
+	int rc = recording_match(r, match, &is_wanted, why_out);
 
-	if (rc != 0) {
-		regerror(rc, &regex, text, sizeof(text));
-		*why_out = xasprintf("--match=%s: %s", match, text);
-		return -EINVAL;
-	}
-	bool *node = match ? matching_nodes(r, &regex) : NULL;
-
-	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++) {
-		uint64_t n = recording_get(r, RECORDING_LEAVES, i, LEAF_NODE);
-
-		if (node && !(n && node[n - 1]))
-			v->leaf[i] = (struct recording_value){0};
-		v->sum.bytes += v->leaf[i].bytes;
-		v->sum.blocks += v->leaf[i].blocks;
-	}
-	free(node);
-	if (match)
-		regfree(&regex);
+	if (rc != 0)
+		return rc;
+	keep_leaves(v, r, is_wanted);
+	free(is_wanted);
 	return 0;
 }
 
@@ -277,6 +235,24 @@ int recording_view_of(struct recording_view *v, const struct recording *r,
 	else
 		add_cells(v, r);
 	return end(v, r, match, 0, why_out);
+}
+
+void recording_view_peak(struct recording_view *v, const struct recording *r,
+			 const bool *is_wanted)
+{
+	begin(v, r);
+	add_peak(v, r);
+	keep_leaves(v, r, is_wanted);
+}
+
+void recording_view_at(struct recording_view *v, const struct recording *r, uint32_t interval,
+		       const bool *is_wanted)
+{
+	begin(v, r);
+	v->quantity = VIEW_AT;
+	v->last = interval;
+	add_cells(v, r);
+	keep_leaves(v, r, is_wanted);
 }
 
 void recording_view_deinit(struct recording_view *v)

@@ -39,6 +39,11 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 /* The same of @quantity, with the leaves of @match alone (NULL = all). */
 int recording_view_of(struct recording_view *v, const struct recording *r,
 		      enum recording_quantity quantity, const char *match, char **why_out);
+/* Of the peak, and of the end of an interval, with some leaves (recording_match.h; NULL = all). */
+void recording_view_peak(struct recording_view *v, const struct recording *r,
+			 const bool *is_wanted);
+void recording_view_at(struct recording_view *v, const struct recording *r, uint32_t interval,
+		       const bool *is_wanted);
 void recording_view_deinit(struct recording_view *v);
 
 /* "live after 1.250 s": what the values are. The caller frees it. */

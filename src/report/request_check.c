@@ -156,8 +156,13 @@ char *request_check(const struct report_request *r)
 		return xstrdup("--diff makes a table and with --flame a flame graph, "
 			       "no --png or --svg");
 	if (r->is_diff && (r->format == FORMAT_CSV || r->format == FORMAT_PPROF ||
-			   r->format == FORMAT_SPEEDSCOPE))
-		return xstrdup("--diff makes text, json or folded, not csv, pprof or speedscope");
+			   r->format == FORMAT_SPEEDSCOPE || r->format == FORMAT_MASSIF))
+		return xstrdup("--diff makes text, json or folded, not csv, pprof, speedscope or "
+			       "massif");
+	if (r->format == FORMAT_MASSIF && (r->question.at || r->question.range ||
+					   r->question.thread))
+		return xstrdup("--format=massif has all moments of all threads: --match alone "
+			       "chooses from them");
 	if (r->flame && r->x_size && r->x_size < FLAME_WIDTH_MIN)
 		return xstrdup("a flame graph is 300 pixels wide at least");
 	if (r->flame && ends_with(r->flame, ".png"))

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 
+import massif
 import recording_file
 from harness import BUILD, test
 
@@ -262,7 +263,7 @@ def _(t):
         report(t, wrong, path, status=255)
     diff = report(t, "--diff", path, path)
     t.check(re.search(r"^ +0 .* total$", diff, re.M), "a recording does not differ from itself")
-    for form in ("csv", "pprof", "speedscope"):
+    for form in ("csv", "pprof", "speedscope", "massif"):
         refused = t.run([os.path.join(BUILD, "ptmem-report"), "--diff", "--format=" + form, path, path])
         t.equal("status and output of a difference as " + form, (refused.status, refused.out), (255, b""))
         t.check(form.encode() in refused.err, "the message names " + form)
@@ -316,6 +317,82 @@ def _(t):
     t.equal("sum", (sum(profile["weights"]), profile["endValue"]), (data["peak"]["bytes"],) * 2)
     t.equal("samples", len(profile["samples"]), len(profile["weights"]))
     t.check(all(0 <= f < frames for s in profile["samples"] for f in s), "frames of samples")
+
+
+def massif_path(data, leaf):
+    """The nodes of a leaf as a tree of Massif's has them: address and function, without allocation functions."""
+    node, path = data["leaves"]["node"][leaf], []
+    while node >= 0:
+        path.append(data["nodes"]["frame"][node])
+        node = data["nodes"]["parent"][node]
+    frames = data["frames"]
+    while len(path) > 1 and frames["kind"][path[0]] == 2:
+        path.pop(0)
+    return tuple((int(frames["address"][f], 16), frames["function"][f] or "???") for f in reversed(path)) or ((0, "???"),)
+
+
+def by_path(data, rows):
+    sums = {}
+    for leaf, size in rows:
+        path = massif_path(data, leaf)
+        sums[path] = sums.get(path, 0) + size
+    return {path: size for path, size in sums.items() if size}
+
+
+def live_at(data, i):
+    c = data["cells"]
+    return [(leaf, size) for leaf, born, died, size in zip(c["leaf"], c["born"], c["died"], c["bytes"])
+            if born <= i and (died > i or died == -1)]
+
+
+def judge_massif(t, profile, data):
+    """Each snapshot against the tables of the recording."""
+    timeline, peak = data["timeline"], data["peak"]
+    t.equal("header", (profile.desc, profile.cmd, profile.time_unit), (data["meta"]["options"], data["meta"]["command"], "ms"))
+    at_peak, others = profile.peak(), [s for s in profile.snapshots if s["kind"] != "peak"]
+    t.equal("peak", (at_peak["time"], at_peak["mem_heap_B"]), (peak["time"], peak["bytes"]))
+    t.equal("bytes of the intervals", [s["mem_heap_B"] for s in others], timeline["live_bytes"])
+    ends = timeline["time"][1:] + [int(data["meta"]["duration"])]
+    t.equal("ends of the intervals", [s["time"] for s in others], ends)
+    times = [s["time"] for s in profile.snapshots]
+    t.equal("order of times", times, sorted(times))
+
+    def key(node):
+        return (int(node.address, 16), node.name)
+
+    t.equal("tree of the peak", at_peak["tree"].paths(key), by_path(data, zip(peak["leaf"], peak["bytes_of"])))
+    detailed = [i for i, s in enumerate(others) if s["kind"] == "detailed"]
+    t.equal("detailed", detailed, [i for i, b in enumerate(timeline["live_bytes"]) if b and (i % 10 == 9 or i + 1 == len(others))])
+    t.check(detailed, "some snapshots are detailed")
+    for i in detailed:
+        t.equal("tree of interval %d" % i, others[i]["tree"].paths(key), by_path(data, live_at(data, i)))
+
+
+@test("recording/massif")
+def _(t):
+    """Snapshots and trees are what the tables say; ms_print reads the file, and prints what ptmem-report does."""
+    result = t.profile([t.target("gcc-O2-pie", "threads"), "2", "20000"], ["--record=r"])
+    path, out = (os.path.join(result.directory, n) for n in ("r", "massif"))
+    data = report_json(t, path)
+
+    def write(*options):
+        with open(out, "w", encoding="utf-8") as file:
+            file.write(report(t, "--format=massif", *options, path))
+        return massif.Massif(out)
+
+    judge_massif(t, write("--threshold=0"), data)
+    whole, matching = write("--threshold=0"), write("--threshold=0", "--match=^step$")
+    t.equal("of a function", matching.peak()["tree"].paths(),
+            {path: size for path, size in whole.peak()["tree"].paths().items() if "step" in path})
+    t.equal("of no function", {s["mem_heap_B"] for s in write("--match=^nothing$").snapshots}, {0})
+    write("--threshold=30")
+    printed = t.ms_print([out], cwd=result.directory)
+    t.equal("status of ms_print: " + printed.err.decode(), printed.status, 0)
+    t.check("below massif's threshold (30.00%)" in printed.out.decode(), "what is below the threshold is summed up")
+    t.equal("ms_print and ptmem-report", report(t, out), printed.out.decode())
+    for wrong in ("--at=1", "--range=0..end", "--thread=1", "--diff"):
+        again = [path] if wrong == "--diff" else []
+        report(t, "--format=massif", wrong, path, *again, status=255)
 
 
 def heaptrack_temporary(path):

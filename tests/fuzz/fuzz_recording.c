@@ -15,9 +15,11 @@
 #include "base/log.h"
 #include "recording/recording_read.h"
 #include "recording/recording_write.h"
-#include "report/recording_csv.h"
 #include "recording/recording_json.h"
-#include "report/recording_paths.h"
+#include "report/recording_csv.h"
+#include "report/recording_massif.h"
+#include "report/recording_pprof.h"
+#include "report/recording_speedscope.h"
 #include "report/recording_text.h"
 
 const struct fuzz_seed fuzz_seeds[] = {
@@ -79,6 +81,28 @@ static void put_chunks(FILE *f, const uint8_t *data, size_t size)
 	}
 }
 
+static void use_massif(FILE *out, const struct recording *r)
+{
+	const struct recording_massif_options options = {.threshold = 1};
+	char *why = NULL;
+
+	CHECK(recording_massif_write(out, r, &options, &why) == 0);
+}
+
+static void use_view(FILE *out, const struct recording *r, const struct recording_question *q)
+{
+	struct recording_view v, total;
+	char *why = NULL;
+
+	CHECK(recording_view_init(&v, r, q, &why) == 0);
+	CHECK(recording_view_of(&total, r, VIEW_TOTAL, q->match, &why) == 0);
+	recording_csv_write(out, r, &v);
+	recording_speedscope_write(out, r, &v, "f");
+	recording_pprof_write(out, r, &v, &total);
+	recording_view_deinit(&v);
+	recording_view_deinit(&total);
+}
+
 static void use(const struct recording *r)
 {
 	static const struct recording_question all = {0}, at = {.at = "50%"},
@@ -88,17 +112,15 @@ static void use(const struct recording *r)
 	char *why = NULL;
 
 	recording_json_write(null, r);
+	recording_json_write_diff(null, r, r);
+	use_massif(null, r);
 	for (size_t i = 0; i < ARRAY_SIZE(questions); i++) {
-		struct recording_view v;
-
 		if (recording_text_print(null, r, questions[i], 10, &why) != 0) {
 			CHECK(why && *why);
 			free(why);
 			continue;
 		}
-		CHECK(recording_view_init(&v, r, questions[i], &why) == 0);
-		recording_csv_write(null, r, &v);
-		recording_view_deinit(&v);
+		use_view(null, r, questions[i]);
 	}
 	fclose(null);
 }
