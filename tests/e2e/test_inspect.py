@@ -29,6 +29,16 @@ class Inspected:
         if not words or words[0] != b"ready":
             raise Fail("the program printed %r" % words)
         self.live, self.blocks, self.mmapped = map(int, words[1:])
+        # until then they may touch pages
+        t.wait_until("its threads to sleep for good", lambda: all(map(self.is_asleep, self.tasks())))
+
+    def tasks(self):
+        return os.listdir("/proc/%d/task" % self.process.pid)
+
+    def is_asleep(self, tid):
+        """In the main thread's read, or in pause."""
+        with open("/proc/%d/task/%s/syscall" % (self.process.pid, tid), encoding="ascii") as file:
+            return file.read().split()[0] == ("0" if int(tid) == self.process.pid else "34")
 
     def step(self, letter):
         self.process.stdin.write(letter)
