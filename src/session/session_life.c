@@ -80,7 +80,7 @@ static bool own_code_at(void *ctx, const struct own_place *place, struct own_cod
 static bool is_code_at(void *ctx, taddr_t pc)
 {
 	const struct session *s = ctx;
-	return s->space->maps_fd >= 0 && maps_query(s->space->maps_fd, pc) == 1;
+	return s->space->files.maps >= 0 && maps_query(s->space->files.maps, pc) == 1;
 }
 
 void session_bind(struct session *s, struct address_space *space)

@@ -44,7 +44,7 @@ void call_continue_at(struct target *t, struct thread *th, struct arch_regs *reg
 /* Pads must know that their thread is inside a watched call, and when it is not any more. */
 static void set_guard(struct target *t, struct thread *th, struct call *call)
 {
-	struct pad_slot *slot = t->pad_hooks->slot(th);
+	struct pad_slot *slot = t->hooks.pads->slot(th);
 	if (!slot)
 		return;
 	call->outer_guard = slot->guard;
@@ -56,7 +56,7 @@ static void set_guard(struct target *t, struct thread *th, struct call *call)
 
 static void restore_guard(struct target *t, struct thread *th, const struct call *call)
 {
-	struct pad_slot *slot = t->pad_hooks->slot(th);
+	struct pad_slot *slot = t->hooks.pads->slot(th);
 	if (!slot)
 		return;
 	slot->guard = call->outer_guard;
@@ -70,10 +70,12 @@ static void restore_guard(struct target *t, struct thread *th, const struct call
 static void note_left(struct thread *th, const struct call *call)
 {
 	if (call->raised && call->probe->kind == PROBE_ALLOC)
-		*vec_add(&th->thrown) = (struct thrown){.sp = call->sp,
-							.probe = call->probe,
-							.args = call->args,
-							.raised = call->raised};
+		*vec_add(&th->calls.thrown) = (struct thrown){
+			.sp = call->sp,
+			.probe = call->probe,
+			.args = call->args,
+			.raised = call->raised,
+		};
 }
 
 /* @call's frame is gone without a return: a realloc that was in progress keeps its block. */
@@ -91,19 +93,20 @@ static void abandon(struct target *t, struct thread *th, const struct call *call
 
 void call_drop(struct target *t, struct thread *th, taddr_t sp)
 {
-	while (th->calls.count > 0 && th->calls.data[th->calls.count - 1].sp <= sp)
-		abandon(t, th, &th->calls.data[--th->calls.count]);
-	if (th->calls.count == 0)
-		th->had_signal = false;
+	while (th->calls.list.count > 0 && th->calls.list.data[th->calls.list.count - 1].sp <= sp)
+		abandon(t, th, &th->calls.list.data[--th->calls.list.count]);
+	if (th->calls.list.count == 0)
+		th->calls.had_signal = false;
 }
 
 bool call_is_nested(struct target *t, struct thread *th, const struct arch_regs *regs,
 		    const struct stack_view *where)
 {
-	if (th->calls.count == 0)
+	if (th->calls.list.count == 0)
 		return false;
-	taddr_t sp = regs->word[t->arch->sp], outer = th->calls.data[th->calls.count - 1].sp;
-	if (th->had_signal) {
+	const struct call *call = call_state_innermost(&th->calls);
+	taddr_t sp = regs->word[t->arch->sp], outer = call->sp;
+	if (th->calls.had_signal) {
 		struct stack_view view;
 		if (where)
 			view = *where;
@@ -113,20 +116,20 @@ bool call_is_nested(struct target *t, struct thread *th, const struct arch_regs 
 		if (unwinder_in_signal(th->process->space->unwinder, &view, outer + 1))
 			return false;
 	}
-	if (sp < outer && th->calls.data[th->calls.count - 1].is_suspended)
+	if (sp < outer && call->is_suspended)
 		return false;
 	if (sp < outer) {
 		t->stats.nested++;
 		return true;
 	}
 	call_drop(t, th, sp);
-	return th->calls.count > 0 && call_is_nested(t, th, regs, where);
+	return th->calls.list.count > 0 && call_is_nested(t, th, regs, where);
 }
 
 void call_enter(struct target *t, struct thread *th, const struct trap *trap,
 		const struct arch_regs *regs)
 {
-	struct call *call = vec_add(&th->calls);
+	struct call *call = vec_add(&th->calls.list);
 	taddr_t sp = regs->word[t->arch->sp];
 	*call = (struct call){.probe = trap->probe,
 			      .sp = sp,
@@ -136,8 +139,8 @@ void call_enter(struct target *t, struct thread *th, const struct trap *trap,
 	for (size_t i = 0; i < ARRAY_SIZE(call->saved); i++)
 		call->saved[i] = regs->word[t->arch->dwarf_word[t->arch->dwarf_saved[i]]];
 	set_guard(t, th, call);
-	if (th->calls.count == 1)
-		th->had_signal = false;
+	if (th->calls.list.count == 1)
+		th->calls.had_signal = false;
 	if (trap->probe->kind == PROBE_REALLOC && call->args.block) {
 		struct heap_event ev = call_event(t, th, HEAP_REALLOC_BEGIN, trap->probe, sp);
 		ev.old_addr = call->args.block;
@@ -151,15 +154,15 @@ bool call_leave(struct target *t, struct thread *th, taddr_t sp, taddr_t stub_re
 	/* calls noted deeper than this one were left by a jump */
 	if (sp > 0)
 		call_drop(t, th, sp - 1);
-	if (th->calls.count == 0)
+	if (th->calls.list.count == 0)
 		return false;
-	*out = th->calls.data[th->calls.count - 1];
+	*out = th->calls.list.data[th->calls.list.count - 1];
 	if (out->sp != sp || out->stub_return != stub_return)
 		return false;
-	th->calls.count--;
+	th->calls.list.count--;
 	restore_guard(t, th, out);
-	if (th->calls.count == 0)
-		th->had_signal = false;
+	if (th->calls.list.count == 0)
+		th->calls.had_signal = false;
 	return true;
 }
 

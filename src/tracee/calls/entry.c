@@ -15,6 +15,7 @@
 #include "arch/pad.h"
 #include "tracee/calls/calls.h"
 #include "tracee/calls/exceptions.h"
+#include "tracee/os/ptrace.h"
 #include "tracee/state/heap_event.h"
 #include "tracee/state/pad_hooks.h"
 #include "tracee/state/probe.h"
@@ -45,7 +46,7 @@ static enum trap_answer go_by_call(struct target *t, struct thread *th, const st
 /* The enum pad_kind of the pad's call that @th is inside of; 0 = none. */
 static uint32_t outer_pad_kind(struct target *t, struct thread *th, const struct arch_regs *regs)
 {
-	uint32_t kind = t->pad_hooks->outer_kind(t, th, regs);
+	uint32_t kind = t->hooks.pads->outer_kind(t, th, regs);
 	t->stats.nested += kind != 0;
 	return kind;
 }
@@ -55,31 +56,43 @@ static enum trap_answer serve_alloc(struct target *t, struct thread *th, struct 
 {
 	if (outer_pad_kind(t, th, regs) || call_is_nested(t, th, regs, NULL))
 		return go_by_jump(t, th, trap, regs);
-	th->has_deleted = false;
+	th->calls.has_deleted = false;
 	return go_by_call(t, th, trap, regs);
 }
 
 /* -- free -- */
 
-bool entry_is_in_delete(const struct thread *th, taddr_t sp)
+/* Whether @th, whose stack pointer is @sp, is inside the operator delete that it entered last. */
+static bool is_in_delete(const struct thread *th, taddr_t sp)
 {
+	const struct deleted *d = &th->calls.deleted;
 	uint64_t word = 0;
-	return th->has_deleted && sp <= th->deleted.sp &&
-	       space_read(th->process->space, th->deleted.sp, &word, sizeof(word)) == 0 &&
-	       word == th->deleted.return_pc;
+	return th->calls.has_deleted && sp <= d->sp &&
+	       space_read(th->process->space, d->sp, &word, sizeof(word)) == 0 &&
+	       word == d->return_pc;
+}
+
+bool entry_take_delete(const struct target *t, struct thread *th, taddr_t *block_out)
+{
+	struct arch_regs regs;
+	bool is_inside = th->calls.has_deleted && ptrace_get_regs(th->tid, &regs) == 0 &&
+			 is_in_delete(th, regs.word[t->arch->sp]);
+	th->calls.has_deleted = false;
+	if (is_inside)
+		*block_out = th->calls.deleted.block;
+	return is_inside;
 }
 
 static void note_delete(struct target *t, struct thread *th, const struct trap *trap, taddr_t block,
 			taddr_t sp)
 {
+	struct deleted *d = &th->calls.deleted;
+	*d = (struct deleted){.trap = trap->addr, .block = block, .sp = sp};
 	/* a thread that pads know enters a call instead: they do not report that it was left */
-	th->has_deleted = trap->probe->function == FUNCTION_DELETE && !t->pad_hooks->slot(th);
-	th->deleted.trap = trap->addr;
-	th->deleted.block = block;
-	th->deleted.sp = sp;
-	if (th->has_deleted && space_read(th->process->space, sp, &th->deleted.return_pc,
-					  sizeof(th->deleted.return_pc)) != 0)
-		th->has_deleted = false;
+	th->calls.has_deleted = trap->probe->function == FUNCTION_DELETE &&
+				!t->hooks.pads->slot(th) &&
+				space_read(th->process->space, sp, &d->return_pc,
+					   sizeof(d->return_pc)) == 0;
 }
 
 static void free_event(struct target *t, struct thread *th, struct trap *trap,
@@ -89,9 +102,9 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap,
 	taddr_t sp = regs->word[t->arch->sp];
 	probe_read_call(trap->probe, t->arch, regs, &args);
 	/* operator delete frees by calling another delete or free: one event */
-	if (th->has_deleted && th->deleted.block == args.block && th->deleted.trap != trap->addr &&
-	    entry_is_in_delete(th, sp)) {
-		th->has_deleted = trap->probe->function == FUNCTION_DELETE;
+	if (th->calls.has_deleted && th->calls.deleted.block == args.block &&
+	    th->calls.deleted.trap != trap->addr && is_in_delete(th, sp)) {
+		th->calls.has_deleted = trap->probe->function == FUNCTION_DELETE;
 		return;
 	}
 	note_delete(t, th, trap, args.block, sp);
@@ -112,7 +125,7 @@ static bool frees_inside(const struct thread *th, uint32_t outer_kind)
 {
 	if (outer_kind)
 		return outer_kind != PAD_DELETE;
-	return th->calls.data[th->calls.count - 1].probe->kind != PROBE_FREE;
+	return call_state_innermost(&th->calls)->probe->kind != PROBE_FREE;
 }
 
 static enum trap_answer serve_free(struct target *t, struct thread *th, struct trap *trap,
@@ -126,7 +139,7 @@ static enum trap_answer serve_free(struct target *t, struct thread *th, struct t
 	}
 	free_event(t, th, trap, regs, false);
 	/* pads record what it calls, unless they see that it is inside a call */
-	if (trap->probe->function == FUNCTION_DELETE && t->pad_hooks->slot(th))
+	if (trap->probe->function == FUNCTION_DELETE && t->hooks.pads->slot(th))
 		return go_by_call(t, th, trap, regs);
 	return go_by_jump(t, th, trap, regs);
 }
@@ -150,7 +163,7 @@ static bool is_own_mapping(struct target *t, struct thread *th, const struct tra
 			   const struct arch_regs *regs)
 {
 	struct address_space *s = th->process->space;
-	struct pad_slot *slot = t->pad_hooks->slot(th);
+	struct pad_slot *slot = t->hooks.pads->slot(th);
 	taddr_t sp = regs->word[t->arch->sp], caller = 0;
 	if (call_is_nested(t, th, regs, NULL) || (slot && slot->guard > sp) ||
 	    space_read(s, sp, &caller, sizeof(caller)) != 0)

@@ -11,7 +11,10 @@ trap_fn *entry_handler(const struct probe *probe);
 /* Serves the trap in a stub behind its call. */
 trap_fn entry_serve_return;
 
-/* Whether @th, whose stack pointer is @sp, is inside the operator delete that it entered last. */
-bool entry_is_in_delete(const struct thread *th, taddr_t sp);
+/*
+ * Pads follow @th from now on. Whether it is inside the operator delete that it entered last, whose
+ * own free is no event; *block_out is the block then.
+ */
+bool entry_take_delete(const struct target *t, struct thread *th, taddr_t *block_out);
 
 #endif

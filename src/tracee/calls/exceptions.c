@@ -98,8 +98,8 @@ bool exceptions_find_row(struct target *t, struct address_space *s)
 static void exchange_return(struct target *t, struct thread *th, bool to_stub)
 {
 	struct address_space *s = th->process->space;
-	for (size_t i = 0; i < th->calls.count; i++) {
-		const struct call *call = &th->calls.data[i];
+	for (size_t i = 0; i < th->calls.list.count; i++) {
+		const struct call *call = &th->calls.list.data[i];
 		if (!call->probe->may_throw || !exceptions_find_row(t, s))
 			continue;
 		uint64_t now = 0, want = to_stub ? call->stub_return : s->unwind_through.pc;
@@ -122,7 +122,7 @@ void exceptions_release_threads(struct target *t, struct address_space *s)
 	struct thread *th;
 	for_each_thread_in(t, s, th) {
 		struct arch_regs regs;
-		if (th->calls.count == 0 || ptrace_get_regs(th->tid, &regs) != 0)
+		if (th->calls.list.count == 0 || ptrace_get_regs(th->tid, &regs) != 0)
 			continue;
 		call_drop(t, th, regs.word[t->arch->sp]);
 		exchange_return(t, th, false);
@@ -132,22 +132,22 @@ void exceptions_release_threads(struct target *t, struct address_space *s)
 void exceptions_begin(struct target *t, struct thread *th, const struct arch_regs *regs)
 {
 	call_drop(t, th, regs->word[t->arch->sp]);
-	for (size_t i = 0; i < th->calls.count; i++)
-		th->calls.data[i].is_suspended = true;
-	t->pad_hooks->suspend(t, th, regs);
+	for (size_t i = 0; i < th->calls.list.count; i++)
+		th->calls.list.data[i].is_suspended = true;
+	t->hooks.pads->suspend(t, th, regs);
 }
 
 void exceptions_raise(struct target *t, struct thread *th, const struct arch_regs *regs)
 {
 	taddr_t exception = regs->word[t->arch->arg[0]];
 	exceptions_begin(t, th, regs);
-	for (size_t i = 0; i < th->calls.count; i++) {
-		struct call *call = &th->calls.data[i];
+	for (size_t i = 0; i < th->calls.list.count; i++) {
+		struct call *call = &th->calls.list.data[i];
 		if (!call->raised && call->probe->may_throw)
 			call->raised = exception;
 	}
 	exchange_return(t, th, false);
-	t->pad_hooks->raise(th, exception);
+	t->hooks.pads->raise(th, exception);
 }
 
 /*
@@ -156,8 +156,8 @@ void exceptions_raise(struct target *t, struct thread *th, const struct arch_reg
  */
 static void resume_calls(struct thread *th, taddr_t exception)
 {
-	for (size_t i = 0; i < th->calls.count; i++) {
-		struct call *call = &th->calls.data[i];
+	for (size_t i = 0; i < th->calls.list.count; i++) {
+		struct call *call = &th->calls.list.data[i];
 		if (call->raised && call->raised != exception)
 			continue;
 		call->is_suspended = false;
@@ -168,14 +168,14 @@ static void resume_calls(struct thread *th, taddr_t exception)
 static void emit_failures(struct target *t, struct thread *th, taddr_t exception)
 {
 	size_t left = 0;
-	for (size_t i = 0; i < th->thrown.count; i++) {
-		const struct thrown thrown = th->thrown.data[i];
+	for (size_t i = 0; i < th->calls.thrown.count; i++) {
+		const struct thrown thrown = th->calls.thrown.data[i];
 		if (thrown.raised == exception)
 			call_emit_failure(t, th, &thrown);
 		else if (thrown.raised)
-			th->thrown.data[left++] = thrown;
+			th->calls.thrown.data[left++] = thrown;
 	}
-	th->thrown.count = left;
+	th->calls.thrown.count = left;
 }
 
 void exceptions_catch(struct target *t, struct thread *th, const struct arch_regs *regs)
@@ -184,6 +184,6 @@ void exceptions_catch(struct target *t, struct thread *th, const struct arch_reg
 	call_drop(t, th, sp);
 	resume_calls(th, exception);
 	exchange_return(t, th, true);
-	t->pad_hooks->resume(th, exception, sp);
+	t->hooks.pads->resume(th, exception, sp);
 	emit_failures(t, th, exception);
 }

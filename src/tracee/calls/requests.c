@@ -158,7 +158,7 @@ static void serve_blocks(struct visit *v, const struct request *r)
 		s->pools = xcalloc(1, sizeof(*s->pools));
 	bool exists = pools_apply(s->pools, r, &ops);
 	if (s->pools->has_auto_free)
-		v->target->pad_hooks->answer_blocks(s);
+		v->target->hooks.pads->answer_blocks(s);
 	if (r->kind == REQUEST_POOL_EXISTS)
 		answer(v, exists);
 }
@@ -168,10 +168,10 @@ static bool is_inside_call(const struct visit *v)
 {
 	struct target *t = v->target;
 	struct thread *th = v->thread;
-	struct pad_slot *slot = t->pad_hooks->slot(th);
+	struct pad_slot *slot = t->hooks.pads->slot(th);
 	struct stack_view view;
 	uint64_t word = 0;
-	if (th->calls.count > 0) {
+	if (call_state_innermost(&th->calls)) {
 		fill_view(v, &view);
 		return call_is_nested(t, th, v->regs, &view);
 	}
@@ -352,7 +352,8 @@ static int install_marker(struct target *t, struct address_space *s, const struc
 	uint32_t size = marker_size(t->arch, s, marker, addr);
 	if (size == 0)
 		return -ENOEXEC;
-	if (s->journal && s->journal->trap_count > JOURNAL_TRAPS - JOURNAL_RESERVE)
+	const struct journal *journal = s->recovery.journal;
+	if (journal && journal->trap_count > JOURNAL_TRAPS - JOURNAL_RESERVE)
 		return -ENOSPC;
 	struct trap trap = {
 		.kind = TRAP_ENTRY,
@@ -385,7 +386,7 @@ void requests_install(struct target *t, struct address_space *s, struct module *
 				    (unsigned long)m->markers->list.data[i].vaddr, m->path,
 				    rc == -ENOEXEC ? "other code than in its file" : strerror(-rc));
 		t->stats.unprobed += rc != 0;
-		s->marker_count += rc == 0;
+		s->watch.markers += rc == 0;
 	}
 }
 
@@ -404,7 +405,7 @@ void requests_removed(struct address_space *s, struct trap *trap)
 
 void requests_fork(const struct address_space *from, struct address_space *to)
 {
-	to->marker_count = from->marker_count;
+	to->watch.markers = from->watch.markers;
 	if (!from->pools)
 		return;
 	to->pools = xcalloc(1, sizeof(*to->pools));

@@ -33,7 +33,7 @@ typedef void word_fn(void *ctx, uint64_t word);
 static int find_map(const struct address_space *s, taddr_t addr, struct map_bounds *out)
 {
 	struct maps maps;
-	int rc = s->maps_fd >= 0 ? maps_query_bounds(s->maps_fd, addr, out) : -ENOTTY;
+	int rc = s->files.maps >= 0 ? maps_query_bounds(s->files.maps, addr, out) : -ENOTTY;
 	if (rc >= 0)
 		return rc == 1 ? 0 : -EFAULT;
 	rc = maps_read(s->reader, &maps);
@@ -103,18 +103,18 @@ static void each_pc(struct target *t, struct address_space *s, struct thread *th
 	struct stack_view view;
 	bool is_whole = false;
 	int rc = ptrace_get_regs(th->tid, &regs);
-	if (rc != 0 && !th->is_in_vfork)
+	if (rc != 0 && !th->vfork.is_waiting)
 		return;
 	if (rc != 0)
-		regs = th->vfork_regs;
+		regs = th->vfork.regs;
 	_cleanup_free_ taddr_t *pcs = xmalloc(MAX_PCS * sizeof(*pcs));
 	stack_window_at_stop(t, th, &regs, &view);
 	const struct unwinder *u = s->unwinder;
 	size_t n = u ? u->stack_pcs(u->ctx, &view, pcs, MAX_PCS, &is_whole) : 0;
 	for (size_t i = 0; i < n; i++)
 		fn(ctx, pcs[i]);
-	for (size_t i = 0; i < th->calls.count; i++) {
-		const struct call *call = &th->calls.data[i];
+	for (size_t i = 0; i < th->calls.list.count; i++) {
+		const struct call *call = &th->calls.list.data[i];
 		if (space_holds_above(s, regs.word[t->arch->sp], call->return_at,
 				      call->stub_return))
 			fn(ctx, call->stub_return);
@@ -209,9 +209,10 @@ bool *stack_scan_used_areas(struct target *t, struct address_space *s)
 static void mark_injection(void *ctx, uint64_t word)
 {
 	struct collection *c = ctx;
+	const struct space_recovery *own = &c->space->recovery;
 	int i = journal_injection_at(c->space, word);
 	if (i >= 0) /* no thread is left in our own */
-		c->used[i] = c->space->journal->injection[i] != c->space->injection;
+		c->used[i] = own->journal->injection[i] != own->injection;
 }
 
 bool stack_scan_used_injections(struct target *t, struct address_space *s, bool *used_out)
@@ -219,7 +220,7 @@ bool stack_scan_used_injections(struct target *t, struct address_space *s, bool 
 	struct collection c = {.space = s, .used = used_out};
 	bool is_used = false;
 	memset(used_out, 0, JOURNAL_INJECTIONS * sizeof(*used_out));
-	if (t->is_guardian)
+	if (t->recovery.is_guardian)
 		each_thread_pc(t, s, mark_injection, &c);
 	for (size_t i = 0; i < JOURNAL_INJECTIONS; i++)
 		is_used |= used_out[i];

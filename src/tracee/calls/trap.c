@@ -22,11 +22,12 @@
 static void count_hit(struct target *t, struct address_space *s, const struct trap *trap)
 {
 	uint32_t hot = t->options.promote_at_once ? 1 : HOT_HITS;
-	if (!probe_may_be_hot(trap->probe) || trap->is_cold || !s->is_ready || ++s->hits < hot)
+	if (!probe_may_be_hot(trap->probe) || trap->is_cold || !s->is_ready ||
+	    ++s->promotion.hits < hot)
 		return;
-	s->hits = 0;
-	if (s->is_profiled && !s->is_break_only && !t->options.no_promotion)
-		t->promote = s;
+	s->promotion.hits = 0;
+	if (s->is_profiled && !s->promotion.is_impossible && !t->options.no_promotion)
+		t->loop.promote = s;
 }
 
 /*
@@ -54,7 +55,7 @@ static enum trap_answer serve(struct target *t, struct thread *th, struct trap *
 	s->pauses.trap_stops++;
 	t->hooks.restore_mask(t, th);
 	if (trap->kind == TRAP_ENTRY || trap->kind == TRAP_RETURN)
-		t->pad_hooks->catch_up(t, s);
+		t->hooks.pads->catch_up(t, s);
 	if (trap->kind == TRAP_ENTRY)
 		count_hit(t, s, trap);
 	return trap->serve(t, th, trap, regs);
@@ -71,7 +72,7 @@ enum trap_answer trap_serve(struct target *t, struct thread *th)
 	taddr_t addr = regs.word[t->arch->pc] - t->arch->trap_pc_offset;
 	if (step_is_left_over(t, th))
 		return TRAP_RESUME;
-	if (t->is_guardian)
+	if (t->recovery.is_guardian)
 		return serve_for_guardian(t, th, addr) ? TRAP_RESUME : TRAP_NOT_OURS;
 	struct trap *trap = space_trap_find(th->process->space, addr);
 	return trap ? serve(t, th, trap, &regs) : TRAP_NOT_OURS;

@@ -17,6 +17,7 @@
 #include "tracee/calls/requests.h"
 #include "tracee/control/attach_check.h"
 #include "tracee/control/cleanup.h"
+#include "tracee/control/control_internal.h"
 #include "tracee/control/install.h"
 #include "tracee/control/seize.h"
 #include "tracee/control/target.h"
@@ -125,15 +126,15 @@ static int install(struct target *t, struct process *p, enum attach_problem *pro
 static int stop_and_install(struct target *t, pid_t pid, enum attach_problem *problem_out)
 {
 	process_find(t, pid)->is_attaching = true;
-	t->fault_error = 0;
+	t->control->fault_error = 0;
 	int rc = target_seize_all(t, pid);
 	if (rc != 0) {
 		*problem_out = problem_of(rc);
 		return rc;
 	}
-	if (t->fault_error != 0) {
+	if (t->control->fault_error != 0) {
 		*problem_out = ATTACH_NO_FAULTS;
-		return t->fault_error;
+		return t->control->fault_error;
 	}
 	struct process *p = process_find(t, pid);
 	p->is_attaching = false;
@@ -152,8 +153,8 @@ static int attach_once(struct target *t, pid_t pid, enum attach_problem *problem
 	recovery_run(pid, cleanup_run);
 	image_read(pid, &image);
 	struct address_space *s = space_new(pid);
-	s->is_profiled = s->has_earlier_blocks = true;
-	s->image = image;
+	s->is_profiled = s->image.has_earlier_blocks = true;
+	s->image.id = image;
 	rc = read_modules(t, s, problem_out);
 	if (rc != 0) {
 		space_free(s);
@@ -163,7 +164,7 @@ static int attach_once(struct target *t, pid_t pid, enum attach_problem *problem
 		guardian_start(t, cleanup_run);
 	process_add(t, pid, s);
 	if (t->options.watch_brk || t->options.watch_mappings)
-		t->syscalls = SYSCALLS_SITES;
+		t->syscalls.way = SYSCALLS_SITES;
 	struct rt_boost boost;
 	uint64_t begin = target_clock();
 	rt_boost_begin(&boost);
@@ -229,8 +230,8 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 	enum attach_problem problem = ATTACH_OTHER, last;
 	uint64_t now = target_clock(), begin = now, since = now; /* when it became what it is */
 	int rc;
-	if (t->first_pid == 0)
-		t->first_pid = pid;
+	if (t->first.pid == 0)
+		t->first.pid = pid;
 	for (unsigned tries = 1;; tries++) {
 		last = problem;
 		rc = attach_once(t, pid, &problem, detail_out);

@@ -125,11 +125,11 @@ static void clean(struct journal *records, struct journal *r)
 	const struct event_sink sink = {.event = event, .thread_exit = thread_exit};
 	struct target *t = target_new(&options, &sink);
 	struct address_space *s = space_new(r->pid);
-	s->journal = r;
+	s->recovery.journal = r;
 	guardian_take_over(t, records, r);
 	s->is_ready = true; /* what is in it must be taken out */
-	if (image_read(r->pid, &s->image) != 0)
-		s->image = 0;
+	if (image_read(r->pid, &s->image.id) != 0)
+		s->image.id = 0;
 	fill_space(s, r);
 	process_add(t, r->pid, s);
 	if (seize(t, r->pid) == 0) {

@@ -13,6 +13,7 @@
 #include "tracee/control/target.h"
 #include "tracee/guard/trap_handler.h"
 #include "tracee/os/ptrace.h"
+#include "tracee/pads/pad_thread.h"
 #include "tracee/state/event_sink.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/space.h"
@@ -38,12 +39,11 @@ static void drop_other_threads(struct target *t, struct process *p, struct threa
 static void forget_former(struct target *t, struct thread *th)
 {
 	thread_wait_no_more(t, th);
-	th->calls.count = th->thrown.count = 0;
-	th->has_deleted = th->is_exiting = th->had_signal = false;
+	call_state_clear(&th->calls);
+	pad_thread_forget(th);
+	th->is_exiting = false;
 	th->held_signal = 0;
-	th->met_trap = th->misses_slot = false;
-	th->bounds_traps = 0;
-	th->thread_pointer = 0;
+	th->met_trap = false;
 	th->own_stack = (struct stack_range){0};
 	syscalls_forget(th);
 }
@@ -97,7 +97,7 @@ static void start_image(struct target *t, struct process *p, struct thread *th)
 	p->space = s;
 	p->is_vfork_child = false;
 	s->is_profiled = true;
-	if (t->journals) {
+	if (t->recovery.journals) {
 		p->awaits_start = true;
 		stop_in_image(th);
 		return;
@@ -159,7 +159,7 @@ void exec_serve(struct target *t, struct thread *th)
 	if (p->space && (is_first || is_followed) && !t->is_released) {
 		bool fits = is_supported_image(t, p->pid);
 		if (is_first && !fits)
-			t->refusal = ATTACH_32BIT;
+			t->first.refusal = ATTACH_32BIT;
 		else if (!fits)
 			log_warn("process %d: a 32-bit program (or one of another machine): not "
 				 "profiled",
@@ -176,7 +176,7 @@ void exec_serve(struct target *t, struct thread *th)
 			return;
 		}
 	}
-	if (t->syscalls == SYSCALLS_FILTER)
+	if (t->syscalls.way == SYSCALLS_FILTER)
 		stay_unprofiled(t, p, leader);
 	else
 		let_go(t, p, leader, SPACE_EXEC);

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "tracee/control/control_internal.h"
 #include "tracee/control/target.h"
 #include "tracee/os/limit.h"
 #include "tracee/pads/ring.h"
@@ -120,7 +121,7 @@ static void close_all(struct faults *f)
 
 void faults_free(struct target *t)
 {
-	struct faults *f = t->faults;
+	struct faults *f = t->control->faults;
 	if (!f)
 		return;
 	close_all(f);
@@ -129,7 +130,7 @@ void faults_free(struct target *t)
 	vec_deinit(&f->polled);
 	free(f->scratch);
 	free(f);
-	t->faults = NULL;
+	t->control->faults = NULL;
 }
 
 /* -- opening -- */
@@ -264,11 +265,11 @@ static int open_first(struct faults *f, pid_t tid, bool enable_on_exec)
 
 int faults_add(struct target *t, pid_t tid, bool enable_on_exec)
 {
-	bool is_first = !t->faults;
+	bool is_first = !t->control->faults;
 	if (is_first)
-		t->faults = faults_new(t);
-	int rc = is_first ? open_first(t->faults, tid, enable_on_exec) :
-			    open_all(t->faults, tid, enable_on_exec, false);
+		t->control->faults = faults_new(t);
+	int rc = is_first ? open_first(t->control->faults, tid, enable_on_exec) :
+			    open_all(t->control->faults, tid, enable_on_exec, false);
 	if (rc != 0 && is_first)
 		faults_free(t);
 	return rc;
@@ -367,7 +368,7 @@ static void serve_record(struct target *t, enum fault_kind kind, const struct fa
 		.data = r->stack, .size = r->stack_size, .read = read_nothing, .is_stopped = true,
 		.is_copy = true};
 	for (size_t i = 0; i < ARCH_DWARF_REGS && r->regs; i++)
-		view.regs.reg[i] = r->regs[t->faults->reg_index[i]];
+		view.regs.reg[i] = r->regs[t->control->faults->reg_index[i]];
 	view.start = view.regs.reg[t->arch->dwarf_sp];
 	if (is_recorders(t, s, &view, r->addr))
 		return;
@@ -397,7 +398,7 @@ static const uint8_t *bytes_at(struct faults *f, const struct fault_ring *r, uin
 
 static size_t drain_ring(struct target *t, enum fault_kind kind, struct fault_ring *r)
 {
-	struct faults *f = t->faults;
+	struct faults *f = t->control->faults;
 	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE),
 		 tail = r->page->data_tail;
 	size_t n = 0;
@@ -423,10 +424,10 @@ static size_t drain_ring(struct target *t, enum fault_kind kind, struct fault_ri
 size_t faults_drain(struct target *t)
 {
 	size_t n = 0;
-	for (int k = 0; t->faults && k < FAULT_KINDS; k++) {
-		for (size_t i = 0; i < t->faults->ring[k].count; i++) {
-			if (t->faults->ring[k].data[i].page)
-				n += drain_ring(t, k, &t->faults->ring[k].data[i]);
+	for (int k = 0; t->control->faults && k < FAULT_KINDS; k++) {
+		for (size_t i = 0; i < t->control->faults->ring[k].count; i++) {
+			if (t->control->faults->ring[k].data[i].page)
+				n += drain_ring(t, k, &t->control->faults->ring[k].data[i]);
 		}
 	}
 	return n;
@@ -439,7 +440,7 @@ static void add_polled(struct faults *f, int fd)
 
 void faults_wait(struct target *t, const struct timespec *at_most)
 {
-	struct faults *f = t->faults;
+	struct faults *f = t->control->faults;
 	struct signalfd_siginfo info;
 	if (f->polled.count == 0) {
 		sigset_t set;
@@ -457,15 +458,15 @@ void faults_wait(struct target *t, const struct timespec *at_most)
 
 bool faults_are_pressed(const struct target *t)
 {
-	for (int k = 0; t->faults && k < FAULT_KINDS; k++) {
-		for (size_t i = 0; i < t->faults->ring[k].count; i++) {
-			const struct fault_ring *r = &t->faults->ring[k].data[i];
+	for (int k = 0; t->control->faults && k < FAULT_KINDS; k++) {
+		for (size_t i = 0; i < t->control->faults->ring[k].count; i++) {
+			const struct fault_ring *r = &t->control->faults->ring[k].data[i];
 			uint64_t head =
 				r->page ? __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE) :
 					  0;
 			uint64_t filled = r->page ? head - r->page->data_tail : 0;
 			if (filled > r->size / 4 ||
-			    (filled > 0 && t->faults->received < FIRST_RECORDS))
+			    (filled > 0 && t->control->faults->received < FIRST_RECORDS))
 				return true;
 		}
 	}
@@ -475,7 +476,7 @@ bool faults_are_pressed(const struct target *t)
 void faults_report(const struct target *t, struct fault_report *out)
 {
 	uint64_t counted = 0, n;
-	const struct faults *f = t->faults;
+	const struct faults *f = t->control->faults;
 	*out = (struct fault_report){0};
 	for (size_t i = 0; f && i < f->fds.count; i++) {
 		if (read(f->fds.data[i], &n, sizeof(n)) == sizeof(n))

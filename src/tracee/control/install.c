@@ -55,8 +55,8 @@
 
 static void count_probe(struct target *t, struct address_space *s, const struct probe *probe)
 {
-	s->probe_count += probe->function != FUNCTION_NONE;
-	t->stats.probes = MAX(t->stats.probes, s->probe_count);
+	s->watch.functions += probe->function != FUNCTION_NONE;
+	t->stats.probes = MAX(t->stats.probes, s->watch.functions);
 }
 
 /* The dynamic linker has changed its list of objects. */
@@ -161,7 +161,7 @@ static void install_functions(struct target *t, struct thread *th, struct addres
 static void install_module(struct target *t, struct thread *th, struct address_space *s,
 			   struct module *m)
 {
-	bool has_sites = t->syscalls == SYSCALLS_SITES;
+	bool has_sites = t->syscalls.way == SYSCALLS_SITES;
 	if (m->is_vdso || (t->options.no_probes && !has_sites))
 		return;
 	if (m->file)
@@ -178,7 +178,7 @@ struct install_context {
 static void module_loaded(void *ctx, struct address_space *s, struct module *m)
 {
 	struct install_context *c = ctx;
-	if (!s->is_left)
+	if (!s->watch.is_left)
 		install_module(c->target, c->thread, s, m);
 	if (s->user)
 		c->target->sink.module_loaded(c->target->sink.ctx, s, m);
@@ -195,7 +195,7 @@ void install_update(struct target *t, struct address_space *s, struct thread *th
 {
 	struct install_context c = {t, th};
 	space_update_modules(s, module_loaded, module_unloaded, &c);
-	if (t->syscalls == SYSCALLS_SITES && !s->is_left)
+	if (t->syscalls.way == SYSCALLS_SITES && !s->watch.is_left)
 		syscall_sites_check_code(t, s);
 }
 
@@ -217,9 +217,10 @@ int install_probes(struct target *t, struct address_space *s, struct thread *th)
 	stub_area_adopt(s);
 	for (size_t i = 0; i < s->modules.count; i++)
 		install_module(t, th, s, s->modules.data[i]);
-	if (t->syscalls == SYSCALLS_SITES)
+	if (t->syscalls.way == SYSCALLS_SITES)
 		syscall_sites_check_code(t, s);
-	if (s->probe_count + s->marker_count == 0 && !t->options.no_probes && !loader_is_there(s))
+	if (s->watch.functions + s->watch.markers == 0 && !t->options.no_probes &&
+	    !loader_is_there(s))
 		return -ENOENT;
 	syscalls_start(t, s, th);
 	if (s->is_profiled)
@@ -237,7 +238,7 @@ void install_at_start(struct target *t, struct thread *th)
 	if (install_probes(t, p->space, th) != -ENOENT)
 		return;
 	if (p->is_first_image) {
-		t->refusal = ATTACH_NO_PROBES;
+		t->first.refusal = ATTACH_NO_PROBES;
 		kill(p->pid, SIGKILL); /* nothing of it ran */
 	} else {
 		log_warn("process %d: no malloc or other allocation function found; a stripped "
@@ -306,8 +307,8 @@ static void keep_pads_together(struct target *t, struct address_space *s, struct
 	taddr_t at = s->pads ? pads_mapped_at(s, &size) : 0;
 	if (!stay && at)
 		unmap(t, th, at, size);
-	else if (!stay && s->journal && s->journal->shared)
-		unmap(t, th, s->journal->shared, s->journal->shared_size);
+	else if (!stay && s->recovery.journal && s->recovery.journal->shared)
+		unmap(t, th, s->recovery.journal->shared, s->recovery.journal->shared_size);
 }
 
 static bool is_outside_areas(void *ctx, taddr_t pc)
@@ -337,11 +338,11 @@ static void step_threads_out(struct target *t, struct address_space *s)
 /* The handler is about to go: from now on no SIGTRAP may come. */
 static void drain_sigtraps(struct target *t, struct address_space *s)
 {
-	if (!s->journal || !s->journal->has_handler)
+	if (!s->recovery.journal || !s->recovery.journal->has_handler)
 		return;
 	struct thread *th;
 	for_each_thread_in(t, s, th) {
-		if (!th->is_exiting && th->is_held && !th->is_in_vfork)
+		if (!th->is_exiting && th->is_held && !th->vfork.is_waiting)
 			inject_drain_sigtrap(t, th);
 	}
 }
@@ -350,7 +351,7 @@ bool install_remove(struct target *t, struct address_space *s, struct thread *th
 {
 	uint32_t id = s->id;
 	/* a walk of stacks, below, may find a module that no loader has announced yet */
-	s->is_left = true;
+	s->watch.is_left = true;
 	pads_disarm(t, s);
 	world_serve_traps(t, s);
 	if (!space_exists(t, id))

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "base/proc.h"
+#include "tracee/control/control_internal.h"
 #include "tracee/control/timers.h"
 #include "tracee/inject/stops.h"
 #include "tracee/os/clock.h"
@@ -178,17 +179,17 @@ static void continue_program(pid_t pid)
 
 void job_note_stop(struct target *t, const struct process *p, int sig)
 {
-	if (!p->is_started || t->job->signal == sig)
+	if (!p->is_started || t->control->job->signal == sig)
 		return;
-	t->job->signal = sig;
-	t->job->again_ns = t->job->awake_ns = 0;
+	t->control->job->signal = sig;
+	t->control->job->again_ns = t->control->job->awake_ns = 0;
 	discard_pending(SIGCONT);
 }
 
 /* The started program; NULL if it is not stopped. */
 static struct process *find_stopped(struct target *t)
 {
-	struct process *p = process_find(t, t->first_pid);
+	struct process *p = process_find(t, t->first.pid);
 	return p && p->is_started && is_stopped(t, p) ? p : NULL;
 }
 
@@ -202,7 +203,7 @@ static struct process *find_stopped(struct target *t)
 static bool serve_waiting(struct target *t)
 {
 	bool is_clean = false;
-	for (int n = 0; n < STOPS_IN_A_ROW && !t->promote && !t->must_restart; n++) {
+	for (int n = 0; n < STOPS_IN_A_ROW && !t->loop.promote && !t->loop.must_restart; n++) {
 		bool has_served = stops_serve_next(t, true) == 0;
 		if (!has_served && is_clean)
 			return true;
@@ -216,7 +217,7 @@ static bool serve_waiting(struct target *t)
 /* The watcher has continued us. */
 static void stay_awake(struct target *t)
 {
-	struct job *job = t->job;
+	struct job *job = t->control->job;
 	job->awake_ns = MIN(MAX(2 * job->awake_ns, AWAKE_MIN_NS), AWAKE_MAX_NS);
 	job->again_ns = target_clock() + job->awake_ns;
 	timers_wake_by(t, job->again_ns);
@@ -233,7 +234,7 @@ static bool was_continued(const struct job *job)
 
 void job_follow(struct target *t)
 {
-	struct job *job = t->job;
+	struct job *job = t->control->job;
 	if (!job->signal || target_clock() < job->again_ns || !serve_waiting(t))
 		return;
 	struct process *p = find_stopped(t);
@@ -264,15 +265,15 @@ void job_begin(struct target *t)
 	for (size_t i = 0; i < CAUGHT; i++) {
 		struct sigaction old;
 		if (sigaction(caught[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-			t->job->is_caught[i] = sigaction(caught[i], &action, NULL) == 0;
+			t->control->job->is_caught[i] = sigaction(caught[i], &action, NULL) == 0;
 	}
 }
 
 void job_end(struct target *t)
 {
 	for (size_t i = 0; i < CAUGHT; i++) {
-		if (t->job->is_caught[i])
+		if (t->control->job->is_caught[i])
 			signal(caught[i], SIG_DFL);
-		t->job->is_caught[i] = false;
+		t->control->job->is_caught[i] = false;
 	}
 }

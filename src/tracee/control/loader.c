@@ -29,8 +29,8 @@ bool loader_has_changed(struct address_space *s, const struct trap *trap)
 	if (!m || !m->sites || !m->sites->r_debug ||
 	    space_read(s, m->bias + m->sites->r_debug, &now, sizeof(now)) != 0)
 		return true;
-	bool begins = now.r_state != RT_CONSISTENT && !s->is_loading;
-	s->is_loading = now.r_state != RT_CONSISTENT;
+	bool begins = now.r_state != RT_CONSISTENT && !s->watch.is_loading;
+	s->watch.is_loading = now.r_state != RT_CONSISTENT;
 	return !begins;
 }
 

@@ -125,12 +125,6 @@ static struct thread *adopt_leader(struct target *t, pid_t tid)
 	return p ? thread_add(t, tid, p) : NULL;
 }
 
-static void copy_calls(const struct thread *from, struct thread *to)
-{
-	for (size_t i = 0; i < from->calls.count; i++)
-		*vec_add(&to->calls) = from->calls.data[i];
-}
-
 /* @s as @pid, a fork by @th (NULL: that is dead), has it for itself. */
 static struct address_space *fork_space(struct target *t, struct address_space *s,
 					struct thread *th, pid_t pid)
@@ -185,10 +179,10 @@ static void serve_child(struct target *t, struct thread *th, enum stop_kind kind
 		struct thread *born = thread_add(t, (pid_t)child, p);
 		born->is_new = true;
 		if (!(flags & CLONE_VM))
-			copy_calls(th, born);
+			call_state_copy(&born->calls, &th->calls);
 		thread_stacks_thread_started(t, th, born);
 	}
-	th->is_in_vfork = kind == STOP_VFORK && ptrace_get_regs(th->tid, &th->vfork_regs) == 0;
+	th->vfork.is_waiting = kind == STOP_VFORK && ptrace_get_regs(th->tid, &th->vfork.regs) == 0;
 	if (kind == STOP_VFORK) /* returns when the child is gone, which is stopped with us */
 		thread_resume(t, th, 0);
 	else
@@ -225,9 +219,9 @@ static void serve_end(struct target *t, struct thread *th, int status)
 	thread_remove(t, th);
 	if (tid == s->pid)
 		s->exit_status = status;
-	if (tid == p->pid && p->is_started && !t->has_status) {
-		t->has_status = true;
-		t->status = status;
+	if (tid == p->pid && p->is_started && !t->first.has_status) {
+		t->first.has_status = true;
+		t->first.status = status;
 		job_end(t);
 	}
 	if (p->threads > 0)
@@ -277,12 +271,11 @@ static void serve_signal(struct target *t, struct thread *th, int sig)
 		return;
 	if (answer == TRAP_WAIT) {
 		th->waits_for_room = true;
-		t->waiters++;
+		t->loop.waiters++;
 		thread_consume_stop(t, th);
 		return;
 	}
-	if (th->calls.count > 0)
-		th->had_signal = true;
+	call_state_note_signal(&th->calls);
 	thread_resume(t, th, sig);
 }
 
@@ -337,9 +330,9 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	if (!th) {
 		if (stop.kind != STOP_EXITED && stop.kind != STOP_KILLED) {
 			put_aside(t, tid, status);
-		} else if (tid == t->first_pid && !t->has_status) {
-			t->has_status = true;
-			t->status = status;
+		} else if (tid == t->first.pid && !t->first.has_status) {
+			t->first.has_status = true;
+			t->first.status = status;
 		}
 		return;
 	}
@@ -348,7 +341,7 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	/* any stop takes an interrupt that was still to come with it (ptrace_stop in the kernel) */
 	bool was_interrupted = th->was_interrupted;
 	th->was_interrupted = false;
-	th->is_in_vfork = false;
+	th->vfork.is_waiting = false;
 	if (th->process->awaits_start && (stop.kind == STOP_INTERRUPT || stop.kind == STOP_GROUP))
 		exec_start_image(t, th);
 	switch (stop.kind) {

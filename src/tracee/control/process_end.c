@@ -21,8 +21,8 @@ void process_leave_space(struct target *t, struct process *p, enum space_end why
 		if (s->user)
 			t->sink.space_end(t->sink.ctx, s, why);
 		pads_free(t, s);
-		if (t->promote == s)
-			t->promote = NULL;
+		if (t->loop.promote == s)
+			t->loop.promote = NULL;
 		requests_free(s);
 		space_free(s);
 	} else if (s->reader == p->pid) {
@@ -35,6 +35,6 @@ void process_remove(struct target *t, struct process *p, enum space_end why)
 {
 	process_unlink(t, p);
 	process_leave_space(t, p, why);
-	roots_free(p->last_roots);
+	roots_forget_exits(p);
 	free(p);
 }

@@ -232,8 +232,8 @@ int roots_collect(struct target *t, struct address_space *s, struct roots **out)
 			add_thread(t, th->tid, r);
 	}
 	for (size_t i = 0; i < t->processes.count; i++)
-		if (t->processes.data[i]->space == s && t->processes.data[i]->last_roots)
-			add_noted(t->processes.data[i]->last_roots, r);
+		if (t->processes.data[i]->space == s && t->processes.data[i]->exit_roots)
+			add_noted(t->processes.data[i]->exit_roots, r);
 	return finish(s, r, out);
 }
 
@@ -258,16 +258,22 @@ static bool ends_by_itself(const struct target *t, pid_t tid)
 	return ptrace_get_regs(tid, &regs) == 0 && (long)regs.word[t->arch->syscall_nr] == SYS_exit;
 }
 
+void roots_forget_exits(struct process *p)
+{
+	roots_free(p->exit_roots);
+	p->exit_roots = NULL;
+}
+
 void roots_serve_exit(struct target *t, struct thread *th)
 {
 	struct process *p = th->process;
 	struct address_space *s = p->space;
 	const struct thread *other;
 
-	if (!p->last_roots)
-		p->last_roots = roots_new(th->tid);
+	if (!p->exit_roots)
+		p->exit_roots = roots_new(th->tid);
 	if (!ends_by_itself(t, th->tid))
-		add_thread(t, th->tid, p->last_roots);
+		add_thread(t, th->tid, p->exit_roots);
 	for_each_thread(t, other) {
 		if (other->process == p && !other->is_exiting)
 			return;

@@ -15,6 +15,7 @@
 #include "base/vec.h"
 
 struct address_space;
+struct process;
 struct target;
 struct thread;
 
@@ -56,5 +57,7 @@ ssize_t roots_read(void *ctx, taddr_t addr, void *buf, size_t size);
  * process; the last one of a space gives the sink its last look.
  */
 void roots_serve_exit(struct target *t, struct thread *th);
+/* @p has ended: frees what was noted of its threads. */
+void roots_forget_exits(struct process *p);
 
 #endif

@@ -55,7 +55,7 @@ static bool is_in_call(struct thread *th, taddr_t sp, taddr_t pc)
 		return true;
 	if (slot && space_holds_above(s, sp, slot->guard, slot->guard_pc))
 		return true;
-	const struct call *call = th->calls.count ? &th->calls.data[th->calls.count - 1] : NULL;
+	const struct call *call = call_state_innermost(&th->calls);
 	return call && space_holds_above(s, sp, call->return_at, call->stub_return);
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/proc.h"
+#include "tracee/control/control_internal.h"
 #include "tracee/control/faults.h"
 #include "tracee/inject/stops.h"
 #include "tracee/inject/world.h"
@@ -42,7 +43,7 @@ unsigned long seize_options(const struct target *t)
 
 static void count_instructions(struct target *t, pid_t tid)
 {
-	int rc = instructions_add(&t->counters, tid, false);
+	int rc = instructions_add(&t->control->counters, tid, false);
 	if (rc != 0 && rc != -ESRCH)
 		log_warn("the instructions of thread %d are not counted: %s", tid, strerror(-rc));
 }
@@ -77,8 +78,8 @@ static int seize(struct target *t, pid_t tid)
 static void watch_faults(struct target *t, pid_t tid)
 {
 	int rc = t->options.watch_faults ? faults_add(t, tid, false) : 0;
-	if (rc != 0 && rc != -ESRCH && t->fault_error == 0)
-		t->fault_error = rc;
+	if (rc != 0 && rc != -ESRCH && t->control->fault_error == 0)
+		t->control->fault_error = rc;
 }
 
 static void add_seized(struct target *t, struct process *p, pid_t tid)

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/cleanup.h"
+#include "tracee/control/control_internal.h"
 #include "tracee/control/faults.h"
 #include "tracee/control/install.h"
 #include "tracee/control/job.h"
@@ -35,7 +36,6 @@
 #include "tracee/os/clock.h"
 #include "tracee/os/instructions.h"
 #include "tracee/os/ptrace.h"
-#include "tracee/pads/own_code.h"
 #include "tracee/pads/pad_delivery.h"
 #include "tracee/pads/pads.h"
 #include "tracee/state/event_sink.h"
@@ -60,9 +60,10 @@ struct target *target_new(const struct target_options *options, const struct eve
 	t->arch = arch_native;
 	t->now_ns = target_clock();
 	pads_init(t);
-	t->own_settings = own_settings_change();
-	t->timers = timers_new();
-	t->job = job_new();
+	t->control = xcalloc(1, sizeof(*t->control));
+	t->control->own_settings = own_settings_change();
+	t->control->timers = timers_new();
+	t->control->job = job_new();
 	return t;
 }
 
@@ -75,14 +76,14 @@ void target_free(struct target *t)
 		process_remove(t, t->processes.data[0], SPACE_DETACHED);
 	faults_free(t);
 	pads_deinit(t);
-	own_code_free(t);
 	job_end(t);
-	job_free(t->job);
-	timers_free(t->timers);
-	free(t->own_settings);
+	job_free(t->control->job);
+	timers_free(t->control->timers);
+	free(t->control->own_settings);
 	guardian_stop(t);
-	instructions_close(&t->counters);
+	instructions_close(&t->control->counters);
 	thread_table_deinit(&t->threads);
+	free(t->control);
 	vec_deinit(&t->processes);
 	pending_stops_deinit(&t->pending);
 	free(t);
@@ -98,7 +99,7 @@ ATTR_NORETURN static void run_program(const struct target *t, int go_fd, int err
 		sigaction(SIGXFSZ, t->options.file_signal, NULL);
 	if (t->options.pipe_signal)
 		sigaction(SIGPIPE, t->options.pipe_signal, NULL);
-	own_settings_restore(t->own_settings);
+	own_settings_restore(t->control->own_settings);
 	while (read(go_fd, &c, 1) < 0 && errno == EINTR)
 		;
 	if (t->options.watch_brk || t->options.watch_mappings)
@@ -146,15 +147,15 @@ int target_start(struct target *t, char *const argv[])
 	close(error[1]);
 	int rc = pid < 0 ? -errno : 0;
 	if (rc == 0) {
-		t->first_pid = pid;
+		t->first.pid = pid;
 		rc = ptrace_seize(pid, seize_options(t) |
 					       (t->options.keep_running ? 0 : PTRACE_O_EXITKILL));
 	}
 	if (rc == 0 && t->options.count_instructions)
-		rc = instructions_add(&t->counters, pid, true);
+		rc = instructions_add(&t->control->counters, pid, true);
 	if (rc == 0 && t->options.watch_faults) {
 		rc = faults_add(t, pid, true);
-		t->fault_error = rc;
+		t->control->fault_error = rc;
 	}
 	if (rc == 0) {
 		struct process *p = process_add(t, pid, space_new(pid));
@@ -231,7 +232,7 @@ static void resume_wanted(struct target *t, bool (*wants)(void *ctx, pid_t tid),
 
 	for_each_thread(t, th) {
 		if (!th->is_held || th->stays_held || th->state == THREAD_LISTENING ||
-		    th->is_in_vfork || !wants(ctx, th->tid))
+		    th->vfork.is_waiting || !wants(ctx, th->tid))
 			continue;
 		int sig = th->held_signal;
 
@@ -282,19 +283,19 @@ bool target_run_threads(struct target *t, struct address_space *s,
 
 enum attach_problem target_refusal(const struct target *t)
 {
-	return t->refusal;
+	return t->first.refusal;
 }
 
 bool target_exit_status(const struct target *t, int *status_out)
 {
-	if (t->has_status)
-		*status_out = t->status;
-	return t->has_status;
+	if (t->first.has_status)
+		*status_out = t->first.status;
+	return t->first.has_status;
 }
 
 pid_t target_first_pid(const struct target *t)
 {
-	return t->first_pid;
+	return t->first.pid;
 }
 
 unsigned target_process_count(const struct target *t)
@@ -304,7 +305,7 @@ unsigned target_process_count(const struct target *t)
 
 int target_fault_error(const struct target *t)
 {
-	return t->fault_error;
+	return t->control->fault_error;
 }
 
 void target_fault_report(const struct target *t, struct fault_report *out)
@@ -325,5 +326,5 @@ uint64_t target_mapped_bytes(const struct target *t, pid_t pid)
 
 uint64_t target_instructions(const struct target *t)
 {
-	return instructions_read(&t->counters);
+	return instructions_read(&t->control->counters);
 }

@@ -55,9 +55,9 @@ static void let_end(struct target *t, struct thread *th)
 		}
 		if (got == th->tid && WIFSTOPPED(status) && ptrace_detach(th->tid, 0) != 0)
 			continue;
-		if (got == t->first_pid && !WIFSTOPPED(status)) {
-			t->has_status = true;
-			t->status = status;
+		if (got == t->first.pid && !WIFSTOPPED(status)) {
+			t->first.has_status = true;
+			t->first.status = status;
 		}
 		return;
 	}
@@ -69,7 +69,7 @@ static void detach_thread(struct target *t, struct thread *th)
 	int rc = ptrace_detach(th->tid, th->held_signal);
 	if (rc != 0)
 		log_debug("thread %d: detach: %s", th->tid, strerror(-rc));
-	if (rc == -ESRCH && !th->is_in_vfork)
+	if (rc == -ESRCH && !th->vfork.is_waiting)
 		let_end(t, th);
 }
 
@@ -94,7 +94,7 @@ static bool is_in_vfork(const struct target *t, const struct address_space *s)
 {
 	const struct thread *th;
 	for_each_thread_in(t, s, th) {
-		if (th->is_in_vfork)
+		if (th->vfork.is_waiting)
 			return true;
 	}
 	return false;
@@ -134,7 +134,7 @@ static bool remove_from(struct target *t, struct address_space *s, uint64_t dead
 static void remove_everything(struct target *t, uint32_t only)
 {
 	uint64_t deadline = target_clock() + VFORK_MS * 1000000ull;
-	unsigned most = t->is_guardian ? GUARDIAN_TRIES : REMOVE_TRIES;
+	unsigned most = t->recovery.is_guardian ? GUARDIAN_TRIES : REMOVE_TRIES;
 	bool is_done = false;
 	t->is_leaving = true;
 	for (unsigned tries = 1; !is_done && tries <= most; tries++) {
@@ -289,7 +289,7 @@ void target_leave_corrupt(struct target *t)
 		return;
 	uint32_t id = s->id;
 	world_stop(t);
-	if (t->syscalls != SYSCALLS_FILTER) {
+	if (t->syscalls.way != SYSCALLS_FILTER) {
 		leave_space(t, id);
 	} else {
 		remove_everything(t, id);
@@ -301,7 +301,7 @@ void target_leave_corrupt(struct target *t)
 
 bool target_must_stay(const struct target *t)
 {
-	return t->syscalls == SYSCALLS_FILTER && t->processes.count > 0;
+	return t->syscalls.way == SYSCALLS_FILTER && t->processes.count > 0;
 }
 
 void target_detach(struct target *t)

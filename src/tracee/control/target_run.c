@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <time.h>
 
+#include "tracee/control/control_internal.h"
 #include "tracee/control/faults.h"
 #include "tracee/control/job.h"
 #include "tracee/control/target.h"
@@ -34,16 +35,16 @@ void target_wake(void)
 /* Hot probes of a space become pads: all threads are stopped for it. */
 static void promote(struct target *t)
 {
-	struct address_space *s = t->promote;
+	struct address_space *s = t->loop.promote;
 	struct rt_boost boost;
 	uint64_t begin = target_clock();
-	t->promote = NULL;
+	t->loop.promote = NULL;
 	uint32_t id = s->id;
 	rt_boost_begin(&boost);
 	world_stop(t);
 	if (space_exists(t, id))
 		world_serve_traps(t, s);
-	t->promote = NULL;
+	t->loop.promote = NULL;
 	bool is_alive = space_exists(t, id);
 	if (is_alive)
 		pads_promote(t, s, thread_pick(t, s));
@@ -57,7 +58,7 @@ static void promote(struct target *t)
 
 static void restart(struct target *t)
 {
-	t->must_restart = false;
+	t->loop.must_restart = false;
 	world_stop(t);
 	world_start(t);
 }
@@ -87,10 +88,10 @@ static size_t drain_all(struct target *t, bool *is_more_out)
 		size_t read = pads_drain_some(t, s);
 		*is_more_out |= read >= PADS_DRAIN_BATCH;
 		n += read;
-		if (t->waiters > 0) {
+		if (t->loop.waiters > 0) {
 			pads_publish(s);
 			pads_wake_waiters(t, s);
-			if (t->waiters > 0)
+			if (t->loop.waiters > 0)
 				pads_unblock(t, s);
 		}
 	}
@@ -109,7 +110,7 @@ static void sleep_until_stop(struct target *t, uint64_t ns)
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	if (t->faults)
+	if (t->control->faults)
 		faults_wait(t, &ts);
 	else
 		sigtimedwait(&set, NULL, &ts);
@@ -135,20 +136,20 @@ static void idle(struct target *t, size_t records)
 	unsigned cpus = cpu_count(),
 		 least = cpus > thread_count(t) ? SLEEP_BUSY_US : SLEEP_SHARED_US,
 		 most = SLEEP_MAX_US;
-	if (t->options.heap_sample && t->waiters == 0) {
+	if (t->options.heap_sample && t->loop.waiters == 0) {
 		least = SLEEP_SAMPLING_US;
 		most = SLEEP_SAMPLING_MAX_US;
 	}
-	if (records >= BUSY_RECORDS || t->waiters > 0)
-		t->idle_us = least;
+	if (records >= BUSY_RECORDS || t->loop.waiters > 0)
+		t->loop.idle_us = least;
 	else
-		t->idle_us = MIN(MAX(2 * t->idle_us, least), most);
-	sleep_until_stop(t, (cpus == 1 ? most : t->idle_us) * 1000ull);
+		t->loop.idle_us = MIN(MAX(2 * t->loop.idle_us, least), most);
+	sleep_until_stop(t, (cpus == 1 ? most : t->loop.idle_us) * 1000ull);
 }
 
 static bool has_rings(const struct target *t)
 {
-	if (t->faults)
+	if (t->control->faults)
 		return true;
 	for (size_t i = 0; i < t->processes.count; i++) {
 		if (t->processes.data[i]->space->pads)
@@ -163,7 +164,7 @@ static bool has_rings(const struct target *t)
 static int step_with_rings(struct target *t)
 {
 	int rc = 0, stops = 0;
-	while (stops < STOPS_IN_A_ROW && !t->promote && (rc = stops_serve_next(t, true)) == 0)
+	while (stops < STOPS_IN_A_ROW && !t->loop.promote && (rc = stops_serve_next(t, true)) == 0)
 		stops++;
 	bool is_more;
 	size_t records = drain_all(t, &is_more);
@@ -204,10 +205,10 @@ void target_run(struct target *t)
 		int rc = has_rings(t) ? step_with_rings(t) : step_without_rings(t);
 		if (rc == -ECHILD)
 			break;
-		if (t->promote)
+		if (t->loop.promote)
 			promote(t);
 		target_leave_corrupt(t);
-		if (t->must_restart)
+		if (t->loop.must_restart)
 			restart(t);
 		if (wake_flag) {
 			wake_flag = 0;

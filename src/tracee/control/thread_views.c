@@ -7,21 +7,12 @@
 #include "tracee/state/thread.h"
 #include "tracee/state/trap_table.h"
 
-/* Calls that an exception or longjmp has left are below the stack pointer. */
-static bool has_call(const struct thread *th, taddr_t sp)
-{
-	for (size_t i = 0; i < th->calls.count; i++)
-		if (th->calls.data[i].sp >= sp)
-			return true;
-	return false;
-}
-
 static bool has_returned(const struct target *t, const struct thread *th, taddr_t pc)
 {
 	const struct trap *trap =
 		space_trap_find(th->process->space, pc - t->arch->trap_pc_offset);
 
-	return trap && trap->kind == TRAP_RETURN && th->calls.count == 0;
+	return trap && trap->kind == TRAP_RETURN && !call_state_innermost(&th->calls);
 }
 
 static void show(struct target *t, struct thread *th,
@@ -31,9 +22,9 @@ static void show(struct target *t, struct thread *th,
 	struct stack_view stack;
 
 	if (ptrace_get_regs(th->tid, &regs) != 0) {
-		if (!th->is_in_vfork)
+		if (!th->vfork.is_waiting)
 			return;
-		regs = th->vfork_regs;
+		regs = th->vfork.regs;
 	}
 	stack_window_at_stop(t, th, &regs, &stack);
 	taddr_t pc = regs.word[t->arch->pc], sp = regs.word[t->arch->sp];
@@ -41,7 +32,8 @@ static void show(struct target *t, struct thread *th,
 	fn(ctx, &(struct thread_view){
 			.tid = th->tid, .pc = pc, .sp = sp,
 			.thread_pointer = regs.word[t->arch->thread_pointer],
-			.has_call = has_call(th, sp), .has_returned = has_returned(t, th, pc),
+			.has_call = call_state_reaches(&th->calls, sp),
+			.has_returned = has_returned(t, th, pc),
 			.stack = &stack});
 }
 

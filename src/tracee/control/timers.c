@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/types.h"
+#include "tracee/control/control_internal.h"
 #include "tracee/control/sample.h"
 #include "tracee/os/clock.h"
 #include "tracee/state/target_internal.h"
@@ -28,18 +29,18 @@ void timers_free(struct timers *timers)
 
 uint64_t timers_next(const struct target *t)
 {
-	return t->timers->next_ns;
+	return t->control->timers->next_ns;
 }
 
 void timers_wake_by(struct target *t, uint64_t ns)
 {
-	t->timers->wake_ns = ns;
-	t->timers->next_ns = MIN(t->timers->next_ns, ns);
+	t->control->timers->wake_ns = ns;
+	t->control->timers->next_ns = MIN(t->control->timers->next_ns, ns);
 }
 
 void timers_run(struct target *t)
 {
-	struct timers *timers = t->timers;
+	struct timers *timers = t->control->timers;
 	uint64_t period = t->options.sample_ns, next = UINT64_MAX;
 	t->now_ns = target_clock();
 	if (period && t->now_ns >= timers->sample_ns) {

@@ -118,7 +118,7 @@ int guardian_start(struct target *t, guardian_clean_fn *clean)
 {
 	int pair[2];
 	pid_t pid = 0;
-	if (t->journals)
+	if (t->recovery.journals)
 		return 0;
 	struct journal *journals = journals_new();
 	if (!journals)
@@ -132,10 +132,10 @@ int guardian_start(struct target *t, guardian_clean_fn *clean)
 		if (rc != 0)
 			close(pair[0]);
 	}
-	t->guardian = xcalloc(1, sizeof(*t->guardian));
-	t->guardian->fd = rc == 0 ? pair[0] : -1;
-	t->guardian_pid = pid;
-	t->journals = journals;
+	t->recovery.guardian = xcalloc(1, sizeof(*t->recovery.guardian));
+	t->recovery.guardian->fd = rc == 0 ? pair[0] : -1;
+	t->recovery.guardian_pid = pid;
+	t->recovery.journals = journals;
 	if (rc != 0)
 		log_warn("no guardian process could be started: %s", strerror(-rc));
 	return 0;
@@ -143,7 +143,7 @@ int guardian_start(struct target *t, guardian_clean_fn *clean)
 
 void guardian_stop(struct target *t)
 {
-	struct guardian *g = t->guardian;
+	struct guardian *g = t->recovery.guardian;
 	char c = 'q';
 	if (!g)
 		return;
@@ -153,19 +153,19 @@ void guardian_stop(struct target *t)
 	}
 	if (g->fd >= 0)
 		close(g->fd);
-	journals_free(t->journals);
+	journals_free(t->recovery.journals);
 	free(g);
-	t->journals = NULL;
-	t->guardian = NULL;
-	t->guardian_pid = 0;
+	t->recovery.journals = NULL;
+	t->recovery.guardian = NULL;
+	t->recovery.guardian_pid = 0;
 }
 
 void guardian_take_over(struct target *t, struct journal *journals, const struct journal *record)
 {
-	t->is_guardian = true;
-	t->journals = journals; /* forks are recorded, too */
-	t->guardian = xcalloc(1, sizeof(*t->guardian));
-	*t->guardian = (struct guardian){
+	t->recovery.is_guardian = true;
+	t->recovery.journals = journals; /* forks are recorded, too */
+	t->recovery.guardian = xcalloc(1, sizeof(*t->recovery.guardian));
+	*t->recovery.guardian = (struct guardian){
 		.fd = -1, .masked_thread = record->masked_thread, .mask = record->mask};
 }
 
@@ -177,7 +177,7 @@ void guardian_take_over(struct target *t, struct journal *journals, const struct
  */
 void guardian_restore_masks(struct target *t)
 {
-	const struct guardian *g = t->guardian;
+	const struct guardian *g = t->recovery.guardian;
 	const uint64_t never = 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
 	const uint64_t trap = 1ull << (SIGTRAP - 1);
 	const struct thread *th;

@@ -80,15 +80,15 @@ static int install_page(struct target *t, struct address_space *s, struct thread
 
 int trap_handler_install(struct target *t, struct address_space *s, struct thread *th)
 {
-	if (!s->journal)
+	if (!s->recovery.journal)
 		return -ENOSPC;
-	if (s->journal->page)
+	if (s->recovery.journal->page)
 		return 0;
 	struct proc_status st;
 	int rc = th ? proc_status_read(th->tid, &st) : -EAGAIN;
 	if (rc != 0)
 		return rc;
-	s->had_trap_handler = st.caught & SIGTRAP_BIT;
+	s->recovery.had_trap_handler = st.caught & SIGTRAP_BIT;
 	if (!is_default_action(&st))
 		log_verbose("process %d has its own handler of SIGTRAP or ignores it: if ptmem is "
 			    "killed, a breakpoint "
@@ -111,9 +111,10 @@ int trap_handler_install(struct target *t, struct address_space *s, struct threa
  */
 static void warn_lost(struct process *p)
 {
-	if (!p->space->had_trap_handler || p->is_vfork_child || !has_default_action(p->pid))
+	if (!p->space->recovery.had_trap_handler || p->is_vfork_child ||
+	    !has_default_action(p->pid))
 		return;
-	p->space->had_trap_handler = false;
+	p->space->recovery.had_trap_handler = false;
 	log_warn("process %d no longer handles SIGTRAP, which may end it now: the kernel removes "
 		 "the handler when a thread that blocks SIGTRAP meets a breakpoint",
 		 p->pid);
@@ -157,7 +158,7 @@ static struct thread *pick_thread(struct target *t, const struct process *p)
 	struct thread *th;
 	for_each_thread(t, th) {
 		if (th->process == p && !th->is_exiting && th->is_held &&
-		    !th->is_in_vfork)
+		    !th->vfork.is_waiting)
 			return th;
 	}
 	return NULL;
@@ -165,7 +166,7 @@ static struct thread *pick_thread(struct target *t, const struct process *p)
 
 void trap_handler_remove(struct target *t, struct address_space *s)
 {
-	struct journal *r = s->journal;
+	struct journal *r = s->recovery.journal;
 	if (!r || !r->has_handler)
 		return;
 	for (size_t i = 0; i < t->processes.count; i++) {

@@ -16,5 +16,5 @@ bool seccomp_allows_injection(const struct target *t, pid_t tid)
 {
 	int filters = seccomp_count_filters(tid);
 	return filters == 0 ||
-	       (filters == 1 && t->syscalls == SYSCALLS_FILTER && t->own_filters == 0);
+	       (filters == 1 && t->syscalls.way == SYSCALLS_FILTER && t->syscalls.own_filters == 0);
 }

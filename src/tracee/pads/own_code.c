@@ -83,22 +83,22 @@ static bool find_stub(const struct target *t, const struct address_space *s,
 static const struct module *describe(struct target *t, taddr_t bias)
 {
 	struct recorder_image image = arch_recorder_image();
-	if (!t->own_module)
-		t->own_module = xcalloc(1, sizeof(*t->own_module));
-	if (!t->own_module->file &&
+	if (!t->pads->own_module)
+		t->pads->own_module = xcalloc(1, sizeof(*t->pads->own_module));
+	if (!t->pads->own_module->file &&
 	    elf_file_open_memory(xmemdup(image.elf, image.elf_size), image.elf_size, "[ptmem]",
-				 &t->own_module->file) != 0)
+				 &t->pads->own_module->file) != 0)
 		return NULL;
-	t->own_module->bias = bias;
-	return t->own_module;
+	t->pads->own_module->bias = bias;
+	return t->pads->own_module;
 }
 
 void own_code_free(struct target *t)
 {
-	if (t->own_module)
-		elf_file_release(t->own_module->file);
-	free(t->own_module);
-	t->own_module = NULL;
+	if (t->pads->own_module)
+		elf_file_release(t->pads->own_module->file);
+	free(t->pads->own_module);
+	t->pads->own_module = NULL;
 }
 
 static const struct pad *pad_at(const struct pads *p, taddr_t pc, const struct trap **trap_out,

@@ -5,6 +5,7 @@
 #include "tracee/pads/pad_delivery.h"
 
 #include "base/log.h"
+#include "tracee/pads/pad_thread.h"
 #include "tracee/pads/pads_internal.h"
 #include "tracee/pads/ring_deferred.h"
 #include "tracee/pads/ring_drain.h"
@@ -147,7 +148,7 @@ bool pads_catch_up_on(struct target *t, const struct thread *th)
 	struct pads *p = s->pads;
 	if (!p)
 		return false;
-	p->watched = th->thread_pointer ? th->slot + 1 : 0;
+	p->watched = (uint32_t)(pad_thread_slot(th) + 1);
 	p->saw_record = false;
 	pads_catch_up(t, s);
 	p->watched = 0;

@@ -12,12 +12,7 @@
 /* The pad's call whose guard @slot has, among those that exceptions were made in. */
 static struct thrown *find_thrown(const struct thread *th, const struct pad_slot *slot)
 {
-	for (size_t i = th->thrown.count; slot && i-- > 0;) {
-		struct thrown *thrown = &th->thrown.data[i];
-		if (thrown->guard_pc && thrown->sp == slot->guard + PAD_GUARD_BELOW)
-			return thrown;
-	}
-	return NULL;
+	return slot ? call_state_find_thrown(&th->calls, slot->guard + PAD_GUARD_BELOW) : NULL;
 }
 
 taddr_t pads_guard_pc(const struct thread *th, const struct pad_slot *slot)
@@ -45,7 +40,7 @@ void pads_suspend(struct target *t, struct thread *th, const struct arch_regs *r
 	if (!slot || !slot->guard || !slot->guard_pc)
 		return;
 	struct thrown thrown = {.sp = slot->guard + PAD_GUARD_BELOW, .guard_pc = slot->guard_pc};
-	if (th->calls.count > 0) {
+	if (call_state_innermost(&th->calls)) {
 		slot->guard_pc = 0;
 		return;
 	}
@@ -57,10 +52,7 @@ void pads_suspend(struct target *t, struct thread *th, const struct arch_regs *r
 	for (int i = 0; i < 3; i++)
 		at_entry.word[t->arch->arg[i]] = slot->arg[i];
 	probe_read_call(thrown.probe, t->arch, &at_entry, &thrown.args);
-	/* the last one returned, if nothing was thrown */
-	if (th->thrown.count > 0 && !th->thrown.data[th->thrown.count - 1].raised)
-		th->thrown.count--;
-	*vec_add(&th->thrown) = thrown;
+	call_state_add_thrown(&th->calls, &thrown);
 	slot->guard_pc = 0;
 }
 
@@ -70,8 +62,8 @@ void pads_raise(struct thread *th, taddr_t exception)
 	struct pad_slot *slot = pads_slot(th);
 	struct thrown *thrown = find_thrown(th, slot);
 	if (slot)
-		slot->has_thrown |= thrown || th->calls.count > 0;
-	if (!thrown || thrown->raised || slot->guard_pc || th->calls.count > 0)
+		slot->has_thrown |= thrown || call_state_innermost(&th->calls);
+	if (!thrown || thrown->raised || slot->guard_pc || call_state_innermost(&th->calls))
 		return;
 	thrown->raised = exception;
 	space_write(s, slot->guard, &s->unwind_through.pc, sizeof(s->unwind_through.pc));
@@ -94,7 +86,7 @@ void pads_resume(struct thread *th, taddr_t exception, taddr_t sp)
 	struct pad_slot *slot = pads_slot(th);
 	if (!slot)
 		return;
-	const struct call *call = th->calls.count ? &th->calls.data[th->calls.count - 1] : NULL;
+	const struct call *call = call_state_innermost(&th->calls);
 	if (call && slot->guard == call->return_at && !call->is_suspended)
 		slot->guard_pc = call->stub_return;
 	struct thrown *thrown = slot->guard_pc || call ? NULL : find_thrown(th, slot);
@@ -103,10 +95,5 @@ void pads_resume(struct thread *th, taddr_t exception, taddr_t sp)
 		slot->guard = 0;
 	else if (thrown && !is_of_another)
 		put_back(th, slot, thrown);
-	slot->has_thrown = 0;
-	for (size_t i = 0; i < th->calls.count; i++)
-		slot->has_thrown |= th->calls.data[i].raised != 0;
-	for (size_t i = 0; i < th->thrown.count; i++)
-		slot->has_thrown |= th->thrown.data[i].raised &&
-			th->thrown.data[i].raised != exception;
+	slot->has_thrown = call_state_has_raised(&th->calls, exception);
 }

@@ -28,6 +28,7 @@
 #include "tracee/pads/pad_owner.h"
 #include "tracee/pads/pad_sampling.h"
 #include "tracee/pads/pad_slots.h"
+#include "tracee/pads/pad_thread.h"
 #include "tracee/pads/pad_threads.h"
 #include "tracee/pads/pads_internal.h"
 #include "tracee/pads/ring_fork.h"
@@ -89,7 +90,7 @@ static struct pads *copy_pads(const struct pads *from, uint32_t slot)
 static struct pad_fork_snapshot *take_snapshot(const struct pads *p, const struct thread *th)
 {
 	const struct pad_memory *m = &p->memory;
-	uint32_t slot = th->slot;
+	uint32_t slot = th->pads->slot;
 	struct pad_fork_snapshot *h = xcalloc(1, sizeof(*h));
 	h->pads = copy_pads(p, slot);
 	h->options = (struct pad_memory_options){m->ring_size, m->chunk[0].count,
@@ -105,7 +106,7 @@ static struct pad_fork_snapshot *take_snapshot(const struct pads *p, const struc
 	h->slot = *pad_memory_slot(m, slot);
 	h->slot.index = slot;
 	h->slot.key = m->key | slot << 8;
-	h->slot.thread_pointer = th->thread_pointer;
+	h->slot.thread_pointer = th->pads->pointer;
 	memset(h->slot.count, 0, sizeof(h->slot.count)); /* what it counted is in the totals */
 	h->deep = pad_cache_copy(m, slot);
 	h->deferred = ring_save_deferred(&p->ring);
@@ -116,17 +117,17 @@ static struct pad_fork_snapshot *take_snapshot(const struct pads *p, const struc
 /* All but the pads. */
 static void free_snapshot(struct address_space *s)
 {
-	free(s->fork_snapshot->deep);
-	free(s->fork_snapshot->deferred);
-	free(s->fork_snapshot);
-	s->fork_snapshot = NULL;
+	free(s->promotion.fork_snapshot->deep);
+	free(s->promotion.fork_snapshot->deferred);
+	free(s->promotion.fork_snapshot);
+	s->promotion.fork_snapshot = NULL;
 }
 
 void pads_drop_fork_snapshot(struct address_space *s)
 {
-	if (!s->fork_snapshot)
+	if (!s->promotion.fork_snapshot)
 		return;
-	pads_delete(s->fork_snapshot->pads);
+	pads_delete(s->promotion.fork_snapshot->pads);
 	free_snapshot(s);
 }
 
@@ -137,9 +138,9 @@ void pads_fork(struct target *t, struct address_space *parent, struct address_sp
 	/*
 	 * slots of later chunks lie elsewhere: that many threads and such a fork were not seen yet
 	 */
-	if (slot && th->slot < parent->pads->memory.chunk[0].count &&
+	if (slot && th->pads->slot < parent->pads->memory.chunk[0].count &&
 	    (slot->guard || stack_scan_is_in_pads(t, th)))
-		child->fork_snapshot = take_snapshot(parent->pads, th);
+		child->promotion.fork_snapshot = take_snapshot(parent->pads, th);
 	else
 		put_breakpoints(t, child);
 }
@@ -172,13 +173,13 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 	struct address_space *s = th->process->space;
 	struct pads *p = s->pads = h->pads;
 	pads_start_sampling(t, s);
-	pad_owner_add(t->pad_owner, &p->memory);
+	pad_owner_add(&t->pads->owner, &p->memory);
 	journal_note_shared(s, h->at, p->memory.map_size);
 	while (p->owner.count <= h->slot.index)
 		*vec_add(&p->owner) = 0;
 	p->owner.data[h->slot.index] = th->tid;
-	th->slot = h->slot.index;
-	th->thread_pointer = h->slot.thread_pointer;
+	pad_thread(th)->slot = h->slot.index;
+	pad_thread(th)->pointer = h->slot.thread_pointer;
 	if (s->unwinder)
 		s->unwinder->set_rule_memory(
 			s->unwinder->ctx,
@@ -200,7 +201,7 @@ static void set_free(struct target *t, struct address_space *s, const struct pad
 void pads_thread_started(struct target *t, struct thread *th)
 {
 	struct address_space *s = th->process->space;
-	struct pad_fork_snapshot *h = s->fork_snapshot;
+	struct pad_fork_snapshot *h = s->promotion.fork_snapshot;
 	if (!h) {
 		pads_add_thread(t, th);
 		return;

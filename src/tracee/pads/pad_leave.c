@@ -133,7 +133,7 @@ void pads_release_threads(struct target *t, struct address_space *s)
 		uint64_t word = 0;
 		if (!slot || !slot->guard || space_read(s, slot->guard, &word, sizeof(word)) != 0)
 			continue;
-		if (word == pads_guard_pc(th, slot) && th->calls.count == 0)
+		if (word == pads_guard_pc(th, slot) && !call_state_innermost(&th->calls))
 			pads_exchange_return(s->pads, s, slot->guard, word);
 	}
 }

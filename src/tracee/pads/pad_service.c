@@ -11,6 +11,7 @@
 #include "tracee/pads/pad_cache.h"
 #include "tracee/pads/pad_delivery.h"
 #include "tracee/pads/pad_slots.h"
+#include "tracee/pads/pad_thread.h"
 #include "tracee/pads/pad_threads.h"
 #include "tracee/pads/pads_internal.h"
 #include "tracee/pads/ring_deferred.h"
@@ -34,10 +35,9 @@ static int find_slot_index(const struct target *t, const struct thread *th,
 			   const struct arch_regs *regs)
 {
 	const struct pads *p = th->process->space->pads;
-	if (!p || (!th->thread_pointer && !th->process->is_vfork_child))
-		return -1;
-	if (th->thread_pointer)
-		return (int)th->slot;
+	int own = pad_thread_slot(th);
+	if (!p || own >= 0 || !th->process->is_vfork_child)
+		return p ? own : -1;
 	return pad_slots_find(&p->memory, regs->word[t->arch->thread_pointer]);
 }
 
@@ -100,12 +100,13 @@ enum trap_answer pads_serve_leave(struct target *t, struct thread *th, struct tr
  * goes on to fit until the range is left out: a thread that traps with the same range again has
  * read another tail or room than ptmem wrote, and would trap for ever.
  */
-static void check_range(const struct thread *th, struct ring *r, uint64_t start, uint64_t end)
+static void check_range(const struct pad_thread *own, struct ring *r, uint64_t start, uint64_t end)
 {
 	ring_pending(r); /* breaks the ring if its head is wrong */
 	if ((start | end) % 16 != 0 || end - start > r->memory->ring_size)
 		ring_break(r, "a thread waits for what cannot be reserved");
-	else if (start == th->waited_start && end == th->waited_end && !ring_was_skipped(r, start))
+	else if (start == own->waited_start && end == own->waited_end &&
+		 !ring_was_skipped(r, start))
 		ring_break(r, "a thread finds no room in its ring where there is some");
 }
 
@@ -115,7 +116,8 @@ enum trap_answer pads_serve_full(struct target *t, struct thread *th, struct tra
 	struct address_space *s = th->process->space;
 	uint64_t start = regs->word[t->arch->arg[0]], end = regs->word[t->arch->arg[1]];
 	struct ring *r = &s->pads->ring;
-	check_range(th, r, start, end);
+	struct pad_thread *own = pad_thread(th);
+	check_range(own, r, start, end);
 	if (r->broken)
 		return TRAP_RESUME; /* without an answer it leaves the recorder */
 	if (ring_was_skipped(r, start)) {
@@ -131,16 +133,16 @@ enum trap_answer pads_serve_full(struct target *t, struct thread *th, struct tra
 		n = pads_drain_some(t, s);
 		ring_publish(r);
 	} while (n >= PADS_DRAIN_BATCH && !ring_has_room(r));
-	th->waited_start = start;
-	th->waited_end = end;
+	own->waited_start = start;
+	own->waited_end = end;
 	return ring_may_continue(r, start, end) ? TRAP_RESUME : TRAP_WAIT;
 }
 
 static void forget_frames(struct thread *th)
 {
 	struct pads *p = th->process->space->pads;
-	pad_slots_reset(&p->memory, th->slot);
-	ring_reset_slot(&p->ring, th->slot);
+	pad_slots_reset(&p->memory, pad_thread(th)->slot);
+	ring_reset_slot(&p->ring, pad_thread(th)->slot);
 }
 
 uint32_t pads_outer_kind(struct target *t, struct thread *th, const struct arch_regs *regs)
@@ -150,7 +152,7 @@ uint32_t pads_outer_kind(struct target *t, struct thread *th, const struct arch_
 	taddr_t sp = regs->word[t->arch->sp];
 	uint64_t word = 0;
 	struct stack_view view;
-	if (!slot || !slot->guard || !slot->guard_pc || th->calls.count > 0)
+	if (!slot || !slot->guard || !slot->guard_pc || call_state_innermost(&th->calls))
 		return 0;
 	bool is_alive = space_read(s, slot->guard, &word, sizeof(word)) == 0 &&
 			word == slot->guard_pc;
@@ -169,13 +171,14 @@ uint32_t pads_outer_kind(struct target *t, struct thread *th, const struct arch_
 
 static bool follow_stack(struct target *t, struct thread *th, struct pad_slot *slot, taddr_t sp)
 {
+	struct pad_thread *own = pad_thread(th);
 	taddr_t low, high;
 	/* a sample that finds other bounds is due until it is taken */
 	uint32_t needed = th->process->space->sampling ? 1 : BOUNDS_TRAPS_TO_MOVE;
-	if (slot->guard || ++th->bounds_traps < needed)
+	if (slot->guard || ++own->bounds_traps < needed)
 		return false;
-	th->bounds_traps = 0;
-	if (stack_scan_bounds(th, th->thread_pointer, sp, &low, &high) != 0)
+	own->bounds_traps = 0;
+	if (stack_scan_bounds(th, own->pointer, sp, &low, &high) != 0)
 		return false;
 	forget_frames(th);
 	slot->stack_low = low;
@@ -197,9 +200,10 @@ static void resume_at(struct target *t, struct thread *th, struct arch_regs *reg
 static bool slot_is_missed(struct thread *th, uint32_t reason)
 {
 	bool is_missed = reason == PAD_REASON_NONE;
-	if (is_missed && th->misses_slot)
+	struct pad_thread *own = pad_thread(th);
+	if (is_missed && own->misses_slot)
 		ring_break(&th->process->space->pads->ring, "a thread does not find its slot");
-	th->misses_slot = is_missed;
+	own->misses_slot = is_missed;
 	return is_missed;
 }
 
@@ -219,10 +223,10 @@ enum trap_answer pads_serve_entry(struct target *t, struct thread *th, struct tr
 	taddr_t sp = regs->word[t->arch->sp];
 	uint64_t pointer = regs->word[t->arch->thread_pointer];
 	/* a thread unknown so far: when its pad tries again it finds its slot */
-	if (th->thread_pointer != pointer && pointer && !pads_slot_is_taken(th, pointer) &&
+	if (pad_thread(th)->pointer != pointer && pointer && !pads_slot_is_taken(th, pointer) &&
 	    pads_give_slot(t, th, pointer, sp) == 0)
 		return TRAP_RESUME;
-	if (th->thread_pointer != pointer || !slot)
+	if (pad_thread(th)->pointer != pointer || !slot)
 		return entry->serve(t, th, entry, regs);
 	uint32_t reason = __atomic_exchange_n(&slot->reason, PAD_REASON_NONE, __ATOMIC_RELAXED);
 	if (slot_is_missed(th, reason))
@@ -236,11 +240,12 @@ enum trap_answer pads_serve_entry(struct target *t, struct thread *th, struct tr
 		return TRAP_RESUME;
 	if (reason == PAD_REASON_DEEP) {
 		/* the slot may ask no more, so that this ends also where no cache is free */
-		deepen(s->pads, th->slot);
+		deepen(s->pads, pad_thread(th)->slot);
 		return TRAP_RESUME;
 	}
 	bool may_be_open = slot->guard_pc || probe_is_marker(entry->probe);
-	if (reason == PAD_REASON_STALE && slot->guard && may_be_open && th->calls.count == 0)
+	if (reason == PAD_REASON_STALE && slot->guard && may_be_open &&
+	    !call_state_innermost(&th->calls))
 		forget_frames(th); /* left by longjmp */
 	return entry->serve(t, th, entry, regs);
 }

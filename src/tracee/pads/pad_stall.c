@@ -9,6 +9,7 @@
 #include "tracee/pads/pad_stall.h"
 
 #include "tracee/pads/pad_delivery.h"
+#include "tracee/pads/pad_thread.h"
 #include "tracee/pads/pads_internal.h"
 #include "tracee/pads/ring_jump.h"
 #include "tracee/state/target_internal.h"
@@ -30,13 +31,14 @@ void pads_wake_waiters(struct target *t, struct address_space *s)
 	uint64_t room = ring_free_bytes(&p->ring), given = 0;
 	struct thread *th;
 	for_each_thread_in(t, s, th) {
+		const struct pad_thread *own = pad_thread(th);
 		if (!th->waits_for_room ||
-		    !ring_may_continue(&p->ring, th->waited_start, th->waited_end))
+		    !ring_may_continue(&p->ring, own->waited_start, own->waited_end))
 			continue;
-		if (ring_was_skipped(&p->ring, th->waited_start)) {
+		if (ring_was_skipped(&p->ring, own->waited_start)) {
 			if (given > 0 && given >= room)
 				continue;
-			given += th->waited_end - th->waited_start;
+			given += own->waited_end - own->waited_start;
 		}
 		thread_wait_no_more(t, th);
 		thread_resume(t, th, 0);
@@ -53,7 +55,7 @@ static void jump(struct target *t, struct address_space *s)
 	pads_catch_up(t, s);
 	ring_publish(r);
 	pads_wake_waiters(t, s);
-	if (t->waiters == 0 || ring_has_room(r))
+	if (t->loop.waiters == 0 || ring_has_room(r))
 		return;
 	s->pads->jump_records = r->stats.records;
 	s->pads->jump_ns = t->now_ns;

@@ -10,6 +10,7 @@
 #include "tracee/pads/pad_delivery.h"
 #include "tracee/pads/pad_mapping.h"
 #include "tracee/pads/pad_slots.h"
+#include "tracee/pads/pad_thread.h"
 #include "tracee/pads/pads_internal.h"
 #include "tracee/pads/ring_stack.h"
 #include "tracee/state/target_internal.h"
@@ -18,7 +19,8 @@
 struct pad_slot *pads_slot(const struct thread *th)
 {
 	struct pads *p = th->process->space->pads;
-	return p && th->thread_pointer ? pad_memory_slot(&p->memory, th->slot) : NULL;
+	int index = pad_thread_slot(th);
+	return p && index >= 0 ? pad_memory_slot(&p->memory, (uint32_t)index) : NULL;
 }
 
 static void own_slot(struct pads *p, struct thread *th, uint32_t slot)
@@ -26,9 +28,10 @@ static void own_slot(struct pads *p, struct thread *th, uint32_t slot)
 	while (p->owner.count <= slot)
 		*vec_add(&p->owner) = 0;
 	p->owner.data[slot] = th->tid;
-	th->slot = slot;
-	th->waited_start = th->waited_end = 0;
-	th->misses_slot = false;
+	struct pad_thread *own = pad_thread(th);
+	own->slot = slot;
+	own->waited_start = own->waited_end = 0;
+	own->misses_slot = false;
 	ring_reset_slot(&p->ring, slot);
 }
 
@@ -36,7 +39,7 @@ int pads_give_slot(struct target *t, struct thread *th, uint64_t thread_pointer,
 {
 	struct pads *p = th->process->space->pads;
 	taddr_t low, high;
-	th->thread_pointer = thread_pointer;
+	pad_thread(th)->pointer = thread_pointer;
 	bool has_room = pad_slots_have_room(&p->memory, thread_pointer) || pads_grow(t, th);
 	int rc = has_room ? stack_scan_bounds(th, thread_pointer, sp, &low, &high) : -ENOSPC;
 	if (rc == 0) {
@@ -45,7 +48,7 @@ int pads_give_slot(struct target *t, struct thread *th, uint64_t thread_pointer,
 		rc = pad_slots_add(&p->memory, thread_pointer, low, high);
 	}
 	if (rc < 0) {
-		th->thread_pointer = 0;
+		pad_thread(th)->pointer = 0;
 		return rc;
 	}
 	own_slot(p, th, (uint32_t)rc);
@@ -75,12 +78,13 @@ void pads_thread_exit(struct target *t, struct thread *th)
 {
 	struct address_space *s = th->process->space;
 	struct pads *p = s->pads;
-	if (!p || !th->thread_pointer)
+	struct pad_thread *own = pad_thread(th);
+	if (!p || !own->pointer)
 		return;
 	pads_catch_up(t, s);
-	if (p->owner.data[th->slot] != th->tid)
+	if (p->owner.data[own->slot] != th->tid)
 		return; /* its thread pointer is in use again */
-	p->owner.data[th->slot] = 0;
-	pad_slots_remove(&p->memory, th->thread_pointer);
-	th->thread_pointer = 0;
+	p->owner.data[own->slot] = 0;
+	pad_slots_remove(&p->memory, own->pointer);
+	own->pointer = 0;
 }

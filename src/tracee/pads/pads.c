@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "tracee/pads/own_code.h"
 #include "tracee/pads/pad_delivery.h"
 #include "tracee/pads/pad_exceptions.h"
 #include "tracee/pads/pad_fork.h"
@@ -36,15 +37,16 @@ void pads_init(struct target *t)
 		.raise = pads_raise,
 		.resume = pads_resume,
 	};
-	t->pad_hooks = &hooks;
-	t->pad_owner = xcalloc(1, sizeof(*t->pad_owner));
-	pad_owner_init(t->pad_owner);
+	t->hooks.pads = &hooks;
+	t->pads = xcalloc(1, sizeof(*t->pads));
+	pad_owner_init(&t->pads->owner);
 }
 
 void pads_deinit(struct target *t)
 {
-	pad_owner_deinit(t->pad_owner);
-	free(t->pad_owner);
+	own_code_free(t);
+	pad_owner_deinit(&t->pads->owner);
+	free(t->pads);
 }
 
 void pads_share(struct address_space *s)
@@ -65,7 +67,7 @@ void pads_free(struct target *t, struct address_space *s)
 	struct pads *p = s->pads;
 	if (!p)
 		return;
-	pad_owner_remove(t->pad_owner, &p->memory);
+	pad_owner_remove(&t->pads->owner, &p->memory);
 	pad_memory_deinit(&p->memory);
 	pads_delete(p);
 	s->pads = NULL;

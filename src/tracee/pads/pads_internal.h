@@ -6,9 +6,9 @@
 
 #include "tracee/calls/stack_scan.h"
 #include "tracee/pads/pad_memory.h"
+#include "tracee/pads/pad_owner.h"
 #include "tracee/pads/ring.h"
 #include "tracee/state/space.h"
-
 
 /*
  * Operator delete was entered through a breakpoint just before promotion: its own free is no event.
@@ -16,6 +16,12 @@
 struct pads_deleted {
 	uint32_t slot;
 	taddr_t block;
+};
+
+/* Of all address spaces of a target. */
+struct pad_globals {
+	struct pad_owner owner;   /* by which the kernel lets pads know that ptmem died */
+	struct module *own_module; /* of own_code.c; NULL = none yet */
 };
 
 struct pads {
@@ -36,7 +42,6 @@ struct pads {
 	/* how many had been read at the last jump, and when that was */
 	uint64_t jump_records, jump_ns;
 };
-
 
 /* Frees @p, whose memory is gone, or never was there. */
 void pads_delete(struct pads *p);

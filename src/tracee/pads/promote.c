@@ -27,6 +27,7 @@
 #include "tracee/pads/pad_owner.h"
 #include "tracee/pads/pad_sampling.h"
 #include "tracee/pads/pad_service.h"
+#include "tracee/pads/pad_thread.h"
 #include "tracee/pads/pad_threads.h"
 #include "tracee/pads/pads_internal.h"
 #include "tracee/state/journal.h"
@@ -90,7 +91,7 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 	}
 	s->pads = p;
 	ring_init(&p->ring, &p->memory, t->arch);
-	pad_owner_add(t->pad_owner, &p->memory);
+	pad_owner_add(&t->pads->owner, &p->memory);
 	pad_memory_set_shared(&p->memory, is_shared(t, s));
 	pad_memory_set_flags(&p->memory,
 			     (t->options.verify ? PAD_VERIFY : 0) |
@@ -276,26 +277,31 @@ static int promote_trap(struct target *t, struct address_space *s, struct thread
 	return arm(t, s, index, &pad, out, code);
 }
 
+/* Pads are to know of the calls that @th, whose slot is @slot, is inside of. */
+static void tell_calls(struct target *t, struct thread *th, struct pad_slot *slot)
+{
+	const struct call *call = call_state_innermost(&th->calls);
+	taddr_t block;
+	if (entry_take_delete(t, th, &block))
+		*vec_add(&th->process->space->pads->deleted) =
+			(struct pads_deleted){pad_thread(th)->slot, block};
+	if (call) {
+		slot->guard = call->return_at;
+		slot->guard_pc = call->stub_return;
+		slot->kind = call->probe->kind == PROBE_FREE ? PAD_DELETE : PAD_ALLOC;
+	}
+}
+
 static void add_all_threads(struct target *t, struct address_space *s)
 {
 	struct thread *th;
 	for_each_thread_in(t, s, th) {
-		if (th->thread_pointer || th->is_exiting)
+		if (pad_thread_slot(th) >= 0 || th->is_exiting)
 			continue;
 		pads_add_thread(t, th);
 		struct pad_slot *slot = pads_slot(th);
-		struct arch_regs regs;
-		if (slot && th->has_deleted && ptrace_get_regs(th->tid, &regs) == 0 &&
-		    entry_is_in_delete(th, regs.word[t->arch->sp]))
-			*vec_add(&s->pads->deleted) =
-				(struct pads_deleted){th->slot, th->deleted.block};
-		th->has_deleted &= !slot;
-		if (slot && th->calls.count > 0) {
-			const struct call *c = &th->calls.data[th->calls.count - 1];
-			slot->guard = c->return_at;
-			slot->guard_pc = c->stub_return;
-			slot->kind = c->probe->kind == PROBE_FREE ? PAD_DELETE : PAD_ALLOC;
-		}
+		if (slot)
+			tell_calls(t, th, slot);
 	}
 }
 
@@ -321,13 +327,13 @@ static int promote_traps(struct target *t, struct address_space *s, struct threa
 
 int pads_promote(struct target *t, struct address_space *s, struct thread *th)
 {
-	if (t->options.no_promotion || s->is_break_only)
+	if (t->options.no_promotion || s->promotion.is_impossible)
 		return -EPERM;
 	int rc = th && seccomp_allows_injection(t, th->tid) ? 0 : -EPERM;
 	if (rc == 0 && !s->pads)
 		rc = make_memory(t, s, th);
 	if (rc != 0) {
-		s->is_break_only = true;
+		s->promotion.is_impossible = true;
 		log_info("process %d stays on breakpoints: %s", s->pid,
 			 rc == -EPERM  ? "a seccomp filter may forbid to map pads" :
 			 rc == -ENOMEM ? "its address space is limited (ulimit -v)" :

@@ -138,7 +138,7 @@ void heap_sampling_fork(const struct target *t, const struct address_space *pare
 	h->count = from->count;
 	for (size_t i = 0; i < from->moving.count; i++)
 		*vec_add(&h->moving) = from->moving.data[i];
-	t->pad_hooks->add_totals(parent, &h->totals);
+	t->hooks.pads->add_totals(parent, &h->totals);
 }
 
 void heap_sampling_free(struct heap_sampling *h)
@@ -180,9 +180,9 @@ static void begin_sample(struct target *t, struct address_space *s, taddr_t addr
 	bool is_new = add(s->sampling, addr);
 
 	if (!is_of_pad && is_new)
-		t->pad_hooks->filter(s, addr, true);
+		t->hooks.pads->filter(s, addr, true);
 	else if (is_of_pad && !is_new) /* its last release was not seen */
-		t->pad_hooks->filter(s, addr, false);
+		t->hooks.pads->filter(s, addr, false);
 }
 
 static bool see_alloc(struct target *t, struct address_space *s, struct heap_event *ev,
@@ -203,7 +203,7 @@ static bool see_free(struct target *t, struct address_space *s, struct heap_even
 	if (!take(s->sampling, ev->addr))
 		return false;
 	if (!is_of_pad || ev->is_inner)
-		t->pad_hooks->filter(s, ev->addr, false);
+		t->hooks.pads->filter(s, ev->addr, false);
 	ev->is_inner = false; /* it is certain now */
 	return true;
 }
@@ -251,7 +251,7 @@ static bool see_end(struct target *t, struct address_space *s, struct heap_event
 		return true;
 	}
 	if (is_filtered)
-		t->pad_hooks->filter(s, ev->old_addr, false);
+		t->hooks.pads->filter(s, ev->old_addr, false);
 	if (is_sample)
 		begin_sample(t, s, ev->addr, is_of_pad);
 	else if (!is_failed)

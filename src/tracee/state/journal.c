@@ -39,9 +39,9 @@ void journals_free(struct journal *records)
 
 static struct journal *free_record(struct target *t)
 {
-	for (size_t i = 0; t->journals && i < JOURNALS; i++) {
-		if (t->journals[i].pid == 0)
-			return &t->journals[i];
+	for (size_t i = 0; t->recovery.journals && i < JOURNALS; i++) {
+		if (t->recovery.journals[i].pid == 0)
+			return &t->recovery.journals[i];
 	}
 	return NULL;
 }
@@ -49,7 +49,7 @@ static struct journal *free_record(struct target *t)
 /* Writes what @part of @s's record holds into the copy in its page, if it has one. */
 static void copy_part(const struct address_space *s, const void *part, size_t size)
 {
-	const struct journal *r = s->journal;
+	const struct journal *r = s->recovery.journal;
 	size_t offset = (size_t)((const char *)part - (const char *)r);
 	if (r->page)
 		space_write(s, r->page + HANDLER_COPY + sizeof(struct journal_copy) + offset, part,
@@ -59,10 +59,10 @@ static void copy_part(const struct address_space *s, const void *part, size_t si
 /* All of it but the unused ends of its tables, for a page that has none yet; the magic last. */
 static void copy_record(const struct target *t, const struct address_space *s)
 {
-	const struct journal *r = s->journal;
+	const struct journal *r = s->recovery.journal;
 	struct journal_copy head = {.head_size = sizeof(head),
 				  .record_size = sizeof(*r),
-				  .guardian = t->guardian_pid};
+				  .guardian = t->recovery.guardian_pid};
 	copy_part(s, r, offsetof(struct journal, area) + r->area_count * sizeof(r->area[0]));
 	copy_part(s, r->trap, r->trap_count * sizeof(r->trap[0]));
 	memcpy(head.magic, journal_copy_magic, sizeof(head.magic));
@@ -71,26 +71,26 @@ static void copy_record(const struct target *t, const struct address_space *s)
 
 void journal_note_handler(struct target *t, struct address_space *s, taddr_t page)
 {
-	s->journal->page = page;
+	s->recovery.journal->page = page;
 	journal_note_areas(s);
-	s->journal->has_handler = true;
+	s->recovery.journal->has_handler = true;
 	copy_record(t, s);
 }
 
 void journal_note_handler_gone(struct address_space *s)
 {
-	s->journal->has_handler = false;
-	copy_part(s, &s->journal->has_handler, sizeof(s->journal->has_handler));
+	s->recovery.journal->has_handler = false;
+	copy_part(s, &s->recovery.journal->has_handler, sizeof(s->recovery.journal->has_handler));
 }
 
 void journal_begin(struct target *t, struct address_space *s)
 {
 	struct journal *r = free_record(t);
-	if (!r || s->journal)
+	if (!r || s->recovery.journal)
 		return;
 	memset(r, 0, offsetof(struct journal, area));
 	r->id = target_clock();
-	s->journal = r;
+	s->recovery.journal = r;
 	ORDER();
 	r->pid = s->reader;
 }
@@ -112,15 +112,15 @@ bool journal_is_replaced(const struct address_space *s, const struct journal *r)
 void journal_fork(struct target *t, const struct address_space *parent,
 			struct address_space *child)
 {
-	struct journal *r = parent->journal ? free_record(t) : NULL;
-	child->had_trap_handler = parent->had_trap_handler;
+	struct journal *r = parent->recovery.journal ? free_record(t) : NULL;
+	child->recovery.had_trap_handler = parent->recovery.had_trap_handler;
 	if (!r)
 		return;
-	memcpy(r, parent->journal, sizeof(*r));
+	memcpy(r, parent->recovery.journal, sizeof(*r));
 	r->shared = 0; /* its pads are turned into breakpoints */
 	r->masked_thread = 0;
-	child->journal = r;
-	child->injection = parent->injection;
+	child->recovery.journal = r;
+	child->recovery.injection = parent->recovery.injection;
 	ORDER();
 	r->pid = child->reader;
 	if (r->page)
@@ -129,9 +129,9 @@ void journal_fork(struct target *t, const struct address_space *parent,
 
 void journal_end(struct address_space *s)
 {
-	if (s->journal)
-		s->journal->pid = 0;
-	s->journal = NULL;
+	if (s->recovery.journal)
+		s->recovery.journal->pid = 0;
+	s->recovery.journal = NULL;
 }
 
 /* -- what was changed -- */
@@ -150,17 +150,17 @@ static void write_handler_trap(struct address_space *s, uint32_t index, taddr_t 
 			       taddr_t resume)
 {
 	const uint64_t entry[2] = {addr, resume}, count = index + 1;
-	taddr_t data = s->journal->page + HANDLER_DATA;
+	taddr_t data = s->recovery.journal->page + HANDLER_DATA;
 	space_write(s, data + offsetof(struct handler_data, trap) + index * sizeof(entry), entry,
 		    sizeof(entry));
-	if (s->journal->trap_count <= index)
+	if (s->recovery.journal->trap_count <= index)
 		space_write(s, data + offsetof(struct handler_data, trap_count), &count,
 			    sizeof(count));
 }
 
 void journal_add_trap(struct address_space *s, const struct arch *arch, const struct trap *trap)
 {
-	struct journal *r = s->journal;
+	struct journal *r = s->recovery.journal;
 	if (!r)
 		return;
 	journal_note_areas(s);
@@ -187,7 +187,7 @@ void journal_add_trap(struct address_space *s, const struct arch *arch, const st
 
 void journal_remove_trap(struct address_space *s, taddr_t addr)
 {
-	struct journal_trap *g = s->journal ? find_trap(s->journal, addr) : NULL;
+	struct journal_trap *g = s->recovery.journal ? find_trap(s->recovery.journal, addr) : NULL;
 	if (!g)
 		return;
 	g->patch_size = 0;
@@ -199,7 +199,7 @@ static void write_handler_range(const struct address_space *s, uint32_t index,
 				const struct stub_area *a)
 {
 	const uint64_t range[2] = {a->start, a->start + a->size}, count = index + 1;
-	taddr_t data = s->journal->page + HANDLER_DATA;
+	taddr_t data = s->recovery.journal->page + HANDLER_DATA;
 	space_write(s, data + offsetof(struct handler_data, range) + index * sizeof(range), range,
 		    sizeof(range));
 	space_write(s, data + offsetof(struct handler_data, range_count), &count, sizeof(count));
@@ -207,7 +207,7 @@ static void write_handler_range(const struct address_space *s, uint32_t index,
 
 void journal_note_areas(struct address_space *s)
 {
-	struct journal *r = s->journal;
+	struct journal *r = s->recovery.journal;
 	if (!r || r->area_count >= s->own.areas.count)
 		return;
 	while (r->area_count < s->own.areas.count && r->area_count < JOURNAL_AREAS) {
@@ -226,7 +226,7 @@ void journal_note_areas(struct address_space *s)
 
 void journal_remove_area(struct address_space *s, taddr_t start)
 {
-	struct journal *r = s->journal;
+	struct journal *r = s->recovery.journal;
 	for (uint32_t i = 0; r && i < r->area_count; i++) {
 		if (r->area[i].start == start)
 			r->area[i].size = 0;
@@ -241,7 +241,7 @@ void journal_remove_area(struct address_space *s, taddr_t start)
 
 void journal_note_shared(struct address_space *s, taddr_t start, uint64_t size)
 {
-	struct journal *r = s->journal;
+	struct journal *r = s->recovery.journal;
 	if (!r)
 		return;
 	r->shared_size = size;
@@ -252,13 +252,13 @@ void journal_note_shared(struct address_space *s, taddr_t start, uint64_t size)
 
 taddr_t journal_resume_address(const struct address_space *s, taddr_t trap)
 {
-	struct journal_trap *g = s->journal ? find_trap(s->journal, trap) : NULL;
+	struct journal_trap *g = s->recovery.journal ? find_trap(s->recovery.journal, trap) : NULL;
 	return g ? g->resume : 0;
 }
 
 bool journal_has_moved(const struct address_space *s, taddr_t pc)
 {
-	const struct journal *r = s->journal;
+	const struct journal *r = s->recovery.journal;
 	for (uint32_t i = 0; r && i < r->trap_count; i++) {
 		if (r->trap[i].resume == pc)
 			return true;
@@ -272,7 +272,7 @@ bool journal_has_moved(const struct address_space *s, taddr_t pc)
 
 void journal_note_mask(struct address_space *s, pid_t tid, uint64_t mask)
 {
-	struct journal *r = s->journal;
+	struct journal *r = s->recovery.journal;
 	if (!r)
 		return;
 	r->masked_thread = 0;
@@ -322,27 +322,27 @@ static taddr_t find_room(const struct address_space *s, const struct module *m)
 /* The vdso's first: no file differs then, also if this process dies before it has cleared it. */
 int journal_find_injection(struct address_space *s, taddr_t *at_out)
 {
-	struct journal *r = s->journal;
+	struct journal *r = s->recovery.journal;
 	taddr_t *place = r ? find_free_injection(r) : NULL;
-	if (!r || (!place && !s->injection))
+	if (!r || (!place && !s->recovery.injection))
 		return -ENOSPC;
-	for (int pass = 0; pass < 2 && !s->injection; pass++) {
-		for (size_t i = 0; i < s->modules.count && !s->injection; i++) {
+	for (int pass = 0; pass < 2 && !s->recovery.injection; pass++) {
+		for (size_t i = 0; i < s->modules.count && !s->recovery.injection; i++) {
 			const struct module *m = s->modules.data[i];
 			if (m->is_vdso != (pass == 0))
 				continue;
-			s->injection = *place = find_room(s, m);
+			s->recovery.injection = *place = find_room(s, m);
 			copy_part(s, place, sizeof(*place));
 		}
 	}
-	*at_out = s->injection;
-	return s->injection ? 0 : -ENOSPC;
+	*at_out = s->recovery.injection;
+	return s->recovery.injection ? 0 : -ENOSPC;
 }
 
 int journal_injection_at(const struct address_space *s, taddr_t pc)
 {
-	for (size_t i = 0; s->journal && i < JOURNAL_INJECTIONS; i++) {
-		taddr_t at = s->journal->injection[i];
+	for (size_t i = 0; s->recovery.journal && i < JOURNAL_INJECTIONS; i++) {
+		taddr_t at = s->recovery.journal->injection[i];
 		if (at && pc - at < INJECTION_SIZE)
 			return (int)i;
 	}
@@ -352,22 +352,22 @@ int journal_injection_at(const struct address_space *s, taddr_t pc)
 bool journal_has_injection(const struct address_space *s)
 {
 	bool has_one = false;
-	for (size_t i = 0; s->journal && i < JOURNAL_INJECTIONS; i++)
-		has_one |= s->journal->injection[i] != 0;
+	for (size_t i = 0; s->recovery.journal && i < JOURNAL_INJECTIONS; i++)
+		has_one |= s->recovery.journal->injection[i] != 0;
 	return has_one;
 }
 
 void journal_clear_injections(struct address_space *s, const bool used[JOURNAL_INJECTIONS])
 {
 	static const uint8_t zero[INJECTION_SIZE];
-	struct journal *r = s->journal;
+	struct journal *r = s->recovery.journal;
 	for (size_t i = 0; r && i < JOURNAL_INJECTIONS; i++) {
-		bool is_own = r->injection[i] == s->injection;
+		bool is_own = r->injection[i] == s->recovery.injection;
 		if (!r->injection[i] || (used[i] && !is_own) ||
 		    space_write(s, r->injection[i], zero, sizeof(zero)) != 0)
 			continue;
 		if (is_own)
-			s->injection = 0;
+			s->recovery.injection = 0;
 		r->injection[i] = 0;
 		copy_part(s, &r->injection[i], sizeof(r->injection[i]));
 	}

@@ -31,18 +31,18 @@ struct address_space *space_new(pid_t pid)
 	s->users = 1;
 	s->pid = s->reader = pid;
 	s->exit_status = -1;
-	s->mem_fd = open_memory(pid);
-	s->maps_fd = maps_open(pid);
-	s->is_own_image = true;
+	s->files.memory = open_memory(pid);
+	s->files.maps = maps_open(pid);
+	s->image.is_own = true;
 	return s;
 }
 
 static void close_files(struct address_space *s)
 {
-	if (s->mem_fd >= 0)
-		close(s->mem_fd);
-	if (s->maps_fd >= 0)
-		close(s->maps_fd);
+	if (s->files.memory >= 0)
+		close(s->files.memory);
+	if (s->files.maps >= 0)
+		close(s->files.maps);
 }
 
 int space_follow_image(struct address_space *s, bool *is_other_out)
@@ -55,31 +55,31 @@ int space_follow_image(struct address_space *s, bool *is_other_out)
 	if (fd < 0)
 		return -errno;
 	close_files(s);
-	s->mem_fd = fd;
-	s->maps_fd = maps_open(s->pid);
-	*is_other_out = image != s->image;
-	if (image != s->image) {
+	s->files.memory = fd;
+	s->files.maps = maps_open(s->pid);
+	*is_other_out = image != s->image.id;
+	if (image != s->image.id) {
 		module_list_clear(&s->modules);
 		s->syscalls.insn = 0;
 	}
-	s->image = image;
+	s->image.id = image;
 	return 0;
 }
 
 struct address_space *space_fork(const struct address_space *parent, pid_t child)
 {
 	struct address_space *s = space_new(child);
-	s->is_own_image = false;
-	s->has_earlier_blocks = parent->has_earlier_blocks;
+	s->image.is_own = false;
+	s->image.has_earlier_blocks = parent->image.has_earlier_blocks;
 	module_list_copy(&s->modules, &parent->modules);
 	s->traps = trap_table_clone(&parent->traps);
 	s->own = own_memory_clone(&parent->own);
 	s->syscalls = parent->syscalls;
 	s->unwind_through = parent->unwind_through;
-	s->is_loading = parent->is_loading;
+	s->watch.is_loading = parent->watch.is_loading;
 	s->is_ready = parent->is_ready;
 	s->is_profiled = parent->is_profiled;
-	s->probe_count = parent->probe_count;
+	s->watch.functions = parent->watch.functions;
 	return s;
 }
 

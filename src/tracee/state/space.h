@@ -44,6 +44,42 @@ struct unwind_row {
 	int saved_reg;         /* the register saved below its CFA; -1 = none */
 };
 
+/* Of state/space.c, which opens them. */
+struct space_files {
+	int memory;            /* /proc/PID/mem, -1 if it could not be opened */
+	int maps;              /* /proc/PID/maps, for maps_query; negative likewise */
+};
+
+/* The program in it. */
+struct space_image {
+	uint64_t id;           /* by image_read; 0 = not asked for */
+	bool is_own;           /* began with an exec or an attach, not with a fork */
+	bool has_earlier_blocks; /* it ran before it was profiled: blocks of then are not known */
+};
+
+/* What is watched in it; control/install.c, loader.c, calls/requests.c. */
+struct space_watch {
+	uint32_t functions;    /* probes */
+	uint32_t markers;      /* that were ever watched */
+	bool is_left;          /* everything is being removed: nothing is put in any more */
+	bool is_loading;       /* the dynamic linker was within a change at its last stop */
+};
+
+/* From breakpoints to pads; calls/trap.c, pads/promote.c, pads/pad_fork.c. */
+struct promotion {
+	uint32_t hits;         /* stops at entries since the last one */
+	bool is_impossible;    /* its breakpoints stay */
+	/* of a fork that inherits pads, until it runs; or NULL */
+	struct pad_fork_snapshot *fork_snapshot;
+};
+
+/* How its changes are undone if ptmem dies; state/journal.c, guard/trap_handler.c. */
+struct space_recovery {
+	struct journal *journal; /* of its changes; NULL = none is kept */
+	taddr_t injection;     /* where this process injects system calls; 0 = nowhere yet */
+	bool had_trap_handler; /* the program's own, at attach; not yet reported as lost */
+};
+
 struct heap_sampling;
 struct unwinder;
 
@@ -53,33 +89,22 @@ struct address_space {
 	pid_t pid;            /* of the process it was made for; names the output file */
 	int exit_status;      /* of wait() for process `pid`, once it has ended; else -1 */
 	pid_t reader;         /* a living process of it, for /proc and process_vm_readv */
-	int mem_fd;           /* /proc/PID/mem, -1 if it could not be opened */
-	int maps_fd;          /* /proc/PID/maps, for maps_query; negative likewise */
-	uint64_t image;       /* which one it runs, by image_read; 0 = not asked for */
+	struct space_files files;
+	struct space_image image;
 	struct module_list modules;
 	struct trap_table traps;
 	struct own_memory own;
 	struct space_syscalls syscalls;
 	struct unwind_row unwind_through;
 	bool is_ready;         /* probes are in, events count */
-	bool is_left;          /* everything is being removed: nothing is put in any more */
 	bool is_profiled;      /* false: followed only until its exec */
-	bool is_loading;       /* the dynamic linker was within a change at its last stop */
-	bool has_earlier_blocks; /* it ran before it was profiled: blocks of then are not known */
-	bool is_own_image;     /* began with an exec or an attach, not with a fork */
 	struct space_pauses pauses;
-	uint32_t probe_count;  /* watched functions */
-	uint32_t marker_count; /* markers that were ever watched */
+	struct space_watch watch;
 	struct pools *pools;   /* that the program announced; NULL = none; owned */
-	uint32_t hits;         /* stops at entries, for promotion */
 	struct heap_sampling *sampling; /* --heap-sample; NULL = none; owned */
+	struct promotion promotion;
 	struct pads *pads;     /* tier 2; NULL = none yet */
-	/* of a fork that inherits pads, until it runs; or NULL */
-	struct pad_fork_snapshot *fork_snapshot;
-	bool is_break_only;    /* never promoted */
-	struct journal *journal; /* of its changes; NULL = none is kept */
-	taddr_t injection;     /* where this process injects system calls; 0 = nowhere yet */
-	bool had_trap_handler; /* the program's own, at attach; not yet reported as lost */
+	struct space_recovery recovery;
 	void *user;            /* the sink's; NULL = not profiled */
 	const struct unwinder *unwinder; /* the sink's, with user */
 };

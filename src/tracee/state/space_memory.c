@@ -15,9 +15,9 @@ ssize_t space_read_some(const struct address_space *s, taddr_t addr, void *buf, 
 	ssize_t n = process_vm_readv(s->reader, &local, 1, &remote, 1, 0);
 	if (n > 0 || (n < 0 && errno == EFAULT))
 		return n < 0 ? -EFAULT : n;
-	if (s->mem_fd < 0)
+	if (s->files.memory < 0)
 		return -ESRCH;
-	n = pread(s->mem_fd, buf, size, (off_t)addr);
+	n = pread(s->files.memory, buf, size, (off_t)addr);
 	return n < 0 ? -errno : n == 0 ? -ESRCH : n;
 }
 
@@ -41,9 +41,9 @@ bool space_holds_above(const struct address_space *s, taddr_t sp, taddr_t at, ui
 
 int space_write(const struct address_space *s, taddr_t addr, const void *buf, size_t size)
 {
-	if (s->mem_fd < 0)
+	if (s->files.memory < 0)
 		return -EPERM;
-	ssize_t n = pwrite(s->mem_fd, buf, size, (off_t)addr);
+	ssize_t n = pwrite(s->files.memory, buf, size, (off_t)addr);
 	if (n < 0)
 		return -errno;
 	return (size_t)n == size ? 0 : n == 0 ? -ESRCH : -EFAULT;

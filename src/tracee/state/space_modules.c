@@ -197,5 +197,5 @@ bool space_is_known_miss(struct address_space *s, taddr_t pc)
 
 bool space_may_be_code(const struct address_space *s, taddr_t pc)
 {
-	return s->maps_fd < 0 || maps_query(s->maps_fd, pc) != 0;
+	return s->files.maps < 0 || maps_query(s->files.maps, pc) != 0;
 }

@@ -13,7 +13,7 @@ bool step_is_left_over(const struct target *t, const struct thread *th)
 {
 	struct arch_regs regs;
 	siginfo_t info;
-	if (!t->is_guardian || ptrace_get_siginfo(th->tid, &info) != 0 ||
+	if (!t->recovery.is_guardian || ptrace_get_siginfo(th->tid, &info) != 0 ||
 	    ptrace_get_regs(th->tid, &regs) != 0 || info.si_signo != SIGTRAP)
 		return false;
 	return info.si_code == SIGTRAP ||

@@ -10,7 +10,6 @@
 #include "arch/arch.h"
 #include "base/types.h"
 #include "base/vec.h"
-#include "tracee/os/instructions.h"
 #include "tracee/state/pending_stops.h"
 #include "tracee/state/space.h"
 #include "tracee/state/target_options.h"
@@ -35,6 +34,40 @@ struct target_hooks {
 	void (*update_modules)(struct target *t, struct address_space *s, struct thread *th);
 	/* @th is stopped at a breakpoint of ours, which may have changed its signal mask. */
 	void (*restore_mask)(struct target *t, struct thread *th);
+	/* never NULL */
+	const struct pad_hooks *pads;
+};
+
+/* The program that ptmem started, or attached to first. */
+struct first_process {
+	pid_t pid;                       /* 0 = none yet */
+	uint8_t refusal;                 /* enum attach_problem, of a started one */
+	bool has_status;
+	int status;                      /* of wait() */
+};
+
+/* What the event loop has to do; control/target_run.c. */
+struct loop_state {
+	struct address_space *promote;   /* its probes are hot: promote before the next stop */
+	/* all threads must be stopped and resumed: how they are resumed has changed */
+	bool must_restart;
+	uint32_t waiters;                /* threads that wait for room in a ring */
+	unsigned idle_us;                /* how long the last idle sleep was */
+};
+
+/* How the tracees are restored if ptmem dies; guard/guardian.c. */
+struct target_recovery {
+	struct journal *journals;        /* JOURNALS of them; NULL = none are kept */
+	struct guardian *guardian;       /* NULL = none */
+	pid_t guardian_pid;              /* 0 = none */
+	bool is_guardian;                /* this process is one, and cleans up after a dead ptmem */
+};
+
+/* System calls that map memory; syscalls/syscalls.c. */
+struct syscall_watch {
+	enum syscalls_way way;
+	/* seccomp filters of ptmem itself, which its children inherit */
+	int own_filters;
 };
 
 /* The whole of a target; see target.h. */
@@ -47,37 +80,18 @@ struct target {
 	VEC(struct process *) processes;
 	struct pending_stops pending;
 	struct target_stats stats;
-	pid_t first_pid;
-	uint8_t refusal;                 /* enum attach_problem, of the started program */
-	bool has_status;
-	int status;
+	struct first_process first;
+	struct loop_state loop;
+	struct target_recovery recovery;
+	struct syscall_watch syscalls;
+	struct pad_globals *pads;        /* pads/pads_internal.h; never NULL */
+	struct control *control;         /* control/control_internal.h; never NULL */
 	bool is_stopping;                /* world stop: served threads are held */
 	bool is_leaving;                 /* a thread whose vfork ends stays halted */
 	uint64_t now_ns;                 /* time of the stop being served */
-	struct instruction_counters counters; /* --time-unit=i */
-	int fault_error;                 /* -errno of the first event for page faults that failed */
-	struct faults *faults;           /* NULL = page faults are not watched */
-	const struct pad_hooks *pad_hooks;
-	struct pad_owner *pad_owner;     /* by which the kernel lets pads know that ptmem died */
 	bool is_abandoned;               /* after a failed check: nothing is counted any more */
-	uint32_t waiters;                /* threads that wait for room in a ring */
-	/* threads shall stop and go on: how they are resumed has changed */
-	bool must_restart;
-	struct module *own_module;       /* of own_code.c; NULL = none yet */
-	struct address_space *promote; /* its probes are hot: promote before the next stop */
-	struct own_settings *own_settings; /* own_settings.c */
-	struct job *job;                 /* job.c */
-	struct timers *timers;           /* timers.c */
-	struct journal *journals;        /* JOURNALS of them, of guardian.c; NULL = none are kept */
-	struct guardian *guardian;       /* guardian.c; NULL = none */
-	pid_t guardian_pid;              /* 0 = none */
-	bool is_guardian;                /* this process is one, and cleans up after a dead ptmem */
-	enum syscalls_way syscalls;      /* how calls that map are watched */
-	/* seccomp filters of ptmem itself, which its children inherit */
-	int own_filters;
 	/* nothing is profiled any more; the filter still wants us */
 	bool is_released;
-	unsigned idle_us;                /* how long the last idle sleep was */
 };
 
 #endif

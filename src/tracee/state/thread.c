@@ -42,7 +42,7 @@ struct thread *thread_add(struct target *t, pid_t tid, struct process *p)
 
 void thread_wait_no_more(struct target *t, struct thread *th)
 {
-	t->waiters -= th->waits_for_room;
+	t->loop.waiters -= th->waits_for_room;
 	th->waits_for_room = false;
 }
 
@@ -53,8 +53,8 @@ void thread_remove(struct target *t, struct thread *th)
 	th->process->threads--;
 	pending_stops_drop_deferred(&t->pending, th->tid);
 	free(th->syscall);
-	vec_deinit(&th->calls);
-	vec_deinit(&th->thrown);
+	free(th->pads);
+	call_state_deinit(&th->calls);
 	stack_window_deinit(&th->window);
 	free(th);
 }
@@ -84,8 +84,8 @@ void process_move_reader(struct target *t, const struct process *leaving)
 	for (size_t i = 0; i < t->processes.count; i++) {
 		if (t->processes.data[i] != leaving && t->processes.data[i]->space == s) {
 			s->reader = t->processes.data[i]->pid;
-			if (s->journal)
-				s->journal->pid = s->reader;
+			if (s->recovery.journal)
+				s->recovery.journal->pid = s->reader;
 			return;
 		}
 	}
@@ -157,7 +157,7 @@ struct thread *thread_pick(struct target *t, struct address_space *s)
 {
 	struct thread *th, *best = NULL;
 	for_each_thread_in(t, s, th) {
-		if (th->is_exiting || !th->is_held || th->is_in_vfork)
+		if (th->is_exiting || !th->is_held || th->vfork.is_waiting)
 			continue;
 		/* one that holds a signal would get it with another siginfo afterwards */
 		if (!best || best->state == THREAD_LISTENING ||

@@ -17,7 +17,7 @@
 #include "base/types.h"
 #include "base/vec.h"
 #include "tracee/os/stop.h"
-#include "tracee/state/probe.h"
+#include "tracee/state/call_state.h"
 #include "tracee/state/event_sink.h"
 #include "tracee/state/stack_window.h"
 #include "tracee/state/thread_table.h"
@@ -26,33 +26,6 @@ struct address_space;
 struct target;
 
 enum thread_state { THREAD_NEW, THREAD_RUNNING, THREAD_STOPPED, THREAD_LISTENING };
-
-/* A watched call that has been entered and has not returned. */
-struct call {
-	const struct probe *probe;
-	/* at the function's entry; the caller's return address is there */
-	taddr_t sp;
-	taddr_t return_at;          /* where the stub's call pushed its return address */
-	taddr_t stub_return;        /* that address */
-	struct probe_call args;
-	uint64_t saved[6];          /* callee-saved registers at the entry, by arch.dwarf_saved */
-	/* an exception is being made or thrown inside: calls there are its own */
-	bool is_suspended;
-	/* the exception that was thrown inside, and is on its way; 0 = none */
-	taddr_t raised;
-	/* of the pad call that a signal interrupted; 0 = none */
-	taddr_t outer_guard, outer_guard_pc;
-};
-
-/* A call that an exception was made in, or has left; exceptions.c. */
-struct thrown {
-	const struct probe *probe;
-	struct probe_call args;
-	taddr_t sp;                 /* at the function's entry */
-	/* of a pad's call: to be put back if the exception stays inside; else 0 */
-	taddr_t guard_pc;
-	taddr_t raised;             /* as in struct call */
-};
 
 struct process {
 	pid_t pid;
@@ -64,12 +37,18 @@ struct process {
 	bool is_first_image;        /* runs what ptmem was asked to start */
 	bool is_attaching;          /* its threads are being seized; nothing was put into it yet */
 	bool awaits_start;          /* its image is guarded and watched at its first instruction */
-	struct roots *last_roots;   /* registers of threads at its exit; NULL = none yet; owned */
+	struct roots *exit_roots;   /* control/roots.c; NULL = none yet */
 };
 
 /* A thread's own stack: from its first stack pointer (end) down to start. */
 struct stack_range {
 	taddr_t start, end;
+};
+
+/* A thread from its vfork event to the next stop: it runs no code of the program. */
+struct vfork_wait {
+	bool is_waiting;
+	struct arch_regs regs;      /* while it waits, since it cannot be asked for them */
 };
 
 struct thread {
@@ -85,31 +64,15 @@ struct thread {
 	bool stays_held;
 	bool was_interrupted;       /* an interrupt was asked for and has not been seen */
 	bool wants_sample;          /* report its stack pointer at the next interrupt stop */
-	/* from its event to the next stop; runs no code of the program */
-	bool is_in_vfork;
 	bool is_exiting;            /* past its exit stop */
 	bool is_new;                /* has not run yet */
-	bool had_signal;            /* got a signal since its outermost call was entered */
-	/* outermost first; more than one only through signal handlers */
-	VEC(struct call) calls;
-	VEC(struct thrown) thrown;  /* until the exception is caught */
-	/* operator delete was entered: its free is the same event */
-	struct {
-		taddr_t trap, block;     /* at which breakpoint, with what */
-		/* where the stack pointer was, and the return address there */
-		taddr_t sp, return_pc;
-	} deleted;
-	bool has_deleted;
+	struct call_state calls;    /* watched calls that it is inside of */
 	struct stack_window window; /* on its stack */
-	uint64_t thread_pointer;    /* its key among the slots; 0 = has no slot */
-	uint32_t slot;
 	struct stack_range own_stack; /* for a sink with stack_new; 0 = not asked for */
 	bool waits_for_room;        /* stopped at a full ring */
+	struct pad_thread *pads;    /* pads/pad_thread.h; NULL = none yet */
 	struct syscall_state *syscall; /* syscalls/syscall_state.h; NULL = none yet */
-	uint64_t waited_start, waited_end; /* what it reserved when it last found the ring full */
-	bool misses_slot;           /* its last pad did not find its slot, although it has one */
-	uint32_t bounds_traps;      /* calls in a row from another stack than its slot's */
-	struct arch_regs vfork_regs; /* while is_in_vfork, since it cannot be asked for them */
+	struct vfork_wait vfork;
 };
 
 /*

@@ -216,7 +216,7 @@ static void watch_all(struct target *t, struct address_space *s, const char *why
 		    "that cannot be distinguished from data",
 		    s->pid, why);
 	s->syscalls.stops_at_all = true;
-	t->must_restart = true;
+	t->loop.must_restart = true;
 }
 
 static int install_site(struct target *t, struct thread *th, struct address_space *s,

@@ -111,9 +111,9 @@ void syscalls_detect_mode(struct target *t, pid_t pid)
 {
 	if (!t->options.watch_brk && !t->options.watch_mappings)
 		return;
-	t->own_filters = seccomp_count_filters(getpid());
-	bool has_one = t->own_filters >= 0 && seccomp_count_filters(pid) == t->own_filters + 1;
-	t->syscalls = has_one ? SYSCALLS_FILTER : SYSCALLS_SITES;
+	int own = t->syscalls.own_filters = seccomp_count_filters(getpid());
+	bool has_one = own >= 0 && seccomp_count_filters(pid) == own + 1;
+	t->syscalls.way = has_one ? SYSCALLS_FILTER : SYSCALLS_SITES;
 	if (!has_one)
 		log_verbose("no seccomp filter for process %d: breakpoints at its system calls",
 			    pid);
@@ -124,7 +124,7 @@ bool syscalls_is_watched(const struct target *t, const struct thread *th)
 	const struct syscall_state *st = th->syscall;
 	if (st && (st->awaits_exit || st->is_rewinding || st->site))
 		return true;
-	return t->syscalls == SYSCALLS_SITES && th->process->space->syscalls.stops_at_all &&
+	return t->syscalls.way == SYSCALLS_SITES && th->process->space->syscalls.stops_at_all &&
 	       th->process->space->is_profiled;
 }
 
@@ -312,7 +312,7 @@ static bool take_call(struct target *t, struct thread *th, long number,
 					 .program_break = s->syscalls.program_break};
 	for (int i = 0; i < 6; i++)
 		st->call.arg[i] = regs->word[t->arch->syscall_arg[i]];
-	st->makes_code = t->syscalls == SYSCALLS_SITES && s->is_profiled && s->is_ready &&
+	st->makes_code = t->syscalls.way == SYSCALLS_SITES && s->is_profiled && s->is_ready &&
 			 !s->syscalls.stops_at_all && mapping_makes_code(&st->call);
 	return st->has_call || st->makes_code;
 }
@@ -381,7 +381,7 @@ static void serve_exit(struct target *t, struct thread *th)
 static void resume_with_others(struct target *t, struct thread *th)
 {
 	bool is_stopping = t->is_stopping;
-	t->is_stopping |= t->must_restart;
+	t->is_stopping |= t->loop.must_restart;
 	thread_resume(t, th, 0);
 	t->is_stopping = is_stopping;
 }
@@ -429,7 +429,7 @@ void syscalls_before_signal(struct target *t, struct thread *th)
 	struct arch_regs regs;
 
 	syscall_state(th)->site = 0;
-	if (t->syscalls != SYSCALLS_SITES || ptrace_get_regs(th->tid, &regs) != 0)
+	if (t->syscalls.way != SYSCALLS_SITES || ptrace_get_regs(th->tid, &regs) != 0)
 		return;
 	taddr_t pc = regs.word[t->arch->pc];
 	taddr_t real = space_original_pc(th->process->space, t->arch, pc);

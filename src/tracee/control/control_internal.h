@@ -1,0 +1,16 @@
+/* What the files of this directory keep for a target. */
+#ifndef PTMEM_TRACEE_CONTROL_CONTROL_INTERNAL_H
+#define PTMEM_TRACEE_CONTROL_CONTROL_INTERNAL_H
+
+#include "tracee/os/instructions.h"
+
+struct control {
+	struct own_settings *own_settings;    /* own_settings.c */
+	struct job *job;                      /* job.c */
+	struct timers *timers;                /* timers.c */
+	struct instruction_counters counters; /* --time-unit=i */
+	struct faults *faults;                /* faults.c; NULL = page faults are not watched */
+	int fault_error;                      /* -errno of the first event that failed; or 0 */
+};
+
+#endif
