@@ -28,7 +28,7 @@ const struct option_row option_rows[] = {
 	{.name = "pid", .letter = 'p', .type = PIDS, .flags = SEPARATE | EVERYDAY, AT(pid),
 	 RANGE(1, 4194304),
 	 .value = "PID", .text = "attach to the running process PID; Ctrl-C detaches"},
-	{.name = "duration", .type = DECIMAL, .flags = EVERYDAY, AT(duration), RANGE(0.001, 1e9),
+	{.name = "duration", .type = DECIMAL, AT(duration), RANGE(0.001, 1e9),
 	 .value = "SECONDS", .text = "with -p: detach after this time"},
 	{.name = "inspect", .type = FLAG, .flags = EVERYDAY, AT(inspect),
 	 .text = "with -p: print what resident memory consists of, and\n"
@@ -42,7 +42,7 @@ const struct option_row option_rows[] = {
 	{.name = "trace-children", .type = YES_NO, .flags = EVERYDAY, AT(trace_children),
 	 .initial = "no",
 	 .value = "yes|no", .text = "also profile the programs that it executes"},
-	{.name = "trace", .type = SET, .flags = EVERYDAY, AT(trace), .choices = trace_sources,
+	{.name = "trace", .type = SET, AT(trace), .choices = trace_sources,
 	 .initial = "heap",
 	 .value = "SOURCE,...",
 	 .text = "what to trace: heap, brk, mmap, faults; each has a\nfile of its own"},
@@ -159,7 +159,7 @@ const struct option_row option_rows[] = {
 	 .value = "FILE", .text = "profile the events of FILE instead of a program"},
 
 	{.text = "Calls counted, as memusage does:"},
-	{.name = "memusage", .type = FLAG, .flags = EVERYDAY, AT(memusage),
+	{.name = "memusage", .type = FLAG, AT(memusage),
 	 .text = "print calls, bytes, peak and a histogram of sizes\n"
 		 "at the end, as memusage does; ptmem(1) lists the\ndifferences"},
 	{.name = "memusage-out", .type = TEXT, .flags = NOT_EMPTY, AT(memusage_out),
@@ -180,7 +180,7 @@ const struct option_row option_rows[] = {
 	 .value = "NAME", .text = "count only in programs of this base name"},
 
 	{.text = "Memory of the process over time:"},
-	{.name = "sample", .type = SAMPLE, .flags = EVERYDAY, AT(sample_ms), RANGE(1, 86400000),
+	{.name = "sample", .type = SAMPLE, AT(sample_ms), RANGE(1, 86400000),
 	 .value = "MS", .text = "read /proc every MS milliseconds [100]"},
 	{.name = "sample-fields", .type = TEXT, .flags = NOT_EMPTY, AT(sample_fields),
 	 .initial = "VmSize,VmPeak,VmRSS,VmHWM", .value = "LIST",
@@ -190,12 +190,13 @@ const struct option_row option_rows[] = {
 	 .text = "write samples to FILE, with header and times, not\nto standard error"},
 
 	{.text = "Growth and leaks:"},
-	{.name = "leaks", .type = SECONDS, .flags = EVERYDAY, AT(leaks), RANGE(0, 1e9),
+	{.name = "leaks", .type = SECONDS, AT(leaks), RANGE(0, 1e9),
 	 .value = "[=AGE]",
 	 .text = "list the blocks that are live at the end, and at\n"
 		 "each SIGUSR1 to ptmem, by call path; with AGE: those\nolder than AGE seconds"},
 	{.name = "leak-check", .type = FLAG, .flags = EVERYDAY, AT(leak_check),
-	 .text = "the same, and which of them no pointer reaches"},
+	 .text = "list the blocks that are live at the end by call path,\n"
+		 "and which of them no pointer reaches"},
 	{.name = "leaks-out", .type = TEXT, .flags = NOT_EMPTY, AT(leaks_out), .value = "FILE",
 	 .text = "where that list goes instead of stderr: JSON if\nFILE ends in .json, else text"},
 	{.name = "error-exitcode", .type = NUMBER, AT(error_exitcode), RANGE(0, 255),
@@ -224,9 +225,9 @@ const struct option_row option_rows[] = {
 	{.name = "trace-malloc", .type = YES_NO, .flags = TOOL, AT(trace_malloc), .initial = "no",
 	 .value = "yes|no", .text = "a message for each call"},
 	{.name = "stats", .type = FLAG, AT(stats), .text = "print what ptmem itself did"},
-	{.name = "verbose", .letter = 'v', .type = MORE, .flags = EVERYDAY, AT(log_level),
+	{.name = "verbose", .letter = 'v', .type = MORE, AT(log_level),
 	 .text = "print more; twice: still more"},
-	{.name = "quiet", .letter = 'q', .type = LESS, .flags = EVERYDAY, AT(log_level),
+	{.name = "quiet", .letter = 'q', .type = LESS, AT(log_level),
 	 .text = "only warnings and errors"},
 	{.name = "color", .type = CHOICE, AT(color), .choices = color_modes, .initial = "auto",
 	 .value = "auto|always|never", .text = "colour in messages"},
