@@ -1,5 +1,5 @@
 # ptmem: see README.md. Targets: all check unit fuzz e2e targets demo bench install static layers docs clean.
-# Variables: MODE=release|debug|asan  CC  V=1  DESTDIR  prefix  O=FOLDER for objects
+# Variables: MODE=release|debug|asan  CC  V=1  DESTDIR  prefix  O=DIRECTORY for objects
 
 MODE ?= release
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))

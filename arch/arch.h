@@ -33,7 +33,7 @@ struct arch_stub {
 	taddr_t trap;    /* address of the trap that reports the return */
 	taddr_t jump;    /* the moved instructions; then back into the function */
 	uint32_t size;   /* bytes of the whole stub */
-	/* where to write the trap (or later a jump): the entry, or behind an endbr64 */
+	/* where to write the trap (or later a jump): the entry, or after an endbr64 */
 	taddr_t patch;
 	uint32_t moved;  /* bytes displaced at patch; 5 or more = a jump fits there */
 	/* the stub's return address is at the entry's stack pointer minus this */
@@ -160,7 +160,7 @@ struct arch {
 	/*
 	 * Moves the instructions at @from that hold its first @min_bytes bytes to @to.
 	 * @code: @code_size bytes read at @from. Writes at most @out_size bytes to
-	 * @out: the moved instructions and the jump back behind them. *@moved_out:
+	 * @out: the moved instructions and the jump back after them. *@moved_out:
 	 * bytes displaced at @from; *@size_out: bytes written. -ENOTSUP when an
 	 * instruction is not on the list of those known to be safe; @why_out then
 	 * says which (a static string).
@@ -179,7 +179,7 @@ struct arch {
 
 	/*
 	 * Finds the system call instructions of a function, in order. Returns how many; at
-	 * most @max are written (none: it is cheap). -EILSEQ when bytes behind what does not decode
+	 * most @max are written (none: it is cheap). -EILSEQ when bytes after what does not decode
 	 * look like one.
 	 */
 	ssize_t (*find_syscalls)(const struct arch_code *code, struct arch_syscall *out,
@@ -218,14 +218,14 @@ struct arch {
 			  void (*fn)(void *ctx, taddr_t at), void *ctx);
 
 	/*
-	 * The enum arch_reference of all instructions of @code that stand at @from or behind it to
+	 * The enum arch_reference of all instructions of @code at @from or after it to
 	 * [@start, @end), which may be code itself; -EILSEQ as find_passed.
 	 */
 	int (*refers)(const struct arch_code *code, taddr_t from, taddr_t start, taddr_t end);
 
 	/*
 	 * Assembles code to stand at @at that does what the system call instruction at @from
-	 * does, and goes on behind it: the instruction first. Returns its size, 0: out of reach.
+	 * does, and continues after it: the instruction first. Returns its size, 0: out of reach.
 	 */
 	size_t (*make_syscall_stub)(taddr_t from, taddr_t at, uint8_t *out, size_t out_size);
 

@@ -12,7 +12,7 @@
  *	  control block's is compared now and then: pads alone read it, and may do less, or more,
  *	  than they should.
  *	- Each word of a record, and `head`, is loaded once into private memory and then compared
- *	  with what pads can have written: no position behind tail + room, a size that is
+ *	  with what pads can have written: no position beyond tail + room, a size that is
  *	  that of the parts, a slot in use, no more kept frames than the thread's last stack had.
  *	  Loops are bounded by private numbers.
  *	- Of a slot it reads guard, guard_pc, reason, kind, arg and result. They are
@@ -21,7 +21,7 @@
  *	- None of it may end in a CHECK. What no pad writes breaks the ring (ring_break): ptmem
  *	  reports it, ends the profile of that process, writes what was recorded until then and
  *	  detaches.
- *	- The files are sealed against changes of size: a load behind their end is a SIGBUS.
+ *	- The files are sealed against changes of size: a load beyond their end is a SIGBUS.
  * Registers at the traps of pads are the target's, too: it may jump to any of them.
  *
  * Picture. A probed function's entry becomes a jump to its pad:
@@ -51,10 +51,10 @@
  * what it had kept. What is not live is no event. A leaf free (PAD_FREE) is recorded and then
  * jumped to; its guard, the return slot itself, is set for the record only.
  *
- * A marker's pad (PAD_REQUEST and below) calls nothing: it writes its record and goes on behind the
- * marker. Frame 0 is the marker's own function; its return slot in the records, where nothing
- * is, is the word below its stack pointer. Resume at the entry's trap behind it to try again,
- * or behind the marker once ptmem has done what was to be done.
+ * A marker's pad (PAD_REQUEST and below) calls nothing: it writes its record and continues after
+ * the marker. Frame 0 is the marker's own function; its return slot in the records, where nothing
+ * is, is the word below its stack pointer. Resume at the entry's trap after it to try again,
+ * or after the marker once ptmem has done what was to be done.
  *
  * slot.guard stays set until the record is committed, so it means "the slot is in use". A pad
  * entered with the guard set
@@ -66,18 +66,18 @@
  * ptmem may set guard and guard_pc itself for a call that it sends through a stub:
  * guard = the address where the return address into the stub is, guard_pc = it.
  *
- * Traps. All pcs below are addresses of the trap instruction; going on behind it is right
+ * Traps. All pcs below are addresses of the trap instruction; continuing after it is right
  * everywhere once the cause was served, and harmless if ptmem died meanwhile.
  *	pad.entry_trap  registers and stack as at the function's entry. slot.reason (if the
  *	                thread has a slot) says why; ptmem sets it back to PAD_REASON_NONE. Resume
- *	                behind the trap: the pad tries again. Resume at pad.straight: the call goes
+ *	                after the trap: the pad tries again. Resume at pad.straight: the call goes
  *	                unrecorded. Resume at the stub of tier 1: ptmem records it from outside.
  *	pad.leave_trap  the original has returned; the record would be too large for the ring. The
  *	                program's callee-saved registers are in place, the result is in
  *	                slot.result; the return slot is slot.guard + PAD_GUARD_BELOW; arguments in
  *	                slot.arg. ptmem drains the ring, makes the event
- *	                itself and resumes behind the trap; the pad then returns to the caller.
- *	image.full_trap the ring is full. Drain, publish the tail, resume behind the trap. The first
+ *	                itself and resumes after the trap; the pad then returns to the caller.
+ *	image.full_trap the ring is full. Drain, publish the tail, resume after the trap. The first
  *	                two arguments are the range of positions that was reserved; the result
  *	                is an enum pad_full_answer. Without an answer the call goes unrecorded.
  * A signal handler may allocate while it interrupts a pad. To unwind through pads and the recorder
@@ -87,16 +87,16 @@
  * pad.at + pad.size) and in the recorder.
  *
  * Leaving. A thread whose pc is in the recorder, or in [pad.at, pad.tail), comes through an exit of
- * a pad before it is outside: a breakpoint at each exit stops it there. It goes on at exit.to, in
+ * a pad before it is outside: a breakpoint at each exit stops it there. It continues at exit.to, in
  * the pad's tail, where another such instruction leads outside. (So nothing is executed twice, and
  * ptmem may die at any moment.) In the tail a few instructions may have to be stepped. The entries
  * must have been restored.
  *
  * How to serve PAD_REASON_GUARD: in a signal handler (above): through tier 1's stub, leaving the
  * slot alone. Else if *guard != guard_pc: the guard is left over; reset the slot and the reader's
- * mirror (as for PAD_REASON_STALE) and resume behind the trap. Else ask the unwinder for the rules
- * of the stack up to the guard; when none was missing, the call is nested by a way that rules
- * cannot tell: resume at pad.straight, else behind the trap.
+ * mirror (as for PAD_REASON_STALE) and resume after the trap. Else ask the unwinder for the rules
+ * of the stack up to the guard; when none was missing, the call is nested in a way that rules
+ * cannot tell: resume at pad.straight, else after the trap.
  *
  * Records are multiples of 16 bytes; word 0, the mark, is stored last. Positions count
  * bytes and never wrap; the ring is mapped twice in a row, so records never wrap either.
@@ -178,7 +178,7 @@ enum pad_flag {
 };
 
 /*
- * The control block: the first page of the shared memory. Addresses are the target's. Behind it,
+ * The control block: the first page of the shared memory. Addresses are the target's. After it,
  * at fixed offsets: struct pad_directory[1 << PAD_DIRECTORY_BITS], the filter, the distances.
  */
 #define PAD_DIRECTORY_OFFSET 4096
@@ -206,7 +206,7 @@ struct pad_control {
 	uint64_t ring;       /* mapped twice */
 	uint64_t ring_mask;  /* its size, a power of two, - 1 */
 	/*
-	 * Bytes that may be reserved behind tail: the ring's size, or less (tracee/pads/ring.h).
+	 * Bytes that may be reserved after tail: the ring's size, or less (tracee/pads/ring.h).
 	 * Pads read it before the tail; ptmem sets it to 0 while it moves the tail on.
 	 */
 	uint64_t room;
@@ -220,13 +220,13 @@ struct pad_control {
 	PAD_LINES uint64_t tail; /* consumed up to here; the reader publishes it in steps */
 };
 
-/* First place to look at for a thread. */
+/* First place to probe for a thread. */
 static inline uint64_t pad_directory_hash(uint64_t thread_pointer)
 {
 	return thread_pointer * 0x9e3779b97f4a7c15ull >> (64 - PAD_DIRECTORY_BITS);
 }
 
-/* Which slot a thread has: open addressing by thread pointer. 0 = empty, 1 = taken out. */
+/* Which slot a thread has: open addressing by thread pointer. 0 = empty, 1 = removed. */
 struct pad_directory {
 	uint64_t thread_pointer;
 	uint64_t slot;       /* address in the target */
@@ -318,7 +318,7 @@ struct pad_slot {
 	struct pad_cache cache;
 };
 
-/* Where the stack of the call with @slot's guard ends: its caller's stack pointer behind it. */
+/* Where the stack of the call with @slot's guard ends: its caller's stack pointer after it. */
 static inline uint64_t pad_call_end(const struct pad_slot *slot)
 {
 	return slot->guard + PAD_GUARD_BELOW + sizeof(uint64_t);
@@ -359,7 +359,7 @@ struct pad_record_block {
 	uint64_t mark;
 	uint32_t size;      /* bytes of the record, its tail included */
 	uint16_t flags;
-	uint16_t fresh;     /* new return addresses, outermost first, behind this struct */
+	uint16_t fresh;     /* new return addresses, outermost first, after this struct */
 	uint32_t kept;      /* outer frames as in the thread's last record with PAD_HAS_STACK */
 	uint32_t raw;       /* bytes of stack in the raw part */
 	uint64_t result;
@@ -368,7 +368,7 @@ struct pad_record_block {
 };
 
 /*
- * The raw part, behind the pcs: registers in the caller (DWARF order), then the stack from sp
+ * The raw part, after the pcs: registers in the caller (DWARF order), then the stack from sp
  * upwards.
  */
 #define PAD_RAW_REGS 17
@@ -398,7 +398,7 @@ struct pad_request {
 	uint64_t at;
 	uint64_t recorder;       /* where the recorder is */
 	uint64_t control;    /* where the shared memory begins */
-	uint64_t behind;     /* of a marker: where the program goes on */
+	uint64_t behind;     /* of a marker: where the program continues */
 	/*
 	 * The callee-saved register, as in arch.dwarf_saved, that is kept below the return slot
 	 * during the call.

@@ -53,8 +53,8 @@ bool arch_is_patch(const uint8_t *code, size_t size, taddr_t at, taddr_t *to_out
 #define INJECTION_SIZE 160u
 
 /*
- * Code for any address: a system call instruction, then what puts back the signal mask
- * @mask and all of @saved, and goes on where that thread was, a system call that it was
+ * Code for any address: a system call instruction, then what restores the signal mask
+ * @mask and all of @saved, and continues where that thread was, a system call that it was
  * interrupted in being restarted. @out: INJECTION_SIZE bytes.
  */
 void arch_make_injection(const struct arch_regs *saved, uint64_t mask, uint8_t *out);

@@ -20,7 +20,7 @@ bool arch_ends_in_call(const uint8_t *code, size_t size);
 
 /*
  * Where @code restores one callee-saved register from the top of the stack and returns to the
- * address behind it: the index of the register in arch.dwarf_saved, else -1.
+ * address after it: the index of the register in arch.dwarf_saved, else -1.
  */
 int arch_pops_and_returns(const uint8_t *code, size_t size);
 
@@ -35,7 +35,7 @@ extern const uint16_t arch_sigframe_offset[ARCH_DWARF_REGS];
 
 enum arch_scan {
 	ARCH_SCAN_ONE,      /* the code is one function, from its entry */
-	ARCH_SCAN_MANY,     /* functions one behind the other, the first from its entry */
+	ARCH_SCAN_MANY,     /* functions one after the other, the first from its entry */
 	ARCH_SCAN_UNSYNCED, /* the code starts anywhere */
 };
 

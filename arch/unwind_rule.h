@@ -44,7 +44,7 @@ struct unwind_rule {
 	uint32_t reserved;
 };
 
-/* Whether a stack ends where @pc is as a return address: 0, or 1 behind a _start that claims to
+/* Whether a stack ends where @pc is as a return address: 0, or 1 after a _start that claims to
  * have a caller (it is written in C, say): argc is there. */
 static inline int unwind_is_end(uint64_t pc)
 {
@@ -57,7 +57,7 @@ struct unwind_rule_table {
 	uint32_t used;            /* slots with a pc (forgotten ones stay used) */
 };
 
-/* First slot to look at for @pc in a table of 1 << @bits slots. */
+/* First slot to probe for @pc in a table of 1 << @bits slots. */
 static inline uint32_t unwind_rule_hash(uint64_t pc, uint32_t bits)
 {
 	return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> (64 - bits));

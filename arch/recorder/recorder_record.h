@@ -136,7 +136,7 @@ INLINE int record_return(uint64_t at, const struct pad_head *head, struct pad_sl
 	return 1;
 }
 
-/* Whether the slot can take in @fresh frames behind @kept, and the ring such a record. */
+/* Whether the slot can take in @fresh frames after @kept, and the ring such a record. */
 INLINE int has_room(const struct pad_control *c, struct pad_slot *slot, uint32_t kept,
 		    int64_t fresh)
 {

@@ -5,7 +5,7 @@
 #include "arch/recorder/recorder_record.h"
 #include "arch/recorder/recorder_sample.h"
 
-/* The guard of a pad that is not at work. */
+/* Whether no pad of the thread is running. */
 INLINE int is_outermost(const struct pad_slot *slot)
 {
 	return !READ(slot->guard);

@@ -5,7 +5,7 @@
  * frame's CFA is, follows from the code address in the return slot before it, and
  * from the frame pointer where the rule says so (needs_fp; the word in which the
  * frame pointer was saved is then a check too). So
- *	1. compare the checks from the outermost inwards; behind a difference nothing is known
+ *	1. compare the checks from the outermost inwards; after a difference nothing is known
  *	2. walk by rules from the innermost outwards, until a return slot is one of step 1
  */
 #ifndef PTMEM_ARCH_RECORDER_RECORDER_WALK_H
@@ -196,7 +196,7 @@ INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t
 	}
 }
 
-/* Takes the @fresh steps, for which there is room, into the frames behind the first @kept. */
+/* Takes the @fresh steps, for which there is room, into the frames after the first @kept. */
 INLINE void remember(struct pad_slot *slot, uint32_t kept, uint32_t fresh)
 {
 	struct pad_check *checks = checks_of(slot);

@@ -84,7 +84,7 @@ static const struct register_name names[] = {
 
 static const uint8_t numbered[] = {R8, R9, R10, R11, R12, R13, R14, R15};
 
-/* r8 to r15, with d, w, b behind: 4, 2 or 1 bytes. */
+/* r8 to r15, with d, w, b after: 4, 2 or 1 bytes. */
 static bool find_numbered(const char *name, size_t size, struct register_name *out)
 {
 	unsigned number = 0;

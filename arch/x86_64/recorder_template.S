@@ -226,7 +226,7 @@ sample_alloc_template
 call_template call, 0
 call_template plain, 1
 
-/* The short way of the template behind the next one, for a free. */
+/* The short way of the template after the next one, for a free. */
 	.balign	64
 	.type	release_start, @function
 release_start:
@@ -330,7 +330,7 @@ marker_entry_trap:
 	int3
 	jmp	marker_entry
 marker_moved:
-	.skip	PAD_JUMP_SIZE, 0xcc     /* jmp behind the marker */
+	.skip	PAD_JUMP_SIZE, 0xcc     /* jmp after the marker */
 marker_back:
 	.skip	PAD_JUMP_SIZE, 0xcc     /* the same */
 	.size	marker_entry, . - marker_entry

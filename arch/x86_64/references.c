@@ -5,9 +5,9 @@
  * The bytes are searched first, which is quick; then the few functions with something in
  * them that may be a reference are decoded.
  *
- *	e8 rel32         call           target = address of the byte behind rel32 + rel32
+ *	e8 rel32         call           target = address of the byte after rel32 + rel32
  *	eb rel8          jmp            likewise
- *	48 3b 05 disp32  cmp disp(%rip) with an immediate: the distance counts from behind it
+ *	48 3b 05 disp32  cmp disp(%rip) with an immediate: the distance counts from after it
  *	bf imm32         mov $imm, %edi
  */
 #include <errno.h>
@@ -17,9 +17,9 @@
 #include "arch/x86_64/x86_64.h"
 
 #define WORD_SIZE 4u
-#define IMMEDIATE_MAX 4u /* bytes of an immediate behind a distance */
+#define IMMEDIATE_MAX 4u /* bytes of an immediate after a distance */
 #define SHORT_REACH 130u /* bytes from a short branch, at most */
-#define BLOCK 64u        /* bytes looked at together */
+#define BLOCK 64u        /* bytes examined together */
 
 /* -- in bytes -- */
 

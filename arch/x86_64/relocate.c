@@ -5,7 +5,7 @@
  * beginning of allocator functions; anything else is refused, so that nothing is
  * ever guessed. Three kinds need work:
  *
- *	relative branches     written anew with a 32-bit distance
+ *	relative branches     rewritten with a 32-bit distance
  *	rip-relative operands their distance is corrected
  *	calls                 become "push the original return address; jump", so
  *	                      that no address of the moved code is ever on a
@@ -241,7 +241,7 @@ static int emit_copy(struct x86_move *m, const struct insn *insn, uint8_t modrm_
 }
 
 /*
- * push *(the constant behind the jump); jump to the
+ * push *(the constant after the jump); jump to the
  * callee; the constant: the original return address.
  */
 static int emit_call(struct x86_move *m, const struct insn *insn, bool is_indirect)
@@ -312,7 +312,7 @@ bool x86_64_is_entered(const uint8_t *code, size_t code_size, taddr_t at, taddr_
 }
 
 /*
- * Whether a branch in the @size bytes of code at @at enters the displaced bytes behind their first.
+ * Whether a branch in the @size bytes of code at @at enters the displaced bytes after their first.
  */
 static bool is_entered(const struct x86_move *m, const uint8_t *code, size_t size, taddr_t at)
 {

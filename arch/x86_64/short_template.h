@@ -19,7 +19,7 @@
 #define SAVED_RDI -40(%rsp)
 #define SAVED_R8 -56(%rsp)
 
-/* Goes on if pads record; \control: the control block. */
+/* Continues if pads record; \control: the control block. */
 .macro short_is_on control, other
 	testl	$PAD_LAYOUT_DIED, (\control)    /* is_off() */
 	jnz	\other
@@ -40,7 +40,7 @@
 	jne	\other
 .endm
 
-/* Goes on if this is the outermost call, on the thread's stack. */
+/* Continues if this is the outermost call, on the thread's stack. */
 .macro short_outermost slot, other
 	cmp	PAD_SLOT_LOW(\slot), %rsp
 	jb	\other

@@ -8,7 +8,7 @@
  *	       lea 8(%rsp), %rsp
  *	       ret                to the caller, whose return address never moved
  *	jump:  moved instructions
- *	       jmp back           behind the displaced bytes
+ *	       jmp back           after the displaced bytes
  */
 #include <errno.h>
 #include <string.h>

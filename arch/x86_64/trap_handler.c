@@ -62,7 +62,7 @@ bool arch_is_patch(const uint8_t *code, size_t size, taddr_t at, taddr_t *to_out
 #define ERESTARTNOHAND 514
 #define ERESTART_RESTARTBLOCK 516
 
-/* Where and with which rax a thread goes on that the kernel would let go on from @saved. */
+/* Where and with which rax a thread continues that the kernel would resume at @saved. */
 static void find_restart(const struct arch_regs *saved, uint64_t *pc, uint64_t *rax)
 {
 	const struct arch *arch = arch_native;

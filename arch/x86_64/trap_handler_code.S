@@ -40,9 +40,9 @@ x86_64_trap_handler:
 	mov	8(%r9), %rax
 	lea	16(%r9), %r9
 	test	%rax, %rax
-	jz	.Lnext_trap             /* taken out */
+	jz	.Lnext_trap             /* removed */
 	cmp	%rax, %r8
-	je	.Lgo_on                 /* the pc was moved already, into the text behind a trap */
+	je	.Lgo_on                 /* the pc was moved already, into the text after a trap */
 	cmp	%rdi, %r10
 	jne	.Lnext_trap
 	mov	%rax, UC_RIP(%rdx)

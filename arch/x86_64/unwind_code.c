@@ -87,7 +87,7 @@ struct stack_state {
 };
 
 struct scan {
-	struct stack_state now, body; /* body: behind the prologue */
+	struct stack_state now, body; /* body: after the prologue */
 	struct {
 		size_t at;
 		struct stack_state state;
@@ -200,7 +200,7 @@ static bool clears(const ZydisDecodedInstruction *insn, const ZydisDecodedOperan
 	       operand[0].reg.value == operand[1].reg.value;
 }
 
-/* @at: behind the instruction. */
+/* @at: after the instruction. */
 static bool follow(struct stack_state *now, const ZydisDecodedInstruction *insn,
 		   const ZydisDecodedOperand *operand, size_t at)
 {
@@ -257,7 +257,7 @@ static void note_target(struct scan *s, const ZydisDecodedInstruction *insn,
 	s->furthest = MAX(s->furthest, target);
 }
 
-/* The state behind an instruction that does not go on: a branch may lead here. */
+/* The state after an instruction that does not continue: a branch may lead here. */
 static void resume(struct scan *s, size_t at, bool is_return)
 {
 	for (size_t i = 0; i < s->target_count; i++) {
@@ -313,7 +313,7 @@ static bool scan_insn(struct scan *s, const ZydisDecodedInstruction *insn,
 	if (s->now.depth > before || s->now.fp_depth)
 		s->body = s->now;
 	/*
-	 * A jump table: an unknown number of cases is behind
+	 * A jump table: an unknown number of cases is after
 	 * it. With nothing pushed, a tail call.
 	 */
 	if (is_jump && operand[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && !s->is_one &&

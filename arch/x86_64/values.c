@@ -9,7 +9,7 @@
  *	push $9               the word at the stack pointer = 9
  *	push 0x18(%rsp)       the word at the stack pointer = what the caller pushed
  *	mov %rax, (%rdi)      no word of the stack is known: rdi may point there
- *	call                  likewise; and what a call may change is unknown behind it
+ *	call                  likewise; and what a call may change is unknown after it
  */
 #include "arch/x86_64/values.h"
 
@@ -197,7 +197,7 @@ static void reach_start(struct x86_values *v)
 }
 
 /*
- * The step behind the padding that begins at @i, if that begins where compilers pad for; or count.
+ * The step after the padding that begins at @i, if that begins where compilers pad for; or count.
  */
 static size_t behind_padding(const struct arch_code *code, const struct x86_values *v, size_t i)
 {
@@ -215,7 +215,7 @@ static bool is_filling(const struct arch_code *code, const struct x86_values *v,
 }
 
 /*
- * The call @i does not return: what is behind its padding is reached with the stack pointer
+ * The call @i does not return: what is after its padding is reached with the stack pointer
  * somewhere else, and no code is run with two sizes of one frame.
  */
 static bool is_last_call(const struct arch_code *code, const struct x86_values *v, size_t i)

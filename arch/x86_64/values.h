@@ -43,7 +43,7 @@ struct x86_step {
 	uint8_t flow;          /* enum x86_flow */
 	bool is_syscall, is_call, is_padding, is_reached;
 	bool is_half;          /* moves 32 bits */
-	bool writes_anywhere;  /* any word of the stack may be another one behind it */
+	bool writes_anywhere;  /* any word of the stack may be another one after it */
 	uint8_t source, destination;   /* enum x86_source, x86_destination */
 	uint8_t from, to;      /* registers */
 	uint8_t size;          /* of a write to the stack, bytes; 255: or more */
@@ -79,10 +79,10 @@ void x86_64_values_carry(const struct arch_code *code, struct x86_values *v);
 struct arch_value x86_64_values_on_stack(const struct x86_state *s, int32_t offset);
 
 /* steps.c */
-/* How @d goes on. @operand: its operands. */
+/* How @d continues. @operand: its operands. */
 enum x86_flow x86_64_flow(const ZydisDecodedInstruction *d, const ZydisDecodedOperand *operand);
 
-/* Whether nothing but zeros is at @offset and behind it: what linkers fill sections with. */
+/* Whether nothing but zeros is at @offset and after it: what linkers fill sections with. */
 bool x86_64_is_filled(const struct arch_code *code, size_t offset);
 
 /* Whether @d does nothing and fills space between code. */

@@ -36,7 +36,7 @@ struct x86_move {
 
 /*
  * Finds what to displace at the function that begins at @code: tries to make room
- * for a jump, behind an endbr64 if there is one, in bytes that no branch of the
+ * for a jump, after an endbr64 if there is one, in bytes that no branch of the
  * function enters; else displaces the first instruction only. Sets m->from beside
  * the results. Given: code, code_size, from = entry, to, out, out_size.
  */

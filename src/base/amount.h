@@ -19,7 +19,7 @@ const char *amount_bytes(double bytes, char out[static AMOUNT_SIZE]);
 const char *amount_change(double bytes, char out[static AMOUNT_SIZE]);
 
 /*
- * The standard error @error of the estimate @bytes, to be put behind it: " +- 10 %"; "" if there is
+ * The standard error @error of the estimate @bytes, to be put after it: " +- 10 %"; "" if there is
  * nothing.
  */
 const char *amount_error(double bytes, double error, char out[static AMOUNT_SIZE]);

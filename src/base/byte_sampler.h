@@ -10,7 +10,7 @@
  * these probabilities: a real distance is below s exactly if the rounded one is.
  *
  * The distribution has no memory. So several samplers (one for each thread) are together like one,
- * a new sampler may begin at any byte, and what is left of a block behind its mark does not count.
+ * a new sampler may begin at any byte, and the part of a block after its mark does not count.
  */
 #ifndef PTMEM_BASE_BYTE_SAMPLER_H
 #define PTMEM_BASE_BYTE_SAMPLER_H

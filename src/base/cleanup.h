@@ -1,6 +1,6 @@
 /*
  * Attributes that release local scratch at the end of its scope. A cleaned
- * pointer is handed out by return_ptr(p), which leaves NULL behind.
+ * pointer is returned by return_ptr(p), which leaves NULL behind.
  */
 #ifndef PTMEM_BASE_CLEANUP_H
 #define PTMEM_BASE_CLEANUP_H

@@ -13,7 +13,7 @@
 #define COUNT_UDATA4 0x03    /* DW_EH_PE_udata4 */
 #define TABLE_DATAREL 0x3b   /* DW_EH_PE_datarel | DW_EH_PE_sdata4 */
 #define FRAME_PCREL 0x1b     /* DW_EH_PE_pcrel | DW_EH_PE_sdata4 */
-#define FDE_START 8          /* behind its length and the pointer to its CIE */
+#define FDE_START 8          /* after its length and the pointer to its CIE */
 
 /* @f->end: 0 = unknown; where it starts: what begins there is a gap. */
 static void add_kind(struct elf_file *file, struct elf_functions *out, struct elf_function f)

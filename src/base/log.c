@@ -91,7 +91,7 @@ static void write_line(const char *line, size_t size)
 	if (rc == 0 || log_fd == STDERR_FILENO)
 		return;
 	log_fd = STDERR_FILENO;
-	log_warn("the log cannot be written: %s; it goes on here", strerror(-rc));
+	log_warn("the log cannot be written: %s; it continues here", strerror(-rc));
 	write_all(log_fd, line, size);
 }
 

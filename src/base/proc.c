@@ -1,6 +1,6 @@
 /*
  * See proc.h. Files are read whole before they are taken apart: the kernel makes them
- * anew for each reader, and a list of groups may make status longer than any line.
+ * again for each reader, and a list of groups may make status longer than any line.
  */
 #include "base/proc.h"
 
@@ -187,7 +187,7 @@ bool proc_status_is_dead(const struct proc_status *st)
 /* proc(5) */
 enum { FIELD_STATE = 3, FIELD_FLAGS = 9, FIELD_START_STACK = 28, FIELD_START_BRK = 47 };
 
-/* Moves @text behind its next blank, where a field begins. False: there is none before @end. */
+/* Moves @text past its next blank, where a field begins. False: there is none before @end. */
 static bool next_field(const char **text, const char *end)
 {
 	const char *blank = memchr(*text, ' ', (size_t)(end - *text));
@@ -242,7 +242,7 @@ bool proc_is_ending(pid_t pid)
 	const uint64_t kill = 1ull << (SIGKILL - 1);
 	struct proc_status status;
 	struct proc_stat st;
-	/* the signal is pending until the process exits: so it is looked at first */
+	/* the signal is pending until the process exits: so it is read first */
 	if (proc_status_read(pid, &status) == 0 && (status.pending | status.pending_shared) & kill)
 		return true;
 	return proc_stat_read(pid, &st) != 0 || is_dead_state(st.state) || st.is_exiting;

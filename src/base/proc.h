@@ -19,7 +19,7 @@
 struct proc_line {
 	const char *key;         /* not ended by a NUL, nor is the value */
 	size_t key_size;
-	const char *value, *end; /* value == end: nothing is behind the colon */
+	const char *value, *end; /* value == end: nothing follows the colon */
 };
 
 /*
@@ -94,7 +94,7 @@ char *proc_read_link(pid_t pid, const char *name);
 
 /* The threads of @pid, one after the other; NULL if it is gone. closedir() ends it. */
 DIR *proc_open_threads(pid_t pid);
-/* The next thread; 0 behind the last. */
+/* The next thread; 0 after the last. */
 pid_t proc_next_thread(DIR *threads);
 
 #endif

@@ -7,7 +7,7 @@
 
 /*
  * Occupies those of the descriptors 0, 1 and 2 that are closed, by something that cannot be
- * read or written, so that using them fails as before. Programs that we execute find them
+ * read or written, so that using them still fails. Programs that we execute find them
  * closed, as they were. To be called first in main.
  */
 void standard_files_hold(void);

@@ -21,7 +21,7 @@
 
 #define ELLIPSIS "\u2026"
 #define REPLACEMENT "\ufffd"
-#define SITE_NAME_MIN 4 /* characters of a name that are worth a location behind them */
+#define SITE_NAME_MIN 4 /* characters of a name that are worth a location after them */
 
 struct text {
 	char *data;
@@ -139,7 +139,7 @@ static char *collapse(const char *whole, char open, char close)
 	return xstrdup(whole);
 }
 
-/* Behind the first "::" of @name that is outside of all brackets; NULL if there is none. */
+/* After the first "::" of @name that is outside of all brackets; NULL if there is none. */
 static const char *after_scope(const char *name)
 {
 	size_t depth = 0, n;

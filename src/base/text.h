@@ -33,7 +33,7 @@ char *text_shorten(const char *name, size_t max);
 char *text_shorten_site(const char *site, size_t max);
 
 /*
- * Where in @name, a function's, its qualified name begins: behind the type that templates
+ * Where in @name, a function's, its qualified name begins: after the type that templates
  * return ("void std::f<int>(int)").
  */
 const char *text_qualified(const char *name);
@@ -41,7 +41,7 @@ const char *text_qualified(const char *name);
 /* What follows the last slash of @path; all of it if nothing does. */
 const char *text_base_name(const char *path);
 
-/* The size of @name without what a compiler's clone has behind it: " [clone .constprop.0]". */
+/* The size of @name without what a compiler's clone has after it: " [clone .constprop.0]". */
 size_t text_size_without_clone(const char *name);
 
 /*

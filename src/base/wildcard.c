@@ -1,6 +1,6 @@
 /*
  * Matching with one mark: where the last '*' was, and how much of the text it
- * has taken so far. A mismatch behind it lets it take one letter more.
+ * has taken so far. A mismatch after it lets it take one letter more.
  */
 #include "base/wildcard.h"
 

@@ -15,7 +15,7 @@ struct words {
 
 /*
  * Adds the words of @text to @words. 0, or -EINVAL for a quote that is not
- * closed or a backslash at the end (@words is then as before).
+ * closed or a backslash at the end (@words is then unchanged).
  */
 int words_split(const char *text, struct words *words);
 

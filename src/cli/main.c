@@ -70,7 +70,7 @@ static bool should_leave(void *ctx)
 
 	if (!signals_leave_request())
 		reports_poll(run);
-	/* a started program may be waited for: signals must go on waking that */
+	/* a started program may be waited for: signals must keep waking that */
 	if (signals_leave_request() || (wants_to_leave && run->options->pid_count > 0))
 		signals_stop_waking();
 	return wants_to_leave || signals_leave_request();
@@ -185,7 +185,7 @@ ATTR_NORETURN static void die_of(int sig)
 {
 	const struct rlimit no_core = {0, 0};
 	sigset_t set;
-	setrlimit(RLIMIT_CORE, &no_core); /* the program's core is the one to look at */
+	setrlimit(RLIMIT_CORE, &no_core); /* the program's core is the one of interest */
 	signal(sig, SIG_DFL);
 	sigemptyset(&set);
 	sigaddset(&set, sig);
@@ -275,7 +275,7 @@ static int run_target(struct run *run, struct sampling *sampling, int *signal_ou
 	return rc;
 }
 
-/* Looks at processes that run, without a profile. */
+/* Inspects running processes without profiling them. */
 static int inspect_all(const struct options *o)
 {
 	int status = 0;

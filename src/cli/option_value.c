@@ -34,7 +34,7 @@ static bool in_range(const struct option_row *row, double value)
 	return !row->has_range || (value >= row->min && value <= row->max);
 }
 
-/* Blanks, a sign and digits, as strtoll reads them, and nothing behind; an empty text is 0. */
+/* Blanks, a sign and digits, as strtoll reads them, and nothing after; an empty text is 0. */
 static bool parse_integer(const char *text, const char *ends, long long *out, const char **end_out)
 {
 	char *end;

@@ -8,7 +8,7 @@ struct options;
 /* The options that words are parsed into, and where the words come from. */
 struct option_parser {
 	struct options *o;
-	const char *source; /* for messages: "" for the command line, or a name with ": " behind */
+	const char *source; /* for messages: "" for the command line, or a name with ": " after */
 };
 
 /*

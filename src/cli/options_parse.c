@@ -113,7 +113,7 @@ static int refuse_missing(const struct option_parser *p, const struct option_row
 }
 
 /*
- * One word that begins with "--"; @next: the word behind it or NULL. Returns the
+ * One word that begins with "--"; @next: the word after it or NULL. Returns the
  * number of words used, or -EINVAL.
  */
 static int parse_long(const struct option_parser *p, const char *arg, const char *next)

@@ -102,7 +102,7 @@ static bool leads_on(struct walk *w, taddr_t at)
 	return true;
 }
 
-/* Where chunks go on behind fenceposts that end at @at; the heap's end if nowhere. */
+/* Where chunks continue after fenceposts that end at @at; the heap's end if nowhere. */
 static taddr_t find_next_part(struct walk *w, taddr_t at)
 {
 	taddr_t last = w->heap->end - at > GAP_MAX ? at + GAP_MAX : w->heap->end;
@@ -115,7 +115,7 @@ static taddr_t find_next_part(struct walk *w, taddr_t at)
 }
 
 /*
- * At a fencepost. The heap ends here, or goes on behind a gap: *at_out. False: it cannot be
+ * At a fencepost. The heap ends here, or continues after a gap: *at_out. False: it cannot be
  * followed any further.
  */
 static bool pass_fenceposts(struct walk *w, taddr_t at, taddr_t *at_out)

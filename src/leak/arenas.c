@@ -119,7 +119,7 @@ static bool is_bins(const uint64_t *bins, taddr_t addr)
 	return true;
 }
 
-/* Whether the arenas behind @next lead back to @main; *count_out: how many those are. */
+/* Whether the arenas after @next lead back to @main; *count_out: how many those are. */
 static bool is_ring(const struct search *s, taddr_t main, taddr_t next, uint32_t *count_out)
 {
 	uint32_t count = 0;

@@ -6,7 +6,7 @@
  * levels names the block that covers all of its memory, or a table of the next one. The
  * lowest has a bit for each 16 bytes in which a block starts, and the number of blocks
  * that start before it: so a pointer to a block's start, which is what most are, is
- * resolved by one line of memory, and blocks are not looked at.
+ * resolved by one line of memory, and the blocks are not read.
  */
 #ifndef PTMEM_LEAK_BLOCK_INDEX_H
 #define PTMEM_LEAK_BLOCK_INDEX_H

@@ -22,7 +22,7 @@ static uint64_t differing_bits(const struct leakcheck_block *block, size_t count
 	return bits;
 }
 
-/* One step: @to is @from in the order of the digit at @shift, else as before. */
+/* One step: @to is @from in the order of the digit at @shift, else unchanged. */
 static void sort_digit(const struct leakcheck_block *from, struct leakcheck_block *to, size_t count,
 		       unsigned shift)
 {

@@ -27,7 +27,7 @@ void heap_walk_deinit(struct heap_walk *w)
 	vec_deinit(&w->free);
 }
 
-/* From behind a free chunk's own address to the next one's size: no word in there is a block's. */
+/* From after a free chunk's own address to the next one's size: no word in there is a block's. */
 static void add_free(struct heap_walk *w, taddr_t chunk, taddr_t end)
 {
 	*vec_add(&w->free) = (struct heap_part){chunk + sizeof(uint64_t), end};
@@ -60,8 +60,8 @@ static void step(struct heap_walk *w, uint64_t head)
 }
 
 /*
- * Passes chunks in use behind chunks in use, which need no more than their size, up to @last; then
- * w->at is another or behind it. Without a look at *w: each address depends on the one before, and
+ * Passes chunks in use after chunks in use, which need no more than their size, up to @last; then
+ * w->at is another or after it. Without access to *w: each address depends on the one before, and
  * millions of these steps are taken while the target is stopped.
  */
 static void pass_used(struct heap_walk *w, taddr_t addr, const uint64_t *word, taddr_t last)

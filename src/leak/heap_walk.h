@@ -1,5 +1,5 @@
 /*
- * Which parts of a glibc heap are free? Its chunks lie one behind the other, and each holds its
+ * Which parts of a glibc heap are free? Its chunks lie one after the other, and each holds its
  * size and whether the one before it is in use (the GNU C Library's malloc/malloc.c, "chunk"):
  *
  *	at      size of the chunk before, if that is free; else the last word of its block
@@ -24,7 +24,7 @@ struct heap_part {
 enum heap_walk_state { HEAP_WALK_RUNS, HEAP_WALK_DONE, HEAP_WALK_FAILED };
 
 struct heap_walk {
-	taddr_t start, end;   /* of the first chunk; behind the last: final when the walk is done */
+	taddr_t start, end;   /* of the first chunk; after the last: final when the walk is done */
 	taddr_t top;          /* the last chunk, which is free; 0 = a fencepost ends the heap */
 	taddr_t bound;        /* what end was before */
 	taddr_t at, before;   /* the chunk that comes next; the one before, 0 = none */

@@ -283,8 +283,8 @@ static taddr_t end_of_words(const struct leakcheck_block *b, bool is_glibc)
 }
 
 /*
- * Most programs do not, and behind a block's end stand words of free chunks that were here before:
- * those point to other chunks, which can be inside of a block but not its start.
+ * Most programs do not, and after a block's end there are words of free chunks that were here
+ * before: those point to other chunks, which can be inside of a block but not its start.
  */
 static bool is_old_link(const struct leakcheck_block *b, taddr_t addr, uint32_t edge)
 {

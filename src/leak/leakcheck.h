@@ -10,7 +10,7 @@
  *
  * Roots are registers and all memory that was read outside of live blocks, but for free memory
  * of a heap (leakcheck_add_heap); a word inside of a block counts when the block does. A word
- * that begins in a block is inside of it. An address just behind a block's end does not point
+ * that begins in a block is inside of it. An address just after a block's end does not point
  * to it. (memcheck itself also calls definitely lost what is in a cycle, when the block that leads
  * to the cycle happens to lie higher in memory; here addresses decide only within a cycle.)
  *
@@ -85,7 +85,7 @@ void leakcheck_prepare(struct leakcheck *c, pointer_read_fn *read, void *ctx);
  */
 void leakcheck_scan(struct leakcheck *c, pointer_read_fn *read, void *ctx);
 
-/* Decides about all blocks; the target may go on. The scanned words are gone afterwards. */
+/* Decides about all blocks; the target may continue. The scanned words are gone afterwards. */
 void leakcheck_run(struct leakcheck *c);
 
 #endif

@@ -2,7 +2,7 @@
  * Reading the target's memory for pointers; pointer_scan.h has the picture.
  *
  * Pieces are small enough to stay in a CPU's cache between the kernel's copy and
- * the look at them.
+ * the scan.
  */
 #include "leak/pointer_scan.h"
 
@@ -90,7 +90,7 @@ struct sieve {
 };
 
 /*
- * Looks at @count words, of eight at most, the first of which is number @first of its page.
+ * Examines @count words, of eight at most, the first of which is number @first of its page.
  * Without branches, which would be unpredictable.
  */
 static inline void sift(const struct pointer_scan *s, struct sieve *v, const uint64_t *word,

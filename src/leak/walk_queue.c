@@ -83,7 +83,7 @@ void walk_queue_give(struct walk_queue *q, struct walk_buffer *buffer)
 
 /* -- walking -- */
 
-/* The first heap that has memory at or behind @addr. */
+/* The first heap that has memory at or after @addr. */
 static size_t find_walk(const struct walk_queue *q, taddr_t addr)
 {
 	return vec_search(&q->walks, w, w->bound <= addr);

@@ -4,7 +4,7 @@
  *
  *	read (any thread, any order) -> queue -> walk (one thread at a time, in order)
  *
- * A thread that read a piece before its turn leaves it here and goes on with another buffer. The
+ * A thread that read a piece before its turn leaves it here and continues with another buffer. The
  * thread that walks then walks what follows, too. So threads need not wait, unless one is far
  * ahead.
  *

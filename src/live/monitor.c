@@ -3,7 +3,7 @@
  * (O_ASYNC on the listening socket), which interrupts it. A signal that comes just
  * before the sleep would be lost, so a timer repeats it until the loop has looked.
  * The server never waits for a client: requests are read and answers written in pieces (SIGIO
- * reports when there is room), while the loop goes on.
+ * reports when there is room), while the loop continues.
  */
 #include "live/monitor.h"
 

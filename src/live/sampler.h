@@ -39,7 +39,7 @@ int sampler_free(struct sampler *s);
 
 /*
  * @pid runs a program from its beginning (after exec,
- * too: its peaks begin anew), or is watched from now on.
+ * too: its peaks begin again), or is watched from now on.
  */
 void sampler_add(struct sampler *s, pid_t pid);
 /*

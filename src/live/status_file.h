@@ -31,7 +31,7 @@ enum status_field status_field_find(const char *name, size_t size);
 
 /*
  * Reads @size bytes of @text, which need not end with a NUL, until all fields of @wanted (their
- * STATUS_BITs) are known; fields behind stay STATUS_NONE. Lines that are not understood say
+ * STATUS_BITs) are known; fields after stay STATUS_NONE. Lines that are not understood say
  * nothing.
  */
 void status_parse(const char *text, size_t size, uint32_t wanted, struct status_values *out);

@@ -4,7 +4,7 @@
  *	l g s r     order by live bytes, growth, growth since the start, rate
  *	a           attribute to callers of allocator wrappers, or to callers of malloc
  *	up down     select a site        enter  its largest call path
- *	z           growth since the start begins anew
+ *	z           growth since the start restarts
  *	w           write a massif file  q      leave
  *
  * Messages go to the same terminal: before each one the screen is left, so that the

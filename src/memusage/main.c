@@ -60,7 +60,7 @@ static const struct row rows[OPTIONS] = {
 	[DATA] = {"data", "-d", "FILE", "write a record of every call to FILE"},
 	[UNBUFFERED] = {"unbuffered", "-u", NULL, "write each record at once"},
 	[BUFFER] = {"buffer", "-b", "SIZE", "collect SIZE records before they are written"},
-	[NO_TIMER] = {"no-timer", NULL, NULL, "do not look at stacks between calls"},
+	[NO_TIMER] = {"no-timer", NULL, NULL, "do not sample stacks between calls"},
 	[MMAP] = {"mmap", "-m", NULL, "count mmap, mremap and munmap, too"},
 	[TIME_BASED] = {"time-based", "-t", NULL, "over time, not over calls"},
 	[TOTAL] = {"total", "-T", NULL, "the sum of heap and stack, too"},
@@ -120,7 +120,7 @@ static int find_long(const char *name, size_t size)
 }
 
 /*
- * The option of the word @arg, *value_out behind its "="; OPTIONS if @arg is the program; -EINVAL.
+ * The option of the word @arg, *value_out after its "="; OPTIONS if @arg is the program; -EINVAL.
  */
 static int find_option(const char *arg, const char **value_out)
 {

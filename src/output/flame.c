@@ -4,7 +4,7 @@
  * First every frame gets its box: where it begins and how much it holds, both in
  * the tree's own unit, children side by side in the order of their names. Boxes
  * too narrow to see are left out with all above them. Then the boxes are drawn; each carries its
- * begin and value for the script, which draws them anew at another scale.
+ * begin and value for the script, which redraws them at another scale.
  *
  * Colours depend on what a function belongs to and on its name, so that it looks the same in each
  * graph; where two profiles are compared, on growth. A legend says which.

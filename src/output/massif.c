@@ -57,7 +57,7 @@ ATTR_PRINTF(2, 3) static void put(struct massif_writer *w, const char *fmt, ...)
 	va_end(args);
 }
 
-/* Text from outside, raw; but a line end in it would end the record, and no reader could go on. */
+/* Text from outside, raw; but a line end in it would end the record for every reader. */
 static void put_text(struct massif_writer *w, const char *text)
 {
 	for (size_t n; (n = strcspn(text, "\n")), text[n]; text += n + 1)

@@ -29,7 +29,7 @@ struct memusage_data_peaks {
 int memusage_data_open(const char *path, uint32_t buffer, struct memusage_data **data_out);
 
 /*
- * Begins, or begins anew where another program runs in
+ * Begins, or restarts where another program runs in
  * the process (exec): empties the file, no peaks yet.
  */
 void memusage_data_start(struct memusage_data *d, uint64_t start_ns);

@@ -79,7 +79,7 @@ static void expand(struct expansion *e, const char *at)
 	}
 }
 
-/* What is wrong before any placeholder is looked at, or NULL. */
+/* What is wrong before any placeholder is expanded, or NULL. */
 static const char *find_fault(const char *pattern)
 {
 	if (!*pattern)

@@ -8,7 +8,7 @@
 #include "base/vec.h"
 #include "output/writer.h"
 
-/* Filled anew for each stack; begins as {.report = r}. */
+/* Refilled for each stack; begins as {.report = r}. */
 struct shown_stack {
 	const struct report *report;
 	VEC(uint32_t) frame; /* all of the stack, of the call tree; innermost first */

@@ -30,7 +30,7 @@ void blocks_free(struct blocks *b);
  */
 bool blocks_add(struct blocks *b, const struct block *block, struct block *old_out);
 
-/* Finds or takes out the block that starts at @addr; false if there is none. */
+/* Finds or removes the block that starts at @addr; false if there is none. */
 bool blocks_find(const struct blocks *b, taddr_t addr, struct block *out);
 bool blocks_take(struct blocks *b, taddr_t addr, struct block *out);
 

@@ -7,7 +7,7 @@
  *	place: address (48) | size bits 0-15                       0 = empty
  *	owner: size bits 16-43 | leaf (31) | passed (5)
  *
- * A block is in its home bucket, or, if that was full, in the first one behind
+ * A block is in its home bucket, or, if that was full, in the first one after
  * with room. `passed` (in the first slot of a bucket) counts the blocks that went by
  * it: 0 ends a search. So nearly every search reads one line and takes no branch that
  * the CPU cannot foresee, and a block goes without any other being moved.
@@ -67,7 +67,7 @@ static inline uint64_t hash_addr(taddr_t addr)
 	return h ^ h >> 29;
 }
 
-/* Which of @places, buckets or slots, is the first to look at. */
+/* Which of @places, buckets or slots, is examined first. */
 static inline uint32_t home_of(uint64_t hash, uint32_t places)
 {
 	return (uint32_t)((hash & UINT32_MAX) * places >> 32);

@@ -6,7 +6,7 @@
  *	(leaf, born, died)        those of them that were released in interval died > born
  *
  * So what is live at the end of interval t is the sum of the first kind minus the sum of the
- * second, both with born <= t and died <= t. Nothing is ever taken out but by cells_merge.
+ * second, both with born <= t and died <= t. Nothing is ever removed but by cells_merge.
  */
 #ifndef PTMEM_PROFILE_CELLS_H
 #define PTMEM_PROFILE_CELLS_H

@@ -21,7 +21,7 @@
  *	v KEY VALUE(TEXT)                     known besides the events, for recordings; KEY has no
  *	                                      blank
  *
- * Events; each begins TIME(D ns) THREAD(D) FUNCTION(D 0-255) NODE(D) and goes on:
+ * Events; each begins TIME(D ns) THREAD(D) FUNCTION(D 0-255) NODE(D) and continues:
  *
  *	a ... ADDR(X) SIZE(D) ALIGN(D)        alloc
  *	f ... ADDR(X)                         free

@@ -130,7 +130,7 @@ static void begin_block(struct flows *f, const struct event *ev)
 	flow->value[FLOW_TOTAL_BLOCKS] += w.blocks;
 }
 
-/* Takes out the block at @addr; one that was announced is newer than the memory that it is in. */
+/* Removes the block at @addr; one that was announced is newer than the memory that it is in. */
 static bool take_block(struct flows *f, taddr_t addr, struct block *out)
 {
 	return (f->announced && blocks_take(f->announced, addr, out)) ||
@@ -195,7 +195,7 @@ static void end_pages(void *ctx, uint32_t owner_index, uint64_t bytes)
 	freer->value[FLOW_FREED_BLOCKS] += bytes / PAGE_SIZE_MIN;
 }
 
-/* Each page is a block; one that is mapped anew was freed by the call that maps it. */
+/* Each page is a block; one that is mapped again was freed by the call that maps it. */
 static void change_pages(struct flows *f, const struct event *ev)
 {
 	taddr_t start = ROUND_DOWN(ev->addr, PAGE_SIZE_MIN),

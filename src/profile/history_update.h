@@ -19,7 +19,7 @@ void history_free(struct history *h);                   /* NULL is nothing */
 void history_add_leaf(struct history *h, uint32_t index);
 /* Time is @now_ms, beyond the current interval; @totals are those at its end. */
 void history_advance(struct history *h, uint64_t now_ms, const struct profile_totals *totals);
-/* Closes the current interval's cells and fills its totals, and goes on with it. */
+/* Closes the current interval's cells and fills its totals, and continues with it. */
 void history_sync(struct history *h, const struct profile_totals *totals);
 /* The index of thread @id, which is not that of the last event. */
 uint32_t history_switch_thread(struct history *h, uint32_t id);

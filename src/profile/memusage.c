@@ -221,7 +221,7 @@ static void put_back(struct memusage *m, const struct resized *r)
 		blocks_add(m->blocks, &r->block, NULL);
 }
 
-/* What @thread has taken out, if it has. */
+/* The block that the first half of a realloc by @thread removed, if any. */
 static bool take_resized(struct memusage *m, uint32_t thread, struct resized *out)
 {
 	for (size_t i = 0; i < m->resized.count; i++) {

@@ -7,7 +7,7 @@
  * family has a row of its own. All that happens to blocks of that family stays in
  * that row (memusage does not see them), so the other rows are memusage's.
  *
- * Counting ends where memusage's does, behind the destructors of the program itself
+ * Counting ends where memusage's does, after the destructors of the program itself
  * (EVENT_PROGRAM_END): those of libraries are to come.
  *
  * Invariant: calls of the histogram = sum over its lines.

@@ -17,7 +17,7 @@
  *	block)
  * where each block adds its weight (estimate.h; without sampling its size, extra and 1), and where
  * blocks include mapped pages (capacity = size, no admin), and those that a
- * realloc at an ignored site took away, which stay counted for ever (2.8).
+ * realloc at an ignored site took away, which stay counted forever (2.8).
  */
 #ifndef PTMEM_PROFILE_PROFILE_H
 #define PTMEM_PROFILE_PROFILE_H

@@ -17,7 +17,7 @@
 /* Which table a block was taken from. */
 enum held_from { HELD_UNKNOWN, HELD_COUNTED, HELD_IGNORED };
 
-/* A block taken out by the first half of a realloc. Its bytes stay counted. */
+/* A block removed by the first half of a realloc. Its bytes stay counted. */
 struct held {
 	uint32_t thread;
 	enum held_from from;
@@ -45,7 +45,7 @@ struct profile {
 	uint64_t start_ns, first_ns, now_ns;
 	uint64_t time_ms;         /* = (now_ns - first_ns) / 1000000 */
 	bool has_first;           /* first_ns: the reading that counts as 0 */
-	/* Of blocks that a realloc at an ignored site took away: counted for ever (2.8). */
+	/* Of blocks that a realloc at an ignored site took away: counted forever (2.8). */
 	uint64_t lost_bytes, lost_extra, lost_blocks;
 	uint64_t counted_bytes, counted_blocks; /* of EVENT_COUNT */
 };

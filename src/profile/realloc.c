@@ -4,12 +4,12 @@
  * counted. The second does the accounting of the whole in one event:
  *
  *	block was   returned            then
- *	any         NULL, size > 0      failed: the block is put back as it was
+ *	any         NULL, size > 0      failed: the block is restored
  *	unknown     anything            nothing is recorded
  *	counted     NULL, size 0        a free
  *	counted     address             peak attempt if it shrinks; update; normal attempt
  *	counted     address, but the    peak attempt if it shrinks; its bytes stay where they
- *	            site is ignored     are for ever, the block is ignored from now on
+ *	            site is ignored     are forever, the block is ignored from now on
  *	ignored     anything            stays ignored
  *
  * Of samples the last but two rows are a free and an allocation: see profile.h.
@@ -92,7 +92,7 @@ void realloc_begin(struct profile *p, const struct event *ev)
 	*vec_add(&p->held) = held;
 }
 
-/* What the first half of @ev took out. Without a first half the block is looked up now. */
+/* What the first half of @ev removed. Without a first half the block is looked up now. */
 static struct held take_held(struct profile *p, const struct event *ev)
 {
 	size_t i = find_held(p, ev->thread);

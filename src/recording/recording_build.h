@@ -1,5 +1,5 @@
 /*
- * Fills a recording from a profile with a history: all of it at the end, or while it goes on what
+ * Fills a recording from a profile with a history: all of it at the end, or while it continues what
  * changed since the last time.
  */
 #ifndef PTMEM_RECORDING_RECORDING_BUILD_H

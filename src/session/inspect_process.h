@@ -1,4 +1,4 @@
-/* --inspect of a running process: it is stopped, read, let go, and reported. */
+/* --inspect of a running process: it is stopped, read, resumed, and reported. */
 #ifndef PTMEM_INSPECT_PROCESS_H
 #define PTMEM_INSPECT_PROCESS_H
 

@@ -1,4 +1,4 @@
-/* A look at a process while it is profiled. */
+/* Inspects a process while it is profiled. */
 #ifndef PTMEM_INSPECT_SESSION_H
 #define PTMEM_INSPECT_SESSION_H
 

@@ -3,7 +3,7 @@
  * error before the program starts.
  *
  *	program starts  memusage_run_start  counts from zero, into a data file of its own
- *	it forks        memusage_run_fork   the child goes on counting from there, without a file
+ *	it forks        memusage_run_fork   the child continues counting from there, without a file
  *	it executes     memusage_run_end, memusage_run_start: no report of the old program where the
  *	                new one is followed; its data file gets a number
  *	it ends         memusage_run_end    report, peaks of the data file

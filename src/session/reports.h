@@ -3,7 +3,7 @@
  *
  *	final scan    threads are stopped: registers and memory are scanned (--leak-check)
  *	finish        the profile is complete: reports are made and written
- *	SIGUSR1       leaks alone, now, and the program goes on
+ *	SIGUSR1       leaks alone, now, and the program continues
  */
 #ifndef PTMEM_REPORTS_H
 #define PTMEM_REPORTS_H

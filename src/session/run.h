@@ -26,7 +26,7 @@ struct target;
 struct process_files {
 	uint32_t pid;
 	unsigned images;      /* profiled programs that it replaced by exec */
-	unsigned numbers;     /* handed out so far, to files that would share a name */
+	unsigned numbers;     /* given to files that would share a name */
 	unsigned last_number; /* of the files of the program before; 0 = they have none */
 	uint32_t streams;     /* enum stream_file bits: which of these its last program wrote */
 	bool has_ended;       /* its files are complete */

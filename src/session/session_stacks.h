@@ -16,7 +16,7 @@ struct session;
 
 /* A thread of @s begins, or exists when @s begins. */
 void session_stacks_new(struct session *s, const struct thread_stack_info *info);
-/* One has ended while others go on. */
+/* One has ended while others continue. */
 void session_stacks_gone(struct session *s, pid_t tid);
 
 /* @s begins, or is a forked child: no stack is known. */

@@ -44,7 +44,7 @@ static bool is_build_id_note(Elf_Data *data, const struct wanted *w)
 	return false;
 }
 
-/* By sections: in a debug file the program headers point to what was taken out. */
+/* By sections: in a debug file the program headers point to what was removed. */
 static bool has_build_id(struct elf_file *f, const struct wanted *w)
 {
 	if (!w->build_id)

@@ -3,7 +3,7 @@
  * not asked for at all, since libiberty would take some plain C names for types.
  *
  * A version (name@VER, name@@VER) is no part of the mangled name: it is cut off first
- * and put back behind the demangled one.
+ * and appended to the demangled one.
  */
 #include "symbols/demangle.h"
 

@@ -138,7 +138,7 @@ static bool has_scopes(Dwarf_Die *cu_die)
 	}
 }
 
-/* @plain, the name of @die, behind the names of what encloses it. */
+/* @plain, the name of @die, after the names of what encloses it. */
 static char *qualify(const Dwarf_Die *die, const char *plain, unsigned functions)
 {
 	char *out = xstrdup(plain);

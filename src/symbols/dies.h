@@ -40,7 +40,7 @@ struct die_walk {
 
 /*
  * Starts below @cu_die. Children of a DIE for whose tag @is_entered says no may be
- * left out (they are where the file says where it goes on).
+ * left out (they are where the file says where it continues).
  */
 void die_walk_init(struct die_walk *w, const Dwarf_Die *cu_die, bool (*is_entered)(int tag));
 

@@ -30,7 +30,7 @@ void filter_add_ignore_fn(struct filter *f, const char *name); /* copied */
 void filter_log(const struct filter *f);
 
 bool filter_is_alloc_fn(const struct filter *f, const char *name);
-/* How many frames of a stack are looked at, innermost first: Massif records no more. */
+/* How many frames of a stack are examined, innermost first: Massif records no more. */
 size_t filter_reach(const struct filter *f);
 bool filter_has_ignore_fns(const struct filter *f);
 

@@ -20,7 +20,7 @@ struct inlines {
 	struct inline_site *data;
 	size_t count, capacity;
 	struct ranges ranges; /* value = index into data */
-	size_t die_count;     /* DIEs looked at, a measure of libdw's memory */
+	size_t die_count;     /* DIEs examined, a measure of libdw's memory */
 };
 
 /* What an inlined call says of itself. */

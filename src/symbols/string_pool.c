@@ -1,5 +1,5 @@
 /*
- * A set of strings by open addressing. Nothing is ever taken out, so a slot is
+ * A set of strings by open addressing. Nothing is ever removed, so a slot is
  * free or taken, and a search ends at the first free one. At most 3/4 full.
  */
 #include "symbols/string_pool.h"

@@ -3,8 +3,8 @@
  * (checked with 3.19 on an assembler file made for it):
  *
  *   same range                the better name stays
- *   one starts later          it cuts the earlier one, which does not come back behind it
- *   same start, other length  the shorter has its range, the longer begins behind it
+ *   one starts later          it cuts the earlier one, which does not resume after it
+ *   same start, other length  the shorter has its range, the longer begins after it
  *   no size, no type          no function: such code has no name
  *
  * A heap hands out the symbols by address; one whose start moves goes back into it.

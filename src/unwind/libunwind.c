@@ -150,7 +150,7 @@ static int access_mem(unw_addr_space_t space, unw_word_t addr, unw_word_t *value
 		uint64_t at = addr - s->start;
 		if (at >= s->size)
 			continue;
-		*value = 0; /* its last word may end behind the section */
+		*value = 0; /* its last word may end after the section */
 		memcpy(value, s->data + at, MIN(s->size - at, sizeof(*value)));
 		return 0;
 	}
@@ -233,7 +233,7 @@ static int start(struct libunwind *l, const struct stack_view *view, const struc
 
 /*
  * libunwind counts two words for a frame that it guesses, however large that is. The caller's
- * stack pointer is above the frame pointer that was saved, and above the return address behind
+ * stack pointer is above the frame pointer that was saved, and above the return address after
  * that.
  */
 static void correct_sp(const struct arch *arch, unw_cursor_t *cursor, struct frame *caller)

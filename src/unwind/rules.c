@@ -314,13 +314,13 @@ const struct unwind_rule *rules_enter(struct rules *r, const struct unwind_rule 
 	return slot;
 }
 
-/* Of a large table most slots were never touched: so they are not looked at. */
+/* Of a large table most slots were never touched: so they are skipped. */
 void rules_forget(struct rules *r, taddr_t start, taddr_t end)
 {
 	for (size_t i = r->live.count; i-- > 0;) {
 		uint32_t index = r->live.data[i];
 		struct unwind_rule *slot = &r->table.slot[index];
-		/* A call at the very end of a range returns to the address behind it. */
+		/* A call at the very end of a range returns to the address after it. */
 		if (slot->pc < start || slot->pc > end)
 			continue;
 		slot->kind = RULE_NONE;

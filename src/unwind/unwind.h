@@ -66,7 +66,7 @@ size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs
 
 /*
  * The same for a thread that is stopped anywhere: view->regs are its own registers.
- * pcs are not lowered: pcs[0] is its pc, then return addresses and, behind signal
+ * pcs are not lowered: pcs[0] is its pc, then return addresses and, after signal
  * frames, interrupted pcs, as they are. Those in code of ptmem are among them.
  */
 size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, taddr_t *pcs,

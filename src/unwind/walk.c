@@ -120,7 +120,7 @@ static bool is_generated_code(const struct unwind *u, taddr_t pc)
 
 /*
  * Through generated code whose caller has no call in front of the return address: an interpreter
- * pushes those itself. Believed only if it leads outwards, to more of such code or behind a call.
+ * pushes those itself. Believed only if it leads outwards, to more of such code or after a call.
  */
 static int step_guess(struct unwind *u, const struct stack_view *view, struct frame *frame)
 {

@@ -6,7 +6,7 @@
  * definition and counts the outermost call of a thread. It never calls the
  * allocator for itself: its table of live blocks and its file are mapped.
  * The counters stand in private memory and are copied to the shared file after each
- * event, so that a forked child can go on from what it inherited; a page that the
+ * event, so that a forked child can continue from what it inherited; a page that the
  * kernel wipes on fork tells it that it is one. A vfork child shares the page:
  * its calls belong to the address space, as ptmem sees it.
  *

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What ptmem-report draws and converts, checked by other means than its own: folded stacks against a
-second reader of massif files, PNGs decoded here and looked at pixel by pixel, SVGs parsed as XML, errors
+second reader of massif files, PNGs decoded here and compared pixel by pixel, SVGs parsed as XML, errors
 by status and message.
 
 Usage: pictures.py [PTMEM_REPORT]       (default: build/ptmem-report)

@@ -3,7 +3,7 @@
 # under many options, and both programs print each file under many options of
 # their own. Every text must be the same to the byte, but for one difference: ms_print takes
 # '#' in names and command lines for the begin of a comment and cuts them there. So it is given
-# a copy of the file with another character in these places, which is put back in its text.
+# a copy of the file with another character in these places, which is restored in its text.
 #
 # Usage: report_vs_msprint.sh [PTMEM_REPORT]     (default: build/ptmem-report)
 # The last line is "N passed, N failed"; status 1 if any failed, 77 if a tool is absent.

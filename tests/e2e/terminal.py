@@ -45,7 +45,7 @@ class Terminal:
         return termios.tcgetattr(self.slave) == self.modes
 
     def text(self):
-        """All that was written, escapes taken out."""
+        """All that was written, escapes removed."""
         self.read()
         return re.sub(r"\r+\n", "\n", ESCAPE.sub("", self.raw.decode(errors="replace")))
 

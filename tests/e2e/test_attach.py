@@ -72,7 +72,7 @@ class Server:
 
     def check_progress(self):
         before = self.say("r")["allocations"]
-        self.t.wait_until("the server to go on", lambda: self.say("r")["allocations"] > before)
+        self.t.wait_until("the server to continue", lambda: self.say("r")["allocations"] > before)
 
     def end(self):
         """Ends it: every check of its own passed, everything freed that was not leaked."""
@@ -334,7 +334,7 @@ def quick_rounds(t):
 
 @test("attach/killed-while-attaching", limit=120)
 def early_signals(t):
-    """A signal to ptmem at any moment of its start: the server goes on whole."""
+    """A signal to ptmem at any moment of its start: the server continues unharmed."""
     server = Server(t)
     maps = server.maps()
     for i in range(25):
@@ -562,7 +562,7 @@ def wait_state(t, pid, states):
 
 @test("attach/stopped-target")
 def stopped_target(t):
-    """Attached while it is stopped by SIGSTOP: stays stopped, goes on with SIGCONT; its parent
+    """Attached while it is stopped by SIGSTOP: stays stopped, continues with SIGCONT; its parent
     sees each stop once. Detached while stopped: stays stopped."""
     server = Server(t)
     os.kill(server.pid, signal.SIGSTOP)

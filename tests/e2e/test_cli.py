@@ -163,7 +163,7 @@ def ended_process(t):
     one_line(t, ["-p", str(child)], 125, "has ended", "zombie")
     os.waitpid(child, 0)
     one_line(t, ["-p", "2"], 125, "kernel thread")
-    with subprocess.Popen([leader_gone(t), "/nonexistent"]) as target:  # which waits for ever
+    with subprocess.Popen([leader_gone(t), "/nonexistent"]) as target:  # which waits forever
         t.wait_until("its first thread ended", lambda: is_zombie(target.pid))
         one_line(t, ["-p", str(target.pid)], 125, "its first thread has ended")
         target.kill()

@@ -38,7 +38,7 @@ def register_sleepers(variant):
     @test("contention/%s/blocked-handlers" % variant, limit=120)
     def _(t):
         """Some were interrupted while they wrote a record, and their handlers do not return before all
-        others are done: the small ring goes on around those records, lap after lap."""
+        others are done: the small ring continues around those records, lap after lap."""
         profile = t.profile([t.target(variant, "contention"), "200", pairs(), "200"],
                             options=["--events=events", "--ring=64K"], timeout=100)
         stats, found = profile.only_stats(), profile.events("/contention")

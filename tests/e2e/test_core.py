@@ -197,7 +197,7 @@ int main(int argc, char **argv)
 
 @test("core/trace-children", limit=120)
 def trace_children(t):
-    """Which programs are gone on in, and the cmd: of each, a script's name and not its interpreter's."""
+    """Which programs are analysed further, and the cmd: of each, a script's name and not its interpreter's."""
     directory = t.subdirectory()
     source = t.file("runner.c", RUNNER)
     for name in ("runner", "leaf"):

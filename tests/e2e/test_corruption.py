@@ -106,7 +106,7 @@ def is_left(pid):
 
 
 def left_alone(t, is_attached, end, how="head"):
-    """Where only the ring's head or its room was changed the program goes on, untraced, as if nothing had been."""
+    """Where only the ring's head or its room was changed the program continues, untraced, as if nothing had been."""
     run = Run(t, "jump", is_attached, how, stdin=subprocess.PIPE)
     pid = wait_for_report(t, run)
     t.wait_until("ptmem to leave", lambda: is_left(pid))

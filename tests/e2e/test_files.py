@@ -100,7 +100,7 @@ def _(t):
     result = t.run([t.ptmem(), "-o", "m", "--log-file=/dev/full", t.target("gcc-O2-pie", "paths")])
     lines = result.err.decode().splitlines()
     t.equal("status", result.status, 0)
-    t.equal("the first line", lines[0], "ptmem: warning: the log cannot be written: No space left on device; it goes on here")
+    t.equal("the first line", lines[0], "ptmem: warning: the log cannot be written: No space left on device; it continues here")
     t.equal("summary", sum(line.startswith("ptmem:   peak ") for line in lines), 1)
     t.equal("complaints", sum("the log cannot" in line for line in lines), 1)
 

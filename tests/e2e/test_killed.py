@@ -1,4 +1,4 @@
-"""ptmem is killed by SIGKILL at random moments: what it had attached to goes on undisturbed.
+"""ptmem is killed by SIGKILL at random moments: what it had attached to continues undisturbed.
 
 PTMEM_KILL_ROUNDS says how many rounds each of the three long tests makes (30); by hand: 200.
 """

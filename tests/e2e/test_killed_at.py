@@ -1,5 +1,5 @@
 """ptmem is killed by SIGKILL at one request to the kernel or another (tests/e2e/delays.c): what it had attached to
-goes on undisturbed.
+continues undisturbed.
 """
 
 import re
@@ -32,7 +32,7 @@ class Signalled:
         self.t.equal("answer (status %s)" % self.process.poll(), self.process.stdout.read(1), letter)
 
     def is_left(self):
-        """Whether no guardian is at work any more."""
+        """Whether no guardian is running any more."""
         self.t.equal("status", self.process.poll(), None)
         return not guardians(self.t) and self.status("TracerPid") == "0"
 

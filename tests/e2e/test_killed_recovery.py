@@ -1,4 +1,4 @@
-"""ptmem and its guardian are killed, and so is the next ptmem while it takes out what they left: an attach meanwhile
+"""ptmem and its guardian are killed, and so is the next ptmem while it removes what they left: an attach meanwhile
 waits for the process that still does this work."""
 
 import os

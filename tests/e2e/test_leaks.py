@@ -122,7 +122,7 @@ def attached(t):
 
 @test("leaks/sparse")
 def sparse(t):
-    """32 TiB with a few pages in it: to look at each address takes longer than a test may."""
+    """32 TiB with a few pages in it: to visit each address takes longer than a test may."""
     if tuple(int(n) for n in re.match(r"(\d+)\.(\d+)", os.uname().release).groups()) < (6, 7):
         raise Skip("Linux before 6.7 tells of each address only")
     cwd = t.subdirectory()
@@ -328,7 +328,7 @@ def top(t):
 
 @test("leaks/python")
 def python(t):
-    """A real program under load, attached and left: what it holds is reachable, and it goes on."""
+    """A real program under load, attached and left: what it holds is reachable, and it continues."""
     script = t.file("load.py", "import time\nprint(1, flush=True)\nkeep, end = [], time.time() + 6\nwhile time.time() < end:\n"
                                "    keep.append([str(i) * 10 for i in range(100)])\n    time.sleep(0.01)\n")
     program = subprocess.Popen([t.program("python3"), script], env=t.environment(t.directory, PYTHONMALLOC="malloc"),

@@ -268,7 +268,7 @@ def data_errors(t):
     t.equal("one line", run.err.count(b"\n"), 1)
     run = t.run([t.ptmem(), "--data=/dev/full", "-o", "m", program])
     t.equal("full disk", run.err.count(b"No space left"), 1)
-    t.check(os.path.getsize(os.path.join(run.cwd, "m")) > 0, "the profile goes on")
+    t.check(os.path.getsize(os.path.join(run.cwd, "m")) > 0, "the profile continues")
 
 
 @test("memusage/picture")

@@ -151,7 +151,7 @@ def _(t):
 
 @test("monitor/sigusr1-leaks")
 def _(t):
-    """With --leaks SIGUSR1 asks for both, and the program goes on."""
+    """With --leaks SIGUSR1 asks for both, and the program continues."""
     m = Monitored(t, ["--leaks", "--leaks-out=leaks.json"])
     for number, live in ((1, 7000), (2, 8000)):
         m.ptmem.send_signal(signal.SIGUSR1)

@@ -80,7 +80,7 @@ def words(t):
 
 @test("multi-attach/one-dies")
 def one_dies(t):
-    """Killed, or ended by itself: its files are written then, and the others' profiles go on."""
+    """Killed, or ended by itself: its files are written then, and the others' profiles continue."""
     programs = [Waiting(t) for _ in range(3)]
     pids = [p.process.pid for p in programs]
     group = Group(t, ",".join(map(str, pids)), 3)

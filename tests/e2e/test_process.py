@@ -60,7 +60,7 @@ register_each("musl-O2-static", "fork", 2)
 
 
 def register_handler(variant, mode):
-    """A handler that interrupted a call forks: the call goes on in both processes, and counts in both."""
+    """A handler that interrupted a call forks: the call continues in both processes, and counts in both."""
 
     @test("process/%s/%s" % (variant, mode), limit=120)
     def _(t):
@@ -241,7 +241,7 @@ def exec_while_left(t):
 
 @test("process/exec-while-relocating")
 def exec_while_relocating(t):
-    """ptmem leaves while a program that was executed stands in a library that is not announced yet: no breakpoint
+    """ptmem leaves while a program that was executed is in a library that is not announced yet: no breakpoint
     may go into that now."""
     cwd = t.subdirectory()
     shell = subprocess.Popen(["sh", "-c", "read x; exec \"$0\"", t.target("gcc-O2-pie", "ifunc")], cwd=cwd,

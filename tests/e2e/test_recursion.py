@@ -66,7 +66,7 @@ for v in VARIANTS:
 def register_interrupt(variant):
     @test("recursion/%s/interrupt" % variant, limit=120)
     def _(t):
-        """A fork in the middle of a call: both processes go on with it."""
+        """A fork in the middle of a call: both processes continue with it."""
         program = t.target(variant, "recursion")
         profile = t.profile([program, str(DEPTH), "interrupt"], options=["--probes=jump"])
         t.equal("status, output (%s)" % profile.err, (profile.status, profile.out.split()[-1:]), (0, [b"OK"]))

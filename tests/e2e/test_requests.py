@@ -206,7 +206,7 @@ class Serving:
 for _way in WAYS:
     @test("requests/attach/" + _way, limit=120)
     def _(t, way=_way):
-        """Attached and detached while it announces; afterwards its text and its semaphores are as before."""
+        """Attached and detached while it announces; afterwards its text and its semaphores are restored."""
         server = Serving(t)
         for _ in range(3):
             attached = test_attach.Attached(t, server.pid, ["--probes=" + way]).wait_attached()
@@ -222,15 +222,15 @@ for _way in WAYS:
 
     @test("requests/killed/" + _way, limit=120)
     def _(t, way=_way):
-        """ptmem is killed: the program goes on. It may be at any step of serving a marker."""
+        """ptmem is killed: the program continues. It may be at any step of serving a marker."""
         server = Serving(t)
         for _ in range(10):
             attached = test_attach.Attached(t, server.pid, ["--probes=" + way]).wait_attached()
             attached.process.kill()
             attached.process.wait()
             server.semaphores()
-            t.wait_until("the text to be put back", lambda: server.text() == [])
-            t.wait_until("the semaphores as before", lambda: server.semaphores() == b"semaphores=0\n")
+            t.wait_until("the text to be restored", lambda: server.text() == [])
+            t.wait_until("the semaphores to be restored", lambda: server.semaphores() == b"semaphores=0\n")
         server.end()
 
 

@@ -238,7 +238,7 @@ def attached(t):
 
 @test("sampling/killed", limit=120)
 def killed(t):
-    """SIGKILL of ptmem while it samples: the program goes on, and can be attached to again."""
+    """SIGKILL of ptmem while it samples: the program continues, and can be attached to again."""
     server = Server(t, nice=10)
     maps = server.maps()
     for i in range(5):

@@ -79,7 +79,7 @@ def massif_agrees(t):
 
 @test("stacks/sampled-between-calls")
 def sampled_too(t):
-    """Samples between the calls come on top: at each call it is as before."""
+    """Samples between the calls come on top: at each call the numbers are the same."""
     for mode in ("deep", "threads"):
         profile = run(t, VARIANT, mode, [*ALL, "--stack-sample=1"])
         wanted = dict(only_truth(profile.directory))
@@ -124,7 +124,7 @@ def sampled_calls(t):
 
 @test("stacks/sampled-sleep", limit=120)
 def sampled_sleep(t):
-    """A thread that is looked at while it sleeps may be elsewhere when the look is over: none that is late counts."""
+    """A thread that is sampled while it sleeps may be elsewhere when its stack pointer was read: no late sample counts."""
     late = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=close", "-e", "inject=close:delay_exit=1000"]
     for probes in ("break", "jump"):
         cwd = t.subdirectory()
@@ -326,7 +326,7 @@ def attached_with_clock(t):
 
 @test("stacks/detach")
 def detached(t):
-    """What samples stop goes on: the program ends as without ptmem."""
+    """What samples stop continues: the program ends as without ptmem."""
     waiting = Waiting(t, ["hidden", "spin"], [*ALL, "--stack-sample=1"], attach=True)
     t.wait_until("the stack to show", lambda: waiting.now() == waiting.bytes)
     waiting.ptmem.send_signal(signal.SIGINT)

@@ -216,7 +216,7 @@ def _(t):
     program.read_until(b"waits\n")
     program.ptmem.kill()
     program.ptmem.wait()
-    t.wait_until("the text to be put back", lambda: program.breakpoints() == 0)
+    t.wait_until("the text to be restored", lambda: program.breakpoints() == 0)
     time.sleep(0.2)
     program.step()
     program.end()

@@ -189,7 +189,7 @@ def register_suspended(variant):
     @test("threads/%s/suspended" % variant, limit=120)
     def _(t):
         """Threads are stopped between reserving a record and writing it, and others fill the ring
-        meanwhile: it goes on around the records that are missing."""
+        meanwhile: it continues around the records that are missing."""
         stats = compare_threads(t, variant, "suspend", ("10", "7000"), options=["--ring=64K"])
         t.check(stats["jumps"] > 0 or stats["records"] == 0, "no thread was stopped there")
 

@@ -164,7 +164,7 @@ static void save(const struct state *s, const char *program, int status)
 		fclose(f);
 	}
 	printf("%s: input %llu %s (status 0x%x); it is in %s\n", program, (unsigned long long)s->done,
-	       WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "takes for ever" : "breaks it", status, path);
+	       WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "takes forever" : "breaks it", status, path);
 }
 
 int main(int argc, char **argv)

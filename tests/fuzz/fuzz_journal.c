@@ -1,6 +1,6 @@
 /*
  * A record of what ptmem changed, as a program's memory may hold it, with any numbers: it is refused, or what is
- * left of it is in this process, which has a page with the handler, an area behind that, and a breakpoint in
+ * left of it is in this process, which has a page with the handler, an area after that, and a breakpoint in
  * its text.
  */
 #include "tests/fuzz/fuzz.h"

@@ -1,6 +1,6 @@
 /*
  * Arguments of probes and whole notes, whatever they hold: refused, or something that a
- * register set has, and no byte read behind their end.
+ * register set has, and no byte read beyond their end.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -43,7 +43,7 @@ static void use(const struct arch_operand *o)
 
 void fuzz_one(const uint8_t *data, size_t size)
 {
-	uint8_t *exact = malloc(size ? size : 1); /* exactly as large: a sanitizer sees what lies behind */
+	uint8_t *exact = malloc(size ? size : 1); /* exactly as large: a sanitizer sees reads beyond it */
 	struct arch_operand o;
 	struct marker m;
 	if (size)

@@ -1,6 +1,6 @@
 /*
  * Recordings, whatever they hold: refused with a reason, or good enough for every report. Chunks are
- * packed anew and their checksums are made right, or hardly a mutation would get beyond them: an
+ * packed again and their checksums are made right, or hardly a mutation would get beyond them: an
  * input here is a list of unpacked chunks.
  *
  *	name (4 bytes), size (2 bytes, little-endian), content

@@ -7,7 +7,7 @@
  *
  * Each run writes records as pads do, leaves some uncommitted, spoils some words, and then reads
  * and passes holes, jumps and copies the ring as a fork does. Words change between two reads as well: in
- * the callbacks, and in every sixteenth run by a thread that does nothing else. Records go on into a profile.
+ * the callbacks, and in every sixteenth run by a thread that does nothing else. Records continue into a profile.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * /proc/PID/status, whatever it holds: values or none, and no byte read behind its end.
+ * /proc/PID/status, whatever it holds: values or none, and no byte read beyond its end.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -18,7 +18,7 @@ const struct fuzz_seed fuzz_seeds[] = {
 void fuzz_one(const uint8_t *data, size_t size)
 {
 	struct status_values v;
-	char *text = calloc(size ? size : 1, 1); /* exactly as large: a sanitizer sees what lies behind */
+	char *text = calloc(size ? size : 1, 1); /* exactly as large: a sanitizer sees reads beyond it */
 	if (size)
 		memcpy(text, data, size);
 	status_parse(text, size, STATUS_ALL, &v);

@@ -1,4 +1,4 @@
-/* main ends by pthread_exit, a thread goes on, touches 20 MiB and ends the process: 0.2 s each, or ten lines of FILE */
+/* main ends by pthread_exit, a thread continues, touches 20 MiB and ends the process: 0.2 s each, or ten lines of FILE */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * A system call from code that neither symbols nor CFI tell of, behind data, as all code of a stripped
+ * A system call from code that neither symbols nor CFI tell of, after data, as all code of a stripped
  * program is whose compiler writes no CFI (Go, Free Pascal):
  *
  *	bare_syscall [-w] ACTION      -w: waits for a byte on standard input first; ACTION: bare

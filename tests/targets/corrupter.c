@@ -9,16 +9,16 @@
  *	ring      the last part
  *	fields    a word of the first page has many values in turn, then its own again
  *	records   one bit of words of the ring
- *	shrink    the files behind it are made smaller, by /proc/self/map_files
+ *	shrink    the files after it are made smaller, by /proc/self/map_files
  *	unmap     it is unmapped
  *	zero      the first 64 bytes are 0
  *	remap     private memory takes its place
  *	remove    the pages of its files are freed
  *	nothing   it only allocates until standard input ends, and looks then
- *	room      the room of the ring is 0; then it goes on until standard input ends
+ *	room      the room of the ring is 0; then it continues until standard input ends
  *	owner, off, flags, rule_bits, raw_max, slots_at, slots_used
- *	          that field of the first page is another once; then it goes on until standard input ends
- *	head      the head of the ring is far ahead once; then it goes on until standard input ends
+ *	          that field of the first page is another once; then it continues until standard input ends
+ *	head      the head of the ring is far ahead once; then it continues until standard input ends
  *
  * Prints "ready" when it has found such memory, "none" if it found none within WAIT seconds (1), corrupts for
  * 0.3 s, and prints "OK" at its end. No stdio: that would allocate.

@@ -19,7 +19,7 @@ NOINLINE void *operator new(size_t size)
 	return p;
 }
 
-/* Hands out malloc's memory, 16 bytes in: the address is not that of a block. */
+/* Returns malloc's memory, 16 bytes in: the address is not that of a block. */
 NOINLINE void *operator new[](size_t size)
 {
 	unsigned char *p = (unsigned char *)malloc(size + 16);

@@ -1,6 +1,6 @@
 /*
  * exec_loop N: twenty threads wait, and one of them executes the program again, with N - 1; that waits
- * for the ends of all others. At 0 it prints OK. With -1 it goes on until there is a file `stop`.
+ * for the ends of all others. At 0 it prints OK. With -1 it continues until there is a file `stop`.
  */
 #include <pthread.h>
 #include <stdio.h>

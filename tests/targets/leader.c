@@ -1,4 +1,4 @@
-/* leader: main leaves with pthread_exit; its threads go on, allocate and end the process. */
+/* leader: main leaves with pthread_exit; its threads continue, allocate and end the process. */
 #include "truth.h"
 
 #include <pthread.h>

@@ -26,7 +26,7 @@ struct node {
 	char data[40];
 };
 
-/* Pointers pass through here hidden, so that no copy stays behind. */
+/* Pointers pass through here hidden, so that no copy remains. */
 #define HIDE UINT64_C(0x5a5a5a5a5a5a5a5a)
 typedef uint64_t hidden;
 
@@ -147,7 +147,7 @@ static void *thread_stack(void *unused)
 	return mine;
 }
 
-/* The address is only in a register, hidden until the thread waits for ever. */
+/* The address is only in a register, hidden until the thread waits forever. */
 static void *thread_register(void *unused)
 {
 	(void)unused;

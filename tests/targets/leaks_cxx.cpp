@@ -29,7 +29,7 @@ struct Node { int v; Node *next; };
 
 static constexpr uintptr_t HIDE = UINT64_C(0x5a5a5a5a5a5a5a5a);
 
-/* Pointers pass through here hidden, so that no copy stays behind. */
+/* Pointers pass through here hidden, so that no copy remains. */
 static inline uintptr_t hide(const void *p) { return reinterpret_cast<uintptr_t>(p) ^ HIDE; }
 static inline char *show(uintptr_t h) { return reinterpret_cast<char *>(h ^ HIDE); }
 

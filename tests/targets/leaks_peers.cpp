@@ -1,5 +1,5 @@
 /*
- * leaks_peers CLASS [LIBRARY] [wait]: leaks of one class, to be looked at by ptmem, memcheck and
+ * leaks_peers CLASS [LIBRARY] [wait]: leaks of one class, to be examined by ptmem, memcheck and
  * LeakSanitizer alike. A function called make_* makes the blocks of one kind; the test
  * compares what each tool says of them. Neighbours in the heap are freed before the end, so that
  * glibc's lists of free chunks lead to every place in it.

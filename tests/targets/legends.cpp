@@ -41,7 +41,7 @@ NOINLINE static void load()
 {
 	void *p = xmalloc(6 << 20);
 	memset(p, 2, 6 << 20);
-	kept[1000] = p; /* behind the call: a tail call would leave main as the caller */
+	kept[1000] = p; /* after the call: a tail call would leave main as the caller */
 }
 
 NOINLINE static void map_file()

@@ -1,6 +1,6 @@
 /*
  * turns: the program's own malloc gives another fiber a turn before it returns. So calls of one thread are
- * left and gone on with in any order; the program comes to its end.
+ * left and resumed in any order; the program ends normally.
  */
 #include "truth.h"
 

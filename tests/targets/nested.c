@@ -39,7 +39,7 @@ static NOINLINE char *map_more(char *p, size_t n) { sink = realloc(p, n); NO_TAI
 static NOINLINE char *copy(char *p, size_t n) { sink = realloc(p, n); NO_TAIL_CALL(); return sink; }
 static NOINLINE void touch(char *p, size_t n) { memset(p, 1, n); NO_TAIL_CALL(); }
 
-/* Whoever comes to a page of the stack first is a matter of where the stack begins. */
+/* Which call touches a page of the stack first depends on where the stack begins. */
 static NOINLINE void touch_stack(void)
 {
 	volatile char room[100000];

@@ -1,7 +1,7 @@
 /*
  * process MODE: one process makes another; each prints its own truth, so that TRUTH holds one
  * `expect:` line for each with its pid in front (`pid N expect: ...`).
- *	fork     the child inherits blocks, frees some, makes others; both go on
+ *	fork     the child inherits blocks, frees some, makes others; both continue
  *	nested-forks  a fork in a fork in a fork
  *	vfork    the child allocates in the parent's memory, then runs true
  *	spawn    posix_spawn of true;  system, popen: by the shell

@@ -135,7 +135,7 @@ int main(int argc, char **argv)
 	do {
 		for (int i = 0; i < THREADS; i++)
 			queue(&workers[i], SIGRTMIN, ++workers[i].sent);
-		if (trap_came == traps) /* a second would not be queued behind it */
+		if (trap_came == traps) /* a second would not be queued after it */
 			send_trap(++traps);
 		usleep(500);
 		clock_gettime(CLOCK_MONOTONIC, &now);

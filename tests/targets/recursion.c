@@ -7,8 +7,8 @@
  *	varied     down to the bottom again and again, and back up to various depths between
  *	longjmp    out of the bottom to the middle, and down another way
  *	handler    a signal handler on a stack of its own allocates at the bottom
- *	fork       children go on at the bottom, deeper and back up
- *	interrupt  a signal handler forks in the middle of such calls, and both processes go on with them
+ *	fork       children continue at the bottom, deeper and back up
+ *	interrupt  a signal handler forks in the middle of such calls, and both processes continue with them
  *	threads    more threads at a time than there are deep caches
  *	announced  blocks are announced at the bottom, instead of calls
  */

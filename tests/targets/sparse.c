@@ -14,7 +14,7 @@
 #define SIZE (32ul << 40)
 #define CHECK(cond) ((cond) ? (void)0 : _exit(90))
 
-/* Without a copy left behind in a register or on the stack. */
+/* Without leaving a copy in a register or on the stack. */
 static NOINLINE void put(char *at, size_t size)
 {
 	void *p = malloc(size);

@@ -1,4 +1,4 @@
-/* spin THREADS: threads that compute for ever, and allocate once a second each. For make bench. */
+/* spin THREADS: threads that compute forever, and allocate once a second each. For make bench. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>

@@ -12,10 +12,10 @@
  *	deep          the same as plain, and in a signal's handler, and beside a child that is spawned
  *	slope N [sleep]   a recursion whose levels call malloc N times and nothing else, or sleep for 0.1 ms
  *	              between these calls: after them lines come "level: BYTES" for each level; the first call
- *	              is before, the last behind
+ *	              is before, the last after
  *	alternate     as deep, in a handler with a stack of its own, which counts below its first call
  *	threads       four threads at different depths, one after the other; then they end
- *	leader        main ends, a thread goes on
+ *	leader        main ends, a thread continues
  *	fork, thread-fork   the child has the stack of the thread that forked, and no other
  *	hidden spin|sleep [thread]   says "at BYTES" and stays there until it may continue (below);
  *	              calls malloc only afterwards
@@ -23,7 +23,7 @@
  *
  * With MASSIF in the environment it asks Massif, too, before each call: `snapshot stack.SIZE`.
  *
- * Going on: when there is a file "go" (hidden sleep: a byte on standard input).
+ * To continue: when there is a file "go" (hidden sleep: a byte on standard input).
  */
 #include "truth.h"
 
@@ -111,7 +111,7 @@ static size_t next_call(int who, uint64_t sp)
 		__asm__ volatile("" : "+r"(p_)); \
 	} while (0)
 
-/* Of the calls from number @first on, behind "pid PID". */
+/* Of the calls from number @first on, after "pid PID". */
 static void write_truth(unsigned first)
 {
 	char line[64];

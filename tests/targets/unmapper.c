@@ -1,6 +1,6 @@
 /*
  * unmapper: takes away all shared mappings that it finds in its address space, which are none of its own, as
- * sandboxes and checkpointers do, and goes on allocating.
+ * sandboxes and checkpointers do, and continues allocating.
  *
  *	unmapper munmap|mprotect [THREADS]
  */

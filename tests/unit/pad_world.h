@@ -287,7 +287,7 @@ static const struct pad_exit *find_exit(taddr_t pc)
 	return NULL;
 }
 
-/* Breakpoints as for the moment when pads are left for ever. */
+/* Breakpoints as for the moment when pads are left forever. */
 static void arm_exits(void)
 {
 	for (size_t i = 0; i < world->pad_count; i++)

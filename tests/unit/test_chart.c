@@ -1,5 +1,5 @@
 /*
- * Charts, drawn on a surface in memory and looked at pixel by pixel: curves and
+ * Charts, drawn on a surface in memory and compared pixel by pixel: curves and
  * areas stand where their numbers say, texts are there, nothing is out of place.
  */
 #include <math.h>

@@ -45,12 +45,12 @@ static void test_fits(void **state)
 	assert_in_range(x86_64_trap_handler_end - x86_64_trap_handler, 1, HANDLER_ACTION);
 }
 
-/* Where a thread goes on that got a SIGTRAP of @code at @pc; *is_foreign_out: and gets it once more. */
+/* Where a thread continues that got a SIGTRAP of @code at @pc; *is_foreign_out: and gets it once more. */
 static uint64_t handle(int code, uint64_t pc, bool *is_foreign_out)
 {
 	uint8_t *page = map_page();
 	struct handler_data *data = (struct handler_data *)(page + HANDLER_DATA);
-	data->trap[0].addr = TRAP + 100; /* was taken out */
+	data->trap[0].addr = TRAP + 100; /* was removed */
 	data->trap[1].addr = TRAP;
 	data->trap[1].resume = RESUME;
 	data->trap_count = 2;

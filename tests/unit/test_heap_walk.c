@@ -165,7 +165,7 @@ static void test_free_is_no_root(void **state)
 	memory[140] = at(122); /* the top */
 	assert_int_equal(finish(&c, 122), LEAKCHECK_DEFINITE);
 	begin(&c, false);
-	memory[161] = at(122); /* behind the heap */
+	memory[161] = at(122); /* after the heap */
 	assert_int_equal(finish(&c, 122), LEAKCHECK_REACHABLE);
 }
 
@@ -187,7 +187,7 @@ static void test_unknown_chunk(void **state)
 	}
 }
 
-/* What is behind a block's size counts as the block's, if it points to a start. */
+/* What is after a block's size counts as the block's, if it points to a start. */
 static void test_rounded_size(void **state)
 {
 	struct leakcheck c;

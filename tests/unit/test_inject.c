@@ -42,7 +42,7 @@
 
 static struct target *target;
 static struct thread *thread;
-static volatile uint64_t *count; /* what the child counts up for ever */
+static volatile uint64_t *count; /* what the child counts up forever */
 static volatile uint64_t *wants_trap; /* the child queues a breakpoint's signal to itself, once */
 
 static void ignore_module(void *ctx, struct address_space *s, struct module *m)
@@ -226,7 +226,7 @@ static enum trap_answer jump(struct target *t, struct thread *th, struct trap *t
 	return TRAP_RESUME;
 }
 
-/* Interrupted behind a breakpoint, before its signal arrived. */
+/* Interrupted after a breakpoint, before its signal arrived. */
 static void test_pending_trap(void **state)
 {
 	for (int i = 0; i < 2; i++) {

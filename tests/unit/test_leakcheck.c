@@ -217,7 +217,7 @@ static void test_hole(void **state)
 	hole = BASE + 2 * PAGE_SIZE_MIN;
 	set(1023, at(100)); /* just before it */
 	set(1024, at(200)); /* in it */
-	set(1024 + 512, at(300)); /* just behind it */
+	set(1024 + 512, at(300)); /* just after it */
 	run(&c);
 	assert_int_equal(state_of(&c, 100), LEAKCHECK_REACHABLE);
 	assert_int_equal(state_of(&c, 200), LEAKCHECK_DEFINITE);
@@ -411,7 +411,7 @@ static void test_random(void **state)
 	}
 }
 
-/* An allocator's own block, divided by the program: its parts are looked at, itself is memory as any other. */
+/* An allocator's own block, divided by the program: its parts are scanned, it is itself memory like any other. */
 static void test_divided(void **state)
 {
 	struct leakcheck c;
@@ -440,7 +440,7 @@ static void test_divided(void **state)
 #define LARGE_PAGES 12288u /* more than a few threads' worth of pieces, and of chunks of kept words */
 #define CUT 7000u
 
-/* One block begins 512 bytes behind the start of each page, and as many lie far away. */
+/* One block begins 512 bytes after the start of each page, and as many lie far away. */
 static taddr_t block_of(uint64_t page)
 {
 	return LARGE_BASE + page * PAGE_SIZE_MIN + 512;
@@ -448,7 +448,7 @@ static taddr_t block_of(uint64_t page)
 
 /*
  * Each block leads to the next, but for one, and every third to one far away. All else in a page
- * points to the page's own block, from inside of it and from behind; before it in the first page alone.
+ * points to the page's own block, from inside of it and from after; before it in the first page alone.
  */
 static uint64_t large_word(taddr_t addr)
 {

@@ -157,7 +157,7 @@ static struct note note(const uint64_t word[3], const char *texts, size_t size)
 
 static int read_note(const struct note *n, uint64_t base, struct marker *out)
 {
-	uint8_t *exact = xmemdup(n->bytes, n->size ? n->size : 1); /* a sanitizer sees what is read behind it */
+	uint8_t *exact = xmemdup(n->bytes, n->size ? n->size : 1); /* a sanitizer sees reads beyond it */
 	int rc = marker_read_note(arch_native, exact, n->size, base, out);
 	free(exact);
 	return rc;
@@ -205,7 +205,7 @@ static void broken_notes(void **state)
 	assert_int_equal(read_note(&n, 0, &m), -ENOTSUP);
 	n = NOTE("ptmem\0free\0008@%xmm1");
 	assert_int_equal(read_note(&n, 0, &m), -ENOTSUP);
-	/* cut anywhere: an error, and nothing behind it is read */
+	/* cut anywhere: an error, and nothing after it is read */
 	struct note whole = NOTE("ptmem\0alloc\0008@%rdi 8@%rsi");
 	for (size_t size = 0; size + 2 < whole.size; size++) { /* NOTE adds a zero byte of its own */
 		n = whole;

@@ -209,7 +209,7 @@ static void test_stacks(void **state)
 	memusage_free(m);
 }
 
-/* Behind the program's own destructors nothing counts, as memusage has it. */
+/* After the program's own destructors nothing counts, as memusage has it. */
 static void test_program_end(void **state)
 {
 	struct memusage *m = memusage_new(NULL);

@@ -26,7 +26,7 @@ static char message[4096];
 static char home[] = "/tmp/ptmem-options.XXXXXX";
 static char config[128], directory[160], rc_file[192];
 
-/* Parses @line, split as PTMEM_OPTS is, behind the word "ptmem"; stderr goes to @message. */
+/* Parses @line, split as PTMEM_OPTS is, after the word "ptmem"; stderr goes to @message. */
 static int parse(const char *line, struct options *o, struct words *words)
 {
 	static char *argv[MAX_ARGS + 1]; /* outlives @o */

@@ -539,7 +539,7 @@ static void test_deep(void **state)
 	pad_memory_set_flags(&here.memory, 0);
 	descend_often(5000, 3);
 	assert_true(seen[16].frame && !seen[16].stack && seen[16].kept > 5000);
-	/* Larger than a record may be: the trap, and the call goes on. */
+	/* Larger than a record may be: the trap, and the call continues. */
 	here.memory.control->raw_max = 65536;
 	descend(16500);
 	drain();

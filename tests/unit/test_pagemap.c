@@ -34,7 +34,7 @@ static bool is_touched(size_t page)
 	return page == 0 || page == PAGES - 1 || (page > 100 && page < 5000 && page % 3 != 0);
 }
 
-/* Between pages that nobody may touch, so that it stays a mapping by itself. */
+/* Between inaccessible pages, so that it stays a mapping by itself. */
 static uint8_t *map_pages(void)
 {
 	uint8_t *p = mmap(NULL, (PAGES + 2ul) * PAGE_SIZE_MIN, PROT_NONE,

@@ -76,7 +76,7 @@ static void test_status_hostile(void **state)
 	memcpy(long_line, "Groups:\t", 8);
 	strcpy(long_line + sizeof(long_line) - 16, "\nTracerPid:\t5\n");
 	assert_int_equal(status_of(long_line).tracer, 5);
-	proc_status_parse("Tgid:\t123", 7, &st); /* not a byte behind the size */
+	proc_status_parse("Tgid:\t123", 7, &st); /* not a byte beyond the size */
 	assert_int_equal(st.process, 1);
 }
 

@@ -331,7 +331,7 @@ static void n_realloc(struct world *w, const struct event *ev, uint32_t node, st
 	b.node = node;
 	if (ev->size < old.size)
 		n_heap_peak(n);
-	if (w->is_ignored[node]) { /* the bytes stay at the old site for ever */
+	if (w->is_ignored[node]) { /* the bytes stay at the old site forever */
 		b.is_ignored = true;
 		n_stale(n, b.addr);
 		n_store(n, b);

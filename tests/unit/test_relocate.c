@@ -24,7 +24,7 @@
 typedef uint64_t (*function)(uint64_t a, uint64_t b);
 
 /*
- * Functions that begin as allocators do; the label NAME_end is behind each.
+ * Functions that begin as allocators do; the label NAME_end is after each.
  * Branches whose length matters are spelled as bytes: assemblers choose differently.
  */
 #define ASM_FUNCTION(name, body)                                                 \

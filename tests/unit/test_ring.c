@@ -159,7 +159,7 @@ static void test_dead_holes(void **state)
 	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
 	assert_int_equal(seen[0], 2);
 	assert_true(ring_has_uncommitted(&ring));
-	ring_pass_uncommitted(&ring, true); /* the last one: nothing is behind it */
+	ring_pass_uncommitted(&ring, true); /* the last one: nothing is after it */
 	assert_int_equal(ring_pending(&ring), 0);
 	assert_int_equal(ring.stats.lost, 2);
 	ring_publish(&ring);
@@ -278,7 +278,7 @@ static void run_writers(size_t count)
 			serve_all();
 	}
 	assert_true(ring.jumps > 10);
-	for (int i = 0; i < 8; i++) { /* all go on: the ring is as ever */
+	for (int i = 0; i < 8; i++) { /* all continue: the ring works as usual */
 		for (size_t k = 0; k < writer_count; k++) {
 			if (writers[k].state != IDLE)
 				step_writer(&writers[k], false);
@@ -365,7 +365,7 @@ static void test_race_with_jump(void **state)
 }
 
 /*
- * Holes fill the ring, so there is nowhere to jump to. A thread waits with a record behind the
+ * Holes fill the ring, so there is nowhere to jump to. A thread waits with a record after the
  * limit: it gets room when the first hole is committed, and its record must still be known.
  */
 static void test_jump_without_room(void **state)
@@ -399,7 +399,7 @@ static void commit_block(uint64_t position, const struct pad_record_block *block
 	*word(position) = mark;
 }
 
-/* Behind a good record comes @bad: that is all that is read. */
+/* After a good record comes @bad: that is all that is read. */
 static void check_broken(const struct pad_record_block *bad)
 {
 	commit_free(reserve(16), 1);
@@ -520,7 +520,7 @@ static void test_overwritten(void **state)
 	assert_int_equal(owner.head.list, (uintptr_t)&owner.head.list);
 }
 
-/* A look behind the end of a file that was made smaller would be a SIGBUS. */
+/* An access beyond the end of a file that was made smaller would be a SIGBUS. */
 static void test_size_is_sealed(void **state)
 {
 	assert_int_equal(ftruncate(memory.fd, 0), -1);
@@ -529,7 +529,7 @@ static void test_size_is_sealed(void **state)
 			 -EBADF);
 }
 
-/* The program put another file in the place of the one that it was made to open. */
+/* The program replaced the file that it was made to open. */
 static void test_other_file(void **state)
 {
 	struct pad_memory_options options = { RING_SIZE, 4, 8 };
@@ -633,7 +633,7 @@ static void test_slots(void **state)
 	assert_true(pad_slots_have_room(&memory, 500));
 	assert_int_equal(pad_slots_find(&memory, 105), -ENOENT);
 	assert_int_equal(pad_slots_find(&memory, 115), 15);
-	for (uint64_t tp = 1000; tp < 3000; tp++) { /* places taken out are used again */
+	for (uint64_t tp = 1000; tp < 3000; tp++) { /* places removed are used again */
 		assert_int_equal(pad_slots_add(&memory, tp, 1, 2), 5);
 		assert_int_equal(pad_slots_find(&memory, tp), 5);
 		pad_slots_remove(&memory, tp);

@@ -51,7 +51,7 @@ static void threads_add_up(void **state)
 	stacks_see(s, 3, 0x100000); /* never added: a vfork's child */
 	stacks_remove(s, 3);
 	assert_int_equal(stacks_bytes(s), sum - 50000);
-	stacks_see(s, 51, 0x100000 * 51 + 0x80000 - 1); /* the one behind has not become another */
+	stacks_see(s, 51, 0x100000 * 51 + 0x80000 - 1); /* the one after has not become another */
 	assert_int_equal(stacks_bytes(s), sum - 50000 - 51000 + 1);
 	stacks_add(s, 90, 0x1000, 0x2000); /* the number again, another thread */
 	assert_int_equal(stacks_bytes(s), sum - 50000 - 51000 + 1 - 90000);

@@ -49,7 +49,7 @@ static void test_deceits(void **state)
 	assert_int_equal(parse("").state, 0);
 	assert_int_equal(parse("State:").state, 0);
 	struct status_values cut;
-	status_parse("VmRSS: 123", 8, STATUS_ALL, &cut); /* not a byte behind the size */
+	status_parse("VmRSS: 123", 8, STATUS_ALL, &cut); /* not a byte beyond the size */
 	assert_int_equal(cut.value[STATUS_VMRSS], 1);
 }
 

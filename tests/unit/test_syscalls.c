@@ -95,7 +95,7 @@ static void test_returns_from_handlers(void **state)
 
 static void test_entered_from_elsewhere(void **state)
 {
-	const uint32_t entry = 5; /* behind the number */
+	const uint32_t entry = 5; /* after the number */
 	const struct arch_code code = {.bytes = code_entered, .size = (size_t)(code_entered_end - code_entered),
 				       .entry = &entry, .entry_count = 1};
 	struct arch_syscall found;

@@ -70,7 +70,7 @@ static const struct unwind_ops ops = {.module = find_module};
 
 /* ---- capture ---- */
 
-/* Fills the callee-saved registers, sp and pc as they are behind its own return. */
+/* Fills the callee-saved registers, sp and pc as they are after its own return. */
 void capture(struct arch_unwind_regs *regs);
 __asm__(".text\n.type capture,@function\ncapture:\n"
 	"	mov %rbx, 24(%rdi)\n	mov %rbp, 48(%rdi)\n"
@@ -400,7 +400,7 @@ static void test_ucontext_ends(void **state)
 	inner.uc_link = &outer;
 	makecontext(&inner, on_own_stack, 0);
 	swapcontext(&outer, &inner);
-	/* libgcc goes on with what it finds behind the bottom of the stack */
+	/* libgcc continues with what it finds after the bottom of the stack */
 	assert_int_equal(walk_end, UNWIND_COMPLETE);
 	assert_int_equal(pc_count, 3); /* take, on_own_stack, glibc's entry that calls setcontext */
 }

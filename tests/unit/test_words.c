@@ -13,7 +13,7 @@
 static void test_split(void **state)
 {
 	static const struct {
-		const char *text, *words; /* expected words with '|' behind each */
+		const char *text, *words; /* expected words with '|' after each */
 	} cases[] = {
 		{"", ""}, {" \t\n", ""}, {"a", "a|"}, {" a  b\n", "a|b|"}, {"'a b' c", "a b|c|"},
 		{"a'b c'd", "ab cd|"}, {"\"a 'b'\"", "a 'b'|"}, {"\"a\\\"b\"", "a\"b|"}, {"\"a\\nb\"", "a\\nb|"},

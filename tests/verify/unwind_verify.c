@@ -193,7 +193,7 @@ static void print_names(struct verify *v, const taddr_t *pcs, size_t count, enum
 	printf("(%s)\n", unwind_end_text[end]);
 }
 
-/* The thread is behind the first byte of a function that begins with a breakpoint. */
+/* The thread is after the first byte of a function that begins with a breakpoint. */
 static void print_trap(struct verify *v, pid_t tid)
 {
 	struct user_regs_struct user;

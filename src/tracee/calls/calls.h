@@ -27,7 +27,7 @@ void call_emit(struct target *t, struct thread *th, const struct heap_event *ev)
 void call_enter(struct target *t, struct thread *th, const struct trap *trap,
 		const struct arch_regs *regs);
 /*
- * @th is at the trap behind the call of a stub, at the address @stub_return, and its stack pointer
+ * @th is at the trap after the call of a stub, at the address @stub_return, and its stack pointer
  * was @sp at the entry. Takes that call off the list: false if there is none (an earlier tracer
  * noted it).
  */

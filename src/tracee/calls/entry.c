@@ -8,7 +8,7 @@
  *	throw, catch      exceptions.c; go by .jump
  *	program's end     event; go by .jump
  *
- *	behind the call   event with the result; the stub's return goes to the caller
+ *	after the call   event with the result; the stub's return goes to the caller
  */
 #include "tracee/calls/entry.h"
 

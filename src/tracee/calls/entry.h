@@ -1,5 +1,5 @@
 /*
- * Traps at the entries of watched functions, and behind the calls of their stubs.
+ * Traps at the entries of watched functions, and after the calls of their stubs.
  */
 #ifndef PTMEM_TRACEE_CALLS_ENTRY_H
 #define PTMEM_TRACEE_CALLS_ENTRY_H
@@ -8,7 +8,7 @@
 
 /* What serves the entry of @probe's function; NULL: another module does (the loader, markers). */
 trap_fn *entry_handler(const struct probe *probe);
-/* Serves the trap in a stub behind its call. */
+/* Serves the trap in a stub after its call. */
 trap_fn entry_serve_return;
 
 /*

@@ -7,13 +7,13 @@
  *	                            are no longer inside of it
  *	_Unwind_RaiseException      is thrown through: the return address gets one that has CFI, or
  *	                            is the caller's
- *	__cxa_begin_catch           below the catch: it was left, and has failed; above: it goes on
- *	                            as before
+ *	__cxa_begin_catch           below the catch: it was left, and has failed; above: it
+ *	                            continues
  *
  * The frame of a stub, between operator new and its caller, has no CFI. So the stub's return
  * address on the stack is exchanged for one in a function of the program's that is about to
  * restore its only saved register and to return: its CFI is that of the stub's frame. When the
- * exception is caught inside that call, the address is put back. Pads have the same frame.
+ * exception is caught inside that call, the original is restored. Pads have the same frame.
  *
  * ptmem may leave, or die, before the catch. The call then returns to that code, which does what
  * the stub does there. When ptmem leaves, calls that have not thrown get the address as well. (If
@@ -151,7 +151,7 @@ void exceptions_raise(struct target *t, struct thread *th, const struct arch_reg
 }
 
 /*
- * @exception was caught below these calls: they go on. One may be on its way that is another
+ * @exception was caught below these calls: they continue. One may be on its way that is another
  * destructor's.
  */
 static void resume_calls(struct thread *th, taddr_t exception)

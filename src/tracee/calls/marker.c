@@ -58,7 +58,7 @@ static void scan_segment(const struct elf_file *file, const struct arch *arch,
 
 /* -- notes -- */
 
-/* The zero-terminated text at *@at of @size bytes, and *@at behind it; NULL: it does not end. */
+/* The zero-terminated text at *@at of @size bytes, and *@at after it; NULL: it does not end. */
 static const char *take_text(const uint8_t *desc, size_t size, size_t *at)
 {
 	const char *text = (const char *)desc + *at;
@@ -187,7 +187,7 @@ static int compare(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-/* The first marker at @vaddr or behind it. */
+/* The first marker at @vaddr or after it. */
 static size_t lower_bound(const struct marker_list *list, uint64_t vaddr)
 {
 	return vec_search(&list->list, m, m->vaddr < vaddr);

@@ -2,7 +2,7 @@
  * Places in the text where a program says itself that it allocates or frees:
  * valgrind.h's client requests (spec/massif.md 3), found by their bytes, and probes
  * of .note.stapsdt: ptmem:alloc, ptmem:free (ptmem.h), otel_memory:alloc and :free.
- * All are code without effect; a breakpoint there goes on behind it.
+ * All are code without effect; a breakpoint there continues after it.
  *
  * A note: three words (address, base, semaphore), then provider, name and
  * arguments, each with its zero byte; owner "stapsdt", type 3. Addresses were right

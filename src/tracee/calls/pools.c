@@ -168,7 +168,7 @@ static void begin_block(struct pools *p, struct pool *pool, taddr_t addr, uint64
 	ops->come(ops->ctx, addr, size);
 }
 
-/* What is left of a block across an end of the range comes anew. */
+/* The part of a block that remains outside the range is announced again. */
 static void trim(struct pools *p, struct pool *pool, taddr_t start, uint64_t size,
 		 const struct pool_ops *ops)
 {

@@ -2,10 +2,10 @@
  * Service of markers; requests.h has the picture, marker.h says what they are.
  *
  * The breakpoint of a client request is at the marker's first instruction, and
- * the thread goes on behind the last: what is left out has no effect (spec/massif.md
+ * the thread continues after the last: what is left out has no effect (spec/massif.md
  * 3). Thus a thread that was attached to within a marker has done its request before.
  *
- * Frame 0 of an event is the marker's own function, at the address behind the marker.
+ * Frame 0 of an event is the marker's own function, at the address after the marker.
  */
 #include "tracee/calls/requests.h"
 
@@ -66,7 +66,7 @@ static void fill_view(const struct visit *v, struct stack_view *view)
 	stack_window_at_stop(v->target, v->thread, v->regs, view);
 	/*
 	 * walks lower a return address by one: frame 0
-	 * shall be the address behind the marker itself
+	 * shall be the address after the marker itself
 	 */
 	view->regs.reg[v->target->arch->dwarf_pc] = v->behind + 1;
 	view->is_stopped = false;

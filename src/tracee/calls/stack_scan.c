@@ -61,7 +61,7 @@ int stack_scan_bounds(struct thread *th, uint64_t thread_pointer, taddr_t sp, ta
 	return 0;
 }
 
-/* Where the stack at @regs ends; other memory may lie behind. */
+/* Where the stack at @regs ends; other memory may follow. */
 static taddr_t stack_end(struct target *t, struct thread *th, const struct arch_regs *regs)
 {
 	taddr_t sp = regs->word[t->arch->sp], low, high, most = sp + STACK_SCAN_MAX;
@@ -140,7 +140,7 @@ struct collection {
 	struct stack_words *words;
 };
 
-/* Words a few bytes behind a trap: an interrupted pc there must not find other instructions. */
+/* Words a few bytes after a trap: an interrupted pc there must not find other instructions. */
 static void collect_word(void *ctx, uint64_t word)
 {
 	struct collection *c = ctx;

@@ -21,7 +21,7 @@ struct stack_words {
 };
 /*
  * Adds to @out what the stacks of the threads of @s hold that points just
- * behind a watched entry.
+ * after a watched entry.
  */
 void stack_scan_collect(struct target *t, struct address_space *s, struct stack_words *out);
 /* By area of @s, whether a thread may still run through it; the caller frees it. */

@@ -69,7 +69,7 @@ static int read_modules(struct target *t, struct address_space *s, enum attach_p
 	return rc;
 }
 
-/* The process of @s is stopped. Whatever it ran when it was looked at: now it is this. */
+/* The process of @s is stopped. It may have executed another program since it was checked. */
 static int read_again(struct target *t, struct address_space *s, enum attach_problem *problem_out)
 {
 	bool is_other = false;

@@ -1,10 +1,10 @@
 /*
  * What the guardian does when ptmem is gone: each recorded space is attached to, its
- * text put back by the same code that a normal detach uses, and let go.
+ * text restored by the same code that a normal detach uses, and detached.
  *
  * A target of its own is filled from the record. The text cannot have changed
  * meanwhile but the program itself, by unmapping it: so only what still holds our
- * bytes is put back.
+ * bytes is restored.
  */
 #include "tracee/control/cleanup.h"
 
@@ -127,7 +127,7 @@ static void clean(struct journal *records, struct journal *r)
 	struct address_space *s = space_new(r->pid);
 	s->recovery.journal = r;
 	guardian_take_over(t, records, r);
-	s->is_ready = true; /* what is in it must be taken out */
+	s->is_ready = true; /* what is in it must be removed */
 	if (image_read(r->pid, &s->image.id) != 0)
 		s->image.id = 0;
 	fill_space(s, r);

@@ -1,4 +1,4 @@
-/* The new image is followed, refused, or let go. */
+/* The new image is followed, refused, or detached. */
 #include "tracee/control/exec.h"
 
 #include <signal.h>
@@ -61,7 +61,7 @@ static bool is_supported_image(struct target *t, pid_t pid)
 }
 
 /*
- * The stop for an execve is inside the call yet; nothing can be put in before the first
+ * The stop for an execve is inside the call yet; nothing can be installed before the first
  * instruction. An interrupt stops the thread there.
  */
 static void stop_in_image(struct thread *th)
@@ -86,7 +86,7 @@ void exec_start_image(struct target *t, struct thread *th)
 		return;
 	}
 	log_warn("process %d: the program that it executed is not profiled: no handler of SIGTRAP "
-		 "can be put in: %s", p->pid, strerror(-rc));
+		 "can be installed: %s", p->pid, strerror(-rc));
 	p->space->is_profiled = false;
 }
 

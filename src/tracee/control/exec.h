@@ -5,7 +5,7 @@
 struct target;
 struct thread;
 
-/* Serves the stop of @th at an execve: the space ends; the new image is followed or let go. */
+/* Serves the stop of @th at an execve: the space ends; the new image is followed or detached. */
 void exec_serve(struct target *t, struct thread *th);
 /*
  * @th is at the first instruction of an image that lives on if ptmem dies: installs the handler,

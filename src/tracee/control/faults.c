@@ -62,7 +62,7 @@ enum fault_kind { FAULT_MINOR, FAULT_MAJOR, FAULT_KINDS };
 struct fault_ring {
 	int fd;               /* the event that owns it; -1: no such CPU */
 	struct perf_event_mmap_page *page;
-	size_t size;          /* of the data behind the page */
+	size_t size;          /* of the data after the page */
 };
 
 struct faults {

@@ -25,7 +25,7 @@ int install_start_trap(struct target *t, struct thread *th);
 /*
  * Takes everything out of @s; all its threads are stopped, @th one of them (or NULL). False: a
  * signal handler interrupted code in our pages, which are still there; the text is restored, so
- * threads may run on before the next try. @is_last: leave such pages for ever.
+ * threads may run on before the next try. @is_last: leave such pages forever.
  */
 bool install_remove(struct target *t, struct address_space *s, struct thread *th, bool is_last);
 

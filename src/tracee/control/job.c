@@ -9,7 +9,7 @@
  *	group (fg, bg, kill %1)
  *	gets SIGCONT alone, is killed,   is continued by the watcher: a child of ptmem that lives
  *	or another process needs ptmem   while ptmem is stopped, and sees in /proc that a signal
- *	                                 that ptmem must look at waits for it
+ *	                                 that ptmem must handle waits for it
  *	is in its group stop yet, and    sends SIGCONT to the program: what a user means who sends
  *	ptmem was continued              it to the process that the shell knows
  *	is in its group stop yet, and    serves, and stops again after a while

@@ -12,7 +12,7 @@
  */
 bool loader_has_changed(struct address_space *s, const struct trap *trap);
 
-/* Whether one is at work, which may bring a malloc. */
+/* Whether one is running, which may load an allocator. */
 bool loader_is_there(const struct address_space *s);
 
 #endif

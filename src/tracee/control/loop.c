@@ -5,11 +5,11 @@
  *	signal        trap_serve if it is a breakpoint of ours; else delivered once
  *	group         PTRACE_LISTEN: the thread stays stopped for its parent to see; job.c
  *	              stops ptmem, if that is the parent
- *	interrupt     goes on; system calls that a stop makes fail are restarted
+ *	interrupt     continues; system calls that a stop makes fail are restarted
  *	fork, vfork,  the child becomes known: a thread, a process that shares the
  *	clone         space, or a process with a copy of it
- *	vfork done    goes on
- *	exec          the space ends; the new image is followed or let go
+ *	vfork done    continues
+ *	exec          the space ends; the new image is followed or detached
  *	syscall,      syscalls_serve: what was mapped and unmapped
  *	seccomp
  *	exit          last look while the memory is there
@@ -153,8 +153,8 @@ static struct process *add_child(struct target *t, struct thread *parent, pid_t 
 
 /*
  * Where it is, inside fork or clone, a thread cannot make system calls for us: the
- * kernel writes the child's id into its registers when it goes on. So while all are
- * stopped it goes on as far as its return to the program.
+ * kernel writes the child's id into its registers when it continues. So while all are
+ * stopped it continues as far as its return to the program.
  */
 static void resume_inside_call(struct target *t, struct thread *th)
 {

@@ -2,7 +2,7 @@
  * The parent of a process that has stopped for the first time, and was not announced.
  *
  * Normally its parent's event follows a moment later. If the parent was killed in between, there
- * is none, and the child would wait for ever: so when a process ends, its
+ * is none, and the child would wait forever: so when a process ends, its
  * unannounced children are looked for. Others, whose living parents will still announce
  * them, must not be taken for its own: they have another address space, with other pads.
  */

@@ -5,7 +5,7 @@
  * The process may execute a program meanwhile. A thread that was seized already reports that, and
  * stops at the first instruction of the new image (loop.c). A thread that was not gets the first
  * thread's id without a report: what was known as the first thread is gone then, and the id is
- * seized anew.
+ * seized again.
  */
 #include "tracee/control/seize.h"
 

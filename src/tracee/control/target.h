@@ -40,7 +40,7 @@ enum attach_problem {
 	ATTACH_ZOMBIE, ATTACH_DEAD_LEADER,
 	/* a thread, in @detail_out, cannot be stopped */
 	ATTACH_STUCK,
-	/* it executes programs all the time; its handler of SIGTRAP could not be put in */
+	/* it executes programs all the time; its handler of SIGTRAP could not be installed */
 	ATTACH_EXECUTES, ATTACH_NO_HANDLER,
 };
 /* What /proc alone says of @pid: ATTACH_OK, NO_PROCESS, ZOMBIE, DEAD_LEADER or KERNEL_THREAD. */

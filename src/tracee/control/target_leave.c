@@ -2,7 +2,7 @@
  * Leaving programs: text restored, stubs removed where no thread is in them, threads detached.
  *
  * All are stopped for it. A thread that waits in vfork does not, and can neither be let go
- * nor make calls for us: so the others go on until it came out, at most VFORK_MS; it stays
+ * nor make calls for us: so the others continue until it has left, at most VFORK_MS; it stays
  * where it is then.
  */
 #include "tracee/control/target_leave.h"
@@ -43,7 +43,7 @@
 static void let_end(struct target *t, struct thread *th)
 {
 	for (unsigned ms = 0; ms < END_MS; ms += 5) {
-		/* looked at first: a thread that dies after the wait would never be waited for */
+		/* checked first: a thread that dies after the wait would never be waited for */
 		bool is_dead = proc_is_dead(th->tid);
 		int status = 0;
 		pid_t got = waitpid(th->tid, &status, __WALL | WNOHANG);
@@ -191,7 +191,7 @@ static void prepare_final_scan(struct target *t)
 		target_each(t, t->sink.prepare_final_scan, t->sink.ctx);
 }
 
-/* All threads are stopped: all that was recorded is delivered, and then looked at. */
+/* All threads are stopped: all that was recorded is delivered, and then checked. */
 static void run_final_scan(struct target *t)
 {
 	faults_drain(t);
@@ -240,7 +240,7 @@ void target_undo_attach(struct target *t, pid_t pid)
 	world_start(t);
 }
 
-/* The profile of @s ends, from which all was taken out; its processes stay ours. */
+/* The profile of @s, which has no probes any more, ends; its processes stay ours. */
 static void end_profile(struct target *t, struct address_space *s)
 {
 	pads_finish(t, s);

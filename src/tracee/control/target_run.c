@@ -128,7 +128,7 @@ static void sleep_until_stop(struct target *t, uint64_t ns)
 /*
  * Nothing to do just now. Where a CPU is ours, what a ring holds is read in small helpings, so
  * that it is still near; where it is the program's, in large ones, for each turn takes it away.
- * Never spins: a sleep costs less than the reader's time, and the line behind the head is left
+ * Never spins: a sleep costs less than the reader's time, and the line after the head is left
  * alone.
  */
 static void idle(struct target *t, size_t records)

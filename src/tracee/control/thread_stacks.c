@@ -4,7 +4,7 @@
  *	a program begins    the stack pointer at its first instruction (startstack of
  *	                    /proc/PID/stat), down to the next mapping, into which it cannot grow
  *	a thread begins     what its clone was given
- *	a process forks     the child goes on with the stack of the thread that forked
+ *	a process forks     the child continues with the stack of the thread that forked
  *	attached            of the first thread as above; of others the stack pointer in the
  *	                    outermost frame, which is the one that clone gave them
  */
@@ -82,7 +82,7 @@ static taddr_t find_low(pid_t pid, const struct maps *maps, taddr_t sp)
 
 /*
  * What can be said of a stack by its mapping: the
- * thread's control block is behind it, if anything.
+ * thread's control block is after it, if anything.
  */
 static taddr_t find_high(const struct maps *maps, const struct arch_regs *regs,
 			 const struct arch *arch)

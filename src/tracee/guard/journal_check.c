@@ -6,7 +6,7 @@
  *	page       executable memory of no file, with the handler's code; else nothing is believed
  *	area       executable memory of no file; memory of pads: shared, of a memfd
  *	trap       in an area; or in the text of an object, where there is a breakpoint or a
- *	           jump into an area and the file has the bytes to be put back; or a semaphore, a
+ *	           jump into an area and the file has the bytes to be restored; or a semaphore, a
  *	           small count in writable memory
  *	injection  in an object's text, with zeros or a system call there
  *

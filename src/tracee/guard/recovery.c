@@ -121,7 +121,7 @@ void recovery_await(pid_t pid)
 	pid_t last = 0, now;
 	for (int ms = 0; ms < WAIT_MS && (now = find_guardian(pid)); ms += NAP_MS) {
 		if (now != last)
-			log_verbose("process %d: waiting for process %d, which takes out what an "
+			log_verbose("process %d: waiting for process %d, which removes what an "
 				    "earlier ptmem left", (int)pid, (int)now);
 		last = now;
 		nap();
@@ -168,10 +168,10 @@ void recovery_run(pid_t pid, guardian_clean_fn *clean_fn)
 		is_left = find_leftover(pid, &l);
 	}
 	if (is_left && l.flaw)
-		log_warn("process %d: an earlier ptmem was killed; what it left is not taken out, "
+		log_warn("process %d: an earlier ptmem was killed; what it left is not removed, "
 			 "since its record there is damaged: %s", (int)pid, l.flaw);
 	else if (was_left)
 		log_verbose("process %d: an earlier ptmem was killed; what it left %s", (int)pid,
-			    is_left ? "could not be taken out" : "was taken out");
+			    is_left ? "could not be removed" : "was removed");
 	journals_free(l.journal);
 }

@@ -6,7 +6,7 @@
 
 #include "tracee/guard/guardian.h"
 
-/* Waits, at most some seconds, until no guardian is at work in @pid, or about to be. */
+/* Waits, at most some seconds, until no guardian is cleaning up @pid, or about to. */
 void recovery_await(pid_t pid);
 /* Before an attach to @pid: does what a guardian that was killed has not done, by @clean_fn. */
 void recovery_run(pid_t pid, guardian_clean_fn *clean_fn);

@@ -33,7 +33,7 @@ void held_block(struct thread *th, struct held *held);
 
 /*
  * @th may have set its mask itself, at the end of an injected call or of a signal handler: that is
- * the mask to restore then, and signals are blocked anew. A second one would replace the one that
+ * the mask to restore then, and signals are blocked again. A second one would replace the one that
  * is held.
  */
 void held_block_again(struct thread *th, struct held *held);
@@ -44,7 +44,7 @@ void held_keep(struct thread *th, struct held *held);
 /* Now it stopped for @sig. Only SIGTRAP and its own faults are not blocked. */
 void held_take(struct thread *th, int sig, struct held *held);
 
-/* Behind the last step, which was a stop for a signal if one is held. */
+/* After the last step, which was a stop for a signal if one is held. */
 void held_give(struct thread *th, const struct held *held);
 
 #endif

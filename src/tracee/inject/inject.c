@@ -149,7 +149,7 @@ static bool blocks_trap(const struct thread *th)
 
 /*
  * The first signal of @th that comes until end_quiet is held, and only then are the others
- * blocked: a mask that ptmem changed goes on with its thread, to all threads and programs that
+ * blocked: a mask that ptmem changed stays with its thread, to all threads and programs that
  * this makes, if ptmem dies. A blocked SIGTRAP is unblocked at once: the first step would do so for
  * good, and remove its handler.
  */
@@ -165,7 +165,7 @@ static void begin_quiet(struct target *t, struct thread *th, struct held *held)
 static void end_quiet(struct thread *th, const struct held *held)
 {
 	held_give(th, held);
-	th->met_trap = false; /* in our pages, where going on behind it is right */
+	th->met_trap = false; /* in our pages, where continuing after it is right */
 	if (!held->is_quiet)
 		return;
 	ptrace_set_sigmask(th->tid, held->mask);
@@ -219,7 +219,7 @@ static int peek_stop(struct thread *th, int *status, bool *is_late)
 	}
 }
 
-/* At a breakpoint: sends @th to where @find says that it goes on. */
+/* At a breakpoint: sends @th to where @find says that it continues. */
 static bool redirect(struct target *t, struct thread *th, inject_find_fn *find, void *ctx)
 {
 	struct arch_regs regs;
@@ -307,7 +307,7 @@ static int run_until(struct target *t, struct thread *th, enum stop_kind kind, i
 }
 
 /*
- * Back to a stop behind which the kernel restarts interrupted system calls, before
+ * Back to a stop after which the kernel restarts interrupted system calls, before
  * the thread runs on. One that has a signal to deliver must stop for a signal.
  */
 static int stop_again(struct target *t, struct thread *th, struct held *held)

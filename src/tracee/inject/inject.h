@@ -11,7 +11,7 @@ struct thread;
 int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void *ctx, taddr_t pc),
 		      void *ctx,
 		      unsigned max_steps);
-/* Where a thread goes on that met the breakpoint at @trap; 0 = it is none of those waited for. */
+/* Where a thread continues that met the breakpoint at @trap; 0 = it is none of those waited for. */
 typedef taddr_t inject_find_fn(void *ctx, taddr_t trap);
 /*
  * Lets @th run, signals held back, to a breakpoint that @find knows, and sets its pc as that says.

@@ -10,7 +10,7 @@
 /*
  * Some system calls return -EINTR from a mere stop (signal(7), "Interruption of
  * system calls and library functions by stop signals"). The program must not
- * see that: let it call again. A signal that really waits interrupts it anew.
+ * see that: let it call again. A signal that really waits interrupts it again.
  */
 void inject_restart_interrupted(struct target *t, struct thread *th)
 {

@@ -77,7 +77,7 @@ static int map_area(const struct stub_place *p, taddr_t addr, bool is_pads)
 	return 0;
 }
 
-/* The bytes behind @m's text in its last page are unused. */
+/* The bytes after @m's text in its last page are unused. */
 static int slack_area(struct address_space *s, const struct module *m)
 {
 	for (size_t i = 0; m->file && i < m->file->segment_count; i++) {

@@ -1,7 +1,7 @@
 /*
  * All threads of all processes at once: stopped, so that none runs while ptmem changes
  * what they run through, and sent on. Stops that come meanwhile are served as ever; a
- * thread is held then where it would go on (thread_resume).
+ * thread is held then where it would continue (thread_resume).
  */
 #include "tracee/inject/world.h"
 
@@ -19,7 +19,7 @@
 #include "tracee/state/trap_table.h"
 
 /*
- * One that waits in vfork cannot be interrupted, and its child does not go on while we
+ * One that waits in vfork cannot be interrupted, and its child does not continue while we
  * wait: it counts as halted, since it stops (vfork done) before it runs again.
  */
 static bool is_halted(const struct thread *th)
@@ -75,7 +75,7 @@ static void find_heir(struct target *t, struct thread *th)
 }
 
 /*
- * Whose stop is there is asked of each: to a wait for any the kernel answers after a look at all
+ * Each thread is polled: a wait for any thread makes the kernel search all
  * of them, and that for each of thousands. Whether there was one.
  */
 static bool serve_each(struct target *t)
@@ -132,7 +132,7 @@ static bool has_pending_trap(pid_t tid)
 	return proc_status_read(tid, &st) == 0 && st.pending >> (SIGTRAP - 1) & 1;
 }
 
-/* Whether it is just behind a breakpoint of ours whose signal is still to come. */
+/* Whether it is just after a breakpoint of ours whose signal is still to come. */
 static bool waits_for_trap(struct target *t, struct address_space *s, const struct thread *th)
 {
 	struct arch_regs regs;

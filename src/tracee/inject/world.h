@@ -1,4 +1,4 @@
-/* Stopping all threads of all processes, and letting them go on. */
+/* Stops and resumes all threads of all processes. */
 #ifndef PTMEM_TRACEE_INJECT_WORLD_H
 #define PTMEM_TRACEE_INJECT_WORLD_H
 
@@ -8,7 +8,7 @@ struct address_space;
 struct target;
 struct thread;
 
-/* Stops all threads of all processes, and lets them go on. */
+/* Stops all threads of all processes, and resumes them. */
 void world_stop(struct target *t);
 /*
  * All threads are stopped. A thread of @s that was interrupted before the signal of a breakpoint of

@@ -37,7 +37,7 @@ struct map_query {
 #define MAP_QUERY_CODE 4
 
 /*
- * Moves @text behind the number there and the @behind that must follow. sscanf takes three times as
+ * Moves @text past the number there and the @behind that must follow. sscanf takes three times as
  * long.
  */
 static bool take_number(const char **text, int base, char behind, uint64_t *out)
@@ -161,7 +161,7 @@ static void shrink_gap(const struct map *below, const struct map *above, taddr_t
 {
 	*start = below ? below->end + PAGE_SIZE_MIN : MIN_ADDRESS;
 	*end = above->start > PAGE_SIZE_MIN ? above->start - PAGE_SIZE_MIN : 0;
-	/* the heap grows behind the executable, also before it has a map of its own */
+	/* the heap grows after the executable, also before it has a map of its own */
 	if (below && below->start < MMAP_REGION)
 		*start += HEAP_ROOM;
 	if (map_is_main_stack(above))

@@ -2,7 +2,7 @@
  * The mappings of a process with the pages that count in VmRSS and VmSwap (proc(5)), by its page
  * tables. The process must be stopped, or the two do not fit together.
  *
- * The kernel's counters behind VmRSS are exact since Linux 6.17 only; before, each CPU or thread
+ * The kernel's counters after VmRSS are exact since Linux 6.17 only; before, each CPU or thread
  * keeps a part of them to itself for a while. The page tables are always exact, so they decide:
  *
  *	counted     pages that are present in /proc/PID/pagemap, per mapping as many as smaps
@@ -49,7 +49,7 @@ struct resident {
 int resident_read(pid_t pid, struct resident *out);
 void resident_deinit(struct resident *p);
 
-/* The range that holds @addr or the first one behind it: an index, list.count = none. */
+/* The range that holds @addr or the first one after it: an index, list.count = none. */
 size_t resident_find(const struct resident *p, taddr_t addr);
 
 #endif

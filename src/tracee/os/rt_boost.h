@@ -1,5 +1,5 @@
 /*
- * While a program is stopped for us, each thread that is let go wants the CPU: one of
+ * While a program is stopped for us, each thread that is resumed wants the CPU: one of
  * them gets ours, and the others wait for milliseconds more than the work takes.
  */
 #ifndef PTMEM_TRACEE_OS_RT_BOOST_H

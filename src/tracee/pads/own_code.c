@@ -12,7 +12,7 @@
 #include "tracee/state/thread.h"
 #include "tracee/state/trap_table.h"
 
-#define CODE_MAX 256u /* bytes of a function that are looked at: more than is ever moved */
+#define CODE_MAX 256u /* bytes of a function that are examined: more than is ever moved */
 
 /* -- moved instructions -- */
 
@@ -34,7 +34,7 @@ static taddr_t moved_from(const struct target *t, const struct address_space *s,
 	while (moved < trap->stub.moved &&
 	       t->arch->relocate(code, (size_t)n, from, to, moved + 1, out, sizeof(out), &moved,
 				 &size, &why) == 0) {
-		/* the jump back is not there behind a return or a jump */
+		/* the jump back is not there after a return or a jump */
 		if (size < t->arch->jump_size || to + size - t->arch->jump_size > pc)
 			break;
 		found = from + moved;
@@ -71,7 +71,7 @@ static bool find_stub(const struct target *t, const struct address_space *s,
 		return pc == trap->stub.trap;
 	}
 	out->pc = pc >= trap->stub.jump ? moved_from(t, s, trap, trap->stub.jump, pc) : trap->entry;
-	/* down: between the first instruction and the one behind the trap */
+	/* down: between the first instruction and the one after the trap */
 	if (pc > trap->stub.call && pc <= trap->stub.trap + t->arch->trap_size)
 		out->up = trap->stub.trap_below;
 	return true;

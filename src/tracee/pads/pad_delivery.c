@@ -134,7 +134,7 @@ void pads_catch_up(struct target *t, struct address_space *s)
 		pads_drain(t, s);
 		if (r->position >= end || r->broken)
 			return;
-		/* if it was committed meanwhile it is read, and what comes behind it, too */
+		/* if it was committed meanwhile it is read, and what comes after it, too */
 		if (ring_has_uncommitted(r))
 			ring_pass_uncommitted(r, false);
 		idle = r->position == before ? idle + 1 : 0;

@@ -22,7 +22,7 @@ struct thread;
 size_t pads_drain_some(struct target *t, struct address_space *s);
 /* Reads it up to where its head is now. */
 size_t pads_drain(struct target *t, struct address_space *s);
-/* Reads all that was committed by now, also behind uncommitted records. */
+/* Reads all that was committed by now, also after uncommitted records. */
 void pads_catch_up(struct target *t, struct address_space *s);
 /* The same, and whether a record of @th was among them. */
 bool pads_catch_up_on(struct target *t, const struct thread *th);

@@ -69,8 +69,8 @@ void pads_raise(struct thread *th, taddr_t exception)
 	space_write(s, slot->guard, &s->unwind_through.pc, sizeof(s->unwind_through.pc));
 }
 
-/* The pad's call goes on: it returns to the pad again. */
-static void put_back(struct thread *th, struct pad_slot *slot, struct thrown *thrown)
+/* The pad's call continues: it returns to the pad again. */
+static void restore(struct thread *th, struct pad_slot *slot, struct thrown *thrown)
 {
 	struct address_space *s = th->process->space;
 	uint64_t word = 0;
@@ -94,6 +94,6 @@ void pads_resume(struct thread *th, taddr_t exception, taddr_t sp)
 	if (!call && sp >= slot->guard)
 		slot->guard = 0;
 	else if (thrown && !is_of_another)
-		put_back(th, slot, thrown);
+		restore(th, slot, thrown);
 	slot->has_thrown = call_state_has_raised(&th->calls, exception);
 }

@@ -39,7 +39,7 @@
 #include "tracee/state/thread.h"
 #include "tracee/state/unwinder.h"
 
-/* As it was at the fork; the parent goes on before the child makes its memory. */
+/* As it was at the fork; the parent continues before the child makes its memory. */
 struct pad_fork_snapshot {
 	struct pads *pads;           /* but for its memory */
 	struct pad_memory_options options;
@@ -51,7 +51,7 @@ struct pad_fork_snapshot {
 	taddr_t at;                  /* where the memory lies */
 };
 
-/* Breakpoints in the place of jumps. */
+/* Replaces jumps by breakpoints. */
 static void put_breakpoints(const struct target *t, struct address_space *child)
 {
 	for (size_t i = 0; i < child->traps.count; i++) {
@@ -145,7 +145,7 @@ void pads_fork(struct target *t, struct address_space *parent, struct address_sp
 		put_breakpoints(t, child);
 }
 
-/* Makes the memory of @p, in the place of its parent's. */
+/* Makes the memory of @p, which replaces its parent's. */
 static int make_memory(struct target *t, struct thread *th, const struct pad_fork_snapshot *h)
 {
 	struct pads *p = h->pads;

@@ -2,7 +2,7 @@
  * Threads that stand in pads or the recorder, at the time when all pads go, run on to
  * the end of their pad: to breakpoints at its exits, which take two stops where
  * single steps would take hundreds. Text is restored already, so that a thread which
- * met one has left: it goes on in the original function or at its caller.
+ * met one has left: it continues in the original function or at its caller.
  */
 #include "tracee/pads/pad_leave.h"
 
@@ -31,7 +31,7 @@ static bool is_before_exit(const struct pads *p, taddr_t pc)
 }
 
 /*
- * A pad tries again behind the trap at its entry. Where the program has replaced the shared memory
+ * A pad tries again after the trap at its entry. Where the program has replaced the shared memory
  * that never ends, since it does not see that recording is off; so those traps are exits, too.
  */
 static void write_entry_traps(struct address_space *s, const void *insn, size_t size)
@@ -119,7 +119,7 @@ void pads_disarm(struct target *t, struct address_space *s)
 		if (!th->waits_for_room)
 			continue;
 		thread_wait_no_more(t, th);
-		th->is_held = true; /* goes on with all others */
+		th->is_held = true; /* continues with all others */
 	}
 }
 

@@ -66,7 +66,7 @@ int64_t pads_mmap(struct target *t, struct thread *th, const uint64_t args[6])
 	return rc != 0 ? rc : result;
 }
 
-/* Lays the ring's second copy behind the first. */
+/* Lays the ring's second copy after the first. */
 static int64_t map_ring_again(struct target *t, struct thread *th, int fd,
 			      const struct pad_memory *m, taddr_t at)
 {

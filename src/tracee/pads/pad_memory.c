@@ -42,7 +42,7 @@ static void lay_out(struct pad_memory *m, const struct pad_memory_options *optio
 /* The page below the shared memory is private: its last word is the link of pad_owner.c. */
 #define LINK_SIZE PAGE_SIZE_MIN
 
-/* Maps the file and, behind it, its ring a second time. */
+/* Maps the file and, after it, its ring a second time. */
 static int map(struct pad_memory *m)
 {
 	const int prot = PROT_READ | PROT_WRITE;
@@ -82,7 +82,7 @@ static bool is_new_memory(int fd)
 
 /*
  * The program can open the file again, by its own mapping (/proc/self/map_files). If it made it
- * smaller, a look behind the new end would kill us.
+ * smaller, an access beyond the new end would kill us.
  */
 static int seal_size(int fd, size_t size)
 {

@@ -34,7 +34,7 @@ struct pad_chunk {
 
 /* A thread that has a slot, at the same place as in the shared directory. */
 struct pad_place {
-	uint64_t thread_pointer; /* 0 = empty, 1 = taken out */
+	uint64_t thread_pointer; /* 0 = empty, 1 = removed */
 	uint32_t slot;
 };
 
@@ -96,7 +96,7 @@ void pad_memory_set_shared(struct pad_memory *m, bool is_shared);
 bool pad_memory_is_intact(const struct pad_memory *m);
 
 /*
- * Takes over @fd, an empty memfd, in the place of the file of chunk @part (0: the first file, which
+ * Takes over @fd, an empty memfd, instead of the file of chunk @part (0: the first file, which
  * holds all the rest as well): with the same contents, and mapped here at the same address. The
  * target, whose threads are stopped, has to map it, too. -errno (and @fd stays the caller's).
  */

@@ -8,7 +8,7 @@
 
 /*
  * The control blocks that the calling thread answers for. When it dies, however it does,
- * the kernel writes PAD_OWNER_DIED into each before it lets go of traced threads: they
+ * the kernel writes PAD_OWNER_DIED into each before it releases traced threads: they
  * are robust futexes. Takes the place of the thread's list of robust mutexes; must not
  * be moved.
  */

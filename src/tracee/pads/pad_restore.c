@@ -1,8 +1,8 @@
 /*
  * A program may unmap shared mappings that it does not know: sandboxes and checkpointers go through
- * /proc/self/maps. The next pad then gets SIGSEGV at its first look at the memory. Nothing is lost,
- * for ptmem has that memory, too: it is mapped anew at the same place, and the instruction is
- * executed again.
+ * /proc/self/maps. The next pad then gets SIGSEGV at its first access to the memory. Nothing is
+ * lost, for ptmem has that memory, too: it is mapped again at the same place, and the instruction
+ * is executed again.
  *
  * The target has no descriptor of the file any more and cannot be given one. So it makes a new
  * file, which gets the old one's contents and takes its place here as well, at the same address.
@@ -101,7 +101,7 @@ bool pads_restore_memory(struct target *t, struct thread *th)
 	th->held_signal = 0;
 	thread_consume_stop(t, th);
 	if (!is_alone)
-		return true; /* it meets the same again when all go on */
+		return true; /* it meets the same again when all continue */
 	world_stop(t);
 	rc = restore(t, tid, part);
 	th = thread_find(t, tid);

@@ -96,9 +96,9 @@ enum trap_answer pads_serve_leave(struct target *t, struct thread *th, struct tr
 }
 
 /*
- * What a thread at a full ring says must be possible. It goes on once its range fits, and what fits
- * goes on to fit until the range is left out: a thread that traps with the same range again has
- * read another tail or room than ptmem wrote, and would trap for ever.
+ * A thread at a full ring must report a possible range. It continues once its range fits, and what
+ * fits keeps fitting until the range is left out: a thread that traps with the same range again has
+ * read another tail or room than ptmem wrote, and would trap forever.
  */
 static void check_range(const struct pad_thread *own, struct ring *r, uint64_t start, uint64_t end)
 {

@@ -47,7 +47,7 @@ void pads_wake_waiters(struct target *t, struct address_space *s)
 
 /*
  * All that is reserved below the limit of the room is read or known as uncommitted. Threads that
- * wait get room behind the uncommitted records that hold the tail.
+ * wait get room after the uncommitted records that hold the tail.
  */
 static void jump(struct target *t, struct address_space *s)
 {
@@ -67,7 +67,7 @@ void pads_unblock(struct target *t, struct address_space *s)
 {
 	struct pads *p = s->pads;
 	uint64_t mark = p->ring.position ^ p->ring.published << 32 ^ p->ring.deferred_count;
-	/* the thread may be writing its record just now: come again, after all stops that wait */
+	/* the thread may be writing its record just now: retried after all pending stops */
 	if (p->stall_mark != mark && p->ring.room == p->memory.ring_size) {
 		p->stall_mark = mark;
 		return;

@@ -13,7 +13,7 @@
 /* Whether an uncommitted record is at the read position. */
 bool ring_has_uncommitted(struct ring *r);
 /*
- * Continues behind it, at the next committed record or the end. @is_dead: it will never be
+ * Continues after it, at the next committed record or the end. @is_dead: it will never be
  * committed (its thread is dead or jumped out); else it is deferred.
  */
 void ring_pass_uncommitted(struct ring *r, bool is_dead);

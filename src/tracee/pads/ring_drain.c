@@ -120,7 +120,7 @@ size_t ring_drain(struct ring *r, size_t max, const struct ring_reader *reader)
 	uint64_t mask = m->ring_size - 1, step = m->ring_size / PUBLISH_STEPS, key = m->key;
 	uint32_t tail = ring_tail_size(r);
 	size_t count = r->deferred_count ? ring_drain_deferred(r, reader) : 0, first = count;
-	/* behind it they have to be searched again */
+	/* after it they have to be searched again */
 	uint64_t start = r->position, deferred_end = 0;
 	struct heap_event ev = { .time_ns = reader->time_ns };
 	struct batch batch;

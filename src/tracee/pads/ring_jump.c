@@ -23,7 +23,7 @@ static uint64_t free_run(const struct ring *r, uint64_t last, uint64_t start)
 	return run;
 }
 
-/* The position with the longest free run, *run_out, at or behind @first. */
+/* The position with the longest free run, *run_out, at or after @first. */
 static uint64_t find_free_run(const struct ring *r, uint64_t last, uint64_t first,
 			      uint64_t *run_out)
 {
@@ -43,7 +43,7 @@ static uint64_t find_free_run(const struct ring *r, uint64_t last, uint64_t firs
 }
 
 /*
- * Moves the head to a place behind all that was reserved, where there is room, and the read
+ * Moves the head to a place after all that was reserved, where there is room, and the read
  * position with it. Threads continue to reserve, each once, since it waits then: what they got
  * before the last exchange is below the new tail, so they try again. They may reserve faster than a
  * place is found, so each try leaves them more room than the one before.
@@ -76,7 +76,7 @@ bool ring_jump(struct ring *r)
 	ring_set_room(r, 0);
 	move_head(r, last, &run);
 	/*
-	 * No thread writes behind the limit; those that reserved there wait, and will try again.
+	 * No thread writes beyond the limit; those that reserved there wait, and will try again.
 	 * (Without a jump they may get room there yet.)
 	 */
 	ring_forget_range(r, last, UINT64_MAX);

@@ -9,7 +9,7 @@
 
 #include "tracee/pads/ring_stack.h"
 
-/* The unwinder looks at a word more than once: it gets a copy. */
+/* The unwinder reads a word more than once: it gets a copy. */
 static void read_raw(struct ring *r, const uint64_t *word, const struct pad_record_block *block,
 		     struct heap_event *ev)
 {

@@ -1,6 +1,6 @@
 /*
  * One record of the ring, decoded into an event. The program can write into the ring at any time:
- * so a record's fixed part is copied before it is looked at, each number is compared with what it
+ * so a record's fixed part is copied before it is examined, each number is compared with what it
  * may be, and what is handed on is a copy. What no pad can have written breaks the ring.
  */
 #ifndef PTMEM_TRACEE_PADS_RING_RECORD_H

@@ -61,7 +61,7 @@ struct event_sink {
 	 * A thread of @s begins, or exists when @s begins. May be NULL, together with stack_gone.
 	 */
 	void (*stack_new)(void *ctx, struct address_space *s, const struct thread_stack_info *info);
-	/* A thread ends while others go on. */
+	/* A thread ends while others continue. */
 	void (*stack_gone)(void *ctx, struct address_space *s, pid_t tid);
 	/*
 	 * @tid is the last thread of @pid, stopped on its way out; its memory still exists. May be

@@ -30,7 +30,7 @@ enum heap_event_kind {
  * (start <= regs.sp); read fetches what lies outside.
  *
  * HEAP_MAP and HEAP_FAULT have no frame that is left (is_stopped): regs are those of the thread
- * behind the system call or at the faulting instruction.
+ * after the system call or at the faulting instruction.
  */
 struct stack_view {
 	struct arch_unwind_regs regs;

@@ -83,7 +83,7 @@ static bool take(struct heap_sampling *h, taddr_t addr)
 		i = (i + 1) & mask;
 		if (!h->set[i])
 			break;
-		/* what is behind stays where it can be found */
+		/* what is after stays where it can be found */
 		size_t distance = (i - first_place(h, h->set[i])) & mask;
 		if (distance >= ((i - free_place) & mask)) {
 			h->set[free_place] = h->set[i];

@@ -27,7 +27,7 @@ struct trap;
 struct journal_trap {
 	taddr_t addr, resume;
 	uint8_t original[8];
-	uint32_t patch_size;   /* 0 = taken out */
+	uint32_t patch_size;   /* 0 = removed */
 	uint32_t kind;         /* enum trap_kind */
 };
 
@@ -35,7 +35,7 @@ struct journal_area {
 	taddr_t start;
 	uint32_t size;         /* 0 = gone */
 	uint8_t is_pads;
-	uint8_t is_slack;      /* lies behind an object's text */
+	uint8_t is_slack;      /* lies after an object's text */
 	uint8_t is_memory;
 };
 

@@ -1,4 +1,4 @@
-/* The ELF file behind a module, and its load bias. */
+/* The ELF file of a module, and its load bias. */
 #include "tracee/state/module.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ static int open_vdso(const struct address_space *s, const struct map *map, struc
 }
 
 /*
- * The file behind @map, in the target's own mount namespace. A deleted file is
+ * The file of @map, in the target's own mount namespace. A deleted file is
  * still there under map_files, if we may look (and under exe, if it is that).
  */
 static int open_mapped_file(const struct address_space *s, const struct map *map,

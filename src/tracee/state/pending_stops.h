@@ -22,11 +22,11 @@ struct pending_stops {
 void pending_stops_deinit(struct pending_stops *ps);
 
 void pending_stops_add_unannounced(struct pending_stops *ps, pid_t tid, int status);
-/* Takes out what was added for @tid; false if nothing was. */
+/* Removes what was added for @tid; false if nothing was. */
 bool pending_stops_take_unannounced(struct pending_stops *ps, pid_t tid, int *status_out);
 
 void pending_stops_defer(struct pending_stops *ps, pid_t tid, int status);
-/* Takes out one of the deferred; false if there is none. */
+/* Removes one of the deferred; false if there is none. */
 bool pending_stops_take_deferred(struct pending_stops *ps, struct wait_report *out);
 /* What was deferred for @tid will not be served. */
 void pending_stops_drop_deferred(struct pending_stops *ps, pid_t tid);

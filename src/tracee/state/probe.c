@@ -73,7 +73,7 @@ const struct probe probe_table[] = {
 	FREE("cfree", FUNCTION_FREE),
 	FREE("free_sized", FUNCTION_FREE),
 	FREE("free_aligned_sized", FUNCTION_FREE),
-	/* jemalloc's own; xallocx leaves a block where it is, and counts as before */
+	/* jemalloc's own; xallocx leaves a block where it is: its size stays counted */
 	ALLOC("mallocx", FUNCTION_MALLOC, 0, NO, NO),
 	REALLOC("rallocx", NO),
 	FREE("dallocx", FUNCTION_FREE),
@@ -123,7 +123,7 @@ static bool is_called(const char *symbol, const char *name)
 	return strncmp(name, symbol, n) == 0 && name[n] == '\0';
 }
 
-/* The probe of @symbol (a version behind '@' is ignored), or NULL. */
+/* The probe of @symbol (a version after '@' is ignored), or NULL. */
 static const struct probe *probe_find(const char *symbol)
 {
 	for (const struct probe *p = probe_table; p->symbol; p++) {

@@ -61,7 +61,7 @@ struct space_image {
 struct space_watch {
 	uint32_t functions;    /* probes */
 	uint32_t markers;      /* that were ever watched */
-	bool is_left;          /* everything is being removed: nothing is put in any more */
+	bool is_left;          /* everything is being removed: nothing is installed any more */
 	bool is_loading;       /* the dynamic linker was within a change at its last stop */
 };
 

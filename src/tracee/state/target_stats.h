@@ -15,8 +15,8 @@ struct target_stats {
 	uint32_t pages_left;     /* pages that stayed mapped at detach */
 	uint32_t masks_restored;   /* signal masks given back SIGTRAP */
 	uint64_t records, raw_records, ring_bytes; /* of rings that were closed */
-	uint64_t ring_full;      /* stops for want of room in a ring */
-	uint64_t ring_jumps;     /* times that a ring went on around unfinished records */
+	uint64_t ring_full;      /* stops because a ring was full */
+	uint64_t ring_jumps;     /* times that a ring continued around unfinished records */
 	uint64_t uncommitted;    /* records that were reserved and never finished */
 	uint64_t promote_ns;     /* pauses for it */
 };

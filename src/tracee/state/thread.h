@@ -58,9 +58,9 @@ struct thread {
 	enum thread_state state;
 	bool met_trap;              /* a breakpoint's SIGTRAP came while it made a call for us */
 	int held_signal;            /* to be delivered at the next resume */
-	bool is_held;               /* stopped, waits for the world to go on */
+	bool is_held;               /* stopped until the world is resumed */
 	bool is_group_stopped;      /* was so when last asked, whatever it did for us since */
-	/* is held at its next stop, though the others go on, since ptmem is about to leave it */
+	/* is held at its next stop, though the others continue, since ptmem is about to leave it */
 	bool stays_held;
 	bool was_interrupted;       /* an interrupt was asked for and has not been seen */
 	bool wants_sample;          /* report its stack pointer at the next interrupt stop */
@@ -113,9 +113,9 @@ struct thread *thread_pick(struct target *t, struct address_space *s);
 void thread_note_stop(struct thread *th, enum stop_kind kind);
 /* Whether @th, at its next stop, is held. */
 bool thread_must_halt(const struct target *t, const struct thread *th);
-/* Lets @th go on with @sig, or holds it while the world is stopped. */
+/* Resumes @th with @sig, or holds it while the world is stopped. */
 void thread_resume(struct target *t, struct thread *th, int sig);
-/* Lets @th go on with @sig in any case. */
+/* Resumes @th with @sig in any case. */
 void thread_run(struct target *t, struct thread *th, int sig);
 
 /*

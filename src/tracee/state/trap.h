@@ -9,7 +9,7 @@ struct probe;
 
 enum trap_kind {
 	TRAP_ENTRY,  /* at the first instruction of a probed function */
-	TRAP_RETURN, /* in a stub, behind the call of the original */
+	TRAP_RETURN, /* in a stub, after the call of the original */
 	TRAP_START,  /* at the program's first instruction */
 	/* at a system call instruction; stub.jump: another one, and back (syscall_sites.h) */
 	TRAP_SYSCALL,
@@ -37,11 +37,11 @@ struct trap {
 	uint8_t patch_size;        /* how many: a breakpoint's, or a jump's */
 	uint8_t kind;              /* enum trap_kind */
 	bool is_leaf;              /* as in struct probe_site */
-	bool is_removed;           /* taken out with its module; the slot is kept */
+	bool is_removed;           /* removed with its module; the slot is kept */
 	trap_fn *serve;            /* of the module that put it there */
 	const struct probe *probe; /* TRAP_ENTRY, TRAP_RETURN */
 	struct arch_stub stub;
-	taddr_t entry;             /* of the function; addr may lie behind an endbr64 */
+	taddr_t entry;             /* of the function; addr may lie after an endbr64 */
 	uint32_t code_size;        /* of the function, bytes */
 	uint32_t module;           /* id */
 	/* index + 1 of its pad; 0 = none. TRAP_PAD_*: of the pad it is in */

@@ -11,7 +11,7 @@ struct address_space;
 struct arch;
 struct module;
 
-/* All that were ever put in; a VEC with an index. */
+/* All that were ever installed; a VEC with an index. */
 struct trap_table {
 	struct trap *data;
 	size_t count, capacity;

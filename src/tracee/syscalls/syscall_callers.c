@@ -33,7 +33,7 @@ struct proof {
 struct uses {
 	struct syscall_text *text;
 	uint64_t start, end;
-	size_t last;            /* function looked at */
+	size_t last;            /* function examined */
 	int found;              /* enum arch_reference; or negative */
 	struct syscall_callers *callers; /* NULL: not wanted */
 };

@@ -9,7 +9,7 @@
 struct syscall_state {
 	bool awaits_exit;         /* a filter stopped it at the entry: the exit is wanted, too */
 	bool is_inside;           /* between entry and exit (only where the kernel does not say) */
-	bool is_rewinding;        /* its call was cancelled, to be made anew later */
+	bool is_rewinding;        /* its call was cancelled, to be repeated later */
 	bool has_call;            /* call is one that is watched */
 	taddr_t site;             /* it is in that one's stub, before the call's entry; 0 = not */
 	bool makes_code;          /* call makes memory executable (SYSCALLS_SITES) */

@@ -9,7 +9,7 @@
  * that comes is compared with what threads inside a call are about to take away,
  * and those that overlap are reported first.
  *
- * The main thread's stack grows without a call: it is looked at when its stack
+ * The main thread's stack grows without a call: it is measured when its stack
  * pointer is below what is known, and at the end.
  */
 #include "tracee/syscalls/syscalls.h"
@@ -422,7 +422,7 @@ enum trap_answer syscalls_serve_site(struct target *t, struct thread *th, struct
  * Its handler must not run between the stub and the call: back to the breakpoint. And where it
  * interrupts a call that waits in a stub, it must be shown the original instruction: the C
  * library's asks whether that is where a call can be cancelled (glibc since 2.41, musl). A call
- * that is made anew then meets the breakpoint again.
+ * that is repeated then meets the breakpoint again.
  */
 void syscalls_before_signal(struct target *t, struct thread *th)
 {
