@@ -27,6 +27,21 @@ struct arch_unwind_regs {
 	uint64_t reg[ARCH_DWARF_REGS]; /* by DWARF number */
 };
 
+/* Code being moved: what is requested, and the result. */
+struct arch_move {
+	const uint8_t *code; /* bytes read at from */
+	size_t code_size;
+	taddr_t from, to;
+	size_t min_bytes;    /* displace at least these */
+	bool refuse_call;    /* a call among the displaced instructions is an error */
+	uint8_t *out;
+	size_t out_size;
+	/* results */
+	size_t moved, size;  /* bytes displaced at from, bytes written to out */
+	bool pushes_return;  /* as in struct arch_stub */
+	const char *why;     /* of -ENOTSUP: a static string */
+};
+
 /* The code that a stopped thread is sent through instead of a probed function. */
 struct arch_stub {
 	taddr_t call;    /* calls the moved instructions, then traps at call_trap, then returns */
@@ -158,24 +173,17 @@ struct arch {
 	uint8_t request_arg, request_result;
 
 	/*
-	 * Moves the instructions at @from that hold its first @min_bytes bytes to @to.
-	 * @code: @code_size bytes read at @from. Writes at most @out_size bytes to
-	 * @out: the moved instructions and the jump back after them. *@moved_out:
-	 * bytes displaced at @from; *@size_out: bytes written. -ENOTSUP when an
-	 * instruction is not on the list of those known to be safe; @why_out then
-	 * says which (a static string).
+	 * Moves the instructions that hold the first min_bytes bytes at @m->from to @m->to: out
+	 * receives them and the jump back after them. -ENOTSUP when an instruction is not on the
+	 * list of those known to be safe.
 	 */
-	int (*relocate)(const uint8_t *code, size_t code_size, taddr_t from, taddr_t to,
-			size_t min_bytes, uint8_t *out, size_t out_size, size_t *moved_out,
-			size_t *size_out, const char **why_out);
+	int (*relocate)(struct arch_move *m);
 
 	/*
-	 * Assembles the stub of tier 1 for the function at @entry, to stand at @at.
-	 * @code: @code_size bytes of the function. -ENOTSUP as relocate.
+	 * Assembles the stub of tier 1 for the function at @m->from, to be placed at @m->to; it
+	 * decides what to displace. -ENOTSUP as relocate.
 	 */
-	int (*make_stub)(const uint8_t *code, size_t code_size, taddr_t entry, taddr_t at,
-			 uint8_t *out, size_t out_size, struct arch_stub *stub_out,
-			 const char **why_out);
+	int (*make_stub)(struct arch_move *m, struct arch_stub *stub_out);
 
 	/*
 	 * Finds the system call instructions of a function, in order. Returns how many; at

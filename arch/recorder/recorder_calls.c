@@ -79,13 +79,6 @@ API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 	return UNSURE;
 }
 
-INLINE int enter(struct pad_stack *stack, const struct pad_head *head, uint64_t fp,
-		 struct pad_slot **slot_out)
-{
-	return enter_frame(head_control(head), (uint64_t)&stack->return_slot, stack->return_slot,
-			   fp, slot_out);
-}
-
 API int pad_enter_call(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
 {
 	struct pad_slot *slot;
@@ -93,15 +86,7 @@ API int pad_enter_call(struct pad_stack *stack, const struct pad_head *head, uin
 
 	if (way != GO_CALL)
 		return way == GO_NESTED ? GO_STRAIGHT : way;
-	/* The guard first: from here on a signal handler leaves the slot alone. */
-	WRITE(slot->guard, call_guard(stack));
-	barrier();
-	slot->kind = head->probe.kind;
-	slot->return_pc = stack->return_slot;
-	slot->arg[0] = cpu_argument(stack, 0);
-	slot->arg[1] = cpu_argument(stack, 1);
-	slot->arg[2] = cpu_argument(stack, 2);
-	WRITE(slot->guard_pc, head->after);
+	begin_call(stack, head, slot);
 	if (head->probe.kind != PAD_ALLOC) {
 		enum pad_record_type type = head->probe.kind == PAD_REALLOC ?
 						    PAD_RECORD_REALLOC_BEGIN :

@@ -37,6 +37,27 @@ INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, ui
 	return GO_CALL;
 }
 
+/* The same of the frame that called the function whose pad uses @stack. */
+INLINE int enter(struct pad_stack *stack, const struct pad_head *head, uint64_t fp,
+		 struct pad_slot **slot_out)
+{
+	return enter_frame(head_control(head), (uint64_t)&stack->return_slot, stack->return_slot,
+			   fp, slot_out);
+}
+
+/* The guard first: from then on a signal handler leaves the slot alone. */
+INLINE void begin_call(struct pad_stack *stack, const struct pad_head *head, struct pad_slot *slot)
+{
+	WRITE(slot->guard, call_guard(stack));
+	barrier();
+	slot->kind = head->probe.kind;
+	slot->return_pc = stack->return_slot;
+	slot->arg[0] = cpu_argument(stack, 0);
+	slot->arg[1] = cpu_argument(stack, 1);
+	slot->arg[2] = cpu_argument(stack, 2);
+	WRITE(slot->guard_pc, head->after);
+}
+
 /* The slot of the call or marker with @guard; NULL: it was given up. */
 INLINE struct pad_slot *leaving_slot(const struct pad_control *c, uint64_t guard)
 {

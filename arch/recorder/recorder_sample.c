@@ -11,13 +11,6 @@ INLINE int is_outermost(const struct pad_slot *slot)
 	return !READ(slot->guard);
 }
 
-INLINE int enter(struct pad_stack *stack, const struct pad_head *head, uint64_t fp,
-		 struct pad_slot **slot_out)
-{
-	return enter_frame(head_control(head), (uint64_t)&stack->return_slot, stack->return_slot,
-			   fp, slot_out);
-}
-
 INLINE uint64_t requested_size(const struct pad_stack *stack, const struct pad_probe *probe)
 {
 	uint64_t size;
@@ -29,20 +22,6 @@ INLINE uint64_t requested_size(const struct pad_stack *stack, const struct pad_p
 	    __builtin_mul_overflow(size, cpu_argument(stack, probe->count_arg), &size))
 		return UINT64_MAX;
 	return size;
-}
-
-/* The guard first: from then on a signal handler leaves the slot alone. */
-INLINE void begin_call(struct pad_stack *stack, const struct pad_head *head, struct pad_slot *slot)
-{
-	WRITE(slot->guard, call_guard(stack));
-	barrier();
-	slot->kind = head->probe.kind;
-	slot->return_pc = stack->return_slot;
-	slot->arg[0] = cpu_argument(stack, 0);
-	slot->arg[1] = cpu_argument(stack, 1);
-	slot->arg[2] = cpu_argument(stack, 2);
-	slot->is_old_sampled = 0;
-	WRITE(slot->guard_pc, head->after);
 }
 
 /* malloc, calloc: what is not sampled is jumped to. */
@@ -67,6 +46,7 @@ API int pad_enter_sample_leaf(struct pad_stack *stack, const struct pad_head *he
 		return GO_STRAIGHT;
 	}
 	begin_call(stack, head, slot);
+	slot->is_old_sampled = 0;
 	slot->is_sampled = 1;
 	return GO_CALL;
 }
@@ -107,6 +87,7 @@ API int pad_enter_sample_call(struct pad_stack *stack, const struct pad_head *he
 		return way == GO_NESTED ? GO_STRAIGHT : way;
 	count_call(slot, head, size);
 	begin_call(stack, head, slot);
+	slot->is_old_sampled = 0;
 	slot->is_sampled = (uint32_t)takes_sample(c, slot, size);
 	if (head->probe.kind != PAD_ALLOC)
 		record_release(stack, head, slot);

@@ -186,7 +186,7 @@ int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *p
 	uint32_t before = find_short_way(request), start = before ? before : t->start;
 	uint32_t size = t->end - start, moved_at = t->moved - start;
 	taddr_t at = request->at;
-	struct x86_move m = {.code = request->code,
+	struct arch_move m = {.code = request->code,
 			     .code_size = request->code_size,
 			     .from = request->entry,
 			     .to = at + moved_at,

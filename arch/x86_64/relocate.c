@@ -183,13 +183,13 @@ int x86_64_branch(uint8_t opcode, taddr_t at, taddr_t target, uint8_t *out)
 	return 0;
 }
 
-static int refuse(struct x86_move *m, const char *why)
+static int refuse(struct arch_move *m, const char *why)
 {
 	m->why = why;
 	return -ENOTSUP;
 }
 
-static int emit(struct x86_move *m, const void *bytes, size_t size)
+static int emit(struct arch_move *m, const void *bytes, size_t size)
 {
 	if (size > m->out_size - m->size)
 		return refuse(m, "the moved code does not fit into its place");
@@ -198,7 +198,7 @@ static int emit(struct x86_move *m, const void *bytes, size_t size)
 	return 0;
 }
 
-static int emit_branch(struct x86_move *m, uint8_t opcode, taddr_t target)
+static int emit_branch(struct arch_move *m, uint8_t opcode, taddr_t target)
 {
 	uint8_t bytes[X86_JUMP_SIZE];
 
@@ -208,7 +208,7 @@ static int emit_branch(struct x86_move *m, uint8_t opcode, taddr_t target)
 }
 
 /* 0f 8x rel32: a prefix byte, then laid out as a jump that is one byte later. */
-static int emit_jcc(struct x86_move *m, const struct insn *insn)
+static int emit_jcc(struct arch_move *m, const struct insn *insn)
 {
 	uint8_t bytes[1 + X86_JUMP_SIZE] = { 0x0f };
 	uint8_t opcode = 0x80 | (insn->decoded.opcode & 0x0f);
@@ -222,7 +222,7 @@ static int emit_jcc(struct x86_move *m, const struct insn *insn)
  * Copies an instruction; a rip-relative distance is made to reach the same byte
  * from the new place. @modrm_xor turns a call into a jump.
  */
-static int emit_copy(struct x86_move *m, const struct insn *insn, uint8_t modrm_xor)
+static int emit_copy(struct arch_move *m, const struct insn *insn, uint8_t modrm_xor)
 {
 	const ZydisDecodedInstruction *d = &insn->decoded;
 	uint8_t bytes[ARCH_MAX_INSN];
@@ -244,7 +244,7 @@ static int emit_copy(struct x86_move *m, const struct insn *insn, uint8_t modrm_
  * push *(the constant after the jump); jump to the
  * callee; the constant: the original return address.
  */
-static int emit_call(struct x86_move *m, const struct insn *insn, bool is_indirect)
+static int emit_call(struct arch_move *m, const struct insn *insn, bool is_indirect)
 {
 	uint8_t push[6] = { 0xff, 0x35 };
 	int32_t distance = is_indirect ? insn->decoded.length : X86_JUMP_SIZE;
@@ -264,7 +264,7 @@ static int emit_call(struct x86_move *m, const struct insn *insn, bool is_indire
 	return err;
 }
 
-static int emit_insn(struct x86_move *m, const struct insn *insn, bool *is_last)
+static int emit_insn(struct arch_move *m, const struct insn *insn, bool *is_last)
 {
 	*is_last = true;
 	switch (classify(insn)) {
@@ -314,13 +314,12 @@ bool x86_64_is_entered(const uint8_t *code, size_t code_size, taddr_t at, taddr_
 /*
  * Whether a branch in the @size bytes of code at @at enters the displaced bytes after their first.
  */
-static bool is_entered(const struct x86_move *m, const uint8_t *code, size_t size, taddr_t at)
+static bool is_entered(const struct arch_move *m, const uint8_t *code, size_t size, taddr_t at)
 {
 	return x86_64_is_entered(code, size, at, m->from, m->moved);
 }
 
-/* Moves instructions as struct arch.relocate says: 0 or -ENOTSUP. */
-static int move(struct x86_move *m)
+int x86_64_relocate(struct arch_move *m)
 {
 	ZydisDecoder decoder;
 	struct insn insn;
@@ -345,7 +344,7 @@ static int move(struct x86_move *m)
 	return is_last ? 0 : emit_branch(m, 0xe9, m->from + m->moved);
 }
 
-int x86_64_displace(struct x86_move *m)
+int x86_64_displace(struct arch_move *m)
 {
 	static const uint8_t endbr64[X86_ENDBR64_SIZE] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	/* Best first: no call displaced, the landing pad of indirect branches left alone. */
@@ -357,7 +356,7 @@ int x86_64_displace(struct x86_move *m)
 		{ true, false, X86_JUMP_SIZE }, { false, false, X86_JUMP_SIZE },
 		{ true, false, 1 },             { false, false, 1 },
 	};
-	const struct x86_move whole = *m;
+	const struct arch_move whole = *m;
 	bool has_endbr64 = m->code_size >= sizeof(endbr64) &&
 			   !memcmp(m->code, endbr64, sizeof(endbr64));
 
@@ -370,28 +369,11 @@ int x86_64_displace(struct x86_move *m)
 		m->from = whole.from + skip;
 		m->min_bytes = ways[i].min_bytes;
 		m->refuse_call = ways[i].refuse_call;
-		if (move(m))
+		if (x86_64_relocate(m))
 			continue;
 		if (!is_entered(m, whole.code, whole.code_size, whole.from))
 			return 0;
 		m->why = "a branch enters the first bytes";
 	}
 	return -ENOTSUP;
-}
-
-int x86_64_relocate(const uint8_t *code, size_t code_size, taddr_t from, taddr_t to,
-		    size_t min_bytes, uint8_t *out, size_t out_size, size_t *moved_out,
-		    size_t *size_out, const char **why_out)
-{
-	struct x86_move m = { .code = code, .code_size = code_size, .from = from, .to = to,
-			      .min_bytes = min_bytes, .out = out, .out_size = out_size };
-	int err = move(&m);
-
-	if (err) {
-		*why_out = m.why;
-		return err;
-	}
-	*moved_out = m.moved;
-	*size_out = m.size;
-	return 0;
 }

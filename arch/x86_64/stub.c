@@ -17,22 +17,21 @@
 
 enum { STUB_CALL = 5, STUB_TRAP = 10, STUB_RETURN = 16, STUB_JUMP = 18 };
 
-int x86_64_make_stub(const uint8_t *code, size_t code_size, taddr_t entry, taddr_t at, uint8_t *out,
-		     size_t out_size, struct arch_stub *stub_out, const char **why_out)
+int x86_64_make_stub(struct arch_move *m, struct arch_stub *stub_out)
 {
-	if (out_size < STUB_JUMP) {
-		*why_out = "the moved code does not fit into its place";
+	taddr_t at = m->to;
+	uint8_t *out = m->out;
+	if (m->out_size < STUB_JUMP) {
+		m->why = "the moved code does not fit into its place";
 		return -ENOTSUP;
 	}
-	struct x86_move m = {.code = code,
-			     .code_size = code_size,
-			     .from = entry,
-			     .to = at + STUB_JUMP,
-			     .out = out + STUB_JUMP,
-			     .out_size = out_size - STUB_JUMP};
-	int err = x86_64_displace(&m);
+	struct arch_move moved = *m;
+	moved.to += STUB_JUMP;
+	moved.out += STUB_JUMP;
+	moved.out_size -= STUB_JUMP;
+	int err = x86_64_displace(&moved);
 	if (err) {
-		*why_out = m.why;
+		m->why = moved.why;
 		return err;
 	}
 	static const uint8_t down[] = {0x48, 0x8d, 0x64, 0x24, 0xf8},
@@ -47,12 +46,12 @@ int x86_64_make_stub(const uint8_t *code, size_t code_size, taddr_t entry, taddr
 		.call = at,
 		.trap = at + STUB_TRAP,
 		.jump = at + STUB_JUMP,
-		.size = (uint32_t)(STUB_JUMP + m.size),
+		.size = (uint32_t)(STUB_JUMP + moved.size),
 		.return_below = 16,
 		.trap_below = 8,
-		.patch = m.from,
-		.moved = (uint32_t)m.moved,
-		.pushes_return = m.pushes_return,
+		.patch = moved.from,
+		.moved = (uint32_t)moved.moved,
+		.pushes_return = moved.pushes_return,
 	};
 	return 0;
 }

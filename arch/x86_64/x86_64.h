@@ -19,40 +19,21 @@ enum x86_word {
 #define X86_SYSCALL 0x0f, 0x05
 #define X86_SYSCALL_SIZE 2
 
-/* Code being moved: what is asked and what came out. */
-struct x86_move {
-	const uint8_t *code; /* bytes read at from */
-	size_t code_size;
-	taddr_t from, to;
-	size_t min_bytes;    /* displace at least these */
-	bool refuse_call;    /* a call among the displaced instructions is an error */
-	uint8_t *out;
-	size_t out_size;
-	/* results */
-	size_t moved, size;  /* bytes displaced at from, bytes written to out */
-	bool pushes_return;
-	const char *why;     /* of -ENOTSUP */
-};
-
 /*
  * Finds what to displace at the function that begins at @code: tries to make room
  * for a jump, after an endbr64 if there is one, in bytes that no branch of the
  * function enters; else displaces the first instruction only. Sets m->from beside
  * the results. Given: code, code_size, from = entry, to, out, out_size.
  */
-int x86_64_displace(struct x86_move *m);
+int x86_64_displace(struct arch_move *m);
 
 bool x86_64_is_entered(const uint8_t *code, size_t code_size, taddr_t at, taddr_t start,
 		       size_t size);
 
 int x86_64_parse_operand(const char *text, size_t size, struct arch_operand *out);
 
-int x86_64_relocate(const uint8_t *code, size_t code_size, taddr_t from, taddr_t to,
-		    size_t min_bytes, uint8_t *out, size_t out_size, size_t *moved_out,
-		    size_t *size_out, const char **why_out);
-
-int x86_64_make_stub(const uint8_t *code, size_t code_size, taddr_t entry, taddr_t at, uint8_t *out,
-		     size_t out_size, struct arch_stub *stub_out, const char **why_out);
+int x86_64_relocate(struct arch_move *m);
+int x86_64_make_stub(struct arch_move *m, struct arch_stub *stub_out);
 
 ssize_t x86_64_find_syscalls(const struct arch_code *code, struct arch_syscall *out, size_t max);
 bool x86_64_is_likely_syscall(const struct arch_code *code, size_t offset);

@@ -195,8 +195,8 @@ const struct option_row option_rows[] = {
 	 .text = "list the blocks that are live at the end, and at\n"
 		 "each SIGUSR1 to ptmem, by call path; with AGE: those\nolder than AGE seconds"},
 	{.name = "leak-check", .type = FLAG, .flags = EVERYDAY, AT(leak_check),
-	 .text = "list the blocks that are live at the end by call path,\n"
-		 "and which of them no pointer reaches"},
+	 .text = "list the blocks that are live at the end by call\n"
+		 "path, and which of them no pointer reaches"},
 	{.name = "leaks-out", .type = TEXT, .flags = NOT_EMPTY, AT(leaks_out), .value = "FILE",
 	 .text = "where that list goes instead of stderr: JSON if\nFILE ends in .json, else text"},
 	{.name = "error-exitcode", .type = NUMBER, AT(error_exitcode), RANGE(0, 255),

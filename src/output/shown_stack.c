@@ -32,9 +32,11 @@ bool shown_stack_fill(struct shown_stack *s, uint32_t node)
 	s->frame.count = s->first = s->count = 0;
 	for (; node; node = calltree_parent(tree, node))
 		*vec_add(&s->frame) = calltree_node_frame(tree, node);
-	if (!filter_stack(s->report->filter, find_symbol, s, s->frame.count, &s->first,
-			  &s->count))
+	struct filter_range shown;
+	if (!filter_stack(s->report->filter, find_symbol, s, s->frame.count, &shown))
 		return false;
+	s->first = shown.first;
+	s->count = shown.count;
 	keep_cut_frame(s);
 	return true;
 }

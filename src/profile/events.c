@@ -110,15 +110,15 @@ void events_writer_header(struct events_writer *w, const char *command, uint32_t
 	put(w, "\n");
 }
 
-void events_writer_module(struct events_writer *w, uint32_t id, taddr_t start, taddr_t end,
-			  taddr_t bias, const char *path)
+void events_writer_module(struct events_writer *w, const struct events_module *m)
 {
-	if (!start && !end) {
-		put(w, "g %" PRIu32 "\n", id);
+	if (!m->start && !m->end) {
+		put(w, "g %" PRIu32 "\n", m->id);
 		return;
 	}
-	put(w, "l %" PRIu32 " %" PRIx64 " %" PRIx64 " %" PRIx64 " ", id, start, end, bias);
-	put_text(w, path);
+	put(w, "l %" PRIu32 " %" PRIx64 " %" PRIx64 " %" PRIx64 " ", m->id, m->start, m->end,
+	    m->bias);
+	put_text(w, m->path);
 	put(w, "\n");
 }
 

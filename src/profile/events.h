@@ -26,6 +26,12 @@ struct events_name {
 	bool is_inlined; /* another one for the same address follows */
 };
 
+struct events_module {
+	uint32_t id;
+	taddr_t start, end, bias;
+	const char *path;
+};
+
 /* Writes to @file, which stays the caller's. Errors are sticky: see events_writer_free. */
 struct events_writer *events_writer_new(FILE *file);
 void events_writer_header(struct events_writer *w, const char *command, uint32_t pid,
@@ -37,9 +43,8 @@ void events_writer_header(struct events_writer *w, const char *command, uint32_t
 void events_writer_sampling(struct events_writer *w, uint64_t interval, uint64_t seed);
 /* The exact totals of such a file, before its end. */
 void events_writer_totals(struct events_writer *w, const struct call_totals *totals);
-/* A module as it is mapped (or, with @start = @end = 0, gone). */
-void events_writer_module(struct events_writer *w, uint32_t id, taddr_t start, taddr_t end,
-			  taddr_t bias, const char *path);
+/* A module as it is mapped (or, with start = end = 0, gone). */
+void events_writer_module(struct events_writer *w, const struct events_module *m);
 /* Names may come anywhere after the header; the frames of one address together, innermost first. */
 void events_writer_name(struct events_writer *w, const struct events_name *n);
 /* Something that recordings say besides the events; no blanks in @key. */
@@ -48,12 +53,6 @@ void events_writer_event(struct events_writer *w, const struct calltree *t, cons
 void events_writer_thread_exit(struct events_writer *w, uint32_t thread);
 void events_writer_end(struct events_writer *w, uint64_t time_ns);
 int events_writer_free(struct events_writer *w); /* 0 or -errno of the first failed write */
-
-struct events_module {
-	uint32_t id;
-	taddr_t start, end, bias;
-	const char *path;
-};
 
 struct events_reader_ops {
 	void (*header)(void *ctx, const char *command, uint32_t pid, uint64_t start_ns);

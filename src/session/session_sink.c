@@ -49,7 +49,8 @@ static void note_module(struct session *s, struct module *m)
 {
 	run_add_module(s->run, m);
 	if (s->events)
-		events_writer_module(s->events, m->id, m->start, m->end, m->bias, m->path);
+		events_writer_module(s->events, &(struct events_module){m->id, m->start, m->end,
+									m->bias, m->path});
 }
 
 static void sink_space_new(void *ctx, struct address_space *space)
@@ -141,7 +142,7 @@ static void sink_module_unloaded(void *ctx, struct address_space *space, struct 
 	unwind_forget(s->unwind, m->start, m->end);
 	sources_forget(s, m->start, m->end);
 	if (s->events)
-		events_writer_module(s->events, m->id, 0, 0, 0, m->path);
+		events_writer_module(s->events, &(struct events_module){.id = m->id});
 }
 
 /* -- events -- */

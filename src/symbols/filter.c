@@ -201,7 +201,7 @@ static size_t last_shown(filter_symbol_fn *symbol, void *ctx, size_t count)
 }
 
 bool filter_stack(const struct filter *f, filter_symbol_fn *symbol, void *ctx, size_t count,
-		  size_t *first_out, size_t *count_out)
+		  struct filter_range *shown_out)
 {
 	size_t first = 0;
 	count = MIN(count, filter_reach(f));
@@ -217,7 +217,6 @@ bool filter_stack(const struct filter *f, filter_symbol_fn *symbol, void *ctx, s
 		size_t last = last_shown(symbol, ctx, count);
 		shown = last < first ? 1 : last - first + 1; /* main itself was an alloc-fn */
 	}
-	*first_out = first;
-	*count_out = MIN(shown, f->depth);
+	*shown_out = (struct filter_range){first, MIN(shown, f->depth)};
 	return true;
 }

@@ -37,13 +37,17 @@ bool filter_has_ignore_fns(const struct filter *f);
 /* The names of frame @i of a stack, innermost = 0; must give the same answer each time. */
 typedef const struct symbol *filter_symbol_fn(void *ctx, size_t i, enum symbol_part part);
 
+/* Frames of a stack, innermost first. */
+struct filter_range {
+	size_t first, count;
+};
+
 /*
- * Decides about a stack of @count frames. Shows frames [*first_out,
- * *first_out + *count_out), innermost first. Returns false when the block is
+ * Decides which of the @count frames of a stack are shown. Returns false when the block is
  * ignored. Of more frames than filter_reach only the innermost count. Asks @symbol for as few
  * frames as the rules need, and as little of each.
  */
 bool filter_stack(const struct filter *f, filter_symbol_fn *symbol, void *ctx, size_t count,
-		  size_t *first_out, size_t *count_out);
+		  struct filter_range *shown_out);
 
 #endif

@@ -25,7 +25,7 @@ static void copy_header(void *ctx, const char *command, uint32_t pid, uint64_t s
 
 static void copy_module(void *ctx, const struct events_module *m)
 {
-	events_writer_module(((struct copier *)ctx)->writer, m->id, m->start, m->end, m->bias, m->path);
+	events_writer_module(((struct copier *)ctx)->writer, m);
 }
 
 static void copy_name(void *ctx, const struct events_name *n)

@@ -124,12 +124,12 @@ static void check_case(const struct filter_case *c)
 	struct filter *f = filter_new(c->depth ? c->depth : 30, c->show_below_main);
 	add_names(f, c->alloc_fns, filter_add_alloc_fn);
 	add_names(f, c->ignore_fns, filter_add_ignore_fn);
-	size_t first = 77, count = 77;
-	bool shown = filter_stack(f, get_symbol, &s, s.count, &first, &count);
-	if (shown != (c->first != IGNORED) || (shown && (first != c->first || count != c->count)))
-		fail_msg("%s: %s -> shown %d, first %zu, count %zu", c->what, c->stack, shown, first, count);
+	struct filter_range r = {77, 77};
+	bool shown = filter_stack(f, get_symbol, &s, s.count, &r);
+	if (shown != (c->first != IGNORED) || (shown && (r.first != c->first || r.count != c->count)))
+		fail_msg("%s: %s -> shown %d, first %zu, count %zu", c->what, c->stack, shown, r.first, r.count);
 	if (!shown)
-		assert_true(first == 77 && count == 77);
+		assert_true(r.first == 77 && r.count == 77);
 	filter_free(f);
 	free(copy);
 }
@@ -162,9 +162,9 @@ static void test_defaults(void **state)
 		struct stack s = {.count = 2};
 		s.symbol[0] = (struct symbol){.frame = &frames[0], .count = 1};
 		s.symbol[1] = (struct symbol){.frame = &frames[1], .count = 1};
-		size_t first, count;
-		assert_true(filter_stack(f, get_symbol, &s, 2, &first, &count));
-		if (first != 1 || count != 1)
+		struct filter_range shown;
+		assert_true(filter_stack(f, get_symbol, &s, 2, &shown));
+		if (shown.first != 1 || shown.count != 1)
 			fail_msg("%s is not stripped", names[i]);
 	}
 	filter_free(f);
@@ -178,8 +178,8 @@ static void test_asks_little(void **state)
 		char words[] = "malloc f g h i j main start";
 		parse_stack(&s, words);
 		struct filter *f = filter_new(30, shows_all);
-		size_t first, count;
-		assert_true(filter_stack(f, get_symbol, &s, s.count, &first, &count));
+		struct filter_range shown;
+		assert_true(filter_stack(f, get_symbol, &s, s.count, &shown));
 		assert_int_equal(s.asked, 1);
 		filter_free(f);
 	}
@@ -195,7 +195,8 @@ static const struct symbol *alloc_fn(void *ctx, size_t i, enum symbol_part part)
 /* Massif records depth + 50 frames. The innermost is the allocation function, but for pages. */
 static void test_reach(void **state)
 {
-	size_t f_at, first, count;
+	struct filter_range shown;
+	size_t f_at;
 	(void)state;
 	for (int keeps_first = 0; keeps_first < 2; keeps_first++) {
 		struct filter *f = filter_new(3, true);
@@ -203,11 +204,11 @@ static void test_reach(void **state)
 			filter_keep_first(f);
 		assert_int_equal(filter_reach(f), 52 + keeps_first);
 		f_at = (size_t)(51 + keeps_first);
-		assert_true(filter_stack(f, alloc_fn, &f_at, 100, &first, &count));
-		assert_int_equal(first, f_at);
-		assert_int_equal(count, 1);
+		assert_true(filter_stack(f, alloc_fn, &f_at, 100, &shown));
+		assert_int_equal(shown.first, f_at);
+		assert_int_equal(shown.count, 1);
 		f_at++;
-		assert_false(filter_stack(f, alloc_fn, &f_at, 100, &first, &count));
+		assert_false(filter_stack(f, alloc_fn, &f_at, 100, &shown));
 		filter_free(f);
 	}
 }

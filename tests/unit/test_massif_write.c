@@ -79,11 +79,11 @@ uint32_t calltree_parent(const struct calltree *t, uint32_t node) { return t->no
 uint32_t calltree_node_frame(const struct calltree *t, uint32_t node) { return t->node.data[node].frame; }
 
 bool filter_stack(const struct filter *f, filter_symbol_fn *symbol, void *ctx, size_t count,
-		  size_t *first_out, size_t *count_out)
+		  struct filter_range *shown_out)
 {
 	filter_calls++;
-	*first_out = MIN(strip, count);
-	*count_out = count - *first_out;
+	shown_out->first = MIN(strip, count);
+	shown_out->count = count - shown_out->first;
 	return !ignored_frame || symbol(ctx, 0, SYMBOL_ALL) != &symbols[ignored_frame];
 }
 

@@ -129,11 +129,10 @@ static void test_stub_runs(void **state)
 		const uint8_t *code = (const uint8_t *)(uintptr_t)k->fn;
 		uint8_t *at = page + i * STUB_ROOM;
 		struct arch_stub stub;
-		const char *why = "";
-		int err = arch_native->make_stub(code, (size_t)(k->end - code), (taddr_t)code, (taddr_t)at, at,
-						 STUB_ROOM, &stub, &why);
-		if (err)
-			fail_msg("%s: %s", k->name, why);
+		struct arch_move m = {code, (size_t)(k->end - code), (taddr_t)code, (taddr_t)at,
+				      .out = at, .out_size = STUB_ROOM};
+		if (arch_native->make_stub(&m, &stub) != 0)
+			fail_msg("%s: %s", k->name, m.why);
 		if (stub.moved != k->moved || stub.patch != (taddr_t)code + k->skipped)
 			fail_msg("%s: %u bytes displaced at +%u", k->name, stub.moved,
 				 (unsigned)(stub.patch - (taddr_t)code));
@@ -157,13 +156,12 @@ static void test_patched_original_runs(void **state)
 		const uint8_t *code = (const uint8_t *)(uintptr_t)k->fn;
 		size_t size = (size_t)(k->end - code);
 		struct arch_stub stub;
-		const char *why;
+		struct arch_move m = {page, size, (taddr_t)page, (taddr_t)moved, .out = moved, .out_size = STUB_ROOM};
 		if (k->moved < 5 || k->fn == f_endbr_jump || strstr(k->name, "rip") || strstr(k->name, "call") ||
 		    strstr(k->name, "jump"))
 			continue; /* those that refer to places outside cannot be copied plainly */
 		memcpy(page, code, size);
-		assert_int_equal(arch_native->make_stub(page, size, (taddr_t)page, (taddr_t)moved, moved, STUB_ROOM,
-							&stub, &why), 0);
+		assert_int_equal(arch_native->make_stub(&m, &stub), 0);
 		int32_t distance = (int32_t)(stub.jump - (stub.patch + 5));
 		uint8_t *patch = page + (stub.patch - (taddr_t)page);
 		memset(patch, 0xcc, stub.moved);
@@ -177,9 +175,10 @@ static void test_patched_original_runs(void **state)
 static int relocate(const uint8_t *code, size_t size, taddr_t to, size_t min, const char **why)
 {
 	uint8_t out[128];
-	size_t moved, written;
-	*why = NULL;
-	return arch_native->relocate(code, size, 0x10000, to, min, out, sizeof(out), &moved, &written, why);
+	struct arch_move m = {code, size, 0x10000, to, min, .out = out, .out_size = sizeof(out)};
+	int rc = arch_native->relocate(&m);
+	*why = m.why;
+	return rc;
 }
 
 static void test_refused(void **state)
@@ -222,11 +221,11 @@ static void test_out_too_small(void **state)
 	for (size_t room = 0; room < 18; room++) {
 		uint8_t out[STUB_ROOM];
 		struct arch_stub stub = { .size = 12345 };
-		const char *why = NULL;
+		struct arch_move m = {code, 16, (taddr_t)code, (taddr_t)code + 0x1000,
+				      .out = out, .out_size = room < 14 ? room : 13};
 		memset(out, 0xaa, sizeof(out));
-		assert_int_equal(arch_native->make_stub(code, 16, (taddr_t)code, (taddr_t)code + 0x1000, out,
-							room < 14 ? room : 13, &stub, &why), -ENOTSUP);
-		assert_non_null(why);
+		assert_int_equal(arch_native->make_stub(&m, &stub), -ENOTSUP);
+		assert_non_null(m.why);
 		assert_int_equal(stub.size, 12345);
 		for (size_t i = room; i < sizeof(out); i++)
 			assert_int_equal(out[i], 0xaa);
@@ -262,10 +261,9 @@ static void check_symbol(const char *path, const char *name, const Elf64_Sym *sy
 {
 	uint8_t out[STUB_ROOM];
 	struct arch_stub stub;
-	const char *why = "";
-	int err = arch_native->make_stub(code, sym->st_size, sym->st_value, 0x8000000, out, sizeof(out), &stub, &why);
-	if (err)
-		fail_msg("%s: %s: %s", path, name, why);
+	struct arch_move m = {code, sym->st_size, sym->st_value, 0x8000000, .out = out, .out_size = sizeof(out)};
+	if (arch_native->make_stub(&m, &stub) != 0)
+		fail_msg("%s: %s: %s", path, name, m.why);
 	if (stub.moved < 5)
 		fail_msg("%s: %s: only %u bytes displaced", path, name, stub.moved);
 	assert_true(stub.patch == sym->st_value || stub.patch == sym->st_value + 4);

@@ -135,19 +135,25 @@ static bool is_text(const struct elf_file *file, uint64_t vaddr)
 	return seg && seg->is_exec && vaddr - seg->vaddr < seg->filesz;
 }
 
-static void add_note(const struct arch *arch, const struct elf_file *file, const uint8_t *desc,
-		     size_t size, uint64_t base, struct marker_list *out)
+/* Reading the notes of one file. */
+struct note_reader {
+	const struct elf_file *file;
+	const struct arch *arch;
+	uint64_t base;           /* of .stapsdt.base; 0 = the file has none */
+	struct marker_list *out;
+};
+
+static void add_note(const struct note_reader *r, const uint8_t *desc, size_t size)
 {
 	struct marker m;
-	int rc = marker_read_note(arch, desc, size, base, &m);
-	if (rc == -ENOTSUP || (rc == 0 && !is_text(file, m.vaddr)))
-		out->unknown++;
+	int rc = marker_read_note(r->arch, desc, size, r->base, &m);
+	if (rc == -ENOTSUP || (rc == 0 && !is_text(r->file, m.vaddr)))
+		r->out->unknown++;
 	else if (rc == 0)
-		*vec_add(&out->list) = m;
+		*vec_add(&r->out->list) = m;
 }
 
-static void read_notes(const struct elf_file *file, const struct arch *arch, Elf_Scn *scn,
-		       uint64_t base, struct marker_list *out)
+static void read_notes(const struct note_reader *r, Elf_Scn *scn)
 {
 	static const char owner[] = "stapsdt";
 	Elf_Data *d = elf_getdata(scn, NULL);
@@ -158,24 +164,24 @@ static void read_notes(const struct elf_file *file, const struct arch *arch, Elf
 		const uint8_t *bytes = d->d_buf;
 		if (note.n_type == NOTE_PROBE && note.n_namesz == sizeof(owner) &&
 		    memcmp(bytes + name, owner, sizeof(owner)) == 0)
-			add_note(arch, file, bytes + desc, note.n_descsz, base, out);
+			add_note(r, bytes + desc, note.n_descsz);
 	}
 }
 
 static void find_notes(const struct elf_file *file, const struct arch *arch,
 		       struct marker_list *out)
 {
-	uint64_t base = 0;
+	struct note_reader r = {.file = file, .arch = arch, .out = out};
 	GElf_Shdr sh;
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(file->elf, scn));) {
 		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_PROGBITS &&
 		    has_name(file, &sh, ".stapsdt.base"))
-			base = sh.sh_addr;
+			r.base = sh.sh_addr;
 	}
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(file->elf, scn));) {
 		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_NOTE &&
 		    has_name(file, &sh, ".note.stapsdt"))
-			read_notes(file, arch, scn, base, out);
+			read_notes(&r, scn);
 	}
 }
 

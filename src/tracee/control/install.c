@@ -90,13 +90,19 @@ static int install_site(struct target *t, struct thread *th, struct address_spac
 			    .entry = entry,
 			    .is_leaf = site->is_leaf,
 			    .code_size = (uint32_t)size};
-	const char *why = "no room for its stub";
+	struct arch_move move = {.code = code,
+				 .code_size = size,
+				 .from = entry,
+				 .out = out,
+				 .out_size = sizeof(out),
+				 .why = "no room for its stub"};
 	int rc = space_read_text(s, entry, code, size);
 	if (rc == 0)
 		rc = stub_area_get(&place, entry, &area);
-	if (rc == 0)
-		rc = t->arch->make_stub(code, size, entry, area->start + area->used, out,
-					sizeof(out), &trap.stub, &why);
+	if (rc == 0) {
+		move.to = area->start + area->used;
+		rc = t->arch->make_stub(&move, &trap.stub);
+	}
 	if (rc == 0 && space_trap_find(s, trap.stub.patch))
 		return 0; /* another name of the same code */
 	if (rc == 0)
@@ -116,7 +122,7 @@ static int install_site(struct target *t, struct thread *th, struct address_spac
 		count_probe(t, s, trap.probe);
 	else
 		log_verbose("%s in %s is not watched: %s", site->probe->symbol, m->path,
-			    rc == -ENOTSUP ? why : strerror(-rc));
+			    rc == -ENOTSUP ? move.why : strerror(-rc));
 	return rc;
 }
 

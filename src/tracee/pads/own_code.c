@@ -25,19 +25,23 @@ static taddr_t moved_from(const struct target *t, const struct address_space *s,
 {
 	uint8_t code[CODE_MAX], out[STUB_MAX];
 	taddr_t from = trap->stub.patch, found = from;
-	size_t moved = 0, size = 0;
-	const char *why;
 	ssize_t n = space_read_some(s, from, code, sizeof(code));
 	if (n < (ssize_t)sizeof(trap->original))
 		return from;
 	memcpy(code, trap->original, trap->patch_size);
-	while (moved < trap->stub.moved &&
-	       t->arch->relocate(code, (size_t)n, from, to, moved + 1, out, sizeof(out), &moved,
-				 &size, &why) == 0) {
+	struct arch_move m = {.code = code,
+			      .code_size = (size_t)n,
+			      .from = from,
+			      .to = to,
+			      .min_bytes = 1,
+			      .out = out,
+			      .out_size = sizeof(out)};
+	while (m.moved < trap->stub.moved && t->arch->relocate(&m) == 0) {
 		/* the jump back is not there after a return or a jump */
-		if (size < t->arch->jump_size || to + size - t->arch->jump_size > pc)
+		if (m.size < t->arch->jump_size || to + m.size - t->arch->jump_size > pc)
 			break;
-		found = from + moved;
+		found = from + m.moved;
+		m.min_bytes = m.moved + 1;
 	}
 	return found;
 }

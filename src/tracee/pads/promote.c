@@ -225,9 +225,11 @@ static int make_pad(const struct stub_place *place, struct trap *trap, const uin
 }
 
 /* Writes @pad, whose code is @out, and the jump to it. @code: as for make_pad. */
-static int arm(struct target *t, struct address_space *s, uint32_t index, const struct pad *pad,
+static int arm(const struct stub_place *place, uint32_t index, const struct pad *pad,
 	       const uint8_t *out, const uint8_t *code)
 {
+	struct target *t = place->target;
+	struct address_space *s = place->space;
 	struct pads *p = s->pads;
 	int rc = space_write(s, pad->at, out, pad->size);
 	if (rc != 0)
@@ -274,7 +276,7 @@ static int promote_trap(struct target *t, struct address_space *s, struct thread
 		trap->why_cold = "a thread is in its first instructions";
 		return -EAGAIN;
 	}
-	return arm(t, s, index, &pad, out, code);
+	return arm(&place, index, &pad, out, code);
 }
 
 /* Pads are to know of the calls that @th, whose slot is @slot, is inside of. */

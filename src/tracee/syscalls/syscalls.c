@@ -178,23 +178,32 @@ void syscalls_start(struct target *t, struct address_space *s, struct thread *th
 
 /* -- events -- */
 
-static void emit(struct target *t, struct thread *th, const struct arch_regs *regs, int kind,
-		 struct mapping_range r, enum heap_function function)
+/* A range that was mapped, or unmapped. */
+struct range_event {
+	enum heap_event_kind kind; /* HEAP_MAP or HEAP_UNMAP */
+	struct mapping_range range;
+	enum heap_function function;
+};
+
+/* @regs: at the stop; NULL = the thread has none that belong to the event. */
+static void emit(struct target *t, struct thread *th, const struct arch_regs *regs,
+		 const struct range_event *what)
 {
+	struct mapping_range r = what->range;
 	struct address_space *s = th->process->space;
 	struct stack_view view;
 	if (mapping_is_empty(r) || !s->user || t->is_abandoned)
 		return;
 	struct heap_event ev = {
-		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = (uint8_t)kind,
-		.function = (uint8_t)function, .addr = r.start, .size = r.end - r.start,
+		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = (uint8_t)what->kind,
+		.function = (uint8_t)what->function, .addr = r.start, .size = r.end - r.start,
 	};
 	if (regs && t->options.stack_pointers)
 		ev.sp = regs->word[t->arch->sp];
-	if ((kind == HEAP_MAP || t->options.free_stacks) && regs) {
+	if ((what->kind == HEAP_MAP || t->options.free_stacks) && regs) {
 		stack_window_at_stop(t, th, regs, &view);
 		ev.stack = &view;
-		if (kind == HEAP_MAP && function == FUNCTION_MMAP &&
+		if (what->kind == HEAP_MAP && what->function == FUNCTION_MMAP &&
 		    syscall_state(th)->call.number == SYS_mmap) {
 			ev.map_flags = (uint32_t)syscall_state(th)->call.arg[3];
 			ev.map_fd = ev.map_flags & MAP_ANONYMOUS
@@ -213,7 +222,7 @@ static void check_stack(struct target *t, struct thread *th)
 	if (s->syscalls.stack_start == 0 || now.start == 0)
 		return;
 	s->syscalls.stack_start = now.start;
-	emit(t, th, NULL, HEAP_MAP, grown, FUNCTION_NONE);
+	emit(t, th, NULL, &(struct range_event){HEAP_MAP, grown, FUNCTION_NONE});
 }
 
 /* Others inside a call that takes away what @come holds: their call was there first. */
@@ -230,7 +239,7 @@ static void flush_others(struct target *t, struct thread *th, struct mapping_ran
 		other->syscall->is_flushed = true;
 		if (other->syscall->call.number == SYS_brk)
 			th->process->space->syscalls.program_break = to_go.start;
-		emit(t, other, NULL, HEAP_UNMAP, to_go, FUNCTION_MUNMAP);
+		emit(t, other, NULL, &(struct range_event){HEAP_UNMAP, to_go, FUNCTION_MUNMAP});
 	}
 }
 
@@ -268,9 +277,10 @@ static void apply(struct target *t, struct thread *th, const struct arch_regs *r
 	if (c->number == SYS_brk && result > 0)
 		s->syscalls.program_break = (taddr_t)result;
 	if (!syscall_state(th)->is_flushed)
-		emit(t, th, regs, HEAP_UNMAP, change.gone, change.function);
+		emit(t, th, regs,
+		     &(struct range_event){HEAP_UNMAP, change.gone, change.function});
 	flush_others(t, th, change.come);
-	emit(t, th, regs, HEAP_MAP, change.come, change.function);
+	emit(t, th, regs, &(struct range_event){HEAP_MAP, change.come, change.function});
 	check_modules(t, th, change.gone);
 	if (!mapping_is_empty(change.come) && c->number == SYS_mmap && c->arg[2] & PROT_EXEC)
 		space_forget_misses(s);
