@@ -12,6 +12,7 @@
  */
 #include "base/text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,6 +62,47 @@ static size_t character_size(const unsigned char *s, size_t size)
 	return n;
 }
 
+/* The character of @n bytes at @s, which is valid. */
+static uint32_t decode(const unsigned char *s, size_t n)
+{
+	uint32_t c = n == 1 ? *s : *s & (0x7fu >> n);
+
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | (s[i] & 0x3f);
+	return c;
+}
+
+/*
+ * Characters of which names can be made that look like others: C1 controls, marks of direction
+ * (Unicode Standard Annex 9, section 2), what has no width, line ends, and tags.
+ */
+static bool is_unseen(uint32_t c)
+{
+	static const uint32_t ranges[][2] = {
+		{0x80, 0x9f},	  {0xad, 0xad},	    {0x61c, 0x61c},   {0x180e, 0x180e},
+		{0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff},
+		{0xfff9, 0xfffb}, {0xe0000, 0xe007f},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
+		if (c >= ranges[i][0] && c <= ranges[i][1])
+			return true;
+	return false;
+}
+
+static void add_character(struct text *t, const char *s, size_t n)
+{
+	uint32_t c = decode((const unsigned char *)s, n);
+	char escaped[16];
+
+	if (!is_unseen(c)) {
+		add_bytes(t, s, n);
+		return;
+	}
+	snprintf(escaped, sizeof(escaped), c > 0xffff ? "\\U%08X" : "\\u%04X", c);
+	add_string(t, escaped);
+}
+
 char *text_clean(const char *s, size_t size)
 {
 	struct text t = {0};
@@ -73,7 +115,7 @@ char *text_clean(const char *s, size_t size)
 		if (c < ' ' || c == 0x7f)
 			add_string(&t, "?");
 		else if (n)
-			add_bytes(&t, s + i, n);
+			add_character(&t, s + i, n);
 		else
 			add_string(&t, REPLACEMENT);
 	}

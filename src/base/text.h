@@ -8,8 +8,9 @@
 #include "base/types.h"
 
 /*
- * A copy of the first @size bytes of @s that every reader of UTF-8 takes: control
- * characters become '?', bytes that are no UTF-8 become U+FFFD. The caller frees it.
+ * A copy of the first @size bytes of @s that every reader of UTF-8 takes, and that shows what is
+ * there: control characters become '?', bytes that are no UTF-8 U+FFFD. Characters that are not
+ * seen, or that change the order in which others are shown, become "\u202E". The caller frees it.
  */
 char *text_clean(const char *s, size_t size);
 

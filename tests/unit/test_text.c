@@ -26,6 +26,11 @@ static void test_clean(void **state)
 	check_clean("a\tb\nc\x7f", 6, "a?b?c?");
 	check_clean("a\0b", 3, "a?b");
 	check_clean("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9, "é€😀");
+	check_clean("a\u202eb", 5, "a\\u202Eb");
+	check_clean("\u2066x\u2069", 7, "\\u2066x\\u2069");
+	check_clean("\u200b\xc2\x85\ufeff\u061c", 10, "\\u200B\\u0085\\uFEFF\\u061C");
+	check_clean("\U000e0041", 4, "\\U000E0041");
+	check_clean("\u2027\u2010\u206f\u2070", 12, "\u2027\u2010\\u206F\u2070");
 	check_clean("\xc3", 1, "\xef\xbf\xbd");
 	check_clean("\xc0\xaf", 2, "\xef\xbf\xbd\xef\xbf\xbd");
 	check_clean("\xed\xa0\x80", 3, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
