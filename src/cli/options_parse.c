@@ -35,15 +35,21 @@ static void note_given(const struct option_parser *p, const struct option_row *r
 		p->o->given[i / 64] |= 1ull << i % 64;
 }
 
-/* Repeats a tool option in desc:, in its long form. */
+/* Appends an option in its long form. */
+static void append(char **text, const struct option_row *row, const char *value)
+{
+	char *before = *text;
+	*text = xasprintf("%s%s--%s%s%s", before ? before : "", before ? " " : "", row->name,
+			  value ? "=" : "", value ? value : "");
+	free(before);
+}
+
+/* Repeats a tool option in desc:, and each one in recordings. */
 static void describe(struct options *o, const struct option_row *row, const char *value)
 {
-	if (!(row->flags & TOOL))
-		return;
-	char *before = o->desc;
-	o->desc = xasprintf("%s%s--%s=%s", before ? before : "", before ? " " : "", row->name,
-			    value);
-	free(before);
+	if (row->flags & TOOL)
+		append(&o->desc, row, value);
+	append(&o->all, row, value);
 }
 
 /* Sets the option of @row, written as @arg, to @value; NULL where it takes none. 0 or -EINVAL. */
@@ -327,4 +333,6 @@ void options_deinit(struct options *o)
 	words_deinit(&o->words);
 	free(o->desc);
 	o->desc = NULL;
+	free(o->all);
+	o->all = NULL;
 }

@@ -122,6 +122,7 @@ struct options {
 
 	uint64_t given[2];        /* by row of the table: named on the command line */
 	char *desc;               /* the text behind "desc: "; owned */
+	char *all;                /* all options, for recordings; owned; NULL = none */
 	struct words words;       /* storage of strings that are not in argv; owned */
 };
 

@@ -46,6 +46,8 @@ struct recording_run {
 	bool has_failed;           /* no journal can be written */
 	uint64_t flush_ns, sample_ns; /* when both are due */
 	uint32_t named;            /* threads of the history whose names were asked for */
+	/* by the number of the text "thread.ID": that of the name of the thread; 0 = not known */
+	VEC(uint32_t) thread_name;
 };
 
 /* -- values -- */
@@ -105,7 +107,7 @@ void recording_run_start(struct session *s)
 	set_value(s, "host", "%s", system.nodename);
 	set_value(s, "kernel", "%s %s %s", system.sysname, system.release, system.machine);
 	set_value(s, "ptmem", "%s", PTMEM_VERSION);
-	set_value(s, "options", "%s", s->run->options->desc ? s->run->options->desc : "");
+	set_value(s, "options", "%s", s->run->options->all ? s->run->options->all : "");
 	if (session_was_attached(s)) {
 		set_value(s, "attached", "1");
 		add_marker_now(s, "attach", "");
@@ -139,6 +141,7 @@ void recording_run_free(struct session *s)
 		return;
 	recording_journal_close(rr->journal);
 	recording_free(rr->known);
+	vec_deinit(&rr->thread_name);
 	recording_free(rr->leaks);
 	free(rr->path);
 	free(rr);
@@ -146,6 +149,19 @@ void recording_run_free(struct session *s)
 }
 
 /* -- threads -- */
+
+/* Whether this is new. */
+static bool set_name(struct recording_run *rr, const char *key, const char *name)
+{
+	uint32_t k = recording_string(rr->known, key), value = recording_string(rr->known, name);
+
+	while (rr->thread_name.count <= k)
+		*vec_add(&rr->thread_name) = 0;
+	if (rr->thread_name.data[k] == value)
+		return false;
+	rr->thread_name.data[k] = value;
+	return true;
+}
 
 static void name_thread(struct session *s, uint32_t thread)
 {
@@ -157,9 +173,8 @@ static void name_thread(struct session *s, uint32_t thread)
 		return;
 	line[strcspn(line, "\n")] = '\0';
 	_cleanup_free_ char *key = xasprintf("thread.%u", thread);
-	const char *known = recording_meta(s->recording->known, key);
 
-	if (*line && (!known || strcmp(known, line) != 0))
+	if (*line && set_name(s->recording, key, line))
 		recording_run_value(s, key, line);
 }
 
@@ -171,9 +186,9 @@ static void name_threads(struct session *s)
 		name_thread(s, h->thread.data[s->recording->named].id);
 }
 
-void recording_run_thread_exit(struct session *s, uint32_t thread)
+void recording_run_thread_exiting(struct session *s, uint32_t thread)
 {
-	if (s->recording && s->space)
+	if (s->recording)
 		name_thread(s, thread);
 }
 
@@ -328,8 +343,10 @@ void recording_run_end(struct session *s, const char *why)
 		return;
 	if (why)
 		recording_run_value(s, "exit", why);
-	if (why && strcmp(why, "detached") == 0)
+	if (why && strcmp(why, "detached") == 0) {
+		name_threads(s);
 		add_marker_now(s, "detach", "");
+	}
 	set_value(s, "overhead", "%.1f", (double)pauses / 1e6);
 	set_value(s, "stacks", "%" PRIu64, s->stacks);
 	set_value(s, "complete_stacks", "%" PRIu64, s->complete_stacks);

@@ -23,7 +23,8 @@ void recording_run_free(struct session *s);
 /* Notes that @key is @value; the last one counts. */
 void recording_run_value(struct session *s, const char *key, const char *value);
 
-void recording_run_thread_exit(struct session *s, uint32_t thread);
+/* @thread still exists, for the last time: its name is read. */
+void recording_run_thread_exiting(struct session *s, uint32_t thread);
 /* Samples and appends what is due in all sessions of a run. The time of the next call. */
 struct run;
 uint64_t recording_run_tick(struct run *run, uint64_t now_ns);

@@ -304,13 +304,18 @@ static void sink_quick(void *ctx, struct address_space *space, uint64_t time_ns,
 	session_quick(space->user, time_ns, ev, count);
 }
 
+static void sink_thread_exiting(void *ctx, struct address_space *space, pid_t tid)
+{
+	(void)ctx;
+	recording_run_thread_exiting(space->user, (uint32_t)tid);
+}
+
 static void sink_thread_exit(void *ctx, struct address_space *space, pid_t tid)
 {
 	struct session *s = space->user;
 	(void)ctx;
 	profile_thread_exit(s->profile, (uint32_t)tid);
 	memusage_run_thread_exit(s, (uint32_t)tid);
-	recording_run_thread_exit(s, (uint32_t)tid);
 	session_stacks_thread_exit(s, (uint32_t)tid);
 	if (s->events)
 		events_writer_thread_exit(s->events, (uint32_t)tid);
@@ -386,6 +391,7 @@ void session_sink_init(struct event_sink *out, struct run *run, bool (*poll)(voi
 		.wants_quick = sink_wants_quick,
 		.node = sink_node,
 		.quick = sink_quick,
+		.thread_exiting = sink_thread_exiting,
 		.thread_exit = sink_thread_exit,
 		.process_exit = sink_process_exit,
 		.skip_exec = sink_skip_exec,

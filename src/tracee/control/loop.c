@@ -298,6 +298,8 @@ static void serve_exit(struct target *t, struct thread *th)
 	th->is_exiting = true;
 	if (t->options.final_scan)
 		roots_serve_exit(t, th);
+	if (t->sink.thread_exiting && p->space->user)
+		t->sink.thread_exiting(t->sink.ctx, p->space, th->tid);
 	bool others_live = has_living_threads(t, p);
 	if (!others_live && p->space->pads)
 		pads_drain(t, p->space); /* stacks in generated code are unwound by its memory */

@@ -56,6 +56,8 @@ struct event_sink {
 
 	/* -- threads and processes -- */
 
+	/* @tid stops on its way out. It may make events before thread_exit. May be NULL. */
+	void (*thread_exiting)(void *ctx, struct address_space *s, pid_t tid);
 	void (*thread_exit)(void *ctx, struct address_space *s, pid_t tid);
 	/*
 	 * A thread of @s begins, or exists when @s begins. May be NULL, together with stack_gone.
