@@ -2,6 +2,7 @@
 #include "recording/recording_json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,7 +100,9 @@ static double meta_number(const struct recording *r, const char *key)
 {
 	const char *value = recording_meta(r, key);
 
-	return value ? strtod(value, NULL) : 0;
+	double number = value ? strtod(value, NULL) : 0;
+
+	return isfinite(number) ? number : 0;
 }
 
 static void put_lost(FILE *out, const struct recording *r)
@@ -397,7 +400,7 @@ static void put_end(FILE *out, const struct recording *r)
 	fputs("}", out);
 }
 
-static void put_body(FILE *out, const struct recording *r)
+static void put_body(FILE *out, const struct recording *r, const char *more)
 {
 	put_meta(out, r);
 	put_names(out, r);
@@ -409,21 +412,22 @@ static void put_body(FILE *out, const struct recording *r)
 	put_threads(out, r);
 	put_leaks(out, r);
 	put_end(out, r);
-	fputs("}", out);
+	fprintf(out, "%s}", more);
 }
 
-void recording_json_write(FILE *out, const struct recording *r)
+void recording_json_write(FILE *out, const struct recording *r, const char *more)
 {
 	fputs("{\"format\":\"ptmem-report\",\"version\":1,\n", out);
-	put_body(out, r);
+	put_body(out, r, more);
 	putc('\n', out);
 }
 
-void recording_json_write_diff(FILE *out, const struct recording *old, const struct recording *new)
+void recording_json_write_diff(FILE *out, const struct recording *const side[2],
+			       const char *const more[2])
 {
 	fputs("{\"format\":\"ptmem-report-diff\",\"version\":1,\n\"old\":{", out);
-	put_body(out, old);
+	put_body(out, side[0], more[0]);
 	fputs(",\n\"new\":{", out);
-	put_body(out, new);
+	put_body(out, side[1], more[1]);
 	fputs("}\n", out);
 }

@@ -8,19 +8,31 @@
 #include "output/html_page.h"
 #include "report/massif_json.h"
 #include "recording/recording_json.h"
+#include "report/recording_view_json.h"
 
-static void write_json(FILE *out, const struct input *input, const struct input *old)
+static int write_recordings(FILE *out, const struct input *input, const struct input *old,
+			    const struct recording_question *q, char **why_out)
 {
-	bool is_recording = input->kind == INPUT_RECORDING;
+	_cleanup_free_ char *before = NULL, *now = NULL;
+	int rc = recording_view_json(input->recording, q, &now, why_out);
 
-	if (is_recording && old)
-		recording_json_write_diff(out, old->recording, input->recording);
-	else if (is_recording)
-		recording_json_write(out, input->recording);
-	else if (!old)
+	if (rc == 0 && old)
+		rc = recording_view_json(old->recording, q, &before, why_out);
+	if (rc == 0 && old)
+		recording_json_write_diff(
+			out, (const struct recording *[]){old->recording, input->recording},
+			(const char *[]){before, now});
+	else if (rc == 0)
+		recording_json_write(out, input->recording, now);
+	return rc;
+}
+
+static void write_massif(FILE *out, const struct input *input, const struct input *old)
+{
+	if (!old) {
 		massif_json_write(out, input->massif);
-	if (is_recording || !old)
 		return;
+	}
 	fputs("{\"format\":\"ptmem-report-diff\",\"version\":1,\n\"old\":", out);
 	massif_json_write(out, old->massif);
 	fputs(",\n\"new\":", out);
@@ -28,14 +40,22 @@ static void write_json(FILE *out, const struct input *input, const struct input 
 	fputs("}\n", out);
 }
 
-void html_report_write(FILE *out, const struct input *input, const struct input *old)
+int html_report_write(FILE *out, const struct input *input, const struct input *old,
+		      const struct recording_question *q, char **why_out)
 {
 	_cleanup_free_ char *json = NULL;
 	size_t size;
 	FILE *memory = open_memstream(&json, &size);
 
 	CHECK(memory);
-	write_json(memory, input, old);
+	int rc = 0;
+
+	if (input->kind == INPUT_RECORDING)
+		rc = write_recordings(memory, input, old, q, why_out);
+	else
+		write_massif(memory, input, old);
 	CHECK(!fclose(memory));
-	html_page_write(out, json, size);
+	if (rc == 0)
+		html_page_write(out, json, size);
+	return rc;
 }

@@ -21,6 +21,7 @@
 #include "report/recording_pprof.h"
 #include "report/recording_speedscope.h"
 #include "report/recording_text.h"
+#include "report/recording_view_json.h"
 
 /* One or two recordings and what is asked of them. */
 struct show {
@@ -48,6 +49,21 @@ static int init(struct show *s)
 	s->text = recording_view_text(&s->view[PATH_NEW], s->side[PATH_NEW],
 				      &s->request->question);
 	return 0;
+}
+
+/* An answer without a path is no mistake, but its reader should not look for one. */
+static void warn_of_nothing(const struct show *s)
+{
+	const struct recording_question *q = &s->request->question;
+	const struct recording_value *sum = &s->view[PATH_NEW].sum;
+	const char *path = s->request->path[s->request->is_diff];
+
+	if (!recording_question_is_given(q) || sum->bytes || sum->blocks)
+		return;
+	if (q->match)
+		log_warn("%s: nothing matches --match=%s (%s)", path, q->match, s->text);
+	else
+		log_warn("%s: nothing was %s", path, s->text);
 }
 
 static void deinit(struct show *s)
@@ -146,11 +162,19 @@ static int print_text(const struct show *s)
 
 static int print_json(const struct show *s)
 {
-	if (s->request->is_diff)
-		recording_json_write_diff(stdout, s->side[PATH_OLD], s->side[PATH_NEW]);
-	else
-		recording_json_write(stdout, s->side[PATH_NEW]);
-	return 0;
+	_cleanup_free_ char *why = NULL;
+	char *view[2] = {NULL, NULL};
+
+	for (int i = 0; i < 2 && !why; i++)
+		if (s->side[i])
+			recording_view_json(s->side[i], &s->request->question, &view[i], &why);
+	if (!why && s->request->is_diff)
+		recording_json_write_diff(stdout, s->side, (const char *[]){view[0], view[1]});
+	else if (!why)
+		recording_json_write(stdout, s->side[PATH_NEW], view[PATH_NEW]);
+	free(view[PATH_OLD]);
+	free(view[PATH_NEW]);
+	return why ? refuse(s->request, why) : 0;
 }
 
 static int print_csv(const struct show *s)
@@ -231,7 +255,8 @@ int recording_show(const struct report_request *r, const struct recording *old,
 
 	if (!status)
 		status = init(&s);
-
+	if (!status)
+		warn_of_nothing(&s);
 	if (!status && r->folded)
 		status = write_folded(&s, r->folded);
 	if (!status && r->flame)

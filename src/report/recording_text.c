@@ -12,6 +12,8 @@
 #include "base/alloc.h"
 #include "base/amount.h"
 #include "base/cleanup.h"
+#include "base/text.h"
+#include "report/recording_match.h"
 #include "report/recording_paths.h"
 
 struct site {
@@ -138,8 +140,11 @@ static void put_table(FILE *out, const struct recording *r, const struct recordi
 
 static void put_fact(FILE *out, const char *name, const char *value)
 {
-	if (value && *value)
-		fprintf(out, "%-12s %s\n", name, value);
+	if (!value || !*value)
+		return;
+	_cleanup_free_ char *clean = text_clean(value, strlen(value));
+
+	fprintf(out, "%-12s %s\n", name, clean);
 }
 
 static void put_peak(FILE *out, const struct recording *r)
@@ -207,6 +212,49 @@ static int put_quantity(FILE *out, const struct recording *r, const char *title,
 	return 0;
 }
 
+/* The kinds of leaks, as leak checks print them; what is reachable is in no table. */
+static const struct leak_kind {
+	const char *name, *text;
+	bool is_leak;
+} leak_kinds[] = {
+	{"definite", "definitely lost", true},
+	{"indirect", "indirectly lost", true},
+	{"possible", "possibly lost", true},
+	{"reachable", "still reachable", false},
+};
+
+static void put_leaks_of(FILE *out, const struct recording *r, const struct leak_kind *kind,
+			 const bool *is_wanted, unsigned top)
+{
+	struct recording_view v;
+	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE];
+
+	recording_view_leaks(&v, r, kind->name, is_wanted);
+	_cleanup_free_ char *title =
+		xasprintf("%s: %s bytes in %s blocks", kind->text,
+			  amount_commas(v.sum.bytes, bytes), amount_commas(v.sum.blocks, blocks));
+
+	if (kind->is_leak && v.sum.blocks)
+		put_table(out, r, &v, title, 0, top);
+	else
+		fprintf(out, "\n%s\n", title);
+	recording_view_deinit(&v);
+}
+
+/* If a leak check ran. */
+static int put_leaks(FILE *out, const struct recording *r, const char *match, unsigned top,
+		     char **why_out)
+{
+	bool *is_wanted = NULL;
+	int rc = recording_match(r, match, &is_wanted, why_out);
+
+	for (size_t i = 0; i < ARRAY_SIZE(leak_kinds) && rc == 0; i++)
+		if (recording_meta(r, "leak_check"))
+			put_leaks_of(out, r, &leak_kinds[i], is_wanted, top);
+	free(is_wanted);
+	return rc;
+}
+
 int recording_text_print(FILE *out, const struct recording *r, const struct recording_question *q,
 			 unsigned top, char **why_out)
 {
@@ -227,6 +275,8 @@ int recording_text_print(FILE *out, const struct recording *r, const struct reco
 	if (q->at || q->range || q->thread)
 		return 0;
 	rc = put_quantity(out, r, "live at the end", VIEW_RANGE, q->match, top, why_out);
+	if (rc == 0)
+		rc = put_leaks(out, r, q->match, top, why_out);
 	if (rc == 0)
 		rc = put_quantity(out, r, "temporary allocations", VIEW_TEMPORARY, q->match, top,
 				  why_out);

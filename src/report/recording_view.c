@@ -18,6 +18,12 @@ static size_t intervals(const struct recording *r)
 	return recording_rows(r, RECORDING_TIMELINE);
 }
 
+/* How long it is in seconds: to the end of the last interval. */
+static double whole(const struct recording *r)
+{
+	return (double)(UINT64_C(1) << r->shift) * (double)intervals(r) / 1000;
+}
+
 /* "12.5" and "12.5s" are seconds, "300ms" milliseconds, "40%" a part of the whole. */
 static bool parse_time(const struct recording *r, const char *text, size_t size, uint32_t *out)
 {
@@ -47,7 +53,7 @@ static bool parse_time(const struct recording *r, const char *text, size_t size,
 	else if (strcmp(end, "ms") != 0)
 		return false;
 	*out = (uint32_t)fmin(value / width, (double)intervals(r) - 1);
-	return true;
+	return value <= all;
 }
 
 static int parse_range(const struct recording *r, const char *text, struct recording_view *v)
@@ -191,6 +197,11 @@ static int end(struct recording_view *v, const struct recording *r, const char *
 	return rc;
 }
 
+bool recording_question_is_given(const struct recording_question *q)
+{
+	return q->at || q->range || q->thread || q->match;
+}
+
 int recording_view_init(struct recording_view *v, const struct recording *r,
 			const struct recording_question *q, char **why_out)
 {
@@ -204,7 +215,7 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 		rc = parse_range(r, q->range, v);
 		if (rc != 0)
 			*why_out = xasprintf("--range takes two times of the recording, T1..T2, "
-					     "not '%s'", q->range);
+					     "up to %.3f s, not '%s'", whole(r), q->range);
 		else
 			add_cells(v, r);
 	} else if (q->at && strcmp(q->at, "peak") != 0) {
@@ -212,7 +223,8 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 		if (!parse_time(r, q->at, strlen(q->at), &v->last)) {
 			rc = -EINVAL;
 			*why_out = xasprintf("--at takes a time of the recording (2.5, 300ms, "
-					     "40%%, peak or end), not '%s'", q->at);
+					     "40%%, peak or end), up to %.3f s, not '%s'",
+					     whole(r), q->at);
 		} else {
 			add_cells(v, r);
 		}
@@ -242,6 +254,20 @@ void recording_view_peak(struct recording_view *v, const struct recording *r,
 {
 	begin(v, r);
 	add_peak(v, r);
+	keep_leaves(v, r, is_wanted);
+}
+
+void recording_view_leaks(struct recording_view *v, const struct recording *r, const char *kind,
+			  const bool *is_wanted)
+{
+	const struct recording_table *t = &r->table[RECORDING_LEAKS];
+
+	begin(v, r);
+	v->quantity = VIEW_LEAKED;
+	for (size_t i = 0; i < t->rows; i++)
+		if (strcmp(r->text.data[t->column[LEAK_KIND][i]], kind) == 0)
+			add(v, t->column[LEAK_LEAF][i], t->column[LEAK_BYTES][i],
+			    t->column[LEAK_BLOCKS][i]);
 	keep_leaves(v, r, is_wanted);
 }
 
@@ -277,6 +303,8 @@ char *recording_view_text(const struct recording_view *v, const struct recording
 				   xstrdup("ever allocated");
 	case VIEW_TEMPORARY:
 		return xstrdup("temporary allocations");
+	case VIEW_LEAKED:
+		return xstrdup("leaked");
 	case VIEW_PEAK:
 		break;
 	}

@@ -6,13 +6,16 @@
  *	VIEW_RANGE    allocated in a range of intervals, and live at its end
  *	VIEW_TOTAL    ever allocated (by one thread, if one is asked for)
  *	VIEW_TEMPORARY  of them those released before their thread allocated again (blocks alone)
+ *	VIEW_LEAKED   of one kind by the leak check
  */
 #ifndef PTMEM_REPORT_RECORDING_VIEW_H
 #define PTMEM_REPORT_RECORDING_VIEW_H
 
 #include "recording/recording.h"
 
-enum recording_quantity { VIEW_PEAK, VIEW_AT, VIEW_RANGE, VIEW_TOTAL, VIEW_TEMPORARY };
+enum recording_quantity {
+	VIEW_PEAK, VIEW_AT, VIEW_RANGE, VIEW_TOTAL, VIEW_TEMPORARY, VIEW_LEAKED,
+};
 
 struct recording_value {
 	uint64_t bytes, blocks;
@@ -30,6 +33,9 @@ struct recording_question {
 	const char *at, *range, *thread, *match;
 };
 
+/* Whether any is. */
+bool recording_question_is_given(const struct recording_question *q);
+
 /*
  * -EINVAL and *@why_out, which the caller frees, if there is no such time or thread, or the
  * expression is wrong.
@@ -39,9 +45,13 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 /* The same of @quantity, with the leaves of @match alone (NULL = all). */
 int recording_view_of(struct recording_view *v, const struct recording *r,
 		      enum recording_quantity quantity, const char *match, char **why_out);
-/* Of the peak, and of the end of an interval, with some leaves (recording_match.h; NULL = all). */
+/* With some leaves (recording_match.h; NULL = all): of the peak, */
 void recording_view_peak(struct recording_view *v, const struct recording *r,
 			 const bool *is_wanted);
+/* of leaks of @kind ("definite", as in LEAK_KIND), */
+void recording_view_leaks(struct recording_view *v, const struct recording *r, const char *kind,
+			  const bool *is_wanted);
+/* and of the end of an interval. */
 void recording_view_at(struct recording_view *v, const struct recording *r, uint32_t interval,
 		       const bool *is_wanted);
 void recording_view_deinit(struct recording_view *v);

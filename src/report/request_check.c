@@ -134,10 +134,12 @@ static bool ends_with(const char *s, const char *end)
 	return size >= n && !strcmp(s + size - n, end);
 }
 
-static char *check_question(const struct recording_question *q)
+static char *check_question(const struct recording_question *q, bool has_page)
 {
 	if (q->at && q->range)
 		return xstrdup("--at and --range cannot be combined");
+	if (q->thread && has_page)
+		return xstrdup("--thread goes not with --html: the page shows all threads");
 	if (q->thread && (q->at || q->range))
 		return xstrdup("--thread goes with neither --at nor --range: a recording has what "
 			       "a thread allocated in all");
@@ -170,6 +172,6 @@ char *request_check(const struct report_request *r)
 	char *why = check_effects(r);
 
 	if (!why)
-		why = check_question(&r->question);
+		why = check_question(&r->question, r->html);
 	return why ? why : check_files(r);
 }

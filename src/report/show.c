@@ -254,9 +254,18 @@ static int show_paths(const struct report_request *r, const struct input *input)
 	return status;
 }
 
+/* Options that ask a recording something make no sense for other files. */
+static int refuse_question(const struct report_request *r)
+{
+	if (r->format <= FORMAT_TEXT && !recording_question_is_given(&r->question))
+		return 0;
+	log_error("%s: --format, --at, --range, --thread and --match are for recordings "
+		  "(ptmem --record)", r->path[0]);
+	return EXIT_REFUSED;
+}
+
 /* The HTML report. */
 
-/* As open_input, of a file that has call trees. */
 /* Whether @input has call paths: massif files and recordings have. */
 static int check_profile(const char *path, const struct input *input)
 {
@@ -266,15 +275,20 @@ static int check_profile(const char *path, const struct input *input)
 	return EXIT_REFUSED;
 }
 
-static int write_html(const char *path, const struct input *input, const struct input *old)
+static int write_html(const struct report_request *r, const struct input *input,
+		      const struct input *old)
 {
+	_cleanup_free_ char *why = NULL;
 	struct outfile out;
-	int status = open_output(path, &out);
+	int status = open_output(r->html, &out);
 
 	if (status)
 		return status;
-	html_report_write(out.file, input, old);
-	return commit_output(path, &out);
+	if (html_report_write(out.file, input, old, &r->question, &why) == 0)
+		return commit_output(r->html, &out);
+	outfile_abort(&out);
+	log_error("%s: %s", r->path[r->is_diff], why);
+	return EXIT_REFUSED;
 }
 
 /* @input: OLD and NEW, or the only one. */
@@ -288,9 +302,11 @@ static int show_html(const struct report_request *r, const struct input input[2]
 		log_error("%s and %s are files of different kinds", r->path[0], r->path[1]);
 		status = EXIT_REFUSED;
 	}
+	if (!status && input[0].kind != INPUT_RECORDING)
+		status = refuse_question(r);
 	if (status)
 		return status;
-	return write_html(r->html, &input[r->is_diff], r->is_diff ? &input[0] : NULL);
+	return write_html(r, &input[r->is_diff], r->is_diff ? &input[0] : NULL);
 }
 
 /* Differences. */
@@ -393,22 +409,18 @@ static int show_diff(const struct report_request *r, const struct input input[2]
 
 	if (input[0].kind == INPUT_RECORDING && input[1].kind == INPUT_RECORDING)
 		return recording_show(r, input[0].recording, input[1].recording);
+	status = refuse_question(r);
 	for (int i = 0; !status && i < 2; i++)
 		status = find_source(r->path[i], &input[i], r->snapshot, &side[i]);
 	return status ? status : show_both(r, side);
 }
 
-/* Options that ask a recording something make no sense for other files. */
 static int show_one(const struct report_request *r, const struct input *input)
 {
 	if (input->kind == INPUT_RECORDING && !r->png && !r->svg)
 		return recording_show(r, NULL, input->recording);
-	if (r->format != FORMAT_DEFAULT || r->question.at || r->question.range ||
-	    r->question.thread || r->question.match) {
-		log_error("%s: --format, --at, --range, --thread and --match are for recordings "
-			  "(ptmem --record)", r->path[0]);
+	if (refuse_question(r))
 		return EXIT_REFUSED;
-	}
 	if (!r->png && !r->svg && !r->folded && !r->flame) {
 		if (r->html)
 			return 0;

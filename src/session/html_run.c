@@ -37,7 +37,7 @@ static char *make_json(const struct recording *r, size_t *size_out)
 	FILE *memory = open_memstream(&json, size_out);
 
 	CHECK(memory);
-	recording_json_write(memory, r);
+	recording_json_write(memory, r, "");
 	CHECK(!fclose(memory));
 	return json;
 }

@@ -425,11 +425,32 @@ def check_recordings(p, directory, page):
         part(p, r)
     check_accessibility(p)
     check_address(p, r, url)
+    check_asked(p, r, directory, page)
     check_layout(p, url)
     check_evil(p, write(directory, "evil.html", embed(page, synthetic_recording.make(evil=True))))
     old = synthetic_recording.make(scale=0.7)
     diff = {"format": "ptmem-report-diff", "version": 1, "old": old, "new": data}
     check_diff(p, data, old, write(directory, "diff.html", embed(page, diff)))
+
+
+def check_asked(p, r, directory, page):
+    """The page opens with what ptmem-report was asked for; a selection changes it, and its address keeps that."""
+    def open_with(**view):
+        p.open(write(directory, "asked.html", embed(page, dict(r.data, view=view))))
+
+    open_with(quantity="growth", first=3, last=20)
+    same("range that was asked for", p.sum(), exact(r.total(3, 20, 20)[0]))
+    same("its mode", p.js("return document.querySelector('#mode [data-value=growth]').getAttribute('aria-pressed')"), "true")
+    p.keys("p")
+    p.press("#mode [data-value=live]")
+    same("the peak instead", p.sum(), exact(r.data["peak"]["bytes"]))
+    url = p.js("return location.href")
+    p.open(url)
+    same("after it is loaded again", p.sum(), exact(r.data["peak"]["bytes"]))
+    open_with(quantity="live", last=7, match="^(load|store)_")
+    same("moment that was asked for", p.sum(), exact(r.total(0, 7, 7)[0]))
+    sums = r.sums(0, 7, 7)
+    same("what was to match", p.text("matched").split(" (")[0], f"Matched {binary(r.matched(sums, '^(load|store)_'))}")
 
 
 def check_run(p, directory):

@@ -21,6 +21,7 @@
 #include "report/recording_pprof.h"
 #include "report/recording_speedscope.h"
 #include "report/recording_text.h"
+#include "report/recording_view_json.h"
 
 const struct fuzz_seed fuzz_seeds[] = {
 	FUZZ_TEXT("text\x0b\0" "\x03" "\x03pid" "\x01" "7" "\x03" "f()"
@@ -94,6 +95,11 @@ static void use_view(FILE *out, const struct recording *r, const struct recordin
 	struct recording_view v, total;
 	char *why = NULL;
 
+	char *json = NULL;
+
+	CHECK(recording_view_json(r, q, &json, &why) == 0);
+	recording_json_write(out, r, json);
+	free(json);
 	CHECK(recording_view_init(&v, r, q, &why) == 0);
 	CHECK(recording_view_of(&total, r, VIEW_TOTAL, q->match, &why) == 0);
 	recording_csv_write(out, r, &v);
@@ -111,8 +117,8 @@ static void use(const struct recording *r)
 	FILE *null = fopen("/dev/null", "w");
 	char *why = NULL;
 
-	recording_json_write(null, r);
-	recording_json_write_diff(null, r, r);
+	recording_json_write_diff(null, (const struct recording *[]){r, r},
+				  (const char *[]){"", ""});
 	use_massif(null, r);
 	for (size_t i = 0; i < ARRAY_SIZE(questions); i++) {
 		if (recording_text_print(null, r, questions[i], 10, &why) != 0) {

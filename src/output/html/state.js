@@ -6,9 +6,23 @@
 const DEFAULTS = { at: "peak", mode: "live", unit: "bytes", dir: "down", color: "object", hide: "", find: "",
 	zoom: "", tab: "functions", sort: "", stack: "site", theme: "" };
 
+/* What ptmem-report was asked for: shown at first. */
+function askedFor(view) {
+	if (!view)
+		return {};
+	const out = view.match ? { find: `/${view.match}/` } : {};
+
+	if (view.quantity === "live")
+		out.at = String(view.last);
+	if (view.quantity === "growth")
+		Object.assign(out, { at: `${view.first}-${view.last}`, mode: "growth" });
+	return out;
+}
+
 class State {
 	constructor(profile) {
 		this.profile = profile;
+		this.defaults = { ...DEFAULTS, ...askedFor(profile.raw.view) };
 		this.read();
 	}
 
@@ -16,7 +30,7 @@ class State {
 	read() {
 		const given = new URLSearchParams(location.hash.slice(1));
 
-		for (const [name, value] of Object.entries(DEFAULTS))
+		for (const [name, value] of Object.entries(this.defaults))
 			this[name] = given.has(name) ? given.get(name) : value;
 		this.selection = this.parseSelection(this.at);
 		this.zoom = this.zoom.split(".").filter((x) => /^\d+$/.test(x)).map(Number);
@@ -46,7 +60,7 @@ class State {
 		const out = new URLSearchParams();
 		const now = Object.assign({}, this, { at: this.selectionText(), zoom: this.zoom.join(".") });
 
-		for (const [name, value] of Object.entries(DEFAULTS))
+		for (const [name, value] of Object.entries(this.defaults))
 			if (now[name] !== value)
 				out.set(name, now[name]);
 		history.replaceState(null, "", `#${out}`);

@@ -1,0 +1,150 @@
+"""What ptmem-report answers about recordings: in every form the same, or a clear refusal."""
+
+import base64
+import gzip
+import json
+import os
+import re
+
+from harness import BUILD, test
+from test_leaks import EXPECTED, KINDS, MAKERS, library
+
+
+def run_report(t, *arguments):
+    return t.run([os.path.join(BUILD, "ptmem-report"), *arguments])
+
+
+def report(t, *arguments):
+    result = run_report(t, *arguments)
+    t.equal("status of ptmem-report (%s)" % result.err.decode()[:300], result.status, 0)
+    return result.out.decode()
+
+
+def csv_values(text):
+    """[(bytes, blocks)] of each path, in order."""
+    return [tuple(map(int, line.split(",")[:2])) for line in text.splitlines()[1:]]
+
+
+def embedded(path):
+    with open(path, encoding="utf-8") as file:
+        page = re.search(r'<script type="text/plain" id="profile">(.*?)</script>', file.read(), re.S)[1]
+    return json.loads(gzip.decompress(base64.b64decode(page)))
+
+
+def record(t, *argv, options=()):
+    return os.path.join(t.profile([t.target("gcc-O2-pie", argv[0]), *argv[1:]], ["--record=r", *options]).directory, "r")
+
+
+@test("recording/view")
+def _(t):
+    """JSON has the answer to what is asked, the same as CSV; so has the page, which shows it."""
+    path = record(t, "threads", "2", "6000")
+    page = os.path.join(t.subdirectory(), "page.html")
+    last = len(json.loads(report(t, "--format=json", path))["timeline"]["time"]) - 1
+    wanted = {("--at=end",): ("live", None, last), ("--at=0",): ("live", None, 0), ("--at=peak",): ("peak", None, None),
+              ("--range=50%..end",): ("growth", (last + 1) // 2, last), ("--match=^step$",): ("peak", None, None),
+              ("--at=end", "--match=^step$"): ("live", None, last), ("--thread=threads",): ("allocated", None, None)}
+    for options, (quantity, first, end) in wanted.items():
+        view = json.loads(report(t, "--format=json", *options, path))["view"]
+        t.equal("view of %s" % (options,), (view["quantity"], view.get("first"), view.get("last")), (quantity, first, end))
+        rows = list(zip(view["bytes_of"], view["blocks_of"]))
+        t.equal("values of %s" % (options,), rows, csv_values(report(t, "--format=csv", *options, path)))
+        t.equal("sums of %s" % (options,), (view["bytes"], view["blocks"]), (sum(r[0] for r in rows), sum(r[1] for r in rows)))
+        t.equal("leaves of %s" % (options,), len(set(view["leaf"])), len(rows))
+        if "--thread=threads" not in options:
+            report(t, "--html=" + page, *options, path)
+            t.equal("page of %s" % (options,), embedded(page)["view"], view)
+    t.check("view" not in json.loads(report(t, "--format=json", path)), "without a question there is no answer")
+    both = json.loads(report(t, "--diff", "--format=json", "--at=end", path, path))
+    t.equal("both sides", both["old"]["view"], both["new"]["view"])
+
+
+@test("recording/refused-questions")
+def _(t):
+    """A time beyond the end, and questions that have no meaning: nothing is written."""
+    path = record(t, "mixed", "3", "2000")
+    page = os.path.join(t.subdirectory(), "page.html")
+    for options, word in ((["--at=200%"], b"--at"), (["--at=1000000"], b"--at"), (["--range=0..101%"], b"--range"),
+                          (["--range=50%..40%"], b"--range"), (["--html=" + page, "--at=200%"], b"--at"),
+                          (["--html=" + page, "--match=("], b"--match"), (["--html=" + page, "--thread=1"], b"--thread"),
+                          (["--format=json", "--thread=nobody"], b"nobody")):
+        result = run_report(t, *options, path)
+        t.equal("status and output of %s" % options, (result.status, result.out), (255, b""))
+        t.check(word in result.err, "the message of %s: %s" % (options, result.err.decode()))
+        t.check(not os.path.exists(page), "no page by %s" % options)
+    t.equal("100% is the end", report(t, "--format=csv", "--at=100%", path), report(t, "--format=csv", "--at=end", path))
+    massif = t.file("massif", "desc: x\ncmd: x\ntime_unit: ms\n")
+    result = run_report(t, "--html=" + page, "--at=1", massif)
+    t.equal("a massif file", (result.status, os.path.exists(page)), (255, False))
+
+
+@test("recording/nothing")
+def _(t):
+    """An answer without a path is one line on standard error."""
+    path = record(t, "mixed", "3", "2000")
+    for form, out in (("text", None), ("csv", 1), ("folded", 0), ("json", None), ("speedscope", None), ("pprof", None)):
+        result = run_report(t, "--format=" + form, "--match=^no_such_function$", path)
+        t.equal("status as " + form, result.status, 0)
+        t.equal("message as " + form, result.err.decode(),
+                "ptmem-report: warning: %s: nothing matches --match=^no_such_function$ (live at the peak)\n" % path)
+        if out is not None:
+            t.equal("lines as " + form, len(result.out.splitlines()), out)
+    t.equal("message of what is there", run_report(t, "--match=main", path).err, b"")
+
+
+@test("recording/leaks")
+def _(t):
+    """A leak check is in the text: sums and call sites as targets/leaks.c says."""
+    path = record(t, "leaks", library(t), options=["--leak-check", "--leaks-out=/dev/null", "--ignore-fn=holder"])
+    text = report(t, "--top=1000", path)
+    names = {"definitely lost": "lost", "indirectly lost": "follow", "possibly lost": "inside"}
+    for title, start in names.items():
+        wanted = {name: count for name, of in EXPECTED.items() for kind, count in of.items() if kind == KINDS[start]}
+        table = re.search(r"^%s: [\d,]+ bytes in ([\d,]+) blocks\n.*\n((?:.+\n)+)" % title, text, re.M)
+        rows = re.findall(r"^ *[\d,]+ +([\d,]+) +[\d.]+ %  (\w+) ", table[2], re.M)
+        t.equal(title, {name: int(count) for count, name in rows if name in MAKERS}, wanted)
+        t.equal("sum of what is " + title, int(table[1]), sum(int(count) for count, _ in rows))
+    t.check(re.search(r"^still reachable: [\d,]+ bytes in \d+ blocks$", text, re.M), "what is reachable")
+    t.check("definitely lost" not in report(t, record(t, "leaks", library(t))), "without a check there is no table")
+
+
+@test("recording/options")
+def _(t):
+    """All options are in the recording, those from the environment too."""
+    directory = t.subdirectory()
+    t.run([t.ptmem(), "-q", "--record=r", "--depth=7", "--massif-out-file=/dev/null", "--leaks-out=/dev/null", "--leaks", "--",
+           "/bin/true"], cwd=directory, env={"PTMEM_OPTS": "--max-snapshots=50"})
+    data = json.loads(report(t, "--format=json", os.path.join(directory, "r")))
+    t.equal("options", data["meta"]["options"],
+            "--max-snapshots=50 --quiet --record=r --depth=7 --massif-out-file=/dev/null --leaks-out=/dev/null --leaks")
+
+
+@test("recording/thread-names")
+def _(t):
+    """However short a thread lives, its name is known, and finds what it allocated."""
+    path = record(t, "thread_names", "40")
+    data = json.loads(report(t, "--format=json", path))
+    named = {}
+    for shares in data["leaves"]["threads"]:
+        for thread, _, size in shares:
+            name = data["threads"][thread]["name"]
+            named[name] = named.get(name, 0) + size
+    named.pop("renamed")
+    t.equal("bytes by name", {n: b for n, b in named.items() if b >= 1000}, {"short-%d" % i: 1000 * (i + 1) for i in range(40)})
+    for i in (0, 39):
+        csv = csv_values(report(t, "--format=csv", "--thread=short-%d" % i, path))
+        t.equal("blocks of short-%d" % i, [v for v in csv if v[0] >= 1000], [(1000 * (i + 1), 1)])
+    t.check(("7", "1") in [tuple(map(str, v)) for v in csv_values(report(t, "--format=csv", "--thread=renamed", path))],
+            "the first thread has its last name")
+
+
+@test("recording/unseen-characters")
+def _(t):
+    """Characters that would change how a line looks are shown as what they are."""
+    directory = t.subdirectory()
+    t.run([t.ptmem(), "-q", "--record=r", "--html=page.html", "--massif-out-file=/dev/null", "--", "/bin/true", "a\u202eb\u200bc"],
+          cwd=directory)
+    path = os.path.join(directory, "r")
+    for text in (report(t, path), report(t, "--format=massif", path), report(t, "--format=speedscope", path)):
+        t.check("\u202e" not in text and "\u200b" not in text and "u202Eb" in text, "escaped: " + text[:300])
+    t.equal("in the page", embedded(os.path.join(directory, "page.html"))["meta"]["command"], "/bin/true a\\u202Eb\\u200Bc")
