@@ -25,6 +25,7 @@
 #include "live/sampling.h"
 #include "live/top.h"
 #include "session/file_name.h"
+#include "session/inspect_core.h"
 #include "session/inspect_process.h"
 #include "session/memusage_run.h"
 #include "session/observer.h"
@@ -275,11 +276,14 @@ static int run_target(struct run *run, struct sampling *sampling, int *signal_ou
 	return rc;
 }
 
-/* Inspects running processes without profiling them. */
+/* Inspects running processes, or a core file, without profiling. */
 static int inspect_all(const struct options *o)
 {
+	const char *core = options_core(o), *program = core && o->command ? *o->command : NULL;
 	int status = 0;
 
+	if (core && inspect_core(core, program, o->inspect_out) != 0)
+		status = EXIT_OWN_FAILURE;
 	for (uint32_t i = 0; i < o->pid_count; i++) {
 		enum attach_problem problem = ATTACH_OK;
 		long detail = -1;

@@ -47,6 +47,7 @@ static bool is_on(const struct options *o, const char *name)
 	case SIZE:
 		return *(const uint64_t *)field != 0;
 	case TEXT:
+	case MAY_TEXT:
 		return *(const char *const *)field != NULL;
 	case DECIMAL:
 		return *(const double *)field > 0;
@@ -126,7 +127,6 @@ static const struct need {
 	bool is_valgrinds;        /* its users give it to any tool, and are only warned */
 } needs[] = {
 	{"duration", "pid", false},
-	{"inspect", "pid", false},
 	{"inspect-out", "inspect", false},
 	{"trace-children-skip", "trace-children", true},
 	{"trace-children-skip-by-arg", "trace-children", true},
@@ -382,6 +382,11 @@ static const char *find_contradiction(const struct options *o)
 	if (options_record(o) && (o->pages_as_heap || !o->heap || !(o->trace & heap)))
 		return "--record and --html are about the heap: --pages-as-heap, --heap=no and "
 		       "--trace without heap cannot be used with them";
+	if (options_core(o) && (o->pid_count || (o->command && o->command[1])))
+		return "--inspect=CORE takes the file of the program at most: neither --pid nor "
+		       "arguments";
+	if (o->inspect && !options_core(o) && !o->pid_count)
+		return "--inspect needs --pid, or the name of a core file: --inspect=CORE";
 	if (o->pid_count && o->command)
 		return "--pid and a program cannot be combined";
 	if (o->replay_file && (o->pid_count || o->command))
@@ -390,7 +395,7 @@ static const char *find_contradiction(const struct options *o)
 		return "--replay has events of the heap only: --trace cannot add other sources";
 	if (is_given(o, "log-file") && is_given(o, "log-fd"))
 		return "--log-file and --log-fd cannot be combined";
-	if (!o->pid_count && !o->command && !o->replay_file)
+	if (!o->pid_count && !o->command && !o->replay_file && !o->inspect)
 		return "no program given; see ptmem --help";
 	return NULL;
 }

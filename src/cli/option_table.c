@@ -30,12 +30,15 @@ const struct option_row option_rows[] = {
 	 .value = "PID", .text = "attach to the running process PID; Ctrl-C detaches"},
 	{.name = "duration", .type = DECIMAL, AT(duration), RANGE(0.001, 1e9),
 	 .value = "SECONDS", .text = "with -p: detach after this time"},
-	{.name = "inspect", .type = FLAG, .flags = EVERYDAY, AT(inspect),
-	 .text = "with -p: print what resident memory consists of, and\n"
-		 "why malloc does not return what is free, and end"},
+	{.name = "inspect", .type = MAY_TEXT, .flags = EVERYDAY | NOT_EMPTY, AT(inspect),
+	 .value = "[=CORE]",
+	 .text = "with -p, or of the core file CORE: print what memory\n"
+		 "consists of, and why malloc does not return what is\n"
+		 "free, and end"},
 	{.name = "inspect-out", .type = TEXT, .flags = NOT_EMPTY, AT(inspect_out), .value = "FILE",
 	 .text = "where that goes instead of standard output: JSON if\n"
-		 "FILE ends in .json, else text"},
+		 "FILE ends in .json, the blocks in use if in .csv,\n"
+		 "else text"},
 	{.name = "monitor", .type = NUMBER, AT(monitor_pid), RANGE(1, 4194304),
 	 .value = "PID",
 	 .text = "send COMMAND [FILE] to the ptmem that profiles\nPID; help lists the commands"},
@@ -356,6 +359,7 @@ void options_print_help(FILE *file, enum help_mode mode)
 	fputs("usage: ptmem [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
 	      "       ptmem [OPTION...] -p PID\n"
 	      "       ptmem [OPTION...] --replay=FILE\n"
+	      "       ptmem [OPTION...] --inspect=CORE [PROGRAM]\n"
 	      "       ptmem --monitor=PID COMMAND [FILE]\n"
 	      "Profiles the heap of a program from outside and writes a massif file.\n", file);
 	if (mode == HELP_ALL)

@@ -25,6 +25,7 @@ enum option_type {
 	TEXT,    /* const char * */
 	TEXTS,   /* struct option_strings */
 	SECONDS, /* double; the value may be left out */
+	MAY_TEXT, /* const char *; the value may be left out: "" */
 	PIDS,    /* pid and pid_count */
 	HELP,    /* enum help_mode; the value may be left out */
 };

@@ -148,6 +148,12 @@ static bool parse_set(const struct option_row *row, const char *text, uint32_t *
 	return true;
 }
 
+static bool parse_yes_no(const char *text, bool *out)
+{
+	*out = *text == 'y';
+	return strcmp(text, "yes") == 0 || strcmp(text, "no") == 0;
+}
+
 static bool parse_help(const char *text, enum help_mode *out)
 {
 	*out = text ? HELP_ALL : HELP_EVERYDAY;
@@ -171,8 +177,7 @@ int option_value_set(const struct option_parser *p, const struct option_row *row
 		p->o->log_level = LOG_WARN;
 		break;
 	case YES_NO:
-		is_good = strcmp(text, "yes") == 0 || strcmp(text, "no") == 0;
-		*(bool *)field = *text == 'y';
+		is_good = parse_yes_no(text, field);
 		break;
 	case NUMBER:
 		is_good = parse_number(row, text, &number);
@@ -204,8 +209,9 @@ int option_value_set(const struct option_parser *p, const struct option_row *row
 		is_good = parse_set(row, text, field);
 		break;
 	case TEXT:
-		is_good = *text || !(row->flags & NOT_EMPTY);
-		*(const char **)field = text;
+	case MAY_TEXT:
+		is_good = !text || *text || !(row->flags & NOT_EMPTY);
+		*(const char **)field = text ? text : "";
 		break;
 	case TEXTS:
 		*vec_add((struct option_strings *)field) = text;

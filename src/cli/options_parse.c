@@ -159,7 +159,7 @@ static int parse_long(const struct option_parser *p, const char *arg, const char
 	if (is_help)
 		value = "all";
 	if (!value && row->value && row->type != SAMPLE && row->type != SECONDS &&
-	    row->type != HELP)
+	    row->type != MAY_TEXT && row->type != HELP)
 		return refuse_missing(p, row, arg);
 	int err = apply(p, row, arg, value);
 	return err ? err : is_separate ? 2 : 1;

@@ -127,22 +127,11 @@ static bool is_object(const struct inspect_input *in, const struct map *m)
 	return false;
 }
 
-static bool is_shared_memory(const struct map *m)
-{
-	static const char *const names[] = {"/dev/zero", "/dev/shm/", "/memfd:", "/SYSV",
-					    "[anon_shmem"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strncmp(m->path, names[i], strlen(names[i])) == 0)
-			return true;
-	return !*m->path;
-}
-
 static void name_map(const struct inspect_input *in, const struct map *m, struct span *out)
 {
 	out->row = ROW_ANONYMOUS;
 	if (*m->path == '/' || m->is_shared)
-		out->row = m->is_shared && is_shared_memory(m) ? ROW_SHARED : ROW_FILE;
+		out->row = m->is_shared && map_has_no_file(m) ? ROW_SHARED : ROW_FILE;
 	else if (map_is_main_stack(m))
 		out->row = ROW_STACK_BEYOND;
 	else if (strncmp(m->path, "[v", 2) == 0) /* vdso, vvar, vsyscall */
@@ -237,6 +226,23 @@ void inspect_run(const struct inspect_input *in, struct inspect_report *out)
 	glibc_lists_deinit(&n.lists);
 	glibc_deinit(&n.glibc);
 	memory_deinit(&n.memory);
+}
+
+void inspect_add_segment(struct inspect_input *in, taddr_t start, taddr_t end)
+{
+	const struct maps *maps = &in->resident.maps;
+	struct inspect_segment s = {ROUND_DOWN(start, PAGE), ROUND_UP(end, PAGE), false};
+	size_t at = vec_search(&in->segments, e, e->start < s.start);
+
+	for (size_t i = vec_search(&maps->list, e, e->end <= s.start); i < maps->list.count; i++) {
+		if (maps->list.data[i].start >= s.end)
+			break;
+		s.is_write |= maps->list.data[i].is_write;
+	}
+	(void)vec_add(&in->segments);
+	memmove(&in->segments.data[at + 1], &in->segments.data[at],
+		(in->segments.count - 1 - at) * sizeof(s));
+	in->segments.data[at] = s;
 }
 
 void inspect_report_deinit(struct inspect_report *r)

@@ -25,7 +25,7 @@ struct inspect_input {
 	struct resident resident;
 	struct memory_source source;
 	VEC(struct glibc_thread) threads;       /* the main one is the first */
-	VEC(struct inspect_segment) segments;
+	VEC(struct inspect_segment) segments;   /* ascending */
 	VEC(struct glibc_range) profiler;       /* mapped by ptmem */
 	heap_block_fn *block;                   /* NULL = not wanted */
 	void *block_ctx;
@@ -44,6 +44,9 @@ struct inspect_report {
 	int64_t differing;                      /* as struct resident has it */
 	uint64_t bytes_read;
 };
+
+/* Adds the segment [@start, @end); in->resident is there. */
+void inspect_add_segment(struct inspect_input *in, taddr_t start, taddr_t end);
 
 /* The parts of @in are the caller's to free, with inspect_input_deinit. */
 void inspect_run(const struct inspect_input *in, struct inspect_report *out);

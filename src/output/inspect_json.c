@@ -26,12 +26,31 @@ static void put_bytes(FILE *f, const char *name, struct inspect_bytes b)
 		b.resident, b.swapped);
 }
 
+/* What a process has instead: the counters of the kernel. */
+static void put_core(FILE *f, const struct inspect_core_title *c)
+{
+	fputs(",\n  \"core\": {\"file\": ", f);
+	put_string(f, c->path);
+	fprintf(f, ", \"bytes\": %" PRIu64 ", \"zeros\": %" PRIu64 ", \"left_out\": %" PRIu64
+		   ", \"missing_files\": %u}",
+		c->bytes, c->zeros, c->left_out, c->missing_files);
+}
+
+static void put_counters(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
+{
+	fprintf(f, ",\n  \"VmRSS\": %" PRIu64 ", \"VmSwap\": %" PRIu64 ", \"differing\": %" PRId64,
+		t->rss, t->swap, r->differing);
+}
+
 static void put_rows(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
 {
 	fputs("  ", f);
 	put_bytes(f, "memory", r->all);
-	fprintf(f, ",\n  \"VmRSS\": %" PRIu64 ", \"VmSwap\": %" PRIu64 ", \"differing\": %" PRId64
-		   ",\n  \"rows\": {", t->rss, t->swap, r->differing);
+	if (t->core)
+		put_core(f, t->core);
+	else
+		put_counters(f, t, r);
+	fputs(",\n  \"rows\": {", f);
 	for (size_t i = 0; i < ROW_COUNT; i++) {
 		fputs(i ? ",\n    " : "\n    ", f);
 		put_bytes(f, inspect_row_name[i], r->row[i]);

@@ -6,6 +6,14 @@
 
 #include "inspect/inspect.h"
 
+/* Of a core file: it does not say what was resident or swapped out. */
+struct inspect_core_title {
+	const char *path;
+	uint64_t bytes;            /* of memory in it; those in pages of zeros are in no row */
+	uint64_t zeros, left_out;  /* in pages of zeros; mapped, but not in the file */
+	uint32_t missing_files;    /* of the program and libraries */
+};
+
 struct inspect_title {
 	uint32_t pid;
 	const char *command;
@@ -15,6 +23,7 @@ struct inspect_title {
 	uint32_t inside;           /* threads that stayed in the middle of malloc */
 	uint32_t moments;          /* in which those that were in it ran to leave it */
 	uint64_t stopped_ns;       /* during that */
+	const struct inspect_core_title *core; /* NULL = of a process */
 };
 
 void inspect_report_print(FILE *file, const struct inspect_title *t,
@@ -22,7 +31,7 @@ void inspect_report_print(FILE *file, const struct inspect_title *t,
 
 /*
  * One object. Bytes; "resident" and "swapped" of rows add up to those of "memory". Pages are those
- * that are resident or swapped out.
+ * that are resident or swapped out; of a core file, those in it that do not hold only zeros.
  */
 void inspect_report_write_json(FILE *file, const struct inspect_title *t,
 			       const struct inspect_report *r);

@@ -25,8 +25,11 @@ static void print_summary(FILE *f, const struct inspect_title *t, const struct i
 	uint64_t used = r->row[ROW_LIVE].resident + r->row[ROW_MMAPPED].resident;
 	uint64_t empty = inspect_free_bytes(r).resident;
 
+	if (t->core)
+		fprintf(f, "%s, core of ", t->core->path);
 	fprintf(f, "process %u, %s\n", t->pid, t->command);
-	fprintf(f, "%s resident", amount_bytes((double)r->all.resident, all));
+	fprintf(f, "%s %s", amount_bytes((double)r->all.resident, all),
+		t->core ? "in the core, pages of zeros not counted" : "resident");
 	if (!t->has_malloc) {
 		fputs("; its malloc has not been used, or is not glibc's\n", f);
 		return;
@@ -52,13 +55,26 @@ static void print_row(FILE *f, const struct inspect_report *r, struct inspect_by
 	fprintf(f, "  %s\n", text);
 }
 
-static void print_rows(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
+static void print_core_rows(FILE *f, const struct inspect_core_title *c,
+			    const struct inspect_report *r)
 {
-	fprintf(f, "\n%18s %7s%s  what\n", "resident bytes", "",
-		r->all.swapped ? "      swapped bytes" : "");
-	for (size_t i = 0; i < ROW_COUNT; i++)
-		if (r->row[i].resident || r->row[i].swapped)
-			print_row(f, r, r->row[i], inspect_row_text[i]);
+	char bytes[AMOUNT_SIZE];
+
+	print_row(f, r, r->all, "sum of the rows");
+	fprintf(f, "%18s          pages of zeros: touched or not, the core does not say\n",
+		amount_commas(c->zeros, bytes));
+	fprintf(f, "%18s          all: memory in the core\n", amount_commas(c->bytes, bytes));
+	fprintf(f, "(not in the core: %s bytes of mappings, mostly code and files that were not "
+		   "changed; and which pages were resident or swapped out)\n",
+		amount_commas(c->left_out, bytes));
+	if (c->missing_files)
+		fprintf(f, "(%u of the program and libraries are not there, or are others now: "
+			   "--verbose names them)\n", c->missing_files);
+}
+
+static void print_process_rows(FILE *f, const struct inspect_title *t,
+			       const struct inspect_report *r)
+{
 	print_row(f, r, r->all, "all: VmRSS");
 	if (t->rss != r->all.resident)
 		fprintf(f, "(/proc/%u/status says %llu kB: the kernel's counters lag behind, these "
@@ -66,6 +82,19 @@ static void print_rows(FILE *f, const struct inspect_title *t, const struct insp
 	if (r->differing)
 		fprintf(f, "(%lld bytes changed from outside while they were counted)\n",
 			(long long)r->differing);
+}
+
+static void print_rows(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
+{
+	fprintf(f, "\n%18s %7s%s  what\n", t->core ? "bytes in the core" : "resident bytes", "",
+		r->all.swapped ? "      swapped bytes" : "");
+	for (size_t i = 0; i < ROW_COUNT; i++)
+		if (r->row[i].resident || r->row[i].swapped)
+			print_row(f, r, r->row[i], inspect_row_text[i]);
+	if (t->core)
+		print_core_rows(f, t->core, r);
+	else
+		print_process_rows(f, t, r);
 }
 
 /* -- arenas -- */
@@ -253,6 +282,8 @@ void inspect_report_print(FILE *f, const struct inspect_title *t, const struct i
 		print_advice(f, r);
 		print_doubts(f, t, r);
 	}
+	if (t->core)
+		return;
 	fprintf(f, "\nstopped for %.1f ms", (double)t->stopped_ns / 1e6);
 	if (t->moments)
 		fprintf(f, ", in which threads left malloc in %u step%s", t->moments,

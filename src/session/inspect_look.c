@@ -123,26 +123,6 @@ static void gather_memory(void *ctx, const taddr_t *addr, size_t count, size_t e
 	}
 }
 
-static bool has_writable(const struct maps *maps, taddr_t start, taddr_t end)
-{
-	for (size_t i = vec_search(&maps->list, e, e->end <= start); i < maps->list.count; i++) {
-		const struct map *m = &maps->list.data[i];
-
-		if (m->start >= end)
-			return false;
-		if (m->is_write)
-			return true;
-	}
-	return false;
-}
-
-static int compare_segments(const void *a, const void *b)
-{
-	const struct inspect_segment *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 static void add_segments(const struct address_space *s, struct inspect_input *in)
 {
 	for (size_t i = 0; i < s->modules.count; i++) {
@@ -150,17 +130,11 @@ static void add_segments(const struct address_space *s, struct inspect_input *in
 
 		for (size_t k = 0; m->file && !m->is_vdso && k < m->file->segment_count; k++) {
 			const struct elf_segment *g = &m->file->segment[k];
-			taddr_t start = ROUND_DOWN(m->bias + g->vaddr, (taddr_t)PAGE_SIZE_MIN);
-			taddr_t end = ROUND_UP(m->bias + g->vaddr + g->memsz,
-					       (taddr_t)PAGE_SIZE_MIN);
 
-			*vec_add(&in->segments) = (struct inspect_segment){
-				start, end, has_writable(&in->resident.maps, start, end)};
+			inspect_add_segment(in, m->bias + g->vaddr,
+					    m->bias + g->vaddr + g->memsz);
 		}
 	}
-	if (in->segments.count > 1)
-		qsort(in->segments.data, in->segments.count, sizeof(*in->segments.data),
-		      compare_segments);
 }
 
 static void add_own(const struct address_space *s, struct inspect_input *in)

@@ -18,6 +18,8 @@
 struct look {
 	struct target *target;
 	struct inspect_look result;
+	bool wants_blocks;
+	struct inspect_blocks blocks;
 	int rc;
 	uint64_t stopped_ns;
 };
@@ -26,7 +28,8 @@ static void look_at(void *ctx, struct address_space *s)
 {
 	struct look *l = ctx;
 
-	l->rc = inspect_look(l->target, s, NULL, NULL, &l->result);
+	l->rc = inspect_look(l->target, s, l->wants_blocks ? inspect_blocks_add : NULL, &l->blocks,
+			     &l->result);
 }
 
 static int look_at_process(struct look *l, pid_t pid, enum attach_problem *problem_out,
@@ -49,7 +52,7 @@ static int look_at_process(struct look *l, pid_t pid, enum attach_problem *probl
 	return rc != 0 ? rc : l->rc;
 }
 
-static int report(pid_t pid, const char *path, const struct look *l)
+static int report(pid_t pid, const char *path, struct look *l)
 {
 	_cleanup_free_ char *why = inspect_title_refusal((uint32_t)pid, &l->result);
 	_cleanup_free_ char *command = exec_info_command(pid, false);
@@ -61,7 +64,7 @@ static int report(pid_t pid, const char *path, const struct look *l)
 	}
 	inspect_title_init(&title, (uint32_t)pid, command ? command : "", &l->result);
 	title.stopped_ns = l->stopped_ns;
-	int rc = inspect_title_write(path ? path : "-", &title, &l->result.report);
+	int rc = inspect_title_write(path ? path : "-", &title, &l->result.report, &l->blocks);
 
 	if (rc != 0)
 		log_error("cannot write %s: %s", path ? path : "standard output", strerror(-rc));
@@ -71,7 +74,7 @@ static int report(pid_t pid, const char *path, const struct look *l)
 int inspect_process(pid_t pid, const char *path, enum attach_problem *problem_out,
 		    long *detail_out)
 {
-	struct look l = {0};
+	struct look l = {.wants_blocks = path && inspect_title_wants_blocks(path)};
 	int rc = look_at_process(&l, pid, problem_out, detail_out);
 
 	if (rc == 0) {
@@ -80,5 +83,6 @@ int inspect_process(pid_t pid, const char *path, enum attach_problem *problem_ou
 	} else if (*problem_out == ATTACH_OK) {
 		log_error("process %d: its memory cannot be read: %s", (int)pid, strerror(-rc));
 	}
+	vec_deinit(&l.blocks.list);
 	return rc;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "output/inspect_blocks.h"
 #include "output/inspect_report.h"
 #include "output/writer.h"
 #include "session/inspect_look.h"
@@ -17,36 +18,19 @@
 
 #define SHOWN 20u
 
-struct checked_block {
-	taddr_t addr;
-	uint64_t size;
-};
-struct block_list {
-	VEC(struct checked_block) list;
-};
-
 struct question {
 	struct session *session;
 	struct inspect_look look;
-	struct block_list *found;   /* NULL = not wanted */
-	struct block_list *counted;
+	struct inspect_blocks *found;   /* NULL = not wanted */
+	struct inspect_blocks *counted;
 	int rc;
 };
 
 /* -- both -- */
 
-static void add_found(void *ctx, taddr_t addr, uint64_t usable)
-{
-	struct block_list *l = ctx;
-
-	*vec_add(&l->list) = (struct checked_block){addr, usable};
-}
-
 static int add_counted(void *ctx, const struct block *b)
 {
-	struct block_list *l = ctx;
-
-	*vec_add(&l->list) = (struct checked_block){b->addr, b->size};
+	inspect_blocks_add(ctx, b->addr, b->size);
 	return 0;
 }
 
@@ -56,8 +40,8 @@ static void look(void *ctx, struct address_space *space)
 
 	if (space->user != q->session)
 		return;
-	q->rc = inspect_look(q->session->run->target, space, q->found ? add_found : NULL, q->found,
-			     &q->look);
+	q->rc = inspect_look(q->session->run->target, space,
+			     q->found ? inspect_blocks_add : NULL, q->found, &q->look);
 	if (q->rc != 0 || !q->counted)
 		return;
 	profile_each_block(q->session->profile, add_counted, q->counted);
@@ -91,37 +75,31 @@ static int ask(struct question *q, uint64_t *stopped_out, FILE *file)
 
 int inspect_session_write(struct session *s, const char *path, FILE *file)
 {
+	struct inspect_blocks blocks = {0};
 	struct question q = {.session = s};
 	struct inspect_title title;
 	uint64_t stopped_ns;
-	int rc = ask(&q, &stopped_ns, file);
+	int rc;
 
-	if (rc != 0)
+	if (path && inspect_title_wants_blocks(path))
+		q.found = &blocks;
+	rc = ask(&q, &stopped_ns, file);
+	if (rc != 0) {
+		vec_deinit(&blocks.list);
 		return rc;
+	}
 	inspect_title_init(&title, s->pid, s->command, &q.look);
 	title.stopped_ns = stopped_ns;
 	if (path)
-		rc = inspect_title_write(path, &title, &q.look.report);
+		rc = inspect_title_write(path, &title, &q.look.report, &blocks);
 	else
 		inspect_report_print(file, &title, &q.look.report);
+	vec_deinit(&blocks.list);
 	inspect_look_deinit(&q.look);
 	return rc;
 }
 
 /* -- the comparison -- */
-
-static int compare_blocks(const void *a, const void *b)
-{
-	const struct checked_block *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
-
-static void sort_blocks(struct block_list *l)
-{
-	if (l->list.count > 1)
-		qsort(l->list.data, l->list.count, sizeof(*l->list.data), compare_blocks);
-}
 
 /*
  * What malloc gives for @size, or up to 32 bytes more where a rest would have been too small for a
@@ -140,20 +118,20 @@ struct differences {
 };
 
 static void show(struct differences *d, uint64_t *count, const char *what,
-		 const struct checked_block *b)
+		 const struct inspect_block *b)
 {
 	if (++*count <= SHOWN)
 		fprintf(d->file, "%s: %#llx, %llu bytes\n", what, (unsigned long long)b->addr,
 			(unsigned long long)b->size);
 }
 
-static void compare(const struct block_list *counted, const struct block_list *found,
+static void compare(const struct inspect_blocks *counted, const struct inspect_blocks *found,
 		    struct differences *d)
 {
 	size_t i = 0, k = 0;
 
 	while (i < counted->list.count || k < found->list.count) {
-		const struct checked_block *c = &counted->list.data[i], *f = &found->list.data[k];
+		const struct inspect_block *c = &counted->list.data[i], *f = &found->list.data[k];
 
 		if (k == found->list.count || (i < counted->list.count && c->addr < f->addr)) {
 			show(d, &d->counted, "only counted", c);
@@ -173,15 +151,15 @@ static void compare(const struct block_list *counted, const struct block_list *f
 
 int inspect_session_check(struct session *s, FILE *file)
 {
-	struct block_list found = {0}, counted = {0};
+	struct inspect_blocks found = {0}, counted = {0};
 	struct question q = {.session = s, .found = &found, .counted = &counted};
 	struct differences d = {.file = file};
 	uint64_t stopped_ns;
 	int rc = ask(&q, &stopped_ns, file);
 
 	if (rc == 0) {
-		sort_blocks(&found);
-		sort_blocks(&counted);
+		inspect_blocks_sort(&found);
+		inspect_blocks_sort(&counted);
 		compare(&counted, &found, &d);
 		fprintf(file, "common %llu, only counted %llu, only in the heap %llu, of another "
 			      "size %llu; threads in malloc %u after %u moments; consistent %d\n",

@@ -40,8 +40,13 @@ static bool ends_in(const char *text, const char *end)
 	return n >= k && strcmp(text + n - k, end) == 0;
 }
 
+bool inspect_title_wants_blocks(const char *path)
+{
+	return ends_in(path, ".csv");
+}
+
 int inspect_title_write(const char *path, const struct inspect_title *t,
-			const struct inspect_report *r)
+			const struct inspect_report *r, struct inspect_blocks *blocks)
 {
 	struct outfile out;
 	int rc = outfile_open(path, &out);
@@ -50,6 +55,8 @@ int inspect_title_write(const char *path, const struct inspect_title *t,
 		return rc;
 	if (ends_in(path, ".json"))
 		inspect_report_write_json(out.file, t, r);
+	else if (inspect_title_wants_blocks(path))
+		inspect_blocks_write(out.file, blocks);
 	else
 		inspect_report_print(out.file, t, r);
 	return outfile_commit(&out);

@@ -2,6 +2,7 @@
 #ifndef PTMEM_INSPECT_TITLE_H
 #define PTMEM_INSPECT_TITLE_H
 
+#include "output/inspect_blocks.h"
 #include "output/inspect_report.h"
 
 struct inspect_look;
@@ -16,8 +17,14 @@ void inspect_title_init(struct inspect_title *out, uint32_t pid, const char *com
  */
 char *inspect_title_refusal(uint32_t pid, const struct inspect_look *look);
 
-/* To @path, "-" is standard output: JSON if it ends in .json, else text. 0 or -errno. */
+/* Whether inspect_title_write writes the blocks in use to a file of that name. */
+bool inspect_title_wants_blocks(const char *path);
+
+/*
+ * To @path, "-" is standard output: JSON if it ends in .json, @blocks if in .csv, else text. 0 or
+ * -errno.
+ */
 int inspect_title_write(const char *path, const struct inspect_title *t,
-			const struct inspect_report *r);
+			const struct inspect_report *r, struct inspect_blocks *blocks);
 
 #endif

@@ -43,6 +43,11 @@ uint32_t options_sources(const struct options *o)
 	return o->trace | (o->pages_as_heap ? 1u << SOURCE_HEAP : 0);
 }
 
+const char *options_core(const struct options *o)
+{
+	return o->inspect && *o->inspect ? o->inspect : NULL;
+}
+
 bool options_name_pid(const struct options *o, uint32_t pid)
 {
 	for (uint32_t i = 0; i < o->pid_count; i++) {

@@ -39,7 +39,8 @@ struct options {
 	uint32_t trace;           /* bits 1 << enum source_kind */
 	/* --monitor: send `command` to that ptmem; 0 = no */
 	uint32_t monitor_pid;
-	bool inspect;             /* of pid: reported, not profiled */
+	/* reported, not profiled: "" = the processes pid; else a core file; NULL = no */
+	const char *inspect;
 	const char *inspect_out;  /* NULL = standard output */
 	double duration;          /* seconds until detach; 0 = no limit */
 	bool trace_children;      /* profile executed programs, too */
@@ -143,6 +144,8 @@ bool options_write_massif(const struct options *o);
 bool options_profile_stacks(const struct options *o);
 /* What is traced: bits 1 << enum source_kind. --pages-as-heap is the heap's. */
 uint32_t options_sources(const struct options *o);
+/* The core file that is reported; NULL = none. */
+const char *options_core(const struct options *o);
 /* Whether ptmem attached to process @pid by -p. */
 bool options_name_pid(const struct options *o, uint32_t pid);
 

@@ -208,7 +208,7 @@ for _name, _file in ALLOCATORS.items():
 
 @test("inspect/errors")
 def errors(t):
-    for options, words in ((["--inspect", "true"], b"--inspect needs --pid"),
+    for options, words in ((["--inspect", "true"], b"--inspect needs --pid, or the name of a core file"),
                            (["--inspect-out=x", "-p", "1"], b"--inspect-out needs --inspect"),
                            (["--inspect", "-p", "4194000"], b"no such process")):
         result = t.run([t.ptmem(), *options])

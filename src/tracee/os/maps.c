@@ -149,6 +149,17 @@ bool map_is_main_stack(const struct map *m)
 	return strcmp(m->path, MAIN_STACK) == 0;
 }
 
+bool map_has_no_file(const struct map *m)
+{
+	static const char *const names[] = {"/dev/zero", "/dev/shm/", "/memfd:", "/SYSV",
+					    "[anon_shmem"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strncmp(m->path, names[i], strlen(names[i])) == 0)
+			return true;
+	return !*m->path;
+}
+
 const struct map *maps_find(const struct maps *m, taddr_t addr)
 {
 	size_t i = vec_search(&m->list, e, e->end <= addr);

@@ -49,6 +49,9 @@ void maps_deinit(struct maps *m);
 /* Whether it is the stack of the main thread, which grows. */
 bool map_is_main_stack(const struct map *m);
 
+/* Whether its name is none of a file's, or one that shared memory has. */
+bool map_has_no_file(const struct map *m);
+
 /* The map that holds @addr, or NULL. */
 const struct map *maps_find(const struct maps *m, taddr_t addr);
 

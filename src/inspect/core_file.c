@@ -1,0 +1,268 @@
+/*
+ * The headers of the file. A core with 65,535 parts or more has their number in the first section
+ * header (elf(5), PN_XNUM).
+ */
+#include "inspect/core_file.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "inspect/core_notes.h"
+
+#define PARTS_MAX (1u << 22)
+#define NOTES_MAX (UINT64_C(256) << 20)
+
+static int fail(int rc, char *why, char **why_out)
+{
+	*why_out = why;
+	return rc;
+}
+
+static bool read_at(const struct core_file *c, uint64_t offset, void *buf, uint64_t size)
+{
+	return offset <= c->size && size <= c->size - offset &&
+	       pread(c->fd, buf, size, (off_t)offset) == (ssize_t)size;
+}
+
+/* -- what kind of file it is -- */
+
+static const struct {
+	const char *bytes, *name;
+} packings[] = {
+	{"\x1f\x8b", "gzip"}, {"\x28\xb5\x2f\xfd", "zstd"}, {"\xfd" "7zXZ", "xz"},
+	{"\x04\x22\x4d\x18", "lz4"}, {"BZh", "bzip2"},
+};
+
+static char *explain_bytes(const uint8_t *bytes)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(packings); i++)
+		if (memcmp(bytes, packings[i].bytes, strlen(packings[i].bytes)) == 0)
+			return xasprintf("is compressed (%s): decompress it first",
+					 packings[i].name);
+	return xstrdup("is not a core file");
+}
+
+static int check_header(const Elf64_Ehdr *h, char **why_out)
+{
+	if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)
+		return fail(-EINVAL, explain_bytes(h->e_ident), why_out);
+	if (h->e_ident[EI_CLASS] != arch_native->elf_class)
+		return fail(-EINVAL, xstrdup("is of a 32-bit program: only cores of 64-bit "
+					     "programs can be read"), why_out);
+	if (h->e_ident[EI_DATA] != ELFDATA2LSB || h->e_machine != arch_native->elf_machine)
+		return fail(-EINVAL, xasprintf("is of another CPU (ELF machine %u): this ptmem "
+					       "reads cores of %s", h->e_machine,
+					       arch_native->name), why_out);
+	if (h->e_type != ET_CORE)
+		return fail(-EINVAL, xstrdup("is a program or library, not a core file"), why_out);
+	if (h->e_phentsize != sizeof(Elf64_Phdr))
+		return fail(-EINVAL, xstrdup("is corrupt: its program headers are of an unknown "
+					     "size"), why_out);
+	return 0;
+}
+
+/* -- program headers -- */
+
+static uint64_t count_headers(const struct core_file *c, const Elf64_Ehdr *h)
+{
+	Elf64_Shdr first;
+
+	if (h->e_phnum != PN_XNUM)
+		return h->e_phnum;
+	return read_at(c, h->e_shoff, &first, sizeof(first)) ? first.sh_info : 0;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+	const struct core_part *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static bool add_part(struct core_file *c, const Elf64_Phdr *h)
+{
+	struct core_part p = {.start = h->p_vaddr, .offset = h->p_offset, .filled = h->p_filesz,
+			      .flags = h->p_flags};
+
+	if (h->p_memsz == 0)
+		return true;
+	if (__builtin_add_overflow(h->p_vaddr, h->p_memsz, &p.end) || p.filled > h->p_memsz ||
+	    p.start % PAGE_SIZE_MIN || p.end % PAGE_SIZE_MIN || p.filled % PAGE_SIZE_MIN)
+		return false;
+	*vec_add(&c->parts) = p;
+	return true;
+}
+
+static bool sort_parts(struct core_file *c)
+{
+	if (c->parts.count > 1)
+		qsort(c->parts.data, c->parts.count, sizeof(*c->parts.data), compare_parts);
+	for (size_t i = 1; i < c->parts.count; i++)
+		if (c->parts.data[i].start < c->parts.data[i - 1].end)
+			return false;
+	return c->parts.count > 0;
+}
+
+/* Bytes of [@offset, @offset + @size) that are behind the end of the file. */
+static uint64_t count_missing(const struct core_file *c, uint64_t offset, uint64_t size)
+{
+	uint64_t there = offset < c->size ? c->size - offset : 0;
+
+	return size > there ? size - there : 0;
+}
+
+static int take_headers(struct core_file *c, const Elf64_Phdr *list, uint64_t count, char **why_out)
+{
+	uint64_t missing = 0, memory = 0;
+	bool is_good = true;
+
+	for (uint64_t i = 0; i < count; i++) {
+		const Elf64_Phdr *h = &list[i];
+
+		if (h->p_type == PT_LOAD)
+			is_good &= add_part(c, h);
+		if (h->p_type != PT_LOAD && h->p_type != PT_NOTE)
+			continue;
+		memory += MIN(h->p_filesz, UINT64_MAX - memory);
+		missing += MIN(count_missing(c, h->p_offset, h->p_filesz), UINT64_MAX - missing);
+	}
+	if (missing > 0)
+		return fail(-EINVAL, xasprintf("is truncated: %llu of %llu bytes are missing",
+					       (unsigned long long)missing,
+					       (unsigned long long)memory), why_out);
+	if (!is_good || !sort_parts(c))
+		return fail(-EINVAL, xstrdup("is corrupt: its program headers contradict each "
+					     "other"), why_out);
+	return 0;
+}
+
+static void read_notes(struct core_file *c, const Elf64_Phdr *h)
+{
+	if (h->p_filesz > NOTES_MAX)
+		return;
+	_cleanup_free_ uint8_t *notes = xmalloc(h->p_filesz + 1);
+
+	if (read_at(c, h->p_offset, notes, h->p_filesz))
+		core_notes_read(notes, h->p_filesz, c);
+}
+
+/* The thread that crashed is the first in the file. */
+static void put_main_first(struct core_file *c)
+{
+	for (size_t i = 1; i < c->threads.count; i++) {
+		struct core_thread th = c->threads.data[i];
+
+		if (th.tid != c->pid)
+			continue;
+		c->threads.data[i] = c->threads.data[0];
+		c->threads.data[0] = th;
+		return;
+	}
+}
+
+static int read_all(struct core_file *c, char **why_out)
+{
+	Elf64_Ehdr h = {0};
+	uint8_t *bytes = (uint8_t *)&h;
+
+	if (pread(c->fd, bytes, sizeof(h), 0) < (ssize_t)sizeof(h))
+		return fail(-EINVAL, c->size ? explain_bytes(bytes) : xstrdup("is empty"), why_out);
+	int rc = check_header(&h, why_out);
+	uint64_t count = rc == 0 ? count_headers(c, &h) : 0;
+
+	if (rc != 0)
+		return rc;
+	if (count == 0 || count > PARTS_MAX)
+		return fail(-EINVAL, xstrdup("is corrupt: it has no program headers"), why_out);
+	_cleanup_free_ Elf64_Phdr *list = xcalloc(count, sizeof(*list));
+
+	if (!read_at(c, h.e_phoff, list, count * sizeof(*list)))
+		return fail(-EINVAL, xstrdup("is truncated: it ends within its program headers"),
+			    why_out);
+	rc = take_headers(c, list, count, why_out);
+	for (uint64_t i = 0; i < count && rc == 0; i++)
+		if (list[i].p_type == PT_NOTE)
+			read_notes(c, &list[i]);
+	if (rc == 0 && c->threads.count == 0)
+		return fail(-EINVAL, xstrdup("is corrupt: it has no registers of any thread"),
+			    why_out);
+	return rc;
+}
+
+int core_file_open(const char *path, struct core_file *out, char **why_out)
+{
+	struct core_file c = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+	struct stat st;
+
+	if (c.fd < 0 || fstat(c.fd, &st) != 0) {
+		int rc = -errno;
+
+		core_file_close(&c);
+		return fail(rc, xstrdup(strerror(-rc)), why_out);
+	}
+	c.size = (uint64_t)st.st_size;
+	int rc = S_ISREG(st.st_mode) ? read_all(&c, why_out)
+				     : fail(-EINVAL, xstrdup("is not a regular file"), why_out);
+
+	if (rc != 0) {
+		core_file_close(&c);
+		return rc;
+	}
+	if (!c.command) {
+		c.command = xstrdup("");
+		c.pid = c.threads.data[0].tid;
+	}
+	put_main_first(&c);
+	*out = c;
+	return 0;
+}
+
+void core_file_close(struct core_file *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	for (size_t i = 0; i < c->files.count; i++)
+		free(c->files.data[i].path);
+	vec_deinit(&c->files);
+	vec_deinit(&c->parts);
+	vec_deinit(&c->threads);
+	free(c->command);
+}
+
+/* The part that holds @addr, or NULL. */
+static const struct core_part *find_part(const struct core_file *c, taddr_t addr)
+{
+	size_t i = vec_search(&c->parts, e, e->end <= addr);
+
+	return i < c->parts.count && c->parts.data[i].start <= addr ? &c->parts.data[i] : NULL;
+}
+
+ssize_t core_file_read(const struct core_file *c, taddr_t addr, void *buf, size_t size)
+{
+	const struct core_part *p = find_part(c, addr);
+
+	if (!p || addr - p->start >= p->filled)
+		return -1;
+	size = MIN(size, p->filled - (addr - p->start));
+	return pread(c->fd, buf, size, (off_t)(p->offset + (addr - p->start)));
+}
+
+bool core_file_read_all(const struct core_file *c, taddr_t addr, void *buf, size_t size)
+{
+	for (char *to = buf; size > 0;) {
+		ssize_t n = core_file_read(c, addr, to, size);
+
+		if (n <= 0)
+			return false;
+		to += n;
+		addr += (taddr_t)n;
+		size -= (size_t)n;
+	}
+	return true;
+}

@@ -1,0 +1,227 @@
+"""--inspect of core files: the same blocks as in the process, address by address; rows that add up to what is in the file;
+cores that cannot be read, and mutations of those that can."""
+
+import glob
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import struct
+
+from harness import Fail, Skip, test
+from test_inspect import VARIANTS, Inspected
+
+PAGE = 4096
+
+
+def report(t, what, name):
+    """What --inspect writes to a file of that name, @what being its options."""
+    path = os.path.join(t.subdirectory(), name)
+    result = t.run([t.ptmem(), *what, "--inspect-out=" + path])
+    if result.status != 0:
+        raise Fail("status %d: %s" % (result.status, result.err.decode()))
+    t.equal("messages", result.err, b"")
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+class Process:
+    """targets/inspected, and what --inspect says of it."""
+
+    def __init__(self, t, variant="gcc-O2-pie", **how):
+        self.t, self.program = t, Inspected(t, variant, **how)
+        own = ["--inspect", "-p", str(self.program.process.pid)]
+        self.blocks, self.json = report(t, own, "live.csv"), json.loads(report(t, own, "live.json"))
+
+    def gcore(self):
+        t, pid = self.t, self.program.process.pid
+        name = os.path.join(t.subdirectory(), "core")
+        result = t.run([t.program("gcore"), "-o", name, str(pid)])
+        path = "%s.%d" % (name, pid)
+        if result.status != 0 or not os.path.exists(path):
+            raise Fail("gcore: status %d: %s" % (result.status, result.err.decode()))
+        return path
+
+
+def memory_parts(path):
+    """The program headers of type PT_LOAD: (address, bytes in the file, bytes in memory, offset)."""
+    with open(path, "rb") as file:
+        head = file.read(64)
+        start, = struct.unpack_from("<Q", head, 32)
+        count, = struct.unpack_from("<H", head, 56)
+        file.seek(start)
+        headers = [struct.unpack("<IIQQQQQQ", file.read(56)) for _ in range(count)]
+    return [(h[3], h[5], h[6], h[2]) for h in headers if h[0] == 1]
+
+
+def count_memory(path):
+    """Bytes of memory in the file, and those of them in pages of zeros."""
+    size = zeros = 0
+    with open(path, "rb") as file:
+        for _, filled, _, offset in memory_parts(path):
+            file.seek(offset)
+            size += filled
+            zeros += sum(PAGE for _ in range(filled // PAGE) if not any(file.read(PAGE)))
+    return size, zeros
+
+
+def check_core(t, process, path):
+    t.equal("blocks", report(t, ["--inspect=" + path], "core.csv"), process.blocks)
+    t.check(process.blocks.count("\n") > 300, "few blocks")
+    got, live = json.loads(report(t, ["--inspect=" + path], "core.json")), process.json
+    t.equal("sum of the rows", sum(row["resident"] for row in got["rows"].values()), got["memory"]["resident"])
+    size, zeros = count_memory(path)
+    t.equal("bytes in the core", got["core"]["bytes"], size)
+    t.equal("bytes in pages of zeros", got["core"]["zeros"], zeros)
+    t.equal("the rows", got["memory"]["resident"], size - zeros)
+    t.equal("what is not in the core", got["core"]["left_out"] > 0, True)
+    for name in ("pid", "malloc", "arenas", "sizes", "advice", "mmapped_blocks", "mmapped_complete", "threads",
+                 "thread_caches", "inside_malloc", "broken_lists", "unlisted", "broken_heaps"):
+        t.equal(name, got[name], live[name])
+    # all that the process itself has written
+    for name in ("live", "mmapped", "tcache", "fastbins", "unsorted", "bins", "top", "allocator", "stacks",
+                 "stacks_beyond", "tls"):
+        t.equal("row " + name, got["rows"][name], live["rows"][name])
+
+
+for _variant in VARIANTS:
+    @test("inspect/core/gcore/" + _variant)
+    def _(t, variant=_variant):
+        process = Process(t, variant)
+        path = process.gcore()
+        check_core(t, process, path)
+        process.program.end()
+        os.remove(path)
+
+
+@test("inspect/core/kernel")
+def kernel(t):
+    """As the kernel writes it when a signal kills the program."""
+    with open("/proc/sys/kernel/core_pattern", encoding="ascii") as file:
+        pattern = file.read().strip()
+    if pattern.startswith("|") or "/" in pattern:
+        raise Skip("kernel.core_pattern sends cores elsewhere: " + pattern)
+    cwd = t.subdirectory()
+    process = Process(t, cwd=cwd)
+    pid = process.program.process.pid
+    resource.prlimit(pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    os.kill(pid, signal.SIGQUIT)
+    process.program.process.wait()
+    found = glob.glob(os.path.join(cwd, "*"))
+    if not found:
+        raise Skip("the kernel wrote no core (a limit of this machine)")
+    check_core(t, process, found[0])
+    os.remove(found[0])
+
+
+def make_core(t):
+    process = Process(t)
+    path = process.gcore()
+    process.program.end()
+    return process, path
+
+
+@test("inspect/core/text")
+def text(t):
+    process, path = make_core(t)
+    result = t.run([t.ptmem(), "--inspect=" + path])
+    t.equal("status", result.status, 0)
+    size, zeros = count_memory(path)
+    out = result.out.decode()
+    for words in ("%s, core of process %d, " % (path, process.json["pid"]), "bytes in the core          what",
+                  "{:,}          pages of zeros: touched or not, the core does not say".format(zeros),
+                  "{:,}          all: memory in the core".format(size), "which pages were resident or swapped out",
+                  "what would return memory", "malloc: glibc 2."):
+        t.check(words in out, "no %r in the text" % words)
+    t.check("stopped for" not in out and "VmRSS" not in out, "as if it were of a process")
+    os.remove(path)
+
+
+@test("inspect/core/program")
+def program(t):
+    """The file of the program is where the core says, or named, or not there; and may be another one."""
+    copy = os.path.join(t.subdirectory(), "inspected")
+    shutil.copy(t.target("gcc-O2-static", "inspected"), copy)
+    process = Process(t, program=copy)
+    path = process.gcore()
+    process.program.end()
+    moved = copy + ".moved"
+    os.rename(copy, moved)
+
+    def ask(*argv):
+        result = t.run([t.ptmem(), "--inspect=" + path, *argv])
+        t.equal("status", result.status, 0)
+        return result.out.decode(), result.err.decode()
+    out, err = ask()
+    t.check("(1 of the program and libraries are not there" in out and not err, "not missed: %s%s" % (out, err))
+    # the heap is found all the same
+    t.equal("blocks", report(t, ["--inspect=" + path], "core.csv"), process.blocks)
+    out, err = ask(moved)
+    t.check("are not there" not in out and not err, "not used: %s%s" % (out, err))
+    out, err = ask(t.target("gcc-O2-pie", "inspected"))
+    t.check("is not the program of the core: their build-ids differ" in err, "taken: %s" % err)
+    os.remove(path)
+
+
+@test("inspect/core/refused")
+def refused(t):
+    _, path = make_core(t)
+    cut = os.path.join(t.subdirectory(), "cut")
+    with open(path, "rb") as file, open(cut, "wb") as out:
+        out.write(file.read(os.path.getsize(path) // 2))
+    cases = [(cut, "is truncated: "), ("/nonexistent", "No such file"), ("/", "is not a regular file"),
+             (t.ptmem(), "is a program or library"), (__file__, "is not a core file")]
+    for name, at, change, words in (("cpu", 18, b"\xb7\0", "is of another CPU (ELF machine 183)"),
+                                    ("class", 4, b"\1", "is of a 32-bit program"),
+                                    ("packed", 0, b"\x28\xb5\x2f\xfd", "is compressed (zstd)")):
+        cases.append((os.path.join(t.subdirectory(), name), words))
+        with open(path, "rb") as file, open(cases[-1][0], "wb") as out:
+            start = bytearray(file.read(PAGE))
+            start[at:at + len(change)] = change
+            out.write(start)
+    for name, words in cases:
+        result = t.run([t.ptmem(), "--inspect=" + name])
+        t.equal("status of " + name, result.status, 125)
+        t.check(result.err.decode().startswith("ptmem: %s: " % name) and words in result.err.decode(),
+                "%s: %r" % (name, result.err))
+        t.equal("output of " + name, result.out, b"")
+    for options, words in ((["--inspect=" + path, "-p", "1"], b"neither --pid"), (["--inspect=" + path, "a", "b"], b"at most"),
+                           (["--inspect="], b"takes a name"), (["--inspect"], b"--inspect needs --pid, or the name")):
+        result = t.run([t.ptmem(), *options])
+        t.check(result.status != 0 and words in result.err, "%s: %d, %r" % (options, result.status, result.err))
+    os.remove(path)
+
+
+@test("inspect/core/mutations", limit=300)
+def mutations(t):
+    """Words of the headers, the notes, the arena and the heap are others: no crash, no hang, and the rows add up."""
+    process, path = make_core(t)
+    first = process.blocks.split("\n")[1].split(",")[0]
+    arena = process.json["arenas"][0]["address"]
+    generator, taken = random.Random(1), 0
+
+    def offset(addr):
+        return next(o + addr - a for a, filled, _, o in memory_parts(path) if a <= addr < a + filled)
+    starts = (offset(int(first, 16)), offset(int(arena, 16)))
+    notes = min(o for _, _, _, o in memory_parts(path))
+    with open(path, "r+b") as file:
+        for number in range(200):
+            at = [generator.choice((8 * generator.randrange(notes // 8), starts[0] + 8 * generator.randrange(20000),
+                                    starts[1] + 8 * generator.randrange(270))) for _ in range(generator.randrange(1, 6))]
+            old = [os.pread(file.fileno(), 8, a) for a in at]
+            for a, o in zip(at, old):
+                word = int.from_bytes(o, "little")
+                word = generator.choice((0, 2**64 - 1, word + 16, word - 16, word ^ 1 << generator.randrange(64), word + PAGE,
+                                         generator.randrange(2**32)))
+                os.pwrite(file.fileno(), (word % 2**64).to_bytes(8, "little"), a)
+            result = t.run([t.ptmem(), "--inspect=" + path, "--inspect-out=-"], cwd=t.directory, timeout=60)
+            if result.status not in (0, 125) or (result.status == 125) != bool(result.err):
+                raise Fail("mutation %d: status %d: %s" % (number, result.status, result.err.decode()))
+            taken += result.status == 0
+            for a, o in zip(at, old):
+                os.pwrite(file.fileno(), o, a)
+    t.check(20 < taken < 200, "%d of 200 could be read" % taken)
+    t.equal("blocks of the core as it was", report(t, ["--inspect=" + path], "core.csv"), process.blocks)
+    os.remove(path)
