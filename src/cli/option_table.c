@@ -74,7 +74,7 @@ const struct option_row option_rows[] = {
 	 .value = "N", .text = "which allocations these are; random if not given"},
 	{.name = "ring", .type = SIZE, .flags = POWER, AT(ring), RANGE(65536, 1 << 30),
 	 .value = "SIZE", .text = "bytes of the buffer between program and ptmem;\n"
-				  "chosen by the number of CPUs if not given"},
+				  "1M if not given"},
 
 	{.text = "The profile, as Massif's options:"},
 	{.name = "time-unit", .type = CHOICE, .flags = TOOL, AT(time_unit), .choices = time_units,

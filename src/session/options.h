@@ -53,7 +53,7 @@ struct options {
 	/* mean distance of samples in bytes; 0 = not sampled; 1: neither, every call is one */
 	uint64_t heap_sample;
 	uint32_t seed;            /* of the samples; 0 = random */
-	uint64_t ring;            /* bytes, a power of two; 0 = chosen by the number of CPUs */
+	uint64_t ring;            /* bytes, a power of two; 0 = 1 MiB */
 
 	/* the profile */
 	enum time_unit time_unit;
