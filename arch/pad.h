@@ -15,7 +15,7 @@
  *	  with what pads can have written: no position beyond tail + room, a size that is
  *	  that of the parts, a slot in use, no more kept frames than the thread's last stack had.
  *	  Loops are bounded by private numbers.
- *	- Of a slot it reads guard, guard_pc, reason, kind, arg and result. They are
+ *	- Of a slot it reads return_at, return_to, reason, kind, arg and result. They are
  *	  values of events, or addresses in the target that are read and written there; never
  *	  indexes or sizes.
  *	- None of it may end in a CHECK. What no pad writes breaks the ring (ring_break): ptmem
@@ -27,44 +27,44 @@
  * Picture. A probed function's entry becomes a jump to its pad:
  *
  *	entry: jmp pad      pad:   is this the outermost call on the thread?  no -> moved
- *	                           slot.guard = return slot (where the caller's return address
- *	                           is) - PAD_GUARD_BELOW
+ *	                           slot.return_at = return slot (where the caller's return address
+ *	                           is) - PAD_RETURN_BELOW
  *	                           push a callee-saved register
  *	                           call moved           so the original runs as if called by the pad
  *	                    after: drop the register
- *	                           write the record; guard = 0; return
+ *	                           write the record; return_at = 0; return
  *
  * During the call the stack holds, downwards: the caller's return address, a callee-saved register
- * (for the ABI's alignment), `after`, which is *slot.guard. That is the frame of a stub of tier 1,
- * too (arch.h). Therefore
+ * (for the ABI's alignment), `after`, which is *slot.return_at. That is the frame of a stub of tier
+ * 1, too (arch.h). Therefore
  *	- the stack alone tells who called, also in a copy of it that the kernel made at a page
  *	  fault;
  *	- a pad whose slot was given up, or whose memory is gone, still returns to its caller;
- *	- a thread inside the original leaves its pad by an exchange of *slot.guard: for the return
- *	  address into the function's stub (detach), or one whose CFI describes such a frame (a C++
- *	  exception about to be thrown, PAD_THROW_CHECK; the register is the one that this CFI
- *	  restores). Do so only where *slot.guard == slot.guard_pc. From the making of the exception
- *	  to its catch slot.guard_pc is 0: calls inside are its own, and trap.
+ *	- a thread inside the original leaves its pad by an exchange of *slot.return_at: for the
+ *	  return address into the function's stub (detach), or one whose CFI describes such a frame
+ *	  (a C++ exception about to be thrown, PAD_THROW_CHECK; the register is the one that this
+ *	  CFI restores). Do so only where *slot.return_at == slot.return_to. From the making of the
+ *	  exception to its catch slot.return_to is 0: calls inside are its own, and trap.
  *	- calls and returns stay paired (shadow stacks). Arguments on the stack would not be in
  *	  place; no probed function has any.
  * A free inside another call is recorded, too, unless that is a PAD_DELETE: a new-handler may free
  * what it had kept. What is not live is no event. A leaf free (PAD_FREE) is recorded and then
- * jumped to; its guard, the return slot itself, is set for the record only.
+ * jumped to; its return_at, the return slot itself, is set for the record only.
  *
  * A marker's pad (PAD_REQUEST and below) calls nothing: it writes its record and continues after
  * the marker. Frame 0 is the marker's own function; its return slot in the records, where nothing
  * is, is the word below its stack pointer. Resume at the entry's trap after it to try again,
  * or after the marker once ptmem has done what was to be done.
  *
- * slot.guard stays set until the record is committed, so it means "the slot is in use". A pad
- * entered with the guard set
+ * slot.return_at stays set until the record is committed, so it means "the slot is in use". A pad
+ * entered with return_at set
  *	- lets the call through unrecorded (nested) when a walk by published rules leads
- *	  from it exactly to slot.guard, and *slot.guard == slot.guard_pc;
- *	- takes a guard below its own stack pointer for left over (longjmp), unless dirty; if it was
- *	  a fiber's, that call is not recorded;
+ *	  from it exactly to slot.return_at, and *slot.return_at == slot.return_to;
+ *	- treats a return_at below its own stack pointer as left over (longjmp), unless dirty; if it
+ *	  was a fiber's, that call is not recorded;
  *	- traps in all other cases: signal handlers, other stacks, missing rules.
- * ptmem may set guard and guard_pc itself for a call that it sends through a stub:
- * guard = the address where the return address into the stub is, guard_pc = it.
+ * ptmem may set both itself for a call that it sends through a stub: return_at = the address where
+ * the return address into the stub is, return_to = that return address.
  *
  * Traps. All pcs below are addresses of the trap instruction; continuing after it is right
  * everywhere once the cause was served, and harmless if ptmem died meanwhile.
@@ -74,8 +74,8 @@
  *	                unrecorded. Resume at the stub of tier 1: ptmem records it from outside.
  *	pad.leave_trap  the original has returned; the record would be too large for the ring. The
  *	                program's callee-saved registers are in place, the result is in
- *	                slot.result; the return slot is slot.guard + PAD_GUARD_BELOW; arguments in
- *	                slot.arg. ptmem drains the ring, makes the event
+ *	                slot.result; the return slot is slot.return_at + PAD_RETURN_BELOW;
+ *	                arguments in slot.arg. ptmem drains the ring, makes the event
  *	                itself and resumes after the trap; the pad then returns to the caller.
  *	image.full_trap the ring is full. Drain, publish the tail, resume after the trap. The first
  *	                two arguments are the range of positions that was reserved; the result
@@ -92,11 +92,11 @@
  * ptmem may die at any moment.) In the tail a few instructions may have to be stepped. The entries
  * must have been restored.
  *
- * How to serve PAD_REASON_GUARD: in a signal handler (above): through tier 1's stub, leaving the
- * slot alone. Else if *guard != guard_pc: the guard is left over; reset the slot and the reader's
- * mirror (as for PAD_REASON_STALE) and resume after the trap. Else ask the unwinder for the rules
- * of the stack up to the guard; when none was missing, the call is nested in a way that rules
- * cannot tell: resume at pad.straight, else after the trap.
+ * How to serve PAD_REASON_IN_CALL: in a signal handler (above): through tier 1's stub, leaving the
+ * slot alone. Else if *return_at != return_to: the call is left over; reset the slot and the
+ * reader's mirror (as for PAD_REASON_STALE) and resume after the trap. Else ask the unwinder for
+ * the rules of the stack up to return_at; when none was missing, the call is nested in a way that
+ * rules cannot tell: resume at pad.straight, else after the trap.
  *
  * Records are multiples of 16 bytes; word 0, the mark, is stored last. Positions count
  * bytes and never wrap; the ring is mapped twice in a row, so records never wrap either.
@@ -115,15 +115,15 @@
 #define PAD_DEEP_CACHES 16
 #define PAD_FRAME_CHECKS 3            /* at most, for each frame */
 #define PAD_NO_ARG 0xff
-#define PAD_GUARD_BELOW 16u /* the guard of a pad's call is so far below its return slot */
+#define PAD_RETURN_BELOW 16u /* return_at of a pad's call is so far below its return slot */
 #define PAD_LINES __attribute__((aligned(128))) /* two cache lines: they are fetched in pairs */
 
 enum pad_kind {
 	PAD_ALLOC = 1,    /* returns a block of arg[size] (times arg[count]) bytes */
 	PAD_REALLOC,      /* the same, beside arg[old] */
 	PAD_FREE,         /* leaf: recorded, then jumped to; must not call a probed function */
-	PAD_DELETE,       /* recorded, then called with the guard set: may call probed functions */
-	PAD_THROW_CHECK,  /* only traps when the guard is set: functions that unwind the stack */
+	PAD_DELETE,       /* recorded, then called with return_at set: may call probed functions */
+	PAD_THROW_CHECK,  /* only traps when return_at is set: functions that unwind the stack */
 	PAD_REQUEST,      /* a client request of valgrind.h; those that a record cannot say trap */
 	/* code without effect where the program says that it allocates: arguments 0 and 1 */
 	PAD_MARKED_ALLOC,
@@ -148,10 +148,10 @@ struct pad_probe {
 enum pad_reason {
 	PAD_REASON_NONE,
 	PAD_REASON_BOUNDS, /* the stack pointer is not in [stack_low, stack_high) */
-	PAD_REASON_GUARD,  /* the guard is set, and the call is not provably nested */
-	/* the guard is set, and the stack does not lead to it: left by longjmp */
+	PAD_REASON_IN_CALL,  /* return_at is set, and the call is not provably nested */
+	/* return_at is set, and the stack does not lead to it: left by longjmp */
 	PAD_REASON_STALE,
-	PAD_REASON_THROW,  /* PAD_THROW_CHECK with the guard set */
+	PAD_REASON_THROW,  /* PAD_THROW_CHECK with return_at set */
 	PAD_REASON_LARGE,  /* leave_trap, or a marker's entry_trap: the record would be too large */
 	PAD_REASON_DEEP,   /* likewise: the thread needs a deep cache */
 	PAD_REASON_MARKER, /* a request that ptmem has to answer */
@@ -284,13 +284,14 @@ struct pad_slot {
 	/* two cache lines: all that the short ways need (arch/CPU/short_template.h) */
 	uint64_t thread_pointer;
 	uint64_t stack_low, stack_high; /* the stack in use; high: no frame is at or above it */
-	uint64_t guard;      /* see above; 0 = none */
-	uint64_t guard_pc;   /* the value at guard during the call; 0: calls inside shall trap */
+	/* where the return address of the call in progress is; 0 = none */
+	uint64_t return_at;
+	uint64_t return_to;  /* that address; 0: calls inside shall trap */
 	uint64_t key;        /* of its records' marks: control.key | index << 8 */
 	uint64_t arg[3];
 	uint64_t check;      /* address of the array: in @cache, or of a deep cache */
 	uint64_t fp;         /* as in frame[frame_count - 1] */
-	/* enum pad_kind of the call that set the guard; ptmem sets it with the guard */
+	/* enum pad_kind of the call that set return_at; ptmem sets both */
 	uint32_t kind;
 	uint32_t check_count; /* of the whole stack: frame[frame_count - 1].check + 1, or 0 */
 	uint32_t needs_fp;   /* as in frame[frame_count - 1] */
@@ -308,20 +309,20 @@ struct pad_slot {
 	/* the first checks that are known to hold: scratch of a call that returned */
 	uint32_t known;
 	uint64_t caller_fp;  /* the frame pointer then */
-	uint32_t has_thrown; /* ptmem wants to know of the catch, though there is no guard */
+	uint32_t has_thrown; /* ptmem wants to know of the catch, though no call is in progress */
 	uint64_t frame, step; /* as check */
 	uint32_t max_frames; /* room in them */
 	uint32_t may_ask;    /* whether to trap for a deep cache where that is not enough */
-	/* sampling: whether the call that set the guard is recorded; the block given to realloc */
+	/* sampling: whether the call that set return_at is recorded; the block given to realloc */
 	uint32_t is_sampled, is_old_sampled;
 	PAD_LINES struct pad_count count[PAD_FUNCTIONS];
 	struct pad_cache cache;
 };
 
-/* Where the stack of the call with @slot's guard ends: its caller's stack pointer after it. */
+/* Where the stack of the call that @slot is in ends: its caller's stack pointer after it. */
 static inline uint64_t pad_call_end(const struct pad_slot *slot)
 {
-	return slot->guard + PAD_GUARD_BELOW + sizeof(uint64_t);
+	return slot->return_at + PAD_RETURN_BELOW + sizeof(uint64_t);
 }
 
 /* The mark: position / 16 (40 bits) xor key | slot (16) | function (4) | type (4). */

@@ -14,7 +14,7 @@
  * be that of another block: it is recorded as INNER_FREE or REALLOC_MAYBE, and ptmem, which knows
  * the addresses of all samples, counts down.
  *
- * A call that may call other probed functions (a wrapper) sets the guard also when it is not
+ * A call that may call other probed functions (a wrapper) sets return_at also when it is not
  * sampled, so that only the outermost call counts; a leaf, which never does, jumps to the original.
  *
  * slot.count holds the calls of each function, and the bytes that they requested: exact.

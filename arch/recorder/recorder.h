@@ -65,7 +65,7 @@ API int pad_wait(struct pad_control *control, uint64_t position, uint64_t end);
 API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp);
 API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 		    const struct pad_step *call);
-API struct pad_slot *pad_find_guard(const struct pad_control *c, uint64_t guard);
+API struct pad_slot *pad_find_call(const struct pad_control *c, uint64_t return_at);
 
 INLINE struct pad_control *head_control(const struct pad_head *head)
 {
@@ -98,10 +98,10 @@ INLINE struct pad_slot *find_slot(const struct pad_control *c)
 	return pad_search_slot(c, tp);
 }
 
-/* Where the guard of a pad's call is. */
-INLINE uint64_t call_guard(const struct pad_stack *stack)
+/* Where the return address of a pad's call is: slot.return_at. */
+INLINE uint64_t call_return_at(const struct pad_stack *stack)
 {
-	return (uint64_t)&stack->return_slot - PAD_GUARD_BELOW;
+	return (uint64_t)&stack->return_slot - PAD_RETURN_BELOW;
 }
 
 INLINE int trap(struct pad_slot *slot, enum pad_reason reason)

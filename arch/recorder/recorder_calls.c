@@ -54,23 +54,23 @@ API int pad_wait(struct pad_control *c, uint64_t position, uint64_t end)
 
 /*
  * Whether the frame of @call (its return slot, the address in there, its frame pointer) happens
- * inside the call of slot->guard. Out of line: outermost calls shall not save the registers that
- * this needs.
+ * inside the call of slot->return_at. Out of line: outermost calls shall not save the registers
+ * that this needs.
  */
 API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 		    const struct pad_step *call)
 {
-	uint64_t guard = slot->guard, at = call->at;
+	uint64_t outer = slot->return_at, at = call->at;
 	struct pad_step s = { .at = at, .pc = call->pc, .fp = call->fp }, next = { 0 };
 
-	if (at > guard)
+	if (at > outer)
 		return slot->dirty ? UNSURE : STALE;
-	if (READ(*(const uint64_t *)guard) != slot->guard_pc)
+	if (READ(*(const uint64_t *)outer) != slot->return_to)
 		return UNSURE;
 	for (int n = 0; n < NESTED_FRAMES; n++) {
-		if (s.at == guard)
+		if (s.at == outer)
 			return NESTED;
-		if (s.at > guard)
+		if (s.at > outer)
 			return PASSED_BY;
 		if (step(c, slot, &s, &next) != STEP_OUT)
 			return UNSURE;
@@ -108,18 +108,19 @@ API int pad_enter_plain(struct pad_stack *stack, const struct pad_head *head, ui
 	if (is_off(c))
 		return GO_STRAIGHT;
 	slot = find_slot(c);
-	if (unlikely(!slot || at < slot->stack_low || at >= slot->stack_high || READ(slot->guard)))
+	if (unlikely(!slot || at < slot->stack_low || at >= slot->stack_high ||
+		     READ(slot->return_at)))
 		return pad_enter_call(stack, head, fp);
-	WRITE(slot->guard, call_guard(stack));
+	WRITE(slot->return_at, call_return_at(stack));
 	barrier();
 	slot->kind = PAD_ALLOC;
 	slot->arg[0] = cpu_argument(stack, 0);
-	WRITE(slot->guard_pc, head->after);
+	WRITE(slot->return_to, head->after);
 	return GO_CALL;
 }
 
 /*
- * A leaf: the guard is set during the record only. A signal handler must not use the
+ * A leaf: return_at is set during the record only. A signal handler must not use the
  * ring while its own thread has an uncommitted record in it: a full ring could never be drained.
  */
 API int pad_enter_free(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
@@ -136,7 +137,7 @@ API int pad_enter_free(struct pad_stack *stack, const struct pad_head *head, uin
 	}
 	if (way != GO_CALL)
 		return way;
-	WRITE(slot->guard, (uint64_t)&stack->return_slot);
+	WRITE(slot->return_at, (uint64_t)&stack->return_slot);
 	barrier();
 	record_block(head_control(head), slot, head, cpu_argument(stack, head->probe.block_arg),
 		     (uint64_t)&stack->return_slot, PAD_RECORD_FREE);
@@ -151,7 +152,7 @@ API int pad_enter_throw(struct pad_stack *stack, const struct pad_head *head, ui
 
 	(void)stack;
 	(void)fp;
-	if (likely(!slot || (!READ(slot->guard) && !READ(slot->has_thrown))))
+	if (likely(!slot || (!READ(slot->return_at) && !READ(slot->has_thrown))))
 		return GO_STRAIGHT;
 	return trap(slot, PAD_REASON_THROW);
 }
@@ -159,18 +160,18 @@ API int pad_enter_throw(struct pad_stack *stack, const struct pad_head *head, ui
 /* --- leaving --- */
 
 /* A fiber may have been moved to another thread inside the original: look everywhere. */
-API struct pad_slot *pad_find_guard(const struct pad_control *c, uint64_t guard)
+API struct pad_slot *pad_find_call(const struct pad_control *c, uint64_t return_at)
 {
 	for (uint32_t k = 0; k < PAD_MAX_CHUNKS; k++) {
 		struct pad_slot *slots = (struct pad_slot *)c->chunk[k].slots;
 		for (uint64_t i = 0; i < c->chunk[k].used; i++)
-			if (slots[i].guard == guard)
+			if (slots[i].return_at == return_at)
 				return &slots[i];
 	}
 	return 0;
 }
 
-/* The call that set the guard has returned; slot->caller_fp and slot->known are set. */
+/* The call that set return_at has returned; slot->caller_fp and slot->known are set. */
 static KEEPS __attribute__((noinline)) int leave(struct pad_stack *stack,
 						 const struct pad_head *head,
 						 struct pad_slot *slot)
@@ -198,7 +199,7 @@ static KEEPS __attribute__((noinline)) int leave(struct pad_stack *stack,
 API int pad_leave(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
 {
 	const struct pad_control *c = head_control(head);
-	struct pad_slot *slot = leaving_slot(c, call_guard(stack));
+	struct pad_slot *slot = leaving_slot(c, call_return_at(stack));
 
 	if (unlikely(!slot))
 		return LEAVE_DONE;
@@ -212,7 +213,7 @@ API int pad_leave_plain(struct pad_stack *stack, const struct pad_head *head, ui
 	struct pad_control *c = head_control(head);
 	uint64_t at = (uint64_t)&stack->return_slot, result = cpu_result(stack), bytes;
 	uint64_t position, *p;
-	struct pad_slot *slot = leaving_slot(c, call_guard(stack));
+	struct pad_slot *slot = leaving_slot(c, call_return_at(stack));
 
 	if (unlikely(!slot))
 		return LEAVE_DONE;
@@ -239,7 +240,7 @@ API int pad_raw(struct pad_stack *stack, const struct pad_head *head,
 		const struct pad_saved *saved)
 {
 	uint64_t at = (uint64_t)&stack->return_slot;
-	struct pad_slot *slot = leaving_slot(head_control(head), call_guard(stack));
+	struct pad_slot *slot = leaving_slot(head_control(head), call_return_at(stack));
 
 	if (write_raw(at, head, slot, saved))
 		return LEAVE_DONE;

@@ -90,7 +90,7 @@ API int pad_enter_marker(struct pad_stack *stack, const struct pad_head *head, u
 		if (what == DO_FREE ? !type : !takes_block(c, slot, addr, size))
 			return GO_STRAIGHT;
 	}
-	WRITE(slot->guard, at);
+	WRITE(slot->return_at, at);
 	barrier();
 	if (what == DO_FREE) {
 		record_block(c, slot, head, addr, at, type);
@@ -127,5 +127,5 @@ API int pad_raw_marker(struct pad_stack *stack, const struct pad_head *head,
 
 API void pad_finish(struct pad_stack *stack, const struct pad_head *head)
 {
-	finish(leaving_slot(head_control(head), call_guard(stack)));
+	finish(leaving_slot(head_control(head), call_return_at(stack)));
 }

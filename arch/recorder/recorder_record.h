@@ -25,14 +25,14 @@ INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, ui
 	*slot_out = slot;
 	if (unlikely(at < slot->stack_low || at >= slot->stack_high))
 		return trap(slot, PAD_REASON_BOUNDS);
-	if (READ(slot->guard)) {
+	if (READ(slot->return_at)) {
 		const struct pad_step call = { .at = at, .pc = pc, .fp = fp };
 		int nested = pad_nesting(c, slot, &call);
 		if (nested == NESTED)
 			return GO_NESTED;
 		if (nested != STALE)
 			return trap(slot,
-				    nested == PASSED_BY ? PAD_REASON_STALE : PAD_REASON_GUARD);
+				    nested == PASSED_BY ? PAD_REASON_STALE : PAD_REASON_IN_CALL);
 	}
 	return GO_CALL;
 }
@@ -45,24 +45,24 @@ INLINE int enter(struct pad_stack *stack, const struct pad_head *head, uint64_t 
 			   fp, slot_out);
 }
 
-/* The guard first: from then on a signal handler leaves the slot alone. */
+/* return_at first: from then on a signal handler leaves the slot alone. */
 INLINE void begin_call(struct pad_stack *stack, const struct pad_head *head, struct pad_slot *slot)
 {
-	WRITE(slot->guard, call_guard(stack));
+	WRITE(slot->return_at, call_return_at(stack));
 	barrier();
 	slot->kind = head->probe.kind;
 	slot->return_pc = stack->return_slot;
 	slot->arg[0] = cpu_argument(stack, 0);
 	slot->arg[1] = cpu_argument(stack, 1);
 	slot->arg[2] = cpu_argument(stack, 2);
-	WRITE(slot->guard_pc, head->after);
+	WRITE(slot->return_to, head->after);
 }
 
-/* The slot of the call or marker with @guard; NULL: it was given up. */
-INLINE struct pad_slot *leaving_slot(const struct pad_control *c, uint64_t guard)
+/* The slot of the call or marker with @return_at; NULL: it was given up. */
+INLINE struct pad_slot *leaving_slot(const struct pad_control *c, uint64_t return_at)
 {
 	struct pad_slot *slot = find_slot(c);
-	return likely(slot && slot->guard == guard) ? slot : pad_find_guard(c, guard);
+	return likely(slot && slot->return_at == return_at) ? slot : pad_find_call(c, return_at);
 }
 
 INLINE uint64_t block_size(const struct pad_slot *slot, const struct pad_probe *probe)

@@ -110,7 +110,7 @@ INLINE void record_block(struct pad_control *c, const struct pad_slot *slot,
 INLINE void finish(struct pad_slot *slot)
 {
 	barrier();
-	WRITE(slot->guard, 0);
+	WRITE(slot->return_at, 0);
 }
 
 /*

@@ -8,7 +8,7 @@
 /* Whether no pad of the thread is running. */
 INLINE int is_outermost(const struct pad_slot *slot)
 {
-	return !READ(slot->guard);
+	return !READ(slot->return_at);
 }
 
 INLINE uint64_t requested_size(const struct pad_stack *stack, const struct pad_probe *probe)
@@ -124,7 +124,7 @@ API int pad_enter_sample_free(struct pad_stack *stack, const struct pad_head *he
 	if (way != GO_CALL)
 		return way;
 	count_call(slot, head, 0);
-	WRITE(slot->guard, (uint64_t)&stack->return_slot);
+	WRITE(slot->return_at, (uint64_t)&stack->return_slot);
 	barrier();
 	if (is_hit)
 		record_free(stack, head, slot, block);
@@ -152,7 +152,7 @@ INLINE int is_moved(const struct pad_slot *slot, const struct pad_head *head)
 API int pad_leave_sample(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
 {
 	struct pad_control *c = head_control(head);
-	struct pad_slot *slot = leaving_slot(c, call_guard(stack));
+	struct pad_slot *slot = leaving_slot(c, call_return_at(stack));
 	uint64_t result;
 
 	if (unlikely(!slot))

@@ -151,7 +151,7 @@ INLINE int is_same_stack(struct pad_slot *slot, uint64_t at, uint64_t fp)
 }
 
 /*
- * Walks the stack from the call that set the guard, whose return slot is @at and whose caller has
+ * Walks the stack from the call that set return_at, whose return slot is @at and whose caller has
  * frame pointer @fp: fills the steps, innermost first. @known: so many checks hold. *kept_out:
  * outer frames as in the last record; returns the number of others, or -1 when a rule is missing or
  * the stack is too deep.

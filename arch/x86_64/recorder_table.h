@@ -19,8 +19,9 @@ _Static_assert(CONTROL_IS(flags, FLAGS) && CONTROL_IS(shared, SHARED) && CONTROL
 		       CONTROL_IS(ring_mask, RING_MASK) && CONTROL_IS(room, ROOM) &&
 		       CONTROL_IS(head, HEAD) && CONTROL_IS(tail, TAIL),
 	       "as in pad_layout.h");
-_Static_assert(SLOT_IS(stack_low, LOW) && SLOT_IS(stack_high, HIGH) && SLOT_IS(guard, GUARD) &&
-		       SLOT_IS(guard_pc, GUARD_PC) && SLOT_IS(key, KEY) &&
+_Static_assert(SLOT_IS(stack_low, LOW) && SLOT_IS(stack_high, HIGH) &&
+		       SLOT_IS(return_at, RETURN_AT) && SLOT_IS(return_to, RETURN_TO) &&
+		       SLOT_IS(key, KEY) &&
 		       SLOT_IS(reserved, RESERVED) && SLOT_IS(arg, ARG) && SLOT_IS(kind, KIND) &&
 		       SLOT_IS(check_count, CHECK_COUNT) && SLOT_IS(needs_fp, NEEDS_FP) &&
 		       SLOT_IS(fp, FP) && SLOT_IS(check, CHECK) && SLOT_IS(left, LEFT) &&

@@ -17,7 +17,7 @@
 	cmp	%rdx, PAD_LAYOUT_DIRECTORY(%rax)
 	mov	(PAD_LAYOUT_DIRECTORY + 8)(%rax), %rax
 	jne	\other
-	cmpq	$0, PAD_SLOT_GUARD(%rax)
+	cmpq	$0, PAD_SLOT_RETURN_AT(%rax)
 	jne	\other
 .endm
 

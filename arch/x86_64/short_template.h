@@ -46,7 +46,7 @@
 	jb	\other
 	cmp	PAD_SLOT_HIGH(\slot), %rsp
 	jae	\other
-	cmpq	$0, PAD_SLOT_GUARD(\slot)
+	cmpq	$0, PAD_SLOT_RETURN_AT(\slot)
 	jne	\other
 .endm
 
@@ -78,7 +78,7 @@
 	xor	PAD_SLOT_KEY(\slot), %rdx
 	xor	(\head + PAD_HEAD_MARK)(%rip), %rdx
 	mov	%rdx, (%r8)
-	movq	$0, PAD_SLOT_GUARD(\slot)       /* finish() */
+	movq	$0, PAD_SLOT_RETURN_AT(\slot)       /* finish() */
 .endm
 
 /* Begins the call; falls through to it. pad_leave_plain() sets what it needs beside that. */
@@ -88,12 +88,12 @@
 	short_is_on %rax, \other
 	short_slot \head, %rax, %rdx, \other
 	short_outermost %rax, \other
-	lea	-16(%rsp), %rdx                 /* the guard first: pad_enter_plain() */
-	mov	%rdx, PAD_SLOT_GUARD(%rax)
+	lea	-16(%rsp), %rdx                 /* return_at first: pad_enter_plain() */
+	mov	%rdx, PAD_SLOT_RETURN_AT(%rax)
 	movl	$PAD_LAYOUT_ALLOC, PAD_SLOT_KIND(%rax)
 	mov	%rdi, PAD_SLOT_ARG(%rax)
 	lea	\after(%rip), %rdx
-	mov	%rdx, PAD_SLOT_GUARD_PC(%rax)
+	mov	%rdx, PAD_SLOT_RETURN_TO(%rax)
 	mov	SAVED_RDX, %rdx
 .endm
 
@@ -159,7 +159,7 @@
 	mov	%r8, SAVED_R8
 	short_slot \head, %rcx, %rdx, \other
 	lea	-16(%rsp), %rdx
-	cmp	%rdx, PAD_SLOT_GUARD(%rcx)
+	cmp	%rdx, PAD_SLOT_RETURN_AT(%rcx)
 	jne	\other
 	mov	%rax, %rdx
 	shr	$48, %rdx
@@ -211,7 +211,7 @@
 	jnz	\other
 	short_slot \head, %rcx, %rdx, \other
 	short_outermost %rcx, \other
-	mov	%rsp, PAD_SLOT_GUARD(%rcx)
+	mov	%rsp, PAD_SLOT_RETURN_AT(%rcx)
 	short_reserve \wait, %rax
 	mov	%rdi, 8(%r8)
 	short_commit \head, %rcx

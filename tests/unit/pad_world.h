@@ -53,7 +53,7 @@ struct world {
 	struct module module[128];
 	size_t module_count;
 	/* what the handler saw */
-	volatile uint64_t full, bounds, guards, throws, unknown, large, deep;
+	volatile uint64_t full, bounds, in_calls, throws, unknown, large, deep;
 	volatile uint64_t exits; /* met by threads, with breakpoints at them (arm_exits) */
 	volatile uint64_t outside_allocs, outside_frees; /* calls of signal handlers served from outside */
 	bool has_reader;        /* another thread drains: a full ring is waited for */
@@ -211,7 +211,7 @@ static struct stack_view view_at_entry(const ucontext_t *uc)
 	return view;
 }
 
-static void serve_guard(ucontext_t *uc, const struct pad *pad, struct pad_slot *slot)
+static void serve_in_call(ucontext_t *uc, const struct pad *pad, struct pad_slot *slot)
 {
 	static taddr_t pcs[MAX_WALK];
 	struct stack_view view = view_at_entry(uc);
@@ -222,7 +222,7 @@ static void serve_guard(ucontext_t *uc, const struct pad *pad, struct pad_slot *
 		fail_msg("inside a pad: %s", unwind_end_text[end]);
 	bool in_signal = unwind_in_signal(world->unwind, &view, pad_call_end(slot));
 	pthread_mutex_unlock(&world->lock);
-	world->guards++;
+	world->in_calls++;
 	if (in_signal) {
 		if (pad->leave_trap)
 			world->outside_allocs++;
@@ -230,7 +230,7 @@ static void serve_guard(ucontext_t *uc, const struct pad *pad, struct pad_slot *
 			world->outside_frees++;
 		uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pad->straight; /* tier 1 would count it */
 	} else if (slot->reason == PAD_REASON_STALE ||
-		   *(const uint64_t *)(uintptr_t)slot->guard != slot->guard_pc) {
+		   *(const uint64_t *)(uintptr_t)slot->return_at != slot->return_to) {
 		pad_slots_reset(&world->memory, slot->index);
 		ring_reset_slot(&world->ring, slot->index);
 	}
@@ -250,14 +250,14 @@ static void serve_entry(ucontext_t *uc, const struct pad *pad)
 		world->bounds++;
 		uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pad->straight;
 		break;
-	case PAD_REASON_GUARD:
+	case PAD_REASON_IN_CALL:
 	case PAD_REASON_STALE:
-		serve_guard(uc, pad, slot);
+		serve_in_call(uc, pad, slot);
 		break;
 	case PAD_REASON_THROW:
 		world->throws++;
-		*(uint64_t *)(uintptr_t)slot->guard = (uintptr_t)world->pads + PADS_SIZE - sizeof(drop_word);
-		slot->guard = 0;
+		*(uint64_t *)(uintptr_t)slot->return_at = (uintptr_t)world->pads + PADS_SIZE - sizeof(drop_word);
+		slot->return_at = 0;
 		break;
 	default:
 		abort();

@@ -158,7 +158,7 @@ static void test_records(void **state)
 	expect(12, HEAP_FREE, FUNCTION_FREE, 0x100020, 0, 0);
 	expect(13, HEAP_FREE, FUNCTION_FREE, 0, 0, 0);
 	assert_int_equal(seen_count, 14);
-	assert_int_equal(here.guards, 0);
+	assert_int_equal(here.in_calls, 0);
 	assert_int_equal(ring_pending(&here.ring), 0);
 	world_close();
 }
@@ -213,7 +213,7 @@ static void test_nested(void **state)
 	expect(18, HEAP_ALLOC, FUNCTION_NEW, 0x100090, 0, 50);
 	expect(19, HEAP_FREE, FUNCTION_DELETE, 0x100090, 0, 0);
 	assert_int_equal(fake_frees, 10);
-	assert_int_equal(here.guards, 1); /* the rule of operator new's frame was asked for once */
+	assert_int_equal(here.in_calls, 1); /* the rule of operator new's frame was asked for once */
 	world_close();
 }
 
@@ -277,13 +277,13 @@ static void test_registers(void **state)
 	here.memory.control->off = 1;
 	assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
 	here.memory.control->off = 0;
-	for (uint32_t i = 0; i < 2; i++) { /* trapping at the entry: the guard is left over */
+	for (uint32_t i = 0; i < 2; i++) { /* trapping at the entry: the call is left over */
 		struct pad_slot *slot = pad_memory_slot(&here.memory, 0);
 		uint64_t deeper[4] = { 0, 0, 0xabc, 0 };
-		slot->guard = (uint64_t)(uintptr_t)&deeper[2];
-		slot->guard_pc = i ? 0xabc : 0xabd;
+		slot->return_at = (uint64_t)(uintptr_t)&deeper[2];
+		slot->return_to = i ? 0xabc : 0xabd;
 		assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
-		slot->guard = 0;
+		slot->return_at = 0;
 	}
 	/* too large: the trap on leaving */
 	pad_memory_set_flags(&here.memory, PAD_VERIFY);
@@ -318,7 +318,7 @@ static void run_short_ways(uint32_t flags, uint32_t shared)
 	/* nearly all were 16 bytes, and no trap but those of the full ring was met */
 	assert_true(here.ring.stats.bytes < 2 * pairs * 16 + 100000);
 	assert_true(here.full >= 2 * pairs * 16 / (1 << 16) - 1);
-	assert_int_equal(here.guards + here.bounds + here.unknown, 0);
+	assert_int_equal(here.in_calls + here.bounds + here.unknown, 0);
 	world_close();
 }
 
@@ -454,7 +454,7 @@ static void test_verify(void **state)
 	assert_true(verified + raw_only == MANY);
 	assert_true(raw_only < MANY / 100);
 	assert_true(here.full > 0);
-	assert_int_equal(here.guards + here.bounds + here.large, 0);
+	assert_int_equal(here.in_calls + here.bounds + here.large, 0);
 	world_close();
 }
 
@@ -628,7 +628,7 @@ static void test_longjmp_out_of_the_original(void **state)
 	assert_int_equal(seen_count, 5);
 	assert_int_equal(seen[1].size, 2);
 	assert_int_equal(seen[2].size, 9);
-	assert_int_equal(here.guards, 2); /* for operator new's rule; for the deeper call */
+	assert_int_equal(here.in_calls, 2); /* for operator new's rule; for the deeper call */
 	world_close();
 }
 

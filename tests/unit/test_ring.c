@@ -625,9 +625,9 @@ static void test_slots(void **state)
 	assert_int_equal(pad_slots_add(&memory, 500, 1, 2), -ENOSPC);
 	assert_false(pad_slots_have_room(&memory, 500));
 	assert_true(pad_slots_have_room(&memory, 115)); /* its own */
-	pad_memory_slot(&memory, 5)->guard = 77;
+	pad_memory_slot(&memory, 5)->return_at = 77;
 	assert_int_equal(pad_slots_add(&memory, 105, 3, 4), 5);
-	assert_int_equal(pad_memory_slot(&memory, 5)->guard, 0);
+	assert_int_equal(pad_memory_slot(&memory, 5)->return_at, 0);
 	assert_int_equal(pad_memory_slot(&memory, 5)->stack_high, 4);
 	pad_slots_remove(&memory, 105);
 	assert_true(pad_slots_have_room(&memory, 500));

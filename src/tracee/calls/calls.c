@@ -42,25 +42,25 @@ void call_continue_at(struct target *t, struct thread *th, struct arch_regs *reg
 }
 
 /* Pads must know that their thread is inside a watched call, and when it is not any more. */
-static void set_guard(struct target *t, struct thread *th, struct call *call)
+static void note_in_slot(struct target *t, struct thread *th, struct call *call)
 {
 	struct pad_slot *slot = t->hooks.pads->slot(th);
 	if (!slot)
 		return;
-	call->outer_guard = slot->guard;
-	call->outer_guard_pc = slot->guard_pc;
-	slot->guard = call->return_at;
-	slot->guard_pc = call->stub_return;
+	call->outer_return_at = slot->return_at;
+	call->outer_return_to = slot->return_to;
+	slot->return_at = call->return_at;
+	slot->return_to = call->stub_return;
 	slot->kind = call->probe->kind == PROBE_FREE ? PAD_DELETE : PAD_ALLOC;
 }
 
-static void restore_guard(struct target *t, struct thread *th, const struct call *call)
+static void restore_slot(struct target *t, struct thread *th, const struct call *call)
 {
 	struct pad_slot *slot = t->hooks.pads->slot(th);
 	if (!slot)
 		return;
-	slot->guard = call->outer_guard;
-	slot->guard_pc = call->outer_guard_pc;
+	slot->return_at = call->outer_return_at;
+	slot->return_to = call->outer_return_to;
 }
 
 /*
@@ -81,7 +81,7 @@ static void note_left(struct thread *th, const struct call *call)
 /* @call's frame is gone without a return: a realloc that was in progress keeps its block. */
 static void abandon(struct target *t, struct thread *th, const struct call *call)
 {
-	restore_guard(t, th, call);
+	restore_slot(t, th, call);
 	note_left(th, call);
 	if (call->probe->kind != PROBE_REALLOC || !call->args.block)
 		return;
@@ -138,7 +138,7 @@ void call_enter(struct target *t, struct thread *th, const struct trap *trap,
 	probe_read_call(trap->probe, t->arch, regs, &call->args);
 	for (size_t i = 0; i < ARRAY_SIZE(call->saved); i++)
 		call->saved[i] = regs->word[t->arch->dwarf_word[t->arch->dwarf_saved[i]]];
-	set_guard(t, th, call);
+	note_in_slot(t, th, call);
 	if (th->calls.list.count == 1)
 		th->calls.had_signal = false;
 	if (trap->probe->kind == PROBE_REALLOC && call->args.block) {
@@ -160,7 +160,7 @@ bool call_leave(struct target *t, struct thread *th, taddr_t sp, taddr_t stub_re
 	if (out->sp != sp || out->stub_return != stub_return)
 		return false;
 	th->calls.list.count--;
-	restore_guard(t, th, out);
+	restore_slot(t, th, out);
 	if (th->calls.list.count == 0)
 		th->calls.had_signal = false;
 	return true;
@@ -173,6 +173,6 @@ void call_emit_failure(struct target *t, struct thread *th, const struct thrown 
 	struct heap_event ev = call_event(t, th, HEAP_ALLOC, left->probe, left->sp);
 	ev.size = left->args.size;
 	ev.align = left->args.align;
-	ev.is_chosen = left->guard_pc != 0; /* the pad has counted it */
+	ev.is_chosen = left->return_to != 0; /* the pad has counted it */
 	call_emit(t, th, &ev);
 }

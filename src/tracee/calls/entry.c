@@ -165,7 +165,7 @@ static bool is_own_mapping(struct target *t, struct thread *th, const struct tra
 	struct address_space *s = th->process->space;
 	struct pad_slot *slot = t->hooks.pads->slot(th);
 	taddr_t sp = regs->word[t->arch->sp], caller = 0;
-	if (call_is_nested(t, th, regs, NULL) || (slot && slot->guard > sp) ||
+	if (call_is_nested(t, th, regs, NULL) || (slot && slot->return_at > sp) ||
 	    space_read(s, sp, &caller, sizeof(caller)) != 0)
 		return false;
 	const struct module *own = space_find_module(s, trap->addr),

@@ -175,8 +175,9 @@ static bool is_inside_call(const struct visit *v)
 		fill_view(v, &view);
 		return call_is_nested(t, th, v->regs, &view);
 	}
-	if (!slot || !slot->guard || v->regs->word[t->arch->sp] > slot->guard ||
-	    space_read(v->space, slot->guard, &word, sizeof(word)) != 0 || word != slot->guard_pc)
+	if (!slot || !slot->return_at || v->regs->word[t->arch->sp] > slot->return_at ||
+	    space_read(v->space, slot->return_at, &word, sizeof(word)) != 0 ||
+	    word != slot->return_to)
 		return false; /* none, or one that was left by a jump, or is being recorded */
 	fill_view(v, &view);
 	return !unwinder_in_signal(v->space->unwinder, &view, pad_call_end(slot));

@@ -53,7 +53,7 @@ static bool is_in_call(struct thread *th, taddr_t sp, taddr_t pc)
 	const struct pad_slot *slot = pads_slot(th);
 	if (space_find_area(s, pc))
 		return true;
-	if (slot && space_holds_above(s, sp, slot->guard, slot->guard_pc))
+	if (slot && space_holds_above(s, sp, slot->return_at, slot->return_to))
 		return true;
 	const struct call *call = call_state_innermost(&th->calls);
 	return call && space_holds_above(s, sp, call->return_at, call->stub_return);

@@ -127,7 +127,7 @@ static bool find_pad(struct target *t, const struct address_space *s, const stru
 	const struct pad *pad = pad_at(p, pc, &trap, s);
 	if (pad && pc == pad->after && !place->is_exact) {
 		out->kind = OWN_CALL;
-		out->up = PAD_GUARD_BELOW;
+		out->up = PAD_RETURN_BELOW;
 		return true;
 	}
 	if (pad && place->is_exact && pc >= pad->straight && pad->straight >= pad->at) {

@@ -17,6 +17,6 @@ void pads_raise(struct thread *th, taddr_t exception);
 /* @exception was caught in the frame at @sp. */
 void pads_resume(struct thread *th, taddr_t exception, taddr_t sp);
 /* What is in the return slot of the original during the call of @slot, which is that of @th. */
-taddr_t pads_guard_pc(const struct thread *th, const struct pad_slot *slot);
+taddr_t pads_return_to(const struct thread *th, const struct pad_slot *slot);
 
 #endif

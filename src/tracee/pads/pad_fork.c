@@ -139,7 +139,7 @@ void pads_fork(struct target *t, struct address_space *parent, struct address_sp
 	 * slots of later chunks lie elsewhere: that many threads and such a fork were not seen yet
 	 */
 	if (slot && th->pads->slot < parent->pads->memory.chunk[0].count &&
-	    (slot->guard || stack_scan_is_in_pads(t, th)))
+	    (slot->return_at || stack_scan_is_in_pads(t, th)))
 		child->promotion.fork_snapshot = take_snapshot(parent->pads, th);
 	else
 		put_breakpoints(t, child);
@@ -193,9 +193,9 @@ static void set_free(struct target *t, struct address_space *s, const struct pad
 	const struct pad_slot *slot = &h->slot;
 	uint64_t word = 0;
 	put_breakpoints(t, s);
-	if (slot->guard && space_read(s, slot->guard, &word, sizeof(word)) == 0 &&
-	    word == slot->guard_pc)
-		pads_exchange_return(h->pads, s, slot->guard, word);
+	if (slot->return_at && space_read(s, slot->return_at, &word, sizeof(word)) == 0 &&
+	    word == slot->return_to)
+		pads_exchange_return(h->pads, s, slot->return_at, word);
 }
 
 void pads_thread_started(struct target *t, struct thread *th)

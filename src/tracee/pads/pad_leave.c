@@ -131,9 +131,10 @@ void pads_release_threads(struct target *t, struct address_space *s)
 	for_each_thread_in(t, s, th) {
 		struct pad_slot *slot = pads_slot(th);
 		uint64_t word = 0;
-		if (!slot || !slot->guard || space_read(s, slot->guard, &word, sizeof(word)) != 0)
+		if (!slot || !slot->return_at ||
+		    space_read(s, slot->return_at, &word, sizeof(word)) != 0)
 			continue;
-		if (word == pads_guard_pc(th, slot) && !call_state_innermost(&th->calls))
-			pads_exchange_return(s->pads, s, slot->guard, word);
+		if (word == pads_return_to(th, slot) && !call_state_innermost(&th->calls))
+			pads_exchange_return(s->pads, s, slot->return_at, word);
 	}
 }

@@ -65,7 +65,7 @@ enum trap_answer pads_serve_leave(struct target *t, struct thread *th, struct tr
 	pads_catch_up(t, s);
 	struct pad_slot *slot = find_slot(t, th, regs);
 	const struct probe *probe = entry_trap(s, trap)->probe;
-	if (!slot || !slot->guard)
+	if (!slot || !slot->return_at)
 		return TRAP_RESUME;
 	struct arch_regs at_entry = *regs;
 	for (int i = 0; i < 3; i++)
@@ -73,7 +73,7 @@ enum trap_answer pads_serve_leave(struct target *t, struct thread *th, struct tr
 	struct probe_call args;
 	probe_read_call(probe, t->arch, &at_entry, &args);
 	struct stack_view view;
-	stack_window_at_entry(t, th, regs, slot->guard + PAD_GUARD_BELOW, &view);
+	stack_window_at_entry(t, th, regs, slot->return_at + PAD_RETURN_BELOW, &view);
 	bool is_realloc = probe->kind == PROBE_REALLOC && args.block;
 	struct heap_event ev = {
 		.time_ns = t->now_ns,
@@ -152,14 +152,14 @@ uint32_t pads_outer_kind(struct target *t, struct thread *th, const struct arch_
 	taddr_t sp = regs->word[t->arch->sp];
 	uint64_t word = 0;
 	struct stack_view view;
-	if (!slot || !slot->guard || !slot->guard_pc || call_state_innermost(&th->calls))
+	if (!slot || !slot->return_at || !slot->return_to || call_state_innermost(&th->calls))
 		return 0;
-	bool is_alive = space_read(s, slot->guard, &word, sizeof(word)) == 0 &&
-			word == slot->guard_pc;
+	bool is_alive = space_read(s, slot->return_at, &word, sizeof(word)) == 0 &&
+			word == slot->return_to;
 	stack_window_at_entry(t, th, regs, sp, &view);
 	if (unwinder_in_signal(s->unwinder, &view, pad_call_end(slot)))
 		return 0; /* a signal handler's call is outermost again */
-	if (is_alive && sp < slot->guard)
+	if (is_alive && sp < slot->return_at)
 		return slot->kind;
 	if (slot == pads_slot(th))
 		forget_frames(th); /* left by longjmp */
@@ -175,7 +175,7 @@ static bool follow_stack(struct target *t, struct thread *th, struct pad_slot *s
 	taddr_t low, high;
 	/* a sample that finds other bounds is due until it is taken */
 	uint32_t needed = th->process->space->sampling ? 1 : BOUNDS_TRAPS_TO_MOVE;
-	if (slot->guard || ++own->bounds_traps < needed)
+	if (slot->return_at || ++own->bounds_traps < needed)
 		return false;
 	own->bounds_traps = 0;
 	if (stack_scan_bounds(th, own->pointer, sp, &low, &high) != 0)
@@ -243,8 +243,8 @@ enum trap_answer pads_serve_entry(struct target *t, struct thread *th, struct tr
 		deepen(s->pads, pad_thread(th)->slot);
 		return TRAP_RESUME;
 	}
-	bool may_be_open = slot->guard_pc || probe_is_marker(entry->probe);
-	if (reason == PAD_REASON_STALE && slot->guard && may_be_open &&
+	bool may_be_open = slot->return_to || probe_is_marker(entry->probe);
+	if (reason == PAD_REASON_STALE && slot->return_at && may_be_open &&
 	    !call_state_innermost(&th->calls))
 		forget_frames(th); /* left by longjmp */
 	return entry->serve(t, th, entry, regs);

@@ -24,7 +24,7 @@ int pad_slots_find(const struct pad_memory *m, uint64_t thread_pointer);
 void pad_slots_remove(struct pad_memory *m, uint64_t thread_pointer);
 
 /*
- * Forgets guard and frames of slot @index, whose thread is stopped outside pads; the
+ * Forgets the call and the frames of slot @index, whose thread is stopped outside pads; the
  * reader must forget its own too (ring_reset_slot).
  */
 void pad_slots_reset(struct pad_memory *m, uint32_t index);

@@ -288,8 +288,8 @@ static void tell_calls(struct target *t, struct thread *th, struct pad_slot *slo
 		*vec_add(&th->process->space->pads->deleted) =
 			(struct pads_deleted){pad_thread(th)->slot, block};
 	if (call) {
-		slot->guard = call->return_at;
-		slot->guard_pc = call->stub_return;
+		slot->return_at = call->return_at;
+		slot->return_to = call->stub_return;
 		slot->kind = call->probe->kind == PROBE_FREE ? PAD_DELETE : PAD_ALLOC;
 	}
 }

@@ -42,7 +42,7 @@ struct thrown *call_state_find_thrown(const struct call_state *c, taddr_t sp)
 {
 	for (size_t i = c->thrown.count; i-- > 0;) {
 		struct thrown *thrown = &c->thrown.data[i];
-		if (thrown->guard_pc && thrown->sp == sp)
+		if (thrown->return_to && thrown->sp == sp)
 			return thrown;
 	}
 	return NULL;

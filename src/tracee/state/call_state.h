@@ -23,7 +23,7 @@ struct call {
 	/* the exception that was thrown inside, and is on its way; 0 = none */
 	taddr_t raised;
 	/* of the pad call that a signal interrupted; 0 = none */
-	taddr_t outer_guard, outer_guard_pc;
+	taddr_t outer_return_at, outer_return_to;
 };
 
 /* A call that an exception was made in, or has left; exceptions.c. */
@@ -32,7 +32,7 @@ struct thrown {
 	struct probe_call args;
 	taddr_t sp;                 /* at the function's entry */
 	/* of a pad's call: restored if the exception stays inside; else 0 */
-	taddr_t guard_pc;
+	taddr_t return_to;
 	taddr_t raised;             /* as in struct call */
 };
 
