@@ -63,7 +63,7 @@ struct arch_code {
 	const uint8_t *bytes;
 	size_t size;
 	taddr_t at;              /* where they stand */
-	const uint32_t *entry;   /* offsets where code from elsewhere enters, beside the start */
+	const uint32_t *entry;   /* offsets where code from elsewhere enters, besides the start */
 	size_t entry_count;
 };
 
@@ -74,7 +74,7 @@ enum arch_value_kind {
 	ARCH_VALUE_REGISTER, /* what that one held at the function's start */
 	/* what the word at that distance from the stack pointer held then: from the caller */
 	ARCH_VALUE_STACK,
-	ARCH_VALUE_ADDRESS,  /* the stack pointer of then, and that many bytes more */
+	ARCH_VALUE_ADDRESS,  /* the stack pointer at that time, and that many bytes more */
 };
 
 struct arch_value {
@@ -232,7 +232,7 @@ struct arch {
 	int (*refers)(const struct arch_code *code, taddr_t from, taddr_t start, taddr_t end);
 
 	/*
-	 * Assembles code to stand at @at that does what the system call instruction at @from
+	 * Assembles code for @at that does what the system call instruction at @from
 	 * does, and continues after it: the instruction first. Returns its size, 0: out of reach.
 	 */
 	size_t (*make_syscall_stub)(taddr_t from, taddr_t at, uint8_t *out, size_t out_size);

@@ -120,7 +120,7 @@
 
 enum pad_kind {
 	PAD_ALLOC = 1,    /* returns a block of arg[size] (times arg[count]) bytes */
-	PAD_REALLOC,      /* the same, beside arg[old] */
+	PAD_REALLOC,      /* the same, besides arg[old] */
 	PAD_FREE,         /* leaf: recorded, then jumped to; must not call a probed function */
 	PAD_DELETE,       /* recorded, then called with return_at set: may call probed functions */
 	PAD_THROW_CHECK,  /* only traps when return_at is set: functions that unwind the stack */
@@ -169,7 +169,7 @@ enum pad_full_answer {
 enum pad_flag {
 	PAD_COUNT_ONLY = 1, /* no stacks */
 	PAD_VERIFY = 2,     /* every stack both incrementally and raw */
-	PAD_ANSWER_RUNNING = 8, /* requests that trap, beside the rare ones: RUNNING_ON_VALGRIND */
+	PAD_ANSWER_RUNNING = 8, /* requests that trap, besides the rare ones: RUNNING_ON_VALGRIND */
 	PAD_ANSWER_POOLS = 16, /* those of memory pools */
 	PAD_ANSWER_BLOCKS = 32, /* and the plain blocks */
 	/* each record ends with PAD_TAIL bytes more, the first 8 the caller's stack pointer */

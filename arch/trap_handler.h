@@ -10,7 +10,7 @@
  *	HANDLER_COPY    what another ptmem needs to take everything out (guard/recovery.h)
  *
  * While ptmem lives it suppresses the signals of its own breakpoints, so the handler
- * does not see them. Without a tracer it sends a thread that met one on to where ptmem
+ * does not see them. Without a tracer it sends a thread that hit one to where ptmem
  * would have let it go unrecorded; a thread whose pc ptmem had already moved just goes
  * on. All other signals get the default action, with their own siginfo and registers.
  */

@@ -27,7 +27,7 @@ enum unwind_rule_kind {
 	RULE_SLOW,     /* only the fallback can do it (signal frame, expression, no CFI) */
 };
 
-/* Callee-saved registers that a rule can restore, beside sp and pc. Index 0 is
+/* Callee-saved registers that a rule can restore, besides sp and pc. Index 0 is
  * the frame pointer; the others are named by the architecture. */
 #define RULE_SAVED_REGS 6
 

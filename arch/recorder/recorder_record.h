@@ -106,7 +106,7 @@ INLINE void copy_words(uint64_t *to, const void *from, uint64_t count)
 
 /*
  * Writes the record of what happened in the frame with return slot @at. @fresh < 0: no incremental
- * stack. @saved: the raw stack comes along, @raw bytes of it. 0 when the reader is gone.
+ * stack. @saved: the record includes @raw bytes of the raw stack. 0 when the reader is gone.
  */
 INLINE int record_return(uint64_t at, const struct pad_head *head, struct pad_slot *slot,
 			 uint32_t kept, int64_t fresh, const struct pad_saved *saved,

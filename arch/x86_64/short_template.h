@@ -81,7 +81,7 @@
 	movq	$0, PAD_SLOT_RETURN_AT(\slot)       /* finish() */
 .endm
 
-/* Begins the call; falls through to it. pad_leave_plain() sets what it needs beside that. */
+/* Begins the call; falls through to it. pad_leave_plain() sets what else it needs. */
 .macro short_enter head, after, other
 	mov	%rdx, SAVED_RDX
 	mov	\head(%rip), %rax

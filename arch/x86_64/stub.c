@@ -1,6 +1,6 @@
 /*
  * The stub of tier 1: code that a thread is sent through instead of the function
- * at whose entry it met the breakpoint.
+ * at whose entry it hit the breakpoint.
  *
  *	call:  lea -8(%rsp), %rsp the ABI's alignment: with the call's 8 bytes it is as it was
  *	       call jump          the function runs, by its moved first instructions

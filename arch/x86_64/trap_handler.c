@@ -24,7 +24,7 @@ _Static_assert(offsetof(struct handler_data, trap) == 16 + 62 * 16, "as in trap_
 taddr_t arch_trap_handler_page(taddr_t at, uint8_t *out)
 {
 	size_t size = (size_t)(x86_64_trap_handler_end - x86_64_trap_handler);
-	/* not deferred: a handler of the program that interrupts ours may meet a breakpoint, too */
+	/* not deferred: a handler of the program that interrupts ours may hit a breakpoint, too */
 	struct action action = {
 		.handler = at,
 		.flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | KERNEL_SA_RESTORER,

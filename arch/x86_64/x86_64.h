@@ -22,7 +22,7 @@ enum x86_word {
 /*
  * Finds what to displace at the function that begins at @code: tries to make room
  * for a jump, after an endbr64 if there is one, in bytes that no branch of the
- * function enters; else displaces the first instruction only. Sets m->from beside
+ * function enters; else displaces the first instruction only. Sets m->from besides
  * the results. Given: code, code_size, from = entry, to, out, out_size.
  */
 int x86_64_displace(struct arch_move *m);

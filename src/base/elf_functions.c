@@ -80,7 +80,7 @@ static void read_table(struct elf_file *file, struct elf_functions *out, const s
 	}
 }
 
-/* Header and frames stand in one segment wherever a linker made them. */
+/* Linkers place header and frames in one segment. */
 static void add_frames(struct elf_file *file, struct elf_functions *out)
 {
 	size_t segments = 0;

@@ -15,7 +15,7 @@ enum elf_function_kind {
 	ELF_FUNCTION,
 	/* of a section of code: padding, data between code, code without symbol and CFI */
 	ELF_GAP,
-	ELF_NO_CODE, /* headers, and sections of data beside code in one segment */
+	ELF_NO_CODE, /* headers, and sections of data next to code in one segment */
 };
 
 struct elf_function {

@@ -45,7 +45,7 @@ enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 }
 
 /*
  * A file that grows beyond RLIMIT_FSIZE, and a pipe that no process reads, are errors of the write
- * like others: the first message may already meet them. The outputs are what the signals were.
+ * like others: the first message may already raise them. The outputs are what the signals were.
  */
 static void ignore_write_signals(struct sigaction *file_out, struct sigaction *pipe_out)
 {

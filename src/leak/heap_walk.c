@@ -11,7 +11,7 @@
 #define FENCEPOST_MAX 16u
 /*
  * Where chunks are larger a walk is short, so no guess is needed. And a walk from a wrong guess
- * meets the right one within as much, if it does not fail.
+ * joins the right one within as much, if it does not fail.
  */
 #define GUESS_BYTES 4096u
 

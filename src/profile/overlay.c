@@ -1,5 +1,5 @@
 /*
- * Covered blocks stand in one array, those of an address as a chain.
+ * Covered blocks are in one array, those of an address as a chain.
  */
 #include "profile/overlay.h"
 

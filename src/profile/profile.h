@@ -196,6 +196,6 @@ void profile_current(const struct profile *p, uint64_t time_ns, struct snapshot 
 uint32_t profile_block_clock(const struct profile *p, uint64_t time_ns);
 
 void profile_check(const struct profile *p);
-size_t profile_memory(const struct profile *p); /* bytes beside blocks and call tree */
+size_t profile_memory(const struct profile *p); /* bytes besides blocks and call tree */
 
 #endif

@@ -48,7 +48,7 @@ static void put_back(struct profile *p, const struct held *held)
 		blocks_add(p->blocks, &held->block, NULL);
 }
 
-/* Keeps the order: held blocks stand in the order of their first halves. */
+/* Keeps the order: held blocks are in the order of their first halves. */
 static struct held remove_held(struct profile *p, size_t i)
 {
 	struct held held = p->held.data[i];

@@ -1,5 +1,5 @@
 /*
- * See stacks.h. The threads stand in ascending order, and most come in that order;
+ * See stacks.h. The threads are in ascending order, and most come in that order;
  * events of one thread follow each other, so the one found last is kept.
  */
 #include "profile/stacks.h"

@@ -15,7 +15,7 @@
 /*
  * The separate debug file of @file, opened (the caller releases it), or NULL. @dirs:
  * colon-separated roots. Looks for ROOT/.build-id/xx/yyyy.debug, then for the name in
- * .gnu_debuglink beside the file, in .debug beside it, and in ROOT/its directory; a file
+ * .gnu_debuglink next to the file, in .debug next to it, and in ROOT/its directory; a file
  * counts only with the right build-id or, failing that, checksum.
  */
 struct elf_file *debuglink_find(struct elf_file *file, const char *dirs);

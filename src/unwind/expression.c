@@ -16,7 +16,7 @@ struct machine {
 	const struct expression_input *in;
 	uint64_t stack[MAX_STACK];
 	size_t depth;
-	bool is_value; /* DW_OP_stack_value or a register was met */
+	bool is_value; /* DW_OP_stack_value or a register was seen */
 };
 
 static int push(struct machine *m, uint64_t value)

@@ -1,7 +1,7 @@
 /*
  * The rule table and the compiler from CFI rows to rules.
  *
- * Picture: each return address that was ever met has one slot of 32 bytes that
+ * Picture: each return address that was ever seen has one slot of 32 bytes that
  * says how to leave its frame. Asking libdw costs a microsecond, the table some
  * nanoseconds. The table is in our memory, growing at need. It may have a copy,
  * slot by slot, in memory that a recorder in the target reads at the same time: a

@@ -85,7 +85,7 @@ bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_
 /* Drops every rule and cache for [start, end), whose code was unmapped or changed. */
 void unwind_forget(struct unwind *u, taddr_t start, taddr_t end);
 
-/* Whether the walk from @view meets a signal frame before its CFA reaches @outer_sp. */
+/* Whether the walk from @view passes a signal frame before its CFA reaches @outer_sp. */
 bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t outer_sp);
 
 /*

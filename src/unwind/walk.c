@@ -34,7 +34,7 @@ const char *const unwind_end_text[UNWIND_END_COUNT] = {
 	[UNWIND_TOO_DEEP] = "too many frames",
 };
 
-/* What one step did, beside the ends. */
+/* What one step did, apart from the ends. */
 enum step {
 	STEP_OUT = -1,
 	STEP_SIGNAL = -2,

@@ -325,7 +325,7 @@ def rss_warning(samples, profile, last):
 
 
 def check_rss_of_others():
-    """Samples that can hardly be of the profile's process: a warning. Of several processes the profile's own is drawn."""
+    """Samples that are unlikely to be of the profile's process: a warning. Of several processes the profile's own is drawn."""
     for name in ("massif.out.9", "massif.out.77"):
         shutil.copy("known.massif", name)
     check(rss_warning("two.tsv", "massif.out.9", 1) == "", "samples of the profile's process")

@@ -13,7 +13,7 @@ MADE = {"follow_list": 432, "inside_global": 2000, "reach_ignored": 3030}
 
 
 class Group:
-    """ptmem attached to the processes of @words, as they stand behind -p."""
+    """ptmem attached to the processes of @words, as they follow -p."""
 
     def __init__(self, t, words, good, *options):
         self.t, self.cwd = t, t.subdirectory()

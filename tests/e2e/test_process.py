@@ -194,7 +194,7 @@ int main(int argc, char **argv)
 
 @test("process/more-than-descriptors", limit=120)
 def more_than_files(t):
-    """More processes live at once than ptmem may at first open files; the program's own limit is as ever."""
+    """More processes live at once than ptmem may at first open files; the program's own limit is unchanged."""
     path = os.path.join(t.directory, "kids")
     t.equal("compiler", t.run([t.program("gcc"), "-O1", "-fno-builtin", "-o", path, t.file("kids.c", KIDS)]).status, 0)
     line = 'ulimit -Sn 64 && exec "$@"'

@@ -39,7 +39,7 @@ for mode in ("timer", "allocate", "queue", "nested"):
 @test("signals/lost-handler")
 def lost_handler(t):
     """A known limit (ptmem.1, CAVEATS): the kernel removes a handler of SIGTRAP when a thread that
-    blocks all signals meets a breakpoint. ptmem says so, once, and keeps the mask."""
+    blocks all signals hits a breakpoint. ptmem says so, once, and keeps the mask."""
     cwd = t.subdirectory()
     target = subprocess.Popen([t.target("gcc-O2-pie", "sigmask"), "serve"], cwd=cwd, env=t.environment(cwd),
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -309,7 +309,7 @@ def no_clock(t):
 
 @test("stacks/attach")
 def attached(t):
-    """The stacks that are there at the attach count at once, and further ones as ever."""
+    """The stacks that are there at the attach count at once, and further ones as usual."""
     for probes in ("break", "jump"):
         waiting = Waiting(t, ["waiting"], [*CALLS_ONLY, "--probes=" + probes], attach=True)
         t.equal("stacks at the attach", waiting.now(), waiting.bytes)

@@ -213,7 +213,7 @@ def register_alive(variant):
 def register_sigtrap_limit(variant):
     @test("threads/%s/sigtrap-ignored" % variant)
     def _(t):
-        """A breakpoint met with SIGTRAP ignored, or it alone blocked, makes the kernel forget that, and
+        """A breakpoint hit with SIGTRAP ignored, or it alone blocked, makes the kernel forget that, and
         nothing tells the tracer what it had been (ptmem.1, CAVEATS). Calls that pads serve are not
         touched: so this may pass, and its failure is a known limit, not news."""
         profile = t.profile([t.target(variant, "sigmask"), "trap"])

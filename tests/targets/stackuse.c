@@ -19,7 +19,7 @@
  *	fork, thread-fork   the child has the stack of the thread that forked, and no other
  *	hidden spin|sleep [thread]   says "at BYTES" and stays there until it may continue (below);
  *	              calls malloc only afterwards
- *	waiting       two threads and main stand at known depths, without a call of malloc
+ *	waiting       two threads and main wait at known depths, without a call of malloc
  *
  * With MASSIF in the environment it asks Massif, too, before each call: `snapshot stack.SIZE`.
  *

@@ -54,7 +54,7 @@ struct world {
 	size_t module_count;
 	/* what the handler saw */
 	volatile uint64_t full, bounds, in_calls, throws, unknown, large, deep;
-	volatile uint64_t exits; /* met by threads, with breakpoints at them (arm_exits) */
+	volatile uint64_t exits; /* hit by threads, with breakpoints at them (arm_exits) */
 	volatile uint64_t outside_allocs, outside_frees; /* calls of signal handlers served from outside */
 	bool has_reader;        /* another thread drains: a full ring is waited for */
 	event_fn *on_event;
@@ -369,7 +369,7 @@ static void world_close(void)
 	signal(SIGTRAP, SIG_DFL);
 }
 
-/* A pad for the function at @entry, to stand at @at; returns the address to call. */
+/* A pad for the function at @entry, to be placed at @at; returns the address to call. */
 static void *make_pad_at(const void *entry, struct pad_probe probe, uint8_t *at)
 {
 	struct pad_request request = {

@@ -1,6 +1,6 @@
 /*
  * A thread that makes system calls for ptmem while its process receives SIGSTOP and SIGCONT:
- * afterwards the last of them holds. And one that met a breakpoint before it was stopped for them.
+ * afterwards the last of them holds. And one that hit a breakpoint before it was stopped for them.
  */
 #include <setjmp.h>
 #include <stdarg.h>

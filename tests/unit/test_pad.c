@@ -315,7 +315,7 @@ static void run_short_ways(uint32_t flags, uint32_t shared)
 	drain();
 	assert_int_equal(seen_count, 2 * pairs);
 	assert_int_equal(fake_frees, pairs);
-	/* nearly all were 16 bytes, and no trap but those of the full ring was met */
+	/* nearly all were 16 bytes, and no trap but those of the full ring was hit */
 	assert_true(here.ring.stats.bytes < 2 * pairs * 16 + 100000);
 	assert_true(here.full >= 2 * pairs * 16 / (1 << 16) - 1);
 	assert_int_equal(here.in_calls + here.bounds + here.unknown, 0);

@@ -19,7 +19,7 @@
 #define BY_REGISTER "mov %rsi, %rax; syscall; ret"
 #define BY_STACK "push %rbx; mov 0x10(%rsp), %rax; syscall; pop %rbx; ret"
 
-/* at no round address: numbers that stand in the program by themselves (1 MiB) would look like theirs */
+/* at no round address: numbers that occur in the program by themselves (1 MiB) would look like theirs */
 __asm__(".text\n.balign 4096\n.skip 0x5c5, 0xcc\n");
 PROOF_FUNCTION(proof_begin, "ret");
 PROOF_FUNCTION(by_register, BY_REGISTER);

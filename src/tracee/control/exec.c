@@ -43,7 +43,7 @@ static void forget_former(struct target *t, struct thread *th)
 	pad_thread_forget(th);
 	th->is_exiting = false;
 	th->held_signal = 0;
-	th->met_trap = false;
+	th->hit_trap = false;
 	th->own_stack = (struct stack_range){0};
 	syscalls_forget(th);
 }

@@ -40,7 +40,7 @@
  */
 #define STACK_COPY_MAX 65528u
 #define STACK_COPY_MIN 4096u
-#define RECORD_REST 1024u         /* more than a record has beside the copy */
+#define RECORD_REST 1024u         /* more than a record has besides the copy */
 #define RECORDS_WANTED 512u
 #define WAKE_PART 64u             /* of a ring must be full for the loop to be woken */
 #define RINGS_MAX (256u << 20)    /* of all CPUs */

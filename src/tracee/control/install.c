@@ -325,7 +325,7 @@ static bool is_outside_areas(void *ctx, taddr_t pc)
 
 #define MAX_STEPS_OUT 20000
 
-/* Lets no thread stand in our pages; what traps there becomes harmless first. */
+/* Moves all threads out of our pages; what traps there becomes harmless first. */
 static void step_threads_out(struct target *t, struct address_space *s)
 {
 	for (size_t i = 0; i < s->traps.count; i++) {

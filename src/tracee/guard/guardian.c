@@ -45,7 +45,7 @@ static void rename_process(void)
 	ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof(line));
 	if (n > (ssize_t)sizeof(GUARDIAN_NAME)) {
 		memset(program_invocation_name, 0,
-		       (size_t)n - 1); /* the arguments stand in a row */
+		       (size_t)n - 1); /* the arguments are contiguous */
 		memcpy(program_invocation_name, GUARDIAN_NAME, sizeof(GUARDIAN_NAME));
 	}
 	prctl(PR_SET_NAME, GUARDIAN_NAME);

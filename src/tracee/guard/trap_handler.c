@@ -115,7 +115,7 @@ static void warn_lost(struct process *p)
 		return;
 	p->space->recovery.had_trap_handler = false;
 	log_warn("process %d no longer handles SIGTRAP, which may end it now: the kernel removes "
-		 "the handler when a thread that blocks SIGTRAP meets a breakpoint",
+		 "the handler when a thread that blocks SIGTRAP hits a breakpoint",
 		 p->pid);
 }
 

@@ -41,11 +41,11 @@
 /* What a stop for SIGTRAP is about, siginfo_t(3type) by si_code. */
 enum trap_cause {
 	CAUSE_STEP,
-	CAUSE_BREAKPOINT, /* that it met before it was stopped for us */
+	CAUSE_BREAKPOINT, /* that it hit before it was stopped for us */
 	CAUSE_SENT,    /* sent by a process */
 };
 
-/* A breakpoint's signal is consumed here: put_back_trap lets the thread meet it again. */
+/* A breakpoint's signal is consumed here: put_back_trap lets the thread hit it again. */
 static enum trap_cause trap_cause(struct thread *th)
 {
 	siginfo_t info;
@@ -55,15 +55,15 @@ static enum trap_cause trap_cause(struct thread *th)
 		return CAUSE_SENT;
 	if (info.si_code != SI_KERNEL)
 		return CAUSE_STEP;
-	th->met_trap = true;
+	th->hit_trap = true;
 	return CAUSE_BREAKPOINT;
 }
 
 static void put_back_trap(struct target *t, struct thread *th, struct arch_regs *regs)
 {
-	if (th->met_trap)
+	if (th->hit_trap)
 		regs->word[t->arch->pc] -= t->arch->trap_pc_offset;
-	th->met_trap = false;
+	th->hit_trap = false;
 }
 
 /*
@@ -165,7 +165,7 @@ static void begin_quiet(struct target *t, struct thread *th, struct held *held)
 static void end_quiet(struct thread *th, const struct held *held)
 {
 	held_give(th, held);
-	th->met_trap = false; /* in our pages, where continuing after it is right */
+	th->hit_trap = false; /* in our pages, where continuing after it is right */
 	if (!held->is_quiet)
 		return;
 	ptrace_set_sigmask(th->tid, held->mask);

@@ -11,7 +11,7 @@ struct thread;
 int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void *ctx, taddr_t pc),
 		      void *ctx,
 		      unsigned max_steps);
-/* Where a thread continues that met the breakpoint at @trap; 0 = it is none of those waited for. */
+/* Where a thread continues that hit the breakpoint at @trap; 0 = it is none of those waited for. */
 typedef taddr_t inject_find_fn(void *ctx, taddr_t trap);
 /*
  * Lets @th run, signals held back, to a breakpoint that @find knows, and sets its pc as that says.
@@ -30,7 +30,7 @@ int inject_drain_sigtrap(struct target *t, struct thread *th);
  */
 int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t args[6],
 		   int64_t *result_out);
-/* The same for mmap of more address space, which target_mapped_bytes() knows of then. */
+/* The same for mmap of more address space, which target_mapped_bytes() then includes. */
 int inject_mmap(struct target *t, struct thread *th, const uint64_t args[6], int64_t *result_out);
 
 #endif

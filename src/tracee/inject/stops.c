@@ -1,4 +1,4 @@
-/* Stops are served one at a time; those that were met during other work come first. */
+/* Stops are served one at a time; those that were seen during other work come first. */
 #include "tracee/inject/stops.h"
 
 #include "tracee/os/clock.h"

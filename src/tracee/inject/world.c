@@ -1,6 +1,6 @@
 /*
  * All threads of all processes at once: stopped, so that none runs while ptmem changes
- * what they run through, and sent on. Stops that come meanwhile are served as ever; a
+ * what they run through, and sent on. Stops that come meanwhile are served as usual; a
  * thread is held then where it would continue (thread_resume).
  */
 #include "tracee/inject/world.h"

@@ -28,7 +28,7 @@ enum page_flag {
 	PAGE_OF_FILE = 4,  /* resident: a file's or shared memory's, no private copy */
 };
 
-/* Neighbouring pages that are alike. */
+/* Adjacent pages of one kind. */
 struct page_range {
 	taddr_t start, end;
 	uint32_t flags;

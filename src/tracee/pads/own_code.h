@@ -1,5 +1,5 @@
 /*
- * Code that ptmem put into a space, as an unwinder meets it: stubs, pads, the recorder, moved
+ * Code that ptmem put into a space, as an unwinder sees it: stubs, pads, the recorder, moved
  * instructions. A thread inside a watched call returns into a stub or a pad first, so that address
  * is on its stack; the frame layout of both is fixed (arch.h, pad.h).
  */

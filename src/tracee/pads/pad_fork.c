@@ -3,7 +3,7 @@
  *
  * The memory of pads is shared with ptmem, and so a fork shares it with its parent: both have the
  * same thread pointer and stack, hence the same slot. So the fork's entries become breakpoints, and
- * it meets no pad any more.
+ * it enters no pad any more.
  *
  * Unless it is in one: a signal handler that interrupted a pad, or what a pad had called,
  * forks. The pad is going to write to slot and ring then. Such a fork gets the pads themselves:

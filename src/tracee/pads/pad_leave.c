@@ -1,5 +1,5 @@
 /*
- * Threads that stand in pads or the recorder, at the time when all pads go, run on to
+ * Threads that are in pads or the recorder when all pads are removed run on to
  * the end of their pad: to breakpoints at its exits, which take two stops where
  * single steps would take hundreds. Text is restored already, so that a thread which
  * met one has left: it continues in the original function or at its caller.

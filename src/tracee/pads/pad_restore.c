@@ -101,7 +101,7 @@ bool pads_restore_memory(struct target *t, struct thread *th)
 	th->held_signal = 0;
 	thread_consume_stop(t, th);
 	if (!is_alone)
-		return true; /* it meets the same again when all continue */
+		return true; /* it faults again when all continue */
 	world_stop(t);
 	rc = restore(t, tid, part);
 	th = thread_find(t, tid);

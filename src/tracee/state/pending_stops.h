@@ -2,7 +2,7 @@
  * Stops that were taken from the kernel and are still to be served.
  *
  *	unannounced  first stops of threads whose parent's fork or clone event has not come yet
- *	deferred     ends of threads, met while these worked for ptmem
+ *	deferred     ends of threads, seen while these worked for ptmem
  */
 #ifndef PTMEM_TRACEE_STATE_PENDING_STOPS_H
 #define PTMEM_TRACEE_STATE_PENDING_STOPS_H

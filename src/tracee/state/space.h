@@ -1,5 +1,5 @@
 /*
- * An address space of the target: what is mapped in it, which traps stand in its
+ * An address space of the target: what is mapped in it, which traps are in its
  * text, and how to read and write it.
  *
  * Threads and vfork children share their space; a forked child gets a copy. A
@@ -54,7 +54,7 @@ struct space_files {
 struct space_image {
 	uint64_t id;           /* by image_read; 0 = not asked for */
 	bool is_own;           /* began with an exec or an attach, not with a fork */
-	bool has_earlier_blocks; /* it ran before it was profiled: blocks of then are not known */
+	bool has_earlier_blocks; /* it ran before it was profiled: those are unknown */
 };
 
 /* What is watched in it; control/install.c, loader.c, calls/requests.c. */

@@ -70,7 +70,7 @@ struct syscall_watch {
 	int own_filters;
 };
 
-/* The whole of a target; see target.h. */
+/* A target; its public face is target.h. */
 struct target {
 	struct target_options options;
 	struct event_sink sink;

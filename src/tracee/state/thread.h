@@ -56,7 +56,7 @@ struct thread {
 	uint64_t serial;            /* 1, 2, ...: in the order in which they appeared */
 	struct process *process;
 	enum thread_state state;
-	bool met_trap;              /* a breakpoint's SIGTRAP came while it made a call for us */
+	bool hit_trap;              /* a breakpoint's SIGTRAP came while it made a call for us */
 	int held_signal;            /* to be delivered at the next resume */
 	bool is_held;               /* stopped until the world is resumed */
 	bool is_group_stopped;      /* was so when last asked, whatever it did for us since */

@@ -15,7 +15,7 @@ struct unwinder {
 	void *ctx;
 	/* The stack pointer in the outermost frame; false: the walk does not reach it. */
 	bool (*outermost_sp)(void *ctx, const struct stack_view *view, taddr_t *sp_out);
-	/* Whether the walk meets a signal frame before it reaches @outer_sp. */
+	/* Whether the walk passes a signal frame before it reaches @outer_sp. */
 	bool (*in_signal)(void *ctx, const struct stack_view *view, taddr_t outer_sp);
 	/* All pcs on the stack of a thread stopped anywhere, not lowered to call instructions;
 	 * *is_whole_out: the walk reached the outermost frame. Returns their number. */

@@ -432,7 +432,7 @@ enum trap_answer syscalls_serve_site(struct target *t, struct thread *th, struct
  * Its handler must not run between the stub and the call: back to the breakpoint. And where it
  * interrupts a call that waits in a stub, it must be shown the original instruction: the C
  * library's asks whether that is where a call can be cancelled (glibc since 2.41, musl). A call
- * that is repeated then meets the breakpoint again.
+ * that is repeated then hits the breakpoint again.
  */
 void syscalls_before_signal(struct target *t, struct thread *th)
 {
