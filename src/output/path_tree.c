@@ -101,6 +101,11 @@ void path_tree_add(struct path_tree *t, uint32_t node, enum path_side side, uint
 	t->node.data[node].own[side] += value;
 }
 
+void path_tree_add_blocks(struct path_tree *t, uint32_t node, enum path_side side, uint64_t count)
+{
+	t->node.data[node].blocks[side] += count;
+}
+
 void path_tree_sum(struct path_tree *t)
 {
 	for (size_t i = 0; i < t->node.count; i++)

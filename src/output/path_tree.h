@@ -27,6 +27,7 @@ struct path_node {
 	enum frame_kind kind;  /* FRAME_PROGRAM unless path_tree_set_kind says more */
 	uint64_t own[2];       /* by enum path_side */
 	uint64_t total[2];     /* as of the last path_tree_sum */
+	uint64_t blocks[2];    /* of its own, where they are counted */
 };
 
 struct path_tree;
@@ -51,6 +52,8 @@ struct path_tree *path_tree_fold_unnamed(const struct path_tree *t);
 
 /* Adds @value to what belongs to @node itself. */
 void path_tree_add(struct path_tree *t, uint32_t node, enum path_side side, uint64_t value);
+
+void path_tree_add_blocks(struct path_tree *t, uint32_t node, enum path_side side, uint64_t count);
 
 /* Brings the totals up to date. */
 void path_tree_sum(struct path_tree *t);

@@ -400,8 +400,9 @@ static void put_end(FILE *out, const struct recording *r)
 	fputs("}", out);
 }
 
-static void put_body(FILE *out, const struct recording *r, const char *more)
+void recording_json_write(FILE *out, const struct recording *r, const char *more)
 {
+	fputs("{\"format\":\"ptmem-report\",\"version\":1,\n", out);
 	put_meta(out, r);
 	put_names(out, r);
 	put_leaves(out, r);
@@ -412,22 +413,5 @@ static void put_body(FILE *out, const struct recording *r, const char *more)
 	put_threads(out, r);
 	put_leaks(out, r);
 	put_end(out, r);
-	fprintf(out, "%s}", more);
-}
-
-void recording_json_write(FILE *out, const struct recording *r, const char *more)
-{
-	fputs("{\"format\":\"ptmem-report\",\"version\":1,\n", out);
-	put_body(out, r, more);
-	putc('\n', out);
-}
-
-void recording_json_write_diff(FILE *out, const struct recording *const side[2],
-			       const char *const more[2])
-{
-	fputs("{\"format\":\"ptmem-report-diff\",\"version\":1,\n\"old\":{", out);
-	put_body(out, side[0], more[0]);
-	fputs(",\n\"new\":{", out);
-	put_body(out, side[1], more[1]);
-	fputs("}\n", out);
+	fprintf(out, "%s}\n", more);
 }

@@ -8,9 +8,6 @@
 
 /* Errors of the stream are left in it. @more: further members, ",\"name\":value"; "" for none. */
 void recording_json_write(FILE *out, const struct recording *r, const char *more);
-/* Two of them, to be compared: the old one, and the new one. */
-void recording_json_write_diff(FILE *out, const struct recording *const side[2],
-			       const char *const more[2]);
 
 /* @text as a JSON string, quotes included: valid UTF-8; NULL is null. */
 void recording_json_string(FILE *out, const char *text);

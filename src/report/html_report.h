@@ -4,17 +4,13 @@
 #ifndef PTMEM_REPORT_HTML_REPORT_H
 #define PTMEM_REPORT_HTML_REPORT_H
 
-#include <stdio.h>
-
 #include "report/input.h"
-#include "report/recording_view.h"
+#include "report/show.h"
 
 /*
- * @old: NULL, or what @input is compared with; both have call trees. Errors of the stream are left
- * in @out. The page opens with what is asked; -EINVAL and *@why_out, which the caller frees, if
- * that makes no sense.
+ * Writes the page of @input, a profile with call trees, or with is_diff of the old and the new one,
+ * which are of one kind. 0, or an enum report_exit once the error is logged.
  */
-int html_report_write(FILE *out, const struct input *input, const struct input *old,
-		      const struct recording_question *q, char **why_out);
+int html_report_write(const struct report_request *r, const struct input *input);
 
 #endif

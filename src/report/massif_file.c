@@ -391,6 +391,15 @@ void massif_file_free(struct massif_file *file)
 	free(file);
 }
 
+uint64_t massif_own_bytes(const struct massif_file *file, uint32_t node)
+{
+	uint64_t own = file->node[node].bytes;
+
+	for (uint32_t c = file->node[node].first_child; c; c = file->node[c].next_sibling)
+		own -= MIN(own, file->node[c].bytes);
+	return own;
+}
+
 uint32_t massif_tree_end(const struct massif_file *file, uint32_t root)
 {
 	uint32_t end = root + 1;

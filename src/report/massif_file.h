@@ -77,6 +77,9 @@ void massif_file_free(struct massif_file *file); /* NULL is nothing */
 /* Behind the last node of the tree that begins at @root. */
 uint32_t massif_tree_end(const struct massif_file *file, uint32_t root);
 
+/* What belongs to @node alone. Children that claim more than their parent has leave it nothing. */
+uint64_t massif_own_bytes(const struct massif_file *file, uint32_t node);
+
 /* Whether @t is the text @s. */
 bool massif_text_is(struct massif_text t, const char *s);
 

@@ -103,22 +103,13 @@ static uint32_t add_leaf(struct json *j, uint32_t node)
 	return j->leaf_of.data[at] - 1;
 }
 
-static uint64_t own_bytes(const struct massif_file *f, uint32_t node)
-{
-	uint64_t own = f->node[node].bytes;
-
-	for (uint32_t c = f->node[node].first_child; c; c = f->node[c].next_sibling)
-		own -= MIN(own, f->node[c].bytes);
-	return own;
-}
-
 static void put_state(struct json *j, size_t snapshot)
 {
 	VEC(struct held) held = {0};
 	uint32_t root = j->file->snapshot[snapshot].root;
 
 	for (uint32_t n = root, end = massif_tree_end(j->file, root); n < end; n++) {
-		uint64_t bytes = own_bytes(j->file, n);
+		uint64_t bytes = massif_own_bytes(j->file, n);
 
 		if (bytes)
 			*vec_add(&held) = (struct held){add_leaf(j, n), bytes};
@@ -324,7 +315,8 @@ static void put_meta(struct json *j)
 	fprintf(j->out, ",\"memory\":\"%s\"}", memory_kind_name(f->memory));
 }
 
-void massif_json_write(FILE *out, const struct massif_file *file)
+void massif_json_write(FILE *out, const struct massif_file *file,
+		       struct massif_json_frames *frames_out)
 {
 	struct json j = {
 		.out = out,
@@ -347,7 +339,10 @@ void massif_json_write(FILE *out, const struct massif_file *file)
 	path_tree_free(j.frames);
 	path_tree_free(j.objects);
 	vec_deinit(&j.frame_of);
-	vec_deinit(&j.sample);
+	if (frames_out)
+		*frames_out = (struct massif_json_frames){j.sample.data, j.sample.count};
+	else
+		vec_deinit(&j.sample);
 	vec_deinit(&j.object_of);
 	vec_deinit(&j.leaf_of);
 	vec_deinit(&j.leaf);

@@ -10,7 +10,14 @@
 
 #include "report/massif_file.h"
 
-/* Writes the object. Errors of the stream are left in it. */
-void massif_json_write(FILE *out, const struct massif_file *file);
+/* By frame of the JSON: a node of the file that has it. The caller frees @node. */
+struct massif_json_frames {
+	uint32_t *node;
+	size_t count;
+};
+
+/* Writes the object; @frames_out may be NULL. Errors of the stream are left in it. */
+void massif_json_write(FILE *out, const struct massif_file *file,
+		       struct massif_json_frames *frames_out);
 
 #endif

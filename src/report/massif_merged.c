@@ -76,19 +76,6 @@ static uint32_t add_merged(const struct massif_file *f, struct massif_merged *m,
 	return path_tree_child(m->tree, parent, name, strlen(name));
 }
 
-/*
- * What @node holds though no caller of it is known at all: the stack ends there. Callers below the
- * threshold are other call sites.
- */
-static uint64_t unshown_bytes(const struct massif_file *f, uint32_t node)
-{
-	uint64_t left = f->node[node].bytes;
-
-	for (uint32_t c = f->node[node].first_child; c; c = f->node[c].next_sibling)
-		left -= MIN(left, f->node[c].bytes);
-	return left;
-}
-
 /* Whether @node has no name and is called by a wrapper, most of all: it is part of that. */
 static bool is_below_wrapper(const struct massif_file *f, uint32_t node)
 {
@@ -124,7 +111,7 @@ static void place_wrapper(const struct massif_file *f, struct massif_merged *m, 
 
 	p->rank = is_better ? rank : parent->rank;
 	p->named = is_better ? node : parent->named;
-	p->bytes = unshown_bytes(f, node);
+	p->bytes = massif_own_bytes(f, node);
 	p->node = p->bytes ? add_merged(f, m, p->named, 0, true) : 0;
 }
 

@@ -93,15 +93,6 @@ static char *location_name(const struct massif_frame *frame)
 	return xasprintf("(in %.*s)", MASSIF_TEXT(base_name(frame->object)));
 }
 
-static char *site_name(const struct massif_frame *frame)
-{
-	_cleanup_free_ char *location = location_name(frame);
-
-	if (!location)
-		return function_name(frame);
-	return xasprintf("%.*s %s", MASSIF_TEXT(frame->function), location);
-}
-
 void massif_paths_site(const struct massif_file *file, uint32_t node, char **function_out,
 		       char **location_out)
 {
@@ -122,77 +113,39 @@ static enum frame_kind kind_of(const struct massif_frame *frame, const char *nam
 	return frame_kind(&(struct frame_text){name, file, *object ? object : NULL});
 }
 
-static uint32_t add_frame(const struct massif_file *f, uint32_t node, enum massif_order order,
-			  uint32_t parent, struct path_tree *t)
+static uint32_t add_frame(const struct massif_file *f, uint32_t node, uint32_t parent,
+			  struct path_tree *t)
 {
 	struct massif_frame frame;
 
 	massif_file_frame(&f->node[node], &frame);
-	_cleanup_free_ char *name = order == MASSIF_SITE_FIRST ? site_name(&frame) :
-								 function_name(&frame);
-
+	_cleanup_free_ char *name = function_name(&frame);
 	uint32_t child = path_tree_child(t, parent, name, strlen(name));
 
 	path_tree_set_kind(t, child, kind_of(&frame, name));
 	return child;
 }
 
-/* What belongs to @node alone. Children that claim more than their parent has leave it nothing. */
-static uint64_t own_bytes(const struct massif_file *f, uint32_t node)
-{
-	uint64_t own = f->node[node].bytes;
-
-	for (uint32_t c = f->node[node].first_child; c; c = f->node[c].next_sibling)
-		own -= MIN(own, f->node[c].bytes);
-	return own;
-}
-
 /*
  * Adds the path from @node up to its root, which itself is a frame only where it is the whole path.
  */
-static void add_path(const struct massif_file *f, uint32_t node, enum path_side side,
-		     struct path_tree *t)
+static void add_path(const struct massif_file *f, uint32_t node, struct path_tree *t)
 {
 	uint32_t at = 0, n = node;
 
 	do {
-		at = add_frame(f, n, MASSIF_CALLER_FIRST, at, t);
+		at = add_frame(f, n, at, t);
 		n = f->node[n].parent;
 	} while (n && f->node[n].parent);
-	path_tree_add(t, at, side, own_bytes(f, node));
+	path_tree_add(t, at, PATH_NEW, massif_own_bytes(f, node));
 }
 
-static void add_caller_first(const struct massif_file *f, uint32_t root, enum path_side side,
-			     struct path_tree *t)
-{
-	for (uint32_t n = root, end = massif_tree_end(f, root); n < end; n++)
-		if (own_bytes(f, n))
-			add_path(f, n, side, t);
-}
-
-static void add_site_first(const struct massif_file *f, uint32_t root, enum path_side side,
-			   struct path_tree *t)
-{
-	uint32_t end = massif_tree_end(f, root);
-	uint32_t *place = xcalloc(end - root, sizeof(*place)); /* node of @t by node of the file */
-
-	for (uint32_t n = root; n < end; n++) {
-		if (n != root)
-			place[n - root] = add_frame(f, n, MASSIF_SITE_FIRST,
-						    place[f->node[n].parent - root], t);
-		path_tree_add(t, place[n - root], side, own_bytes(f, n));
-	}
-	free(place);
-}
-
-void massif_paths_add(const struct massif_file *file, size_t index, enum massif_order order,
-		      enum path_side side, struct path_tree *t)
+void massif_paths_add(const struct massif_file *file, size_t index, struct path_tree *t)
 {
 	uint32_t root = file->snapshot[index].root;
 
 	CHECK(root);
-	if (order == MASSIF_CALLER_FIRST)
-		add_caller_first(file, root, side, t);
-	else
-		add_site_first(file, root, side, t);
+	for (uint32_t n = root, end = massif_tree_end(file, root); n < end; n++)
+		if (massif_own_bytes(file, n))
+			add_path(file, n, t);
 }

@@ -21,19 +21,12 @@
 int massif_paths_find(const struct massif_file *file, uint64_t which, size_t *index_out,
 		      char **why_out);
 
-enum massif_order {
-	MASSIF_CALLER_FIRST, /* main first, functions by name: for flame graphs */
-	/* the caller of malloc first, each with its file and line: for tables */
-	MASSIF_SITE_FIRST,
-};
-
 /*
- * Adds the tree of snapshot @index to @t. Sites below the threshold are frames
- * "[below threshold]", functions without a name "[OBJECT]". The sum of what is
+ * Adds the tree of snapshot @index to @t, main first, functions by name. Sites below the threshold
+ * are frames "[below threshold]", functions without a name "[OBJECT]". The sum of what is
  * added is the root's bytes. *_sum is left to the caller.
  */
-void massif_paths_add(const struct massif_file *file, size_t index, enum massif_order order,
-		      enum path_side side, struct path_tree *t);
+void massif_paths_add(const struct massif_file *file, size_t index, struct path_tree *t);
 
 /*
  * The parts of "function (file:line)" for @node, as UTF-8; the caller frees both. *@location_out

@@ -4,17 +4,9 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "base/csv_text.h"
 #include "base/vec.h"
 #include "report/recording_paths.h"
-
-static void put_quoted(FILE *out, const char *text)
-{
-	for (; *text; text++) {
-		if (*text == '"')
-			putc('"', out);
-		putc(*text, out);
-	}
-}
 
 static void put_path(FILE *out, const struct recording *r, size_t leaf)
 {
@@ -27,7 +19,7 @@ static void put_path(FILE *out, const struct recording *r, size_t leaf)
 	for (size_t i = frame.count; i-- > 0;) {
 		_cleanup_free_ char *label = recording_frame_label(r, frame.data[i]);
 
-		put_quoted(out, label);
+		csv_put_quoted(out, label);
 		if (i > 0)
 			fputs(" > ", out);
 	}
@@ -44,7 +36,7 @@ static void put_site(FILE *out, const struct recording *r, size_t leaf)
 								  NODE_FRAME));
 
 	putc('"', out);
-	put_quoted(out, label ? label : "[unknown]");
+	csv_put_quoted(out, label ? label : "[unknown]");
 	fputs("\",", out);
 }
 

@@ -76,46 +76,33 @@ int64_t recording_site(const struct recording *r, size_t leaf)
 }
 
 static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct recording *r,
-			  uint64_t node, enum recording_order order)
+			  uint64_t frame)
 {
-	uint64_t frame = recording_get(r, RECORDING_NODES, node, NODE_FRAME);
-	_cleanup_free_ char *name = order == RECORDING_SITE_FIRST ?
-					    recording_frame_label(r, frame) :
-					    recording_frame_name(r, frame);
+	_cleanup_free_ char *name = recording_frame_name(r, frame);
 
 	at = path_tree_child(t, at, name, strlen(name));
 	path_tree_set_kind(t, at, kind_of(r, frame));
 	return at;
 }
 
-static void add_leaf(struct path_tree *t, enum path_side side, const struct recording *r,
-		     size_t leaf, uint64_t value, enum recording_order order)
+static void add_leaf(struct path_tree *t, const struct recording *r, size_t leaf, uint64_t bytes)
 {
-	VEC(uint64_t) path = {0};
+	VEC(uint64_t) frame = {0};
 	uint32_t at = 0;
-	uint64_t node = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE);
 
-	if (order == RECORDING_SITE_FIRST)
-		node = (uint64_t)(recording_site(r, leaf) + 1);
-	for (; node > 0; node = recording_get(r, RECORDING_NODES, node - 1, NODE_PARENT))
-		*vec_add(&path) = node - 1;
-	for (size_t i = 0; i < path.count; i++) {
-		size_t k = order == RECORDING_SITE_FIRST ? i : path.count - 1 - i;
-
-		at = add_frame(t, at, r, path.data[k], order);
-	}
-	path_tree_add(t, at, side, value);
-	vec_deinit(&path);
+	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;
+	     n = recording_get(r, RECORDING_NODES, n - 1, NODE_PARENT))
+		*vec_add(&frame) = recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME);
+	for (size_t i = frame.count; i-- > 0;)
+		at = add_frame(t, at, r, frame.data[i]);
+	path_tree_add(t, at, PATH_NEW, bytes);
+	vec_deinit(&frame);
 }
 
-void recording_paths_add(struct path_tree *t, enum path_side side, const struct recording *r,
-			 const struct recording_view *v, enum recording_order order,
-			 bool wants_blocks)
+void recording_paths_add(struct path_tree *t, const struct recording *r,
+			 const struct recording_view *v)
 {
-	for (size_t leaf = 0; leaf < recording_rows(r, RECORDING_LEAVES); leaf++) {
-		uint64_t value = wants_blocks ? v->leaf[leaf].blocks : v->leaf[leaf].bytes;
-
-		if (value)
-			add_leaf(t, side, r, leaf, value, order);
-	}
+	for (size_t leaf = 0; leaf < recording_rows(r, RECORDING_LEAVES); leaf++)
+		if (v->leaf[leaf].bytes)
+			add_leaf(t, r, leaf, v->leaf[leaf].bytes);
 }

@@ -5,15 +5,12 @@
 #include "output/path_tree.h"
 #include "report/recording_view.h"
 
-enum recording_order {
-	RECORDING_CALLER_FIRST, /* for flame graphs and folded stacks: functions by name */
-	RECORDING_SITE_FIRST,   /* the call site first, with its file and line: for tables */
-};
-
-/* Adds the bytes of @v (blocks with @wants_blocks) to @t; sums are left to the caller. */
-void recording_paths_add(struct path_tree *t, enum path_side side, const struct recording *r,
-			 const struct recording_view *v, enum recording_order order,
-			 bool wants_blocks);
+/*
+ * Adds the bytes of @v to @t, the outermost function first, as PATH_NEW; sums are left to the
+ * caller.
+ */
+void recording_paths_add(struct path_tree *t, const struct recording *r,
+			 const struct recording_view *v);
 
 /*
  * The call site of leaf @leaf (row): the innermost node whose frame is not of an allocator or a

@@ -5,11 +5,7 @@
 #include "report/recording_view.h"
 #include "report/show.h"
 
-/*
- * Makes the reports that @r asks for: of @old and @new with is_diff, else of @new, @old is NULL.
- * 0, or an enum report_exit once the error is logged.
- */
-int recording_show(const struct report_request *r, const struct recording *old,
-		   const struct recording *new);
+/* Makes the reports that @r asks for: 0, or an enum report_exit once the error is logged. */
+int recording_show(const struct report_request *r, const struct recording *recording);
 
 #endif

@@ -52,8 +52,9 @@ static unsigned find_kinds(const struct report_request *r)
 	unsigned kinds = (r->png || r->svg ? PICTURE : 0) | (r->folded ? FOLDED : 0) |
 			 (r->flame ? FLAME : 0) | (r->html ? HTML : 0);
 
-	/* the table of a difference gives way to what goes to standard output */
-	if (r->is_diff && !is_stdio(r->folded) && !is_stdio(r->flame) && !is_stdio(r->html))
+	/* the table of a difference gives way to the page and to what goes to standard output */
+	if (r->is_diff && (r->format != FORMAT_DEFAULT ||
+			   (!r->html && !is_stdio(r->folded) && !is_stdio(r->flame))))
 		kinds |= TABLE;
 	return kinds ? kinds : TEXT;
 }
@@ -157,10 +158,11 @@ char *request_check(const struct report_request *r)
 	if (r->is_diff && (r->png || r->svg))
 		return xstrdup("--diff makes a table and with --flame a flame graph, "
 			       "no --png or --svg");
-	if (r->is_diff && (r->format == FORMAT_CSV || r->format == FORMAT_PPROF ||
-			   r->format == FORMAT_SPEEDSCOPE || r->format == FORMAT_MASSIF))
-		return xstrdup("--diff makes text, json or folded, not csv, pprof, speedscope or "
-			       "massif");
+	if (r->is_diff && r->format == FORMAT_PPROF)
+		return xstrdup("--diff makes no pprof: make one of each file, and let pprof "
+			       "compare them by -base");
+	if (r->is_diff && (r->format == FORMAT_SPEEDSCOPE || r->format == FORMAT_MASSIF))
+		return xstrdup("--diff makes text, json, csv or folded, not speedscope or massif");
 	if (r->format == FORMAT_MASSIF && (r->question.at || r->question.range ||
 					   r->question.thread))
 		return xstrdup("--format=massif has all moments of all threads: --match alone "

@@ -11,13 +11,11 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "output/flame.h"
-#include "output/folded.h"
-#include "output/outfile.h"
-#include "report/diff.h"
+#include "report/diff_show.h"
 #include "report/html_report.h"
 #include "report/input.h"
 #include "report/massif_sampling.h"
+#include "report/path_files.h"
 #include "report/recording_show.h"
 #include "report/rss.h"
 
@@ -151,72 +149,6 @@ static char *describe_snapshot(const struct source *s)
 			 snapshot_of(s)->number);
 }
 
-/* Opens @path for writing, logs the error. */
-static int open_output(const char *path, struct outfile *out)
-{
-	int err = outfile_open(path, out);
-
-	if (err)
-		log_error("cannot write %s: %s", path, strerror(-err));
-	return err ? EXIT_NOT_WRITTEN : 0;
-}
-
-static int commit_output(const char *path, struct outfile *out)
-{
-	int err = outfile_commit(out);
-
-	if (err)
-		log_error("cannot write %s: %s", path, strerror(-err));
-	return err ? EXIT_NOT_WRITTEN : 0;
-}
-
-/* What a flame graph says, and how far apart the samples of both sides are (0: exact). */
-struct path_words {
-	const char *title, *subtitle;
-	uint64_t interval[2];
-};
-
-static int write_folded(const struct report_request *r, const struct path_tree *t)
-{
-	struct outfile out;
-	int status = open_output(r->folded, &out);
-
-	if (status)
-		return status;
-	folded_write(out.file, t, r->is_diff);
-	return commit_output(r->folded, &out);
-}
-
-static int write_flame(const struct report_request *r, const struct path_tree *t,
-		       const struct path_words *words)
-{
-	struct flame_options options = {
-		.sample_interval = {words->interval[PATH_OLD], words->interval[PATH_NEW]},
-		.title = r->title ? r->title : words->title,
-		.subtitle = words->subtitle,
-		.unit = "bytes",
-		.width = r->x_size ? r->x_size : FLAME_WIDTH_DEFAULT,
-		.is_fixed = r->x_size,
-		.min_frame = FLAME_MIN_FRAME,
-		.is_diff = r->is_diff,
-	};
-	struct outfile out;
-	int status = open_output(r->flame, &out);
-
-	if (status)
-		return status;
-	flame_write(out.file, t, &options);
-	return commit_output(r->flame, &out);
-}
-
-static int write_paths(const struct report_request *r, const struct path_tree *t,
-		       const struct path_words *words)
-{
-	int status = r->folded ? write_folded(r, t) : 0;
-
-	return !status && r->flame ? write_flame(r, t, words) : status;
-}
-
 /* What a flame graph shows of each kind of memory. */
 static const char *const values_shown[MEMORY_KINDS] = {
 	[MEMORY_HEAP] = "live heap",
@@ -245,9 +177,9 @@ static int show_paths(const struct report_request *r, const struct input *input)
 		xasprintf("%s at %s: bytes by call path",
 			  values_shown[s.input.massif->memory], snapshot);
 
-	massif_paths_add(s.input.massif, s.snapshot, MASSIF_CALLER_FIRST, PATH_NEW, t);
+	massif_paths_add(s.input.massif, s.snapshot, t);
 	path_tree_sum(t);
-	status = write_paths(r, t, &(struct path_words){
+	status = path_files_write(r, t, &(struct path_words){
 			.title = title, .subtitle = subtitle,
 			.interval[PATH_NEW] = massif_sampling_interval(s.input.massif)});
 	path_tree_free(t);
@@ -264,8 +196,6 @@ static int refuse_question(const struct report_request *r)
 	return EXIT_REFUSED;
 }
 
-/* The HTML report. */
-
 /* Whether @input has call paths: massif files and recordings have. */
 static int check_profile(const char *path, const struct input *input)
 {
@@ -275,150 +205,10 @@ static int check_profile(const char *path, const struct input *input)
 	return EXIT_REFUSED;
 }
 
-static int write_html(const struct report_request *r, const struct input *input,
-		      const struct input *old)
-{
-	_cleanup_free_ char *why = NULL;
-	struct outfile out;
-	int status = open_output(r->html, &out);
-
-	if (status)
-		return status;
-	if (html_report_write(out.file, input, old, &r->question, &why) == 0)
-		return commit_output(r->html, &out);
-	outfile_abort(&out);
-	log_error("%s: %s", r->path[r->is_diff], why);
-	return EXIT_REFUSED;
-}
-
-/* @input: OLD and NEW, or the only one. */
-static int show_html(const struct report_request *r, const struct input input[2])
-{
-	int status = 0;
-
-	for (int i = 0; !status && i <= r->is_diff; i++)
-		status = check_profile(r->path[i], &input[i]);
-	if (!status && r->is_diff && input[0].kind != input[1].kind) {
-		log_error("%s and %s are files of different kinds", r->path[0], r->path[1]);
-		status = EXIT_REFUSED;
-	}
-	if (!status && input[0].kind != INPUT_RECORDING)
-		status = refuse_question(r);
-	if (status)
-		return status;
-	return write_html(r, &input[r->is_diff], r->is_diff ? &input[0] : NULL);
-}
-
-/* Differences. */
-
-static void add_both(const struct source side[2], enum massif_order order, struct path_tree *t)
-{
-	for (int i = 0; i < 2; i++)
-		massif_paths_add(side[i].input.massif, side[i].snapshot, order, (enum path_side)i,
-				 t);
-	path_tree_sum(t);
-}
-
-static void set_intervals(const struct source side[2], uint64_t interval[2])
-{
-	for (int i = 0; i < 2; i++)
-		interval[i] = massif_sampling_interval(side[i].input.massif);
-}
-
-static void print_diff(const struct report_request *r, const struct source side[2],
-		       char *const snapshot[2])
-{
-	struct path_tree *t = path_tree_new();
-	struct diff_options options = {.top = r->top, .threshold = r->text.threshold};
-
-	add_both(side, MASSIF_SITE_FIRST, t);
-	set_intervals(side, options.interval);
-	printf("old  %s, %s\nnew  %s, %s\n\n", side[0].path, snapshot[0], side[1].path,
-	       snapshot[1]);
-	diff_print(stdout, t, &options);
-	path_tree_free(t);
-}
-
-static int write_diff_paths(const struct report_request *r, const struct source side[2],
-			    char *const snapshot[2])
-{
-	struct path_tree *t = path_tree_new();
-	_cleanup_free_ char *command = command_of(&side[1]);
-	_cleanup_free_ char *title = xasprintf("Growth of %s", command);
-	_cleanup_free_ char *subtitle =
-		xasprintf("width: bytes in NEW (%s) or, if more, in OLD (%s); colour: growth",
-			  snapshot[1], snapshot[0]);
-
-	add_both(side, MASSIF_CALLER_FIRST, t);
-	struct path_words words = {.title = title, .subtitle = subtitle};
-
-	set_intervals(side, words.interval);
-	int status = write_paths(r, t, &words);
-
-	path_tree_free(t);
-	return status;
-}
-
-static bool is_stdout(const char *path)
-{
-	return path && !strcmp(path, "-");
-}
-
-/* The base name of the program in a command line. */
-static struct massif_text program_of(const struct source *s)
-{
-	struct massif_text t = s->input.massif->command;
-	const char *blank = memchr(t.at, ' ', t.size);
-
-	if (blank)
-		t.size = (size_t)(blank - t.at);
-	const char *slash = memrchr(t.at, '/', t.size);
-
-	return slash ? (struct massif_text){slash + 1, t.size - (size_t)(slash + 1 - t.at)} : t;
-}
-
-/* Differences of profiles that have little in common are numbers without a meaning. */
-static void warn_of_unlike(const struct source side[2])
-{
-	enum memory_kind old = side[0].input.massif->memory, new = side[1].input.massif->memory;
-	struct massif_text a = program_of(&side[0]), b = program_of(&side[1]);
-
-	if (old != new)
-		log_warn("%s is a profile of %s, %s of %s: differences mean little", side[0].path,
-			 memory_kind_name(old), side[1].path, memory_kind_name(new));
-	if (a.size != b.size || memcmp(a.at, b.at, a.size))
-		log_warn("%s is a profile of %.*s, %s of %.*s", side[0].path, MASSIF_TEXT(a),
-			 side[1].path, MASSIF_TEXT(b));
-}
-
-static int show_both(const struct report_request *r, const struct source side[2])
-{
-	_cleanup_free_ char *old = describe_snapshot(&side[0]), *new = describe_snapshot(&side[1]);
-	char *const snapshot[2] = {old, new};
-
-	warn_of_unlike(side);
-	if (!is_stdout(r->folded) && !is_stdout(r->flame) && !is_stdout(r->html))
-		print_diff(r, side, snapshot);
-	return r->flame || r->folded ? write_diff_paths(r, side, snapshot) : 0;
-}
-
-static int show_diff(const struct report_request *r, const struct input input[2])
-{
-	struct source side[2];
-	int status = 0;
-
-	if (input[0].kind == INPUT_RECORDING && input[1].kind == INPUT_RECORDING)
-		return recording_show(r, input[0].recording, input[1].recording);
-	status = refuse_question(r);
-	for (int i = 0; !status && i < 2; i++)
-		status = find_source(r->path[i], &input[i], r->snapshot, &side[i]);
-	return status ? status : show_both(r, side);
-}
-
 static int show_one(const struct report_request *r, const struct input *input)
 {
 	if (input->kind == INPUT_RECORDING && !r->png && !r->svg)
-		return recording_show(r, NULL, input->recording);
+		return recording_show(r, input->recording);
 	if (refuse_question(r))
 		return EXIT_REFUSED;
 	if (!r->png && !r->svg && !r->folded && !r->flame) {
@@ -434,6 +224,24 @@ static int show_one(const struct report_request *r, const struct input *input)
 	return !status && (r->png || r->svg) ? show_picture(r, input) : status;
 }
 
+static int show_both(const struct report_request *r, const struct input *input)
+{
+	int status = 0;
+
+	for (int i = 0; !status && i < 2; i++)
+		status = check_profile(r->path[i], &input[i]);
+	return status ? status : diff_show(r, input);
+}
+
+static int show_html(const struct report_request *r, const struct input *input)
+{
+	int status = check_profile(r->path[0], input);
+
+	if (!status && input->kind != INPUT_RECORDING)
+		status = refuse_question(r);
+	return status ? status : html_report_write(r, input);
+}
+
 int show(const struct report_request *r)
 {
 	struct input input[2] = {0};
@@ -441,10 +249,10 @@ int show(const struct report_request *r)
 
 	if (!status && r->is_diff)
 		status = open_input(r->path[1], &input[1]);
-	if (!status && r->html)
+	if (!status && r->html && !r->is_diff)
 		status = show_html(r, input);
 	if (!status)
-		status = r->is_diff ? show_diff(r, input) : show_one(r, &input[0]);
+		status = r->is_diff ? show_both(r, input) : show_one(r, input);
 	input_deinit(&input[0]);
 	input_deinit(&input[1]);
 	return status;

@@ -17,12 +17,14 @@ import time
 
 import synthetic_recording
 import webdriver
+from test_diff import LIBRARY, NEW, OLD, PROGRAM
 from webdriver import ELEMENT
 
 REPORT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/ptmem-report")
 SHOTS = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden/massif")
 LEFT, RIGHT, SHIFT, ENTER, ESCAPE, DOWN = "\ue012", "\ue014", "\ue008", "\ue007", "\ue00c", "\ue015"
+NAMES = {"main", "stock", "shelf", "crate", "orders", "audit", "deep", "library_make"} # functions of test_diff.py
 count = {True: 0, False: 0}
 
 
@@ -384,6 +386,57 @@ def check_diff(p, new, old, url):
     check("before: " + binary(old["peak"]["bytes"]) in p.text("selection"), "sum of before", p.text("selection"))
 
 
+def match(old, new):
+    """What ptmem-report writes: functions and call sites by name, lines told apart."""
+    names, sites, out = {}, {}, {}
+    for side, data in (("old", old), ("new", new)):
+        f = data["frames"]
+        out[side] = {"function": [], "site": []}
+        for function, file, line in zip(f["function"], f["file"], f["line"]):
+            fn = names.setdefault(function or "[unnamed]", len(names))
+            out[side]["function"].append(fn)
+            out[side]["site"].append(sites.setdefault((fn, file, line), len(sites)))
+    return {"functions": list(names), **out}
+
+
+def make_build(directory, names, name):
+    """A program of test_diff.py and a recording of it: its path, and the program's source."""
+    os.mkdir(directory)
+    source = PROGRAM % names
+    write(directory, "store.c", source)
+    write(directory, "part.c", LIBRARY % names)
+    for command in (["gcc", "-O0", "-fPIC", "-shared", "-fvisibility=hidden", "-o", "libpart.so", "part.c"], ["strip", "libpart.so"],
+                    ["gcc", "-g", "-O0", "-fno-builtin", "-o", name, "store.c", "./libpart.so", "-Wl,-rpath," + directory],
+                    [os.path.join(os.path.dirname(REPORT), "ptmem"), "-q", "--no-rc", "--record=r", "--massif-out-file=m",
+                     "--detailed-freq=1", "./" + name]):
+        subprocess.run(command, cwd=directory, check=True, stdout=subprocess.DEVNULL)
+    return source
+
+
+def check_builds(p, directory):
+    """Two builds with moved lines: only what changed is shown as changed."""
+    old, new = f"{directory}/first", f"{directory}/second"
+    make_build(old, OLD, "store")
+    lines = make_build(new, NEW, "store-new").splitlines()
+    crate = next(i for i, line in enumerate(lines, 1) if "line of crate" in line)
+    shelf = [i for i, line in enumerate(lines, 1) if "calloc(1" in line or "realloc(NULL" in line]
+    for kind in "rm":
+        page = f"{directory}/builds-{kind}.html"
+        subprocess.run([REPORT, "--diff", f"--html={page}", f"{old}/{kind}", f"{new}/{kind}"], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+        p.open(f"file://{page}#tab=functions&sort=-change")
+        same("functions that changed", {r[0]: r[4] for r in p.rows() if r[4] != "0 B" and r[0] in NAMES},
+             {"main": "+3.25 KiB", "crate": "+3.25 KiB", "audit": "+1.95 KiB", "orders": "+1.30 KiB"})
+        check(NAMES <= {r[0] for r in p.rows()}, "functions", p.rows())
+        p.open(f"file://{page}#tab=sites&sort=-change")
+        same("call sites that changed", {r[0]: r[3] for r in p.rows() if r[3] != "0 B"}, {"crate": "+3.25 KiB"})
+        places = p.js("return [...document.querySelectorAll('#panel th.name')].map(e => [...e.querySelectorAll('span')].map(s => s.textContent))")
+        same("call sites", sorted(places), sorted([["crate", f"store.c:{crate}"], ["shelf", "store.c:%d, %d" % tuple(shelf)],
+                                                   ["[libpart.so]", "libpart.so"]]))
+        if SHOTS:
+            p.screenshot(f"{SHOTS}/report-builds-{kind}.png")
+
+
 def check_layout(p, url):
     """Three sizes of the window, light and dark: nothing is wider than the page, and no button is cut off."""
     for width, height in ((1600, 1000), (1100, 800), (520, 900)):
@@ -429,7 +482,7 @@ def check_recordings(p, directory, page):
     check_layout(p, url)
     check_evil(p, write(directory, "evil.html", embed(page, synthetic_recording.make(evil=True))))
     old = synthetic_recording.make(scale=0.7)
-    diff = {"format": "ptmem-report-diff", "version": 1, "old": old, "new": data}
+    diff = {"format": "ptmem-report-diff", "version": 1, "old": old, "new": data, "match": match(old, data)}
     check_diff(p, data, old, write(directory, "diff.html", embed(page, diff)))
 
 
@@ -519,6 +572,7 @@ def main():
             page = open(f"{directory}/tree_bytes.html").read()
             check_recordings(p, directory, page)
             check_run(p, directory)
+            check_builds(p, directory)
             check_large(p, directory, page)
             same("errors of scripts", p.errors(), [])
         finally:

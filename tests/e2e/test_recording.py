@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 
+import build_pprof
 import massif
 import recording_file
 from harness import BUILD, test
@@ -263,7 +264,7 @@ def _(t):
         report(t, wrong, path, status=255)
     diff = report(t, "--diff", path, path)
     t.check(re.search(r"^ +0 .* total$", diff, re.M), "a recording does not differ from itself")
-    for form in ("csv", "pprof", "speedscope", "massif"):
+    for form in ("pprof", "speedscope", "massif"):
         refused = t.run([os.path.join(BUILD, "ptmem-report"), "--diff", "--format=" + form, path, path])
         t.equal("status and output of a difference as " + form, (refused.status, refused.out), (255, b""))
         t.check(form.encode() in refused.err, "the message names " + form)
@@ -280,12 +281,8 @@ def raw_totals(text):
 @test("recording/pprof", limit=300)
 def _(t):
     """Google's pprof reads what is written, finds the same sums, and takes it as -base."""
-    go, source = t.program("go"), "/usr/share/gocode/src/github.com/google/pprof"
-    t.check(os.path.isdir(source), "golang-github-google-pprof-dev is installed")
+    pprof = build_pprof.build(t)
     directory = t.subdirectory()
-    pprof = os.path.join(directory, "pprof")
-    t.run([go, "build", "-o", pprof, "github.com/google/pprof"], cwd=directory,
-          env={"GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "GOCACHE": os.path.join(directory, "cache")})
     path = os.path.join(t.profile([t.target("gcc-O2-pie", "mixed"), "3", "6000"], ["--record=r"]).directory, "r")
     data = report_json(t, path)
     for name, options in (("peak", []), ("end", ["--at=end"])):

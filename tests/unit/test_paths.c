@@ -17,6 +17,7 @@
 #include "output/folded.h"
 #include "output/path_tree.h"
 #include "report/diff.h"
+#include "report/massif_diff.h"
 #include "report/massif_paths.h"
 #include "report/massif_sites.h"
 
@@ -310,7 +311,7 @@ static void test_massif_caller_first(void **state)
 	struct massif_file *f = parse(massif);
 	struct path_tree *t = path_tree_new();
 
-	massif_paths_add(f, 1, MASSIF_CALLER_FIRST, PATH_NEW, t);
+	massif_paths_add(f, 1, t);
 	path_tree_sum(t);
 	_cleanup_free_ char *text = folded_text(t, false);
 
@@ -328,21 +329,27 @@ static void test_massif_caller_first(void **state)
 static void test_massif_site_first(void **state)
 {
 	struct massif_file *f = parse(massif);
-	struct path_tree *t = path_tree_new();
+	struct frame_match *match = frame_match_new();
 	struct diff_options options = {.top = 2, .threshold = 1};
 	char *text;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
-	massif_paths_add(f, 1, MASSIF_SITE_FIRST, PATH_OLD, t);
-	massif_paths_add(f, 2, MASSIF_SITE_FIRST, PATH_NEW, t);
-	path_tree_sum(t);
+	massif_diff_match(match, PATH_OLD, f);
+	massif_diff_match(match, PATH_NEW, f);
+	frame_match_finish(match);
+	struct diff_paths *paths = diff_paths_new(match, DIFF_SITE_FIRST);
+
+	massif_diff_add(paths, PATH_OLD, f, 1);
+	massif_diff_add(paths, PATH_NEW, f, 2);
+	struct path_tree *t = diff_paths_finish(paths);
+
 	diff_print(out, t, &options);
 	fclose(out);
 	assert_string_equal(text,
 		"       difference         old bytes         new bytes  call site, and its callers\n"
 		"              -94               100                 6  total\n"
-		"              -20                20                 0   ??? (in libz.so.1)\n"
+		"              -20                20                 0   [libz.so]\n"
 		"              -64                70                 6   xmalloc (x.c:3)\n"
 		"              -25                25                 0    f(int, {lambda(char)#1}) (p.c:9)\n"
 		"              -20                20                 0     main (p.c:8)\n"
@@ -350,6 +357,7 @@ static void test_massif_site_first(void **state)
 		"              -10                10                 0   [1 other place]\n");
 	free(text);
 	path_tree_free(t);
+	frame_match_free(match);
 	massif_file_free(f);
 }
 

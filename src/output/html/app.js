@@ -6,15 +6,17 @@
 class App {
 	constructor(json) {
 		const isDiff = json.format === "ptmem-report-diff", names = new Names();
-		const make = (j) => {
-			const profile = new Profile(j, names);
+		const make = (j, match) => {
+			const profile = new Profile(j, names, match);
 
 			profile.raw = j;
 			return profile;
 		};
 
-		this.profile = make(isDiff ? json.new : json);
-		this.old = isDiff ? make(json.old) : null;
+		const { functions } = json.match || {}, matched = (side) => ({ names: functions, ...json.match[side] });
+
+		this.profile = isDiff ? make(json.new, matched("new")) : make(json);
+		this.old = isDiff ? make(json.old, matched("old")) : null;
 		names.finish();
 		this.stacks = new Stacks(this.old ? [this.profile, this.old] : [this.profile], names);
 		this.selected = new Selected(this.stacks);

@@ -312,18 +312,22 @@ class Tips {
 		return Tables.lifetimeText(count ? total / count : null);
 	}
 
-	/* "fill.c:12, fill.c:20 in libfill.so": the lines of this frame that hold most. */
+	/*
+	 * "fill.c:12, fill.c:20 in libfill.so": the lines of this frame that hold most; of two profiles
+	 * those of the new one, if it has any.
+	 */
 	where(box) {
-		const { trie, width } = this.app.values, { frames, functions } = this.app.stacks.names, sums = new Map();
+		const { trie, width } = this.app.values, { frames, functions } = this.app.stacks.names;
+		const ours = new Map(), others = new Map();
 
 		if (box.fn < 0)
 			return "";
 		for (let pos = box.lo; pos < box.hi; pos++) {
-			const frame = trie.frameAt(pos, box.depth);
+			const frame = trie.frameAt(pos, box.depth), sums = trie.order[pos] < this.app.profile.count ? ours : others;
 
 			sums.set(frame, (sums.get(frame) || 0) + width[pos + 1] - width[pos]);
 		}
-		const top = [...sums].sort((a, b) => b[1] - a[1]).map(([frame]) => Tables.place(frames[frame])).filter(Boolean);
+		const top = [...(ours.size ? ours : others)].sort((a, b) => b[1] - a[1]).map(([frame]) => Tables.place(frames[frame])).filter(Boolean);
 		const lines = top.slice(0, 3).join(", ") + (top.length > 3 ? ", \u2026" : ""), { object } = functions[box.fn];
 
 		return lines + (object ? `${lines ? " in " : ""}${baseName(object)}` : "");

@@ -1,7 +1,7 @@
 /*
  * Profiles in memory.
  *
- * Names     functions and frames of all profiles, so that two profiles share them
+ * Names     functions and frames of all profiles; two that are compared share those that are matched
  * Profile   one recording or massif file: its timeline, and what each leaf of its call tree (a
  *           stack that allocated) held or allocated at a moment or in a range
  *
@@ -20,13 +20,13 @@ function baseName(path) {
 class Names {
 	constructor() {
 		this.functions = []; /* {name, object, kind} */
-		this.frames = [];    /* {fn, file, line} */
+		this.frames = [];    /* {fn, file, line, kind, site}; site: the first frame of the same site */
 		this.byName = new Map();
 		this.byFrame = new Map();
+		this.bySite = new Map();
 	}
 
-	internFunction(name, object, kind) {
-		const key = name + "\u0000" + object;
+	internFunction(name, object, kind, key) {
 		let fn = this.byName.get(key);
 
 		if (fn === undefined) {
@@ -36,32 +36,46 @@ class Names {
 		return fn;
 	}
 
-	internFrame(fn, file, line) {
-		const key = `${fn}\u0000${line}\u0000${file}`;
+	/* @site: of frames that are one call site; undefined: what differs in nothing is one. */
+	internFrame(fn, file, line, kind, site) {
+		const key = `${fn}\u0000${line}\u0000${file}\u0000${kind}`;
 		let frame = this.byFrame.get(key);
 
 		if (frame === undefined) {
-			frame = this.frames.push({ fn, file, line }) - 1;
+			frame = this.frames.push({ fn, file, line, kind, site: this.frames.length }) - 1;
 			this.byFrame.set(key, frame);
+			if (site !== undefined)
+				this.joinSite(frame, site);
 		}
 		return frame;
 	}
 
-	/* Adds the frames of a file: its numbers to ours. */
-	add(columns, objects) {
-		return Int32Array.from(columns.function, (name, i) => {
-			const object = objects[columns.object[i]];
-			const path = object ? String(object.path) : "";
-			const shown = name || (path ? `[${baseName(path)}]` : "[unknown]");
+	joinSite(frame, site) {
+		if (!this.bySite.has(site))
+			this.bySite.set(site, frame);
+		this.frames[frame].site = this.bySite.get(site);
+	}
 
-			return this.internFrame(this.internFunction(String(shown), path, columns.kind[i]),
-				String(columns.file[i] || ""), columns.line[i] || 0);
+	/*
+	 * Adds the frames of a file: its numbers to ours. @match: of a file that is compared, what each
+	 * of its frames is matched as, {names, function, site}; else functions differ in name or object.
+	 */
+	add(columns, objects, match) {
+		return Int32Array.from(columns.function, (name, i) => {
+			const object = objects[columns.object[i]], kind = columns.kind[i];
+			const path = object ? String(object.path) : "";
+			const shown = match ? match.names[match.function[i]] :
+				String(name || (path ? `[${baseName(path)}]` : "[unknown]"));
+			const key = match ? match.function[i] : `${shown}\u0000${path}`;
+
+			return this.internFrame(this.internFunction(shown, path, kind, key),
+				String(columns.file[i] || ""), columns.line[i] || 0, kind, match && match.site[i]);
 		});
 	}
 
 	/* The frame of leaves without a stack. */
 	unknown() {
-		return this.internFrame(this.internFunction("[no stack]", "", KIND.NONE), "", 0);
+		return this.internFrame(this.internFunction("[no stack]", "", KIND.NONE, "[no stack]"), "", 0, KIND.NONE);
 	}
 
 	/* Must follow the last add: ranks by name, in which siblings are shown. */
@@ -79,7 +93,7 @@ class Names {
 }
 
 class Profile {
-	constructor(json, names) {
+	constructor(json, names, match) {
 		const leaves = json.leaves;
 
 		this.names = names;
@@ -87,7 +101,7 @@ class Profile {
 		this.isMassif = json.format === "ptmem-report-massif";
 		this.count = leaves.node.length;
 		this.setTimes(json.timeline, this.meta.time_unit || "ms");
-		this.setStacks(json, names);
+		this.setStacks(json, names, match);
 		this.leaves = leaves;
 		this.cells = json.cells || null;
 		this.states = json.states || null;
@@ -114,8 +128,8 @@ class Profile {
 	}
 
 	/* The call tree: parents and frames of nodes, and the innermost node of each leaf; -1: none. */
-	setStacks(json, names) {
-		const frame = names.add(json.frames, json.objects || []);
+	setStacks(json, names, match) {
+		const frame = names.add(json.frames, json.objects || [], match);
 
 		this.unknownFrame = names.unknown();
 		this.nodeParent = Int32Array.from(json.nodes.parent);
@@ -175,6 +189,8 @@ class Profile {
 
 	/* The selectable interval nearest to interval @i. */
 	snap(i) {
+		if (!this.states || this.stateAt.has(i))
+			return i;
 		return this.stops.reduce((best, s) => Math.abs(this.time[s] - this.time[i]) <
 			Math.abs(this.time[best] - this.time[i]) ? s : best, this.stops[0]);
 	}

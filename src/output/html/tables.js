@@ -6,6 +6,8 @@
  */
 "use strict";
 
+const MAX_PLACES = 4; /* of one call site */
+
 const Tables = (function () {
 	/* Sums by function: what ends in it, and what passes through it at least once. */
 	function functionRows(merged, now, before, life) {
@@ -32,6 +34,27 @@ const Tables = (function () {
 		return frame.file ? `${baseName(frame.file)}${frame.line ? `:${frame.line}` : ""}` : "";
 	}
 
+	/* Which lines @row has at @leaf; those of the new profile are shown, if there are any. */
+	function addPlace(row, stacks, leaf) {
+		const isNew = leaf < stacks.profiles[0].count, text = place(stacks.names.frames[stacks.siteFrame[leaf]]);
+
+		if (isNew && !row.isNew) {
+			row.isNew = true;
+			row.places.clear();
+		}
+		if (isNew === row.isNew && text)
+			row.places.add(text);
+	}
+
+	/* "a.c:7, 12, b.c:3" */
+	function placesText(places) {
+		const all = [...places].sort((a, b) => a.localeCompare(b, "en", { numeric: true })), file = (text) => text.split(":")[0];
+		const shown = all.slice(0, MAX_PLACES).map((text, i) =>
+			i && file(text) === file(all[i - 1]) ? text.slice(file(text).length + 1) : text);
+
+		return shown.concat(all.length > MAX_PLACES ? ["\u2026"] : []).join(", ");
+	}
+
 	/* Sums by call site: a function and its line. @extra(row, leaf): further columns. */
 	function siteRows(stacks, now, before, life, extra) {
 		const rows = new Map(), { frames, functions } = stacks.names;
@@ -48,10 +71,11 @@ const Tables = (function () {
 				const f = functions[frames[frame].fn];
 
 				row = { key: frame, fn: frames[frame].fn, name: f.name, inclusive: 0, blocks: 0, old: 0, change: 0,
-					detail: place(frames[frame]) || baseName(f.object), stacks: 0, released: 0, lived: 0,
+					detail: baseName(f.object), places: new Set(), isNew: false, stacks: 0, released: 0, lived: 0,
 					lifetime: null };
 				rows.set(frame, row);
 			}
+			addPlace(row, stacks, leaf);
 			row.inclusive += b;
 			row.blocks += k;
 			row.old += old;
@@ -63,6 +87,8 @@ const Tables = (function () {
 			if (extra)
 				extra(row, leaf);
 		}
+		for (const row of rows.values())
+			row.detail = placesText(row.places) || row.detail;
 		return [...rows.values()];
 	}
 
@@ -146,6 +172,8 @@ const Tables = (function () {
 			stacks.walk(leaf, (number) => {
 				const frame = frames[number];
 
+				if (!now.bytes[leaf])
+					return true;
 				if (frame.fn !== fn || !frame.file)
 					return false;
 				const label = `${frame.file}${frame.line ? `:${frame.line}` : ""}`;

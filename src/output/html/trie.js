@@ -18,11 +18,8 @@ class Stacks {
 		this.names = names;
 		this.profiles = profiles;
 		this.count = profiles.reduce((sum, p) => sum + p.count, 0);
-		this.hidden = Uint8Array.from(names.frames, (frame) => {
-			const { kind } = names.functions[frame.fn];
-
-			return kind === KIND.ALLOCATOR || kind === KIND.RUNTIME ? 1 : 0;
-		});
+		this.hidden = Uint8Array.from(names.frames, ({ kind }) =>
+			kind === KIND.ALLOCATOR || kind === KIND.RUNTIME ? 1 : 0);
 		this.merged = new Map();
 		this.findSites();
 	}
@@ -39,21 +36,27 @@ class Stacks {
 				return;
 	}
 
-	/* A call site is the innermost frame that is neither of an allocator nor of a runtime. */
+	/*
+	 * A call site is the innermost frame that is neither of an allocator nor of a runtime. siteFrame:
+	 * that frame, by leaf; site: the one that stands for all of the same call site.
+	 */
 	findSites() {
-		this.site = new Int32Array(this.count);
+		const { frames } = this.names;
+
+		this.siteFrame = new Int32Array(this.count);
 		for (let leaf = 0; leaf < this.count; leaf++) {
 			let innermost = -1;
 
 			this.walk(leaf, (frame) => {
 				if (innermost < 0)
-					this.site[leaf] = innermost = frame;
+					this.siteFrame[leaf] = innermost = frame;
 				if (this.hidden[frame])
 					return false;
-				this.site[leaf] = frame;
+				this.siteFrame[leaf] = frame;
 				return true;
 			});
 		}
+		this.site = Int32Array.from(this.siteFrame, (frame) => frames[frame].site);
 	}
 
 	mergedTree(hide) {

@@ -1,0 +1,11 @@
+/* See csv_text.h. Quotes are doubled (RFC 4180). */
+#include "base/csv_text.h"
+
+void csv_put_quoted(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '"')
+			putc('"', out);
+		putc(*text, out);
+	}
+}

@@ -1,0 +1,10 @@
+/* Texts in comma-separated values. */
+#ifndef PTMEM_BASE_CSV_TEXT_H
+#define PTMEM_BASE_CSV_TEXT_H
+
+#include <stdio.h>
+
+/* @text as a part of what stands between quotes. */
+void csv_put_quoted(FILE *out, const char *text);
+
+#endif

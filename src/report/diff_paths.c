@@ -1,0 +1,180 @@
+/*
+ * A tree is made by the names that match; then it is copied, and nodes that stand for several
+ * places get these into their names.
+ */
+#include "report/diff_paths.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/vec.h"
+
+#define MAX_PLACES 4 /* in a name */
+
+/* A place where a frame of the node is. */
+struct place {
+	uint32_t node;
+	enum path_side side;
+	const char *text;          /* the match's */
+};
+
+struct diff_paths {
+	const struct frame_match *match;
+	enum diff_order order;
+	struct path_tree *tree;
+	VEC(struct place) place;
+	size_t unique;             /* so many of them were left when equal ones were last removed */
+};
+
+struct diff_paths *diff_paths_new(const struct frame_match *match, enum diff_order order)
+{
+	struct diff_paths *p = xcalloc(1, sizeof(*p));
+
+	p->match = match;
+	p->order = order;
+	p->tree = path_tree_new();
+	return p;
+}
+
+static uint32_t add_function(struct diff_paths *p, enum path_side side, uint32_t at, uint32_t frame)
+{
+	const char *name = frame_match_name(p->match, frame_match_function(p->match, side, frame));
+
+	return path_tree_child(p->tree, at, name, strlen(name));
+}
+
+/* -- places -- */
+
+/* By node; those of the new profile first, each file's by line. */
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	if (x->side != y->side)
+		return x->side == PATH_NEW ? -1 : 1;
+	return strverscmp(x->text, y->text);
+}
+
+static void remove_equal_places(struct diff_paths *p)
+{
+	size_t kept = 0;
+
+	if (p->place.count > 1)
+		qsort(p->place.data, p->place.count, sizeof(*p->place.data), compare_places);
+	for (size_t i = 0; i < p->place.count; i++)
+		if (!kept || compare_places(&p->place.data[kept - 1], &p->place.data[i]) != 0)
+			p->place.data[kept++] = p->place.data[i];
+	p->place.count = p->unique = kept;
+}
+
+static void add_place(struct diff_paths *p, uint32_t node, enum path_side side, const char *text)
+{
+	if (p->place.count > 2 * p->unique + 10000)
+		remove_equal_places(p);
+	*vec_add(&p->place) = (struct place){node, side, text};
+}
+
+/* -- stacks -- */
+
+static uint32_t add_site(struct diff_paths *p, enum path_side side, uint32_t at, uint32_t frame)
+{
+	uint32_t site = frame_match_site(p->match, side, frame);
+	const char *name = frame_match_site_name(p->match, site);
+	const char *place = frame_match_place(p->match, side, frame);
+
+	at = path_tree_child(p->tree, at, name, strlen(name));
+	if (place)
+		add_place(p, at, side, place);
+	return at;
+}
+
+void diff_paths_add(struct diff_paths *p, enum path_side side, const struct diff_stack *stack)
+{
+	uint32_t at = 0;
+
+	if (p->order == DIFF_SITE_FIRST) {
+		for (size_t i = stack->site; i < stack->count; i++)
+			at = add_site(p, side, at, stack->frame[i]);
+	} else {
+		if (p->order == DIFF_TABLE && stack->count)
+			at = add_site(p, side, at, stack->frame[stack->site]);
+		for (size_t i = stack->count; i-- > 0;)
+			at = add_function(p, side, at, stack->frame[i]);
+	}
+	path_tree_add(p->tree, at, side, stack->bytes);
+	path_tree_add_blocks(p->tree, at, side, stack->blocks);
+}
+
+/* -- names with places -- */
+
+/* Behind the ':' if @text is a line of the same file as @last, else all of it. */
+static const char *shortened(const char *text, const char *last)
+{
+	const char *colon = strrchr(text, ':');
+	size_t size = colon ? (size_t)(colon + 1 - text) : 0;
+
+	return colon && last && strncmp(text, last, size) == 0 ? colon + 1 : text;
+}
+
+/* "f (a.c:7, 12)" for the @count places of one node. */
+static char *name_with_places(const char *name, const struct place *place, size_t count)
+{
+	_cleanup_free_ char *text = NULL;
+	const char *last = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	CHECK(f);
+	fputs(name, f);
+	for (size_t i = 0; i <= MAX_PLACES && i < count && place[i].side == place->side; i++) {
+		fputs(last ? ", " : " (", f);
+		fputs(i < MAX_PLACES ? shortened(place[i].text, last) : "...", f);
+		last = place[i].text;
+	}
+	fputs(count ? ")" : "", f);
+	CHECK(!fclose(f));
+	return_ptr(text);
+}
+
+static struct path_tree *copy_with_places(const struct diff_paths *p)
+{
+	struct path_tree *out = path_tree_new();
+	uint32_t count = path_tree_node_count(p->tree);
+	_cleanup_free_ uint32_t *copy = xcalloc(count, sizeof(*copy));
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct path_node *n = path_tree_node(p->tree, i);
+		size_t first = at;
+
+		while (at < p->place.count && p->place.data[at].node == i)
+			at++;
+		_cleanup_free_ char *name =
+			name_with_places(n->name, p->place.data + first, at - first);
+
+		copy[i] = i ? path_tree_child(out, copy[n->parent], name, strlen(name)) : 0;
+		for (int side = PATH_OLD; side <= PATH_NEW; side++) {
+			path_tree_add(out, copy[i], (enum path_side)side, n->own[side]);
+			path_tree_add_blocks(out, copy[i], (enum path_side)side, n->blocks[side]);
+		}
+	}
+	return out;
+}
+
+struct path_tree *diff_paths_finish(struct diff_paths *p)
+{
+	remove_equal_places(p);
+	struct path_tree *out = p->place.count ? copy_with_places(p) : p->tree;
+
+	if (out != p->tree)
+		path_tree_free(p->tree);
+	path_tree_sum(out);
+	vec_deinit(&p->place);
+	free(p);
+	return out;
+}

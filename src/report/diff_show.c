@@ -1,0 +1,248 @@
+/*
+ * The reports of two profiles. All of them are made from the same matching of frames, and all but
+ * the page from the same view: snapshots of massif files, or what is asked of recordings.
+ */
+#include "report/diff_show.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "report/diff.h"
+#include "report/diff_json.h"
+#include "report/diff_pair.h"
+#include "report/html_report.h"
+#include "report/massif_sampling.h"
+#include "report/path_files.h"
+#include "report/recording_view_json.h"
+
+struct diff {
+	const struct report_request *request;
+	struct diff_pair pair;
+	char *view[2];             /* in words */
+	char *more[2];             /* of recordings: members of their JSON */
+};
+
+/* -- what is compared -- */
+
+static int refuse(const struct diff *d, enum path_side side, const char *why)
+{
+	log_error("%s: %s", d->request->path[side], why);
+	return EXIT_REFUSED;
+}
+
+static int find_recording(struct diff *d, enum path_side side)
+{
+	const struct recording_question *q = &d->request->question;
+	const struct recording *r = d->pair.input[side].recording;
+	struct recording_view *v = &d->pair.view[side];
+	_cleanup_free_ char *why = NULL;
+
+	if (d->request->snapshot != MASSIF_SNAPSHOT_DEFAULT)
+		return refuse(d, side, "a recording has no snapshots: use --at or --range");
+	if (recording_view_init(v, r, q, &why) != 0 ||
+	    recording_view_json(r, q, &d->more[side], &why) != 0)
+		return refuse(d, side, why);
+	d->view[side] = recording_view_text(v, r, q);
+	return 0;
+}
+
+static int find_massif(struct diff *d, enum path_side side)
+{
+	const struct recording_question *q = &d->request->question;
+	const struct massif_file *f = d->pair.input[side].massif;
+	_cleanup_free_ char *why = NULL;
+	size_t *snapshot = &d->pair.snapshot[side];
+
+	if (recording_question_is_given(q))
+		return refuse(d, side, "--at, --range, --thread and --match are for recordings "
+				       "(ptmem --record)");
+	if (massif_paths_find(f, d->request->snapshot, snapshot, &why) != 0)
+		return refuse(d, side, why);
+	d->view[side] = xasprintf("%ssnapshot %" PRIu64, *snapshot == f->peak ? "peak " : "",
+				  f->snapshot[*snapshot].number);
+	return 0;
+}
+
+static int find_side(struct diff *d, enum path_side side)
+{
+	return d->pair.input[side].kind == INPUT_RECORDING ? find_recording(d, side) :
+							     find_massif(d, side);
+}
+
+/* How many bytes apart the samples are; 0: the profile is exact. */
+static uint64_t interval_of(const struct input *input)
+{
+	if (input->kind != INPUT_RECORDING)
+		return massif_sampling_interval(input->massif);
+	const char *bytes = recording_meta(input->recording, "heap_sample");
+
+	return bytes ? strtoull(bytes, NULL, 10) : 0;
+}
+
+static char *command_of(const struct input *input)
+{
+	if (input->kind != INPUT_RECORDING)
+		return xasprintf("%.*s", MASSIF_TEXT(input->massif->command));
+	return xstrdup(recording_meta(input->recording, "command") ?: "");
+}
+
+/* The base name of the program in a command line. */
+static char *program_of(const struct input *input)
+{
+	_cleanup_free_ char *command = command_of(input);
+
+	command[strcspn(command, " ")] = '\0';
+	return xstrdup(text_base_name(command));
+}
+
+/* Differences of profiles that have little in common are numbers without a meaning. */
+static void warn_of_unlike(const struct diff *d)
+{
+	const struct input *old = &d->pair.input[PATH_OLD], *new = &d->pair.input[PATH_NEW];
+	const char *const *path = d->request->path;
+	_cleanup_free_ char *a = program_of(old), *b = program_of(new);
+
+	if (old->kind == INPUT_MASSIF && old->massif->memory != new->massif->memory)
+		log_warn("%s is a profile of %s, %s of %s: differences mean little", path[0],
+			 memory_kind_name(old->massif->memory), path[1],
+			 memory_kind_name(new->massif->memory));
+	if (strcmp(a, b) != 0)
+		log_warn("%s is a profile of %s, %s of %s", path[0], a, path[1], b);
+}
+
+/* An answer without a path is no mistake, but its reader should not look for one. */
+static void warn_of_nothing(const struct diff *d)
+{
+	const struct recording_question *q = &d->request->question;
+
+	for (int side = PATH_OLD; side <= PATH_NEW; side++)
+		if (d->pair.view[side].sum.bytes || d->pair.view[side].sum.blocks)
+			return;
+	if (recording_question_is_given(q) && q->match)
+		log_warn("nothing matches --match=%s in either file", q->match);
+	else if (recording_question_is_given(q))
+		log_warn("nothing was %s in either file", d->view[PATH_NEW]);
+}
+
+/* -- reports -- */
+
+static void print_table(const struct diff *d)
+{
+	const struct report_request *r = d->request;
+	struct path_tree *t = diff_pair_tree(&d->pair, DIFF_SITE_FIRST);
+	const struct diff_options options = {
+		.top = r->top,
+		.threshold = r->text.threshold,
+		.interval = {interval_of(&d->pair.input[PATH_OLD]),
+			     interval_of(&d->pair.input[PATH_NEW])},
+	};
+
+	printf("old  %s, %s\nnew  %s, %s\n\n", r->path[0], d->view[0], r->path[1], d->view[1]);
+	diff_print(stdout, t, &options);
+	path_tree_free(t);
+}
+
+static void print_json(const struct diff *d, const struct diff_rows *rows)
+{
+	const struct diff_json_rows view = {.view = {d->view[0], d->view[1]}, .rows = rows};
+
+	diff_json_write(stdout, d->pair.input, d->more, d->pair.match, &view);
+}
+
+static void print_rows(const struct diff *d)
+{
+	struct path_tree *t = diff_pair_tree(&d->pair, DIFF_TABLE);
+	struct diff_rows rows;
+
+	diff_rows_init(&rows, t);
+	if (d->request->format == FORMAT_JSON)
+		print_json(d, &rows);
+	else
+		diff_rows_write_csv(stdout, &rows, d->pair.input->kind == INPUT_RECORDING);
+	diff_rows_deinit(&rows);
+	path_tree_free(t);
+}
+
+static int write_paths(const struct diff *d)
+{
+	struct path_tree *t = diff_pair_tree(&d->pair, DIFF_CALLER_FIRST);
+	_cleanup_free_ char *command = command_of(&d->pair.input[PATH_NEW]);
+	_cleanup_free_ char *title = xasprintf("Growth of %s", command);
+	_cleanup_free_ char *subtitle =
+		xasprintf("width: bytes in NEW (%s) or, if more, in OLD (%s); colour: growth",
+			  d->view[PATH_NEW], d->view[PATH_OLD]);
+	const struct path_words words = {
+		.title = title,
+		.subtitle = subtitle,
+		.interval = {interval_of(&d->pair.input[PATH_OLD]),
+			     interval_of(&d->pair.input[PATH_NEW])},
+	};
+	int status = path_files_write(d->request, t, &words);
+
+	if (!status && d->request->format == FORMAT_FOLDED)
+		status = path_files_folded("-", t, true);
+	path_tree_free(t);
+	return status;
+}
+
+static bool is_stdout(const char *path)
+{
+	return path && strcmp(path, "-") == 0;
+}
+
+/* The table gives way to the page, and to what goes to standard output. */
+static bool wants_table(const struct report_request *r)
+{
+	if (r->format != FORMAT_DEFAULT)
+		return r->format == FORMAT_TEXT;
+	return !r->html && !is_stdout(r->folded) && !is_stdout(r->flame);
+}
+
+static int write_all(const struct diff *d)
+{
+	const struct report_request *r = d->request;
+	int status = r->html ? html_report_write(r, d->pair.input) : 0;
+
+	if (!status && wants_table(r))
+		print_table(d);
+	if (!status && (r->format == FORMAT_JSON || r->format == FORMAT_CSV))
+		print_rows(d);
+	if (!status && (r->folded || r->flame || r->format == FORMAT_FOLDED))
+		status = write_paths(d);
+	return status;
+}
+
+static int check_kinds(const struct report_request *r, const struct input *input)
+{
+	if (input[0].kind == input[1].kind)
+		return 0;
+	log_error("%s and %s are files of different kinds", r->path[0], r->path[1]);
+	return EXIT_REFUSED;
+}
+
+int diff_show(const struct report_request *r, const struct input *input)
+{
+	struct diff d = {.request = r, .pair.input = input};
+	int status = check_kinds(r, input);
+
+	for (int side = PATH_OLD; !status && side <= PATH_NEW; side++)
+		status = find_side(&d, (enum path_side)side);
+	if (!status) {
+		warn_of_unlike(&d);
+		warn_of_nothing(&d);
+		d.pair.match = diff_pair_match(input);
+		status = write_all(&d);
+	}
+	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
+		recording_view_deinit(&d.pair.view[side]);
+		free(d.view[side]);
+		free(d.more[side]);
+	}
+	frame_match_free(d.pair.match);
+	return status;
+}

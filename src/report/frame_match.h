@@ -1,0 +1,46 @@
+/*
+ * Which frames of two profiles are the same, when the profiles may be of two builds of a program.
+ *
+ * Functions are the same if their names are. Addresses, directories and line numbers do not count,
+ * nor do the suffixes of clones (".part.0", " [clone .cold]"). A frame without a name is the same
+ * as others of the same source file, else of the same object: "[libz.so]" whatever its version,
+ * "[program]" whatever its file is called. Offsets say nothing of another build.
+ *
+ * Call sites in one function are told apart by line where lines mean the same in both profiles: in
+ * objects with one build-id, and in functions of which both profiles have the same lines. Elsewhere
+ * the call sites of a function are one.
+ */
+#ifndef PTMEM_REPORT_FRAME_MATCH_H
+#define PTMEM_REPORT_FRAME_MATCH_H
+
+#include "output/path_tree.h"
+
+struct frame_match;
+
+/* A frame as its file has it; NULL = not known. */
+struct match_frame {
+	const char *function, *file, *object;
+	uint64_t line;           /* 0 = not known */
+	bool is_same_build;      /* the other profile has an object of the same build-id */
+};
+
+struct frame_match *frame_match_new(void);
+void frame_match_free(struct frame_match *m); /* NULL is nothing */
+
+/* The frames of a side are numbered from 0 in the order in which they are added. */
+void frame_match_add(struct frame_match *m, enum path_side side, const struct match_frame *frame);
+/* Must follow the last frame. */
+void frame_match_finish(struct frame_match *m);
+
+/* Numbers from 0 of what frame @frame of @side is matched as. */
+uint32_t frame_match_function(const struct frame_match *m, enum path_side side, size_t frame);
+uint32_t frame_match_site(const struct frame_match *m, enum path_side side, size_t frame);
+uint32_t frame_match_function_count(const struct frame_match *m);
+
+const char *frame_match_name(const struct frame_match *m, uint32_t function);
+/* "function (file:line)" if call sites in the function are told apart, else its name. */
+const char *frame_match_site_name(const struct frame_match *m, uint32_t site);
+/* "file:line" or "in object" of a frame whose site's name does not say so; else NULL. */
+const char *frame_match_place(const struct frame_match *m, enum path_side side, size_t frame);
+
+#endif
