@@ -63,6 +63,7 @@ complete -c ptmem -n __ptmem_no_program -s o -l massif-out-file -r -F -d 'Where 
 complete -c ptmem -n __ptmem_no_program -l xtree-memory -x -a 'none allocs full' -d 'Write memory by call path for kcachegrind'
 complete -c ptmem -n __ptmem_no_program -l xtree-memory-file -r -F -d 'Where --xtree-memory goes'
 complete -c ptmem -n __ptmem_no_program -l xtree-compress-strings -x -a 'yes no' -d 'Write each name once'
+complete -c ptmem -n __ptmem_no_program -l free-stacks -d 'Record which call paths release blocks'
 complete -c ptmem -n __ptmem_no_program -l html -r -F -d 'Write an interactive report for a browser'
 complete -c ptmem -n __ptmem_no_program -l record -r -F -d 'Record everything: any moment, any range of time'
 complete -c ptmem -n __ptmem_no_program -l events -r -F -d 'Write every event as text'

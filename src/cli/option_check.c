@@ -387,6 +387,10 @@ static const char *find_contradiction(const struct options *o)
 		       "arguments";
 	if (o->inspect && !options_core(o) && !o->pid_count)
 		return "--inspect needs --pid, or the name of a core file: --inspect=CORE";
+	if (o->free_stacks && !options_record(o))
+		return "--free-stacks goes with --record or --html";
+	if (o->free_stacks && options_sample_interval(o))
+		return "--free-stacks needs all events: --heap-sample cannot be used with it";
 	if (o->pid_count && o->command)
 		return "--pid and a program cannot be combined";
 	if (o->replay_file && (o->pid_count || o->command))

@@ -154,6 +154,9 @@ const struct option_row option_rows[] = {
 	{.name = "record", .type = TEXT, .flags = NOT_EMPTY | EVERYDAY, AT(record_file),
 	 .value = "FILE", .text = "record everything: any moment, any range of time;\n"
 				   "read it with ptmem-report FILE"},
+	{.name = "free-stacks", .type = FLAG, AT(free_stacks),
+	 .text = "with --record or --html: also which call paths\n"
+		 "release blocks; much slower"},
 	{.name = "html", .type = TEXT, .flags = NOT_EMPTY | EVERYDAY, AT(html_file),
 	 .value = "FILE", .text = "write an interactive report for a browser"},
 	{.name = "events", .type = TEXT, .flags = NOT_EMPTY, AT(events_file),

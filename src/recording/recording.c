@@ -22,6 +22,7 @@ const struct recording_table_info recording_table_info[RECORDING_TABLES] = {
 	[RECORDING_PEAK] = {"peak", PEAK_COLUMNS},
 	[RECORDING_MARKERS] = {"mark", MARKER_COLUMNS},
 	[RECORDING_LEAKS] = {"leak", LEAK_COLUMNS},
+	[RECORDING_RELEASES] = {"rels", RELEASE_COLUMNS},
 	[RECORDING_END] = {"end.", END_COLUMNS},
 };
 

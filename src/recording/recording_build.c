@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "profile/flows.h"
 #include "profile/history.h"
 #include "recording/recording_names.h"
 
@@ -158,6 +159,21 @@ static void add_peak(struct recording_builder *b)
 	}
 }
 
+static void add_releases(struct recording_builder *b)
+{
+	for (uint32_t i = 0; b->releases && i < flows_count(b->releases); i++) {
+		const struct flow *f = flows_get(b->releases, i);
+
+		if (!f->value[FLOW_FREED_BLOCKS])
+			continue;
+		const uint64_t row[RELEASE_COLUMNS] = {
+			recording_names_node(b, f->node), f->value[FLOW_FREED_BLOCKS],
+			f->value[FLOW_FREED_BYTES]};
+
+		recording_add(b->r, RECORDING_RELEASES, row);
+	}
+}
+
 /* -- all -- */
 
 void recording_build_all(struct recording_builder *b)
@@ -169,6 +185,7 @@ void recording_build_all(struct recording_builder *b)
 	add_timeline(b, 0);
 	add_cells(b, 0);
 	add_peak(b);
+	add_releases(b);
 }
 
 void recording_build_changes(struct recording_builder *b, uint32_t first)
@@ -182,6 +199,7 @@ void recording_build_changes(struct recording_builder *b, uint32_t first)
 	add_timeline(b, first);
 	add_cells(b, first);
 	add_peak(b);
+	add_releases(b);
 }
 
 void recording_fill_end(const struct profile *p, uint64_t out[static END_COLUMNS])

@@ -28,6 +28,8 @@ struct recording_names {
 	void *ctx;
 };
 
+struct flows;
+
 /* Which rows of the recording belong to what in the call tree. */
 struct recording_builder {
 	struct recording *r;
@@ -40,6 +42,7 @@ struct recording_builder {
 	uint32_t *object;      /* by module: row + 1; 1 << 31: not known */
 	size_t object_count;
 	uint64_t peak_epoch;   /* of the peak that was added last */
+	const struct flows *releases; /* the caller's, set after init; NULL = not known */
 };
 
 /* @report's profile has a history; all three stay the caller's. */

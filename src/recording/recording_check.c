@@ -56,6 +56,7 @@ static const struct reference references[] = {
 	{RECORDING_MARKERS, MARKER_TEXT, TO_TEXT, 0},
 	{RECORDING_LEAKS, LEAK_LEAF, TO_LEAF, 0},
 	{RECORDING_LEAKS, LEAK_KIND, TO_TEXT, 0},
+	{RECORDING_RELEASES, RELEASE_NODE, RECORDING_NODES, 1},
 };
 
 static uint64_t limit_of(const struct recording *r, const struct reference *ref)
@@ -176,6 +177,8 @@ static const char *sort_tables(struct recording *r)
 	keep_newest(r, RECORDING_LEAVES, (struct key_order){.keys = 1, .column = {LEAF_NUMBER}});
 	keep_newest(r, RECORDING_THREADS,
 		    (struct key_order){.keys = 1, .column = {THREAD_NUMBER}});
+	keep_newest(r, RECORDING_RELEASES,
+		    (struct key_order){.keys = 1, .column = {RELEASE_NODE}});
 	keep_newest(r, RECORDING_SIZES, buckets);
 	keep_newest(r, RECORDING_LIFETIMES, buckets);
 	keep_newest(r, RECORDING_SHARES,

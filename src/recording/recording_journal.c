@@ -73,16 +73,18 @@ static void write_changes(struct recording_journal *j)
 }
 
 int recording_journal_append(struct recording_journal *j, const struct report *report,
-			     const struct recording_names *names)
+			     const struct recording_names *names, const struct flows *releases)
 {
 	struct history *h = profile_history(report->profile);
 
 	if (!j->b.r) {
 		recording_builder_init(&j->b, j->r, report, names);
+		j->b.releases = releases;
 		recording_build_all(&j->b);
 	} else {
 		j->b.report = report;
 		j->b.names = *names;
+		j->b.releases = releases;
 		recording_build_changes(&j->b, j->current >> (h->shift - j->shift));
 	}
 	history_forget_changes(h);

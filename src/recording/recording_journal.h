@@ -16,8 +16,11 @@ void recording_journal_close(struct recording_journal *j); /* NULL is nothing */
 /* Where META and MARKERS go before recording_journal_append. */
 struct recording *recording_journal_meta(struct recording_journal *j);
 
-/* The history of @report's profile is synced. 0 or -errno; after that nothing more is written. */
+/*
+ * The history of @report's profile is synced. @releases: NULL = not known. 0 or -errno; after that
+ * nothing more is written.
+ */
 int recording_journal_append(struct recording_journal *j, const struct report *report,
-			     const struct recording_names *names);
+			     const struct recording_names *names, const struct flows *releases);
 
 #endif

@@ -385,6 +385,23 @@ static void put_leaks(FILE *out, const struct recording *r)
 	fputs("},\n", out);
 }
 
+static void put_releases(FILE *out, const struct recording *r)
+{
+	static const struct json_column columns[] = {
+		{"node", RELEASE_NODE, put_index}, {"blocks", RELEASE_BLOCKS, put_number},
+		{"bytes", RELEASE_BYTES, put_number}, {0},
+	};
+
+	fputs("\"releases\":", out);
+	if (!recording_meta(r, "free_stacks")) {
+		fputs("null,\n", out);
+		return;
+	}
+	putc('{', out);
+	put_columns(out, r, RECORDING_RELEASES, columns);
+	fputs("},\n", out);
+}
+
 static void put_end(FILE *out, const struct recording *r)
 {
 	static const char *const names[END_COLUMNS] = {
@@ -412,6 +429,7 @@ void recording_json_write(FILE *out, const struct recording *r, const char *more
 	put_markers(out, r);
 	put_threads(out, r);
 	put_leaks(out, r);
+	put_releases(out, r);
 	put_end(out, r);
 	fprintf(out, "%s}\n", more);
 }

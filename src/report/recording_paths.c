@@ -62,9 +62,14 @@ static enum frame_kind kind_of(const struct recording *r, size_t frame)
 
 int64_t recording_site(const struct recording *r, size_t leaf)
 {
+	return recording_site_of(r, recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE));
+}
+
+int64_t recording_site_of(const struct recording *r, uint64_t node)
+{
 	int64_t last = -1;
 
-	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;
+	for (uint64_t n = node; n > 0;
 	     n = recording_get(r, RECORDING_NODES, n - 1, NODE_PARENT)) {
 		uint64_t frame = recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME);
 

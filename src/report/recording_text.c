@@ -61,12 +61,10 @@ static void merge_labels(struct sites *s)
 	s->list.count = kept;
 }
 
-/* @depth: 0 = the call site, 1 = its caller. */
-static void add_site(struct sites *s, const struct recording *r, size_t leaf, unsigned depth,
+/* @node: -1 = no stack. @depth: 0 = the call site, 1 = its caller. */
+static void add_site(struct sites *s, const struct recording *r, int64_t node, unsigned depth,
 		     struct recording_value value)
 {
-	int64_t node = recording_site(r, leaf);
-
 	for (; depth > 0 && node >= 0; depth--)
 		node = (int64_t)recording_get(r, RECORDING_NODES, (size_t)node, NODE_PARENT) - 1;
 	char *label = node < 0 ? xstrdup("[unknown]") :
@@ -76,15 +74,20 @@ static void add_site(struct sites *s, const struct recording *r, size_t leaf, un
 	*vec_add(&s->list) = (struct site){label, value};
 }
 
+static void sort_sites(struct sites *s)
+{
+	merge_labels(s);
+	if (s->list.count > 1)
+		qsort(s->list.data, s->list.count, sizeof(*s->list.data), compare_bytes);
+}
+
 static void find_sites(struct sites *s, const struct recording *r, const struct recording_view *v,
 		       unsigned depth)
 {
 	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++)
 		if (v->leaf[i].bytes || v->leaf[i].blocks)
-			add_site(s, r, i, depth, v->leaf[i]);
-	merge_labels(s);
-	if (s->list.count > 1)
-		qsort(s->list.data, s->list.count, sizeof(*s->list.data), compare_bytes);
+			add_site(s, r, recording_site(r, i), depth, v->leaf[i]);
+	sort_sites(s);
 }
 
 static void sites_deinit(struct sites *s)
@@ -107,6 +110,23 @@ static void put_row(FILE *out, const struct recording_view *v, const struct site
 		all ? 100.0 * (double)part / (double)all : 0, s->label);
 }
 
+static void put_rows(FILE *out, const struct recording_view *v, const struct sites *s, unsigned top)
+{
+	for (size_t i = 0; i < MIN(s->list.count, (size_t)top); i++)
+		put_row(out, v, &s->list.data[i]);
+	if (s->list.count <= top)
+		return;
+	struct site rest = {.label = xasprintf("[%zu other place%s]", s->list.count - top,
+					       plural(s->list.count - top))};
+
+	for (size_t i = top; i < s->list.count; i++) {
+		rest.value.bytes += s->list.data[i].value.bytes;
+		rest.value.blocks += s->list.data[i].value.blocks;
+	}
+	put_row(out, v, &rest);
+	free(rest.label);
+}
+
 static void put_table(FILE *out, const struct recording *r, const struct recording_view *v,
 		      const char *title, unsigned depth, unsigned top)
 {
@@ -120,19 +140,7 @@ static void put_table(FILE *out, const struct recording *r, const struct recordi
 	fprintf(out, "\n%s\n%s%12s  share  %s\n", title, is_count ? "" : "          bytes ",
 		is_count ? "allocations" : "blocks",
 		depth ? "caller of the call site" : "call site");
-	for (size_t i = 0; i < MIN(s.list.count, (size_t)top); i++)
-		put_row(out, v, &s.list.data[i]);
-	if (s.list.count > top) {
-		struct site rest = {.label = xasprintf("[%zu other place%s]", s.list.count - top,
-						       plural(s.list.count - top))};
-
-		for (size_t i = top; i < s.list.count; i++) {
-			rest.value.bytes += s.list.data[i].value.bytes;
-			rest.value.blocks += s.list.data[i].value.blocks;
-		}
-		put_row(out, v, &rest);
-		free(rest.label);
-	}
+	put_rows(out, v, &s, top);
 	sites_deinit(&s);
 }
 
@@ -241,6 +249,31 @@ static void put_leaks_of(FILE *out, const struct recording *r, const struct leak
 	recording_view_deinit(&v);
 }
 
+/* With --free-stacks: what was released by whom. */
+static void put_releases(FILE *out, const struct recording *r, unsigned top)
+{
+	const struct recording_table *t = &r->table[RECORDING_RELEASES];
+	struct recording_view all = {.quantity = VIEW_TOTAL};
+	struct sites s = {0};
+	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE];
+
+	for (size_t i = 0; i < t->rows; i++) {
+		const struct recording_value value = {t->column[RELEASE_BYTES][i],
+						      t->column[RELEASE_BLOCKS][i]};
+
+		all.sum.bytes += value.bytes;
+		all.sum.blocks += value.blocks;
+		add_site(&s, r, recording_site_of(r, t->column[RELEASE_NODE][i]), 0, value);
+	}
+	sort_sites(&s);
+	if (s.list.count > 0)
+		fprintf(out, "\nreleased: %s bytes in %s blocks\n%15s %12s  share  %s\n",
+			amount_commas(all.sum.bytes, bytes), amount_commas(all.sum.blocks, blocks),
+			"bytes", "blocks", "released by");
+	put_rows(out, &all, &s, top);
+	sites_deinit(&s);
+}
+
 /* If a leak check ran. */
 static int put_leaks(FILE *out, const struct recording *r, const char *match, unsigned top,
 		     char **why_out)
@@ -280,5 +313,7 @@ int recording_text_print(FILE *out, const struct recording *r, const struct reco
 	if (rc == 0)
 		rc = put_quantity(out, r, "temporary allocations", VIEW_TEMPORARY, q->match, top,
 				  why_out);
+	if (rc == 0 && !q->match)
+		put_releases(out, r, top);
 	return rc;
 }

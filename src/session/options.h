@@ -96,6 +96,7 @@ struct options {
 	const char *replay_file;  /* NULL = none */
 	const char *record_file;  /* NULL = none */
 	const char *html_file;    /* NULL = none */
+	bool free_stacks;         /* the recording has the stacks that release blocks */
 
 	/* leaks, call paths, --top */
 	/* seconds; younger blocks are left out. OPTION_ALL = all; OPTION_OFF = no report */

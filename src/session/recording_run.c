@@ -107,6 +107,8 @@ void recording_run_start(struct session *s)
 	set_value(s, "host", "%s", system.nodename);
 	set_value(s, "kernel", "%s %s %s", system.sysname, system.release, system.machine);
 	set_value(s, "ptmem", "%s", PTMEM_VERSION);
+	if (s->run->options->free_stacks)
+		set_value(s, "free_stacks", "1");
 	set_value(s, "options", "%s", s->run->options->all ? s->run->options->all : "");
 	if (session_was_attached(s)) {
 		set_value(s, "attached", "1");
@@ -248,7 +250,8 @@ static void flush(struct session *s)
 	fill_known(s, recording_journal_meta(rr->journal), rr->appended);
 	rr->appended = recording_rows(rr->known, RECORDING_META);
 	profile_sync_history(s->profile);
-	rr->has_failed = recording_journal_append(rr->journal, &report, &names) != 0;
+	rr->has_failed = recording_journal_append(rr->journal, &report, &names, s->releases) !=
+			 0;
 	if (rr->has_failed)
 		log_warn("cannot write %s: it ends at %" PRIu64 " s", rr->path,
 			 milliseconds(s, target_clock()) / 1000);
@@ -433,6 +436,7 @@ static struct recording *make_complete(struct session *s)
 	profile_sync_history(s->profile);
 	fill_known(s, r, 0);
 	recording_builder_init(&b, r, &report, &names);
+	b.releases = s->releases;
 	recording_build_all(&b);
 	fill_end(s, r);
 	if (s->recording->leaks)

@@ -38,6 +38,7 @@ struct session {
 	struct heap_sample heap_sample; /* which events of the heap are samples */
 	char *desc;                /* for desc: of the heap's profile */
 	struct flows *flows;       /* for an xtree; NULL = none is wanted */
+	struct flows *releases;    /* for --free-stacks; NULL = not wanted */
 	struct unwind *unwind;
 	struct unwinder unwinder;  /* the same, for its space */
 	struct events_writer *events; /* NULL = none */

@@ -148,6 +148,8 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 		s->flows = flows_new(o->xtree_memory == XTREE_FULL);
 	if (s->flows)
 		flows_set_sample_interval(s->flows, po.sample_interval);
+	if (o->free_stacks)
+		s->releases = flows_new_releases();
 	return s;
 }
 
@@ -168,6 +170,8 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	*vec_add(&s->run->sessions) = s;
 	if (parent->flows)
 		s->flows = flows_clone(parent->flows);
+	if (parent->releases)
+		s->releases = flows_clone(parent->releases);
 	profile_set_ctx(s->profile, &s->source[SOURCE_HEAP], s);
 	profile_set_process(s->profile, s->pid);
 	sources_fork(s);
@@ -200,6 +204,7 @@ void session_free(struct session *s)
 	sources_deinit(s);
 	profile_free(s->profile);
 	flows_free(s->flows);
+	flows_free(s->releases);
 	if (s->data)
 		memusage_data_close(s->data); /* of a replay that failed */
 	free(s->data_path);

@@ -11,8 +11,8 @@
 bool session_wants_quick(const struct session *s)
 {
 	const struct options *o = s->run->options;
-	return !s->heap_sample.interval && !s->events && !s->flows && !s->stack_use &&
-	       !o->trace_malloc && (o->heap || s->memusage);
+	return !s->heap_sample.interval && !s->events && !s->flows && !s->releases &&
+	       !s->stack_use && !o->trace_malloc && (o->heap || s->memusage);
 }
 
 void session_quick(struct session *s, uint64_t time_ns, const struct quick_event *ev, size_t count)

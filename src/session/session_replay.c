@@ -124,6 +124,8 @@ static void replay_event(void *ctx, const struct event *recorded)
 	memusage_run_event(r->session, ev);
 	if (r->session->flows)
 		flows_event(r->session->flows, ev);
+	if (r->session->releases)
+		flows_event(r->session->releases, ev);
 	if (ev->kind != EVENT_STACK || r->run->options->stacks)
 		profile_event(r->session->profile, ev);
 }

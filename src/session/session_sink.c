@@ -281,6 +281,8 @@ static void sink_event(void *ctx, struct address_space *space, const struct heap
 	memusage_run_event(s, &ev);
 	if (s->flows)
 		flows_event(s->flows, &ev);
+	if (s->releases)
+		flows_event(s->releases, &ev);
 	if (o->heap)
 		profile_event(s->profile, &ev);
 }

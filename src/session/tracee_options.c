@@ -57,7 +57,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		.sample_ns = sample_ns(o),
 		.count_instructions = o->time_unit == TIME_INSTRUCTIONS,
 		/* pads record no stacks of frees */
-		.free_stacks = is_full,
+		.free_stacks = is_full || o->free_stacks,
 		.no_promotion = o->probes == PROBES_BREAK || is_full,
 		.promote_at_once = promotes_at_once(o) && !is_full,
 		.watch_brk = o->pages_as_heap || traces(o, SOURCE_BRK),

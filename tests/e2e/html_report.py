@@ -478,6 +478,7 @@ def check_recordings(p, directory, page):
         part(p, r)
     check_accessibility(p)
     check_address(p, r, url)
+    check_releases(p, r, directory, page)
     check_asked(p, r, directory, page)
     check_layout(p, url)
     check_evil(p, write(directory, "evil.html", embed(page, synthetic_recording.make(evil=True))))
@@ -504,6 +505,27 @@ def check_asked(p, r, directory, page):
     same("moment that was asked for", p.sum(), exact(r.total(0, 7, 7)[0]))
     sums = r.sums(0, 7, 7)
     same("what was to match", p.text("matched").split(" (")[0], f"Matched {binary(r.matched(sums, '^(load|store)_'))}")
+
+
+def check_releases(p, r, directory, page):
+    """The table of what was released by whom; without it there is no tab."""
+    same("no tab", p.js("return document.querySelector('#tab-releases')"), None)
+    leaves = r.data["leaves"]["node"][:40]
+    releases = {"node": leaves + [-1], "blocks": list(range(1, 42)), "bytes": [64 * i for i in range(1, 42)]}
+    p.open(write(directory, "releases.html", embed(page, dict(r.data, releases=releases))) + "#tab=releases")
+    p.press("#tab-releases")
+    wanted = {}
+    for node, blocks in zip(releases["node"], releases["blocks"]):
+        stack = r.stack(node)
+        site = next((f[0] for f in reversed(stack) if f[1] < 2), stack[0][0] if stack else "[no stack]")
+        wanted[site] = wanted.get(site, 0) + blocks
+    found = {}
+    for row in p.rows():
+        name = row[0].rsplit(" (", 1)[0]
+        found[name] = found.get(name, 0) + int(row[2].replace(",", ""))
+    same("released blocks", found, wanted)
+    p.press("#panel .twist")
+    check("Called by" in p.js("return document.querySelector('#panel tr.details').textContent"), "callers")
 
 
 def check_run(p, directory):

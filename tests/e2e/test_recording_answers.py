@@ -148,3 +148,64 @@ def _(t):
     for text in (report(t, path), report(t, "--format=massif", path), report(t, "--format=speedscope", path)):
         t.check("\u202e" not in text and "\u200b" not in text and "u202Eb" in text, "escaped: " + text[:300])
     t.equal("in the page", embedded(os.path.join(directory, "page.html"))["meta"]["command"], "/bin/true a\\u202Eb\\u200Bc")
+
+
+def releases(data):
+    """{function of the site: [blocks, bytes]}: the innermost frame outside of allocators and runtimes."""
+    frames, nodes, found = data["frames"], data["nodes"], {}
+    for node, blocks, size in zip(*(data["releases"][key] for key in ("node", "blocks", "bytes"))):
+        name = None
+        while node >= 0:
+            frame = nodes["frame"][node]
+            name = frames["function"][frame]
+            if frames["kind"][frame] < 2:
+                break
+            node = nodes["parent"][node]
+        row = found.setdefault(name, [0, 0])
+        row[0] += blocks
+        row[1] += size
+    return found
+
+
+def check_releases(t, variant, *options):
+    result = t.profile([t.target(variant, "releases"), "6000", "3"],
+                       ["--record=r", "--html=page.html", "--free-stacks", "--events=e", *options])
+    wanted = {line.split()[0]: [int(x) for x in line.split()[1:]] for line in result.out.decode().splitlines()}
+    t.equal("ways", len(wanted), 4)
+    path = os.path.join(result.directory, "r")
+    data = json.loads(report(t, "--format=json", path))
+    found = releases(data)
+    t.equal("by site", {name: found.get(name) for name in wanted}, wanted)
+    t.equal("all", sum(data["releases"]["blocks"]), data["end"]["frees"] + data["end"]["reallocs"])
+    rows = re.findall(r"^ *([\d,]+) +([\d,]+) +[\d.]+ %  (by_\w+) ", report(t, "--top=100", path).partition("\nreleased: ")[2], re.M)
+    t.equal("in the text", {name: [int(n.replace(",", "")), int(b.replace(",", ""))] for b, n, name in rows}, wanted)
+    t.check(embedded(os.path.join(result.directory, "page.html"))["releases"] == data["releases"], "in the page")
+    again = os.path.join(result.directory, "again")
+    t.run([t.ptmem(), "-q", "--replay=" + os.path.join(result.directory, "e"), "--free-stacks", "--record=" + again,
+           "--massif-out-file=/dev/null"])
+    with open(path, "rb") as first, open(again, "rb") as second:
+        t.check(first.read() == second.read(), "the recording of a replay is the same byte for byte")
+
+
+for _variant in ("gcc-O2-pie", "clang-O0-nopie"):
+    for _probes in ("auto", "break", "jump"):
+        def _run(t, variant=_variant, probes=_probes):
+            check_releases(t, variant, "--probes=" + probes)
+
+        test("recording/releases/%s/%s" % (_variant, _probes))(_run)
+
+
+@test("recording/releases/none")
+def _(t):
+    """Without the option there are none, and it means nothing without a recording."""
+    path = record(t, "releases", "1000")
+    t.equal("releases", json.loads(report(t, "--format=json", path))["releases"], None)
+    t.check("released by" not in report(t, path), "no table")
+    for options, word in (([], b"--record"), (["--record=r", "--heap-sample=1000"], b"--heap-sample")):
+        refused = t.run([t.ptmem(), "--free-stacks", *options, "/bin/echo", "ran"])
+        t.check(refused.status != 0 and not refused.out and word in refused.err, "refused: " + refused.err.decode())
+    forked = t.profile([t.target("gcc-O2-pie", "wanderer"), "x", "fork", "x"],
+                       ["--record=r", "--free-stacks", "--massif-out-file=/dev/null"])
+    for name in sorted(n for n in os.listdir(forked.directory) if re.fullmatch(r"r(\.\d+)?", n)):
+        data = json.loads(report(t, "--format=json", os.path.join(forked.directory, name)))
+        t.equal("of process " + name, sum(data["releases"]["blocks"]), data["end"]["frees"] + data["end"]["reallocs"])

@@ -26,8 +26,8 @@
 #include "report/recording_view_json.h"
 
 const struct fuzz_seed fuzz_seeds[] = {
-	FUZZ_TEXT("text\x0b\0" "\x03" "\x03pid" "\x01" "7" "\x03" "f()"
-		  "meta\x04\0" "\x02\x01" "\x02\x04"
+	FUZZ_TEXT("text\x17\0" "\x04" "\x03pid" "\x01" "7" "\x03" "f()" "\x0b" "free_stacks"
+		  "meta\x06\0" "\x02\x02" "\x02\x06" "\x04\0"
 		  "objs\x07\0" "\x05\x01" "\x02\0\x02\x04\0"
 		  "frms\x09\0" "\x07\x01" "\x06\0\x02\x02\0\0\x06"
 		  "node\x04\0" "\x02\x01" "\0\0"
@@ -42,6 +42,7 @@ const struct fuzz_seed fuzz_seeds[] = {
 		  "peak\x06\0" "\x04\x01" "\0\x02\x08\x02"
 		  "mark\x05\0" "\x03\x01" "\x02\x02\x04"
 		  "leak\x06\0" "\x04\x01" "\x02\x02\x02\x08"
+		  "rels\x05\0" "\x03\x01" "\x02\x04\x10"
 		  "end.\x0d\0" "\x0b\x01" "\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02"
 		  "sync\0\0"),
 	FUZZ_TEXT("time\x0c\0" "\x0a\x01" "\x02\0\0\0\0\0\0\0\0\0"

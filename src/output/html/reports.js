@@ -23,7 +23,8 @@ class Reports {
 
 		if (p.isMassif)
 			return out;
-		return out.concat([["leaks", "Leaks"], ["temporary", "Temporary"], ["threads", "Threads"], ["sizes", "Sizes"]]);
+		return out.concat([["leaks", "Leaks"], ["temporary", "Temporary"], ["threads", "Threads"], ["sizes", "Sizes"]],
+			p.raw.releases ? [["releases", "Releases"]] : []);
 	}
 
 	showTabs(current) {
@@ -81,7 +82,7 @@ class Reports {
 			return this.temporaryRows();
 		if (id === "threads")
 			return Tables.threadSums(p, stacks.site.keys()).map((t) => Object.assign(t, this.threadName(t.key)));
-		return this.sizeRows();
+		return id === "releases" ? this.releaseRows() : this.sizeRows();
 	}
 
 	spread(bytes, blocks) {
@@ -139,6 +140,48 @@ class Reports {
 		return { name: thread.name || "thread", detail: String(thread.id) };
 	}
 
+	/* The innermost frame of the path of @node outside of allocators and runtimes, else the outermost; -1: no stack. */
+	releaseSite(node) {
+		const p = this.app.profile, { frames, functions } = this.app.stacks.names;
+		let frame = p.unknownFrame;
+
+		for (; node >= 0; node = p.nodeParent[node]) {
+			frame = p.nodeFrame[node];
+			if (functions[frames[frame].fn].kind < KIND.ALLOCATOR)
+				break;
+		}
+		return frame;
+	}
+
+	releaseRows() {
+		const { node, blocks, bytes } = this.app.profile.raw.releases, rows = new Map();
+
+		node.forEach((n, i) => {
+			const name = this.frameText(this.releaseSite(n)), row = rows.get(name) || { key: name, name, detail: "", bytes: 0, blocks: 0 };
+
+			row.bytes += bytes[i];
+			row.blocks += blocks[i];
+			rows.set(name, row);
+		});
+		return [...rows.values()];
+	}
+
+	/* What called a releasing call site. */
+	releaseCallers(site) {
+		const p = this.app.profile, { node, bytes } = p.raw.releases, sums = new Map();
+
+		node.forEach((n, i) => {
+			if (this.frameText(this.releaseSite(n)) !== site)
+				return;
+			while (n >= 0 && this.frameText(p.nodeFrame[n]) !== site)
+				n = p.nodeParent[n];
+			const caller = n >= 0 && p.nodeParent[n] >= 0 ? this.frameText(p.nodeFrame[p.nodeParent[n]]) : "(outermost)";
+
+			sums.set(caller, (sums.get(caller) || 0) + bytes[i]);
+		});
+		return bars("Called by", [...sums].sort((a, b) => b[1] - a[1]).slice(0, 12).map(([name, v]) => [name, v, format.bytes(v)]));
+	}
+
 	sizeRows() {
 		const sum = Tables.histogram(this.app.profile.leaves.sizes), out = [];
 
@@ -157,6 +200,7 @@ class Reports {
 			temporary: "Temporary: released by the same thread before it allocated again. Whole run.",
 			threads: "What each thread allocated in the whole run.",
 			sizes: "Sizes of all allocations and reallocs in the whole run.",
+			releases: "Which call sites released blocks, in the whole run; a realloc releases the old block.",
 		}[this.current];
 
 		return sentence ? el("p", { class: "note" }, sentence) : null;
@@ -166,10 +210,12 @@ class Reports {
 
 	columns(id) {
 		const name = { id: "name", title: { threads: "Thread", sizes: "Size", sites: "Call site", leaks: "Call site",
-			temporary: "Call site" }[id] || "Function", value: (r) => r.name, isText: true };
+			temporary: "Call site", releases: "Released by" }[id] || "Function", value: (r) => r.name, isText: true };
 
 		if (id === "sizes")
 			return [Object.assign(name, { value: (r) => r.key }), this.countColumn("blocks", "Allocations", true)];
+		if (id === "releases")
+			return [name, this.bytesColumn("bytes", "Released"), this.countColumn("blocks", "Blocks", false)];
 		if (id === "threads")
 			return [name, this.bytesColumn("bytes", "Allocated"), this.countColumn("blocks", "Allocations", true)];
 		if (id === "temporary")
@@ -275,6 +321,8 @@ class Reports {
 	/* Opened rows. */
 
 	open(id, row) {
+		if (id === "releases")
+			return el("div", { class: "grid" }, this.releaseCallers(row.name));
 		if (id === "threads")
 			return el("div", { class: "grid" }, this.sitesOf("Allocates most in", (leaf) =>
 				(this.app.profile.leaves.threads[leaf].find((t) => t[0] === row.key) || [0, 0, 0])[2], format.bytes));

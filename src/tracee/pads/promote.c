@@ -191,6 +191,9 @@ static int refuse(struct trap *trap, const char *why)
 static int check_promotion(struct target *t, struct address_space *s, struct trap *trap)
 {
 	const char *why = "";
+	if (t->options.free_stacks &&
+	    (trap->probe->kind == PROBE_FREE || trap->probe->kind == PROBE_REALLOC))
+		return refuse(trap, "pads record no stacks of frees");
 	if (trap->probe->may_throw && !exceptions_find_row(t, s))
 		return refuse(trap, "exceptions could not pass its pad");
 	if (probe_is_marker(trap->probe) && !requests_may_jump(t, s, trap, &why))
