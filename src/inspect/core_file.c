@@ -109,7 +109,7 @@ static bool sort_parts(struct core_file *c)
 	return c->parts.count > 0;
 }
 
-/* Bytes of [@offset, @offset + @size) that are behind the end of the file. */
+/* Bytes of [@offset, @offset + @size) that are after the end of the file. */
 static uint64_t count_missing(const struct core_file *c, uint64_t offset, uint64_t size)
 {
 	uint64_t there = offset < c->size ? c->size - offset : 0;

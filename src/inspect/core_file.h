@@ -11,7 +11,7 @@
 #include "base/vec.h"
 #include "tracee/os/maps.h"
 
-/* Memory; what is behind its first @filled bytes is not in the file. */
+/* Memory; what is after its first @filled bytes is not in the file. */
 struct core_part {
 	taddr_t start, end;
 	uint64_t offset, filled;

@@ -1,6 +1,6 @@
 /*
  * Mappings are named as /proc/PID/maps names them, by what is known of each: files by NT_FILE, the
- * stack and the vdso by the auxiliary vector, the heap by its place behind the program's data.
+ * stack and the vdso by the auxiliary vector, the heap by its place after the program's data.
  */
 #include "inspect/core_memory.h"
 
@@ -14,7 +14,7 @@
 
 #define PIECE ((uint64_t)1 << 20)
 #define VSYSCALL UINT64_C(0xffffffffff600000)
-/* The kernel puts the heap at a random place in that many bytes behind the program. */
+/* The kernel puts the heap at a random place in that many bytes after the program. */
 #define HEAP_REACH (UINT64_C(1) << 30)
 
 /* -- mappings -- */
@@ -89,7 +89,7 @@ static void name_as_heap(struct map *m)
 }
 
 /*
- * The program's file is the first; the heap is the memory without a name behind it, but before it
+ * The program's file is the first; the heap is the memory without a name after it, but before it
  * where the kernel took a static position-independent program for a dynamic linker.
  */
 static void name_heap(struct maps *maps)
@@ -155,7 +155,7 @@ static void add_page(struct reader *r, size_t first, taddr_t addr, uint32_t flag
 	p->resident += PAGE_SIZE_MIN;
 }
 
-/* Where bytes are again at @offset or behind it: holes of the file are zeros. */
+/* Where bytes are again at @offset or after it: holes of the file are zeros. */
 static uint64_t skip_hole(const struct core_file *c, uint64_t offset, uint64_t end)
 {
 	off_t at = lseek(c->fd, (off_t)offset, SEEK_DATA);

@@ -47,7 +47,7 @@ void glibc_lists_deinit(struct glibc_lists *l);
 
 /*
  * Where the variables begin that the program and its libraries have in the thread of
- * @thread_pointer, which is behind them; @thread_pointer if that is unknown.
+ * @thread_pointer, which is after them; @thread_pointer if that is unknown.
  */
 taddr_t glibc_tls_start(struct inspect_memory *m, taddr_t thread_pointer);
 

@@ -15,7 +15,7 @@ enum glibc_chunk_kind {
 };
 
 struct glibc_chunk {
-	taddr_t addr;           /* the block is GLIBC_HEADER behind it */
+	taddr_t addr;           /* the block is GLIBC_HEADER after it */
 	uint64_t size;          /* up to the next one */
 	enum glibc_chunk_kind kind;
 };

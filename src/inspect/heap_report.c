@@ -1,12 +1,12 @@
 /*
- * Chunks to sums. A chunk's header is the word before its block, and its block ends behind the next
+ * Chunks to sums. A chunk's header is the word before its block, and its block ends after the next
  * chunk's first word, so everything lies 8 bytes higher than the chunk's address:
  *
  *	addr + 8    header
  *	addr + 16   block, up to addr + size + 8
  *
  * malloc_trim(0) joins what is in fastbins with its free neighbours, and returns the whole pages of
- * each free chunk behind its first 48 bytes, and of the main arena's end, where 33 bytes stay
+ * each free chunk after its first 48 bytes, and of the main arena's end, where 33 bytes stay
  * (malloc/malloc.c, mtrim and systrim). Other arenas keep their ends.
  */
 #include "inspect/heap_report.h"

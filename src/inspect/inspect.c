@@ -11,7 +11,7 @@
 
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
 #define RED_ZONE 128u
-/* What glibc keeps of a thread is behind its thread pointer: 2304 bytes (2.28) to 2368 (2.41). */
+/* What glibc keeps of a thread is after its thread pointer: 2304 bytes (2.28) to 2368 (2.41). */
 #define THREAD_BYTES 2304u
 
 struct inspection {

@@ -10,7 +10,7 @@
 #include "tracee/os/resident.h"
 
 /*
- * Reads @each bytes at each of @addr (@count) to @buf, one behind the other; zeros where they
+ * Reads @each bytes at each of @addr (@count) to @buf, one after the other; zeros where they
  * cannot be read.
  */
 typedef void memory_gather_fn(void *ctx, const taddr_t *addr, size_t count, size_t each, void *buf);

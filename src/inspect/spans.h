@@ -26,7 +26,7 @@ void spans_add(struct spans *s, taddr_t start, taddr_t end, enum inspect_row row
 void spans_add_heap(struct spans *s, taddr_t start, taddr_t end, uint32_t heap);
 void spans_deinit(struct spans *s);
 
-/* The first span that ends behind @addr: an index. */
+/* The first span that ends after @addr: an index. */
 size_t spans_find(const struct spans *s, taddr_t addr);
 
 #endif

@@ -35,10 +35,10 @@
 #define BUTTON_LINE 82
 #define FRAMES_BELOW 92
 #define BELOW_FRAMES 34
-#define SEARCH_WIDTH 100 /* "Reset search" and air; beside it the share that matched */
+#define SEARCH_WIDTH 100 /* "Reset search" and air; next to it the share that matched */
 #define SWATCH 11
 
-/* The script, from the files beside this one; relative to the directory where make runs. */
+/* The script, from the files next to this one; relative to the directory where make runs. */
 __asm__(".pushsection .rodata\n"
 	"flame_script_start: .incbin \"src/output/shorten.js\"\n"
 	".incbin \"src/output/flame.js\"\n"
@@ -148,7 +148,7 @@ static void put_commas(FILE *out, uint64_t value)
 }
 
 /*
- * "(1,234 bytes, 5.67%)", with "+- 10 %" behind the bytes if they are estimates: the script finds a
+ * "(1,234 bytes, 5.67%)", with "+- 10 %" after the bytes if they are estimates: the script finds a
  * frame's name before the last " (".
  */
 static void put_details(const struct flame *f, const struct path_node *n)
@@ -294,7 +294,7 @@ static void put_subtitle(const struct flame *f, unsigned room)
 	fprintf(f->out, "%s</text>\n", total);
 }
 
-/* A square of the legend at *@x, and @text behind it; *@x: where the next one begins. */
+/* A square of the legend at *@x, and @text after it; *@x: where the next one begins. */
 static void put_swatch(const struct flame *f, struct color c, const char *text, double *x)
 {
 	fprintf(f->out,

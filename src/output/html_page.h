@@ -1,5 +1,5 @@
 /*
- * The report as one HTML file that needs no network: style, scripts (html/ beside this file) and
+ * The report as one HTML file that needs no network: style, scripts (html/ next to this file) and
  * the profile, JSON of doc/format.md, which is embedded compressed so that no text of it is markup.
  */
 #ifndef PTMEM_OUTPUT_HTML_PAGE_H

@@ -7,7 +7,7 @@
  *	path                          written to
  *	"-"                           standard output, directly
  *	FIFO, device, socket          the path itself, directly
- *	symbolic link to a file       beside the link's end, which it replaces
+ *	symbolic link to a file       next to the link's end, which it replaces
  *	dangling symbolic link        where it points to, directly
  *	file, or nothing there yet    temporary file, renamed at the commit
  *
@@ -109,7 +109,7 @@ static int link_unnamed(const char *name, int *fd)
 	return linkat(AT_FDCWD, link, AT_FDCWD, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
 }
 
-/* @make gives a file, *@fd, a name beside @path that no other has: *@name_out. */
+/* @make gives a file, *@fd, a name next to @path that no other has: *@name_out. */
 static int take_name(const char *path, int (*make)(const char *name, int *fd), int *fd,
 		     char **name_out)
 {

@@ -21,7 +21,7 @@ struct expansion {
 	char *why; /* NULL while all is well */
 };
 
-/* @at: behind "%q". Returns what follows the placeholder; NULL and why if it is broken. */
+/* @at: after "%q". Returns what follows the placeholder; NULL and why if it is broken. */
 static const char *expand_variable(struct expansion *e, const char *at)
 {
 	if (*at != '{') {
@@ -45,7 +45,7 @@ static const char *expand_variable(struct expansion *e, const char *at)
 	return end + 1;
 }
 
-/* @at: behind the percent sign. Returns as expand_variable. */
+/* @at: after the percent sign. Returns as expand_variable. */
 static const char *expand_placeholder(struct expansion *e, const char *at)
 {
 	switch (*at) {

@@ -272,7 +272,7 @@ static void print_help(void)
 	}
 }
 
-/* The option that @argument names; *@value_out: behind its '=', NULL if there is none. */
+/* The option that @argument names; *@value_out: after its '=', NULL if there is none. */
 static const struct report_option *find_option(const char *argument, const char **value_out)
 {
 	size_t size = strcspn(argument, "=");

@@ -166,7 +166,7 @@ static uint32_t add_node(struct reader *r, uint32_t parent, uint64_t bytes, stru
 	return (uint32_t)f->node_count++;
 }
 
-/* Hangs @node behind the children read so far of the innermost open node. */
+/* Appends @node to the children read so far of the innermost open node. */
 static void link_node(struct reader *r, uint32_t node)
 {
 	if (!r->open.count)
@@ -243,7 +243,7 @@ static uint32_t read_tree(struct reader *r, uint64_t total)
 	return root;
 }
 
-/* The text behind "@field=" in the current line. */
+/* The text after "@field=" in the current line. */
 static struct massif_text read_field(struct reader *r, const char *field)
 {
 	struct massif_text t = without_comment(r->line);
@@ -295,7 +295,7 @@ static enum massif_kind read_kind(struct reader *r)
 }
 
 /*
- * Reads a snapshot whose first line is the current one; the line behind it is current afterwards.
+ * Reads a snapshot whose first line is the current one; the line after it is current afterwards.
  */
 static void read_snapshot(struct reader *r)
 {

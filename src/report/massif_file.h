@@ -47,13 +47,13 @@ struct massif_node {
 	uint32_t parent;           /* 0 at a root */
 	uint32_t first_child, next_sibling; /* in file order */
 	uint32_t line;             /* line number in the file, from 1 */
-	struct massif_text text;   /* the line behind the bytes, with its leading blank */
+	struct massif_text text;   /* the line after the bytes, with its leading blank */
 };
 
 struct massif_file {
 	char *data;                /* the file's bytes */
 	size_t size;
-	struct massif_text desc;   /* behind "desc:", line end included; all such lines, joined */
+	struct massif_text desc;   /* after "desc:", line end included; all such lines, joined */
 	char *desc_data;           /* where desc points */
 	struct massif_text command, time_unit;
 	struct massif_snapshot *snapshot;

@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 
-/* Cuts the word that ends at a tab off *@rest, which becomes NULL behind the last one. */
+/* Cuts the word that ends at a tab off *@rest, which becomes NULL after the last one. */
 static char *next_word(char **rest)
 {
 	return strsep(rest, "\t");
@@ -54,7 +54,7 @@ static char *parse_header(struct samples_file *f, char *line)
 			xgrow(f->field, &f->field_capacity, f->field_count + 1, sizeof(*f->field));
 		f->field[f->field_count++] = next_word(&line);
 	}
-	return f->field_count ? NULL : xstrdup("no fields behind \"time\" and \"pid\"");
+	return f->field_count ? NULL : xstrdup("no fields after \"time\" and \"pid\"");
 }
 
 static char *parse_values(struct samples_file *f, char *rest)

@@ -20,7 +20,7 @@
 
 struct samples_file {
 	char *data;
-	char **field;          /* names behind "time" and "pid"; point into data */
+	char **field;          /* names after "time" and "pid"; point into data */
 	size_t field_count;
 	double *time;          /* seconds, one per row */
 	uint32_t *pid;         /* one per row */

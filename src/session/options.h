@@ -123,7 +123,7 @@ struct options {
 	bool version;
 
 	uint64_t given[2];        /* by row of the table: named on the command line */
-	char *desc;               /* the text behind "desc: "; owned */
+	char *desc;               /* the text after "desc: "; owned */
 	char *all;                /* all options, for recordings; owned; NULL = none */
 	struct words words;       /* storage of strings that are not in argv; owned */
 };

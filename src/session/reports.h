@@ -1,5 +1,5 @@
 /*
- * What ptmem reports beside the massif file: live blocks and leaks, folded stacks, flame graphs.
+ * What ptmem reports besides the massif file: live blocks and leaks, folded stacks, flame graphs.
  *
  *	final scan    threads are stopped: registers and memory are scanned (--leak-check)
  *	finish        the profile is complete: reports are made and written

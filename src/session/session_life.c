@@ -99,7 +99,7 @@ void session_describe(struct session *s, uint64_t interval)
 	const char *desc = s->run->options->desc;
 	_cleanup_free_ char *sampling = interval ? heap_sample_text(interval) : NULL;
 	free(s->desc);
-	/* readers leave out what is behind '#' */
+	/* readers leave out what is after '#' */
 	if (sampling)
 		s->desc = xasprintf("%s%s%s%s", strcmp(desc, "(none)") == 0 ? "" : desc,
 				    strcmp(desc, "(none)") == 0 ? "" : " ", sampling,

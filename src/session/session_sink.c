@@ -3,7 +3,7 @@
  * stopped only now:
  *
  *	a stack          -> addresses (unwind) -> a node of the call tree
- *	a pad's record   -> the addresses that are new since the thread's last record, behind
+ *	a pad's record   -> the addresses that are new since the thread's last record, after
  *	                    those that it kept (struct path) -> a node
  *	plain records    -> struct quick_event, many at a time (session_quick.c)
  */

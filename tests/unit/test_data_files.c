@@ -144,7 +144,7 @@ static void test_samples_bad(void **state)
 	check_bad_samples("", "Line 1: expected a header line");
 	check_bad_samples("pid\ttime\tx\n", "Line 1: expected \"time\" and \"pid\" as the first columns");
 	check_bad_samples("time\n", "Line 1: expected \"time\" and \"pid\" as the first columns");
-	check_bad_samples("time\tpid\n", "Line 1: no fields behind \"time\" and \"pid\"");
+	check_bad_samples("time\tpid\n", "Line 1: no fields after \"time\" and \"pid\"");
 	check_bad_samples("time\tpid\tVmRSS\n1\t2\t3\nx\t2\t3\n", "Line 3: no time in seconds: 'x'");
 	check_bad_samples("time\tpid\tVmRSS\n1.2.3\t2\t3\n", "Line 2: no time in seconds: '1.2.3'");
 	check_bad_samples("time\tpid\tVmRSS\n1\t-2\t3\n", "Line 2: no process: '-2'");
