@@ -1,0 +1,194 @@
+"""Where recordings come from and go to: attached programs, chains of programs, standard output, and files that are damaged
+or cannot be read or written."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+
+from harness import BUILD, test
+from test_cli import other_user
+from test_recording import Blocks, judge
+
+REPORT = os.path.join(BUILD, "ptmem-report")
+
+
+def report(t, *arguments, status=0, **how):
+    result = t.run([REPORT, *arguments], **how)
+    t.equal("status of ptmem-report %s (%s)" % (arguments, result.err.decode()[:300]), result.status, status)
+    return result.out.decode()
+
+
+def report_json(t, path, *options):
+    return json.loads(report(t, "--format=json", *options, path))
+
+
+# A thread that answers each line by 50 blocks; it has its name before the first answer.
+ANSWERING = """
+import ctypes, sys, threading
+kept = []
+def run():
+    ctypes.CDLL(None).prctl(15, b"worker-x")
+    print("named", flush=True)
+    for line in sys.stdin:
+        kept.extend(bytearray(5000) for _ in range(50))
+        print(len(kept), flush=True)
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+"""
+
+
+class Answering:
+    def __init__(self, t):
+        self.t, self.cwd = t, t.subdirectory()
+        self.process = subprocess.Popen([t.program("python3"), "-c", ANSWERING], cwd=self.cwd, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, env=t.environment(self.cwd, PYTHONMALLOC="malloc"))
+        t.equal("the first line", self.process.stdout.readline(), b"named\n")
+
+    def ask(self, wanted):
+        self.process.stdin.write(b"go\n")
+        self.process.stdin.flush()
+        self.t.equal("answer of the program", self.process.stdout.readline(), b"%d\n" % wanted)
+
+    def end(self):
+        self.process.stdin.close()
+        self.t.equal("status of the program", self.process.wait(timeout=30), 0)
+        self.process.stdout.close()
+
+
+@test("recording/attached")
+def _(t):
+    """What an attached program allocates, exactly; threads that go on have their names, and ends are noted."""
+    program, cwd = Answering(t), t.subdirectory()
+    err = os.path.join(cwd, "err")
+    with open(err, "wb") as file:
+        ptmem = subprocess.Popen([t.ptmem(), "--record=r", "--events=e", "--massif-out-file=/dev/null", "-p", str(program.process.pid)],
+                                 cwd=cwd, env=t.environment(cwd), stderr=file)
+
+    def text():
+        with open(err, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    t.wait_until("ptmem to attach", lambda: "attached to process" in text() or ptmem.poll() is not None)
+    program.ask(50)
+    program.ask(100)
+    ptmem.send_signal(signal.SIGINT)
+    t.equal("status of ptmem: " + text(), ptmem.wait(timeout=60), 0)
+    program.ask(150)
+    program.end()
+    path = os.path.join(cwd, "r")
+    judge(t, path, Blocks(os.path.join(cwd, "e")))
+    data = report_json(t, path)
+    t.equal("attached", (data["meta"]["attached"], data["meta"]["exit"], data["meta"]["pid"]), (True, "detached", program.process.pid))
+    t.equal("markers", [m["kind"] for m in data["markers"]], ["attach", "detach"])
+    t.check(data["timeline"]["live_bytes"][-1] >= 500000, "the blocks of both answers are live")
+    csv = report(t, "--format=csv", "--thread=worker-x", path).splitlines()
+    t.check(sum(int(line.split(",")[0]) for line in csv[1:]) >= 500000, "by the thread of that name")
+
+
+@test("recording/exec-chain")
+def _(t):
+    """Each program of a chain has its recording; what it executed ends the one before."""
+    cwd = t.subdirectory()
+    run = t.run([t.ptmem(), "-q", "--trace-children=yes", "--record=r", "--massif-out-file=/dev/null", "--", "/bin/sh", "-c",
+                 "exec /bin/sh -c 'exec %s 3 2000'" % t.target("gcc-O2-pie", "mixed")], cwd=cwd)
+    t.equal("status: " + run.err.decode(), run.status, 0)
+    names = sorted(n for n in os.listdir(cwd) if re.fullmatch(r"r(\.\d+)?", n))
+    found = [report_json(t, os.path.join(cwd, n)) for n in names]
+    t.equal("processes", len({data["meta"]["pid"] for data in found}), 1)
+    ends = {data["meta"]["command"].split()[0].rsplit("/", 1)[1]: data["meta"]["exit"] for data in found}
+    t.equal("programs and their ends", (len(found), ends), (3, {"sh": "executed another program", "mixed": "exited 0"}))
+    last = next(data for data in found if data["meta"]["exit"] == "exited 0")
+    truth = t.truth(cwd)
+    t.equal("the last program", (last["end"]["allocations"], last["end"]["live_bytes"]), (truth["allocations"], truth["live"]))
+
+
+@test("recording/standard-output")
+def _(t):
+    """--record=- and a pipe carry the same recording; ptmem-report reads standard input and pipes."""
+    cwd = t.subdirectory()
+    run = t.run([t.ptmem(), "-q", "--record=-", "--massif-out-file=/dev/null", "--", "/bin/true"], cwd=cwd)
+    t.equal("status: " + run.err.decode(), run.status, 0)
+    data = json.loads(report(t, "--format=json", "-", stdin=run.out))
+    t.equal("what standard input had", (data["meta"]["exit"], data["meta"]["incomplete"]), ("exited 0", False))
+    pipe = os.path.join(cwd, "pipe")
+    os.mkfifo(pipe)
+    got = []
+
+    def read():
+        with open(pipe, "rb") as file:
+            got.append(file.read())
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    run = t.run([t.ptmem(), "-q", "--record=pipe", "--massif-out-file=/dev/null", "--", "/bin/true"], cwd=cwd)
+    t.equal("status: " + run.err.decode(), run.status, 0)
+    reader.join(60)
+    t.check(got and not os.path.isfile(pipe), "the pipe is still one")
+
+    def write():
+        with open(pipe, "wb") as file:
+            file.write(got[0])
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    t.equal("what the pipe had", report_json(t, pipe)["meta"]["exit"], "exited 0")
+    writer.join(60)
+
+
+@test("recording/bad-inputs")
+def _(t):
+    """Files that are no recording, or a part of one: an error, or what is complete; never anything else."""
+    cwd = t.subdirectory()
+    t.run([t.ptmem(), "-q", "--record=r", "--massif-out-file=/dev/null", "--", "/bin/true"], cwd=cwd)
+    with open(os.path.join(cwd, "r"), "rb") as file:
+        whole = file.read()
+    path = os.path.join(cwd, "bad")
+    sizes = [0, 1, 17, 18, 19, 33, 34, len(whole) // 2, len(whole) - 1]
+    for content in [whole[:size] for size in sizes] + [whole[:100] + b"?" + whole[101:], b"\0" * 100]:
+        with open(path, "wb") as file:
+            file.write(content)
+        result = t.run([REPORT, path])
+        t.equal("status and output of %r" % content[:20], (result.status, result.out), (255, b""))
+        t.check(result.err.decode().startswith("ptmem-report: " + path), "the message names it: " + result.err.decode())
+    for name in (cwd, os.path.join(cwd, "missing")):
+        t.check(b"cannot read " + name.encode() in t.run([REPORT, name]).err, "no file: " + name)
+        report(t, name, status=2)
+
+
+@test("recording/bad-inputs/not-permitted")
+def _(t):
+    """A recording that the user may not read, and a directory that ptmem may not write to."""
+    user, cwd = other_user(), t.subdirectory()
+    t.run([t.ptmem(), "-q", "--record=r", "--massif-out-file=/dev/null", "--", "/bin/true"], cwd=cwd)
+    os.chmod(os.path.join(cwd, "r"), 0o600)
+    os.chmod(cwd, 0o755)
+
+    def as_user(*argv):
+        return subprocess.run([t.for_others(argv[0]), *argv[1:]], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              check=False, user=user.pw_uid, group=user.pw_gid, extra_groups=[])
+
+    run = as_user(REPORT, "r")
+    t.equal("reading", (run.returncode, run.stderr), (2, b"ptmem-report: cannot read r: Permission denied\n"))
+    run = as_user(t.ptmem(), "-q", "--record=new", "--massif-out-file=/dev/null", "--", "/bin/echo", "ran")
+    t.check(run.returncode != 0 and b"new" in run.stderr and b"ermission denied" in run.stderr, "writing: " + run.stderr.decode())
+
+
+@test("recording/full-disk")
+def _(t):
+    """A full disk is an error of ptmem and of each report, which leaves no part of a file."""
+    cwd = t.subdirectory()
+    run = t.run([t.ptmem(), "-q", "--record=/dev/full", "--massif-out-file=/dev/null", "--", "/bin/true"], cwd=cwd)
+    t.check(run.status != 0 and b"cannot write /dev/full: No space left on device" in run.err, run.err.decode())
+    t.run([t.ptmem(), "-q", "--record=r", "--massif-out-file=/dev/null", "--", t.target("gcc-O2-pie", "mixed"), "3", "500"],
+          cwd=cwd)
+    for form in ("text", "json", "csv", "pprof", "speedscope", "massif", "folded"):
+        with open("/dev/full", "wb") as full:
+            run = subprocess.run([REPORT, "--format=" + form, "r"], cwd=cwd, stdout=full, stderr=subprocess.PIPE, check=False)
+        t.equal("status as %s: %s" % (form, run.stderr), run.returncode, 1)
+        t.check(b"cannot write" in run.stderr, "message as " + form)
+    for option in ("--html", "--flame", "--folded"):
+        report(t, option + "=/dev/full", os.path.join(cwd, "r"), status=1)
