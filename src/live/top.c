@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "base/text.h"
 #include "live/top_screen.h"
 #include "output/shown_stack.h"
 #include "output/top_table.h"
@@ -143,13 +144,12 @@ void top_stop(struct top *top)
 
 static void put_line(const struct top *top, bool is_reverse, char *text)
 {
-	for (char *c = text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
+	_cleanup_free_ char *clean = text_clean(text, strlen(text));
+
 	if (top->screen)
-		top_screen_line(top->screen, text, is_reverse);
+		top_screen_line(top->screen, clean, is_reverse);
 	else
-		log_print(LOG_RESULT, "%s", text);
+		log_print(LOG_RESULT, "%s", clean);
 	free(text);
 }
 

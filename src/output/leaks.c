@@ -11,6 +11,7 @@
 
 #include "base/amount.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 
 static const char *const leak_kind_text[LEAK_KIND_COUNT] = {
 	"still allocated", "definitely lost", "indirectly lost", "possibly lost", "still reachable",
@@ -155,12 +156,12 @@ struct printer {
 	bool is_first;
 };
 
+/* Names may hold anything, which neither a terminal nor a reader must obey. */
 static void print_line(const struct printer *p, char *line)
 {
-	for (char *c = line; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?'; /* names may hold anything; a terminal must not obey them */
-	p->line(p->ctx, line);
+	_cleanup_free_ char *clean = text_clean(line, strlen(line));
+
+	p->line(p->ctx, clean);
 	free(line);
 }
 

@@ -19,7 +19,7 @@
 #define MS UINT64_C(1000000)
 
 /* Frames 1, 2, ...: their names. */
-static const char *const names[] = {NULL, "main", "grow", "keep \"it\"\\\n\xff", "malloc"};
+static const char *const names[] = {NULL, "main", "grow", "keep \"it\"\\\n\xff" "\u202e", "malloc"};
 static struct symbol symbols[ARRAY_SIZE(names)];
 static struct symbol_frame frames[ARRAY_SIZE(names)];
 
@@ -155,7 +155,7 @@ static void test_text(void **state)
 	fclose(f);
 	assert_string_equal(text,
 			    "  5,000 bytes in 1 block still allocated, 8.000 s old\n"
-			    "    at 0x3000: keep \"it\"\\?\xff (a.c:3)\n"
+			    "    at 0x3000: keep \"it\"\\?\uFFFD\\u202E (a.c:3)\n"
 			    "    by 0x1000: main (a.c:1)\n"
 			    "  300 bytes in 2 blocks still allocated, 9.000 to 5.000 s old\n"
 			    "    at 0x2000: grow (a.c:2)\n"
@@ -228,7 +228,7 @@ static void test_json(void **state)
 			    "\"object\": \"/bin/a\"}]},\n"
 			    "    {\"kind\": \"possibly lost\", \"bytes\": 5000, \"blocks\": 1, \"oldest\": 8.000, "
 			    "\"youngest\": 8.000, \"stack\": [\n"
-			    "      {\"address\": \"0x3000\", \"function\": \"keep \\\"it\\\"\\\\\\u000a\\ufffd\", "
+			    "      {\"address\": \"0x3000\", \"function\": \"keep \\\"it\\\"\\\\\\u000a\\ufffd\u202e\", "
 			    "\"file\": \"/src/a.c\", \"line\": 3, \"object\": \"/bin/a\"},\n"
 			    "      {\"address\": \"0x1000\", \"function\": \"main\", \"file\": \"/src/a.c\", \"line\": 1, "
 			    "\"object\": \"/bin/a\"}]}]\n}\n");
