@@ -14,6 +14,8 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "report/diff_json.h"
+#include "report/diff_pair.h"
 #include "report/massif_file.h"
 #include "report/massif_json.h"
 #include "report/msprint.h"
@@ -63,7 +65,40 @@ static void print_file(const struct massif_file *f, const struct msprint_options
 		sink = fopen("/dev/null", "w");
 	msprint(sink, f, options, &why);
 	free(why);
-	massif_json_write(sink, f);
+	massif_json_write(sink, f, NULL);
+}
+
+/* Compares the file with itself, and the first snapshot with the last one. */
+static void compare(struct massif_file *f)
+{
+	const struct input input[2] = {{.kind = INPUT_MASSIF, .massif = f},
+				       {.kind = INPUT_MASSIF, .massif = f}};
+	struct diff_pair pair = {.input = input};
+	struct diff_rows rows;
+
+	for (size_t i = f->snapshot_count; i-- > 0;)
+		if (f->snapshot[i].root)
+			pair.snapshot[PATH_OLD] = i;
+	for (size_t i = 0; i < f->snapshot_count; i++)
+		if (f->snapshot[i].root)
+			pair.snapshot[PATH_NEW] = i;
+	if (!f->snapshot_count || !f->snapshot[pair.snapshot[PATH_OLD]].root)
+		return;
+	FILE *sink = fopen("/dev/null", "w");
+
+	pair.match = diff_pair_match(input);
+	for (int order = DIFF_CALLER_FIRST; order <= DIFF_TABLE; order++) {
+		struct path_tree *t = diff_pair_tree(&pair, (enum diff_order)order);
+
+		diff_rows_init(&rows, t);
+		diff_json_write(sink, input, (char *[]){NULL, NULL}, pair.match,
+				&(struct diff_json_rows){{"a", "b"}, &rows});
+		diff_rows_write_csv(sink, &rows, false);
+		diff_rows_deinit(&rows);
+		path_tree_free(t);
+	}
+	frame_match_free(pair.match);
+	fclose(sink);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -85,6 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_tree(f);
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
 		print_file(f, &options[i]);
+	compare(f);
 	massif_file_free(f);
 	return 0;
 }
