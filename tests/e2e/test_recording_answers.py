@@ -195,6 +195,16 @@ for _variant in ("gcc-O2-pie", "clang-O0-nopie"):
         test("recording/releases/%s/%s" % (_variant, _probes))(_run)
 
 
+@test("recording/releases/delete")
+def _(t):
+    """A delete during which functions get their jumps is one release, though its free stays a breakpoint."""
+    for variant in ("gcc-O2-pie", "clang-O0-nopie"):
+        result = t.profile([t.target(variant, "cxx")], ["--record=r", "--free-stacks"])
+        data = json.loads(report(t, "--format=json", os.path.join(result.directory, "r")))
+        t.equal("releases of " + variant, (sum(data["releases"]["blocks"]), data["end"]["unknown_frees"]),
+                (data["end"]["frees"] + data["end"]["reallocs"], 0))
+
+
 @test("recording/releases/none")
 def _(t):
     """Without the option there are none, and it means nothing without a recording."""

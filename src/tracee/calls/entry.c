@@ -107,6 +107,8 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap,
 		th->calls.has_deleted = trap->probe->function == FUNCTION_DELETE;
 		return;
 	}
+	if (t->hooks.pads->take_deleted(t, th, args.block))
+		return;
 	note_delete(t, th, trap, args.block, sp);
 	struct heap_event ev = call_event(t, th, HEAP_FREE, trap->probe, sp);
 	ev.is_inner = is_inner;

@@ -41,6 +41,17 @@ static bool is_deleted(struct pads *p, const struct heap_event *ev)
 	return false;
 }
 
+bool pads_take_deleted(struct target *t, struct thread *th, taddr_t block)
+{
+	struct address_space *s = th->process->space;
+	int slot = s->pads && s->pads->deleted.count > 0 ? pad_thread_slot(th) : -1;
+	if (slot < 0)
+		return false;
+	pads_catch_up(t, s); /* an earlier record of the thread ends what it was inside of */
+	const struct heap_event ev = {.kind = HEAP_FREE, .addr = block, .path = (uint32_t)slot};
+	return is_deleted(s->pads, &ev);
+}
+
 static void deliver(void *ctx, struct heap_event *ev)
 {
 	struct delivery *d = ctx;

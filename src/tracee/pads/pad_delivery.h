@@ -27,6 +27,9 @@ void pads_catch_up(struct target *t, struct address_space *s);
 /* The same, and whether a record of @th was among them. */
 bool pads_catch_up_on(struct target *t, const struct thread *th);
 
+/* pad_hooks.take_deleted */
+bool pads_take_deleted(struct target *t, struct thread *th, taddr_t block);
+
 /*
  * Whether the program overwrote the memory that it shares with pads, which is reported once. Then
  * nothing more of it is read: the profile of @s must end (target_leave.c).

@@ -30,6 +30,7 @@ void pads_init(struct target *t)
 		.catch_up = pads_catch_up,
 		.slot = pads_slot,
 		.outer_kind = pads_outer_kind,
+		.take_deleted = pads_take_deleted,
 		.answer_blocks = answer_blocks,
 		.filter = pads_filter,
 		.add_totals = pads_add_totals,

@@ -25,6 +25,11 @@ struct pad_hooks {
 	 * entered and that it is inside of; 0 = none.
 	 */
 	uint32_t (*outer_kind)(struct target *t, struct thread *th, const struct arch_regs *regs);
+	/*
+	 * Whether @th, at a breakpoint of a function that releases @block, is inside of a delete of
+	 * it that was an event before pads knew the thread.
+	 */
+	bool (*take_deleted)(struct target *t, struct thread *th, taddr_t block);
 	/* From now on pads leave requests about plain blocks to ptmem. */
 	void (*answer_blocks)(struct address_space *s);
 
