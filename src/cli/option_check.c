@@ -249,6 +249,8 @@ static const struct {
 		       "--heap-sample knows only some; --leaks estimates what is live"},
 	{"pages-as-heap", "--pages-as-heap=yes counts mappings, which are always exact: "
 			  "--heap-sample has no effect on them"},
+	{"free-stacks", "--free-stacks needs the stack of every release: --heap-sample cannot be "
+			"used with it"},
 	{"data", "--data records every call: --heap-sample cannot be used with it"},
 	{"trace-malloc", "--trace-malloc prints every call: --heap-sample cannot be used with it"},
 };
@@ -376,9 +378,6 @@ static const char *find_contradiction(const struct options *o)
 		       "lists the commands";
 	if (o->monitor_pid && (o->pid_count || o->replay_file))
 		return "--monitor cannot be combined with --pid or --replay";
-	if (options_record(o) && options_sample_interval(o))
-		return "--record and --html need all events: --heap-sample cannot be used "
-		       "with them";
 	if (options_record(o) && (o->pages_as_heap || !o->heap || !(o->trace & heap)))
 		return "--record and --html are about the heap: --pages-as-heap, --heap=no and "
 		       "--trace without heap cannot be used with them";

@@ -54,7 +54,7 @@ static struct cell *get_slot(struct cells *c, const struct cell *key)
 	struct cell *slot = find_slot(c, key);
 
 	if (is_empty(slot)) {
-		*slot = (struct cell){key->leaf, key->born, key->died, 0, 0};
+		*slot = (struct cell){key->leaf, key->born, key->died, 0, 0, 0};
 		c->count++;
 	}
 	return slot;
@@ -66,6 +66,7 @@ void cells_add(struct cells *c, const struct cell *key)
 
 	slot->blocks += key->blocks;
 	slot->bytes += key->bytes;
+	slot->variance += key->variance;
 }
 
 void cells_set(struct cells *c, const struct cell *key)
@@ -91,6 +92,7 @@ void cells_merge(struct cells *c)
 			cell.died = CELL_NEVER;
 			cell.blocks = -cell.blocks;
 			cell.bytes = -cell.bytes;
+			cell.variance = -cell.variance;
 		}
 		cells_add(c, &cell);
 	}
@@ -103,7 +105,7 @@ void cells_forget(struct cells *c, uint32_t first)
 		struct cell *cell = &c->slot[i];
 
 		if ((cell->died == CELL_NEVER ? cell->born : cell->died) >= first)
-			cell->blocks = cell->bytes = 0;
+			cell->blocks = cell->bytes = cell->variance = 0;
 	}
 }
 

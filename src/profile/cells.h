@@ -20,6 +20,7 @@ struct cell {
 	uint16_t born, died;
 	/* may be below zero for a moment (wrapped): releases before the interval's end is noted */
 	uint64_t blocks, bytes;
+	uint64_t variance; /* of the bytes; 0 without sampling */
 };
 
 /* Open addressing; a slot without blocks and bytes is as good as absent. */

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "profile/history_update.h"
 
-/* Beyond so many cells intervals are merged: they take 24 bytes each, and as much again in use. */
+/* Beyond so many cells intervals are merged: they take 32 bytes each, and as much again in use. */
 #define MAX_CELLS (1u << 20)
 
 static void start_interval(struct history *h, uint64_t live_bytes)
@@ -128,7 +128,9 @@ static void sync_totals(struct history *h, const struct profile_totals *totals)
 	i->peak_bytes = MAX(i->peak_bytes, h->most_bytes);
 	i->allocations = totals->allocations + totals->reallocations;
 	i->allocated_bytes = totals->allocated_bytes;
-	i->releases = totals->frees + totals->reallocations + totals->replaced;
+	i->releases = totals->frees + totals->reallocations + totals->replaced_blocks;
+	i->live_variance = totals->live_variance;
+	i->allocated_variance = totals->allocated_variance;
 }
 
 static void note_changed(struct history *h, struct history_leaf *l, uint32_t index)
@@ -156,9 +158,9 @@ void history_sync(struct history *h, const struct profile_totals *totals)
 		if (!l->born_blocks && !l->born_bytes)
 			continue;
 		const struct cell cell = {index, (uint16_t)h->current, CELL_NEVER, l->born_blocks,
-					  l->born_bytes};
+					  l->born_bytes, l->born_variance};
 		cells_add(&h->cells, &cell);
-		l->born_blocks = l->born_bytes = 0;
+		l->born_blocks = l->born_bytes = l->born_variance = 0;
 	}
 	h->touched.count = 0;
 	h->mark++;
@@ -302,17 +304,22 @@ uint32_t history_switch_thread(struct history *h, uint32_t id)
 	return h->last_thread = *slot - 1;
 }
 
+static struct cell share_of(const struct history_leaf *l, uint32_t leaf)
+{
+	return (struct cell){leaf, (uint16_t)(l->thread >> 16), (uint16_t)l->thread,
+			     l->thread_blocks, l->thread_bytes, l->thread_variance};
+}
+
 void history_switch_share(struct history *h, struct history_leaf *l, uint32_t thread)
 {
 	if (l->thread != UINT32_MAX) {
 		uint32_t leaf = (uint32_t)(l - h->leaf.data);
-		const struct cell share = {leaf, (uint16_t)(l->thread >> 16), (uint16_t)l->thread,
-					   l->thread_blocks, l->thread_bytes};
+		const struct cell share = share_of(l, leaf);
 
 		cells_add(&h->shares, &share);
 	}
 	l->thread = thread;
-	l->thread_blocks = l->thread_bytes = 0;
+	l->thread_blocks = l->thread_bytes = l->thread_variance = 0;
 }
 
 size_t history_shares(const struct history *h, struct history_share **out)
@@ -323,8 +330,7 @@ size_t history_shares(const struct history *h, struct history_share **out)
 	cells_clone(&all, &h->shares);
 	for (uint32_t i = 1; i < h->leaf.count; i++) {
 		const struct history_leaf *l = &h->leaf.data[i];
-		const struct cell share = {i, (uint16_t)(l->thread >> 16), (uint16_t)l->thread,
-					   l->thread_blocks, l->thread_bytes};
+		const struct cell share = share_of(l, i);
 
 		if (l->thread != UINT32_MAX)
 			cells_add(&all, &share);
@@ -335,7 +341,7 @@ size_t history_shares(const struct history *h, struct history_share **out)
 	for (size_t i = 0; i < n; i++)
 		(*out)[i] = (struct history_share){
 			cell[i].leaf, (uint32_t)cell[i].born << 16 | cell[i].died, cell[i].blocks,
-			cell[i].bytes};
+			cell[i].bytes, cell[i].variance};
 	free(cell);
 	cells_deinit(&all);
 	return n;

@@ -3,6 +3,9 @@
  * HISTORY_INTERVALS equal intervals, cells (cells.h), counters by leaf, and the leaves at the exact
  * peak. All of it follows from the events alone, so a replay has the same.
  *
+ * Of samples all numbers are estimates: blocks and other counts are in units of 1 / ESTIMATE_UNIT,
+ * as in struct profile_totals, and bytes have variances, which are 0 otherwise (estimate.h).
+ *
  * An interval is 1 << shift milliseconds. When time runs beyond the last one, or when there are
  * too many cells, neighbours are merged in pairs, and shift grows by one.
  *
@@ -26,6 +29,7 @@ struct history_interval {
 	uint64_t peak_bytes;        /* the most that was live within it */
 	uint64_t allocations, allocated_bytes, releases; /* reallocs are in all three */
 	uint64_t rss, address_space; /* bytes, the last sample; HISTORY_UNKNOWN = none */
+	uint64_t live_variance, allocated_variance;
 };
 
 /* By powers of two: bucket k counts values from 2^(k-1) to 2^k - 1, bucket 0 the value 0. */
@@ -37,17 +41,17 @@ struct histogram {
 /* Beside struct leaf of the same number. */
 struct history_leaf {
 	uint64_t temporary, reallocs, moved;
-	uint64_t max_bytes;
+	uint64_t max_bytes, max_variance;
 	uint32_t max_ms;            /* when max_bytes was first reached */
 	uint32_t touched;           /* the last history.mark at which it changed */
 	uint32_t changed;           /* history.change_mark if it is in history.changed */
-	uint64_t born_bytes, born_blocks; /* allocated in this interval, and live */
+	uint64_t born_bytes, born_blocks, born_variance; /* allocated in this interval, and live */
 	/* at the peak, if peak_epoch is the history's; else what is live now */
-	uint64_t peak_bytes, peak_blocks;
+	uint64_t peak_bytes, peak_blocks, peak_variance;
 	uint64_t peak_epoch;
 	/* by the last thread that allocated here; what others did is in history.shares */
 	uint32_t thread;            /* index of it; UINT32_MAX = none yet */
-	uint64_t thread_blocks, thread_bytes;
+	uint64_t thread_blocks, thread_bytes, thread_variance;
 	struct histogram sizes, lifetimes;
 };
 
@@ -59,7 +63,7 @@ struct history_thread {
 /* Blocks and bytes that a thread allocated at a leaf. */
 struct history_share {
 	uint32_t leaf, thread;
-	uint64_t blocks, bytes;
+	uint64_t blocks, bytes, variance;
 };
 
 struct history {

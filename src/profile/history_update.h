@@ -35,7 +35,7 @@ void histogram_extend(struct histogram *g, uint8_t bucket);
 
 /* -- inline -- */
 
-static inline void histogram_add(struct histogram *g, uint64_t value)
+static inline void histogram_add(struct histogram *g, uint64_t value, uint64_t blocks)
 {
 	uint8_t bucket = value ? (uint8_t)(64 - __builtin_clzll(value)) : 0;
 	uint8_t i = (uint8_t)(bucket - g->first);
@@ -44,7 +44,7 @@ static inline void histogram_add(struct histogram *g, uint64_t value)
 		histogram_extend(g, bucket);
 		i = (uint8_t)(bucket - g->first);
 	}
-	g->count[i]++;
+	g->count[i] += blocks;
 }
 
 /* Before the live bytes of a leaf change: what it has is what it had at the peak. */
@@ -57,6 +57,7 @@ static inline void history_save(struct history *h, uint32_t index, const struct 
 	l->peak_epoch = h->peak_epoch;
 	l->peak_bytes = leaf->live_bytes;
 	l->peak_blocks = leaf->live_blocks;
+	l->peak_variance = leaf->live_variance;
 }
 
 static inline void note_touched(struct history *h, struct history_leaf *l)
@@ -87,7 +88,8 @@ static inline void note_most(struct history *h, struct history_leaf *l, uint64_t
 struct history_block {
 	uint32_t leaf, thread; /* id of the thread of the event; 0 = unknown */
 	taddr_t addr;
-	uint64_t size;
+	uint64_t size;         /* its own, whatever it counts */
+	uint64_t bytes, blocks, variance; /* what it counts */
 	uint64_t new_bytes;    /* of an allocation: what it adds to the bytes ever allocated */
 };
 
@@ -98,11 +100,12 @@ static inline struct history_leaf *count_request(struct history *h, const struct
 	struct history_leaf *l = &h->leaf.data[b->leaf];
 
 	note_touched(h, l);
-	histogram_add(&l->sizes, b->size);
+	histogram_add(&l->sizes, b->size, b->blocks);
 	if (l->thread != thread)
 		history_switch_share(h, l, thread);
-	l->thread_blocks++;
+	l->thread_blocks += b->blocks;
 	l->thread_bytes += b->new_bytes;
+	l->thread_variance += b->variance;
 	return l;
 }
 
@@ -113,8 +116,11 @@ static inline void history_alloc(struct history *h, const struct history_block *
 	uint32_t thread = find_thread(h, b->thread);
 	struct history_leaf *l = count_request(h, b, thread);
 
-	l->born_bytes += b->size;
-	l->born_blocks++;
+	l->born_bytes += b->bytes;
+	l->born_blocks += b->blocks;
+	l->born_variance += b->variance;
+	if (leaf->live_bytes > l->max_bytes)
+		l->max_variance = leaf->live_variance;
 	note_most(h, l, leaf->live_bytes, live_bytes, now_ms);
 	if (h->last_filter)
 		history_set_last(h, thread, b->addr);
@@ -147,14 +153,16 @@ static inline void history_release(struct history *h, const struct history_block
 	uint32_t born = born_ms >> h->shift;
 
 	note_touched(h, l);
-	histogram_add(&l->lifetimes, now_ms > born_ms ? now_ms - born_ms : 0);
-	l->temporary += take_last(h, b);
+	histogram_add(&l->lifetimes, now_ms > born_ms ? now_ms - born_ms : 0, b->blocks);
+	l->temporary += take_last(h, b) ? b->blocks : 0;
 	if (born >= h->current) {
-		l->born_bytes -= b->size;
-		l->born_blocks--;
+		l->born_bytes -= b->bytes;
+		l->born_blocks -= b->blocks;
+		l->born_variance -= b->variance;
 		return;
 	}
-	const struct cell cell = {b->leaf, (uint16_t)born, (uint16_t)h->current, 1, b->size};
+	const struct cell cell = {b->leaf, (uint16_t)born, (uint16_t)h->current, b->blocks,
+				  b->bytes, b->variance};
 
 	cells_add(&h->cells, &cell);
 }
@@ -167,9 +175,9 @@ static inline void history_pair(struct history *h, const struct history_block *b
 	uint32_t thread = find_thread(h, b->thread);
 	struct history_leaf *l = count_request(h, b, thread);
 
-	note_most(h, l, leaf->live_bytes + b->size, live_bytes, now_ms);
-	histogram_add(&l->lifetimes, 0);
-	l->temporary += b->thread == releaser;
+	note_most(h, l, leaf->live_bytes + b->bytes, live_bytes, now_ms);
+	histogram_add(&l->lifetimes, 0, b->blocks);
+	l->temporary += b->thread == releaser ? b->blocks : 0;
 	if (h->last_filter)
 		history_set_last(h, thread, 0);
 	else

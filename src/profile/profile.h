@@ -93,12 +93,14 @@ struct profile_totals {
 	uint64_t failed;          /* calls that returned no memory */
 	uint64_t unknown_frees;   /* free, realloc, unmap of what was not live here */
 	uint64_t replaced;        /* allocations at an address that was live: should be 0 */
+	uint64_t replaced_blocks; /* what they released, in the unit of frees */
 	uint64_t live_bytes, live_blocks;
 	uint64_t extra;
 	uint64_t peak_bytes;      /* exact maximum of live_bytes */
 	uint64_t peak_blocks;     /* live blocks at that moment */
 	uint64_t peak_time_ns;    /* since profile_start */
-	uint64_t live_variance, peak_variance; /* of live_bytes, peak_bytes; 0 without sampling */
+	/* of live_bytes, peak_bytes, allocated_bytes; 0 without sampling */
+	uint64_t live_variance, peak_variance, allocated_variance;
 	uint64_t samples;         /* allocations that were samples; 0 without sampling */
 	uint64_t peak_stacks;     /* maximum of the bytes of all stacks (EVENT_STACK) */
 };

@@ -97,7 +97,7 @@ static void check_snapshots(const struct profile *p, uint64_t *bytes)
 /* What the history holds to be live is live. */
 static void check_history(const struct profile *p)
 {
-	uint64_t bytes = 0, blocks = 0;
+	uint64_t bytes = 0, blocks = 0, variance = 0;
 	struct cell *cell;
 
 	if (!p->history)
@@ -109,13 +109,16 @@ static void check_history(const struct profile *p)
 
 		bytes += sign * cell[i].bytes;
 		blocks += sign * cell[i].blocks;
+		variance += sign * cell[i].variance;
 	}
 	free(cell);
 	for (size_t i = 1; i < p->history->leaf.count; i++) {
 		bytes += p->history->leaf.data[i].born_bytes;
 		blocks += p->history->leaf.data[i].born_blocks;
+		variance += p->history->leaf.data[i].born_variance;
 	}
 	CHECK(bytes == p->totals.live_bytes && blocks == p->totals.live_blocks);
+	CHECK(variance == p->totals.live_variance);
 }
 
 void profile_check(const struct profile *p)

@@ -14,6 +14,13 @@ static void slow_event(struct profile *p, uint64_t time_ns, const struct quick_e
 	profile_event(p, &whole);
 }
 
+/* The block of @ev as the history sees it: it counts as what it is. */
+static inline struct history_block plain_block(const struct quick_event *ev, uint32_t leaf,
+					       uint64_t size)
+{
+	return (struct history_block){leaf, ev->thread, ev->addr, size, size, 1, 0, size};
+}
+
 static inline bool quick_alloc(struct profile *p, const struct quick_event *ev)
 {
 	uint32_t leaf = ev->addr ? get_leaf(p, ev->node) :
@@ -22,7 +29,9 @@ static inline bool quick_alloc(struct profile *p, const struct quick_event *ev)
 	    !blocks_quick_add(p->blocks, ev->addr, ev->size, leaf, clock_ms(p)))
 		return false;
 	count_alloc(p, leaf, weigh_plain(p, ev->size));
-	remember_alloc(p, &(struct history_block){leaf, ev->thread, ev->addr, ev->size, ev->size});
+	const struct history_block b = plain_block(ev, leaf, ev->size);
+
+	remember_alloc(p, &b);
 	return true;
 }
 
@@ -32,16 +41,16 @@ static inline bool quick_free(struct profile *p, const struct quick_event *ev)
 	if (!owner.is_found)
 		return false;
 	count_free(p, owner.leaf, weigh_plain(p, owner.size));
-	remember_release(p,
-			 &(struct history_block){owner.leaf, ev->thread, ev->addr, owner.size, 0},
-			 owner.time);
+	const struct history_block b = plain_block(ev, owner.leaf, owner.size);
+
+	remember_release(p, &b, owner.time);
 	return true;
 }
 
 /* @ev is followed by the release of its block. */
 static inline void remember_pair(struct profile *p, const struct quick_event *ev, uint32_t leaf)
 {
-	const struct history_block b = {leaf, ev->thread, ev->addr, ev->size, ev->size};
+	const struct history_block b = plain_block(ev, leaf, ev->size);
 
 	if (p->history)
 		history_pair(p->history, &b, ev[1].thread, &p->leaf.data[leaf],

@@ -61,8 +61,10 @@ void profile_free_unseen(struct profile *p, const struct block *block)
 	count_out(p, block->leaf, w);
 	pass_bytes(p, w.bytes + w.extra);
 	p->totals.replaced++;
-	remember_release(p, &(struct history_block){block->leaf, 0, block->addr, block->size, 0},
-			 block->time);
+	p->totals.replaced_blocks += w.blocks;
+	const struct history_block b = history_block_of(block, 0, w);
+
+	remember_release(p, &b, block->time);
 }
 
 void profile_add_block(struct profile *p, const struct block *block)
@@ -115,15 +117,18 @@ void profile_alloc(struct profile *p, const struct event *ev)
 		return;
 	}
 	profile_add_block(p, &block);
-	count_alloc(p, block.leaf, profile_weigh(p, &block));
-	remember_alloc(p, &(struct history_block){block.leaf, ev->thread, block.addr, block.size,
-						  block.size});
+	struct weight w = profile_weigh(p, &block);
+	const struct history_block b = history_block_of(&block, ev->thread, w);
+
+	count_alloc(p, block.leaf, w);
+	remember_alloc(p, &b);
 }
 
 void profile_free_block(struct profile *p, const struct block *block, uint32_t thread)
 {
-	count_free(p, block->leaf, profile_weigh(p, block));
-	remember_release(p, &(struct history_block){block->leaf, thread, block->addr, block->size,
-						    0},
-			 block->time);
+	struct weight w = profile_weigh(p, block);
+	const struct history_block b = history_block_of(block, thread, w);
+
+	count_free(p, block->leaf, w);
+	remember_release(p, &b, block->time);
 }

@@ -151,6 +151,7 @@ static inline void count_in(struct profile *p, uint32_t leaf, struct weight w)
 		l->live_variance += w.variance;
 		l->total_variance += w.variance;
 		p->totals.live_variance += w.variance;
+		p->totals.allocated_variance += w.variance;
 	}
 }
 
@@ -209,6 +210,14 @@ static inline void count_alloc(struct profile *p, uint32_t leaf, struct weight w
 	p->totals.allocated_bytes += w.bytes;
 	note_peak(p);
 	try_heap_normal(p, "  alloc");
+}
+
+/* @block, of weight @w, as the history sees it. */
+static inline struct history_block history_block_of(const struct block *block, uint32_t thread,
+						    struct weight w)
+{
+	return (struct history_block){block->leaf, thread,   block->addr, block->size,
+				      w.bytes,	   w.blocks, w.variance,  w.bytes};
 }
 
 /* The history of what count_alloc, count_free counted; nothing if none is kept. */

@@ -115,13 +115,14 @@ static void lose(struct profile *p, const struct block *old, const struct event 
 static void remember_change(struct profile *p, const struct block *old, const struct block *new,
 			    uint32_t thread)
 {
-	uint64_t grown = new->size > old->size ? new->size - old->size : 0;
+	struct history_block from = history_block_of(old, thread, profile_weigh(p, old));
+	struct history_block to = history_block_of(new, thread, profile_weigh(p, new));
 
 	if (!p->history)
 		return;
-	remember_release(p, &(struct history_block){old->leaf, thread, old->addr, old->size, 0},
-			 old->time);
-	remember_alloc(p, &(struct history_block){new->leaf, thread, new->addr, new->size, grown});
+	to.new_bytes = new->size > old->size ? new->size - old->size : 0;
+	remember_release(p, &from, old->time);
+	remember_alloc(p, &to);
 	p->history->leaf.data[new->leaf].reallocs++;
 	p->history->leaf.data[new->leaf].moved += new->addr != old->addr;
 }

@@ -1,29 +1,32 @@
 /* Texts and tables of a recording. */
 #include "recording/recording.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "profile/estimate.h"
 
 const struct recording_table_info recording_table_info[RECORDING_TABLES] = {
-	[RECORDING_META] = {"meta", META_COLUMNS},
-	[RECORDING_OBJECTS] = {"objs", OBJECT_COLUMNS},
-	[RECORDING_FRAMES] = {"frms", FRAME_COLUMNS},
-	[RECORDING_NODES] = {"node", NODE_COLUMNS},
-	[RECORDING_LEAVES] = {"leaf", LEAF_COLUMNS},
-	[RECORDING_SIZES] = {"size", BUCKET_COLUMNS},
-	[RECORDING_LIFETIMES] = {"life", BUCKET_COLUMNS},
-	[RECORDING_SHARES] = {"shar", SHARE_COLUMNS},
-	[RECORDING_THREADS] = {"thrd", THREAD_COLUMNS},
-	[RECORDING_TIMELINE] = {"time", TIME_COLUMNS},
-	[RECORDING_CELLS] = {"cell", CELL_COLUMNS},
-	[RECORDING_PEAK_AT] = {"pkat", PEAK_AT_COLUMNS},
-	[RECORDING_PEAK] = {"peak", PEAK_COLUMNS},
-	[RECORDING_MARKERS] = {"mark", MARKER_COLUMNS},
-	[RECORDING_LEAKS] = {"leak", LEAK_COLUMNS},
-	[RECORDING_RELEASES] = {"rels", RELEASE_COLUMNS},
-	[RECORDING_END] = {"end.", END_COLUMNS},
+	[RECORDING_META] = {"meta", META_COLUMNS, META_COLUMNS},
+	[RECORDING_OBJECTS] = {"objs", OBJECT_COLUMNS, OBJECT_COLUMNS},
+	[RECORDING_FRAMES] = {"frms", FRAME_COLUMNS, FRAME_COLUMNS},
+	[RECORDING_NODES] = {"node", NODE_COLUMNS, NODE_COLUMNS},
+	[RECORDING_LEAVES] = {"leaf", LEAF_COLUMNS, LEAF_VARIANCE},
+	[RECORDING_SIZES] = {"size", BUCKET_COLUMNS, BUCKET_COLUMNS},
+	[RECORDING_LIFETIMES] = {"life", BUCKET_COLUMNS, BUCKET_COLUMNS},
+	[RECORDING_SHARES] = {"shar", SHARE_COLUMNS, SHARE_VARIANCE},
+	[RECORDING_THREADS] = {"thrd", THREAD_COLUMNS, THREAD_COLUMNS},
+	[RECORDING_TIMELINE] = {"time", TIME_COLUMNS, TIME_LIVE_VARIANCE},
+	[RECORDING_CELLS] = {"cell", CELL_COLUMNS, CELL_VARIANCE},
+	[RECORDING_PEAK_AT] = {"pkat", PEAK_AT_COLUMNS, PEAK_AT_VARIANCE},
+	[RECORDING_PEAK] = {"peak", PEAK_COLUMNS, PEAK_VARIANCE},
+	[RECORDING_MARKERS] = {"mark", MARKER_COLUMNS, MARKER_COLUMNS},
+	[RECORDING_LEAKS] = {"leak", LEAK_COLUMNS, LEAK_COLUMNS},
+	[RECORDING_RELEASES] = {"rels", RELEASE_COLUMNS, RELEASE_COLUMNS},
+	[RECORDING_END] = {"end.", END_COLUMNS, END_LIVE_VARIANCE},
+	[RECORDING_CALLS] = {"call", CALL_COLUMNS, CALL_COLUMNS},
 };
 
 struct recording *recording_new(void)
@@ -142,4 +145,16 @@ const char *recording_meta(const struct recording *r, const char *key)
 			return r->text.data[recording_get(r, RECORDING_META, i, META_VALUE)];
 	}
 	return NULL;
+}
+
+/* -- estimates -- */
+
+uint64_t recording_count(const struct recording *r, uint64_t units)
+{
+	return r->interval ? estimate_count(units) : units;
+}
+
+double recording_error(const struct recording *r, double variance)
+{
+	return r->interval ? estimate_error(r->interval, (uint64_t)fmin(variance, 0x1p63)) : 0;
 }

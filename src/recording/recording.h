@@ -4,6 +4,10 @@
  *
  * A text is a number in tables: its index in `text`, 0 = unknown. Rows refer to each other by
  * index, from 0; where there may be none, index + 1.
+ *
+ * Of samples (`interval`) all numbers of blocks and of calls are estimates in units of
+ * 1 / ESTIMATE_UNIT, but for those of RECORDING_CALLS; bytes are estimates, too, and have variances
+ * (profile/estimate.h).
  */
 #ifndef PTMEM_RECORDING_RECORDING_H
 #define PTMEM_RECORDING_RECORDING_H
@@ -15,13 +19,13 @@ enum recording_table_id {
 	RECORDING_META, RECORDING_OBJECTS, RECORDING_FRAMES, RECORDING_NODES, RECORDING_LEAVES,
 	RECORDING_SIZES, RECORDING_LIFETIMES, RECORDING_SHARES, RECORDING_THREADS,
 	RECORDING_TIMELINE, RECORDING_CELLS, RECORDING_PEAK_AT, RECORDING_PEAK, RECORDING_MARKERS,
-	RECORDING_LEAKS, RECORDING_RELEASES, RECORDING_END,
+	RECORDING_LEAKS, RECORDING_RELEASES, RECORDING_END, RECORDING_CALLS,
 	RECORDING_TABLES,
 };
 
-#define RECORDING_MAX_COLUMNS 11
+#define RECORDING_MAX_COLUMNS 13
 
-/* Columns of each table, in the order of the file. */
+/* Columns of each table, in the order of the file. Those of variances are last. */
 enum { META_KEY, META_VALUE, META_COLUMNS };
 enum { OBJECT_PATH, OBJECT_BUILD_ID, OBJECT_START, OBJECT_END, OBJECT_OFFSET, OBJECT_COLUMNS };
 enum {
@@ -31,28 +35,36 @@ enum {
 enum { NODE_PARENT, /* index + 1 */ NODE_FRAME, NODE_COLUMNS };
 enum {
 	LEAF_NODE, /* index + 1 */ LEAF_ALLOCATIONS, LEAF_BYTES, LEAF_TEMPORARY, LEAF_REALLOCS,
-	LEAF_MOVED, LEAF_MAX_BYTES, LEAF_MAX_TIME, LEAF_NUMBER, LEAF_COLUMNS,
+	LEAF_MOVED, LEAF_MAX_BYTES, LEAF_MAX_TIME, LEAF_NUMBER, LEAF_VARIANCE, LEAF_MAX_VARIANCE,
+	LEAF_COLUMNS,
 };
 enum { BUCKET_LEAF, BUCKET_NUMBER, BUCKET_COUNT, BUCKET_COLUMNS }; /* sizes, lifetimes */
-enum { SHARE_LEAF, SHARE_THREAD, SHARE_BLOCKS, SHARE_BYTES, SHARE_COLUMNS };
+enum { SHARE_LEAF, SHARE_THREAD, SHARE_BLOCKS, SHARE_BYTES, SHARE_VARIANCE, SHARE_COLUMNS };
 enum { THREAD_NUMBER, THREAD_ID, THREAD_COLUMNS }; /* names: META, "thread.ID" */
 enum {
 	TIME_SHIFT, TIME_INTERVAL, TIME_LIVE_BYTES, TIME_LIVE_BLOCKS, TIME_PEAK_BYTES,
 	TIME_ALLOCATIONS, TIME_ALLOCATED_BYTES, TIME_RELEASES, /* sums from the beginning */
 	TIME_RSS, TIME_ADDRESS_SPACE, /* bytes + 1; 0 = no sample */
-	TIME_COLUMNS,
+	TIME_LIVE_VARIANCE, TIME_ALLOCATED_VARIANCE, TIME_COLUMNS,
 };
-enum { CELL_SHIFT, CELL_LEAF, CELL_BORN, CELL_DIED, CELL_BLOCKS, CELL_BYTES, CELL_COLUMNS };
-enum { PEAK_AT_TIME, PEAK_AT_BYTES, PEAK_AT_BLOCKS, PEAK_AT_COLUMNS };
-enum { PEAK_MOMENT, /* row of PEAK_AT */ PEAK_LEAF, PEAK_BYTES, PEAK_BLOCKS, PEAK_COLUMNS };
+enum {
+	CELL_SHIFT, CELL_LEAF, CELL_BORN, CELL_DIED, CELL_BLOCKS, CELL_BYTES, CELL_VARIANCE,
+	CELL_COLUMNS,
+};
+enum { PEAK_AT_TIME, PEAK_AT_BYTES, PEAK_AT_BLOCKS, PEAK_AT_VARIANCE, PEAK_AT_COLUMNS };
+enum {
+	PEAK_MOMENT, /* row of PEAK_AT */ PEAK_LEAF, PEAK_BYTES, PEAK_BLOCKS, PEAK_VARIANCE,
+	PEAK_COLUMNS,
+};
 enum { MARKER_TIME, MARKER_KIND, MARKER_TEXT, MARKER_COLUMNS };
 enum { LEAK_LEAF, LEAK_KIND, LEAK_BLOCKS, LEAK_BYTES, LEAK_COLUMNS };
 enum { RELEASE_NODE, /* index + 1 */ RELEASE_BLOCKS, RELEASE_BYTES, RELEASE_COLUMNS };
 enum {
 	END_LIVE_BYTES, END_LIVE_BLOCKS, END_ALLOCATIONS, END_ALLOCATED_BYTES, END_REALLOCS,
 	END_FREES, END_TEMPORARY, END_FAILED, END_UNKNOWN_FREES, END_STACKS, END_COMPLETE_STACKS,
-	END_COLUMNS,
+	END_LIVE_VARIANCE, END_ALLOCATED_VARIANCE, END_COLUMNS,
 };
+enum { CALL_FUNCTION, CALL_CALLS, CALL_BYTES, CALL_COLUMNS }; /* exact, whatever was sampled */
 _Static_assert(END_COLUMNS <= RECORDING_MAX_COLUMNS && TIME_COLUMNS <= RECORDING_MAX_COLUMNS, "");
 
 struct recording_table {
@@ -66,6 +78,7 @@ struct recording {
 	uint32_t text_slots;
 	struct recording_table table[RECORDING_TABLES];
 	uint32_t shift;            /* an interval is 1 << shift ms; known to readers */
+	uint64_t interval;         /* mean distance of samples, bytes; 0 = all is exact */
 	bool is_complete;          /* it has its end */
 };
 
@@ -73,6 +86,7 @@ struct recording {
 struct recording_table_info {
 	char name[5];
 	uint8_t columns;
+	uint8_t exact_columns;     /* of recordings that are exact: without the last ones */
 };
 
 extern const struct recording_table_info recording_table_info[RECORDING_TABLES];
@@ -89,6 +103,11 @@ void recording_add(struct recording *r, enum recording_table_id id, const uint64
 void recording_truncate(struct recording *r, enum recording_table_id id, size_t rows);
 
 void recording_set_meta(struct recording *r, const char *key, const char *value);
+/* @units of blocks or calls in a table as a whole number. */
+uint64_t recording_count(const struct recording *r, uint64_t units);
+/* The standard error, in bytes, of an estimate of @variance; 0 if all is exact. */
+double recording_error(const struct recording *r, double variance);
+
 /* The last value of @key, or NULL. */
 const char *recording_meta(const struct recording *r, const char *key);
 

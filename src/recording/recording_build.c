@@ -53,6 +53,8 @@ static void add_leaf(struct recording_builder *b, uint32_t index)
 		[LEAF_MAX_BYTES] = l->max_bytes,
 		[LEAF_MAX_TIME] = l->max_ms,
 		[LEAF_NUMBER] = index,
+		[LEAF_VARIANCE] = leaf->total_variance,
+		[LEAF_MAX_VARIANCE] = l->max_variance,
 	};
 
 	recording_add(b->r, RECORDING_LEAVES, row);
@@ -69,7 +71,8 @@ static void add_shares(struct recording_builder *b, uint32_t mark)
 
 	for (size_t i = 0; i < n; i++) {
 		const uint64_t row[SHARE_COLUMNS] = {share[i].leaf, share[i].thread,
-						     share[i].blocks, share[i].bytes};
+						     share[i].blocks, share[i].bytes,
+						     share[i].variance};
 
 		if (!mark || h->leaf.data[share[i].leaf].changed == mark)
 			recording_add(b->r, RECORDING_SHARES, row);
@@ -107,6 +110,7 @@ static void add_timeline(struct recording_builder *b, uint32_t first)
 			t->peak_bytes,	     t->allocations,
 			t->allocated_bytes,  t->releases,
 			sample(t->rss),	     sample(t->address_space),
+			t->live_variance,    t->allocated_variance,
 		};
 
 		recording_add(b->r, RECORDING_TIMELINE, row);
@@ -118,13 +122,14 @@ static void add_cells(struct recording_builder *b, uint32_t first)
 	const struct history *h = history_of(b);
 	struct cell *cell;
 	size_t n = cells_sorted(&h->cells, &cell);
-	const uint64_t begin[CELL_COLUMNS] = {h->shift, 0, first, 0, 0, 0};
+	const uint64_t begin[CELL_COLUMNS] = {[CELL_SHIFT] = h->shift, [CELL_BORN] = first};
 
 	recording_add(b->r, RECORDING_CELLS, begin);
 
 	for (size_t i = 0; i < n; i++) {
 		const uint64_t row[CELL_COLUMNS] = {h->shift,	   cell[i].leaf,   cell[i].born,
-						    cell[i].died, cell[i].blocks, cell[i].bytes};
+						    cell[i].died, cell[i].blocks, cell[i].bytes,
+						    cell[i].variance};
 		uint32_t changed = cell[i].died == CELL_NEVER ? cell[i].born : cell[i].died;
 
 		if (changed >= first)
@@ -138,7 +143,7 @@ static void add_peak(struct recording_builder *b)
 	const struct history *h = history_of(b);
 	const struct profile_totals *t = profile_totals(b->report->profile);
 	const uint64_t at[PEAK_AT_COLUMNS] = {t->peak_time_ns / 1000000, t->peak_bytes,
-					      t->peak_blocks};
+					      t->peak_blocks, t->peak_variance};
 
 	if (b->peak_epoch == h->peak_epoch)
 		return;
@@ -152,6 +157,7 @@ static void add_peak(struct recording_builder *b)
 			recording_rows(b->r, RECORDING_PEAK_AT) - 1, i,
 			was_saved ? l->peak_bytes : leaf->live_bytes,
 			was_saved ? l->peak_blocks : leaf->live_blocks,
+			was_saved ? l->peak_variance : leaf->live_variance,
 		};
 
 		if (row[PEAK_BLOCKS] || row[PEAK_BYTES])
@@ -219,4 +225,6 @@ void recording_fill_end(const struct profile *p, uint64_t out[static END_COLUMNS
 	out[END_UNKNOWN_FREES] = t->unknown_frees;
 	for (uint32_t i = 1; i < h->leaf.count; i++)
 		out[END_TEMPORARY] += h->leaf.data[i].temporary;
+	out[END_LIVE_VARIANCE] = t->live_variance;
+	out[END_ALLOCATED_VARIANCE] = t->allocated_variance;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "profile/estimate.h"
 #include "recording/recording_intervals.h"
 
 #define MAX_BUCKET 64u
@@ -57,6 +58,7 @@ static const struct reference references[] = {
 	{RECORDING_LEAKS, LEAK_LEAF, TO_LEAF, 0},
 	{RECORDING_LEAKS, LEAK_KIND, TO_TEXT, 0},
 	{RECORDING_RELEASES, RELEASE_NODE, RECORDING_NODES, 1},
+	{RECORDING_CALLS, CALL_FUNCTION, TO_TEXT, 0},
 };
 
 static uint64_t limit_of(const struct recording *r, const struct reference *ref)
@@ -183,6 +185,7 @@ static const char *sort_tables(struct recording *r)
 	keep_newest(r, RECORDING_LIFETIMES, buckets);
 	keep_newest(r, RECORDING_SHARES,
 		    (struct key_order){.keys = 2, .column = {SHARE_LEAF, SHARE_THREAD}});
+	keep_newest(r, RECORDING_CALLS, (struct key_order){.keys = 1, .column = {CALL_FUNCTION}});
 	if (!is_numbered(r, RECORDING_LEAVES, LEAF_NUMBER, 1))
 		return "a leaf is missing";
 	if (!is_numbered(r, RECORDING_THREADS, THREAD_NUMBER, 0))
@@ -211,12 +214,27 @@ static const char *keep_last_peak(struct recording *r)
 	return NULL;
 }
 
-const char *recording_check(struct recording *r)
+/* A file of samples says how far apart they are; of others nothing may be weighted. */
+static const char *find_interval(struct recording *r, bool is_sampled)
+{
+	const char *text = is_sampled ? recording_meta(r, "heap_sample") : NULL;
+
+	if (!is_sampled)
+		return NULL;
+	r->interval = text ? strtoull(text, NULL, 10) : 0;
+	return r->interval > 1 && r->interval <= ESTIMATE_INTERVAL_MAX ?
+		       NULL :
+		       "the distance of samples is missing or impossible";
+}
+
+const char *recording_check(struct recording *r, bool is_sampled)
 {
 	const char *why = sort_tables(r);
 
 	if (!why)
 		why = check_references(r);
+	if (!why)
+		why = find_interval(r, is_sampled);
 	if (!why)
 		why = keep_last_peak(r);
 	if (!why)

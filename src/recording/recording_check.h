@@ -4,7 +4,7 @@
 
 #include "recording/recording.h"
 
-/* NULL, or what is wrong. */
-const char *recording_check(struct recording *r);
+/* @is_sampled: the file says that it holds estimates. NULL, or what is wrong. */
+const char *recording_check(struct recording *r, bool is_sampled);
 
 #endif

@@ -110,7 +110,7 @@ static const char *add_cell(const struct recording *r, size_t row, struct cells 
 		return "a cell has no leaf";
 	const struct cell cell = {(uint32_t)value[CELL_LEAF], (uint16_t)value[CELL_BORN],
 				  (uint16_t)value[CELL_DIED], value[CELL_BLOCKS],
-				  value[CELL_BYTES]};
+				  value[CELL_BYTES], value[CELL_VARIANCE]};
 
 	cells_set(cells, &cell);
 	return NULL;
@@ -120,28 +120,30 @@ static const char *add_cell(const struct recording *r, size_t row, struct cells 
 static const char *put_born(struct recording *r, const struct cell *at, const struct cell *end)
 {
 	const struct cell *never = end - 1;
-	uint64_t blocks = 0, bytes = 0;
+	uint64_t blocks = 0, bytes = 0, variance = 0;
 
 	if (never->died != CELL_NEVER)
 		return "more was released than allocated";
 	for (; at < never; at++) {
-		const uint64_t row[] = {r->shift, at->leaf, at->born, at->died, at->blocks,
-					at->bytes};
+		const uint64_t row[] = {r->shift,   at->leaf,  at->born,    at->died,
+					at->blocks, at->bytes, at->variance};
 
 		if (__builtin_add_overflow(blocks, at->blocks, &blocks) ||
-		    __builtin_add_overflow(bytes, at->bytes, &bytes))
+		    __builtin_add_overflow(bytes, at->bytes, &bytes) ||
+		    __builtin_add_overflow(variance, at->variance, &variance))
 			return "a cell is too large";
 		if (at->died >= recording_rows(r, RECORDING_TIMELINE))
 			return "a cell is beyond the timeline";
 		recording_add(r, RECORDING_CELLS, row);
 	}
-	if (blocks > never->blocks || bytes > never->bytes)
+	if (blocks > never->blocks || bytes > never->bytes || variance > never->variance)
 		return "more was released than allocated";
 	if (never->born >= recording_rows(r, RECORDING_TIMELINE))
 		return "a cell is beyond the timeline";
 	if (blocks < never->blocks || bytes < never->bytes) {
 		const uint64_t row[] = {r->shift, never->leaf, never->born, CELL_NEVER,
-					never->blocks - blocks, never->bytes - bytes};
+					never->blocks - blocks, never->bytes - bytes,
+					never->variance - variance};
 
 		recording_add(r, RECORDING_CELLS, row);
 	}

@@ -20,7 +20,7 @@ struct recording_journal {
 	uint32_t current, shift;   /* the interval at the last call */
 };
 
-struct recording_journal *recording_journal_open(const char *path)
+struct recording_journal *recording_journal_open(const char *path, uint64_t interval)
 {
 	FILE *file = stream_create(path);
 
@@ -30,8 +30,9 @@ struct recording_journal *recording_journal_open(const char *path)
 
 	j->file = file;
 	j->r = recording_new();
+	j->r->interval = interval;
 	j->texts = 1;
-	recording_write_head(file);
+	recording_write_head(file, j->r);
 	return j;
 }
 

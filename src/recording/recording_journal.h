@@ -9,8 +9,8 @@
 
 struct recording_journal;
 
-/* A new file at @path; NULL and errno. */
-struct recording_journal *recording_journal_open(const char *path);
+/* A new file at @path, of samples if @interval is not 0; NULL and errno. */
+struct recording_journal *recording_journal_open(const char *path, uint64_t interval);
 void recording_journal_close(struct recording_journal *j); /* NULL is nothing */
 
 /* Where META and MARKERS go before recording_journal_append. */

@@ -6,93 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_text.h"
-#include "profile/cells.h"
-
-void recording_json_string(FILE *out, const char *text)
-{
-	if (text)
-		json_put_text(out, text, strlen(text));
-	else
-		fputs("null", out);
-}
-
-static const char *text_at(const struct recording *r, uint64_t index)
-{
-	return index ? r->text.data[index] : NULL;
-}
-
-typedef void put_value(FILE *out, const struct recording *r, uint64_t value);
-
-static void put_number(FILE *out, const struct recording *r, uint64_t value)
-{
-	fprintf(out, "%" PRIu64, value);
-}
-
-/* Of an index + 1: -1 = none. */
-static void put_index(FILE *out, const struct recording *r, uint64_t value)
-{
-	fprintf(out, "%" PRId64, (int64_t)value - 1);
-}
-
-static void put_died(FILE *out, const struct recording *r, uint64_t value)
-{
-	fprintf(out, "%" PRId64, value == CELL_NEVER ? -1 : (int64_t)value);
-}
-
-static void put_text(FILE *out, const struct recording *r, uint64_t value)
-{
-	recording_json_string(out, text_at(r, value));
-}
-
-static void put_address(FILE *out, const struct recording *r, uint64_t value)
-{
-	fprintf(out, "\"0x%" PRIx64 "\"", value);
-}
-
-/* Of bytes + 1: null = not known. */
-static void put_sample(FILE *out, const struct recording *r, uint64_t value)
-{
-	if (value)
-		fprintf(out, "%" PRIu64, value - 1);
-	else
-		fputs("null", out);
-}
-
-struct json_column {
-	const char *name;
-	uint8_t column;
-	put_value *put;
-};
-
-static void put_column(FILE *out, const struct recording *r, enum recording_table_id id,
-		       const struct json_column *c)
-{
-	fprintf(out, "\"%s\":[", c->name);
-	for (size_t i = 0; i < recording_rows(r, id); i++) {
-		if (i > 0)
-			putc(',', out);
-		c->put(out, r, recording_get(r, id, i, c->column));
-	}
-	putc(']', out);
-}
-
-static void put_columns(FILE *out, const struct recording *r, enum recording_table_id id,
-			const struct json_column *c)
-{
-	for (size_t i = 0; c[i].name; i++) {
-		if (i > 0)
-			fputs(",\n", out);
-		put_column(out, r, id, &c[i]);
-	}
-}
+#include "recording/recording_columns.h"
 
 /* -- meta -- */
 
 static void put_meta_text(FILE *out, const struct recording *r, const char *key)
 {
 	fprintf(out, "\"%s\":", key);
-	recording_json_string(out, recording_meta(r, key));
+	recording_put_string(out, recording_meta(r, key));
 	putc(',', out);
 }
 
@@ -111,12 +32,14 @@ static void put_lost(FILE *out, const struct recording *r)
 
 	fputs("\"lost\":[", out);
 	for (size_t i = 0; i < recording_rows(r, RECORDING_META); i++) {
-		if (strcmp(text_at(r, recording_get(r, RECORDING_META, i, META_KEY)) ?: "", "lost"))
+		uint64_t key = recording_get(r, RECORDING_META, i, META_KEY);
+
+		if (strcmp(r->text.data[key], "lost") != 0)
 			continue;
 		if (!is_first)
 			putc(',', out);
 		is_first = false;
-		put_text(out, r, recording_get(r, RECORDING_META, i, META_VALUE));
+		recording_put_text(out, r, recording_get(r, RECORDING_META, i, META_VALUE));
 	}
 	putc(']', out);
 }
@@ -138,7 +61,7 @@ static void put_meta(FILE *out, const struct recording *r)
 		put_meta_text(out, r, texts[i]);
 	fprintf(out, "\"pid\":%.0f,\"start\":%.3f,\"duration\":%.3f,\"heap_sample\":%.0f,",
 		meta_number(r, "pid"), meta_number(r, "start"), duration(r),
-		meta_number(r, "heap_sample"));
+		(double)r->interval);
 	fprintf(out, "\"overhead\":%.1f,\"attached\":%s,\"incomplete\":%s,",
 		meta_number(r, "overhead"), recording_meta(r, "attached") ? "true" : "false",
 		r->is_complete ? "false" : "true");
@@ -153,9 +76,9 @@ static void put_objects(FILE *out, const struct recording *r)
 	fputs("\"objects\":[", out);
 	for (size_t i = 0; i < recording_rows(r, RECORDING_OBJECTS); i++) {
 		fputs(i > 0 ? ",\n{\"path\":" : "{\"path\":", out);
-		put_text(out, r, recording_get(r, RECORDING_OBJECTS, i, OBJECT_PATH));
+		recording_put_text(out, r, recording_get(r, RECORDING_OBJECTS, i, OBJECT_PATH));
 		fputs(",\"build_id\":", out);
-		recording_json_string(
+		recording_put_string(
 			out,
 			r->text.data[recording_get(r, RECORDING_OBJECTS, i, OBJECT_BUILD_ID)]);
 		putc('}', out);
@@ -166,20 +89,26 @@ static void put_objects(FILE *out, const struct recording *r)
 static void put_names(FILE *out, const struct recording *r)
 {
 	static const struct json_column frames[] = {
-		{"function", FRAME_FUNCTION, put_text}, {"file", FRAME_FILE, put_text},
-		{"line", FRAME_LINE, put_number},	{"object", FRAME_OBJECT, put_index},
-		{"kind", FRAME_KIND, put_number},	{"inlined", FRAME_INLINED, put_number},
-		{"address", FRAME_ADDRESS, put_address}, {0},
+		{"function", FRAME_FUNCTION, recording_put_text, ALWAYS},
+		{"file", FRAME_FILE, recording_put_text, ALWAYS},
+		{"line", FRAME_LINE, recording_put_number, ALWAYS},
+		{"object", FRAME_OBJECT, recording_put_index, ALWAYS},
+		{"kind", FRAME_KIND, recording_put_number, ALWAYS},
+		{"inlined", FRAME_INLINED, recording_put_number, ALWAYS},
+		{"address", FRAME_ADDRESS, recording_put_address, ALWAYS},
+		{0},
 	};
 	static const struct json_column nodes[] = {
-		{"parent", NODE_PARENT, put_index}, {"frame", NODE_FRAME, put_number}, {0},
+		{"parent", NODE_PARENT, recording_put_index, ALWAYS},
+		{"frame", NODE_FRAME, recording_put_number, ALWAYS},
+		{0},
 	};
 
 	put_objects(out, r);
 	fputs("\"frames\":{", out);
-	put_columns(out, r, RECORDING_FRAMES, frames);
+	recording_put_columns(out, r, RECORDING_FRAMES, frames);
 	fputs("},\n\"nodes\":{", out);
-	put_columns(out, r, RECORDING_NODES, nodes);
+	recording_put_columns(out, r, RECORDING_NODES, nodes);
 	fputs("},\n", out);
 }
 
@@ -201,7 +130,8 @@ static size_t put_histogram(FILE *out, const struct recording *r, enum recording
 			fprintf(out, "%" PRIu64, next = bucket);
 		for (; next < bucket; next++)
 			fputs(",0", out);
-		fprintf(out, ",%" PRIu64, recording_get(r, id, at, BUCKET_COUNT));
+		putc(',', out);
+		recording_put_count(out, r, recording_get(r, id, at, BUCKET_COUNT));
 		next++;
 	}
 	putc(']', out);
@@ -228,10 +158,16 @@ static size_t put_shares_of(FILE *out, const struct recording *r, uint64_t leaf,
 
 	putc('[', out);
 	for (bool is_first = true; at < t->rows && t->column[SHARE_LEAF][at] == leaf;
-	     at++, is_first = false)
-		fprintf(out, "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", is_first ? "" : ",",
-			t->column[SHARE_THREAD][at], t->column[SHARE_BLOCKS][at],
-			t->column[SHARE_BYTES][at]);
+	     at++, is_first = false) {
+		fprintf(out, "%s[%" PRIu64 ",", is_first ? "" : ",", t->column[SHARE_THREAD][at]);
+		recording_put_count(out, r, t->column[SHARE_BLOCKS][at]);
+		fprintf(out, ",%" PRIu64, t->column[SHARE_BYTES][at]);
+		if (r->interval) {
+			putc(',', out);
+			recording_put_variance(out, r, t->column[SHARE_VARIANCE][at]);
+		}
+		putc(']', out);
+	}
 	putc(']', out);
 	return at;
 }
@@ -239,20 +175,22 @@ static size_t put_shares_of(FILE *out, const struct recording *r, uint64_t leaf,
 static void put_leaves(FILE *out, const struct recording *r)
 {
 	static const struct json_column leaves[] = {
-		{"node", LEAF_NODE, put_index},
-		{"allocations", LEAF_ALLOCATIONS, put_number},
-		{"bytes", LEAF_BYTES, put_number},
-		{"temporary", LEAF_TEMPORARY, put_number},
-		{"reallocs", LEAF_REALLOCS, put_number},
-		{"moved", LEAF_MOVED, put_number},
-		{"max_bytes", LEAF_MAX_BYTES, put_number},
-		{"max_time", LEAF_MAX_TIME, put_number},
+		{"node", LEAF_NODE, recording_put_index, ALWAYS},
+		{"allocations", LEAF_ALLOCATIONS, recording_put_count, ALWAYS},
+		{"bytes", LEAF_BYTES, recording_put_number, ALWAYS},
+		{"temporary", LEAF_TEMPORARY, recording_put_number, OF_ALL_BLOCKS},
+		{"reallocs", LEAF_REALLOCS, recording_put_number, OF_ALL_BLOCKS},
+		{"moved", LEAF_MOVED, recording_put_number, OF_ALL_BLOCKS},
+		{"max_bytes", LEAF_MAX_BYTES, recording_put_number, ALWAYS},
+		{"max_time", LEAF_MAX_TIME, recording_put_number, ALWAYS},
+		{"variance", LEAF_VARIANCE, recording_put_variance, OF_SAMPLES},
+		{"max_variance", LEAF_MAX_VARIANCE, recording_put_variance, OF_SAMPLES},
 		{0},
 	};
 	size_t at = 0;
 
 	fputs("\"leaves\":{", out);
-	put_columns(out, r, RECORDING_LEAVES, leaves);
+	recording_put_columns(out, r, RECORDING_LEAVES, leaves);
 	put_histograms(out, r, "sizes", RECORDING_SIZES);
 	put_histograms(out, r, "lifetimes", RECORDING_LIFETIMES);
 	fputs(",\n\"threads\":[", out);
@@ -266,30 +204,22 @@ static void put_leaves(FILE *out, const struct recording *r)
 
 /* -- time -- */
 
-/* A sum from the beginning as what each interval added. */
-static void put_steps(FILE *out, const struct recording *r, const char *name, unsigned column)
-{
-	uint64_t last = 0;
-
-	fprintf(out, ",\n\"%s\":[", name);
-	for (size_t i = 0; i < recording_rows(r, RECORDING_TIMELINE); i++) {
-		uint64_t sum = recording_get(r, RECORDING_TIMELINE, i, column);
-
-		fprintf(out, "%s%" PRIu64, i > 0 ? "," : "", sum - last);
-		last = sum;
-	}
-	putc(']', out);
-}
-
 static void put_timeline(FILE *out, const struct recording *r)
 {
 	static const struct json_column columns[] = {
-		{"live_bytes", TIME_LIVE_BYTES, put_number},
-		{"live_blocks", TIME_LIVE_BLOCKS, put_number},
-		{"peak_bytes", TIME_PEAK_BYTES, put_number},
-		{"rss", TIME_RSS, put_sample},
-		{"address_space", TIME_ADDRESS_SPACE, put_sample},
+		{"live_bytes", TIME_LIVE_BYTES, recording_put_number, ALWAYS},
+		{"live_blocks", TIME_LIVE_BLOCKS, recording_put_count, ALWAYS},
+		{"peak_bytes", TIME_PEAK_BYTES, recording_put_number, ALWAYS},
+		{"rss", TIME_RSS, recording_put_sample, ALWAYS},
+		{"address_space", TIME_ADDRESS_SPACE, recording_put_sample, ALWAYS},
+		{"live_variance", TIME_LIVE_VARIANCE, recording_put_variance, OF_SAMPLES},
 		{0},
+	};
+	static const struct json_column steps[] = {
+		{"allocations", TIME_ALLOCATIONS, recording_put_count, ALWAYS},
+		{"allocated_bytes", TIME_ALLOCATED_BYTES, recording_put_number, ALWAYS},
+		{"releases", TIME_RELEASES, recording_put_count, ALWAYS},
+		{"allocated_variance", TIME_ALLOCATED_VARIANCE, recording_put_variance, OF_SAMPLES},
 	};
 
 	fprintf(out, "\"timeline\":{\"interval\":%" PRIu64 ",\n\"time\":[",
@@ -297,40 +227,52 @@ static void put_timeline(FILE *out, const struct recording *r)
 	for (size_t i = 0; i < recording_rows(r, RECORDING_TIMELINE); i++)
 		fprintf(out, "%s%" PRIu64, i > 0 ? "," : "", (uint64_t)i << r->shift);
 	fputs("],\n", out);
-	put_columns(out, r, RECORDING_TIMELINE, columns);
-	put_steps(out, r, "allocations", TIME_ALLOCATIONS);
-	put_steps(out, r, "allocated_bytes", TIME_ALLOCATED_BYTES);
-	put_steps(out, r, "releases", TIME_RELEASES);
+	recording_put_columns(out, r, RECORDING_TIMELINE, columns);
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++)
+		if (steps[i].when == ALWAYS || r->interval)
+			recording_put_steps(out, r, &steps[i]);
 	fputs("},\n", out);
 }
 
 static void put_cells(FILE *out, const struct recording *r)
 {
 	static const struct json_column columns[] = {
-		{"leaf", CELL_LEAF, put_index},	    {"born", CELL_BORN, put_number},
-		{"died", CELL_DIED, put_died},	    {"blocks", CELL_BLOCKS, put_number},
-		{"bytes", CELL_BYTES, put_number}, {0},
+		{"leaf", CELL_LEAF, recording_put_index, ALWAYS},
+		{"born", CELL_BORN, recording_put_number, ALWAYS},
+		{"died", CELL_DIED, recording_put_died, ALWAYS},
+		{"blocks", CELL_BLOCKS, recording_put_count, ALWAYS},
+		{"bytes", CELL_BYTES, recording_put_number, ALWAYS},
+		{"variance", CELL_VARIANCE, recording_put_variance, OF_SAMPLES},
+		{0},
 	};
 
 	fputs("\"cells\":{", out);
-	put_columns(out, r, RECORDING_CELLS, columns);
+	recording_put_columns(out, r, RECORDING_CELLS, columns);
 	fputs("},\n", out);
 }
 
 static void put_peak(FILE *out, const struct recording *r)
 {
 	static const struct json_column columns[] = {
-		{"leaf", PEAK_LEAF, put_index}, {"bytes_of", PEAK_BYTES, put_number},
-		{"blocks_of", PEAK_BLOCKS, put_number}, {0},
+		{"leaf", PEAK_LEAF, recording_put_index, ALWAYS},
+		{"bytes_of", PEAK_BYTES, recording_put_number, ALWAYS},
+		{"blocks_of", PEAK_BLOCKS, recording_put_count, ALWAYS},
+		{"variance_of", PEAK_VARIANCE, recording_put_variance, OF_SAMPLES},
+		{0},
 	};
 	uint64_t at[PEAK_AT_COLUMNS] = {0};
 
 	for (unsigned c = 0; recording_rows(r, RECORDING_PEAK_AT) && c < PEAK_AT_COLUMNS; c++)
 		at[c] = recording_get(r, RECORDING_PEAK_AT, 0, c);
-	fprintf(out,
-		"\"peak\":{\"time\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"blocks\":%" PRIu64 ",\n",
-		at[PEAK_AT_TIME], at[PEAK_AT_BYTES], at[PEAK_AT_BLOCKS]);
-	put_columns(out, r, RECORDING_PEAK, columns);
+	fprintf(out, "\"peak\":{\"time\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"blocks\":",
+		at[PEAK_AT_TIME], at[PEAK_AT_BYTES]);
+	recording_put_count(out, r, at[PEAK_AT_BLOCKS]);
+	if (r->interval) {
+		fputs(",\"variance\":", out);
+		recording_put_variance(out, r, at[PEAK_AT_VARIANCE]);
+	}
+	fputs(",\n", out);
+	recording_put_columns(out, r, RECORDING_PEAK, columns);
 	fputs("},\n", out);
 }
 
@@ -342,9 +284,9 @@ static void put_markers(FILE *out, const struct recording *r)
 	for (size_t i = 0; i < recording_rows(r, RECORDING_MARKERS); i++) {
 		fprintf(out, "%s{\"time\":%" PRIu64 ",\"kind\":", i > 0 ? "," : "",
 			recording_get(r, RECORDING_MARKERS, i, MARKER_TIME));
-		put_text(out, r, recording_get(r, RECORDING_MARKERS, i, MARKER_KIND));
+		recording_put_text(out, r, recording_get(r, RECORDING_MARKERS, i, MARKER_KIND));
 		fputs(",\"text\":", out);
-		recording_json_string(
+		recording_put_string(
 			out, r->text.data[recording_get(r, RECORDING_MARKERS, i, MARKER_TEXT)]);
 		putc('}', out);
 	}
@@ -362,7 +304,7 @@ static void put_threads(FILE *out, const struct recording *r)
 		const char *name = recording_meta(r, key);
 
 		fprintf(out, "%s{\"id\":%" PRIu64 ",\"name\":", i > 0 ? "," : "", id);
-		recording_json_string(out, name ? name : "");
+		recording_put_string(out, name ? name : "");
 		putc('}', out);
 	}
 	fputs("],\n", out);
@@ -371,8 +313,11 @@ static void put_threads(FILE *out, const struct recording *r)
 static void put_leaks(FILE *out, const struct recording *r)
 {
 	static const struct json_column columns[] = {
-		{"leaf", LEAK_LEAF, put_index},	      {"kind", LEAK_KIND, put_text},
-		{"blocks", LEAK_BLOCKS, put_number}, {"bytes", LEAK_BYTES, put_number}, {0},
+		{"leaf", LEAK_LEAF, recording_put_index, ALWAYS},
+		{"kind", LEAK_KIND, recording_put_text, ALWAYS},
+		{"blocks", LEAK_BLOCKS, recording_put_number, ALWAYS},
+		{"bytes", LEAK_BYTES, recording_put_number, ALWAYS},
+		{0},
 	};
 
 	fputs("\"leaks\":", out);
@@ -381,15 +326,17 @@ static void put_leaks(FILE *out, const struct recording *r)
 		return;
 	}
 	putc('{', out);
-	put_columns(out, r, RECORDING_LEAKS, columns);
+	recording_put_columns(out, r, RECORDING_LEAKS, columns);
 	fputs("},\n", out);
 }
 
 static void put_releases(FILE *out, const struct recording *r)
 {
 	static const struct json_column columns[] = {
-		{"node", RELEASE_NODE, put_index}, {"blocks", RELEASE_BLOCKS, put_number},
-		{"bytes", RELEASE_BYTES, put_number}, {0},
+		{"node", RELEASE_NODE, recording_put_index, ALWAYS},
+		{"blocks", RELEASE_BLOCKS, recording_put_count, ALWAYS},
+		{"bytes", RELEASE_BYTES, recording_put_number, ALWAYS},
+		{0},
 	};
 
 	fputs("\"releases\":", out);
@@ -398,23 +345,58 @@ static void put_releases(FILE *out, const struct recording *r)
 		return;
 	}
 	putc('{', out);
-	put_columns(out, r, RECORDING_RELEASES, columns);
+	recording_put_columns(out, r, RECORDING_RELEASES, columns);
 	fputs("},\n", out);
 }
 
 static void put_end(FILE *out, const struct recording *r)
 {
-	static const char *const names[END_COLUMNS] = {
-		"live_bytes", "live_blocks", "allocations", "allocated_bytes", "reallocs", "frees",
-		"temporary", "failed", "unknown_frees", "stacks", "complete_stacks",
+	static const struct json_column columns[] = {
+		{"live_bytes", END_LIVE_BYTES, recording_put_number, ALWAYS},
+		{"live_blocks", END_LIVE_BLOCKS, recording_put_count, ALWAYS},
+		{"allocations", END_ALLOCATIONS, recording_put_count, ALWAYS},
+		{"allocated_bytes", END_ALLOCATED_BYTES, recording_put_number, ALWAYS},
+		{"reallocs", END_REALLOCS, recording_put_number, OF_ALL_BLOCKS},
+		{"frees", END_FREES, recording_put_count, ALWAYS},
+		{"temporary", END_TEMPORARY, recording_put_number, OF_ALL_BLOCKS},
+		{"failed", END_FAILED, recording_put_number, ALWAYS},
+		{"unknown_frees", END_UNKNOWN_FREES, recording_put_number, ALWAYS},
+		{"stacks", END_STACKS, recording_put_number, ALWAYS},
+		{"complete_stacks", END_COMPLETE_STACKS, recording_put_number, ALWAYS},
+		{"live_variance", END_LIVE_VARIANCE, recording_put_variance, OF_SAMPLES},
+		{"allocated_variance", END_ALLOCATED_VARIANCE, recording_put_variance, OF_SAMPLES},
 	};
 	size_t rows = recording_rows(r, RECORDING_END);
 
 	fputs("\"end\":{", out);
-	for (unsigned c = 0; rows && c < END_COLUMNS; c++)
-		fprintf(out, "%s\"%s\":%" PRIu64, c > 0 ? "," : "", names[c],
-			recording_get(r, RECORDING_END, rows - 1, c));
+	for (size_t c = 0; rows && c < ARRAY_SIZE(columns); c++) {
+		if (columns[c].when == OF_SAMPLES && !r->interval)
+			continue;
+		fprintf(out, "%s\"%s\":", c > 0 ? "," : "", columns[c].name);
+		if (columns[c].when == OF_ALL_BLOCKS && r->interval)
+			fputs("null", out);
+		else
+			columns[c].put(out, r, recording_get(r, RECORDING_END, rows - 1,
+							     columns[c].column));
+	}
 	fputs("}", out);
+}
+
+/* Exact, whatever was sampled. */
+static void put_calls(FILE *out, const struct recording *r)
+{
+	static const struct json_column columns[] = {
+		{"function", CALL_FUNCTION, recording_put_text, ALWAYS},
+		{"calls", CALL_CALLS, recording_put_number, ALWAYS},
+		{"bytes", CALL_BYTES, recording_put_number, ALWAYS},
+		{0},
+	};
+
+	if (!r->interval)
+		return;
+	fputs(",\n\"calls\":{", out);
+	recording_put_columns(out, r, RECORDING_CALLS, columns);
+	putc('}', out);
 }
 
 void recording_json_write(FILE *out, const struct recording *r, const char *more)
@@ -431,5 +413,6 @@ void recording_json_write(FILE *out, const struct recording *r, const char *more
 	put_leaks(out, r);
 	put_releases(out, r);
 	put_end(out, r);
+	put_calls(out, r);
 	fprintf(out, "%s}\n", more);
 }

@@ -9,7 +9,4 @@
 /* Errors of the stream are left in it. @more: further members, ",\"name\":value"; "" for none. */
 void recording_json_write(FILE *out, const struct recording *r, const char *more);
 
-/* @text as a JSON string, quotes included: valid UTF-8; NULL is null. */
-void recording_json_string(FILE *out, const char *text);
-
 #endif

@@ -24,13 +24,21 @@ struct reader {
 	size_t rows[RECORDING_TABLES], texts;
 	uint64_t unpacked;         /* so far */
 	bool has_sync;
+	bool is_sampled;
 };
+
+#define HEAD_SIZE (sizeof(RECORDING_HEAD) - 1)
+_Static_assert(sizeof(RECORDING_HEAD) == sizeof(RECORDING_HEAD_SAMPLED), "");
+
+static bool has_head(const char *data, size_t size, const char *head)
+{
+	return size >= HEAD_SIZE && memcmp(data, head, HEAD_SIZE) == 0;
+}
 
 bool recording_is(const char *data, size_t size)
 {
-	size_t head = strlen(RECORDING_HEAD);
-
-	return size >= head && memcmp(data, RECORDING_HEAD, head) == 0;
+	return has_head(data, size, RECORDING_HEAD) ||
+	       has_head(data, size, RECORDING_HEAD_SAMPLED);
 }
 
 static uint64_t fail(struct reader *rd, const char *why)
@@ -87,12 +95,16 @@ static void read_column(struct reader *rd, uint64_t *value, uint64_t rows)
 	}
 }
 
-/* Columns beyond those that are known are from a newer ptmem, and are skipped. */
+/*
+ * Columns beyond those that are known are from a newer ptmem, and are skipped. Those of estimates
+ * are 0 where all is exact.
+ */
 static void read_table(struct reader *rd, enum recording_table_id id)
 {
 	struct recording_table *t = &rd->r->table[id];
 	uint64_t columns = get_number(rd), rows = get_number(rd);
-	unsigned wanted = recording_table_info[id].columns;
+	unsigned all = recording_table_info[id].columns;
+	unsigned wanted = rd->is_sampled ? all : recording_table_info[id].exact_columns;
 	size_t capacity = t->capacity;
 
 	if (rd->why)
@@ -101,13 +113,15 @@ static void read_table(struct reader *rd, enum recording_table_id id)
 		fail(rd, "a table is smaller than it says");
 		return;
 	}
-	for (unsigned c = 0; c < wanted; c++) {
+	for (unsigned c = 0; c < all; c++) {
 		capacity = t->capacity;
 		t->column[c] = xgrow(t->column[c], &capacity, t->rows + rows, sizeof(uint64_t));
 	}
 	t->capacity = capacity;
 	for (unsigned c = 0; c < wanted && !rd->why; c++)
 		read_column(rd, t->column[c] + t->rows, rows);
+	for (unsigned c = wanted; c < all && rows; c++)
+		memset(t->column[c] + t->rows, 0, rows * sizeof(uint64_t));
 	if (!rd->why)
 		t->rows += rows;
 }
@@ -164,7 +178,7 @@ static void read_chunk(struct reader *rd, const uint8_t *head, uint32_t packed, 
 /* Reads chunks until one is cut, or the file ends. Returns where it stopped. */
 static size_t read_chunks(struct reader *rd, const uint8_t *data, size_t size)
 {
-	size_t at = strlen(RECORDING_HEAD);
+	size_t at = HEAD_SIZE;
 
 	while (size - at >= CHUNK_HEAD) {
 		uint32_t packed = get_u32(data + at + 4);
@@ -196,13 +210,14 @@ int recording_read(const char *data, size_t size, struct recording **out, char *
 		*why_out = xstrdup("not a recording");
 		return -EINVAL;
 	}
+	rd.is_sampled = has_head(data, size, RECORDING_HEAD_SAMPLED);
 	size_t at = read_chunks(&rd, (const uint8_t *)data, size);
 
 	if (!rd.why && !rd.has_sync)
 		rd.why = "the recording ends before its first complete part";
 	if (!rd.why) {
 		drop_behind_sync(&rd);
-		rd.why = recording_check(rd.r);
+		rd.why = recording_check(rd.r, rd.is_sampled);
 		at = size;
 	}
 	if (!rd.why) {

@@ -72,9 +72,9 @@ static void write_chunk(FILE *file, const char *name, struct buffer *b)
 	vec_deinit(&b->byte);
 }
 
-void recording_write_head(FILE *file)
+void recording_write_head(FILE *file, const struct recording *r)
 {
-	fputs(RECORDING_HEAD, file);
+	fputs(r->interval ? RECORDING_HEAD_SAMPLED : RECORDING_HEAD, file);
 }
 
 void recording_write_texts(FILE *file, const struct recording *r, size_t first)
@@ -101,14 +101,15 @@ void recording_write_rows(FILE *file, const struct recording *r, enum recording_
 {
 	const struct recording_table_info *info = &recording_table_info[id];
 	const struct recording_table *t = &r->table[id];
+	unsigned columns = r->interval ? info->columns : info->exact_columns;
 
 	for (size_t rows; first < t->rows; first += rows) {
 		struct buffer b = {0};
 
 		rows = MIN(t->rows - first, (size_t)MAX_ROWS);
-		put_number(&b, info->columns);
+		put_number(&b, columns);
 		put_number(&b, rows);
-		for (int c = 0; c < info->columns; c++)
+		for (unsigned c = 0; c < columns; c++)
 			put_column(&b, t->column[c] + first, rows);
 		write_chunk(file, info->name, &b);
 	}
@@ -123,7 +124,7 @@ void recording_write_sync(FILE *file)
 
 int recording_write(FILE *file, const struct recording *r)
 {
-	recording_write_head(file);
+	recording_write_head(file, r);
 	recording_write_texts(file, r, 1);
 	for (int id = 0; id < RECORDING_TABLES; id++)
 		recording_write_rows(file, r, (enum recording_table_id)id, 0);

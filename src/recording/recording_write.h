@@ -1,7 +1,7 @@
 /*
  * Recordings as files: a head, then chunks, each compressed by itself.
  *
- *	head     "ptmem-recording 1\n"
+ *	head     "ptmem-recording 1\n", or 2 if it holds estimates from samples
  *	chunk    name (4 bytes), packed size, unpacked size, CRC-32 of what is packed (each
  *	         4 bytes, little-endian), then a zlib stream
  *
@@ -24,10 +24,11 @@
 #include "recording/recording.h"
 
 #define RECORDING_HEAD "ptmem-recording 1\n"
+#define RECORDING_HEAD_SAMPLED "ptmem-recording 2\n"
 #define RECORDING_TEXTS "text"
 #define RECORDING_SYNC "sync"
 
-void recording_write_head(FILE *file);
+void recording_write_head(FILE *file, const struct recording *r);
 /* Texts from number @first on. */
 void recording_write_texts(FILE *file, const struct recording *r, size_t first);
 /* Rows of a table from @first on; nothing if there are none. */

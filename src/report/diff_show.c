@@ -19,6 +19,7 @@
 #include "report/massif_sampling.h"
 #include "report/path_files.h"
 #include "report/recording_view_json.h"
+#include "report/sampling_note.h"
 
 struct diff {
 	const struct report_request *request;
@@ -63,8 +64,10 @@ static int find_massif(struct diff *d, enum path_side side)
 				       "(ptmem --record)");
 	if (massif_paths_find(f, d->request->snapshot, snapshot, &why) != 0)
 		return refuse(d, side, why);
-	d->view[side] = xasprintf("%ssnapshot %" PRIu64, *snapshot == f->peak ? "peak " : "",
-				  f->snapshot[*snapshot].number);
+	_cleanup_free_ char *note = sampling_note(massif_sampling_interval(f));
+
+	d->view[side] = xasprintf("%ssnapshot %" PRIu64 "%s", *snapshot == f->peak ? "peak " : "",
+				  f->snapshot[*snapshot].number, note);
 	return 0;
 }
 
@@ -77,11 +80,8 @@ static int find_side(struct diff *d, enum path_side side)
 /* How many bytes apart the samples are; 0: the profile is exact. */
 static uint64_t interval_of(const struct input *input)
 {
-	if (input->kind != INPUT_RECORDING)
-		return massif_sampling_interval(input->massif);
-	const char *bytes = recording_meta(input->recording, "heap_sample");
-
-	return bytes ? strtoull(bytes, NULL, 10) : 0;
+	return input->kind == INPUT_RECORDING ? input->recording->interval :
+						massif_sampling_interval(input->massif);
 }
 
 static char *command_of(const struct input *input)

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/csv_text.h"
 #include "base/vec.h"
+#include "recording/recording_columns.h"
 #include "report/recording_paths.h"
 
 static void put_path(FILE *out, const struct recording *r, size_t leaf)
@@ -40,21 +41,41 @@ static void put_site(FILE *out, const struct recording *r, size_t leaf)
 	fputs("\",", out);
 }
 
-void recording_csv_write(FILE *out, const struct recording *r, const struct recording_view *v)
+/* Of samples it is not known what was temporary or resized. */
+static void put_counters(FILE *out, const struct recording *r, size_t leaf)
 {
 	static const uint8_t counters[] = {LEAF_ALLOCATIONS, LEAF_BYTES, LEAF_TEMPORARY,
 					   LEAF_REALLOCS, LEAF_MOVED, LEAF_MAX_BYTES,
 					   LEAF_MAX_TIME};
 
-	fputs("bytes,blocks,allocations,allocated_bytes,temporary,reallocs,moved,max_bytes,"
-	      "max_time_ms,call_site,path\r\n", out);
+	for (size_t c = 0; c < ARRAY_SIZE(counters); c++) {
+		uint64_t value = recording_get(r, RECORDING_LEAVES, leaf, counters[c]);
+		bool is_unknown = r->interval && counters[c] >= LEAF_TEMPORARY &&
+				  counters[c] <= LEAF_MOVED;
+
+		if (counters[c] == LEAF_ALLOCATIONS)
+			recording_put_count(out, r, value);
+		else if (!is_unknown)
+			fprintf(out, "%" PRIu64, value);
+		putc(',', out);
+	}
+}
+
+void recording_csv_write(FILE *out, const struct recording *r, const struct recording_view *v)
+{
+	fprintf(out,
+		"bytes,%sblocks,allocations,allocated_bytes,temporary,reallocs,moved,max_bytes,"
+		"max_time_ms,call_site,path\r\n",
+		r->interval ? "error," : "");
 	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++) {
 		if (!v->leaf[i].bytes && !v->leaf[i].blocks)
 			continue;
-		fprintf(out, "%" PRIu64 ",%" PRIu64 ",", v->leaf[i].bytes, v->leaf[i].blocks);
-		for (size_t c = 0; c < ARRAY_SIZE(counters); c++)
-			fprintf(out, "%" PRIu64 ",",
-				recording_get(r, RECORDING_LEAVES, i, counters[c]));
+		fprintf(out, "%" PRIu64 ",", v->leaf[i].bytes);
+		if (r->interval)
+			fprintf(out, "%.0f,", recording_error(r, v->leaf[i].variance));
+		recording_put_count(out, r, v->leaf[i].blocks);
+		putc(',', out);
+		put_counters(out, r, i);
 		put_site(out, r, i);
 		put_path(out, r, i);
 	}

@@ -1,6 +1,7 @@
 /*
  * Leaves of a recording as a table (RFC 4180), one line each: what is asked for, and the counters
- * of the leaf. The call path is in the last column, outermost caller first, " > " between.
+ * of the leaf. Of samples "error" is the standard error of the bytes. The call path is in the last
+ * column, outermost caller first, " > " between.
  */
 #ifndef PTMEM_REPORT_RECORDING_CSV_H
 #define PTMEM_REPORT_RECORDING_CSV_H

@@ -56,7 +56,8 @@ static void add_leaf(struct diff_paths *p, enum path_side side, const struct rec
 		     size_t leaf, const struct recording_value *value)
 {
 	VEC(uint32_t) frame = {0};
-	struct diff_stack stack = {.bytes = value->bytes, .blocks = value->blocks};
+	struct diff_stack stack = {.bytes = value->bytes,
+				   .blocks = recording_count(r, value->blocks)};
 	int64_t site = recording_site(r, leaf);
 
 	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;

@@ -278,6 +278,18 @@ static void put_header(struct massif *m, const char *name, const char *value)
 	fprintf(m->out, "%s: %s\n", name, clean);
 }
 
+/* Readers know by the option that the bytes are estimates (massif_sampling.h). */
+static void put_description(struct massif *m)
+{
+	const char *options = recording_meta(m->r, "options");
+	_cleanup_free_ char *all = NULL;
+
+	if (m->r->interval && !(options && strstr(options, "--heap-sample=")))
+		all = xasprintf("%s --heap-sample=%" PRIu64 " # estimates", options ? options : "",
+				m->r->interval);
+	put_header(m, "desc", all ? all : options);
+}
+
 int recording_massif_write(FILE *out, const struct recording *r,
 			   const struct recording_massif_options *options, char **why_out)
 {
@@ -287,7 +299,7 @@ int recording_massif_write(FILE *out, const struct recording *r,
 	if (rc != 0)
 		return rc;
 	make_tree(&m);
-	put_header(&m, "desc", recording_meta(r, "options"));
+	put_description(&m);
 	put_header(&m, "cmd", recording_meta(r, "command"));
 	put_header(&m, "time_unit", "ms");
 	put_snapshots(&m);

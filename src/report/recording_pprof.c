@@ -21,6 +21,7 @@ struct pprof {
 	const struct recording *r;
 	struct recording *texts;   /* for its texts alone */
 	Pprof__Profile profile;
+	int64_t comment;
 };
 
 static int64_t text(struct pprof *p, const char *s)
@@ -195,8 +196,10 @@ static void add_samples(struct pprof *p, const struct recording_view *v,
 
 	for (size_t i = 0; i < n; i++) {
 		const int64_t value[SAMPLE_TYPES] = {
-			(int64_t)v->leaf[i].bytes, (int64_t)v->leaf[i].blocks,
-			(int64_t)total->leaf[i].bytes, (int64_t)total->leaf[i].blocks};
+			(int64_t)v->leaf[i].bytes,
+			(int64_t)recording_count(p->r, v->leaf[i].blocks),
+			(int64_t)total->leaf[i].bytes,
+			(int64_t)recording_count(p->r, total->leaf[i].blocks)};
 
 		if (!value[0] && !value[1] && !value[2] && !value[3])
 			continue;
@@ -224,6 +227,24 @@ static void add_times(struct pprof *p)
 {
 	p->profile.time_nanos = nanoseconds(p->r, "start", 1e9);
 	p->profile.duration_nanos = nanoseconds(p->r, "duration", 1e6);
+}
+
+/*
+ * As in the heap profiles of Go: values are scaled already, and the period is the mean distance of
+ * the samples in bytes.
+ */
+static void add_period(struct pprof *p, Pprof__ValueType *type)
+{
+	pprof__value_type__init(type);
+	if (!p->r->interval)
+		return;
+	type->type = text(p, "space");
+	type->unit = text(p, "bytes");
+	p->profile.period_type = type;
+	p->profile.period = (int64_t)p->r->interval;
+	p->comment = text(p, "estimates from samples; values are scaled");
+	p->profile.comment = &p->comment;
+	p->profile.n_comment = 1;
 }
 
 static void write_gzip(FILE *out, uint8_t *data, size_t size)
@@ -264,6 +285,7 @@ void recording_pprof_write(FILE *out, const struct recording *r, const struct re
 			   const struct recording_view *total)
 {
 	struct pprof p = {.r = r, .texts = recording_new()};
+	Pprof__ValueType period;
 
 	pprof__profile__init(&p.profile);
 	add_types(&p);
@@ -272,6 +294,7 @@ void recording_pprof_write(FILE *out, const struct recording *r, const struct re
 	add_locations(&p);
 	add_samples(&p, v, total);
 	add_times(&p);
+	add_period(&p, &period);
 	p.profile.string_table = p.texts->text.data;
 	p.profile.n_string_table = p.texts->text.count;
 	size_t size = pprof__profile__get_packed_size(&p.profile);

@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "recording/recording_json.h"
+#include "recording/recording_columns.h"
 #include "report/recording_paths.h"
 
 static void put_frames(FILE *out, const struct recording *r)
@@ -15,10 +15,10 @@ static void put_frames(FILE *out, const struct recording *r)
 		uint64_t file = recording_get(r, RECORDING_FRAMES, i, FRAME_FILE);
 
 		fputs(i > 0 ? ",\n{\"name\":" : "{\"name\":", out);
-		recording_json_string(out, name);
+		recording_put_string(out, name);
 		if (file) {
 			fputs(",\"file\":", out);
-			recording_json_string(out, r->text.data[file]);
+			recording_put_string(out, r->text.data[file]);
 			fprintf(out, ",\"line\":%" PRIu64,
 				recording_get(r, RECORDING_FRAMES, i, FRAME_LINE));
 		}
@@ -73,11 +73,11 @@ void recording_speedscope_write(FILE *out, const struct recording *r,
 
 	fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
 	      "\"exporter\":\"ptmem-report\",\"name\":", out);
-	recording_json_string(out, command ? command : "");
+	recording_put_string(out, command ? command : "");
 	fputs(",\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[", out);
 	put_frames(out, r);
 	fputs("]},\n\"profiles\":[{\"type\":\"sampled\",\"name\":", out);
-	recording_json_string(out, name);
+	recording_put_string(out, name);
 	fprintf(out, ",\"unit\":\"bytes\",\"startValue\":0,\"endValue\":%" PRIu64,
 		v->sum.bytes);
 	fputs(",\n\"samples\":[", out);

@@ -51,8 +51,7 @@ static void merge_labels(struct sites *s)
 		struct site *at = &s->list.data[i];
 
 		if (kept > 0 && strcmp(s->list.data[kept - 1].label, at->label) == 0) {
-			s->list.data[kept - 1].value.bytes += at->value.bytes;
-			s->list.data[kept - 1].value.blocks += at->value.blocks;
+			recording_value_add(&s->list.data[kept - 1].value, &at->value);
 			free(at->label);
 		} else {
 			s->list.data[kept++] = *at;
@@ -97,50 +96,97 @@ static void sites_deinit(struct sites *s)
 	vec_deinit(&s->list);
 }
 
-static void put_row(FILE *out, const struct recording_view *v, const struct site *s)
-{
-	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE];
-	bool is_count = v->quantity == VIEW_TEMPORARY;
-	uint64_t part = is_count ? s->value.blocks : s->value.bytes;
-	uint64_t all = is_count ? v->sum.blocks : v->sum.bytes;
+/* What a table shows. */
+struct table {
+	FILE *out;
+	const struct recording *r;
+	const struct recording_view *view;
+	bool is_count;         /* of allocations: there are no bytes */
+};
 
-	if (!is_count)
-		fprintf(out, "%15s ", amount_commas(s->value.bytes, bytes));
-	fprintf(out, "%12s %5.1f %%  %s\n", amount_commas(s->value.blocks, blocks),
+static const char *error_text(const struct recording *r, const struct recording_value *value,
+			      char out[static AMOUNT_SIZE])
+{
+	return amount_error((double)value->bytes, recording_error(r, value->variance), out);
+}
+
+static void put_row(const struct table *t, const struct site *s)
+{
+	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE], error[AMOUNT_SIZE];
+	const struct recording_value *sum = &t->view->sum;
+	uint64_t part = t->is_count ? s->value.blocks : s->value.bytes;
+	uint64_t all = t->is_count ? sum->blocks : sum->bytes;
+
+	if (!t->is_count)
+		fprintf(t->out, "%15s ", amount_commas(s->value.bytes, bytes));
+	if (t->r->interval)
+		fprintf(t->out, "%-9s ", error_text(t->r, &s->value, error));
+	fprintf(t->out, "%12s %5.1f %%  %s\n",
+		amount_commas(recording_count(t->r, s->value.blocks), blocks),
 		all ? 100.0 * (double)part / (double)all : 0, s->label);
 }
 
-static void put_rows(FILE *out, const struct recording_view *v, const struct sites *s, unsigned top)
+static void put_columns(const struct table *t, const char *title, unsigned depth)
 {
-	for (size_t i = 0; i < MIN(s->list.count, (size_t)top); i++)
-		put_row(out, v, &s->list.data[i]);
-	if (s->list.count <= top)
-		return;
-	struct site rest = {.label = xasprintf("[%zu other place%s]", s->list.count - top,
-					       plural(s->list.count - top))};
-
-	for (size_t i = top; i < s->list.count; i++) {
-		rest.value.bytes += s->list.data[i].value.bytes;
-		rest.value.blocks += s->list.data[i].value.blocks;
-	}
-	put_row(out, v, &rest);
-	free(rest.label);
+	fprintf(t->out, "\n%s\n%s%s%12s  share  %s\n", title,
+		t->is_count ? "" : "          bytes ", t->r->interval ? " +- error " : "",
+		t->is_count ? "allocations" : "blocks",
+		depth ? "caller of the call site" : "call site");
 }
 
-static void put_table(FILE *out, const struct recording *r, const struct recording_view *v,
-		      const char *title, unsigned depth, unsigned top)
+/* Takes over @label, the name of all @site in one row. */
+static void put_sum(const struct table *t, const struct site *site, size_t count, char *label)
+{
+	struct site all = {.label = label};
+
+	for (size_t i = 0; i < count; i++)
+		recording_value_add(&all.value, &site[i].value);
+	if (count)
+		put_row(t, &all);
+	free(all.label);
+}
+
+/* Moves sites below resolution to the end, in their order; returns how many others there are. */
+static size_t set_noise_aside(struct sites *s, const struct recording *r)
+{
+	struct site *noise = xcalloc(s->list.count + 1, sizeof(*noise));
+	size_t kept = 0, n = 0;
+
+	for (size_t i = 0; i < s->list.count; i++) {
+		if (recording_value_is_noise(r, &s->list.data[i].value))
+			noise[n++] = s->list.data[i];
+		else
+			s->list.data[kept++] = s->list.data[i];
+	}
+	for (size_t i = 0; i < n; i++)
+		s->list.data[kept + i] = noise[i];
+	free(noise);
+	return kept;
+}
+
+/* The largest sites, a row each; then the others, and those below resolution. */
+static void put_rows(const struct table *t, struct sites *s, unsigned top)
+{
+	size_t known = set_noise_aside(s, t->r), shown = MIN(known, (size_t)top);
+	size_t others = known - shown, noise = s->list.count - known;
+
+	for (size_t i = 0; i < shown; i++)
+		put_row(t, &s->list.data[i]);
+	put_sum(t, s->list.data + shown, others,
+		xasprintf("[%zu other place%s]", others, plural(others)));
+	put_sum(t, s->list.data + known, noise,
+		xasprintf("[%zu place%s below resolution]", noise, plural(noise)));
+}
+
+static void put_table(const struct table *t, const char *title, unsigned depth, unsigned top)
 {
 	struct sites s = {0};
 
-	find_sites(&s, r, v, depth);
+	find_sites(&s, t->r, t->view, depth);
 	if (s.list.count == 0)
 		return;
-	bool is_count = v->quantity == VIEW_TEMPORARY;
-
-	fprintf(out, "\n%s\n%s%12s  share  %s\n", title, is_count ? "" : "          bytes ",
-		is_count ? "allocations" : "blocks",
-		depth ? "caller of the call site" : "call site");
-	put_rows(out, v, &s, top);
+	put_columns(t, title, depth);
+	put_rows(t, &s, top);
 	sites_deinit(&s);
 }
 
@@ -155,17 +201,38 @@ static void put_fact(FILE *out, const char *name, const char *value)
 	fprintf(out, "%-12s %s\n", name, clean);
 }
 
+/* "1,234 bytes in 56 blocks", or "1.2 MiB +- 10 % in about 56 blocks"; the caller frees it. */
+static char *value_text(const struct recording *r, const struct recording_value *value)
+{
+	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE], error[AMOUNT_SIZE];
+
+	amount_commas(recording_count(r, value->blocks), blocks);
+	if (r->interval)
+		return xasprintf("%s%s in about %s blocks",
+				 amount_bytes((double)value->bytes, bytes),
+				 error_text(r, value, error), blocks);
+	return xasprintf("%s bytes in %s blocks", amount_commas(value->bytes, bytes), blocks);
+}
+
 static void put_peak(FILE *out, const struct recording *r)
 {
 	char human[AMOUNT_SIZE], bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE];
 
 	if (!recording_rows(r, RECORDING_PEAK_AT))
 		return;
-	uint64_t peak = recording_get(r, RECORDING_PEAK_AT, 0, PEAK_AT_BYTES);
+	const struct recording_value peak = {
+		recording_get(r, RECORDING_PEAK_AT, 0, PEAK_AT_BYTES),
+		recording_get(r, RECORDING_PEAK_AT, 0, PEAK_AT_BLOCKS),
+		(double)recording_get(r, RECORDING_PEAK_AT, 0, PEAK_AT_VARIANCE)};
+	_cleanup_free_ char *estimate = value_text(r, &peak);
 
-	fprintf(out, "%-12s %s (%s bytes) in %s blocks after %.3f s\n", "peak",
-		amount_bytes((double)peak, human), amount_commas(peak, bytes),
-		amount_commas(recording_get(r, RECORDING_PEAK_AT, 0, PEAK_AT_BLOCKS), blocks),
+	fprintf(out, "%-12s ", "peak");
+	if (r->interval)
+		fputs(estimate, out);
+	else
+		fprintf(out, "%s (%s bytes) in %s blocks", amount_bytes((double)peak.bytes, human),
+			amount_commas(peak.bytes, bytes), amount_commas(peak.blocks, blocks));
+	fprintf(out, " after %.3f s\n",
 		(double)recording_get(r, RECORDING_PEAK_AT, 0, PEAK_AT_TIME) / 1000);
 }
 
@@ -174,24 +241,55 @@ static uint64_t end_value(const struct recording *r, unsigned column)
 	return recording_get(r, RECORDING_END, recording_rows(r, RECORDING_END) - 1, column);
 }
 
-static void put_totals(FILE *out, const struct recording *r)
+static void put_counted(FILE *out, const struct recording *r)
 {
 	char a[AMOUNT_SIZE], b[AMOUNT_SIZE], c[AMOUNT_SIZE], d[AMOUNT_SIZE];
 
-	if (!r->is_complete) {
-		put_fact(out, "incomplete",
-			 "ptmem did not end normally: this is all up to its last second");
-		return;
-	}
 	fprintf(out, "%-12s %s of %s bytes, %s reallocs, %s frees\n", "allocations",
 		amount_commas(end_value(r, END_ALLOCATIONS), a),
 		amount_commas(end_value(r, END_ALLOCATED_BYTES), b),
 		amount_commas(end_value(r, END_REALLOCS), c),
 		amount_commas(end_value(r, END_FREES), d));
 	fprintf(out, "%-12s %s\n", "temporary", amount_commas(end_value(r, END_TEMPORARY), a));
-	fprintf(out, "%-12s %s bytes in %s blocks in use\n", "at the end",
-		amount_commas(end_value(r, END_LIVE_BYTES), a),
-		amount_commas(end_value(r, END_LIVE_BLOCKS), b));
+}
+
+/* Calls of functions that release request no bytes. */
+static void put_sampled(FILE *out, const struct recording *r)
+{
+	char a[AMOUNT_SIZE], b[AMOUNT_SIZE], c[AMOUNT_SIZE];
+	uint64_t calls = 0, bytes = 0, frees = 0;
+
+	for (size_t i = 0; i < recording_rows(r, RECORDING_CALLS); i++) {
+		const char *name =
+			r->text.data[recording_get(r, RECORDING_CALLS, i, CALL_FUNCTION)];
+		bool is_free = !strcmp(name, "free") || !strcmp(name, "operator delete");
+
+		*(is_free ? &frees : &calls) += recording_get(r, RECORDING_CALLS, i, CALL_CALLS);
+		bytes += recording_get(r, RECORDING_CALLS, i, CALL_BYTES);
+	}
+	fprintf(out, "%-12s %s of %s bytes, %s frees: counted exactly\n", "allocations",
+		amount_commas(calls, a), amount_commas(bytes, b), amount_commas(frees, c));
+	fprintf(out, "%-12s one every %s on average: sizes and numbers of blocks are estimates\n",
+		"sampled", amount_bytes((double)r->interval, a));
+}
+
+static void put_totals(FILE *out, const struct recording *r)
+{
+	if (!r->is_complete)
+		put_fact(out, "incomplete",
+			 "ptmem did not end normally: this is all up to its last second");
+	if (r->interval)
+		put_sampled(out, r);
+	if (!r->is_complete)
+		return;
+	if (!r->interval)
+		put_counted(out, r);
+	const struct recording_value live = {end_value(r, END_LIVE_BYTES),
+					     end_value(r, END_LIVE_BLOCKS),
+					     (double)end_value(r, END_LIVE_VARIANCE)};
+	_cleanup_free_ char *text = value_text(r, &live);
+
+	fprintf(out, "%-12s %s in use\n", "at the end", text);
 }
 
 static void put_head(FILE *out, const struct recording *r)
@@ -215,7 +313,9 @@ static int put_quantity(FILE *out, const struct recording *r, const char *title,
 
 	if (rc != 0)
 		return rc;
-	put_table(out, r, &v, title, 0, top);
+	const struct table t = {out, r, &v, quantity == VIEW_TEMPORARY};
+
+	put_table(&t, title, 0, top);
 	recording_view_deinit(&v);
 	return 0;
 }
@@ -242,8 +342,10 @@ static void put_leaks_of(FILE *out, const struct recording *r, const struct leak
 		xasprintf("%s: %s bytes in %s blocks", kind->text,
 			  amount_commas(v.sum.bytes, bytes), amount_commas(v.sum.blocks, blocks));
 
+	const struct table t = {out, r, &v, false};
+
 	if (kind->is_leak && v.sum.blocks)
-		put_table(out, r, &v, title, 0, top);
+		put_table(&t, title, 0, top);
 	else
 		fprintf(out, "\n%s\n", title);
 	recording_view_deinit(&v);
@@ -259,10 +361,9 @@ static void put_releases(FILE *out, const struct recording *r, unsigned top)
 
 	for (size_t i = 0; i < t->rows; i++) {
 		const struct recording_value value = {t->column[RELEASE_BYTES][i],
-						      t->column[RELEASE_BLOCKS][i]};
+						      t->column[RELEASE_BLOCKS][i], 0};
 
-		all.sum.bytes += value.bytes;
-		all.sum.blocks += value.blocks;
+		recording_value_add(&all.sum, &value);
 		add_site(&s, r, recording_site_of(r, t->column[RELEASE_NODE][i]), 0, value);
 	}
 	sort_sites(&s);
@@ -270,7 +371,7 @@ static void put_releases(FILE *out, const struct recording *r, unsigned top)
 		fprintf(out, "\nreleased: %s bytes in %s blocks\n%15s %12s  share  %s\n",
 			amount_commas(all.sum.bytes, bytes), amount_commas(all.sum.blocks, blocks),
 			"bytes", "blocks", "released by");
-	put_rows(out, &all, &s, top);
+	put_rows(&(struct table){out, r, &all, false}, &s, top);
 	sites_deinit(&s);
 }
 
@@ -296,21 +397,20 @@ int recording_text_print(FILE *out, const struct recording *r, const struct reco
 
 	if (rc != 0)
 		return rc;
-	_cleanup_free_ char *text = recording_view_text(&v, r, q), *title = NULL;
-	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE];
+	_cleanup_free_ char *text = recording_view_text(&v, r, q), *sum = value_text(r, &v.sum);
+	_cleanup_free_ char *title = xasprintf("%s: %s", text, sum);
+	const struct table t = {out, r, &v, false};
 
-	title = xasprintf("%s: %s bytes in %s blocks", text, amount_commas(v.sum.bytes, bytes),
-			  amount_commas(v.sum.blocks, blocks));
 	put_head(out, r);
-	put_table(out, r, &v, title, 0, top);
-	put_table(out, r, &v, "the same by caller", 1, top);
+	put_table(&t, title, 0, top);
+	put_table(&t, "the same by caller", 1, top);
 	recording_view_deinit(&v);
 	if (q->at || q->range || q->thread)
 		return 0;
 	rc = put_quantity(out, r, "live at the end", VIEW_RANGE, q->match, top, why_out);
 	if (rc == 0)
 		rc = put_leaks(out, r, q->match, top, why_out);
-	if (rc == 0)
+	if (rc == 0 && !r->interval)
 		rc = put_quantity(out, r, "temporary allocations", VIEW_TEMPORARY, q->match, top,
 				  why_out);
 	if (rc == 0 && !q->match)

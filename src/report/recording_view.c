@@ -8,8 +8,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "profile/cells.h"
+#include "profile/estimate.h"
 #include "report/recording_match.h"
+#include "report/sampling_note.h"
 
 /* -- times -- */
 
@@ -68,32 +71,56 @@ static int parse_range(const struct recording *r, const char *text, struct recor
 
 /* -- values -- */
 
-static void add(struct recording_view *v, uint64_t leaf, uint64_t bytes, uint64_t blocks)
+void recording_value_add(struct recording_value *to, const struct recording_value *from)
 {
-	v->leaf[leaf - 1].bytes += bytes;
-	v->leaf[leaf - 1].blocks += blocks;
+	to->bytes += from->bytes;
+	to->blocks += from->blocks;
+	to->variance += from->variance;
+}
+
+bool recording_value_is_noise(const struct recording *r, const struct recording_value *value)
+{
+	return r->interval && value->bytes &&
+	       estimate_is_below_resolution((double)value->bytes,
+					    recording_error(r, value->variance));
+}
+
+/* Columns of a table with values of leaves. */
+struct value_columns {
+	uint8_t leaf, bytes, blocks, variance;
+};
+
+static void add_row(struct recording_view *v, const struct recording_table *t, size_t row,
+		    const struct value_columns *c)
+{
+	const struct recording_value value = {t->column[c->bytes][row], t->column[c->blocks][row],
+					      (double)t->column[c->variance][row]};
+
+	recording_value_add(&v->leaf[t->column[c->leaf][row] - 1], &value);
 }
 
 static void add_cells(struct recording_view *v, const struct recording *r)
 {
+	static const struct value_columns columns = {CELL_LEAF, CELL_BYTES, CELL_BLOCKS,
+						     CELL_VARIANCE};
 	const struct recording_table *t = &r->table[RECORDING_CELLS];
 
 	for (size_t i = 0; i < t->rows; i++) {
 		uint64_t born = t->column[CELL_BORN][i], died = t->column[CELL_DIED][i];
 
 		if (born >= v->first && born <= v->last && (died > v->last || died == CELL_NEVER))
-			add(v, t->column[CELL_LEAF][i], t->column[CELL_BYTES][i],
-			    t->column[CELL_BLOCKS][i]);
+			add_row(v, t, i, &columns);
 	}
 }
 
 static void add_peak(struct recording_view *v, const struct recording *r)
 {
+	static const struct value_columns columns = {PEAK_LEAF, PEAK_BYTES, PEAK_BLOCKS,
+						     PEAK_VARIANCE};
 	const struct recording_table *t = &r->table[RECORDING_PEAK];
 
 	for (size_t i = 0; i < t->rows; i++)
-		add(v, t->column[PEAK_LEAF][i], t->column[PEAK_BYTES][i],
-		    t->column[PEAK_BLOCKS][i]);
+		add_row(v, t, i, &columns);
 }
 
 static void add_totals(struct recording_view *v, const struct recording *r)
@@ -102,21 +129,24 @@ static void add_totals(struct recording_view *v, const struct recording *r)
 
 	for (size_t i = 0; i < t->rows; i++) {
 		if (v->quantity == VIEW_TEMPORARY)
-			add(v, i + 1, 0, t->column[LEAF_TEMPORARY][i]);
+			v->leaf[i].blocks = t->column[LEAF_TEMPORARY][i];
 		else
-			add(v, i + 1, t->column[LEAF_BYTES][i],
-			    t->column[LEAF_ALLOCATIONS][i] + t->column[LEAF_REALLOCS][i]);
+			v->leaf[i] = (struct recording_value){
+				t->column[LEAF_BYTES][i],
+				t->column[LEAF_ALLOCATIONS][i] + t->column[LEAF_REALLOCS][i],
+				(double)t->column[LEAF_VARIANCE][i]};
 	}
 }
 
 static void add_shares(struct recording_view *v, const struct recording *r, const bool *is_wanted)
 {
+	static const struct value_columns columns = {SHARE_LEAF, SHARE_BYTES, SHARE_BLOCKS,
+						     SHARE_VARIANCE};
 	const struct recording_table *t = &r->table[RECORDING_SHARES];
 
 	for (size_t i = 0; i < t->rows; i++)
 		if (is_wanted[t->column[SHARE_THREAD][i]])
-			add(v, t->column[SHARE_LEAF][i], t->column[SHARE_BYTES][i],
-			    t->column[SHARE_BLOCKS][i]);
+			add_row(v, t, i, &columns);
 }
 
 /* -- threads -- */
@@ -160,8 +190,7 @@ static void keep_leaves(struct recording_view *v, const struct recording *r, con
 	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++) {
 		if (is_wanted && !is_wanted[i])
 			v->leaf[i] = (struct recording_value){0};
-		v->sum.bytes += v->leaf[i].bytes;
-		v->sum.blocks += v->leaf[i].blocks;
+		recording_value_add(&v->sum, &v->leaf[i]);
 	}
 }
 
@@ -264,10 +293,13 @@ void recording_view_leaks(struct recording_view *v, const struct recording *r, c
 
 	begin(v, r);
 	v->quantity = VIEW_LEAKED;
-	for (size_t i = 0; i < t->rows; i++)
+	for (size_t i = 0; i < t->rows; i++) {
+		const struct recording_value value = {t->column[LEAK_BYTES][i],
+						      t->column[LEAK_BLOCKS][i], 0};
+
 		if (strcmp(r->text.data[t->column[LEAK_KIND][i]], kind) == 0)
-			add(v, t->column[LEAK_LEAF][i], t->column[LEAK_BYTES][i],
-			    t->column[LEAK_BLOCKS][i]);
+			recording_value_add(&v->leaf[t->column[LEAK_LEAF][i] - 1], &value);
+	}
 	keep_leaves(v, r, is_wanted);
 }
 
@@ -287,8 +319,8 @@ void recording_view_deinit(struct recording_view *v)
 	v->leaf = NULL;
 }
 
-char *recording_view_text(const struct recording_view *v, const struct recording *r,
-			  const struct recording_question *q)
+static char *describe(const struct recording_view *v, const struct recording *r,
+		      const struct recording_question *q)
 {
 	double width = (double)(UINT64_C(1) << r->shift) / 1000;
 
@@ -309,4 +341,12 @@ char *recording_view_text(const struct recording_view *v, const struct recording
 		break;
 	}
 	return xstrdup("live at the peak");
+}
+
+char *recording_view_text(const struct recording_view *v, const struct recording *r,
+			  const struct recording_question *q)
+{
+	_cleanup_free_ char *text = describe(v, r, q), *note = sampling_note(r->interval);
+
+	return xasprintf("%s%s", text, note);
 }

@@ -18,7 +18,8 @@ enum recording_quantity {
 };
 
 struct recording_value {
-	uint64_t bytes, blocks;
+	uint64_t bytes, blocks; /* blocks: recording_count makes whole ones of them */
+	double variance;        /* of the bytes: recording_error */
 };
 
 struct recording_view {
@@ -56,7 +57,11 @@ void recording_view_at(struct recording_view *v, const struct recording *r, uint
 		       const bool *is_wanted);
 void recording_view_deinit(struct recording_view *v);
 
-/* "live after 1.250 s": what the values are. The caller frees it. */
+void recording_value_add(struct recording_value *to, const struct recording_value *from);
+/* Whether @value is an estimate from too few samples to say anything. */
+bool recording_value_is_noise(const struct recording *r, const struct recording_value *value);
+
+/* "live after 1.250 s": what the values are; also if they are estimates. The caller frees it. */
 char *recording_view_text(const struct recording_view *v, const struct recording *r,
 			  const struct recording_question *q);
 

@@ -2,35 +2,51 @@
 #include "report/recording_view_json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "recording/recording_json.h"
+#include "recording/recording_columns.h"
 
 static void put_member(FILE *out, const char *name, const char *text)
 {
 	fprintf(out, ",\"%s\":", name);
-	recording_json_string(out, text);
+	recording_put_string(out, text);
+}
+
+enum column { COLUMN_LEAF, COLUMN_BYTES, COLUMN_BLOCKS, COLUMN_VARIANCE };
+
+static void put_member_of(FILE *out, const struct recording *r, const struct recording_value *value,
+		      enum column column)
+{
+	if (column == COLUMN_BLOCKS)
+		recording_put_count(out, r, value->blocks);
+	else if (column == COLUMN_VARIANCE)
+		recording_put_variance(out, r, (uint64_t)fmin(value->variance, 0x1p63));
+	else
+		recording_put_number(out, r, value->bytes);
 }
 
 /* A column of the leaves that have something. */
-static void put_column(FILE *out, const struct recording_view *v, size_t leaves, const char *name)
+static void put_column(FILE *out, const struct recording *r, const struct recording_view *v,
+		       enum column column)
 {
+	static const char *const names[] = {"leaf", "bytes_of", "blocks_of", "variance_of"};
 	bool is_first = true;
 
-	fprintf(out, ",\n\"%s\":[", name);
-	for (size_t i = 0; i < leaves; i++) {
-		const struct recording_value *value = &v->leaf[i];
-
-		if (!value->bytes && !value->blocks)
+	fprintf(out, ",\n\"%s\":[", names[column]);
+	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++) {
+		if (!v->leaf[i].bytes && !v->leaf[i].blocks)
 			continue;
-		fprintf(out, "%s%" PRIu64, is_first ? "" : ",",
-			*name == 'l' ? i :
-			strcmp(name, "bytes_of") == 0 ? value->bytes : value->blocks);
+		if (!is_first)
+			putc(',', out);
 		is_first = false;
+		if (column == COLUMN_LEAF)
+			recording_put_number(out, r, i);
+		else
+			put_member_of(out, r, &v->leaf[i], column);
 	}
 	putc(']', out);
 }
@@ -52,17 +68,22 @@ static void put_view(FILE *out, const struct recording *r, const struct recordin
 		[VIEW_LEAKED] = "leaked",
 	};
 	_cleanup_free_ char *text = recording_view_text(v, r, q);
-	size_t leaves = recording_rows(r, RECORDING_LEAVES);
 
 	fprintf(out, ",\n\"view\":{\"quantity\":\"%s\"", quantities[v->quantity]);
 	put_intervals(out, v);
 	put_member(out, "text", text);
 	put_member(out, "thread", q->thread);
 	put_member(out, "match", q->match);
-	fprintf(out, ",\"bytes\":%" PRIu64 ",\"blocks\":%" PRIu64, v->sum.bytes, v->sum.blocks);
-	put_column(out, v, leaves, "leaf");
-	put_column(out, v, leaves, "bytes_of");
-	put_column(out, v, leaves, "blocks_of");
+	fputs(",\"bytes\":", out);
+	put_member_of(out, r, &v->sum, COLUMN_BYTES);
+	fputs(",\"blocks\":", out);
+	put_member_of(out, r, &v->sum, COLUMN_BLOCKS);
+	if (r->interval) {
+		fputs(",\"variance\":", out);
+		put_member_of(out, r, &v->sum, COLUMN_VARIANCE);
+	}
+	for (enum column c = COLUMN_LEAF; c <= (r->interval ? COLUMN_VARIANCE : COLUMN_BLOCKS); c++)
+		put_column(out, r, v, c);
 	putc('}', out);
 }
 

@@ -26,6 +26,7 @@
 #include "recording/recording_write.h"
 #include "session/file_name.h"
 #include "session/html_run.h"
+#include "session/recording_calls.h"
 #include "session/recording_names.h"
 #include "session/session.h"
 #include "session/session_files.h"
@@ -239,7 +240,7 @@ static void flush(struct session *s)
 	    file_name_is_shared(rr->path))
 		return;
 	if (!rr->journal)
-		rr->journal = recording_journal_open(rr->path);
+		rr->journal = recording_journal_open(rr->path, s->heap_sample.interval);
 	if (!rr->journal) {
 		log_warn("cannot write %s: %s", rr->path, strerror(errno));
 		rr->has_failed = true;
@@ -308,7 +309,7 @@ void recording_run_leaks(struct session *s, const struct leakcheck *c)
 	s->recording->leaks = recording_new();
 	for (size_t i = 0; i < c->blocks.count; i++) {
 		const struct leakcheck_block *b = &c->blocks.data[i];
-		const struct cell one = {b->leaf, c->state[i], 0, 1, b->size};
+		const struct cell one = {b->leaf, c->state[i], 0, 1, b->size, 0};
 
 		cells_add(&sum, &one);
 	}
@@ -383,6 +384,7 @@ static void fill_known(struct session *s, struct recording *out, size_t first)
 		recording_set_meta(out, "pid", pid);
 		recording_set_meta(out, "command", s->command);
 	}
+	recording_calls_fill(s, out);
 	for (size_t i = first; i < recording_rows(known, RECORDING_META); i++) {
 		const char *key =
 			known->text.data[recording_get(known, RECORDING_META, i, META_KEY)];
@@ -433,6 +435,7 @@ static struct recording *make_complete(struct session *s)
 	const struct recording_names names = session_recording_names(s, false);
 	struct recording *r = recording_new();
 
+	r->interval = s->heap_sample.interval;
 	profile_sync_history(s->profile);
 	fill_known(s, r, 0);
 	recording_builder_init(&b, r, &report, &names);
@@ -466,10 +469,6 @@ int recording_run_finish(struct session *s)
 
 	if (!options_record(o))
 		return 0;
-	if (s->heap_sample.interval) {
-		log_error("--record and --html need all events, not samples");
-		return -ENOTSUP;
-	}
 	ensure(s);
 	struct recording *r = make_complete(s);
 

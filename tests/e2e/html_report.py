@@ -549,6 +549,41 @@ def check_run(p, directory):
     same("growth of a run", p.sum(), exact(r.total(intervals // 4, intervals // 2, intervals // 2)[0]))
 
 
+def error(size, variance):
+    """As the page prints the standard error of an estimate."""
+    if 3 * variance > size ** 2 * (1 + 1e-9):
+        return " (below resolution)"
+    share = 100 * variance ** 0.5 / size
+    return f" \u00b1 {share:.{1 if share < 9.95 else 0}f} %"
+
+
+def check_samples(p, directory):
+    """A run of samples: estimates have their standard errors, calls are exact, and nothing tells of temporary blocks."""
+    page = f"{directory}/samples.html"
+    subprocess.run([os.path.join(os.path.dirname(REPORT), "ptmem"), "-q", "--no-rc", f"--html={page}", "--heap-sample=8K", "--seed=1",
+                    f"--massif-out-file={directory}/samples.massif", sys.executable, "-c", "x = [str(i) * 50 for i in range(20000)]"],
+                   check=True, env={**os.environ, "PYTHONMALLOC": "malloc"})
+    with open(page) as f:
+        data = json.loads(gzip.decompress(base64.b64decode(re.search(r'id="profile">(.*?)</script>', f.read(), re.S)[1])))
+    p.open(f"file://{page}")
+    check("Estimate, sampled every 8 KiB." in p.text("warnings"), "the head", p.text("warnings"))
+    same("peak of samples", p.sum(), exact(data["peak"]["bytes"]))
+    check(error(data["peak"]["bytes"], data["peak"]["variance"]) + " in about " in p.text("sum"), "its error", p.text("sum"))
+    calls = sum(n for name, n in zip(data["calls"]["function"], data["calls"]["calls"]) if name != "free")
+    same("exact calls", p.js("return document.querySelectorAll('#facts div')[3].title"), f"{calls:,}, counted exactly")
+    last, cells = len(data["timeline"]["time"]) - 1, data["cells"]
+    size, variance = (sum(n for n, died in zip(cells[c], cells["died"]) if died < 0) for c in ("bytes", "variance"))
+    p.open(f"file://{page}#at={last}")
+    same("live at the end of samples", p.sum(), exact(size))
+    check(error(size, variance) + " in about " in p.text("sum"), "its error", p.text("sum"), error(size, variance))
+    for choice in ("#mode [data-value=temporary]", "#tab-temporary"):
+        same(choice, p.js(f"return document.querySelectorAll('{choice}').length"), 0)
+    p.press("#tab-threads")
+    check(re.search(r"\u00b1 [0-9.]+ %", p.text("panel")), "threads", p.text("panel"))
+    p.press("#tab-sites")
+    check(re.search(r"\u00b1 [0-9.]+ %", p.text("panel")), "call sites", p.text("panel")[:300])
+
+
 def check_large(p, directory, page):
     """20,000 nodes and 500 intervals."""
     data = synthetic_recording.make(functions=3000, leaves=8500, intervals=500, depth=30, scale=2)
@@ -595,6 +630,7 @@ def main():
             check_recordings(p, directory, page)
             check_run(p, directory)
             check_builds(p, directory)
+            check_samples(p, directory)
             check_large(p, directory, page)
             same("errors of scripts", p.errors(), [])
         finally:

@@ -3,7 +3,7 @@
 import struct
 import zlib
 
-HEAD = b"ptmem-recording 1\n"
+HEAD = b"ptmem-recording "  # and the version: 1, or 2 of samples
 NEVER = 1023
 
 
@@ -22,8 +22,8 @@ def read(path):
     """(texts, {name: columns}) up to the last complete part of the file."""
     with open(path, "rb") as file:
         data = file.read()
-    assert data.startswith(HEAD), "not a recording"
-    at, texts, tables, result = len(HEAD), [b""], {}, None
+    assert data[:len(HEAD) + 2] in (HEAD + b"1\n", HEAD + b"2\n"), "not a recording"
+    at, texts, tables, result = len(HEAD) + 2, [b""], {}, None
     while at + 16 <= len(data):
         name, (packed, unpacked, check) = data[at:at + 4].decode(), struct.unpack_from("<III", data, at + 4)
         body = data[at + 16:at + 16 + packed]

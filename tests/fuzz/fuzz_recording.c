@@ -4,6 +4,8 @@
  * input here is a list of unpacked chunks.
  *
  *	name (4 bytes), size (2 bytes, little-endian), content
+ *
+ * "smpl" of no bytes comes first if it is a recording of samples.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -49,6 +51,22 @@ const struct fuzz_seed fuzz_seeds[] = {
 		  "leaf\x0b\0" "\x09\x01" "\0\x04\x10\x02\0\0\x08\x02\x02"
 		  "cell\x09\0" "\x06\x01" "\0\x02\0\xfe\x0f\x02\x02"
 		  "sync\0\0"),
+	FUZZ_TEXT("smpl\0\0"
+		  "text\x1c\0" "\x04\x0b" "heap_sample" "\x05" "65536" "\x03" "f()" "\x04" "free"
+		  "meta\x04\0" "\x02\x01" "\x02\x04"
+		  "frms\x09\0" "\x07\x01" "\x06\0\x02\0\0\0\x06"
+		  "node\x04\0" "\x02\x01" "\0\0"
+		  "leaf\x0d\0" "\x0b\x01" "\x02\x04\x10\x02\0\0\x08\x02\x02\x08\x08"
+		  "size\x05\0" "\x03\x01" "\x02\x04\x04"
+		  "thrd\x04\0" "\x02\x01" "\0\x06"
+		  "shar\x07\0" "\x05\x01" "\x02\0\x04\x10\x08"
+		  "time\x0e\0" "\x0c\x01" "\0\0\x08\x02\x08\x02\x08\x02\0\0\x08\x08"
+		  "cell\x09\0" "\x07\x01" "\0\x02\0\xfe\x0f\x02\x08\x08"
+		  "pkat\x06\0" "\x04\x01" "\x02\x08\x02\x08"
+		  "peak\x07\0" "\x05\x01" "\0\x02\x08\x02\x08"
+		  "call\x05\0" "\x03\x01" "\x08\x04\x10"
+		  "end.\x0f\0" "\x0d\x01" "\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x08\x08"
+		  "sync\0\0"),
 	{0},
 };
 
@@ -72,10 +90,15 @@ static void put_chunk(FILE *f, const uint8_t *name, const uint8_t *content, size
 	free(data);
 }
 
+static bool is_sampled(const uint8_t *data, size_t size)
+{
+	return size >= 6 && memcmp(data, "smpl\0\0", 6) == 0;
+}
+
 static void put_chunks(FILE *f, const uint8_t *data, size_t size)
 {
-	fputs(RECORDING_HEAD, f);
-	for (size_t at = 0; size - at >= 6;) {
+	fputs(is_sampled(data, size) ? RECORDING_HEAD_SAMPLED : RECORDING_HEAD, f);
+	for (size_t at = is_sampled(data, size) ? 6 : 0; size - at >= 6;) {
 		size_t n = data[at + 4] | (size_t)data[at + 5] << 8;
 
 		if (n > size - at - 6)

@@ -237,6 +237,7 @@ static void n_stale(struct naive *n, uint64_t addr)
 		return;
 	n_remove(n, old);
 	n->totals.replaced++;
+	n->totals.replaced_blocks++;
 }
 
 static void n_alloc(struct world *w, const struct event *ev, uint32_t node)
@@ -293,6 +294,7 @@ static void n_put_back(struct naive *n, struct naive_held *h)
 		} else if (!h->block.is_ignored) {
 			n_remove(n, &h->block);
 			n->totals.replaced++;
+			n->totals.replaced_blocks++;
 		}
 	}
 	h->is_held = false;

@@ -35,7 +35,7 @@ static void add_cell(struct recording *r, uint64_t leaf, uint64_t born, uint64_t
 		     uint64_t bytes)
 {
 	const uint64_t row[CELL_COLUMNS] = {
-		r->shift, leaf, born, died, bytes / 10, bytes};
+		r->shift, leaf, born, died, bytes / 10, bytes, 0};
 
 	recording_add(r, RECORDING_CELLS, row);
 }
@@ -63,7 +63,7 @@ static struct file make_file(void)
 	struct file file = {0};
 	FILE *f = open_memstream(&file.data, &file.size);
 
-	recording_write_head(f);
+	recording_write_head(f, r);
 	recording_set_meta(r, "pid", "7");
 	add_leaf(r, 1, 130);
 	add_interval(r, 0, 0, 100);

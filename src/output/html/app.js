@@ -107,6 +107,8 @@ class App {
 
 		if (!["live", "growth", "allocated", "temporary"].includes(s.mode) || (p.isMassif && !["live", "growth"].includes(s.mode)))
 			s.mode = "live";
+		if (s.mode === "temporary" && !p.hasTemporary)
+			s.mode = "allocated";
 		if (s.mode === "growth" && s.selection.kind !== "range")
 			s.selection = { kind: "range", a: p.stops[0] || 0, b: s.selection.kind === "moment" ? s.selection.i : p.peakAt };
 		if (s.unit !== "blocks" || !this.hasBlocks)

@@ -39,7 +39,9 @@ class Controls {
 		const modes = [["live", "Live"], ["growth", "Growth"]];
 
 		if (all)
-			modes.push(["allocated", "Allocated"], ["temporary", "Temporary"]);
+			modes.push(["allocated", "Allocated"]);
+		if (all && p.hasTemporary)
+			modes.push(["temporary", "Temporary"]);
 		out.push(this.group("mode", "mode", modes));
 		if (all)
 			out.push(this.group("unit", "unit", [["bytes", "Bytes"], ["blocks", "Blocks"]]));
@@ -119,10 +121,10 @@ class Controls {
 		const { values, selected, state: s } = this.app, all = { lo: 0, hi: this.app.stacks.count };
 		const bytes = values.of(values.bytes, all), blocks = values.of(values.blocks, all);
 		const isTemporary = s.mode === "temporary", print = s.mode === "growth" ? (n) => format.signed(n, format.bytes) : format.bytes;
-		let sum = isTemporary ? format.count(blocks) : print(bytes);
+		let sum = isTemporary ? format.count(blocks) : print(bytes) + values.error(all);
 
 		if (blocks !== null && !isTemporary)
-			sum += ` in ${format.blocks(blocks)}`;
+			sum += ` in ${values.variance ? "about " : ""}${format.blocks(blocks)}`;
 		byId("selection").replaceChildren(
 			el("span", { class: "muted" }, `${selected.when(s.selection)}: `),
 			el("span", { id: "sum", title: isTemporary ? null : format.exactBytes(bytes) }, sum),
@@ -256,14 +258,16 @@ class Tips {
 			tip.hidden = true;
 			return;
 		}
-		const list = [["live", format.bytes(t.live_bytes[i])]];
+		const list = [["live", format.bytes(t.live_bytes[i]) +
+			format.error(t.live_bytes[i], t.live_variance && t.live_variance[i])]];
 
 		if (t.live_blocks)
 			list.push(["blocks", format.count(t.live_blocks[i])]);
 		if (t.rss && t.rss[i])
 			list.push(["resident", format.bytes(t.rss[i])]);
 		if (t.allocations)
-			list.push(["allocations", `${format.count(t.allocations[i])}, ${format.bytes(t.allocated_bytes[i])}`]);
+			list.push(["allocations", `${format.count(t.allocations[i])}, ${format.bytes(t.allocated_bytes[i])}` +
+				format.error(t.allocated_bytes[i], t.allocated_variance && t.allocated_variance[i])]);
 		for (const m of this.markersNear(i))
 			list.push([m.kind, m.text || ""]);
 		tip.replaceChildren(el("strong", {}, format.time(p.time[i], p.unit)), this.rows(list));
@@ -282,7 +286,7 @@ class Tips {
 		const all = { lo: 0, hi: stacks.count };
 
 		if (state.mode !== "temporary")
-			out.push(["bytes", `${format.bytes(bytes)} (${format.count(bytes)})`]);
+			out.push(["bytes", `${format.bytes(bytes)}${v.error(box)} (${format.count(bytes)})`]);
 		out.push(["share", format.percent(v.of(v.main, box), v.of(v.main, all))]);
 		if (v.isCompared) {
 			const old = v.of(v.old, box), change = v.of(v.main, box) - old;

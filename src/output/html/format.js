@@ -37,6 +37,18 @@ const format = (function () {
 	const exactBytes = (n) => `${count(n)} ${Math.abs(n) === 1 ? "byte" : "bytes"}`;
 	const blocks = (n) => `${count(n)} ${Math.abs(n) === 1 ? "block" : "blocks"}`;
 
+	/* " \u00b1 10 %", the standard error behind an estimate; "" where all is exact: no @variance. */
+	function error(estimate, variance) {
+		if (typeof variance !== "number" || !(estimate > 0))
+			return "";
+		/* more than that of three small samples */
+		if (3 * variance > estimate * estimate * (1 + 1e-9))
+			return " (below resolution)";
+		const share = 100 * Math.sqrt(variance) / estimate;
+
+		return ` \u00b1 ${share.toFixed(share < 9.95 ? 1 : 0)} %`;
+	}
+
 	function percent(part, whole) {
 		const share = whole ? 100 * part / whole : 0;
 
@@ -103,6 +115,6 @@ const format = (function () {
 		return bytes(value).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
 	}
 
-	return { bytes, tickBytes, count, short, signed, exactBytes, blocks, percent, seconds, time, tick, ticks,
+	return { bytes, tickBytes, count, short, signed, exactBytes, blocks, error, percent, seconds, time, tick, ticks,
 		sizeBucket };
 })();

@@ -30,20 +30,31 @@ const Header = (function () {
 		return parts.join(" \u00b7 ");
 	}
 
+	/* What a sampled recording knows exactly: calls that allocate, and the bytes that they requested. */
+	function counted(p) {
+		const calls = p.raw.calls;
+
+		return calls ? calls.function.reduce((sum, name, i) => /^(free|operator delete)$/.test(name) ? sum :
+			{ count: sum.count + calls.calls[i], bytes: sum.bytes + calls.bytes[i] }, { count: 0, bytes: 0 }) : null;
+	}
+
 	/* [name, shown, exact] */
 	function facts(p) {
 		const end = p.raw.end || {}, out = [];
 		const add = (name, value, exact) => out.push([name, value, exact]);
 
-		add("peak", format.bytes(p.peakBytes), format.exactBytes(p.peakBytes));
+		add("peak", format.bytes(p.peakBytes) + format.error(p.peakBytes, p.peak.variance), format.exactBytes(p.peakBytes));
 		const last = end.live_bytes !== undefined ? end.live_bytes : p.intervals ? p.total(p.intervals - 1) : 0;
 
-		add("live at the end", format.bytes(last), format.exactBytes(last));
-		if (end.allocated_bytes !== undefined)
-			add("allocated", format.bytes(end.allocated_bytes), format.exactBytes(end.allocated_bytes));
-		if (end.allocations !== undefined)
-			add("allocations", format.short(end.allocations), format.count(end.allocations));
-		if (end.temporary !== undefined)
+		add("live at the end", format.bytes(last) + format.error(last, end.live_variance), format.exactBytes(last));
+		const calls = counted(p), bytes = calls ? calls.bytes : end.allocated_bytes;
+		const allocations = calls ? calls.count : end.allocations, beside = calls ? ", counted exactly" : "";
+
+		if (bytes !== undefined)
+			add("allocated", format.bytes(bytes), format.exactBytes(bytes) + beside);
+		if (allocations !== undefined)
+			add("allocations", format.short(allocations), format.count(allocations) + beside);
+		if (typeof end.temporary === "number")
 			add("temporary", format.percent(end.temporary, end.allocations + (end.reallocs || 0)),
 				format.count(end.temporary));
 		if (p.isMassif)
@@ -64,7 +75,7 @@ const Header = (function () {
 		if (p.meta.attached)
 			out.push("ptmem attached to a running program: blocks allocated before that are not known.");
 		if (p.meta.heap_sample)
-			out.push(`Estimates from samples, one every ${format.bytes(p.meta.heap_sample)} on average.`);
+			out.push(`Estimate, sampled every ${format.tickBytes(p.meta.heap_sample)}. Behind \u00b1 is the standard error.`);
 		for (const text of p.meta.lost || [])
 			out.push(String(text));
 		if (p.isMassif && !p.stops.length)

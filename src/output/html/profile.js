@@ -99,6 +99,7 @@ class Profile {
 		this.names = names;
 		this.meta = json.meta || {};
 		this.isMassif = json.format === "ptmem-report-massif";
+		this.isSampled = !this.isMassif && this.meta.heap_sample > 0;
 		this.count = leaves.node.length;
 		this.setTimes(json.timeline, this.meta.time_unit || "ms");
 		this.setStacks(json, names, match);
@@ -197,7 +198,8 @@ class Profile {
 
 	empty(hasBlocks) {
 		return { bytes: new Float64Array(this.count),
-			blocks: hasBlocks ? new Float64Array(this.count) : null };
+			blocks: hasBlocks ? new Float64Array(this.count) : null,
+			variance: this.isSampled ? new Float64Array(this.count) : null };
 	}
 
 	fromState(state) {
@@ -208,13 +210,15 @@ class Profile {
 				out.bytes[leaf] += state.bytes[k];
 				if (out.blocks)
 					out.blocks[leaf] += state.blocks[k];
+				if (out.variance)
+					out.variance[leaf] += state.variance[k];
 			});
 		return out;
 	}
 
 	/* Cells that were allocated in [@from, @to] and are live at the end of @at. */
 	fromCells(from, to, at) {
-		const { leaf, born, died, blocks, bytes } = this.cells;
+		const { leaf, born, died, blocks, bytes, variance } = this.cells;
 		const out = this.empty(true);
 
 		for (let k = 0; k < leaf.length; k++) {
@@ -222,6 +226,8 @@ class Profile {
 				continue;
 			out.bytes[leaf[k]] += bytes[k];
 			out.blocks[leaf[k]] += blocks[k];
+			if (out.variance)
+				out.variance[leaf[k]] += variance[k];
 		}
 		return out;
 	}
@@ -238,7 +244,7 @@ class Profile {
 		if (!this.peak.leaf)
 			return this.live(this.peakAt);
 		return this.fromState({ leaf: this.peak.leaf, bytes: this.peak.bytes_of,
-			blocks: this.peak.blocks_of });
+			blocks: this.peak.blocks_of, variance: this.peak.variance_of });
 	}
 
 	/* Allocated in the intervals [@a, @b] and live at the end of @b; of states the difference. */
@@ -257,11 +263,17 @@ class Profile {
 
 	allocated() {
 		return { bytes: Float64Array.from(this.leaves.bytes),
-			blocks: Float64Array.from(this.leaves.allocations) };
+			blocks: Float64Array.from(this.leaves.allocations),
+			variance: this.isSampled ? Float64Array.from(this.leaves.variance) : null };
 	}
 
 	temporary() {
 		return { bytes: new Float64Array(this.count), blocks: Float64Array.from(this.leaves.temporary) };
+	}
+
+	/* Not of samples: whether the next allocation was later is known only of them. */
+	get hasTemporary() {
+		return Boolean(this.leaves.temporary);
 	}
 
 	get hasAllocated() {

@@ -23,7 +23,10 @@ class Reports {
 
 		if (p.isMassif)
 			return out;
-		return out.concat([["leaks", "Leaks"], ["temporary", "Temporary"], ["threads", "Threads"], ["sizes", "Sizes"]],
+		out.push(["leaks", "Leaks"]);
+		if (p.hasTemporary)
+			out.push(["temporary", "Temporary"]);
+		return out.concat([["threads", "Threads"], ["sizes", "Sizes"]],
 			p.raw.releases ? [["releases", "Releases"]] : []);
 	}
 
@@ -85,8 +88,8 @@ class Reports {
 		return id === "releases" ? this.releaseRows() : this.sizeRows();
 	}
 
-	spread(bytes, blocks) {
-		return new Selected(this.app.stacks).spread({ bytes, blocks }, 0);
+	spread(bytes, blocks, variance) {
+		return new Selected(this.app.stacks).spread({ bytes, blocks, variance }, 0);
 	}
 
 	/* What a leak check called lost; without one, what was live at the end. */
@@ -99,7 +102,7 @@ class Reports {
 		if (!leaks) {
 			const end = p.intervals ? p.live(p.intervals - 1) : p.empty(true);
 
-			this.leakSums = this.spread(end.bytes, end.blocks);
+			this.leakSums = this.spread(end.bytes, end.blocks, end.variance);
 			return this.leakSums;
 		}
 		const sum = p.empty(true);
@@ -249,7 +252,7 @@ class Reports {
 	}
 
 	bytesColumn(id, title, help, hasShare) {
-		const text = (r) => format.bytes(r[id]);
+		const text = (r) => format.bytes(r[id]) + format.error(r[id], r.variance && r.variance[id]);
 
 		if (!hasShare)
 			return { id, title, help, value: (r) => r[id], text, isDefault: id === "bytes" };

@@ -1,6 +1,6 @@
 /*
- * Values of what is selected, by leaf of all profiles that are shown: {bytes, blocks}, and what they
- * are compared with.
+ * Values of what is selected, by leaf of all profiles that are shown: {bytes, blocks, variance}, and
+ * what they are compared with. variance: of the bytes, null where they are no estimates.
  */
 "use strict";
 
@@ -49,7 +49,8 @@ class Selected {
 			return out;
 		};
 
-		return { bytes: place(values.bytes), blocks: values.blocks && place(values.blocks) };
+		return { bytes: place(values.bytes), blocks: values.blocks && place(values.blocks),
+			variance: values.variance && place(values.variance) };
 	}
 
 	/* {now, before}; before: null unless there is something to compare with. */

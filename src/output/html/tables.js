@@ -21,12 +21,14 @@ const Tables = (function () {
 			return out;
 		};
 		const self = sum(now.bytes, true), inclusive = sum(now.bytes), blocks = sum(now.blocks);
+		const variance = now.variance && { self: sum(now.variance, true), inclusive: sum(now.variance) };
 		const old = sum(before && before.bytes), released = sum(life.count), lived = sum(life.total);
 
 		return names.functions.map((f, fn) => ({
 			key: fn, name: f.name, detail: f.object ? baseName(f.object) : "", self: self[fn],
 			inclusive: inclusive[fn], blocks: blocks[fn], old: old[fn], change: inclusive[fn] - old[fn],
 			lifetime: released[fn] ? lived[fn] / released[fn] : null,
+			variance: variance && { self: variance.self[fn], inclusive: variance.inclusive[fn] },
 		})).filter((row) => row.inclusive || row.blocks || row.old);
 	}
 
@@ -72,12 +74,14 @@ const Tables = (function () {
 
 				row = { key: frame, fn: frames[frame].fn, name: f.name, inclusive: 0, blocks: 0, old: 0, change: 0,
 					detail: baseName(f.object), places: new Set(), isNew: false, stacks: 0, released: 0, lived: 0,
-					lifetime: null };
+					lifetime: null, variance: now.variance && { inclusive: 0 } };
 				rows.set(frame, row);
 			}
 			addPlace(row, stacks, leaf);
 			row.inclusive += b;
 			row.blocks += k;
+			if (now.variance)
+				row.variance.inclusive += now.variance[leaf];
 			row.old += old;
 			row.change += b - old;
 			row.stacks++;
@@ -189,11 +193,14 @@ const Tables = (function () {
 		const sums = new Map();
 
 		for (const leaf of leaves)
-			for (const [thread, blocks, bytes] of leaf < profile.count ? profile.leaves.threads[leaf] : []) {
-				const sum = sums.get(thread) || { key: thread, blocks: 0, bytes: 0 };
+			for (const [thread, blocks, bytes, variance] of leaf < profile.count ? profile.leaves.threads[leaf] : []) {
+				const sum = sums.get(thread) || { key: thread, blocks: 0, bytes: 0,
+					variance: profile.isSampled ? { bytes: 0 } : null };
 
 				sum.blocks += blocks;
 				sum.bytes += bytes;
+				if (sum.variance)
+					sum.variance.bytes += variance;
 				sums.set(thread, sum);
 			}
 		return [...sums.values()].sort((a, b) => b.bytes - a.bytes);

@@ -375,6 +375,7 @@ class Values {
 		this.isCompared = Boolean(before);
 		this.bytes = this.sum(now.bytes);
 		this.blocks = now.blocks && this.sum(now.blocks);
+		this.variance = now.variance && this.sum(now.variance);
 		this.oldBytes = before && this.sum(before.bytes);
 		this.oldBlocks = before && before.blocks && this.sum(before.blocks);
 		this.main = unit === "blocks" ? this.blocks : this.bytes;
@@ -412,6 +413,11 @@ class Values {
 
 	of(prefix, node) {
 		return prefix ? prefix[node.hi] - prefix[node.lo] : null;
+	}
+
+	/* " \u00b1 10 %" behind the bytes of @node. */
+	error(node) {
+		return format.error(this.of(this.bytes, node), this.of(this.variance, node));
 	}
 
 	get total() {

@@ -1,0 +1,42 @@
+/*
+ * Columns of a recording's tables as arrays of JSON: what each kind of value looks like there
+ * (doc/format.md).
+ */
+#ifndef PTMEM_RECORDING_RECORDING_COLUMNS_H
+#define PTMEM_RECORDING_RECORDING_COLUMNS_H
+
+#include <stdio.h>
+
+#include "recording/recording.h"
+
+typedef void put_value(FILE *out, const struct recording *r, uint64_t value);
+
+put_value recording_put_number, recording_put_text, recording_put_address;
+/* A number of blocks or calls; of samples with a fraction, so that sums of many are not biased. */
+put_value recording_put_count;
+put_value recording_put_index;    /* of an index + 1; -1 = none */
+put_value recording_put_died;     /* -1 = never */
+put_value recording_put_sample;   /* of bytes + 1; null = not known */
+put_value recording_put_variance; /* in square bytes */
+
+struct json_column {
+	const char *name;
+	uint8_t column;
+	put_value *put;
+	enum {
+		ALWAYS,
+		OF_SAMPLES,    /* only there if values are estimates */
+		OF_ALL_BLOCKS, /* null then */
+	} when;
+};
+
+/* @text as a JSON string, quotes included: valid UTF-8; NULL is null. */
+void recording_put_string(FILE *out, const char *text);
+
+/* `"name":[...]` for each of @c, the last of which has no name. */
+void recording_put_columns(FILE *out, const struct recording *r, enum recording_table_id id,
+			   const struct json_column *c);
+/* The same of one column of the timeline, behind a comma: of a sum what each interval added. */
+void recording_put_steps(FILE *out, const struct recording *r, const struct json_column *c);
+
+#endif

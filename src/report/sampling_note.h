@@ -1,0 +1,10 @@
+/* What reports say of numbers that are estimates. */
+#ifndef PTMEM_REPORT_SAMPLING_NOTE_H
+#define PTMEM_REPORT_SAMPLING_NOTE_H
+
+#include "base/types.h"
+
+/* " (estimate, sampled every 512.0 KiB)", or "" if @interval is 0. The caller frees it. */
+char *sampling_note(uint64_t interval);
+
+#endif

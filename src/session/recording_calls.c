@@ -1,0 +1,52 @@
+/*
+ * A pad counts every call, sampled or not, so these totals are exact. While the program runs they
+ * are read from the pads, afterwards the session has them.
+ */
+#include "session/recording_calls.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "recording/recording.h"
+#include "session/session.h"
+#include "tracee/pads/pad_sampling.h"
+
+static struct call_totals totals_of(const struct session *s)
+{
+	struct call_totals totals = {0};
+
+	if (!s->space)
+		return s->heap_sample.totals;
+	pads_add_totals(s->space, &totals);
+	return totals;
+}
+
+void recording_calls_fill(const struct session *s, struct recording *out)
+{
+	static const char *const names[HEAP_FUNCTION_COUNT] = {
+		[FUNCTION_MALLOC] = "malloc",
+		[FUNCTION_CALLOC] = "calloc",
+		[FUNCTION_REALLOC] = "realloc",
+		[FUNCTION_MEMALIGN] = "memalign",
+		[FUNCTION_NEW] = "operator new",
+		[FUNCTION_FREE] = "free",
+		[FUNCTION_DELETE] = "operator delete",
+		[FUNCTION_REQUEST] = "client request",
+	};
+	char interval[24];
+
+	if (!s->heap_sample.interval)
+		return;
+	snprintf(interval, sizeof(interval), "%" PRIu64, s->heap_sample.interval);
+	recording_set_meta(out, "heap_sample", interval);
+	const struct call_totals totals = totals_of(s);
+
+	for (unsigned i = 0; i < HEAP_FUNCTION_COUNT; i++) {
+		const struct call_total *total = &totals.function[i];
+		const uint64_t row[CALL_COLUMNS] = {recording_string(out, names[i]), total->calls,
+						    total->bytes};
+
+		if (total->calls && names[i])
+			recording_add(out, RECORDING_CALLS, row);
+	}
+}
