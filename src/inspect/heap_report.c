@@ -129,6 +129,7 @@ static bool add_chunk(void *ctx, const struct glibc_chunk *c)
 void heap_report_init(struct heap_report *r, const struct glibc *g)
 {
 	*r = (struct heap_report){0};
+	heap_map_init(&r->map, g);
 	for (size_t i = 0; i < g->arenas.count; i++) {
 		const struct glibc_arena *a = &g->arenas.data[i];
 		uint64_t found = MIN(a->found_bytes, a->system_bytes);
@@ -143,6 +144,7 @@ void heap_report_init(struct heap_report *r, const struct glibc *g)
 void heap_report_deinit(struct heap_report *r)
 {
 	vec_deinit(&r->arenas);
+	heap_map_deinit(&r->map);
 }
 
 void heap_report_add(struct heap_report *r, const struct heap_input *in, size_t heap,
@@ -155,6 +157,8 @@ void heap_report_add(struct heap_report *r, const struct heap_input *in, size_t 
 	account_init(&a.look, account->pages);
 	a.pinned.out = &a.arena->pages;
 	a.pinned.classes = r->classes;
+	a.pinned.map = &r->map;
+	a.pinned.heap = heap;
 	pinned_init(&a.pinned, account->pages, h->map_start, h->end);
 	a.arena->heaps++;
 	sum(&a.arena->counted, account_count(&a.look, h->map_start, h->end));

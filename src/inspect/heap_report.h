@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "inspect/account.h"
 #include "inspect/glibc_walk.h"
+#include "inspect/heap_map.h"
 #include "inspect/pinned.h"
 
 /* Bytes of chunks, which may be resident or not. */
@@ -33,6 +34,7 @@ struct heap_arena {
 struct heap_report {
 	VEC(struct heap_arena) arenas; /* as in struct glibc */
 	struct pinned_class classes[SIZE_CLASSES];
+	struct heap_map map;
 	uint64_t unlisted;             /* elements of lists that are no chunks */
 	uint32_t broken_heaps;         /* that could not be followed to their ends */
 };

@@ -1,6 +1,8 @@
 /* Page by page. See pinned.h. */
 #include "inspect/pinned.h"
 
+#include "inspect/heap_map.h"
+
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
 
 const uint32_t pinned_step[PINNED_STEPS] = {64, 256, 1024, 2048, 4095, 4096};
@@ -32,6 +34,13 @@ static uint64_t count_pages(struct pinned *p, taddr_t start, taddr_t end)
 	return (b.resident + b.swapped) / PAGE;
 }
 
+/* How many pages of [@start, @end) count; each has @live live bytes. */
+static uint64_t add_range(struct pinned *p, taddr_t start, taddr_t end, uint32_t live)
+{
+	heap_map_add(p->map, p->heap, (struct glibc_range){start, end}, live, &p->account);
+	return count_pages(p, start, end);
+}
+
 /* The page is complete, and has live bytes. */
 static void close_pinned(struct pinned *p)
 {
@@ -42,6 +51,7 @@ static void close_pinned(struct pinned *p)
 	while (p->live > pinned_step[step])
 		step++;
 	p->out->step[step]++;
+	heap_map_add_page(p->map, p->heap, p->page, p->live);
 	p->out->free_bytes += PAGE - p->live;
 	for (uint32_t i = 0; p->live <= PINNED_FEW && i < p->count; i++)
 		p->classes[p->class_of[i]].pages++;
@@ -59,7 +69,7 @@ static void move_to(struct pinned *p, taddr_t addr)
 		p->page += PAGE;
 	}
 	if (page > p->page)
-		p->out->free += count_pages(p, p->page, page);
+		p->out->free += add_range(p, p->page, page, 0);
 	p->page = page;
 	p->live = p->count = 0;
 }
@@ -95,7 +105,7 @@ void pinned_add(struct pinned *p, taddr_t start, taddr_t end, uint64_t size)
 			taddr_t last = ROUND_DOWN(end, PAGE);
 
 			move_to(p, start);
-			p->out->step[PINNED_STEPS - 1] += count_pages(p, start, last);
+			p->out->step[PINNED_STEPS - 1] += add_range(p, start, last, PAGE);
 			p->page = start = last;
 		} else if (start < end) {
 			move_to(p, start);

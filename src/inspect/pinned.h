@@ -8,6 +8,8 @@
 #include "base/types.h"
 #include "inspect/account.h"
 
+struct heap_map;
+
 /* Upper bounds of live bytes per page. */
 #define PINNED_STEPS 6u
 extern const uint32_t pinned_step[PINNED_STEPS];
@@ -33,6 +35,8 @@ struct pinned {
 	struct account account;        /* for look-ups alone */
 	struct pinned_pages *out;
 	struct pinned_class *classes;  /* SIZE_CLASSES */
+	struct heap_map *map;
+	size_t heap;                   /* its number there */
 	taddr_t page;                  /* that is being filled */
 	taddr_t end;                   /* of the heap */
 	uint32_t live, count;
@@ -42,7 +46,7 @@ struct pinned {
 /* The largest size of chunks in class @i. */
 uint64_t pinned_class_size(uint32_t i);
 
-/* A heap in [@start, @end). @out and @classes grow. */
+/* A heap in [@start, @end). @out, @classes and @map grow: set before. */
 void pinned_init(struct pinned *p, const struct resident *pages, taddr_t start, taddr_t end);
 /* [@start, @end) is live, and part of a chunk of @size bytes; or, of @size 0, malloc's own. */
 void pinned_add(struct pinned *p, taddr_t start, taddr_t end, uint64_t size);

@@ -107,6 +107,27 @@ static void put_classes(FILE *f, const struct inspect_report *r)
 	fputs("\n  ],\n", f);
 }
 
+/* Of each cell: pages that count, live bytes on them, nearly empty ones. */
+static void put_map(FILE *f, const struct heap_map *m)
+{
+	fprintf(f, "  \"map\": {\"pages_per_cell\": %u, \"heaps\": [", m->pages_per_cell);
+	for (size_t i = 0; i < m->heaps.count; i++) {
+		const struct heap_map_heap *h = &m->heaps.data[i];
+
+		fprintf(f, "%s\n    {\"arena\": %u, \"start\": \"%#" PRIx64
+			   "\", \"end\": \"%#" PRIx64 "\", \"cells\": [",
+			i ? "," : "", h->arena, h->start, h->end);
+		for (size_t k = 0; k < h->count; k++) {
+			const struct heap_cell *c = &m->cells.data[h->first + k];
+
+			fprintf(f, "%s[%u,%" PRIu64 ",%u]", k ? "," : "", c->pages, c->live,
+				c->nearly_empty);
+		}
+		fputs("]}", f);
+	}
+	fputs("\n  ]},\n", f);
+}
+
 static void put_params(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
 {
 	const struct glibc_params *p = &r->params;
@@ -146,7 +167,7 @@ static void put_advice(FILE *f, const struct inspect_report *r)
 void inspect_report_write_json(FILE *f, const struct inspect_title *t,
 			       const struct inspect_report *r)
 {
-	fprintf(f, "{\n  \"pid\": %u, \"command\": ", t->pid);
+	fprintf(f, "{\n  \"format\": \"ptmem-inspect\", \"pid\": %u, \"command\": ", t->pid);
 	put_string(f, t->command);
 	fputs(",\n", f);
 	put_rows(f, t, r);
@@ -159,6 +180,7 @@ void inspect_report_write_json(FILE *f, const struct inspect_title *t,
 		}
 		fputs("\n  ],\n", f);
 		put_classes(f, r);
+		put_map(f, &r->heaps.map);
 		put_advice(f, r);
 	}
 	fprintf(f, "  \"mmapped_blocks\": %" PRIu64 ", \"mmapped_bytes\": %" PRIu64

@@ -11,6 +11,7 @@
 #include "recording/recording_json.h"
 #include "report/diff_json.h"
 #include "report/diff_pair.h"
+#include "report/inspect_html.h"
 #include "report/massif_json.h"
 #include "report/recording_view_json.h"
 
@@ -46,7 +47,10 @@ static int write_page(const struct report_request *r, const struct input *input,
 	int err = outfile_open(r->html, &out);
 
 	if (!err) {
-		put_page(out.file, input, more, r->is_diff);
+		if (input->kind == INPUT_INSPECT)
+			inspect_html_write(out.file, input->inspect);
+		else
+			put_page(out.file, input, more, r->is_diff);
 		err = outfile_commit(&out);
 	}
 	if (err)

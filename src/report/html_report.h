@@ -8,8 +8,9 @@
 #include "report/show.h"
 
 /*
- * Writes the page of @input, a profile with call trees, or with is_diff of the old and the new one,
- * which are of one kind. 0, or an enum report_exit once the error is logged.
+ * Writes the page of @input, a profile with call trees or what --inspect found, or with is_diff of
+ * the old and the new one, which are of one kind. 0, or an enum report_exit once the error is
+ * logged.
  */
 int html_report_write(const struct report_request *r, const struct input *input);
 

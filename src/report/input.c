@@ -51,6 +51,8 @@ enum input_kind input_kind(const char *data, size_t size)
 
 	if (recording_is(data, size))
 		return INPUT_RECORDING;
+	if (inspect_file_is(data, size))
+		return INPUT_INSPECT;
 	if (size >= 5 && !memcmp(data, "time\t", 5))
 		return INPUT_SAMPLES;
 	if (size >= sizeof(zero) && !memcmp(data, zero, sizeof(zero)))
@@ -97,6 +99,8 @@ int input_open(const char *path, struct input *out, char **why_out)
 		err = memusage_file_parse(data, size, &input.memusage, why_out);
 	else if (input.kind == INPUT_RECORDING)
 		err = open_recording(data, size, &input.recording, why_out);
+	else if (input.kind == INPUT_INSPECT)
+		err = inspect_file_parse(data, size, &input.inspect, why_out);
 	else
 		err = open_massif(data, size, &input.massif, why_out);
 	if (!err)
@@ -110,5 +114,6 @@ void input_deinit(struct input *input)
 	memusage_file_free(input->memusage);
 	samples_file_free(input->samples);
 	recording_free(input->recording);
+	inspect_file_free(input->inspect);
 	*input = (struct input){0};
 }

@@ -4,17 +4,19 @@
  *	begins with "time" TAB     samples of /proc            samples_file.h
  *	begins with 8 zero bytes   memusage's data             memusage_file.h
  *	begins with "ptmem-recording"  a recording           recording_read.h
+ *	begins with "format": "ptmem-inspect"  --inspect's JSON   inspect_file.h
  *	anything else              a massif.out file           massif_file.h (or is refused)
  */
 #ifndef PTMEM_REPORT_INPUT_H
 #define PTMEM_REPORT_INPUT_H
 
 #include "recording/recording.h"
+#include "report/inspect_file.h"
 #include "report/massif_file.h"
 #include "report/memusage_file.h"
 #include "report/samples_file.h"
 
-enum input_kind { INPUT_MASSIF, INPUT_MEMUSAGE, INPUT_SAMPLES, INPUT_RECORDING };
+enum input_kind { INPUT_MASSIF, INPUT_MEMUSAGE, INPUT_SAMPLES, INPUT_RECORDING, INPUT_INSPECT };
 
 struct input {
 	enum input_kind kind;
@@ -22,6 +24,7 @@ struct input {
 	struct memusage_file *memusage;
 	struct samples_file *samples;
 	struct recording *recording;
+	struct inspect_file *inspect;
 };
 
 /* All of @path ("-": standard input) in *@data_out, which the caller frees. 0 or -errno. */

@@ -260,7 +260,8 @@ static void print_help(void)
 	     "       ptmem-report --diff [OPTION]... OLD NEW\n"
 	     "Prints a profile by ptmem or Valgrind's Massif as ms_print does, or draws it; "
 	     "\"-\" is\nstandard input. "
-	     "--png and --svg draw memusage's data files and ptmem's samples as well.\n");
+	     "--png and --svg draw memusage's data files and ptmem's samples as well,\n"
+	     "and the heap from --inspect's JSON.\n");
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		const struct report_option *o = &options[i];
 		_cleanup_free_ char *left =

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "output/outfile.h"
 #include "report/canvas_svg.h"
+#include "report/inspect_picture.h"
 #include "report/massif_chart.h"
 #include "report/memusage_chart.h"
 #include "report/samples_chart.h"
@@ -57,26 +58,35 @@ static int errno_of(cairo_status_t status)
 #define LEAST_WIDTH 100
 #define LEAST_HEIGHT 80
 
+/* What is drawn: one of the two. */
+struct subject {
+	struct chart chart;
+	const struct inspect_file *inspect; /* NULL = the chart */
+};
+
 /* Takes over @canvas. */
-static void draw_chart(const struct chart *chart, struct canvas *canvas,
-		       const struct picture_options *o)
+static void draw_subject(const struct subject *s, struct canvas *canvas,
+			 const struct picture_options *o)
 {
 	double width = o->width, height = o->height;
 	double scale = MAX(1.0, MAX(LEAST_WIDTH / width, LEAST_HEIGHT / height));
 
 	canvas_scale(canvas, 1 / scale);
-	chart_draw(chart, canvas, width * scale, height * scale);
+	if (s->inspect)
+		inspect_picture_draw(s->inspect, o->title, canvas, width * scale, height * scale);
+	else
+		chart_draw(&s->chart, canvas, width * scale, height * scale);
 	canvas_free(canvas);
 }
 
-static cairo_status_t draw_png(FILE *file, const struct chart *chart,
+static cairo_status_t draw_png(FILE *file, const struct subject *s,
 			       const struct picture_options *o)
 {
 	cairo_surface_t *surface =
 		cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)o->width, (int)o->height);
 	cairo_t *cr = cairo_create(surface);
 
-	draw_chart(chart, canvas_new_cairo(cr), o);
+	draw_subject(s, canvas_new_cairo(cr), o);
 	cairo_status_t status = cairo_status(cr);
 
 	cairo_destroy(cr);
@@ -86,15 +96,15 @@ static cairo_status_t draw_png(FILE *file, const struct chart *chart,
 	return status;
 }
 
-static cairo_status_t draw_svg(FILE *file, const struct chart *chart,
+static cairo_status_t draw_svg(FILE *file, const struct subject *s,
 			       const struct picture_options *o)
 {
-	draw_chart(chart, canvas_new_svg(file, o->width, o->height), o);
+	draw_subject(s, canvas_new_svg(file, o->width, o->height), o);
 	return ferror(file) ? CAIRO_STATUS_WRITE_ERROR : CAIRO_STATUS_SUCCESS;
 }
 
-static int write_file(const char *path, const struct chart *chart, const struct picture_options *o,
-		      cairo_status_t (*draw_as)(FILE *, const struct chart *,
+static int write_file(const char *path, const struct subject *s, const struct picture_options *o,
+		      cairo_status_t (*draw_as)(FILE *, const struct subject *,
 						const struct picture_options *))
 {
 	struct outfile out;
@@ -103,16 +113,18 @@ static int write_file(const char *path, const struct chart *chart, const struct 
 	if (err)
 		return err;
 	errno = 0;
-	err = errno_of(draw_as(out.file, chart, o));
+	err = errno_of(draw_as(out.file, s, o));
 	if (!err)
 		return outfile_commit(&out);
 	outfile_abort(&out);
 	return err;
 }
 
-static int make_chart(const struct input *input, const struct picture_options *o, struct chart *c,
-		      char **why_out)
+static int make_subject(const struct input *input, const struct picture_options *o,
+			struct subject *s, char **why_out)
 {
+	struct chart *c = &s->chart;
+
 	if (o->rss && input->kind != INPUT_MASSIF) {
 		*why_out = xstrdup("resident memory can be laid over massif files only");
 		return -EINVAL;
@@ -129,6 +141,9 @@ static int make_chart(const struct input *input, const struct picture_options *o
 		return 0;
 	case INPUT_SAMPLES:
 		return samples_chart(input->samples, o, c, why_out);
+	case INPUT_INSPECT:
+		s->inspect = input->inspect;
+		return 0;
 	case INPUT_RECORDING:
 		*why_out = xstrdup("--png and --svg draw no recordings; --flame does");
 		return -EINVAL;
@@ -140,15 +155,15 @@ int picture_write(const struct input *input, const struct picture_options *o, ch
 {
 	_cleanup_free_ char *title = o->title ? text_clean(o->title, strlen(o->title)) : NULL;
 	struct picture_options clean = *o;
-	struct chart chart = {0};
+	struct subject subject = {0};
 
 	clean.title = title;
-	int err = make_chart(input, &clean, &chart, why_out);
+	int err = make_subject(input, &clean, &subject, why_out);
 
 	if (!err && o->png)
-		err = write_file(o->png, &chart, o, draw_png);
+		err = write_file(o->png, &subject, &clean, draw_png);
 	if (!err && o->svg)
-		err = write_file(o->svg, &chart, o, draw_svg);
-	chart_deinit(&chart);
+		err = write_file(o->svg, &subject, &clean, draw_svg);
+	chart_deinit(&subject.chart);
 	return err;
 }

@@ -235,7 +235,7 @@ static int show_both(const struct report_request *r, const struct input *input)
 
 static int show_html(const struct report_request *r, const struct input *input)
 {
-	int status = check_profile(r->path[0], input);
+	int status = input->kind == INPUT_INSPECT ? 0 : check_profile(r->path[0], input);
 
 	if (!status && input->kind != INPUT_RECORDING)
 		status = refuse_question(r);

@@ -1,0 +1,32 @@
+/*
+ * A JSON document as a tree. Documents may come from anywhere: depth and size are bounded by the
+ * text, which is read once.
+ */
+#ifndef PTMEM_BASE_JSON_READ_H
+#define PTMEM_BASE_JSON_READ_H
+
+#include <stddef.h>
+
+#include "base/types.h"
+
+enum json_kind { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_TEXT, JSON_ARRAY, JSON_OBJECT };
+
+struct json {
+	enum json_kind kind;
+	double number;          /* JSON_BOOL: 0 or 1 */
+	char *text;             /* JSON_TEXT; owned */
+	char *name;             /* of a member of an object; owned */
+	struct json *part;      /* elements or members, in order; owned */
+	size_t count, capacity;
+};
+
+/* Parses @text (@size bytes). NULL: it is no JSON. json_free frees the result. */
+struct json *json_read(const char *text, size_t size);
+void json_free(struct json *j);
+
+/* For anything that is not there: NULL, 0, "". @j may be NULL. */
+const struct json *json_member(const struct json *j, const char *name);
+double json_number(const struct json *j, const char *name);
+const char *json_text(const struct json *j, const char *name);
+
+#endif

@@ -1,0 +1,12 @@
+/* The map of the heap: the arenas one below the other, cells in the order of addresses. */
+#ifndef PTMEM_REPORT_HEAP_PICTURE_H
+#define PTMEM_REPORT_HEAP_PICTURE_H
+
+#include "report/chart_layout.h"
+#include "report/inspect_file.h"
+
+/* Draws it into @box, what does not fit is summed up in a line. */
+void heap_picture_draw(const struct chart_drawing *d, const struct inspect_file *f,
+		       struct chart_box box);
+
+#endif
