@@ -13,6 +13,8 @@
 #include "base/text.h"
 #include "base/vec.h"
 
+#define PROGRAM "[program]" /* matches itself, whatever the file is called */
+
 struct frame_match {
 	struct path_tree *names;
 	VEC(uint32_t) node[2];     /* by side and frame: the node of its place, else its function */
@@ -21,6 +23,8 @@ struct frame_match {
 	VEC(char *) site;          /* by number: its name; owned */
 	VEC(uint32_t) site_of;     /* by node: the number of its site */
 	bool *is_moved;            /* by node, of functions: their lines mean nothing */
+	uint32_t program;          /* the node of frames of the program without a name; 0 = none */
+	char *program_name;        /* "[prog]": what the new profile calls it, if it has some */
 };
 
 struct frame_match *frame_match_new(void)
@@ -45,6 +49,7 @@ void frame_match_free(struct frame_match *m)
 	vec_deinit(&m->site);
 	vec_deinit(&m->site_of);
 	free(m->is_moved);
+	free(m->program_name);
 	free(m);
 }
 
@@ -74,7 +79,7 @@ static char *object_name(const char *object)
 
 	if (so && (!so[3] || so[3] == '.'))
 		return xasprintf("[%.*s]", (int)(so + 3 - base), base);
-	return xstrdup(*base == '[' ? base : "[program]");
+	return xstrdup(*base == '[' ? base : PROGRAM);
 }
 
 static char *function_name(const struct match_frame *f)
@@ -98,11 +103,29 @@ static char *place_name(const struct match_frame *f)
 	return f->object ? xasprintf("in %s", text_base_name(f->object)) : NULL;
 }
 
+static void note_program(struct frame_match *m, enum path_side side, uint32_t node,
+			 const char *object)
+{
+	if (m->program && side == PATH_OLD)
+		return;
+	free(m->program_name);
+	m->program = node;
+	m->program_name = xasprintf("[%s]", text_base_name(object));
+}
+
+/* What the function of @node is called where it is shown. */
+static const char *shown_name(const struct frame_match *m, uint32_t node)
+{
+	return node && node == m->program ? m->program_name : path_tree_node(m->names, node)->name;
+}
+
 void frame_match_add(struct frame_match *m, enum path_side side, const struct match_frame *f)
 {
 	_cleanup_free_ char *function = function_name(f), *place = place_name(f);
 	uint32_t node = path_tree_child(m->names, 0, function, strlen(function));
 
+	if (!f->function && !f->file && f->object && strcmp(function, PROGRAM) == 0)
+		note_program(m, side, node, f->object);
 	if (place)
 		node = path_tree_child(m->names, node, place, strlen(place));
 	path_tree_add(m->names, node, side, 1);
@@ -140,7 +163,7 @@ static bool is_moved(const struct frame_match *m, uint32_t function)
 
 static uint32_t add_site(struct frame_match *m, uint32_t function, uint32_t place)
 {
-	const char *name = path_tree_node(m->names, function)->name;
+	const char *name = shown_name(m, function);
 
 	*vec_add(&m->site) = place ? xasprintf("%s (%s)", name,
 					       path_tree_node(m->names, place)->name) :
@@ -196,7 +219,7 @@ uint32_t frame_match_function_count(const struct frame_match *m)
 
 const char *frame_match_name(const struct frame_match *m, uint32_t function)
 {
-	return path_tree_node(m->names, m->function.data[function])->name;
+	return shown_name(m, m->function.data[function]);
 }
 
 const char *frame_match_site_name(const struct frame_match *m, uint32_t site)

@@ -3,8 +3,8 @@
  *
  * Functions are the same if their names are. Addresses, directories and line numbers do not count,
  * nor do the suffixes of clones (".part.0", " [clone .cold]"). A frame without a name is the same
- * as others of the same source file, else of the same object: "[libz.so]" whatever its version,
- * "[program]" whatever its file is called. Offsets say nothing of another build.
+ * as others of the same source file, else of the same object: "[libz.so]" whatever its version, the
+ * program whatever its file is called. Offsets say nothing of another build.
  *
  * Call sites in one function are told apart by line where lines mean the same in both profiles: in
  * objects with one build-id, and in functions of which both profiles have the same lines. Elsewhere

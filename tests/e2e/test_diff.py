@@ -279,7 +279,7 @@ def _(t):
         text = report(t, "--diff", "--format=folded", getattr(old, kind), getattr(new, kind))
         rows = [line.rsplit(" ", 2) for line in text.splitlines()]
         changed = [(path.split(";")[-3:], int(b) - int(a)) for path, a, b in rows if a != b]
-        t.equal(kind + ": what changed", changed, [(["[program]"] * 3, 3332)])
+        t.equal(kind + ": what changed", changed, [(["[store-new]"] * 3, 3332)])
         t.equal(kind + ": sums", [sum(int(row[i]) for row in rows) for i in (1, 2)], [old.sum(0), new.sum(0)])
 
 
