@@ -45,9 +45,10 @@ const char *amount_error(double bytes, double error, char out[static AMOUNT_SIZE
 {
 	double percent = bytes > 0 ? 100 * error / bytes : 0;
 
-	if (bytes > 0)
+	out[0] = '\0';
+	if (percent > 0 && percent < 0.05)
+		snprintf(out, AMOUNT_SIZE, " +- <0.1 %%");
+	else if (percent > 0)
 		snprintf(out, AMOUNT_SIZE, percent < 9.95 ? " +- %.1f %%" : " +- %.0f %%", percent);
-	else
-		out[0] = '\0';
 	return out;
 }

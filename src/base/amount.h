@@ -20,7 +20,7 @@ const char *amount_change(double bytes, char out[static AMOUNT_SIZE]);
 
 /*
  * The standard error @error of the estimate @bytes, to be put after it: " +- 10 %"; "" if there is
- * nothing.
+ * nothing, or no error: it is 0 where @bytes are not estimated at all.
  */
 const char *amount_error(double bytes, double error, char out[static AMOUNT_SIZE]);
 

@@ -249,8 +249,6 @@ static const struct {
 		       "--heap-sample knows only some; --leaks estimates what is live"},
 	{"pages-as-heap", "--pages-as-heap=yes counts mappings, which are always exact: "
 			  "--heap-sample has no effect on them"},
-	{"free-stacks", "--free-stacks needs the stack of every release: --heap-sample cannot be "
-			"used with it"},
 	{"data", "--data records every call: --heap-sample cannot be used with it"},
 	{"trace-malloc", "--trace-malloc prints every call: --heap-sample cannot be used with it"},
 };
@@ -390,6 +388,9 @@ static const char *find_contradiction(const struct options *o)
 		return "--free-stacks goes with --record or --html";
 	if (o->free_stacks && options_sample_interval(o))
 		return "--free-stacks needs all events: --heap-sample cannot be used with it";
+	if (o->inspect && is_given(o, "heap-sample"))
+		return "--inspect looks at the whole heap once: there is nothing for --heap-sample "
+		       "to choose";
 	if (o->pid_count && o->command)
 		return "--pid and a program cannot be combined";
 	if (o->replay_file && (o->pid_count || o->command))

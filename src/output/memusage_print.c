@@ -71,6 +71,10 @@ static void print_heap_rows(FILE *f, const struct paint *p, const struct memusag
 	print_label(f, p, "memalign");
 	print_sums(f, n, MEMUSAGE_MEMALIGN, 1);
 	print_failed(f, p, n->row[MEMUSAGE_MEMALIGN].failed);
+	if (n->is_estimate) { /* the row of free has all frees, exactly */
+		fputc('\n', f);
+		return;
+	}
 	fprintf(f, "  (realloc:%" PRIu64 ", free:%" PRIu64 ")\n", n->aligned_reallocs,
 		n->aligned_frees);
 }

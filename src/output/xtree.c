@@ -237,7 +237,8 @@ static void write_massif(struct xtree_writer *w, uint64_t time_ms)
 	struct report_tree *tree = report_tree_new_of(w->report, nodes, count);
 	fputs("desc: xtree.produce_report", w->file);
 	if (interval)
-		fprintf(w->file, " --heap-sample=%" PRIu64, interval);
+		fprintf(w->file, " --heap-sample=%" PRIu64 " # the numbers are estimates",
+			interval);
 	fprintf(w->file, "\ncmd: %s\ntime_unit: ms\n", w->report->command);
 	for (unsigned e = 0; e < w->event_count; e++)
 		write_snapshot(w, e, tree, time_ms);

@@ -83,7 +83,6 @@ void memusage_estimate(const struct memusage *m, const struct call_totals *total
 		out->histogram[i] = estimate_count(out->histogram[i]);
 	out->large = estimate_count(out->large);
 	out->histogram_calls = estimate_count(out->histogram_calls);
-	out->aligned_frees = estimate_count(out->aligned_frees);
 	set_exact(out, MEMUSAGE_MALLOC,
 		  (struct call_total){f[FUNCTION_MALLOC].calls + f[FUNCTION_NEW].calls,
 				      f[FUNCTION_MALLOC].bytes + f[FUNCTION_NEW].bytes});

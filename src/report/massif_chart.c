@@ -14,10 +14,13 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/text.h"
 #include "report/massif_interpolate.h"
+#include "report/massif_sampling.h"
 #include "report/massif_sites.h"
 #include "report/samples_chart.h"
+#include "report/sampling_note.h"
 
 static const struct canvas_color other_color = {0.72, 0.72, 0.72}, extra_color = {0.85, 0.85, 0.85},
 				 stacks_color = {0.50, 0.50, 0.50}, heap_color = {0.34, 0.71, 0.91},
@@ -309,11 +312,12 @@ static void add_rss(const struct samples_file *rss, uint32_t pid, struct chart *
 static char *make_note(const struct builder *b)
 {
 	const char *when = only_grows(b->file) ? "end" : "peak";
+	_cleanup_free_ char *note = sampling_note(massif_sampling_interval(b->file));
 
 	if (!has_trees(b))
-		return xasprintf("Values are those at the %s.", when);
-	return xasprintf("Values are those at the %s. Ticks at the foot: snapshots that know call "
-			 "sites; between them, interpolated.", when);
+		return xasprintf("Values are those at the %s%s.", when, note);
+	return xasprintf("Values are those at the %s%s. Ticks at the foot: snapshots that know "
+			 "call sites; between them, interpolated.", when, note);
 }
 
 static char *make_title(const struct massif_file *f, const struct picture_options *o)

@@ -18,6 +18,7 @@
 #include "report/path_files.h"
 #include "report/recording_show.h"
 #include "report/rss.h"
+#include "report/sampling_note.h"
 
 /* A massif file and the snapshot whose paths are wanted. */
 struct source {
@@ -173,9 +174,10 @@ static int show_paths(const struct report_request *r, const struct input *input)
 		return status;
 	struct path_tree *t = path_tree_new();
 	_cleanup_free_ char *snapshot = describe_snapshot(&s), *title = command_of(&s);
+	_cleanup_free_ char *note = sampling_note(massif_sampling_interval(s.input.massif));
 	_cleanup_free_ char *subtitle =
-		xasprintf("%s at %s: bytes by call path",
-			  values_shown[s.input.massif->memory], snapshot);
+		xasprintf("%s at %s%s: bytes by call path",
+			  values_shown[s.input.massif->memory], snapshot, note);
 
 	massif_paths_add(s.input.massif, s.snapshot, t);
 	path_tree_sum(t);

@@ -193,9 +193,11 @@ static int print_estimates(const struct session *s, FILE *file, int fd)
 	amount_error((double)n->peak, estimate_error_bound(s->heap_sample.interval, n->peak),
 		     error);
 	fprintf(file,
-		"Estimates from samples, one every %s: the heap peak (%s), the memory of free, "
-		"and the histogram.\n",
-		amount_bytes((double)s->heap_sample.interval, distance), *error ? error + 1 : "0");
+		"Estimates from samples, one every %s: the heap peak%s%s%s, the memory of free, "
+		"and the histogram.\nThe calls of free are exact; those for blocks of memalign are "
+		"among them.\n",
+		amount_bytes((double)s->heap_sample.interval, distance), *error ? " (" : "",
+		*error ? error + 1 : "", *error ? ")" : "");
 	free(n);
 	return rc == 0 && fflush(file) != 0 ? -errno : rc;
 }

@@ -93,6 +93,10 @@ def refused(t):
         run = t.run([t.ptmem(), "--heap-sample=64K", option, "--", "true"])
         if run.status == 0 or why not in run.err.decode():
             raise Fail("%s: status %d, %s" % (option, run.status, run.err))
+    run = t.run([t.ptmem(), "--heap-sample=64K", "--record=r", "--free-stacks", "--", "true"])
+    t.check(run.status != 0 and b"needs all events" in run.err, "--free-stacks: %r" % run.err)
+    run = t.run([t.ptmem(), "--heap-sample=64K", "--inspect", "--pid=%d" % os.getpid()])
+    t.check(run.status != 0 and b"nothing for --heap-sample" in run.err, "--inspect: %r" % run.err)
     run = t.run([t.ptmem(), "--seed=1", "--", "true"])
     t.check(b"--seed needs --heap-sample" in run.err, "a seed alone: %r" % run.err)
     t.equal("one without samples", t.run([t.ptmem(), "-q", "--heap-sample=1", "--leak-check", "--", "true"]).status, 0)
@@ -492,8 +496,14 @@ def views(t):
         titles = re.findall("<title>([^<]*)", read(drawn))
         wrong = [x for x in titles if not re.search(" bytes \\+- [0-9.]+ %, ", x)]
         t.check(titles and not wrong, "frames without an error: %s" % wrong)
-    difference = report(t, "--diff", path, path)
+    difference, chart = report(t, "--diff", path, path), os.path.join(t.subdirectory(), "c.svg")
     t.check("+- at most" in difference, "no error of differences:\n" + difference)
+    t.equal("both sides are estimates", difference.count("(estimate, sampled every 16.0 KiB)"), 2)
+    report(t, "--svg=" + chart, path)
+    for drawn in (picture, chart):
+        t.check("(estimate, sampled every 16.0 KiB)" in read(drawn), "%s does not say that it is an estimate" % drawn)
+    run, _ = made(t, "--xtree-memory=allocs", "--xtree-memory-file=x.ms")
+    t.check(" # the numbers are estimates" in read(os.path.join(run.cwd, "x.ms")).split("\n")[0], "the xtree's desc")
 
 
 @test("estimates/resolution")

@@ -32,6 +32,11 @@ static void test_bytes(void **state)
 		assert_string_equal(amount_bytes(rows[i].bytes, out), rows[i].text);
 		assert_string_equal(amount_change(rows[i].bytes, out), rows[i].change);
 	}
+	assert_string_equal(amount_error(1000, 100, out), " +- 10 %");
+	assert_string_equal(amount_error(1000, 99, out), " +- 9.9 %");
+	assert_string_equal(amount_error(1000, 0.4, out), " +- <0.1 %");
+	assert_string_equal(amount_error(1000, 0, out), ""); /* nothing is known of it */
+	assert_string_equal(amount_error(0, 10, out), "");
 	assert_string_equal(plural(1), "");
 	assert_string_equal(plural(0), "s");
 }
