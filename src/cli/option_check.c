@@ -127,6 +127,7 @@ static const struct need {
 	bool is_valgrinds;        /* its users give it to any tool, and are only warned */
 } needs[] = {
 	{"duration", "pid", false},
+	{"earlier-blocks", "pid", false},
 	{"inspect-out", "inspect", false},
 	{"trace-children-skip", "trace-children", true},
 	{"trace-children-skip-by-arg", "trace-children", true},

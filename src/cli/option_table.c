@@ -30,6 +30,10 @@ const struct option_row option_rows[] = {
 	 .value = "PID", .text = "attach to the running process PID; Ctrl-C detaches"},
 	{.name = "duration", .type = DECIMAL, AT(duration), RANGE(0.001, 1e9),
 	 .value = "SECONDS", .text = "with -p: detach after this time"},
+	{.name = "earlier-blocks", .type = YES_NO, AT(earlier_blocks), .initial = "yes",
+	 .value = "yes|no",
+	 .text = "with -p: the blocks that were allocated before are\nin the profile, read from "
+		 "glibc's heaps"},
 	{.name = "inspect", .type = MAY_TEXT, .flags = EVERYDAY | NOT_EMPTY, AT(inspect),
 	 .value = "[=CORE]",
 	 .text = "with -p, or of the core file CORE: print what memory\n"

@@ -35,6 +35,8 @@ enum event_kind {
 	EVENT_STACK_RANGE,
 	/* size: resident memory of the process, align: its address space, both in bytes */
 	EVENT_RESIDENT,
+	/* addr, size, node: a block from before the profile; before all events but MAP */
+	EVENT_EARLIER,
 };
 
 struct event {

@@ -38,6 +38,7 @@
  *	d ...                                 the program's own destructors are over
  *	o ... ADDR(X) SIZE(D)                 where the thread's own stack may reach
  *	q ... SIZE(D) SPACE(D)                resident memory and address space
+ *	z ... ADDR(X) SIZE(D)                 block from before the profile
  *	                                      each may end with SP(X), the stack pointer, if known
  *	x THREAD(D)                           thread gone
  *	e TIME(D ns)                          the end, the last line
@@ -189,7 +190,7 @@ static uint32_t file_id_of(struct events_writer *w, const struct calltree *t, ui
 
 void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev)
 {
-	static const char letters[] = "?afbrmusctpkdoq";
+	static const char letters[] = "?afbrmusctpkdoqz";
 	CHECK(ev->kind > 0 && ev->kind < sizeof(letters) - 1);
 	uint32_t node = file_id_of(w, t, ev->node);
 	char letter = ev->kind == EVENT_FREE && ev->is_inner ? 'j' : letters[ev->kind];
@@ -211,6 +212,7 @@ void events_writer_event(struct events_writer *w, const struct calltree *t, cons
 	case EVENT_MAP:
 	case EVENT_UNMAP:
 	case EVENT_STACK_RANGE:
+	case EVENT_EARLIER:
 		put(w, " %" PRIx64 " %" PRIu64, ev->addr, ev->size);
 		break;
 	case EVENT_RESIDENT:

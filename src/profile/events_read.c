@@ -338,7 +338,7 @@ static void read_end(struct reader *r)
 
 static void read_record(struct reader *r, char letter)
 {
-	static const char events[] = "afbrmusctpkdoq";
+	static const char events[] = "afbrmusctpkdoqz";
 	const char *event = strchr(events, letter);
 	if (event)
 		read_event(r, (enum event_kind)(event - events + 1), false);

@@ -121,6 +121,7 @@ static void end_block(struct flows *f, const struct block *block, uint32_t node)
 	freer->value[FLOW_FREED_BLOCKS] += w.blocks;
 }
 
+/* EVENT_EARLIER is not among what was ever allocated. */
 static void begin_block(struct flows *f, const struct event *ev)
 {
 	struct block old, block = {.addr = ev->addr, .size = ev->size, .capacity = ev->size};
@@ -134,6 +135,8 @@ static void begin_block(struct flows *f, const struct event *ev)
 	struct flow *flow = &f->list.data[block.leaf];
 	flow->value[FLOW_LIVE_BYTES] += w.bytes;
 	flow->value[FLOW_LIVE_BLOCKS] += w.blocks;
+	if (ev->kind == EVENT_EARLIER)
+		return;
 	flow->value[FLOW_TOTAL_BYTES] += w.bytes;
 	flow->value[FLOW_TOTAL_BLOCKS] += w.blocks;
 }
@@ -228,6 +231,7 @@ void flows_event(struct flows *f, const struct event *ev)
 	struct block block;
 	switch (ev->kind) {
 	case EVENT_ALLOC:
+	case EVENT_EARLIER:
 		if (ev->addr)
 			begin_block(f, ev);
 		break;

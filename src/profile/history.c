@@ -98,6 +98,17 @@ void history_add_leaf(struct history *h, uint32_t index)
 	};
 }
 
+void history_earlier(struct history *h, const struct block *block, const struct leaf *leaf,
+		     uint64_t live_bytes)
+{
+	struct history_leaf *l = &h->leaf.data[block->leaf];
+
+	note_touched(h, l);
+	l->born_bytes += block->size;
+	l->born_blocks++;
+	note_most(h, l, leaf->live_bytes, live_bytes, 0);
+}
+
 void history_touch(struct history *h, struct history_leaf *leaf)
 {
 	leaf->touched = h->mark;

@@ -17,6 +17,9 @@ void history_free(struct history *h);                   /* NULL is nothing */
 
 /* Leaf @index was made; it has nothing. */
 void history_add_leaf(struct history *h, uint32_t index);
+/* @block is from before; @leaf and @live_bytes are as they are with it. */
+void history_earlier(struct history *h, const struct block *block, const struct leaf *leaf,
+		     uint64_t live_bytes);
 /* Time is @now_ms, beyond the current interval; @totals are those at its end. */
 void history_advance(struct history *h, uint64_t now_ms, const struct profile_totals *totals);
 /* Closes the current interval's cells and fills its totals, and continues with it. */

@@ -387,6 +387,7 @@ void memusage_event(struct memusage *m, const struct event *ev)
 	case EVENT_STACK:
 	case EVENT_COUNT:
 	case EVENT_RESIDENT:
+	case EVENT_EARLIER:
 		break;
 	}
 }

@@ -179,6 +179,36 @@ static void on_stack(struct profile *p, const struct event *ev)
 	try_normal(p, ev->size > old ? "stk-new" : "stk-die");
 }
 
+/* It is live, and nothing else: no call of the profile made it. Time does not advance. */
+static void on_earlier(struct profile *p, const struct event *ev)
+{
+	const struct block block = {
+		.addr = ev->addr, .size = ev->size,
+		.capacity = capacity_of(ev->size, p->options.alignment),
+		.leaf = get_leaf(p, ev->node),
+	};
+
+	if (!ev->addr)
+		return;
+	if (block.leaf == LEAF_IGNORED) {
+		profile_add_ignored(p, ev->addr, ev->size);
+		return;
+	}
+	profile_add_block(p, &block);
+	struct leaf *l = change_leaf(p, block.leaf);
+
+	l->live_bytes += block.size;
+	l->live_blocks++;
+	p->totals.live_bytes += block.size;
+	p->totals.live_blocks++;
+	p->totals.extra += profile_block_extra(p, &block);
+	p->totals.earlier_bytes += block.size;
+	p->totals.earlier_blocks++;
+	if (p->history)
+		history_earlier(p->history, &block, l, p->totals.live_bytes);
+	note_peak(p);
+}
+
 static void on_count(struct profile *p, const struct event *ev)
 {
 	uint32_t leaf = get_leaf(p, ev->node);
@@ -250,6 +280,9 @@ void profile_event(struct profile *p, const struct event *ev)
 		break;
 	case EVENT_COUNT:
 		on_count(p, ev);
+		break;
+	case EVENT_EARLIER:
+		on_earlier(p, ev);
 		break;
 	}
 }

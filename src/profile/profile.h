@@ -95,6 +95,7 @@ struct profile_totals {
 	uint64_t replaced;        /* allocations at an address that was live: should be 0 */
 	uint64_t replaced_blocks; /* what they released, in the unit of frees */
 	uint64_t live_bytes, live_blocks;
+	uint64_t earlier_bytes, earlier_blocks; /* live at the beginning (EVENT_EARLIER) */
 	uint64_t extra;
 	uint64_t peak_bytes;      /* exact maximum of live_bytes */
 	uint64_t peak_blocks;     /* live blocks at that moment */

@@ -57,7 +57,7 @@ static void check_leaves(const struct profile *p, const struct sum *s)
 		CHECK(leaf->node < calltree_node_count(p->calltree));
 		CHECK(leaf->live_bytes >= s->by_leaf[i]);
 		total += leaf->total_bytes;
-		CHECK(leaf->total_blocks >= leaf->live_blocks);
+		CHECK(leaf->total_blocks + p->totals.earlier_blocks >= leaf->live_blocks);
 		lost += leaf->live_bytes - s->by_leaf[i];
 		bytes += leaf->live_bytes;
 		blocks += leaf->live_blocks;

@@ -106,8 +106,8 @@ void hints_at_end(const struct session *s, const struct call_site_sum *site, siz
 		log_info("hint: no allocation was sampled: take a smaller --heap-sample, or a "
 			 "longer time");
 	else if (session_was_attached(s) && is_empty)
-		log_info("hint: nothing was allocated while ptmem was attached; blocks from before "
-			 "are unknown: attach for longer, or while the program works");
+		log_info("hint: nothing was allocated while ptmem was attached: attach for "
+			 "longer, or while the program works");
 	else
 		hint_at_pymalloc(s);
 	hint_at_symbols(site, count);

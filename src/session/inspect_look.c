@@ -210,11 +210,16 @@ int inspect_look(struct target *t, struct address_space *s, heap_block_fn *block
 	return rc;
 }
 
+void inspect_look_version(struct inspect_look *l)
+{
+	if (l->malloc.module)
+		malloc_module_version(l->malloc.module, &l->glibc_major, &l->glibc_minor);
+}
+
 void inspect_look_judge(struct inspect_look *l)
 {
 	l->other = malloc_module_other(&l->modules);
-	if (l->malloc.module)
-		malloc_module_version(l->malloc.module, &l->glibc_major, &l->glibc_minor);
+	inspect_look_version(l);
 }
 
 void inspect_look_deinit(struct inspect_look *l)

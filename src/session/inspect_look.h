@@ -31,7 +31,9 @@ struct inspect_look {
  */
 int inspect_look(struct target *t, struct address_space *s, heap_block_fn *block, void *ctx,
 		 struct inspect_look *out);
-/* Finds out which malloc it is. */
+/* Finds out which version of glibc's malloc it is, if it is glibc's. */
+void inspect_look_version(struct inspect_look *l);
+/* The same, and which malloc it is. */
 void inspect_look_judge(struct inspect_look *l);
 void inspect_look_deinit(struct inspect_look *l);
 

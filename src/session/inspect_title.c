@@ -20,6 +20,11 @@ void inspect_title_init(struct inspect_title *out, uint32_t pid, const char *com
 		.has_malloc = look->has_arena, .inside = look->inside, .moments = look->moments};
 }
 
+bool inspect_title_knows(unsigned major, unsigned minor)
+{
+	return !major || (major == 2 && minor >= MINOR_MIN && minor <= MINOR_MAX);
+}
+
 char *inspect_title_refusal(uint32_t pid, const struct inspect_look *look)
 {
 	unsigned major = look->glibc_major, minor = look->glibc_minor;
@@ -27,7 +32,7 @@ char *inspect_title_refusal(uint32_t pid, const struct inspect_look *look)
 	if (look->other)
 		return xasprintf("process %u: its malloc is %s's, which --inspect does not know",
 				 pid, look->other);
-	if (major && (major != 2 || minor < MINOR_MIN || minor > MINOR_MAX))
+	if (!inspect_title_knows(major, minor))
 		return xasprintf("process %u: its malloc is glibc %u.%u's; --inspect knows 2.%u to "
 				 "2.%u", pid, major, minor, MINOR_MIN, MINOR_MAX);
 	return NULL;

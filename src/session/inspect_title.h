@@ -11,6 +11,9 @@ struct inspect_look;
 void inspect_title_init(struct inspect_title *out, uint32_t pid, const char *command,
 			const struct inspect_look *look);
 
+/* Whether the structures of this version of glibc are known, or may be: 0 = it is unknown. */
+bool inspect_title_knows(unsigned major, unsigned minor);
+
 /*
  * Why the malloc of process @pid cannot be read, by inspect_look_judge; NULL if it can. The caller
  * frees it.

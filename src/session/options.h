@@ -43,6 +43,7 @@ struct options {
 	const char *inspect;
 	const char *inspect_out;  /* NULL = standard output */
 	double duration;          /* seconds until detach; 0 = no limit */
+	bool earlier_blocks;      /* of pid: blocks from before the attach are in the profile */
 	bool trace_children;      /* profile executed programs, too */
 	/* patterns, commas between */
 	const char *trace_children_skip, *trace_children_skip_by_arg; /* NULL = none */

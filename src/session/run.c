@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "session/earlier_blocks.h"
 #include "session/file_name.h"
 #include "output/pattern.h"
 #include "tracee/state/module.h"
@@ -74,6 +75,7 @@ void run_deinit(struct run *run)
 	vec_deinit(&run->sessions);
 	vec_deinit(&run->processes);
 	vec_deinit(&run->observers);
+	earlier_blocks_free(run->earlier);
 	free(run->pcs);
 	free(run->directory);
 	free(run->command);

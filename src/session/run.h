@@ -16,6 +16,7 @@
 #include "symbols/filter.h"
 #include "symbols/symbols.h"
 
+struct earlier_blocks;
 struct memusage_run;
 struct module;
 struct observer;
@@ -59,6 +60,7 @@ struct run {
 	uint64_t sample_seed;      /* of --heap-sample: --seed, or a random number */
 	unsigned files_failed;     /* outputs that could not be written */
 	unsigned files_written;
+	struct earlier_blocks *earlier; /* of the process that is being attached to; NULL = none */
 	uint64_t definite_bytes;   /* lost at the ends of all processes (--leak-check) */
 };
 

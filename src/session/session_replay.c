@@ -27,11 +27,18 @@ struct replay {
 	bool has_samples; /* the file's events are samples */
 };
 
-/* Pages mapped from the start are events before snapshot 0, at the same time (sources_start). */
+/* Whether @ev tells of what there was at the beginning: it comes before snapshot 0. */
+static bool is_initial(const struct replay *r, const struct event *ev)
+{
+	bool is_page = r->run->options->pages_as_heap && ev->kind == EVENT_MAP;
+
+	return ev->kind == EVENT_EARLIER || (is_page && ev->time_ns == r->session->start_ns);
+}
+
 static void replay_start(struct replay *r, const struct event *ev)
 {
 	struct session *s = r->session;
-	if (r->is_started || (ev && ev->kind == EVENT_MAP && ev->time_ns == s->start_ns))
+	if (r->is_started || (ev && is_initial(r, ev)))
 		return;
 	r->is_started = true;
 	profile_start(s->profile, s->start_ns);
@@ -46,8 +53,6 @@ static void replay_header(void *ctx, const char *command, uint32_t pid, uint64_t
 	s->pid = pid;
 	s->start_ns = start_ns;
 	profile_set_start(s->profile, start_ns);
-	if (!r->run->options->pages_as_heap)
-		replay_start(r, NULL);
 	memusage_run_start(s);
 }
 
@@ -113,6 +118,8 @@ static void replay_event(void *ctx, const struct event *recorded)
 	struct event copy = *recorded, *ev = &copy;
 	replay_start(r, ev);
 	r->end_ns = ev->time_ns;
+	if (ev->kind == EVENT_EARLIER && r->session->heap_sample.interval)
+		return; /* not of the samples */
 	if (ev->kind == EVENT_RESIDENT) {
 		profile_event(r->session->profile, ev);
 		return;

@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "session/counted_event.h"
+#include "session/earlier_blocks.h"
 #include "session/exec_info.h"
 #include "session/hints.h"
 #include "session/memusage_run.h"
@@ -53,6 +54,11 @@ static void note_module(struct session *s, struct module *m)
 									m->bias, m->path});
 }
 
+static void sink_before_install(void *ctx, struct address_space *space)
+{
+	earlier_blocks_look(ctx, space);
+}
+
 static void sink_space_new(void *ctx, struct address_space *space)
 {
 	struct run *run = ctx;
@@ -66,6 +72,7 @@ static void sink_space_new(void *ctx, struct address_space *space)
 	session_files_open_events(s, is_first);
 	for (size_t i = 0; i < space->modules.count; i++)
 		note_module(s, space->modules.data[i]);
+	earlier_blocks_add(s);
 	sources_start(s);
 	memusage_run_start(s);
 	recording_run_start(s);
@@ -404,6 +411,8 @@ void session_sink_init(struct event_sink *out, struct run *run, bool (*poll)(voi
 		.tick = sink_tick,
 		.poll = poll,
 	};
+	if (earlier_blocks_are_wanted(o))
+		out->before_install = sink_before_install;
 	if (options_profile_stacks(o) || options_count_calls(o)) {
 		out->stack_new = sink_stack_new;
 		out->stack_gone = sink_stack_gone;

@@ -161,6 +161,8 @@ static void print_stats(const struct session *s)
 		{"peak stack bytes", p->peak_stacks},
 		{"live bytes", p->live_bytes},
 		{"live blocks", profile_count(s->profile, p->live_blocks)},
+		{"earlier bytes", p->earlier_bytes},
+		{"earlier blocks", p->earlier_blocks},
 		{"unknown frees", p->unknown_frees},
 		{"replaced blocks", p->replaced},
 		{"stacks", s->stacks},
@@ -218,6 +220,10 @@ static void print_calls(const struct profile_totals *p)
 		 plural(p->allocated_bytes), amount_commas(p->reallocations, reallocs),
 		 plural(p->reallocations), amount_commas(p->frees, frees), plural(p->frees),
 		 amount_commas(p->failed, failed));
+	if (p->earlier_blocks)
+		log_info("  before       %s byte%s in %s block%s were in use at the attach",
+			 amount_commas(p->earlier_bytes, bytes), plural(p->earlier_bytes),
+			 amount_commas(p->earlier_blocks, n), plural(p->earlier_blocks));
 	log_info("  at the end   %s byte%s in %s block%s in use",
 		 amount_commas(p->live_bytes, bytes), plural(p->live_bytes),
 		 amount_commas(p->live_blocks, n), plural(p->live_blocks));

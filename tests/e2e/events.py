@@ -55,7 +55,7 @@ class Events:
             self.is_complete = True
         elif letter == "x" and word[1] in self.held:
             self.put_back(self.held.pop(word[1]))
-        elif letter in "afbrj":
+        elif letter in "afbrjz":
             thread, node, rest = word[2], int(word[4]), word[5:]
             is_own = own is not None and self.modules[self.nodes[node][2]][0].endswith(own)
             self.is_announced = int(word[3]) == REQUEST
@@ -81,6 +81,16 @@ class Events:
             if self.is_announced:
                 self.announced.add(addr)
             self.blocks[addr] = (size, node, is_own)
+
+    def on_z(self, _thread, node, is_own, rest):
+        """A block from before the profile: no call made it."""
+        addr, size = int(rest[0], 16), int(rest[1])
+        for counts in self.counts(is_own):
+            counts.change(size, 1)
+            counts["bytes"] -= size
+        if addr in self.blocks:
+            raise ValueError("block %x is there twice" % addr)
+        self.blocks[addr] = (size, node, is_own)
 
     def on_f(self, _thread, _node, is_own, rest):
         addr = int(rest[0], 16)

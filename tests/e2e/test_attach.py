@@ -309,6 +309,11 @@ def rounds(t, server, count, hold):
         profile = attached.detach(chance.choice((signal.SIGINT, signal.SIGTERM)))
         t.equal("profiles", sorted(profile.files), [server.pid])
         profile.only_massif()
+        stats = profile.only_stats()
+        t.check(stats["earlier blocks"] > 0, "no blocks from before: %s" % profile.messages)
+        t.equal("replaced blocks", stats["replaced"], 0)
+        if i % 3:  # a thread that ends frees what it cached once more
+            t.equal("unknown frees", stats["unknown"], 0)
         check_left_alone(t, server, maps)
         wait_for_masks(server, masks)
         t.equal("signal handlers", server.status("SigCgt"), actions)

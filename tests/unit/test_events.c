@@ -163,7 +163,7 @@ static void what_is_wrong_is_refused(void **state)
 	refused(HEAD "e 1\ne 1\n", 4, "after the end");
 	refused(HEAD "e 1", 3, "cut");
 	refused(HEAD "f 1 1 1 0 5000\n", 4, "no end line");
-	refused(HEAD "z 1\n", 3, "no such kind");
+	refused(HEAD "@ 1\n", 3, "no such kind");
 	refused(HEAD "e\n", 3, "missing");
 	refused(HEAD "e  1\n", 3, "not a number");
 	refused(HEAD "e 1 \n", 3, "more fields");

@@ -613,6 +613,45 @@ static void a_clone_is_independent(void **state)
 }
 
 /* The journals hold a leaf once for each snapshot that is kept, however many are taken. */
+/* Live from the first snapshot on; no call made them, and time does not pass. */
+static void earlier_blocks_are_live_and_no_calls(void **state)
+{
+	struct profile_options o = defaults();
+	struct event ev = {.kind = EVENT_EARLIER, .time_ns = 5 * MS};
+	(void)state;
+	o.keep_times = o.keep_history = true;
+	struct profile *p = profile_new(&o, 5 * MS);
+	struct calltree *t = profile_calltree(p);
+
+	ev.node = calltree_get_child(t, 0, calltree_get_frame(t, 0x1000, 0));
+	for (unsigned i = 1; i <= 3; i++) {
+		ev.addr = 0x1000 * i;
+		ev.size = 24;
+		profile_event(p, &ev);
+	}
+	profile_check(p);
+	profile_start(p, 5 * MS);
+	const struct profile_totals *all = profile_totals(p);
+
+	assert_int_equal(profile_snapshot(p, 0)->heap, 72);
+	assert_int_equal(profile_snapshot(p, 0)->extra, 48);
+	assert_int_equal(profile_snapshot(p, 0)->time, 0);
+	assert_int_equal(all->allocations + all->allocated_bytes, 0);
+	assert_int_equal(all->earlier_bytes, 72);
+	assert_int_equal(all->peak_bytes, 72);
+	profile_event(p, &(struct event){.kind = EVENT_FREE, .addr = 0x2000, .time_ns = 6 * MS});
+	profile_event(p, &(struct event){.kind = EVENT_REALLOC_END, .old_addr = 0x3000, .addr = 0x4000,
+					 .size = 30, .node = ev.node, .time_ns = 7 * MS});
+	profile_check(p);
+	assert_int_equal(all->frees, 1);
+	assert_int_equal(all->reallocations, 1);
+	assert_int_equal(all->allocated_bytes, 6);
+	assert_int_equal(all->unknown_frees, 0);
+	assert_int_equal(all->live_bytes, 54);
+	assert_int_equal(all->live_blocks, 2);
+	profile_free(p);
+}
+
 static void journals_stay_bounded(void **state)
 {
 	struct profile_options o = defaults();
@@ -659,6 +698,7 @@ int main(void)
 		cmocka_unit_test(stacks_grow_and_shrink),
 		cmocka_unit_test(stacks_are_in_the_peak_at_exit),
 		cmocka_unit_test(a_clone_is_independent),
+		cmocka_unit_test(earlier_blocks_are_live_and_no_calls),
 		cmocka_unit_test(journals_stay_bounded),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,7 +73,7 @@ const Header = (function () {
 		if (p.meta.incomplete)
 			out.push("Incomplete: ptmem did not end normally. The recording ends at its last flush.");
 		if (p.meta.attached)
-			out.push("ptmem attached to a running program: blocks allocated before that are not known.");
+			out.push("ptmem attached to a running program: who allocated the blocks from before is not known.");
 		if (p.meta.heap_sample)
 			out.push(`Estimate, sampled every ${format.tickBytes(p.meta.heap_sample)}. Behind \u00b1 is the standard error.`);
 		for (const text of p.meta.lost || [])

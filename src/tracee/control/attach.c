@@ -85,8 +85,9 @@ static int read_again(struct target *t, struct address_space *s, enum attach_pro
 	return rc != 0 ? rc : read_modules(t, s, problem_out);
 }
 
-/* All threads of @p are stopped. The sink reads what it wants in space_new. */
-static int show(struct target *t, struct process *p, enum attach_problem *problem_out)
+/* All threads of @p are stopped. The sink reads what it wants in @look. */
+static int show(struct target *t, struct process *p,
+		void (*look)(void *ctx, struct address_space *s), enum attach_problem *problem_out)
 {
 	struct address_space *s = p->space;
 	int rc = read_again(t, s, problem_out);
@@ -95,7 +96,7 @@ static int show(struct target *t, struct process *p, enum attach_problem *proble
 		return rc;
 	uint32_t id = s->id;
 
-	t->sink.space_new(t->sink.ctx, s);
+	look(t->sink.ctx, s);
 	if (space_exists(t, id))
 		return 0;
 	*problem_out = ATTACH_NO_PROCESS; /* it ended meanwhile */
@@ -137,9 +138,20 @@ static int stop_and_install(struct target *t, pid_t pid, enum attach_problem *pr
 		return t->control->fault_error;
 	}
 	struct process *p = process_find(t, pid);
+	if (t->sink.before_install && !t->options.only_reads) {
+		/* threads may run, so it is still as if they were being seized */
+		rc = show(t, p, t->sink.before_install, problem_out);
+		if (rc != 0)
+			return rc;
+		p = process_find(t, pid);
+		if (!p)
+			return -ESRCH;
+	}
 	p->is_attaching = false;
 	t->now_ns = target_clock();
-	return t->options.only_reads ? show(t, p, problem_out) : install(t, p, problem_out);
+	if (t->options.only_reads)
+		return show(t, p, t->sink.space_new, problem_out);
+	return install(t, p, problem_out);
 }
 
 static int attach_once(struct target *t, pid_t pid, enum attach_problem *problem_out,

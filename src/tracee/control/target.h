@@ -79,10 +79,10 @@ uint64_t target_inspect(struct target *t, void (*fn)(void *ctx, struct address_s
 			void *ctx);
 
 /*
- * Within the callback of target_inspect, or space_new of a target that only reads: lets the threads
- * that @wants selects run for @ns, or longer if they do not come to a CPU, and stops them again.
- * All others stay stopped. All events are delivered. Threads and processes may have ended: false
- * if @s has.
+ * Within the callback of target_inspect, before_install, or space_new of a target that only reads:
+ * lets the threads that @wants selects run for @ns, or longer if they do not come to a CPU, and
+ * stops them again. All others stay stopped. All events are delivered. Threads and processes may
+ * have ended: false if @s has.
  */
 bool target_run_threads(struct target *t, struct address_space *s,
 			bool (*wants)(void *ctx, pid_t tid), void *ctx, uint32_t ns);

@@ -1,0 +1,190 @@
+/*
+ * The blocks of a process are known for certain if all of this holds:
+ *
+ *	its malloc is a glibc's that src/inspect knows, and no other object has one
+ *	no thread is in the middle of malloc
+ *	each heap could be followed to its end, and what is on a list is free in it
+ *	all memory that malloc has from the kernel was found
+ */
+#include "session/earlier_blocks.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/amount.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "session/inspect_look.h"
+#include "session/inspect_title.h"
+#include "session/pseudo_frame.h"
+#include "session/session.h"
+#include "tracee/state/module.h"
+#include "tracee/state/probe.h"
+#include "tracee/state/space.h"
+
+struct earlier_block {
+	taddr_t addr;
+	uint64_t size;
+};
+
+struct earlier_blocks {
+	VEC(struct earlier_block) list;
+	uint32_t space;          /* its id */
+	char *doubt;             /* why they are not known; NULL: they are */
+};
+
+bool earlier_blocks_are_wanted(const struct options *o)
+{
+	return o->earlier_blocks && o->pid_count > 0 && o->heap && !o->pages_as_heap &&
+	       o->trace & 1u << SOURCE_HEAP && !options_sample_interval(o) &&
+	       !options_sample_only(o);
+}
+
+void earlier_blocks_free(struct earlier_blocks *e)
+{
+	if (!e)
+		return;
+	vec_deinit(&e->list);
+	free(e->doubt);
+	free(e);
+}
+
+static void forget(struct run *run)
+{
+	earlier_blocks_free(run->earlier);
+	run->earlier = NULL;
+}
+
+/* -- whether they are known -- */
+
+static bool has_malloc(const struct module *m)
+{
+	for (size_t i = 0; m->sites && i < m->sites->list.count; i++)
+		if (m->sites->list.data[i].probe->function == FUNCTION_MALLOC)
+			return true;
+	return false;
+}
+
+/* An object besides @libc's that programs may call malloc of; NULL if there is none. */
+static const struct module *find_rival(const struct inspect_look *l)
+{
+	for (size_t i = 0; i < l->modules.list.count; i++) {
+		const struct module *m = l->modules.list.data[i];
+		bool is_loader = strncmp(text_base_name(m->path), "ld-", 3) == 0;
+
+		if (m != l->malloc.module && !is_loader && has_malloc(m))
+			return m;
+	}
+	return NULL;
+}
+
+static uint64_t missing_bytes(const struct inspect_report *r)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < r->heaps.arenas.count; i++)
+		sum += r->heaps.arenas.data[i].missing_bytes;
+	return sum;
+}
+
+/* Why the blocks of @l are not all that there are, and no others; NULL: they are. */
+static char *find_doubt(const struct inspect_look *l)
+{
+	const struct inspect_report *r = &l->report;
+	const struct module *rival = find_rival(l);
+
+	if (rival)
+		return xasprintf("its malloc may be that of %s", text_base_name(rival->path));
+	if (!l->malloc.module)
+		return xstrdup("its malloc is not glibc's");
+	if (!inspect_title_knows(l->glibc_major, l->glibc_minor))
+		return xasprintf("its malloc is glibc %u.%u's, which ptmem does not know",
+				 l->glibc_major, l->glibc_minor);
+	if (l->inside > 0)
+		return xasprintf("%u thread%s did not leave malloc", l->inside,
+				 l->inside == 1 ? "" : "s");
+	if (!l->has_arena)
+		return xstrdup("its malloc has not been used");
+	if (!inspect_is_consistent(r))
+		return xstrdup("its heap is not consistent");
+	if (!r->is_mmapped_complete || missing_bytes(r) > 0)
+		return xstrdup("parts of its heap were not found");
+	return NULL;
+}
+
+static void keep_block(void *ctx, taddr_t addr, uint64_t usable)
+{
+	struct earlier_blocks *e = ctx;
+
+	*vec_add(&e->list) = (struct earlier_block){addr, usable};
+}
+
+void earlier_blocks_look(struct run *run, struct address_space *space)
+{
+	struct earlier_blocks *e = xcalloc(1, sizeof(*e));
+	struct inspect_look look;
+
+	forget(run);
+	e->space = space->id;
+	run->earlier = e;
+	int rc = inspect_look(run->target, space, keep_block, e, &look);
+
+	if (rc != 0) {
+		e->doubt = xasprintf("its memory cannot be read: %s", strerror(-rc));
+		return;
+	}
+	inspect_look_version(&look);
+	e->doubt = find_doubt(&look);
+	inspect_look_deinit(&look);
+}
+
+/* -- their events -- */
+
+static void add_block(struct session *s, const struct event *ev)
+{
+	if (s->events)
+		events_writer_event(s->events, profile_calltree(s->profile), ev);
+	if (s->flows)
+		flows_event(s->flows, ev);
+	profile_event(s->profile, ev);
+}
+
+/* A file of events has its name: a replay knows no symbol at its address. */
+static uint32_t make_node(struct session *s)
+{
+	struct calltree *tree = profile_calltree(s->profile);
+	uint32_t frame = pseudo_frame_get(s->run->symbols, tree, EARLIER_BLOCKS_FRAME, NULL);
+	const struct events_name name = {.pc = calltree_frame(tree, frame)->pc,
+					 .name = EARLIER_BLOCKS_FRAME};
+
+	if (s->events)
+		events_writer_name(s->events, &name);
+	return calltree_get_child(tree, 0, frame);
+}
+
+void earlier_blocks_add(struct session *s)
+{
+	const struct earlier_blocks *e = s->run->earlier;
+
+	if (!e || !s->space || e->space != s->space->id)
+		return;
+	if (e->doubt) {
+		log_info("process %u: blocks from before the attach are not known: %s", s->pid,
+			 e->doubt);
+		forget(s->run);
+		return;
+	}
+	struct event ev = {.kind = EVENT_EARLIER, .time_ns = s->start_ns};
+
+	if (e->list.count > 0)
+		ev.node = make_node(s);
+	for (size_t i = 0; i < e->list.count; i++) {
+		ev.addr = e->list.data[i].addr;
+		ev.size = e->list.data[i].size;
+		add_block(s, &ev);
+	}
+	s->space->image.has_earlier_blocks = false;
+	forget(s->run);
+}

@@ -1,0 +1,202 @@
+"""Blocks from before an attach: they are live from the first snapshot on, and their releases are events."""
+
+import json
+import os
+import random
+import re
+import subprocess
+import time
+
+import massif
+from harness import BUILD, Fail, Skip, test
+from test_attach import Attached
+from test_inspect import ALLOCATORS, EXACT
+
+NODE = "[allocated before attach]"
+LEAKED, LEAKED_SIZE = 10, 1016
+
+
+class Program:
+    """targets/earlier; live: (bytes, blocks) that it had in use at its last answer."""
+
+    def __init__(self, t, variant="gcc-O2-pie", **env):
+        self.t = t
+        self.process = subprocess.Popen([t.target(variant, "earlier")], env=t.environment(t.directory, **env),
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.pid = self.process.pid
+        self.wait_for_answer()
+
+    def wait_for_answer(self):
+        words = self.process.stdout.readline().split()
+        if len(words) != 2:
+            raise Fail("the program answered %r" % words)
+        self.live = tuple(map(int, words))
+
+    def say(self, letter):
+        self.process.stdin.write(letter)
+        self.process.stdin.flush()
+        self.wait_for_answer()
+        return self.live
+
+    def attach(self, *options, **how):
+        return Attached(self.t, self.pid, options, **how).wait_attached()
+
+    def others(self):
+        """Bytes and blocks that it did not allocate itself: what libc and ld.so have."""
+        stats = self.attach().detach().only_stats()
+        return tuple(stats[key] - own for key, own in zip(("live", "blocks"), self.live))
+
+    def end(self):
+        self.process.stdin.write(b"q")
+        self.process.stdin.close()
+        self.t.equal("the program's status", self.process.wait(), 0)
+
+
+def both(one, other):
+    return tuple(a + b for a, b in zip(one, other))
+
+
+def check_known(t, profile):
+    """All blocks were known, so nothing that is freed is unknown."""
+    said = [m for m in profile.messages if "not known" in m]
+    t.equal("messages", said, [])
+    stats = profile.only_stats()
+    t.equal("unknown frees and replaced blocks", (stats["unknown"], stats["replaced"]), (0, 0))
+    return stats
+
+
+for _variant, _mode in (("gcc-O2-pie", "auto"), ("clang-O0-nopie", "break"), ("gcc-O2-pie", "jump")):
+    @test("earlier/truth/%s-%s" % (_variant, _mode), limit=120)
+    def _(t, variant=_variant, mode=_mode):
+        """Attached to at any moment, ptmem has what the program has, and nothing when that has freed all."""
+        program, chance = Program(t, variant), random.Random(1)
+        others = program.others()
+        for i in range(8):
+            program.say(b"g")
+            time.sleep(chance.random() / 50)
+            attached = program.attach("--probes=" + mode, "--time-unit=B")
+            time.sleep(chance.random() / 50)
+            live = program.say(b"p")
+            if i == 7:
+                live = program.say(b"f")
+                t.equal("what it has in the end", live, (0, 0))
+            profile = attached.detach()
+            stats = check_known(t, profile)
+            t.equal("live bytes and blocks", (stats["live"], stats["blocks"]), both(live, others))
+            snapshots = profile.only_massif().snapshots
+            t.equal("bytes of the first snapshot", snapshots[0]["mem_heap_B"], stats["earlier bytes"])
+            t.check(stats["earlier blocks"] > 5 + others[1], "%d blocks from before" % stats["earlier blocks"])
+            if i < 7:
+                calls = stats["allocations"] - stats["frees"] + stats["earlier blocks"]
+                t.equal("live blocks, by calls", stats["blocks"], calls)
+        program.end()
+
+
+@test("earlier/addresses")
+def addresses(t):
+    """One by one: what was known at the attach and what came since is what is in the heaps."""
+    program = Program(t)
+    for _ in range(4):
+        program.say(b"g")
+        attached = program.attach(env={"XDG_RUNTIME_DIR": t.directory})
+        program.say(b"p")
+        result = t.run([t.ptmem(), "--monitor=%d" % attached.process.pid, "inspect_check"],
+                       env={"XDG_RUNTIME_DIR": t.directory})
+        t.check(EXACT.match(result.out.decode().splitlines()[-1]), "differences: %s" % result.out.decode()[-500:])
+        check_known(t, attached.detach())
+    program.end()
+
+
+@test("earlier/leaks")
+def leaks(t):
+    """--leak-check of blocks that were lost before."""
+    program = Program(t)
+    program.say(b"l")
+    attached = program.attach("--leak-check", "--leaks-out=leaks")
+    attached.detach()
+    with open(os.path.join(attached.cwd, "leaks"), encoding="utf-8") as file:
+        text = file.read()
+    found = {kind: (int(size.replace(",", "")), int(blocks)) for kind, size, blocks in
+             re.findall(r"^ +(definitely|indirectly) lost: +([0-9,]+) bytes in ([0-9]+) blocks?$", text, re.M)}
+    t.equal("lost", found, {"definitely": (LEAKED_SIZE, 1), "indirectly": ((LEAKED - 1) * LEAKED_SIZE, LEAKED - 1)})
+    t.check(NODE in text, "no %s in %s" % (NODE, text))
+    program.end()
+
+
+@test("earlier/no")
+def left_out(t):
+    """--earlier-blocks=no: they are unknown, and so are their frees."""
+    program = Program(t)
+    program.say(b"g")
+    live = program.say(b"p")
+    attached = program.attach("--earlier-blocks=no")
+    program.say(b"f")
+    stats = attached.detach().only_stats()
+    t.equal("blocks from before, and live ones", (stats["earlier blocks"], stats["blocks"]), (0, 0))
+    t.equal("unknown frees", stats["unknown"], live[1])
+    program.end()
+
+
+def plain(profile):
+    """Its snapshots, trees as bytes by path."""
+    return [{key: value.paths() if key == "tree" else value for key, value in s.items()} for s in profile.snapshots]
+
+
+@test("earlier/replay")
+def replay(t):
+    """The events file has them: a replay gives the same profile, memusage counts none of them as a call."""
+    program = Program(t)
+    program.say(b"g")
+    program.say(b"p")
+    attached = program.attach("--events=events", "--time-unit=B", "--memusage")
+    for letter in (b"g", b"p", b"f"):
+        program.say(letter)
+    profile = attached.detach()
+    stats = check_known(t, profile)
+    found = profile.events()
+    t.counts("ptmem and its events", stats, found.all, ("allocations", "reallocations", "frees", "bytes", "live", "blocks"))
+    again = t.run([t.ptmem(), "--time-unit=B", "--massif-out-file=again", "--memusage",
+                   "--replay=" + os.path.join(attached.cwd, "events")], cwd=attached.cwd)
+    t.equal("status", again.status, 0)
+    second = massif.Massif(os.path.join(attached.cwd, "again"))
+    t.equal("snapshots", plain(second), plain(profile.only_massif()))
+    program.end()
+
+
+@test("earlier/recording")
+def recording(t):
+    """A recording has them in its first interval, and as no calls."""
+    program = Program(t)
+    program.say(b"g")
+    live = both(program.say(b"p"), program.others())
+    attached = program.attach("--record=recording")
+    program.say(b"f")
+    attached.detach()
+    result = t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", os.path.join(attached.cwd, "recording")])
+    t.equal("status", result.status, 0)
+    r = json.loads(result.out)
+    leaf = [i for i, node in enumerate(r["leaves"]["node"])
+            if r["frames"]["function"][r["nodes"]["frame"][node]] == NODE]
+    t.equal("leaves", len(leaf), 1)
+    t.equal("allocations there", (r["leaves"]["allocations"][leaf[0]], r["leaves"]["bytes"][leaf[0]]), (0, 0))
+    t.equal("the peak", (r["peak"]["bytes"], r["peak"]["blocks"]), live)
+    t.equal("allocations", r["end"]["allocations"], 0)
+    program.end()
+
+
+for _name, _file in ALLOCATORS.items():
+    @test("earlier/refused/" + _name)
+    def _(t, name=_name, file=_file):
+        """Another malloc: one line that says so, and a profile without them."""
+        library = "/usr/lib/x86_64-linux-gnu/" + file
+        if not os.path.exists(library):
+            raise Skip("no %s on this machine" % file)
+        program = Program(t, LD_PRELOAD=library)
+        program.say(b"g")
+        attached = program.attach()
+        program.say(b"p")
+        profile = attached.detach()
+        said = [m for m in profile.messages if "not known" in m]
+        t.check(len(said) == 1 and file.split(".")[0] in said[0], "%s is not named: %s" % (name, said))
+        t.equal("blocks from before", profile.only_stats()["earlier blocks"], 0)
+        program.end()

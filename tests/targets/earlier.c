@@ -1,0 +1,201 @@
+/*
+ * Threads that allocate, resize and free, and pass blocks to each other. Does what the letters on
+ * standard input say, and answers each with "BYTES BLOCKS": what it has in use, exact as long as
+ * all threads are parked, as they are at first.
+ *
+ *	g  the threads go
+ *	p  they park
+ *	l  leaks LEAKED blocks of LEAKED_SIZE bytes, which do not count in the answer
+ *	f  frees everything; the threads must be parked
+ *	q  ends
+ *
+ * All threads' blocks are as large as malloc_usable_size says.
+ */
+#include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define THREADS 6
+#define SLOTS 300
+#define SHARED 64
+#define LARGE 5
+#define LEAKED 10
+#define LEAKED_SIZE 1016u
+
+static void *slot[THREADS][SLOTS], *large[LARGE];
+static void *_Atomic shared[SHARED];
+static atomic_long bytes, blocks;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static unsigned parked;
+static bool must_park = true;
+static void *volatile hidden;
+
+/* malloc may give a block that is larger than its @size, where no chunk could be split off. */
+static void *made(void *p, size_t size)
+{
+	size_t usable = malloc_usable_size(p);
+
+	if (size && usable != size)
+		p = realloc(p, usable);
+	bytes += (long)usable;
+	blocks++;
+	memset(p, 1, 8);
+	return p;
+}
+
+static void release(void *p)
+{
+	bytes -= (long)malloc_usable_size(p);
+	blocks -= p != NULL;
+	free(p);
+}
+
+static uint64_t next_random(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+	return *seed >> 33;
+}
+
+/* Up to 2 kB, now and then up to 64 kB. */
+static size_t some_size(uint64_t *seed)
+{
+	return 24 + 16 * (next_random(seed) % (next_random(seed) % 64 ? 128 : 4096));
+}
+
+static void change(void **p, uint64_t *seed)
+{
+	size_t size = some_size(seed);
+
+	switch (next_random(seed) % 4) {
+	case 0:
+		release(*p);
+		*p = NULL;
+		break;
+	case 1:
+		if (*p)
+			bytes -= (long)malloc_usable_size(*p);
+		blocks -= *p != NULL;
+		*p = made(realloc(*p, size), size);
+		break;
+	case 2:
+		release(atomic_exchange(&shared[next_random(seed) % SHARED], made(malloc(size), size)));
+		break;
+	default:
+		release(*p);
+		*p = made(calloc(1, size), size);
+	}
+}
+
+static void wait_while_parked(void)
+{
+	pthread_mutex_lock(&mutex);
+	parked++;
+	pthread_cond_broadcast(&changed);
+	while (must_park)
+		pthread_cond_wait(&changed, &mutex);
+	parked--;
+	pthread_mutex_unlock(&mutex);
+}
+
+static void *work(void *arg)
+{
+	void **own = arg;
+	uint64_t seed = (uint64_t)(own - slot[0]) + 1;
+
+	for (unsigned i = 0;; i++) {
+		if (i % 64 == 0) {
+			pthread_mutex_lock(&mutex);
+			bool must = must_park;
+			pthread_mutex_unlock(&mutex);
+			if (must)
+				wait_while_parked();
+		}
+		change(&own[next_random(&seed) % SLOTS], &seed);
+	}
+	return NULL;
+}
+
+static void set_parked(bool is_parked)
+{
+	pthread_mutex_lock(&mutex);
+	must_park = is_parked;
+	pthread_cond_broadcast(&changed);
+	while (is_parked && parked < THREADS)
+		pthread_cond_wait(&changed, &mutex);
+	pthread_mutex_unlock(&mutex);
+}
+
+__attribute__((noinline)) static void leak(void)
+{
+	for (int i = 0; i < LEAKED; i++) {
+		void **p = malloc(LEAKED_SIZE);
+
+		memset(p, 0, LEAKED_SIZE);
+		*p = hidden; /* each is held by the next one, and the last by nothing */
+		hidden = p;
+	}
+	hidden = NULL;
+}
+
+/* What leak left on the stack is gone then. */
+__attribute__((noinline)) static void clear_stack(void)
+{
+	volatile char space[4096];
+
+	for (size_t i = 0; i < sizeof(space); i++)
+		space[i] = 0;
+}
+
+static void free_all(void)
+{
+	for (size_t i = 0; i < (size_t)THREADS * SLOTS; i++) {
+		release(slot[i / SLOTS][i % SLOTS]);
+		slot[i / SLOTS][i % SLOTS] = NULL;
+	}
+	for (size_t i = 0; i < SHARED; i++)
+		release(atomic_exchange(&shared[i], NULL));
+	for (size_t i = 0; i < LARGE; i++) {
+		release(large[i]);
+		large[i] = NULL;
+	}
+}
+
+static void answer(void)
+{
+	char text[64];
+	int n = snprintf(text, sizeof(text), "%ld %ld\n", bytes, blocks);
+
+	if (write(STDOUT_FILENO, text, (size_t)n) != n)
+		_exit(1);
+}
+
+int main(void)
+{
+	pthread_t thread;
+	char letter;
+
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_create(&thread, NULL, work, slot[i]);
+	for (size_t i = 0; i < LARGE; i++) /* as much as has a mapping of its own */
+		large[i] = made(i % 2 ? malloc(300000 * i) : memalign(64u << i, 500000), 0);
+	set_parked(true);
+	answer();
+	while (read(STDIN_FILENO, &letter, 1) == 1 && letter != 'q') {
+		if (letter == 'g' || letter == 'p')
+			set_parked(letter == 'p');
+		else if (letter == 'l')
+			leak();
+		else if (letter == 'f')
+			free_all();
+		clear_stack();
+		answer();
+	}
+	_exit(0);
+}
