@@ -126,6 +126,22 @@ static bool add_chunk(void *ctx, const struct glibc_chunk *c)
 	return true;
 }
 
+/* Reports a block, and counts nothing. */
+static bool pass_chunk(void *ctx, const struct glibc_chunk *c)
+{
+	const struct heap_input *in = ctx;
+
+	if (c->kind == CHUNK_LIVE)
+		in->block(in->block_ctx, c->addr + GLIBC_HEADER, c->size - WORD);
+	return true;
+}
+
+static void pass_blocks(struct heap_report *r, struct heap_input *in, const struct glibc_heap *h)
+{
+	if (!glibc_walk(in->memory, h, in->lists, pass_chunk, in, &r->unlisted))
+		r->broken_heaps++;
+}
+
 void heap_report_init(struct heap_report *r, const struct glibc *g)
 {
 	*r = (struct heap_report){0};
@@ -147,13 +163,17 @@ void heap_report_deinit(struct heap_report *r)
 	heap_map_deinit(&r->map);
 }
 
-void heap_report_add(struct heap_report *r, const struct heap_input *in, size_t heap,
+void heap_report_add(struct heap_report *r, struct heap_input *in, size_t heap,
 		     struct account *account)
 {
 	const struct glibc_heap *h = &in->glibc->heaps.data[heap];
 	struct adder a = {.report = r, .in = in, .heap = h, .account = account,
 			  .arena = &r->arenas.data[h->arena]};
 
+	if (in->only_blocks) {
+		pass_blocks(r, in, h);
+		return;
+	}
 	account_init(&a.look, account->pages);
 	a.pinned.out = &a.arena->pages;
 	a.pinned.classes = r->classes;

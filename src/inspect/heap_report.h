@@ -49,13 +49,14 @@ struct heap_input {
 	taddr_t program_break;         /* 0 = unknown */
 	heap_block_fn *block;          /* NULL = not wanted */
 	void *block_ctx;
+	bool only_blocks;              /* no numbers are wanted */
 };
 
 void heap_report_init(struct heap_report *r, const struct glibc *g);
 void heap_report_deinit(struct heap_report *r);
 
 /* Adds heap number @heap, and its bytes to @account. Heaps in ascending order. */
-void heap_report_add(struct heap_report *r, const struct heap_input *in, size_t heap,
+void heap_report_add(struct heap_report *r, struct heap_input *in, size_t heap,
 		     struct account *account);
 
 #endif

@@ -210,16 +210,21 @@ void inspect_run(const struct inspect_input *in, struct inspect_report *out)
 	struct inspection n = {.in = in, .out = out};
 	struct heap_input heap = {.memory = &n.memory, .glibc = &n.glibc, .lists = &n.lists,
 				  .program_break = find_break(in), .block = in->block,
-				  .block_ctx = in->block_ctx};
+				  .block_ctx = in->block_ctx, .only_blocks = in->only_blocks};
 
 	*out = (struct inspect_report){0};
 	memory_init(&n.memory, &in->resident, &in->source);
 	account_init(&n.account, &in->resident);
 	find_glibc(&n);
 	find_mmapped(&n);
-	add_spans(&n);
 	heap_report_init(&out->heaps, &n.glibc);
-	add_all(&n, &heap);
+	if (in->only_blocks) {
+		for (size_t i = 0; i < n.glibc.heaps.count; i++)
+			heap_report_add(&out->heaps, &heap, i, &n.account);
+	} else {
+		add_spans(&n);
+		add_all(&n, &heap);
+	}
 	take_results(&n);
 	spans_deinit(&n.spans);
 	vec_deinit(&n.mmapped.list);

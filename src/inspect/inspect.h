@@ -29,6 +29,7 @@ struct inspect_input {
 	VEC(struct glibc_range) profiler;       /* mapped by ptmem */
 	heap_block_fn *block;                   /* NULL = not wanted */
 	void *block_ctx;
+	bool only_blocks;                       /* they are all that is wanted: no rows, no pages */
 };
 
 struct inspect_report {

@@ -151,6 +151,8 @@ void profile_event(struct profile *p, const struct event *ev);
  * @count in a row: EVENT_FREE, EVENT_ALLOC without align.
  */
 void profile_quick(struct profile *p, uint64_t time_ns, const struct quick_event *ev, size_t count);
+/* A block at @addr will be added soon: its place is fetched meanwhile. */
+void profile_prefetch(const struct profile *p, taddr_t addr);
 /* A thread is gone: a realloc that it started and never finished restores its block. */
 void profile_thread_exit(struct profile *p, uint32_t thread);
 /* The end: the final state is offered to the peak test (peak_at_exit). */

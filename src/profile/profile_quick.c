@@ -91,6 +91,11 @@ static inline bool is_pair(const struct quick_event *first, const struct quick_e
 	return second->addr == first->addr && second->is_free;
 }
 
+void profile_prefetch(const struct profile *p, taddr_t addr)
+{
+	blocks_prefetch(p->blocks, addr);
+}
+
 void profile_quick(struct profile *p, uint64_t time_ns, const struct quick_event *ev, size_t count)
 {
 	const struct quick_event *end = ev + count;

@@ -24,6 +24,8 @@
 #include "tracee/state/probe.h"
 #include "tracee/state/space.h"
 
+#define PREFETCHED 16u
+
 struct earlier_block {
 	taddr_t addr;
 	uint64_t size;
@@ -129,7 +131,7 @@ void earlier_blocks_look(struct run *run, struct address_space *space)
 	forget(run);
 	e->space = space->id;
 	run->earlier = e;
-	int rc = inspect_look(run->target, space, keep_block, e, &look);
+	int rc = inspect_look_blocks(run->target, space, keep_block, e, &look);
 
 	if (rc != 0) {
 		e->doubt = xasprintf("its memory cannot be read: %s", strerror(-rc));
@@ -181,6 +183,8 @@ void earlier_blocks_add(struct session *s)
 	if (e->list.count > 0)
 		ev.node = make_node(s);
 	for (size_t i = 0; i < e->list.count; i++) {
+		if (i + PREFETCHED < e->list.count)
+			profile_prefetch(s->profile, e->list.data[i + PREFETCHED].addr);
 		ev.addr = e->list.data[i].addr;
 		ev.size = e->list.data[i].size;
 		add_block(s, &ev);

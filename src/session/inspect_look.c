@@ -183,17 +183,16 @@ static int read_all(struct target *t, struct collector *c, struct inspect_look *
 	return 0;
 }
 
-int inspect_look(struct target *t, struct address_space *s, heap_block_fn *block, void *ctx,
-		 struct inspect_look *out)
+static int look(struct target *t, struct address_space *s, struct inspect_input *in,
+		struct inspect_look *out)
 {
 	const struct unwind_ops ops = {.module = module_at, .ctx = s};
-	struct inspect_input in = {.source = {read_memory, gather_memory, s}, .block = block,
-				   .block_ctx = ctx};
 	struct unwind *unwind = s->unwinder ? NULL : unwind_new(arch_native, &ops);
 	struct unwinder own;
-	struct collector c = {.space = s, .in = &in, .malloc = &out->malloc,
+	struct collector c = {.space = s, .in = in, .malloc = &out->malloc,
 			      .unwinder = s->unwinder ? s->unwinder : &own};
 
+	in->source = (struct memory_source){read_memory, gather_memory, s};
 	*out = (struct inspect_look){0};
 	if (unwind)
 		unwinder_init(&own, unwind);
@@ -202,12 +201,28 @@ int inspect_look(struct target *t, struct address_space *s, heap_block_fn *block
 		*vec_add(&out->modules.list) = module_hold(s->modules.data[i]);
 	int rc = read_all(t, &c, out);
 
-	inspect_input_deinit(&in);
+	inspect_input_deinit(in);
 	if (unwind)
 		unwind_free(unwind);
 	if (rc != 0)
 		inspect_look_deinit(out);
 	return rc;
+}
+
+int inspect_look(struct target *t, struct address_space *s, heap_block_fn *block, void *ctx,
+		 struct inspect_look *out)
+{
+	struct inspect_input in = {.block = block, .block_ctx = ctx};
+
+	return look(t, s, &in, out);
+}
+
+int inspect_look_blocks(struct target *t, struct address_space *s, heap_block_fn *block, void *ctx,
+			struct inspect_look *out)
+{
+	struct inspect_input in = {.block = block, .block_ctx = ctx, .only_blocks = true};
+
+	return look(t, s, &in, out);
 }
 
 void inspect_look_version(struct inspect_look *l)

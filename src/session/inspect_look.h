@@ -31,6 +31,9 @@ struct inspect_look {
  */
 int inspect_look(struct target *t, struct address_space *s, heap_block_fn *block, void *ctx,
 		 struct inspect_look *out);
+/* The same for blocks alone, which takes less time: the report has no rows, and no pages. */
+int inspect_look_blocks(struct target *t, struct address_space *s, heap_block_fn *block, void *ctx,
+			struct inspect_look *out);
 /* Finds out which version of glibc's malloc it is, if it is glibc's. */
 void inspect_look_version(struct inspect_look *l);
 /* The same, and which malloc it is. */

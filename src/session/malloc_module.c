@@ -78,28 +78,38 @@ void malloc_module_find(struct module *const *module, size_t count, struct mallo
 }
 
 /* "GNU C Library (...) stable release version 2.36." is among its constants. */
-void malloc_module_version(const struct module *m, unsigned *major_out, unsigned *minor_out)
+static bool find_version(const struct elf_file *file, const struct elf_segment *s,
+			 unsigned *major_out, unsigned *minor_out)
 {
 	static const char banner[] = "GNU C Library", release[] = "release version ";
+	_cleanup_free_ uint8_t *bytes = elf_file_read(file, s->offset, s->filesz);
+	const char *at = bytes ? memmem(bytes, s->filesz, banner, strlen(banner)) : NULL;
+	char text[160] = "";
+	unsigned major, minor;
 
+	if (!at)
+		return false;
+	memcpy(text, at, MIN(sizeof(text) - 1, s->filesz - (size_t)(at - (char *)bytes)));
+	at = strstr(text, release);
+	if (!at || sscanf(at + strlen(release), "%u.%u", &major, &minor) != 2)
+		return false;
+	*major_out = major;
+	*minor_out = minor;
+	return true;
+}
+
+/* Constants have a segment of their own in most files: the code is read last. */
+void malloc_module_version(const struct module *m, unsigned *major_out, unsigned *minor_out)
+{
 	*major_out = *minor_out = 0;
-	for (size_t i = 0; i < m->file->segment_count; i++) {
-		const struct elf_segment *s = &m->file->segment[i];
-		_cleanup_free_ uint8_t *bytes = elf_file_read(m->file, s->offset, s->filesz);
-		const char *at = bytes ? memmem(bytes, s->filesz, banner, strlen(banner)) : NULL;
-		char text[160] = "";
-		unsigned major, minor;
+	for (int is_exec = 0; is_exec <= 1; is_exec++)
+		for (size_t i = 0; i < m->file->segment_count; i++) {
+			const struct elf_segment *s = &m->file->segment[i];
 
-		if (!at)
-			continue;
-		memcpy(text, at, MIN(sizeof(text) - 1, s->filesz - (size_t)(at - (char *)bytes)));
-		at = strstr(text, release);
-		if (!at || sscanf(at + strlen(release), "%u.%u", &major, &minor) != 2)
-			continue;
-		*major_out = major;
-		*minor_out = minor;
-		return;
-	}
+			if (s->is_exec == (bool)is_exec &&
+			    find_version(m->file, s, major_out, minor_out))
+				return;
+		}
 }
 
 void held_modules_deinit(struct held_modules *l)
