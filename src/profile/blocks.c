@@ -107,10 +107,11 @@ static struct bucket *new_buckets(uint32_t count)
 	return memset(b, 0, bytes);
 }
 
-__attribute__((noinline)) static void shard_grow(struct shard *sh, bool keep_times)
+__attribute__((noinline)) static void shard_resize(struct shard *sh, uint32_t slots,
+						   bool keep_times)
 {
 	struct shard old = *sh;
-	sh->buckets = grown(old.buckets * BUCKET) / BUCKET;
+	sh->buckets = slots / BUCKET;
 	sh->bucket = new_buckets(sh->buckets);
 	sh->limit = limit_of(sh->buckets * BUCKET);
 	sh->time = keep_times ? xcalloc(sh->buckets, BUCKET * sizeof(*sh->time)) : NULL;
@@ -123,6 +124,21 @@ __attribute__((noinline)) static void shard_grow(struct shard *sh, bool keep_tim
 	}
 	free(old.bucket);
 	free(old.time);
+}
+
+void blocks_reserve(struct blocks *b, uint64_t count)
+{
+	uint64_t each = count / SHARDS + count / SHARDS / 32; /* hashes spread them nearly evenly */
+
+	for (uint32_t i = 0; i < SHARDS; i++) {
+		struct shard *sh = &b->shard[i];
+		uint32_t slots = sh->buckets * BUCKET;
+
+		while (limit_of(slots) < sh->count + each)
+			slots = grown(slots);
+		if (slots > sh->buckets * BUCKET)
+			shard_resize(sh, slots, b->keep_times);
+	}
 }
 
 /* The blocks of unusual shape. */
@@ -303,7 +319,7 @@ __attribute__((noinline)) static bool add_slowly(struct blocks *b, const struct 
 		return is_replaced;
 	}
 	if (sh->count >= sh->limit)
-		shard_grow(sh, b->keep_times);
+		shard_resize(sh, grown(sh->buckets * BUCKET), b->keep_times);
 	shard_put(sh, hash, pack_place(block->addr, block->size),
 		  pack_owner(block->size, block->leaf), block->time);
 	sh->count++;

@@ -151,6 +151,8 @@ void profile_event(struct profile *p, const struct event *ev);
  * @count in a row: EVENT_FREE, EVENT_ALLOC without align.
  */
 void profile_quick(struct profile *p, uint64_t time_ns, const struct quick_event *ev, size_t count);
+/* @count blocks will be added soon: room is made for them. */
+void profile_reserve(struct profile *p, uint64_t count);
 /* A block at @addr will be added soon: its place is fetched meanwhile. */
 void profile_prefetch(const struct profile *p, taddr_t addr);
 /* A thread is gone: a realloc that it started and never finished restores its block. */

@@ -91,6 +91,11 @@ static inline bool is_pair(const struct quick_event *first, const struct quick_e
 	return second->addr == first->addr && second->is_free;
 }
 
+void profile_reserve(struct profile *p, uint64_t count)
+{
+	blocks_reserve(p->blocks, count);
+}
+
 void profile_prefetch(const struct profile *p, taddr_t addr)
 {
 	blocks_prefetch(p->blocks, addr);

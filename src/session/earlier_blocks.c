@@ -182,6 +182,7 @@ void earlier_blocks_add(struct session *s)
 
 	if (e->list.count > 0)
 		ev.node = make_node(s);
+	profile_reserve(s->profile, e->list.count);
 	for (size_t i = 0; i < e->list.count; i++) {
 		if (i + PREFETCHED < e->list.count)
 			profile_prefetch(s->profile, e->list.data[i + PREFETCHED].addr);

@@ -141,6 +141,7 @@ static void random_use_agrees_with_an_array(void **state)
 			struct blocks *c = blocks_clone(b);
 			blocks_free(b);
 			b = c;
+			blocks_reserve(b, 3 * ADDRS);
 		}
 	}
 	uint64_t count = 0;
@@ -169,6 +170,26 @@ static void a_block_costs_24_bytes(void **state)
 	blocks_free(b);
 }
 
+static void what_is_reserved_has_room(void **state)
+{
+	static const uint64_t counts[] = { 0, 1, 100, 5000, 300000 };
+
+	for (size_t k = 0; k < sizeof(counts) / sizeof(*counts); k++) {
+		struct blocks *b = blocks_new(true, 16);
+		blocks_reserve(b, counts[k]);
+		size_t memory = blocks_memory(b);
+		for (uint64_t i = 1; i <= counts[k]; i++) {
+			struct block block = usual(0x5555000 + i * 48, 32, 1);
+			assert_false(blocks_add(b, &block, NULL));
+		}
+		if (counts[k] >= 5000)
+			assert_int_equal(blocks_memory(b), memory);
+		assert_int_equal(blocks_count(b), counts[k]);
+		assert_true(memory <= 40 * counts[k] + 10000);
+		blocks_free(b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +199,7 @@ int main(void)
 		cmocka_unit_test(each_block_is_called_once),
 		cmocka_unit_test(random_use_agrees_with_an_array),
 		cmocka_unit_test(a_block_costs_24_bytes),
+		cmocka_unit_test(what_is_reserved_has_room),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
