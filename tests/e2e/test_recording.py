@@ -36,9 +36,9 @@ class Blocks:
                 word = line.split()
                 if word[0] == "h":
                     self.first = self.now = int(word[2])
-                elif word[0] in "afjbrwmusctpkdoe" and self.first is not None:
+                elif word[0] in "afjbrzwmusctpkdoe" and self.first is not None:
                     self.now = max(self.now, int(word[1]))
-                    if word[0] in "afjbr":
+                    if word[0] in "afjbrz":
                         getattr(self, "on_" + word[0])(word[2], word[5:])
         self.live.update({addr: block for addr, block in self.held.values() if block})
         self.done += [(born, None, size) for born, size, _ in self.live.values()]
@@ -59,6 +59,10 @@ class Blocks:
     def on_a(self, thread, rest):
         if int(rest[0], 16):
             self.make(thread, rest[0], int(rest[1]))
+
+    def on_z(self, _thread, rest):
+        """A block from before the profile."""
+        self.live[rest[0]] = (0, int(rest[1]), 0)
 
     def on_f(self, thread, rest):
         if rest[0] in self.live:

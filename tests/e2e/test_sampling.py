@@ -209,7 +209,7 @@ def attach_rounds(t):
     harness.MORE_OPTIONS.append("--heap-sample=16K")
     try:
         server = Server(t, nice=10)
-        rounds(t, server, ROUNDS, 0.05)
+        rounds(t, server, ROUNDS, 0.05, has_earlier=False)
         server.end()
     finally:
         harness.MORE_OPTIONS.remove("--heap-sample=16K")
