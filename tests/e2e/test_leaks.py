@@ -65,8 +65,9 @@ class Waiting:
     """The leaks target with "wait": a byte for each step."""
 
     def __init__(self, t):
-        self.process = subprocess.Popen([t.target("gcc-O2-pie", "leaks"), library(t), "wait"], cwd=t.directory,
-                                        env=t.environment(t.directory), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.command = [t.target("gcc-O2-pie", "leaks"), library(t), "wait"]
+        self.process = subprocess.Popen(self.command, cwd=t.directory, env=t.environment(t.directory),
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def step(self, answer):
         self.process.stdin.write(b".")
