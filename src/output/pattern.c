@@ -61,8 +61,8 @@ static const char *expand_placeholder(struct expansion *e, const char *at)
 	case 'q':
 		return expand_variable(e, at + 1);
 	default:
-		/* Valgrind's text, though it takes %n as well. */
-		e->why = xstrdup("Expected 'p' or 'q' or '%' after '%'");
+		/* Valgrind takes %n as well, but does not say so. */
+		e->why = xstrdup("Expected 'p' or 'n' or 'q' or '%' after '%'");
 		return NULL;
 	}
 }

@@ -227,10 +227,40 @@ static const char *find_interval(struct recording *r, bool is_sampled)
 		       "the distance of samples is missing or impossible";
 }
 
+/* -- tables -- */
+
+/*
+ * Tables that each complete recording has, whatever was allocated. Files of older versions do not
+ * say themselves whether the name of a chunk has changed, and one that is unknown is skipped.
+ */
+static const char *check_tables(const struct recording *r)
+{
+	static const enum recording_table_id always[] = {RECORDING_META, RECORDING_TIMELINE,
+							 RECORDING_CELLS, RECORDING_PEAK_AT};
+
+	if (!r->is_complete)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
+		if (!recording_rows(r, always[i]))
+			return "a table is missing";
+	return NULL;
+}
+
+static const char *check_peak(const struct recording *r)
+{
+	bool is_empty = !recording_rows(r, RECORDING_PEAK_AT) ||
+			!recording_get(r, RECORDING_PEAK_AT, 0, PEAK_AT_BYTES);
+
+	return is_empty || recording_rows(r, RECORDING_PEAK) ? NULL : "a table is missing";
+}
+
 const char *recording_check(struct recording *r, bool is_sampled)
 {
-	const char *why = sort_tables(r);
+	r->is_complete = recording_rows(r, RECORDING_END) > 0;
+	const char *why = check_tables(r);
 
+	if (!why)
+		why = sort_tables(r);
 	if (!why)
 		why = check_references(r);
 	if (!why)
@@ -238,7 +268,8 @@ const char *recording_check(struct recording *r, bool is_sampled)
 	if (!why)
 		why = keep_last_peak(r);
 	if (!why)
+		why = check_peak(r);
+	if (!why)
 		why = recording_join_intervals(r);
-	r->is_complete = recording_rows(r, RECORDING_END) > 0;
 	return why;
 }

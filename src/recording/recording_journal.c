@@ -12,7 +12,7 @@
 #include "recording/recording_write.h"
 
 struct recording_journal {
-	FILE *file;
+	struct recording_out out;
 	struct recording *r;
 	struct recording_builder b;
 	size_t texts;              /* written so far */
@@ -28,11 +28,11 @@ struct recording_journal *recording_journal_open(const char *path, uint64_t inte
 		return NULL;
 	struct recording_journal *j = xcalloc(1, sizeof(*j));
 
-	j->file = file;
+	j->out.file = file;
 	j->r = recording_new();
 	j->r->interval = interval;
 	j->texts = 1;
-	recording_write_head(file, j->r);
+	recording_write_head(&j->out, j->r);
 	return j;
 }
 
@@ -40,7 +40,7 @@ void recording_journal_close(struct recording_journal *j)
 {
 	if (!j)
 		return;
-	fclose(j->file);
+	fclose(j->out.file);
 	recording_builder_deinit(&j->b);
 	recording_free(j->r);
 	free(j);
@@ -59,18 +59,18 @@ static bool is_kept(enum recording_table_id id)
 
 static void write_changes(struct recording_journal *j)
 {
-	recording_write_texts(j->file, j->r, j->texts);
+	recording_write_texts(&j->out, j->r, j->texts);
 	j->texts = j->r->text.count;
 	for (int i = 0; i < RECORDING_TABLES; i++) {
 		enum recording_table_id id = (enum recording_table_id)i;
 
-		recording_write_rows(j->file, j->r, id, j->written[id]);
+		recording_write_rows(&j->out, j->r, id, j->written[id]);
 		if (is_kept(id))
 			j->written[id] = recording_rows(j->r, id);
 		else
 			recording_truncate(j->r, id, 0);
 	}
-	recording_write_sync(j->file);
+	recording_write_sync(&j->out);
 }
 
 int recording_journal_append(struct recording_journal *j, const struct report *report,
@@ -93,5 +93,5 @@ int recording_journal_append(struct recording_journal *j, const struct report *r
 	j->shift = h->shift;
 	write_changes(j);
 	errno = 0;
-	return fflush(j->file) || ferror(j->file) ? (errno ? -errno : -EIO) : 0;
+	return fflush(j->out.file) || ferror(j->out.file) ? (errno ? -errno : -EIO) : 0;
 }

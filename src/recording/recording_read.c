@@ -12,7 +12,6 @@
 #include "recording/recording_check.h"
 #include "recording/recording_write.h"
 
-#define CHUNK_HEAD 16u
 #define MAX_UNPACKED (UINT32_C(1) << 28)  /* of a chunk, bytes */
 #define MAX_ALL (UINT64_C(1) << 30)
 
@@ -23,7 +22,9 @@ struct reader {
 	/* at the last "sync" */
 	size_t rows[RECORDING_TABLES], texts;
 	uint64_t unpacked;         /* so far */
+	uint32_t heads;            /* CRC-32 of the heads of chunks since then */
 	bool has_sync;
+	bool has_unknown;          /* a chunk of another name */
 	bool is_sampled;
 };
 
@@ -128,21 +129,36 @@ static void read_table(struct reader *rd, enum recording_table_id id)
 
 static void note_sync(struct reader *rd)
 {
+	/* it has no content in files of older versions */
+	if (rd->at < rd->end && get_number(rd) != rd->heads) {
+		fail(rd, "the head of a chunk before it has changed");
+		return;
+	}
+	rd->heads = 0;
 	rd->has_sync = true;
 	rd->texts = rd->r->text.count;
 	for (int id = 0; id < RECORDING_TABLES; id++)
 		rd->rows[id] = rd->r->table[id].rows;
 }
 
-static void read_content(struct reader *rd, const char *name)
+static void read_content(struct reader *rd, const uint8_t *head)
 {
-	if (memcmp(name, RECORDING_TEXTS, 4) == 0)
-		read_texts(rd);
-	else if (memcmp(name, RECORDING_SYNC, 4) == 0)
+	if (memcmp(head, RECORDING_SYNC, 4) == 0) {
 		note_sync(rd);
-	for (int id = 0; id < RECORDING_TABLES; id++)
-		if (memcmp(name, recording_table_info[id].name, 4) == 0)
+		return;
+	}
+	rd->heads = (uint32_t)crc32(rd->heads, head, RECORDING_CHUNK_HEAD);
+	if (memcmp(head, RECORDING_TEXTS, 4) == 0) {
+		read_texts(rd);
+		return;
+	}
+	for (int id = 0; id < RECORDING_TABLES; id++) {
+		if (memcmp(head, recording_table_info[id].name, 4) == 0) {
 			read_table(rd, (enum recording_table_id)id);
+			return;
+		}
+	}
+	rd->has_unknown = true;
 }
 
 static uint32_t get_u32(const uint8_t *at)
@@ -158,19 +174,21 @@ static void read_chunk(struct reader *rd, const uint8_t *head, uint32_t packed, 
 		fail(rd, "a chunk is larger than it can be");
 		return;
 	}
-	if (crc32(0, head + CHUNK_HEAD, packed) != get_u32(head + 12)) {
+	const uint8_t *content = head + RECORDING_CHUNK_HEAD;
+
+	if (crc32(0, content, packed) != get_u32(head + 12)) {
 		fail(rd, "the checksum of a chunk is wrong");
 		return;
 	}
 	uint8_t *data = xmalloc((size_t)unpacked + 1);
 	uLongf size = unpacked;
 
-	if (uncompress(data, &size, head + CHUNK_HEAD, packed) != Z_OK || size != unpacked) {
+	if (uncompress(data, &size, content, packed) != Z_OK || size != unpacked) {
 		fail(rd, "a chunk cannot be unpacked");
 	} else {
 		rd->at = data;
 		rd->end = data + size;
-		read_content(rd, (const char *)head);
+		read_content(rd, head);
 	}
 	free(data);
 }
@@ -180,15 +198,15 @@ static size_t read_chunks(struct reader *rd, const uint8_t *data, size_t size)
 {
 	size_t at = HEAD_SIZE;
 
-	while (size - at >= CHUNK_HEAD) {
+	while (size - at >= RECORDING_CHUNK_HEAD) {
 		uint32_t packed = get_u32(data + at + 4);
 
-		if (packed > size - at - CHUNK_HEAD)
+		if (packed > size - at - RECORDING_CHUNK_HEAD)
 			break;
 		read_chunk(rd, data + at, packed, get_u32(data + at + 8));
 		if (rd->why)
 			break;
-		at += CHUNK_HEAD + packed;
+		at += RECORDING_CHUNK_HEAD + packed;
 	}
 	return at;
 }
@@ -213,8 +231,12 @@ int recording_read(const char *data, size_t size, struct recording **out, char *
 	rd.is_sampled = has_head(data, size, RECORDING_HEAD_SAMPLED);
 	size_t at = read_chunks(&rd, (const uint8_t *)data, size);
 
-	if (!rd.why && !rd.has_sync)
-		rd.why = "the recording ends before its first complete part";
+	if (!rd.why && !rd.has_sync) {
+		rd.why = rd.has_unknown ? "damaged: the name of a chunk has changed" :
+					  "not complete yet: ptmem has not written the first part "
+					  "to its end, or the file was cut";
+		at = size;
+	}
 	if (!rd.why) {
 		drop_behind_sync(&rd);
 		rd.why = recording_check(rd.r, rd.is_sampled);

@@ -54,10 +54,10 @@ static void put_u32(uint8_t *at, size_t value)
 }
 
 /* Writes the chunk, and empties the buffer. */
-static void write_chunk(FILE *file, const char *name, struct buffer *b)
+static void write_chunk(struct recording_out *out, const char *name, struct buffer *b)
 {
 	uLongf size = compressBound(b->byte.count);
-	uint8_t *packed = xmalloc(size), head[16];
+	uint8_t *packed = xmalloc(size), head[RECORDING_CHUNK_HEAD];
 	static const uint8_t nothing;
 
 	CHECK(compress2(packed, &size, b->byte.count ? b->byte.data : &nothing, b->byte.count,
@@ -66,18 +66,19 @@ static void write_chunk(FILE *file, const char *name, struct buffer *b)
 	put_u32(&head[4], size);
 	put_u32(&head[8], b->byte.count);
 	put_u32(&head[12], crc32(0, packed, (uInt)size));
-	fwrite(head, sizeof(head), 1, file);
-	fwrite(packed, size, 1, file);
+	out->heads = (uint32_t)crc32(out->heads, head, sizeof(head));
+	fwrite(head, sizeof(head), 1, out->file);
+	fwrite(packed, size, 1, out->file);
 	free(packed);
 	vec_deinit(&b->byte);
 }
 
-void recording_write_head(FILE *file, const struct recording *r)
+void recording_write_head(struct recording_out *out, const struct recording *r)
 {
-	fputs(r->interval ? RECORDING_HEAD_SAMPLED : RECORDING_HEAD, file);
+	fputs(r->interval ? RECORDING_HEAD_SAMPLED : RECORDING_HEAD, out->file);
 }
 
-void recording_write_texts(FILE *file, const struct recording *r, size_t first)
+void recording_write_texts(struct recording_out *out, const struct recording *r, size_t first)
 {
 	size_t end = MAX(first, (size_t)1);
 
@@ -92,12 +93,12 @@ void recording_write_texts(FILE *file, const struct recording *r, size_t first)
 			put_number(&b, strlen(r->text.data[i]));
 			put_bytes(&b, r->text.data[i], strlen(r->text.data[i]));
 		}
-		write_chunk(file, RECORDING_TEXTS, &b);
+		write_chunk(out, RECORDING_TEXTS, &b);
 	}
 }
 
-void recording_write_rows(FILE *file, const struct recording *r, enum recording_table_id id,
-			  size_t first)
+void recording_write_rows(struct recording_out *out, const struct recording *r,
+			  enum recording_table_id id, size_t first)
 {
 	const struct recording_table_info *info = &recording_table_info[id];
 	const struct recording_table *t = &r->table[id];
@@ -111,24 +112,28 @@ void recording_write_rows(FILE *file, const struct recording *r, enum recording_
 		put_number(&b, rows);
 		for (unsigned c = 0; c < columns; c++)
 			put_column(&b, t->column[c] + first, rows);
-		write_chunk(file, info->name, &b);
+		write_chunk(out, info->name, &b);
 	}
 }
 
-void recording_write_sync(FILE *file)
+void recording_write_sync(struct recording_out *out)
 {
 	struct buffer b = {0};
 
-	write_chunk(file, RECORDING_SYNC, &b);
+	put_number(&b, out->heads);
+	write_chunk(out, RECORDING_SYNC, &b);
+	out->heads = 0;
 }
 
 int recording_write(FILE *file, const struct recording *r)
 {
-	recording_write_head(file, r);
-	recording_write_texts(file, r, 1);
+	struct recording_out out = {.file = file};
+
+	recording_write_head(&out, r);
+	recording_write_texts(&out, r, 1);
 	for (int id = 0; id < RECORDING_TABLES; id++)
-		recording_write_rows(file, r, (enum recording_table_id)id, 0);
-	recording_write_sync(file);
+		recording_write_rows(&out, r, (enum recording_table_id)id, 0);
+	recording_write_sync(&out);
 	errno = 0;
 	return fflush(file) || ferror(file) ? (errno ? -errno : -EIO) : 0;
 }

@@ -12,7 +12,8 @@
  *	         order of the file
  *	a table  columns, rows; then each column: the differences between neighbours (the first one
  *	         to 0), modulo 2^64, signed, as 2 * d for d >= 0 and -2 * d - 1 for d < 0
- *	"sync"   empty: what is before it belongs together
+ *	"sync"   what is before it belongs together: the CRC-32 of the heads (16 bytes each) of the
+ *	         chunks since the last one as a number, or nothing in files of older versions
  *
  * A reader forgets what comes behind the last "sync", and skips chunks whose name it does not know.
  */
@@ -27,14 +28,21 @@
 #define RECORDING_HEAD_SAMPLED "ptmem-recording 2\n"
 #define RECORDING_TEXTS "text"
 #define RECORDING_SYNC "sync"
+#define RECORDING_CHUNK_HEAD 16u /* bytes */
 
-void recording_write_head(FILE *file, const struct recording *r);
+/* A file that is being written chunk by chunk. */
+struct recording_out {
+	FILE *file;
+	uint32_t heads;            /* CRC-32 of the heads since the last "sync" */
+};
+
+void recording_write_head(struct recording_out *out, const struct recording *r);
 /* Texts from number @first on. */
-void recording_write_texts(FILE *file, const struct recording *r, size_t first);
+void recording_write_texts(struct recording_out *out, const struct recording *r, size_t first);
 /* Rows of a table from @first on; nothing if there are none. */
-void recording_write_rows(FILE *file, const struct recording *r, enum recording_table_id id,
-			  size_t first);
-void recording_write_sync(FILE *file);
+void recording_write_rows(struct recording_out *out, const struct recording *r,
+			  enum recording_table_id id, size_t first);
+void recording_write_sync(struct recording_out *out);
 
 /* All of @r as a file: 0 or -errno. */
 int recording_write(FILE *file, const struct recording *r);

@@ -63,7 +63,7 @@ enum input_kind input_kind(const char *data, size_t size)
 /* A file that begins as no massif file does is called that: a line number would not help. */
 static int open_massif(char *data, size_t size, struct massif_file **out, char **why_out)
 {
-	bool has_head = size == 0 || *data == '#' || *data == '\n' ||
+	bool has_head = *data == '#' || *data == '\n' ||
 			(size >= 5 && !memcmp(data, "desc:", 5)) ||
 			(size >= 4 && !memcmp(data, "cmd:", 4));
 	int err = massif_file_parse(data, size, out, why_out);
@@ -93,6 +93,11 @@ int input_open(const char *path, struct input *out, char **why_out)
 		return err;
 	struct input input = {.kind = input_kind(data, size)};
 
+	if (!size) {
+		free(data);
+		*why_out = xstrdup("the file is empty");
+		return -EINVAL;
+	}
 	if (input.kind == INPUT_SAMPLES)
 		err = samples_file_parse(data, size, &input.samples, why_out);
 	else if (input.kind == INPUT_MEMUSAGE)

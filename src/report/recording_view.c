@@ -243,7 +243,9 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 		v->quantity = VIEW_RANGE;
 		rc = parse_range(r, q->range, v);
 		if (rc != 0)
-			*why_out = xasprintf("--range takes two times of the recording, T1..T2, "
+			*why_out = xasprintf("--range takes two times of the recording, T1..T2 "
+					     "(each 2.5, 300ms, 40%%, start or end, "
+					     "the first no later than the second), "
 					     "up to %.3f s, not '%s'", whole(r), q->range);
 		else
 			add_cells(v, r);
@@ -252,7 +254,7 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 		if (!parse_time(r, q->at, strlen(q->at), &v->last)) {
 			rc = -EINVAL;
 			*why_out = xasprintf("--at takes a time of the recording (2.5, 300ms, "
-					     "40%%, peak or end), up to %.3f s, not '%s'",
+					     "40%%, start, peak or end), up to %.3f s, not '%s'",
 					     whole(r), q->at);
 		} else {
 			add_cells(v, r);

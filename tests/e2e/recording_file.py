@@ -23,10 +23,10 @@ def read(path):
     with open(path, "rb") as file:
         data = file.read()
     assert data[:len(HEAD) + 2] in (HEAD + b"1\n", HEAD + b"2\n"), "not a recording"
-    at, texts, tables, result = len(HEAD) + 2, [b""], {}, None
+    at, texts, tables, result, heads = len(HEAD) + 2, [b""], {}, None, 0
     while at + 16 <= len(data):
         name, (packed, unpacked, check) = data[at:at + 4].decode(), struct.unpack_from("<III", data, at + 4)
-        body = data[at + 16:at + 16 + packed]
+        head, body = data[at:at + 16], data[at + 16:at + 16 + packed]
         at += 16 + packed
         if len(body) < packed:
             break
@@ -34,8 +34,12 @@ def read(path):
         raw = zlib.decompress(body)
         assert len(raw) == unpacked
         if name == "sync":
+            assert number(raw, 0)[1] == heads
+            heads = 0
             result = list(texts), {n: [list(c) for c in columns] for n, columns in tables.items()}
-        elif name == "text":
+            continue
+        heads = zlib.crc32(head, heads)
+        if name == "text":
             pos, count = number(raw, 0)
             for _ in range(count):
                 pos, size = number(raw, pos)

@@ -5,8 +5,10 @@ import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import threading
+import zlib
 
 from harness import BUILD, test
 from test_cli import other_user
@@ -157,6 +159,105 @@ def _(t):
     for name in (cwd, os.path.join(cwd, "missing")):
         t.check(b"cannot read " + name.encode() in t.run([REPORT, name]).err, "no file: " + name)
         report(t, name, status=2)
+
+
+def chunks(data):
+    """(offset, name, packed) of each chunk of a recording."""
+    at = data.index(b"\n") + 1
+    while at < len(data):
+        end = at + 16 + struct.unpack_from("<I", data, at + 4)[0]
+        yield at, data[at:at + 4], data[at + 16:end]
+        at = end
+
+
+def with_empty_syncs(data):
+    """The same recording as older versions of ptmem wrote it."""
+    nothing = zlib.compress(b"")
+    old = data[:data.index(b"\n") + 1]
+    for at, name, packed in chunks(data):
+        if name == b"sync":
+            old += name + struct.pack("<III", len(nothing), 0, zlib.crc32(nothing)) + nothing
+        else:
+            old += data[at:at + 16] + packed
+    return old
+
+
+@test("recording/bad-inputs/names-of-chunks")
+def _(t):
+    """A wrong bit in the name of any chunk is an error. Files of older versions, which do not cover the names by a checksum,
+    are read as before; there it is an error if the table is one that each recording has."""
+    cwd = t.subdirectory()
+    t.run([t.ptmem(), "-q", "--record=r", "--free-stacks", "--massif-out-file=/dev/null", "--", t.target("gcc-O2-pie", "mixed"), "3",
+           "500"], cwd=cwd)
+    with open(os.path.join(cwd, "r"), "rb") as file:
+        new = file.read()
+    old = with_empty_syncs(new)
+    path = os.path.join(cwd, "other")
+
+    def judge_bits(data, is_wanted):
+        for at, name, _ in chunks(data):
+            for bit in (0, 9, 18, 27) if is_wanted(name) else ():
+                with open(path, "wb") as file:
+                    file.write(data[:at + bit // 8] + bytes([data[at + bit // 8] ^ 1 << bit % 8]) + data[at + bit // 8 + 1:])
+                result = t.run([REPORT, path])
+                t.equal("status and output for bit %d of %s" % (bit, name), (result.status, result.out), (255, b""))
+                t.check(b"damaged" in result.err or b"missing" in result.err or b"leads nowhere" in result.err,
+                        "message for bit %d of %s: %s" % (bit, name, result.err.decode()))
+
+    t.check({b"meta", b"leaf", b"shar", b"cell", b"pkat", b"end.", b"sync"} <= {c[1] for c in chunks(new)}, "chunks of a recording")
+    judge_bits(new, lambda name: True)
+    with open(path, "wb") as file:
+        file.write(old)
+    t.equal("an older file", report_json(t, path), report_json(t, os.path.join(cwd, "r")))
+    judge_bits(old, lambda name: name in (b"meta", b"time", b"cell", b"pkat", b"peak", b"leaf", b"sync"))
+
+
+@test("recording/incomplete-end")
+def _(t):
+    """Without its totals a recording is incomplete, and they are an empty object of JSON."""
+    cwd = t.subdirectory()
+    t.run([t.ptmem(), "-q", "--record=r", "--massif-out-file=/dev/null", "--", "/bin/true"], cwd=cwd)
+    path = os.path.join(cwd, "r")
+    t.equal("members of the end", len(report_json(t, path)["end"]), 11)
+    with open(path, "rb") as file:
+        data = with_empty_syncs(file.read())
+    at, _, packed = next(c for c in chunks(data) if c[1] == b"end.")
+    with open(path, "wb") as file:
+        file.write(data[:at] + data[at + 16 + len(packed):])
+    found = report_json(t, path)
+    t.equal("incomplete, and the end", (found["meta"]["incomplete"], found["end"]), (True, {}))
+
+
+@test("recording/bad-inputs/not-complete-yet")
+def _(t):
+    """A file whose first part is still being written is not called damaged, and one of no bytes is called empty."""
+    cwd = t.subdirectory()
+    t.run([t.ptmem(), "-q", "--record=r", "--massif-out-file=/dev/null", "--", "/bin/true"], cwd=cwd)
+    with open(os.path.join(cwd, "r"), "rb") as file:
+        whole = file.read()
+    path = os.path.join(cwd, "begun")
+    for size in (0, 18, 19, len(whole) // 2, len(whole) - 1):
+        with open(path, "wb") as file:
+            file.write(whole[:size])
+        wanted = "the file is empty\n" if size == 0 else \
+            "not complete yet: ptmem has not written the first part to its end, or the file was cut\n"
+        result = t.run([REPORT, path])
+        t.equal("%d bytes" % size, (result.status, result.err.decode()), (255, "ptmem-report: %s: %s" % (path, wanted)))
+
+
+@test("recording/bad-times")
+def _(t):
+    """Errors of --at and --range list the words that are allowed, and those are."""
+    cwd = t.subdirectory()
+    t.run([t.ptmem(), "-q", "--record=r", "--massif-out-file=/dev/null", "--", "/bin/true"], cwd=cwd)
+    path = os.path.join(cwd, "r")
+    for option, words in (("--at=middle", "(2.5, 300ms, 40%, start, peak or end)"),
+                          ("--range=start..peak", "(each 2.5, 300ms, 40%, start or end, the first no later than the second)")):
+        result = t.run([REPORT, option, path])
+        t.equal("status of " + option, result.status, 255)
+        t.check(words in result.err.decode(), "message of %s: %s" % (option, result.err.decode()))
+    for option in ("--at=start", "--at=peak", "--at=end", "--range=start..end"):
+        report(t, option, path)
 
 
 @test("recording/bad-inputs/not-permitted")

@@ -94,9 +94,9 @@ static void test_errors(void **state)
 	check_fails("m.%q{PATTERN_ABSENT}", "Environment variable 'PATTERN_ABSENT' is not set");
 	check_fails("m.%q{}", "Environment variable '' is not set");
 	check_fails("m.%q{A B}", "Environment variable 'A B' is not set");
-	check_fails("m.%x", "Expected 'p' or 'q' or '%' after '%'");
-	check_fails("m.%", "Expected 'p' or 'q' or '%' after '%'");
-	check_fails("%n.%x", "Expected 'p' or 'q' or '%' after '%'");
+	check_fails("m.%x", "Expected 'p' or 'n' or 'q' or '%' after '%'");
+	check_fails("m.%", "Expected 'p' or 'n' or 'q' or '%' after '%'");
+	check_fails("%n.%x", "Expected 'p' or 'n' or 'q' or '%' after '%'");
 	check_fails("%q{PATTERN_EMPTY}", "No filename given");
 }
 

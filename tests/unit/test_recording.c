@@ -46,11 +46,11 @@ static void clear(struct recording *r)
 		recording_truncate(r, (enum recording_table_id)id, 0);
 }
 
-static void put_tables(FILE *f, const struct recording *r)
+static void put_tables(struct recording_out *out, const struct recording *r)
 {
 	for (int id = 0; id < RECORDING_TABLES; id++)
-		recording_write_rows(f, r, (enum recording_table_id)id, 0);
-	recording_write_sync(f);
+		recording_write_rows(out, r, (enum recording_table_id)id, 0);
+	recording_write_sync(out);
 }
 
 /*
@@ -62,8 +62,9 @@ static struct file make_file(void)
 	struct recording *r = recording_new();
 	struct file file = {0};
 	FILE *f = open_memstream(&file.data, &file.size);
+	struct recording_out out = {.file = f};
 
-	recording_write_head(f, r);
+	recording_write_head(&out, r);
 	recording_set_meta(r, "pid", "7");
 	add_leaf(r, 1, 130);
 	add_interval(r, 0, 0, 100);
@@ -72,8 +73,8 @@ static struct file make_file(void)
 	add_cell(r, 1, 0, 1023, 100);
 	add_cell(r, 1, 0, 1, 10);
 	add_cell(r, 1, 1, 1023, 30);
-	recording_write_texts(f, r, 1);
-	put_tables(f, r);
+	recording_write_texts(&out, r, 1);
+	put_tables(&out, r);
 	fflush(f);
 	file.first_part = file.size;
 	clear(r);
@@ -85,7 +86,7 @@ static struct file make_file(void)
 	add_cell(r, 1, 0, 1023, 110);
 	add_cell(r, 1, 0, 1, 60);
 	add_cell(r, 1, 1, 1023, 40);
-	put_tables(f, r);
+	put_tables(&out, r);
 	fclose(f);
 	recording_free(r);
 	return file;
@@ -130,7 +131,9 @@ static void cut_anywhere(void **state)
 		int rc = recording_read(file.data, size, &r, &why);
 
 		assert_int_equal(rc == 0, size >= file.first_part);
-		if (rc != 0)
+		if (rc != 0 && size >= strlen(RECORDING_HEAD))
+			assert_non_null(strstr(why, "not complete yet"));
+		else if (rc != 0)
 			assert_true(why && *why);
 		else if (size < file.size)
 			expect_first(r);
@@ -142,21 +145,24 @@ static void cut_anywhere(void **state)
 	free(file.data);
 }
 
-/* A wrong byte is found: beyond the head only the size of a chunk may make it a shorter file. */
+/*
+ * A wrong bit is found, also in the name of a chunk: at most it makes a shorter file, by a wrong
+ * size or at the end of the last part.
+ */
 static void changed_anywhere(void **state)
 {
 	struct file file = make_file();
 
-	for (size_t at = 0; at < file.size; at++) {
+	for (size_t bit = 0; bit < file.size * 8; bit++) {
 		struct recording *r = NULL;
-		char *why = NULL;
+		char *why = NULL, mask = (char)(1 << bit % 8);
 
-		file.data[at] ^= 0x40;
+		file.data[bit / 8] ^= mask;
 		if (recording_read(file.data, file.size, &r, &why) == 0)
-			assert_true(r && !why);
+			expect_first(r);
 		else
 			assert_true(!r && why && *why);
-		file.data[at] ^= 0x40;
+		file.data[bit / 8] ^= mask;
 		free(why);
 		recording_free(r);
 	}
