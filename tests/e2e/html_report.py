@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,8 @@ from webdriver import ELEMENT
 
 REPORT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/ptmem-report")
 SHOTS = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
-GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden/massif")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+GOLDEN = os.path.join(ROOT, "tests/golden/massif")
 LEFT, RIGHT, SHIFT, ENTER, ESCAPE, DOWN = "\ue012", "\ue014", "\ue008", "\ue007", "\ue00c", "\ue015"
 NAMES = {"main", "stock", "shelf", "crate", "orders", "audit", "deep", "library_make"} # functions of test_diff.py
 count = {True: 0, False: 0}
@@ -132,13 +134,6 @@ class Page(webdriver.Browser):
         self.call("POST", "/url", {"url": "about:blank"})
         self.call("POST", "/url", {"url": url})
         self.wait("document.querySelector('#panel tr')")
-
-    def wait(self, condition):
-        for _ in range(600):
-            if self.js(f"return Boolean({condition})"):
-                return
-            time.sleep(0.05)
-        sys.exit(f"does not become true: {condition}; the page says: " + self.js("return document.body.textContent")[:500])
 
     def size(self, width, height):
         self.call("POST", "/window/rect", {"width": width, "height": height})
@@ -598,6 +593,17 @@ def check_large(p, directory, page):
     print(f"large: {len(text) >> 10} KiB, ms: {', '.join(marks)}; {', '.join(took)}")
 
 
+def check_picture(directory):
+    """The picture of README.md can be taken again, and is not too large for a page."""
+    path = f"{directory}/picture.png"
+    subprocess.run([os.path.join(ROOT, "scripts/report-picture"), os.path.join(os.path.dirname(REPORT), "ptmem"), path], check=True)
+    for picture in (path, os.path.join(ROOT, "doc/report.png")):
+        with open(picture, "rb") as f:
+            data = f.read()
+        width, height = struct.unpack(">II", data[16:24])
+        check(width > 1000 and height > 700 and len(data) < 200000, picture, width, height, len(data))
+
+
 def check_refused(directory):
     """What makes no sense is refused before anything is written."""
     samples = f"{directory}/samples"
@@ -632,6 +638,7 @@ def main():
             check_builds(p, directory)
             check_samples(p, directory)
             check_large(p, directory, page)
+            check_picture(directory)
             same("errors of scripts", p.errors(), [])
         finally:
             p.close()

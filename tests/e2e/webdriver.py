@@ -94,5 +94,13 @@ class Browser:
         self.call("POST", "/alert/text", {"text": text})
         self.call("POST", "/alert/accept")
 
+    def wait(self, condition):
+        """Until @condition, an expression of JavaScript, is true of the page."""
+        for _ in range(600):
+            if self.js(f"return Boolean({condition})"):
+                return
+            time.sleep(0.05)
+        sys.exit(f"does not become true: {condition}; the page says: " + self.js("return document.body.textContent")[:500])
+
     def text(self, name):
         return self.js("return document.getElementById(arguments[0]).textContent", name)

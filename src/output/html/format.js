@@ -92,7 +92,7 @@ const format = (function () {
 		const rough = max / Math.max(1, room);
 		const power = isBinary ? Math.pow(1024, Math.floor(Math.log2(Math.max(1, max)) / 10)) :
 			Math.pow(10, Math.floor(Math.log10(rough)));
-		const steps = isBinary ? [1 / 8, 1 / 4, 1 / 2, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1024] : [1, 2, 5, 10];
+		const steps = isBinary ? [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024] : [1, 2, 5, 10];
 		const step = Math.max(isBinary ? 1 : 0, power * steps.find((s) => s * power >= rough));
 		const out = [];
 
