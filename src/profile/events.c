@@ -148,6 +148,8 @@ void events_writer_totals(struct events_writer *w, const struct call_totals *tot
 		if (total->calls)
 			put(w, "w %u %" PRIu64 " %" PRIu64 "\n", i, total->calls, total->bytes);
 	}
+	if (totals->is_doubtful)
+		events_writer_value(w, "corrupt", "1");
 }
 
 void events_writer_value(struct events_writer *w, const char *key, const char *value)

@@ -41,7 +41,7 @@ void events_writer_header(struct events_writer *w, const char *command, uint32_t
  * header, before the first event.
  */
 void events_writer_sampling(struct events_writer *w, uint64_t interval, uint64_t seed);
-/* The exact totals of such a file, before its end. */
+/* The totals of such a file, before its end, and whether they are doubtful. */
 void events_writer_totals(struct events_writer *w, const struct call_totals *totals);
 /* A module as it is mapped (or, with start = end = 0, gone). */
 void events_writer_module(struct events_writer *w, const struct events_module *m);

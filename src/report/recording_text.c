@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/amount.h"
+#include "base/call_totals.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "report/recording_match.h"
@@ -267,8 +268,9 @@ static void put_sampled(FILE *out, const struct recording *r)
 		*(is_free ? &frees : &calls) += recording_get(r, RECORDING_CALLS, i, CALL_CALLS);
 		bytes += recording_get(r, RECORDING_CALLS, i, CALL_BYTES);
 	}
-	fprintf(out, "%-12s %s of %s bytes, %s frees: counted exactly\n", "allocations",
-		amount_commas(calls, a), amount_commas(bytes, b), amount_commas(frees, c));
+	fprintf(out, "%-12s %s of %s bytes, %s frees: %s\n", "allocations",
+		amount_commas(calls, a), amount_commas(bytes, b), amount_commas(frees, c),
+		call_totals_trust(recording_meta(r, "corrupt") != NULL));
 	fprintf(out, "%-12s one every %s on average: sizes and numbers of blocks are estimates\n",
 		"sampled", amount_bytes((double)r->interval, a));
 }
@@ -278,6 +280,9 @@ static void put_totals(FILE *out, const struct recording *r)
 	if (!r->is_complete)
 		put_fact(out, "incomplete",
 			 "ptmem did not end normally: this is all up to its last second");
+	if (recording_meta(r, "corrupt"))
+		put_fact(out, "corrupt",
+			 "the program overwrote memory shared with ptmem: the profile ends there");
 	if (r->interval)
 		put_sampled(out, r);
 	if (!r->is_complete)

@@ -194,10 +194,11 @@ static int print_estimates(const struct session *s, FILE *file, int fd)
 		     error);
 	fprintf(file,
 		"Estimates from samples, one every %s: the heap peak%s%s%s, the memory of free, "
-		"and the histogram.\nThe calls of free are exact; those for blocks of memalign are "
+		"and the histogram.\nThe calls of free are %s; those for blocks of memalign are "
 		"among them.\n",
 		amount_bytes((double)s->heap_sample.interval, distance), *error ? " (" : "",
-		*error ? error + 1 : "", *error ? ")" : "");
+		*error ? error + 1 : "", *error ? ")" : "",
+		call_totals_trust(s->heap_sample.totals.is_doubtful));
 	free(n);
 	return rc == 0 && fflush(file) != 0 ? -errno : rc;
 }

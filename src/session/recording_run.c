@@ -383,6 +383,8 @@ static void fill_known(struct session *s, struct recording *out, size_t first)
 	if (!first) {
 		recording_set_meta(out, "pid", pid);
 		recording_set_meta(out, "command", s->command);
+		if (s->heap_sample.totals.is_doubtful)
+			recording_set_meta(out, "corrupt", "1");
 	}
 	recording_calls_fill(s, out);
 	for (size_t i = first; i < recording_rows(known, RECORDING_META); i++) {

@@ -221,7 +221,7 @@ void session_finish(struct session *s, uint64_t now_ns)
 	s->end_ns = now_ns;
 	profile_finish(s->profile, now_ns);
 	if (s->events) {
-		if (s->heap_sample.interval)
+		if (s->heap_sample.interval || s->heap_sample.totals.is_doubtful)
 			events_writer_totals(s->events, &s->heap_sample.totals);
 		events_writer_end(s->events, now_ns);
 		session_files_close_events(s);

@@ -88,7 +88,10 @@ static void replay_name(void *ctx, const struct events_name *n)
 static void replay_value(void *ctx, const char *key, const char *value)
 {
 	struct replay *r = ctx;
-	recording_run_value(r->session, key, value);
+	if (strcmp(key, "corrupt") == 0)
+		r->session->heap_sample.totals.is_doubtful = true;
+	else
+		recording_run_value(r->session, key, value);
 }
 
 static void replay_sampling(void *ctx, uint64_t interval, uint64_t seed)

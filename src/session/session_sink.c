@@ -108,10 +108,8 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 {
 	struct session *s = space->user;
 	(void)ctx;
-	if (s->heap_sample.interval) {
-		s->heap_sample.totals = (struct call_totals){0};
-		pads_add_totals(space, &s->heap_sample.totals);
-	}
+	s->heap_sample.totals = (struct call_totals){0};
+	pads_add_totals(space, &s->heap_sample.totals);
 	space_count_probes(space, &s->jumps, &s->breakpoints);
 	space_count_markers(space, &s->marker_jumps, &s->marker_breakpoints);
 	space->user = NULL;

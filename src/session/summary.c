@@ -229,7 +229,7 @@ static void print_calls(const struct profile_totals *p)
 		 amount_commas(p->live_blocks, n), plural(p->live_blocks));
 }
 
-/* The first line is exact: all calls are counted, sampled or not. */
+/* The first line is no estimate: all calls are counted, sampled or not. */
 static void print_sampled_calls(const struct session *s)
 {
 	const struct profile_totals *p = profile_totals(s->profile);
@@ -242,10 +242,10 @@ static void print_sampled_calls(const struct session *s)
 		calls += i == FUNCTION_FREE || i == FUNCTION_DELETE ? 0 : f[i].calls;
 		bytes += f[i].bytes;
 	}
-	log_info("  allocations  %s of %s byte%s, %s by realloc, and %s free%s: counted exactly",
+	log_info("  allocations  %s of %s byte%s, %s by realloc, and %s free%s: %s",
 		 amount_commas(calls, n), amount_commas(bytes, m), plural(bytes),
 		 amount_commas(f[FUNCTION_REALLOC].calls, k), amount_commas(frees, error),
-		 plural(frees));
+		 plural(frees), call_totals_trust(s->heap_sample.totals.is_doubtful));
 	log_info("  at the end   %s%s in about %s block%s in use",
 		 amount_bytes((double)p->live_bytes, n),
 		 amount_error((double)p->live_bytes, profile_error(s->profile, p->live_variance),

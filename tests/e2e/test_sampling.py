@@ -4,10 +4,12 @@ left behind. What the samples say about the heap is in test_estimates.py.
 PTMEM_SAMPLE_ROUNDS says how often the attach test attaches (20); by hand: 100.
 """
 
+import json
 import math
 import os
 import re
 import signal
+import subprocess
 import time
 
 import harness
@@ -15,9 +17,11 @@ from harness import Skip, test
 from test_attach import Attached, Server, check_left_alone, rounds
 from test_corruption import Run
 from test_killed import guardians
+from test_recording import report
 
 ROUNDS = int(os.environ.get("PTMEM_SAMPLE_ROUNDS", "20"))
 INTERVAL = 4096
+DOUBT = "counted in memory that the program overwrote"
 SIZE = 100
 ALLOCATING = (1, 2, 3, 4, 5)  # malloc, calloc, realloc, memalign, new
 FREEING = (6, 7)
@@ -257,8 +261,38 @@ def killed(t):
 def corruption(t):
     """The program overwrites filter, distances and slots."""
     for how in ("words", "slots", "fields", "records", "zero", "remap"):
-        Run(t, "jump", False, how, 3, options=["--heap-sample=64"]).end()
-        Run(t, "auto", True, how, 3, options=["--heap-sample=4K"]).end()
+        check_trust(t, Run(t, "jump", False, how, 3, options=["--heap-sample=64"]))
+        check_trust(t, Run(t, "auto", True, how, 3, options=["--heap-sample=4K"]))
+
+
+def check_trust(t, run):
+    """Totals that were read from memory known to be corrupt are not called exact."""
+    is_corrupt = run.end()
+    t.equal("whether totals are exact (%s)" % run.text(), "counted exactly" in run.text(), not is_corrupt)
+    t.equal("whether they are in doubt", DOUBT in run.text(), is_corrupt)
+    return is_corrupt
+
+
+@test("sampling/corruption/trust")
+def corruption_trust(t):
+    """Every view that prints the totals of corrupt memory says so, also after a replay."""
+    options = ["--heap-sample=4K", "--memusage", "--record=recording", "--events=events"]
+    run = Run(t, "jump", True, "head", options=options, stdin=subprocess.PIPE)
+    run.ptmem.wait(timeout=60)
+    run.program.stdin.close()
+    t.check(check_trust(t, run), "not corrupt: " + run.text())
+    t.check("The calls of free are " + DOUBT in run.text(), "memusage's report: " + run.text())
+
+    def check_recording(path):
+        t.equal("JSON", json.loads(report(t, "--format=json", path))["meta"]["corrupt"], True)
+        text = report(t, path)
+        t.check(DOUBT in text and re.search("^corrupt +the program", text, re.M), "report: " + text)
+
+    check_recording(os.path.join(run.cwd, "recording"))
+    again = t.run([t.ptmem(), "--replay=" + os.path.join(run.cwd, "events"), "--record=again"], cwd=run.cwd)
+    t.equal("status of the replay (%s)" % again.err, again.status, 0)
+    t.check(DOUBT in again.err.decode(), "replay: %s" % again.err)
+    check_recording(os.path.join(run.cwd, "again"))
 
 
 @test("sampling/sleeps")

@@ -48,7 +48,8 @@ const Header = (function () {
 
 		add("live at the end", format.bytes(last) + format.error(last, end.live_variance), format.exactBytes(last));
 		const calls = counted(p), bytes = calls ? calls.bytes : end.allocated_bytes;
-		const allocations = calls ? calls.count : end.allocations, beside = calls ? ", counted exactly" : "";
+		const allocations = calls ? calls.count : end.allocations, beside = !calls ? "" : p.meta.corrupt ?
+			", counted in memory that the program overwrote" : ", counted exactly";
 
 		if (bytes !== undefined)
 			add("allocated", format.bytes(bytes), format.exactBytes(bytes) + beside);
@@ -72,6 +73,8 @@ const Header = (function () {
 
 		if (p.meta.incomplete)
 			out.push("Incomplete: ptmem did not end normally. The recording ends at its last flush.");
+		if (p.meta.corrupt)
+			out.push("Corrupt: the program overwrote memory that it shares with ptmem. The profile ends there.");
 		if (p.meta.attached)
 			out.push("ptmem attached to a running program: who allocated the blocks from before is not known.");
 		if (p.meta.heap_sample)

@@ -86,6 +86,7 @@ void pads_start_sampling(const struct target *t, struct address_space *s)
 void pads_add_totals(const struct address_space *s, struct call_totals *totals)
 {
 	_Static_assert(HEAP_FUNCTION_COUNT <= PAD_FUNCTIONS, "a slot counts all functions");
+	totals->is_doubtful |= s->pads && s->pads->ring.broken;
 	heap_sampling_add_totals(s->sampling, totals);
 	for (uint32_t i = 0; s->sampling && s->pads && i < s->pads->memory.used; i++) {
 		const struct pad_slot *slot = pad_memory_slot(&s->pads->memory, i);

@@ -158,6 +158,7 @@ void heap_sampling_add_totals(const struct heap_sampling *h, struct call_totals 
 		totals->function[i].calls += h->totals.function[i].calls;
 		totals->function[i].bytes += h->totals.function[i].bytes;
 	}
+	totals->is_doubtful |= h && h->totals.is_doubtful;
 }
 
 /* Sizes that no object can have count no bytes. */
