@@ -16,10 +16,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/globals.h"
 #include "base/vec.h"
-
-/* All open files; entries are not owned, they leave at their last release. */
-static VEC(struct elf_file *) open_files;
 
 static void read_segments(struct elf_file *f)
 {
@@ -122,7 +120,7 @@ static int finish_open(struct elf_file *f, struct elf_file **file_out)
 	read_dynamic(f);
 	read_build_id(f);
 	f->users = 1;
-	*vec_add(&open_files) = f;
+	*vec_add(&globals.open_files) = f;
 	*file_out = f;
 	return 0;
 }
@@ -147,8 +145,8 @@ int elf_file_open(const char *path, const char *name, struct elf_file **file_out
 		close(fd);
 		return -EINVAL;
 	}
-	for (size_t i = 0; i < open_files.count; i++) {
-		struct elf_file *f = open_files.data[i];
+	for (size_t i = 0; i < globals.open_files.count; i++) {
+		struct elf_file *f = globals.open_files.data[i];
 		if (f->fd >= 0 && f->dev == st.st_dev && f->ino == st.st_ino) {
 			close(fd);
 			*file_out = elf_file_hold(f);
@@ -183,14 +181,14 @@ void elf_file_release(struct elf_file *file)
 {
 	if (!file || --file->users > 0)
 		return;
-	for (size_t i = 0; i < open_files.count; i++) {
-		if (open_files.data[i] == file) {
-			vec_take_swap(&open_files, i);
+	for (size_t i = 0; i < globals.open_files.count; i++) {
+		if (globals.open_files.data[i] == file) {
+			vec_take_swap(&globals.open_files, i);
 			break;
 		}
 	}
-	if (open_files.count == 0)
-		vec_deinit(&open_files);
+	if (globals.open_files.count == 0)
+		vec_deinit(&globals.open_files);
 	destroy(file);
 }
 

@@ -11,53 +11,48 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *log_name = "ptmem";
-static int log_fd = STDERR_FILENO;
-static enum log_level log_max = LOG_INFO;
-static enum color_mode log_color = COLOR_AUTO;
-static void (*check_hook)(void *ctx), (*line_hook)(void);
-static void *check_ctx;
+#include "base/globals.h"
 
 void log_set_name(const char *name)
 {
-	log_name = name;
+	globals.log.name = name;
 }
 
 void log_set_fd(int fd)
 {
-	log_fd = fd;
+	globals.log.fd = fd;
 }
 
 void log_set_level(enum log_level level)
 {
-	log_max = level;
+	globals.log.max = level;
 }
 
 void log_set_color(enum color_mode mode)
 {
-	log_color = mode;
+	globals.log.color = mode;
 }
 
 void log_set_line_hook(void (*hook)(void))
 {
-	line_hook = hook;
+	globals.log.line_hook = hook;
 }
 
 void log_before_line(void)
 {
-	if (line_hook)
-		line_hook();
+	if (globals.log.line_hook)
+		globals.log.line_hook();
 }
 
 bool log_is_on(enum log_level level)
 {
-	return level <= log_max;
+	return level <= globals.log.max;
 }
 
 bool log_use_color(int fd)
 {
-	if (log_color != COLOR_AUTO)
-		return log_color == COLOR_ALWAYS;
+	if (globals.log.color != COLOR_AUTO)
+		return globals.log.color == COLOR_ALWAYS;
 	const char *no = getenv("NO_COLOR"), *force = getenv("CLICOLOR_FORCE");
 	if (no && *no)
 		return false;
@@ -87,12 +82,12 @@ static int write_all(int fd, const char *p, size_t n)
  */
 static void write_line(const char *line, size_t size)
 {
-	int rc = write_all(log_fd, line, size);
-	if (rc == 0 || log_fd == STDERR_FILENO)
+	int rc = write_all(globals.log.fd, line, size);
+	if (rc == 0 || globals.log.fd == STDERR_FILENO)
 		return;
-	log_fd = STDERR_FILENO;
+	globals.log.fd = STDERR_FILENO;
 	log_warn("the log cannot be written: %s; it continues here", strerror(-rc));
-	write_all(log_fd, line, size);
+	write_all(globals.log.fd, line, size);
 }
 
 void log_print(enum log_level level, const char *fmt, ...)
@@ -100,7 +95,7 @@ void log_print(enum log_level level, const char *fmt, ...)
 	if (!log_is_on(level))
 		return;
 	int saved = errno;
-	bool color = (level == LOG_ERROR || level == LOG_WARN) && log_use_color(log_fd);
+	bool color = (level == LOG_ERROR || level == LOG_WARN) && log_use_color(globals.log.fd);
 	const char *on = !color ? "" : level == LOG_ERROR ? "\033[1;31m" : "\033[1;33m";
 	char *text = NULL, *line = NULL;
 	va_list ap;
@@ -108,7 +103,7 @@ void log_print(enum log_level level, const char *fmt, ...)
 	int n = vasprintf(&text, fmt, ap);
 	va_end(ap);
 	if (n >= 0)
-		n = asprintf(&line, "%s: %s%s%s%s\n", log_name, on,
+		n = asprintf(&line, "%s: %s%s%s%s\n", globals.log.name, on,
 			     level == LOG_WARN ? "warning: " : "", text, color ? "\033[0m" : "");
 	if (n >= 0) {
 		log_before_line();
@@ -122,17 +117,17 @@ void log_print(enum log_level level, const char *fmt, ...)
 
 void log_set_check_hook(void (*hook)(void *ctx), void *ctx)
 {
-	check_hook = hook;
-	check_ctx = ctx;
+	globals.log.check_hook = hook;
+	globals.log.check_ctx = ctx;
 }
 
 void check_failed(const char *cond, const char *file, int line)
 {
 	log_print(LOG_ERROR, "internal error: %s is false (%s:%d); please report this", cond, file,
 		  line);
-	void (*hook)(void *ctx) = check_hook;
-	check_hook = NULL;
+	void (*hook)(void *ctx) = globals.log.check_hook;
+	globals.log.check_hook = NULL;
 	if (hook)
-		hook(check_ctx);
+		hook(globals.log.check_ctx);
 	abort();
 }

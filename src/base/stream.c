@@ -9,32 +9,21 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/globals.h"
 
 struct stream {
 	int fd;
 	bool owns_fd;
 };
 
-static unsigned (*asked_hook)(void);
-
-void stream_set_asked(unsigned (*asked)(void))
-{
-	asked_hook = asked;
-}
-
-static unsigned times_asked(void)
-{
-	return asked_hook ? asked_hook() : 0;
-}
-
 int stream_open(const char *path, int flags, mode_t mode)
 {
-	unsigned before = times_asked();
+	sig_atomic_t before = globals.signals.leave_count;
 	int fd;
 
 	do {
 		fd = open(path, flags | O_CLOEXEC | O_NOCTTY, mode);
-	} while (fd < 0 && errno == EINTR && times_asked() == before);
+	} while (fd < 0 && errno == EINTR && globals.signals.leave_count == before);
 	return fd < 0 ? -errno : fd;
 }
 

@@ -12,9 +12,9 @@
 #include <sys/types.h>
 
 /*
- * As open(2), and again when a signal interrupts it, unless ptmem was asked to leave meanwhile
- * (stream_set_asked). The descriptor, closed by an exec and never a controlling terminal, or
- * -errno.
+ * As open(2), and again when a signal interrupts it, unless that asked ptmem to leave: such a
+ * signal need not wait for the reader of a FIFO. The descriptor, closed by an exec and never a
+ * controlling terminal, or -errno.
  */
 int stream_open(const char *path, int flags, mode_t mode);
 
@@ -23,11 +23,5 @@ FILE *stream_new(int fd, bool owns_fd);
 
 /* A file as fopen(path, "we") makes it. NULL and errno. */
 FILE *stream_create(const char *path);
-
-/*
- * @asked counts how often ptmem was asked to leave. A signal that comes while a FIFO waits for its
- * reader need not wait for that one.
- */
-void stream_set_asked(unsigned (*asked)(void));
 
 #endif

@@ -58,7 +58,6 @@ static void ignore_write_signals(struct sigaction *file_out, struct sigaction *p
 static void catch_signals(const struct options *o)
 {
 	signals_catch_leave(o->pid_count > 0);
-	stream_set_asked(signals_leave_count);
 	if (options_report_leaks(o))
 		signals_catch_report();
 }

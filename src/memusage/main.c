@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/globals.h"
 #include "base/same_file.h"
 #include "base/standard_files.h"
 #include "base/vec.h"
@@ -89,8 +90,6 @@ struct request {
 };
 
 typedef VEC(char *) words;
-
-static volatile sig_atomic_t child;
 
 /* Prints an error in memusage's format. */
 ATTR_PRINTF(1, 2) static int refuse(const char *format, ...)
@@ -341,8 +340,8 @@ ATTR_NORETURN static void become(const words *w)
 
 static void pass_on(int sig)
 {
-	if (child > 0)
-		kill((pid_t)child, sig);
+	if (globals.child > 0)
+		kill((pid_t)globals.child, sig);
 }
 
 /*
@@ -362,12 +361,12 @@ static int run(const words *w)
 		sigaction(SIGQUIT, &old[1], NULL);
 		become(w);
 	}
-	child = pid;
+	globals.child = pid;
 	if (pid < 0)
 		return EXIT_CANNOT_RUN;
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	child = 0;
+	globals.child = 0;
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

@@ -1,4 +1,4 @@
-/* The handlers and their variables. */
+/* The handlers. Their variables are in base/globals.h. */
 #include "session/signals.h"
 
 #include <errno.h>
@@ -6,20 +6,13 @@
 #include <sys/time.h>
 #include <time.h>
 
+#include "base/globals.h"
 #include "tracee/control/target.h"
 
 #define WAKE_NS 20000000L
 #define WAKE_US 20000
 
-/* Written by handlers. */
-static volatile sig_atomic_t leave_signal; /* asked to leave; 0 = none */
-static volatile sig_atomic_t leave_count;  /* by a user, not by a timer */
-static volatile sig_atomic_t wants_report, wants_snapshots, has_io;
-/* Read by handlers. */
-static volatile sig_atomic_t is_leaving;   /* the loop has seen leave_signal */
-static volatile sig_atomic_t is_attached;
-static volatile sig_atomic_t has_io_timer;
-static timer_t io_timer;
+static struct signal_globals *const g = &globals.signals;
 
 /* -- leaving -- */
 
@@ -28,7 +21,7 @@ static void keep_waking(void)
 {
 	const struct itimerval again = {{0, WAKE_US}, {0, WAKE_US}};
 
-	if (is_leaving)
+	if (g->is_leaving)
 		return;
 	setitimer(ITIMER_REAL, &again, NULL);
 	target_wake();
@@ -38,14 +31,14 @@ static void on_leave(int sig, siginfo_t *info, void *context)
 {
 	(void)context;
 	if (sig != SIGALRM)
-		leave_count = leave_count + 1;
+		g->leave_count = g->leave_count + 1;
 	if (sig == SIGALRM) {
-		if (!leave_signal)
-			leave_signal = SIGALRM; /* the duration is over */
-	} else if (!is_attached && info->si_code == SI_KERNEL) {
+		if (!g->leave_signal)
+			g->leave_signal = SIGALRM; /* the duration is over */
+	} else if (!g->is_attached && info->si_code == SI_KERNEL) {
 		return; /* typed at the terminal: the program got it as well */
 	} else {
-		leave_signal = sig;
+		g->leave_signal = sig;
 	}
 	keep_waking();
 }
@@ -55,7 +48,7 @@ void signals_catch_leave(bool attached)
 	static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM};
 	struct sigaction sa = {.sa_sigaction = on_leave, .sa_flags = SA_SIGINFO}, old;
 
-	is_attached = attached;
+	g->is_attached = attached;
 	sigemptyset(&sa.sa_mask);
 	for (size_t i = 0; i < ARRAY_SIZE(caught); i++) {
 		sigaction(caught[i], NULL, &old);
@@ -79,19 +72,14 @@ void signals_start_duration(double seconds)
 
 int signals_leave_request(void)
 {
-	return leave_signal;
-}
-
-unsigned signals_leave_count(void)
-{
-	return (unsigned)leave_count;
+	return g->leave_signal;
 }
 
 void signals_stop_waking(void)
 {
 	const struct itimerval off = {{0, 0}, {0, 0}};
 
-	is_leaving = 1;
+	g->is_leaving = 1;
 	setitimer(ITIMER_REAL, &off, NULL);
 }
 
@@ -100,7 +88,7 @@ void signals_stop_waking(void)
 static void on_report(int sig)
 {
 	(void)sig;
-	wants_report = 1;
+	g->wants_report = 1;
 	target_wake();
 }
 
@@ -122,21 +110,21 @@ static bool take(volatile sig_atomic_t *flag)
 
 bool signals_take_report(void)
 {
-	return take(&wants_report);
+	return take(&g->wants_report);
 }
 
 bool signals_take_snapshots(void)
 {
-	return take(&wants_snapshots);
+	return take(&g->wants_snapshots);
 }
 
 void signals_raise_io(void)
 {
 	const struct itimerspec again = {{0, WAKE_NS}, {0, WAKE_NS}};
 
-	has_io = 1;
-	if (has_io_timer)
-		timer_settime(io_timer, 0, &again, NULL);
+	g->has_io = 1;
+	if (g->has_io_timer)
+		timer_settime(g->io_timer, 0, &again, NULL);
 	else
 		target_wake();
 }
@@ -146,7 +134,7 @@ static void on_io(int sig)
 	int saved = errno;
 
 	if (sig == SIGUSR1)
-		wants_snapshots = wants_report = 1;
+		g->wants_snapshots = g->wants_report = 1;
 	signals_raise_io();
 	target_wake();
 	errno = saved;
@@ -157,7 +145,7 @@ void signals_catch_io(void)
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGIO};
 	struct sigaction sa = {.sa_handler = on_io};
 
-	has_io_timer = timer_create(CLOCK_MONOTONIC, &event, &io_timer) == 0;
+	g->has_io_timer = timer_create(CLOCK_MONOTONIC, &event, &g->io_timer) == 0;
 	sigemptyset(&sa.sa_mask);
 	sigaction(SIGIO, &sa, NULL);
 	sigaction(SIGUSR1, &sa, NULL);
@@ -167,21 +155,21 @@ bool signals_take_io(void)
 {
 	const struct itimerspec off = {{0, 0}, {0, 0}};
 
-	if (!has_io)
+	if (!g->has_io)
 		return false;
-	if (has_io_timer)
-		timer_settime(io_timer, 0, &off, NULL);
-	has_io = 0;
+	if (g->has_io_timer)
+		timer_settime(g->io_timer, 0, &off, NULL);
+	g->has_io = 0;
 	return true;
 }
 
 void signals_ignore_io(void)
 {
-	bool had_timer = has_io_timer;
+	bool had_timer = g->has_io_timer;
 
 	signal(SIGUSR1, SIG_IGN); /* too late, but no reason to die */
 	signal(SIGIO, SIG_IGN);
-	has_io_timer = 0;
+	g->has_io_timer = 0;
 	if (had_timer)
-		timer_delete(io_timer);
+		timer_delete(g->io_timer);
 }

@@ -23,8 +23,6 @@ void signals_start_duration(double seconds);
 int signals_leave_request(void);
 /* The loop has seen it, and the timer stops. */
 void signals_stop_waking(void);
-/* How often a user asked ptmem to leave. */
-unsigned signals_leave_count(void);
 
 /* Catches SIGUSR1. */
 void signals_catch_report(void);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <time.h>
 
+#include "base/globals.h"
 #include "tracee/control/control_internal.h"
 #include "tracee/control/faults.h"
 #include "tracee/control/job.h"
@@ -25,11 +26,9 @@
 #include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
-static volatile sig_atomic_t wake_flag;
-
 void target_wake(void)
 {
-	wake_flag = 1;
+	globals.wake = 1;
 }
 
 /* Hot probes of a space become pads: all threads are stopped for it. */
@@ -210,8 +209,8 @@ void target_run(struct target *t)
 		target_leave_corrupt(t);
 		if (t->loop.must_restart)
 			restart(t);
-		if (wake_flag) {
-			wake_flag = 0;
+		if (globals.wake) {
+			globals.wake = 0;
 			drain_whole(t);
 			if (t->sink.poll && t->sink.poll(t->sink.ctx))
 				break;

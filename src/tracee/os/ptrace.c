@@ -6,12 +6,13 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
+
+#include "base/globals.h"
 
 #define SEIZE_TIMEOUT_NS 20000000
 
@@ -20,42 +21,37 @@ static int request(enum __ptrace_request req, pid_t tid, uintptr_t addr, uintptr
 	return ptrace(req, tid, (void *)addr, (void *)data) < 0 ? -errno : 0;
 }
 
-/* Where a call that lasts too long is left to; only while one is made. */
-static sigjmp_buf too_late;
-static volatile sig_atomic_t may_be_late;
-
 static void on_late(int sig)
 {
 	(void)sig;
-	if (may_be_late)
-		siglongjmp(too_late, 1);
+	if (globals.seize.may_be_late)
+		siglongjmp(globals.seize.too_late, 1);
 }
 
 void ptrace_limit_seize(bool is_limited)
 {
-	static timer_t timer;
-	static bool has_timer;
+	struct seize_globals *g = &globals.seize;
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN + 1};
 	const struct itimerspec period = {{0, SEIZE_TIMEOUT_NS}, {0, SEIZE_TIMEOUT_NS}};
 	struct sigaction sa = {.sa_handler = is_limited ? on_late : SIG_IGN};
 	sigemptyset(&sa.sa_mask);
-	if (has_timer)
-		timer_delete(timer);
+	if (g->has_timer)
+		timer_delete(g->timer);
 	sigaction(event.sigev_signo, &sa, NULL);
-	has_timer = is_limited && timer_create(CLOCK_MONOTONIC, &event, &timer) == 0;
-	if (has_timer)
-		timer_settime(timer, 0, &period, NULL);
+	g->has_timer = is_limited && timer_create(CLOCK_MONOTONIC, &event, &g->timer) == 0;
+	if (g->has_timer)
+		timer_settime(g->timer, 0, &period, NULL);
 }
 
 int ptrace_seize(pid_t tid, unsigned long options)
 {
-	if (sigsetjmp(too_late, 1) != 0) {
-		may_be_late = 0;
+	if (sigsetjmp(globals.seize.too_late, 1) != 0) {
+		globals.seize.may_be_late = 0;
 		return -ETIMEDOUT;
 	}
-	may_be_late = 1;
+	globals.seize.may_be_late = 1;
 	int rc = request(PTRACE_SEIZE, tid, 0, options);
-	may_be_late = 0;
+	globals.seize.may_be_late = 0;
 	return rc;
 }
 

@@ -10,12 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/globals.h"
 #include "tracee/os/image.h"
 #include "tracee/os/maps.h"
 #include "tracee/state/heap_sampling.h"
 #include "tracee/state/journal.h"
-
-static uint32_t last_space_id;
 
 static int open_memory(pid_t pid)
 {
@@ -27,7 +26,7 @@ static int open_memory(pid_t pid)
 struct address_space *space_new(pid_t pid)
 {
 	struct address_space *s = xcalloc(1, sizeof(*s));
-	s->id = ++last_space_id;
+	s->id = ++globals.last_space_id;
 	s->users = 1;
 	s->pid = s->reader = pid;
 	s->exit_status = -1;

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/elf_file.h"
+#include "base/globals.h"
 #include "tracee/os/maps.h"
 #include "tracee/state/module.h"
 #include "tracee/state/space.h"
@@ -81,7 +82,6 @@ static bool is_executable(const struct module *m, ino_t exe)
  */
 static void number_modules(const struct address_space *s, struct module **fresh, size_t count)
 {
-	static uint32_t last_module_id;
 	char name[64];
 	struct stat st = {0};
 	snprintf(name, sizeof(name), "/proc/%d/exe", (int)s->reader);
@@ -89,11 +89,11 @@ static void number_modules(const struct address_space *s, struct module **fresh,
 		st.st_ino = 0;
 	for (size_t i = count; i-- > 0;) {
 		if (is_executable(fresh[i], st.st_ino))
-			fresh[i]->id = ++last_module_id;
+			fresh[i]->id = ++globals.last_module_id;
 	}
 	for (size_t i = count; i-- > 0;) {
 		if (!fresh[i]->id)
-			fresh[i]->id = ++last_module_id;
+			fresh[i]->id = ++globals.last_module_id;
 	}
 }
 

@@ -1,0 +1,66 @@
+/*
+ * All mutable variables that are reached without a pointer, for three reasons: a signal handler is
+ * passed none; messages and failed checks come from anywhere; files and numbers are the same for
+ * all that is profiled.
+ *
+ * `scripts/layers` finds any other. Each part belongs to the file that is named.
+ */
+#ifndef PTMEM_BASE_GLOBALS_H
+#define PTMEM_BASE_GLOBALS_H
+
+#include <setjmp.h>
+#include <signal.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/types.h"
+#include "base/vec.h"
+
+struct elf_file;
+
+/* session/signals.c; leave_count also ends waits in base/stream.c. */
+struct signal_globals {
+	/* written by handlers */
+	volatile sig_atomic_t leave_signal;  /* asked to leave; 0 = none */
+	volatile sig_atomic_t leave_count;   /* by a user, not by a timer */
+	volatile sig_atomic_t wants_report, wants_snapshots, has_io;
+	/* read by handlers */
+	volatile sig_atomic_t is_leaving;    /* the loop has seen leave_signal */
+	volatile sig_atomic_t is_attached;
+	volatile sig_atomic_t has_io_timer;
+	timer_t io_timer;
+};
+
+/* tracee/os/ptrace.c: a call that lasts too long is left by a jump out of a handler. */
+struct seize_globals {
+	sigjmp_buf too_late;                 /* only while may_be_late */
+	volatile sig_atomic_t may_be_late;
+	bool has_timer;
+	timer_t timer;
+};
+
+/* base/log.c */
+struct log_globals {
+	const char *name;
+	int fd;
+	enum log_level max;
+	enum color_mode color;
+	void (*line_hook)(void);
+	void (*check_hook)(void *ctx);
+	void *check_ctx;
+};
+
+struct globals {
+	struct signal_globals signals;
+	struct seize_globals seize;
+	volatile sig_atomic_t wake;          /* tracee/control/target_run.c: call poll soon */
+	volatile sig_atomic_t child;         /* memusage/main.c: gets its signals; 0 = none */
+	struct log_globals log;
+	VEC(struct elf_file *) open_files;   /* base/elf_file.c; entries are not owned */
+	uint32_t last_space_id;              /* tracee/state/space.c */
+	uint32_t last_module_id;             /* tracee/state/space_modules.c */
+};
+
+extern struct globals globals;
+
+#endif
