@@ -156,8 +156,8 @@ static int run_status(struct monitor_request *r)
 		profile_count(s->profile, p->live_blocks));
 	print_bytes(r->reply, s->profile, "peak bytes", p->peak_bytes, p->peak_variance);
 	if (s->heap_sample.interval)
-		fprintf(r->reply, "samples: %" PRIu64 " (all other numbers are estimates)\n",
-			p->samples);
+		fprintf(r->reply, "samples: %" PRIu64 " (all other numbers are estimates, "
+			"the peak is the highest of them)\n", p->samples);
 	fprintf(r->reply, "snapshots: %" PRIu32 "\n", profile_snapshot_count(s->profile));
 	fprintf(r->reply, "processes: %zu\n", r->run->sessions.count);
 	return 0;

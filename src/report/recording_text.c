@@ -233,8 +233,9 @@ static void put_peak(FILE *out, const struct recording *r)
 	else
 		fprintf(out, "%s (%s bytes) in %s blocks", amount_bytes((double)peak.bytes, human),
 			amount_commas(peak.bytes, bytes), amount_commas(peak.blocks, blocks));
-	fprintf(out, " after %.3f s\n",
-		(double)recording_get(r, RECORDING_PEAK_AT, 0, PEAK_AT_TIME) / 1000);
+	fprintf(out, " after %.3f s%s\n",
+		(double)recording_get(r, RECORDING_PEAK_AT, 0, PEAK_AT_TIME) / 1000,
+		r->interval ? ", the highest of all estimates" : "");
 }
 
 static uint64_t end_value(const struct recording *r, unsigned column)

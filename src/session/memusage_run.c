@@ -193,12 +193,11 @@ static int print_estimates(const struct session *s, FILE *file, int fd)
 	amount_error((double)n->peak, estimate_error_bound(s->heap_sample.interval, n->peak),
 		     error);
 	fprintf(file,
-		"Estimates from samples, one every %s: the heap peak%s%s%s, the memory of free, "
-		"and the histogram.\nThe calls of free are %s; those for blocks of memalign are "
-		"among them.\n",
-		amount_bytes((double)s->heap_sample.interval, distance), *error ? " (" : "",
-		*error ? error + 1 : "", *error ? ")" : "",
-		call_totals_trust(s->heap_sample.totals.is_doubtful));
+		"Estimates from samples, one every %s: the heap peak (%s%sthe highest of all), "
+		"the memory of free, and the histogram.\nThe calls of free are %s; those for "
+		"blocks of memalign are among them.\n",
+		amount_bytes((double)s->heap_sample.interval, distance), *error ? error + 1 : "",
+		*error ? ", " : "", call_totals_trust(s->heap_sample.totals.is_doubtful));
 	free(n);
 	return rc == 0 && fflush(file) != 0 ? -errno : rc;
 }

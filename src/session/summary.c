@@ -189,13 +189,15 @@ static void print_stats(const struct session *s)
 		print_target_stats(s);
 }
 
+/* Of many estimates the highest is more often too high than too low. */
 static void print_peak_estimate(const struct profile *profile)
 {
 	const struct profile_totals *p = profile_totals(profile);
 	char size[AMOUNT_SIZE], error[AMOUNT_SIZE], blocks[AMOUNT_SIZE];
 	uint64_t count = profile_count(profile, p->peak_blocks);
 
-	log_info("  peak         %s%s in about %s block%s after %.2f s",
+	log_info("  peak         %s%s in about %s block%s after %.2f s, the highest of all "
+		 "estimates",
 		 amount_bytes((double)p->peak_bytes, size),
 		 amount_error((double)p->peak_bytes, profile_error(profile, p->peak_variance),
 			      error),

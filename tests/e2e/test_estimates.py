@@ -384,7 +384,7 @@ def recording_weights(t):
     summary = [l for l in run.messages if "counted exactly" in l][0]
     t.equal("exact calls", "{:,}".format(sum(n for name, n in calls.items() if name != "free")),
             re.search("allocations +([0-9,]+)", summary)[1])
-    for line in ("peak +.* \\+- [0-9.]+ % in about", "counted exactly", "sampled +one every 500 B",
+    for line in ("peak +.* \\+- [0-9.]+ % in about .*, the highest of all estimates", "counted exactly", "sampled +one every 500 B",
                  r"live at the peak \(estimate, sampled every 500 B\): .* \+- [0-9.]+ % in about"):
         t.check(re.search(line, text), "%r is not in:\n%s" % (line, text))
 
@@ -481,7 +481,7 @@ def views(t):
     """Every number of bytes that is an estimate has its error, and sites with too few samples are merged."""
     run, path = made(t, "--leaks", "--flame=f.svg")
     text = run.err.decode()
-    for line in ("  peak  .* \\+- [0-9.]+ % in about", "  at the end  .* \\+- [0-9.]+ % in about", "counted exactly",
+    for line in ("  peak  .* \\+- [0-9.]+ % in about .*, the highest of all estimates", "  at the end  .* \\+- [0-9.]+ % in about", "counted exactly",
                  "sampled +[0-9]+ allocations, one every 16.0 KiB", "  largest .* \\+- [0-9.]+ %",
                  "\\+- [0-9.]+ % in about [0-9,]+ blocks still allocated", "still allocated: .* \\+- "):
         t.check(re.search(line, text), "%r is not in:\n%s" % (line, text))
@@ -551,4 +551,5 @@ def memusage(t):
         low = int(bucket.split("-")[0]) + 1
         error = math.sqrt(true / probability(low, 512))
         t.check(abs(found - true) < 4.5 * error, "%s: %d calls where %d were made, +- %d" % (bucket, found, true, error))
-    t.check("one every 512 B: the heap peak (+- " in table["samples"], "no word about estimates:\n" + table["samples"])
+    t.check(re.search(r"one every 512 B: the heap peak \(\+- .*, the highest of all\)", table["samples"]),
+            "no word about estimates:\n" + table["samples"])

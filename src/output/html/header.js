@@ -43,7 +43,8 @@ const Header = (function () {
 		const end = p.raw.end || {}, out = [];
 		const add = (name, value, exact) => out.push([name, value, exact]);
 
-		add("peak", format.bytes(p.peakBytes) + format.error(p.peakBytes, p.peak.variance), format.exactBytes(p.peakBytes));
+		add("peak", format.bytes(p.peakBytes) + format.error(p.peakBytes, p.peak.variance),
+			format.exactBytes(p.peakBytes) + (p.meta.heap_sample ? ", the highest of all estimates" : ""));
 		const last = end.live_bytes !== undefined ? end.live_bytes : p.intervals ? p.total(p.intervals - 1) : 0;
 
 		add("live at the end", format.bytes(last) + format.error(last, end.live_variance), format.exactBytes(last));
