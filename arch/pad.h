@@ -286,7 +286,7 @@ struct pad_slot {
 	uint64_t stack_low, stack_high; /* the stack in use; high: no frame is at or above it */
 	/* where the return address of the call in progress is; 0 = none */
 	uint64_t return_at;
-	uint64_t return_to;  /* that address; 0: calls inside shall trap */
+	uint64_t return_to;  /* that address; 0: calls inside must trap */
 	uint64_t key;        /* of its records' marks: control.key | index << 8 */
 	uint64_t arg[3];
 	uint64_t check;      /* address of the array: in @cache, or of a deep cache */

@@ -54,7 +54,7 @@ API int pad_wait(struct pad_control *c, uint64_t position, uint64_t end)
 
 /*
  * Whether the frame of @call (its return slot, the address in there, its frame pointer) happens
- * inside the call of slot->return_at. Out of line: outermost calls shall not save the registers
+ * inside the call of slot->return_at. Out of line: outermost calls need not save the registers
  * that this needs.
  */
 API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,

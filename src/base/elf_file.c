@@ -136,7 +136,7 @@ static struct elf_file *new_file(const char *name)
 
 int elf_file_open(const char *path, const char *name, struct elf_file **file_out)
 {
-	/* O_NONBLOCK: a FIFO in an odd place must not hold us */
+	/* O_NONBLOCK: open() of a FIFO must not wait for a writer */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;

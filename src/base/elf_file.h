@@ -2,7 +2,7 @@
  * One ELF file, opened once through libelf and shared by all that read
  * it: symbols for probes, CFI for unwinding, names for reports.
  *
- * Knows nothing of processes. Files are foreign input: every offset is checked,
+ * Knows nothing of processes. Files are untrusted: every offset is checked,
  * a broken file gives -EINVAL, never a crash.
  */
 #ifndef PTMEM_BASE_ELF_FILE_H
@@ -45,14 +45,14 @@ struct elf_file {
 };
 
 /* Opens @path; a file that is open already (same device and inode) is shared.
- * @name: what elf_file.path shall say, NULL = @path. */
+ * @name: for elf_file.path; NULL = @path. */
 int elf_file_open(const char *path, const char *name, struct elf_file **file_out);
 
 /* Takes over @image (malloc'ed, @size bytes), a whole ELF file in memory. */
 int elf_file_open_memory(uint8_t *image, size_t size, const char *name, struct elf_file **file_out);
 
 struct elf_file *elf_file_hold(struct elf_file *file);
-void elf_file_release(struct elf_file *file); /* NULL is nothing */
+void elf_file_release(struct elf_file *file); /* may be NULL */
 
 struct elf_symbol {
 	const char *name;      /* points into the file; .dynsym names carry no version */

@@ -11,7 +11,7 @@
 
 /* @size bytes, all zero, that begin at a large page; or the process ends. */
 void *large_map(size_t size) __attribute__((malloc, alloc_size(1), returns_nonnull));
-void large_unmap(void *p, size_t size); /* NULL is nothing */
+void large_unmap(void *p, size_t size); /* @p may be NULL */
 
 /* Advises large pages for those that lie whole in memory that comes from elsewhere. */
 void large_advise(void *p, size_t size);

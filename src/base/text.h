@@ -1,5 +1,5 @@
 /*
- * Text for people: names that come from foreign files, made fit to be shown.
+ * Text for people: names from untrusted files, made safe to show.
  * Lengths are characters (code points) of UTF-8, which is what width depends on.
  */
 #ifndef PTMEM_BASE_TEXT_H

@@ -129,7 +129,7 @@ const struct option_row option_rows[] = {
 	{.name = "show-below-main", .type = YES_NO, AT(show_below_main), .initial = "no",
 	 .value = "yes|no", .text = "call paths from before main"},
 	{.name = "fullpath-after", .type = TEXTS, AT(fullpath_after),
-	 .value = "TEXT", .text = "show paths of source files, from behind TEXT on;\n"
+	 .value = "TEXT", .text = "show paths of source files: the part after TEXT;\n"
 				  "repeatable"},
 	{.name = "read-inline-info", .type = YES_NO, AT(read_inline_info), .initial = "yes",
 	 .value = "yes|no", .text = "inlined functions in call paths"},

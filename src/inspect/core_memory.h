@@ -1,7 +1,8 @@
 /*
  * The memory of a core file as inspect.h wants it: mappings, pages and a source to read from. A
  * core does not say which pages were resident or swapped out; pages that hold only zeros may never
- * have been touched. So the others count, and those of zeros are summed up apart.
+ * have been touched. So pages with other content count, and pages of zeros are summed up
+ * separately.
  */
 #ifndef PTMEM_INSPECT_CORE_MEMORY_H
 #define PTMEM_INSPECT_CORE_MEMORY_H

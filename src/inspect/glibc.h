@@ -1,8 +1,8 @@
 /*
  * glibc's malloc (2.28 to 2.41, 64 bits) in a stopped process: its arenas, their heaps, its
- * parameters. Found by form (leak/arenas.h), since a stripped libc has no symbols for them; then
- * verified by what must agree. The layouts, from the structures' definitions in malloc/malloc.c
- * and malloc/arena.c:
+ * parameters. Recognized by form (leak/arenas.h), since a stripped libc has no symbols for them;
+ * then verified by what must agree. The layouts, from the structures' definitions in
+ * malloc/malloc.c and malloc/arena.c:
  *
  *	malloc_state  0 mutex, 4 flags, 8 have_fastchunks, 16 fastbins[10], 96 top,
  *	              104 last_remainder, 112 bins[254], 2144 binmap, 2160 next, 2168 next_free,

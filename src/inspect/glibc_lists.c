@@ -57,7 +57,7 @@ static int64_t follow(struct reader *r, const struct chain *c, bool is_protected
 {
 	size_t before = r->out->chunks.count;
 	uint64_t header = c->kind == GLIBC_TCACHE ? GLIBC_HEADER : 0, size;
-	taddr_t mark = 0;       /* where it was after 2, 4, 8, ... chunks: it does not come back */
+	taddr_t mark = 0;       /* the chunk after 2, 4, 8, ... steps, to detect a cycle */
 	int64_t count = 0;
 
 	for (taddr_t at = c->first; at != 0; count++) {
@@ -104,7 +104,7 @@ static int64_t read_cache(struct reader *r, taddr_t block, const struct layout *
 		memcpy(&c.first, bytes + BINS * l->count_size + i * sizeof(c.first),
 		       sizeof(c.first));
 		c.most = count;
-		/* an entry that is left of an empty list is possible before 2.30 */
+		/* before 2.30, an empty list may still have an entry */
 		int64_t n = follow_any(r, &c);
 
 		if (n != count) {

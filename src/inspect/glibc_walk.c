@@ -14,7 +14,7 @@
 
 #define FENCEPOST_MAX 16u
 #define GAP_MAX (UINT64_C(1) << 24)
-#define CHAIN_MIN 8u /* chunks that lead on are no chance */
+#define CHAIN_MIN 8u /* that many chunks in a row are no coincidence */
 
 struct walk {
 	struct inspect_memory *memory;
@@ -51,7 +51,7 @@ static bool is_fencepost(uint64_t head)
 	return head && !(head & GLIBC_IS_MMAPPED) && head <= (FENCEPOST_MAX | GLIBC_FLAGS);
 }
 
-/* What the lists say of @c, which its heap says is in use or not. */
+/* The state of @c by the lists; the heap itself tells only whether it is in use. */
 static void look_up(struct walk *w, struct glibc_chunk *c, bool is_used)
 {
 	c->kind = is_used ? CHUNK_LIVE : CHUNK_BIN;
@@ -86,7 +86,7 @@ static void report_as(struct walk *w, taddr_t at, uint64_t size, enum glibc_chun
 		w->is_ended |= !w->fn(w->ctx, &c);
 }
 
-/* Whether chunks lead on from @at, to the heap's end or far enough. */
+/* Whether chunks follow one another from @at to the heap's end, or far enough. */
 static bool leads_on(struct walk *w, taddr_t at)
 {
 	uint64_t head;

@@ -1,5 +1,6 @@
 /*
- * The heaps page by page, for a picture: cells of as many pages each that there are not too many.
+ * The heaps page by page, for a picture: a cell is one page, or several where cells would be too
+ * many.
  */
 #ifndef PTMEM_INSPECT_HEAP_MAP_H
 #define PTMEM_INSPECT_HEAP_MAP_H

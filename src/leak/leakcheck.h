@@ -63,7 +63,7 @@ void leakcheck_add_other(struct leakcheck *c, taddr_t start, taddr_t end);
 
 void leakcheck_add_root(struct leakcheck *c, uint64_t word);
 
-/* Memory that shall be scanned, in ascending order. */
+/* Memory to be scanned, in ascending order. */
 void leakcheck_add_memory(struct leakcheck *c, taddr_t start, taddr_t end);
 
 /*

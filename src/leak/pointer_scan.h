@@ -63,13 +63,13 @@ struct pointer_scan {
 void pointer_scan_init(struct pointer_scan *s);
 void pointer_scan_deinit(struct pointer_scan *s);
 
-/* Words that point to [start, end) or near it shall be kept; before any memory is read. */
+/* Words that point to [start, end) or near it are to be kept; before any memory is read. */
 void pointer_scan_add_target(struct pointer_scan *s, taddr_t start, taddr_t end);
 
 /* Whether words that point into [start, end) could be kept. */
 bool pointer_scan_has_target_near(const struct pointer_scan *s, taddr_t start, taddr_t end);
 
-/* [start, end) shall be read: as far as whole words go. Ranges come in ascending order. */
+/* [start, end) is to be read: as far as whole words go. Ranges come in ascending order. */
 void pointer_scan_add_range(struct pointer_scan *s, taddr_t start, taddr_t end);
 
 /* The memory has a heap, to be walked; heaps come in ascending order and do not overlap. */

@@ -14,12 +14,12 @@ struct sampling;
 
 /* Begins if the options want samples. 0 and *out (NULL = not wanted), or -errno after a message. */
 int sampling_open(struct run *run, struct sampling **out);
-/* Ends it. False: the samples could not be written, after a message. NULL is nothing. */
+/* Ends it. False: the samples could not be written, after a message. NULL is ignored. */
 bool sampling_close(struct sampling *s);
 
 /*
  * Samples @count processes that are not traced (any longer) until all have ended or @leave returns
- * true. NULL is nothing.
+ * true. NULL is ignored.
  */
 void sampling_watch(struct sampling *s, const pid_t *pids, size_t count, bool (*leave)(void *ctx),
 		    void *ctx);

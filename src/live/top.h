@@ -10,7 +10,7 @@ struct top;
 
 /* Begins, if the options want it (else NULL): observes @run, wakes the loop, opens the screen. */
 struct top *top_start(struct run *run);
-/* Ends it. NULL is nothing. */
+/* Ends it. NULL is ignored. */
 void top_stop(struct top *top);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * The reader of event files; the grammar is at the head of events.c.
  *
- * The file is foreign input: each line is taken apart by a cursor that never
+ * The file is untrusted: each line is taken apart by a cursor that never
  * passes its end, each field is checked, the first doubt ends the reading with
  * the line's number and a reason. Node ids are dense, so the table of nodes is
  * never larger than the file.

@@ -13,7 +13,7 @@
 
 struct history *history_new(void);
 struct history *history_clone(const struct history *h); /* NULL gives NULL */
-void history_free(struct history *h);                   /* NULL is nothing */
+void history_free(struct history *h);                   /* may be NULL */
 
 /* Leaf @index was made; it has nothing. */
 void history_add_leaf(struct history *h, uint32_t index);
@@ -186,7 +186,7 @@ static inline void history_pair(struct history *h, const struct history_block *b
 	else
 		h->thread.data[thread].last = 0;
 	if (b->thread != releaser)
-		find_thread(h, releaser); /* it has its number now, as when events come singly */
+		find_thread(h, releaser); /* it gets its number now, as with single events */
 }
 
 #endif

@@ -37,7 +37,7 @@ struct overlay {
 
 struct overlay *overlay_new(void);
 struct overlay *overlay_clone(const struct overlay *o); /* NULL gives NULL */
-void overlay_free(struct overlay *o);                   /* NULL is nothing */
+void overlay_free(struct overlay *o);                   /* may be NULL */
 
 /* A block is about to appear at @addr: covers the block that is live there, if any. */
 void overlay_push(struct profile *p, taddr_t addr, bool is_request);

@@ -20,7 +20,7 @@
 struct stacks;
 
 struct stacks *stacks_new(void);
-void stacks_free(struct stacks *s); /* NULL is nothing */
+void stacks_free(struct stacks *s); /* may be NULL */
 
 /* Thread @thread has a stack from @high down to @low, and uses nothing of it yet. */
 void stacks_add(struct stacks *s, uint32_t thread, taddr_t low, taddr_t high);

@@ -5,9 +5,9 @@
  * A text is a number in tables: its index in `text`, 0 = unknown. Rows refer to each other by
  * index, from 0; where there may be none, index + 1.
  *
- * Of samples (`interval`) all numbers of blocks and of calls are estimates in units of
- * 1 / ESTIMATE_UNIT, but for those of RECORDING_CALLS; bytes are estimates, too, and have variances
- * (profile/estimate.h).
+ * In a recording of samples (`interval` is not 0), all numbers of blocks and of calls are estimates
+ * in units of 1 / ESTIMATE_UNIT, except those of RECORDING_CALLS. Bytes are estimates, too, and
+ * have variances (profile/estimate.h).
  */
 #ifndef PTMEM_RECORDING_RECORDING_H
 #define PTMEM_RECORDING_RECORDING_H
@@ -64,7 +64,7 @@ enum {
 	END_FREES, END_TEMPORARY, END_FAILED, END_UNKNOWN_FREES, END_STACKS, END_COMPLETE_STACKS,
 	END_LIVE_VARIANCE, END_ALLOCATED_VARIANCE, END_COLUMNS,
 };
-enum { CALL_FUNCTION, CALL_CALLS, CALL_BYTES, CALL_COLUMNS }; /* exact, whatever was sampled */
+enum { CALL_FUNCTION, CALL_CALLS, CALL_BYTES, CALL_COLUMNS }; /* exact, also in samples */
 _Static_assert(END_COLUMNS <= RECORDING_MAX_COLUMNS && TIME_COLUMNS <= RECORDING_MAX_COLUMNS, "");
 
 struct recording_table {
@@ -79,31 +79,31 @@ struct recording {
 	struct recording_table table[RECORDING_TABLES];
 	uint32_t shift;            /* an interval is 1 << shift ms; known to readers */
 	uint64_t interval;         /* mean distance of samples, bytes; 0 = all is exact */
-	bool is_complete;          /* it has its end */
+	bool is_complete;          /* has a row of RECORDING_END */
 };
 
-/* What the file knows of a table. */
+/* How a table appears in a file. */
 struct recording_table_info {
 	char name[5];
 	uint8_t columns;
-	uint8_t exact_columns;     /* of recordings that are exact: without the last ones */
+	uint8_t exact_columns;     /* in exact recordings: without the variances */
 };
 
 extern const struct recording_table_info recording_table_info[RECORDING_TABLES];
 
 struct recording *recording_new(void);
-void recording_free(struct recording *r); /* NULL is nothing */
+void recording_free(struct recording *r); /* may be NULL */
 
 /* The index of @text of @size bytes; 0 for "". */
 uint32_t recording_text_index(struct recording *r, const char *text, size_t size);
-uint32_t recording_string(struct recording *r, const char *text); /* NULL is "" */
+uint32_t recording_string(struct recording *r, const char *text); /* NULL counts as "" */
 
-/* Adds a row; @value has as many as the table has columns. */
+/* Adds a row; @value has one element for each column. */
 void recording_add(struct recording *r, enum recording_table_id id, const uint64_t *value);
 void recording_truncate(struct recording *r, enum recording_table_id id, size_t rows);
 
 void recording_set_meta(struct recording *r, const char *key, const char *value);
-/* @units of blocks or calls in a table as a whole number. */
+/* A number of blocks or calls of a table, @units, rounded to a whole number. */
 uint64_t recording_count(const struct recording *r, uint64_t units);
 /* The standard error, in bytes, of an estimate of @variance; 0 if all is exact. */
 double recording_error(const struct recording *r, double variance);

@@ -1,6 +1,6 @@
 /*
- * Fills a recording from a profile with a history: all of it at the end, or while it continues what
- * changed since the last time.
+ * Fills a recording from a profile with a history: the whole at the end, or, while the program
+ * runs, what changed since the last time.
  */
 #ifndef PTMEM_RECORDING_RECORDING_BUILD_H
 #define PTMEM_RECORDING_RECORDING_BUILD_H
@@ -30,7 +30,7 @@ struct recording_names {
 
 struct flows;
 
-/* Which rows of the recording belong to what in the call tree. */
+/* Maps nodes, frames and modules of the call tree to rows of the recording. */
 struct recording_builder {
 	struct recording *r;
 	const struct report *report;

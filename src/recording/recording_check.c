@@ -70,7 +70,7 @@ static uint64_t limit_of(const struct recording *r, const struct reference *ref)
 		return MAX_BUCKET + 1;
 	case TO_FLAG:
 		return 2;
-	case TO_LEAF: /* numbered from 1; 0 is refused beside */
+	case TO_LEAF: /* numbered from 1; has_zero refuses 0 */
 		return recording_rows(r, RECORDING_LEAVES) + 1;
 	default:
 		return recording_rows(r, (enum recording_table_id)ref->to) + ref->optional;
@@ -214,7 +214,7 @@ static const char *keep_last_peak(struct recording *r)
 	return NULL;
 }
 
-/* A file of samples says how far apart they are; of others nothing may be weighted. */
+/* A file of samples names the mean distance between them. */
 static const char *find_interval(struct recording *r, bool is_sampled)
 {
 	const char *text = is_sampled ? recording_meta(r, "heap_sample") : NULL;

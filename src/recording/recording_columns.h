@@ -36,7 +36,7 @@ void recording_put_string(FILE *out, const char *text);
 /* `"name":[...]` for each of @c, the last of which has no name. */
 void recording_put_columns(FILE *out, const struct recording *r, enum recording_table_id id,
 			   const struct json_column *c);
-/* The same of one column of the timeline, behind a comma: of a sum what each interval added. */
+/* The same of one column of the timeline, after a comma: of a sum what each interval added. */
 void recording_put_steps(FILE *out, const struct recording *r, const struct json_column *c);
 
 #endif

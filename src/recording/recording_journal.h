@@ -11,7 +11,7 @@ struct recording_journal;
 
 /* A new file at @path, of samples if @interval is not 0; NULL and errno. */
 struct recording_journal *recording_journal_open(const char *path, uint64_t interval);
-void recording_journal_close(struct recording_journal *j); /* NULL is nothing */
+void recording_journal_close(struct recording_journal *j); /* may be NULL */
 
 /* Where META and MARKERS go before recording_journal_append. */
 struct recording *recording_journal_meta(struct recording_journal *j);

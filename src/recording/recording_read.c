@@ -168,7 +168,7 @@ static uint32_t get_u32(const uint8_t *at)
 
 static void read_chunk(struct reader *rd, const uint8_t *head, uint32_t packed, uint32_t unpacked)
 {
-	/* zlib packs a byte into a thousandth at best */
+	/* zlib compresses to a thousandth at best */
 	rd->unpacked += unpacked;
 	if (unpacked > MAX_UNPACKED || unpacked / 1100 > packed || rd->unpacked > MAX_ALL) {
 		fail(rd, "a chunk is larger than it can be");

@@ -15,7 +15,7 @@
  *	"sync"   what is before it belongs together: the CRC-32 of the heads (16 bytes each) of the
  *	         chunks since the last one as a number, or nothing in files of older versions
  *
- * A reader forgets what comes behind the last "sync", and skips chunks whose name it does not know.
+ * A reader ignores what follows the last "sync", and skips chunks whose name it does not know.
  */
 #ifndef PTMEM_RECORDING_RECORDING_WRITE_H
 #define PTMEM_RECORDING_RECORDING_WRITE_H

@@ -25,7 +25,7 @@ struct match_frame {
 };
 
 struct frame_match *frame_match_new(void);
-void frame_match_free(struct frame_match *m); /* NULL is nothing */
+void frame_match_free(struct frame_match *m); /* may be NULL */
 
 /* The frames of a side are numbered from 0 in the order in which they are added. */
 void frame_match_add(struct frame_match *m, enum path_side side, const struct match_frame *frame);

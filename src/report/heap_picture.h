@@ -5,7 +5,7 @@
 #include "report/chart_layout.h"
 #include "report/inspect_file.h"
 
-/* Draws it into @box, what does not fit is summed up in a line. */
+/* Draws it into @box; what does not fit is summed up in a line. */
 void heap_picture_draw(const struct chart_drawing *d, const struct inspect_file *f,
 		       struct chart_box box);
 

@@ -66,7 +66,7 @@ static char *name_amount(const char *name, double bytes, double sum)
 			 sum > 0 ? 100 * bytes / sum : 0);
 }
 
-/* The rows from @first to @last in one segment at *x_io, which moves behind it. */
+/* The rows from @first to @last in one segment at *x_io, which moves past it. */
 static void draw_rows(const struct chart_drawing *d, const struct inspect_file *f,
 		      struct chart_box *box_io, size_t first, size_t last)
 {

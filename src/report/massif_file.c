@@ -3,7 +3,7 @@
  * comments are skipped, and the number of children (never the indent) says
  * how lines nest. The nesting is a stack of its own, so depth costs memory only.
  *
- * The bytes are foreign: every number is checked for its range, every index for
+ * The file is untrusted: every number is checked for its range, every index for
  * its width, and a count of children that the file does not hold ends at the end
  * of the file. Errors are ms_print's, word for word where it has a word for them.
  */

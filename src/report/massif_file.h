@@ -72,7 +72,7 @@ struct massif_file {
  */
 int massif_file_parse(char *data, size_t size, struct massif_file **file_out, char **why_out);
 
-void massif_file_free(struct massif_file *file); /* NULL is nothing */
+void massif_file_free(struct massif_file *file); /* may be NULL */
 
 /* Behind the last node of the tree that begins at @root. */
 uint32_t massif_tree_end(const struct massif_file *file, uint32_t root);

@@ -32,6 +32,6 @@ struct memusage_file {
 
 /* Takes over @data (malloc'ed), also on failure. -EINVAL with *@why_out, which the caller frees. */
 int memusage_file_parse(char *data, size_t size, struct memusage_file **file_out, char **why_out);
-void memusage_file_free(struct memusage_file *file); /* NULL is nothing */
+void memusage_file_free(struct memusage_file *file); /* may be NULL */
 
 #endif

@@ -41,7 +41,7 @@ static void put_site(FILE *out, const struct recording *r, size_t leaf)
 	fputs("\",", out);
 }
 
-/* Of samples it is not known what was temporary or resized. */
+/* Samples do not tell which blocks were temporary or resized. */
 static void put_counters(FILE *out, const struct recording *r, size_t leaf)
 {
 	static const uint8_t counters[] = {LEAF_ALLOCATIONS, LEAF_BYTES, LEAF_TEMPORARY,

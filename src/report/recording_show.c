@@ -44,7 +44,7 @@ static int init(struct show *s)
 	return 0;
 }
 
-/* An answer without a path is no mistake, but its reader should not look for one. */
+/* An empty answer is not an error, but it should not look like one either. */
 static void warn_of_nothing(const struct show *s)
 {
 	const struct recording_question *q = &s->request->question;

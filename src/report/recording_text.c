@@ -357,7 +357,7 @@ static void put_leaks_of(FILE *out, const struct recording *r, const struct leak
 	recording_view_deinit(&v);
 }
 
-/* With --free-stacks: what was released by whom. */
+/* With --free-stacks: which call paths released how much. */
 static void put_releases(FILE *out, const struct recording *r, unsigned top)
 {
 	const struct recording_table *t = &r->table[RECORDING_RELEASES];

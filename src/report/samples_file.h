@@ -34,7 +34,7 @@ struct samples_file {
  * with *@why_out "Line N: ...", which the caller frees.
  */
 int samples_file_parse(char *data, size_t size, struct samples_file **file_out, char **why_out);
-void samples_file_free(struct samples_file *file); /* NULL is nothing */
+void samples_file_free(struct samples_file *file); /* may be NULL */
 
 /* The index of the field @name, or SIZE_MAX. */
 size_t samples_file_field(const struct samples_file *file, const char *name);

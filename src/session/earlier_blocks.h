@@ -27,6 +27,6 @@ void earlier_blocks_look(struct run *run, struct address_space *space);
  */
 void earlier_blocks_add(struct session *s);
 
-void earlier_blocks_free(struct earlier_blocks *e); /* NULL is nothing */
+void earlier_blocks_free(struct earlier_blocks *e); /* may be NULL */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What a core file holds is made into the input of inspect_run; a look of a stopped process differs
- * in where that comes from alone.
+ * Turns the contents of a core file into the input of inspect_run, as inspect_look.c does with a
+ * stopped process.
  */
 #include "session/inspect_core.h"
 

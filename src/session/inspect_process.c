@@ -1,7 +1,4 @@
-/*
- * A look is an attach that puts nothing in, all reading while the threads are stopped for it, and
- * a detach.
- */
+/* Attaches without installing anything, reads while all threads are stopped, and detaches. */
 #include "session/inspect_process.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* From a look to its report. */
+/* The head of a report of --inspect, and the choice of its format. */
 #ifndef PTMEM_INSPECT_TITLE_H
 #define PTMEM_INSPECT_TITLE_H
 

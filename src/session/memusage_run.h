@@ -20,7 +20,7 @@ struct session;
 
 /* Sets run->memusage_run if the options want it: 0, or -errno after a message. */
 int memusage_run_open(struct run *run);
-/* Number of files that could not be written, each after a message. NULL is nothing. */
+/* Number of files that could not be written, each after a message. NULL is ignored. */
 unsigned memusage_run_close(struct memusage_run *m);
 
 void memusage_run_start(struct session *s);

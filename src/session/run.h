@@ -38,7 +38,7 @@ struct process_files {
 struct run {
 	struct options *options;
 	struct target *target;     /* NULL in a replay */
-	/* what SIGXFSZ and SIGPIPE were when ptmem began, as the program shall have them */
+	/* what SIGXFSZ and SIGPIPE were when ptmem began, which the program inherits */
 	struct sigaction file_signal, pipe_signal;
 	struct symbols *symbols;
 	struct filter *filter;

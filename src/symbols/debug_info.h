@@ -2,7 +2,7 @@
  * Source places of one object by address, from its DWARF: the line table and the
  * inlined calls, indexed per compilation unit when the first address in it is asked for.
  *
- * DWARF is foreign input: what is broken is left out; no loop follows references
+ * DWARF is untrusted: what is broken is left out; no loop follows references
  * without a bound.
  */
 #ifndef PTMEM_SYMBOLS_DEBUG_INFO_H

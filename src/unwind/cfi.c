@@ -5,7 +5,7 @@
  * it by the table of .eh_frame_hdr. .debug_frame, here or in the file that the
  * build-id names below /usr/lib/debug, is opened only when something was missing.
  *
- * Files are foreign input. libdw checks what it reads but allocates as many
+ * Files are untrusted. libdw checks what it reads but allocates as many
  * registers as an instruction names, up to gigabytes; so a file's CFI passes
  * through cfi_check.c before libdw may use it.
  */

@@ -2,7 +2,7 @@
  * Evaluates the operations of one CFA or register rule as libdw decoded them.
  *
  * libdw puts DW_OP_call_frame_cfa in front of register expressions itself, so
- * every evaluation starts with an empty stack. Operands are foreign input: the
+ * every evaluation starts with an empty stack. Operands are untrusted: the
  * stack and the number of steps are bounded.
  */
 #include "unwind/expression.h"

@@ -22,7 +22,7 @@
 struct libunwind;
 
 struct libunwind *libunwind_new(const struct arch *arch, const struct unwind_ops *ops);
-void libunwind_free(struct libunwind *l); /* NULL is nothing */
+void libunwind_free(struct libunwind *l); /* may be NULL */
 
 /* Replaces *frame by its caller, without CFI: 0, or -ENODATA. The result is a guess. */
 int libunwind_guess(struct libunwind *l, const struct stack_view *view, struct frame *frame);

@@ -7,8 +7,7 @@
  * address that follows a call.
  *
  * walk.c then asks libunwind, but only in generated code: in a module it would evaluate the
- * rows that libdw has found, with the same result (no stack of chromium, node, perl, a
- * Rust and a Go program became complete by it, but nearly all of java -Xint).
+ * rows that libdw has found, with the same result. doc/internals.md has the figures.
  */
 #include "unwind/slow.h"
 

@@ -228,7 +228,7 @@ static inline int step(struct unwind *u, const struct stack_view *view, struct f
 	struct unwind_rule fresh;
 	int way;
 
-	/* The table speaks of return addresses; an interrupted pc is another question. */
+	/* The table is of return addresses; a rule for an interrupted pc may differ. */
 	if (__builtin_expect(!frame->is_exact, 1))
 		rule = rules_find(&u->rules, frame->regs.reg[arch->dwarf_pc]);
 	if (__builtin_expect(!rule, 0)) {

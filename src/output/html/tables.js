@@ -144,7 +144,7 @@ const Tables = (function () {
 
 	/*
 	 * Callers (@step -1) or callees (1) of function @fn in the stacks of @leaves: the frames before
-	 * its outermost call, or behind its innermost one.
+	 * its outermost call, or after its innermost one.
 	 */
 	function neighbours(trie, now, leaves, fn, step) {
 		const sums = new Map(), isLeaf = new Uint8Array(trie.count);

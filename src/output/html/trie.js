@@ -307,7 +307,7 @@ class Trie {
 		}
 	}
 
-	/* The first position behind @lo whose function at @depth is not @fn. */
+	/* The first position after @lo whose function at @depth is not @fn. */
 	endOf(fn, lo, hi, depth) {
 		let step = 1, same = lo, other = hi;
 
@@ -415,7 +415,7 @@ class Values {
 		return prefix ? prefix[node.hi] - prefix[node.lo] : null;
 	}
 
-	/* " \u00b1 10 %" behind the bytes of @node. */
+	/* " \u00b1 10 %" after the bytes of @node. */
 	error(node) {
 		return format.error(this.of(this.bytes, node), this.of(this.variance, node));
 	}

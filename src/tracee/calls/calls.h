@@ -18,7 +18,7 @@ struct thread;
 struct thrown;
 struct trap;
 
-/* An event of @th now. Its stack pointer is @sp if events shall have it (call_sp), else 0. */
+/* An event of @th now. Its stack pointer is @sp if events need it (call_sp), else 0. */
 struct heap_event call_event(const struct target *t, const struct thread *th,
 			     enum heap_event_kind kind, const struct probe *probe, taddr_t sp);
 void call_emit(struct target *t, struct thread *th, const struct heap_event *ev);

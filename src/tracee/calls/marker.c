@@ -1,6 +1,6 @@
 /*
  * Finding markers in files, and reading what their notes say. Pure but for the
- * file; foreign bytes throughout: whatever does not fit is left out.
+ * file; which is untrusted: whatever does not fit is left out.
  */
 #include "tracee/calls/marker.h"
 

@@ -66,7 +66,7 @@ static void fill_view(const struct visit *v, struct stack_view *view)
 	stack_window_at_stop(v->target, v->thread, v->regs, view);
 	/*
 	 * walks lower a return address by one: frame 0
-	 * shall be the address after the marker itself
+	 * must be the address after the marker itself
 	 */
 	view->regs.reg[v->target->arch->dwarf_pc] = v->behind + 1;
 	view->is_stopped = false;

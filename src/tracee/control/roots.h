@@ -47,7 +47,7 @@ int roots_collect(struct target *t, struct address_space *s, struct roots **out)
 /* The same, but for memory alone, and @s may run: it is as large as that now. */
 int roots_list(const struct address_space *s, struct roots **out);
 
-void roots_free(struct roots *r); /* NULL is nothing */
+void roots_free(struct roots *r); /* may be NULL */
 
 /* Reads target memory through @ctx, a struct roots: a pointer_read_fn, for any thread. */
 ssize_t roots_read(void *ctx, taddr_t addr, void *buf, size_t size);

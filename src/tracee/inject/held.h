@@ -20,7 +20,7 @@ struct thread;
 struct held {
 	siginfo_t info;
 	bool has_info;
-	bool blocks;   /* the next one shall block all others: one can be held */
+	bool blocks;   /* the next one must block all others: one can be held */
 	bool is_quiet; /* has done so */
 	uint64_t mask; /* of before */
 };

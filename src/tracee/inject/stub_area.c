@@ -119,7 +119,7 @@ int stub_area_get(const struct stub_place *p, taddr_t addr, struct stub_area **a
 	struct stub_area *a = find_area(p->space, addr, STUB_MAX, false);
 	int rc = a ? 0 : map_area(p, addr, false);
 	if (rc == -EPERM || rc == -ENOMEM || rc == -EACCES) {
-		log_verbose("%s: no page can be mapped near it (%s): stubs go behind its text",
+		log_verbose("%s: no page can be mapped near it (%s): stubs go after its text",
 			    p->module->path, strerror(-rc));
 		rc = slack_area(p->space, p->module);
 	}

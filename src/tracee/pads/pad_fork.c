@@ -187,7 +187,7 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 			h->options.rule_bits);
 }
 
-/* @s cannot have a memory of its own: at least its thread shall not return into the pad. */
+/* @s cannot have memory of its own: at least its thread must not return into the pad. */
 static void set_free(struct target *t, struct address_space *s, const struct pad_fork_snapshot *h)
 {
 	const struct pad_slot *slot = &h->slot;

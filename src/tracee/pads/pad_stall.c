@@ -27,7 +27,7 @@ void pads_wake_waiters(struct target *t, struct address_space *s)
 	struct pads *p = s->pads;
 	if (!p)
 		return;
-	/* those that try again shall not all find the ring full again */
+	/* threads that try again must not all find the ring full again */
 	uint64_t room = ring_free_bytes(&p->ring), given = 0;
 	struct thread *th;
 	for_each_thread_in(t, s, th) {

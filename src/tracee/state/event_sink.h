@@ -31,9 +31,9 @@ struct event_sink {
 	/* -- address spaces and modules -- */
 
 	/*
-	 * A process that is attached to is stopped, and nothing was put in: what is read now is as
-	 * it will be when it goes on. space_new follows, unless the attach fails; then this may
-	 * come once more. NULL = nothing is to be read.
+	 * A process that is attached to is stopped, and nothing is installed yet: what is read now
+	 * is as it will be when it goes on. space_new follows, unless the attach fails; then this
+	 * may come once more. NULL = nothing is to be read.
 	 */
 	void (*before_install)(void *ctx, struct address_space *s);
 	/*

@@ -90,7 +90,7 @@ struct target {
 	bool is_leaving;                 /* a thread whose vfork ends stays halted */
 	uint64_t now_ns;                 /* time of the stop being served */
 	bool is_abandoned;               /* after a failed check: nothing is counted any more */
-	/* nothing is profiled any more; the filter still wants us */
+	/* nothing is profiled any more; the filter still needs a tracer */
 	bool is_released;
 };
 
