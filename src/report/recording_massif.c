@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "output/memory_kind.h"
 #include "recording/recording_names.h"
-#include "report/recording_match.h"
 #include "report/recording_paths.h"
 #include "report/recording_view.h"
 
@@ -30,8 +29,7 @@ struct child {
 struct massif {
 	FILE *out;
 	const struct recording *r;
-	const struct recording_massif_options *options;
-	bool *is_wanted;	    /* by leaf; NULL = all are */
+	double threshold;	    /* percent */
 	struct path_tree *tree;	    /* names are "0xADDRESS: FRAME" */
 	uint32_t *leaf_node;	    /* by leaf */
 	uint64_t *bytes;	    /* by node of the tree, of the current snapshot */
@@ -173,7 +171,7 @@ static void put_aggregate(struct massif *m, const struct child *c, unsigned inde
 		"%*sn0: %" PRIu64 " in %" PRIu32 " place%s below massif's threshold "
 		"(%.2f%%)\n",
 		(int)indent, "", c->bytes, c->places, c->places == 1 ? "," : "s, all",
-		m->options->threshold);
+		m->threshold);
 }
 
 /* Prints and pops the topmost @count children, and what is below them:
@@ -210,7 +208,7 @@ static void put_snapshot(struct massif *m, uint64_t time, const struct recording
 	if (strcmp(kind, "empty") == 0)
 		return;
 	sum_tree(m, v);
-	m->limit = (uint64_t)((double)v->sum.bytes * m->options->threshold / 100);
+	m->limit = (uint64_t)((double)v->sum.bytes * m->threshold / 100);
 	size_t count = push_children(m, 0);
 
 	fprintf(m->out, "n%zu: %" PRIu64 " %s\n", count, v->sum.bytes,
@@ -222,7 +220,7 @@ static void put_peak(struct massif *m)
 {
 	struct recording_view v;
 
-	recording_view_peak(&v, m->r, m->is_wanted);
+	recording_view_of(&v, m->r, VIEW_PEAK);
 	put_snapshot(m, recording_get(m->r, RECORDING_PEAK_AT, 0, PEAK_AT_TIME), &v, "peak");
 	recording_view_deinit(&v);
 }
@@ -233,7 +231,7 @@ static void put_interval(struct massif *m, size_t i, uint64_t time)
 	bool is_last = i + 1 == recording_rows(m->r, RECORDING_TIMELINE);
 	bool is_detailed = i % DETAILED_EACH == DETAILED_EACH - 1 || is_last;
 
-	recording_view_at(&v, m->r, (uint32_t)i, m->is_wanted);
+	recording_view_at(&v, m->r, (uint32_t)i);
 	put_snapshot(m, time, &v, is_detailed && v.sum.bytes ? "detailed" : "empty");
 	recording_view_deinit(&v);
 }
@@ -290,23 +288,35 @@ static void put_description(struct massif *m)
 	put_header(m, "desc", all ? all : options);
 }
 
-int recording_massif_write(FILE *out, const struct recording *r,
-			   const struct recording_massif_options *options, char **why_out)
+/* The only snapshot, of what @v shows. */
+static void put_view(struct massif *m, const struct recording_view *v)
 {
-	struct massif m = {.out = out, .r = r, .options = options};
-	int rc = recording_match(r, options->match, &m.is_wanted, why_out);
+	size_t intervals = recording_rows(m->r, RECORDING_TIMELINE);
+	bool is_moment = v->quantity == VIEW_AT || v->quantity == VIEW_RANGE;
+	uint64_t time = 0;
 
-	if (rc != 0)
-		return rc;
+	if (v->quantity == VIEW_PEAK && recording_rows(m->r, RECORDING_PEAK_AT))
+		time = recording_get(m->r, RECORDING_PEAK_AT, 0, PEAK_AT_TIME);
+	else if (intervals)
+		time = end_of(m->r, is_moment ? v->last : intervals - 1);
+	put_snapshot(m, time, v, v->sum.bytes ? "peak" : "empty");
+}
+
+void recording_massif_write(FILE *out, const struct recording *r,
+			    const struct recording_view *view, double threshold)
+{
+	struct massif m = {.out = out, .r = r, .threshold = threshold};
+
 	make_tree(&m);
 	put_description(&m);
 	put_header(&m, "cmd", recording_meta(r, "command"));
 	put_header(&m, "time_unit", "ms");
-	put_snapshots(&m);
+	if (view)
+		put_view(&m, view);
+	else
+		put_snapshots(&m);
 	vec_deinit(&m.children);
 	path_tree_free(m.tree);
 	free(m.leaf_node);
 	free(m.bytes);
-	free(m.is_wanted);
-	return 0;
 }

@@ -42,28 +42,85 @@ static bool *matching_nodes(const struct recording *r, const regex_t *regex)
 	return node;
 }
 
-int recording_match(const struct recording *r, const char *match, bool **out, char **why_out)
+static void copy_row(struct recording_table *t, size_t to, size_t from, unsigned columns)
 {
-	size_t leaves = recording_rows(r, RECORDING_LEAVES);
+	for (unsigned c = 0; c < columns; c++)
+		t->column[c][to] = t->column[c][from];
+}
+
+/* The rows of table @id whose value @column is not 0 in @number, which becomes the value. */
+static void keep_rows(struct recording *r, enum recording_table_id id, unsigned column,
+		      const uint64_t *number)
+{
+	struct recording_table *t = &r->table[id];
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->rows; i++) {
+		uint64_t value = number[t->column[column][i]];
+
+		if (!value)
+			continue;
+		copy_row(t, kept, i, recording_table_info[id].columns);
+		t->column[column][kept++] = value;
+	}
+	recording_truncate(r, id, kept);
+}
+
+/* The leaves of @is_wanted nodes; by index + 1 of each leaf, in @number, its new one. */
+static void keep_leaves(struct recording *r, const bool *is_wanted, uint64_t *number)
+{
+	struct recording_table *t = &r->table[RECORDING_LEAVES];
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->rows; i++) {
+		uint64_t node = t->column[LEAF_NODE][i];
+
+		if (!node || !is_wanted[node - 1])
+			continue;
+		copy_row(t, kept++, i, LEAF_COLUMNS);
+		number[i + 1] = kept;
+	}
+	recording_truncate(r, RECORDING_LEAVES, kept);
+}
+
+static void keep_releases(struct recording *r, const bool *is_wanted)
+{
+	size_t nodes = recording_rows(r, RECORDING_NODES);
+	uint64_t *number = xcalloc(nodes + 1, sizeof(*number));
+
+	for (size_t i = 0; i < nodes; i++)
+		number[i + 1] = is_wanted[i] ? i + 1 : 0;
+	keep_rows(r, RECORDING_RELEASES, RELEASE_NODE, number);
+	free(number);
+}
+
+int recording_keep_matches(struct recording *r, const char *match, char **why_out)
+{
+	static const struct {
+		enum recording_table_id id;
+		unsigned column;
+	} of_leaves[] = {
+		{RECORDING_SIZES, BUCKET_LEAF}, {RECORDING_LIFETIMES, BUCKET_LEAF},
+		{RECORDING_SHARES, SHARE_LEAF}, {RECORDING_CELLS, CELL_LEAF},
+		{RECORDING_PEAK, PEAK_LEAF},    {RECORDING_LEAKS, LEAK_LEAF},
+	};
 	regex_t regex;
 	char text[256];
-	int rc = match ? regcomp(&regex, match, REG_EXTENDED | REG_NOSUB) : 0;
+	int rc = regcomp(&regex, match, REG_EXTENDED | REG_NOSUB);
 
 	if (rc != 0) {
 		regerror(rc, &regex, text, sizeof(text));
 		*why_out = xasprintf("--match=%s: %s", match, text);
 		return -EINVAL;
 	}
-	*out = match ? xcalloc(leaves + 1, sizeof(**out)) : NULL;
-	if (!match)
-		return 0;
 	bool *node = matching_nodes(r, &regex);
+	uint64_t *number = xcalloc(recording_rows(r, RECORDING_LEAVES) + 1, sizeof(*number));
 
-	for (size_t i = 0; i < leaves; i++) {
-		uint64_t n = recording_get(r, RECORDING_LEAVES, i, LEAF_NODE);
-
-		(*out)[i] = n && node[n - 1];
-	}
+	keep_leaves(r, node, number);
+	for (size_t i = 0; i < ARRAY_SIZE(of_leaves); i++)
+		keep_rows(r, of_leaves[i].id, of_leaves[i].column, number);
+	keep_releases(r, node);
+	free(number);
 	free(node);
 	regfree(&regex);
 	return 0;

@@ -1,14 +1,15 @@
-/* The leaves of a recording whose call paths match an expression. */
+/* What remains of a recording if only call paths that match an expression are wanted. */
 #ifndef PTMEM_REPORT_RECORDING_MATCH_H
 #define PTMEM_REPORT_RECORDING_MATCH_H
 
 #include "recording/recording.h"
 
 /*
- * By leaf (row), in *@out, which the caller frees: whether a function, file or
- * object of its path matches @match; NULL = all do, if @match is NULL. -EINVAL
- * and *@why_out, which the caller frees, if the expression is wrong.
+ * Drops all leaves, with their rows in other tables, in whose paths no function, file or object
+ * matches @match, and all stacks that release blocks but for those that match. Names, the timeline
+ * and what is known of the whole process remain. -EINVAL and *@why_out, which the caller frees, if
+ * the expression is wrong.
  */
-int recording_match(const struct recording *r, const char *match, bool **out, char **why_out);
+int recording_keep_matches(struct recording *r, const char *match, char **why_out);
 
 #endif

@@ -117,29 +117,25 @@ static int print_csv(const struct show *s)
 	return 0;
 }
 
+/* What a thread allocated is all that is known of it. */
 static int print_pprof(const struct show *s)
 {
-	_cleanup_free_ char *why = NULL;
 	const struct recording *r = s->recording;
 	struct recording_view total;
 
-	if (recording_view_of(&total, r, VIEW_TOTAL, s->request->question.match, &why) != 0)
-		return refuse(s->request, why);
-	recording_pprof_write(stdout, r, &s->view, &total);
+	recording_view_of(&total, r, VIEW_TOTAL);
+	recording_pprof_write(stdout, r, &s->view, s->request->question.thread ? &s->view : &total);
 	recording_view_deinit(&total);
 	return 0;
 }
 
 static int print_massif(const struct show *s)
 {
-	_cleanup_free_ char *why = NULL;
-	const struct recording_massif_options options = {
-		.threshold = s->request->text.threshold,
-		.match = s->request->question.match,
-	};
+	const struct recording_question *q = &s->request->question;
+	bool is_one = q->at || q->range || q->thread;
 
-	if (recording_massif_write(stdout, s->recording, &options, &why) != 0)
-		return refuse(s->request, why);
+	recording_massif_write(stdout, s->recording, is_one ? &s->view : NULL,
+			       s->request->text.threshold);
 	return 0;
 }
 

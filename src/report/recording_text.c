@@ -4,7 +4,6 @@
  */
 #include "report/recording_text.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,8 @@
 #include "base/call_totals.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "report/recording_match.h"
 #include "report/recording_paths.h"
+#include "report/recording_spread.h"
 
 struct site {
 	char *label;
@@ -310,20 +309,16 @@ static void put_head(FILE *out, const struct recording *r)
 
 /* -- tables -- */
 
-static int put_quantity(FILE *out, const struct recording *r, const char *title,
-			enum recording_quantity quantity, const char *match, unsigned top,
-			char **why_out)
+static void put_quantity(FILE *out, const struct recording *r, const char *title,
+			 enum recording_quantity quantity, unsigned top)
 {
 	struct recording_view v;
-	int rc = recording_view_of(&v, r, quantity, match, why_out);
 
-	if (rc != 0)
-		return rc;
+	recording_view_of(&v, r, quantity);
 	const struct table t = {out, r, &v, quantity == VIEW_TEMPORARY};
 
 	put_table(&t, title, 0, top);
 	recording_view_deinit(&v);
-	return 0;
 }
 
 /* The kinds of leaks, as leak checks print them; what is reachable is in no table. */
@@ -338,12 +333,12 @@ static const struct leak_kind {
 };
 
 static void put_leaks_of(FILE *out, const struct recording *r, const struct leak_kind *kind,
-			 const bool *is_wanted, unsigned top)
+			 unsigned top)
 {
 	struct recording_view v;
 	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE];
 
-	recording_view_leaks(&v, r, kind->name, is_wanted);
+	recording_view_leaks(&v, r, kind->name);
 	_cleanup_free_ char *title =
 		xasprintf("%s: %s bytes in %s blocks", kind->text,
 			  amount_commas(v.sum.bytes, bytes), amount_commas(v.sum.blocks, blocks));
@@ -382,17 +377,11 @@ static void put_releases(FILE *out, const struct recording *r, unsigned top)
 }
 
 /* If a leak check ran. */
-static int put_leaks(FILE *out, const struct recording *r, const char *match, unsigned top,
-		     char **why_out)
+static void put_leaks(FILE *out, const struct recording *r, unsigned top)
 {
-	bool *is_wanted = NULL;
-	int rc = recording_match(r, match, &is_wanted, why_out);
-
-	for (size_t i = 0; i < ARRAY_SIZE(leak_kinds) && rc == 0; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(leak_kinds); i++)
 		if (recording_meta(r, "leak_check"))
-			put_leaks_of(out, r, &leak_kinds[i], is_wanted, top);
-	free(is_wanted);
-	return rc;
+			put_leaks_of(out, r, &leak_kinds[i], top);
 }
 
 int recording_text_print(FILE *out, const struct recording *r, const struct recording_question *q,
@@ -413,13 +402,11 @@ int recording_text_print(FILE *out, const struct recording *r, const struct reco
 	recording_view_deinit(&v);
 	if (q->at || q->range || q->thread)
 		return 0;
-	rc = put_quantity(out, r, "live at the end", VIEW_RANGE, q->match, top, why_out);
-	if (rc == 0)
-		rc = put_leaks(out, r, q->match, top, why_out);
-	if (rc == 0 && !r->interval)
-		rc = put_quantity(out, r, "temporary allocations", VIEW_TEMPORARY, q->match, top,
-				  why_out);
-	if (rc == 0 && !q->match)
-		put_releases(out, r, top);
-	return rc;
+	put_quantity(out, r, "live at the end", VIEW_RANGE, top);
+	put_leaks(out, r, top);
+	if (!r->interval)
+		put_quantity(out, r, "temporary allocations", VIEW_TEMPORARY, top);
+	put_releases(out, r, top);
+	recording_spread_print(out, r, top);
+	return 0;
 }

@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "profile/cells.h"
 #include "profile/estimate.h"
-#include "report/recording_match.h"
 #include "report/sampling_note.h"
 
 /* -- times -- */
@@ -185,28 +184,6 @@ static int view_thread(struct recording_view *v, const struct recording *r, cons
 	return found ? 0 : -EINVAL;
 }
 
-static void keep_leaves(struct recording_view *v, const struct recording *r, const bool *is_wanted)
-{
-	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++) {
-		if (is_wanted && !is_wanted[i])
-			v->leaf[i] = (struct recording_value){0};
-		recording_value_add(&v->sum, &v->leaf[i]);
-	}
-}
-
-static int keep_matches(struct recording_view *v, const struct recording *r, const char *match,
-			char **why_out)
-{
-	bool *is_wanted;
-	int rc = recording_match(r, match, &is_wanted, why_out);
-
-	if (rc != 0)
-		return rc;
-	keep_leaves(v, r, is_wanted);
-	free(is_wanted);
-	return 0;
-}
-
 /* -- views -- */
 
 static void begin(struct recording_view *v, const struct recording *r)
@@ -216,14 +193,10 @@ static void begin(struct recording_view *v, const struct recording *r)
 	};
 }
 
-static int end(struct recording_view *v, const struct recording *r, const char *match, int rc,
-	       char **why_out)
+static void end(struct recording_view *v, const struct recording *r)
 {
-	if (rc == 0)
-		rc = keep_matches(v, r, match, why_out);
-	if (rc != 0)
-		recording_view_deinit(v);
-	return rc;
+	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++)
+		recording_value_add(&v->sum, &v->leaf[i]);
 }
 
 bool recording_question_is_given(const struct recording_question *q)
@@ -262,11 +235,14 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 	} else {
 		add_peak(v, r);
 	}
-	return end(v, r, q->match, rc, why_out);
+	end(v, r);
+	if (rc != 0)
+		recording_view_deinit(v);
+	return rc;
 }
 
-int recording_view_of(struct recording_view *v, const struct recording *r,
-		      enum recording_quantity quantity, const char *match, char **why_out)
+void recording_view_of(struct recording_view *v, const struct recording *r,
+		       enum recording_quantity quantity)
 {
 	begin(v, r);
 	v->quantity = quantity;
@@ -277,19 +253,10 @@ int recording_view_of(struct recording_view *v, const struct recording *r,
 		add_totals(v, r);
 	else
 		add_cells(v, r);
-	return end(v, r, match, 0, why_out);
+	end(v, r);
 }
 
-void recording_view_peak(struct recording_view *v, const struct recording *r,
-			 const bool *is_wanted)
-{
-	begin(v, r);
-	add_peak(v, r);
-	keep_leaves(v, r, is_wanted);
-}
-
-void recording_view_leaks(struct recording_view *v, const struct recording *r, const char *kind,
-			  const bool *is_wanted)
+void recording_view_leaks(struct recording_view *v, const struct recording *r, const char *kind)
 {
 	const struct recording_table *t = &r->table[RECORDING_LEAKS];
 
@@ -302,17 +269,16 @@ void recording_view_leaks(struct recording_view *v, const struct recording *r, c
 		if (strcmp(r->text.data[t->column[LEAK_KIND][i]], kind) == 0)
 			recording_value_add(&v->leaf[t->column[LEAK_LEAF][i] - 1], &value);
 	}
-	keep_leaves(v, r, is_wanted);
+	end(v, r);
 }
 
-void recording_view_at(struct recording_view *v, const struct recording *r, uint32_t interval,
-		       const bool *is_wanted)
+void recording_view_at(struct recording_view *v, const struct recording *r, uint32_t interval)
 {
 	begin(v, r);
 	v->quantity = VIEW_AT;
 	v->last = interval;
 	add_cells(v, r);
-	keep_leaves(v, r, is_wanted);
+	end(v, r);
 }
 
 void recording_view_deinit(struct recording_view *v)

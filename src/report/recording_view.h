@@ -38,23 +38,18 @@ struct recording_question {
 bool recording_question_is_given(const struct recording_question *q);
 
 /*
- * -EINVAL and *@why_out, which the caller frees, if there is no such time or thread, or the
- * expression is wrong.
+ * -EINVAL and *@why_out, which the caller frees, if there is no such time or thread. `match` has no
+ * effect here: recording_match.h.
  */
 int recording_view_init(struct recording_view *v, const struct recording *r,
 			const struct recording_question *q, char **why_out);
-/* The same of @quantity, with the leaves of @match alone (NULL = all). */
-int recording_view_of(struct recording_view *v, const struct recording *r,
-		      enum recording_quantity quantity, const char *match, char **why_out);
-/* With some leaves (recording_match.h; NULL = all): of the peak, */
-void recording_view_peak(struct recording_view *v, const struct recording *r,
-			 const bool *is_wanted);
+/* The same of @quantity, */
+void recording_view_of(struct recording_view *v, const struct recording *r,
+		       enum recording_quantity quantity);
 /* of leaks of @kind ("definite", as in LEAK_KIND), */
-void recording_view_leaks(struct recording_view *v, const struct recording *r, const char *kind,
-			  const bool *is_wanted);
+void recording_view_leaks(struct recording_view *v, const struct recording *r, const char *kind);
 /* and of the end of an interval. */
-void recording_view_at(struct recording_view *v, const struct recording *r, uint32_t interval,
-		       const bool *is_wanted);
+void recording_view_at(struct recording_view *v, const struct recording *r, uint32_t interval);
 void recording_view_deinit(struct recording_view *v);
 
 void recording_value_add(struct recording_value *to, const struct recording_value *from);

@@ -135,12 +135,10 @@ static bool ends_with(const char *s, const char *end)
 	return size >= n && !strcmp(s + size - n, end);
 }
 
-static char *check_question(const struct recording_question *q, bool has_page)
+static char *check_question(const struct recording_question *q)
 {
 	if (q->at && q->range)
 		return xstrdup("--at and --range cannot be combined");
-	if (q->thread && has_page)
-		return xstrdup("--thread goes not with --html: the page shows all threads");
 	if (q->thread && (q->at || q->range))
 		return xstrdup("--thread goes with neither --at nor --range: a recording has what "
 			       "a thread allocated in all");
@@ -163,10 +161,6 @@ char *request_check(const struct report_request *r)
 			       "compare them by -base");
 	if (r->is_diff && (r->format == FORMAT_SPEEDSCOPE || r->format == FORMAT_MASSIF))
 		return xstrdup("--diff makes text, json, csv or folded, not speedscope or massif");
-	if (r->format == FORMAT_MASSIF && (r->question.at || r->question.range ||
-					   r->question.thread))
-		return xstrdup("--format=massif has all moments of all threads: --match alone "
-			       "chooses from them");
 	if (r->flame && r->x_size && r->x_size < FLAME_WIDTH_MIN)
 		return xstrdup("a flame graph is 300 pixels wide at least");
 	if (r->flame && ends_with(r->flame, ".png"))
@@ -174,6 +168,6 @@ char *request_check(const struct report_request *r)
 	char *why = check_effects(r);
 
 	if (!why)
-		why = check_question(&r->question, r->html);
+		why = check_question(&r->question);
 	return why ? why : check_files(r);
 }

@@ -16,6 +16,7 @@
 #include "report/input.h"
 #include "report/massif_sampling.h"
 #include "report/path_files.h"
+#include "report/recording_match.h"
 #include "report/recording_show.h"
 #include "report/rss.h"
 #include "report/sampling_note.h"
@@ -43,6 +44,20 @@ static int open_input(const char *path, struct input *out)
 	int err = input_open(path, out, &why);
 
 	return err ? log_unread(path, err, why) : 0;
+}
+
+/* A profile of which only what is asked for by --match remains. */
+static int open_profile(const struct report_request *r, size_t i, struct input *out)
+{
+	_cleanup_free_ char *why = NULL;
+	const char *match = r->question.match;
+	int status = open_input(r->path[i], out);
+
+	if (status || out->kind != INPUT_RECORDING || !match)
+		return status;
+	int err = recording_keep_matches(out->recording, match, &why);
+
+	return err ? log_unread(r->path[i], err, why) : 0;
 }
 
 /* The text report. */
@@ -247,10 +262,10 @@ static int show_html(const struct report_request *r, const struct input *input)
 int show(const struct report_request *r)
 {
 	struct input input[2] = {0};
-	int status = open_input(r->path[0], &input[0]);
+	int status = open_profile(r, 0, &input[0]);
 
 	if (!status && r->is_diff)
-		status = open_input(r->path[1], &input[1]);
+		status = open_profile(r, 1, &input[1]);
 	if (!status && r->html && !r->is_diff)
 		status = show_html(r, input);
 	if (!status)

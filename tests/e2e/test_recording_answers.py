@@ -51,9 +51,8 @@ def _(t):
         t.equal("values of %s" % (options,), rows, csv_values(report(t, "--format=csv", *options, path)))
         t.equal("sums of %s" % (options,), (view["bytes"], view["blocks"]), (sum(r[0] for r in rows), sum(r[1] for r in rows)))
         t.equal("leaves of %s" % (options,), len(set(view["leaf"])), len(rows))
-        if "--thread=threads" not in options:
-            report(t, "--html=" + page, *options, path)
-            t.equal("page of %s" % (options,), embedded(page)["view"], view)
+        report(t, "--html=" + page, *options, path)
+        t.equal("page of %s" % (options,), embedded(page)["view"], view)
     t.check("view" not in json.loads(report(t, "--format=json", path)), "without a question there is no answer")
     both = json.loads(report(t, "--diff", "--format=json", "--at=end", path, path))
     t.equal("both sides", both["old"]["view"], both["new"]["view"])
@@ -66,7 +65,7 @@ def _(t):
     page = os.path.join(t.subdirectory(), "page.html")
     for options, word in ((["--at=200%"], b"--at"), (["--at=1000000"], b"--at"), (["--range=0..101%"], b"--range"),
                           (["--range=50%..40%"], b"--range"), (["--html=" + page, "--at=200%"], b"--at"),
-                          (["--html=" + page, "--match=("], b"--match"), (["--html=" + page, "--thread=1"], b"--thread"),
+                          (["--html=" + page, "--match=("], b"--match"), (["--html=" + page, "--thread=1"], b"'1'"),
                           (["--format=json", "--thread=nobody"], b"nobody")):
         result = run_report(t, *options, path)
         t.equal("status and output of %s" % options, (result.status, result.out), (255, b""))

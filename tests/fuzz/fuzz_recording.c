@@ -22,6 +22,7 @@
 #include "report/diff_pair.h"
 #include "report/recording_csv.h"
 #include "report/recording_massif.h"
+#include "report/recording_match.h"
 #include "report/recording_pprof.h"
 #include "report/recording_speedscope.h"
 #include "report/recording_text.h"
@@ -110,10 +111,12 @@ static void put_chunks(FILE *f, const uint8_t *data, size_t size)
 
 static void use_massif(FILE *out, const struct recording *r)
 {
-	const struct recording_massif_options options = {.threshold = 1};
-	char *why = NULL;
+	struct recording_view v;
 
-	CHECK(recording_massif_write(out, r, &options, &why) == 0);
+	recording_massif_write(out, r, NULL, 1);
+	recording_view_of(&v, r, VIEW_TOTAL);
+	recording_massif_write(out, r, &v, 1);
+	recording_view_deinit(&v);
 }
 
 static void use_view(FILE *out, const struct recording *r, const struct recording_question *q)
@@ -127,7 +130,7 @@ static void use_view(FILE *out, const struct recording *r, const struct recordin
 	recording_json_write(out, r, json);
 	free(json);
 	CHECK(recording_view_init(&v, r, q, &why) == 0);
-	CHECK(recording_view_of(&total, r, VIEW_TOTAL, q->match, &why) == 0);
+	recording_view_of(&total, r, VIEW_TOTAL);
 	recording_csv_write(out, r, &v);
 	recording_speedscope_write(out, r, &v, "f");
 	recording_pprof_write(out, r, &v, &total);
@@ -165,7 +168,7 @@ static void use_diff(FILE *out, struct recording *r)
 static void use(struct recording *r)
 {
 	static const struct recording_question all = {0}, at = {.at = "50%"},
-						 range = {.range = "0..end", .match = "f"};
+						 range = {.range = "0..end"};
 	const struct recording_question *questions[] = {&all, &at, &range};
 	FILE *null = fopen("/dev/null", "w");
 	char *why = NULL;
@@ -193,6 +196,8 @@ static void read_one(const char *data, size_t size)
 		free(why);
 		return;
 	}
+	use(r);
+	CHECK(recording_keep_matches(r, "f|lib", &why) == 0);
 	use(r);
 	recording_free(r);
 }

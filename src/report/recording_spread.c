@@ -1,0 +1,175 @@
+/* Sums over all leaves by thread, and by the buckets of histograms: powers of two. */
+#include "report/recording_spread.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/amount.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+
+/* -- threads -- */
+
+struct share {
+	size_t thread;               /* row of THREADS */
+	uint64_t bytes, blocks;
+	double variance;
+};
+
+static int compare_shares(const void *a, const void *b)
+{
+	const struct share *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return x->thread < y->thread ? -1 : x->thread > y->thread;
+}
+
+static void add_share(struct share *to, const struct share *from)
+{
+	to->bytes += from->bytes;
+	to->blocks += from->blocks;
+	to->variance += from->variance;
+}
+
+/* By thread, the largest first, and their sum in *@all; the caller frees them. */
+static struct share *sum_shares(const struct recording *r, struct share *all)
+{
+	const struct recording_table *t = &r->table[RECORDING_SHARES];
+	size_t threads = recording_rows(r, RECORDING_THREADS);
+	struct share *of = xcalloc(threads + 1, sizeof(*of));
+
+	for (size_t i = 0; i < threads; i++)
+		of[i].thread = i;
+	for (size_t i = 0; i < t->rows; i++) {
+		const struct share share = {.bytes = t->column[SHARE_BYTES][i],
+					    .blocks = t->column[SHARE_BLOCKS][i],
+					    .variance = (double)t->column[SHARE_VARIANCE][i]};
+
+		add_share(&of[t->column[SHARE_THREAD][i]], &share);
+		add_share(all, &share);
+	}
+	if (threads > 1)
+		qsort(of, threads, sizeof(*of), compare_shares);
+	return of;
+}
+
+/* "worker (1234)"; the caller frees it. */
+static char *thread_label(const struct recording *r, size_t thread)
+{
+	uint64_t id = recording_get(r, RECORDING_THREADS, thread, THREAD_ID);
+	char key[40];
+
+	snprintf(key, sizeof(key), "thread.%" PRIu64, id);
+	const char *name = recording_meta(r, key);
+	_cleanup_free_ char *clean = text_clean(name ? name : "", name ? strlen(name) : 0);
+
+	return xasprintf("%s%s%" PRIu64 "%s", clean, *clean ? " (" : "", id, *clean ? ")" : "");
+}
+
+/* What both kinds of tables end with. */
+static void put_blocks(FILE *out, const struct recording *r, uint64_t blocks, double share)
+{
+	char text[AMOUNT_SIZE];
+
+	fprintf(out, "%12s %5.1f %%  ", amount_commas(recording_count(r, blocks), text),
+		100 * share);
+}
+
+static void put_share(FILE *out, const struct recording *r, const struct share *s, uint64_t all)
+{
+	char text[AMOUNT_SIZE];
+
+	fprintf(out, "%15s ", amount_commas(s->bytes, text));
+	if (r->interval)
+		fprintf(out, "%-9s ", amount_error((double)s->bytes,
+						   recording_error(r, s->variance), text));
+	put_blocks(out, r, s->blocks, all ? (double)s->bytes / (double)all : 0);
+}
+
+static void put_threads(FILE *out, const struct recording *r, unsigned top)
+{
+	size_t threads = recording_rows(r, RECORDING_THREADS), shown = MIN(threads, (size_t)top);
+	struct share all = {0}, others = {0};
+	struct share *of = sum_shares(r, &all);
+
+	if (all.bytes || all.blocks)
+		fprintf(out, "\nallocated by thread\n          bytes %s%12s  share  thread\n",
+			r->interval ? " +- error " : "", "blocks");
+	for (size_t i = 0; i < shown && of[i].blocks; i++) {
+		_cleanup_free_ char *label = thread_label(r, of[i].thread);
+
+		put_share(out, r, &of[i], all.bytes);
+		fprintf(out, "%s\n", label);
+	}
+	for (size_t i = shown; i < threads; i++)
+		add_share(&others, &of[i]);
+	if (others.blocks) {
+		put_share(out, r, &others, all.bytes);
+		fprintf(out, "[%zu other thread%s]\n", threads - shown, plural(threads - shown));
+	}
+	free(of);
+}
+
+/* -- histograms -- */
+
+#define BUCKETS 65u /* of 64-bit numbers: 0, and then by the number of bits */
+
+typedef void put_range(FILE *out, unsigned bucket);
+
+static void put_sizes(FILE *out, unsigned bucket)
+{
+	uint64_t low = bucket ? UINT64_C(1) << (bucket - 1) : 0;
+	char from[AMOUNT_SIZE], to[AMOUNT_SIZE];
+
+	if (bucket < 2)
+		fprintf(out, "%" PRIu64 "\n", low);
+	else
+		fprintf(out, "%s to %s\n", amount_commas(low, from),
+			amount_commas(low + (low - 1), to));
+}
+
+static void put_lifetimes(FILE *out, unsigned bucket)
+{
+	uint64_t low = bucket ? UINT64_C(1) << (bucket - 1) : 0;
+	char from[AMOUNT_SIZE], to[AMOUNT_SIZE];
+
+	if (!bucket)
+		fputs("below 1 ms\n", out);
+	else
+		fprintf(out, "%s to %s ms\n", amount_commas(low, from), amount_commas(2 * low, to));
+}
+
+static void put_histogram(FILE *out, const struct recording *r, enum recording_table_id id,
+			  put_range *put)
+{
+	const struct recording_table *t = &r->table[id];
+	uint64_t sum[BUCKETS] = {0}, all = 0;
+
+	for (size_t i = 0; i < t->rows; i++) {
+		uint64_t bucket = MIN(t->column[BUCKET_NUMBER][i], (uint64_t)BUCKETS - 1);
+
+		sum[bucket] += t->column[BUCKET_COUNT][i];
+		all += t->column[BUCKET_COUNT][i];
+	}
+	if (all)
+		fprintf(out, "\n%s\n      blocks  share  %s\n",
+			id == RECORDING_SIZES ? "sizes of allocated blocks" :
+						"lifetimes of released blocks",
+			id == RECORDING_SIZES ? "bytes" : "time");
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		if (!sum[i])
+			continue;
+		put_blocks(out, r, sum[i], (double)sum[i] / (double)all);
+		put(out, i);
+	}
+}
+
+void recording_spread_print(FILE *out, const struct recording *r, unsigned top)
+{
+	put_threads(out, r, top);
+	put_histogram(out, r, RECORDING_SIZES, put_sizes);
+	put_histogram(out, r, RECORDING_LIFETIMES, put_lifetimes);
+}

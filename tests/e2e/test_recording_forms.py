@@ -1,0 +1,211 @@
+"""Every form of the report, for every question: the sum that this computes from the tables of the recording."""
+
+import csv
+import gzip
+import io
+import itertools
+import json
+import os
+import re
+import xml.etree.ElementTree
+
+from harness import test
+from test_recording_answers import embedded, record, report, run_report
+
+MATCH = "^(step|filled)$"
+
+
+def stack_of(data, node):
+    """The frames of a path, innermost first."""
+    frames = []
+    while node >= 0:
+        frames.append(data["nodes"]["frame"][node])
+        node = data["nodes"]["parent"][node]
+    return frames
+
+
+def texts_of(data, frame):
+    """The names that --match looks at."""
+    frames = data["frames"]
+    return [frames["function"][frame], frames["file"][frame], data["objects"][frames["object"][frame]]["path"]]
+
+
+def cells_between(data, first, last):
+    """(leaf, bytes, blocks) of what was allocated in these intervals and was live at the end of the last."""
+    c = data["cells"]
+    return [(leaf, size, blocks) for leaf, born, died, size, blocks in zip(c["leaf"], c["born"], c["died"], c["bytes"], c["blocks"])
+            if first <= born <= last and not 0 <= died <= last]
+
+
+def questions(data):
+    """(options, [(leaf, bytes, blocks)]): what --at, --range and --thread ask for."""
+    count, peak = len(data["timeline"]["time"]), data["peak"]
+    at_peak = list(zip(peak["leaf"], peak["bytes_of"], peak["blocks_of"]))
+    of_thread = [(leaf, size, blocks) for leaf, rows in enumerate(data["leaves"]["threads"]) for thread, blocks, size in rows
+                 if thread == 1]
+    return [([], at_peak), (["--at=peak"], at_peak), (["--at=end"], cells_between(data, 0, count - 1)),
+            (["--at=40%"], cells_between(data, 0, count * 4 // 10)),
+            (["--range=20%..80%"], cells_between(data, count * 2 // 10, count * 8 // 10)),
+            (["--range=20%..end"], cells_between(data, count * 2 // 10, count - 1)),
+            (["--thread=%d" % data["threads"][1]["id"]], of_thread)]
+
+
+def number(word):
+    return int(word.replace(",", ""))
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7f) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+
+
+def fields(data):
+    """(number, value) of a message of protobuf."""
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        if key & 7 == 0:
+            value, at = varint(data, at)
+        else:
+            size, at = varint(data, at)
+            value, at = data[at:at + size], at + size
+        yield key >> 3, value
+
+
+def pprof_values(data):
+    """inuse_space and inuse_objects of all samples of a profile.proto."""
+    sums = [0, 0]
+    for number, message in fields(gzip.decompress(data)):
+        if number != 2:
+            continue
+        values = next(value for inner, value in fields(message) if inner == 2)
+        size, at = varint(values, 0)
+        blocks, _ = varint(values, at)
+        sums = [sums[0] + size, sums[1] + blocks]
+    return tuple(sums)
+
+
+def folded_sum(text):
+    return sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines())
+
+
+def flame_sum(path):
+    """What the frame of all paths says; 0 if there is none."""
+    titles = [e.text for e in xml.etree.ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}title")]
+    root = re.match(r"all \(([\d,]+) bytes", titles[0]) if titles else None
+    return int(root[1].replace(",", "")) if root else 0
+
+
+def massif_sum(text, is_one):
+    """Of the only snapshot, or of the peak of many."""
+    snapshots = re.findall(r"mem_heap_B=(\d+)\n.*\n.*\nheap_tree=(\w+)", text)
+    chosen = snapshots if is_one else [s for s in snapshots if s[1] == "peak"]
+    return [int(size) for size, _ in chosen]
+
+
+def check_forms(t, path, options, size, blocks):
+    """Each form has @size bytes in @blocks blocks."""
+    def out(form):
+        return run_report(t, "--format=" + form, *options, path).out
+
+    directory, name = t.subdirectory(), " ".join(options)
+    folded, flame, page = (os.path.join(directory, n) for n in ("folded", "flame.svg", "page.html"))
+    report(t, "--folded=" + folded, "--flame=" + flame, "--html=" + page, *options, path)
+    said = run_report(t, *options, path)
+    title = re.search(r"^(?:live|allocated|ever) .*: ([\d,]+) bytes in ([\d,]+) blocks$", said.out.decode(), re.M)
+    t.equal("text: " + name, (number(title[1]), number(title[2])) if title else (0, 0), (size, blocks))
+    t.equal("a warning: " + name, said.err.decode().count("nothing"), 0 if blocks else 1)
+    rows = list(csv.DictReader(io.StringIO(out("csv").decode())))
+    t.equal("csv: " + name, (sum(int(r["bytes"]) for r in rows), sum(int(r["blocks"]) for r in rows)), (size, blocks))
+    t.equal("folded: " + name, folded_sum(out("folded").decode()), size)
+    t.equal("pprof: " + name, pprof_values(out("pprof")), (size, blocks))
+    t.equal("speedscope: " + name, sum(json.loads(out("speedscope"))["profiles"][0]["weights"]), size)
+    is_one = any(option.startswith(("--at", "--range", "--thread")) for option in options)
+    t.equal("massif: " + name, massif_sum(out("massif").decode(), is_one), [size])
+    with open(folded, encoding="utf-8") as file:
+        t.equal("--folded: " + name, folded_sum(file.read()), size)
+    t.equal("--flame: " + name, flame_sum(flame), size)
+    if options:
+        for form, data in (("json", json.loads(out("json"))), ("--html", embedded(page))):
+            t.equal(form + ": " + name, (data["view"]["bytes"], data["view"]["blocks"]), (size, blocks))
+
+
+@test("recording/forms", limit=120)
+def _(t):
+    """--at, --range and --thread, each without and with --match."""
+    path = record(t, "threads", "3", "9000")
+    data = json.loads(report(t, "--format=json", path))
+    stacks = [stack_of(data, node) for node in data["leaves"]["node"]]
+    matches = [any(re.search(MATCH, text) for f in stack for text in texts_of(data, f) if text) for stack in stacks]
+    t.check(any(matches) and not all(matches), "some paths match")
+    for (options, values), match in itertools.product(questions(data), ([], ["--match=" + MATCH])):
+        chosen = [v for v in values if matches[v[0]] or not match]
+        check_forms(t, path, options + match, sum(v[1] for v in chosen), sum(v[2] for v in chosen))
+
+
+@test("recording/forms/tables")
+def _(t):
+    """With --match the tables of JSON and of the page have the leaves that match alone; the process is as it was."""
+    path, page = record(t, "mixed", "3", "6000", options=["--free-stacks"]), os.path.join(t.subdirectory(), "page.html")
+    data = json.loads(report(t, "--format=json", path))
+    some = json.loads(report(t, "--format=json", "--match=^t_realloc$", path))
+    wanted = [i for i, node in enumerate(data["leaves"]["node"])
+              if "t_realloc" in [data["frames"]["function"][f] for f in stack_of(data, node)]]
+    t.check(0 < len(wanted) < len(stack_of(data, 0)) + len(data["leaves"]["node"]), "some paths match")
+    for column, values in data["leaves"].items():
+        t.equal("leaves: " + column, some["leaves"][column], [values[i] for i in wanted])
+    for table in ("cells", "peak"):
+        kept = [k for k, leaf in enumerate(data[table]["leaf"]) if leaf in wanted]
+        for column, values in data[table].items():
+            if isinstance(values, list):
+                values = [wanted.index(v) if column == "leaf" else v for v in (values[k] for k in kept)]
+            t.equal("%s: %s" % (table, column), some[table][column], values)
+    for name in ("meta", "timeline", "end", "threads", "frames", "nodes"):
+        t.equal(name, some[name], data[name])
+    releasing = [n for n in data["releases"]["node"] if "t_realloc" in [data["frames"]["function"][f] for f in stack_of(data, n)]]
+    t.equal("releasing stacks", (some["releases"]["node"], bool(releasing)), (releasing, True))
+    report(t, "--match=^t_realloc$", "--html=" + page, path)
+    t.equal("the page", embedded(page), some)
+
+
+def table_of(text, title):
+    """The rows of a table, in words."""
+    found = re.search("^%s\n.*\n((?:.+\n)+)" % re.escape(title), text, re.M)
+    return [row.split() for row in found[1].splitlines()]
+
+
+def histogram(rows):
+    """{bucket: blocks} of the rows that JSON has."""
+    sums = {}
+    for first, *counts in filter(None, rows):
+        for i, count in enumerate(counts):
+            sums[first + i] = sums.get(first + i, 0) + count
+    return {bucket: count for bucket, count in sums.items() if count}
+
+
+@test("recording/spread")
+def _(t):
+    """The text has what each thread allocated, and the blocks by size and lifetime, as the tables have them."""
+    path = record(t, "threads", "3", "9000")
+    data, text = json.loads(report(t, "--format=json", path)), report(t, path)
+    leaves, threads = data["leaves"], {}
+    for thread, blocks, size in itertools.chain(*leaves["threads"]):
+        s = threads.setdefault(thread, [0, 0])
+        threads[thread] = [s[0] + size, s[1] + blocks]
+    rows = table_of(text, "allocated by thread")
+    t.equal("threads", sorted((int(row[-1].strip("()")), number(row[0]), number(row[1])) for row in rows),
+            sorted((data["threads"][i]["id"], *s) for i, s in threads.items()))
+    t.equal("in order", [number(row[0]) for row in rows], sorted((s[0] for s in threads.values()), reverse=True))
+    t.equal("sizes", [(number(row[3]), number(row[0])) for row in table_of(text, "sizes of allocated blocks")],
+            [(1 << bucket - 1 if bucket else 0, count) for bucket, count in sorted(histogram(leaves["sizes"]).items())])
+    t.equal("lifetimes", [(0 if row[3] == "below" else number(row[3]), number(row[0]))
+                          for row in table_of(text, "lifetimes of released blocks")],
+            [(1 << bucket - 1 if bucket else 0, count) for bucket, count in sorted(histogram(leaves["lifetimes"]).items())])
+    few = table_of(report(t, "--top=1", path), "allocated by thread")
+    t.equal("others", [number(row[0]) for row in few], [number(rows[0][0]), sum(number(row[0]) for row in rows[1:])])
+    t.check("allocated by thread" not in report(t, "--at=end", path), "not of a moment")
