@@ -198,6 +198,7 @@ def check_massif(p, path, url):
         p.pointer(("move", *p.x_of(snapshots[i]["time"] / end)), "down", "up")
         same(f"bytes of snapshot {i}", p.sum(), exact(sum(snapshots[i]["tree"].values())))
     check_massif_range(p, snapshots, trees, end)
+    check_massif_steps(p)
     same("loaded from elsewhere", p.js("return performance.getEntriesByType('resource').length"), 0)
 
 
@@ -215,6 +216,19 @@ def check_massif_range(p, snapshots, trees, end):
     wanted = sorted((n, binary(v)) for n, v in by_function.items() if v)
     got = sorted((r[0], r[2].split("B")[0] + "B") for r in p.rows())
     same("growth by function", got, wanted)
+
+
+def check_massif_steps(p):
+    """Between snapshots with a tree the shares are those of the last one, and curves are steps."""
+    wrong = p.js("""const { rows, names } = ptmem.areas, { stops, intervals } = ptmem.profile, wrong = [];
+        const heap = rows.filter((row, k) => !/^(stacks|overhead)/.test(names[k])), sum = (i) => heap.reduce((s, row) => s + row[i], 0);
+        for (let i = stops[0], last = i; i < intervals; i++) {
+            last = stops.includes(i) ? i : last;
+            heap.forEach((row, k) => { if (Math.abs(row[i] * sum(last) - row[last] * sum(i)) > 1e-6 * sum(i) * sum(last)) wrong.push([i, k]); });
+        }
+        const points = ptmem.timeline.points(rows[0], ptmem.profile.time);
+        return wrong.concat(points.filter((p, i) => i && p[i % 2 ? 1 : 0] !== points[i - 1][i % 2 ? 1 : 0]))""")
+    same("areas that are no steps", wrong, [])
 
 
 # Recordings.
@@ -498,8 +512,7 @@ def check_asked(p, r, directory, page):
     same("after it is loaded again", p.sum(), exact(r.data["peak"]["bytes"]))
     open_with(quantity="live", last=7, match="^(load|store)_")
     same("moment that was asked for", p.sum(), exact(r.total(0, 7, 7)[0]))
-    sums = r.sums(0, 7, 7)
-    same("what was to match", p.text("matched").split(" (")[0], f"Matched {binary(r.matched(sums, '^(load|store)_'))}")
+    check("Only call paths that match ^(load|store)_ are shown" in p.text("warnings"), "the head says so", p.text("warnings"))
 
 
 def check_releases(p, r, directory, page):
@@ -526,8 +539,10 @@ def check_releases(p, r, directory, page):
 def check_run(p, directory):
     """The page that ptmem makes of a real program."""
     page = f"{directory}/run.html"
-    subprocess.run([os.path.join(os.path.dirname(REPORT), "ptmem"), "-q", "--no-rc", f"--html={page}",
-                    f"--massif-out-file={directory}/run.massif", sys.executable, "-c", "x = [str(i) * 50 for i in range(20000)]"],
+    program = """import threading; x = [str(i) * 50 for i in range(20000)]
+t = threading.Thread(target=lambda: x.extend(str(i) * 40 for i in range(9000))); t.start(); t.join()"""
+    subprocess.run([os.path.join(os.path.dirname(REPORT), "ptmem"), "-q", "--no-rc", f"--html={page}", f"--record={directory}/run",
+                    f"--massif-out-file={directory}/run.massif", sys.executable, "-c", program],
                    check=True, env={**os.environ, "PYTHONMALLOC": "malloc"})
     with open(page) as f:
         text = re.search(r'id="profile">(.*?)</script>', f.read(), re.S)[1]
@@ -542,6 +557,36 @@ def check_run(p, directory):
         same("timeline of a run", r.total(0, i, i)[0], data["timeline"]["live_bytes"][i])
     p.open(f"file://{page}#at={intervals // 4}-{intervals // 2}&mode=growth")
     same("growth of a run", p.sum(), exact(r.total(intervals // 4, intervals // 2, intervals // 2)[0]))
+    check_questions(p, r, f"{directory}/run")
+
+
+def check_questions(p, r, recording):
+    """--match and --thread: the page has what matches alone, and opens with what the thread allocated."""
+    def open_with(option):
+        subprocess.run([REPORT, f"--html={recording}-asked.html", option, recording], check=True)
+        p.open(f"file://{recording}-asked.html")
+
+    peak, threads = r.data["peak"], r.data["leaves"]["threads"]
+    held = {leaf: [b] for leaf, b in zip(peak["leaf"], peak["bytes_of"])}
+
+    def matching(name):
+        return {leaf: s for leaf, s in held.items() if any(f[0] == name for f in r.stacks[leaf])}
+
+    # the largest function whose stacks fit into the first rows of the table
+    sizes = {n: size for n, size in r.inclusive(held).items() if n and len(r.inclusive(matching(n))) <= 40}
+    name = max(sizes, key=sizes.get)
+    open_with(f"--match=^{re.escape(name)}$")
+    same("bytes that match", p.sum(), exact(sizes[name]))
+    same("functions that match", {row[0] for row in p.rows() if row[0][0] != "["}, set(r.inclusive(matching(name))) - {""})
+    same("nothing is only searched for", p.js("return document.getElementById('find').value"), "")
+    check(f"Only call paths that match ^{re.escape(name)}$ are shown" in p.text("warnings"), "the head says so", p.text("warnings"))
+    for i, thread in enumerate(r.data["threads"]):
+        open_with(f"--thread={thread['id']}")
+        same("bytes of a thread", p.sum(), exact(sum(s[2] for of_leaf in threads for s in of_leaf if s[0] == i)))
+        check(f"allocated by thread {thread['id']} in the whole run" in p.text("selection"), "which thread", p.text("selection"))
+    p.press("#mode [data-value=allocated]")
+    same("all threads again", p.sum(), exact(sum(r.data["leaves"]["bytes"])))
+    same("threads", len(r.data["threads"]), 2)
 
 
 def error(size, variance):
@@ -577,6 +622,27 @@ def check_samples(p, directory):
     check(re.search(r"\u00b1 [0-9.]+ %", p.text("panel")), "threads", p.text("panel"))
     p.press("#tab-sites")
     check(re.search(r"\u00b1 [0-9.]+ %", p.text("panel")), "call sites", p.text("panel")[:300])
+    check_diff_of_samples(p, directory)
+
+
+def check_diff_of_samples(p, directory):
+    """Of two runs both values have their errors, and so has the difference."""
+    peaks = []
+    for name, n in (("few", 10000), ("many", 30000)):
+        subprocess.run([os.path.join(os.path.dirname(REPORT), "ptmem"), "-q", "--no-rc", f"--record={directory}/{name}",
+                        "--heap-sample=8K", "--seed=1", f"--massif-out-file={directory}/samples.massif", sys.executable, "-c",
+                        f"x = [str(i) * 50 for i in range({n})]"], check=True, env={**os.environ, "PYTHONMALLOC": "malloc"})
+        run = subprocess.run([REPORT, "--format=json", f"{directory}/{name}"], check=True, capture_output=True)
+        peaks.append(json.loads(run.stdout)["peak"])
+    subprocess.run([REPORT, "--diff", f"--html={directory}/samples-diff.html", f"{directory}/few", f"{directory}/many"], check=True)
+    p.open(f"file://{directory}/samples-diff.html")
+    (few, a), (many, b) = ((peak["bytes"], peak["variance"]) for peak in peaks)
+    check(f"before: {binary(few)}{error(few, a)}, +{binary(many - few)}{error(many - few, a + b)}" in p.text("selection"),
+          "errors of a difference", p.text("selection"))
+    for tab in ("functions", "sites"):
+        p.press(f"#tab-{tab}")
+        first = p.rows()[0]
+        check(len([cell for cell in first if re.search(r"\u00b1 [0-9.]+ %", cell)]) >= 3, "errors of values in " + tab, first)
 
 
 def check_large(p, directory, page):

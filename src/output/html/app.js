@@ -73,6 +73,8 @@ class App {
 		Object.assign(this.state, changes);
 		if ("dir" in changes || "hide" in changes)
 			this.state.zoom = [];
+		if (changes.mode)
+			this.state.thread = "";
 		if ("stack" in changes || "theme" in changes)
 			this.areas = null;
 		this.state.write();
@@ -111,6 +113,8 @@ class App {
 			s.mode = "allocated";
 		if (s.mode === "growth" && s.selection.kind !== "range")
 			s.selection = { kind: "range", a: p.stops[0] || 0, b: s.selection.kind === "moment" ? s.selection.i : p.peakAt };
+		if (s.mode !== "allocated")
+			s.thread = "";
 		if (s.unit !== "blocks" || !this.hasBlocks)
 			s.unit = s.mode === "temporary" ? "blocks" : "bytes";
 		if (s.mode === "temporary")
@@ -144,7 +148,7 @@ class App {
 	}
 
 	measure() {
-		const s = this.state, { now, before } = this.selected.values(s.selection, s.mode, s.color);
+		const s = this.state, { now, before } = this.selected.values(s);
 
 		this.now = now;
 		this.before = before;

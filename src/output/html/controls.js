@@ -128,7 +128,7 @@ class Controls {
 		byId("selection").replaceChildren(
 			el("span", { class: "muted" }, `${selected.when(s.selection)}: `),
 			el("span", { id: "sum", title: isTemporary ? null : format.exactBytes(bytes) }, sum),
-			el("span", { class: "muted" }, ` ${selected.what(s.selection, s.mode)}${this.comparison(values)}${selected.beside(s)}`));
+			el("span", { class: "muted" }, ` ${selected.what(s)}${this.comparison(values)}${selected.beside(s)}`));
 		byId("timeline").setAttribute("aria-label", `Timeline of memory; selected: ${byId("selection").textContent}`);
 	}
 
@@ -139,9 +139,10 @@ class Controls {
 		if (!values.isCompared)
 			return "";
 		const old = values.of(values.old, all), change = values.of(values.main, all) - old;
-		const print = this.app.state.unit === "blocks" ? format.count : format.bytes;
-
-		return `; before: ${print(old)}, ${format.signed(change, print)}`;
+		if (this.app.state.unit === "blocks")
+			return `; before: ${format.count(old)}, ${format.signed(change, format.count)}`;
+		return `; before: ${format.bytes(old)}${values.oldError(all)}, ${format.signed(change, format.bytes)}` +
+			values.changeError(all);
 	}
 
 	showFlame() {
@@ -290,9 +291,11 @@ class Tips {
 		out.push(["share", format.percent(v.of(v.main, box), v.of(v.main, all))]);
 		if (v.isCompared) {
 			const old = v.of(v.old, box), change = v.of(v.main, box) - old;
-			const print = state.unit === "blocks" ? format.count : format.bytes;
-
-			out.push(["before", print(old)], ["change", format.signed(change, print)]);
+			if (state.unit === "blocks")
+				out.push(["before", format.count(old)], ["change", format.signed(change, format.count)]);
+			else
+				out.push(["before", format.bytes(old) + v.oldError(box)],
+					["change", format.signed(change, format.bytes) + v.changeError(box)]);
 		}
 		if (blocks !== null)
 			out.push([state.mode === "temporary" ? "temporary" : "blocks", format.count(blocks)]);

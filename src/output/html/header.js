@@ -78,6 +78,9 @@ const Header = (function () {
 			out.push("Corrupt: the program overwrote memory that it shares with ptmem. The profile ends there.");
 		if (p.meta.attached)
 			out.push("ptmem attached to a running program: who allocated the blocks from before is not known.");
+		if (p.raw.view && p.raw.view.match)
+			out.push(`Only call paths that match ${p.raw.view.match} are shown. The figures above, resident memory, ` +
+				"the line over the areas and the rate of allocations are of the whole process.");
 		if (p.meta.heap_sample)
 			out.push(`Estimate, sampled every ${format.tickBytes(p.meta.heap_sample)}. Behind \u00b1 is the standard error.`);
 		for (const text of p.meta.lost || [])

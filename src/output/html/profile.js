@@ -261,10 +261,29 @@ class Profile {
 		return out;
 	}
 
-	allocated() {
+	/* By all threads, or by those of id or name @thread. */
+	allocated(thread) {
+		if (thread)
+			return this.fromThreads(this.threads.map((t) => String(t.id) === thread || t.name === thread));
 		return { bytes: Float64Array.from(this.leaves.bytes),
 			blocks: Float64Array.from(this.leaves.allocations),
 			variance: this.isSampled ? Float64Array.from(this.leaves.variance) : null };
+	}
+
+	fromThreads(isWanted) {
+		const out = this.empty(true);
+
+		this.leaves.threads.forEach((rows, leaf) => {
+			for (const [thread, blocks, bytes, variance] of rows) {
+				if (!isWanted[thread])
+					continue;
+				out.bytes[leaf] += bytes;
+				out.blocks[leaf] += blocks;
+				if (out.variance)
+					out.variance[leaf] += variance;
+			}
+		});
+		return out;
 	}
 
 	temporary() {
@@ -274,10 +293,6 @@ class Profile {
 	/* Not of samples: whether the next allocation was later is known only of them. */
 	get hasTemporary() {
 		return Boolean(this.leaves.temporary);
-	}
-
-	get hasAllocated() {
-		return Boolean(this.leaves.allocations);
 	}
 
 	/* Live bytes of each group of leaves over time; @groupOf: group of each leaf, -1 = none. */
@@ -308,7 +323,7 @@ class Profile {
 				row[i] += row[i - 1];
 	}
 
-	/* Between snapshots with a tree each group is taken to keep its course: a straight line. */
+	/* Until the next snapshot with a tree each group is taken to be as in the last one. */
 	sumStates(groupOf, out) {
 		for (const state of this.states)
 			state.leaf.forEach((leaf, k) => {
@@ -316,26 +331,15 @@ class Profile {
 					out[groupOf[leaf]][state.snapshot] += state.bytes[k];
 			});
 		for (const row of out)
-			this.interpolate(row);
+			this.hold(row);
 	}
 
-	interpolate(row) {
-		const known = this.stops;
+	/* Gives the values of @row at snapshots with a tree to those that follow them. */
+	hold(row) {
+		let last = 0;
 
-		for (let i = 0, next = 0; i < this.intervals; i++) {
-			while (next < known.length && known[next] < i)
-				next++;
-			if (known[next] === i)
-				continue;
-			const a = next ? known[next - 1] : -1, b = next < known.length ? known[next] : -1;
-			const from = a < 0 ? 0 : this.time[a], to = b < 0 ? 0 : this.time[b];
-
-			if (b < 0)
-				row[i] = row[a] || 0;
-			else
-				row[i] = (a < 0 ? 0 : row[a]) + (row[b] - (a < 0 ? 0 : row[a])) *
-					(to > from ? (this.time[i] - from) / (to - from) : 0);
-		}
+		for (let i = 0; i < this.intervals; i++)
+			row[i] = last = this.stateAt.has(i) ? row[i] : last;
 	}
 
 	/* Live bytes of @leaves over time. */
@@ -349,7 +353,7 @@ class Profile {
 					out[died[k]] -= bytes[k];
 			}
 		if (this.states)
-			this.interpolate(out);
+			this.hold(out);
 		else
 			for (let i = 1; i < out.length; i++)
 				out[i] += out[i - 1];

@@ -264,7 +264,8 @@ class Reports {
 	changeColumn() {
 		return { id: "change", title: "Change", value: (r) => r.change, isDefault: false,
 			node: (r) => el("span", { class: r.change > 0 ? "grew" : r.change < 0 ? "shrank" : "",
-				title: format.signed(r.change, format.exactBytes) }, format.signed(r.change, format.bytes)) };
+				title: format.signed(r.change, format.exactBytes) }, format.signed(r.change, format.bytes) +
+				format.error(Math.abs(r.change), r.variance && r.variance.change)) };
 	}
 
 	countColumn(id, title, isDefault) {

@@ -21,9 +21,9 @@ class Selected {
 		return s.kind === "moment" ? { kind: "moment", i: at(s.i) } : s;
 	}
 
-	of(profile, s, mode) {
+	of(profile, { selection: s, mode, thread }) {
 		if (mode === "allocated")
-			return profile.allocated();
+			return profile.allocated(thread);
 		if (mode === "temporary")
 			return profile.temporary();
 		if (s.kind === "range")
@@ -53,13 +53,13 @@ class Selected {
 			variance: values.variance && place(values.variance) };
 	}
 
-	/* {now, before}; before: null unless there is something to compare with. */
-	values(s, mode, color) {
-		const now = this.spread(this.of(this.profile, s, mode), 0);
+	/* @state: what is shown. {now, before}; before: null unless there is something to compare with. */
+	values(state) {
+		const { selection: s, mode, color } = state, now = this.spread(this.of(this.profile, state), 0);
 		let before = null;
 
 		if (this.old)
-			before = this.spread(this.of(this.old, this.mapped(s), mode), this.profile.count);
+			before = this.spread(this.of(this.old, { ...state, selection: this.mapped(s) }), this.profile.count);
 		else if (color === "change" && s.kind === "range" && mode === "live")
 			before = this.spread(this.atBegin(s), 0);
 		return { now, before };
@@ -94,9 +94,9 @@ class Selected {
 	}
 
 	/* What the mode shows, for a sentence. */
-	what(s, mode) {
+	what({ selection: s, mode, thread }) {
 		if (mode === "allocated")
-			return "allocated in the whole run";
+			return `allocated${thread ? ` by thread ${thread}` : ""} in the whole run`;
 		if (mode === "temporary")
 			return "temporary allocations in the whole run";
 		if (mode === "growth")

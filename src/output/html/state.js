@@ -4,18 +4,20 @@
 "use strict";
 
 const DEFAULTS = { at: "peak", mode: "live", unit: "bytes", dir: "down", color: "object", hide: "", find: "",
-	zoom: "", tab: "functions", sort: "", stack: "site", theme: "" };
+	zoom: "", tab: "functions", sort: "", stack: "site", theme: "", thread: "" };
 
 /* What ptmem-report was asked for: shown at first. */
 function askedFor(view) {
 	if (!view)
 		return {};
-	const out = view.match ? { find: `/${view.match}/` } : {};
+	const out = {};
 
 	if (view.quantity === "live")
 		out.at = String(view.last);
 	if (view.quantity === "growth")
 		Object.assign(out, { at: `${view.first}-${view.last}`, mode: "growth" });
+	if (view.quantity === "allocated")
+		Object.assign(out, { mode: "allocated", thread: view.thread });
 	return out;
 }
 

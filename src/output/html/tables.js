@@ -22,14 +22,21 @@ const Tables = (function () {
 		};
 		const self = sum(now.bytes, true), inclusive = sum(now.bytes), blocks = sum(now.blocks);
 		const variance = now.variance && { self: sum(now.variance, true), inclusive: sum(now.variance) };
+		const oldVariance = before && before.variance && sum(before.variance);
 		const old = sum(before && before.bytes), released = sum(life.count), lived = sum(life.total);
 
 		return names.functions.map((f, fn) => ({
 			key: fn, name: f.name, detail: f.object ? baseName(f.object) : "", self: self[fn],
 			inclusive: inclusive[fn], blocks: blocks[fn], old: old[fn], change: inclusive[fn] - old[fn],
 			lifetime: released[fn] ? lived[fn] / released[fn] : null,
-			variance: variance && { self: variance.self[fn], inclusive: variance.inclusive[fn] },
+			variance: errors(variance ? variance.inclusive[fn] : null, oldVariance ? oldVariance[fn] : null,
+				{ self: variance ? variance.self[fn] : null }),
 		})).filter((row) => row.inclusive || row.blocks || row.old);
+	}
+
+	/* Variances of a row's columns; null: all is exact. */
+	function errors(now, old, more) {
+		return now === null && old === null ? null : { inclusive: now, old, change: now + old, ...more };
 	}
 
 	function place(frame) {
@@ -57,6 +64,16 @@ const Tables = (function () {
 		return shown.concat(all.length > MAX_PLACES ? ["\u2026"] : []).join(", ");
 	}
 
+	function addErrors(variance, now, before, leaf) {
+		const of = (values) => values && values.variance ? values.variance[leaf] : 0;
+
+		if (!variance)
+			return;
+		variance.inclusive += of(now);
+		variance.old += of(before);
+		variance.change = variance.inclusive + variance.old;
+	}
+
 	/* Sums by call site: a function and its line. @extra(row, leaf): further columns. */
 	function siteRows(stacks, now, before, life, extra) {
 		const rows = new Map(), { frames, functions } = stacks.names;
@@ -74,14 +91,14 @@ const Tables = (function () {
 
 				row = { key: frame, fn: frames[frame].fn, name: f.name, inclusive: 0, blocks: 0, old: 0, change: 0,
 					detail: baseName(f.object), places: new Set(), isNew: false, stacks: 0, released: 0, lived: 0,
-					lifetime: null, variance: now.variance && { inclusive: 0 } };
+					lifetime: null,
+					variance: errors(now.variance ? 0 : null, before && before.variance ? 0 : null) };
 				rows.set(frame, row);
 			}
 			addPlace(row, stacks, leaf);
 			row.inclusive += b;
 			row.blocks += k;
-			if (now.variance)
-				row.variance.inclusive += now.variance[leaf];
+			addErrors(row.variance, now, before, leaf);
 			row.old += old;
 			row.change += b - old;
 			row.stacks++;

@@ -286,12 +286,12 @@ class Timeline {
 		this.areas.rows.forEach((row, area) => {
 			c.beginPath();
 			c.moveTo(this.x(this.profile.begin), this.y(0));
+			for (const [x, y] of this.points(sum, time))
+				c.lineTo(x, y);
 			for (let i = 0; i < intervals; i++)
-				c.lineTo(this.x(time[i]), this.y(sum[i]));
-			for (let i = intervals - 1; i >= 0; i--) {
 				sum[i] += row[i];
-				c.lineTo(this.x(time[i]), this.y(sum[i]));
-			}
+			for (const [x, y] of this.points(sum, time).reverse())
+				c.lineTo(x, y);
 			c.closePath();
 			c.fillStyle = this.areas.colors[area];
 			c.globalAlpha = 0.88;
@@ -300,16 +300,24 @@ class Timeline {
 		c.globalAlpha = 1;
 	}
 
-	line(c, values, time, color, dash) {
-		let pen = "moveTo";
+	/* Of a curve, without unknown values: what a massif file says of a snapshot holds until the next one. */
+	points(values, time) {
+		const out = [];
 
-		c.beginPath();
 		values.forEach((v, i) => {
 			if (v === null || v === undefined)
 				return;
-			c[pen](this.x(time[i]), this.y(v));
-			pen = "lineTo";
+			if (this.profile.isMassif && out.length)
+				out.push([this.x(time[i]), out[out.length - 1][1]]);
+			out.push([this.x(time[i]), this.y(v)]);
 		});
+		return out;
+	}
+
+	line(c, values, time, color, dash) {
+		c.beginPath();
+		for (const [x, y] of this.points(values, time))
+			c.lineTo(x, y);
 		c.strokeStyle = this.color(color);
 		c.setLineDash(dash);
 		c.lineWidth = 1.5;

@@ -376,6 +376,8 @@ class Values {
 		this.bytes = this.sum(now.bytes);
 		this.blocks = now.blocks && this.sum(now.blocks);
 		this.variance = now.variance && this.sum(now.variance);
+		this.oldVariance = before && before.variance && this.sum(before.variance);
+		this.changeSums = this.isCompared && this.changeVariance(now, before);
 		this.oldBytes = before && this.sum(before.bytes);
 		this.oldBlocks = before && before.blocks && this.sum(before.blocks);
 		this.main = unit === "blocks" ? this.blocks : this.bytes;
@@ -390,6 +392,15 @@ class Values {
 		for (let pos = 0; pos < count; pos++)
 			out[pos + 1] = out[pos] + values[order[pos]];
 		return out;
+	}
+
+	/* Of the difference of two runs, whose samples are independent; of two moments of one run it is not known. */
+	changeVariance(now, before) {
+		const { profiles, count } = this.trie.stacks, of = (values, i) => values.variance ? values.variance[i] : 0;
+
+		if (profiles.length < 2 || !(now.variance || before.variance))
+			return null;
+		return this.sum(Float64Array.from({ length: count }, (x, i) => of(now, i) + of(before, i)));
 	}
 
 	/* As wide as the value; where two are compared, as the larger one of each stack. */
@@ -418,6 +429,15 @@ class Values {
 	/* " \u00b1 10 %" after the bytes of @node. */
 	error(node) {
 		return format.error(this.of(this.bytes, node), this.of(this.variance, node));
+	}
+
+	oldError(node) {
+		return format.error(this.of(this.oldBytes, node), this.of(this.oldVariance, node));
+	}
+
+	changeError(node) {
+		return format.error(Math.abs(this.of(this.bytes, node) - this.of(this.oldBytes, node)),
+			this.of(this.changeSums, node));
 	}
 
 	get total() {
