@@ -4,15 +4,21 @@
 #include "recording/recording_journal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/stream.h"
 #include "profile/history.h"
 #include "recording/recording_write.h"
 
 struct recording_journal {
-	struct recording_out out;
+	int fd;
+	char *bytes;               /* to be appended; NULL = the file has all */
+	size_t size, done;         /* of these; those that the file has */
 	struct recording *r;
 	struct recording_builder b;
 	size_t texts;              /* written so far */
@@ -20,27 +26,29 @@ struct recording_journal {
 	uint32_t current, shift;   /* the interval at the last call */
 };
 
-struct recording_journal *recording_journal_open(const char *path, uint64_t interval)
+int recording_journal_open(const char *path, int flags, uint64_t interval,
+			   struct recording_journal **out)
 {
-	FILE *file = stream_create(path);
+	int fd = stream_open(path, O_WRONLY | O_CREAT | flags, 0666);
 
-	if (!file)
-		return NULL;
+	if (fd < 0)
+		return fd;
 	struct recording_journal *j = xcalloc(1, sizeof(*j));
 
-	j->out.file = file;
+	j->fd = fd;
 	j->r = recording_new();
 	j->r->interval = interval;
 	j->texts = 1;
-	recording_write_head(&j->out, j->r);
-	return j;
+	*out = j;
+	return 0;
 }
 
 void recording_journal_close(struct recording_journal *j)
 {
 	if (!j)
 		return;
-	fclose(j->out.file);
+	free(j->bytes);
+	close(j->fd);
 	recording_builder_deinit(&j->b);
 	recording_free(j->r);
 	free(j);
@@ -57,28 +65,31 @@ static bool is_kept(enum recording_table_id id)
 	       id == RECORDING_PEAK_AT;
 }
 
-static void write_changes(struct recording_journal *j)
+static void write_changes(struct recording_journal *j, struct recording_out *out)
 {
-	recording_write_texts(&j->out, j->r, j->texts);
+	recording_write_texts(out, j->r, j->texts);
 	j->texts = j->r->text.count;
 	for (int i = 0; i < RECORDING_TABLES; i++) {
 		enum recording_table_id id = (enum recording_table_id)i;
 
-		recording_write_rows(&j->out, j->r, id, j->written[id]);
+		recording_write_rows(out, j->r, id, j->written[id]);
 		if (is_kept(id))
 			j->written[id] = recording_rows(j->r, id);
 		else
 			recording_truncate(j->r, id, 0);
 	}
-	recording_write_sync(&j->out);
+	recording_write_sync(out);
 }
 
-int recording_journal_append(struct recording_journal *j, const struct report *report,
-			     const struct recording_names *names, const struct flows *releases)
+void recording_journal_append(struct recording_journal *j, const struct report *report,
+			      const struct recording_names *names, const struct flows *releases)
 {
 	struct history *h = profile_history(report->profile);
+	struct recording_out out = {.file = open_memstream(&j->bytes, &j->size)};
 
+	CHECK(out.file);
 	if (!j->b.r) {
+		recording_write_head(&out, j->r);
 		recording_builder_init(&j->b, j->r, report, names);
 		j->b.releases = releases;
 		recording_build_all(&j->b);
@@ -91,7 +102,37 @@ int recording_journal_append(struct recording_journal *j, const struct report *r
 	history_forget_changes(h);
 	j->current = h->current;
 	j->shift = h->shift;
-	write_changes(j);
-	errno = 0;
-	return fflush(j->out.file) || ferror(j->out.file) ? (errno ? -errno : -EIO) : 0;
+	write_changes(j, &out);
+	CHECK(!fclose(out.file));
+}
+
+int recording_journal_flush(struct recording_journal *j)
+{
+	while (j->done < j->size) {
+		ssize_t n = write(j->fd, j->bytes + j->done, j->size - j->done);
+
+		if (n >= 0)
+			j->done += (size_t)n;
+		else if (errno != EINTR)
+			return -errno;
+	}
+	free(j->bytes);
+	j->bytes = NULL;
+	j->size = j->done = 0;
+	return 0;
+}
+
+bool recording_journal_is_removed(const struct recording_journal *j)
+{
+	struct stat own;
+
+	return fstat(j->fd, &own) == 0 && own.st_nlink == 0;
+}
+
+bool recording_journal_is_at(const struct recording_journal *j, const char *path)
+{
+	struct stat there, own;
+
+	return stat(path, &there) == 0 && fstat(j->fd, &own) == 0 && there.st_ino == own.st_ino &&
+	       there.st_dev == own.st_dev;
 }

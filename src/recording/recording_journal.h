@@ -9,18 +9,26 @@
 
 struct recording_journal;
 
-/* A new file at @path, of samples if @interval is not 0; NULL and errno. */
-struct recording_journal *recording_journal_open(const char *path, uint64_t interval);
+/* A new file at @path, of samples if @interval is not 0. @flags: O_TRUNC or O_EXCL. 0, -errno. */
+int recording_journal_open(const char *path, int flags, uint64_t interval,
+			   struct recording_journal **out);
 void recording_journal_close(struct recording_journal *j); /* may be NULL */
 
 /* Where META and MARKERS go before recording_journal_append. */
 struct recording *recording_journal_meta(struct recording_journal *j);
 
 /*
- * The history of @report's profile is synced. @releases: NULL = not known. 0 or -errno; after that
- * nothing more is written.
+ * Keeps what has changed for recording_journal_flush, which is to succeed before the next call. The
+ * history of @report's profile is synced. @releases: NULL = not known.
  */
-int recording_journal_append(struct recording_journal *j, const struct report *report,
-			     const struct recording_names *names, const struct flows *releases);
+void recording_journal_append(struct recording_journal *j, const struct report *report,
+			      const struct recording_names *names, const struct flows *releases);
+/* 0 or -errno: what is not written then is kept. */
+int recording_journal_flush(struct recording_journal *j);
+
+/* Whether the file has no name any more. */
+bool recording_journal_is_removed(const struct recording_journal *j);
+/* Whether @path still names the file. */
+bool recording_journal_is_at(const struct recording_journal *j, const char *path);
 
 #endif

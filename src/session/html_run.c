@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "output/html_page.h"
@@ -11,6 +12,7 @@
 #include "recording/recording_json.h"
 #include "recording/recording_read.h"
 #include "recording/recording_write.h"
+#include "session/rescue.h"
 #include "session/session.h"
 #include "session/session_files.h"
 
@@ -42,23 +44,40 @@ static char *make_json(const struct recording *r, size_t *size_out)
 	return json;
 }
 
-static int write_page(const char *path, const struct recording *unread)
+struct page {
+	const char *json;
+	size_t size;
+};
+
+static int write_page(const char *path, const void *ctx)
+{
+	const struct page *page = ctx;
+	struct outfile out;
+	int rc = outfile_open(path, &out);
+
+	if (rc != 0)
+		return rc;
+	html_page_write(out.file, page->json, page->size);
+	return outfile_commit(&out);
+}
+
+static int put_page(const struct session *s, const char *path, const struct recording *unread)
 {
 	struct recording *r;
-	struct outfile out;
-	size_t size;
+	struct page page;
 	int rc = reread(unread, &r);
 
-	if (rc != 0)
+	if (rc != 0) {
+		log_error("cannot write %s: %s", path, strerror(-rc));
 		return rc;
-	_cleanup_free_ char *json = make_json(r, &size);
+	}
+	_cleanup_free_ char *json = make_json(r, &page.size);
+	_cleanup_free_ char *name = xasprintf("page.%u.html", s->pid);
+	const struct result result = {"page", name, write_page, &page};
 
+	page.json = json;
 	recording_free(r);
-	rc = outfile_open(path, &out);
-	if (rc != 0)
-		return rc;
-	html_page_write(out.file, json, size);
-	return outfile_commit(&out);
+	return rescue_write(&result, path);
 }
 
 int html_run_write(struct session *s, const struct recording *r)
@@ -70,10 +89,8 @@ int html_run_write(struct session *s, const struct recording *r)
 
 	if (rc != 0)
 		return rc;
-	rc = write_page(path, r);
-	if (rc != 0)
-		log_error("cannot write %s: %s", path, strerror(-rc));
-	else
+	rc = put_page(s, path, r);
+	if (rc == 0)
 		session_files_announce(s, path);
 	return rc;
 }

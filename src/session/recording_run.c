@@ -18,16 +18,17 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/stream.h"
-#include "leak/leakcheck.h"
 #include "profile/history.h"
 #include "output/outfile.h"
 #include "recording/recording_build.h"
-#include "recording/recording_journal.h"
 #include "recording/recording_write.h"
 #include "session/file_name.h"
 #include "session/html_run.h"
 #include "session/recording_calls.h"
+#include "session/recording_file.h"
+#include "session/recording_leaks.h"
 #include "session/recording_names.h"
+#include "session/rescue.h"
 #include "session/session.h"
 #include "session/session_files.h"
 
@@ -41,10 +42,9 @@
 struct recording_run {
 	struct recording *known;   /* META alone: the values */
 	char *path;                /* NULL = not yet decided */
-	struct recording_journal *journal; /* NULL = nothing is written yet */
+	struct recording_file file; /* what it has while the program runs */
 	struct recording *leaks;   /* LEAKS alone; NULL = nothing was checked */
-	size_t appended;           /* values that the journal has */
-	bool has_failed;           /* no journal can be written */
+	bool has_failed;           /* the file could not be written once, which was said */
 	uint64_t flush_ns, sample_ns; /* when both are due */
 	uint32_t named;            /* threads of the history whose names were asked for */
 	/* by the number of the text "thread.ID": that of the name of the thread; 0 = not known */
@@ -142,7 +142,7 @@ void recording_run_free(struct session *s)
 
 	if (!rr)
 		return;
-	recording_journal_close(rr->journal);
+	recording_journal_close(rr->file.journal);
 	recording_free(rr->known);
 	vec_deinit(&rr->thread_name);
 	recording_free(rr->leaks);
@@ -229,33 +229,45 @@ static int decide_path(struct session *s)
 
 static void fill_known(struct session *s, struct recording *out, size_t first);
 
+static void append(struct session *s)
+{
+	struct recording_file *f = &s->recording->file;
+	struct report report = session_report(s);
+	const struct recording_names names = session_recording_names(s, true);
+
+	fill_known(s, recording_journal_meta(f->journal), f->values);
+	f->values = recording_rows(s->recording->known, RECORDING_META);
+	f->appended_ms = MAX(milliseconds(s, target_clock()), (uint64_t)1);
+	profile_sync_history(s->profile);
+	recording_journal_append(f->journal, &report, &names, s->releases);
+}
+
+static int write_changes(struct session *s)
+{
+	struct recording_run *rr = s->recording;
+	int rc = recording_file_open(&rr->file, rr->path, s->heap_sample.interval);
+
+	if (rc != 0)
+		return rc;
+	append(s);
+	return recording_file_flush(&rr->file);
+}
+
 static void flush(struct session *s)
 {
 	struct recording_run *rr = s->recording;
-	struct report report = session_report(s);
 
-	if (!s->run->options->record_file || rr->has_failed)
+	if (!s->run->options->record_file)
 		return;
 	if (decide_path(s) != 0 || strcmp(rr->path, "-") == 0 ||
 	    file_name_is_shared(rr->path))
 		return;
-	if (!rr->journal)
-		rr->journal = recording_journal_open(rr->path, s->heap_sample.interval);
-	if (!rr->journal) {
-		log_warn("cannot write %s: %s", rr->path, strerror(errno));
-		rr->has_failed = true;
-		return;
-	}
-	const struct recording_names names = session_recording_names(s, true);
+	int rc = write_changes(s);
 
-	fill_known(s, recording_journal_meta(rr->journal), rr->appended);
-	rr->appended = recording_rows(rr->known, RECORDING_META);
-	profile_sync_history(s->profile);
-	rr->has_failed = recording_journal_append(rr->journal, &report, &names, s->releases) !=
-			 0;
-	if (rr->has_failed)
-		log_warn("cannot write %s: it ends at %" PRIu64 " s", rr->path,
-			 milliseconds(s, target_clock()) / 1000);
+	if (rc != 0 && !rr->has_failed)
+		log_warn("cannot write %s: %s; trying again every second", rr->path,
+			 strerror(-rc));
+	rr->has_failed |= rc != 0;
 }
 
 static uint64_t tick(struct session *s, uint64_t now_ns)
@@ -295,48 +307,11 @@ uint64_t recording_run_tick(struct run *run, uint64_t now_ns)
 
 void recording_run_leaks(struct session *s, const struct leakcheck *c)
 {
-	static const char *const kinds[] = {
-		[LEAKCHECK_DEFINITE] = "definite", [LEAKCHECK_INDIRECT] = "indirect",
-		[LEAKCHECK_POSSIBLE] = "possible", [LEAKCHECK_REACHABLE] = "reachable",
-	};
-	struct cells sum = {0};
-	struct cell *cell;
-
 	if (!options_record(s->run->options))
 		return;
 	ensure(s);
 	recording_free(s->recording->leaks);
-	s->recording->leaks = recording_new();
-	for (size_t i = 0; i < c->blocks.count; i++) {
-		const struct leakcheck_block *b = &c->blocks.data[i];
-		const struct cell one = {b->leaf, c->state[i], 0, 1, b->size, 0};
-
-		cells_add(&sum, &one);
-	}
-	size_t n = cells_sorted(&sum, &cell);
-
-	for (size_t i = 0; i < n; i++) {
-		const uint64_t row[LEAK_COLUMNS] = {
-			cell[i].leaf, recording_string(s->recording->leaks, kinds[cell[i].born]),
-			cell[i].blocks, cell[i].bytes};
-
-		recording_add(s->recording->leaks, RECORDING_LEAKS, row);
-	}
-	free(cell);
-	cells_deinit(&sum);
-}
-
-static void add_leaks(const struct recording *from, struct recording *r)
-{
-	recording_set_meta(r, "leak_check", "1");
-	for (size_t i = 0; i < recording_rows(from, RECORDING_LEAKS); i++) {
-		uint64_t row[LEAK_COLUMNS];
-
-		for (unsigned c = 0; c < LEAK_COLUMNS; c++)
-			row[c] = recording_get(from, RECORDING_LEAKS, i, c);
-		row[LEAK_KIND] = recording_string(r, from->text.data[row[LEAK_KIND]]);
-		recording_add(r, RECORDING_LEAKS, row);
-	}
+	s->recording->leaks = recording_leaks_new(c);
 }
 
 void recording_run_end(struct session *s, const char *why)
@@ -415,10 +390,11 @@ static void fill_end(struct session *s, struct recording *r)
 	recording_set_meta(r, "duration", duration);
 }
 
-static int write_file(struct session *s, const struct recording *r)
+static int write_file(const char *path, const void *ctx)
 {
+	const struct recording *r = ctx;
 	struct outfile out;
-	int rc = outfile_open(s->recording->path, &out);
+	int rc = outfile_open(path, &out);
 
 	if (rc != 0)
 		return rc;
@@ -445,20 +421,22 @@ static struct recording *make_complete(struct session *s)
 	recording_build_all(&b);
 	fill_end(s, r);
 	if (s->recording->leaks)
-		add_leaks(s->recording->leaks, r);
+		recording_leaks_add(s->recording->leaks, r);
 	recording_builder_deinit(&b);
 	return r;
 }
 
 static int put_recording(struct session *s, const struct recording *r)
 {
+	_cleanup_free_ char *name = xasprintf("recording.%u", s->pid);
+	const struct result result = {"recording", name, write_file, r};
 	int rc = decide_path(s);
 
 	if (rc != 0)
 		return rc;
-	rc = write_file(s, r);
+	rc = rescue_write(&result, s->recording->path);
 	if (rc != 0)
-		log_error("cannot write %s: %s", s->recording->path, strerror(-rc));
+		recording_file_leave(&s->recording->file, s->recording->path);
 	else
 		session_files_announce(s, s->recording->path);
 	return rc;
@@ -484,6 +462,6 @@ int recording_run_finish(struct session *s)
 
 void recording_run_drop(struct session *s)
 {
-	if (s->recording && s->recording->journal)
+	if (s->recording && s->recording->file.journal)
 		unlink(s->recording->path);
 }

@@ -17,6 +17,7 @@
 #include "output/outfile.h"
 #include "output/xtree.h"
 #include "session/file_name.h"
+#include "session/rescue.h"
 #include "session/session.h"
 #include "session/session_files.h"
 
@@ -30,8 +31,9 @@ static int close_file(struct outfile *out, int rc)
 	return rc;
 }
 
-static int write_report(const char *path, const struct report *r)
+static int write_report(const char *path, const void *ctx)
 {
+	const struct report *r = ctx;
 	struct outfile out;
 	int rc = outfile_open(path, &out);
 	return rc != 0 ? rc : close_file(&out, massif_write(out.file, r));
@@ -41,35 +43,6 @@ int session_output_massif(struct session *s, const char *path)
 {
 	struct report r = session_report(s);
 	return write_report(path, &r);
-}
-
-/*
- * Writes @r elsewhere when its own file cannot be written: into a new directory, where no link of
- * another user can be in the way. 0 and the path, which the caller frees, or an error.
- */
-static int rescue_report(const struct session *s, const struct report *r, const char *source,
-			 char **path_out)
-{
-	const char *const below[] = { getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm" };
-	const struct file_name_parts parts = {.source = source};
-	int rc = -ENOENT;
-	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {
-		if (!below[i] || below[i][0] != '/')
-			continue;
-		_cleanup_free_ char *directory = xasprintf("%s/ptmem-XXXXXX", below[i]);
-		if (!mkdtemp(directory))
-			continue;
-		_cleanup_free_ char *plain = xasprintf("%s/massif.out.%d", directory, (int)s->pid);
-		_cleanup_free_ char *path = file_name_insert(plain, &parts);
-		rc = write_report(path, r);
-		if (rc == 0) {
-			*path_out = path;
-			path = NULL;
-			return 0;
-		}
-		rmdir(directory);
-	}
-	return rc;
 }
 
 /*
@@ -101,15 +74,11 @@ int session_output_finish_massif(struct session *s, const struct report *r, cons
 	int rc = session_files_name(s, &name, path_out);
 	if (rc == 0) {
 		keep_earlier(s, *path_out);
-		rc = write_report(*path_out, r);
-		char *rescued = NULL;
-		if (rc != 0 && rescue_report(s, r, source, &rescued) == 0) {
-			log_error("cannot write %s: %s; the profile is in %s", *path_out,
-				  strerror(-rc), rescued);
-			free(rescued);
-		} else if (rc != 0) {
-			log_error("cannot write %s: %s", *path_out, strerror(-rc));
-		}
+		_cleanup_free_ char *plain =
+			xasprintf("massif.out.%u%s%s", s->pid, source ? "." : "",
+				  source ? source : "");
+		const struct result result = {"profile", plain, write_report, r};
+		rc = rescue_write(&result, *path_out);
 	}
 	s->run->files_failed += rc != 0;
 	s->run->files_written += rc == 0;

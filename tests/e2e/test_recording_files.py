@@ -4,14 +4,18 @@ or cannot be read or written."""
 import json
 import os
 import re
+import resource
+import shutil
 import signal
 import struct
 import subprocess
 import threading
+import time
 import zlib
 
 from harness import BUILD, test
 from test_cli import other_user
+from test_html import embedded
 from test_recording import Blocks, judge
 
 REPORT = os.path.join(BUILD, "ptmem-report")
@@ -280,10 +284,23 @@ def _(t):
 
 @test("recording/full-disk")
 def _(t):
-    """A full disk is an error of ptmem and of each report, which leaves no part of a file."""
+    """A full disk, or a directory that is gone, is an error of ptmem, whose recording and page are written elsewhere; and it
+    is an error of each report, which leaves no part of a file."""
+    for place, why in (("/dev/full", "No space left on device"), ("gone/f", "No such file or directory")):
+        cwd, elsewhere = t.subdirectory(), t.subdirectory()
+        os.mkdir(os.path.join(cwd, "gone"))
+        run = t.run([t.ptmem(), "-q", "--record=" + place, "--html=" + place + "2" * place.startswith("gone"),
+                     "--massif-out-file=/dev/null", "--", "/bin/mv", "gone", "away"], cwd=cwd, env={"TMPDIR": elsewhere})
+        t.equal("status", run.status, 125)
+        said = re.findall(r"cannot write \S+: %s; the (recording|page) is in (\S+)\n" % why, run.err.decode())
+        t.equal("what is said: " + run.err.decode(), [what for what, _ in said], ["recording", "page"])
+        recording, page = (path for _, path in said)
+        t.equal("files", sorted(os.path.join(top, name) for top, _, names in os.walk(elsewhere) for name in names),
+                sorted((recording, page)))
+        data = report_json(t, recording)
+        t.check(not data["meta"]["incomplete"] and data["end"]["allocations"] > 0, "the recording is complete")
+        t.check(embedded(page) == data, "the page has the recording")
     cwd = t.subdirectory()
-    run = t.run([t.ptmem(), "-q", "--record=/dev/full", "--massif-out-file=/dev/null", "--", "/bin/true"], cwd=cwd)
-    t.check(run.status != 0 and b"cannot write /dev/full: No space left on device" in run.err, run.err.decode())
     t.run([t.ptmem(), "-q", "--record=r", "--massif-out-file=/dev/null", "--", t.target("gcc-O2-pie", "mixed"), "3", "500"],
           cwd=cwd)
     for form in ("text", "json", "csv", "pprof", "speedscope", "massif", "folded"):
@@ -293,3 +310,113 @@ def _(t):
         t.check(b"cannot write" in run.stderr, "message as " + form)
     for option in ("--html", "--flame", "--folded"):
         report(t, option + "=/dev/full", os.path.join(cwd, "r"), status=1)
+
+
+class Limited:
+    """ptmem records a program that waits for input; its own files may become @limit bytes long."""
+
+    def __init__(self, t, limit, name="r"):
+        self.t, self.cwd = t, t.subdirectory()
+        self.path = os.path.join(self.cwd, name)
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        self.process = subprocess.Popen(
+            # breakpoints: ptmem changes its own limit where it makes memory for jumps
+            [t.ptmem(), "-q", "--probes=break", "--record=" + name, "--massif-out-file=/dev/null", "--", "/bin/cat"],
+            cwd=self.cwd, env=t.environment(self.cwd, TMPDIR=self.cwd), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, -1)))
+
+    def set_limit(self, limit):
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (limit, -1))
+
+    def wait_for_size(self, size):
+        self.t.wait_until("%d bytes" % size, lambda: os.path.exists(self.path) and os.path.getsize(self.path) == size)
+
+    def wait_for_part(self):
+        self.t.wait_until("a part of the recording", lambda: self.t.run([REPORT, self.path]).status == 0)
+
+    def wait_for_line(self):
+        return self.process.stderr.readline().decode()
+
+    def kill(self):
+        """ptmem is killed; what it said."""
+        self.process.kill()
+        return self.process.communicate()[1].decode()
+
+    def end(self):
+        """The program ends; what ptmem said."""
+        said = self.process.communicate()[1].decode()
+        self.t.equal("status", self.process.returncode, 125)
+        self.t.check(re.search(r"cannot write \S*/r: File too large; the recording cannot be written elsewhere either\n", said),
+                     "the message: " + said)
+        return said
+
+
+@test("recording/full-disk-for-a-while")
+def _(t):
+    """What does not fit while the program runs is written later: then the recording can be read."""
+    run = Limited(t, 100)
+    run.wait_for_size(100)
+    report(t, run.path, status=255)
+    run.set_limit(-1)
+    run.wait_for_part()
+    said = run.kill()
+    t.check(re.search(r"^ptmem: warning: cannot write \S*/r: File too large; trying again every second\n$", said), said)
+    t.check(report_json(t, run.path)["meta"]["incomplete"], "a recording of a part")
+
+
+@test("recording/full-disk-at-the-end")
+def _(t):
+    """The part that was written while the program ran remains if the whole does not fit anywhere."""
+    start = time.monotonic()
+    run = Limited(t, -1)
+    run.wait_for_part()
+    run.set_limit(0)
+    said = run.end()
+    seconds = re.search(r"^ptmem: warning: \S*/r has the first (\d+\.\d) s and can be read\n", said, re.M)
+    t.check(seconds, "no word of it: " + said)
+    t.check(1 <= float(seconds[1]) <= time.monotonic() - start, "the part it has: " + said)
+    t.check(report_json(t, run.path)["meta"]["incomplete"], "a recording of a part")
+    t.equal("files", os.listdir(run.cwd), ["r"])
+
+
+@test("recording/full-disk-all-the-time")
+def _(t):
+    """A recording that cannot be read is not left."""
+    run = Limited(t, 100)
+    run.wait_for_size(100)
+    run.end()
+    t.equal("files", os.listdir(run.cwd), [])
+
+
+@test("recording/removed")
+def _(t):
+    """A file that is removed while the program runs is written again, as soon as its directory is there; that of others in
+    its place is left alone until the end. One that is moved is extended where it is."""
+    run = Limited(t, -1, "d/r")
+    run.wait_for_part()
+    away = t.subdirectory()
+    os.rename(os.path.dirname(run.path), os.path.join(away, "d"))
+    shutil.rmtree(away)
+    t.check(run.wait_for_line().endswith("/d/r: No such file or directory; trying again every second\n"), "the message")
+    os.mkdir(os.path.dirname(run.path))
+    run.wait_for_part()
+    os.rename(run.path, run.path + "2")
+    size = os.path.getsize(run.path + "2")
+    t.wait_until("the moved file grows", lambda: os.path.getsize(run.path + "2") > size)
+    t.check(not os.path.exists(run.path), "one file")
+    run.kill()
+    t.check(report_json(t, run.path + "2")["meta"]["incomplete"], "a recording of a part")
+
+
+@test("recording/replaced")
+def _(t):
+    """What others write in the place of a removed file is left alone while the program runs."""
+    run = Limited(t, -1)
+    run.wait_for_part()
+    with open(run.path + "2", "w", encoding="ascii") as file:
+        file.write("theirs")
+    os.rename(run.path + "2", run.path)
+    t.check(run.wait_for_line().endswith("/r: File exists; trying again every second\n"), "the message")
+    run.kill()
+    with open(run.path, encoding="ascii") as file:
+        t.equal("their file", file.read(), "theirs")

@@ -1,0 +1,51 @@
+/* See rescue.h. */
+#include "session/rescue.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+
+/*
+ * Into a new directory, where no link of another user can be in the way. The path, which the caller
+ * frees; NULL = it cannot be written there either.
+ */
+static char *write_elsewhere(const struct result *r)
+{
+	const char *const below[] = {getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {
+		if (!below[i] || below[i][0] != '/')
+			continue;
+		_cleanup_free_ char *directory = xasprintf("%s/ptmem-XXXXXX", below[i]);
+		if (!mkdtemp(directory))
+			continue;
+		char *path = xasprintf("%s/%s", directory, r->name);
+		if (r->write(path, r->ctx) == 0)
+			return path;
+		free(path);
+		rmdir(directory);
+	}
+	return NULL;
+}
+
+int rescue_write(const struct result *r, const char *path)
+{
+	int rc = r->write(path, r->ctx);
+
+	if (rc == 0)
+		return 0;
+	_cleanup_free_ char *elsewhere = write_elsewhere(r);
+
+	if (elsewhere)
+		log_error("cannot write %s: %s; the %s is in %s", path, strerror(-rc), r->what,
+			  elsewhere);
+	else
+		log_error("cannot write %s: %s; the %s cannot be written elsewhere either", path,
+			  strerror(-rc), r->what);
+	return rc;
+}
