@@ -1,4 +1,4 @@
-"""Runs the examples of README.md and doc/*.md. What they print must be what the documents show.
+"""Runs the commands in README.md, doc/*.md and the man pages. What they print must be what the documents show.
 
     ```console                  commands after "$ " (continued after "> "), each followed by its output
     ```console needs=WORD       skipped where WORD (see NEEDS) is not available
@@ -8,7 +8,9 @@
     ![TEXT](doc/NAME.svg)       a file that a command of the document writes: the same titles and texts
 
 The commands of a document run one after another in one directory, with a copy of doc/*.c in doc/; each block has a
-shell of its own. In tables, `ptmem ...` in backquotes must succeed; PID there is a running example.
+shell of its own. A command in backquotes (`ptmem ...` or `ptmem-report ...` with a program, a PID or files), and one
+below EXAMPLES of a man page, must succeed; PID is a running example, FILE, OLD and NEW are profiles. A command that is
+shown in any other way is an error.
 Pids, addresses, times and column widths may differ; so may the lines that report pauses. A line "..." of an output
 matches any number of lines.
 """
@@ -22,13 +24,21 @@ import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "doc/tutorial.md", "doc/faq.md")
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "doc/tutorial.md", "doc/faq.md", "doc/format.md", "doc/internals.md",
+             "doc/porting.md")
+PAGES = ("man/ptmem.1", "man/ptmem-report.1", "man/ptmem-memusage.1")
 HOME = "/home/user"  # what documents show in place of the directory
 LIMIT = 120  # seconds for a block
 BLOCK = re.compile(r"^```(console|c|diff)\b([^\n]*)\n(.*?)^```$", re.M | re.S)
 PICTURE = re.compile(r"^!\[[^]]*\]\((?:doc/)?([\w.-]+\.svg)\)", re.M)
-IN_TABLE = re.compile(r"^\|.*`(ptmem [^`]*)` *\|$", re.M)
-RUNNING = "./orders 40 50"
+IN_TEXT = re.compile(r"`(ptmem(?:-report|-memusage)? [^`\n]*)`")
+IS_COMPLETE = re.compile(r"\./|\bPID\b|pidof|^ptmem-report .* (FILE|OLD NEW|[a-z]+)$")
+UNMARKED = re.compile(r"^(?:    |\t)(?:\$ |make |scripts/|ptmem).*|^```\n\$ .*", re.M)
+PROFILES = {"FILE": "a.recording", "OLD": "a.massif", "NEW": "b.massif"}
+PREPARE = """gcc -g -o orders doc/orders.c && ptmem -q -o a.massif ./orders && ptmem -q -o b.massif ./orders 10 &&
+    ptmem -q --record=a.recording ./orders && cp orders prog && cp orders program && cp a.massif massif.out.4711 && cp b.massif massif.out.4800"""
+RUNNING = "./orders 100 50"  # for five seconds
+WATCHED = "./orders 1000000 50"  # until the command has succeeded
 
 
 def may_attach():
@@ -109,6 +119,19 @@ class Block:
         return None if is_available() else "needs " + missing
 
 
+def script_of(command):
+    """How to run @command, which the text shows: with a running example if it has a PID, and with profiles."""
+    for word, name in PROFILES.items():
+        command = re.sub(r"\b%s\b" % word, "new.massif" if "--monitor" in command else name, command)
+    if not re.search(r"\bPID\b|pidof", command):
+        return command
+    command = re.sub(r"\bPID\b", "$PID", command)
+    start = "%s >/dev/null 2>&1 & PID=$!\npidof() { echo $PID; }\n"
+    if "--monitor" in command:
+        return start % WATCHED + "ptmem -q -p $PID -o monitored.massif >/dev/null 2>&1 &\nuntil %s; do sleep .1; done" % command
+    return start % RUNNING + command
+
+
 class Sandbox:
     """The directory in which a document's commands run."""
 
@@ -186,15 +209,38 @@ class Document:
         self.note(block.line, None if source.count(old) == 1 else "does not apply to " + path.name)
         path.write_text(source.replace(old, new), encoding="utf-8")
 
-    def run_table(self, match):
-        line = self.text.count("\n", 0, match.start()) + 1
-        command = match[1]
-        if "PID" in command and not may_attach():
+    def text_commands(self):
+        """[(line, commands of one line of the text)]: later ones may need what earlier ones write."""
+        blocks = [range(*block.span) for block in self.blocks]
+        found = {}
+        for match in IN_TEXT.finditer(self.text):
+            if IS_COMPLETE.search(match[1]) and not any(match.start() in block for block in blocks):
+                found.setdefault(self.text.count("\n", 0, match.start()) + 1, []).append(match[1])
+        return found.items()
+
+    def run_line(self, item):
+        line, commands = item
+        if any(re.search(r"PID|pidof", command) for command in commands) and not may_attach():
             self.skipped.append("%s:%d: skipped: needs %s" % (self.name, line, NEEDS["attach"][1]))
             return
-        status, out = self.sandbox.run(
-            "%s >/dev/null & PID=$!\n%s" % (RUNNING, command.replace("PID", "$PID")) if "PID" in command else command)
-        self.note(line, None if status == 0 else "%s: status %s:\n%s" % (command, status, indented(out)))
+        for command in commands:
+            status, out = self.sandbox.run("set -o pipefail; " + script_of(command))
+            self.note(line, None if status == 0 else "%s: status %s:\n%s" % (command, status, indented(out)))
+
+    def run_text(self):
+        lines = self.text_commands()
+        if not lines:
+            return
+        status, out = self.sandbox.run(PREPARE)
+        if status != 0:
+            self.note(0, "cannot prepare: " + out)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            list(pool.map(self.run_line, lines))
+
+    def check_unmarked(self):
+        for match in UNMARKED.finditer(self.text):
+            line = self.text.count("\n", 0, match.start()) + 1
+            self.note(line, "a command outside a console block: " + match[0].strip())
 
     def check_picture(self, match, is_update):
         kept, made = ROOT / "doc" / match[1], self.sandbox.path / match[1]
@@ -211,8 +257,8 @@ class Document:
     def run(self, is_update):
         for block in self.blocks:
             {"console": self.run_console, "c": self.run_excerpt, "diff": self.run_diff}[block.kind](block)
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            list(pool.map(self.run_table, IN_TABLE.finditer(self.text)))
+        self.run_text()
+        self.check_unmarked()
         for match in PICTURE.finditer(self.text):
             self.check_picture(match, is_update)
         self.sandbox.remove()
@@ -220,10 +266,21 @@ class Document:
             self.update()
 
     def update(self):
+        if not self.news:
+            return
         text = self.text
         for (start, end), new in reversed(self.news):
             text = text[:start] + new + text[end:]
         self.file.write_text(text, encoding="utf-8")
+
+
+class Page(Document):
+    """A man page: the lines .Dl below EXAMPLES."""
+
+    def text_commands(self):
+        examples = re.search(r"^\.Sh EXAMPLES$(.*?)^\.Sh", self.text, re.M | re.S)
+        return [(self.text.count("\n", 0, examples.start(1) + match.start()) + 1, [match[1].replace("\\(dq", '"')])
+                for match in re.finditer(r"^\.Dl (?:\$ )?(.*)$", examples[1], re.M)]
 
 
 def indented(text):
@@ -241,7 +298,7 @@ def check_options(document, options):
 def run_all(programs, options, is_update=False):
     """Prints failures and skipped blocks; returns (passed, failed)."""
     passed = failed = 0
-    documents = [Document(name, programs) for name in DOCUMENTS]
+    documents = [Document(name, programs) for name in DOCUMENTS] + [Page(name, programs) for name in PAGES]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         list(pool.map(lambda document: document.run(is_update), documents))
     for document in documents:
