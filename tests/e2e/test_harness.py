@@ -3,6 +3,8 @@
 import os
 import re
 import shutil
+import signal
+import subprocess
 
 import harness
 import oracle
@@ -112,3 +114,13 @@ def conflict_markers(t):
         found = t.run([os.path.join(root, "scripts", "layers")], cwd=root)
         t.equal("status", found.status, 1)
         t.equal("lines", re.findall(r"^\[conflict\] (\S+): a conflict marker", found.out.decode(), re.M), ["README:4", "README:8"])
+
+
+@test("harness/list-is-cut")
+def _(t):
+    """A reader of the list of tests may leave early, like head, without a traceback of the driver."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([os.path.join(harness.HERE, "run"), "-l"], stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    t.equal("status and messages", (done.returncode, done.stderr), (-signal.SIGPIPE, b""))
