@@ -12,6 +12,8 @@
  */
 #include "base/text.h"
 
+#include <langinfo.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -281,6 +283,32 @@ char *text_cut(const char *s, size_t max)
 	}
 	add_bytes(&t, s, bytes);
 	add_string(&t, ELLIPSIS);
+	return t.data;
+}
+
+static bool is_utf8_locale(void)
+{
+	locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+	bool is_utf8 = locale && strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+
+	if (locale)
+		freelocale(locale);
+	return is_utf8;
+}
+
+char *text_for_locale(char *s)
+{
+	struct text t = {0};
+	const char *from = s, *found;
+
+	if (!strstr(s, ELLIPSIS) || is_utf8_locale())
+		return s;
+	for (; (found = strstr(from, ELLIPSIS)); from = found + strlen(ELLIPSIS)) {
+		add_bytes(&t, from, (size_t)(found - from));
+		add_string(&t, "...");
+	}
+	add_string(&t, from);
+	free(s);
 	return t.data;
 }
 

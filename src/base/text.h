@@ -20,6 +20,9 @@ size_t text_length(const char *s);
 /* @s in at most @max characters, the last of them an ellipsis if it is cut. The caller frees it. */
 char *text_cut(const char *s, size_t max);
 
+/* Takes over @s, and returns it with "..." for each ellipsis unless the locale is of UTF-8. */
+char *text_for_locale(char *s);
+
 /*
  * @name in at most @max characters, and in as good a form as fits: whole; with
  * parameters, then template arguments left out, "f<...>(...)"; without leading scopes; the

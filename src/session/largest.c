@@ -53,7 +53,8 @@ void largest_print(const struct largest *l)
 	bool is_first = true;
 
 	for (size_t i = 0; i < l->count; i++) {
-		_cleanup_free_ char *text = text_shorten_site(l->site[i].text, LABEL_MAX);
+		char *site = text_shorten_site(l->site[i].text, LABEL_MAX);
+		_cleanup_free_ char *text = text_for_locale(site);
 		double bytes = (double)l->site[i].bytes;
 		char error[AMOUNT_SIZE] = "";
 

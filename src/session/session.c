@@ -90,7 +90,7 @@ char *session_title(const struct session *s)
 	while (length > 0 && s->command[length - 1] == ' ')
 		length--; /* a process pads the title that it gives itself */
 	_cleanup_free_ char *clean = text_clean(s->command, length);
-	return text_cut(clean, TITLE_MAX);
+	return text_for_locale(text_cut(clean, TITLE_MAX));
 }
 
 bool session_is_silent(const struct session *s)

@@ -423,10 +423,12 @@ def summary(t):
 
 @test("cli/summary-titles")
 def summary_titles(t):
-    """A command line of any length takes one line; blanks with which a process pads its title are not shown."""
-    run = t.run([t.ptmem(), "sh", "-c", ": " + "x" * 5000 + "\n\033[31mred"])
-    line, = [l for l in run.err.decode().splitlines() if l.startswith("ptmem: process ")]
-    t.check(len(line) < 140 and "\033" not in line and line.endswith("\u2026"), "title: %r" % line)
+    """A command line of any length takes one line, cut as the locale can show it; blanks with which a process pads its title
+    are not shown."""
+    for locale, end in (("C.UTF-8", "x\u2026"), ("C", "x..."), ("absent.UTF-8", "x...")):
+        run = t.run([t.ptmem(), "sh", "-c", ": " + "x" * 5000 + "\n\033[31mred"], env={"LC_ALL": locale})
+        line, = [l for l in run.err.decode().splitlines() if l.startswith("ptmem: process ")]
+        t.check(len(line) < 140 and "\033" not in line and line.endswith(end), "title in locale %s: %r" % (locale, line))
 
 
 def attached_title(t, argv0):
