@@ -21,10 +21,8 @@ struct walk {
 	const struct glibc_heap *heap;
 	const struct glibc_lists *lists;
 	size_t listed;          /* the next of lists->chunks */
-	glibc_chunk_fn *fn;
-	void *ctx;
-	uint64_t unlisted;
-	bool is_ended;          /* by fn */
+	const struct glibc_visitor *visitor;
+	bool is_ended;          /* by the visitor */
 };
 
 static const enum glibc_chunk_kind kind_of_list[] = {
@@ -65,7 +63,7 @@ static void look_up(struct walk *w, struct glibc_chunk *c, bool is_used)
 		if (is_same && is_used != (l->list == GLIBC_UNSORTED))
 			c->kind = kind_of_list[l->list];
 		else
-			w->unlisted++;
+			(*w->visitor->unlisted)++;
 	}
 }
 
@@ -74,7 +72,7 @@ static void report(struct walk *w, struct glibc_chunk *c, bool is_used)
 	if (c->size == 0)
 		return;
 	look_up(w, c, is_used);
-	w->is_ended |= !w->fn(w->ctx, c);
+	w->is_ended |= !w->visitor->fn(w->visitor->ctx, c);
 	c->size = 0;
 }
 
@@ -83,7 +81,7 @@ static void report_as(struct walk *w, taddr_t at, uint64_t size, enum glibc_chun
 	const struct glibc_chunk c = {at, size, kind};
 
 	if (size > 0)
-		w->is_ended |= !w->fn(w->ctx, &c);
+		w->is_ended |= !w->visitor->fn(w->visitor->ctx, &c);
 }
 
 /* Whether chunks follow one another from @at to the heap's end, or far enough. */
@@ -171,10 +169,9 @@ static enum progress walk_chunks(struct walk *w, taddr_t *at_io)
 }
 
 bool glibc_walk(struct inspect_memory *m, const struct glibc_heap *h,
-		const struct glibc_lists *lists, glibc_chunk_fn *fn, void *ctx,
-		uint64_t *unlisted_out)
+		const struct glibc_lists *lists, const struct glibc_visitor *v)
 {
-	struct walk w = {.memory = m, .heap = h, .lists = lists, .fn = fn, .ctx = ctx};
+	struct walk w = {.memory = m, .heap = h, .lists = lists, .visitor = v};
 	enum progress progress;
 	taddr_t at = h->start;
 
@@ -193,6 +190,5 @@ bool glibc_walk(struct inspect_memory *m, const struct glibc_heap *h,
 	if (!w.is_ended)
 		report_as(&w, at, h->end - MIN(at, h->end),
 			  progress == AT_END ? CHUNK_OWN : CHUNK_UNKNOWN);
-	*unlisted_out += w.unlisted;
 	return progress != AT_NOTHING;
 }

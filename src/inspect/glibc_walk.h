@@ -20,16 +20,22 @@ struct glibc_chunk {
 	enum glibc_chunk_kind kind;
 };
 
-/* Returns false to end the walk. */
-typedef bool glibc_chunk_fn(void *ctx, const struct glibc_chunk *chunk);
+struct glibc_visitor {
+	/* returns false to end the walk */
+	bool (*fn)(void *ctx, const struct glibc_chunk *chunk);
+	void *ctx;
+	/*
+	 * grows by the elements of lists that are no chunks: lists that were being changed, or are
+	 * corrupt
+	 */
+	uint64_t *unlisted;
+};
 
 /*
- * Calls @fn for each chunk of @h; together they cover [h->start, h->end). *unlisted_out grows by
- * the elements of @lists in @h that are no chunks: lists that were being changed, or are corrupt.
- * False: a part of @h could not be followed.
+ * Calls @v->fn for each chunk of @h; together they cover [h->start, h->end). False: a part of @h
+ * could not be followed.
  */
 bool glibc_walk(struct inspect_memory *m, const struct glibc_heap *h,
-		const struct glibc_lists *lists, glibc_chunk_fn *fn, void *ctx,
-		uint64_t *unlisted_out);
+		const struct glibc_lists *lists, const struct glibc_visitor *v);
 
 #endif

@@ -138,7 +138,9 @@ static bool pass_chunk(void *ctx, const struct glibc_chunk *c)
 
 static void pass_blocks(struct heap_report *r, struct heap_input *in, const struct glibc_heap *h)
 {
-	if (!glibc_walk(in->memory, h, in->lists, pass_chunk, in, &r->unlisted))
+	const struct glibc_visitor visitor = {pass_chunk, in, &r->unlisted};
+
+	if (!glibc_walk(in->memory, h, in->lists, &visitor))
 		r->broken_heaps++;
 }
 
@@ -169,6 +171,7 @@ void heap_report_add(struct heap_report *r, struct heap_input *in, size_t heap,
 	const struct glibc_heap *h = &in->glibc->heaps.data[heap];
 	struct adder a = {.report = r, .in = in, .heap = h, .account = account,
 			  .arena = &r->arenas.data[h->arena]};
+	const struct glibc_visitor visitor = {add_chunk, &a, &r->unlisted};
 
 	if (in->only_blocks) {
 		pass_blocks(r, in, h);
@@ -185,7 +188,7 @@ void heap_report_add(struct heap_report *r, struct heap_input *in, size_t heap,
 	account_add(account, h->map_start, h->start + WORD, ROW_OWN, ROW_OWN);
 	if (h->map_start < h->start)
 		pinned_add(&a.pinned, h->map_start, h->start, 0);
-	if (!glibc_walk(in->memory, h, in->lists, add_chunk, &a, &r->unlisted))
+	if (!glibc_walk(in->memory, h, in->lists, &visitor))
 		r->broken_heaps++;
 	end_run(&a, h->end);
 	pinned_finish(&a.pinned);

@@ -90,6 +90,7 @@ static inline void note_most(struct history *h, struct history_leaf *l, uint64_t
 /* A block that an event makes or releases. */
 struct history_block {
 	uint32_t leaf, thread; /* id of the thread of the event; 0 = unknown */
+	uint32_t releaser;     /* of a pair: id of the thread that releases it */
 	taddr_t addr;
 	uint64_t size;         /* its own, whatever it counts */
 	uint64_t bytes, blocks, variance; /* what it counts */
@@ -170,23 +171,22 @@ static inline void history_release(struct history *h, const struct history_block
 	cells_add(&h->cells, &cell);
 }
 
-/* A block that is allocated by one thread and released by the next event, of thread @releaser. */
+/* A block that is allocated by one event and released by the next one. */
 static inline void history_pair(struct history *h, const struct history_block *b,
-				uint32_t releaser, const struct leaf *leaf, uint64_t live_bytes,
-				uint64_t now_ms)
+				const struct leaf *leaf, uint64_t live_bytes, uint64_t now_ms)
 {
 	uint32_t thread = find_thread(h, b->thread);
 	struct history_leaf *l = count_request(h, b, thread);
 
 	note_most(h, l, leaf->live_bytes + b->bytes, live_bytes, now_ms);
 	histogram_add(&l->lifetimes, 0, b->blocks);
-	l->temporary += b->thread == releaser ? b->blocks : 0;
+	l->temporary += b->thread == b->releaser ? b->blocks : 0;
 	if (h->last_filter)
 		history_set_last(h, thread, 0);
 	else
 		h->thread.data[thread].last = 0;
-	if (b->thread != releaser)
-		find_thread(h, releaser); /* it gets its number now, as with single events */
+	if (b->thread != b->releaser)
+		find_thread(h, b->releaser); /* it gets its number now, as with single events */
 }
 
 #endif

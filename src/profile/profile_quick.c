@@ -18,7 +18,9 @@ static void slow_event(struct profile *p, uint64_t time_ns, const struct quick_e
 static inline struct history_block plain_block(const struct quick_event *ev, uint32_t leaf,
 					       uint64_t size)
 {
-	return (struct history_block){leaf, ev->thread, ev->addr, size, size, 1, 0, size};
+	return (struct history_block){.leaf = leaf, .thread = ev->thread, .addr = ev->addr,
+				      .size = size, .bytes = size, .blocks = 1,
+				      .new_bytes = size};
 }
 
 static inline bool quick_alloc(struct profile *p, const struct quick_event *ev)
@@ -50,11 +52,12 @@ static inline bool quick_free(struct profile *p, const struct quick_event *ev)
 /* @ev is followed by the release of its block. */
 static inline void remember_pair(struct profile *p, const struct quick_event *ev, uint32_t leaf)
 {
-	const struct history_block b = plain_block(ev, leaf, ev->size);
+	struct history_block b = plain_block(ev, leaf, ev->size);
 
+	b.releaser = ev[1].thread;
 	if (p->history)
-		history_pair(p->history, &b, ev[1].thread, &p->leaf.data[leaf],
-			     p->totals.live_bytes + ev->size, clock_ms(p));
+		history_pair(p->history, &b, &p->leaf.data[leaf], p->totals.live_bytes + ev->size,
+			     clock_ms(p));
 }
 
 /*

@@ -216,8 +216,9 @@ static inline void count_alloc(struct profile *p, uint32_t leaf, struct weight w
 static inline struct history_block history_block_of(const struct block *block, uint32_t thread,
 						    struct weight w)
 {
-	return (struct history_block){block->leaf, thread,   block->addr, block->size,
-				      w.bytes,	   w.blocks, w.variance,  w.bytes};
+	return (struct history_block){.leaf = block->leaf, .thread = thread, .addr = block->addr,
+				      .size = block->size, .bytes = w.bytes, .blocks = w.blocks,
+				      .variance = w.variance, .new_bytes = w.bytes};
 }
 
 /* The history of what count_alloc, count_free counted; nothing if none is kept. */
