@@ -90,6 +90,25 @@ void profile_free(struct profile *p)
 
 /* Events. */
 
+/*
+ * Whether a live block begins so closely above @addr that both are in one block of malloc. Then the
+ * program got it from an operator new that puts a header before each block.
+ */
+static bool is_header(const struct profile *p, taddr_t addr)
+{
+	struct block block;
+	return blocks_find(p->blocks, addr + 16, &block) ||
+	       blocks_find(p->blocks, addr + 8, &block);
+}
+
+static void note_unknown_free(struct profile *p, const struct event *ev)
+{
+	if (ev->is_inner)
+		return;
+	p->totals.unknown_frees++;
+	p->totals.header_frees += is_header(p, ev->addr);
+}
+
 static inline void on_free(struct profile *p, const struct event *ev)
 {
 	struct block old;
@@ -98,7 +117,7 @@ static inline void on_free(struct profile *p, const struct event *ev)
 	if (blocks_take(p->blocks, ev->addr, &old))
 		profile_free_block(p, &old, ev->thread);
 	else if (!blocks_take(p->ignored, ev->addr, &old) && !p->options.sample_interval)
-		p->totals.unknown_frees += !ev->is_inner;
+		note_unknown_free(p, ev);
 	if (p->overlay)
 		overlay_pop(p, ev->addr);
 }

@@ -92,6 +92,8 @@ struct profile_totals {
 	uint64_t allocated_bytes; /* requested, over allocations; realloc adds what it grew */
 	uint64_t failed;          /* calls that returned no memory */
 	uint64_t unknown_frees;   /* free, realloc, unmap of what was not live here */
+	/* of them free of an address 8 or 16 bytes below a live block */
+	uint64_t header_frees;
 	uint64_t replaced;        /* allocations at an address that was live: should be 0 */
 	uint64_t replaced_blocks; /* what they released, in the unit of frees */
 	uint64_t live_bytes, live_blocks;

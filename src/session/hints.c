@@ -1,4 +1,7 @@
-/* Recognizes setuid programs, Python, stripped objects and idle processes. */
+/*
+ * Recognizes setuid programs, Python, stripped objects, idle processes, and operator new that
+ * returns addresses inside blocks.
+ */
 #include "session/hints.h"
 
 #include <stdlib.h>
@@ -13,6 +16,9 @@
 #include "base/proc.h"
 #include "session/session.h"
 #include "tracee/state/module.h"
+
+#define FEW_SAMPLES 100
+#define FEW_CALLS 1000
 
 /* ptrace(2), PTRACE_TRACEME: execve grants such privileges only if the tracer has them. */
 void hints_at_start(const struct session *s)
@@ -96,6 +102,41 @@ static void hint_at_symbols(const struct call_site_sum *site, size_t count)
 	}
 }
 
+/*
+ * Of samples: nearly nothing was deleted; free was called for more than what malloc and its like
+ * returned, as often as operator new at least half of the time; and that many blocks seem to live,
+ * or were replaced by others at their addresses, so their releases were not seen.
+ */
+static bool misses_deletes(const struct session *s)
+{
+	const struct profile_totals *p = profile_totals(s->profile);
+	const struct call_total *f = s->heap_sample.totals.function;
+	uint64_t made = f[FUNCTION_NEW].calls, freed = f[FUNCTION_FREE].calls;
+	uint64_t plain = f[FUNCTION_MALLOC].calls + f[FUNCTION_CALLOC].calls +
+			 f[FUNCTION_REALLOC].calls + f[FUNCTION_MEMALIGN].calls;
+	uint64_t unseen = profile_count(s->profile, p->live_blocks + p->replaced_blocks);
+
+	return p->samples >= FEW_SAMPLES && made >= FEW_CALLS &&
+	       f[FUNCTION_DELETE].calls < made / 100 && freed >= plain &&
+	       freed - plain >= made / 2 && unseen >= made / 2;
+}
+
+/* Without samples each such release is an unknown free. */
+static bool has_header_frees(const struct profile_totals *p)
+{
+	return p->header_frees >= FEW_CALLS && p->header_frees >= p->unknown_frees / 10 * 9;
+}
+
+static void hint_at_headers(const struct session *s)
+{
+	const struct profile_totals *p = profile_totals(s->profile);
+
+	if (s->heap_sample.interval ? misses_deletes(s) : has_header_frees(p))
+		log_info("hint: operator new seems to return addresses inside its blocks, and "
+			 "operator delete to be inlined: such releases are not seen, and less is "
+			 "in use than this says; see man ptmem, CAVEATS");
+}
+
 void hints_at_end(const struct session *s, const struct call_site_sum *site, size_t count)
 {
 	const struct options *o = s->run->options;
@@ -110,5 +151,6 @@ void hints_at_end(const struct session *s, const struct call_site_sum *site, siz
 			 "longer, or while the program works");
 	else
 		hint_at_pymalloc(s);
+	hint_at_headers(s);
 	hint_at_symbols(site, count);
 }

@@ -120,6 +120,18 @@ register_new("gcc-O2-static", "sampled_custom", 1000000)
 register_new("clang-O0-nopie", "sampled_custom", 1000000)
 
 
+@test("sampling/headers")
+def headers(t):
+    """free is called for what an operator new returned, at another address: these releases are not seen, which is said.
+    With operator delete they are."""
+    calls, hint = 100000, "operator new seems to return addresses inside its blocks"
+    for options in ([], ["--heap-sample=4K", "--seed=1"]):
+        for program, args, is_said in (("sampled_inner", (), True), ("sampled_inner", ("delete",), False), ("sampled_cxx", (), False)):
+            profile = t.profile([t.target("gcc-O2-pie", program), str(calls), *args], options)
+            t.equal("status (%s)" % profile.messages, profile.status, 0)
+            t.equal("hint about %s %s %s" % (program, args, options), hint in "\n".join(profile.messages), is_said)
+
+
 @test("sampling/preloaded")
 def preloaded(t):
     """Allocators that take malloc's place, and may call themselves."""

@@ -272,6 +272,13 @@ static void n_free_counted(struct naive *n, const struct naive_block *b)
 	n_heap_normal(n);
 }
 
+/* Whether a block that counts is live at @addr. */
+static bool n_counts(struct naive *n, uint64_t addr)
+{
+	const struct naive_block *b = n_find(n, addr);
+	return b && !b->is_ignored;
+}
+
 static void n_free(struct naive *n, uint64_t addr)
 {
 	struct naive_block *b = n_find(n, addr);
@@ -279,6 +286,7 @@ static void n_free(struct naive *n, uint64_t addr)
 		return;
 	if (!b) {
 		n->totals.unknown_frees++;
+		n->totals.header_frees += n_counts(n, addr + 8) || n_counts(n, addr + 16);
 		return;
 	}
 	b->is_live = false;
