@@ -327,11 +327,11 @@ void recording_run_end(struct session *s, const char *why)
 		add_marker_now(s, "detach", "");
 	}
 	set_value(s, "overhead", "%.1f", (double)pauses / 1e6);
-	set_value(s, "stacks", "%" PRIu64, s->stacks);
-	set_value(s, "complete_stacks", "%" PRIu64, s->complete_stacks);
-	if (s->stacks != s->complete_stacks)
+	set_value(s, "stacks", "%" PRIu64, s->stacks.taken);
+	set_value(s, "complete_stacks", "%" PRIu64, s->stacks.complete);
+	if (s->stacks.taken != s->stacks.complete)
 		set_value(s, "lost", "%" PRIu64 " of %" PRIu64 " stacks are incomplete",
-			  s->stacks - s->complete_stacks, s->stacks);
+			  s->stacks.taken - s->stacks.complete, s->stacks.taken);
 }
 
 /* Markers and names of threads are values in the list, and rows of their own in a recording. */
@@ -383,8 +383,8 @@ static void fill_end(struct session *s, struct recording *r)
 	char duration[32];
 
 	recording_fill_end(s->profile, row);
-	row[END_STACKS] = stacks ? strtoull(stacks, NULL, 10) : s->stacks;
-	row[END_COMPLETE_STACKS] = complete ? strtoull(complete, NULL, 10) : s->complete_stacks;
+	row[END_STACKS] = stacks ? strtoull(stacks, NULL, 10) : s->stacks.taken;
+	row[END_COMPLETE_STACKS] = complete ? strtoull(complete, NULL, 10) : s->stacks.complete;
 	recording_add(r, RECORDING_END, row);
 	snprintf(duration, sizeof(duration), "%.3f", (double)(s->end_ns - s->start_ns) / 1e6);
 	recording_set_meta(r, "duration", duration);

@@ -40,9 +40,9 @@ static size_t walk(struct session *s, const struct stack_view *view, taddr_t *pc
 		   enum unwind_end *end_out)
 {
 	size_t n = unwind_walk(s->unwind, view, pcs, MAX_FRAMES, end_out);
-	s->stacks++;
-	s->ends[*end_out]++;
-	s->complete_stacks += *end_out == UNWIND_COMPLETE;
+	s->stacks.taken++;
+	s->stacks.ends[*end_out]++;
+	s->stacks.complete += *end_out == UNWIND_COMPLETE;
 	return n;
 }
 
@@ -68,7 +68,7 @@ uint32_t session_stack_node(struct session *s, struct profile *p, const struct s
 		first++;
 	/* the frame where the copy ends is not an outermost one */
 	if (view->is_copy && end == UNWIND_NO_MEMORY) {
-		s->truncated++;
+		s->stacks.truncated++;
 		node = calltree_get_child(
 			tree, 0, pseudo_frame_get(s->run->symbols, tree, PSEUDO_TRUNCATED, NULL));
 	}
@@ -81,7 +81,7 @@ uint32_t session_stack_node(struct session *s, struct profile *p, const struct s
 
 bool session_was_attached(const struct session *s)
 {
-	return s->image == 1 && options_name_pid(s->run->options, s->pid);
+	return s->image.number == 1 && options_name_pid(s->run->options, s->pid);
 }
 
 char *session_title(const struct session *s)
@@ -95,7 +95,7 @@ char *session_title(const struct session *s)
 
 bool session_is_silent(const struct session *s)
 {
-	return s->run->options->child_silent_after_fork && !s->is_own_image;
+	return s->run->options->child_silent_after_fork && !s->image.is_own;
 }
 
 struct report session_report(struct session *s)

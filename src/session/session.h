@@ -27,6 +27,29 @@ struct path {
 	size_t count, capacity;
 };
 
+/* Of the stacks that belong to events. */
+struct stack_counts {
+	uint64_t taken, complete;
+	uint64_t truncated;        /* of page faults, if the kernel copied only a part */
+	uint64_t verified, differing; /* sent both ways, and not the same */
+	uint64_t second_frames;    /* of verified stacks, compared with libunwind's */
+	uint64_t ends[UNWIND_END_COUNT];
+};
+
+/* Watched functions, and markers in the text, by how they are caught. */
+struct probe_counts {
+	uint32_t jumps, breakpoints;
+	uint32_t marker_jumps, marker_breakpoints;
+};
+
+/* The program that a session profiles. */
+struct session_image {
+	unsigned number;           /* 1, 2, ...: profiled programs that this pid executed */
+	bool has_next;             /* the process executed another one, which is profiled */
+	bool was_replaced;         /* by an image that is not followed */
+	bool is_own;               /* began with exec or attach; a fork shares its parent's data */
+};
+
 struct session {
 	struct run *run;
 	struct address_space *space;       /* NULL in a replay and after the end */
@@ -51,18 +74,9 @@ struct session {
 	struct recording_run *recording; /* NULL = nothing is recorded, or known yet */
 	uint64_t start_ns, end_ns;
 	VEC(struct path) paths;    /* by slot of the ring */
-	uint64_t verified, differing; /* stacks sent both ways, and not the same */
-	uint64_t second_frames; /* of verified stacks, compared with libunwind's */
-	uint64_t stacks, complete_stacks;
-	uint64_t truncated; /* of them stacks of page faults of which the kernel copied a part */
-	uint32_t jumps, breakpoints; /* watched functions at the end, by how they are caught */
-	uint32_t marker_jumps, marker_breakpoints; /* the same of markers in the text */
-	uint64_t ends[UNWIND_END_COUNT];
-	unsigned image;            /* 1, 2, ...: profiled programs that this pid executed */
-	bool has_next_image;       /* the process executed another one, which is profiled */
-	bool was_replaced;         /* by an image that is not followed */
-	/* began with exec or attach, not as a fork, which shares data with its parent */
-	bool is_own_image;
+	struct stack_counts stacks;
+	struct probe_counts probes; /* at the end */
+	struct session_image image;
 	unsigned file_number;      /* in the names of its files; 0 = not needed yet */
 	bool has_reused_pid;       /* a process of this run that has ended had the same */
 	/* not reported yet; NULL = none */

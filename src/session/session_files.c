@@ -23,7 +23,7 @@ void session_files_begin(struct session *s)
 	if (p->has_ended)
 		*p = (struct process_files){
 			.pid = p->pid, .numbers = p->numbers, .is_reused = true};
-	s->image = p->images + 1;
+	s->image.number = p->images + 1;
 	s->has_reused_pid = p->is_reused;
 	s->file_number = 0;
 }
@@ -32,9 +32,9 @@ void session_files_end(struct session *s)
 {
 	struct process_files *p = run_process(s->run, s->pid);
 
-	p->images += s->has_next_image;
+	p->images += s->image.has_next;
 	p->last_number = s->file_number;
-	p->has_ended = !s->has_next_image;
+	p->has_ended = !s->image.has_next;
 }
 
 static unsigned own_number(struct session *s)
@@ -59,7 +59,7 @@ int session_files_name(struct session *s, const struct session_file *file, char 
 		.pid = s->pid,
 		.needs_pid =
 			needs_pid(s, file->is_of_counted ? run->first_counted : run->first_pid),
-		.number = s->has_next_image || s->has_reused_pid ? own_number(s) : 0,
+		.number = s->image.has_next || s->has_reused_pid ? own_number(s) : 0,
 	};
 
 	return run_file_name(s->run, &request, path_out);

@@ -116,7 +116,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	s->pid = pid;
 	s->start_ns = s->end_ns = start_ns;
 	session_files_begin(s);
-	s->is_own_image = true;
+	s->image.is_own = true;
 	s->command = xstrdup(run->command);
 	struct profile_options po = {
 		.time_unit = o->time_unit,
@@ -164,7 +164,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	s->events_path = NULL;
 	s->final_scan = NULL;
 	memset(&s->paths, 0, sizeof(s->paths));
-	s->is_own_image = false;
+	s->image.is_own = false;
 	session_files_begin(s);
 	s->profile = profile_clone(parent->profile);
 	*vec_add(&s->run->sessions) = s;

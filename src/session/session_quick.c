@@ -24,8 +24,8 @@ void session_quick(struct session *s, uint64_t time_ns, const struct quick_event
 	uint64_t stacks = 0;
 	for (size_t i = 0; i < count; i++)
 		stacks += !ev[i].is_free;
-	s->stacks += stacks;
-	s->complete_stacks += stacks;
-	s->ends[UNWIND_COMPLETE] += stacks;
+	s->stacks.taken += stacks;
+	s->stacks.complete += stacks;
+	s->stacks.ends[UNWIND_COMPLETE] += stacks;
 	profile_quick(s->profile, time_ns, ev, count);
 }

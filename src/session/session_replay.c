@@ -129,8 +129,8 @@ static void replay_event(void *ctx, const struct event *recorded)
 	}
 	if (!heap_sample_keep(&r->session->heap_sample, r->session->profile, false, ev))
 		return;
-	r->session->stacks += ev->node != 0;
-	r->session->complete_stacks += ev->node != 0;
+	r->session->stacks.taken += ev->node != 0;
+	r->session->stacks.complete += ev->node != 0;
 	memusage_run_event(r->session, ev);
 	if (r->session->flows)
 		flows_event(r->session->flows, ev);

@@ -110,22 +110,22 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 	(void)ctx;
 	s->heap_sample.totals = (struct call_totals){0};
 	pads_add_totals(space, &s->heap_sample.totals);
-	space_count_probes(space, &s->jumps, &s->breakpoints);
-	space_count_markers(space, &s->marker_jumps, &s->marker_breakpoints);
+	space_count_probes(space, &s->probes.jumps, &s->probes.breakpoints);
+	space_count_markers(space, &s->probes.marker_jumps, &s->probes.marker_breakpoints);
 	space->user = NULL;
 	space->unwinder = NULL;
 	s->space = NULL;
 	_cleanup_free_ char *end = describe_end(space, why);
 	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
-	s->has_next_image = why == SPACE_NEXT_IMAGE;
-	s->was_replaced = why == SPACE_EXEC && !s->run->options->trace_children;
+	s->image.has_next = why == SPACE_NEXT_IMAGE;
+	s->image.was_replaced = why == SPACE_EXEC && !s->run->options->trace_children;
 	s->pauses = space->pauses;
 	/* a fork that executes another program was counted in its parent's file */
 	s->end_ns = target_clock();
 	observers_session_ended(s, is_exec);
-	memusage_run_end(s, is_exec && (s->run->options->trace_children || !s->is_own_image));
+	memusage_run_end(s, is_exec && (s->run->options->trace_children || !s->image.is_own));
 	recording_run_end(s, end);
-	if (!is_exec || s->is_own_image) {
+	if (!is_exec || s->image.is_own) {
 		session_finish(s, s->end_ns);
 		session_files_end(s);
 	} else {
@@ -182,9 +182,9 @@ static inline uint32_t find_path_node(struct session *s, const struct heap_event
 
 static uint32_t path_node(struct session *s, const struct heap_event *he)
 {
-	s->stacks++;
-	s->complete_stacks++;
-	s->ends[UNWIND_COMPLETE]++;
+	s->stacks.taken++;
+	s->stacks.complete++;
+	s->stacks.ends[UNWIND_COMPLETE]++;
 	return find_path_node(s, he);
 }
 
@@ -196,7 +196,7 @@ static bool has_second_opinion(struct session *s, const struct stack_view *view)
 	size_t n = unwind_walk(s->unwind, view, first, ARRAY_SIZE(first), &end);
 	size_t m = unwind_walk_again(s->unwind, view, second, ARRAY_SIZE(second));
 	size_t both = MIN(n, m);
-	s->second_frames += both;
+	s->stacks.second_frames += both;
 	return memcmp(first, second, both * sizeof(*first)) != 0;
 }
 
@@ -204,16 +204,16 @@ static bool has_second_opinion(struct session *s, const struct stack_view *view)
 static void verify_stack(struct session *s, const struct heap_event *he, uint32_t node)
 {
 	uint32_t whole = session_stack_node(s, s->profile, he->stack);
-	s->stacks--;
-	s->complete_stacks--;
-	s->verified++;
+	s->stacks.taken--;
+	s->stacks.complete--;
+	s->stacks.verified++;
 	if (has_second_opinion(s, he->stack)) {
-		s->differing++;
+		s->stacks.differing++;
 		log_warn("thread %u: libunwind finds another stack", he->thread);
 	}
 	if (whole == node)
 		return;
-	s->differing++;
+	s->stacks.differing++;
 	log_warn("thread %u: the stack walked by its pad (%u frames) differs from the unwound one",
 		 he->thread, he->frame_count);
 }

@@ -205,10 +205,11 @@ static void print_limits(const struct session *s)
 	struct fault_report r;
 	char n[AMOUNT_SIZE];
 	target_fault_report(s->run->target, &r);
-	if (s->truncated > 0)
+	if (s->stacks.truncated > 0)
 		log_info("  [truncated]  %s stack%s incomplete: deeper than %u KiB, or not in "
 			 "memory at the fault",
-			 amount_commas(s->truncated, n), s->truncated == 1 ? " is" : "s are",
+			 amount_commas(s->stacks.truncated, n),
+			 s->stacks.truncated == 1 ? " is" : "s are",
 			 (r.stack_copy + 1023) / 1024);
 	if (r.is_user_only)
 		log_info("  not seen     page faults inside system calls: "

@@ -37,19 +37,20 @@ static bool is_verbose(void)
 /* One incomplete stack in a thousand does not matter. */
 static void print_stacks(const struct session *s)
 {
-	uint64_t incomplete = s->stacks - s->complete_stacks;
-	if (s->stacks == 0 || (incomplete * 1000 <= s->stacks && !is_verbose()))
+	uint64_t incomplete = s->stacks.taken - s->stacks.complete;
+	if (s->stacks.taken == 0 || (incomplete * 1000 <= s->stacks.taken && !is_verbose()))
 		return;
 	char reasons[256] = "", n[AMOUNT_SIZE], m[AMOUNT_SIZE];
 	size_t used = 0;
 	for (int i = UNWIND_COMPLETE + 1; i < UNWIND_END_COUNT && used < sizeof(reasons); i++) {
-		if (s->ends[i])
+		if (s->stacks.ends[i])
 			used += (size_t)snprintf(reasons + used, sizeof(reasons) - used, "%s%s %s",
-						 used ? ", " : " (", amount_commas(s->ends[i], n),
+						 used ? ", " : " (",
+						 amount_commas(s->stacks.ends[i], n),
 						 unwind_end_text[i]);
 	}
-	log_info("  stacks       %s of %s complete%s%s", amount_commas(s->complete_stacks, n),
-		 amount_commas(s->stacks, m), reasons, used ? ")" : "");
+	log_info("  stacks       %s of %s complete%s%s", amount_commas(s->stacks.complete, n),
+		 amount_commas(s->stacks.taken, m), reasons, used ? ")" : "");
 }
 
 static void print_pauses(const struct session *s)
@@ -119,19 +120,19 @@ static void print_target_stats(const struct session *s)
 		{"attach microseconds", t->attach_ns / 1000},
 		{"detach microseconds", t->detach_ns / 1000},
 		{"promotion microseconds", t->promote_ns / 1000},
-		{"functions with jumps", s->jumps},
-		{"functions with breakpoints", s->breakpoints},
-		{"markers with jumps", s->marker_jumps},
-		{"markers with breakpoints", s->marker_breakpoints},
+		{"functions with jumps", s->probes.jumps},
+		{"functions with breakpoints", s->probes.breakpoints},
+		{"markers with jumps", s->probes.marker_jumps},
+		{"markers with breakpoints", s->probes.marker_breakpoints},
 		{"records", t->records},
 		{"records with raw stacks", t->raw_records},
 		{"ring bytes", t->ring_bytes},
 		{"stops at a full ring", t->ring_full},
 		{"unfinished records", t->uncommitted},
 		{"jumps around unfinished records", t->ring_jumps},
-		{"verified stacks", s->verified},
-		{"differing stacks", s->differing},
-		{"frames compared with libunwind", s->second_frames},
+		{"verified stacks", s->stacks.verified},
+		{"differing stacks", s->stacks.differing},
+		{"frames compared with libunwind", s->stacks.second_frames},
 		{"pages left mapped", t->pages_left},
 	};
 	print_rows(rows, ARRAY_SIZE(rows));
@@ -165,8 +166,8 @@ static void print_stats(const struct session *s)
 		{"earlier blocks", p->earlier_blocks},
 		{"unknown frees", p->unknown_frees},
 		{"replaced blocks", p->replaced},
-		{"stacks", s->stacks},
-		{"complete stacks", s->complete_stacks},
+		{"stacks", s->stacks.taken},
+		{"complete stacks", s->stacks.complete},
 		{"call tree nodes", calltree_node_count(profile_calltree(s->profile))},
 		{"call tree bytes", calltree_memory(profile_calltree(s->profile))},
 		{"block table bytes", blocks_memory(profile_blocks(s->profile))},
@@ -304,7 +305,7 @@ static void print_profile(struct session *s, const char *path)
 		print_pauses(s);
 		print_stops(s);
 	}
-	if (s->was_replaced)
+	if (s->image.was_replaced)
 		print_successor(s);
 	hints_at_end(s, largest.site, largest.count);
 	largest_deinit(&largest);
