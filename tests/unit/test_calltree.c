@@ -88,7 +88,7 @@ static void many_nodes_stay_what_they_are(void **state)
 	calltree_free(t);
 }
 
-static void a_clone_goes_its_own_way(void **state)
+static void a_clone_is_independent(void **state)
 {
 	struct calltree *t = calltree_new();
 	uint32_t frame = calltree_get_frame(t, 0x1000, 1), node = calltree_get_child(t, 0, frame);
@@ -111,7 +111,7 @@ int main(void)
 		cmocka_unit_test(frames_are_found_by_address),
 		cmocka_unit_test(forgotten_addresses_give_new_frames),
 		cmocka_unit_test(many_nodes_stay_what_they_are),
-		cmocka_unit_test(a_clone_goes_its_own_way),
+		cmocka_unit_test(a_clone_is_independent),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ struct filter_case {
 
 static const struct filter_case cases[] = {
 	{"nothing to strip", "f main start", "", "", 0, false, 0, 2},
-	{"cut behind main", "f g main start _start", "", "", 0, false, 0, 3},
+	{"cut after main", "f g main start _start", "", "", 0, false, 0, 3},
 	{"below main shown", "f main start _start", "", "", 0, true, 0, 4},
 	{"default alloc-fn", "malloc f main start", "", "", 0, false, 1, 2},
 	{"several alloc-fns", "xalloc wrap f main", "xalloc wrap", "", 0, false, 2, 2},

@@ -190,7 +190,7 @@ static void test_cycle(void **state)
 }
 
 /* A cycle that a higher lost block leads to is indirect as a whole. */
-static void test_cycle_behind_leader(void **state)
+static void test_cycle_after_leader(void **state)
 {
 	struct leakcheck c;
 	begin(&c);
@@ -593,7 +593,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing), cmocka_unit_test(test_chain_from_root), cmocka_unit_test(test_register),
 		cmocka_unit_test(test_interior), cmocka_unit_test(test_better_chain), cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_lost_list), cmocka_unit_test(test_cycle), cmocka_unit_test(test_cycle_behind_leader),
+		cmocka_unit_test(test_lost_list), cmocka_unit_test(test_cycle), cmocka_unit_test(test_cycle_after_leader),
 		cmocka_unit_test(test_hole), cmocka_unit_test(test_ranges), cmocka_unit_test(test_index),
 		cmocka_unit_test(test_index_densely),
 		cmocka_unit_test(test_random), cmocka_unit_test(test_divided), cmocka_unit_test(test_large),

@@ -67,7 +67,7 @@ static void test_at_trees(void **state)
 	      (double[]){100, 20, 0});
 }
 
-static void test_behind_the_last_tree(void **state)
+static void test_after_the_last_tree(void **state)
 {
 	check((uint64_t[]){300, 600, 150, 0}, (uint64_t[]){100, 50}, NULL, 1,
 	      (double[]){100, 50, 450});
@@ -82,7 +82,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_between),
 		cmocka_unit_test(test_at_trees),
-		cmocka_unit_test(test_behind_the_last_tree),
+		cmocka_unit_test(test_after_the_last_tree),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,7 +107,7 @@ static void test_empty_is_passed_over(void **state)
 }
 
 /* What cannot be asked exists. */
-static void test_nobody(void **state)
+static void test_no_process(void **state)
 {
 	static struct map_state found;
 	struct present p;
@@ -127,7 +127,7 @@ int main(void)
 		cmocka_unit_test(test_scanned),
 		cmocka_unit_test(test_read),
 		cmocka_unit_test(test_empty_is_passed_over),
-		cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_no_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,18 +139,18 @@ static void test_across_the_end(void **state)
 	assert_int_equal(ring.mirror[0].count, 0);
 }
 
-static void test_hole_waits(void **state)
+static void test_uncommitted_waits(void **state)
 {
-	uint64_t hole = reserve(16);
+	uint64_t uncommitted = reserve(16);
 	commit_free(reserve(16), 2);
 	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
 	assert_true(ring_has_uncommitted(&ring));
-	commit_free(hole, 1);
+	commit_free(uncommitted, 1);
 	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 2);
 	assert_int_equal(seen[0], 1);
 }
 
-static void test_dead_holes(void **state)
+static void test_uncommitted_of_dead_threads(void **state)
 {
 	reserve(4096);
 	commit_free(reserve(16), 2);
@@ -166,15 +166,15 @@ static void test_dead_holes(void **state)
 	assert_int_equal(memory.control->tail, memory.control->head);
 }
 
-static void test_late_hole(void **state)
+static void test_deferred(void **state)
 {
-	uint64_t hole = reserve(16);
+	uint64_t uncommitted = reserve(16);
 	commit_free(reserve(16), 2);
 	ring_pass_uncommitted(&ring, false);
 	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
 	ring_publish(&ring);
-	assert_int_equal(memory.control->tail, hole); /* its owner will still write there */
-	commit_free(hole, 1);
+	assert_int_equal(memory.control->tail, uncommitted); /* its owner will still write there */
+	commit_free(uncommitted, 1);
 	commit_free(reserve(16), 3);
 	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 2);
 	assert_int_equal(seen[1], 1);
@@ -185,8 +185,8 @@ static void test_late_hole(void **state)
 }
 
 /*
- * -- jumps around holes: threads as in the recorder, some of which are stopped in a hole for long
- * --
+ * -- jumps around uncommitted records: threads as in the recorder, some of which stop before
+ * they commit --
  */
 
 static void count(void *ctx, struct heap_event *ev)
@@ -366,7 +366,7 @@ static void test_race_with_jump(void **state)
 
 /*
  * Holes fill the ring, so there is nowhere to jump to. A thread waits with a record after the
- * limit: it gets room when the first hole is committed, and its record must still be known.
+ * limit: it gets room when the first record is committed, and its record must still be known.
  */
 static void test_jump_without_room(void **state)
 {
@@ -459,7 +459,7 @@ static void test_raw_huge(void **state)
 						UINT32_MAX - 7 });
 }
 
-static void test_behind_the_limit(void **state)
+static void test_after_the_limit(void **state)
 {
 	uint64_t position = reserve(RING_SIZE) + RING_SIZE - 48;
 	ring_pass_uncommitted(&ring, false);
@@ -471,10 +471,10 @@ static void test_behind_the_limit(void **state)
 
 static void test_larger_than_its_gap(void **state)
 {
-	uint64_t hole = reserve(16);
+	uint64_t uncommitted = reserve(16);
 	commit_free(reserve(16), 2);
 	ring_pass_uncommitted(&ring, false);
-	commit_block(hole, &(struct pad_record_block){ .size = 48, .result = 1 });
+	commit_block(uncommitted, &(struct pad_record_block){ .size = 48, .result = 1 });
 	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
 	assert_non_null(ring.broken);
 }
@@ -546,7 +546,7 @@ static void test_other_file(void **state)
 	close(fd);
 }
 
-static void test_many_holes(void **state)
+static void test_many_uncommitted(void **state)
 {
 	for (int i = 0; i < 1500; i++) {
 		reserve(16);
@@ -647,9 +647,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_many_laps, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_across_the_end, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_hole_waits, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_dead_holes, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_late_hole, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_uncommitted_waits, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_uncommitted_of_dead_threads, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_deferred, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_two_writers, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_many_writers, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_race_with_jump, setup_thread, teardown),
@@ -660,14 +660,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_size_of_nothing, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_size_of_more, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_raw_huge, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_behind_the_limit, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_after_the_limit, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_larger_than_its_gap, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_no_such_slot, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_head, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_overwritten, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_size_is_sealed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_file, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_many_holes, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_many_uncommitted, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_dead_owner, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slots, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_more_slots, setup, teardown),

@@ -25,6 +25,7 @@
 
 #include "base/elf_file.h"
 #include "tracee/state/space.h"
+#include "tracee/state/space_memory.h"
 #include "unwind/unwind.h"
 
 #define MAX_PCS 2000
@@ -33,7 +34,7 @@
 
 struct verify {
 	pid_t pid;
-	struct space *space;
+	struct address_space *space;
 	struct unwind *unwind;
 	unw_addr_space_t reference;
 	void *upt;

@@ -283,7 +283,7 @@ static void free_markers(struct marker_list *list)
 	free(list);
 }
 
-void requests_look(struct target *t, struct module *m)
+void requests_find_markers(struct target *t, struct module *m)
 {
 	if (m->markers || !m->file || m->is_vdso)
 		return;
@@ -376,7 +376,7 @@ static int install_marker(struct target *t, struct address_space *s, const struc
 
 void requests_install(struct target *t, struct address_space *s, struct module *m)
 {
-	requests_look(t, m);
+	requests_find_markers(t, m);
 	for (uint32_t i = 0; m->markers && i < m->markers->list.count; i++) {
 		int rc = install_marker(t, s, m, i);
 		if (rc == -ESRCH)

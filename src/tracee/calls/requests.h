@@ -12,7 +12,7 @@
 struct trap;
 
 /* Finds the markers of @m's file, once; before its program is stopped, if possible. */
-void requests_look(struct target *t, struct module *m);
+void requests_find_markers(struct target *t, struct module *m);
 
 /* Puts breakpoints at all markers of @m, and raises its semaphores. */
 void requests_install(struct target *t, struct address_space *s, struct module *m);

@@ -51,7 +51,7 @@ static void look_for_sites(void *ctx, struct address_space *s, struct module *m)
 		m->sites = xcalloc(1, sizeof(*m->sites));
 		probe_sites_find(m->file, m->sites);
 	}
-	requests_look(ctx, m);
+	requests_find_markers(ctx, m);
 }
 
 static enum attach_problem problem_of(int rc)

@@ -176,11 +176,11 @@ static void serve_child(struct target *t, struct thread *th, enum stop_kind kind
 		struct process *p = th->process;
 		if (!(flags & CLONE_THREAD))
 			p = add_child(t, th, (pid_t)child, flags);
-		struct thread *born = thread_add(t, (pid_t)child, p);
-		born->is_new = true;
+		struct thread *child_thread = thread_add(t, (pid_t)child, p);
+		child_thread->is_new = true;
 		if (!(flags & CLONE_VM))
-			call_state_copy(&born->calls, &th->calls);
-		thread_stacks_thread_started(t, th, born);
+			call_state_copy(&child_thread->calls, &th->calls);
+		thread_stacks_thread_started(t, th, child_thread);
 	}
 	th->vfork.is_waiting = kind == STOP_VFORK && ptrace_get_regs(th->tid, &th->vfork.regs) == 0;
 	if (kind == STOP_VFORK) /* returns when the child is gone, which is stopped with us */

@@ -152,22 +152,22 @@ static bool read_clone(struct target *t, struct address_space *s, const struct a
 	return false;
 }
 
-void thread_stacks_thread_started(struct target *t, struct thread *parent, struct thread *born)
+void thread_stacks_thread_started(struct target *t, struct thread *parent, struct thread *started)
 {
-	struct address_space *s = born->process->space;
+	struct address_space *s = started->process->space;
 	struct arch_regs regs;
 	/*
 	 * a vfork's child runs on its parent's stack,
 	 * posix_spawn's on one of the parent's: soon it is gone
 	 */
-	if (!is_wanted(t, s) || born->process->is_vfork_child ||
+	if (!is_wanted(t, s) || started->process->is_vfork_child ||
 	    ptrace_get_regs(parent->tid, &regs) != 0)
 		return;
 	taddr_t sp = regs.word[t->arch->sp];
-	born->own_stack = parent->own_stack;
-	if (read_clone(t, parent->process->space, &regs, &born->own_stack))
-		sp = born->own_stack.end;
-	report(t, born, sp);
+	started->own_stack = parent->own_stack;
+	if (read_clone(t, parent->process->space, &regs, &started->own_stack))
+		sp = started->own_stack.end;
+	report(t, started, sp);
 }
 
 void thread_stacks_exit(struct target *t, struct thread *th)

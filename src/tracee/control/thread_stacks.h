@@ -8,8 +8,8 @@ struct thread;
 
 /* The threads of @s, which are stopped, are the first that the sink hears of. */
 void thread_stacks_begin(struct target *t, struct address_space *s);
-/* @parent is at the system call that made @born. */
-void thread_stacks_thread_started(struct target *t, struct thread *parent, struct thread *born);
+/* @parent is at the system call that created @started. */
+void thread_stacks_thread_started(struct target *t, struct thread *parent, struct thread *started);
 /* @th is at its exit stop, and others of its process live on. */
 void thread_stacks_exit(struct target *t, struct thread *th);
 

@@ -1,6 +1,7 @@
 /*
- * While a program is stopped for us, each thread that is resumed wants the CPU: one of
- * them gets ours, and the others wait for milliseconds more than the work takes.
+ * While a program is stopped for us, each thread that is resumed competes for the CPU:
+ * one of them would get ours, and the others would wait for milliseconds longer than the
+ * work takes.
  */
 #ifndef PTMEM_TRACEE_OS_RT_BOOST_H
 #define PTMEM_TRACEE_OS_RT_BOOST_H
@@ -9,14 +10,14 @@
 
 struct rt_boost {
 	bool is_on;
-	int policy, priority; /* of before */
+	int policy, priority; /* to be restored */
 };
 
 /*
  * Until rt_boost_end no other thread takes the CPU from this one, where that is allowed (root). The
  * work in between must take milliseconds at most.
  */
-void rt_boost_begin(struct rt_boost *h);
-void rt_boost_end(struct rt_boost *h);
+void rt_boost_begin(struct rt_boost *b);
+void rt_boost_end(struct rt_boost *b);
 
 #endif
