@@ -24,6 +24,7 @@
  * Events; each begins TIME(D ns) THREAD(D) FUNCTION(D 0-255) NODE(D) and continues:
  *
  *	a ... ADDR(X) SIZE(D) ALIGN(D)        alloc
+ *	R ... OLD(X) ADDR(X) SIZE(D) ALIGN(D) alloc: a sample, by realloc of a block that was none
  *	f ... ADDR(X)                         free
  *	j ... ADDR(X)                         free within another call: if a block is live there
  *	b ... OLD(X)                          realloc begins
@@ -190,16 +191,25 @@ static uint32_t file_id_of(struct events_writer *w, const struct calltree *t, ui
 	return w->file_id[node];
 }
 
-void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev)
+static char letter_of(const struct event *ev)
 {
 	static const char letters[] = "?afbrmusctpkdoqz";
 	CHECK(ev->kind > 0 && ev->kind < sizeof(letters) - 1);
+	if (ev->kind == EVENT_FREE && ev->is_inner)
+		return 'j';
+	return ev->kind == EVENT_ALLOC && ev->old_addr ? 'R' : letters[ev->kind];
+}
+
+void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev)
+{
 	uint32_t node = file_id_of(w, t, ev->node);
-	char letter = ev->kind == EVENT_FREE && ev->is_inner ? 'j' : letters[ev->kind];
+	char letter = letter_of(ev);
 	put(w, "%c %" PRIu64 " %" PRIu32 " %u %" PRIu32, letter, ev->time_ns, ev->thread,
 	    ev->function, node);
 	switch ((enum event_kind)ev->kind) {
 	case EVENT_ALLOC:
+		if (ev->old_addr)
+			put(w, " %" PRIx64, ev->old_addr);
 		put(w, " %" PRIx64 " %" PRIu64 " %" PRIu64, ev->addr, ev->size, ev->align);
 		break;
 	case EVENT_FREE:

@@ -278,14 +278,15 @@ static void read_name(struct reader *r)
 		r->ops->name(r->ops->ctx, &n);
 }
 
-static void read_event(struct reader *r, enum event_kind kind, bool is_inner)
+static void read_event(struct reader *r, enum event_kind kind, char letter)
 {
-	struct event ev = { .kind = (uint8_t)kind, .is_inner = is_inner };
+	struct event ev = { .kind = (uint8_t)kind, .is_inner = letter == 'j' };
 	ev.time_ns = decimal(r);
 	ev.thread = decimal32(r);
 	ev.function = (uint8_t)number(r, 10, UINT8_MAX);
 	uint32_t node = decimal32(r);
-	if (kind == EVENT_REALLOC_BEGIN || kind == EVENT_REALLOC_END || kind == EVENT_MAPPING_CALL)
+	if (kind == EVENT_REALLOC_BEGIN || kind == EVENT_REALLOC_END ||
+	    kind == EVENT_MAPPING_CALL || letter == 'R')
 		ev.old_addr = hex(r);
 	bool has_only_sp = kind == EVENT_SAMPLE || kind == EVENT_STACK_BASE ||
 			   kind == EVENT_PROGRAM_END;
@@ -341,9 +342,11 @@ static void read_record(struct reader *r, char letter)
 	static const char events[] = "afbrmusctpkdoqz";
 	const char *event = strchr(events, letter);
 	if (event)
-		read_event(r, (enum event_kind)(event - events + 1), false);
+		read_event(r, (enum event_kind)(event - events + 1), letter);
 	else if (letter == 'j')
-		read_event(r, EVENT_FREE, true);
+		read_event(r, EVENT_FREE, letter);
+	else if (letter == 'R')
+		read_event(r, EVENT_ALLOC, letter);
 	else if (letter == 'n')
 		read_node(r);
 	else if (letter == 'y')

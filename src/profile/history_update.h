@@ -132,6 +132,16 @@ static inline void history_alloc(struct history *h, const struct history_block *
 		h->thread.data[thread].last = b->addr;
 }
 
+/* Block @b was made by a resize of the one at @old_addr. */
+static inline void history_resize(struct history *h, const struct history_block *b,
+				  taddr_t old_addr)
+{
+	struct history_leaf *l = &h->leaf.data[b->leaf];
+
+	l->reallocs += b->blocks;
+	l->moved += b->addr != old_addr ? b->blocks : 0;
+}
+
 /* Whether the block is the last one that the thread allocated; it is no longer. */
 static inline bool take_last(struct history *h, const struct history_block *b)
 {

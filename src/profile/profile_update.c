@@ -122,6 +122,8 @@ void profile_alloc(struct profile *p, const struct event *ev)
 
 	count_alloc(p, block.leaf, w);
 	remember_alloc(p, &b);
+	if (p->history && p->options.sample_interval && ev->old_addr)
+		history_resize(p->history, &b, ev->old_addr);
 }
 
 void profile_free_block(struct profile *p, const struct block *block, uint32_t thread)

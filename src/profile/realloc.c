@@ -123,8 +123,7 @@ static void remember_change(struct profile *p, const struct block *old, const st
 	to.new_bytes = new->size > old->size ? new->size - old->size : 0;
 	remember_release(p, &from, old->time);
 	remember_alloc(p, &to);
-	p->history->leaf.data[new->leaf].reallocs++;
-	p->history->leaf.data[new->leaf].moved += new->addr != old->addr;
+	history_resize(p->history, &to, old->addr);
 }
 
 static void change_block(struct profile *p, const struct block *old, const struct event *ev)

@@ -45,7 +45,8 @@ static void add_leaf(struct recording_builder *b, uint32_t index)
 	const struct history_leaf *l = &history_of(b)->leaf.data[index];
 	const uint64_t row[LEAF_COLUMNS] = {
 		[LEAF_NODE] = recording_names_node(b, leaf->node),
-		[LEAF_ALLOCATIONS] = leaf->total_blocks - l->reallocs,
+		/* of samples each realloc is an allocation */
+		[LEAF_ALLOCATIONS] = leaf->total_blocks - (b->r->interval ? 0 : l->reallocs),
 		[LEAF_BYTES] = leaf->total_bytes,
 		[LEAF_TEMPORARY] = l->temporary,
 		[LEAF_REALLOCS] = l->reallocs,
@@ -223,8 +224,11 @@ void recording_fill_end(const struct profile *p, uint64_t out[static END_COLUMNS
 	out[END_FREES] = t->frees;
 	out[END_FAILED] = t->failed;
 	out[END_UNKNOWN_FREES] = t->unknown_frees;
-	for (uint32_t i = 1; i < h->leaf.count; i++)
+	for (uint32_t i = 1; i < h->leaf.count; i++) {
 		out[END_TEMPORARY] += h->leaf.data[i].temporary;
+		if (t->samples)
+			out[END_REALLOCS] += h->leaf.data[i].reallocs;
+	}
 	out[END_LIVE_VARIANCE] = t->live_variance;
 	out[END_ALLOCATED_VARIANCE] = t->allocated_variance;
 }

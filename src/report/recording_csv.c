@@ -41,7 +41,7 @@ static void put_site(FILE *out, const struct recording *r, size_t leaf)
 	fputs("\",", out);
 }
 
-/* Samples do not tell which blocks were temporary or resized. */
+/* Samples do not tell which blocks were temporary. */
 static void put_counters(FILE *out, const struct recording *r, size_t leaf)
 {
 	static const uint8_t counters[] = {LEAF_ALLOCATIONS, LEAF_BYTES, LEAF_TEMPORARY,
@@ -50,12 +50,10 @@ static void put_counters(FILE *out, const struct recording *r, size_t leaf)
 
 	for (size_t c = 0; c < ARRAY_SIZE(counters); c++) {
 		uint64_t value = recording_get(r, RECORDING_LEAVES, leaf, counters[c]);
-		bool is_unknown = r->interval && counters[c] >= LEAF_TEMPORARY &&
-				  counters[c] <= LEAF_MOVED;
-
-		if (counters[c] == LEAF_ALLOCATIONS)
+		if (counters[c] == LEAF_ALLOCATIONS || counters[c] == LEAF_REALLOCS ||
+		    counters[c] == LEAF_MOVED)
 			recording_put_count(out, r, value);
-		else if (!is_unknown)
+		else if (!r->interval || counters[c] != LEAF_TEMPORARY)
 			fprintf(out, "%" PRIu64, value);
 		putc(',', out);
 	}

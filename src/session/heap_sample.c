@@ -31,10 +31,12 @@ static bool keep_realloc(struct heap_sample *h, const struct profile *p, bool is
 	bool is_sample =
 		ev->addr && (is_chosen || byte_sampler_take(&h->sampler, ev->size));
 
-	if (was_sample && !is_sample && !is_failed)
+	if (was_sample && !is_sample && !is_failed) {
 		ev->addr = ev->size = 0;
-	else if (!was_sample)
+	} else if (!was_sample) {
 		ev->kind = EVENT_ALLOC;
+		ev->old_addr = is_sample ? ev->old_addr : 0;
+	}
 	return was_sample || is_sample || is_failed;
 }
 

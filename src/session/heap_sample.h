@@ -10,7 +10,7 @@
  *	old      new      event
  *	sample   sample   a realloc, as it is
  *	sample   no       the end of a realloc to no bytes, which frees the block
- *	no       sample   an allocation
+ *	no       sample   an allocation with the address of the old block
  *	no       no       none
  *
  * A call that fails is always an event.

@@ -139,6 +139,8 @@ class Samples:
                     self.interval = int(word[1])
                 elif word[0] == "a" and word[5] != "0":
                     begin(word[5], int(word[6]))
+                elif word[0] == "R":
+                    begin(word[6], int(word[7]))
                 elif word[0] == "f" or (word[0] == "j" and word[5] in blocks):
                     end(word[5])
                 elif word[0] == "r":
@@ -367,6 +369,41 @@ def check_weights_of_blocks(t, r, blocks, interval):
         t.check(judge_all(factor), "weights that are wrong by a factor of %.2f are not found" % factor)
 
 
+def check_count(t, what, units, sizes, interval):
+    """@units are the sum of the weights of samples of @sizes, of which there are some."""
+    want = sum(1 / probability(size, interval) for size in sizes)
+    t.check(sizes and abs(units / UNIT - want) < 2e-4 * len(sizes) + 1e-3, "%s: %f, not %f" % (what, units / UNIT, want))
+
+
+@test("estimates/recording-reallocs")
+def recording_reallocs(t):
+    """Over 100 seeds: the mean number of reallocs, and of those that moved the block, is the true one, whatever the old
+    sizes were; and the same test finds a bias of 3 %."""
+    lines, count, sizes, interval = ["ptmem-events 1", "h 1 0 ./made", "n 1 0 400000 0"], 2000, (1500, 6000, 2000, 9000), 4096
+    found = {"reallocs": [], "moved": []}
+    for k in range(count):
+        place = ["%x" % (0x100000 + 0x10000 * k + 0x1000 * (i // 2)) for i in range(4)]  # every second one moves
+        lines.append("a %d 1 1 1 %s %d 0" % (1000 * k + 1000, place[0], sizes[0]))
+        for i in (1, 2, 3):
+            lines += ["b %d 1 3 1 %s" % (1000 * k + 1000, place[i - 1]),
+                      "r %d 1 3 1 %s %s %d" % (1000 * k + 1000, place[i - 1], place[i], sizes[i])]
+        lines.append("f %d 1 6 0 %s" % (1000 * k + 1500, place[3]))
+    made = t.file("reallocs.events", "\n".join(lines + ["e 140000000", ""]))
+    for seed in range(FIRST_SEED, FIRST_SEED + 100):
+        run = t.run([t.ptmem(), "-q", "--replay=" + made, "--heap-sample=%d" % interval, "--seed=%d" % seed, "--record=r",
+                     "--massif-out-file=m"], cwd=t.directory)
+        t.equal("status", (run.status, run.err), (0, b""))
+        leaves = Recorded(os.path.join(t.directory, "r")).tables["leaf"]
+        found["reallocs"].append(sum(leaves[4]) / UNIT)
+        found["moved"].append(sum(leaves[5]) / UNIT)
+    for name, done in (("reallocs", sizes[1:]), ("moved", (sizes[2],))):
+        error = math.sqrt(count * sum((1 - p) / p ** 2 for p in (probability(s, interval) for s in done)) / len(found[name]))
+        mean = sum(found[name]) / len(found[name])
+        for factor in (1, 0.97, 1.03):
+            is_near = abs(factor * mean - count * len(done)) < 3 * error
+            t.equal("whether %d is %d +- %d (%s)" % (factor * mean, count * len(done), error, name), is_near, factor == 1)
+
+
 @test("estimates/recording-weights")
 def recording_weights(t):
     """A run of samples, with threads and reallocs: its recording has the weights, a replay makes the same file, and
@@ -374,7 +411,11 @@ def recording_weights(t):
     argv = [t.target("gcc-O2-pie", "mixed"), "3", "6000"]
     run = t.profile(argv, ["--heap-sample=500", "--seed=4", "--record=r", "--events=e"])
     again = os.path.join(run.directory, "again")
-    check_weights_of_blocks(t, Recorded(file_of(run, "r")), Blocks(file_of(run, "e")), 500)
+    blocks, recorded = Blocks(file_of(run, "e")), Recorded(file_of(run, "r"))
+    check_weights_of_blocks(t, recorded, blocks, 500)
+    for what, column, sizes in (("reallocs", 4, blocks.resized), ("moved", 5, blocks.moved)):
+        check_count(t, what, sum(recorded.tables["leaf"][column]), sizes, 500)
+    check_count(t, "reallocs at the end", recorded.tables["end."][4][-1], blocks.resized, 500)
     t.run([t.ptmem(), "-q", "--replay=" + file_of(run, "e"), "--record=" + again, "--massif-out-file=/dev/null"])
     with open(file_of(run, "r"), "rb") as first, open(again, "rb") as second:
         t.check(first.read() == second.read(), "the recording of a replay is the same byte for byte")

@@ -29,6 +29,7 @@ class Blocks:
 
     def __init__(self, path):
         self.done, self.live, self.held, self.last, self.temporary = [], {}, {}, {}, 0
+        self.resized, self.moved = [], []  # sizes of blocks that realloc made of others
         self.first = self.now = None
         self.count = 0
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
@@ -36,9 +37,9 @@ class Blocks:
                 word = line.split()
                 if word[0] == "h":
                     self.first = self.now = int(word[2])
-                elif word[0] in "afjbrzwmusctpkdoe" and self.first is not None:
+                elif word[0] in "afjbrzRwmusctpkdoe" and self.first is not None:
                     self.now = max(self.now, int(word[1]))
-                    if word[0] in "afjbrz":
+                    if word[0] in "afjbrzR":
                         getattr(self, "on_" + word[0])(word[2], word[5:])
         self.live.update({addr: block for addr, block in self.held.values() if block})
         self.done += [(born, None, size) for born, size, _ in self.live.values()]
@@ -59,6 +60,16 @@ class Blocks:
     def on_a(self, thread, rest):
         if int(rest[0], 16):
             self.make(thread, rest[0], int(rest[1]))
+
+    def resize(self, thread, old, addr, size):
+        self.make(thread, addr, size)
+        self.resized.append(size)
+        if old != addr:
+            self.moved.append(size)
+
+    def on_R(self, thread, rest):
+        """A sample that realloc made of a block that was none."""
+        self.resize(thread, rest[0], rest[1], int(rest[2]))
 
     def on_z(self, _thread, rest):
         """A block from before the profile."""
@@ -83,7 +94,7 @@ class Blocks:
         elif block:
             self.end(thread, block)
             if int(addr, 16):
-                self.make(thread, addr, size)
+                self.resize(thread, old, addr, size)
         return None
 
 

@@ -41,6 +41,9 @@ class Samples:
                 elif word[0] == "a" and int(word[5], 16):
                     self.count += 1
                     self.live.add(word[5])
+                elif word[0] == "R":
+                    self.count += 1
+                    self.live.add(word[6])
                 elif word[0] == "f":
                     self.live.remove(word[5])
                 elif word[0] == "j":  # inside another call: perhaps of no block
