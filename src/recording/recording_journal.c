@@ -12,11 +12,13 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/stream.h"
+#include "output/outfile.h"
 #include "profile/history.h"
 #include "recording/recording_write.h"
 
 struct recording_journal {
-	int fd;
+	char *path;
+	int fd;                    /* -1 = there is no file yet */
 	char *bytes;               /* to be appended; NULL = the file has all */
 	size_t size, done;         /* of these; those that the file has */
 	struct recording *r;
@@ -26,21 +28,16 @@ struct recording_journal {
 	uint32_t current, shift;   /* the interval at the last call */
 };
 
-int recording_journal_open(const char *path, int flags, uint64_t interval,
-			   struct recording_journal **out)
+struct recording_journal *recording_journal_new(const char *path, uint64_t interval)
 {
-	int fd = stream_open(path, O_WRONLY | O_CREAT | flags, 0666);
-
-	if (fd < 0)
-		return fd;
 	struct recording_journal *j = xcalloc(1, sizeof(*j));
 
-	j->fd = fd;
+	j->path = xstrdup(path);
+	j->fd = -1;
 	j->r = recording_new();
 	j->r->interval = interval;
 	j->texts = 1;
-	*out = j;
-	return 0;
+	return j;
 }
 
 void recording_journal_close(struct recording_journal *j)
@@ -48,7 +45,9 @@ void recording_journal_close(struct recording_journal *j)
 	if (!j)
 		return;
 	free(j->bytes);
-	close(j->fd);
+	free(j->path);
+	if (j->fd >= 0)
+		close(j->fd);
 	recording_builder_deinit(&j->b);
 	recording_free(j->r);
 	free(j);
@@ -106,7 +105,27 @@ void recording_journal_append(struct recording_journal *j, const struct report *
 	CHECK(!fclose(out.file));
 }
 
-int recording_journal_flush(struct recording_journal *j)
+/* The first part appears as a whole. */
+static int write_first(struct recording_journal *j)
+{
+	struct outfile out;
+	int rc = outfile_open(j->path, &out);
+
+	if (rc != 0)
+		return rc;
+	if (fwrite(j->bytes, 1, j->size, out.file) != j->size) {
+		rc = -errno;
+		outfile_abort(&out);
+		return rc;
+	}
+	rc = outfile_commit(&out);
+	if (rc != 0)
+		return rc;
+	j->fd = stream_open(j->path, O_WRONLY | O_APPEND, 0);
+	return MIN(j->fd, 0);
+}
+
+static int write_next(struct recording_journal *j)
 {
 	while (j->done < j->size) {
 		ssize_t n = write(j->fd, j->bytes + j->done, j->size - j->done);
@@ -116,6 +135,17 @@ int recording_journal_flush(struct recording_journal *j)
 		else if (errno != EINTR)
 			return -errno;
 	}
+	return 0;
+}
+
+int recording_journal_flush(struct recording_journal *j)
+{
+	if (!j->bytes)
+		return 0;
+	int rc = j->fd < 0 ? write_first(j) : write_next(j);
+
+	if (rc != 0)
+		return rc;
 	free(j->bytes);
 	j->bytes = NULL;
 	j->size = j->done = 0;
@@ -126,13 +156,13 @@ bool recording_journal_is_removed(const struct recording_journal *j)
 {
 	struct stat own;
 
-	return fstat(j->fd, &own) == 0 && own.st_nlink == 0;
+	return j->fd >= 0 && fstat(j->fd, &own) == 0 && own.st_nlink == 0;
 }
 
 bool recording_journal_is_at(const struct recording_journal *j, const char *path)
 {
 	struct stat there, own;
 
-	return stat(path, &there) == 0 && fstat(j->fd, &own) == 0 && there.st_ino == own.st_ino &&
-	       there.st_dev == own.st_dev;
+	return j->fd >= 0 && stat(path, &there) == 0 && fstat(j->fd, &own) == 0 &&
+	       there.st_ino == own.st_ino && there.st_dev == own.st_dev;
 }

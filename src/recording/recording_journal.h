@@ -9,9 +9,8 @@
 
 struct recording_journal;
 
-/* A new file at @path, of samples if @interval is not 0. @flags: O_TRUNC or O_EXCL. 0, -errno. */
-int recording_journal_open(const char *path, int flags, uint64_t interval,
-			   struct recording_journal **out);
+/* For a new file at @path, of samples if @interval is not 0, that has what is appended first. */
+struct recording_journal *recording_journal_new(const char *path, uint64_t interval);
 void recording_journal_close(struct recording_journal *j); /* may be NULL */
 
 /* Where META and MARKERS go before recording_journal_append. */
@@ -28,7 +27,7 @@ int recording_journal_flush(struct recording_journal *j);
 
 /* Whether the file has no name any more. */
 bool recording_journal_is_removed(const struct recording_journal *j);
-/* Whether @path still names the file. */
+/* Whether @path names the file. */
 bool recording_journal_is_at(const struct recording_journal *j, const char *path);
 
 #endif

@@ -1,7 +1,7 @@
 /* See recording_file.h. */
 #include "session/recording_file.h"
 
-#include <fcntl.h>
+#include <errno.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -21,19 +21,16 @@ int recording_file_open(struct recording_file *f, const char *path, uint64_t int
 		recording_journal_close(f->journal);
 		*f = (struct recording_file){.was_removed = true};
 	}
-	if (f->journal)
-		return recording_file_flush(f);
-	return recording_journal_open(path, f->was_removed ? O_EXCL : O_TRUNC, interval,
-				      &f->journal);
+	if (f->was_removed && !f->covered_ms && access(path, F_OK) == 0)
+		return -EEXIST;
+	if (!f->journal)
+		f->journal = recording_journal_new(path, interval);
+	return recording_file_flush(f);
 }
 
 void recording_file_leave(const struct recording_file *f, const char *path)
 {
-	if (!f->journal || !recording_journal_is_at(f->journal, path))
-		return;
-	if (f->covered_ms)
+	if (f->journal && recording_journal_is_at(f->journal, path))
 		log_warn("%s has the first %.1f s and can be read", path,
 			 (double)(f->covered_ms / 100) / 10);
-	else
-		unlink(path);
 }

@@ -9,7 +9,7 @@
 
 /* All zero at first. The owner closes the journal. */
 struct recording_file {
-	struct recording_journal *journal; /* NULL = nothing is written yet */
+	struct recording_journal *journal; /* NULL = nothing is known yet */
 	size_t values;             /* of the session, that the journal has */
 	/* time of the program that the journal has, and that is in the file; 0 = none */
 	uint64_t appended_ms, covered_ms;
@@ -20,7 +20,7 @@ struct recording_file {
 int recording_file_open(struct recording_file *f, const char *path, uint64_t interval);
 int recording_file_flush(struct recording_file *f);
 
-/* The complete recording did not replace it: says what can be read, or removes it. */
+/* The complete recording did not replace it: says what can be read. */
 void recording_file_leave(const struct recording_file *f, const char *path);
 
 #endif

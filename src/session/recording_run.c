@@ -462,6 +462,8 @@ int recording_run_finish(struct session *s)
 
 void recording_run_drop(struct session *s)
 {
-	if (s->recording && s->recording->file.journal)
-		unlink(s->recording->path);
+	const struct recording_run *rr = s->recording;
+
+	if (rr && rr->file.journal && recording_journal_is_at(rr->file.journal, rr->path))
+		unlink(rr->path);
 }

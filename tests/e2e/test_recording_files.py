@@ -328,11 +328,23 @@ class Limited:
     def set_limit(self, limit):
         resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (limit, -1))
 
-    def wait_for_size(self, size):
-        self.t.wait_until("%d bytes" % size, lambda: os.path.exists(self.path) and os.path.getsize(self.path) == size)
-
     def wait_for_part(self):
         self.t.wait_until("a part of the recording", lambda: self.t.run([REPORT, self.path]).status == 0)
+
+    def cut(self):
+        """Lets the file end within a part: its size."""
+        limit = 0
+
+        def is_cut():
+            nonlocal limit
+            size = os.path.getsize(self.path)
+            if size > limit:
+                limit = size + 10
+                self.set_limit(limit)
+            return size == limit
+
+        self.t.wait_until("the beginning of a part", is_cut)
+        return limit
 
     def wait_for_line(self):
         return self.process.stderr.readline().decode()
@@ -355,12 +367,16 @@ class Limited:
 def _(t):
     """What does not fit while the program runs is written later: then the recording can be read."""
     run = Limited(t, 100)
-    run.wait_for_size(100)
-    report(t, run.path, status=255)
+    said = run.wait_for_line()
+    t.check(re.search(r"^ptmem: warning: cannot write \S*/r: File too large; trying again every second\n$", said), said)
+    t.equal("files", os.listdir(run.cwd), [])
     run.set_limit(-1)
     run.wait_for_part()
-    said = run.kill()
-    t.check(re.search(r"^ptmem: warning: cannot write \S*/r: File too large; trying again every second\n$", said), said)
+    size = run.cut()
+    t.check(report_json(t, run.path)["meta"]["incomplete"], "the parts before")
+    run.set_limit(-1)
+    t.wait_until("the rest of it", lambda: os.path.getsize(run.path) > size)
+    t.equal("what else is said", run.kill(), "")
     t.check(report_json(t, run.path)["meta"]["incomplete"], "a recording of a part")
 
 
@@ -381,9 +397,9 @@ def _(t):
 
 @test("recording/full-disk-all-the-time")
 def _(t):
-    """A recording that cannot be read is not left."""
+    """No part is left that cannot be read."""
     run = Limited(t, 100)
-    run.wait_for_size(100)
+    run.wait_for_line()
     run.end()
     t.equal("files", os.listdir(run.cwd), [])
 
