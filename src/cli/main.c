@@ -58,7 +58,7 @@ static void ignore_write_signals(struct sigaction *file_out, struct sigaction *p
 static void catch_signals(const struct options *o)
 {
 	signals_catch_leave(o->pid_count > 0);
-	if (options_report_leaks(o))
+	if (options_report_on_signal(o))
 		signals_catch_report();
 }
 

@@ -128,7 +128,7 @@ static const struct need {
 } needs[] = {
 	{"duration", "pid", false},
 	{"earlier-blocks", "pid", false},
-	{"inspect-out", "inspect", false},
+	{"inspect-out", "inspect inspect-at-exit", false},
 	{"trace-children-skip", "trace-children", true},
 	{"trace-children-skip-by-arg", "trace-children", true},
 	{"stack-sample", "stacks memusage data", false},
@@ -174,6 +174,7 @@ static const struct exclusion {
 	{"replay", "events", NULL},
 	{"replay", "leak-check",
 	 "--replay has no program: --leak-check and --top cannot be used with it"},
+	{"replay", "inspect-at-exit", "--replay has no program: there is nothing to inspect"},
 	{"replay", "top", "--replay has no program: --leak-check and --top cannot be used with it"},
 	{"replay", "sample", "--sample needs a process: --replay has none"},
 	{"replay", "trace-children", NULL},
@@ -383,13 +384,17 @@ static const char *find_contradiction(const struct options *o)
 	if (options_core(o) && (o->pid_count || (o->command && o->command[1])))
 		return "--inspect=CORE takes the file of the program at most: neither --pid nor "
 		       "arguments";
-	if (o->inspect && !options_core(o) && !o->pid_count)
-		return "--inspect needs --pid, or the name of a core file: --inspect=CORE";
+	if (o->inspect && o->inspect_at_exit)
+		return "--inspect and --inspect-at-exit cannot be combined: the first does not "
+		       "profile";
+	if (o->inspect && !options_core(o) && !o->pid_count && !o->command)
+		return "--inspect needs --pid, a program, or the name of a core file: "
+		       "--inspect=CORE";
 	if (o->free_stacks && !options_record(o))
 		return "--free-stacks goes with --record or --html";
 	if (o->free_stacks && options_sample_interval(o))
 		return "--free-stacks needs all events: --heap-sample cannot be used with it";
-	if (o->inspect && is_given(o, "heap-sample"))
+	if (o->inspect && !o->command && is_given(o, "heap-sample"))
 		return "--inspect looks at the whole heap once: there is nothing for --heap-sample "
 		       "to choose";
 	if (o->pid_count && o->command)
@@ -416,6 +421,10 @@ int option_check(struct options *o)
 	}
 	if (o->monitor_pid)
 		return check_client(o);
+	if (o->inspect && !options_core(o) && o->command) { /* a program is started, and profiled */
+		o->inspect = NULL;
+		o->inspect_at_exit = true;
+	}
 	rc = check_exclusions(o);
 	if (rc == 0)
 		rc = check_needs(o);

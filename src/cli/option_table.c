@@ -38,11 +38,13 @@ const struct option_row option_rows[] = {
 	 .value = "[=CORE]",
 	 .text = "with -p, or of the core file CORE: print what memory\n"
 		 "consists of, and why malloc does not return what is\n"
-		 "free, and end"},
+		 "free, and end; of a PROGRAM: as --inspect-at-exit"},
+	{.name = "inspect-at-exit", .type = FLAG, AT(inspect_at_exit),
+	 .text = "profile, and print that at the end, and at each\nSIGUSR1 to ptmem"},
 	{.name = "inspect-out", .type = TEXT, .flags = NOT_EMPTY, AT(inspect_out), .value = "FILE",
-	 .text = "where that goes instead of standard output: JSON if\n"
-		 "FILE ends in .json, the blocks in use if in .csv,\n"
-		 "else text"},
+	 .text = "where that goes instead of standard output (stderr\n"
+		 "when profiling): JSON if FILE ends in .json, the\n"
+		 "blocks in use if in .csv, else text"},
 	{.name = "monitor", .type = NUMBER, AT(monitor_pid), RANGE(1, 4194304),
 	 .value = "PID",
 	 .text = "send COMMAND [FILE] to the ptmem that profiles\nPID; help lists the commands"},

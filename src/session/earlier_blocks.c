@@ -131,7 +131,8 @@ void earlier_blocks_look(struct run *run, struct address_space *space)
 	forget(run);
 	e->space = space->id;
 	run->earlier = e;
-	int rc = inspect_look_blocks(run->target, space, keep_block, e, &look);
+	const struct inspect_wish wish = {.block = keep_block, .ctx = e, .only_blocks = true};
+	int rc = inspect_look(run->target, space, &wish, &look);
 
 	if (rc != 0) {
 		e->doubt = xasprintf("its memory cannot be read: %s", strerror(-rc));

@@ -31,6 +31,7 @@ struct collector {
 	const struct unwinder *unwinder;
 	struct inspect_input *in;
 	const struct malloc_module *malloc;
+	bool is_last;
 };
 
 static const struct module *module_at(void *ctx, taddr_t pc)
@@ -49,7 +50,11 @@ static void add_thread(void *ctx, const struct thread_view *v)
 	struct glibc_thread *th = vec_add(&c->in->threads);
 	taddr_t pc[PCS];
 	bool is_whole;
-	size_t n = c->unwinder->stack_pcs(c->unwinder->ctx, v->stack, pc, PCS, &is_whole);
+	size_t n = 1;
+
+	pc[0] = v->pc;
+	if (v->stack)
+		n = c->unwinder->stack_pcs(c->unwinder->ctx, v->stack, pc, PCS, &is_whole);
 
 	*th = (struct glibc_thread){
 		.tid = v->tid, .sp = v->sp, .thread_pointer = v->thread_pointer};
@@ -85,7 +90,7 @@ static int settle(struct target *t, struct collector *c, struct inspect_look *ou
 		c->in->threads.count = 0;
 		thread_views_each(t, c->space, add_thread, c);
 		out->inside = count_inside(c->in);
-		if (out->inside == 0 || out->moments == MOMENTS_MAX)
+		if (out->inside == 0 || c->is_last || out->moments == MOMENTS_MAX)
 			return 0;
 		if (!target_run_threads(t, c->space, wants_thread, c->in, MOMENT_NS))
 			return -ESRCH;
@@ -183,16 +188,18 @@ static int read_all(struct target *t, struct collector *c, struct inspect_look *
 	return 0;
 }
 
-static int look(struct target *t, struct address_space *s, struct inspect_input *in,
-		struct inspect_look *out)
+int inspect_look(struct target *t, struct address_space *s, const struct inspect_wish *wish,
+		 struct inspect_look *out)
 {
+	struct inspect_input in = {.source = {read_memory, gather_memory, s}, .block = wish->block,
+				   .block_ctx = wish->ctx, .only_blocks = wish->only_blocks};
 	const struct unwind_ops ops = {.module = module_at, .ctx = s};
 	struct unwind *unwind = s->unwinder ? NULL : unwind_new(arch_native, &ops);
 	struct unwinder own;
-	struct collector c = {.space = s, .in = in, .malloc = &out->malloc,
-			      .unwinder = s->unwinder ? s->unwinder : &own};
+	struct collector c = {.space = s, .in = &in, .malloc = &out->malloc,
+			      .unwinder = s->unwinder ? s->unwinder : &own,
+			      .is_last = wish->is_last};
 
-	in->source = (struct memory_source){read_memory, gather_memory, s};
 	*out = (struct inspect_look){0};
 	if (unwind)
 		unwinder_init(&own, unwind);
@@ -201,28 +208,12 @@ static int look(struct target *t, struct address_space *s, struct inspect_input 
 		*vec_add(&out->modules.list) = module_hold(s->modules.data[i]);
 	int rc = read_all(t, &c, out);
 
-	inspect_input_deinit(in);
+	inspect_input_deinit(&in);
 	if (unwind)
 		unwind_free(unwind);
 	if (rc != 0)
 		inspect_look_deinit(out);
 	return rc;
-}
-
-int inspect_look(struct target *t, struct address_space *s, heap_block_fn *block, void *ctx,
-		 struct inspect_look *out)
-{
-	struct inspect_input in = {.block = block, .block_ctx = ctx};
-
-	return look(t, s, &in, out);
-}
-
-int inspect_look_blocks(struct target *t, struct address_space *s, heap_block_fn *block, void *ctx,
-			struct inspect_look *out)
-{
-	struct inspect_input in = {.block = block, .block_ctx = ctx, .only_blocks = true};
-
-	return look(t, s, &in, out);
 }
 
 void inspect_look_version(struct inspect_look *l)

@@ -24,16 +24,19 @@ struct inspect_look {
 	uint64_t rss, swap;      /* VmRSS and VmSwap, bytes */
 };
 
+struct inspect_wish {
+	heap_block_fn *block;    /* called for each block in use; NULL = not wanted */
+	void *ctx;
+	bool only_blocks;        /* which takes less time: the report has no rows, and no pages */
+	bool is_last;            /* the process ends or is left: no thread may run on */
+};
+
 /*
  * Reads @s, whose threads are stopped; what takes long and needs only files is left to
- * inspect_look_judge. @block: called for each block in use; NULL = not wanted.
- * -errno if its memory cannot be listed. inspect_look_deinit frees @out.
+ * inspect_look_judge. -errno if its memory cannot be listed. inspect_look_deinit frees @out.
  */
-int inspect_look(struct target *t, struct address_space *s, heap_block_fn *block, void *ctx,
+int inspect_look(struct target *t, struct address_space *s, const struct inspect_wish *wish,
 		 struct inspect_look *out);
-/* The same for blocks alone, which takes less time: the report has no rows, and no pages. */
-int inspect_look_blocks(struct target *t, struct address_space *s, heap_block_fn *block, void *ctx,
-			struct inspect_look *out);
 /* Finds out which version of glibc's malloc it is, if it is glibc's. */
 void inspect_look_version(struct inspect_look *l);
 /* The same, and which malloc it is. */

@@ -25,8 +25,10 @@ static void look_at(void *ctx, struct address_space *s)
 {
 	struct look *l = ctx;
 
-	l->rc = inspect_look(l->target, s, l->wants_blocks ? inspect_blocks_add : NULL, &l->blocks,
-			     &l->result);
+	const struct inspect_wish wish = {.block = l->wants_blocks ? inspect_blocks_add : NULL,
+					  .ctx = &l->blocks};
+
+	l->rc = inspect_look(l->target, s, &wish, &l->result);
 }
 
 static int look_at_process(struct look *l, pid_t pid, enum attach_problem *problem_out,

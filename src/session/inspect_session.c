@@ -37,11 +37,12 @@ static int add_counted(void *ctx, const struct block *b)
 static void look(void *ctx, struct address_space *space)
 {
 	struct question *q = ctx;
+	const struct inspect_wish wish = {.block = q->found ? inspect_blocks_add : NULL,
+					  .ctx = q->found};
 
 	if (space->user != q->session)
 		return;
-	q->rc = inspect_look(q->session->run->target, space,
-			     q->found ? inspect_blocks_add : NULL, q->found, &q->look);
+	q->rc = inspect_look(q->session->run->target, space, &wish, &q->look);
 	if (q->rc != 0 || !q->counted)
 		return;
 	profile_each_block(q->session->profile, add_counted, q->counted);

@@ -9,7 +9,8 @@ bool options_count_calls(const struct options *o)
 bool options_sample_only(const struct options *o)
 {
 	return o->sample_ms && !o->heap && !options_count_calls(o) && !o->events_file &&
-	       !o->trace_children && !o->pages_as_heap && !(o->trace & ~(1u << SOURCE_HEAP));
+	       !o->inspect_at_exit && !o->trace_children && !o->pages_as_heap &&
+	       !(o->trace & ~(1u << SOURCE_HEAP));
 }
 
 uint64_t options_sample_interval(const struct options *o)
@@ -20,6 +21,11 @@ uint64_t options_sample_interval(const struct options *o)
 bool options_report_leaks(const struct options *o)
 {
 	return o->leaks >= 0 || o->leak_check;
+}
+
+bool options_report_on_signal(const struct options *o)
+{
+	return options_report_leaks(o) || o->inspect_at_exit;
 }
 
 bool options_record(const struct options *o)

@@ -41,7 +41,8 @@ struct options {
 	uint32_t monitor_pid;
 	/* reported, not profiled: "" = the processes pid; else a core file; NULL = no */
 	const char *inspect;
-	const char *inspect_out;  /* NULL = standard output */
+	const char *inspect_out;  /* NULL = standard output; with inspect_at_exit: error */
+	bool inspect_at_exit;     /* profiled, and reported at the end and at SIGUSR1 */
 	double duration;          /* seconds until detach; 0 = no limit */
 	bool earlier_blocks;      /* of pid: blocks from before the attach are in the profile */
 	bool trace_children;      /* profile executed programs, too */
@@ -137,6 +138,8 @@ bool options_sample_only(const struct options *o);
 uint64_t options_sample_interval(const struct options *o);
 /* Whether live blocks are reported (--leaks, --leak-check), which must know their age. */
 bool options_report_leaks(const struct options *o);
+/* Whether SIGUSR1 asks for a report. */
+bool options_report_on_signal(const struct options *o);
 /* Whether a recording is made: --record, and --html, which shows one. */
 bool options_record(const struct options *o);
 /* Whether the massif file is written: without a heap profile it would be empty, so only if there is

@@ -48,12 +48,18 @@ static bool wants_samples(const struct options *o)
 	return o->sample_ms;
 }
 
+static bool inspects_at_exit(const struct options *o)
+{
+	return o->inspect_at_exit;
+}
+
 #define AT(field) offsetof(struct options, field)
 
 static const struct output outputs[] = {
 	{"--massif-out-file", MASSIF_FILES, AT(massif_out_file), options_write_massif},
 	{"--xtree-memory-file", ONE_FILE, AT(xtree_memory_file), wants_xtree},
 	{"--leaks-out", ONE_FILE, AT(leaks_out), options_report_leaks},
+	{"--inspect-out", ONE_FILE, AT(inspect_out), inspects_at_exit},
 	{"--folded", PATH_FILES, AT(folded_file), NULL},
 	{"--flame", PATH_FILES, AT(flame_file), NULL},
 	{"--memusage-out", ONE_FILE, AT(memusage_out), wants_memusage},

@@ -2,6 +2,7 @@
 #include "session/reports.h"
 
 #include "session/final_scan.h"
+#include "session/inspect_final.h"
 #include "session/leak_report.h"
 #include "session/path_report.h"
 #include "session/session.h"
@@ -13,14 +14,22 @@ int reports_exit_code(const struct run *run)
 	return run->definite_bytes > 0 ? (int)run->options->error_exitcode : 0;
 }
 
+/* What SIGUSR1 asks for, too. */
+static void finish(struct session *s, uint64_t time_ns)
+{
+	if (options_report_leaks(s->run->options))
+		leak_report_finish(s, time_ns);
+	if (s->run->options->inspect_at_exit)
+		inspect_final_finish(s);
+}
+
 void reports_finish(struct session *s, uint64_t time_ns)
 {
 	for (int k = 0; k < SOURCE_COUNT; k++) {
 		if (s->source[k].is_traced)
 			path_report_write(&s->source[k]);
 	}
-	if (options_report_leaks(s->run->options))
-		leak_report_finish(s, time_ns);
+	finish(s, time_ns);
 }
 
 /* -- on demand -- */
@@ -44,6 +53,8 @@ static void scan_and_note(void *ctx, struct address_space *space)
 
 	if (s->run->options->leak_check)
 		final_scan_run(s);
+	if (s->run->options->inspect_at_exit)
+		inspect_final_look(s, false);
 	*vec_add(&all->list) = s;
 }
 
@@ -51,14 +62,14 @@ void reports_poll(struct run *run)
 {
 	struct sessions all = {0};
 
-	if (!run->target || !signals_take_report() || !options_report_leaks(run->options))
+	if (!run->target || !signals_take_report() || !options_report_on_signal(run->options))
 		return;
 	uint64_t before = run->definite_bytes;
 
 	target_each(run->target, prepare_scan, run);
 	target_inspect(run->target, scan_and_note, &all);
 	for (size_t i = 0; i < all.list.count; i++)
-		leak_report_finish(all.list.data[i], target_clock());
+		finish(all.list.data[i], target_clock());
 	run->definite_bytes = before; /* the end decides about the exit status */
 	vec_deinit(&all.list);
 }

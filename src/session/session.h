@@ -81,6 +81,7 @@ struct session {
 	bool has_reused_pid;       /* a process of this run that has ended had the same */
 	/* not reported yet; NULL = none */
 	struct final_scan *final_scan;
+	struct inspect_final *inspected; /* likewise */
 	struct space_pauses pauses; /* known at its end */
 };
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "session/final_scan.h"
+#include "session/inspect_final.h"
 #include "session/reports.h"
 #include "output/memusage_data.h"
 #include "output/shown_stack.h"
@@ -163,6 +164,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	s->events_stream = NULL;
 	s->events_path = NULL;
 	s->final_scan = NULL;
+	s->inspected = NULL;
 	memset(&s->paths, 0, sizeof(s->paths));
 	s->image.is_own = false;
 	session_files_begin(s);
@@ -192,6 +194,7 @@ void session_free(struct session *s)
 			(--run->sessions.count - i) * sizeof(*run->sessions.data));
 	}
 	final_scan_forget(s);
+	inspect_final_free(s->inspected);
 	if (s->unwind)
 		unwind_free(s->unwind);
 	session_files_close_events(s);

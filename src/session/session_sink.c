@@ -24,6 +24,7 @@
 #include "session/memusage_run.h"
 #include "session/observer.h"
 #include "session/final_scan.h"
+#include "session/inspect_final.h"
 #include "session/session.h"
 #include "session/session_files.h"
 #include "session/session_life.h"
@@ -362,14 +363,20 @@ static void sink_will_map(void *ctx, struct address_space *space)
 
 static void sink_prepare_final_scan(void *ctx, struct address_space *space)
 {
-	(void)ctx;
-	final_scan_prepare(space->user);
+	const struct run *run = ctx;
+
+	if (run->options->leak_check)
+		final_scan_prepare(space->user);
 }
 
 static void sink_final_scan(void *ctx, struct address_space *space)
 {
-	(void)ctx;
-	final_scan_run(space->user);
+	const struct run *run = ctx;
+
+	if (run->options->leak_check)
+		final_scan_run(space->user);
+	if (run->options->inspect_at_exit)
+		inspect_final_look(space->user, true);
 }
 
 static bool sink_monitor(void *ctx, struct address_space *space, const char *text)

@@ -3,7 +3,7 @@
  *
  *	SIGINT, SIGTERM, SIGHUP, SIGQUIT   detach, write, leave
  *	SIGALRM                            the same: the duration is over (--duration)
- *	SIGUSR1                            report leaks, write all snapshots
+ *	SIGUSR1                            report leaks, inspect, write all snapshots
  *	SIGIO                              a client of --monitor
  *
  * Ctrl-C at a terminal goes to a started program as well, which decides for itself. A signal may

@@ -69,7 +69,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		.file_signal = &run->file_signal,
 		.pipe_signal = &run->pipe_signal,
 		.somalloc = o->soname_synonyms,
-		.final_scan = o->leak_check,
+		.final_scan = o->leak_check || o->inspect_at_exit,
 		.verify = getenv("PTMEM_VERIFY") != NULL,
 	};
 }

@@ -208,8 +208,8 @@ for _name, _file in ALLOCATORS.items():
 
 @test("inspect/errors")
 def errors(t):
-    for options, words in ((["--inspect", "true"], b"--inspect needs --pid, or the name of a core file"),
-                           (["--inspect-out=x", "-p", "1"], b"--inspect-out needs --inspect"),
+    for options, words in ((["--inspect"], b"--inspect needs --pid, a program, or the name of a core file"),
+                           (["--inspect-out=x", "-p", "1"], b"--inspect-out needs --inspect or --inspect-at-exit"),
                            (["--inspect", "-p", "4194000"], b"no such process")):
         result = t.run([t.ptmem(), *options])
         t.check(result.status != 0 and words in result.err, "%s: %d, %r" % (options, result.status, result.err))

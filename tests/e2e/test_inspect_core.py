@@ -188,7 +188,7 @@ def refused(t):
                 "%s: %r" % (name, result.err))
         t.equal("output of " + name, result.out, b"")
     for options, words in ((["--inspect=" + path, "-p", "1"], b"neither --pid"), (["--inspect=" + path, "a", "b"], b"at most"),
-                           (["--inspect="], b"takes a name"), (["--inspect"], b"--inspect needs --pid, or the name")):
+                           (["--inspect="], b"takes a name"), (["--inspect"], b"--inspect needs --pid, a program, or the name")):
         result = t.run([t.ptmem(), *options])
         t.check(result.status != 0 and words in result.err, "%s: %d, %r" % (options, result.status, result.err))
     os.remove(path)

@@ -376,6 +376,7 @@ static const struct {
 	{"--sample-fields=VmRSS prog", "--sample-fields needs --sample"},
 	{"--sample-out=f prog", "--sample-out needs --sample"},
 	{"--leaks-out=f prog", "--leaks-out needs --leaks or --leak-check"},
+	{"--replay=f --inspect-at-exit", "--replay has no program: there is nothing to inspect"},
 	{"--memusage-out=f prog", "--memusage-out needs --memusage"},
 	{"--data-buffer=1 prog", "--data-buffer needs --data"},
 	{"-m prog", "--mmap needs --memusage or --data"},
@@ -421,6 +422,8 @@ static void test_without_effect(void **state)
 	check_warned("--xtree-memory-file=f prog", "--xtree-memory-file has no effect without --xtree-memory", NULL);
 	check_warned("--trace-children-skip=f prog", "--trace-children-skip has no effect without --trace-children",
 		     NULL);
+	check_bad("--inspect --inspect-at-exit prog",
+		  "--inspect and --inspect-at-exit cannot be combined: the first does not profile");
 	check_good("--trace=mmap --flame=f --view=peak prog", is_flame_without_heap);
 	check_good("--flame=x.svg prog", NULL);
 	check_good("--flame=a.png/x prog", NULL);
@@ -508,8 +511,16 @@ static void is_leaks_off(const struct options *o)
 	assert_int_equal(o->error_exitcode, 3);
 }
 
+static void is_inspected_at_exit(const struct options *o)
+{
+	assert_null(o->inspect);
+	assert_true(o->inspect_at_exit);
+}
+
 static void test_growth(void **state)
 {
+	check_good("--inspect --inspect-out=f --heap-sample=512K prog", is_inspected_at_exit);
+	check_good("--inspect-at-exit -p 1", is_inspected_at_exit);
 	check_good("--leaks prog", is_leaks_all);
 	check_good("--leaks=2.5 --leak-check --leaks-out=l.json --error-exitcode=3 --top=.5 --view=count --folded=f prog",
 		   is_leaks_old);

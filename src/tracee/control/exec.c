@@ -10,6 +10,7 @@
 #include "tracee/control/faults.h"
 #include "tracee/control/install.h"
 #include "tracee/control/process_end.h"
+#include "tracee/control/roots.h"
 #include "tracee/control/target.h"
 #include "tracee/guard/trap_handler.h"
 #include "tracee/os/ptrace.h"
@@ -143,6 +144,7 @@ void exec_serve(struct target *t, struct thread *th)
 	struct process *p = leader->process;
 	faults_drain(t);
 	drop_other_threads(t, p, leader);
+	roots_forget_exits(p); /* those that the exec ended */
 	forget_former(t, leader);
 	if (p->is_attaching) { /* the new image is the one to profile */
 		stop_in_image(leader);

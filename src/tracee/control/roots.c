@@ -48,6 +48,9 @@ static void add_thread(const struct target *t, pid_t tid, struct roots *r)
 		if (regs.word[i])
 			*vec_add(&r->words) = regs.word[i];
 	*vec_add(&r->stack_tops) = regs.word[t->arch->sp] - t->arch->red_zone;
+	*vec_add(&r->threads) = (struct root_thread){
+		.tid = tid, .pc = regs.word[t->arch->pc], .sp = regs.word[t->arch->sp],
+		.thread_pointer = regs.word[t->arch->thread_pointer]};
 	/*
 	 * in a system call, vector registers hold what their
 	 * last user left there: none is saved by a callee
@@ -195,6 +198,7 @@ void roots_free(struct roots *r)
 		return;
 	vec_deinit(&r->words);
 	vec_deinit(&r->stack_tops);
+	vec_deinit(&r->threads);
 	vec_deinit(&r->memory);
 	vec_deinit(&r->data);
 	vec_deinit(&r->dead_stacks);

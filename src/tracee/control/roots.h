@@ -23,10 +23,17 @@ struct root_range {
 	taddr_t start, end;
 };
 
+/* A stopped thread. */
+struct root_thread {
+	pid_t tid;
+	taddr_t pc, sp, thread_pointer;
+};
+
 struct roots {
 	pid_t reader;                       /* a thread through which the memory can be read */
 	VEC(uint64_t) words;                /* of all registers, vector registers too */
 	VEC(taddr_t) stack_tops;            /* the lowest address in use of each thread's stack */
+	VEC(struct root_thread) threads;    /* whose registers these are */
 	/* ascending, whole pages but for stacks; to be scanned */
 	VEC(struct root_range) memory;
 	VEC(struct root_range) data;        /* of the program and its libraries, part of memory */

@@ -1,6 +1,7 @@
 /* Registers and stacks of all threads. See thread_views.h. */
 #include "tracee/control/thread_views.h"
 
+#include "tracee/control/roots.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/state/stack_window.h"
 #include "tracee/state/target_internal.h"
@@ -37,6 +38,18 @@ static void show(struct target *t, struct thread *th,
 			.stack = &stack});
 }
 
+/* Threads of @p that passed their exit stops; their stacks stay as they were. */
+static void show_exited(const struct process *p, void (*fn)(void *ctx, const struct thread_view *v),
+			void *ctx)
+{
+	for (size_t i = 0; p->exit_roots && i < p->exit_roots->threads.count; i++) {
+		const struct root_thread *th = &p->exit_roots->threads.data[i];
+
+		fn(ctx, &(struct thread_view){.tid = th->tid, .pc = th->pc, .sp = th->sp,
+					      .thread_pointer = th->thread_pointer});
+	}
+}
+
 void thread_views_each(struct target *t, struct address_space *s,
 		       void (*fn)(void *ctx, const struct thread_view *view), void *ctx)
 {
@@ -46,4 +59,7 @@ void thread_views_each(struct target *t, struct address_space *s,
 		if (!th->is_exiting)
 			show(t, th, fn, ctx);
 	}
+	for (size_t i = 0; i < t->processes.count; i++)
+		if (t->processes.data[i]->space == s)
+			show_exited(t->processes.data[i], fn, ctx);
 }

@@ -1,0 +1,115 @@
+/* A look waits in its session for the report. See inspect_final.h. */
+#include "session/inspect_final.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "session/inspect_look.h"
+#include "session/inspect_title.h"
+#include "session/session.h"
+#include "session/session_files.h"
+#include "tracee/os/clock.h"
+
+struct inspect_final {
+	int rc;                  /* of the look */
+	uint64_t stopped_ns;
+	struct inspect_look look;
+	struct inspect_blocks blocks;
+};
+
+void inspect_final_look(struct session *s, bool is_last)
+{
+	struct inspect_final *f = xcalloc(1, sizeof(*f));
+	const char *path = s->run->options->inspect_out;
+	struct inspect_wish wish = {.ctx = &f->blocks, .is_last = is_last};
+	uint64_t begin = target_clock();
+
+	inspect_final_free(s->inspected);
+	s->inspected = f;
+	if (path && inspect_title_wants_blocks(path))
+		wish.block = inspect_blocks_add;
+	f->rc = inspect_look(s->run->target, s->space, &wish, &f->look);
+	f->stopped_ns = target_clock() - begin;
+}
+
+static int print_to_stderr(const struct inspect_title *t, const struct inspect_report *r)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+
+	if (!file)
+		return -errno;
+	inspect_report_print(file, t, r);
+	if (fclose(file) != 0)
+		return -errno;
+	char *at = text;
+
+	for (char *line; (line = strsep(&at, "\n"));)
+		if (*line)
+			log_print(LOG_RESULT, "%s", line);
+	return 0;
+}
+
+static int write_file(struct session *s, const struct inspect_title *t)
+{
+	const struct session_file name = {.option = "--inspect-out",
+					  .pattern = s->run->options->inspect_out};
+	_cleanup_free_ char *path = NULL;
+	int rc = session_files_name(s, &name, &path);
+
+	if (rc != 0)
+		return rc;
+	rc = inspect_title_write(path, t, &s->inspected->look.report, &s->inspected->blocks);
+	if (rc != 0)
+		log_error("cannot write %s: %s", path, strerror(-rc));
+	else
+		session_files_announce(s, path);
+	return rc;
+}
+
+static void report(struct session *s)
+{
+	struct inspect_final *f = s->inspected;
+	struct inspect_title title;
+
+	inspect_look_judge(&f->look);
+	_cleanup_free_ char *why = inspect_title_refusal(s->pid, &f->look);
+
+	if (why) {
+		log_warn("%s", why);
+		return;
+	}
+	inspect_title_init(&title, s->pid, s->command, &f->look);
+	title.stopped_ns = f->stopped_ns;
+	s->run->files_failed += (s->run->options->inspect_out ?
+				 write_file(s, &title) :
+				 print_to_stderr(&title, &f->look.report)) != 0;
+}
+
+void inspect_final_finish(struct session *s)
+{
+	struct inspect_final *f = s->inspected;
+
+	if (!f)
+		log_warn("process %u ended before its memory could be read: there is nothing to "
+			 "inspect", s->pid);
+	else if (f->rc != 0)
+		log_warn("process %u: its memory cannot be read: %s", s->pid, strerror(-f->rc));
+	else
+		report(s);
+	inspect_final_free(f);
+	s->inspected = NULL;
+}
+
+void inspect_final_free(struct inspect_final *f)
+{
+	if (!f)
+		return;
+	if (f->rc == 0)
+		inspect_look_deinit(&f->look);
+	vec_deinit(&f->blocks.list);
+	free(f);
+}

@@ -1,0 +1,146 @@
+"""--inspect of a program that is profiled: at its end, when ptmem leaves it, and whenever SIGUSR1 asks for it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+
+from harness import Fail, test
+from test_attach import Attached
+from test_inspect import Inspected, check_rows
+
+THREADS = 4 # of targets/inspected
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+class Profiled:
+    """targets/inspected under ptmem."""
+
+    def __init__(self, t, *options):
+        self.t, self.cwd = t, t.subdirectory()
+        self.process = subprocess.Popen([t.ptmem(), *options, "--", t.target("gcc-O2-pie", "inspected")], cwd=self.cwd,
+                                        env=t.environment(self.cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE)
+        words = self.process.stdout.readline().split()
+        if not words or words[0] != b"ready":
+            raise Fail("the program printed %r: %r" % (words, self.process.stderr.read()))
+        self.live, self.blocks, self.mmapped = map(int, words[1:])
+
+    def path(self, name="out.json"):
+        return os.path.join(self.cwd, name)
+
+    def wait_for(self, name):
+        """The file, which is complete when it is there; then it is removed."""
+        self.t.wait_until(name, lambda: os.path.exists(self.path(name)))
+        report = read(self.path(name))
+        os.unlink(self.path(name))
+        return report
+
+    def end(self):
+        _, err = self.process.communicate(b"q")
+        self.t.equal("ptmem's status", self.process.returncode, 0)
+        return err.decode()
+
+
+def check_report(t, program, report):
+    """All of its blocks, and no others but those that ld.so and libc have."""
+    check_rows(t, report)
+    for name in ("broken_lists", "unlisted", "broken_heaps", "inside_malloc"):
+        t.equal(name, report[name], 0)
+    t.equal("threads, and their caches", (report["threads"], report["thread_caches"]), (THREADS, THREADS))
+    t.equal("blocks with mappings of their own", report["mmapped_blocks"], program.mmapped)
+    live = sum(a["live_bytes"] for a in report["arenas"])
+    t.check(program.live <= live <= program.live + 100000, "%d bytes live of %d" % (live, program.live))
+    blocks = sum(a["live_blocks"] for a in report["arenas"])
+    t.check(program.blocks <= blocks <= program.blocks + 20, "%d blocks live of %d" % (blocks, program.blocks))
+
+
+for _mode in ("auto", "break", "jump"):
+    @test("inspect/exit/" + _mode)
+    def _(t, mode=_mode):
+        """Its threads are killed one by one; what they had is in the report."""
+        program = Profiled(t, "--inspect", "--inspect-out=out.json", "--probes=" + mode)
+        program.end()
+        check_report(t, program, read(program.path()))
+
+
+@test("inspect/exit/text")
+def exit_text(t):
+    program = Profiled(t, "--inspect-at-exit")
+    err = program.end()
+    rows = [int(m.group(1).replace(",", "")) for m in re.finditer(r"^ptmem: +([0-9,]+) +[0-9.]+ %  ", err, re.M)]
+    t.check(len(rows) > 8, "no rows: %s" % err)
+    t.equal("the last row", rows[-1], sum(rows[:-1]))
+    for words in ("malloc_trim(0) would return", "what would return memory", "stopped for"):
+        t.check(words in err, "no %r in the text" % words)
+
+
+@test("inspect/exit/killed")
+def exit_killed(t):
+    """The kernel may let ptmem see a process that is killed, or not: then that is said. The profile is there."""
+    program = Profiled(t, "--inspect", "-o", "f.massif")
+    with open("/proc/%d/task/%d/children" % (program.process.pid, program.process.pid), encoding="ascii") as file:
+        os.kill(int(file.read()), signal.SIGKILL)
+    _, err = program.process.communicate()
+    t.equal("ptmem's status", program.process.returncode, -signal.SIGKILL)
+    t.check((b"all: VmRSS" in err) != (b"ended before its memory could be read" in err), "a report or a reason: %r" % err)
+    t.check(os.path.exists(program.path("f.massif")), "no profile")
+
+
+@test("inspect/exit/exec")
+def exit_exec(t):
+    """The threads that an exec ends are no part of the end of the program that it begins."""
+    cwd = t.subdirectory()
+    script = ("import os, signal, threading\n"
+              "for i in range(3): threading.Thread(target=signal.pause, daemon=True).start()\n"
+              "os.execv('%s', ['true'])" % t.program("true"))
+    t.profile([t.program("python3"), "-c", script], ["--inspect", "--inspect-out=out.json", "--trace-children=yes"],
+              cwd=cwd)
+    report = read(os.path.join(cwd, "out.json"))
+    t.equal("program and threads", (os.path.basename(report["command"]), report["threads"]), ("true", 1))
+    check_rows(t, report)
+
+
+@test("inspect/sigusr1")
+def sigusr1(t):
+    """Each signal writes the file, besides what it asks for otherwise; and so does the end."""
+    program = Profiled(t, "--inspect", "--inspect-out=out.json", "--leaks", "--leaks-out=leaks.json", "-o", "f.massif")
+    for number in (1, 2):
+        program.process.send_signal(signal.SIGUSR1)
+        t.wait_until("all snapshots", lambda n=number: os.path.exists(program.path("f.%d.massif" % n)))
+        program.wait_for("leaks.json")
+        check_report(t, program, program.wait_for("out.json"))
+    program.end()
+    check_report(t, program, read(program.path()))
+
+
+@test("inspect/sigusr1-attached")
+def sigusr1_attached(t):
+    """A process that was attached to: at a signal, and when ptmem leaves it, whose threads run on."""
+    program = Inspected(t)
+    ptmem = Attached(t, program.process.pid, ("--inspect-at-exit", "--inspect-out=out.json")).wait_attached()
+    path = os.path.join(ptmem.cwd, "out.json")
+    ptmem.process.send_signal(signal.SIGUSR1)
+    t.wait_until("the report", lambda: os.path.exists(path))
+    check_report(t, program, read(path))
+    os.unlink(path)
+    ptmem.detach()
+    check_report(t, program, read(path))
+    program.step(b"t")
+    program.end()
+
+
+@test("inspect/exit/blocks")
+def blocks(t):
+    program = Profiled(t, "--inspect", "--inspect-out=out.csv")
+    program.end()
+    with open(program.path("out.csv"), encoding="ascii") as file:
+        lines = file.read().splitlines()
+    t.equal("the first line", lines[0], "address,bytes")
+    count = program.blocks + program.mmapped
+    t.check(count < len(lines) <= count + 21, "%d lines of %d blocks" % (len(lines), count))
