@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "symbols/wrapper.h"
+#include "symbols/stack_site.h"
 
 /* Candidates that get a label; equal labels among them are merged. */
 #define LABELLED 64
@@ -20,77 +20,50 @@ static enum frame_rank rank_of(const struct symbol *symbol, uint32_t i)
 	return wrapper_rank(&(struct frame_text){f->name, f->file, symbol->object});
 }
 
-/*
- * Whether the unnamed function of frame @i is part of an allocator: the first function with a name
- * that called it is one.
- */
-static bool is_below_allocator(const struct shown_stack *s, size_t i)
+/* Frame @i as a whole: functions inlined in a wrapper are of the same library. */
+static struct stack_frame frame_at(void *ctx, size_t i)
 {
+	const struct shown_stack *s = ctx;
 	const struct report *r = s->report;
+	const struct symbol *real =
+		r->symbol(r->symbol_ctx, s->frame.data[s->first + i], SYMBOL_REAL);
+	const char *name = real->frame[real->count - 1].name;
 
-	for (; i < s->first + s->count; i++) {
-		const struct symbol *sym = r->symbol(r->symbol_ctx, s->frame.data[i], SYMBOL_REAL);
-		const char *name = sym->frame[sym->count - 1].name;
-
-		if (name)
-			return wrapper_is_allocator(name);
-	}
-	return false;
+	return (struct stack_frame){
+		.rank = rank_of(real, real->count - 1),
+		.is_named = name,
+		.is_allocator = name && wrapper_is_allocator(name),
+		.object = real->is_below_main ? NULL : real->object,
+	};
 }
 
-/* What frame @i is as a whole: functions inlined in a wrapper are of the same library. */
-static enum frame_rank rank_of_frame(const struct shown_stack *s, size_t i)
+/* Which function at frame @i is the site: the innermost that is no wrapper. */
+static uint32_t inlined_site(const struct shown_stack *s, size_t i, bool is_unnamed)
 {
-	const struct report *r = s->report;
-	const struct symbol *real = r->symbol(r->symbol_ctx, s->frame.data[i], SYMBOL_REAL);
-	enum frame_rank rank = rank_of(real, real->count - 1);
+	const struct symbol *symbol = shown_stack_symbol(s, i);
+	uint32_t inlined = is_unnamed ? symbol->count - 1 : 0;
 
-	if (rank == RANK_SITE && !real->frame[real->count - 1].name && is_below_allocator(s, i))
-		return RANK_UNNAMED;
-	return rank;
-}
-
-/* The function without a name at frame @i, called by the name of a caller if one has any. */
-static struct call_site unnamed_site(const struct shown_stack *s, size_t i)
-{
-	const char *object = shown_stack_symbol(s, i)->object;
-	struct call_site site = {.frame = s->frame.data[i], .is_unnamed = object != NULL};
-
-	for (; object && i < s->first + s->count; i++) {
-		const struct symbol *symbol = shown_stack_symbol(s, i);
-
-		if (!symbol->object || strcmp(symbol->object, object) != 0 || symbol->is_below_main)
-			break;
-		if (!symbol->frame[symbol->count - 1].name)
-			continue;
-		site.frame = s->frame.data[i];
-		site.inlined = symbol->count - 1;
-		break;
-	}
-	return site;
+	while (inlined + 1 < symbol->count &&
+	       (!symbol->frame[inlined].name || rank_of(symbol, inlined) != RANK_SITE))
+		inlined++;
+	return inlined;
 }
 
 struct call_site call_site_find(const struct shown_stack *s)
 {
-	struct call_site best = {.rank = RANK_UNNAMED};
+	const struct stack stack = {frame_at, (void *)s, s->count};
 
-	for (size_t i = s->first; i < s->first + s->count; i++) {
-		enum frame_rank rank = rank_of_frame(s, i);
-		uint32_t inlined = 0;
+	if (!s->count)
+		return (struct call_site){.rank = RANK_UNNAMED};
+	struct stack_site found = stack_site_find(&stack);
+	size_t i = s->first + found.frame;
+	struct call_site site = {.frame = s->frame.data[i], .rank = found.rank};
 
-		if (rank == RANK_SITE) {
-			const struct symbol *symbol = shown_stack_symbol(s, i);
-
-			while (inlined + 1 < symbol->count && rank_of(symbol, inlined) != RANK_SITE)
-				inlined++;
-			if (!symbol->frame[inlined].name)
-				return unnamed_site(s, i);
-			return (struct call_site){.frame = s->frame.data[i], .inlined = inlined};
-		}
-		if (!best.frame || rank > best.rank || (rank == best.rank && rank != RANK_UNNAMED))
-			best = (struct call_site){.frame = s->frame.data[i], .rank = rank};
-	}
-	return best;
+	if (found.rank != RANK_SITE)
+		return site;
+	site.inlined = inlined_site(s, i, found.is_unnamed);
+	site.is_unnamed = found.is_unnamed && shown_stack_symbol(s, i)->object;
+	return site;
 }
 
 char *call_site_text(const struct report *r, struct call_site site)

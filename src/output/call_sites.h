@@ -17,11 +17,7 @@ struct call_site {
 	bool is_unnamed;  /* the function has no name: frame is its nearest caller that has one */
 };
 
-/*
- * The call site of the stack that @s was filled with. A stack of wrappers alone has the frame that
- * says most (symbols/wrapper.h). A function without a name is called by the name of its nearest
- * caller in the same object, if one has a name.
- */
+/* The call site of the stack that @s was filled with (symbols/stack_site.h). */
 struct call_site call_site_find(const struct shown_stack *s);
 
 /*

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "recording/recording_columns.h"
+#include "recording/recording_site.h"
 
 /* -- meta -- */
 
@@ -172,10 +173,17 @@ static size_t put_shares_of(FILE *out, const struct recording *r, uint64_t leaf,
 	return at;
 }
 
+/* Of nodes + 1: those of their call sites. */
+static void put_site(FILE *out, const struct recording *r, uint64_t node)
+{
+	fprintf(out, "%" PRId64, recording_site_of(r, node));
+}
+
 static void put_leaves(FILE *out, const struct recording *r)
 {
 	static const struct json_column leaves[] = {
 		{"node", LEAF_NODE, recording_put_index, ALWAYS},
+		{"site", LEAF_NODE, put_site, ALWAYS},
 		{"allocations", LEAF_ALLOCATIONS, recording_put_count, ALWAYS},
 		{"bytes", LEAF_BYTES, recording_put_number, ALWAYS},
 		{"temporary", LEAF_TEMPORARY, recording_put_number, OF_ALL_BLOCKS},
@@ -334,6 +342,7 @@ static void put_releases(FILE *out, const struct recording *r)
 {
 	static const struct json_column columns[] = {
 		{"node", RELEASE_NODE, recording_put_index, ALWAYS},
+		{"site", RELEASE_NODE, put_site, ALWAYS},
 		{"blocks", RELEASE_BLOCKS, recording_put_count, ALWAYS},
 		{"bytes", RELEASE_BYTES, recording_put_number, ALWAYS},
 		{0},

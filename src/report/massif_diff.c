@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "report/massif_wrapper.h"
 
 static char *text_or_null(struct massif_text t)
 {
@@ -51,6 +52,7 @@ static void add_stack(struct diff_paths *p, enum path_side side, const struct ma
 		frame.data[frame.count - 1 - i] = swapped;
 	}
 	diff_paths_add(p, side, &(struct diff_stack){.frame = frame.data, .count = frame.count,
+						     .site = massif_wrapper_site(f, node),
 						     .bytes = massif_own_bytes(f, node)});
 	vec_deinit(&frame);
 }

@@ -4,7 +4,7 @@
  *	{ "format": "ptmem-report-massif", "version": 1,
  *	  "meta": {"command", "options", "memory", "time_unit": "i", "ms" or "B"},
  *	  "objects", "frames", "nodes": as in recordings
- *	  "leaves": {"node"},
+ *	  "leaves": {"node", "site"},
  *	  "timeline": {"number", "time", "live_bytes", "extra", "stacks"},   by snapshot
  *	  "states": [{"snapshot": index, "leaf": [], "bytes": []}],
  *	  "peak": {"snapshot": index, "bytes": total} }
@@ -45,6 +45,7 @@ struct json {
 	VEC(uint32_t) object_of;   /* by frame */
 	VEC(uint32_t) leaf_of;     /* by node of nodes; 0 = none, else leaf + 1 */
 	VEC(uint32_t) leaf;        /* node of nodes */
+	VEC(uint32_t) site;        /* by leaf: that of its call site */
 };
 
 /* The line without its address. */
@@ -87,6 +88,14 @@ static uint32_t add_node(struct json *j, uint32_t parent, uint32_t frame)
 	return node;
 }
 
+/* Of nodes, the call site of the stack between @innermost and, in the file, @outermost. */
+static uint32_t site_node(const struct json *j, uint32_t outermost, uint32_t innermost)
+{
+	for (size_t i = massif_wrapper_site(j->file, outermost); i > 0; i--)
+		innermost = path_tree_node(j->nodes, innermost)->parent;
+	return innermost;
+}
+
 /* The leaf of the stack from @node of the file back to its root, which is no frame of it. */
 static uint32_t add_leaf(struct json *j, uint32_t node)
 {
@@ -98,6 +107,7 @@ static uint32_t add_leaf(struct json *j, uint32_t node)
 	} while (n && j->file->node[n].parent);
 	if (!j->leaf_of.data[at]) {
 		*vec_add(&j->leaf) = at;
+		*vec_add(&j->site) = site_node(j, node, at);
 		j->leaf_of.data[at] = (uint32_t)j->leaf.count;
 	}
 	return j->leaf_of.data[at] - 1;
@@ -251,6 +261,9 @@ static void put_nodes(struct json *j)
 	fputs("]},\n\"leaves\":{\"node\":[", j->out);
 	for (size_t i = 0; i < j->leaf.count; i++)
 		fprintf(j->out, "%s%" PRIu32, i ? "," : "", j->leaf.data[i] - 1);
+	fputs("],\n\"site\":[", j->out);
+	for (size_t i = 0; i < j->site.count; i++)
+		fprintf(j->out, "%s%" PRIu32, i ? "," : "", j->site.data[i] - 1);
 	fputs("]}", j->out);
 }
 
@@ -346,4 +359,5 @@ void massif_json_write(FILE *out, const struct massif_file *file,
 	vec_deinit(&j.object_of);
 	vec_deinit(&j.leaf_of);
 	vec_deinit(&j.leaf);
+	vec_deinit(&j.site);
 }

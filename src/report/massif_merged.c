@@ -106,8 +106,7 @@ static void place_wrapper(const struct massif_file *f, struct massif_merged *m, 
 {
 	const struct massif_place *parent = &m->place[f->node[node].parent];
 	struct massif_place *p = &m->place[node];
-	bool is_better = !parent->named || rank > parent->rank ||
-			 (rank == parent->rank && rank != RANK_UNNAMED);
+	bool is_better = !parent->named || wrapper_is_better(rank, parent->rank);
 
 	p->rank = is_better ? rank : parent->rank;
 	p->named = is_better ? node : parent->named;

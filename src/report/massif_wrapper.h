@@ -1,5 +1,5 @@
 /*
- * symbols/wrapper.h's ranks for frames of massif files.
+ * symbols/wrapper.h's ranks for frames of massif files, and the call sites of their stacks.
  */
 #ifndef PTMEM_REPORT_MASSIF_WRAPPER_H
 #define PTMEM_REPORT_MASSIF_WRAPPER_H
@@ -11,5 +11,11 @@ enum frame_rank massif_wrapper_rank(const struct massif_frame *frame);
 
 /* Whether the function allocates by its name. */
 bool massif_wrapper_is_allocator(const struct massif_frame *frame);
+
+/*
+ * The call site (symbols/stack_site.h) of the stack that ends with @outermost: how many frames are
+ * inside it. The root is a frame only where it is the whole stack.
+ */
+size_t massif_wrapper_site(const struct massif_file *file, uint32_t outermost);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/csv_text.h"
 #include "base/vec.h"
 #include "recording/recording_columns.h"
+#include "recording/recording_site.h"
 #include "report/recording_paths.h"
 
 static void put_path(FILE *out, const struct recording *r, size_t leaf)

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "recording/recording_site.h"
 #include "report/recording_paths.h"
 
 static const char *text_of(const struct recording *r, enum recording_table_id id, size_t row,

@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "recording/recording_names.h"
 
 static const char *frame_text(const struct recording *r, size_t frame, unsigned column)
 {
@@ -58,26 +57,6 @@ static enum frame_kind kind_of(const struct recording *r, size_t frame)
 					frame_text(r, frame, FRAME_FILE), frame_object(r, frame)};
 
 	return frame_kind(&text);
-}
-
-int64_t recording_site(const struct recording *r, size_t leaf)
-{
-	return recording_site_of(r, recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE));
-}
-
-int64_t recording_site_of(const struct recording *r, uint64_t node)
-{
-	int64_t last = -1;
-
-	for (uint64_t n = node; n > 0;
-	     n = recording_get(r, RECORDING_NODES, n - 1, NODE_PARENT)) {
-		uint64_t frame = recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME);
-
-		last = (int64_t)n - 1;
-		if (recording_get(r, RECORDING_FRAMES, frame, FRAME_KIND) < KIND_ALLOCATOR)
-			break;
-	}
-	return last;
 }
 
 static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct recording *r,

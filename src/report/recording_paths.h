@@ -12,14 +12,6 @@
 void recording_paths_add(struct path_tree *t, const struct recording *r,
 			 const struct recording_view *v);
 
-/*
- * The call site of leaf @leaf (row): the innermost node whose frame is not of an allocator or a
- * standard library, else the outermost. -1 = no stack.
- */
-int64_t recording_site(const struct recording *r, size_t leaf);
-/* The same of the path that ends at node @node - 1; 0 = no stack. */
-int64_t recording_site_of(const struct recording *r, uint64_t node);
-
 /* The name of frame @frame: its function, else "[object]"; as text_clean. The caller frees it. */
 char *recording_frame_name(const struct recording *r, size_t frame);
 /* "function (file:line)" or "function (in object)". The caller frees it. */

@@ -1,6 +1,6 @@
 /*
- * The summary of a recording. Each table sums leaves by call site: the innermost function that is
- * of no allocator and no standard library, with its file and line.
+ * The summary of a recording. Each table sums leaves by call site (recording_site), with its file
+ * and line.
  */
 #include "report/recording_text.h"
 
@@ -13,6 +13,7 @@
 #include "base/call_totals.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "recording/recording_site.h"
 #include "report/recording_paths.h"
 #include "report/recording_spread.h"
 

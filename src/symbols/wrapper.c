@@ -58,7 +58,7 @@ static bool is_malloc_library(const char *object)
 }
 
 /* "(below main)" has one caller in all programs, so it says no more than no name. */
-static bool is_named(const char *function)
+bool wrapper_is_named(const char *function)
 {
 	return function && *function && strcmp(function, "???") != 0 &&
 	       strcmp(function, "(below main)") != 0;
@@ -66,8 +66,9 @@ static bool is_named(const char *function)
 
 bool wrapper_is_allocator(const char *function)
 {
-	return is_named(function) && (standard_is_namespace(function) ||
-				      is_named_like_malloc(standard_qualified_name(function)));
+	return wrapper_is_named(function) &&
+	       (standard_is_namespace(function) ||
+		is_named_like_malloc(standard_qualified_name(function)));
 }
 
 /* See session/sources.h for pseudo frames. */
@@ -92,13 +93,18 @@ enum frame_rank wrapper_rank(const struct frame_text *frame)
 	case STANDARD_CXX_RUST:
 		return RANK_STANDARD;
 	case STANDARD_C:
-		return is_named(frame->function) ? RANK_FUNCTION : RANK_UNNAMED;
+		return wrapper_is_named(frame->function) ? RANK_FUNCTION : RANK_UNNAMED;
 	case STANDARD_NONE:
 		break;
 	}
 	if (is_malloc_library(frame->object) || wrapper_is_allocator(frame->function))
-		return is_named(frame->function) ? RANK_FUNCTION : RANK_UNNAMED;
+		return wrapper_is_named(frame->function) ? RANK_FUNCTION : RANK_UNNAMED;
 	return RANK_SITE;
+}
+
+bool wrapper_is_better(enum frame_rank rank, enum frame_rank best)
+{
+	return rank > best || (rank == best && rank != RANK_UNNAMED);
 }
 
 const char *wrapper_label(enum frame_rank rank)

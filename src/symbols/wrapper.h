@@ -10,10 +10,7 @@
 
 #include "symbols/standard_library.h"
 
-/*
- * How a frame serves as the call site of its stack. A stack of wrappers alone has its frame of the
- * highest rank, the outermost of several.
- */
+/* How a frame serves as the call site of its stack: stack_site.h. */
 enum frame_rank {
 	RANK_SITE,     /* no wrapper: the innermost such frame is the call site */
 	RANK_UNNAMED,  /* a wrapper that says nothing: "???" in libc, "[anonymous]" */
@@ -24,6 +21,12 @@ enum frame_rank {
 };
 
 enum frame_rank wrapper_rank(const struct frame_text *frame);
+
+/* In a stack of wrappers alone: whether a frame of @rank says more than the best one inside it. */
+bool wrapper_is_better(enum frame_rank rank, enum frame_rank best);
+
+/* Whether @function is a name that says something: not "???", nor "(below main)". */
+bool wrapper_is_named(const char *function);
 
 /* Whether @function allocates by its name: a standard namespace, or named like malloc. */
 bool wrapper_is_allocator(const char *function);

@@ -48,7 +48,12 @@ def make(seed=1, functions=300, leaves=800, intervals=60, depth=14, scale=1.0, i
         if at not in leaf_nodes[-500:]:
             leaf_nodes.append(at)
     leaf_nodes = list(dict.fromkeys(leaf_nodes))
-    leaf = {k: [] for k in ("node", "allocations", "bytes", "temporary", "reallocs", "moved", "max_bytes", "max_time",
+    def site(n):
+        while frames["kind"][nodes["frame"][n]] >= 2:
+            n = nodes["parent"][n]
+        return n
+
+    leaf = {k: [] for k in ("node", "site", "allocations", "bytes", "temporary", "reallocs", "moved", "max_bytes", "max_time",
                             "sizes", "lifetimes", "threads")}
     cells = {k: [] for k in ("leaf", "born", "died", "blocks", "bytes")}
     live, blocks_live = [0] * intervals, [0] * intervals
@@ -82,7 +87,7 @@ def make(seed=1, functions=300, leaves=800, intervals=60, depth=14, scale=1.0, i
         allocated[when] += short * size
         k = size.bit_length()
         thread = r.randrange(4)
-        for key, value in zip(leaf, (n, total + short, (total + short) * size, short, total // 10, total // 20, total * size,
+        for key, value in zip(leaf, (n, site(n), total + short, (total + short) * size, short, total // 10, total // 20, total * size,
                                      begin * interval, [k, total + short], [0, short, 0, 0, total // 2] if short or total > 1 else [],
                                      [[thread, total + short, (total + short) * size]])):
             leaf[key].append(value)

@@ -1,6 +1,7 @@
 """What ptmem-report answers about recordings: in every form the same, or a clear refusal."""
 
 import base64
+import csv
 import gzip
 import json
 import os
@@ -218,3 +219,27 @@ def _(t):
     for name in sorted(n for n in os.listdir(forked.directory) if re.fullmatch(r"r(\.\d+)?", n)):
         data = json.loads(report(t, "--format=json", os.path.join(forked.directory, name)))
         t.equal("of process " + name, sum(data["releases"]["blocks"]), data["end"]["frees"] + data["end"]["reallocs"])
+
+
+def largest(result):
+    """[call site] of the summary, the largest first."""
+    text = "\n".join(result.messages)
+    return re.findall(r"^ptmem:   (?:largest)? +[0-9.]+ [KM]?i?B +[0-9.]+ %  (.*)$", text, re.M)
+
+
+@test("recording/pool")
+def _(t):
+    """A path of standard libraries alone has one call site, whoever is asked: libstdc++ allocates a pool when it is loaded."""
+    result = t.profile([t.target("gcc-O2-pie", "empty_cxx")], ["--record=r"])
+    path = os.path.join(result.directory, "r")
+    site = largest(result)[0]
+    t.check("libstdc++" in site, "the summary's call site: " + site)
+    t.equal("the text's", re.search(r"call site\n +[0-9,]+ +1 [0-9. ]+ %  (.*)", report(t, path))[1], site)
+    rows = list(csv.DictReader(report(t, "--format=csv", path).splitlines()))
+    t.equal("the CSV's", rows[0]["call_site"], site)
+    without = os.path.join(t.profile(["/bin/true"], ["--record=r"]).directory, "r")
+    grown = list(csv.DictReader(report(t, "--diff", "--format=csv", without, path).splitlines()))
+    t.equal("compared, whatever the version", [r["call_site"] for r in grown], ["[libstdc++.so]"])
+    data = json.loads(report(t, "--format=json", path))
+    shown = data["nodes"]["frame"][data["leaves"]["site"][0]]
+    t.check("libstdc++" in data["objects"][data["frames"]["object"][shown]]["path"], "the JSON's: frame %d" % shown)

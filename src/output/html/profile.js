@@ -128,7 +128,7 @@ class Profile {
 		this.end = this.intervals ? this.time[this.intervals - 1] : 0;
 	}
 
-	/* The call tree: parents and frames of nodes, and the innermost node of each leaf; -1: none. */
+	/* The call tree: parents and frames of nodes; of each leaf the innermost node and that of its call site; -1: none. */
 	setStacks(json, names, match) {
 		const frame = names.add(json.frames, json.objects || [], match);
 
@@ -136,6 +136,12 @@ class Profile {
 		this.nodeParent = Int32Array.from(json.nodes.parent);
 		this.nodeFrame = Int32Array.from(json.nodes.frame, (f) => frame[f]);
 		this.leafNode = Int32Array.from(json.leaves.node);
+		this.leafSite = Int32Array.from(json.leaves.site);
+	}
+
+	/* The frame of @node; -1: no stack. */
+	frameOf(node) {
+		return node < 0 ? this.unknownFrame : this.nodeFrame[node];
 	}
 
 	/* The intervals that can be selected: all, or the snapshots with a tree. */

@@ -143,24 +143,11 @@ class Reports {
 		return { name: thread.name || "thread", detail: String(thread.id) };
 	}
 
-	/* The innermost frame of the path of @node outside of allocators and runtimes, else the outermost; -1: no stack. */
-	releaseSite(node) {
-		const p = this.app.profile, { frames, functions } = this.app.stacks.names;
-		let frame = p.unknownFrame;
-
-		for (; node >= 0; node = p.nodeParent[node]) {
-			frame = p.nodeFrame[node];
-			if (functions[frames[frame].fn].kind < KIND.ALLOCATOR)
-				break;
-		}
-		return frame;
-	}
-
 	releaseRows() {
-		const { node, blocks, bytes } = this.app.profile.raw.releases, rows = new Map();
+		const p = this.app.profile, { site, blocks, bytes } = p.raw.releases, rows = new Map();
 
-		node.forEach((n, i) => {
-			const name = this.frameText(this.releaseSite(n)), row = rows.get(name) || { key: name, name, detail: "", bytes: 0, blocks: 0 };
+		site.forEach((n, i) => {
+			const name = this.frameText(p.frameOf(n)), row = rows.get(name) || { key: name, name, detail: "", bytes: 0, blocks: 0 };
 
 			row.bytes += bytes[i];
 			row.blocks += blocks[i];
@@ -171,13 +158,11 @@ class Reports {
 
 	/* What called a releasing call site. */
 	releaseCallers(site) {
-		const p = this.app.profile, { node, bytes } = p.raw.releases, sums = new Map();
+		const p = this.app.profile, { site: sites, bytes } = p.raw.releases, sums = new Map();
 
-		node.forEach((n, i) => {
-			if (this.frameText(this.releaseSite(n)) !== site)
+		sites.forEach((n, i) => {
+			if (this.frameText(p.frameOf(n)) !== site)
 				return;
-			while (n >= 0 && this.frameText(p.nodeFrame[n]) !== site)
-				n = p.nodeParent[n];
 			const caller = n >= 0 && p.nodeParent[n] >= 0 ? this.frameText(p.nodeFrame[p.nodeParent[n]]) : "(outermost)";
 
 			sums.set(caller, (sums.get(caller) || 0) + bytes[i]);

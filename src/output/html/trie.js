@@ -24,10 +24,17 @@ class Stacks {
 		this.findSites();
 	}
 
+	/* The profile that has @leaf, and its number there. */
+	origin(leaf) {
+		const [p, old] = this.profiles;
+
+		return leaf < p.count ? [p, leaf] : [old, leaf - p.count];
+	}
+
 	/* Calls @use(frame) for the frames of @leaf, innermost first, until it returns true. */
 	walk(leaf, use) {
-		const isNew = leaf < this.profiles[0].count, p = this.profiles[isNew ? 0 : 1];
-		let node = p.leafNode[isNew ? leaf : leaf - this.profiles[0].count];
+		const [p, i] = this.origin(leaf);
+		let node = p.leafNode[i];
 
 		if (node < 0)
 			use(p.unknownFrame);
@@ -36,26 +43,15 @@ class Stacks {
 				return;
 	}
 
-	/*
-	 * A call site is the innermost frame that is neither of an allocator nor of a runtime. siteFrame:
-	 * that frame, by leaf; site: the one that stands for all of the same call site.
-	 */
+	/* siteFrame: the frame of the call site, by leaf; site: the one that stands for all of the same call site. */
 	findSites() {
 		const { frames } = this.names;
 
-		this.siteFrame = new Int32Array(this.count);
-		for (let leaf = 0; leaf < this.count; leaf++) {
-			let innermost = -1;
+		this.siteFrame = Int32Array.from({ length: this.count }, (_, leaf) => {
+			const [p, i] = this.origin(leaf);
 
-			this.walk(leaf, (frame) => {
-				if (innermost < 0)
-					this.siteFrame[leaf] = innermost = frame;
-				if (this.hidden[frame])
-					return false;
-				this.siteFrame[leaf] = frame;
-				return true;
-			});
-		}
+			return p.frameOf(p.leafSite[i]);
+		});
 		this.site = Int32Array.from(this.siteFrame, (frame) => frames[frame].site);
 	}
 

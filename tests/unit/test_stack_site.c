@@ -1,0 +1,85 @@
+/* Which frame of a stack is its call site. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/types.h"
+#include "symbols/stack_site.h"
+
+#define MAX_FRAMES 6
+
+/* Frames are innermost first. */
+struct row {
+	struct stack_frame frame[MAX_FRAMES];
+	size_t count;
+	struct stack_site wanted;
+};
+
+#define SITE {.is_named = true, .object = "prog"}
+#define NAMELESS {.object = "prog"}
+#define FOREIGN {.object = "lib"}
+#define FOREIGN_NAMED {.is_named = true, .object = "lib"}
+#define START {.is_named = true}
+#define INLINED {.is_named = true, .is_inlined = true, .object = "prog"}
+#define XMALLOC {.rank = RANK_FUNCTION, .is_named = true, .is_allocator = true, .object = "prog"}
+#define LIBC {.rank = RANK_FUNCTION, .is_named = true, .object = "libc"}
+#define LIBC_NAMELESS {.rank = RANK_UNNAMED, .object = "libc"}
+#define LOADER {.rank = RANK_LOADER, .is_named = true, .object = "ld"}
+#define CXX {.rank = RANK_STANDARD, .object = "libstdc++"}
+
+static struct stack_frame frame_at(void *ctx, size_t i)
+{
+	const struct row *row = ctx;
+
+	assert_true(i < row->count);
+	return row->frame[i];
+}
+
+static void test_rows(void **state)
+{
+	static const struct row rows[] = {
+		{{SITE}, 1, {0}},
+		{{LIBC, XMALLOC, SITE, SITE}, 4, {.frame = 2}},
+		/* without a name: by a caller in the same object that is not start-up code */
+		{{NAMELESS, NAMELESS, SITE}, 3, {2, RANK_SITE, true}},
+		{{FOREIGN, SITE, FOREIGN_NAMED}, 3, {0, RANK_SITE, true}},
+		{{NAMELESS, START}, 2, {0, RANK_SITE, true}},
+		{{{0}, {0}}, 2, {0, RANK_SITE, true}},
+		{{NAMELESS, INLINED, SITE}, 3, {2, RANK_SITE, true}},
+		/* without a name and called by an allocator: a part of it */
+		{{NAMELESS, NAMELESS, XMALLOC, SITE}, 4, {.frame = 3}},
+		{{NAMELESS, XMALLOC, NAMELESS, SITE}, 4, {3, RANK_SITE, true}},
+		{{NAMELESS, LIBC, SITE}, 3, {0, RANK_SITE, true}},
+		{{NAMELESS, XMALLOC}, 2, {.frame = 1, .rank = RANK_FUNCTION}},
+		/* inlined: as the function it is in */
+		{{INLINED, SITE}, 2, {.frame = 0}},
+		{{INLINED, XMALLOC, SITE}, 3, {.frame = 2}},
+		{{INLINED, INLINED, XMALLOC, INLINED, SITE}, 5, {.frame = 3}},
+		{{INLINED}, 1, {.frame = 0}},
+		/* of wrappers alone */
+		{{LIBC_NAMELESS, LIBC_NAMELESS}, 2, {.rank = RANK_UNNAMED}},
+		{{LIBC_NAMELESS, LIBC, LIBC, LIBC_NAMELESS}, 4, {2, RANK_FUNCTION, false}},
+		{{LIBC, CXX, CXX, LOADER}, 4, {2, RANK_STANDARD, false}},
+		{{LIBC, LOADER, LOADER, LIBC_NAMELESS}, 4, {2, RANK_LOADER, false}},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct stack s = {frame_at, (void *)&rows[i], rows[i].count};
+		struct stack_site found = stack_site_find(&s);
+		const struct stack_site *wanted = &rows[i].wanted;
+
+		if (found.frame != wanted->frame || found.rank != wanted->rank ||
+		    found.is_unnamed != wanted->is_unnamed)
+			fail_msg("row %zu: frame %zu of rank %d", i, found.frame, found.rank);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rows),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
