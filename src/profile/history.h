@@ -92,6 +92,13 @@ struct history {
 /* The history of @p; NULL unless profile_options.keep_history. */
 struct history *profile_history(const struct profile *p);
 
+struct history_held {
+	uint64_t bytes, blocks, variance;
+};
+
+/* What @leaf of @p, which has a history, held at the peak. */
+struct history_held profile_held_at_peak(const struct profile *p, uint32_t leaf);
+
 /* Brings the interval that is not over, and the cells, up to date: nothing is missing then. */
 void profile_sync_history(struct profile *p);
 

@@ -354,6 +354,17 @@ struct history *profile_history(const struct profile *p)
 	return p->history;
 }
 
+struct history_held profile_held_at_peak(const struct profile *p, uint32_t leaf)
+{
+	const struct history *h = profile_history(p);
+	const struct history_leaf *l = &h->leaf.data[leaf];
+	const struct leaf *now = profile_leaf(p, leaf);
+
+	if (l->peak_epoch == h->peak_epoch)
+		return (struct history_held){l->peak_bytes, l->peak_blocks, l->peak_variance};
+	return (struct history_held){now->live_bytes, now->live_blocks, now->live_variance};
+}
+
 void profile_sync_history(struct profile *p)
 {
 	history_sync(p->history, &p->totals);

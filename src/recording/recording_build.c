@@ -151,15 +151,9 @@ static void add_peak(struct recording_builder *b)
 	b->peak_epoch = h->peak_epoch;
 	recording_add(b->r, RECORDING_PEAK_AT, at);
 	for (uint32_t i = 1; i < h->leaf.count; i++) {
-		const struct history_leaf *l = &h->leaf.data[i];
-		const struct leaf *leaf = profile_leaf(b->report->profile, i);
-		bool was_saved = l->peak_epoch == h->peak_epoch;
-		const uint64_t row[PEAK_COLUMNS] = {
-			recording_rows(b->r, RECORDING_PEAK_AT) - 1, i,
-			was_saved ? l->peak_bytes : leaf->live_bytes,
-			was_saved ? l->peak_blocks : leaf->live_blocks,
-			was_saved ? l->peak_variance : leaf->live_variance,
-		};
+		const struct history_held held = profile_held_at_peak(b->report->profile, i);
+		const uint64_t row[PEAK_COLUMNS] = {recording_rows(b->r, RECORDING_PEAK_AT) - 1, i,
+						    held.bytes, held.blocks, held.variance};
 
 		if (row[PEAK_BLOCKS] || row[PEAK_BYTES])
 			recording_add(b->r, RECORDING_PEAK, row);

@@ -3,11 +3,13 @@
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "profile/estimate.h"
+#include "profile/history.h"
 
 #define LABEL_MAX 100 /* characters */
 
@@ -21,17 +23,42 @@ static uint32_t find_peak(const struct profile *p)
 	return UINT32_MAX;
 }
 
+/* The bytes of each leaf at the peak itself, and of all; @p has a history. */
+static uint32_t find_exact(const struct profile *p, uint64_t **bytes_out, uint64_t *sum_out)
+{
+	const struct history *h = profile_history(p);
+	uint32_t count = (uint32_t)h->leaf.count;
+
+	*bytes_out = xcalloc(count, sizeof(**bytes_out));
+	for (uint32_t i = 1; i < count; i++)
+		(*bytes_out)[i] = profile_held_at_peak(p, i).bytes;
+	*sum_out = profile_totals(p)->peak_bytes;
+	return count - 1;
+}
+
+/* The same at the peak's snapshot. */
+static uint32_t find_snapshot(const struct profile *p, uint64_t **bytes_out, uint64_t *sum_out)
+{
+	uint32_t peak = find_peak(p);
+
+	if (peak == UINT32_MAX)
+		return 0;
+	*sum_out = profile_snapshot(p, peak)->heap;
+	return profile_snapshot_leaves(p, peak, bytes_out);
+}
+
 void largest_find(const struct report *r, struct largest *out)
 {
 	_cleanup_free_ uint64_t *bytes = NULL;
-	uint32_t peak = find_peak(r->profile);
+	uint32_t leaves;
 
 	*out = (struct largest){0};
-	if (peak == UINT32_MAX)
+	if (profile_history(r->profile))
+		leaves = find_exact(r->profile, &bytes, &out->bytes);
+	else
+		leaves = find_snapshot(r->profile, &bytes, &out->bytes);
+	if (!leaves)
 		return;
-	uint32_t leaves = profile_snapshot_leaves(r->profile, peak, &bytes);
-
-	out->bytes = profile_snapshot(r->profile, peak)->heap;
 	out->count = call_sites_largest(r, bytes, leaves, out->site, LARGEST_SITES);
 	for (size_t i = 0; i < out->count; i++)
 		out->error[i] = profile_error(r->profile, out->site[i].variance);

@@ -1,5 +1,6 @@
 /*
- * The largest call sites at the peak of a profile, for the summary.
+ * The largest call sites at the peak of a profile, for the summary: of the peak itself if there is
+ * a history, else of the peak's snapshot, which is within --peak-inaccuracy of it.
  */
 #ifndef PTMEM_LARGEST_H
 #define PTMEM_LARGEST_H

@@ -243,3 +243,12 @@ def _(t):
     data = json.loads(report(t, "--format=json", path))
     shown = data["nodes"]["frame"][data["leaves"]["site"][0]]
     t.check("libstdc++" in data["objects"][data["frames"]["object"][shown]]["path"], "the JSON's: frame %d" % shown)
+
+
+@test("recording/near-peak")
+def _(t):
+    """With a recording the summary is of the exact peak, not of a snapshot that is a little before it."""
+    for options in ([], ["--record=r"], ["--html=page.html"]):
+        sites = largest(t.profile([t.target("gcc-O2-pie", "near_peak")], options))
+        wanted = ["late", "early"] if options else ["early", "late"]
+        t.equal("order with %s" % options, [site.split()[0] for site in sites][:2], wanted)
