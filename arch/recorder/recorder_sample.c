@@ -62,10 +62,8 @@ INLINE void record_release(struct pad_stack *stack, const struct pad_head *head,
 	enum pad_record_type type;
 
 	slot->is_old_sampled = answer;
-	if (answer == PAD_FILTER_NO) {
-		slot->arg[head->probe.block_arg] = 0; /* what follows is a mere allocation */
+	if (answer == PAD_FILTER_NO)
 		return;
-	}
 	/* whether it is known to be one depends on the filter */
 	if (head->probe.kind == PAD_REALLOC)
 		type = answer == PAD_FILTER_TAKEN ? PAD_RECORD_REALLOC_BEGIN :

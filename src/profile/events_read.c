@@ -316,7 +316,9 @@ static void read_value(struct reader *r)
 	_cleanup_free_ char *key = blank(r) ? text(r, ' ') : NULL;
 	_cleanup_free_ char *value = r->why ? NULL : text(r, '\0');
 
-	if (!r->why && r->ops->value)
+	if (!r->why && !*key)
+		fail(r, "a value without a key");
+	else if (!r->why && r->ops->value)
 		r->ops->value(r->ops->ctx, key, value);
 }
 

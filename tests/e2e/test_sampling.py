@@ -32,7 +32,7 @@ class Samples:
     """Of an events file. count: the samples; live: addresses of those that are not released; totals: by function."""
 
     def __init__(self, path):
-        self.count, self.live, self.totals = 0, set(), {}
+        self.count, self.live, self.totals, self.resized = 0, set(), {}, 0
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             for line in file:
                 word = line.split()
@@ -43,6 +43,7 @@ class Samples:
                     self.live.add(word[5])
                 elif word[0] == "R":
                     self.count += 1
+                    self.resized += 1
                     self.live.add(word[6])
                 elif word[0] == "f":
                     self.live.remove(word[5])
@@ -57,6 +58,7 @@ class Samples:
         """Of a sample: the new block is one, or not ("0 0"), or the call failed."""
         if int(new, 16):
             self.count += 1
+            self.resized += int(old, 16) != 0
             self.live.add(new)
         elif int(size):
             self.live.add(old)
@@ -171,6 +173,9 @@ def realloc(t):
     calls = 20000
     _, samples = sample(t, t.target("gcc-O2-pie", "sampled"), ["grow", calls], 3)
     t.equal("calls of malloc", samples.totals[1][0], calls)
+    chances = [1 - math.exp(-size / INTERVAL) for size in (1000, 100000, 200)]
+    want, error = calls * sum(chances), math.sqrt(calls * sum(p * (1 - p) for p in chances))
+    t.check(abs(samples.resized - want) < 4 * error, "%d samples by realloc, not %d +- %d" % (samples.resized, want, error))
     t.equal("calls of realloc", samples.totals[3], (3 * calls, calls * 101200))
     t.equal("samples that are not released", len(samples.live), 0)
 

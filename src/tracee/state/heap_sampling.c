@@ -261,7 +261,7 @@ static bool see_end(struct target *t, struct address_space *s, struct heap_event
 		return true;
 	ev->kind = HEAP_ALLOC;
 	ev->old_addr = is_sample ? ev->old_addr : 0;
-	return is_sample || (is_failed && !is_of_pad);
+	return is_sample || is_failed;
 }
 
 bool heap_sampling_see(struct target *t, struct address_space *s, struct heap_event *ev)
