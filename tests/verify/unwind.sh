@@ -9,7 +9,7 @@ make MODE="$mode" CC="$cc" "build/$mode/libptmem.a"
 mkdir -p "$out"
 $cc -O2 -g -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Wno-unused-parameter -I. -Isrc \
 	tests/verify/unwind_verify.c "build/$mode/libptmem.a" -o "$out/unwind_verify" \
-	$(pkg-config --libs libelf libdw libunwind-ptrace libunwind-generic) -lZydis -lz
+	$(pkg-config --libs libelf libdw libunwind-ptrace libunwind-generic) -lZydis -liberty -lz -lm
 
 verify() {
 	echo "== $1"
