@@ -51,6 +51,7 @@ CASES = {
     "a variable that has a value": ("global", {"src/base/vec.c": "extern int vec_last;\nint vec_last = 1;\n"}),
     "a table of constants": (None, {"src/base/vec.c": "extern const char *const vec_names[];\nconst char *const vec_names[] = {\"a\"};\n"}),
     "a variable among the others": (None, {"src/base/globals.c": "extern int last;\nint last = 1;\n"}),
+    "code without a header": ("header", {"src/base/a.c": "extern const int a;\nconst int a = 1;\n"}),
     "a register": ("cpu", {"src/base/vec.h": "/* in rdi */\n"}),
     "47 bits": ("assume", {"src/base/vec.h": "#define TOP (1ul << 47)\n"}),
     "the highest address": ("assume", {"src/base/vec.h": "#define TOP 0x7ffffffff000\n"}),
@@ -65,6 +66,13 @@ CASES = {
     "a line of 100": (None, {"src/base/vec.h": "/*" + "x" * 96 + "*/\n"}),
     "a conflict marker": ("conflict", {"README": "<" * 7 + " HEAD\n"}),
 }
+
+
+def with_headers(files):
+    """A source that is planted has a header, unless that is the violation."""
+    sources = [pathlib.PurePath(name) for name in files if name.startswith("src/") and name.endswith(".c")]
+    headers = {str(p.with_suffix(".h")): "" for p in sources}
+    return {**{name: "" for name in headers if name not in CLEAN}, **files}
 
 
 def plant(tree, files):
@@ -94,7 +102,7 @@ def run_case(name, rule, files):
     """An empty string, or what is wrong."""
     with tempfile.TemporaryDirectory(prefix="ptmem-layers.") as directory:
         tree = pathlib.Path(directory)
-        plant(tree, files)
+        plant(tree, files if rule == "header" else with_headers(files))
         compile_tree(tree)
         done = subprocess.run([tree / "scripts/layers", "-v"], capture_output=True, text=True, check=False)
     rules = {line.split("]")[0][1:] for line in done.stdout.splitlines() if line.startswith("[")}

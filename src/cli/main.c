@@ -37,8 +37,10 @@
 #include "session/signals.h"
 #include "session/sources.h"
 #include "session/tracee_options.h"
+#include "tracee/control/attach.h"
 #include "tracee/control/job.h"
 #include "tracee/control/target.h"
+#include "tracee/control/target_run.h"
 #include "tracee/os/instructions.h"
 
 enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };

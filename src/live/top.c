@@ -25,6 +25,7 @@
 #include "session/session_output.h"
 #include "session/signals.h"
 #include "tracee/control/target.h"
+#include "tracee/control/target_run.h"
 
 #define INTERVAL_DEFAULT 2.0
 #define KEY_SECONDS 0.1   /* how long a key may wait */

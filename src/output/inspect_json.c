@@ -1,4 +1,6 @@
 /* --inspect as JSON. Names of programs may hold any bytes: text_clean makes them UTF-8. */
+#include "output/inspect_json.h"
+
 #include <inttypes.h>
 #include <string.h>
 

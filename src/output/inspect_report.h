@@ -26,14 +26,4 @@ struct inspect_title {
 	const struct inspect_core_title *core; /* NULL = of a process */
 };
 
-void inspect_report_print(FILE *file, const struct inspect_title *t,
-			  const struct inspect_report *r);
-
-/*
- * One object. Bytes; "resident" and "swapped" of rows add up to those of "memory". Pages are those
- * that are resident or swapped out; of a core file, those in it that do not hold only zeros.
- */
-void inspect_report_write_json(FILE *file, const struct inspect_title *t,
-			       const struct inspect_report *r);
-
 #endif

@@ -2,6 +2,8 @@
  * --inspect as text, most important first: one sentence; the rows, which add up; arenas; what pins
  * pages; what would help.
  */
+#include "output/inspect_text.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -54,24 +54,4 @@ void events_writer_thread_exit(struct events_writer *w, uint32_t thread);
 void events_writer_end(struct events_writer *w, uint64_t time_ns);
 int events_writer_free(struct events_writer *w); /* 0 or -errno of the first failed write */
 
-struct events_reader_ops {
-	void (*header)(void *ctx, const char *command, uint32_t pid, uint64_t start_ns);
-	void (*module)(void *ctx, const struct events_module *m);
-	void (*name)(void *ctx, const struct events_name *n);
-	void (*value)(void *ctx, const char *key, const char *value);
-	/* node: of the tree given to events_read */
-	void (*event)(void *ctx, const struct event *ev);
-	void (*thread_exit)(void *ctx, uint32_t thread);
-	void (*end)(void *ctx, uint64_t time_ns);
-	void *ctx;
-	void (*sampling)(void *ctx, uint64_t interval, uint64_t seed);
-	void (*total)(void *ctx, uint8_t function, const struct call_total *total);
-};
-
-/*
- * Reads all of @file into @t and the callbacks. 0, or -EINVAL with *line_out and *why_out (static).
- */
-int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *ops,
-		unsigned *line_out, const char **why_out);
-
 #endif

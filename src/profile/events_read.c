@@ -6,6 +6,8 @@
  * the line's number and a reason. Node ids are dense, so the table of nodes is
  * never larger than the file.
  */
+#include "profile/events_read.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -15,7 +17,6 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "profile/estimate.h"
-#include "profile/events.h"
 
 struct reader {
 	struct calltree *tree;

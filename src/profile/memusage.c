@@ -18,6 +18,7 @@
 #include "profile/blocks_internal.h"
 #include "profile/capacity.h"
 #include "profile/memusage_internal.h"
+#include "profile/memusage_maps.h"
 
 #define ALIGNMENT 16                 /* of plain blocks: only a hint to the table */
 /* Where a stack is taken to be that was not reported, from its base. */

@@ -74,7 +74,4 @@ static inline void count_size(struct memusage *m, uint64_t size, uint64_t calls)
 		n->large += calls;
 }
 
-/* A call of mmap, mremap or munmap, failed ones included. */
-void memusage_mapping_call(struct memusage *m, const struct event *ev);
-
 #endif

@@ -1,6 +1,8 @@
 /*
  * memusage's mappings: calls of mmap, mremap and munmap by row, and the bytes they hold.
  */
+#include "profile/memusage_maps.h"
+
 #include <sys/mman.h>
 
 #include "base/heap_function.h"

@@ -148,15 +148,6 @@ void profile_set_start(struct profile *p, uint64_t time_ns);
  */
 void profile_start(struct profile *p, uint64_t time_ns);
 void profile_event(struct profile *p, const struct event *ev);
-/*
- * The same for the two kinds that come in millions,
- * @count in a row: EVENT_FREE, EVENT_ALLOC without align.
- */
-void profile_quick(struct profile *p, uint64_t time_ns, const struct quick_event *ev, size_t count);
-/* @count blocks will be added soon: room is made for them. */
-void profile_reserve(struct profile *p, uint64_t count);
-/* A block at @addr will be added soon: its place is fetched meanwhile. */
-void profile_prefetch(const struct profile *p, taddr_t addr);
 /* A thread is gone: a realloc that it started and never finished restores its block. */
 void profile_thread_exit(struct profile *p, uint32_t thread);
 /* The end: the final state is offered to the peak test (peak_at_exit). */
@@ -204,7 +195,6 @@ void profile_current(const struct profile *p, uint64_t time_ns, struct snapshot 
 /* struct block.time of a block made at @time_ns: milliseconds since the first event. */
 uint32_t profile_block_clock(const struct profile *p, uint64_t time_ns);
 
-void profile_check(const struct profile *p);
 size_t profile_memory(const struct profile *p); /* bytes besides blocks and call tree */
 
 #endif

@@ -3,6 +3,8 @@
  * ptmem: numbers that do not add up must not be written down. Costs a walk over
  * blocks, leaves and journals.
  */
+#include "profile/profile_check.h"
+
 #include <stdlib.h>
 
 #include "base/log.h"

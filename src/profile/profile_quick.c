@@ -5,6 +5,8 @@
  * called while nothing special happens, and a block that is freed by the very next event
  * never gets into the table.
  */
+#include "profile/profile_quick.h"
+
 #include "profile/blocks_internal.h"
 #include "profile/profile_update.h"
 

@@ -65,11 +65,6 @@ void chart_add_point(struct chart_series *s, double x, double low, double high);
 void chart_add_band(struct chart *c, double x);
 void chart_add_mark(struct chart *c, double x);
 
-/*
- * Draws on a white ground of @width times @height. What does not fit is left out, not drawn over.
- */
-void chart_draw(const struct chart *c, struct canvas *canvas, double width, double height);
-
 void chart_deinit(struct chart *c);
 
 #endif

@@ -2,6 +2,8 @@
  * Drawing of a chart, once it is laid out, from the back to the front: the ground,
  * areas and curves, axes, the peak, title and legend.
  */
+#include "report/chart_draw.h"
+
 #include <math.h>
 #include <string.h>
 

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "report/massif_frame.h"
 #include "report/massif_wrapper.h"
 
 static char *text_or_null(struct massif_text t)

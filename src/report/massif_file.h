@@ -74,7 +74,7 @@ int massif_file_parse(char *data, size_t size, struct massif_file **file_out, ch
 
 void massif_file_free(struct massif_file *file); /* may be NULL */
 
-/* Behind the last node of the tree that begins at @root. */
+/* After the last node of the tree that begins at @root. */
 uint32_t massif_tree_end(const struct massif_file *file, uint32_t root);
 
 /* What belongs to @node alone. Children that claim more than their parent has leave it nothing. */
@@ -82,28 +82,5 @@ uint64_t massif_own_bytes(const struct massif_file *file, uint32_t node);
 
 /* Whether @t is the text @s. */
 bool massif_text_is(struct massif_text t, const char *s);
-
-enum massif_line {
-	MASSIF_LINE_ROOT,      /* "(heap allocation functions) ...": all but the next two */
-	MASSIF_LINE_FRAME,     /* "0xADDRESS: FUNCTION (LOCATION)" */
-	MASSIF_LINE_AGGREGATE, /* "in N places, all below massif's threshold (..%)" */
-};
-
-/* What a tree line says, taken apart. Texts that are absent have size 0. */
-struct massif_frame {
-	enum massif_line line;
-	taddr_t address;              /* FRAME */
-	/* FRAME: with its parameters; "???" if unknown. Else the whole text */
-	struct massif_text function;
-	/* FRAME: "a.c:7" or "in /usr/lib/x.so", without the parentheses */
-	struct massif_text location;
-	struct massif_text file;      /* FRAME with a source line: "a.c", or a path */
-	uint64_t line_number;         /* of file; 0 = none */
-	struct massif_text object;    /* FRAME without a source line: "/usr/lib/x.so" or "???" */
-	uint64_t places;              /* AGGREGATE */
-};
-
-/* Takes the text of @node apart; never fails: what it does not know is a MASSIF_LINE_ROOT. */
-void massif_file_frame(const struct massif_node *node, struct massif_frame *out);
 
 #endif

@@ -4,9 +4,9 @@
  * parenthesis that closes the line and the one that opens it, if the text in between looks like a
  * location.
  */
-#include <string.h>
+#include "report/massif_frame.h"
 
-#include "report/massif_file.h"
+#include <string.h>
 
 static bool take_prefix(struct massif_text *t, const char *prefix)
 {

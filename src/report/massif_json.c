@@ -23,6 +23,7 @@
 #include "base/vec.h"
 #include "base/json_text.h"
 #include "output/path_tree.h"
+#include "report/massif_frame.h"
 #include "report/massif_wrapper.h"
 
 /* As doc/format.md numbers them; NONE are frames without a function. */

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "report/massif_frame.h"
 
 static bool is_named(const char *function)
 {

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "report/massif_frame.h"
 #include "report/massif_paths.h"
 #include "report/massif_wrapper.h"
 

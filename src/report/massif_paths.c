@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "report/massif_frame.h"
 
 static int find_last(const struct massif_file *f, size_t *index_out)
 {

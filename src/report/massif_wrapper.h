@@ -4,7 +4,7 @@
 #ifndef PTMEM_REPORT_MASSIF_WRAPPER_H
 #define PTMEM_REPORT_MASSIF_WRAPPER_H
 
-#include "report/massif_file.h"
+#include "report/massif_frame.h"
 #include "symbols/wrapper.h"
 
 enum frame_rank massif_wrapper_rank(const struct massif_frame *frame);

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "output/outfile.h"
 #include "report/canvas_svg.h"
+#include "report/chart_draw.h"
 #include "report/inspect_picture.h"
 #include "report/massif_chart.h"
 #include "report/memusage_chart.h"

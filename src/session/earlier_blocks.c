@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "profile/profile_quick.h"
 #include "session/inspect_look.h"
 #include "session/inspect_title.h"
 #include "session/pseudo_frame.h"

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "output/inspect_text.h"
 #include "session/inspect_look.h"
 #include "session/inspect_title.h"
 #include "session/session.h"

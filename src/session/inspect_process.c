@@ -9,6 +9,7 @@
 #include "session/exec_info.h"
 #include "session/inspect_look.h"
 #include "session/inspect_title.h"
+#include "tracee/control/attach.h"
 #include "tracee/state/space.h"
 #include "tracee/state/target_options.h"
 

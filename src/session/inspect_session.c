@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "output/inspect_blocks.h"
 #include "output/inspect_report.h"
+#include "output/inspect_text.h"
 #include "output/writer.h"
 #include "session/inspect_look.h"
 #include "session/inspect_title.h"

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "output/inspect_json.h"
+#include "output/inspect_text.h"
 #include "output/outfile.h"
 #include "session/inspect_look.h"
 

@@ -6,6 +6,7 @@
 #include "session/session_quick.h"
 
 #include "profile/memusage.h"
+#include "profile/profile_quick.h"
 #include "session/session.h"
 
 bool session_wants_quick(const struct session *s)

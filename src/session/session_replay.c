@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/log.h"
+#include "profile/events_read.h"
 #include "profile/memusage.h"
 #include "session/memusage_run.h"
 #include "session/recording_run.h"

@@ -6,7 +6,7 @@
  * (musl), recognised by its code; the frame pointer, if it points up the stack to a return
  * address that follows a call.
  *
- * walk.c then asks libunwind, but only in generated code: in a module it would evaluate the
+ * unwind.c then asks libunwind, but only in generated code: in a module it would evaluate the
  * rows that libdw has found, with the same result. doc/internals.md has the figures.
  */
 #include "unwind/slow.h"

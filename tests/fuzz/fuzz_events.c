@@ -14,7 +14,9 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "profile/events.h"
+#include "profile/events_read.h"
 #include "profile/profile.h"
+#include "profile/profile_check.h"
 
 struct text {
 	char *data;

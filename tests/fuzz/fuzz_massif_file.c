@@ -17,6 +17,7 @@
 #include "report/diff_json.h"
 #include "report/diff_pair.h"
 #include "report/massif_file.h"
+#include "report/massif_frame.h"
 #include "report/massif_json.h"
 #include "report/msprint.h"
 

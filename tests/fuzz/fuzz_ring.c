@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "profile/profile.h"
+#include "profile/profile_quick.h"
 #include "tracee/pads/pad_slots.h"
 #include "tracee/pads/ring_deferred.h"
 #include "tracee/pads/ring_drain.h"

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "report/chart.h"
+#include "report/chart_draw.h"
 
 struct image {
 	cairo_surface_t *surface;

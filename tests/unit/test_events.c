@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "profile/events.h"
+#include "profile/events_read.h"
 
 #define HEAD "ptmem-events 1\nh 1 0 x\n"
 

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "report/input.h"
 #include "report/massif_file.h"
+#include "report/massif_frame.h"
 #include "report/msprint.h"
 
 #define GOLDEN "tests/golden/massif/"

@@ -8,6 +8,8 @@
 #include "base/heap_function.h"
 #include "profile/flows.h"
 #include "profile/profile.h"
+#include "profile/profile_check.h"
+#include "profile/profile_quick.h"
 
 static struct profile *new_profile(void)
 {

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "profile/profile.h"
+#include "profile/profile_check.h"
 
 #define MS 1000000ull
 

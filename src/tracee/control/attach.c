@@ -7,6 +7,8 @@
  * and another one about to take its place, /proc shows no memory or refuses, ptrace answers
  * EPERM. So an attach that fails is tried again, for a second, unless its reason cannot pass.
  */
+#include "tracee/control/attach.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -20,7 +22,6 @@
 #include "tracee/control/control_internal.h"
 #include "tracee/control/install.h"
 #include "tracee/control/seize.h"
-#include "tracee/control/target.h"
 #include "tracee/control/target_leave.h"
 #include "tracee/guard/guardian.h"
 #include "tracee/guard/recovery.h"

@@ -46,18 +46,11 @@ enum attach_problem {
 /* What /proc alone says of @pid: ATTACH_OK, NO_PROCESS, ZOMBIE, DEAD_LEADER or KERNEL_THREAD. */
 enum attach_problem target_check_pid(pid_t pid);
 
-/* Attaches to all threads of @pid. 0, or -errno with *problem_out and *detail_out (a number: the
- * tracer's pid, a thread's id, a uid, an errno). Nothing of ours is left in the process then. */
-int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out);
-
 /*
  * Why the started program was killed before its first
  * instruction: ATTACH_32BIT, ATTACH_NO_PROBES. OK: it was not.
  */
 enum attach_problem target_refusal(const struct target *t);
-
-/* Runs until no process is left, or the sink's poll says to leave. */
-void target_run(struct target *t);
 
 /*
  * Whether target_detach will not return before the
@@ -92,9 +85,6 @@ void target_each(struct target *t, void (*fn)(void *ctx, struct address_space *s
 
 /* Reports all that happened until now to the sink. All threads are stopped. */
 void target_catch_up(struct target *t);
-
-/* Asks a running target_run to call poll soon; safe in a signal handler. */
-void target_wake(void);
 
 /* The wait status of the started program, once it ended; false before. */
 bool target_exit_status(const struct target *t, int *status_out);

@@ -2,6 +2,8 @@
  * The loop of a traced program's life: stops are served, rings are read, hot probes become pads,
  * and between them ptmem sleeps.
  */
+#include "tracee/control/target_run.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,7 +13,6 @@
 #include "tracee/control/control_internal.h"
 #include "tracee/control/faults.h"
 #include "tracee/control/job.h"
-#include "tracee/control/target.h"
 #include "tracee/control/target_leave.h"
 #include "tracee/control/timers.h"
 #include "tracee/inject/stops.h"

@@ -1,0 +1,13 @@
+/* Attaching to a running process. */
+#ifndef PTMEM_TRACEE_CONTROL_ATTACH_H
+#define PTMEM_TRACEE_CONTROL_ATTACH_H
+
+#include "tracee/control/target.h"
+
+/*
+ * Attaches to all threads of @pid. 0, or -errno with *problem_out and *detail_out (a number: the
+ * tracer's pid, a thread's id, a uid, an errno). Nothing of ours is left in the process then.
+ */
+int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out);
+
+#endif
