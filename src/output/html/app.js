@@ -13,12 +13,14 @@ class App {
 			return profile;
 		};
 
-		const { functions } = json.match || {}, matched = (side) => ({ names: functions, ...json.match[side] });
+		const { functions } = json.match || {}, matched = (side) =>
+			({ names: functions, ...json.match[side] });
 
 		this.profile = isDiff ? make(json.new, matched("new")) : make(json);
 		this.old = isDiff ? make(json.old, matched("old")) : null;
 		names.finish();
-		this.stacks = new Stacks(this.old ? [this.profile, this.old] : [this.profile], names);
+		this.stacks = new Stacks(
+			this.old ? [this.profile, this.old] : [this.profile], names);
 		this.selected = new Selected(this.stacks);
 		this.state = new State(this.profile);
 		this.colors = new FrameColors(this.stacks);
@@ -52,7 +54,8 @@ class App {
 		const key = dir + this.state.hide;
 
 		if (!this.tries.has(key))
-			this.tries.set(key, new Trie(this.stacks, { up: dir === "up", hide: Boolean(this.state.hide) }));
+			this.tries.set(key, new Trie(
+				this.stacks, { up: dir === "up", hide: Boolean(this.state.hide) }));
 		return this.tries.get(key);
 	}
 
@@ -97,7 +100,8 @@ class App {
 			this.showTimeline();
 		if (has("selection", "mode", "color", "hide", "dir", "unit", "theme"))
 			this.measure();
-		if (has("selection", "mode", "color", "hide", "dir", "unit", "theme", "find", "zoom"))
+		if (has("selection", "mode", "color", "hide", "dir", "unit", "theme", "find",
+			"zoom"))
 			this.showFlame();
 		if (has("selection", "mode", "hide", "find", "tab", "sort", "color"))
 			this.showTables();
@@ -107,12 +111,14 @@ class App {
 	check() {
 		const s = this.state, p = this.profile;
 
-		if (!["live", "growth", "allocated", "temporary"].includes(s.mode) || (p.isMassif && !["live", "growth"].includes(s.mode)))
+		if (!["live", "growth", "allocated", "temporary"].includes(s.mode) ||
+			(p.isMassif && !["live", "growth"].includes(s.mode)))
 			s.mode = "live";
 		if (s.mode === "temporary" && !p.hasTemporary)
 			s.mode = "allocated";
 		if (s.mode === "growth" && s.selection.kind !== "range")
-			s.selection = { kind: "range", a: p.stops[0] || 0, b: s.selection.kind === "moment" ? s.selection.i : p.peakAt };
+			s.selection = { kind: "range", a: p.stops[0] || 0,
+				b: s.selection.kind === "moment" ? s.selection.i : p.peakAt };
 		if (s.mode !== "allocated")
 			s.thread = "";
 		if (s.unit !== "blocks" || !this.hasBlocks)
@@ -132,7 +138,8 @@ class App {
 	}
 
 	setTheme() {
-		const wish = this.state.theme, isDark = wish ? wish === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+		const wish = this.state.theme;
+		const isDark = wish ? wish === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 
 		document.documentElement.setAttribute("data-theme", isDark ? "dark" : "light");
 		this.colors.setDark(isDark);
@@ -152,7 +159,8 @@ class App {
 
 		this.now = now;
 		this.before = before;
-		this.values = new Values(this.trie(s.dir === "up" ? "up" : "down"), now, before, s.unit);
+		this.values = new Values(
+			this.trie(s.dir === "up" ? "up" : "down"), now, before, s.unit);
 		this.controls.showSelection();
 	}
 
@@ -161,7 +169,8 @@ class App {
 		const matches = match && Uint8Array.from(functions, (f) => match(f.name) ? 1 : 0);
 
 		this.matches = matches;
-		this.flame.show(this.values, this.state.zoom, matches && ((fn) => matches[fn]), this.boxColor());
+		this.flame.show(this.values, this.state.zoom, matches && ((fn) => matches[fn]),
+			this.boxColor());
 		this.controls.showFlame();
 	}
 
@@ -169,7 +178,8 @@ class App {
 		if (this.state.color !== "change")
 			return (box) => this.colors.byObject(box.fn);
 		const v = this.values, all = { lo: 0, hi: this.stacks.count };
-		const most = Math.max(Math.abs(v.of(v.main, all) - v.of(v.old, all)), v.of(v.width, all) / 4, 1);
+		const most = Math.max(Math.abs(v.of(v.main, all) - v.of(v.old, all)),
+			v.of(v.width, all) / 4, 1);
 
 		return (box) => this.colors.byChange((v.of(v.main, box) - v.of(v.old, box)) / most);
 	}

@@ -7,14 +7,17 @@ class Controls {
 	constructor(app) {
 		this.app = app;
 		this.groups = this.makeGroups();
-		byId("hide").addEventListener("change", (e) => app.go({ hide: e.target.checked ? "1" : "" }));
+		byId("hide").addEventListener(
+			"change", (e) => app.go({ hide: e.target.checked ? "1" : "" }));
 		byId("stack").addEventListener("change", (e) => app.go({ stack: e.target.value }));
 		byId("find").addEventListener("input", (e) => app.go({ find: e.target.value }));
 		byId("theme").addEventListener("click", () => app.go({
-			theme: document.documentElement.getAttribute("data-theme") === "dark" ? "light" : "dark" }));
+			theme: document.documentElement.getAttribute("data-theme") === "dark" ?
+				"light" : "dark" }));
 		byId("timeline").addEventListener("keydown", (e) => this.timelineKey(e));
 		document.addEventListener("keydown", (e) => this.key(e));
-		matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => app.showAll());
+		matchMedia("(prefers-color-scheme: dark)").addEventListener(
+			"change", () => app.showAll());
 		window.addEventListener("beforeprint", () => this.print(true));
 		window.addEventListener("afterprint", () => this.print(false));
 		if (app.profile.isMassif)
@@ -44,15 +47,19 @@ class Controls {
 			modes.push(["temporary", "Temporary"]);
 		out.push(this.group("mode", "mode", modes));
 		if (all)
-			out.push(this.group("unit", "unit", [["bytes", "Bytes"], ["blocks", "Blocks"]]));
-		out.push(this.group("direction", "dir", [["down", "Top-down"], ["up", "Bottom-up"]]));
+			out.push(this.group("unit", "unit",
+				[["bytes", "Bytes"], ["blocks", "Blocks"]]));
+		out.push(this.group("direction", "dir",
+			[["down", "Top-down"], ["up", "Bottom-up"]]));
 		if (!this.app.old)
-			out.push(this.group("color", "color", [["object", "By object"], ["change", "By change"]]));
+			out.push(this.group("color", "color",
+				[["object", "By object"], ["change", "By change"]]));
 		return out;
 	}
 
 	group(id, name, choices) {
-		const buttons = choices.map(([value, title]) => el("button", { type: "button", "data-value": value,
+		const buttons = choices.map(
+			([value, title]) => el("button", { type: "button", "data-value": value,
 			onclick: () => this.choose(name, value) }, title));
 
 		byId(id).replaceChildren(...buttons);
@@ -76,7 +83,8 @@ class Controls {
 	untilNow() {
 		const p = this.app.profile, s = this.app.state.selection;
 
-		return { kind: "range", a: p.stops[0] || 0, b: s.kind === "moment" ? s.i : p.peakAt };
+		return { kind: "range", a: p.stops[0] || 0,
+			b: s.kind === "moment" ? s.i : p.peakAt };
 	}
 
 	show() {
@@ -84,22 +92,26 @@ class Controls {
 
 		for (const { name, buttons } of this.groups)
 			for (const button of buttons)
-				button.setAttribute("aria-pressed", String(button.dataset.value === s[name]));
+				button.setAttribute(
+					"aria-pressed", String(button.dataset.value === s[name]));
 		byId("hide").checked = Boolean(s.hide);
 		byId("stack").value = s.stack;
 		if (!byId("stack").value)
 			byId("stack").value = s.stack = "site";
 		if (byId("find").value !== s.find)
 			byId("find").value = s.find;
-		byId("find").setAttribute("aria-invalid", String(Boolean(s.find) && !matcher(s.find) && s.find !== "/"));
+		byId("find").setAttribute("aria-invalid",
+			String(Boolean(s.find) && !matcher(s.find) && s.find !== "/"));
 	}
 
 	showAreas() {
 		const { areas, timeline, old } = this.app;
-		const items = areas.names.map((name, i) => this.legendItem(areas.colors[i], name, "swatch"));
+		const items = areas.names.map(
+			(name, i) => this.legendItem(areas.colors[i], name, "swatch"));
 
 		if (timeline.hasPeaks)
-			items.push(this.legendItem("var(--muted)", "highest within each interval", "swatch line"));
+			items.push(this.legendItem(
+				"var(--muted)", "highest within each interval", "swatch line"));
 		if (timeline.hasRss)
 			items.push(this.legendItem("var(--rss)", "resident memory", "swatch line"));
 		else if (timeline.rssMax)
@@ -113,23 +125,29 @@ class Controls {
 	legendItem(color, name, kind) {
 		const style = kind === "swatch" ? `background: ${color}` : `border-color: ${color}`;
 
-		return el("li", { title: name }, el("span", { class: kind, style }), el("span", {}, name));
+		return el("li", { title: name }, el("span", { class: kind, style }),
+			el("span", {}, name));
 	}
 
 	/* "at 3.21 s: 45.2 MiB in 123,456 blocks" */
 	showSelection() {
-		const { values, selected, state: s } = this.app, all = { lo: 0, hi: this.app.stacks.count };
+		const { values, selected, state: s } = this.app,
+			all = { lo: 0, hi: this.app.stacks.count };
 		const bytes = values.of(values.bytes, all), blocks = values.of(values.blocks, all);
-		const isTemporary = s.mode === "temporary", print = s.mode === "growth" ? (n) => format.signed(n, format.bytes) : format.bytes;
+		const isTemporary = s.mode === "temporary";
+		const print = s.mode === "growth" ? (n) => format.signed(n, format.bytes) : format.bytes;
 		let sum = isTemporary ? format.count(blocks) : print(bytes) + values.error(all);
 
 		if (blocks !== null && !isTemporary)
 			sum += ` in ${values.variance ? "about " : ""}${format.blocks(blocks)}`;
 		byId("selection").replaceChildren(
 			el("span", { class: "muted" }, `${selected.when(s.selection)}: `),
-			el("span", { id: "sum", title: isTemporary ? null : format.exactBytes(bytes) }, sum),
+			el("span", { id: "sum",
+				title: isTemporary ? null : format.exactBytes(bytes) }, sum),
 			el("span", { class: "muted" }, ` ${selected.what(s)}${this.comparison(values)}${selected.beside(s)}`));
-		byId("timeline").setAttribute("aria-label", `Timeline of memory; selected: ${byId("selection").textContent}`);
+		byId("timeline").setAttribute(
+			"aria-label",
+			`Timeline of memory; selected: ${byId("selection").textContent}`);
 	}
 
 	/* ", 12.0 MiB before (+3.00 MiB)" */
@@ -148,23 +166,29 @@ class Controls {
 	showFlame() {
 		this.showCrumbs();
 		this.showMatched();
-		const { app } = this, { values } = app, isEmpty = !(values.width[app.stacks.count] > 0);
+		const { app } = this, { values } = app,
+			isEmpty = !(values.width[app.stacks.count] > 0);
 
 		byId("flame-box").hidden = isEmpty;
 		byId("flame-empty").hidden = !isEmpty;
-		byId("flame-empty").textContent = app.state.mode === "growth" ? "Nothing has grown here." : "Nothing is live here.";
+		byId("flame-empty").textContent = app.state.mode === "growth" ?
+			"Nothing has grown here." : "Nothing is live here.";
 		byId("kinds").replaceChildren(...(app.state.color === "change" ?
-			[[app.colors.byChange(1), "grew"], [app.colors.byChange(0), "as before"], [app.colors.byChange(-1), "shrank"]] :
-			app.colors.legend()).map(([color, name]) => this.legendItem(color, name, "swatch")));
+			[[app.colors.byChange(1), "grew"], [app.colors.byChange(0), "as before"],
+				[app.colors.byChange(-1), "shrank"]] :
+			app.colors.legend()).map(
+				([color, name]) => this.legendItem(color, name, "swatch")));
 		app.tips.status(null);
 	}
 
 	showCrumbs() {
-		const { app } = this, { node } = app.flame, { functions } = app.stacks.names, parts = [];
+		const { app } = this, { node } = app.flame, { functions } = app.stacks.names,
+			parts = [];
 
 		node.path.forEach((fn, i) => {
 			parts.push(el("span", { "aria-hidden": "true" }, "\u203a"));
-			parts.push(el("button", { title: functions[fn].name, onclick: () => app.go({ zoom: node.path.slice(0, i + 1) }) },
+			parts.push(el("button", { title: functions[fn].name, onclick: () =>
+				app.go({ zoom: node.path.slice(0, i + 1) }) },
 				shorten(functions[fn].name, 40)));
 		});
 		byId("crumbs").replaceChildren(...(parts.length ?
@@ -174,17 +198,20 @@ class Controls {
 	showMatched() {
 		const { values, matches } = this.app, sum = matches ? values.matched(matches) : 0;
 
-		byId("matched").textContent = matches ? `Matched ${this.amount(sum)} (${format.percent(sum, values.total)})` : "";
+		byId("matched").textContent = matches ?
+			`Matched ${this.amount(sum)} (${format.percent(sum, values.total)})` : "";
 	}
 
 	amount(value) {
-		return this.app.state.unit === "blocks" ? format.blocks(value) : format.bytes(value);
+		return this.app.state.unit === "blocks" ? format.blocks(value) :
+			format.bytes(value);
 	}
 
 	/* Keys. */
 
 	timelineKey(event) {
-		const { app } = this, p = app.profile, s = app.state.selection, step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+		const { app } = this, p = app.profile, s = app.state.selection,
+			step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
 		const move = (i, by) => {
 			const at = p.stops.indexOf(p.snap(i)) + by;
 
@@ -196,14 +223,17 @@ class Controls {
 		if (!p.stops.length)
 			return;
 		if (step && event.shiftKey)
-			next = s.kind === "range" ? { kind: "range", a: s.a, b: Math.max(s.a, move(s.b, step)) } :
-				{ kind: "range", a: Math.min(now, move(now, step)), b: Math.max(now, move(now, step)) };
+			next = s.kind === "range" ?
+				{ kind: "range", a: s.a, b: Math.max(s.a, move(s.b, step)) } :
+				{ kind: "range", a: Math.min(now, move(now, step)),
+					b: Math.max(now, move(now, step)) };
 		else if (step && s.kind === "range")
 			next = this.shifted(s, move(s.a, step), move(s.b, step));
 		else if (step)
 			next = { kind: "moment", i: move(now, step) };
 		else if (event.key === "Home" || event.key === "End")
-			next = { kind: "moment", i: event.key === "Home" ? p.stops[0] : p.stops[p.stops.length - 1] };
+			next = { kind: "moment",
+				i: event.key === "Home" ? p.stops[0] : p.stops[p.stops.length - 1] };
 		if (!next)
 			return;
 		event.preventDefault();
@@ -249,7 +279,8 @@ class Tips {
 	}
 
 	rows(list) {
-		return el("dl", {}, ...list.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+		return el("dl", {}, ...list.flatMap(
+			([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 	}
 
 	timeline(i, x) {
@@ -268,37 +299,46 @@ class Tips {
 			list.push(["resident", format.bytes(t.rss[i])]);
 		if (t.allocations)
 			list.push(["allocations", `${format.count(t.allocations[i])}, ${format.bytes(t.allocated_bytes[i])}` +
-				format.error(t.allocated_bytes[i], t.allocated_variance && t.allocated_variance[i])]);
+				format.error(t.allocated_bytes[i], t.allocated_variance &&
+					t.allocated_variance[i])]);
 		for (const m of this.markersNear(i))
 			list.push([m.kind, m.text || ""]);
-		tip.replaceChildren(el("strong", {}, format.time(p.time[i], p.unit)), this.rows(list));
+		tip.replaceChildren(el("strong", {}, format.time(p.time[i], p.unit)),
+			this.rows(list));
 		this.place(tip, x, 8, byId("timeline").clientWidth, 1e6);
 	}
 
 	markersNear(i) {
 		const p = this.app.profile, from = i ? p.time[i - 1] : -Infinity;
 
-		return p.markers.filter((m) => m.time * p.scale > from && m.time * p.scale <= p.time[i]).slice(0, 5);
+		return p.markers.filter((m) => m.time * p.scale > from &&
+			m.time * p.scale <= p.time[i]).slice(0, 5);
 	}
 
 	/* [name, value] of a frame. */
 	facts(box) {
-		const { values: v, state, stacks } = this.app, out = [], bytes = v.of(v.bytes, box), blocks = v.of(v.blocks, box);
+		const { values: v, state, stacks } = this.app, out = [], bytes = v.of(v.bytes, box),
+			blocks = v.of(v.blocks, box);
 		const all = { lo: 0, hi: stacks.count };
 
 		if (state.mode !== "temporary")
-			out.push(["bytes", `${format.bytes(bytes)}${v.error(box)} (${format.count(bytes)})`]);
+			out.push(
+				["bytes",
+				`${format.bytes(bytes)}${v.error(box)} (${format.count(bytes)})`]);
 		out.push(["share", format.percent(v.of(v.main, box), v.of(v.main, all))]);
 		if (v.isCompared) {
 			const old = v.of(v.old, box), change = v.of(v.main, box) - old;
 			if (state.unit === "blocks")
-				out.push(["before", format.count(old)], ["change", format.signed(change, format.count)]);
+				out.push(["before", format.count(old)],
+					["change", format.signed(change, format.count)]);
 			else
 				out.push(["before", format.bytes(old) + v.oldError(box)],
-					["change", format.signed(change, format.bytes) + v.changeError(box)]);
+					["change", format.signed(change, format.bytes) +
+						v.changeError(box)]);
 		}
 		if (blocks !== null)
-			out.push([state.mode === "temporary" ? "temporary" : "blocks", format.count(blocks)]);
+			out.push([state.mode === "temporary" ? "temporary" : "blocks",
+				format.count(blocks)]);
 		if (blocks && bytes > 0 && state.mode !== "temporary")
 			out.push(["mean size", format.bytes(bytes / blocks)]);
 		const lifetime = this.lifetime(box);
@@ -324,18 +364,22 @@ class Tips {
 	 * those of the new one, if it has any.
 	 */
 	where(box) {
-		const { trie, width } = this.app.values, { frames, functions } = this.app.stacks.names;
+		const { trie, width } = this.app.values,
+			{ frames, functions } = this.app.stacks.names;
 		const ours = new Map(), others = new Map();
 
 		if (box.fn < 0)
 			return "";
 		for (let pos = box.lo; pos < box.hi; pos++) {
-			const frame = trie.frameAt(pos, box.depth), sums = trie.order[pos] < this.app.profile.count ? ours : others;
+			const frame = trie.frameAt(pos, box.depth),
+				sums = trie.order[pos] < this.app.profile.count ? ours : others;
 
 			sums.set(frame, (sums.get(frame) || 0) + width[pos + 1] - width[pos]);
 		}
-		const top = [...(ours.size ? ours : others)].sort((a, b) => b[1] - a[1]).map(([frame]) => Tables.place(frames[frame])).filter(Boolean);
-		const lines = top.slice(0, 3).join(", ") + (top.length > 3 ? ", \u2026" : ""), { object } = functions[box.fn];
+		const top = [...(ours.size ? ours : others)].sort((a, b) => b[1] - a[1]).map(
+			([frame]) => Tables.place(frames[frame])).filter(Boolean);
+		const lines = top.slice(0, 3).join(", ") + (top.length > 3 ? ", \u2026" : ""),
+			{ object } = functions[box.fn];
 
 		return lines + (object ? `${lines ? " in " : ""}${baseName(object)}` : "");
 	}
@@ -352,16 +396,19 @@ class Tips {
 
 			this.box = box;
 			tip.replaceChildren(...[el("strong", {}, this.app.flame.label(box)),
-				where ? el("span", { class: "muted" }, where) : null, this.rows(this.facts(box))].filter(Boolean));
+				where ? el("span", { class: "muted" }, where) : null,
+					this.rows(this.facts(box))].filter(Boolean));
 		}
 		this.place(tip, x, y, innerWidth, innerHeight);
 	}
 
 	/* The line below the flame graph: the frame with the focus, or the whole. */
 	status(box) {
-		const facts = box ? this.facts(box).map(([name, value]) => `${value} ${name === "share" ? "" : name}`.trim()) : [];
+		const facts = box ? this.facts(box).map(
+			([name, value]) => `${value} ${name === "share" ? "" : name}`.trim()) : [];
 
-		byId("flame-status").textContent = box ? `${this.app.flame.label(box)}: ${facts.join(", ")}` :
+		byId("flame-status").textContent = box ?
+			`${this.app.flame.label(box)}: ${facts.join(", ")}` :
 			"Click a frame to zoom.";
 	}
 }
