@@ -7,7 +7,7 @@ prefix ?= /usr/local
 VERSION := 0.1
 O := build/$(MODE)
 
-PKGS := libelf libdw libunwind-ptrace libunwind-generic
+PKGS := libelf libdw libunwind-ptrace libunwind-generic libprotobuf-c
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Wno-unused-parameter
 CPPFLAGS_ALL := -D_GNU_SOURCE -DPTMEM_VERSION='"$(VERSION)"' -I. -Isrc $(CPPFLAGS)
 CFLAGS_release := -O2 -g -fno-tree-slp-vectorize
@@ -24,16 +24,15 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
 SRC := $(wildcard arch/x86_64/*.c src/*/*.c src/*/*/*.c)
 MAINS := src/cli/main.c src/report/main.c src/memusage/main.c
 LIB_SRC := $(filter-out $(MAINS) src/report/%,$(SRC))
-LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/arch/x86_64/recorder_image.o $(O)/arch/x86_64/trap_handler_code.o
+LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/src/recording/pprof_profile.pb-c.o $(O)/arch/x86_64/recorder_image.o $(O)/arch/x86_64/trap_handler_code.o
 RECORDER_SRC := arch/x86_64/recorder_template.S arch/recorder/recorder_calls.c arch/recorder/recorder_markers.c arch/recorder/recorder_sample.c
-REPORT_OBJ := $(patsubst %.c,$(O)/%.o,$(filter-out $(MAINS),$(wildcard src/report/*.c))) \
-	$(O)/src/report/pprof_profile.pb-c.o
+REPORT_OBJ := $(patsubst %.c,$(O)/%.o,$(filter-out $(MAINS),$(wildcard src/report/*.c)))
 UNIT := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 FUZZ := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
 LIBS = $(shell pkg-config --libs $(PKGS)) -lZydis -liberty -lz -lm
-CAIRO_CPPFLAGS = $(shell pkg-config --cflags cairo libprotobuf-c) -I$(O)
-REPORT_LIBS = $(shell pkg-config --libs cairo libprotobuf-c) -lm
+CAIRO_CPPFLAGS = $(shell pkg-config --cflags cairo)
+REPORT_LIBS = $(shell pkg-config --libs cairo) -lm
 
 all: programs
 	$(Q)for p in ptmem ptmem-report ptmem-memusage; do ln -sfn $(notdir $(O))/$$p build/$$p; done
@@ -42,7 +41,7 @@ programs: $(O)/ptmem $(O)/ptmem-report $(O)/ptmem-memusage
 
 # What is missing is named once, before the compiler and pkg-config do it in many words.
 $(O)/packages: scripts/has-packages
-	$(Q)scripts/has-packages "$(CC)" $(PKGS) cairo libprotobuf-c ncursesw && mkdir -p $(@D) && touch $@
+	$(Q)scripts/has-packages "$(CC)" $(PKGS) cairo ncursesw && mkdir -p $(@D) && touch $@
 
 $(O)/%.o: %.c | $(O)/packages
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
@@ -50,13 +49,14 @@ $(O)/%.o: %.c | $(O)/packages
 $(O)/src/report/%.o $(O)/tests/unit/%.o: CPPFLAGS_ALL += $(CAIRO_CPPFLAGS)
 
 # Messages of pprof's format, with the code that packs them.
-PPROF := $(O)/src/report/pprof_profile.pb-c
-$(PPROF).c: src/report/pprof_profile.proto | $(O)/packages
+PPROF := $(O)/src/recording/pprof_profile.pb-c
+$(PPROF).c: src/recording/pprof_profile.proto | $(O)/packages
 	$(call say,PROTO,$@)mkdir -p $(@D) && protoc-c --c_out=$(O) $<
 $(PPROF).h: $(PPROF).c ;
 $(PPROF).o: $(PPROF).c
-	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c -o $@ $<
-$(O)/src/report/recording_pprof.o: $(PPROF).h
+	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) -I$(O) $(CFLAGS_ALL) -c -o $@ $<
+$(O)/src/recording/recording_pprof.o: $(PPROF).h
+$(O)/src/recording/recording_pprof.o: CPPFLAGS_ALL += $(shell pkg-config --cflags libprotobuf-c) -I$(O)
 
 # The recorder that runs in targets; see scripts/make-recorder for what it must not contain.
 $(O)/recorder.bin: $(RECORDER_SRC) $(wildcard arch/recorder/*.h) $(wildcard arch/x86_64/*.h) arch/pad.h arch/pad_sampling.h arch/unwind_rule.h scripts/make-recorder | $(O)/packages

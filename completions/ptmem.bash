@@ -5,7 +5,7 @@ _ptmem_options="--pid= --duration= --earlier-blocks= --inspect --inspect= --insp
 	--time-unit= --pages-as-heap= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
 	--heap= --stacks= --stack-sample= --heap-admin= --alignment= --realloc-zero-bytes-frees= --alloc-fn= --ignore-fn=
 	--demangle= --show-below-main= --fullpath-after= --read-inline-info= --extra-debuginfo-path=
-	--massif-out-file= --xtree-memory= --xtree-memory-file= --xtree-compress-strings= --record= --free-stacks --html= --events= --replay=
+	--massif-out-file= --xtree-memory= --xtree-memory-file= --xtree-compress-strings= --record= --free-stacks --html= --listen --listen= --listen-token= --listen-open --events= --replay=
 	--memusage --memusage-out= --data= --data-buffer= --mmap --no-timer --progname=
 	--sample --sample= --sample-fields= --sample-out=
 	--leaks --leaks= --leak-check --leaks-out= --error-exitcode= --folded= --flame= --view= --top --top=
@@ -43,7 +43,7 @@ _ptmem_values() {
 	--color) compgen -W "auto always never" -- "$2" ;;
 	--view) compgen -W "live peak exit total count" -- "$2" ;;
 	--massif-out-file | -o | --xtree-memory-file | --extra-debuginfo-path | --log-file | --record | --events | --replay | \
-		--memusage-out | --data | --sample-out | --leaks-out | --inspect | --inspect-out | --folded | --flame | --html) compgen -f -- "$2" ;;
+		--memusage-out | --data | --sample-out | --leaks-out | --inspect | --inspect-out | --folded | --flame | --html | --listen-token) compgen -f -- "$2" ;;
 	esac
 }
 

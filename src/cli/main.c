@@ -20,6 +20,7 @@
 #include "cli/log_file.h"
 #include "cli/option_table.h"
 #include "cli/options_parse.h"
+#include "live/listen.h"
 #include "live/monitor.h"
 #include "live/monitor_client.h"
 #include "live/sampling.h"
@@ -235,12 +236,14 @@ static void leave_program(struct target *target)
 }
 
 /* The loop, with the live components around it. */
-static void follow(struct run *run)
+static void follow(struct run *run, struct listen *listen)
 {
 	struct monitor *monitor = monitor_open(run);
 	struct top *top = top_start(run);
 
+	listen_begin(listen);
 	target_run(run->target);
+	listen_close(listen);
 	top_stop(top);
 	monitor_stop(monitor);
 	if (target_process_count(run->target) > 0)
@@ -253,8 +256,11 @@ static int run_target(struct run *run, struct sampling *sampling, int *signal_ou
 	const struct options *o = run->options;
 	struct event_sink sink;
 	struct target_options to;
+	struct listen *listen = NULL;
 	int rc;
 
+	if (listen_open(run, &listen) != 0)
+		return EXIT_OWN_FAILURE;
 	session_sink_init(&sink, run, should_leave);
 	tracee_options_init(&to, run);
 	run->target = target_new(&to, &sink);
@@ -268,8 +274,10 @@ static int run_target(struct run *run, struct sampling *sampling, int *signal_ou
 		catch_signals(o);
 	}
 	if (rc == 0) {
-		follow(run);
+		follow(run, listen);
 		rc = o->pid_count > 0 ? 0 : finish_started(run, sampling, signal_out);
+	} else {
+		listen_close(listen);
 	}
 	log_set_check_hook(NULL, NULL);
 	sources_print_lost(run);

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "cli/option_table.h"
+#include "listen/listen_address.h"
 #include "session/options.h"
 #include "live/status_file.h"
 
@@ -369,6 +370,28 @@ static int check_client(const struct options *o)
 	return 0;
 }
 
+static int check_listen(const struct options *o)
+{
+	struct listen_address address;
+	const char *why = o->listen ? listen_address_parse(o->listen, &address) : NULL;
+
+	if (why)
+		log_error("--listen=%s: %s", o->listen, why);
+	else if (!o->listen && (o->listen_token || o->listen_open))
+		log_error("--listen-token and --listen-open go with --listen");
+	else if (o->listen_token && o->listen_open)
+		log_error("--listen-token and --listen-open cannot be combined");
+	else if (o->listen && o->replay_file)
+		log_error("--replay has no running program: --listen cannot be used with it");
+	else if (o->listen && !o->listen_token && !o->listen_open &&
+		 !listen_address_is_loopback(&address))
+		log_error("--listen=%s: others can reach this address; it needs "
+			  "--listen-token=FILE or --listen-open", o->listen);
+	else
+		return 0;
+	return -EINVAL;
+}
+
 static const char *find_contradiction(const struct options *o)
 {
 	uint32_t heap = 1u << SOURCE_HEAP;
@@ -379,8 +402,8 @@ static const char *find_contradiction(const struct options *o)
 	if (o->monitor_pid && (o->pid_count || o->replay_file))
 		return "--monitor cannot be combined with --pid or --replay";
 	if (options_record(o) && (o->pages_as_heap || !o->heap || !(o->trace & heap)))
-		return "--record and --html are about the heap: --pages-as-heap, --heap=no and "
-		       "--trace without heap cannot be used with them";
+		return "--record, --html and --listen are about the heap: --pages-as-heap, "
+		       "--heap=no and --trace without heap cannot be used with them";
 	if (options_core(o) && (o->pid_count || (o->command && o->command[1])))
 		return "--inspect=CORE takes the file of the program at most: neither --pid nor "
 		       "arguments";
@@ -391,7 +414,7 @@ static const char *find_contradiction(const struct options *o)
 		return "--inspect needs --pid, a program, or the name of a core file: "
 		       "--inspect=CORE";
 	if (o->free_stacks && !options_record(o))
-		return "--free-stacks goes with --record or --html";
+		return "--free-stacks goes with --record, --html or --listen";
 	if (o->free_stacks && options_sample_interval(o))
 		return "--free-stacks needs all events: --heap-sample cannot be used with it";
 	if (o->inspect && !o->command && is_given(o, "heap-sample"))
@@ -436,5 +459,7 @@ int option_check(struct options *o)
 		rc = check_massif(o);
 	if (rc == 0)
 		rc = check_flame_name(o);
+	if (rc == 0)
+		rc = check_listen(o);
 	return rc == 0 ? check_sample_fields(o) : rc;
 }

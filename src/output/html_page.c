@@ -1,17 +1,14 @@
 /*
- * See html_page.h. The page may load nothing and send nothing: its Content-Security-Policy says so
- * to the browser.
+ * See html_page.h. The page may load nothing and send nothing, but for a live one that asks its
+ * server for more: its Content-Security-Policy says so to the browser.
  */
 #include "output/html_page.h"
 
 #include <stdlib.h>
-#include <zlib.h>
 
-#include "base/alloc.h"
-#include "base/log.h"
+#include "base/gzip.h"
 #include "base/types.h"
 
-#define GZIP_WINDOW (15 + 16) /* of deflateInit2: the largest window, and gzip's header */
 #define BASE64_LINE 120       /* characters, a multiple of 4 */
 
 /* The parts of the page; their paths are relative to the directory where make runs. */
@@ -68,54 +65,27 @@ static void put_base64(FILE *out, const uint8_t *data, size_t size)
 	}
 }
 
-/* @json in gzip's format; the caller frees *@out. deflate counts in unsigned int: by pieces. */
-static size_t compress_json(const char *json, size_t size, uint8_t **out)
-{
-	z_stream z = {0};
-
-	CHECK(deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8,
-			   Z_DEFAULT_STRATEGY) == Z_OK);
-	size_t room = deflateBound(&z, size), done = 0, used = 0;
-
-	*out = xmalloc(room);
-	do {
-		size_t part = MIN(size - used, (size_t)1 << 30);
-		size_t space = MIN(room - done, (size_t)1 << 30);
-		bool is_last = used + part == size;
-
-		z.next_in = (Bytef *)(uintptr_t)json + used;
-		z.avail_in = (uInt)part;
-		z.next_out = *out + done;
-		z.avail_out = (uInt)space;
-		CHECK(deflate(&z, is_last ? Z_FINISH : Z_NO_FLUSH) != Z_STREAM_ERROR);
-		used += part - z.avail_in;
-		done += space - z.avail_out;
-		if (is_last && z.avail_out)
-			break;
-	} while (done < room);
-	deflateEnd(&z);
-	return done;
-}
-
 static void put_profile(FILE *out, const char *json, size_t size)
 {
-	uint8_t *compressed;
-	size_t count = compress_json(json, size, &compressed);
+	char *packed;
+	size_t count = gzip_pack(json, size, &packed);
 
 	fputs("<script type=\"text/plain\" id=\"profile\">\n", out);
-	put_base64(out, compressed, count);
+	put_base64(out, (const uint8_t *)packed, count);
 	fputs("\n</script>\n", out);
-	free(compressed);
+	free(packed);
 }
 
-void html_page_write(FILE *out, const char *json, size_t size)
+void html_page_write(FILE *out, const char *json, size_t size, bool is_live)
 {
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
 	      "style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; "
-	      "form-action 'none'\">\n"
-	      "<title>ptmem</title>\n<style>\n",
+	      "form-action 'none'",
+	      out);
+	fputs(is_live ? "; connect-src 'self'\">\n" : "\">\n", out);
+	fputs("<title>ptmem</title>\n<style>\n",
 	      out);
 	put_between(out, html_style_start, html_style_end);
 	fputs("</style>\n</head>\n<body>\n", out);

@@ -8,7 +8,12 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Writes the page of @json, @size bytes. Errors of the stream are left in it. */
-void html_page_write(FILE *out, const char *json, size_t size);
+#include "base/types.h"
+
+/*
+ * Writes the page of @json, @size bytes. @is_live: it may ask the server that it comes from for
+ * what is new. Errors of the stream are left in it.
+ */
+void html_page_write(FILE *out, const char *json, size_t size, bool is_live);
 
 #endif

@@ -40,6 +40,26 @@ struct recording_journal *recording_journal_new(const char *path, uint64_t inter
 	return j;
 }
 
+struct recording_journal *recording_journal_to_fd(int fd, uint64_t interval)
+{
+	struct recording_journal *j = recording_journal_new("", interval);
+
+	j->fd = fd;
+	return j;
+}
+
+int recording_journal_fd(const struct recording_journal *j)
+{
+	return j->fd;
+}
+
+uint64_t recording_journal_size(const struct recording_journal *j)
+{
+	struct stat own;
+
+	return fstat(j->fd, &own) == 0 ? (uint64_t)own.st_size : 0;
+}
+
 void recording_journal_close(struct recording_journal *j)
 {
 	if (!j)

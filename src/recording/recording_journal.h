@@ -11,6 +11,12 @@ struct recording_journal;
 
 /* For a new file at @path, of samples if @interval is not 0, that has what is appended first. */
 struct recording_journal *recording_journal_new(const char *path, uint64_t interval);
+/* The same for the empty file @fd, the journal's from now on. */
+struct recording_journal *recording_journal_to_fd(int fd, uint64_t interval);
+/* -1 = there is no file yet. */
+int recording_journal_fd(const struct recording_journal *j);
+/* Bytes that the file has. */
+uint64_t recording_journal_size(const struct recording_journal *j);
 void recording_journal_close(struct recording_journal *j); /* may be NULL */
 
 /* Where META and MARKERS go before recording_journal_append. */

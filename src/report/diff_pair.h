@@ -4,7 +4,7 @@
 
 #include "report/diff_paths.h"
 #include "report/input.h"
-#include "report/recording_view.h"
+#include "recording/recording_view.h"
 
 /* By enum path_side. */
 struct diff_pair {

@@ -19,7 +19,7 @@
 #include "report/massif_sampling.h"
 #include "report/path_files.h"
 #include "report/recording_view_json.h"
-#include "report/sampling_note.h"
+#include "recording/sampling_note.h"
 
 struct diff {
 	const struct report_request *request;

@@ -37,7 +37,7 @@ static void put_page(FILE *out, const struct input *input, char *const more[2], 
 	CHECK(memory);
 	put_json(memory, input, more, is_diff);
 	CHECK(!fclose(memory));
-	html_page_write(out, json, size);
+	html_page_write(out, json, size, false);
 }
 
 static int write_page(const struct report_request *r, const struct input *input,

@@ -20,7 +20,7 @@
 #include "report/massif_sampling.h"
 #include "report/massif_sites.h"
 #include "report/samples_chart.h"
-#include "report/sampling_note.h"
+#include "recording/sampling_note.h"
 
 static const struct canvas_color other_color = {0.72, 0.72, 0.72}, extra_color = {0.85, 0.85, 0.85},
 				 stacks_color = {0.50, 0.50, 0.50}, heap_color = {0.34, 0.71, 0.91},

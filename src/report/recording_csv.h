@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "report/recording_view.h"
+#include "recording/recording_view.h"
 
 void recording_csv_write(FILE *out, const struct recording *r, const struct recording_view *v);
 

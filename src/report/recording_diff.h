@@ -3,7 +3,7 @@
 #define PTMEM_REPORT_RECORDING_DIFF_H
 
 #include "report/diff_paths.h"
-#include "report/recording_view.h"
+#include "recording/recording_view.h"
 
 /* The frames of @r, by row; @other is what it is compared with. */
 void recording_diff_match(struct frame_match *m, enum path_side side, const struct recording *r,

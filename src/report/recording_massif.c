@@ -15,7 +15,7 @@
 #include "output/memory_kind.h"
 #include "recording/recording_names.h"
 #include "report/recording_paths.h"
-#include "report/recording_view.h"
+#include "recording/recording_view.h"
 
 #define DETAILED_EACH 10u /* snapshots, as Massif's --detailed-freq */
 #define MAX_DEPTH 200u	  /* as ptmem's --depth; functions further out are left out */

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "report/recording_view.h"
+#include "recording/recording_view.h"
 
 /*
  * A snapshot at the end of each interval, each tenth and the last with its call tree, and one of

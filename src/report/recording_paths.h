@@ -3,7 +3,7 @@
 #define PTMEM_REPORT_RECORDING_PATHS_H
 
 #include "output/path_tree.h"
-#include "report/recording_view.h"
+#include "recording/recording_view.h"
 
 /*
  * Adds the bytes of @v to @t, the outermost function first, as PATH_NEW; sums are left to the

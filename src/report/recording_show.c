@@ -14,7 +14,7 @@
 #include "report/recording_csv.h"
 #include "report/recording_massif.h"
 #include "report/recording_paths.h"
-#include "report/recording_pprof.h"
+#include "recording/recording_pprof.h"
 #include "report/recording_speedscope.h"
 #include "report/recording_text.h"
 #include "report/recording_view_json.h"
@@ -124,7 +124,11 @@ static int print_pprof(const struct show *s)
 	struct recording_view total;
 
 	recording_view_of(&total, r, VIEW_TOTAL);
-	recording_pprof_write(stdout, r, &s->view, s->request->question.thread ? &s->view : &total);
+	const struct recording_view *allocated = s->request->question.thread ? &s->view : &total;
+	_cleanup_free_ struct pprof_value *value =
+		recording_pprof_values(r, &s->view, allocated);
+
+	recording_pprof_write(stdout, r, value, false);
 	recording_view_deinit(&total);
 	return 0;
 }

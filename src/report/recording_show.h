@@ -2,7 +2,7 @@
 #ifndef PTMEM_REPORT_RECORDING_SHOW_H
 #define PTMEM_REPORT_RECORDING_SHOW_H
 
-#include "report/recording_view.h"
+#include "recording/recording_view.h"
 #include "report/show.h"
 
 /* Makes the reports that @r asks for: 0, or an enum report_exit once the error is logged. */

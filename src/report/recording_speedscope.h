@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "report/recording_view.h"
+#include "recording/recording_view.h"
 
 /* @name: what the values are. Errors of the stream are left in it. */
 void recording_speedscope_write(FILE *out, const struct recording *r,

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "report/recording_view.h"
+#include "recording/recording_view.h"
 
 /* Rows of each table: at most @top. Errors of the stream are left in it. */
 int recording_text_print(FILE *out, const struct recording *r, const struct recording_question *q,

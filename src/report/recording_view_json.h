@@ -2,7 +2,7 @@
 #ifndef PTMEM_REPORT_RECORDING_VIEW_JSON_H
 #define PTMEM_REPORT_RECORDING_VIEW_JSON_H
 
-#include "report/recording_view.h"
+#include "recording/recording_view.h"
 
 /*
  * ",\n\"view\":{...}" in *@out, which the caller frees; "" if nothing is asked. Fails as

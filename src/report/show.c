@@ -16,10 +16,10 @@
 #include "report/input.h"
 #include "report/massif_sampling.h"
 #include "report/path_files.h"
-#include "report/recording_match.h"
+#include "recording/recording_match.h"
 #include "report/recording_show.h"
 #include "report/rss.h"
-#include "report/sampling_note.h"
+#include "recording/sampling_note.h"
 
 /* A massif file and the snapshot whose paths are wanted. */
 struct source {

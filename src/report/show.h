@@ -8,7 +8,7 @@
 #include "report/massif_paths.h"
 #include "report/msprint.h"
 #include "report/picture.h"
-#include "report/recording_view.h"
+#include "recording/recording_view.h"
 
 #define REPORT_TOP_DEFAULT 10u
 

@@ -57,7 +57,7 @@ static int write_page(const char *path, const void *ctx)
 
 	if (rc != 0)
 		return rc;
-	html_page_write(out.file, page->json, page->size);
+	html_page_write(out.file, page->json, page->size, false);
 	return outfile_commit(&out);
 }
 

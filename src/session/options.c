@@ -30,7 +30,7 @@ bool options_report_on_signal(const struct options *o)
 
 bool options_record(const struct options *o)
 {
-	return o->record_file || o->html_file;
+	return o->record_file || o->html_file || o->listen;
 }
 
 bool options_write_massif(const struct options *o)

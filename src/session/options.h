@@ -98,6 +98,9 @@ struct options {
 	const char *replay_file;  /* NULL = none */
 	const char *record_file;  /* NULL = none */
 	const char *html_file;    /* NULL = none */
+	const char *listen;       /* where the server listens, "": anywhere; NULL = there is none */
+	const char *listen_token; /* the file of its secret; NULL = none */
+	bool listen_open;         /* anyone may ask it */
 	bool free_stacks;         /* the recording has the stacks that release blocks */
 
 	/* leaks, call paths, --top */
@@ -140,7 +143,7 @@ uint64_t options_sample_interval(const struct options *o);
 bool options_report_leaks(const struct options *o);
 /* Whether SIGUSR1 asks for a report. */
 bool options_report_on_signal(const struct options *o);
-/* Whether a recording is made: --record, and --html, which shows one. */
+/* Whether a recording is made: --record, and --html and --listen, which show one. */
 bool options_record(const struct options *o);
 /* Whether the massif file is written: without a heap profile it would be empty, so only if there is
  * no other output. */

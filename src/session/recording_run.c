@@ -4,11 +4,13 @@
 #include "session/recording_run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +31,7 @@
 #include "session/recording_leaks.h"
 #include "session/recording_names.h"
 #include "session/rescue.h"
+#include "session/resident_sample.h"
 #include "session/session.h"
 #include "session/session_files.h"
 
@@ -38,11 +41,14 @@
 
 #define FLUSH_NS 1000000000ull
 #define SAMPLE_NS 20000000ull /* at most so often */
+#define RENEW_SIZE (UINT64_C(512) << 10)
+#define RENEW_FACTOR 4u
 
 struct recording_run {
 	struct recording *known;   /* META alone: the values */
 	char *path;                /* NULL = not yet decided */
 	struct recording_file file; /* what it has while the program runs */
+	uint64_t first_size;       /* of it in memory, when it began again; bytes */
 	struct recording *leaks;   /* LEAKS alone; NULL = nothing was checked */
 	bool has_failed;           /* the file could not be written once, which was said */
 	uint64_t flush_ns, sample_ns; /* when both are due */
@@ -197,26 +203,6 @@ void recording_run_thread_exiting(struct session *s, uint32_t thread)
 
 /* -- while it runs -- */
 
-static void sample(struct session *s, uint64_t now_ns)
-{
-	_cleanup_fclose_ FILE *f = proc_open((pid_t)s->pid, "statm");
-	uint64_t size, resident, page = (uint64_t)sysconf(_SC_PAGESIZE);
-
-	if (!f || fscanf(f, "%" SCNu64 " %" SCNu64, &size, &resident) != 2)
-		return;
-	const struct event ev = {
-		.time_ns = now_ns,
-		.thread = s->pid,
-		.kind = EVENT_RESIDENT,
-		.size = resident * page,
-		.align = size * page,
-	};
-
-	if (s->events)
-		events_writer_event(s->events, profile_calltree(s->profile), &ev);
-	profile_event(s->profile, &ev);
-}
-
 static int decide_path(struct session *s)
 {
 	const struct session_file name = {.option = "--record",
@@ -270,6 +256,49 @@ static void flush(struct session *s)
 	rr->has_failed |= rc != 0;
 }
 
+/* In memory. One that has become much larger than what it says begins again. */
+static int write_in_memory(struct session *s)
+{
+	struct recording_file *f = &s->recording->file;
+	uint64_t limit = RENEW_SIZE + RENEW_FACTOR * s->recording->first_size;
+	bool is_old = f->journal && recording_journal_size(f->journal) < limit;
+
+	if (!is_old) {
+		int fd = memfd_create("ptmem-recording", MFD_CLOEXEC);
+
+		if (fd < 0)
+			return -errno;
+		recording_journal_close(f->journal);
+		*f = (struct recording_file){
+			.journal = recording_journal_to_fd(fd, s->heap_sample.interval)};
+	}
+	append(s);
+	int rc = recording_file_flush(f);
+
+	if (!is_old)
+		s->recording->first_size = recording_journal_size(f->journal);
+	return rc;
+}
+
+int recording_run_look(struct session *s, uint64_t *size_out)
+{
+	struct recording_run *rr = s->recording;
+	char name[32];
+
+	if (!rr)
+		return -ENOENT;
+	resident_sample(s, target_clock());
+	name_threads(s);
+	flush(s); /* to the file, if there is one */
+	int rc = s->run->options->record_file ? 0 : write_in_memory(s);
+
+	if (rc != 0 || !rr->file.journal || recording_journal_fd(rr->file.journal) < 0)
+		return rc != 0 ? rc : -ENOENT;
+	*size_out = recording_journal_size(rr->file.journal);
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", recording_journal_fd(rr->file.journal));
+	return stream_open(name, O_RDONLY, 0);
+}
+
 static uint64_t tick(struct session *s, uint64_t now_ns)
 {
 	struct recording_run *rr = s->recording;
@@ -277,7 +306,7 @@ static uint64_t tick(struct session *s, uint64_t now_ns)
 	if (now_ns >= rr->sample_ns) {
 		uint64_t width = 1000000ull << profile_history(s->profile)->shift;
 
-		sample(s, now_ns);
+		resident_sample(s, now_ns);
 		rr->sample_ns = now_ns + MAX(SAMPLE_NS, MIN(width, FLUSH_NS));
 	}
 	if (now_ns >= rr->flush_ns) {
@@ -447,7 +476,7 @@ int recording_run_finish(struct session *s)
 	const struct options *o = s->run->options;
 	int rc = 0;
 
-	if (!options_record(o))
+	if (!o->record_file && !o->html_file)
 		return 0;
 	ensure(s);
 	struct recording *r = make_complete(s);
@@ -464,6 +493,7 @@ void recording_run_drop(struct session *s)
 {
 	const struct recording_run *rr = s->recording;
 
-	if (rr && rr->file.journal && recording_journal_is_at(rr->file.journal, rr->path))
+	if (rr && rr->path && rr->file.journal &&
+	    recording_journal_is_at(rr->file.journal, rr->path))
 		unlink(rr->path);
 }

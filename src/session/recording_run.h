@@ -1,5 +1,6 @@
 /*
- * --record: the recording of each session, from its beginning to its file (doc/format.md).
+ * --record, --html, --listen: the recording of each session, from its beginning to its file
+ * (doc/format.md).
  *
  * While the program runs, what changed is appended to the file about each second, so that the file
  * can be read whatever happens to ptmem. In the end it is replaced by one that is complete, with
@@ -28,6 +29,12 @@ void recording_run_thread_exiting(struct session *s, uint32_t thread);
 /* Samples and appends what is due in all sessions of a run. The time of the next call. */
 struct run;
 uint64_t recording_run_tick(struct run *run, uint64_t now_ns);
+
+/*
+ * --listen: appends what is not in the journal yet, which is in memory unless --record names a
+ * file. A descriptor to read it, the caller's, and its size; or -errno.
+ */
+int recording_run_look(struct session *s, uint64_t *size_out);
 
 /* Leak kinds of blocks, found by a leak check that is over. */
 struct leakcheck;

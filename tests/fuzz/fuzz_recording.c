@@ -22,8 +22,8 @@
 #include "report/diff_pair.h"
 #include "report/recording_csv.h"
 #include "report/recording_massif.h"
-#include "report/recording_match.h"
-#include "report/recording_pprof.h"
+#include "recording/recording_match.h"
+#include "recording/recording_pprof.h"
 #include "report/recording_speedscope.h"
 #include "report/recording_text.h"
 #include "report/recording_view_json.h"
@@ -133,7 +133,10 @@ static void use_view(FILE *out, const struct recording *r, const struct recordin
 	recording_view_of(&total, r, VIEW_TOTAL);
 	recording_csv_write(out, r, &v);
 	recording_speedscope_write(out, r, &v, "f");
-	recording_pprof_write(out, r, &v, &total);
+	struct pprof_value *value = recording_pprof_values(r, &v, &total);
+
+	recording_pprof_write(out, r, value, false);
+	free(value);
 	recording_view_deinit(&v);
 	recording_view_deinit(&total);
 }

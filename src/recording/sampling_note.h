@@ -1,6 +1,6 @@
 /* What reports say of numbers that are estimates. */
-#ifndef PTMEM_REPORT_SAMPLING_NOTE_H
-#define PTMEM_REPORT_SAMPLING_NOTE_H
+#ifndef PTMEM_RECORDING_SAMPLING_NOTE_H
+#define PTMEM_RECORDING_SAMPLING_NOTE_H
 
 #include "base/types.h"
 

@@ -1,5 +1,5 @@
 /* See sampling_note.h. */
-#include "report/sampling_note.h"
+#include "recording/sampling_note.h"
 
 #include "base/alloc.h"
 #include "base/amount.h"

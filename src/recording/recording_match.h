@@ -1,6 +1,6 @@
 /* What remains of a recording if only call paths that match an expression are wanted. */
-#ifndef PTMEM_REPORT_RECORDING_MATCH_H
-#define PTMEM_REPORT_RECORDING_MATCH_H
+#ifndef PTMEM_RECORDING_RECORDING_MATCH_H
+#define PTMEM_RECORDING_RECORDING_MATCH_H
 
 #include "recording/recording.h"
 

@@ -1,5 +1,5 @@
 /* See recording_match.h. */
-#include "report/recording_match.h"
+#include "recording/recording_match.h"
 
 #include <errno.h>
 #include <regex.h>

@@ -3,19 +3,18 @@
  * function and, behind it, those of the functions that are inlined there. So a location has the
  * number of that row, plus 1, and a function that of its own row.
  */
-#include "report/recording_pprof.h"
+#include "recording/recording_pprof.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
-#include <src/report/pprof_profile.pb-c.h> /* made from pprof_profile.proto */
+#include <src/recording/pprof_profile.pb-c.h> /* made from pprof_profile.proto */
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/log.h"
+#include "base/gzip.h"
 
-enum { SAMPLE_TYPES = 4 };
+enum { SAMPLE_TYPES = PPROF_VALUES };
 
 struct pprof {
 	const struct recording *r;
@@ -142,7 +141,7 @@ static void add_locations(struct pprof *p)
 
 /* -- samples -- */
 
-static void add_types(struct pprof *p)
+static void add_types(struct pprof *p, bool is_allocated)
 {
 	static const char *const types[SAMPLE_TYPES][2] = {
 		{"inuse_space", "bytes"}, {"inuse_objects", "count"},
@@ -155,7 +154,7 @@ static void add_types(struct pprof *p)
 		t[i].type = text(p, types[i][0]);
 		t[i].unit = text(p, types[i][1]);
 	}
-	p->profile.default_sample_type = t[0].type;
+	p->profile.default_sample_type = t[is_allocated ? 2 : 0].type;
 }
 
 /* The location of the address of @frame: that of its real function, which is before it. */
@@ -188,28 +187,39 @@ static void fill_stack(struct pprof *p, Pprof__Sample *s, size_t leaf)
 	s->n_location_id = location.count;
 }
 
-static void add_samples(struct pprof *p, const struct recording_view *v,
-			const struct recording_view *total)
+static void add_samples(struct pprof *p, const struct pprof_value *value)
 {
 	size_t n = recording_rows(p->r, RECORDING_LEAVES), used = 0;
 	Pprof__Sample *s = MAKE(p, sample, Pprof__Sample, n);
 
 	for (size_t i = 0; i < n; i++) {
-		const int64_t value[SAMPLE_TYPES] = {
-			(int64_t)v->leaf[i].bytes,
-			(int64_t)recording_count(p->r, v->leaf[i].blocks),
-			(int64_t)total->leaf[i].bytes,
-			(int64_t)recording_count(p->r, total->leaf[i].blocks)};
+		const int64_t *of = value[i].of;
 
-		if (!value[0] && !value[1] && !value[2] && !value[3])
+		if (!of[0] && !of[1] && !of[2] && !of[3])
 			continue;
 		pprof__sample__init(&s[used]);
 		fill_stack(p, &s[used], i);
-		s[used].value = xmemdup(value, sizeof(value));
+		s[used].value = xmemdup(of, sizeof(value[i].of));
 		s[used].n_value = SAMPLE_TYPES;
 		used++;
 	}
 	p->profile.n_sample = used;
+}
+
+struct pprof_value *recording_pprof_values(const struct recording *r,
+					   const struct recording_view *v,
+					   const struct recording_view *total)
+{
+	size_t n = recording_rows(r, RECORDING_LEAVES);
+	struct pprof_value *value = xcalloc(n + 1, sizeof(*value));
+
+	for (size_t i = 0; i < n; i++)
+		value[i] = (struct pprof_value){{
+			(int64_t)v->leaf[i].bytes,
+			(int64_t)recording_count(r, v->leaf[i].blocks),
+			(int64_t)total->leaf[i].bytes,
+			(int64_t)recording_count(r, total->leaf[i].blocks)}};
+	return value;
 }
 
 /* -- the whole -- */
@@ -247,24 +257,6 @@ static void add_period(struct pprof *p, Pprof__ValueType *type)
 	p->profile.n_comment = 1;
 }
 
-static void write_gzip(FILE *out, uint8_t *data, size_t size)
-{
-	enum { GZIP_WINDOW = 15 + 16, MEMORY = 9 };
-	z_stream z = {.next_in = data, .avail_in = (uInt)size};
-
-	CHECK(deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, MEMORY,
-			   Z_DEFAULT_STRATEGY) == Z_OK);
-	uLong bound = deflateBound(&z, size);
-	uint8_t *packed = xmalloc(bound);
-
-	z.next_out = packed;
-	z.avail_out = (uInt)bound;
-	CHECK(deflate(&z, Z_FINISH) == Z_STREAM_END);
-	fwrite(packed, bound - z.avail_out, 1, out);
-	deflateEnd(&z);
-	free(packed);
-}
-
 static void deinit(struct pprof *p)
 {
 	for (size_t i = 0; i < p->profile.n_sample; i++) {
@@ -281,26 +273,27 @@ static void deinit(struct pprof *p)
 	recording_free(p->texts);
 }
 
-void recording_pprof_write(FILE *out, const struct recording *r, const struct recording_view *v,
-			   const struct recording_view *total)
+void recording_pprof_write(FILE *out, const struct recording *r, const struct pprof_value *value,
+			   bool is_allocated)
 {
 	struct pprof p = {.r = r, .texts = recording_new()};
 	Pprof__ValueType period;
 
 	pprof__profile__init(&p.profile);
-	add_types(&p);
+	add_types(&p, is_allocated);
 	add_mappings(&p);
 	add_functions(&p);
 	add_locations(&p);
-	add_samples(&p, v, total);
+	add_samples(&p, value);
 	add_times(&p);
 	add_period(&p, &period);
 	p.profile.string_table = p.texts->text.data;
 	p.profile.n_string_table = p.texts->text.count;
 	size_t size = pprof__profile__get_packed_size(&p.profile);
-	uint8_t *data = xmalloc(size + 1);
+	_cleanup_free_ uint8_t *data = xmalloc(size + 1);
+	_cleanup_free_ char *packed = NULL;
 
-	write_gzip(out, data, pprof__profile__pack(&p.profile, data));
-	free(data);
+	size = gzip_pack(data, pprof__profile__pack(&p.profile, data), &packed);
+	fwrite(packed, size, 1, out);
 	deinit(&p);
 }

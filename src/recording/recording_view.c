@@ -1,5 +1,5 @@
 /* The values of leaves for what is asked. */
-#include "report/recording_view.h"
+#include "recording/recording_view.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "profile/cells.h"
 #include "profile/estimate.h"
-#include "report/sampling_note.h"
+#include "recording/sampling_note.h"
 
 /* -- times -- */
 

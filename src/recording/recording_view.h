@@ -8,8 +8,8 @@
  *	VIEW_TEMPORARY  of them those released before their thread allocated again (blocks alone)
  *	VIEW_LEAKED   of one kind by the leak check
  */
-#ifndef PTMEM_REPORT_RECORDING_VIEW_H
-#define PTMEM_REPORT_RECORDING_VIEW_H
+#ifndef PTMEM_RECORDING_RECORDING_VIEW_H
+#define PTMEM_RECORDING_RECORDING_VIEW_H
 
 #include "recording/recording.h"
 

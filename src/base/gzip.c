@@ -1,0 +1,37 @@
+/* See gzip.h. deflate counts in unsigned int: large data is packed by pieces. */
+#include "base/gzip.h"
+
+#include <zlib.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+#define WINDOW (15 + 16) /* of deflateInit2: the largest window, and gzip's header */
+#define PIECE ((size_t)1 << 30)
+
+size_t gzip_pack(const void *data, size_t size, char **out)
+{
+	z_stream z = {0};
+
+	CHECK(deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, WINDOW, 8,
+			   Z_DEFAULT_STRATEGY) == Z_OK);
+	size_t room = deflateBound(&z, size), done = 0, used = 0;
+
+	*out = xmalloc(room);
+	do {
+		size_t part = MIN(size - used, PIECE), space = MIN(room - done, PIECE);
+		bool is_last = used + part == size;
+
+		z.next_in = (Bytef *)(uintptr_t)data + used;
+		z.avail_in = (uInt)part;
+		z.next_out = (Bytef *)*out + done;
+		z.avail_out = (uInt)space;
+		CHECK(deflate(&z, is_last ? Z_FINISH : Z_NO_FLUSH) != Z_STREAM_ERROR);
+		used += part - z.avail_in;
+		done += space - z.avail_out;
+		if (is_last && z.avail_out)
+			break;
+	} while (done < room);
+	deflateEnd(&z);
+	return done;
+}

@@ -1,0 +1,21 @@
+/* The contents of answers, from what ptmem told of its processes. */
+#ifndef PTMEM_LISTEN_ANSWER_H
+#define PTMEM_LISTEN_ANSWER_H
+
+#include "listen/http.h"
+#include "listen/served.h"
+
+/* The values of a profile that is subtracted from a later one (?seconds=). */
+struct answer_base;
+
+/* Those of now of the process that @job is about; NULL = there is none. */
+struct answer_base *answer_base_new(struct served_table *t, const struct http_job *job);
+void answer_base_free(struct answer_base *b); /* NULL is nothing */
+
+/* Whether @job needs the history, not totals alone. */
+bool answer_needs_history(const struct http_job *job);
+/* @base: NULL = nothing is subtracted; @ptmem: its pid. */
+void answer_write(struct http_job *job, struct served_table *t, const struct answer_base *base,
+		  uint32_t ptmem);
+
+#endif

@@ -1,0 +1,443 @@
+/* The thread of libmicrohttpd: see http.h. */
+#include "listen/http.h"
+
+#if __has_include(<microhttpd.h>)
+
+#include <dlfcn.h>
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "listen/http_token.h"
+#include "listen/listen_address.h"
+#include "listen/peer_owner.h"
+
+#define LIBRARY "libmicrohttpd.so.12"
+#define MAX_CONNECTIONS 256u
+#define MANY_CONNECTIONS 192u   /* from here on idle ones are closed */
+#define IDLE_SECONDS 30u
+#define MAX_HEADERS (16u << 10) /* bytes of a request */
+#define MAX_UNREAD (256u << 20) /* bytes of answers */
+
+/* What is used of the library. */
+#define FUNCTIONS(X)                                                                              \
+	X(MHD_start_daemon) X(MHD_suspend_connection) X(MHD_resume_connection)                   \
+	X(MHD_queue_response) X(MHD_destroy_response) X(MHD_add_response_header)                 \
+	X(MHD_lookup_connection_value) X(MHD_get_connection_info)                                \
+	X(MHD_create_response_from_buffer_with_free_callback_cls)
+
+struct library {
+#define X(name) __typeof__(name) *name;
+	FUNCTIONS(X)
+#undef X
+};
+
+/* A connection; the thread's alone. */
+struct peer {
+	struct http *http;
+	int fd;
+	bool is_busy;       /* with a request */
+	bool is_known, is_allowed;
+	struct peer *next, *last; /* by age */
+};
+
+struct http {
+	struct http_options options;
+	struct library lib;
+	char own_name[256];
+	struct peer peers;  /* a ring; the first is the oldest */
+	unsigned peer_count;
+	pthread_mutex_t lock; /* of the jobs */
+	struct http_job *first, **end;
+	atomic_size_t unread; /* bytes */
+};
+
+/* -- connections -- */
+
+static void add_peer(struct http *h, struct peer *p)
+{
+	p->next = &h->peers;
+	p->last = h->peers.last;
+	p->last->next = h->peers.last = p;
+	h->peer_count++;
+}
+
+static void remove_peer(struct http *h, struct peer *p)
+{
+	p->last->next = p->next;
+	p->next->last = p->last;
+	h->peer_count--;
+}
+
+/* Makes room: the oldest connection without a request finds itself closed. */
+static void close_idle(struct http *h)
+{
+	for (struct peer *p = h->peers.next; p != &h->peers; p = p->next) {
+		if (p->is_busy)
+			continue;
+		shutdown(p->fd, SHUT_RDWR);
+		p->is_busy = true; /* do not choose it again */
+		return;
+	}
+}
+
+static void on_connection(void *ctx, struct MHD_Connection *c, void **own,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	struct http *h = ctx;
+	struct peer *p = *own;
+
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+		remove_peer(h, p);
+		free(p);
+		return;
+	}
+	p = xcalloc(1, sizeof(*p));
+	p->http = h;
+	p->fd = h->lib.MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	*own = p;
+	add_peer(h, p);
+	if (h->peer_count > MANY_CONNECTIONS)
+		close_idle(h);
+}
+
+static struct peer *peer_of(const struct http *h, struct MHD_Connection *c)
+{
+	return h->lib.MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+		->socket_context;
+}
+
+/* -- is it allowed? -- */
+
+static const char *header(const struct http *h, struct MHD_Connection *c, const char *name)
+{
+	return h->lib.MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+}
+
+/* The connection is of this user or root. */
+static bool is_own(struct peer *p)
+{
+	uid_t uid;
+
+	if (!p->is_known) {
+		p->is_allowed = peer_owner_find(p->fd, &uid) == 0 &&
+				(uid == 0 || uid == geteuid());
+		p->is_known = true;
+	}
+	return p->is_allowed;
+}
+
+static bool has_body(const struct http *h, struct MHD_Connection *c)
+{
+	const char *length = header(h, c, "Content-Length");
+
+	return header(h, c, "Transfer-Encoding") ||
+	       (length && strspn(length, "0") != strlen(length));
+}
+
+struct refusal {
+	unsigned status;
+	const char *text;
+};
+
+static struct refusal find_refusal(struct http *h, struct MHD_Connection *c, const char *method)
+{
+	const char *host = header(h, c, "Host");
+
+	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+		return (struct refusal){405, "only GET and HEAD are answered\n"};
+	if (has_body(h, c))
+		return (struct refusal){413, "no request has a body here\n"};
+	if (!host || !listen_address_is_own_host(host, h->own_name))
+		return (struct refusal){421, "the Host header is not a name of this server\n"};
+	if (h->options.token && !http_token_is_right(header(h, c, "Authorization"),
+						     h->options.token))
+		return (struct refusal){401, "a token is needed\n"};
+	if (!h->options.token && !h->options.is_open && !is_own(peer_of(h, c)))
+		return (struct refusal){403, "this is another user's; --listen-token and "
+					     "--listen-open let others in\n"};
+	return (struct refusal){0, NULL};
+}
+
+/* -- answers -- */
+
+/* What clients have not read yet is counted. */
+struct body {
+	struct http *http;
+	char *data;
+	size_t size;
+};
+
+static void free_body(void *ctx)
+{
+	struct body *b = ctx;
+
+	atomic_fetch_sub(&b->http->unread, b->size);
+	free(b->data);
+	free(b);
+}
+
+/* Takes over the body. */
+static struct MHD_Response *make_response(struct http *h, struct http_job *job)
+{
+	struct body *b = xmalloc(sizeof(*b));
+
+	*b = (struct body){h, job->body, job->size};
+	job->body = NULL;
+	atomic_fetch_add(&h->unread, b->size);
+	struct MHD_Response *r = h->lib.MHD_create_response_from_buffer_with_free_callback_cls(
+		b->size, b->data, free_body, b);
+
+	if (!r)
+		free_body(b);
+	return r;
+}
+
+/* No other site may read, embed or run what is served, and no cache may keep it. */
+static void add_headers(const struct http *h, struct MHD_Response *r, const struct http_job *job)
+{
+	static const char *const always[][2] = {
+		{"Cache-Control", "no-store"},
+		{"X-Content-Type-Options", "nosniff"},
+		{"Cross-Origin-Resource-Policy", "same-origin"},
+		{"Content-Security-Policy", "frame-ancestors 'none'"},
+		{"Referrer-Policy", "no-referrer"},
+	};
+	char file[128];
+
+	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
+		h->lib.MHD_add_response_header(r, always[i][0], always[i][1]);
+	h->lib.MHD_add_response_header(r, "Content-Type", job->type);
+	if (job->is_gzip)
+		h->lib.MHD_add_response_header(r, "Content-Encoding", "gzip");
+	if (job->file_name) {
+		snprintf(file, sizeof(file), "attachment; filename=\"%s\"", job->file_name);
+		h->lib.MHD_add_response_header(r, "Content-Disposition", file);
+	}
+	if (job->status == 401)
+		h->lib.MHD_add_response_header(r, "WWW-Authenticate", "Basic realm=\"ptmem\"");
+	if (job->status == 405)
+		h->lib.MHD_add_response_header(r, "Allow", "GET, HEAD");
+	if (job->status == 413)
+		h->lib.MHD_add_response_header(r, "Connection", "close");
+}
+
+void http_say(struct http_job *job, unsigned status, const char *text)
+{
+	free(job->body);
+	job->status = status;
+	job->type = "text/plain; charset=utf-8";
+	job->file_name = NULL;
+	job->is_gzip = false;
+	job->body = xstrdup(text);
+	job->size = strlen(text);
+}
+
+static enum MHD_Result send_answer(struct http *h, struct MHD_Connection *c, struct http_job *job)
+{
+	if (atomic_load(&h->unread) > MAX_UNREAD)
+		http_say(job, 503, "clients have not read too many answers\n");
+	struct MHD_Response *r = make_response(h, job);
+
+	if (!r)
+		return MHD_NO;
+	add_headers(h, r, job);
+	enum MHD_Result rc = h->lib.MHD_queue_response(c, job->status, r);
+
+	h->lib.MHD_destroy_response(r);
+	return rc;
+}
+
+static enum MHD_Result refuse(struct http *h, struct MHD_Connection *c, struct refusal why)
+{
+	struct http_job job = {0};
+
+	http_say(&job, why.status, why.text);
+	return send_answer(h, c, &job);
+}
+
+/* -- requests -- */
+
+static const char *const paths[HTTP_PATHS] = {
+	[HTTP_REPORT] = "/", [HTTP_JSON] = "/profile.json", [HTTP_RECORDING] = "/recording",
+	[HTTP_HEAP] = "/debug/pprof/heap", [HTTP_ALLOCS] = "/debug/pprof/allocs",
+	[HTTP_METRICS] = "/metrics", [HTTP_HEALTH] = "/healthz",
+};
+
+/* Whether ?@name= is missing (0) or a number up to @most. */
+static bool get_number(const struct http *h, struct MHD_Connection *c, const char *name,
+		       uint32_t most, uint32_t *out)
+{
+	const char *text = h->lib.MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, name);
+	uint32_t value = 0;
+
+	for (const char *s = text; s && *s; s++) {
+		if (*s < '0' || *s > '9' || value > most)
+			return false;
+		value = value * 10 + (uint32_t)(*s - '0');
+	}
+	*out = value;
+	return value <= most && (!text || *text);
+}
+
+static struct refusal read_request(const struct http *h, struct MHD_Connection *c, const char *url,
+				   struct http_job *job)
+{
+	const char *encoding = header(h, c, "Accept-Encoding"), *accept = header(h, c, "Accept");
+	unsigned path = 0;
+
+	while (path < HTTP_PATHS && strcmp(url, paths[path]) != 0)
+		path++;
+	if (path == HTTP_PATHS)
+		return (struct refusal){404, "there is no such page\n"};
+	job->path = (enum http_path)path;
+	if (!get_number(h, c, "pid", INT32_MAX, &job->pid) ||
+	    !get_number(h, c, "seconds", HTTP_MAX_SECONDS, &job->seconds))
+		return (struct refusal){400, "pid and seconds are numbers, seconds up to 3600\n"};
+	job->takes_gzip = encoding && strstr(encoding, "gzip");
+	job->takes_openmetrics = accept && strstr(accept, "application/openmetrics-text");
+	return (struct refusal){0, NULL};
+}
+
+static void put_job(struct http *h, struct http_job *job)
+{
+	const uint64_t one = 1;
+
+	pthread_mutex_lock(&h->lock);
+	*h->end = job;
+	h->end = &job->next;
+	pthread_mutex_unlock(&h->lock);
+	/* the counter is far from full, and the reader is alive or the process ends */
+	if (write(h->options.wake_fd, &one, sizeof(one)) != sizeof(one))
+		return;
+}
+
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const char *url,
+				  const char *method, const char *version, const char *data,
+				  size_t *size, void **own)
+{
+	struct http *h = ctx;
+	struct http_job *job = *own;
+	struct refusal why;
+
+	if (job)
+		return send_answer(h, c, job);
+	peer_of(h, c)->is_busy = true;
+	why = find_refusal(h, c, method);
+	if (why.status)
+		return refuse(h, c, why);
+	job = xcalloc(1, sizeof(*job));
+	why = read_request(h, c, url, job);
+	if (why.status) {
+		free(job);
+		return refuse(h, c, why);
+	}
+	job->http = h;
+	job->connection = c;
+	*own = job;
+	h->lib.MHD_suspend_connection(c);
+	put_job(h, job);
+	return MHD_YES;
+}
+
+static void on_completed(void *ctx, struct MHD_Connection *c, void **own,
+			 enum MHD_RequestTerminationCode code)
+{
+	struct http_job *job = *own;
+
+	peer_of(ctx, c)->is_busy = false;
+	if (job)
+		free(job->body);
+	free(job);
+	*own = NULL;
+}
+
+struct http_job *http_take(struct http *h)
+{
+	pthread_mutex_lock(&h->lock);
+	struct http_job *job = h->first;
+
+	if (job)
+		h->first = job->next;
+	if (!h->first)
+		h->end = &h->first;
+	pthread_mutex_unlock(&h->lock);
+	return job;
+}
+
+void http_finish(struct http_job *job)
+{
+	job->http->lib.MHD_resume_connection(job->connection);
+}
+
+/* -- the beginning -- */
+
+static const char *load(struct library *lib)
+{
+	void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+
+	if (!handle)
+		return "it needs libmicrohttpd: install the package libmicrohttpd12, or run "
+		       "scripts/install-deps build";
+#define X(name)                                                                 \
+	*(void **)&lib->name = dlsym(handle, #name);                            \
+	if (!lib->name)                                                         \
+		return "libmicrohttpd is too old: " #name " is not in it";
+	FUNCTIONS(X)
+#undef X
+	return NULL;
+}
+
+const char *http_start(const struct http_options *o, struct http **out)
+{
+	struct http *h = xcalloc(1, sizeof(*h));
+	const char *why = load(&h->lib);
+
+	h->options = *o;
+	h->end = &h->first;
+	h->peers.next = h->peers.last = &h->peers;
+	pthread_mutex_init(&h->lock, NULL);
+	gethostname(h->own_name, sizeof(h->own_name) - 1);
+	*out = h;
+	if (why)
+		return why;
+	const struct MHD_Daemon *daemon = h->lib.MHD_start_daemon(
+		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+		on_request, h, MHD_OPTION_LISTEN_SOCKET, o->fd, MHD_OPTION_CONNECTION_LIMIT,
+		MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MAX_HEADERS,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_NOTIFY_COMPLETED,
+		on_completed, h, MHD_OPTION_END);
+
+	return daemon ? NULL : "libmicrohttpd does not start";
+}
+
+#else
+
+const char *http_start(const struct http_options *o, struct http **out)
+{
+	return "this ptmem was built without libmicrohttpd: run scripts/install-deps build, then "
+	       "make clean, then make";
+}
+
+struct http_job *http_take(struct http *h)
+{
+	return NULL;
+}
+
+void http_finish(struct http_job *job)
+{
+}
+
+void http_say(struct http_job *job, unsigned status, const char *text)
+{
+}
+
+#endif

@@ -1,0 +1,158 @@
+/* A family of metrics is a row of a table, and has a sample for each process. */
+#include "listen/metrics.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/proc.h"
+#include "base/text.h"
+
+#ifndef PTMEM_VERSION
+#define PTMEM_VERSION "0.1"
+#endif
+
+enum unit { NUMBER, NANOSECONDS };
+
+struct family {
+	const char *name, *help;
+	bool is_counter;
+	enum unit unit;
+	size_t offset; /* in struct listen_totals */
+};
+
+#define AT(field) offsetof(struct listen_totals, field)
+
+static const struct family families[] = {
+	{"ptmem_heap_live_bytes", "Bytes of the blocks in use.", false, NUMBER, AT(live_bytes)},
+	{"ptmem_heap_live_blocks", "Blocks in use.", false, NUMBER, AT(live_blocks)},
+	{"ptmem_heap_peak_bytes", "The maximum of the bytes in use.", false, NUMBER,
+	 AT(peak_bytes)},
+	{"ptmem_heap_allocated_bytes", "Bytes that were allocated.", true, NUMBER,
+	 AT(allocated_bytes)},
+	{"ptmem_heap_allocations", "Blocks that were allocated.", true, NUMBER, AT(allocations)},
+	{"ptmem_heap_frees", "Blocks that were released.", true, NUMBER, AT(frees)},
+	{"ptmem_heap_failed_calls", "Calls that returned no memory.", true, NUMBER, AT(failed)},
+	{"ptmem_heap_sample_interval_bytes",
+	 "Mean distance of samples; 0 if every allocation counts.", false, NUMBER, AT(interval)},
+	{"ptmem_stacks", "Call stacks that were walked.", true, NUMBER, AT(stacks)},
+	{"ptmem_complete_stacks", "Those of them that are complete.", true, NUMBER,
+	 AT(complete_stacks)},
+	{"ptmem_stopped_seconds", "Time for which ptmem stopped all threads.", true, NANOSECONDS,
+	 AT(stopped_ns)},
+	{"ptmem_breakpoint_stops", "Stops of single threads at breakpoints.", true, NUMBER,
+	 AT(trap_stops)},
+	{"ptmem_breakpoint_seconds", "Time that ptmem worked at these.", true, NANOSECONDS,
+	 AT(trap_ns)},
+};
+
+/* A counter's samples end in _total, and so does its name, but not with OpenMetrics. */
+static void put_head(FILE *out, const struct family *f, bool is_openmetrics)
+{
+	const char *end = f->is_counter && !is_openmetrics ? "_total" : "";
+
+	fprintf(out, "# HELP %s%s %s\n# TYPE %s%s %s\n", f->name, end, f->help, f->name, end,
+		f->is_counter ? "counter" : "gauge");
+}
+
+static void put_labels(FILE *out, const struct served *s)
+{
+	size_t size = strnlen(s->info.command, sizeof(s->info.command));
+	_cleanup_free_ char *clean = text_clean(s->info.command, size);
+
+	fprintf(out, "{pid=\"%" PRIu32 "\",command=\"", s->info.pid);
+	for (const char *c = clean; *c; c++) {
+		if (*c == '"' || *c == '\\')
+			putc('\\', out);
+		putc(*c, out);
+	}
+	fputs("\"}", out);
+}
+
+static void put_family(FILE *out, const struct served_table *t, const struct family *f,
+		       bool is_openmetrics)
+{
+	put_head(out, f, is_openmetrics);
+	for (size_t i = 0; i < t->list.count; i++) {
+		const struct served *s = &t->list.data[i];
+		uint64_t value;
+
+		memcpy(&value, (const char *)&s->info.totals + f->offset, sizeof(value));
+		fprintf(out, "%s%s", f->name, f->is_counter ? "_total" : "");
+		put_labels(out, s);
+		if (f->unit == NANOSECONDS)
+			fprintf(out, " %.9f\n", (double)value / 1e9);
+		else
+			fprintf(out, " %" PRIu64 "\n", value);
+	}
+}
+
+/* Bytes; 0 = not known. */
+static uint64_t resident(uint32_t pid)
+{
+	_cleanup_fclose_ FILE *f = proc_open((pid_t)pid, "statm");
+	uint64_t pages = 0;
+
+	if (!f || fscanf(f, "%*u %" SCNu64, &pages) != 1)
+		return 0;
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void put_resident(FILE *out, const struct served_table *t, bool is_openmetrics)
+{
+	const struct family f = {"ptmem_resident_bytes", "Resident memory of the process.", false,
+				 NUMBER, 0};
+
+	put_head(out, &f, is_openmetrics);
+	for (size_t i = 0; i < t->list.count; i++) {
+		fputs(f.name, out);
+		put_labels(out, &t->list.data[i]);
+		fprintf(out, " %" PRIu64 "\n", resident(t->list.data[i].info.pid));
+	}
+}
+
+/* CPU time of ptmem, in ticks. */
+static uint64_t cpu_ticks(uint32_t pid)
+{
+	_cleanup_fclose_ FILE *f = proc_open((pid_t)pid, "stat");
+	char line[1024];
+	uint64_t user = 0, system = 0;
+
+	if (!f || !fgets(line, sizeof(line), f))
+		return 0;
+	const char *end = strrchr(line, ')'); /* of the name, which may have any character */
+
+	if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64
+				    " %" SCNu64, &user, &system) != 2)
+		return 0;
+	return user + system;
+}
+
+/* By the names that every exporter has for itself. */
+static void put_own(FILE *out, uint32_t ptmem, bool is_openmetrics)
+{
+	const struct family cpu = {"process_cpu_seconds", "CPU time of ptmem.", true, NUMBER, 0};
+	const struct family rss = {"process_resident_memory_bytes", "Resident memory of ptmem.",
+				   false, NUMBER, 0};
+	const struct family info = {"ptmem_build_info", "The version of ptmem.", false, NUMBER, 0};
+
+	put_head(out, &cpu, is_openmetrics);
+	fprintf(out, "%s_total %.2f\n", cpu.name,
+		(double)cpu_ticks(ptmem) / (double)sysconf(_SC_CLK_TCK));
+	put_head(out, &rss, is_openmetrics);
+	fprintf(out, "%s %" PRIu64 "\n", rss.name, resident(ptmem));
+	put_head(out, &info, is_openmetrics);
+	fprintf(out, "%s{version=\"%s\"} 1\n", info.name, PTMEM_VERSION);
+}
+
+void metrics_write(FILE *out, const struct served_table *t, uint32_t ptmem, bool is_openmetrics)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
+		put_family(out, t, &families[i], is_openmetrics);
+	put_resident(out, t, is_openmetrics);
+	put_own(out, ptmem, is_openmetrics);
+	if (is_openmetrics)
+		fputs("# EOF\n", out);
+}

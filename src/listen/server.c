@@ -1,0 +1,362 @@
+/*
+ * How the server begins, and its loop. A job goes through these states:
+ *
+ *	NEW       no question to ptmem was asked since it came
+ *	ASKED     the next answer of ptmem is for it
+ *	RESTING   ?seconds=: the profile that it begins with is known; then NEW again
+ */
+#include "listen/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/vec.h"
+#include "listen/answer.h"
+#include "listen/http.h"
+#include "listen/listen_message.h"
+#include "listen/served.h"
+
+#define NAME "heap-listen"
+#define ASK_NS 100000000ull      /* between questions */
+#define PATIENCE_NS 10000000000ull /* for an answer of ptmem */
+#define SECOND_NS 1000000000ull
+
+enum job_state { NEW, ASKED, RESTING };
+
+struct waiting {
+	struct http_job *job;
+	enum job_state state;
+	uint64_t due_ns;           /* NEW, ASKED: when it is given up; RESTING: goes on */
+	struct answer_base *base;  /* owned; NULL = none yet */
+};
+
+struct server {
+	int fd, wake_fd;           /* to ptmem; of new jobs */
+	uint32_t ptmem;            /* its pid */
+	struct http *http;
+	struct served_table table;
+	VEC(struct waiting) jobs;
+	bool is_asking;
+	uint32_t number;           /* of the last question */
+	uint64_t next_ask_ns;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
+}
+
+/* -- jobs -- */
+
+static void finish(struct server *s, size_t i)
+{
+	answer_base_free(s->jobs.data[i].base);
+	http_finish(s->jobs.data[i].job);
+	vec_take_swap(&s->jobs, i);
+}
+
+static void take_jobs(struct server *s, uint64_t now)
+{
+	struct http_job *job;
+
+	while ((job = http_take(s->http)))
+		*vec_add(&s->jobs) =
+			(struct waiting){.job = job, .state = NEW, .due_ns = now + PATIENCE_NS};
+}
+
+static bool is_delta(const struct http_job *job)
+{
+	return job->seconds && (job->path == HTTP_HEAP || job->path == HTTP_ALLOCS);
+}
+
+/* The answer of ptmem is there. */
+static void go_on(struct server *s, size_t i, uint64_t now)
+{
+	struct waiting *w = &s->jobs.data[i];
+
+	if (is_delta(w->job) && !w->base) {
+		w->base = answer_base_new(&s->table, w->job);
+		if (w->base) {
+			w->state = RESTING;
+			w->due_ns = now + w->job->seconds * SECOND_NS;
+			return;
+		}
+	}
+	answer_write(w->job, &s->table, w->base, s->ptmem);
+	finish(s, i);
+}
+
+static void check_times(struct server *s, uint64_t now)
+{
+	for (size_t i = s->jobs.count; i-- > 0;) {
+		struct waiting *w = &s->jobs.data[i];
+
+		if (w->due_ns > now)
+			continue;
+		if (w->state == RESTING) {
+			w->state = NEW;
+			w->due_ns = now + PATIENCE_NS;
+			continue;
+		}
+		http_say(w->job, 503, "ptmem has no time for an answer\n");
+		finish(s, i);
+	}
+}
+
+/* -- ptmem -- */
+
+static void ask(struct server *s, uint64_t now)
+{
+	struct listen_ask a = {.number = s->number + 1};
+	bool is_needed = false;
+
+	if (s->is_asking || now < s->next_ask_ns)
+		return;
+	for (size_t i = 0; i < s->jobs.count; i++) {
+		struct waiting *w = &s->jobs.data[i];
+
+		if (w->state != NEW)
+			continue;
+		w->state = ASKED;
+		is_needed = true;
+		a.wants_history |= answer_needs_history(w->job);
+	}
+	if (!is_needed)
+		return;
+	if (send(s->fd, &a, sizeof(a), MSG_NOSIGNAL) != (ssize_t)sizeof(a))
+		_exit(0);
+	s->number = a.number;
+	s->is_asking = true;
+	s->next_ask_ns = now + ASK_NS;
+	served_begin(&s->table);
+}
+
+static void take_done(struct server *s, const struct listen_done *done)
+{
+	uint64_t now = now_ns();
+
+	if (done->number != s->number || !s->is_asking)
+		return;
+	s->is_asking = false;
+	served_end(&s->table, done);
+	for (size_t i = s->jobs.count; i-- > 0;) {
+		if (s->jobs.data[i].state == ASKED)
+			go_on(s, i, now);
+	}
+}
+
+union message {
+	uint32_t kind;
+	struct listen_process process;
+	struct listen_done done;
+};
+
+/* The descriptor that came with @m; -1 = none. */
+static int take_fd(struct msghdr *m)
+{
+	const struct cmsghdr *c = CMSG_FIRSTHDR(m);
+	int fd = -1;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(fd)))
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+/* False: ptmem is gone. */
+static bool take_message(struct server *s)
+{
+	union message m = {0};
+	char control[CMSG_SPACE(sizeof(int))];
+	struct iovec part = {&m, sizeof(m)};
+	struct msghdr head = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
+			      .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(s->fd, &head, MSG_CMSG_CLOEXEC);
+
+	if (n <= 0)
+		return n < 0 && errno == EINTR;
+	int fd = take_fd(&head);
+
+	if (m.kind == LISTEN_PROCESS)
+		served_add(&s->table, &m.process, fd);
+	else if (m.kind == LISTEN_DONE)
+		take_done(s, &m.done);
+	return true;
+}
+
+/* -- the loop -- */
+
+/* Milliseconds until something is due; -1 = nothing will be. */
+static int patience(const struct server *s, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (size_t i = 0; i < s->jobs.count; i++) {
+		next = MIN(next, s->jobs.data[i].due_ns);
+		if (s->jobs.data[i].state == NEW && !s->is_asking)
+			next = MIN(next, s->next_ask_ns);
+	}
+	if (next == UINT64_MAX)
+		return -1;
+	return next <= now ? 0 : (int)((next - now) / 1000000 + 1);
+}
+
+ATTR_NORETURN static void serve(struct server *s)
+{
+	uint64_t count;
+
+	for (;;) {
+		uint64_t now = now_ns();
+		struct pollfd fds[] = {{.fd = s->fd, .events = POLLIN},
+				       {.fd = s->wake_fd, .events = POLLIN}};
+
+		take_jobs(s, now);
+		check_times(s, now);
+		ask(s, now);
+		if (poll(fds, ARRAY_SIZE(fds), patience(s, now)) < 0)
+			continue;
+		if (fds[1].revents && read(s->wake_fd, &count, sizeof(count)) < 0)
+			continue;
+		if (fds[0].revents && !take_message(s))
+			_exit(0);
+	}
+}
+
+/* -- the beginning -- */
+
+static int open_socket(struct listen_address *a)
+{
+	int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+	socklen_t size = sizeof(a->v6);
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(fd, &a->any, a->size) == 0 && listen(fd, SOMAXCONN) == 0 &&
+	    getsockname(fd, &a->any, &size) == 0)
+		return fd;
+	int err = errno;
+
+	close(fd);
+	return -err;
+}
+
+/* It holds no file, terminal or directory of ptmem's, and no signal that is for ptmem ends it. */
+static void leave_surroundings(int keep)
+{
+	static const int ignored[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,  SIGTSTP, SIGTTIN,
+				      SIGTTOU, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGIO};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
+		signal(ignored[i], SIG_IGN);
+	setsid();
+	prctl(PR_SET_NAME, NAME);
+	dup2(keep, STDIN_FILENO);
+	close_range(1, ~0u, 0);
+	dup2(open("/dev/null", O_RDWR), STDERR_FILENO); /* the first is 1 */
+	if (chdir("/") != 0)
+		return;
+}
+
+static void greet(int fd, const struct listen_greeting *g)
+{
+	if (send(fd, g, sizeof(*g), MSG_NOSIGNAL) != (ssize_t)sizeof(*g))
+		_exit(0);
+}
+
+ATTR_NORETURN static void run_server(struct server_options *o, int fd, uint32_t ptmem)
+{
+	struct listen_greeting g = {.kind = LISTEN_FAILED};
+	struct server s = {.fd = STDIN_FILENO, .ptmem = ptmem};
+	const char *why = NULL;
+
+	leave_surroundings(fd);
+	int listening = open_socket(&o->address);
+
+	if (listening < 0)
+		why = strerror(-listening);
+	if (!why) {
+		s.wake_fd = eventfd(0, EFD_CLOEXEC);
+		const struct http_options http = {.fd = listening, .token = o->token,
+						  .is_open = o->is_open, .wake_fd = s.wake_fd};
+
+		why = http_start(&http, &s.http);
+	}
+	if (why)
+		strncpy(g.why, why, sizeof(g.why) - 1);
+	else
+		g.kind = LISTEN_READY;
+	g.address = o->address;
+	greet(STDIN_FILENO, &g);
+	if (why)
+		_exit(0);
+	serve(&s);
+}
+
+/* Not our child, or every wait would find it. */
+static int fork_orphan(struct server_options *o, const int pair[2])
+{
+	uint32_t ptmem = (uint32_t)getpid();
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		close(pair[0]);
+		pid = fork();
+		if (pid == 0)
+			run_server(o, pair[1], ptmem);
+		_exit(pid < 0);
+	}
+	int status = -1;
+
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	return pid > 0 && status == 0 ? 0 : -EAGAIN;
+}
+
+static int take_greeting(int fd, struct server_options *o, char **why_out)
+{
+	struct listen_greeting g;
+	ssize_t n;
+
+	while ((n = recv(fd, &g, sizeof(g), 0)) < 0 && errno == EINTR)
+		;
+	if (n != (ssize_t)sizeof(g)) {
+		*why_out = xstrdup("the server ended at once");
+		return -EIO;
+	}
+	o->address = g.address;
+	if (g.kind == LISTEN_READY)
+		return 0;
+	*why_out = xstrndup(g.why, sizeof(g.why));
+	return -EIO;
+}
+
+int server_start(struct server_options *o, char **why_out)
+{
+	int pair[2];
+	int rc = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 ? 0 : -errno;
+
+	if (rc == 0) {
+		rc = fork_orphan(o, pair);
+		close(pair[1]);
+	}
+	if (rc != 0)
+		*why_out = xstrdup(strerror(-rc));
+	else
+		rc = take_greeting(pair[0], o, why_out);
+	return rc == 0 ? pair[0] : rc;
+}

@@ -1,0 +1,181 @@
+/*
+ * The server's question raises SIGIO, which wakes the loop as that of a client of --monitor does
+ * (monitor.c). Answers are sent without waiting: a server that does not read them gets none.
+ */
+#include "live/listen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "listen/http_token.h"
+#include "listen/listen_message.h"
+#include "listen/server.h"
+#include "session/observer.h"
+#include "session/recording_run.h"
+#include "session/session.h"
+#include "session/signals.h"
+
+struct listen {
+	struct run *run;
+	int fd;                 /* to the server */
+	struct observer observer;
+	char *token;            /* NULL = none */
+};
+
+/* -- answers -- */
+
+static void fill_totals(const struct session *s, struct listen_totals *out)
+{
+	const struct profile_totals *t = profile_totals(s->profile);
+	const struct space_pauses *p = &s->space->pauses;
+
+	*out = (struct listen_totals){
+		.live_bytes = t->live_bytes,
+		.live_blocks = profile_count(s->profile, t->live_blocks),
+		.peak_bytes = t->peak_bytes,
+		.allocated_bytes = t->allocated_bytes,
+		.allocations = profile_count(s->profile, t->allocations),
+		.frees = profile_count(s->profile, t->frees),
+		.failed = t->failed,
+		.interval = s->heap_sample.interval,
+		.stacks = s->stacks.taken,
+		.complete_stacks = s->stacks.complete,
+		.stopped_ns = p->attach_ns + p->promote_ns,
+		.trap_stops = p->trap_stops,
+		.trap_ns = p->trap_ns,
+	};
+}
+
+/* @fd goes with it, if it is not -1. False: it was not sent. */
+static bool send_message(const struct listen *l, const void *data, size_t size, int fd)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec part = {(void *)(uintptr_t)data, size};
+	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		control.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(fd)),
+						.cmsg_level = SOL_SOCKET,
+						.cmsg_type = SCM_RIGHTS};
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+		m.msg_control = &control;
+		m.msg_controllen = sizeof(control);
+	}
+	return sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
+}
+
+static bool send_process(const struct listen *l, struct session *s, bool wants_history)
+{
+	struct listen_process p = {.kind = LISTEN_PROCESS, .pid = s->pid, .start_ns = s->start_ns};
+	_cleanup_close_ int journal = wants_history ? recording_run_look(s, &p.journal_size) : -1;
+
+	fill_totals(s, &p.totals);
+	strncpy(p.command, s->command, sizeof(p.command) - 1);
+	return send_message(l, &p, sizeof(p), journal);
+}
+
+static void answer(const struct listen *l, const struct listen_ask *a)
+{
+	struct listen_done done = {.kind = LISTEN_DONE, .number = a->number};
+	unsigned sent = 0;
+
+	for (size_t i = 0; i < l->run->sessions.count; i++) {
+		struct session *s = l->run->sessions.data[i];
+
+		if (!s->space)
+			continue;
+		if (sent == LISTEN_PROCESSES)
+			done.left_out++;
+		else if (send_process(l, s, a->wants_history))
+			sent++;
+	}
+	send_message(l, &done, sizeof(done), -1);
+}
+
+static bool poll_server(void *ctx)
+{
+	const struct listen *l = ctx;
+	struct listen_ask a;
+
+	if (recv(l->fd, &a, sizeof(a), MSG_DONTWAIT) == (ssize_t)sizeof(a))
+		answer(l, &a);
+	return false;
+}
+
+/* -- life -- */
+
+static int start(struct listen *l)
+{
+	const struct options *o = l->run->options;
+	struct server_options so = {.token = l->token, .is_open = o->listen_open};
+	_cleanup_free_ char *why = NULL;
+
+	listen_address_parse(o->listen, &so.address); /* options were checked */
+	l->fd = server_start(&so, &why);
+	if (l->fd < 0) {
+		_cleanup_free_ char *wanted = listen_address_url(&so.address);
+
+		log_error("--listen: cannot serve %s: %s", wanted, why);
+		return l->fd;
+	}
+	_cleanup_free_ char *url = listen_address_url(&so.address);
+
+	log_info("listening at %s", url);
+	return 0;
+}
+
+int listen_open(struct run *run, struct listen **out)
+{
+	const struct options *o = run->options;
+	const char *why = NULL;
+
+	if (!o->listen)
+		return 0;
+	struct listen *l = xcalloc(1, sizeof(*l));
+
+	l->run = run;
+	l->fd = -1;
+	if (o->listen_token)
+		why = http_token_read(o->listen_token, &l->token);
+	if (why)
+		log_error("--listen-token: %s: %s", o->listen_token, why);
+	int rc = why ? -EINVAL : start(l);
+
+	if (rc != 0)
+		listen_close(l);
+	else
+		*out = l;
+	return rc;
+}
+
+void listen_begin(struct listen *l)
+{
+	if (!l)
+		return;
+	l->observer = (struct observer){.ctx = l, .poll = poll_server};
+	observers_add(l->run, &l->observer);
+	fcntl(l->fd, F_SETOWN, getpid());
+	fcntl(l->fd, F_SETFL, O_NONBLOCK | O_ASYNC);
+	signals_raise_io(); /* for what was asked already */
+}
+
+void listen_close(struct listen *l)
+{
+	if (!l)
+		return;
+	observers_remove(l->run, &l->observer);
+	if (l->fd >= 0)
+		close(l->fd);
+	free(l->token);
+	free(l);
+}

@@ -1,0 +1,456 @@
+"""--listen: what the paths serve, exactly; who may ask; and that no client can disturb ptmem or the program."""
+
+import base64
+import gzip
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+
+import build_pprof
+from harness import BUILD, Skip, test
+from test_html import PROFILE
+from test_monitor import Monitored
+
+FORKS = """
+import os, sys
+read, write = os.pipe()
+if os.fork() == 0:
+    os.close(write)
+    os.read(read, 1)
+    os._exit(0)
+print("ready", flush=True)
+sys.stdin.read()
+os.close(write)
+os.wait()
+"""
+
+
+class Listening(Monitored):
+    """targets/monitored under ptmem --listen, at its first line."""
+
+    def __init__(self, t, options=(), listen="--listen", **how):
+        super().__init__(t, [listen, "--log-file=log", *options], **how)
+        t.wait_until("listening", lambda: self.url() is not None)
+        self.server_pid = self.server()
+
+    def log(self):
+        with open(os.path.join(self.cwd, "log"), encoding="utf-8") as file:
+            return file.read()
+
+    def url(self):
+        if not os.path.exists(os.path.join(self.cwd, "log")):
+            return None
+        found = re.search(r"listening at (http://\S+/)\n", self.log())
+        return found and found[1]
+
+    def address(self):
+        host, port = re.fullmatch(r"http://(.*):(\d+)/", self.url()).groups()
+        return host.strip("[]"), int(port)
+
+    def connect(self):
+        return socket.create_connection(self.address(), timeout=30)
+
+    def get(self, path, status=200, **headers):
+        """The body."""
+        connection = http.client.HTTPConnection(*self.address(), timeout=30)
+        connection.request("GET", path, headers={k.replace("_", "-"): v for k, v in headers.items()})
+        answer = connection.getresponse()
+        body = answer.read()
+        self.t.equal("status of %s (%r)" % (path, body[:100]), answer.status, status)
+        self.headers = dict(answer.getheaders())
+        connection.close()
+        return body
+
+    def metrics(self, **headers):
+        """{name: value} of the samples of one process."""
+        return {m[1]: float(m[2]) for m in re.finditer(r"^(\w+)(?:\{.*\})? (\S+)$", self.get("/metrics", **headers).decode(), re.M)}
+
+    def live(self):
+        return self.metrics()["ptmem_heap_live_bytes"]
+
+    def report(self, *options):
+        """What ptmem-report reads from /recording."""
+        path = os.path.join(self.cwd, "fetched")
+        with open(path, "wb") as file:
+            file.write(self.get("/recording"))
+        result = self.t.run([os.path.join(BUILD, "ptmem-report"), *options, path])
+        self.t.equal("status of ptmem-report (%s)" % result.err.decode()[:300], result.status, 0)
+        return result.out
+
+    def server(self):
+        """The pid of the server: the owner of the listening socket."""
+        port = "%04X" % self.address()[1]
+        for table in ("tcp", "tcp6"):
+            with open("/proc/net/" + table, encoding="ascii") as file:
+                for line in file.readlines()[1:]:
+                    fields = line.split()
+                    if fields[1].endswith(":" + port) and fields[3] == "0A":
+                        return self.owner("socket:[%s]" % fields[9])
+        return None
+
+    def owner(self, link):
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if any(os.readlink("/proc/%s/fd/%s" % (pid, fd)) == link for fd in os.listdir("/proc/%s/fd" % pid)):
+                    return int(pid)
+            except OSError:
+                continue
+        return None
+
+    def is_unharmed(self):
+        """The program still runs, and ptmem still counts and answers."""
+        before = self.live()
+        self.more()
+        self.t.equal("live bytes after one more block", self.live() - before, 1000)
+
+    def has_no_server(self):
+        """It has ended: a zombie has no descriptors. (Another test may have its port by now.)"""
+        return not os.path.lexists("/proc/%d/fd/0" % self.server_pid)
+
+
+def values(json_bytes):
+    data = json.loads(json_bytes)
+    return [data["timeline"]["live_bytes"][-1], data["timeline"]["live_blocks"][-1], sum(data["leaves"]["bytes"])]
+
+
+def check_all(t, m, blocks):
+    wanted = [1000 * blocks, blocks, 1000 * blocks]
+    found = m.metrics()
+    t.equal("metrics", [found["ptmem_heap_" + k] for k in ("live_bytes", "live_blocks", "allocated_bytes_total",
+                                                           "allocations_total", "frees_total")], [*wanted, blocks, 0])
+    t.equal("recording", values(m.report("--format=json")), wanted)
+    t.equal("JSON", values(m.get("/profile.json")), wanted)
+    t.equal("packed JSON", values(gzip.decompress(m.get("/profile.json", Accept_Encoding="gzip"))), wanted)
+    t.equal("encoding", m.headers["Content-Encoding"], "gzip")
+    page = PROFILE.search(m.get("/").decode())[1]
+    t.equal("report", values(gzip.decompress(base64.b64decode(page))), wanted)
+    t.equal("health", m.get("/healthz"), b"ok\n")
+
+
+for name, options in (("break", ["--probes=break"]), ("jump", ["--probes=jump"]), ("recorded", ["--record=r"]),
+                      ("html", ["--html=h"]), ("all-samples", ["--heap-sample=1"])):
+    @test("listen/started-" + name)
+    def _(t, options=options):
+        m = Listening(t, options)
+        check_all(t, m, 7)
+        for blocks in (8, 9):
+            m.more()
+            check_all(t, m, blocks)
+        m.end()
+        t.wait_until("the server ends with ptmem", m.has_no_server)
+
+
+@test("listen/attached")
+def _(t):
+    """Blocks from before are in the profile; after SIGTERM the program continues and the server is gone."""
+    m = Listening(t, attach=True)
+    before = m.live()
+    check = json.loads(m.get("/profile.json"))
+    t.equal("JSON", check["timeline"]["live_bytes"][-1], before)
+    m.more()
+    t.equal("one more", m.live() - before, 1000)
+    m.ptmem.send_signal(signal.SIGTERM)
+    t.equal("status of ptmem", m.ptmem.wait(), 0)
+    t.wait_until("the server ends", m.has_no_server)
+    m.more()
+    m.program.stdin.close()
+    t.equal("status of the program", m.program.wait(), 5)
+
+
+@test("listen/killed")
+def _(t):
+    """ptmem is killed: the server ends, the attached program continues."""
+    m = Listening(t, attach=True)
+    m.get("/healthz")
+    m.ptmem.kill()
+    m.ptmem.wait()
+    t.wait_until("the server ends", m.has_no_server)
+    m.more()
+    m.program.stdin.close()
+    t.equal("status of the program", m.program.wait(), 5)
+
+
+@test("listen/server-killed")
+def _(t):
+    """The server is killed: ptmem and the program continue."""
+    m = Listening(t)
+    os.kill(m.server_pid, signal.SIGKILL)
+    t.wait_until("the server ends", m.has_no_server)
+    m.more()
+    m.end()
+    t.check(os.path.exists(os.path.join(m.cwd, "massif.out.%d" % next(
+        int(n.rsplit(".", 1)[1]) for n in os.listdir(m.cwd) if n.startswith("massif.out.")))), "the profile")
+
+
+@test("listen/server-stopped")
+def _(t):
+    """A server that does not read is not waited for."""
+    m = Listening(t)
+    os.kill(m.server_pid, signal.SIGSTOP)
+    for _ in range(20):
+        m.more()
+    os.kill(m.server_pid, signal.SIGCONT)
+    m.is_unharmed()
+    m.end()
+
+
+def sums_of(text):
+    """The sums of the columns of samples that `pprof -raw` prints."""
+    rows = re.findall(r"^ +(-?\d+) +(-?\d+) +(-?\d+) +(-?\d+):", text, re.M)
+    return [sum(map(int, column)) for column in zip(*rows)]
+
+
+@test("listen/pprof", limit=300)
+def _(t):
+    """Google's pprof fetches the profiles itself; seconds= gives what was allocated since."""
+    pprof = build_pprof.build(t)
+    m = Listening(t, ["--probes=jump"])
+
+    def raw(path):
+        out = t.run([pprof, "-raw", m.url() + path], cwd=m.cwd)
+        t.equal("status of pprof: " + out.err.decode()[:300], out.status, 0)
+        return out.out.decode(), sums_of(out.out.decode())
+
+    text, sums = raw("debug/pprof/heap")
+    t.equal("heap", sums, [7000, 7, 7000, 7])
+    t.check("hold" in text and "inuse_space/bytes[dflt]" in text, text)
+    t.check("alloc_space/bytes[dflt]" in raw("debug/pprof/allocs")[0], "allocs shows what was allocated")
+    start = time.monotonic()
+    waiting = m.connect()
+    waiting.sendall(b"GET /debug/pprof/heap?seconds=3 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    m.get("/healthz")
+    m.get("/healthz") # the first profile of the other request is taken by now
+    m.more()
+    is_in_time = time.monotonic() < start + 3
+    data = b""
+    while chunk := waiting.recv(65536):
+        data += chunk
+    t.check(time.monotonic() >= start + 3, "it lasts 3 seconds")
+    path = os.path.join(m.cwd, "delta")
+    with open(path, "wb") as file:
+        file.write(data.split(b"\r\n\r\n", 1)[1])
+    sums = sums_of(t.run([pprof, "-raw", path], cwd=m.cwd).out.decode())
+    t.check(sums == [1000, 1, 1000, 1] or (not is_in_time and sums == []), "only the block since then: %s" % sums)
+    m.get("/debug/pprof/heap?seconds=x", 400)
+    m.get("/debug/pprof/heap?seconds=3601", 400)
+    m.get("/debug/pprof/heap?pid=1", 404)
+    m.end()
+
+
+@test("listen/metrics-format")
+def _(t):
+    """What Prometheus reads: its own checker finds nothing wrong, and the other form ends as it must."""
+    m = Listening(t, ["--heap-sample=512K"])
+    text = m.get("/metrics")
+    t.equal("interval", m.metrics()["ptmem_heap_sample_interval_bytes"], 512 << 10)
+    t.check(m.headers["Content-Type"].startswith("text/plain; version=0.0.4"), m.headers["Content-Type"])
+    own = m.get("/metrics", Accept="application/openmetrics-text; version=1.0.0").decode()
+    t.check(m.headers["Content-Type"].startswith("application/openmetrics-text"), m.headers["Content-Type"])
+    t.check(own.endswith("# EOF\n") and "# TYPE ptmem_heap_allocations counter\nptmem_heap_allocations_total{" in own, own)
+    checked = t.run([t.program("promtool"), "check", "metrics"], stdin=text)
+    t.equal("promtool: " + (checked.out + checked.err).decode(), checked.status, 0)
+    m.end()
+
+
+@test("listen/forks")
+def _(t):
+    """Of several processes each has its own; the report without a pid lists them."""
+    m = Listening.__new__(Listening)
+    m.t, m.cwd, m.program = t, t.subdirectory(), None
+    m.ptmem = subprocess.Popen([t.ptmem(), "--listen", "--log-file=log", "--", t.program("python3"), "-c", FORKS],
+                               cwd=m.cwd, env=t.environment(m.cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    m.expect(m.ptmem, b"ready\n")
+
+    def pids():
+        return re.findall(r'ptmem_heap_live_bytes\{pid="(\d+)"', m.get("/metrics").decode())
+    t.wait_until("two processes", lambda: len(pids()) == 2)
+    parent, child = pids()
+    page = m.get("/").decode()
+    t.equal("links", re.findall(r'href="\?pid=(\d+)"', page), [parent, child])
+    for pid in (parent, child):
+        t.equal("pid", json.loads(m.get("/profile.json?pid=" + pid))["meta"]["pid"], int(pid))
+    m.ptmem.stdin.close()
+    t.equal("status", m.ptmem.wait(), 0)
+
+
+# ---- who may ask ----
+
+@test("listen/host")
+def _(t):
+    """A page of another site, whose name leads here, gets nothing: it sends its own name."""
+    m = Listening(t)
+    for host in ("evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "127.0.0.1:x",
+                 "[::1", "", "2130706433"):
+        m.get("/recording", 421, Host=host)
+    for host in ("localhost", "LOCALHOST:1", "127.0.0.1:9", "[::1]:9", "10.1.2.3"):
+        m.get("/healthz", Host=host)
+    with m.connect() as s:
+        s.sendall(b"GET /recording HTTP/1.0\r\n\r\n")
+        t.check(s.makefile("rb").readline().split()[1] in (b"400", b"421"), "no Host at all")
+    for header, value in (("X-Content-Type-Options", "nosniff"), ("Cross-Origin-Resource-Policy", "same-origin"),
+                          ("Cache-Control", "no-store")):
+        t.equal(header, m.headers[header], value)
+    t.check("Access-Control-Allow-Origin" not in m.headers, "no other site may read it")
+    m.is_unharmed()
+    m.end()
+
+
+@test("listen/other-user")
+def _(t):
+    """Another user of this machine gets nothing, on IPv4 and IPv6; with --listen-open everything."""
+    if os.geteuid() != 0:
+        raise Skip("needs root, to be another user")
+    for listen, options, status in (("--listen", (), b"403"), ("--listen=[::1]:0", (), b"403"),
+                                    ("--listen", ("--listen-open",), b"200")):
+        m = Listening(t, options, listen)
+        host, port = m.address()
+        script = ("import socket, sys\ns = socket.create_connection((%r, %d))\n"
+                  "s.sendall(b'GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n')\n"
+                  "sys.stdout.buffer.write(s.makefile('rb').readline().split()[1])" % (host, port))
+        said = subprocess.run([t.program("python3"), "-c", script], user=65534, group=65534, extra_groups=[],
+                              stdout=subprocess.PIPE, check=False, cwd="/")
+        t.equal("%s %s" % (listen, options), said.stdout, status)
+        m.get("/healthz")
+        m.end()
+
+
+@test("listen/token")
+def _(t):
+    secret = "0123456789abcdef-secret"
+    path = t.file("token", secret + "\n")
+    m = Listening(t, ["--listen-token=" + path], "--listen=0.0.0.0:0")
+    t.check(m.url().startswith("http://0.0.0.0:"), m.url())
+
+    def basic(text):
+        return "Basic " + base64.b64encode(text.encode()).decode()
+    for value in ("Bearer " + secret, "bearer " + secret, basic("any:" + secret), basic(":" + secret)):
+        m.get("/healthz", Authorization=value)
+    for value in ("Bearer " + secret[:-1], "Bearer " + secret + "x", "Bearer ", basic("any:no"), basic(secret), "Basic !", "",
+                  "Digest " + secret):
+        m.get("/recording", 401, Authorization=value)
+    m.get("/recording", 401)
+    t.check("Basic" in m.headers["WWW-Authenticate"], m.headers)
+    m.end()
+
+
+@test("listen/refused-options")
+def _(t):
+    """Nothing is started if the server cannot be."""
+    short, m = t.file("short", "short\n"), Listening(t)
+    port = m.address()[1]
+    ran = os.path.join(t.subdirectory(), "ran")
+    for options, status, text in (
+            (["--listen=%d" % port], 125, "cannot serve http://127.0.0.1:%d/: Address already in use" % port),
+            (["--listen=0.0.0.0:0"], 1, "others can reach this address; it needs --listen-token=FILE or --listen-open"),
+            (["--listen=[::]:0"], 1, "others can reach this address"),
+            (["--listen=example.com:80"], 1, "names are not looked up"),
+            (["--listen=:80"], 1, "0.0.0.0 is all of IPv4"),
+            (["--listen=1.2.3.4:70000"], 1, "a port is a number up to 65535"),
+            (["--listen=192.0.2.1:0", "--listen-open"], 125, "Cannot assign requested address"),
+            (["--listen-open"], 1, "go with --listen"),
+            (["--listen", "--listen-token=" + short], 125, "must have 16 to 256 characters"),
+            (["--listen", "--listen-token=/nonexistent"], 125, "No such file"),
+            (["--listen", "--heap=no"], 1, "about the heap")):
+        result = t.run([t.ptmem(), *options, "--", "/bin/sh", "-c", "echo > " + ran])
+        t.equal("status of %s (%r)" % (options, result.err), result.status, status)
+        t.check(text.encode() in result.err, "%r in %r" % (text, result.err))
+        t.check(not os.path.exists(ran), "the program has run")
+    m.end()
+
+
+# ---- what clients may try ----
+
+@test("listen/idle-connections")
+def _(t):
+    """1,000 connections that say nothing: another client is served, and the descriptors are bounded."""
+    m = Listening(t)
+    idle = []
+    for _ in range(1000):
+        idle.append(m.connect())
+    for _ in range(3):
+        m.get("/healthz")
+    t.check(len(os.listdir("/proc/%d/fd" % m.server_pid)) < 300, "descriptors of the server")
+    m.is_unharmed()
+    for s in idle:
+        s.close()
+    m.is_unharmed()
+    m.end()
+
+
+def memory(pid):
+    with open("/proc/%d/statm" % pid, encoding="ascii") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+@test("listen/huge-requests")
+def _(t):
+    """A request of 1 GB, in its body, its head or its address, is cut short; none of it is kept."""
+    m = Listening(t)
+    m.get("/healthz")
+    before = memory(m.server_pid)
+    for start in (b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1073741824\r\n\r\n",
+                  b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1073741824\r\n\r\n",
+                  b"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n40000000\r\n",
+                  b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ", b"GET /"):
+        sent, piece = 0, b"x" * (1 << 20)
+        with m.connect() as s:
+            try:
+                s.sendall(start)
+                while sent < 1 << 30:
+                    sent += s.send(piece)
+            except (ConnectionResetError, BrokenPipeError):
+                pass
+        t.check(sent < 1 << 30, "all of %r was taken" % start)
+        t.check(memory(m.server_pid) < before + (8 << 20), "memory of the server")
+    with m.connect() as s:
+        s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n")
+        t.equal("a body", s.makefile("rb").readline().split()[1], b"413")
+    for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+        connection = http.client.HTTPConnection(*m.address(), timeout=30)
+        connection.request(method, "/")
+        t.equal(method, connection.getresponse().status, 405)
+        connection.close()
+    m.is_unharmed()
+    m.end()
+
+
+@test("listen/paths")
+def _(t):
+    """No path is one of a file."""
+    m = Listening(t)
+    for path in ("/../../../../etc/passwd", "/..%2f..%2f..%2fetc/passwd", "//etc/passwd", "/etc/passwd", "/recording/../../etc/passwd",
+                 "/recording/", "/%2e%2e/", "/index.html", "/debug/pprof/", "/debug/pprof/profile", "/\\etc"):
+        with m.connect() as s:
+            s.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" % path.encode())
+            answer = s.makefile("rb").read()
+        t.check(answer.split()[1] in (b"404", b"400"), "%s: %r" % (path, answer[:200]))
+        t.check(b"root:" not in answer, path)
+    for path in ("/?pid=%d" % (1 << 40), "/?pid=-1", "/?pid=", "/profile.json?pid=1x"):
+        m.get(path, 400)
+    m.is_unharmed()
+    m.end()
+
+
+@test("listen/slow-readers")
+def _(t):
+    """Clients that ask for much and read nothing: the program runs on, others are served."""
+    m = Listening(t)
+    slow = []
+    for _ in range(100):
+        s = socket.socket()
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        s.connect(m.address())
+        s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 3)
+        slow.append(s)
+    for _ in range(3):
+        m.is_unharmed()
+    t.equal("JSON", values(m.get("/profile.json"))[:2], [10000, 10])
+    for s in slow:
+        s.close()
+    m.is_unharmed()
+    m.end()
