@@ -165,7 +165,7 @@ const struct option_row option_rows[] = {
 		 "release blocks; much slower"},
 	{.name = "html", .type = TEXT, .flags = NOT_EMPTY | EVERYDAY, AT(html_file),
 	 .value = "FILE", .text = "write an interactive report for a browser"},
-	{.name = "listen", .type = MAY_TEXT, .flags = EVERYDAY | NOT_EMPTY, AT(listen),
+	{.name = "listen", .type = MAY_TEXT, .flags = NOT_EMPTY, AT(listen),
 	 .value = "[=ADDRESS:PORT]",
 	 .text = "serve the report, pprof profiles and metrics while\n"
 		 "the program runs; default: 127.0.0.1, a free port"},
