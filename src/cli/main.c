@@ -286,17 +286,18 @@ static int run_target(struct run *run, struct sampling *sampling, int *signal_ou
 }
 
 /* Inspects running processes, or a core file, without profiling. */
-static int inspect_all(const struct options *o)
+static int inspect_all(struct run *run)
 {
+	const struct options *o = run->options;
 	const char *core = options_core(o), *program = core && o->command ? *o->command : NULL;
 	int status = 0;
 
-	if (core && inspect_core(core, program, o->inspect_out) != 0)
+	if (core && inspect_core(run, core, program) != 0)
 		status = EXIT_OWN_FAILURE;
 	for (uint32_t i = 0; i < o->pid_count; i++) {
 		enum attach_problem problem = ATTACH_OK;
 		long detail = -1;
-		int rc = inspect_process(o->pid[i], o->inspect_out, &problem, &detail);
+		int rc = inspect_process(run, o->pid[i], &problem, &detail);
 
 		if (rc != 0 && problem != ATTACH_OK)
 			explain_attach(o->pid[i], rc, problem, detail);
@@ -398,8 +399,6 @@ int main(int argc, char **argv)
 	log_set_color(o.color);
 	if (o.monitor_pid) {
 		rc = monitor_client_run((pid_t)o.monitor_pid, o.command);
-	} else if (o.inspect) {
-		rc = log_file_open(&o) == 0 ? inspect_all(&o) : EXIT_FAILURE;
 	} else if (out_files_check_names(&o) == 0 && log_file_open(&o) == 0) {
 		struct run run;
 
@@ -407,7 +406,7 @@ int main(int argc, char **argv)
 		run.command = o.command ? join_command(o.command) : xstrdup("");
 		run.file_signal = file_signal;
 		run.pipe_signal = pipe_signal;
-		rc = run_all(&run, &sig);
+		rc = o.inspect ? inspect_all(&run) : run_all(&run, &sig);
 		run_deinit(&run);
 	}
 	options_deinit(&o);

@@ -350,24 +350,41 @@ static int check_flame_name(const struct options *o)
 	return 0;
 }
 
-/* The client only sends a command: other options have no effect. */
+/* With @what only the @count options of @good have an effect: others are errors. */
+static int check_others(const struct options *o, const char *what, const char *const *good,
+			size_t count)
+{
+	for (size_t i = 0; i < option_row_count; i++) {
+		const char *name = option_rows[i].name;
+		bool is_good = !name || !is_given(o, name);
+
+		for (size_t k = 0; k < count && !is_good; k++)
+			is_good = strcmp(name, good[k]) == 0;
+		if (!is_good) {
+			log_error("--%s and --%s cannot be combined", what, name);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* The client only sends a command. */
 static int check_client(const struct options *o)
 {
 	static const char *const good[] = {"monitor", "color", "quiet",
 					   "verbose", "no-rc", "command-line-only"};
 
-	for (size_t i = 0; i < option_row_count; i++) {
-		const char *name = option_rows[i].name;
-		bool is_good = !name || !is_given(o, name);
+	return check_others(o, "monitor", good, ARRAY_SIZE(good));
+}
 
-		for (size_t k = 0; k < ARRAY_SIZE(good) && !is_good; k++)
-			is_good = strcmp(name, good[k]) == 0;
-		if (!is_good) {
-			log_error("--monitor and --%s cannot be combined", name);
-			return -EINVAL;
-		}
-	}
-	return 0;
+/* --inspect without a profile: options of profiles have no effect. */
+static int check_inspect(const struct options *o)
+{
+	static const char *const good[] = {"inspect", "inspect-out", "pid", "log-file", "log-fd",
+					   "color", "quiet", "verbose", "no-rc",
+					   "command-line-only"};
+
+	return o->inspect ? check_others(o, "inspect", good, ARRAY_SIZE(good)) : 0;
 }
 
 static int check_listen(const struct options *o)
@@ -448,7 +465,9 @@ int option_check(struct options *o)
 		o->inspect = NULL;
 		o->inspect_at_exit = true;
 	}
-	rc = check_exclusions(o);
+	rc = check_inspect(o);
+	if (rc == 0)
+		rc = check_exclusions(o);
 	if (rc == 0)
 		rc = check_needs(o);
 	if (rc == 0)

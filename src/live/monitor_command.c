@@ -120,8 +120,11 @@ static int run_leaks(struct monitor_request *r)
 static int run_inspect(struct monitor_request *r)
 {
 	_cleanup_free_ char *path = r->file ? file_path(r, r->file) : NULL;
-	int rc = inspect_session_write(r->session, path, r->reply);
+	int rc = path ? check_free(r, path) : 0;
 
+	if (rc != 0)
+		return rc;
+	rc = inspect_session_write(r->session, path, r->reply);
 	return path && rc != -ESRCH && rc != -ENOTSUP ? answer_file(r, rc, "inspection", path) : rc;
 }
 

@@ -224,8 +224,9 @@ static int check_profile(const char *path, const struct input *input)
 
 static int show_one(const struct report_request *r, const struct input *input)
 {
-	if (input->kind == INPUT_RECORDING && !r->png && !r->svg)
-		return recording_show(r, input->recording);
+	if (input->kind == INPUT_RECORDING)
+		return r->png || r->svg ? show_picture(r, input) :
+					  recording_show(r, input->recording);
 	if (refuse_question(r))
 		return EXIT_REFUSED;
 	if (!r->png && !r->svg && !r->folded && !r->flame) {

@@ -12,6 +12,7 @@
 #include "inspect/core_memory.h"
 #include "session/core_modules.h"
 #include "session/inspect_look.h"
+#include "session/inspect_output.h"
 #include "session/inspect_title.h"
 #include "tracee/state/module.h"
 #include "unwind/unwind.h"
@@ -101,7 +102,7 @@ static int read_core(struct core *c, const char *program)
 	return 0;
 }
 
-static int report(struct core *c, const char *path, const char *out_path)
+static int report(struct run *run, struct core *c, const char *path)
 {
 	_cleanup_free_ char *why = inspect_title_refusal((uint32_t)c->file.pid, &c->look);
 	const struct inspect_core_title of_core = {
@@ -115,16 +116,10 @@ static int report(struct core *c, const char *path, const char *out_path)
 	}
 	inspect_title_init(&title, (uint32_t)c->file.pid, c->file.command, &c->look);
 	title.core = &of_core;
-	const char *to = out_path ? out_path : "-";
-	int rc = inspect_title_write(to, &title, &c->look.report, &c->blocks);
-
-	if (rc != 0)
-		log_error("cannot write %s: %s", out_path ? out_path : "standard output",
-			  strerror(-rc));
-	return rc;
+	return inspect_output_write(run, &title, &c->look.report, &c->blocks);
 }
 
-int inspect_core(const char *path, const char *program, const char *out_path)
+int inspect_core(struct run *run, const char *path, const char *program)
 {
 	_cleanup_free_ char *why = NULL;
 	struct core c = {0};
@@ -134,13 +129,13 @@ int inspect_core(const char *path, const char *program, const char *out_path)
 		log_error("%s: %s", path, why);
 		return rc;
 	}
-	if (out_path && inspect_title_wants_blocks(out_path)) {
+	if (inspect_output_wants_blocks(run)) {
 		c.in.block = inspect_blocks_add;
 		c.in.block_ctx = &c.blocks;
 	}
 	rc = read_core(&c, program);
 	if (rc == 0)
-		rc = report(&c, path, out_path);
+		rc = report(run, &c, path);
 	else
 		log_error("%s: cannot be read: %s", path, strerror(-rc));
 	inspect_look_deinit(&c.look);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "session/exec_info.h"
 #include "session/inspect_look.h"
+#include "session/inspect_output.h"
 #include "session/inspect_title.h"
 #include "tracee/control/attach.h"
 #include "tracee/state/space.h"
@@ -52,7 +53,7 @@ static int look_at_process(struct look *l, pid_t pid, enum attach_problem *probl
 	return rc != 0 ? rc : l->rc;
 }
 
-static int report(pid_t pid, const char *path, struct look *l)
+static int report(struct run *run, pid_t pid, struct look *l)
 {
 	_cleanup_free_ char *why = inspect_title_refusal((uint32_t)pid, &l->result);
 	_cleanup_free_ char *command = exec_info_command(pid, false);
@@ -64,21 +65,17 @@ static int report(pid_t pid, const char *path, struct look *l)
 	}
 	inspect_title_init(&title, (uint32_t)pid, command ? command : "", &l->result);
 	title.stopped_ns = l->stopped_ns;
-	int rc = inspect_title_write(path ? path : "-", &title, &l->result.report, &l->blocks);
-
-	if (rc != 0)
-		log_error("cannot write %s: %s", path ? path : "standard output", strerror(-rc));
-	return rc;
+	return inspect_output_write(run, &title, &l->result.report, &l->blocks);
 }
 
-int inspect_process(pid_t pid, const char *path, enum attach_problem *problem_out,
+int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out,
 		    long *detail_out)
 {
-	struct look l = {.wants_blocks = path && inspect_title_wants_blocks(path)};
+	struct look l = {.wants_blocks = inspect_output_wants_blocks(run)};
 	int rc = look_at_process(&l, pid, problem_out, detail_out);
 
 	if (rc == 0) {
-		rc = report(pid, path, &l);
+		rc = report(run, pid, &l);
 		inspect_look_deinit(&l.result);
 	} else if (*problem_out == ATTACH_OK) {
 		log_error("process %d: its memory cannot be read: %s", (int)pid, strerror(-rc));

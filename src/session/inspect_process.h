@@ -6,12 +6,13 @@
 
 #include "tracee/control/target.h"
 
+struct run;
+
 /*
  * 0, or -errno with *problem_out and *detail_out as target_attach has them; ATTACH_OK: what was
- * wrong was logged. @path: where the report goes, JSON if it ends in .json; NULL = standard
- * output, as text.
+ * wrong was logged. The report goes to @run's --inspect-out, or to standard output.
  */
-int inspect_process(pid_t pid, const char *path, enum attach_problem *problem_out,
+int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out,
 		    long *detail_out);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * One table lists all outputs. The inputs are the events of a replay and the program itself.
+ * One table lists all outputs. The inputs are the events of a replay, a core file and the program
+ * itself.
  *
  * The program's process id is not known yet. A number that no process has is used for now, so
  * that "x.%p" does not match an existing name.
@@ -48,9 +49,9 @@ static bool wants_samples(const struct options *o)
 	return o->sample_ms;
 }
 
-static bool inspects_at_exit(const struct options *o)
+static bool inspects(const struct options *o)
 {
-	return o->inspect_at_exit;
+	return o->inspect || o->inspect_at_exit;
 }
 
 #define AT(field) offsetof(struct options, field)
@@ -59,7 +60,7 @@ static const struct output outputs[] = {
 	{"--massif-out-file", MASSIF_FILES, AT(massif_out_file), options_write_massif},
 	{"--xtree-memory-file", ONE_FILE, AT(xtree_memory_file), wants_xtree},
 	{"--leaks-out", ONE_FILE, AT(leaks_out), options_report_leaks},
-	{"--inspect-out", ONE_FILE, AT(inspect_out), inspects_at_exit},
+	{"--inspect-out", ONE_FILE, AT(inspect_out), inspects},
 	{"--folded", PATH_FILES, AT(folded_file), NULL},
 	{"--flame", PATH_FILES, AT(flame_file), NULL},
 	{"--memusage-out", ONE_FILE, AT(memusage_out), wants_memusage},
@@ -214,8 +215,12 @@ static void add_inputs(const struct run *run, struct named_files *files)
 
 	if (o->replay_file)
 		add_file(files, "the events of --replay", xstrdup(o->replay_file));
+	if (options_core(o))
+		add_file(files, "the core file", xstrdup(options_core(o)));
 	if (o->command) {
-		char *program = find_program(o->command[0]);
+		const char *name = o->command[0];
+		char *program = options_core(o) ? xstrdup(name) : find_program(name);
+
 		if (program)
 			add_file(files, "the program", program);
 	}

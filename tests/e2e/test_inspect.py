@@ -6,6 +6,7 @@ import os
 import pwd
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -210,9 +211,45 @@ for _name, _file in ALLOCATORS.items():
 def errors(t):
     for options, words in ((["--inspect"], b"--inspect needs --pid, a program, or the name of a core file"),
                            (["--inspect-out=x", "-p", "1"], b"--inspect-out needs --inspect or --inspect-at-exit"),
+                           (["--inspect", "-p", "1", "--leak-check"], b"--inspect and --leak-check cannot be combined"),
+                           (["--inspect=core", "--flame=f.svg"], b"--inspect and --flame cannot be combined"),
                            (["--inspect", "-p", "4194000"], b"no such process")):
         result = t.run([t.ptmem(), *options])
         t.check(result.status != 0 and words in result.err, "%s: %d, %r" % (options, result.status, result.err))
+
+
+@test("inspect/outputs")
+def outputs(t):
+    """Names are expanded, each process has its own file, and neither a core file nor the program is overwritten."""
+    directory = t.subdirectory()
+    copy, core, link = (os.path.join(directory, name) for name in ("program", "core", "link"))
+    shutil.copy(t.target("gcc-O2-pie", "inspected"), copy)
+    with open(core, "wb") as file:
+        file.write(b"a core file")
+    os.symlink(core, link)
+    with open(copy, "rb") as file:
+        code = file.read()
+    first, second = Inspected(t, program=copy), Inspected(t)
+    pids = [str(p.process.pid) for p in (first, second)]
+    for options, words in ((["-p", pids[0], "--inspect-out=program"], b"--inspect-out would overwrite the program"),
+                           (["--inspect-out=link", "--inspect=core"], b"--inspect-out would overwrite the core file"),
+                           (["--inspect-out=program", "--inspect=core", "program"], b"--inspect-out would overwrite the program")):
+        command = [t.ptmem(), *options] if "--inspect=core" in options else [t.ptmem(), "--inspect", *options]
+        result = t.run(command, cwd=directory)
+        t.check(result.status != 0 and words in result.err, "%s: %d, %r" % (options, result.status, result.err))
+    with open(copy, "rb") as file, open(core, "rb") as other:
+        t.check(file.read() == code and other.read() == b"a core file", "the program and the core file are what they were")
+    for pattern in ("all.json", "%p.at.json"):
+        result = t.run([t.ptmem(), "--inspect", "-p", ",".join(pids), "--inspect-out=" + pattern], cwd=directory)
+        t.equal("status with " + pattern, (result.status, result.err), (0, b""))
+        for pid in pids:
+            name = "all.%s.json" % pid if pattern == "all.json" else pid + ".at.json"
+            with open(os.path.join(directory, name), encoding="utf-8") as file:
+                t.equal("process in " + name, json.load(file)["pid"], int(pid))
+    t.equal("files", sorted(name for name in os.listdir(directory) if name.endswith(".json")),
+            sorted(["all.%s.json" % pid for pid in pids] + [pid + ".at.json" for pid in pids]))
+    first.end()
+    second.end()
 
 
 # -- the proof --

@@ -388,7 +388,7 @@ def own_outputs(t):
     os.symlink("events", os.path.join(m.cwd, "link"))
     for name, use in (("m.%d" % pid, "-massif-out-file"), ("events", "--events"), ("link", "--events"), ("f.txt", "--folded"),
                       ("log", "--log-file"), (program, "the program")):
-        for command in ("snapshot", "detailed_snapshot", "all_snapshots", "xtmemory", "leaks"):
+        for command in ("snapshot", "detailed_snapshot", "all_snapshots", "xtmemory", "leaks", "inspect"):
             said = m.say(command, name)
             t.equal("status of %s %s" % (command, name), said.status, 1)
             t.check(use.encode() in said.out + said.err, "%s %s: %r %r" % (command, name, said.out, said.err))

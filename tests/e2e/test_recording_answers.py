@@ -67,6 +67,7 @@ def _(t):
     for options, word in ((["--at=200%"], b"--at"), (["--at=1000000"], b"--at"), (["--range=0..101%"], b"--range"),
                           (["--range=50%..40%"], b"--range"), (["--html=" + page, "--at=200%"], b"--at"),
                           (["--html=" + page, "--match=("], b"--match"), (["--html=" + page, "--thread=1"], b"'1'"),
+                          (["--png=x.png", "--at=50%"], b"draw no recordings"), (["--svg=x.svg", "--flame=f.svg"], b"draw no recordings"),
                           (["--format=json", "--thread=nobody"], b"nobody")):
         result = run_report(t, *options, path)
         t.equal("status and output of %s" % options, (result.status, result.out), (255, b""))

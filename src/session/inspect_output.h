@@ -1,0 +1,19 @@
+/* Where --inspect, which does not profile, writes: to --inspect-out, or to standard output. */
+#ifndef PTMEM_INSPECT_OUTPUT_H
+#define PTMEM_INSPECT_OUTPUT_H
+
+#include <stdbool.h>
+
+struct inspect_blocks;
+struct inspect_report;
+struct inspect_title;
+struct run;
+
+/* Whether the output is a list of blocks: they have to be collected. */
+bool inspect_output_wants_blocks(const struct run *run);
+
+/* Writes the report of @t's process. 0, or -errno after a message. */
+int inspect_output_write(struct run *run, const struct inspect_title *t,
+			 const struct inspect_report *r, struct inspect_blocks *blocks);
+
+#endif
