@@ -9,7 +9,7 @@
  *	ptmem-events 1                        the first line
  *	h PID(D) START(D ns) COMMAND(TEXT)    header, once, before all that follows
  *	y INTERVAL(D) SEED(D)                 before all events: they are samples, of marks so many
- *	                                      bytes apart on average
+ *	                                      bytes apart on average; no m, u, p and z
  *	w FUNCTION(D) CALLS(D) BYTES(D)       exact total of a file of samples
  *	l ID(D) START(X) END(X) BIAS(X) PATH(TEXT)   module loaded; ID > 0
  *	g ID(D)                               module gone
@@ -40,7 +40,8 @@
  *	o ... ADDR(X) SIZE(D)                 where the thread's own stack may reach
  *	q ... SIZE(D) SPACE(D)                resident memory and address space
  *	z ... ADDR(X) SIZE(D)                 block from before the profile
- *	                                      each may end with SP(X), the stack pointer, if known
+ *	                                      each may end with SP(X), the stack pointer, if known;
+ *	                                      what does not fail has sizes of 2^62 in all at most
  *	x THREAD(D)                           thread gone
  *	e TIME(D ns)                          the end, the last line
  *

@@ -18,6 +18,9 @@
 #include "base/vec.h"
 #include "profile/estimate.h"
 
+/* What the sizes of a file add up to at most: bytes of profiles pass twice, and cannot overflow. */
+#define BYTES_MAX (UINT64_C(1) << 62)
+
 struct reader {
 	struct calltree *tree;
 	const struct events_reader_ops *ops;
@@ -26,6 +29,8 @@ struct reader {
 	VEC(uint32_t) node;       /* id in the file -> node; [0] = root */
 	VEC(struct events_module) module; /* all of the file; path is not kept; gone: end 0 */
 	size_t last_module;       /* index of the one found last */
+	uint64_t bytes;           /* sum of what changes a profile */
+	uint64_t interval;        /* of samples; 0 = not of samples */
 	bool has_header, has_event, has_end;
 };
 
@@ -184,7 +189,10 @@ static void read_sampling(struct reader *r)
 		fail(r, "a mean distance of samples that is less than 2 or more than 2^40");
 	else if (r->has_event)
 		fail(r, "sampling begins after events");
-	else if (r->ops->sampling)
+	if (r->why)
+		return;
+	r->interval = interval;
+	if (r->ops->sampling)
 		r->ops->sampling(r->ops->ctx, interval, seed);
 }
 
@@ -279,6 +287,22 @@ static void read_name(struct reader *r)
 		r->ops->name(r->ops->ctx, &n);
 }
 
+/* Whether profiles can add @ev up. Calls that fail may ask for any size. */
+static bool add_bytes(struct reader *r, const struct event *ev, char letter)
+{
+	bool is_made = ev->addr ? strchr("aRrmz", letter) != NULL : letter == 's' || letter == 'p';
+
+	if (r->interval && strchr("mupz", letter))
+		return fail(r, "not of samples: mappings, counts and blocks from before are exact");
+	if (!is_made)
+		return true;
+	if (__builtin_add_overflow(r->bytes, ev->size, &r->bytes) ||
+	    __builtin_add_overflow(r->bytes, ev->align, &r->bytes) ||
+	    __builtin_add_overflow(r->bytes, r->interval, &r->bytes) || r->bytes > BYTES_MAX)
+		return fail(r, "sizes add up to more than 2^62 bytes");
+	return true;
+}
+
 static void read_event(struct reader *r, enum event_kind kind, char letter)
 {
 	struct event ev = { .kind = (uint8_t)kind, .is_inner = letter == 'j' };
@@ -306,6 +330,8 @@ static void read_event(struct reader *r, enum event_kind kind, char letter)
 		fail(r, "no such node");
 		return;
 	}
+	if (!add_bytes(r, &ev, letter))
+		return;
 	ev.node = r->node.data[node];
 	r->has_event = true;
 	if (r->ops->event)

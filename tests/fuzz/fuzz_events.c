@@ -4,12 +4,17 @@
  * hold. Run it under ASan; run_events.sh does.
  *
  *	fuzz_events SECONDS FILE...     mutations of FILE until the time is over
+ *
+ * Most mutations keep the grammar, so that a part of the files, which is printed, is
+ * accepted; if none of a file is, that is a failure.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -18,9 +23,19 @@
 #include "profile/profile.h"
 #include "profile/profile_check.h"
 
+#define MAX_SIZE 20000
+#define ENOUGH 200 /* files made of one, so that some of them are good */
+
 struct text {
 	char *data;
-	size_t size;
+	size_t size, capacity;
+};
+
+/* A file that the mutations start from. */
+struct start {
+	const char *path;
+	struct text text;
+	unsigned long runs, good;
 };
 
 static uint64_t seed;
@@ -30,19 +45,29 @@ static size_t any(size_t below)
 	return below ? (size_t)(hash_u64(++seed) % below) : 0;
 }
 
+static void add_text(struct text *t, const char *data, size_t size)
+{
+	t->data = xgrow(t->data, &t->capacity, t->size + size, 1);
+	memcpy(t->data + t->size, data, size);
+	t->size += size;
+}
+
+/* The first lines of the file, MAX_SIZE bytes at most, and its last one, the end. */
 static struct text read_text(const char *path)
 {
-	struct text t = { 0 };
+	struct text t = {0};
+	char *line = NULL;
 	size_t capacity = 0;
+	ssize_t length;
 	FILE *f = fopen(path, "r");
 	if (!f) {
 		perror(path);
 		exit(1);
 	}
-	for (int c; (c = getc(f)) != EOF && t.size < 20000; t.size++) {
-		t.data = xgrow(t.data, &capacity, t.size + 1, 1);
-		t.data[t.size] = (char)c;
-	}
+	while ((length = getline(&line, &capacity, f)) > 0)
+		if (line[0] == 'e' || t.size + (size_t)length <= MAX_SIZE)
+			add_text(&t, line, (size_t)length);
+	free(line);
 	fclose(f);
 	return t;
 }
@@ -62,41 +87,186 @@ static size_t line_size(const struct text *t, size_t at)
 	return end ? (size_t)(end - t->data) - at + 1 : t->size - at;
 }
 
-/* Most changes keep the form of the text, so that the reader gets far. */
-static void mutate(struct text *t)
+/* @size bytes at @at go, @with comes. */
+static void replace(struct text *t, size_t at, size_t size, const char *with)
+{
+	size_t length = strlen(with), rest = t->size - at - size;
+	t->data = xgrow(t->data, &t->capacity, t->size + length, 1);
+	memmove(t->data + at + length, t->data + at + size, rest);
+	memcpy(t->data + at, with, length);
+	t->size = at + length + rest;
+}
+
+/* -- changes that keep the form -- */
+
+/* A field at or after @at that is a number, or whose first letters are; 0: none. */
+static size_t number_after(const struct text *t, size_t *at)
+{
+	size_t n = 0;
+	while (*at < t->size && (*at == 0 || t->data[*at - 1] != ' '))
+		++*at;
+	while (*at + n < t->size && strchr("0123456789abcdef", t->data[*at + n]))
+		n++;
+	return n;
+}
+
+/* A number becomes another one: one of the file, of a few, of the edges of a type. */
+static void change_number(struct text *t)
+{
+	static const char *const edges[] = {
+		"0", "1", "2", "7", "255", "4096", "65535", "4294967295", "1099511627776",
+		"9223372036854775807", "9223372036854775808", "18446744073709551615",
+	};
+	char number[24] = "";
+	size_t at = any(t->size), from = any(t->size);
+	size_t size = number_after(t, &at), length = number_after(t, &from);
+	if (!size)
+		return;
+	if (any(4) && length && length < sizeof(number))
+		memcpy(number, t->data + from, length);
+	else if (any(2))
+		snprintf(number, sizeof(number), "%zu", any(20));
+	else
+		strcpy(number, edges[any(sizeof(edges) / sizeof(edges[0]))]);
+	replace(t, at, size, number);
+}
+
+static uint64_t any_number(void)
+{
+	uint64_t n = hash_u64(++seed);
+	return any(3) ? n % 4 : any(8) ? n % 100000 : n >> any(64);
+}
+
+static uint64_t any_address(void)
+{
+	return any(8) ? 0x5000 + 16 * any(40) : any_number();
+}
+
+/* An event of any kind, with all fields that its letter has: A address, N number; see events.c. */
+static void new_event(char *line, size_t size, uint64_t time)
+{
+	static const char *const kinds[] = {
+		"aANN", "RAANN", "fA", "jA", "bA", "rAAN", "mAN", "uAN", "sN", "cAANN",
+		"tA", "pN", "kA", "dA", "oAN", "qNN", "zAN",
+	};
+	const char *kind = kinds[any(sizeof(kinds) / sizeof(kinds[0]))];
+	int n = snprintf(line, size, "%c %llu %zu %zu %zu", *kind, (unsigned long long)time,
+			 any(3), any(30), any(3));
+	for (const char *field = kind + 1; *field; field++)
+		n += snprintf(line + n, size - (size_t)n, *field == 'A' ? " %llx" : " %llu",
+			      (unsigned long long)(*field == 'A' ? any_address() : any_number()));
+	if (!any(4) && !strchr("tkd", *kind))
+		n += snprintf(line + n, size - (size_t)n, " %llx",
+			      (unsigned long long)any_address());
+	snprintf(line + n, size - (size_t)n, "\n");
+}
+
+/* Other lines. */
+static void new_record(char *line, size_t size)
+{
+	static const char *const lines[] = {
+		"x %zu\n", "g %zu\n", "w %zu 7 1000\n", "y %zu 1\n", "# %zu\n", "v key %zu\n",
+		"l %zu 5000 6000 0 /usr/bin/x\n", "i 7 %zu 12 0 main\tx.c\t/usr\n",
+		"i 7 0 %zu 1 main\\x41\\t\t\t\n",
+	};
+	snprintf(line, size, lines[any(sizeof(lines) / sizeof(lines[0]))], any(4));
+}
+
+/* A new line before any other that is not one of the first two, mostly at its time. */
+static void add_line(struct text *t)
+{
+	size_t at = any_line(t);
+	char line[256], begin[64] = "";
+	unsigned long long time = 0;
+	memcpy(begin, t->data + at, MIN(sizeof(begin) - 1, t->size - at));
+	if (at == 0 || *begin == 'h')
+		return;
+	if (sscanf(begin, "%*[a-z] %llu", &time) != 1 || !any(8))
+		time = any_number();
+	if (any(4))
+		new_event(line, sizeof(line), time);
+	else
+		new_record(line, sizeof(line));
+	replace(t, at, 0, line);
+}
+
+/* A line over another one, or over a part of it, or a second time. */
+static void copy_line(struct text *t)
+{
+	char line[256] = "";
+	size_t from = any_line(t), to = any_line(t), size = line_size(t, to);
+	memcpy(line, t->data + from, MIN(sizeof(line) - 1, line_size(t, from)));
+	replace(t, to, any(2) ? 0 : any(8) ? size : any(size), line);
+}
+
+/* -- changes that mostly break it -- */
+
+static void spoil_byte(struct text *t)
 {
 	static const char bytes[] = "0123456789abcdef \n\\tx-#\0\xffnlgiafbrmusxeh";
-	size_t at = any(t->size), from = any_line(t), to = any_line(t);
-	size_t n = line_size(t, from) < line_size(t, to) ? line_size(t, from) : line_size(t, to);
-	switch (any(6)) {
-	case 0:
+	size_t at = any(t->size);
+	if (any(2))
 		t->data[at] = bytes[any(sizeof(bytes) - 1)];
+	else
+		t->data[at] ^= (char)(1u << any(8));
+}
+
+static void mutate(struct text *t)
+{
+	size_t at = any_line(t);
+	switch (any(24)) {
+	case 0:
+		spoil_byte(t);
 		break;
 	case 1:
-		t->data[at] ^= (char)(1u << any(8));
+		t->size = any(8) ? t->size : any(t->size) + 1;
 		break;
-	case 2: /* a number becomes another one */
-		while (at < t->size && (t->data[at] < '0' || t->data[at] > '9'))
-			at++;
-		if (at < t->size)
-			t->data[at] = (char)('0' + any(10));
+	case 2:
+		replace(t, at, line_size(t, at), "");
 		break;
-	case 3: /* a line over another one, or over a part of it */
-		memmove(t->data + to, t->data + from, n);
+	case 3:
+		copy_line(t);
 		break;
-	case 4: /* a line goes */
-		n = line_size(t, from);
-		memmove(t->data + from, t->data + from + n, t->size - from - n);
-		t->size -= n;
+	case 4: case 5: case 6: case 7: case 8: case 9: case 10: case 11:
+		change_number(t);
 		break;
-	case 5:
-		if (!any(20))
-			t->size = at + 1;
-		break;
+	default:
+		add_line(t);
 	}
 }
 
 static struct profile *profile;
+static const struct text *fed;
+
+static char crash[4096];
+
+/* When a file has broken it. */
+static void keep_file(void)
+{
+	FILE *f = fopen(crash, "w");
+	if (!f)
+		return;
+	fwrite(fed->data, 1, fed->size, f);
+	fclose(f);
+	fprintf(stderr, "fuzz_events 0 %s does it again\n", crash);
+}
+
+static void on_abort(int sig)
+{
+	keep_file();
+	_exit(128 + sig);
+}
+
+void __asan_set_death_callback(void (*fn)(void)) __attribute__((weak));
+
+/* Beside @program. */
+static void keep_what_breaks_it(const char *program)
+{
+	snprintf(crash, sizeof(crash), "%s.crash", program);
+	signal(SIGABRT, on_abort);
+	if (__asan_set_death_callback)
+		__asan_set_death_callback(keep_file);
+}
 
 static void on_header(void *ctx, const char *command, uint32_t pid, uint64_t start_ns)
 {
@@ -152,13 +322,17 @@ static bool feed(const struct text *t)
 		.event = on_event, .thread_exit = on_thread_exit, .end = on_end,
 		.sampling = on_sampling, .total = on_total,
 	};
-	struct profile_options o = { .time_unit = (enum time_unit)any(2), .peak_inaccuracy = 1.0,
-				     .detailed_freq = 1 + (uint32_t)any(5), .max_snapshots = 10 + (uint32_t)any(30),
-				     .heap_admin = 8, .alignment = 16, .peak_at_exit = true };
+	const uint64_t h = hash_u64(t->size); /* the same file, the same options */
+	struct profile_options o = {
+		.time_unit = (enum time_unit)(h % 2), .peak_inaccuracy = 1.0,
+		.detailed_freq = 1 + (uint32_t)(h / 2 % 5), .heap_admin = 8, .alignment = 16,
+		.max_snapshots = 10 + (uint32_t)(h / 10 % 30), .peak_at_exit = true,
+	};
 	unsigned line = 0;
 	const char *why = NULL;
 	FILE *f = fmemopen(t->data, t->size, "r");
 	profile = profile_new(&o, 0);
+	fed = t;
 	int r = events_read(f, profile_calltree(profile), &ops, &line, &why);
 	CHECK(r == 0 || (r == -EINVAL && line > 0 && why && *why));
 	profile_check(profile);
@@ -167,23 +341,53 @@ static bool feed(const struct text *t)
 	return r == 0;
 }
 
+static void run(struct start *s)
+{
+	struct text t = {0};
+	add_text(&t, s->text.data, s->text.size);
+	for (size_t n = 1 + any(8); n > 0 && t.size > 0; n--)
+		mutate(&t);
+	if (t.size > 0)
+		s->good += feed(&t);
+	free(t.data);
+	s->runs++;
+}
+
+/* Whether the mutations reach what is behind the reader. */
+static bool report(const struct start *s)
+{
+	printf("%s: %lu files, %lu of them accepted (%.1f %%)\n", s->path, s->runs, s->good,
+	       s->runs ? 100.0 * (double)s->good / (double)s->runs : 0);
+	if (s->good || s->runs < ENOUGH)
+		return true;
+	printf("%s: nothing that is made of it reaches a profile\n", s->path);
+	return false;
+}
+
 int main(int argc, char **argv)
 {
-	unsigned long runs = 0, good = 0;
 	if (argc < 3) {
 		fprintf(stderr, "usage: fuzz_events SECONDS FILE...\n");
 		return 2;
 	}
 	time_t end = time(NULL) + atoi(argv[1]);
-	while (time(NULL) < end) {
-		struct text t = read_text(argv[2 + runs % (unsigned long)(argc - 2)]);
-		for (size_t n = any(8); n > 0 && t.size > 0; n--)
-			mutate(&t);
-		if (t.size > 0)
-			good += feed(&t);
-		free(t.data);
-		runs++;
+	size_t count = (size_t)argc - 2;
+	struct start *starts = xcalloc(count, sizeof(*starts));
+	bool is_good = true;
+	keep_what_breaks_it(argv[0]);
+	for (size_t i = 0; i < count; i++) {
+		starts[i] = (struct start){.path = argv[2 + i], .text = read_text(argv[2 + i])};
+		if (!feed(&starts[i].text)) {
+			printf("%s: is refused as it is\n", starts[i].path);
+			is_good = false;
+		}
 	}
-	printf("fuzz_events: %lu files, %lu of them accepted\n", runs, good);
-	return 0;
+	for (size_t i = 0; time(NULL) < end; i++)
+		run(&starts[i % count]);
+	for (size_t i = 0; i < count; i++) {
+		is_good = report(&starts[i]) && is_good;
+		free(starts[i].text.data);
+	}
+	free(starts);
+	return is_good ? 0 : 1;
 }

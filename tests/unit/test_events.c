@@ -91,19 +91,27 @@ static char *copy_of(const char *text, size_t size, unsigned *line_out, const ch
 	return NULL;
 }
 
+static void assert_same(const char *text)
+{
+	unsigned line;
+	const char *why = "";
+	char *copy = copy_of(text, strlen(text), &line, &why);
+	assert_string_equal(copy ? copy : why, text);
+	free(copy);
+}
+
 static void what_is_read_is_written_the_same(void **state)
 {
 	static const char text[] =
 		"ptmem-events 1\n"
 		"h 4294967295 18446744073709551615 ./a b\\nc\\td\\\\e\\x01 \xc3\xa9\\x7f\n"
-		"y 524288 42\n"
 		"l 1 400000 401000 400000 /usr/bin/a b\n"
 		"l 7 7f0000000000 7f0000001000 7f0000000000 /lib/\\nx.so\n"
 		"i 400123 1 12 1 in<lined>\ta.c\t/src\n"
 		"i 400123 1 0 0 \t\t\n"
 		"n 1 0 400123 1\n"
 		"n 2 1 7f0000000100 7\n"
-		"a 5 9 1 2 5000 18446744073709551615 64\n"
+		"a 5 9 1 2 0 18446744073709551615 64\n"
 		"n 3 1 400124 1\n"
 		"f 6 9 6 3 5000\n"
 		"b 7 9 3 0 ffffffffffffffff\n"
@@ -126,13 +134,18 @@ static void what_is_read_is_written_the_same(void **state)
 		"n 4 1 7f0000000100 8\n"
 		"a 12 9 255 4 6000 1 0\n"
 		"x 9\n"
-		"w 1 18446744073709551615 600\n"
+		"z 12 9 0 4 6010 1\n"
 		"e 13\n";
-	unsigned line;
-	const char *why = "";
-	char *copy = copy_of(text, strlen(text), &line, &why);
-	assert_string_equal(copy ? copy : why, text);
-	free(copy);
+	assert_same(text);
+	assert_same("ptmem-events 1\n"
+		    "h 1 0 x\n"
+		    "y 524288 42\n"
+		    "a 5 9 1 0 5000 600 0\n"
+		    "R 5 9 3 0 5000 6000 600 0\n"
+		    "s 6 9 0 0 1000\n"
+		    "q 7 9 0 0 4096 8192\n"
+		    "w 1 18446744073709551615 600\n"
+		    "e 13\n");
 }
 
 static void comments_and_empty_lines_say_nothing(void **state)
@@ -195,6 +208,15 @@ static void what_is_wrong_is_refused(void **state)
 	refused(HEAD "y 1099511627777 1\n", 3, "distance");
 	refused(HEAD "y 512\n", 3, "missing");
 	refused(HEAD "f 1 1 1 0 5000\ny 512 1\n", 4, "after events");
+	refused(HEAD "y 512 1\nm 1 1 0 0 5000 4096\n", 4, "not of samples");
+	refused(HEAD "y 512 1\nu 1 1 0 0 5000 4096\n", 4, "not of samples");
+	refused(HEAD "y 512 1\np 1 1 0 0 4096\n", 4, "not of samples");
+	refused(HEAD "y 512 1\nz 1 1 0 0 5000 16\n", 4, "not of samples");
+	refused(HEAD "s 1 1 0 0 4611686018427387905\n", 3, "more than 2^62");
+	refused(HEAD "p 1 1 0 0 18446744073709551615\n", 3, "more than 2^62");
+	refused(HEAD "a 1 1 1 0 5000 4611686018427387900 5\n", 3, "more than 2^62");
+	refused(HEAD "r 1 1 1 0 0 5000 4611686018427387904\nz 1 1 0 0 6000 1\n", 4, "more than 2^62");
+	refused(HEAD "m 1 1 0 0 5000 18446744073709551615\n", 3, "more than 2^62");
 	refused(HEAD "w 15 1 1\n", 3, "too large");
 	refused(HEAD "g 1\n", 3, "no such module");
 	refused(HEAD "l 1 1 2 0 x\ng 1\ng 1\n", 5, "no such module");
