@@ -135,7 +135,8 @@ def script_of(command):
 class Sandbox:
     """The directory in which a document's commands run."""
 
-    def __init__(self, programs):
+    def __init__(self, programs, limit):
+        self.limit = limit  # seconds for a script
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="ptmem-docs."))
         (self.path / "doc").mkdir()
         for source in (ROOT / "doc").glob("*.c"):
@@ -144,30 +145,32 @@ class Sandbox:
                     "LC_ALL": "C.UTF-8", "TERM": "dumb"}
 
     def run(self, script):
-        """(status, what it printed). Processes that it leaves running are killed."""
+        """(status, what it printed); the status is None if it, or a process that it leaves with its output, has not
+        ended at the limit. Processes that it leaves running are killed."""
+        is_late = False
         with subprocess.Popen(["bash", "-c", script], cwd=self.path, env=self.env, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as shell:
             try:
-                out = shell.communicate(timeout=LIMIT)[0].decode(errors="replace")
-            except subprocess.TimeoutExpired:
-                out = "took more than %d s\n" % LIMIT
+                out = shell.communicate(timeout=self.limit)[0]
+            except subprocess.TimeoutExpired as late:
+                is_late, out = True, (late.output or b"") + b"(took more than %d s)\n" % self.limit
             finally:
                 try:
                     os.killpg(shell.pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
-        return shell.returncode, out.replace(str(self.path), HOME)
+        return None if is_late else shell.returncode, out.decode(errors="replace").replace(str(self.path), HOME)
 
     def remove(self):
         shutil.rmtree(self.path, ignore_errors=True)
 
 
 class Document:
-    def __init__(self, name, programs):
+    def __init__(self, name, programs, limit=LIMIT):
         self.name, self.file = name, ROOT / name
         self.text = self.file.read_text(encoding="utf-8")
         self.blocks = [Block(self.text, match) for match in BLOCK.finditer(self.text)]
-        self.sandbox = Sandbox(programs)
+        self.sandbox = Sandbox(programs, limit)
         self.passed, self.failures, self.skipped = 0, [], []
         self.news = []  # (span, text) to replace
 
@@ -185,17 +188,20 @@ class Document:
         mark = "==== end of a command ====\n"
         steps = block.steps()
         commands = [re.sub(r"^[$>] ", "", step[0], flags=re.M) for step in steps]
-        printed = self.sandbox.run(("echo '%s'\n" % mark.strip()).join(commands))[1].split(mark)
+        status, out = self.sandbox.run(("echo '%s'\n" % mark.strip()).join(commands))
+        printed = out.split(mark)
+        ended = len(printed) - (status is None)
         printed += ["(not run)\n"] * (len(steps) - len(printed))
         new = ""
-        for (command, shown), out in zip(steps, printed):
-            if is_same(shown, out, block.options):
+        for i, ((command, shown), out) in enumerate(zip(steps, printed)):
+            if i < ended and is_same(shown, out, block.options):
                 self.note(block.line, None)
                 new += command + shown
                 continue
             self.note(block.line, "%swants:\n%sprints:\n%s" % (command, indented(shown), indented(out)))
             new += command + "".join(line.rstrip() + "\n" for line in out.splitlines())
-        self.news.append((block.span, new))
+        if ended >= len(steps):
+            self.news.append((block.span, new))
 
     def run_excerpt(self, block):
         source = (self.sandbox.path / block.options["file"]).read_text(encoding="utf-8")
@@ -225,7 +231,8 @@ class Document:
             return
         for command in commands:
             status, out = self.sandbox.run("set -o pipefail; " + script_of(command))
-            self.note(line, None if status == 0 else "%s: status %s:\n%s" % (command, status, indented(out)))
+            self.note(line, None if status == 0 else "%s: %s:\n%s" % (
+                command, "does not end" if status is None else "status %d" % status, indented(out)))
 
     def run_text(self):
         lines = self.text_commands()
