@@ -418,9 +418,9 @@ static void put_frames(const struct flame *f)
 			f->options->width / 2, f->top + 12, f->options->unit);
 	if (f->culled)
 		fprintf(f->out,
-			"<!-- %zu frames narrower than %g px, and what they call, "
+			"<!-- %zu frame%s narrower than %g px, and the calls above, "
 			"are left out -->\n",
-			f->culled, f->options->min_frame);
+			f->culled, plural(f->culled), f->options->min_frame);
 }
 
 void flame_write(FILE *out, const struct path_tree *whole, const struct flame_options *options)

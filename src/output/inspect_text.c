@@ -178,12 +178,12 @@ static void print_histogram(FILE *f, const struct inspect_report *r)
 	}
 	if (pages == 0)
 		return;
-	fprintf(f, "\n%s free on %llu pages that live blocks pin; live bytes per page:\n",
-		amount_bytes((double)unused, bytes), (unsigned long long)pages);
+	fprintf(f, "\n%s free on %llu page%s that live blocks pin; live bytes per page:\n",
+		amount_bytes((double)unused, bytes), (unsigned long long)pages, plural(pages));
 	for (size_t k = 0; k < PINNED_STEPS; k++)
-		fprintf(f, "%10u%s %10llu pages %5.1f %%\n", pinned_step[k],
+		fprintf(f, "%10u%s %10llu page%-1s %5.1f %%\n", pinned_step[k],
 			k + 1 < PINNED_STEPS ? " or less" : "        ",
-			(unsigned long long)step[k], percent(step[k], pages));
+			(unsigned long long)step[k], plural(step[k]), percent(step[k], pages));
 }
 
 static void print_classes(FILE *f, const struct inspect_report *r)
@@ -207,8 +207,9 @@ static void print_classes(FILE *f, const struct inspect_report *r)
 			fprintf(f, "\nnearly empty pages (at most %u live bytes) are pinned by:\n",
 				PINNED_FEW);
 		is_shown[best] = true;
-		fprintf(f, "%10llu pages by blocks of %s%llu bytes (%s of them in all)\n",
-			(unsigned long long)c->pages, best > 4096 / 16 ? "up to " : "",
+		fprintf(f, "%10llu page%-1s by blocks of %s%llu bytes (%s of them in all)\n",
+			(unsigned long long)c->pages, plural(c->pages),
+			best > 4096 / 16 ? "up to " : "",
 			(unsigned long long)pinned_class_size((uint32_t)best) - 8,
 			amount_commas(c->blocks, blocks));
 	}
@@ -261,9 +262,10 @@ static void print_doubts(FILE *f, const struct inspect_title *t, const struct in
 		fprintf(f, "%u thread%s in the middle of malloc: a block of each may be counted as "
 			   "live or free\n", t->inside, t->inside == 1 ? " is" : "s are");
 	if (r->broken_lists || r->heaps.unlisted)
-		fprintf(f, "%u lists of free blocks could not be followed, %llu of their elements "
+		fprintf(f, "%u list%s of free blocks could not be followed, %llu of their elements "
 			   "are no blocks: the heap is corrupt, or was being changed\n",
-			r->broken_lists, (unsigned long long)r->heaps.unlisted);
+			r->broken_lists, plural(r->broken_lists),
+			(unsigned long long)r->heaps.unlisted);
 	if (r->heaps.broken_heaps)
 		fprintf(f, "%u of %u heaps could not be followed to their ends: corrupt\n",
 			r->heaps.broken_heaps, r->heap_count);

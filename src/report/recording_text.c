@@ -206,13 +206,15 @@ static void put_fact(FILE *out, const char *name, const char *value)
 static char *value_text(const struct recording *r, const struct recording_value *value)
 {
 	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE], error[AMOUNT_SIZE];
+	uint64_t count = recording_count(r, value->blocks);
 
-	amount_commas(recording_count(r, value->blocks), blocks);
+	amount_commas(count, blocks);
 	if (r->interval)
-		return xasprintf("%s%s in about %s blocks",
+		return xasprintf("%s%s in about %s block%s",
 				 amount_bytes((double)value->bytes, bytes),
-				 error_text(r, value, error), blocks);
-	return xasprintf("%s bytes in %s blocks", amount_commas(value->bytes, bytes), blocks);
+				 error_text(r, value, error), blocks, plural(count));
+	return xasprintf("%s byte%s in %s block%s", amount_commas(value->bytes, bytes),
+			 plural(value->bytes), blocks, plural(count));
 }
 
 static void put_peak(FILE *out, const struct recording *r)
@@ -231,8 +233,10 @@ static void put_peak(FILE *out, const struct recording *r)
 	if (r->interval)
 		fputs(estimate, out);
 	else
-		fprintf(out, "%s (%s bytes) in %s blocks", amount_bytes((double)peak.bytes, human),
-			amount_commas(peak.bytes, bytes), amount_commas(peak.blocks, blocks));
+		fprintf(out, "%s (%s byte%s) in %s block%s",
+			amount_bytes((double)peak.bytes, human), amount_commas(peak.bytes, bytes),
+			plural(peak.bytes), amount_commas(peak.blocks, blocks),
+			plural(peak.blocks));
 	fprintf(out, " after %.3f s%s\n",
 		(double)recording_get(r, RECORDING_PEAK_AT, 0, PEAK_AT_TIME) / 1000,
 		r->interval ? ", the highest of all estimates" : "");
@@ -247,11 +251,13 @@ static void put_counted(FILE *out, const struct recording *r)
 {
 	char a[AMOUNT_SIZE], b[AMOUNT_SIZE], c[AMOUNT_SIZE], d[AMOUNT_SIZE];
 
-	fprintf(out, "%-12s %s of %s bytes, %s reallocs, %s frees\n", "allocations",
-		amount_commas(end_value(r, END_ALLOCATIONS), a),
-		amount_commas(end_value(r, END_ALLOCATED_BYTES), b),
-		amount_commas(end_value(r, END_REALLOCS), c),
-		amount_commas(end_value(r, END_FREES), d));
+	uint64_t bytes = end_value(r, END_ALLOCATED_BYTES), frees = end_value(r, END_FREES);
+	uint64_t reallocs = end_value(r, END_REALLOCS);
+
+	fprintf(out, "%-12s %s of %s byte%s, %s realloc%s, %s free%s\n", "allocations",
+		amount_commas(end_value(r, END_ALLOCATIONS), a), amount_commas(bytes, b),
+		plural(bytes), amount_commas(reallocs, c), plural(reallocs),
+		amount_commas(frees, d), plural(frees));
 	fprintf(out, "%-12s %s\n", "temporary", amount_commas(end_value(r, END_TEMPORARY), a));
 }
 
@@ -269,8 +275,9 @@ static void put_sampled(FILE *out, const struct recording *r)
 		*(is_free ? &frees : &calls) += recording_get(r, RECORDING_CALLS, i, CALL_CALLS);
 		bytes += recording_get(r, RECORDING_CALLS, i, CALL_BYTES);
 	}
-	fprintf(out, "%-12s %s of %s bytes, %s frees: %s\n", "allocations",
-		amount_commas(calls, a), amount_commas(bytes, b), amount_commas(frees, c),
+	fprintf(out, "%-12s %s of %s byte%s, %s free%s: %s\n", "allocations",
+		amount_commas(calls, a), amount_commas(bytes, b), plural(bytes),
+		amount_commas(frees, c), plural(frees),
 		call_totals_trust(recording_meta(r, "corrupt") != NULL));
 	fprintf(out, "%-12s one every %s on average: sizes and numbers of blocks are estimates\n",
 		"sampled", amount_bytes((double)r->interval, a));
@@ -341,9 +348,9 @@ static void put_leaks_of(FILE *out, const struct recording *r, const struct leak
 
 	recording_view_leaks(&v, r, kind->name);
 	_cleanup_free_ char *title =
-		xasprintf("%s: %s bytes in %s blocks", kind->text,
-			  amount_commas(v.sum.bytes, bytes), amount_commas(v.sum.blocks, blocks));
-
+		xasprintf("%s: %s byte%s in %s block%s", kind->text,
+			  amount_commas(v.sum.bytes, bytes), plural(v.sum.bytes),
+			  amount_commas(v.sum.blocks, blocks), plural(v.sum.blocks));
 	const struct table t = {out, r, &v, false};
 
 	if (kind->is_leak && v.sum.blocks)
@@ -370,8 +377,9 @@ static void put_releases(FILE *out, const struct recording *r, unsigned top)
 	}
 	sort_sites(&s);
 	if (s.list.count > 0)
-		fprintf(out, "\nreleased: %s bytes in %s blocks\n%15s %12s  share  %s\n",
-			amount_commas(all.sum.bytes, bytes), amount_commas(all.sum.blocks, blocks),
+		fprintf(out, "\nreleased: %s byte%s in %s block%s\n%15s %12s  share  %s\n",
+			amount_commas(all.sum.bytes, bytes), plural(all.sum.bytes),
+			amount_commas(all.sum.blocks, blocks), plural(all.sum.blocks),
 			"bytes", "blocks", "released by");
 	put_rows(&(struct table){out, r, &all, false}, &s, top);
 	sites_deinit(&s);

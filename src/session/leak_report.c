@@ -123,9 +123,10 @@ static void announce_scan(const struct session *s, const struct final_scan *scan
 		 s->pid, (double)scan->pause_ns / 1e6, amount_bytes((double)scan->bytes, size),
 		 scan->check.blocks.count, plural(scan->check.blocks.count));
 	if (scan->check.scan.unreadable)
-		log_warn("%llu bytes of memory could not be read: "
-			 "blocks that only they point to appear lost",
-			 (unsigned long long)scan->check.scan.unreadable);
+		log_warn("%llu byte%s of memory could not be read: "
+			 "blocks with pointers only there appear lost",
+			 (unsigned long long)scan->check.scan.unreadable,
+			 plural(scan->check.scan.unreadable));
 }
 
 /*

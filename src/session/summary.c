@@ -299,7 +299,8 @@ static void print_profile(struct session *s, const char *path)
 	else if (o->heap)
 		print_calls(p);
 	if (o->stacks)
-		log_info("  stack use    at most %s bytes", amount_commas(p->peak_stacks, n));
+		log_info("  stack use    at most %s byte%s", amount_commas(p->peak_stacks, n),
+			 plural(p->peak_stacks));
 	print_stacks(s);
 	if (s->run->target) {
 		print_pauses(s);

@@ -101,12 +101,37 @@ def _(t):
     names = {"definitely lost": "lost", "indirectly lost": "follow", "possibly lost": "inside"}
     for title, start in names.items():
         wanted = {name: count for name, of in EXPECTED.items() for kind, count in of.items() if kind == KINDS[start]}
-        table = re.search(r"^%s: [\d,]+ bytes in ([\d,]+) blocks\n.*\n((?:.+\n)+)" % title, text, re.M)
+        table = re.search(r"^%s: [\d,]+ bytes in ([\d,]+) blocks?\n.*\n((?:.+\n)+)" % title, text, re.M)
         rows = re.findall(r"^ *[\d,]+ +([\d,]+) +[\d.]+ %  (\w+) ", table[2], re.M)
         t.equal(title, {name: int(count) for count, name in rows if name in MAKERS}, wanted)
         t.equal("sum of what is " + title, int(table[1]), sum(int(count) for count, _ in rows))
-    t.check(re.search(r"^still reachable: [\d,]+ bytes in \d+ blocks$", text, re.M), "what is reachable")
+    t.check(re.search(r"^still reachable: [\d,]+ bytes in \d+ blocks?$", text, re.M), "what is reachable")
     t.check("definitely lost" not in report(t, record(t, "leaks", library(t))), "without a check there is no table")
+
+
+@test("recording/one-block")
+def _(t):
+    """Of one there is a byte, a block, a free; of none and two bytes, blocks and frees."""
+    def text_of(*events):
+        directory = t.subdirectory()
+        recorded, path = os.path.join(directory, "events"), os.path.join(directory, "r")
+        with open(recorded, "w", encoding="ascii") as file:
+            file.write("".join(line + "\n" for line in ("ptmem-events 1", "h 1 0 x", "n 1 0 7 0", *events, "e 9000000")))
+        result = t.run([t.ptmem(), "-q", "--replay=" + recorded, "--massif-out-file=/dev/null", "--record=" + path])
+        t.equal("status of --replay: " + result.err.decode(), result.status, 0)
+        return report(t, path)
+
+    def check(text, *lines):
+        for line in lines:
+            t.check(re.search("^" + re.escape(line), text, re.M), "no line %r in\n%s" % (line, text))
+
+    one, freed = "a 1000000 1 0 1 5000 1 0", "f 3000000 1 5 0 5000"
+    check(text_of(one), "peak         1 B (1 byte) in 1 block after", "allocations  1 of 1 byte, 0 reallocs, 0 frees",
+          "at the end   1 byte in 1 block in use", "live at the peak: 1 byte in 1 block\n")
+    check(text_of(one, freed, "r 4000000 1 3 1 0 0 0"), "allocations  1 of 1 byte, 0 reallocs, 1 free\n",
+          "at the end   0 bytes in 0 blocks in use")
+    check(text_of(one, "a 2000000 1 0 1 6000 1 0"), "peak         2 B (2 bytes) in 2 blocks after",
+          "live at the peak: 2 bytes in 2 blocks\n")
 
 
 @test("recording/options")

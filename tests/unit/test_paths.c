@@ -162,7 +162,7 @@ static void test_flame_culls(void **state)
 	assert_null(strstr(svg, "<title>b "));
 	assert_null(strstr(svg, "culled"));
 	assert_non_null(strstr(svg, "<title>c "));
-	assert_non_null(strstr(svg, "<!-- 1 frames narrower than 0.1 px"));
+	assert_non_null(strstr(svg, "<!-- 1 frame narrower than 0.1 px"));
 	path_tree_free(t);
 }
 
