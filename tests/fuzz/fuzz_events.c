@@ -314,6 +314,12 @@ static void on_sampling(void *ctx, uint64_t interval, uint64_t sample_seed)
 	profile_set_sample_interval(profile, interval);
 }
 
+/* Histories are of blocks: no mapped ranges, no counts. */
+static bool has_blocks_only(const struct text *t)
+{
+	return !memmem(t->data, t->size, "\nm ", 3) && !memmem(t->data, t->size, "\np ", 3);
+}
+
 /* Whether the text was good. */
 static bool feed(const struct text *t)
 {
@@ -327,6 +333,7 @@ static bool feed(const struct text *t)
 		.time_unit = (enum time_unit)(h % 2), .peak_inaccuracy = 1.0,
 		.detailed_freq = 1 + (uint32_t)(h / 2 % 5), .heap_admin = 8, .alignment = 16,
 		.max_snapshots = 10 + (uint32_t)(h / 10 % 30), .peak_at_exit = true,
+		.keep_times = h / 300 % 4, .keep_history = h / 300 % 2 && has_blocks_only(t),
 	};
 	unsigned line = 0;
 	const char *why = NULL;
