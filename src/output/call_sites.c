@@ -139,17 +139,23 @@ static void merge_places(place_vec *places)
 	qsort(places->data, places->count, sizeof(*places->data), compare_bytes);
 }
 
-static void find_places(const struct report *r, const uint64_t *leaf_bytes, uint32_t leaf_count,
-			place_vec *out)
+static uint64_t variance_of(const struct report *r, const struct leaf_amounts *held, uint32_t leaf)
+{
+	return held->variance ? held->variance[leaf] :
+				profile_leaf_variance(r->profile, leaf, held->bytes[leaf]);
+}
+
+static void find_places(const struct report *r, const struct leaf_amounts *held, place_vec *out)
 {
 	struct shown_stack stack = {.report = r};
-	for (uint32_t i = 1; i <= leaf_count; i++) {
-		if (leaf_bytes[i] &&
+
+	for (uint32_t i = 1; i <= held->count; i++) {
+		if (held->bytes[i] &&
 		    shown_stack_fill(&stack, profile_leaf(r->profile, i)->node))
 			*vec_add(out) = (struct place){
 				.site = call_site_find(&stack),
-				.bytes = leaf_bytes[i],
-				.variance = profile_leaf_variance(r->profile, i, leaf_bytes[i]),
+				.bytes = held->bytes[i],
+				.variance = variance_of(r, held, i),
 			};
 	}
 	shown_stack_deinit(&stack);
@@ -186,14 +192,14 @@ static size_t add_place(const struct report *r, const struct place *place,
 	return count + 1;
 }
 
-size_t call_sites_largest(const struct report *r, const uint64_t *leaf_bytes, uint32_t leaf_count,
+size_t call_sites_largest(const struct report *r, const struct leaf_amounts *held,
 			  struct call_site_sum *out, size_t max)
 {
 	struct call_site_sum sums[LABELLED];
 	place_vec places = {0};
 	size_t count = 0;
 
-	find_places(r, leaf_bytes, leaf_count, &places);
+	find_places(r, held, &places);
 	for (size_t i = 0; i < places.count && i < LABELLED; i++)
 		count = add_place(r, &places.data[i], sums, count);
 	vec_deinit(&places);

@@ -34,11 +34,18 @@ struct call_site_sum {
 	const char *object; /* path, NULL = unknown; the report's */
 };
 
+/* What leaves 1 .. @count hold; [0] is not used. */
+struct leaf_amounts {
+	uint64_t *bytes;
+	uint64_t *variance; /* NULL = not known: profile_leaf_variance bounds it */
+	uint32_t count;
+};
+
 /*
- * The @max sites with the most of @leaf_bytes[1 .. @leaf_count], the largest first; sites with
- * equal labels are one. Returns how many; the caller frees each text.
+ * The @max sites with the most bytes of @held, the largest first; sites with equal labels are one.
+ * Returns how many; the caller frees each text.
  */
-size_t call_sites_largest(const struct report *r, const uint64_t *leaf_bytes, uint32_t leaf_count,
+size_t call_sites_largest(const struct report *r, const struct leaf_amounts *held,
 			  struct call_site_sum *out, size_t max);
 
 #endif

@@ -23,45 +23,49 @@ static uint32_t find_peak(const struct profile *p)
 	return UINT32_MAX;
 }
 
-/* The bytes of each leaf at the peak itself, and of all; @p has a history. */
-static uint32_t find_exact(const struct profile *p, uint64_t **bytes_out, uint64_t *sum_out)
+/* What each leaf of @p, which has a history, held at the peak itself, and their sum. */
+static void find_exact(const struct profile *p, struct leaf_amounts *held, uint64_t *sum_out)
 {
-	const struct history *h = profile_history(p);
-	uint32_t count = (uint32_t)h->leaf.count;
+	size_t leaves = profile_history(p)->leaf.count;
 
-	*bytes_out = xcalloc(count, sizeof(**bytes_out));
-	for (uint32_t i = 1; i < count; i++)
-		(*bytes_out)[i] = profile_held_at_peak(p, i).bytes;
 	*sum_out = profile_totals(p)->peak_bytes;
-	return count - 1;
+	held->bytes = xcalloc(leaves + 1, sizeof(*held->bytes));
+	held->variance = xcalloc(leaves + 1, sizeof(*held->variance));
+	for (uint32_t i = 1; i < leaves; i++) {
+		struct history_held at_peak = profile_held_at_peak(p, i);
+
+		held->bytes[i] = at_peak.bytes;
+		held->variance[i] = at_peak.variance;
+		held->count = i;
+	}
 }
 
 /* The same at the peak's snapshot. */
-static uint32_t find_snapshot(const struct profile *p, uint64_t **bytes_out, uint64_t *sum_out)
+static void find_snapshot(const struct profile *p, struct leaf_amounts *held, uint64_t *sum_out)
 {
 	uint32_t peak = find_peak(p);
 
 	if (peak == UINT32_MAX)
-		return 0;
+		return;
 	*sum_out = profile_snapshot(p, peak)->heap;
-	return profile_snapshot_leaves(p, peak, bytes_out);
+	held->count = profile_snapshot_leaves(p, peak, &held->bytes);
 }
 
 void largest_find(const struct report *r, struct largest *out)
 {
-	_cleanup_free_ uint64_t *bytes = NULL;
-	uint32_t leaves;
+	struct leaf_amounts held = {0};
 
 	*out = (struct largest){0};
 	if (profile_history(r->profile))
-		leaves = find_exact(r->profile, &bytes, &out->bytes);
+		find_exact(r->profile, &held, &out->bytes);
 	else
-		leaves = find_snapshot(r->profile, &bytes, &out->bytes);
-	if (!leaves)
-		return;
-	out->count = call_sites_largest(r, bytes, leaves, out->site, LARGEST_SITES);
+		find_snapshot(r->profile, &held, &out->bytes);
+	if (held.count)
+		out->count = call_sites_largest(r, &held, out->site, LARGEST_SITES);
 	for (size_t i = 0; i < out->count; i++)
 		out->error[i] = profile_error(r->profile, out->site[i].variance);
+	free(held.bytes);
+	free(held.variance);
 }
 
 static void print_row(const struct largest *l, bool is_first, uint64_t bytes, const char *error,

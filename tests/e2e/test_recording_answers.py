@@ -278,3 +278,15 @@ def _(t):
         sites = largest(t.profile([t.target("gcc-O2-pie", "near_peak")], options))
         wanted = ["late", "early"] if options else ["early", "late"]
         t.equal("order with %s" % options, [site.split()[0] for site in sites][:2], wanted)
+
+
+@test("recording/largest-errors")
+def _(t):
+    """The summary's errors of the largest call sites are those that the recording has."""
+    for seed in range(1, 9):
+        result = t.profile([t.target("gcc-O2-pie", "near_peak")], ["--record=r", "--heap-sample=64K", "--seed=%d" % seed])
+        summary = re.findall(r"^ptmem:   (?:largest)? +[0-9.]+ [KM]?i?B +(\+- \S+ %)? +[0-9.]+ %  (.*)$", "\n".join(result.messages), re.M)
+        peak = report(t, os.path.join(result.directory, "r")).split("\nthe same by caller")[0]
+        rows = re.findall(r"^ +[0-9,]+ +(\+- \S+ %)? +[0-9]+ +[0-9.]+ %  (.*)$", peak, re.M)
+        t.equal("errors with seed %d" % seed, summary[:2], rows[:2])
+        t.equal("call sites", {name.split()[0] for _, name in summary[:2]}, {"early", "late"})
