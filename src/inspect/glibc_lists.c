@@ -1,5 +1,9 @@
 /*
  * Each list is taken whole, or not at all. See glibc_lists.h.
+ *
+ * A program that writes into a freed block spoils a list of its thread's cache. A block whose other
+ * lists are sound is a cache all the same: the spoilt list is counted as broken, the others are
+ * taken.
  */
 #include "inspect/glibc_lists.h"
 
@@ -9,6 +13,7 @@
 #define TLS_MAX 65536u
 #define DTV_MAX 4096u
 #define BLOCK_SHIFT 12
+#define FIRST_CHUNK_WEIGHT 4u /* so many blocks or lists say as much */
 
 /* A version's struct tcache_perthread_struct. */
 static const struct layout {
@@ -23,11 +28,20 @@ struct reader {
 	struct glibc_lists *out;
 };
 
+/* What a block that may be a cache has. */
+struct cache {
+	uint32_t blocks;        /* that its lists lead to; of a broken list only the first counts */
+	uint32_t sound;         /* lists whose first block at least is of their size */
+	uint32_t unsound;       /* lists that do not even have such a first block */
+	uint32_t broken;        /* lists that were not taken */
+};
+
 /* A word of a thread that may be its pointer to its cache. */
 struct candidate {
 	uint64_t distance;      /* from the word to the thread pointer */
 	taddr_t block;
-	uint32_t thread, layout, blocks;
+	uint32_t thread, layout;
+	struct cache cache;
 };
 struct candidates {
 	VEC(struct candidate) list;
@@ -87,15 +101,47 @@ static int64_t follow_any(struct reader *r, const struct chain *c)
 
 /* -- threads' caches -- */
 
-/* Adds the chunks of the cache at @block, of layout @l: their number; -1 if it is none. */
-static int64_t read_cache(struct reader *r, taddr_t block, const struct layout *l)
+static void read_list(struct reader *r, const struct chain *c, struct cache *out)
+{
+	int64_t count = follow_any(r, c);
+	uint64_t size;
+
+	if (count == (int64_t)c->most) {
+		out->blocks += (uint32_t)count;
+		out->sound += count > 0;
+		return;
+	}
+	/* the chunks of a list that is too short */
+	if (count > 0)
+		r->out->chunks.count -= (size_t)count;
+	bool has_first = c->most > 0 &&
+			 glibc_is_chunk(r->memory, r->glibc, c->first - GLIBC_HEADER, &size) &&
+			 size == c->size;
+
+	out->broken++;
+	out->blocks += has_first;
+	out->sound += has_first;
+	out->unsound += !has_first;
+}
+
+/* Whether the first chunk of a heap has @block: a thread allocates its cache before all else. */
+static bool is_first(const struct glibc *g, taddr_t block)
+{
+	size_t i = vec_search(&g->heaps, e, e->start < block - GLIBC_HEADER);
+
+	return i < g->heaps.count && g->heaps.data[i].start == block - GLIBC_HEADER;
+}
+
+/* Adds the chunks of the cache at @block, of layout @l, which may be none. */
+static bool read_cache(struct reader *r, taddr_t block, const struct layout *l, struct cache *out)
 {
 	uint8_t bytes[BINS * 2 + BINS * sizeof(taddr_t)];
-	size_t before = r->out->chunks.count;
-	int64_t all = 0;
 
+	*out = (struct cache){0};
+	if (is_first(r->glibc, block))
+		out->blocks = out->sound = FIRST_CHUNK_WEIGHT;
 	if (!memory_read(r->memory, block, bytes, BINS * (l->count_size + sizeof(taddr_t))))
-		return -1;
+		return false;
 	for (size_t i = 0; i < BINS; i++) {
 		uint16_t count = 0;
 		struct chain c = {.size = GLIBC_CHUNK_MIN + 16 * i, .kind = GLIBC_TCACHE};
@@ -104,16 +150,14 @@ static int64_t read_cache(struct reader *r, taddr_t block, const struct layout *
 		memcpy(&c.first, bytes + BINS * l->count_size + i * sizeof(c.first),
 		       sizeof(c.first));
 		c.most = count;
-		/* before 2.30, an empty list may still have an entry */
-		int64_t n = follow_any(r, &c);
-
-		if (n != count) {
-			r->out->chunks.count = before;
-			return -1;
-		}
-		all += n;
+		read_list(r, &c, out);
 	}
-	return all;
+	return true;
+}
+
+static bool is_cache(const struct cache *c)
+{
+	return c->broken == 0 || c->unsound < c->sound;
 }
 
 taddr_t glibc_tls_start(struct inspect_memory *m, taddr_t thread_pointer)
@@ -142,14 +186,14 @@ static void add_candidate(struct reader *r, uint32_t thread, taddr_t addr, taddr
 		if (size != layouts[i].chunk_size)
 			continue;
 		size_t before = r->out->chunks.count;
-		int64_t blocks = read_cache(r, block, &layouts[i]);
+		struct cache cache;
+		bool is_read = read_cache(r, block, &layouts[i], &cache);
 
 		r->out->chunks.count = before;
-		if (blocks >= 0)
+		if (is_read && is_cache(&cache))
 			*vec_add(&out->list) = (struct candidate){
 				.distance = r->thread[thread].thread_pointer - addr,
-				.block = block, .thread = thread, .layout = i,
-				.blocks = (uint32_t)blocks};
+				.block = block, .thread = thread, .layout = i, .cache = cache};
 	}
 }
 
@@ -167,7 +211,7 @@ static void find_candidates(struct reader *r, uint32_t thread, struct candidates
 			add_candidate(r, thread, at, word, out);
 }
 
-/* The distance at which most threads have a cache, then the one with most blocks. */
+/* The distance at which most threads have a cache, then the one whose caches have most blocks. */
 static uint64_t choose_distance(const struct candidates *c)
 {
 	uint64_t best = 0, best_value = 0;
@@ -177,7 +221,7 @@ static uint64_t choose_distance(const struct candidates *c)
 
 		for (size_t k = 0; k < c->list.count; k++)
 			if (c->list.data[k].distance == c->list.data[i].distance)
-				value += (UINT64_C(1) << 32) + c->list.data[k].blocks;
+				value += (UINT64_C(1) << 32) + c->list.data[k].cache.blocks;
 		if (value > best_value) {
 			best_value = value;
 			best = c->list.data[i].distance;
@@ -197,10 +241,11 @@ static void read_caches(struct reader *r)
 	for (size_t i = 0; i < c.list.count; i++) {
 		const struct candidate *e = &c.list.data[i];
 		const struct layout *l = &layouts[e->layout];
+		struct cache cache;
 
-		if (e->distance != distance)
+		if (e->distance != distance || !read_cache(r, e->block, l, &cache))
 			continue;
-		read_cache(r, e->block, l);
+		r->out->broken += cache.broken;
 		add(r, e->block - GLIBC_HEADER, l->chunk_size, GLIBC_TCACHE_ITSELF);
 		r->out->caches++;
 	}
