@@ -47,7 +47,7 @@ def check_report(t, what, broken, blocks):
     t.equal("elements of lists and heaps that fit no chunk", (report["unlisted"], report["broken_heaps"]), (0, 0))
     found = sum(a["free_chunks"]["tcache"] for a in report["arenas"])
     t.equal("bytes of the blocks in caches", found, blocks)
-    t.equal("the text's doubt", "1 lists of free blocks could not be followed" in text, broken == 1)
+    t.equal("the text's doubt", "1 list of free blocks could not be followed" in text, broken == 1)
 
 
 def leak_check(t, program):
