@@ -256,8 +256,11 @@ static void print_advice(FILE *f, const struct inspect_report *r)
 	inspect_advice_deinit(&advice);
 }
 
-static void print_doubts(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
+void inspect_report_print_doubts(FILE *f, const struct inspect_title *t,
+				 const struct inspect_report *r)
 {
+	if (!t->has_malloc)
+		return;
 	if (t->inside)
 		fprintf(f, "%u thread%s in the middle of malloc: a block of each may be counted as "
 			   "live or free\n", t->inside, t->inside == 1 ? " is" : "s are");
@@ -284,7 +287,7 @@ void inspect_report_print(FILE *f, const struct inspect_title *t, const struct i
 		print_classes(f, r);
 		print_params(f, t, r);
 		print_advice(f, r);
-		print_doubts(f, t, r);
+		inspect_report_print_doubts(f, t, r);
 	}
 	if (t->core)
 		return;

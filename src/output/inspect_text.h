@@ -7,4 +7,8 @@
 void inspect_report_print(FILE *file, const struct inspect_title *t,
 			  const struct inspect_report *r);
 
+/* Its lines that say why blocks may be missing, or counted that are free; none if all is well. */
+void inspect_report_print_doubts(FILE *file, const struct inspect_title *t,
+				 const struct inspect_report *r);
+
 #endif

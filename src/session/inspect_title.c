@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
 #include "output/inspect_json.h"
 #include "output/inspect_text.h"
 #include "output/outfile.h"
@@ -52,6 +54,26 @@ bool inspect_title_wants_blocks(const char *path)
 	return ends_in(path, ".csv");
 }
 
+/* A list of blocks has no place for what the text says. */
+static void warn_of_doubts(const char *path, const struct inspect_title *t,
+			   const struct inspect_report *r)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+
+	if (!file)
+		return;
+	inspect_report_print_doubts(file, t, r);
+	if (fclose(file) != 0)
+		return;
+	char *at = text;
+
+	for (char *line; (line = strsep(&at, "\n"));)
+		if (*line)
+			log_warn("%s: %s", path, line);
+}
+
 int inspect_title_write(const char *path, const struct inspect_title *t,
 			const struct inspect_report *r, struct inspect_blocks *blocks)
 {
@@ -66,5 +88,8 @@ int inspect_title_write(const char *path, const struct inspect_title *t,
 		inspect_blocks_write(out.file, blocks);
 	else
 		inspect_report_print(out.file, t, r);
-	return outfile_commit(&out);
+	rc = outfile_commit(&out);
+	if (rc == 0 && inspect_title_wants_blocks(path))
+		warn_of_doubts(path, t, r);
+	return rc;
 }

@@ -24,8 +24,8 @@ char *inspect_title_refusal(uint32_t pid, const struct inspect_look *look);
 bool inspect_title_wants_blocks(const char *path);
 
 /*
- * To @path, "-" is standard output: JSON if it ends in .json, @blocks if in .csv, else text. 0 or
- * -errno.
+ * To @path, "-" is standard output: JSON if it ends in .json, @blocks if in .csv, else text. Warns
+ * if @blocks may not be all, or not only those in use. 0 or -errno.
  */
 int inspect_title_write(const char *path, const struct inspect_title *t,
 			const struct inspect_report *r, struct inspect_blocks *blocks);

@@ -50,6 +50,16 @@ def check_report(t, what, broken, blocks):
     t.equal("the text's doubt", "1 list of free blocks could not be followed" in text, broken == 1)
 
 
+def check_blocks(t, what, broken):
+    """A list of blocks that may not be right comes with a warning."""
+    result = t.run([t.ptmem(), *what, "--inspect-out=blocks.csv"])
+    t.equal("status", result.status, 0)
+    lines = result.err.decode().splitlines()
+    t.equal("lines of warnings", len(lines), broken)
+    for line in lines:
+        t.check("blocks.csv: 1 list of free blocks could not be followed" in line, "another warning: " + line)
+
+
 def leak_check(t, program):
     """What `-p` says of blocks from before, and its status."""
     result = t.run([t.ptmem(), "-p", str(program.pid), "--duration=0.01", "--leak-check", "--leaks-out=leaks",
@@ -77,6 +87,7 @@ for _variant in ("gcc-O2-pie", "gcc-O2-static"):
             program = Program(t, *argv, variant=variant)
             sizes = [n for n in range(program.freed // PER_SIZE) if n != broken_size(argv)]
             check_report(t, ["--inspect", "-p", str(program.pid)], 1, chunk_bytes(sizes))
+            check_blocks(t, ["--inspect", "-p", str(program.pid)], 1)
             t.equal("blocks from before are not known", leak_check(t, program), True)
             program.end()
 
@@ -85,6 +96,7 @@ for _variant in ("gcc-O2-pie", "gcc-O2-static"):
         """Blocks that look like a cache are none, and the one that is has all."""
         program = Program(t, variant=variant)
         check_report(t, ["--inspect", "-p", str(program.pid)], 0, chunk_bytes(range(program.freed // PER_SIZE)))
+        check_blocks(t, ["--inspect", "-p", str(program.pid)], 0)
         t.equal("blocks from before are not known", leak_check(t, program), False)
         program.end()
 
@@ -97,5 +109,6 @@ def core(t):
     t.equal("status of gcore", result.status, 0)
     path = "%s.%d" % (name, program.pid)
     check_report(t, ["--inspect=" + path], 1, chunk_bytes(range(1, 20)))
+    check_blocks(t, ["--inspect=" + path], 1)
     os.remove(path)
     program.end()
