@@ -115,6 +115,14 @@ void log_print(enum log_level level, const char *fmt, ...)
 	errno = saved;
 }
 
+void log_print_lines(enum log_level level, const char *prefix, char *text)
+{
+	for (char *line; (line = strsep(&text, "\n"));) {
+		if (*line)
+			log_print(level, "%s%s", prefix, line);
+	}
+}
+
 void log_set_check_hook(void (*hook)(void *ctx), void *ctx)
 {
 	globals.log.check_hook = hook;

@@ -23,6 +23,8 @@ bool log_is_on(enum log_level level);
 bool log_use_color(int fd);
 
 void log_print(enum log_level level, const char *fmt, ...) ATTR_PRINTF(2, 3);
+/* Prints each line of @text that is not empty, after @prefix. @text is cut at its line ends. */
+void log_print_lines(enum log_level level, const char *prefix, char *text);
 
 /*
  * Called before each line that is printed: code that draws on the terminal restores it there.

@@ -248,15 +248,6 @@ static int run_command(struct monitor_request *r, const struct command *c, const
 	return rc;
 }
 
-static void log_lines(enum log_level level, char *text)
-{
-	char *at = text;
-	for (char *line; (line = strsep(&at, "\n"));) {
-		if (*line)
-			log_print(level, "%s", line);
-	}
-}
-
 bool monitor_command_run_from_program(struct session *s, const char *line)
 {
 	bool is_ambiguous = false;
@@ -282,7 +273,7 @@ bool monitor_command_run_from_program(struct session *s, const char *line)
 	CHECK(r.reply);
 	int rc = run_command(&r, c, line + length);
 	fclose(r.reply);
-	log_lines(rc == 0 ? LOG_INFO : LOG_ERROR, text);
+	log_print_lines(rc == 0 ? LOG_INFO : LOG_ERROR, "", text);
 	return true;
 }
 

@@ -318,6 +318,19 @@ static void put_threads(FILE *out, const struct recording *r)
 	fputs("],\n", out);
 }
 
+/* The table @id, or null if the recording does not have @meta. */
+static void put_optional(FILE *out, const struct recording *r, const char *meta,
+			 enum recording_table_id id, const struct json_column *columns)
+{
+	if (!recording_meta(r, meta)) {
+		fputs("null,\n", out);
+		return;
+	}
+	putc('{', out);
+	recording_put_columns(out, r, id, columns);
+	fputs("},\n", out);
+}
+
 static void put_leaks(FILE *out, const struct recording *r)
 {
 	static const struct json_column columns[] = {
@@ -329,13 +342,7 @@ static void put_leaks(FILE *out, const struct recording *r)
 	};
 
 	fputs("\"leaks\":", out);
-	if (!recording_meta(r, "leak_check")) {
-		fputs("null,\n", out);
-		return;
-	}
-	putc('{', out);
-	recording_put_columns(out, r, RECORDING_LEAKS, columns);
-	fputs("},\n", out);
+	put_optional(out, r, "leak_check", RECORDING_LEAKS, columns);
 }
 
 static void put_releases(FILE *out, const struct recording *r)
@@ -349,13 +356,7 @@ static void put_releases(FILE *out, const struct recording *r)
 	};
 
 	fputs("\"releases\":", out);
-	if (!recording_meta(r, "free_stacks")) {
-		fputs("null,\n", out);
-		return;
-	}
-	putc('{', out);
-	recording_put_columns(out, r, RECORDING_RELEASES, columns);
-	fputs("},\n", out);
+	put_optional(out, r, "free_stacks", RECORDING_RELEASES, columns);
 }
 
 static void put_end(FILE *out, const struct recording *r)

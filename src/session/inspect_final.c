@@ -46,11 +46,7 @@ static int print_to_stderr(const struct inspect_title *t, const struct inspect_r
 	inspect_report_print(file, t, r);
 	if (fclose(file) != 0)
 		return -errno;
-	char *at = text;
-
-	for (char *line; (line = strsep(&at, "\n"));)
-		if (*line)
-			log_print(LOG_RESULT, "%s", line);
+	log_print_lines(LOG_RESULT, "", text);
 	return 0;
 }
 

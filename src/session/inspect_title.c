@@ -58,20 +58,15 @@ bool inspect_title_wants_blocks(const char *path)
 static void warn_of_doubts(const char *path, const struct inspect_title *t,
 			   const struct inspect_report *r)
 {
-	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *text = NULL, *prefix = xasprintf("%s: ", path);
 	size_t size;
 	FILE *file = open_memstream(&text, &size);
 
 	if (!file)
 		return;
 	inspect_report_print_doubts(file, t, r);
-	if (fclose(file) != 0)
-		return;
-	char *at = text;
-
-	for (char *line; (line = strsep(&at, "\n"));)
-		if (*line)
-			log_warn("%s: %s", path, line);
+	if (fclose(file) == 0)
+		log_print_lines(LOG_WARN, prefix, text);
 }
 
 int inspect_title_write(const char *path, const struct inspect_title *t,

@@ -145,13 +145,18 @@ def _(t):
     writer.join(60)
 
 
-@test("recording/bad-inputs")
-def _(t):
-    """Files that are no recording, or a part of one: an error, or what is complete; never anything else."""
+def small_recording(t):
+    """Its directory, and the bytes of the file."""
     cwd = t.subdirectory()
     t.run([t.ptmem(), "-q", "--record=r", "--massif-out-file=/dev/null", "--", "/bin/true"], cwd=cwd)
     with open(os.path.join(cwd, "r"), "rb") as file:
-        whole = file.read()
+        return cwd, file.read()
+
+
+@test("recording/bad-inputs")
+def _(t):
+    """Files that are no recording, or a part of one: an error, or what is complete; never anything else."""
+    cwd, whole = small_recording(t)
     path = os.path.join(cwd, "bad")
     sizes = [0, 1, 17, 18, 19, 33, 34, len(whole) // 2, len(whole) - 1]
     for content in [whole[:size] for size in sizes] + [whole[:100] + b"?" + whole[101:], b"\0" * 100]:
@@ -235,10 +240,7 @@ def _(t):
 @test("recording/bad-inputs/not-complete-yet")
 def _(t):
     """A file whose first part is still being written is not called damaged, and one of no bytes is called empty."""
-    cwd = t.subdirectory()
-    t.run([t.ptmem(), "-q", "--record=r", "--massif-out-file=/dev/null", "--", "/bin/true"], cwd=cwd)
-    with open(os.path.join(cwd, "r"), "rb") as file:
-        whole = file.read()
+    cwd, whole = small_recording(t)
     path = os.path.join(cwd, "begun")
     for size in (0, 18, 19, len(whole) // 2, len(whole) - 1):
         with open(path, "wb") as file:
