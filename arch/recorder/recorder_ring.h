@@ -37,8 +37,8 @@
  *
  * Rooms, in ptmem itself: CPU time and wall time divided by those of this ring in the same round;
  * medians of 9 rounds of tests/targets/mb with 4,000,000 pairs, at depths 5 and 20, on the same
- * machine. Where nobody reads the records is the least that they can cost the threads, with the
- * locked addition and without it, which is without order.
+ * machine. The rows without a reader are the lower bound of what records cost the threads: with
+ * the locked addition, and without it, which gives up their order.
  *
  *	                      threads' CPU  with ptmem's   wall time
  *	4 threads

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* @text as a part of what stands between quotes. */
+/* @text as part of a quoted field. */
 void csv_put_quoted(FILE *out, const char *text);
 
 #endif

@@ -97,7 +97,7 @@ static bool parse_escape(struct parser *p, char **to)
 	return true;
 }
 
-/* The text is never longer than what stands for it. */
+/* A decoded string is never longer than its source, so it is decoded in place. */
 static char *parse_text(struct parser *p)
 {
 	const char *end;

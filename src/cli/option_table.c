@@ -170,7 +170,7 @@ const struct option_row option_rows[] = {
 	 .text = "serve the report, pprof profiles and metrics while\n"
 		 "the program runs; default: 127.0.0.1, a free port"},
 	{.name = "listen-token", .type = TEXT, .flags = NOT_EMPTY, AT(listen_token),
-	 .value = "FILE", .text = "to whoever knows the token in FILE alone"},
+	 .value = "FILE", .text = "only clients that send the token in FILE"},
 	{.name = "listen-open", .type = FLAG, AT(listen_open),
 	 .text = "to anyone"},
 	{.name = "events", .type = TEXT, .flags = NOT_EMPTY, AT(events_file),

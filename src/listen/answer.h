@@ -1,4 +1,4 @@
-/* The contents of answers, from what ptmem told of its processes. */
+/* The contents of answers, from what ptmem reported of its processes. */
 #ifndef PTMEM_LISTEN_ANSWER_H
 #define PTMEM_LISTEN_ANSWER_H
 

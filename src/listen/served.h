@@ -1,6 +1,6 @@
 /*
- * The processes that are served: what ptmem told the server of each, and its journal, which is read
- * when an answer needs it.
+ * The processes that are served: what ptmem reported of each, and its journal, which is read when
+ * an answer needs it.
  */
 #ifndef PTMEM_LISTEN_SERVED_H
 #define PTMEM_LISTEN_SERVED_H

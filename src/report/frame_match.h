@@ -6,8 +6,8 @@
  * as others of the same source file, else of the same object: "[libz.so]" whatever its version, the
  * program whatever its file is called. Offsets say nothing of another build.
  *
- * Call sites in one function are told apart by line where lines mean the same in both profiles: in
- * objects with one build-id, and in functions of which both profiles have the same lines. Elsewhere
+ * Call sites in one function are told apart by line where line numbers are comparable: in objects
+ * with one build-id, and in functions of which both profiles have the same lines. Elsewhere
  * the call sites of a function are one.
  */
 #ifndef PTMEM_REPORT_FRAME_MATCH_H

@@ -255,7 +255,7 @@ def largest(result):
 
 @test("recording/pool")
 def _(t):
-    """A path of standard libraries alone has one call site, whoever is asked: libstdc++ allocates a pool when it is loaded."""
+    """A path of standard libraries alone has the same call site in every output: libstdc++ allocates a pool when it is loaded."""
     result = t.profile([t.target("gcc-O2-pie", "empty_cxx")], ["--record=r"])
     path = os.path.join(result.directory, "r")
     site = largest(result)[0]

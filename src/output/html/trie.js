@@ -43,7 +43,7 @@ class Stacks {
 				return;
 	}
 
-	/* siteFrame: the frame of the call site, by leaf; site: the one that stands for all of the same call site. */
+	/* By leaf: siteFrame, the frame of its call site; site, the representative of equal call sites. */
 	findSites() {
 		const { frames } = this.names;
 
