@@ -20,7 +20,7 @@ struct moving {
 };
 
 struct flows {
-	bool is_full, ends_empty; /* blocks of 0 bytes end like others */
+	bool is_full;
 	uint64_t sample_interval; /* 0: all blocks are known */
 	VEC(struct flow) list;
 	VEC(uint32_t) of_node; /* index + 1 by node; 0 = none yet */
@@ -39,13 +39,6 @@ struct flows *flows_new(bool is_full)
 	return f;
 }
 
-struct flows *flows_new_releases(void)
-{
-	struct flows *f = flows_new(true);
-	f->ends_empty = true;
-	return f;
-}
-
 void flows_set_sample_interval(struct flows *f, uint64_t interval)
 {
 	f->sample_interval = interval;
@@ -54,7 +47,6 @@ void flows_set_sample_interval(struct flows *f, uint64_t interval)
 struct flows *flows_clone(const struct flows *f)
 {
 	struct flows *c = flows_new(f->is_full);
-	c->ends_empty = f->ends_empty;
 	c->sample_interval = f->sample_interval;
 	blocks_free(c->blocks);
 	c->blocks = blocks_clone(f->blocks);
@@ -107,7 +99,7 @@ static struct weight weigh(const struct flows *f, const struct block *block)
 /* @block is no more: of its owner's live numbers, into those freed at @node. */
 static void end_block(struct flows *f, const struct block *block, uint32_t node)
 {
-	if (f->is_full && !f->ends_empty && block->size == 0)
+	if (f->is_full && block->size == 0)
 		return;
 	struct weight w = weigh(f, block);
 	struct flow *owner = &f->list.data[block->leaf];

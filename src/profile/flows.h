@@ -30,8 +30,6 @@ struct flows;
 
 /* @is_full: as Valgrind's full form, where a block of 0 bytes stays live when it is freed. */
 struct flows *flows_new(bool is_full);
-/* Of all blocks which stacks release them (FLOW_FREED_*); a realloc releases the old block. */
-struct flows *flows_new_releases(void);
 /*
  * The blocks are samples of marks @interval bytes apart: values are estimates (estimate.h). Before
  * the first event.

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "profile/flows.h"
 #include "profile/history.h"
+#include "profile/releases.h"
 #include "recording/recording_names.h"
 
 void recording_builder_init(struct recording_builder *b, struct recording *r,
@@ -162,14 +162,10 @@ static void add_peak(struct recording_builder *b)
 
 static void add_releases(struct recording_builder *b)
 {
-	for (uint32_t i = 0; b->releases && i < flows_count(b->releases); i++) {
-		const struct flow *f = flows_get(b->releases, i);
-
-		if (!f->value[FLOW_FREED_BLOCKS])
-			continue;
-		const uint64_t row[RELEASE_COLUMNS] = {
-			recording_names_node(b, f->node), f->value[FLOW_FREED_BLOCKS],
-			f->value[FLOW_FREED_BYTES]};
+	for (uint32_t i = 0; b->releases && i < releases_count(b->releases); i++) {
+		const struct release *release = releases_get(b->releases, i);
+		const uint64_t row[RELEASE_COLUMNS] = {recording_names_node(b, release->node),
+						       release->blocks, release->bytes};
 
 		recording_add(b->r, RECORDING_RELEASES, row);
 	}

@@ -28,7 +28,7 @@ struct recording_names {
 	void *ctx;
 };
 
-struct flows;
+struct releases;
 
 /* Maps nodes, frames and modules of the call tree to rows of the recording. */
 struct recording_builder {
@@ -42,7 +42,7 @@ struct recording_builder {
 	uint32_t *object;      /* by module: row + 1; 1 << 31: not known */
 	size_t object_count;
 	uint64_t peak_epoch;   /* of the peak that was added last */
-	const struct flows *releases; /* the caller's, set after init; NULL = not known */
+	const struct releases *releases; /* the caller's, set after init; NULL = not known */
 };
 
 /* @report's profile has a history; all three stay the caller's. */

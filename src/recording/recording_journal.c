@@ -101,7 +101,7 @@ static void write_changes(struct recording_journal *j, struct recording_out *out
 }
 
 void recording_journal_append(struct recording_journal *j, const struct report *report,
-			      const struct recording_names *names, const struct flows *releases)
+			      const struct recording_names *names, const struct releases *releases)
 {
 	struct history *h = profile_history(report->profile);
 	struct recording_out out = {.file = open_memstream(&j->bytes, &j->size)};

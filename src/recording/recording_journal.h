@@ -27,7 +27,7 @@ struct recording *recording_journal_meta(struct recording_journal *j);
  * history of @report's profile is synced. @releases: NULL = not known.
  */
 void recording_journal_append(struct recording_journal *j, const struct report *report,
-			      const struct recording_names *names, const struct flows *releases);
+			      const struct recording_names *names, const struct releases *releases);
 /* 0 or -errno: what is not written then is kept. */
 int recording_journal_flush(struct recording_journal *j);
 

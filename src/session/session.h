@@ -15,6 +15,7 @@
 #include "profile/events.h"
 #include "profile/flows.h"
 #include "profile/profile.h"
+#include "profile/releases.h"
 #include "session/heap_sample.h"
 #include "session/run.h"
 #include "session/source.h"
@@ -61,7 +62,7 @@ struct session {
 	struct heap_sample heap_sample; /* which events of the heap are samples */
 	char *desc;                /* for desc: of the heap's profile */
 	struct flows *flows;       /* for an xtree; NULL = none is wanted */
-	struct flows *releases;    /* for --free-stacks; NULL = not wanted */
+	struct releases *releases; /* for --free-stacks; NULL = not wanted */
 	struct unwind *unwind;
 	struct unwinder unwinder;  /* the same, for its space */
 	struct events_writer *events; /* NULL = none */

@@ -150,7 +150,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	if (s->flows)
 		flows_set_sample_interval(s->flows, po.sample_interval);
 	if (o->free_stacks)
-		s->releases = flows_new_releases();
+		s->releases = releases_new();
 	return s;
 }
 
@@ -173,7 +173,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	if (parent->flows)
 		s->flows = flows_clone(parent->flows);
 	if (parent->releases)
-		s->releases = flows_clone(parent->releases);
+		s->releases = releases_clone(parent->releases);
 	profile_set_ctx(s->profile, &s->source[SOURCE_HEAP], s);
 	profile_set_process(s->profile, s->pid);
 	sources_fork(s);
@@ -207,7 +207,7 @@ void session_free(struct session *s)
 	sources_deinit(s);
 	profile_free(s->profile);
 	flows_free(s->flows);
-	flows_free(s->releases);
+	releases_free(s->releases);
 	if (s->data)
 		memusage_data_close(s->data); /* of a replay that failed */
 	free(s->data_path);
@@ -223,6 +223,7 @@ void session_finish(struct session *s, uint64_t now_ns)
 	char *path = NULL;
 	s->end_ns = now_ns;
 	profile_finish(s->profile, now_ns);
+	releases_note(s->releases, profile_totals(s->profile), 0);
 	if (s->events) {
 		if (s->heap_sample.interval || s->heap_sample.totals.is_doubtful)
 			events_writer_totals(s->events, &s->heap_sample.totals);

@@ -135,16 +135,16 @@ static void replay_event(void *ctx, const struct event *recorded)
 	memusage_run_event(r->session, ev);
 	if (r->session->flows)
 		flows_event(r->session->flows, ev);
-	if (r->session->releases)
-		flows_event(r->session->releases, ev);
 	if (ev->kind != EVENT_STACK || r->run->options->stacks)
 		profile_event(r->session->profile, ev);
+	releases_note(r->session->releases, profile_totals(r->session->profile), ev->node);
 }
 
 static void replay_thread_exit(void *ctx, uint32_t thread)
 {
 	struct replay *r = ctx;
 	profile_thread_exit(r->session->profile, thread);
+	releases_note(r->session->releases, profile_totals(r->session->profile), 0);
 	memusage_run_thread_exit(r->session, thread);
 }
 

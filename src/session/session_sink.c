@@ -287,10 +287,9 @@ static void sink_event(void *ctx, struct address_space *space, const struct heap
 	memusage_run_event(s, &ev);
 	if (s->flows)
 		flows_event(s->flows, &ev);
-	if (s->releases)
-		flows_event(s->releases, &ev);
 	if (o->heap)
 		profile_event(s->profile, &ev);
+	releases_note(s->releases, profile_totals(s->profile), ev.node);
 }
 
 static bool sink_wants_quick(void *ctx, struct address_space *space)
@@ -323,6 +322,7 @@ static void sink_thread_exit(void *ctx, struct address_space *space, pid_t tid)
 	struct session *s = space->user;
 	(void)ctx;
 	profile_thread_exit(s->profile, (uint32_t)tid);
+	releases_note(s->releases, profile_totals(s->profile), 0);
 	memusage_run_thread_exit(s, (uint32_t)tid);
 	session_stacks_thread_exit(s, (uint32_t)tid);
 	if (s->events)

@@ -22,7 +22,8 @@ class Counts(dict):
 
 class Events:
     """all: Counts; own: Counts of sites in the module whose path ends in `own`; blocks: {addr: (size, node)};
-    stacks(node): [(pc, module path)], outermost first."""
+    released: {node: [bytes, blocks]}, of a realloc what its block shrinks by; earlier: [bytes, blocks] from before the
+    profile; stack(node): [(pc, module path)], outermost first."""
 
     def __init__(self, path, own=None):
         self.nodes = [(0, 0, 0)]
@@ -30,6 +31,7 @@ class Events:
         self.all, self.own = Counts(), Counts()
         self.blocks, self.held = {}, {}
         self.announced, self.covered = set(), {}
+        self.released, self.earlier = {}, [0, 0]
         self.is_complete = False
         self.times_go_back = 0
         last = 0
@@ -61,6 +63,12 @@ class Events:
             self.is_announced = int(word[3]) == REQUEST
             getattr(self, "on_" + letter)(thread, node, is_own, rest)
 
+    def release(self, node, size, blocks):
+        if size or blocks:
+            sums = self.released.setdefault(node, [0, 0])
+            sums[0] += size
+            sums[1] += blocks
+
     def counts(self, is_own):
         return (self.all, self.own) if is_own else (self.all,)
 
@@ -88,11 +96,13 @@ class Events:
         for counts in self.counts(is_own):
             counts.change(size, 1)
             counts["bytes"] -= size
+        self.earlier[0] += size
+        self.earlier[1] += 1
         if addr in self.blocks:
             raise ValueError("block %x is there twice" % addr)
         self.blocks[addr] = (size, node, is_own)
 
-    def on_f(self, _thread, _node, is_own, rest):
+    def on_f(self, _thread, node, is_own, rest):
         addr = int(rest[0], 16)
         if not addr:
             return
@@ -100,6 +110,7 @@ class Events:
             self.all["unknown"] += 1
             return
         size, _, was_own = self.blocks.pop(addr)
+        self.release(node, size, 1)
         for counts in self.counts(was_own):
             counts.change(-size, -1)
             counts["frees"] += 1
@@ -139,6 +150,7 @@ class Events:
             self.on_f(thread, node, is_own, [rest[0]])
         else:
             old_size, _, was_own = held[1]
+            self.release(node, max(old_size - size, 0), 0)
             for counts in self.counts(is_own):
                 counts["reallocations"] += 1
             for counts in self.counts(was_own and is_own):

@@ -11,6 +11,7 @@ import massif
 from harness import BUILD, Fail, Skip, test
 from test_attach import Attached
 from test_inspect import ALLOCATORS, EXACT
+from test_recording_answers import check_conservation
 
 NODE = "[allocated before attach]"
 LEAKED, LEAKED_SIZE = 10, 1016
@@ -181,6 +182,23 @@ def recording(t):
     t.equal("allocations there", (r["leaves"]["allocations"][leaf[0]], r["leaves"]["bytes"][leaf[0]]), (0, 0))
     t.equal("the peak", (r["peak"]["bytes"], r["peak"]["blocks"]), live)
     t.equal("allocations", r["end"]["allocations"], 0)
+    program.end()
+
+
+@test("earlier/releases")
+def releases(t):
+    """--free-stacks: blocks from before are released, too, and all that is not live was."""
+    program = Program(t)
+    program.say(b"g")
+    program.say(b"p")
+    attached = program.attach("--record=recording", "--events=events", "--free-stacks")
+    for letter in (b"g", b"p", b"f"):
+        program.say(letter)
+    attached.detach()
+    path = os.path.join(attached.cwd, "recording")
+    r = json.loads(t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", path]).out)
+    e = check_conservation(t, path, os.path.join(attached.cwd, "events"), r)
+    t.check(e.earlier[1] and sum(r["releases"]["blocks"]) > r["end"]["allocations"], "%s from before" % e.earlier)
     program.end()
 
 

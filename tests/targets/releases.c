@@ -1,6 +1,7 @@
 /*
  * releases [ROUNDS [THREADS]]: blocks are released by functions whose names say how; the program
- * prints what each of them released: its name, blocks, bytes.
+ * prints what each of them released: its name, blocks, bytes. A realloc that grows a block releases
+ * nothing, one that shrinks it bytes, but no block.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -9,15 +10,15 @@
 
 #include "noinline.h"
 
-enum { BY_FREE, BY_OTHER, BY_GROWTH, BY_ZERO, WAYS };
+enum { BY_FREE, BY_OTHER, BY_SHRINKING, BY_ZERO, WAYS };
 
-static const char *const names[WAYS] = {"by_free", "by_other", "by_growth", "by_zero"};
+static const char *const names[WAYS] = {"by_free", "by_other", "by_shrinking", "by_zero"};
 static uint64_t blocks[WAYS], bytes[WAYS];
 static long rounds = 1000;
 
 static void count(int way, size_t size)
 {
-	__atomic_fetch_add(&blocks[way], 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&blocks[way], way != BY_SHRINKING, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&bytes[way], size, __ATOMIC_RELAXED);
 }
 
@@ -35,13 +36,23 @@ NOINLINE static void by_other(void *p, size_t size)
 	NO_TAIL_CALL();
 }
 
-NOINLINE static void *by_growth(void *p, size_t size, size_t more)
+NOINLINE static void *by_growth(void *p, size_t size)
 {
-	void *q = realloc(p, size + more);
+	void *q = realloc(p, size);
 
 	if (!q)
 		abort();
-	count(BY_GROWTH, size);
+	NO_TAIL_CALL();
+	return q;
+}
+
+NOINLINE static void *by_shrinking(void *p, size_t size, size_t less)
+{
+	void *q = realloc(p, size - less);
+
+	if (!q)
+		abort();
+	count(BY_SHRINKING, less);
 	NO_TAIL_CALL();
 	return q;
 }
@@ -68,7 +79,7 @@ static void *run(void *unused)
 		if (i % 10 == 3)
 			by_zero(p, size);
 		else if (i % 5 == 2)
-			by_other(by_growth(p, size, 100), size + 100);
+			by_other(by_shrinking(by_growth(p, size + 100), size + 100, 70), size + 30);
 		else if (i % 2)
 			by_other(p, size);
 		else

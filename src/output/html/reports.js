@@ -188,7 +188,7 @@ class Reports {
 			temporary: "Temporary: released by the same thread before it allocated again. Whole run.",
 			threads: "What each thread allocated in the whole run.",
 			sizes: "Sizes of all allocations and reallocs in the whole run.",
-			releases: "Which call sites released blocks, in the whole run; a realloc releases the old block.",
+			releases: "Which call sites released blocks, in the whole run. A realloc releases the bytes by which its block shrinks, and no block.",
 		}[this.current];
 
 		return sentence ? el("p", { class: "note" }, sentence) : null;
