@@ -36,7 +36,7 @@ void account_init(struct account *a, const struct resident *pages)
 	*a = (struct account){.pages = pages};
 }
 
-/* The first range that ends after @addr. */
+/* The first range that ends above @addr. */
 static size_t find(struct account *a, taddr_t addr)
 {
 	const struct page_range *list = a->pages->list.data;

@@ -1,6 +1,6 @@
 /*
- * Of what resident and swapped memory consists: each byte of each page that counts in VmRSS or
- * VmSwap belongs to one row.
+ * Accounts for resident and swapped memory: every byte of every page counted in VmRSS or VmSwap
+ * belongs to exactly one row.
  */
 #ifndef PTMEM_INSPECT_ACCOUNT_H
 #define PTMEM_INSPECT_ACCOUNT_H
@@ -10,18 +10,18 @@
 
 enum inspect_row {
 	ROW_LIVE,            /* blocks in use, in heaps */
-	ROW_MMAPPED,         /* blocks in use that have a mapping of their own */
+	ROW_MMAPPED,         /* blocks in use that malloc mapped separately */
 	ROW_TCACHE, ROW_FASTBIN, ROW_UNSORTED, ROW_BIN, ROW_TOP, /* free */
-	ROW_OWN,             /* the allocator's own: headers, padding, arenas, fenceposts */
-	ROW_UNKNOWN_HEAP,    /* parts of heaps that could not be followed */
-	ROW_STACK, ROW_STACK_BEYOND, /* of threads: in use; touched below the stack pointer */
-	ROW_TLS,             /* variables of threads, and what libc keeps of each thread */
-	ROW_DATA,            /* of program and libraries */
-	ROW_TEXT,            /* code and constants, as they are in the files */
+	ROW_OWN,             /* malloc's own: headers, padding, arenas, fenceposts */
+	ROW_UNKNOWN_HEAP,    /* parts of heaps that could not be walked */
+	ROW_STACK, ROW_STACK_BEYOND, /* thread stacks: in use; touched below the stack pointer */
+	ROW_TLS,             /* thread variables, and libc's descriptor of each thread */
+	ROW_DATA,            /* data of the program and its libraries */
+	ROW_TEXT,            /* code and constants, unchanged from the file */
 	ROW_FILE,            /* mappings of other files */
 	ROW_SHARED,          /* shared memory */
 	ROW_PROFILER,        /* mapped by ptmem */
-	ROW_ANONYMOUS,       /* mappings of which nothing is known */
+	ROW_ANONYMOUS,       /* mappings of unknown purpose */
 	ROW_COUNT,
 };
 extern const char *const inspect_row_name[ROW_COUNT]; /* "live" */
@@ -33,17 +33,17 @@ struct inspect_bytes {
 
 struct account {
 	const struct resident *pages;
-	size_t at;                      /* the range where the last look-up ended */
+	size_t at;                      /* index of the range where the last look-up ended */
 	struct inspect_bytes row[ROW_COUNT];
 };
 
 /* @pages must outlive @a. */
 void account_init(struct account *a, const struct resident *pages);
 
-/* How many bytes of [@start, @end) count. Fast where calls ascend. */
+/* The number of resident or swapped bytes in [@start, @end). Fast for ascending calls. */
 struct inspect_bytes account_count(struct account *a, taddr_t start, taddr_t end);
 
-/* Adds them to @row; those of pages that are as they are in a file to @file_row. */
+/* Adds these bytes to @row; those on pages that are identical to a file, to @file_row. */
 void account_add(struct account *a, taddr_t start, taddr_t end, enum inspect_row row,
 		 enum inspect_row file_row);
 

@@ -1,6 +1,6 @@
 /*
- * The headers of the file. A core with 65,535 parts or more has their number in the first section
- * header (elf(5), PN_XNUM).
+ * ELF headers of a core file. If there are 65,535 program headers or more, the first section header
+ * holds their number (elf(5), PN_XNUM).
  */
 #include "inspect/core_file.h"
 
@@ -30,7 +30,7 @@ static bool read_at(const struct core_file *c, uint64_t offset, void *buf, uint6
 	       pread(c->fd, buf, size, (off_t)offset) == (ssize_t)size;
 }
 
-/* -- what kind of file it is -- */
+/* -- kind of file -- */
 
 static const struct {
 	const char *bytes, *name;
@@ -109,7 +109,7 @@ static bool sort_parts(struct core_file *c)
 	return c->parts.count > 0;
 }
 
-/* Bytes of [@offset, @offset + @size) that are after the end of the file. */
+/* The number of bytes of [@offset, @offset + @size) beyond the end of the file. */
 static uint64_t count_missing(const struct core_file *c, uint64_t offset, uint64_t size)
 {
 	uint64_t there = offset < c->size ? c->size - offset : 0;
@@ -152,7 +152,7 @@ static void read_notes(struct core_file *c, const Elf64_Phdr *h)
 		core_notes_read(notes, h->p_filesz, c);
 }
 
-/* The thread that crashed is the first in the file. */
+/* The kernel writes the thread that crashed first. */
 static void put_main_first(struct core_file *c)
 {
 	for (size_t i = 1; i < c->threads.count; i++) {
@@ -235,7 +235,7 @@ void core_file_close(struct core_file *c)
 	free(c->command);
 }
 
-/* The part that holds @addr, or NULL. */
+/* The segment that contains @addr, or NULL. */
 static const struct core_part *find_part(const struct core_file *c, taddr_t addr)
 {
 	size_t i = vec_search(&c->parts, e, e->end <= addr);

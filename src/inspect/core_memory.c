@@ -1,6 +1,6 @@
 /*
- * Mappings are named as /proc/PID/maps names them, by what is known of each: files by NT_FILE, the
- * stack and the vdso by the auxiliary vector, the heap by its place after the program's data.
+ * Names mappings as /proc/PID/maps does: files from NT_FILE, the stack and the vdso from the
+ * auxiliary vector, the heap from its position after the program's data.
  */
 #include "inspect/core_memory.h"
 
@@ -14,7 +14,7 @@
 
 #define PIECE ((uint64_t)1 << 20)
 #define VSYSCALL UINT64_C(0xffffffffff600000)
-/* The kernel puts the heap at a random place in that many bytes after the program. */
+/* The kernel places the heap at a random offset of up to this many bytes after the program. */
 #define HEAP_REACH (UINT64_C(1) << 30)
 
 /* -- mappings -- */
@@ -65,7 +65,7 @@ static int compare_maps(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Files of which gcore put nothing into the core. */
+/* Mapped files of which gcore dumped nothing. */
 static void add_other_files(const struct core_file *c, struct maps *out, struct core_sums *sums)
 {
 	taddr_t end = 0;
@@ -89,8 +89,8 @@ static void name_as_heap(struct map *m)
 }
 
 /*
- * The program's file is the first; the heap is the memory without a name after it, but before it
- * where the kernel took a static position-independent program for a dynamic linker.
+ * The program's file is listed first. The heap is the unnamed memory after it, or before it if the
+ * kernel took a static position-independent program for a dynamic linker.
  */
 static void name_heap(struct maps *maps)
 {
@@ -110,7 +110,7 @@ static void name_heap(struct maps *maps)
 		if (program && strcmp(m->path, program) == 0) {
 			end = m->end;
 		} else if (program && !*m->path && m->start == end) {
-			end = m->end; /* its data without initial values */
+			end = m->end; /* .bss */
 		} else if (program) {
 			if (!*m->path && m->is_write && m->start - end < HEAP_REACH)
 				name_as_heap(m);
@@ -155,7 +155,7 @@ static void add_page(struct reader *r, size_t first, taddr_t addr, uint32_t flag
 	p->resident += PAGE_SIZE_MIN;
 }
 
-/* Where bytes are again at @offset or after it: holes of the file are zeros. */
+/* The offset at or after @offset where the file has data again: holes read as zeros. */
 static uint64_t skip_hole(const struct core_file *c, uint64_t offset, uint64_t end)
 {
 	off_t at = lseek(c->fd, (off_t)offset, SEEK_DATA);

@@ -1,7 +1,7 @@
 /*
- * The memory of a core file as inspect.h wants it: mappings, pages and a source to read from. A
- * core does not say which pages were resident or swapped out; pages that hold only zeros may never
- * have been touched. So pages with other content count, and pages of zeros are summed up
+ * The memory of a core file in the form inspect.h expects: mappings, pages and a source to read
+ * from. A core does not record which pages were resident or swapped out, and a page of zeros may
+ * never have been touched. So only pages with other content count; pages of zeros are summed
  * separately.
  */
 #ifndef PTMEM_INSPECT_CORE_MEMORY_H
@@ -12,12 +12,13 @@
 
 struct core_sums {
 	uint64_t bytes;         /* of memory in the file */
-	uint64_t zeros;         /* of that, in pages of zeros */
-	uint64_t left_out;      /* mapped, and not in the file */
+	uint64_t zeros;         /* of these, bytes on pages of zeros */
+	uint64_t left_out;      /* bytes mapped, but not in the file */
 };
 
 /*
- * Reads the whole file. 0 or -errno. @pages_out: of resident pages alone; resident_deinit frees it.
+ * Reads the whole file. Returns 0 or -errno. @pages_out has resident pages only; free it with
+ * resident_deinit.
  */
 int core_memory_read(const struct core_file *c, struct resident *pages_out,
 		     struct core_sums *sums_out);

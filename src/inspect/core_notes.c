@@ -1,8 +1,8 @@
 /*
- * A note is three words (sizes of its name and of its content, its type), the name, the content;
- * each begins at a multiple of 4. NT_FILE (fs/binfmt_elf.c):
+ * A note consists of three words (size of the name, size of the content, type), the name and the
+ * content. Name and content are padded to multiples of 4 bytes. NT_FILE (fs/binfmt_elf.c):
  *
- *	count, page size; start, end, offset in pages (count times); as many names, each ended by 0
+ *	count, page size; start, end, offset in pages (count times); as many names, each ending in 0
  */
 #include "inspect/core_notes.h"
 

@@ -1,4 +1,4 @@
-/* Program headers and the note with the build-id. See core_object.h. */
+/* Reads program headers and the build-id note. See core_object.h. */
 #include "inspect/core_object.h"
 
 #include <elf.h>

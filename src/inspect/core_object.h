@@ -1,6 +1,6 @@
 /*
- * An ELF object that a process had mapped, by its headers in the core file: both the kernel and
- * gcore put the first page of each object there, unless they are told not to.
+ * An ELF object that the process had mapped, read from its headers in the core file. Both the
+ * kernel and gcore dump the first page of each object unless configured otherwise.
  */
 #ifndef PTMEM_INSPECT_CORE_OBJECT_H
 #define PTMEM_INSPECT_CORE_OBJECT_H
@@ -19,7 +19,7 @@ struct core_object {
 	size_t build_id_size;   /* 0 = unknown */
 };
 
-/* The object whose first page is at @start. False: none is, or it is not in the core. */
+/* Reads the object whose first page is at @start. False if there is none, or the core lacks it. */
 bool core_object_read(const struct core_file *c, taddr_t start, struct core_object *out);
 
 #endif

@@ -60,7 +60,7 @@ static void add_arena(struct inspect_memory *m, taddr_t addr, bool is_main, stru
 		a->fastbin[i] = word_at(state, FASTBINS_AT + i * sizeof(uint64_t));
 }
 
-/* The main arena, which alone is in a library's data, is put first. */
+/* Moves the main arena, the only one in a library's data, to the front. */
 static void add_arenas(struct inspect_memory *m, const struct arenas *found,
 		       const struct glibc_range *data, size_t count, struct glibc *out)
 {
@@ -74,7 +74,10 @@ static void add_arenas(struct inspect_memory *m, const struct arenas *found,
 		}
 }
 
-/* The arena of the heap at @start, or of the main arena's: an index, count = none. */
+/*
+ * The index of the arena that owns the heap at @start (main arena: its brk heap); count if none
+ * does.
+ */
 static size_t arena_of(struct inspect_memory *m, const struct glibc *g, taddr_t start)
 {
 	uint64_t arena = 0;

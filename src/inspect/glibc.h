@@ -1,13 +1,13 @@
 /*
  * glibc's malloc (2.28 to 2.41, 64 bits) in a stopped process: its arenas, their heaps, its
- * parameters. Recognized by form (leak/arenas.h), since a stripped libc has no symbols for them;
- * then verified by what must agree. The layouts, from the structures' definitions in
- * malloc/malloc.c and malloc/arena.c:
+ * parameters. Recognized by their contents (leak/arenas.h), since a stripped libc has no symbols
+ * for them, then verified by consistency checks. Layouts, from the definitions in malloc/malloc.c
+ * and malloc/arena.c:
  *
  *	malloc_state  0 mutex, 4 flags, 8 have_fastchunks, 16 fastbins[10], 96 top,
  *	              104 last_remainder, 112 bins[254], 2144 binmap, 2160 next, 2168 next_free,
  *	              2176 attached_threads, 2184 system_mem, 2192 max_system_mem; 2200 bytes
- *	heap_info     0 arena, 8 previous heap, 16 size, 24 size that is accessible;
+ *	heap_info     0 arena, 8 previous heap, 16 size, 24 accessible size;
  *	              32 bytes; 48 since 2.35
  *	malloc_par    see glibc_params.c
  */
@@ -20,48 +20,48 @@
 #include "leak/arenas.h"
 
 #define GLIBC_FASTBINS 10u
-#define GLIBC_HEADER 16u     /* from a chunk to its block */
+#define GLIBC_HEADER 16u     /* offset from a chunk to its block */
 #define GLIBC_CHUNK_MIN 32u
 #define GLIBC_STATE_SIZE 2200u
 #define GLIBC_IS_BEFORE_USED 1u
 #define GLIBC_IS_MMAPPED 2u
-#define GLIBC_IS_IN_HEAP 4u  /* of another arena than the main one */
+#define GLIBC_IS_IN_HEAP 4u  /* in any arena but the main one */
 #define GLIBC_FLAGS 7u
 
 struct glibc_arena {
 	taddr_t addr;
 	bool is_main;
 	bool is_locked;
-	bool is_contiguous;     /* the main one: it grows by brk alone */
+	bool is_contiguous;     /* the main arena: it alone grows by brk */
 	taddr_t top;
 	taddr_t fastbin[GLIBC_FASTBINS];
-	taddr_t unsorted;       /* the first of the list; the list's own address if it is empty */
-	uint64_t threads;       /* that allocate from it */
+	taddr_t unsorted;       /* first chunk of the list; the list head's own address if empty */
+	uint64_t threads;       /* threads that allocate from it */
 	uint64_t system_bytes, most_system_bytes;
-	uint64_t found_bytes;   /* of its heaps; less than system_bytes if some were not found */
+	uint64_t found_bytes;   /* of the heaps found; less than system_bytes if some were missed */
 };
 
-/* Memory in which chunks follow one another, and what is before them. */
+/* Memory in which chunks follow one another, with what precedes them. */
 struct glibc_heap {
-	taddr_t map_start;      /* the arena's or heap's description is there; start if none is */
+	taddr_t map_start;      /* where the arena or heap header is; start if there is none */
 	taddr_t start, end;     /* of the chunks */
-	taddr_t top;            /* the last chunk; 0 = fenceposts end the heap */
-	uint32_t arena;         /* index */
+	taddr_t top;            /* the top chunk; 0 = the heap ends with fenceposts */
+	uint32_t arena;         /* index of the arena */
 };
 
-/* mp_: what mallopt and the tunables set. */
+/* mp_: settings of mallopt and the tunables. */
 struct glibc_params {
 	bool is_known;
 	uint64_t trim_threshold, top_pad, mmap_threshold, arena_test, arena_max;
 	uint32_t mmaps, mmaps_max, most_mmaps;
-	bool is_fixed;          /* thresholds were set, and do not follow what is freed */
+	bool is_fixed;          /* the thresholds are fixed, and do not adapt to freed sizes */
 	uint64_t mmapped_bytes, most_mmapped_bytes;
 	taddr_t sbrk_base;
 	uint64_t tcache_bins, tcache_max_bytes, tcache_count;
 };
 
 struct glibc {
-	VEC(struct glibc_arena) arenas; /* the main one is the first */
+	VEC(struct glibc_arena) arenas; /* the main arena is first */
 	VEC(struct glibc_heap) heaps;   /* ascending, disjoint */
 	struct glibc_params params;
 };
@@ -71,16 +71,16 @@ struct glibc_range {
 };
 
 /*
- * Looks for the main arena in @data (ascending, @count), the writable data of program and
- * libraries. @out, which glibc_deinit frees, has no arena if none has been used.
+ * Looks for the main arena in @data (ascending, @count): the writable data of the program and its
+ * libraries. Without one, @out has no arena. Free @out with glibc_deinit.
  */
 void glibc_find(struct inspect_memory *m, const struct glibc_range *data, size_t count,
 		struct glibc *out);
 void glibc_deinit(struct glibc *g);
 
 /*
- * Whether the words at @chunk may be a chunk of a heap: *size_out, its size. For what lists lead
- * to.
+ * Whether the words at @chunk, reached through a list, may be a chunk of a heap; *size_out is its
+ * size.
  */
 bool glibc_is_chunk(struct inspect_memory *m, const struct glibc *g, taddr_t chunk,
 		    uint64_t *size_out);

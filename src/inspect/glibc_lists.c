@@ -1,9 +1,9 @@
 /*
- * Each list is taken whole, or not at all. See glibc_lists.h.
+ * Follows the free lists. A list is used completely or not at all. See glibc_lists.h.
  *
- * A program that writes into a freed block spoils a list of its thread's cache. A block whose other
- * lists are sound is a cache all the same: the spoilt list is counted as broken, the others are
- * taken.
+ * A program that writes into a freed block damages a list of its thread's cache. If the other lists
+ * of that cache are intact, it is still recognized: the damaged list is counted as broken, and the
+ * others are used.
  */
 #include "inspect/glibc_lists.h"
 
@@ -13,9 +13,9 @@
 #define TLS_MAX 65536u
 #define DTV_MAX 4096u
 #define BLOCK_SHIFT 12
-#define FIRST_CHUNK_WEIGHT 4u /* so many blocks or lists say as much */
+#define FIRST_CHUNK_WEIGHT 4u /* this many blocks or lists are sufficient evidence */
 
-/* A version's struct tcache_perthread_struct. */
+/* struct tcache_perthread_struct of one glibc version. */
 static const struct layout {
 	uint32_t chunk_size, count_size;
 } layouts[] = {{0x290, 2}, {0x250, 1}};
@@ -28,17 +28,17 @@ struct reader {
 	struct glibc_lists *out;
 };
 
-/* What a block that may be a cache has. */
+/* Evidence that a block is a thread's cache. */
 struct cache {
-	uint32_t blocks;        /* that its lists lead to; of a broken list only the first counts */
-	uint32_t sound;         /* lists whose first block at least is of their size */
-	uint32_t unsound;       /* lists that do not even have such a first block */
-	uint32_t broken;        /* lists that were not taken */
+	uint32_t blocks;        /* chunks on its lists; a broken list counts its first one only */
+	uint32_t sound;         /* lists whose first block, at least, has the right size */
+	uint32_t unsound;       /* lists whose first block is wrong, too */
+	uint32_t broken;        /* lists that were skipped */
 };
 
-/* A word of a thread that may be its pointer to its cache. */
+/* A word of a thread's variables that may be the pointer to its cache. */
 struct candidate {
-	uint64_t distance;      /* from the word to the thread pointer */
+	uint64_t distance;      /* distance from the word to the thread pointer */
 	taddr_t block;
 	uint32_t thread, layout;
 	struct cache cache;
@@ -47,7 +47,7 @@ struct candidates {
 	VEC(struct candidate) list;
 };
 
-/* -- lists of one link -- */
+/* -- singly linked lists -- */
 
 
 static void add(struct reader *r, taddr_t chunk, uint64_t size, enum glibc_list list)
@@ -58,14 +58,14 @@ static void add(struct reader *r, taddr_t chunk, uint64_t size, enum glibc_list 
 /* A list of blocks (tcache) or chunks (fastbin). */
 struct chain {
 	taddr_t first;
-	uint64_t size;          /* of its chunks */
-	uint64_t most;          /* chunks that it may have */
+	uint64_t size;          /* of its chunks, bytes */
+	uint64_t most;          /* maximum number of chunks */
 	enum glibc_list kind;
 };
 
 /*
- * Adds the chunks of @c: their number, or -1 if it leads elsewhere or has more than c->most; then
- * none is added.
+ * Adds the chunks of list @c. Returns their number, or -1 and adds none if the list leaves the
+ * heaps or has more than c->most.
  */
 static int64_t follow(struct reader *r, const struct chain *c, bool is_protected)
 {
@@ -75,7 +75,7 @@ static int64_t follow(struct reader *r, const struct chain *c, bool is_protected
 	int64_t count = 0;
 
 	for (taddr_t at = c->first; at != 0; count++) {
-		/* the link of a fastbin is where a block's first word is, too */
+		/* a fastbin's link is also the first word of the block */
 		taddr_t link = at - header + GLIBC_HEADER, next;
 
 		if ((uint64_t)count >= c->most || at == mark ||
@@ -111,7 +111,7 @@ static void read_list(struct reader *r, const struct chain *c, struct cache *out
 		out->sound += count > 0;
 		return;
 	}
-	/* the chunks of a list that is too short */
+	/* the number of chunks added from a list that ends too early */
 	if (count > 0)
 		r->out->chunks.count -= (size_t)count;
 	bool has_first = c->most > 0 &&
@@ -124,7 +124,10 @@ static void read_list(struct reader *r, const struct chain *c, struct cache *out
 	out->unsound += !has_first;
 }
 
-/* Whether the first chunk of a heap has @block: a thread allocates its cache before all else. */
+/*
+ * Whether @block is the first chunk of a heap: a thread allocates its cache before anything
+ * else.
+ */
 static bool is_first(const struct glibc *g, taddr_t block)
 {
 	size_t i = vec_search(&g->heaps, e, e->start < block - GLIBC_HEADER);
@@ -132,7 +135,7 @@ static bool is_first(const struct glibc *g, taddr_t block)
 	return i < g->heaps.count && g->heaps.data[i].start == block - GLIBC_HEADER;
 }
 
-/* Adds the chunks of the cache at @block, of layout @l, which may be none. */
+/* Adds the chunks of the cache at @block with layout @l, if it is one. */
 static bool read_cache(struct reader *r, taddr_t block, const struct layout *l, struct cache *out)
 {
 	uint8_t bytes[BINS * 2 + BINS * sizeof(taddr_t)];
@@ -211,7 +214,10 @@ static void find_candidates(struct reader *r, uint32_t thread, struct candidates
 			add_candidate(r, thread, at, word, out);
 }
 
-/* The distance at which most threads have a cache, then the one whose caches have most blocks. */
+/*
+ * Picks the distance at which most threads have a cache; if equal, the one with most cached
+ * blocks.
+ */
 static uint64_t choose_distance(const struct candidates *c)
 {
 	uint64_t best = 0, best_value = 0;
@@ -275,7 +281,7 @@ static void read_fastbins(struct reader *r, const struct glibc_arena *a)
 	}
 }
 
-/* Forwards round the ring, whose head looks as a chunk would 16 bytes before the bins. */
+/* Follows the ring forwards. Its head is laid out like a chunk 16 bytes before the bins. */
 static void read_unsorted(struct reader *r, const struct glibc_arena *a)
 {
 	taddr_t head = a->addr + 96, at = a->unsorted;

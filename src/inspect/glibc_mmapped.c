@@ -1,4 +1,4 @@
-/* Page by page through memory that was written. See glibc_mmapped.h. */
+/* Searches written memory page by page. See glibc_mmapped.h. */
 #include "inspect/glibc_mmapped.h"
 
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
@@ -15,7 +15,7 @@ static bool read_header(struct inspect_memory *m, taddr_t chunk, struct header *
 	       (out->head & GLIBC_FLAGS) == GLIBC_IS_MMAPPED;
 }
 
-/* Whether the chunk at @chunk belongs to a mapping at @start, whose size is *size_out. */
+/* Whether the chunk at @chunk belongs to a mapping at @start; *size_out is the mapping's size. */
 static bool is_of(struct inspect_memory *m, taddr_t start, taddr_t chunk, taddr_t end,
 		  uint64_t *size_out)
 {
@@ -32,8 +32,8 @@ static bool is_of(struct inspect_memory *m, taddr_t start, taddr_t chunk, taddr_
 }
 
 /*
- * A mapping at @start. Where an alignment was asked for, the block is at one of two places, and
- * the header at the start is an old one.
+ * Checks for a mapping at @start. If an alignment was requested, the block is at one of two places,
+ * and the header at the start is stale.
  */
 static bool find_block(struct inspect_memory *m, taddr_t start, taddr_t end,
 		       struct glibc_mmapped *out)
@@ -59,7 +59,7 @@ static bool find_block(struct inspect_memory *m, taddr_t start, taddr_t end,
 	return true;
 }
 
-/* -- which pages may be the first of a mapping -- */
+/* -- candidates for the first page of a mapping -- */
 
 #define BATCH 1024u
 
@@ -69,7 +69,7 @@ struct batch {
 	size_t count;
 };
 
-/* The pages from @at to @end that were written, as many as fit. Returns where it came to. */
+/* Collects the written pages in [@at, @end), as many as fit. Returns where the search stopped. */
 static taddr_t fill_batch(struct inspect_memory *m, taddr_t at, taddr_t end, struct batch *b)
 {
 	b->count = 0;

@@ -1,11 +1,11 @@
 /*
- * Large blocks for which malloc made a mapping of their own:
+ * Large blocks that malloc mapped separately:
  *
- *	mapping     word: bytes before the chunk (0, unless an alignment was asked for)
+ *	mapping     word: bytes before the chunk (0 unless an alignment was requested)
  *	            word: size of the chunk | 2, up to the end of the mapping
  *	            block
  *
- * The kernel joins neighbouring mappings, so one may begin at any page.
+ * The kernel merges adjacent mappings, so such a block may begin at any page.
  */
 #ifndef PTMEM_INSPECT_GLIBC_MMAPPED_H
 #define PTMEM_INSPECT_GLIBC_MMAPPED_H
@@ -23,8 +23,8 @@ struct glibc_mmapped_list {
 };
 
 /*
- * Adds those in [@start, @end), anonymous memory in which no heap is. g->params tells how many
- * there are: none is looked for beyond these.
+ * Adds the blocks in [@start, @end), anonymous memory without a heap. g->params holds their total
+ * number: the search stops there.
  */
 void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct glibc_range range,
 			struct glibc_mmapped_list *out);

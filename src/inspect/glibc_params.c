@@ -1,5 +1,5 @@
 /*
- * struct malloc_par has no pointer to it, so it is recognised by what must hold between its fields:
+ * No pointer leads to struct malloc_par, so it is recognized by relations between its fields:
  *
  *	          to 2.34  since 2.35
  *	trim_threshold  0     0
@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-#define DATA_MAX (UINT64_C(1) << 20) /* libc's is 75 kB */
+#define DATA_MAX (UINT64_C(1) << 20) /* libc's data has 75 kB */
 #define PAR_MAX 136u
 #define TCACHE_BINS_MAX 64u
 #define ARENA_TEST_MAX 4096u
@@ -46,7 +46,7 @@ static void take_params(const uint8_t *p, const struct layout *l, struct glibc_p
 		.tcache_count = tcache[2]};
 }
 
-/* The main arena grows by brk from sbrk_base on, if it does at all. */
+/* The main arena grows by brk from sbrk_base on, if at all. */
 static bool fits_arena(const struct glibc *g, taddr_t sbrk_base)
 {
 	const struct glibc_arena *a = &g->arenas.data[0];

@@ -1,12 +1,12 @@
 /*
- * A chunk is reported when the next one has said whether it is in use:
+ * A chunk is reported once the next one is read, since that holds its "in use" bit:
  *
- *	at      size of the chunk before, if that is free; else the last word of its block
- *	at + 8  size | 4 in other arenas than the main one | 1 if the chunk before is in use
+ *	at      size of the previous chunk if that is free, else the last word of its block
+ *	at + 8  size | 4 outside the main arena | 1 if the previous chunk is in use
  *
- * Where a heap ends, or the program itself called sbrk, chunks are smaller than any (fenceposts).
- * Behind those of the main arena's heap its next part may follow after a gap: then the first
- * place from which chunks lead on counts.
+ * Where a heap ends, or the program itself called sbrk, there are fenceposts: chunks below the
+ * minimum size. The main arena's heap may continue after a gap behind them, at the first address
+ * from which a sequence of valid chunks starts.
  */
 #include "inspect/glibc_walk.h"
 
@@ -14,15 +14,15 @@
 
 #define FENCEPOST_MAX 16u
 #define GAP_MAX (UINT64_C(1) << 24)
-#define CHAIN_MIN 8u /* that many chunks in a row are no coincidence */
+#define CHAIN_MIN 8u /* so many chunks in a row cannot be a coincidence */
 
 struct walk {
 	struct inspect_memory *memory;
 	const struct glibc_heap *heap;
 	const struct glibc_lists *lists;
-	size_t listed;          /* the next of lists->chunks */
+	size_t listed;          /* index of the next element of lists->chunks */
 	const struct glibc_visitor *visitor;
-	bool is_ended;          /* by the visitor */
+	bool is_ended;          /* stopped by the visitor */
 };
 
 static const enum glibc_chunk_kind kind_of_list[] = {
@@ -49,7 +49,7 @@ static bool is_fencepost(uint64_t head)
 	return head && !(head & GLIBC_IS_MMAPPED) && head <= (FENCEPOST_MAX | GLIBC_FLAGS);
 }
 
-/* The state of @c by the lists; the heap itself tells only whether it is in use. */
+/* The state of @c according to the lists. The heap itself only shows whether it is in use. */
 static void look_up(struct walk *w, struct glibc_chunk *c, bool is_used)
 {
 	c->kind = is_used ? CHUNK_LIVE : CHUNK_BIN;
@@ -84,7 +84,7 @@ static void report_as(struct walk *w, taddr_t at, uint64_t size, enum glibc_chun
 		w->is_ended |= !w->visitor->fn(w->visitor->ctx, &c);
 }
 
-/* Whether chunks follow one another from @at to the heap's end, or far enough. */
+/* Whether valid chunks follow one another from @at to the heap's end, or for long enough. */
 static bool leads_on(struct walk *w, taddr_t at)
 {
 	uint64_t head;
@@ -100,7 +100,7 @@ static bool leads_on(struct walk *w, taddr_t at)
 	return true;
 }
 
-/* Where chunks continue after fenceposts that end at @at; the heap's end if nowhere. */
+/* Where chunks continue after the fenceposts that end at @at; the heap's end if nowhere. */
 static taddr_t find_next_part(struct walk *w, taddr_t at)
 {
 	taddr_t last = w->heap->end - at > GAP_MAX ? at + GAP_MAX : w->heap->end;
@@ -113,8 +113,8 @@ static taddr_t find_next_part(struct walk *w, taddr_t at)
 }
 
 /*
- * At a fencepost. The heap ends here, or continues after a gap: *at_out. False: it cannot be
- * followed any further.
+ * Handles a fencepost: the heap ends here, or continues after a gap, at *at_out. False if the rest
+ * cannot be walked.
  */
 static bool pass_fenceposts(struct walk *w, taddr_t at, taddr_t *at_out)
 {
@@ -133,13 +133,16 @@ static bool pass_fenceposts(struct walk *w, taddr_t at, taddr_t *at_out)
 	return is_end || next < w->heap->end;
 }
 
-/* Passes the elements of lists that are before @at. */
+/* Skips the elements of lists that are below @at. */
 static void skip_listed(struct walk *w, taddr_t at)
 {
 	w->listed = vec_search(&w->lists->chunks, e, e->chunk < at);
 }
 
-/* The chunks from @at on, up to a fencepost: true, and where it is; or the end; or failure. */
+/*
+ * Walks the chunks from @at on. Returns true at a fencepost, whose address is stored, or at the
+ * end; false on failure.
+ */
 enum progress { AT_FENCEPOST, AT_END, AT_NOTHING };
 
 static enum progress walk_chunks(struct walk *w, taddr_t *at_io)

@@ -1,6 +1,4 @@
-/*
- * All chunks of a heap, in ascending order, each with what it is.
- */
+/* All chunks of a heap in ascending order, each with its state. */
 #ifndef PTMEM_INSPECT_GLIBC_WALK_H
 #define PTMEM_INSPECT_GLIBC_WALK_H
 
@@ -10,13 +8,13 @@ enum glibc_chunk_kind {
 	CHUNK_LIVE,
 	CHUNK_TCACHE, CHUNK_FASTBIN, CHUNK_UNSORTED, CHUNK_BIN, /* free */
 	CHUNK_TOP,              /* free, at the end of the arena */
-	CHUNK_OWN,              /* malloc's own: fenceposts, a thread's cache */
-	CHUNK_UNKNOWN,          /* from here on the heap cannot be followed */
+	CHUNK_OWN,              /* used by malloc itself: fenceposts, a thread's cache */
+	CHUNK_UNKNOWN,          /* the heap cannot be walked from here on */
 };
 
 struct glibc_chunk {
-	taddr_t addr;           /* the block is GLIBC_HEADER after it */
-	uint64_t size;          /* up to the next one */
+	taddr_t addr;           /* its block is at + GLIBC_HEADER */
+	uint64_t size;          /* distance to the next chunk */
 	enum glibc_chunk_kind kind;
 };
 
@@ -25,15 +23,15 @@ struct glibc_visitor {
 	bool (*fn)(void *ctx, const struct glibc_chunk *chunk);
 	void *ctx;
 	/*
-	 * grows by the elements of lists that are no chunks: lists that were being changed, or are
+	 * counts elements of lists that are not chunks: lists that were being changed, or are
 	 * corrupt
 	 */
 	uint64_t *unlisted;
 };
 
 /*
- * Calls @v->fn for each chunk of @h; together they cover [h->start, h->end). False: a part of @h
- * could not be followed.
+ * Calls @v->fn for each chunk of @h; together they cover [h->start, h->end). Returns false if a
+ * part of @h could not be walked.
  */
 bool glibc_walk(struct inspect_memory *m, const struct glibc_heap *h,
 		const struct glibc_lists *lists, const struct glibc_visitor *v);

@@ -36,7 +36,7 @@ void heap_map_deinit(struct heap_map *m)
 	vec_deinit(&m->cells);
 }
 
-/* The cell that has @addr of heap number @heap; *end_out: where it ends. */
+/* The cell of heap number @heap that contains @addr; *end_out is where that cell ends. */
 static struct heap_cell *find_cell(struct heap_map *m, size_t heap, taddr_t addr, taddr_t *end_out)
 {
 	const struct heap_map_heap *h = &m->heaps.data[heap];

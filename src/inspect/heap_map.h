@@ -1,5 +1,5 @@
 /*
- * The heaps page by page, for a picture: a cell is one page, or several where cells would be too
+ * A map of the heaps by page, for drawing. A cell is one page, or several if there were too
  * many.
  */
 #ifndef PTMEM_INSPECT_HEAP_MAP_H
@@ -8,18 +8,18 @@
 #include "inspect/account.h"
 #include "inspect/glibc.h"
 
-#define HEAP_MAP_CELLS 16384u /* at most, and one more for each heap */
+#define HEAP_MAP_CELLS 16384u /* maximum, plus one for each heap */
 
 struct heap_cell {
-	uint64_t live;          /* bytes, on pages that count */
-	uint32_t pages;         /* that are resident or swapped out */
-	uint32_t nearly_empty;  /* of these, with a live byte, but at most PINNED_FEW */
+	uint64_t live;          /* bytes on resident or swapped pages */
+	uint32_t pages;         /* pages that are resident or swapped out */
+	uint32_t nearly_empty;  /* pages of these with at most PINNED_FEW live bytes, but not 0 */
 };
 
 struct heap_map_heap {
-	taddr_t start, end;     /* whole cells from the start on */
-	uint32_t arena;         /* index */
-	size_t first, count;    /* cells */
+	taddr_t start, end;     /* start of the first cell */
+	uint32_t arena;         /* index of the first cell */
+	size_t first, count;    /* number of cells */
 };
 
 struct heap_map {
@@ -31,12 +31,12 @@ struct heap_map {
 void heap_map_init(struct heap_map *m, const struct glibc *g);
 void heap_map_deinit(struct heap_map *m);
 
-/* The page at @page of heap number @heap counts, and @live bytes of it are live. */
+/* Counts the page at @page of heap number @heap, of which @live bytes are live. */
 void heap_map_add_page(struct heap_map *m, size_t heap, taddr_t page, uint32_t live);
 
 /*
- * Of heap number @heap: each page of [@start, @end) that counts by @look has @live bytes that are
- * live.
+ * Counts each resident or swapped page of [@start, @end), found by @look, in heap number @heap.
+ * Each has @live live bytes.
  */
 void heap_map_add(struct heap_map *m, size_t heap, struct glibc_range range, uint32_t live,
 		  struct account *look);

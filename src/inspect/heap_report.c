@@ -1,13 +1,13 @@
 /*
- * Chunks to sums. A chunk's header is the word before its block, and its block ends after the next
- * chunk's first word, so everything lies 8 bytes higher than the chunk's address:
+ * Sums up chunks. A chunk's header is the word before its block, and the block extends over the
+ * next chunk's first word, so both are 8 bytes above the chunk's address:
  *
  *	addr + 8    header
  *	addr + 16   block, up to addr + size + 8
  *
- * malloc_trim(0) joins what is in fastbins with its free neighbours, and returns the whole pages of
- * each free chunk after its first 48 bytes, and of the main arena's end, where 33 bytes stay
- * (malloc/malloc.c, mtrim and systrim). Other arenas keep their ends.
+ * malloc_trim(0) merges chunks in fastbins with their free neighbours. It returns the whole pages
+ * of each free chunk after its first 48 bytes, and those of the main arena's top except for 33
+ * bytes (malloc/malloc.c, mtrim and systrim). Other arenas keep their top.
  */
 #include "inspect/heap_report.h"
 
@@ -24,9 +24,9 @@ struct adder {
 	const struct glibc_heap *heap;
 	struct heap_arena *arena;
 	struct account *account;
-	struct account look;           /* for counts alone */
+	struct account look;           /* used for counting only */
 	struct pinned pinned;
-	taddr_t run;                   /* where free chunks that join begin; 0 = no such chunk */
+	taddr_t run;                   /* start of the run of adjacent free chunks; 0 = none */
 };
 
 static const enum inspect_row row_of_kind[] = {
@@ -126,7 +126,7 @@ static bool add_chunk(void *ctx, const struct glibc_chunk *c)
 	return true;
 }
 
-/* Reports a block, and counts nothing. */
+/* Reports a block without counting it. */
 static bool pass_chunk(void *ctx, const struct glibc_chunk *c)
 {
 	const struct heap_input *in = ctx;

@@ -1,6 +1,6 @@
 /*
- * What is in the heaps of glibc's malloc: sums by row of the account and by arena, what malloc_trim
- * would return, and the sizes of blocks.
+ * The contents of glibc's heaps: sums by row and by arena, what malloc_trim would return, and the
+ * sizes of blocks.
  */
 #ifndef PTMEM_INSPECT_HEAP_REPORT_H
 #define PTMEM_INSPECT_HEAP_REPORT_H
@@ -11,20 +11,20 @@
 #include "inspect/heap_map.h"
 #include "inspect/pinned.h"
 
-/* Bytes of chunks, which may be resident or not. */
+/* Bytes of chunks, whether resident or not. */
 struct heap_arena {
 	taddr_t addr;
 	bool is_main;
 	uint32_t heaps;
-	uint64_t threads;              /* that allocate from it */
+	uint64_t threads;              /* threads that allocate from it */
 	uint64_t system_bytes;
-	uint64_t missing_bytes;        /* of those, in heaps that were not found */
+	uint64_t missing_bytes;        /* of those, bytes in heaps that were not found */
 	uint64_t live_blocks, live_bytes;
 	uint64_t free_bytes[ROW_TOP + 1]; /* by row: ROW_TCACHE to ROW_TOP */
-	struct inspect_bytes counted;  /* resident and swapped in its heaps */
-	struct inspect_bytes free;     /* of that in free chunks */
-	struct inspect_bytes trim;     /* what malloc_trim(0) would return */
-	/* parts of free: of chunks of at least HEAP_LARGE bytes; at the end */
+	struct inspect_bytes counted;  /* resident or swapped bytes in its heaps */
+	struct inspect_bytes free;     /* of these, bytes in free chunks */
+	struct inspect_bytes trim;     /* bytes that malloc_trim(0) would return */
+	/* parts of free: in chunks of at least HEAP_LARGE bytes; in the top chunk */
 	struct inspect_bytes large_free, top;
 	struct pinned_pages pages;
 };
@@ -35,11 +35,11 @@ struct heap_report {
 	VEC(struct heap_arena) arenas; /* as in struct glibc */
 	struct pinned_class classes[SIZE_CLASSES];
 	struct heap_map map;
-	uint64_t unlisted;             /* elements of lists that are no chunks */
-	uint32_t broken_heaps;         /* that could not be followed to their ends */
+	uint64_t unlisted;             /* elements of lists that are not chunks */
+	uint32_t broken_heaps;         /* heaps that could not be walked completely */
 };
 
-/* A block in use, for callers that want each: fn(ctx, block, usable size). */
+/* Receives a block in use: fn(ctx, block, usable size). */
 typedef void heap_block_fn(void *ctx, taddr_t addr, uint64_t usable);
 
 struct heap_input {
@@ -49,13 +49,13 @@ struct heap_input {
 	taddr_t program_break;         /* 0 = unknown */
 	heap_block_fn *block;          /* NULL = not wanted */
 	void *block_ctx;
-	bool only_blocks;              /* no numbers are wanted */
+	bool only_blocks;              /* only blocks are wanted, no sums */
 };
 
 void heap_report_init(struct heap_report *r, const struct glibc *g);
 void heap_report_deinit(struct heap_report *r);
 
-/* Adds heap number @heap, and its bytes to @account. Heaps in ascending order. */
+/* Adds heap number @heap, and its bytes to @account. Call it for heaps in ascending order. */
 void heap_report_add(struct heap_report *r, struct heap_input *in, size_t heap,
 		     struct account *account);
 

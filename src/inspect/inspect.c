@@ -1,6 +1,6 @@
 /*
- * Spans are found in the order in which they take precedence: what malloc has, ptmem's own, stacks
- * and variables of threads. The rest of each mapping is what its name says.
+ * Spans are added in order of precedence: malloc's, ptmem's own, stacks and thread variables. The
+ * rest of each mapping is classified by its name.
  */
 #include "inspect/inspect.h"
 
@@ -11,7 +11,7 @@
 
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
 #define RED_ZONE 128u
-/* What glibc keeps of a thread is after its thread pointer: 2304 bytes (2.28) to 2368 (2.41). */
+/* glibc's descriptor of a thread follows its thread pointer: 2304 bytes (2.28) to 2368 (2.41). */
 #define THREAD_BYTES 2304u
 
 struct inspection {
@@ -94,7 +94,7 @@ static void add_stack(struct inspection *n, const struct glibc_thread *th)
 		taddr_t start = glibc_tls_start(&n->memory, th->thread_pointer);
 		taddr_t end = MIN(th->thread_pointer + THREAD_BYTES, tls->end);
 
-		/* at the end of a stack the rest of the page belongs to it */
+		/* the rest of the page at the end of a stack belongs to it */
 		if (tls == stack)
 			end = MIN(ROUND_UP(end, PAGE), tls->end);
 		spans_add(&n->spans, MAX(start, tls->start), end, ROW_TLS);
@@ -152,10 +152,10 @@ static void add_span(struct inspection *n, const struct span *s, struct heap_inp
 		heap_report_add(&n->out->heaps, heap, s->heap, &n->account);
 }
 
-/* Spans that are not within a mapping have no pages. */
+/* Spans outside any mapping have no pages. */
 static void add_all(struct inspection *n, struct heap_input *heap)
 {
-	taddr_t start = 0; /* all before is added: a span may cover several mappings */
+	taddr_t start = 0; /* everything before it was added: a span may cover several mappings */
 	size_t at = 0;
 
 	for (size_t i = 0; i < n->in->resident.maps.list.count; i++) {

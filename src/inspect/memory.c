@@ -1,6 +1,4 @@
-/*
- * Two caches: single pages for lists, whose elements lie anywhere, and one window for walks.
- */
+/* Two caches: single pages for lists, whose elements are scattered, and one window for walks. */
 #include "inspect/memory.h"
 
 #include <string.h>
@@ -28,7 +26,7 @@ void memory_deinit(struct inspect_memory *m)
 	free(m->window);
 }
 
-/* Copies [@addr, @addr + @size) to @buf; what cannot be read becomes zeros. */
+/* Copies [@addr, @addr + @size) to @buf; bytes that cannot be read become zeros. */
 static void fill(struct inspect_memory *m, taddr_t addr, uint8_t *buf, size_t size)
 {
 	memset(buf, 0, size);

@@ -1,4 +1,4 @@
-/* Page by page. See pinned.h. */
+/* Works page by page. See pinned.h. */
 #include "inspect/pinned.h"
 
 #include "inspect/heap_map.h"
@@ -34,14 +34,14 @@ static uint64_t count_pages(struct pinned *p, taddr_t start, taddr_t end)
 	return (b.resident + b.swapped) / PAGE;
 }
 
-/* How many pages of [@start, @end) count; each has @live live bytes. */
+/* Counts the pages of [@start, @end), each of which has @live live bytes. */
 static uint64_t add_range(struct pinned *p, taddr_t start, taddr_t end, uint32_t live)
 {
 	heap_map_add(p->map, p->heap, (struct glibc_range){start, end}, live, &p->account);
 	return count_pages(p, start, end);
 }
 
-/* The page is complete, and has live bytes. */
+/* Counts the current page, which is complete and has live bytes. */
 static void close_pinned(struct pinned *p)
 {
 	uint32_t step = 0;
@@ -57,7 +57,7 @@ static void close_pinned(struct pinned *p)
 		p->classes[p->class_of[i]].pages++;
 }
 
-/* All up to @addr has been added. */
+/* Completes all pages up to @addr. */
 static void move_to(struct pinned *p, taddr_t addr)
 {
 	taddr_t page = ROUND_DOWN(addr, PAGE);

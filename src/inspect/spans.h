@@ -1,7 +1,4 @@
-/*
- * Parts of the address space, disjoint and ascending, each with the row of the account that its
- * pages belong to.
- */
+/* Disjoint, ascending parts of the address space, each with the row that its pages belong to. */
 #ifndef PTMEM_INSPECT_SPANS_H
 #define PTMEM_INSPECT_SPANS_H
 
@@ -12,21 +9,21 @@
 
 struct span {
 	taddr_t start, end;
-	enum inspect_row row, file_row; /* as account_add has them */
-	uint32_t heap;                  /* number of a heap that divides it; SPAN_NO_HEAP */
+	enum inspect_row row, file_row; /* rows, as for account_add */
+	uint32_t heap;                  /* its heap's number, or SPAN_NO_HEAP */
 };
 
 struct spans {
 	VEC(struct span) list;
 };
 
-/* Adds the parts of [@start, @end) that are in no span yet. */
+/* Adds the parts of [@start, @end) that no span covers yet. */
 void spans_add(struct spans *s, taddr_t start, taddr_t end, enum inspect_row row);
-/* @heap: a number; none of it is in a span yet, or nothing is added. */
+/* Adds a span of heap number @heap; adds nothing if any of it is covered already. */
 void spans_add_heap(struct spans *s, taddr_t start, taddr_t end, uint32_t heap);
 void spans_deinit(struct spans *s);
 
-/* The first span that ends after @addr: an index. */
+/* The index of the first span that ends above @addr. */
 size_t spans_find(const struct spans *s, taddr_t addr);
 
 #endif
