@@ -1,13 +1,10 @@
-/*
- * Memory that is there or the process ends: ptmem cannot do its work without
- * it, and the loop has nothing better to offer than to stop.
- */
+/* Allocation that never fails: without memory the process ends, since ptmem could not continue. */
 #ifndef PTMEM_BASE_ALLOC_H
 #define PTMEM_BASE_ALLOC_H
 
 #include "base/types.h"
 
-/* libiberty, which we link, has functions of these names, some with other arguments. */
+/* libiberty, which we link, has functions of these names, some with different parameters. */
 #define xmalloc ptmem_xmalloc
 #define xcalloc ptmem_xcalloc
 #define xrealloc ptmem_xrealloc
@@ -25,8 +22,8 @@ char *xasprintf(const char *fmt, ...) ATTR_PRINTF(1, 2) __attribute__((malloc, r
 void *xmemdup(const void *p, size_t size) __attribute__((malloc, returns_nonnull));
 
 /*
- * Makes room for @count elements of @size bytes in the array @p of *@capacity
- * elements; the one growth policy (half as much again) of the program.
+ * Makes room for @count elements of @size bytes in the array @p, whose size is *@capacity elements.
+ * All arrays grow by this policy: by half.
  */
 void *xgrow(void *p, size_t *capacity, size_t count, size_t size);
 

@@ -1,6 +1,6 @@
 /*
- * Numbers for people: thousands separated by commas, bytes in the largest binary unit
- * that leaves a number of at least 1.
+ * Numbers for display: thousands separated by commas, bytes in the largest binary unit that leaves
+ * a number of at least 1.
  */
 #ifndef PTMEM_BASE_AMOUNT_H
 #define PTMEM_BASE_AMOUNT_H
@@ -19,8 +19,8 @@ const char *amount_bytes(double bytes, char out[static AMOUNT_SIZE]);
 const char *amount_change(double bytes, char out[static AMOUNT_SIZE]);
 
 /*
- * The standard error @error of the estimate @bytes, to be put after it: " +- 10 %"; "" if there is
- * nothing, or no error: it is 0 where @bytes are not estimated at all.
+ * The standard error @error of the estimate @bytes, to be printed after it: " +- 10 %". "" if
+ * @bytes is 0, or not an estimate (@error is 0).
  */
 const char *amount_error(double bytes, double error, char out[static AMOUNT_SIZE]);
 

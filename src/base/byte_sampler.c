@@ -14,7 +14,7 @@ static uint64_t next_random(struct byte_sampler *s)
 	return x ^ x >> 31;
 }
 
-/* The uniform number is of 53 bits and not 0, so a distance is at most 36.8 intervals. */
+/* The uniform number has 53 bits and is not 0, so a distance is at most 36.8 intervals. */
 uint64_t byte_sampler_draw(struct byte_sampler *s)
 {
 	double uniform = (double)((next_random(s) >> 11) + 1) * 0x1p-53;
@@ -25,7 +25,7 @@ uint64_t byte_sampler_draw(struct byte_sampler *s)
 void byte_sampler_init(struct byte_sampler *s, uint64_t interval, uint64_t seed)
 {
 	*s = (struct byte_sampler){.interval = interval, .state = seed};
-	s->state = next_random(s); /* seeds that differ little begin far apart */
+	s->state = next_random(s); /* similar seeds must give unrelated sequences */
 	s->left = byte_sampler_draw(s);
 }
 

@@ -1,10 +1,10 @@
 /*
  * Exact totals of a sampled profile: calls and requested bytes by function, whether or not a call
- * was a sample. Calls inside another watched call are not counted, failed calls are, and so is
- * free(NULL). A realloc requests its new size. Sizes that no object can have count no bytes.
+ * was a sample. Failed calls and free(NULL) are counted, calls inside another watched call are not.
+ * A realloc counts with its new size, and a size that no object can have as 0 bytes.
  *
  * Pads count in memory that the program can overwrite. If it is known to have done so, the totals
- * are doubtful.
+ * are marked as unreliable.
  */
 #ifndef PTMEM_BASE_CALL_TOTALS_H
 #define PTMEM_BASE_CALL_TOTALS_H
@@ -19,7 +19,7 @@ struct call_totals {
 	bool is_doubtful;
 };
 
-/* How far totals can be trusted, for people. */
+/* How reliable the totals are, for display. */
 static inline const char *call_totals_trust(bool is_doubtful)
 {
 	return is_doubtful ? "counted in memory that the program overwrote" : "counted exactly";

@@ -1,6 +1,6 @@
 /*
- * Attributes that release local scratch at the end of its scope. A cleaned
- * pointer is returned by return_ptr(p), which leaves NULL behind.
+ * Attributes that release local objects at the end of their scope. To return such a pointer use
+ * return_ptr(p), which sets it to NULL.
  */
 #ifndef PTMEM_BASE_CLEANUP_H
 #define PTMEM_BASE_CLEANUP_H

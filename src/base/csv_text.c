@@ -1,4 +1,4 @@
-/* See csv_text.h. Quotes are doubled (RFC 4180). */
+/* Doubles quotes (RFC 4180). See csv_text.h. */
 #include "base/csv_text.h"
 
 void csv_put_quoted(FILE *out, const char *text)

@@ -1,9 +1,7 @@
 /*
- * ELF files opened once and shared. The list of open files is searched by device
- * and inode, so that the same libc of a hundred processes is read once.
- *
- * Owns the descriptor, the libelf handle and what the stages hang on it. Symbol
- * tables are walked where they lie.
+ * Each ELF file is opened once and shared. The list of open files is searched by device and inode,
+ * so that a hundred processes share one libc. A file owns its descriptor, the libelf handle and the
+ * data that other stages attach. Symbol tables are read in place.
  */
 #include "base/elf_file.h"
 
@@ -104,7 +102,7 @@ static void destroy(struct elf_file *f)
 	free(f);
 }
 
-/* Reads the headers of @f, whose elf handle is set; takes @f over on failure. */
+/* Reads the headers of @f, whose elf handle is set. Releases @f on failure. */
 static int finish_open(struct elf_file *f, struct elf_file **file_out)
 {
 	GElf_Ehdr eh;

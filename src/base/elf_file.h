@@ -1,9 +1,9 @@
 /*
- * One ELF file, opened once through libelf and shared by all that read
- * it: symbols for probes, CFI for unwinding, names for reports.
+ * One ELF file, opened once through libelf and shared by all readers: symbols for probes, CFI for
+ * unwinding, names for reports.
  *
- * Knows nothing of processes. Files are untrusted: every offset is checked,
- * a broken file gives -EINVAL, never a crash.
+ * Independent of processes. Files are untrusted: every offset is checked, a broken file gives
+ * -EINVAL, never a crash.
  */
 #ifndef PTMEM_BASE_ELF_FILE_H
 #define PTMEM_BASE_ELF_FILE_H
@@ -29,26 +29,26 @@ struct elf_file {
 	uint16_t machine, type; /* EM_*, ET_* */
 	uint8_t elf_class;
 	uint64_t entry;
-	/* DF_1_PIE and no dynamic linker: its own functions may all be local */
+	/* DF_1_PIE and no dynamic linker: its functions may all be local */
 	bool is_static_pie;
-	bool has_interp;       /* asks for a dynamic linker */
-	/* DT_FINI of a program that asks for one: its last own destructor; 0 = none */
+	bool has_interp;       /* has PT_INTERP */
+	/* DT_FINI of such a program, its last destructor; 0 = none */
 	uint64_t fini;
 	struct elf_segment *segment; /* PT_LOAD, ascending */
 	size_t segment_count;
 	const uint8_t *build_id; /* NULL if none; points into the file */
 	size_t build_id_size;
-	void *user;            /* free for the symbols stage; see user_free */
+	void *user;            /* for the symbols stage; see user_free */
 	void (*user_free)(void *user);
-	void *cfi_user;        /* free for the unwind stage */
+	void *cfi_user;        /* for the unwind stage */
 	void (*cfi_user_free)(void *user);
 };
 
-/* Opens @path; a file that is open already (same device and inode) is shared.
- * @name: for elf_file.path; NULL = @path. */
+/* Opens @path. A file that is already open (same device and inode) is shared. @name: for
+ * elf_file.path; NULL = @path. */
 int elf_file_open(const char *path, const char *name, struct elf_file **file_out);
 
-/* Takes over @image (malloc'ed, @size bytes), a whole ELF file in memory. */
+/* Takes ownership of @image (malloc'ed, @size bytes), a complete ELF file in memory. */
 int elf_file_open_memory(uint8_t *image, size_t size, const char *name, struct elf_file **file_out);
 
 struct elf_file *elf_file_hold(struct elf_file *file);
@@ -63,22 +63,21 @@ struct elf_symbol {
 
 /*
  * Calls @fn for each symbol of .dynsym, then of .symtab, until it returns
- * non-zero, and returns that; 0 at the end. Broken tables end early with what was readable.
+ * non-zero, and returns that value; 0 at the end. Of a broken table only the readable part is used.
  */
 int elf_file_each_symbol(struct elf_file *file, int (*fn)(void *ctx, const struct elf_symbol *sym),
 			 void *ctx);
 
 /*
- * A copy of @size bytes at @offset of the file, which
- * the caller free()s; NULL if it has not so many.
+ * Copies @size bytes at @offset of the file; the caller frees the copy. NULL if the file is
+ * shorter.
  */
 uint8_t *elf_file_read(const struct elf_file *file, uint64_t offset, uint64_t size);
 
-/* The section of @elf called @name that has bytes in the file; NULL if there is none.
- * @header_out: NULL = not wanted. */
+/* The section @name of @elf if it has contents in the file, else NULL. @header_out may be NULL. */
 Elf_Scn *elf_file_section(Elf *elf, const char *name, GElf_Shdr *header_out);
 
-/* The segment that holds @vaddr, or NULL. */
+/* The segment that contains @vaddr, or NULL. */
 const struct elf_segment *elf_file_segment(const struct elf_file *file, uint64_t vaddr);
 
 #endif

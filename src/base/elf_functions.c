@@ -1,7 +1,7 @@
 /*
- * Starts and ends from three sources, sorted and laid side by side. The table of
- * .eh_frame_hdr is read in the one form that linkers write: sorted pairs of 32-bit
- * distances from the section's start. Others are passed over.
+ * Merges the starts and ends of functions from three sources into one sorted list. The table of
+ * .eh_frame_hdr is read only in the form that linkers write: sorted pairs of 32-bit distances from
+ * the section's start.
  */
 #include "base/elf_functions.h"
 
@@ -15,7 +15,7 @@
 #define FRAME_PCREL 0x1b     /* DW_EH_PE_pcrel | DW_EH_PE_sdata4 */
 #define FDE_START 8          /* after its length and the pointer to its CIE */
 
-/* @f->end: 0 = unknown; where it starts: what begins there is a gap. */
+/* @f->end: 0 = unknown; equal to the start = a gap begins there. */
 static void add_kind(struct elf_file *file, struct elf_functions *out, struct elf_function f)
 {
 	uint64_t start = f.start, end = f.end;
@@ -33,7 +33,7 @@ static void add(struct elf_file *file, struct elf_functions *out, uint64_t start
 	add_kind(file, out, (struct elf_function){start, end, ELF_FUNCTION});
 }
 
-/* A segment's bytes; owned. */
+/* The bytes of a segment; owned. */
 struct bytes {
 	const struct elf_segment *seg;
 	uint8_t *data;
@@ -46,7 +46,7 @@ static const uint8_t *bytes_at(const struct bytes *b, uint64_t vaddr, uint64_t s
 	return at <= b->seg->filesz && size <= b->seg->filesz - at ? b->data + at : NULL;
 }
 
-/* How many bytes the FDE at @fde says that its function at @start has; 0 if it cannot be read. */
+/* The size of the function at @start, from the FDE at @fde; 0 if it cannot be read. */
 static uint32_t fde_length(const struct bytes *b, uint64_t fde, uint64_t start)
 {
 	uint64_t at = fde + FDE_START;
@@ -80,7 +80,7 @@ static void read_table(struct elf_file *file, struct elf_functions *out, const s
 	}
 }
 
-/* Linkers place header and frames in one segment. */
+/* Linkers place header and frames in the same segment. */
 static void add_frames(struct elf_file *file, struct elf_functions *out)
 {
 	size_t segments = 0;
@@ -114,8 +114,8 @@ static int add_symbol(void *ctx, const struct elf_symbol *sym)
 }
 
 /*
- * What of a section of code that no symbol describes is a gap:
- * .plt, .init. Without a table of sections all may be code.
+ * Adds gaps: parts of a code section that no symbol describes (.plt, .init). Without a section
+ * table all of it may be code.
  */
 static void add_sections(struct elf_file *file, struct elf_functions *out)
 {
@@ -149,8 +149,8 @@ static int compare(const void *a, const void *b)
 }
 
 /*
- * Of several at one start a function, the longest,
- * stays; each ends where the next begins, at the latest.
+ * If several functions have the same start, the longest is kept. Each ends where the next begins,
+ * at the latest.
  */
 static void lay_out(struct elf_file *file, struct elf_functions *out)
 {

@@ -1,6 +1,6 @@
 /*
- * Where the functions of an ELF file lie, by its symbols and the CFI that the table of
- * .eh_frame_hdr names (LSB Core, 10.6.2), for code that must be read from a start.
+ * The functions of an ELF file, by its symbols and the search table of .eh_frame_hdr (LSB Core,
+ * 10.6.2), for analyses that must decode code from a function's start.
  *
  *	start               end
  *	|---- a function ----|----- a gap -----|---- the next function ----
@@ -13,13 +13,13 @@
 
 enum elf_function_kind {
 	ELF_FUNCTION,
-	/* of a section of code: padding, data between code, code without symbol and CFI */
+	/* part of a code section: padding, data between code, code without symbol and CFI */
 	ELF_GAP,
 	ELF_NO_CODE, /* headers, and sections of data next to code in one segment */
 };
 
 struct elf_function {
-	/* in an executable segment; where the end is unknown: the next one's start */
+	/* in an executable segment; an unknown end is the start of the next function */
 	uint64_t start, end;
 	enum elf_function_kind kind;
 };
@@ -28,7 +28,7 @@ struct elf_functions {
 	VEC(struct elf_function) list; /* ascending, disjoint */
 };
 
-/* The caller deinits @out->list. */
+/* The caller frees @out->list with vec_deinit. */
 void elf_functions_find(struct elf_file *file, struct elf_functions *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* The initial values. */
+/* Defines the globals. */
 #include "base/globals.h"
 
 #include <unistd.h>

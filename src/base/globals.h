@@ -1,9 +1,8 @@
 /*
- * All mutable variables that are reached without a pointer, for three reasons: a signal handler is
- * passed none; messages and failed checks come from anywhere; files and numbers are the same for
- * all that is profiled.
- *
- * `scripts/layers` finds any other. Each part belongs to the file that is named.
+ * All mutable variables that are reached without a pointer. They are global for one of three
+ * reasons: a signal handler gets no argument; messages and failed checks come from anywhere; files
+ * and numbers are shared by all profiles. `scripts/layers` reports any other. Each part is used by
+ * the file named above it.
  */
 #ifndef PTMEM_BASE_GLOBALS_H
 #define PTMEM_BASE_GLOBALS_H
@@ -21,19 +20,19 @@ struct elf_file;
 /* session/signals.c; leave_count also ends waits in base/stream.c. */
 struct signal_globals {
 	/* written by handlers */
-	volatile sig_atomic_t leave_signal;  /* asked to leave; 0 = none */
-	volatile sig_atomic_t leave_count;   /* by a user, not by a timer */
+	volatile sig_atomic_t leave_signal;  /* the signal that requested to leave; 0 = none */
+	volatile sig_atomic_t leave_count;   /* sent by a user, not by a timer */
 	volatile sig_atomic_t wants_report, wants_snapshots, has_io;
 	/* read by handlers */
-	volatile sig_atomic_t is_leaving;    /* the loop has seen leave_signal */
+	volatile sig_atomic_t is_leaving;    /* the loop has handled leave_signal */
 	volatile sig_atomic_t is_attached;
 	volatile sig_atomic_t has_io_timer;
 	timer_t io_timer;
 };
 
-/* tracee/os/ptrace.c: a call that lasts too long is left by a jump out of a handler. */
+/* tracee/os/ptrace.c: a call that takes too long is aborted by a longjmp out of a handler. */
 struct seize_globals {
-	sigjmp_buf too_late;                 /* only while may_be_late */
+	sigjmp_buf too_late;                 /* valid while may_be_late is set */
 	volatile sig_atomic_t may_be_late;
 	bool has_timer;
 	timer_t timer;

@@ -1,4 +1,4 @@
-/* See gzip.h. deflate counts in unsigned int: large data is packed by pieces. */
+/* deflate counts in unsigned int, so large data is compressed in pieces. See gzip.h. */
 #include "base/gzip.h"
 
 #include <zlib.h>
@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 
-#define WINDOW (15 + 16) /* of deflateInit2: the largest window, and gzip's header */
+#define WINDOW (15 + 16) /* for deflateInit2: the largest window, and a gzip header */
 #define PIECE ((size_t)1 << 30)
 
 size_t gzip_pack(const void *data, size_t size, char **out)

@@ -1,10 +1,10 @@
-/* Data in gzip's format. */
+/* Compression in gzip's format. */
 #ifndef PTMEM_BASE_GZIP_H
 #define PTMEM_BASE_GZIP_H
 
 #include <stddef.h>
 
-/* The packed size of @data; the caller frees *@out. */
+/* Compresses @data. Returns the size; the caller frees *@out. */
 size_t gzip_pack(const void *data, size_t size, char **out);
 
 #endif

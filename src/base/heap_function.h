@@ -1,10 +1,8 @@
-/*
- * The functions that allocate and map, as events name them.
- */
+/* The functions that allocate and map, as recorded in events. */
 #ifndef PTMEM_BASE_HEAP_FUNCTION_H
 #define PTMEM_BASE_HEAP_FUNCTION_H
 
-/* Which function was called; what memusage's rows and a report's words need. */
+/* Which function was called, as memusage's rows and reports distinguish them. */
 enum heap_function {
 	FUNCTION_NONE,
 	FUNCTION_MALLOC,
@@ -20,7 +18,7 @@ enum heap_function {
 	FUNCTION_BRK,
 	FUNCTION_MINOR_FAULT,
 	FUNCTION_MAJOR_FAULT,
-	FUNCTION_REQUEST,   /* none: the program said itself that it allocated or freed */
+	FUNCTION_REQUEST,   /* no function: the program announced an allocation or free */
 };
 
 #define HEAP_FUNCTION_COUNT (FUNCTION_REQUEST + 1)

@@ -55,7 +55,7 @@ static bool parse_hex(struct parser *p, unsigned *out)
 	return *end == '\0';
 }
 
-/* A character of the basic plane as UTF-8; half of a pair is a question mark. */
+/* Encodes a character of the basic plane as UTF-8; half of a surrogate pair becomes '?'. */
 static size_t put_code(unsigned code, char *to)
 {
 	if (code < 0x80) {
@@ -97,7 +97,7 @@ static bool parse_escape(struct parser *p, char **to)
 	return true;
 }
 
-/* A decoded string is never longer than its source, so it is decoded in place. */
+/* A string is decoded in place: it never gets longer. */
 static char *parse_text(struct parser *p)
 {
 	const char *end;

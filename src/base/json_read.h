@@ -1,6 +1,6 @@
 /*
- * A JSON document as a tree. Documents may come from anywhere: depth and size are bounded by the
- * text, which is read once.
+ * A JSON document as a tree. The input is untrusted: nesting is limited, and memory is proportional
+ * to the text.
  */
 #ifndef PTMEM_BASE_JSON_READ_H
 #define PTMEM_BASE_JSON_READ_H
@@ -15,16 +15,16 @@ struct json {
 	enum json_kind kind;
 	double number;          /* JSON_BOOL: 0 or 1 */
 	char *text;             /* JSON_TEXT; owned */
-	char *name;             /* of a member of an object; owned */
-	struct json *part;      /* elements or members, in order; owned */
+	char *name;             /* key of a member of an object; owned */
+	struct json *part;      /* elements or members in order; owned */
 	size_t count, capacity;
 };
 
-/* Parses @text (@size bytes). NULL: it is no JSON. json_free frees the result. */
+/* Parses @text (@size bytes). NULL if it is not valid JSON. Free the result with json_free. */
 struct json *json_read(const char *text, size_t size);
 void json_free(struct json *j);
 
-/* For anything that is not there: NULL, 0, "". @j may be NULL. */
+/* Return NULL, 0 or "" for missing values. @j may be NULL. */
 const struct json *json_member(const struct json *j, const char *name);
 double json_number(const struct json *j, const char *name);
 const char *json_text(const struct json *j, const char *name);

@@ -1,6 +1,4 @@
-/*
- * Texts in JSON documents.
- */
+/* Strings in JSON documents. */
 #ifndef PTMEM_BASE_JSON_TEXT_H
 #define PTMEM_BASE_JSON_TEXT_H
 

@@ -1,7 +1,7 @@
 /*
- * See large.h. Taking memory costs more than filling it: the kernel clears each page,
- * and the host of a virtual machine may have to find it first (2 s for 1 GiB were seen).
- * So code that stops a target allocates what it needs before.
+ * Allocating memory costs more than filling it: the kernel clears each page, and the host of a
+ * virtual machine may have to find it first (up to 2 s for 1 GiB). So code that stops a target
+ * allocates beforehand. See large.h.
  */
 #include "base/large.h"
 

@@ -1,22 +1,22 @@
 /*
- * Memory by the megabyte: taken from the kernel and given back to it at once, in large
- * pages where there are some. Nothing is taken before it is touched.
+ * Memory by the megabyte, mapped and unmapped directly, in huge pages where available. Pages take
+ * memory when they are first touched.
  */
 #ifndef PTMEM_BASE_LARGE_H
 #define PTMEM_BASE_LARGE_H
 
 #include "base/types.h"
 
-#define LARGE_PAGE ((size_t)2 << 20) /* where they are of another size, nothing breaks */
+#define LARGE_PAGE ((size_t)2 << 20) /* if they have another size, it still works */
 
-/* @size bytes, all zero, that begin at a large page; or the process ends. */
+/* @size zeroed bytes, aligned to a huge page. Without memory the process ends. */
 void *large_map(size_t size) __attribute__((malloc, alloc_size(1), returns_nonnull));
 void large_unmap(void *p, size_t size); /* @p may be NULL */
 
-/* Advises large pages for those that lie whole in memory that comes from elsewhere. */
+/* Requests huge pages for those that lie entirely within memory allocated elsewhere. */
 void large_advise(void *p, size_t size);
 
-/* Touches every page of [p, p + size), which changes nothing else. */
+/* Touches every page of [p, p + size) without changing its contents. */
 void large_touch(void *p, size_t size);
 
 #endif

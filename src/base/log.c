@@ -1,6 +1,6 @@
 /*
- * Messages: one formatted line, one write, so that lines of several processes
- * on one terminal do not mix. See log.h for the levels.
+ * Each message is one formatted line and one write, so that lines of several processes on one
+ * terminal do not mix. See log.h for the levels.
  */
 #include "base/log.h"
 
@@ -77,8 +77,8 @@ static int write_all(int fd, const char *p, size_t n)
 }
 
 /*
- * A log that takes no more ends with a message on standard error, where the rest goes, too.
- * A closed or full standard error is ignored.
+ * If the log cannot be written, that is reported on standard error, where the rest goes, too.
+ * Errors of standard error are ignored.
  */
 static void write_line(const char *line, size_t size)
 {

@@ -1,6 +1,6 @@
 /*
  * Messages on stderr, each line with the prefix "ptmem: " (or the name set by
- * log_set_name), and the check that stays on in release builds.
+ * log_set_name), and CHECK, an assertion that stays on in release builds.
  *
  * Levels: results (what the user asked to see), errors and warnings always print; info is
  * silenced by -q; verbose needs -v; debug needs -v -v. A closed or full stderr is ignored.
@@ -14,24 +14,24 @@ enum log_level { LOG_RESULT, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_VERBOSE, LOG_DEB
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 void log_set_name(const char *name);       /* @name is kept, not copied */
-void log_set_fd(int fd);                   /* instead of standard error; stays the caller's */
-void log_set_level(enum log_level level);  /* the most talkative level that prints */
+void log_set_fd(int fd);                   /* replaces standard error; owned by the caller */
+void log_set_level(enum log_level level);  /* the most verbose level that prints */
 void log_set_color(enum color_mode mode);  /* honours NO_COLOR, CLICOLOR_FORCE, TERM=dumb */
 bool log_is_on(enum log_level level);
 
-/* Whether escapes may be written to the stream of descriptor @fd under the set mode. */
+/* Whether escape sequences may be written to descriptor @fd in the current mode. */
 bool log_use_color(int fd);
 
 void log_print(enum log_level level, const char *fmt, ...) ATTR_PRINTF(2, 3);
-/* Prints each line of @text that is not empty, after @prefix. @text is cut at its line ends. */
+/* Prints each non-empty line of @text after @prefix. Modifies @text. */
 void log_print_lines(enum log_level level, const char *prefix, char *text);
 
 /*
- * Called before each line that is printed: code that draws on the terminal restores it there.
- * NULL = none.
+ * @hook is called before each line is printed, so that code that draws on the terminal can restore
+ * it. NULL = none.
  */
 void log_set_line_hook(void (*hook)(void));
-/* Calls the hook, for code that writes to standard error by itself. */
+/* Calls the hook. For code that writes to standard error itself. */
 void log_before_line(void);
 
 #define log_error(...) log_print(LOG_ERROR, __VA_ARGS__)
@@ -42,8 +42,8 @@ void log_before_line(void);
 #define log_debug(...) do { if (log_is_on(LOG_DEBUG)) log_print(LOG_DEBUG, __VA_ARGS__); } while (0)
 
 /*
- * @hook is called by a failed CHECK before the process aborts; set by main to detach
- * from the traced program. NULL = nothing to do.
+ * @hook is called by a failed CHECK before the process aborts. main sets it to detach from the
+ * traced program. NULL = none.
  */
 void log_set_check_hook(void (*hook)(void *ctx), void *ctx);
 

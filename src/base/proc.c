@@ -1,6 +1,6 @@
 /*
- * See proc.h. Files are read whole before they are taken apart: the kernel makes them
- * again for each reader, and a list of groups may make status longer than any line.
+ * Files are read completely before they are parsed: the kernel generates them anew for each reader,
+ * and the list of groups can make a line of status arbitrarily long. See proc.h.
  */
 #include "base/proc.h"
 
@@ -17,7 +17,7 @@
 
 enum { NAME_SIZE = 64 }; /* of "/proc/PID/NAME" */
 
-/* The file as the caller's memory; -ESRCH for a process that is gone, or goes meanwhile. */
+/* Reads the file; the caller frees it. -ESRCH if the process has ended or ends meanwhile. */
 static int read_whole(pid_t pid, const char *name, char **text_out, size_t *size_out)
 {
 	char path[NAME_SIZE];
@@ -92,7 +92,7 @@ bool proc_parse_number(const char *text, const char *end, unsigned base, uint64_
 	return true;
 }
 
-/* @out stays as it is if the line has no number, or one that does not fit. */
+/* Leaves @out unchanged if the line has no number, or one that does not fit. */
 static void take_int(const struct proc_line *line, int *out)
 {
 	uint64_t number;
@@ -105,7 +105,7 @@ static void take_mask(const struct proc_line *line, uint64_t *out)
 	proc_parse_number(line->value, line->end, 16, out);
 }
 
-/* Four of them with tabs between: real, effective, saved, of the file system. */
+/* Four numbers separated by tabs: real, effective, saved, file system. */
 static void take_users(const struct proc_line *line, struct proc_status *out)
 {
 	const char *last = memrchr(line->value, '\t', (size_t)(line->end - line->value));
@@ -187,7 +187,7 @@ bool proc_status_is_dead(const struct proc_status *st)
 /* proc(5) */
 enum { FIELD_STATE = 3, FIELD_FLAGS = 9, FIELD_START_STACK = 28, FIELD_START_BRK = 47 };
 
-/* Moves @text past its next blank, where a field begins. False: there is none before @end. */
+/* Moves @text past the next space, to the start of a field. False if there is none before @end. */
 static bool next_field(const char **text, const char *end)
 {
 	const char *blank = memchr(*text, ' ', (size_t)(end - *text));
@@ -242,13 +242,13 @@ bool proc_is_ending(pid_t pid)
 	const uint64_t kill = 1ull << (SIGKILL - 1);
 	struct proc_status status;
 	struct proc_stat st;
-	/* the signal is pending until the process exits: so it is read first */
+	/* read first: the signal stays pending until the process exits */
 	if (proc_status_read(pid, &status) == 0 && (status.pending | status.pending_shared) & kill)
 		return true;
 	return proc_stat_read(pid, &st) != 0 || is_dead_state(st.state) || st.is_exiting;
 }
 
-/* Whether the link @name leads to the same for process @pid as for the calling one. */
+/* Whether the link @name of process @pid has the same target as our own. */
 static bool has_our_link(pid_t pid, const char *name)
 {
 	_cleanup_free_ char *its = proc_read_link(pid, name);

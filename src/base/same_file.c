@@ -28,7 +28,7 @@ static char *directory_of(const char *path)
 	return slash ? xasprintf("%.*s", (int)(slash + 1 - path), path) : xstrdup(".");
 }
 
-/* Where the symbolic link @path points to; NULL if it is none. */
+/* The target of the symbolic link @path; NULL if it is not one. */
 static char *link_target(const char *path)
 {
 	char target[PATH_MAX];
@@ -44,7 +44,7 @@ static char *link_target(const char *path)
 	return xasprintf("%s/%s", directory, target);
 }
 
-/* @path is not there: what creating it would make. */
+/* @path does not exist: identifies the file that would be created. */
 static void take_new(struct file_id *id, const char *path)
 {
 	char *at = xstrdup(path), *next;

@@ -1,6 +1,6 @@
 /*
- * See standard_files.h. The lowest free number is what open gives: a descriptor that is
- * closed gets its own, as long as those below are open.
+ * open returns the lowest free number, so each closed descriptor gets its own number if those below
+ * it are open. See standard_files.h.
  */
 #include "base/standard_files.h"
 

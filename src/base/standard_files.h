@@ -1,14 +1,14 @@
 /*
- * Standard input, output and error that were closed before ptmem started.
- * Their numbers would go to the first files that we open, and messages into those.
+ * Handles standard input, output and error that were closed before ptmem started. Otherwise the
+ * first files that we open would get their numbers, and messages would go into those.
  */
 #ifndef PTMEM_BASE_STANDARD_FILES_H
 #define PTMEM_BASE_STANDARD_FILES_H
 
 /*
- * Occupies those of the descriptors 0, 1 and 2 that are closed, by something that cannot be
- * read or written, so that using them still fails. Programs that we execute find them
- * closed, as they were. To be called first in main.
+ * Occupies those of the descriptors 0, 1 and 2 that are closed with a descriptor that can be
+ * neither read nor written, so that their use still fails. Programs that we execute find them
+ * closed again. main calls this first.
  */
 void standard_files_hold(void);
 

@@ -27,7 +27,7 @@ int stream_open(const char *path, int flags, mode_t mode)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Less than @size, and errno, is an error. */
+/* Returns less than @size only on an error, with errno set. */
 static ssize_t write_all(void *cookie, const char *bytes, size_t size)
 {
 	const struct stream *s = cookie;

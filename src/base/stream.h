@@ -1,8 +1,8 @@
 /*
- * Streams that write all. Our signal handlers interrupt system calls on purpose (the loop must
- * wake), which breaks a write to a pipe whose reader is slow, and the open of a FIFO without a
- * reader; stdio then forgets what it had in its buffer. So what ptmem writes while it catches
- * signals goes through these.
+ * Streams that handle interrupted system calls. Our signal handlers interrupt system calls on
+ * purpose, to wake up the loop. That would also break a write to a pipe with a slow reader, and the
+ * open of a FIFO without a reader; stdio then discards its buffer. So code that writes while
+ * signals are caught uses these.
  */
 #ifndef PTMEM_BASE_STREAM_H
 #define PTMEM_BASE_STREAM_H
@@ -12,16 +12,18 @@
 #include <sys/types.h>
 
 /*
- * As open(2), and again when a signal interrupts it, unless that asked ptmem to leave: such a
- * signal need not wait for the reader of a FIFO. The descriptor, closed by an exec and never a
- * controlling terminal, or -errno.
+ * Like open(2), but restarts after a signal unless that asked ptmem to leave, which must not wait
+ * for the reader of a FIFO. Sets O_CLOEXEC and O_NOCTTY. Returns the descriptor or -errno.
  */
 int stream_open(const char *path, int flags, mode_t mode);
 
-/* A buffered stream that writes to @fd; fclose closes that, too, if it @owns_fd. NULL and errno. */
+/*
+ * A buffered stream that writes to @fd; with @owns_fd fclose closes @fd, too. NULL with errno on
+ * failure.
+ */
 FILE *stream_new(int fd, bool owns_fd);
 
-/* A file as fopen(path, "we") makes it. NULL and errno. */
+/* Opens a file like fopen(path, "we"). NULL with errno on failure. */
 FILE *stream_create(const char *path);
 
 #endif

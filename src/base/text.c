@@ -1,7 +1,6 @@
 /*
- * Cleaning and shortening of names. C++ names carry their length in template
- * arguments and parameters, so those go first; what identifies a function is
- * the last part of its qualified name.
+ * Cleans and shortens names. Template arguments and parameters make C++ names long, so these are
+ * dropped first. The last part of its qualified name identifies a function.
  *
  *	std::vector<int, std::allocator<int> >::push_back(int const&)
  *	std::vector<int, std::allocator<int> >::push_back(…)
@@ -24,7 +23,7 @@
 
 #define ELLIPSIS "\u2026"
 #define REPLACEMENT "\ufffd"
-#define SITE_NAME_MIN 4 /* characters of a name that are worth a location after them */
+#define SITE_NAME_MIN 4 /* a name shortened to this length is worth more than a location */
 
 struct text {
 	char *data;
@@ -44,7 +43,10 @@ static void add_string(struct text *t, const char *s)
 	add_bytes(t, s, strlen(s));
 }
 
-/* Bytes of the character at @s, 1 .. 4; 0 if it is no valid UTF-8 (RFC 3629, section 4). */
+/*
+ * The length in bytes of the character at @s, 1 .. 4; 0 if it is not valid UTF-8 (RFC 3629, section
+ * 4).
+ */
 static size_t character_size(const unsigned char *s, size_t size)
 {
 	unsigned char c = *s;
@@ -58,13 +60,13 @@ static size_t character_size(const unsigned char *s, size_t size)
 	if ((c == 0xe0 && s[1] < 0xa0) || (c == 0xed && s[1] > 0x9f) ||
 	    (c == 0xf0 && s[1] < 0x90) || (c == 0xf4 && s[1] > 0x8f))
 		return 0;
-	/* U+FFFE and U+FFFF are no characters: XML forbids them. */
+	/* U+FFFE and U+FFFF are noncharacters: XML forbids them. */
 	if (c == 0xef && s[1] == 0xbf && s[2] >= 0xbe)
 		return 0;
 	return n;
 }
 
-/* The character of @n bytes at @s, which is valid. */
+/* Decodes the valid character of @n bytes at @s. */
 static uint32_t decode(const unsigned char *s, size_t n)
 {
 	uint32_t c = n == 1 ? *s : *s & (0x7fu >> n);
@@ -75,8 +77,8 @@ static uint32_t decode(const unsigned char *s, size_t n)
 }
 
 /*
- * Characters of which names can be made that look like others: C1 controls, marks of direction
- * (Unicode Standard Annex 9, section 2), what has no width, line ends, and tags.
+ * Characters that can make a name look like another one: C1 controls, direction marks (Unicode
+ * Standard Annex 9, section 2), characters without width, line ends, and tags.
  */
 static bool is_unseen(uint32_t c)
 {
@@ -134,8 +136,8 @@ size_t text_length(const char *s)
 }
 
 /*
- * What at @s is plain text, though it has brackets: an operator's name, a scope without one,
- * Massif's name of what calls main.
+ * Returns the length of text at @s whose brackets do not nest: an operator's name, an anonymous
+ * scope, Massif's name for the caller of main.
  */
 static size_t literal_size(const char *s)
 {
@@ -156,8 +158,8 @@ static size_t literal_size(const char *s)
 }
 
 /*
- * @whole with an ellipsis for what is between the
- * outermost @open and @close; as it is if they do not match.
+ * A copy of @whole with an ellipsis in place of what is between the outermost @open and @close;
+ * unchanged if they do not match.
  */
 static char *collapse(const char *whole, char open, char close)
 {
@@ -183,7 +185,7 @@ static char *collapse(const char *whole, char open, char close)
 	return xstrdup(whole);
 }
 
-/* After the first "::" of @name that is outside of all brackets; NULL if there is none. */
+/* The part of @name after the first "::" outside of all brackets; NULL if there is none. */
 static const char *after_scope(const char *name)
 {
 	size_t depth = 0, n;
@@ -225,7 +227,7 @@ const char *text_qualified(const char *name)
 	return *start ? start : name;
 }
 
-/* Bytes of @name up to its arguments or parameters. */
+/* The length of @name without its arguments or parameters. */
 static size_t bare_size(const char *name)
 {
 	size_t i = literal_size(name);
@@ -257,7 +259,7 @@ char *text_identifier(const char *name)
 
 	for (; (next = after_scope(last)) && *next; last = next)
 		outer = last;
-	if (*last == '{') /* "{closure#0}" alone says nothing */
+	if (*last == '{') /* "{closure#0}" alone is meaningless */
 		last = outer;
 	size_t size = bare_size(last);
 
@@ -312,12 +314,12 @@ char *text_for_locale(char *s)
 	return t.data;
 }
 
-/* Takes over @name. */
+/* Takes ownership of @name. */
 static char *drop_scopes(char *name, size_t max)
 {
 	const char *rest = name, *next;
 
-	/* "…::{closure#0}" says nothing */
+	/* "…::{closure#0}" is meaningless */
 	while (text_length(rest) + 3 > max && (next = after_scope(rest)) && *next != '{')
 		rest = next;
 	if (rest == name)
@@ -350,7 +352,7 @@ char *text_shorten(const char *name, size_t max)
 	return fitting;
 }
 
-/* Where the location of @site begins; its end if it has none. */
+/* The start of the location in @site; its end if there is none. */
 static size_t location_start(const char *site)
 {
 	size_t size = strlen(site), start = size;

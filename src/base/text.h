@@ -1,6 +1,6 @@
 /*
- * Text for people: names from untrusted files, made safe to show.
- * Lengths are characters (code points) of UTF-8, which is what width depends on.
+ * Text for display: names from untrusted files are sanitized. Lengths count characters (UTF-8 code
+ * points), which approximates display width.
  */
 #ifndef PTMEM_BASE_TEXT_H
 #define PTMEM_BASE_TEXT_H
@@ -8,44 +8,47 @@
 #include "base/types.h"
 
 /*
- * A copy of the first @size bytes of @s that every reader of UTF-8 takes, and that shows what is
- * there: control characters become '?', bytes that are no UTF-8 U+FFFD. Characters that are not
- * seen, or that change the order in which others are shown, become "\u202E". The caller frees it.
+ * A valid UTF-8 copy of the first @size bytes of @s that makes everything visible: control
+ * characters become '?', invalid bytes U+FFFD. Invisible characters, and those that change the
+ * display order, become "\u202E". The caller frees it.
  */
 char *text_clean(const char *s, size_t size);
 
 /* Characters of @s, which is valid UTF-8. */
 size_t text_length(const char *s);
 
-/* @s in at most @max characters, the last of them an ellipsis if it is cut. The caller frees it. */
+/*
+ * @s shortened to at most @max characters, with an ellipsis at the end if it is cut. The caller
+ * frees it.
+ */
 char *text_cut(const char *s, size_t max);
 
-/* Takes over @s, and returns it with "..." for each ellipsis unless the locale is of UTF-8. */
+/* Takes ownership of @s. Returns it with "..." for each ellipsis unless the locale uses UTF-8. */
 char *text_for_locale(char *s);
 
 /*
- * @name in at most @max characters, and in as good a form as fits: whole; with
- * parameters, then template arguments left out, "f<...>(...)"; without leading scopes; the
- * last identifier alone; cut with an ellipsis at the end. "" if @max is 0. The caller frees it.
+ * @name in the best form that fits in @max characters: complete; without parameters, then without
+ * template arguments, "f<...>(...)"; without leading scopes; only the last identifier; cut with an
+ * ellipsis. "" if @max is 0. The caller frees it.
  */
 char *text_shorten(const char *name, size_t max);
 
 /*
- * "NAME (FILE:LINE)" or "NAME (in OBJECT)" in at most @max characters: the name is shortened, the
- * location kept where there is room for it. The caller frees it.
+ * "NAME (FILE:LINE)" or "NAME (in OBJECT)" in at most @max characters. Shortens the name and keeps
+ * the location if there is room for it. The caller frees it.
  */
 char *text_shorten_site(const char *site, size_t max);
 
 /*
- * Where in @name, a function's, its qualified name begins: after the type that templates
- * return ("void std::f<int>(int)").
+ * The start of the qualified name in the function name @name, after a template's return type ("void
+ * std::f<int>(int)").
  */
 const char *text_qualified(const char *name);
 
-/* What follows the last slash of @path; all of it if nothing does. */
+/* The part of @path after the last slash; all of it if there is none. */
 const char *text_base_name(const char *path);
 
-/* The size of @name without what a compiler's clone has after it: " [clone .constprop.0]". */
+/* The length of @name without the suffix of a compiler's clone: " [clone .constprop.0]". */
 size_t text_size_without_clone(const char *name);
 
 /*

@@ -1,8 +1,6 @@
 /*
- * The few types and macros that every other file may use.
- *
- * An address in the traced program is a taddr_t, never a pointer: it cannot be
- * dereferenced here by mistake.
+ * Basic types and macros. An address in the traced program is a taddr_t, never a pointer, so that
+ * it cannot be dereferenced by mistake.
  */
 #ifndef PTMEM_BASE_TYPES_H
 #define PTMEM_BASE_TYPES_H
@@ -23,11 +21,11 @@ typedef uint64_t taddr_t;
 
 #define PAGE_SIZE_MIN 4096u
 
-/* Rounds to a multiple of a power of two. */
+/* Rounds up or down to a multiple of a power of two. */
 #define ROUND_DOWN(x, a) ((x) & ~((__typeof__(x))(a) - 1))
 #define ROUND_UP(x, a) ROUND_DOWN((x) + ((__typeof__(x))(a) - 1), a)
 
-/* A good mix of all bits of @x (the finaliser of MurmurHash3). */
+/* Mixes all bits of @x (the finaliser of MurmurHash3). */
 static inline uint64_t hash_u64(uint64_t x)
 {
 	x ^= x >> 33;

@@ -2,9 +2,9 @@
  * A typed growing array:
  *
  *	VEC(int) v = {0};
- *	*vec_add(&v) = 7;             // adds one, not zeroed
+ *	*vec_add(&v) = 7;             // appends one, not zeroed
  *	for (size_t i = 0; i < v.count; i++) use(v.data[i]);
- *	size_t n = vec_search(&v, e, *e < 7); // of one in ascending order: how many are below 7
+ *	size_t n = vec_search(&v, e, *e < 7); // for sorted data: the number of elements below 7
  *	vec_deinit(&v);
  */
 #ifndef PTMEM_BASE_VEC_H
@@ -20,12 +20,13 @@
 #define vec_add(v) (vec_reserve(v, (v)->count + 1), &(v)->data[(v)->count++])
 #define vec_deinit(v) (free((v)->data), (v)->data = NULL, (v)->count = (v)->capacity = 0)
 
-/* Takes element @i out; the last one moves into its place. */
+/* Removes element @i and moves the last one into its place. */
 #define vec_take_swap(v, i) ((v)->data[i] = (v)->data[--(v)->count])
 
 /*
- * How many elements at the beginning of @v are such that @is_before, an expression with @e, a
- * pointer to one, is true. It is so for all that stand before such a one.
+ * The number of elements at the start of @v for which @is_before is true. @is_before is an
+ * expression that uses @e, a pointer to an element. @v must be sorted: all elements for which it is
+ * true come first.
  */
 #define vec_search(v, e, is_before)                                            \
 	({                                                                     \

@@ -1,7 +1,4 @@
-/*
- * Matching with one mark: where the last '*' was, and how much of the text it
- * has taken so far. A mismatch after it lets it take one letter more.
- */
+/* Backtracks to the last '*' only: after a mismatch that '*' matches one more character. */
 #include "base/wildcard.h"
 
 #include <string.h>

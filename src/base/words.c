@@ -1,6 +1,6 @@
 /*
- * The splitter of PTMEM_OPTS and ptmemrc. A word is copied while it is read;
- * its length is at most that of the rest of the text.
+ * Splits PTMEM_OPTS and ptmemrc. A word is copied as it is parsed; it is never longer than the rest
+ * of the text.
  */
 #include "base/words.h"
 
@@ -28,7 +28,10 @@ static const char *skip_to_word(const char *s)
 	}
 }
 
-/* Copies what is quoted at @s; returns what follows the closing quote, or NULL. */
+/*
+ * Copies the quoted text at @s. Returns what follows the closing quote, or NULL if there is
+ * none.
+ */
 static const char *copy_quoted(const char *s, char *to, size_t *n)
 {
 	char quote = *s++;
@@ -40,7 +43,7 @@ static const char *copy_quoted(const char *s, char *to, size_t *n)
 	return *s ? s + 1 : NULL;
 }
 
-/* Copies one word; returns what follows it, or NULL when it does not end. */
+/* Copies one word. Returns what follows it, or NULL if it is unterminated. */
 static const char *copy_word(const char *s, char *to)
 {
 	size_t n = 0;

@@ -1,6 +1,6 @@
 /*
- * Arenas by their form; arenas.h has the picture. Nothing read is trusted: chains are bounded, and
- * what a heap's bounds are worth is shown by the walk through it.
+ * Recognizes arenas by their contents; arenas.h has the layout. Nothing read is trusted: lists are
+ * bounded, and the bounds of a heap are verified by walking it.
  */
 #include "leak/arenas.h"
 
@@ -8,17 +8,17 @@
 #include "leak/block_index.h"
 
 #define BINS 127u
-/* Words, counted from the bins. */
+/* Word offsets relative to the bins. */
 #define NEXT 256u
 #define SYSTEM_BYTES 259u
 #define STATE_END 261u
-#define TOP_BYTES 16u /* before the bins */
-#define DATA_MAX (UINT64_C(1) << 25) /* more is no library's */
+#define TOP_BYTES 16u /* offsets before the bins */
+#define DATA_MAX (UINT64_C(1) << 25) /* an object with more data is not a C library */
 #define HEAP_MAX (UINT64_C(1) << 26)
 #define ARENAS_MAX 4096u
 #define HEAPS_MAX 65536u
 
-/* The bytes of an arena before its bins, by version. */
+/* The size of an arena up to its bins, by version. */
 static const uint32_t heads[] = {112, 104};
 
 struct search {
@@ -28,7 +28,7 @@ struct search {
 	uint32_t head;
 };
 
-/* At the start of each heap but the main arena's. */
+/* The header of each heap except the main arena's. */
 struct heap_info {
 	uint64_t arena, before, size;
 };
@@ -50,7 +50,7 @@ static bool may_be_chunk(uint64_t word)
 
 /* -- heaps -- */
 
-/* The chunk that is last in a heap ends it. */
+/* The heap ends with its last chunk. */
 static bool end_of_top(const struct search *s, taddr_t top, taddr_t *end_out)
 {
 	uint64_t head;
@@ -80,7 +80,10 @@ static taddr_t heap_of(taddr_t addr)
 	return ROUND_DOWN(addr, HEAP_MAX);
 }
 
-/* From the heap that has the top backwards to the one that has the arena itself. */
+/*
+ * Follows the list from the heap that contains the top chunk back to the one that contains the
+ * arena.
+ */
 static void add_heaps(const struct search *s, taddr_t arena)
 {
 	taddr_t bins = arena + s->head, first = heap_of(arena), end, top;
@@ -94,7 +97,7 @@ static void add_heaps(const struct search *s, taddr_t arena)
 		if (!read_all(s, heap, &info, sizeof(info)) || info.arena != arena ||
 		    info.size > HEAP_MAX)
 			return;
-		if (heap == first) /* the arena is before the chunks */
+		if (heap == first) /* the arena precedes the chunks */
 			start = ROUND_UP(bins + STATE_END * sizeof(uint64_t), UINT64_C(16));
 		*vec_add(&s->found->heaps) = (struct arena_heap){
 			.start = start, .end = top ? end : heap + info.size, .top = top};
@@ -119,7 +122,7 @@ static bool is_bins(const uint64_t *bins, taddr_t addr)
 	return true;
 }
 
-/* Whether the arenas after @next lead back to @main; *count_out: how many those are. */
+/* Whether the arenas after @next lead back to @main; *count_out is their number. */
 static bool is_ring(const struct search *s, taddr_t main, taddr_t next, uint32_t *count_out)
 {
 	uint32_t count = 0;
@@ -140,7 +143,10 @@ static void add_state(const struct search *s, taddr_t arena)
 	*vec_add(&s->found->states) = (struct heap_part){arena, end};
 }
 
-/* Whether the words at @bins, which are at @addr, are a main arena's, which is then added. */
+/*
+ * Adds the main arena whose bins are the words @bins, at address @addr, if that is what they
+ * are.
+ */
 static bool add_main(struct search *s, const uint64_t *bins, taddr_t addr)
 {
 	if (!is_bins(bins, addr))
@@ -170,7 +176,10 @@ static bool is_empty_bin(const uint64_t *word, taddr_t addr)
 	return word[0] == addr - TOP_BYTES && word[1] == word[0];
 }
 
-/* An empty list shows where an arena may be; which of its 127 it is, all the others must show. */
+/*
+ * An empty list shows where an arena may be. Which of the 127 lists it is follows from the
+ * others.
+ */
 static void search_words(struct search *s, taddr_t addr, const uint64_t *word, size_t count)
 {
 	for (size_t i = 0; i + 1 < count; i++) {
@@ -224,7 +233,7 @@ void arenas_sort(struct arenas *a)
 		qsort(a->states.data, a->states.count, sizeof(*a->states.data), compare_parts);
 	if (a->heaps.count > 1)
 		qsort(a->heaps.data, a->heaps.count, sizeof(*a->heaps.data), compare_heaps);
-	for (size_t i = 0; i < a->heaps.count; i++) /* of a corrupt list some may overlap */
+	for (size_t i = 0; i < a->heaps.count; i++) /* lists of a corrupt arena may overlap */
 		if (kept == 0 || a->heaps.data[i].start >= a->heaps.data[kept - 1].end)
 			a->heaps.data[kept++] = a->heaps.data[i];
 	a->heaps.count = kept;

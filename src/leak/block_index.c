@@ -1,9 +1,9 @@
 /*
  * The radix tree over blocks; block_index.h has the picture.
  *
- * Entries of the upper levels: 0 = nothing here; COVERED | block = that block covers the
- * piece; else the number of a table of the next level + 1. A place is such an entry of
- * the upper levels, or IN_GRANULE | the number of a granule.
+ * Entries of the upper levels: 0 = no block; COVERED | block = the block covers the whole piece;
+ * else the number of a table of the next level + 1. A place is such an entry, or IN_GRANULE | the
+ * number of a granule.
  */
 #include "leak/block_index.h"
 
@@ -19,7 +19,7 @@
 #define MIDDLE_SIZE (1u << (TOP_SHIFT - MIDDLE_SHIFT))
 #define LOW_SIZE (1u << (MIDDLE_SHIFT - LOW_SHIFT))
 
-/* A table of @size elements in @tables, which @entry then names. */
+/* Adds a table of @size elements to @tables, and makes @entry refer to it. */
 #define GET_TABLE(tables, size, entry)                                                      \
 	({                                                                                  \
 		if (!*(entry)) {                                                            \
@@ -37,7 +37,7 @@ static bool covers(taddr_t addr, taddr_t end, unsigned shift)
 	return !(addr & ((UINT64_C(1) << shift) - 1)) && end - addr >= UINT64_C(1) << shift;
 }
 
-/* Block @i touches the granule @g at @addr; none of a higher number did. */
+/* Block @i overlaps the granule @g at @addr; blocks are added in order. */
 static void put_granule(struct block_index *x, struct block_granule *g, uint32_t i, taddr_t addr)
 {
 	taddr_t start = x->block[i].addr;
@@ -53,7 +53,10 @@ static void put_granule(struct block_index *x, struct block_granule *g, uint32_t
 	g->starts |= bit;
 }
 
-/* Puts block @i, whose rest is [addr, end), into one piece of memory; returns where that ends. */
+/*
+ * Enters block @i, of which [addr, end) is left, into one piece of memory. Returns where that
+ * ends.
+ */
 static taddr_t put_piece(struct block_index *x, uint32_t i, taddr_t addr, taddr_t end)
 {
 	uint32_t *entry = &x->top[addr >> TOP_SHIFT];
@@ -110,7 +113,7 @@ uint64_t block_index_place(const struct block_index *x, taddr_t addr)
 	return IN_GRANULE | granule;
 }
 
-/* The processors that we are built for need not have an instruction for it: a call, else. */
+/* Without -mpopcnt the builtin would be a function call. */
 static uint32_t count_bits(uint64_t x)
 {
 	x -= x >> 1 & UINT64_C(0x5555555555555555);
@@ -119,7 +122,7 @@ static uint32_t count_bits(uint64_t x)
 	return (uint32_t)(x * UINT64_C(0x0101010101010101) >> 56);
 }
 
-/* Where bits do not say which: block by block from @i on. */
+/* If the bits do not decide: searches block by block from @i on. */
 static uint32_t walk(const struct block_index *x, uint32_t i, taddr_t addr)
 {
 	for (; i < x->count && x->block[i].addr <= addr; i++)

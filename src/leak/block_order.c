@@ -1,7 +1,7 @@
 /*
- * A radix sort: ten million blocks in a third of the time that comparing them takes.
- * It goes from the lowest digit to the highest, leaving out those that all have in
- * common, from one array to another and back.
+ * A radix sort: takes a third of the time of a comparison sort for ten million blocks. It goes from
+ * the lowest digit to the highest, skips digits that are equal in all addresses, and alternates
+ * between two arrays.
  */
 #include "leak/block_order.h"
 
@@ -12,7 +12,7 @@
 #define DIGIT_BITS 11
 #define DIGITS (1u << DIGIT_BITS)
 
-/* Bits in which not all addresses agree. */
+/* Bits in which addresses differ. */
 static uint64_t differing_bits(const struct leakcheck_block *block, size_t count)
 {
 	uint64_t bits = 0;
@@ -22,7 +22,7 @@ static uint64_t differing_bits(const struct leakcheck_block *block, size_t count
 	return bits;
 }
 
-/* One step: @to is @from in the order of the digit at @shift, else unchanged. */
+/* One pass: a stable sort of @from into @to by the digit at @shift. */
 static void sort_digit(const struct leakcheck_block *from, struct leakcheck_block *to, size_t count,
 		       unsigned shift)
 {
@@ -39,7 +39,7 @@ static void sort_digit(const struct leakcheck_block *from, struct leakcheck_bloc
 		to[place[from[i].addr >> shift & (DIGITS - 1)]++] = from[i];
 }
 
-/* Few have the address of another. */
+/* Equal addresses are rare. */
 static void sort_equal(struct leakcheck_block *block, size_t count)
 {
 	for (size_t i = 1; i < count; i++) {

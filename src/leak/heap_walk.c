@@ -1,17 +1,15 @@
-/*
- * From chunk to chunk; heap_walk.h has the picture.
- */
+/* Walks from chunk to chunk; heap_walk.h has the layout. */
 #include "leak/heap_walk.h"
 
 #define IS_BEFORE_USED 1u
 #define FLAGS 7u
 #define CHUNK_ALIGN 16u
 #define CHUNK_MIN 32u
-/* Where a heap ends, or memory that is not malloc's follows, stand chunks smaller than any. */
+/* A smaller chunk is a fencepost: the heap ends, or memory that is not malloc's follows. */
 #define FENCEPOST_MAX 16u
 /*
- * Where chunks are larger a walk is short, so no guess is needed. And a walk from a wrong guess
- * joins the right one within as much, if it does not fail.
+ * With larger chunks a walk is short, so no guess is needed. A walk from a wrong guess joins the
+ * right one within this distance, unless it fails.
  */
 #define GUESS_BYTES 4096u
 
@@ -27,13 +25,13 @@ void heap_walk_deinit(struct heap_walk *w)
 	vec_deinit(&w->free);
 }
 
-/* From after a free chunk's own address to the next one's size: no word in there is a block's. */
+/* No word between a free chunk's address and the size of the next chunk belongs to a block. */
 static void add_free(struct heap_walk *w, taddr_t chunk, taddr_t end)
 {
 	*vec_add(&w->free) = (struct heap_part){chunk + sizeof(uint64_t), end};
 }
 
-/* At the chunk w->at, whose word of size is @head. */
+/* Handles the chunk w->at, whose size word is @head. */
 static void step(struct heap_walk *w, uint64_t head)
 {
 	uint64_t size = head & ~(uint64_t)FLAGS;
@@ -60,9 +58,9 @@ static void step(struct heap_walk *w, uint64_t head)
 }
 
 /*
- * Passes chunks in use after chunks in use, which need no more than their size, up to @last; then
- * w->at is another or after it. Without access to *w: each address depends on the one before, and
- * millions of these steps are taken while the target is stopped.
+ * Skips chunks in use that follow chunks in use, of which only the size matters, up to @last. Then
+ * w->at is another chunk, or beyond @last. Does not access *w: each address depends on the previous
+ * one, and millions of these steps are taken while the target is stopped.
  */
 static void pass_used(struct heap_walk *w, taddr_t addr, const uint64_t *word, taddr_t last)
 {
@@ -86,7 +84,7 @@ void heap_walk_feed(struct heap_walk *w, taddr_t addr, const uint64_t *word, siz
 {
 	while (w->state == HEAP_WALK_RUNS && w->at + sizeof(*word) < addr + size) {
 		if (w->at + sizeof(*word) < addr) {
-			w->state = HEAP_WALK_FAILED; /* it could not be read */
+			w->state = HEAP_WALK_FAILED; /* unreadable memory */
 			break;
 		}
 		step(w, word[(w->at + sizeof(*word) - addr) / sizeof(*word)]);
@@ -97,7 +95,7 @@ void heap_walk_feed(struct heap_walk *w, taddr_t addr, const uint64_t *word, siz
 
 /* -- guesses -- */
 
-/* Whether a walk from @at stays one through all of the memory that is fed. */
+/* Whether a walk from @at stays valid through all of the memory fed. */
 static bool can_walk(struct heap_walk *g, taddr_t at, taddr_t addr, const uint64_t *word,
 		     size_t size)
 {

@@ -1,15 +1,14 @@
 /*
- * Reachability over scanned words; leakcheck.h has the meaning.
+ * Computes reachability from scanned words. leakcheck.h defines the results.
  *
  *	1. blocks are sorted and indexed
- *	2. each word is looked up once: from a block, it becomes an edge to another (words
- *	   of one block stand together); from elsewhere, a root
- *	   (but words of free memory are neither)
- *	3. roots and what they lead to are marked
- *	4. the rest, in the order of addresses: an unclaimed block becomes a
- *	   leader and claims all that it leads to. A leader that no later one leads to is
- *	   led to by nothing, or by its own followers only: so leaders claim once more,
- *	   the last first, and one that is then not claimed is definitely lost
+ *	2. each word is looked up once: from a block, it becomes an edge to another (edges of one
+ *	   block are contiguous); from elsewhere, a root; words of free memory are ignored
+ *	3. roots and all blocks reachable from them are marked
+ *	4. the rest, in the order of addresses: an unclaimed block becomes a leader and claims all
+ *	   that it leads to. A leader that no later one leads to is reached by nothing, or by its
+ *	   own followers only. So leaders claim once more, last one first, and one that is then
+ *	   unclaimed is definitely lost
  */
 #include "leak/leakcheck.h"
 
@@ -17,11 +16,11 @@
 #include "base/log.h"
 #include "leak/block_order.h"
 
-/* An edge or root: block << 1 | whether it points to the block's inside. */
+/* An edge or root: block << 1 | whether it points inside the block. */
 #define IS_INTERIOR 1u
 #define NO_EDGE UINT32_MAX
 
-/* States while it runs: nothing leads there; claimed by a leader; claimed by one that stays. */
+/* States while it runs: unreached; claimed by a leader; claimed by a final leader. */
 #define UNREACHED LEAKCHECK_DEFINITE
 #define CLAIMED LEAKCHECK_INDIRECT
 #define CLAIMED_AGAIN ((enum leakcheck_state)(LEAKCHECK_REACHABLE + 1))
@@ -51,7 +50,7 @@ void leakcheck_expect(struct leakcheck *c, uint64_t blocks)
 {
 	if (c->blocks.capacity >= blocks)
 		return;
-	vec_reserve(&c->blocks, blocks + blocks / 16); /* some more may come until it is stopped */
+	vec_reserve(&c->blocks, blocks + blocks / 16); /* more come until it is stopped */
 	large_advise(c->blocks.data, c->blocks.capacity * sizeof(*c->blocks.data));
 }
 
@@ -93,7 +92,7 @@ void leakcheck_prepare(struct leakcheck *c, pointer_read_fn *read, void *ctx)
 
 	pointer_scan_prepare(&c->scan, read, ctx);
 	large_touch(rest, (c->blocks.capacity - c->blocks.count) * sizeof(*rest));
-	c->blocks.count = 0; /* their place stays */
+	c->blocks.count = 0; /* their array must not move */
 }
 
 void leakcheck_scan(struct leakcheck *c, pointer_read_fn *read, void *ctx)
@@ -101,7 +100,7 @@ void leakcheck_scan(struct leakcheck *c, pointer_read_fn *read, void *ctx)
 	pointer_scan_run(&c->scan, read, ctx);
 }
 
-/* Of blocks that lie in each other, only the innermost are judged. */
+/* Of nested blocks only the innermost ones are judged. */
 static void drop_outer_blocks(struct leakcheck *c)
 {
 	size_t kept = 0;
@@ -118,7 +117,7 @@ static void drop_outer_blocks(struct leakcheck *c)
 	c->blocks.count = kept;
 }
 
-/* Addresses beyond the index sort last: they are not in it, and taken as reachable. */
+/* Addresses beyond the index sort last. These blocks are not indexed, and count as reachable. */
 static uint32_t index_blocks(struct leakcheck *c)
 {
 	uint32_t count = 0;
@@ -143,7 +142,7 @@ static int compare_parts(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* The parts of [start, end) that are in none of the others. *at: the first that may matter. */
+/* Adds the parts of [start, end) that are in no other range. *at: the first that may overlap. */
 static void add_unused(struct leakcheck *c, taddr_t start, taddr_t end, size_t *at)
 {
 	for (; *at < c->others.count && c->others.data[*at].start < end; ++*at) {
@@ -176,7 +175,7 @@ static void find_unused(struct leakcheck *c)
 	}
 }
 
-/* The edge to where @word points, or NO_EDGE. @place: of it in the index. */
+/* The edge to the block that @word points to, or NO_EDGE. @place: its place in the index. */
 static uint32_t find_edge(const struct leakcheck *c, uint64_t place, uint64_t word)
 {
 	bool is_start;
@@ -193,7 +192,7 @@ static void push(struct leakcheck *c, uint32_t block, enum leakcheck_state state
 	*vec_add(&c->stack) = block;
 }
 
-/* @edge comes from a root or a block; @is_certain: not from one that is only possibly reached. */
+/* @edge comes from a root or a block; @is_certain: that one is not just possibly reached. */
 static void reach(struct leakcheck *c, uint32_t edge, bool is_certain)
 {
 	uint32_t to = edge >> 1;
@@ -217,7 +216,7 @@ static void mark_reachable(struct leakcheck *c)
 	}
 }
 
-/* All blocks of state @from that @leader leads to, itself excepted, become @to. */
+/* Changes all blocks in state @from that @leader reaches, except itself, to @to. */
 static void claim(struct leakcheck *c, uint32_t leader, enum leakcheck_state from,
 		  enum leakcheck_state to)
 {
@@ -259,12 +258,12 @@ static void judge_lost(struct leakcheck *c, uint32_t count)
 
 /* -- words to edges -- */
 
-/* Position among blocks and edges while words pass in the order of their addresses. */
+/* Current position in blocks and edges, while words are processed in ascending order. */
 struct cursor {
-	uint32_t block;      /* the first that does not end before the word */
+	uint32_t block;      /* the first block that does not end before the word */
 	uint32_t count;
 	size_t edges;
-	size_t unused;       /* the first part of unused memory that does not end before the word */
+	size_t unused;       /* the first unused range that does not end before the word */
 };
 
 static bool is_unused(const struct leakcheck *c, struct cursor *at, taddr_t addr)
@@ -274,7 +273,7 @@ static bool is_unused(const struct leakcheck *c, struct cursor *at, taddr_t addr
 	return at->unused < c->unused.count && c->unused.data[at->unused].start <= addr;
 }
 
-/* A program may use what malloc rounded a block's size up to (malloc_usable_size). */
+/* A program may use the whole chunk (malloc_usable_size). */
 static taddr_t end_of_words(const struct leakcheck_block *b, bool is_glibc)
 {
 	taddr_t end = leakcheck_block_end(b);
@@ -283,15 +282,15 @@ static taddr_t end_of_words(const struct leakcheck_block *b, bool is_glibc)
 }
 
 /*
- * Most programs do not, and after a block's end there are words of free chunks that were here
- * before: those point to other chunks, which can be inside of a block but not its start.
+ * Most programs do not. Beyond a block's requested end there are stale words of free chunks. These
+ * point to other chunks, so to the inside of a block but never to its start.
  */
 static bool is_old_link(const struct leakcheck_block *b, taddr_t addr, uint32_t edge)
 {
 	return edge & IS_INTERIOR && addr + sizeof(uint64_t) > leakcheck_block_end(b);
 }
 
-/* The word at @addr leads over @edge: an edge of the block it is in, or a root, or nothing. */
+/* The word at @addr is @edge: an edge of the block that contains it, a root, or ignored. */
 static void pass_edge(struct leakcheck *c, struct cursor *at, taddr_t addr, uint32_t edge)
 {
 	const struct leakcheck_block *block = c->blocks.data;
@@ -307,7 +306,10 @@ static void pass_edge(struct leakcheck *c, struct cursor *at, taddr_t addr, uint
 		c->edge[at->edges++] = edge;
 }
 
-/* All look-ups of a page begin before the first ends, so that they wait for memory together. */
+/*
+ * All look-ups of a page are started before the first one is completed, so that their cache misses
+ * overlap.
+ */
 static void pass_page(struct leakcheck *c, struct cursor *at, const struct pointer_page *page,
 		      const uint64_t *value)
 {

@@ -1,8 +1,6 @@
 /*
- * Reading the target's memory for pointers; pointer_scan.h has the picture.
- *
- * Pieces are small enough to stay in a CPU's cache between the kernel's copy and
- * the scan.
+ * Reads the target's memory to find pointers; pointer_scan.h has an overview. Pieces are small
+ * enough to stay in the cache between the kernel's copy and the scan.
  */
 #include "leak/pointer_scan.h"
 
@@ -76,22 +74,22 @@ void pointer_scan_add_heap(struct pointer_scan *s, taddr_t start, taddr_t end, t
 
 /* -- one page, one piece -- */
 
-/* Much memory is zero: eight words at a time. */
+/* Much memory is zero: skip eight words at a time. */
 static bool is_zero(const uint64_t word[8])
 {
 	return !(word[0] | word[1] | word[2] | word[3] | word[4] | word[5] | word[6] | word[7]);
 }
 
-/* What a page's words are sorted out into. */
+/* Where the pointers of a page are stored. */
 struct sieve {
 	uint64_t mask[PAGE_WORDS / 64];
-	uint64_t value[PAGE_WORDS + 1]; /* one is written to, and then not counted */
+	uint64_t value[PAGE_WORDS + 1]; /* the extra one receives words that are not kept */
 	uint32_t count;
 };
 
 /*
- * Examines @count words, of eight at most, the first of which is number @first of its page.
- * Without branches, which would be unpredictable.
+ * Examines at most eight words, @count, the first of which is number @first of its page. Has no
+ * branches, which would be unpredictable.
  */
 static inline void sift(const struct pointer_scan *s, struct sieve *v, const uint64_t *word,
 			size_t first, size_t count)
@@ -114,7 +112,10 @@ static inline void sift(const struct pointer_scan *s, struct sieve *v, const uin
 	v->mask[first / 64] |= bits << first % 64;
 }
 
-/* Keeps those of @count words at @addr, all in one page, that may be pointers: were there any? */
+/*
+ * Keeps those of the @count words at @addr, all in one page, that may be pointers. Returns whether
+ * there were any.
+ */
 static bool take_page(const struct pointer_scan *s, struct pointer_lane *lane, taddr_t addr,
 		      const uint64_t *word, size_t count)
 {
@@ -129,7 +130,7 @@ static bool take_page(const struct pointer_scan *s, struct pointer_lane *lane, t
 		if (next - i < 8)
 			sift(s, &v, &word[i - first], i, next - i);
 		else if (!is_zero(&word[i - first]))
-			sift(s, &v, &word[i - first], i, 8); /* a constant, to be unrolled */
+			sift(s, &v, &word[i - first], i, 8); /* constant, so that it is unrolled */
 	}
 	if (v.count == 0)
 		return false;
@@ -139,8 +140,8 @@ static bool take_page(const struct pointer_scan *s, struct pointer_lane *lane, t
 }
 
 /*
- * Keeps words of @size bytes at @addr, both multiples of a word, which are at @word. Returns of how
- * many pages.
+ * Keeps words of @size bytes at @addr, both word-aligned, whose contents are at @word. Returns the
+ * number of pages with such words.
  */
 static uint32_t take_bytes(const struct pointer_scan *s, struct pointer_lane *lane, taddr_t addr,
 			   const uint64_t *word, size_t size)
@@ -158,7 +159,7 @@ static uint32_t take_bytes(const struct pointer_scan *s, struct pointer_lane *la
 	return pages;
 }
 
-/* A page that cannot be read is passed over. */
+/* Skips a page that cannot be read. */
 static void read_piece(const struct pointer_scan *s, struct pointer_lane *lane,
 		       struct pointer_piece *piece, struct walk_buffer *buffer)
 {
@@ -218,7 +219,7 @@ static uint32_t lanes_for(size_t pieces)
 	return (uint32_t)MAX(MIN(MIN(count, pieces / LANE_PIECES), POINTER_LANES), 1u);
 }
 
-/* Lane 0 is the caller's own thread. Signals are for it alone. */
+/* Lane 0 is the calling thread, the only one that receives signals. */
 static void run_lanes(struct lane_work *work, uint32_t lanes)
 {
 	sigset_t all, before;
@@ -244,7 +245,7 @@ void pointer_scan_run(struct pointer_scan *s, pointer_read_fn *read, void *ctx)
 	s->read = read;
 	s->read_ctx = ctx;
 	s->next = 0;
-	if (s->low > s->high) { /* no blocks: an empty range of addresses */
+	if (s->low > s->high) { /* no blocks: an empty range */
 		s->low = 0;
 		s->high = 0;
 	}

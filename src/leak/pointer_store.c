@@ -1,6 +1,6 @@
 /*
- * Stores pages in chunks. A page never spans two chunks: a chunk without room for
- * the largest possible page counts as full.
+ * Stores pages in chunks. A page never spans two chunks: a chunk counts as full when the largest
+ * possible page does not fit.
  */
 #include "leak/pointer_store.h"
 
@@ -8,8 +8,8 @@
 
 #include "base/large.h"
 
-#define WIDE_VALUES UINT32_MAX /* no user address has this upper half */
-/* large, because mapping one waits for page faults of the other lanes */
+#define WIDE_VALUES UINT32_MAX /* an upper half that no user address has */
+/* large, because other lanes' page faults delay mapping a chunk */
 #define CHUNK_BYTES (8 * LARGE_PAGE)
 #define CHUNK_WORDS (CHUNK_BYTES / sizeof(uint64_t))
 #define HEAD_WORDS (sizeof(struct pointer_page) / sizeof(uint64_t))
@@ -37,7 +37,7 @@ static uint64_t *take_chunk(struct chunk_pool *s)
 	return i < s->chunks.count ? s->chunks.data[i] : large_map(CHUNK_BYTES);
 }
 
-/* How many words @count values take. */
+/* The number of words that @count values take. */
 static size_t room(uint32_t upper, uint32_t count)
 {
 	return upper == WIDE_VALUES ? count : (count + 1) / 2;

@@ -6,7 +6,7 @@
  *	      {address, mask of its words, WIDE_VALUES} value value ...
  *
  * Pages are stored in chunks of several megabytes. A chunk is unmapped as soon as it has been
- * read, so that the results of reading may take its place.
+ * read, to make room for the results.
  */
 #ifndef PTMEM_LEAK_POINTER_STORE_H
 #define PTMEM_LEAK_POINTER_STORE_H
@@ -23,7 +23,7 @@ struct pointer_page {
 	uint32_t count;                 /* values */
 };
 
-/* Chunks that several writers take from at once. */
+/* Chunks shared by several writers. */
 struct chunk_pool {
 	VEC(uint64_t *) chunks;
 	size_t taken; /* number of chunks in use, from the first; changed atomically */
@@ -41,7 +41,7 @@ struct pointer_store {
 void pointer_store_init(struct pointer_store *w, struct chunk_pool *pool);
 void pointer_store_deinit(struct pointer_store *w);
 
-/* Adds a page of @count > 0 values, whose words @mask gives in order. */
+/* Adds a page of @count > 0 values; @mask has the bits of their words, in order. */
 void pointer_store_add(struct pointer_store *w, taddr_t addr, const uint64_t *mask,
 		       const uint64_t *value,
 		    uint32_t count);
@@ -49,11 +49,11 @@ void pointer_store_add(struct pointer_store *w, taddr_t addr, const uint64_t *ma
 /* Bytes of memory in use. */
 uint64_t pointer_store_bytes(const struct pointer_store *w);
 
-/* The next page; one call for each page added. @value_out: room for PAGE_WORDS. */
+/* Reads the next page; call once for each page added. @value_out: PAGE_WORDS elements. */
 void pointer_store_next(struct pointer_store *w, struct pointer_page *page_out,
 			uint64_t *value_out);
 
-/* Allocates chunks for @bytes of stored values, so that writers find them ready. */
+/* Allocates chunks for @bytes of stored values in advance. */
 void chunk_pool_fill(struct chunk_pool *s, uint64_t bytes);
 /* Unmaps the chunks that no writer took. */
 void chunk_pool_release(struct chunk_pool *s);

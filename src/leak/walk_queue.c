@@ -1,18 +1,16 @@
-/*
- * Pieces wait for their turn, threads do not; walk_queue.h has the picture.
- */
+/* Reorders pieces so that threads need not wait; walk_queue.h has an overview. */
 #include "leak/walk_queue.h"
 
 #include <string.h>
 
 /*
- * So many pieces, 32 MiB, are read ahead of one that is missing: its thread may have been
- * preempted, for some milliseconds.
+ * This many pieces, 32 MiB, are read ahead of a missing one: its thread may be preempted for some
+ * milliseconds.
  */
 #define AHEAD_MAX 128u
 
 struct queued_piece {
-	struct walk_buffer *buffer; /* NULL: it has no memory of a heap */
+	struct walk_buffer *buffer; /* NULL: no heap in it */
 	bool is_read;
 };
 
@@ -83,7 +81,7 @@ void walk_queue_give(struct walk_queue *q, struct walk_buffer *buffer)
 
 /* -- walking -- */
 
-/* The first heap that has memory at or after @addr. */
+/* The first heap with memory at or after @addr. */
 static size_t find_walk(const struct walk_queue *q, taddr_t addr)
 {
 	return vec_search(&q->walks, w, w->bound <= addr);
@@ -97,7 +95,7 @@ static bool is_of_heap(const struct walk_queue *q, const struct walk_buffer *b)
 	       q->walks.data[i].start < b->parts.data[b->parts.count - 1].end;
 }
 
-/* While the piece is in the cache, and heaps may be walked by another thread. */
+/* Called while the piece is in the cache. Another thread may walk heaps meanwhile. */
 static void guess(const struct walk_queue *q, struct walk_buffer *b)
 {
 	struct heap_part part = b->parts.data[0];
@@ -119,7 +117,10 @@ static void walk_part(struct walk_queue *q, const struct walk_buffer *b, struct 
 				       part.start, word, part.end - part.start);
 }
 
-/* Walks the next piece, which was read. The lock is held, but not meanwhile. */
+/*
+ * Walks the next piece, which must have been read. Called with the lock held; drops it
+ * meanwhile.
+ */
 static void walk_next(struct walk_queue *q)
 {
 	struct walk_buffer *b = q->piece[q->next].buffer;

@@ -1,4 +1,7 @@
-/* See answer.h. All is made in memory: its size is known, and no client is waited for. */
+/*
+ * Builds all answers in memory, so that their size is known and a slow client delays nothing. See
+ * answer.h.
+ */
 #include "listen/answer.h"
 
 #include <stdio.h>
@@ -19,7 +22,7 @@
 struct answer_base {
 	uint32_t pid;
 	uint64_t start_ns;
-	/* by LEAF_NUMBER, which leaves keep */
+	/* indexed by LEAF_NUMBER, which leaves keep */
 	VEC(struct pprof_value) value;
 };
 
@@ -35,7 +38,7 @@ static size_t number_of(const struct recording *r, size_t row)
 	return recording_get(r, RECORDING_LEAVES, row, LEAF_NUMBER);
 }
 
-/* What is in use now, and all that was ever allocated; the caller frees it. */
+/* Writes what is in use now and all that was ever allocated. The caller frees it. */
 static struct pprof_value *values_now(const struct recording *r)
 {
 	struct recording_view now, total;
@@ -137,7 +140,7 @@ static void write_json(FILE *out, const struct recording *r, struct http_job *jo
 	fwrite(packed ? packed : json, size, 1, out);
 }
 
-/* Of several processes: a list of their reports. */
+/* The index page, if there are several processes: links to their reports. */
 static void write_list(FILE *out, const struct served_table *t)
 {
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

@@ -1,4 +1,4 @@
-/* The contents of answers, from what ptmem reported of its processes. */
+/* Builds the bodies of answers from what ptmem reported about its processes. */
 #ifndef PTMEM_LISTEN_ANSWER_H
 #define PTMEM_LISTEN_ANSWER_H
 
@@ -8,13 +8,13 @@
 /* The values of a profile that is subtracted from a later one (?seconds=). */
 struct answer_base;
 
-/* Those of now of the process that @job is about; NULL = there is none. */
+/* The current values of the process that @job asks for; NULL = there is none. */
 struct answer_base *answer_base_new(struct served_table *t, const struct http_job *job);
-void answer_base_free(struct answer_base *b); /* NULL is nothing */
+void answer_base_free(struct answer_base *b); /* NULL is ignored */
 
-/* Whether @job needs the history, not totals alone. */
+/* Whether @job needs the history, not only totals. */
 bool answer_needs_history(const struct http_job *job);
-/* @base: NULL = nothing is subtracted; @ptmem: its pid. */
+/* @base: subtracted; NULL = none. @ptmem: ptmem's pid. */
 void answer_write(struct http_job *job, struct served_table *t, const struct answer_base *base,
 		  uint32_t ptmem);
 

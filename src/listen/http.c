@@ -1,4 +1,4 @@
-/* The thread of libmicrohttpd: see http.h. */
+/* Runs libmicrohttpd's thread. See http.h. */
 #include "listen/http.h"
 
 #if __has_include(<microhttpd.h>)
@@ -21,12 +21,12 @@
 
 #define LIBRARY "libmicrohttpd.so.12"
 #define MAX_CONNECTIONS 256u
-#define MANY_CONNECTIONS 192u   /* from here on idle ones are closed */
+#define MANY_CONNECTIONS 192u   /* above this number idle ones are closed */
 #define IDLE_SECONDS 30u
-#define MAX_HEADERS (16u << 10) /* bytes of a request */
-#define MAX_UNREAD (256u << 20) /* bytes of answers */
+#define MAX_HEADERS (16u << 10) /* of a request */
+#define MAX_UNREAD (256u << 20) /* of unread answers */
 
-/* What is used of the library. */
+/* The functions of the library that are used. */
 #define FUNCTIONS(X)                                                                              \
 	X(MHD_start_daemon) X(MHD_suspend_connection) X(MHD_resume_connection)                   \
 	X(MHD_queue_response) X(MHD_destroy_response) X(MHD_add_response_header)                 \
@@ -39,20 +39,20 @@ struct library {
 #undef X
 };
 
-/* A connection; the thread's alone. */
+/* A connection; accessed by the thread only. */
 struct peer {
 	struct http *http;
 	int fd;
-	bool is_busy;       /* with a request */
+	bool is_busy;       /* those with a request */
 	bool is_known, is_allowed;
-	struct peer *next, *last; /* by age */
+	struct peer *next, *last; /* oldest first */
 };
 
 struct http {
 	struct http_options options;
 	struct library lib;
 	char own_name[256];
-	struct peer peers;  /* a ring; the first is the oldest */
+	struct peer peers;  /* the first is the oldest */
 	unsigned peer_count;
 	pthread_mutex_t lock; /* of the jobs */
 	struct http_job *first, **end;
@@ -76,14 +76,14 @@ static void remove_peer(struct http *h, struct peer *p)
 	h->peer_count--;
 }
 
-/* Makes room: the oldest connection without a request finds itself closed. */
+/* Makes room by shutting down the oldest connection without a request. */
 static void close_idle(struct http *h)
 {
 	for (struct peer *p = h->peers.next; p != &h->peers; p = p->next) {
 		if (p->is_busy)
 			continue;
 		shutdown(p->fd, SHUT_RDWR);
-		p->is_busy = true; /* do not choose it again */
+		p->is_busy = true; /* not to be chosen again */
 		return;
 	}
 }
@@ -114,14 +114,14 @@ static struct peer *peer_of(const struct http *h, struct MHD_Connection *c)
 		->socket_context;
 }
 
-/* -- is it allowed? -- */
+/* -- access -- */
 
 static const char *header(const struct http *h, struct MHD_Connection *c, const char *name)
 {
 	return h->lib.MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
 
-/* The connection is of this user or root. */
+/* Whether the connection is from this user or root. */
 static bool is_own(struct peer *p)
 {
 	uid_t uid;
@@ -168,7 +168,7 @@ static struct refusal find_refusal(struct http *h, struct MHD_Connection *c, con
 
 /* -- answers -- */
 
-/* What clients have not read yet is counted. */
+/* Counts the bytes that clients have not read yet. */
 struct body {
 	struct http *http;
 	char *data;
@@ -184,7 +184,7 @@ static void free_body(void *ctx)
 	free(b);
 }
 
-/* Takes over the body. */
+/* Takes ownership of the body. */
 static struct MHD_Response *make_response(struct http *h, struct http_job *job)
 {
 	struct body *b = xmalloc(sizeof(*b));
@@ -200,7 +200,7 @@ static struct MHD_Response *make_response(struct http *h, struct http_job *job)
 	return r;
 }
 
-/* No other site may read, embed or run what is served, and no cache may keep it. */
+/* No other site may read, embed or run the pages, and no cache may keep them. */
 static void add_headers(const struct http *h, struct MHD_Response *r, const struct http_job *job)
 {
 	static const char *const always[][2] = {
@@ -271,7 +271,7 @@ static const char *const paths[HTTP_PATHS] = {
 	[HTTP_METRICS] = "/metrics", [HTTP_HEALTH] = "/healthz",
 };
 
-/* Whether ?@name= is missing (0) or a number up to @most. */
+/* Parses ?@name=, a number up to @most; 0 if absent. False if it is malformed. */
 static bool get_number(const struct http *h, struct MHD_Connection *c, const char *name,
 		       uint32_t most, uint32_t *out)
 {
@@ -377,7 +377,7 @@ void http_finish(struct http_job *job)
 	job->http->lib.MHD_resume_connection(job->connection);
 }
 
-/* -- the beginning -- */
+/* -- start -- */
 
 static const char *load(struct library *lib)
 {

@@ -1,20 +1,21 @@
 /*
  * The HTTP side of --listen: a thread of libmicrohttpd takes requests, refuses those that are not
- * allowed, and hands the others over as jobs. The thread that called http_start answers them, when
- * it can. A connection of a job waits without costing anything.
+ * allowed, and queues the others as jobs. The thread that called http_start answers them when it
+ * can. A connection that waits for its job costs nothing.
  *
  *	connection -> is it allowed? -> job -> http_take ... http_finish -> answer
  *
  * Allowed is (listen_address.h, peer_owner.h):
- *	with a token        who knows it: as Bearer, or as a password of Basic
+ *	with a token        clients that send it: as Bearer token, or as Basic password
  *	with --listen-open  anyone
  *	else                this user and root, on this machine
  *
- * Bounded are connections (if there are many, idle ones are closed), the size of a request, and the
- * bytes of all answers that clients have not read yet. No path of a request is one of a file.
+ * Limits apply to the number of connections (idle ones are closed first), the size of a request,
+ * and the bytes of all answers that clients have not read yet. Request paths are never used as file
+ * paths.
  *
- * libmicrohttpd is loaded when it is needed: ptmem runs without it, and does not wait for what it
- * needs itself.
+ * libmicrohttpd is loaded only when needed: ptmem runs without it, and does not load its
+ * dependencies at each start.
  */
 #ifndef PTMEM_LISTEN_HTTP_H
 #define PTMEM_LISTEN_HTTP_H
@@ -29,13 +30,13 @@ enum http_path {
 };
 
 struct http_options {
-	int fd;              /* a listening socket, which is the server's from now on */
+	int fd;              /* a listening socket, owned by the server from then on */
 	const char *token;   /* NULL = none */
-	bool is_open;        /* anyone may ask */
+	bool is_open;        /* anyone may send requests */
 	int wake_fd;         /* an eventfd, written when there is a job */
 };
 
-/* A request, and its answer. */
+/* A request and its answer. */
 struct http_job {
 	enum http_path path;
 	uint32_t pid;             /* ?pid=; 0 = not given */
@@ -43,28 +44,28 @@ struct http_job {
 	bool takes_gzip, takes_openmetrics;
 
 	unsigned status;          /* 200 */
-	const char *type;         /* of the content */
-	const char *file_name;    /* under which a browser saves it; NULL = it shows it */
-	bool is_gzip;             /* the body is packed (Content-Encoding) */
-	char *body;               /* malloc'ed; the job's */
+	const char *type;         /* MIME type */
+	const char *file_name;    /* proposed to browsers for saving; NULL = display */
+	bool is_gzip;             /* the body is compressed (Content-Encoding) */
+	char *body;               /* malloc'ed; owned by the job */
 	size_t size;
 
-	struct http *http;        /* for http.c alone, as all below */
+	struct http *http;        /* private to http.c, like all fields below */
 	void *connection;
 	struct http_job *next;
 };
 
 #define HTTP_MAX_SECONDS 3600
 
-/* Why not; NULL: it runs. */
+/* NULL: the server runs; otherwise the error message. */
 const char *http_start(const struct http_options *o, struct http **out);
 
-/* The next job, or NULL. */
+/* Takes the next job, or NULL. */
 struct http_job *http_take(struct http *h);
-/* @job is answered, and not the caller's any more. */
+/* Sends the answer of @job, which the caller must not use any more. */
 void http_finish(struct http_job *job);
 
-/* An answer that is a line of text. */
+/* Sets an answer of one line of text. */
 void http_say(struct http_job *job, unsigned status, const char *text);
 
 #endif

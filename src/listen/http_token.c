@@ -41,7 +41,7 @@ static int digit(char c)
 	return at ? (int)(at - digits) : -1;
 }
 
-/* The text that is @base64, up to its first character that is no digit. */
+/* Decodes @base64 up to the first character that is not a base64 digit. */
 static void decode(const char *base64, char *out, size_t size)
 {
 	uint32_t bits = 0;

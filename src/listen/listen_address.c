@@ -10,7 +10,7 @@
 
 #define HOST_SIZE 256
 
-/* "HOST:PORT" or "[HOST]:PORT", cut into its parts; PORT may be missing: "". */
+/* Splits "HOST:PORT" or "[HOST]:PORT". If PORT is missing it becomes "". */
 static bool split(const char *text, char host[static HOST_SIZE], const char **port_out)
 {
 	bool has_brackets = *text == '[';
@@ -42,7 +42,7 @@ static bool parse_port(const char *text, in_port_t *out)
 	return true;
 }
 
-/* Whether @text is an address of either family. */
+/* Whether @text is an IPv4 or IPv6 address. */
 static bool parse_host(const char *text, struct listen_address *out)
 {
 	*out = (struct listen_address){.v4.sin_family = AF_INET, .size = sizeof(out->v4)};

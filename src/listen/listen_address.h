@@ -1,5 +1,5 @@
 /*
- * --listen=ADDRESS:PORT: where the server listens, and which names of it a request may use.
+ * --listen=ADDRESS:PORT: where the server listens, and which host names requests may use for it.
  *
  *	(nothing)          127.0.0.1, a free port
  *	8080               127.0.0.1, this port
@@ -25,7 +25,7 @@ struct listen_address {
 	socklen_t size;
 };
 
-/* Not NULL: why @text is no such address. */
+/* Parses @text. Returns NULL, or the error message. */
 const char *listen_address_parse(const char *text, struct listen_address *out);
 
 /* Whether only this machine can reach it. */
@@ -35,9 +35,10 @@ bool listen_address_is_loopback(const struct listen_address *a);
 char *listen_address_url(const struct listen_address *a);
 
 /*
- * Whether @host, the header of a request, names this server in a way that a web site cannot take
- * over: an address, "localhost", or @own_name. A site whose name is made to lead here (DNS
- * rebinding) sends its own name. The port does not matter: it may be forwarded.
+ * Whether @host, the Host header of a request, is a name for this server that no web site can
+ * claim: an address, "localhost", or @own_name. In DNS rebinding, a site's name is made to resolve
+ * to this address, but the browser still sends that name. The port is ignored, since it may be
+ * forwarded.
  */
 bool listen_address_is_own_host(const char *host, const char *own_name);
 

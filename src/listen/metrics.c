@@ -1,4 +1,4 @@
-/* A family of metrics is a row of a table, and has a sample for each process. */
+/* Each row of the table is a family of metrics, with one sample for each process. */
 #include "listen/metrics.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@ struct family {
 	const char *name, *help;
 	bool is_counter;
 	enum unit unit;
-	size_t offset; /* in struct listen_totals */
+	size_t offset; /* into struct listen_totals */
 };
 
 #define AT(field) offsetof(struct listen_totals, field)
@@ -48,7 +48,7 @@ static const struct family families[] = {
 	 AT(trap_ns)},
 };
 
-/* A counter's samples end in _total, and so does its name, but not with OpenMetrics. */
+/* The name of a counter and its samples end in _total; in OpenMetrics only its samples do. */
 static void put_head(FILE *out, const struct family *f, bool is_openmetrics)
 {
 	const char *end = f->is_counter && !is_openmetrics ? "_total" : "";
@@ -89,7 +89,7 @@ static void put_family(FILE *out, const struct served_table *t, const struct fam
 	}
 }
 
-/* Bytes; 0 = not known. */
+/* Bytes; 0 = unknown. */
 static uint64_t resident(uint32_t pid)
 {
 	_cleanup_fclose_ FILE *f = proc_open((pid_t)pid, "statm");
@@ -122,7 +122,7 @@ static uint64_t cpu_ticks(uint32_t pid)
 
 	if (!f || !fgets(line, sizeof(line), f))
 		return 0;
-	const char *end = strrchr(line, ')'); /* of the name, which may have any character */
+	const char *end = strrchr(line, ')'); /* after the name, which may contain any character */
 
 	if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64
 				    " %" SCNu64, &user, &system) != 2)
@@ -130,7 +130,7 @@ static uint64_t cpu_ticks(uint32_t pid)
 	return user + system;
 }
 
-/* By the names that every exporter has for itself. */
+/* Named as other exporters name theirs. */
 static void put_own(FILE *out, uint32_t ptmem, bool is_openmetrics)
 {
 	const struct family cpu = {"process_cpu_seconds", "CPU time of ptmem.", true, NUMBER, 0};

@@ -1,4 +1,4 @@
-/* /metrics: the text format of Prometheus, and OpenMetrics, which differs in little. */
+/* /metrics in the text format of Prometheus, or OpenMetrics, which differs slightly. */
 #ifndef PTMEM_LISTEN_METRICS_H
 #define PTMEM_LISTEN_METRICS_H
 
@@ -6,7 +6,7 @@
 
 #include "listen/served.h"
 
-/* @ptmem: the pid of ptmem, whose own cost is in them. Errors of the stream are left in it. */
+/* @ptmem: ptmem's pid; its own cost is included. The caller checks the stream for errors. */
 void metrics_write(FILE *out, const struct served_table *t, uint32_t ptmem, bool is_openmetrics);
 
 #endif

@@ -1,4 +1,4 @@
-/* One question to the kernel: the socket whose addresses are ours, the other way round. */
+/* Asks the kernel for the socket that has the same addresses as ours, exchanged. */
 #include "listen/peer_owner.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static void fill_question(struct question *q, const union address *own, const un
 	q->body.id.idiag_dport = port_of(own);
 	copy_address(peer, q->body.id.idiag_src);
 	copy_address(own, q->body.id.idiag_dst);
-	memset(q->body.id.idiag_cookie, 0xff, sizeof(q->body.id.idiag_cookie)); /* any */
+	memset(q->body.id.idiag_cookie, 0xff, sizeof(q->body.id.idiag_cookie)); /* any interface */
 }
 
 static int ask(const struct question *q, uid_t *out)
@@ -78,7 +78,7 @@ static int ask(const struct question *q, uid_t *out)
 	if (answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
 	    n < (ssize_t)NLMSG_LENGTH(sizeof(*m)))
 		return -EBADMSG;
-	/* a socket that is closed has no owner, which would look like root */
+	/* a closed socket has owner 0, which would look like root */
 	if (!m->idiag_inode)
 		return -ENOENT;
 	*out = m->idiag_uid;

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "recording/recording_read.h"
 
-#define MAX_JOURNAL (UINT64_C(1) << 30) /* bytes that are read of one */
+#define MAX_JOURNAL (UINT64_C(1) << 30) /* maximum number of bytes read from a journal */
 
 static void forget_recording(struct served *s)
 {

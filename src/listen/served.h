@@ -1,6 +1,6 @@
 /*
- * The processes that are served: what ptmem reported of each, and its journal, which is read when
- * an answer needs it.
+ * The processes that are served: what ptmem reported about each, and its journal, which is read
+ * only when an answer needs it.
  */
 #ifndef PTMEM_LISTEN_SERVED_H
 #define PTMEM_LISTEN_SERVED_H
@@ -12,25 +12,28 @@
 struct served {
 	struct listen_process info;
 	int journal;                 /* -1 = none yet; owned */
-	bool is_there;               /* the last answer of ptmem had it */
-	struct recording *recording; /* of the journal; NULL = not read since it grew; owned */
+	bool is_there;               /* was in ptmem's last answer */
+	struct recording *recording; /* the parsed journal; NULL = not read since it grew; owned */
 };
 
 struct served_table {
-	VEC(struct served) list;     /* by age */
+	VEC(struct served) list;     /* oldest first */
 	uint32_t left_out;
 };
 
-/* An answer begins; then its processes, each with its new journal or -1; then it ends. */
+/*
+ * Updates the table: an answer begins; adds a process, with its new journal or -1; the answer
+ * ends.
+ */
 void served_begin(struct served_table *t);
 void served_add(struct served_table *t, const struct listen_process *info, int journal);
 void served_end(struct served_table *t, const struct listen_done *done);
 
-/* Process @pid, or the oldest one if that is 0; NULL = there is none. */
+/* Process @pid, or the oldest one if @pid is 0; NULL = there is none. */
 struct served *served_find(const struct served_table *t, uint32_t pid);
-/* The complete part of its journal, which the caller frees; NULL = there is none. */
+/* The complete part of its journal, to be freed by the caller; NULL = there is none. */
 char *served_journal(const struct served *s, size_t *size_out);
-/* What is in it, as long as @s is not changed; NULL = it has none, or cannot be read. */
+/* The parsed journal, valid until @s changes; NULL = there is none, or it cannot be read. */
 const struct recording *served_recording(struct served *s);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * How the server begins, and its loop. A job goes through these states:
+ * Starts the server and runs its loop. States of a job:
  *
- *	NEW       no question to ptmem was asked since it came
- *	ASKED     the next answer of ptmem is for it
- *	RESTING   ?seconds=: the profile that it begins with is known; then NEW again
+ *	NEW       it waits for the next question to ptmem
+ *	ASKED     it waits for ptmem's answer
+ *	RESTING   ?seconds=: it has its base profile, and becomes NEW again later
  */
 #include "listen/server.h"
 
@@ -28,8 +28,8 @@
 #include "listen/served.h"
 
 #define NAME "heap-listen"
-#define ASK_NS 100000000ull      /* between questions */
-#define PATIENCE_NS 10000000000ull /* for an answer of ptmem */
+#define ASK_NS 100000000ull      /* minimum time between questions */
+#define PATIENCE_NS 10000000000ull /* maximum time for an answer of ptmem */
 #define SECOND_NS 1000000000ull
 
 enum job_state { NEW, ASKED, RESTING };
@@ -37,13 +37,13 @@ enum job_state { NEW, ASKED, RESTING };
 struct waiting {
 	struct http_job *job;
 	enum job_state state;
-	uint64_t due_ns;           /* NEW, ASKED: when it is given up; RESTING: goes on */
+	uint64_t due_ns;           /* NEW, ASKED: deadline; RESTING: when it becomes NEW */
 	struct answer_base *base;  /* owned; NULL = none yet */
 };
 
 struct server {
-	int fd, wake_fd;           /* to ptmem; of new jobs */
-	uint32_t ptmem;            /* its pid */
+	int fd, wake_fd;           /* connected to ptmem; signals new jobs */
+	uint32_t ptmem;            /* ptmem's pid */
 	struct http *http;
 	struct served_table table;
 	VEC(struct waiting) jobs;
@@ -83,7 +83,7 @@ static bool is_delta(const struct http_job *job)
 	return job->seconds && (job->path == HTTP_HEAP || job->path == HTTP_ALLOCS);
 }
 
-/* The answer of ptmem is there. */
+/* ptmem's answer is complete. */
 static void go_on(struct server *s, size_t i, uint64_t now)
 {
 	struct waiting *w = &s->jobs.data[i];
@@ -165,7 +165,7 @@ union message {
 	struct listen_done done;
 };
 
-/* The descriptor that came with @m; -1 = none. */
+/* The descriptor received with @m; -1 = none. */
 static int take_fd(struct msghdr *m)
 {
 	const struct cmsghdr *c = CMSG_FIRSTHDR(m);
@@ -177,7 +177,7 @@ static int take_fd(struct msghdr *m)
 	return fd;
 }
 
-/* False: ptmem is gone. */
+/* False: ptmem has ended. */
 static bool take_message(struct server *s)
 {
 	union message m = {0};
@@ -200,7 +200,7 @@ static bool take_message(struct server *s)
 
 /* -- the loop -- */
 
-/* Milliseconds until something is due; -1 = nothing will be. */
+/* Milliseconds until the next deadline; -1 = there is none. */
 static int patience(const struct server *s, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
@@ -236,7 +236,7 @@ ATTR_NORETURN static void serve(struct server *s)
 	}
 }
 
-/* -- the beginning -- */
+/* -- start -- */
 
 static int open_socket(struct listen_address *a)
 {
@@ -255,7 +255,10 @@ static int open_socket(struct listen_address *a)
 	return -err;
 }
 
-/* It holds no file, terminal or directory of ptmem's, and no signal that is for ptmem ends it. */
+/*
+ * Closes all files of ptmem, leaves its terminal and directory, and ignores signals meant for
+ * ptmem.
+ */
 static void leave_surroundings(int keep)
 {
 	static const int ignored[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,  SIGTSTP, SIGTTIN,
@@ -307,7 +310,7 @@ ATTR_NORETURN static void run_server(struct server_options *o, int fd, uint32_t 
 	serve(&s);
 }
 
-/* Not our child, or every wait would find it. */
+/* Not our child: ptmem's waits for any child would report it. */
 static int fork_orphan(struct server_options *o, const int pair[2])
 {
 	uint32_t ptmem = (uint32_t)getpid();

@@ -1,11 +1,12 @@
 /*
- * The server of --listen: a process of its own, which is started before the program and knows only
- * what ptmem tells it (listen_message.h). So nothing that a client does can stop ptmem, which
- * answers one question at a time, at most every tenth of a second.
+ * The server of --listen: a separate process that is started before the program, and receives its
+ * data from ptmem (listen_message.h). So no client can stall ptmem, which answers one question at a
+ * time, at most every tenth of a second.
  *
  *	client -> http.h -> job -> ask ptmem -> its answer -> answer.h -> client
  *
- * It is not a child of ptmem, whose waits would find it. It ends when ptmem does, however.
+ * It is not a child of ptmem, whose waits for any child would report it. It still ends when ptmem
+ * does.
  */
 #ifndef PTMEM_LISTEN_SERVER_H
 #define PTMEM_LISTEN_SERVER_H
@@ -13,12 +14,12 @@
 #include "listen/listen_address.h"
 
 struct server_options {
-	struct listen_address address; /* with the port that was found, once it runs */
+	struct listen_address address; /* @address: the port is filled in once the server runs */
 	const char *token;             /* NULL = none */
 	bool is_open;
 };
 
-/* The socket to it, or -errno after *why_out, which the caller frees. */
+/* Returns the socket to the server, or -errno and sets *why_out, which the caller frees. */
 int server_start(struct server_options *o, char **why_out);
 
 #endif

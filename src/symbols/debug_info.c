@@ -1,12 +1,12 @@
 /*
- * The units of an object and what is known of them.
+ * The compilation units of an object, and an index of each.
  *
  *   ranges: address -> unit -> { line table, inlined calls }
  *
- * The list of units is made at the first question, a unit's index when the first
- * address in it is asked for. Both kinds of memory are bounded: libdw's, which only grows
- * while its handle lives, by closing the handle (units are remembered by offset and
- * found again); the indexes, by dropping all of them when they get too large.
+ * The list of units is built at the first look-up, the index of a unit at the first look-up in it.
+ * Memory is bounded. libdw's only grows while its handle is open, so the handle is closed at a
+ * limit (units are identified by offset, and found again). The indexes are all dropped when they
+ * get too large.
  */
 #include "symbols/debug_info.h"
 
@@ -22,11 +22,14 @@
 #include "symbols/lines.h"
 #include "symbols/ranges.h"
 
-/* A line row or DIE costs libdw up to 100 bytes, a line row or inlined call us 16 to 40. */
+/*
+ * A line row or DIE takes up to 100 bytes in libdw; a line row or inlined call 16 to 40 in an
+ * index.
+ */
 #define LIBDW_ITEMS_MAX 2000000
 #define INDEX_ITEMS_MAX 8000000
 
-/* Inlined calls within each other at one address; more are not shown. */
+/* Maximum nesting of inlined calls shown for one address. */
 #define INLINE_MAX 200
 
 struct unit {
@@ -34,7 +37,7 @@ struct unit {
 	bool is_indexed;
 	struct line_table lines;
 	struct inlines inlines;
-	struct source_files call_files; /* split DWARF: of the calls; else those of the lines */
+	struct source_files call_files; /* split DWARF: of the calls; otherwise those of lines */
 };
 
 struct debug_info {
@@ -43,15 +46,15 @@ struct debug_info {
 	struct string_pool *strings;
 	const char *debug_dirs;
 	bool no_demangle;
-	Dwarf *dwarf;             /* NULL: not open at the moment */
+	Dwarf *dwarf;             /* NULL: currently not open */
 	struct elf_file *alt_file; /* common file of dwz, owned */
 	Dwarf *alt;
-	size_t libdw_items;       /* read since dwarf was opened */
-	bool is_listed;           /* units and ranges are made */
+	size_t libdw_items;       /* bytes read since dwarf was opened */
+	bool is_listed;           /* units and ranges are complete */
 	struct unit *unit;
 	size_t unit_count, unit_capacity;
 	struct ranges ranges;     /* value = index into unit */
-	size_t index_items;       /* in all units */
+	size_t index_items;       /* entries in all units */
 };
 
 struct debug_info *debug_info_new(const struct elf_file *file, struct elf_file *source,
@@ -119,14 +122,14 @@ void debug_info_free(struct debug_info *d)
 	free(d);
 }
 
-/* Adds the unit of @cu_die if it has code that is mapped. */
+/* Adds the unit of @cu_die if any of its code is mapped. */
 static void add_unit(struct debug_info *d, Dwarf_Die *cu_die)
 {
 	Dwarf_Addr base, lo, hi;
 	bool has_code = false;
 	for (ptrdiff_t at = 0; (at = dwarf_ranges(cu_die, at, &base, &lo, &hi)) > 0;) {
 		const struct elf_segment *segment = elf_file_segment(d->file, lo);
-		if (lo == 0 || !segment || !segment->is_exec) /* code that the linker dropped */
+		if (lo == 0 || !segment || !segment->is_exec) /* code discarded by the linker */
 			continue;
 		ranges_add(&d->ranges, lo, hi, (uint32_t)d->unit_count);
 		has_code = true;
@@ -152,7 +155,7 @@ static void list_units(struct debug_info *d)
 	ranges_sort(&d->ranges);
 }
 
-/* The DIE of @u as libdw sees it now, and the one that has the tree (split DWARF: in the .dwo). */
+/* The DIE of @u in the open handle, and the one with the tree (split DWARF: in the .dwo). */
 static bool unit_dies(struct debug_info *d, const struct unit *u, Dwarf_Die *cu_die_out,
 		      Dwarf_Die *tree_out)
 {
@@ -181,7 +184,7 @@ static void index_unit(struct debug_info *d, struct unit *u)
 	d->libdw_items += u->lines.count + u->inlines.die_count;
 }
 
-/* The unit that holds @vaddr, indexed; NULL if none does. */
+/* The unit that contains @vaddr, indexed; NULL if there is none. */
 static struct unit *find_unit(struct debug_info *d, uint64_t vaddr)
 {
 	if (!d->is_listed)
@@ -207,7 +210,7 @@ static void set_place(struct symbol_frame *frame, struct source_file file, uint3
 	frame->line = line;
 }
 
-/* Turns the last frame of @frames into one of the inlined calls at @vaddr after the other. */
+/* Replaces the last frame of @frames with one for each inlined call at @vaddr. */
 static void add_inlined(struct debug_info *d, const struct unit *u, uint64_t vaddr,
 			struct symbol_frames *frames)
 {

@@ -1,9 +1,7 @@
 /*
- * Source places of one object by address, from its DWARF: the line table and the
- * inlined calls, indexed per compilation unit when the first address in it is asked for.
- *
- * DWARF is untrusted: what is broken is left out; no loop follows references
- * without a bound.
+ * Source locations of one object by address, from its DWARF: the line table and the inlined calls
+ * of each compilation unit, indexed at the first look-up in the unit. DWARF is untrusted: broken
+ * parts are skipped, and every loop that follows references is bounded.
  */
 #ifndef PTMEM_SYMBOLS_DEBUG_INFO_H
 #define PTMEM_SYMBOLS_DEBUG_INFO_H
@@ -21,9 +19,10 @@ struct symbol_frames {
 };
 
 /*
- * For the code of @file, whose DWARF lies in @source (@file itself or its debug file;
- * both must outlive the result). Names go to @strings. Of @options debug_dirs (as debuglink_find;
- * outlives the result, too) and no_demangle count. Never NULL; without DWARF it knows nothing.
+ * Reads the DWARF of @source, which describes the code of @file: @file itself or its debug file;
+ * both must outlive the result. Names are stored in @strings. Uses debug_dirs (as for
+ * debuglink_find; must outlive the result, too) and no_demangle of @options. Never NULL; without
+ * DWARF look-ups find nothing.
  */
 struct debug_info *debug_info_new(const struct elf_file *file, struct elf_file *source,
 				  struct string_pool *strings,
@@ -31,9 +30,8 @@ struct debug_info *debug_info_new(const struct elf_file *file, struct elf_file *
 void debug_info_free(struct debug_info *d);
 
 /*
- * Appends the frames at @vaddr: the inlined functions with their names (none if
- * @no_inline), and last the real function, without a name. Always at least one;
- * places that are not known stay empty.
+ * Appends the frames at @vaddr: the inlined functions with their names (none with @no_inline), then
+ * the real function, without a name. Always at least one. Unknown locations are left empty.
  */
 void debug_info_find(struct debug_info *d, uint64_t vaddr, bool no_inline,
 		     struct symbol_frames *frames_out);

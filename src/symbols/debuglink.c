@@ -1,7 +1,6 @@
 /*
- * Candidates are tried in the order in which gdb and Valgrind look; each is opened and
- * compared before it is believed, for debug packages get out of step with what they
- * describe.
+ * Candidates are tried in the order of gdb and Valgrind. Each is opened and verified, since debug
+ * packages may not match the installed binaries.
  */
 #include "symbols/debuglink.h"
 
@@ -19,14 +18,14 @@
 
 /* What a candidate must match. */
 struct wanted {
-	const struct elf_file *file; /* whose debug file is looked for: cannot be it */
-	const uint8_t *build_id;     /* NULL: none known */
+	const struct elf_file *file; /* the file whose debug file is wanted: not a candidate */
+	const uint8_t *build_id;     /* NULL: unknown */
 	size_t build_id_size;
 	bool has_crc;
-	uint32_t crc;                /* of the whole candidate */
+	uint32_t crc;                /* of the candidate's contents */
 };
 
-/* The longest build-id that is believed; real ones have 8 to 32 bytes. */
+/* The longest build-id accepted; real ones have 8 to 32 bytes. */
 #define BUILD_ID_MAX 64
 
 /* Whether one of the notes in @data is the build-id @w. */
@@ -44,7 +43,7 @@ static bool is_build_id_note(Elf_Data *data, const struct wanted *w)
 	return false;
 }
 
-/* By sections: in a debug file the program headers point to what was removed. */
+/* Uses sections: in a debug file the program headers refer to contents that were removed. */
 static bool has_build_id(struct elf_file *f, const struct wanted *w)
 {
 	if (!w->build_id)
@@ -94,7 +93,7 @@ static struct elf_file *try_build_id(const struct wanted *w, const char *root)
 	return try_open(w, path);
 }
 
-/* The directory of @path with its '/', malloc'ed; "" where there is none. */
+/* The directory of @path including the final '/', malloc'ed; "" if there is none. */
 static char *directory_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -130,7 +129,7 @@ static struct elf_file *try_root_path(const struct wanted *w, const char *root, 
 	return try_open(w, path);
 }
 
-/* The debug file @name of a file that lies in @directory (with '/' at its end). */
+/* The debug file @name of a file in @directory (which ends in '/'). */
 static struct elf_file *try_link(const struct wanted *w, const char *dirs, const char *directory,
 				 const char *name)
 {
@@ -160,7 +159,7 @@ struct elf_file *debuglink_find(struct elf_file *file, const char *dirs)
 	f = try_link(&w, dirs, directory, name);
 	if (f)
 		return f;
-	/* /lib may be a link to /usr/lib: packages use one of the two names */
+	/* /lib may be a link to /usr/lib: packages use either name */
 	_cleanup_free_ char *real = realpath(file->path, NULL);
 	_cleanup_free_ char *real_directory = real ? directory_of(real) : NULL;
 	if (!real || strcmp(real_directory, directory) == 0)

@@ -1,6 +1,6 @@
 /*
- * Where the debug information of a stripped file lies: separate debug files by
- * build-id and by .gnu_debuglink, and the common file that dwz splits off.
+ * Finds the debug information of a stripped file: separate debug files by build-id and by
+ * .gnu_debuglink, and the common file that dwz creates.
  */
 #ifndef PTMEM_SYMBOLS_DEBUGLINK_H
 #define PTMEM_SYMBOLS_DEBUGLINK_H
@@ -15,12 +15,12 @@
 /*
  * The separate debug file of @file, opened (the caller releases it), or NULL. @dirs:
  * colon-separated roots. Looks for ROOT/.build-id/xx/yyyy.debug, then for the name in
- * .gnu_debuglink next to the file, in .debug next to it, and in ROOT/its directory; a file
- * counts only with the right build-id or, failing that, checksum.
+ * .gnu_debuglink next to the file, in .debug next to it, and in ROOT/its directory; a file is
+ * accepted only if its build-id or, without one, its checksum matches.
  */
 struct elf_file *debuglink_find(struct elf_file *file, const char *dirs);
 
-/* The file that .gnu_debugaltlink of @dwarf, read from @file, names; as above. */
+/* The file that .gnu_debugaltlink of @dwarf, read from @file, refers to; see above. */
 struct elf_file *debuglink_find_alt(const struct elf_file *file, Dwarf *dwarf, const char *dirs);
 
 #endif

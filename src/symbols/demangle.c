@@ -1,9 +1,7 @@
 /*
- * Which demangler a symbol needs is seen by its first characters; anything else is
- * not asked for at all, since libiberty would take some plain C names for types.
- *
- * A version (name@VER, name@@VER) is no part of the mangled name: it is cut off first
- * and appended to the demangled one.
+ * The first characters of a symbol select the demangler. Other symbols are not passed to libiberty,
+ * which would take some plain C names for types. A version (name@VER, name@@VER) is not part of the
+ * mangled name: it is cut off before and appended afterwards.
  */
 #include "symbols/demangle.h"
 
@@ -12,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#undef ARRAY_SIZE /* libiberty's; base/types.h has the same */
+#undef ARRAY_SIZE /* libiberty's; base/types.h defines it, too */
 #include "base/alloc.h"
 #include "base/cleanup.h"
 
 /*
- * As Valgrind asks. libiberty then gives up on C++ names above 1,024 characters, which bounds
- * its recursion: these stay mangled, there as here.
+ * The same limits as Valgrind's. libiberty gives up on C++ names above 1,024 characters, which
+ * bounds its recursion: these stay mangled, as in Valgrind.
  */
 #define OPTIONS (DMGL_ANSI | DMGL_PARAMS)
 
@@ -34,7 +32,7 @@ static char *demangle_plain(const char *name)
 		return rust_demangle(name, OPTIONS);
 	case 'D':
 		return dlang_demangle(name, OPTIONS);
-	default: { /* Rust's legacy names are C++ names with a hash at the end: first asked for */
+	default: { /* Rust's legacy names are C++ names with a hash at the end: tried first */
 		char *rust = rust_demangle(name, OPTIONS);
 		return rust ? rust : cplus_demangle_v3(name, OPTIONS);
 	}

@@ -1,7 +1,4 @@
-/*
- * Names as a linker sees them to names as people write them: C++, Rust (legacy and
- * v0) and D, by libiberty.
- */
+/* Converts linker symbols to source names: C++, Rust (legacy and v0) and D, by libiberty. */
 #ifndef PTMEM_SYMBOLS_DEMANGLE_H
 #define PTMEM_SYMBOLS_DEMANGLE_H
 

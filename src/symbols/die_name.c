@@ -1,9 +1,8 @@
 /*
- * Two chains are followed: from an instance to what it is an instance of
- * (DW_AT_abstract_origin, DW_AT_specification), which is where the names are, and from
- * the DIE that has the name to those around it. DWARF has no references from a DIE to
- * its parent, so that one is found by a walk through the unit, past all
- * that ends before the DIE.
+ * Follows two chains: from an instance to its abstract definition (DW_AT_abstract_origin,
+ * DW_AT_specification), which has the name, and from the DIE with the name to its enclosing scopes.
+ * A DIE has no reference to its parent, so the scopes are found by a walk through the unit,
+ * skipping everything that ends before the DIE.
  */
 #include "symbols/die_name.h"
 
@@ -16,16 +15,16 @@
 #include "symbols/demangle.h"
 #include "symbols/dies.h"
 
-/* Chains of references and scopes within each other are shorter in what compilers write. */
+/* Longer than the chains and scopes that compilers generate. */
 #define CHAIN_MAX 16
 #define SCOPES_MAX 64
-#define FUNCTIONS_MAX 8 /* functions local to functions */
+#define FUNCTIONS_MAX 8 /* functions nested in functions */
 
-/* What a chain of references says. Strings are in libdw's memory; NULL = unknown. */
+/* The results of following references. Strings are in libdw's memory; NULL = unknown. */
 struct names {
 	const char *linkage;
 	const char *plain;
-	Dwarf_Die owner;       /* of plain */
+	Dwarf_Die owner;       /* size of plain */
 };
 
 struct scopes {
@@ -38,7 +37,7 @@ static const char *read_string(Dwarf_Die *die, unsigned attribute)
 {
 	Dwarf_Attribute attr;
 
-	/* libdw 0.188 looks for a strp_sup in the wrong file */
+	/* libdw 0.188 resolves a strp_sup in the wrong file */
 	if (!dwarf_attr(die, attribute, &attr) || attr.form == DW_FORM_strp_sup)
 		return NULL;
 	return dwarf_formstring(&attr);
@@ -95,13 +94,13 @@ static void find_scopes(const Dwarf_Die *die, Dwarf_Die *cu_die, struct scopes *
 
 static char *name_within(const Dwarf_Die *die, unsigned functions);
 
-/* A class without a name, by the name of what is in it: GCC does not name those of lambdas. */
+/* Names an anonymous class after a member: GCC does not name the classes of lambdas. */
 static const char *unnamed_class(const char *inner)
 {
 	return strcmp(inner, "operator()") == 0 ? "{lambda}" : "{unnamed}";
 }
 
-/* What a scope adds to @inner, a name in it; NULL = nothing. */
+/* Adds the scope to @inner, a name within it; NULL = no change. */
 static char *scope_name(Dwarf_Die *die, int tag, const char *inner, unsigned functions)
 {
 	const char *name;
@@ -123,7 +122,7 @@ static char *scope_name(Dwarf_Die *die, int tag, const char *inner, unsigned fun
 	}
 }
 
-/* C has no scopes that belong to a name. */
+/* C has no scopes in names. */
 static bool has_scopes(Dwarf_Die *cu_die)
 {
 	switch (dwarf_srclang(cu_die)) {
@@ -138,7 +137,7 @@ static bool has_scopes(Dwarf_Die *cu_die)
 	}
 }
 
-/* @plain, the name of @die, after the names of what encloses it. */
+/* @plain, the name of @die, qualified with the names of its enclosing scopes. */
 static char *qualify(const Dwarf_Die *die, const char *plain, unsigned functions)
 {
 	char *out = xstrdup(plain);
@@ -158,13 +157,13 @@ static char *qualify(const Dwarf_Die *die, const char *plain, unsigned functions
 			continue;
 		out = xasprintf("%s::%s", scope, inner);
 		free(inner);
-		if (scopes.tag[i] == DW_TAG_subprogram) /* its name is qualified already */
+		if (scopes.tag[i] == DW_TAG_subprogram) /* already qualified */
 			break;
 	}
 	return out;
 }
 
-/* @functions: how many functions are inside of @die already. */
+/* @functions: number of functions nested in @die so far. */
 static char *name_within(const Dwarf_Die *die, unsigned functions)
 {
 	struct names names;
@@ -184,5 +183,5 @@ char *die_function_name(const Dwarf_Die *die, bool no_demangle)
 	if (!no_demangle)
 		return name_within(die, 0);
 	read_names(die, &names);
-	return names.plain ? xstrdup(names.plain) : NULL; /* as Massif */
+	return names.plain ? xstrdup(names.plain) : NULL; /* as in Massif */
 }

@@ -2,8 +2,7 @@
  * The qualified name of a function by its DIE, as the symbol table would have it:
  *
  *	std::map<int, int>::operator[](int const&)   from DW_AT_linkage_name, demangled
- *	main::{lambda}::operator()                   from the DIEs that enclose it, where there
- *	                                             is none: GCC's local functions
+ *	main::{lambda}::operator()                   from enclosing DIEs, if it is missing (local functions)
  *
  * DW_AT_name alone ("operator[]") does not say which function is meant.
  */
@@ -14,8 +13,8 @@
 #include <stdbool.h>
 
 /*
- * @die: a function, an inlined call of one or an instance of either. @no_demangle: DW_AT_name
- * alone, as Massif has it. NULL = unknown. The caller frees it.
+ * @die: a function, an inlined call, or an instance of either. @no_demangle: only DW_AT_name, as in
+ * Massif. NULL = unknown. The caller frees it.
  */
 char *die_function_name(const Dwarf_Die *die, bool no_demangle);
 

@@ -1,7 +1,7 @@
 /*
- * A DIE is an abbreviation code and then its attributes without separators, so the
- * next one is found by adding up the sizes of the attributes' forms (DWARF 5, 7.5).
- * Abbreviations are read by libdw, once each; everything else is bounds and sizes.
+ * A DIE is an abbreviation code followed by its attributes without separators. The next one is
+ * found by adding up the sizes of the attributes' forms (DWARF 5, 7.5). libdw reads the
+ * abbreviations, once each; everything else is bounds and sizes.
  */
 #include "symbols/dies.h"
 
@@ -11,13 +11,13 @@
 
 #include "base/vec.h"
 
-/* Codes are small and dense in practice; a unit with larger ones is not walked. */
+/* Codes are small and dense in practice; a unit with larger ones is skipped. */
 #define CODE_MAX 1000000
 
-/* More attributes than any compiler writes. */
+/* More attributes than any compiler generates. */
 #define FORM_COUNT_MAX 1000
 
-/* The end of the section data that holds @addr; NULL if none does. */
+/* The end of the section data that contains @addr; NULL if there is none. */
 static const uint8_t *section_end(Dwarf *dwarf, const uint8_t *addr)
 {
 	Elf *elf = dwarf_getelf(dwarf);
@@ -70,7 +70,7 @@ static void skip(struct die_walk *w, uint64_t size)
 	w->pos = (uint64_t)(w->end - w->pos) < size ? w->end : w->pos + size;
 }
 
-/* The size of a value of @form; -1 if the value itself says it. */
+/* The size of a value of @form; -1 if it is stored in the value itself. */
 static int fixed_size(const struct die_walk *w, uint16_t form)
 {
 	switch (form) {
@@ -108,7 +108,7 @@ static int fixed_size(const struct die_walk *w, uint16_t form)
 	}
 }
 
-/* Steps over a value of @form; false for a form that is not known. */
+/* Skips a value of @form; false for an unknown form. */
 static bool skip_value(struct die_walk *w, uint16_t form)
 {
 	if (form == DW_FORM_indirect)
@@ -151,8 +151,8 @@ static bool skip_value(struct die_walk *w, uint16_t form)
 }
 
 /*
- * Reads what the abbreviation of @die says into @shape. The end of its attributes is
- * where libdw has no more: its dwarf_getattrcnt miscounts implicit constants (0.188).
+ * Reads the abbreviation of @die into @shape. The last attribute is where libdw finds no more: its
+ * dwarf_getattrcnt miscounts implicit constants (0.188).
  */
 static bool read_shape(struct die_walk *w, Dwarf_Die *die, struct die_shape *shape)
 {
@@ -173,7 +173,7 @@ static bool read_shape(struct die_walk *w, Dwarf_Die *die, struct die_shape *sha
 	return true;
 }
 
-/* The shape of the DIE at @die, whose code is @code; NULL if it cannot be read. */
+/* The shape of the DIE at @die with code @code; NULL if it cannot be read. */
 static const struct die_shape *get_shape(struct die_walk *w, Dwarf_Die *die, uint64_t code)
 {
 	if (code > CODE_MAX)
@@ -207,7 +207,7 @@ void die_walk_init(struct die_walk *w, const Dwarf_Die *cu_die, bool (*is_entere
 		w->end = w->unit + (next - header);
 	Dwarf_Die root;
 	int tag;
-	if (w->pos >= w->end || !die_walk_next(w, &root, &tag)) /* over the root itself */
+	if (w->pos >= w->end || !die_walk_next(w, &root, &tag)) /* skips the root itself */
 		w->pos = w->end;
 }
 
@@ -222,13 +222,13 @@ void die_walk_init_to(struct die_walk *w, const Dwarf_Die *cu_die, const Dwarf_D
 	w->target = target->addr;
 }
 
-/* Whether the children of a DIE with @tag are left out if its sibling is at @sibling. */
+/* Whether to skip the children of a DIE with @tag whose sibling is at @sibling. */
 static bool is_passed_over(const struct die_walk *w, int tag, const uint8_t *sibling)
 {
 	return w->target ? sibling <= w->target : !w->is_entered(tag);
 }
 
-/* Steps over the attributes of a DIE; *sibling_out: where its next sibling is, or NULL. */
+/* Skips the attributes of a DIE; *sibling_out: its next sibling, or NULL if not given. */
 static bool skip_attributes(struct die_walk *w, const struct die_shape *shape,
 			    const uint8_t **sibling_out)
 {

@@ -4,8 +4,7 @@
  *   innermost ... | alloc-fns stripped | shown, at most depth | cut | ... outermost
  *                 ^first                                     ^main
  *
- * A frame is an address here; the functions inlined at it ride along. Owns the
- * lists of names.
+ * A frame is an address here, with all functions inlined at it. Owns the lists of names.
  */
 #include "symbols/filter.h"
 
@@ -23,13 +22,13 @@ struct name_list {
 
 struct filter {
 	uint32_t depth;
-	/* Massif records depth + 50 frames and leaves out the allocation function itself */
+	/* Massif records depth + 50 frames, without the allocation function itself */
 	size_t reach;
 	bool show_below_main;
 	struct name_list alloc_fns, ignore_fns;
 };
 
-/* Massif's lists of version 3.19 and of the newest one, together; for 64-bit programs. */
+/* The lists of Massif 3.19 and of its newest version, merged; for 64-bit programs. */
 static const char *const default_alloc_fns[] = {
 	"malloc",
 	"__builtin_new",
@@ -156,7 +155,7 @@ static const struct symbol_frame *first_other(const struct filter *f, const stru
 	return NULL;
 }
 
-/* Whether frame @i, with all that is inlined there, is alloc-fns. */
+/* Whether frame @i consists of alloc-fns only, inlined ones included. */
 static bool is_stripped(const struct filter *f, filter_symbol_fn *symbol, void *ctx, size_t i)
 {
 	const struct symbol *sym = symbol(ctx, i, SYMBOL_REAL);
@@ -173,7 +172,7 @@ static const char *first_name(const struct symbol *sym)
 	return NULL;
 }
 
-/* The name that ignore-fns are compared with for a stack that starts at @first. */
+/* The name compared with ignore-fns for a stack whose first frame is @first. */
 static const char *name_to_ignore(const struct filter *f, filter_symbol_fn *symbol, void *ctx,
 				  size_t first, size_t count)
 {
@@ -184,8 +183,8 @@ static const char *name_to_ignore(const struct filter *f, filter_symbol_fn *symb
 }
 
 /*
- * The frame after which a stack is cut: the outermost main, else the innermost
- * start-up function, else the last frame.
+ * The frame after which a stack is cut: the outermost main, otherwise the innermost start-up
+ * function, otherwise the last frame.
  */
 static size_t last_shown(filter_symbol_fn *symbol, void *ctx, size_t count)
 {

@@ -1,7 +1,4 @@
-/*
- * One walk over a unit's tree that remembers where the inlined calls lie. What cannot
- * hold code is passed over.
- */
+/* Finds the inlined calls in one walk over a unit's tree. Skips DIEs that cannot contain code. */
 #include "symbols/inlines.h"
 
 #include <dwarf.h>
@@ -10,7 +7,7 @@
 #include "symbols/die_name.h"
 #include "symbols/dies.h"
 
-/* More inlined calls within each other are not followed; compilers stay below 100. */
+/* Maximum nesting of inlined calls; compilers stay below 100. */
 #define DEPTH_MAX 256
 
 static bool can_hold_code(int tag)
@@ -40,7 +37,7 @@ static void add_site(struct inlines *l, Dwarf_Die *die, uint32_t depth)
 	uint32_t index = (uint32_t)l->count;
 	bool has_range = false;
 	for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &lo, &hi)) > 0;) {
-		if (lo == 0 || lo >= hi) /* code that the linker dropped */
+		if (lo == 0 || lo >= hi) /* code discarded by the linker */
 			continue;
 		ranges_add(&l->ranges, lo, hi, index);
 		has_range = true;
@@ -71,7 +68,7 @@ void inlines_deinit(struct inlines *l)
 	vec_deinit(l);
 }
 
-/* Puts @index into @sites, deepest first, once. */
+/* Inserts @index into @sites, deepest first, once. */
 static size_t insert_site(const struct inlines *l, uint32_t *sites, size_t count, uint32_t index)
 {
 	size_t i = count;

@@ -1,6 +1,6 @@
 /*
- * Line tables by libdw, flattened. As in Valgrind (checked with 3.19) every row counts,
- * also one that begins no statement, and of several rows at one address the last.
+ * Line tables from libdw, flattened. As in Valgrind (checked with 3.19) all rows count, also those
+ * that do not begin a statement, and of several rows at one address the last one wins.
  */
 #include "symbols/lines.h"
 
@@ -13,9 +13,9 @@
 #include "base/vec.h"
 
 /*
- * Directories of DWARF 5 may be relative in libdw. As in Valgrind 3.19 (checked), they are relative
- * to the directory of the compilation, even if they are that itself: a file of "./csu" is in
- * "./csu/./csu".
+ * libdw may return relative directories in DWARF 5. As in Valgrind 3.19 (checked), they are
+ * relative to the directory of the compilation, even if they are that directory: a file of "./csu"
+ * is in "./csu/./csu".
  */
 static char *whole_path(const char *path, const char *comp_dir)
 {
@@ -26,7 +26,7 @@ static char *whole_path(const char *path, const char *comp_dir)
 
 static struct source_file split_path(const char *path, struct string_pool *strings)
 {
-	if (!path) /* also libdw's "???", file 0 of old DWARF */
+	if (!path) /* libdw's "???", file 0 of old DWARF */
 		return (struct source_file){0};
 	const char *slash = strrchr(path, '/');
 	if (!slash)
@@ -86,7 +86,7 @@ static bool read_row(Dwarf_Line *line, struct line_row *row_out)
 	return true;
 }
 
-/* An end of a sequence counts only where no other begins. */
+/* The end of a sequence counts only if no other one begins there. */
 static void add_row(struct line_table *t, const struct line_row *row)
 {
 	struct line_row *last = t->count ? &t->data[t->count - 1] : NULL;

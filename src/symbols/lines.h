@@ -1,6 +1,4 @@
-/*
- * The line table of one compilation unit as a flat array: from an address to file and line.
- */
+/* The line table of one compilation unit as a flat array that maps addresses to file and line. */
 #ifndef PTMEM_SYMBOLS_LINES_H
 #define PTMEM_SYMBOLS_LINES_H
 
@@ -19,9 +17,9 @@ struct source_files {
 };
 
 struct line_row {
-	uint64_t addr; /* up to the next row's */
+	uint64_t addr; /* valid up to the next row's */
 	uint32_t file; /* index into the files */
-	uint32_t line; /* 0: no line from here on */
+	uint32_t line; /* 0: no line information from here on */
 };
 
 struct line_table {
@@ -30,18 +28,18 @@ struct line_table {
 	struct source_files files;
 };
 
-/* The files that the unit @cu_die names; empty if it has none. */
+/* The files of the unit @cu_die; empty if there are none. */
 void source_files_init(struct source_files *f, Dwarf_Die *cu_die, struct string_pool *strings);
 void source_files_deinit(struct source_files *f);
 
-/* File number @i, or one with unknown names. */
+/* File number @i, or one without names if unknown. */
 struct source_file source_files_get(const struct source_files *f, uint64_t i);
 
-/* Reads the table of the unit @cu_die; broken or absent: empty. */
+/* Reads the table of the unit @cu_die; empty if missing or broken. */
 void line_table_init(struct line_table *t, Dwarf_Die *cu_die, struct string_pool *strings);
 void line_table_deinit(struct line_table *t);
 
-/* The row that holds @addr, or NULL. */
+/* The row that contains @addr, or NULL. */
 const struct line_row *line_table_find(const struct line_table *t, uint64_t addr);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * A sorted array whose elements know their parent. Think of a sweep from low to
- * high addresses with a stack of the open ranges: the parent is what lay under a
- * range when it was pushed. A range leaves the stack only when a later one begins at
- * or after its end, so everything that holds an address is on the chain of parents
- * of the last range that begins at or before it, even if ranges overlap without nesting.
+ * A sorted array whose elements have parents. Consider a sweep from low to high addresses with a
+ * stack of open ranges: a range's parent is the range below it on the stack when it is pushed. A
+ * range is popped only when a later one begins at or after its end. So everything that contains an
+ * address is in the chain of parents of the last range that begins at or before it, even if ranges
+ * overlap without nesting.
  */
 #include "symbols/ranges.h"
 

@@ -1,6 +1,6 @@
 /*
- * Address ranges that may nest or overlap, and the question which of them hold an
- * address: compilation units, inlined calls.
+ * Address ranges that may nest or overlap, such as compilation units and inlined calls, and
+ * look-ups of the ranges that contain an address.
  */
 #ifndef PTMEM_SYMBOLS_RANGES_H
 #define PTMEM_SYMBOLS_RANGES_H
@@ -9,8 +9,8 @@
 
 struct range {
 	uint64_t lo, hi; /* [lo, hi) */
-	uint32_t value;  /* the caller's */
-	/* index + 1 of the nearest earlier range that may also hold lo; 0 = none */
+	uint32_t value;  /* for the caller */
+	/* index + 1 of the nearest earlier range that may also contain lo; 0 = none */
 	uint32_t parent;
 };
 
@@ -20,17 +20,17 @@ struct ranges {
 	bool is_sorted;
 };
 
-/* Empty ranges are left out. */
+/* Ignores empty ranges. */
 void ranges_add(struct ranges *r, uint64_t lo, uint64_t hi, uint32_t value);
 
-/* Sorts; needed once between the last add and the first find. Of two equal ranges the
- * one with the higher value counts as the inner one. */
+/* Sorts the ranges; call it between the last add and the first look-up. Of two equal ranges the one
+ * with the higher value is the inner one. */
 void ranges_sort(struct ranges *r);
 
-/* The innermost (last to start) range that holds @addr, or NULL. */
+/* The innermost (last to start) range that contains @addr, or NULL. */
 const struct range *ranges_find(const struct ranges *r, uint64_t addr);
 
-/* The next one outwards of @inner that holds @addr, or NULL. */
+/* The next range outside of @inner that contains @addr, or NULL. */
 const struct range *ranges_outer(const struct ranges *r, const struct range *inner, uint64_t addr);
 
 void ranges_deinit(struct ranges *r);

@@ -8,7 +8,10 @@ static struct stack_frame frame_at(const struct stack *s, size_t i)
 	return s->frame(s->ctx, i);
 }
 
-/* The first frame from @i on that is not inlined and, if @is_named, has a name; else the count. */
+/*
+ * The first frame from @i on that is not inlined and, with @is_named, has a name; otherwise the
+ * count.
+ */
 static size_t find_real(const struct stack *s, size_t i, bool is_named)
 {
 	for (; i < s->count; i++) {
@@ -20,7 +23,7 @@ static size_t find_real(const struct stack *s, size_t i, bool is_named)
 	return i;
 }
 
-/* The rank of frame @i. *@named: the first real frame with a name beyond it, or an earlier one. */
+/* The rank of frame @i. *@named caches the first real frame with a name at or after @i. */
 static enum frame_rank rank_of(const struct stack *s, size_t i, size_t *named)
 {
 	struct stack_frame f = frame_at(s, i);
@@ -36,7 +39,7 @@ static enum frame_rank rank_of(const struct stack *s, size_t i, size_t *named)
 	return *named < s->count && frame_at(s, *named).is_allocator ? RANK_UNNAMED : RANK_SITE;
 }
 
-/* The frame that represents frame @i, which has no name. */
+/* The frame that represents the unnamed frame @i. */
 static size_t find_representative(const struct stack *s, size_t i)
 {
 	const char *object = frame_at(s, i).object;

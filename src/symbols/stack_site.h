@@ -1,8 +1,8 @@
 /*
- * The call site of a stack: its innermost frame that is no wrapper (wrapper.h). A function without
- * a name that an allocator calls is part of that; another one is represented by its nearest caller
- * with a name in the same object. A stack of wrappers alone has its frame of the highest rank: the
- * outermost of several, but the innermost if none says anything.
+ * The call site of a stack: its innermost frame that is not a wrapper (wrapper.h). An unnamed
+ * function called by an allocator belongs to the allocator; any other is represented by its nearest
+ * named caller in the same object. For a stack of wrappers only, it is the frame with the highest
+ * rank: the outermost of several, but the innermost if none has a rank.
  */
 #ifndef PTMEM_SYMBOLS_STACK_SITE_H
 #define PTMEM_SYMBOLS_STACK_SITE_H
@@ -13,10 +13,10 @@
 
 struct stack_frame {
 	enum frame_rank rank;
-	bool is_named;      /* its function has a name */
-	bool is_allocator;  /* by that name: wrapper_is_allocator */
-	bool is_inlined;    /* into the next frame that is not: a wrapper consists of wrappers */
-	const char *object; /* NULL = not known, or start-up code */
+	bool is_named;      /* its function has a useful name */
+	bool is_allocator;  /* wrapper_is_allocator of that name */
+	bool is_inlined;    /* into the next other frame: what a wrapper inlines is part of it */
+	const char *object; /* NULL = unknown, or start-up code */
 };
 
 /* Frames are numbered from 0, the innermost. */
@@ -28,7 +28,7 @@ struct stack {
 
 struct stack_site {
 	size_t frame;
-	enum frame_rank rank; /* RANK_SITE, or what a stack of wrappers alone has */
+	enum frame_rank rank; /* RANK_SITE, or for a stack of wrappers only its best rank */
 	bool is_unnamed;      /* the function has no name: frame is the caller that represents it */
 };
 

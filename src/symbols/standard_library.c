@@ -67,8 +67,8 @@ static enum standard_library library_of_object(const char *path)
 /* -- C++ and Rust by name -- */
 
 /*
- * Where the qualified name begins in "int* std::f<A, B>(C)": after the last blank outside of
- * brackets and before the parameters. "operator new(...)" keeps its blank.
+ * The start of the qualified name in "int* std::f<A, B>(C)": after the last space outside of
+ * brackets and before the parameters. "operator new(...)" keeps its space.
  */
 const char *standard_qualified_name(const char *function)
 {
@@ -114,8 +114,8 @@ static const char *rust_trait(const char *name)
 }
 
 /*
- * Methods of Rust, "<TYPE as TRAIT>::f" or "<TYPE>::f". One of a standard type is standard; one of
- * a type without a path ("u8", "&T", "[T]") is if the trait is. A program's own type that has a
+ * Rust methods, "<TYPE as TRAIT>::f" or "<TYPE>::f". A method of a standard type is standard. For a
+ * type without a path ("u8", "&T", "[T]") the trait decides. A program's own type that implements a
  * standard trait has its own code there.
  */
 static bool is_of_standard_impl(const char *name)
@@ -144,7 +144,7 @@ bool standard_is_namespace(const char *function)
 	return is_of_standard_namespace(name) || is_of_standard_impl(name);
 }
 
-/* Headers of libstdc++, for functions that Valgrind names without their namespace. */
+/* Headers of libstdc++, for functions that Valgrind reports without their namespace. */
 static bool is_cxx_file(const char *base)
 {
 	static const char *const names[] = {
@@ -158,9 +158,9 @@ static bool is_cxx_file(const char *base)
 	       (size > 4 && strcmp(base + size - 4, ".tcc") == 0);
 }
 
-/* -- libc by name, where its debug information has replaced the object -- */
+/* -- libc by name, if debug information has replaced the object -- */
 
-/* @name without leading underscores and without what the compiler appends to clones. */
+/* @name without leading underscores and without a compiler's suffix for clones. */
 static const char *bare_name(const char *name, size_t *size_out)
 {
 	if (begins_with(name, "__GI_"))
@@ -171,7 +171,7 @@ static const char *bare_name(const char *name, size_t *size_out)
 	return name;
 }
 
-/* Functions that touch memory of their caller, with variants: "__memset_avx2_unaligned_erms". */
+/* Functions that access their caller's memory, with variants: "__memset_avx2_unaligned_erms". */
 static bool is_memory_function(const char *name, size_t size)
 {
 	static const char *const names[] = {
@@ -208,7 +208,7 @@ static bool is_c_function(const char *function)
 	       is_any(bare, size, names, ARRAY_SIZE(names)) || is_memory_function(bare, size);
 }
 
-/* Source files of glibc; names that other programs use for their files are left out. */
+/* Source files of glibc, except names that other programs use, too. */
 static bool is_c_file(const char *base)
 {
 	static const char *const names[] = {

@@ -1,6 +1,6 @@
 /*
- * A set of strings by open addressing. Nothing is ever removed, so a slot is
- * free or taken, and a search ends at the first free one. At most 3/4 full.
+ * A set of strings with open addressing. Nothing is removed, so a search ends at the first free
+ * slot. At most 3/4 full.
  */
 #include "symbols/string_pool.h"
 
@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 
-/* FNV-1a, then mixed: its low bits alone are weak. */
+/* FNV-1a, then mixed, since its low bits are weak. */
 static uint64_t hash_bytes(const char *s, size_t length)
 {
 	uint64_t h = 0xcbf29ce484222325ull;

@@ -1,6 +1,6 @@
 /*
- * Strings kept once: function names, directories and files of a report repeat by
- * the thousand. A string stays in place until the pool goes.
+ * Stores each string once: function names, directories and files repeat thousands of times in a
+ * report. A string does not move until the pool is freed.
  */
 #ifndef PTMEM_SYMBOLS_STRING_POOL_H
 #define PTMEM_SYMBOLS_STRING_POOL_H

@@ -1,9 +1,8 @@
 /*
- * Looks an address up once and keeps the answer: a hash table from (module, pc) to
- * struct symbol. What a lookup needs of an ELF file (symbol table, DWARF) is read
- * when its first address is asked for, and shared by all loads of the file.
- *
- * Owns the answers, their strings and the opened debug files.
+ * Looks an address up once and caches the result in a hash table from (module, pc) to struct
+ * symbol. What a look-up needs of an ELF file (symbol table, DWARF) is read at its first look-up,
+ * and shared by all mappings of the file. Owns the results, their strings and the opened debug
+ * files.
  */
 #include "symbols/symbols.h"
 
@@ -19,27 +18,27 @@
 #include "symbols/string_pool.h"
 #include "symbols/symtab.h"
 
-/* What is known of one file. */
+/* The data of one file. */
 struct object {
-	struct elf_file *file;  /* held */
+	struct elf_file *file;  /* holds a reference */
 	struct elf_file *debug; /* its separate debug file, owned; or NULL */
 	struct symtab symtab;
 	struct debug_info *info;
 };
 
-/* One answer; the slot is free while both symbols are NULL. */
+/* One cached result; the slot is free while both symbols are NULL. */
 struct answer {
 	taddr_t pc;
 	uint32_t module_id;  /* 0 = outside any module */
-	struct symbol *sym;  /* owned, in one block with its frames; NULL: not asked for yet */
-	struct symbol *real; /* SYMBOL_REAL, likewise; NULL also where sym was there before */
+	struct symbol *sym;  /* owned, one allocation with its frames; NULL: not looked up yet */
+	struct symbol *real; /* SYMBOL_REAL, likewise; NULL also if sym was there before */
 };
 
 struct symbols {
 	bool no_demangle, no_inline, show_below_main;
 	char *debug_dirs;
 	struct string_pool strings;
-	VEC(struct object *) objects; /* owned; pointers, so that an object stays in place */
+	VEC(struct object *) objects; /* owned; pointers, so that an object does not move */
 	struct answer *answer;        /* open addressing, at most 3/4 full */
 	size_t answer_count, answer_capacity;
 	struct symbol_frames scratch;
@@ -125,7 +124,7 @@ static bool is_startup(const char *name)
 	return false;
 }
 
-/* The name of @entry as a report shows it. */
+/* The name of @entry as reports show it. */
 static const char *shown_name(struct symbols *s, struct symtab_entry *entry)
 {
 	if (!entry->shown && !s->show_below_main && is_startup(entry->name))
@@ -138,7 +137,7 @@ static const char *shown_name(struct symbols *s, struct symtab_entry *entry)
 	return entry->shown;
 }
 
-/* The symbol of @frames (at least one), as one block. */
+/* Copies @frames (at least one) into a symbol in one allocation. */
 static struct symbol *new_symbol(const struct symbol_frame *frames, size_t count)
 {
 	struct symbol *sym = xcalloc(1, sizeof(*sym) + count * sizeof(*sym->frame));
@@ -148,7 +147,7 @@ static struct symbol *new_symbol(const struct symbol_frame *frames, size_t count
 	return sym;
 }
 
-/* The symbol for an address of which at most the module is known. */
+/* The symbol for an address of which only the module, or nothing, is known. */
 static struct symbol *new_nameless(struct symbols *s, const struct module *m)
 {
 	struct symbol *sym = new_symbol(&(struct symbol_frame){0}, 1);
@@ -179,7 +178,7 @@ static struct symbol *look_up(struct symbols *s, const struct module *m, taddr_t
 	return sym;
 }
 
-/* NULL where no symbol table knows. */
+/* NULL if no symbol table has it. */
 static struct symbol *look_up_real(struct symbols *s, const struct module *m, taddr_t pc)
 {
 	struct symtab_entry *entry =
@@ -219,7 +218,7 @@ static void grow_answers(struct symbols *s)
 	s->answer_capacity = capacity;
 }
 
-/* The slot of (@module_id, @pc), which may be free: then the caller fills it. */
+/* The slot of (@module_id, @pc). If it is free, the caller fills it. */
 static struct answer *get_answer(struct symbols *s, uint32_t module_id, taddr_t pc)
 {
 	if ((s->answer_count + 1) * 4 > s->answer_capacity * 3)

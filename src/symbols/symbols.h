@@ -1,8 +1,7 @@
 /*
- * From a code address to names: function, file and line, inlined frames, module.
- *
- * An address is looked up once and then kept. The result of a lookup stays valid
- * and in place until symbols_free. Knows nothing of profiles.
+ * From a code address to names: function, file and line, inlined frames, module. Each address is
+ * looked up once; the result is valid and does not move until symbols_free. Independent of
+ * profiles.
  */
 #ifndef PTMEM_SYMBOLS_SYMBOLS_H
 #define PTMEM_SYMBOLS_SYMBOLS_H
@@ -12,7 +11,7 @@
 
 /* One source-level function at an address. Strings may be NULL = unknown. */
 struct symbol_frame {
-	/* demangled with parameters; of inlined ones as in die_name.h; raw without demangling */
+	/* demangled with parameters; if inlined, as in die_name.h; raw without demangling */
 	const char *name;
 	const char *file; /* base name of the source file */
 	const char *dir;  /* its directory (as in DWARF, made absolute with the compilation dir) */
@@ -27,16 +26,16 @@ struct symbol {
 	bool is_main;               /* the real function is main */
 };
 
-/* What is asked of an address. */
+/* The extent of a look-up. */
 enum symbol_part {
 	SYMBOL_ALL,
-	SYMBOL_REAL, /* the real function, without file and line: mostly known without DWARF */
+	SYMBOL_REAL, /* the real function without file and line: mostly known without DWARF */
 };
 
 struct symbols_options {
 	bool no_demangle;
 	bool no_inline;       /* only the real function */
-	bool show_below_main; /* else start-up functions are named "(below main)" */
+	bool show_below_main; /* otherwise start-up functions are named "(below main)" */
 	/* colon-separated roots of separate debug files; NULL = /usr/lib/debug */
 	const char *debug_dirs;
 };
@@ -47,21 +46,21 @@ struct symbols *symbols_new(const struct symbols_options *options);
 void symbols_free(struct symbols *s);
 
 /*
- * The names at @pc (already minus 1 for a caller). @m may be NULL. Never NULL. Where only
- * SYMBOL_REAL is asked for, the last frame's name and the flags are right, and more may be there.
+ * The names at @pc (already minus 1 for a caller). @m may be NULL. The result is never NULL. With
+ * SYMBOL_REAL only the last frame's name and the flags are guaranteed.
  */
 const struct symbol *symbols_find(struct symbols *s, const struct module *m, taddr_t pc,
 				  enum symbol_part part);
 
 /*
- * Only the name of the real function at @pc, by the symbol tables: no DWARF is read,
- * so it is cheap while the target waits. NULL = unknown. Stays until symbols_free.
+ * Only the name of the real function at @pc, from the symbol tables: reads no DWARF, so it is cheap
+ * enough while the target is stopped. NULL = unknown. Valid until symbols_free.
  */
 const char *symbols_function(struct symbols *s, const struct module *m, taddr_t pc);
 
 /*
- * Gives the names at @pc by hand (replayed events, tests): as if found there in
- * a module of path @object. Copies everything.
+ * Defines the names at @pc (replayed events, tests), as if found in a module with path @object.
+ * Copies everything.
  */
 void symbols_define(struct symbols *s, uint32_t module_id, taddr_t pc, const struct symbol *sym);
 

@@ -1,13 +1,13 @@
 /*
- * From symbols, which may overlap, to one name per address. As Valgrind does it
- * (checked with 3.19 on an assembler file made for it):
+ * Converts symbols, which may overlap, to one name per address, as Valgrind does (checked with 3.19
+ * on an assembler file written for this):
  *
  *   same range                the better name stays
- *   one starts later          it cuts the earlier one, which does not resume after it
- *   same start, other length  the shorter has its range, the longer begins after it
- *   no size, no type          no function: such code has no name
+ *   one starts later          it truncates the earlier one, which does not resume after it
+ *   same start, other length  the shorter one keeps its range, the longer one begins after it
+ *   no size, no type          not a function: such code has no name
  *
- * A heap hands out the symbols by address; one whose start moves goes back into it.
+ * A priority queue returns the symbols by address; one whose start has moved is reinserted.
  */
 #include "symbols/symtab.h"
 
@@ -17,14 +17,14 @@
 
 #include "base/vec.h"
 
-/* Symbols that wait, the lowest (first, last) on top: element i is below (i - 1) / 2. */
+/* Priority queue with the lowest (first, last) on top: the parent of element i is (i - 1) / 2. */
 struct symbol_heap {
 	struct symtab_entry *data;
 	size_t count, capacity;
 };
 
 struct collect {
-	const struct elf_file *file; /* says which addresses are code */
+	const struct elf_file *file; /* determines which addresses are code */
 	struct symbol_heap heap;
 };
 
@@ -98,9 +98,9 @@ static int collect_symbol(void *ctx, const struct elf_symbol *sym)
 }
 
 /*
- * Takes the lowest symbol off the heap and settles it against the next one. Adds
- * it to @t, or gives one of the two up, or moves the start of the longer. @moves_left
- * bounds the work on tables made to be nasty: then the longer one is given up.
+ * Takes the lowest symbol from the queue and compares it with the next one. Adds it to @t, or drops
+ * one of the two, or moves the start of the longer one. @moves_left bounds the work on malicious
+ * tables: at 0 the longer one is dropped.
  */
 static void settle_lowest(struct symtab *t, struct symbol_heap *heap, size_t *moves_left)
 {

@@ -1,9 +1,7 @@
 /*
- * The functions of one object by address, from its ELF symbol tables.
- *
- * The result is a flat table without overlaps: an address has one name or none.
- * Rules: spec/massif.md section 1.3, and what Valgrind 3.19 does with symbols that
- * overlap (see symtab.c).
+ * The functions of one object by address, from its ELF symbol tables. The result is a flat table
+ * without overlaps: each address has one name or none. Rules: spec/massif.md section 1.3, and
+ * Valgrind 3.19's treatment of overlapping symbols (see symtab.c).
  */
 #ifndef PTMEM_SYMBOLS_SYMTAB_H
 #define PTMEM_SYMBOLS_SYMTAB_H
@@ -14,7 +12,7 @@
 struct symtab_entry {
 	uint64_t first, last; /* addresses in the ELF file, both inclusive */
 	const char *name;     /* as in the symbol table; points into the file */
-	const char *shown;    /* free for the caller (the demangled name); starts as NULL */
+	const char *shown;    /* for the caller (the demangled name); initially NULL */
 };
 
 struct symtab {
@@ -23,17 +21,17 @@ struct symtab {
 };
 
 /*
- * Reads the tables of @file and of @debug, its separate debug file (NULL = none).
- * Both files must stay open as long as the names are used.
+ * Reads the tables of @file and of @debug, its separate debug file (NULL = none). Both files must
+ * stay open as long as the names are used.
  */
 void symtab_init(struct symtab *t, struct elf_file *file, struct elf_file *debug);
 void symtab_deinit(struct symtab *t);
 
-/* The function that holds @vaddr; NULL between functions. */
+/* The function that contains @vaddr; NULL between functions. */
 struct symtab_entry *symtab_find(struct symtab *t, uint64_t vaddr);
 
 /* Whether @a is the better of two names for the same range: the shorter up to an '@',
- * then the one with a version, then the first in the alphabet. */
+ * then the one with a version, then the first in alphabetical order. */
 bool symtab_is_better_name(const char *a, const char *b);
 
 #endif

@@ -14,7 +14,7 @@ static bool has_end(const char *name, size_t length, const char *end)
 	return length >= n && strncasecmp(name + length - n, end, n) == 0;
 }
 
-/* The length of @name without parameters, digits and suffixes of variants of one function. */
+/* The length of @name without parameters, digits and the suffixes of variants. */
 static size_t bare_length(const char *name)
 {
 	static const char *const variants[] = {"_usable", "_internal"};
@@ -28,7 +28,7 @@ static size_t bare_length(const char *name)
 	return length;
 }
 
-/* Whether the last part of @name, bare, ends as functions that allocate do. */
+/* Whether the last part of @name, undecorated, ends like an allocation function. */
 static bool is_named_like_malloc(const char *name)
 {
 	static const char *const ends[] = {
@@ -57,7 +57,7 @@ static bool is_malloc_library(const char *object)
 	return false;
 }
 
-/* "(below main)" has one caller in all programs, so it says no more than no name. */
+/* "(below main)" has the same caller in all programs, so it is as useless as no name. */
 bool wrapper_is_named(const char *function)
 {
 	return function && *function && strcmp(function, "???") != 0 &&

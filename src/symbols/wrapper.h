@@ -1,37 +1,39 @@
 /*
- * Which functions allocate or touch memory on behalf of their caller: the standard libraries of C,
+ * Functions that allocate or touch memory on behalf of their caller: the standard libraries of C,
  * C++ and Rust, the loader, and functions named like malloc (xmalloc, g_malloc0, sqlite3MemMalloc,
- * my_strdup). The user who asks where the memory comes from means their caller: the call site.
- *
- * This is a guess by name, for summaries and pictures alone; call trees show all frames.
+ * my_strdup). A user who asks where memory comes from means their caller: the call site. This is a
+ * guess by name, used only in summaries and pictures; call trees show all frames.
  */
 #ifndef PTMEM_SYMBOLS_WRAPPER_H
 #define PTMEM_SYMBOLS_WRAPPER_H
 
 #include "symbols/standard_library.h"
 
-/* How a frame serves as the call site of its stack: stack_site.h. */
+/* How suitable a frame is as the call site of its stack: stack_site.h. */
 enum frame_rank {
-	RANK_SITE,     /* no wrapper: the innermost such frame is the call site */
-	RANK_UNNAMED,  /* a wrapper that says nothing: "???" in libc, "[anonymous]" */
+	RANK_SITE,     /* not a wrapper: the innermost such frame is the call site */
+	RANK_UNNAMED,  /* a wrapper without information: "???" in libc, "[anonymous]" */
 	RANK_FUNCTION, /* a function of libc, or one named like malloc */
 	RANK_LOADER,   /* of the dynamic loader */
 	RANK_STANDARD, /* of the standard libraries of C++ and Rust */
-	RANK_MAPPING,  /* what was mapped: "[file libm.so.6]", "[stack]" */
+	RANK_MAPPING,  /* mapped memory: "[file libm.so.6]", "[stack]" */
 };
 
 enum frame_rank wrapper_rank(const struct frame_text *frame);
 
-/* In a stack of wrappers alone: whether a frame of @rank says more than the best one inside it. */
+/* In a stack of wrappers only: whether a frame of @rank is better than the best one inside it. */
 bool wrapper_is_better(enum frame_rank rank, enum frame_rank best);
 
-/* Whether @function is a name that says something: not "???", nor "(below main)". */
+/* Whether @function is a useful name: neither "???" nor "(below main)". */
 bool wrapper_is_named(const char *function);
 
-/* Whether @function allocates by its name: a standard namespace, or named like malloc. */
+/*
+ * Whether the name of @function shows that it allocates: a standard namespace, or named like
+ * malloc.
+ */
 bool wrapper_is_allocator(const char *function);
 
-/* The label of a stack of wrappers whose best frame has @rank; NULL = that frame's own. */
+/* The label for a stack of wrappers whose best frame has @rank; NULL = that frame's own name. */
 const char *wrapper_label(enum frame_rank rank);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * CFI of one ELF file, through libdw.
  *
- * .eh_frame is asked first: it is in nearly every file and libdw finds a row in
- * it by the table of .eh_frame_hdr. .debug_frame, here or in the file that the
- * build-id names below /usr/lib/debug, is opened only when something was missing.
+ * .eh_frame is tried first: nearly every file has it, and libdw finds a row in it by the table of
+ * .eh_frame_hdr. .debug_frame, here or in the file that the build-id names below /usr/lib/debug, is
+ * opened only if a row is missing.
  *
  * Files are untrusted. libdw checks what it reads but allocates as many
  * registers as an instruction names, up to gigabytes; so a file's CFI passes
@@ -24,7 +24,7 @@
 #include "unwind/cfi_check.h"
 #include "unwind/known_rules.h"
 
-#define MAX_GAP (uint64_t)8192 /* bytes of code read where no symbol is near */
+#define MAX_GAP (uint64_t)8192 /* bytes of code to read if no symbol is near */
 
 struct function_span {
 	uint64_t start, end;
@@ -36,11 +36,11 @@ struct cfi {
 	Dwarf *separate;    /* of the separate debug file */
 	int separate_fd;
 	Dwarf_CFI *debug[2]; /* of dwarf and separate; libdw's */
-	bool has_debug;     /* debug[] were looked for */
-	bool has_functions; /* functions were read */
+	bool has_debug;     /* debug[] were searched for */
+	bool has_functions; /* the list of functions was built */
 	VEC(struct function_span) functions; /* ascending, for code without CFI */
 	struct known_rules rules;
-	Elf_Data **code;    /* bytes of each executable segment once asked for; libelf's */
+	Elf_Data **code;    /* contents of each executable segment, read on demand; libelf's */
 };
 
 static void cfi_free(void *user)

@@ -1,9 +1,9 @@
 /*
- * What one ELF file knows about unwinding its code: rows of .eh_frame and
- * .debug_frame, its own or those of a separate debug file, and, where there are
- * none, the machine code. Addresses are those of the file.
+ * The unwind information of one ELF file: rows of .eh_frame and .debug_frame, in the file or a
+ * separate debug file, and, where there are none, the machine code. Addresses are those of the
+ * file.
  *
- * The opened tables hang on elf_file.cfi_user and live as long as the file.
+ * The opened tables are stored in elf_file.cfi_user and live as long as the file.
  */
 #ifndef PTMEM_UNWIND_CFI_H
 #define PTMEM_UNWIND_CFI_H
@@ -15,29 +15,29 @@
 struct elf_file;
 struct known_rules;
 
-/* The row that covers @vaddr; the caller free()s it. NULL when there is none or it is broken. */
+/* The row that covers @vaddr; the caller frees it. NULL if there is none, or it is malformed. */
 Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr);
 
-/* The same from .eh_frame of the file alone. */
+/* The same, from the file's .eh_frame only. */
 Dwarf_Frame *cfi_find_eh_frame(struct elf_file *file, uint64_t vaddr);
 
 /*
- * The executable bytes of the file from @vaddr on,
- * *size_out of them; NULL if it holds no code there.
+ * The code of the file at @vaddr, *size_out bytes to the end of the segment; NULL if there is no
+ * code.
  */
 const uint8_t *cfi_code(struct elf_file *file, uint64_t vaddr, size_t *size_out);
 
 enum cfi_start {
-	CFI_START_NONE,     /* nothing near */
-	CFI_START_FUNCTION, /* the entry of the function that holds the address */
-	CFI_START_GAP,      /* the entry of some function before it, without symbols between */
+	CFI_START_NONE,     /* nothing found */
+	CFI_START_FUNCTION, /* the entry of the function that contains the address */
+	CFI_START_GAP,      /* the entry of an earlier function, without symbols between */
 	CFI_START_SOMEWHERE, /* code before it, perhaps in the middle of an instruction */
 };
 
-/* Where to start reading code that leads to @vaddr. */
+/* Finds where to start decoding code that leads to @vaddr. */
 enum cfi_start cfi_code_start(struct elf_file *file, uint64_t vaddr, uint64_t *start_out);
 
-/* The rules that were compiled for the file. Valid as long as that. */
+/* The rules compiled for the file so far. Valid as long as the file. */
 struct known_rules *cfi_known_rules(struct elf_file *file);
 
 #endif

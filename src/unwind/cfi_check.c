@@ -1,14 +1,13 @@
 /*
- * One pass over a CFI section before libdw sees it.
+ * Checks a CFI section in one pass before libdw reads it.
  *
- * Every entry is parsed as far as its instructions, and these are read for the
- * registers they name and the depth of saved states. What libdw refuses by
- * itself (unknown operations, entries cut short) need not be refused here, but
- * what this file does not understand is: no compiler writes it.
+ * Every entry is parsed up to its instructions, and these are searched for the registers they name
+ * and the depth of saved states. What libdw rejects itself (unknown operations, truncated entries)
+ * may pass, but anything that this file does not understand is rejected: no compiler generates it.
  *
- * Entries are also reached through the search table of .eh_frame_hdr, so each of
- * its rows must name the start of an entry that was seen. Linear in the section:
- * some ten milliseconds for the largest libraries, once per file.
+ * Entries are also reached through the search table of .eh_frame_hdr, so each of its rows must
+ * point to the start of a known entry. Linear in the size of the section: some ten milliseconds for
+ * the largest libraries, once per file.
  */
 #include "unwind/cfi_check.h"
 
@@ -22,7 +21,7 @@
 
 #define MAX_REGISTER 255
 #define MAX_STATES 64 /* remember_state without restore_state; compilers nest one or two */
-#define HDR_TABLE 12  /* offset of the first row, in the only form that linkers write */
+#define HDR_TABLE 12  /* offset of the first row, in the only form that linkers generate */
 
 struct cursor {
 	const uint8_t *at, *end;
@@ -45,7 +44,7 @@ struct check {
 	struct section section;
 	VEC(struct cie) cies;     /* ascending */
 	VEC(uint64_t) fdes;       /* offsets, ascending */
-	unsigned int states;      /* saved by the program being read */
+	unsigned int states;      /* remember_state depth of the program being read */
 };
 
 static uint64_t take_bytes(struct cursor *c, size_t size)
@@ -89,7 +88,7 @@ static bool take_register(struct cursor *c)
 	return take_leb(c) <= MAX_REGISTER;
 }
 
-/* Reads one instruction; false when libdw must not run it. is_bad: libdw itself stops here. */
+/* Reads one instruction. False if libdw must not execute it; is_bad if libdw itself stops there. */
 static bool check_instruction(struct check *check, struct cursor *c, uint8_t address_size)
 {
 	uint8_t op = (uint8_t)take_bytes(c, 1);
@@ -139,7 +138,7 @@ static bool check_program(struct check *check, struct cursor *c, uint8_t address
 	return true;
 }
 
-/* Bytes of an address in DW_EH_PE form @encoding; 0 for forms that no compiler uses there. */
+/* Size of an address in DW_EH_PE form @encoding; 0 for forms that no compiler uses. */
 static uint8_t encoded_size(uint8_t encoding)
 {
 	switch (encoding & 7) {
@@ -150,7 +149,7 @@ static uint8_t encoded_size(uint8_t encoding)
 	}
 }
 
-/* The augmentation's data: finds the form of addresses. */
+/* Parses augmentation data to find the encoding of addresses. */
 static bool check_augmentation(struct cursor *c, const char *letters, struct cie *cie)
 {
 	uint64_t size = take_leb(c);
@@ -284,9 +283,7 @@ static bool find_section(Elf *elf, const char *name, struct section *out)
 	return true;
 }
 
-/*
- * libdw goes by the program header where there is one: it must mean the section that was checked.
- */
+/* libdw uses the program header if there is one: it must describe the section that was checked. */
 static bool is_same_hdr(Elf *elf, const struct section *hdr, bool has_hdr)
 {
 	size_t count = 0;

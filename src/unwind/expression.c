@@ -81,7 +81,7 @@ static int binary(struct machine *m, uint8_t atom)
 		if (b == 0)
 			return -EINVAL;
 		*a = sb == -1 ? 0 - *a :
-				(uint64_t)(sa / sb); /* the smallest number has no negative */
+				(uint64_t)(sa / sb); /* the smallest number cannot be negated */
 		break;
 	case DW_OP_mod:
 		if (b == 0)
@@ -155,8 +155,8 @@ static int step(struct machine *m, const Dwarf_Op *op)
 }
 
 /*
- * The index of the operation that the branch at @i goes
- * to; branches count bytes from the next operation.
+ * The index of the operation that the branch at @i leads to; branches count bytes from the next
+ * operation.
  */
 static int branch(const Dwarf_Op *ops, size_t count, size_t i, size_t *next_out)
 {

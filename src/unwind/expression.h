@@ -1,7 +1,4 @@
-/*
- * The small stack machine of DWARF (DWARF 5, section 2.5), as far as call frame
- * information uses it.
- */
+/* The stack machine of DWARF (DWARF 5, section 2.5), as far as call frame information uses it. */
 #ifndef PTMEM_UNWIND_EXPRESSION_H
 #define PTMEM_UNWIND_EXPRESSION_H
 
@@ -12,7 +9,7 @@
 struct expression_input {
 	const struct stack_view *view;
 	const struct frame *frame;
-	uint64_t cfa; /* for DW_OP_call_frame_cfa */
+	uint64_t cfa; /* used by DW_OP_call_frame_cfa */
 };
 
 enum expression_kind {
@@ -22,8 +19,8 @@ enum expression_kind {
 };
 
 /*
- * Runs the @count operations at @ops. -EFAULT: memory could not be read;
- * -EINVAL: unknown register or operation, stack under- or overflow, too many steps.
+ * Runs the @count operations at @ops. Returns 0, -EFAULT if memory could not be read, -EINVAL for
+ * an unknown register or operation, stack under- or overflow, or too many steps.
  */
 int expression_run(const Dwarf_Op *ops, size_t count, const struct expression_input *in,
 		   enum expression_kind *kind_out, uint64_t *value_out);

@@ -1,6 +1,6 @@
 /*
- * One frame on the way outwards: its registers as far as they are known, and
- * reading of the stack that it lies on. Shared by the files of this directory.
+ * One frame of a walk: its known registers, and access to the stack. Shared by the files of this
+ * directory.
  */
 #ifndef PTMEM_UNWIND_FRAME_H
 #define PTMEM_UNWIND_FRAME_H
@@ -13,10 +13,10 @@
 
 struct frame {
 	struct arch_unwind_regs regs; /* regs.reg[arch->dwarf_pc]: exact, not minus 1 */
-	uint32_t known;               /* bit n: register n has its value */
-	/* interrupted by a signal: CFI is looked up at pc, not at pc - 1 */
+	uint32_t known;               /* bit n: register n is known */
+	/* interrupted by a signal: look up CFI at pc, not at pc - 1 */
 	bool is_exact;
-	/* of the frame that was just left: what to show instead of its pc; 0 = the pc itself */
+	/* of the frame just left: the address to show; 0 = its pc */
 	taddr_t shown_pc;
 };
 
@@ -36,7 +36,7 @@ static inline int frame_read_word(const struct stack_view *view, taddr_t addr, u
 	return 0;
 }
 
-/* The address that CFI and symbols are looked up by. */
+/* The address used for looking up CFI and symbols. */
 static inline taddr_t frame_lookup_pc(const struct arch *arch, const struct frame *frame)
 {
 	return frame->regs.reg[arch->dwarf_pc] - !frame->is_exact;

@@ -1,6 +1,7 @@
 /*
- * Rules that were compiled for one ELF file, by the file's addresses: what one process, or a guess
- * that failed on one stack, has paid for is there for all others. A hash table that only grows.
+ * The rules compiled for one ELF file, by address in the file. They are shared: a rule compiled for
+ * one process, or a guess that failed on one stack, is known to all others. A hash table that only
+ * grows.
  */
 #ifndef PTMEM_UNWIND_KNOWN_RULES_H
 #define PTMEM_UNWIND_KNOWN_RULES_H
@@ -9,9 +10,9 @@
 #include "base/types.h"
 
 struct known_rule {
-	struct unwind_rule rule; /* its pc is not set */
+	struct unwind_rule rule; /* its pc is unset */
 	uint64_t vaddr;
-	bool is_exact, is_guess; /* as rules_compile has them */
+	bool is_exact, is_guess; /* as for rules_compile */
 	bool is_used;
 };
 
@@ -20,10 +21,10 @@ struct known_rules {
 	size_t count, capacity;
 };
 
-/* NULL when it was not compiled yet. Valid until the next known_rules_add. */
+/* NULL if it has not been compiled yet. Valid until the next known_rules_add. */
 const struct known_rule *known_rules_find(const struct known_rules *k, uint64_t vaddr,
 					  bool is_exact);
-/* @rule was not found before. */
+/* @rule must not be in the table yet. */
 void known_rules_add(struct known_rules *k, const struct known_rule *rule);
 void known_rules_deinit(struct known_rules *k);
 

@@ -1,11 +1,11 @@
 /*
- * The callbacks that libunwind reads through, and the two ways to use it.
+ * Implements libunwind's callbacks and the two uses of it.
  *
- *	libunwind -> access_reg     the frame that it starts from
+ *	libunwind -> access_reg     the frame at which it starts
  *	          -> access_mem     CFI from the checked file; else the view, then the process
  *	          -> find_proc_info the search table of the module's .eh_frame_hdr
  *
- * libunwind numbers registers as DWARF does on the CPUs that we know (checked when it is set up).
+ * libunwind numbers registers as DWARF does on all supported CPUs (checked at set-up).
  */
 #include "unwind/libunwind.h"
 
@@ -23,7 +23,7 @@
 #define TABLE_OFFSET 12  /* of the rows in .eh_frame_hdr, as cfi_check.c requires */
 #define ROW_SIZE 8
 
-/* A section of the module that libunwind reads, as bytes of the checked file. */
+/* A section that libunwind reads, as bytes of the checked file. */
 struct section {
 	taddr_t start;
 	const uint8_t *data;
@@ -35,14 +35,14 @@ struct libunwind {
 	const struct unwind_ops *ops;
 	unw_addr_space_t space;
 	const struct stack_view *view;
-	const struct frame *frame;  /* that the cursor started from */
-	struct section section[2];  /* .eh_frame_hdr and .eh_frame of the module found last */
+	const struct frame *frame;  /* at which the cursor started */
+	struct section section[2];  /* .eh_frame_hdr and .eh_frame of the last module found */
 	unsigned int reads;
-	bool is_guess;              /* no CFI is to be found */
-	bool is_missing;            /* none was found */
+	bool is_guess;              /* CFI must not be used */
+	bool is_missing;            /* no CFI was found */
 };
 
-/* Exported by libunwind for callers with tables of their own (perf uses it), but in no header. */
+/* Exported by libunwind for callers with their own tables (perf uses it), but not declared. */
 extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip,
 					      unw_dyn_info_t *table, unw_proc_info_t *info,
 					      int need_unwind_info, void *ctx);
@@ -87,7 +87,7 @@ static bool find_section(const struct module *m, const char *name, struct sectio
 	return true;
 }
 
-/* Whether libunwind may evaluate the row of @pc in @m; its sections are known then. */
+/* Whether libunwind may evaluate the row of @pc in @m. Sets the sections. */
 static bool find_row(struct libunwind *l, const struct module *m, taddr_t pc)
 {
 	Dwarf_Frame *row = m && m->file ? cfi_find_eh_frame(m->file, pc - m->bias) : NULL;
@@ -232,9 +232,8 @@ static int start(struct libunwind *l, const struct stack_view *view, const struc
 }
 
 /*
- * libunwind counts two words for a frame that it guesses, however large that is. The caller's
- * stack pointer is above the frame pointer that was saved, and above the return address after
- * that.
+ * Checks a guessed frame: libunwind counts two words for it whatever its size. The caller's stack
+ * pointer must be above the saved frame pointer and the return address next to it.
  */
 static void correct_sp(const struct arch *arch, unw_cursor_t *cursor, struct frame *caller)
 {

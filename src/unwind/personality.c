@@ -1,6 +1,6 @@
 /*
- * Looks up a function's CIE by the search table of .eh_frame_hdr (LSB Core, 10.6), which is the way
- * that the program's own unwinder takes. All offsets are input, and checked.
+ * Looks up a function's CIE by the search table of .eh_frame_hdr (LSB Core, 10.6), as the program's
+ * own unwinder does. All offsets are untrusted.
  */
 #include "unwind/personality.h"
 
@@ -8,7 +8,7 @@
 
 #include "base/elf_file.h"
 
-#define HDR_TABLE 12 /* offset of the first row, in the form that linkers write */
+#define HDR_TABLE 12 /* offset of the first row, in the form that linkers generate */
 #define ROW_SIZE 8   /* code, entry: both relative to the section */
 
 struct bytes {
@@ -36,7 +36,7 @@ static bool read_word(const struct bytes *b, uint64_t at, uint32_t *out)
 	return true;
 }
 
-/* The address that word @at of @hdr gives, which is relative to the section. */
+/* The address stored in word @at of @hdr, which is relative to the section. */
 static uint64_t read_address(const struct bytes *hdr, uint64_t at)
 {
 	uint32_t word = 0;
@@ -45,7 +45,7 @@ static uint64_t read_address(const struct bytes *hdr, uint64_t at)
 	return hdr->vaddr + (uint64_t)(int64_t)(int32_t)word;
 }
 
-/* The address of the last entry whose code begins at or before @vaddr; 0 = none. */
+/* The address of the last entry that begins at or before @vaddr; 0 = none. */
 static uint64_t find_entry(const struct bytes *hdr, uint64_t vaddr)
 {
 	static const uint8_t form[4] = {1, 0x1b, 0x03, 0x3b};

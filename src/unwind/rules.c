@@ -1,15 +1,14 @@
 /*
- * The rule table and the compiler from CFI rows to rules.
+ * The rule table, and the compiler from CFI rows to rules.
  *
- * Picture: each return address that was ever seen has one slot of 32 bytes that
- * says how to leave its frame. Asking libdw costs a microsecond, the table some
- * nanoseconds. The table is in our memory, growing at need. It may have a copy,
- * slot by slot, in memory that a recorder in the target reads at the same time: a
- * slot's body is written first and its pc last, and a slot never gets another pc
- * but FORGOTTEN, so that a reader sees either a whole rule or none. The program can
- * write there, too: so we never read it, and the table does not grow any more.
+ * Each return address seen so far has one slot of 32 bytes that describes how to leave its frame. A
+ * look-up in libdw takes a microsecond, in the table some nanoseconds. The table is in our memory
+ * and grows as needed. It may have a copy, slot by slot, in memory that a recorder in the target
+ * reads at the same time. A slot's body is written first and its pc last, and its pc never changes
+ * except to FORGOTTEN, so a reader sees either a complete rule or none. The program can write to
+ * the copy, so we never read it, and with a copy the table does not grow.
  *
- * Must not know what a frame's registers are: a rule holds for every visit.
+ * A rule must not depend on register values: it holds for every visit.
  */
 #include "unwind/rules.h"
 
@@ -26,7 +25,7 @@
 
 #define FIRST_BITS 10
 #define ENTRY_SIZE 64 /* bytes; the code at an ELF entry point is shorter in all C libraries */
-#define FORGOTTEN UINT64_MAX /* pc of a slot whose code is gone; no code lies there */
+#define FORGOTTEN UINT64_MAX /* pc of a slot whose code is gone; never the address of code */
 
 void rules_init(struct rules *r, const struct arch *arch, const struct unwind_ops *ops)
 {
@@ -98,7 +97,7 @@ static bool compile_cfa(const struct arch *arch, Dwarf_Frame *row, struct unwind
 	return false;
 }
 
-/* Where callee-saved register @i is; false when a rule cannot say it. */
+/* Where callee-saved register @i is saved; false if a rule cannot express it. */
 static bool compile_saved(const struct arch *arch, Dwarf_Frame *row, uint8_t i,
 			  struct unwind_rule *rule)
 {
@@ -109,7 +108,7 @@ static bool compile_saved(const struct arch *arch, Dwarf_Frame *row, uint8_t i,
 
 	if (dwarf_frame_register(row, arch->dwarf_saved[i], memory, &ops, &count) != 0)
 		return false;
-	if (count == 0) /* unchanged; or lost, and then no outer frame may need it */
+	if (count == 0) /* unchanged, or lost: then no outer frame may need it */
 		return true;
 	if (rule->kind == RULE_FP_DEREF) {
 		/* {CFA pushed by libdw, frame pointer + offset}: see unwind_rule.h */
@@ -126,7 +125,7 @@ static bool compile_saved(const struct arch *arch, Dwarf_Frame *row, uint8_t i,
 	return true;
 }
 
-/* False when only the fallback can do it. */
+/* False if only the fallback can handle the row. */
 static bool compile_row(const struct arch *arch, Dwarf_Frame *row, struct unwind_rule *rule)
 {
 	Dwarf_Op memory[3], *ops;
@@ -143,7 +142,7 @@ static bool compile_row(const struct arch *arch, Dwarf_Frame *row, struct unwind
 	}
 	if (!is_at_cfa(ops, count, &offset) || offset != -8 || !compile_cfa(arch, row, rule))
 		return false;
-	/* The caller's stack pointer must be the CFA, as a rule assumes. */
+	/* A rule assumes that the caller's stack pointer is the CFA. */
 	if (dwarf_frame_register(row, arch->dwarf_sp, memory, &ops, &count) != 0 || count != 2 ||
 	    ops[0].atom != DW_OP_call_frame_cfa || ops[1].atom != DW_OP_stack_value)
 		return false;
@@ -153,7 +152,7 @@ static bool compile_row(const struct arch *arch, Dwarf_Frame *row, struct unwind
 	return true;
 }
 
-/* Whether a call is right before @vaddr of the file. */
+/* Whether a call instruction precedes @vaddr of the file. */
 static bool follows_call(struct elf_file *file, uint64_t vaddr)
 {
 	size_t size;
@@ -163,7 +162,7 @@ static bool follows_call(struct elf_file *file, uint64_t vaddr)
 	return code && size >= ARCH_MAX_CALL && arch_ends_in_call(code, ARCH_MAX_CALL);
 }
 
-/* By reading the function's instructions; for code without CFI. */
+/* Compiles a rule by reading the function's instructions, for code without CFI. */
 static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 			 struct unwind_rule *rule)
 {
@@ -176,15 +175,16 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 		return false;
 	if (!is_exact && !follows_call(file, vaddr + 1)) {
 		/*
-		 * This is no return address: the code that made this stack put an entry at its
-		 * bottom (makecontext). A stripped file does not name it, but entries are aligned.
+		 * Detects the end of a stack whose bottom holds a function's entry instead of a
+		 * return address (makecontext). A stripped file has no name for it, but entries are
+		 * aligned.
 		 */
 		rule->kind = RULE_END;
 		return (vaddr + 1) % 16 == 0;
 	}
 	if (vaddr >= file->entry && vaddr - file->entry < ENTRY_SIZE) {
 		rule->kind =
-			RULE_END; /* above the program's or ld.so's first instructions lies argc */
+			RULE_END; /* above the program's or ld.so's first frame is argc */
 		return true;
 	}
 	kind = cfi_code_start(file, vaddr, &start);
@@ -245,7 +245,7 @@ static struct unwind_rule *free_slot(struct unwind_rule *slot, uint32_t bits, ui
 	return &slot[i];
 }
 
-/* Writes slot @i of the table into the copy. */
+/* Copies slot @i of the table. */
 static void share(const struct rules *r, size_t i)
 {
 	struct unwind_rule body = r->table.slot[i];
@@ -257,7 +257,7 @@ static void share(const struct rules *r, size_t i)
 	__atomic_store_n(&r->shared[i].pc, r->table.slot[i].pc, __ATOMIC_RELEASE);
 }
 
-/* Makes the table one of 1 << @bits slots, without those that are forgotten. */
+/* Rebuilds the table with 1 << @bits slots, without forgotten ones. */
 static void resize_table(struct rules *r, uint32_t bits)
 {
 	struct unwind_rule *to = xcalloc((size_t)1 << bits, sizeof(*to));
@@ -298,8 +298,8 @@ const struct unwind_rule *rules_enter(struct rules *r, const struct unwind_rule 
 	r->compiled++;
 	make_room(r);
 	/*
-	 * Garbage and changing code stay out: forget would never hear of them. Nor may the last
-	 * empty slot go, for look-ups end there.
+	 * Addresses outside of modules and in changing code are not entered: rules_forget would not
+	 * be called for them. The last empty slot must stay, since look-ups end there.
 	 */
 	if (rule->pc == 0 || rule->pc == FORGOTTEN || r->table.used + 1 >= 1u << r->table.bits ||
 	    (rule->kind == RULE_SLOW && !r->ops->module(r->ops->ctx, rule->pc - 1))) {
@@ -314,7 +314,7 @@ const struct unwind_rule *rules_enter(struct rules *r, const struct unwind_rule 
 	return slot;
 }
 
-/* Of a large table most slots were never touched: so they are skipped. */
+/* Most slots of a large table were never used: skip them quickly. */
 void rules_forget(struct rules *r, taddr_t start, taddr_t end)
 {
 	for (size_t i = r->live.count; i-- > 0;) {
@@ -325,7 +325,7 @@ void rules_forget(struct rules *r, taddr_t start, taddr_t end)
 			continue;
 		slot->kind = RULE_NONE;
 		slot->pc = FORGOTTEN;
-		/* The body stays whole: a reader may have found the slot just now. */
+		/* The body stays: a reader may just have found the slot. */
 		if (r->shared) {
 			__atomic_store_n(&r->shared[index].kind, RULE_NONE, __ATOMIC_RELEASE);
 			__atomic_store_n(&r->shared[index].pc, FORGOTTEN, __ATOMIC_RELEASE);

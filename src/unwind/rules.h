@@ -12,10 +12,10 @@ struct rules {
 	const struct arch *arch;
 	const struct unwind_ops *ops;
 	struct unwind_rule_table table;
-	struct unwind_rule *shared;     /* a copy of table, written and never read; NULL = none */
-	/* slots of the table that hold a rule which is not forgotten */
+	struct unwind_rule *shared;     /* a copy of the table, never read; NULL = none */
+	/* slots with a rule that is not forgotten */
 	VEC(uint32_t) live;
-	struct unwind_rule spare;       /* answers what is not entered into the table */
+	struct unwind_rule spare;       /* holds answers that are not entered into the table */
 	void (*on_full)(void *ctx);
 	void *on_full_ctx;
 	bool is_full_told;              /* on_full was called for this memory */
@@ -25,7 +25,7 @@ struct rules {
 void rules_init(struct rules *r, const struct arch *arch, const struct unwind_ops *ops);
 void rules_deinit(struct rules *r);
 
-/* The rule for the return address @pc if it is known, else NULL. */
+/* The rule for the return address @pc if it is in the table, else NULL. */
 static inline const struct unwind_rule *rules_find(const struct rules *r, taddr_t pc)
 {
 	const struct unwind_rule *rule = unwind_rule_find(r->table.slot, r->table.bits, pc);
@@ -34,9 +34,9 @@ static inline const struct unwind_rule *rules_find(const struct rules *r, taddr_
 }
 
 /*
- * Compiles the rule for @pc without entering it: a return address, or, where
- * @is_exact, an interrupted instruction. True when it is but a guess, read off
- * the code: it should be tried before it is entered.
+ * Compiles the rule for @pc without entering it. @pc is a return address, or, if @is_exact, the
+ * address of an interrupted instruction. True if the rule is only a guess from reading the code:
+ * check it before entering it.
  */
 bool rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwind_rule *rule_out);
 

@@ -1,13 +1,11 @@
 /*
- * Steps outwards with all registers, for frames that a 32-byte rule cannot describe.
+ * Steps outwards with all registers, for frames that a 32-byte rule cannot describe. Tries in this
+ * order: the CFI row with its expressions (realigned stacks, PLT, and glibc's signal trampoline,
+ * whose row restores every register); a signal trampoline without CFI (musl), recognised by its
+ * code; the frame pointer, if it points up the stack to a return address that follows a call.
  *
- * Tries, in this order: the CFI row with its expressions (realigned stacks, PLT, and glibc's
- * signal trampoline, whose row restores every register); a signal trampoline without CFI
- * (musl), recognised by its code; the frame pointer, if it points up the stack to a return
- * address that follows a call.
- *
- * unwind.c then asks libunwind, but only in generated code: in a module it would evaluate the
- * rows that libdw has found, with the same result. doc/internals.md has the figures.
+ * After that unwind.c uses libunwind, but only in generated code: in a module libunwind would
+ * evaluate the same rows as libdw, with the same result. doc/internals.md has the figures.
  */
 #include "unwind/slow.h"
 
@@ -20,9 +18,9 @@
 #include "unwind/cfi.h"
 #include "unwind/expression.h"
 
-#define MAX_FRAME_BYTES (64u << 20) /* a frame pointer further up than this is something else */
+#define MAX_FRAME_BYTES (64u << 20) /* a frame pointer further away than this is invalid */
 
-/* One register of the caller. 0, -EFAULT, or -ENODATA when its rule cannot be followed. */
+/* Computes one register of the caller. 0, -EFAULT, or -ENODATA if its rule cannot be evaluated. */
 static int restore(Dwarf_Frame *row, int number, const struct expression_input *in,
 		   struct frame *caller)
 {
@@ -72,7 +70,7 @@ static int step_row(const struct arch *arch, Dwarf_Frame *row, const struct stac
 		return ret == -EFAULT ? ret : -ENODATA;
 	for (int i = 0; i < ARCH_DWARF_REGS; i++) {
 		ret = restore(row, i, &in, &caller);
-		/* A lost scratch register does no harm; without pc or sp there is no caller. */
+		/* A lost scratch register is harmless; without pc or sp there is no caller. */
 		if (ret != 0 && (i == ra || i == arch->dwarf_sp))
 			return ret;
 	}
@@ -85,7 +83,7 @@ static int step_row(const struct arch *arch, Dwarf_Frame *row, const struct stac
 	return 0;
 }
 
-/* The bytes of code at @pc: from the file (ptmem's breakpoints are not in it), else from memory. */
+/* Reads the code at @pc: from the file, which has no breakpoints of ptmem, or else from memory. */
 static bool read_code(const struct unwind_ops *ops, const struct stack_view *view, taddr_t pc,
 		      uint8_t *buf, size_t size)
 {
@@ -149,7 +147,7 @@ static int step_frame_pointer(const struct arch *arch, const struct unwind_ops *
 	return 0;
 }
 
-/* By the CFI of @module; -ENOENT where it has none for the frame. */
+/* Steps by the CFI of @module; -ENOENT if it has none for the frame. */
 static int step_cfi(const struct arch *arch, const struct module *module,
 		    const struct stack_view *view, struct frame *frame, bool *is_signal_out)
 {

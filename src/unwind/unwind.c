@@ -1,10 +1,9 @@
 /*
- * The walk from a stack view to code addresses, and the object that callers see.
+ * The walk from a stack view to code addresses, and the object that callers use.
  *
- * Picture: a frame moves outwards; mostly by the rule of its return address
- * (rules.c), one look-up and a few loads; else by slow.c, with every register.
- * Each step must move the CFA outwards, but at signal frames, where the stack may
- * change; so a walk ends whatever the memory holds.
+ * The current frame moves outwards: mostly by the rule of its return address (rules.c), which takes
+ * one look-up and a few loads; else by slow.c, with all registers. Each step must move the CFA
+ * outwards, except at signal frames, where the stack may change. So a walk always ends.
  */
 #include "unwind/unwind.h"
 
@@ -16,13 +15,13 @@
 #include "unwind/rules.h"
 #include "unwind/slow.h"
 
-#define MAX_FRAMES_TO_SIGNAL 100000 /* ends the search where the stack leads nowhere */
+#define MAX_FRAMES_TO_SIGNAL 100000 /* limits the search on a corrupt stack */
 #define MAX_FRAMES_TO_OUTERMOST 10000000
 
 struct unwind {
 	struct rules rules;
 	struct unwind_ops ops;
-	struct libunwind *libunwind; /* NULL until it is needed */
+	struct libunwind *libunwind; /* NULL until needed */
 	struct unwind_stats stats;
 };
 
@@ -34,11 +33,11 @@ const char *const unwind_end_text[UNWIND_END_COUNT] = {
 	[UNWIND_TOO_DEEP] = "too many frames",
 };
 
-/* What one step did, apart from the ends. */
+/* The result of a step if the walk goes on. */
 enum step {
 	STEP_OUT = -1,
 	STEP_SIGNAL = -2,
-	STEP_SAME = -3, /* the frame was one of ptmem: *frame is the program's instead */
+	STEP_SAME = -3, /* the frame was ptmem's: *frame is now the program's */
 };
 
 struct unwind *unwind_new(const struct arch *arch, const struct unwind_ops *ops)
@@ -59,7 +58,7 @@ void unwind_free(struct unwind *u)
 	free(u);
 }
 
-/* Applies a rule that is neither SLOW nor END. Returns an end or STEP_OUT. */
+/* Applies a rule that is neither SLOW nor END. Returns an enum unwind_end or STEP_OUT. */
 static inline int step_rule(const struct arch *arch, const struct unwind_rule *rule,
 			    const struct stack_view *view, struct frame *frame)
 {
@@ -86,7 +85,7 @@ static inline int step_rule(const struct arch *arch, const struct unwind_rule *r
 	default:
 		return UNWIND_NO_CFI;
 	}
-	/* Interrupted in a pad, around its call, a thread's stack pointer is the CFA itself. */
+	/* While a pad calls the original, the thread's stack pointer is the CFA itself. */
 	if (cfa < sp || (cfa == sp && !frame->is_exact))
 		return UNWIND_LOOP;
 	if (frame_read_word(view, cfa - 8, &reg[arch->dwarf_pc]) != 0)
@@ -110,7 +109,7 @@ static struct libunwind *get_libunwind(struct unwind *u)
 	return u->libunwind;
 }
 
-/* Whether @pc is code that belongs to no module, as an interpreter's or a JIT compiler's. */
+/* Whether @pc is in code of no module: an interpreter's or a JIT compiler's. */
 static bool is_generated_code(const struct unwind *u, taddr_t pc)
 {
 	const struct unwind_ops *ops = &u->ops;
@@ -119,8 +118,8 @@ static bool is_generated_code(const struct unwind *u, taddr_t pc)
 }
 
 /*
- * Through generated code whose caller has no call in front of the return address: an interpreter
- * pushes those itself. Believed only if it leads outwards, to more of such code or after a call.
+ * Steps through generated code whose caller has no call before the return address: an interpreter
+ * pushes those itself. The result must lie outwards, in more such code or after a call.
  */
 static int step_guess(struct unwind *u, const struct stack_view *view, struct frame *frame)
 {
@@ -139,7 +138,7 @@ static int step_guess(struct unwind *u, const struct stack_view *view, struct fr
 	return STEP_OUT;
 }
 
-/* Through slow.c. Returns an end, STEP_OUT or STEP_SIGNAL. */
+/* Steps by slow.c. Returns an enum unwind_end, STEP_OUT or STEP_SIGNAL. */
 static int step_slow(struct unwind *u, const struct stack_view *view, struct frame *frame)
 {
 	const struct arch *arch = u->rules.arch;
@@ -162,7 +161,7 @@ static int step_slow(struct unwind *u, const struct stack_view *view, struct fra
 	return frame->regs.reg[arch->dwarf_sp] > sp ? STEP_OUT : UNWIND_LOOP;
 }
 
-/* Through a frame of a pad (shown as the watched function) or of the recorder (not shown). */
+/* Steps through a frame of a pad (shown as the watched function) or of the recorder (hidden). */
 static int step_own(const struct unwind *u, const struct own_code *own,
 		    const struct stack_view *view, struct frame *frame)
 {
@@ -174,14 +173,14 @@ static int step_own(const struct unwind *u, const struct own_code *own,
 	if (ret != 0)
 		return ret == -EFAULT ? UNWIND_NO_MEMORY : UNWIND_NO_CFI;
 	taddr_t cfa = frame->regs.reg[arch->dwarf_sp];
-	/* Interrupted in a pad, around its call, a thread's stack pointer is the CFA itself. */
+	/* While a pad calls the original, the thread's stack pointer is the CFA itself. */
 	if (cfa < sp || (cfa == sp && !was_exact))
 		return UNWIND_LOOP;
 	frame->shown_pc = own->stands_for;
 	return own->stands_for ? STEP_OUT : STEP_SAME;
 }
 
-/* Where the frame's pc is in code of ptmem: as step(). False: it is not. */
+/* Steps if the frame's pc is in code of ptmem. Returns false if it is not. */
 static bool leave_own(struct unwind *u, const struct stack_view *view, struct frame *frame,
 		      int *step_out)
 {
@@ -205,7 +204,7 @@ static bool leave_own(struct unwind *u, const struct stack_view *view, struct fr
 	return true;
 }
 
-/* Compiles the rule for the frame's pc; a guess must lead to a place that can be returned to. */
+/* Compiles the rule for the frame's pc. A guess must lead to a valid return address. */
 static void compile(struct unwind *u, const struct stack_view *view, const struct frame *frame,
 		    struct unwind_rule *rule)
 {
@@ -220,7 +219,7 @@ static void compile(struct unwind *u, const struct stack_view *view, const struc
 		*rule = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
 }
 
-/* Moves *frame to its caller. Returns an end, STEP_OUT or STEP_SIGNAL. */
+/* Moves *frame to its caller. Returns an enum unwind_end, STEP_OUT or STEP_SIGNAL. */
 static inline int step(struct unwind *u, const struct stack_view *view, struct frame *frame)
 {
 	const struct arch *arch = u->rules.arch;
@@ -228,7 +227,7 @@ static inline int step(struct unwind *u, const struct stack_view *view, struct f
 	struct unwind_rule fresh;
 	int way;
 
-	/* The table is of return addresses; a rule for an interrupted pc may differ. */
+	/* The table holds return addresses; an interrupted pc may need another rule. */
 	if (__builtin_expect(!frame->is_exact, 1))
 		rule = rules_find(&u->rules, frame->regs.reg[arch->dwarf_pc]);
 	if (__builtin_expect(!rule, 0)) {
@@ -250,7 +249,7 @@ static void start_frame(const struct stack_view *view, struct frame *frame)
 		.regs = view->regs, .known = FRAME_KNOWS_ALL, .is_exact = view->is_stopped};
 }
 
-/* The word at @addr if it lies in the copied stack. */
+/* The word at @addr if it is in the copied stack. */
 static inline bool copied_word(const struct stack_view *view, taddr_t addr, uint64_t *word_out)
 {
 	uint64_t offset = addr - view->start;
@@ -262,17 +261,16 @@ static inline bool copied_word(const struct stack_view *view, taddr_t addr, uint
 }
 
 /*
- * step() for as long as the rules are known and plain and the stack is in the
- * copy: nearly always all the way. Stops before the first frame that is not so,
- * leaving it in *frame. Keeps pc and sp in registers of the CPU, for they are the
- * chain of loads that a walk waits for. Returns the new number of pcs.
+ * step() as long as rules are known and simple and the stack is in the copy, which is nearly always
+ * the whole walk. Stops before the first other frame and leaves it in *frame. pc and sp are kept in
+ * CPU registers, since the walk is one chain of dependent loads. Returns the new number of pcs.
  */
 static size_t walk_known(const struct unwind *u, const struct stack_view *from, struct frame *frame,
 			 taddr_t *pcs, size_t count, size_t max)
 {
 	const struct arch *arch = u->rules.arch;
 	const struct unwind_rule_table table =
-		u->rules.table; /* copies, which no store can change */
+		u->rules.table; /* local copies, which no store can change */
 	const struct stack_view copy = {.start = from->start,
 					.data = from->data,
 					.size = from->size};
@@ -302,7 +300,7 @@ static size_t walk_known(const struct unwind *u, const struct stack_view *from, 
 			uint8_t number = arch->dwarf_saved[i];
 			if (!copied_word(view, cfa + 8 * (uint64_t)(int64_t)rule->slot[i],
 					 &reg[number]))
-				goto out; /* those already restored will be restored again */
+				goto out; /* those already restored are restored again */
 			known |= 1u << number;
 		}
 		pc = next_pc;
@@ -404,7 +402,7 @@ bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t o
 		int end = step(u, view, &frame);
 		if (end >= 0)
 			return false;
-		/* An alternate stack may lie anywhere: compare with the interrupted frame. */
+		/* An alternate stack may be anywhere: compare with the interrupted frame. */
 		if (end == STEP_SIGNAL && frame.regs.reg[dwarf_sp] < outer_sp)
 			return true;
 		if (end == STEP_OUT && sp < outer_sp && frame.regs.reg[dwarf_sp] >= outer_sp)
@@ -438,9 +436,9 @@ const struct unwind_rule *unwind_rule_get(struct unwind *u, taddr_t pc)
 	if (known)
 		return known;
 	/*
-	 * Not entered: walks by known rules do not ask what replaces a frame of ours, and this
-	 * may be the address that exceptions pass a stub by. Without a stack the guess cannot be
-	 * tried.
+	 * A guess is not entered: walks by known rules do not call frame_of_ours, and this may be
+	 * an address at which an exception passes a stub. Without a stack a guess cannot be
+	 * checked.
 	 */
 	if (rules_compile(&u->rules, pc, false, &u->rules.spare))
 		u->rules.spare = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};

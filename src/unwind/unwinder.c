@@ -1,6 +1,4 @@
-/*
- * Answers what tracee code asks about stacks (struct unwinder) by walks and rules.
- */
+/* Implements struct unwinder, which tracee code uses to inspect stacks, by walks and rules. */
 #include "unwind/unwinder.h"
 
 #include "arch/unwind_code.h"
@@ -28,7 +26,10 @@ static size_t stack_pcs(void *ctx, const struct stack_view *view, taddr_t *pcs, 
 	return n;
 }
 
-/* Whether @rule describes the frame of a stub; *saved_out: the register that it restores, or -1. */
+/*
+ * Whether @rule describes the frame of a stub; *saved_out is the register that it restores, or
+ * -1.
+ */
 static bool is_stub_frame(const struct unwind_rule *rule, int *saved_out)
 {
 	unsigned saved = rule->saved;
@@ -53,7 +54,7 @@ static taddr_t find_stub_row(void *ctx, taddr_t start, taddr_t end, int *saved_o
 	return 0;
 }
 
-/* Whether a frame in @m at @vaddr, which restores register @popped and returns, is a stub's. */
+/* Whether a frame at @vaddr of @m, which pops register @popped and returns, is a stub's. */
 static bool is_stub_epilogue(struct unwind *u, const struct module *m, uint64_t vaddr, int popped)
 {
 	int saved = -1;

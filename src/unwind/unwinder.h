@@ -1,11 +1,11 @@
-/* struct unwinder (what tracee code asks about stacks) for a struct unwind. */
+/* Implements struct unwinder, which tracee code uses to inspect stacks, with a struct unwind. */
 #ifndef PTMEM_UNWIND_UNWINDER_H
 #define PTMEM_UNWIND_UNWINDER_H
 
 #include "tracee/state/unwinder.h"
 #include "unwind/unwind.h"
 
-/* Makes @out answer by @u, which must outlive it. */
+/* Makes @out use @u, which must outlive it. */
 void unwinder_init(struct unwinder *out, struct unwind *u);
 
 #endif
