@@ -2,7 +2,7 @@
  * The qualified name of a function by its DIE, as the symbol table would have it:
  *
  *	std::map<int, int>::operator[](int const&)   from DW_AT_linkage_name, demangled
- *	main::{lambda}::operator()                   from enclosing DIEs, if it is missing (local functions)
+ *	main::{lambda}::operator()                   without it, from the enclosing DIEs
  *
  * DW_AT_name alone ("operator[]") does not say which function is meant.
  */
