@@ -99,6 +99,18 @@ static void add_frame(struct recording_builder *b, const struct symbol_frame *f,
 	recording_add(b->r, RECORDING_FRAMES, row);
 }
 
+/*
+ * Functions that only call main have a name, and neither a source file nor inlined calls: the debug
+ * information of libc, which takes 40 ms to read, is not read for them.
+ */
+static bool is_startup(const struct symbol *s)
+{
+	static const char versioned[] = "__libc_start_main@";
+	const char *name = s->frame[s->count - 1].name;
+
+	return s->is_below_main || (name && strncmp(name, versioned, sizeof(versioned) - 1) == 0);
+}
+
 static void add_frames(struct recording_builder *b, uint32_t frame)
 {
 	const struct calltree_frame *cf =
@@ -117,8 +129,16 @@ static void add_frames(struct recording_builder *b, uint32_t frame)
 		add_frame(b, &f, object, &place);
 		return;
 	}
-	const struct symbol *s = b->report->symbol(b->report->symbol_ctx, frame, SYMBOL_ALL);
+	const struct symbol *s = b->report->symbol(b->report->symbol_ctx, frame, SYMBOL_REAL);
 
+	if (is_startup(s)) {
+		const struct symbol_frame f = {.name = s->frame[s->count - 1].name};
+
+		place.is_below_main = s->is_below_main;
+		add_frame(b, &f, object ? object : s->object, &place);
+		return;
+	}
+	s = b->report->symbol(b->report->symbol_ctx, frame, SYMBOL_ALL);
 	for (uint32_t i = s->count; i-- > 0;) {
 		place.is_inlined = i + 1 < s->count;
 		place.is_below_main = s->is_below_main && !place.is_inlined;

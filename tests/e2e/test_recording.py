@@ -179,6 +179,18 @@ def _(t):
     t.equal("jq", (jq.status, jq.out), (0, b"true\n"))
 
 
+@test("recording/startup")
+def _(t):
+    """What calls main has a name alone, so that the debug information of libc is not read for it."""
+    result = t.profile([t.target("gcc-O2-pie", "threads"), "1", "100"], ["--record=r"])
+    frames = report_json(t, os.path.join(result.directory, "r"))["frames"]
+    rows = list(zip(frames["function"], frames["file"], frames["line"], frames["inlined"], frames["kind"]))
+    startup = [r for r in rows if re.match(r"\(below main\)$|__libc_start_main@", r[0] or "")]
+    t.check(any(r[0] == "(below main)" for r in startup), "start-up functions are there: %s" % rows)
+    t.equal("their files, lines, inlined calls, kinds", {r[1:] for r in startup}, {(None, 0, 0, 3)})
+    t.check(all(r[1] and r[2] for r in rows if r[0] == "main"), "main has a file: %s" % rows)
+
+
 LOOP = """
 import time
 keep = []
