@@ -64,6 +64,8 @@ CASES = {
     "a long file": ("size", {"src/base/vec.h": "\n" * 500}),
     "a wide line": ("width", {"src/base/vec.h": "/*" + "\t" * 12 + "xx */\n"}),
     "a line of 100": (None, {"src/base/vec.h": "/*" + "x" * 96 + "*/\n"}),
+    "a wide line of a script": ("width", {"src/output/html/app.js": "/*" + "x" * 97 + "*/\n"}),
+    "a wide line of a style": ("width", {"src/output/html/style.css": "\t" * 13 + "\n"}),
     "a conflict marker": ("conflict", {"README": "<" * 7 + " HEAD\n"}),
 }
 

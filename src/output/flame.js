@@ -12,7 +12,10 @@
 	let width = Number(setting.width);
 	const character = Number(setting.character), indent = Number(setting.indent);
 
-	/* What is shown; the address of the page says it, too, so that a view can be kept and sent. */
+	/*
+	 * What is shown; the address of the page says it, too, so that a view can be kept and
+	 * sent.
+	 */
 	const view = { target: null, text: "" };
 
 	const frames = Array.from(document.querySelectorAll(".frame"), (element) => {
@@ -37,23 +40,30 @@
 		frame.rect.setAttribute("x", x.toFixed(2));
 		frame.rect.setAttribute("width", w.toFixed(2));
 		frame.text.setAttribute("x", (x + indent).toFixed(2));
-		frame.text.textContent = shorten(frame.name, Math.floor((w - 2 * indent) / character));
+		frame.text.textContent = shorten(frame.name,
+			Math.floor((w - 2 * indent) / character));
 	}
 
-	/* Makes @target as wide as the picture, with what it calls above and its callers, paler, below. */
+	/*
+	 * Makes @target as wide as the picture, with what it calls above and its callers, paler,
+	 * below.
+	 */
 	function zoom(target) {
 		const end = target.begin + target.value;
 
 		for (const f of frames) {
-			const isCaller = f.depth < target.depth && f.begin <= target.begin && f.begin + f.value >= end;
-			const isInside = f.depth >= target.depth && f.begin >= target.begin && f.begin + f.value <= end;
+			const isCaller = f.depth < target.depth && f.begin <= target.begin &&
+				f.begin + f.value >= end;
+			const isInside = f.depth >= target.depth && f.begin >= target.begin &&
+				f.begin + f.value <= end;
 
 			f.element.classList.toggle("hidden", !isCaller && !isInside);
 			f.element.classList.toggle("caller", isCaller);
 			if (isCaller)
 				place(f, left, width);
 			else if (isInside)
-				place(f, left + (f.begin - target.begin) / target.value * width, f.value / target.value * width);
+				place(f, left + (f.begin - target.begin) / target.value * width,
+					f.value / target.value * width);
 		}
 		byId("reset").classList.toggle("hidden", target === frames[0]);
 		view.target = target === frames[0] ? null : target;
@@ -107,7 +117,10 @@
 		}
 	}
 
-	/* Marks the frames whose names match; a match above another one counts once. "" takes the marks away. */
+	/*
+	 * Marks the frames whose names match; a match above another one counts once. "" takes the
+	 * marks away.
+	 */
 	function search(text) {
 		const regexp = text ? pattern(text) : null;
 		const matches = frames.filter((f) => {
@@ -125,14 +138,16 @@
 				end = f.begin + f.value;
 			}
 		}
-		byId("matched").textContent = text ? "Matched: " + (sum * 100 / total).toFixed(2) + "%" : "";
+		byId("matched").textContent =
+			text ? "Matched: " + (sum * 100 / total).toFixed(2) + "%" : "";
 		byId("search").textContent = text ? "Reset search" : "Search";
 		view.text = text;
 		note();
 	}
 
 	function ask() {
-		const text = window.prompt("Search for (part of a name, or a regular expression):", "");
+		const text = window.prompt(
+			"Search for (part of a name, or a regular expression):", "");
 
 		if (text)
 			search(text);

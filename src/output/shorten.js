@@ -1,13 +1,16 @@
 /*
- * Names of functions, shortened to a width as the C code does (base/text.h, text_shorten): used by the flame graph's
- * script and by the report's page.
+ * Names of functions, shortened to a width as the C code does (base/text.h, text_shorten): used by
+ * the flame graph's script and by the report's page.
  */
 "use strict";
 const shorten = (function () {
 	/* What is plain text, though it has brackets: */
 	const LITERAL = /^(\(anonymous namespace\)|\(below main\)|->|operator(\(\)|[<=>-]*))/;
 
-	/* Calls @visit(index, character, depth) for each that is plain text; stops where it returns true. */
+	/*
+	 * Calls @visit(index, character, depth) for each that is plain text; stops where it returns
+	 * true.
+	 */
 	function scan(name, visit) {
 		let depth = 0;
 
@@ -66,7 +69,8 @@ const shorten = (function () {
 		if (last[0] === "{")
 			last = outer;
 		const literal = last.match(LITERAL), begin = literal ? literal[0].length : 1;
-		const size = last.slice(begin).search(literal && literal[0] !== "operator" ? /\(/ : /[<(]/);
+		const end = literal && literal[0] !== "operator" ? /\(/ : /[<(]/;
+		const size = last.slice(begin).search(end);
 
 		return (size < 0 ? last : last.slice(0, begin + size)).trimEnd();
 	}

@@ -139,7 +139,8 @@ class App {
 
 	setTheme() {
 		const wish = this.state.theme;
-		const isDark = wish ? wish === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+		const isDark = wish ? wish === "dark" :
+			matchMedia("(prefers-color-scheme: dark)").matches;
 
 		document.documentElement.setAttribute("data-theme", isDark ? "dark" : "light");
 		this.colors.setDark(isDark);
@@ -224,7 +225,8 @@ async function main() {
 		const isOld = typeof DecompressionStream === "undefined";
 
 		document.body.replaceChildren(el("p", { class: "fatal" }, isOld ?
-			"This browser is too old: the report needs Chromium 80, Firefox 113, Safari 16.4 or later." :
+			"This browser is too old: the report needs Chromium 80, Firefox 113, " +
+				"Safari 16.4 or later." :
 			`This report cannot be shown: ${error.message}`));
 		throw error;
 	}

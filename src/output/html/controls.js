@@ -115,8 +115,9 @@ class Controls {
 		if (timeline.hasRss)
 			items.push(this.legendItem("var(--rss)", "resident memory", "swatch line"));
 		else if (timeline.rssMax)
-			items.push(this.legendItem("var(--rss)", `resident memory, up to ${format.bytes(timeline.rssMax)}, is not drawn`,
-				"swatch line"));
+			items.push(this.legendItem("var(--rss)",
+				`resident memory, up to ${format.bytes(timeline.rssMax)}, ` +
+					"is not drawn", "swatch line"));
 		if (old)
 			items.push(this.legendItem("var(--old)", "old profile", "swatch line"));
 		byId("areas").replaceChildren(...items);
@@ -135,7 +136,8 @@ class Controls {
 			all = { lo: 0, hi: this.app.stacks.count };
 		const bytes = values.of(values.bytes, all), blocks = values.of(values.blocks, all);
 		const isTemporary = s.mode === "temporary";
-		const print = s.mode === "growth" ? (n) => format.signed(n, format.bytes) : format.bytes;
+		const print = s.mode === "growth" ?
+			(n) => format.signed(n, format.bytes) : format.bytes;
 		let sum = isTemporary ? format.count(blocks) : print(bytes) + values.error(all);
 
 		if (blocks !== null && !isTemporary)
@@ -144,7 +146,9 @@ class Controls {
 			el("span", { class: "muted" }, `${selected.when(s.selection)}: `),
 			el("span", { id: "sum",
 				title: isTemporary ? null : format.exactBytes(bytes) }, sum),
-			el("span", { class: "muted" }, ` ${selected.what(s)}${this.comparison(values)}${selected.beside(s)}`));
+			el("span", { class: "muted" },
+				` ${selected.what(s)}${this.comparison(values)}` +
+					selected.beside(s)));
 		byId("timeline").setAttribute(
 			"aria-label",
 			`Timeline of memory; selected: ${byId("selection").textContent}`);
@@ -158,9 +162,10 @@ class Controls {
 			return "";
 		const old = values.of(values.old, all), change = values.of(values.main, all) - old;
 		if (this.app.state.unit === "blocks")
-			return `; before: ${format.count(old)}, ${format.signed(change, format.count)}`;
-		return `; before: ${format.bytes(old)}${values.oldError(all)}, ${format.signed(change, format.bytes)}` +
-			values.changeError(all);
+			return `; before: ${format.count(old)}, ` +
+				format.signed(change, format.count);
+		return `; before: ${format.bytes(old)}${values.oldError(all)}, ` +
+			format.signed(change, format.bytes) + values.changeError(all);
 	}
 
 	showFlame() {
@@ -192,7 +197,8 @@ class Controls {
 				shorten(functions[fn].name, 40)));
 		});
 		byId("crumbs").replaceChildren(...(parts.length ?
-			[el("button", { onclick: () => app.go({ zoom: [] }) }, "all"), ...parts] : []));
+			[el("button", { onclick: () => app.go({ zoom: [] }) }, "all"),
+				...parts] : []));
 	}
 
 	showMatched() {
@@ -232,8 +238,10 @@ class Controls {
 		else if (step)
 			next = { kind: "moment", i: move(now, step) };
 		else if (event.key === "Home" || event.key === "End")
-			next = { kind: "moment",
-				i: event.key === "Home" ? p.stops[0] : p.stops[p.stops.length - 1] };
+			next = {
+				kind: "moment",
+				i: event.key === "Home" ? p.stops[0] : p.stops[p.stops.length - 1],
+			};
 		if (!next)
 			return;
 		event.preventDefault();
@@ -298,7 +306,9 @@ class Tips {
 		if (t.rss && t.rss[i])
 			list.push(["resident", format.bytes(t.rss[i])]);
 		if (t.allocations)
-			list.push(["allocations", `${format.count(t.allocations[i])}, ${format.bytes(t.allocated_bytes[i])}` +
+			list.push(["allocations",
+				`${format.count(t.allocations[i])}, ` +
+				format.bytes(t.allocated_bytes[i]) +
 				format.error(t.allocated_bytes[i], t.allocated_variance &&
 					t.allocated_variance[i])]);
 		for (const m of this.markersNear(i))
@@ -360,8 +370,8 @@ class Tips {
 	}
 
 	/*
-	 * "fill.c:12, fill.c:20 in libfill.so": the lines of this frame that hold most; of two profiles
-	 * those of the new one, if it has any.
+	 * "fill.c:12, fill.c:20 in libfill.so": the lines of this frame that hold most; of two
+	 * profiles those of the new one, if it has any.
 	 */
 	where(box) {
 		const { trie, width } = this.app.values,

@@ -44,10 +44,14 @@ function sparkline(values, max) {
 		for (let k = i; k < Math.min(values.length, i + step); k++)
 			v = Math.max(v, values[k]);
 		last = values.length > 1 ? i / (values.length - 1) * width : 0;
-		points += ` ${last.toFixed(1)},${(height - 1 - (height - 2) * (max > 0 ? v / max : 0)).toFixed(1)}`;
+		const y = height - 1 - (height - 2) * (max > 0 ? v / max : 0);
+
+		points += ` ${last.toFixed(1)},${y.toFixed(1)}`;
 	}
-	return svg("svg", { class: "spark", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" },
-		svg("polyline", { points: `${points} ${last.toFixed(1)},${height}` }));
+	return svg("svg", {
+		class: "spark", width, height, viewBox: `0 0 ${width} ${height}`,
+		"aria-hidden": "true",
+	}, svg("polyline", { points: `${points} ${last.toFixed(1)},${height}` }));
 }
 
 /* Rows of [label, value, shown text] as horizontal bars. */
@@ -55,12 +59,16 @@ function bars(title, rows, empty) {
 	const max = rows.reduce((m, row) => Math.max(m, Math.abs(row[1])), 0);
 	const list = el("ul", { class: "bars" });
 
-	for (const [label, value, text, onclick] of rows)
+	for (const [label, value, text, onclick] of rows) {
+		const share = max ? (100 * Math.abs(value) / max).toFixed(1) : 0;
+
 		list.append(el("li", {},
-			el("span", { class: "bar", style: `--share: ${max ? (100 * Math.abs(value) / max).toFixed(1) : 0}%` }),
-			onclick ? el("button", { class: "link label", title: label, onclick }, label) :
+			el("span", { class: "bar", style: `--share: ${share}%` }),
+			onclick ? el("button",
+				{ class: "link label", title: label, onclick }, label) :
 				el("span", { class: "label", title: label }, label),
 			el("span", { class: "n" }, text)));
+	}
 	return el("section", { class: "detail" }, el("h3", {}, title),
 		rows.length ? list : el("p", { class: "muted" }, empty || "none"));
 }

@@ -1,6 +1,6 @@
 /*
- * The flame graph: the tree of a selection from its root down, on a canvas. Only what is wide enough
- * to be seen, and within the box that scrolls, is laid out and drawn.
+ * The flame graph: the tree of a selection from its root down, on a canvas. Only what is wide
+ * enough to be seen, and within the box that scrolls, is laid out and drawn.
  */
 "use strict";
 
@@ -38,7 +38,8 @@ class FlameView {
 	}
 
 	root() {
-		return { fn: -1, lo: 0, hi: this.trie.count, depth: 0, parent: null, isCaller: this.node.depth > 0 };
+		return { fn: -1, lo: 0, hi: this.trie.count, depth: 0,
+			parent: null, isCaller: this.node.depth > 0 };
 	}
 
 	/* Boxes by row; begin and end are shares of the width. */
@@ -53,8 +54,8 @@ class FlameView {
 		this.node.path.forEach((fn, i) => {
 			const node = this.trie.find(this.node.path.slice(0, i + 1));
 
-			last = { fn, lo: node.lo, hi: node.hi, depth: i + 1, parent: last, x: 0, w: width,
-				isCaller: i + 1 < this.node.depth };
+			last = { fn, lo: node.lo, hi: node.hi, depth: i + 1, parent: last,
+				x: 0, w: width, isCaller: i + 1 < this.node.depth };
 			this.add(last);
 		});
 		const total = this.values.of(this.values.width, last);
@@ -79,7 +80,8 @@ class FlameView {
 				const w = this.values.of(this.values.width, { lo, hi }) * this.unit;
 
 				if (w >= NARROWEST) {
-					const child = { fn, lo, hi, depth: box.depth + 1, parent: box, x, w, isCaller: false };
+					const child = { fn, lo, hi, depth: box.depth + 1,
+						parent: box, x, w, isCaller: false };
 
 					this.add(child);
 					out.push(child);
@@ -118,20 +120,28 @@ class FlameView {
 	}
 
 	draw() {
-		const c = canvasContext(this.canvas, this.box.clientWidth, this.height), top = this.box.scrollTop;
+		const c = canvasContext(this.canvas, this.box.clientWidth, this.height);
+		const top = this.box.scrollTop;
 		const style = getComputedStyle(document.documentElement);
 
-		this.look = { gap: style.getPropertyValue("--panel").trim(), text: style.getPropertyValue("--frame-text").trim(),
+		this.look = {
+			gap: style.getPropertyValue("--panel").trim(),
+			text: style.getPropertyValue("--frame-text").trim(),
 			dim: style.getPropertyValue("--frame-dim").trim(),
-			accent: style.getPropertyValue("--text").trim(), match: style.getPropertyValue("--match").trim() };
+			accent: style.getPropertyValue("--text").trim(),
+			match: style.getPropertyValue("--match").trim(),
+		};
 		c.font = "12px ui-monospace, \"DejaVu Sans Mono\", Menlo, Consolas, monospace";
 		this.character = this.character || c.measureText("mmmmmmmmmm").width / 10;
 		c.textBaseline = "middle";
 		const first = Math.floor(top / FRAME_HEIGHT);
 
-		for (let row = first; row < this.rows.length && row * FRAME_HEIGHT < top + this.height; row++)
+		for (let row = first; row < this.rows.length; row++) {
+			if (row * FRAME_HEIGHT >= top + this.height)
+				break;
 			for (const box of this.rows[row])
 				this.drawBox(c, box, row * FRAME_HEIGHT - top);
+		}
 		for (const box of [this.hover, this.focus])
 			if (box)
 				this.outline(c, box, box.depth * FRAME_HEIGHT - top);
@@ -142,11 +152,14 @@ class FlameView {
 
 		c.globalAlpha = box.isCaller ? 0.55 : this.search && !isMatch ? 0.45 : 1;
 		c.fillStyle = isMatch ? this.look.match : this.color(box);
-		c.fillRect(box.x, y, Math.max(0.4, box.w - (box.w > 2 ? 0.8 : 0)), FRAME_HEIGHT - 1);
+		c.fillRect(box.x, y, Math.max(0.4, box.w - (box.w > 2 ? 0.8 : 0)),
+			FRAME_HEIGHT - 1);
 		c.globalAlpha = box.isCaller ? 0.7 : 1;
 		if (box.w > 3 * this.character + 6) {
 			c.fillStyle = this.search && !isMatch ? this.look.dim : this.look.text;
-			c.fillText(this.shorten(this.label(box), Math.floor((box.w - 7) / this.character)), box.x + 4,
+			const room = Math.floor((box.w - 7) / this.character);
+
+			c.fillText(this.shorten(this.label(box), room), box.x + 4,
 				y + FRAME_HEIGHT / 2);
 		}
 		c.globalAlpha = 1;
@@ -161,7 +174,8 @@ class FlameView {
 
 	at(event) {
 		const rect = this.canvas.getBoundingClientRect(), x = event.clientX - rect.left;
-		const row = this.rows[Math.floor((event.clientY - rect.top + this.box.scrollTop) / FRAME_HEIGHT)] || [];
+		const y = event.clientY - rect.top + this.box.scrollTop;
+		const row = this.rows[Math.floor(y / FRAME_HEIGHT)] || [];
 
 		return row.find((box) => x >= box.x && x < box.x + Math.max(box.w, 1)) || null;
 	}
@@ -254,7 +268,8 @@ class FrameColors {
 
 		for (const p of stacks.profiles)
 			for (const frame of p.nodeFrame) {
-				const { kind, object } = this.functions[stacks.names.frames[frame].fn];
+				const { kind, object } =
+					this.functions[stacks.names.frames[frame].fn];
 
 				if (kind === KIND.LIBRARY)
 					frames.set(object, (frames.get(object) || 0) + 1);

@@ -20,11 +20,13 @@ const format = (function () {
 			v /= base;
 			i++;
 		}
-		return (value < 0 ? MINUS : "") + (i ? v.toFixed(digits(v)) : String(Math.round(v))) +
-			gap + units[i];
+		return (value < 0 ? MINUS : "") +
+			(i ? v.toFixed(digits(v)) : String(Math.round(v))) + gap + units[i];
 	}
 
 	const bytes = (n) => scaled(n, 1024, BINARY, " ");
+
+	const two = (n) => String(Math.floor(n)).padStart(2, "0");
 
 	function count(n) {
 		const text = String(Math.round(Math.abs(n))).replace(/\B(?=(\d{3})+$)/g, ",");
@@ -37,7 +39,10 @@ const format = (function () {
 	const exactBytes = (n) => `${count(n)} ${Math.abs(n) === 1 ? "byte" : "bytes"}`;
 	const blocks = (n) => `${count(n)} ${Math.abs(n) === 1 ? "block" : "blocks"}`;
 
-	/* " \u00b1 10 %", the standard error behind an estimate; "" where all is exact: no @variance. */
+	/*
+	 * " \u00b1 10 %", the standard error behind an estimate; "" where all is exact: no
+	 * @variance.
+	 */
 	function error(estimate, variance) {
 		if (typeof variance !== "number" || !(estimate > 0))
 			return "";
@@ -52,7 +57,8 @@ const format = (function () {
 	function percent(part, whole) {
 		const share = whole ? 100 * part / whole : 0;
 
-		return (share < 0 ? MINUS : "") + Math.abs(share).toFixed(Math.abs(share) < 9.95 ? 2 : 1) + " %";
+		return (share < 0 ? MINUS : "") +
+			Math.abs(share).toFixed(Math.abs(share) < 9.95 ? 2 : 1) + " %";
 	}
 
 	function seconds(s) {
@@ -67,8 +73,8 @@ const format = (function () {
 		if (s < 60)
 			return `${s.toFixed(s < 10 ? 2 : 1)} s`;
 		if (s < 3600)
-			return `${Math.floor(s / 60)} min ${String(Math.floor(s % 60)).padStart(2, "0")} s`;
-		return `${Math.floor(s / 3600)} h ${String(Math.floor(s % 3600 / 60)).padStart(2, "0")} min`;
+			return `${Math.floor(s / 60)} min ${two(s % 60)} s`;
+		return `${Math.floor(s / 3600)} h ${two(s % 3600 / 60)} min`;
 	}
 
 	/* A time of the profile in its own unit: seconds, instructions, or bytes allocated. */
@@ -90,10 +96,14 @@ const format = (function () {
 		if (!(max > 0))
 			return [0];
 		const rough = max / Math.max(1, room);
-		const power = isBinary ? Math.pow(1024, Math.floor(Math.log2(Math.max(1, max)) / 10)) :
+		const power = isBinary ?
+			Math.pow(1024, Math.floor(Math.log2(Math.max(1, max)) / 10)) :
 			Math.pow(10, Math.floor(Math.log10(rough)));
-		const steps = isBinary ? [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024] : [1, 2, 5, 10];
-		const step = Math.max(isBinary ? 1 : 0, power * steps.find((s) => s * power >= rough));
+		const steps = isBinary ?
+			[1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024] :
+			[1, 2, 5, 10];
+		const step = Math.max(isBinary ? 1 : 0,
+			power * steps.find((s) => s * power >= rough));
 		const out = [];
 
 		for (let i = 0; i * step <= max * (1 + 1e-9); i++)
@@ -101,13 +111,17 @@ const format = (function () {
 		return out;
 	}
 
-	/* "128 to 255 B", what bucket @i of a histogram of sizes holds: 2^(i-1) .. 2^i - 1, bucket 0 is 0. */
+	/*
+	 * "128 to 255 B", what bucket @i of a histogram of sizes holds: 2^(i-1) .. 2^i - 1, bucket
+	 * 0 is 0.
+	 */
 	function sizeBucket(i) {
 		if (i < 2)
 			return `${i} B`;
 		const low = Math.pow(2, i - 1);
 
-		return low < 1024 ? `${low} to ${2 * low - 1} B` : `${tickBytes(low)} to ${tickBytes(2 * low)}`;
+		return low < 1024 ? `${low} to ${2 * low - 1} B` :
+			`${tickBytes(low)} to ${tickBytes(2 * low)}`;
 	}
 
 	/* Bytes at a tick: as few digits as say it. */
@@ -115,6 +129,6 @@ const format = (function () {
 		return bytes(value).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
 	}
 
-	return { bytes, tickBytes, count, short, signed, exactBytes, blocks, error, percent, seconds, time, tick, ticks,
-		sizeBucket };
+	return { bytes, tickBytes, count, short, signed, exactBytes, blocks, error, percent,
+		seconds, time, tick, ticks, sizeBucket };
 })();

@@ -7,7 +7,8 @@ const Header = (function () {
 	function date(seconds) {
 		const d = new Date(seconds * 1000), two = (n) => String(n).padStart(2, "0");
 
-		return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}`;
+		return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ` +
+			`${two(d.getHours())}:${two(d.getMinutes())}`;
 	}
 
 	function origin(p) {
@@ -30,12 +31,24 @@ const Header = (function () {
 		return parts.join(" \u00b7 ");
 	}
 
-	/* What a sampled recording knows exactly: calls that allocate, and the bytes that they requested. */
+	/*
+	 * What a sampled recording knows exactly: calls that allocate, and the bytes that they
+	 * requested.
+	 */
 	function counted(p) {
 		const calls = p.raw.calls;
 
-		return calls ? calls.function.reduce((sum, name, i) => /^(free|operator delete)$/.test(name) ? sum :
-			{ count: sum.count + calls.calls[i], bytes: sum.bytes + calls.bytes[i] }, { count: 0, bytes: 0 }) : null;
+		if (!calls)
+			return null;
+		const sum = { count: 0, bytes: 0 };
+
+		calls.function.forEach((name, i) => {
+			if (/^(free|operator delete)$/.test(name))
+				return;
+			sum.count += calls.calls[i];
+			sum.bytes += calls.bytes[i];
+		});
+		return sum;
 	}
 
 	/* [name, shown, exact] */
@@ -44,25 +57,34 @@ const Header = (function () {
 		const add = (name, value, exact) => out.push([name, value, exact]);
 
 		add("peak", format.bytes(p.peakBytes) + format.error(p.peakBytes, p.peak.variance),
-			format.exactBytes(p.peakBytes) + (p.meta.heap_sample ? ", the highest of all estimates" : ""));
-		const last = end.live_bytes !== undefined ? end.live_bytes : p.intervals ? p.total(p.intervals - 1) : 0;
+			format.exactBytes(p.peakBytes) +
+				(p.meta.heap_sample ? ", the highest of all estimates" : ""));
+		const atEnd = p.intervals ? p.total(p.intervals - 1) : 0;
+		const last = end.live_bytes !== undefined ? end.live_bytes : atEnd;
 
-		add("live at the end", format.bytes(last) + format.error(last, end.live_variance), format.exactBytes(last));
+		add("live at the end", format.bytes(last) + format.error(last, end.live_variance),
+			format.exactBytes(last));
 		const calls = counted(p), bytes = calls ? calls.bytes : end.allocated_bytes;
-		const allocations = calls ? calls.count : end.allocations, beside = !calls ? "" : p.meta.corrupt ?
+		const allocations = calls ? calls.count : end.allocations;
+		const beside = !calls ? "" : p.meta.corrupt ?
 			", counted in memory that the program overwrote" : ", counted exactly";
 
 		if (bytes !== undefined)
 			add("allocated", format.bytes(bytes), format.exactBytes(bytes) + beside);
 		if (allocations !== undefined)
-			add("allocations", format.short(allocations), format.count(allocations) + beside);
+			add("allocations", format.short(allocations),
+				format.count(allocations) + beside);
 		if (typeof end.temporary === "number")
-			add("temporary", format.percent(end.temporary, end.allocations + (end.reallocs || 0)),
+			add("temporary",
+				format.percent(end.temporary,
+					end.allocations + (end.reallocs || 0)),
 				format.count(end.temporary));
 		if (p.isMassif)
 			add("snapshots", String(p.intervals), `${p.stops.length} with a call tree`);
-		add(p.unit === "s" ? "duration" : p.unit === "B" ? "allocated and released" : "length",
-			format.time(p.meta.duration ? p.meta.duration / 1000 : p.end, p.unit), null);
+		add(p.unit === "s" ? "duration" :
+			p.unit === "B" ? "allocated and released" : "length",
+			format.time(p.meta.duration ? p.meta.duration / 1000 : p.end, p.unit),
+			null);
 		if (p.meta.overhead !== undefined)
 			add("stopped by ptmem", format.seconds(p.meta.overhead / 1000),
 				"for which ptmem stopped the whole process");
@@ -73,16 +95,22 @@ const Header = (function () {
 		const out = [];
 
 		if (p.meta.incomplete)
-			out.push("Incomplete: ptmem did not end normally. The recording ends at its last flush.");
+			out.push("Incomplete: ptmem did not end normally. " +
+				"The recording ends at its last flush.");
 		if (p.meta.corrupt)
-			out.push("Corrupt: the program overwrote memory that it shares with ptmem. The profile ends there.");
+			out.push("Corrupt: the program overwrote memory that it " +
+				"shares with ptmem. The profile ends there.");
 		if (p.meta.attached)
-			out.push("ptmem attached to a running program: who allocated the blocks from before is not known.");
+			out.push("ptmem attached to a running program: who allocated " +
+				"the blocks from before is not known.");
 		if (p.raw.view && p.raw.view.match)
-			out.push(`Only call paths that match ${p.raw.view.match} are shown. The figures above, resident memory, ` +
-				"the line over the areas and the rate of allocations are of the whole process.");
+			out.push(`Only call paths that match ${p.raw.view.match} are shown. ` +
+				"The figures above, resident memory, the line over the areas and " +
+				"the rate of allocations are of the whole process.");
 		if (p.meta.heap_sample)
-			out.push(`Estimate, sampled every ${format.tickBytes(p.meta.heap_sample)}. Behind \u00b1 is the standard error.`);
+			out.push("Estimate, sampled every " +
+				format.tickBytes(p.meta.heap_sample) +
+				". Behind \u00b1 is the standard error.");
 		for (const text of p.meta.lost || [])
 			out.push(String(text));
 		if (p.isMassif && !p.stops.length)
@@ -102,9 +130,11 @@ const Header = (function () {
 		if (old)
 			list.unshift(`Compared with ${old.meta.command || "another profile"}` +
 				(old.meta.start ? ` of ${date(old.meta.start)}` : "") +
-				`, peak ${format.bytes(old.peakBytes)}: red has grown, blue has shrunk.`);
+				`, peak ${format.bytes(old.peakBytes)}: ` +
+				"red has grown, blue has shrunk.");
 		byId("warnings").replaceChildren(...list.map((text) => el("li", {}, text)));
-		byId("made").textContent = p.isMassif ? "From a Massif file." : "From a recording of ptmem.";
+		byId("made").textContent = p.isMassif ?
+			"From a Massif file." : "From a recording of ptmem.";
 	}
 
 	return { show };

@@ -1,7 +1,8 @@
 /*
  * Profiles in memory.
  *
- * Names     functions and frames of all profiles; two that are compared share those that are matched
+ * Names     functions and frames of all profiles; two that are compared share those that are
+ *           matched
  * Profile   one recording or massif file: its timeline, and what each leaf of its call tree (a
  *           stack that allocated) held or allocated at a moment or in a range
  *
@@ -20,7 +21,7 @@ function baseName(path) {
 class Names {
 	constructor() {
 		this.functions = []; /* {name, object, kind} */
-		this.frames = [];    /* {fn, file, line, kind, site}; site: the first frame of the same site */
+		this.frames = [];    /* {fn, file, line, kind, site}; site: the site's first */
 		this.byName = new Map();
 		this.byFrame = new Map();
 		this.bySite = new Map();
@@ -42,7 +43,8 @@ class Names {
 		let frame = this.byFrame.get(key);
 
 		if (frame === undefined) {
-			frame = this.frames.push({ fn, file, line, kind, site: this.frames.length }) - 1;
+			frame = this.frames.length;
+			this.frames.push({ fn, file, line, kind, site: frame });
 			this.byFrame.set(key, frame);
 			if (site !== undefined)
 				this.joinSite(frame, site);
@@ -57,8 +59,9 @@ class Names {
 	}
 
 	/*
-	 * Adds the frames of a file: its numbers to ours. @match: of a file that is compared, what each
-	 * of its frames is matched as, {names, function, site}; else functions differ in name or object.
+	 * Adds the frames of a file: its numbers to ours. @match: of a file that is compared, what
+	 * each of its frames is matched as, {names, function, site}; else functions differ in name
+	 * or object.
 	 */
 	add(columns, objects, match) {
 		return Int32Array.from(columns.function, (name, i) => {
@@ -69,13 +72,16 @@ class Names {
 			const key = match ? match.function[i] : `${shown}\u0000${path}`;
 
 			return this.internFrame(this.internFunction(shown, path, kind, key),
-				String(columns.file[i] || ""), columns.line[i] || 0, kind, match && match.site[i]);
+				String(columns.file[i] || ""), columns.line[i] || 0, kind,
+				match && match.site[i]);
 		});
 	}
 
 	/* The frame of leaves without a stack. */
 	unknown() {
-		return this.internFrame(this.internFunction("[no stack]", "", KIND.NONE, "[no stack]"), "", 0, KIND.NONE);
+		const fn = this.internFunction("[no stack]", "", KIND.NONE, "[no stack]");
+
+		return this.internFrame(fn, "", 0, KIND.NONE);
 	}
 
 	/* Must follow the last add: ranks by name, in which siblings are shown. */
@@ -85,7 +91,8 @@ class Names {
 		order.sort((a, b) => {
 			const x = this.functions[a], y = this.functions[b];
 
-			return x.name < y.name ? -1 : x.name > y.name ? 1 : x.object < y.object ? -1 : 1;
+			return x.name < y.name ? -1 : x.name > y.name ? 1 :
+				x.object < y.object ? -1 : 1;
 		});
 		this.rank = new Int32Array(order.length);
 		order.forEach((fn, i) => { this.rank[fn] = i; });
@@ -128,7 +135,10 @@ class Profile {
 		this.end = this.intervals ? this.time[this.intervals - 1] : 0;
 	}
 
-	/* The call tree: parents and frames of nodes; of each leaf the innermost node and that of its call site; -1: none. */
+	/*
+	 * The call tree: parents and frames of nodes; of each leaf the innermost node and that of
+	 * its call site; -1: none.
+	 */
 	setStacks(json, names, match) {
 		const frame = names.add(json.frames, json.objects || [], match);
 
@@ -253,7 +263,7 @@ class Profile {
 			blocks: this.peak.blocks_of, variance: this.peak.variance_of });
 	}
 
-	/* Allocated in the intervals [@a, @b] and live at the end of @b; of states the difference. */
+	/* Allocated in the intervals [@a, @b], live at the end of @b; of states the difference. */
 	growth(a, b) {
 		if (!this.states)
 			return this.fromCells(a, b, b);
@@ -270,7 +280,8 @@ class Profile {
 	/* By all threads, or by those of id or name @thread. */
 	allocated(thread) {
 		if (thread)
-			return this.fromThreads(this.threads.map((t) => String(t.id) === thread || t.name === thread));
+			return this.fromThreads(this.threads.map((t) =>
+				String(t.id) === thread || t.name === thread));
 		return { bytes: Float64Array.from(this.leaves.bytes),
 			blocks: Float64Array.from(this.leaves.allocations),
 			variance: this.isSampled ? Float64Array.from(this.leaves.variance) : null };
@@ -293,7 +304,9 @@ class Profile {
 	}
 
 	temporary() {
-		return { bytes: new Float64Array(this.count), blocks: Float64Array.from(this.leaves.temporary) };
+		const blocks = Float64Array.from(this.leaves.temporary);
+
+		return { bytes: new Float64Array(this.count), blocks };
 	}
 
 	/* Not of samples: whether the next allocation was later is known only of them. */
@@ -350,7 +363,8 @@ class Profile {
 
 	/* Live bytes of @leaves over time. */
 	curve(leaves) {
-		const out = new Float64Array(this.intervals), { start, at, died, bytes } = this.byLeaf();
+		const { start, at, died, bytes } = this.byLeaf();
+		const out = new Float64Array(this.intervals);
 
 		for (const leaf of leaves)
 			for (let k = start[leaf]; leaf < this.count && k < start[leaf + 1]; k++) {
@@ -370,7 +384,8 @@ class Profile {
 	byLeaf() {
 		if (this.sorted)
 			return this.sorted;
-		const { leaf, at, died, bytes } = this.cells ? { ...this.cells, at: this.cells.born } : this.flatStates();
+		const { leaf, at, died, bytes } = this.cells ?
+			{ ...this.cells, at: this.cells.born } : this.flatStates();
 		const start = new Int32Array(this.count + 1);
 
 		for (const l of leaf)
@@ -380,7 +395,9 @@ class Profile {
 		const next = start.slice(), from = new Int32Array(leaf.length);
 
 		leaf.forEach((l, k) => { from[next[l]++] = k; });
-		this.sorted = { start, at: Int32Array.from(from, (k) => at[k]), died: died && Int32Array.from(from, (k) => died[k]),
+		this.sorted = { start,
+			at: Int32Array.from(from, (k) => at[k]),
+			died: died && Int32Array.from(from, (k) => died[k]),
 			bytes: Float64Array.from(from, (k) => bytes[k]) };
 		return this.sorted;
 	}

@@ -19,7 +19,8 @@ class Reports {
 	}
 
 	makeTabs() {
-		const p = this.app.profile, out = [["functions", "Functions"], ["sites", "Call sites"]];
+		const p = this.app.profile, out = [["functions", "Functions"],
+			["sites", "Call sites"]];
 
 		if (p.isMassif)
 			return out;
@@ -31,14 +32,21 @@ class Reports {
 	}
 
 	showTabs(current) {
-		byId("tabs").replaceChildren(...this.tabs.map(([id, title]) => el("button", { role: "tab", id: `tab-${id}`,
-			"aria-selected": String(id === current), "aria-controls": "panel", tabindex: id === current ? 0 : -1,
-			onclick: () => this.app.go({ tab: id, sort: "" }) }, title)));
+		byId("tabs").replaceChildren(...this.tabs.map(([id, title]) => {
+			const isCurrent = id === current;
+
+			return el("button", {
+				role: "tab", id: `tab-${id}`, tabindex: isCurrent ? 0 : -1,
+				"aria-selected": String(isCurrent), "aria-controls": "panel",
+				onclick: () => this.app.go({ tab: id, sort: "" }),
+			}, title);
+		}));
 		byId("panel").setAttribute("aria-labelledby", `tab-${current}`);
 	}
 
 	key(event) {
-		const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key], ids = this.tabs.map((t) => t[0]);
+		const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+		const ids = this.tabs.map((t) => t[0]);
 
 		if (!step)
 			return;
@@ -56,7 +64,8 @@ class Reports {
 		this.showTabs(this.current);
 		const table = this.tables.get(this.current) || this.makeTable(this.current);
 		const up = !state.sort.startsWith("-");
-		const match = this.current === "threads" || this.current === "sizes" ? null : matcher(state.find);
+		const isMatched = this.current !== "threads" && this.current !== "sizes";
+		const match = isMatched ? matcher(state.find) : null;
 
 		table.place.remove();
 		byId("panel").replaceChildren(...[this.note(), table.place].filter(Boolean));
@@ -65,8 +74,10 @@ class Reports {
 	}
 
 	makeTable(id) {
-		const onSort = ({ id: column, up }) => this.app.go({ sort: (up ? "" : "-") + column });
-		const table = new TableView(el("div"), this.columns(id), { sort: onSort, open: (row) => this.open(id, row) });
+		const onSort = ({ id: column, up }) =>
+			this.app.go({ sort: (up ? "" : "-") + column });
+		const table = new TableView(el("div"), this.columns(id),
+			{ sort: onSort, open: (row) => this.open(id, row) });
 
 		this.tables.set(id, table);
 		return table;
@@ -80,11 +91,13 @@ class Reports {
 		if (id === "sites")
 			return Tables.siteRows(stacks, now, before, this.life);
 		if (id === "leaks")
-			return Tables.siteRows(stacks, this.leaked(), null, this.life, (row, leaf) => this.addLeak(row, leaf));
+			return Tables.siteRows(stacks, this.leaked(), null, this.life,
+				(row, leaf) => this.addLeak(row, leaf));
 		if (id === "temporary")
 			return this.temporaryRows();
 		if (id === "threads")
-			return Tables.threadSums(p, stacks.site.keys()).map((t) => Object.assign(t, this.threadName(t.key)));
+			return Tables.threadSums(p, stacks.site.keys()).map((t) =>
+				Object.assign(t, this.threadName(t.key)));
 		return id === "releases" ? this.releaseRows() : this.sizeRows();
 	}
 
@@ -128,11 +141,13 @@ class Reports {
 	}
 
 	temporaryRows() {
-		const p = this.app.profile, { allocations, reallocs, temporary, bytes, moved } = p.leaves;
+		const p = this.app.profile;
+		const { allocations, reallocs, temporary, bytes, moved } = p.leaves;
+		const columns = Object.entries({ temporary, reallocs, moved });
 		const now = this.spread(Float64Array.from(bytes), Float64Array.from(allocations));
 
 		return Tables.siteRows(this.app.stacks, now, null, this.life, (row, leaf) => {
-			for (const [name, column] of [["temporary", temporary], ["reallocs", reallocs], ["moved", moved]])
+			for (const [name, column] of columns)
 				row[name] = (row[name] || 0) + (leaf < p.count ? column[leaf] : 0);
 		});
 	}
@@ -144,10 +159,12 @@ class Reports {
 	}
 
 	releaseRows() {
-		const p = this.app.profile, { site, blocks, bytes } = p.raw.releases, rows = new Map();
+		const { site, blocks, bytes } = this.app.profile.raw.releases, rows = new Map();
 
 		site.forEach((n, i) => {
-			const name = this.frameText(p.frameOf(n)), row = rows.get(name) || { key: name, name, detail: "", bytes: 0, blocks: 0 };
+			const name = this.frameText(this.app.profile.frameOf(n));
+			const row = rows.get(name) || { key: name, name, detail: "",
+				bytes: 0, blocks: 0 };
 
 			row.bytes += bytes[i];
 			row.blocks += blocks[i];
@@ -158,37 +175,50 @@ class Reports {
 
 	/* What called a releasing call site. */
 	releaseCallers(site) {
-		const p = this.app.profile, { site: sites, bytes } = p.raw.releases, sums = new Map();
+		const p = this.app.profile, sums = new Map();
+		const { site: sites, bytes } = p.raw.releases;
 
 		sites.forEach((n, i) => {
 			if (this.frameText(p.frameOf(n)) !== site)
 				return;
-			const caller = n >= 0 && p.nodeParent[n] >= 0 ? this.frameText(p.nodeFrame[p.nodeParent[n]]) : "(outermost)";
+			const parent = n >= 0 ? p.nodeParent[n] : -1;
+			const caller = parent >= 0 ?
+				this.frameText(p.nodeFrame[parent]) : "(outermost)";
 
 			sums.set(caller, (sums.get(caller) || 0) + bytes[i]);
 		});
-		return bars("Called by", [...sums].sort((a, b) => b[1] - a[1]).slice(0, 12).map(([name, v]) => [name, v, format.bytes(v)]));
+		const top = [...sums].sort((a, b) => b[1] - a[1]).slice(0, 12);
+
+		return bars("Called by", top.map(([name, v]) => [name, v, format.bytes(v)]));
 	}
 
 	sizeRows() {
 		const sum = Tables.histogram(this.app.profile.leaves.sizes), out = [];
 
 		sum.forEach((blocks, i) => {
+			const name = format.sizeBucket(i);
+
 			if (blocks)
-				out.push({ key: i, name: format.sizeBucket(i), detail: "", blocks });
+				out.push({ key: i, name, detail: "", blocks });
 		});
 		return out;
 	}
 
 	/* Sentences above some tables. */
 	note() {
-		const p = this.app.profile, sentence = {
-			leaks: p.leaks ? "Blocks that no pointer of the program led to when the leak check ran." :
-				"No leak check ran. These blocks were still live when the profile ended.",
-			temporary: "Temporary: released by the same thread before it allocated again. Whole run.",
+		const sentence = {
+			leaks: this.app.profile.leaks ?
+				"Blocks that no pointer of the program led to when the leak " +
+					"check ran." :
+				"No leak check ran. These blocks were still live when the " +
+					"profile ended.",
+			temporary: "Temporary: released by the same thread before it " +
+				"allocated again. Whole run.",
 			threads: "What each thread allocated in the whole run.",
 			sizes: "Sizes of all allocations and reallocs in the whole run.",
-			releases: "Which call sites released blocks, in the whole run. A realloc releases the bytes by which its block shrinks, and no block.",
+			releases: "Which call sites released blocks, in the whole run. " +
+				"A realloc releases the bytes by which its block shrinks, " +
+				"and no block.",
 		}[this.current];
 
 		return sentence ? el("p", { class: "note" }, sentence) : null;
@@ -197,21 +227,29 @@ class Reports {
 	/* Columns. */
 
 	columns(id) {
-		const name = { id: "name", title: { threads: "Thread", sizes: "Size", sites: "Call site", leaks: "Call site",
-			temporary: "Call site", releases: "Released by" }[id] || "Function", value: (r) => r.name, isText: true };
+		const title = { threads: "Thread", sizes: "Size", sites: "Call site",
+			leaks: "Call site", temporary: "Call site", releases: "Released by",
+		}[id] || "Function";
+		const name = { id: "name", title, value: (r) => r.name, isText: true };
 
 		if (id === "sizes")
-			return [Object.assign(name, { value: (r) => r.key }), this.countColumn("blocks", "Allocations", true)];
+			return [Object.assign(name, { value: (r) => r.key }),
+				this.countColumn("blocks", "Allocations", true)];
 		if (id === "releases")
-			return [name, this.bytesColumn("bytes", "Released"), this.countColumn("blocks", "Blocks", false)];
+			return [name, this.bytesColumn("bytes", "Released"),
+				this.countColumn("blocks", "Blocks", false)];
 		if (id === "threads")
-			return [name, this.bytesColumn("bytes", "Allocated"), this.countColumn("blocks", "Allocations", true)];
+			return [name, this.bytesColumn("bytes", "Allocated"),
+				this.countColumn("blocks", "Allocations", true)];
 		if (id === "temporary")
-			return [name, this.countColumn("temporary", "Temporary", true), this.ratioColumn(),
-				this.countColumn("blocks", "Allocations"), this.bytesColumn("inclusive", "Allocated"),
-				this.countColumn("reallocs", "Reallocs"), this.countColumn("moved", "Moved"), this.lifetimeColumn()];
+			return [name, this.countColumn("temporary", "Temporary", true),
+				this.ratioColumn(), this.countColumn("blocks", "Allocations"),
+				this.bytesColumn("inclusive", "Allocated"),
+				this.countColumn("reallocs", "Reallocs"),
+				this.countColumn("moved", "Moved"), this.lifetimeColumn()];
 		if (id === "leaks")
-			return [name, ...this.leakColumns(), this.countColumn("blocks", "Blocks"), this.meanColumn()];
+			return [name, ...this.leakColumns(), this.countColumn("blocks", "Blocks"),
+				this.meanColumn()];
 		return [name, ...this.liveColumns(id)];
 	}
 
@@ -219,42 +257,56 @@ class Reports {
 		const p = this.app.profile, out = [];
 
 		if (id === "functions")
-			out.push(this.bytesColumn("self", "Self", "Bytes of blocks that this function allocated itself"));
-		out.push(this.bytesColumn("inclusive", id === "functions" ? "Inclusive" : "Bytes",
-			id === "functions" ? "Bytes of blocks allocated by this function and what it called" : null, true));
+			out.push(this.bytesColumn("self", "Self",
+				"Bytes of blocks that this function allocated itself"));
+		out.push(this.bytesColumn("inclusive",
+			id === "functions" ? "Inclusive" : "Bytes",
+			id === "functions" ?
+				"Bytes of blocks allocated by this function and what it called" :
+				null, true));
 		out[0].isDefault = true;
 		if (this.app.old)
 			out.push(this.bytesColumn("old", "Old"), this.changeColumn());
 		if (!p.isMassif)
-			out.push(this.countColumn("blocks", "Blocks"), this.meanColumn(), this.lifetimeColumn());
+			out.push(this.countColumn("blocks", "Blocks"), this.meanColumn(),
+				this.lifetimeColumn());
 		out.push(this.curveColumn(id));
 		return out;
 	}
 
 	total(id) {
-		return this.rowsTotal && this.rowsTotal[id] || this.app.values.of(this.app.values.bytes,
-			{ lo: 0, hi: this.app.stacks.count });
+		const { values, stacks } = this.app;
+
+		return this.rowsTotal && this.rowsTotal[id] ||
+			values.of(values.bytes, { lo: 0, hi: stacks.count });
 	}
 
 	bytesColumn(id, title, help, hasShare) {
-		const text = (r) => format.bytes(r[id]) + format.error(r[id], r.variance && r.variance[id]);
+		const text = (r) =>
+			format.bytes(r[id]) + format.error(r[id], r.variance && r.variance[id]);
 
 		if (!hasShare)
-			return { id, title, help, value: (r) => r[id], text, isDefault: id === "bytes" };
+			return { id, title, help, value: (r) => r[id], text,
+				isDefault: id === "bytes" };
 		return { id, title, help, value: (r) => r[id],
 			node: (r) => el("span", { title: format.exactBytes(r[id]) }, text(r),
-				el("span", { class: "share" }, format.percent(r[id], this.total(id)))) };
+				el("span", { class: "share" },
+					format.percent(r[id], this.total(id)))) };
 	}
 
 	changeColumn() {
+		const color = (r) => r.change > 0 ? "grew" : r.change < 0 ? "shrank" : "";
+		const text = (r) => format.signed(r.change, format.bytes) +
+			format.error(Math.abs(r.change), r.variance && r.variance.change);
+		const exact = (r) => format.signed(r.change, format.exactBytes);
+
 		return { id: "change", title: "Change", value: (r) => r.change, isDefault: false,
-			node: (r) => el("span", { class: r.change > 0 ? "grew" : r.change < 0 ? "shrank" : "",
-				title: format.signed(r.change, format.exactBytes) }, format.signed(r.change, format.bytes) +
-				format.error(Math.abs(r.change), r.variance && r.variance.change)) };
+			node: (r) => el("span", { class: color(r), title: exact(r) }, text(r)) };
 	}
 
 	countColumn(id, title, isDefault) {
-		return { id, title, value: (r) => r[id], text: (r) => format.count(r[id]), isDefault };
+		return { id, title, value: (r) => r[id], text: (r) => format.count(r[id]),
+			isDefault };
 	}
 
 	meanColumn() {
@@ -267,20 +319,28 @@ class Reports {
 	ratioColumn() {
 		const all = (r) => r.blocks + r.reallocs;
 
-		return { id: "ratio", title: "Share", help: "of this call site's allocations and reallocs",
-			value: (r) => all(r) ? r.temporary / all(r) : 0, text: (r) => format.percent(r.temporary, all(r)) };
+		return { id: "ratio", title: "Share",
+			help: "of this call site's allocations and reallocs",
+			value: (r) => all(r) ? r.temporary / all(r) : 0,
+			text: (r) => format.percent(r.temporary, all(r)) };
 	}
 
 	lifetimeColumn() {
-		return { id: "lifetime", title: "Lifetime", help: "Mean of the released blocks, from a histogram; whole run",
+		return { id: "lifetime", title: "Lifetime",
+			help: "Mean of the released blocks, from a histogram; whole run",
 			value: (r) => r.lifetime, text: (r) => Tables.lifetimeText(r.lifetime) };
 	}
 
 	leakColumns() {
-		if (!this.app.profile.leaks)
-			return [this.bytesColumn("inclusive", "Live at the end", null, false)].map((c) =>
-				Object.assign(c, { isDefault: true }));
-		return [["definite", "Definite"], ["indirect", "Indirect"], ["possible", "Possible"]].map(([kind, title], i) =>
+		if (!this.app.profile.leaks) {
+			const column = this.bytesColumn("inclusive", "Live at the end");
+
+			return [Object.assign(column, { isDefault: true })];
+		}
+		const kinds = [["definite", "Definite"], ["indirect", "Indirect"],
+			["possible", "Possible"]];
+
+		return kinds.map(([kind, title], i) =>
 			({ id: kind, title, isDefault: !i, value: (r) => r.kinds[kind] || 0,
 				text: (r) => format.bytes(r.kinds[kind] || 0) }));
 	}
@@ -300,30 +360,41 @@ class Reports {
 	}
 
 	curve(id, key) {
-		const name = `${id}:${key}`;
+		const name = `${id}:${key}`, p = this.app.profile;
 
-		if (!this.curves.has(name))
-			this.curves.set(name, this.app.profile.curve(this.leaves(id, key).filter((l) => l < this.app.profile.count)));
+		if (!this.curves.has(name)) {
+			const leaves = this.leaves(id, key).filter((l) => l < p.count);
+
+			this.curves.set(name, p.curve(leaves));
+		}
 		return this.curves.get(name);
 	}
 
 	/* Opened rows. */
 
 	open(id, row) {
+		const { threads, sizes } = this.app.profile.leaves;
+
 		if (id === "releases")
 			return el("div", { class: "grid" }, this.releaseCallers(row.name));
 		if (id === "threads")
-			return el("div", { class: "grid" }, this.sitesOf("Allocates most in", (leaf) =>
-				(this.app.profile.leaves.threads[leaf].find((t) => t[0] === row.key) || [0, 0, 0])[2], format.bytes));
-		if (id === "sizes")
-			return el("div", { class: "grid" }, this.sitesOf("Call sites of this size", (leaf) => {
-				const sizes = this.app.profile.leaves.sizes[leaf];
+			return el("div", { class: "grid" },
+				this.sitesOf("Allocates most in", (leaf) => {
+					const own = threads[leaf].find((t) => t[0] === row.key);
 
-				return sizes.length ? sizes[1 + row.key - sizes[0]] || 0 : 0;
-			}, format.count));
+					return own ? own[2] : 0;
+				}, format.bytes));
+		if (id === "sizes")
+			return el("div", { class: "grid" },
+				this.sitesOf("Call sites of this size", (leaf) => {
+					const [first, ...counts] = sizes[leaf];
+
+					return counts[row.key - first] || 0;
+				}, format.count));
 		const leaves = this.leaves(id === "functions" ? id : "sites", row.key);
 		const fn = id === "functions" ? row.key : row.fn;
-		const grid = el("div", { class: "grid" }, ...this.callers(leaves, fn), ...this.histograms(leaves), this.lines(leaves, fn));
+		const grid = el("div", { class: "grid" }, ...this.callers(leaves, fn),
+			...this.histograms(leaves), this.lines(leaves, fn));
 
 		return el("div", {}, el("p", { class: "note" }, el("button", { onclick: () =>
 			this.app.go({ find: row.name }) }, "Find in the flame graph")), grid);
@@ -352,11 +423,15 @@ class Reports {
 
 	callers(leaves, fn) {
 		const { now, stacks } = this.app, trie = this.app.trie("down");
-		const rows = (step, none) => Tables.neighbours(trie, now, leaves, fn, step).slice(0, 10).map(({ key, bytes }) =>
-			key < 0 ? [none, bytes, format.bytes(bytes), null] :
-				[stacks.names.functions[key].name, bytes, format.bytes(bytes), () => this.goTo(key)]);
+		const shown = ({ key, bytes }, none) => key < 0 ?
+			[none, bytes, format.bytes(bytes), null] :
+			[stacks.names.functions[key].name, bytes, format.bytes(bytes),
+				() => this.goTo(key)];
+		const rows = (step, none) => Tables.neighbours(trie, now, leaves, fn, step)
+			.slice(0, 10).map((row) => shown(row, none));
 
-		return [bars("Called by", rows(-1, "(outermost)"), "nothing"), bars("Calls", rows(1, "(allocates here)"), "nothing")];
+		return [bars("Called by", rows(-1, "(outermost)"), "nothing"),
+			bars("Calls", rows(1, "(allocates here)"), "nothing")];
 	}
 
 	/* Shows function @fn in its own row. */
@@ -370,23 +445,32 @@ class Reports {
 
 	histograms(leaves) {
 		const p = this.app.profile, own = [...leaves].filter((leaf) => leaf < p.count);
-		const rows = (column, label) => Tables.histogram(own.map((leaf) => column[leaf])).map((n, i) =>
-			[label(i), n, format.count(n)]).filter((row) => row[1]);
+		const rows = (column, label) => Tables.histogram(own.map((leaf) => column[leaf]))
+			.map((n, i) => [label(i), n, format.count(n)]).filter((row) => row[1]);
 
 		if (p.isMassif)
 			return [];
 		return [bars("Sizes, whole run", rows(p.leaves.sizes, format.sizeBucket)),
-			bars("Lifetimes, whole run", rows(p.leaves.lifetimes, Tables.lifetimeBucket), "nothing was released"),
-			bars("Threads, whole run", Tables.threadSums(p, own).slice(0, 10).map((t) => {
-				const { name, detail } = this.threadName(t.key);
+			bars("Lifetimes, whole run",
+				rows(p.leaves.lifetimes, Tables.lifetimeBucket),
+				"nothing was released"),
+			bars("Threads, whole run", this.threadBars(own))];
+	}
 
-				return [`${name} (${detail})`, t.bytes, format.bytes(t.bytes)];
-			}))];
+	threadBars(leaves) {
+		const sums = Tables.threadSums(this.app.profile, leaves).slice(0, 10);
+
+		return sums.map((t) => {
+			const { name, detail } = this.threadName(t.key);
+
+			return [`${name} (${detail})`, t.bytes, format.bytes(t.bytes)];
+		});
 	}
 
 	lines(leaves, fn) {
 		const rows = Tables.lines(this.app.stacks, this.app.now, leaves, fn).slice(0, 12);
 
-		return bars("Source lines", rows.map(([label, v]) => [label, v, format.bytes(v)]), "unknown");
+		return bars("Source lines",
+			rows.map(([label, v]) => [label, v, format.bytes(v)]), "unknown");
 	}
 }

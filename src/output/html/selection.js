@@ -1,5 +1,5 @@
 /*
- * Values of what is selected, by leaf of all profiles that are shown: {bytes, blocks, variance}, and
+ * Values of what is selected, by leaf of all profiles that are shown: {bytes, blocks, variance},
  * what they are compared with. variance: of the bytes, null where they are no estimates.
  */
 "use strict";
@@ -53,15 +53,22 @@ class Selected {
 			variance: values.variance && place(values.variance) };
 	}
 
-	/* @state: what is shown. {now, before}; before: null unless there is something to compare with. */
+	/*
+	 * @state: what is shown. {now, before}; before: null unless there is something to compare
+	 * with.
+	 */
 	values(state) {
-		const { selection: s, mode, color } = state, now = this.spread(this.of(this.profile, state), 0);
+		const { selection: s, mode, color } = state;
+		const now = this.spread(this.of(this.profile, state), 0);
 		let before = null;
 
-		if (this.old)
-			before = this.spread(this.of(this.old, { ...state, selection: this.mapped(s) }), this.profile.count);
-		else if (color === "change" && s.kind === "range" && mode === "live")
+		if (this.old) {
+			const mapped = { ...state, selection: this.mapped(s) };
+
+			before = this.spread(this.of(this.old, mapped), this.profile.count);
+		} else if (color === "change" && s.kind === "range" && mode === "live") {
 			before = this.spread(this.atBegin(s), 0);
+		}
 		return { now, before };
 	}
 
@@ -70,9 +77,11 @@ class Selected {
 		const p = this.profile, unit = p.unit;
 
 		if (s.kind === "peak")
-			return `at the peak, ${unit === "B" ? "time " : ""}${format.time(p.peakTime, unit)}`;
+			return "at the peak, " + (unit === "B" ? "time " : "") +
+				format.time(p.peakTime, unit);
 		if (s.kind === "moment")
-			return p.isMassif ? `snapshot ${this.number(s.i)}, ${format.time(p.time[s.i], unit)}` :
+			return p.isMassif ?
+				`snapshot ${this.number(s.i)}, ${format.time(p.time[s.i], unit)}` :
 				`at ${format.time(p.time[s.i], unit)}`;
 		const from = p.states || !s.a ? (p.states ? p.time[s.a] : 0) : p.time[s.a - 1];
 
@@ -87,10 +96,13 @@ class Selected {
 
 	/* What a massif file counts beside the blocks of its trees. */
 	beside({ selection: s, mode }) {
-		const p = this.profile, i = s.kind === "range" ? s.b : s.kind === "moment" ? s.i : p.peakAt;
-		const rest = p.isMassif && p.intervals && mode === "live" ? p.total(i) - p.timeline.live_bytes[i] : 0;
+		const p = this.profile;
+		const i = s.kind === "range" ? s.b : s.kind === "moment" ? s.i : p.peakAt;
+		const rest = p.isMassif && p.intervals && mode === "live" ?
+			p.total(i) - p.timeline.live_bytes[i] : 0;
+		const stacks = p.timeline.stacks ? " and stacks" : "";
 
-		return rest ? `, ${format.bytes(rest)} of overhead${p.timeline.stacks ? " and stacks" : ""}` : "";
+		return rest ? `, ${format.bytes(rest)} of overhead${stacks}` : "";
 	}
 
 	/* What the mode shows, for a sentence. */
@@ -100,7 +112,8 @@ class Selected {
 		if (mode === "temporary")
 			return "temporary allocations in the whole run";
 		if (mode === "growth")
-			return this.profile.isMassif ? "net growth" : "allocated in the range and live at its end";
+			return this.profile.isMassif ? "net growth" :
+				"allocated in the range and live at its end";
 		return s.kind === "range" ? "live at the end of the range" : "live";
 	}
 }

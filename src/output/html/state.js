@@ -3,8 +3,8 @@
  */
 "use strict";
 
-const DEFAULTS = { at: "peak", mode: "live", unit: "bytes", dir: "down", color: "object", hide: "", find: "",
-	zoom: "", tab: "functions", sort: "", stack: "site", theme: "", thread: "" };
+const DEFAULTS = { at: "peak", mode: "live", unit: "bytes", dir: "down", color: "object", hide: "",
+	find: "", zoom: "", tab: "functions", sort: "", stack: "site", theme: "", thread: "" };
 
 /* What ptmem-report was asked for: shown at first. */
 function askedFor(view) {
@@ -55,12 +55,14 @@ class State {
 	selectionText() {
 		const s = this.selection;
 
-		return s.kind === "range" ? `${s.a}-${s.b}` : s.kind === "moment" ? String(s.i) : "peak";
+		return s.kind === "range" ? `${s.a}-${s.b}` :
+			s.kind === "moment" ? String(s.i) : "peak";
 	}
 
 	write() {
 		const out = new URLSearchParams();
-		const now = Object.assign({}, this, { at: this.selectionText(), zoom: this.zoom.join(".") });
+		const own = { at: this.selectionText(), zoom: this.zoom.join(".") };
+		const now = Object.assign({}, this, own);
 
 		for (const [name, value] of Object.entries(this.defaults))
 			if (now[name] !== value)
@@ -69,7 +71,10 @@ class State {
 	}
 }
 
-/* What "/regex/" or a text matches, as a function of names; null if @text is empty or no expression. */
+/*
+ * What "/regex/" or a text matches, as a function of names; null if @text is empty or no
+ * expression.
+ */
 function matcher(text) {
 	const regex = text.match(/^\/(.+?)\/?$/);
 

@@ -28,11 +28,14 @@ class TableView {
 	}
 
 	defaultSort() {
-		return { id: (this.columns.find((c) => c.isDefault) || this.columns[1]).id, up: false };
+		const column = this.columns.find((c) => c.isDefault) || this.columns[1];
+
+		return { id: column.id, up: false };
 	}
 
 	order(rows) {
-		const { id, up } = this.sort, column = this.columns.find((c) => c.id === id), sign = up ? 1 : -1;
+		const { id, up } = this.sort, sign = up ? 1 : -1;
+		const column = this.columns.find((c) => c.id === id);
 
 		rows.sort((a, b) => {
 			const x = column.value(a), y = column.value(b);
@@ -49,14 +52,22 @@ class TableView {
 		for (const row of rows.slice(0, this.limit))
 			this.addRow(body, row);
 		if (!rows.length)
-			body.append(el("tr", {}, el("td", { colspan: this.columns.length, class: "muted" }, "Nothing here.")));
+			body.append(el("tr", {}, el("td",
+				{ colspan: this.columns.length, class: "muted" },
+				"Nothing here.")));
 		const table = el("table", {}, this.head(), body), parts = [table];
 
 		if (rows.length > this.limit)
 			parts.push(el("p", { class: "more" },
-				el("button", { onclick: () => { this.limit *= 4; this.render(rows); } },
-					`Show more (${format.count(rows.length - this.limit)} left)`)));
+				el("button", { onclick: () => this.showMore(rows) },
+					`Show more (${format.count(rows.length - this.limit)} ` +
+					"left)")));
 		this.place.replaceChildren(...parts);
+	}
+
+	showMore(rows) {
+		this.limit *= 4;
+		this.render(rows);
 	}
 
 	head() {
@@ -64,26 +75,34 @@ class TableView {
 
 		for (const column of this.columns) {
 			const isSorted = this.sort.id === column.id;
+			const order = this.sort.up ? "ascending" : "descending";
 
 			row.append(el("th", { scope: "col", class: column.isText ? "" : "n",
-				"aria-sort": isSorted ? (this.sort.up ? "ascending" : "descending") : null },
-			column.value ? el("button", { title: column.help || null, "data-sort": column.id,
-				onclick: () => this.sortBy(column) },
-			column.title, el("span", { class: "arrow", "aria-hidden": "true" },
-				isSorted ? (this.sort.up ? " \u25b4" : " \u25be") : "")) : column.title));
+				"aria-sort": isSorted ? order : null },
+			column.value ? this.sortButton(column, isSorted) : column.title));
 		}
 		return el("thead", {}, row);
 	}
 
+	sortButton(column, isSorted) {
+		const arrow = !isSorted ? "" : this.sort.up ? " \u25b4" : " \u25be";
+
+		return el("button", { title: column.help || null, "data-sort": column.id,
+			onclick: () => this.sortBy(column) },
+		column.title, el("span", { class: "arrow", "aria-hidden": "true" }, arrow));
+	}
+
 	sortBy(column) {
 		const isSame = this.sort.id === column.id;
+		const up = isSame ? !this.sort.up : Boolean(column.isText);
 
-		this.on.sort({ id: column.id, up: isSame ? !this.sort.up : Boolean(column.isText) });
+		this.on.sort({ id: column.id, up });
 		this.place.querySelector(`[data-sort="${column.id}"]`).focus();
 	}
 
 	addRow(body, row) {
-		const isOpen = this.opened.has(row.key), tr = el("tr", { class: isOpen ? "open" : null });
+		const isOpen = this.opened.has(row.key);
+		const tr = el("tr", { class: isOpen ? "open" : null });
 
 		for (const column of this.columns)
 			tr.append(this.cell(column, row, isOpen));
@@ -99,14 +118,18 @@ class TableView {
 	cell(column, row, isOpen) {
 		if (column.id === "name")
 			return el("th", { scope: "row", class: "name" },
-				this.on.open ? el("button", { class: "twist", "aria-expanded": String(isOpen),
-					"aria-label": `Details of ${row.name}`,
-					onclick: (e) => this.toggle(e.target.closest("tr"), row) }) : null,
+				this.on.open ? this.twist(row, isOpen) : null,
 				el("span", { class: "function", title: row.name }, row.name),
 				row.detail ? el("span", { class: "where" }, row.detail) : null);
 		if (column.node)
 			return el("td", { class: column.isText ? "" : "n" }, column.node(row));
 		return el("td", { class: column.isText ? "" : "n" }, column.text(row));
+	}
+
+	twist(row, isOpen) {
+		return el("button", { class: "twist", "aria-expanded": String(isOpen),
+			"aria-label": `Details of ${row.name}`,
+			onclick: (e) => this.toggle(e.target.closest("tr"), row) });
 	}
 
 	toggle(tr, row) {

@@ -13,39 +13,51 @@ const Tables = (function () {
 	function functionRows(merged, now, before, life) {
 		const { names } = merged.stacks, n = names.functions.length;
 		const sum = (values, isSelf) => {
-			const out = new Float64Array(n), total = values && (isSelf ? merged.own(values) : merged.totals(values));
+			const out = new Float64Array(n);
+			const total = values &&
+				(isSelf ? merged.own(values) : merged.totals(values));
 
 			for (let i = 1; values && i < merged.count; i++)
 				if (isSelf || merged.isOutermost[i])
 					out[merged.fn[i]] += total[i];
 			return out;
 		};
-		const self = sum(now.bytes, true), inclusive = sum(now.bytes), blocks = sum(now.blocks);
-		const variance = now.variance && { self: sum(now.variance, true), inclusive: sum(now.variance) };
+		const self = sum(now.bytes, true), inclusive = sum(now.bytes);
+		const blocks = sum(now.blocks);
+		const variance = now.variance &&
+			{ self: sum(now.variance, true), inclusive: sum(now.variance) };
 		const oldVariance = before && before.variance && sum(before.variance);
-		const old = sum(before && before.bytes), released = sum(life.count), lived = sum(life.total);
+		const old = sum(before && before.bytes);
+		const released = sum(life.count), lived = sum(life.total);
 
 		return names.functions.map((f, fn) => ({
-			key: fn, name: f.name, detail: f.object ? baseName(f.object) : "", self: self[fn],
-			inclusive: inclusive[fn], blocks: blocks[fn], old: old[fn], change: inclusive[fn] - old[fn],
+			key: fn, name: f.name, detail: f.object ? baseName(f.object) : "",
+			self: self[fn],
+			inclusive: inclusive[fn], blocks: blocks[fn], old: old[fn],
+			change: inclusive[fn] - old[fn],
 			lifetime: released[fn] ? lived[fn] / released[fn] : null,
-			variance: errors(variance ? variance.inclusive[fn] : null, oldVariance ? oldVariance[fn] : null,
+			variance: errors(variance ? variance.inclusive[fn] : null,
+				oldVariance ? oldVariance[fn] : null,
 				{ self: variance ? variance.self[fn] : null }),
 		})).filter((row) => row.inclusive || row.blocks || row.old);
 	}
 
 	/* Variances of a row's columns; null: all is exact. */
 	function errors(now, old, more) {
-		return now === null && old === null ? null : { inclusive: now, old, change: now + old, ...more };
+		return now === null && old === null ? null :
+			{ inclusive: now, old, change: now + old, ...more };
 	}
 
 	function place(frame) {
-		return frame.file ? `${baseName(frame.file)}${frame.line ? `:${frame.line}` : ""}` : "";
+		const line = frame.line ? `:${frame.line}` : "";
+
+		return frame.file ? baseName(frame.file) + line : "";
 	}
 
 	/* Which lines @row has at @leaf; those of the new profile are shown, if there are any. */
 	function addPlace(row, stacks, leaf) {
-		const isNew = leaf < stacks.profiles[0].count, text = place(stacks.names.frames[stacks.siteFrame[leaf]]);
+		const isNew = leaf < stacks.profiles[0].count;
+		const text = place(stacks.names.frames[stacks.siteFrame[leaf]]);
 
 		if (isNew && !row.isNew) {
 			row.isNew = true;
@@ -57,9 +69,11 @@ const Tables = (function () {
 
 	/* "a.c:7, 12, b.c:3" */
 	function placesText(places) {
-		const all = [...places].sort((a, b) => a.localeCompare(b, "en", { numeric: true })), file = (text) => text.split(":")[0];
+		const byNumber = (a, b) => a.localeCompare(b, "en", { numeric: true });
+		const all = [...places].sort(byNumber), file = (text) => text.split(":")[0];
 		const shown = all.slice(0, MAX_PLACES).map((text, i) =>
-			i && file(text) === file(all[i - 1]) ? text.slice(file(text).length + 1) : text);
+			i && file(text) === file(all[i - 1]) ?
+				text.slice(file(text).length + 1) : text);
 
 		return shown.concat(all.length > MAX_PLACES ? ["\u2026"] : []).join(", ");
 	}
@@ -79,7 +93,8 @@ const Tables = (function () {
 		const rows = new Map(), { frames, functions } = stacks.names;
 
 		for (let leaf = 0; leaf < stacks.count; leaf++) {
-			const b = now.bytes[leaf], k = now.blocks ? now.blocks[leaf] : 0, old = before ? before.bytes[leaf] : 0;
+			const b = now.bytes[leaf], k = now.blocks ? now.blocks[leaf] : 0;
+			const old = before ? before.bytes[leaf] : 0;
 
 			if (!b && !k && !old)
 				continue;
@@ -89,10 +104,12 @@ const Tables = (function () {
 			if (!row) {
 				const f = functions[frames[frame].fn];
 
-				row = { key: frame, fn: frames[frame].fn, name: f.name, inclusive: 0, blocks: 0, old: 0, change: 0,
-					detail: baseName(f.object), places: new Set(), isNew: false, stacks: 0, released: 0, lived: 0,
-					lifetime: null,
-					variance: errors(now.variance ? 0 : null, before && before.variance ? 0 : null) };
+				row = { key: frame, fn: frames[frame].fn, name: f.name,
+					detail: baseName(f.object), inclusive: 0, blocks: 0, old: 0,
+					change: 0, places: new Set(), isNew: false, stacks: 0,
+					released: 0, lived: 0, lifetime: null,
+					variance: errors(now.variance ? 0 : null,
+						before && before.variance ? 0 : null) };
 				rows.set(frame, row);
 			}
 			addPlace(row, stacks, leaf);
@@ -129,17 +146,22 @@ const Tables = (function () {
 		return sum;
 	}
 
-	/* Released blocks of each leaf, and how long they lived in seconds: buckets count with their middle. */
+	/*
+	 * Released blocks of each leaf, and how long they lived in seconds: buckets count with
+	 * their middle.
+	 */
 	function lifetimes(stacks) {
-		const out = { count: new Float64Array(stacks.count), total: new Float64Array(stacks.count) };
+		const empty = () => new Float64Array(stacks.count);
+		const out = { count: empty(), total: empty() };
 		const column = stacks.profiles[0].leaves.lifetimes || [];
 
 		column.forEach((row, leaf) => {
 			for (let i = 1; i < row.length; i++) {
 				const bucket = row[0] + i - 1;
+				const middle = bucket ? 1.5 * Math.pow(2, bucket - 1) : 0;
 
 				out.count[leaf] += row[i];
-				out.total[leaf] += row[i] * (bucket ? 1.5 * Math.pow(2, bucket - 1) : 0) / 1000;
+				out.total[leaf] += row[i] * middle / 1000;
 			}
 		});
 		return out;
@@ -156,11 +178,12 @@ const Tables = (function () {
 			return "< 1 ms";
 		const low = Math.pow(2, i - 1);
 
-		return low < 1000 ? `${low} to ${2 * low} ms` : `${format.seconds(low / 1000)} to ${format.seconds(low / 500)}`;
+		return low < 1000 ? `${low} to ${2 * low} ms` :
+			`${format.seconds(low / 1000)} to ${format.seconds(low / 500)}`;
 	}
 
 	/*
-	 * Callers (@step -1) or callees (1) of function @fn in the stacks of @leaves: the frames before
+	 * Callers (@step -1) or callees (1) of function @fn in the stacks of @leaves: the frames
 	 * its outermost call, or after its innermost one.
 	 */
 	function neighbours(trie, now, leaves, fn, step) {
@@ -171,18 +194,21 @@ const Tables = (function () {
 		for (let pos = 0; pos < trie.count; pos++) {
 			if (!isLeaf[trie.order[pos]])
 				continue;
-			const bytes = now.bytes[trie.order[pos]], begin = trie.start[pos], end = trie.start[pos + 1];
+			const bytes = now.bytes[trie.order[pos]];
+			const begin = trie.start[pos], end = trie.start[pos + 1];
 			let at = step < 0 ? begin : end - 1;
 
 			while (at >= begin && at < end && trie.fn[at] !== fn)
 				at -= step;
 			if (at < begin || at >= end || !bytes)
 				continue;
-			const other = at + step >= begin && at + step < end ? trie.fn[at + step] : -1;
+			const isInside = at + step >= begin && at + step < end;
+			const other = isInside ? trie.fn[at + step] : -1;
 
 			sums.set(other, (sums.get(other) || 0) + bytes);
 		}
-		return [...sums].map(([key, bytes]) => ({ key, bytes })).sort((a, b) => b.bytes - a.bytes);
+		return [...sums].map(([key, bytes]) => ({ key, bytes }))
+			.sort((a, b) => b.bytes - a.bytes);
 	}
 
 	/* [label, bytes] of the source lines of @row's function. */
@@ -209,8 +235,10 @@ const Tables = (function () {
 	function threadSums(profile, leaves) {
 		const sums = new Map();
 
-		for (const leaf of leaves)
-			for (const [thread, blocks, bytes, variance] of leaf < profile.count ? profile.leaves.threads[leaf] : []) {
+		for (const leaf of leaves) {
+			const own = leaf < profile.count ? profile.leaves.threads[leaf] : [];
+
+			for (const [thread, blocks, bytes, variance] of own) {
 				const sum = sums.get(thread) || { key: thread, blocks: 0, bytes: 0,
 					variance: profile.isSampled ? { bytes: 0 } : null };
 
@@ -220,9 +248,10 @@ const Tables = (function () {
 					sum.variance.bytes += variance;
 				sums.set(thread, sum);
 			}
+		}
 		return [...sums.values()].sort((a, b) => b.bytes - a.bytes);
 	}
 
-	return { functionRows, siteRows, histogram, lifetimes, lifetimeText, lifetimeBucket, neighbours,
-		lines, threadSums, place };
+	return { functionRows, siteRows, histogram, lifetimes, lifetimeText, lifetimeBucket,
+		neighbours, lines, threadSums, place };
 })();

@@ -5,13 +5,15 @@
  */
 "use strict";
 
-const PALETTE = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#edc948", "#e15759", "#9c755f"];
+const PALETTE = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#edc948", "#e15759",
+	"#9c755f"];
 const OTHERS = "#b3aead";
 const OVERHEAD = ["#8d8d93", "#c9c7c3"];
 
 /* Sizes a canvas to its box, in the screen's own pixels; the context is in CSS pixels. */
 function canvasContext(canvas, width, height) {
-	const ratio = window.devicePixelRatio || 1, w = Math.round(width * ratio), h = Math.round(height * ratio);
+	const ratio = window.devicePixelRatio || 1;
+	const w = Math.round(width * ratio), h = Math.round(height * ratio);
 
 	if (canvas.width !== w || canvas.height !== h) {
 		canvas.width = w;
@@ -54,16 +56,23 @@ class Areas {
 				return -1;
 			if (by === "thread")
 				return this.mainThread(profile.leaves.threads[i]);
-			return by === "object" ? functions[frames[stacks.site[i]].fn].object : frames[stacks.site[i]].fn;
+			const { fn } = frames[stacks.site[i]];
+
+			return by === "object" ? functions[fn].object : fn;
 		});
 	}
 
 	/* The thread that allocated most of a leaf's bytes. */
 	mainThread(threads) {
-		return threads.reduce((best, t) => !best || t[2] > best[2] ? t : best, null)?.[0] ?? -1;
+		const most = threads.reduce((best, t) => !best || t[2] > best[2] ? t : best, null);
+
+		return most?.[0] ?? -1;
 	}
 
-	/* The keys whose leaves held most, each at its own highest moment; key -> number of its area. */
+	/*
+	 * The keys whose leaves held most, each at its own highest moment; key -> number of its
+	 * area.
+	 */
 	largest(profile, keyOf) {
 		const index = new Map();
 		const group = Int32Array.from(keyOf, (key) => {
@@ -104,9 +113,11 @@ class Areas {
 		if (by === "thread") {
 			const thread = profile.threads[key];
 
-			return thread ? `${thread.name || "thread"} (${thread.id})` : "unknown thread";
+			return thread ? `${thread.name || "thread"} (${thread.id})` :
+				"unknown thread";
 		}
-		return by === "object" ? baseName(key) || "[unknown]" : stacks.names.functions[key].name;
+		return by === "object" ? baseName(key) || "[unknown]" :
+			stacks.names.functions[key].name;
 	}
 
 	/* Between snapshots with a tree only the sum is known: the areas keep their proportions. */
@@ -114,7 +125,8 @@ class Areas {
 		const others = this.rows[this.rows.length - 1];
 
 		for (let i = 0; i < profile.intervals; i++) {
-			const sum = this.rows.reduce((s, row) => s + row[i], 0), live = profile.timeline.live_bytes[i];
+			const sum = this.rows.reduce((s, row) => s + row[i], 0);
+			const live = profile.timeline.live_bytes[i];
 
 			if (sum > 0)
 				this.rows.forEach((row) => { row[i] *= live / sum; });
@@ -179,7 +191,9 @@ class Timeline {
 			top = this.old.timeline.live_bytes.reduce((m, v) => Math.max(m, v), top);
 		this.rssMax = rss;
 		/* Resident memory far above the heap would flatten it. */
-		this.hasPeaks = Boolean(t.peak_bytes && t.peak_bytes.some((v, i) => v > 1.05 * t.live_bytes[i]));
+		const isAbove = (v, i) => v > 1.05 * t.live_bytes[i];
+
+		this.hasPeaks = Boolean(t.peak_bytes && t.peak_bytes.some(isAbove));
 		this.hasRss = rss > 0 && rss < 4 * top;
 		this.max = Math.max(1, top, this.hasRss ? rss : 0);
 		this.end = Math.max(this.profile.end, this.old ? this.old.end : 0) || 1;
@@ -204,7 +218,8 @@ class Timeline {
 	layout(width) {
 		const rate = this.rate ? 46 : 0;
 
-		this.box = { left: 74, right: width - 14, top: 18, height: 168, rateTop: 18 + 168 + 12, rate };
+		this.box = { left: 74, right: width - 14, top: 18, height: 168,
+			rateTop: 18 + 168 + 12, rate };
 		this.height = this.box.top + this.box.height + (rate ? rate + 12 : 0) + 24;
 	}
 
@@ -300,7 +315,10 @@ class Timeline {
 		c.globalAlpha = 1;
 	}
 
-	/* Of a curve, without unknown values: what a massif file says of a snapshot holds until the next one. */
+	/*
+	 * Of a curve, without unknown values: what a massif file says of a snapshot holds until the
+	 * next one.
+	 */
 	points(values, time) {
 		const out = [];
 
@@ -383,7 +401,8 @@ class Timeline {
 	}
 
 	drawPeak(c, p) {
-		const x = this.x(p.peakTime), y = this.y(p.peakBytes), text = `peak ${format.bytes(p.peakBytes)}`;
+		const x = this.x(p.peakTime), y = this.y(p.peakBytes);
+		const text = `peak ${format.bytes(p.peakBytes)}`;
 		const isRight = x + 8 + c.measureText(text).width < this.box.right;
 
 		if (!p.intervals)
@@ -411,8 +430,10 @@ class Timeline {
 		const { top } = this.box, bottom = this.height - 22, s = this.selection;
 
 		if (this.hover >= 0) {
+			const x = Math.round(this.x(this.profile.time[this.hover]));
+
 			c.fillStyle = this.color("muted");
-			c.fillRect(Math.round(this.x(this.profile.time[this.hover])), top, 1, bottom - top);
+			c.fillRect(x, top, 1, bottom - top);
 		}
 		if (!s || !this.profile.intervals)
 			return;
@@ -427,7 +448,8 @@ class Timeline {
 			c.fillRect(b - 1, top, 2, bottom - top);
 			return;
 		}
-		const x = this.x(s.kind === "peak" ? this.profile.peakTime : this.profile.time[s.i]);
+		const p = this.profile;
+		const x = this.x(s.kind === "peak" ? p.peakTime : p.time[s.i]);
 
 		c.fillRect(x - 1, top, 2, bottom - top);
 	}
@@ -469,9 +491,11 @@ class Timeline {
 		const i = this.at(event);
 
 		if (this.drag) {
-			this.drag.isRange = this.drag.isRange || Math.abs(event.clientX - this.drag.x) > 4;
+			this.drag.isRange = this.drag.isRange ||
+				Math.abs(event.clientX - this.drag.x) > 4;
 			if (this.drag.isRange && i !== this.drag.i)
-				this.on.range(Math.min(i, this.drag.i), Math.max(i, this.drag.i), true);
+				this.on.range(Math.min(i, this.drag.i), Math.max(i, this.drag.i),
+					true);
 		}
 		this.setHover(i, event.clientX - this.canvas.getBoundingClientRect().left);
 	}

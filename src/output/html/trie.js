@@ -12,7 +12,10 @@
  */
 "use strict";
 
-/* The stacks of one profile, or of two that are compared: the new one's leaves, then the old one's. */
+/*
+ * The stacks of one profile, or of two that are compared: the new one's leaves, then the old
+ * one's.
+ */
 class Stacks {
 	constructor(profiles, names) {
 		this.names = names;
@@ -43,7 +46,7 @@ class Stacks {
 				return;
 	}
 
-	/* By leaf: siteFrame, the frame of its call site; site, the representative of equal call sites. */
+	/* By leaf: siteFrame, the frame of its call site; site, the first of equal call sites. */
 	findSites() {
 		const { frames } = this.names;
 
@@ -113,8 +116,12 @@ class Merged {
 
 				place[i] = isHidden ? parent : this.child(parent, p.nodeFrame[i]);
 			}
-			for (let i = 0; i < p.count; i++)
-				this.nodeOf[first + i] = (p.leafNode[i] >= 0 && place[p.leafNode[i]]) || this.whole(first + i);
+			for (let i = 0; i < p.count; i++) {
+				const node = p.leafNode[i];
+
+				this.nodeOf[first + i] = (node >= 0 && place[node]) ||
+					this.whole(first + i);
+			}
 			first += p.count;
 		}
 	}
@@ -187,7 +194,8 @@ class Merged {
 
 	/* The rank of each node among all, in the order of the tree: siblings by name. */
 	downRanks() {
-		const { rank } = this.stacks.names, start = new Int32Array(this.count + 1), out = new Int32Array(this.count);
+		const { rank } = this.stacks.names;
+		const start = new Int32Array(this.count + 1), out = new Int32Array(this.count);
 
 		for (let i = 1; i < this.count; i++)
 			start[this.parent[i] + 1]++;
@@ -210,12 +218,13 @@ class Merged {
 	}
 
 	/*
-	 * The rank of each node's stack read from its end: first by one function, then by two, four,
-	 * eight... until no two are equal.
+	 * The rank of each node's stack read from its end: first by one function, then by two,
+	 * four, eight... until no two are equal.
 	 */
 	upRanks() {
 		const n = this.count, { rank } = this.stacks.names;
-		let ranks = Int32Array.from(this.fn, (fn) => fn < 0 ? 0 : rank[fn] + 1), behind = Int32Array.from(this.parent);
+		let ranks = Int32Array.from(this.fn, (fn) => fn < 0 ? 0 : rank[fn] + 1);
+		let behind = Int32Array.from(this.parent);
 		let most = ranks.reduce((m, r) => Math.max(m, r), 0);
 		let order = Int32Array.from(ranks.keys());
 
@@ -229,7 +238,8 @@ class Merged {
 
 			for (let k = 1; k < n; k++) {
 				const a = order[k - 1], b = order[k];
-				const same = second[a] === second[b] && second[far[a]] === second[far[b]];
+				const same = second[a] === second[b] &&
+					second[far[a]] === second[far[b]];
 
 				next[b] = next[a] + (same ? 0 : 1);
 			}
@@ -261,31 +271,35 @@ class Trie {
 		this.count = stacks.count;
 		this.up = options.up;
 		this.merged = stacks.mergedTree(options.hide);
-		const ranks = this.up ? this.merged.upRanks() : this.merged.downRanks(), { nodeOf } = this.merged;
+		const { merged } = this, { nodeOf } = merged;
+		const ranks = this.up ? merged.upRanks() : merged.downRanks();
 		const leaves = Int32Array.from({ length: this.count }, (x, i) => i);
 
-		this.order = this.merged.countingSort(leaves, (leaf) => ranks[nodeOf[leaf]], this.merged.count - 1);
+		this.order = merged.countingSort(leaves, (leaf) => ranks[nodeOf[leaf]],
+			merged.count - 1);
 		this.setStacks();
 	}
 
-	/* The functions of all stacks in sorted order, so that walks are through neighbouring memory. */
+	/* The functions of all stacks in sorted order: walks are through neighbouring memory. */
 	setStacks() {
 		const { depth, parent, fn, nodeOf } = this.merged;
 
 		this.start = new Int32Array(this.count + 1);
-		this.group = new Int32Array(this.count); /* equal stacks are one: the first position of those */
+		/* equal stacks are one: the first position of those */
+		this.group = new Int32Array(this.count);
 		for (let pos = 0; pos < this.count; pos++) {
-			const node = nodeOf[this.order[pos]], isSame = pos && node === nodeOf[this.order[pos - 1]];
+			const node = nodeOf[this.order[pos]];
+			const isSame = pos && node === nodeOf[this.order[pos - 1]];
 
 			this.start[pos + 1] = this.start[pos] + depth[node];
 			this.group[pos] = isSame ? this.group[pos - 1] : pos;
 		}
 		this.fn = new Int32Array(this.start[this.count]);
 		for (let pos = 0; pos < this.count; pos++) {
-			const step = this.up ? 1 : -1;
+			const from = this.order[pos], step = this.up ? 1 : -1;
 			let at = this.up ? this.start[pos] : this.start[pos + 1] - 1;
 
-			for (let node = nodeOf[this.order[pos]]; node; node = parent[node], at += step)
+			for (let node = nodeOf[from]; node; node = parent[node], at += step)
 				this.fn[at] = fn[node];
 		}
 	}
@@ -390,13 +404,19 @@ class Values {
 		return out;
 	}
 
-	/* Of the difference of two runs, whose samples are independent; of two moments of one run it is not known. */
+	/*
+	 * Of the difference of two runs, whose samples are independent; of two moments of one run
+	 * it is not known.
+	 */
 	changeVariance(now, before) {
-		const { profiles, count } = this.trie.stacks, of = (values, i) => values.variance ? values.variance[i] : 0;
+		const { profiles, count } = this.trie.stacks;
+		const of = (values, i) => values.variance ? values.variance[i] : 0;
 
 		if (profiles.length < 2 || !(now.variance || before.variance))
 			return null;
-		return this.sum(Float64Array.from({ length: count }, (x, i) => of(now, i) + of(before, i)));
+		const sum = (x, i) => of(now, i) + of(before, i);
+
+		return this.sum(Float64Array.from({ length: count }, sum));
 	}
 
 	/* As wide as the value; where two are compared, as the larger one of each stack. */
@@ -432,8 +452,9 @@ class Values {
 	}
 
 	changeError(node) {
-		return format.error(Math.abs(this.of(this.bytes, node) - this.of(this.oldBytes, node)),
-			this.of(this.changeSums, node));
+		const change = this.of(this.bytes, node) - this.of(this.oldBytes, node);
+
+		return format.error(Math.abs(change), this.of(this.changeSums, node));
 	}
 
 	get total() {
@@ -442,7 +463,8 @@ class Values {
 
 	/* The sum of all stacks with a function that @matches, an array by function. */
 	matched(matches) {
-		const { merged } = this.trie, own = merged.own(this.byLeaf), isIn = new Uint8Array(merged.count);
+		const { merged } = this.trie, own = merged.own(this.byLeaf);
+		const isIn = new Uint8Array(merged.count);
 		let sum = 0;
 
 		for (let i = 1; i < merged.count; i++) {
