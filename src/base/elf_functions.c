@@ -15,7 +15,7 @@
 #define FRAME_PCREL 0x1b     /* DW_EH_PE_pcrel | DW_EH_PE_sdata4 */
 #define FDE_START 8          /* after its length and the pointer to its CIE */
 
-/* @f->end: 0 = unknown; equal to the start = a gap begins there. */
+/* @f->end: 0 = unknown; equal to the start: a gap begins there. */
 static void add_kind(struct elf_file *file, struct elf_functions *out, struct elf_function f)
 {
 	uint64_t start = f.start, end = f.end;

@@ -41,7 +41,7 @@ void call_continue_at(struct target *t, struct thread *th, struct arch_regs *reg
 	ptrace_set_word(th->tid, t->arch->pc, pc);
 }
 
-/* Pads must know that their thread is inside a watched call, and when it is not any more. */
+/* Pads must know whether their thread is inside a watched call. */
 static void note_in_slot(struct target *t, struct thread *th, struct call *call)
 {
 	struct pad_slot *slot = t->hooks.pads->slot(th);
@@ -64,8 +64,8 @@ static void restore_slot(struct target *t, struct thread *th, const struct call 
 }
 
 /*
- * The frame of @call is gone without a return. If an exception is on its way, exceptions.c waits
- * for it.
+ * The frame of @call was left without a return. If an exception is in flight, exceptions.c handles
+ * it.
  */
 static void note_left(struct thread *th, const struct call *call)
 {
@@ -78,7 +78,7 @@ static void note_left(struct thread *th, const struct call *call)
 		};
 }
 
-/* @call's frame is gone without a return: a realloc that was in progress keeps its block. */
+/* @call's frame was left without a return: a realloc in progress keeps its block. */
 static void abandon(struct target *t, struct thread *th, const struct call *call)
 {
 	restore_slot(t, th, call);
@@ -112,7 +112,10 @@ bool call_is_nested(struct target *t, struct thread *th, const struct arch_regs 
 			view = *where;
 		else
 			stack_window_at_entry(t, th, regs, sp, &view);
-		/* the stack pointer is the call's before the stub's first instructions, too */
+		/*
+		 * the stack pointer is that of the call before the stub's first instructions,
+		 * too
+		 */
 		if (unwinder_in_signal(th->process->space->unwinder, &view, outer + 1))
 			return false;
 	}
@@ -151,7 +154,7 @@ void call_enter(struct target *t, struct thread *th, const struct trap *trap,
 bool call_leave(struct target *t, struct thread *th, taddr_t sp, taddr_t stub_return,
 		struct call *out)
 {
-	/* calls noted deeper than this one were left by a jump */
+	/* calls deeper than this one were left by a longjmp */
 	if (sp > 0)
 		call_drop(t, th, sp - 1);
 	if (th->calls.list.count == 0)

@@ -1,14 +1,14 @@
 /*
- * What happens at watched functions.
+ * Handles stops at watched functions. The thread continues in its stub, at .call or .jump.
  *
- *	at the entry of   outermost              inside a call
- *	alloc, realloc    note it; go by .call   go by .jump
- *	free, delete      event; go by .jump     go by .jump
- *	mapping           note it; go by .call   go by .jump
- *	throw, catch      exceptions.c; go by .jump
- *	program's end     event; go by .jump
+ *	at the entry of   outermost         inside a call
+ *	alloc, realloc    push it; .call    .jump
+ *	free, delete      event; .jump      .jump
+ *	mapping           push it; .call    .jump
+ *	throw, catch      exceptions.c; .jump
+ *	program's end     event; .jump
  *
- *	after the call   event with the result; the stub's return goes to the caller
+ *	after the call   event with the result; the stub returns to the caller
  */
 #include "tracee/calls/entry.h"
 
@@ -43,7 +43,7 @@ static enum trap_answer go_by_call(struct target *t, struct thread *th, const st
 
 /* -- allocation -- */
 
-/* The enum pad_kind of the pad's call that @th is inside of; 0 = none. */
+/* The enum pad_kind of the pad call that @th is in; 0 = none. */
 static uint32_t outer_pad_kind(struct target *t, struct thread *th, const struct arch_regs *regs)
 {
 	uint32_t kind = t->hooks.pads->outer_kind(t, th, regs);
@@ -62,7 +62,7 @@ static enum trap_answer serve_alloc(struct target *t, struct thread *th, struct 
 
 /* -- free -- */
 
-/* Whether @th, whose stack pointer is @sp, is inside the operator delete that it entered last. */
+/* Whether @th, whose stack pointer is @sp, is still in the operator delete that it entered last. */
 static bool is_in_delete(const struct thread *th, taddr_t sp)
 {
 	const struct deleted *d = &th->calls.deleted;
@@ -88,7 +88,7 @@ static void note_delete(struct target *t, struct thread *th, const struct trap *
 {
 	struct deleted *d = &th->calls.deleted;
 	*d = (struct deleted){.trap = trap->addr, .block = block, .sp = sp};
-	/* a thread that pads know enters a call instead: they do not report that it was left */
+	/* with a slot, enter a call instead: pads do not report when this one is left */
 	th->calls.has_deleted = trap->probe->function == FUNCTION_DELETE &&
 				!t->hooks.pads->slot(th) &&
 				space_read(th->process->space, sp, &d->return_pc,
@@ -101,7 +101,7 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap,
 	struct probe_call args;
 	taddr_t sp = regs->word[t->arch->sp];
 	probe_read_call(trap->probe, t->arch, regs, &args);
-	/* operator delete frees by calling another delete or free: one event */
+	/* operator delete frees by calling another delete or free: a single event */
 	if (th->calls.has_deleted && th->calls.deleted.block == args.block &&
 	    th->calls.deleted.trap != trap->addr && is_in_delete(th, sp)) {
 		th->calls.has_deleted = trap->probe->function == FUNCTION_DELETE;
@@ -118,11 +118,14 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap,
 		stack_window_at_entry(t, th, regs, sp, &view);
 		ev.stack = &view;
 	}
-	if (args.block || !is_inner) /* free(NULL) counts only as a call of the program's */
+	if (args.block || !is_inner) /* free(NULL) counts only if the program calls it */
 		call_emit(t, th, &ev);
 }
 
-/* A new-handler may free what it had kept: inside another call, what is not live is no event. */
+/*
+ * A new-handler may free memory it had reserved. Inside another call, freeing a block that is not
+ * live is not an event.
+ */
 static bool frees_inside(const struct thread *th, uint32_t outer_kind)
 {
 	if (outer_kind)
@@ -140,7 +143,7 @@ static enum trap_answer serve_free(struct target *t, struct thread *th, struct t
 		return go_by_jump(t, th, trap, regs);
 	}
 	free_event(t, th, trap, regs, false);
-	/* pads record what it calls, unless they see that it is inside a call */
+	/* pads would record what it calls, unless they know that it is inside a call */
 	if (trap->probe->function == FUNCTION_DELETE && t->hooks.pads->slot(th))
 		return go_by_call(t, th, trap, regs);
 	return go_by_jump(t, th, trap, regs);
@@ -148,7 +151,7 @@ static enum trap_answer serve_free(struct target *t, struct thread *th, struct t
 
 /* -- mappings -- */
 
-/* One object contains program and library: caller and callee cannot be distinguished. */
+/* One object contains program and library: caller and callee cannot be told apart. */
 static bool is_static(const struct address_space *s)
 {
 	size_t objects = 0;
@@ -158,8 +161,8 @@ static bool is_static(const struct address_space *s)
 }
 
 /*
- * Whether the program itself calls a mapping function: not the allocator from inside a
- * watched call, and not the library that the function belongs to (stacks of threads).
+ * Whether the program itself calls a mapping function: neither the allocator inside a watched call,
+ * nor the library that contains the function (stacks of threads).
  */
 static bool is_own_mapping(struct target *t, struct thread *th, const struct trap *trap,
 			   const struct arch_regs *regs)
@@ -192,7 +195,7 @@ static enum trap_answer serve_end(struct target *t, struct thread *th, struct tr
 				      .thread = (uint32_t)th->tid,
 				      .kind = HEAP_PROGRAM_END,
 				      .function = FUNCTION_NONE};
-	if (!th->process->is_vfork_child) /* its parent continues */
+	if (!th->process->is_vfork_child) /* its parent continues to run */
 		call_emit(t, th, &ev);
 	return go_by_jump(t, th, trap, regs);
 }
@@ -262,7 +265,7 @@ static void emit_result(struct target *t, struct thread *th, const struct call *
 	call_emit(t, th, &ev);
 }
 
-/* The program's call of mmap, mremap or munmap returned; the largest results are errors. */
+/* The program's call of mmap, mremap or munmap has returned; the largest results are errors. */
 static void emit_mapping(struct target *t, struct thread *th, const struct call *call,
 			 const struct arch_regs *regs)
 {

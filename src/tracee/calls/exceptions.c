@@ -1,29 +1,29 @@
 /*
- * C++ exceptions that are made and thrown inside watched calls: operator new may throw.
+ * C++ exceptions that are created and thrown inside watched calls: operator new may throw.
  *
- *	at the entry of             a noted call further up the stack (of a stub or a pad)
- *	__cxa_allocate_exception    is suspended: what is allocated from here on outlives it (the
- *	                            exception, what that holds, what the unwinder keeps), so calls
- *	                            are no longer inside of it
- *	_Unwind_RaiseException      is thrown through: the return address gets one that has CFI, or
- *	                            is the caller's
+ *	at the entry of             a call further up the stack (of a stub or a pad)
+ *	__cxa_allocate_exception    is suspended: allocations from here on outlive it (the
+ *	                            exception, its members, the unwinder's data), so they are no
+ *	                            longer inside the call
+ *	_Unwind_RaiseException      is unwound: its return address is replaced by one with CFI, or
+ *	                            by the caller's
  *	__cxa_begin_catch           below the catch: it was left, and has failed; above: it
  *	                            continues
  *
  * The frame of a stub, between operator new and its caller, has no CFI. So the stub's return
- * address on the stack is exchanged for one in a function of the program's that is about to
- * restore its only saved register and to return: its CFI is that of the stub's frame. When the
- * exception is caught inside that call, the original is restored. Pads have the same frame.
+ * address on the stack is replaced by an address in a function of the program just before it
+ * restores its only saved register and returns: the CFI there describes the stub's frame. If the
+ * exception is caught inside the call, the original address is restored. Pads have the same frame.
  *
- * ptmem may leave, or die, before the catch. The call then returns to that code, which does what
- * the stub does there. When ptmem leaves, calls that have not thrown get the address as well. (If
- * it dies, it cannot do that: an exception that such a call throws later ends the program.)
+ * ptmem may detach or die before the catch. The call then returns to that code, which has the same
+ * effect as the stub's. On detach, calls that have not thrown get the address, too. (If ptmem dies
+ * it cannot do that: an exception thrown later by such a call terminates the program.)
  *
- * Several exceptions may be on their way: a destructor may throw, and catch, one of its own
- * meanwhile. A call belongs to the exception that was thrown inside.
+ * Several exceptions may be in flight: a destructor may throw and catch its own. A call belongs to
+ * the exception that was thrown inside it.
  *
- * The failure of a call that was left becomes an event at the catch: until then destructors run,
- * and other calls of watched functions may come first.
+ * The failure of a call that was left is reported at the catch: until then destructors run, and may
+ * call watched functions.
  */
 #include "tracee/calls/exceptions.h"
 
@@ -37,10 +37,10 @@
 #include "tracee/state/thread.h"
 #include "tracee/state/unwinder.h"
 
-/* How far into an allocation function a row as after one push is looked for. */
+/* How far into an allocation function to search for a CFI row like the one after a single push. */
 #define ROW_SEARCH 64u
 
-/* Whether @trap is at the entry of a C function (no personality). */
+/* Whether @trap is at the entry of a C function (no personality routine). */
 static bool is_in_c(const struct trap *trap)
 {
 	const struct probe *p = trap->probe;
@@ -49,8 +49,8 @@ static bool is_in_c(const struct trap *trap)
 }
 
 /*
- * Code with the CFI of a stub's frame that also leaves it as a stub does: a return to it does no
- * harm. First where the C allocator is, which is never unmapped.
+ * Finds code with the CFI of a stub's frame that also leaves the frame as a stub does: a return to
+ * it is harmless. Searches the C allocator's object first, which is never unmapped.
  */
 static taddr_t find_epilogue(struct address_space *s)
 {
@@ -71,7 +71,7 @@ static taddr_t find_epilogue(struct address_space *s)
 	return found;
 }
 
-/* A place in a C function (no personality) where the CFI is that of a stub's frame. */
+/* Finds a place in a C function (no personality routine) with the CFI of a stub's frame. */
 static taddr_t find_row(struct address_space *s)
 {
 	taddr_t found = 0;
@@ -105,7 +105,7 @@ static void exchange_return(struct target *t, struct thread *th, bool to_stub)
 		uint64_t now = 0, want = to_stub ? call->stub_return : s->unwind_through.pc;
 		uint64_t other = to_stub ? s->unwind_through.pc : call->stub_return;
 		if (to_stub && call->raised)
-			continue; /* another exception is on its way */
+			continue; /* another exception is in flight */
 		int saved_reg = s->unwind_through.saved_reg;
 		if (other && want &&
 		    space_read(s, call->return_at, &now, sizeof(now)) == 0 && now == other) {
@@ -151,8 +151,8 @@ void exceptions_raise(struct target *t, struct thread *th, const struct arch_reg
 }
 
 /*
- * @exception was caught below these calls: they continue. One may be on its way that is another
- * destructor's.
+ * @exception was caught below these calls: they continue. Another destructor's may still be in
+ * flight.
  */
 static void resume_calls(struct thread *th, taddr_t exception)
 {

@@ -1,6 +1,6 @@
 /*
- * Finding markers in files, and reading what their notes say. Pure but for the
- * file; which is untrusted: whatever does not fit is left out.
+ * Finds markers in files, and parses their notes. Files are untrusted: invalid entries are
+ * skipped.
  */
 #include "tracee/calls/marker.h"
 
@@ -30,7 +30,7 @@ void marker_scan(const struct arch *arch, const uint8_t *data, size_t size,
 
 struct text_scan {
 	struct marker_list *out;
-	uint64_t vaddr; /* of the first byte of the chunk */
+	uint64_t vaddr; /* offset of the chunk's first byte */
 };
 
 static void add_request(void *ctx, size_t offset)
@@ -40,7 +40,7 @@ static void add_request(void *ctx, size_t offset)
 		(struct marker){.vaddr = scan->vaddr + offset, .kind = MARKER_REQUEST};
 }
 
-/* Chunks overlap by less than a marker, so that each is found once. */
+/* Chunks overlap by less than a marker, so each is found once. */
 static void scan_segment(const struct elf_file *file, const struct arch *arch,
 			 const struct elf_segment *seg, struct marker_list *out)
 {
@@ -58,7 +58,7 @@ static void scan_segment(const struct elf_file *file, const struct arch *arch,
 
 /* -- notes -- */
 
-/* The zero-terminated text at *@at of @size bytes, and *@at after it; NULL: it does not end. */
+/* The zero-terminated text at *@at of @size bytes; advances *@at. NULL if it is not terminated. */
 static const char *take_text(const uint8_t *desc, size_t size, size_t *at)
 {
 	const char *text = (const char *)desc + *at;
@@ -77,7 +77,7 @@ static bool find_kind(const char *provider, const char *name, uint8_t *out)
 	return *out == MARKER_ALLOC || strcmp(name, "free") == 0;
 }
 
-/* The first @count arguments, blanks between; there may be more. */
+/* Parses the first @count arguments, which are separated by spaces; there may be more. */
 static int read_arguments(const struct arch *arch, const char *text,
 			  struct arch_operand *const out[], size_t count)
 {
@@ -135,11 +135,11 @@ static bool is_text(const struct elf_file *file, uint64_t vaddr)
 	return seg && seg->is_exec && vaddr - seg->vaddr < seg->filesz;
 }
 
-/* Reading the notes of one file. */
+/* State for reading the notes of one file. */
 struct note_reader {
 	const struct elf_file *file;
 	const struct arch *arch;
-	uint64_t base;           /* of .stapsdt.base; 0 = the file has none */
+	uint64_t base;           /* address of .stapsdt.base; 0 = the file has none */
 	struct marker_list *out;
 };
 
@@ -193,13 +193,13 @@ static int compare(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-/* The first marker at @vaddr or after it. */
+/* The first marker at or after @vaddr. */
 static size_t lower_bound(const struct marker_list *list, uint64_t vaddr)
 {
 	return vec_search(&list->list, m, m->vaddr < vaddr);
 }
 
-/* Symbols may overlap: the largest function counts, for all of its branches. */
+/* Symbols may overlap: the largest function is used, since all its branches matter. */
 static int note_function(void *ctx, const struct elf_symbol *sym)
 {
 	struct marker_list *out = ctx;

@@ -1,6 +1,4 @@
-/*
- * The tables of pools. They are few; blocks may be many.
- */
+/* The tables of memory pools. There are few pools, but maybe many blocks. */
 #include "tracee/calls/pools.h"
 
 #include <stdlib.h>
@@ -52,7 +50,7 @@ static void drop_block(struct pool *p, struct pool_block *b)
 	size_t mask = p->capacity - 1, free_slot = (size_t)(b - p->slot);
 	p->slot[free_slot].addr = 0;
 	p->count--;
-	/* entries that collided with it move back */
+	/* entries that collided with it move up */
 	for (size_t i = (free_slot + 1) & mask; p->slot[i].addr; i = (i + 1) & mask) {
 		struct pool_block moved = p->slot[i];
 		p->slot[i].addr = 0;
@@ -66,7 +64,7 @@ static int compare_order(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* A copy of the blocks that lie in [@start, @end), or with @outside of all others, as they came. */
+/* Copies the blocks in [@start, @end), or with @outside all others, in order of creation. */
 static struct pool_block *select_blocks(const struct pool *p, taddr_t start, taddr_t end,
 					bool outside, size_t *count_out)
 {
@@ -130,9 +128,9 @@ void pools_deinit(struct pools *p)
 	p->single = (struct pool){0};
 }
 
-/* -- what comes and goes -- */
+/* -- requests -- */
 
-/* The blocks outside of pools that lie in a block of a pool with AUTO_FREE end with it. */
+/* Blocks outside of pools that lie in a block of a pool with AUTO_FREE end with that block. */
 static void end_inner(struct pools *p, const struct pool_block *outer, const struct pool_ops *ops)
 {
 	size_t count;
@@ -162,7 +160,7 @@ static void begin_block(struct pools *p, struct pool *pool, taddr_t addr, uint64
 {
 	if (!addr)
 		return;
-	end_block(p, pool, addr, ops); /* another block in its place */
+	end_block(p, pool, addr, ops); /* replaces another block */
 	const struct pool_block b = {addr, size, ++p->order};
 	put_block(pool, &b);
 	ops->come(ops->ctx, addr, size);

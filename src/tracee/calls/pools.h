@@ -1,16 +1,16 @@
 /*
- * Memory pools as a program announces them by client requests (--mempools=yes): which
- * blocks are in which pool, so that a pool's end is that of its blocks. Pure: what
- * comes and goes is reported to the caller, which makes events of it.
+ * Memory pools as a program announces them by client requests (--mempools=yes): which blocks are in
+ * which pool, so that the blocks end with their pool. Does no I/O: the caller turns the reported
+ * changes into events.
  *
- *	CREATE  DESTROY    a pool without blocks; all of its blocks go
+ *	CREATE  DESTROY    a pool without blocks; all its blocks end
  *	ALLOC   FREE       one block
- *	TRIM               blocks outside of the range go, those across its ends are cut
- *	MOVE               another name for the pool
- *	CHANGE             a block goes, another comes
+ *	TRIM               blocks outside of the range end, those across its bounds are cut
+ *	MOVE               a new name for the pool
+ *	CHANGE             one block replaces another
  *
- * A pool that was never created (before ptmem attached, perhaps) is made by its
- * first block. Blocks go in the order in which they came.
+ * A pool whose creation was not seen (before ptmem attached, perhaps) is created by its first
+ * block. Blocks end in the order of their creation.
  */
 #ifndef PTMEM_TRACEE_CALLS_POOLS_H
 #define PTMEM_TRACEE_CALLS_POOLS_H
@@ -33,7 +33,7 @@ struct pool {
 
 struct pools {
 	VEC(struct pool) list;
-	struct pool single;     /* blocks outside of pools, once there is a pool with AUTO_FREE */
+	struct pool single;     /* blocks outside of pools, once a pool with AUTO_FREE exists */
 	bool has_auto_free;
 	uint64_t order;
 };
@@ -49,8 +49,8 @@ void pools_deinit(struct pools *p);
 void pools_copy(struct pools *to, const struct pools *from); /* @to: zeroed */
 
 /*
- * Does what @r asks for; requests that are not of pools (ALLOC, FREE, RESIZE) too. True: a pool
- * that was asked for exists.
+ * Carries out @r, which may also be a request without a pool (ALLOC, FREE, RESIZE). Returns the
+ * result of a query whether a pool exists.
  */
 bool pools_apply(struct pools *p, const struct request *r, const struct pool_ops *ops);
 

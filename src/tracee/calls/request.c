@@ -1,10 +1,8 @@
-/*
- * The table of requests: code, kind, and which argument is what.
- */
+/* The table of requests: code, kind, and the meaning of each argument. */
 #include "tracee/calls/request.h"
 #include "tracee/calls/pools.h"
 
-/* Arguments count from 1; 0: it has no such. */
+/* Arguments are numbered from 1; 0: not present. */
 static const struct row {
 	uint32_t code;
 	uint8_t kind, addr, size, old_addr, pool, flags, text;

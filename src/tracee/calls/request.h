@@ -1,16 +1,13 @@
-/*
- * A client request of valgrind.h, taken apart: what it asks for. Pure.
- * Codes and arguments: spec/massif.md 3.
- */
+/* A client request of valgrind.h, decoded. Codes and arguments: spec/massif.md 3. */
 #ifndef PTMEM_TRACEE_CALLS_REQUEST_H
 #define PTMEM_TRACEE_CALLS_REQUEST_H
 
 #include "base/types.h"
 
-#define REQUEST_WORDS 6 /* of a request's block: the code, then five arguments */
+#define REQUEST_WORDS 6 /* words of a request's block: the code, then five arguments */
 
 enum request_kind {
-	REQUEST_NONE,            /* nothing that concerns a profile: its default is the answer */
+	REQUEST_NONE,            /* irrelevant for a profile: answered with its default */
 	REQUEST_IS_RUNNING,      /* RUNNING_ON_VALGRIND */
 	REQUEST_MONITOR,         /* text */
 	REQUEST_ALLOC,           /* addr, size */
@@ -20,13 +17,13 @@ enum request_kind {
 	REQUEST_POOL_DESTROY,    /* pool */
 	REQUEST_POOL_ALLOC,      /* pool, addr, size */
 	REQUEST_POOL_FREE,       /* pool, addr */
-	REQUEST_POOL_TRIM,       /* pool, addr, size: what is outside goes */
+	REQUEST_POOL_TRIM,       /* pool, addr, size: what is outside ends */
 	REQUEST_POOL_MOVE,       /* pool, addr: its new name */
 	REQUEST_POOL_CHANGE,     /* pool, old_addr, addr, size */
 	REQUEST_POOL_EXISTS,     /* pool */
 };
 
-#define REQUEST_POOL_AUTO_FREE 1u /* a flag: a block's end is that of all blocks inside of it */
+#define REQUEST_POOL_AUTO_FREE 1u /* a flag: a block's end ends all blocks inside it */
 
 struct request {
 	uint8_t kind;            /* enum request_kind */

@@ -1,11 +1,10 @@
 /*
- * Service of markers; requests.h has the picture, marker.h says what they are.
+ * Handles stops at markers; see requests.h, and marker.h for their kinds.
  *
- * The breakpoint of a client request is at the marker's first instruction, and
- * the thread continues after the last: what is left out has no effect (spec/massif.md
- * 3). Thus a thread that was attached to within a marker has done its request before.
- *
- * Frame 0 of an event is the marker's own function, at the address after the marker.
+ * The breakpoint of a client request is at the marker's first instruction, and the thread continues
+ * after the last one: the skipped code has no effect (spec/massif.md 3). So a thread that was
+ * inside a marker when ptmem attached made its request before. Frame 0 of an event is the marker's
+ * own function, at the address after the marker.
  */
 #include "tracee/calls/requests.h"
 
@@ -39,8 +38,8 @@
 #define MONITOR_TEXT_MAX 4096u
 #define FUNCTION_MAX (1u << 20)
 /*
- * Of the guardian's record, which must have room for
- * all breakpoints, what functions found later may need.
+ * Maximum part of the guardian's record: it must have room for the breakpoints of functions found
+ * later.
  */
 #define JOURNAL_RESERVE 256u
 
@@ -57,7 +56,7 @@ struct visit {
 	struct target *target;
 	struct thread *thread;
 	struct address_space *space;
-	taddr_t behind;               /* the marker */
+	taddr_t behind;               /* address of the marker */
 	const struct arch_regs *regs;
 };
 
@@ -65,8 +64,8 @@ static void fill_view(const struct visit *v, struct stack_view *view)
 {
 	stack_window_at_stop(v->target, v->thread, v->regs, view);
 	/*
-	 * walks lower a return address by one: frame 0
-	 * must be the address after the marker itself
+	 * walks subtract one from a return address: frame 0 must be the address after the marker
+	 * itself
 	 */
 	view->regs.reg[v->target->arch->dwarf_pc] = v->behind + 1;
 	view->is_stopped = false;
@@ -94,7 +93,7 @@ static void emit(const struct visit *v, struct heap_event *ev, bool has_stack)
 	}
 	if (heap_sampling_see(v->target, v->space, ev))
 		t->sink.event(t->sink.ctx, v->space, ev);
-	ev->stack = NULL; /* the view ends here */
+	ev->stack = NULL; /* the view must not be used any more */
 }
 
 static void on_come(void *ctx, taddr_t addr, uint64_t size)
@@ -119,7 +118,10 @@ static void answer(const struct visit *v, uint64_t result)
 	ptrace_set_word(v->thread->tid, v->target->arch->request_result, result);
 }
 
-/* The text at @addr, cut at MONITOR_TEXT_MAX; NULL: it cannot be read. The caller frees it. */
+/*
+ * The text at @addr, truncated to MONITOR_TEXT_MAX; NULL if it cannot be read. The caller frees
+ * it.
+ */
 static char *read_text(const struct address_space *s, taddr_t addr)
 {
 	_cleanup_free_ char *text = xcalloc(MONITOR_TEXT_MAX + 1, 1);
@@ -138,7 +140,7 @@ static char *read_text(const struct address_space *s, taddr_t addr)
 	return NULL;
 }
 
-/* 0: a command that there is; 1: none. */
+/* 0: a known command; 1: an unknown one. */
 static void serve_monitor(const struct visit *v, taddr_t addr)
 {
 	const struct event_sink *sink = &v->target->sink;
@@ -163,7 +165,7 @@ static void serve_blocks(struct visit *v, const struct request *r)
 		answer(v, exists);
 }
 
-/* Whether a call of an allocation function is in progress, which reports the blocks itself. */
+/* Whether a call of an allocation function is in progress, which reports its blocks itself. */
 static bool is_inside_call(const struct visit *v)
 {
 	struct target *t = v->target;
@@ -178,7 +180,7 @@ static bool is_inside_call(const struct visit *v)
 	if (!slot || !slot->return_at || v->regs->word[t->arch->sp] > slot->return_at ||
 	    space_read(v->space, slot->return_at, &word, sizeof(word)) != 0 ||
 	    word != slot->return_to)
-		return false; /* none, or one that was left by a jump, or is being recorded */
+		return false; /* none, or one that was left by a longjmp, or is being recorded */
 	fill_view(v, &view);
 	return !unwinder_in_signal(v->space->unwinder, &view, pad_call_end(slot));
 }
@@ -216,7 +218,7 @@ static void serve_note(struct visit *v, const struct marker *m)
 		serve_blocks(v, &r);
 }
 
-/* Makes the events, and gives the answer. */
+/* Reports the events and sets the result. */
 static enum trap_answer serve_marker(struct target *t, struct thread *th, struct trap *trap,
 				     struct arch_regs *regs)
 {
@@ -247,8 +249,8 @@ bool requests_may_jump(const struct target *t, const struct address_space *s,
 	const struct marker *marker = &m->markers->list.data[trap->marker];
 	if (marker->kind != MARKER_REQUEST) {
 		/*
-		 * one instruction, which is entered only at its
-		 * beginning; the pad reads the first arguments
+		 * one instruction that is entered only at its beginning; the pad reads the first
+		 * arguments
 		 */
 		bool is_plain =
 			marker_is_argument(&marker->block, arch, 0) &&
@@ -303,7 +305,7 @@ static bool stands_there(const struct address_space *s, taddr_t addr, const uint
 	       memcmp(code, bytes, size) == 0;
 }
 
-/* Bytes of the marker at @addr; 0: what is there is not code without effect. */
+/* The size of the marker at @addr; 0 if there is not code without effect. */
 static uint32_t marker_size(const struct arch *arch, const struct address_space *s,
 			    const struct marker *m, taddr_t addr)
 {
@@ -324,8 +326,8 @@ static unsigned count_users(const struct address_space *s, taddr_t semaphore)
 }
 
 /*
- * The 16-bit count of tracers that want this marker. A guardian would restore what it was before
- * the first of ours.
+ * The 16-bit semaphore counts the tracers of a marker. A guardian would restore the value from
+ * before our first increment.
  */
 static void raise_semaphore(struct address_space *s, const struct arch *arch, struct trap *trap,
 			    taddr_t semaphore)
@@ -369,7 +371,7 @@ static int install_marker(struct target *t, struct address_space *s, const struc
 	};
 	int rc = space_trap_put(s, t->arch, &trap);
 	if (rc == 0 &&
-	    marker->semaphore) /* from here on the program may take the way to the probe */
+	    marker->semaphore) /* from now on the program may execute the probe */
 		raise_semaphore(s, t->arch, space_trap_find(s, addr), m->bias + marker->semaphore);
 	return rc;
 }

@@ -1,5 +1,5 @@
 /*
- * What the stacks of stopped threads lead to: every pc on them, by the unwinder; or every word, of
+ * Finds code addresses on the stacks of stopped threads: all pcs, by the unwinder, or every word of
  * a stack that cannot be walked to its end.
  */
 #include "tracee/calls/stack_scan.h"
@@ -29,7 +29,7 @@
 
 typedef void word_fn(void *ctx, uint64_t word);
 
-/* The map that holds @addr; -EFAULT if none does. */
+/* The map that contains @addr; -EFAULT if there is none. */
 static int find_map(const struct address_space *s, taddr_t addr, struct map_bounds *out)
 {
 	struct maps maps;
@@ -57,11 +57,11 @@ int stack_scan_bounds(struct thread *th, uint64_t thread_pointer, taddr_t sp, ta
 								  map.start;
 	*high = map.end;
 	if (thread_pointer > sp && thread_pointer < *high)
-		*high = thread_pointer; /* the thread's control block ends its stack */
+		*high = thread_pointer; /* the thread's control block is at the end of its stack */
 	return 0;
 }
 
-/* Where the stack at @regs ends; other memory may follow. */
+/* The end of the stack at @regs; other memory may follow. */
 static taddr_t stack_end(struct target *t, struct thread *th, const struct arch_regs *regs)
 {
 	taddr_t sp = regs->word[t->arch->sp], low, high, most = sp + STACK_SCAN_MAX;
@@ -69,7 +69,7 @@ static taddr_t stack_end(struct target *t, struct thread *th, const struct arch_
 	return rc == 0 ? MIN(high, most) : most;
 }
 
-/* Calls @fn for the pc and every word of the stack of @th that might be an address. */
+/* Calls @fn for the pc and every word on the stack of @th that might be a code address. */
 static void each_word(struct target *t, struct address_space *s, struct thread *th, word_fn *fn,
 		      void *ctx)
 {
@@ -79,7 +79,7 @@ static void each_word(struct target *t, struct address_space *s, struct thread *
 		return;
 	fn(ctx, regs.word[t->arch->pc]);
 	_cleanup_free_ uint64_t *buf = xmalloc(CHUNK);
-	taddr_t at = ROUND_DOWN(regs.word[t->arch->sp], (taddr_t)8) - 128; /* the red zone, too */
+	taddr_t at = ROUND_DOWN(regs.word[t->arch->sp], (taddr_t)8) - 128; /* with the red zone */
 	for (taddr_t end = stack_end(t, th, &regs); at < end; at += CHUNK) {
 		size_t want = MIN(end - at, (uint64_t)CHUNK);
 		ssize_t n = space_read_some(s, at, buf, want);
@@ -93,8 +93,8 @@ static void each_word(struct target *t, struct address_space *s, struct thread *
 #define MAX_PCS 4096
 
 /*
- * Calls @fn for every pc on the stack of @th, interrupted ones included; for every
- * word of it where it cannot be walked to its end.
+ * Calls @fn for every pc on the stack of @th, interrupted ones included, or for every word if the
+ * stack cannot be walked to its end.
  */
 static void each_pc(struct target *t, struct address_space *s, struct thread *th, word_fn *fn,
 		    void *ctx)
@@ -140,7 +140,10 @@ struct collection {
 	struct stack_words *words;
 };
 
-/* Words a few bytes after a trap: an interrupted pc there must not find other instructions. */
+/*
+ * Words up to a few bytes after a trap: an interrupted pc there must not find other
+ * instructions.
+ */
 static void collect_word(void *ctx, uint64_t word)
 {
 	struct collection *c = ctx;
@@ -166,9 +169,7 @@ void stack_scan_collect(struct target *t, struct address_space *s, struct stack_
 	each_thread_pc(t, s, collect_text_word, &c);
 }
 
-/*
- * Marks the areas that a thread may still run through: a pc, or any word on a stack, points there.
- */
+/* Marks the areas that a thread may still run in: a pc, or any word on a stack, points there. */
 static void mark_used(void *ctx, uint64_t word)
 {
 	struct collection *c = ctx;
@@ -211,7 +212,7 @@ static void mark_injection(void *ctx, uint64_t word)
 	struct collection *c = ctx;
 	const struct space_recovery *own = &c->space->recovery;
 	int i = journal_injection_at(c->space, word);
-	if (i >= 0) /* no thread is left in our own */
+	if (i >= 0) /* no thread is in our own injection */
 		c->used[i] = own->journal->injection[i] != own->injection;
 }
 

@@ -1,4 +1,4 @@
-/* What the stacks of stopped threads lead to. */
+/* Code addresses on the stacks of stopped threads. */
 #ifndef PTMEM_TRACEE_CALLS_STACK_SCAN_H
 #define PTMEM_TRACEE_CALLS_STACK_SCAN_H
 
@@ -10,8 +10,8 @@ struct target;
 struct thread;
 
 /*
- * The stack at @sp that @th runs on: its map, up to the control block at @thread_pointer if that is
- * in the map. 0 or -errno.
+ * The stack at @sp that @th runs on: its map, up to the control block at @thread_pointer if the map
+ * contains that. 0 or -errno.
  */
 int stack_scan_bounds(struct thread *th, uint64_t thread_pointer, taddr_t sp, taddr_t *low_out,
 		      taddr_t *high_out);
@@ -20,18 +20,18 @@ struct stack_words {
 	VEC(uint64_t) list;
 };
 /*
- * Adds to @out what the stacks of the threads of @s hold that points just
- * after a watched entry.
+ * Adds to @out the addresses on the stacks of the threads of @s that point just after a watched
+ * entry.
  */
 void stack_scan_collect(struct target *t, struct address_space *s, struct stack_words *out);
-/* By area of @s, whether a thread may still run through it; the caller frees it. */
+/* For each area of @s, whether a thread may still run in it. The caller frees the array. */
 bool *stack_scan_used_areas(struct target *t, struct address_space *s);
 /*
- * Whether a thread may still run through code of injected calls that another process left;
- * @used_out: by index, JOURNAL_INJECTIONS of them.
+ * Whether a thread may still run in injected code that another process left; @used_out: for each of
+ * JOURNAL_INJECTIONS.
  */
 bool stack_scan_used_injections(struct target *t, struct address_space *s, bool *used_out);
-/* Whether @used has an area of pads. */
+/* Whether an area of pads is among @used. */
 bool stack_scan_uses_pads(const struct address_space *s, const bool *used);
 /* Whether @th is in a pad, or in a signal handler that interrupted one. */
 bool stack_scan_is_in_pads(struct target *t, struct thread *th);

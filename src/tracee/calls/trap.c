@@ -16,7 +16,7 @@
 #include "tracee/state/thread.h"
 #include "tracee/state/trap_table.h"
 
-/* A space whose breakpoints are hit often gets pads. */
+/* Number of stops after which a space gets pads. */
 #define HOT_HITS 16
 
 static void count_hit(struct target *t, struct address_space *s, const struct trap *trap)
@@ -31,8 +31,8 @@ static void count_hit(struct target *t, struct address_space *s, const struct tr
 }
 
 /*
- * A breakpoint that the dead ptmem had put at @addr. It may be removed already: then the
- * instruction itself is there.
+ * Handles a breakpoint that a dead ptmem left at @addr. If it was removed meanwhile, the original
+ * instruction is there.
  */
 static bool serve_for_guardian(struct target *t, struct thread *th, taddr_t addr)
 {
@@ -66,7 +66,7 @@ enum trap_answer trap_serve(struct target *t, struct thread *th)
 	struct arch_regs regs;
 	siginfo_t info;
 	if (ptrace_get_regs(th->tid, &regs) != 0)
-		return TRAP_RESUME; /* gone: its end will be reported */
+		return TRAP_RESUME; /* gone: its end is reported later */
 	if (ptrace_get_siginfo(th->tid, &info) != 0 || info.si_code <= 0)
 		return TRAP_NOT_OURS;
 	taddr_t addr = regs.word[t->arch->pc] - t->arch->trap_pc_offset;

@@ -1,11 +1,12 @@
 /*
- * Attach: what takes long, the symbols, is read first. Then all threads are stopped (seize.c),
- * and what they run is read again: the process may have executed another program in between. Then
- * the handler of SIGTRAP goes in (trap_handler.h), and where that is done, breakpoints.
+ * Attaching. The slow part, reading symbols, comes first. Then all threads are stopped (seize.c),
+ * and the mapped objects are read again, since the process may have executed another program
+ * meanwhile. Then the SIGTRAP handler is installed (trap_handler.h), and if that succeeds,
+ * breakpoints.
  *
- * A process inside execve passes through states that look like others: its first thread is dead
- * and another one about to take its place, /proc shows no memory or refuses, ptrace answers
- * EPERM. So an attach that fails is tried again, for a second, unless its reason cannot pass.
+ * A process inside execve passes through states that look like others: its first thread is dead and
+ * another one is about to take its place, /proc shows no memory or refuses access, ptrace returns
+ * EPERM. So a failed attach is retried for a second, unless its reason is permanent.
  */
 #include "tracee/control/attach.h"
 
@@ -39,7 +40,7 @@
 #include "tracee/state/thread.h"
 #include "tracee/syscalls/syscall_sites.h"
 
-/* What takes long is done before any thread is stopped. */
+/* Slow preparations, before any thread is stopped. */
 static void look_for_sites(void *ctx, struct address_space *s, struct module *m)
 {
 	const struct target *t = ctx;
@@ -70,7 +71,7 @@ static int read_modules(struct target *t, struct address_space *s, enum attach_p
 	return rc;
 }
 
-/* The process of @s is stopped. It may have executed another program since it was checked. */
+/* The process of @s is stopped. Checks whether it has executed another program since. */
 static int read_again(struct target *t, struct address_space *s, enum attach_problem *problem_out)
 {
 	bool is_other = false;
@@ -86,7 +87,7 @@ static int read_again(struct target *t, struct address_space *s, enum attach_pro
 	return rc != 0 ? rc : read_modules(t, s, problem_out);
 }
 
-/* All threads of @p are stopped. The sink reads what it wants in @look. */
+/* All threads of @p are stopped. The sink reads memory in before_install. */
 static int show(struct target *t, struct process *p,
 		void (*look)(void *ctx, struct address_space *s), enum attach_problem *problem_out)
 {
@@ -104,7 +105,10 @@ static int show(struct target *t, struct process *p,
 	return -ESRCH;
 }
 
-/* All threads of @p are stopped. No breakpoint goes in where the handler of SIGTRAP did not. */
+/*
+ * All threads of @p are stopped. Installs breakpoints only where the SIGTRAP handler was
+ * installed.
+ */
 static int install(struct target *t, struct process *p, enum attach_problem *problem_out)
 {
 	struct address_space *s = p->space;
@@ -124,7 +128,7 @@ static int install(struct target *t, struct process *p, enum attach_problem *pro
 	return rc;
 }
 
-/* Seizes @pid, a process of the target by now, and puts everything in. */
+/* Seizes @pid, now a process of the target, and installs everything. */
 static int stop_and_install(struct target *t, pid_t pid, enum attach_problem *problem_out)
 {
 	process_find(t, pid)->is_attaching = true;
@@ -140,7 +144,7 @@ static int stop_and_install(struct target *t, pid_t pid, enum attach_problem *pr
 	}
 	struct process *p = process_find(t, pid);
 	if (t->sink.before_install && !t->options.only_reads) {
-		/* threads may run, so it is still as if they were being seized */
+		/* threads may run, so treat it as still being seized */
 		rc = show(t, p, t->sink.before_install, problem_out);
 		if (rc != 0)
 			return rc;
@@ -194,8 +198,8 @@ static int attach_once(struct target *t, pid_t pid, enum attach_problem *problem
 }
 
 /*
- * Whether @tracer does not trace @pid any more, or stops doing so by itself: a guardian, or a
- * process that is ending, such as a ptmem that was killed.
+ * Whether @tracer no longer traces @pid, or will soon stop: it is a guardian, or a process that is
+ * exiting, such as a killed ptmem.
  */
 static bool tracer_leaves(pid_t pid, pid_t tracer)
 {
@@ -204,7 +208,7 @@ static bool tracer_leaves(pid_t pid, pid_t tracer)
 	       proc_status_read(pid, &st) != 0 || st.tracer != tracer;
 }
 
-/* Whether an attach to @pid that failed of @problem may be good the next time. */
+/* Whether an attach to @pid that failed with @problem may succeed if retried. */
 static bool may_pass(pid_t pid, enum attach_problem problem, long detail)
 {
 	switch (problem) {
@@ -225,13 +229,11 @@ static bool may_pass(pid_t pid, enum attach_problem problem, long detail)
 }
 
 #define RETRY_NS 1000000000ull
-#define RETRY_MAX_NS 5000000000ull /* where a second is not enough for RETRY_MIN tries */
+#define RETRY_MAX_NS 5000000000ull /* a second may be too short for RETRY_MIN tries */
 #define RETRY_MIN 50
 #define PAUSE_NS 2000000l
 
-/*
- * Whether @tries since @begin were enough. A machine that has no time for ptmem makes few a second.
- */
+/* Whether to give up after @tries since @begin. A busy machine makes only few tries a second. */
 static bool is_late(unsigned tries, uint64_t begin, uint64_t now)
 {
 	return now - begin > (tries < RETRY_MIN ? RETRY_MAX_NS : RETRY_NS);
@@ -241,7 +243,7 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 {
 	const struct timespec pause = {0, PAUSE_NS};
 	enum attach_problem problem = ATTACH_OTHER, last;
-	uint64_t now = target_clock(), begin = now, since = now; /* when it became what it is */
+	uint64_t now = target_clock(), begin = now, since = now; /* when its current state began */
 	int rc;
 	if (t->first.pid == 0)
 		t->first.pid = pid;
@@ -257,7 +259,7 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 		nanosleep(&pause, NULL);
 	}
 	if (rc != 0 && may_pass(pid, problem, *detail_out) && now - since < RETRY_NS / 2)
-		problem = ATTACH_EXECUTES; /* it is another reason each time */
+		problem = ATTACH_EXECUTES; /* the reason may differ each time */
 	*problem_out = rc == 0 ? ATTACH_OK : problem;
 	return rc;
 }

@@ -1,10 +1,10 @@
 /*
- * See attach_check.h; what can be known from /proc alone.
+ * See attach_check.h. Uses only /proc:
  *
  *	State  VmSize                       the process
- *	Z, X   no    no other thread has    has ended, its parent did not ask yet
- *	Z, X   no    some other thread has  runs on without its first thread, or is inside execve
- *	other  no                           is a kernel thread, by its flags; or about to end
+ *	Z, X   no    no other thread has    has ended, and its parent has not waited for it
+ *	Z, X   no    some other thread has  runs without its first thread, or is inside execve
+ *	other  no                           is a kernel thread, by its flags; or is exiting
  */
 #include "tracee/control/attach_check.h"
 
@@ -57,9 +57,7 @@ static bool is_our_thread(pid_t pid)
 	return access(name, F_OK) == 0;
 }
 
-/*
- * A thread of @pid that waits for what no signal ends, or 0; *sleeps_out: which of its waits it is.
- */
+/* A thread of @pid in an uninterruptible wait, or 0; *sleeps_out: its number of waits so far. */
 static pid_t find_blocked(pid_t pid, uint64_t *sleeps_out)
 {
 	DIR *threads = proc_open_threads(pid);
@@ -80,9 +78,8 @@ static pid_t find_blocked(pid_t pid, uint64_t *sleeps_out)
 #define LOOK_MS 20u
 
 /*
- * A thread of @pid that would keep the others, once stopped, waiting; 0 if there is none. Returns
- * as soon as that is known: what waits for a disk, or in vfork, is mostly through when it is
- * checked again.
+ * A thread of @pid for which the others, once stopped, would have to wait; 0 if there is none.
+ * Returns 0 as soon as possible: a wait for a disk, or in vfork, is mostly over at the next check.
  */
 static pid_t find_stuck(pid_t pid)
 {
@@ -113,7 +110,7 @@ int attach_check_image(pid_t pid, const struct arch *arch, enum attach_problem *
 		return -EPERM;
 	}
 	if (rc != 0)
-		return 0; /* install finds out by the maps */
+		return 0; /* install checks the maps later */
 	bool fits = file->machine == arch->elf_machine && file->elf_class == arch->elf_class;
 	elf_file_release(file);
 	if (fits)

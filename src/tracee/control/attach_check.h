@@ -7,10 +7,10 @@
 #include "arch/arch.h"
 #include "tracee/control/target.h"
 
-/* 0, or -errno with *problem_out and *detail_out as target_attach has them. */
+/* Returns 0, or -errno with *problem_out and *detail_out as target_attach. */
 int attach_check(pid_t pid, const struct arch *arch, enum attach_problem *problem_out,
 		 long *detail_out);
-/* The same for what @pid executes alone: ATTACH_32BIT or ATTACH_PERMISSION. */
+/* The same for only the program of @pid: ATTACH_32BIT or ATTACH_PERMISSION. */
 int attach_check_image(pid_t pid, const struct arch *arch, enum attach_problem *problem_out);
 
 #endif

@@ -1,10 +1,9 @@
 /*
- * What the guardian does when ptmem is gone: each recorded space is attached to, its
- * text restored by the same code that a normal detach uses, and detached.
+ * The guardian's work after ptmem's death: attaches to each recorded space, restores its text with
+ * the same code as a normal detach, and detaches.
  *
- * A target of its own is filled from the record. The text cannot have changed
- * meanwhile but the program itself, by unmapping it: so only what still holds our
- * bytes is restored.
+ * Builds its own target from the record. Only the program itself can have changed the text
+ * meanwhile, by unmapping it: so a place is restored only if it still holds our bytes.
  */
 #include "tracee/control/cleanup.h"
 
@@ -32,7 +31,7 @@
 #include "tracee/state/trap.h"
 #include "tracee/state/trap_table.h"
 
-#define TRIES 2000 /* of 1 ms: until the kernel has taken ptmem from its threads */
+#define TRIES 2000 /* in units of 1 ms: until the kernel has released ptmem's threads */
 
 static void event(void *ctx, struct address_space *s, const struct heap_event *ev)
 {
@@ -45,8 +44,8 @@ static void thread_exit(void *ctx, struct address_space *s, pid_t tid)
 }
 
 /*
- * Whether our bytes are still there. A semaphore was raised, if its record leads to itself
- * (requests.c).
+ * Whether our bytes are still there. A semaphore counts as raised if its record leads back to
+ * itself (requests.c).
  */
 static bool is_in_place(const struct address_space *s, const struct journal_trap *g)
 {
@@ -108,9 +107,8 @@ static void forget_all(struct address_space *s, struct journal *r)
 }
 
 /*
- * All threads of @s are stopped. Whether what @r tells of is gone since it was read: the process
- * executed a program, or another guardian was faster, after which even a third ptmem may have come
- * and left its own.
+ * All threads of @s are stopped. Whether the changes recorded in @r are gone: the process executed
+ * a program, or another guardian was faster, after which even a third ptmem may have attached.
  */
 static bool is_outdated(struct address_space *s, const struct journal *r)
 {
@@ -143,7 +141,7 @@ static void clean(struct journal *records, struct journal *r)
 void cleanup_run(struct journal *records)
 {
 	log_set_level(LOG_ERROR);
-	log_set_line_hook(NULL); /* the screen is its parent's */
+	log_set_line_hook(NULL); /* its parent owns the terminal */
 	for (size_t i = 0; i < JOURNALS; i++) {
 		if (records[i].pid > 0)
 			clean(records, &records[i]);

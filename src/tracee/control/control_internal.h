@@ -1,4 +1,4 @@
-/* What the files of this directory keep for a target. */
+/* State of this directory's files, kept for each target. */
 #ifndef PTMEM_TRACEE_CONTROL_CONTROL_INTERNAL_H
 #define PTMEM_TRACEE_CONTROL_CONTROL_INTERNAL_H
 

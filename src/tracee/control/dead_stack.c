@@ -1,11 +1,11 @@
 /*
- * A thread as glibc describes it (nptl/descr.h, struct pthread), at the top of its stack:
+ * glibc's descriptor of a thread (nptl/descr.h, struct pthread), at the top of its stack:
  *
  *	0      its own address     16     the same
- *	8      the vector of its variables (dtv), which is kept with the stack
- *	720    its thread id; 0 after its end, -1 when it was joined, too
- *	...    address and size of the stack, guard included: where in the description depends on
- *	       the version, but the two words follow each other and end where the mapping ends
+ *	8      its vector of thread-local storage (dtv), which is kept with the stack
+ *	720    its thread id; 0 after its end, -1 once joined
+ *	...    address and size of the stack, guard included: the offset depends on the
+ *	       version, but the words are adjacent and give the bounds of the mapping
  */
 #include "tracee/control/dead_stack.h"
 
@@ -14,7 +14,7 @@
 #define TID 90
 #define IS_JOINED UINT32_MAX
 
-/* The first word of a description in the page at @addr, or WORDS. */
+/* The index of a descriptor's first word in the page at @addr, or WORDS. */
 static size_t find_description(taddr_t addr, const uint64_t *page)
 {
 	for (size_t i = 0; i + TID < WORDS; i += 2)

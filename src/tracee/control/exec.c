@@ -1,4 +1,4 @@
-/* The new image is followed, refused, or detached. */
+/* Follows, rejects or detaches from a new image. */
 #include "tracee/control/exec.h"
 
 #include <signal.h>
@@ -23,7 +23,7 @@
 #include "tracee/state/thread.h"
 #include "tracee/syscalls/syscalls.h"
 
-/* Threads of @p other than @keep died with the exec, without a word. */
+/* Threads of @p other than @keep ended in the exec, without being reported. */
 static void drop_other_threads(struct target *t, struct process *p, struct thread *keep)
 {
 	struct thread *th;
@@ -34,8 +34,8 @@ static void drop_other_threads(struct target *t, struct process *p, struct threa
 }
 
 /*
- * @th runs another program, and perhaps had another thread's id before: nothing of those counts. A
- * signal that was held for the thread that died must not come to the new program.
+ * @th runs another program, maybe under another thread id than before: its old state is dropped. A
+ * signal held for the thread that died must not be delivered to the new program.
  */
 static void forget_former(struct target *t, struct thread *th)
 {
@@ -55,14 +55,14 @@ static bool is_supported_image(struct target *t, pid_t pid)
 	struct elf_file *file;
 	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
 	if (elf_file_open(name, NULL, &file) != 0)
-		return true; /* unreadable: install finds out by the maps */
+		return true; /* unreadable: install checks the maps later */
 	bool ok = file->machine == t->arch->elf_machine && file->elf_class == t->arch->elf_class;
 	elf_file_release(file);
 	return ok;
 }
 
 /*
- * The stop for an execve is inside the call yet; nothing can be installed before the first
+ * The stop for execve is still inside the call; nothing can be installed before the first
  * instruction. An interrupt stops the thread there.
  */
 static void stop_in_image(struct thread *th)
@@ -73,7 +73,7 @@ static void stop_in_image(struct thread *th)
 	ptrace_cont(th->tid, 0);
 }
 
-/* @th is at the first instruction of an image that lives on if ptmem dies: guarded first. */
+/* @th is at the first instruction of an image that survives ptmem: guard it first. */
 void exec_start_image(struct target *t, struct thread *th)
 {
 	struct process *p = th->process;
@@ -91,7 +91,7 @@ void exec_start_image(struct target *t, struct thread *th)
 	p->space->is_profiled = false;
 }
 
-/* @p runs a new image in @th, its only thread now. */
+/* @p runs a new image in @th, now its only thread. */
 static void start_image(struct target *t, struct process *p, struct thread *th)
 {
 	struct address_space *s = space_new(p->pid);
@@ -118,7 +118,7 @@ static void let_go(struct target *t, struct process *p, struct thread *th, enum 
 	ptrace_detach(tid, 0);
 }
 
-/* @p is of no interest any more, but its calls that our filter stops need an answer. */
+/* @p is not followed any more, but calls stopped by our filter need a tracer. */
 static void stay_unprofiled(struct target *t, struct process *p, struct thread *th)
 {
 	process_leave_space(t, p, SPACE_EXEC);
@@ -130,7 +130,7 @@ static void stay_unprofiled(struct target *t, struct process *p, struct thread *
 void exec_serve(struct target *t, struct thread *th)
 {
 	unsigned long former = 0;
-	/* of a thread that has got its leader's id the kernel answers no request before
+	/* for a thread that has taken over its leader's id the kernel rejects requests before
 	 * (looks_like_a_spurious_pid, Linux 5.13) */
 	thread_consume_stop(t, th);
 	ptrace_event_message(th->tid, &former);
@@ -144,9 +144,9 @@ void exec_serve(struct target *t, struct thread *th)
 	struct process *p = leader->process;
 	faults_drain(t);
 	drop_other_threads(t, p, leader);
-	roots_forget_exits(p); /* those that the exec ended */
+	roots_forget_exits(p); /* calls that the exec ended */
 	forget_former(t, leader);
-	if (p->is_attaching) { /* the new image is the one to profile */
+	if (p->is_attaching) { /* the new image is to be profiled */
 		stop_in_image(leader);
 		return;
 	}
@@ -173,7 +173,7 @@ void exec_serve(struct target *t, struct thread *th)
 		}
 		p->space = space_new(p->pid);
 		if (is_first) {
-			kill(p->pid, SIGKILL); /* nothing of it ran: the program is refused */
+			kill(p->pid, SIGKILL); /* nothing of it has run: the program is rejected */
 			thread_resume(t, leader, 0);
 			return;
 		}

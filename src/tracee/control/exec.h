@@ -5,11 +5,11 @@
 struct target;
 struct thread;
 
-/* Serves the stop of @th at an execve: the space ends; the new image is followed or detached. */
+/* Handles the stop of @th at an execve: the space ends; the new image is followed or detached. */
 void exec_serve(struct target *t, struct thread *th);
 /*
- * @th is at the first instruction of an image that lives on if ptmem dies: installs the handler,
- * then probes.
+ * @th is at the first instruction of an image that survives ptmem: installs the handler, then
+ * probes.
  */
 void exec_start_image(struct target *t, struct thread *th);
 

@@ -2,8 +2,8 @@
  * The perf events of faults.h: opening, the rings, their records.
  *
  * A ring belongs to the first event opened on its CPU; later ones write into it
- * (PERF_EVENT_IOC_SET_OUTPUT). The loop sleeps in faults_wait, which a ring that
- * fills and SIGCHLD end. (A signal from the ring would come at every record.)
+ * (PERF_EVENT_IOC_SET_OUTPUT). The loop sleeps in faults_wait until a ring fills or SIGCHLD
+ * arrives. (A signal from the ring would arrive at every record.)
  */
 #include "tracee/control/faults.h"
 
@@ -31,29 +31,29 @@
 #include "tracee/state/thread.h"
 
 /*
- * Of each fault; what is above it of a deeper stack is lost. A record is at most UINT16_MAX bytes,
- * so the kernel cuts the largest copy by the rest of the record. A record takes the whole size,
- * however deep the stack is: where little memory may be pinned, copies are small enough that a ring
- * holds RECORDS_WANTED. (Of 100,000 faults in a row on a machine with ten processes for each CPU,
- * rings of 4 MiB lost 13 % with copies of 4 KiB, 7 % with 8 KiB, 45 % with 16 KiB and 69 % with
- * 32 KiB; with copies of 64 KiB rings of 64 MiB lost 10 %, of 128 MiB none.)
+ * Stack bytes copied at each fault; deeper frames are lost. A record is at most UINT16_MAX bytes,
+ * so the kernel limits the largest copy to the rest of the record. Every record takes the full
+ * size, whatever the depth of the stack: if little memory may be pinned, copies are small enough
+ * for a ring to hold RECORDS_WANTED. (Of 100,000 faults in a row on a machine with ten processes
+ * for each CPU, rings of 4 MiB lost 13 % with copies of 4 KiB, 7 % with 8 KiB, 45 % with 16 KiB and
+ * 69 % with 32 KiB; with copies of 64 KiB rings of 64 MiB lost 10 %, of 128 MiB none.)
  */
 #define STACK_COPY_MAX 65528u
 #define STACK_COPY_MIN 4096u
-#define RECORD_REST 1024u         /* more than a record has besides the copy */
+#define RECORD_REST 1024u         /* upper bound for the rest of a record */
 #define RECORDS_WANTED 512u
-#define WAKE_PART 64u             /* of a ring must be full for the loop to be woken */
-#define RINGS_MAX (256u << 20)    /* of all CPUs */
-#define RINGS_PART 32u            /* of the memory that there is, at most */
+#define WAKE_PART 64u             /* fill level of a ring that wakes the loop */
+#define RINGS_MAX (256u << 20)    /* for all CPUs */
+#define RINGS_PART 32u            /* maximum share of the machine's memory */
 #define RING_MAX (128u << 20)
-#define RING_MIN (64u << 10)      /* must hold some records */
+#define RING_MIN (64u << 10)      /* a ring must hold some records */
 #define SAMPLE_TYPE                                                                      \
 	(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_REGS_USER | \
 	 PERF_SAMPLE_STACK_USER)
 
 /*
- * So many are read while all threads are stopped: their
- * walks read the tables of the objects, which takes long.
+ * Maximum number of records read while all threads are stopped: the first walks read the tables of
+ * the objects, which is slow.
  */
 #define FIRST_RECORDS 64u
 
@@ -62,7 +62,7 @@ enum fault_kind { FAULT_MINOR, FAULT_MAJOR, FAULT_KINDS };
 struct fault_ring {
 	int fd;               /* the event that owns it; -1: no such CPU */
 	struct perf_event_mmap_page *page;
-	size_t size;          /* of the data after the page */
+	size_t size;          /* size of the data after the page */
 };
 
 struct faults {
@@ -70,15 +70,15 @@ struct faults {
 	VEC(struct fault_ring) ring[FAULT_KINDS]; /* by CPU */
 	uint64_t registers;   /* mask, by perf's numbers */
 	unsigned reg_count;
-	uint8_t reg_index[ARCH_DWARF_REGS]; /* DWARF number -> index among those sampled */
+	uint8_t reg_index[ARCH_DWARF_REGS]; /* DWARF number -> index among the sampled registers */
 	uint64_t received;
-	bool was_full;        /* a ring had no room for a record */
+	bool was_full;        /* a ring was full */
 	bool is_user_only;
 	uint32_t stack_copy;  /* bytes of the stack in each record */
-	size_t ring_size;     /* of the minor faults of one CPU */
-	bool is_limited;      /* the kernel did not let us pin more memory for rings */
+	size_t ring_size;     /* minor faults of one CPU */
+	bool is_limited;      /* the kernel did not allow larger rings */
 	VEC(struct pollfd) polled; /* SIGCHLD's first, then the rings' */
-	uint8_t *scratch;     /* a record that wraps round the end of its ring */
+	uint8_t *scratch;     /* a record that wraps around the end of its ring */
 };
 
 static struct faults *faults_new(const struct target *t)
@@ -94,8 +94,8 @@ static struct faults *faults_new(const struct target *t)
 	f->scratch = xmalloc(UINT16_MAX + 1);
 	f->stack_copy = STACK_COPY_MIN;
 	setpriority(PRIO_PROCESS, 0,
-		   -20); /* a late reader loses records; refused to users, never mind */
-	/* memory for rings that the kernel lets a user pin counts as locked */
+		   -20); /* a late reader loses records; fails for users, which is harmless */
+	/* ring memory beyond the user's allowance counts as locked */
 	limit_raise(RLIMIT_MEMLOCK, NULL);
 	return f;
 }
@@ -170,8 +170,9 @@ static int open_event(struct faults *f, pid_t tid, int cpu, enum fault_kind kind
 }
 
 /*
- * Major faults wait for a disk, so they are few. What they leave decides whether two CPUs' rings of
- * 4 MB are within a user's limits: 516 kB a CPU (perf_event_mlock_kb) and 8 MB (RLIMIT_MEMLOCK).
+ * Major faults wait for a disk, so they are rare. Their share decides whether two CPUs' rings of 4
+ * MB are within a user's limits: 516 kB for each CPU (perf_event_mlock_kb) and 8 MB
+ * (RLIMIT_MEMLOCK).
  */
 static size_t major_size(size_t size)
 {
@@ -200,7 +201,7 @@ static size_t largest_size(const struct faults *f)
 	return size;
 }
 
-/* All rings of one size, the largest for which the kernel lets us pin the memory. */
+/* Opens all rings with the same size, the largest that the kernel allows to pin. */
 static int map_rings(struct faults *f)
 {
 	int rc = -ENOMEM;
@@ -244,7 +245,7 @@ static int open_all(struct faults *f, pid_t tid, bool enable_on_exec, bool is_fi
 	return opened > 0 ? 0 : -ENODEV;
 }
 
-/* How large the rings can be is known once they exist, and decides how much a record copies. */
+/* The possible size of rings is known only once they exist, and determines the size of copies. */
 static int open_first(struct faults *f, pid_t tid, bool enable_on_exec)
 {
 	int rc = open_all(f, tid, enable_on_exec, true);
@@ -323,7 +324,7 @@ int fault_record_decode(const uint8_t *data, size_t size, unsigned reg_count,
 	return 0;
 }
 
-/* What lies outside the copy was not seen at the fault; it may have changed since. */
+/* Memory outside the copy was not captured at the fault; it may have changed since. */
 static int read_nothing(void *ctx, taddr_t addr, void *buf, size_t size)
 {
 	(void)ctx;
@@ -345,9 +346,9 @@ static struct address_space *space_of(const struct target *t, const struct fault
 #define RECORDER_STACK 1024u /* bytes of its thread's stack that the recorder may use */
 
 /*
- * Whether the recorder caused the fault: it copies whole stacks, and with them pages inside large
- * frames that the program has not touched. What it pushes itself is below its callers' frames,
- * where the program's own calls would be.
+ * Whether the recorder caused the fault: it copies whole stacks, and so touches pages inside large
+ * frames that the program has not touched. Its own frames are below its callers', where calls of
+ * the program itself would be.
  */
 static bool is_recorders(const struct target *t, const struct address_space *s,
 			 const struct stack_view *view, taddr_t addr)

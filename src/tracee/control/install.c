@@ -1,10 +1,10 @@
 /*
- * Putting traps and stubs into a space, and taking them out again.
+ * Installs traps and stubs in a space, and removes them again.
  *
  *	in     each watched function of each module: a stub near it (stub_area.c), a trap at its
  *	       entry and one in the stub where the function returns
- *	out    the text is restored, threads are stepped out of our pages; a page that some stack
- *	       still leads to stays, and is tried again or left
+ *	out    the text is restored, threads are stepped out of our pages; a page that is
+ *	       still in use by some stack stays: retried later, or left
  */
 #include "tracee/control/install.h"
 
@@ -67,7 +67,7 @@ static enum trap_answer serve_loader(struct target *t, struct thread *th, struct
 	taddr_t addr = trap->addr, next = trap->stub.jump;
 	if (loader_has_changed(s, trap))
 		install_update(t, s, th);
-	trap = space_trap_find(s, addr); /* the table may have moved */
+	trap = space_trap_find(s, addr); /* the table may have been reallocated */
 	call_continue_at(t, th, regs, trap ? trap->stub.jump : next);
 	return TRAP_RESUME;
 }
@@ -213,7 +213,7 @@ struct module *target_refresh_module(struct target *t, struct address_space *s, 
 	install_update(t, s, NULL);
 	m = space_find_module(s, pc);
 	if (!m)
-		space_is_known_miss(s, pc); /* notes it */
+		space_is_known_miss(s, pc); /* records it */
 	return m;
 }
 
@@ -245,7 +245,7 @@ void install_at_start(struct target *t, struct thread *th)
 		return;
 	if (p->is_first_image) {
 		t->first.refusal = ATTACH_NO_PROBES;
-		kill(p->pid, SIGKILL); /* nothing of it ran */
+		kill(p->pid, SIGKILL); /* nothing of it has run */
 	} else {
 		log_warn("process %d: no malloc or other allocation function found; a stripped "
 			 "static program? "
@@ -255,7 +255,7 @@ void install_at_start(struct target *t, struct thread *th)
 	}
 }
 
-/* At the program's first instruction. */
+/* Called at the program's first instruction. */
 static enum trap_answer serve_start(struct target *t, struct thread *th, struct trap *trap,
 				    struct arch_regs *regs)
 {
@@ -275,7 +275,7 @@ int install_start_trap(struct target *t, struct thread *th)
 	return rc != 0 ? rc : space_trap_put(th->process->space, t->arch, &trap);
 }
 
-/* -- leaving -- */
+/* -- removal -- */
 
 static int unmap(struct target *t, struct thread **th, taddr_t start, uint64_t size)
 {
@@ -284,7 +284,7 @@ static int unmap(struct target *t, struct thread **th, taddr_t start, uint64_t s
 	if (!*th || !seccomp_allows_injection(t, (*th)->tid))
 		return -EPERM;
 	journal_remove_area((*th)->process->space,
-			  start); /* it may be the program's own the next moment */
+			  start); /* it may become the program's own at any time */
 	int rc = inject_syscall(t, *th, SYS_munmap, args, &result);
 	if (rc == -ESRCH)
 		*th = NULL;
@@ -302,7 +302,7 @@ static void leave_area(struct target *t, struct address_space *s, struct thread 
 	t->stats.pages_left += a->is_slack ? 0 : a->size / PAGE_SIZE_MIN;
 }
 
-/* Pads are left together: one that stays needs the recorder and the shared memory. */
+/* Pads stay together: one that stays needs the recorder and the shared memory. */
 static void keep_pads_together(struct target *t, struct address_space *s, struct thread **th,
 			       bool *used)
 {
@@ -325,7 +325,7 @@ static bool is_outside_areas(void *ctx, taddr_t pc)
 
 #define MAX_STEPS_OUT 20000
 
-/* Moves all threads out of our pages; what traps there becomes harmless first. */
+/* Moves all threads out of our pages. First makes the traps there harmless. */
 static void step_threads_out(struct target *t, struct address_space *s)
 {
 	for (size_t i = 0; i < s->traps.count; i++) {
@@ -341,7 +341,7 @@ static void step_threads_out(struct target *t, struct address_space *s)
 	}
 }
 
-/* The handler is about to go: from now on no SIGTRAP may come. */
+/* The handler is about to be removed: from now on there must be no SIGTRAP. */
 static void drain_sigtraps(struct target *t, struct address_space *s)
 {
 	if (!s->recovery.journal || !s->recovery.journal->has_handler)
@@ -356,7 +356,7 @@ static void drain_sigtraps(struct target *t, struct address_space *s)
 bool install_remove(struct target *t, struct address_space *s, struct thread *th, bool is_last)
 {
 	uint32_t id = s->id;
-	/* a walk of stacks, below, may find a module that no loader has announced yet */
+	/* the walk of stacks below may find a module that the loader has not reported yet */
 	s->watch.is_left = true;
 	pads_disarm(t, s);
 	world_serve_traps(t, s);

@@ -1,24 +1,23 @@
 /*
- * Job control. The shell waits for ptmem, not for the program that ptmem started, so ptmem has to
+ * Job control. The shell waits for ptmem, not for the program that ptmem started, so ptmem must
  * stop when the program does.
  *
  *	the program                      ptmem
- *	all its threads enter a          stops itself by the same signal
+ *	all its threads enter a          stops itself with the same signal
  *	group stop
- *	gets SIGCONT with its process    gets it, too, and serves the program's stop
+ *	gets SIGCONT with its process    gets it, too, and handles the program's stop
  *	group (fg, bg, kill %1)
- *	gets SIGCONT alone, is killed,   is continued by the watcher: a child of ptmem that lives
- *	or another process needs ptmem   while ptmem is stopped, and sees in /proc that a signal
- *	                                 that ptmem must handle waits for it
- *	is in its group stop yet, and    sends SIGCONT to the program: what a user means who sends
- *	ptmem was continued              it to the process that the shell knows
- *	is in its group stop yet, and    serves, and stops again after a while
+ *	gets only SIGCONT, is killed,    is continued by the watcher: a child of ptmem that runs
+ *	or another process needs ptmem   while ptmem is stopped, and sees in /proc that ptmem has
+ *	                                 a signal to handle
+ *	is still in its group stop, and  sends SIGCONT to the program: a user who sends it to
+ *	ptmem was continued              ptmem, the process that the shell knows, means this
+ *	is still in its group stop, and  handles events, and stops again after a while
  *	the watcher continued ptmem
  *
- * SIGTSTP and SIGTTIN from the terminal reach ptmem, too. It does nothing about them: the program
- * may catch them, and restore the terminal's modes before it stops. If ptmem had stopped by then,
- * it could not deliver the signal. SIGTTOU keeps its action, since ptmem itself writes to the
- * terminal.
+ * SIGTSTP and SIGTTIN from the terminal reach ptmem, too, which ignores them: the program may catch
+ * them to restore the terminal's modes before it stops, and a stopped ptmem could not deliver the
+ * signal. SIGTTOU keeps its action, since ptmem itself writes to the terminal.
  */
 #include "tracee/control/job.h"
 
@@ -36,19 +35,22 @@
 #include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
-#define WATCH_NS 20000000l /* how often the watcher looks */
+#define WATCH_NS 20000000l /* the watcher's interval */
 #define AWAKE_MIN_NS 50000000ull
 #define AWAKE_MAX_NS 5000000000ull
 #define SIGNAL_BIT(sig) (1ull << ((sig) - 1))
-/* Stops of tracees; a client of --monitor; a report that is asked for; a timer of ptmem's. */
+/*
+ * Tracees stop; a client of --monitor connects; a report is requested; a timer of ptmem's
+ * expires.
+ */
 #define WAKING (SIGNAL_BIT(SIGCHLD) | SIGNAL_BIT(SIGIO) | SIGNAL_BIT(SIGUSR1) | SIGNAL_BIT(SIGALRM))
 
 #define CAUGHT 2
 struct job {
-	int signal;             /* of the group stop that a thread of it reported; 0 = none */
-	uint64_t again_ns;      /* not before that time ptmem stops again; 0 = at once */
-	uint64_t awake_ns;      /* how long it was to stay awake last */
-	bool is_caught[CAUGHT]; /* signals of the terminal that ptmem catches */
+	int signal;             /* of the group stop that a thread reported; 0 = none */
+	uint64_t again_ns;      /* ptmem does not stop again before then; 0 = at once */
+	uint64_t awake_ns;      /* how long it stayed awake the last time */
+	bool is_caught[CAUGHT]; /* terminal signals that ptmem catches */
 };
 
 struct job *job_new(void)
@@ -71,10 +73,7 @@ static void block(int how, int sig, sigset_t *old)
 	sigprocmask(how, &set, old);
 }
 
-/*
- * Takes @sig, which is blocked, off the pending ones. *info_out: all zeros if it was not among
- * them.
- */
+/* Removes the blocked signal @sig from the pending ones. *info_out: zeros if it was not pending. */
 static void take_pending(int sig, siginfo_t *info_out)
 {
 	const struct timespec now = {0, 0};
@@ -98,7 +97,7 @@ ATTR_NORETURN static void watch(pid_t ptmem)
 	sigset_t all;
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	setpgid(0, 0); /* a SIGSTOP for the group must not stop it */
+	setpgid(0, 0); /* a SIGSTOP for the group must not stop the watcher */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (getppid() == ptmem && proc_status_read(ptmem, &st) == 0) {
 		if (st.state == 'T' && (st.pending | st.pending_shared) & WAKING) {
@@ -111,8 +110,8 @@ ATTR_NORETURN static void watch(pid_t ptmem)
 }
 
 /*
- * The default action of @sig. Returns the process that continued us; 0: it did not stop us, since
- * our group is an orphan.
+ * Takes the default action of @sig. Returns the process that continued us; 0 if we were not
+ * stopped, since our process group is orphaned.
  */
 static pid_t raise_stop(int sig)
 {
@@ -165,12 +164,12 @@ static bool is_stopped(const struct target *t, const struct process *p)
 	return has_threads;
 }
 
-/* As if it had gone to ptmem's group, and the program were in it. */
+/* As if the signal had been sent to ptmem's group, with the program in it. */
 static void continue_program(pid_t pid)
 {
 	siginfo_t info = {0};
 	pid_t group = getpgid(pid);
-	/* a stop to be served is that of a SIGCONT which the program got itself */
+	/* a pending stop is that of a SIGCONT which the program received itself */
 	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) == 0 &&
 	    info.si_pid == pid)
 		return;
@@ -196,9 +195,9 @@ static struct process *find_stopped(struct target *t)
 #define STOPS_IN_A_ROW 32
 
 /*
- * Serves the stops that wait, so that SIGCHLD is pending afterwards only if there is another: the
- * watcher wakes us for it. False: there may be more, or something else is to be done before we
- * stop.
+ * Handles all pending stops, so that afterwards SIGCHLD is pending only if there is a new one, for
+ * which the watcher wakes us. False: there may be more, or there is other work to do before ptmem
+ * stops.
  */
 static bool serve_waiting(struct target *t)
 {
@@ -223,7 +222,7 @@ static void stay_awake(struct target *t)
 	timers_wake_by(t, job->again_ns);
 }
 
-/* Whether a SIGCONT for ptmem alone has come while the watcher had it awake. */
+/* Whether ptmem alone received a SIGCONT while the watcher kept it awake. */
 static bool was_continued(const struct job *job)
 {
 	siginfo_t info = {0};
@@ -241,7 +240,7 @@ void job_follow(struct target *t)
 	if (!p) {
 		job->signal = 0;
 	} else if (was_continued(job) || job_stop_self(job->signal)) {
-		job->signal = 0; /* its next stop, if there is one, will be reported */
+		job->signal = 0; /* its next stop, if any, will be reported */
 		continue_program(p->pid);
 	} else {
 		stay_awake(t);
@@ -249,7 +248,7 @@ void job_follow(struct target *t)
 	t->now_ns = target_clock();
 }
 
-/* -- signals of the terminal -- */
+/* -- signals from the terminal -- */
 
 static const int caught[CAUGHT] = {SIGTSTP, SIGTTIN};
 

@@ -1,4 +1,4 @@
-/* Job control: ptmem stops when the program that it started does; job.c has the picture. */
+/* Job control: ptmem stops when the program that it started does; job.c has an overview. */
 #ifndef PTMEM_TRACEE_CONTROL_JOB_H
 #define PTMEM_TRACEE_CONTROL_JOB_H
 
@@ -14,11 +14,11 @@ struct job *job_new(void);
 void job_free(struct job *job);
 
 /*
- * The started program runs: signals by which the terminal stops ptmem are the program's from now
- * on.
+ * The started program runs: from now on ptmem ignores the terminal's stop signals, which the
+ * program handles.
  */
 void job_begin(struct target *t);
-/* The program has ended: they stop ptmem again. */
+/* The program has ended: these signals stop ptmem again. */
 void job_end(struct target *t);
 
 /* A thread of @p is in a group stop by @sig. */
@@ -27,8 +27,8 @@ void job_note_stop(struct target *t, const struct process *p, int sig);
 void job_follow(struct target *t);
 
 /*
- * Stops ptmem by @sig. True: it was continued from outside; false: by its watcher, because it
- * has something to do.
+ * Stops ptmem with @sig. True: it was continued from outside; false: by its watcher, because there
+ * is something to do.
  */
 bool job_stop_self(int sig);
 

@@ -1,13 +1,13 @@
 /*
- * It calls _dl_debug_state twice for each change, and says in its struct r_debug which of
- * the two it is (link.h):
+ * It calls _dl_debug_state twice for each change, and stores in its struct r_debug which of the two
+ * it is (link.h):
  *
  *	RT_ADD, RT_DELETE   begins: nothing is mapped or unmapped yet
- *	RT_CONSISTENT       is over
+ *	RT_CONSISTENT       the change is complete
  *
- * There is a struct for each namespace (dlmopen), and only the first is known here. Another's
- * change, while the first one is within one, is distinguished from its beginning by the state that
- * the first had at the last stop.
+ * There is one struct for each namespace (dlmopen), and only the first is known here. The state
+ * that it had at the last stop distinguishes the start of its own change from another namespace's
+ * change meanwhile.
  */
 #include "tracee/control/loader.h"
 

@@ -1,22 +1,21 @@
 /*
- * The loop: one stop is waited for, decoded and served.
+ * The event loop waits for one stop, decodes it and handles it.
  *
- *	stop          served by
+ *	stop          action
  *	signal        trap_serve if it is a breakpoint of ours; else delivered once
- *	group         PTRACE_LISTEN: the thread stays stopped for its parent to see; job.c
- *	              stops ptmem, if that is the parent
- *	interrupt     continues; system calls that a stop makes fail are restarted
- *	fork, vfork,  the child becomes known: a thread, a process that shares the
- *	clone         space, or a process with a copy of it
+ *	group         PTRACE_LISTEN: the thread stays stopped as its parent expects; job.c stops
+ *	              ptmem, if that is the parent
+ *	interrupt     continues; system calls that the stop interrupted are restarted
+ *	fork, vfork,  the child is added: a thread, a process that shares the space, or
+ *	clone         a process with a copy of it
  *	vfork done    continues
  *	exec          the space ends; the new image is followed or detached
  *	syscall,      syscalls_serve: what was mapped and unmapped
  *	seccomp
- *	exit          last look while the memory is there
+ *	exit          final scan while the memory exists
  *	exited,killed the thread is gone; with the last one its process
  *
- * A child's first stop may arrive before its parent's event announces it: it is
- * put aside until then.
+ * A child's first stop may arrive before its parent's event: it is deferred until then.
  */
 #include "tracee/control/loop.h"
 
@@ -66,7 +65,7 @@
 
 /* -- new processes and threads -- */
 
-/* The flags of the clone, fork or vfork that @th is just making. */
+/* The flags of the clone, fork or vfork that @th is executing. */
 static uint64_t clone_flags(struct target *t, struct thread *th, enum stop_kind kind)
 {
 	struct arch_regs regs;
@@ -103,7 +102,7 @@ static pid_t process_of(pid_t tid)
 	return proc_status_read(tid, &st) == 0 ? st.process : 0;
 }
 
-/* A thread that is about to end, and whose maker was killed before it could announce it. */
+/* Adds a thread that is about to end, and whose creator was killed before its event. */
 static struct thread *adopt_dying(struct target *t, pid_t tid)
 {
 	struct process *p = process_find(t, process_of(tid));
@@ -116,8 +115,8 @@ static struct thread *adopt_dying(struct target *t, pid_t tid)
 }
 
 /*
- * A thread that executed a program has the id of its process's first thread, which may not be
- * known: it was dead when the others were seized.
+ * A thread that executed a program has the id of its process's first thread, which may be unknown:
+ * it was dead when the others were seized.
  */
 static struct thread *adopt_leader(struct target *t, pid_t tid)
 {
@@ -125,7 +124,7 @@ static struct thread *adopt_leader(struct target *t, pid_t tid)
 	return p ? thread_add(t, tid, p) : NULL;
 }
 
-/* @s as @pid, a fork by @th (NULL: that is dead), has it for itself. */
+/* @pid, a fork by @th (NULL: that is dead), gets @s for itself. */
 static struct address_space *fork_space(struct target *t, struct address_space *s,
 					struct thread *th, pid_t pid)
 {
@@ -152,9 +151,9 @@ static struct process *add_child(struct target *t, struct thread *parent, pid_t 
 }
 
 /*
- * Where it is, inside fork or clone, a thread cannot make system calls for us: the
- * kernel writes the child's id into its registers when it continues. So while all are
- * stopped it continues as far as its return to the program.
+ * Inside fork or clone a thread cannot make system calls for us: the kernel writes the child's id
+ * into its registers when it continues. So while all threads are stopped it continues until its
+ * return to the program.
  */
 static void resume_inside_call(struct target *t, struct thread *th)
 {
@@ -314,7 +313,7 @@ static void serve_exit(struct target *t, struct thread *th)
 	thread_run(t, th, 0);
 }
 
-/* The thread of @tid, which is at a stop of @kind; NULL if it is not known yet. */
+/* The thread @tid, which is at a stop of @kind; NULL if it is not known yet. */
 static struct thread *find_stopped(struct target *t, pid_t tid, enum stop_kind kind)
 {
 	struct thread *th = thread_find(t, tid);
@@ -340,7 +339,7 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	}
 	t->stats.stops++;
 	thread_note_stop(th, stop.kind);
-	/* any stop takes an interrupt that was still to come with it (ptrace_stop in the kernel) */
+	/* any stop also consumes a pending interrupt (ptrace_stop in the kernel) */
 	bool was_interrupted = th->was_interrupted;
 	th->was_interrupted = false;
 	th->vfork.is_waiting = false;

@@ -6,7 +6,7 @@
 
 struct target;
 
-/* Serves a stop or the end of @tid. */
+/* Handles a stop or the end of @tid. */
 void loop_serve(struct target *t, pid_t tid, int status);
 
 #endif

@@ -1,10 +1,9 @@
 /*
- * The parent of a process that has stopped for the first time, and was not announced.
- *
- * Normally its parent's event follows a moment later. If the parent was killed in between, there
- * is none, and the child would wait forever: so when a process ends, its
- * unannounced children are looked for. Others, whose living parents will still announce
- * them, must not be taken for its own: they have another address space, with other pads.
+ * Finds the parent of a process whose first stop came before any event for it. Normally the
+ * parent's event follows a moment later. If the parent was killed in between, it never comes, and
+ * the child would wait forever: so when a process ends, its unannounced children are searched for.
+ * Children of living parents, which will still report them, must not be mistaken for its own: they
+ * have another address space, with other pads.
  */
 #include "tracee/control/orphan.h"
 
@@ -15,7 +14,7 @@
 #include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
-/* Programs lie at random places, each image at its own; a fork is where its parent is. */
+/* ASLR places each image at random addresses; a fork has those of its parent. */
 static bool is_image_of(const struct address_space *s, const struct maps *maps)
 {
 	for (size_t i = 0; i < s->modules.count; i++) {

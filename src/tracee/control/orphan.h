@@ -1,6 +1,4 @@
-/*
- * Children whose parent was killed before it could announce them.
- */
+/* Children whose parent was killed before it could report them. */
 #ifndef PTMEM_TRACEE_CONTROL_ORPHAN_H
 #define PTMEM_TRACEE_CONTROL_ORPHAN_H
 
@@ -11,9 +9,8 @@ struct process;
 struct target;
 
 /*
- * Whether @child, a process that has stopped and is not known yet, was forked by @dying, whose
- * threads have all ended, rather than by one that lives and will report it. False for one that is
- * gone.
+ * Whether @child, a stopped process that is not known yet, was forked by @dying, whose threads have
+ * all ended, rather than by a living process that will report it. False if it is gone.
  */
 bool orphan_is_of(const struct target *t, const struct process *dying, pid_t child);
 

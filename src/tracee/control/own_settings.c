@@ -1,4 +1,4 @@
-/* SIGCHLD is waited for by sigtimedwait: blocked, and not ignored. */
+/* sigtimedwait waits for SIGCHLD, so it must be blocked and not ignored. */
 #include "tracee/control/own_settings.h"
 
 #include <signal.h>
@@ -23,7 +23,7 @@ struct own_settings *own_settings_change(void)
 	sigaddset(&set, SIGCHLD);
 	sigaction(SIGCHLD, &standard, &old->child);
 	sigprocmask(SIG_BLOCK, &set, &old->mask);
-	limit_raise(RLIMIT_NOFILE, &old->files); /* each process that lives takes two files */
+	limit_raise(RLIMIT_NOFILE, &old->files); /* two files for each living process */
 	return old;
 }
 

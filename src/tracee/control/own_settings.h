@@ -1,5 +1,5 @@
 /*
- * Settings of ptmem's own process that it changes while it traces. A program that it starts must
+ * Settings of ptmem's own process that are changed while it traces. A program that it starts must
  * not inherit them.
  */
 #ifndef PTMEM_TRACEE_CONTROL_OWN_SETTINGS_H
@@ -7,9 +7,12 @@
 
 struct own_settings;
 
-/* Blocks SIGCHLD, and raises the limit of open files. Returns what was; the caller frees it. */
+/*
+ * Blocks SIGCHLD, and raises the limit of open files. Returns the old settings; the caller frees
+ * them.
+ */
 struct own_settings *own_settings_change(void);
-/* In a child: as it was before. */
+/* In a child: restores the old settings. */
 void own_settings_restore(const struct own_settings *old);
 
 #endif

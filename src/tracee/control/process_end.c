@@ -1,7 +1,4 @@
-/*
- * What the layers keep of an address space is released here, in the order in which they need each
- * other.
- */
+/* Releases what each layer keeps for an address space, in the order of dependencies. */
 #include "tracee/control/process_end.h"
 
 #include "tracee/calls/requests.h"

@@ -1,4 +1,4 @@
-/* The end of a process, and of its address space with all that belongs to it. */
+/* The end of a process, and of its address space with everything that belongs to it. */
 #ifndef PTMEM_TRACEE_CONTROL_PROCESS_END_H
 #define PTMEM_TRACEE_CONTROL_PROCESS_END_H
 
@@ -7,9 +7,9 @@
 struct process;
 struct target;
 
-/* @p has no space any more; the space ends with its last process. */
+/* @p leaves its space, which ends with its last process. */
 void process_leave_space(struct target *t, struct process *p, enum space_end why);
-/* Removes @p, and takes it out of its space. */
+/* Removes @p from its space and from the table. */
 void process_remove(struct target *t, struct process *p, enum space_end why);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Registers and writable memory of a space; roots.h says what is left out.
+ * Registers and writable memory of a space; roots.h lists what is excluded.
  *
  * At the end of a process its threads reach their exit stops one by one, and the
- * memory stays until the last has passed: registers are noted at each, memory is
- * listed at the last. A thread that ends by itself holds nothing any more.
+ * memory stays until the last has passed: registers are saved at each stop, memory is listed at the
+ * last. A thread that ends by itself contributes nothing.
  */
 #include "tracee/control/roots.h"
 
@@ -52,8 +52,8 @@ static void add_thread(const struct target *t, pid_t tid, struct roots *r)
 		.tid = tid, .pc = regs.word[t->arch->pc], .sp = regs.word[t->arch->sp],
 		.thread_pointer = regs.word[t->arch->thread_pointer]};
 	/*
-	 * in a system call, vector registers hold what their
-	 * last user left there: none is saved by a callee
+	 * in a system call, vector registers hold what their last user left there: no callee saves
+	 * one
 	 */
 	if ((int64_t)regs.word[t->arch->syscall_nr] < 0)
 		add_vector_registers(t, tid, r);
@@ -61,7 +61,10 @@ static void add_thread(const struct target *t, pid_t tid, struct roots *r)
 
 /* -- memory -- */
 
-/* Reading a device may have effects. Shared memory and huge pages have names below /dev, too. */
+/*
+ * Reading a device may have side effects. Shared memory and huge pages have names below /dev,
+ * too.
+ */
 static bool is_device(const struct map *m)
 {
 	static const char *const memory[] = {"/dev/zero", "/dev/shm/", "/dev/hugepages/"};
@@ -110,7 +113,7 @@ static bool is_below(const struct roots *r, taddr_t start, taddr_t end, taddr_t 
 	return top != UINT64_MAX;
 }
 
-/* Keeps the library's description of a thread that has ended, whose stack is @m; not the rest. */
+/* Keeps only the descriptor of an ended thread, whose stack is @m, not its old contents. */
 static void note_dead_stack(struct roots *r, const struct map *m)
 {
 	uint64_t page[PAGE_SIZE_MIN / sizeof(uint64_t)];
@@ -125,8 +128,8 @@ static void note_dead_stack(struct roots *r, const struct map *m)
 		*vec_add(&r->dead_stacks) = (struct root_range){dead.kept_end, m->end};
 }
 
-/* A stack grows down from its map's end: what is below all stack pointers in it is garbage. It is
- * one if the kernel says so, or if a guard is below it. */
+/* A stack grows down from the end of its map: everything below all stack pointers in it is garbage.
+ * It is a stack if the kernel says so, or if there is a guard page below it. */
 static void note_stack(struct roots *r, const struct map *m, const struct map *before)
 {
 	taddr_t top;
@@ -139,7 +142,7 @@ static void note_stack(struct roots *r, const struct map *m, const struct map *b
 		note_dead_stack(r, m);
 }
 
-/* Whether @m was written while its object was relocated, then closed (RELRO): data follow it. */
+/* Whether @m was writable only during relocation (RELRO): data follow it. */
 static bool is_relro(const struct map *m, const struct map *after)
 {
 	return m->is_read && !m->is_exec && !m->is_shared && *m->path == '/' &&
@@ -174,7 +177,7 @@ static int add_memory(const struct address_space *s, struct roots *r)
 			*vec_add(&r->data) = (struct root_range){m->start, m->end};
 		if (m->is_shared)
 			add_range(r, m->start, m->end);
-		else /* a private page that never was written holds nothing */
+		else /* a private page that was never written holds nothing */
 			present_find(&present, m->start, m->end, add_present, r);
 	}
 	present_close(&present);
@@ -214,7 +217,7 @@ static void add_noted(const struct roots *from, struct roots *r)
 		*vec_add(&r->stack_tops) = from->stack_tops.data[i];
 }
 
-/* The last step: @r gets its memory, and becomes *@out. */
+/* Completes @r with its memory and moves it to *@out. */
 static int finish(const struct address_space *s, struct roots *r, struct roots **out)
 {
 	int rc = add_memory(s, r);
@@ -254,7 +257,7 @@ ssize_t roots_read(void *ctx, taddr_t addr, void *buf, size_t size)
 	return process_vm_readv(r->reader, &here, 1, &there, 1, 0);
 }
 
-/* A thread that calls exit for itself is no part of the end of its process. */
+/* A thread that calls exit itself is not part of the end of its process. */
 static bool ends_by_itself(const struct target *t, pid_t tid)
 {
 	struct arch_regs regs;

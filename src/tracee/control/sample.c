@@ -1,12 +1,8 @@
 /*
- * Samples of stack pointers.
- *
- * A thread that sleeps in the kernel is not disturbed: its stack pointer is in /proc.
- * One that runs is interrupted, and reported at the stop (loop.c). One inside a watched
- * call is passed over: the call's event has its caller's stack pointer, and the stack
- * below holds words of ours.
- *
- * With thousands of threads a look takes long: it is had less often then.
+ * Samples of stack pointers. A thread that sleeps in the kernel is not disturbed: /proc has its
+ * stack pointer. A running thread is interrupted, and reported at the stop (loop.c). A thread
+ * inside a watched call is skipped: the call's event has its caller's stack pointer, and the stack
+ * below contains our words. With thousands of threads sampling is slow, and so done less often.
  */
 #include "tracee/control/sample.h"
 
@@ -25,7 +21,7 @@
 
 #define MAX_LOOKS 3
 
-/* The stack pointer of a sleeping thread; false where it runs, or cannot be read. */
+/* The stack pointer of a sleeping thread; false if it is running, or cannot be read. */
 static bool read_sleeping_sp(pid_t tid, taddr_t *sp_out, taddr_t *pc_out)
 {
 	char line[256];
@@ -59,7 +55,7 @@ static bool is_in_call(struct thread *th, taddr_t sp, taddr_t pc)
 	return call && space_holds_above(s, sp, call->return_at, call->stub_return);
 }
 
-/* To be called when all that @th recorded before it was there was delivered, and no more. */
+/* Call it when exactly the records that @th wrote before the sample have been delivered. */
 static void report(struct target *t, struct thread *th, taddr_t sp)
 {
 	struct heap_event ev = {
@@ -86,9 +82,9 @@ void sample_take(struct target *t, struct thread *th)
 }
 
 /*
- * The sample of a thread that sleeps. It may wake at any time: what it has recorded since its
- * last record came from before the look or from after, so the look counts only if there is none.
- * False where there is no such look.
+ * The sample of a sleeping thread. It may wake at any time, and records that it has written since
+ * its last one may be from before or after the sample, so the sample counts only if there are none.
+ * False if it does not count.
  */
 static bool take_sleeping(struct target *t, struct thread *th)
 {

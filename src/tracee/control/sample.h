@@ -5,12 +5,9 @@
 struct target;
 struct thread;
 
-/*
- * Samples all threads: those that sleep at once, those that run at the interrupt that this sends
- * them.
- */
+/* Samples all threads: sleeping ones at once, running ones at the stop for an interrupt. */
 void sample_threads(struct target *t);
-/* @th is at the stop of that interrupt. */
+/* @th is at that stop. */
 void sample_take(struct target *t, struct thread *th);
 
 #endif

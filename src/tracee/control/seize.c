@@ -1,11 +1,10 @@
 /*
- * Seizing a running process: its threads are seized and interrupted, in passes over
- * /proc/PID/task until one finds no new thread; all of them are stopped then.
+ * Seizes a running process: its threads are seized and interrupted, in passes over /proc/PID/task
+ * until one finds no new thread. Then all are stopped.
  *
- * The process may execute a program meanwhile. A thread that was seized already reports that, and
- * stops at the first instruction of the new image (loop.c). A thread that was not gets the first
- * thread's id without a report: what was known as the first thread is gone then, and the id is
- * seized again.
+ * The process may execute a program meanwhile. A thread that was already seized reports that, and
+ * stops at the first instruction of the new image (loop.c). A thread that was not takes over the
+ * first thread's id unnoticed: the known first thread is gone then, and the id is seized again.
  */
 #include "tracee/control/seize.h"
 
@@ -25,7 +24,7 @@
 #include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
-/* Where no function is watched, threads and (unless they are followed) children are let be. */
+/* If no function is watched, threads and (unless followed) children are not traced. */
 #define FEW_OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
 #define TRACE_OPTIONS \
 	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | \
@@ -36,7 +35,7 @@ unsigned long seize_options(const struct target *t)
 {
 	const struct target_options *o = &t->options;
 	bool is_watched = !o->no_probes || o->watch_brk || o->watch_mappings || o->watch_faults;
-	if (o->only_reads) /* threads may run for a moment, and begin others */
+	if (o->only_reads) /* threads may run for a moment, and create others */
 		return FEW_OPTIONS | PTRACE_O_TRACECLONE;
 	return is_watched || o->follow_exec ? TRACE_OPTIONS : FEW_OPTIONS;
 }
@@ -49,19 +48,19 @@ static void count_instructions(struct target *t, pid_t tid)
 }
 
 /*
- * Whether @tid, which ptrace refused, needs no seizing. Dying threads and a dead leader give
- * EPERM, too: they allocate nothing any more. So does one whose maker was seized a moment ago,
- * and which the kernel has given to us already; its event is to come.
+ * Whether @tid, for which ptrace failed, needs no seizing. Dying threads and a dead leader also
+ * give EPERM, but they do not allocate any more; so does a thread that the kernel has just attached
+ * to us because its creator is traced, and whose event is still to come.
  */
 static bool is_gone_or_ours(pid_t tid, int seize_error)
 {
 	return seize_error == -ESRCH || ptrace_is_tracee(tid) || proc_is_dead(tid);
 }
 
-/* While a thread takes the place of a dead leader, its id belongs to one and then to the other. */
+/* While a thread takes the place of a dead leader, the id belongs to one and then to the other. */
 #define SEIZE_TRIES 3
 
-/* 0, -ENOENT where there is nothing to seize, -ETIMEDOUT while it executes a program, or -errno. */
+/* 0, -ENOENT if there is nothing to seize, -ETIMEDOUT during execve, or -errno. */
 static int seize(struct target *t, pid_t tid)
 {
 	int rc = -EPERM;
@@ -93,10 +92,7 @@ static void add_seized(struct target *t, struct process *p, pid_t tid)
 		th->was_interrupted = true;
 }
 
-/*
- * Whether @tid is known. A first thread whose id was taken by an untraced one is
- * forgotten.
- */
+/* Whether @tid is known. Forgets a first thread whose id was taken over by an untraced one. */
 static bool is_known(struct target *t, const struct process *p, pid_t tid)
 {
 	struct thread *th = thread_find(t, tid);
@@ -107,9 +103,9 @@ static bool is_known(struct target *t, const struct process *p, pid_t tid)
 }
 
 /*
- * Seizes and interrupts the threads of @p that are new; returns how many, or -errno for the first
- * that is refused. It ends there: all tracers go through the threads in the same order, so of two
- * guardians the one that gets the first thread gets all of them.
+ * Seizes and interrupts the new threads of @p. Returns their number, or -errno for the first that
+ * cannot be seized, and stops there: all tracers go through the threads in the same order, so of
+ * two guardians the one that gets the first thread gets all of them.
  */
 static int seize_pass(struct target *t, struct process *p)
 {
@@ -129,7 +125,7 @@ static int seize_pass(struct target *t, struct process *p)
 		}
 		found++;
 		if (err == -ETIMEDOUT)
-			break; /* once more when those that have stopped were served */
+			break; /* again after the stopped threads were served */
 		add_seized(t, p, tid);
 	}
 	closedir(dir);
@@ -148,7 +144,7 @@ int target_seize_all(struct target *t, pid_t pid)
 		if (p)
 			world_stop(t);
 		while (p && stops_serve_next(t, true) == 0)
-			; /* the ends of those that count as halted, which an execve waits for */
+			; /* the ends of threads that count as halted, for which an execve waits */
 	} while (found > 0);
 	ptrace_limit_seize(false);
 	p = process_find(t, pid);

@@ -6,11 +6,11 @@
 
 struct target;
 
-/* With what options processes are seized. */
+/* The ptrace options for seized processes. */
 unsigned long seize_options(const struct target *t);
 /*
- * Seizes and stops all threads of process @pid: 0 or -errno. -EAGAIN: none of them can work for
- * us now.
+ * Seizes and stops all threads of process @pid. Returns 0 or -errno; -EAGAIN: no thread can work
+ * for us now.
  */
 int target_seize_all(struct target *t, pid_t pid);
 

@@ -1,10 +1,10 @@
 /*
- * Start and the public face of the target stage; attach.c, target_run.c and target_leave.c have
- * the rest of its life.
+ * Starting programs, and the public interface of src/tracee; see also attach.c, target_run.c and
+ * target_leave.c.
  *
  * Start: the child waits on a pipe until it is seized, then executes the program;
- * a second pipe, closed by a good exec, brings back errno of a failed one. No
- * descriptor of ours reaches the program.
+ * a second pipe is closed by a successful exec, and transmits errno of a failed one. The program
+ * inherits no descriptor of ours.
  */
 #include "tracee/control/target.h"
 
@@ -111,7 +111,7 @@ ATTR_NORETURN static void run_program(const struct target *t, int go_fd, int err
 	_exit(127);
 }
 
-/* Waits until the exec of @pid has happened (its stop is served) or failed (errno from @fd). */
+/* Waits until the exec of @pid has succeeded (its stop is handled) or failed (errno from @fd). */
 static int await_exec(struct target *t, pid_t pid, int fd)
 {
 	struct process *p = process_find(t, pid);
@@ -212,7 +212,7 @@ uint64_t target_inspect(struct target *t, void (*fn)(void *ctx, struct address_s
 	return target_clock() - begin;
 }
 
-/* How long @tid has been on a CPU, ns; 0 where the kernel does not say. */
+/* The CPU time of @tid, ns; 0 if the kernel does not report it. */
 static uint64_t run_time(pid_t tid)
 {
 	_cleanup_fclose_ FILE *file = proc_open(tid, "schedstat");
@@ -252,7 +252,7 @@ static bool has_stopped(pid_t tid)
 	return waitid(P_PID, (id_t)tid, &info, flags) != 0 || info.si_pid != 0;
 }
 
-/* Some microseconds may still be from before, when they stopped. */
+/* Up to some microseconds may be from before the stop. */
 static bool have_run(const struct running *r, uint32_t ns)
 {
 	for (size_t i = 0; i < r->list.count; i++)
@@ -262,7 +262,7 @@ static bool have_run(const struct running *r, uint32_t ns)
 	return true;
 }
 
-#define WAITS_MAX 9 /* each twice as long: 500 times the first; then they wait for something */
+#define WAITS_MAX 9 /* each twice as long; after 500 times the first they must be blocked */
 
 bool target_run_threads(struct target *t, struct address_space *s,
 			bool (*wants)(void *ctx, pid_t tid), void *ctx, uint32_t ns)
@@ -275,7 +275,7 @@ bool target_run_threads(struct target *t, struct address_space *s,
 		nanosleep(&(struct timespec){0, (long)ns << i}, NULL);
 	vec_deinit(&running.list);
 	while (stops_serve_next(t, true) == 0)
-		; /* one that has stopped must not be interrupted: it would stop once more */
+		; /* a stopped thread must not be interrupted: it would stop once more */
 	world_stop(t);
 	target_catch_up(t);
 	return space_exists(t, id);

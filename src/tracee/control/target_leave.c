@@ -1,9 +1,7 @@
 /*
- * Leaving programs: text restored, stubs removed where no thread is in them, threads detached.
- *
- * All are stopped for it. A thread that waits in vfork does not, and can neither be let go
- * nor make calls for us: so the others continue until it has left, at most VFORK_MS; it stays
- * where it is then.
+ * Detaching: text is restored, stubs that no thread is in are removed, threads are detached. All
+ * are stopped for this. A thread that waits in vfork can neither be detached nor make system calls:
+ * so the others continue until it leaves vfork, at most VFORK_MS; after that it is left as it is.
  */
 #include "tracee/control/target_leave.h"
 
@@ -34,21 +32,21 @@
 #include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
-#define END_MS 30000u /* to come to a CPU to end takes seconds on a machine that is overloaded */
+#define END_MS 30000u /* a killed thread takes seconds to exit on an overloaded machine */
 
 /*
- * @th was killed meanwhile, by another's end for instance, and is on its way to the stop before its
- * own. It would stay there, and keep its process from ending, for nothing would look any more.
+ * @th was killed meanwhile, by the end of another thread for instance, and will stop for its exit.
+ * It would stay there and keep its process from ending, since no tracer would resume it.
  */
 static void let_end(struct target *t, struct thread *th)
 {
 	for (unsigned ms = 0; ms < END_MS; ms += 5) {
-		/* checked first: a thread that dies after the wait would never be waited for */
+		/* checked first: the end of a thread that dies after the wait would be missed */
 		bool is_dead = proc_is_dead(th->tid);
 		int status = 0;
 		pid_t got = waitpid(th->tid, &status, __WALL | WNOHANG);
 		if (got == 0 && is_dead)
-			return; /* a leader that waits for the ends of the others */
+			return; /* a leader that waits for the other threads to end */
 		if (got == 0) {
 			wait_for_child(5);
 			continue;
@@ -65,7 +63,7 @@ static void let_end(struct target *t, struct thread *th)
 
 static void detach_thread(struct target *t, struct thread *th)
 {
-	/* a group-stopped thread stays stopped; one with a pending signal gets it */
+	/* a group-stopped thread stays stopped; a pending signal is delivered */
 	int rc = ptrace_detach(th->tid, th->held_signal);
 	if (rc != 0)
 		log_debug("thread %d: detach: %s", th->tid, strerror(-rc));
@@ -76,8 +74,8 @@ static void detach_thread(struct target *t, struct thread *th)
 #define RUN_MS_MAX 20
 
 /*
- * Lets all threads run for a moment, longer at each try: on a busy machine they may not come to a
- * CPU at once, and stacks stay as they are.
+ * Lets all threads run for a moment, longer at each try: on a busy machine they may not get a CPU
+ * at once, and their stacks do not change.
  */
 static void run_shortly(struct target *t, unsigned tries)
 {
@@ -102,12 +100,12 @@ static bool is_in_vfork(const struct target *t, const struct address_space *s)
 
 #define VFORK_MS 2000u
 #define REMOVE_TRIES 100
-/* It walks no stacks: words that only look like addresses do not go away, however long it waits. */
+/* Does not walk stacks: a word that only looks like an address never goes away. */
 #define GUARDIAN_TRIES 25
 
 /*
- * Until no thread of @s waits in vfork, at most until @deadline. One that leaves it stays where it
- * is.
+ * Waits until no thread of @s is in vfork, at most until @deadline. A thread that leaves it is
+ * held.
  */
 static void run_out_of_vfork(struct target *t, struct address_space *s, uint64_t deadline)
 {
@@ -125,12 +123,12 @@ static bool remove_from(struct target *t, struct address_space *s, uint64_t dead
 		return true;
 	if (is_in_vfork(t, s) && target_clock() < deadline) {
 		run_out_of_vfork(t, s, deadline);
-		return false; /* the processes may be others now */
+		return false; /* the processes may have changed */
 	}
 	return install_remove(t, s, thread_pick(t, s), is_last);
 }
 
-/* From all spaces, or from number @only. Processes may end meanwhile. */
+/* Removes everything from all spaces, or from number @only. Processes may end meanwhile. */
 static void remove_everything(struct target *t, uint32_t only)
 {
 	uint64_t deadline = target_clock() + VFORK_MS * 1000000ull;
@@ -159,7 +157,7 @@ static bool is_among(const struct thread *th, uint32_t only)
 }
 
 /*
- * Detaches from all processes, or from those of space @only. All threads are stopped, but for
+ * Detaches from all processes, or from those of space @only. All threads are stopped except for
  * moments. Returns the time when the last one was resumed.
  */
 static uint64_t detach_stopped(struct target *t, uint32_t only)
@@ -191,7 +189,7 @@ static void prepare_final_scan(struct target *t)
 		target_each(t, t->sink.prepare_final_scan, t->sink.ctx);
 }
 
-/* All threads are stopped: all that was recorded is delivered, and then checked. */
+/* All threads are stopped: delivers all records, then checks the memory. */
 static void run_final_scan(struct target *t)
 {
 	faults_drain(t);
@@ -218,7 +216,7 @@ static void detach_all(struct target *t)
 		process_remove(t, t->processes.data[0], SPACE_DETACHED);
 }
 
-/* Leaves the processes of space @id for good. All threads are stopped. */
+/* Detaches permanently from the processes of space @id. All threads are stopped. */
 static void leave_space(struct target *t, uint32_t id)
 {
 	detach_stopped(t, id);
@@ -240,7 +238,7 @@ void target_undo_attach(struct target *t, pid_t pid)
 	world_start(t);
 }
 
-/* The profile of @s, which has no probes any more, ends; its processes stay ours. */
+/* Ends the profile of @s, which has no probes any more; its processes are still traced. */
 static void end_profile(struct target *t, struct address_space *s)
 {
 	pads_finish(t, s);
@@ -257,8 +255,8 @@ static void end_profile(struct target *t, struct address_space *s)
 }
 
 /*
- * A program whose calls our filter stops cannot be left: they would fail. So only
- * the profiles end, and ptmem answers those calls until no process is left.
+ * A program whose system calls stop at our filter cannot be detached: the calls would fail. So only
+ * the profiles end, and ptmem resumes these calls until no process is left.
  */
 static void release_all(struct target *t)
 {
@@ -272,7 +270,7 @@ static void release_all(struct target *t)
 	world_start(t);
 }
 
-/* The space whose shared memory the program spoilt, or NULL. */
+/* The space whose shared memory the program corrupted, or NULL. */
 static struct address_space *find_corrupt(const struct target *t)
 {
 	for (size_t i = 0; i < t->processes.count; i++) {

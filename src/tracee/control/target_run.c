@@ -1,6 +1,6 @@
 /*
- * The loop of a traced program's life: stops are served, rings are read, hot probes become pads,
- * and between them ptmem sleeps.
+ * The main loop: stops are handled, rings are read, hot probes become pads, and in between ptmem
+ * sleeps.
  */
 #include "tracee/control/target_run.h"
 
@@ -32,7 +32,7 @@ void target_wake(void)
 	globals.wake = 1;
 }
 
-/* Hot probes of a space become pads: all threads are stopped for it. */
+/* Promotes the hot probes of a space to pads, with all threads stopped. */
 static void promote(struct target *t)
 {
 	struct address_space *s = t->loop.promote;
@@ -63,14 +63,14 @@ static void restart(struct target *t)
 	world_start(t);
 }
 
-/* CPUs that ptmem may run on. */
+/* The number of CPUs that ptmem may run on. */
 static unsigned cpu_count(void)
 {
 	cpu_set_t set;
 	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 }
 
-/* Reads some of all rings; returns the records read; *is_more_out: there may be more. */
+/* Reads a batch from each ring; returns the number of records; *is_more_out: there may be more. */
 static size_t drain_all(struct target *t, bool *is_more_out)
 {
 	*is_more_out = false;
@@ -98,7 +98,7 @@ static size_t drain_all(struct target *t, bool *is_more_out)
 	return n;
 }
 
-/* Until a child stops, a signal comes, the next tick is due, or @ns have passed. */
+/* Waits for a child's stop, a signal or the next tick, at most @ns. */
 static void sleep_until_stop(struct target *t, uint64_t ns)
 {
 	uint64_t next = timers_next(t);
@@ -121,15 +121,15 @@ static void sleep_until_stop(struct target *t, uint64_t ns)
 #define SLEEP_BUSY_US 100u
 #define SLEEP_SHARED_US 1000u
 #define SLEEP_MAX_US 10000u
-/* of samples: so few that a ring lasts for long, and a full one wakes us */
+/* of samples: so few that a ring lasts long, and a full one wakes us */
 #define SLEEP_SAMPLING_US 10000u
 #define SLEEP_SAMPLING_MAX_US 100000u
 
 /*
- * Nothing to do just now. Where a CPU is ours, what a ring holds is read in small helpings, so
- * that it is still near; where it is the program's, in large ones, for each turn takes it away.
- * Never spins: a sleep costs less than the reader's time, and the line after the head is left
- * alone.
+ * Sleeps when there is nothing to do. If ptmem has a CPU of its own, rings are read in small
+ * batches, while the records are still in the cache; otherwise in large ones, since each turn takes
+ * the CPU away from the program. Never spins: sleeping costs less than polling, and leaves the
+ * cache line after the head alone.
  */
 static void idle(struct target *t, size_t records)
 {
@@ -160,7 +160,7 @@ static bool has_rings(const struct target *t)
 
 #define STOPS_IN_A_ROW 32
 
-/* One round with rings: the stops that wait, then the records, then rest. */
+/* One turn with rings: handles pending stops, reads records, sleeps. */
 static int step_with_rings(struct target *t)
 {
 	int rc = 0, stops = 0;
@@ -174,7 +174,8 @@ static int step_with_rings(struct target *t)
 }
 
 /*
- * One stop. With something due at a time the wait ends then: SIGCHLD is blocked, so none is missed.
+ * Handles one stop, or returns at the time of the next timer: SIGCHLD is blocked, so none is
+ * missed.
  */
 static int step_without_rings(struct target *t)
 {
@@ -186,9 +187,9 @@ static int step_without_rings(struct target *t)
 	return rc;
 }
 
-#define WHOLE_ROUNDS 256 /* a program that allocates faster than we read must not keep us */
+#define WHOLE_ROUNDS 256 /* a program that allocates faster than we read must not block the loop */
 
-/* poll() is to see all that happened until now. */
+/* poll() must see all events so far */
 static void drain_whole(struct target *t)
 {
 	bool is_more = true;

@@ -4,10 +4,10 @@
 
 #include "tracee/control/target.h"
 
-/* Runs until no process is left, or the sink's poll says to leave. */
+/* Runs until no process is left, or the sink's poll returns true. */
 void target_run(struct target *t);
 
-/* Asks a running target_run to call poll soon; safe in a signal handler. */
+/* Makes a running target_run call poll soon; async-signal-safe. */
 void target_wake(void);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * Where the stacks of threads are, for a sink that counts them (event_sink.stack_new).
+ * Determines the bounds of threads' stacks for a sink that counts them (event_sink.stack_new).
  *
  *	a program begins    the stack pointer at its first instruction (startstack of
  *	                    /proc/PID/stat), down to the next mapping, into which it cannot grow
- *	a thread begins     what its clone was given
+ *	a thread begins     the stack passed to clone
  *	a process forks     the child continues with the stack of the thread that forked
- *	attached            of the first thread as above; of others the stack pointer in the
- *	                    outermost frame, which is the one that clone gave them
+ *	attached            first thread: as above; others: the stack pointer in the outermost
+ *	                    frame, which is the one passed to clone
  */
 #include "tracee/control/thread_stacks.h"
 
@@ -53,9 +53,9 @@ static taddr_t read_start_stack(pid_t pid)
 }
 
 /*
- * How far down the first thread's stack of @pid can reach that begins at @sp. Its limit says so,
- * which the program may raise; but the kernel keeps 128 MiB free below the top at least, and
- * what the program maps lies below those, or far below without a limit (mmap_base() of Linux).
+ * How far down the first thread's stack of @pid, which begins at @sp, can grow. Its limit may be
+ * raised by the program; but the kernel keeps at least 128 MiB free below the top, and mappings are
+ * below those, or far below if there is no limit (mmap_base() of Linux).
  */
 static taddr_t limit_of_stack(pid_t pid, taddr_t sp)
 {
@@ -65,7 +65,10 @@ static taddr_t limit_of_stack(pid_t pid, taddr_t sp)
 	return sp > size ? sp - size : 0;
 }
 
-/* How far down a stack of @pid can reach that holds @sp: its mapping; the first thread's grows. */
+/*
+ * How far down the stack of @pid that contains @sp can grow: its mapping; the first thread's
+ * grows.
+ */
 static taddr_t find_low(pid_t pid, const struct maps *maps, taddr_t sp)
 {
 	taddr_t end = 0;
@@ -81,8 +84,8 @@ static taddr_t find_low(pid_t pid, const struct maps *maps, taddr_t sp)
 }
 
 /*
- * What can be said of a stack by its mapping: the
- * thread's control block is after it, if anything.
+ * The bounds of a stack according to its mapping: the thread's control block, if any, is after
+ * it.
  */
 static taddr_t find_high(const struct maps *maps, const struct arch_regs *regs,
 			 const struct arch *arch)
@@ -128,7 +131,7 @@ void thread_stacks_begin(struct target *t, struct address_space *s)
 	maps_deinit(&maps);
 }
 
-/* The stack that the clone with @regs gives its child; false: none, it has its parent's. */
+/* The stack that the clone with @regs gives its child; false if it uses its parent's. */
 static bool read_clone(struct target *t, struct address_space *s, const struct arch_regs *regs,
 		       struct stack_range *out)
 {
@@ -157,8 +160,8 @@ void thread_stacks_thread_started(struct target *t, struct thread *parent, struc
 	struct address_space *s = started->process->space;
 	struct arch_regs regs;
 	/*
-	 * a vfork's child runs on its parent's stack,
-	 * posix_spawn's on one of the parent's: soon it is gone
+	 * a vfork child runs on its parent's stack, posix_spawn's on one of the parent's, both
+	 * briefly
 	 */
 	if (!is_wanted(t, s) || started->process->is_vfork_child ||
 	    ptrace_get_regs(parent->tid, &regs) != 0)

@@ -1,4 +1,4 @@
-/* Where the stacks of threads are. All functions do nothing where the sink has no stack_new. */
+/* The bounds of threads' stacks. All functions do nothing if the sink has no stack_new. */
 #ifndef PTMEM_TRACEE_CONTROL_THREAD_STACKS_H
 #define PTMEM_TRACEE_CONTROL_THREAD_STACKS_H
 
@@ -6,11 +6,11 @@ struct address_space;
 struct target;
 struct thread;
 
-/* The threads of @s, which are stopped, are the first that the sink hears of. */
+/* Reports the threads of @s, which are stopped, as the first ones. */
 void thread_stacks_begin(struct target *t, struct address_space *s);
 /* @parent is at the system call that created @started. */
 void thread_stacks_thread_started(struct target *t, struct thread *parent, struct thread *started);
-/* @th is at its exit stop, and others of its process live on. */
+/* @th is at its exit stop; other threads of its process continue. */
 void thread_stacks_exit(struct target *t, struct thread *th);
 
 #endif

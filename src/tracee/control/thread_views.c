@@ -38,7 +38,7 @@ static void show(struct target *t, struct thread *th,
 			.stack = &stack});
 }
 
-/* Threads of @p that passed their exit stops; their stacks stay as they were. */
+/* Threads of @p after their exit stops; their stacks do not change. */
 static void show_exited(const struct process *p, void (*fn)(void *ctx, const struct thread_view *v),
 			void *ctx)
 {

@@ -1,4 +1,4 @@
-/* The threads of a stopped process: where they are, and what unwinders need. */
+/* The threads of a stopped process with what unwinders need. */
 #ifndef PTMEM_TRACEE_CONTROL_THREAD_VIEWS_H
 #define PTMEM_TRACEE_CONTROL_THREAD_VIEWS_H
 
@@ -13,15 +13,15 @@ struct target;
 struct thread_view {
 	pid_t tid;
 	taddr_t pc, sp, thread_pointer;
-	/* a watched function was entered by a breakpoint, and its event was not counted yet */
+	/* in a watched function entered by a breakpoint, whose event is not counted yet */
 	bool has_call;
-	bool has_returned;              /* from one, and is in its stub: the call is complete */
-	const struct stack_view *stack; /* valid during the call; NULL: it is exiting */
+	bool has_returned;              /* from such a call, still in its stub: it is complete */
+	const struct stack_view *stack; /* valid during the call; NULL: the thread is exiting */
 };
 
 /*
- * Calls @fn for each thread of @s; all are stopped. Of threads that the end of their process makes
- * exit it is known where they were (target_options.final_scan).
+ * Calls @fn for each thread of @s; all are stopped. For threads that exit with their process the
+ * position before the exit is known (target_options.final_scan).
  */
 void thread_views_each(struct target *t, struct address_space *s,
 		       void (*fn)(void *ctx, const struct thread_view *view), void *ctx);

@@ -1,4 +1,4 @@
-/* Three times, the earliest of which ends the loop's sleep. */
+/* Three timers; the loop sleeps until the earliest. */
 #include "tracee/control/timers.h"
 
 #include "base/alloc.h"
@@ -9,12 +9,12 @@
 #include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
-#define NS_PER_THREAD 100000u /* a sample takes some 10 us per thread: a tenth of the time */
+#define NS_PER_THREAD 100000u /* a sample takes some 10 us: a tenth of the time at most */
 
 struct timers {
 	uint64_t next_ns;               /* the earliest */
 	uint64_t tick_ns, sample_ns;    /* the sink's tick, the next samples */
-	uint64_t wake_ns;               /* as timers_wake_by said last */
+	uint64_t wake_ns;               /* the last argument of timers_wake_by */
 };
 
 struct timers *timers_new(void)

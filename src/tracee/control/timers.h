@@ -1,4 +1,4 @@
-/* What the loop does at a given time: the sink's tick, samples of threads, job control. */
+/* Timed work of the loop: the sink's tick, samples of threads, job control. */
 #ifndef PTMEM_TRACEE_CONTROL_TIMERS_H
 #define PTMEM_TRACEE_CONTROL_TIMERS_H
 
@@ -7,14 +7,14 @@
 struct target;
 struct timers;
 
-struct timers *timers_new(void); /* all are due at once */
+struct timers *timers_new(void); /* Makes all of them due at once. */
 void timers_free(struct timers *timers);
 
-/* When timers_run is to be called next, by target_clock; UINT64_MAX = never. */
+/* The time (target_clock) of the next call of timers_run; UINT64_MAX = never. */
 uint64_t timers_next(const struct target *t);
-/* The loop must not sleep beyond @ns. */
+/* The loop must wake up by @ns. */
 void timers_wake_by(struct target *t, uint64_t ns);
-/* Runs what is due by now. */
+/* Runs everything that is due. */
 void timers_run(struct target *t);
 
 #endif

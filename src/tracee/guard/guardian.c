@@ -1,4 +1,4 @@
-/* The guardian process: how it is started, sleeps and is stopped. */
+/* Starts, runs and stops the guardian process. */
 #include "tracee/guard/guardian.h"
 
 #include <errno.h>
@@ -19,10 +19,10 @@
 #include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
-/* In ptmem, its guardian; in a guardian, what it knows of ptmem. */
+/* In ptmem: its guardian. In a guardian: its ptmem. */
 struct guardian {
-	int fd;              /* socket to it; -1 = it could not be started */
-	/* whose mask ptmem had changed when it died (0 = no thread's), and what it was */
+	int fd;              /* connected socket; -1 = it could not be started */
+	/* thread whose mask ptmem had changed when it died (0 = none), and the old mask */
 	pid_t masked_thread;
 	uint64_t mask;
 };
@@ -37,7 +37,7 @@ bool guardian_is(pid_t pid)
 	       strcmp(name, GUARDIAN_NAME "\n") == 0 && !proc_is_dead(pid);
 }
 
-/* It must not be called ptmem: a kill of ptmem by name would end it, too. */
+/* It must not be named ptmem: killing ptmem by name would end it, too. */
 static void rename_process(void)
 {
 	char line[4096];
@@ -51,7 +51,7 @@ static void rename_process(void)
 	prctl(PR_SET_NAME, GUARDIAN_NAME);
 }
 
-/* It must hold no pipe open and keep no directory in use. */
+/* It must not keep pipes open or a directory busy. */
 static void leave_surroundings(int fd)
 {
 	static const int ignored[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,  SIGTSTP, SIGTTIN,
@@ -88,7 +88,7 @@ ATTR_NORETURN static void run_guardian(struct journal *journals, guardian_clean_
 	_exit(0);
 }
 
-/* Not our child, or every wait would find it. */
+/* Not our child: a wait for any child would report it. */
 static int fork_orphan(struct journal *journals, guardian_clean_fn *clean, const int pair[2])
 {
 	pid_t pid = fork();
@@ -105,7 +105,7 @@ static int fork_orphan(struct journal *journals, guardian_clean_fn *clean, const
 	return pid > 0 && status == 0 ? 0 : -EAGAIN;
 }
 
-/* Its pid, which it writes itself, since its parent has exited. */
+/* Receives its pid from the process itself, since its parent has exited. */
 static int read_pid(int fd, pid_t *pid_out)
 {
 	ssize_t n;
@@ -170,10 +170,10 @@ void guardian_take_over(struct target *t, struct journal *journals, const struct
 }
 
 /*
- * A thread whose signals ptmem had blocked; and those that it created or that executed a program
- * since, which have its mask. Called before a thread works for the guardian, and again when the
- * threads were stepped out of the handler of SIGTRAP, for a return from that brings back the mask
- * from before.
+ * Restores the mask of a thread whose signals ptmem had blocked, and of those that it created or
+ * that executed a program since, which inherited the mask. Called before a thread works for the
+ * guardian, and again after the threads were stepped out of the SIGTRAP handler, whose return
+ * restores the earlier mask.
  */
 void guardian_restore_masks(struct target *t)
 {

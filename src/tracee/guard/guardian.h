@@ -1,15 +1,15 @@
 /*
- * Programs that ptmem attached to survive its death, also by SIGKILL.
+ * Keeps programs that ptmem attached to alive if ptmem dies, even by SIGKILL.
  *
  *	handler       in the tracee: resumes threads that hit a breakpoint (trap_handler.h)
- *	journal       what was changed in each space, in memory that two processes share
+ *	journal       all changes in each space, in memory shared with the guardian
  *	              (state/journal.h)
  *	guardian      a process that sleeps until ptmem is gone, then attaches to each space of the
  *	              journal, undoes the changes, and exits
- *	recovery      if the guardian was killed, too, the next ptmem that attaches does its work,
+ *	recovery      if the guardian was killed, too, the next ptmem that attaches does this,
  *	              from the copy of the journal in the handler's page (recovery.h)
  *
- * Programs that ptmem started die with it (PTRACE_O_EXITKILL) and need none of this.
+ * Programs that ptmem started die with it (PTRACE_O_EXITKILL) and do not need this.
  */
 #ifndef PTMEM_TRACEE_GUARD_GUARDIAN_H
 #define PTMEM_TRACEE_GUARD_GUARDIAN_H
@@ -20,20 +20,20 @@
 struct journal;
 struct target;
 
-/* Undoes all that @journals (JOURNALS of them) record; runs in a process of its own. */
+/* Undoes all changes recorded in @journals (JOURNALS of them); runs in a separate process. */
 typedef void guardian_clean_fn(struct journal *journals);
 
 /*
- * Starts the guardian, before the first attach. Without one, which is logged, handlers alone keep
- * programs alive. -errno: there are not even journals.
+ * Starts the guardian; call it before the first attach. A failure is logged; then only the trap
+ * handlers keep programs alive. -errno: there are not even journals.
  */
 int guardian_start(struct target *t, guardian_clean_fn *clean);
-/* Tells the guardian to exit, and waits until it has. */
+/* Makes the guardian exit, and waits until it has. */
 void guardian_stop(struct target *t);
 
 /*
- * In the guardian: @t undoes what @record, one of @journals, says. The caller keeps both. Before
- * @record changes.
+ * In the guardian: prepares @t for undoing @record, one of @journals. The caller keeps both. Call
+ * it before @record changes.
  */
 void guardian_take_over(struct target *t, struct journal *journals, const struct journal *record);
 
@@ -41,14 +41,15 @@ void guardian_take_over(struct target *t, struct journal *journals, const struct
 bool guardian_is(pid_t pid);
 
 /*
- * Makes the calling process, a fork of ptmem, a guardian: guardian_is() is true of it, and what
- * ends or stops ptmem does not affect it. It keeps no file open but @fd, as its standard input.
+ * Turns the calling process, a fork of ptmem, into a guardian: guardian_is() is true for it, and
+ * signals that end or stop ptmem do not affect it. Closes all files except @fd, which becomes its
+ * standard input.
  */
 void guardian_become(int fd);
 
 /*
- * Restores the signal masks that ptmem had changed when it died, all threads being stopped; nothing
- * where that has not happened.
+ * Restores the signal masks that ptmem had changed when it died; does nothing if there are none.
+ * All threads must be stopped.
  */
 void guardian_restore_masks(struct target *t);
 

@@ -1,17 +1,17 @@
 /*
- * Whether a record that was found in the program's memory is one, and true. The program can have
- * overwritten it, or made it up, or unmapped what it describes; so what maps, memory and the
- * mapped files do not confirm is left alone:
+ * Verifies a journal found in the program's memory. The program may have overwritten or forged it,
+ * or unmapped what it describes; so anything that maps, memory and mapped files do not confirm is
+ * left alone:
  *
- *	page       executable memory of no file, with the handler's code; else nothing is believed
+ *	page       executable memory of no file, with the handler's code; else it is rejected
  *	area       executable memory of no file; memory of pads: shared, of a memfd
  *	trap       in an area; or in the text of an object, where there is a breakpoint or a
  *	           jump into an area and the file has the bytes to be restored; or a semaphore, a
  *	           small count in writable memory
  *	injection  in an object's text, with zeros or a system call there
  *
- * A breakpoint that is there without its original bytes being proven needs the handler
- * further on: then everything stays.
+ * A breakpoint whose original bytes are not confirmed still needs the handler: then everything
+ * stays.
  */
 #include "tracee/guard/journal_check.h"
 
@@ -119,7 +119,7 @@ static bool is_area(const struct check *c, const struct journal_area *a)
 			 a->is_slack ? is_text : a->is_memory ? is_memfd : is_own_code);
 }
 
-/* Whether the file of the object at @at has the @size bytes at @want there. */
+/* Whether the file of the object at @at contains the @size bytes at @want there. */
 static bool is_in_file(const struct address_space *s, taddr_t at, const uint8_t *want, size_t size)
 {
 	const struct module *m = space_find_module(s, at);
@@ -146,7 +146,7 @@ static bool is_semaphore(const struct check *c, const struct journal_trap *g)
 
 enum verdict { OURS, GONE, DOUBTFUL };
 
-/* Of a trap in the text of an object. */
+/* For a trap in the text of an object. */
 static enum verdict judge_text(const struct check *c, const struct journal_trap *g)
 {
 	uint8_t code[sizeof(g->original)];

@@ -1,6 +1,6 @@
 /*
- * What a ptmem left that was killed together with its guardian, or whose guardian has not
- * got there yet. The copy of its journal is found by its page's size and magic.
+ * Undoes the changes of a ptmem that was killed together with its guardian, or whose guardian has
+ * not finished. Finds the copy of its journal by the size and magic number of its page.
  */
 #include "tracee/guard/recovery.h"
 
@@ -26,9 +26,7 @@
 
 #define WAIT_MS 5000
 #define NAP_MS 2
-/*
- * Of ptmems that were killed one after the other, before they had done this; side by side at most.
- */
+/* Maximum number of journals: of ptmems killed one after the other before they could recover. */
 #define MAX_PAGES 4
 
 static bool read_copy(const struct address_space *s, taddr_t page, struct journal_copy *head,
@@ -41,7 +39,7 @@ static bool read_copy(const struct address_space *s, taddr_t page, struct journa
 			  sizeof(*journal_out)) == 0;
 }
 
-/* Whether @r, which has no flaw, names anything to remove. */
+/* Whether @r, whose numbers are valid, contains anything to remove. */
 static bool has_leftover(const struct journal *r)
 {
 	bool is_left = r->has_handler || r->shared || r->masked_thread;
@@ -52,14 +50,11 @@ static bool has_leftover(const struct journal *r)
 	return is_left;
 }
 
-/*
- * A copy that was found, taken once: what the program does to its own meanwhile changes nothing
- * here.
- */
+/* A journal that was found, copied once: later changes by the program have no effect. */
 struct leftover {
 	struct journal_copy head;
 	struct journal *journal;
-	const char *flaw; /* why it is of no use; NULL = none */
+	const char *flaw; /* why it cannot be used; NULL = it can */
 };
 
 static bool look_at_page(const struct address_space *s, taddr_t page, struct leftover *l)
@@ -70,7 +65,7 @@ static bool look_at_page(const struct address_space *s, taddr_t page, struct lef
 	return l->flaw || has_leftover(l->journal);
 }
 
-/* Pages can lie side by side, and are one map then. */
+/* Several such pages can be adjacent, in one map. */
 static bool may_hold_pages(const struct map *m)
 {
 	uint64_t size = m->end - m->start;
@@ -129,8 +124,8 @@ void recovery_await(pid_t pid)
 }
 
 /*
- * In a process of its own, which waits for whatever the threads of another do. It outlives ptmem if
- * that is killed, and is a guardian to those that attach meanwhile.
+ * Runs in a separate process, since it waits for any thread, also another target's. It survives a
+ * killed ptmem, and counts as a guardian for any ptmem that attaches meanwhile.
  */
 static void clean(struct journal *journals, guardian_clean_fn *clean_fn)
 {

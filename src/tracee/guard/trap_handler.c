@@ -22,7 +22,7 @@
 
 #define SIGNAL_BIT(sig) (1ull << ((sig) - 1))
 #define SIGTRAP_BIT SIGNAL_BIT(SIGTRAP)
-/* Signals that no program can block, or that libc keeps for itself. */
+/* Signals that cannot be blocked, or that libc reserves. */
 #define NEVER_BLOCKED (SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP) | SIGNAL_BIT(32) | SIGNAL_BIT(33))
 
 static bool is_default_action(const struct proc_status *st)
@@ -56,8 +56,8 @@ static int install_page(struct target *t, struct address_space *s, struct thread
 	uint8_t page[HANDLER_DATA];
 	int64_t at = -EIO;
 	/*
-	 * A signal that it stopped for would cost a step, and no handler takes the step's SIGTRAP
-	 * yet if ptmem dies.
+	 * A signal that it stopped for would cost a step, and if ptmem dies no handler takes the
+	 * SIGTRAP of that step yet.
 	 */
 	int rc = inject_drain_sigtrap(t, th);
 	if (rc == 0)
@@ -104,9 +104,9 @@ int trap_handler_install(struct target *t, struct address_space *s, struct threa
 }
 
 /*
- * The kernel has reset the action of SIGTRAP of @p to the default. Warns, once, if the program had
- * a handler of its own when ptmem attached. A vfork child shares the space of its parent, but has
- * its own actions.
+ * The kernel has reset the action of SIGTRAP in @p to the default. Warns once if the program had
+ * its own handler when ptmem attached. A vfork child shares the space of its parent, but not its
+ * signal actions.
  */
 static void warn_lost(struct process *p)
 {
@@ -121,8 +121,8 @@ static void warn_lost(struct process *p)
 
 /*
  * When a breakpoint is hit with SIGTRAP blocked, the kernel unblocks it and resets its action to
- * the default (force_sig_info_to_task). So where the action is another one, it was not blocked;
- * else a mask that has all other signals had it, too.
+ * the default (force_sig_info_to_task). So if the action is not the default, it was not blocked;
+ * otherwise a mask that contains all other signals also contained SIGTRAP.
  */
 void trap_handler_restore_mask(struct target *t, struct thread *th)
 {
@@ -135,9 +135,9 @@ void trap_handler_restore_mask(struct target *t, struct thread *th)
 	warn_lost(th->process);
 }
 
-#define SCRATCH_BELOW 1024u /* under the stack pointer and its red zone */
+#define SCRATCH_BELOW 1024u /* below the stack pointer and its red zone */
 
-/* Whether the process of @th still has our handler: it may have set another meanwhile. */
+/* Whether the process of @th still has our handler: it may have installed another meanwhile. */
 static bool is_ours(struct target *t, struct thread *th, taddr_t handler)
 {
 	struct arch_regs regs;

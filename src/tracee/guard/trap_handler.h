@@ -14,14 +14,14 @@ struct target;
 struct thread;
 
 /*
- * Puts the handler into @s; @th is one of its threads (NULL: none can work for us), all are
- * stopped. -errno: without it a breakpoint would end the program if ptmem died. Also 0 if no
- * handler can be installed, which is logged: the program has its own handler, or a seccomp filter.
+ * Installs the handler in @s; @th is one of its threads (NULL: none can work for us), all are
+ * stopped. -errno: without it a breakpoint would kill the program if ptmem died. Also 0, and a
+ * message, if no handler can be installed: the program has its own handler, or a seccomp filter.
  */
 int trap_handler_install(struct target *t, struct address_space *s, struct thread *th);
-/* Default action for SIGTRAP again in all processes of @s that still have our handler. */
+/* Restores the default action of SIGTRAP in all processes of @s that still have our handler. */
 void trap_handler_remove(struct target *t, struct address_space *s);
-/* @th is at one of our breakpoints: blocks SIGTRAP again if it was blocked. */
+/* @th is at one of our breakpoints: blocks SIGTRAP again if it was blocked before. */
 void trap_handler_restore_mask(struct target *t, struct thread *th);
 /* Whether the handler's page is at @page in @s. */
 bool trap_handler_is_page(const struct address_space *s, taddr_t page);

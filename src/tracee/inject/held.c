@@ -1,4 +1,4 @@
-/* Signals that are held and blocked while a thread works for ptmem: held.h. */
+/* Holds and blocks signals while a thread works for ptmem: held.h. */
 #include "tracee/inject/held.h"
 
 #include "tracee/os/ptrace.h"

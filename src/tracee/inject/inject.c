@@ -1,19 +1,18 @@
 /*
  * System calls in the target, made by one of its stopped threads.
  *
- * Where the space has a trap handler: by code written into unused bytes of its text, which
- * finishes without us, too (arch/trap_handler.h). Else:
+ * If the space has a trap handler: by code written into unused bytes of its text, which also
+ * completes without a tracer (arch/trap_handler.h). Otherwise:
  *
- * The thread's pc is set to an existing system call instruction of its own text
- * and stepped once; nothing is written into its memory. Its registers are put
- * back with the number of the system call that it may have been stopped in, so
- * that the kernel restarts that one as if nothing had been. Signals are held back
- * by the mask meanwhile; stops that come first all the same (a group stop, a
- * pending interrupt) are remembered.
+ * The thread's pc is set to an existing system call instruction of its own text, which is
+ * single-stepped; nothing is written to its memory. Its registers are restored, including the
+ * number of a system call that it may have been stopped in, so that the kernel restarts that one.
+ * Meanwhile the mask holds back signals; other stops (a group stop, a pending interrupt) are
+ * remembered.
  *
- * A signal that stops the process is never held: SIGCONT takes it back only until the thread is
- * sent on with it, or stops for something else (JOBCTL_STOP_DEQUEUED in the kernel). So it goes in
- * at once, and the thread does its work in the group stop (thread_note_stop).
+ * A signal that stops the process is never held: SIGCONT cancels it only until the thread is
+ * resumed with it, or stops for something else (JOBCTL_STOP_DEQUEUED in the kernel). So it is
+ * delivered at once, and the thread works within the group stop (thread_note_stop).
  */
 #include "tracee/inject/inject.h"
 
@@ -38,14 +37,14 @@
 #include "tracee/state/thread.h"
 
 
-/* What a stop for SIGTRAP is about, siginfo_t(3type) by si_code. */
+/* The cause of a stop for SIGTRAP, by si_code (siginfo_t(3type)). */
 enum trap_cause {
 	CAUSE_STEP,
-	CAUSE_BREAKPOINT, /* that it hit before it was stopped for us */
+	CAUSE_BREAKPOINT, /* hit before it was stopped for us */
 	CAUSE_SENT,    /* sent by a process */
 };
 
-/* A breakpoint's signal is consumed here: put_back_trap lets the thread hit it again. */
+/* The signal of a breakpoint is consumed here: put_back_trap makes the thread hit it again. */
 static enum trap_cause trap_cause(struct thread *th)
 {
 	siginfo_t info;
@@ -67,7 +66,7 @@ static void put_back_trap(struct target *t, struct thread *th, struct arch_regs 
 }
 
 /*
- * Waits for a stop or the end of @th and consumes it. 0; -ESRCH: it died, and will be reported
+ * Waits for a stop or the end of @th and consumes it. 0; -ESRCH: it died, which is reported
  * later.
  */
 static int await_stop(struct thread *th, int *status_out)
@@ -83,16 +82,13 @@ static int await_stop(struct thread *th, int *status_out)
 	}
 }
 
-/*
- * The signal of a stop that is passed on with the next step, 0 = none: SIGSTOP, which no mask holds
- * back.
- */
+/* The signal of a stop that the next step passes on, 0 = none: SIGSTOP, which cannot be masked. */
 static int goes_in_at_once(struct stop stop)
 {
 	return stop.kind == STOP_SIGNAL && stop.value == SIGSTOP ? SIGSTOP : 0;
 }
 
-/* Whether @stop is the end of @th, or just before it: it is served later then. */
+/* Whether @stop is the end of @th, or just before it: it is handled later then. */
 static bool note_end(struct target *t, struct thread *th, struct stop stop, int status)
 {
 	if (stop.kind != STOP_EXITED && stop.kind != STOP_KILLED && stop.kind != STOP_EXIT)
@@ -101,7 +97,7 @@ static bool note_end(struct target *t, struct thread *th, struct stop stop, int 
 	return true;
 }
 
-/* Steps @th over the instruction. 0; -ESRCH when the thread died. */
+/* Steps @th over the instruction. 0; -ESRCH if the thread died. */
 static int step_once(struct target *t, struct thread *th, struct held *held)
 {
 	int sig = 0;
@@ -133,7 +129,7 @@ static bool is_caught(const struct thread *th, int sig)
 	return proc_status_read(th->tid, &st) == 0 && st.caught >> (sig - 1) & 1;
 }
 
-/* A signal held so far that stops the process does so first. */
+/* A held signal that stops the process is delivered first. */
 static void settle_stopping(struct target *t, struct thread *th)
 {
 	int sig = th->held_signal;
@@ -148,10 +144,9 @@ static bool blocks_trap(const struct thread *th)
 }
 
 /*
- * The first signal of @th that comes until end_quiet is held, and only then are the others
- * blocked: a mask that ptmem changed stays with its thread, to all threads and programs that
- * this makes, if ptmem dies. A blocked SIGTRAP is unblocked at once: the first step would do so for
- * good, and remove its handler.
+ * The first signal of @th is held until end_quiet; only then are the others blocked. If ptmem dies,
+ * all threads and programs that @th creates inherit a mask that ptmem changed. A blocked SIGTRAP is
+ * unblocked at once: otherwise the first step would do so permanently, and reset its handler.
  */
 static void begin_quiet(struct target *t, struct thread *th, struct held *held)
 {
@@ -165,7 +160,7 @@ static void begin_quiet(struct target *t, struct thread *th, struct held *held)
 static void end_quiet(struct thread *th, const struct held *held)
 {
 	held_give(th, held);
-	th->hit_trap = false; /* in our pages, where continuing after it is right */
+	th->hit_trap = false; /* in our pages, where continuing after the trap is correct */
 	if (!held->is_quiet)
 		return;
 	ptrace_set_sigmask(th->tid, held->mask);
@@ -194,10 +189,11 @@ int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void
 	return rc;
 }
 
-#define RUN_MS 2000u /* a machine may be busy; more than any pad takes */
+#define RUN_MS 2000u /* much more than any pad takes, for a busy machine */
 
 /*
- * As await_stop, but the stop is left to be consumed. One that does not come is asked for: is_late.
+ * Like await_stop, but does not consume the stop. If it does not come, @th is interrupted:
+ * is_late.
  */
 static int peek_stop(struct thread *th, int *status, bool *is_late)
 {
@@ -208,7 +204,7 @@ static int peek_stop(struct thread *th, int *status, bool *is_late)
 		    errno != EINTR)
 			return -ESRCH;
 		if (info.si_pid == th->tid) {
-			*status = info.si_status << 8 | 0x7f; /* as waitpid would give it */
+			*status = info.si_status << 8 | 0x7f; /* in waitpid's format */
 			bool is_stop = info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED;
 			return is_stop ? 0 : await_stop(th, status);
 		}
@@ -219,7 +215,7 @@ static int peek_stop(struct thread *th, int *status, bool *is_late)
 	}
 }
 
-/* At a breakpoint: sends @th to where @find says that it continues. */
+/* At a breakpoint: sets the pc of @th to the address that @find returns. */
 static bool redirect(struct target *t, struct thread *th, inject_find_fn *find, void *ctx)
 {
 	struct arch_regs regs;
@@ -230,8 +226,8 @@ static bool redirect(struct target *t, struct thread *th, inject_find_fn *find, 
 	return to && ptrace_set_word(th->tid, t->arch->pc, to) == 0;
 }
 
-/* To a breakpoint that @find knows. Its stop is consumed only when the pc is set: until then the
- * signal comes, and the trap handler does the same, if ptmem dies. */
+/* Runs to a breakpoint that @find knows. Consumes the stop only after setting the pc: if ptmem dies
+ * before, the signal is still delivered, and the trap handler does the same. */
 static int run_to_trap(struct target *t, struct thread *th, inject_find_fn *find, void *ctx,
 		       struct held *held)
 {
@@ -278,8 +274,8 @@ int inject_run_to_trap(struct target *t, struct thread *th, inject_find_fn *find
 }
 
 /*
- * Lets @th run on, with @sig, until a stop of @kind (or -ESRCH). Signals are blocked, or cannot
- * come before it; one that comes is the thread's own fault.
+ * Lets @th run, with @sig, until a stop of @kind (or -ESRCH). Signals are blocked, or cannot arrive
+ * before it; one that does is a fault of the thread itself.
  */
 static int run_until(struct target *t, struct thread *th, enum stop_kind kind, int sig,
 		     struct held *held)
@@ -307,8 +303,8 @@ static int run_until(struct target *t, struct thread *th, enum stop_kind kind, i
 }
 
 /*
- * Back to a stop after which the kernel restarts interrupted system calls, before
- * the thread runs on. One that has a signal to deliver must stop for a signal.
+ * Returns to a stop after which the kernel restarts interrupted system calls, before the thread
+ * runs. If a signal is to be delivered, this must be a stop for a signal.
  */
 static int stop_again(struct target *t, struct thread *th, struct held *held)
 {
@@ -321,10 +317,7 @@ static int stop_again(struct target *t, struct thread *th, struct held *held)
 	return rc == 0 && th->held_signal ? step_once(t, th, held) : rc;
 }
 
-/*
- * Whether its stop is for a SIGTRAP that a step or a breakpoint made: not an event, not a system
- * call.
- */
+/* Whether its stop is for a SIGTRAP by a step or a breakpoint: not an event, not a system call. */
 static bool stands_at_trap(const struct thread *th)
 {
 	siginfo_t info;
@@ -344,9 +337,8 @@ int inject_drain_sigtrap(struct target *t, struct thread *th)
 }
 
 /*
- * By code of ours that makes the call and then puts the thread back to where it was:
- * it does so by itself when ptmem dies. So registers first, then the mask, and back
- * in the other order.
+ * Uses code of ours that makes the call and then restores the thread's state, even if ptmem dies.
+ * So registers are changed first, then the mask, and restored in reverse order.
  */
 static int inject_guarded(struct target *t, struct thread *th, struct arch_regs *regs, taddr_t at,
 			  uint64_t mask)
@@ -362,7 +354,7 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 	arch_make_injection(&saved, mask, code);
 	rc = space_write(s, at, code, sizeof(code));
 	regs->word[t->arch->pc] = at;
-	/* the guardian, stepping it out of the code, must not keep the mask of that moment */
+	/* a guardian that steps it out of the code must not keep the current mask */
 	journal_note_mask(s, th->tid, mask);
 	if (rc == 0)
 		rc = ptrace_set_regs(th->tid, regs);

@@ -1,4 +1,4 @@
-/* System calls that a mere stop interrupts are repeated. */
+/* Repeats system calls that a stop interrupted. */
 #include "tracee/inject/restart.h"
 
 #include <errno.h>
@@ -8,9 +8,9 @@
 #include "tracee/state/thread.h"
 
 /*
- * Some system calls return -EINTR from a mere stop (signal(7), "Interruption of
- * system calls and library functions by stop signals"). The program must not
- * see that: let it call again. A signal that really waits interrupts it again.
+ * Some system calls return -EINTR after a mere stop (signal(7), "Interruption of system calls and
+ * library functions by stop signals"). The program must not see that, so the call is repeated. A
+ * signal that is really pending interrupts it again.
  */
 void inject_restart_interrupted(struct target *t, struct thread *th)
 {

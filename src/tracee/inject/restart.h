@@ -5,7 +5,7 @@
 struct target;
 struct thread;
 
-/* Makes @th repeat the call that a stop of ours made fail with -EINTR. */
+/* Makes @th repeat the call that failed with -EINTR because of our stop. */
 void inject_restart_interrupted(struct target *t, struct thread *th);
 
 #endif

@@ -1,4 +1,4 @@
-/* A filter of the program's own may kill it for a call that it does not expect. */
+/* A filter of the program may kill it for a system call that it does not expect. */
 #include "tracee/inject/seccomp.h"
 
 #include "base/proc.h"

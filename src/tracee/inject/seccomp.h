@@ -1,4 +1,4 @@
-/* Whether seccomp filters let a thread make system calls for us. */
+/* Whether seccomp filters allow a thread to make system calls for us. */
 #ifndef PTMEM_TRACEE_INJECT_SECCOMP_H
 #define PTMEM_TRACEE_INJECT_SECCOMP_H
 
@@ -7,9 +7,9 @@
 
 struct target;
 
-/* How many filters see the calls of @tid; -1 if the kernel does not say. */
+/* The number of filters that apply to @tid; -1 if the kernel does not report it. */
 int seccomp_count_filters(pid_t tid);
-/* Whether calls may be injected into @tid: it has no filter but ptmem's own. */
+/* Whether calls may be injected into @tid: it has no filter except ptmem's own. */
 bool seccomp_allows_injection(const struct target *t, pid_t tid);
 
 #endif

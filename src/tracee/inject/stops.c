@@ -1,4 +1,4 @@
-/* Stops are served one at a time; those that were seen during other work come first. */
+/* Handles one stop at a time; stops that were seen during other work come first. */
 #include "tracee/inject/stops.h"
 
 #include "tracee/os/clock.h"
@@ -7,7 +7,7 @@
 #include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
-/* @rc: whether there is @stop. */
+/* @rc: the result of taking @stop. */
 static int serve_now(struct target *t, int rc, struct wait_report stop)
 {
 	if (rc != 0)

@@ -26,7 +26,7 @@ static const char area_magic[8] = "ptmem\02\0";
 struct area_header {
 	char magic[8];
 	uint32_t used;
-	uint32_t is_left; /* no breakpoint leads here any more, some thread's stack may */
+	uint32_t is_left; /* no breakpoint leads here any more, but a thread's stack may */
 };
 
 static bool area_reaches(const struct stub_area *a, taddr_t addr)

@@ -1,7 +1,7 @@
 /*
- * All threads of all processes at once: stopped, so that none runs while ptmem changes
- * what they run through, and sent on. Stops that come meanwhile are served as usual; a
- * thread is held then where it would continue (thread_resume).
+ * All threads of all processes at once: stopped, so that none runs while ptmem changes code, and
+ * resumed. Stops that occur meanwhile are handled as usual, but a thread is held instead of being
+ * resumed (thread_resume).
  */
 #include "tracee/inject/world.h"
 
@@ -19,7 +19,7 @@
 #include "tracee/state/trap_table.h"
 
 /*
- * One that waits in vfork cannot be interrupted, and its child does not continue while we
+ * A thread that waits in vfork cannot be interrupted, and its child does not continue while we
  * wait: it counts as halted, since it stops (vfork done) before it runs again.
  */
 static bool is_halted(const struct thread *th)
@@ -43,7 +43,7 @@ static size_t interrupt_all(struct target *t)
 	return waiting;
 }
 
-/* Leaders that were killed: they are reported after their threads, which may wait for us. */
+/* Leaders that were killed: they are reported after their threads, which may be waiting for us. */
 static void find_dead(struct target *t)
 {
 	struct thread *th;
@@ -54,9 +54,9 @@ static void find_dead(struct target *t)
 }
 
 /*
- * @th is not ours any more: the thread that executed a program has the id of the process's first
- * thread now, and stops at the new image. Where that thread was not traced (seize.c), there is
- * none to wait for.
+ * @th is not traced any more: the thread that executed a program has the id of the process's first
+ * thread now, and stops at the new image. If that thread was not traced (seize.c), there is none to
+ * wait for.
  */
 static void find_heir(struct target *t, struct thread *th)
 {
@@ -75,8 +75,8 @@ static void find_heir(struct target *t, struct thread *th)
 }
 
 /*
- * Each thread is polled: a wait for any thread makes the kernel search all
- * of them, and that for each of thousands. Whether there was one.
+ * Polls each thread: a wait for any thread makes the kernel search all of them, for each of
+ * thousands. Returns whether there was a stop.
  */
 static bool serve_each(struct target *t)
 {
@@ -123,16 +123,16 @@ void world_start(struct target *t)
 	}
 }
 
-/* -- breakpoints whose signals are still to come -- */
+/* -- pending breakpoint signals -- */
 
-/* Whether a SIGTRAP of its own waits for @tid. */
+/* Whether @tid has a pending SIGTRAP. */
 static bool has_pending_trap(pid_t tid)
 {
 	struct proc_status st;
 	return proc_status_read(tid, &st) == 0 && st.pending >> (SIGTRAP - 1) & 1;
 }
 
-/* Whether it is just after a breakpoint of ours whose signal is still to come. */
+/* Whether it is just after a breakpoint of ours whose signal is pending. */
 static bool waits_for_trap(struct target *t, struct address_space *s, const struct thread *th)
 {
 	struct arch_regs regs;
@@ -142,8 +142,8 @@ static bool waits_for_trap(struct target *t, struct address_space *s, const stru
 }
 
 /*
- * Lets @th run to its next stop. The stop is consumed only when the pc is set: if ptmem dies
- * before, the signal still comes, and the SIGTRAP handler does the same. -ECHILD: it is gone.
+ * Lets @th run to its next stop. Consumes the stop only after setting the pc: if ptmem dies before,
+ * the signal is still delivered, and the SIGTRAP handler does the same. -ECHILD: it is gone.
  */
 static int serve_next_stop(struct target *t, struct thread *th)
 {

@@ -8,13 +8,14 @@ struct address_space;
 struct target;
 struct thread;
 
-/* Stops all threads of all processes, and resumes them. */
+/* Stops all threads of all processes; resumes them. */
 void world_stop(struct target *t);
 /*
  * All threads are stopped. A thread of @s that was interrupted before the signal of a breakpoint of
- * ours stops for that signal at once, and is served: work for us would consume the signal, and with
- * it what keeps the thread alive if ptmem dies; and after a detach it would be unknown. Stop and
- * continue signals of its process come first and are served as well. @s may be gone afterwards.
+ * ours is moved to the stop for that signal, which is handled: work for us would consume the
+ * signal, and with it what keeps the thread alive if ptmem dies; and after a detach the signal
+ * would be unknown. Stop and continue signals of its process come first and are handled, too. @s
+ * may be gone afterwards.
  */
 void world_serve_traps(struct target *t, struct address_space *s);
 void world_start(struct target *t);

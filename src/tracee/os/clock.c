@@ -1,4 +1,4 @@
-/* The clock by which events are dated. */
+/* The clock for event timestamps. */
 #include "tracee/os/clock.h"
 
 #include <time.h>

@@ -1,4 +1,4 @@
-/* The clock by which events are dated. */
+/* The clock for event timestamps. */
 #ifndef PTMEM_TRACEE_OS_CLOCK_H
 #define PTMEM_TRACEE_OS_CLOCK_H
 

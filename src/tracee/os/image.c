@@ -1,7 +1,6 @@
 /*
- * An image is identified by its auxiliary vector, as the kernel keeps it (where program, vdso and
- * stack were placed), and by the 16 random bytes at AT_RANDOM, which differ where nothing is placed
- * at random.
+ * An image is identified by its auxiliary vector in the kernel (addresses of program, vdso and
+ * stack), and by the 16 random bytes at AT_RANDOM, which differ even without ASLR.
  */
 #include "tracee/os/image.h"
 

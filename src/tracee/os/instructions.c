@@ -1,8 +1,8 @@
 /*
  * A counter is a descriptor of perf_event_open in counting mode: no interrupts, no
- * buffer, one read for its value. It is inherited by threads and children that are
- * made later, so that a started program needs one and an attached one one a thread.
- * Virtual machines often have no such counter, which is why one is tried first.
+ * buffer, one read for its value. Later threads and children inherit it, so a started program needs
+ * one counter, and an attached one needs one for each thread. Virtual machines often have no such
+ * counter, so one is tried first.
  */
 #include "tracee/os/instructions.h"
 

@@ -5,8 +5,8 @@
 #include <sys/resource.h>
 
 /*
- * Raises the soft limit of resource @which to the hard one. *old_out: as it was; zeros if unknown.
- * May be NULL.
+ * Raises the soft limit of resource @which to the hard one. *old_out: the old limits; zeros if
+ * unknown. May be NULL.
  */
 void limit_raise(int which, struct rlimit *old_out);
 

@@ -1,6 +1,4 @@
-/*
- * /proc/PID/maps, proc(5). Newlines in paths arrive as \012 and are left so.
- */
+/* /proc/PID/maps, proc(5). Newlines in paths are printed as \012 and not converted. */
 #include "tracee/os/maps.h"
 
 #include <errno.h>
@@ -18,16 +16,16 @@
 #define DELETED " (deleted)"
 #define MAIN_STACK "[stack]"
 
-/* Room kept free below a mapping that grows down, and above the heap. */
+/* Space kept free below a mapping that grows down, and above the heap. */
 #define STACK_ROOM (256ull << 20)
 #define HEAP_ROOM (1ull << 30)
 #define MMAP_REGION 0x700000000000ull
 #define MIN_ADDRESS 0x10000ull
 
-/* What ioctl PROCMAP_QUERY reads and writes: linux/fs.h since 6.11. */
+/* The argument of ioctl PROCMAP_QUERY: linux/fs.h since 6.11. */
 struct map_query {
-	uint64_t size;  /* of this */
-	uint64_t flags; /* the kind of map that is asked for */
+	uint64_t size;  /* of this struct */
+	uint64_t flags; /* which kinds of maps to return */
 	uint64_t addr;
 	uint64_t start, end, map_flags, page_size, offset, ino;
 	uint32_t dev_major, dev_minor, name_size, build_id_size;
@@ -37,8 +35,8 @@ struct map_query {
 #define MAP_QUERY_CODE 4
 
 /*
- * Moves @text past the number there and the @behind that must follow. sscanf takes three times as
- * long.
+ * Moves @text past the number there and the character @behind, which must follow. sscanf takes
+ * three times as long.
  */
 static bool take_number(const char **text, int base, char behind, uint64_t *out)
 {
@@ -166,13 +164,13 @@ const struct map *maps_find(const struct maps *m, taddr_t addr)
 	return i < m->list.count && m->list.data[i].start <= addr ? &m->list.data[i] : NULL;
 }
 
-/* The part of the gap [*start, *end) below @above and above @below that we may use. */
+/* The usable part of the gap [*start, *end) between the maps @below and @above it. */
 static void shrink_gap(const struct map *below, const struct map *above, taddr_t *start,
 		       taddr_t *end)
 {
 	*start = below ? below->end + PAGE_SIZE_MIN : MIN_ADDRESS;
 	*end = above->start > PAGE_SIZE_MIN ? above->start - PAGE_SIZE_MIN : 0;
-	/* the heap grows after the executable, also before it has a map of its own */
+	/* the heap grows from the end of the executable, even before it has a map */
 	if (below && below->start < MMAP_REGION)
 		*start += HEAP_ROOM;
 	if (map_is_main_stack(above))
@@ -192,7 +190,7 @@ int maps_find_gap(const struct maps *m, taddr_t near, uint64_t reach, uint64_t s
 		end = ROUND_DOWN(MIN(end, high), (taddr_t)PAGE_SIZE_MIN);
 		if (start >= end || end - start < size)
 			continue;
-		/* as near as can be: the upper end below the object, the lower end above it */
+		/* as near as possible: the upper end below the object, the lower end above it */
 		taddr_t at = end <= near ? end - size : start;
 		uint64_t distance = at < near ? near - at : at - near;
 		if (distance < best_distance) {

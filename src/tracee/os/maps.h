@@ -29,9 +29,9 @@ int maps_parse_line(const char *line, struct map *out);
 /* /proc/@pid/maps, opened for maps_query; -errno. */
 int maps_open(pid_t pid);
 /*
- * Whether @addr is mapped as code now: 1, 0, or -errno where the kernel cannot be asked for one
- * address (Linux 6.11 can: ioctl PROCMAP_QUERY, proc(5)). Costs a microsecond, where all maps of a
- * large program take milliseconds.
+ * Whether @addr is in an executable map now: 1, 0, or -errno if the kernel cannot look up a single
+ * address (Linux 6.11 can: ioctl PROCMAP_QUERY, proc(5)). Takes a microsecond; reading all maps of
+ * a large program takes milliseconds.
  */
 int maps_query(int fd, taddr_t addr);
 
@@ -39,25 +39,25 @@ struct map_bounds {
 	taddr_t start, end;
 	bool is_main_stack; /* "[stack]" */
 };
-/* Likewise, the map of any kind that holds @addr. */
+/* The same for a map of any kind that contains @addr. */
 int maps_query_bounds(int fd, taddr_t addr, struct map_bounds *out);
 
-/* Reads /proc/@pid/maps. -errno; -ESRCH when the process has no memory any more. */
+/* Reads /proc/@pid/maps. -errno; -ESRCH if the process has no memory any more. */
 int maps_read(pid_t pid, struct maps *out);
 void maps_deinit(struct maps *m);
 
 /* Whether it is the stack of the main thread, which grows. */
 bool map_is_main_stack(const struct map *m);
 
-/* Whether its name is none of a file's, or one that shared memory has. */
+/* Whether its name is not a file's, or one that shared memory has. */
 bool map_has_no_file(const struct map *m);
 
-/* The map that holds @addr, or NULL. */
+/* The map that contains @addr, or NULL. */
 const struct map *maps_find(const struct maps *m, taddr_t addr);
 
 /*
- * An unmapped range of @size bytes (pages) within @reach bytes of @near, clear of the
- * heap's and the stacks' growth. *out: its start. -ENOMEM if none.
+ * Finds an unmapped range of @size bytes (whole pages) within @reach bytes of @near, with distance
+ * from the heap and stacks, which grow. *out: its start. -ENOMEM if there is none.
  */
 int maps_find_gap(const struct maps *m, taddr_t near, uint64_t reach, uint64_t size, taddr_t *out);
 

@@ -36,7 +36,7 @@ void present_close(struct present *p)
 	vec_deinit(&p->empty);
 }
 
-/* Returns how far it came: @end, or less where the kernel cannot scan. */
+/* Returns the end of the scan: @end, or less if the kernel cannot scan. */
 static taddr_t scan(int pagemap, taddr_t start, taddr_t end, found_fn *fn, void *ctx)
 {
 	struct pagemap_region region[PAGEMAP_REGIONS];
@@ -69,7 +69,7 @@ static void read_entries(int pagemap, taddr_t start, taddr_t end, found_fn *fn, 
 	}
 }
 
-/* Whether @line of smaps says that its mapping has pages. Huge ones are not in Rss. */
+/* Whether a line of smaps shows that its mapping has pages. Huge ones are not in Rss. */
 static bool says_pages(const char *line)
 {
 	static const char *const keys[] = {"Rss:", "Swap:", "Shared_Hugetlb:", "Private_Hugetlb:"};

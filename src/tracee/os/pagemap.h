@@ -1,10 +1,10 @@
 /*
- * Which pages of a process's memory exist, in memory or swapped out: the others never were
- * written (or read), and hold nothing.
+ * Finds the pages of a process that exist, in memory or swapped out. All others were never written
+ * (or read), and hold nothing.
  *
- * The kernel is asked for them (PAGEMAP_SCAN, Linux 6.7), which takes as long as there are
- * pages. Before that it reported each address, existing or not: 3 s for a TiB. Then at least
- * mappings without any page are passed over. Internal to src/tracee.
+ * PAGEMAP_SCAN (Linux 6.7) takes time proportional to the number of pages. Older kernels report
+ * each address, existing or not: 3 s for a TiB. Then at least mappings without any page are
+ * skipped. Internal to src/tracee.
  */
 #ifndef PTMEM_TRACEE_OS_PAGEMAP_H
 #define PTMEM_TRACEE_OS_PAGEMAP_H
@@ -21,18 +21,18 @@ struct present_range {
 struct present {
 	pid_t pid;
 	int pagemap;         /* /proc/PID/pagemap; -1: cannot be read */
-	bool may_scan;       /* by PAGEMAP_SCAN, unless the kernel has shown that it has none */
-	bool has_empty;      /* the next was read */
+	bool may_scan;       /* use PAGEMAP_SCAN; false once the kernel has rejected it */
+	bool has_empty;      /* the next result was read */
 	VEC(struct present_range) empty; /* ascending: mappings without any page */
 };
 
-/* @may_scan: false does without PAGEMAP_SCAN. The caller closes *out. */
+/* @may_scan: false = never use PAGEMAP_SCAN. The caller closes *out. */
 void present_open(pid_t pid, bool may_scan, struct present *out);
 void present_close(struct present *p);
 
 /*
- * Calls @fn for the parts of [@start, @end), which lies in one private mapping, that exist: whole
- * pages, ascending; neighbours may come apart. What is unknown counts as existing.
+ * Calls @fn for the existing parts of [@start, @end), which is in one private mapping: whole pages,
+ * ascending; adjacent ones may be reported separately. If unknown, a part counts as existing.
  */
 void present_find(struct present *p, taddr_t start, taddr_t end,
 		  void (*fn)(void *ctx, taddr_t start, taddr_t end), void *ctx);

@@ -8,7 +8,7 @@
 struct scan {
 	uint64_t size;  /* of this */
 	uint64_t flags, start, end;
-	uint64_t walk_end; /* how far it came */
+	uint64_t walk_end; /* where the scan stopped */
 	uint64_t regions, region_count, max_pages;
 	uint64_t inverted, all_of, any_of, returned; /* categories */
 };

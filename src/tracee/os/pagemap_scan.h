@@ -13,20 +13,20 @@
 #define SCAN_ZERO (UINT64_C(1) << 5)
 
 /*
- * As many as the kernel's own buffer holds. With more, it reports a page twice where that is full
+ * As many as the kernel's own buffer holds. With more, it reports a page twice when that is full
  * (Linux 6.18; test_pagemap fails with 1024).
  */
 #define PAGEMAP_REGIONS 512u
 
-/* As the kernel writes it: pages of the same categories. */
+/* In the kernel's format: pages of the same categories. */
 struct pagemap_region {
 	uint64_t start, end, categories;
 };
 
 /*
  * The next regions of [*at, @end) with pages that are present or swapped, and which of @categories
- * they have; *at becomes the end of what was scanned. Returns their number, or -errno: -EIO where
- * the kernel makes no progress.
+ * apply. *at becomes the end of the scan. Returns the number of regions, or -errno; -EIO if the
+ * kernel makes no progress.
  */
 int pagemap_scan(int pagemap, uint64_t categories, taddr_t *at, taddr_t end,
 		 struct pagemap_region region_out[PAGEMAP_REGIONS]);

@@ -1,6 +1,6 @@
 /*
- * One checked function per ptrace request. All give 0 or -errno; -ESRCH means
- * that the thread is gone (or not stopped), a normal event that ends in the loop.
+ * One checked function per ptrace request. All return 0 or -errno; -ESRCH means that the thread is
+ * gone (or not stopped), a normal event that the loop handles.
  */
 #ifndef PTMEM_TRACEE_OS_PTRACE_H
 #define PTMEM_TRACEE_OS_PTRACE_H
@@ -12,13 +12,13 @@
 #include "base/types.h"
 
 /*
- * The kernel lets PTRACE_SEIZE wait while a thread of that process is in execve, and that waits for
- * the ends of all others, which may stop for us first. Where it is limited, -ETIMEDOUT comes after
- * some 20 ms; @tid may be seized all the same.
+ * PTRACE_SEIZE waits in the kernel while a thread of that process is in execve, which waits for the
+ * ends of all others, and these may have to stop for us first. With a limit it returns -ETIMEDOUT
+ * after some 20 ms; @tid may be seized nevertheless.
  */
 void ptrace_limit_seize(bool is_limited);
 int ptrace_seize(pid_t tid, unsigned long options);
-/* Whether @tid is traced by us, or was and its end is still to be waited for. */
+/* Whether @tid is traced by us, or was and still has to be waited for. */
 bool ptrace_is_tracee(pid_t tid);
 int ptrace_interrupt(pid_t tid);
 int ptrace_cont(pid_t tid, int sig);

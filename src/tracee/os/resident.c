@@ -1,6 +1,6 @@
 /*
- * /proc/PID/smaps for the mappings and how many of their pages count, /proc/PID/pagemap for which
- * ones these are. See resident.h.
+ * /proc/PID/smaps has the mappings and the number of their pages that count, /proc/PID/pagemap
+ * tells which pages these are. See resident.h.
  */
 #include "tracee/os/resident.h"
 
@@ -92,7 +92,7 @@ static bool is_zero_page(const struct reader *r, taddr_t addr)
 	return word[0] == 0 && memcmp(word, word + 1, sizeof(word) - sizeof(*word)) == 0;
 }
 
-/* @entry is a page's of private memory. */
+/* @entry is for a page of private memory. */
 static uint32_t entry_flags(const struct reader *r, uint64_t entry, taddr_t addr)
 {
 	if (entry & ENTRY_SWAPPED)
@@ -129,7 +129,7 @@ static int read_entries(struct reader *r, const struct map *m, size_t first)
 
 /* -- mappings -- */
 
-/* What smaps says of a mapping, in bytes. */
+/* The values of a mapping in smaps, in bytes. */
 struct counts {
 	uint64_t resident, swapped;
 };

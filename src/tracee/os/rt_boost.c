@@ -1,6 +1,6 @@
 /*
- * The lowest real-time priority for a moment. Without the privilege nothing changes:
- * ptmem then waits for its turn among the threads that it has resumed.
+ * Uses the lowest real-time priority for a moment. Without the privilege nothing changes: ptmem
+ * then competes with the threads that it has resumed.
  */
 #include "tracee/os/rt_boost.h"
 

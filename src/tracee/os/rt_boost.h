@@ -1,7 +1,6 @@
 /*
- * While a program is stopped for us, each thread that is resumed competes for the CPU:
- * one of them would get ours, and the others would wait for milliseconds longer than the
- * work takes.
+ * While all threads are stopped for us, each thread that is resumed competes for the CPU: it would
+ * take ours, and the others would wait for milliseconds longer than the work takes.
  */
 #ifndef PTMEM_TRACEE_OS_RT_BOOST_H
 #define PTMEM_TRACEE_OS_RT_BOOST_H
@@ -10,12 +9,12 @@
 
 struct rt_boost {
 	bool is_on;
-	int policy, priority; /* to be restored */
+	int policy, priority; /* old policy and parameters */
 };
 
 /*
- * Until rt_boost_end no other thread takes the CPU from this one, where that is allowed (root). The
- * work in between must take milliseconds at most.
+ * Until rt_boost_end no other thread preempts this one, if permitted (root). The work in between
+ * must take milliseconds at most.
  */
 void rt_boost_begin(struct rt_boost *b);
 void rt_boost_end(struct rt_boost *b);

@@ -1,7 +1,6 @@
 /*
- * The soname is read from the dynamic section through libelf; an object without
- * one is called NONE, as Valgrind calls it. Only the synonym somalloc is known;
- * others have no meaning here and are passed over.
+ * The soname is read from the dynamic section by libelf; an object without one is called NONE, as
+ * in Valgrind. Only the synonym somalloc is supported; others are ignored.
  */
 #include "tracee/os/soname.h"
 

@@ -1,7 +1,7 @@
 /*
  * Wait statuses of seized threads; ptrace(2). With PTRACE_SEIZE every event has
- * its own code in status >> 16, and a group stop is a PTRACE_EVENT_STOP whose
- * signal is one of the stopping four.
+ * its own code in status >> 16, and a group stop is a PTRACE_EVENT_STOP with one of the four stop
+ * signals.
  */
 #include "tracee/os/stop.h"
 

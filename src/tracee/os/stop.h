@@ -1,5 +1,6 @@
 /*
- * What a wait status means, as data: pure, no system calls, so tests can make any.
+ * Decodes a wait status into data. Pure functions, no system calls, so tests can construct any
+ * status.
  */
 #ifndef PTMEM_TRACEE_OS_STOP_H
 #define PTMEM_TRACEE_OS_STOP_H
@@ -7,16 +8,16 @@
 #include "base/types.h"
 
 enum stop_kind {
-	STOP_EXITED,     /* gone: value = exit status */
-	STOP_KILLED,     /* gone: value = signal */
+	STOP_EXITED,     /* ended: value = exit status */
+	STOP_KILLED,     /* ended: value = signal */
 	STOP_SIGNAL,     /* about to get signal value; resume with it */
 	STOP_GROUP,      /* group stop by signal value; resume with PTRACE_LISTEN */
 	STOP_INTERRUPT,  /* PTRACE_INTERRUPT, or a new thread's first stop */
 	STOP_SYSCALL,    /* entry or exit of a system call (TRACESYSGOOD) */
 	STOP_FORK, STOP_VFORK, STOP_CLONE, STOP_VFORK_DONE,
 	STOP_EXEC,
-	STOP_EXIT,       /* about to exit, memory still there */
-	STOP_SECCOMP,    /* a filter asked for the tracer */
+	STOP_EXIT,       /* about to exit, memory still exists */
+	STOP_SECCOMP,    /* a seccomp filter stopped it for the tracer */
 	STOP_OTHER,
 };
 

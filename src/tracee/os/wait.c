@@ -1,4 +1,4 @@
-/* Stops are waited for with waitid and WNOWAIT, or with SIGCHLD, which is blocked. */
+/* Waits for stops with waitid and WNOWAIT, or for SIGCHLD, which is blocked. */
 #include "tracee/os/wait.h"
 
 #include <errno.h>
@@ -26,6 +26,6 @@ int wait_peek(pid_t tid, bool no_wait, struct wait_report *out)
 	out->tid = info.si_pid;
 	if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)
 		return waitpid(info.si_pid, &out->status, __WALL) == info.si_pid ? 0 : -EAGAIN;
-	out->status = info.si_status << 8 | 0x7f; /* as waitpid would give it */
+	out->status = info.si_status << 8 | 0x7f; /* in waitpid's format */
 	return 0;
 }

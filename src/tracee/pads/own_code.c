@@ -12,13 +12,13 @@
 #include "tracee/state/thread.h"
 #include "tracee/state/trap_table.h"
 
-#define CODE_MAX 256u /* bytes of a function that are examined: more than is ever moved */
+#define CODE_MAX 256u /* bytes of a function that are examined: more than are ever moved */
 
 /* -- moved instructions -- */
 
 /*
- * The address that the instruction at @pc was copied from, one of those at @to. They are moved once
- * more, one after the other: where the copy of the first n ends, that of the next one begins.
+ * The address from which the instruction at @pc, one of those at @to, was copied. Repeats the move,
+ * one instruction at a time: where the copy of the first n ends, the copy of the next one begins.
  */
 static taddr_t moved_from(const struct target *t, const struct address_space *s,
 			  const struct trap *trap, taddr_t to, taddr_t pc)
@@ -37,7 +37,7 @@ static taddr_t moved_from(const struct target *t, const struct address_space *s,
 			      .out = out,
 			      .out_size = sizeof(out)};
 	while (m.moved < trap->stub.moved && t->arch->relocate(&m) == 0) {
-		/* the jump back is not there after a return or a jump */
+		/* no jump back after a return or a jump */
 		if (m.size < t->arch->jump_size || to + m.size - t->arch->jump_size > pc)
 			break;
 		found = from + m.moved;
@@ -75,7 +75,7 @@ static bool find_stub(const struct target *t, const struct address_space *s,
 		return pc == trap->stub.trap;
 	}
 	out->pc = pc >= trap->stub.jump ? moved_from(t, s, trap, trap->stub.jump, pc) : trap->entry;
-	/* down: between the first instruction and the one after the trap */
+	/* pushed: between the first instruction and the one after the trap */
 	if (pc > trap->stub.call && pc <= trap->stub.trap + t->arch->trap_size)
 		out->up = trap->stub.trap_below;
 	return true;
@@ -149,7 +149,7 @@ bool own_code_find(struct target *t, const struct address_space *s, const struct
 		   struct own_code *out)
 {
 	*out = (struct own_code){0};
-	/* an exception is on its way: what is there instead of a stub's address (trap.c) */
+	/* an exception is in flight: the address that replaces the stub's (trap.c) */
 	if (s->unwind_through.pc && place->pc == s->unwind_through.pc && !place->is_exact) {
 		out->kind = OWN_CALL;
 		out->up = 2 * sizeof(uint64_t);

@@ -1,6 +1,6 @@
 /*
- * Caches of frames, see pad_cache.h. Addresses in slots are written for the recorder, and never
- * read back: which slot has which deep cache is in private memory.
+ * Caches of frames; see pad_cache.h. Addresses in slots are written for the recorder, and never
+ * read back: private memory records which slot has which deep cache.
  */
 #include "tracee/pads/pad_cache.h"
 

@@ -1,6 +1,4 @@
-/*
- * Delivers what rings hold.
- */
+/* Delivers the records in rings. */
 
 #include "tracee/pads/pad_delivery.h"
 
@@ -26,9 +24,7 @@ static int read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
 	return space_read(s, addr, buf, size);
 }
 
-/*
- * Whether @ev is the free of a delete that was an event already. The slot's entry goes in any case.
- */
+/* Whether @ev is the free of a delete that was already reported. Clears the slot's entry. */
 static bool is_deleted(struct pads *p, const struct heap_event *ev)
 {
 	for (size_t i = 0; i < p->deleted.count; i++) {
@@ -47,7 +43,7 @@ bool pads_take_deleted(struct target *t, struct thread *th, taddr_t block)
 	int slot = s->pads && s->pads->deleted.count > 0 ? pad_thread_slot(th) : -1;
 	if (slot < 0)
 		return false;
-	pads_catch_up(t, s); /* an earlier record of the thread ends what it was inside of */
+	pads_catch_up(t, s); /* an earlier record of the thread changes which call it is in */
 	const struct heap_event ev = {.kind = HEAP_FREE, .addr = block, .path = (uint32_t)slot};
 	return is_deleted(s->pads, &ev);
 }
@@ -97,7 +93,7 @@ static void deliver_quick(void *ctx, struct quick_event *event, size_t count)
 	d->target->sink.quick(d->target->sink.ctx, d->space, d->time_ns, event, count);
 }
 
-/* Whether what a ring delivers may go the short way. */
+/* Whether records may take the short path. */
 static bool is_quick(const struct target *t, struct address_space *s)
 {
 	return t->sink.wants_quick && s->is_profiled && s->is_ready &&
@@ -120,7 +116,7 @@ size_t pads_drain_some(struct target *t, struct address_space *s)
 	return ring_drain(&s->pads->ring, PADS_DRAIN_BATCH, &reader);
 }
 
-/* To where the head was: what threads that run write meanwhile may come as fast as it is read. */
+/* Up to the current head: running threads may write as fast as this reads. */
 size_t pads_drain(struct target *t, struct address_space *s)
 {
 	struct ring *r = &s->pads->ring;
@@ -145,7 +141,7 @@ void pads_catch_up(struct target *t, struct address_space *s)
 		pads_drain(t, s);
 		if (r->position >= end || r->broken)
 			return;
-		/* if it was committed meanwhile it is read, and what comes after it, too */
+		/* if it was committed meanwhile it is read, with all that follows */
 		if (ring_has_uncommitted(r))
 			ring_pass_uncommitted(r, false);
 		idle = r->position == before ? idle + 1 : 0;

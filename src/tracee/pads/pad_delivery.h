@@ -15,27 +15,27 @@ struct target;
 struct thread;
 
 /*
- * Reads the ring as far as it goes without waiting, or until PADS_DRAIN_BATCH records were read: a
- * caller that reads more in a row does not see that a thread waits. Returns the number of records.
+ * Reads the ring as far as possible without waiting, at most PADS_DRAIN_BATCH records: a caller
+ * that reads more in a row would not notice a waiting thread. Returns the number of records.
  */
 #define PADS_DRAIN_BATCH 2048u
 size_t pads_drain_some(struct target *t, struct address_space *s);
-/* Reads it up to where its head is now. */
+/* Reads up to the current head. */
 size_t pads_drain(struct target *t, struct address_space *s);
-/* Reads all that was committed by now, also after uncommitted records. */
+/* Reads everything that is committed by now, also after uncommitted records. */
 void pads_catch_up(struct target *t, struct address_space *s);
-/* The same, and whether a record of @th was among them. */
+/* The same; returns whether a record of @th was among them. */
 bool pads_catch_up_on(struct target *t, const struct thread *th);
 
 /* pad_hooks.take_deleted */
 bool pads_take_deleted(struct target *t, struct thread *th, taddr_t block);
 
 /*
- * Whether the program overwrote the memory that it shares with pads, which is reported once. Then
- * nothing more of it is read: the profile of @s must end (target_leave.c).
+ * Whether the program overwrote the memory that it shares with pads, which is reported once. After
+ * that nothing more is read from it: the profile of @s must end (target_leave.c).
  */
 bool pads_are_corrupt(struct address_space *s);
-/* Reads the ring for the last time: the threads are gone, uncommitted records are lost. */
+/* Reads the ring for the last time: the threads have ended, uncommitted records are lost. */
 void pads_finish(struct target *t, struct address_space *s);
 
 #endif

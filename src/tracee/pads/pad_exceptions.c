@@ -1,6 +1,4 @@
-/*
- * Calls of pads that exceptions are made in, and leave.
- */
+/* Pad calls in which exceptions are created, or which exceptions leave. */
 #include "tracee/pads/pad_exceptions.h"
 
 #include "tracee/pads/pad_threads.h"
@@ -9,7 +7,7 @@
 #include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
-/* The pad's call that @slot is in, among those that exceptions were made in. */
+/* The pad call that @slot is in, among those in which exceptions were created. */
 static struct thrown *find_thrown(const struct thread *th, const struct pad_slot *slot)
 {
 	return slot ? call_state_find_thrown(&th->calls, slot->return_at + PAD_RETURN_BELOW) : NULL;
@@ -29,8 +27,8 @@ static const struct probe *find_probe(const struct address_space *s, taddr_t aft
 }
 
 /*
- * Calls inside have to trap from now on, since ptmem alone knows that they count: no word is like
- * this return_to.
+ * Calls inside must trap from now on, since only ptmem knows that they count: no word matches this
+ * return_to.
  */
 void pads_suspend(struct target *t, struct thread *th, const struct arch_regs *regs)
 {
@@ -72,7 +70,7 @@ void pads_raise(struct thread *th, taddr_t exception)
 	space_write(s, slot->return_at, &s->unwind_through.pc, sizeof(s->unwind_through.pc));
 }
 
-/* The pad's call continues: it returns to the pad again. */
+/* The pad call continues: it will return to the pad. */
 static void restore(struct thread *th, struct pad_slot *slot, struct thrown *thrown)
 {
 	struct address_space *s = th->process->space;

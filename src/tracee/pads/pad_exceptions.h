@@ -1,6 +1,4 @@
-/*
- * Exceptions inside of calls that pads entered; calls/exceptions.c has the picture.
- */
+/* Exceptions inside calls that pads entered; calls/exceptions.c has an overview. */
 #ifndef PTMEM_TRACEE_PADS_PAD_EXCEPTIONS_H
 #define PTMEM_TRACEE_PADS_PAD_EXCEPTIONS_H
 
@@ -11,12 +9,12 @@ struct arch_regs;
 struct target;
 struct thread;
 
-/* An exception is about to be made by @th; or was thrown. */
+/* @th is about to create an exception; has thrown one. */
 void pads_suspend(struct target *t, struct thread *th, const struct arch_regs *regs);
 void pads_raise(struct thread *th, taddr_t exception);
 /* @exception was caught in the frame at @sp. */
 void pads_resume(struct thread *th, taddr_t exception, taddr_t sp);
-/* What is in the return slot of the original during the call of @slot, which is that of @th. */
+/* The word in the return slot of the original during the call of @slot, which belongs to @th. */
 taddr_t pads_return_to(const struct thread *th, const struct pad_slot *slot);
 
 #endif

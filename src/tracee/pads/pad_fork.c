@@ -1,15 +1,14 @@
 /*
- * What a fork inherits of its parent's pads. See pads.h.
+ * Pads in a forked child. See pads.h.
  *
- * The memory of pads is shared with ptmem, and so a fork shares it with its parent: both have the
- * same thread pointer and stack, hence the same slot. So the fork's entries become breakpoints, and
- * it enters no pad any more.
+ * The memory of pads is shared with ptmem, so a fork shares it with its parent, too: both have the
+ * same thread pointer and stack, hence the same slot. So the child's entries become breakpoints,
+ * and it enters no pad any more.
  *
- * Unless it is in one: a signal handler that interrupted a pad, or what a pad had called,
- * forks. The pad is going to write to slot and ring then. Such a fork gets the pads themselves:
- * before it runs, a memory of its own takes the place of the inherited one, with the slot and the
- * position in the ring as they were at the fork. Whatever the pad was about to do happens in both
- * processes, each in its own memory.
+ * The exception is a fork inside a pad: by a signal handler that interrupted the pad, or by what
+ * the pad had called. The pad is about to write to slot and ring. Such a child gets real pads:
+ * before it runs, its own memory replaces the inherited one, with slot and position in the ring as
+ * at the fork. So the rest of the pad runs in both processes, each with its own memory.
  */
 #include "tracee/pads/pad_fork.h"
 
@@ -39,16 +38,16 @@
 #include "tracee/state/thread.h"
 #include "tracee/state/unwinder.h"
 
-/* As it was at the fork; the parent continues before the child makes its memory. */
+/* The state at the fork: the parent continues before the child's memory is made. */
 struct pad_fork_snapshot {
-	struct pads *pads;           /* but for its memory */
+	struct pads *pads;           /* except for its memory */
 	struct pad_memory_options options;
 	struct pad_control control;
 	struct pad_slot slot;
 	struct pad_deep_copy *deep;  /* NULL = the slot has none */
-	/* of the ring: one may be the record that the thread was writing */
+	/* contents of the ring: may include the record that the thread was writing */
 	uint8_t *deferred;
-	taddr_t at;                  /* where the memory lies */
+	taddr_t at;                  /* address of the memory */
 };
 
 /* Replaces jumps by breakpoints. */
@@ -95,7 +94,7 @@ static struct pad_fork_snapshot *take_snapshot(const struct pads *p, const struc
 	h->pads = copy_pads(p, slot);
 	h->options = (struct pad_memory_options){m->ring_size, m->chunk[0].count,
 						 m->rule_bits};
-	/* copies of what the program may have changed, but for what ptmem relies on */
+	/* copies data that the program can have changed, except for what ptmem relies on */
 	h->control = *m->control;
 	h->control.tail = p->ring.published;
 	h->control.room = p->ring.room;
@@ -107,14 +106,14 @@ static struct pad_fork_snapshot *take_snapshot(const struct pads *p, const struc
 	h->slot.index = slot;
 	h->slot.key = m->key | slot << 8;
 	h->slot.thread_pointer = th->pads->pointer;
-	memset(h->slot.count, 0, sizeof(h->slot.count)); /* what it counted is in the totals */
+	memset(h->slot.count, 0, sizeof(h->slot.count)); /* its counts are in the totals */
 	h->deep = pad_cache_copy(m, slot);
 	h->deferred = ring_save_deferred(&p->ring);
 	h->at = m->target;
 	return h;
 }
 
-/* All but the pads. */
+/* Copies everything except the pads. */
 static void free_snapshot(struct address_space *s)
 {
 	free(s->promotion.fork_snapshot->deep);
@@ -136,7 +135,8 @@ void pads_fork(struct target *t, struct address_space *parent, struct address_sp
 {
 	const struct pad_slot *slot = th ? pads_slot(th) : NULL;
 	/*
-	 * slots of later chunks lie elsewhere: that many threads and such a fork were not seen yet
+	 * slots of later chunks are elsewhere: so many threads with such a fork have not been seen
+	 * yet
 	 */
 	if (slot && th->pads->slot < parent->pads->memory.chunk[0].count &&
 	    (slot->return_at || stack_scan_is_in_pads(t, th)))
@@ -145,7 +145,7 @@ void pads_fork(struct target *t, struct address_space *parent, struct address_sp
 		put_breakpoints(t, child);
 }
 
-/* Makes the memory of @p, which replaces its parent's. */
+/* Creates the memory of @p, which replaces its parent's. */
 static int make_memory(struct target *t, struct thread *th, const struct pad_fork_snapshot *h)
 {
 	struct pads *p = h->pads;
@@ -187,7 +187,7 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 			h->options.rule_bits);
 }
 
-/* @s cannot have memory of its own: at least its thread must not return into the pad. */
+/* @s cannot have its own memory: at least its thread must not return into the pad. */
 static void set_free(struct target *t, struct address_space *s, const struct pad_fork_snapshot *h)
 {
 	const struct pad_slot *slot = &h->slot;

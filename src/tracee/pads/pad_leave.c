@@ -1,8 +1,8 @@
 /*
- * Threads that are in pads or the recorder when all pads are removed run on to
- * the end of their pad: to breakpoints at its exits, which take two stops where
- * single steps would take hundreds. Text is restored already, so that a thread which
- * met one has left: it continues in the original function or at its caller.
+ * Threads in pads or the recorder when all pads are removed run to the end of their pad, to
+ * breakpoints at its exits: that takes two stops instead of hundreds of single steps. Text is
+ * restored already, so a thread that hits such a breakpoint has left: it continues in the original
+ * function or at its caller.
  */
 #include "tracee/pads/pad_leave.h"
 
@@ -17,7 +17,7 @@
 #include "tracee/state/thread.h"
 #include "tracee/state/trap_table.h"
 
-/* Whether a thread whose pc is @pc will come through an exit. */
+/* Whether a thread whose pc is @pc will pass through an exit. */
 static bool is_before_exit(const struct pads *p, taddr_t pc)
 {
 	if (pc - p->recorder < p->recorder_size)
@@ -31,8 +31,8 @@ static bool is_before_exit(const struct pads *p, taddr_t pc)
 }
 
 /*
- * A pad tries again after the trap at its entry. Where the program has replaced the shared memory
- * that never ends, since it does not see that recording is off; so those traps are exits, too.
+ * A pad retries after the trap at its entry. If the program has replaced the shared memory it would
+ * retry forever, since it cannot see that recording is off; so those traps are exits, too.
  */
 static void write_entry_traps(struct address_space *s, const void *insn, size_t size)
 {
@@ -119,7 +119,7 @@ void pads_disarm(struct target *t, struct address_space *s)
 		if (!th->waits_for_room)
 			continue;
 		thread_wait_no_more(t, th);
-		th->is_held = true; /* continues with all others */
+		th->is_held = true; /* is resumed with all others */
 	}
 }
 

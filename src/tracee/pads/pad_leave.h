@@ -1,19 +1,15 @@
-/*
- * How threads leave pads when ptmem leaves.
- */
+/* Moves threads out of pads when ptmem detaches. */
 #ifndef PTMEM_TRACEE_PADS_PAD_LEAVE_H
 #define PTMEM_TRACEE_PADS_PAD_LEAVE_H
 
 struct address_space;
 struct target;
 
-/* Turns recording off; all threads are stopped. Text is restored by install_remove(). */
+/* Turns recording off; all threads are stopped. install_remove() restores the text. */
 void pads_disarm(struct target *t, struct address_space *s);
-/*
- * Runs threads in pads to the exits of those; text is restored. Some may have to be stepped still.
- */
+/* Runs threads in pads to the exits; text is restored. Some may still have to be stepped. */
 void pads_run_out(struct target *t, struct address_space *s);
-/* Threads inside originals must return to their callers, not into pads. */
+/* Makes threads inside originals return to their callers instead of into pads. */
 void pads_release_threads(struct target *t, struct address_space *s);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * Makes the shared memory: memfd_create and two mmaps by a thread of the target.
- */
+/* Creates the shared memory: a thread of the target calls memfd_create and mmap twice. */
 #include "tracee/pads/pad_mapping.h"
 
 #include <errno.h>
@@ -23,10 +21,13 @@
 #include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
-/* Slots for threads: half a megabyte of address space each, and no memory until it is used. */
+/*
+ * Maximum number of slots: they take half a megabyte of address space, and memory only when
+ * used.
+ */
 #define MIN_SLOTS 256u
 
-/* A NUL byte in the target, as a name for memfd_create: the padding of an ELF header. */
+/* A NUL byte in the target, the name for memfd_create: padding of an ELF header. */
 static taddr_t find_empty_string(const struct address_space *s)
 {
 	for (size_t i = 0; i < s->modules.count; i++) {
@@ -66,7 +67,7 @@ int64_t pads_mmap(struct target *t, struct thread *th, const uint64_t args[6])
 	return rc != 0 ? rc : result;
 }
 
-/* Lays the ring's second copy after the first. */
+/* Maps the ring a second time after itself. */
 static int64_t map_ring_again(struct target *t, struct thread *th, int fd,
 			      const struct pad_memory *m, taddr_t at)
 {
@@ -117,12 +118,12 @@ static uint64_t ring_size(const struct target *t)
 {
 	if (t->options.ring_size)
 		return t->options.ring_size;
-	return 1u << 20; /* what both sides touch stays in their second level caches */
+	return 1u << 20; /* what both sides access should fit in their second level caches */
 }
 
 /*
- * The shared memory is address space that the program would have had itself: where that
- * is limited (ulimit -v), pads may take a hundredth of what is left.
+ * The shared memory takes address space from the program: if that is limited (ulimit -v), pads may
+ * use a hundredth of the rest.
  */
 #define SPACE_SHARE 100
 
@@ -147,7 +148,7 @@ int pads_open_file(struct target *t, struct thread *th, int *own_out)
 	int64_t fd = call(t, th, SYS_memfd_create, args);
 	if (fd < 0)
 		return (int)fd;
-	/* of a child in vfork, whose descriptors are not its parent's, as of any thread */
+	/* made by any thread, but a child in vfork has its own descriptors */
 	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)th->tid, (int)fd);
 	*own_out = open(name, O_RDWR | O_CLOEXEC);
 	if (*own_out >= 0)
@@ -187,7 +188,7 @@ int pads_open_memory(struct target *t, struct address_space *s, struct thread *t
 	return rc;
 }
 
-/* A chunk of @size bytes through @fd, which is @own here. */
+/* Maps a chunk of @size bytes with descriptor @fd, which is @own here. */
 static int add_chunk(struct target *t, struct thread *th, int fd, int own, size_t size)
 {
 	struct address_space *s = th->process->space;

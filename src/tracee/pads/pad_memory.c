@@ -25,7 +25,7 @@ static void lay_out(struct pad_memory *m, const struct pad_memory_options *optio
 		       "the control block has room");
 	m->directory = at;
 	at += ROUND_UP(sizeof(struct pad_directory) << PAD_DIRECTORY_BITS, PAGE_SIZE_MIN);
-	at = ROUND_UP(PAD_SLOTS_OFFSET, PAGE_SIZE_MIN); /* filter and distances before it */
+	at = ROUND_UP(PAD_SLOTS_OFFSET, PAGE_SIZE_MIN); /* filter and distances precede it */
 	m->slots = at;
 	at += ROUND_UP(sizeof(struct pad_slot) * options->slot_count, PAGE_SIZE_MIN);
 	m->deep_caches = at;
@@ -39,10 +39,10 @@ static void lay_out(struct pad_memory *m, const struct pad_memory_options *optio
 	m->map_size = m->file_size + options->ring_size;
 }
 
-/* The page below the shared memory is private: its last word is the link of pad_owner.c. */
+/* The page below the shared memory is private; its last word is the link of pad_owner.c. */
 #define LINK_SIZE PAGE_SIZE_MIN
 
-/* Maps the file and, after it, its ring a second time. */
+/* Maps the file, and its ring a second time after it. */
 static int map(struct pad_memory *m)
 {
 	const int prot = PROT_READ | PROT_WRITE;
@@ -70,8 +70,8 @@ static void unmap(struct pad_memory *m)
 }
 
 /*
- * Whether @fd is a memfd that was just made. The program may have put another file in its place,
- * one that it may not write, and we may: such a file stays as it is.
+ * Whether @fd is a new memfd. The program may have replaced it by another file, one that it may not
+ * write but we may: such a file must not be changed.
  */
 static bool is_new_memory(int fd)
 {
@@ -81,8 +81,8 @@ static bool is_new_memory(int fd)
 }
 
 /*
- * The program can open the file again, by its own mapping (/proc/self/map_files). If it made it
- * smaller, an access beyond the new end would kill us.
+ * The program can open the file again through its own mapping (/proc/self/map_files). If it
+ * truncated it, an access beyond the new end would kill us.
  */
 static int seal_size(int fd, size_t size)
 {
@@ -95,8 +95,8 @@ static int seal_size(int fd, size_t size)
 }
 
 /*
- * RLIMIT_FSIZE limits files of the user, and is not meant for memory: it is lifted while the file
- * gets its size, as far as we may.
+ * RLIMIT_FSIZE limits the user's files, and is not meant for memory: it is raised while the file
+ * gets its size, if permitted.
  */
 static int make_size(int fd, size_t size)
 {
@@ -185,10 +185,10 @@ int pad_memory_grow(struct pad_memory *m, int fd, taddr_t target)
 	return 0;
 }
 
-/* Copies @from, a memfd of @size bytes that is mapped at @base, except for its holes. */
+/* Copies @from, a memfd of @size bytes mapped at @base, except for its holes. */
 static int copy_file(int from, const uint8_t *base, size_t size, int to)
 {
-	/* not by write(2), which RLIMIT_FSIZE limits */
+	/* does not use write(2), which RLIMIT_FSIZE limits */
 	uint8_t *copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, to, 0);
 	off_t start = 0, end;
 
@@ -221,7 +221,7 @@ int pad_memory_replace(struct pad_memory *m, uint32_t part, int fd)
 		return -errno;
 	if (part == 0 &&
 	    mmap(base + size, m->ring_size, rights, flags, fd, (off_t)m->ring) == MAP_FAILED)
-		/* the first took the place of one, too */
+		/* the first one replaced a mapping, too */
 		CHECK(!"the ring's second copy is there");
 	close(*own);
 	*own = fd;
@@ -269,7 +269,7 @@ void pad_memory_set_shared(struct pad_memory *m, bool is_shared)
 	__atomic_store_n(&m->control->shared, m->shared, __ATOMIC_RELAXED);
 }
 
-/* Where slots are, and how many of them threads have had. */
+/* Addresses of slots, and how many were ever used. */
 static bool are_chunks_intact(const struct pad_memory *m)
 {
 	const volatile struct pad_control *c = m->control;

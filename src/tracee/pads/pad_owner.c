@@ -1,6 +1,4 @@
-/*
- * The list of robust futexes by which the kernel finds control blocks.
- */
+/* The list of robust futexes through which the kernel finds control blocks. */
 #include "tracee/pads/pad_owner.h"
 
 #include <errno.h>
@@ -9,8 +7,8 @@
 #include <unistd.h>
 
 /*
- * The link to the next control block. It is private, for the kernel and ptmem follow it; and since
- * all links are as far from their futex, it is the last word of the page before.
+ * The link to the next control block. The kernel and ptmem follow it, so it is private; and since
+ * the distance between link and futex is the same for all, it is the last word of the page before.
  */
 static uint64_t *link_of(const struct pad_memory *m)
 {
@@ -18,7 +16,8 @@ static uint64_t *link_of(const struct pad_memory *m)
 }
 
 /*
- * An entry of the kernel's list is the address of its link to the next; the last links to the head.
+ * An entry of the kernel's list is the address of its link to the next one; the last one links to
+ * the head.
  */
 int pad_owner_init(struct pad_owner *owner)
 {

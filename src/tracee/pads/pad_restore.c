@@ -1,13 +1,13 @@
 /*
  * A program may unmap shared mappings that it does not know: sandboxes and checkpointers go through
  * /proc/self/maps. The next pad then gets SIGSEGV at its first access to the memory. Nothing is
- * lost, for ptmem has that memory, too: it is mapped again at the same place, and the instruction
- * is executed again.
+ * lost, since ptmem has mapped that memory, too: it is mapped again at the same address, and the
+ * instruction is retried.
  *
- * The target has no descriptor of the file any more and cannot be given one. So it makes a new
- * file, which gets the old one's contents and takes its place here as well, at the same address.
+ * The target has no descriptor of the file any more and cannot be given one. So it creates a new
+ * file, which gets the old one's contents and replaces it here, too, at the same address.
  *
- * What cannot be undone: if the program maps something of its own there before the next call of a
+ * One case cannot be repaired: if the program maps something else there before the next call of a
  * watched function, pads write to that (ptmem(1), CAVEATS).
  */
 #include "tracee/pads/pad_restore.h"
@@ -26,7 +26,7 @@
 #include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
-/* Which part of the memory @addr is in: 0 = the first, 1... = a chunk of slots, -1 = none. */
+/* The part of the memory that contains @addr: 0 = the first, 1... = a chunk of slots, -1 = none. */
 static int find_part(const struct pad_memory *m, taddr_t addr)
 {
 	if (addr - m->target < m->map_size)
@@ -39,8 +39,8 @@ static int find_part(const struct pad_memory *m, taddr_t addr)
 }
 
 /*
- * The part of the pads' memory that @th, stopped for SIGSEGV, could not reach from within the pads;
- * -1 = none.
+ * The part of the pads' memory that @th, stopped for SIGSEGV in a pad, could not access; -1 =
+ * none.
  */
 static int find_lost_part(struct target *t, const struct thread *th)
 {
@@ -73,7 +73,7 @@ static int restore_part(struct target *t, struct thread *th, int part)
 	return rc;
 }
 
-/* All threads are stopped, @tid among them if it is still there. 0 or -errno. */
+/* All threads are stopped, including @tid if it still exists. 0 or -errno. */
 static int restore(struct target *t, pid_t tid, int part)
 {
 	struct thread *th = thread_find(t, tid);
@@ -101,7 +101,7 @@ bool pads_restore_memory(struct target *t, struct thread *th)
 	th->held_signal = 0;
 	thread_consume_stop(t, th);
 	if (!is_alone)
-		return true; /* it faults again when all continue */
+		return true; /* it faults again when all threads continue */
 	world_stop(t);
 	rc = restore(t, tid, part);
 	th = thread_find(t, tid);

@@ -13,8 +13,8 @@ static uint64_t *distances(const struct pad_memory *m)
 }
 
 /*
- * The middles of equally probable parts of the distribution: their mean is the interval but for
- * 5 millionths, where a table of random distances would be off by 1 / 256.
+ * Midpoints of equally probable parts of the distribution: their mean differs from the interval by
+ * 5 millionths; for a table of random distances it would be off by 1 / 256.
  */
 static void fill_in(struct pad_memory *m, uint64_t interval, uint64_t seed)
 {
@@ -46,7 +46,7 @@ static void add_to_filter(void *ctx, taddr_t addr)
 	pad_filter_add(find_word(ctx, addr), addr);
 }
 
-/* Where samples collide, one less is left. */
+/* Collided samples: there is one less. */
 static void take_from_filter(const struct pad_memory *m, taddr_t addr)
 {
 	uint32_t *word = find_word(m, addr), old;

@@ -1,6 +1,6 @@
 /*
- * What pads need to sample (arch/pad.h, Sampling): the table of distances, the seeds of their
- * generators, the filter; and the exact totals that they count.
+ * What pads need for sampling (arch/pad.h, Sampling): the table of distances, the seeds of their
+ * generators and the filter; and the exact totals that they count.
  */
 #ifndef PTMEM_TRACEE_PADS_PAD_SAMPLING_H
 #define PTMEM_TRACEE_PADS_PAD_SAMPLING_H
@@ -11,10 +11,10 @@
 struct address_space;
 struct target;
 
-/* Slot @index is used for the first time. */
+/* Initializes slot @index at its first use. */
 void pad_sampling_seed_slot(const struct pad_memory *m, uint32_t index);
 
-/* The sampling of pads that are made in @s. */
+/* Sets up sampling for the pads to be created in @s. */
 void pads_start_sampling(const struct target *t, struct address_space *s);
 
 /* As in struct pad_hooks. */

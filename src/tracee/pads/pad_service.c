@@ -1,6 +1,4 @@
-/*
- * Serves the traps of pads: whatever they do not decide themselves (arch/pad.h says what).
- */
+/* Handles the traps of pads: everything that they do not decide themselves (see arch/pad.h). */
 #include "tracee/pads/pad_service.h"
 
 #include "base/log.h"
@@ -28,8 +26,8 @@ static struct trap *entry_trap(struct address_space *s, const struct trap *trap)
 }
 
 /*
- * The slot that the pads know @th by, or -1: a child in vfork has its parent's thread pointer, and
- * no other.
+ * The slot that pads use for @th, or -1: a child in vfork has its parent's thread pointer but no
+ * slot.
  */
 static int find_slot_index(const struct target *t, const struct thread *th,
 			   const struct arch_regs *regs)
@@ -49,7 +47,7 @@ static struct pad_slot *find_slot(const struct target *t, const struct thread *t
 						  (uint32_t)index);
 }
 
-/* From now on the recorder follows the stack of slot @index as far as a walk from outside does. */
+/* From now on the recorder walks the stack of slot @index as deep as a walk by ptmem. */
 static void deepen(struct pads *p, uint32_t index)
 {
 	log_debug("slot %u: a stack of more than %d frames", index, PAD_SLOT_FRAMES);
@@ -57,7 +55,7 @@ static void deepen(struct pads *p, uint32_t index)
 	ring_reset_slot(&p->ring, index);
 }
 
-/* The caller's view at a leave trap, where the stack is too large for a record. */
+/* The caller's view at a leave trap, for a stack that is too large for a record. */
 enum trap_answer pads_serve_leave(struct target *t, struct thread *th, struct trap *trap,
 				  struct arch_regs *regs)
 {
@@ -96,9 +94,9 @@ enum trap_answer pads_serve_leave(struct target *t, struct thread *th, struct tr
 }
 
 /*
- * A thread at a full ring must report a possible range. It continues once its range fits, and what
- * fits keeps fitting until the range is left out: a thread that traps with the same range again has
- * read another tail or room than ptmem wrote, and would trap forever.
+ * A thread at a full ring must report a plausible range. It continues once its range fits, and then
+ * the range keeps fitting until it is skipped: a thread that traps again with the same range has
+ * read a tail or room that ptmem did not write, and would trap forever.
  */
 static void check_range(const struct pad_thread *own, struct ring *r, uint64_t start, uint64_t end)
 {
@@ -127,7 +125,7 @@ enum trap_answer pads_serve_full(struct target *t, struct thread *th, struct tra
 	}
 	ptrace_set_word(th->tid, t->arch->ret, PAD_FULL_RETRY);
 	t->stats.ring_full++;
-	/* no further than to half empty: the rest is read while the program runs */
+	/* at most until it is half empty: the rest is read while the program runs */
 	size_t n;
 	do {
 		n = pads_drain_some(t, s);
@@ -158,7 +156,7 @@ uint32_t pads_outer_kind(struct target *t, struct thread *th, const struct arch_
 			word == slot->return_to;
 	stack_window_at_entry(t, th, regs, sp, &view);
 	if (unwinder_in_signal(s->unwinder, &view, pad_call_end(slot)))
-		return 0; /* a signal handler's call is outermost again */
+		return 0; /* a call in a signal handler is outermost again */
 	if (is_alive && sp < slot->return_at)
 		return slot->kind;
 	if (slot == pads_slot(th))
@@ -166,14 +164,14 @@ uint32_t pads_outer_kind(struct target *t, struct thread *th, const struct arch_
 	return 0;
 }
 
-/* A call from a stack that is not the slot's: a fiber, or a handler on its own stack. */
+/* Handles a call on a stack that is not the slot's: a fiber, or a handler on its own stack. */
 #define BOUNDS_TRAPS_TO_MOVE 16
 
 static bool follow_stack(struct target *t, struct thread *th, struct pad_slot *slot, taddr_t sp)
 {
 	struct pad_thread *own = pad_thread(th);
 	taddr_t low, high;
-	/* a sample that finds other bounds is due until it is taken */
+	/* a sample that finds other bounds stays due until it is taken */
 	uint32_t needed = th->process->space->sampling ? 1 : BOUNDS_TRAPS_TO_MOVE;
 	if (slot->return_at || ++own->bounds_traps < needed)
 		return false;
@@ -193,9 +191,9 @@ static void resume_at(struct target *t, struct thread *th, struct arch_regs *reg
 }
 
 /*
- * Whether the pad of @th trapped because it did not find its slot: no @reason was given. It tries
- * again, for it may have got its slot since it looked; the second time in a row the memory is not
- * what ptmem wrote.
+ * Whether the pad of @th trapped because it did not find its slot: no @reason is given. The first
+ * time it retries, since it may have got its slot since it looked; the second time in a row the
+ * shared memory is not what ptmem wrote.
  */
 static bool slot_is_missed(struct thread *th, uint32_t reason)
 {
@@ -222,7 +220,7 @@ enum trap_answer pads_serve_entry(struct target *t, struct thread *th, struct tr
 	struct pad_slot *slot = pads_slot(th);
 	taddr_t sp = regs->word[t->arch->sp];
 	uint64_t pointer = regs->word[t->arch->thread_pointer];
-	/* a thread unknown so far: when its pad tries again it finds its slot */
+	/* a thread unknown so far: when its pad retries it finds its slot */
 	if (pad_thread(th)->pointer != pointer && pointer && !pads_slot_is_taken(th, pointer) &&
 	    pads_give_slot(t, th, pointer, sp) == 0)
 		return TRAP_RESUME;
@@ -239,7 +237,7 @@ enum trap_answer pads_serve_entry(struct target *t, struct thread *th, struct tr
 	if (reason == PAD_REASON_BOUNDS && follow_stack(t, th, slot, sp))
 		return TRAP_RESUME;
 	if (reason == PAD_REASON_DEEP) {
-		/* the slot may ask no more, so that this ends also where no cache is free */
+		/* the slot must not request it again, even if no cache is free */
 		deepen(s->pads, pad_thread(th)->slot);
 		return TRAP_RESUME;
 	}

@@ -10,7 +10,7 @@
 #include "tracee/pads/pad_cache.h"
 #include "tracee/pads/pad_sampling.h"
 
-#define TAKEN_OUT 1 /* as a thread pointer in the directory: neither empty nor of a thread */
+#define TAKEN_OUT 1 /* a thread pointer in the directory that is neither empty nor a thread's */
 
 static struct pad_place *find(const struct pad_memory *m, uint64_t key)
 {
@@ -26,7 +26,7 @@ static struct pad_place *find(const struct pad_memory *m, uint64_t key)
 	return NULL;
 }
 
-/* A place for @key, which is not in the directory. At most a quarter of it is in use. */
+/* A free place for @key, which is not in the directory. At most a quarter of it is in use. */
 static struct pad_place *find_room(const struct pad_memory *m, uint64_t key)
 {
 	uint64_t mask = (1u << PAD_DIRECTORY_BITS) - 1, i = pad_directory_hash(key);
@@ -146,7 +146,7 @@ void pad_slots_inherit(struct pad_memory *m, const struct pad_control *control,
 	own->key = m->key = control->key;
 	own->head = position;
 	own->tail = control->tail;
-	/* a slot keeps its index: the thread may be about to write that into a record */
+	/* a slot keeps its index: the thread may be about to write it into a record */
 	own->chunk[0].used = m->used = slot->index + 1;
 	for (uint32_t i = 0; i < slot->index; i++)
 		add_free_slot(m, i);

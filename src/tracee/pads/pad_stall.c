@@ -1,10 +1,10 @@
 /*
- * Threads that wait for room in the ring. It is full, and what keeps its tail back is a record that
- * is reserved and not committed: its thread was preempted there, or a signal handler interrupted it
- * that may even wait for one of those that wait for room. None is waited for: the ring continues
- * around that record (ring_jump), while all threads run. (To stop them took 30 to 100 ms for a
- * thousand, for each lap of the ring, and as they then all were ready to run, that record's thread
- * did not run for long.)
+ * Threads that wait for room in the ring. The ring is full, and its tail cannot advance because of
+ * an uncommitted record: its thread was preempted there, or interrupted by a signal handler, which
+ * may even wait for one of the threads that wait for room. So ptmem does not wait for it either:
+ * the ring continues around that record (ring_jump), while all threads run. (Stopping a thousand
+ * threads took 30 to 100 ms for each lap of the ring, and since all were runnable afterwards, that
+ * record's thread did not run for long.)
  */
 #include "tracee/pads/pad_stall.h"
 
@@ -15,7 +15,7 @@
 #include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
-#define JUMP_NS 1000000u /* between two jumps, if the first one helped no thread */
+#define JUMP_NS 1000000u /* minimum between two jumps if the first one did not help a thread */
 
 void pads_publish(struct address_space *s)
 {
@@ -27,7 +27,7 @@ void pads_wake_waiters(struct target *t, struct address_space *s)
 	struct pads *p = s->pads;
 	if (!p)
 		return;
-	/* threads that try again must not all find the ring full again */
+	/* threads that retry must not all find the ring full again */
 	uint64_t room = ring_free_bytes(&p->ring), given = 0;
 	struct thread *th;
 	for_each_thread_in(t, s, th) {
@@ -46,8 +46,8 @@ void pads_wake_waiters(struct target *t, struct address_space *s)
 }
 
 /*
- * All that is reserved below the limit of the room is read or known as uncommitted. Threads that
- * wait get room after the uncommitted records that hold the tail.
+ * Everything reserved below the limit of the room is read or known to be uncommitted. Gives waiting
+ * threads room after the uncommitted records that hold the tail.
  */
 static void jump(struct target *t, struct address_space *s)
 {

@@ -7,13 +7,13 @@
 struct address_space;
 struct target;
 
-/* Publishes what was read of the ring. */
+/* Publishes the ring's read position. */
 void pads_publish(struct address_space *s);
-/* Resumes threads that wait for room, if there is some now. */
+/* Resumes threads that wait for room, if there is room now. */
 void pads_wake_waiters(struct target *t, struct address_space *s);
 /*
- * Threads wait. If nothing has moved for a while, the ring continues around its uncommitted
- * records; @s may be gone afterwards.
+ * There are waiting threads. If nothing has moved for a while, the ring continues around its
+ * uncommitted records. @s may be gone afterwards.
  */
 void pads_unblock(struct target *t, struct address_space *s);
 

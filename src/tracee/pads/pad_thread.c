@@ -1,4 +1,4 @@
-/* What pads know of a thread. */
+/* The state of a thread that concerns pads. */
 #include "tracee/pads/pad_thread.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What pads know of a thread. */
+/* The state of a thread that concerns pads. */
 #ifndef PTMEM_TRACEE_PADS_PAD_THREAD_H
 #define PTMEM_TRACEE_PADS_PAD_THREAD_H
 
@@ -7,18 +7,18 @@
 struct thread;
 
 struct pad_thread {
-	uint64_t pointer;       /* its thread pointer, the key among the slots; 0 = has no slot */
+	uint64_t pointer;       /* its thread pointer, the key of its slot; 0 = has no slot */
 	uint32_t slot;
 	uint64_t waited_start, waited_end; /* what it reserved when it last found the ring full */
 	bool misses_slot;       /* its last pad did not find its slot, although it has one */
-	uint32_t bounds_traps;  /* calls in a row from another stack than its slot's */
+	uint32_t bounds_traps;  /* consecutive calls on another stack than its slot's */
 };
 
-/* That of @th; thread_remove frees it. */
+/* Returns the state of @th; thread_remove frees it. */
 struct pad_thread *pad_thread(struct thread *th);
 /* The index of the slot of @th; -1 = it has none. */
 int pad_thread_slot(const struct thread *th);
-/* @th runs another program: it has no slot. */
+/* @th runs another program: it has no slot any more. */
 void pad_thread_forget(struct thread *th);
 
 #endif

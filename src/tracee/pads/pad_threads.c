@@ -1,4 +1,4 @@
-/* Which thread has which slot, and the bounds of its stack. */
+/* Assigns slots to threads, and sets the bounds of their stacks. */
 #include "tracee/pads/pad_threads.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ int pads_give_slot(struct target *t, struct thread *th, uint64_t thread_pointer,
 	int rc = has_room ? stack_scan_bounds(th, thread_pointer, sp, &low, &high) : -ENOSPC;
 	if (rc == 0) {
 		pads_catch_up(t,
-			      th->process->space); /* a slot used before: its records come first */
+			      th->process->space); /* a reused slot: its old records come first */
 		rc = pad_slots_add(&p->memory, thread_pointer, low, high);
 	}
 	if (rc < 0) {
@@ -70,7 +70,7 @@ void pads_add_thread(struct target *t, struct thread *th)
 		return;
 	uint64_t pointer = regs.word[t->arch->thread_pointer];
 	if (pointer == 0 || (pads_slot_is_taken(th, pointer) && th->process->is_vfork_child))
-		return; /* shares its parent's: breakpoints serve it where the pads cannot */
+		return; /* shares its parent's: breakpoints handle its calls where pads cannot */
 	pads_give_slot(t, th, pointer, regs.word[t->arch->sp]);
 }
 
@@ -83,7 +83,7 @@ void pads_thread_exit(struct target *t, struct thread *th)
 		return;
 	pads_catch_up(t, s);
 	if (p->owner.data[own->slot] != th->tid)
-		return; /* its thread pointer is in use again */
+		return; /* its thread pointer is reused */
 	p->owner.data[own->slot] = 0;
 	pad_slots_remove(&p->memory, own->pointer);
 	own->pointer = 0;

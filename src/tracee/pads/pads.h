@@ -1,12 +1,12 @@
 /*
- * Pads: trampolines that record calls of hot functions into shared memory, instead of a stop at a
- * breakpoint for each. Contract with the code in the target: arch/pad.h. A space that has any has a
- * struct pads, which only this directory knows:
+ * Pads: trampolines that record calls of hot functions in shared memory, instead of a breakpoint
+ * stop for each. arch/pad.h is the contract with the code in the target. A space with pads has a
+ * struct pads, which is private to this directory:
  *
- *	promote.h       breakpoints become pads
- *	pad_service.h   what pads ask of ptmem
- *	pad_delivery.h  what they have recorded
- *	pad_threads.h   the slots of threads
+ *	promote.h       turns breakpoints into pads
+ *	pad_service.h   handles requests of pads
+ *	pad_delivery.h  delivers their records
+ *	pad_threads.h   assigns slots to threads
  *	pad_fork.h, pad_stall.h, pad_restore.h, pad_leave.h
  */
 #ifndef PTMEM_TRACEE_PADS_PADS_H
@@ -17,18 +17,18 @@
 struct address_space;
 struct target;
 
-/* Registers what the layers below ask of pads. Once for a target. */
+/* Registers the pad_hooks for lower layers. Once for each target. */
 void pads_init(struct target *t);
 /* All address spaces are gone. */
 void pads_deinit(struct target *t);
 
 /*
- * From now on several threads, or a forked copy of one that is in a pad, may write to the ring
- * of @s: before the clone or fork that makes them continues.
+ * From now on several threads, or a fork that is inside a pad, may write to the ring of @s. Call it
+ * before the clone or fork that creates them continues.
  */
 void pads_share(struct address_space *s);
 
-/* Where the shared memory of @s, which has pads, is mapped. */
+/* Address and size of the shared memory of @s, which has pads. */
 taddr_t pads_mapped_at(const struct address_space *s, uint64_t *size_out);
 
 /* Frees ptmem's side. */

@@ -1,6 +1,4 @@
-/*
- * What all files of the pads need.
- */
+/* Functions shared by all files of the pads. */
 #include "tracee/pads/pads_internal.h"
 #include "tracee/state/probe.h"
 #include "tracee/state/space_memory.h"
@@ -32,7 +30,7 @@ void pads_exchange_return(const struct pads *p, struct address_space *s, taddr_t
 	const struct trap *trap = pads_find_entry(p, s, after);
 	if (!trap)
 		return;
-	/* the pad keeps the register that the code there restores (promote_trap) */
+	/* the pad saves the register that the code there restores (promote_trap) */
 	bool may_throw = trap->probe->may_throw && s->unwind_through.pc;
 	taddr_t to = may_throw ? s->unwind_through.pc : trap->stub.trap;
 	space_write(s, at, &to, sizeof(to));

@@ -11,16 +11,17 @@
 #include "tracee/state/space.h"
 
 /*
- * Operator delete was entered through a breakpoint just before promotion: its own free is no event.
+ * Operator delete was entered through a breakpoint just before promotion: its own free is not an
+ * event.
  */
 struct pads_deleted {
 	uint32_t slot;
 	taddr_t block;
 };
 
-/* Of all address spaces of a target. */
+/* Shared by all address spaces of a target. */
 struct pad_globals {
-	struct pad_owner owner;   /* by which the kernel lets pads know that ptmem died */
+	struct pad_owner owner;   /* tells pads that ptmem died */
 	struct module *own_module; /* of own_code.c; NULL = none yet */
 };
 
@@ -30,26 +31,26 @@ struct pads {
 	taddr_t recorder;         /* the recorder in the target */
 	uint32_t recorder_size;
 	VEC(struct pad) list;
-	VEC(uint32_t) trap;       /* by pad: index of the entry's trap in space.traps */
-	VEC(pid_t) owner;         /* by slot: the thread that has it; 0 = free */
-	VEC(struct pads_deleted) deleted; /* until the thread's next record */
+	VEC(uint32_t) trap;       /* indexed by pad: index of the entry's trap in space.traps */
+	VEC(pid_t) owner;         /* indexed by slot: the slot's thread; 0 = free */
+	VEC(struct pads_deleted) deleted; /* valid until the thread's next record */
 	struct stack_words stack_words; /* while probes are promoted */
-	bool cannot_grow;         /* no slots beyond those that there are */
-	uint32_t watched;         /* 1 + the slot of pads_catch_up_on; 0 = none */
+	bool cannot_grow;         /* the number of slots cannot grow any more */
+	uint32_t watched;         /* 1 + the slot given to pads_catch_up_on; 0 = none */
 	bool saw_record;          /* a record of that slot was delivered */
-	bool is_reported;         /* that the memory is corrupt */
-	uint64_t stall_mark;      /* what the ring was like when threads waited */
-	/* how many had been read at the last jump, and when that was */
+	bool is_reported;         /* whether corrupt memory was reported */
+	uint64_t stall_mark;      /* the ring's state when threads waited */
+	/* records read at the last jump, and its time */
 	uint64_t jump_records, jump_ns;
 };
 
-/* Frees @p, whose memory is gone, or never was there. */
+/* Frees @p, whose memory was unmapped or never mapped. */
 void pads_delete(struct pads *p);
-/* The entry whose pad's calls return to @after; NULL: none. */
+/* The trap at the entry whose pad's calls return to @after; NULL: none. */
 const struct trap *pads_find_entry(const struct pads *p, const struct address_space *s,
 				   taddr_t after);
 /*
- * The call of a pad, whose return address @after is at @at, is to return to its function's stub
+ * Makes a pad call, whose return address @after is stored at @at, return to its function's stub
  * instead: the frames are the same.
  */
 void pads_exchange_return(const struct pads *p, struct address_space *s, taddr_t at, taddr_t after);

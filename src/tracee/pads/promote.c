@@ -1,11 +1,10 @@
 /*
- * Promotion of hot functions to pads; arch/pad.h has the picture.
+ * Promotes hot functions to pads; arch/pad.h describes pads.
  *
- * Promotion happens with all threads stopped: the shared memory is made by a thread
- * of the target (pad_mapping.h), the recorder and a pad for each hot
- * function are written, then each entry's first bytes become a jump. An entry that a
- * thread is in, or whose inner bytes any stack points into (an interrupted pc in
- * a signal frame), stays a breakpoint this time.
+ * All threads are stopped. A thread of the target makes the shared memory (pad_mapping.h), the
+ * recorder and a pad for each hot function are written, then each entry's first bytes become a
+ * jump. An entry that a thread is in, or whose inner bytes any stack points to (an interrupted pc
+ * in a signal frame), stays a breakpoint this time.
  */
 #include "tracee/pads/promote.h"
 
@@ -110,7 +109,7 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 
 /* -- promotion -- */
 
-/* What the pad at @trap does. */
+/* The function and arguments for the pad at @trap. */
 static struct pad_probe describe(const struct address_space *s, const struct trap *trap)
 {
 	const struct probe *probe = trap->probe;
@@ -154,7 +153,7 @@ static struct pad_probe describe(const struct address_space *s, const struct tra
 	return d;
 }
 
-/* Whether any thread's pc, or a word on its stack, lies inside [start + 1, start + size). */
+/* Whether any thread's pc, or a word on its stack, is inside [start + 1, start + size). */
 static bool is_occupied(const struct pads *p, taddr_t start, uint32_t size)
 {
 	for (size_t i = 0; i < p->stack_words.list.count; i++) {
@@ -180,7 +179,7 @@ static void put_pad_traps(struct target *t, struct address_space *s, const struc
 		space_trap_put(s, t->arch, &trap);
 }
 
-/* The functions that cannot be promoted say why. */
+/* Logs why functions cannot be promoted. */
 static int refuse(struct trap *trap, const char *why)
 {
 	trap->is_cold = true;
@@ -201,7 +200,7 @@ static int check_promotion(struct target *t, struct address_space *s, struct tra
 	return 0;
 }
 
-/* Makes the pad of @trap, whose function's original bytes are @code, in @out. */
+/* Assembles the pad of @trap, whose function's original bytes are @code, in @out. */
 static int make_pad(const struct stub_place *place, struct trap *trap, const uint8_t *code,
 		    uint8_t *out, struct pad *pad_out)
 {
@@ -282,7 +281,7 @@ static int promote_trap(struct target *t, struct address_space *s, struct thread
 	return arm(&place, index, &pad, out, code);
 }
 
-/* Pads are to know of the calls that @th, whose slot is @slot, is inside of. */
+/* Tells pads about the calls that @th, whose slot is @slot, is inside of. */
 static void tell_calls(struct target *t, struct thread *th, struct pad_slot *slot)
 {
 	const struct call *call = call_state_innermost(&th->calls);
@@ -310,7 +309,7 @@ static void add_all_threads(struct target *t, struct address_space *s)
 	}
 }
 
-/* -ESRCH: the program has died; what cannot be promoted stays as it is. */
+/* -ESRCH: the program has died; other failures only keep a breakpoint. */
 static int promote_traps(struct target *t, struct address_space *s, struct thread *th)
 {
 	for (uint32_t i = 0; i < s->traps.count; i++) {

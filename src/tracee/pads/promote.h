@@ -9,8 +9,8 @@ struct target;
 struct thread;
 
 /*
- * Promotes every watched function of @s whose entry is still a breakpoint; all its
- * threads are stopped and @th is one of them. Also for functions that came later. 0 or -errno.
+ * Promotes every watched function of @s whose entry is still a breakpoint; all threads are stopped,
+ * @th is one of them. Called again for functions found later. 0 or -errno.
  */
 int pads_promote(struct target *t, struct address_space *s, struct thread *th);
 

@@ -1,4 +1,4 @@
-/* The calls that a thread is inside of. See call_state.h. */
+/* The calls that a thread is in. See call_state.h. */
 #include "tracee/state/call_state.h"
 
 void call_state_deinit(struct call_state *c)

@@ -1,6 +1,6 @@
 /*
- * What happens in the traced processes, as reported to a sink. A callback may be NULL if its
- * comment says so. What tracee code asks about stacks is in unwinder.h.
+ * Events in the traced processes, as reported to a sink. A callback may be NULL if its comment says
+ * so. Queries about stacks are in unwinder.h.
  */
 #ifndef PTMEM_TRACEE_STATE_EVENT_SINK_H
 #define PTMEM_TRACEE_STATE_EVENT_SINK_H
@@ -15,7 +15,8 @@ struct module;
 struct address_space;
 
 /*
- * The stack of thread @tid: from its first stack pointer, high, down to low; sp is the current one.
+ * The stack of thread @tid extends from high, its first stack pointer, down to low; sp is the
+ * current one.
  */
 struct thread_stack_info {
 	pid_t tid;
@@ -31,16 +32,17 @@ struct event_sink {
 	/* -- address spaces and modules -- */
 
 	/*
-	 * A process that is attached to is stopped, and nothing is installed yet: what is read now
-	 * is as it will be when it goes on. space_new follows, unless the attach fails; then this
-	 * may come once more. NULL = nothing is to be read.
+	 * A process that is attached to is stopped, and nothing is installed yet: memory read now
+	 * is unchanged when it continues. space_new follows, unless the attach fails; then this may
+	 * be called again. NULL = nothing is to be read.
 	 */
 	void (*before_install)(void *ctx, struct address_space *s);
 	/*
-	 * A program begins: it is at its first instruction (start, exec) or runs already (attach).
+	 * A program begins: it is at its first instruction (start, exec) or already running
+	 * (attach).
 	 */
 	void (*space_new)(void *ctx, struct address_space *s);
-	/* @child is a fork of @parent and inherits all that was counted so far. */
+	/* @child is a fork of @parent and inherits all counts. */
 	void (*space_fork)(void *ctx, struct address_space *parent, struct address_space *child);
 	/* The last event of @s. Its memory may be gone already. */
 	void (*space_end)(void *ctx, struct address_space *s, enum space_end why);
@@ -52,8 +54,8 @@ struct event_sink {
 	void (*event)(void *ctx, struct address_space *s, const struct heap_event *ev);
 	/*
 	 * Plain allocations and frees recorded by pads, in batches, while wants_quick returns true
-	 * (asked often); all at @time_ns. An allocation carries what `node` returned for its stack:
-	 * @path (a thread's slot) as in struct heap_event. All three may be NULL.
+	 * (called often); all at @time_ns. An allocation carries the result of `node` for its
+	 * stack. @path (a thread's slot): as in struct heap_event. All three may be NULL.
 	 */
 	bool (*wants_quick)(void *ctx, struct address_space *s);
 	uint32_t (*node)(void *ctx, struct address_space *s, const struct heap_event *ev);
@@ -62,11 +64,12 @@ struct event_sink {
 
 	/* -- threads and processes -- */
 
-	/* @tid stops on its way out. It may make events before thread_exit. May be NULL. */
+	/* @tid is stopped on its way out. Events may follow before thread_exit. May be NULL. */
 	void (*thread_exiting)(void *ctx, struct address_space *s, pid_t tid);
 	void (*thread_exit)(void *ctx, struct address_space *s, pid_t tid);
 	/*
-	 * A thread of @s begins, or exists when @s begins. May be NULL, together with stack_gone.
+	 * A thread of @s begins, or existed when @s began. May be NULL, together with
+	 * stack_gone.
 	 */
 	void (*stack_new)(void *ctx, struct address_space *s, const struct thread_stack_info *info);
 	/* A thread ends while others continue. */
@@ -76,10 +79,7 @@ struct event_sink {
 	 * NULL.
 	 */
 	void (*process_exit)(void *ctx, struct address_space *s, pid_t pid, pid_t tid);
-	/*
-	 * Whether the program that @pid just executed is excluded from profiling. NULL = it never
-	 * is.
-	 */
+	/* Whether the program that @pid just executed is excluded from profiling. NULL = never. */
 	bool (*skip_exec)(void *ctx, pid_t pid);
 
 	/* -- memory of the program -- */
@@ -87,7 +87,8 @@ struct event_sink {
 	/* ptmem is about to map something in @s. May be NULL. */
 	void (*will_map)(void *ctx, struct address_space *s);
 	/*
-	 * @s will be detached and runs until final_scan, which follows at once: time to prepare it.
+	 * @s will be detached, and runs until final_scan, which follows at once: time to prepare
+	 * it.
 	 */
 	void (*prepare_final_scan)(void *ctx, struct address_space *s);
 	/*
@@ -99,15 +100,18 @@ struct event_sink {
 
 	/* -- the loop -- */
 
-	/* The program itself requests monitor command @text. Whether there is one. May be NULL. */
+	/*
+	 * The program sends the monitor command @text. Returns whether it is a known one. May be
+	 * NULL.
+	 */
 	bool (*monitor)(void *ctx, struct address_space *s, const char *text);
 	/*
-	 * Called when target_clock() passes what it returned last (at first: at once); returns the
-	 * next time, UINT64_MAX = never. NULL = never.
+	 * Called when target_clock() passes the time that it returned last (first: at once);
+	 * returns the next time, UINT64_MAX = never. NULL = never.
 	 */
 	uint64_t (*tick)(void *ctx, uint64_t now_ns);
 	/*
-	 * Called between events, and when a timer or signal woke the loop; true = leave. May be
+	 * Called between events, and when a timer or signal wakes the loop; true = leave. May be
 	 * NULL.
 	 */
 	bool (*poll)(void *ctx);

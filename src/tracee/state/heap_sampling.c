@@ -13,15 +13,15 @@
 
 #define FIRST_BITS 8
 
-/* A sample that @thread has given to realloc, which has not returned. */
+/* A sample passed to realloc by @thread, which has not returned. */
 struct moving {
 	uint32_t thread;
-	bool is_filtered; /* the filter still has it */
+	bool is_filtered; /* still in the filter */
 	taddr_t addr;
 };
 
 struct heap_sampling {
-	struct byte_sampler sampler; /* of calls at breakpoints */
+	struct byte_sampler sampler; /* counts calls at breakpoints */
 	struct call_totals totals;   /* likewise */
 	taddr_t *set;                /* 1 << bits; 0 = free */
 	uint32_t bits;
@@ -36,7 +36,7 @@ static size_t first_place(const struct heap_sampling *h, taddr_t addr)
 	return (size_t)(hash_u64(addr) >> (64 - h->bits));
 }
 
-/* The place of @addr, or the free one where it would be. */
+/* The index of @addr, or the free one for it. */
 static size_t find(const struct heap_sampling *h, taddr_t addr)
 {
 	size_t mask = ((size_t)1 << h->bits) - 1, i = first_place(h, addr);
@@ -59,7 +59,7 @@ static void grow(struct heap_sampling *h)
 	free(old.set);
 }
 
-/* Whether it was not there. */
+/* Returns whether it was new. */
 static bool add(struct heap_sampling *h, taddr_t addr)
 {
 	size_t i = find(h, addr);
@@ -72,7 +72,7 @@ static bool add(struct heap_sampling *h, taddr_t addr)
 	return true;
 }
 
-/* Whether it was there. */
+/* Returns whether it was in the set. */
 static bool take(struct heap_sampling *h, taddr_t addr)
 {
 	size_t mask = ((size_t)1 << h->bits) - 1, free_place = find(h, addr), i = free_place;
@@ -83,7 +83,7 @@ static bool take(struct heap_sampling *h, taddr_t addr)
 		i = (i + 1) & mask;
 		if (!h->set[i])
 			break;
-		/* what is after stays where it can be found */
+		/* entries that collided with it move up */
 		size_t distance = (i - first_place(h, h->set[i])) & mask;
 		if (distance >= ((i - free_place) & mask)) {
 			h->set[free_place] = h->set[i];
@@ -175,7 +175,7 @@ static void count_call(struct heap_sampling *h, const struct heap_event *ev)
 
 /* -- events -- */
 
-/* A new sample; the pad that chose it, if one did, has added it to the filter. */
+/* A new sample; if a pad chose it, that has added it to the filter. */
 static void begin_sample(struct target *t, struct address_space *s, taddr_t addr, bool is_of_pad)
 {
 	bool is_new = add(s->sampling, addr);
@@ -197,7 +197,7 @@ static bool see_alloc(struct target *t, struct address_space *s, struct heap_eve
 	return true;
 }
 
-/* The pad has taken a sample out of the filter, or could not tell whether it is one (is_inner). */
+/* The pad has removed a sample from the filter, or could not tell whether it is one (is_inner). */
 static bool see_free(struct target *t, struct address_space *s, struct heap_event *ev,
 		     bool is_of_pad)
 {
@@ -205,7 +205,7 @@ static bool see_free(struct target *t, struct address_space *s, struct heap_even
 		return false;
 	if (!is_of_pad || ev->is_inner)
 		t->hooks.pads->filter(s, ev->addr, false);
-	ev->is_inner = false; /* it is certain now */
+	ev->is_inner = false; /* known to be one now */
 	return true;
 }
 
@@ -236,8 +236,8 @@ static bool take_moving(struct heap_sampling *h, const struct heap_event *ev,
 }
 
 /*
- * The end of a realloc of a sample (it fails, is the sample's end, or makes another one), or of a
- * block that is none: then it is an allocation.
+ * The end of a realloc. Of a sample: it fails, ends the sample, or creates another one. Of any
+ * other block: it counts as an allocation.
  */
 static bool see_end(struct target *t, struct address_space *s, struct heap_event *ev,
 		    bool is_of_pad)

@@ -5,9 +5,8 @@
  *	record of a pad (which decided, and counted)           -> set of samples -> sink
  *	release              -> in the set? -> sink
  *
- * The set holds the addresses of live samples. Pads ask a filter instead, in shared memory
- * (arch/pad.h), which the hook keeps in step with the set; what it lets through by mistake ends
- * here.
+ * The set holds the addresses of live samples. Pads use a filter in shared memory instead
+ * (arch/pad.h), which the hook keeps in sync with the set; its false positives are dropped here.
  */
 #ifndef PTMEM_TRACEE_STATE_HEAP_SAMPLING_H
 #define PTMEM_TRACEE_STATE_HEAP_SAMPLING_H
@@ -20,20 +19,20 @@ struct heap_event;
 struct heap_sampling;
 struct target;
 
-/* Samples are taken in @s from now on, if the options of @t say so. */
+/* Enables sampling in @s, if the options of @t say so. */
 void heap_sampling_start(const struct target *t, struct address_space *s);
-/* @child, a fork of @parent, whose records have been read, has its live samples and its totals. */
+/* @child, a fork of @parent, whose records have been read, inherits its live samples and totals. */
 void heap_sampling_fork(const struct target *t, const struct address_space *parent,
 			struct address_space *child);
 void heap_sampling_free(struct heap_sampling *h);
 
 /*
- * Whether the sink gets @ev; then it may have changed. ev->is_chosen: a pad recorded it. Without
- * sampling it gets all.
+ * Whether to pass @ev to the sink; may change @ev. ev->is_chosen: a pad recorded it. Without
+ * sampling all events are passed.
  */
 bool heap_sampling_see(struct target *t, struct address_space *s, struct heap_event *ev);
 
-/* Adds what was counted at breakpoints to @totals. */
+/* Adds the counts from breakpoints to @totals. */
 void heap_sampling_add_totals(const struct heap_sampling *h, struct call_totals *totals);
 /* Calls @fn for each live sample. */
 void heap_sampling_each(const struct heap_sampling *h, void (*fn)(void *ctx, taddr_t addr),

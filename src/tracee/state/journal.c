@@ -1,6 +1,6 @@
 /*
- * What ptmem changed in each space, for the guardian: in memory that it shares, and copied into the
- * page in the target.
+ * Records ptmem's changes in each space for the guardian: in memory shared with it, and in a copy
+ * in the page in the target.
  */
 #include "tracee/state/journal.h"
 
@@ -18,8 +18,8 @@
 #include "tracee/state/trap.h"
 
 /*
- * Keeps the compiler from moving a record's stores across each other; a dying process's own are
- * seen in order.
+ * Prevents the compiler from reordering a record's stores; a dying process's own stores are seen in
+ * order.
  */
 #define ORDER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
@@ -46,7 +46,7 @@ static struct journal *free_record(struct target *t)
 	return NULL;
 }
 
-/* Writes what @part of @s's record holds into the copy in its page, if it has one. */
+/* Copies @part of @s's record to its page, if it has one. */
 static void copy_part(const struct address_space *s, const void *part, size_t size)
 {
 	const struct journal *r = s->recovery.journal;
@@ -56,7 +56,7 @@ static void copy_part(const struct address_space *s, const void *part, size_t si
 			    size);
 }
 
-/* All of it but the unused ends of its tables, for a page that has none yet; the magic last. */
+/* Copies the complete record, except for unused ends of tables, to a new page; the magic last. */
 static void copy_record(const struct target *t, const struct address_space *s)
 {
 	const struct journal *r = s->recovery.journal;
@@ -117,7 +117,7 @@ void journal_fork(struct target *t, const struct address_space *parent,
 	if (!r)
 		return;
 	memcpy(r, parent->recovery.journal, sizeof(*r));
-	r->shared = 0; /* its pads are turned into breakpoints */
+	r->shared = 0; /* its pads become breakpoints */
 	r->masked_thread = 0;
 	child->recovery.journal = r;
 	child->recovery.injection = parent->recovery.injection;
@@ -145,7 +145,7 @@ static struct journal_trap *find_trap(struct journal *r, taddr_t addr)
 	return NULL;
 }
 
-/* The handler's table: an entry is whole before it counts. */
+/* The handler's table: an entry is complete before it counts. */
 static void write_handler_trap(struct address_space *s, uint32_t index, taddr_t addr,
 			       taddr_t resume)
 {
@@ -194,7 +194,7 @@ void journal_remove_trap(struct address_space *s, taddr_t addr)
 	copy_part(s, &g->patch_size, sizeof(g->patch_size));
 }
 
-/* The handler's ranges, where a pc that was moved already may stand. */
+/* The handler's ranges for a pc that was already moved. */
 static void write_handler_range(const struct address_space *s, uint32_t index,
 				const struct stub_area *a)
 {
@@ -303,9 +303,8 @@ static taddr_t *find_free_injection(struct journal *r)
 }
 
 /*
- * Room among the zeros that fill the last page of text of @m, which no code uses; 0 = none. Some
- * zeros below it may be the end of code; at its top there may be code of injections that another
- * process left.
+ * Finds room among the zeros that fill the last page of text of @m; 0 = none. The lowest zeros may
+ * be the end of code, and at the top there may be another process's injected code.
  */
 static taddr_t find_room(const struct address_space *s, const struct module *m)
 {
@@ -319,7 +318,7 @@ static taddr_t find_room(const struct address_space *s, const struct module *m)
 	return 0;
 }
 
-/* The vdso's first: no file differs then, also if this process dies before it has cleared it. */
+/* The vdso's first: then no file's text differs, even if this process dies before clearing it. */
 int journal_find_injection(struct address_space *s, taddr_t *at_out)
 {
 	struct journal *r = s->recovery.journal;

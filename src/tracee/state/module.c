@@ -63,8 +63,8 @@ static int open_vdso(const struct address_space *s, const struct map *map, struc
 }
 
 /*
- * The file of @map, in the target's own mount namespace. A deleted file is
- * still there under map_files, if we may look (and under exe, if it is that).
+ * Opens the file of @map, in the target's own mount namespace. A deleted file is still accessible
+ * under map_files, if permitted (and as exe, if it is that).
  */
 static int open_mapped_file(const struct address_space *s, const struct map *map,
 			    struct elf_file **out)
@@ -80,7 +80,7 @@ static int open_mapped_file(const struct address_space *s, const struct map *map
 		rc = elf_file_open(name, map->path, out);
 	}
 	if (rc == 0 && (*out)->ino != map->ino) {
-		/* replaced under the same name: that is not what is mapped */
+		/* replaced under the same name: not the mapped file */
 		elf_file_release(*out);
 		rc = -ENOENT;
 	}
@@ -98,7 +98,7 @@ static int open_mapped_file(const struct address_space *s, const struct map *map
 	return rc;
 }
 
-/* The load bias that @map (executable) implies, by the segment that it maps. */
+/* The load bias implied by @map (executable) and the segment that it maps. */
 static bool map_bias(const struct elf_file *file, const struct map *map, taddr_t *out)
 {
 	for (size_t i = 0; i < file->segment_count; i++) {
@@ -113,7 +113,7 @@ static bool map_bias(const struct elf_file *file, const struct map *map, taddr_t
 	return false;
 }
 
-/* Makes the module whose executable map is @map. It may lack a readable file. */
+/* Creates the module whose executable map is @map. It may lack a readable file. */
 struct module *module_open(const struct address_space *s, const struct map *map)
 {
 	struct module *m = xcalloc(1, sizeof(*m));

@@ -1,4 +1,4 @@
-/* The areas are few, and searched one by one. */
+/* There are few areas, so they are searched linearly. */
 #include "tracee/state/own_memory.h"
 
 #include "tracee/state/space.h"

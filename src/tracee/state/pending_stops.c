@@ -1,4 +1,4 @@
-/* Two short lists: there is rarely more than one stop in them. */
+/* Two short lists, which rarely have more than one element. */
 #include "tracee/state/pending_stops.h"
 
 void pending_stops_deinit(struct pending_stops *ps)

@@ -1,7 +1,7 @@
 /*
- * Stops that were taken from the kernel and are still to be served.
+ * Stops that were consumed from the kernel but not handled yet.
  *
- *	unannounced  first stops of threads whose parent's fork or clone event has not come yet
+ *	unannounced  first stops of threads whose parent's fork or clone event is still to come
  *	deferred     ends of threads, seen while these worked for ptmem
  */
 #ifndef PTMEM_TRACEE_STATE_PENDING_STOPS_H
@@ -13,7 +13,7 @@
 #include "base/vec.h"
 #include "tracee/os/wait.h"
 
-/* Zeroed memory has none. Of pending_stops.c alone, but for loops over unannounced. */
+/* All zeros: empty. Private to pending_stops.c, except for loops over unannounced. */
 struct pending_stops {
 	VEC(struct wait_report) unannounced;
 	VEC(struct wait_report) deferred;
@@ -22,13 +22,13 @@ struct pending_stops {
 void pending_stops_deinit(struct pending_stops *ps);
 
 void pending_stops_add_unannounced(struct pending_stops *ps, pid_t tid, int status);
-/* Removes what was added for @tid; false if nothing was. */
+/* Removes the entry of @tid; false if there is none. */
 bool pending_stops_take_unannounced(struct pending_stops *ps, pid_t tid, int *status_out);
 
 void pending_stops_defer(struct pending_stops *ps, pid_t tid, int status);
-/* Removes one of the deferred; false if there is none. */
+/* Removes one of the deferred stops; false if there is none. */
 bool pending_stops_take_deferred(struct pending_stops *ps, struct wait_report *out);
-/* What was deferred for @tid will not be served. */
+/* Drops the deferred stops of @tid. */
 void pending_stops_drop_deferred(struct pending_stops *ps, pid_t tid);
 
 #endif

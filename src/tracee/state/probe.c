@@ -40,7 +40,7 @@
 		.symbol = name, .kind = PROBE_FREE, .function = fn, .size_arg = NO, \
 		.count_arg = NO, .align_arg = NO, .block_arg = 0, .result_arg = NO  \
 	}
-/* old: an argument with the old size; arguments 2 and 3 of mmap are prot and flags */
+/* old: an argument has the old size; arguments 2 and 3 of mmap are prot and flags */
 #define MAPPING(name, fn, block, size, old)                                              \
 	{                                                                                \
 		.symbol = name, .kind = PROBE_MAPPING, .function = fn, .size_arg = size, \
@@ -73,7 +73,7 @@ const struct probe probe_table[] = {
 	FREE("cfree", FUNCTION_FREE),
 	FREE("free_sized", FUNCTION_FREE),
 	FREE("free_aligned_sized", FUNCTION_FREE),
-	/* jemalloc's own; xallocx leaves a block where it is: its size stays counted */
+	/* jemalloc's own; xallocx resizes in place: its block keeps the counted size */
 	ALLOC("mallocx", FUNCTION_MALLOC, 0, NO, NO),
 	REALLOC("rallocx", NO),
 	FREE("dallocx", FUNCTION_FREE),
@@ -113,17 +113,17 @@ const struct probe probe_table[] = {
 	{.symbol = NULL},
 };
 
-/* Found by the dynamic section, not by its name: every object has such a function. */
+/* Found by the dynamic section, not by name: every object has such a function. */
 static const struct probe program_end = CONTROL("_fini", PROBE_END);
 
-/* Whether @symbol, but for a version, is @name. */
+/* Whether @symbol is @name, apart from a version. */
 static bool is_called(const char *symbol, const char *name)
 {
 	size_t n = strcspn(symbol, "@");
 	return strncmp(name, symbol, n) == 0 && name[n] == '\0';
 }
 
-/* The probe of @symbol (a version after '@' is ignored), or NULL. */
+/* The probe for @symbol (a version after '@' is ignored), or NULL. */
 static const struct probe *probe_find(const char *symbol)
 {
 	for (const struct probe *p = probe_table; p->symbol; p++) {
@@ -134,18 +134,18 @@ static const struct probe *probe_find(const char *symbol)
 }
 
 /*
- * An allocator that also defines __libc_malloc is the C library's or means to replace it: its
- * malloc, calloc and free do their work themselves. In any other, calloc may call malloc.
+ * An allocator that also defines __libc_malloc is the C library's or a replacement for it: its
+ * malloc, calloc and free do not call each other. In any other, calloc may call malloc.
  */
 static const char *const leaf_names[] = {"__libc_malloc", "__libc_calloc", "__libc_free"};
 
 struct search {
 	struct elf_file *file;
 	struct probe_sites *sites;
-	uint64_t leaf[ARRAY_SIZE(leaf_names)]; /* where these are; 0 = not in the file */
+	uint64_t leaf[ARRAY_SIZE(leaf_names)]; /* their addresses; 0 = not in the file */
 };
 
-/* The usual size of a function whose symbol has none: to the end of its segment, at most this. */
+/* The assumed size of a function whose symbol has none: to the end of its segment, at most this. */
 #define GUESSED_SIZE 64
 
 static uint64_t site_size(struct elf_file *file, const struct elf_symbol *sym)
@@ -166,7 +166,7 @@ static void add_site(struct search *search, const struct probe *probe, const str
 static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 {
 	struct search *search = ctx;
-	/* cheap test first: only these initials are in the table */
+	/* cheap test first: only these initials occur in the table */
 	if (!memchr("mcrapvfsd_", sym->name[0], 10) || !sym->is_defined)
 		return 0;
 	if (sym->type == STT_OBJECT && is_called(sym->name, "_r_debug"))

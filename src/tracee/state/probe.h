@@ -1,6 +1,4 @@
-/*
- * The watched functions: a table of symbol names, and what their arguments mean.
- */
+/* The watched functions: a table of symbol names, and the meaning of their arguments. */
 #ifndef PTMEM_TRACEE_STATE_PROBE_H
 #define PTMEM_TRACEE_STATE_PROBE_H
 
@@ -11,14 +9,14 @@
 
 enum probe_kind {
 	PROBE_ALLOC,   /* result is a block */
-	PROBE_REALLOC, /* takes one block, gives one */
+	PROBE_REALLOC, /* takes one block, returns one */
 	PROBE_FREE,    /* takes a block */
-	PROBE_LOADER,  /* the dynamic linker says that its list of objects changed */
-	PROBE_EXCEPTION, /* a C++ exception is to be made */
-	PROBE_THROW,   /* it starts to unwind the stack */
+	PROBE_LOADER,  /* the dynamic linker reports a change of its list of objects */
+	PROBE_EXCEPTION, /* a C++ exception is about to be created */
+	PROBE_THROW,   /* it is thrown: unwinding starts */
 	PROBE_CATCH,   /* it was caught */
-	PROBE_END,     /* the last destructor of the program itself; libraries' are to come */
-	PROBE_MAPPING, /* mmap, mremap, munmap; watched only if asked for, and never by a pad */
+	PROBE_END,     /* the program's last own destructor; libraries' are still to run */
+	PROBE_MAPPING, /* mmap, mremap, munmap; watched only on request, never by a pad */
 	PROBE_REQUEST, PROBE_MARKED_ALLOC, PROBE_MARKED_FREE, /* markers in the text; requests.h */
 };
 
@@ -30,30 +28,33 @@ struct probe {
 	uint8_t function;  /* enum heap_function */
 	/* size = arg[size_arg] * arg[count_arg]; PROBE_NO_ARG: absent */
 	uint8_t size_arg, count_arg;
-	uint8_t align_arg, block_arg; /* block_arg: the old block, or the one to free */
-	/* where *arg[result_arg] gets the block and the return value is 0 on success */
+	uint8_t align_arg, block_arg; /* block_arg: the old block, or the block to free */
+	/* *arg[result_arg] receives the block, and the return value is 0 on success */
 	uint8_t result_arg;
 	bool is_page_aligned; /* valloc, pvalloc */
 	bool may_throw;     /* operator new */
 };
 
-/* The table, ended by a NULL symbol. */
+/* The table, terminated by a NULL symbol. */
 extern const struct probe probe_table[];
 
-/* A definition of a watched function in an ELF file. */
+/* The definition of a watched function in an ELF file. */
 struct probe_site {
 	const struct probe *probe;
 	uint64_t vaddr;
-	/* it calls no other watched function: malloc, calloc or free, as also __libc_malloc is */
+	/*
+	 * calls no other watched function: malloc, calloc or free that is also __libc_malloc,
+	 * ...
+	 */
 	bool is_leaf;
-	uint64_t size; /* of the function; at least 1, guessed where the symbol has none */
+	uint64_t size; /* of the function; at least 1, guessed if the symbol has none */
 };
 struct probe_sites {
 	VEC(struct probe_site) list;
 	uint64_t r_debug; /* vaddr of the dynamic linker's struct r_debug; 0 = not in this file */
 };
 
-/* Whether traps of @p are at markers. */
+/* Whether traps of @p are markers. */
 static inline bool probe_is_marker(const struct probe *p)
 {
 	return p->kind >= PROBE_REQUEST;
@@ -65,23 +66,23 @@ static inline bool probe_is_cxx(const struct probe *p)
 	return p->function == FUNCTION_NEW || p->function == FUNCTION_DELETE;
 }
 
-/* Whether a pad may ever take its place. */
+/* Whether a pad can replace its breakpoint. */
 static inline bool probe_may_be_hot(const struct probe *p)
 {
 	return p->kind != PROBE_LOADER && p->kind != PROBE_MAPPING && p->kind != PROBE_END;
 }
 
 /*
- * All definitions in @file, and its struct elf_file.fini as a
- * PROBE_END, one per address; and r_debug. The caller deinits @out->list.
+ * Finds all definitions in @file, one per address, including elf_file.fini as a PROBE_END; and
+ * r_debug. The caller frees @out->list with vec_deinit.
  */
 void probe_sites_find(struct elf_file *file, struct probe_sites *out);
 
-/* What one call asks for, from the registers at the function's entry. */
+/* The arguments of a call, from the registers at the function's entry. */
 struct probe_call {
 	uint64_t size, align;
 	taddr_t block;  /* old block or block to free */
-	taddr_t result; /* where the result will be written; 0 = return value */
+	taddr_t result; /* where the result is stored; 0 = return value */
 	uint64_t prot, flags; /* PROBE_MAPPING of mmap */
 };
 void probe_read_call(const struct probe *p, const struct arch *arch, const struct arch_regs *regs,

@@ -1,6 +1,6 @@
 /*
- * The life of an address space. What is in it: space_modules.c, trap_table.c, own_memory.c; how it
- * is read and written: space_memory.c.
+ * The lifetime of an address space. Its contents: space_modules.c, trap_table.c, own_memory.c;
+ * access to its memory: space_memory.c.
  */
 #include "tracee/state/space.h"
 

@@ -1,11 +1,10 @@
 /*
- * An address space of the target: what is mapped in it, which traps are in its
- * text, and how to read and write it.
+ * An address space of the target: its mappings, the traps in its text, and access to its memory.
  *
- * Threads and vfork children share their space; a forked child gets a copy. A
- * space lives as long as processes use it.
+ * Threads and vfork children share their space; a forked child gets a copy. A space lives as long
+ * as processes use it.
  *
- * Owns: modules (held), traps, stub areas, the descriptors of /proc/PID/mem and maps.
+ * Owns: references to modules, traps, stub areas, the descriptors of /proc/PID/mem and maps.
  */
 #ifndef PTMEM_TRACEE_STATE_SPACE_H
 #define PTMEM_TRACEE_STATE_SPACE_H
@@ -21,63 +20,63 @@
 #include "tracee/state/space_modules.h"
 #include "tracee/state/trap_table.h"
 
-/* How often and how long a space was held up. */
+/* How often and for how long ptmem stopped a space. */
 struct space_pauses {
-	uint64_t attach_ns;    /* all its threads, to be attached; 0 = it was started */
-	uint64_t promote_ns;   /* all its threads, to make pads */
+	uint64_t attach_ns;    /* all threads, to attach; 0 = it was started */
+	uint64_t promote_ns;   /* all threads, to make pads */
 	uint64_t trap_stops;   /* single threads, at our breakpoints */
-	uint64_t trap_ns;      /* ptmem's work at those, without the switches to it and back */
+	uint64_t trap_ns;      /* ptmem's work at those, without context switches */
 };
 
-/* Its system calls, and what they did. */
+/* The state of its system calls. */
 struct space_syscalls {
-	taddr_t insn;          /* where the text has a system call instruction; 0 = unknown */
-	taddr_t program_break; /* watch_brk: as the last brk said; 0 = unknown */
-	taddr_t stack_start;   /* watch_mappings: of the main thread's; 0 = unknown */
-	/* SYSCALLS_SITES: breakpoints would miss calls, so it stops at every one */
+	taddr_t insn;          /* address of a system call instruction in the text; 0 = unknown */
+	taddr_t program_break; /* watch_brk: result of the last brk; 0 = unknown */
+	taddr_t stack_start;   /* watch_mappings: bounds of the main thread's stack; 0 = unknown */
+	/* SYSCALLS_SITES: breakpoints would miss calls, so it stops at every call */
 	bool stops_at_all;
 };
 
-/* A place whose CFI is that of a stub's frame: calls/exceptions.c. */
+/* An address whose CFI describes a stub's frame: calls/exceptions.c. */
 struct unwind_row {
-	taddr_t pc;            /* a return address through which exceptions unwind; 0 = none */
+	taddr_t pc;            /* a return address that exceptions can unwind through; 0 = none */
 	int saved_reg;         /* the register saved below its CFA; -1 = none */
 };
 
-/* Of state/space.c, which opens them. */
+/* Private to state/space.c, which opens them. */
 struct space_files {
 	int memory;            /* /proc/PID/mem, -1 if it could not be opened */
 	int maps;              /* /proc/PID/maps, for maps_query; negative likewise */
 };
 
-/* The program in it. */
+/* The program that it runs. */
 struct space_image {
-	uint64_t id;           /* by image_read; 0 = not asked for */
+	uint64_t id;           /* by image_read; 0 = not read yet */
 	bool is_own;           /* began with an exec or an attach, not with a fork */
-	bool has_earlier_blocks; /* it ran before it was profiled: those are unknown */
+	bool has_earlier_blocks; /* it ran before it was profiled: earlier blocks are unknown */
 };
 
-/* What is watched in it; control/install.c, loader.c, calls/requests.c. */
+/* Watched functions; control/install.c, loader.c, calls/requests.c. */
 struct space_watch {
 	uint32_t functions;    /* probes */
-	uint32_t markers;      /* that were ever watched */
-	bool is_left;          /* everything is being removed: nothing is installed any more */
-	bool is_loading;       /* the dynamic linker was within a change at its last stop */
+	uint32_t markers;      /* modules that were ever watched */
+	bool is_left;          /* everything is being removed: nothing more is installed */
+	bool is_loading;       /* at its last stop the dynamic linker was within a change */
 };
 
-/* From breakpoints to pads; calls/trap.c, pads/promote.c, pads/pad_fork.c. */
+/* Promotion of breakpoints to pads; calls/trap.c, pads/promote.c, pads/pad_fork.c. */
 struct promotion {
-	uint32_t hits;         /* stops at entries since the last one */
-	bool is_impossible;    /* its breakpoints stay */
-	/* of a fork that inherits pads, until it runs; or NULL */
+	uint32_t hits;         /* stops at entries since the last promotion */
+	bool is_impossible;    /* its breakpoints are not promoted */
+	/* for a fork that inherits pads, until it runs; or NULL */
 	struct pad_fork_snapshot *fork_snapshot;
 };
 
-/* How its changes are undone if ptmem dies; state/journal.c, guard/trap_handler.c. */
+/* For undoing changes if ptmem dies; state/journal.c, guard/trap_handler.c. */
 struct space_recovery {
-	struct journal *journal; /* of its changes; NULL = none is kept */
-	taddr_t injection;     /* where this process injects system calls; 0 = nowhere yet */
-	bool had_trap_handler; /* the program's own, at attach; not yet reported as lost */
+	struct journal *journal; /* records its changes; NULL = none */
+	taddr_t injection;     /* where this process injects system calls; 0 = not chosen yet */
+	bool had_trap_handler; /* the program's own, at attach; its loss is not reported yet */
 };
 
 struct heap_sampling;
@@ -85,10 +84,10 @@ struct unwinder;
 
 struct address_space {
 	uint32_t id;          /* 1, 2, ...: unique in this ptmem */
-	uint32_t users;       /* processes */
-	pid_t pid;            /* of the process it was made for; names the output file */
-	int exit_status;      /* of wait() for process `pid`, once it has ended; else -1 */
-	pid_t reader;         /* a living process of it, for /proc and process_vm_readv */
+	uint32_t users;       /* number of processes */
+	pid_t pid;            /* of the process for which it was created; names the output file */
+	int exit_status;      /* wait status of process `pid` once it has ended; else -1 */
+	pid_t reader;         /* a living process that uses it, for /proc and process_vm_readv */
 	struct space_files files;
 	struct space_image image;
 	struct module_list modules;
@@ -96,27 +95,26 @@ struct address_space {
 	struct own_memory own;
 	struct space_syscalls syscalls;
 	struct unwind_row unwind_through;
-	bool is_ready;         /* probes are in, events count */
+	bool is_ready;         /* probes are installed, events count */
 	bool is_profiled;      /* false: followed only until its exec */
 	struct space_pauses pauses;
 	struct space_watch watch;
-	struct pools *pools;   /* that the program announced; NULL = none; owned */
+	struct pools *pools;   /* pools that the program announced; NULL = none; owned */
 	struct heap_sampling *sampling; /* --heap-sample; NULL = none; owned */
 	struct promotion promotion;
-	struct pads *pads;     /* tier 2; NULL = none yet */
+	struct pads *pads;     /* pads; NULL = none yet */
 	struct space_recovery recovery;
-	void *user;            /* the sink's; NULL = not profiled */
-	const struct unwinder *unwinder; /* the sink's, with user */
+	void *user;            /* the sink's data; NULL = not profiled */
+	const struct unwinder *unwinder; /* the sink's, belongs to user */
 };
 
 struct address_space *space_new(pid_t pid);
 /*
- * Its process is stopped, and may have executed another program since @s was made: then its
- * memory is another, and what was known of its modules is forgotten. *is_other_out: whether it
- * has. 0 or -errno.
+ * The process of @s is stopped, and may have executed another program since @s was created: then
+ * its memory is reopened, and the modules are dropped. *is_other_out: whether it has. 0 or -errno.
  */
 int space_follow_image(struct address_space *s, bool *is_other_out);
 struct address_space *space_fork(const struct address_space *parent, pid_t child);
-void space_free(struct address_space *s); /* the sink's user must be gone */
+void space_free(struct address_space *s); /* the sink must have released user */
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Memory of the tracee: process_vm_readv reads fast; /proc/PID/mem also writes to read-only text.
+ * Memory of the tracee: process_vm_readv is fast for reading; /proc/PID/mem can also write to
+ * read-only text.
  */
 #include "tracee/state/space_memory.h"
 

@@ -1,4 +1,4 @@
-/* Reading and writing the memory of a tracee. */
+/* Reads and writes the memory of a tracee. */
 #ifndef PTMEM_TRACEE_STATE_SPACE_MEMORY_H
 #define PTMEM_TRACEE_STATE_SPACE_MEMORY_H
 
@@ -8,12 +8,12 @@
 
 struct address_space;
 
-/* Reads or writes target memory. All or nothing for write; read gives the bytes that could
- * be read from the start (>= 0) or -errno. */
+/* Reads or writes target memory. Writes are all or nothing; a read returns the number of bytes that
+ * could be read from the start (>= 0) or -errno. */
 ssize_t space_read_some(const struct address_space *s, taddr_t addr, void *buf, size_t size);
 int space_read(const struct address_space *s, taddr_t addr, void *buf, size_t size);
 /*
- * Whether a stack that ends at @sp still holds @want at @at: the call that left it there has not
+ * Whether a stack whose top is @sp still holds @want at @at: the call that pushed it has not
  * returned.
  */
 bool space_holds_above(const struct address_space *s, taddr_t sp, taddr_t at, uint64_t want);

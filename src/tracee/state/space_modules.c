@@ -1,4 +1,4 @@
-/* Modules are found by comparing /proc/PID/maps with the list that is kept. */
+/* Finds modules by comparing /proc/PID/maps with the known list. */
 #include "tracee/state/space_modules.h"
 
 #include <stdio.h>
@@ -58,7 +58,7 @@ static bool is_object_map(const struct map *map)
 	return map->is_exec && (map->path[0] == '/' || strcmp(map->path, "[vdso]") == 0);
 }
 
-/* The known module that maps the same file at the same place, or NULL. */
+/* The known module that maps the same file at the same address, or NULL. */
 static struct module *known_module(const struct address_space *s, const struct map *map)
 {
 	struct module *m = space_find_module(s, map->start);
@@ -75,10 +75,9 @@ static bool is_executable(const struct module *m, ino_t exe)
 }
 
 /*
- * Modules that come together are numbered in load order, the executable first: the
- * kernel and the dynamic linker place each object below the one before. Reports
- * order call sites of equal size by these numbers, as Valgrind, which places
- * objects upwards, orders them by address.
+ * Modules found together are numbered in load order, the executable first: the kernel and the
+ * dynamic linker place each object below the previous one. Reports order call sites of equal size
+ * by these numbers; Valgrind places objects upwards and orders by address, with the same result.
  */
 static void number_modules(const struct address_space *s, struct module **fresh, size_t count)
 {
@@ -97,7 +96,7 @@ static void number_modules(const struct address_space *s, struct module **fresh,
 	}
 }
 
-/* What was no code is none still, where the same is mapped as code. */
+/* Code that belonged to no module still belongs to none, if the same map is executable. */
 static void check_misses(struct address_space *s, const struct maps *maps)
 {
 	uint64_t hash = 0;

@@ -41,12 +41,12 @@ static bool read_above(struct thread *th, taddr_t addr, void *buf, size_t size)
 	return true;
 }
 
-/* Reads what lies outside the copy; deeper stacks are copied whole next time, up to a limit. */
+/* Reads memory outside the copy; next time deeper stacks are copied completely, up to a limit. */
 static int read_outside(void *ctx, taddr_t addr, void *buf, size_t size)
 {
 	struct thread *th = ctx;
 	struct stack_window *w = &th->window;
-	taddr_t end = addr + size - w->start; /* wraps to a large one below the stack pointer */
+	taddr_t end = addr + size - w->start; /* wraps to a large value below the stack pointer */
 	if (end > w->want && end <= COPY_MAX)
 		w->want = ROUND_UP(end, (size_t)COPY_MIN);
 	if (end > COPY_MAX && end <= STACK_MAX && read_above(th, addr, buf, size))

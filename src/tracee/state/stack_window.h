@@ -1,6 +1,6 @@
 /*
- * The part of a stopped thread's stack that was copied, and views of the stack for unwinders. A
- * walk goes up the stack: what follows the copy is read along, the more the longer it continues.
+ * The copied part of a stopped thread's stack, and views of it for unwinders. A walk goes up the
+ * stack, so memory after the copy is read ahead, in growing amounts.
  */
 #ifndef PTMEM_TRACEE_STATE_STACK_WINDOW_H
 #define PTMEM_TRACEE_STATE_STACK_WINDOW_H
@@ -13,12 +13,12 @@ struct target;
 struct thread;
 
 struct stack_window {
-	uint8_t *copy;              /* of the top of the stack */
+	uint8_t *copy;              /* copy of the top of the stack */
 	size_t size, capacity;
-	taddr_t start;              /* where the copy begins */
-	/* bytes to copy next time: as deep as an unwinder looked so far */
+	taddr_t start;              /* address of the copy */
+	/* bytes to copy next time: the depth that unwinders have needed so far */
 	size_t want;
-	/* what else was read during this stop; NULL = nothing ever was */
+	/* other memory read during this stop; NULL = none yet */
 	uint8_t *above;
 	taddr_t above_start;
 	size_t above_size;
@@ -26,12 +26,12 @@ struct stack_window {
 void stack_window_deinit(struct stack_window *w);
 
 /*
- * The view of @th at a function's entry, with @regs, where @sp is the address of the return
- * address: frame 0 is left out. It is valid until the next one of @th.
+ * The view of @th at a function's entry, with @regs; @sp is the address of the return address:
+ * frame 0 is left out. Valid until the next view of @th.
  */
 void stack_window_at_entry(struct target *t, struct thread *th, const struct arch_regs *regs,
 			   taddr_t sp, struct stack_view *view);
-/* The view of a thread stopped anywhere: its own registers, nothing left out. */
+/* The view of a thread stopped anywhere: its current registers, nothing left out. */
 void stack_window_at_stop(struct target *t, struct thread *th, const struct arch_regs *regs,
 			  struct stack_view *view);
 

@@ -1,6 +1,4 @@
-/*
- * Recognises the ends of such steps.
- */
+/* Recognizes the ends of single steps of a dead ptmem. */
 #include "tracee/state/step.h"
 
 #include <signal.h>

@@ -1,6 +1,6 @@
 /*
- * struct target: all that is known of the traced programs. Internal to src/tracee; its public face
- * is tracee/control/target.h.
+ * struct target: the state of all traced programs. Internal to src/tracee; the public interface is
+ * tracee/control/target.h.
  */
 #ifndef PTMEM_TRACEE_STATE_TARGET_INTERNAL_H
 #define PTMEM_TRACEE_STATE_TARGET_INTERNAL_H
@@ -20,19 +20,19 @@
 /* How system calls that map memory are watched; syscalls/syscalls.h. */
 enum syscalls_way { SYSCALLS_NONE, SYSCALLS_FILTER, SYSCALLS_SITES };
 
-/* What later layers do for earlier ones; target_new sets them. */
+/* Functions of later layers for earlier ones; target_new sets them. */
 struct target_hooks {
-	/* Serves a stop, or the end, of @tid. */
+	/* Handles a stop, or the end, of @tid. */
 	void (*serve_stop)(struct target *t, pid_t tid, int status);
 	/* @th is about to be resumed with a signal; NULL = nothing to do. */
 	void (*before_signal)(struct target *t, struct thread *th);
 	/* Whether @th must be resumed to its next system call; NULL = never. */
 	bool (*stops_at_syscall)(const struct target *t, const struct thread *th);
-	/* Serves a breakpoint at a system call instruction. */
+	/* Handles a breakpoint at a system call instruction. */
 	trap_fn *serve_site;
 	/* The modules of @s may have changed; @th is stopped in it. */
 	void (*update_modules)(struct target *t, struct address_space *s, struct thread *th);
-	/* @th is stopped at a breakpoint of ours, which may have changed its signal mask. */
+	/* @th is at a breakpoint of ours, which may have changed its signal mask. */
 	void (*restore_mask)(struct target *t, struct thread *th);
 	/* never NULL */
 	const struct pad_hooks *pads;
@@ -41,36 +41,36 @@ struct target_hooks {
 /* The program that ptmem started, or attached to first. */
 struct first_process {
 	pid_t pid;                       /* 0 = none yet */
-	uint8_t refusal;                 /* enum attach_problem, of a started one */
+	uint8_t refusal;                 /* enum attach_problem, of a started program */
 	bool has_status;
-	int status;                      /* of wait() */
+	int status;                      /* its wait status */
 };
 
-/* What the event loop has to do; control/target_run.c. */
+/* Pending work of the event loop; control/target_run.c. */
 struct loop_state {
-	struct address_space *promote;   /* its probes are hot: promote before the next stop */
-	/* all threads must be stopped and resumed: how they are resumed has changed */
+	struct address_space *promote;   /* its probes are hot: promote them before the next stop */
+	/* stop and resume all threads: how they are resumed has changed */
 	bool must_restart;
-	uint32_t waiters;                /* threads that wait for room in a ring */
-	unsigned idle_us;                /* how long the last idle sleep was */
+	uint32_t waiters;                /* number of threads that wait for room in a ring */
+	unsigned idle_us;                /* duration of the last idle sleep */
 };
 
 /* How the tracees are restored if ptmem dies; guard/guardian.c. */
 struct target_recovery {
-	struct journal *journals;        /* JOURNALS of them; NULL = none are kept */
+	struct journal *journals;        /* JOURNALS of them; NULL = none */
 	struct guardian *guardian;       /* NULL = none */
 	pid_t guardian_pid;              /* 0 = none */
-	bool is_guardian;                /* this process is one, and cleans up after a dead ptmem */
+	bool is_guardian;                /* this process is one, cleaning up after a dead ptmem */
 };
 
 /* System calls that map memory; syscalls/syscalls.c. */
 struct syscall_watch {
 	enum syscalls_way way;
-	/* seccomp filters of ptmem itself, which its children inherit */
+	/* ptmem's own seccomp filters, which its children inherit */
 	int own_filters;
 };
 
-/* A target; its public face is target.h. */
+/* A target; its public interface is target.h. */
 struct target {
 	struct target_options options;
 	struct event_sink sink;
@@ -86,9 +86,9 @@ struct target {
 	struct syscall_watch syscalls;
 	struct pad_globals *pads;        /* pads/pads_internal.h; never NULL */
 	struct control *control;         /* control/control_internal.h; never NULL */
-	bool is_stopping;                /* world stop: served threads are held */
+	bool is_stopping;                /* or stopped: threads are held at their next stop */
 	bool is_leaving;                 /* a thread whose vfork ends stays halted */
-	uint64_t now_ns;                 /* time of the stop being served */
+	uint64_t now_ns;                 /* time of the stop being handled */
 	bool is_abandoned;               /* after a failed check: nothing is counted any more */
 	/* nothing is profiled any more; the filter still needs a tracer */
 	bool is_released;

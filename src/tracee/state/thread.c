@@ -1,5 +1,6 @@
 /*
- * Threads and processes come and go, stop and are resumed. Processes are few: a list is enough.
+ * Adding and removing, stopping and resuming threads and processes. There are few processes: a list
+ * is sufficient.
  */
 #include "tracee/state/thread.h"
 
@@ -128,7 +129,7 @@ void thread_resume(struct target *t, struct thread *th, int sig)
 		th->state = THREAD_STOPPED;
 		th->is_held = true;
 		th->held_signal = sig;
-		thread_consume_stop(t, th); /* or the next wait would find it again */
+		thread_consume_stop(t, th); /* otherwise the next wait would find it again */
 		return;
 	}
 	thread_run(t, th, sig);
@@ -139,8 +140,8 @@ void thread_run(struct target *t, struct thread *th, int sig)
 	th->is_held = false;
 	th->state = THREAD_RUNNING;
 	/*
-	 * what it did for us took it out of its group stop: it says before it runs whether that
-	 * still holds
+	 * work for us took it out of its group stop: it checks whether that is still in effect
+	 * before it runs
 	 */
 	if (th->is_group_stopped)
 		ptrace_interrupt(th->tid);
@@ -159,7 +160,7 @@ struct thread *thread_pick(struct target *t, struct address_space *s)
 	for_each_thread_in(t, s, th) {
 		if (th->is_exiting || !th->is_held || th->vfork.is_waiting)
 			continue;
-		/* one that holds a signal would get it with another siginfo afterwards */
+		/* a thread that holds a signal would later get it with another siginfo */
 		if (!best || best->state == THREAD_LISTENING ||
 		    (best->held_signal && !th->held_signal))
 			best = th;
@@ -186,7 +187,10 @@ void thread_consume_stop(struct target *t, struct thread *th)
 
 bool thread_wait_for_news(struct thread *th)
 {
-	/* a leader's death is reported only after those of its threads, which may wait for us */
+	/*
+	 * a leader's death is reported only after those of its threads, which may be waiting for
+	 * us
+	 */
 	if (!wait_for_child(5) && proc_is_dead(th->tid))
 		th->is_exiting = true;
 	return !th->is_exiting;

@@ -3,10 +3,10 @@
  *
  * State of a thread:
  *
- *	state     means                           leaves it by
+ *	state     means                           left by
  *	NEW       announced, first stop not seen   its first stop
- *	RUNNING   left to run                      any stop
- *	STOPPED   at a stop that was served        resume, or held while the world stops
+ *	RUNNING   resumed                      any stop
+ *	STOPPED   at a stop that was handled        resume, or held while the world stops
  *	LISTENING at the stop that reports a       SIGCONT, interrupt
  *	          group stop
  */
@@ -34,13 +34,13 @@ struct process {
 	bool is_vfork_child;        /* shares the space only until exec or exit */
 	bool is_started;            /* by us: our child */
 	bool is_execing;            /* its first instruction is still to come */
-	bool is_first_image;        /* runs what ptmem was asked to start */
-	bool is_attaching;          /* its threads are being seized; nothing was put into it yet */
-	bool awaits_start;          /* its image is guarded and watched at its first instruction */
+	bool is_first_image;        /* runs the program that ptmem was started with */
+	bool is_attaching;          /* its threads are being seized; nothing is installed yet */
+	bool awaits_start;          /* guard and watch its image at its first instruction */
 	struct roots *exit_roots;   /* control/roots.c; NULL = none yet */
 };
 
-/* A thread's own stack: from its first stack pointer (end) down to start. */
+/* The stack of a thread: from its first stack pointer (end) down to start. */
 struct stack_range {
 	taddr_t start, end;
 };
@@ -48,27 +48,27 @@ struct stack_range {
 /* A thread from its vfork event to the next stop: it runs no code of the program. */
 struct vfork_wait {
 	bool is_waiting;
-	struct arch_regs regs;      /* while it waits, since it cannot be asked for them */
+	struct arch_regs regs;      /* saved while it waits, since they cannot be read then */
 };
 
 struct thread {
 	pid_t tid;
-	uint64_t serial;            /* 1, 2, ...: in the order in which they appeared */
+	uint64_t serial;            /* 1, 2, ...: in order of appearance */
 	struct process *process;
 	enum thread_state state;
-	bool hit_trap;              /* a breakpoint's SIGTRAP came while it made a call for us */
-	int held_signal;            /* to be delivered at the next resume */
-	bool is_held;               /* stopped until the world is resumed */
-	bool is_group_stopped;      /* was so when last asked, whatever it did for us since */
-	/* is held at its next stop, though the others continue, since ptmem is about to leave it */
+	bool hit_trap;              /* a breakpoint's SIGTRAP arrived while it made a call for us */
+	int held_signal;            /* signal to be delivered at the next resume */
+	bool is_held;               /* stopped until all threads are resumed */
+	bool is_group_stopped;      /* when last checked, whatever our work changed since */
+	/* is held at its next stop, though the others continue: ptmem is about to detach from it */
 	bool stays_held;
-	bool was_interrupted;       /* an interrupt was asked for and has not been seen */
+	bool was_interrupted;       /* an interrupt was sent and its stop has not been seen */
 	bool wants_sample;          /* report its stack pointer at the next interrupt stop */
 	bool is_exiting;            /* past its exit stop */
 	bool is_new;                /* has not run yet */
-	struct call_state calls;    /* watched calls that it is inside of */
+	struct call_state calls;    /* watched calls that it is in */
 	struct stack_window window; /* on its stack */
-	struct stack_range own_stack; /* for a sink with stack_new; 0 = not asked for */
+	struct stack_range own_stack; /* for a sink with stack_new; 0 = unknown */
 	bool waits_for_room;        /* stopped at a full ring */
 	struct pad_thread *pads;    /* pads/pad_thread.h; NULL = none yet */
 	struct syscall_state *syscall; /* syscalls/syscall_state.h; NULL = none yet */
@@ -76,13 +76,13 @@ struct thread {
 };
 
 /*
- * A loop over all threads of @t; @th, a variable of the caller, is the current one. It may be
- * removed in the loop, as may any other, and threads may be added: thread_table.h.
+ * Loops over all threads of @t; @th, a variable of the caller, is the current one. Any thread may
+ * be removed in the loop, and threads may be added: thread_table.h.
  */
 #define for_each_thread(t, th)                         \
 	for (struct thread_cursor cursor_ = {0};       \
 	     ((th) = thread_table_next(&(t)->threads, &cursor_));)
-/* The same, but only those of the address space @s. */
+/* The same for threads of the address space @s only. */
 #define for_each_thread_in(t, s, th)                   \
 	for (struct thread_cursor cursor_ = {0};       \
 	     ((th) = thread_table_next_in(&(t)->threads, &cursor_, (s)));)
@@ -92,43 +92,46 @@ uint32_t thread_count(const struct target *t);
 struct thread *thread_find(const struct target *t, pid_t tid);
 struct thread *thread_add(struct target *t, pid_t tid, struct process *p);
 void thread_remove(struct target *t, struct thread *th);
-/* @th does not wait for room in a ring any more, if it did. */
+/* @th no longer waits for room in a ring. */
 void thread_wait_no_more(struct target *t, struct thread *th);
 
 struct process *process_find(const struct target *t, pid_t pid);
 struct process *process_add(struct target *t, pid_t pid, struct address_space *space);
-/* Another living process of the space of @leaving takes over as the one to read memory through. */
+/* Makes another living process of the space of @leaving the one for accessing memory. */
 void process_move_reader(struct target *t, const struct process *leaving);
 /* Removes @p from the table. */
 void process_unlink(struct target *t, struct process *p);
-/* Whether a process still has the space of @id. */
+/* Whether a process still uses the space with number @id. */
 bool space_exists(const struct target *t, uint32_t id);
 
 /*
- * A stopped thread of @s that may make system calls for us: not at the event of its vfork, and not
- * in a group stop, if there is another. NULL if there is none.
+ * A stopped thread of @s that may make system calls for us: not at its vfork event, and preferably
+ * not in a group stop. NULL if there is none.
  */
 struct thread *thread_pick(struct target *t, struct address_space *s);
 /* @th is at a stop of @kind. */
 void thread_note_stop(struct thread *th, enum stop_kind kind);
-/* Whether @th, at its next stop, is held. */
+/* Whether @th will be held at its next stop. */
 bool thread_must_halt(const struct target *t, const struct thread *th);
-/* Resumes @th with @sig, or holds it while the world is stopped. */
+/* Resumes @th with @sig, or holds it while all threads are stopped. */
 void thread_resume(struct target *t, struct thread *th, int sig);
 /* Resumes @th with @sig in any case. */
 void thread_run(struct target *t, struct thread *th, int sig);
 
 /*
- * @th ended, or is about to, in the middle of work for us: it is reported and removed by the next
- * stops_serve_next, since callers up the stack still know it, its process and its space.
+ * @th ended, or is about to, during work for us: the next stops_serve_next reports and removes it,
+ * since callers up the stack still use it, its process and its space.
  */
 void thread_end_later(struct target *t, struct thread *th, int status);
 /*
- * Takes the stop of @th, which stays stopped, out of what the next wait finds. Another thread's
- * execve may have killed it since: then this finds its end, which is served later.
+ * Consumes the stop of @th, which stays stopped, so that the next wait does not find it. Another
+ * thread's execve may have killed @th since: then this finds its end, which is handled later.
  */
 void thread_consume_stop(struct target *t, struct thread *th);
-/* Waits up to 5 ms for news of any child. False: @th has died meanwhile; it is reported later. */
+/*
+ * Waits up to 5 ms for a change of any child. False: @th has died meanwhile; it is reported
+ * later.
+ */
 bool thread_wait_for_news(struct thread *th);
 
 #endif

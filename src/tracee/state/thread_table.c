@@ -1,7 +1,8 @@
 /*
- * Threads number up to many thousands, so they are hashed by tid. A hash table alone is no good for
- * loops: removing an entry moves others into the gap, adding one may move all. Hence the array of
- * all threads with ascending serial numbers, in which a cursor finds its place again.
+ * There may be many thousands of threads, so they are hashed by tid. Loops cannot use the hash
+ * table alone: removing an entry moves others into the gap, adding one may move all. Hence the
+ * second array, of all threads with ascending serial numbers, in which a cursor finds its place
+ * again.
  */
 #include "tracee/state/thread_table.h"
 
@@ -56,7 +57,7 @@ void thread_table_take(struct thread_table *table, const struct thread *th)
 {
 	size_t mask = table->capacity - 1, free_slot = find_slot(table, th->tid);
 	table->slots[free_slot] = NULL;
-	/* entries that collided with it move back */
+	/* entries that collided with it move up */
 	for (size_t i = (free_slot + 1) & mask; table->slots[i]; i = (i + 1) & mask) {
 		struct thread *moved = table->slots[i];
 		table->slots[i] = NULL;

@@ -1,4 +1,4 @@
-/* Traps are kept in the order in which they came, with a hash table by address. */
+/* Traps in order of installation, with a hash table by address. */
 #include "tracee/state/trap_table.h"
 
 #include <stdlib.h>
@@ -69,7 +69,7 @@ void space_trap_add(struct address_space *s, const struct trap *trap)
 	uint32_t slot = trap_slot(s, trap->addr);
 	if (s->traps.index[slot]) {
 		s->traps.data[s->traps.index[slot] - 1] =
-			*trap; /* an address that was unloaded and came back */
+			*trap; /* an address that was unloaded and is used again */
 		return;
 	}
 	*vec_add(&s->traps) = *trap;

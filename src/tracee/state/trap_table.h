@@ -11,7 +11,7 @@ struct address_space;
 struct arch;
 struct module;
 
-/* All that were ever installed; a VEC with an index. */
+/* All that were ever installed; a VEC with a hash index. */
 struct trap_table {
 	struct trap *data;
 	size_t count, capacity;
@@ -29,22 +29,22 @@ void trap_table_deinit(struct trap_table *table);
  * text.
  */
 struct trap *space_trap_find(const struct address_space *s, taddr_t addr);
-/* Only notes @trap, which is written already. */
+/* Only adds @trap, which is already written. */
 void space_trap_add(struct address_space *s, const struct trap *trap);
 int space_trap_put(struct address_space *s, const struct arch *arch, const struct trap *trap);
 int space_trap_take(struct address_space *s, const struct arch *arch, struct trap *trap);
-/* Where the program thinks that it is at @pc, which may be in the stub of a TRAP_SYSCALL. */
+/* The original address for @pc, which may be in the stub of a TRAP_SYSCALL. */
 taddr_t space_original_pc(const struct address_space *s, const struct arch *arch, taddr_t pc);
-/* How many watched functions are caught by jumps into pads, and by breakpoints. */
+/* How many watched functions have jumps to pads, and how many breakpoints. */
 void space_count_probes(const struct address_space *s, uint32_t *jumps_out,
 			uint32_t *breakpoints_out);
-/* The same of markers. */
+/* The same for markers. */
 void space_count_markers(const struct address_space *s, uint32_t *jumps_out,
 			 uint32_t *breakpoints_out);
 
-/* @m is unmapped: its traps are gone. */
+/* @m was unmapped: its traps are gone. */
 void space_traps_of_module_gone(struct address_space *s, const struct module *m);
-/* The same as space_read, but without our breakpoints at system calls. */
+/* Like space_read, but without our breakpoints at system calls. */
 int space_read_text(const struct address_space *s, taddr_t addr, void *buf, size_t size);
 
 #endif

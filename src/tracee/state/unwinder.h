@@ -1,6 +1,6 @@
 /*
- * What tracee code asks about the stacks of an address space. src/unwind answers; an address space
- * that is not profiled has no unwinder (NULL).
+ * Queries of tracee code about stacks of an address space, implemented by src/unwind. An address
+ * space that is not profiled has no unwinder (NULL).
  */
 #ifndef PTMEM_TRACEE_STATE_UNWINDER_H
 #define PTMEM_TRACEE_STATE_UNWINDER_H
@@ -10,15 +10,15 @@
 #include "tracee/state/heap_event.h"
 #include "tracee/state/module.h"
 
-/* A @view holds the registers and the stack of a stopped thread. */
+/* @view has the registers and the stack of a stopped thread. */
 struct unwinder {
 	void *ctx;
-	/* The stack pointer in the outermost frame; false: the walk does not reach it. */
+	/* The stack pointer in the outermost frame; false if the walk does not reach it. */
 	bool (*outermost_sp)(void *ctx, const struct stack_view *view, taddr_t *sp_out);
 	/* Whether the walk passes a signal frame before it reaches @outer_sp. */
 	bool (*in_signal)(void *ctx, const struct stack_view *view, taddr_t outer_sp);
-	/* All pcs on the stack of a thread stopped anywhere, not lowered to call instructions;
-	 * *is_whole_out: the walk reached the outermost frame. Returns their number. */
+	/* All pcs on the stack of a thread stopped anywhere, without subtracting 1; *is_whole_out:
+	 * the walk reached the outermost frame. Returns their number. */
 	size_t (*stack_pcs)(void *ctx, const struct stack_view *view, taddr_t *pcs, size_t max,
 			    bool *is_whole_out);
 	/*
@@ -28,13 +28,13 @@ struct unwinder {
 	 */
 	taddr_t (*find_stub_row)(void *ctx, taddr_t start, taddr_t end, int *saved_out);
 	/*
-	 * The same in @module, of code that does what the rule says: it restores that register and
-	 * returns. So a thread that returns there leaves the frame of a stub as an exception does.
-	 * No call precedes it (it is no return address of the program's), and its function has no
-	 * personality, which could catch the exception.
+	 * The same in @module, for code that does what the rule describes: it restores that
+	 * register and returns. So a thread that returns there leaves a stub's frame like an
+	 * exception. No call precedes it (it is not a return address of the program), and its
+	 * function has no personality routine that could catch the exception.
 	 */
 	taddr_t (*find_stub_epilogue)(void *ctx, const struct module *module, int *saved_out);
-	/* Copies rules to @memory (1 << bits slots, zeroed) from now on: pads read them there. */
+	/* Copies rules to @memory (1 << bits slots, zeroed) from now on, for pads. */
 	void (*set_rule_memory)(void *ctx, struct unwind_rule *memory, uint32_t bits);
 };
 

@@ -1,6 +1,6 @@
 /*
- * The system calls that map and unmap, one row and one function each. Lengths are
- * rounded up to pages as the kernel does; a call that failed changes nothing.
+ * The system calls that map and unmap, one row and one function for each. Lengths are rounded up to
+ * pages as in the kernel; a failed call changes nothing.
  */
 #include "tracee/state/target_options.h"
 #include "tracee/syscalls/mapping.h"
@@ -65,8 +65,8 @@ static struct mapping_range mremap_to_go(const struct mapping_call *c)
 }
 
 /*
- * In place the tail comes or goes; a move takes all and
- * brings all. An old size of 0 makes a second mapping.
+ * In place, the tail is added or removed; a move removes and adds everything. An old size of 0
+ * creates a second mapping.
  */
 static void mremap_done(const struct mapping_call *c, taddr_t result, struct mapping_change *out)
 {
@@ -88,7 +88,7 @@ static struct mapping_range brk_to_go(const struct mapping_call *c)
 	return (struct mapping_range){c->arg[0], c->program_break};
 }
 
-/* The result is the break as it is now, whether the call failed or not. */
+/* The result is the current break, whether the call failed or not. */
 static void brk_done(const struct mapping_call *c, taddr_t result, struct mapping_change *out)
 {
 	if (c->program_break != 0 && result > c->program_break)

@@ -1,14 +1,14 @@
 /*
- * The proof. A function is called only as its direct callers do if
+ * The proof. A function gets only the arguments of its direct callers if
  *
  *	no word of data holds an address in it     exported symbols, relocations, tables of pointers
  *	no operand in the text does                lea, mov $address
  *	no branch leads into its middle
  *	the code before it does not run into it
  *
- * Its address may stand in the global offset table, if that word is compared and no more:
- * the C library asks whether a signal met a thread in C. All this is looked for in the bytes,
- * wherever something may be a reference; what is none turns out by decoding the function around.
+ * Its address may be in the global offset table, if that word is only compared: the C library
+ * checks whether a signal interrupted a thread in C. The bytes are searched for anything that may
+ * be a reference; decoding the containing function then excludes false ones.
  */
 #include "tracee/syscalls/syscall_callers.h"
 
@@ -18,7 +18,7 @@
 #include "tracee/state/thread.h"
 #include "tracee/syscalls/syscall_text.h"
 
-#define PAIRS_MAX 16    /* functions that hand a number on, and how; more are not followed */
+#define PAIRS_MAX 16    /* of functions and values passed on; more are not followed */
 #define PASSED_MAX 64   /* calls of one function by another */
 #define NUMBERS_MAX 512
 
@@ -33,7 +33,7 @@ struct proof {
 struct uses {
 	struct syscall_text *text;
 	uint64_t start, end;
-	size_t last;            /* function examined */
+	size_t last;            /* function being examined */
 	int found;              /* enum arch_reference; or negative */
 	struct syscall_callers *callers; /* NULL: not wanted */
 };
@@ -46,7 +46,7 @@ static void look_at_function(struct uses *u, size_t function)
 			    -1 :
 			    u->text->arch->refers(&code, f->start, u->start, u->end);
 
-	/* what is in a gap is read on a guess */
+	/* the contents of a gap are interpreted on a guess */
 	if (found > 0 && f->kind == ELF_GAP)
 		found = -1;
 	if (found > 0 && found & ARCH_REFERS_BRANCH && u->callers)
@@ -67,7 +67,7 @@ static void note_hint(void *ctx, taddr_t at)
 	u->last = function;
 }
 
-/* All that the text has to do with [@start, @end): enum arch_reference; negative: not known. */
+/* All references in the text to [@start, @end): enum arch_reference; negative: unknown. */
 static int find_uses(struct syscall_text *t, uint64_t start, uint64_t end,
 		     struct syscall_callers *callers)
 {
@@ -94,7 +94,7 @@ struct section {
 	GElf_Shdr header;
 };
 
-/* The section of the file that holds @vaddr. */
+/* The section of the file that contains @vaddr. */
 static bool find_section(struct elf_file *file, uint64_t vaddr, struct section *out)
 {
 	Elf_Scn *section = NULL;
@@ -115,8 +115,8 @@ static bool find_section(struct elf_file *file, uint64_t vaddr, struct section *
 }
 
 /*
- * Whether the word at @slot of the offset table @got is compared and no more. The table is used
- * word by word if no code uses the address by which it is known (_GLOBAL_OFFSET_TABLE_).
+ * Whether the word at @slot of the offset table @got is only compared. The table is accessed word
+ * by word if no code uses its symbol (_GLOBAL_OFFSET_TABLE_).
  */
 static bool is_compared_only(struct proof *p, const struct section *got, uint64_t slot)
 {
@@ -129,9 +129,7 @@ static bool is_compared_only(struct proof *p, const struct section *got, uint64_
 	return start == 0 && (found == 0 || found == ARCH_REFERS_COMPARE);
 }
 
-/*
- * The word at @at holds an address in the function, or it is a relocation's that puts it elsewhere.
- */
+/* The word at @at contains an address in the function, or a relocation stores one there. */
 static bool is_harmless_word(struct proof *p, uint64_t at, const uint8_t *word)
 {
 	struct section s;
@@ -153,7 +151,7 @@ static bool is_harmless_word(struct proof *p, uint64_t at, const uint8_t *word)
 	       is_compared_only(p, &s, at);
 }
 
-/* A distance from @at to the function: the one that CFI describes it by is none that is called. */
+/* A distance from @at to the function. The FDE that describes the function does not call it. */
 static bool is_harmless_distance(struct proof *p, uint64_t at, uint32_t distance, size_t *described)
 {
 	struct section s;
@@ -161,7 +159,7 @@ static bool is_harmless_distance(struct proof *p, uint64_t at, uint32_t distance
 
 	if (!find_section(p->text->file, at, &s))
 		return false;
-	/* symbols, hashes and relocations hold none; the header's are from its start */
+	/* symbols, hashes and relocations are not pointers; the header's are offsets */
 	if (s.header.sh_type != SHT_PROGBITS || strcmp(s.name, ".eh_frame_hdr") == 0)
 		return true;
 	if (strcmp(s.name, ".eh_frame") == 0)
@@ -170,10 +168,9 @@ static bool is_harmless_distance(struct proof *p, uint64_t at, uint32_t distance
 }
 
 /*
- * Whether the word at @at, with the upper half @high, is one that a program can use as a pointer.
- * What is loaded anywhere needs a relocation for it, which is in an aligned word, as does the
- * word of a packed one (RELR). What is where it was linked needs none: anywhere, or half of a
- * word.
+ * Whether the word at @at, with the upper half @high, can be a pointer for the program. Relocatable
+ * objects need a relocation for it, in an aligned word, also in packed form (RELR). Objects at
+ * fixed addresses do not: it can be anywhere, or half of a word.
  */
 static bool may_be_pointer(const struct proof *p, uint64_t at, uint32_t high)
 {
@@ -225,7 +222,7 @@ static void look_at_all_data(struct proof *p)
 
 /* -- callers -- */
 
-/* What is before the function ends with something else than running on into it. */
+/* The code before the function does not run into it. */
 static bool is_run_into(const struct proof *p, size_t function)
 {
 	const struct elf_function *f = p->of;
@@ -272,7 +269,7 @@ void syscall_known_deinit(struct syscall_known *k)
 
 /* -- values -- */
 
-/* What is asked for at a function's start. */
+/* The value wanted at a function's start. */
 struct pair {
 	size_t function;
 	struct arch_value value;
@@ -283,7 +280,7 @@ struct pairs {
 	size_t count;
 };
 
-/* A pair that is there already brings nothing new: all ways that lead to it are followed anyway. */
+/* A pair that is already there adds nothing: all paths to it are followed anyway. */
 static bool add_pair(struct pairs *p, size_t function, struct arch_value value)
 {
 	for (size_t i = 0; i < p->count; i++) {
@@ -321,7 +318,7 @@ static bool take_value(struct pairs *p, size_t caller, struct arch_value v,
 	}
 }
 
-/* What function @caller passes on for @asked. */
+/* Values that function @caller passes on for @asked. */
 static bool follow(struct syscall_text *t, const struct pair *asked, size_t caller, struct pairs *p,
 		   struct syscall_numbers *out)
 {

@@ -1,6 +1,6 @@
 /*
- * Functions as elf_functions lays them side by side, and the branches between them: parts
- * that a compiler moved elsewhere jump back into the middle of a function.
+ * Functions as listed by elf_functions, and the branches between them: parts that a compiler moved
+ * elsewhere jump back into the middle of a function.
  */
 #include "tracee/syscalls/syscall_text.h"
 

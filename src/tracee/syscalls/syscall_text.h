@@ -1,6 +1,6 @@
 /*
- * The code of one ELF file, laid out as functions, for the search for its system call
- * instructions (syscall_sites.h). Pure but for reading the file. Internal to src/tracee.
+ * The code of one ELF file as a list of functions, for the search for system call instructions
+ * (syscall_sites.h). Only reads the file. Internal to src/tracee.
  */
 #ifndef PTMEM_TRACEE_SYSCALLS_SYSCALL_TEXT_H
 #define PTMEM_TRACEE_SYSCALLS_SYSCALL_TEXT_H
@@ -13,39 +13,38 @@ struct syscall_text {
 	const struct arch *arch;
 	struct elf_file *file;          /* not owned */
 	struct elf_functions functions;
-	uint8_t **bytes;                /* by segment; those without code once they are asked for */
-	/* ascending: where branches lead into the middle of others */
+	uint8_t **bytes;                /* by segment, read on demand if it has code */
+	/* ascending: targets of branches into the middle of other functions */
 	VEC(taddr_t) entries;
 	bool is_readable;               /* all functions decode to their ends */
 };
 
-/* Reads @file's code. The caller deinits *out. */
+/* Reads the code of @file. The caller frees *out. */
 void syscall_text_init(const struct arch *arch, struct elf_file *file, struct syscall_text *out);
 void syscall_text_deinit(struct syscall_text *t);
 
-/* Fills in entries and is_readable: decodes all code. */
+/* Decodes all code to fill in entries and is_readable. */
 void syscall_text_link(struct syscall_text *t);
 
 /* The index of the last function that starts at or before @vaddr; SIZE_MAX if none. */
 size_t syscall_text_function(const struct syscall_text *t, uint64_t vaddr);
 
-/* The one that holds @vaddr, or NULL. */
+/* The function that contains @vaddr, or NULL. */
 const struct elf_function *syscall_text_holder(const struct syscall_text *t, uint64_t vaddr);
 
 /*
- * The code of function @i without entries; no bytes if they cannot be read. A gap comes
- * together with the function before it: that one's end may have been said too early (glibc's
- * clone3).
+ * The code of function @i without entries; empty if it cannot be read. A gap is returned together
+ * with the function before it, whose recorded end may be too early (glibc's clone3).
  */
 struct arch_code syscall_text_code(const struct syscall_text *t, size_t i);
 
 /*
- * Sets the entries of @code, from elsewhere in the file. The caller free()s what is returned,
- * code->entry.
+ * Sets code->entry, the branches into @code from elsewhere in the file. Returns the array, to be
+ * freed by the caller.
  */
 uint32_t *syscall_text_entries(const struct syscall_text *t, struct arch_code *code);
 
-/* All bytes of segment @i of the file that are in it, or NULL. */
+/* All bytes of segment @i of the file, or NULL. */
 const uint8_t *syscall_text_segment(struct syscall_text *t, size_t i);
 
 #endif

@@ -1,16 +1,15 @@
 /*
  * From stops at system calls to HEAP_MAP and HEAP_UNMAP. See syscalls.h.
  *
- *	entry   what the call will take away is noted in the thread
+ *	entry   what the call will remove is stored in the thread
  *	exit    what was unmapped and mapped is reported to the sink
  *
- * Exits are not seen in the order in which the kernel worked: another thread may
- * be given a range before the munmap that freed it is seen to end. So a range
- * that comes is compared with what threads inside a call are about to take away,
- * and those that overlap are reported first.
+ * Exits are not seen in the kernel's order: another thread may get a range before the end of the
+ * munmap that freed it is seen. So an added range is compared with what threads inside a call are
+ * about to remove, and overlaps are reported first.
  *
- * The main thread's stack grows without a call: it is measured when its stack
- * pointer is below what is known, and at the end.
+ * The main thread's stack grows without a call: it is measured when its stack pointer is below the
+ * known range, and at the end.
  */
 #include "tracee/syscalls/syscalls.h"
 
@@ -50,7 +49,7 @@
 
 /* -- the filter -- */
 
-/* Whether executing @program gives more rights than its caller has. */
+/* Whether executing @program gives more privileges than its caller has. */
 static bool gives_rights(const char *program)
 {
 	const char *path = getenv("PATH");
@@ -68,8 +67,8 @@ static bool gives_rights(const char *program)
 }
 
 /*
- * Kernels before 5.16 take a filter for a wish to forbid speculation, which slows down all that the
- * program does; SPEC_ALLOW (4.17) says that it is none.
+ * Kernels before 5.16 treat a filter as a request to disable speculation, which slows down the
+ * whole program; SPEC_ALLOW (4.17) overrides that.
  */
 static bool set_filter(const struct sock_fprog *program)
 {
@@ -133,7 +132,7 @@ void syscalls_forget(struct thread *th)
 	*syscall_state(th) = (struct syscall_state){.is_inside = syscall_state(th)->is_inside};
 }
 
-/* -- what is known of a space -- */
+/* -- the state of a space -- */
 
 static taddr_t read_start_brk(pid_t pid)
 {
@@ -185,7 +184,7 @@ struct range_event {
 	enum heap_function function;
 };
 
-/* @regs: at the stop; NULL = the thread has none that belong to the event. */
+/* @regs: at the stop; NULL = no thread's registers belong to the event. */
 static void emit(struct target *t, struct thread *th, const struct arch_regs *regs,
 		 const struct range_event *what)
 {
@@ -225,7 +224,7 @@ static void check_stack(struct target *t, struct thread *th)
 	emit(t, th, NULL, &(struct range_event){HEAP_MAP, grown, FUNCTION_NONE});
 }
 
-/* Others inside a call that takes away what @come holds: their call was there first. */
+/* Other threads inside a call that removes memory that @come uses: their call was first. */
 static void flush_others(struct target *t, struct thread *th, struct mapping_range come)
 {
 	struct thread *other;
@@ -243,7 +242,7 @@ static void flush_others(struct target *t, struct thread *th, struct mapping_ran
 	}
 }
 
-/* Objects may be gone from @r: with no stop in the loader this is the only notice. */
+/* @r may have contained objects: without a stop in the loader this is the only notice. */
 static void check_modules(struct target *t, struct thread *th, struct mapping_range r)
 {
 	struct address_space *s = th->process->space;
@@ -290,7 +289,7 @@ static void apply(struct target *t, struct thread *th, const struct arch_regs *r
 
 /* -- entry and exit -- */
 
-/* The call is cancelled; at the exit that follows at once the thread is put before it. */
+/* The call is cancelled; at its exit, which follows at once, the thread is moved back before it. */
 static void rewind_call(struct target *t, struct thread *th, const struct arch_regs *regs)
 {
 	syscall_state(th)->is_rewinding = true;
@@ -311,7 +310,7 @@ static void finish_rewind(struct target *t, struct thread *th)
 	ptrace_set_regs(th->tid, &regs);
 }
 
-/* Takes the call of @number that @th is about to make with @regs, if it is one that is watched. */
+/* Records the call of @number that @th is about to make with @regs, if it is watched. */
 static bool take_call(struct target *t, struct thread *th, long number,
 		      const struct arch_regs *regs)
 {
@@ -338,7 +337,7 @@ static void enter(struct target *t, struct thread *th, const struct arch_regs *r
 		st->call.object = look_up(th->process->space, NULL, st->call.arg[0]);
 }
 
-/* From here on, the thread is at the original instruction for the kernel and all other code. */
+/* From here on, for the kernel and all other code the thread is at the original instruction. */
 static bool leave_stub(struct target *t, struct thread *th, struct arch_regs *regs)
 {
 	taddr_t site = syscall_state(th)->site;
@@ -387,7 +386,10 @@ static void serve_exit(struct target *t, struct thread *th)
 	st->is_inside = st->awaits_exit = st->has_call = st->makes_code = false;
 }
 
-/* If all stop at every call from now on, they do so before any can run the code that @th made. */
+/*
+ * If all calls stop from now on, they must do so before any thread can run the code that @th
+ * made.
+ */
 static void resume_with_others(struct target *t, struct thread *th)
 {
 	bool is_stopping = t->is_stopping;
@@ -429,10 +431,10 @@ enum trap_answer syscalls_serve_site(struct target *t, struct thread *th, struct
 }
 
 /*
- * Its handler must not run between the stub and the call: back to the breakpoint. And where it
- * interrupts a call that waits in a stub, it must be shown the original instruction: the C
- * library's asks whether that is where a call can be cancelled (glibc since 2.41, musl). A call
- * that is repeated then hits the breakpoint again.
+ * Its handler must not run between the stub and the call: move it back to the breakpoint. If the
+ * signal interrupts a call that waits in a stub, the handler must see the original instruction: the
+ * C library's checks whether a call can be cancelled there (glibc since 2.41, musl). A repeated
+ * call then hits the breakpoint again.
  */
 void syscalls_before_signal(struct target *t, struct thread *th)
 {
