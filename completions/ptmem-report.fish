@@ -1,6 +1,6 @@
 # fish completion for ptmem-report; scripts/docs compares it with --help.
 
-complete -c ptmem-report -l threshold -x -d 'Omit call sites below this percentage'
+complete -c ptmem-report -l threshold -x -d 'Merge call sites below this percentage'
 complete -c ptmem-report -l x -x -d 'Width of the graph'
 complete -c ptmem-report -l y -x -d 'Height of the graph'
 complete -c ptmem-report -l png -r -d 'Draw a picture'

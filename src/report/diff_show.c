@@ -19,6 +19,7 @@
 #include "report/massif_sampling.h"
 #include "report/path_files.h"
 #include "report/recording_view_json.h"
+#include "report/request_check.h"
 #include "recording/sampling_note.h"
 
 struct diff {
@@ -43,8 +44,6 @@ static int find_recording(struct diff *d, enum path_side side)
 	struct recording_view *v = &d->pair.view[side];
 	_cleanup_free_ char *why = NULL;
 
-	if (d->request->snapshot != MASSIF_SNAPSHOT_DEFAULT)
-		return refuse(d, side, "a recording has no snapshots: use --at or --range");
 	if (recording_view_init(v, r, q, &why) != 0 ||
 	    recording_view_json(r, q, &d->more[side], &why) != 0)
 		return refuse(d, side, why);
@@ -54,14 +53,10 @@ static int find_recording(struct diff *d, enum path_side side)
 
 static int find_massif(struct diff *d, enum path_side side)
 {
-	const struct recording_question *q = &d->request->question;
 	const struct massif_file *f = d->pair.input[side].massif;
 	_cleanup_free_ char *why = NULL;
 	size_t *snapshot = &d->pair.snapshot[side];
 
-	if (recording_question_is_given(q))
-		return refuse(d, side, "--at, --range, --thread and --match are for recordings "
-				       "(ptmem --record)");
 	if (massif_paths_find(f, d->request->snapshot, snapshot, &why) != 0)
 		return refuse(d, side, why);
 	_cleanup_free_ char *note = sampling_note(massif_sampling_interval(f));
@@ -190,25 +185,12 @@ static int write_paths(const struct diff *d)
 	return status;
 }
 
-static bool is_stdout(const char *path)
-{
-	return path && strcmp(path, "-") == 0;
-}
-
-/* The table gives way to the page, and to what goes to standard output. */
-static bool wants_table(const struct report_request *r)
-{
-	if (r->format != FORMAT_DEFAULT)
-		return r->format == FORMAT_TEXT;
-	return !r->html && !is_stdout(r->folded) && !is_stdout(r->flame);
-}
-
 static int write_all(const struct diff *d)
 {
 	const struct report_request *r = d->request;
 	int status = r->html ? html_report_write(r, d->pair.input) : 0;
 
-	if (!status && wants_table(r))
+	if (!status && request_prints(r) && r->format <= FORMAT_TEXT)
 		print_table(d);
 	if (!status && (r->format == FORMAT_JSON || r->format == FORMAT_CSV))
 		print_rows(d);

@@ -78,7 +78,7 @@ static bool set_threshold(struct report_request *r, const char *value)
 
 	if (!n || strcmp(value + n + (value[n] == '%'), "") || threshold > 100)
 		return false;
-	r->text.threshold = threshold;
+	r->text.threshold = r->least_share = threshold;
 	return true;
 }
 
@@ -214,7 +214,7 @@ static bool set_version(struct report_request *r, const char *value)
 
 static const struct report_option options[] = {
 	{"--threshold", NULL, "NUM", "a percentage from 0 to 100",
-	 "sum up what holds less than NUM percent of a snapshot [1.0]", set_threshold},
+	 "sum up what holds less than NUM percent [1.0; text of recordings: 0]", set_threshold},
 	{"--x", NULL, "N", SIZE_RANGE, "graph width in columns, 4 to 1000 [72]", set_width},
 	{"--y", NULL, "N", SIZE_RANGE, "graph height in rows, 4 to 1000 [20]", set_height},
 	{"--png", NULL, "OUT", "the name of a file", "draw a picture: memory over time", set_png},

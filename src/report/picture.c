@@ -126,14 +126,6 @@ static int make_subject(const struct input *input, const struct picture_options 
 {
 	struct chart *c = &s->chart;
 
-	if (o->rss && input->kind != INPUT_MASSIF) {
-		*why_out = xstrdup("resident memory can be laid over massif files only");
-		return -EINVAL;
-	}
-	if ((o->is_time_based || o->wants_total) && input->kind != INPUT_MEMUSAGE) {
-		*why_out = xstrdup("--time-based and --total are for data files of memusage");
-		return -EINVAL;
-	}
 	switch (input->kind) {
 	case INPUT_MASSIF:
 		return massif_chart(input->massif, o, c, why_out);
@@ -146,8 +138,7 @@ static int make_subject(const struct input *input, const struct picture_options 
 		s->inspect = input->inspect;
 		return 0;
 	case INPUT_RECORDING:
-		*why_out = xstrdup("--png and --svg draw no recordings; --flame does");
-		return -EINVAL;
+		break; /* refused earlier */
 	}
 	return -EINVAL;
 }

@@ -18,6 +18,7 @@
 #include "report/recording_speedscope.h"
 #include "report/recording_text.h"
 #include "report/recording_view_json.h"
+#include "report/request_check.h"
 
 /* A recording and what is asked of it. */
 struct show {
@@ -93,10 +94,10 @@ static int write_paths(const struct show *s)
 
 static int print_text(const struct show *s)
 {
+	const struct row_limits limits = {s->request->top, s->request->least_share};
 	_cleanup_free_ char *why = NULL;
 
-	if (recording_text_print(stdout, s->recording, &s->request->question,
-				 s->request->top, &why) != 0)
+	if (recording_text_print(stdout, s->recording, &s->request->question, &limits, &why) != 0)
 		return refuse(s->request, why);
 	return 0;
 }
@@ -175,19 +176,14 @@ static int print_format(const struct show *s)
 
 int recording_show(const struct report_request *r, const struct recording *recording)
 {
-	bool wants_text = r->format != FORMAT_DEFAULT || (!r->folded && !r->flame && !r->html);
 	struct show s = {.request = r, .recording = recording};
-	int status = r->snapshot == MASSIF_SNAPSHOT_DEFAULT ?
-			     0 :
-			     refuse(r, "a recording has no snapshots: use --at or --range");
+	int status = init(&s);
 
-	if (!status)
-		status = init(&s);
 	if (!status)
 		warn_of_nothing(&s);
 	if (!status && (r->folded || r->flame))
 		status = write_paths(&s);
-	if (!status && wants_text)
+	if (!status && request_prints(r))
 		status = print_format(&s);
 	deinit(&s);
 	return status;

@@ -10,6 +10,11 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
+bool row_limits_allow(const struct row_limits *limits, size_t i, uint64_t part, uint64_t all)
+{
+	return i < limits->top && (double)part * 100 >= limits->threshold * (double)all;
+}
+
 /* -- threads -- */
 
 struct share {
@@ -89,19 +94,21 @@ static void put_share(FILE *out, const struct recording *r, const struct share *
 	put_blocks(out, r, s->blocks, all ? (double)s->bytes / (double)all : 0);
 }
 
-static void put_threads(FILE *out, const struct recording *r, unsigned top)
+static void put_threads(FILE *out, const struct recording *r, const struct row_limits *limits)
 {
-	size_t threads = recording_rows(r, RECORDING_THREADS), shown = MIN(threads, (size_t)top);
+	size_t threads = recording_rows(r, RECORDING_THREADS), shown = 0;
 	struct share all = {0}, others = {0};
 	struct share *of = sum_shares(r, &all);
 
 	if (all.bytes || all.blocks)
 		fprintf(out, "\nallocated by thread\n          bytes %s%12s  share  thread\n",
 			r->interval ? " +- error " : "", "blocks");
-	for (size_t i = 0; i < shown && of[i].blocks; i++) {
-		_cleanup_free_ char *label = thread_label(r, of[i].thread);
+	for (; shown < threads && of[shown].blocks; shown++) {
+		if (!row_limits_allow(limits, shown, of[shown].bytes, all.bytes))
+			break;
+		_cleanup_free_ char *label = thread_label(r, of[shown].thread);
 
-		put_share(out, r, &of[i], all.bytes);
+		put_share(out, r, &of[shown], all.bytes);
 		fprintf(out, "%s\n", label);
 	}
 	for (size_t i = shown; i < threads; i++)
@@ -167,9 +174,9 @@ static void put_histogram(FILE *out, const struct recording *r, enum recording_t
 	}
 }
 
-void recording_spread_print(FILE *out, const struct recording *r, unsigned top)
+void recording_spread_print(FILE *out, const struct recording *r, const struct row_limits *limits)
 {
-	put_threads(out, r, top);
+	put_threads(out, r, limits);
 	put_histogram(out, r, RECORDING_SIZES, put_sizes);
 	put_histogram(out, r, RECORDING_LIFETIMES, put_lifetimes);
 }

@@ -15,7 +15,6 @@
 #include "base/text.h"
 #include "recording/recording_site.h"
 #include "report/recording_paths.h"
-#include "report/recording_spread.h"
 
 struct site {
 	char *label;
@@ -102,6 +101,7 @@ struct table {
 	FILE *out;
 	const struct recording *r;
 	const struct recording_view *view;
+	const struct row_limits *limits;
 	bool is_count;         /* of allocations: there are no bytes */
 };
 
@@ -111,12 +111,21 @@ static const char *error_text(const struct recording *r, const struct recording_
 	return amount_error((double)value->bytes, recording_error(r, value->variance), out);
 }
 
+/* What shares are of. */
+static uint64_t weight(const struct table *t, const struct recording_value *value)
+{
+	return t->is_count ? value->blocks : value->bytes;
+}
+
+static bool is_shown(const struct table *t, size_t i, const struct recording_value *value)
+{
+	return row_limits_allow(t->limits, i, weight(t, value), weight(t, &t->view->sum));
+}
+
 static void put_row(const struct table *t, const struct site *s)
 {
 	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE], error[AMOUNT_SIZE];
-	const struct recording_value *sum = &t->view->sum;
-	uint64_t part = t->is_count ? s->value.blocks : s->value.bytes;
-	uint64_t all = t->is_count ? sum->blocks : sum->bytes;
+	uint64_t part = weight(t, &s->value), all = weight(t, &t->view->sum);
 
 	if (!t->is_count)
 		fprintf(t->out, "%15s ", amount_commas(s->value.bytes, bytes));
@@ -166,20 +175,22 @@ static size_t set_noise_aside(struct sites *s, const struct recording *r)
 }
 
 /* The largest sites, a row each; then the others, and those below resolution. */
-static void put_rows(const struct table *t, struct sites *s, unsigned top)
+static void put_rows(const struct table *t, struct sites *s)
 {
-	size_t known = set_noise_aside(s, t->r), shown = MIN(known, (size_t)top);
-	size_t others = known - shown, noise = s->list.count - known;
+	size_t known = set_noise_aside(s, t->r), shown = 0;
+	size_t noise = s->list.count - known;
 
-	for (size_t i = 0; i < shown; i++)
-		put_row(t, &s->list.data[i]);
+	for (; shown < known && is_shown(t, shown, &s->list.data[shown].value); shown++)
+		put_row(t, &s->list.data[shown]);
+	size_t others = known - shown;
+
 	put_sum(t, s->list.data + shown, others,
 		xasprintf("[%zu other place%s]", others, plural(others)));
 	put_sum(t, s->list.data + known, noise,
 		xasprintf("[%zu place%s below resolution]", noise, plural(noise)));
 }
 
-static void put_table(const struct table *t, const char *title, unsigned depth, unsigned top)
+static void put_table(const struct table *t, const char *title, unsigned depth)
 {
 	struct sites s = {0};
 
@@ -187,7 +198,7 @@ static void put_table(const struct table *t, const char *title, unsigned depth, 
 	if (s.list.count == 0)
 		return;
 	put_columns(t, title, depth);
-	put_rows(t, &s, top);
+	put_rows(t, &s);
 	sites_deinit(&s);
 }
 
@@ -318,14 +329,14 @@ static void put_head(FILE *out, const struct recording *r)
 /* -- tables -- */
 
 static void put_quantity(FILE *out, const struct recording *r, const char *title,
-			 enum recording_quantity quantity, unsigned top)
+			 enum recording_quantity quantity, const struct row_limits *limits)
 {
 	struct recording_view v;
 
 	recording_view_of(&v, r, quantity);
-	const struct table t = {out, r, &v, quantity == VIEW_TEMPORARY};
+	const struct table t = {out, r, &v, limits, quantity == VIEW_TEMPORARY};
 
-	put_table(&t, title, 0, top);
+	put_table(&t, title, 0);
 	recording_view_deinit(&v);
 }
 
@@ -341,7 +352,7 @@ static const struct leak_kind {
 };
 
 static void put_leaks_of(FILE *out, const struct recording *r, const struct leak_kind *kind,
-			 unsigned top)
+			 const struct row_limits *limits)
 {
 	struct recording_view v;
 	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE];
@@ -351,17 +362,17 @@ static void put_leaks_of(FILE *out, const struct recording *r, const struct leak
 		xasprintf("%s: %s byte%s in %s block%s", kind->text,
 			  amount_commas(v.sum.bytes, bytes), plural(v.sum.bytes),
 			  amount_commas(v.sum.blocks, blocks), plural(v.sum.blocks));
-	const struct table t = {out, r, &v, false};
+	const struct table t = {out, r, &v, limits, false};
 
 	if (kind->is_leak && v.sum.blocks)
-		put_table(&t, title, 0, top);
+		put_table(&t, title, 0);
 	else
 		fprintf(out, "\n%s\n", title);
 	recording_view_deinit(&v);
 }
 
 /* With --free-stacks: which call paths released how much. */
-static void put_releases(FILE *out, const struct recording *r, unsigned top)
+static void put_releases(FILE *out, const struct recording *r, const struct row_limits *limits)
 {
 	const struct recording_table *t = &r->table[RECORDING_RELEASES];
 	struct recording_view all = {.quantity = VIEW_TOTAL};
@@ -381,20 +392,20 @@ static void put_releases(FILE *out, const struct recording *r, unsigned top)
 			amount_commas(all.sum.bytes, bytes), plural(all.sum.bytes),
 			amount_commas(all.sum.blocks, blocks), plural(all.sum.blocks),
 			"bytes", "blocks", "released by");
-	put_rows(&(struct table){out, r, &all, false}, &s, top);
+	put_rows(&(struct table){out, r, &all, limits, false}, &s);
 	sites_deinit(&s);
 }
 
 /* If a leak check ran. */
-static void put_leaks(FILE *out, const struct recording *r, unsigned top)
+static void put_leaks(FILE *out, const struct recording *r, const struct row_limits *limits)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(leak_kinds); i++)
 		if (recording_meta(r, "leak_check"))
-			put_leaks_of(out, r, &leak_kinds[i], top);
+			put_leaks_of(out, r, &leak_kinds[i], limits);
 }
 
 int recording_text_print(FILE *out, const struct recording *r, const struct recording_question *q,
-			 unsigned top, char **why_out)
+			 const struct row_limits *limits, char **why_out)
 {
 	struct recording_view v;
 	int rc = recording_view_init(&v, r, q, why_out);
@@ -403,19 +414,19 @@ int recording_text_print(FILE *out, const struct recording *r, const struct reco
 		return rc;
 	_cleanup_free_ char *text = recording_view_text(&v, r, q), *sum = value_text(r, &v.sum);
 	_cleanup_free_ char *title = xasprintf("%s: %s", text, sum);
-	const struct table t = {out, r, &v, false};
+	const struct table t = {out, r, &v, limits, false};
 
 	put_head(out, r);
-	put_table(&t, title, 0, top);
-	put_table(&t, "the same by caller", 1, top);
+	put_table(&t, title, 0);
+	put_table(&t, "the same by caller", 1);
 	recording_view_deinit(&v);
 	if (q->at || q->range || q->thread)
 		return 0;
-	put_quantity(out, r, "live at the end", VIEW_RANGE, top);
-	put_leaks(out, r, top);
+	put_quantity(out, r, "live at the end", VIEW_RANGE, limits);
+	put_leaks(out, r, limits);
 	if (!r->interval)
-		put_quantity(out, r, "temporary allocations", VIEW_TEMPORARY, top);
-	put_releases(out, r, top);
-	recording_spread_print(out, r, top);
+		put_quantity(out, r, "temporary allocations", VIEW_TEMPORARY, limits);
+	put_releases(out, r, limits);
+	recording_spread_print(out, r, limits);
 	return 0;
 }

@@ -5,9 +5,10 @@
 #include <stdio.h>
 
 #include "recording/recording_view.h"
+#include "report/recording_spread.h"
 
-/* Rows of each table: at most @top. Errors of the stream are left in it. */
+/* Errors of the stream are left in it. */
 int recording_text_print(FILE *out, const struct recording *r, const struct recording_question *q,
-			 unsigned top, char **why_out);
+			 const struct row_limits *limits, char **why_out);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * See request_check.h. An option that has no effect on any report that is made is refused, and
- * so is an output that would overwrite an input or another output.
+ * See request_check.h. Refused are options that have no effect on any report that is made, reports
+ * that the kind of the file does not allow, and outputs that would overwrite an input or another
+ * output.
  */
 #include "report/request_check.h"
 
@@ -13,25 +14,39 @@
 #include "base/same_file.h"
 #include "output/flame.h"
 
-/* What is made of the file. */
-enum report_kind { TEXT = 1, TABLE = 2, PICTURE = 4, FOLDED = 8, FLAME = 16, HTML = 32 };
+/* What is made of the file, in a form that has options of its own. */
+enum report_kind {
+	TEXT = 1,
+	TABLE = 2,       /* of a difference */
+	ROWS = 4,        /* the same as JSON or CSV */
+	PICTURE = 8,
+	FOLDED = 16,
+	FLAME = 32,
+	HTML = 64,
+	MASSIF = 128,    /* a recording as massif file */
+	DATA = 256,      /* a recording in another form */
+};
+
+#define PATHS (TABLE | ROWS | FOLDED | FLAME)
 
 static const struct {
 	const char *name;
-	unsigned kinds;    /* that it has an effect on */
+	/* forms that it has an effect on: of recordings, and of all other files */
+	unsigned kinds, of_recordings;
 	const char *where; /* these, in words */
 } effects[] = {
-	{"--threshold", TEXT | TABLE, "the text or --diff"},
-	{"--x", TEXT, "the text"},
-	{"--y", TEXT, "the text"},
-	{"--x-size", PICTURE | FLAME, "--png, --svg or --flame"},
-	{"--y-size", PICTURE, "--png or --svg"},
-	{"--title", PICTURE | FLAME, "--png, --svg or --flame"},
-	{"--time-based", PICTURE, "--png or --svg"},
-	{"--total", PICTURE, "--png or --svg"},
-	{"--rss", PICTURE, "--png or --svg"},
-	{"--snapshot", TABLE | FOLDED | FLAME, "--folded, --flame or --diff"},
-	{"--top", TEXT | TABLE, "--diff or a recording's text"},
+	{"--threshold", TEXT | TABLE, TEXT | TABLE | MASSIF, "the text, --diff or --format=massif"},
+	{"--x", TEXT, 0, "the text of a massif file"},
+	{"--y", TEXT, 0, "the text of a massif file"},
+	{"--x-size", PICTURE | FLAME, FLAME, "--png, --svg or --flame"},
+	{"--y-size", PICTURE, 0, "--png or --svg"},
+	{"--title", PICTURE | FLAME, FLAME, "--png, --svg or --flame"},
+	{"--time-based", PICTURE, 0, "--png or --svg"},
+	{"--total", PICTURE, 0, "--png or --svg"},
+	{"--rss", PICTURE, 0, "--png or --svg"},
+	{"--snapshot", PATHS, 0,
+	 "--folded, --flame or --diff of massif files; recordings have --at, --range"},
+	{"--top", TABLE, TEXT | TABLE, "--diff or a recording's text"},
 };
 
 void request_note(struct report_request *r, const char *name)
@@ -47,27 +62,86 @@ static bool is_stdio(const char *path)
 	return path && strcmp(path, "-") == 0;
 }
 
-static unsigned find_kinds(const struct report_request *r)
+/* What is printed; 0 = nothing. */
+static unsigned find_printed(const struct report_request *r)
 {
-	unsigned kinds = (r->png || r->svg ? PICTURE : 0) | (r->folded ? FOLDED : 0) |
-			 (r->flame ? FLAME : 0) | (r->html ? HTML : 0);
+	/* the text gives way to files, a table of differences to what takes its place */
+	bool is_default = r->is_diff ? !r->html && !is_stdio(r->folded) && !is_stdio(r->flame) :
+				       !r->png && !r->svg && !r->folded && !r->flame && !r->html;
 
-	/* the table of a difference gives way to the page and to what goes to standard output */
-	if (r->is_diff && (r->format != FORMAT_DEFAULT ||
-			   (!r->html && !is_stdio(r->folded) && !is_stdio(r->flame))))
-		kinds |= TABLE;
-	return kinds ? kinds : TEXT;
+	switch (r->format) {
+	case FORMAT_DEFAULT:
+		return !is_default ? 0 : r->is_diff ? TABLE : TEXT;
+	case FORMAT_TEXT:
+		return r->is_diff ? TABLE : TEXT;
+	case FORMAT_FOLDED:
+		return FOLDED;
+	case FORMAT_MASSIF:
+		return MASSIF;
+	default:
+		return r->is_diff ? ROWS : DATA;
+	}
 }
 
-static char *check_effects(const struct report_request *r)
+bool request_prints(const struct report_request *r)
+{
+	return find_printed(r) != 0;
+}
+
+static unsigned find_kinds(const struct report_request *r)
+{
+	return (r->png || r->svg ? PICTURE : 0) | (r->folded ? FOLDED : 0) |
+	       (r->flame ? FLAME : 0) | (r->html ? HTML : 0) | find_printed(r);
+}
+
+static char *check_effects(const struct report_request *r, bool is_recording, bool is_other)
 {
 	unsigned kinds = find_kinds(r);
 
 	for (size_t i = 0; i < ARRAY_SIZE(effects); i++) {
-		if (r->given >> i & 1 && !(effects[i].kinds & kinds))
+		unsigned has_effect = (is_other ? effects[i].kinds : 0) |
+				      (is_recording ? effects[i].of_recordings : 0);
+
+		if (r->given >> i & 1 && !(has_effect & kinds))
 			return xasprintf("%s goes with %s", effects[i].name, effects[i].where);
 	}
 	return NULL;
+}
+
+static const char for_recordings[] = "--format, --at, --range, --thread and --match are for "
+				     "recordings (ptmem --record)";
+
+static const char only_pictures[] = "neither a massif file nor a recording: it can only be drawn, "
+				    "by --png or --svg";
+
+/* What can be made of each kind of file. */
+static const struct {
+	unsigned kinds;
+	const char *others; /* why there is nothing else */
+} forms[] = {
+	[INPUT_MASSIF] = {TEXT | PICTURE | PATHS | HTML, for_recordings},
+	[INPUT_MEMUSAGE] = {PICTURE, only_pictures},
+	[INPUT_SAMPLES] = {PICTURE, only_pictures},
+	[INPUT_RECORDING] = {TEXT | MASSIF | DATA | PATHS | HTML,
+			     "--png and --svg draw no recordings; --flame does"},
+	[INPUT_INSPECT] = {PICTURE | HTML, "neither a massif file nor a recording: it can only be "
+					   "drawn, by --png, --svg or --html"},
+};
+
+char *request_check_input(const struct report_request *r, enum input_kind kind)
+{
+	bool is_recording = kind == INPUT_RECORDING;
+
+	if (find_kinds(r) & ~forms[kind].kinds)
+		return xstrdup(forms[kind].others);
+	if (!is_recording && (recording_question_is_given(&r->question) ||
+			      (!r->is_diff && r->format > FORMAT_TEXT)))
+		return xstrdup(for_recordings);
+	if (r->rss && kind != INPUT_MASSIF)
+		return xstrdup("--rss lays resident memory over massif files only");
+	if ((r->is_time_based || r->wants_total) && kind != INPUT_MEMUSAGE)
+		return xstrdup("--time-based and --total are for data files of memusage");
+	return check_effects(r, is_recording, !is_recording);
 }
 
 /* Of an input; "-" is what standard input is. */
@@ -145,6 +219,21 @@ static char *check_question(const struct recording_question *q)
 	return NULL;
 }
 
+/* Two reports on one stream could not be told apart. */
+static char *check_printed(const struct report_request *r)
+{
+	const char *file = is_stdio(r->png)    ? "--png" :
+			   is_stdio(r->svg)    ? "--svg" :
+			   is_stdio(r->folded) ? "--folded" :
+			   is_stdio(r->flame)  ? "--flame" :
+			   is_stdio(r->html)   ? "--html" :
+						 NULL;
+
+	if (!file || !find_printed(r))
+		return NULL;
+	return xasprintf("%s=- and --format would both write to standard output", file);
+}
+
 char *request_check(const struct report_request *r)
 {
 	if (!r->path_count)
@@ -165,9 +254,11 @@ char *request_check(const struct report_request *r)
 		return xstrdup("a flame graph is 300 pixels wide at least");
 	if (r->flame && ends_with(r->flame, ".png"))
 		return xstrdup("--flame writes SVG: give it a name that ends in .svg");
-	char *why = check_effects(r);
+	char *why = check_effects(r, true, true);
 
 	if (!why)
 		why = check_question(&r->question);
+	if (!why)
+		why = check_printed(r);
 	return why ? why : check_files(r);
 }

@@ -18,6 +18,7 @@
 #include "report/path_files.h"
 #include "recording/recording_match.h"
 #include "report/recording_show.h"
+#include "report/request_check.h"
 #include "report/rss.h"
 #include "recording/sampling_note.h"
 
@@ -65,16 +66,11 @@ static int open_profile(const struct report_request *r, size_t i, struct input *
 static int show_text(const struct report_request *r, const struct input *input)
 {
 	_cleanup_free_ char *why = NULL;
-	int err = 0;
+	int err = msprint(stdout, input->massif, &r->text, &why);
 
-	if (input->kind == INPUT_MASSIF)
-		err = msprint(stdout, input->massif, &r->text, &why);
-	else
-		why = xstrdup("there is no text report of such a file; draw it by --png=OUT");
-	if (!err && input->kind == INPUT_MASSIF)
-		return 0;
-	log_error("%s: %s", r->path[0], why);
-	return EXIT_REFUSED;
+	if (err)
+		log_error("%s: %s", r->path[0], why);
+	return err ? EXIT_REFUSED : 0;
 }
 
 /* Pictures over time. */
@@ -141,10 +137,7 @@ static int find_source(const char *path, const struct input *input, uint64_t whi
 	_cleanup_free_ char *why = NULL;
 	struct source s = {.path = path, .input = *input};
 
-	if (s.input.kind != INPUT_MASSIF)
-		why = xstrdup("no massif file, so it has no call paths");
-	else
-		massif_paths_find(s.input.massif, which, &s.snapshot, &why);
+	massif_paths_find(s.input.massif, which, &s.snapshot, &why);
 	if (why) {
 		log_error("%s: %s", path, why);
 		return EXIT_REFUSED;
@@ -203,61 +196,26 @@ static int show_paths(const struct report_request *r, const struct input *input)
 	return status;
 }
 
-/* Options that ask a recording something make no sense for other files. */
-static int refuse_question(const struct report_request *r)
+static int check_input(const struct report_request *r, size_t i, const struct input *input)
 {
-	if (r->format <= FORMAT_TEXT && !recording_question_is_given(&r->question))
-		return 0;
-	log_error("%s: --format, --at, --range, --thread and --match are for recordings "
-		  "(ptmem --record)", r->path[0]);
-	return EXIT_REFUSED;
-}
+	_cleanup_free_ char *why = request_check_input(r, input->kind);
 
-/* Whether @input has call paths: massif files and recordings have. */
-static int check_profile(const char *path, const struct input *input)
-{
-	if (input->kind == INPUT_MASSIF || input->kind == INPUT_RECORDING)
-		return 0;
-	log_error("%s: no massif file, so it has no call paths", path);
-	return EXIT_REFUSED;
+	if (why)
+		log_error("%s: %s", r->path[i], why);
+	return why ? EXIT_REFUSED : 0;
 }
 
 static int show_one(const struct report_request *r, const struct input *input)
 {
-	if (input->kind == INPUT_RECORDING)
-		return r->png || r->svg ? show_picture(r, input) :
-					  recording_show(r, input->recording);
-	if (refuse_question(r))
-		return EXIT_REFUSED;
-	if (!r->png && !r->svg && !r->folded && !r->flame) {
-		if (r->html)
-			return 0;
-		if (r->top == REPORT_TOP_DEFAULT)
-			return show_text(r, input);
-		log_error("--top goes with --diff or a recording (see --help)");
-		return EXIT_REFUSED;
-	}
-	int status = r->folded || r->flame ? show_paths(r, input) : 0;
+	int status = r->html ? html_report_write(r, input) : 0;
 
-	return !status && (r->png || r->svg) ? show_picture(r, input) : status;
-}
-
-static int show_both(const struct report_request *r, const struct input *input)
-{
-	int status = 0;
-
-	for (int i = 0; !status && i < 2; i++)
-		status = check_profile(r->path[i], &input[i]);
-	return status ? status : diff_show(r, input);
-}
-
-static int show_html(const struct report_request *r, const struct input *input)
-{
-	int status = input->kind == INPUT_INSPECT ? 0 : check_profile(r->path[0], input);
-
-	if (!status && input->kind != INPUT_RECORDING)
-		status = refuse_question(r);
-	return status ? status : html_report_write(r, input);
+	if (!status && input->kind == INPUT_RECORDING)
+		return recording_show(r, input->recording);
+	if (!status && (r->folded || r->flame))
+		status = show_paths(r, input);
+	if (!status && (r->png || r->svg))
+		status = show_picture(r, input);
+	return !status && request_prints(r) ? show_text(r, input) : status;
 }
 
 int show(const struct report_request *r)
@@ -267,10 +225,10 @@ int show(const struct report_request *r)
 
 	if (!status && r->is_diff)
 		status = open_profile(r, 1, &input[1]);
-	if (!status && r->html && !r->is_diff)
-		status = show_html(r, input);
+	for (size_t i = 0; !status && i <= r->is_diff; i++)
+		status = check_input(r, i, &input[i]);
 	if (!status)
-		status = r->is_diff ? show_both(r, input) : show_one(r, input);
+		status = r->is_diff ? diff_show(r, input) : show_one(r, input);
 	input_deinit(&input[0]);
 	input_deinit(&input[1]);
 	return status;

@@ -28,7 +28,8 @@ struct report_request {
 	const char *png, *svg, *folded, *flame, *html; /* files to write; NULL = not asked for */
 	const char *title, *rss;       /* NULL = not given */
 	unsigned x_size, y_size;       /* 0 = default */
-	unsigned top;                  /* rows of --diff at each level */
+	unsigned top;                  /* rows of --diff at each level, of a recording's tables */
+	double least_share;            /* percent: rows of a recording's tables; 0 = all */
 	enum report_format format;
 	struct recording_question question; /* about recordings */
 	uint64_t snapshot;             /* a number, or MASSIF_SNAPSHOT_* */

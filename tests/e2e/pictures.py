@@ -458,7 +458,7 @@ def check_memusage():
         check(bool(grey) == has_bands, "bands of", name, grey)
     open("bad.dat", "wb").write(data + b"x")
     check("24-byte records" in report("--png=x.png", "bad.dat", status=255), "bad size")
-    check("there is no text report" in report("known.dat", status=255), "text of data")
+    check("it can only be drawn" in report("known.dat", status=255), "text of data")
     check(not os.path.exists("x.png"), "a picture in spite of an error")
 
 
@@ -520,7 +520,7 @@ def check_errors():
             (["--snapshot=first", "known.massif"], "--snapshot takes peak, last or"),
             (["--diff", "known.massif"], "--diff takes two files"),
             (["--rss=a", "known.massif"], "--rss goes with --png or --svg"),
-            (["--png=x.png", "--threshold=3", "known.massif"], "--threshold goes with the text or --diff"),
+            (["--png=x.png", "--threshold=3", "known.massif"], "--threshold goes with the text, --diff"),
             (["--flame=x.svg", "--x=9", "known.massif"], "--x goes with the text"),
             (["--flame=x.svg", "--y-size=9", "known.massif"], "--y-size goes with --png or --svg"),
             (["--title=x", "known.massif"], "--title goes with --png, --svg or --flame"),
@@ -533,11 +533,11 @@ def check_errors():
             (["--diff", "known.massif", "known.massif", "known.dat"], "one file too many: known.dat"),
             (["--flame=x", "--x-size=200", "known.massif"], "300 pixels"),
             (["--flame=x", "--snapshot=1", "known.massif"], "snapshot 1 has no tree"),
-            (["--flame=x", "known.dat"], "no massif file"),
+            (["--flame=x", "known.dat"], "neither a massif file"),
             (["--flame=x.png", "known.massif"], "--flame writes SVG"),
             (["json.txt"], "json.txt: not a massif profile"),
             (["folded.txt"], "folded.txt: not a massif profile"),
-            (["--diff", "known.massif", "known.dat"], "known.dat: no massif file")):
+            (["--diff", "known.massif", "known.dat"], "known.dat: neither a massif file")):
         check(message in report(*args, status=255), args, "says something else")
     check("No such file" in report("--png=x.png", "absent", status=2), "absent file")
     check("cannot write" in report("--png=/nowhere/x.png", "known.massif", status=1), "unwritable")

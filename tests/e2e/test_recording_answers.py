@@ -95,6 +95,34 @@ def _(t):
     t.equal("message of what is there", run_report(t, "--match=main", path).err, b"")
 
 
+@test("recording/threshold")
+def _(t):
+    """--threshold: rows of a table below this share of its sum are one row."""
+    path = record(t, "releases", "3000", "5", options=["--free-stacks"])
+
+    def tables(*options):
+        """{title: [(part, row)]}: what shares are of, and the line without its share."""
+        found = {}
+        for block in report(t, *options, path).split("\n\n")[1:]:
+            title, *lines = block.splitlines()
+            rows = [re.sub(r" +[0-9.]+ %  ", "  ", line) for line in lines[title != "temporary allocations":]]
+            if "of " not in title:
+                found[title] = [(int(row.split()[0].replace(",", "")), row) for row in rows if row.split()[0][0].isdigit()]
+        return found
+
+    everything = tables("--top=1000000")
+    t.check(len(everything) == 6 and max(map(len, everything.values())) > 5, "tables: %s" % everything)
+    for threshold in (0.5, 5, 17, 20, 100):
+        for title, rows in tables("--top=1000000", "--threshold=%s" % threshold).items():
+            limit = sum(part for part, _ in everything[title]) * threshold
+            shown = [row for row in everything[title] if row[0] * 100 >= limit]
+            others = len(everything[title]) - len(shown)
+            t.equal("%s from %s %%" % (title, threshold), rows[:len(shown)], shown)
+            t.equal("others", [(row[0], int(re.search(r"\[(\d+) other ", row[1])[1])) for row in rows[len(shown):]],
+                    [(sum(row[0] for row in everything[title][len(shown):]), others)] * (others > 0))
+    t.equal("of two limits the first one counts", tables("--top=1", "--threshold=0.001"), tables("--top=1"))
+
+
 @test("recording/leaks")
 def _(t):
     """A leak check is in the text: sums and call sites as targets/leaks.c says."""

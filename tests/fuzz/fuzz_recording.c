@@ -173,13 +173,14 @@ static void use(struct recording *r)
 	static const struct recording_question all = {0}, at = {.at = "50%"},
 						 range = {.range = "0..end"};
 	const struct recording_question *questions[] = {&all, &at, &range};
+	const struct row_limits limits = {10, 1};
 	FILE *null = fopen("/dev/null", "w");
 	char *why = NULL;
 
 	use_diff(null, r);
 	use_massif(null, r);
 	for (size_t i = 0; i < ARRAY_SIZE(questions); i++) {
-		if (recording_text_print(null, r, questions[i], 10, &why) != 0) {
+		if (recording_text_print(null, r, questions[i], &limits, &why) != 0) {
 			CHECK(why && *why);
 			free(why);
 			continue;
