@@ -58,7 +58,7 @@ static struct pprof_value *values_now(const struct recording *r)
 struct answer_base *answer_base_new(struct served_table *t, const struct http_job *job)
 {
 	struct served *s = served_find(t, job->pid);
-	const struct recording *r = s ? served_recording(s) : NULL;
+	const struct recording *r = s ? served_recording(t, s) : NULL;
 	_cleanup_free_ struct pprof_value *value = r ? values_now(r) : NULL;
 
 	if (!value)
@@ -184,9 +184,10 @@ static FILE *open_body(struct http_job *job)
 	return out;
 }
 
-static void write_recording(struct http_job *job, struct served *s, const struct answer_base *base)
+static void write_recording(struct http_job *job, const struct served_table *t, struct served *s,
+			    const struct answer_base *base)
 {
-	const struct recording *r = served_recording(s);
+	const struct recording *r = served_recording(t, s);
 
 	if (!r) {
 		http_say(job, 503, "there is nothing to see yet\n");
@@ -252,6 +253,6 @@ void answer_write(struct http_job *job, struct served_table *t, const struct ans
 		write_list(out, t);
 		CHECK(!fclose(out));
 	} else {
-		write_recording(job, s, base);
+		write_recording(job, t, s, base);
 	}
 }

@@ -133,16 +133,18 @@ static uint64_t cpu_ticks(uint32_t pid)
 /* Named as other exporters name theirs. */
 static void put_own(FILE *out, uint32_t ptmem, bool is_openmetrics)
 {
-	const struct family cpu = {"process_cpu_seconds", "CPU time of ptmem.", true, NUMBER, 0};
-	const struct family rss = {"process_resident_memory_bytes", "Resident memory of ptmem.",
-				   false, NUMBER, 0};
+	const struct family cpu = {"process_cpu_seconds", "CPU time of ptmem and its server.",
+				   true, NUMBER, 0};
+	const struct family rss = {"process_resident_memory_bytes",
+				   "Resident memory of ptmem and its server.", false, NUMBER, 0};
+	const uint32_t server = (uint32_t)getpid();
 	const struct family info = {"ptmem_build_info", "The version of ptmem.", false, NUMBER, 0};
 
 	put_head(out, &cpu, is_openmetrics);
 	fprintf(out, "%s_total %.2f\n", cpu.name,
-		(double)cpu_ticks(ptmem) / (double)sysconf(_SC_CLK_TCK));
+		(double)(cpu_ticks(ptmem) + cpu_ticks(server)) / (double)sysconf(_SC_CLK_TCK));
 	put_head(out, &rss, is_openmetrics);
-	fprintf(out, "%s %" PRIu64 "\n", rss.name, resident(ptmem));
+	fprintf(out, "%s %" PRIu64 "\n", rss.name, resident(ptmem) + resident(server));
 	put_head(out, &info, is_openmetrics);
 	fprintf(out, "%s{version=\"%s\"} 1\n", info.name, PTMEM_VERSION);
 }

@@ -6,7 +6,10 @@
 
 #include "listen/served.h"
 
-/* @ptmem: ptmem's pid; its own cost is included. The caller checks the stream for errors. */
+/*
+ * For the server. @ptmem: ptmem's pid; the cost of both is included. The caller checks the stream
+ * for errors.
+ */
 void metrics_write(FILE *out, const struct served_table *t, uint32_t ptmem, bool is_openmetrics);
 
 #endif

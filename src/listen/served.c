@@ -108,7 +108,7 @@ char *served_journal(const struct served *s, size_t *size_out)
 	return NULL;
 }
 
-const struct recording *served_recording(struct served *s)
+const struct recording *served_recording(const struct served_table *t, struct served *s)
 {
 	_cleanup_free_ char *data = NULL, *why = NULL;
 	size_t size;
@@ -118,5 +118,6 @@ const struct recording *served_recording(struct served *s)
 	data = served_journal(s, &size);
 	if (!data || recording_read(data, size, &s->recording, &why) != 0)
 		return NULL;
+	recording_lines_fill(t->lines, s->recording, s->info.pid);
 	return s->recording;
 }

@@ -8,17 +8,20 @@
 #include "base/vec.h"
 #include "listen/listen_message.h"
 #include "recording/recording.h"
+#include "recording/recording_lines.h"
 
 struct served {
 	struct listen_process info;
 	int journal;                 /* -1 = none yet; owned */
 	bool is_there;               /* was in ptmem's last answer */
-	struct recording *recording; /* the parsed journal; NULL = not read since it grew; owned */
+	/* the parsed journal, with source lines; NULL = not read since it grew; owned */
+	struct recording *recording;
 };
 
 struct served_table {
 	VEC(struct served) list;     /* oldest first */
 	uint32_t left_out;
+	struct recording_lines *lines;
 };
 
 /*
@@ -34,6 +37,6 @@ struct served *served_find(const struct served_table *t, uint32_t pid);
 /* The complete part of its journal, to be freed by the caller; NULL = there is none. */
 char *served_journal(const struct served *s, size_t *size_out);
 /* The parsed journal, valid until @s changes; NULL = there is none, or it cannot be read. */
-const struct recording *served_recording(struct served *s);
+const struct recording *served_recording(const struct served_table *t, struct served *s);
 
 #endif

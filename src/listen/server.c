@@ -287,6 +287,7 @@ ATTR_NORETURN static void run_server(struct server_options *o, int fd, uint32_t 
 	struct server s = {.fd = STDIN_FILENO, .ptmem = ptmem};
 	const char *why = NULL;
 
+	s.table.lines = recording_lines_new(o->symbols, o->filter);
 	leave_surroundings(fd);
 	int listening = open_socket(&o->address);
 

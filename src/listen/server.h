@@ -12,11 +12,15 @@
 #define PTMEM_LISTEN_SERVER_H
 
 #include "listen/listen_address.h"
+#include "symbols/filter.h"
 
 struct server_options {
 	struct listen_address address; /* @address: the port is filled in once the server runs */
 	const char *token;             /* NULL = none */
 	bool is_open;
+	/* for source lines; the server has copies, which know nothing of the program yet */
+	struct symbols *symbols;
+	const struct filter *filter;
 };
 
 /* Returns the socket to the server, or -errno and sets *why_out, which the caller frees. */

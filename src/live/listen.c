@@ -117,7 +117,8 @@ static bool poll_server(void *ctx)
 static int start(struct listen *l)
 {
 	const struct options *o = l->run->options;
-	struct server_options so = {.token = l->token, .is_open = o->listen_open};
+	struct server_options so = {.token = l->token, .is_open = o->listen_open,
+				    .symbols = l->run->symbols, .filter = l->run->filter};
 	_cleanup_free_ char *why = NULL;
 
 	listen_address_parse(o->listen, &so.address); /* options were checked */

@@ -78,7 +78,9 @@ static uint32_t *find_slot(const struct recording *r, const char *text, size_t s
 static void grow_slots(struct recording *r)
 {
 	free(r->text_slot);
-	r->text_slots = r->text_slots ? r->text_slots * 2 : 256;
+	do {
+		r->text_slots = r->text_slots ? r->text_slots * 2 : 256;
+	} while (r->text.count >= r->text_slots / 2);
 	r->text_slot = xcalloc(r->text_slots, sizeof(*r->text_slot));
 	for (uint32_t i = 1; i < r->text.count; i++) {
 		const char *text = r->text.data[i];

@@ -60,12 +60,13 @@ static uint32_t object_row(struct recording_builder *b, uint32_t id)
 
 /* -- frames -- */
 
-static enum recording_kind kind_of(const struct recording_builder *b,
-				   const struct frame_text *text, bool is_below_main)
+/* @is_below_main: start-up code. */
+static enum recording_kind kind_of(const struct filter *filter, const struct frame_text *text,
+				   bool is_below_main)
 {
 	const char *function = text->function;
 
-	if (function && filter_is_alloc_fn(b->report->filter, function))
+	if (function && filter_is_alloc_fn(filter, function))
 		return KIND_ALLOCATOR;
 	if (is_below_main || standard_library(text) != STANDARD_NONE)
 		return KIND_STANDARD;
@@ -74,36 +75,33 @@ static enum recording_kind kind_of(const struct recording_builder *b,
 	return text->object && strstr(text->object, ".so") ? KIND_LIBRARY : KIND_PROGRAM;
 }
 
-struct place {
-	uint64_t object, address; /* FRAME_OBJECT, FRAME_ADDRESS */
+/* What differs among the functions at an address. */
+struct added {
+	const char *object;
 	bool is_inlined, is_below_main;
 };
 
-static void add_frame(struct recording_builder *b, const struct symbol_frame *f,
-		      const char *object, const struct place *place)
+static void add_frame(struct recording *r, const struct recording_place *place,
+		      const struct symbol_frame *f, const struct added *a)
 {
 	_cleanup_free_ char *path = f->file && f->dir && *f->file != '/' ?
 					    xasprintf("%s/%s", f->dir, f->file) :
 					    NULL;
-	const struct frame_text text = {f->name, f->file, object};
+	const struct frame_text text = {f->name, f->file, a->object};
 	const uint64_t row[FRAME_COLUMNS] = {
-		recording_string(b->r, f->name),
-		recording_string(b->r, path ? path : f->file),
+		recording_string(r, f->name),
+		recording_string(r, path ? path : f->file),
 		f->line,
 		place->object,
-		kind_of(b, &text, place->is_below_main),
-		place->is_inlined,
+		kind_of(place->filter, &text, a->is_below_main),
+		a->is_inlined,
 		place->address,
 	};
 
-	recording_add(b->r, RECORDING_FRAMES, row);
+	recording_add(r, RECORDING_FRAMES, row);
 }
 
-/*
- * Functions that only call main have a name, and neither a source file nor inlined calls: the debug
- * information of libc, which takes 40 ms to read, is not read for them.
- */
-static bool is_startup(const struct symbol *s)
+bool recording_names_is_startup(const struct symbol *s)
 {
 	static const char versioned[] = "__libc_start_main@";
 	const char *name = s->frame[s->count - 1].name;
@@ -111,39 +109,47 @@ static bool is_startup(const struct symbol *s)
 	return s->is_below_main || (name && strncmp(name, versioned, sizeof(versioned) - 1) == 0);
 }
 
+void recording_names_add(struct recording *r, const struct recording_place *place,
+			 const struct symbol *s)
+{
+	struct added a = {.object = s->object, .is_below_main = s->is_below_main};
+
+	if (place->object) {
+		size_t path = recording_get(r, RECORDING_OBJECTS, place->object - 1, OBJECT_PATH);
+
+		a.object = r->text.data[path];
+	}
+	if (recording_names_is_startup(s)) {
+		const struct symbol_frame f = {.name = s->frame[s->count - 1].name};
+
+		add_frame(r, place, &f, &a);
+		return;
+	}
+	for (uint32_t i = s->count; i-- > 0;) {
+		a.is_inlined = i + 1 < s->count;
+		add_frame(r, place, &s->frame[i], &a);
+	}
+}
+
 static void add_frames(struct recording_builder *b, uint32_t frame)
 {
 	const struct calltree_frame *cf =
 		calltree_frame(profile_calltree(b->report->profile), frame);
-	struct place place = {.object = object_row(b, cf->module), .address = cf->pc};
-	const char *object = NULL;
+	const struct recording_place place = {.object = object_row(b, cf->module),
+					      .address = cf->pc, .filter = b->report->filter};
 
-	if (place.object) {
-		size_t text = recording_get(b->r, RECORDING_OBJECTS, place.object - 1, OBJECT_PATH);
-
-		object = b->r->text.data[text];
-	}
 	if (b->names.function) {
-		const struct symbol_frame f = {.name = b->names.function(b->names.ctx, frame)};
+		struct symbol_frame f = {.name = b->names.function(b->names.ctx, frame)};
+		const struct symbol quick = {.frame = &f, .count = 1};
 
-		add_frame(b, &f, object, &place);
+		recording_names_add(b->r, &place, &quick);
 		return;
 	}
 	const struct symbol *s = b->report->symbol(b->report->symbol_ctx, frame, SYMBOL_REAL);
 
-	if (is_startup(s)) {
-		const struct symbol_frame f = {.name = s->frame[s->count - 1].name};
-
-		place.is_below_main = s->is_below_main;
-		add_frame(b, &f, object ? object : s->object, &place);
-		return;
-	}
-	s = b->report->symbol(b->report->symbol_ctx, frame, SYMBOL_ALL);
-	for (uint32_t i = s->count; i-- > 0;) {
-		place.is_inlined = i + 1 < s->count;
-		place.is_below_main = s->is_below_main && !place.is_inlined;
-		add_frame(b, &s->frame[i], object ? object : s->object, &place);
-	}
+	if (!recording_names_is_startup(s))
+		s = b->report->symbol(b->report->symbol_ctx, frame, SYMBOL_ALL);
+	recording_names_add(b->r, &place, s);
 }
 
 /* The row of the real function at @frame; those inlined there follow it. */

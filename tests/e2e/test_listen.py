@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -118,6 +119,19 @@ def values(json_bytes):
     return [data["timeline"]["live_bytes"][-1], data["timeline"]["live_blocks"][-1], sum(data["leaves"]["bytes"])]
 
 
+def stacks(json_bytes):
+    """{stack: bytes allocated} of JSON; frames as (function, file, line, kind, inlined)."""
+    data = json.loads(json_bytes)
+    frames, nodes, out = data["frames"], data["nodes"], {}
+    for node, size in zip(data["leaves"]["node"], data["leaves"]["bytes"]):
+        stack = []
+        while node >= 0:
+            stack.append(tuple(frames[column][nodes["frame"][node]] for column in ("function", "file", "line", "kind", "inlined")))
+            node = nodes["parent"][node]
+        out[tuple(stack)] = out.get(tuple(stack), 0) + size
+    return out
+
+
 def check_all(t, m, blocks):
     wanted = [1000 * blocks, blocks, 1000 * blocks]
     found = m.metrics()
@@ -143,6 +157,42 @@ for name, options in (("break", ["--probes=break"]), ("jump", ["--probes=jump"])
             check_all(t, m, blocks)
         m.end()
         t.wait_until("the server ends with ptmem", m.has_no_server)
+
+
+@test("listen/lines")
+def _(t):
+    """Names, source lines and inlined functions are those that the recording has in the end."""
+    m = Listening(t, ["--record=r", "--alloc-fn=hold"])
+    for letter in b"xmixi":
+        m.more(bytes([letter]))
+        live = stacks(m.get("/profile.json"))
+    places = {(f[0], os.path.basename(f[1] or ""), bool(f[4])) for stack in live for f in stack}
+    t.check({("hold_inlined", "monitored.c", True), ("main", "monitored.c", False)} <= places, places)
+    raw = os.path.join(m.cwd, "heap")
+    with open(raw, "wb") as file:
+        file.write(m.get("/debug/pprof/heap"))
+    said = t.run([build_pprof.build(t), "-traces", "-lines", raw], cwd=m.cwd).out.decode()
+    t.check(re.search(r"hold_inlined .*monitored\.c:\d+ \(inline\)", said), said)
+    m.end()
+    t.check(live == stacks(t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", os.path.join(m.cwd, "r")]).out),
+            "the recording has the same stacks")
+
+
+@test("listen/lines-replaced")
+def _(t):
+    """The program's file is replaced while it runs: lines come from the one that runs."""
+    m = Listening.__new__(Listening)
+    directory = t.subdirectory()
+    path = os.path.join(directory, "program")
+    shutil.copy(t.target("gcc-O2-pie", "monitored"), path)
+    m.t, m.cwd, m.program = t, directory, None
+    m.ptmem = subprocess.Popen([t.ptmem(), "--listen", "--log-file=log", "--", path], cwd=directory,
+                               env=t.environment(directory), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    m.expect(m.ptmem, b"ready\n")
+    shutil.copy(t.target("gcc-O2-pie", "empty"), path + ".new")
+    os.rename(path + ".new", path)
+    t.check("monitored.c" in {os.path.basename(f[1] or "") for stack in stacks(m.get("/profile.json")) for f in stack}, "lines")
+    m.end()
 
 
 @test("listen/attached")

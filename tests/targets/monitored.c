@@ -1,6 +1,7 @@
 /*
  * monitored: holds 7 blocks of 1,000 bytes, says so, and then at each letter of its input allocates one more
- * and says so; at an m, many small ones, each by another path. Ends with its input.
+ * and says so; at an m, many small ones before, each by another path; at an i, it is allocated by a function that
+ * is inlined. Ends with its input.
  */
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,11 @@ NOINLINE static void *hold(size_t n)
 
 	NO_TAIL_CALL();
 	return p;
+}
+
+__attribute__((always_inline)) static inline void *hold_inlined(size_t n)
+{
+	return malloc(n);
 }
 
 static void *chain; /* of the many */
@@ -62,7 +68,7 @@ int main(void)
 	while (read(0, &c, 1) == 1) {
 		for (unsigned path = 0; c == 'm' && path < 1024; path++)
 			turn_left(path, 10);
-		held[count++] = hold(1000);
+		held[count++] = c == 'i' ? hold_inlined(1000) : hold(1000);
 		if (count == 64 || write(1, "more\n", 5) != 5)
 			return 1;
 	}
