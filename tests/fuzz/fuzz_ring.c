@@ -249,7 +249,7 @@ static uint32_t on_node(void *ctx, const struct heap_event *he)
 
 static void on_quick(void *ctx, struct quick_event *event, size_t count)
 {
-	CHECK(count > 0 && count <= 64);
+	CHECK(count > 0 && count <= 256);
 	for (size_t i = 0; i < count; i++) {
 		CHECK(event[i].slot < USED && event[i].node == 0);
 		check_block(event[i].addr);

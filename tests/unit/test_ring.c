@@ -184,6 +184,58 @@ static void test_deferred(void **state)
 	assert_int_equal(ring.stats.lost, 0);
 }
 
+static void commit_same(uint64_t position, taddr_t addr)
+{
+	word(position)[1] = addr << 16 | 8;
+	word(position)[0] = pad_mark(position, memory.control->key,
+				     FUNCTION_MALLOC << 4 | PAD_RECORD_SAME);
+}
+
+static uint64_t late_position;
+
+static uint32_t node_of_stack(void *ctx, const struct heap_event *ev)
+{
+	return ev->frame_count;
+}
+
+/* While the first of the events are delivered, an earlier record is committed, and one after it. */
+static void keep_quick(void *ctx, struct quick_event *event, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		seen[seen_count++] = event[i].addr << 8 | event[i].node;
+	if (!late_position)
+		return;
+	struct pad_record_block block = {.size = 64, .flags = PAD_HAS_STACK, .fresh = 2,
+					 .result = 1, .bytes = 5};
+	memcpy(word(late_position) + 1, (uint64_t *)(void *)&block + 1, sizeof(block) - 8);
+	*word(late_position) = pad_mark(late_position, memory.control->key, PAD_RECORD_ALLOC);
+	commit_same(reserve(16), 3);
+	late_position = 0;
+}
+
+/*
+ * What was committed late comes before a record that was committed after it, which was read
+ * already; the stack that it brings is that of the second.
+ */
+static void test_late_before_the_next(void **state)
+{
+	const struct ring_reader quick = {.event = keep, .quick = keep_quick,
+					  .node = node_of_stack};
+	commit_same(reserve(16), 9);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &quick), 1);
+	late_position = reserve(64);
+	commit_same(reserve(16), 2);
+	ring_pass_uncommitted(&ring, false);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &quick), 3);
+	assert_int_equal(seen_count, 4);
+	assert_int_equal(seen[0], 9 << 8);
+	assert_int_equal(seen[1], 2 << 8);
+	assert_int_equal(seen[2], 1); /* not by the short way */
+	assert_int_equal(seen[3], 3 << 8 | 2);
+	assert_int_equal(ring.stats.records, 4);
+	assert_int_equal(ring_pending(&ring), 0);
+}
+
 /*
  * -- jumps around uncommitted records: threads as in the recorder, some of which stop before
  * they commit --
@@ -650,6 +702,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_uncommitted_waits, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_uncommitted_of_dead_threads, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_deferred, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_late_before_the_next, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_two_writers, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_many_writers, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_race_with_jump, setup_thread, teardown),
