@@ -129,8 +129,13 @@ static inline struct bucket *blocks_home(const struct blocks *b, uint64_t hash)
 /* How many events to look ahead for blocks_prefetch: about as long as a line takes to come. */
 #define BLOCKS_AHEAD 32
 
-/* @addr will be looked up soon: its line is fetched into the cache. */
-static inline void blocks_prefetch(const struct blocks *b, taddr_t addr)
+/*
+ * @addr will be looked up soon: its line is fetched into the cache. GCC takes a function that only
+ * does so for one without effects, and drops the calls of it, unless they are inlined early: with
+ * 600,000 blocks an event takes 90 ns then instead of 18.
+ */
+__attribute__((always_inline)) static inline void
+blocks_prefetch(const struct blocks *b, taddr_t addr)
 {
 	uint64_t hash = hash_addr(addr);
 	const struct shard *sh = &b->shard[shard_of(hash)];
