@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -64,6 +66,40 @@ FILE *stream_new(int fd, bool owns_fd)
 	if (!file)
 		free(s);
 	return file;
+}
+
+/* The place after the last line end before @end; 0 = there is none. */
+static off_t last_line_end(int fd, off_t end)
+{
+	char block[4096];
+
+	while (end > 0) {
+		off_t start = end - MIN(end, (off_t)sizeof(block));
+		ssize_t n = pread(fd, block, (size_t)(end - start), start);
+		const char *feed = n > 0 ? memrchr(block, '\n', (size_t)n) : NULL;
+
+		if (feed)
+			return start + (feed - block) + 1;
+		end = start;
+	}
+	return 0;
+}
+
+off_t stream_cut_line(const char *path)
+{
+	struct stat st;
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	off_t end = -1;
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+		end = last_line_end(fd, st.st_size);
+		if (end != st.st_size && ftruncate(fd, end) != 0)
+			end = -1;
+	}
+	close(fd);
+	return end;
 }
 
 FILE *stream_create(const char *path)

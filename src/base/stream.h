@@ -26,4 +26,10 @@ FILE *stream_new(int fd, bool owns_fd);
 /* Opens a file like fopen(path, "we"). NULL with errno on failure. */
 FILE *stream_create(const char *path);
 
+/*
+ * A file at @path that could not be written to its end: what follows its last whole line is cut
+ * off. The bytes that remain; -1: it is no regular file, or was removed.
+ */
+off_t stream_cut_line(const char *path);
+
 #endif

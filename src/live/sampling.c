@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/stream.h"
 #include "live/sampler.h"
 #include "session/observer.h"
 #include "session/run.h"
@@ -136,7 +137,10 @@ bool sampling_close(struct sampling *s)
 	const char *path = s->run->options->sample_out;
 	int rc = sampler_free(s->sampler);
 
-	if (rc != 0)
+	if (rc != 0 && path && stream_cut_line(path) > 0)
+		log_error("cannot write %s: %s; it has the samples until then", path,
+			  strerror(-rc));
+	else if (rc != 0)
 		log_write_error(path ? path : "samples", rc);
 	else if (path && strcmp(path, "-") != 0)
 		log_info("written to %s; draw it with: ptmem-report --png=OUT.png %s", path, path);

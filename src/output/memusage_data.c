@@ -126,6 +126,17 @@ void memusage_data_add(struct memusage_data *d, uint64_t heap, uint64_t stack, u
 		flush(d);
 }
 
+/* The last record may have been written in part. */
+static void cut_record(struct memusage_data *d)
+{
+	const off_t size = sizeof(struct data_record);
+	struct stat st;
+
+	if (fstat(d->fd, &st) == 0 && st.st_size % size && st.st_size > 2 * size &&
+	    ftruncate(d->fd, st.st_size - st.st_size % size) != 0)
+		d->error = -errno;
+}
+
 void memusage_data_finish(struct memusage_data *d, const struct memusage_data_peaks *peaks)
 {
 	/* readers divide by the length of time */
@@ -135,9 +146,14 @@ void memusage_data_finish(struct memusage_data *d, const struct memusage_data_pe
 		{.heap = peaks->heap, .stack = peaks->stack, .time = end_ns},
 	};
 	flush(d);
+	int err = d->error;
+
+	d->error = 0; /* a disk that is full has room for what is there already */
+	cut_record(d);
 	seek(d, 0, SEEK_SET);
 	write_all(d, first, sizeof(first));
 	seek(d, 0, SEEK_END);
+	d->error = err ? err : d->error;
 }
 
 int memusage_data_close(struct memusage_data *d)

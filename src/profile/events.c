@@ -52,6 +52,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +83,8 @@ static void note_error(struct events_writer *w)
 ATTR_PRINTF(2, 3) static void put(struct events_writer *w, const char *fmt, ...)
 {
 	va_list ap;
+	if (w->error) /* nothing may follow a gap */
+		return;
 	va_start(ap, fmt);
 	errno = 0;
 	if (vfprintf(w->file, fmt, ap) < 0)
@@ -264,6 +267,8 @@ int events_writer_free(struct events_writer *w)
 	errno = 0;
 	if (fflush(w->file) != 0)
 		note_error(w);
+	if (w->error)
+		__fpurge(w->file); /* not even where there is room again */
 	int r = w->error;
 	free(w->file_id);
 	free(w);

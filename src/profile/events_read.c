@@ -15,11 +15,15 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
+#include "base/stream.h"
 #include "base/vec.h"
 #include "profile/estimate.h"
 
 /* What the sizes of a file add up to at most: bytes of profiles pass twice, and cannot overflow. */
 #define BYTES_MAX (UINT64_C(1) << 62)
+
+/* Letters of lines, by event_kind - 1; 'j' and 'R' are events, too. */
+static const char events[] = "afbrmusctpkdoqz";
 
 struct reader {
 	struct calltree *tree;
@@ -368,7 +372,6 @@ static void read_end(struct reader *r)
 
 static void read_record(struct reader *r, char letter)
 {
-	static const char events[] = "afbrmusctpkdoqz";
 	const char *event = strchr(events, letter);
 	if (event)
 		read_event(r, (enum event_kind)(event - events + 1), letter);
@@ -421,15 +424,28 @@ static void read_line(struct reader *r, const char *line, unsigned number_of_lin
 		read_record(r, *line);
 }
 
-/* Takes the line feed off; NULs and a missing line feed are failures. */
+/* Takes the line feed off. False: nothing can be read of @line, which may be cut. */
 static bool trim(struct reader *r, char *line, size_t length)
 {
 	if (memchr(line, '\0', length))
 		return fail(r, "a NUL character");
 	if (line[length - 1] != '\n')
-		return fail(r, "the last line is cut");
+		return r->ops->cut ? false : fail(r, "the last line is cut");
 	line[length - 1] = '\0';
 	return true;
+}
+
+/* All lines are read. */
+static void check_end(struct reader *r, unsigned lines)
+{
+	if (r->has_end)
+		return;
+	if (lines == 0)
+		fail(r, "the file is empty");
+	else if (r->ops->cut && r->has_header)
+		r->ops->cut(r->ops->ctx, lines);
+	else
+		fail(r, "the file is cut: it has no end line");
 }
 
 int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *ops,
@@ -449,9 +465,8 @@ int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *
 	}
 	if (!r.why && ferror(file))
 		fail(&r, "the file cannot be read");
-	else if (!r.why && !r.has_end)
-		fail(&r, number_of_line == 1 ? "the file is empty" :
-					       "the file is cut: it has no end line");
+	else if (!r.why)
+		check_end(&r, number_of_line - 1);
 	vec_deinit(&r.node);
 	vec_deinit(&r.module);
 	if (!r.why)
@@ -459,4 +474,27 @@ int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *
 	*line_out = number_of_line;
 	*why_out = r.why;
 	return -EINVAL;
+}
+
+#define CUT_TAIL (1 << 20) /* bytes in which an event is looked for: the names of a file are last */
+
+bool events_cut(const char *path, uint64_t *time_ns_out)
+{
+	off_t end = stream_cut_line(path);
+	_cleanup_fclose_ FILE *file = end > 0 ? fopen(path, "re") : NULL;
+	_cleanup_free_ char *line = NULL;
+	size_t capacity = 0;
+	bool found = false;
+
+	if (!file || fseeko(file, MAX(end - CUT_TAIL, 0), SEEK_SET) != 0)
+		return false;
+	while (getline(&line, &capacity, file) > 2) {
+		bool is_event = line[1] == ' ' && (line[0] == 'j' || line[0] == 'R' ||
+						   strchr(events, line[0]));
+
+		if (is_event)
+			*time_ns_out = strtoull(line + 2, NULL, 10);
+		found |= is_event;
+	}
+	return found;
 }

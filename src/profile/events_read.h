@@ -16,6 +16,11 @@ struct events_reader_ops {
 	void *ctx;
 	void (*sampling)(void *ctx, uint64_t interval, uint64_t seed);
 	void (*total)(void *ctx, uint8_t function, const struct call_total *total);
+	/*
+	 * The file is cut, at @line: its writer died, or could write no more. NULL: that is an
+	 * error. Else what is there has been read.
+	 */
+	void (*cut)(void *ctx, unsigned line);
 };
 
 /*
@@ -23,5 +28,11 @@ struct events_reader_ops {
  */
 int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *ops,
 		unsigned *line_out, const char **why_out);
+
+/*
+ * A file of events at @path that could not be written to its end: its last line is cut off if it is
+ * not whole. Whether there is an event in it, and the time of the last one.
+ */
+bool events_cut(const char *path, uint64_t *time_ns_out);
 
 #endif

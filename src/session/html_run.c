@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "output/html_page.h"
-#include "output/outfile.h"
 #include "recording/recording_json.h"
 #include "recording/recording_read.h"
 #include "recording/recording_write.h"
@@ -49,16 +48,12 @@ struct page {
 	size_t size;
 };
 
-static int write_page(const char *path, const void *ctx)
+static int write_page(FILE *file, const void *ctx)
 {
 	const struct page *page = ctx;
-	struct outfile out;
-	int rc = outfile_open(path, &out);
 
-	if (rc != 0)
-		return rc;
-	html_page_write(out.file, page->json, page->size, false);
-	return outfile_commit(&out);
+	html_page_write(file, page->json, page->size, false);
+	return 0;
 }
 
 static int put_page(const struct session *s, const char *path, const struct recording *unread)

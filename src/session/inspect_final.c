@@ -59,10 +59,9 @@ static int write_file(struct session *s, const struct inspect_title *t)
 
 	if (rc != 0)
 		return rc;
-	rc = inspect_title_write(path, t, &s->inspected->look.report, &s->inspected->blocks);
-	if (rc != 0)
-		log_error("cannot write %s: %s", path, strerror(-rc));
-	else
+	rc = inspect_title_save(&(struct inspect_found){path, t, &s->inspected->look.report,
+							&s->inspected->blocks});
+	if (rc == 0)
 		session_files_announce(s, path);
 	return rc;
 }

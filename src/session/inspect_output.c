@@ -1,10 +1,7 @@
 /* See inspect_output.h. */
 #include "session/inspect_output.h"
 
-#include <string.h>
-
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "output/inspect_report.h"
 #include "session/inspect_title.h"
 #include "session/run.h"
@@ -30,8 +27,5 @@ int inspect_output_write(struct run *run, const struct inspect_title *t,
 
 	if (rc != 0)
 		return rc;
-	rc = inspect_title_write(path ? path : "-", t, r, blocks);
-	if (rc != 0)
-		log_error("cannot write %s: %s", path ? path : "standard output", strerror(-rc));
-	return rc;
+	return inspect_title_save(&(struct inspect_found){path ? path : "-", t, r, blocks});
 }

@@ -93,7 +93,8 @@ int inspect_session_write(struct session *s, const char *path, FILE *file)
 	inspect_title_init(&title, s->pid, s->command, &q.look);
 	title.stopped_ns = stopped_ns;
 	if (path)
-		rc = inspect_title_write(path, &title, &q.look.report, &blocks);
+		rc = inspect_title_write(
+			&(struct inspect_found){path, &title, &q.look.report, &blocks});
 	else
 		inspect_report_print(file, &title, &q.look.report);
 	vec_deinit(&blocks.list);

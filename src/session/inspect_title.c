@@ -10,6 +10,7 @@
 #include "output/inspect_text.h"
 #include "output/outfile.h"
 #include "session/inspect_look.h"
+#include "session/rescue.h"
 
 /* The versions of glibc whose structures are as src/inspect/glibc.h has them. */
 #define MINOR_MIN 28u
@@ -69,22 +70,42 @@ static void warn_of_doubts(const char *path, const struct inspect_title *t,
 		log_print_lines(LOG_WARN, prefix, text);
 }
 
-int inspect_title_write(const char *path, const struct inspect_title *t,
-			const struct inspect_report *r, struct inspect_blocks *blocks)
+static int put_found(FILE *file, const void *ctx)
+{
+	const struct inspect_found *f = ctx;
+
+	if (ends_in(f->path, ".json"))
+		inspect_report_write_json(file, f->title, f->report);
+	else if (inspect_title_wants_blocks(f->path))
+		inspect_blocks_write(file, f->blocks);
+	else
+		inspect_report_print(file, f->title, f->report);
+	return 0;
+}
+
+int inspect_title_write(const struct inspect_found *f)
 {
 	struct outfile out;
-	int rc = outfile_open(path, &out);
+	int rc = outfile_open(f->path, &out);
 
 	if (rc != 0)
 		return rc;
-	if (ends_in(path, ".json"))
-		inspect_report_write_json(out.file, t, r);
-	else if (inspect_title_wants_blocks(path))
-		inspect_blocks_write(out.file, blocks);
-	else
-		inspect_report_print(out.file, t, r);
+	put_found(out.file, f);
 	rc = outfile_commit(&out);
-	if (rc == 0 && inspect_title_wants_blocks(path))
-		warn_of_doubts(path, t, r);
+	if (rc == 0 && inspect_title_wants_blocks(f->path))
+		warn_of_doubts(f->path, f->title, f->report);
+	return rc;
+}
+
+int inspect_title_save(const struct inspect_found *f)
+{
+	const char *end = ends_in(f->path, ".json")	      ? ".json" :
+			  inspect_title_wants_blocks(f->path) ? ".csv" :
+								"";
+	_cleanup_free_ char *plain = xasprintf("inspect.%u%s", f->title->pid, end);
+	int rc = rescue_write(&(struct result){"inspection", plain, put_found, f}, f->path);
+
+	if (inspect_title_wants_blocks(f->path))
+		warn_of_doubts(f->path, f->title, f->report);
 	return rc;
 }

@@ -23,11 +23,17 @@ char *inspect_title_refusal(uint32_t pid, const struct inspect_look *look);
 /* Whether inspect_title_write writes the blocks in use to a file of that name. */
 bool inspect_title_wants_blocks(const char *path);
 
-/*
- * To @path, "-" is standard output: JSON if it ends in .json, @blocks if in .csv, else text. Warns
- * if @blocks may not be all, or not only those in use. 0 or -errno.
- */
-int inspect_title_write(const char *path, const struct inspect_title *t,
-			const struct inspect_report *r, struct inspect_blocks *blocks);
+/* What was found, as a file: JSON if its path ends in .json, the blocks if in .csv, else text. */
+struct inspect_found {
+	const char *path;          /* "-" is standard output */
+	const struct inspect_title *title;
+	const struct inspect_report *report;
+	struct inspect_blocks *blocks;
+};
+
+/* Writes it. Warns if blocks may not be all, or not only those in use. 0 or -errno. */
+int inspect_title_write(const struct inspect_found *f);
+/* The same with a message, elsewhere if it cannot be written there (rescue.h). */
+int inspect_title_save(const struct inspect_found *f);
 
 #endif

@@ -11,9 +11,9 @@
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "output/leaks.h"
-#include "output/outfile.h"
 #include "session/final_scan.h"
 #include "session/recording_run.h"
+#include "session/rescue.h"
 #include "session/session.h"
 #include "session/session_files.h"
 
@@ -78,18 +78,29 @@ static void print_leaks(const struct session *s, const struct leaks *l, FILE *fi
 	leaks_print(l, SIZE_MAX, print_to_file, file);
 }
 
+struct leaks_file {
+	const struct session *session;
+	const struct leaks *leaks;
+	bool is_json;
+};
+
+static int put_leaks_file(FILE *file, const void *ctx)
+{
+	const struct leaks_file *f = ctx;
+
+	if (f->is_json)
+		leaks_write_json(file, f->leaks);
+	else
+		print_leaks(f->session, f->leaks, file);
+	return 0;
+}
+
 static int write_leaks(const struct session *s, const struct leaks *l, const char *path)
 {
-	struct outfile out;
-	int rc = outfile_open(path, &out);
+	const struct leaks_file f = {s, l, ends_in(path, ".json")};
+	_cleanup_free_ char *plain = xasprintf("leaks.%u%s", s->pid, f.is_json ? ".json" : "");
 
-	if (rc != 0)
-		return rc;
-	if (ends_in(path, ".json"))
-		leaks_write_json(out.file, l);
-	else
-		print_leaks(s, l, out.file);
-	return outfile_commit(&out);
+	return rescue_write(&(struct result){"list of leaks", plain, put_leaks_file, &f}, path);
 }
 
 static void put_leaks(struct session *s, const struct leaks *l)
@@ -108,9 +119,7 @@ static void put_leaks(struct session *s, const struct leaks *l)
 
 	if (rc == 0) {
 		rc = write_leaks(s, l, path);
-		if (rc != 0)
-			log_error("cannot write %s: %s", path, strerror(-rc));
-		else
+		if (rc == 0)
 			session_files_announce(s, path);
 	}
 	s->run->files_failed += rc != 0;

@@ -18,8 +18,8 @@
 #include "session/file_name.h"
 #include "output/memusage_data.h"
 #include "output/memusage_print.h"
-#include "output/outfile.h"
 #include "profile/memusage.h"
+#include "session/rescue.h"
 #include "session/session.h"
 #include "session/session_files.h"
 
@@ -220,23 +220,31 @@ static int report_to_stderr(const struct session *s)
 	return rc;
 }
 
+struct memusage_report {
+	const struct session *session;
+	int fd;                   /* what it goes to, for colours; -1: a file */
+};
+
+static int put_report(FILE *file, const void *ctx)
+{
+	const struct memusage_report *r = ctx;
+
+	return print_report(r->session, file, r->fd);
+}
+
 static void report_to_file(struct memusage_run *m, struct session *s)
 {
 	const struct session_file name = {.option = "--memusage-out",
 					  .pattern = m->options->memusage_out,
 					  .is_of_counted = true};
-	_cleanup_free_ char *path = NULL;
-	struct outfile out;
+	_cleanup_free_ char *path = NULL, *plain = xasprintf("memusage.%u", s->pid);
 	int rc = session_files_name(s, &name, &path);
-	if (rc == 0)
-		rc = outfile_open(path, &out);
 	if (rc == 0) {
-		print_report(s, out.file, strcmp(path, "-") == 0 ? STDOUT_FILENO : -1);
-		rc = outfile_commit(&out);
+		const struct memusage_report r = {
+			s, strcmp(path, "-") == 0 ? STDOUT_FILENO : -1};
+		rc = rescue_write(&(struct result){"summary", plain, put_report, &r}, path);
 	}
-	if (rc != 0 && path)
-		cannot_write(path, rc);
-	else if (rc == 0)
+	if (rc == 0)
 		session_files_announce(s, path);
 	m->failed += rc != 0;
 }
@@ -267,7 +275,8 @@ static void end_data(struct memusage_run *m, struct session *s)
 	memusage_data_finish(s->data, &peaks);
 	int rc = memusage_data_close(s->data);
 	if (rc != 0)
-		cannot_write(s->data_path, rc);
+		log_error("cannot write %s: %s; the later calls are missing in it", s->data_path,
+			  strerror(-rc));
 	else
 		say_written(s->data_path);
 	m->failed += rc != 0;

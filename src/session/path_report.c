@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "output/flame.h"
 #include "output/folded.h"
-#include "output/outfile.h"
 #include "output/profile_paths.h"
+#include "session/rescue.h"
 #include "session/session.h"
 #include "session/session_files.h"
 
@@ -63,10 +63,17 @@ static struct path_tree *make_paths(struct source *src)
 	return t;
 }
 
-static void write_folded(FILE *file, const struct path_tree *t, const struct source *src)
+struct paths {
+	struct source *source;
+	const struct path_tree *tree;
+};
+
+static int put_folded(FILE *file, const void *ctx)
 {
-	(void)src;
-	folded_write(file, t, false);
+	const struct paths *p = ctx;
+
+	folded_write(file, p->tree, false);
+	return 0;
 }
 
 /* What --view=count counts, by source. */
@@ -77,8 +84,10 @@ static const char *const counted[] = {
 	[SOURCE_FAULTS] = "pages",
 };
 
-static void write_flame(FILE *file, const struct path_tree *t, const struct source *src)
+static int put_flame(FILE *file, const void *ctx)
 {
+	const struct paths *p = ctx;
+	const struct source *src = p->source;
 	const struct session *s = src->session;
 	const struct options *o = s->run->options;
 	enum view view = o->view;
@@ -99,34 +108,25 @@ static void write_flame(FILE *file, const struct path_tree *t, const struct sour
 		.min_frame = FLAME_MIN_FRAME,
 	};
 
-	flame_write(file, t, &options);
+	flame_write(file, p->tree, &options);
+	return 0;
 }
 
-typedef void paths_writer(FILE *file, const struct path_tree *t, const struct source *src);
-
 /* One file for each source; its name holds the source when there are several. */
-static void put_paths(struct source *src, const char *option, const char *pattern,
-		      const struct path_tree *t, paths_writer *write)
+static void put_paths(const struct paths *p, const char *option, const char *pattern,
+		      const struct result *result)
 {
 	_cleanup_free_ char *path = NULL;
-	struct session *s = src->session;
-	struct outfile out;
+	struct session *s = p->source->session;
 	const struct session_file name = {
 		.option = option, .pattern = pattern,
-		.source = source_in_paths(options_sources(s->run->options), src->kind)};
+		.source = source_in_paths(options_sources(s->run->options), p->source->kind)};
 	int rc = session_files_name(s, &name, &path);
 
-	if (rc == 0) {
-		rc = outfile_open(path, &out);
-		if (rc == 0) {
-			write(out.file, t, src);
-			rc = outfile_commit(&out);
-		}
-		if (rc != 0)
-			log_error("cannot write %s: %s", path, strerror(-rc));
-		else
-			session_files_announce(s, path);
-	}
+	if (rc == 0)
+		rc = rescue_write(result, path);
+	if (rc == 0)
+		session_files_announce(s, path);
 	s->run->files_failed += rc != 0;
 }
 
@@ -137,10 +137,15 @@ void path_report_write(struct source *src)
 	if (!o->folded_file && !o->flame_file)
 		return;
 	struct path_tree *t = make_paths(src);
+	const struct paths p = {src, t};
+	_cleanup_free_ char *folded = xasprintf("folded.%u", src->session->pid),
+			    *flame = xasprintf("flame.%u.svg", src->session->pid);
 
 	if (o->folded_file)
-		put_paths(src, "--folded", o->folded_file, t, write_folded);
+		put_paths(&p, "--folded", o->folded_file,
+			  &(struct result){"folded stacks", folded, put_folded, &p});
 	if (o->flame_file)
-		put_paths(src, "--flame", o->flame_file, t, write_flame);
+		put_paths(&p, "--flame", o->flame_file,
+			  &(struct result){"flame graph", flame, put_flame, &p});
 	path_tree_free(t);
 }

@@ -21,7 +21,6 @@
 #include "base/proc.h"
 #include "base/stream.h"
 #include "profile/history.h"
-#include "output/outfile.h"
 #include "recording/recording_build.h"
 #include "recording/recording_write.h"
 #include "session/file_name.h"
@@ -419,19 +418,9 @@ static void fill_end(struct session *s, struct recording *r)
 	recording_set_meta(r, "duration", duration);
 }
 
-static int write_file(const char *path, const void *ctx)
+static int write_file(FILE *file, const void *ctx)
 {
-	const struct recording *r = ctx;
-	struct outfile out;
-	int rc = outfile_open(path, &out);
-
-	if (rc != 0)
-		return rc;
-	rc = recording_write(out.file, r);
-	if (rc == 0)
-		return outfile_commit(&out);
-	outfile_abort(&out);
-	return rc;
+	return recording_write(file, ctx);
 }
 
 /* All that is known in the end. */

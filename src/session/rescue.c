@@ -9,6 +9,21 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "output/outfile.h"
+
+static int write_file(const struct result *r, const char *path)
+{
+	struct outfile out;
+	int rc = outfile_open(path, &out);
+
+	if (rc != 0)
+		return rc;
+	rc = r->put(out.file, r->ctx);
+	if (rc == 0)
+		return outfile_commit(&out);
+	outfile_abort(&out);
+	return rc;
+}
 
 /*
  * Into a new directory, where no link of another user can be in the way. The path, which the caller
@@ -25,7 +40,7 @@ static char *write_elsewhere(const struct result *r)
 		if (!mkdtemp(directory))
 			continue;
 		char *path = xasprintf("%s/%s", directory, r->name);
-		if (r->write(path, r->ctx) == 0)
+		if (write_file(r, path) == 0)
 			return path;
 		free(path);
 		rmdir(directory);
@@ -35,17 +50,18 @@ static char *write_elsewhere(const struct result *r)
 
 int rescue_write(const struct result *r, const char *path)
 {
-	int rc = r->write(path, r->ctx);
+	int rc = write_file(r, path);
 
 	if (rc == 0)
 		return 0;
 	_cleanup_free_ char *elsewhere = write_elsewhere(r);
+	const char *name = strcmp(path, "-") == 0 ? "standard output" : path;
 
 	if (elsewhere)
-		log_error("cannot write %s: %s; the %s is in %s", path, strerror(-rc), r->what,
+		log_error("cannot write %s: %s; the %s is in %s", name, strerror(-rc), r->what,
 			  elsewhere);
 	else
-		log_error("cannot write %s: %s; the %s cannot be written elsewhere either", path,
+		log_error("cannot write %s: %s; the %s cannot be written elsewhere either", name,
 			  strerror(-rc), r->what);
 	return rc;
 }

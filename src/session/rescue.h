@@ -4,14 +4,19 @@
 #ifndef PTMEM_SESSION_RESCUE_H
 #define PTMEM_SESSION_RESCUE_H
 
+#include <stdio.h>
+
 struct result {
 	const char *what; /* "profile", for messages */
 	const char *name; /* of its file elsewhere */
-	int (*write)(const char *path, const void *ctx); /* whole or not at all: 0 or -errno */
+	int (*put)(FILE *file, const void *ctx); /* 0 or -errno; errors of the stream are seen */
 	const void *ctx;
 };
 
-/* Writes @r to @path. If it cannot be: -errno, after a message where it is instead. */
+/*
+ * Writes @r to @path, whole or not at all. If it cannot be: -errno, after a message where it is
+ * instead.
+ */
 int rescue_write(const struct result *r, const char *path);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/stream.h"
+#include "profile/events_read.h"
 #include "session/file_name.h"
 #include "session/session.h"
 
@@ -144,6 +145,20 @@ void session_files_open_events(struct session *s, bool is_first)
 		events_writer_sampling(s->events, s->heap_sample.interval, s->heap_sample.seed);
 }
 
+/* The events that are in the file can be replayed. */
+static void log_cut(const struct session *s, const char *path, int err)
+{
+	uint64_t last_ns;
+
+	if (events_cut(path, &last_ns))
+		log_error("cannot write %s: %s; it has the events of the first %.3f s, the others "
+			  "are missing",
+			  path, strerror(-err),
+			  (double)(MAX(last_ns, s->start_ns) - s->start_ns) / 1e9);
+	else
+		log_error("cannot write %s: %s; the events are missing", path, strerror(-err));
+}
+
 void session_files_close_events(struct session *s)
 {
 	int rc = s->events ? events_writer_free(s->events) : 0;
@@ -153,9 +168,7 @@ void session_files_close_events(struct session *s)
 		rc = -errno;
 	s->events_stream = NULL;
 	if (rc != 0) {
-		log_error("cannot write %s: %s",
-			  s->events_path ? s->events_path : s->run->options->events_file,
-			  strerror(-rc));
+		log_cut(s, s->events_path ? s->events_path : s->run->options->events_file, rc);
 		s->run->files_failed++;
 	}
 	free(s->events_path);

@@ -31,9 +31,13 @@ static int close_file(struct outfile *out, int rc)
 	return rc;
 }
 
-static int write_report(const char *path, const void *ctx)
+static int put_report(FILE *file, const void *ctx)
 {
-	const struct report *r = ctx;
+	return massif_write(file, ctx);
+}
+
+static int write_report(const char *path, const struct report *r)
+{
 	struct outfile out;
 	int rc = outfile_open(path, &out);
 	return rc != 0 ? rc : close_file(&out, massif_write(out.file, r));
@@ -77,7 +81,7 @@ int session_output_finish_massif(struct session *s, const struct report *r, cons
 		_cleanup_free_ char *plain =
 			xasprintf("massif.out.%u%s%s", s->pid, source ? "." : "",
 				  source ? source : "");
-		const struct result result = {"profile", plain, write_report, r};
+		const struct result result = {"profile", plain, put_report, r};
 		rc = rescue_write(&result, *path_out);
 	}
 	s->run->files_failed += rc != 0;
@@ -145,23 +149,40 @@ int session_output_now(struct session *s, const char *path, enum snapshot_kind k
 	return rc != 0 ? rc : close_file(&out, massif_write_now(out.file, &r, &now));
 }
 
-int session_output_xtree(struct session *s, const char *path, uint64_t now_ns)
+struct xtree {
+	struct session *session;
+	struct xtree_options options;
+};
+
+static struct xtree make_xtree(struct session *s, const char *path, uint64_t now_ns)
 {
+	return (struct xtree){
+		.session = s,
+		.options.is_massif = xtree_is_massif_name(path),
+		.options.time_ms = (now_ns - s->start_ns) / 1000000,
+		.options.has_whole_names = !s->run->options->xtree_compress_strings,
+	};
+}
+
+static int put_xtree(FILE *file, const void *ctx)
+{
+	const struct xtree *x = ctx;
+	struct session *s = x->session;
 	struct report r = session_report(s);
 	struct flows *f = s->flows ? flows_rounded(s->flows) : flows_from_profile(s->profile);
-	const struct xtree_options xo = {
-		.is_massif = xtree_is_massif_name(path),
-		.time_ms = (now_ns - s->start_ns) / 1000000,
-		.has_whole_names = !s->run->options->xtree_compress_strings,
-	};
-	struct outfile out;
 	r.filter = s->run->whole_filter;
 	r.threshold = 0;
-	int rc = outfile_open(path, &out);
-	if (rc == 0)
-		rc = close_file(&out, xtree_write(out.file, &r, f, &xo));
+	int rc = xtree_write(file, &r, f, &x->options);
 	flows_free(f);
 	return rc;
+}
+
+int session_output_xtree(struct session *s, const char *path, uint64_t now_ns)
+{
+	const struct xtree x = make_xtree(s, path, now_ns);
+	struct outfile out;
+	int rc = outfile_open(path, &out);
+	return rc != 0 ? rc : close_file(&out, put_xtree(out.file, &x));
 }
 
 void session_output_finish_xtree(struct session *s, uint64_t now_ns)
@@ -173,10 +194,12 @@ void session_output_finish_xtree(struct session *s, uint64_t now_ns)
 		return;
 	int rc = session_files_name(s, &name, &path);
 	if (rc == 0) {
-		rc = session_output_xtree(s, path, now_ns);
-		if (rc != 0)
-			log_error("cannot write %s: %s", path, strerror(-rc));
-		else if (!session_is_silent(s))
+		const struct xtree x = make_xtree(s, path, now_ns);
+		const char *end = x.options.is_massif ? "ms" : "kcg";
+		_cleanup_free_ char *plain = xasprintf("xtmemory.%u.%s", s->pid, end);
+		rc = rescue_write(&(struct result){"xtree memory report", plain, put_xtree, &x},
+				  path);
+		if (rc == 0 && !session_is_silent(s))
 			log_info("xtree memory report: %s",
 				 strcmp(path, "-") == 0 ? "standard output" : path);
 	}

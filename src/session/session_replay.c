@@ -154,6 +154,14 @@ static void replay_end(void *ctx, uint64_t time_ns)
 	r->end_ns = time_ns;
 }
 
+static void replay_cut(void *ctx, unsigned line)
+{
+	struct replay *r = ctx;
+
+	log_warn("%s is cut: the profile ends with its line %u", r->run->options->replay_file,
+		 line);
+}
+
 int session_replay(struct run *run, const char *path)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");
@@ -174,6 +182,7 @@ int session_replay(struct run *run, const char *path)
 		.end = replay_end,
 		.sampling = replay_sampling,
 		.total = replay_total,
+		.cut = replay_cut,
 		.ctx = &r,
 	};
 	unsigned line = 0;

@@ -309,6 +309,11 @@ static void on_end(void *ctx, uint64_t time_ns)
 	profile_finish(profile, time_ns);
 }
 
+static void on_cut(void *ctx, unsigned line)
+{
+	profile_finish(profile, line);
+}
+
 static void on_sampling(void *ctx, uint64_t interval, uint64_t sample_seed)
 {
 	profile_set_sample_interval(profile, interval);
@@ -326,7 +331,7 @@ static bool feed(const struct text *t)
 	static const struct events_reader_ops ops = {
 		.header = on_header, .module = on_module, .name = on_name, .value = on_value,
 		.event = on_event, .thread_exit = on_thread_exit, .end = on_end,
-		.sampling = on_sampling, .total = on_total,
+		.sampling = on_sampling, .total = on_total, .cut = on_cut,
 	};
 	const uint64_t h = hash_u64(t->size); /* the same file, the same options */
 	struct profile_options o = {

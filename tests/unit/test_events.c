@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -78,7 +79,7 @@ static char *copy_of(const char *text, size_t size, unsigned *line_out, const ch
 	FILE *in = fmemopen((void *)text, size, "r"), *out = open_memstream(&copy, &copy_size);
 	struct copier c = { events_writer_new(out), calltree_new() };
 	struct events_reader_ops ops = { copy_header, copy_module, copy_name, copy_value, copy_event, copy_thread_exit, copy_end,
-					 &c, copy_sampling, copy_total };
+					 &c, copy_sampling, copy_total, NULL };
 	int r = events_read(in, c.tree, &ops, line_out, why_out);
 	assert_int_equal(events_writer_free(c.writer), 0);
 	calltree_free(c.tree);
@@ -246,6 +247,59 @@ static void a_full_disk_is_reported(void **state)
 	fclose(full);
 }
 
+static void note_cut(void *ctx, unsigned line)
+{
+	*(unsigned *)ctx = line;
+}
+
+/* 0 = refused */
+static unsigned cut_at(const char *text)
+{
+	unsigned at = 0, line;
+	const char *why;
+	struct calltree *tree = calltree_new();
+	FILE *in = fmemopen((void *)text, strlen(text), "r");
+	const struct events_reader_ops ops = {.cut = note_cut, .ctx = &at};
+	int rc = events_read(in, tree, &ops, &line, &why);
+
+	fclose(in);
+	calltree_free(tree);
+	assert_true(rc == 0 ? at > 0 : at == 0);
+	return at;
+}
+
+static void a_cut_file_can_be_read(void **state)
+{
+	assert_int_equal(cut_at(HEAD "f 1 1 1 0 5000\n"), 3);
+	assert_int_equal(cut_at(HEAD "f 1 1 1 0 5000\nf 2 1 1 0 50"), 4);
+	assert_int_equal(cut_at(HEAD "f 1 1 1 0 5000\n@ 2 1"), 4);
+	assert_int_equal(cut_at(HEAD "f 1 1 1 0 5000\n@ 2 1\n"), 0);
+	assert_int_equal(cut_at(HEAD), 2);
+	assert_int_equal(cut_at("ptmem-events 1\nh 1 0"), 0);
+	assert_int_equal(cut_at("ptmem-ev"), 0);
+}
+
+static void what_could_not_be_written_is_cut(void **state)
+{
+	char path[] = "/tmp/ptmem-unit-XXXXXX", text[200];
+	uint64_t last = 0;
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	dprintf(fd, HEAD "f 17 1 1 0 5000\ni 1 0 1 0 a\tb\tc\nf 25 1 1 0 50");
+	assert_true(events_cut(path, &last));
+	assert_int_equal(last, 17);
+	ssize_t n = pread(fd, text, sizeof(text), 0);
+	assert_true(n > 0 && text[n - 1] == '\n');
+	assert_int_equal(n, strlen(HEAD "f 17 1 1 0 5000\ni 1 0 1 0 a\tb\tc\n"));
+	assert_int_equal(ftruncate(fd, strlen(HEAD)), 0);
+	assert_false(events_cut(path, &last));
+	unlink(path);
+	close(fd);
+	assert_false(events_cut(path, &last));
+	assert_false(events_cut("/dev/null", &last));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +307,8 @@ int main(void)
 		cmocka_unit_test(comments_and_empty_lines_say_nothing),
 		cmocka_unit_test(what_is_wrong_is_refused),
 		cmocka_unit_test(a_full_disk_is_reported),
+		cmocka_unit_test(a_cut_file_can_be_read),
+		cmocka_unit_test(what_could_not_be_written_is_cut),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

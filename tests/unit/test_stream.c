@@ -156,12 +156,50 @@ static void errors(void **state)
 	assert_true(fcntl(STDOUT_FILENO, F_GETFD) >= 0);
 }
 
+static off_t cut(const char *path, const char *text, size_t size)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, size), size);
+	close(fd);
+	off_t end = stream_cut_line(path);
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size, end);
+	return end;
+}
+
+static void lines_are_whole(void **state)
+{
+	char path[] = "/tmp/ptmem-unit-XXXXXX", large[10000];
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	memset(large, 'x', sizeof(large));
+	assert_int_equal(cut(path, "one\ntwo", 7), 4);
+	assert_int_equal(cut(path, "one\ntwo\n", 8), 8);
+	assert_int_equal(cut(path, "one", 3), 0);
+	assert_int_equal(cut(path, "", 0), 0);
+	assert_int_equal(cut(path, large, sizeof(large)), 0);
+	large[0] = large[4095 + 1000] = '\n';
+	assert_int_equal(cut(path, large, sizeof(large)), 4096 + 1000);
+	large[5095] = 'x';
+	assert_int_equal(cut(path, large, sizeof(large)), 1);
+	unlink(path);
+	assert_int_equal(stream_cut_line(path), -1);
+	assert_int_equal(stream_cut_line("/dev/null"), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(write_to_slow_reader),
 		cmocka_unit_test(open_of_a_fifo),
 		cmocka_unit_test(errors),
+		cmocka_unit_test(lines_are_whole),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
