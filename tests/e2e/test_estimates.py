@@ -570,6 +570,53 @@ def resolution(t):
     t.check("rare" not in printed and "or below resolution" in printed, "the report:\n" + printed)
 
 
+def errors_of_titles(svg):
+    """{function: error in percent, or None} of a flame graph."""
+    titles = re.findall(r"<title>(\S+) \([0-9,]+ bytes(?: \+- ([0-9.]+) %)?, ", read(svg))
+    return {name: float(error) if error else None for name, error in titles}
+
+
+def error_in_percent(data, name):
+    """Of what the function @name allocated, and is live at the end, by the tables of a recording."""
+    names = [data["frames"]["function"][data["nodes"]["frame"][node]] for node in data["leaves"]["node"]]
+    cells = data["cells"]
+    rows = [(size, variance) for leaf, died, size, variance
+            in zip(cells["leaf"], cells["died"], cells["bytes"], cells["variance"]) if died == -1 and names[leaf] == name]
+    return 100 * math.sqrt(sum(v for _, v in rows)) / sum(size for size, _ in rows)
+
+
+@test("estimates/node-errors")
+def node_errors(t):
+    """Flame graphs and differences have the errors of the samples; those of a massif file have the bound."""
+    lines, addr, sizes = ["ptmem-events 1", "h 1 0 ./made"], 0x100000, {"giant": (1 << 24, 1), "medium": (100000, 40)}
+    for i, (name, (size, count)) in enumerate(sizes.items(), 1):
+        lines += ["i %x 0 %d 0 %s\ta.c\t" % (0x400000 + i, i, name), "n %d 0 %x 0" % (i, 0x400000 + i)]
+        for _ in range(count):
+            lines.append("a 1 1 1 %d %x %d 0" % (i, addr, size))
+            addr += size + 31 & ~15
+    run = t.run([t.ptmem(), "--replay=" + t.file("made.events", "\n".join(lines + ["e 3", ""])), "--heap-sample=64K",
+                 "--seed=1", "--massif-out-file=m", "--record=r", "--flame=f.svg", "--view=exit", "--memusage",
+                 "--memusage-out=table"])
+    massif, recording, own = (os.path.join(run.cwd, name) for name in ("m", "r", "f.svg"))
+    drawn = [os.path.join(run.cwd, name) for name in ("r.svg", "m.svg")]
+    report(t, "--flame=" + drawn[0], "--at=end", recording)
+    report(t, "--flame=" + drawn[1], massif)
+    error = round(error_in_percent(json.loads(report(t, "--format=json", recording)), "medium"), 1)
+    t.check(3 < error < 10, "an error that differs from its bound: %s" % error)
+    for svg in (own, drawn[0]):
+        errors = errors_of_titles(svg)
+        t.equal("errors in " + svg, (errors["giant"], errors["medium"]), (None, error))
+    peak = float(re.search(r"the heap peak \(\+- ([0-9.]+) %", read(os.path.join(run.cwd, "table")))[1])
+    t.check(abs(peak - errors["all"]) < 0.1, "the heap peak's error: %s, in flame graphs %s" % (peak, errors["all"]))
+    bounds = errors_of_titles(drawn[1])
+    t.check(bounds["giant"] > 5 and bounds["medium"] > 1.2 * error, "bounds of the massif file: %s" % bounds)
+    for path, heading in ((recording, "+-"), (massif, "+- at most")):
+        rows = report(t, "--diff", path, path, *(["--at=end"] if path == recording else [])).splitlines()
+        t.equal("columns", re.split("  +", rows[3].strip())[:2], ["difference", heading])
+        total = int(rows[4].split()[1].replace(",", ""))
+        t.check((total < 1 << 20) == (path == recording), "error of the total: " + rows[4])
+
+
 @test("estimates/memusage")
 def memusage(t):
     """The table has the exact calls, the histogram is an estimate, and a replay prints the same."""
