@@ -26,6 +26,7 @@ struct replay {
 	uint64_t end_ns;
 	bool is_started;
 	bool has_samples; /* the file's events are samples */
+	bool has_pages;   /* there are events of whole pages */
 };
 
 /* Whether @ev tells of what there was at the beginning: it comes before snapshot 0. */
@@ -120,6 +121,7 @@ static void replay_event(void *ctx, const struct event *recorded)
 {
 	struct replay *r = ctx;
 	struct event copy = *recorded, *ev = &copy;
+	r->has_pages |= ev->kind == EVENT_MAP || ev->kind == EVENT_UNMAP || ev->kind == EVENT_COUNT;
 	replay_start(r, ev);
 	r->end_ns = ev->time_ns;
 	if (ev->kind == EVENT_EARLIER && r->session->heap_sample.interval)
@@ -162,6 +164,19 @@ static void replay_cut(void *ctx, unsigned line)
 		 line);
 }
 
+/* Why --heap-sample, if it is given, cannot take samples of the file's events; NULL: it can. */
+static const char *refuse_sampling(const struct replay *r)
+{
+	if (!r->run->options->heap_sample)
+		return NULL;
+	if (r->has_samples)
+		return "holds samples already: --heap-sample cannot take samples of them";
+	if (r->has_pages && options_sample_interval(r->run->options))
+		return "counts pages, which are always exact: --heap-sample cannot take samples "
+		       "of them";
+	return NULL;
+}
+
 int session_replay(struct run *run, const char *path)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");
@@ -190,9 +205,10 @@ int session_replay(struct run *run, const char *path)
 	int rc = events_read(f, profile_calltree(r.session->profile), &ops, &line, &why);
 	if (rc != 0)
 		log_error("%s:%u: %s", path, line, why);
-	if (rc == 0 && r.has_samples && run->options->heap_sample) {
-		log_error("%s holds samples already: --heap-sample cannot take samples of them",
-			  path);
+	const char *refused = rc == 0 ? refuse_sampling(&r) : NULL;
+
+	if (refused) {
+		log_error("%s %s", path, refused);
 		rc = -EINVAL;
 	}
 	if (rc == 0) {

@@ -617,6 +617,19 @@ def node_errors(t):
         t.check((total < 1 << 20) == (path == recording), "error of the total: " + rows[4])
 
 
+@test("estimates/pages")
+def pages(t):
+    """Pages are no blocks: no samples are taken of events that count them, of whatever kind."""
+    made_here = {kind: t.file(kind + ".events", "ptmem-events 1\nh 1 0 ./made\na 1 1 1 0 10000 50 0\n%se 3\n" % line)
+                 for kind, line in {"m": "m 1 1 0 0 70000 4096\n", "u": "u 1 1 0 0 70000 4096\n",
+                                    "p": "p 1 1 0 0 4096\n", "none": ""}.items()}
+    for kind, path in made_here.items():
+        for options, is_refused in ((["--heap-sample=16K"], kind != "none"), (["--heap-sample=1"], False), ([], False)):
+            run = t.run([t.ptmem(), "--replay=" + path, "--massif-out-file=m", *options])
+            t.equal("refused: %s, %s: %r" % (kind, options, run.err), run.status != 0, is_refused)
+            t.equal("a reason: %s" % kind, b"counts pages, which are always exact" in run.err, is_refused)
+
+
 @test("estimates/memusage")
 def memusage(t):
     """The table has the exact calls, the histogram is an estimate, and a replay prints the same."""
