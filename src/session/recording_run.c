@@ -18,7 +18,6 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/proc.h"
 #include "base/stream.h"
 #include "profile/history.h"
 #include "recording/recording_build.h"
@@ -29,6 +28,7 @@
 #include "session/recording_file.h"
 #include "session/recording_leaks.h"
 #include "session/recording_names.h"
+#include "session/recording_threads.h"
 #include "session/rescue.h"
 #include "session/resident_sample.h"
 #include "session/session.h"
@@ -39,6 +39,7 @@
 #endif
 
 #define FLUSH_NS 1000000000ull
+#define FIRST_FLUSH_NS 100000000ull /* after the first part; then twice as late each time */
 #define SAMPLE_NS 20000000ull /* at most so often */
 #define RENEW_SIZE (UINT64_C(512) << 10)
 #define RENEW_FACTOR 4u
@@ -52,8 +53,7 @@ struct recording_run {
 	bool has_failed;           /* the file could not be written once, which was said */
 	uint64_t flush_ns, sample_ns; /* when both are due */
 	uint32_t named;            /* threads of the history whose names were asked for */
-	/* by the number of the text "thread.ID": that of the name of the thread; 0 = not known */
-	VEC(uint32_t) thread_name;
+	struct recording_threads threads;
 };
 
 /* -- values -- */
@@ -64,7 +64,9 @@ static void ensure(struct session *s)
 		return;
 	s->recording = xcalloc(1, sizeof(*s->recording));
 	s->recording->known = recording_new();
-	s->recording->flush_ns = s->start_ns + FLUSH_NS;
+	s->recording->threads.known = s->recording->known;
+	s->recording->threads.pid = (pid_t)s->pid;
+	s->recording->flush_ns = s->start_ns;
 }
 
 void recording_run_value(struct session *s, const char *key, const char *value)
@@ -100,28 +102,6 @@ static void add_marker_now(struct session *s, const char *kind, const char *text
 	set_value(s, "marker", "%" PRIu64 " %s %s", milliseconds(s, target_clock()), kind, text);
 }
 
-void recording_run_start(struct session *s)
-{
-	struct utsname system = {0};
-	struct timespec now = {0};
-
-	if (!options_record(s->run->options))
-		return;
-	uname(&system);
-	clock_gettime(CLOCK_REALTIME, &now);
-	set_value(s, "start", "%lld.%03ld", (long long)now.tv_sec, now.tv_nsec / 1000000);
-	set_value(s, "host", "%s", system.nodename);
-	set_value(s, "kernel", "%s %s %s", system.sysname, system.release, system.machine);
-	set_value(s, "ptmem", "%s", PTMEM_VERSION);
-	if (s->run->options->free_stacks)
-		set_value(s, "free_stacks", "1");
-	set_value(s, "options", "%s", s->run->options->all ? s->run->options->all : "");
-	if (session_was_attached(s)) {
-		set_value(s, "attached", "1");
-		add_marker_now(s, "attach", "");
-	}
-}
-
 void recording_run_fork(const struct session *parent, struct session *child)
 {
 	child->recording = NULL;
@@ -135,7 +115,8 @@ void recording_run_fork(const struct session *parent, struct session *child)
 			child->recording->known,
 			from->text.data[recording_get(from, RECORDING_META, i, META_KEY)],
 			from->text.data[recording_get(from, RECORDING_META, i, META_VALUE)]);
-	child->recording->flush_ns = target_clock() + FLUSH_NS;
+	/* most children execute another program at once: they need no file */
+	child->recording->flush_ns = target_clock() + FIRST_FLUSH_NS;
 	_cleanup_free_ char *text = xasprintf("of process %u", parent->pid);
 
 	add_marker_now(child, "fork", text);
@@ -149,7 +130,7 @@ void recording_run_free(struct session *s)
 		return;
 	recording_journal_close(rr->file.journal);
 	recording_free(rr->known);
-	vec_deinit(&rr->thread_name);
+	recording_threads_deinit(&rr->threads);
 	recording_free(rr->leaks);
 	free(rr->path);
 	free(rr);
@@ -158,32 +139,12 @@ void recording_run_free(struct session *s)
 
 /* -- threads -- */
 
-/* Whether this is new. */
-static bool set_name(struct recording_run *rr, const char *key, const char *name)
-{
-	uint32_t k = recording_string(rr->known, key), value = recording_string(rr->known, name);
-
-	while (rr->thread_name.count <= k)
-		*vec_add(&rr->thread_name) = 0;
-	if (rr->thread_name.data[k] == value)
-		return false;
-	rr->thread_name.data[k] = value;
-	return true;
-}
-
 static void name_thread(struct session *s, uint32_t thread)
 {
-	char line[64] = "";
-	_cleanup_free_ char *file = xasprintf("task/%u/comm", thread);
-	_cleanup_fclose_ FILE *f = proc_open((pid_t)s->pid, file);
+	struct thread_name n;
 
-	if (!f || !fgets(line, sizeof(line), f))
-		return;
-	line[strcspn(line, "\n")] = '\0';
-	_cleanup_free_ char *key = xasprintf("thread.%u", thread);
-
-	if (*line && set_name(s->recording, key, line))
-		recording_run_value(s, key, line);
+	if (recording_threads_read(&s->recording->threads, thread, &n))
+		recording_run_value(s, n.key, n.name);
 }
 
 static void name_threads(struct session *s)
@@ -298,6 +259,49 @@ int recording_run_look(struct session *s, uint64_t *size_out)
 	return stream_open(name, O_RDONLY, 0);
 }
 
+/* What a program does at first is soon in the file: ptmem may be killed then, too. */
+static uint64_t next_flush(const struct session *s, uint64_t now_ns)
+{
+	uint64_t age = now_ns - MIN(now_ns, s->start_ns);
+
+	return now_ns + MIN(MAX(age, FIRST_FLUSH_NS), FLUSH_NS);
+}
+
+/*
+ * A program that ptmem starts has a file before its first instruction. One that runs already is not
+ * kept waiting for that.
+ */
+static void write_first_part(struct session *s)
+{
+	if (session_was_attached(s))
+		return;
+	flush(s);
+	s->recording->flush_ns = s->start_ns + FIRST_FLUSH_NS;
+}
+
+void recording_run_start(struct session *s)
+{
+	struct utsname system = {0};
+	struct timespec now = {0};
+
+	if (!options_record(s->run->options))
+		return;
+	uname(&system);
+	clock_gettime(CLOCK_REALTIME, &now);
+	set_value(s, "start", "%lld.%03ld", (long long)now.tv_sec, now.tv_nsec / 1000000);
+	set_value(s, "host", "%s", system.nodename);
+	set_value(s, "kernel", "%s %s %s", system.sysname, system.release, system.machine);
+	set_value(s, "ptmem", "%s", PTMEM_VERSION);
+	if (s->run->options->free_stacks)
+		set_value(s, "free_stacks", "1");
+	set_value(s, "options", "%s", s->run->options->all ? s->run->options->all : "");
+	if (session_was_attached(s)) {
+		set_value(s, "attached", "1");
+		add_marker_now(s, "attach", "");
+	}
+	write_first_part(s);
+}
+
 static uint64_t tick(struct session *s, uint64_t now_ns)
 {
 	struct recording_run *rr = s->recording;
@@ -311,7 +315,7 @@ static uint64_t tick(struct session *s, uint64_t now_ns)
 	if (now_ns >= rr->flush_ns) {
 		name_threads(s);
 		flush(s);
-		rr->flush_ns = MAX(target_clock(), now_ns) + FLUSH_NS;
+		rr->flush_ns = next_flush(s, MAX(target_clock(), now_ns));
 	}
 	return MIN(rr->sample_ns, rr->flush_ns);
 }

@@ -2,8 +2,9 @@
  * --record, --html, --listen: the recording of each session, from its beginning to its file
  * (doc/format.md).
  *
- * While the program runs, what changed is appended to the file about each second, so that the file
- * can be read whatever happens to ptmem. In the end it is replaced by one that is complete, with
+ * The file is there before a started program's first instruction. While the program runs, what
+ * changed is appended about each second, and more often at first, so that the file can be read
+ * whatever happens to ptmem. In the end it is replaced by one that is complete, with
  * all names and lines.
  *
  * What a recording knows besides the events is a list of values, which a file of events has, too:

@@ -87,6 +87,11 @@ def check_results(t, cwd, run, why):
             t.check(re.fullmatch(pattern, os.path.basename(path)), "its name: " + path)
     known = {v for v in values.values() if v is not None}
     t.check(len(known) == 1 and min(known) >= BLOCKS * SIZE, "live in the end: %s" % values)
+    part = [os.path.join(cwd, "kept", "r")]  # of the recording, written while the program ran
+    if files_below(cwd, "kept").count(part[0]) and "recording" in said:
+        t.check(report_json(t, part[0])["meta"]["incomplete"], "a part of the recording")
+        t.check(re.search(rb"warning: \S*/r has the first \d+\.\d s and can be read\n", run.err), run.err.decode())
+        found["part of r"] = part[0]
     t.equal("files", sorted(files_below(cwd, "kept") + files_below(cwd, "elsewhere")), sorted(found.values()))
     return set(said)
 

@@ -13,6 +13,7 @@ from test_killed import guardians
 
 
 PTRACE_SINGLESTEP = 9
+PTRACE_SEIZE = 0x4206
 PTRACE_SETREGSET = 0x4205
 
 
@@ -50,6 +51,15 @@ def dies(request, number, is_made, sends, **more):
     """The environment for ptmem: it dies at that request, when it @is_made or before, and sends a signal first."""
     more = {"die": number, "die_at": request, "stop": int(sends), **({"die_later": 1} if is_made else {}), **more}
     return delays(**more)
+
+
+@test("killed/before-start")
+def before_start(t):
+    """A program that ptmem was about to start never runs: it would be neither watched nor killed."""
+    for is_made in (False, True):
+        run = t.run([t.ptmem(), "-q", "--massif-out-file=/dev/null", "--", "/bin/echo", "ran"],
+                    env=dies(PTRACE_SEIZE, 1, is_made, False, stop=0))
+        t.equal("status, output (after PTRACE_SEIZE: %s)" % is_made, (run.status, run.out), (-signal.SIGKILL, b""))
 
 
 @test("killed/in-system-call", limit=120)

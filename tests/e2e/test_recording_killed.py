@@ -83,15 +83,38 @@ def _(t):
 
 @test("recording/killed/ptmem-first-part")
 def _(t):
-    """The first part is there as a whole, or not at all."""
+    """There is a file that can be read before the program's first instruction; what is added soon is there as a whole."""
     run = Counting(t)
-    done, end = run.count(), time.monotonic() + 20
-    while not os.path.exists(run.path):
-        t.check(time.monotonic() < end, "there is no file")
+    t.check(os.path.exists(run.path), "the program runs, and there is no file")
+    run.process.kill()
+    run.process.wait()
+    found = run.recorded()
+    t.check(found <= run.count() + 1, "%d blocks, %d allocated" % (found, run.count()))
+    run = Counting(t)
+    done = run.count()
+    t.wait_until("its first blocks to be recorded", lambda: run.recorded() >= done)
     run.process.kill()
     run.process.wait()
     found = run.recorded()
     t.check(done <= found <= run.count() + 1, "%d blocks, %d before and %d later" % (found, done, run.count()))
+
+
+@test("recording/killed/attached")
+def _(t):
+    """Of a program that runs already there is a file soon; it lives on when ptmem is killed."""
+    program = subprocess.Popen([t.target("gcc-O2-pie", "earlier")], env=t.environment(t.directory), stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
+    program.stdout.readline()
+    cwd = t.subdirectory()
+    path = os.path.join(cwd, "r")
+    ptmem = subprocess.Popen([t.ptmem(), "-q", "--record=r", "--massif-out-file=/dev/null", "-p", str(program.pid)], cwd=cwd,
+                             env=t.environment(cwd))
+    t.wait_until("a file", lambda: os.path.exists(path))
+    ptmem.kill()
+    ptmem.wait()
+    data = report_json(t, path)
+    t.check(data["meta"]["incomplete"] and data["timeline"]["live_blocks"][-1] > 0, "blocks from before: %s" % data["timeline"])
+    t.equal("status of the program", (program.communicate(b"q"), program.wait())[1], 0)
 
 
 @test("recording/killed/program")

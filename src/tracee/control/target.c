@@ -100,8 +100,11 @@ ATTR_NORETURN static void run_program(const struct target *t, int go_fd, int err
 	if (t->options.pipe_signal)
 		sigaction(SIGPIPE, t->options.pipe_signal, NULL);
 	own_settings_restore(t->control->own_settings);
-	while (read(go_fd, &c, 1) < 0 && errno == EINTR)
+	ssize_t n;
+	while ((n = read(go_fd, &c, 1)) < 0 && errno == EINTR)
 		;
+	if (n == 0)
+		_exit(127); /* ptmem died before it traced us */
 	if (t->options.watch_brk || t->options.watch_mappings)
 		syscalls_install_filter(t, argv[0]);
 	execvp(argv[0], argv);
@@ -163,6 +166,8 @@ int target_start(struct target *t, char *const argv[])
 		struct thread *th = thread_add(t, pid, p);
 		th->state = THREAD_RUNNING;
 		job_begin(t);
+		while (write(go[1], "", 1) < 0 && errno == EINTR)
+			;
 		close(go[1]);
 		rc = await_exec(t, pid, error[0]);
 	} else {
