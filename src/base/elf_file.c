@@ -216,6 +216,11 @@ static int each_in_section(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *sh
 	return 0;
 }
 
+bool elf_symbol_is_function(const struct elf_symbol *sym)
+{
+	return sym->type == STT_FUNC;
+}
+
 int elf_file_each_symbol(struct elf_file *file, int (*fn)(void *ctx, const struct elf_symbol *sym),
 			 void *ctx)
 {

@@ -61,6 +61,9 @@ struct elf_symbol {
 	bool is_defined;
 };
 
+/* Whether it names code. */
+bool elf_symbol_is_function(const struct elf_symbol *sym);
+
 /*
  * Calls @fn for each symbol of .dynsym, then of .symtab, until it returns
  * non-zero, and returns that value; 0 at the end. Of a broken table only the readable part is used.

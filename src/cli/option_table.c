@@ -33,7 +33,7 @@ const struct option_row option_rows[] = {
 	{.name = "earlier-blocks", .type = YES_NO, AT(earlier_blocks), .initial = "yes",
 	 .value = "yes|no",
 	 .text = "with -p: the blocks that were allocated before are\nin the profile, read from "
-		 "glibc's heaps"},
+		 "malloc's heaps"},
 	{.name = "inspect", .type = MAY_TEXT, .flags = EVERYDAY | NOT_EMPTY, AT(inspect),
 	 .value = "[=CORE]",
 	 .text = "with -p, or of the core file CORE: print what memory\n"

@@ -4,7 +4,8 @@
 const char *const inspect_row_name[ROW_COUNT] = {
 	[ROW_LIVE] = "live", [ROW_MMAPPED] = "mmapped", [ROW_TCACHE] = "tcache",
 	[ROW_FASTBIN] = "fastbins", [ROW_UNSORTED] = "unsorted", [ROW_BIN] = "bins",
-	[ROW_TOP] = "top", [ROW_OWN] = "allocator", [ROW_UNKNOWN_HEAP] = "unknown_heap",
+	[ROW_TOP] = "top", [ROW_FREE_PAGES] = "free_pages",
+	[ROW_OWN] = "allocator", [ROW_UNKNOWN_HEAP] = "unknown_heap",
 	[ROW_STACK] = "stacks", [ROW_STACK_BEYOND] = "stacks_beyond", [ROW_TLS] = "tls",
 	[ROW_DATA] = "data", [ROW_TEXT] = "text", [ROW_FILE] = "files", [ROW_SHARED] = "shared",
 	[ROW_PROFILER] = "profiler", [ROW_ANONYMOUS] = "anonymous",
@@ -18,6 +19,7 @@ const char *const inspect_row_text[ROW_COUNT] = {
 	[ROW_UNSORTED] = "free, in unsorted lists",
 	[ROW_BIN] = "free, in bins",
 	[ROW_TOP] = "free, at the ends of arenas (top)",
+	[ROW_FREE_PAGES] = "free, whole pages",
 	[ROW_OWN] = "allocator's headers, padding, descriptions",
 	[ROW_UNKNOWN_HEAP] = "heap that could not be followed",
 	[ROW_STACK] = "thread stacks, in use",

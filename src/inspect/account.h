@@ -12,6 +12,7 @@ enum inspect_row {
 	ROW_LIVE,            /* blocks in use, in heaps */
 	ROW_MMAPPED,         /* blocks in use that malloc mapped separately */
 	ROW_TCACHE, ROW_FASTBIN, ROW_UNSORTED, ROW_BIN, ROW_TOP, /* free */
+	ROW_FREE_PAGES,      /* free: whole pages that an allocator other than glibc's keeps */
 	ROW_OWN,             /* malloc's own: headers, padding, arenas, fenceposts */
 	ROW_UNKNOWN_HEAP,    /* parts of heaps that could not be walked */
 	ROW_STACK, ROW_STACK_BEYOND, /* thread stacks: in use; touched below the stack pointer */

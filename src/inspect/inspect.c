@@ -21,6 +21,7 @@ struct inspection {
 	struct glibc glibc;
 	struct glibc_lists lists;
 	struct glibc_mmapped_list mmapped;
+	struct allocator other;
 	struct spans spans;
 	struct account account;
 };
@@ -33,18 +34,14 @@ static bool is_anonymous(const struct map *m)
 	       (!*m->path || strncmp(m->path, "[anon", 5) == 0);
 }
 
-static void find_glibc(struct inspection *n)
+/* Parts of program and libraries in which allocators keep their variables. */
+struct data {
+	VEC(struct glibc_range) list;
+};
+
+static void find_glibc(struct inspection *n, const struct data *data)
 {
-	VEC(struct glibc_range) data = {0};
-
-	for (size_t i = 0; i < n->in->segments.count; i++) {
-		const struct inspect_segment *s = &n->in->segments.data[i];
-
-		if (s->is_write)
-			*vec_add(&data) = (struct glibc_range){s->start, s->end};
-	}
-	glibc_find(&n->memory, data.data, data.count, &n->glibc);
-	vec_deinit(&data);
+	glibc_find(&n->memory, data->list.data, data->list.count, &n->glibc);
 	glibc_lists_read(&n->memory, &n->glibc, n->in->threads.data, n->in->threads.count,
 			 &n->lists);
 	for (uint32_t i = 0; i < n->glibc.heaps.count; i++) {
@@ -52,6 +49,49 @@ static void find_glibc(struct inspection *n)
 
 		spans_add_heap(&n->spans, h->map_start, h->end, i);
 	}
+}
+
+static void add_slabs(struct inspection *n)
+{
+	const struct slabs *p = &n->other.slabs;
+
+	for (size_t i = 0; i < p->outer;) {
+		taddr_t start = p->list.data[i].start, end = start;
+
+		for (; i < p->outer && p->list.data[i].start == end; i++)
+			end = p->list.data[i].end;
+		spans_add_heap(&n->spans, start, end, SPAN_SLABS);
+	}
+}
+
+static void find_other(struct inspection *n, const struct data *data)
+{
+	const struct allocator_input in = {
+		.memory = &n->memory, .data = data->list.data, .data_count = data->list.count,
+		.thread = n->in->threads.data, .thread_count = n->in->threads.count};
+	struct slabs_visit visit = {.fn = n->in->block, .ctx = n->in->block_ctx};
+
+	allocator_find(&in, &n->other);
+	slabs_visit(&n->other.slabs, &n->memory, &visit);
+	n->out->other = (struct inspect_allocator){
+		.name = n->other.name, .sums = visit.sums, .caches = n->other.caches,
+		.broken = n->other.slabs.broken};
+	add_slabs(n);
+}
+
+static void find_allocators(struct inspection *n)
+{
+	struct data data = {0};
+
+	for (size_t i = 0; i < n->in->segments.count; i++) {
+		const struct inspect_segment *s = &n->in->segments.data[i];
+
+		if (s->is_write)
+			*vec_add(&data.list) = (struct glibc_range){s->start, s->end};
+	}
+	find_glibc(n, &data);
+	find_other(n, &data);
+	vec_deinit(&data.list);
 }
 
 static void find_mmapped(struct inspection *n)
@@ -146,7 +186,10 @@ static void name_map(const struct inspect_input *in, const struct map *m, struct
 
 static void add_span(struct inspection *n, const struct span *s, struct heap_input *heap)
 {
-	if (s->heap == SPAN_NO_HEAP)
+	if (s->heap == SPAN_SLABS)
+		slabs_account(&n->other.slabs, &n->memory, (struct slab_part){s->start, s->end},
+			      &n->account);
+	else if (s->heap == SPAN_NO_HEAP)
 		account_add(&n->account, s->start, s->end, s->row, s->file_row);
 	else
 		heap_report_add(&n->out->heaps, heap, s->heap, &n->account);
@@ -215,7 +258,7 @@ void inspect_run(const struct inspect_input *in, struct inspect_report *out)
 	*out = (struct inspect_report){0};
 	memory_init(&n.memory, &in->resident, &in->source);
 	account_init(&n.account, &in->resident);
-	find_glibc(&n);
+	find_allocators(&n);
 	find_mmapped(&n);
 	heap_report_init(&out->heaps, &n.glibc);
 	if (in->only_blocks) {
@@ -228,6 +271,7 @@ void inspect_run(const struct inspect_input *in, struct inspect_report *out)
 	take_results(&n);
 	spans_deinit(&n.spans);
 	vec_deinit(&n.mmapped.list);
+	allocator_deinit(&n.other);
 	glibc_lists_deinit(&n.lists);
 	glibc_deinit(&n.glibc);
 	memory_deinit(&n.memory);
@@ -265,5 +309,6 @@ void inspect_input_deinit(struct inspect_input *in)
 
 bool inspect_is_consistent(const struct inspect_report *r)
 {
-	return r->broken_lists == 0 && r->heaps.unlisted == 0 && r->heaps.broken_heaps == 0;
+	return r->broken_lists == 0 && r->heaps.unlisted == 0 &&
+	       r->heaps.broken_heaps == 0 && r->other.broken == 0;
 }

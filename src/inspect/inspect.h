@@ -12,6 +12,7 @@
 #ifndef PTMEM_INSPECT_INSPECT_H
 #define PTMEM_INSPECT_INSPECT_H
 
+#include "inspect/allocators.h"
 #include "inspect/glibc_lists.h"
 #include "inspect/heap_report.h"
 
@@ -32,11 +33,19 @@ struct inspect_input {
 	bool only_blocks;                       /* only blocks are wanted: no rows, no pages */
 };
 
+/* What allocator_find found. */
+struct inspect_allocator {
+	const char *name;                       /* NULL = none */
+	struct slab_sums sums;
+	uint32_t caches, broken;
+};
+
 struct inspect_report {
 	struct inspect_bytes row[ROW_COUNT];
 	struct inspect_bytes all;               /* their sum */
 	struct heap_report heaps;
 	struct glibc_params params;
+	struct inspect_allocator other;         /* than glibc's */
 	uint32_t heap_count;
 	uint64_t mmapped_blocks, mmapped_bytes; /* bytes of these blocks */
 	bool is_mmapped_complete;               /* all blocks that malloc has counted were found */

@@ -6,6 +6,7 @@
 #include "inspect/account.h"
 
 #define SPAN_NO_HEAP UINT32_MAX
+#define SPAN_SLABS (UINT32_MAX - 1) /* slabs divide it */
 
 struct span {
 	taddr_t start, end;

@@ -188,7 +188,7 @@ static const struct command commands[] = {
 	{"inspect", false, true, run_inspect, "[FILE]",
 	 "what resident memory consists of; JSON if FILE ends in .json"},
 	{"inspect_check", false, true, run_inspect_check, "",
-	 "whether glibc's heaps hold the blocks that were counted"},
+	 "whether malloc's heaps hold the blocks that were counted"},
 	{"status", false, true, run_status, "", "what was counted so far"},
 	{"detach", false, false, run_detach, "", "end the profile and leave the program running"},
 	{"help", false, false, run_help, "", "this list"},

@@ -21,6 +21,8 @@ struct inspect_bytes inspect_free_bytes(const struct inspect_report *r)
 
 	for (size_t i = 0; i < r->heaps.arenas.count; i++)
 		sum(&all, r->heaps.arenas.data[i].free);
+	for (size_t i = ROW_TCACHE; r->other.name && i <= ROW_FREE_PAGES; i++)
+		sum(&all, r->row[i]);
 	return all;
 }
 

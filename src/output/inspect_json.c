@@ -147,6 +147,16 @@ static void put_params(FILE *f, const struct inspect_title *t, const struct insp
 	fputs("},\n", f);
 }
 
+static void put_other(FILE *f, const struct inspect_allocator *a)
+{
+	fprintf(f, "  \"malloc\": {\"name\": \"%s\", \"live_blocks\": %" PRIu64
+		   ", \"live_bytes\": %" PRIu64 ", \"cached_blocks\": %" PRIu64
+		   ", \"cached_bytes\": %" PRIu64 ", \"slabs\": %" PRIu64
+		   ", \"caches\": %u, \"broken\": %u},\n",
+		a->name, a->sums.live_blocks, a->sums.live_bytes, a->sums.cached_blocks,
+		a->sums.cached_bytes, a->sums.slabs, a->caches, a->broken);
+}
+
 static void put_advice(FILE *f, const struct inspect_report *r)
 {
 	struct inspect_advice_list advice;
@@ -173,7 +183,9 @@ void inspect_report_write_json(FILE *f, const struct inspect_title *t,
 	put_string(f, t->command);
 	fputs(",\n", f);
 	put_rows(f, t, r);
-	if (t->has_malloc) {
+	if (r->other.name)
+		put_other(f, &r->other);
+	if (t->has_malloc && !r->other.name) {
 		put_params(f, t, r);
 		fputs("  \"arenas\": [", f);
 		for (size_t i = 0; i < r->heaps.arenas.count; i++) {

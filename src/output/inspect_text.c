@@ -32,6 +32,12 @@ static void print_summary(FILE *f, const struct inspect_title *t, const struct i
 	fprintf(f, "process %u, %s\n", t->pid, t->command);
 	fprintf(f, "%s %s", amount_bytes((double)r->all.resident, all),
 		t->core ? "in the core, pages of zeros not counted" : "resident");
+	if (r->other.name) {
+		fprintf(f, ": %s (%.1f %%) in live blocks of malloc, %s (%.1f %%) free in malloc\n",
+			amount_bytes((double)used, live), percent(used, r->all.resident),
+			amount_bytes((double)empty, unused), percent(empty, r->all.resident));
+		return;
+	}
 	if (!t->has_malloc) {
 		fputs("; its malloc has not been used, or is not glibc's\n", f);
 		return;
@@ -239,6 +245,19 @@ static void print_params(FILE *f, const struct inspect_title *t, const struct in
 	fputc('\n', f);
 }
 
+static void print_other(FILE *f, const struct inspect_allocator *a)
+{
+	char blocks[AMOUNT_SIZE], bytes[AMOUNT_SIZE], cached[AMOUNT_SIZE], slabs[AMOUNT_SIZE];
+
+	fprintf(f, "\nmalloc: %s; %s block%s of %s in use, %s in threads' caches; they are in %s "
+		   "%s\n",
+		a->name, amount_commas(a->sums.live_blocks, blocks), plural(a->sums.live_blocks),
+		amount_bytes((double)a->sums.live_bytes, bytes),
+		amount_commas(a->sums.cached_blocks, cached), amount_commas(a->sums.slabs, slabs),
+		a->sums.slabs == 1 ? "group of blocks of one size" :
+				     "groups of blocks of one size");
+}
+
 static void print_advice(FILE *f, const struct inspect_report *r)
 {
 	struct inspect_advice_list advice;
@@ -259,11 +278,15 @@ static void print_advice(FILE *f, const struct inspect_report *r)
 void inspect_report_print_doubts(FILE *f, const struct inspect_title *t,
 				 const struct inspect_report *r)
 {
-	if (!t->has_malloc)
+	if (!t->has_malloc && !r->other.name)
 		return;
 	if (t->inside)
 		fprintf(f, "%u thread%s in the middle of malloc: a block of each may be counted as "
 			   "live or free\n", t->inside, t->inside == 1 ? " is" : "s are");
+	if (r->other.broken)
+		fprintf(f, "%u part%s of the heap contradict%s the rest: it is corrupt, or was "
+			   "being changed\n",
+			r->other.broken, plural(r->other.broken), r->other.broken == 1 ? "s" : "");
 	if (r->broken_lists || r->heaps.unlisted)
 		fprintf(f, "%u list%s of free blocks could not be followed, %llu of their elements "
 			   "are no blocks: the heap is corrupt, or was being changed\n",
@@ -281,7 +304,10 @@ void inspect_report_print(FILE *f, const struct inspect_title *t, const struct i
 {
 	print_summary(f, t, r);
 	print_rows(f, t, r);
-	if (t->has_malloc) {
+	if (r->other.name) {
+		print_other(f, &r->other);
+		inspect_report_print_doubts(f, t, r);
+	} else if (t->has_malloc) {
 		print_arenas(f, r);
 		print_histogram(f, r);
 		print_classes(f, r);

@@ -1,7 +1,7 @@
 /*
  * The blocks of a process are known for certain if all of this holds:
  *
- *	its malloc is a glibc's that src/inspect knows, and no other object has one
+ *	its malloc is one that src/inspect knows, and no other object has one
  *	no thread is in the middle of malloc
  *	each heap could be followed to its end, and what is on a list is free in it
  *	all memory that malloc has from the kernel was found
@@ -70,14 +70,22 @@ static bool has_malloc(const struct module *m)
 	return false;
 }
 
-/* An object besides @libc's that programs may call malloc of; NULL if there is none. */
+/* Whether @m has the allocator that was found. */
+static bool has_found(const struct inspect_look *l, const struct module *m)
+{
+	const char *name = l->report.other.name ? malloc_module_name(m) : NULL;
+
+	return name && strcmp(name, l->report.other.name) == 0;
+}
+
+/* An object besides libc's and that of the allocator that programs may call malloc of; or NULL. */
 static const struct module *find_rival(const struct inspect_look *l)
 {
 	for (size_t i = 0; i < l->modules.list.count; i++) {
 		const struct module *m = l->modules.list.data[i];
 		bool is_loader = strncmp(text_base_name(m->path), "ld-", 3) == 0;
 
-		if (m != l->malloc.module && !is_loader && has_malloc(m))
+		if (m != l->malloc.module && !is_loader && has_malloc(m) && !has_found(l, m))
 			return m;
 	}
 	return NULL;
@@ -100,7 +108,7 @@ static char *find_doubt(const struct inspect_look *l)
 
 	if (rival)
 		return xasprintf("its malloc may be that of %s", text_base_name(rival->path));
-	if (!l->malloc.module)
+	if (!l->malloc.module && !r->other.name)
 		return xstrdup("its malloc is not glibc's");
 	if (!inspect_title_knows(l->glibc_major, l->glibc_minor))
 		return xasprintf("its malloc is glibc %u.%u's, which ptmem does not know",
@@ -108,11 +116,11 @@ static char *find_doubt(const struct inspect_look *l)
 	if (l->inside > 0)
 		return xasprintf("%u thread%s did not leave malloc", l->inside,
 				 l->inside == 1 ? "" : "s");
-	if (!l->has_arena)
+	if (!l->has_arena && !r->other.name)
 		return xstrdup("its malloc has not been used");
 	if (!inspect_is_consistent(r))
 		return xstrdup("its heap is not consistent");
-	if (!r->is_mmapped_complete || missing_bytes(r) > 0)
+	if (l->has_arena && (!r->is_mmapped_complete || missing_bytes(r) > 0))
 		return xstrdup("parts of its heap were not found");
 	return NULL;
 }

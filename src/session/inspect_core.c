@@ -59,7 +59,8 @@ static bool is_inside(struct core *c, struct unwind *unwind, const struct arch_r
 	size_t n = unwind_walk_stopped(unwind, &view, pc, PCS, &end);
 
 	for (size_t i = 0; i < n; i++)
-		if (pc[i] >= c->look.malloc.start && pc[i] < c->look.malloc.end)
+		if (malloc_module_has(&c->look.malloc, pc[i]) ||
+		    malloc_module_has(&c->look.own_malloc, pc[i]))
 			return true;
 	return false;
 }
@@ -93,6 +94,8 @@ static int read_core(struct core *c, const char *program)
 	core_modules_find(&c->file, program, &c->in, &c->modules);
 	c->look.modules = c->modules.held;
 	malloc_module_find(c->look.modules.list.data, c->look.modules.list.count, &c->look.malloc);
+	malloc_module_find_other(c->look.modules.list.data, c->look.modules.list.count,
+				 &c->look.own_malloc);
 	take_threads(c);
 	c->in.source = core_memory_source(&c->file);
 	inspect_run(&c->in, &c->look.report);

@@ -30,7 +30,7 @@ struct collector {
 	struct address_space *space;
 	const struct unwinder *unwinder;
 	struct inspect_input *in;
-	const struct malloc_module *malloc;
+	const struct malloc_module *malloc, *own_malloc;
 	bool is_last;
 };
 
@@ -41,7 +41,8 @@ static const struct module *module_at(void *ctx, taddr_t pc)
 
 static bool is_inside(const struct collector *c, taddr_t pc)
 {
-	return (pc >= c->malloc->start && pc < c->malloc->end) || space_is_own(c->space, pc);
+	return malloc_module_has(c->malloc, pc) || malloc_module_has(c->own_malloc, pc) ||
+	       space_is_own(c->space, pc);
 }
 
 static void add_thread(void *ctx, const struct thread_view *v)
@@ -90,6 +91,9 @@ static int settle(struct target *t, struct collector *c, struct inspect_look *ou
 		c->in->threads.count = 0;
 		thread_views_each(t, c->space, add_thread, c);
 		out->inside = count_inside(c->in);
+		/* all are past their exit stops: their memory is being unmapped */
+		if (c->in->threads.count == 0 && !c->is_last)
+			return -ESRCH;
 		if (out->inside == 0 || c->is_last || out->moments == MOMENTS_MAX)
 			return 0;
 		if (!target_run_threads(t, c->space, wants_thread, c->in, MOMENT_NS))
@@ -128,6 +132,21 @@ static void gather_memory(void *ctx, const taddr_t *addr, size_t count, size_t e
 	}
 }
 
+/*
+ * Whether segment @g of @m is where it should be. A program that maps a part of its own code again,
+ * as node does, seems to be a second object there, whose other segments are not.
+ */
+static bool is_mapped(const struct inspect_input *in, const struct module *m,
+		      const struct elf_segment *g)
+{
+	taddr_t page = PAGE_SIZE_MIN, start = ROUND_DOWN(m->bias + g->vaddr, page);
+	const struct map *map = maps_find(&in->resident.maps, start);
+
+	return g->filesz == 0 ||
+	       (map && *map->path == '/' &&
+		map->offset + (start - map->start) == ROUND_DOWN(g->offset, (uint64_t)page));
+}
+
 static void add_segments(const struct address_space *s, struct inspect_input *in)
 {
 	for (size_t i = 0; i < s->modules.count; i++) {
@@ -136,6 +155,8 @@ static void add_segments(const struct address_space *s, struct inspect_input *in
 		for (size_t k = 0; m->file && !m->is_vdso && k < m->file->segment_count; k++) {
 			const struct elf_segment *g = &m->file->segment[k];
 
+			if (!is_mapped(in, m, g))
+				continue;
 			inspect_add_segment(in, m->bias + g->vaddr,
 					    m->bias + g->vaddr + g->memsz);
 		}
@@ -197,6 +218,7 @@ int inspect_look(struct target *t, struct address_space *s, const struct inspect
 	struct unwind *unwind = s->unwinder ? NULL : unwind_new(arch_native, &ops);
 	struct unwinder own;
 	struct collector c = {.space = s, .in = &in, .malloc = &out->malloc,
+			      .own_malloc = &out->own_malloc,
 			      .unwinder = s->unwinder ? s->unwinder : &own,
 			      .is_last = wish->is_last};
 
@@ -204,6 +226,7 @@ int inspect_look(struct target *t, struct address_space *s, const struct inspect
 	if (unwind)
 		unwinder_init(&own, unwind);
 	malloc_module_find(s->modules.data, s->modules.count, &out->malloc);
+	malloc_module_find_other(s->modules.data, s->modules.count, &out->own_malloc);
 	for (size_t i = 0; i < s->modules.count; i++)
 		*vec_add(&out->modules.list) = module_hold(s->modules.data[i]);
 	int rc = read_all(t, &c, out);
@@ -225,6 +248,8 @@ void inspect_look_version(struct inspect_look *l)
 void inspect_look_judge(struct inspect_look *l)
 {
 	l->other = malloc_module_other(&l->modules);
+	if (!l->other)
+		l->other = l->report.other.name; /* of a program without symbols */
 	inspect_look_version(l);
 }
 

@@ -14,9 +14,9 @@ struct target;
 struct inspect_look {
 	struct inspect_report report;
 	struct held_modules modules;
-	struct malloc_module malloc;
+	struct malloc_module malloc, own_malloc; /* libc's; another one, if there is one */
 	/* by inspect_look_judge */
-	const char *other;       /* the name of another allocator; NULL = none */
+	const char *other;       /* the name of an allocator that is not glibc's; NULL = none */
 	unsigned glibc_major, glibc_minor; /* 0 = unknown */
 	bool has_arena;          /* malloc was used, and is glibc's */
 	uint32_t inside;         /* threads in functions of malloc's that did not leave them */

@@ -30,13 +30,25 @@ bool inspect_title_knows(unsigned major, unsigned minor)
 	return !major || (major == 2 && minor >= MINOR_MIN && minor <= MINOR_MAX);
 }
 
+/* Whether what was found is what the symbols of program and libraries say. */
+static bool is_other_found(const struct inspect_look *look)
+{
+	const char *found = look->report.other.name;
+
+	return found && strcmp(found, look->other) == 0;
+}
+
 char *inspect_title_refusal(uint32_t pid, const struct inspect_look *look)
 {
 	unsigned major = look->glibc_major, minor = look->glibc_minor;
 
+	if (look->other && is_other_found(look))
+		return NULL;
 	if (look->other)
-		return xasprintf("process %u: its malloc is %s's, which --inspect does not know",
-				 pid, look->other);
+		return xasprintf("process %u: its malloc is %s's, %s", pid, look->other,
+				 allocator_is_known(look->other) ?
+				 "which has not been used, or is of a version that --inspect does "
+				 "not know" : "which --inspect does not know");
 	if (!inspect_title_knows(major, minor))
 		return xasprintf("process %u: its malloc is glibc %u.%u's; --inspect knows 2.%u to "
 				 "2.%u", pid, major, minor, MINOR_MIN, MINOR_MAX);

@@ -1,10 +1,10 @@
 /*
- * glibc's functions are neighbours, since they come from one source file: those that are not
- * exported lie among those that are, or are called by them.
+ * A libc's functions are neighbours: glibc's since they come from one source file, those of musl's
+ * library since they come from one directory. Functions that are not exported lie among those that
+ * are. In a static program musl's are scattered, but it has symbols of all, or none.
  */
 #include "session/malloc_module.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,32 +14,91 @@
 #include "tracee/state/module.h"
 
 #define FUNCTIONS_MAX (UINT64_C(256) << 10) /* of malloc.c: 23 kB in glibc 2.36 */
+#define OTHER_MAX (UINT64_C(2) << 20)       /* jemalloc 5.3: 700 kB */
 
 static const char *const functions[] = {
-	"malloc", "free", "calloc", "realloc", "memalign", "aligned_alloc", "valloc", "pvalloc",
-	"posix_memalign", "malloc_trim", "malloc_info", "mallopt", "mallinfo", "malloc_stats",
+	"malloc", "free", "realloc", "memalign", "aligned_alloc", "posix_memalign",
 	"malloc_usable_size",
+};
+/* In musl they are far from those. */
+static const char *const glibc_functions[] = {
+	"calloc", "valloc", "pvalloc", "malloc_trim", "malloc_info", "mallopt", "mallinfo",
+	"malloc_stats",
+};
+/* Not exported, and the functions that they may be part of. */
+static const char *const musl_functions[] = {
+	"__libc_malloc_impl", "__libc_malloc", "__libc_free", "__libc_realloc",
+	"__malloc_alloc_meta", "__malloc_donate", "get_meta", "nontrivial_free", "free_group",
+	"alloc_slot", "alloc_group", "try_avail", "default_malloc", "malloc", "free", "realloc",
+	"aligned_alloc",
 };
 
 struct bounds {
 	uint64_t start, end;
-	bool is_libc;
 };
+struct libc {
+	struct bounds all, musl;
+	struct bounds inner[MALLOC_CODE_PARTS]; /* musl's in a static program */
+	size_t inner_count;
+	bool is_libc, is_glibc, is_static_musl;
+};
+
+static bool is_among(const char *name, const char *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(name, list[i]) == 0)
+			return true;
+	return false;
+}
+
+static void widen(struct bounds *b, const struct elf_symbol *sym)
+{
+	b->start = b->start ? MIN(b->start, sym->vaddr) : sym->vaddr;
+	b->end = MAX(b->end, sym->vaddr + sym->size);
+}
+
+static void add_inner(struct libc *l, const struct elf_symbol *sym)
+{
+	l->is_static_musl |= strcmp(sym->name, musl_functions[0]) == 0;
+	if (l->inner_count < MALLOC_CODE_PARTS)
+		l->inner[l->inner_count++] =
+			(struct bounds){sym->vaddr, sym->vaddr + sym->size};
+}
 
 static int add_function(void *ctx, const struct elf_symbol *sym)
 {
-	struct bounds *b = ctx;
+	struct libc *l = ctx;
 
 	if (!sym->is_defined)
 		return 0;
-	b->is_libc |= strcmp(sym->name, "__libc_start_main") == 0;
-	for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
-		if (strcmp(sym->name, functions[i]) != 0)
-			continue;
-		b->start = b->start ? MIN(b->start, sym->vaddr) : sym->vaddr;
-		b->end = MAX(b->end, sym->vaddr + sym->size);
+	l->is_libc |= strcmp(sym->name, "__libc_start_main") == 0;
+	/* of the library; of a static program */
+	l->is_glibc |= strcmp(sym->name, "gnu_get_libc_version") == 0 ||
+		       strcmp(sym->name, "_int_malloc") == 0;
+	if (is_among(sym->name, functions, ARRAY_SIZE(functions))) {
+		widen(&l->all, sym);
+		widen(&l->musl, sym);
+	} else if (is_among(sym->name, glibc_functions, ARRAY_SIZE(glibc_functions))) {
+		widen(&l->all, sym);
 	}
+	if (is_among(sym->name, musl_functions, ARRAY_SIZE(musl_functions)))
+		add_inner(l, sym);
 	return 0;
+}
+
+static void add_code(struct malloc_module *m, const struct bounds *b, uint64_t most)
+{
+	if (b->start && b->end - b->start <= most && m->code_count < MALLOC_CODE_PARTS)
+		m->code[m->code_count++] = (struct malloc_code){m->module->bias + b->start,
+								m->module->bias + b->end};
+}
+
+bool malloc_module_has(const struct malloc_module *m, taddr_t pc)
+{
+	for (size_t i = 0; i < m->code_count; i++)
+		if (pc >= m->code[i].start && pc < m->code[i].end)
+			return true;
+	return false;
 }
 
 static bool has_libc_name(const struct module *m)
@@ -51,18 +110,18 @@ static bool has_libc_name(const struct module *m)
 
 static bool check_module(const struct module *m, struct malloc_module *out)
 {
-	struct bounds b = {0};
+	struct libc l = {0};
 
 	if (!m->file || m->is_vdso)
 		return false;
-	elf_file_each_symbol(m->file, add_function, &b);
-	if (!b.is_libc || !b.start)
+	elf_file_each_symbol(m->file, add_function, &l);
+	if (!l.is_libc || !l.all.start)
 		return false;
 	out->module = m;
-	if (b.end - b.start <= FUNCTIONS_MAX) {
-		out->start = m->bias + b.start;
-		out->end = m->bias + b.end;
-	}
+	for (size_t i = 0; !l.is_glibc && l.is_static_musl && i < l.inner_count; i++)
+		add_code(out, &l.inner[i], FUNCTIONS_MAX);
+	if (out->code_count == 0)
+		add_code(out, l.is_glibc ? &l.all : &l.musl, FUNCTIONS_MAX);
 	return true;
 }
 
@@ -147,18 +206,82 @@ static int look(void *ctx, const struct elf_symbol *sym)
 	return 0;
 }
 
+const char *malloc_module_name(const struct module *m)
+{
+	struct other o = {0};
+
+	if (strncmp(text_base_name(m->path), "ld-musl", 7) == 0)
+		return "musl";
+	if (m->file && !m->is_vdso)
+		elf_file_each_symbol(m->file, look, &o);
+	return o.has_malloc ? o.name : NULL;
+}
+
 const char *malloc_module_other(const struct held_modules *l)
 {
 	for (size_t i = 0; i < l->list.count; i++) {
-		const struct module *m = l->list.data[i];
-		struct other o = {0};
+		const char *name = malloc_module_name(l->list.data[i]);
 
-		if (strncmp(text_base_name(m->path), "ld-musl", 7) == 0)
-			return "musl";
-		if (m->file && !m->is_vdso)
-			elf_file_each_symbol(m->file, look, &o);
-		if (o.name && o.has_malloc)
-			return o.name;
+		if (name)
+			return name;
 	}
 	return NULL;
+}
+
+/* -- their code -- */
+
+static const char *const libraries[] = {"libjemalloc", "libmimalloc", "libtcmalloc"};
+static const char *const prefixes[] = {"je_", "_rjem_je_", "mi_", "_mi_"};
+
+static bool is_library(const struct module *m)
+{
+	const char *name = text_base_name(m->path);
+
+	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
+		if (strncmp(name, libraries[i], strlen(libraries[i])) == 0)
+			return true;
+	return false;
+}
+
+static int add_own_function(void *ctx, const struct elf_symbol *sym)
+{
+	struct bounds *b = ctx;
+
+	if (!sym->is_defined || !elf_symbol_is_function(sym))
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (strncmp(sym->name, prefixes[i], strlen(prefixes[i])) == 0)
+			widen(b, sym);
+	return 0;
+}
+
+static void take_library(const struct module *m, struct malloc_module *out)
+{
+	out->module = m;
+	for (size_t i = 0; i < m->file->segment_count; i++) {
+		const struct elf_segment *s = &m->file->segment[i];
+		const struct bounds b = {s->vaddr, s->vaddr + s->memsz};
+
+		if (s->is_exec)
+			add_code(out, &b, UINT64_MAX);
+	}
+}
+
+/* Libraries by their names; of other objects, which may have very many symbols, the program. */
+void malloc_module_find_other(struct module *const *module, size_t count,
+			      struct malloc_module *out)
+{
+	struct bounds b = {0};
+
+	*out = (struct malloc_module){0};
+	for (size_t i = 0; i < count; i++)
+		if (module[i]->file && is_library(module[i])) {
+			take_library(module[i], out);
+			return;
+		}
+	if (count == 0 || !module[0]->file || module[0]->is_vdso)
+		return;
+	elf_file_each_symbol(module[0]->file, add_own_function, &b);
+	out->module = module[0];
+	add_code(out, &b, OTHER_MAX);
 }

@@ -10,7 +10,8 @@ import time
 import massif
 from harness import BUILD, Fail, Skip, test
 from test_attach import Attached
-from test_inspect import ALLOCATORS, EXACT
+from test_inspect import EXACT, REFUSED
+from test_inspect_allocators import KNOWN, preload
 from test_recording_answers import check_conservation
 
 NODE = "[allocated before attach]"
@@ -66,11 +67,14 @@ def check_known(t, profile):
     return stats
 
 
-for _variant, _mode in (("gcc-O2-pie", "auto"), ("clang-O0-nopie", "break"), ("gcc-O2-pie", "jump")):
-    @test("earlier/truth/%s-%s" % (_variant, _mode), limit=120)
-    def _(t, variant=_variant, mode=_mode):
+for _variant, _mode, _allocator in (("gcc-O2-pie", "auto", "glibc"), ("clang-O0-nopie", "break", "glibc"),
+                                    ("gcc-O2-pie", "jump", "glibc"), ("gcc-O2-pie", "auto", "jemalloc"),
+                                    ("gcc-O2-pie", "break", "jemalloc"), ("musl-O2-pie", "auto", "musl"),
+                                    ("musl-O2-static", "auto", "musl")):
+    @test("earlier/truth/%s-%s%s" % (_variant, _mode, "-" + _allocator if _allocator not in ("glibc", "musl") else ""), limit=120)
+    def _(t, variant=_variant, mode=_mode, allocator=_allocator):
         """Attached to at any moment, ptmem has what the program has, and nothing when that has freed all."""
-        program, chance = Program(t, variant), random.Random(1)
+        program, chance = Program(t, variant, **preload(t, allocator)), random.Random(1)
         others = program.others()
         for i in range(8):
             program.say(b"g")
@@ -96,7 +100,16 @@ for _variant, _mode in (("gcc-O2-pie", "auto"), ("clang-O0-nopie", "break"), ("g
 @test("earlier/addresses")
 def addresses(t):
     """One by one: what was known at the attach and what came since is what is in the heaps."""
-    program = Program(t)
+    compare_addresses(t, Program(t))
+
+
+for _variant, _allocator in KNOWN:
+    @test("earlier/addresses/%s-%s" % (_variant, _allocator))
+    def _(t, variant=_variant, allocator=_allocator):
+        compare_addresses(t, Program(t, variant, **preload(t, allocator)))
+
+
+def compare_addresses(t, program):
     for _ in range(4):
         program.say(b"g")
         attached = program.attach(env={"XDG_RUNTIME_DIR": t.directory})
@@ -202,7 +215,7 @@ def releases(t):
     program.end()
 
 
-for _name, _file in ALLOCATORS.items():
+for _name, _file in REFUSED.items():
     @test("earlier/refused/" + _name)
     def _(t, name=_name, file=_file):
         """Another malloc: one line that says so, and a profile without them."""

@@ -1,0 +1,48 @@
+/* See allocators.h. */
+#include "inspect/allocators.h"
+
+#include <string.h>
+
+#include "inspect/jemalloc.h"
+#include "inspect/musl.h"
+
+/* More slabs than pages are those of blocks that were never touched. */
+#define SLABS_PER_PAGE 4u
+#define SLABS_MIN (UINT64_C(1) << 18)
+
+static const struct {
+	const char *name;
+	bool (*find)(const struct allocator_input *in, struct allocator *out);
+} known[] = {
+	{"musl", musl_find},
+	{"jemalloc", jemalloc_find},
+};
+
+bool allocator_is_known(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strcmp(known[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+void allocator_find(const struct allocator_input *in, struct allocator *out)
+{
+	const struct resident *pages = in->memory->pages;
+	uint64_t most = (pages->resident + pages->swapped) / PAGE_SIZE_MIN * SLABS_PER_PAGE;
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		*out = (struct allocator){.slabs.most = most + SLABS_MIN};
+		if (known[i].find(in, out)) {
+			out->name = known[i].name;
+			return;
+		}
+		allocator_deinit(out);
+	}
+}
+
+void allocator_deinit(struct allocator *a)
+{
+	slabs_deinit(&a->slabs);
+	*a = (struct allocator){0};
+}

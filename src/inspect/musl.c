@@ -1,0 +1,224 @@
+/* Area by area, group by group. See musl.h. */
+#include "inspect/musl.h"
+
+#include <string.h>
+
+#define UNIT 16u
+#define AREA_SIZE 4096u
+#define AREA_HEAD 24u
+#define META_SIZE 40u
+#define AREA_SLOTS ((AREA_SIZE - AREA_HEAD) / META_SIZE)
+#define FIRST_AREA_AT 56u
+#define LAST_AREA_AT 64u
+#define HEADER 4u              /* before a block; the last bytes of the slot before */
+#define IS_MOVED (7u << 5)
+#define IS_INNER 6u
+#define IS_LARGE_REST 5u
+#define SINGLE_CLASS 63u
+
+/* In units. */
+static const uint16_t class_units[] = {
+	1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18, 20, 25, 31, 36, 42, 50, 63, 72, 84, 102, 127,
+	146, 170, 204, 255, 292, 340, 409, 511, 584, 682, 818, 1023, 1169, 1364, 1637, 2047,
+	2340, 2730, 3276, 4095, 4680, 5460, 6552, 8191,
+};
+
+struct meta {
+	uint64_t before, next;
+	taddr_t group;
+	uint32_t available, freed;
+	uint64_t bits;
+};
+struct area {
+	uint64_t secret, next;
+	uint32_t slots, unused;
+	struct meta meta[AREA_SLOTS];
+};
+
+/* -- blocks -- */
+
+/* The bytes before a block. */
+struct header {
+	uint32_t far;           /* -8 */
+	uint8_t is_far;         /* -4 */
+	uint8_t bits;           /* -3 */
+	uint16_t offset;        /* -2 */
+};
+
+static bool read_header(struct inspect_memory *m, taddr_t block, struct header *out)
+{
+	return memory_read(m, block - sizeof(*out), out, sizeof(*out));
+}
+
+/* Whether @h is the header of the block at @addr in slot @i of @slab. */
+static bool is_header(const struct header *h, const struct slab *slab, uint32_t i, taddr_t addr)
+{
+	uint64_t offset = h->is_far ? h->far : h->offset;
+
+	return h->is_far <= 1 && (h->bits & 31) == i && offset * UNIT == addr - slab->first;
+}
+
+/* How many bytes at the end of its slot, which ends at @end, are not the block's. */
+static bool read_rest(struct inspect_memory *m, const struct header *h, taddr_t end,
+		      uint32_t *out)
+{
+	*out = h->bits >> 5;
+	if (*out < IS_LARGE_REST)
+		return true;
+	return *out == IS_LARGE_REST && memory_read(m, end - sizeof(*out), out, sizeof(*out)) &&
+	       *out >= IS_LARGE_REST;
+}
+
+static bool find_block(struct inspect_memory *m, const struct slab *slab, uint32_t i,
+		       struct slab_block *out)
+{
+	taddr_t slot = slab->first + i * slab->stride, end = slot + slab->stride - HEADER;
+	taddr_t addr = slot;
+	struct header h;
+	uint32_t rest;
+
+	if (!read_header(m, slot, &h))
+		return false;
+	if (h.bits == IS_MOVED) {
+		addr += (uint64_t)h.offset * UNIT;
+		if (addr >= end || !read_header(m, addr, &h))
+			return false;
+	}
+	if (!is_header(&h, slab, i, addr) || !read_rest(m, &h, end, &rest) || rest > end - addr)
+		return false;
+	*out = (struct slab_block){addr, end - addr - rest};
+	return true;
+}
+
+/* -- groups -- */
+
+static bool is_inner(struct inspect_memory *m, taddr_t slot)
+{
+	struct header h;
+
+	return read_header(m, slot, &h) && h.bits >> 5 == IS_INNER;
+}
+
+static void set_slots(struct inspect_memory *m, struct slabs *p, size_t number,
+		      const struct meta *e)
+{
+	const struct slab *slab = &p->list.data[number];
+
+	for (uint32_t i = 0; i < slab->places; i++)
+		if (!((e->available | e->freed) >> i & 1))
+			slabs_set(p, slab, i, is_inner(m, slab->first + i * slab->stride) ?
+						      PLACE_INNER : PLACE_LIVE);
+}
+
+/* The group of @e, whose address is @at. */
+static bool add_group(struct inspect_memory *m, const struct meta *e, taddr_t at, struct slabs *out)
+{
+	uint32_t last = e->bits & 31, is_freeable = e->bits >> 5 & 1, class = e->bits >> 6 & 63;
+	uint64_t pages = e->bits >> 12, size = pages * PAGE_SIZE_MIN, meta;
+	struct slab slab = {.start = e->group, .first = e->group + UNIT, .places = last + 1,
+			    .rest = ROW_OWN, .is_inner = size == 0 && is_freeable};
+	size_t number;
+
+	if (e->group % UNIT || !memory_read_word(m, e->group, &meta) || meta != at ||
+	    (class >= ARRAY_SIZE(class_units) && class != SINGLE_CLASS) ||
+	    pages > UINT32_MAX)
+		return false;
+	if (last == 0 && size > 0)
+		slab.stride = size - UNIT;
+	else if (class != SINGLE_CLASS)
+		slab.stride = class_units[class] * UNIT;
+	slab.end = e->group + (size ? size : UNIT + slab.places * slab.stride);
+	if (!slabs_add(out, &slab, &number))
+		return false;
+	set_slots(m, out, number, e);
+	return true;
+}
+
+/* -- areas -- */
+
+/* The area at @at, if it is one; false: it is none. */
+static bool read_area(struct inspect_memory *m, taddr_t at, uint64_t secret, struct area *out)
+{
+	return at && at % AREA_SIZE == 0 && memory_read(m, at, out, sizeof(*out)) &&
+	       out->secret == secret && out->slots <= AREA_SLOTS;
+}
+
+static size_t add_area(struct inspect_memory *m, const struct area *a, taddr_t at,
+		       struct slabs *out)
+{
+	size_t found = 0;
+
+	for (uint32_t i = 0; i < a->slots; i++) {
+		if (!a->meta[i].group)
+			continue;
+		if (add_group(m, &a->meta[i], at + AREA_HEAD + i * META_SIZE, out))
+			found++;
+		else
+			out->broken++;
+	}
+	return found;
+}
+
+/* The areas of a context, which begins at @word. Returns how many groups they have. */
+static size_t add_areas(struct inspect_memory *m, const uint64_t *word, struct slabs *out)
+{
+	uint64_t most = (m->pages->resident + m->pages->swapped) / AREA_SIZE;
+	taddr_t at = word[FIRST_AREA_AT / sizeof(*word)], last = at;
+	size_t found = 0;
+	struct area a;
+
+	while (at && most-- > 0 && read_area(m, at, word[0], &a)) {
+		found += add_area(m, &a, at, out);
+		last = at;
+		at = a.next;
+		if (last == word[LAST_AREA_AT / sizeof(*word)])
+			return found;
+	}
+	out->broken++;
+	return found;
+}
+
+/* Whether @word is where a context begins. */
+static bool is_context(struct inspect_memory *m, const uint64_t *word)
+{
+	taddr_t area = word[FIRST_AREA_AT / sizeof(*word)];
+	uint64_t secret;
+
+	return word[0] && area && area % AREA_SIZE == 0 &&
+	       word[LAST_AREA_AT / sizeof(*word)] % AREA_SIZE == 0 &&
+	       memory_read_word(m, area, &secret) && secret == word[0];
+}
+
+#define WORDS (PAGE_SIZE_MIN / 8u)
+#define NEXT_WORDS (LAST_AREA_AT / 8u)
+
+static bool search_page(const struct allocator_input *in, taddr_t page, struct allocator *out)
+{
+	uint64_t word[WORDS + NEXT_WORDS] = {0};
+
+	/* the end of a mapping */
+	if (!memory_read(in->memory, page, word, sizeof(word)) &&
+	    !memory_read(in->memory, page, word, PAGE_SIZE_MIN))
+		return false;
+	for (size_t i = 0; i < WORDS; i++) {
+		if (!is_context(in->memory, &word[i]))
+			continue;
+		if (add_areas(in->memory, &word[i], &out->slabs) > 0)
+			return true;
+		slabs_deinit(&out->slabs);
+		out->slabs.broken = 0;
+	}
+	return false;
+}
+
+bool musl_find(const struct allocator_input *in, struct allocator *out)
+{
+	for (size_t i = 0; i < in->data_count; i++)
+		for (taddr_t at = in->data[i].start; at < in->data[i].end; at += PAGE_SIZE_MIN)
+			if (search_page(in, at, out)) {
+				out->slabs.block = find_block;
+				slabs_sort(&out->slabs);
+				return true;
+			}
+	return false;
+}

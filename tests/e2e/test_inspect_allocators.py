@@ -1,0 +1,264 @@
+"""Allocators other than glibc's, and more programs: what --inspect finds in their heaps is what was counted, address by address, and its rows
+add up. PTMEM_MOMENTS=100 asks each program 100 times, if it runs that long; PTMEM_PROOF=FILE appends a line for each."""
+
+import bisect
+import json
+import os
+import random
+import signal
+import struct
+import subprocess
+import time
+
+from harness import Fail, Skip, test
+from test_inspect import Checked, Inspected, check_rows, inspect
+
+LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
+STARTED = 30  # blocks
+MOMENTS = int(os.environ.get("PTMEM_MOMENTS", "6"))
+
+
+def preload(t, allocator):
+    """The environment in which programs use it."""
+    if allocator in ("glibc", "musl"):
+        return {}
+    path = LIBRARIES + {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2.0",
+                        "tcmalloc": "libtcmalloc_minimal.so.4"}[allocator]
+    if not os.path.exists(path):
+        raise Skip("no %s on this machine" % path)
+    return {"LD_PRELOAD": path}
+
+
+# -- the proof --
+
+def source(t):
+    path = t.file("source.cc", "#include <map>\n#include <string>\n#include <regex>\n#include <iostream>\n"
+                  "std::map<std::string, std::regex> m; int main() { m[\"a\"] = \"b\"; std::cout << m.size(); }\n")
+    return os.path.join(t.directory, path) if not os.path.isabs(path) else path
+
+
+# Without an end, since a process that ends kills its threads in the middle of malloc.
+PYTHON = """
+import json, random
+random.seed(1)
+texts = {}
+while True:
+    i = random.randrange(400000)
+    texts[random.randrange(3000)] = json.dumps([i] * random.randrange(60))
+"""
+PERL = "srand(1); my %h; while (1) { $h{int rand 5000} = 'x' x int rand 900; delete $h{int rand 5000} if rand 3 < 1 }"
+SQL = ("CREATE TABLE a (x INTEGER PRIMARY KEY, y TEXT); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c "
+       "WHERE n < 1000000000) INSERT INTO a SELECT n % 20000, hex(randomblob(n % 90)) FROM c WHERE true "
+       "ON CONFLICT DO UPDATE SET y = excluded.y;")
+JQ = "reduce range(1000000000) as $i ({}; .[($i % 500 | tostring)] = [$i, \"x\" * ($i % 70)]) | length"
+NODE = "let a = []; const z = require('zlib'); let n = 0; (function go() { z.deflate(Buffer.alloc(200000, n++), () => { " \
+       "for (let i = 0; i < 200; i++) { a.push(Buffer.alloc(i * 500)); if (a.length > 100) a.shift(); } " \
+       "JSON.parse(JSON.stringify(a.map(b => b.length))); go(); }) })();"
+# Commits for git fast-import.
+COMMITS = """
+import sys
+i = 0
+while True:
+    text = 'x' * (10 + i % 50)
+    sys.stdout.write('commit refs/heads/b%d\\ncommitter A <a@b> %d +0000\\ndata %d\\n%s\\nM 100644 inline dir%d/file%d\\ndata 4\\n%04d\\n'
+                     % (i % 40, i + 1000000000, len(text), text, i % 97, i % 5000, i % 10000))
+    i += 1
+"""
+
+
+def program(t, name):
+    if name == "g++":
+        t.program("g++")
+        compiler = subprocess.run(["g++", "-print-prog-name=cc1plus"], stdout=subprocess.PIPE, check=True).stdout.decode().strip()
+        return [compiler, "-quiet", "-O2", "-std=c++17", "-imultiarch", "x86_64-linux-gnu", "-D_GNU_SOURCE", source(t), "-o",
+                "/dev/null"]
+    if name == "git":
+        directory = t.subdirectory()
+        subprocess.run([t.program("git"), "init", "-q", directory], check=True)
+        return [t.program("git"), "--git-dir=" + os.path.join(directory, ".git"), "fast-import", "--quiet"]
+    if name == "threads":
+        return [t.target("gcc-O2-pie", "inspected_busy")]
+    if name.startswith("musl"):
+        variant, target = name.rsplit("-", 1)
+        return [t.target(variant, target), "1", "1000000000", "40", "no-valloc"]
+    return {"python3": ["/usr/bin/python3", "-c", PYTHON], "perl": ["perl", "-e", PERL], "sqlite3": ["sqlite3", ":memory:", SQL],
+            "jq": ["jq", "-n", JQ], "node": ["node", "-e", NODE]}[name]
+
+
+def ask_often(checked, moments):
+    """The numbers of blocks at @moments random moments, or as many as there are before the program ends; start-up does not count."""
+    generator, seen = random.Random(1), []
+    while checked.ptmem.poll() is None and len(seen) < moments:
+        try:
+            blocks = checked.ask()
+        except Fail as e:
+            raise Fail("after %s: %s" % (seen, e)) from e
+        if blocks is not None and (seen or blocks > STARTED):
+            seen.append(blocks)
+        time.sleep(generator.random() / 20)
+    checked.end()
+    return seen
+
+
+def prove(t, name, allocator):
+    env = preload(t, allocator)
+    argv = program(t, name)
+    if name == "python3":
+        env["PYTHONMALLOC"] = "malloc"
+    if "/" not in argv[0]:
+        argv[0] = t.program(argv[0])
+    feeder = subprocess.Popen(["python3", "-c", COMMITS], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) if name == "git" else None
+    seen = ask_often(Checked(t, argv, stdin=feeder.stdout if feeder else subprocess.DEVNULL, **env), MOMENTS)
+    if feeder:
+        feeder.stdout.close()
+        feeder.wait()
+    t.check(len(seen) >= min(MOMENTS, 3), "blocks at each moment: %s" % seen)
+    if "PTMEM_PROOF" in os.environ:
+        with open(os.environ["PTMEM_PROOF"], "a", encoding="ascii") as file:
+            file.write("%-9s %-9s %4d moments, up to %d blocks, no difference\n" % (name, allocator, len(seen), max(seen)))
+
+
+for _program in ("musl-O2-pie-mixed", "musl-O2-static-mixed"):
+    @test("inspect/exact/" + _program, limit=120)
+    def _(t, name=_program):
+        prove(t, name, "musl")
+
+for _program in ("python3", "perl", "sqlite3", "threads", "g++", "git", "jq", "node"):
+    for _allocator in ("glibc", "jemalloc"):
+        if _allocator == "glibc" and _program in ("python3", "perl", "sqlite3", "threads"):
+            continue  # in test_inspect.py
+
+        @test("inspect/exact/%s-%s" % (_program, _allocator), limit=120)
+        def _(t, name=_program, allocator=_allocator):
+            prove(t, name, allocator)
+
+
+# -- the report --
+
+KNOWN = (("gcc-O2-pie", "jemalloc"), ("musl-O2-pie", "musl"), ("musl-O2-static", "musl"))
+
+
+class Parked:
+    """targets/earlier, whose threads wait; live: bytes and blocks that it has."""
+
+    def __init__(self, t, variant, allocator):
+        self.process = subprocess.Popen([t.target(variant, "earlier")], env=t.environment(t.directory, **preload(t, allocator)),
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.pid = self.process.pid
+        self.answer()
+        self.say(b"g")
+        t.wait_until("its threads to have blocks", lambda: self.say(b"x")[1] > 300)
+        self.say(b"p")
+
+    def say(self, letter):
+        self.process.stdin.write(letter)
+        self.process.stdin.flush()
+        self.answer()
+        return self.live
+
+    def answer(self):
+        words = self.process.stdout.readline().split()
+        if len(words) != 2:
+            raise Fail("the program answered %r" % words)
+        self.live = tuple(map(int, words))
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+for _variant, _allocator in KNOWN:
+    @test("inspect/rows/%s-%s" % (_variant, _allocator))
+    def _(t, variant=_variant, allocator=_allocator):
+        """Rows add up; the blocks are the program's and, of libc and threads' start-up, a few."""
+        program = Parked(t, variant, allocator)
+        report = inspect(t, program.pid)
+        check_rows(t, report)
+        malloc = report["malloc"]
+        t.equal("allocator, contradictions", (malloc["name"], malloc["broken"]), (allocator, 0))
+        bytes_live, blocks = program.live
+        t.check(blocks <= malloc["live_blocks"] <= blocks + 40, "%d blocks of %d" % (malloc["live_blocks"], blocks))
+        t.check(bytes_live <= malloc["live_bytes"] <= bytes_live + 100000, "%d bytes of %d" % (malloc["live_bytes"], bytes_live))
+        rows = report["rows"]
+        t.check(0 < rows["live"]["resident"] <= malloc["live_bytes"], "live: %s" % rows["live"])
+        t.check(rows["bins"]["resident"] > 0, "nothing is free")
+        if allocator == "jemalloc":
+            t.check(2 <= malloc["caches"] <= 7 and malloc["cached_blocks"] > 0, "caches of threads: %s" % malloc)
+        result = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)])
+        t.check(("malloc: %s; " % allocator).encode() in result.out, "not named: %r" % result.out)
+        program.end()
+
+
+@test("inspect/refused/unknown")
+def unknown(t):
+    """What is not as its symbols say is not read as if it were."""
+    library = t.target("lib", "libposes.so")
+    program = subprocess.Popen([t.program("sleep"), "60"], env=t.environment(t.directory, LD_PRELOAD=library))
+    t.wait_until("the library", lambda: "libposes" in open("/proc/%d/maps" % program.pid, encoding="ascii").read())
+    result = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)])
+    program.kill()
+    program.wait()
+    t.equal("status", result.status, 125)
+    t.check(b"its malloc is jemalloc's, which has not been used, or is of a version that --inspect does not know" in result.err,
+            "another reason: %r" % result.err)
+
+
+# -- corrupt heaps --
+
+def words_of(pid):
+    """Addresses and values of words that lead to another such word, as those of lists and descriptions do; by page."""
+    ranges = []
+    with open("/proc/%d/maps" % pid, encoding="ascii") as file:
+        for line in file:
+            fields = line.split()
+            path = fields[5] if len(fields) > 5 else ""
+            if fields[1].startswith("rw-p") and not path.startswith(("[stack", "[v")):
+                ranges.append(tuple(int(x, 16) for x in fields[0].split("-")))
+    inside = sorted(ranges)
+    starts = [start for start, _ in inside]
+    found = {}
+    with open("/proc/%d/mem" % pid, "rb") as memory:
+        for start, end in inside:
+            memory.seek(start)
+            for i, (word,) in enumerate(struct.iter_unpack("<Q", memory.read(min(end - start, 1 << 23)))):
+                at = bisect.bisect(starts, word & 0xffffffffff80) - 1
+                if word and at >= 0 and word & 0xffffffffff80 < inside[at][1]:
+                    found.setdefault((start + i * 8) & ~4095, []).append((start + i * 8, word))
+    return found
+
+
+MUTATIONS = 200
+
+for _variant, _allocator in KNOWN:
+    @test("inspect/mutated/%s-%s" % (_variant, _allocator), limit=120)
+    def _(t, variant=_variant, allocator=_allocator):
+        """Lists, descriptions and pointers that lie: ptmem ends in time, with rows that add up or a refusal."""
+        program, chance = Parked(t, variant, allocator), random.Random(1)
+        os.kill(program.pid, signal.SIGSTOP)
+        pages = list(words_of(program.pid).values())
+        t.check(len(pages) > 8, "words on %d pages" % len(pages))
+        broken = 0
+        with open("/proc/%d/mem" % program.pid, "r+b", buffering=0) as memory:
+            for i in range(MUTATIONS // 10):
+                changed = [chance.choice(chance.choice(pages)) for _ in range(10)]
+                for at, word in changed:
+                    memory.seek(at)
+                    other = (0, word + 64, word - 4096, word ^ 1 << chance.randrange(64), at, 0xffffffffffffffff)
+                    memory.write(struct.pack("<Q", chance.choice(other) & 0xffffffffffffffff))
+                path = os.path.join(t.directory, "%d.json" % i)
+                result = t.run([t.ptmem(), "--inspect", "-p", str(program.pid), "--inspect-out=" + path])
+                t.check(result.status in (0, 125), "status %d: %r" % (result.status, result.err))
+                if result.status == 0:
+                    with open(path, encoding="utf-8") as file:
+                        report = json.load(file)
+                    check_rows(t, report)
+                    broken += report["malloc"]["broken"] > 0 if "malloc" in report else 1
+                else:
+                    broken += 1
+                for at, word in changed:
+                    memory.seek(at)
+                    memory.write(struct.pack("<Q", word))
+        t.check(broken > 0, "no change was noticed")
+        program.end()
