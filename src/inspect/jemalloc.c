@@ -20,6 +20,8 @@
 #define POINTER_MASK ((UINT64_C(1) << (LEAF_SHIFT + NODE_BITS)) - 1)
 #define CLASS_SHIFT (LEAF_SHIFT + NODE_BITS)
 #define REGIONS_MAX 512u
+/* Pages that pointers in a program's data may lead to before they are no longer looked at. */
+#define SEARCHED_MAX (1u << 14)
 #define BLOCK_SIZE (UINT64_C(1) << 21)
 #define BLOCK_STEPS 512u
 
@@ -387,11 +389,12 @@ static bool find_in(const struct allocator_input *in, const struct glibc_range *
 
 	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
 		t.layout = &layouts[i];
-		t.pages_left = (pages->resident + pages->swapped) / PAGE * 2 + NODE_WORDS;
+		t.pages_left = SEARCHED_MAX;
 		taddr_t root = search(&t, data);
 
 		if (!root)
 			continue;
+		t.pages_left = (pages->resident + pages->swapped) / PAGE * 2;
 		add_leaves(&t, root);
 		vec_deinit(&t.blocks);
 		slabs_sort(&out->slabs);

@@ -211,14 +211,32 @@ static bool search_page(const struct allocator_input *in, taddr_t page, struct a
 	return false;
 }
 
+/* Only pages that were written: a program may have very much data. */
+static bool search(const struct allocator_input *in, const struct glibc_range *data,
+		   struct allocator *out)
+{
+	const struct resident *pages = in->memory->pages;
+
+	for (size_t i = resident_find(pages, data->start); i < pages->list.count; i++) {
+		const struct page_range *r = &pages->list.data[i];
+
+		if (r->start >= data->end)
+			break;
+		for (taddr_t at = MAX(r->start, data->start); at < MIN(r->end, data->end);
+		     at += PAGE_SIZE_MIN)
+			if (search_page(in, at, out))
+				return true;
+	}
+	return false;
+}
+
 bool musl_find(const struct allocator_input *in, struct allocator *out)
 {
 	for (size_t i = 0; i < in->data_count; i++)
-		for (taddr_t at = in->data[i].start; at < in->data[i].end; at += PAGE_SIZE_MIN)
-			if (search_page(in, at, out)) {
-				out->slabs.block = find_block;
-				slabs_sort(&out->slabs);
-				return true;
-			}
+		if (search(in, &in->data[i], out)) {
+			out->slabs.block = find_block;
+			slabs_sort(&out->slabs);
+			return true;
+		}
 	return false;
 }

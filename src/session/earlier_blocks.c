@@ -85,7 +85,7 @@ static const struct module *find_rival(const struct inspect_look *l)
 		const struct module *m = l->modules.list.data[i];
 		bool is_loader = strncmp(text_base_name(m->path), "ld-", 3) == 0;
 
-		if (m != l->malloc.module && !is_loader && has_malloc(m) && !has_found(l, m))
+		if (m != l->malloc.libc.module && !is_loader && has_malloc(m) && !has_found(l, m))
 			return m;
 	}
 	return NULL;
@@ -108,7 +108,7 @@ static char *find_doubt(const struct inspect_look *l)
 
 	if (rival)
 		return xasprintf("its malloc may be that of %s", text_base_name(rival->path));
-	if (!l->malloc.module && !r->other.name)
+	if (!l->malloc.libc.module && !r->other.name)
 		return xstrdup("its malloc is not glibc's");
 	if (!inspect_title_knows(l->glibc_major, l->glibc_minor))
 		return xasprintf("its malloc is glibc %u.%u's, which ptmem does not know",

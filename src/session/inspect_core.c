@@ -58,11 +58,7 @@ static bool is_inside(struct core *c, struct unwind *unwind, const struct arch_r
 	arch_unwind_regs(arch_native, regs, &view.regs);
 	size_t n = unwind_walk_stopped(unwind, &view, pc, PCS, &end);
 
-	for (size_t i = 0; i < n; i++)
-		if (malloc_module_has(&c->look.malloc, pc[i]) ||
-		    malloc_module_has(&c->look.own_malloc, pc[i]))
-			return true;
-	return false;
+	return malloc_modules_have(&c->look.malloc, pc, n);
 }
 
 static void take_threads(struct core *c)
@@ -93,9 +89,7 @@ static int read_core(struct core *c, const char *program)
 		return rc;
 	core_modules_find(&c->file, program, &c->in, &c->modules);
 	c->look.modules = c->modules.held;
-	malloc_module_find(c->look.modules.list.data, c->look.modules.list.count, &c->look.malloc);
-	malloc_module_find_other(c->look.modules.list.data, c->look.modules.list.count,
-				 &c->look.own_malloc);
+	malloc_modules_find(c->look.modules.list.data, c->look.modules.list.count, &c->look.malloc);
 	take_threads(c);
 	c->in.source = core_memory_source(&c->file);
 	inspect_run(&c->in, &c->look.report);

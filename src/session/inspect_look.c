@@ -30,7 +30,7 @@ struct collector {
 	struct address_space *space;
 	const struct unwinder *unwinder;
 	struct inspect_input *in;
-	const struct malloc_module *malloc, *own_malloc;
+	const struct malloc_modules *malloc;
 	bool is_last;
 };
 
@@ -39,10 +39,12 @@ static const struct module *module_at(void *ctx, taddr_t pc)
 	return space_find_module(ctx, pc);
 }
 
-static bool is_inside(const struct collector *c, taddr_t pc)
+static bool is_in_own(const struct collector *c, const taddr_t *pc, size_t count)
 {
-	return malloc_module_has(c->malloc, pc) || malloc_module_has(c->own_malloc, pc) ||
-	       space_is_own(c->space, pc);
+	for (size_t i = 0; i < count; i++)
+		if (space_is_own(c->space, pc[i]))
+			return true;
+	return false;
 }
 
 static void add_thread(void *ctx, const struct thread_view *v)
@@ -59,10 +61,11 @@ static void add_thread(void *ctx, const struct thread_view *v)
 
 	*th = (struct glibc_thread){
 		.tid = v->tid, .sp = v->sp, .thread_pointer = v->thread_pointer};
-	th->is_inside = v->has_call;
 	/* a stub is reported together with the entry of its function */
-	for (size_t i = v->has_returned ? 2 : 0; i < n; i++)
-		th->is_inside |= is_inside(c, pc[i]);
+	size_t first = v->has_returned ? MIN(n, (size_t)2) : 0;
+
+	th->is_inside = v->has_call || malloc_modules_have(c->malloc, pc + first, n - first) ||
+			is_in_own(c, pc + first, n - first);
 }
 
 static uint32_t count_inside(const struct inspect_input *in)
@@ -218,15 +221,13 @@ int inspect_look(struct target *t, struct address_space *s, const struct inspect
 	struct unwind *unwind = s->unwinder ? NULL : unwind_new(arch_native, &ops);
 	struct unwinder own;
 	struct collector c = {.space = s, .in = &in, .malloc = &out->malloc,
-			      .own_malloc = &out->own_malloc,
 			      .unwinder = s->unwinder ? s->unwinder : &own,
 			      .is_last = wish->is_last};
 
 	*out = (struct inspect_look){0};
 	if (unwind)
 		unwinder_init(&own, unwind);
-	malloc_module_find(s->modules.data, s->modules.count, &out->malloc);
-	malloc_module_find_other(s->modules.data, s->modules.count, &out->own_malloc);
+	malloc_modules_find(s->modules.data, s->modules.count, &out->malloc);
 	for (size_t i = 0; i < s->modules.count; i++)
 		*vec_add(&out->modules.list) = module_hold(s->modules.data[i]);
 	int rc = read_all(t, &c, out);
@@ -241,8 +242,8 @@ int inspect_look(struct target *t, struct address_space *s, const struct inspect
 
 void inspect_look_version(struct inspect_look *l)
 {
-	if (l->malloc.module)
-		malloc_module_version(l->malloc.module, &l->glibc_major, &l->glibc_minor);
+	if (l->malloc.libc.module)
+		malloc_module_version(l->malloc.libc.module, &l->glibc_major, &l->glibc_minor);
 }
 
 void inspect_look_judge(struct inspect_look *l)

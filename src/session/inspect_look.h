@@ -14,7 +14,7 @@ struct target;
 struct inspect_look {
 	struct inspect_report report;
 	struct held_modules modules;
-	struct malloc_module malloc, own_malloc; /* libc's; another one, if there is one */
+	struct malloc_modules malloc;
 	/* by inspect_look_judge */
 	const char *other;       /* the name of an allocator that is not glibc's; NULL = none */
 	unsigned glibc_major, glibc_minor; /* 0 = unknown */

@@ -33,6 +33,10 @@ static const char *const musl_functions[] = {
 	"aligned_alloc",
 };
 
+static const char *const wait_functions[] = {
+	"pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait",
+};
+
 struct bounds {
 	uint64_t start, end;
 };
@@ -40,6 +44,8 @@ struct libc {
 	struct bounds all, musl;
 	struct bounds inner[MALLOC_CODE_PARTS]; /* musl's in a static program */
 	size_t inner_count;
+	struct bounds wait[MALLOC_WAIT_PARTS];
+	size_t wait_count;
 	bool is_libc, is_glibc, is_static_musl;
 };
 
@@ -81,6 +87,9 @@ static int add_function(void *ctx, const struct elf_symbol *sym)
 	} else if (is_among(sym->name, glibc_functions, ARRAY_SIZE(glibc_functions))) {
 		widen(&l->all, sym);
 	}
+	if (is_among(sym->name, wait_functions, ARRAY_SIZE(wait_functions)) &&
+	    l->wait_count < MALLOC_WAIT_PARTS)
+		l->wait[l->wait_count++] = (struct bounds){sym->vaddr, sym->vaddr + sym->size};
 	if (is_among(sym->name, musl_functions, ARRAY_SIZE(musl_functions)))
 		add_inner(l, sym);
 	return 0;
@@ -93,11 +102,22 @@ static void add_code(struct malloc_module *m, const struct bounds *b, uint64_t m
 								m->module->bias + b->end};
 }
 
-bool malloc_module_has(const struct malloc_module *m, taddr_t pc)
+static bool has(const struct malloc_code *code, size_t count, taddr_t pc)
 {
-	for (size_t i = 0; i < m->code_count; i++)
-		if (pc >= m->code[i].start && pc < m->code[i].end)
+	for (size_t i = 0; i < count; i++)
+		if (pc >= code[i].start && pc < code[i].end)
 			return true;
+	return false;
+}
+
+bool malloc_modules_have(const struct malloc_modules *m, const taddr_t *pc, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (has(m->libc.code, m->libc.code_count, pc[i]))
+			return true;
+		if (has(m->own.code, m->own.code_count, pc[i]))
+			return i == 0 || !has(m->libc.wait, m->libc.wait_count, pc[i - 1]);
+	}
 	return false;
 }
 
@@ -122,11 +142,14 @@ static bool check_module(const struct module *m, struct malloc_module *out)
 		add_code(out, &l.inner[i], FUNCTIONS_MAX);
 	if (out->code_count == 0)
 		add_code(out, l.is_glibc ? &l.all : &l.musl, FUNCTIONS_MAX);
+	for (size_t i = 0; i < l.wait_count; i++)
+		out->wait[out->wait_count++] = (struct malloc_code){m->bias + l.wait[i].start,
+								    m->bias + l.wait[i].end};
 	return true;
 }
 
 /* First where it is in most cases: other objects may have very many symbols. */
-void malloc_module_find(struct module *const *module, size_t count, struct malloc_module *out)
+static void find_libc(struct module *const *module, size_t count, struct malloc_module *out)
 {
 	*out = (struct malloc_module){0};
 	for (int has_name = 1; has_name >= 0; has_name--)
@@ -268,8 +291,7 @@ static void take_library(const struct module *m, struct malloc_module *out)
 }
 
 /* Libraries by their names; of other objects, which may have very many symbols, the program. */
-void malloc_module_find_other(struct module *const *module, size_t count,
-			      struct malloc_module *out)
+static void find_own(struct module *const *module, size_t count, struct malloc_module *out)
 {
 	struct bounds b = {0};
 
@@ -284,4 +306,10 @@ void malloc_module_find_other(struct module *const *module, size_t count,
 	elf_file_each_symbol(module[0]->file, add_own_function, &b);
 	out->module = module[0];
 	add_code(out, &b, OTHER_MAX);
+}
+
+void malloc_modules_find(struct module *const *module, size_t count, struct malloc_modules *out)
+{
+	find_libc(module, count, &out->libc);
+	find_own(module, count, &out->own);
 }

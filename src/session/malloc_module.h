@@ -14,6 +14,7 @@ struct held_modules {
 void held_modules_deinit(struct held_modules *l);
 
 #define MALLOC_CODE_PARTS 32u
+#define MALLOC_WAIT_PARTS 8u
 
 /* A libc's malloc, or another one. */
 struct malloc_module {
@@ -22,20 +23,26 @@ struct malloc_module {
 		taddr_t start, end;
 	} code[MALLOC_CODE_PARTS];   /* of its functions */
 	size_t code_count;           /* 0 = unknown */
+	struct malloc_code wait[MALLOC_WAIT_PARTS]; /* a libc's: pthread_cond_wait and the like */
+	size_t wait_count;
 };
 
-/* Whether @pc is in its functions. */
-bool malloc_module_has(const struct malloc_module *m, taddr_t pc);
-
-/* Finds it among @module (@count). */
-void malloc_module_find(struct module *const *module, size_t count, struct malloc_module *out);
+/* A libc's malloc, and that of another allocator, if there is one. */
+struct malloc_modules {
+	struct malloc_module libc, own;
+};
 
 /*
- * Code of an allocator other than a libc's: all of a library, or the functions of it that a program
- * has. Without code: there is none, or it has no symbols.
+ * Whether a thread with @pc (@count, innermost first) on its stack is in functions of malloc. A
+ * thread that an allocator has for itself, as jemalloc has, and that waits is not.
  */
-void malloc_module_find_other(struct module *const *module, size_t count,
-			      struct malloc_module *out);
+bool malloc_modules_have(const struct malloc_modules *m, const taddr_t *pc, size_t count);
+
+/*
+ * Finds them among @module (@count). Of another allocator than a libc's the code is all of a
+ * library, or the functions of it that a program has; without symbols there is none.
+ */
+void malloc_modules_find(struct module *const *module, size_t count, struct malloc_modules *out);
 
 /* Its version; 0, 0 if that is unknown. Reads the whole file. */
 void malloc_module_version(const struct module *m, unsigned *major_out, unsigned *minor_out);

@@ -76,6 +76,8 @@ def program(t, name):
         directory = t.subdirectory()
         subprocess.run([t.program("git"), "init", "-q", directory], check=True)
         return [t.program("git"), "--git-dir=" + os.path.join(directory, ".git"), "fast-import", "--quiet"]
+    if name == "redis":
+        return [t.program("redis-server"), "--port", "0", "--unixsocket", "s", "--save", "", "--appendonly", "no"]
     if name == "threads":
         return [t.target("gcc-O2-pie", "inspected_busy")]
     if name.startswith("musl"):
@@ -100,6 +102,34 @@ def ask_often(checked, moments):
     return seen
 
 
+class Load:
+    """What a program needs while it is asked, if it does nothing by itself."""
+
+    def __init__(self, t, name):
+        self.t, self.feeder, self.client = t, None, None
+        if name == "git":
+            self.feeder = subprocess.Popen(["python3", "-c", COMMITS], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+    def stdin(self):
+        return self.feeder.stdout if self.feeder else subprocess.DEVNULL
+
+    def begin(self, name, checked):
+        if name != "redis":
+            return
+        socket = os.path.join(checked.cwd, "s")
+        self.t.wait_until("redis-server's socket", lambda: os.path.exists(socket))
+        self.client = subprocess.Popen([self.t.program("redis-benchmark"), "-s", socket, "-l", "-q", "-r", "20000", "-d", "300",
+                                        "-t", "set,lpush,sadd,zadd,hset"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def end(self):
+        if self.feeder:
+            self.feeder.stdout.close()
+        for process in (self.feeder, self.client):
+            if process:
+                process.kill()
+                process.wait()
+
+
 def prove(t, name, allocator):
     env = preload(t, allocator)
     argv = program(t, name)
@@ -107,11 +137,13 @@ def prove(t, name, allocator):
         env["PYTHONMALLOC"] = "malloc"
     if "/" not in argv[0]:
         argv[0] = t.program(argv[0])
-    feeder = subprocess.Popen(["python3", "-c", COMMITS], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) if name == "git" else None
-    seen = ask_often(Checked(t, argv, stdin=feeder.stdout if feeder else subprocess.DEVNULL, **env), MOMENTS)
-    if feeder:
-        feeder.stdout.close()
-        feeder.wait()
+    load = Load(t, name)
+    checked = Checked(t, argv, stdin=load.stdin(), **env)
+    try:
+        load.begin(name, checked)
+        seen = ask_often(checked, MOMENTS)
+    finally:
+        load.end()
     t.check(len(seen) >= min(MOMENTS, 3), "blocks at each moment: %s" % seen)
     if "PTMEM_PROOF" in os.environ:
         with open(os.environ["PTMEM_PROOF"], "a", encoding="ascii") as file:
@@ -123,8 +155,10 @@ for _program in ("musl-O2-pie-mixed", "musl-O2-static-mixed"):
     def _(t, name=_program):
         prove(t, name, "musl")
 
-for _program in ("python3", "perl", "sqlite3", "threads", "g++", "git", "jq", "node"):
+for _program in ("python3", "perl", "sqlite3", "threads", "g++", "git", "jq", "node", "redis"):
     for _allocator in ("glibc", "jemalloc"):
+        if _allocator == "glibc" and _program == "redis":
+            continue  # Debian's is linked to jemalloc
         if _allocator == "glibc" and _program in ("python3", "perl", "sqlite3", "threads"):
             continue  # in test_inspect.py
 
@@ -141,8 +175,9 @@ KNOWN = (("gcc-O2-pie", "jemalloc"), ("musl-O2-pie", "musl"), ("musl-O2-static",
 class Parked:
     """targets/earlier, whose threads wait; live: bytes and blocks that it has."""
 
-    def __init__(self, t, variant, allocator):
-        self.process = subprocess.Popen([t.target(variant, "earlier")], env=t.environment(t.directory, **preload(t, allocator)),
+    def __init__(self, t, variant, allocator, **env):
+        env = t.environment(t.directory, **preload(t, allocator), **env)
+        self.process = subprocess.Popen([t.target(variant, "earlier")], env=env,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self.process.pid
         self.answer()
@@ -189,6 +224,28 @@ for _variant, _allocator in KNOWN:
         result = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)])
         t.check(("malloc: %s; " % allocator).encode() in result.out, "not named: %r" % result.out)
         program.end()
+
+
+@test("inspect/background")
+def background(t):
+    """jemalloc's own thread, which waits in a function of jemalloc's, is not in the middle of malloc."""
+    program = Parked(t, "gcc-O2-pie", "jemalloc", MALLOC_CONF="background_thread:true")
+
+    def names():
+        return [open("/proc/%d/task/%s/comm" % (program.pid, tid), encoding="ascii").read().strip()
+                for tid in os.listdir("/proc/%d/task" % program.pid)]
+    t.wait_until("jemalloc's thread", lambda: "jemalloc_bg_thd" in names())
+
+    def is_asleep():
+        for tid in os.listdir("/proc/%d/task" % program.pid):
+            with open("/proc/%d/task/%s/stat" % (program.pid, tid), encoding="ascii") as file:
+                if file.read().rsplit(")", 1)[1].split()[0] != "S":
+                    return False
+        return True
+    t.wait_until("all threads to sleep", is_asleep)
+    report = inspect(t, program.pid)
+    t.equal("threads in malloc, contradictions", (report["inside_malloc"], report["malloc"]["broken"]), (0, 0))
+    program.end()
 
 
 @test("inspect/refused/unknown")
