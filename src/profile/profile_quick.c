@@ -10,6 +10,9 @@
 #include "profile/blocks_internal.h"
 #include "profile/profile_update.h"
 
+/* A table of so few is in the cache in any case. */
+#define FEW_BLOCKS 4096u
+
 static void slow_event(struct profile *p, uint64_t time_ns, const struct quick_event *ev)
 {
 	const struct event whole = event_of_quick(time_ns, ev);
@@ -29,7 +32,7 @@ static inline bool quick_alloc(struct profile *p, const struct quick_event *ev)
 {
 	uint32_t leaf = ev->addr ? get_leaf(p, ev->node) :
 				   LEAF_IGNORED; /* a failed call makes no leaf */
-	if (leaf == LEAF_IGNORED || blocks_count(p->ignored) ||
+	if (leaf == LEAF_IGNORED || p->ignored->count ||
 	    !blocks_quick_add(p->blocks, ev->addr, ev->size, leaf, clock_ms(p)))
 		return false;
 	count_alloc(p, leaf, weigh_plain(p, ev->size));
@@ -71,7 +74,7 @@ static inline bool quick_pair(struct profile *p, const struct quick_event *ev)
 	uint64_t extra = plain_extra(p, ev->size), both = ev->size + extra;
 	uint64_t time = p->options.time_unit == TIME_BYTES ? p->time_bytes + 2 * both : p->time_ms;
 	uint64_t live = p->totals.live_bytes + ev->size;
-	if (live > p->totals.peak_bytes || p->options.no_heap || blocks_count(p->ignored) ||
+	if (live > p->totals.peak_bytes || p->options.no_heap || p->ignored->count ||
 	    time >= p->snapshots.earliest ||
 	    live + p->totals.extra + extra + p->stacks > p->snapshots.peak_limit ||
 	    ev->size > SIZE_MAX44 || !blocks_is_absent(p->blocks, ev->addr))
@@ -118,11 +121,11 @@ void profile_quick(struct profile *p, uint64_t time_ns, const struct quick_event
 		return;
 	}
 	read_time(p, time_ns);
-	for (size_t i = 0; i < MIN(count, BLOCKS_AHEAD); i++)
-		blocks_prefetch(p->blocks, ev[i].addr);
+	const struct quick_event *fetched = blocks_count(p->blocks) < FEW_BLOCKS ? end : ev;
 	for (; ev < end; ev++) {
-		if (ev + BLOCKS_AHEAD < end)
-			blocks_prefetch(p->blocks, ev[BLOCKS_AHEAD].addr);
+		const struct quick_event *near = ev + MIN(BLOCKS_AHEAD, end - ev);
+		for (; fetched < near; fetched++)
+			blocks_prefetch(p->blocks, fetched->addr);
 		if (ev->is_free) {
 			if (!quick_free(p, ev))
 				slow_event(p, time_ns, ev);
