@@ -52,9 +52,9 @@
  *	    not read          0.65 - 0.74                  0.19 - 0.42
  *	    and no order      0.39 - 0.54                  0.16 - 0.32
  *
- * So threads that do nothing but allocate wait for ptmem above all. It reads a pair in 20 ns where
- * one thread writes, in 30 to 40 ns where 16 do, and without it 2 CPUs make one in 8 to 17 ns: a
- * faster reader comes before any other ring.
+ * So threads that do nothing but allocate wait for ptmem above all. It reads a pair in 16 ns where
+ * one thread writes, in 26 where 4 do and 36 where 16 do, and without it 2 CPUs make one in 8 to
+ * 17 ns: a faster reader comes before any other ring.
  *
  * What would be better where there are many threads and CPUs is a ring for each thread, its records
  * numbered by one counter and read without a copy: doc/internals.md has that design.
