@@ -70,6 +70,7 @@ complete -c ptmem -n __ptmem_no_program -l html -r -F -d 'Write an interactive r
 complete -c ptmem -n __ptmem_no_program -l listen -d 'Serve the report, pprof profiles and metrics'
 complete -c ptmem -n __ptmem_no_program -l listen-token -r -F -d 'Only clients that send the token in this file'
 complete -c ptmem -n __ptmem_no_program -l listen-open -d 'To anyone'
+complete -c ptmem -n __ptmem_no_program -l listen-linger -x -d 'Go on for this many seconds after the program has ended'
 complete -c ptmem -n __ptmem_no_program -l record -r -F -d 'Record everything: any moment, any range of time'
 complete -c ptmem -n __ptmem_no_program -l events -r -F -d 'Write every event as text'
 complete -c ptmem -n __ptmem_no_program -l replay -r -F -d 'Make the profile from a file of events'

@@ -394,8 +394,8 @@ static int check_listen(const struct options *o)
 
 	if (why)
 		log_error("--listen=%s: %s", o->listen, why);
-	else if (!o->listen && (o->listen_token || o->listen_open))
-		log_error("--listen-token and --listen-open go with --listen");
+	else if (!o->listen && (o->listen_token || o->listen_open || o->listen_linger > 0))
+		log_error("--listen-token, --listen-open and --listen-linger go with --listen");
 	else if (o->listen_token && o->listen_open)
 		log_error("--listen-token and --listen-open cannot be combined");
 	else if (o->listen && o->replay_file)

@@ -173,6 +173,8 @@ const struct option_row option_rows[] = {
 	 .value = "FILE", .text = "only clients that send the token in FILE"},
 	{.name = "listen-open", .type = FLAG, AT(listen_open),
 	 .text = "to anyone"},
+	{.name = "listen-linger", .type = DECIMAL, AT(listen_linger), RANGE(1, 86400),
+	 .value = "SECONDS", .text = "go on for this long after the program has ended"},
 	{.name = "events", .type = TEXT, .flags = NOT_EMPTY, AT(events_file),
 	 .value = "FILE", .text = "write every event to FILE, as text"},
 	{.name = "replay", .type = TEXT, .flags = NOT_EMPTY, AT(replay_file),

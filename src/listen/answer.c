@@ -108,10 +108,14 @@ static void write_pprof(FILE *out, const struct recording *r, const struct http_
 
 /* -- pages -- */
 
-static char *make_json(const struct recording *r, uint32_t pid, size_t *size_out)
+static char *make_json(const struct recording *r, const struct listen_process *info,
+		       size_t *size_out)
 {
-	_cleanup_free_ char *live =
-		xasprintf(",\"live\":{\"url\":\"profile.json?pid=%u\"}", pid);
+	static const char *const states[] = {
+		[LISTEN_RUNS] = "running", [LISTEN_ENDED] = "ended", [LISTEN_LEFT] = "left"};
+	_cleanup_free_ char *live = xasprintf(
+		",\"live\":{\"url\":\"profile.json?pid=%u\",\"state\":\"%s\"}",
+		info->pid, states[info->state]);
 	char *json = NULL;
 	FILE *memory = open_memstream(&json, size_out);
 
@@ -121,18 +125,19 @@ static char *make_json(const struct recording *r, uint32_t pid, size_t *size_out
 	return json;
 }
 
-static void write_report(FILE *out, const struct recording *r, uint32_t pid)
+static void write_report(FILE *out, const struct recording *r, const struct listen_process *info)
 {
 	size_t size;
-	_cleanup_free_ char *json = make_json(r, pid, &size);
+	_cleanup_free_ char *json = make_json(r, info, &size);
 
 	html_page_write(out, json, size, true);
 }
 
-static void write_json(FILE *out, const struct recording *r, struct http_job *job, uint32_t pid)
+static void write_json(FILE *out, const struct recording *r, struct http_job *job,
+		       const struct listen_process *info)
 {
 	size_t size;
-	_cleanup_free_ char *json = make_json(r, pid, &size), *packed = NULL;
+	_cleanup_free_ char *json = make_json(r, info, &size), *packed = NULL;
 
 	job->is_gzip = job->takes_gzip;
 	if (job->is_gzip)
@@ -200,9 +205,9 @@ static void write_recording(struct http_job *job, const struct served_table *t, 
 	FILE *out = open_body(job);
 
 	if (job->path == HTTP_REPORT)
-		write_report(out, r, s->info.pid);
+		write_report(out, r, &s->info);
 	else if (job->path == HTTP_JSON)
-		write_json(out, r, job, s->info.pid);
+		write_json(out, r, job, &s->info);
 	else
 		write_pprof(out, r, job, base);
 	CHECK(!fclose(out));
@@ -239,7 +244,7 @@ void answer_write(struct http_job *job, struct served_table *t, const struct ans
 	struct served *s = served_find(t, job->pid);
 
 	if (job->path == HTTP_HEALTH) {
-		http_say(job, 200, "ok\n");
+		http_say(job, t->is_over ? 503 : 200, t->is_over ? "ptmem has ended\n" : "ok\n");
 	} else if (job->path == HTTP_METRICS) {
 		write_totals(job, t, ptmem);
 	} else if (!s) {

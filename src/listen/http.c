@@ -31,6 +31,7 @@
 	X(MHD_start_daemon) X(MHD_suspend_connection) X(MHD_resume_connection)                   \
 	X(MHD_queue_response) X(MHD_destroy_response) X(MHD_add_response_header)                 \
 	X(MHD_lookup_connection_value) X(MHD_get_connection_info)                                \
+	X(MHD_quiesce_daemon) X(MHD_get_daemon_info)                                             \
 	X(MHD_create_response_from_buffer_with_free_callback_cls)
 
 struct library {
@@ -51,6 +52,7 @@ struct peer {
 struct http {
 	struct http_options options;
 	struct library lib;
+	struct MHD_Daemon *daemon;
 	char own_name[256];
 	struct peer peers;  /* the first is the oldest */
 	unsigned peer_count;
@@ -377,7 +379,21 @@ void http_finish(struct http_job *job)
 	job->http->lib.MHD_resume_connection(job->connection);
 }
 
-/* -- start -- */
+/* -- start and stop -- */
+
+void http_stop_listening(struct http *h)
+{
+	int fd = h->lib.MHD_quiesce_daemon(h->daemon);
+
+	if (fd >= 0)
+		close(fd);
+}
+
+unsigned http_connections(const struct http *h)
+{
+	return h->lib.MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)
+		->num_connections;
+}
 
 static const char *load(struct library *lib)
 {
@@ -408,7 +424,7 @@ const char *http_start(const struct http_options *o, struct http **out)
 	*out = h;
 	if (why)
 		return why;
-	const struct MHD_Daemon *daemon = h->lib.MHD_start_daemon(
+	h->daemon = h->lib.MHD_start_daemon(
 		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
 		on_request, h, MHD_OPTION_LISTEN_SOCKET, o->fd, MHD_OPTION_CONNECTION_LIMIT,
 		MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
@@ -416,7 +432,7 @@ const char *http_start(const struct http_options *o, struct http **out)
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_NOTIFY_COMPLETED,
 		on_completed, h, MHD_OPTION_END);
 
-	return daemon ? NULL : "libmicrohttpd does not start";
+	return h->daemon ? NULL : "libmicrohttpd does not start";
 }
 
 #else
@@ -425,6 +441,15 @@ const char *http_start(const struct http_options *o, struct http **out)
 {
 	return "this ptmem was built without libmicrohttpd: run scripts/install-deps build, then "
 	       "make clean, then make";
+}
+
+void http_stop_listening(struct http *h)
+{
+}
+
+unsigned http_connections(const struct http *h)
+{
+	return 0;
 }
 
 struct http_job *http_take(struct http *h)

@@ -60,6 +60,11 @@ struct http_job {
 /* NULL: the server runs; otherwise the error message. */
 const char *http_start(const struct http_options *o, struct http **out);
 
+/* Accepts no new connections: another server can use the address. */
+void http_stop_listening(struct http *h);
+/* The number of open connections. */
+unsigned http_connections(const struct http *h);
+
 /* Takes the next job, or NULL. */
 struct http_job *http_take(struct http *h);
 /* Sends the answer of @job, which the caller must not use any more. */

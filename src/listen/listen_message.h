@@ -6,8 +6,10 @@
  *	  ask --->
  *	  <---    LISTEN_PROCESS                        for each process, with a new journal
  *	  <---    LISTEN_DONE
+ *	  <---    LISTEN_LAST                           for each process, unasked: its final state
  *
- * ptmem only answers, and never waits. A process missing from an answer has ended.
+ * ptmem otherwise only answers, and never waits. A process missing from an answer has ended.
+ * LISTEN_LAST is sent for processes that are profiled to the end, if the server has ever asked.
  */
 #ifndef PTMEM_LISTEN_LISTEN_MESSAGE_H
 #define PTMEM_LISTEN_LISTEN_MESSAGE_H
@@ -17,7 +19,10 @@
 
 #define LISTEN_PROCESSES 100 /* the first ones are served */
 
-enum listen_kind { LISTEN_READY, LISTEN_FAILED, LISTEN_PROCESS, LISTEN_DONE };
+enum listen_kind { LISTEN_READY, LISTEN_FAILED, LISTEN_PROCESS, LISTEN_DONE, LISTEN_LAST };
+
+/* LISTEN_ENDED: the program; LISTEN_LEFT: ptmem detached, the program runs on. */
+enum listen_state { LISTEN_RUNS, LISTEN_ENDED, LISTEN_LEFT };
 
 /* The server's question. */
 struct listen_ask {
@@ -45,6 +50,7 @@ struct listen_totals {
 struct listen_process {
 	uint32_t kind;
 	uint32_t pid;
+	uint32_t state;                  /* LISTEN_RUNS, except in LISTEN_LAST */
 	uint64_t start_ns;               /* start of its profile: tells apart reused pids */
 	uint64_t journal_size;           /* complete bytes of the journal; 0 = none */
 	struct listen_totals totals;

@@ -13,7 +13,7 @@
 struct served {
 	struct listen_process info;
 	int journal;                 /* -1 = none yet; owned */
-	bool is_there;               /* was in ptmem's last answer */
+	bool is_there;               /* was in ptmem's last answer, or sent as LISTEN_LAST */
 	/* the parsed journal, with source lines; NULL = not read since it grew; owned */
 	struct recording *recording;
 };
@@ -21,6 +21,7 @@ struct served {
 struct served_table {
 	VEC(struct served) list;     /* oldest first */
 	uint32_t left_out;
+	bool is_over;                /* ptmem is gone: this is its final state */
 	struct recording_lines *lines;
 };
 

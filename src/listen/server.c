@@ -4,6 +4,8 @@
  *	NEW       it waits for the next question to ptmem
  *	ASKED     it waits for ptmem's answer
  *	RESTING   ?seconds=: it has its base profile, and becomes NEW again later
+ *
+ * Once ptmem is gone, jobs are answered immediately from its final state.
  */
 #include "listen/server.h"
 
@@ -31,6 +33,8 @@
 #define ASK_NS 100000000ull      /* minimum time between questions */
 #define PATIENCE_NS 10000000000ull /* maximum time for an answer of ptmem */
 #define SECOND_NS 1000000000ull
+#define FAREWELL_NS 5000000000ull /* maximum time for open connections after the end */
+#define LOOK_NS 100000000ull      /* between checks whether there are any */
 
 enum job_state { NEW, ASKED, RESTING };
 
@@ -50,6 +54,8 @@ struct server {
 	bool is_asking;
 	uint32_t number;           /* of the last question */
 	uint64_t next_ask_ns;
+	double linger;             /* seconds */
+	uint64_t end_ns;           /* when the server ends, once ptmem is gone; 0 = ptmem runs */
 };
 
 static uint64_t now_ns(void)
@@ -105,6 +111,11 @@ static void check_times(struct server *s, uint64_t now)
 	for (size_t i = s->jobs.count; i-- > 0;) {
 		struct waiting *w = &s->jobs.data[i];
 
+		if (s->end_ns) {
+			answer_write(w->job, &s->table, w->base, s->ptmem);
+			finish(s, i);
+			continue;
+		}
 		if (w->due_ns > now)
 			continue;
 		if (w->state == RESTING) {
@@ -124,7 +135,7 @@ static void ask(struct server *s, uint64_t now)
 	struct listen_ask a = {.number = s->number + 1};
 	bool is_needed = false;
 
-	if (s->is_asking || now < s->next_ask_ns)
+	if (s->is_asking || s->end_ns || now < s->next_ask_ns)
 		return;
 	for (size_t i = 0; i < s->jobs.count; i++) {
 		struct waiting *w = &s->jobs.data[i];
@@ -138,7 +149,7 @@ static void ask(struct server *s, uint64_t now)
 	if (!is_needed)
 		return;
 	if (send(s->fd, &a, sizeof(a), MSG_NOSIGNAL) != (ssize_t)sizeof(a))
-		_exit(0);
+		return; /* ptmem is gone; poll reports it */
 	s->number = a.number;
 	s->is_asking = true;
 	s->next_ask_ns = now + ASK_NS;
@@ -191,11 +202,34 @@ static bool take_message(struct server *s)
 		return n < 0 && errno == EINTR;
 	int fd = take_fd(&head);
 
-	if (m.kind == LISTEN_PROCESS)
+	if (m.kind == LISTEN_PROCESS || m.kind == LISTEN_LAST)
 		served_add(&s->table, &m.process, fd);
 	else if (m.kind == LISTEN_DONE)
 		take_done(s, &m.done);
 	return true;
+}
+
+/* -- the end -- */
+
+/* ptmem is gone. It was killed if it sent no final state. */
+static void begin_end(struct server *s, uint64_t now)
+{
+	bool has_final_state = false;
+
+	for (size_t i = 0; i < s->table.list.count; i++)
+		has_final_state |= s->table.list.data[i].info.state != LISTEN_RUNS;
+	if (!has_final_state)
+		_exit(0);
+	s->table.is_over = true;
+	s->end_ns = now + (s->linger > 0 ? (uint64_t)(s->linger * SECOND_NS) : FAREWELL_NS);
+	if (s->linger <= 0)
+		http_stop_listening(s->http);
+}
+
+static void end_if_due(const struct server *s, uint64_t now)
+{
+	if (now >= s->end_ns || (s->linger <= 0 && !s->jobs.count && !http_connections(s->http)))
+		_exit(0);
 }
 
 /* -- the loop -- */
@@ -203,7 +237,7 @@ static bool take_message(struct server *s)
 /* Milliseconds until the next deadline; -1 = there is none. */
 static int patience(const struct server *s, uint64_t now)
 {
-	uint64_t next = UINT64_MAX;
+	uint64_t next = s->end_ns ? MIN(s->end_ns, now + LOOK_NS) : UINT64_MAX;
 
 	for (size_t i = 0; i < s->jobs.count; i++) {
 		next = MIN(next, s->jobs.data[i].due_ns);
@@ -221,18 +255,21 @@ ATTR_NORETURN static void serve(struct server *s)
 
 	for (;;) {
 		uint64_t now = now_ns();
-		struct pollfd fds[] = {{.fd = s->fd, .events = POLLIN},
+		/* no descriptor is ignored */
+		struct pollfd fds[] = {{.fd = s->end_ns ? -1 : s->fd, .events = POLLIN},
 				       {.fd = s->wake_fd, .events = POLLIN}};
 
 		take_jobs(s, now);
 		check_times(s, now);
 		ask(s, now);
+		if (s->end_ns)
+			end_if_due(s, now);
 		if (poll(fds, ARRAY_SIZE(fds), patience(s, now)) < 0)
 			continue;
 		if (fds[1].revents && read(s->wake_fd, &count, sizeof(count)) < 0)
 			continue;
 		if (fds[0].revents && !take_message(s))
-			_exit(0);
+			begin_end(s, now_ns());
 	}
 }
 
@@ -284,7 +321,7 @@ static void greet(int fd, const struct listen_greeting *g)
 ATTR_NORETURN static void run_server(struct server_options *o, int fd, uint32_t ptmem)
 {
 	struct listen_greeting g = {.kind = LISTEN_FAILED};
-	struct server s = {.fd = STDIN_FILENO, .ptmem = ptmem};
+	struct server s = {.fd = STDIN_FILENO, .ptmem = ptmem, .linger = o->linger};
 	const char *why = NULL;
 
 	s.table.lines = recording_lines_new(o->symbols, o->filter);

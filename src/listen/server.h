@@ -6,7 +6,7 @@
  *	client -> http.h -> job -> ask ptmem -> its answer -> answer.h -> client
  *
  * It is not a child of ptmem, whose waits for any child would report it. It still ends when ptmem
- * does.
+ * does, or soon after: connected clients get the final state, and with --listen-linger all do.
  */
 #ifndef PTMEM_LISTEN_SERVER_H
 #define PTMEM_LISTEN_SERVER_H
@@ -18,6 +18,7 @@ struct server_options {
 	struct listen_address address; /* @address: the port is filled in once the server runs */
 	const char *token;             /* NULL = none */
 	bool is_open;
+	double linger;                 /* seconds for which it answers after the end */
 	/* for source lines; the server has copies, which know nothing of the program yet */
 	struct symbols *symbols;
 	const struct filter *filter;

@@ -1,6 +1,7 @@
 /*
  * The server's question raises SIGIO, which wakes the loop as that of a client of --monitor does
- * (monitor.c). Answers are sent without waiting: a server that does not read them gets none.
+ * (monitor.c). Answers are sent without waiting: a server that does not read them gets none. The
+ * final state is sent only if a client has seen a profile, or still can because of --listen-linger.
  */
 #include "live/listen.h"
 
@@ -27,6 +28,7 @@ struct listen {
 	int fd;                 /* to the server */
 	struct observer observer;
 	char *token;            /* NULL = none */
+	bool was_asked;         /* for a profile, not only for totals */
 };
 
 /* -- answers -- */
@@ -34,7 +36,7 @@ struct listen {
 static void fill_totals(const struct session *s, struct listen_totals *out)
 {
 	const struct profile_totals *t = profile_totals(s->profile);
-	const struct space_pauses *p = &s->space->pauses;
+	const struct space_pauses *p = s->space ? &s->space->pauses : &s->pauses;
 
 	*out = (struct listen_totals){
 		.live_bytes = t->live_bytes,
@@ -74,9 +76,11 @@ static bool send_message(const struct listen *l, const void *data, size_t size, 
 	return sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
 }
 
-static bool send_process(const struct listen *l, struct session *s, bool wants_history)
+static bool send_process(const struct listen *l, struct session *s, enum listen_state state,
+			 bool wants_history)
 {
-	struct listen_process p = {.kind = LISTEN_PROCESS, .pid = s->pid, .start_ns = s->start_ns};
+	struct listen_process p = {.kind = state == LISTEN_RUNS ? LISTEN_PROCESS : LISTEN_LAST,
+				   .pid = s->pid, .state = state, .start_ns = s->start_ns};
 	_cleanup_close_ int journal = wants_history ? recording_run_look(s, &p.journal_size) : -1;
 
 	fill_totals(s, &p.totals);
@@ -96,7 +100,7 @@ static void answer(const struct listen *l, const struct listen_ask *a)
 			continue;
 		if (sent == LISTEN_PROCESSES)
 			done.left_out++;
-		else if (send_process(l, s, a->wants_history))
+		else if (send_process(l, s, LISTEN_RUNS, a->wants_history))
 			sent++;
 	}
 	send_message(l, &done, sizeof(done), -1);
@@ -104,12 +108,52 @@ static void answer(const struct listen *l, const struct listen_ask *a)
 
 static bool poll_server(void *ctx)
 {
-	const struct listen *l = ctx;
+	struct listen *l = ctx;
 	struct listen_ask a;
 
-	if (recv(l->fd, &a, sizeof(a), MSG_DONTWAIT) == (ssize_t)sizeof(a))
-		answer(l, &a);
+	if (recv(l->fd, &a, sizeof(a), MSG_DONTWAIT) != (ssize_t)sizeof(a))
+		return false;
+	l->was_asked |= a.wants_history;
+	answer(l, &a);
 	return false;
+}
+
+/* -- the final state -- */
+
+static bool needs_final_state(const struct listen *l)
+{
+	return l->was_asked || l->run->options->listen_linger > 0;
+}
+
+/* Only for the last process to end: requests about one that ended before find that it is gone. */
+static void on_end(void *ctx, const struct session *ended, bool is_exec)
+{
+	const struct listen *l = ctx;
+	struct session *last = NULL;
+
+	if (is_exec || !needs_final_state(l))
+		return;
+	for (size_t i = 0; i < l->run->sessions.count; i++) {
+		struct session *s = l->run->sessions.data[i];
+
+		if (s == ended)
+			last = s;
+		else if (s->space)
+			return;
+	}
+	if (last)
+		send_process(l, last, LISTEN_ENDED, true);
+}
+
+/* ptmem detaches from programs that run on. */
+static void send_left(const struct listen *l)
+{
+	for (size_t i = 0, sent = 0; i < l->run->sessions.count && sent < LISTEN_PROCESSES; i++) {
+		struct session *s = l->run->sessions.data[i];
+
+		if (s->space && needs_final_state(l))
+			sent += send_process(l, s, LISTEN_LEFT, true);
+	}
 }
 
 /* -- life -- */
@@ -118,7 +162,8 @@ static int start(struct listen *l)
 {
 	const struct options *o = l->run->options;
 	struct server_options so = {.token = l->token, .is_open = o->listen_open,
-				    .symbols = l->run->symbols, .filter = l->run->filter};
+				    .linger = o->listen_linger, .symbols = l->run->symbols,
+				    .filter = l->run->filter};
 	_cleanup_free_ char *why = NULL;
 
 	listen_address_parse(o->listen, &so.address); /* options were checked */
@@ -163,7 +208,7 @@ void listen_begin(struct listen *l)
 {
 	if (!l)
 		return;
-	l->observer = (struct observer){.ctx = l, .poll = poll_server};
+	l->observer = (struct observer){.ctx = l, .poll = poll_server, .session_ended = on_end};
 	observers_add(l->run, &l->observer);
 	fcntl(l->fd, F_SETOWN, getpid());
 	fcntl(l->fd, F_SETFL, O_NONBLOCK | O_ASYNC);
@@ -174,6 +219,7 @@ void listen_close(struct listen *l)
 {
 	if (!l)
 		return;
+	send_left(l);
 	observers_remove(l->run, &l->observer);
 	if (l->fd >= 0)
 		close(l->fd);

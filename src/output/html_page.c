@@ -31,6 +31,7 @@ __asm__(".pushsection .rodata\n"
 	".incbin \"src/output/html/header.js\"\n"
 	".incbin \"src/output/html/reports.js\"\n"
 	".incbin \"src/output/html/controls.js\"\n"
+	".incbin \"src/output/html/live.js\"\n"
 	".incbin \"src/output/html/app.js\"\n"
 	"html_script_end:\n"
 	".popsection\n");

@@ -101,6 +101,7 @@ struct options {
 	const char *listen;       /* where the server listens, "": anywhere; NULL = there is none */
 	const char *listen_token; /* the file of its secret; NULL = none */
 	bool listen_open;         /* anyone may ask it */
+	double listen_linger;     /* seconds for which it answers after the end */
 	bool free_stacks;         /* the recording has the stacks that release blocks */
 
 	/* leaks, call paths, --top */

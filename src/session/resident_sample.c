@@ -11,7 +11,8 @@
 
 void resident_sample(struct session *s, uint64_t now_ns)
 {
-	_cleanup_fclose_ FILE *f = proc_open((pid_t)s->pid, "statm");
+	/* a process that has ended would have 0 */
+	_cleanup_fclose_ FILE *f = s->space ? proc_open((pid_t)s->pid, "statm") : NULL;
 	uint64_t size, resident, page = (uint64_t)sysconf(_SC_PAGESIZE);
 
 	if (!f || fscanf(f, "%" SCNu64 " %" SCNu64, &size, &resident) != 2)

@@ -123,9 +123,9 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 	s->pauses = space->pauses;
 	/* a fork that executes another program was counted in its parent's file */
 	s->end_ns = target_clock();
-	observers_session_ended(s, is_exec);
 	memusage_run_end(s, is_exec && (s->run->options->trace_children || !s->image.is_own));
 	recording_run_end(s, end);
+	observers_session_ended(s, is_exec);
 	if (!is_exec || s->image.is_own) {
 		session_finish(s, s->end_ns);
 		session_files_end(s);

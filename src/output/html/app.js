@@ -6,16 +6,12 @@
 class App {
 	constructor(json) {
 		const isDiff = json.format === "ptmem-report-diff", names = new Names();
-		const make = (j, match) => {
-			const profile = new Profile(j, names, match);
-
-			profile.raw = j;
-			return profile;
-		};
+		const make = (j, match) => this.makeProfile(j, names, match);
 
 		const { functions } = json.match || {}, matched = (side) =>
 			({ names: functions, ...json.match[side] });
 
+		this.names = names;
 		this.profile = isDiff ? make(json.new, matched("new")) : make(json);
 		this.old = isDiff ? make(json.old, matched("old")) : null;
 		names.finish();
@@ -31,8 +27,51 @@ class App {
 		Header.show(this.profile, this.old);
 		this.showAll();
 		(window.requestIdleCallback || setTimeout)(() => this.trie("up"));
+		this.live = json.live ? new Live(this, json.live) : null;
 		window.addEventListener("hashchange", () => { this.state.read(); this.showAll(); });
 		new ResizeObserver(() => this.resize()).observe(byId("report"));
+	}
+
+	makeProfile(json, names, match) {
+		const profile = new Profile(json, names, match);
+
+		profile.raw = json;
+		return profile;
+	}
+
+	/* Shows a later profile of the same program. Functions keep their numbers. */
+	update(json) {
+		const focus = document.activeElement;
+
+		this.profile = this.makeProfile(json, this.names);
+		this.names.finish();
+		this.stacks = new Stacks([this.profile], this.names);
+		this.selected = new Selected(this.stacks);
+		this.colors.add(this.stacks);
+		this.tries.clear();
+		this.state.follow(this.profile);
+		this.reports.renew();
+		this.lastAreas = this.areas;
+		this.areas = null;
+		if (this.timeline.hover >= this.profile.intervals)
+			this.timeline.hover = -1;
+		Header.show(this.profile, null);
+		this.flame.renew(() => this.show(Object.keys(DEFAULTS).concat("selection")));
+		this.state.write();
+		this.refocus(focus);
+	}
+
+	/* Gives the focus to what has replaced @element. */
+	refocus(element) {
+		if (!element || element.isConnected)
+			return;
+		const { id, dataset } = element, label = element.getAttribute("aria-label");
+		const query = id ? `#${id}` : dataset.sort ? `[data-sort="${dataset.sort}"]` :
+			label ? `[aria-label="${CSS.escape(label)}"]` : null;
+		const found = query && document.querySelector(query);
+
+		if (found)
+			found.focus({ preventScroll: true });
 	}
 
 	makeViews() {
@@ -62,13 +101,21 @@ class App {
 	/* A click is a moment and a drag is a range: what is shown of these by default. */
 	select(selection) {
 		const { mode } = this.state, isRange = selection.kind === "range";
-		const changes = { selection };
+		const changes = { selection: this.withNewest(selection) };
 
 		if (isRange && mode === "live" && this.state.color !== "change")
 			changes.mode = "growth";
 		if (!isRange && mode === "growth")
 			changes.mode = "live";
 		this.go(changes);
+	}
+
+	/* Who selects the last moment of a program that runs wants to see what comes. */
+	withNewest(selection) {
+		const isLast = selection.i === this.profile.intervals - 1;
+
+		return this.live && selection.kind === "moment" && isLast ?
+			this.state.newest() : selection;
 	}
 
 	/* Every change of what is shown. */
@@ -148,7 +195,9 @@ class App {
 
 	showTimeline() {
 		if (!this.areas) {
-			this.areas = new Areas(this.profile, this.stacks, this.state.stack);
+			this.areas = new Areas(
+				this.profile, this.stacks, this.state.stack, this.lastAreas);
+			this.lastAreas = null;
 			this.timeline.show(this.profile, this.areas, this.old);
 			this.controls.showAreas();
 		}

@@ -37,6 +37,29 @@ class FlameView {
 		this.layout();
 	}
 
+	/* The box of the functions of @path that is shown, or null. */
+	boxAt(path) {
+		let box = this.rows[0][0];
+
+		path.forEach((fn, i) => {
+			const row = this.rows[i + 1] || [];
+
+			box = row.find((b) => b.fn === fn && b.parent === box);
+		});
+		return box || null;
+	}
+
+	/* Calls @show, which shows other values; keeps the focus and the box under the pointer. */
+	renew(show) {
+		const focus = this.focus && this.pathOf(this.focus);
+		const hover = this.hover && this.pathOf(this.hover);
+
+		show();
+		this.focus = focus && this.boxAt(focus);
+		this.hover = hover && this.boxAt(hover);
+		this.draw();
+	}
+
 	root() {
 		return { fn: -1, lo: 0, hi: this.trie.count, depth: 0,
 			parent: null, isCaller: this.node.depth > 0 };
@@ -258,8 +281,18 @@ class FrameColors {
 		this.functions = stacks.names.functions;
 		this.isDark = false;
 		this.cache = new Map();
-		this.hues = new Map(this.libraries(stacks).map((object, i) =>
-			[object, FrameColors.HUES[i % FrameColors.HUES.length]]));
+		this.hues = new Map();
+		this.add(stacks);
+	}
+
+	/* Libraries keep their colours. */
+	add(stacks) {
+		for (const object of this.libraries(stacks))
+			if (!this.hues.has(object)) {
+				const next = this.hues.size % FrameColors.HUES.length;
+
+				this.hues.set(object, FrameColors.HUES[next]);
+			}
 	}
 
 	/* Those with most frames in the call tree first: they get colours of their own. */

@@ -51,6 +51,15 @@ const Header = (function () {
 		return sum;
 	}
 
+	/* Of a live profile, which has no totals of the end. */
+	function soFar(p) {
+		const sum = (column) => column.reduce((total, n) => total + n, 0);
+
+		if (!p.raw.live)
+			return null;
+		return { count: sum(p.leaves.allocations), bytes: sum(p.leaves.bytes) };
+	}
+
 	/* [name, shown, exact] */
 	function facts(p) {
 		const end = p.raw.end || {}, out = [];
@@ -62,11 +71,13 @@ const Header = (function () {
 		const atEnd = p.intervals ? p.total(p.intervals - 1) : 0;
 		const last = end.live_bytes !== undefined ? end.live_bytes : atEnd;
 
-		add("live at the end", format.bytes(last) + format.error(last, end.live_variance),
+		add(p.isRunning ? "live now" : "live at the end",
+			format.bytes(last) + format.error(last, end.live_variance),
 			format.exactBytes(last));
-		const calls = counted(p), bytes = calls ? calls.bytes : end.allocated_bytes;
+		const exact = counted(p), calls = exact || soFar(p);
+		const bytes = calls ? calls.bytes : end.allocated_bytes;
 		const allocations = calls ? calls.count : end.allocations;
-		const beside = !calls ? "" : p.meta.corrupt ?
+		const beside = !exact ? "" : p.meta.corrupt ?
 			", counted in memory that the program overwrote" : ", counted exactly";
 
 		if (bytes !== undefined)
@@ -94,7 +105,7 @@ const Header = (function () {
 	function warnings(p) {
 		const out = [];
 
-		if (p.meta.incomplete)
+		if (p.meta.incomplete && !p.raw.live)
 			out.push("Incomplete: ptmem did not end normally. " +
 				"The recording ends at its last flush.");
 		if (p.meta.corrupt)

@@ -7,11 +7,17 @@ class Reports {
 	/* @app: {stacks, profile, old, state, now, before, trie(), go(changes)} */
 	constructor(app) {
 		this.app = app;
-		this.life = Tables.lifetimes(app.stacks);
-		this.tabs = this.makeTabs();
 		this.tables = new Map();
-		this.curves = new Map();
+		this.renew();
 		byId("tabs").addEventListener("keydown", (e) => this.key(e));
+	}
+
+	/* Another profile is there. */
+	renew() {
+		this.life = Tables.lifetimes(this.app.stacks);
+		this.tabs = this.makeTabs();
+		this.curves = new Map();
+		this.leakSums = null;
 	}
 
 	get merged() {
@@ -206,12 +212,13 @@ class Reports {
 
 	/* Sentences above some tables. */
 	note() {
-		const sentence = {
-			leaks: this.app.profile.leaks ?
+		const p = this.app.profile, sentence = {
+			leaks: p.leaks ?
 				"Blocks that no pointer of the program led to when the leak " +
 					"check ran." :
-				"No leak check ran. These blocks were still live when the " +
-					"profile ended.",
+				p.isRunning ? "These blocks are live now." :
+					"No leak check ran. These blocks were still live " +
+					"when the profile ended.",
 			temporary: "Temporary: released by the same thread before it " +
 				"allocated again. Whole run.",
 			threads: "What each thread allocated in the whole run.",

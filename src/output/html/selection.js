@@ -72,6 +72,11 @@ class Selected {
 		return { now, before };
 	}
 
+	newest(time) {
+		return `${this.profile.isRunning ? "now" : "at the end"}, ` +
+			format.time(time, this.profile.unit);
+	}
+
 	/* "at 3.21 s" */
 	when(s) {
 		const p = this.profile, unit = p.unit;
@@ -80,7 +85,7 @@ class Selected {
 			return "at the peak, " + (unit === "B" ? "time " : "") +
 				format.time(p.peakTime, unit);
 		if (s.kind === "moment")
-			return p.isMassif ?
+			return s.isNewest ? this.newest(p.time[s.i]) : p.isMassif ?
 				`snapshot ${this.number(s.i)}, ${format.time(p.time[s.i], unit)}` :
 				`at ${format.time(p.time[s.i], unit)}`;
 		const from = p.states || !s.a ? (p.states ? p.time[s.a] : 0) : p.time[s.a - 1];

@@ -24,7 +24,10 @@ function askedFor(view) {
 class State {
 	constructor(profile) {
 		this.profile = profile;
+		this.isLive = Boolean(profile.raw.live);
 		this.defaults = { ...DEFAULTS, ...askedFor(profile.raw.view) };
+		if (this.isLive)
+			this.defaults.at = "end";
 		this.read();
 	}
 
@@ -42,6 +45,8 @@ class State {
 		const p = this.profile, range = text.match(/^(\d+)-(\d+)$/), last = p.intervals - 1;
 		const clip = (x) => p.snap(Math.min(last, Number(x)));
 
+		if (text === "end" && this.isLive && p.stops.length)
+			return this.newest();
 		if (range && p.stops.length) {
 			const a = clip(range[1]), b = clip(range[2]);
 
@@ -52,9 +57,31 @@ class State {
 		return { kind: "peak" };
 	}
 
+	/* The last moment, and each later one as it comes. */
+	newest() {
+		return { kind: "moment", i: this.profile.intervals - 1, isNewest: true };
+	}
+
+	/* Changes to @profile, a later one of the same program. Its intervals may be longer. */
+	follow(profile) {
+		const s = this.selection, old = this.profile.timeline;
+		const ratio = profile.timeline.interval / old.interval;
+		const moved = (i) => Math.min(profile.intervals - 1, Math.floor(i / ratio));
+
+		this.profile = profile;
+		if (s.isNewest)
+			this.selection = this.newest();
+		else if (s.kind === "moment")
+			this.selection = { kind: "moment", i: moved(s.i) };
+		else if (s.kind === "range")
+			this.selection = { kind: "range", a: moved(s.a), b: moved(s.b) };
+	}
+
 	selectionText() {
 		const s = this.selection;
 
+		if (s.isNewest)
+			return "end";
 		return s.kind === "range" ? `${s.a}-${s.b}` :
 			s.kind === "moment" ? String(s.i) : "peak";
 	}

@@ -29,7 +29,8 @@ function canvasContext(canvas, width, height) {
 
 /* What the timeline stacks. */
 class Areas {
-	constructor(profile, stacks, by) {
+	/* @last: the areas of an earlier profile of the same program, or null. */
+	constructor(profile, stacks, by, last) {
 		const keyOf = this.keys(profile, stacks, by);
 		const groups = this.largest(profile, keyOf);
 		const groupOf = new Int32Array(profile.count);
@@ -38,8 +39,11 @@ class Areas {
 			groupOf[i] = groups.has(keyOf[i]) ? groups.get(keyOf[i]) : groups.size;
 		this.groupOf = groupOf;
 		this.rows = profile.series(groupOf, groups.size + 1);
-		this.names = [...groups.keys()].map((key) => this.label(profile, stacks, by, key));
-		this.colors = this.names.map((name, i) => PALETTE[i]);
+		const keys = [...groups.keys()];
+
+		this.names = keys.map((key) => this.label(profile, stacks, by, key));
+		this.colorOf = this.chooseColors(keys, last ? last.colorOf : new Map());
+		this.colors = [...this.colorOf.values()];
 		this.names.push(groups.size ? "everything else" : "live");
 		this.colors.push(OTHERS);
 		if (profile.states)
@@ -90,6 +94,14 @@ class Areas {
 			.sort((a, b) => most.get(b) - most.get(a)).slice(0, PALETTE.length);
 
 		return new Map(keys.map((key, i) => [key, i]));
+	}
+
+	/* A key keeps its colour; the others get those that are free. */
+	chooseColors(keys, last) {
+		const kept = new Set(keys.map((key) => last.get(key)));
+		const free = PALETTE.filter((color) => !kept.has(color));
+
+		return new Map(keys.map((key) => [key, last.get(key) || free.shift()]));
 	}
 
 	/* The most that each group held at about forty moments and at the peak. */

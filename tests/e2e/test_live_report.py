@@ -1,0 +1,320 @@
+"""The report of --listen in a real Chromium: it follows the program, keeps what is selected, and says when it cannot."""
+
+import http.client
+import http.server
+import json
+import os
+import signal
+import threading
+import time
+
+import webdriver
+from harness import test
+from test_listen import Listening
+
+
+class Relay(http.server.ThreadingHTTPServer):
+    """Between the page and the server: counts requests, and holds or breaks their connections when told so."""
+
+    daemon_threads = True
+
+    def __init__(self, m):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.m, self.lock = m, threading.Lock()
+        self.count = self.open = self.most_open = 0
+        self.flows = threading.Event()
+        self.flows.set()
+        self.is_broken = False
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def url(self):
+        return "http://127.0.0.1:%d/" % self.server_address[1]
+
+    def step(self, n):
+        with self.lock:
+            self.count += n > 0
+            self.open += n
+            self.most_open = max(self.most_open, self.open)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        relay = self.server
+        relay.step(1)
+        try:
+            relay.flows.wait()
+            if not relay.is_broken:
+                self.relay(relay)
+        finally:
+            relay.step(-1)
+
+    def relay(self, relay):
+        connection = http.client.HTTPConnection(*relay.m.address(), timeout=30)
+        connection.request("GET", self.path, headers={"Host": self.headers["Host"], "Accept-Encoding": "gzip"})
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        self.send_response(answer.status)
+        for name in ("Content-Type", "Content-Encoding"):
+            if answer.getheader(name):
+                self.send_header(name, answer.getheader(name))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Page(webdriver.Browser):
+    def __init__(self, t, url):
+        for name in ("chromium", "chromedriver"):
+            t.program(name)
+        self.t = t
+        super().__init__(t.subdirectory(), True)
+        try:
+            self.call("POST", "/window/rect", {"width": 1300, "height": 900})
+            self.call("POST", "/url", {"url": url})
+            self.until("the report", "document.querySelector('#panel tr')")
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def until(self, what, condition):
+        self.t.wait_until(what, lambda: self.js("return Boolean(%s)" % condition), 40)
+
+    def blocks(self):
+        """Of 1,000 bytes, that the profile has in all."""
+        return self.js("return ptmem.profile.leaves.bytes.reduce((a, b) => a + b, 0)") // 1000
+
+    def has_blocks(self, n):
+        self.t.wait_until("%d blocks in the page" % n, lambda: self.blocks() == n, 40)
+
+    def renewed(self, times=2):
+        """Updates have come since."""
+        for _ in range(times):
+            self.js("window.seen = ptmem.profile")
+            self.until("an update", "ptmem.profile !== window.seen")
+
+    def sum(self):
+        return self.js("return document.getElementById('sum').title")
+
+    def press(self, selector):
+        self.js("document.querySelector(arguments[0]).click()", selector)
+
+    def state(self):
+        return self.js("return [document.getElementById('live').dataset.state, document.getElementById('live').textContent]")
+
+    def view(self):
+        """What the user has chosen, and what must not move."""
+        return self.js("""const s = ptmem.state, q = (x) => [...document.querySelectorAll(x)].map(e => e.textContent);
+            return [s.mode, s.unit, s.dir, s.find, s.tab, s.sort, s.stack, s.theme, s.zoom, q('#crumbs button'),
+                q('#tabs [aria-selected=true]'), q('th[aria-sort] button'), q('tr.open .function'), q('tr.details h3').length,
+                document.activeElement.dataset.sort || null, document.getElementById('find').value, scrollY]""")
+
+    def address(self):
+        return self.js("return location.hash")
+
+    def click_at(self, i, to=None):
+        """Selects interval @i of the timeline, or drags from there to interval @to."""
+        x, y = self.place(i)
+        steps = [("move", x, y), "down"]
+        if to is not None:
+            steps += [("move", x + 9, y), ("move", *self.place(to))]
+        self.pointer(*steps, "up")
+
+    def place(self, i):
+        return self.js("""const t = ptmem.timeline, c = t.canvas; c.scrollIntoView({block: 'center'});
+            const r = c.getBoundingClientRect(); return [r.left + t.x(ptmem.profile.time[arguments[0]]), r.top + 80]""", i)
+
+    def middle(self, live):
+        """The middle one of the intervals with @live bytes; it lasts, so that longer intervals do not matter."""
+        return self.js("""const l = ptmem.profile.timeline.live_bytes, at = l.flatMap((v, i) => v === arguments[0] ? [i] : []);
+            return at[at.length >> 1]""", live)
+
+
+def live_at(data, seconds):
+    """Bytes of the cells of a recording that are live at the end of the interval with this time."""
+    i = int(seconds * 1000) // data["timeline"]["interval"]
+    cells = data["cells"]
+    return sum(size for size, born, died in zip(cells["bytes"], cells["born"], cells["died"]) if born <= i and not 0 <= died <= i)
+
+
+@test("live-report/follows", limit=120)
+def _(t):
+    """At first it shows what is live now; a moment, a range and all else that is chosen stays while numbers come."""
+    m = Listening(t)
+    with Page(t, m.url()) as p:
+        t.equal("follows the end", [p.sum(), p.address()], ["7,000 bytes", ""])
+        for blocks in (8, 9, 10):
+            p.renewed()
+            m.more()
+            p.has_blocks(blocks)
+            t.equal("live now", p.sum(), "%s,000 bytes" % blocks)
+        p.renewed()
+        t.equal("state", p.state(), ["running", "Live"])
+        check_choices(t, m, p)
+        check_moment(t, m, p)
+        check_range(t, m, p)
+        p.keys("p")
+        p.renewed()
+        t.equal("the peak", [p.sum(), p.address()], ["13,000 bytes", p.js("return location.hash.replace(/at=[^&]*/, 'at=peak')")])
+        p.js("document.getElementById('timeline').focus()")
+        p.keys("\ue010") # End
+        m.more()
+        p.has_blocks(14)
+        t.equal("the end again", p.sum(), "14,000 bytes")
+        t.equal("errors of scripts", [e["message"] for e in p.call("POST", "/se/log", {"type": "browser"}) if e["level"] == "SEVERE"
+                                      and "favicon" not in e["message"]], [])
+    m.end()
+
+
+def check_choices(t, m, p):
+    p.press("#direction [data-value=up]")
+    p.press("#unit [data-value=blocks]")
+    p.press("#tab-sites")
+    p.press("#panel .twist")
+    p.js("""const f = document.getElementById('find'); f.value = 'hold'; f.dispatchEvent(new Event('input', {bubbles: true}));
+         const b = ptmem.flame.rows[2][0]; ptmem.go({zoom: ptmem.flame.pathOf(b)});
+         document.querySelector('[data-sort=name]').click(); document.querySelector('[data-sort=name]').focus()""")
+    before = p.view()
+    t.check(before[8] and before[12] and before[13] and before[14] == "name", "something of each is chosen: %s" % before)
+    m.more()
+    p.has_blocks(11)
+    p.renewed()
+    t.equal("what is chosen", p.view(), before)
+
+
+def check_moment(t, m, p):
+    p.click_at(p.middle(8000))
+    t.equal("a moment", p.sum(), "8,000 bytes")
+    at = p.js("return ptmem.profile.time[ptmem.state.selection.i]")
+    m.more()
+    p.has_blocks(12)
+    p.renewed()
+    t.equal("the same moment", p.sum(), "8,000 bytes")
+    t.equal("as the recording", live_at(json.loads(m.get("/profile.json")), at), 8000)
+    width = p.js("return ptmem.profile.timeline.interval") / 1000
+    t.check(abs(p.js("return ptmem.profile.time[ptmem.state.selection.i]") - at) <= width, "its time")
+
+
+def check_range(t, m, p):
+    p.click_at(p.middle(8000), p.middle(10000))
+    t.equal("growth in a range", p.sum(), "2,000 bytes")
+    t.equal("where intervals are four times as long", p.js("""const s = ptmem.state, p = ptmem.profile, { a, b } = s.selection;
+        const longer = Object.create(p, { timeline: { value: { ...p.timeline, interval: 4 * p.timeline.interval } } });
+        s.follow(longer); const now = s.selection; s.profile = p; s.selection = { kind: "range", a, b };
+        return [now.kind, now.a - Math.floor(a / 4), now.b - Math.floor(b / 4)]"""), ["range", 0, 0])
+    m.more()
+    p.has_blocks(13)
+    p.renewed()
+    t.equal("the same range", p.sum(), "2,000 bytes")
+    hash_ = p.address()
+    p.js("window.before = ptmem")
+    p.call("POST", "/refresh")
+    p.until("the report again", "!window.before && window.ptmem && document.querySelector('#panel tr')")
+    t.check("mode=growth" in hash_ and "find=hold" in hash_, hash_)
+    t.equal("the same view after a reload", p.sum(), "2,000 bytes")
+
+
+@test("live-report/connection", limit=120)
+def _(t):
+    """One request at a time, none while the page is hidden; a lost connection is shown, and found again."""
+    m = Listening(t)
+    relay = Relay(m)
+    with Page(t, relay.url()) as p:
+        p.renewed()
+        relay.flows.clear()
+        t.wait_until("a request that waits", lambda: relay.open == 1)
+        count = relay.count
+        p.js("document.dispatchEvent(new Event('visibilitychange'))")
+        time.sleep(2.5)
+        t.equal("requests beside the one that waits", relay.count - count, 0)
+        relay.flows.set()
+        p.renewed()
+        p.js("Object.defineProperty(document, 'hidden', {configurable: true, get: () => true}); "
+             "document.dispatchEvent(new Event('visibilitychange'))")
+        t.wait_until("no request is under way", lambda: relay.open == 0 and not p.js("return ptmem.live.isAsking"))
+        count = relay.count
+        m.more()
+        time.sleep(2.5)
+        t.equal("requests of a hidden page", relay.count - count, 0)
+        p.js("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+        p.has_blocks(8)
+        relay.is_broken = True
+        p.until("lost", "document.getElementById('live').dataset.state === 'lost'")
+        m.more()
+        count = relay.count
+        t.wait_until("further tries", lambda: relay.count > count + 1)
+        text = p.state()[1]
+        t.check(text.startswith("Connection lost") and "up to " + p.js("return format.time(ptmem.profile.end, 's')") in text, text)
+        t.equal("what is shown", p.sum(), "8,000 bytes")
+        relay.is_broken = False
+        p.has_blocks(9)
+        p.until("found again", "document.getElementById('live').dataset.state === 'running'")
+        t.equal("most requests at a time", relay.most_open, 1)
+        os.kill(m.server_pid, signal.SIGKILL)
+        p.until("lost", "document.getElementById('live').dataset.state === 'lost'")
+        p.press("#tab-sites")
+        t.equal("the report still works", p.js("return document.querySelector('#tabs [aria-selected=true]').textContent"), "Call sites")
+    relay.shutdown()
+    relay.server_close()
+    m.end()
+
+
+@test("live-report/ends", limit=120)
+def _(t):
+    """The last that is shown is the end, and why; then nothing is asked."""
+    m = Listening(t)
+    with Page(t, m.url()) as p:
+        m.more()
+        m.end()
+        p.until("the end", "document.getElementById('live').dataset.state === 'ended'")
+        t.check(p.state()[1].startswith("The program has ended."), p.state())
+        t.equal("allocated in all", p.blocks(), 8)
+        t.equal("live at the end", p.sum(), "0 bytes")
+        t.check("exited 5" in p.text("origin"), p.text("origin"))
+        t.wait_until("the server ends", m.has_no_server)
+    m = Listening(t, attach=True)
+    with Page(t, m.url()) as p:
+        m.more()
+        live = m.live()
+        m.ptmem.send_signal(signal.SIGTERM)
+        t.equal("status of ptmem", m.ptmem.wait(), 0)
+        p.until("the end", "document.getElementById('live').dataset.state === 'ended'")
+        t.check(p.state()[1].startswith("ptmem has detached"), p.state())
+        t.equal("live when ptmem left", p.sum(), "%s bytes" % format(int(live), ","))
+        t.wait_until("the server ends", m.has_no_server)
+    m.program.stdin.close()
+    t.equal("status of the program", m.program.wait(), 5)
+
+
+@test("live-report/linger")
+def _(t):
+    """--listen-linger: the end can be fetched after it; the server of a program that nobody looked at, too."""
+    m = Listening(t, ["--listen-linger=3600"])
+    m.more()
+    m.end()
+    t.wait_until("the end", lambda: b"ended" in m.get("/healthz", 503) if is_over(m) else False)
+    found = m.metrics()
+    t.equal("metrics", [found["ptmem_heap_" + k] for k in ("live_bytes", "allocated_bytes_total", "frees_total")], [0, 8000, 8])
+    data = json.loads(m.get("/profile.json"))
+    t.equal("profile", [sum(data["leaves"]["bytes"]), data["timeline"]["live_bytes"][-1], data["live"]["state"], data["meta"]["exit"]],
+            [8000, 0, "ended", "exited 5"])
+    t.check(m.get("/debug/pprof/heap?seconds=3000"), "a difference ends with the program")
+    os.kill(m.server_pid, signal.SIGKILL)
+    t.wait_until("the server ends", m.has_no_server)
+
+
+def is_over(m):
+    connection = http.client.HTTPConnection(*m.address(), timeout=30)
+    connection.request("GET", "/healthz")
+    status = connection.getresponse().status
+    connection.close()
+    return status == 503
