@@ -25,7 +25,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "doc/tutorial.md", "doc/faq.md", "doc/format.md", "doc/internals.md",
-             "doc/porting.md")
+             "doc/porting.md", "doc/fleet.md")
 PAGES = ("man/ptmem.1", "man/ptmem-report.1", "man/ptmem-memusage.1")
 HOME = "/home/user"  # what documents show in place of the directory
 LIMIT = 120  # seconds for a block
@@ -54,6 +54,7 @@ NEEDS = {
     "attach": (may_attach, "root or ptrace_scope 0"),
     "root": (lambda: False, "root, and changes the system"),
     "docker": (lambda: False, "Docker"),
+    "prometheus": (lambda: shutil.which("promtool"), "Prometheus"),
     "network": (lambda: False, "a network"),
     "browser": (lambda: False, "a browser"),
     "terminal": (lambda: False, "a terminal"),

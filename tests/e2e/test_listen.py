@@ -11,9 +11,10 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.parse
 
 import build_pprof
-from harness import BUILD, Skip, test
+from harness import BUILD, ROOT, Skip, test
 from test_html import PROFILE
 from test_monitor import Monitored
 
@@ -305,6 +306,71 @@ def _(t):
     checked = t.run([t.program("promtool"), "check", "metrics"], stdin=text)
     t.equal("promtool: " + (checked.out + checked.err).decode(), checked.status, 0)
     m.end()
+
+
+class Prometheus:
+    """A real one, with the configuration that the documentation shows, but for the target and the interval."""
+
+    def __init__(self, t, address):
+        self.t, self.cwd = t, t.subdirectory()
+        with open(os.path.join(ROOT, "doc/fleet.md"), encoding="utf-8") as file:
+            shown = re.search(r"^\$ cat >prometheus.yml <<'END'\n(.*?)^> END$", file.read(), re.M | re.S)[1]
+        text = re.sub(r"^> ", "", shown, flags=re.M)
+        self.t.equal("places to replace", [text.count("127.0.0.1:9110"), text.count("30s")], [1, 1])
+        with open(os.path.join(self.cwd, "prometheus.yml"), "w", encoding="utf-8") as file:
+            file.write(text.replace("127.0.0.1:9110", address).replace("30s", "100ms"))
+        with open(os.path.join(self.cwd, "log"), "wb") as log:
+            self.process = subprocess.Popen([t.program("prometheus"), "--config.file=prometheus.yml", "--storage.tsdb.path=data",
+                                             "--web.listen-address=127.0.0.1:0"], cwd=self.cwd, stdout=log, stderr=log)
+        try:
+            t.wait_until("Prometheus", self.address)
+        except BaseException:
+            self.stop()
+            raise
+
+    def address(self):
+        with open(os.path.join(self.cwd, "log"), encoding="utf-8") as file:
+            found = re.search(r'msg="Listening on" address=127.0.0.1:(\d+)', file.read())
+        return found and ("127.0.0.1", int(found[1]))
+
+    def query(self, text):
+        """{labels: value} of an instant query; {} until the server is ready."""
+        connection = http.client.HTTPConnection(*self.address(), timeout=30)
+        connection.request("GET", "/api/v1/query?" + urllib.parse.urlencode({"query": text}))
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        if answer.status != 200:
+            return {}
+        return {tuple(sorted(r["metric"].items())): float(r["value"][1]) for r in json.loads(body)["data"]["result"]}
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@test("listen/prometheus", limit=120)
+def _(t):
+    """A real Prometheus scrapes with the configuration of doc/fleet.md; its values are those of the program."""
+    m = Listening(t)
+    address = "%s:%d" % m.address()
+    p = Prometheus(t, address)
+    try:
+        def values(name):
+            return list(p.query(name).values())
+        t.wait_until("a scrape", lambda: values("ptmem_heap_live_bytes") == [7000], 60)
+        labels = dict(next(iter(p.query("ptmem_heap_live_bytes"))))
+        t.equal("labels", [labels["job"], labels["instance"], labels["pid"], os.path.basename(labels["command"])],
+                ["ptmem", address, str(m.target_pid()), "monitored"])
+        m.more()
+        t.wait_until("the next value", lambda: values("ptmem_heap_live_bytes") == [8000], 60)
+        for name, value in (("allocated_bytes_total", 8000), ("allocations_total", 8), ("frees_total", 0), ("live_blocks", 8)):
+            t.equal(name, values("ptmem_heap_" + name), [value])
+        t.equal("series of ptmem", len(p.query('{job="ptmem",__name__=~"ptmem_.*|process_.*"}')), 17)
+        m.end()
+        t.wait_until("the target is down", lambda: values("up") == [0], 60)
+    finally:
+        p.stop()
 
 
 @test("listen/forks")
