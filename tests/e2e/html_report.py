@@ -19,6 +19,7 @@ import time
 import synthetic_recording
 import webdriver
 from test_diff import LIBRARY, NEW, OLD, PROGRAM
+from test_recording_forms import make_objects
 from webdriver import ELEMENT
 
 REPORT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/ptmem-report")
@@ -560,6 +561,33 @@ t = threading.Thread(target=lambda: x.extend(str(i) * 40 for i in range(9000)));
     check_questions(p, r, f"{directory}/run")
 
 
+def check_objects(p, directory):
+    """A program with two libraries and four threads, recorded exactly: what the page says is what every form says
+    (test_recording_forms.py)."""
+    page, recording = f"{directory}/objects.html", f"{directory}/objects.recording"
+    subprocess.run([os.path.join(os.path.dirname(REPORT), "ptmem"), "-q", "--no-rc", f"--html={page}", f"--record={recording}",
+                    "--massif-out-file=/dev/null", make_objects(directory)], check=True)
+
+    def csv_sum(*options):
+        text = subprocess.run([REPORT, "--format=csv", *options, recording], check=True, capture_output=True, text=True).stdout
+        return sum(int(line.split(",")[0]) for line in text.splitlines()[1:])
+
+    data = json.loads(subprocess.run([REPORT, "--format=json", recording], check=True, capture_output=True).stdout)
+    r, last = Recording(data), len(data["timeline"]["time"]) - 1
+    p.open(f"file://{page}")
+    same("peak", p.sum(), exact(csv_sum()))
+    for i in (last // 3, last // 2, last):
+        p.open(f"file://{page}#at={i}")
+        same(f"live at {i}", (p.sum(), csv_sum(f"--at={data['timeline']['time'][i]}ms")), (exact(r.total(0, i, i)[0]), r.total(0, i, i)[0]))
+    p.open(f"file://{page}#at={last // 4}-{last // 2}&mode=growth")
+    first, end = (data["timeline"]["time"][i] for i in (last // 4, last // 2))
+    same("growth", p.sum(), exact(csv_sum(f"--range={first}ms..{end}ms")))
+    for option in ("--match=^right_make$", "--match=/libleft[.]so$", *(f"--thread={thread['id']}" for thread in data["threads"])):
+        subprocess.run([REPORT, f"--html={page}", option, recording], check=True)
+        p.open(f"file://{page}")
+        same("with " + option, p.sum(), exact(csv_sum(option)))
+
+
 def check_questions(p, r, recording):
     """--match and --thread: the page has what matches alone, and opens with what the thread allocated."""
     def open_with(option):
@@ -701,6 +729,7 @@ def main():
             page = open(f"{directory}/tree_bytes.html").read()
             check_recordings(p, directory, page)
             check_run(p, directory)
+            check_objects(p, directory)
             check_builds(p, directory)
             check_samples(p, directory)
             check_large(p, directory, page)
