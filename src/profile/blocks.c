@@ -24,12 +24,13 @@ static uint32_t limit_of(uint32_t slots)
 	return slots < SPARSE_SLOTS ? slots / 2 : (uint32_t)((uint64_t)slots * 4 / 5);
 }
 
-static uint32_t grown(uint32_t slots)
+/* How many buckets or slots there are after @n. */
+static uint32_t grown(uint32_t n)
 {
-	CHECK(slots < UINT32_MAX / 2);
-	if (slots < SPARSE_SLOTS / 2)
-		return slots ? 2 * slots : 2 * BUCKET;
-	return ROUND_UP(slots + slots / 3 + 1, BUCKET);
+	CHECK(n < UINT32_MAX / 2 / BUCKET);
+	if (n < SPARSE_SLOTS / 2 / BUCKET)
+		return n ? 2 * n : 2;
+	return n + n / 3 + 1;
 }
 
 /* Slots and shards. */
@@ -49,7 +50,7 @@ static inline void unpack(const struct blocks *b, const struct shard *sh, uint32
 	out->size = size;
 	out->capacity = capacity_of(size, b->alignment);
 	out->leaf = (uint32_t)(owner >> 5) & LEAF_MAX;
-	out->time = sh->time ? sh->time[i] : 0;
+	out->time = sh->keep_times ? bucket_time(bucket, i % BUCKET) : 0;
 }
 
 static inline bool is_usual(const struct blocks *b, const struct block *block)
@@ -80,8 +81,8 @@ static void shard_put(struct shard *sh, uint64_t hash, uint64_t place, uint64_t 
 	uint32_t k = (uint32_t)__builtin_ctz(bits);
 	b->place[k] = place;
 	b->owner[k] = owner | (b->owner[k] & PASSED_MAX);
-	if (sh->time)
-		sh->time[(size_t)(b - sh->bucket) * BUCKET + k] = time;
+	if (sh->keep_times)
+		bucket_set_time(b, k, time);
 }
 
 static inline void shard_remove(struct shard *sh, uint64_t hash, uint32_t slot)
@@ -107,23 +108,29 @@ static struct bucket *new_buckets(uint32_t count)
 	return memset(b, 0, bytes);
 }
 
-__attribute__((noinline)) static void shard_resize(struct shard *sh, uint32_t slots,
-						   bool keep_times)
+/* How many blocks @buckets may hold. */
+static uint32_t shard_limit(uint32_t buckets, bool keep_times)
+{
+	return limit_of(buckets * (keep_times ? BUCKET - 1 : BUCKET));
+}
+
+__attribute__((noinline)) static void shard_resize(struct shard *sh, uint32_t buckets)
 {
 	struct shard old = *sh;
-	sh->buckets = slots / BUCKET;
-	sh->bucket = new_buckets(sh->buckets);
-	sh->limit = limit_of(sh->buckets * BUCKET);
-	sh->time = keep_times ? xcalloc(sh->buckets, BUCKET * sizeof(*sh->time)) : NULL;
+	sh->buckets = buckets;
+	sh->bucket = new_buckets(buckets);
+	sh->limit = shard_limit(buckets, sh->keep_times);
+	for (uint32_t i = 0; sh->keep_times && i < buckets; i++)
+		sh->bucket[i].place[BUCKET - 1] = TIMES_PLACE;
 	for (uint32_t i = 0; i < old.buckets * BUCKET; i++) {
 		const struct bucket *b = &old.bucket[i / BUCKET];
 		uint32_t k = i % BUCKET;
-		if (b->place[k])
+		if (place_has_block(b->place[k]))
 			shard_put(sh, hash_addr(place_addr(b->place[k])), b->place[k],
-				  b->owner[k] & ~PASSED_MAX, old.time ? old.time[i] : 0);
+				  b->owner[k] & ~PASSED_MAX,
+				  sh->keep_times ? bucket_time(b, k) : 0);
 	}
 	free(old.bucket);
-	free(old.time);
 }
 
 void blocks_reserve(struct blocks *b, uint64_t count)
@@ -132,12 +139,12 @@ void blocks_reserve(struct blocks *b, uint64_t count)
 
 	for (uint32_t i = 0; i < SHARDS; i++) {
 		struct shard *sh = &b->shard[i];
-		uint32_t slots = sh->buckets * BUCKET;
+		uint32_t buckets = sh->buckets;
 
-		while (limit_of(slots) < sh->count + each)
-			slots = grown(slots);
-		if (slots > sh->buckets * BUCKET)
-			shard_resize(sh, slots, b->keep_times);
+		while (shard_limit(buckets, sh->keep_times) < sh->count + each)
+			buckets = grown(buckets);
+		if (buckets > sh->buckets)
+			shard_resize(sh, buckets);
 	}
 }
 
@@ -216,6 +223,8 @@ struct blocks *blocks_new(bool keep_times, uint32_t alignment)
 {
 	struct blocks *b = xcalloc(1, sizeof(*b));
 	b->keep_times = keep_times;
+	for (uint32_t i = 0; i < SHARDS; i++)
+		b->shard[i].keep_times = keep_times;
 	b->alignment = alignment;
 	return b;
 }
@@ -229,8 +238,6 @@ struct blocks *blocks_clone(const struct blocks *b)
 			continue;
 		sh->bucket = memcpy(new_buckets(sh->buckets), sh->bucket,
 				    sh->buckets * sizeof(*sh->bucket));
-		if (sh->time)
-			sh->time = xmemdup(sh->time, sh->buckets * BUCKET * sizeof(*sh->time));
 	}
 	if (b->odd.slot)
 		c->odd.slot = xmemdup(b->odd.slot, b->odd.slots * sizeof(*b->odd.slot));
@@ -241,10 +248,8 @@ void blocks_free(struct blocks *b)
 {
 	if (!b)
 		return;
-	for (uint32_t i = 0; i < SHARDS; i++) {
+	for (uint32_t i = 0; i < SHARDS; i++)
 		free(b->shard[i].bucket);
-		free(b->shard[i].time);
-	}
 	free(b->odd.slot);
 	free(b);
 }
@@ -319,7 +324,7 @@ __attribute__((noinline)) static bool add_slowly(struct blocks *b, const struct 
 		return is_replaced;
 	}
 	if (sh->count >= sh->limit)
-		shard_resize(sh, grown(sh->buckets * BUCKET), b->keep_times);
+		shard_resize(sh, grown(sh->buckets));
 	shard_put(sh, hash, pack_place(block->addr, block->size),
 		  pack_owner(block->size, block->leaf), block->time);
 	sh->count++;
@@ -343,11 +348,8 @@ uint64_t blocks_count(const struct blocks *b)
 size_t blocks_memory(const struct blocks *b)
 {
 	size_t bytes = sizeof(*b) + b->odd.slots * sizeof(*b->odd.slot);
-	for (uint32_t i = 0; i < SHARDS; i++) {
-		const struct shard *sh = &b->shard[i];
-		bytes += sh->buckets *
-			 (sizeof(*sh->bucket) + (sh->time ? BUCKET * sizeof(*sh->time) : 0));
-	}
+	for (uint32_t i = 0; i < SHARDS; i++)
+		bytes += b->shard[i].buckets * sizeof(struct bucket);
 	return bytes;
 }
 
@@ -357,7 +359,7 @@ int blocks_each(const struct blocks *b, int (*fn)(void *ctx, const struct block 
 	for (uint32_t s = 0; s < SHARDS && !r; s++) {
 		const struct shard *sh = &b->shard[s];
 		for (uint32_t i = 0; i < sh->buckets * BUCKET && !r; i++) {
-			if (!sh->bucket[i / BUCKET].place[i % BUCKET])
+			if (!place_has_block(sh->bucket[i / BUCKET].place[i % BUCKET]))
 				continue;
 			struct block block;
 			unpack(b, sh, i, &block);

@@ -1,7 +1,8 @@
 /*
  * The live blocks: address -> size and owner. Open addressing; the largest
- * structure of ptmem, 16 bytes a slot. What a slot cannot hold (addresses beyond
- * 48 bits, sizes beyond 44, an unusual capacity) goes to a small side table.
+ * structure of ptmem, 16 bytes a slot, 21 with times. What a slot cannot hold
+ * (addresses near 2^48 and beyond, sizes beyond 44 bits, an unusual capacity)
+ * goes to a small side table.
  */
 #ifndef PTMEM_PROFILE_BLOCKS_H
 #define PTMEM_PROFILE_BLOCKS_H

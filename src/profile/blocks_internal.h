@@ -7,6 +7,9 @@
  *	place: address (48) | size bits 0-15                       0 = empty
  *	owner: size bits 16-43 | leaf (31) | passed (5)
  *
+ * Where times are kept, the last slot of each bucket is none: it has the times of the others.
+ * An array of times beside the buckets would be a second miss of the cache for each block.
+ *
  * A block is in its home bucket, or, if that was full, in the first one after
  * with room. `passed` (in the first slot of a bucket) counts the blocks that went by
  * it: 0 ends a search. So nearly every search reads one line and takes no branch that
@@ -17,19 +20,23 @@
  * hash * buckets >> 32: any number of buckets will do, and copying walks both tables in
  * order.
  *
- * A block of unusual shape (address beyond 48 bits or size beyond 44, a capacity that
+ * A block of unusual shape (address beyond ADDR_MAX or size beyond 44 bits, a capacity that
  * the rule of 2.5 does not give) is kept whole in `odd`, with linear probing.
  */
 #ifndef PTMEM_PROFILE_BLOCKS_INTERNAL_H
 #define PTMEM_PROFILE_BLOCKS_INTERNAL_H
+
+#include <stddef.h>
+#include <string.h>
 
 #include "profile/blocks.h"
 
 #define SHARD_BITS 4
 #define SHARDS (1u << SHARD_BITS)
 #define BUCKET 4u
-#define ADDR_BITS 48 /* an address with more is unusual */
-#define ADDR_MAX ((UINT64_C(1) << ADDR_BITS) - 1)
+#define ADDR_BITS 48
+#define TIMES_PLACE (~UINT64_C(0) << ADDR_BITS) /* of a slot with times: not empty, no block's */
+#define ADDR_MAX ((TIMES_PLACE >> 16) - 1)      /* an address beyond it is unusual */
 #define SIZE_MAX44 ((UINT64_C(1) << 44) - 1)
 #define LEAF_MAX ((UINT32_C(1) << 31) - 1)
 #define PASSED_MAX UINT64_C(31)
@@ -41,9 +48,9 @@ struct bucket {
 /* Slot i is number i % BUCKET of bucket i / BUCKET. */
 struct shard {
 	struct bucket *bucket;
-	uint32_t *time;   /* by slot; NULL unless times are kept */
 	uint32_t buckets, count;
 	uint32_t limit;   /* it grows when so many are in it */
+	bool keep_times;
 };
 
 /* Whole blocks; addr 0 = empty. */
@@ -98,6 +105,12 @@ static inline uint64_t unpack_size(uint64_t place, uint64_t owner)
 	return (place & 0xffff) | owner >> 36 << 16;
 }
 
+/* Whether a block is there: neither is it empty, nor are these times. */
+static inline bool place_has_block(uint64_t place)
+{
+	return place - 1 < TIMES_PLACE - 1;
+}
+
 static inline uint64_t passed(const struct bucket *b)
 {
 	return b->owner[0] & PASSED_MAX;
@@ -138,12 +151,8 @@ __attribute__((always_inline)) static inline void
 blocks_prefetch(const struct blocks *b, taddr_t addr)
 {
 	uint64_t hash = hash_addr(addr);
-	const struct shard *sh = &b->shard[shard_of(hash)];
-	size_t home = home_of(hash, sh->buckets);
 
-	__builtin_prefetch(&sh->bucket[home], 1);
-	if (sh->time)
-		__builtin_prefetch(&sh->time[home * BUCKET], 1);
+	__builtin_prefetch(blocks_home(b, hash), 1);
 }
 
 /* One block more, or less, went by. A counter that is full stays so until the shard grows. */
@@ -190,9 +199,28 @@ static inline bool blocks_is_absent(const struct blocks *b, taddr_t addr)
 	return !blocks_search(&b->shard[shard_of(hash)], blocks_home(b, hash), addr, &bits);
 }
 
-static inline size_t slot_of(const struct shard *sh, const struct bucket *b, uint32_t k)
+/* Times are 32 bits of the words of the last slot, the first of them below TIMES_PLACE. */
+static inline uint8_t *time_at(struct bucket *b, uint32_t k)
 {
-	return (size_t)(b - sh->bucket) * BUCKET + k;
+	_Static_assert(BUCKET == 4, "three times in two words");
+	static const uint8_t at[BUCKET] = {
+		offsetof(struct bucket, place[3]) + 2, offsetof(struct bucket, owner[3]),
+		offsetof(struct bucket, owner[3]) + 4};
+
+	return (uint8_t *)b + at[k];
+}
+
+static inline void bucket_set_time(struct bucket *b, uint32_t k, uint32_t time)
+{
+	memcpy(time_at(b, k), &time, sizeof(time));
+}
+
+static inline uint32_t bucket_time(const struct bucket *b, uint32_t k)
+{
+	uint32_t time;
+
+	memcpy(&time, time_at((struct bucket *)b, k), sizeof(time));
+	return time;
 }
 
 /* Adds a block whose capacity is capacity_of(size, alignment). */
@@ -213,8 +241,8 @@ static inline bool blocks_quick_add(struct blocks *b, taddr_t addr, uint64_t siz
 	uint32_t k = (uint32_t)__builtin_ctz(bits);
 	to->place[k] = pack_place(addr, size);
 	to->owner[k] = pack_owner(size, leaf) | (to->owner[k] & PASSED_MAX);
-	if (sh->time)
-		sh->time[slot_of(sh, to, k)] = time;
+	if (sh->keep_times)
+		bucket_set_time(to, k, time);
 	sh->count++;
 	b->count++;
 	return true;
@@ -246,7 +274,7 @@ static inline struct block_owner blocks_quick_take(struct blocks *b, taddr_t add
 	b->count--;
 	return (struct block_owner){
 		.size = unpack_size(place, owner), .leaf = (uint32_t)(owner >> 5) & LEAF_MAX,
-		.time = sh->time ? sh->time[slot_of(sh, from, k)] : 0, .is_found = true,
+		.time = sh->keep_times ? bucket_time(from, k) : 0, .is_found = true,
 	};
 }
 

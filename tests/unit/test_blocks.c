@@ -28,14 +28,16 @@ static void every_shape_comes_back_whole(void **state)
 {
 	static const uint64_t sizes[] = { 0, 1, 15, 16, 65535, 65536, 4194240, 4194241, 1ull << 47,
 					  (1ull << 48) - 1, 1ull << 48, UINT64_MAX };
-	static const taddr_t addrs[] = { 1, 12345, 0x7ffff7d00010, (1ull << 48) - 1, 1ull << 48,
+	enum { TIME = 0xfedcba98 };
+	static const taddr_t addrs[] = { 1, 12345, 0x7ffff7d00010, 0xfffeffffffff, 0xffff00000000,
+					 0xffff00000000 | TIME, (1ull << 48) - 1, 1ull << 48,
 					 0x7fff000000000000, UINT64_MAX };
 	struct blocks *b = blocks_new(true, 16);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		for (size_t k = 0; k < 2 * ARRAY_SIZE(addrs); k++) {
 			struct block in = usual(addrs[k / 2], sizes[i], k % 2 ? (1u << 31) - 1 : 0), out;
 			in.capacity += k % 2 ? 16 : 0;
-			in.time = 0xfedcba98;
+			in.time = TIME;
 			assert_false(blocks_add(b, &in, NULL));
 			assert_true(blocks_find(b, in.addr, &out));
 			same_block(&in, &out);
@@ -185,7 +187,8 @@ static void what_is_reserved_has_room(void **state)
 		if (counts[k] >= 5000)
 			assert_int_equal(blocks_memory(b), memory);
 		assert_int_equal(blocks_count(b), counts[k]);
-		assert_true(memory <= 40 * counts[k] + 10000);
+		/* with times a slot has a third of 64 bytes, and the table may be half empty */
+		assert_true(memory <= 43 * counts[k] + 10000);
 		blocks_free(b);
 	}
 }
