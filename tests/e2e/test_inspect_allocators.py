@@ -16,6 +16,7 @@ from test_inspect import Checked, Inspected, check_rows, inspect
 LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
 STARTED = 30  # blocks
 MOMENTS = int(os.environ.get("PTMEM_MOMENTS", "6"))
+LIMIT = max(120, 6 * MOMENTS)
 
 
 def preload(t, allocator):
@@ -151,7 +152,7 @@ def prove(t, name, allocator):
 
 
 for _program in ("musl-O2-pie-mixed", "musl-O2-static-mixed"):
-    @test("inspect/exact/" + _program, limit=120)
+    @test("inspect/exact/" + _program, limit=LIMIT)
     def _(t, name=_program):
         prove(t, name, "musl")
 
@@ -162,7 +163,7 @@ for _program in ("python3", "perl", "sqlite3", "threads", "g++", "git", "jq", "n
         if _allocator == "glibc" and _program in ("python3", "perl", "sqlite3", "threads"):
             continue  # in test_inspect.py
 
-        @test("inspect/exact/%s-%s" % (_program, _allocator), limit=120)
+        @test("inspect/exact/%s-%s" % (_program, _allocator), limit=LIMIT)
         def _(t, name=_program, allocator=_allocator):
             prove(t, name, allocator)
 
