@@ -51,6 +51,17 @@ CASES = {
     "a variable that has a value": ("global", {"src/base/vec.c": "extern int vec_last;\nint vec_last = 1;\n"}),
     "a table of constants": (None, {"src/base/vec.c": "extern const char *const vec_names[];\nconst char *const vec_names[] = {\"a\"};\n"}),
     "a variable among the others": (None, {"src/base/globals.c": "extern int last;\nint last = 1;\n"}),
+    "a list among the globals": ("global", {"src/base/globals.h": "struct globals {\n\tvolatile sig_atomic_t child;\n"
+                                            "\tVEC(struct elf_file *) open_files;\n};\n"}),
+    "a counter among the globals": ("global", {"src/base/globals.h": "struct globals {\n\tuint32_t last_id; /* of all */\n};\n"}),
+    "globals of handlers and of the log": (None, {
+        "src/base/globals.h": "struct log_globals {\n\tconst char *name;\n};\nstruct globals {\n\ttimer_t timer;\n"
+                              "\tvolatile sig_atomic_t wake; /* call poll\n\tsoon */\n\tstruct log_globals log;\n};\n"}),
+    "six parameters": ("parameters", {"src/base/vec.h": "static inline void f(int a, int b, int c, int d, int e, void (*g)(int, int))\n{\n}\n"}),
+    "five parameters": (None, {"src/base/vec.h": "static inline void f(int a, int b, int c, int d, void (*g)(int, int))\n{\n}\n"}),
+    "a named function of six": (None, {"src/listen/http.h": "", "src/listen/http.c":
+        "static void on_request(int a, int b, int c, int d, int e, int f)\n{\n}\nvoid *use_it(void);\nvoid *use_it(void)\n{\n\treturn on_request;\n}\n",
+                                       "tests/unit/t.c": "use_it"}),
     "code without a header": ("header", {"src/base/a.c": "extern const int a;\nconst int a = 1;\n"}),
     "a register": ("cpu", {"src/base/vec.h": "/* in rdi */\n"}),
     "47 bits": ("assume", {"src/base/vec.h": "#define TOP (1ul << 47)\n"}),

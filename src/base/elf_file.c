@@ -1,5 +1,5 @@
 /*
- * Each ELF file is opened once and shared. The list of open files is searched by device and inode,
+ * Each ELF file is opened once and shared. A list of open files is searched by device and inode,
  * so that a hundred processes share one libc. A file owns its descriptor, the libelf handle and the
  * data that other stages attach. Symbol tables are read in place.
  */
@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/globals.h"
 #include "base/vec.h"
 
 static void read_segments(struct elf_file *f)
@@ -118,7 +117,6 @@ static int finish_open(struct elf_file *f, struct elf_file **file_out)
 	read_dynamic(f);
 	read_build_id(f);
 	f->users = 1;
-	*vec_add(&globals.open_files) = f;
 	*file_out = f;
 	return 0;
 }
@@ -132,7 +130,18 @@ static struct elf_file *new_file(const char *name)
 	return f;
 }
 
-int elf_file_open(const char *path, const char *name, struct elf_file **file_out)
+static struct elf_file *find_open(const struct elf_files *files, const struct stat *st)
+{
+	for (size_t i = 0; files && i < files->open.count; i++) {
+		struct elf_file *f = files->open.data[i];
+		if (f->dev == st->st_dev && f->ino == st->st_ino)
+			return f;
+	}
+	return NULL;
+}
+
+int elf_file_open(struct elf_files *files, const char *path, const char *name,
+		  struct elf_file **file_out)
 {
 	/* O_NONBLOCK: open() of a FIFO must not wait for a writer */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -143,21 +152,24 @@ int elf_file_open(const char *path, const char *name, struct elf_file **file_out
 		close(fd);
 		return -EINVAL;
 	}
-	for (size_t i = 0; i < globals.open_files.count; i++) {
-		struct elf_file *f = globals.open_files.data[i];
-		if (f->fd >= 0 && f->dev == st.st_dev && f->ino == st.st_ino) {
-			close(fd);
-			*file_out = elf_file_hold(f);
-			return 0;
-		}
+	struct elf_file *f = find_open(files, &st);
+	if (f) {
+		close(fd);
+		*file_out = elf_file_hold(f);
+		return 0;
 	}
-	struct elf_file *f = new_file(name ? name : path);
+	f = new_file(name ? name : path);
 	f->fd = fd;
 	f->dev = st.st_dev;
 	f->ino = st.st_ino;
 	elf_version(EV_CURRENT);
 	f->elf = elf_begin(fd, ELF_C_READ, NULL);
-	return finish_open(f, file_out);
+	int rc = finish_open(f, file_out);
+	if (rc == 0 && files) {
+		f->files = files;
+		*vec_add(&files->open) = f;
+	}
+	return rc;
 }
 
 int elf_file_open_memory(uint8_t *image, size_t size, const char *name, struct elf_file **file_out)
@@ -179,15 +191,25 @@ void elf_file_release(struct elf_file *file)
 {
 	if (!file || --file->users > 0)
 		return;
-	for (size_t i = 0; i < globals.open_files.count; i++) {
-		if (globals.open_files.data[i] == file) {
-			vec_take_swap(&globals.open_files, i);
+	for (size_t i = 0; file->files && i < file->files->open.count; i++) {
+		if (file->files->open.data[i] == file) {
+			vec_take_swap(&file->files->open, i);
 			break;
 		}
 	}
-	if (globals.open_files.count == 0)
-		vec_deinit(&globals.open_files);
 	destroy(file);
+}
+
+bool elf_file_is_same(const struct elf_file *a, const struct elf_file *b)
+{
+	return a == b || (a->fd >= 0 && b->fd >= 0 && a->dev == b->dev && a->ino == b->ino);
+}
+
+void elf_files_deinit(struct elf_files *files)
+{
+	for (size_t i = 0; i < files->open.count; i++)
+		files->open.data[i]->files = NULL;
+	vec_deinit(&files->open);
 }
 
 static int each_in_section(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *sh,

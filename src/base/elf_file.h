@@ -12,6 +12,15 @@
 #include <sys/types.h>
 
 #include "base/types.h"
+#include "base/vec.h"
+
+struct elf_file;
+
+/* The open files that are shared, not owned; zeroed = empty. It must outlive its last file, or be
+ * emptied by elf_files_deinit. */
+struct elf_files {
+	VEC(struct elf_file *) open;
+};
 
 struct elf_segment {
 	uint64_t vaddr, offset, filesz, memsz;
@@ -20,6 +29,7 @@ struct elf_segment {
 
 struct elf_file {
 	uint32_t users;
+	struct elf_files *files; /* where it is listed; NULL = it is not shared */
 	char *path;            /* the name it was opened by */
 	dev_t dev;
 	ino_t ino;
@@ -44,15 +54,23 @@ struct elf_file {
 	void (*cfi_user_free)(void *user);
 };
 
-/* Opens @path. A file that is already open (same device and inode) is shared. @name: for
- * elf_file.path; NULL = @path. */
-int elf_file_open(const char *path, const char *name, struct elf_file **file_out);
+/*
+ * Opens @path. A file that is open already in @files (same device and inode) is shared; NULL = it
+ * is opened for the caller alone. @name: for elf_file.path; NULL = @path.
+ */
+int elf_file_open(struct elf_files *files, const char *path, const char *name,
+		  struct elf_file **file_out);
 
 /* Takes ownership of @image (malloc'ed, @size bytes), a complete ELF file in memory. */
 int elf_file_open_memory(uint8_t *image, size_t size, const char *name, struct elf_file **file_out);
 
 struct elf_file *elf_file_hold(struct elf_file *file);
 void elf_file_release(struct elf_file *file); /* may be NULL */
+
+/* Whether both are the same file on disk. */
+bool elf_file_is_same(const struct elf_file *a, const struct elf_file *b);
+/* The files that are still open are not shared any more. */
+void elf_files_deinit(struct elf_files *files);
 
 struct elf_symbol {
 	const char *name;      /* points into the file; .dynsym names carry no version */

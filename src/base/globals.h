@@ -1,8 +1,7 @@
 /*
- * All mutable variables that are reached without a pointer. They are global for one of three
- * reasons: a signal handler gets no argument; messages and failed checks come from anywhere; files
- * and numbers are shared by all profiles. `scripts/layers` reports any other. Each part is used by
- * the file named above it.
+ * All mutable variables that are reached without a pointer. They are global for one of two
+ * reasons: a signal handler gets no argument; messages and failed checks come from anywhere.
+ * `scripts/layers` reports any other. Each part is used by the file named above it.
  */
 #ifndef PTMEM_BASE_GLOBALS_H
 #define PTMEM_BASE_GLOBALS_H
@@ -13,9 +12,6 @@
 
 #include "base/log.h"
 #include "base/types.h"
-#include "base/vec.h"
-
-struct elf_file;
 
 /* session/signals.c; leave_count also ends waits in base/stream.c. */
 struct signal_globals {
@@ -34,7 +30,7 @@ struct signal_globals {
 struct seize_globals {
 	sigjmp_buf too_late;                 /* valid while may_be_late is set */
 	volatile sig_atomic_t may_be_late;
-	bool has_timer;
+	volatile sig_atomic_t has_timer;
 	timer_t timer;
 };
 
@@ -55,9 +51,6 @@ struct globals {
 	volatile sig_atomic_t wake;          /* tracee/control/target_run.c: call poll soon */
 	volatile sig_atomic_t child;         /* memusage/main.c: gets its signals; 0 = none */
 	struct log_globals log;
-	VEC(struct elf_file *) open_files;   /* base/elf_file.c; entries are not owned */
-	uint32_t last_space_id;              /* tracee/state/space.c */
-	uint32_t last_module_id;             /* tracee/state/space_modules.c */
 };
 
 extern struct globals globals;

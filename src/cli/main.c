@@ -263,7 +263,7 @@ static int run_target(struct run *run, struct sampling *sampling, int *signal_ou
 		return EXIT_OWN_FAILURE;
 	session_sink_init(&sink, run, should_leave);
 	tracee_options_init(&to, run);
-	run->target = target_new(&to, &sink);
+	run->target = target_new(&to, &sink, &run->registry);
 	log_set_check_hook(leave_target_behind, run->target);
 	if (o->pid_count > 0) {
 		catch_signals(o);

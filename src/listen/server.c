@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/vec.h"
 #include "listen/answer.h"
 #include "listen/http.h"
@@ -57,14 +58,6 @@ struct server {
 	double linger;             /* seconds */
 	uint64_t end_ns;           /* when the server ends, once ptmem is gone; 0 = ptmem runs */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
-}
 
 /* -- jobs -- */
 
@@ -158,7 +151,7 @@ static void ask(struct server *s, uint64_t now)
 
 static void take_done(struct server *s, const struct listen_done *done)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 
 	if (done->number != s->number || !s->is_asking)
 		return;
@@ -254,7 +247,7 @@ ATTR_NORETURN static void serve(struct server *s)
 	uint64_t count;
 
 	for (;;) {
-		uint64_t now = now_ns();
+		uint64_t now = clock_now_ns();
 		/* no descriptor is ignored */
 		struct pollfd fds[] = {{.fd = s->end_ns ? -1 : s->fd, .events = POLLIN},
 				       {.fd = s->wake_fd, .events = POLLIN}};
@@ -269,7 +262,7 @@ ATTR_NORETURN static void serve(struct server *s)
 		if (fds[1].revents && read(s->wake_fd, &count, sizeof(count)) < 0)
 			continue;
 		if (fds[0].revents && !take_message(s))
-			begin_end(s, now_ns());
+			begin_end(s, clock_now_ns());
 	}
 }
 

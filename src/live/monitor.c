@@ -344,8 +344,8 @@ static void send_some(struct monitor *m, int ms)
 
 void monitor_close(struct monitor *m)
 {
-	uint64_t now = target_clock(), end = now + LAST_NS;
-	for (; m->clients.count > 0 && now < end; now = target_clock())
+	uint64_t now = clock_now_ns(), end = now + LAST_NS;
+	for (; m->clients.count > 0 && now < end; now = clock_now_ns())
 		send_some(m, (int)((end - now) / 1000000 + 1));
 	while (m->clients.count > 0)
 		drop_client(m, 0);

@@ -58,7 +58,7 @@ static int write_snapshot(struct monitor_request *r, enum snapshot_kind kind)
 	int rc = check_free(r, path);
 	if (rc != 0)
 		return rc;
-	rc = session_output_now(r->session, path, kind, target_clock());
+	rc = session_output_now(r->session, path, kind, clock_now_ns());
 	return answer_file(r, rc, "snapshot", path);
 }
 
@@ -96,7 +96,7 @@ static int run_xtmemory(struct monitor_request *r)
 	rc = check_free(r, path);
 	if (rc != 0)
 		return rc;
-	rc = session_output_xtree(r->session, path, target_clock());
+	rc = session_output_xtree(r->session, path, clock_now_ns());
 	return answer_file(r, rc, "xtree memory report", path);
 }
 
@@ -149,7 +149,7 @@ static int run_status(struct monitor_request *r)
 	const struct session *s = r->session;
 	const struct profile_totals *p = profile_totals(s->profile);
 	fprintf(r->reply, "process %" PRIu32 ", %s\n", s->pid, s->command);
-	fprintf(r->reply, "profiled for %.2f s\n", (double)(target_clock() - s->start_ns) / 1e9);
+	fprintf(r->reply, "profiled for %.2f s\n", (double)(clock_now_ns() - s->start_ns) / 1e9);
 	fprintf(r->reply, "allocations: %" PRIu64 "\n",
 		profile_count(s->profile, p->allocations));
 	fprintf(r->reply, "reallocations: %" PRIu64 "\n", p->reallocations);

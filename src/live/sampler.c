@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/proc.h"
 #include "base/vec.h"
 #include "live/status_file.h"
@@ -48,13 +49,6 @@ struct sampler {
 	size_t used;            /* bytes of buffer */
 	char buffer[BUFFER_SIZE];
 };
-
-static uint64_t clock_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* -- lines -- */
 
@@ -113,7 +107,7 @@ static void end_line(struct sampler *s, uint64_t now_ns)
 
 static void put_line(struct sampler *s, const struct watched *w, const struct status_values *v)
 {
-	uint64_t now = clock_ns();
+	uint64_t now = clock_now_ns();
 	if (s->is_file) {
 		put_time(s, now - s->start_ns);
 		put_char(s, '\t');
@@ -190,7 +184,7 @@ int sampler_new(const struct sampler_options *options, struct sampler **sampler_
 		free(s);
 		return rc;
 	}
-	s->start_ns = s->next_ns = s->flushed_ns = clock_ns();
+	s->start_ns = s->next_ns = s->flushed_ns = clock_now_ns();
 	if (s->is_file || isatty(s->fd))
 		put_header(s);
 	*sampler_out = s;
@@ -415,8 +409,8 @@ void sampler_watch(struct sampler *s, const pid_t *pids, size_t count, bool (*le
 			sampler_add(s, pids[i]);
 	}
 	while (!leave(ctx) && drop_ended(s, pids, polled, count) > 0) {
-		uint64_t now = clock_ns(), next = sampler_tick(s, now);
-		now = clock_ns();
+		uint64_t now = clock_now_ns(), next = sampler_tick(s, now);
+		now = clock_now_ns();
 		uint64_t wait = next > now ? next - now : 0;
 		const struct timespec ts = {(time_t)(wait / 1000000000u),
 					    (long)(wait % 1000000000u)};

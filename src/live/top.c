@@ -108,7 +108,7 @@ struct top *top_start(struct run *run)
 		interval = INTERVAL_DEFAULT;
 	top->run = run;
 	top->interval_ns = (uint64_t)(interval * 1e9);
-	top->next_ns = target_clock() + top->interval_ns;
+	top->next_ns = clock_now_ns() + top->interval_ns;
 	/* a program of ours shares the terminal: its output and our screen would mix */
 	if (run->options->pid_count > 0 && top_screen_open())
 		top->screen = xcalloc(1, sizeof(*top->screen));
@@ -331,7 +331,7 @@ static void update(struct shown *p)
 
 	if (!p->table)
 		p->table = xcalloc(1, sizeof(*p->table));
-	top_table_update(p->table, &r, target_clock());
+	top_table_update(p->table, &r, clock_now_ns());
 }
 
 static void regroup(struct shown *p, bool is_above_wrappers)
@@ -339,7 +339,7 @@ static void regroup(struct shown *p, bool is_above_wrappers)
 	const struct report r = session_report(p->session);
 
 	top_table_group(p->table, &r, is_above_wrappers);
-	top_table_update(p->table, &r, target_clock());
+	top_table_update(p->table, &r, clock_now_ns());
 }
 
 static size_t count_rows(const struct top *top)
@@ -444,7 +444,7 @@ static bool poll(void *ctx)
 
 	if (signals_leave_request())
 		return false;
-	uint64_t now = target_clock();
+	uint64_t now = clock_now_ns();
 	bool is_due = now >= top->next_ns;
 
 	top->shown.count = 0;

@@ -68,7 +68,7 @@ static struct elf_file *open_if_same(const char *name, const struct known_object
 {
 	struct elf_file *file;
 
-	if (elf_file_open(name, o->module->path, &file) != 0)
+	if (elf_file_open(NULL, name, o->module->path, &file) != 0)
 		return NULL;
 	if (has_build_id(file, o->build_id))
 		return file;

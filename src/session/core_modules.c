@@ -49,7 +49,7 @@ static struct elf_file *open_file(const struct finder *f, const struct map *firs
 	const char *path = is_program && f->program ? f->program : first->path;
 	struct elf_file *file;
 
-	if (elf_file_open(path, first->path, &file) != 0) {
+	if (elf_file_open(NULL, path, first->path, &file) != 0) {
 		log_verbose("%s: cannot be read: its symbols are unknown", path);
 		return NULL;
 	}

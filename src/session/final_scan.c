@@ -164,7 +164,7 @@ void final_scan_run(struct session *s)
 {
 	struct arenas arenas;
 	struct roots *roots;
-	uint64_t begin = target_clock();
+	uint64_t begin = clock_now_ns();
 	int rc = roots_collect(s->run->target, s->space, &roots);
 
 	if (rc != 0) {
@@ -188,7 +188,7 @@ void final_scan_run(struct session *s)
 	arenas_deinit(&arenas);
 	scan->is_done = true;
 	scan->bytes = scan->check.scan.bytes;
-	scan->time_ns = target_clock();
+	scan->time_ns = clock_now_ns();
 	scan->pause_ns = scan->time_ns - begin;
 }
 

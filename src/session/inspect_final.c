@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "output/inspect_text.h"
 #include "session/inspect_look.h"
 #include "session/inspect_title.h"
 #include "session/session.h"
 #include "session/session_files.h"
-#include "tracee/os/clock.h"
 
 struct inspect_final {
 	int rc;                  /* of the look */
@@ -25,14 +25,14 @@ void inspect_final_look(struct session *s, bool is_last)
 	struct inspect_final *f = xcalloc(1, sizeof(*f));
 	const char *path = s->run->options->inspect_out;
 	struct inspect_wish wish = {.ctx = &f->blocks, .is_last = is_last};
-	uint64_t begin = target_clock();
+	uint64_t begin = clock_now_ns();
 
 	inspect_final_free(s->inspected);
 	s->inspected = f;
 	if (path && inspect_title_wants_blocks(path))
 		wish.block = inspect_blocks_add;
 	f->rc = inspect_look(s->run->target, s->space, &wish, &f->look);
-	f->stopped_ns = target_clock() - begin;
+	f->stopped_ns = clock_now_ns() - begin;
 }
 
 static int print_to_stderr(const struct inspect_title *t, const struct inspect_report *r)

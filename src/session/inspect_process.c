@@ -10,11 +10,13 @@
 #include "session/inspect_look.h"
 #include "session/inspect_output.h"
 #include "session/inspect_title.h"
+#include "session/run.h"
 #include "tracee/control/attach.h"
 #include "tracee/state/space.h"
 #include "tracee/state/target_options.h"
 
 struct look {
+	struct registry *registry;
 	struct target *target;
 	struct inspect_look result;
 	bool wants_blocks;
@@ -40,7 +42,7 @@ static int look_at_process(struct look *l, pid_t pid, enum attach_problem *probl
 	const struct event_sink sink = {.ctx = l, .space_new = look_at};
 
 	l->rc = 0;
-	l->target = target_new(&options, &sink);
+	l->target = target_new(&options, &sink, l->registry);
 	int rc = target_attach(l->target, pid, problem_out, detail_out);
 
 	if (rc == 0) {
@@ -71,7 +73,8 @@ static int report(struct run *run, pid_t pid, struct look *l)
 int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out,
 		    long *detail_out)
 {
-	struct look l = {.wants_blocks = inspect_output_wants_blocks(run)};
+	struct look l = {.registry = &run->registry,
+			 .wants_blocks = inspect_output_wants_blocks(run)};
 	int rc = look_at_process(&l, pid, problem_out, detail_out);
 
 	if (rc == 0) {

@@ -212,7 +212,7 @@ int leak_report_write(struct session *s, const char *path, FILE *file)
 	if (!q.is_there)
 		return -ESRCH; /* it ended just now */
 	const struct report r = session_report(s);
-	find_leaks(s, &r, target_clock(), &l);
+	find_leaks(s, &r, clock_now_ns(), &l);
 	int rc = path ? write_leaks(s, &l, path) : 0;
 	if (!path)
 		print_leaks(s, &l, file);

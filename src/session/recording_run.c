@@ -99,7 +99,7 @@ static uint64_t milliseconds(const struct session *s, uint64_t now_ns)
 
 static void add_marker_now(struct session *s, const char *kind, const char *text)
 {
-	set_value(s, "marker", "%" PRIu64 " %s %s", milliseconds(s, target_clock()), kind, text);
+	set_value(s, "marker", "%" PRIu64 " %s %s", milliseconds(s, clock_now_ns()), kind, text);
 }
 
 void recording_run_fork(const struct session *parent, struct session *child)
@@ -116,7 +116,7 @@ void recording_run_fork(const struct session *parent, struct session *child)
 			from->text.data[recording_get(from, RECORDING_META, i, META_KEY)],
 			from->text.data[recording_get(from, RECORDING_META, i, META_VALUE)]);
 	/* most children execute another program at once: they need no file */
-	child->recording->flush_ns = target_clock() + FIRST_FLUSH_NS;
+	child->recording->flush_ns = clock_now_ns() + FIRST_FLUSH_NS;
 	_cleanup_free_ char *text = xasprintf("of process %u", parent->pid);
 
 	add_marker_now(child, "fork", text);
@@ -183,7 +183,7 @@ static void append(struct session *s)
 
 	fill_known(s, recording_journal_meta(f->journal), f->values);
 	f->values = recording_rows(s->recording->known, RECORDING_META);
-	f->appended_ms = MAX(milliseconds(s, target_clock()), (uint64_t)1);
+	f->appended_ms = MAX(milliseconds(s, clock_now_ns()), (uint64_t)1);
 	profile_sync_history(s->profile);
 	recording_journal_append(f->journal, &report, &names, s->releases);
 }
@@ -247,7 +247,7 @@ int recording_run_look(struct session *s, uint64_t *size_out)
 
 	if (!rr)
 		return -ENOENT;
-	resident_sample(s, target_clock());
+	resident_sample(s, clock_now_ns());
 	name_threads(s);
 	flush(s); /* to the file, if there is one */
 	int rc = s->run->options->record_file ? 0 : write_in_memory(s);
@@ -315,7 +315,7 @@ static uint64_t tick(struct session *s, uint64_t now_ns)
 	if (now_ns >= rr->flush_ns) {
 		name_threads(s);
 		flush(s);
-		rr->flush_ns = next_flush(s, MAX(target_clock(), now_ns));
+		rr->flush_ns = next_flush(s, MAX(clock_now_ns(), now_ns));
 	}
 	return MIN(rr->sample_ns, rr->flush_ns);
 }

@@ -69,7 +69,7 @@ void reports_poll(struct run *run)
 	target_each(run->target, prepare_scan, run);
 	target_inspect(run->target, scan_and_note, &all);
 	for (size_t i = 0; i < all.list.count; i++)
-		finish(all.list.data[i], target_clock());
+		finish(all.list.data[i], clock_now_ns());
 	run->definite_bytes = before; /* the end decides about the exit status */
 	vec_deinit(&all.list);
 }

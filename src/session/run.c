@@ -72,6 +72,7 @@ void run_deinit(struct run *run)
 			module_release(run->modules.data[i]);
 	}
 	vec_deinit(&run->modules);
+	elf_files_deinit(&run->registry.files);
 	vec_deinit(&run->sessions);
 	vec_deinit(&run->processes);
 	vec_deinit(&run->observers);

@@ -15,6 +15,7 @@
 #include "session/options.h"
 #include "symbols/filter.h"
 #include "symbols/symbols.h"
+#include "tracee/state/registry.h"
 
 struct earlier_blocks;
 struct memusage_run;
@@ -37,6 +38,7 @@ struct process_files {
 /* What all sessions of one run of ptmem share. */
 struct run {
 	struct options *options;
+	struct registry registry;  /* of all that is profiled: files, numbers */
 	struct target *target;     /* NULL in a replay */
 	/* what SIGXFSZ and SIGPIPE were when ptmem began, which the program inherits */
 	struct sigaction file_signal, pipe_signal;

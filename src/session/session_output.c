@@ -98,7 +98,7 @@ void session_output_so_far(struct session *s, char *message, size_t size)
 	int rc = session_files_snapshot_name(s, NULL, number, &path);
 
 	if (rc == 0) {
-		profile_finish(copy, target_clock());
+		profile_finish(copy, clock_now_ns());
 		r.profile = copy; /* its frames have the same numbers as the original's */
 		rc = write_report(path, &r);
 	}

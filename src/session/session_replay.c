@@ -70,7 +70,7 @@ static void replay_module(void *ctx, const struct events_module *em)
 	m->end = em->end;
 	m->bias = em->bias;
 	m->path = xstrdup(em->path);
-	if (elf_file_open(em->path, NULL, &m->file) != 0)
+	if (elf_file_open(&r->run->registry.files, em->path, NULL, &m->file) != 0)
 		m->file = NULL;
 	run_add_module(r->run, m);
 	module_release(m);

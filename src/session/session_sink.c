@@ -63,7 +63,7 @@ static void sink_before_install(void *ctx, struct address_space *space)
 static void sink_space_new(void *ctx, struct address_space *space)
 {
 	struct run *run = ctx;
-	struct session *s = session_new(run, (uint32_t)space->pid, target_clock());
+	struct session *s = session_new(run, (uint32_t)space->pid, clock_now_ns());
 	bool is_first = !run->is_first_known;
 	run->is_first_known = true;
 	if (run->options->pid_count > 0 || !is_first)
@@ -122,7 +122,7 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 	s->image.was_replaced = why == SPACE_EXEC && !s->run->options->trace_children;
 	s->pauses = space->pauses;
 	/* a fork that executes another program was counted in its parent's file */
-	s->end_ns = target_clock();
+	s->end_ns = clock_now_ns();
 	memusage_run_end(s, is_exec && (s->run->options->trace_children || !s->image.is_own));
 	recording_run_end(s, end);
 	observers_session_ended(s, is_exec);

@@ -58,7 +58,7 @@ static void count_event(struct session *s, const struct event *ev)
 static void count_range(struct session *s, const struct thread_stack_info *info)
 {
 	struct event ev = {
-		.time_ns = target_clock(),
+		.time_ns = clock_now_ns(),
 		.thread = (uint32_t)info->tid,
 		.kind = EVENT_STACK_RANGE,
 		.addr = info->low,
@@ -80,7 +80,7 @@ void session_stacks_new(struct session *s, const struct thread_stack_info *info)
 		return;
 	stacks_add(s->stack_use, (uint32_t)info->tid, info->low, info->high);
 	stacks_see(s->stack_use, (uint32_t)info->tid, info->sp);
-	update(s, target_clock(), (uint32_t)info->tid);
+	update(s, clock_now_ns(), (uint32_t)info->tid);
 }
 
 void session_stacks_gone(struct session *s, pid_t tid)
@@ -88,5 +88,5 @@ void session_stacks_gone(struct session *s, pid_t tid)
 	if (!s->stack_use)
 		return;
 	stacks_remove(s->stack_use, (uint32_t)tid);
-	update(s, target_clock(), (uint32_t)tid);
+	update(s, clock_now_ns(), (uint32_t)tid);
 }

@@ -72,9 +72,10 @@ static bool has_crc(const struct elf_file *f, uint32_t wanted)
 static struct elf_file *try_open(const struct wanted *w, const char *path)
 {
 	struct elf_file *f;
-	if (elf_file_open(path, NULL, &f) != 0)
+	if (elf_file_open(w->file->files, path, NULL, &f) != 0)
 		return NULL;
-	if (f->elf != w->file->elf && (has_build_id(f, w) || (w->has_crc && has_crc(f, w->crc))))
+	if (!elf_file_is_same(f, w->file) &&
+	    (has_build_id(f, w) || (w->has_crc && has_crc(f, w->crc))))
 		return f;
 	log_debug("%s is not the debug file of %s", path, w->file->path);
 	elf_file_release(f);

@@ -24,6 +24,11 @@ TARGETS = os.path.join(BUILD, "targets")
 MORE_OPTIONS = []
 
 TESTS = {}
+LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
+# Other allocators, to be preloaded: their libraries, which may not be installed.
+ALLOCATORS = {"jemalloc": LIBRARIES + "libjemalloc.so.2", "tcmalloc": LIBRARIES + "libtcmalloc_minimal.so.4",
+              "mimalloc": next((LIBRARIES + n for n in ("libmimalloc.so.2", "libmimalloc.so.3")
+                                if os.path.exists(LIBRARIES + n)), LIBRARIES + "libmimalloc.so")}
 
 # Our name of a quantity -> ptmem's, in --stats.
 STATS = {
@@ -65,6 +70,13 @@ def test(name, limit=60):
         return function
 
     return register
+
+
+def allocator(name):
+    """The library of one of ALLOCATORS."""
+    if not os.path.exists(ALLOCATORS[name]):
+        raise Skip("no %s on this machine" % ALLOCATORS[name])
+    return ALLOCATORS[name]
 
 
 def is_asan():

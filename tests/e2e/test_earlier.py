@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import massif
-from harness import BUILD, Fail, Skip, test
+from harness import BUILD, Fail, allocator, test
 from test_attach import Attached
 from test_inspect import EXACT, REFUSED
 from test_inspect_allocators import KNOWN, preload
@@ -74,7 +74,7 @@ for _variant, _mode, _allocator in (("gcc-O2-pie", "auto", "glibc"), ("clang-O0-
     @test("earlier/truth/%s-%s%s" % (_variant, _mode, "-" + _allocator if _allocator not in ("glibc", "musl") else ""), limit=120)
     def _(t, variant=_variant, mode=_mode, allocator=_allocator):
         """Attached to at any moment, ptmem has what the program has, and nothing when that has freed all."""
-        program, chance = Program(t, variant, **preload(t, allocator)), random.Random(1)
+        program, chance = Program(t, variant, **preload(allocator)), random.Random(1)
         others = program.others()
         for i in range(8):
             program.say(b"g")
@@ -106,7 +106,7 @@ def addresses(t):
 for _variant, _allocator in KNOWN:
     @test("earlier/addresses/%s-%s" % (_variant, _allocator))
     def _(t, variant=_variant, allocator=_allocator):
-        compare_addresses(t, Program(t, variant, **preload(t, allocator)))
+        compare_addresses(t, Program(t, variant, **preload(allocator)))
 
 
 def compare_addresses(t, program):
@@ -215,13 +215,12 @@ def releases(t):
     program.end()
 
 
-for _name, _file in REFUSED.items():
+for _name in REFUSED:
     @test("earlier/refused/" + _name)
-    def _(t, name=_name, file=_file):
+    def _(t, name=_name):
         """Another malloc: one line that says so, and a profile without them."""
-        library = "/usr/lib/x86_64-linux-gnu/" + file
-        if not os.path.exists(library):
-            raise Skip("no %s on this machine" % file)
+        library = allocator(name)
+        file = os.path.basename(library)
         program = Program(t, LD_PRELOAD=library)
         program.say(b"g")
         attached = program.attach()

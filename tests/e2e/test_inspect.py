@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import harness
-from harness import Fail, Skip, test
+from harness import Fail, Skip, allocator, test
 
 # The kernel's counters are exact since Linux 6.17, so its page tables are asked.
 VARIANTS = ("gcc-O2-pie", "clang-O0-nopie", "gcc-O2-static", "gcc-O3-staticpie")
@@ -190,14 +190,13 @@ def user(t):
     other.end()
 
 
-REFUSED = {"tcmalloc": "libtcmalloc_minimal.so.4", "mimalloc": "libmimalloc.so.2"}
+REFUSED = ("tcmalloc", "mimalloc")
 
-for _name, _file in REFUSED.items():
+for _name in REFUSED:
     @test("inspect/refused/" + _name)
-    def _(t, name=_name, file=_file):
-        library = "/usr/lib/x86_64-linux-gnu/" + file
-        if not os.path.exists(library):
-            raise Skip("no %s on this machine" % file)
+    def _(t, name=_name):
+        library = allocator(name)
+        file = os.path.basename(library)
         program = subprocess.Popen([t.program("sleep"), "60"], env=t.environment(t.directory, LD_PRELOAD=library))
         t.wait_until("the library", lambda: file in open("/proc/%d/maps" % program.pid, encoding="ascii").read())
         result = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)])

@@ -10,24 +10,17 @@ import struct
 import subprocess
 import time
 
-from harness import Fail, Skip, test
+from harness import Fail, allocator, test
 from test_inspect import Checked, Inspected, check_rows, inspect
 
-LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
 STARTED = 30  # blocks
 MOMENTS = int(os.environ.get("PTMEM_MOMENTS", "6"))
 LIMIT = max(120, 6 * MOMENTS)
 
 
-def preload(t, allocator):
+def preload(name):
     """The environment in which programs use it."""
-    if allocator in ("glibc", "musl"):
-        return {}
-    path = LIBRARIES + {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2.0",
-                        "tcmalloc": "libtcmalloc_minimal.so.4"}[allocator]
-    if not os.path.exists(path):
-        raise Skip("no %s on this machine" % path)
-    return {"LD_PRELOAD": path}
+    return {} if name in ("glibc", "musl") else {"LD_PRELOAD": allocator(name)}
 
 
 # -- the proof --
@@ -132,7 +125,7 @@ class Load:
 
 
 def prove(t, name, allocator):
-    env = preload(t, allocator)
+    env = preload(allocator)
     argv = program(t, name)
     if name == "python3":
         env["PYTHONMALLOC"] = "malloc"
@@ -177,7 +170,7 @@ class Parked:
     """targets/earlier, whose threads wait; live: bytes and blocks that it has."""
 
     def __init__(self, t, variant, allocator, **env):
-        env = t.environment(t.directory, **preload(t, allocator), **env)
+        env = t.environment(t.directory, **preload(allocator), **env)
         self.process = subprocess.Popen([t.target(variant, "earlier")], env=env,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self.process.pid

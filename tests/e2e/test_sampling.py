@@ -13,7 +13,7 @@ import subprocess
 import time
 
 import harness
-from harness import Skip, test
+from harness import ALLOCATORS, Skip, test
 from test_attach import Attached, Server, check_left_alone, rounds
 from test_corruption import Run
 from test_killed import guardians
@@ -141,14 +141,13 @@ def headers(t):
 def preloaded(t):
     """Allocators that take malloc's place, and may call themselves."""
     calls, tried = 20000, 0
-    for library in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"):
-        path = "/usr/lib/x86_64-linux-gnu/" + library
+    for name, path in ALLOCATORS.items():
         if not os.path.exists(path):
             continue
         tried += 1
         for program, args in (("sampled", ("mixed", calls)), ("sampled_cxx", (calls,)), ("sampled_custom", (calls,))):
             _, samples = sample(t, t.target("gcc-O2-pie", program), args, 1, env={"LD_PRELOAD": path})
-            check_count(t, "%s with %s" % (program, library), samples.count, calls, others=30)
+            check_count(t, "%s with %s" % (program, name), samples.count, calls, others=30)
     if not tried:
         raise Skip("no other allocator on this machine")
 

@@ -352,16 +352,10 @@ for v in BOTH:
 
 # ---- other allocators by the user's LD_PRELOAD ----
 
-SO = "/usr/lib/x86_64-linux-gnu/"
-PRELOADS = {"jemalloc": SO + "libjemalloc.so.2", "tcmalloc": SO + "libtcmalloc_minimal.so.4",
-            "mimalloc": next((SO + n for n in ("libmimalloc.so.2", "libmimalloc.so.3") if os.path.exists(SO + n)), "none")}
-
-
-def register_preload(name, path, program):
+def register_preload(name, program):
     @test("preload/%s/%s" % (name, program))
     def _(t):
-        if not os.path.exists(path):
-            raise harness.Skip("no %s on this machine" % path)
+        path = harness.allocator(name)
         args = NO_VALLOC if program == "mixed" else ()
         profile = t.profile([t.target("gcc-O2-pie", program), *args], options=["--events=events"],
                             env={"LD_PRELOAD": path})
@@ -372,9 +366,9 @@ def register_preload(name, path, program):
         t.equal("failed calls", found.all["failed"], truth["failed"])
 
 
-for allocator, so in PRELOADS.items():
+for allocator in harness.ALLOCATORS:
     for prog in ("mixed", "failures", "threads", "cxx_containers", "fibers"):
-        register_preload(allocator, so, prog)
+        register_preload(allocator, prog)
 
 
 def register_cold(mode):
@@ -420,9 +414,9 @@ int main(void)
 @test("truth/jemalloc-own-names")
 def jemalloc_own_names(t):
     """mallocx, rallocx, dallocx and sdallocx, alone and mixed with malloc."""
-    library = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
-    if not os.path.exists(library) or not os.path.exists("/usr/include/jemalloc/jemalloc.h"):
-        raise harness.Skip("no jemalloc with its header")
+    library = harness.allocator("jemalloc")
+    if not os.path.exists("/usr/include/jemalloc/jemalloc.h"):
+        raise harness.Skip("no header of jemalloc")
     paths = []
     for name, text in (("own", OWN_NAMES), ("none", "int main(void) { return 0; }\n")):
         paths.append(os.path.join(t.directory, name))

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "tracee/guard/journal_check.h"
 #include "tracee/state/journal.h"
+#include "tracee/state/registry.h"
 #include "tracee/state/space.h"
 #include "tracee/state/space_memory.h"
 #include "tracee/state/space_modules.h"
@@ -66,7 +67,9 @@ static void set_up(void)
 	whole.trap[1] = (struct journal_trap){.addr = (taddr_t)(uintptr_t)never_called,
 					      .resume = AREA,
 					      .patch_size = 1};
-	space = space_new(getpid());
+	static struct registry registry;
+
+	space = space_new(&registry, getpid());
 	CHECK(space_update_modules(space, NULL, NULL, NULL) == 0);
 	log_set_level(LOG_ERROR);
 }

@@ -26,7 +26,7 @@ static struct module *get_module(const char *path)
 		return NULL;
 	struct module *m = &modules[module_count];
 	*m = (struct module){.id = ++module_count, .users = 1, .path = strdup(path)};
-	if (elf_file_open(path, NULL, &m->file) != 0)
+	if (elf_file_open(NULL, path, NULL, &m->file) != 0)
 		fprintf(stderr, "cannot read %s\n", path);
 	return m;
 }

@@ -11,6 +11,8 @@
  *
  * All threads' blocks are as large as malloc_usable_size says.
  */
+#include "park.h"
+
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -31,10 +33,6 @@
 static void *slot[THREADS][SLOTS], *large[LARGE];
 static void *_Atomic shared[SHARED];
 static atomic_long bytes, blocks;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static unsigned parked;
-static bool must_park = true;
 static void *volatile hidden;
 
 /* malloc may give a block that is larger than its @size, where no chunk could be split off. */
@@ -93,43 +91,16 @@ static void change(void **p, uint64_t *seed)
 	}
 }
 
-static void wait_while_parked(void)
-{
-	pthread_mutex_lock(&mutex);
-	parked++;
-	pthread_cond_broadcast(&changed);
-	while (must_park)
-		pthread_cond_wait(&changed, &mutex);
-	parked--;
-	pthread_mutex_unlock(&mutex);
-}
-
 static void *work(void *arg)
 {
 	void **own = arg;
 	uint64_t seed = (uint64_t)(own - slot[0]) + 1;
 
-	for (unsigned i = 0;; i++) {
-		if (i % 64 == 0) {
-			pthread_mutex_lock(&mutex);
-			bool must = must_park;
-			pthread_mutex_unlock(&mutex);
-			if (must)
-				wait_while_parked();
-		}
+	for (;;) {
+		park_if_asked();
 		change(&own[next_random(&seed) % SLOTS], &seed);
 	}
 	return NULL;
-}
-
-static void set_parked(bool is_parked)
-{
-	pthread_mutex_lock(&mutex);
-	must_park = is_parked;
-	pthread_cond_broadcast(&changed);
-	while (is_parked && parked < THREADS)
-		pthread_cond_wait(&changed, &mutex);
-	pthread_mutex_unlock(&mutex);
 }
 
 __attribute__((noinline)) static void leak(void)
@@ -178,6 +149,7 @@ static void answer(void)
 
 int main(void)
 {
+	must_park = 1; /* the threads begin with it */
 	pthread_t thread;
 	char letter;
 
@@ -185,11 +157,11 @@ int main(void)
 		pthread_create(&thread, NULL, work, slot[i]);
 	for (size_t i = 0; i < LARGE; i++) /* as much as has a mapping of its own */
 		large[i] = made(i % 2 ? malloc(300000 * i) : memalign(64u << i, 500000), 0);
-	set_parked(true);
+	park_set(1, THREADS);
 	answer();
 	while (read(STDIN_FILENO, &letter, 1) == 1 && letter != 'q') {
 		if (letter == 'g' || letter == 'p')
-			set_parked(letter == 'p');
+			park_set(letter == 'p', THREADS);
 		else if (letter == 'l')
 			leak();
 		else if (letter == 'f')

@@ -15,6 +15,7 @@
  * End of input is q. A failed check ends with status 90.
  */
 #include "truth.h"
+#include "park.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -31,10 +32,8 @@ struct block {
 };
 
 static struct block *shared[SLOTS];
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static uint64_t parked, thread_count;
-static int must_park, must_stop;
+static uint64_t thread_count;
+static int must_stop;
 static volatile uint64_t ticks, queued, interrupted;
 
 static struct block *filled(struct block *b, uint64_t size)
@@ -49,18 +48,6 @@ static void verify(const struct block *b)
 {
 	for (uint64_t i = 0; i < b->size; i++)
 		CHECK(b->data[i] == (unsigned char)(b->size * 7));
-}
-
-static void park(void)
-{
-	pthread_mutex_lock(&mutex);
-	parked++;
-	pthread_cond_broadcast(&changed);
-	while (must_park)
-		pthread_cond_wait(&changed, &mutex);
-	parked--;
-	pthread_cond_broadcast(&changed);
-	pthread_mutex_unlock(&mutex);
 }
 
 NOINLINE static void server_step(uint64_t *seed)
@@ -86,8 +73,7 @@ static void *work(void *arg)
 	uint64_t seed = (uintptr_t)arg * 0x9e3779b97f4a7c15ull + 99;
 
 	while (!__atomic_load_n(&must_stop, __ATOMIC_RELAXED)) {
-		if (__atomic_load_n(&must_park, __ATOMIC_RELAXED))
-			park();
+		park_if_asked();
 		server_step(&seed);
 	}
 	return NULL;
@@ -151,16 +137,6 @@ static void *short_life(void *arg)
 	return arg;
 }
 
-static void set_parked(int value)
-{
-	pthread_mutex_lock(&mutex);
-	__atomic_store_n(&must_park, value, __ATOMIC_RELAXED);
-	pthread_cond_broadcast(&changed);
-	while (parked != (value ? thread_count : 0))
-		pthread_cond_wait(&changed, &mutex);
-	pthread_mutex_unlock(&mutex);
-}
-
 static void answer_number(const char *label, uint64_t n)
 {
 	struct text t = { { 0 }, 0 };
@@ -190,7 +166,7 @@ static void command(char c)
 	pthread_t thread;
 
 	if (c == 'p' || c == 'c')
-		set_parked(c == 'p');
+		park_set(c == 'p', thread_count);
 	else if (c == 'l')
 		server_leak();
 	else if (c == 't')
@@ -232,7 +208,7 @@ int main(int argc, char **argv)
 	while (read(STDIN_FILENO, &c, 1) == 1 && c != 'q')
 		command(c);
 	__atomic_store_n(&must_stop, 1, __ATOMIC_RELAXED);
-	set_parked(0);
+	park_set(0, thread_count);
 	for (uint64_t i = 0; i < thread_count; i++)
 		CHECK(!pthread_join(threads[i], NULL));
 	for (int i = 0; i < SLOTS; i++)

@@ -89,7 +89,7 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *ctx)
 		m->start = MIN(m->start, info->dlpi_addr + p->p_vaddr);
 		m->end = MAX(m->end, info->dlpi_addr + p->p_vaddr + p->p_memsz);
 	}
-	if (elf_file_open(path, NULL, &m->file) == 0)
+	if (elf_file_open(NULL, path, NULL, &m->file) == 0)
 		world->module_count++;
 	return 0;
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/clock.h"
 #include "base/proc.h"
 #include "tracee/control/cleanup.h"
 #include "tracee/control/seize.h"
@@ -26,12 +27,12 @@
 #include "tracee/inject/inject.h"
 #include "tracee/inject/stops.h"
 #include "tracee/inject/world.h"
-#include "tracee/os/clock.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/os/stop.h"
 #include "tracee/os/wait.h"
 #include "tracee/state/event_sink.h"
 #include "tracee/state/journal.h"
+#include "tracee/state/registry.h"
 #include "tracee/state/space.h"
 #include "tracee/state/space_modules.h"
 #include "tracee/state/target_internal.h"
@@ -75,11 +76,12 @@ static pid_t start_child(void)
 /* Its only thread is left stopped, and the world with it. */
 static void seize_child(bool has_guard)
 {
+	static struct registry registry;
 	static const struct target_options options = {.no_probes = true};
 	static const struct event_sink sink = {.module_loaded = ignore_module, .module_unloaded = ignore_module};
 	pid_t pid = start_child();
-	target = target_new(&options, &sink);
-	struct address_space *s = space_new(pid);
+	target = target_new(&options, &sink, &registry);
+	struct address_space *s = space_new(&registry, pid);
 	assert_int_equal(space_update_modules(s, NULL, NULL, NULL), 0);
 	if (has_guard) {
 		assert_int_equal(guardian_start(target, cleanup_run), 0);
@@ -105,7 +107,7 @@ static void make_call(void)
 
 static void serve_for(unsigned ms)
 {
-	for (uint64_t end = target_clock() + ms * 1000000ull; target_clock() < end;) {
+	for (uint64_t end = clock_now_ns() + ms * 1000000ull; clock_now_ns() < end;) {
 		if (stops_serve_next(target, true) != 0)
 			wait_for_child(1);
 	}

@@ -259,7 +259,7 @@ static void own_file(void **state)
 	struct marker_list found;
 	unsigned count[MARKER_KIND_COUNT] = {0};
 	say("", 0);
-	assert_int_equal(elf_file_open("/proc/self/exe", NULL, &file), 0);
+	assert_int_equal(elf_file_open(NULL, "/proc/self/exe", NULL, &file), 0);
 	marker_find(file, arch_native, &found);
 	for (size_t i = 0; i < found.list.count; i++) {
 		count[found.list.data[i].kind]++;

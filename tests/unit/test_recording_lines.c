@@ -59,7 +59,7 @@ static char *own_build_id(void)
 	static char hex[129];
 	struct elf_file *file;
 
-	assert_int_equal(elf_file_open("/proc/self/exe", NULL, &file), 0);
+	assert_int_equal(elf_file_open(NULL, "/proc/self/exe", NULL, &file), 0);
 	for (size_t i = 0; i < file->build_id_size && i < 64; i++)
 		snprintf(hex + 2 * i, 3, "%02x", file->build_id[i]);
 	elf_file_release(file);

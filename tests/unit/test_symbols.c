@@ -55,7 +55,7 @@ static void open_object(struct fixture *x, const char *name, const struct symbol
 {
 	*x = (struct fixture){.module = {.id = 1, .users = 1, .bias = BIAS}};
 	x->module.path = xasprintf("%s/%s", dir, name);
-	assert_int_equal(elf_file_open(x->module.path, NULL, &x->module.file), 0);
+	assert_int_equal(elf_file_open(NULL, x->module.path, NULL, &x->module.file), 0);
 	x->symbols = symbols_new(options);
 }
 

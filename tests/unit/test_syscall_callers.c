@@ -137,7 +137,7 @@ static void check_proof(const struct syscall_sites *sites, const struct proof *p
 	struct elf_file *file = NULL;
 	const long other = 777;
 
-	assert_int_equal(elf_file_open("/proc/self/exe", NULL, &file), 0);
+	assert_int_equal(elf_file_open(NULL, "/proc/self/exe", NULL, &file), 0);
 	elf_file_each_symbol(file, look_for_proof, &w);
 	elf_file_release(file);
 	if (!w.site)
@@ -159,7 +159,7 @@ static void test_numbers_from_callers(void **state)
 	struct syscall_sites sites;
 
 	(void)state;
-	assert_int_equal(elf_file_open("/proc/self/exe", NULL, &file), 0);
+	assert_int_equal(elf_file_open(NULL, "/proc/self/exe", NULL, &file), 0);
 	syscall_sites_find(arch_native, file, &sites);
 	for (size_t i = 0; i < ARRAY_SIZE(proofs); i++)
 		check_proof(&sites, &proofs[i]);

@@ -174,7 +174,7 @@ static struct elf_file *open_libc(void)
 	assert_int_equal(maps_read(getpid(), &maps), 0);
 	for (size_t i = 0; i < maps.list.count && !file; i++) {
 		if (strstr(maps.list.data[i].path, "/libc.so.6") || strstr(maps.list.data[i].path, "/libc-"))
-			assert_int_equal(elf_file_open(maps.list.data[i].path, NULL, &file), 0);
+			assert_int_equal(elf_file_open(NULL, maps.list.data[i].path, NULL, &file), 0);
 	}
 	maps_deinit(&maps);
 	return file;

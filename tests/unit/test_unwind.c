@@ -53,7 +53,7 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *data)
 		m.start = MIN(m.start, info->dlpi_addr + p->p_vaddr);
 		m.end = MAX(m.end, info->dlpi_addr + p->p_vaddr + p->p_memsz);
 	}
-	elf_file_open(info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe", NULL, &m.file);
+	elf_file_open(NULL, info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe", NULL, &m.file);
 	*vec_add(&modules) = m;
 	return 0;
 }

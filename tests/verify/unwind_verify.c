@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/elf_file.h"
+#include "tracee/state/registry.h"
 #include "tracee/state/space.h"
 #include "tracee/state/space_memory.h"
 #include "unwind/unwind.h"
@@ -34,6 +35,7 @@
 
 struct verify {
 	pid_t pid;
+	struct registry registry;
 	struct address_space *space;
 	struct unwind *unwind;
 	unw_addr_space_t reference;
@@ -283,7 +285,7 @@ int main(int argc, char **argv)
 		return 2;
 	if (strcmp(argv[1], "trap") != 0)
 		usleep(30000); /* the exec; earlier stops would be in this program */
-	v.space = space_new(v.pid);
+	v.space = space_new(&v.registry, v.pid);
 	v.unwind = unwind_new(arch_native, &ops);
 	v.reference = unw_create_addr_space(&_UPT_accessors, 0);
 	unw_set_caching_policy(v.reference, UNW_CACHE_GLOBAL);

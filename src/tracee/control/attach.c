@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "tracee/calls/requests.h"
@@ -28,7 +29,6 @@
 #include "tracee/guard/recovery.h"
 #include "tracee/guard/trap_handler.h"
 #include "tracee/inject/world.h"
-#include "tracee/os/clock.h"
 #include "tracee/os/image.h"
 #include "tracee/os/rt_boost.h"
 #include "tracee/state/journal.h"
@@ -153,7 +153,7 @@ static int stop_and_install(struct target *t, pid_t pid, enum attach_problem *pr
 			return -ESRCH;
 	}
 	p->is_attaching = false;
-	t->now_ns = target_clock();
+	t->now_ns = clock_now_ns();
 	if (t->options.only_reads)
 		return show(t, p, t->sink.space_new, problem_out);
 	return install(t, p, problem_out);
@@ -169,7 +169,7 @@ static int attach_once(struct target *t, pid_t pid, enum attach_problem *problem
 		return rc;
 	recovery_run(pid, cleanup_run);
 	image_read(pid, &image);
-	struct address_space *s = space_new(pid);
+	struct address_space *s = space_new(t->registry, pid);
 	s->is_profiled = s->image.has_earlier_blocks = true;
 	s->image.id = image;
 	rc = read_modules(t, s, problem_out);
@@ -183,14 +183,14 @@ static int attach_once(struct target *t, pid_t pid, enum attach_problem *problem
 	if (t->options.watch_brk || t->options.watch_mappings)
 		t->syscalls.way = SYSCALLS_SITES;
 	struct rt_boost boost;
-	uint64_t begin = target_clock();
+	uint64_t begin = clock_now_ns();
 	rt_boost_begin(&boost);
 	rc = stop_and_install(t, pid, problem_out);
 	if (rc != 0)
 		target_undo_attach(t, pid);
 	else
 		world_start(t);
-	uint64_t pause = target_clock() - begin;
+	uint64_t pause = clock_now_ns() - begin;
 	rt_boost_end(&boost);
 	if (rc == 0)
 		s->pauses.attach_ns = t->stats.attach_ns = pause;
@@ -243,14 +243,14 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 {
 	const struct timespec pause = {0, PAUSE_NS};
 	enum attach_problem problem = ATTACH_OTHER, last;
-	uint64_t now = target_clock(), begin = now, since = now; /* when its current state began */
+	uint64_t now = clock_now_ns(), begin = now, since = now; /* when its current state began */
 	int rc;
 	if (t->first.pid == 0)
 		t->first.pid = pid;
 	for (unsigned tries = 1;; tries++) {
 		last = problem;
 		rc = attach_once(t, pid, &problem, detail_out);
-		now = target_clock();
+		now = clock_now_ns();
 		since = problem == last ? since : now;
 		if (rc == 0 || !may_pass(pid, problem, *detail_out) || is_late(tries, begin, now))
 			break;

@@ -104,7 +104,7 @@ int attach_check_image(pid_t pid, const struct arch *arch, enum attach_problem *
 	char name[64];
 	struct elf_file *file;
 	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
-	int rc = elf_file_open(name, NULL, &file);
+	int rc = elf_file_open(NULL, name, NULL, &file);
 	if (rc == -EACCES || rc == -EPERM) {
 		*problem_out = ATTACH_PERMISSION;
 		return -EPERM;

@@ -22,6 +22,7 @@
 #include "tracee/os/ptrace.h"
 #include "tracee/state/event_sink.h"
 #include "tracee/state/journal.h"
+#include "tracee/state/registry.h"
 #include "tracee/state/space.h"
 #include "tracee/state/space_memory.h"
 #include "tracee/state/space_modules.h"
@@ -121,8 +122,9 @@ static void clean(struct journal *records, struct journal *r)
 {
 	const struct target_options options = {.no_probes = true, .no_promotion = true};
 	const struct event_sink sink = {.event = event, .thread_exit = thread_exit};
-	struct target *t = target_new(&options, &sink);
-	struct address_space *s = space_new(r->pid);
+	struct registry registry = {0};
+	struct target *t = target_new(&options, &sink, &registry);
+	struct address_space *s = space_new(&registry, r->pid);
 	s->recovery.journal = r;
 	guardian_take_over(t, records, r);
 	s->is_ready = true; /* what is in it must be removed */

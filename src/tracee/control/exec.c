@@ -17,6 +17,7 @@
 #include "tracee/pads/pad_thread.h"
 #include "tracee/state/event_sink.h"
 #include "tracee/state/journal.h"
+#include "tracee/state/registry.h"
 #include "tracee/state/space.h"
 #include "tracee/state/space_modules.h"
 #include "tracee/state/target_internal.h"
@@ -54,7 +55,7 @@ static bool is_supported_image(struct target *t, pid_t pid)
 	char name[64];
 	struct elf_file *file;
 	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
-	if (elf_file_open(name, NULL, &file) != 0)
+	if (elf_file_open(&t->registry->files, name, NULL, &file) != 0)
 		return true; /* unreadable: install checks the maps later */
 	bool ok = file->machine == t->arch->elf_machine && file->elf_class == t->arch->elf_class;
 	elf_file_release(file);
@@ -94,7 +95,7 @@ void exec_start_image(struct target *t, struct thread *th)
 /* @p runs a new image in @th, now its only thread. */
 static void start_image(struct target *t, struct process *p, struct thread *th)
 {
-	struct address_space *s = space_new(p->pid);
+	struct address_space *s = space_new(t->registry, p->pid);
 	p->space = s;
 	p->is_vfork_child = false;
 	s->is_profiled = true;
@@ -122,7 +123,7 @@ static void let_go(struct target *t, struct process *p, struct thread *th, enum 
 static void stay_unprofiled(struct target *t, struct process *p, struct thread *th)
 {
 	process_leave_space(t, p, SPACE_EXEC);
-	p->space = space_new(p->pid);
+	p->space = space_new(t->registry, p->pid);
 	p->is_vfork_child = false;
 	thread_resume(t, th, 0);
 }
@@ -171,7 +172,7 @@ void exec_serve(struct target *t, struct thread *th)
 			start_image(t, p, leader);
 			return;
 		}
-		p->space = space_new(p->pid);
+		p->space = space_new(t->registry, p->pid);
 		if (is_first) {
 			kill(p->pid, SIGKILL); /* nothing of it has run: the program is rejected */
 			thread_resume(t, leader, 0);

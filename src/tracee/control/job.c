@@ -27,11 +27,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/proc.h"
 #include "tracee/control/control_internal.h"
 #include "tracee/control/timers.h"
 #include "tracee/inject/stops.h"
-#include "tracee/os/clock.h"
 #include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
@@ -218,7 +218,7 @@ static void stay_awake(struct target *t)
 {
 	struct job *job = t->control->job;
 	job->awake_ns = MIN(MAX(2 * job->awake_ns, AWAKE_MIN_NS), AWAKE_MAX_NS);
-	job->again_ns = target_clock() + job->awake_ns;
+	job->again_ns = clock_now_ns() + job->awake_ns;
 	timers_wake_by(t, job->again_ns);
 }
 
@@ -234,7 +234,7 @@ static bool was_continued(const struct job *job)
 void job_follow(struct target *t)
 {
 	struct job *job = t->control->job;
-	if (!job->signal || target_clock() < job->again_ns || !serve_waiting(t))
+	if (!job->signal || clock_now_ns() < job->again_ns || !serve_waiting(t))
 		return;
 	struct process *p = find_stopped(t);
 	if (!p) {
@@ -245,7 +245,7 @@ void job_follow(struct target *t)
 	} else {
 		stay_awake(t);
 	}
-	t->now_ns = target_clock();
+	t->now_ns = clock_now_ns();
 }
 
 /* -- signals from the terminal -- */

@@ -29,6 +29,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/elf_file.h"
 #include "base/log.h"
 #include "base/proc.h"
@@ -44,7 +45,6 @@
 #include "tracee/control/sample.h"
 #include "tracee/control/thread_stacks.h"
 #include "tracee/inject/restart.h"
-#include "tracee/os/clock.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/os/stop.h"
 #include "tracee/pads/pad_delivery.h"
@@ -261,7 +261,7 @@ static void serve_signal(struct target *t, struct thread *th, int sig)
 {
 	enum trap_answer answer = sig == SIGTRAP ? trap_serve(t, th) : TRAP_NOT_OURS;
 	if (answer != TRAP_NOT_OURS)
-		th->process->space->pauses.trap_ns += target_clock() - t->now_ns;
+		th->process->space->pauses.trap_ns += clock_now_ns() - t->now_ns;
 	if (answer == TRAP_RESUME) {
 		thread_resume(t, th, 0);
 		return;

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/cleanup.h"
@@ -33,7 +34,6 @@
 #include "tracee/guard/trap_handler.h"
 #include "tracee/inject/stops.h"
 #include "tracee/inject/world.h"
-#include "tracee/os/clock.h"
 #include "tracee/os/instructions.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/pads/pad_delivery.h"
@@ -44,11 +44,13 @@
 #include "tracee/state/thread.h"
 #include "tracee/syscalls/syscalls.h"
 
-struct target *target_new(const struct target_options *options, const struct event_sink *sink)
+struct target *target_new(const struct target_options *options, const struct event_sink *sink,
+			  struct registry *registry)
 {
 	struct target *t = xcalloc(1, sizeof(*t));
 	t->options = *options;
 	t->sink = *sink;
+	t->registry = registry;
 	t->hooks = (struct target_hooks){
 		.serve_stop = loop_serve,
 		.before_signal = syscalls_before_signal,
@@ -58,7 +60,7 @@ struct target *target_new(const struct target_options *options, const struct eve
 		.restore_mask = trap_handler_restore_mask,
 	};
 	t->arch = arch_native;
-	t->now_ns = target_clock();
+	t->now_ns = clock_now_ns();
 	pads_init(t);
 	t->control = xcalloc(1, sizeof(*t->control));
 	t->control->own_settings = own_settings_change();
@@ -161,7 +163,7 @@ int target_start(struct target *t, char *const argv[])
 		t->control->fault_error = rc;
 	}
 	if (rc == 0) {
-		struct process *p = process_add(t, pid, space_new(pid));
+		struct process *p = process_add(t, pid, space_new(t->registry, pid));
 		p->is_started = p->is_execing = true;
 		struct thread *th = thread_add(t, pid, p);
 		th->state = THREAD_RUNNING;
@@ -208,13 +210,13 @@ void target_catch_up(struct target *t)
 
 uint64_t target_inspect(struct target *t, void (*fn)(void *ctx, struct address_space *s), void *ctx)
 {
-	uint64_t begin = target_clock();
+	uint64_t begin = clock_now_ns();
 	t->now_ns = begin;
 	world_stop(t);
 	target_catch_up(t);
 	target_each(t, fn, ctx);
 	world_start(t);
-	return target_clock() - begin;
+	return clock_now_ns() - begin;
 }
 
 /* The CPU time of @tid, ns; 0 if the kernel does not report it. */

@@ -13,16 +13,19 @@
 #define PTMEM_TRACEE_CONTROL_TARGET_H
 
 #include "base/types.h"
-#include "tracee/os/clock.h"
+#include "base/clock.h"
 #include "tracee/state/heap_event.h"
 #include "tracee/state/space.h"
 #include "tracee/state/target_options.h"
 #include "tracee/state/event_sink.h"
 #include "tracee/state/target_stats.h"
 
+struct registry;
 struct target;
 
-struct target *target_new(const struct target_options *options, const struct event_sink *sink);
+/* @registry is the caller's and outlives the target. */
+struct target *target_new(const struct target_options *options, const struct event_sink *sink,
+			  struct registry *registry);
 void target_free(struct target *t);
 
 /*

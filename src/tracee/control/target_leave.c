@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "tracee/calls/calls.h"
@@ -20,7 +21,6 @@
 #include "tracee/control/target.h"
 #include "tracee/inject/stops.h"
 #include "tracee/inject/world.h"
-#include "tracee/os/clock.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/os/rt_boost.h"
 #include "tracee/os/wait.h"
@@ -110,7 +110,7 @@ static bool is_in_vfork(const struct target *t, const struct address_space *s)
 static void run_out_of_vfork(struct target *t, struct address_space *s, uint64_t deadline)
 {
 	world_start(t);
-	while (is_in_vfork(t, s) && target_clock() < deadline) {
+	while (is_in_vfork(t, s) && clock_now_ns() < deadline) {
 		if (stops_serve_next(t, true) != 0)
 			wait_for_child(5);
 	}
@@ -121,7 +121,7 @@ static bool remove_from(struct target *t, struct address_space *s, uint64_t dead
 {
 	if (s->own.areas.count == 0 && s->traps.count == 0 && !journal_has_injection(s))
 		return true;
-	if (is_in_vfork(t, s) && target_clock() < deadline) {
+	if (is_in_vfork(t, s) && clock_now_ns() < deadline) {
 		run_out_of_vfork(t, s, deadline);
 		return false; /* the processes may have changed */
 	}
@@ -131,7 +131,7 @@ static bool remove_from(struct target *t, struct address_space *s, uint64_t dead
 /* Removes everything from all spaces, or from number @only. Processes may end meanwhile. */
 static void remove_everything(struct target *t, uint32_t only)
 {
-	uint64_t deadline = target_clock() + VFORK_MS * 1000000ull;
+	uint64_t deadline = clock_now_ns() + VFORK_MS * 1000000ull;
 	unsigned most = t->recovery.is_guardian ? GUARDIAN_TRIES : REMOVE_TRIES;
 	bool is_done = false;
 	t->is_leaving = true;
@@ -174,7 +174,7 @@ static uint64_t detach_stopped(struct target *t, uint32_t only)
 		if (is_among(th, only))
 			detach_thread(t, th);
 	}
-	uint64_t end = target_clock();
+	uint64_t end = clock_now_ns();
 	rt_boost_end(&boost);
 	for_each_thread(t, th) {
 		if (is_among(th, only))
@@ -202,7 +202,7 @@ static void detach_all(struct target *t)
 {
 	struct rt_boost boost;
 	prepare_final_scan(t);
-	uint64_t begin = target_clock();
+	uint64_t begin = clock_now_ns();
 	rt_boost_begin(&boost);
 	world_stop(t);
 	rt_boost_end(&boost);
@@ -304,7 +304,7 @@ bool target_must_stay(const struct target *t)
 
 void target_detach(struct target *t)
 {
-	t->now_ns = target_clock();
+	t->now_ns = clock_now_ns();
 	if (!target_must_stay(t)) {
 		detach_all(t);
 		return;

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/globals.h"
 #include "tracee/control/control_internal.h"
 #include "tracee/control/faults.h"
@@ -17,7 +18,6 @@
 #include "tracee/control/timers.h"
 #include "tracee/inject/stops.h"
 #include "tracee/inject/world.h"
-#include "tracee/os/clock.h"
 #include "tracee/os/rt_boost.h"
 #include "tracee/pads/pad_delivery.h"
 #include "tracee/pads/pad_stall.h"
@@ -37,7 +37,7 @@ static void promote(struct target *t)
 {
 	struct address_space *s = t->loop.promote;
 	struct rt_boost boost;
-	uint64_t begin = target_clock();
+	uint64_t begin = clock_now_ns();
 	t->loop.promote = NULL;
 	uint32_t id = s->id;
 	rt_boost_begin(&boost);
@@ -49,7 +49,7 @@ static void promote(struct target *t)
 	if (is_alive)
 		pads_promote(t, s, thread_pick(t, s));
 	world_start(t);
-	uint64_t pause = target_clock() - begin;
+	uint64_t pause = clock_now_ns() - begin;
 	t->stats.promote_ns += pause;
 	if (is_alive)
 		s->pauses.promote_ns += pause;
@@ -80,7 +80,7 @@ static size_t drain_all(struct target *t, bool *is_more_out)
 	size_t n = faults_drain(t);
 	if (is_pressed)
 		world_start(t);
-	t->now_ns = target_clock();
+	t->now_ns = clock_now_ns();
 	for (size_t i = 0; i < t->processes.count; i++) {
 		struct address_space *s = t->processes.data[i]->space;
 		if (!s->pads)
@@ -103,7 +103,7 @@ static void sleep_until_stop(struct target *t, uint64_t ns)
 {
 	uint64_t next = timers_next(t);
 	if (next != UINT64_MAX) {
-		uint64_t now = target_clock();
+		uint64_t now = clock_now_ns();
 		ns = MIN(ns, next > now ? next - now : 0);
 	}
 	const struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
@@ -114,7 +114,7 @@ static void sleep_until_stop(struct target *t, uint64_t ns)
 		faults_wait(t, &ts);
 	else
 		sigtimedwait(&set, NULL, &ts);
-	t->now_ns = target_clock();
+	t->now_ns = clock_now_ns();
 }
 
 #define BUSY_RECORDS 64u

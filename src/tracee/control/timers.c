@@ -2,10 +2,10 @@
 #include "tracee/control/timers.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/types.h"
 #include "tracee/control/control_internal.h"
 #include "tracee/control/sample.h"
-#include "tracee/os/clock.h"
 #include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
@@ -42,7 +42,7 @@ void timers_run(struct target *t)
 {
 	struct timers *timers = t->control->timers;
 	uint64_t period = t->options.sample_ns, next = UINT64_MAX;
-	t->now_ns = target_clock();
+	t->now_ns = clock_now_ns();
 	if (period && t->now_ns >= timers->sample_ns) {
 		sample_threads(t);
 		timers->sample_ns =

@@ -10,7 +10,7 @@ struct timers;
 struct timers *timers_new(void); /* Makes all of them due at once. */
 void timers_free(struct timers *timers);
 
-/* The time (target_clock) of the next call of timers_run; UINT64_MAX = never. */
+/* The time (clock_now_ns) of the next call of timers_run; UINT64_MAX = never. */
 uint64_t timers_next(const struct target *t);
 /* The loop must wake up by @ns. */
 void timers_wake_by(struct target *t, uint64_t ns);

@@ -18,6 +18,7 @@
 #include "tracee/os/maps.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/module.h"
+#include "tracee/state/registry.h"
 #include "tracee/state/space.h"
 #include "tracee/state/space_memory.h"
 #include "tracee/state/space_modules.h"
@@ -79,7 +80,8 @@ static bool find_leftover(pid_t pid, struct leftover *l)
 	bool is_found = false;
 	if (maps_read(pid, &maps) != 0)
 		return false;
-	struct address_space *s = space_new(pid);
+	struct registry registry = {0};
+	struct address_space *s = space_new(&registry, pid);
 	for (size_t i = 0; i < maps.list.count && !is_found; i++) {
 		const struct map *m = &maps.list.data[i];
 		taddr_t end = may_hold_pages(m) ? m->end : m->start;
@@ -87,6 +89,7 @@ static bool find_leftover(pid_t pid, struct leftover *l)
 			is_found = look_at_page(s, at, l);
 	}
 	space_free(s);
+	elf_files_deinit(&registry.files);
 	maps_deinit(&maps);
 	return is_found;
 }
@@ -142,10 +145,12 @@ static void clean(struct journal *journals, guardian_clean_fn *clean_fn)
 
 static void prove(pid_t pid, struct leftover *l)
 {
-	struct address_space *s = space_new(pid);
+	struct registry registry = {0};
+	struct address_space *s = space_new(&registry, pid);
 	space_update_modules(s, NULL, NULL, NULL);
 	l->flaw = journal_verify(l->journal, s, arch_native);
 	space_free(s);
+	elf_files_deinit(&registry.files);
 }
 
 void recovery_run(pid_t pid, guardian_clean_fn *clean_fn)

@@ -1,7 +1,7 @@
 /* Handles one stop at a time; stops that were seen during other work come first. */
 #include "tracee/inject/stops.h"
 
-#include "tracee/os/clock.h"
+#include "base/clock.h"
 #include "tracee/os/stop.h"
 #include "tracee/os/wait.h"
 #include "tracee/state/target_internal.h"
@@ -12,7 +12,7 @@ static int serve_now(struct target *t, int rc, struct wait_report stop)
 {
 	if (rc != 0)
 		return rc;
-	t->now_ns = target_clock();
+	t->now_ns = clock_now_ns();
 	t->hooks.serve_stop(t, stop.tid, stop.status);
 	return 0;
 }

@@ -106,7 +106,7 @@ struct event_sink {
 	 */
 	bool (*monitor)(void *ctx, struct address_space *s, const char *text);
 	/*
-	 * Called when target_clock() passes the time that it returned last (first: at once);
+	 * Called when clock_now_ns() passes the time that it returned last (first: at once);
 	 * returns the next time, UINT64_MAX = never. NULL = never.
 	 */
 	uint64_t (*tick)(void *ctx, uint64_t now_ns);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tracee/os/clock.h"
+#include "base/clock.h"
 #include "tracee/state/module.h"
 #include "tracee/state/space.h"
 #include "tracee/state/space_memory.h"
@@ -89,7 +89,7 @@ void journal_begin(struct target *t, struct address_space *s)
 	if (!r || s->recovery.journal)
 		return;
 	memset(r, 0, offsetof(struct journal, area));
-	r->id = target_clock();
+	r->id = clock_now_ns();
 	s->recovery.journal = r;
 	ORDER();
 	r->pid = s->reader;

@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "tracee/os/maps.h"
 #include "tracee/state/probe.h"
+#include "tracee/state/registry.h"
 #include "tracee/state/space.h"
 #include "tracee/state/space_memory.h"
 
@@ -69,15 +70,16 @@ static int open_vdso(const struct address_space *s, const struct map *map, struc
 static int open_mapped_file(const struct address_space *s, const struct map *map,
 			    struct elf_file **out)
 {
+	struct elf_files *files = &s->registry->files;
 	char name[64];
 	_cleanup_free_ char *path = xasprintf("/proc/%d/root%s", (int)s->reader, map->path);
 	int rc = -ENOENT;
 	if (!map->is_deleted)
-		rc = elf_file_open(path, map->path, out);
+		rc = elf_file_open(files, path, map->path, out);
 	if (rc != 0) {
 		snprintf(name, sizeof(name), "/proc/%d/map_files/%lx-%lx", (int)s->reader,
 			 (unsigned long)map->start, (unsigned long)map->end);
-		rc = elf_file_open(name, map->path, out);
+		rc = elf_file_open(files, name, map->path, out);
 	}
 	if (rc == 0 && (*out)->ino != map->ino) {
 		/* replaced under the same name: not the mapped file */
@@ -87,7 +89,7 @@ static int open_mapped_file(const struct address_space *s, const struct map *map
 	if (rc != 0) {
 		struct elf_file *file;
 		snprintf(name, sizeof(name), "/proc/%d/exe", (int)s->reader);
-		if (elf_file_open(name, map->path, &file) == 0) {
+		if (elf_file_open(files, name, map->path, &file) == 0) {
 			if (file->ino == map->ino) {
 				*out = file;
 				return 0;

@@ -20,7 +20,7 @@ struct probe_sites;
 struct syscall_sites;
 
 struct module {
-	uint32_t id;       /* 1, 2, ...: unique in this ptmem, never reused */
+	uint32_t id;       /* 1, 2, ...: unique in the run, never reused */
 	uint32_t users;    /* references by address spaces (and others) */
 	taddr_t start, end; /* lowest and highest mapped address */
 	taddr_t bias;      /* address in the target - address in the ELF file */

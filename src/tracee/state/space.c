@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/globals.h"
 #include "tracee/os/image.h"
 #include "tracee/os/maps.h"
 #include "tracee/state/heap_sampling.h"
 #include "tracee/state/journal.h"
+#include "tracee/state/registry.h"
 
 static int open_memory(pid_t pid)
 {
@@ -23,10 +23,11 @@ static int open_memory(pid_t pid)
 	return open(name, O_RDWR | O_CLOEXEC);
 }
 
-struct address_space *space_new(pid_t pid)
+struct address_space *space_new(struct registry *registry, pid_t pid)
 {
 	struct address_space *s = xcalloc(1, sizeof(*s));
-	s->id = ++globals.last_space_id;
+	s->registry = registry;
+	s->id = ++registry->last_space_id;
 	s->users = 1;
 	s->pid = s->reader = pid;
 	s->exit_status = -1;
@@ -67,7 +68,7 @@ int space_follow_image(struct address_space *s, bool *is_other_out)
 
 struct address_space *space_fork(const struct address_space *parent, pid_t child)
 {
-	struct address_space *s = space_new(child);
+	struct address_space *s = space_new(parent->registry, child);
 	s->image.is_own = false;
 	s->image.has_earlier_blocks = parent->image.has_earlier_blocks;
 	module_list_copy(&s->modules, &parent->modules);

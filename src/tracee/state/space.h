@@ -80,10 +80,12 @@ struct space_recovery {
 };
 
 struct heap_sampling;
+struct registry;
 struct unwinder;
 
 struct address_space {
-	uint32_t id;          /* 1, 2, ...: unique in this ptmem */
+	struct registry *registry; /* the run's */
+	uint32_t id;          /* 1, 2, ...: unique in the run */
 	uint32_t users;       /* number of processes */
 	pid_t pid;            /* of the process for which it was created; names the output file */
 	int exit_status;      /* wait status of process `pid` once it has ended; else -1 */
@@ -108,7 +110,8 @@ struct address_space {
 	const struct unwinder *unwinder; /* the sink's, belongs to user */
 };
 
-struct address_space *space_new(pid_t pid);
+/* @registry: the caller's, which outlives the space. */
+struct address_space *space_new(struct registry *registry, pid_t pid);
 /*
  * The process of @s is stopped, and may have executed another program since @s was created: then
  * its memory is reopened, and the modules are dropped. *is_other_out: whether it has. 0 or -errno.

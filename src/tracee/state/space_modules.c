@@ -7,9 +7,9 @@
 
 #include "base/alloc.h"
 #include "base/elf_file.h"
-#include "base/globals.h"
 #include "tracee/os/maps.h"
 #include "tracee/state/module.h"
+#include "tracee/state/registry.h"
 #include "tracee/state/space.h"
 #include "tracee/state/trap_table.h"
 
@@ -88,11 +88,11 @@ static void number_modules(const struct address_space *s, struct module **fresh,
 		st.st_ino = 0;
 	for (size_t i = count; i-- > 0;) {
 		if (is_executable(fresh[i], st.st_ino))
-			fresh[i]->id = ++globals.last_module_id;
+			fresh[i]->id = ++s->registry->last_module_id;
 	}
 	for (size_t i = count; i-- > 0;) {
 		if (!fresh[i]->id)
-			fresh[i]->id = ++globals.last_module_id;
+			fresh[i]->id = ++s->registry->last_module_id;
 	}
 }
 

@@ -73,6 +73,7 @@ struct syscall_watch {
 /* A target; its public interface is target.h. */
 struct target {
 	struct target_options options;
+	struct registry *registry;       /* the caller's */
 	struct event_sink sink;
 	struct target_hooks hooks;
 	const struct arch *arch;

@@ -1,9 +1,9 @@
 /* The clock for event timestamps. */
-#include "tracee/os/clock.h"
+#include "base/clock.h"
 
 #include <time.h>
 
-uint64_t target_clock(void)
+uint64_t clock_now_ns(void)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
