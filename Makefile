@@ -125,12 +125,12 @@ bench:
 	$(Q)$(MAKE) MODE=release all
 	$(Q)scripts/bench $(BENCH)
 
-# Debian has no static Zydis: without one everything but Zydis and libc goes in.
+# Debian has no static Zydis: without one everything but Zydis, libc and its libm goes in.
 # Its static libunwind is not position-independent, so neither is the program.
 STATIC_LIBS = $(shell pkg-config --static --libs $(PKGS) ncursesw) -liberty -lz -lm
 HAS_STATIC_ZYDIS = $(filter /%,$(shell $(CC) -print-file-name=libZydis.a))
 STATIC_LINK = $(if $(HAS_STATIC_ZYDIS),-static $(STATIC_LIBS) -lZydis -lZycore,\
-	-no-pie -static-libgcc -Wl$(,)-Bstatic $(filter-out -pthread -lpthread,$(STATIC_LIBS)) -Wl$(,)-Bdynamic -lZydis)
+	-no-pie -static-libgcc -Wl$(,)-Bstatic $(filter-out -pthread -lpthread -lm,$(STATIC_LIBS)) -Wl$(,)-Bdynamic -lZydis -lm)
 , := ,
 
 static: $(O)/src/cli/main.o $(O)/libptmem.a

@@ -1,7 +1,7 @@
 """Runs the commands in README.md, doc/*.md and the man pages. What they print must be what the documents show.
 
     ```console                  commands after "$ " (continued after "> "), each followed by its output
-    ```console needs=WORD       skipped where WORD (see NEEDS) is not available
+    ```console needs=WORD       skipped where WORD (see NEEDS) is not available; root, source, docker: see doc_system.py
     ```console figures=vary     of a running process: any number matches any other, largest call sites are not compared
     ```c file=NAME              an excerpt of that file
     ```diff file=NAME           applied to that file
@@ -22,6 +22,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
+
+import doc_system
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "doc/tutorial.md", "doc/faq.md", "doc/format.md", "doc/internals.md",
@@ -52,13 +54,8 @@ def may_attach():
 # word: (whether it is available, what is missing)
 NEEDS = {
     "attach": (may_attach, "root or ptrace_scope 0"),
-    "root": (lambda: False, "root, and changes the system"),
-    "docker": (lambda: False, "Docker"),
     "prometheus": (lambda: shutil.which("promtool"), "Prometheus"),
     "network": (lambda: False, "a network"),
-    "browser": (lambda: False, "a browser"),
-    "terminal": (lambda: False, "a terminal"),
-    "source": (lambda: False, "the source tree, which it builds or tests"),
 }
 
 MASKS = [
@@ -181,7 +178,36 @@ class Document:
         else:
             self.passed += 1
 
+    def run_system(self, block):
+        for command, shown in block.steps():
+            command = re.sub(r"^[$>] ", "", command, flags=re.M)
+            script, excuse = doc_system.script_of(block.options["needs"], command, self.sandbox.path)
+            if excuse:
+                self.skipped.append("%s:%d: skipped: %s" % (self.name, block.line, excuse))
+                continue
+            status, out = self.sandbox.run(script)
+            self.note(block.line, None if status == 0 and not shown else "%s\n%s" % (command, indented(out)))
+
+    def check_system_text(self):
+        """make and scripts in sentences."""
+        blocks = [range(*block.span) for block in self.blocks]
+        for offset, command in doc_system.text_examples(self.text):
+            line = self.text.count("\n", 0, offset) + 1
+            if any(offset in block for block in blocks):
+                continue
+            script, failure, excuse = doc_system.check_text(command, self.sandbox.path)
+            if script:
+                status, out = self.sandbox.run(script)
+                failure = None if status == 0 else "%s\n%s" % (command, indented(out))
+            if excuse:
+                self.skipped.append("%s:%d: skipped: %s: %s" % (self.name, line, command, excuse))
+            else:
+                self.note(line, failure)
+
     def run_console(self, block):
+        if block.options.get("needs") in doc_system.KINDS:
+            self.run_system(block)
+            return
         excuse = block.excuse()
         if excuse:
             self.skipped.append("%s:%d: skipped: %s" % (self.name, block.line, excuse))
@@ -266,6 +292,7 @@ class Document:
         for block in self.blocks:
             {"console": self.run_console, "c": self.run_excerpt, "diff": self.run_diff}[block.kind](block)
         self.run_text()
+        self.check_system_text()
         self.check_unmarked()
         for match in PICTURE.finditer(self.text):
             self.check_picture(match, is_update)
