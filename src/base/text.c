@@ -43,12 +43,9 @@ static void add_string(struct text *t, const char *s)
 	add_bytes(t, s, strlen(s));
 }
 
-/*
- * The length in bytes of the character at @s, 1 .. 4; 0 if it is not valid UTF-8 (RFC 3629, section
- * 4).
- */
-static size_t character_size(const unsigned char *s, size_t size)
+size_t text_character(const char *text, size_t size)
 {
+	const unsigned char *s = (const unsigned char *)text;
 	unsigned char c = *s;
 	size_t n = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
 
@@ -115,7 +112,7 @@ char *text_clean(const char *s, size_t size)
 	for (size_t i = 0, n; i < size; i += MAX(n, 1)) {
 		unsigned char c = (unsigned char)s[i];
 
-		n = character_size((const unsigned char *)s + i, size - i);
+		n = text_character(s + i, size - i);
 		if (c < ' ' || c == 0x7f)
 			add_string(&t, "?");
 		else if (n)

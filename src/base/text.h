@@ -14,6 +14,9 @@
  */
 char *text_clean(const char *s, size_t size);
 
+/* Bytes of the character at @s, 1 .. 4; 0 if it is no valid UTF-8 (RFC 3629, section 4). */
+size_t text_character(const char *s, size_t size);
+
 /* Characters of @s, which is valid UTF-8. */
 size_t text_length(const char *s);
 

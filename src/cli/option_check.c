@@ -130,6 +130,7 @@ static const struct need {
 	{"duration", "pid", false},
 	{"earlier-blocks", "pid", false},
 	{"inspect-out", "inspect inspect-at-exit", false},
+	{"inspect-pointers", "inspect inspect-at-exit", false},
 	{"trace-children-skip", "trace-children", true},
 	{"trace-children-skip-by-arg", "trace-children", true},
 	{"stack-sample", "stacks memusage data", false},
@@ -380,9 +381,9 @@ static int check_client(const struct options *o)
 /* --inspect without a profile: options of profiles have no effect. */
 static int check_inspect(const struct options *o)
 {
-	static const char *const good[] = {"inspect", "inspect-out", "pid", "log-file", "log-fd",
-					   "color", "quiet", "verbose", "no-rc",
-					   "command-line-only"};
+	static const char *const good[] = {
+		"inspect", "inspect-out", "inspect-pointers", "pid", "log-file", "log-fd",
+		"color", "quiet", "verbose", "no-rc", "command-line-only"};
 
 	return o->inspect ? check_others(o, "inspect", good, ARRAY_SIZE(good)) : 0;
 }

@@ -41,6 +41,8 @@ const struct option_row option_rows[] = {
 		 "free, and end; of a PROGRAM: as --inspect-at-exit"},
 	{.name = "inspect-at-exit", .type = FLAG, AT(inspect_at_exit),
 	 .text = "profile, and print that at the end, and at each\nSIGUSR1 to ptmem"},
+	{.name = "inspect-pointers", .type = FLAG, AT(inspect_pointers),
+	 .text = "also find what points to blocks of each type, which\ntakes longer"},
 	{.name = "inspect-out", .type = TEXT, .flags = NOT_EMPTY, AT(inspect_out), .value = "FILE",
 	 .text = "where that goes instead of standard output (stderr\n"
 		 "when profiling): JSON if FILE ends in .json, the\n"

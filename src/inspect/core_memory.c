@@ -225,5 +225,6 @@ static void gather_memory(void *ctx, const taddr_t *addr, size_t count, size_t e
 
 struct memory_source core_memory_source(const struct core_file *c)
 {
-	return (struct memory_source){read_memory, gather_memory, (void *)(uintptr_t)c};
+	return (struct memory_source){
+		.read = read_memory, .gather = gather_memory, .ctx = (void *)(uintptr_t)c};
 }

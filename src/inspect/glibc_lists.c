@@ -236,6 +236,72 @@ static uint64_t choose_distance(const struct candidates *c)
 	return best;
 }
 
+/* -- caches of threads that are not there -- */
+
+/* Where a description of a thread may be: at the end of its stack, before these bytes. */
+#define DESCRIPTION_ROOM 4096u
+#define DESCRIPTION_STEP 64u
+
+static bool is_thread(const struct reader *r, taddr_t thread_pointer)
+{
+	for (size_t i = 0; i < r->thread_count; i++)
+		if (r->thread[i].thread_pointer == thread_pointer)
+			return true;
+	return false;
+}
+
+/* Whether the thread that @at would describe is its own: words 0 and 2 point there. */
+static bool is_description(struct reader *r, taddr_t at)
+{
+	uint64_t word[3];
+
+	return memory_read(r->memory, at, word, sizeof(word)) && word[0] == at && word[2] == at;
+}
+
+static void read_left_cache(struct reader *r, taddr_t block)
+{
+	uint64_t size;
+	struct cache cache;
+	size_t before = r->out->chunks.count;
+
+	if (!block || !glibc_is_chunk(r->memory, r->glibc, block - GLIBC_HEADER, &size))
+		return;
+	for (size_t i = 0; i < before; i++)
+		if (r->out->chunks.data[i].list == GLIBC_TCACHE_ITSELF &&
+		    r->out->chunks.data[i].chunk == block - GLIBC_HEADER)
+			return;
+	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
+		if (size != layouts[i].chunk_size)
+			continue;
+		if (read_cache(r, block, &layouts[i], &cache) && cache.broken == 0)
+			add(r, block - GLIBC_HEADER, size, GLIBC_TCACHE_ITSELF);
+		else
+			r->out->chunks.count = before;
+	}
+}
+
+/*
+ * A fork copies the stacks of all threads, but one thread only. What is in the caches of the others
+ * is free, and no thread will ever use it. An exit leaves no cache behind.
+ */
+static void read_left_caches(struct reader *r, uint64_t distance)
+{
+	const struct maps *maps = &r->memory->pages->maps;
+	uint64_t word = 0;
+
+	for (size_t i = 0; i < maps->list.count; i++) {
+		const struct map *m = &maps->list.data[i];
+		taddr_t start = m->end - MIN(m->end - m->start, (taddr_t)DESCRIPTION_ROOM);
+
+		if (*m->path == '/' || m->is_shared || !m->is_write)
+			continue;
+		for (taddr_t at = start; at < m->end; at += DESCRIPTION_STEP)
+			if (!is_thread(r, at) && is_description(r, at) &&
+			    memory_read_word(r->memory, at - distance, &word))
+				read_left_cache(r, word);
+	}
+}
+
 static void read_caches(struct reader *r)
 {
 	struct candidates c = {0};
@@ -266,6 +332,8 @@ static void read_caches(struct reader *r)
 		r->out->broken += word && !is_taken;
 	}
 	vec_deinit(&c.list);
+	if (distance)
+		read_left_caches(r, distance);
 }
 
 /* -- arenas' lists -- */

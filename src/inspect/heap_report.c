@@ -95,6 +95,17 @@ static void add_free(struct adder *a, const struct glibc_chunk *c, taddr_t end)
 		sum(&a->arena->large_free, b);
 }
 
+uint32_t heap_report_block(const struct heap_input *in, taddr_t addr, uint64_t usable)
+{
+	uint32_t type = in->types ? block_types_add(in->types, addr, usable) : 0;
+
+	if (in->holders)
+		block_holders_add(in->holders, addr, usable, type);
+	if (in->block)
+		in->block(in->block_ctx, addr, usable, type);
+	return type;
+}
+
 static void add_live(struct adder *a, const struct glibc_chunk *c, taddr_t end)
 {
 	taddr_t block = c->addr + GLIBC_HEADER;
@@ -102,9 +113,14 @@ static void add_live(struct adder *a, const struct glibc_chunk *c, taddr_t end)
 	a->arena->live_blocks++;
 	a->arena->live_bytes += end - block;
 	account_add(a->account, c->addr + WORD, block, ROW_OWN, ROW_OWN);
-	pinned_add(&a->pinned, c->addr + WORD, end, c->size);
-	if (a->in->block)
-		a->in->block(a->in->block_ctx, block, c->size - WORD);
+	const struct pinned_paths *paths = a->in->paths;
+	struct pinned_block of = {
+		.size = c->size, .type = heap_report_block(a->in, block, c->size - WORD)};
+
+	if (paths)
+		of.path = paths->find(paths->ctx, block);
+
+	pinned_add(&a->pinned, c->addr + WORD, end, &of);
 }
 
 static bool add_chunk(void *ctx, const struct glibc_chunk *c)
@@ -118,7 +134,7 @@ static bool add_chunk(void *ctx, const struct glibc_chunk *c)
 		add_live(a, c, end);
 		start = c->addr + GLIBC_HEADER;
 	} else if (c->kind == CHUNK_OWN || c->kind == CHUNK_UNKNOWN) {
-		pinned_add(&a->pinned, start, end, 0);
+		pinned_add(&a->pinned, start, end, NULL);
 	} else {
 		add_free(a, c, end);
 	}
@@ -132,7 +148,7 @@ static bool pass_chunk(void *ctx, const struct glibc_chunk *c)
 	const struct heap_input *in = ctx;
 
 	if (c->kind == CHUNK_LIVE)
-		in->block(in->block_ctx, c->addr + GLIBC_HEADER, c->size - WORD);
+		heap_report_block(in, c->addr + GLIBC_HEADER, c->size - WORD);
 	return true;
 }
 
@@ -181,13 +197,15 @@ void heap_report_add(struct heap_report *r, struct heap_input *in, size_t heap,
 	a.pinned.out = &a.arena->pages;
 	a.pinned.classes = r->classes;
 	a.pinned.map = &r->map;
+	a.pinned.types = in->types;
+	a.pinned.paths = in->paths;
 	a.pinned.heap = heap;
 	pinned_init(&a.pinned, account->pages, h->map_start, h->end);
 	a.arena->heaps++;
 	sum(&a.arena->counted, account_count(&a.look, h->map_start, h->end));
 	account_add(account, h->map_start, h->start + WORD, ROW_OWN, ROW_OWN);
 	if (h->map_start < h->start)
-		pinned_add(&a.pinned, h->map_start, h->start, 0);
+		pinned_add(&a.pinned, h->map_start, h->start, NULL);
 	if (!glibc_walk(in->memory, h, in->lists, &visitor))
 		r->broken_heaps++;
 	end_run(&a, h->end);

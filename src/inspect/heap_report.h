@@ -7,8 +7,10 @@
 
 #include "base/vec.h"
 #include "inspect/account.h"
+#include "inspect/block_types.h"
 #include "inspect/glibc_walk.h"
 #include "inspect/heap_map.h"
+#include "inspect/holders.h"
 #include "inspect/pinned.h"
 
 /* Bytes of chunks, whether resident or not. */
@@ -39,13 +41,19 @@ struct heap_report {
 	uint32_t broken_heaps;         /* heaps that could not be walked completely */
 };
 
-/* Receives a block in use: fn(ctx, block, usable size). */
-typedef void heap_block_fn(void *ctx, taddr_t addr, uint64_t usable);
+/*
+ * Receives a block in use: fn(ctx, block, usable size, type). @type: an index in struct
+ * block_types; 0 if types are not wanted.
+ */
+typedef void heap_block_fn(void *ctx, taddr_t addr, uint64_t usable, uint32_t type);
 
 struct heap_input {
 	struct inspect_memory *memory;
 	const struct glibc *glibc;
 	const struct glibc_lists *lists;
+	struct block_types *types;     /* NULL = not wanted */
+	struct block_holders *holders; /* NULL = not wanted */
+	const struct pinned_paths *paths; /* NULL = they are not known */
 	taddr_t program_break;         /* 0 = unknown */
 	heap_block_fn *block;          /* NULL = not wanted */
 	void *block_ctx;
@@ -54,6 +62,9 @@ struct heap_input {
 
 void heap_report_init(struct heap_report *r, const struct glibc *g);
 void heap_report_deinit(struct heap_report *r);
+
+/* Reports a block in use; returns its type. */
+uint32_t heap_report_block(const struct heap_input *in, taddr_t addr, uint64_t usable);
 
 /* Adds heap number @heap, and its bytes to @account. Call it for heaps in ascending order. */
 void heap_report_add(struct heap_report *r, struct heap_input *in, size_t heap,

@@ -64,12 +64,19 @@ static void add_slabs(struct inspection *n)
 	}
 }
 
-static void find_other(struct inspection *n, const struct data *data)
+static void pass_slab_block(void *ctx, taddr_t addr, uint64_t usable)
+{
+	const struct heap_input *heap = ctx;
+
+	heap_report_block(heap, addr, usable);
+}
+
+static void find_other(struct inspection *n, const struct data *data, struct heap_input *heap)
 {
 	const struct allocator_input in = {
 		.memory = &n->memory, .data = data->list.data, .data_count = data->list.count,
 		.thread = n->in->threads.data, .thread_count = n->in->threads.count};
-	struct slabs_visit visit = {.fn = n->in->block, .ctx = n->in->block_ctx};
+	struct slabs_visit visit = {.fn = pass_slab_block, .ctx = heap};
 
 	allocator_find(&in, &n->other);
 	slabs_visit(&n->other.slabs, &n->memory, &visit);
@@ -79,7 +86,7 @@ static void find_other(struct inspection *n, const struct data *data)
 	add_slabs(n);
 }
 
-static void find_allocators(struct inspection *n)
+static void find_allocators(struct inspection *n, struct heap_input *heap)
 {
 	struct data data = {0};
 
@@ -90,11 +97,11 @@ static void find_allocators(struct inspection *n)
 			*vec_add(&data.list) = (struct glibc_range){s->start, s->end};
 	}
 	find_glibc(n, &data);
-	find_other(n, &data);
+	find_other(n, &data, heap);
 	vec_deinit(&data.list);
 }
 
-static void find_mmapped(struct inspection *n)
+static void find_mmapped(struct inspection *n, const struct heap_input *heap)
 {
 	const struct resident *pages = &n->in->resident;
 	struct glibc_mmapped_list *found = &n->mmapped;
@@ -115,8 +122,7 @@ static void find_mmapped(struct inspection *n)
 		spans_add(&n->spans, b->block, b->end, ROW_MMAPPED);
 		n->out->mmapped_blocks++;
 		n->out->mmapped_bytes += b->end - b->block;
-		if (n->in->block)
-			n->in->block(n->in->block_ctx, b->block, b->end - b->block);
+		heap_report_block(heap, b->block, b->end - b->block);
 	}
 	n->out->is_mmapped_complete = n->glibc.params.is_known &&
 				      found->list.count == n->glibc.params.mmaps &&
@@ -125,8 +131,21 @@ static void find_mmapped(struct inspection *n)
 
 /* -- threads -- */
 
+/* @of: has the thread's variables, and is given its stack. */
+static void add_stack_parts(struct inspection *n, const struct glibc_thread *th,
+			    const struct map *stack, struct holder_thread *of)
+{
+	bool has_tls = th->thread_pointer > th->sp && th->thread_pointer < stack->end;
+
+	of->stack = MAX(stack->start, th->sp - MIN(th->sp, (taddr_t)RED_ZONE));
+	of->stack_end = has_tls ? th->thread_pointer : stack->end;
+	spans_add(&n->spans, of->stack, of->stack_end, ROW_STACK);
+	spans_add(&n->spans, stack->start, of->stack, ROW_STACK_BEYOND);
+}
+
 static void add_stack(struct inspection *n, const struct glibc_thread *th)
 {
+	struct holder_thread of = {.tid = th->tid};
 	const struct map *stack = maps_find(&n->in->resident.maps, th->sp);
 	const struct map *tls = maps_find(&n->in->resident.maps, th->thread_pointer);
 
@@ -137,15 +156,14 @@ static void add_stack(struct inspection *n, const struct glibc_thread *th)
 		/* the rest of the page at the end of a stack belongs to it */
 		if (tls == stack)
 			end = MIN(ROUND_UP(end, PAGE), tls->end);
-		spans_add(&n->spans, MAX(start, tls->start), end, ROW_TLS);
+		of.tls = MAX(start, tls->start);
+		of.tls_end = end;
+		spans_add(&n->spans, of.tls, end, ROW_TLS);
 	}
-	if (!stack || stack->is_shared)
-		return;
-	taddr_t used = MAX(stack->start, th->sp - MIN(th->sp, (taddr_t)RED_ZONE));
-	taddr_t end = tls == stack && th->thread_pointer > th->sp ? th->thread_pointer : stack->end;
-
-	spans_add(&n->spans, used, end, ROW_STACK);
-	spans_add(&n->spans, stack->start, used, ROW_STACK_BEYOND);
+	if (stack && !stack->is_shared)
+		add_stack_parts(n, th, stack, &of);
+	if (n->in->wants_holders)
+		*vec_add(&n->out->holders.threads) = of;
 }
 
 static void add_spans(struct inspection *n)
@@ -248,18 +266,60 @@ static void take_results(struct inspection *n)
 	out->bytes_read = n->memory.bytes;
 }
 
+static void start_types(struct inspection *n)
+{
+	block_types_init(&n->out->types, &n->memory);
+	for (size_t i = 0; i < n->in->segments.count; i++) {
+		const struct inspect_segment *s = &n->in->segments.data[i];
+
+		block_types_add_object(&n->out->types, s->start, s->end);
+	}
+}
+
+/* The spans become the holders'. */
+static void scan_for_holders(struct inspection *n)
+{
+	struct block_holders *h = &n->out->holders;
+
+	for (size_t i = 0; i < n->in->segments.count; i++) {
+		const struct inspect_segment *s = &n->in->segments.data[i];
+
+		if (s->is_write)
+			*vec_add(&h->objects) = (struct heap_part){s->start, s->end};
+	}
+	for (size_t i = 0; i < n->glibc.arenas.count; i++) {
+		const struct glibc_arena *a = &n->glibc.arenas.data[i];
+
+		if (a->is_main)
+			*vec_add(&h->own) =
+				(struct heap_part){a->addr, a->addr + GLIBC_STATE_SIZE};
+	}
+	for (size_t i = 0; i < n->in->registers.count; i++)
+		*vec_add(&h->registers) = n->in->registers.data[i];
+	h->spans = n->spans;
+	n->spans = (struct spans){0};
+	block_holders_scan(h, &n->in->resident, n->in->source.read, n->in->source.ctx);
+}
+
 void inspect_run(const struct inspect_input *in, struct inspect_report *out)
 {
 	struct inspection n = {.in = in, .out = out};
 	struct heap_input heap = {.memory = &n.memory, .glibc = &n.glibc, .lists = &n.lists,
+				  .types = in->wants_types ? &out->types : NULL,
+				  .paths = in->paths,
+				  .holders = in->wants_holders ? &out->holders : NULL,
 				  .program_break = find_break(in), .block = in->block,
 				  .block_ctx = in->block_ctx, .only_blocks = in->only_blocks};
 
 	*out = (struct inspect_report){0};
 	memory_init(&n.memory, &in->resident, &in->source);
 	account_init(&n.account, &in->resident);
-	find_allocators(&n);
-	find_mmapped(&n);
+	if (in->wants_types)
+		start_types(&n);
+	if (in->wants_holders)
+		block_holders_init(&out->holders);
+	find_allocators(&n, &heap);
+	find_mmapped(&n, &heap);
 	heap_report_init(&out->heaps, &n.glibc);
 	if (in->only_blocks) {
 		for (size_t i = 0; i < n.glibc.heaps.count; i++)
@@ -269,6 +329,9 @@ void inspect_run(const struct inspect_input *in, struct inspect_report *out)
 		add_all(&n, &heap);
 	}
 	take_results(&n);
+	if (in->wants_holders)
+		scan_for_holders(&n);
+	block_types_finish(&out->types);
 	spans_deinit(&n.spans);
 	vec_deinit(&n.mmapped.list);
 	allocator_deinit(&n.other);
@@ -297,6 +360,8 @@ void inspect_add_segment(struct inspect_input *in, taddr_t start, taddr_t end)
 void inspect_report_deinit(struct inspect_report *r)
 {
 	heap_report_deinit(&r->heaps);
+	block_types_deinit(&r->types);
+	block_holders_deinit(&r->holders);
 }
 
 void inspect_input_deinit(struct inspect_input *in)
@@ -305,6 +370,7 @@ void inspect_input_deinit(struct inspect_input *in)
 	vec_deinit(&in->threads);
 	vec_deinit(&in->segments);
 	vec_deinit(&in->profiler);
+	vec_deinit(&in->registers);
 }
 
 bool inspect_is_consistent(const struct inspect_report *r)

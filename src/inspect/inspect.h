@@ -15,6 +15,7 @@
 #include "inspect/allocators.h"
 #include "inspect/glibc_lists.h"
 #include "inspect/heap_report.h"
+#include "inspect/holders.h"
 
 /* A part of the program or a library, a PT_LOAD segment. */
 struct inspect_segment {
@@ -31,6 +32,10 @@ struct inspect_input {
 	heap_block_fn *block;                   /* NULL = not wanted */
 	void *block_ctx;
 	bool only_blocks;                       /* only blocks are wanted: no rows, no pages */
+	const struct pinned_paths *paths;       /* of blocks; NULL = they are not known */
+	bool wants_types;
+	bool wants_holders;                     /* what points to blocks, by type; needs types */
+	VEC(uint64_t) registers;                /* for that: words of all threads */
 };
 
 /* What allocator_find found. */
@@ -44,6 +49,8 @@ struct inspect_report {
 	struct inspect_bytes row[ROW_COUNT];
 	struct inspect_bytes all;               /* their sum */
 	struct heap_report heaps;
+	struct block_types types;               /* of all live blocks, if they were wanted */
+	struct block_holders holders;           /* likewise; for block_holders_find */
 	struct glibc_params params;
 	struct inspect_allocator other;         /* than glibc's */
 	uint32_t heap_count;

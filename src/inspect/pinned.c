@@ -23,7 +23,7 @@ void pinned_init(struct pinned *p, const struct resident *pages, taddr_t start, 
 {
 	p->page = ROUND_DOWN(start, PAGE);
 	p->end = end;
-	p->live = p->count = 0;
+	p->live = p->count = p->type_count = p->path_count = 0;
 	account_init(&p->account, pages);
 }
 
@@ -55,6 +55,10 @@ static void close_pinned(struct pinned *p)
 	p->out->free_bytes += PAGE - p->live;
 	for (uint32_t i = 0; p->live <= PINNED_FEW && i < p->count; i++)
 		p->classes[p->class_of[i]].pages++;
+	for (uint32_t i = 0; p->live <= PINNED_FEW && i < p->type_count; i++)
+		p->types->list.data[p->type_of[i]].pages++;
+	for (uint32_t i = 0; p->live <= PINNED_FEW && i < p->path_count; i++)
+		p->paths->pages[p->path_of[i]]++;
 }
 
 /* Completes all pages up to @addr. */
@@ -71,7 +75,7 @@ static void move_to(struct pinned *p, taddr_t addr)
 	if (page > p->page)
 		p->out->free += add_range(p, p->page, page, 0);
 	p->page = page;
-	p->live = p->count = 0;
+	p->live = p->count = p->type_count = p->path_count = 0;
 }
 
 static void note_class(struct pinned *p, uint64_t size)
@@ -85,21 +89,42 @@ static void note_class(struct pinned *p, uint64_t size)
 		p->class_of[p->count++] = class;
 }
 
-void pinned_add(struct pinned *p, taddr_t start, taddr_t end, uint64_t size)
+static void note_type(struct pinned *p, uint32_t type)
 {
-	if (size > 0) {
-		struct pinned_class *c = &p->classes[class_of(size)];
+	for (uint32_t i = 0; i < p->type_count; i++)
+		if (p->type_of[i] == type)
+			return;
+	if (p->types && p->type_count < ARRAY_SIZE(p->type_of))
+		p->type_of[p->type_count++] = type;
+}
+
+static void note_path(struct pinned *p, uint32_t path)
+{
+	for (uint32_t i = 0; i < p->path_count; i++)
+		if (p->path_of[i] == path)
+			return;
+	if (path > 0 && p->path_count < ARRAY_SIZE(p->path_of))
+		p->path_of[p->path_count++] = path;
+}
+
+void pinned_add(struct pinned *p, taddr_t start, taddr_t end, const struct pinned_block *block)
+{
+	if (block) {
+		struct pinned_class *c = &p->classes[class_of(block->size)];
 
 		c->blocks++;
-		c->bytes += size;
+		c->bytes += block->size;
 	}
 	move_to(p, start);
 	while (start < end) {
 		taddr_t part = MIN(end, p->page + PAGE);
 
 		p->live += (uint32_t)(part - start);
-		if (size > 0)
-			note_class(p, size);
+		if (block && p->live <= PINNED_FEW) {
+			note_class(p, block->size);
+			note_type(p, block->type);
+			note_path(p, block->path);
+		}
 		start = part;
 		if (start == p->page + PAGE && start + PAGE < end) {
 			taddr_t last = ROUND_DOWN(end, PAGE);

@@ -7,6 +7,7 @@
 
 #include "base/types.h"
 #include "inspect/account.h"
+#include "inspect/block_types.h"
 
 struct heap_map;
 
@@ -30,26 +31,49 @@ struct pinned_pages {
 	uint64_t free_bytes;           /* bytes not live on pages that have live bytes */
 };
 
+/* Which path allocated a block. */
+struct pinned_paths {
+	uint32_t (*find)(void *ctx, taddr_t block); /* its number, below count; 0 = unknown */
+	void *ctx;
+	uint64_t *pages;               /* by path: nearly empty ones that its blocks pin */
+	uint32_t count;
+};
+
 /* The walk through one heap: init; add in ascending order; finish. */
 struct pinned {
 	struct account account;        /* read only */
 	struct pinned_pages *out;
 	struct pinned_class *classes;  /* SIZE_CLASSES */
+	struct block_types *types;     /* NULL = there are none */
+	const struct pinned_paths *paths; /* NULL = they are not known */
 	struct heap_map *map;
 	size_t heap;                   /* number of the heap there */
 	taddr_t page;                  /* the page being filled */
-	taddr_t end;                   /* its live bytes in the heap */
-	uint32_t live, count;
+	taddr_t end;                   /* of the heap */
+	uint32_t live, count;          /* live bytes on the page; size classes */
 	uint16_t class_of[PINNED_FEW / 16]; /* size classes of its live blocks, each once */
+	uint32_t type_of[PINNED_FEW / 16];  /* and their types */
+	uint32_t path_of[PINNED_FEW / 16];  /* and their paths */
+	uint32_t type_count, path_count;
+};
+
+/* A block in use. */
+struct pinned_block {
+	uint64_t size;  /* of its chunk */
+	uint32_t type;  /* an index in struct block_types */
+	uint32_t path;  /* number; 0 = unknown */
 };
 
 /* The largest size of chunks in class @i. */
 uint64_t pinned_class_size(uint32_t i);
 
-/* Starts a heap in [@start, @end). @out, @classes and @map are added to: initialize them before. */
+/*
+ * Starts a heap in [@start, @end). @out, @classes, @types and @map are added to: initialize them
+ * before.
+ */
 void pinned_init(struct pinned *p, const struct resident *pages, taddr_t start, taddr_t end);
-/* [@start, @end) is live: part of a chunk of @size bytes, or of malloc's own data if @size is 0. */
-void pinned_add(struct pinned *p, taddr_t start, taddr_t end, uint64_t size);
+/* [@start, @end) is live: part of @block, or of malloc's own data if that is NULL. */
+void pinned_add(struct pinned *p, taddr_t start, taddr_t end, const struct pinned_block *block);
 void pinned_finish(struct pinned *p);
 
 #endif

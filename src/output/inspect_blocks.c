@@ -3,11 +3,14 @@
 
 #include <inttypes.h>
 
-void inspect_blocks_add(void *blocks, taddr_t addr, uint64_t usable)
+#include "base/csv_text.h"
+#include "output/inspect_types.h"
+
+void inspect_blocks_add(void *blocks, taddr_t addr, uint64_t usable, uint32_t type)
 {
 	struct inspect_blocks *b = blocks;
 
-	*vec_add(&b->list) = (struct inspect_block){addr, usable};
+	*vec_add(&b->list) = (struct inspect_block){addr, usable, type};
 }
 
 static int compare(const void *a, const void *b)
@@ -23,11 +26,24 @@ void inspect_blocks_sort(struct inspect_blocks *b)
 		qsort(b->list.data, b->list.count, sizeof(*b->list.data), compare);
 }
 
-void inspect_blocks_write(FILE *file, struct inspect_blocks *b)
+/* Names may have commas and quotes. */
+static void put_type(FILE *file, const struct block_type *t)
+{
+	char text[INSPECT_TYPE_SIZE];
+
+	fputs(",\"", file);
+	csv_put_quoted(file, inspect_type_text(t, text));
+	fputs("\"\n", file);
+}
+
+void inspect_blocks_write(FILE *file, struct inspect_blocks *b, const struct block_types *types)
 {
 	inspect_blocks_sort(b);
-	fputs("address,bytes\n", file);
-	for (size_t i = 0; i < b->list.count; i++)
-		fprintf(file, "%#" PRIx64 ",%" PRIu64 "\n", b->list.data[i].addr,
-			b->list.data[i].size);
+	fputs("address,bytes,type\n", file);
+	for (size_t i = 0; i < b->list.count; i++) {
+		const struct inspect_block *e = &b->list.data[i];
+
+		fprintf(file, "%#" PRIx64 ",%" PRIu64, e->addr, e->size);
+		put_type(file, &types->list.data[e->type]);
+	}
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "output/inspect_advice.h"
 #include "output/inspect_report.h"
+#include "output/inspect_types.h"
 
 static void put_string(FILE *f, const char *s)
 {
@@ -130,6 +131,25 @@ static void put_map(FILE *f, const struct heap_map *m)
 	fputs("\n  ]},\n", f);
 }
 
+static void put_pins(FILE *f, const struct inspect_title *t)
+{
+	if (t->pin_count == 0)
+		return;
+	fputs("  \"paths\": [", f);
+	for (size_t i = 0; i < t->pin_count; i++) {
+		const struct inspect_pin *p = &t->pin[i];
+
+		fprintf(f, "%s\n    {\"nearly_empty_pages\": %" PRIu64 ", \"frames\": [",
+			i ? "," : "", p->pages);
+		for (size_t k = 0; k < p->depth; k++) {
+			fputs(k ? ", " : "", f);
+			put_string(f, p->frame[k]);
+		}
+		fputs("]}", f);
+	}
+	fputs("\n  ],\n", f);
+}
+
 static void put_params(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
 {
 	const struct glibc_params *p = &r->params;
@@ -194,6 +214,8 @@ void inspect_report_write_json(FILE *f, const struct inspect_title *t,
 		}
 		fputs("\n  ],\n", f);
 		put_classes(f, r);
+		put_pins(f, t);
+		inspect_types_write_json(f, &r->types, &r->holders);
 		put_map(f, &r->heaps.map);
 		put_advice(f, r);
 	}

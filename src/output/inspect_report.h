@@ -14,6 +14,15 @@ struct inspect_core_title {
 	uint32_t missing_files;    /* of the program and libraries */
 };
 
+#define INSPECT_PIN_FRAMES 8u
+
+/* A call path whose blocks pin nearly empty pages. */
+struct inspect_pin {
+	uint64_t pages;            /* that they pin, perhaps with others */
+	char *frame[INSPECT_PIN_FRAMES]; /* innermost first */
+	size_t depth;
+};
+
 struct inspect_title {
 	uint32_t pid;
 	const char *command;
@@ -23,6 +32,8 @@ struct inspect_title {
 	uint32_t inside;           /* threads that stayed in the middle of malloc */
 	uint32_t moments;          /* in which those that were in it ran to leave it */
 	uint64_t stopped_ns;       /* during that */
+	const struct inspect_pin *pin; /* most pages first */
+	size_t pin_count;
 	const struct inspect_core_title *core; /* NULL = of a process */
 };
 

@@ -10,9 +10,12 @@
 #include "base/amount.h"
 #include "output/inspect_advice.h"
 #include "output/inspect_report.h"
+#include "output/inspect_types.h"
 
 #define ARENAS_SHOWN 8u
-#define CLASSES_SHOWN 5u
+#define ARENA_NAME 32u
+#define PINS_SHOWN 5u
+#define TYPES_SHOWN 12u
 
 static double percent(uint64_t part, uint64_t whole)
 {
@@ -133,14 +136,21 @@ static uint64_t count_pinned(const struct pinned_pages *p)
 	return sum;
 }
 
+static const char *arena_name(const struct heap_arena *a, char name[static ARENA_NAME])
+{
+	if (a->is_main)
+		return "main";
+	snprintf(name, ARENA_NAME, "%#llx", (unsigned long long)a->addr);
+	return name;
+}
+
 static void print_arena(FILE *f, const struct heap_arena *a)
 {
 	char system[AMOUNT_SIZE], live[AMOUNT_SIZE], unused[AMOUNT_SIZE], trim[AMOUNT_SIZE];
-	char resident[AMOUNT_SIZE], name[32] = "main", blocks[AMOUNT_SIZE];
+	char resident[AMOUNT_SIZE], name[ARENA_NAME], blocks[AMOUNT_SIZE];
 
-	if (!a->is_main)
-		snprintf(name, sizeof(name), "%#llx", (unsigned long long)a->addr);
-	fprintf(f, "%14s %10s %10s %10s %12s %10s %10s %10llu %10llu\n", name,
+	fprintf(f, "%14s %10s %10s %10s %12s %10s %10s %10llu %10llu\n",
+		arena_name(a, name),
 		amount_bytes((double)a->system_bytes, system),
 		amount_bytes((double)a->counted.resident, resident),
 		amount_bytes((double)a->live_bytes, live), amount_commas(a->live_blocks, blocks),
@@ -192,32 +202,40 @@ static void print_histogram(FILE *f, const struct inspect_report *r)
 			(unsigned long long)step[k], plural(step[k]), percent(step[k], pages));
 }
 
-static void print_classes(FILE *f, const struct inspect_report *r)
+/* The same for each arena, where there are several: pages. */
+static void print_histograms(FILE *f, const struct inspect_report *r)
 {
-	bool is_shown[SIZE_CLASSES] = {false};
-	char blocks[AMOUNT_SIZE];
+	const struct heap_arena **list = sort_arenas(r);
+	size_t count = r->heaps.arenas.count > 1 ? r->heaps.arenas.count : 0;
+	char name[ARENA_NAME];
 
-	for (size_t n = 0; n < CLASSES_SHOWN; n++) {
-		size_t best = SIZE_CLASSES;
+	if (count > 0) {
+		fprintf(f, "\nthe same by arena, pages with at most:\n%14s", "");
+		for (size_t k = 0; k < PINNED_STEPS; k++)
+			fprintf(f, " %10u", pinned_step[k]);
+		fputc('\n', f);
+	}
+	for (size_t i = 0; i < MIN(count, ARENAS_SHOWN); i++) {
+		fprintf(f, "%14s", arena_name(list[i], name));
+		for (size_t k = 0; k < PINNED_STEPS; k++)
+			fprintf(f, " %10llu", (unsigned long long)list[i]->pages.step[k]);
+		fputc('\n', f);
+	}
+	free(list);
+}
 
-		for (size_t i = 0; i < SIZE_CLASSES; i++)
-			if (!is_shown[i] && r->heaps.classes[i].pages &&
-			    (best == SIZE_CLASSES ||
-			     r->heaps.classes[i].pages > r->heaps.classes[best].pages))
-				best = i;
-		if (best == SIZE_CLASSES)
-			return;
-		const struct pinned_class *c = &r->heaps.classes[best];
+static void print_paths(FILE *f, const struct inspect_title *t)
+{
+	for (size_t i = 0; i < t->pin_count; i++) {
+		const struct inspect_pin *p = &t->pin[i];
 
-		if (n == 0)
-			fprintf(f, "\nnearly empty pages (at most %u live bytes) are pinned by:\n",
-				PINNED_FEW);
-		is_shown[best] = true;
-		fprintf(f, "%10llu page%-1s by blocks of %s%llu bytes (%s of them in all)\n",
-			(unsigned long long)c->pages, plural(c->pages),
-			best > 4096 / 16 ? "up to " : "",
-			(unsigned long long)pinned_class_size((uint32_t)best) - 8,
-			amount_commas(c->blocks, blocks));
+		if (i == 0)
+			fputs("\nthe same by call path:\n", f);
+		fprintf(f, "%10llu page%-1s by blocks of %s\n",
+			(unsigned long long)p->pages, plural(p->pages),
+			p->depth ? p->frame[0] : "???");
+		for (size_t k = 1; k < p->depth; k++)
+			fprintf(f, "%30s%s\n", "", p->frame[k]);
 	}
 }
 
@@ -310,7 +328,10 @@ void inspect_report_print(FILE *f, const struct inspect_title *t, const struct i
 	} else if (t->has_malloc) {
 		print_arenas(f, r);
 		print_histogram(f, r);
-		print_classes(f, r);
+		print_histograms(f, r);
+		inspect_types_print_pins(f, &r->types, PINS_SHOWN);
+		print_paths(f, t);
+		inspect_types_print(f, &r->types, &r->holders, TYPES_SHOWN);
 		print_params(f, t, r);
 		print_advice(f, r);
 		inspect_report_print_doubts(f, t, r);

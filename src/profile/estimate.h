@@ -50,9 +50,8 @@ static inline uint64_t estimate_count(uint64_t units)
 /* The standard error, in bytes, of an estimate whose summed variance is @variance. */
 double estimate_error(uint64_t interval, uint64_t variance);
 
-/* The same if only the estimate is known: an upper bound; and its square. */
+/* The same if only the estimate is known: an upper bound. */
 double estimate_error_bound(uint64_t interval, uint64_t bytes);
-double estimate_variance_bound(uint64_t interval, uint64_t bytes);
 
 /*
  * Whether an estimate of @bytes says nothing: its error is more than that of three small samples.

@@ -155,10 +155,7 @@ static inline void note(struct memusage *m, uint32_t thread, taddr_t sp, uint64_
 {
 	struct memusage_numbers *n = &m->numbers;
 	uint64_t depth = stack_depth(m, thread, sp);
-	if (n->live > n->peak) {
-		n->peak = n->live;
-		n->peak_variance = n->live_variance;
-	}
+	n->peak = MAX(n->peak, n->live);
 	n->stack_peak = MAX(n->stack_peak, depth);
 	n->sum_peak = MAX(n->sum_peak, n->live + depth);
 	if (m->sink.add)
@@ -172,26 +169,14 @@ static void record(struct memusage *m, const struct event *ev)
 
 /* -- what calls share -- */
 
-static void count_in(struct memusage *m, struct weight w)
-{
-	m->numbers.live += w.bytes;
-	m->numbers.live_variance += w.variance;
-}
-
-static void count_out(struct memusage *m, struct weight w)
-{
-	m->numbers.live -= w.bytes;
-	m->numbers.live_variance -= w.variance;
-}
-
 static void add_block(struct memusage *m, taddr_t addr, uint64_t size, uint32_t owner)
 {
 	struct block old, block = {
 		.addr = addr, .size = size, .capacity = capacity_of(size, ALIGNMENT), .leaf = owner,
 	};
-	count_in(m, memusage_weigh(m, addr, size));
+	m->numbers.live += memusage_weigh(m, addr, size).bytes;
 	if (blocks_add(m->blocks, &block, &old)) /* was freed unseen */
-		count_out(m, memusage_weigh(m, addr, old.size));
+		m->numbers.live -= memusage_weigh(m, addr, old.size).bytes;
 }
 
 /* -- malloc, calloc, realloc(NULL), memalign -- */
@@ -300,7 +285,7 @@ static void replace_sample(struct memusage *m, const struct event *ev, const str
 		put_back(m, old);
 		return;
 	}
-	count_out(m, memusage_weigh(m, ev->old_addr, old->block.size));
+	m->numbers.live -= memusage_weigh(m, ev->old_addr, old->block.size).bytes;
 	if (ev->addr)
 		on_alloc(m, ev);
 	else
@@ -358,7 +343,7 @@ static void on_free(struct memusage *m, const struct event *ev)
 		m->numbers.row[MEMUSAGE_FREE].calls += w.calls;
 		count_bytes(m, MEMUSAGE_FREE, w.bytes);
 	}
-	count_out(m, w);
+	m->numbers.live -= w.bytes;
 	record(m, ev);
 }
 

@@ -47,7 +47,6 @@ struct memusage_numbers {
 	/* bytes asked for, failures included unless they asked for more than PTRDIFF_MAX */
 	uint64_t total;
 	uint64_t live, peak;                     /* bytes held */
-	uint64_t live_variance, peak_variance;   /* of these estimates (profile/estimate.h) */
 	uint64_t stack_peak;                     /* deepest stack, bytes */
 	/* largest live + depth of the thread that changed it */
 	uint64_t sum_peak;

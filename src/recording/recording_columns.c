@@ -37,7 +37,9 @@ void recording_put_count(FILE *out, const struct recording *r, uint64_t value)
 /* In square bytes. */
 void recording_put_variance(FILE *out, const struct recording *r, uint64_t value)
 {
-	fprintf(out, "%.9g", recording_square_error(r, (double)value));
+	double error = recording_error(r, (double)value);
+
+	fprintf(out, "%.9g", error * error);
 }
 
 /* Of an index + 1: -1 = none. */

@@ -15,7 +15,6 @@ struct diff_stack {
 	size_t count;          /* 0 = the stack is not known */
 	size_t site;           /* which of them is the call site */
 	uint64_t bytes, blocks;
-	double variance;       /* of the bytes, square bytes */
 };
 
 struct diff_paths;

@@ -5,9 +5,10 @@
 #include "output/flame.h"
 #include "report/show.h"
 
-/* What a flame graph says. */
+/* What a flame graph says, and how far apart the samples of both sides are (0: exact). */
 struct path_words {
 	const char *title, *subtitle;  /* --title goes before the first */
+	uint64_t interval[2];
 };
 
 /* These log errors; 0 or an enum report_exit. */

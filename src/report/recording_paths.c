@@ -69,8 +69,7 @@ static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct recordi
 	return at;
 }
 
-static void add_leaf(struct path_tree *t, const struct recording *r, size_t leaf,
-		     const struct recording_value *value)
+static void add_leaf(struct path_tree *t, const struct recording *r, size_t leaf, uint64_t bytes)
 {
 	VEC(uint64_t) frame = {0};
 	uint32_t at = 0;
@@ -80,8 +79,7 @@ static void add_leaf(struct path_tree *t, const struct recording *r, size_t leaf
 		*vec_add(&frame) = recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME);
 	for (size_t i = frame.count; i-- > 0;)
 		at = add_frame(t, at, r, frame.data[i]);
-	path_tree_add(t, at, PATH_NEW, value->bytes);
-	path_tree_add_variance(t, at, PATH_NEW, recording_square_error(r, value->variance));
+	path_tree_add(t, at, PATH_NEW, bytes);
 	vec_deinit(&frame);
 }
 
@@ -90,5 +88,5 @@ void recording_paths_add(struct path_tree *t, const struct recording *r,
 {
 	for (size_t leaf = 0; leaf < recording_rows(r, RECORDING_LEAVES); leaf++)
 		if (v->leaf[leaf].bytes)
-			add_leaf(t, r, leaf, &v->leaf[leaf]);
+			add_leaf(t, r, leaf, v->leaf[leaf].bytes);
 }

@@ -189,8 +189,9 @@ static int show_paths(const struct report_request *r, const struct input *input)
 
 	massif_paths_add(s.input.massif, s.snapshot, t);
 	path_tree_sum(t);
-	status = path_files_write(r, t,
-				  &(struct path_words){.title = title, .subtitle = subtitle});
+	status = path_files_write(r, t, &(struct path_words){
+			.title = title, .subtitle = subtitle,
+			.interval[PATH_NEW] = massif_sampling_interval(s.input.massif)});
 	path_tree_free(t);
 	return status;
 }

@@ -16,11 +16,13 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "output/inspect_types.h"
 #include "profile/profile_quick.h"
 #include "session/inspect_look.h"
 #include "session/inspect_title.h"
 #include "session/pseudo_frame.h"
 #include "session/session.h"
+#include "session/type_names.h"
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"
 #include "tracee/state/space.h"
@@ -29,11 +31,14 @@
 
 struct earlier_block {
 	taddr_t addr;
-	uint64_t size;
+	uint64_t size : 46, type : 18;
 };
+#define EARLIER_SIZE_MAX ((UINT64_C(1) << 46) - 1)
 
 struct earlier_blocks {
 	VEC(struct earlier_block) list;
+	struct inspect_look look; /* has their types */
+	bool has_look;
 	uint32_t space;          /* its id */
 	char *doubt;             /* why they are not known; NULL: they are */
 };
@@ -50,6 +55,8 @@ void earlier_blocks_free(struct earlier_blocks *e)
 	if (!e)
 		return;
 	vec_deinit(&e->list);
+	if (e->has_look)
+		inspect_look_deinit(&e->look);
 	free(e->doubt);
 	free(e);
 }
@@ -125,31 +132,32 @@ static char *find_doubt(const struct inspect_look *l)
 	return NULL;
 }
 
-static void keep_block(void *ctx, taddr_t addr, uint64_t usable)
+static void keep_block(void *ctx, taddr_t addr, uint64_t usable, uint32_t type)
 {
 	struct earlier_blocks *e = ctx;
 
-	*vec_add(&e->list) = (struct earlier_block){addr, usable};
+	*vec_add(&e->list) = (struct earlier_block){
+		.addr = addr, .size = MIN(usable, EARLIER_SIZE_MAX), .type = type};
 }
 
 void earlier_blocks_look(struct run *run, struct address_space *space)
 {
 	struct earlier_blocks *e = xcalloc(1, sizeof(*e));
-	struct inspect_look look;
 
 	forget(run);
 	e->space = space->id;
 	run->earlier = e;
-	const struct inspect_wish wish = {.block = keep_block, .ctx = e, .only_blocks = true};
-	int rc = inspect_look(run->target, space, &wish, &look);
+	const struct inspect_wish wish = {
+		.block = keep_block, .ctx = e, .only_blocks = true, .wants_types = true};
+	int rc = inspect_look(run->target, space, &wish, &e->look);
 
 	if (rc != 0) {
 		e->doubt = xasprintf("its memory cannot be read: %s", strerror(-rc));
 		return;
 	}
-	inspect_look_version(&look);
-	e->doubt = find_doubt(&look);
-	inspect_look_deinit(&look);
+	e->has_look = true;
+	inspect_look_version(&e->look);
+	e->doubt = find_doubt(&e->look);
 }
 
 /* -- their events -- */
@@ -164,21 +172,58 @@ static void add_block(struct session *s, const struct event *ev)
 }
 
 /* A file of events has its name: a replay knows no symbol at its address. */
-static uint32_t make_node(struct session *s)
+static uint32_t make_frame(struct session *s, const char *text)
 {
 	struct calltree *tree = profile_calltree(s->profile);
-	uint32_t frame = pseudo_frame_get(s->run->symbols, tree, EARLIER_BLOCKS_FRAME, NULL);
-	const struct events_name name = {.pc = calltree_frame(tree, frame)->pc,
-					 .name = EARLIER_BLOCKS_FRAME};
+	uint32_t frame = pseudo_frame_get(s->run->symbols, tree, text, NULL);
+	const struct events_name name = {.pc = calltree_frame(tree, frame)->pc, .name = text};
 
 	if (s->events)
 		events_writer_name(s->events, &name);
-	return calltree_get_child(tree, 0, frame);
+	return frame;
+}
+
+/* A node for each type: as if it had called what made all of these blocks. */
+static uint32_t *make_nodes(struct session *s, const struct block_types *types)
+{
+	struct calltree *tree = profile_calltree(s->profile);
+	uint32_t *node = xcalloc(types->list.count + 1, sizeof(*node));
+	uint32_t earlier = types->list.count ? make_frame(s, EARLIER_BLOCKS_FRAME) : 0;
+	char text[INSPECT_TYPE_SIZE];
+
+	for (size_t i = 0; i < types->list.count; i++) {
+		_cleanup_free_ char *name =
+			xasprintf("[%s]", inspect_type_text(&types->list.data[i], text));
+
+		node[i] = calltree_get_child(
+			tree, calltree_get_child(tree, 0, make_frame(s, name)), earlier);
+	}
+	return node;
+}
+
+static void add_blocks(struct session *s, struct earlier_blocks *e)
+{
+	struct event ev = {.kind = EVENT_EARLIER, .time_ns = s->start_ns};
+
+	type_names_find(&e->look.report.types, &e->look.modules);
+	_cleanup_free_ uint32_t *node = make_nodes(s, &e->look.report.types);
+
+	profile_reserve(s->profile, e->list.count);
+	for (size_t i = 0; i < e->list.count; i++) {
+		const struct earlier_block *b = &e->list.data[i];
+
+		if (i + PREFETCHED < e->list.count)
+			profile_prefetch(s->profile, b[PREFETCHED].addr);
+		ev.addr = b->addr;
+		ev.size = b->size;
+		ev.node = node[b->type];
+		add_block(s, &ev);
+	}
 }
 
 void earlier_blocks_add(struct session *s)
 {
-	const struct earlier_blocks *e = s->run->earlier;
+	struct earlier_blocks *e = s->run->earlier;
 
 	if (!e || !s->space || e->space != s->space->id)
 		return;
@@ -188,18 +233,7 @@ void earlier_blocks_add(struct session *s)
 		forget(s->run);
 		return;
 	}
-	struct event ev = {.kind = EVENT_EARLIER, .time_ns = s->start_ns};
-
-	if (e->list.count > 0)
-		ev.node = make_node(s);
-	profile_reserve(s->profile, e->list.count);
-	for (size_t i = 0; i < e->list.count; i++) {
-		if (i + PREFETCHED < e->list.count)
-			profile_prefetch(s->profile, e->list.data[i + PREFETCHED].addr);
-		ev.addr = e->list.data[i].addr;
-		ev.size = e->list.data[i].size;
-		add_block(s, &ev);
-	}
+	add_blocks(s, e);
 	s->space->image.has_earlier_blocks = false;
 	forget(s->run);
 }

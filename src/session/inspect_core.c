@@ -14,6 +14,8 @@
 #include "session/inspect_look.h"
 #include "session/inspect_output.h"
 #include "session/inspect_title.h"
+#include "session/run.h"
+#include "session/object_bytes.h"
 #include "tracee/state/module.h"
 #include "unwind/unwind.h"
 
@@ -75,6 +77,8 @@ static void take_threads(struct core *c)
 			.thread_pointer = from->regs.word[arch_native->thread_pointer],
 			.is_inside = is_inside(c, unwind, &from->regs)};
 		c->look.inside += th->is_inside;
+		for (size_t k = 0; k < ARRAY_SIZE(from->regs.word); k++)
+			*vec_add(&c->in.registers) = from->regs.word[k];
 	}
 	unwind_free(unwind);
 }
@@ -92,6 +96,8 @@ static int read_core(struct core *c, const char *program)
 	malloc_modules_find(c->look.modules.list.data, c->look.modules.list.count, &c->look.malloc);
 	take_threads(c);
 	c->in.source = core_memory_source(&c->file);
+	c->in.source.read_file = object_bytes_read;
+	c->in.source.file_ctx = &c->look.modules;
 	inspect_run(&c->in, &c->look.report);
 	c->look.has_arena = c->look.report.heaps.arenas.count > 0 &&
 			    c->look.report.heaps.arenas.data[0].is_main;
@@ -113,13 +119,14 @@ static int report(struct run *run, struct core *c, const char *path)
 	}
 	inspect_title_init(&title, (uint32_t)c->file.pid, c->file.command, &c->look);
 	title.core = &of_core;
-	return inspect_output_write(run, &title, &c->look.report, &c->blocks);
+	return inspect_output_write(run, &title, &c->look, &c->blocks);
 }
 
 int inspect_core(struct run *run, const char *path, const char *program)
 {
 	_cleanup_free_ char *why = NULL;
-	struct core c = {0};
+	struct core c = {.in.wants_types = true,
+			 .in.wants_holders = run->options->inspect_pointers};
 	int rc = core_file_open(path, &c.file, &why);
 
 	if (rc != 0) {

@@ -10,6 +10,7 @@
 #include "output/inspect_text.h"
 #include "session/inspect_look.h"
 #include "session/inspect_title.h"
+#include "session/path_pins.h"
 #include "session/session.h"
 #include "session/session_files.h"
 
@@ -18,15 +19,21 @@ struct inspect_final {
 	uint64_t stopped_ns;
 	struct inspect_look look;
 	struct inspect_blocks blocks;
+	struct path_pins pins;
 };
 
 void inspect_final_look(struct session *s, bool is_last)
 {
 	struct inspect_final *f = xcalloc(1, sizeof(*f));
 	const char *path = s->run->options->inspect_out;
-	struct inspect_wish wish = {.ctx = &f->blocks, .is_last = is_last};
+	struct inspect_wish wish = {.ctx = &f->blocks, .is_last = is_last,
+				     .wants_types = true,
+				     .wants_holders = s->run->options->inspect_pointers};
 	uint64_t begin = clock_now_ns();
 
+	path_pins_init(&f->pins, s);
+	if (f->pins.paths.pages)
+		wish.paths = &f->pins.paths;
 	inspect_final_free(s->inspected);
 	s->inspected = f;
 	if (path && inspect_title_wants_blocks(path))
@@ -80,6 +87,9 @@ static void report(struct session *s)
 	}
 	inspect_title_init(&title, s->pid, s->command, &f->look);
 	title.stopped_ns = f->stopped_ns;
+	path_pins_name(&f->pins, s);
+	title.pin = f->pins.list.data;
+	title.pin_count = f->pins.list.count;
 	s->run->files_failed += (s->run->options->inspect_out ?
 				 write_file(s, &title) :
 				 print_to_stderr(&title, &f->look.report)) != 0;
@@ -107,5 +117,6 @@ void inspect_final_free(struct inspect_final *f)
 	if (f->rc == 0)
 		inspect_look_deinit(&f->look);
 	vec_deinit(&f->blocks.list);
+	path_pins_deinit(&f->pins);
 	free(f);
 }

@@ -11,7 +11,11 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/proc.h"
+#include "session/holder_names.h"
 #include "session/malloc_module.h"
+#include "session/object_bytes.h"
+#include "session/type_names.h"
+#include "tracee/control/roots.h"
 #include "tracee/control/target.h"
 #include "tracee/control/thread_views.h"
 #include "tracee/state/module.h"
@@ -180,6 +184,17 @@ static void add_own(const struct address_space *s, struct inspect_input *in)
 			(struct glibc_range){s->own.shared, s->own.shared + s->own.shared_size};
 }
 
+static void add_registers(struct target *t, struct collector *c)
+{
+	struct roots *roots;
+
+	if (!c->in->wants_holders || roots_collect(t, c->space, &roots) != 0)
+		return;
+	for (size_t i = 0; i < roots->words.count; i++)
+		*vec_add(&c->in->registers) = roots->words.data[i];
+	roots_free(roots);
+}
+
 static void read_counters(pid_t pid, struct inspect_look *out)
 {
 	_cleanup_fclose_ FILE *file = proc_open(pid, "status");
@@ -206,6 +221,7 @@ static int read_all(struct target *t, struct collector *c, struct inspect_look *
 	read_counters(s->reader, out);
 	add_segments(s, c->in);
 	add_own(s, c->in);
+	add_registers(t, c);
 	inspect_run(c->in, &out->report);
 	out->has_arena = out->report.heaps.arenas.count > 0 &&
 			 out->report.heaps.arenas.data[0].is_main;
@@ -215,8 +231,13 @@ static int read_all(struct target *t, struct collector *c, struct inspect_look *
 int inspect_look(struct target *t, struct address_space *s, const struct inspect_wish *wish,
 		 struct inspect_look *out)
 {
-	struct inspect_input in = {.source = {read_memory, gather_memory, s}, .block = wish->block,
-				   .block_ctx = wish->ctx, .only_blocks = wish->only_blocks};
+	struct inspect_input in = {.source = {.read = read_memory, .gather = gather_memory,
+					      .ctx = s, .read_file = object_bytes_read,
+					      .file_ctx = &out->modules},
+				   .block = wish->block,
+				   .block_ctx = wish->ctx, .only_blocks = wish->only_blocks,
+				   .paths = wish->paths, .wants_types = wish->wants_types,
+				   .wants_holders = wish->wants_holders};
 	const struct unwind_ops ops = {.module = module_at, .ctx = s};
 	struct unwind *unwind = s->unwinder ? NULL : unwind_new(arch_native, &ops);
 	struct unwinder own;
@@ -251,6 +272,8 @@ void inspect_look_judge(struct inspect_look *l)
 	l->other = malloc_module_other(&l->modules);
 	if (!l->other)
 		l->other = l->report.other.name; /* of a program without symbols */
+	type_names_find(&l->report.types, &l->modules);
+	holder_names_find(&l->report.holders, &l->modules);
 	inspect_look_version(l);
 }
 

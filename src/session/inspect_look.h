@@ -28,6 +28,9 @@ struct inspect_wish {
 	heap_block_fn *block;    /* called for each block in use; NULL = not wanted */
 	void *ctx;
 	bool only_blocks;        /* which takes less time: the report has no rows, and no pages */
+	const struct pinned_paths *paths; /* of blocks; NULL = they are not known */
+	bool wants_types;        /* of blocks */
+	bool wants_holders;      /* what points to them */
 	bool is_last;            /* the process ends or is left: no thread may run on */
 };
 
@@ -39,7 +42,7 @@ int inspect_look(struct target *t, struct address_space *s, const struct inspect
 		 struct inspect_look *out);
 /* Finds out which version of glibc's malloc it is, if it is glibc's. */
 void inspect_look_version(struct inspect_look *l);
-/* The same, and which malloc it is. */
+/* The same, which malloc it is, and names of types. */
 void inspect_look_judge(struct inspect_look *l);
 void inspect_look_deinit(struct inspect_look *l);
 

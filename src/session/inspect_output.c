@@ -1,10 +1,17 @@
 /* See inspect_output.h. */
 #include "session/inspect_output.h"
 
+#include <errno.h>
+
 #include "base/cleanup.h"
+#include "base/elf_file.h"
+#include "base/log.h"
+#include "base/same_file.h"
 #include "output/inspect_report.h"
+#include "session/inspect_look.h"
 #include "session/inspect_title.h"
 #include "session/run.h"
+#include "tracee/state/module.h"
 
 bool inspect_output_wants_blocks(const struct run *run)
 {
@@ -13,8 +20,20 @@ bool inspect_output_wants_blocks(const struct run *run)
 	return pattern && inspect_title_wants_blocks(pattern);
 }
 
+/* The file of the program or a library that @path is, too; NULL. */
+static const char *find_object(const struct held_modules *modules, const char *path)
+{
+	for (size_t i = 0; i < modules->list.count; i++) {
+		const struct module *m = modules->list.data[i];
+
+		if (m->file && !m->is_vdso && same_file(m->file->path, path))
+			return m->path;
+	}
+	return NULL;
+}
+
 int inspect_output_write(struct run *run, const struct inspect_title *t,
-			 const struct inspect_report *r, struct inspect_blocks *blocks)
+			 const struct inspect_look *look, struct inspect_blocks *blocks)
 {
 	const struct file_request request = {
 		.option = "--inspect-out",
@@ -27,5 +46,13 @@ int inspect_output_write(struct run *run, const struct inspect_title *t,
 
 	if (rc != 0)
 		return rc;
-	return inspect_title_save(&(struct inspect_found){path ? path : "-", t, r, blocks});
+	const char *object = path ? find_object(&look->modules, path) : NULL;
+
+	if (object) {
+		log_error("--inspect-out would overwrite %s, which process %u has mapped", object,
+			  t->pid);
+		return -EEXIST;
+	}
+	return inspect_title_save(
+		&(struct inspect_found){path ? path : "-", t, &look->report, blocks});
 }

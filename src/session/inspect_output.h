@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 struct inspect_blocks;
-struct inspect_report;
+struct inspect_look;
 struct inspect_title;
 struct run;
 
@@ -14,6 +14,6 @@ bool inspect_output_wants_blocks(const struct run *run);
 
 /* Writes the report of @t's process. 0, or -errno after a message. */
 int inspect_output_write(struct run *run, const struct inspect_title *t,
-			 const struct inspect_report *r, struct inspect_blocks *blocks);
+			 const struct inspect_look *look, struct inspect_blocks *blocks);
 
 #endif

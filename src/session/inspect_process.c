@@ -19,7 +19,7 @@ struct look {
 	struct registry *registry;
 	struct target *target;
 	struct inspect_look result;
-	bool wants_blocks;
+	bool wants_blocks, wants_holders;
 	struct inspect_blocks blocks;
 	int rc;
 	uint64_t stopped_ns;
@@ -30,7 +30,8 @@ static void look_at(void *ctx, struct address_space *s)
 	struct look *l = ctx;
 
 	const struct inspect_wish wish = {.block = l->wants_blocks ? inspect_blocks_add : NULL,
-					  .ctx = &l->blocks};
+					  .ctx = &l->blocks, .wants_types = true,
+					  .wants_holders = l->wants_holders};
 
 	l->rc = inspect_look(l->target, s, &wish, &l->result);
 }
@@ -67,14 +68,15 @@ static int report(struct run *run, pid_t pid, struct look *l)
 	}
 	inspect_title_init(&title, (uint32_t)pid, command ? command : "", &l->result);
 	title.stopped_ns = l->stopped_ns;
-	return inspect_output_write(run, &title, &l->result.report, &l->blocks);
+	return inspect_output_write(run, &title, &l->result, &l->blocks);
 }
 
 int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out,
 		    long *detail_out)
 {
 	struct look l = {.registry = &run->registry,
-			 .wants_blocks = inspect_output_wants_blocks(run)};
+			 .wants_blocks = inspect_output_wants_blocks(run),
+			 .wants_holders = run->options->inspect_pointers};
 	int rc = look_at_process(&l, pid, problem_out, detail_out);
 
 	if (rc == 0) {

@@ -14,6 +14,7 @@
 #include "output/writer.h"
 #include "session/inspect_look.h"
 #include "session/inspect_title.h"
+#include "session/path_pins.h"
 #include "session/session.h"
 #include "tracee/state/space.h"
 
@@ -24,6 +25,7 @@ struct question {
 	struct inspect_look look;
 	struct inspect_blocks *found;   /* NULL = not wanted */
 	struct inspect_blocks *counted;
+	struct path_pins pins;
 	int rc;
 };
 
@@ -31,18 +33,25 @@ struct question {
 
 static int add_counted(void *ctx, const struct block *b)
 {
-	inspect_blocks_add(ctx, b->addr, b->size);
+	inspect_blocks_add(ctx, b->addr, b->size, 0);
 	return 0;
 }
 
 static void look(void *ctx, struct address_space *space)
 {
 	struct question *q = ctx;
-	const struct inspect_wish wish = {.block = q->found ? inspect_blocks_add : NULL,
-					  .ctx = q->found};
+	struct inspect_wish wish = {.block = q->found ? inspect_blocks_add : NULL,
+					  .ctx = q->found, .wants_types = !q->counted,
+					  .wants_holders =
+						  !q->counted &&
+						  q->session->run->options->inspect_pointers};
 
 	if (space->user != q->session)
 		return;
+	if (!q->counted) {
+		path_pins_init(&q->pins, q->session);
+		wish.paths = q->pins.paths.pages ? &q->pins.paths : NULL;
+	}
 	q->rc = inspect_look(q->session->run->target, space, &wish, &q->look);
 	if (q->rc != 0 || !q->counted)
 		return;
@@ -88,16 +97,21 @@ int inspect_session_write(struct session *s, const char *path, FILE *file)
 	rc = ask(&q, &stopped_ns, file);
 	if (rc != 0) {
 		vec_deinit(&blocks.list);
+		path_pins_deinit(&q.pins);
 		return rc;
 	}
 	inspect_title_init(&title, s->pid, s->command, &q.look);
 	title.stopped_ns = stopped_ns;
+	path_pins_name(&q.pins, s);
+	title.pin = q.pins.list.data;
+	title.pin_count = q.pins.list.count;
 	if (path)
 		rc = inspect_title_write(
 			&(struct inspect_found){path, &title, &q.look.report, &blocks});
 	else
 		inspect_report_print(file, &title, &q.look.report);
 	vec_deinit(&blocks.list);
+	path_pins_deinit(&q.pins);
 	inspect_look_deinit(&q.look);
 	return rc;
 }

@@ -89,7 +89,7 @@ static int put_found(FILE *file, const void *ctx)
 	if (ends_in(f->path, ".json"))
 		inspect_report_write_json(file, f->title, f->report);
 	else if (inspect_title_wants_blocks(f->path))
-		inspect_blocks_write(file, f->blocks);
+		inspect_blocks_write(file, f->blocks, &f->report->types);
 	else
 		inspect_report_print(file, f->title, f->report);
 	return 0;

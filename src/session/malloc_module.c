@@ -194,6 +194,33 @@ void malloc_module_version(const struct module *m, unsigned *major_out, unsigned
 		}
 }
 
+/* Whole pages are mapped: the first may begin before the segment. */
+static bool has_address(const struct elf_file *file, uint64_t vaddr)
+{
+	for (size_t i = 0; i < file->segment_count; i++) {
+		const struct elf_segment *g = &file->segment[i];
+		uint64_t before = g->vaddr % PAGE_SIZE_MIN;
+
+		if (vaddr >= g->vaddr - before && vaddr - (g->vaddr - before) < g->memsz + before)
+			return true;
+	}
+	return false;
+}
+
+const struct module *held_modules_find(const struct held_modules *l, taddr_t addr,
+				       uint64_t *vaddr_out)
+{
+	for (size_t i = 0; i < l->list.count; i++) {
+		const struct module *m = l->list.data[i];
+
+		if (!m->file || m->is_vdso || !has_address(m->file, addr - m->bias))
+			continue;
+		*vaddr_out = addr - m->bias;
+		return m;
+	}
+	return NULL;
+}
+
 void held_modules_deinit(struct held_modules *l)
 {
 	for (size_t i = 0; i < l->list.count; i++)

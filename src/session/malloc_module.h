@@ -13,6 +13,10 @@ struct held_modules {
 
 void held_modules_deinit(struct held_modules *l);
 
+/* The one that has @addr in a segment of its file, and @addr as the file has it; NULL. */
+const struct module *held_modules_find(const struct held_modules *l, taddr_t addr,
+				       uint64_t *vaddr_out);
+
 #define MALLOC_CODE_PARTS 32u
 #define MALLOC_WAIT_PARTS 8u
 

@@ -42,6 +42,7 @@ struct options {
 	/* reported, not profiled: "" = the processes pid; else a core file; NULL = no */
 	const char *inspect;
 	const char *inspect_out;  /* NULL = standard output; with inspect_at_exit: error */
+	bool inspect_pointers;    /* also finds what points to blocks */
 	bool inspect_at_exit;     /* profiled, and reported at the end and at SIGUSR1 */
 	double duration;          /* seconds until detach; 0 = no limit */
 	bool earlier_blocks;      /* of pid: blocks from before the attach are in the profile */

@@ -139,9 +139,14 @@ def text(t):
     t.equal("status", result.status, 0)
     t.equal("messages", result.err, b"")
     out = result.out.decode()
-    rows = [int(m.group(1).replace(",", "")) for m in re.finditer(r"^ +([0-9,]+) +[0-9.]+ %  ", out, re.M)]
+    rows = [int(m.group(1).replace(",", "")) for m in re.finditer(r"^ +([0-9,]+) +[0-9.]+ %  ", out.split("by how they begin")[0], re.M)]
     t.equal("the last row", rows[-1], sum(rows[:-1]))
     t.equal("the last row and the kernel", rows[-1], program.resident()[0])
+    by_arena = [list(map(int, line.split()[1:])) for line in
+                out.split("the same by arena, pages with at most:\n")[1].split("\n\n")[0].splitlines()[1:]]
+    of_all = [int(m.group(1)) for m in re.finditer(r"^ +[0-9]+(?: or less)? +([0-9]+) pages? +[0-9.]+ %$", out, re.M)]
+    t.equal("arenas", len(by_arena), 4)
+    t.equal("pages of all arenas", [sum(column) for column in zip(*by_arena)], of_all)
     for words in ("process %d, " % pid, "malloc_trim(0) would return", "what would return memory", "MALLOC_ARENA_MAX"):
         t.check(words in out, "no %r in the text" % words)
     program.end()

@@ -77,7 +77,7 @@ def check_core(t, process, path):
     t.equal("bytes in pages of zeros", got["core"]["zeros"], zeros)
     t.equal("the rows", got["memory"]["resident"], size - zeros)
     t.equal("what is not in the core", got["core"]["left_out"] > 0, True)
-    for name in ("pid", "malloc", "arenas", "sizes", "advice", "mmapped_blocks", "mmapped_complete", "threads",
+    for name in ("pid", "malloc", "arenas", "sizes", "types", "advice", "mmapped_blocks", "mmapped_complete", "threads",
                  "thread_caches", "inside_malloc", "broken_lists", "unlisted", "broken_heaps"):
         t.equal(name, got[name], live[name])
     # all that the process itself has written
@@ -162,6 +162,24 @@ def program(t):
     t.check("are not there" not in out and not err, "not used: %s%s" % (out, err))
     out, err = ask(t.target("gcc-O2-pie", "inspected"))
     t.check("is not the program of the core: their build-ids differ" in err, "taken: %s" % err)
+    os.remove(path)
+
+
+@test("inspect/core/overwritten")
+def overwritten(t):
+    """The program that only the core names, or a library, is not overwritten."""
+    copy = os.path.join(t.subdirectory(), "inspected")
+    shutil.copy(t.target("gcc-O2-pie", "inspected"), copy)
+    process = Process(t, program=copy)
+    path = process.gcore()
+    process.program.end()
+    with open(copy, "rb") as file:
+        code = file.read()
+    result = t.run([t.ptmem(), "--inspect=" + path, "--inspect-out=" + copy])
+    t.check(result.status == 125 and b"--inspect-out would overwrite " + copy.encode() in result.err,
+            "%d, %r" % (result.status, result.err))
+    with open(copy, "rb") as file:
+        t.check(file.read() == code, "the program is what it was")
     os.remove(path)
 
 

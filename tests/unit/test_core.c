@@ -219,11 +219,12 @@ struct reading {
 	taddr_t heap;
 };
 
-static void count_block(void *ctx, taddr_t addr, uint64_t usable)
+static void count_block(void *ctx, taddr_t addr, uint64_t usable, uint32_t type)
 {
 	struct reading *r = ctx;
 
 	(void)usable;
+	(void)type;
 	r->blocks++;
 	r->heap = r->heap ? r->heap : addr;
 }
@@ -246,7 +247,7 @@ static void add_objects(const struct core_file *file, struct inspect_input *in, 
 static void inspect_core(const struct core_file *file, struct reading *r)
 {
 	struct inspect_input in = {.source = core_memory_source(file), .block = count_block,
-				   .block_ctx = r};
+				   .block_ctx = r, .wants_types = true};
 
 	assert_int_equal(core_memory_read(file, &in.resident, &r->sums), 0);
 	for (size_t i = 0; i < file->threads.count; i++) {

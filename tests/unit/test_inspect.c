@@ -80,7 +80,7 @@ static void take_image(struct image *image)
 	int ready[2];
 	char letter;
 
-	*image = (struct image){0};
+	*image = (struct image){.in.wants_types = true};
 	assert_int_equal(pipe(ready), 0);
 	pid_t pid = fork();
 
@@ -93,7 +93,8 @@ static void take_image(struct image *image)
 	assert_int_equal(read(ready[0], &letter, 1), 1);
 	assert_int_equal(resident_read(pid, &image->in.resident), 0);
 	copy_pages(image, pid);
-	image->in.source = (struct memory_source){read_image, gather_image, image};
+	image->in.source = (struct memory_source){
+		.read = read_image, .gather = gather_image, .ctx = image};
 	for (size_t i = 0; i < image->in.resident.maps.list.count; i++) {
 		const struct map *m = &image->in.resident.maps.list.data[i];
 
@@ -123,6 +124,13 @@ static void check_sums(const struct image *image, const struct inspect_report *r
 {
 	assert_int_equal(r->all.resident, image->in.resident.resident);
 	assert_int_equal(r->all.swapped, image->in.resident.swapped);
+	uint64_t blocks = r->mmapped_blocks;
+
+	for (size_t i = 0; i < r->heaps.arenas.count; i++)
+		blocks += r->heaps.arenas.data[i].live_blocks;
+	for (size_t i = 0; i < r->types.list.count; i++)
+		blocks -= r->types.list.data[i].blocks;
+	assert_int_equal(blocks, 0);
 }
 
 static void test_whole(void **state)

@@ -1,0 +1,333 @@
+/* See block_types.h. */
+#include "inspect/block_types.h"
+
+#include <string.h>
+
+#include "arch/arch.h"
+#include "base/alloc.h"
+#include "base/text.h"
+
+#define KNOWN 8192u
+#define AREA_SHIFT 21
+#define AREAS (UINT64_C(1) << (ARCH_ADDRESS_BITS - AREA_SHIFT))
+#define TEXT_MIN 4u
+#define NO_TYPE UINT32_MAX
+#define WORD sizeof(uint64_t)
+#define REFERENCES_MAX UINT32_MAX
+
+const char *const block_kind_name[KIND_COUNT] = {
+	[KIND_ZEROS] = "zeros", [KIND_CXX] = "C++", [KIND_TABLE] = "table",
+	[KIND_PYTHON] = "Python", [KIND_TEXT] = "text", [KIND_POINTERS] = "pointers",
+	[KIND_SIZE] = "size",
+};
+
+/* What @word leads to. */
+struct known_word {
+	uint64_t word;
+	uint32_t type;          /* NO_TYPE = no type */
+	uint32_t header;        /* Python: bytes before the object */
+	uint64_t size;          /* Python: of the object */
+};
+
+static void note_memory(struct block_types *t, const struct maps *maps)
+{
+	t->mapped = xcalloc(AREAS / 64, sizeof(*t->mapped));
+	for (size_t i = 0; i < maps->list.count; i++) {
+		const struct map *m = &maps->list.data[i];
+		uint64_t last = MIN((m->end - 1) >> AREA_SHIFT, AREAS - 1);
+
+		for (uint64_t a = m->start >> AREA_SHIFT; m->is_read && a <= last; a++)
+			t->mapped[a / 64] |= UINT64_C(1) << a % 64;
+	}
+}
+
+void block_types_init(struct block_types *t, struct inspect_memory *m)
+{
+	*t = (struct block_types){.table_size = 1024};
+	type_reader_init(&t->reader, m);
+	note_memory(t, &m->pages->maps);
+	t->known = xcalloc(KNOWN, sizeof(*t->known));
+	t->table = xcalloc(t->table_size, sizeof(*t->table));
+}
+
+void block_types_add_object(struct block_types *t, taddr_t start, taddr_t end)
+{
+	type_reader_add_object(&t->reader, start, end);
+}
+
+void block_types_finish(struct block_types *t)
+{
+	type_reader_deinit(&t->reader);
+	free(t->known);
+	free(t->mapped);
+	free(t->table);
+	t->known = NULL;
+	t->mapped = NULL;
+	t->table = NULL;
+}
+
+void block_types_deinit(struct block_types *t)
+{
+	block_types_finish(t);
+	for (size_t i = 0; i < t->list.count; i++)
+		free(t->list.data[i].name);
+	vec_deinit(&t->list);
+}
+
+/* -- the list -- */
+
+static uint64_t hash_type(enum block_kind kind, uint64_t key, const char *name)
+{
+	uint64_t hash = hash_u64(key + kind);
+
+	for (const char *c = name ? name : ""; *c; c++)
+		hash = hash_u64(hash ^ (uint8_t)*c);
+	return hash;
+}
+
+static bool is_same(const struct block_type *t, enum block_kind kind, uint64_t key,
+		    const char *name)
+{
+	return t->kind == kind && t->key == key && !t->name == !name &&
+	       (!name || strcmp(t->name, name) == 0);
+}
+
+static void put(struct block_types *t, uint32_t i, uint64_t hash)
+{
+	size_t at = hash & (t->table_size - 1);
+
+	while (t->table[at])
+		at = (at + 1) & (t->table_size - 1);
+	t->table[at] = i + 1;
+}
+
+static void grow_table(struct block_types *t)
+{
+	t->table_size *= 2;
+	free(t->table);
+	t->table = xcalloc(t->table_size, sizeof(*t->table));
+	for (uint32_t i = 0; i < t->list.count; i++) {
+		const struct block_type *e = &t->list.data[i];
+
+		put(t, i, hash_type(e->kind, e->key, e->name));
+	}
+}
+
+/* The index of the type; added if it is new. Takes over @name, which may be NULL. */
+static uint32_t get_type(struct block_types *t, enum block_kind kind, uint64_t key, char *name)
+{
+	uint64_t hash = hash_type(kind, key, name);
+
+	for (size_t at = hash & (t->table_size - 1); t->table[at];
+	     at = (at + 1) & (t->table_size - 1)) {
+		uint32_t i = t->table[at] - 1;
+
+		if (is_same(&t->list.data[i], kind, key, name)) {
+			free(name);
+			return i;
+		}
+	}
+	if (t->list.count >= TYPES_MAX && (name || kind == KIND_TABLE)) {
+		free(name);
+		return NO_TYPE;
+	}
+	*vec_add(&t->list) = (struct block_type){
+		.kind = kind, .key = key, .name = name, .smallest = UINT64_MAX};
+	uint32_t new = (uint32_t)t->list.count - 1;
+
+	if (t->list.count * 2 > t->table_size)
+		grow_table(t);
+	else
+		put(t, new, hash);
+	return new;
+}
+
+/* -- words that lead to a type -- */
+
+static struct known_word *known_at(struct block_types *t, uint64_t word)
+{
+	return &t->known[hash_u64(word) % KNOWN];
+}
+
+/* What the first word of a block leads to. */
+static uint32_t type_of_table(struct block_types *t, uint64_t word)
+{
+	struct known_word *k = known_at(t, word);
+
+	if (k->word == word)
+		return k->type;
+	*k = (struct known_word){.word = word, .type = NO_TYPE};
+	if (!type_reader_is_in_object(&t->reader, word))
+		return NO_TYPE;
+	char *name = type_reader_cxx(&t->reader, word);
+
+	if (name)
+		k->type = get_type(t, KIND_CXX, 0, name);
+	else if (type_reader_is_table(&t->reader, word))
+		k->type = get_type(t, KIND_TABLE, word, NULL);
+	return k->type;
+}
+
+/* What the second word of a Python object leads to. */
+static const struct known_word *python_type_of(struct block_types *t, uint64_t word)
+{
+	struct known_word *k = known_at(t, word | 1); /* no type is at an odd address */
+	struct python_type found;
+
+	if (k->word == (word | 1))
+		return k;
+	*k = (struct known_word){.word = word | 1, .type = NO_TYPE};
+	if (type_reader_python(&t->reader, word, &found)) {
+		k->type = get_type(t, KIND_PYTHON, 0, found.name);
+		k->header = found.header;
+		k->size = found.size;
+	}
+	return k;
+}
+
+/* -- one block -- */
+
+/* How a block begins: whole words. */
+struct start {
+	const uint64_t *word;
+	size_t words;
+	uint64_t usable;
+};
+
+static bool is_mapped(const struct block_types *t, uint64_t word)
+{
+	uint64_t area = word >> AREA_SHIFT;
+
+	return area > 0 && area < AREAS && t->mapped[area / 64] >> area % 64 & 1;
+}
+
+static uint32_t find_python(struct block_types *t, const struct start *s)
+{
+	for (size_t at = 0; at <= 4 && at + 1 < s->words; at += 2) {
+		uint64_t references = s->word[at], type = s->word[at + 1];
+
+		if (references == 0 || references > REFERENCES_MAX || !is_mapped(t, type))
+			continue;
+		const struct known_word *k = python_type_of(t, type);
+
+		if (k->type != NO_TYPE && k->header == at * WORD &&
+		    k->header + k->size <= s->usable)
+			return k->type;
+	}
+	return NO_TYPE;
+}
+
+static bool is_zero(const struct start *s)
+{
+	for (size_t i = 0; i < s->words; i++)
+		if (s->word[i])
+			return false;
+	return true;
+}
+
+static bool are_pointers(const struct block_types *t, const struct start *s)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < s->words; i++) {
+		if (s->word[i] && !is_mapped(t, s->word[i]))
+			return false;
+		count += s->word[i] != 0;
+	}
+	return count >= 2;
+}
+
+/* Whether all bytes of @word are printable and of ASCII. */
+static bool is_plain(uint64_t word)
+{
+	const uint64_t each = UINT64_C(0x0101010101010101), high = each * 0x80;
+
+	/* below 32 borrows, 127 carries, into the highest bit of a byte */
+	return !((word | (word - each * ' ') | (word + each)) & high);
+}
+
+static bool is_text(const struct start *s)
+{
+	const char *text = (const char *)s->word;
+	size_t size = s->words * WORD, n, at = 0;
+
+	while (at < size && is_plain(s->word[at / WORD]))
+		at += WORD;
+	n = at + strnlen(text + at, size - at);
+	if (n < TEXT_MIN)
+		return false;
+	while (at < n) {
+		uint8_t c = (uint8_t)text[at];
+		size_t length = text_character(&text[at], n - at);
+
+		if (c < 128 ? (c < ' ' && c != '\t' && c != '\n' && c != '\r') || c == 127
+			    : length == 0 && !(n == size && n - at < 4))
+			return false;
+		at += MAX(length, (size_t)1);
+	}
+	return true;
+}
+
+/* Multiples of 16 up to 4096, then powers of two, of what malloc needs for the block. */
+static uint64_t size_number(uint64_t usable)
+{
+	uint64_t size = ROUND_UP(usable + WORD, UINT64_C(16));
+
+	return size <= 4096 ? size / 16 : 4096 / 16 + 64 - (uint64_t)__builtin_clzll(size - 1);
+}
+
+/* The type of all blocks of @kind. */
+static uint32_t get_kind(struct block_types *t, enum block_kind kind)
+{
+	if (t->of_kind[kind] == 0)
+		t->of_kind[kind] = get_type(t, kind, 0, NULL) + 1;
+	return t->of_kind[kind] - 1;
+}
+
+static uint32_t get_size(struct block_types *t, uint64_t usable)
+{
+	uint64_t number = size_number(usable);
+
+	if (t->of_size[number] == 0)
+		t->of_size[number] = get_type(t, KIND_SIZE, number, NULL) + 1;
+	return t->of_size[number] - 1;
+}
+
+static uint32_t find_type(struct block_types *t, const struct start *s)
+{
+	uint32_t type = NO_TYPE;
+
+	if (s->words == 0)
+		return NO_TYPE;
+	if (is_zero(s))
+		return get_kind(t, KIND_ZEROS);
+	if (s->word[0] % WORD == 0 && is_mapped(t, s->word[0]))
+		type = type_of_table(t, s->word[0]);
+	if (type == NO_TYPE && t->reader.has_python)
+		type = find_python(t, s);
+	if (type == NO_TYPE && are_pointers(t, s))
+		type = get_kind(t, KIND_POINTERS);
+	if (type == NO_TYPE && is_text(s))
+		type = get_kind(t, KIND_TEXT);
+	return type;
+}
+
+uint32_t block_types_add(struct block_types *t, taddr_t addr, uint64_t usable)
+{
+	bool is_aligned = addr % WORD == 0;
+	struct start s = {.words = is_aligned ? MIN(usable, TYPE_BYTES) / WORD : 0,
+			  .usable = usable};
+
+	s.word = memory_peek(t->reader.memory, addr, s.words * WORD);
+	uint32_t type = find_type(t, &s);
+
+	if (type == NO_TYPE)
+		type = get_size(t, usable);
+	struct block_type *e = &t->list.data[type];
+
+	e->blocks++;
+	e->bytes += usable;
+	e->smallest = MIN(e->smallest, usable);
+	e->largest = MAX(e->largest, usable);
+	return type;
+}

@@ -1,0 +1,281 @@
+/* See holders.h. */
+#include "inspect/holders.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "leak/block_order.h"
+
+const char *const holder_kind_name[HOLDER_KINDS] = {
+	[HOLDER_VARIABLE] = "variable", [HOLDER_TLS] = "tls", [HOLDER_STACK] = "stack",
+	[HOLDER_REGISTER] = "register", [HOLDER_BLOCK] = "block", [HOLDER_MAPPING] = "mapping",
+	[HOLDER_NOTHING] = "nothing",
+};
+
+/* Something that holds blocks. Number 0 is nothing. */
+struct source {
+	enum holder_kind kind;
+	uint64_t key;
+};
+
+struct search {
+	struct block_holders *holders;
+	struct block_index index;
+	VEC(struct source) sources;
+	uint32_t *table;        /* of sources, by hash: number + 1 */
+	size_t table_size;
+	size_t at;              /* the first block that does not end before the word */
+	holder_variable_fn *variable;
+	void *ctx;
+};
+
+void block_holders_init(struct block_holders *h)
+{
+	*h = (struct block_holders){0};
+	pointer_scan_init(&h->scan);
+}
+
+static void forget_memory(struct block_holders *h)
+{
+	vec_deinit(&h->blocks);
+	vec_deinit(&h->threads);
+	vec_deinit(&h->objects);
+	vec_deinit(&h->own);
+	spans_deinit(&h->spans);
+	if (h->scan.near)
+		pointer_scan_deinit(&h->scan);
+}
+
+void block_holders_deinit(struct block_holders *h)
+{
+	forget_memory(h);
+	for (size_t i = 0; i < h->list.count; i++) {
+		free(h->list.data[i].name);
+		free(h->list.data[i].object);
+	}
+	vec_deinit(&h->list);
+	vec_deinit(&h->registers);
+}
+
+void block_holders_add(struct block_holders *h, taddr_t addr, uint64_t usable, uint32_t type)
+{
+	const struct leakcheck_block b = {.addr = addr, .size = usable, .leaf = type};
+
+	if (addr == 0 || leakcheck_block_end(&b) > UINT64_C(1) << BLOCK_INDEX_ADDRESS_BITS)
+		return;
+	*vec_add(&h->blocks) = b;
+	pointer_scan_add_target(&h->scan, addr, leakcheck_block_end(&b));
+}
+
+void block_holders_scan(struct block_holders *h, const struct resident *pages,
+			pointer_read_fn *read, void *ctx)
+{
+	for (size_t i = 0; i < pages->list.count; i++) {
+		const struct page_range *r = &pages->list.data[i];
+		const struct map *m = maps_find(&pages->maps, r->start);
+
+		if (m && m->is_write)
+			pointer_scan_add_range(&h->scan, r->start, r->end);
+	}
+	pointer_scan_run(&h->scan, read, ctx);
+}
+
+/* -- sources -- */
+
+static void put(struct search *s, uint32_t i)
+{
+	const struct source *e = &s->sources.data[i];
+	size_t at = hash_u64(e->key + e->kind) & (s->table_size - 1);
+
+	while (s->table[at])
+		at = (at + 1) & (s->table_size - 1);
+	s->table[at] = i + 1;
+}
+
+static void make_table(struct search *s, size_t size)
+{
+	free(s->table);
+	s->table_size = size;
+	s->table = xcalloc(size, sizeof(*s->table));
+	for (uint32_t i = 0; i < s->sources.count; i++)
+		put(s, i);
+}
+
+static uint32_t get_source(struct search *s, enum holder_kind kind, uint64_t key)
+{
+	for (size_t at = hash_u64(key + kind) & (s->table_size - 1); s->table[at];
+	     at = (at + 1) & (s->table_size - 1)) {
+		const struct source *e = &s->sources.data[s->table[at] - 1];
+
+		if (e->kind == kind && e->key == key)
+			return s->table[at] - 1;
+	}
+	*vec_add(&s->sources) = (struct source){kind, key};
+	if (s->sources.count * 2 > s->table_size)
+		make_table(s, s->table_size * 2);
+	else
+		put(s, (uint32_t)s->sources.count - 1);
+	return (uint32_t)s->sources.count - 1;
+}
+
+static bool is_in_thread(const struct search *s, taddr_t addr, uint32_t *source_out)
+{
+	for (size_t i = 0; i < s->holders->threads.count; i++) {
+		const struct holder_thread *th = &s->holders->threads.data[i];
+		bool is_tls = addr >= th->tls && addr < th->tls_end;
+
+		if (!is_tls && !(addr >= th->stack && addr < th->stack_end))
+			continue;
+		*source_out = get_source((struct search *)s, is_tls ? HOLDER_TLS : HOLDER_STACK,
+					 (uint64_t)th->tid);
+		return true;
+	}
+	return false;
+}
+
+static bool is_in_object(const struct block_holders *h, taddr_t addr)
+{
+	size_t i = vec_search(&h->objects, e, e->end <= addr);
+
+	return i < h->objects.count && h->objects.data[i].start <= addr;
+}
+
+/* What has the word at @addr, which is in no block: a source. False: nothing in use. */
+static bool find_source(struct search *s, taddr_t addr, uint32_t *source_out)
+{
+	const struct block_holders *h = s->holders;
+	size_t i = spans_find(&h->spans, addr);
+	const struct span *span = i < h->spans.list.count ? &h->spans.list.data[i] : NULL;
+
+	if (span && span->start <= addr)
+		return (span->row == ROW_STACK || span->row == ROW_TLS) &&
+		       is_in_thread(s, addr, source_out);
+	for (size_t k = 0; k < h->own.count; k++)
+		if (addr >= h->own.data[k].start && addr < h->own.data[k].end)
+			return false;
+	if (is_in_object(h, addr))
+		*source_out = get_source(s, HOLDER_VARIABLE, s->variable(s->ctx, addr));
+	else
+		*source_out = get_source(s, HOLDER_MAPPING, 0);
+	return true;
+}
+
+/* -- words -- */
+
+static void hold(struct search *s, uint32_t block, uint32_t source)
+{
+	struct leakcheck_block *b = &s->holders->blocks.data[block];
+	const struct source *old = &s->sources.data[b->time];
+
+	if (s->sources.data[source].kind < old->kind)
+		b->time = source;
+}
+
+/* The word at @addr, in ascending order, leads to @value. */
+static void pass_word(struct search *s, taddr_t addr, uint64_t value)
+{
+	const struct block_holders *h = s->holders;
+	bool is_start;
+	uint32_t to = block_index_find(&s->index, value, &is_start), source;
+
+	if (to == BLOCK_INDEX_NONE)
+		return;
+	while (s->at < h->blocks.count && leakcheck_block_end(&h->blocks.data[s->at]) <= addr)
+		s->at++;
+	if (s->at < h->blocks.count && h->blocks.data[s->at].addr <= addr) {
+		if (s->at != to)
+			hold(s, to, get_source(s, HOLDER_BLOCK, h->blocks.data[s->at].leaf));
+	} else if (find_source(s, addr, &source)) {
+		hold(s, to, source);
+	}
+}
+
+static void pass_words(struct search *s)
+{
+	struct block_holders *h = s->holders;
+	struct pointer_page page;
+	uint64_t value[PAGE_WORDS];
+
+	while (pointer_scan_take(&h->scan, &page, value)) {
+		size_t v = 0;
+
+		for (size_t k = 0; k < ARRAY_SIZE(page.mask); k++)
+			for (uint64_t mask = page.mask[k]; mask; mask &= mask - 1, v++) {
+				uint64_t word = k * 64 + (uint64_t)__builtin_ctzll(mask);
+
+				pass_word(s, page.addr + word * sizeof(uint64_t), value[v]);
+			}
+	}
+	for (size_t i = 0; i < h->registers.count; i++) {
+		bool is_start;
+		uint32_t to = block_index_find(&s->index, h->registers.data[i], &is_start);
+
+		if (to != BLOCK_INDEX_NONE)
+			hold(s, to, get_source(s, HOLDER_REGISTER, 0));
+	}
+}
+
+/* -- sums -- */
+
+static int compare_blocks(const void *a, const void *b)
+{
+	const struct leakcheck_block *x = a, *y = b;
+
+	if (x->leaf != y->leaf)
+		return x->leaf < y->leaf ? -1 : 1;
+	return x->time < y->time ? -1 : x->time > y->time;
+}
+
+static int compare_holders(const void *a, const void *b)
+{
+	const struct block_holder *x = a, *y = b;
+
+	if (x->type != y->type)
+		return x->type < y->type ? -1 : 1;
+	if (x->blocks != y->blocks)
+		return x->blocks > y->blocks ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return x->key < y->key ? -1 : x->key > y->key;
+}
+
+static void add_up(struct search *s)
+{
+	struct block_holders *h = s->holders;
+	struct block_holder *last = NULL;
+
+	qsort(h->blocks.data, h->blocks.count, sizeof(*h->blocks.data), compare_blocks);
+	for (size_t i = 0; i < h->blocks.count; i++) {
+		const struct leakcheck_block *b = &h->blocks.data[i];
+		const struct source *from = &s->sources.data[b->time];
+
+		if (i == 0 || compare_blocks(b - 1, b) != 0) {
+			last = vec_add(&h->list);
+			*last = (struct block_holder){
+				.type = b->leaf, .kind = from->kind, .key = from->key};
+		}
+		last->blocks++;
+		last->bytes += b->size;
+	}
+	if (h->list.count > 1)
+		qsort(h->list.data, h->list.count, sizeof(*h->list.data), compare_holders);
+}
+
+void block_holders_find(struct block_holders *h, holder_variable_fn *variable, void *ctx)
+{
+	struct search s = {.holders = h, .variable = variable, .ctx = ctx};
+
+	if (h->blocks.count == 0 || h->blocks.count >= UINT32_C(1) << 31)
+		return;
+	*vec_add(&s.sources) = (struct source){HOLDER_NOTHING, 0};
+	make_table(&s, 1024);
+	block_order_sort(h->blocks.data, h->blocks.count);
+	block_index_init(&s.index, h->blocks.data, (uint32_t)h->blocks.count);
+	pass_words(&s);
+	block_index_deinit(&s.index);
+	add_up(&s);
+	forget_memory(h);
+	vec_deinit(&s.sources);
+	free(s.table);
+}

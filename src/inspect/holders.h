@@ -1,0 +1,74 @@
+/*
+ * What points to the blocks in use. Each block has one holder, so that the numbers add up: the best
+ * that was found, in this order
+ *
+ *	variable   of the program or a library
+ *	tls        a variable of a thread
+ *	stack      of a thread, in use
+ *	register
+ *	block      another block in use, of a type
+ *	mapping    other memory
+ *	nothing
+ *
+ * A pointer to the inside of a block counts. Words are kept while the process is stopped
+ * (leak/pointer_scan.h), and looked up afterwards.
+ */
+#ifndef PTMEM_INSPECT_HOLDERS_H
+#define PTMEM_INSPECT_HOLDERS_H
+
+#include <sys/types.h>
+
+#include "base/vec.h"
+#include "inspect/spans.h"
+#include "leak/block_index.h"
+#include "leak/pointer_scan.h"
+
+enum holder_kind {
+	HOLDER_VARIABLE, HOLDER_TLS, HOLDER_STACK, HOLDER_REGISTER, HOLDER_BLOCK, HOLDER_MAPPING,
+	HOLDER_NOTHING, HOLDER_KINDS,
+};
+extern const char *const holder_kind_name[HOLDER_KINDS];
+
+/* Blocks of a type that one thing holds. */
+struct block_holder {
+	uint32_t type;          /* of the blocks */
+	enum holder_kind kind;
+	uint64_t key;           /* address of a variable, id of a thread, type of a block */
+	char *name, *object;    /* of a variable, owned; NULL = unknown */
+	uint64_t blocks, bytes;
+};
+
+/* Memory of a thread; empty ranges are unknown. */
+struct holder_thread {
+	pid_t tid;
+	taddr_t stack, stack_end, tls, tls_end;
+};
+
+/* What block_holders_find asks: the start of the variable at @addr; 0 = none is known. */
+typedef taddr_t holder_variable_fn(void *ctx, taddr_t addr);
+
+struct block_holders {
+	VEC(struct block_holder) list;         /* by type, most blocks first */
+	VEC(uint64_t) registers;
+	/* only up to block_holders_find */
+	VEC(struct leakcheck_block) blocks;    /* leaf: type; time: number of the holder + 1 */
+	VEC(struct holder_thread) threads;
+	VEC(struct heap_part) objects;         /* data of the program and libraries, ascending */
+	VEC(struct heap_part) own;             /* malloc's own, outside of heaps: does not count */
+	struct spans spans;
+	struct pointer_scan scan;
+};
+
+void block_holders_init(struct block_holders *h);
+void block_holders_deinit(struct block_holders *h);
+
+void block_holders_add(struct block_holders *h, taddr_t addr, uint64_t usable, uint32_t type);
+
+/* Keeps the words of all memory that can be written to and counts, after all blocks were added. */
+void block_holders_scan(struct block_holders *h, const struct resident *pages,
+			pointer_read_fn *read, void *ctx);
+
+/* Fills the list; the process may have been resumed. */
+void block_holders_find(struct block_holders *h, holder_variable_fn *variable, void *ctx);
+
+#endif
