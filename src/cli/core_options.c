@@ -1,12 +1,12 @@
 /*
  * The table of Valgrind's core options without a field (valgrind --help of 3.19,
- * --help-debug included). A row lists the values that Valgrind accepts, and which of
- * them make no sense here.
+ * --help-debug included). A row lists the values that Valgrind accepts, and which of them are
+ * refused here.
  *
- *	--num-callers=12   taken: the depth of Massif's stacks is --depth
- *	--tool=memcheck    refused: ptmem is Massif alone
+ *	--num-callers=12   accepted: the depth of Massif's stacks is --depth
+ *	--tool=memcheck    refused: ptmem replaces Massif only
  *	--xml=yes          refused: there are no errors to describe
- *	--smc-check=some   a bad value, as to Valgrind
+ *	--smc-check=some   a bad value, as for Valgrind
  */
 #include "cli/core_options.h"
 
@@ -22,7 +22,7 @@ struct core_option {
 	long min, max;            /* NUMBER; min > max: no range */
 	/* accepted values, separated by commas; NULL = all; WORDS: any combination */
 	const char *only;
-	const char *why;          /* ANYTHING: why others are refused; else what it takes */
+	const char *why;          /* ANYTHING: why others are refused; otherwise what it takes */
 };
 
 #define ANY(name) {name, ANYTHING, 1, 0, NULL, NULL}
@@ -49,7 +49,7 @@ static const struct core_option core_options[] = {
 	NEVER_ALONE("help-dyn-options", "no option changes while the program runs"),
 	ONLY("tool", "massif", "ptmem does what Massif does, and no other tool"),
 	BETWEEN("num-callers", 1, 500),
-	/* errors: Massif has none either, and takes these */
+	/* errors: Massif reports none either, and accepts these */
 	SWITCH("error-limit"),
 	COUNT("error-exitcode"),
 	SWITCH("exit-on-first-error"),
@@ -71,14 +71,14 @@ static const struct core_option core_options[] = {
 	ONLY("track-fds", "no", "ptmem watches the heap, not descriptors"),
 	ONLY("modify-fds", "no", "the program's descriptors are its own"),
 	NEVER("log-socket", "messages go to standard error, --log-file or --log-fd"),
-	/* the debugger's side */
+	/* the debugger */
 	ONE_OF("vgdb", "no,yes,full"),
 	ONLY("vgdb-error", "999999999", no_server),
 	ONLY("vgdb-stop-at", "none", no_server),
 	ANY("vgdb-prefix"),
 	SWITCH("vgdb-shadow-registers"),
 	COUNT("vgdb-poll"),
-	/* the end of a program is left alone */
+	/* how a program ends is not changed */
 	SWITCH("run-libc-freeres"),
 	SWITCH("run-cxx-freeres"),
 	/* the simulated CPU and its memory */
@@ -175,7 +175,7 @@ static bool is_good_value(const struct core_option *o, const char *value)
 		return value && is_in_list(o->only, value);
 	case WORDS:
 		return value && are_in_list(o->only, value);
-	case NUMBER: /* no digits at all are 0 to Valgrind */
+	case NUMBER: /* Valgrind reads no digits at all as 0 */
 		n = value ? strtol(value, &end, 10) : 0;
 		return value && !*end && (o->min > o->max || (n >= o->min && n <= o->max));
 	case NOTHING:

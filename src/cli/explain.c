@@ -1,6 +1,4 @@
-/*
- * Finds the reason of a failure: another tracer, another user, a sysctl.
- */
+/* Finds the reason for a failure: another tracer, another user, a sysctl. */
 #include "cli/explain.h"
 
 #include <errno.h>
@@ -16,7 +14,7 @@
 #define NO_PROBES_HINT "--trace=brk,mmap profiles its system calls"
 
 struct line {
-	char text[64]; /* "" where there is none */
+	char text[64]; /* "" if there is none */
 };
 
 static struct line first_line(FILE *file)

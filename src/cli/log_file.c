@@ -1,6 +1,6 @@
 /*
  * The log is opened before the program starts, and the program does not inherit
- * it. Its name may hold %p (ptmem's own process id), %q{VAR} and %%.
+ * it. Its name may contain %p (ptmem's own process id), %q{VAR} and %%.
  */
 #include "cli/log_file.h"
 

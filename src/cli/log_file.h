@@ -1,4 +1,4 @@
-/* Where messages go: --log-file, --log-fd. */
+/* The destination of messages: --log-file, --log-fd. */
 #ifndef PTMEM_LOG_FILE_H
 #define PTMEM_LOG_FILE_H
 

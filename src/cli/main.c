@@ -1,6 +1,6 @@
 /*
- * ptmem: the command. Reads the options, starts or attaches, runs the loop, and
- * ends as its program did. The only place that exits.
+ * ptmem: the command. Reads the options, starts or attaches, runs the loop, and exits as its
+ * program did. The only file that exits.
  */
 #include <errno.h>
 #include <signal.h>
@@ -47,8 +47,8 @@
 enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
 /*
- * A file that grows beyond RLIMIT_FSIZE, and a pipe that no process reads, are errors of the write
- * like others: the first message may already raise them. The outputs are what the signals were.
+ * Exceeding RLIMIT_FSIZE and writing to a pipe without a reader are write errors like others; even
+ * the first message may cause them. The outputs are the original signal actions.
  */
 static void ignore_write_signals(struct sigaction *file_out, struct sigaction *pipe_out)
 {
@@ -65,7 +65,7 @@ static void catch_signals(const struct options *o)
 		signals_catch_report();
 }
 
-/* Between events. */
+/* Called between events. */
 static bool should_leave(void *ctx)
 {
 	struct run *run = ctx;
@@ -73,7 +73,7 @@ static bool should_leave(void *ctx)
 
 	if (!signals_leave_request())
 		reports_poll(run);
-	/* a started program may be waited for: signals must keep waking that */
+	/* ptmem may wait for a started program: signals must continue to wake it up */
 	if (signals_leave_request() || (wants_to_leave && run->options->pid_count > 0))
 		signals_stop_waking();
 	return wants_to_leave || signals_leave_request();
@@ -96,7 +96,7 @@ static char *join_command(char *const argv[])
 	return text;
 }
 
-/* -- beginnings -- */
+/* -- start -- */
 
 /* --time-unit=i: fails before the program starts. */
 static int check_instructions(const struct options *o)
@@ -155,14 +155,14 @@ static int attach_all(struct run *run)
 	return attached > 0 ? 0 : EXIT_OWN_FAILURE;
 }
 
-/* -- ends -- */
+/* -- end -- */
 
 static void leave_target_behind(void *target)
 {
 	target_abandon(target);
 }
 
-/* The program's wait status; waits for it if the program keeps running without ptmem. */
+/* The program's wait status; waits for it if the program continues without ptmem. */
 static bool await_program(struct run *run, struct sampling *sampling, int *status)
 {
 	pid_t pid = target_first_pid(run->target);
@@ -188,7 +188,7 @@ ATTR_NORETURN static void die_of(int sig)
 {
 	const struct rlimit no_core = {0, 0};
 	sigset_t set;
-	setrlimit(RLIMIT_CORE, &no_core); /* the program's core is the one of interest */
+	setrlimit(RLIMIT_CORE, &no_core); /* only the program's core dump is of interest */
 	signal(sig, SIG_DFL);
 	sigemptyset(&set);
 	sigaddset(&set, sig);
@@ -307,7 +307,7 @@ static int inspect_all(struct run *run)
 	return status;
 }
 
-/* Samples alone, of processes that run: none is traced. */
+/* Only samples running processes, without tracing. */
 static int watch_processes(struct run *run, struct sampling *sampling)
 {
 	const struct options *o = run->options;
@@ -328,7 +328,10 @@ static int watch_processes(struct run *run, struct sampling *sampling)
 	return count > 0 ? 0 : EXIT_OWN_FAILURE;
 }
 
-/* Opening a FIFO waits for its reader, so before the program starts. Sessions open files. */
+/*
+ * Opening a FIFO waits for its reader, so it is done before the program starts. Sessions open
+ * files.
+ */
 static int open_events(struct run *run)
 {
 	const char *path = run->options->events_file;
@@ -352,7 +355,7 @@ static int profile(struct run *run, struct sampling *sampling, int *signal_out)
 	return run_target(run, sampling, signal_out);
 }
 
-/* Does what the options ask for. Returns the exit status; *signal_out: the signal to die of. */
+/* Does what the options request. Returns the exit status; *signal_out: the signal to die of. */
 static int run_all(struct run *run, int *signal_out)
 {
 	const struct options *o = run->options;

@@ -1,4 +1,7 @@
-/* Three tables of what options need and exclude, then what does not fit into a table. */
+/*
+ * Three tables of required and conflicting options, then the checks that do not fit into a
+ * table.
+ */
 #include "cli/option_check.h"
 
 #include <errno.h>
@@ -13,7 +16,7 @@
 #include "session/options.h"
 #include "live/status_file.h"
 
-/* -- which options are in force -- */
+/* -- options in effect -- */
 
 static const struct option_row *find_row(const char *name)
 {
@@ -61,7 +64,7 @@ static bool is_on(const struct options *o, const char *name)
 	}
 }
 
-/* As if it had not been given; for those that are off then. */
+/* Clears the mark of an option that is off. */
 static void turn_off(struct options *o, const char *name)
 {
 	const struct option_row *row = find_row(name);
@@ -89,7 +92,7 @@ static void turn_off(struct options *o, const char *name)
 	}
 }
 
-/* Whether one of @names, with blanks between, is on. */
+/* Whether one of the space-separated @names is on. */
 static bool is_any_on(const struct options *o, const char *names)
 {
 	for (const char *s = names; *s; s += strspn(s, " ")) {
@@ -124,8 +127,8 @@ static char *list_names(const char *names)
 /* -- options that need others -- */
 
 static const struct need {
-	const char *name, *needs; /* one of these, with blanks between */
-	bool is_valgrinds;        /* its users give it to any tool, and are only warned */
+	const char *name, *needs; /* one of these, space-separated */
+	bool is_valgrinds;        /* used with any tool, so only a warning */
 } needs[] = {
 	{"duration", "pid", false},
 	{"earlier-blocks", "pid", false},
@@ -171,7 +174,7 @@ static int check_needs(const struct options *o)
 
 static const struct exclusion {
 	const char *name, *other;
-	const char *why; /* NULL: they do, and that is all */
+	const char *why; /* NULL: the fact is enough */
 } exclusions[] = {
 	{"replay", "events", NULL},
 	{"replay", "leak-check",
@@ -215,7 +218,7 @@ static int check_exclusions(struct options *o)
 
 static const struct {
 	const char *name;
-	bool needs_paths; /* also of the other sources */
+	bool needs_paths; /* other sources, too */
 } shows[] = {
 	{"leaks", false}, {"leak-check", false}, {"top", false},
 	{"folded", true}, {"flame", true},
@@ -290,7 +293,7 @@ static const char *const of_massif[] = {
 	"peak-inaccuracy", "peak-at-exit", "depth",
 };
 
-/* No massif file is written where the heap is not profiled and something else is asked for. */
+/* No massif file is written if the heap is not profiled and another output is requested. */
 static int check_massif(const struct options *o)
 {
 	uint32_t heap = 1u << SOURCE_HEAP;
@@ -334,7 +337,7 @@ static int check_sample_fields(const struct options *o)
 	}
 }
 
-/* Flame graphs are SVG; a viewer that goes by another extension would show an error. */
+/* Flame graphs are SVG; a viewer that goes by the extension would fail on another one. */
 static int check_flame_name(const struct options *o)
 {
 	static const char *const others[] = {".png",  ".jpg", ".jpeg", ".gif",
@@ -378,7 +381,7 @@ static int check_client(const struct options *o)
 	return check_others(o, "monitor", good, ARRAY_SIZE(good));
 }
 
-/* --inspect without a profile: options of profiles have no effect. */
+/* --inspect without a profile: profile options have no effect. */
 static int check_inspect(const struct options *o)
 {
 	static const char *const good[] = {
@@ -462,7 +465,7 @@ int option_check(struct options *o)
 	}
 	if (o->monitor_pid)
 		return check_client(o);
-	if (o->inspect && !options_core(o) && o->command) { /* a program is started, and profiled */
+	if (o->inspect && !options_core(o) && o->command) { /* a program is started and profiled */
 		o->inspect = NULL;
 		o->inspect_at_exit = true;
 	}

@@ -1,8 +1,8 @@
 /*
  * Checks of options against one another.
  *
- *	no effect, on the command line          an error; a warning for options of Valgrind's
- *	                                        that it accepts silently, too
+ *	no effect, on the command line          an error; a warning for Valgrind's options that
+ *	                                        it accepts silently, too
  *	no effect, in ptmemrc or PTMEM_OPTS     no message: defaults are for all runs
  *	two that cannot be combined             an error, or the one on the command line wins
  */

@@ -1,6 +1,6 @@
 /*
- * See option_suggest.h. Likeness is the number of slips of the fingers between two
- * names: letters left out, added, changed, or swapped with the next one.
+ * See option_suggest.h. The distance between two names is the number of typing errors: characters
+ * omitted, added, changed, or swapped with the next one.
  */
 #include "cli/option_suggest.h"
 
@@ -9,11 +9,12 @@
 #include "cli/option_table.h"
 
 #define NAME_MAX_SIZE 64
-#define BEGINNING_MIN 3 /* letters that say something */
+#define BEGINNING_MIN 3 /* significant characters */
 #define SLIPS_MAX 2
 
 /*
- * Slips that make @b of the @n letters at @a; the three lines are the last ones of the usual table.
+ * The number of errors that turn the @n characters at @a into @b; only the last three rows of the
+ * usual table are kept.
  */
 static size_t distance(const char *a, size_t n, const char *b)
 {
@@ -39,7 +40,7 @@ static size_t distance(const char *a, size_t n, const char *b)
 	return line[m];
 }
 
-/* The shortest name that begins so; NULL = none. */
+/* The shortest name with this prefix; NULL = none. */
 static const char *find_beginning(const char *name, size_t length)
 {
 	const char *found = NULL;
@@ -55,7 +56,7 @@ static const char *find_beginning(const char *name, size_t length)
 const char *option_suggest(const char *name, size_t length)
 {
 	const char *nearest = length >= BEGINNING_MIN ? find_beginning(name, length) : NULL;
-	size_t best = MIN(length / 2, SLIPS_MAX + 1); /* more than that is another word */
+	size_t best = MIN(length / 2, SLIPS_MAX + 1); /* with more errors it is another word */
 	if (nearest)
 		return nearest;
 	for (size_t i = 0; i < option_row_count; i++) {

@@ -7,8 +7,8 @@
 #include "base/types.h"
 
 /*
- * The shortest option that begins with the @length bytes
- * at @name, or the one most like them; NULL = none.
+ * The shortest option that begins with the @length bytes at @name, or the most similar one; NULL =
+ * none.
  */
 const char *option_suggest(const char *name, size_t length);
 

@@ -1,10 +1,9 @@
 /*
  * The table of options, one row each, and the help that is printed from it.
  *
- * A row's default is a text that goes through the parser as a given value does.
- * Options that Massif's tool would consume (TOOL) are repeated in "desc:" as they
- * were given; all others (what to trace, how, and messages) are what Valgrind
- * calls core options and are not.
+ * A row's default is a string that is parsed like a given value. Options of Massif's tool (TOOL)
+ * are repeated in "desc:" as given; all others (what to trace, how, and messages) correspond to
+ * Valgrind's core options, and are not.
  */
 #include "cli/option_table.h"
 
@@ -320,7 +319,7 @@ char *option_takes(const struct option_row *row)
 	return text;
 }
 
-/* "  -p, --pid=PID", then the text from column 33 on, its further lines below. */
+/* "  -p, --pid=PID", then the text from column 33 on, with further lines below. */
 static void print_row(FILE *file, const struct option_row *row)
 {
 	char letter[8] = "    ";

@@ -1,4 +1,4 @@
-/* The value of an option: from text to its field, with its range checked. */
+/* Parses the value of an option into its field, and checks its range. */
 #include "cli/option_value.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static bool in_range(const struct option_row *row, double value)
 	return !row->has_range || (value >= row->min && value <= row->max);
 }
 
-/* Blanks, a sign and digits, as strtoll reads them, and nothing after; an empty text is 0. */
+/* Spaces, a sign and digits, as for strtoll, and nothing after; an empty string is 0. */
 static bool parse_integer(const char *text, const char *ends, long long *out, const char **end_out)
 {
 	char *end;
@@ -59,8 +59,8 @@ static bool parse_number(const struct option_row *row, const char *text, long lo
 }
 
 /*
- * Massif's decimals: blanks, a sign, digits with a point anywhere or nowhere. No
- * exponent, no hexadecimal, no "inf", whatever the locale.
+ * Massif's decimals: spaces, a sign, digits with an optional point anywhere. No exponent, no
+ * hexadecimal, no "inf", in any locale.
  */
 static bool parse_decimal(const struct option_row *row, const char *text, double *out)
 {
@@ -91,7 +91,7 @@ static bool has_pid(const struct options *o, long long pid)
 	return false;
 }
 
-/* Process ids with commas or blanks between, as "12,34" or the output of pidof. */
+/* Process ids separated by commas or spaces, as "12,34" or the output of pidof. */
 static int parse_pids(const struct option_parser *p, const struct option_row *row, const char *arg,
 		      const char *text)
 {

@@ -1,5 +1,5 @@
 /*
- * Parsing: words from three places become fields of struct options.
+ * Parses words from three places into the fields of struct options.
  *
  *	ptmemrc, PTMEM_OPTS, argv  ->  rows of the table  ->  struct options
  */
@@ -26,7 +26,7 @@ static char *keep(struct options *o, char *s)
 	return *vec_add(&o->words) = s;
 }
 
-/* An option was accepted: where it came from decides which message it gives without effect. */
+/* Records the origin of an option, which determines the message if it has no effect. */
 static void note_given(const struct option_parser *p, const struct option_row *row)
 {
 	size_t i = (size_t)(row - option_rows);
@@ -44,7 +44,7 @@ static void append(char **text, const struct option_row *row, const char *value)
 	free(before);
 }
 
-/* Repeats a tool option in desc:, and each one in recordings. */
+/* Repeats a tool option in desc:, and every option in recordings. */
 static void describe(struct options *o, const struct option_row *row, const char *value)
 {
 	if (row->flags & TOOL)
@@ -52,7 +52,7 @@ static void describe(struct options *o, const struct option_row *row, const char
 	append(&o->all, row, value);
 }
 
-/* Sets the option of @row, written as @arg, to @value; NULL where it takes none. 0 or -EINVAL. */
+/* Sets the option of @row, written as @arg, to @value (NULL if it takes none). 0 or -EINVAL. */
 static int apply(const struct option_parser *p, const struct option_row *row, const char *arg,
 		 const char *value)
 {
@@ -89,7 +89,8 @@ static int refuse_unknown(const struct option_parser *p, const char *arg, const 
 }
 
 /*
- * An option of Valgrind's core without a row. Returns the words used, 1, or -EINVAL; 0: it is none.
+ * An option of Valgrind's core without a row. Returns the number of words used, 1, or -EINVAL; 0:
+ * unknown.
  */
 static int parse_core(const struct option_parser *p, const char *arg, const char *name,
 		      size_t length)
@@ -126,7 +127,7 @@ static int parse_long(const struct option_parser *p, const char *arg, const char
 {
 	const char *name = arg + 2;
 	size_t length = strcspn(name, "=:");
-	if (name[length] == ':') { /* --TOOL:OPTION: for that tool of Valgrind alone */
+	if (name[length] == ':') { /* --TOOL:OPTION: for that tool of Valgrind only */
 		if (length != 6 || strncmp(name, "massif", length) != 0)
 			return 1;
 		name += length + 1;
@@ -140,7 +141,7 @@ static int parse_long(const struct option_parser *p, const char *arg, const char
 		return used ? used : refuse_unknown(p, arg, name, length);
 	}
 	if (value && !row->value && strcmp(name, "stats=yes") == 0)
-		value = NULL; /* as Valgrind has it */
+		value = NULL; /* as in Valgrind */
 	if (value && !row->value && strcmp(name, "stats=no") == 0) {
 		p->o->stats = false;
 		return 1;
@@ -189,7 +190,7 @@ static int parse_letters(const struct option_parser *p, const char *arg, const c
 	return 1;
 }
 
-/* Reads options up to the first other word; *used_out: how many words they were. */
+/* Parses options up to the first other word; *used_out: their number of words. */
 static int parse_words(const struct option_parser *p, size_t count, char **word, size_t *used_out)
 {
 	size_t i = 0;
@@ -209,7 +210,7 @@ static int parse_words(const struct option_parser *p, size_t count, char **word,
 	return 0;
 }
 
-/* Parses @text, which came from @source and may hold nothing but options. */
+/* Parses @text from @source, which must contain only options. */
 static int parse_text(struct options *o, const char *source, const char *text)
 {
 	_cleanup_free_ char *prefix = xasprintf("%s: ", source);
@@ -283,7 +284,7 @@ static int parse_command_line(int argc, char **argv, struct options *o)
 	return err;
 }
 
-/* As Massif: --heap=no disables --pages-as-heap; with stacks it warns, and counts both. */
+/* As in Massif: --heap=no disables --pages-as-heap; with stacks it warns, and counts both. */
 static void reconcile_pages(struct options *o)
 {
 	if (o->pages_as_heap && o->stacks)
@@ -313,7 +314,7 @@ static int parse_all(int argc, char **argv, bool no_rc, struct options *o)
 
 int options_parse(int argc, char **argv, struct options *out)
 {
-	/* The command line alone first: it may say that nothing else is to be read. */
+	/* The command line is scanned first, since it may disable the other places. */
 	set_defaults(out);
 	int err = parse_command_line(argc, argv, out);
 	bool no_rc = out->no_rc || out->command_line_only || out->help || out->version;

@@ -25,7 +25,7 @@
 
 struct listen {
 	struct run *run;
-	int fd;                 /* to the server */
+	int fd;                 /* connected to the server */
 	struct observer observer;
 	char *token;            /* NULL = none */
 	bool was_asked;         /* for a profile, not only for totals */
@@ -55,7 +55,7 @@ static void fill_totals(const struct session *s, struct listen_totals *out)
 	};
 }
 
-/* @fd goes with it, if it is not -1. False: it was not sent. */
+/* Sends @fd along unless it is -1. False: nothing was sent. */
 static bool send_message(const struct listen *l, const void *data, size_t size, int fd)
 {
 	union {
@@ -212,7 +212,7 @@ void listen_begin(struct listen *l)
 	observers_add(l->run, &l->observer);
 	fcntl(l->fd, F_SETOWN, getpid());
 	fcntl(l->fd, F_SETFL, O_NONBLOCK | O_ASYNC);
-	signals_raise_io(); /* for what was asked already */
+	signals_raise_io(); /* for questions already asked */
 }
 
 void listen_close(struct listen *l)

@@ -1,9 +1,9 @@
 /*
  * The server. The loop sleeps in waitid or sigtimedwait; a connection raises SIGIO
- * (O_ASYNC on the listening socket), which interrupts it. A signal that comes just
- * before the sleep would be lost, so a timer repeats it until the loop has looked.
- * The server never waits for a client: requests are read and answers written in pieces (SIGIO
- * reports when there is room), while the loop continues.
+ * (O_ASYNC on the listening socket), which interrupts it. A signal just before the sleep would be
+ * lost, so a timer repeats it until the loop has polled. The server never waits for a client:
+ * requests are read and answers written piecewise (SIGIO signals that there is room), while the
+ * loop continues.
  */
 #include "live/monitor.h"
 
@@ -38,7 +38,7 @@
 struct client {
 	int fd;
 	uint64_t number;    /* lower = connected earlier */
-	char *answer;       /* NULL: there is none yet */
+	char *answer;       /* NULL: none yet */
 	size_t size, sent;  /* of the answer */
 	size_t used;        /* of the text */
 	char text[REQUEST_MAX];
@@ -46,16 +46,16 @@ struct client {
 
 struct monitor {
 	struct run *run;
-	int fd;             /* listening; -1 = none, signals alone */
+	int fd;             /* listening; -1 = none, signals only */
 	char *path;         /* of the socket */
 	VEC(struct client *) clients;
 	struct observer observer;
 	uint64_t client_number;
 	bool has_failed;    /* accept failed, which was reported */
-	bool wants_detach;  /* a client asked for it */
+	bool wants_detach;  /* a client requested to detach */
 };
 
-/* What comes at @fd raises SIGIO. */
+/* Makes input at @fd raise SIGIO. */
 static int make_async(int fd)
 {
 	bool is_set = fcntl(fd, F_SETOWN, getpid()) == 0 &&
@@ -63,7 +63,7 @@ static int make_async(int fd)
 	return is_set ? 0 : -errno;
 }
 
-/* Listens at @own, which is then renamed to @path: a client that finds it can connect. */
+/* Listens at @own, which is then renamed to @path, so that a client that finds it can connect. */
 static int listen_at(const char *own, const char *path)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -73,7 +73,7 @@ static int listen_at(const char *own, const char *path)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	unlink(own); /* of a process with our id that was killed */
+	unlink(own); /* of a killed process with the same pid */
 	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 || chmod(own, 0600) != 0 ||
 	    listen(fd, SOMAXCONN) != 0 || make_async(fd) != 0 || rename(own, path) != 0) {
 		int err = errno;
@@ -107,7 +107,7 @@ static int open_socket(struct monitor *m)
 	return rc;
 }
 
-/* Removes client @i; if it lacks a part of its answer, it finds the connection closed. */
+/* Removes client @i; an incomplete answer ends with the connection closed. */
 static void drop_client(struct monitor *m, size_t i)
 {
 	struct client *c = m->clients.data[i];
@@ -126,7 +126,7 @@ static bool is_allowed(int fd)
 	return peer.uid == geteuid() || peer.uid == 0;
 }
 
-/* The session of process @pid; of ptmem itself (or an unknown one): the first. */
+/* The session of process @pid; for ptmem's own pid (or an unknown one) the first. */
 static struct session *find_session(const struct run *run, long pid)
 {
 	for (size_t i = 0; i < run->sessions.count; i++) {
@@ -154,7 +154,7 @@ static int take_request(struct client *c)
 	return -EMSGSIZE;
 }
 
-/* A request is PID, DIRECTORY and LINE, each with its zero byte. False: it is something else. */
+/* Splits a request into PID, DIRECTORY and LINE, each zero-terminated. False if it is malformed. */
 static bool split_request(const struct client *c, const char **directory_out, const char **line_out)
 {
 	const char *end = c->text + c->used, *line = NULL;
@@ -180,7 +180,10 @@ static int run_line(struct monitor *m, const struct client *c, FILE *reply)
 	return rc;
 }
 
-/* An answer is a digit (0 = success), a text and a zero byte. @rc: of reading the request. */
+/*
+ * An answer is a digit (0 = success), a text and a zero byte. @rc: result of reading the
+ * request.
+ */
 static void make_answer(struct monitor *m, struct client *c, int rc)
 {
 	FILE *reply = open_memstream(&c->answer, &c->size);
@@ -196,7 +199,10 @@ static void make_answer(struct monitor *m, struct client *c, int rc)
 		c->answer[0] = '1';
 }
 
-/* Sends as much as there is room for: the program may be waiting for us. -EAGAIN: there is more. */
+/*
+ * Sends as much as there is room for, since the program may be waiting for us. -EAGAIN: there is
+ * more.
+ */
 static int send_answer(struct client *c)
 {
 	while (c->sent < c->size) {
@@ -210,7 +216,7 @@ static int send_answer(struct client *c)
 	return 0;
 }
 
-/* SIGUSR1: all snapshots so far of each process. */
+/* SIGUSR1: writes all snapshots so far of each process. */
 static void write_all_snapshots(struct run *run)
 {
 	for (size_t i = 0; i < run->sessions.count; i++)
@@ -235,7 +241,7 @@ static void make_room(struct monitor *m)
 	drop_client(m, first);
 }
 
-/* Whether one came. */
+/* Returns whether there was one. */
 static bool accept_client(struct monitor *m)
 {
 	int fd = m->fd < 0 ? -1 : accept4(m->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -243,7 +249,7 @@ static bool accept_client(struct monitor *m)
 		if (!m->has_failed)
 			log_warn("a client of --monitor has to wait: %s", strerror(errno));
 		m->has_failed = true;
-		signals_raise_io(); /* it stays in the queue and is not announced a second time */
+		signals_raise_io(); /* it stays in the queue, and SIGIO is not raised again */
 		return false;
 	}
 	if (fd < 0)
@@ -259,7 +265,7 @@ static bool accept_client(struct monitor *m)
 	return true;
 }
 
-/* Whether @c is finished. */
+/* Returns whether @c is finished. */
 static bool serve_client(struct monitor *m, struct client *c)
 {
 	if (!c->answer) {
@@ -327,7 +333,7 @@ void monitor_stop(struct monitor *m)
 	signals_ignore_io();
 }
 
-/* Sends what there is room for within @ms. */
+/* Sends as much as possible within @ms. */
 static void send_some(struct monitor *m, int ms)
 {
 	struct pollfd room[MAX_CLIENTS];

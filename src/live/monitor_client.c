@@ -1,6 +1,6 @@
 /*
- * ptmem --monitor=PID COMMAND [FILE]: finds the ptmem that PID is, or that traces
- * PID, and prints what it answers.
+ * ptmem --monitor=PID COMMAND [FILE]: finds the ptmem with that pid, or that traces PID, and prints
+ * its answer.
  */
 #include "live/monitor_client.h"
 
@@ -67,7 +67,7 @@ static void send_text(int fd, const char *text)
 	for (size_t left = strlen(text) + 1; left > 0;) {
 		ssize_t n = send(fd, text, left, MSG_NOSIGNAL);
 		if (n <= 0)
-			return; /* no answer will come either */
+			return; /* no answer will arrive either */
 		text += n;
 		left -= (size_t)n;
 	}
@@ -102,7 +102,7 @@ static void explain_no_ptmem(pid_t pid, int err)
 		log_error("cannot ask process %d: %s", (int)pid, strerror(-err));
 }
 
-/* Prints the rest of an answer; whether that came whole: with its zero byte. */
+/* Prints the rest of an answer. Returns whether it was complete: zero-terminated. */
 static bool print_answer(int fd)
 {
 	char text[4096];

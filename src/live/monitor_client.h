@@ -4,7 +4,10 @@
 
 #include <sys/types.h>
 
-/* Asks @pid's ptmem, or that which traces @pid, and prints the answer. Returns the exit status. */
+/*
+ * Sends a command to @pid's ptmem, or the one that traces @pid, and prints the answer. Returns the
+ * exit status.
+ */
 int monitor_client_run(pid_t pid, char *const words[]);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * The commands. A new one is a row of the table and a function that writes its
- * answer to r->reply. A shortened word means the only command that begins with it: of all commands
- * for a user, of Massif's alone for a client request of the program.
+ * The commands. A new one needs a row of the table and a function that writes its answer to
+ * r->reply. A word may be abbreviated if it is unique: among all commands for a user, among
+ * Massif's for a client request of the program.
  */
 #include "live/monitor_command.h"
 
@@ -33,7 +33,7 @@ static char *file_path(const struct monitor_request *r, const char *name)
 	return *name == '/' ? xstrdup(name) : xasprintf("%s/%s", r->directory, name);
 }
 
-/* 0 if @path may be written: not what the run reads, or writes itself at its end at the latest. */
+/* 0 if @path may be written: it is neither an input of the run nor one of its output files. */
 static int check_free(const struct monitor_request *r, const char *path)
 {
 	const char *use = out_files_find_use(r->run, path);
@@ -133,7 +133,7 @@ static int run_inspect_check(struct monitor_request *r)
 	return inspect_session_check(r->session, r->reply);
 }
 
-/* "live bytes: 1234", with its standard error if it is an estimate. */
+/* "live bytes: 1234", with the standard error of an estimate. */
 static void print_bytes(FILE *reply, const struct profile *p, const char *what, uint64_t bytes,
 			uint64_t variance)
 {
@@ -202,7 +202,7 @@ static int run_help(struct monitor_request *r)
 	return 0;
 }
 
-/* The only command that begins with @word, or is it, among Massif's alone or among all. */
+/* The only command that is, or begins with, @word, among Massif's only or among all. */
 static const struct command *find_prefix(const char *word, size_t length, bool is_massif,
 					 bool *is_ambiguous)
 {

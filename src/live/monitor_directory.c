@@ -3,13 +3,12 @@
  *
  *	its name is PID.sock or PID.new,
  *	it is a socket of our own, and
- *	no process has it open: a connect() by another type of socket then fails with ECONNREFUSED,
- *	otherwise with EPROTOTYPE, without its owner noticing.
+ *	no process has it open: a connect() with another socket type then fails with
+ *	ECONNREFUSED, otherwise with EPROTOTYPE, unnoticed by its owner.
  *
- * So a process id that is in use again, or that of another pid namespace, does not matter. bind()
- * names a socket PID.new a moment before connect() can find it, so such a file must also be old. A
- * ptmem may get the process id of a dead one: it replaces PID.sock while it has the directory
- * locked.
+ * So reused process ids, and those of other pid namespaces, do not matter. bind() creates PID.new a
+ * moment before connect() works, so such a file must also be old. A ptmem may get the process id of
+ * a dead one: it replaces PID.sock with the directory locked.
  */
 #include "live/monitor_directory.h"
 
@@ -29,7 +28,7 @@
 #include "base/cleanup.h"
 
 #define LOCK_TRIES 100
-/* not for long: a ptmem that was stopped while it held the lock must not stop all others */
+/* short: a ptmem that was stopped while holding the lock must not block all others */
 #define LOCK_PAUSE_NS 10000000l
 #define NEW_AGE_S 60
 
@@ -55,7 +54,7 @@ int monitor_directory_make(const char *path)
 
 /* -- sockets without an owner -- */
 
-/* Whether @name is a number and @end. */
+/* Whether @name is a number followed by @end. */
 static bool is_number_and(const char *name, const char *end)
 {
 	size_t digits = strspn(name, "0123456789");

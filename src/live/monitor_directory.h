@@ -7,11 +7,11 @@
 
 #include <sys/types.h>
 
-/* The directory of user @uid, the @i-th to try; NULL: no more. The caller frees it. */
+/* The @i-th directory to try for user @uid; NULL: no more. The caller frees it. */
 char *monitor_directory(uid_t uid, unsigned i);
-/* Creates @directory if it does not exist: 0 or -errno. -EPERM: it is not the user's alone. */
+/* Creates @directory if it does not exist: 0 or -errno. -EPERM: others have access to it. */
 int monitor_directory_make(const char *directory);
-/* The descriptor that holds the lock of @directory; negative: another process keeps it. */
+/* A descriptor that holds the lock of @directory; negative: another process holds it. */
 int monitor_directory_lock(const char *directory);
 /* Removes sockets without a living owner from @directory, which is locked. */
 void monitor_directory_sweep(const char *directory);

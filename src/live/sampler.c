@@ -1,6 +1,6 @@
 /*
- * Lines are collected in a buffer. A file is written when the buffer is full or a second has
- * passed, standard error at each line.
+ * Lines are buffered. A file is written when the buffer is full or a second has passed, standard
+ * error at each line.
  */
 #include "live/sampler.h"
 
@@ -21,7 +21,7 @@
 #include "base/vec.h"
 #include "live/status_file.h"
 
-#define STATUS_SIZE 8192 /* of the file: 1.5 KB, and more with many groups and CPUs */
+#define STATUS_SIZE 8192 /* size of the file: 1.5 KB, more with many groups and CPUs */
 #define BUFFER_SIZE 8192
 #define LINE_MAX_SIZE 512
 #define FLUSH_NS 1000000000u
@@ -29,10 +29,10 @@
 struct watched {
 	pid_t pid;
 	int fd;                 /* of its status */
-	uint64_t peak, hwm;     /* largest seen of this program, KiB */
+	uint64_t peak, hwm;     /* maximum seen for this program, KiB */
 	uint64_t vm_peak, vm_exe; /* the kernel's last values; vm_exe STATUS_NONE: none yet */
-	bool is_early;          /* not added yet: it has peaks, and no samples */
-	bool has_new_image;     /* an exec was noticed here before sampler_add reported it */
+	bool is_early;          /* not added yet: it has peaks, but no samples */
+	bool has_new_image;     /* an exec was detected here before sampler_add reported it */
 };
 
 struct sampler {
@@ -42,7 +42,7 @@ struct sampler {
 	bool is_file, with_pids;
 	enum status_field field[STATUS_FIELDS];
 	size_t field_count;
-	uint32_t wanted;        /* STATUS_BITs of the fields, and of those that peaks are made of */
+	uint32_t wanted;        /* STATUS_BITs of the fields, and of those needed for peaks */
 	VEC(struct watched) watched;
 	uint64_t (*own_bytes)(void *ctx, pid_t pid);
 	void *ctx;
@@ -145,7 +145,7 @@ static void put_header(struct sampler *s)
 
 /* -- life -- */
 
-/* Names with commas between; *why_out: the one that there is not. */
+/* Parses comma-separated names; *why_out: the first unknown one. */
 static int parse_fields(struct sampler *s, const char *text, char **why_out)
 {
 	for (const char *p = text; *p;) {
@@ -249,7 +249,7 @@ void sampler_remove(struct sampler *s, pid_t pid)
 
 /* -- samples -- */
 
-/* Reads the file of @fd from its beginning, which makes the kernel generate it again. */
+/* Reads the file at @fd from its start, which makes the kernel generate it again. */
 static bool read_values(int fd, uint32_t wanted, struct status_values *out)
 {
 	char text[STATUS_SIZE];
@@ -263,7 +263,7 @@ static bool read_values(int fd, uint32_t wanted, struct status_values *out)
 		if (n == 0)
 			break;
 		size += (size_t)n;
-		if (text[size - 1] == '\n') /* a whole file; what fits a page comes in one piece */
+		if (text[size - 1] == '\n') /* the whole file: up to a page is read in one piece */
 			break;
 	}
 	status_parse(text, size, wanted, out);
@@ -296,7 +296,7 @@ static bool read_any_thread(const struct watched *w, uint32_t wanted, struct sta
 
 /*
  * The kernel's VmPeak never falls, and the size of the text never changes, unless another program
- * was executed. For a process that is not traced this is the only sign of it.
+ * was executed. For a process that is not traced this is the only indication.
  */
 static void notice_exec(struct watched *w, const struct status_values *v)
 {
@@ -309,8 +309,8 @@ static void notice_exec(struct watched *w, const struct status_values *v)
 }
 
 /*
- * Subtracts ptmem's mappings from the sizes of @v. The kernel's peak includes them; if it has
- * risen, that happened since they have been as large as they are now (sampler_note_peaks).
+ * Subtracts ptmem's mappings from the sizes in @v. The kernel's peak includes them; if it has
+ * risen, it has done so since the mappings had their present size (sampler_note_peaks).
  */
 static void take_peaks(struct sampler *s, struct watched *w, struct status_values *v)
 {
@@ -339,7 +339,7 @@ static void sample(struct sampler *s, struct watched *w, pid_t tid)
 	struct status_values v = {0};
 	bool is_good = !w->is_early && read_values(w->fd, s->wanted, &v);
 	if (!is_good &&
-	    v.state == 'Z') /* state unset: the process is gone, and its number may be another's */
+	    v.state == 'Z') /* state unset: the process is gone, and its pid may be reused */
 		is_good = tid ? read_thread(w->pid, tid, s->wanted, &v) :
 				read_any_thread(w, s->wanted, &v);
 	if (!is_good)
@@ -383,7 +383,7 @@ static bool has_ended(const struct pollfd *p)
 	return p->fd < 0;
 }
 
-/* Those of @polled that ended are no longer polled; how many are left. */
+/* Stops polling those of @polled that ended. Returns how many are left. */
 static size_t drop_ended(struct sampler *s, const pid_t *pids, struct pollfd *polled, size_t count)
 {
 	size_t left = 0;

@@ -1,4 +1,4 @@
-/* Connects the sampler with a run: which processes it samples, and which bytes are ptmem's. */
+/* Connects the sampler with a run: which processes are sampled, and which memory is ptmem's. */
 #include "live/sampling.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void on_fork(void *ctx, const struct session *child)
 		sampler_add(sampling->sampler, (pid_t)child->pid);
 }
 
-/* A program that is executed and not followed stays the same process. */
+/* A program that is executed and not followed remains the same process. */
 static void on_end(void *ctx, const struct session *s, bool is_exec)
 {
 	struct sampling *sampling = ctx;

@@ -1,6 +1,6 @@
 /*
- * --sample: the sampler of a run. It observes the run's sessions, or watches processes that are
- * not traced.
+ * --sample: the sampler of a run. It is an observer of the run's sessions, or watches processes
+ * that are not traced.
  */
 #ifndef PTMEM_SAMPLING_H
 #define PTMEM_SAMPLING_H
@@ -12,9 +12,9 @@
 struct run;
 struct sampling;
 
-/* Begins if the options want samples. 0 and *out (NULL = not wanted), or -errno after a message. */
+/* Starts if requested. 0 and *out (NULL = not requested), or -errno after a message. */
 int sampling_open(struct run *run, struct sampling **out);
-/* Ends it. False: the samples could not be written, after a message. NULL is ignored. */
+/* Ends it. False if the samples could not be written, after a message. NULL is ignored. */
 bool sampling_close(struct sampling *s);
 
 /*

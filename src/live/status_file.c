@@ -1,6 +1,6 @@
 /*
- * The numbers of /proc/PID/status that are sampled. It is read often, so only up to the last
- * line that is wanted.
+ * Parses the sampled values of /proc/PID/status. This is done often, so only up to the last line
+ * needed.
  */
 #include "live/status_file.h"
 
@@ -20,8 +20,8 @@ enum status_field status_field_find(const char *name, size_t size)
 	for (enum status_field i = 0; i < STATUS_FIELDS; i++) {
 		const char *field = status_field_names[i];
 		/*
-		 * the third letter tells most of them apart,
-		 * without a call: this runs at each sample
+		 * the third letter distinguishes most of them without a call: this runs at each
+		 * sample
 		 */
 		if (field[2] == name[2] && strnlen(field, size + 1) == size &&
 		    memcmp(field, name, size) == 0)
@@ -42,7 +42,7 @@ void status_parse(const char *text, size_t size, uint32_t wanted, struct status_
 	memset(out->value, 0xff, sizeof(out->value));
 	out->state = 0;
 	for (const char *end = text + size; wanted && proc_next_line(&text, end, &line);) {
-		if (!strchr("VRTS", *line.key)) /* most lines are none of ours */
+		if (!strchr("VRTS", *line.key)) /* most lines are not needed */
 			continue;
 		enum status_field field = status_field_find(line.key, line.key_size);
 		if (field != STATUS_FIELDS) {

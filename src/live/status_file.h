@@ -1,12 +1,10 @@
-/*
- * Numbers from /proc/PID/status: spec/memusage.md 6.1, 6.3. Pure: text in, numbers out.
- */
+/* Values of /proc/PID/status: spec/memusage.md 6.1, 6.3. Pure functions of text. */
 #ifndef PTMEM_STATUS_FILE_H
 #define PTMEM_STATUS_FILE_H
 
 #include "base/types.h"
 
-/* In the order in which they are asked for by default, then as the kernel has them. */
+/* In the default order, then as in the kernel. */
 enum status_field {
 	STATUS_VMPEAK, STATUS_VMSIZE, STATUS_VMHWM, STATUS_VMRSS,
 	STATUS_VMLCK, STATUS_VMPIN, STATUS_VMDATA, STATUS_VMSTK, STATUS_VMEXE, STATUS_VMLIB,
@@ -23,16 +21,15 @@ struct status_values {
 
 extern const char *const status_field_names[STATUS_FIELDS];
 
-/* The field of a name of @size bytes, as in status_field_names; STATUS_FIELDS if there is none. */
+/* The field with the name of @size bytes, as in status_field_names; STATUS_FIELDS if unknown. */
 enum status_field status_field_find(const char *name, size_t size);
 
 #define STATUS_BIT(field) (1u << (field))
 #define STATUS_ALL (STATUS_BIT(STATUS_FIELDS) - 1)
 
 /*
- * Reads @size bytes of @text, which need not end with a NUL, until all fields of @wanted (their
- * STATUS_BITs) are known; fields after stay STATUS_NONE. Lines that are not understood say
- * nothing.
+ * Parses @size bytes of @text, which need not be NUL-terminated, until all fields of @wanted
+ * (STATUS_BITs) are found; later fields stay STATUS_NONE. Malformed lines are ignored.
  */
 void status_parse(const char *text, size_t size, uint32_t wanted, struct status_values *out);
 

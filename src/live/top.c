@@ -1,6 +1,6 @@
 /*
- * A timer wakes the loop, and between two events the tables are updated and shown. Symbols are
- * looked up only for lines that are shown.
+ * A timer wakes the loop; the tables are updated and drawn between events. Symbols are looked up
+ * only for lines that are shown.
  */
 #include "live/top.h"
 
@@ -28,11 +28,11 @@
 #include "tracee/control/target_run.h"
 
 #define INTERVAL_DEFAULT 2.0
-#define KEY_SECONDS 0.1   /* how long a key may wait */
+#define KEY_SECONDS 0.1   /* maximum delay of a key */
 #define PLAIN_ROWS 20
 #define HEAD_LINES 3
 
-/* A process with its table; NULL: it has had no update yet. */
+/* A process with its table; NULL: not updated yet. */
 struct shown {
 	struct session *session;
 	struct top_table *table;
@@ -46,9 +46,9 @@ struct top {
 	bool has_timer;
 	timer_t timer;
 	uint64_t interval_ns, next_ns;
-	VEC(struct shown *) tables;  /* of all processes that had one, owned */
-	VEC(struct shown *) shown;   /* of the processes there are now, in the target's order */
-	VEC(char *) written; /* what came of each `w`: reported once more when the screen is gone */
+	VEC(struct shown *) tables;  /* of all processes that ever had one; owned */
+	VEC(struct shown *) shown;   /* of the current processes, in the target's order */
+	VEC(char *) written; /* results of each `w`: logged again after the screen is closed */
 };
 
 static void on_timer(int sig)
@@ -163,7 +163,7 @@ static uint64_t resident_bytes(const struct session *s)
 	return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* " +- 10 %", or "" where all blocks are known. */
+/* " +- 10 %", or "" if all blocks are known. */
 static const char *print_error(const struct profile *p, uint64_t bytes, uint64_t variance,
 			       char out[static AMOUNT_SIZE])
 {
@@ -208,7 +208,7 @@ static void put_caller(const struct top *top, const struct report *r, struct cal
 }
 
 /*
- * The callers of @site, up to main, on the path that holds most. Stops when @end lines of the
+ * Prints the callers of @site, up to main, along the largest path. Stops when @end lines of the
  * screen are left. The site itself has its own line.
  */
 static void put_path(const struct top *top, const struct report *r, const struct top_site *site,
@@ -252,7 +252,7 @@ static void put_site(const struct top *top, const struct top_site *site, const c
 			   label));
 }
 
-/* The first row that is shown, so that the selected one is among @lines, with room for its path. */
+/* The first row to show, so that the selected one and its path fit in @lines. */
 static size_t first_row(const struct top_view *view, size_t before, size_t lines)
 {
 	size_t row = view->selected - before, room = view->is_expanded ? lines / 2 : lines - 1;
@@ -260,7 +260,10 @@ static size_t first_row(const struct top_view *view, size_t before, size_t lines
 	return row > room ? row - room : 0;
 }
 
-/* Rows from @first on. @before: rows of the tables above; @end: lines of the screen to leave. */
+/*
+ * Prints rows from @first on. @before: number of rows of the tables above; @end: lines of the
+ * screen to leave free.
+ */
 static void put_rows(const struct top *top, const struct shown *p, size_t first, size_t before,
 		     int end)
 {
@@ -289,7 +292,7 @@ static void put_rows(const struct top *top, const struct shown *p, size_t first,
 		put_site(top, &t->unresolved, "sites below resolution", false);
 }
 
-/* @before: rows of the tables above, which the selection counts, too; @lines: of the screen. */
+/* @before: number of rows of the tables above, for the selection; @lines: of the screen. */
 static void put_table(const struct top *top, const struct shown *p, size_t before, int lines)
 {
 	const struct top_table *t = p->table;
@@ -305,7 +308,7 @@ static void put_table(const struct top *top, const struct shown *p, size_t befor
 
 /* -- refreshing -- */
 
-/* That of @s, added if it is new. */
+/* The entry of @s, added if it is new. */
 static struct shown *find_shown(struct top *top, struct session *s)
 {
 	for (size_t i = 0; i < top->tables.count; i++) {
@@ -352,8 +355,8 @@ static size_t count_rows(const struct top *top)
 }
 
 /*
- * A path that is shown stays shown when its row moves: finds the row of @site of the @table that
- * has it.
+ * Keeps an expanded path expanded when its row moves: finds the row of @site in the @table that has
+ * it.
  */
 static void follow_site(struct top_view *view, const struct top_table *table, size_t before,
 			uint32_t site)
@@ -381,7 +384,7 @@ static void sort_tables(struct top *top)
 	}
 }
 
-/* The longest of the lines that fits, or the last message. */
+/* The longest line that fits, or the last message. */
 static void put_keys(const struct top *top)
 {
 	static const char *const keys[] = {
@@ -400,7 +403,7 @@ static void put_keys(const struct top *top)
 	put_line(top, false, xstrdup(text));
 }
 
-/* On a screen each process has its share of the lines. */
+/* On a screen the lines are divided among the processes. */
 static void show(struct top *top)
 {
 	size_t before = 0;
@@ -437,7 +440,7 @@ static void obey(struct top *top, enum top_wish wish)
 	}
 }
 
-/* Shows what is due and obeys keys. True: the user wants to leave. */
+/* Draws when due and handles keys. True: the user wants to quit. */
 static bool poll(void *ctx)
 {
 	struct top *top = ctx;

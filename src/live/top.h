@@ -8,7 +8,7 @@
 struct run;
 struct top;
 
-/* Begins, if the options want it (else NULL): observes @run, wakes the loop, opens the screen. */
+/* Starts it if requested (else NULL): observes @run, wakes the loop, opens the screen. */
 struct top *top_start(struct run *run);
 /* Ends it. NULL is ignored. */
 void top_stop(struct top *top);

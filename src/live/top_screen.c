@@ -1,5 +1,5 @@
 /*
- * The terminal of --top: ncurses, and nothing that knows of profiles.
+ * The terminal of --top, with ncurses; independent of profiles.
  *
  *	l g s r     order by live bytes, growth, growth since the start, rate
  *	a           attribute to callers of allocator wrappers, or to callers of malloc
@@ -7,8 +7,8 @@
  *	z           growth since the start restarts
  *	w           write a massif file  q      leave
  *
- * Messages go to the same terminal: before each one the screen is left, so that the
- * line stays when all is over, and the next refresh brings the screen back.
+ * Messages go to the same terminal: before each one the screen is closed, so that the message
+ * remains visible after the end, and the next refresh opens it again.
  */
 #include "live/top_screen.h"
 
@@ -19,7 +19,7 @@
 
 #include "base/log.h"
 
-/* "dumb" is a terminal, too; nothing can be drawn where the cursor cannot be placed. */
+/* "dumb" is a terminal, too; but drawing needs cursor positioning. */
 static bool can_place_cursor(void)
 {
 	int error;
@@ -126,7 +126,7 @@ int top_screen_columns(void)
 	return COLS;
 }
 
-/* curses ignores SIGTSTP while it draws: a blocked one arrives afterwards and is not lost. */
+/* curses ignores SIGTSTP while it draws: a blocked one is delivered afterwards and not lost. */
 void top_screen_end(void)
 {
 	sigset_t suspend, before;

@@ -5,9 +5,9 @@
  *	                                 --trace-children=yes --data=F -m -- prog
  *
  * Without -p this process becomes ptmem. With -p it waits for ptmem and then has
- * ptmem-report draw the data file. Words are read as memusage reads them
- * (spec/memusage.md 3.1): long options by unique prefix, short ones alone; what is
- * no known short option is the program. Values with blanks or "=" work, though.
+ * ptmem-report draw the data file. Arguments are parsed as in memusage (spec/memusage.md 3.1): long
+ * options by unique prefix, short ones not combined; an unknown short option is taken as the
+ * program. Unlike there, values with spaces or "=" work.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -73,7 +73,7 @@ static const struct row rows[OPTIONS] = {
 	[VERSION] = {"version", "-V", NULL, "print the version"},
 };
 
-/* --help's parts, first row to last. */
+/* The parts of --help, first row to last. */
 static const struct {
 	const char *head;
 	enum option first, last;
@@ -84,7 +84,7 @@ static const struct {
 };
 
 struct request {
-	/* "" where one without value was given; NULL = not given, or empty */
+	/* "" if given without a value; NULL = not given, or empty */
 	const char *value[OPTIONS];
 	char **command;
 };
@@ -104,7 +104,7 @@ ATTR_PRINTF(1, 2) static int refuse(const char *format, ...)
 
 /* -- the command line -- */
 
-/* The one option that begins with @size bytes of @name; OPTIONS: none, -1: several. */
+/* The option whose name begins with @size bytes of @name; OPTIONS: none, -1: several. */
 static int find_long(const char *name, size_t size)
 {
 	int found = OPTIONS;
@@ -119,7 +119,8 @@ static int find_long(const char *name, size_t size)
 }
 
 /*
- * The option of the word @arg, *value_out after its "="; OPTIONS if @arg is the program; -EINVAL.
+ * The option in the word @arg, with *value_out after its "="; OPTIONS if @arg is the program;
+ * -EINVAL.
  */
 static int find_option(const char *arg, const char **value_out)
 {
@@ -141,7 +142,7 @@ static int find_option(const char *arg, const char **value_out)
 	return found;
 }
 
-/* An empty value is the same as none. The last of -u and -b wins. */
+/* An empty value counts as none. The last of -u and -b wins. */
 static void set(struct request *r, enum option option, const char *value)
 {
 	if (option == UNBUFFERED)
@@ -218,7 +219,7 @@ static void print_usage(void)
 
 /* -- running -- */
 
-/* @name beside this program, else as PATH has it. */
+/* @name next to this program, otherwise found in PATH. */
 static char *find_program(const char *name)
 {
 	char self[PATH_MAX];
@@ -243,7 +244,7 @@ static void add_if(words *w, const char *name, const char *value)
 		add(w, name, value);
 }
 
-/* As memusage: an invalid or too large size is the largest. */
+/* As in memusage, an invalid or too large size becomes the largest. */
 static uint32_t buffer_size(const struct request *r)
 {
 	long size = r->value[BUFFER] ? strtol(r->value[BUFFER], NULL, 10) : 0;
@@ -251,7 +252,7 @@ static uint32_t buffer_size(const struct request *r)
 							     MEMUSAGE_DATA_MAX_BUFFER;
 }
 
-/* Quotes @name for ptmem, where a percent sign begins a placeholder. */
+/* Quotes @name for ptmem, where a percent sign starts a placeholder. */
 static char *quote_name(const char *name)
 {
 	char *text = xmalloc(2 * strlen(name) + 1), *p = text;
@@ -297,7 +298,10 @@ static void make_command(const struct request *r, const char *data, words *w)
 	*vec_add(w) = NULL;
 }
 
-/* As memusagestat: an invalid size, also a height, is 800; one that is too small becomes @least. */
+/*
+ * As in memusagestat, an invalid size, also a height, becomes 800; one that is too small,
+ * @least.
+ */
 static void add_size(words *w, const char *name, const char *value, long least)
 {
 	char text[16];
@@ -320,7 +324,7 @@ static void make_report_command(const struct request *r, const char *data, const
 	add_if(w, "--title=", r->value[TITLE]);
 	add_size(w, "--x-size=", r->value[X_SIZE], 100);
 	add_size(w, "--y-size=", r->value[Y_SIZE], 80);
-	add(w, *data == '-' ? "./" : "", data); /* no option */
+	add(w, *data == '-' ? "./" : "", data); /* not an option */
 	*vec_add(w) = NULL;
 }
 
@@ -344,9 +348,7 @@ static void pass_on(int sig)
 		kill((pid_t)globals.child, sig);
 }
 
-/*
- * Runs @w; returns its status as a shell would. The terminal sends its signals to @w itself.
- */
+/* Runs @w; returns its status as a shell would. The terminal's signals reach @w directly. */
 static int run(const words *w)
 {
 	int status = 0;
@@ -370,7 +372,7 @@ static int run(const words *w)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* A directory for a data file that goes away, and for those of the program's children. */
+/* A temporary directory for a data file, and for those of child processes. */
 static char *make_temporary(void)
 {
 	const char *below = getenv("TMPDIR");
@@ -400,7 +402,7 @@ static char *picture_name(const char *png)
 	return is_png ? xstrdup(png) : xasprintf("%s.png", png);
 }
 
-/* Runs the program with @data, which is drawn into @png. */
+/* Runs the program with @data, which is then drawn as @png. */
 static int draw_into(const struct request *r, const char *data, const char *png)
 {
 	words w = {0}, draw = {0};
@@ -415,7 +417,7 @@ static int draw_into(const struct request *r, const char *data, const char *png)
 	return status;
 }
 
-/* With a data file, the user's or one that goes away. */
+/* With a data file, given by the user or temporary. */
 static int run_and_draw(const struct request *r)
 {
 	int status = EXIT_REFUSED;

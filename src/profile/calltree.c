@@ -7,8 +7,8 @@
  *
  * The node hash is chained through the nodes with at least as many buckets as
  * nodes, so that a look-up that hits costs one bucket and one node. A node is
- * 16 bytes and its share of the buckets 4 to 8. The frame hash only knows the
- * frames that are current: calltree_forget rebuilds it without the old ones.
+ * 16 bytes and its share of the buckets 4 to 8. The frame hash only contains current frames:
+ * calltree_forget rebuilds it without the old ones.
  */
 #include "profile/calltree.h"
 
@@ -24,7 +24,7 @@
 struct node {
 	uint32_t parent, frame;
 	uint32_t depth;
-	uint32_t next; /* in the chain of its bucket; 0 = last */
+	uint32_t next; /* next in the chain of its bucket; 0 = last */
 };
 
 struct calltree {
@@ -35,7 +35,7 @@ struct calltree {
 	struct calltree_frame *frame; /* [0] is not used */
 	size_t frame_count, frame_capacity;
 	uint32_t *frame_slot;
-	uint32_t frame_slot_count; /* a power of two, >= 2 * frames in it */
+	uint32_t frame_slot_count; /* a power of two, >= 2 * number of frames in it */
 	uint32_t frame_slot_used;
 };
 
@@ -80,7 +80,7 @@ void calltree_free(struct calltree *t)
 
 /* Frames. */
 
-/* The slot that holds @pc, or the empty one where it belongs. */
+/* The slot that contains @pc, or the empty one for it. */
 static uint32_t frame_slot_of(const struct calltree *t, taddr_t pc)
 {
 	uint32_t mask = t->frame_slot_count - 1;

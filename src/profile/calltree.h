@@ -4,8 +4,8 @@
  *	frame  a code address of one module, numbered 1, 2, ... (0 = none)
  *	node   a path from the root; node 0 is the root (the empty stack)
  *
- * A node is its distinct stack. Nodes and frames are never removed: an index
- * stays good for the life of the tree. Aim: 48 bytes a node, hash included.
+ * Each node is a distinct stack. Nodes and frames are never removed: an index is valid for the life
+ * of the tree. Memory: 48 bytes per node, hash included.
  */
 #ifndef PTMEM_PROFILE_CALLTREE_H
 #define PTMEM_PROFILE_CALLTREE_H
@@ -24,9 +24,8 @@ struct calltree *calltree_clone(const struct calltree *t); /* for a forked child
 void calltree_free(struct calltree *t);
 
 /*
- * The frame of @pc, made with @module if it is new. After calltree_forget the same
- * address gives a new frame (another object was mapped there).
- * calltree_find_frame: 0 if absent.
+ * The frame of @pc, created with @module if it is new. After calltree_forget the same address gets
+ * a new frame (another object was mapped there). calltree_find_frame: 0 if it does not exist.
  */
 uint32_t calltree_get_frame(struct calltree *t, taddr_t pc, uint32_t module);
 uint32_t calltree_find_frame(const struct calltree *t, taddr_t pc);
@@ -34,14 +33,14 @@ void calltree_forget(struct calltree *t, taddr_t start, taddr_t end);
 const struct calltree_frame *calltree_frame(const struct calltree *t, uint32_t frame);
 uint32_t calltree_frame_count(const struct calltree *t); /* highest frame index */
 
-/* The child of @node reached through @frame; made if absent. */
+/* The child of @node reached through @frame; created if it does not exist. */
 uint32_t calltree_get_child(struct calltree *t, uint32_t node, uint32_t frame);
 
 uint32_t calltree_parent(const struct calltree *t, uint32_t node);
 /* innermost frame; 0 at the root */
 uint32_t calltree_node_frame(const struct calltree *t, uint32_t node);
 uint32_t calltree_node_depth(const struct calltree *t, uint32_t node);  /* frames from the root */
-uint32_t calltree_node_count(const struct calltree *t);  /* root included */
+uint32_t calltree_node_count(const struct calltree *t);  /* number of nodes, root included */
 size_t calltree_memory(const struct calltree *t);        /* bytes in use by nodes and frames */
 
 #endif

@@ -1,4 +1,4 @@
-/* The table of cells: a hash of (leaf, born, died), which grows and is never thinned. */
+/* A hash table from (leaf, born, died) to cells, which only grows. */
 #include "profile/cells.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static void grow(struct cells *c)
 	free(old.slot);
 }
 
-/* The slot of @key, made with zeros if there is none. */
+/* The slot of @key, zeroed if it is new. */
 static struct cell *get_slot(struct cells *c, const struct cell *key)
 {
 	if (c->count >= c->slots / 4 * 3)
@@ -88,7 +88,7 @@ void cells_merge(struct cells *c)
 		if (cell.died != CELL_NEVER)
 			cell.died /= 2;
 		if (cell.died == cell.born) {
-			/* it did not outlive its interval */
+			/* did not outlive its interval */
 			cell.died = CELL_NEVER;
 			cell.blocks = -cell.blocks;
 			cell.bytes = -cell.bytes;

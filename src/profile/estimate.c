@@ -3,19 +3,19 @@
 
 #include <math.h>
 
-#define CERTAIN 40.0 /* exp(-40) is less than half of a double's last digit at 1 */
+#define CERTAIN 40.0 /* exp(-40) is below half a unit in the last place at 1 */
 
 /*
- * A number in (0, 1) that follows from the offset of @addr in its page, which is the same in each
- * run of a program, while the page is not. Each of 256 numbers belongs to one offset, in an order
- * that depends on @factor (odd).
+ * A number in (0, 1) derived from the offset of @addr in its page, which is the same in each run of
+ * a program, while the page is not. Maps offsets to 256 different numbers, in an order that depends
+ * on @factor (odd).
  */
 static double offset_fraction(taddr_t addr, uint64_t factor)
 {
 	return ((double)((addr >> 4) * factor & 255) + 0.5) / 256;
 }
 
-/* An alignment from a file may be anything: its slop stays a number. */
+/* An alignment in a file may be anything: keep the slop finite. */
 static uint64_t round_estimate(double estimate, double fraction)
 {
 	return (uint64_t)(fmin(estimate, 0x1p62) + fraction);

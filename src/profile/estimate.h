@@ -1,6 +1,6 @@
 /*
- * What a sampled block represents. With marks every R bytes on average (base/byte_sampler.h) a
- * block of s bytes is a sample with probability p = 1 - exp(-s / R), so it represents
+ * The weight of a sampled block. With marks every R bytes on average (base/byte_sampler.h) a block
+ * of s bytes is a sample with probability p = 1 - exp(-s / R), so it represents
  *
  *	s / p  bytes        1 / p  blocks        extra / p  bytes of extra
  *
@@ -8,11 +8,11 @@
  * estimated by the sum of s^2 (1 - p) / p^2, which is at most R * s / p. Hence the standard error
  * of B bytes is at most sqrt(R * B), and nearly that where blocks are much smaller than R.
  *
- * All weights follow from the block and R alone, so what is subtracted at a release is what was
- * added at the allocation. They are integers:
+ * Weights depend only on the block and R, so a release subtracts exactly what the allocation added.
+ * They are integers:
  *
- *	bytes, extra   rounded up or down, depending on the block's offset in its page. Each errs by
- *	               less than 1, in either direction, so the errors of many blocks cancel,
+ *	bytes, extra   rounded up or down, depending on the block's offset in its page. Each error
+ *	               is below 1, in either direction, so the errors of many blocks cancel,
  *	               whatever R is.
  *	blocks         in units of 1 / ESTIMATE_UNIT, since weights near 1 could not be rounded to
  *	               whole numbers: one address may be used for all blocks of a program. Rounding
@@ -33,29 +33,29 @@
 /* What blocks add to a profile. */
 struct weight {
 	uint64_t bytes, extra;
-	uint64_t blocks;   /* in units where blocks are samples */
-	uint64_t calls;    /* that made them; in the same units */
+	uint64_t blocks;   /* fractional units if blocks are samples */
+	uint64_t calls;    /* allocations; in the same units */
 	uint64_t variance;
 };
 
 /* The weight of sampled block @block, whose admin and slop are @extra bytes. @interval: R. */
 struct weight estimate_weigh(uint64_t interval, const struct block *block, uint64_t extra);
 
-/* A number of blocks or calls in units as a whole number. */
+/* Converts units of blocks or calls to a whole number. */
 static inline uint64_t estimate_count(uint64_t units)
 {
 	return (units + ESTIMATE_UNIT / 2) >> ESTIMATE_UNIT_BITS;
 }
 
-/* The standard error, in bytes, of an estimate whose summed variance is @variance. */
+/* The standard error, in bytes, of an estimate with summed variance @variance. */
 double estimate_error(uint64_t interval, uint64_t variance);
 
 /* The same if only the estimate is known: an upper bound. */
 double estimate_error_bound(uint64_t interval, uint64_t bytes);
 
 /*
- * Whether an estimate of @bytes says nothing: its error is more than that of three small samples.
- * Fewer samples pass only if their blocks are so large that they are known better than that.
+ * Whether an estimate of @bytes is too uncertain: its error is larger than that of three small
+ * samples. Fewer samples suffice only if their blocks are so large that the error is smaller.
  */
 bool estimate_is_below_resolution(double bytes, double error);
 

@@ -1,7 +1,6 @@
 /*
  * The event as the profile counts it: its stack is a node of the call tree.
- * Nothing here knows of registers, ptrace or files. The text form (events.h)
- * writes and reads exactly these.
+ * Independent of registers, ptrace and files. The text form (events.h) contains exactly these.
  */
 #ifndef PTMEM_PROFILE_EVENT_H
 #define PTMEM_PROFILE_EVENT_H
@@ -11,27 +10,26 @@
 
 enum event_kind {
 	EVENT_ALLOC = 1,     /* addr, size, align, node; addr 0: the call failed */
-	EVENT_FREE,          /* addr (0: free(NULL)); node: the freeing stack, 0 = not asked for */
+	EVENT_FREE,          /* addr (0: free(NULL)); node: the freeing stack, 0 = not recorded */
 	EVENT_REALLOC_BEGIN, /* old_addr leaves the table, its bytes stay counted */
 	EVENT_REALLOC_END,   /* old_addr, addr, size, node; same thread as its BEGIN */
 	EVENT_MAP,           /* addr, size: mapped (pages mode) */
-	EVENT_UNMAP,         /* addr, size; node: the stack that unmapped, 0 = not asked for */
-	EVENT_STACK,         /* size: bytes of all stacks now; with --stacks=yes */
+	EVENT_UNMAP,         /* addr, size; node: the stack that unmapped, 0 = not recorded */
+	EVENT_STACK,         /* size: current bytes of all stacks; with --stacks=yes */
 	/*
-	 * The program itself called a mapping function; addr 0: it failed. Counted by
-	 * memusage alone.
+	 * The program itself called a mapping function; addr 0: it failed. Only for memusage.
 	 *	mmap    addr, size, align: prot | flags << 32
 	 *	mremap  old_addr, addr, size (the new one), align: the old size
 	 *	munmap  old_addr, addr (the same), size
 	 */
 	EVENT_MAPPING_CALL,
 	EVENT_SAMPLE,        /* sp of a thread, between calls */
-	EVENT_COUNT,         /* size, node: bytes that nothing takes back (page faults) */
-	/* sp: where the stack of the program's first thread begins; for memusage */
+	EVENT_COUNT,         /* size, node: bytes that are never released (page faults) */
+	/* sp: start of the stack of the program's first thread; for memusage */
 	EVENT_STACK_BASE,
-	/* the program's own destructors are over, those of libraries not; for memusage */
+	/* the program's own destructors have run, those of libraries not; for memusage */
 	EVENT_PROGRAM_END,
-	/* addr, size: the thread's own stack, all that it may use; for memusage */
+	/* addr, size: the thread's own stack at its maximum size; for memusage */
 	EVENT_STACK_RANGE,
 	/* size: resident memory of the process, align: its address space, both in bytes */
 	EVENT_RESIDENT,
@@ -44,7 +42,7 @@ struct event {
 	uint32_t thread;
 	uint8_t kind;        /* enum event_kind */
 	uint8_t function;    /* enum heap_function by number; for memusage's rows */
-	/* a free inside another watched call: nothing if its block is not live */
+	/* a free inside another watched call: ignored if its block is not live */
 	bool is_inner;
 	uint32_t node;
 	taddr_t addr, old_addr;
@@ -52,7 +50,7 @@ struct event {
 	taddr_t sp;          /* stack pointer of the caller; 0 = unknown */
 };
 
-/* @ev as an event of its own. */
+/* Converts @ev to a struct event. */
 static inline struct event event_of_quick(uint64_t time_ns, const struct quick_event *ev)
 {
 	return (struct event){

@@ -1,10 +1,9 @@
 /*
- * Events as text. One record a line, its letter first, fields apart by one
- * blank, "\n" at the end of each line. Numbers are decimal (D) or lower- or
- * upper-case hexadecimal without prefix (X), all unsigned. TEXT goes to the end
- * of the line; in it and in the fields of a name "\\", "\n", "\t" and "\xHH" stand
- * for a backslash, a line feed, a tab and any other byte. Lines that begin with
- * "#" and empty lines say nothing.
+ * Events as text. One record per line: its letter first, fields separated by one space, "\n" at the
+ * end of each line. Numbers are decimal (D) or lower- or upper-case hexadecimal without prefix (X),
+ * all unsigned. TEXT extends to the end of the line; in it and in the fields of a name "\\", "\n",
+ * "\t" and "\xHH" stand for a backslash, a line feed, a tab and any other byte. Lines that begin
+ * with "#" and empty lines are ignored.
  *
  *	ptmem-events 1                        the first line
  *	h PID(D) START(D ns) COMMAND(TEXT)    header, once, before all that follows
@@ -175,7 +174,7 @@ static void put_node(struct events_writer *w, const struct calltree *t, uint32_t
 	    parent ? w->file_id[parent] : 0, frame->pc, frame->module);
 }
 
-/* The number of @node in the file; writes it, and those it hangs on, if they are not there yet. */
+/* The number of @node in the file; first writes it and its ancestors if necessary. */
 static uint32_t file_id_of(struct events_writer *w, const struct calltree *t, uint32_t node)
 {
 	if (!node)

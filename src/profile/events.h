@@ -1,10 +1,9 @@
 /*
  * Events as text: --events writes them, --replay and the tests read them.
  *
- * The grammar is at the head of events.c. The file is self-contained: it
- * carries each call tree node once, before its first use, the modules, the
- * command line and (optionally) names for addresses, so that a replay gives the
- * same massif file without any target.
+ * The grammar is at the head of events.c. The file is self-contained: it contains each call tree
+ * node once, before its first use, the modules, the command line and (optionally) names for
+ * addresses, so that a replay gives the same massif file without a target.
  */
 #ifndef PTMEM_PROFILE_EVENTS_H
 #define PTMEM_PROFILE_EVENTS_H
@@ -17,7 +16,7 @@
 
 struct events_writer;
 
-/* A name given in the file for one call tree frame. */
+/* A name in the file for one call tree frame. */
 struct events_name {
 	taddr_t pc;
 	uint32_t module;
@@ -32,22 +31,25 @@ struct events_module {
 	const char *path;
 };
 
-/* Writes to @file, which stays the caller's. Errors are sticky: see events_writer_free. */
+/* Writes to @file, which stays the caller's. Errors are kept: see events_writer_free. */
 struct events_writer *events_writer_new(FILE *file);
 void events_writer_header(struct events_writer *w, const char *command, uint32_t pid,
 			  uint64_t start_ns);
 /*
- * The events are samples (--heap-sample): marks are @interval bytes apart on average. After the
+ * The events are samples (--heap-sample), @interval bytes apart on average. Call it after the
  * header, before the first event.
  */
 void events_writer_sampling(struct events_writer *w, uint64_t interval, uint64_t seed);
-/* The totals of such a file, before its end, and whether they are doubtful. */
+/* The totals of such a file, before its end, and whether they are unreliable. */
 void events_writer_totals(struct events_writer *w, const struct call_totals *totals);
-/* A module as it is mapped (or, with start = end = 0, gone). */
+/* A module that was mapped (or, with start = end = 0, unmapped). */
 void events_writer_module(struct events_writer *w, const struct events_module *m);
-/* Names may come anywhere after the header; the frames of one address together, innermost first. */
+/*
+ * Names may follow anywhere after the header; the frames of one address together, innermost
+ * first.
+ */
 void events_writer_name(struct events_writer *w, const struct events_name *n);
-/* Something that recordings say besides the events; no blanks in @key. */
+/* A value for recordings, besides the events; no spaces in @key. */
 void events_writer_value(struct events_writer *w, const char *key, const char *value);
 void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev);
 void events_writer_thread_exit(struct events_writer *w, uint32_t thread);

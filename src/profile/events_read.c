@@ -1,10 +1,9 @@
 /*
  * The reader of event files; the grammar is at the head of events.c.
  *
- * The file is untrusted: each line is taken apart by a cursor that never
- * passes its end, each field is checked, the first doubt ends the reading with
- * the line's number and a reason. Node ids are dense, so the table of nodes is
- * never larger than the file.
+ * The file is untrusted: each line is parsed by a cursor that stays within it, each field is
+ * checked, and the first error ends reading with the line number and a reason. Node ids are dense,
+ * so the table of nodes is never larger than the file.
  */
 #include "profile/events_read.h"
 
@@ -19,7 +18,7 @@
 #include "base/vec.h"
 #include "profile/estimate.h"
 
-/* What the sizes of a file add up to at most: bytes of profiles pass twice, and cannot overflow. */
+/* The maximum sum of a file's sizes: bytes of profiles are added twice, and must not overflow. */
 #define BYTES_MAX (UINT64_C(1) << 62)
 
 /* Letters of lines, by event_kind - 1; 'j' and 'R' are events, too. */
@@ -29,11 +28,11 @@ struct reader {
 	struct calltree *tree;
 	const struct events_reader_ops *ops;
 	const char *at;           /* the rest of the line */
-	const char *why;          /* NULL as long as all is well */
+	const char *why;          /* NULL: no error */
 	VEC(uint32_t) node;       /* id in the file -> node; [0] = root */
-	VEC(struct events_module) module; /* all of the file; path is not kept; gone: end 0 */
-	size_t last_module;       /* index of the one found last */
-	uint64_t bytes;           /* sum of what changes a profile */
+	VEC(struct events_module) module; /* all in the file; path is not kept; unmapped: end 0 */
+	size_t last_module;       /* index of the last one found */
+	uint64_t bytes;           /* sum of sizes that change a profile */
 	uint64_t interval;        /* of samples; 0 = not of samples */
 	bool has_header, has_event, has_end;
 };
@@ -45,7 +44,7 @@ static bool fail(struct reader *r, const char *why)
 	return false;
 }
 
-/* Fields. After a failure they give 0 and r->why stays. */
+/* Fields. After an error they return 0 and r->why is kept. */
 
 static int digit_of(char c)
 {
@@ -101,7 +100,7 @@ static bool at_end(struct reader *r)
 	return !r->why;
 }
 
-/* One escape; returns the byte or -1. *at: after the backslash, moved on. */
+/* Decodes one escape; returns the byte or -1. Advances *at, which is after the backslash. */
 static int unescape(const char **at)
 {
 	char c = *(*at)++;
@@ -118,8 +117,7 @@ static int unescape(const char **at)
 	return value ? value : -1;
 }
 
-/* Text up to @stop ('\0': the end of the line), without its escapes. The caller frees it;
- * NULL on failure. */
+/* Decodes text up to @stop ('\0': the end of the line). The caller frees it; NULL on error. */
 static char *text(struct reader *r, char stop)
 {
 	_cleanup_free_ char *out = xmalloc(strlen(r->at) + 1);
@@ -147,7 +145,7 @@ static char *text(struct reader *r, char stop)
 	return_ptr(out);
 }
 
-/* The blank before a text. */
+/* The space before a text. */
 static bool blank(struct reader *r)
 {
 	if (!r->why && *r->at != ' ')
@@ -244,7 +242,7 @@ static void read_gone(struct reader *r)
 		r->ops->module(r->ops->ctx, &m);
 }
 
-/* The frame of @pc in @module. The tree may know the address as that of a module that is gone. */
+/* The frame of @pc in @module. In the tree the address may still belong to an unmapped module. */
 static uint32_t frame_of(struct reader *r, taddr_t pc, uint32_t module)
 {
 	uint32_t frame = calltree_get_frame(r->tree, pc, module);
@@ -291,7 +289,7 @@ static void read_name(struct reader *r)
 		r->ops->name(r->ops->ctx, &n);
 }
 
-/* Whether profiles can add @ev up. Calls that fail may ask for any size. */
+/* Whether the sizes can be added up. Failed calls may request any size. */
 static bool add_bytes(struct reader *r, const struct event *ev, char letter)
 {
 	bool is_made = ev->addr ? strchr("aRrmz", letter) != NULL : letter == 's' || letter == 'p';

@@ -1,4 +1,4 @@
-/* Reads files of events (events.h). */
+/* Reads event files (events.h). */
 #ifndef PTMEM_PROFILE_EVENTS_READ_H
 #define PTMEM_PROFILE_EVENTS_READ_H
 
@@ -9,7 +9,7 @@ struct events_reader_ops {
 	void (*module)(void *ctx, const struct events_module *m);
 	void (*name)(void *ctx, const struct events_name *n);
 	void (*value)(void *ctx, const char *key, const char *value);
-	/* node: of the tree given to events_read */
+	/* node: in the tree passed to events_read */
 	void (*event)(void *ctx, const struct event *ev);
 	void (*thread_exit)(void *ctx, uint32_t thread);
 	void (*end)(void *ctx, uint64_t time_ns);
@@ -24,7 +24,8 @@ struct events_reader_ops {
 };
 
 /*
- * Reads all of @file into @t and the callbacks. 0, or -EINVAL with *line_out and *why_out (static).
+ * Reads all of @file into @t and the callbacks. 0, or -EINVAL with *line_out and *why_out
+ * (static).
  */
 int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *ops,
 		unsigned *line_out, const char **why_out);

@@ -1,6 +1,6 @@
 /*
- * A block's owner is its stack's index. Between the halves of a realloc the old
- * block is kept aside, since its address may be given away meanwhile.
+ * A block's owner is the index of its stack. Between the halves of a realloc the old block is kept
+ * separately, since its address may be reused meanwhile.
  */
 #include "profile/flows.h"
 
@@ -26,9 +26,9 @@ struct flows {
 	VEC(uint32_t) of_node; /* index + 1 by node; 0 = none yet */
 	VEC(struct moving) moving;
 	struct blocks *blocks;
-	struct pages pages;    /* that are mapped; the leaf of one is its stack's index */
+	struct pages pages;    /* mapped ranges; a range's leaf is the index of its stack */
 	struct blocks
-		*announced; /* by the program itself: they may lie in the others; NULL = none yet */
+		*announced; /* announced by the program: may lie in other blocks; NULL = none yet */
 };
 
 struct flows *flows_new(bool is_full)
@@ -59,7 +59,7 @@ struct flows *flows_clone(const struct flows *f)
 		*vec_add(&c->of_node) = f->of_node.data[i];
 	for (size_t i = 0; i < f->moving.count; i++)
 		blocks_add(c->blocks, &f->moving.data[i].block,
-			   NULL); /* the child makes no such call */
+			   NULL); /* the child does not make that call */
 	return c;
 }
 
@@ -113,7 +113,7 @@ static void end_block(struct flows *f, const struct block *block, uint32_t node)
 	freer->value[FLOW_FREED_BLOCKS] += w.blocks;
 }
 
-/* EVENT_EARLIER is not among what was ever allocated. */
+/* EVENT_EARLIER does not count as allocated. */
 static void begin_block(struct flows *f, const struct event *ev)
 {
 	struct block old, block = {.addr = ev->addr, .size = ev->size, .capacity = ev->size};
@@ -122,7 +122,7 @@ static void begin_block(struct flows *f, const struct event *ev)
 		f->announced = blocks_new(false, 16);
 	block.leaf = flow_of(f, ev->node);
 	if (blocks_add(is_announced ? f->announced : f->blocks, &block, &old))
-		end_block(f, &old, ev->node); /* freed unseen */
+		end_block(f, &old, ev->node); /* its free was missed */
 	struct weight w = weigh(f, &block);
 	struct flow *flow = &f->list.data[block.leaf];
 	flow->value[FLOW_LIVE_BYTES] += w.bytes;
@@ -133,7 +133,7 @@ static void begin_block(struct flows *f, const struct event *ev)
 	flow->value[FLOW_TOTAL_BLOCKS] += w.blocks;
 }
 
-/* Removes the block at @addr; one that was announced is newer than the memory that it is in. */
+/* Removes the block at @addr; an announced block is newer than the memory that contains it. */
 static bool take_block(struct flows *f, taddr_t addr, struct block *out)
 {
 	return (f->announced && blocks_take(f->announced, addr, out)) ||
@@ -147,7 +147,7 @@ static void begin_move(struct flows *f, const struct event *ev)
 		*vec_add(&f->moving) = m;
 }
 
-/* The block that @ev's thread moves; false if it is unknown. */
+/* The block that @ev's thread is reallocating; false if unknown. */
 static bool take_moving(struct flows *f, const struct event *ev, struct block *out)
 {
 	for (size_t i = 0; i < f->moving.count; i++) {
@@ -198,7 +198,7 @@ static void end_pages(void *ctx, uint32_t owner_index, uint64_t bytes)
 	freer->value[FLOW_FREED_BLOCKS] += bytes / PAGE_SIZE_MIN;
 }
 
-/* Each page is a block; one that is mapped again was freed by the call that maps it. */
+/* Each page is a block; mapping over a page frees it at the mapping call. */
 static void change_pages(struct flows *f, const struct event *ev)
 {
 	taddr_t start = ROUND_DOWN(ev->addr, PAGE_SIZE_MIN),

@@ -1,9 +1,7 @@
 /*
- * What each distinct stack allocated, holds and freed: the numbers of an xtree
- * (spec/massif.md 2.15). Beside the profile, since here no function is ignored, a
- * realloc is an allocation and a free, and frees have stacks of their own.
- *
- * Stacks are nodes of a call tree that has another owner.
+ * What each distinct stack allocated, holds and freed: the numbers of an xtree (spec/massif.md
+ * 2.15). Separate from the profile, since here no function is ignored, a realloc is an allocation
+ * and a free, and frees have their own stacks. Stacks are nodes of a call tree owned elsewhere.
  */
 #ifndef PTMEM_PROFILE_FLOWS_H
 #define PTMEM_PROFILE_FLOWS_H
@@ -28,11 +26,11 @@ struct flow {
 
 struct flows;
 
-/* @is_full: as Valgrind's full form, where a block of 0 bytes stays live when it is freed. */
+/* @is_full: as in Valgrind's full form, where a block of 0 bytes stays live when it is freed. */
 struct flows *flows_new(bool is_full);
 /*
- * The blocks are samples of marks @interval bytes apart: values are estimates (estimate.h). Before
- * the first event.
+ * The blocks are samples, @interval bytes apart on average: values are estimates (estimate.h). Call
+ * it before the first event.
  */
 void flows_set_sample_interval(struct flows *f, uint64_t interval);
 struct flows *flows_clone(const struct flows *f); /* for a forked child */
@@ -40,10 +38,13 @@ void flows_free(struct flows *f);
 
 void flows_event(struct flows *f, const struct event *ev);
 
-/* What @p holds now as flows, live numbers alone; blocks of ignored functions are unknown to it. */
+/*
+ * The current contents of @p as flows with live numbers only; @p does not have blocks of ignored
+ * functions.
+ */
 struct flows *flows_from_profile(const struct profile *p);
 
-/* The stacks of @f alone, with whole numbers of blocks, which those of samples are not. */
+/* Only the stacks of @f, with whole numbers of blocks, which samples do not have. */
 struct flows *flows_rounded(const struct flows *f);
 
 uint32_t flows_count(const struct flows *f); /* stacks: 0 .. count - 1, by first appearance */

@@ -1,6 +1,6 @@
 /*
- * The history of a profile: intervals that end, are merged and begin, threads, and the parts of
- * counters that change rarely.
+ * The history of a profile: ending, merging and starting intervals, threads, and counters that
+ * change rarely.
  */
 #include "profile/history.h"
 
@@ -10,7 +10,10 @@
 #include "base/log.h"
 #include "profile/history_update.h"
 
-/* Beyond so many cells intervals are merged: they take 32 bytes each, and as much again in use. */
+/*
+ * Beyond this number of cells intervals are merged: they take 32 bytes each, twice as much while in
+ * use.
+ */
 #define MAX_CELLS (1u << 20)
 
 static void start_interval(struct history *h, uint64_t live_bytes)
@@ -51,7 +54,7 @@ struct history *history_clone(const struct history *h)
 	if (h->thread_slot)
 		c->thread_slot = xmemdup(h->thread_slot, h->thread_slots * sizeof(*h->thread_slot));
 	memset(&c->changed, 0, sizeof(c->changed));
-	c->change_mark = 0; /* the child has a writer of its own */
+	c->change_mark = 0; /* the child has its own writer */
 	for (size_t i = 0; i < c->leaf.count; i++)
 		c->leaf.data[i].changed = 0;
 	c->touched.capacity = h->touched.count;
@@ -202,7 +205,7 @@ static void merge(struct history *h)
 	cells_merge(&h->cells);
 }
 
-/* Slots without numbers do not decide: how many there are depends on how often it was synced. */
+/* Slots without values do not count: their number depends on how often it was synced. */
 static void thin_cells(struct history *h)
 {
 	for (uint32_t n = cells_used(&h->cells); n > MAX_CELLS && h->current > 0;) {
@@ -211,7 +214,7 @@ static void thin_cells(struct history *h)
 		merge(h);
 		n = cells_used(&h->cells);
 		if (n > before / 4 * 3)
-			break; /* these are leaves, not intervals */
+			break; /* indexed by leaf, not by interval */
 	}
 }
 
@@ -271,7 +274,7 @@ void history_forget_all(struct history *h, taddr_t addr)
 		h->thread.data[0].last = 0;
 }
 
-/* The slot of thread @id, or the empty one where it belongs. */
+/* The slot of thread @id, or the empty one for it. */
 static uint32_t *thread_slot(const struct history *h, uint32_t id)
 {
 	uint32_t i = (id * 0x9e3779b1u) & (h->thread_slots - 1);
@@ -290,7 +293,7 @@ static void grow_thread_slots(struct history *h)
 		*thread_slot(h, h->thread.data[i].id) = i + 1;
 }
 
-/* From the second thread on a block may be released by another thread than its own. */
+/* With a second thread, blocks may be released by another thread than their own. */
 static void start_filter(struct history *h)
 {
 	taddr_t last = h->thread.data[0].last;

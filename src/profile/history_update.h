@@ -1,5 +1,6 @@
 /*
- * The changes that events make to a history. Inline is what happens at nearly every event.
+ * The changes that events make to a history. Inline functions handle what nearly every event
+ * does.
  */
 #ifndef PTMEM_PROFILE_HISTORY_UPDATE_H
 #define PTMEM_PROFILE_HISTORY_UPDATE_H
@@ -15,22 +16,22 @@ struct history *history_new(void);
 struct history *history_clone(const struct history *h); /* NULL gives NULL */
 void history_free(struct history *h);                   /* may be NULL */
 
-/* Leaf @index was made; it has nothing. */
+/* Leaf @index was created, without values. */
 void history_add_leaf(struct history *h, uint32_t index);
-/* @block is from before; @leaf and @live_bytes are as they are with it. */
+/* @block is from before the profile; @leaf and @live_bytes include it. */
 void history_earlier(struct history *h, const struct block *block, const struct leaf *leaf,
 		     uint64_t live_bytes);
 /* Time is @now_ms, beyond the current interval; @totals are those at its end. */
 void history_advance(struct history *h, uint64_t now_ms, const struct profile_totals *totals);
-/* Closes the current interval's cells and fills its totals, and continues with it. */
+/* Completes the current interval's cells and totals, and continues it. */
 void history_sync(struct history *h, const struct profile_totals *totals);
 /* The index of thread @id, which is not that of the last event. */
 uint32_t history_switch_thread(struct history *h, uint32_t id);
-/* Another thread than the one that released @addr may have allocated it last. */
+/* The last block of another thread than the releasing one may be at @addr. */
 void history_forget_last(struct history *h, taddr_t addr);
 /* Without last_filter: the same for the only thread, if there is one. */
 void history_forget_all(struct history *h, taddr_t addr);
-/* The last block of thread @index is @addr now. */
+/* The last block of thread @index is now at @addr. */
 void history_set_last(struct history *h, uint32_t index, taddr_t addr);
 void history_touch(struct history *h, struct history_leaf *leaf);
 void history_switch_share(struct history *h, struct history_leaf *leaf, uint32_t thread);
@@ -50,7 +51,7 @@ static inline void histogram_add(struct histogram *g, uint64_t value, uint64_t b
 	g->count[i] += blocks;
 }
 
-/* Before the live bytes of a leaf change: what it has is what it had at the peak. */
+/* Called before a leaf's live bytes change: saves its values at the peak. */
 static inline void history_save(struct history *h, uint32_t index, const struct leaf *leaf)
 {
 	struct history_leaf *l = &h->leaf.data[index];
@@ -87,13 +88,13 @@ static inline void note_most(struct history *h, struct history_leaf *l, uint64_t
 		h->most_bytes = live_bytes;
 }
 
-/* A block that an event makes or releases. */
+/* A block that an event allocates or releases. */
 struct history_block {
 	uint32_t leaf, thread; /* id of the thread of the event; 0 = unknown */
-	uint32_t releaser;     /* of a pair: id of the thread that releases it */
+	uint32_t releaser;     /* of a pair: id of the releasing thread */
 	taddr_t addr;
-	uint64_t size;         /* its own, whatever it counts */
-	uint64_t bytes, blocks, variance; /* what it counts */
+	uint64_t size;         /* the real size, whatever it counts */
+	uint64_t bytes, blocks, variance; /* the size that counts */
 	uint64_t new_bytes;    /* of an allocation: what it adds to the bytes ever allocated */
 };
 
@@ -113,7 +114,7 @@ static inline struct history_leaf *count_request(struct history *h, const struct
 	return l;
 }
 
-/* @leaf and @live_bytes are as they are with the block. */
+/* @leaf and @live_bytes include the block. */
 static inline void history_alloc(struct history *h, const struct history_block *b,
 				 const struct leaf *leaf, uint64_t live_bytes, uint64_t now_ms)
 {
@@ -132,7 +133,7 @@ static inline void history_alloc(struct history *h, const struct history_block *
 		h->thread.data[thread].last = b->addr;
 }
 
-/* Block @b was made by a resize of the one at @old_addr. */
+/* Block @b resulted from a resize of the one at @old_addr. */
 static inline void history_resize(struct history *h, const struct history_block *b,
 				  taddr_t old_addr)
 {
@@ -142,7 +143,7 @@ static inline void history_resize(struct history *h, const struct history_block 
 	l->moved += b->addr != old_addr ? b->blocks : 0;
 }
 
-/* Whether the block is the last one that the thread allocated; it is no longer. */
+/* Whether the block is the thread's last allocated one; clears that. */
 static inline bool take_last(struct history *h, const struct history_block *b)
 {
 	if (!b->thread && !h->last_filter) {
@@ -159,7 +160,7 @@ static inline bool take_last(struct history *h, const struct history_block *b)
 	return is_last;
 }
 
-/* @born_ms: when the block was made. */
+/* @born_ms: when the block was allocated. */
 static inline void history_release(struct history *h, const struct history_block *b,
 				   uint32_t born_ms, uint64_t now_ms)
 {
@@ -196,7 +197,7 @@ static inline void history_pair(struct history *h, const struct history_block *b
 	else
 		h->thread.data[thread].last = 0;
 	if (b->thread != b->releaser)
-		find_thread(h, b->releaser); /* it gets its number now, as with single events */
+		find_thread(h, b->releaser); /* assigns its number now, as with single events */
 }
 
 #endif

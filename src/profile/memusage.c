@@ -2,11 +2,10 @@
  * memusage's accounting; see memusage.h. The table of spec/memusage.md 1.1 is
  * the order of the functions here.
  *
- * Stacks (1.3, the intended rule): each thread has a base, the shallowest stack
- * pointer that it was seen with; its depth is the distance below it. The base of the
- * first thread is there before its first call (EVENT_STACK_BASE). A stack pointer outside
- * of the thread's own stack (EVENT_STACK_RANGE) belongs to a fiber or to a signal's
- * handler, and says nothing: the own stack is as deep as it was left.
+ * Stacks (1.3, the intended rule): each thread has a base, its highest stack pointer seen; its
+ * depth is the distance below it. The base of the first thread is known before its first call
+ * (EVENT_STACK_BASE). A stack pointer outside of the thread's own stack (EVENT_STACK_RANGE) belongs
+ * to a fiber or a signal handler, and is ignored: the depth of the own stack stays the same.
  */
 #include "profile/memusage.h"
 
@@ -20,8 +19,8 @@
 #include "profile/memusage_internal.h"
 #include "profile/memusage_maps.h"
 
-#define ALIGNMENT 16                 /* of plain blocks: only a hint to the table */
-/* Where a stack is taken to be that was not reported, from its base. */
+#define ALIGNMENT 16                 /* for plain blocks: only a hint to the table */
+/* The assumed size of a stack that was not reported, from its base. */
 #define STACK_BELOW (1ull << 30)
 #define STACK_ABOVE (1ull << 23)
 
@@ -40,7 +39,7 @@ struct memusage *memusage_clone(const struct memusage *m)
 	c->sink = (struct memusage_sink){0};
 	c->blocks = blocks_clone(m->blocks);
 	pages_clone(&c->maps, &m->maps);
-	memset(&c->bases, 0, sizeof(c->bases)); /* its only thread has another number */
+	memset(&c->bases, 0, sizeof(c->bases)); /* its only thread has another id */
 	memset(&c->resized, 0, sizeof(c->resized));
 	for (size_t i = 0; i < m->resized.count; i++) {
 		if (m->resized.data[i].is_known)
@@ -69,7 +68,7 @@ void memusage_set_sample_interval(struct memusage *m, uint64_t interval)
 static void set_exact(struct memusage_numbers *n, enum memusage_row row, struct call_total total)
 {
 	n->row[row].calls = total.calls;
-	if (row != MEMUSAGE_FREE) /* what was freed is known of samples alone */
+	if (row != MEMUSAGE_FREE) /* released sizes are known for samples only */
 		n->row[row].memory = total.bytes;
 }
 
@@ -150,7 +149,7 @@ static void on_stack_range(struct memusage *m, const struct event *ev)
 	b->size = ev->size;
 }
 
-/* Something changed: peaks and the data file follow. */
+/* Something changed: updates peaks and the data file. */
 static inline void note(struct memusage *m, uint32_t thread, taddr_t sp, uint64_t time_ns)
 {
 	struct memusage_numbers *n = &m->numbers;
@@ -205,7 +204,7 @@ static void on_alloc(struct memusage *m, const struct event *ev)
 	count_size(m, ev->size, w.calls);
 	if (!ev->addr) {
 		m->numbers.row[row].failed += ev->size >
-					      0; /* some allocators give NULL for nothing */
+					      0; /* some allocators return NULL for size 0 */
 		return;
 	}
 	add_block(m, ev->addr, ev->size, row == MEMUSAGE_MEMALIGN ? ALIGNED : PLAIN);
@@ -255,7 +254,7 @@ static bool take_old(struct memusage *m, const struct event *ev, struct resized 
 	return out->is_known;
 }
 
-/* realloc(p, 0) is a free: of bytes that the row of free counts, but not as its call. */
+/* realloc(p, 0) is a free: its bytes count in the row of free, but not its call. */
 static void on_freeing_realloc(struct memusage *m, const struct event *ev, const struct block *old)
 {
 	if (old->leaf == PLAIN) {
@@ -278,7 +277,7 @@ static void on_resize(struct memusage *m, const struct event *ev, const struct b
 	record(m, ev);
 }
 
-/* Of samples a realloc is a release and an allocation, as in a profile. */
+/* With samples a realloc is a release and an allocation, as in a profile. */
 static void replace_sample(struct memusage *m, const struct event *ev, const struct resized *old)
 {
 	if (!ev->addr && ev->size > 0) {

@@ -1,7 +1,4 @@
-/*
- * What memusage.c (heap calls, stacks) and memusage_maps.c (mappings) share. No other file
- * includes this.
- */
+/* Shared by memusage.c (heap calls, stacks) and memusage_maps.c (mappings) only. */
 #ifndef PTMEM_PROFILE_MEMUSAGE_INTERNAL_H
 #define PTMEM_PROFILE_MEMUSAGE_INTERNAL_H
 
@@ -11,12 +8,12 @@
 #include "profile/memusage.h"
 #include "profile/pages.h"
 
-enum { PLAIN, ALIGNED }; /* a block's leaf: the memalign family's, or not */
+enum { PLAIN, ALIGNED }; /* the values of a block's leaf: of the memalign family, or not */
 
 struct thread_base {
 	uint32_t thread;
 	taddr_t base;        /* 0 = not seen on its own stack yet */
-	uint64_t depth;      /* of that, as last seen */
+	uint64_t depth;      /* its last value */
 	taddr_t low;         /* its own stack: [low, low + size] */
 	uint64_t size;       /* 0 = unknown */
 };
@@ -36,11 +33,11 @@ struct memusage {
 	struct pages maps;
 	VEC(struct thread_base) bases;
 	VEC(struct resized) resized;
-	size_t last_base; /* index of the one found last */
-	bool is_over;     /* memusage prints now, and counts no more */
+	size_t last_base; /* index of the last one found */
+	bool is_over;     /* memusage prints now, and stops counting */
 };
 
-/* A failed call's size counts as well, unless no object can be that large: the sums would wrap. */
+/* A failed call's size counts, too, unless no object can be that large: the sums would wrap. */
 static inline uint64_t countable(uint64_t size)
 {
 	return size > PTRDIFF_MAX ? 0 : size;
@@ -53,7 +50,7 @@ static inline void count_bytes(struct memusage *m, enum memusage_row row, uint64
 		m->numbers.total += bytes;
 }
 
-/* What a block represents; that of a failed call (@addr 0) represents itself. */
+/* The weight of a block; a failed call (@addr 0) has its own size. */
 static inline struct weight memusage_weigh(const struct memusage *m, taddr_t addr, uint64_t size)
 {
 	const struct block block = {.addr = addr, .size = size};

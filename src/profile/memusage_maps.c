@@ -1,6 +1,4 @@
-/*
- * memusage's mappings: calls of mmap, mremap and munmap by row, and the bytes they hold.
- */
+/* memusage's mappings: calls of mmap, mremap and munmap by row, and their live bytes. */
 #include "profile/memusage_maps.h"
 
 #include <sys/mman.h>
@@ -16,8 +14,8 @@ static void map_gone(void *ctx, uint32_t leaf, uint64_t bytes)
 }
 
 /*
- * The @size bytes at @addr and the pages that they lie in; false if there are none. What is asked
- * for is live; what is taken away is whole pages, as the kernel does it.
+ * The @size bytes at @addr, and the pages that contain them; false if there are none. The requested
+ * bytes become live; whole pages are removed, as in the kernel.
  */
 static bool range_of(taddr_t addr, uint64_t size, taddr_t *end_out, taddr_t *pages_end_out)
 {
@@ -42,7 +40,7 @@ static void add_map(struct memusage *m, taddr_t addr, uint64_t size)
 	taddr_t end, pages_end;
 	if (!range_of(addr, size, &end, &pages_end))
 		return;
-	remove_map(m, addr, size); /* MAP_FIXED over another */
+	remove_map(m, addr, size); /* MAP_FIXED over another mapping */
 	pages_add(&m->maps, addr, end, 0);
 	m->numbers.live += size;
 }
@@ -72,7 +70,7 @@ static void on_mremap(struct memusage *m, const struct event *ev)
 		return;
 	n->map_same_place += ev->addr == ev->old_addr;
 	n->map_shrunk += ev->size < old_size;
-	remove_map(m, ev->old_addr, old_size); /* nothing for a second view: its old size is 0 */
+	remove_map(m, ev->old_addr, old_size); /* 0 for a second view: its old size is 0 */
 	add_map(m, ev->addr, ev->size);
 }
 

@@ -1,6 +1,4 @@
-/*
- * Covered blocks are in one array, those of an address as a chain.
- */
+/* Covered blocks are in one array, with a chain for each address. */
 #include "profile/overlay.h"
 
 #include <stdlib.h>
@@ -94,7 +92,7 @@ void overlay_pop(struct profile *p, taddr_t addr)
 	struct overlay *o = p->overlay;
 	struct block other;
 	if (blocks_find(p->blocks, addr, &other) || blocks_find(p->ignored, addr, &other))
-		return; /* given to another thread while it was moved */
+		return; /* reused by another thread while it was moved */
 	take_number(o->request, addr);
 	uint32_t i = take_number(o->top, addr);
 	if (!i)

@@ -1,6 +1,6 @@
 /*
- * Ranges of pages in one sorted array, see pages.h. A process has some hundred
- * mappings, so moving the tail of the array costs nothing that matters.
+ * Ranges of pages in one sorted array, see pages.h. A process has some hundred mappings, so the
+ * cost of moving the tail of the array is negligible.
  */
 #include "profile/pages.h"
 
@@ -23,13 +23,13 @@ void pages_clone(struct pages *to, const struct pages *from)
 	to->range.capacity = from->range.count;
 }
 
-/* Index of the first range that ends after @addr. */
+/* Index of the first range that ends above @addr. */
 static size_t first_after(const struct pages *p, taddr_t addr)
 {
 	return vec_search(&p->range, r, r->end <= addr);
 }
 
-/* Replaces @old ranges at index @at by the @count ones of @with. */
+/* Replaces @old ranges at index @at by the @count ones in @with. */
 static void splice(struct pages *p, size_t at, size_t old, const struct page_range *with,
 		   size_t count)
 {

@@ -1,7 +1,7 @@
 /*
  * The mapped pages (pages-as-heap): which leaf owns which page, as disjoint
- * ranges in address order. Each page is there once. Used by profile.c, and by the
- * counting of mapping calls, whose ranges are bytes.
+ * ranges in address order. Used by profile.c, and for counting mapping calls, whose ranges are in
+ * bytes.
  */
 #ifndef PTMEM_PROFILE_PAGES_H
 #define PTMEM_PROFILE_PAGES_H
@@ -24,10 +24,10 @@ void pages_clone(struct pages *to, const struct pages *from);
 /* Bytes of [start, end) that are mapped. */
 uint64_t pages_overlap(const struct pages *p, taddr_t start, taddr_t end);
 
-/* Adds [start, end), none of which may be mapped. Joins its neighbours of the same leaf. */
+/* Adds [start, end), of which nothing may be mapped. Merges adjacent ranges of the same leaf. */
 void pages_add(struct pages *p, taddr_t start, taddr_t end, uint32_t leaf);
 
-/* Takes [start, end) out; @gone is called for each piece that was mapped. */
+/* Removes [start, end); calls @gone for each piece that was mapped. */
 void pages_remove(struct pages *p, taddr_t start, taddr_t end,
 		  void (*gone)(void *ctx, uint32_t leaf, uint64_t bytes), void *ctx);
 

@@ -56,7 +56,7 @@ struct profile *profile_clone(const struct profile *p)
 	if (p->held.data)
 		c->held.data = xmemdup(p->held.data, p->held.count * sizeof(*p->held.data));
 	c->held.capacity = p->held.count;
-	realloc_put_back_all(c); /* the threads that were in a realloc are not in the child */
+	realloc_put_back_all(c); /* the threads that were in a realloc do not exist in the child */
 	return c;
 }
 
@@ -91,7 +91,7 @@ void profile_free(struct profile *p)
 /* Events. */
 
 /*
- * Whether a live block begins so closely above @addr that both are in one block of malloc. Then the
+ * Whether a live block begins so shortly above @addr that both are in one block of malloc: then the
  * program got it from an operator new that puts a header before each block.
  */
 static bool is_header(const struct profile *p, taddr_t addr)
@@ -131,7 +131,7 @@ static void page_gone(void *ctx, uint32_t leaf, uint64_t bytes)
 	p->totals.frees += bytes / profile_granule(p);
 }
 
-/* The pages that @ev touches; false if there are none. */
+/* The pages affected by @ev; false if there are none. */
 static bool page_span(const struct profile *p, const struct event *ev, taddr_t *start_out,
 		      taddr_t *end_out)
 {
@@ -198,7 +198,7 @@ static void on_stack(struct profile *p, const struct event *ev)
 	try_normal(p, ev->size > old ? "stk-new" : "stk-die");
 }
 
-/* It is live, and nothing else: no call of the profile made it. Time does not advance. */
+/* Only makes the block live: no call of the profile allocated it. Time does not advance. */
 static void on_earlier(struct profile *p, const struct event *ev)
 {
 	const struct block block = {
@@ -243,7 +243,7 @@ static void on_count(struct profile *p, const struct event *ev)
 	try_heap_normal(p, "  alloc");
 }
 
-/* What goes in from outside. */
+/* Input. */
 
 void profile_set_sample_interval(struct profile *p, uint64_t interval)
 {
@@ -257,7 +257,7 @@ void profile_set_start(struct profile *p, uint64_t time_ns)
 
 void profile_start(struct profile *p, uint64_t time_ns)
 {
-	p->start_ns = time_ns; /* getting ready is not the program's time */
+	p->start_ns = time_ns; /* set-up time is not the program's */
 	read_time(p, time_ns);
 	try_normal(p, "startup");
 }
@@ -319,7 +319,7 @@ void profile_finish(struct profile *p, uint64_t time_ns)
 		try_peak(p, "endPEAK");
 }
 
-/* What comes out. */
+/* Output. */
 
 struct calltree *profile_calltree(struct profile *p)
 {

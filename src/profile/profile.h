@@ -15,9 +15,9 @@
  *	allocated_bytes = sum of total bytes over leaves
  *	extra = sum over blocks of admin + capacity - size (no slop where the program announced the
  *	block)
- * where each block adds its weight (estimate.h; without sampling its size, extra and 1), and where
- * blocks include mapped pages (capacity = size, no admin), and those that a
- * realloc at an ignored site took away, which stay counted forever (2.8).
+ * Each block adds its weight (estimate.h; without sampling its size, extra and 1). Blocks include
+ * mapped pages (capacity = size, no admin), and those removed by a realloc at an ignored site,
+ * which stay counted forever (2.8).
  */
 #ifndef PTMEM_PROFILE_PROFILE_H
 #define PTMEM_PROFILE_PROFILE_H
@@ -30,9 +30,9 @@
 #include "profile/event.h"
 
 /*
- * Of samples (sample_interval) all numbers are estimates. Then numbers of blocks and of calls are
- * in units that profile_count turns into whole ones, and a realloc is a free and an allocation,
- * since the size of a block that was no sample is unknown.
+ * With samples (sample_interval) all numbers are estimates. Then numbers of blocks and calls are in
+ * fractional units, which profile_count converts to whole ones, and a realloc is a free and an
+ * allocation, since the size of an unsampled block is unknown.
  */
 
 enum time_unit { TIME_MS, TIME_BYTES, TIME_INSTRUCTIONS };
@@ -40,39 +40,37 @@ enum time_unit { TIME_MS, TIME_BYTES, TIME_INSTRUCTIONS };
 struct profile_options {
 	enum time_unit time_unit;
 	double peak_inaccuracy;   /* percent, 1.0 */
-	bool peak_at_exit;        /* offer the final state to the peak test */
+	bool peak_at_exit;        /* the final state may become the peak */
 	uint32_t detailed_freq;   /* 10 */
 	uint32_t max_snapshots;   /* 100; at least 10 */
 	uint32_t heap_admin;      /* 8 */
 	uint32_t alignment;       /* 16 */
-	uint32_t process;         /* its id, for messages of -v -v */
-	bool no_heap;             /* --heap=no: blocks are kept, nothing is counted in snapshots */
-	/* of mapped ranges, bytes: a block is one; 0 = a page; 1 for brk */
+	uint32_t process;         /* process id, for messages of -v -v */
+	bool no_heap;             /* --heap=no: blocks are tracked, but not counted in snapshots */
+	/* of mapped ranges, bytes: the size of a block; 0 = a page; 1 for brk */
 	uint32_t granule;
-	/* blocks remember when they were made (or last resized): profile_block_clock */
+	/* blocks record when they were allocated (or last resized): profile_block_clock */
 	bool keep_times;
-	/* blocks are samples, of marks this many bytes apart on average; 0 = they are all blocks */
+	/* mean distance of samples in bytes; 0 = blocks are not samples */
 	uint64_t sample_interval;
-	/* a history is kept (history.h); needs keep_times, and no mapped ranges */
+	/* keep a history (history.h); needs keep_times, no mapped ranges */
 	bool keep_history;
-	/*
-	 * Whether blocks of @node are not to be counted at all; asked once per leaf. NULL = none.
-	 */
+	/* Whether blocks of @node are not counted at all; called once per leaf. NULL = none. */
 	bool (*is_ignored)(void *ctx, uint32_t node);
 	void *is_ignored_ctx;
-	/* TIME_INSTRUCTIONS: the counter now; asked at each event. */
+	/* TIME_INSTRUCTIONS: the current counter; called at each event. */
 	uint64_t (*instructions)(void *ctx);
 	void *instructions_ctx;
 };
 
 struct leaf {
 	uint32_t node;
-	uint32_t epoch;           /* of the last saved value; see profile.c */
+	uint32_t epoch;           /* epoch of the last saved value; see profile.c */
 	uint64_t live_bytes, live_blocks;
 	uint64_t live_variance, total_variance; /* of the bytes; 0 without sampling */
-	/* ever allocated here; of a realloc, which is a new block, the bytes that it grew */
+	/* ever allocated here; for a realloc, which is a new block, the growth */
 	uint64_t total_bytes, total_blocks;
-	/* of them: events that made something here; for mappings not the pages */
+	/* events that allocated here; for mappings not the pages */
 	uint64_t calls;
 };
 
@@ -85,35 +83,33 @@ struct snapshot {
 };
 
 struct profile_totals {
-	uint64_t allocations;     /* blocks ever made, realloc(NULL, n) and pages included */
+	uint64_t allocations;     /* blocks ever allocated, including realloc(NULL, n) and pages */
 	uint64_t reallocations;
-	/* realloc(p, 0) that freed, pages unmapped or mapped over included */
+	/* including realloc(p, 0) that freed, and pages unmapped or mapped over */
 	uint64_t frees;
-	uint64_t allocated_bytes; /* requested, over allocations; realloc adds what it grew */
+	uint64_t allocated_bytes; /* requested by allocations; a realloc adds its growth */
 	uint64_t failed;          /* calls that returned no memory */
-	uint64_t unknown_frees;   /* free, realloc, unmap of what was not live here */
-	/* of them free of an address 8 or 16 bytes below a live block */
+	uint64_t unknown_frees;   /* free, realloc, unmap of something not live here */
+	/* of these, free of an address 8 or 16 bytes below a live block */
 	uint64_t header_frees;
-	uint64_t replaced;        /* allocations at an address that was live: should be 0 */
-	uint64_t replaced_blocks; /* what they released, in the unit of frees */
+	uint64_t replaced;        /* allocations at a live address: should be 0 */
+	uint64_t replaced_blocks; /* bytes released by these, in the unit of frees */
 	uint64_t live_bytes, live_blocks;
-	uint64_t earlier_bytes, earlier_blocks; /* live at the beginning (EVENT_EARLIER) */
+	uint64_t earlier_bytes, earlier_blocks; /* live at the start (EVENT_EARLIER) */
 	uint64_t extra;
 	uint64_t peak_bytes;      /* exact maximum of live_bytes */
 	uint64_t peak_blocks;     /* live blocks at that moment */
 	uint64_t peak_time_ns;    /* since profile_start */
 	/* of live_bytes, peak_bytes, allocated_bytes; 0 without sampling */
 	uint64_t live_variance, peak_variance, allocated_variance;
-	uint64_t samples;         /* allocations that were samples; 0 without sampling */
+	uint64_t samples;         /* sampled allocations; 0 without sampling */
 	uint64_t peak_stacks;     /* maximum of the bytes of all stacks (EVENT_STACK) */
 };
 
 struct profile;
 
 struct profile *profile_new(const struct profile_options *options, uint64_t start_ns);
-/*
- * A forked child's copy, snapshots included. The ctx pointers can be changed with profile_set_ctx.
- */
+/* A copy for a forked child, snapshots included. profile_set_ctx replaces the ctx pointers. */
 struct profile *profile_clone(const struct profile *p);
 void profile_set_ctx(struct profile *p, void *is_ignored_ctx, void *instructions_ctx);
 void profile_set_process(struct profile *p, uint32_t process);
@@ -122,58 +118,58 @@ void profile_free(struct profile *p);
 struct calltree *profile_calltree(struct profile *p);
 const struct blocks *profile_blocks(const struct profile *p);
 /*
- * Calls @fn for every live block that counts, also where several begin at one address or one lies
- * in another, until it returns non-zero.
+ * Calls @fn for every live block that counts, including several at one address and nested ones,
+ * until it returns non-zero.
  */
 int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struct block *block),
 		       void *ctx);
 
 /*
  * Calls @fn for every live block that does not count (is_ignored), until it returns non-zero.
- * -EAGAIN: some are in the middle of a realloc, so their addresses are unknown.
+ * -EAGAIN: some are in a realloc, so their addresses are unknown.
  */
 int profile_each_ignored(const struct profile *p, int (*fn)(void *ctx, const struct block *block),
 			 void *ctx);
 
-/* about as many as profile_each_block calls for */
+/* an estimate of the number of calls by profile_each_block */
 uint64_t profile_block_count(const struct profile *p);
 
-/* As in the options, which a replay learns late: before the first event. */
+/* Like the options, for a replay, which learns them late. Call it before the first event. */
 void profile_set_sample_interval(struct profile *p, uint64_t interval);
-/* When time begins, for events that come before profile_start (a replay knows it late). */
+/* The start time, for events before profile_start (a replay learns it late). */
 void profile_set_start(struct profile *p, uint64_t time_ns);
 /*
- * Takes snapshot 0, everything zero but for initial mappings: the program's first code is about to
+ * Takes snapshot 0, all zero except for initial mappings: the program's first code is about to
  * run.
  */
 void profile_start(struct profile *p, uint64_t time_ns);
 void profile_event(struct profile *p, const struct event *ev);
-/* A thread is gone: a realloc that it started and never finished restores its block. */
+/* A thread has ended: restores the block of a realloc that it did not finish. */
 void profile_thread_exit(struct profile *p, uint32_t thread);
-/* The end: the final state is offered to the peak test (peak_at_exit). */
+/* The end: the final state may become the peak (peak_at_exit). */
 void profile_finish(struct profile *p, uint64_t time_ns);
 
-/* Bytes of all stacks, as the last EVENT_STACK said. */
+/* Bytes of all stacks, from the last EVENT_STACK. */
 uint64_t profile_stacks(const struct profile *p);
 const struct profile_totals *profile_totals(const struct profile *p);
 const struct profile_options *profile_options(const struct profile *p);
 
-/* @units of a number of blocks or calls (of a leaf or of the totals) as a whole number. */
+/* Converts @units, a number of blocks or calls (of a leaf or the totals), to a whole number. */
 uint64_t profile_count(const struct profile *p, uint64_t units);
-/* The standard error of the estimate @bytes, whose variance is @variance; 0 without sampling. */
+/* The standard error of the estimate @bytes with @variance; 0 without sampling. */
 double profile_error(const struct profile *p, uint64_t variance);
 /*
- * The same for @bytes that @leaf held at some time: its blocks then are taken to be like all that
- * it ever had. As a variance, so that those of several leaves can be added up.
+ * An estimate of the variance of the @bytes that @leaf held at some time, assuming that its blocks
+ * then were like all its blocks. Can be summed over several leaves.
  */
 uint64_t profile_leaf_variance(const struct profile *p, uint32_t leaf, uint64_t bytes);
 
-/* What @block adds to the totals: its size and 1, or what it represents as a sample. */
+/* What @block adds to the totals: its size and 1, or its weight as a sample. */
 struct weight profile_block_weight(const struct profile *p, const struct block *block);
 
-/* Whether a block begins at @addr that is counted or ignored; one within a realloc does not. */
+/* Whether a counted or ignored block begins at @addr; blocks in a realloc do not count. */
 bool profile_has_block(const struct profile *p, taddr_t addr);
-/* Whether @thread is in the middle of a realloc that took the block at @addr. */
+/* Whether @thread is in a realloc that removed the block at @addr. */
 bool profile_is_moving(const struct profile *p, uint32_t thread, taddr_t addr);
 
 uint32_t profile_leaf_count(const struct profile *p); /* highest leaf index */
@@ -183,18 +179,18 @@ uint32_t profile_snapshot_count(const struct profile *p);
 const struct snapshot *profile_snapshot(const struct profile *p, uint32_t i);
 
 /*
- * Live bytes of every leaf at detailed (or peak) snapshot @i. *bytes_out: array
- * indexed by leaf (index 0 unused), the caller frees it; returns the highest
- * leaf that existed then. UINT32_MAX for @i: now.
+ * The live bytes of every leaf at detailed (or peak) snapshot @i; UINT32_MAX: now. *bytes_out:
+ * array indexed by leaf (index 0 unused), freed by the caller; returns the highest leaf that
+ * existed then.
  */
 uint32_t profile_snapshot_leaves(const struct profile *p, uint32_t i, uint64_t **bytes_out);
 
-/* The state now as a snapshot (for monitor commands). */
+/* The current state as a snapshot (for monitor commands). */
 void profile_current(const struct profile *p, uint64_t time_ns, struct snapshot *out);
 
-/* struct block.time of a block made at @time_ns: milliseconds since the first event. */
+/* struct block.time of a block allocated at @time_ns: milliseconds since the first event. */
 uint32_t profile_block_clock(const struct profile *p, uint64_t time_ns);
 
-size_t profile_memory(const struct profile *p); /* bytes besides blocks and call tree */
+size_t profile_memory(const struct profile *p); /* memory used besides blocks and call tree */
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * The invariants of profile.h, recomputed from the parts. A failed one stops
- * ptmem: numbers that do not add up must not be written down. Costs a walk over
- * blocks, leaves and journals.
+ * Checks the invariants of profile.h by recomputing sums. A violation stops ptmem: inconsistent
+ * numbers must not be written. Walks over blocks, leaves and journals.
  */
 #include "profile/profile_check.h"
 
@@ -31,7 +30,7 @@ static int add_block(void *ctx, const struct block *block)
 	return 0;
 }
 
-/* What EVENT_COUNT added is in no table. */
+/* The bytes of EVENT_COUNT are in no table. */
 static void add_counted(struct sum *s)
 {
 	s->bytes += s->profile->counted_bytes;
@@ -50,7 +49,7 @@ static void add_pages(struct sum *s)
 	}
 }
 
-/* Each leaf holds what its blocks hold, and all leaves what the totals say. */
+/* Each leaf's bytes are those of its blocks, and the sum over all leaves is that of the totals. */
 static void check_leaves(const struct profile *p, const struct sum *s)
 {
 	uint64_t bytes = 0, blocks = 0, lost = 0, total = 0;
@@ -69,7 +68,7 @@ static void check_leaves(const struct profile *p, const struct sum *s)
 	CHECK(bytes == p->totals.live_bytes && blocks == p->totals.live_blocks);
 }
 
-/* The leaves of each detailed snapshot sum up to its heap; walks back through the journals once. */
+/* The leaves of each detailed snapshot add up to its heap; walks back through the journals once. */
 static void check_snapshots(const struct profile *p, uint64_t *bytes)
 {
 	const struct snapshots *s = &p->snapshots;
@@ -96,7 +95,7 @@ static void check_snapshots(const struct profile *p, uint64_t *bytes)
 	CHECK(peaks <= 1 && s->count < s->max);
 }
 
-/* What the history holds to be live is live. */
+/* The live bytes in the history are those of the profile. */
 static void check_history(const struct profile *p)
 {
 	uint64_t bytes = 0, blocks = 0, variance = 0;

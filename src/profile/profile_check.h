@@ -4,7 +4,7 @@
 
 #include "profile/profile.h"
 
-/* CHECKs them all, which takes long. */
+/* CHECKs them all; slow. */
 void profile_check(const struct profile *p);
 
 #endif

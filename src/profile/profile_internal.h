@@ -1,5 +1,5 @@
 /*
- * The inside of a profile, for the files that change or check it: profile.c, profile_update.c,
+ * The internals of a profile, for the files that change or check it: profile.c, profile_update.c,
  * profile_quick.c, realloc.c, overlay.c, profile_check.c.
  */
 #ifndef PTMEM_PROFILE_PROFILE_INTERNAL_H
@@ -29,12 +29,12 @@ struct profile {
 	struct calltree *calltree;
 	struct blocks *blocks;
 	struct blocks *ignored;   /* blocks of ignored leaves: their frees are not unknown ones */
-	/* blocks under others; NULL until the program announces one of its own */
+	/* blocks below others; NULL until the program announces its first one */
 	struct overlay *overlay;
 	struct pages pages;
-	VEC(struct held) held;    /* at most one a thread */
+	VEC(struct held) held;    /* at most one per thread */
 	VEC(struct leaf) leaf;    /* [0] is not used */
-	uint32_t *leaf_of_node;   /* 0 = not asked yet, LEAF_IGNORED */
+	uint32_t *leaf_of_node;   /* 0 = not determined yet, LEAF_IGNORED */
 	size_t leaf_of_node_count;
 	struct snapshots snapshots;
 	struct history *history;  /* NULL unless options.keep_history */
@@ -44,10 +44,10 @@ struct profile {
 	uint64_t time_instructions;
 	uint64_t start_ns, first_ns, now_ns;
 	uint64_t time_ms;         /* = (now_ns - first_ns) / 1000000 */
-	bool has_first;           /* first_ns: the reading that counts as 0 */
-	/* Of blocks that a realloc at an ignored site took away: counted forever (2.8). */
+	bool has_first;           /* first_ns: the clock value that counts as 0 */
+	/* Bytes of blocks removed by a realloc at an ignored site: counted forever (2.8). */
 	uint64_t lost_bytes, lost_extra, lost_blocks;
-	uint64_t counted_bytes, counted_blocks; /* of EVENT_COUNT */
+	uint64_t counted_bytes, counted_blocks; /* bytes of EVENT_COUNT */
 };
 
 static inline uint64_t profile_block_extra(const struct profile *p, const struct block *block)

@@ -1,9 +1,7 @@
 /*
- * Plain allocations and frees, many at a time: the same as profile_event for each of them.
- *
- * What makes it quick: the table's lines are fetched before they are needed, nothing is
- * called while nothing special happens, and a block that is freed by the very next event
- * never gets into the table.
+ * Plain allocations and frees in batches, with the same effect as profile_event for each. It is
+ * fast because the table's lines are prefetched, nothing is called in the normal case, and a block
+ * that is freed by the very next event never enters the table.
  */
 #include "profile/profile_quick.h"
 
@@ -19,7 +17,7 @@ static void slow_event(struct profile *p, uint64_t time_ns, const struct quick_e
 	profile_event(p, &whole);
 }
 
-/* The block of @ev as the history sees it: it counts as what it is. */
+/* The block of @ev for the history: its size is what it counts. */
 static inline struct history_block plain_block(const struct quick_event *ev, uint32_t leaf,
 					       uint64_t size)
 {
@@ -54,7 +52,7 @@ static inline bool quick_free(struct profile *p, const struct quick_event *ev)
 	return true;
 }
 
-/* @ev is followed by the release of its block. */
+/* Whether the release of @ev's block follows. */
 static inline void remember_pair(struct profile *p, const struct quick_event *ev, uint32_t leaf)
 {
 	struct history_block b = plain_block(ev, leaf, ev->size);
@@ -66,8 +64,8 @@ static inline void remember_pair(struct profile *p, const struct quick_event *ev
 }
 
 /*
- * An allocation and the free of its block at once, where neither can become a peak or a
- * snapshot: nothing lives longer than the other sums say, only what was ever allocated grows.
+ * An allocation followed by the free of its block, if neither can cause a peak or a snapshot: the
+ * other sums stay the same, only the bytes ever allocated grow.
  */
 static inline bool quick_pair(struct profile *p, const struct quick_event *ev)
 {

@@ -1,6 +1,6 @@
 /*
- * The changes that events of the heap make to a profile, as far as they are not inline in
- * profile_update.h: new leaves, blocks that enter and leave the tables, a new peak.
+ * Changes to a profile by heap events that are not inline in profile_update.h: new leaves, adding
+ * and removing blocks, a new peak.
  */
 #include "profile/profile_update.h"
 
@@ -53,7 +53,8 @@ struct held profile_hold(struct profile *p, taddr_t addr)
 }
 
 /*
- * No attempts and no frees counted, but B time advances: the free happened, but was not seen.
+ * Attempts no snapshot and counts no free, but advances B time: the free happened, but was
+ * missed.
  */
 void profile_free_unseen(struct profile *p, const struct block *block)
 {

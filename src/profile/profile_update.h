@@ -1,7 +1,7 @@
 /*
- * The changes that events make to a profile: time, leaves, totals, blocks, attempts of snapshots.
- * For profile.c, profile_quick.c and realloc.c. What nearly every event does is inline: a call for
- * each costs a measurable part of an event.
+ * Changes to a profile by events: time, leaves, totals, blocks, snapshot attempts. For profile.c,
+ * profile_quick.c and realloc.c. What nearly every event does is inline: a call takes a measurable
+ * part of an event's time.
  */
 #ifndef PTMEM_PROFILE_PROFILE_UPDATE_H
 #define PTMEM_PROFILE_PROFILE_UPDATE_H
@@ -9,20 +9,20 @@
 #include "profile/capacity.h"
 #include "profile/profile_internal.h"
 
-/* What blocks and the history know of time: it ends after 49 days. */
+/* Time for blocks and the history: saturates after 49 days. */
 static inline uint32_t clock_ms(const struct profile *p)
 {
 	return (uint32_t)MIN(p->time_ms, (uint64_t)UINT32_MAX);
 }
 
-/* Time never runs backwards here, whatever order events of several threads come in. */
+/* Time never decreases here, whatever the order of events of several threads. */
 static inline void read_time(struct profile *p, uint64_t time_ns)
 {
 	if (!p->has_first) {
 		p->has_first = true;
 		p->first_ns = p->now_ns = time_ns;
 	}
-	if (time_ns > p->now_ns) { /* records of a ring come many at a time */
+	if (time_ns > p->now_ns) { /* records of a ring arrive many at a time */
 		p->now_ns = time_ns;
 		p->time_ms = (time_ns - p->first_ns) / 1000000;
 		if (p->history && p->time_ms >= p->history->end_ms)
@@ -57,13 +57,13 @@ static inline struct snapshot state_now(const struct profile *p)
 	};
 }
 
-/* Leaves as snapshots see them: none if the heap is not wanted. */
+/* Leaves as snapshots see them: none without the heap. */
 static inline uint32_t leaves_shown(const struct profile *p)
 {
 	return p->options.no_heap ? 0 : (uint32_t)p->leaf.count - 1;
 }
 
-/* Most attempts are in vain: that much is found out without a call. */
+/* Most attempts have no effect: that much is tested without a call. */
 static inline void try_normal(struct profile *p, const char *what)
 {
 	if (time_in_unit(p) < p->snapshots.earliest)
@@ -81,7 +81,7 @@ static inline void try_peak(struct profile *p, const char *what)
 	snapshots_try_peak(&p->snapshots, &now, leaves_shown(p), what);
 }
 
-/* As above for events of the heap, which --heap=no keeps out of the snapshots. */
+/* The same for heap events, which --heap=no keeps out of the snapshots. */
 static inline void try_heap_normal(struct profile *p, const char *what)
 {
 	if (!p->options.no_heap)
@@ -96,18 +96,18 @@ static inline void try_heap_peak(struct profile *p, const char *what)
 
 /* ---- profile_update.c ---- */
 
-/* The leaf of @node, which has none yet; LEAF_IGNORED if its blocks do not count. */
+/* Creates the leaf of @node; LEAF_IGNORED if its blocks do not count. */
 uint32_t profile_new_leaf(struct profile *p, uint32_t node);
 
 /* The live bytes are a new maximum. */
 void profile_raise_peak(struct profile *p);
 
-/* Takes the block at @addr out of whichever table it is in. Its bytes stay counted. */
+/* Removes the block at @addr from whichever table it is in. Its bytes stay counted. */
 struct held profile_hold(struct profile *p, taddr_t addr);
 
 /*
- * Put a block that counts, or one that does not, into its table. A counted block that was live
- * at the address must have been freed unseen: it leaves the sums, and counts as replaced.
+ * Add a block that counts, or one that does not, to its table. The free of a counted block that was
+ * live at the address must have been missed: it is subtracted, and counts as replaced.
  */
 void profile_add_block(struct profile *p, const struct block *block);
 void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size);
@@ -188,13 +188,13 @@ static inline void note_peak(struct profile *p)
 		profile_raise_peak(p);
 }
 
-/* Admin and slop of a block for which no alignment was asked. */
+/* Admin and slop of a block without a requested alignment. */
 static inline uint64_t plain_extra(const struct profile *p, uint64_t size)
 {
 	return p->options.heap_admin + capacity_of(size, p->options.alignment) - size;
 }
 
-/* A block for which no alignment was asked, without sampling. */
+/* A block without a requested alignment and without sampling. */
 static inline struct weight weigh_plain(const struct profile *p, uint64_t size)
 {
 	return (struct weight){
@@ -212,7 +212,7 @@ static inline void count_alloc(struct profile *p, uint32_t leaf, struct weight w
 	try_heap_normal(p, "  alloc");
 }
 
-/* @block, of weight @w, as the history sees it. */
+/* @block, with weight @w, for the history. */
 static inline struct history_block history_block_of(const struct block *block, uint32_t thread,
 						    struct weight w)
 {
@@ -221,7 +221,7 @@ static inline struct history_block history_block_of(const struct block *block, u
 				      .variance = w.variance, .new_bytes = w.bytes};
 }
 
-/* The history of what count_alloc, count_free counted; nothing if none is kept. */
+/* Update the history for count_alloc, count_free; do nothing without one. */
 static inline void remember_alloc(struct profile *p, const struct history_block *b)
 {
 	if (p->history)

@@ -14,7 +14,7 @@
  *
  * Of samples the last but two rows are a free and an allocation: see profile.h.
  *
- * A first half whose second never comes (thread gone, a jump out of realloc) is
+ * A first half whose second half never comes (the thread ended, or a longjmp out of realloc) is
  * undone.
  */
 #include "profile/realloc.h"
@@ -23,7 +23,7 @@
 
 #include "profile/profile_update.h"
 
-/* Index of what @thread holds; held.count if nothing. */
+/* Index of the block that @thread holds; held.count if none. */
 static size_t find_held(const struct profile *p, uint32_t thread)
 {
 	size_t i = 0;
@@ -32,7 +32,7 @@ static size_t find_held(const struct profile *p, uint32_t thread)
 	return i;
 }
 
-/* Where another block lives at the address by now, the held one was freed unseen. */
+/* If another block is live at the address now, the free of the held one was missed. */
 static void put_back(struct profile *p, const struct held *held)
 {
 	struct block other;
@@ -48,7 +48,7 @@ static void put_back(struct profile *p, const struct held *held)
 		blocks_add(p->blocks, &held->block, NULL);
 }
 
-/* Keeps the order: held blocks are in the order of their first halves. */
+/* Keeps held blocks in the order of their first halves. */
 static struct held remove_held(struct profile *p, size_t i)
 {
 	struct held held = p->held.data[i];
@@ -66,7 +66,7 @@ void realloc_put_back_thread(struct profile *p, uint32_t thread)
 	put_back(p, &held);
 }
 
-/* Newest first: of two blocks at one address the older was freed. */
+/* Newest first: of two blocks at one address the older one was freed. */
 void realloc_put_back_all(struct profile *p)
 {
 	while (p->held.count > 0) {
@@ -92,7 +92,7 @@ void realloc_begin(struct profile *p, const struct event *ev)
 	*vec_add(&p->held) = held;
 }
 
-/* What the first half of @ev removed. Without a first half the block is looked up now. */
+/* The block removed by the first half of @ev. Without a first half the block is looked up now. */
 static struct held take_held(struct profile *p, const struct event *ev)
 {
 	size_t i = find_held(p, ev->thread);
@@ -146,7 +146,7 @@ static void change_block(struct profile *p, const struct block *old, const struc
 	profile_add_block(p, &block);
 	count_out(p, old->leaf, profile_weigh(p, old));
 	count_in(p, block.leaf, profile_weigh(p, &block));
-	/* ever allocated is what it grew: the rest was counted where the block came from */
+	/* only the growth is newly allocated: the rest was counted at the original allocation */
 	p->leaf.data[block.leaf].total_bytes -= MIN(old->size, block.size);
 	uint64_t before = old->capacity, after = block.capacity; /* admin is in both */
 	pass_bytes(p, after > before ? after - before : before - after);

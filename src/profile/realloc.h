@@ -1,6 +1,4 @@
-/*
- * A realloc in its two halves, for profile.c: the block between them is held, in no table.
- */
+/* A realloc in two halves, for profile.c: in between the block is held, in no table. */
 #ifndef PTMEM_PROFILE_REALLOC_H
 #define PTMEM_PROFILE_REALLOC_H
 
@@ -13,7 +11,7 @@ bool realloc_is_begun(const struct profile *p, uint32_t thread, taddr_t addr);
 void realloc_begin(struct profile *p, const struct event *ev);
 void realloc_end(struct profile *p, const struct event *ev);
 
-/* Undo the first halves of @thread, or of all threads: their second halves never come. */
+/* Undo the first halves of @thread, or of all threads: their second halves will not come. */
 void realloc_put_back_thread(struct profile *p, uint32_t thread);
 void realloc_put_back_all(struct profile *p);
 

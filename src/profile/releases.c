@@ -1,4 +1,7 @@
-/* The sums of all releases follow from the totals; the difference of two belongs to a stack. */
+/*
+ * The sum of all releases is derived from the totals; the difference since the last call belongs to
+ * a stack.
+ */
 #include "profile/releases.h"
 
 #include <stdlib.h>
@@ -9,7 +12,7 @@
 struct releases {
 	VEC(struct release) list;
 	VEC(uint32_t) of_node;  /* index + 1 by node; 0 = none yet */
-	uint64_t bytes, blocks; /* all so far */
+	uint64_t bytes, blocks; /* total so far */
 };
 
 struct releases *releases_new(void)

@@ -1,12 +1,11 @@
 /*
- * Snapshots: when one is taken, which ones give way, and what the leaves held.
- * See snapshots.h for the journals.
+ * Snapshots: when one is taken, which ones are deleted, and the bytes of leaves. See snapshots.h
+ * for the journals.
  *
- * Culling deletes records out of the middle. The journal of a deleted detailed
- * record says what its leaves held then, which for a leaf without a change
- * before is also what the previous detailed record needs to know: it is merged
- * into that one, where an entry that is there already wins. So the journals hold
- * a leaf at most once for each record that is kept.
+ * Culling deletes records from the middle. The journal of a deleted detailed record has the old
+ * values of its leaves. For a leaf that did not change before, the previous detailed record needs
+ * the same value: so the journal is merged into that one, where existing entries win. Hence the
+ * journals contain a leaf at most once for each record that is kept.
  */
 #include "profile/snapshots.h"
 
@@ -30,7 +29,10 @@ static void say(const struct snapshots *s, const char *what, uint32_t i)
 		  now->heap, now->extra, now->stacks);
 }
 
-/* What a total must exceed to be a new peak. Any inaccuracy will do; the sum wraps as in Massif. */
+/*
+ * What a total must exceed to be a new peak. Any inaccuracy is possible; the sum wraps as in
+ * Massif.
+ */
 static uint64_t peak_limit(const struct snapshots *s)
 {
 	double excess = (double)s->peak_total * s->peak_inaccuracy / 100;
@@ -80,7 +82,7 @@ static bool is_uncullable(const struct snapshots *s, uint32_t i)
 	return i == 0 || i == s->count - 1 || s->record[i].snapshot.kind == SNAPSHOT_PEAK;
 }
 
-/* The neighbour of @i that still exists, in direction @step. */
+/* The nearest existing neighbour of @i in direction @step. */
 static uint32_t neighbour(const bool *is_gone, uint32_t i, int step)
 {
 	do {
@@ -98,13 +100,13 @@ static uint64_t span_around(const struct snapshots *s, const bool *is_gone, uint
 static void say_culled(const struct snapshots *s, uint32_t nth, uint64_t span, uint32_t i)
 {
 	char what[64];
-	if (!log_is_on(LOG_DEBUG)) /* records are culled by the million */
+	if (!log_is_on(LOG_DEBUG)) /* millions of records are culled */
 		return;
 	snprintf(what, sizeof(what), " %3u (t-span = %lu)", nth, span);
 	say(s, what, i);
 }
 
-/* The record with the smallest span between its neighbours; the earliest of equals; 0 = none. */
+/* The record with the smallest span between its neighbours; the first of equals; 0 = none. */
 static uint32_t find_victim(const struct snapshots *s, const bool *is_gone)
 {
 	uint64_t best_span = 0;
@@ -127,7 +129,10 @@ static void mark_journal(const struct snapshot_record *r, uint8_t *marks)
 		marks[r->journal.data[i].leaf / 8] |= (uint8_t)(1u << r->journal.data[i].leaf % 8);
 }
 
-/* Adds to @to what @from saved of leaves that @to knew and has no entry of. @marks: what it has. */
+/*
+ * Adds to @to the entries of @from for leaves that existed at @to and have no entry there. @marks:
+ * existing entries.
+ */
 static void merge_journal(struct snapshot_record *to, const struct snapshot_record *from,
 			  uint8_t *marks)
 {
@@ -141,7 +146,7 @@ static void merge_journal(struct snapshot_record *to, const struct snapshot_reco
 	}
 }
 
-/* Merges the journals of the records that go into the detailed ones that stay. */
+/* Merges the journals of the deleted records into the remaining detailed ones. */
 static void merge_journals(struct snapshots *s, const bool *is_gone)
 {
 	uint32_t leaf_max = 0;
@@ -208,9 +213,9 @@ static uint64_t smallest_interval(const struct snapshots *s)
 }
 
 /*
- * Many events at one time (a coarse clock) leave spans of 0. Spans only grow when
- * records go, so one pass finds those of 0 in the order in which find_victim would.
- * Marks at most @wanted; returns how many.
+ * Many events at one time (a coarse clock) have spans of 0. Spans only grow when records are
+ * deleted, so one pass finds those of 0 in the order in which find_victim would. Marks at most
+ * @wanted; returns how many.
  */
 static uint32_t cull_zero_spans(const struct snapshots *s, bool *is_gone, uint32_t wanted)
 {
@@ -235,7 +240,7 @@ static void say_kept(const struct snapshots *s)
 		say(s, "  post-cull", i);
 }
 
-/* Halves the table; returns the new least interval between normal snapshots. */
+/* Halves the table; returns the new minimum interval between normal snapshots. */
 static uint64_t cull(struct snapshots *s)
 {
 	bool *is_gone = xcalloc(s->count, sizeof(*is_gone));

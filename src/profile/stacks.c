@@ -1,6 +1,6 @@
 /*
- * See stacks.h. The threads are in ascending order, and most come in that order;
- * events of one thread follow each other, so the one found last is kept.
+ * See stacks.h. Threads are sorted, and most are added in that order; consecutive events are mostly
+ * from one thread, so the last one found is remembered.
  */
 #include "profile/stacks.h"
 
@@ -10,18 +10,19 @@
 #include "base/vec.h"
 
 /*
- * glibc's clone puts two words on the new stack, which the thread takes before it calls anything.
+ * glibc's clone pushes two words on the new stack, which the thread pops before it calls
+ * anything.
  */
 #define ABOVE_START 4096u
-/* A stack pointer that moves further has changed stacks: Massif's --max-stackframe. */
+/* A larger change of the stack pointer is a switch to another stack: Massif's --max-stackframe. */
 #define MAX_FRAME 2000000u
 
 struct thread_stack {
 	uint32_t thread;
 	taddr_t low, high;
-	uint64_t depth;             /* of its own stack, as last seen */
-	uint64_t elsewhere; /* on another one; 0 = it is not there, or at its highest place */
-	taddr_t other_high, other_sp; /* of that one; 0 = it is on its own */
+	uint64_t depth;             /* last stack pointer on its own stack */
+	uint64_t elsewhere; /* on another stack; 0 = it is not there, or at its highest place */
+	taddr_t other_high, other_sp; /* highest place there; 0 = it is on its own stack */
 };
 
 struct stacks {
@@ -43,7 +44,7 @@ void stacks_free(struct stacks *s)
 	free(s);
 }
 
-/* Where @thread is, or would be. */
+/* The index of @thread, or the place to insert it. */
 static size_t find_place(const struct stacks *s, uint32_t thread)
 {
 	return vec_search(&s->list, e, e->thread < thread);

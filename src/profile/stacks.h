@@ -1,14 +1,14 @@
 /*
- * Bytes of stack that the threads of one program use, from stack pointers that
- * were seen now and then (spec/massif.md 2.10, --stacks=yes).
+ * Stack bytes used by the threads of one program, from occasional stack pointers (spec/massif.md
+ * 2.10, --stacks=yes).
  *
  * A thread's own stack reaches from high, its first stack pointer, down to low:
  *
  *	depth = high - sp          if low <= sp, and sp is not far above high
  *
- * A stack pointer elsewhere is of another stack: a signal handler's, a coroutine's.
- * Then the own stack counts as it was left, and the other one from the highest
- * place that was seen of it since the thread came there:
+ * A stack pointer elsewhere is on another stack: a signal handler's, a coroutine's. Then the own
+ * stack keeps its last depth, and the other one counts from its highest stack pointer seen since
+ * the switch:
  *
  *	bytes = sum over threads of own depth + depth elsewhere
  */
@@ -24,7 +24,7 @@ void stacks_free(struct stacks *s); /* may be NULL */
 
 /* Thread @thread has a stack from @high down to @low, and uses nothing of it yet. */
 void stacks_add(struct stacks *s, uint32_t thread, taddr_t low, taddr_t high);
-/* It was seen with this stack pointer. A thread that was not added counts nothing. */
+/* The thread has this stack pointer. A thread that was not added counts nothing. */
 void stacks_see(struct stacks *s, uint32_t thread, taddr_t sp);
 void stacks_remove(struct stacks *s, uint32_t thread);
 

@@ -1,9 +1,9 @@
 /*
- * A recording in memory: texts, and tables of numbers by column (doc/format.md). Writers fill it
- * from a profile (recording_build.h), or from a file (recording_read.h); reports are made from it.
+ * A recording in memory: texts, and tables of numbers by column (doc/format.md). It is built from a
+ * profile (recording_build.h), or read from a file (recording_read.h); reports use it.
  *
- * A text is a number in tables: its index in `text`, 0 = unknown. Rows refer to each other by
- * index, from 0; where there may be none, index + 1.
+ * Tables refer to a text by its index in `text`, 0 = unknown. Rows refer to each other by index,
+ * from 0; optional references are index + 1, 0 = none.
  *
  * In a recording of samples (`interval` is not 0), all numbers of blocks and of calls are estimates
  * in units of 1 / ESTIMATE_UNIT, except those of RECORDING_CALLS. Bytes are estimates, too, and
@@ -25,7 +25,7 @@ enum recording_table_id {
 
 #define RECORDING_MAX_COLUMNS 13
 
-/* Columns of each table, in the order of the file. Those of variances are last. */
+/* The columns of each table, in the order of the file. Variances are last. */
 enum { META_KEY, META_VALUE, META_COLUMNS };
 enum { OBJECT_PATH, OBJECT_BUILD_ID, OBJECT_START, OBJECT_END, OBJECT_OFFSET, OBJECT_COLUMNS };
 enum {
@@ -43,7 +43,7 @@ enum { SHARE_LEAF, SHARE_THREAD, SHARE_BLOCKS, SHARE_BYTES, SHARE_VARIANCE, SHAR
 enum { THREAD_NUMBER, THREAD_ID, THREAD_COLUMNS }; /* names: META, "thread.ID" */
 enum {
 	TIME_SHIFT, TIME_INTERVAL, TIME_LIVE_BYTES, TIME_LIVE_BLOCKS, TIME_PEAK_BYTES,
-	TIME_ALLOCATIONS, TIME_ALLOCATED_BYTES, TIME_RELEASES, /* sums from the beginning */
+	TIME_ALLOCATIONS, TIME_ALLOCATED_BYTES, TIME_RELEASES, /* sums since the start */
 	TIME_RSS, TIME_ADDRESS_SPACE, /* bytes + 1; 0 = no sample */
 	TIME_LIVE_VARIANCE, TIME_ALLOCATED_VARIANCE, TIME_COLUMNS,
 };
@@ -64,7 +64,7 @@ enum {
 	END_FREES, END_TEMPORARY, END_FAILED, END_UNKNOWN_FREES, END_STACKS, END_COMPLETE_STACKS,
 	END_LIVE_VARIANCE, END_ALLOCATED_VARIANCE, END_COLUMNS,
 };
-enum { CALL_FUNCTION, CALL_CALLS, CALL_BYTES, CALL_COLUMNS }; /* exact, also in samples */
+enum { CALL_FUNCTION, CALL_CALLS, CALL_BYTES, CALL_COLUMNS }; /* exact, even with samples */
 _Static_assert(END_COLUMNS <= RECORDING_MAX_COLUMNS && TIME_COLUMNS <= RECORDING_MAX_COLUMNS, "");
 
 struct recording_table {
@@ -77,16 +77,16 @@ struct recording {
 	uint32_t *text_slot;       /* hash of text: index, 0 = empty */
 	uint32_t text_slots;
 	struct recording_table table[RECORDING_TABLES];
-	uint32_t shift;            /* an interval is 1 << shift ms; known to readers */
-	uint64_t interval;         /* mean distance of samples, bytes; 0 = all is exact */
+	uint32_t shift;            /* an interval is 1 << shift ms; set by readers */
+	uint64_t interval;         /* mean distance of samples, bytes; 0 = exact */
 	bool is_complete;          /* has a row of RECORDING_END */
 };
 
-/* How a table appears in a file. */
+/* The layout of a table in a file. */
 struct recording_table_info {
 	char name[5];
 	uint8_t columns;
-	uint8_t exact_columns;     /* in exact recordings: without the variances */
+	uint8_t exact_columns;     /* without the variances: in exact recordings */
 };
 
 extern const struct recording_table_info recording_table_info[RECORDING_TABLES];
@@ -103,15 +103,15 @@ void recording_add(struct recording *r, enum recording_table_id id, const uint64
 void recording_truncate(struct recording *r, enum recording_table_id id, size_t rows);
 
 void recording_set_meta(struct recording *r, const char *key, const char *value);
-/* A number of blocks or calls of a table, @units, rounded to a whole number. */
+/* @units, a number of blocks or calls in a table, rounded to a whole number. */
 uint64_t recording_count(const struct recording *r, uint64_t units);
-/* The standard error, in bytes, of an estimate of @variance; 0 if all is exact. */
+/* The standard error, in bytes, of an estimate with @variance; 0 if exact. */
 double recording_error(const struct recording *r, double variance);
 
 /* The last value of @key, or NULL. */
 const char *recording_meta(const struct recording *r, const char *key);
 
-/* Value @column of row @row. */
+/* The value in @column of row @row. */
 static inline uint64_t recording_get(const struct recording *r, enum recording_table_id id,
 				     size_t row, unsigned column)
 {

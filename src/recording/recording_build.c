@@ -1,4 +1,4 @@
-/* From the history of a profile to the tables of a recording. */
+/* Converts the history of a profile to the tables of a recording. */
 #include "recording/recording_build.h"
 
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static void add_leaf(struct recording_builder *b, uint32_t index)
 	const struct history_leaf *l = &history_of(b)->leaf.data[index];
 	const uint64_t row[LEAF_COLUMNS] = {
 		[LEAF_NODE] = recording_names_node(b, leaf->node),
-		/* of samples each realloc is an allocation */
+		/* with samples each realloc is an allocation */
 		[LEAF_ALLOCATIONS] = leaf->total_blocks - (b->r->interval ? 0 : l->reallocs),
 		[LEAF_BYTES] = leaf->total_bytes,
 		[LEAF_TEMPORARY] = l->temporary,
@@ -63,7 +63,7 @@ static void add_leaf(struct recording_builder *b, uint32_t index)
 	add_histogram(b, RECORDING_LIFETIMES, index, &l->lifetimes);
 }
 
-/* Of leaves that changed since @mark was made; 0 = of all. */
+/* The leaves that changed since @mark; 0 = all. */
 static void add_shares(struct recording_builder *b, uint32_t mark)
 {
 	const struct history *h = history_of(b);

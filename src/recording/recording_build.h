@@ -1,6 +1,6 @@
 /*
- * Fills a recording from a profile with a history: the whole at the end, or, while the program
- * runs, what changed since the last time.
+ * Fills a recording from a profile with a history: everything at the end, or, while the program
+ * runs, the changes since the last time.
  */
 #ifndef PTMEM_RECORDING_RECORDING_BUILD_H
 #define PTMEM_RECORDING_RECORDING_BUILD_H
@@ -8,20 +8,20 @@
 #include "output/writer.h"
 #include "recording/recording.h"
 
-/* A program or library, as far as it is known. */
+/* A program or library, as far as known. */
 struct recording_object {
 	const char *path;
 	const uint8_t *build_id;   /* NULL = none */
 	size_t build_id_size;
 	taddr_t start, end;        /* where it was mapped */
-	uint64_t offset;           /* in the file, of start */
+	uint64_t offset;           /* file offset of start */
 };
 
 struct recording_names {
-	/* The object of module @id; false if it is not known. */
+	/* The object of module @id; false if unknown. */
 	bool (*object)(void *ctx, uint32_t id, struct recording_object *out);
 	/*
-	 * The function at a frame of the call tree, by what is quickly found. NULL: names, lines
+	 * The function at a frame of the call tree, if it can be found quickly. NULL: names, lines
 	 * and inlined functions are taken from the report.
 	 */
 	const char *(*function)(void *ctx, uint32_t frame);
@@ -35,22 +35,22 @@ struct recording_builder {
 	struct recording *r;
 	const struct report *report;
 	struct recording_names names;
-	uint32_t *node;        /* by node: its row + 1, 0 = not there yet */
+	uint32_t *node;        /* by node: its row + 1, 0 = not added yet */
 	size_t node_count;
 	uint32_t *frame;       /* by frame: the row of its real function + 1 */
 	size_t frame_count;
-	uint32_t *object;      /* by module: row + 1; 1 << 31: not known */
+	uint32_t *object;      /* by module: row + 1; 1 << 31: unknown */
 	size_t object_count;
-	uint64_t peak_epoch;   /* of the peak that was added last */
-	const struct releases *releases; /* the caller's, set after init; NULL = not known */
+	uint64_t peak_epoch;   /* number of the last peak added */
+	const struct releases *releases; /* the caller's, set after init; NULL = unknown */
 };
 
-/* @report's profile has a history; all three stay the caller's. */
+/* The profile of @report must have a history; all three stay the caller's. */
 void recording_builder_init(struct recording_builder *b, struct recording *r,
 			    const struct report *report, const struct recording_names *names);
 void recording_builder_deinit(struct recording_builder *b);
 
-/* Adds everything but META, MARKERS, LEAKS and END. The history is synced. */
+/* Adds everything except META, MARKERS, LEAKS and END. The history must be synced. */
 void recording_build_all(struct recording_builder *b);
 
 /*
@@ -59,7 +59,7 @@ void recording_build_all(struct recording_builder *b);
  */
 void recording_build_changes(struct recording_builder *b, uint32_t first);
 
-/* The totals, by END_*; what the profile does not know stays 0. */
+/* The totals, indexed by END_*; those that the profile does not have stay 0. */
 void recording_fill_end(const struct profile *p, uint64_t out[static END_COLUMNS]);
 
 #endif

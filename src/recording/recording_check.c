@@ -1,7 +1,7 @@
 /*
- * From the rows of a file to those that reports use. A file is written piece by piece while the
+ * Converts the rows of a file to those that reports use. A file is written piece by piece while the
  * program runs: rows replace earlier ones with the same key, and intervals may have become longer
- * since. Nothing in it is trusted.
+ * meanwhile. Nothing in the file is trusted.
  */
 #include "recording/recording_check.h"
 
@@ -108,7 +108,7 @@ static const char *check_references(const struct recording *r)
 
 struct key_order {
 	const struct recording_table *table;
-	unsigned keys;         /* this many of the key columns */
+	unsigned keys;         /* number of key columns */
 	unsigned column[2];
 };
 
@@ -134,7 +134,7 @@ static bool same_key(const struct key_order *o, size_t x, size_t y)
 	return true;
 }
 
-/* Sorts the rows by their keys; of rows with the same key the last one stays. */
+/* Sorts the rows by their keys; of rows with equal keys the last one is kept. */
 static void keep_newest(struct recording *r, enum recording_table_id id, struct key_order order)
 {
 	struct recording_table *t = &r->table[id], old = *t;
@@ -193,7 +193,7 @@ static const char *sort_tables(struct recording *r)
 	return NULL;
 }
 
-/* Of the peaks that were written the last one counts. */
+/* Only the last peak written counts. */
 static const char *keep_last_peak(struct recording *r)
 {
 	struct recording_table *t = &r->table[RECORDING_PEAK], *at = &r->table[RECORDING_PEAK_AT];
@@ -214,7 +214,7 @@ static const char *keep_last_peak(struct recording *r)
 	return NULL;
 }
 
-/* A file of samples names the mean distance between them. */
+/* A file with samples contains the mean distance between them. */
 static const char *find_interval(struct recording *r, bool is_sampled)
 {
 	const char *text = is_sampled ? recording_meta(r, "heap_sample") : NULL;
@@ -230,8 +230,8 @@ static const char *find_interval(struct recording *r, bool is_sampled)
 /* -- tables -- */
 
 /*
- * Tables that each complete recording has, whatever was allocated. Files of older versions do not
- * say themselves whether the name of a chunk has changed, and one that is unknown is skipped.
+ * Tables that every complete recording has. Files of older versions have no checksum of chunk
+ * names, and a chunk with an unknown (damaged) name is skipped.
  */
 static const char *check_tables(const struct recording *r)
 {

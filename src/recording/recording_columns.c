@@ -34,7 +34,7 @@ void recording_put_count(FILE *out, const struct recording *r, uint64_t value)
 		recording_put_number(out, r, r->interval ? value / ESTIMATE_UNIT : value);
 }
 
-/* In square bytes. */
+/* In bytes squared. */
 void recording_put_variance(FILE *out, const struct recording *r, uint64_t value)
 {
 	double error = recording_error(r, (double)value);
@@ -63,7 +63,7 @@ void recording_put_address(FILE *out, const struct recording *r, uint64_t value)
 	fprintf(out, "\"0x%" PRIx64 "\"", value);
 }
 
-/* Of bytes + 1: null = not known. */
+/* Of bytes + 1: null = unknown. */
 void recording_put_sample(FILE *out, const struct recording *r, uint64_t value)
 {
 	if (value)
@@ -102,7 +102,7 @@ void recording_put_columns(FILE *out, const struct recording *r, enum recording_
 	}
 }
 
-/* A sum from the beginning as what each interval added. */
+/* Converts cumulative sums to what each interval added. */
 void recording_put_steps(FILE *out, const struct recording *r, const struct json_column *c)
 {
 	uint64_t last = 0;

@@ -1,5 +1,5 @@
 /*
- * Columns of a recording's tables as arrays of JSON: what each kind of value looks like there
+ * Columns of a recording's tables as JSON arrays, with a format for each kind of value
  * (doc/format.md).
  */
 #ifndef PTMEM_RECORDING_RECORDING_COLUMNS_H
@@ -12,12 +12,12 @@
 typedef void put_value(FILE *out, const struct recording *r, uint64_t value);
 
 put_value recording_put_number, recording_put_text, recording_put_address;
-/* A number of blocks or calls; of samples with a fraction, so that sums of many are not biased. */
+/* A number of blocks or calls; with samples a fraction, so that sums of many are unbiased. */
 put_value recording_put_count;
 put_value recording_put_index;    /* of an index + 1; -1 = none */
 put_value recording_put_died;     /* -1 = never */
-put_value recording_put_sample;   /* of bytes + 1; null = not known */
-put_value recording_put_variance; /* in square bytes */
+put_value recording_put_sample;   /* of bytes + 1; null = unknown */
+put_value recording_put_variance; /* in bytes squared */
 
 struct json_column {
 	const char *name;
@@ -25,18 +25,18 @@ struct json_column {
 	put_value *put;
 	enum {
 		ALWAYS,
-		OF_SAMPLES,    /* only there if values are estimates */
-		OF_ALL_BLOCKS, /* null then */
+		OF_SAMPLES,    /* only present if values are estimates */
+		OF_ALL_BLOCKS, /* otherwise null */
 	} when;
 };
 
-/* @text as a JSON string, quotes included: valid UTF-8; NULL is null. */
+/* @text as a JSON string with quotes, in valid UTF-8; NULL becomes null. */
 void recording_put_string(FILE *out, const char *text);
 
-/* `"name":[...]` for each of @c, the last of which has no name. */
+/* `"name":[...]` for each of @c, which ends with an element without a name. */
 void recording_put_columns(FILE *out, const struct recording *r, enum recording_table_id id,
 			   const struct json_column *c);
-/* The same of one column of the timeline, after a comma: of a sum what each interval added. */
+/* The same for one column of the timeline, after a comma; sums become what each interval added. */
 void recording_put_steps(FILE *out, const struct recording *r, const struct json_column *c);
 
 #endif

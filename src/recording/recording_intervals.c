@@ -1,6 +1,6 @@
 /*
- * Rows are in the order in which they were written, and so the intervals become longer: at each
- * such place what has been read is merged in pairs, as the history of the profile was.
+ * Rows are in the order in which they were written, so intervals only become longer: at each change
+ * the rows read so far are merged in pairs, as the history of the profile was.
  */
 #include "recording/recording_intervals.h"
 
@@ -116,7 +116,10 @@ static const char *add_cell(const struct recording *r, size_t row, struct cells 
 	return NULL;
 }
 
-/* The cells [@at, @end) of one leaf and one interval of allocation; the last one may never die. */
+/*
+ * Converts the cells [@at, @end) of one leaf and one interval of allocation; the last one may be
+ * CELL_NEVER.
+ */
 static const char *put_born(struct recording *r, const struct cell *at, const struct cell *end)
 {
 	const struct cell *never = end - 1;

@@ -1,10 +1,10 @@
-/* Timeline and cells of a file, which were written in intervals of several lengths. */
+/* The timeline and cells of a file, written in intervals of different lengths. */
 #ifndef PTMEM_RECORDING_RECORDING_INTERVALS_H
 #define PTMEM_RECORDING_RECORDING_INTERVALS_H
 
 #include "recording/recording.h"
 
-/* Brings both into the longest of the lengths, and checks them: NULL, or what is wrong. */
+/* Converts both to the longest interval, and checks them: NULL, or the error. */
 const char *recording_join_intervals(struct recording *r);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Appends to the file of a recording. Names, objects and nodes are kept; all else is passed on.
+ * Appends to the file of a recording. Keeps names, objects and nodes; everything else is passed
+ * through.
  */
 #include "recording/recording_journal.h"
 
@@ -19,13 +20,13 @@
 struct recording_journal {
 	char *path;
 	int fd;                    /* -1 = there is no file yet */
-	char *bytes;               /* to be appended; NULL = the file has all */
-	size_t size, done;         /* of these; those that the file has */
+	char *bytes;               /* to be appended; NULL = the file has everything */
+	size_t size, done;         /* number of these; number of those in the file */
 	struct recording *r;
 	struct recording_builder b;
 	size_t texts;              /* written so far */
-	size_t written[RECORDING_TABLES]; /* likewise, of the tables that are kept */
-	uint32_t current, shift;   /* the interval at the last call */
+	size_t written[RECORDING_TABLES]; /* the same for the tables that are kept */
+	uint32_t current, shift;   /* first interval to write at the next call */
 };
 
 struct recording_journal *recording_journal_new(const char *path, uint64_t interval)
@@ -125,7 +126,7 @@ void recording_journal_append(struct recording_journal *j, const struct report *
 	CHECK(!fclose(out.file));
 }
 
-/* The first part appears as a whole. */
+/* The first part appears atomically. */
 static int write_first(struct recording_journal *j)
 {
 	struct outfile out;

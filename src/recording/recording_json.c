@@ -173,7 +173,7 @@ static size_t put_shares_of(FILE *out, const struct recording *r, uint64_t leaf,
 	return at;
 }
 
-/* Of nodes + 1: those of their call sites. */
+/* Nodes + 1: those of their call sites. */
 static void put_site(FILE *out, const struct recording *r, uint64_t node)
 {
 	fprintf(out, "%" PRId64, recording_site_of(r, node));
@@ -392,7 +392,7 @@ static void put_end(FILE *out, const struct recording *r)
 	fputs("}", out);
 }
 
-/* Exact, whatever was sampled. */
+/* Exact, even with samples. */
 static void put_calls(FILE *out, const struct recording *r)
 {
 	static const struct json_column columns[] = {

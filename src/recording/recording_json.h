@@ -6,7 +6,10 @@
 
 #include "recording/recording.h"
 
-/* Errors of the stream are left in it. @more: further members, ",\"name\":value"; "" for none. */
+/*
+ * The caller checks the stream for errors. @more: further members, ",\"name\":value"; "" for
+ * none.
+ */
 void recording_json_write(FILE *out, const struct recording *r, const char *more);
 
 #endif

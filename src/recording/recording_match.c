@@ -22,7 +22,7 @@ static bool frame_matches(const struct recording *r, size_t frame, const regex_t
 	return false;
 }
 
-/* By node: whether it or a caller of it matches. */
+/* By node: whether it or one of its callers matches. */
 static bool *matching_nodes(const struct recording *r, const regex_t *regex)
 {
 	size_t frames = recording_rows(r, RECORDING_FRAMES);
@@ -48,7 +48,10 @@ static void copy_row(struct recording_table *t, size_t to, size_t from, unsigned
 		t->column[c][to] = t->column[c][from];
 }
 
-/* The rows of table @id whose value @column is not 0 in @number, which becomes the value. */
+/*
+ * Numbers the rows of table @id whose value in @column is not 0 in @number, and replaces the
+ * value.
+ */
 static void keep_rows(struct recording *r, enum recording_table_id id, unsigned column,
 		      const uint64_t *number)
 {
@@ -66,7 +69,7 @@ static void keep_rows(struct recording *r, enum recording_table_id id, unsigned 
 	recording_truncate(r, id, kept);
 }
 
-/* The leaves of @is_wanted nodes; by index + 1 of each leaf, in @number, its new one. */
+/* The leaves of @is_wanted nodes: @number gets the new number of each, by index + 1. */
 static void keep_leaves(struct recording *r, const bool *is_wanted, uint64_t *number)
 {
 	struct recording_table *t = &r->table[RECORDING_LEAVES];

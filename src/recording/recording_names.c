@@ -1,6 +1,6 @@
 /*
- * A frame of the call tree is one address; in a recording each function at it, inlined ones
- * included, has a row of its own, the outermost first, and a node for each of them.
+ * A frame of the call tree is one address. In a recording each function at it, inlined ones
+ * included, has its own row, the outermost first, and a node for each of them.
  */
 #include "recording/recording_names.h"
 
@@ -45,7 +45,7 @@ static uint64_t add_object(struct recording_builder *b, const struct recording_o
 	return recording_rows(b->r, RECORDING_OBJECTS);
 }
 
-/* The row + 1 of module @id; 0 = not known. */
+/* The row + 1 of module @id; 0 = unknown. */
 static uint32_t object_row(struct recording_builder *b, uint32_t id)
 {
 	uint32_t *slot = slot_of(&b->object, &b->object_count, id);
@@ -152,7 +152,7 @@ static void add_frames(struct recording_builder *b, uint32_t frame)
 	recording_names_add(b->r, &place, s);
 }
 
-/* The row of the real function at @frame; those inlined there follow it. */
+/* The row of the real function at @frame, followed by the inlined ones. */
 static uint32_t frame_row(struct recording_builder *b, uint32_t frame)
 {
 	uint32_t *slot = slot_of(&b->frame, &b->frame_count, frame);

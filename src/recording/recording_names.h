@@ -1,10 +1,10 @@
-/* Objects, frames and nodes of a recording, made when a leaf needs them. */
+/* Objects, frames and nodes of a recording, added when a leaf needs them. */
 #ifndef PTMEM_RECORDING_RECORDING_NAMES_H
 #define PTMEM_RECORDING_RECORDING_NAMES_H
 
 #include "recording/recording_build.h"
 
-/* What FRAME_KIND says. */
+/* Values of FRAME_KIND. */
 enum recording_kind { KIND_PROGRAM, KIND_LIBRARY, KIND_ALLOCATOR, KIND_STANDARD };
 
 /* An address in a program, as its frames are shown. */
@@ -23,7 +23,7 @@ bool recording_names_is_startup(const struct symbol *symbol);
 void recording_names_add(struct recording *r, const struct recording_place *place,
 			 const struct symbol *symbol);
 
-/* The row + 1 of node @node of the call tree; 0 at the root. */
+/* The row + 1 of node @node of the call tree; 0 for the root. */
 uint32_t recording_names_node(struct recording_builder *b, uint32_t node);
 
 #endif

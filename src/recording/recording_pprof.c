@@ -1,14 +1,14 @@
 /*
- * Fills the messages of a profile. An address is one location: its frames are the row of the real
- * function and, behind it, those of the functions that are inlined there. So a location has the
- * number of that row, plus 1, and a function that of its own row.
+ * Builds pprof messages. An address is one location: its frames are the row of the real function
+ * and, after it, those of the functions inlined there. So the number of a location is that of its
+ * row plus 1, and the number of a function that of its own row plus 1.
  */
 #include "recording/recording_pprof.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include <src/recording/pprof_profile.pb-c.h> /* made from pprof_profile.proto */
+#include <src/recording/pprof_profile.pb-c.h> /* generated from pprof_profile.proto */
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
@@ -18,7 +18,7 @@ enum { SAMPLE_TYPES = PPROF_VALUES };
 
 struct pprof {
 	const struct recording *r;
-	struct recording *texts;   /* for its texts alone */
+	struct recording *texts;   /* used for its texts only */
 	Pprof__Profile profile;
 	int64_t comment;
 };
@@ -33,7 +33,7 @@ static int64_t text_of(struct pprof *p, enum recording_table_id id, size_t row, 
 	return text(p, p->r->text.data[recording_get(p->r, id, row, column)]);
 }
 
-/* @count messages of @size bytes, all zero, and pointers to them: the first one owns them. */
+/* @count zeroed messages of @size bytes, and pointers to them: the first one owns them. */
 static void *make_messages(size_t count, size_t size, void ***pointers_out)
 {
 	char *all = xcalloc(count + 1, size);
@@ -96,7 +96,7 @@ static void add_functions(struct pprof *p)
 	}
 }
 
-/* How many functions are at the address whose real function is @row. */
+/* The number of functions at the address whose real function is @row. */
 static size_t functions_at(const struct recording *r, size_t row)
 {
 	size_t end = row + 1;
@@ -157,7 +157,7 @@ static void add_types(struct pprof *p, bool is_allocated)
 	p->profile.default_sample_type = t[is_allocated ? 2 : 0].type;
 }
 
-/* The location of the address of @frame: that of its real function, which is before it. */
+/* The location of the address of @frame: that of its real function, which precedes it. */
 static uint64_t location_of(const struct recording *r, uint64_t frame)
 {
 	while (frame > 0 && recording_get(r, RECORDING_FRAMES, frame, FRAME_INLINED))
@@ -224,7 +224,7 @@ struct pprof_value *recording_pprof_values(const struct recording *r,
 
 /* -- the whole -- */
 
-/* A time of the file, which may be any text, in nanoseconds; 0 if there is none that fits. */
+/* A time in the file, which may be any text, in nanoseconds; 0 if invalid. */
 static int64_t nanoseconds(const struct recording *r, const char *key, double unit)
 {
 	const char *value = recording_meta(r, key);
@@ -240,8 +240,8 @@ static void add_times(struct pprof *p)
 }
 
 /*
- * As in the heap profiles of Go: values are scaled already, and the period is the mean distance of
- * the samples in bytes.
+ * As in Go's heap profiles, values are already scaled, and the period is the mean distance of the
+ * samples in bytes.
  */
 static void add_period(struct pprof *p, Pprof__ValueType *type)
 {

@@ -1,6 +1,6 @@
 /*
  * A recording as pprof's gzipped protocol buffer (pprof_profile.proto): inuse_space and
- * inuse_objects are what is asked for, alloc_space and alloc_objects all that was ever allocated.
+ * inuse_objects have the selected view, alloc_space and alloc_objects everything ever allocated.
  */
 #ifndef PTMEM_RECORDING_RECORDING_PPROF_H
 #define PTMEM_RECORDING_RECORDING_PPROF_H
@@ -11,20 +11,23 @@
 
 enum { PPROF_VALUES = 4 };
 
-/* Of a leaf, in the order of the first lines. Differences of two profiles may be negative. */
+/*
+ * Values of a leaf, in the order of the first lines. Differences of two profiles may be
+ * negative.
+ */
 struct pprof_value {
 	int64_t of[PPROF_VALUES];
 };
 
 /*
- * By row of LEAVES; the caller frees it. @v: what is in use; @total: VIEW_TOTAL of the same call
+ * Indexed by row of LEAVES; the caller frees it. @v: the view; @total: VIEW_TOTAL of the same call
  * paths.
  */
 struct pprof_value *recording_pprof_values(const struct recording *r,
 					   const struct recording_view *v,
 					   const struct recording_view *total);
 
-/* @is_allocated: readers show alloc_space unless asked. Errors of the stream are left in it. */
+/* @is_allocated: alloc_space is the default in viewers. The caller checks the stream for errors. */
 void recording_pprof_write(FILE *out, const struct recording *r, const struct pprof_value *value,
 			   bool is_allocated);
 

@@ -1,6 +1,6 @@
 /*
- * Reads the chunks of a recording. What belongs to no complete group (a "sync" ends one) is
- * dropped: ptmem died while it wrote it. recording_check.c does the rest.
+ * Reads the chunks of a recording. Chunks of an incomplete group (a "sync" ends one) are dropped:
+ * ptmem died while writing it. recording_check.c does the rest.
  */
 #include "recording/recording_read.h"
 
@@ -18,13 +18,13 @@
 struct reader {
 	struct recording *r;
 	const uint8_t *at, *end;   /* the rest of the chunk */
-	const char *why;           /* NULL: all is well */
-	/* at the last "sync" */
+	const char *why;           /* NULL: no error */
+	/* position of the last "sync" */
 	size_t rows[RECORDING_TABLES], texts;
-	uint64_t unpacked;         /* so far */
-	uint32_t heads;            /* CRC-32 of the heads of chunks since then */
+	uint64_t unpacked;         /* number so far */
+	uint32_t heads;            /* CRC-32 of the chunk heads since then */
 	bool has_sync;
-	bool has_unknown;          /* a chunk of another name */
+	bool has_unknown;          /* there was a chunk with an unknown name */
 	bool is_sampled;
 };
 
@@ -97,8 +97,8 @@ static void read_column(struct reader *rd, uint64_t *value, uint64_t rows)
 }
 
 /*
- * Columns beyond those that are known are from a newer ptmem, and are skipped. Those of estimates
- * are 0 where all is exact.
+ * Unknown columns come from a newer ptmem, and are skipped. Columns of estimates are 0 in exact
+ * recordings.
  */
 static void read_table(struct reader *rd, enum recording_table_id id)
 {
@@ -129,7 +129,7 @@ static void read_table(struct reader *rd, enum recording_table_id id)
 
 static void note_sync(struct reader *rd)
 {
-	/* it has no content in files of older versions */
+	/* empty in files of older versions */
 	if (rd->at < rd->end && get_number(rd) != rd->heads) {
 		fail(rd, "the head of a chunk before it has changed");
 		return;
@@ -168,7 +168,7 @@ static uint32_t get_u32(const uint8_t *at)
 
 static void read_chunk(struct reader *rd, const uint8_t *head, uint32_t packed, uint32_t unpacked)
 {
-	/* zlib compresses to a thousandth at best */
+	/* the maximum compression ratio of zlib is about 1000 */
 	rd->unpacked += unpacked;
 	if (unpacked > MAX_UNPACKED || unpacked / 1100 > packed || rd->unpacked > MAX_ALL) {
 		fail(rd, "a chunk is larger than it can be");
@@ -193,7 +193,7 @@ static void read_chunk(struct reader *rd, const uint8_t *head, uint32_t packed, 
 	free(data);
 }
 
-/* Reads chunks until one is cut, or the file ends. Returns where it stopped. */
+/* Reads chunks until one is incomplete, or the file ends. Returns the position. */
 static size_t read_chunks(struct reader *rd, const uint8_t *data, size_t size)
 {
 	size_t at = HEAD_SIZE;

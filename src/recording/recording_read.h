@@ -1,20 +1,20 @@
 /*
- * Reads recordings (recording_write.h). The file is untrusted: each number is checked, so that
- * reports may use what is returned without care:
+ * Reads recordings (recording_write.h). The file is untrusted, and each number is checked, so
+ * reports can rely on the following:
  *
- *	all references are to rows and texts that exist; a node's parent is before it
- *	leaves, and the rows of each table with keys, are once each, in the order of their keys
+ *	all references are to existing rows and texts; a node's parent precedes it
+ *	leaves, and rows of tables with keys, are unique and in the order of their keys
  *	timeline and cells are in intervals of one length; intervals are 0 .. rows - 1
- *	born < died < number of intervals, or died = CELL_NEVER: then what remains at the end
+ *	born < died < number of intervals, or died = CELL_NEVER: live at the end
  *
- * The last one differs from the file, where cells that died are also in those that never did.
+ * The last rule differs from the file, where CELL_NEVER cells include those that died.
  */
 #ifndef PTMEM_RECORDING_RECORDING_READ_H
 #define PTMEM_RECORDING_RECORDING_READ_H
 
 #include "recording/recording.h"
 
-/* Whether it begins as a recording does. */
+/* Whether @data begins like a recording. */
 bool recording_is(const char *data, size_t size);
 
 /* -EINVAL and *@why_out, which the caller frees, if @data is damaged or not a recording. */

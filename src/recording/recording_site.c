@@ -15,7 +15,7 @@ static const char *text_at(const struct recording *r, uint64_t index)
 	return index ? r->text.data[index] : NULL;
 }
 
-/* The recording knows allocation functions that the user named, and start-up code. */
+/* The recording knows which functions the user named as allocators, and start-up code. */
 static enum frame_rank rank_of(const struct frame_text *text, uint64_t kind)
 {
 	enum frame_rank rank = wrapper_rank(text);

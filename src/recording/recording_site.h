@@ -4,9 +4,9 @@
 
 #include "recording/recording.h"
 
-/* Of leaf @leaf (row). */
+/* The call site of leaf @leaf (row). */
 int64_t recording_site(const struct recording *r, size_t leaf);
-/* Of the path that ends at node @node - 1; 0 = no stack. */
+/* The call site of the path that ends at node @node - 1; 0 = no stack. */
 int64_t recording_site_of(const struct recording *r, uint64_t node);
 
 #endif

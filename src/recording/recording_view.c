@@ -1,4 +1,4 @@
-/* The values of leaves for what is asked. */
+/* Computes the values of leaves for a view. */
 #include "recording/recording_view.h"
 
 #include <errno.h>
@@ -20,13 +20,13 @@ static size_t intervals(const struct recording *r)
 	return recording_rows(r, RECORDING_TIMELINE);
 }
 
-/* How long it is in seconds: to the end of the last interval. */
+/* The duration in seconds: to the end of the last interval. */
 static double whole(const struct recording *r)
 {
 	return (double)(UINT64_C(1) << r->shift) * (double)intervals(r) / 1000;
 }
 
-/* "12.5" and "12.5s" are seconds, "300ms" milliseconds, "40%" a part of the whole. */
+/* "12.5" and "12.5s" are seconds, "300ms" milliseconds, "40%" a fraction of the duration. */
 static bool parse_time(const struct recording *r, const char *text, size_t size, uint32_t *out)
 {
 	char copy[64], *end;
@@ -84,7 +84,7 @@ bool recording_value_is_noise(const struct recording *r, const struct recording_
 					    recording_error(r, value->variance));
 }
 
-/* Columns of a table with values of leaves. */
+/* The columns with the values of leaves in a table. */
 struct value_columns {
 	uint8_t leaf, bytes, blocks, variance;
 };
@@ -150,7 +150,7 @@ static void add_shares(struct recording_view *v, const struct recording *r, cons
 
 /* -- threads -- */
 
-/* Threads of id or name @text: false if there are none. */
+/* Finds the threads with id or name @text: false if there are none. */
 static bool find_threads(const struct recording *r, const char *text, bool *is_wanted)
 {
 	bool found = false;

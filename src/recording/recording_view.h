@@ -1,12 +1,12 @@
 /*
- * What is asked of a recording: which blocks count, by leaf.
+ * A view of a recording selects the blocks that count, by leaf.
  *
  *	VIEW_PEAK     live at the exact peak
  *	VIEW_AT       live at the end of one interval
  *	VIEW_RANGE    allocated in a range of intervals, and live at its end
- *	VIEW_TOTAL    ever allocated (by one thread, if one is asked for)
- *	VIEW_TEMPORARY  of them those released before their thread allocated again (blocks alone)
- *	VIEW_LEAKED   of one kind by the leak check
+ *	VIEW_TOTAL    ever allocated (optionally by one thread)
+ *	VIEW_TEMPORARY  of these, blocks released before their thread allocated again
+ *	VIEW_LEAKED   of one kind in the leak check
  */
 #ifndef PTMEM_RECORDING_RECORDING_VIEW_H
 #define PTMEM_RECORDING_RECORDING_VIEW_H
@@ -18,45 +18,48 @@ enum recording_quantity {
 };
 
 struct recording_value {
-	uint64_t bytes, blocks; /* blocks: recording_count makes whole ones of them */
-	double variance;        /* of the bytes: recording_error */
+	uint64_t bytes, blocks; /* blocks: convert to whole ones with recording_count */
+	double variance;        /* of the bytes: see recording_error */
 };
 
 struct recording_view {
 	enum recording_quantity quantity;
-	uint32_t first, last;          /* intervals; of VIEW_AT the last alone */
+	uint32_t first, last;          /* intervals; for VIEW_AT only the last */
 	struct recording_value *leaf;  /* by row of LEAVES; owned */
 	struct recording_value sum;
 };
 
-/* The options that choose a view, as given; NULL = not given. */
+/* The options that select a view, as given; NULL = not given. */
 struct recording_question {
 	const char *at, *range, *thread, *match;
 };
 
-/* Whether any is. */
+/* Whether any is given. */
 bool recording_question_is_given(const struct recording_question *q);
 
 /*
- * -EINVAL and *@why_out, which the caller frees, if there is no such time or thread. `match` has no
- * effect here: recording_match.h.
+ * -EINVAL and *@why_out, which the caller frees, if there is no such time or thread. Ignores
+ * `match`: recording_match.h.
  */
 int recording_view_init(struct recording_view *v, const struct recording *r,
 			const struct recording_question *q, char **why_out);
-/* The same of @quantity, */
+/* The same for @quantity, */
 void recording_view_of(struct recording_view *v, const struct recording *r,
 		       enum recording_quantity quantity);
-/* of leaks of @kind ("definite", as in LEAK_KIND), */
+/* for leaks of @kind ("definite", as in LEAK_KIND), */
 void recording_view_leaks(struct recording_view *v, const struct recording *r, const char *kind);
-/* and of the end of an interval. */
+/* and for the end of an interval. */
 void recording_view_at(struct recording_view *v, const struct recording *r, uint32_t interval);
 void recording_view_deinit(struct recording_view *v);
 
 void recording_value_add(struct recording_value *to, const struct recording_value *from);
-/* Whether @value is an estimate from too few samples to say anything. */
+/* Whether @value is an estimate from too few samples to be meaningful. */
 bool recording_value_is_noise(const struct recording *r, const struct recording_value *value);
 
-/* "live after 1.250 s": what the values are; also if they are estimates. The caller frees it. */
+/*
+ * "live after 1.250 s": describes the values, and whether they are estimates. The caller frees
+ * it.
+ */
 char *recording_view_text(const struct recording_view *v, const struct recording *r,
 			  const struct recording_question *q);
 

@@ -1,4 +1,4 @@
-/* Encodes and compresses chunks. Errors of writing stay in the stream, as stdio keeps them. */
+/* Encodes and compresses chunks. The stream records write errors. */
 #include "recording/recording_write.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 
-/* Level 9 saves an eighth of the file, and doubles what a recording of a compiler's run costs. */
+/* Level 9 makes the file an eighth smaller, but doubles the cost of recording a compiler. */
 #define LEVEL 1
 #define MAX_ROWS (UINT32_C(1) << 20) /* of a chunk */
 #define MAX_TEXT (UINT32_C(1) << 24) /* bytes */

@@ -1,5 +1,5 @@
 /*
- * Recordings as files: a head, then chunks, each compressed by itself.
+ * Recordings as files: a head, then chunks, each compressed separately.
  *
  *	head     "ptmem-recording 1\n", or 2 if it holds estimates from samples
  *	chunk    name (4 bytes), packed size, unpacked size, CRC-32 of what is packed (each
@@ -30,21 +30,21 @@
 #define RECORDING_SYNC "sync"
 #define RECORDING_CHUNK_HEAD 16u /* bytes */
 
-/* A file that is being written chunk by chunk. */
+/* A file being written chunk by chunk. */
 struct recording_out {
 	FILE *file;
 	uint32_t heads;            /* CRC-32 of the heads since the last "sync" */
 };
 
 void recording_write_head(struct recording_out *out, const struct recording *r);
-/* Texts from number @first on. */
+/* Writes texts from number @first on. */
 void recording_write_texts(struct recording_out *out, const struct recording *r, size_t first);
-/* Rows of a table from @first on; nothing if there are none. */
+/* Writes the rows of a table from @first on; nothing if there are none. */
 void recording_write_rows(struct recording_out *out, const struct recording *r,
 			  enum recording_table_id id, size_t first);
 void recording_write_sync(struct recording_out *out);
 
-/* All of @r as a file: 0 or -errno. */
+/* Writes all of @r as a file: 0 or -errno. */
 int recording_write(FILE *file, const struct recording *r);
 
 #endif

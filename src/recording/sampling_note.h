@@ -1,4 +1,4 @@
-/* What reports say of numbers that are estimates. */
+/* The note for estimates in reports. */
 #ifndef PTMEM_RECORDING_SAMPLING_NOTE_H
 #define PTMEM_RECORDING_SAMPLING_NOTE_H
 

@@ -1,6 +1,4 @@
-/*
- * Where an object's headers are not in the core, those of its file are taken.
- */
+/* Falls back to the object's file if its headers are not in the core. */
 #include "session/core_modules.h"
 
 #include <string.h>
@@ -17,7 +15,7 @@ struct finder {
 	struct core_modules *out;
 };
 
-/* The end of the last of the mappings of the file whose first one is number @i. */
+/* The end of the last mapping of the file whose first mapping is number @i. */
 static taddr_t find_end(const struct inspect_input *in, size_t i, bool *is_exec_out)
 {
 	const struct map *list = in->resident.maps.list.data, *first = &list[i];

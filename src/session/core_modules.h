@@ -8,13 +8,13 @@
 
 struct core_modules {
 	struct held_modules held;
-	uint32_t missing; /* objects whose files are not there, or are others now */
+	uint32_t missing; /* objects whose files are missing or have changed */
 };
 
 /*
- * Finds them by what @c says was mapped. A file counts only if its build-id is that of the object
- * in the core. Adds their segments to @in, whose mappings are known. @program: the file of the
- * program; NULL = the one that @c names.
+ * Finds them by the mappings in @c. A file is used only if its build-id is that of the object in
+ * the core. Adds their segments to @in, whose mappings are known. @program: the program's file;
+ * NULL = the one named in @c.
  */
 void core_modules_find(const struct core_file *c, const char *program, struct inspect_input *in,
 		       struct core_modules *out);

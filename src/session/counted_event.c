@@ -1,4 +1,4 @@
-/* The kinds correspond one to one, but for those of profile/event.h that a session makes itself. */
+/* The kinds correspond one to one, except for those of profile/event.h that sessions create. */
 #include "session/counted_event.h"
 
 static const uint8_t kinds[] = {

@@ -1,4 +1,4 @@
-/* From an event of a tracee to one that profiles count. */
+/* Converts a tracee's event to one that profiles count. */
 #ifndef PTMEM_SESSION_COUNTED_EVENT_H
 #define PTMEM_SESSION_COUNTED_EVENT_H
 

@@ -1,9 +1,9 @@
 /*
- * The blocks of a process are known for certain if all of this holds:
+ * The blocks of a process are known with certainty if
  *
  *	its malloc is one that src/inspect knows, and no other object has one
  *	no thread is in the middle of malloc
- *	each heap could be followed to its end, and what is on a list is free in it
+ *	each heap could be walked to its end, and all chunks on lists are free in it
  *	all memory that malloc has from the kernel was found
  */
 #include "session/earlier_blocks.h"
@@ -67,7 +67,7 @@ static void forget(struct run *run)
 	run->earlier = NULL;
 }
 
-/* -- whether they are known -- */
+/* -- are they known? -- */
 
 static bool has_malloc(const struct module *m)
 {
@@ -107,7 +107,7 @@ static uint64_t missing_bytes(const struct inspect_report *r)
 	return sum;
 }
 
-/* Why the blocks of @l are not all that there are, and no others; NULL: they are. */
+/* Why the blocks of @l may be incomplete or wrong; NULL: they are neither. */
 static char *find_doubt(const struct inspect_look *l)
 {
 	const struct inspect_report *r = &l->report;

@@ -1,7 +1,7 @@
 /*
- * Blocks that a process had when ptmem attached to it, read from its heaps while it is stopped for
- * the attach. They begin its profile: all of one call path, live from snapshot 0 on, and their
- * releases are events.
+ * Blocks that a process had before ptmem attached, read from its heaps while it is stopped for the
+ * attach. They start its profile: all have the same call path, are live from snapshot 0 on, and
+ * their releases are events.
  */
 #ifndef PTMEM_EARLIER_BLOCKS_H
 #define PTMEM_EARLIER_BLOCKS_H
@@ -18,12 +18,15 @@ struct session;
 
 bool earlier_blocks_are_wanted(const struct options *o);
 
-/* All threads of @space are stopped, and ptmem has put nothing in yet. Keeps its blocks in @run. */
+/*
+ * All threads of @space are stopped, and ptmem has not installed anything yet. Stores its blocks in
+ * @run.
+ */
 void earlier_blocks_look(struct run *run, struct address_space *space);
 
 /*
- * @s has no events yet. Its space must be the one that was looked at last, or it gets none. Where
- * they cannot be known for certain there are none, either, and a message says why.
+ * Adds the blocks to @s, which has no events yet, if its space is the one read last. If they are
+ * not known with certainty it adds none, and logs why.
  */
 void earlier_blocks_add(struct session *s);
 

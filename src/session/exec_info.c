@@ -5,7 +5,7 @@
  *
  *	INTERPRETER [ITS ARGUMENT] SCRIPT ARGUMENT...
  *
- * with one more level in front for each interpreter that is a script itself.
+ * with one more level in front for each interpreter that is itself a script.
  */
 #include "session/exec_info.h"
 
@@ -32,7 +32,7 @@ static uint64_t name_address(pid_t pid)
 	return 0;
 }
 
-/* The name is near the end of the stack, so fewer bytes than requested may be mapped. */
+/* The name is near the end of the stack, so the mapping may end within the requested bytes. */
 char *exec_info_name(pid_t pid)
 {
 	char name[NAME_SIZE];
@@ -53,7 +53,7 @@ char *exec_info_name(pid_t pid)
 	return n > 0 ? xstrdup(name) : NULL;
 }
 
-/* Whether the file @name, as @pid sees it, begins as a script does. */
+/* Whether the file @name, in the view of @pid, starts like a script. */
 static bool is_script(pid_t pid, const char *name)
 {
 	_cleanup_free_ char *path = xasprintf("%s/%s", *name == '/' ? "root" : "cwd", name);
@@ -71,8 +71,8 @@ static void add_word(char **text, char *word)
 }
 
 /*
- * Removes the padding of a title that a process wrote over its arguments: one word followed by
- * blanks or empty words. A single blank or empty word may be an argument.
+ * Removes the padding from a title that a process wrote over its arguments: one word followed by
+ * spaces or empty words. A single space or empty word may be an argument.
  */
 static void trim_title(char *text, unsigned words)
 {
@@ -90,7 +90,7 @@ char *exec_info_command(pid_t pid, bool is_fresh)
 	bool is_before = name && is_script(pid, name);
 	char *text = NULL;
 	size_t size = 0;
-	unsigned words = 0; /* that are not empty */
+	unsigned words = 0; /* non-empty ones */
 	for (unsigned i = 0; f && getdelim(&line, &size, '\0', f) > 0; i++) {
 		words += *line != '\0';
 		is_before = is_before && !(i > 0 && strcmp(line, name) == 0);

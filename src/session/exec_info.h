@@ -1,4 +1,4 @@
-/* What a process executed, as passed to execve(2). */
+/* The program that a process executed, as passed to execve(2). */
 #ifndef PTMEM_EXEC_INFO_H
 #define PTMEM_EXEC_INFO_H
 
@@ -13,10 +13,10 @@
 char *exec_info_name(pid_t pid);
 
 /*
- * For "cmd:" (spec/massif.md 1.1): the words of the command line, separated by blanks, with line
- * feeds replaced by blanks. @is_fresh: the process has just executed its program, whose path comes
- * first (argv[0] may be anything, and the user did not name a script's interpreter); else argv as
- * it is, or the title that the process wrote there, without its padding. The caller frees it.
+ * For "cmd:" (spec/massif.md 1.1): the words of the command line, separated by spaces, with line
+ * feeds replaced by spaces. @is_fresh: the process has just executed its program; then the path of
+ * the program replaces argv[0] (which may be anything), without a script's interpreter. Otherwise
+ * it is argv, or the title that the process wrote there, without padding. The caller frees it.
  */
 char *exec_info_command(pid_t pid, bool is_fresh);
 

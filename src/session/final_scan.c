@@ -1,7 +1,6 @@
 /*
- * The part of a leak check for which the process is stopped is kept short. As much as possible is
- * done before: the kernel takes longer to provide memory for the results than the scan takes to
- * fill it.
+ * The process is stopped for only a part of the leak check. As much as possible is done before: the
+ * kernel takes longer to provide memory for the results than the scan takes to fill it.
  */
 #include "session/final_scan.h"
 
@@ -55,7 +54,7 @@ static int compare_ranges(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* What is below stack pointers, stacks of threads that ended, and arenas. */
+/* Memory below stack pointers, stacks of ended threads, and arenas. */
 static void find_gaps(const struct leakcheck *c, const struct roots *r, const struct arenas *a,
 		       struct gaps *out)
 {
@@ -75,14 +74,14 @@ static void find_gaps(const struct leakcheck *c, const struct roots *r, const st
 		qsort(out->list.data, out->list.count, sizeof(*out->list.data), compare_ranges);
 }
 
-/* Adds @range without the gaps in it. *at: the first of those not passed yet. */
+/* Adds @range without the gaps in it. *at: the first gap not passed yet. */
 static void add_range(struct leakcheck *c, const struct gaps *gaps, struct root_range range,
 		      size_t *at)
 {
 	for (; *at < gaps->list.count && gaps->list.data[*at].start < range.end; ++*at) {
 		struct root_range gap = gaps->list.data[*at];
 
-		if (gap.end > range.end) { /* this and the next range */
+		if (gap.end > range.end) { /* in this and the next range */
 			leakcheck_add_memory(c, range.start, MAX(range.start, gap.start));
 			return;
 		}
@@ -105,7 +104,7 @@ static void add_memory(const struct roots *r, const struct arenas *a, struct lea
 
 /* -- glibc's malloc -- */
 
-/* Whether all blocks in use are known: the process of @s was watched from its beginning. */
+/* Whether all blocks in use are known: the process of @s was profiled from its start. */
 static bool knows_all(const struct session *s, struct leakcheck *c)
 {
 	return !s->space->image.has_earlier_blocks && !s->run->options->pages_as_heap &&
@@ -149,7 +148,7 @@ void final_scan_prepare(struct session *s)
 	struct roots *roots;
 
 	if (roots_list(s->space, &roots) != 0)
-		return; /* the scan itself reports why */
+		return; /* the scan itself logs the reason */
 	struct final_scan *scan = get_scan(s);
 
 	copy_blocks(s, scan);
@@ -176,7 +175,7 @@ void final_scan_run(struct session *s)
 
 	if (scan->is_prepared)
 		copy_blocks(s, scan);
-	else /* their places are enough: to copy them takes memory, which takes time */
+	else /* moved, not copied: copying takes memory, and so time */
 		profile_each_block(s->profile, note_block, &scan->check);
 	find_arenas(roots, &arenas);
 	add_memory(roots, &arenas, &scan->check);

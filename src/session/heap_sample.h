@@ -1,6 +1,6 @@
 /*
- * --heap-sample: which events of a session are samples. All others end here, after they were
- * counted in the exact totals:
+ * --heap-sample: selects the events of a session that are samples. All others are dropped after
+ * they were counted in the exact totals:
  *
  *	every call -> totals -> is it a sample? -> event, with its real size -> profile
  *
@@ -8,8 +8,8 @@
  * if the new one is, or both:
  *
  *	old      new      event
- *	sample   sample   a realloc, as it is
- *	sample   no       the end of a realloc to no bytes, which frees the block
+ *	sample   sample   a realloc, unchanged
+ *	sample   no       a realloc to 0 bytes, which frees the block
  *	no       sample   an allocation with the address of the old block
  *	no       no       none
  *
@@ -27,7 +27,7 @@ struct profile;
 struct heap_sample {
 	uint64_t interval;    /* 0: every call is an event, and nothing else here is used */
 	uint64_t seed;
-	bool is_done;         /* a replay of samples: the events were chosen already */
+	bool is_done;         /* replay of samples: the events are already chosen */
 	struct byte_sampler sampler;
 	struct call_totals totals;
 };
@@ -35,8 +35,8 @@ struct heap_sample {
 void heap_sample_init(struct heap_sample *h, uint64_t interval, uint64_t seed);
 
 /*
- * Whether @ev is an event of @p, the profile that has all samples so far; then *ev is it.
- * @is_chosen: the tracee has decided that the allocation is a sample, and counted the call.
+ * Whether @ev is an event of @p, the profile with all samples so far; may change *ev. @is_chosen:
+ * the tracee has decided that the allocation is a sample, and counted the call.
  */
 bool heap_sample_keep(struct heap_sample *h, const struct profile *p, bool is_chosen,
 		      struct event *ev);

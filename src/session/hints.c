@@ -1,5 +1,5 @@
 /*
- * Recognizes setuid programs, Python, stripped objects, idle processes, and operator new that
+ * Detects setuid programs, Python, stripped objects, idle processes, and an operator new that
  * returns addresses inside blocks.
  */
 #include "session/hints.h"
@@ -74,7 +74,7 @@ static char *read_variable(pid_t pid, const char *name, bool *is_known)
 	return NULL;
 }
 
-/* pymalloc serves requests of up to 512 bytes from arenas that it maps, without malloc. */
+/* pymalloc serves requests of up to 512 bytes from arenas that it maps, bypassing malloc. */
 static void hint_at_pymalloc(const struct session *s)
 {
 	bool is_known = true;
@@ -103,9 +103,9 @@ static void hint_at_symbols(const struct call_site_sum *site, size_t count)
 }
 
 /*
- * Of samples: nearly nothing was deleted; free was called for more than what malloc and its like
- * returned, as often as operator new at least half of the time; and that many blocks seem to live,
- * or were replaced by others at their addresses, so their releases were not seen.
+ * With samples: hardly any delete was seen; free was called more often than malloc and related
+ * functions returned blocks, by at least half of the calls of operator new; and that many blocks
+ * seem to be live, or were replaced by others at their addresses, so their releases were missed.
  */
 static bool misses_deletes(const struct session *s)
 {

@@ -1,4 +1,4 @@
-/* Hints for the user where a profile may not be what was expected. */
+/* Hints for the user if a profile may not be what was expected. */
 #ifndef PTMEM_HINTS_H
 #define PTMEM_HINTS_H
 
@@ -6,10 +6,10 @@
 
 struct session;
 
-/* Warns if the program that @s has just started runs without the privileges of its file. */
+/* Warns if the program just started by @s runs without the privileges of its file. */
 void hints_at_start(const struct session *s);
 
-/* At the end, after the summary. @site: the largest call sites, @count of them. */
+/* Called at the end, after the summary. @site: the @count largest call sites. */
 void hints_at_end(const struct session *s, const struct call_site_sum *site, size_t count);
 
 #endif

@@ -16,8 +16,8 @@
 #include "session/session_files.h"
 
 /*
- * @r as a reader of its file has it: only that is in intervals of one length and has each block
- * once (recording_read.h). So the page is the same whether ptmem or ptmem-report makes it.
+ * Converts @r to the form in which readers of its file get it: intervals of one length, each block
+ * once (recording_read.h). So ptmem and ptmem-report make the same page.
  */
 static int reread(const struct recording *r, struct recording **out)
 {

@@ -7,7 +7,7 @@
 struct session;
 struct recording;
 
-/* Writes and announces the file of @s, which shows @r: not 0 after a message. */
+/* Writes and announces the page of @s, which shows @r. Not 0 after a message. */
 int html_run_write(struct session *s, const struct recording *r);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Turns the contents of a core file into the input of inspect_run, as inspect_look.c does with a
+ * Converts the contents of a core file to the input of inspect_run; inspect_look.c does so for a
  * stopped process.
  */
 #include "session/inspect_core.h"

@@ -5,9 +5,9 @@
 struct run;
 
 /*
- * Reports the memory in the core file @path. @program: the file of the program; NULL = the one that
- * the core names. The report goes where inspect_process's goes. 0, or -errno: what is wrong was
- * logged.
+ * Reports the memory in the core file @path. @program: the program's file; NULL = the one named in
+ * the core. The report goes to the same place as that of inspect_process. Returns 0, or -errno
+ * after a message.
  */
 int inspect_core(struct run *run, const char *path, const char *program);
 

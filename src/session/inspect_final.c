@@ -1,4 +1,4 @@
-/* A look waits in its session for the report. See inspect_final.h. */
+/* The session keeps the result until the report is made. See inspect_final.h. */
 #include "session/inspect_final.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "session/session_files.h"
 
 struct inspect_final {
-	int rc;                  /* of the look */
+	int rc;                  /* when it was read */
 	uint64_t stopped_ns;
 	struct inspect_look look;
 	struct inspect_blocks blocks;

@@ -1,6 +1,6 @@
 /*
- * --inspect of a program while it is profiled: a look at its last stop, or when SIGUSR1 asks for
- * one, which is reported afterwards.
+ * --inspect of a program while it is profiled: its memory is read at its last stop, or when SIGUSR1
+ * requests it, and reported afterwards.
  */
 #ifndef PTMEM_INSPECT_FINAL_H
 #define PTMEM_INSPECT_FINAL_H
@@ -11,14 +11,14 @@ struct inspect_final;
 struct session;
 
 /*
- * Reads the process of @s, whose threads are stopped. @is_last: they do not run on before the
- * process ends or is left.
+ * Reads the process of @s, whose threads are stopped. @is_last: they do not run again before the
+ * process ends or is detached.
  */
 void inspect_final_look(struct session *s, bool is_last);
 
-/* Reports where the options say what was found last. */
+/* Writes the report of the last read to where the options say. */
 void inspect_final_finish(struct session *s);
 
-void inspect_final_free(struct inspect_final *f); /* NULL is nothing */
+void inspect_final_free(struct inspect_final *f); /* NULL is ignored */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * A thread is inside malloc if a pc on its stack is: it may be in the kernel, or in a handler of a
- * signal that interrupted it.
+ * A thread is inside malloc if a pc on its stack is: it may be in the kernel, or in a signal
+ * handler that interrupted malloc.
  */
 #include "session/inspect_look.h"
 
@@ -91,7 +91,7 @@ static bool wants_thread(void *ctx, pid_t tid)
 	return false; /* it is new: at its first instruction */
 }
 
-/* Lets threads leave malloc, one after the other as they happen to, while those that have wait. */
+/* Lets threads leave malloc in whatever order, while those that have left wait. */
 static int settle(struct target *t, struct collector *c, struct inspect_look *out)
 {
 	for (out->moments = 0;; out->moments++) {
@@ -134,7 +134,7 @@ static void gather_memory(void *ctx, const taddr_t *addr, size_t count, size_t e
 			there[k] = (struct iovec){(void *)(uintptr_t)addr[i + k], each};
 		ssize_t got = process_vm_readv(s->reader, &here, 1, there, n, 0);
 
-		/* it ends at the first that cannot be read, which is passed over */
+		/* ends at the first page that cannot be read, which is skipped */
 		i += got > 0 ? MAX((size_t)got / each, (size_t)1) : 1;
 	}
 }

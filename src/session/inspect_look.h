@@ -1,6 +1,6 @@
 /*
- * A stopped process is read, and found in a state in which it can be read: no thread is in the
- * middle of malloc. Joins tracee, unwind and inspect.
+ * Reads a stopped process in a consistent state: no thread is in the middle of malloc. Connects
+ * tracee, unwind and inspect.
  */
 #ifndef PTMEM_INSPECT_LOOK_H
 #define PTMEM_INSPECT_LOOK_H
@@ -19,13 +19,13 @@ struct inspect_look {
 	const char *other;       /* the name of an allocator that is not glibc's; NULL = none */
 	unsigned glibc_major, glibc_minor; /* 0 = unknown */
 	bool has_arena;          /* malloc was used, and is glibc's */
-	uint32_t inside;         /* threads in functions of malloc's that did not leave them */
-	uint32_t moments;        /* how often others ran until they had left them */
+	uint32_t inside;         /* threads that did not leave malloc in time */
+	uint32_t moments;        /* how often others ran to leave malloc */
 	uint64_t rss, swap;      /* VmRSS and VmSwap, bytes */
 };
 
 struct inspect_wish {
-	heap_block_fn *block;    /* called for each block in use; NULL = not wanted */
+	heap_block_fn *block;    /* called for each block in use; NULL = not needed */
 	void *ctx;
 	bool only_blocks;        /* which takes less time: the report has no rows, and no pages */
 	const struct pinned_paths *paths; /* of blocks; NULL = they are not known */
@@ -35,12 +35,12 @@ struct inspect_wish {
 };
 
 /*
- * Reads @s, whose threads are stopped; what takes long and needs only files is left to
- * inspect_look_judge. -errno if its memory cannot be listed. inspect_look_deinit frees @out.
+ * Reads @s, whose threads are stopped. Slow work that only needs files is left to
+ * inspect_look_judge. -errno if its memory cannot be listed. Free @out with inspect_look_deinit.
  */
 int inspect_look(struct target *t, struct address_space *s, const struct inspect_wish *wish,
 		 struct inspect_look *out);
-/* Finds out which version of glibc's malloc it is, if it is glibc's. */
+/* Determines the version of glibc's malloc, if it is glibc's. */
 void inspect_look_version(struct inspect_look *l);
 /* The same, which malloc it is, and names of types. */
 void inspect_look_judge(struct inspect_look *l);

@@ -9,8 +9,8 @@
 struct run;
 
 /*
- * 0, or -errno with *problem_out and *detail_out as target_attach has them; ATTACH_OK: what was
- * wrong was logged. The report goes to @run's --inspect-out, or to standard output.
+ * Returns 0, or -errno with *problem_out and *detail_out as target_attach; with ATTACH_OK the error
+ * was logged. The report goes to @run's --inspect-out, or to standard output.
  */
 int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out,
 		    long *detail_out);

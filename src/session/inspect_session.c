@@ -1,6 +1,6 @@
 /*
- * The comparison is exact when the process was profiled from its start, and no thread is within
- * malloc: a block belongs to both sides, or to none.
+ * The comparison is exact if the process was profiled from its start, and no thread is within
+ * malloc: each block is either on both sides or on none.
  */
 #include "session/inspect_session.h"
 
@@ -23,7 +23,7 @@
 struct question {
 	struct session *session;
 	struct inspect_look look;
-	struct inspect_blocks *found;   /* NULL = not wanted */
+	struct inspect_blocks *found;   /* NULL = not needed */
 	struct inspect_blocks *counted;
 	struct path_pins pins;
 	int rc;
@@ -59,7 +59,7 @@ static void look(void *ctx, struct address_space *space)
 	profile_each_ignored(q->session->profile, add_counted, q->counted);
 }
 
-/* Looks, and judges. */
+/* Reads and classifies. */
 static int ask(struct question *q, uint64_t *stopped_out, FILE *file)
 {
 	struct run *run = q->session->run;
@@ -119,8 +119,9 @@ int inspect_session_write(struct session *s, const char *path, FILE *file)
 /* -- the comparison -- */
 
 /*
- * What malloc gives for @size, or up to 32 bytes more where a rest would have been too small for a
- * chunk (16 but for aligned blocks); of a mapping of its own, the rest of the last page.
+ * The usable size for a request of @size, or up to 32 bytes more if the rest would be too small for
+ * a chunk (16 except for aligned blocks); for a block mapped separately, up to the end of its last
+ * page.
  */
 static bool fits(uint64_t size, uint64_t usable)
 {

@@ -7,15 +7,15 @@
 struct session;
 
 /*
- * Reports the memory of the process of @s: to @path (JSON if it ends in .json), or as text to
- * @file if @path is NULL. Only while events are polled. -ESRCH and -ENOTSUP (malloc is not one
- * that is known): @file says so; another -errno: @path cannot be written.
+ * Reports the memory of the process of @s: to @path (JSON if it ends in .json), or as text to @file
+ * if @path is NULL. Call it only while events are polled. -ESRCH and -ENOTSUP (unsupported malloc)
+ * are explained in @file; another -errno: @path cannot be written.
  */
 int inspect_session_write(struct session *s, const char *path, FILE *file);
 
 /*
- * Compares the blocks that are live by what was counted with those that are in use in the heaps,
- * one by one, and prints to @file what differs. 0, or -errno as above.
+ * Compares the live blocks of the profile with the blocks in use in the heaps, and prints the
+ * differences to @file. 0, or -errno as above.
  */
 int inspect_session_check(struct session *s, FILE *file);
 

@@ -12,7 +12,7 @@
 #include "session/inspect_look.h"
 #include "session/rescue.h"
 
-/* The versions of glibc whose structures are as src/inspect/glibc.h has them. */
+/* The versions of glibc with the structures of src/inspect/glibc.h. */
 #define MINOR_MIN 28u
 #define MINOR_MAX 41u
 
@@ -67,7 +67,7 @@ bool inspect_title_wants_blocks(const char *path)
 	return ends_in(path, ".csv");
 }
 
-/* A list of blocks has no place for what the text says. */
+/* The text's warnings have no place in a list of blocks. */
 static void warn_of_doubts(const char *path, const struct inspect_title *t,
 			   const struct inspect_report *r)
 {

@@ -1,4 +1,4 @@
-/* The head of a report of --inspect, and the choice of its format. */
+/* The title of a report of --inspect, and the choice of its format. */
 #ifndef PTMEM_INSPECT_TITLE_H
 #define PTMEM_INSPECT_TITLE_H
 
@@ -7,16 +7,16 @@
 
 struct inspect_look;
 
-/* All but stopped_ns; @command must outlive @out. */
+/* Everything except stopped_ns; @command must outlive @out. */
 void inspect_title_init(struct inspect_title *out, uint32_t pid, const char *command,
 			const struct inspect_look *look);
 
-/* Whether the structures of this version of glibc are known, or may be: 0 = it is unknown. */
+/* Whether the structures of this version of glibc are known, or may be: 0 = unknown version. */
 bool inspect_title_knows(unsigned major, unsigned minor);
 
 /*
- * Why the malloc of process @pid cannot be read, by inspect_look_judge; NULL if it can. The caller
- * frees it.
+ * Why the malloc of process @pid cannot be read, according to inspect_look_judge; NULL if it can.
+ * The caller frees it.
  */
 char *inspect_title_refusal(uint32_t pid, const struct inspect_look *look);
 

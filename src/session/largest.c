@@ -11,9 +11,9 @@
 #include "profile/estimate.h"
 #include "profile/history.h"
 
-#define LABEL_MAX 100 /* characters */
+#define LABEL_MAX 100 /* in characters */
 
-/* The last snapshot that is the peak; UINT32_MAX if there is none. */
+/* The last peak snapshot; UINT32_MAX if there is none. */
 static uint32_t find_peak(const struct profile *p)
 {
 	for (uint32_t i = profile_snapshot_count(p); i-- > 0;) {
@@ -23,7 +23,7 @@ static uint32_t find_peak(const struct profile *p)
 	return UINT32_MAX;
 }
 
-/* What each leaf of @p, which has a history, held at the peak itself, and their sum. */
+/* The bytes of each leaf of @p, which has a history, at the exact peak, and their sum. */
 static void find_exact(const struct profile *p, struct leaf_amounts *held, uint64_t *sum_out)
 {
 	size_t leaves = profile_history(p)->leaf.count;

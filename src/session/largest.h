@@ -1,6 +1,6 @@
 /*
- * The largest call sites at the peak of a profile, for the summary: of the peak itself if there is
- * a history, else of the peak's snapshot, which is within --peak-inaccuracy of it.
+ * The largest call sites at the peak of a profile, for the summary: at the exact peak if there is a
+ * history, otherwise at the peak's snapshot, which is within --peak-inaccuracy of it.
  */
 #ifndef PTMEM_LARGEST_H
 #define PTMEM_LARGEST_H
@@ -13,7 +13,7 @@ struct largest {
 	struct call_site_sum site[LARGEST_SITES];
 	size_t count;   /* 0 if there was no peak */
 	uint64_t bytes; /* of all sites at the peak */
-	double error[LARGEST_SITES]; /* of the bytes of each site; 0 unless they are estimates */
+	double error[LARGEST_SITES]; /* of each site's bytes; 0 unless they are estimates */
 };
 
 void largest_find(const struct report *r, struct largest *out);

@@ -139,7 +139,7 @@ static void announce_scan(const struct session *s, const struct final_scan *scan
 }
 
 /*
- * What is live, with the results of the final scan if there was one, which are used up. @r must
+ * The live blocks, with the results of the final scan if there was one; consumes these. @r must
  * outlive @l.
  */
 static void find_leaks(struct session *s, const struct report *r, uint64_t time_ns, struct leaks *l)
@@ -210,7 +210,7 @@ int leak_report_write(struct session *s, const char *path, FILE *file)
 		final_scan_prepare(s);
 	target_inspect(run->target, scan_asked, &q);
 	if (!q.is_there)
-		return -ESRCH; /* it ended just now */
+		return -ESRCH; /* it has just ended */
 	const struct report r = session_report(s);
 	find_leaks(s, &r, clock_now_ns(), &l);
 	int rc = path ? write_leaks(s, &l, path) : 0;

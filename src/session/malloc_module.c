@@ -159,7 +159,7 @@ static void find_libc(struct module *const *module, size_t count, struct malloc_
 				return;
 }
 
-/* "GNU C Library (...) stable release version 2.36." is among its constants. */
+/* Its constants contain "GNU C Library (...) stable release version 2.36." */
 static bool find_version(const struct elf_file *file, const struct elf_segment *s,
 			 unsigned *major_out, unsigned *minor_out)
 {
@@ -180,7 +180,7 @@ static bool find_version(const struct elf_file *file, const struct elf_segment *
 	return true;
 }
 
-/* Constants have a segment of their own in most files: the code is read last. */
+/* Constants have their own segment in most files, so the code is searched last. */
 void malloc_module_version(const struct module *m, unsigned *major_out, unsigned *minor_out)
 {
 	*major_out = *minor_out = 0;

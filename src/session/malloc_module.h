@@ -1,4 +1,4 @@
-/* Which object of a process has its malloc, and which malloc that is. */
+/* Finds the object that contains a process's malloc, and identifies that malloc. */
 #ifndef PTMEM_MALLOC_MODULE_H
 #define PTMEM_MALLOC_MODULE_H
 
@@ -48,11 +48,11 @@ bool malloc_modules_have(const struct malloc_modules *m, const taddr_t *pc, size
  */
 void malloc_modules_find(struct module *const *module, size_t count, struct malloc_modules *out);
 
-/* Its version; 0, 0 if that is unknown. Reads the whole file. */
+/* Its version; 0, 0 if unknown. Reads the whole file. */
 void malloc_module_version(const struct module *m, unsigned *major_out, unsigned *minor_out);
 
 /*
- * The name of another allocator that a program with @l calls by malloc and free; NULL if none is
+ * The name of another allocator whose malloc and free a program with @l calls; NULL if none is
  * known.
  */
 const char *malloc_module_other(const struct held_modules *l);

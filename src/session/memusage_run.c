@@ -1,4 +1,4 @@
-/* When counting begins and ends, and where its results go. */
+/* Starts and ends counting, and writes the results. */
 #include "session/memusage_run.h"
 
 #include <errno.h>
@@ -25,8 +25,8 @@
 
 struct memusage_run {
 	const struct options *options;
-	FILE *report;                /* a FIFO or device that all reports go to; NULL = none */
-	int report_fd;               /* of that */
+	FILE *report;                /* a FIFO or device for all reports; NULL = none */
+	int report_fd;               /* name of that */
 	int report_error;            /* of what all reports go to */
 	unsigned failed;             /* files of single processes that could not be written */
 };
@@ -39,7 +39,7 @@ static int cannot_write(const char *path, int err)
 	return err;
 }
 
-/* A FIFO or device is opened once, before the program starts: that may wait for a reader. */
+/* A FIFO or device is opened once, before the program starts: opening may wait for a reader. */
 static int open_shared_report(struct memusage_run *m)
 {
 	const char *path = m->options->memusage_out;

@@ -1,4 +1,4 @@
-/* Passes on what happens in a run to its observers. */
+/* Passes events of a run to its observers. */
 #include "session/observer.h"
 
 #include "session/run.h"

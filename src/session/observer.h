@@ -1,6 +1,6 @@
 /*
- * What follows a run while it runs: live components (src/live) add themselves, so that sessions
- * need not know them. Any callback may be NULL.
+ * Observers of a running run: live components (src/live) register themselves, so that sessions need
+ * not depend on them. Any callback may be NULL.
  */
 #ifndef PTMEM_OBSERVER_H
 #define PTMEM_OBSERVER_H
@@ -16,21 +16,21 @@ struct observer {
 	void *ctx;
 	void (*session_started)(void *ctx, const struct session *s);
 	void (*session_forked)(void *ctx, const struct session *child);
-	/* @is_exec: the process executed a program, which is not followed or begins a session. */
+	/* @is_exec: the process executed a program, which is not followed or starts a session. */
 	void (*session_ended)(void *ctx, const struct session *s, bool is_exec);
 	/* @tid is the last thread of @pid, stopped on its way out. */
 	void (*process_exit)(void *ctx, pid_t pid, pid_t tid);
 	/* ptmem is about to map something in process @pid. */
 	void (*will_map)(void *ctx, pid_t pid);
-	/* Called at the time that it returned last (CLOCK_MONOTONIC, ns), at first at once. */
+	/* Called at the time that it returned last (CLOCK_MONOTONIC, ns); first at once. */
 	uint64_t (*tick)(void *ctx, uint64_t now_ns);
-	/* Called between events. True: the user wants ptmem to leave. */
+	/* Called between events. True: ptmem is to detach and exit. */
 	bool (*poll)(void *ctx);
-	/* The program of @s requests monitor command @line. Whether there is one. */
+	/* The program of @s sends monitor command @line. Returns whether it is a known one. */
 	bool (*monitor)(void *ctx, struct session *s, const char *line);
 };
 
-/* Adds @o, which stays the caller's; each is removed before the run ends. */
+/* Adds @o, which stays the caller's; it must be removed before the run ends. */
 void observers_add(struct run *run, const struct observer *o);
 void observers_remove(struct run *run, const struct observer *o);
 
@@ -39,9 +39,9 @@ void observers_session_forked(const struct session *child);
 void observers_session_ended(const struct session *s, bool is_exec);
 void observers_process_exit(const struct run *run, pid_t pid, pid_t tid);
 void observers_will_map(const struct run *run, pid_t pid);
-/* The earliest of what their ticks return; UINT64_MAX = none has one. */
+/* The earliest time returned by their ticks; UINT64_MAX = none. */
 uint64_t observers_tick(const struct run *run, uint64_t now_ns);
-/* Whether one of them wants to leave. All are polled, in the order they were added. */
+/* Whether one of them wants to exit. Polls all, in the order in which they were added. */
 bool observers_poll(const struct run *run);
 bool observers_monitor(struct session *s, const char *line);
 

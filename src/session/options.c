@@ -1,4 +1,4 @@
-/* What follows from several options together. */
+/* Properties that depend on several options. */
 #include "session/options.h"
 
 bool options_count_calls(const struct options *o)

@@ -1,6 +1,6 @@
 /*
- * The options of a run. src/cli reads them from the command line and elsewhere; they do not change
- * after the checks. Values and ranges of Massif's options: spec/massif.md 2.9.
+ * The options of a run. src/cli reads them; after the checks they do not change. Values and ranges
+ * of Massif's options: spec/massif.md 2.9.
  */
 #ifndef PTMEM_OPTIONS_H
 #define PTMEM_OPTIONS_H
@@ -13,49 +13,49 @@
 #include "profile/profile.h"
 #include "session/source_kind.h"
 
-#define OPTIONS_MAX_PIDS 256 /* processes attached to at once */
+#define OPTIONS_MAX_PIDS 256 /* maximum number of processes attached to at once */
 
 #define OPTION_OFF (-1.0)
 #define OPTION_ALL 0.0
 
-/* Which quantity of a profile folded stacks and flame graphs show. */
+/* Which values folded stacks and flame graphs show. */
 enum view { VIEW_LIVE, VIEW_PEAK, VIEW_EXIT, VIEW_TOTAL, VIEW_COUNT };
 
 enum help_mode { HELP_NONE, HELP_EVERYDAY, HELP_ALL };
 enum probes_mode { PROBES_AUTO, PROBES_BREAK, PROBES_JUMP };
 enum xtree_mode { XTREE_NONE, XTREE_ALLOCS, XTREE_FULL };
 
-/* A repeatable option's values, in the order given; the strings are not owned. */
+/* The values of a repeatable option in the given order; the strings are not owned. */
 struct option_strings {
 	const char **data;
 	size_t count, capacity;
 };
 
 struct options {
-	/* what to profile: exactly one of command, pid and replay_file is there */
+	/* what to profile: exactly one of command, pid and replay_file is set */
 	char **command;           /* NULL-terminated, points into argv; else NULL */
 	pid_t pid[OPTIONS_MAX_PIDS];
 	uint32_t pid_count;       /* 0: not attaching */
 	uint32_t trace;           /* bits 1 << enum source_kind */
-	/* --monitor: send `command` to that ptmem; 0 = no */
+	/* --monitor: send `command` to the ptmem with that pid; 0 = no */
 	uint32_t monitor_pid;
-	/* reported, not profiled: "" = the processes pid; else a core file; NULL = no */
+	/* report without profiling: "" = the processes pid; else a core file; NULL = no */
 	const char *inspect;
 	const char *inspect_out;  /* NULL = standard output; with inspect_at_exit: error */
 	bool inspect_pointers;    /* also finds what points to blocks */
 	bool inspect_at_exit;     /* profiled, and reported at the end and at SIGUSR1 */
 	double duration;          /* seconds until detach; 0 = no limit */
-	bool earlier_blocks;      /* of pid: blocks from before the attach are in the profile */
-	bool trace_children;      /* profile executed programs, too */
-	/* patterns, commas between */
+	bool earlier_blocks;      /* with pid: include blocks from before the attach */
+	bool trace_children;      /* also profile executed programs */
+	/* patterns, separated by commas */
 	const char *trace_children_skip, *trace_children_skip_by_arg; /* NULL = none */
 	const char *soname_synonyms; /* NULL = none */
-	bool mempools;            /* client requests of memory pools count */
+	bool mempools;            /* count client requests of memory pools */
 	bool running_on_valgrind; /* RUNNING_ON_VALGRIND is 1 */
 	enum probes_mode probes;
-	/* mean distance of samples in bytes; 0 = not sampled; 1: neither, every call is one */
+	/* mean distance of samples in bytes; 0 = off; 1: also off, every call counts */
 	uint64_t heap_sample;
-	uint32_t seed;            /* of the samples; 0 = random */
+	uint32_t seed;            /* seed for the samples; 0 = random */
 	uint64_t ring;            /* bytes, a power of two; 0 = 1 MiB */
 
 	/* the profile */
@@ -67,12 +67,12 @@ struct options {
 	bool peak_at_exit;
 	uint32_t detailed_freq;
 	uint32_t max_snapshots;
-	uint32_t heap_admin;      /* bytes */
+	uint32_t heap_admin;      /* in bytes */
 	uint32_t alignment;       /* bytes, a power of two */
-	bool heap;                /* else the profile has no heap in it */
-	bool stacks;              /* the stacks of threads are in it */
-	uint32_t stack_sample_ms; /* between samples of threads that make no call; 0 = never */
-	/* else a realloc to 0 that gives a block gives one of 1 byte */
+	bool heap;                /* false: the profile has no heap */
+	bool stacks;              /* include the stacks of threads */
+	uint32_t stack_sample_ms; /* between samples of threads without calls; 0 = never */
+	/* false: a block returned by realloc(p, 0) counts 1 byte */
 	bool realloc_zero_bytes_frees;
 	struct option_strings alloc_fn, ignore_fn;
 
@@ -80,7 +80,7 @@ struct options {
 	bool demangle, show_below_main, read_inline_info;
 	struct option_strings fullpath_after;
 	const char *extra_debuginfo_path; /* NULL = none */
-	/* calls counted, memory sampled */
+	/* count calls; sample memory */
 	bool memusage, mmap, no_timer;
 	const char *memusage_out; /* NULL = standard error */
 	const char *data_file;    /* NULL = none */
@@ -90,7 +90,7 @@ struct options {
 	const char *sample_fields;
 	const char *sample_out;   /* NULL = standard error */
 
-	/* files; not expanded, not checked */
+	/* file names; not expanded, not checked */
 	const char *massif_out_file;
 	enum xtree_mode xtree_memory;
 	const char *xtree_memory_file;
@@ -106,55 +106,55 @@ struct options {
 	bool free_stacks;         /* the recording has the stacks that release blocks */
 
 	/* leaks, call paths, --top */
-	/* seconds; younger blocks are left out. OPTION_ALL = all; OPTION_OFF = no report */
+	/* seconds; omit younger blocks. OPTION_ALL = all; OPTION_OFF = no report */
 	double leaks;
 	bool leak_check;
 	const char *leaks_out;    /* NULL = stderr */
-	/* 0 = none; without leak_check nothing is an error, as with Massif */
+	/* 0 = none; needs leak_check to see errors, as in Massif */
 	uint32_t error_exitcode;
 	const char *folded_file, *flame_file; /* NULL = none */
 	enum view view;
 	double top;               /* seconds between tables; OPTION_OFF = none */
 
 	/* messages */
-	const char *log_file;     /* where messages go; NULL = not to a file */
+	const char *log_file;     /* destination of messages; NULL = not a file */
 	uint32_t log_fd;
-	bool trace_malloc;        /* a line for each call */
+	bool trace_malloc;        /* one line for each call */
 	bool child_silent_after_fork;
 	bool stats;
 	enum log_level log_level; /* LOG_WARN by -q, LOG_VERBOSE by -v, LOG_DEBUG by -v -v */
 	enum color_mode color;
 	bool no_rc, command_line_only; /* synonyms; the second is Valgrind's */
-	/* print that on stdout, end with 0; the rest is unchecked */
+	/* print it on stdout and exit with 0; other options are not checked */
 	enum help_mode help;
 	bool version;
 
-	uint64_t given[2];        /* by row of the table: named on the command line */
-	char *desc;               /* the text after "desc: "; owned */
+	uint64_t given[2];        /* by row of the table: given on the command line */
+	char *desc;               /* text for "desc: "; owned */
 	char *all;                /* all options, for recordings; owned; NULL = none */
-	struct words words;       /* storage of strings that are not in argv; owned */
+	struct words words;       /* storage for strings that are not in argv; owned */
 };
 
 /* Whether calls are counted as memusage counts them. */
 bool options_count_calls(const struct options *o);
-/* Whether samples are all that is wanted: of the program only its beginning and end are watched. */
+/* Whether only samples are wanted: of the program only start and end are watched. */
 bool options_sample_only(const struct options *o);
-/* The mean distance of samples, bytes; 0: every allocation is an event. */
+/* The mean distance of samples in bytes; 0: every allocation is an event. */
 uint64_t options_sample_interval(const struct options *o);
-/* Whether live blocks are reported (--leaks, --leak-check), which must know their age. */
+/* Whether live blocks are reported (--leaks, --leak-check), for which their age is recorded. */
 bool options_report_leaks(const struct options *o);
-/* Whether SIGUSR1 asks for a report. */
+/* Whether SIGUSR1 triggers a report. */
 bool options_report_on_signal(const struct options *o);
-/* Whether a recording is made: --record, and --html and --listen, which show one. */
+/* Whether a recording is made: for --record, --html and --listen. */
 bool options_record(const struct options *o);
-/* Whether the massif file is written: without a heap profile it would be empty, so only if there is
- * no other output. */
+/* Whether the massif file is written. Without a heap profile it is empty, so it is written only if
+ * there is no other output. */
 bool options_write_massif(const struct options *o);
-/* Whether the use of stacks is profiled (--stacks). */
+/* Whether stack use is profiled (--stacks). */
 bool options_profile_stacks(const struct options *o);
-/* What is traced: bits 1 << enum source_kind. --pages-as-heap is the heap's. */
+/* The traced sources: bits 1 << enum source_kind. --pages-as-heap belongs to the heap. */
 uint32_t options_sources(const struct options *o);
-/* The core file that is reported; NULL = none. */
+/* The core file to be reported; NULL = none. */
 const char *options_core(const struct options *o);
 /* Whether ptmem attached to process @pid by -p. */
 bool options_name_pid(const struct options *o, uint32_t pid);

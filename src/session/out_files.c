@@ -1,9 +1,9 @@
 /*
- * One table lists all outputs. The inputs are the events of a replay, a core file and the program
+ * One table lists all outputs. Inputs are the events of a replay, a core file and the program
  * itself.
  *
- * The program's process id is not known yet. A number that no process has is used for now, so
- * that "x.%p" does not match an existing name.
+ * The program's process id is not known yet, so a number that no process has is used, and "x.%p"
+ * does not match an existing name.
  */
 #include "session/out_files.h"
 
@@ -24,13 +24,13 @@
 
 #define NO_PID UINT32_MAX
 
-enum output_kind { ONE_FILE, MASSIF_FILES, PATH_FILES, LITERAL, LOG }; /* LITERAL: no pattern */
+enum output_kind { ONE_FILE, MASSIF_FILES, PATH_FILES, LITERAL, LOG }; /* LITERAL: not a pattern */
 
 struct output {
 	const char *option;
 	enum output_kind kind;
 	size_t offset; /* of its name in struct options */
-	/* NULL: a name is enough */
+	/* NULL: the name alone enables it */
 	bool (*is_wanted)(const struct options *o);
 };
 
@@ -72,7 +72,7 @@ static const struct output outputs[] = {
 	{"--log-file", LOG, AT(log_file), NULL},
 };
 
-/* The name as given by the user; NULL = nothing is written. */
+/* The name as given by the user; NULL = not written. */
 static const char *pattern_of(const struct run *run, const struct output *out)
 {
 	const char *pattern = *(const char *const *)((const char *)run->options + out->offset);
@@ -92,7 +92,7 @@ static int check_pattern(const struct output *out, const char *pattern)
 	return rc;
 }
 
-/* A file, and what it is for: "--flame" or "the program". */
+/* A file and its purpose: "--flame" or "the program". */
 struct named_file {
 	const char *what;
 	char *path;
@@ -102,10 +102,10 @@ struct named_file {
 
 struct named_files {
 	VEC(struct named_file) list;
-	size_t input_count; /* the first of the list */
+	size_t input_count; /* the first value of the list */
 };
 
-/* Takes over @path. */
+/* Takes ownership of @path. */
 static struct named_file *add_file(struct named_files *files, const char *what, char *path)
 {
 	struct named_file *f = vec_add(&files->list);
@@ -127,10 +127,10 @@ static const char *source_of(const struct run *run, const struct output *out, en
 	}
 }
 
-/* Of which process a file is. */
+/* The process that a file belongs to. */
 struct owner {
 	uint32_t pid;
-	bool needs_pid; /* in the name, since another process has the plain one */
+	bool needs_pid; /* part of the name, since another process has the plain one */
 };
 
 static struct owner first_owner(const struct run *run, uint32_t pid)
@@ -138,7 +138,7 @@ static struct owner first_owner(const struct run *run, uint32_t pid)
 	return (struct owner){.pid = pid, .needs_pid = run->options->pid_count > 1};
 }
 
-/* The path of @out's file of @source, as one that @owner writes. */
+/* The path of @out's file for @source if @owner writes it. */
 static int make_path(struct run *run, const struct output *out, const char *source,
 		     struct owner owner, char **path_out)
 {
@@ -156,7 +156,7 @@ static int make_path(struct run *run, const struct output *out, const char *sour
 		*path_out = xstrdup(request.pattern);
 	else
 		rc = run_file_name(run, &request, path_out);
-	run->sequence = sequence; /* no number is used up */
+	run->sequence = sequence; /* does not use up a number */
 	return rc;
 }
 
@@ -190,7 +190,7 @@ static int add_names(struct run *run, struct named_files *files, const struct ou
 	return rc;
 }
 
-/* Where @name is found to be executed; NULL: nowhere. */
+/* The path at which @name would be executed; NULL if not found. */
 static char *find_program(const char *name)
 {
 	const char *path = getenv("PATH");
@@ -240,7 +240,10 @@ static int check_differ(const struct named_files *files)
 		const struct named_file *out = &files->list.data[i];
 		for (size_t k = 0; k < i; k++) {
 			const struct named_file *other = &files->list.data[k];
-			/* standard output takes the profiles of several sources in turn */
+			/*
+			 * standard output takes the profiles of several sources one after the
+			 * other
+			 */
 			if (out->what == other->what || !are_one(out, other))
 				continue;
 			if (k < files->input_count)
@@ -267,7 +270,7 @@ static void free_files(struct named_files *files)
 
 int out_files_check_names(struct options *options)
 {
-	struct run run = {.options = options}; /* as much of one as a name needs */
+	struct run run = {.options = options}; /* the parts that names need */
 	struct named_files files = {0};
 	int rc = 0;
 
@@ -315,7 +318,7 @@ const char *out_files_find_use(struct run *run, const char *path)
 	return use;
 }
 
-/* -- places -- */
+/* -- can they be written? -- */
 
 static int check_place(struct run *run, const struct output *out)
 {
@@ -323,7 +326,7 @@ static int check_place(struct run *run, const struct output *out)
 	struct outfile file;
 	int rc = make_path(run, out, NULL, first_owner(run, (uint32_t)getpid()), &path);
 
-	/* opening a FIFO may wait for a reader: not before there is something to write */
+	/* opening a FIFO may wait for a reader: not before there is output */
 	if (rc != 0 || file_name_is_shared(path))
 		return rc;
 	rc = outfile_open(path, &file);
@@ -339,7 +342,7 @@ int out_files_check_places(struct run *run)
 	int rc = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(outputs) && rc == 0; i++) {
-		/* --sample-out and --log-file are opened now anyway */
+		/* --sample-out and --log-file are opened anyway */
 		if (pattern_of(run, &outputs[i]) && outputs[i].kind < LITERAL)
 			rc = check_place(run, &outputs[i]);
 	}

@@ -1,6 +1,6 @@
 /*
- * Checks all files that a run writes before the program starts: that their names can be expanded,
- * that no two are the same file, that none is an input, and that they can be written.
+ * Checks all output files of a run before the program starts: their names can be expanded, no two
+ * are the same file, none is an input, and all can be written.
  */
 #ifndef PTMEM_OUT_FILES_H
 #define PTMEM_OUT_FILES_H
@@ -15,13 +15,13 @@ struct run;
 int out_files_check_names(struct options *options);
 
 /*
- * What @path is to @run already: "the program", or the option whose file it is of any process that
- * is profiled now; NULL: nothing.
+ * What @run uses @path for: "the program", or the option whose file it is for any profiled process;
+ * NULL: nothing.
  */
 const char *out_files_find_use(struct run *run, const char *path);
 
 /*
- * Checks that all files can be created: 0, or -errno after a message. A FIFO or a device is not
+ * Checks that all files can be created: 0, or -errno after a message. FIFOs and devices are not
  * opened.
  */
 int out_files_check_places(struct run *run);

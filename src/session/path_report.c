@@ -76,7 +76,7 @@ static int put_folded(FILE *file, const void *ctx)
 	return 0;
 }
 
-/* What --view=count counts, by source. */
+/* The unit of --view=count, by source. */
 static const char *const counted[] = {
 	[SOURCE_HEAP] = "allocations",
 	[SOURCE_BRK] = "calls",

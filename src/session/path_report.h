@@ -4,7 +4,7 @@
 
 struct source;
 
-/* Writes what the options want of @src: one file for each source. */
+/* Writes the files requested by the options for @src: one for each source. */
 void path_report_write(struct source *src);
 
 #endif

@@ -1,4 +1,4 @@
-/* Pseudo frames: an address made of a hash, and a name defined by hand. */
+/* A pseudo frame is an address computed from a hash, with a name defined by hand. */
 #include "session/pseudo_frame.h"
 
 #define PSEUDO_BASE 0x8000000000000000ull

@@ -1,6 +1,6 @@
 /*
- * A pad counts every call, sampled or not, so these totals are exact. While the program runs they
- * are read from the pads, afterwards the session has them.
+ * Pads count every call, sampled or not, so these totals are exact. While the program runs they are
+ * read from the pads, afterwards from the session.
  */
 #include "session/recording_calls.h"
 

@@ -1,14 +1,14 @@
-/* What a recording has of the last leak check. */
+/* The results of the last leak check in a recording. */
 #ifndef PTMEM_RECORDING_LEAKS_H
 #define PTMEM_RECORDING_LEAKS_H
 
 struct leakcheck;
 struct recording;
 
-/* RECORDING_LEAKS alone, of a check that is over; the caller frees it. */
+/* RECORDING_LEAKS only, of a finished check; the caller frees it. */
 struct recording *recording_leaks_new(const struct leakcheck *c);
 
-/* Adds @from, which is such a recording, to @r. */
+/* Adds @from, such a recording, to @r. */
 void recording_leaks_add(const struct recording *from, struct recording *r);
 
 #endif

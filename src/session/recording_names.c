@@ -1,4 +1,4 @@
-/* Modules and functions as recordings know them. */
+/* Modules and functions for recordings. */
 #include "session/recording_names.h"
 
 #include "base/elf_file.h"

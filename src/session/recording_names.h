@@ -1,4 +1,4 @@
-/* What recordings ask about the modules and functions of a session. */
+/* Callbacks with which recordings look up modules and functions of a session. */
 #ifndef PTMEM_SESSION_RECORDING_NAMES_H
 #define PTMEM_SESSION_RECORDING_NAMES_H
 
@@ -6,7 +6,7 @@
 
 struct session;
 
-/* @is_quick: functions by the symbol tables alone, since the program is waiting. */
+/* @is_quick: functions from the symbol tables only, since the program is waiting. */
 struct recording_names session_recording_names(struct session *s, bool is_quick);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * The recordings of sessions: values, samples, the file while the program runs and that at the end.
+ * The recordings of sessions: values, samples, the file while the program runs and the final
+ * one.
  */
 #include "session/recording_run.h"
 
@@ -216,7 +217,7 @@ static void flush(struct session *s)
 	rr->has_failed |= rc != 0;
 }
 
-/* In memory. One that has become much larger than what it says begins again. */
+/* For a journal in memory: restarted when it has become much larger than its contents. */
 static int write_in_memory(struct session *s)
 {
 	struct recording_file *f = &s->recording->file;
@@ -366,7 +367,7 @@ void recording_run_end(struct session *s, const char *why)
 			  s->stacks.taken - s->stacks.complete, s->stacks.taken);
 }
 
-/* Markers and names of threads are values in the list, and rows of their own in a recording. */
+/* Markers and thread names are values in the list, but have their own rows in a recording. */
 static void add_marker(struct recording *r, const char *value)
 {
 	char *end;
@@ -380,7 +381,7 @@ static void add_marker(struct recording *r, const char *value)
 	recording_add(r, RECORDING_MARKERS, row);
 }
 
-/* From value @first on. */
+/* From value number @first on. */
 static void fill_known(struct session *s, struct recording *out, size_t first)
 {
 	const struct recording *known = s->recording->known;
@@ -427,7 +428,7 @@ static int write_file(FILE *file, const void *ctx)
 	return recording_write(file, ctx);
 }
 
-/* All that is known in the end. */
+/* The values known only at the end. */
 static struct recording *make_complete(struct session *s)
 {
 	struct recording_builder b;

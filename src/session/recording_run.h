@@ -7,8 +7,8 @@
  * whatever happens to ptmem. In the end it is replaced by one that is complete, with
  * all names and lines.
  *
- * What a recording knows besides the events is a list of values, which a file of events has, too:
- * so a replay gives the same recording.
+ * Everything in a recording that is not from events is in a list of values, which event files
+ * contain, too: so a replay gives the same recording.
  */
 #ifndef PTMEM_RECORDING_RUN_H
 #define PTMEM_RECORDING_RUN_H
@@ -22,26 +22,29 @@ void recording_run_start(struct session *s);
 void recording_run_fork(const struct session *parent, struct session *child);
 void recording_run_free(struct session *s);
 
-/* Notes that @key is @value; the last one counts. */
+/* Records that @key is @value; the last value counts. */
 void recording_run_value(struct session *s, const char *key, const char *value);
 
-/* @thread still exists, for the last time: its name is read. */
+/* @thread is about to end: reads its name. */
 void recording_run_thread_exiting(struct session *s, uint32_t thread);
-/* Samples and appends what is due in all sessions of a run. The time of the next call. */
+/*
+ * Samples and appends everything due in all sessions of a run. Returns the time of the next
+ * call.
+ */
 struct run;
 uint64_t recording_run_tick(struct run *run, uint64_t now_ns);
 
 /*
- * --listen: appends what is not in the journal yet, which is in memory unless --record names a
- * file. A descriptor to read it, the caller's, and its size; or -errno.
+ * For --listen: appends everything new to the journal, which is in memory unless --record names a
+ * file. Returns a descriptor for reading it, owned by the caller, and its size; or -errno.
  */
 int recording_run_look(struct session *s, uint64_t *size_out);
 
-/* Leak kinds of blocks, found by a leak check that is over. */
+/* The leak kinds of blocks, from a finished leak check. */
 struct leakcheck;
 void recording_run_leaks(struct session *s, const struct leakcheck *c);
 
-/* The process is gone, or ptmem leaves it: what is known only now. @why: NULL = not known. */
+/* The process has ended, or ptmem detaches: records the final values. @why: NULL = unknown. */
 void recording_run_end(struct session *s, const char *why);
 /* Writes the file: not 0 after a message. */
 int recording_run_finish(struct session *s);

@@ -1,4 +1,4 @@
-/* When reports are made. Nothing here knows how a leak is found or a graph drawn. */
+/* Decides when reports are made, without details of leaks or graphs. */
 #include "session/reports.h"
 
 #include "session/final_scan.h"
@@ -14,7 +14,7 @@ int reports_exit_code(const struct run *run)
 	return run->definite_bytes > 0 ? (int)run->options->error_exitcode : 0;
 }
 
-/* What SIGUSR1 asks for, too. */
+/* The part of it that SIGUSR1 triggers, too. */
 static void finish(struct session *s, uint64_t time_ns)
 {
 	if (options_report_leaks(s->run->options))

@@ -3,7 +3,7 @@
  *
  *	final scan    threads are stopped: registers and memory are scanned (--leak-check)
  *	finish        the profile is complete: reports are made and written
- *	SIGUSR1       leaks and --inspect's, now, and the program continues
+ *	SIGUSR1       leaks and --inspect, at once; the program continues
  */
 #ifndef PTMEM_REPORTS_H
 #define PTMEM_REPORTS_H
@@ -13,13 +13,13 @@
 struct run;
 struct session;
 
-/* Writes all reports of a profile that is complete. @time_ns: its end. */
+/* Writes all reports of a finished profile. @time_ns: its end. */
 void reports_finish(struct session *s, uint64_t time_ns);
 
-/* Called between events: reports what SIGUSR1 asked for. */
+/* Called between events: makes the reports requested by SIGUSR1. */
 void reports_poll(struct run *run);
 
-/* The exit status that the options ask for (--error-exitcode); 0 = none. */
+/* The exit status required by --error-exitcode; 0 = none. */
 int reports_exit_code(const struct run *run);
 
 #endif

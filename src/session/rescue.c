@@ -26,8 +26,8 @@ static int write_file(const struct result *r, const char *path)
 }
 
 /*
- * Into a new directory, where no link of another user can be in the way. The path, which the caller
- * frees; NULL = it cannot be written there either.
+ * Uses a new directory, so that no link of another user can interfere. Returns the path, which the
+ * caller frees; NULL = this failed, too.
  */
 static char *write_elsewhere(const struct result *r)
 {

@@ -1,5 +1,6 @@
 /*
- * A result that cannot be written to its file (full disk, removed directory) is written elsewhere.
+ * Writes a result that cannot be written to its file (full disk, removed directory) somewhere
+ * else.
  */
 #ifndef PTMEM_SESSION_RESCUE_H
 #define PTMEM_SESSION_RESCUE_H

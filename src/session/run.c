@@ -1,6 +1,6 @@
 /*
- * What all sessions of a run share, and the names of its files, which are expanded when a file is
- * written, for the process that it is about.
+ * Data shared by all sessions of a run, and its file names, which are expanded for a process when a
+ * file is written.
  */
 #include "session/run.h"
 
@@ -31,7 +31,7 @@ static struct filter *make_filter(const struct options *options, uint32_t depth)
 	return f;
 }
 
-/* Small enough to be given to --seed. */
+/* Small enough to be passed to --seed. */
 static uint32_t random_seed(void)
 {
 	uint32_t seed = 0;

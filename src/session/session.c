@@ -1,6 +1,6 @@
 /*
- * What other modules ask a session: frames and nodes for addresses and stacks, and what its process
- * is. session_life.c makes and ends sessions.
+ * What other modules need from a session: frames and nodes for addresses and stacks, and its
+ * process. session_life.c creates and ends sessions.
  */
 #include "session/session.h"
 
@@ -14,7 +14,7 @@
 #include "tracee/state/space_modules.h"
 
 #define MAX_FRAMES 16384
-#define TITLE_MAX 100 /* characters */
+#define TITLE_MAX 100 /* in characters */
 
 /* -- stacks -- */
 
@@ -88,7 +88,7 @@ char *session_title(const struct session *s)
 {
 	size_t length = strlen(s->command);
 	while (length > 0 && s->command[length - 1] == ' ')
-		length--; /* a process pads the title that it gives itself */
+		length--; /* a process pads a title that it sets itself */
 	_cleanup_free_ char *clean = text_clean(s->command, length);
 	return text_for_locale(text_cut(clean, TITLE_MAX));
 }

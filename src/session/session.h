@@ -3,8 +3,8 @@
  *
  *	heap event -> unwind -> call tree node -> profile -> report -> massif file
  *
- * A session belongs to an address space (its user pointer) and to the run (run.h), which holds what
- * all sessions share: options, names, the filter, all modules.
+ * A session belongs to an address space (its user pointer) and to the run (run.h), which has all
+ * shared data: options, names, the filter, all modules.
  *
  * session_life.c makes and ends it; session_sink.c feeds it from a target, session_replay.c from a
  * file; session_output.c writes its files.
@@ -22,32 +22,32 @@
 #include "unwind/unwinder.h"
 #include "tracee/control/target.h"
 
-/* The nodes along a thread's last stack, outermost first. */
+/* The nodes of a thread's last stack, outermost first. */
 struct path {
 	uint32_t *node;
 	size_t count, capacity;
 };
 
-/* Of the stacks that belong to events. */
+/* Counts stacks of events. */
 struct stack_counts {
 	uint64_t taken, complete;
-	uint64_t truncated;        /* of page faults, if the kernel copied only a part */
-	uint64_t verified, differing; /* sent both ways, and not the same */
-	uint64_t second_frames;    /* of verified stacks, compared with libunwind's */
+	uint64_t truncated;        /* for page faults, if the kernel copied only a part */
+	uint64_t verified, differing; /* recorded both ways, with different results */
+	uint64_t second_frames;    /* frames of verified stacks, compared with libunwind's */
 	uint64_t ends[UNWIND_END_COUNT];
 };
 
-/* Watched functions, and markers in the text, by how they are caught. */
+/* Watched functions and markers, by kind of probe. */
 struct probe_counts {
 	uint32_t jumps, breakpoints;
 	uint32_t marker_jumps, marker_breakpoints;
 };
 
-/* The program that a session profiles. */
+/* The program of a session. */
 struct session_image {
 	unsigned number;           /* 1, 2, ...: profiled programs that this pid executed */
-	bool has_next;             /* the process executed another one, which is profiled */
-	bool was_replaced;         /* by an image that is not followed */
+	bool has_next;             /* the process executed another program, which is profiled */
+	bool was_replaced;         /* replaced by a program that is not followed */
 	bool is_own;               /* began with exec or attach; a fork shares its parent's data */
 };
 
@@ -57,53 +57,56 @@ struct session {
 	uint32_t pid;
 	char *command;             /* for cmd: */
 	struct profile *profile;   /* of the heap, or of the pages (--pages-as-heap) */
-	/* what is traced; the heap's profile is the one above */
+	/* the traced sources; the heap's profile is the one above */
 	struct source source[SOURCE_COUNT];
-	struct heap_sample heap_sample; /* which events of the heap are samples */
+	struct heap_sample heap_sample; /* selects the events of the heap that are samples */
 	char *desc;                /* for desc: of the heap's profile */
 	struct flows *flows;       /* for an xtree; NULL = none is wanted */
-	struct releases *releases; /* for --free-stacks; NULL = not wanted */
+	struct releases *releases; /* for --free-stacks; NULL = off */
 	struct unwind *unwind;
-	struct unwinder unwinder;  /* the same, for its space */
+	struct unwinder unwinder;  /* the unwinder's interface, for its space */
 	struct events_writer *events; /* NULL = none */
-	FILE *events_stream;       /* where they go, of this session alone; NULL = to the run's */
+	FILE *events_stream;       /* destination of the session's own events; NULL = the run's */
 	char *events_path;         /* of that */
 	struct memusage *memusage; /* NULL = its calls are not counted */
-	struct memusage_data *data; /* memusage_run.c: where each call goes; NULL = nowhere */
+	struct memusage_data *data; /* memusage_run.c: destination of each call; NULL = none */
 	char *data_path;
-	struct stacks *stack_use;  /* --stacks=yes: what its threads use; NULL = not asked for */
-	struct recording_run *recording; /* NULL = nothing is recorded, or known yet */
+	struct stacks *stack_use;  /* --stacks=yes: stack use of its threads; NULL = off */
+	struct recording_run *recording; /* NULL = nothing is recorded yet */
 	uint64_t start_ns, end_ns;
 	VEC(struct path) paths;    /* by slot of the ring */
 	struct stack_counts stacks;
 	struct probe_counts probes; /* at the end */
 	struct session_image image;
-	unsigned file_number;      /* in the names of its files; 0 = not needed yet */
-	bool has_reused_pid;       /* a process of this run that has ended had the same */
-	/* not reported yet; NULL = none */
+	unsigned file_number;      /* number in its file names; 0 = not needed yet */
+	bool has_reused_pid;       /* a process of this run that has ended had the same pid */
+	/* to be reported; NULL = none */
 	struct final_scan *final_scan;
-	struct inspect_final *inspected; /* likewise */
+	struct inspect_final *inspected; /* to be reported; NULL = none */
 	struct space_pauses pauses; /* known at its end */
 };
 
-/* The module at @pc, also one that was loaded just now; or NULL. */
+/* The module at @pc, even if it was just loaded; or NULL. */
 const struct module *session_module(struct session *s, taddr_t pc);
-/* What writers are given of the heap's profile, valid as long as @s. */
+/* The heap's profile for writers, valid as long as @s. */
 struct report session_report(struct session *s);
 
 /* Frame of @pc in @p's call tree. */
-/* Whether @pc is in an operator new that sampling does not watch: its caller allocates. */
+/*
+ * Whether @pc is in an operator new that sampling does not watch: its caller counts as the
+ * allocating function.
+ */
 bool session_hides(const struct session *s, taddr_t pc);
 uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc);
 /* The node of the stack @view in @p's call tree. */
 uint32_t session_stack_node(struct session *s, struct profile *p, const struct stack_view *view);
 
-/* Whether ptmem attached to the program of @s: -p named its process, which has not executed another
+/* Whether ptmem attached to the program of @s: it was named by -p, and has not executed another
  * program since. */
 bool session_was_attached(const struct session *s);
-/* The command line in at most 100 characters, for messages. The caller frees it. */
+/* The command line, at most 100 characters, for messages. The caller frees it. */
 char *session_title(const struct session *s);
-/* Whether @s prints no messages: a forked child's, with --child-silent-after-fork=yes. */
+/* Whether @s prints no messages: a forked child with --child-silent-after-fork=yes. */
 bool session_is_silent(const struct session *s);
 
 #endif

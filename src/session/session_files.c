@@ -1,4 +1,4 @@
-/* The names of a session's files, and its file of events. */
+/* The names of a session's files, and its event file. */
 #include "session/session_files.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * How a session begins, forks and ends, when its files are written. Names are looked up then, each
- * address once (earlier only where --ignore-fn or an object that is unloaded needs them).
+ * Starts, forks and ends sessions, whose files are written at the end. Names are looked up then,
+ * once for each address (earlier only for --ignore-fn and unloaded objects).
  */
 #include "session/session_life.h"
 
@@ -31,8 +31,8 @@
 /* -- names -- */
 
 /*
- * Without ignore-fns a block is ignored only if all its frames are alloc-fns. One other
- * frame is enough to count it: the outermost, which most stacks share, is checked first.
+ * Without ignore-fns a block is ignored only if all its frames are alloc-fns. A single other frame
+ * is enough to count it: the outermost, shared by most stacks, is checked first.
  */
 static bool is_surely_counted(const struct session *s, const struct calltree *tree, uint32_t node)
 {
@@ -160,7 +160,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	s->pid = (uint32_t)space->pid;
 	s->command = xstrdup(parent->command);
 	s->desc = xstrdup(parent->desc);
-	s->events = NULL; /* the blocks it inherits have no events in a file of its own */
+	s->events = NULL; /* the inherited blocks have no events in its own file */
 	s->events_stream = NULL;
 	s->events_path = NULL;
 	s->final_scan = NULL;
@@ -209,7 +209,7 @@ void session_free(struct session *s)
 	flows_free(s->flows);
 	releases_free(s->releases);
 	if (s->data)
-		memusage_data_close(s->data); /* of a replay that failed */
+		memusage_data_close(s->data); /* after a failed replay */
 	free(s->data_path);
 	free(s->command);
 	free(s->desc);

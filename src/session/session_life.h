@@ -1,4 +1,4 @@
-/* The life of a session. */
+/* The start and end of a session. */
 #ifndef PTMEM_SESSION_LIFE_H
 #define PTMEM_SESSION_LIFE_H
 
@@ -8,17 +8,14 @@ struct address_space;
 struct run;
 struct session;
 
-/* A session of @pid without an address space, which begins at @start_ns. The run's until
+/* A session of @pid without an address space, starting at @start_ns. Owned by the run until
  * session_free. */
 struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns);
-/* The session of @space, a forked child: it inherits all that @parent counted so far. */
+/* The session of @space, a forked child: inherits everything that @parent has counted so far. */
 struct session *session_fork(struct session *parent, struct address_space *space);
 /* Attaches @s to its address space and creates the unwinder. */
 void session_bind(struct session *s, struct address_space *space);
-/*
- * What desc: of the heap's profile says if it is of samples, of marks @interval bytes apart; 0:
- * not.
- */
+/* The text in desc: of a heap profile of samples, @interval bytes apart; 0: none. */
 void session_describe(struct session *s, uint64_t interval);
 void session_free(struct session *s);
 /* Ends the profile, writes its files and prints the summary. */

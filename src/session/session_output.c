@@ -1,6 +1,6 @@
 /*
- * What is written into the files of a session. Each is whole or absent (outfile), and its name is
- * expanded when it is written, for the process that it is about.
+ * Writes the contents of a session's files. Each is complete or missing (outfile); its name is
+ * expanded for the process when it is written.
  */
 #include "session/session_output.h"
 
@@ -50,8 +50,8 @@ int session_output_massif(struct session *s, const char *path)
 }
 
 /*
- * A process that was attached to before, from the same directory, has a profile of the same name:
- * it gets the first number that is free.
+ * An earlier run in the same directory may have attached to the same process: its profile is
+ * renamed with the first free number.
  */
 static void keep_earlier(const struct session *s, const char *path)
 {

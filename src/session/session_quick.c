@@ -1,7 +1,7 @@
 /*
- * The short path of plain allocations and frees recorded by pads: from the ring to the profile and
- * to memusage's numbers, in batches. Whatever needs complete events (a file of events, an xtree)
- * uses the long path.
+ * The short path for plain allocations and frees recorded by pads: from the ring to the profile and
+ * to memusage's numbers, in batches. Outputs that need complete events (an event file, an xtree)
+ * use the long path.
  */
 #include "session/session_quick.h"
 

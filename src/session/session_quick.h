@@ -6,7 +6,7 @@
 
 struct session;
 
-/* Whether a struct quick_event has all that @s needs of plain events. */
+/* Whether a struct quick_event contains everything that @s needs. */
 bool session_wants_quick(const struct session *s);
 
 /* Counts them, in their order. */

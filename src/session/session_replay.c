@@ -1,6 +1,6 @@
 /*
- * A profile from an event file, without a target. Events in the file are as they were counted, so
- * they go straight to the profile, to memusage's numbers and to the xtree.
+ * Makes a profile from an event file, without a target. The events were already converted when they
+ * were written, so they go straight to the profile, to memusage's numbers and to the xtree.
  */
 #include "session/session_replay.h"
 
@@ -29,7 +29,7 @@ struct replay {
 	bool has_pages;   /* there are events of whole pages */
 };
 
-/* Whether @ev tells of what there was at the beginning: it comes before snapshot 0. */
+/* Whether @ev describes the initial state: it comes before snapshot 0. */
 static bool is_initial(const struct replay *r, const struct event *ev)
 {
 	bool is_page = r->run->options->pages_as_heap && ev->kind == EVENT_MAP;
@@ -125,7 +125,7 @@ static void replay_event(void *ctx, const struct event *recorded)
 	replay_start(r, ev);
 	r->end_ns = ev->time_ns;
 	if (ev->kind == EVENT_EARLIER && r->session->heap_sample.interval)
-		return; /* not of the samples */
+		return; /* not sampled */
 	if (ev->kind == EVENT_RESIDENT) {
 		profile_event(r->session->profile, ev);
 		return;

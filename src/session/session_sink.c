@@ -1,10 +1,10 @@
 /*
- * From the events of a target to its sessions. Every stack is unwound at once, since the thread is
- * stopped only now:
+ * Passes the events of a target to its sessions. Every stack is unwound at once, while the thread
+ * is stopped:
  *
  *	a stack          -> addresses (unwind) -> a node of the call tree
- *	a pad's record   -> the addresses that are new since the thread's last record, after
- *	                    those that it kept (struct path) -> a node
+ *	a pad's record   -> the new addresses since the thread's last record, after the kept
+ *	                    ones (struct path) -> a node
  *	plain records    -> struct quick_event, many at a time (session_quick.c)
  */
 #include "session/session_sink.h"
@@ -40,7 +40,7 @@
 
 /* -- spaces and modules -- */
 
-/* A process that ptmem attached to has been running; any other has just executed its program. */
+/* A process that ptmem attached to was already running; any other has just executed its program. */
 static void read_command(struct session *s, const struct address_space *space)
 {
 	free(s->command);
@@ -86,7 +86,7 @@ static void sink_space_fork(void *ctx, struct address_space *parent, struct addr
 	observers_session_forked(session_fork(parent->user, child));
 }
 
-/* NULL: the process ended, but no status is known. The caller frees it. */
+/* NULL: the process ended with an unknown status. The caller frees it. */
 static char *describe_end(const struct address_space *space, enum space_end why)
 {
 	int status = space->exit_status;
@@ -159,7 +159,7 @@ __attribute__((noinline)) static void extend_path(struct session *s, const struc
 	while (s->paths.count <= he->path)
 		*vec_add(&s->paths) = (struct path){0};
 	struct path *p = &s->paths.data[he->path];
-	uint32_t kept = MIN(he->kept, p->count); /* the frames are all there */
+	uint32_t kept = MIN(he->kept, p->count); /* all frames are given */
 	p->node = xgrow(p->node, &p->capacity, he->frame_count + 1, sizeof(*p->node));
 	uint32_t node = kept ? p->node[kept - 1] : 0;
 	for (uint32_t i = kept; i < he->frame_count; i++) {
@@ -169,8 +169,7 @@ __attribute__((noinline)) static void extend_path(struct session *s, const struc
 	}
 }
 
-/* The node of a stack that a pad walked: the frames it kept are known from the thread's last
- * record. */
+/* The node of a stack walked by a pad: kept frames are known from the thread's last record. */
 static inline uint32_t find_path_node(struct session *s, const struct heap_event *he)
 {
 	if (he->kept < he->frame_count || he->path >= s->paths.count ||
@@ -189,7 +188,7 @@ static uint32_t path_node(struct session *s, const struct heap_event *he)
 	return find_path_node(s, he);
 }
 
-/* Whether libunwind, as far as it knows the way, finds other frames than the unwinder. */
+/* Whether libunwind, as far as it can walk, finds different frames than the unwinder. */
 static bool has_second_opinion(struct session *s, const struct stack_view *view)
 {
 	taddr_t first[SECOND_OPINION_FRAMES], second[SECOND_OPINION_FRAMES];
@@ -201,7 +200,7 @@ static bool has_second_opinion(struct session *s, const struct stack_view *view)
 	return memcmp(first, second, both * sizeof(*first)) != 0;
 }
 
-/* PTMEM_VERIFY: the pad sent its stack both ways. */
+/* PTMEM_VERIFY: the pad recorded its stack both ways. */
 static void verify_stack(struct session *s, const struct heap_event *he, uint32_t node)
 {
 	uint32_t whole = session_stack_node(s, s->profile, he->stack);
@@ -240,7 +239,7 @@ static void trace_call(const struct session *s, const struct heap_event *he)
 			  (unsigned long long)he->old_addr, size, (unsigned long long)he->addr);
 }
 
-/* @he without the frames of an operator new that is not watched, as if that had been called. */
+/* @he without the frames of an unwatched operator new, as if that had been called. */
 static struct heap_event hide_new(const struct session *s, const struct heap_event *he)
 {
 	struct heap_event shown = *he;
@@ -273,7 +272,7 @@ static void sink_event(void *ctx, struct address_space *space, const struct heap
 		trace_call(s, he);
 	if (he->frame)
 		ev.node = path_node(s, he);
-	/* frames are read in any case: the next stack of their slot builds on them */
+	/* frames are always read: the next stack of their slot builds on them */
 	if (!heap_sample_keep(&s->heap_sample, s->profile, he->is_chosen, &ev))
 		return;
 	if (he->stack) {
@@ -348,7 +347,7 @@ static void sink_stack_gone(void *ctx, struct address_space *space, pid_t tid)
 	session_stacks_gone(space->user, tid);
 }
 
-/* -- what the whole run follows -- */
+/* -- events of the whole run -- */
 
 static void sink_process_exit(void *ctx, struct address_space *space, pid_t pid, pid_t tid)
 {

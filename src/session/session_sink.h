@@ -1,4 +1,4 @@
-/* The event sink of a run: makes, feeds and ends its sessions. */
+/* The event sink of a run: creates, feeds and ends its sessions. */
 #ifndef PTMEM_SESSION_SINK_H
 #define PTMEM_SESSION_SINK_H
 
@@ -6,7 +6,7 @@
 
 struct run;
 
-/* @run is the sink's ctx, and that of @poll. */
+/* @run is the ctx of the sink, and of @poll. */
 void session_sink_init(struct event_sink *out, struct run *run, bool (*poll)(void *ctx));
 
 #endif

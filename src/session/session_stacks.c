@@ -1,7 +1,7 @@
 /*
- * The end of a process is not the end of its stacks: Massif has no snapshot then, so
- * threads that die with it only leave the table. One that ends by itself takes its bytes
- * out of the profile.
+ * The end of a process is not the end of its stacks: Massif takes no snapshot then, so threads that
+ * end with it are only removed from the table. A thread that ends by itself removes its bytes from
+ * the profile.
  */
 #include "session/session_stacks.h"
 
@@ -32,8 +32,8 @@ static void update(struct session *s, uint64_t time_ns, uint32_t thread)
 void session_stacks_see(struct session *s, const struct heap_event *he)
 {
 	/*
-	 * whether a free inside another call is seen depends on
-	 * how calls are caught; the outer call always is
+	 * whether a free inside another call is seen depends on the kind of probe; the outer call
+	 * always is
 	 */
 	if (!s->stack_use || !he->sp || he->is_inner)
 		return;
@@ -54,7 +54,7 @@ static void count_event(struct session *s, const struct event *ev)
 	memusage_run_event(s, ev);
 }
 
-/* memusage takes the base of the first thread before any call, of others at their first. */
+/* memusage records the base of the first thread before any call, of others at their first call. */
 static void count_range(struct session *s, const struct thread_stack_info *info)
 {
 	struct event ev = {

@@ -37,7 +37,7 @@ static void on_leave(int sig, siginfo_t *info, void *context)
 		if (!g->leave_signal)
 			g->leave_signal = SIGALRM; /* the duration is over */
 	} else if (!g->is_attached && info->si_code == SI_KERNEL) {
-		return; /* typed at the terminal: the program got it as well */
+		return; /* typed at the terminal: the program received it, too */
 	} else {
 		g->leave_signal = sig;
 	}
@@ -168,7 +168,7 @@ void signals_ignore_io(void)
 {
 	bool had_timer = g->has_io_timer;
 
-	signal(SIGUSR1, SIG_IGN); /* too late, but no reason to die */
+	signal(SIGUSR1, SIG_IGN); /* too late, but must not kill ptmem */
 	signal(SIGIO, SIG_IGN);
 	g->has_io_timer = 0;
 	if (had_timer)

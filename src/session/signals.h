@@ -1,12 +1,12 @@
 /*
- * Signals to ptmem, and all variables that their handlers share with the rest of it.
+ * Signals to ptmem.
  *
- *	SIGINT, SIGTERM, SIGHUP, SIGQUIT   detach, write, leave
- *	SIGALRM                            the same: the duration is over (--duration)
+ *	SIGINT, SIGTERM, SIGHUP, SIGQUIT   detach, write, exit
+ *	SIGALRM                            the same: --duration has elapsed
  *	SIGUSR1                            report leaks, inspect, write all snapshots
  *	SIGIO                              a client of --monitor
  *
- * Ctrl-C at a terminal goes to a started program as well, which decides for itself. A signal may
+ * A started program receives Ctrl-C at its terminal, too, and handles it itself. A signal may
  * arrive just before the loop sleeps in the kernel, so a timer repeats it until the loop has seen
  * it.
  */
@@ -15,13 +15,13 @@
 
 #include "base/types.h"
 
-/* Catches the first two lines; @is_attached: Ctrl-C means ptmem alone. */
+/* Catches the first two lines; @is_attached: Ctrl-C is meant for ptmem only. */
 void signals_catch_leave(bool is_attached);
 /* SIGALRM in @seconds; 0 = never. */
 void signals_start_duration(double seconds);
-/* The signal that asked ptmem to leave; 0 = none. SIGALRM if the duration was over first. */
+/* The signal that requested to exit; 0 = none. SIGALRM if the duration elapsed first. */
 int signals_leave_request(void);
-/* The loop has seen it, and the timer stops. */
+/* The loop has seen it: stops the timer. */
 void signals_stop_waking(void);
 
 /* Catches SIGUSR1. */
@@ -30,11 +30,11 @@ void signals_catch_report(void);
 bool signals_take_report(void);
 bool signals_take_snapshots(void);
 
-/* Catches SIGIO and SIGUSR1, and has the loop woken until signals_take_io. */
+/* Catches SIGIO and SIGUSR1, and wakes the loop repeatedly until signals_take_io. */
 void signals_catch_io(void);
 /* Whether one has arrived since the last call. */
 bool signals_take_io(void);
-/* As if SIGIO had arrived. */
+/* Acts as if SIGIO had arrived. */
 void signals_raise_io(void);
 /* Ignores both from now on. */
 void signals_ignore_io(void);

@@ -1,4 +1,4 @@
-/* --trace-children-skip and --trace-children-skip-by-arg: which programs are not followed. */
+/* --trace-children-skip and --trace-children-skip-by-arg: programs that are not followed. */
 #ifndef PTMEM_SKIP_H
 #define PTMEM_SKIP_H
 
@@ -7,8 +7,8 @@
 #include "session/options.h"
 
 /*
- * Whether the program that @pid has just executed, at its first instruction, is excluded: by the
- * path passed to execve, or by one of its arguments.
+ * Whether the program just executed by @pid, at its first instruction, is excluded by the path
+ * passed to execve, or by one of its arguments.
  */
 bool skip_exec(const struct options *o, pid_t pid);
 

@@ -1,10 +1,10 @@
-/* What writers are given of a source: its profile, and names for the frames of its call tree. */
+/* A source for writers: its profile, and names for the frames of its call tree. */
 #include "session/source.h"
 
 #include "session/pseudo_frame.h"
 #include "session/session.h"
 
-/* Of the call tree of @ctx, a struct source. */
+/* For the call tree of @ctx, a struct source. */
 static const struct symbol *find_symbol(void *ctx, uint32_t frame, enum symbol_part part)
 {
 	struct source *src = ctx;

@@ -9,13 +9,13 @@
 struct session;
 
 struct source {
-	struct session *session; /* the one that it is in */
+	struct session *session; /* the session */
 	enum source_kind kind;
 	bool is_traced;
-	struct profile *profile; /* owned, but for the heap's; NULL if not traced */
+	struct profile *profile; /* owned, except for the heap's; NULL if not traced */
 };
 
-/* What every writer wants, of one traced source; the strings are the session's. */
+/* A traced source for writers; the strings are the session's. */
 void source_fill_report(struct source *src, struct report *out);
 
 #endif

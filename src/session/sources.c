@@ -1,8 +1,8 @@
 /*
- * Mappings and page faults on their way from event to profile.
+ * Converts mappings and page faults to events of profiles.
  *
- *	HEAP_MAP, HEAP_UNMAP   brk or mmap, by the function; all of them are the
- *	                       heap's with --pages-as-heap
+ *	HEAP_MAP, HEAP_UNMAP   brk or mmap, by the function; all of them belong to the
+ *	                       heap with --pages-as-heap
  *	HEAP_FAULT             faults
  */
 #include "session/sources.h"
@@ -23,7 +23,7 @@
 #include "session/session_output.h"
 #include "tracee/os/maps.h"
 
-#define USER_END 0x00007fffffffffffull /* the last address of a program; above is [vsyscall] */
+#define USER_END 0x00007fffffffffffull /* the last address of a program; [vsyscall] is above */
 
 /* -- names -- */
 
@@ -33,7 +33,7 @@ static uint32_t pseudo_frame(struct source *src, const char *name, const char *o
 				object);
 }
 
-/* What was mapped, as a frame below @node. */
+/* The mapped object, as a frame below @node. */
 static uint32_t add_map_kind(struct source *src, uint32_t node, const struct heap_event *he)
 {
 	struct calltree *tree = profile_calltree(src->profile);
@@ -59,10 +59,7 @@ static uint32_t add_map_kind(struct source *src, uint32_t node, const struct hea
 
 /* -- events -- */
 
-/*
- * The node of an event's stack. Frame 0 is where the
- * thread is, and is kept as it is (massif.md 1.0.5).
- */
+/* The node of an event's stack. Frame 0 is the thread's pc, unchanged (massif.md 1.0.5). */
 static uint32_t whole_node(struct source *src, const struct heap_event *he)
 {
 	struct calltree *tree = profile_calltree(src->profile);
@@ -71,7 +68,7 @@ static uint32_t whole_node(struct source *src, const struct heap_event *he)
 	return session_stack_node(src->session, src->profile, he->stack);
 }
 
-/* A brk's range in whole pages: those that are new, or not needed any more. */
+/* Rounds a brk's range to whole pages: those that are added or removed. */
 static void to_pages(struct event *ev)
 {
 	taddr_t end = ROUND_UP(ev->addr + ev->size, (taddr_t)PAGE_SIZE_MIN);
@@ -79,7 +76,7 @@ static void to_pages(struct event *ev)
 	ev->size = end - ev->addr;
 }
 
-/* --pages-as-heap: @ev is not yet of any tree. */
+/* --pages-as-heap: @ev has no node yet. */
 static void pages_event(struct source *src, const struct heap_event *he, struct event ev)
 {
 	struct session *s = src->session;
@@ -103,7 +100,7 @@ void sources_event(struct session *s, const struct heap_event *he)
 				he->function == FUNCTION_BRK ? SOURCE_BRK : SOURCE_MMAP;
 	struct source *src = &s->source[kind];
 	struct event ev = counted_event(he);
-	ev.sp = 0; /* session_stacks has seen it; nothing that counts mappings needs it */
+	ev.sp = 0; /* session_stacks handles it; nothing that counts mappings needs it */
 	if (s->run->options->pages_as_heap && he->kind != HEAP_FAULT)
 		pages_event(&s->source[SOURCE_HEAP], he, ev);
 	if (!src->is_traced || (he->kind == HEAP_MAP && !he->stack))
@@ -136,7 +133,7 @@ void sources_init(struct session *s, const struct profile_options *options, uint
 			po.keep_history = false;
 			po.granule = k == SOURCE_BRK ? 1 : 0;
 			po.is_ignored_ctx = src;
-			/* symbol lookups take long, and the ring of faults fills meanwhile */
+			/* symbol lookups take long, and the ring of faults fills up meanwhile */
 			if (!filter_has_ignore_fns(s->run->filter))
 				po.is_ignored = NULL;
 			src->profile = profile_new(&po, start_ns);
@@ -165,7 +162,7 @@ void sources_deinit(struct session *s)
 		profile_free(s->source[k].profile);
 }
 
-/* Every mapping that is there already is one event, in address order, of the pseudo frame 0x0. */
+/* Each existing mapping is one event, in address order, of the pseudo frame 0x0. */
 static void add_initial_mappings(struct session *s)
 {
 	struct maps maps;
@@ -199,7 +196,7 @@ void sources_forget(struct session *s, taddr_t start, taddr_t end)
 	}
 }
 
-/* Why some stacks of page faults are incomplete, and which faults are not seen. */
+/* Why some stacks of page faults are incomplete, and which faults are missing. */
 static void print_limits(const struct session *s)
 {
 	struct fault_report r;
@@ -216,7 +213,7 @@ static void print_limits(const struct session *s)
 			 "kernel.perf_event_paranoid is above 1");
 }
 
-/* How the bytes of a source came; pages that were touched have no such line. */
+/* The sum of a source's events; touched pages have no such line. */
 static const char *const ways_to_come[SOURCE_COUNT] = {
 	[SOURCE_BRK] = "grown", [SOURCE_MMAP] = "mapped",
 };

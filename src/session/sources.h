@@ -1,6 +1,6 @@
 /*
- * The sources of a session from beginning to end. With --pages-as-heap the heap's profile holds
- * mapped pages instead: all of brk, mmap, the initial mappings and the stack.
+ * The sources of a session. With --pages-as-heap the heap's profile contains mapped pages instead:
+ * all of brk, mmap, the initial mappings and the stack.
  */
 #ifndef PTMEM_SOURCES_H
 #define PTMEM_SOURCES_H
@@ -12,14 +12,14 @@ struct profile_options;
 struct run;
 struct session;
 
-/* The life of a session's sources. @options: the heap's. */
+/* The lifetime of a session's sources. @options: the heap's. */
 void sources_init(struct session *s, const struct profile_options *options, uint64_t start_ns);
-void sources_fork(struct session *child); /* which is a plain copy of its parent so far */
+void sources_fork(struct session *child); /* currently a plain copy of its parent */
 void sources_deinit(struct session *s);
-void sources_start(struct session *s);    /* snapshot 0; initial mappings before it */
+void sources_start(struct session *s);    /* takes snapshot 0, after the initial mappings */
 void sources_event(struct session *s, const struct heap_event *he);
 void sources_forget(struct session *s, taddr_t start, taddr_t end);
-/* Ends all profiles but the heap's and writes their files. */
+/* Ends all profiles except the heap's and writes their files. */
 void sources_finish(struct session *s, uint64_t now_ns);
 
 /* Warns if page faults were lost. */

@@ -7,7 +7,7 @@
  *	ptmem:   largest      200.0 KiB  69.9 %  load_table (prog.c:12)
  *	...
  *
- * Lines about ptmem's own cost and about incomplete stacks appear only if these matter, or with -v.
+ * Lines about ptmem's overhead and incomplete stacks appear only if these matter, or with -v.
  */
 #include "session/summary.h"
 
@@ -27,7 +27,7 @@
 #include "session/source_kind.h"
 
 #define PAUSE_MATTERS 20e6 /* ns */
-#define STOP_NS 20000ull   /* of a stop with both switches, at least: 33 us were measured */
+#define STOP_NS 20000ull   /* minimum for a stop with both switches: 33 us were measured */
 
 static bool is_verbose(void)
 {
@@ -76,9 +76,9 @@ static void print_pauses(const struct session *s)
 }
 
 /*
- * Many breakpoint stops explain a slow program. Their cost cannot be measured: each stop also costs
- * the switches to ptmem and back, which take longer on a busy machine. So the number of stops
- * decides whether the line appears, unless they are few for a long run.
+ * Many breakpoint stops explain a slow program. Their cost cannot be measured: each stop also
+ * includes the switches to ptmem and back, which take longer on a busy machine. So the number of
+ * stops decides whether the line appears, unless there are few for a long run.
  */
 static void print_stops(const struct session *s)
 {
@@ -104,7 +104,7 @@ static void print_rows(const struct row *rows, size_t count)
 		log_info("%s: %llu", rows[i].key, (unsigned long long)rows[i].value);
 }
 
-/* Of all processes so far; functions, markers and verified stacks are of this one alone. */
+/* For all processes so far; functions, markers and verified stacks for this one only. */
 static void print_target_stats(const struct session *s)
 {
 	const struct target_stats *t = target_stats(s->run->target);
@@ -138,7 +138,7 @@ static void print_target_stats(const struct session *s)
 	print_rows(rows, ARRAY_SIZE(rows));
 }
 
-/* CPU time of ptmem itself until now, in milliseconds; not of its children. */
+/* CPU time of ptmem itself so far, in milliseconds, without its children. */
 static uint64_t own_cpu_ms(void)
 {
 	struct rusage u;
@@ -190,7 +190,7 @@ static void print_stats(const struct session *s)
 		print_target_stats(s);
 }
 
-/* Of many estimates the highest is more often too high than too low. */
+/* The maximum of many estimates tends to be too high. */
 static void print_peak_estimate(const struct profile *profile)
 {
 	const struct profile_totals *p = profile_totals(profile);
@@ -232,7 +232,7 @@ static void print_calls(const struct profile_totals *p)
 		 amount_commas(p->live_blocks, n), plural(p->live_blocks));
 }
 
-/* The first line is no estimate: all calls are counted, sampled or not. */
+/* The first line is not an estimate: all calls are counted, sampled or not. */
 static void print_sampled_calls(const struct session *s)
 {
 	const struct profile_totals *p = profile_totals(s->profile);

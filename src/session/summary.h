@@ -4,7 +4,10 @@
 
 struct session;
 
-/* The lines of the process, and the statistics with --stats. @path: of its massif file, or NULL. */
+/*
+ * Prints the lines for the process, and the statistics with --stats. @path: of its massif file, or
+ * NULL.
+ */
 void summary_print(struct session *s, const char *path);
 
 #endif

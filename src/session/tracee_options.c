@@ -1,4 +1,4 @@
-/* All that ptmem asks of the tracee is decided here. */
+/* All options of the tracee are computed here. */
 #include "session/tracee_options.h"
 
 #include <stdlib.h>
@@ -19,12 +19,15 @@ static bool watches_calls(const struct options *o)
 
 	if (o->pages_as_heap)
 		return false;
-	/* calls show where stacks are, even if no allocation is counted */
+	/* calls show stack pointers, even if no allocation is counted */
 	return options_profile_stacks(o) || options_count_calls(o) ||
 	       (traces(o, SOURCE_HEAP) && has_use);
 }
 
-/* How often threads that make no call are stopped to read their stack pointers; 0 = never. */
+/*
+ * The interval at which threads without calls are stopped to read their stack pointers; 0 =
+ * never.
+ */
 static uint64_t sample_ns(const struct options *o)
 {
 	bool is_counting = options_count_calls(o) && !o->no_timer;
@@ -32,7 +35,7 @@ static uint64_t sample_ns(const struct options *o)
 	return is_counting || options_profile_stacks(o) ? o->stack_sample_ms * 1000000ull : 0;
 }
 
-/* With a seed the samples must not depend on the time at which a function gets its jump. */
+/* With a seed the samples must not depend on when a function gets its jump. */
 static bool promotes_at_once(const struct options *o)
 {
 	return o->probes == PROBES_JUMP || (o->probes == PROBES_AUTO && o->seed);
