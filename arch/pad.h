@@ -1,27 +1,25 @@
 /*
- * Tier 2: pads, and the memory that they share with ptmem. CPU-neutral contract
- * between src/tracee (writes pads, reads records) and the recorder that runs in
- * the target (arch/recorder).
+ * Pads, and the memory that they share with ptmem. CPU-neutral contract between src/tracee (writes
+ * pads, reads records) and the recorder that runs in the target (arch/recorder).
  *
  * Trust. The target can write anything into the shared memory at any time, by a bug or to attack
  * ptmem, which may run as root. The recorder trusts what ptmem wrote there: if the target
  * overwrites it, the target crashes, as after overwriting any other code's data. ptmem trusts
  * nothing there:
  *	- What it needs to know again (key, flags, sizes, tail, room, directory, rules, places of
- *	  slots) is in private memory. The shared copy is written and never read back, but the
- *	  control block's is compared now and then: pads alone read it, and may do less, or more,
- *	  than they should.
+ *	  slots) is in private memory. The shared copy is written and never read back, except that
+ *	  the control block is compared now and then: only pads read it, and a wrong one makes them
+ *	  record too little or too much.
  *	- Each word of a record, and `head`, is loaded once into private memory and then compared
- *	  with what pads can have written: no position beyond tail + room, a size that is
- *	  that of the parts, a slot in use, no more kept frames than the thread's last stack had.
- *	  Loops are bounded by private numbers.
- *	- Of a slot it reads return_at, return_to, reason, kind, arg and result. They are
- *	  values of events, or addresses in the target that are read and written there; never
- *	  indexes or sizes.
- *	- None of it may end in a CHECK. What no pad writes breaks the ring (ring_break): ptmem
- *	  reports it, ends the profile of that process, writes what was recorded until then and
+ *	  with what pads can have written: no position beyond tail + room, a size equal to that of
+ *	  the parts, a slot in use, no more kept frames than the thread's last stack had. Loops are
+ *	  bounded by private numbers.
+ *	- Of a slot ptmem reads return_at, return_to, reason, kind, arg and result. They are values
+ *	  of events, or addresses of target memory to be read and written; never indexes or sizes.
+ *	- None of it may trigger a CHECK. Anything that no pad writes breaks the ring (ring_break):
+ *	  ptmem reports it, ends the profile of that process, writes what was recorded so far and
  *	  detaches.
- *	- The files are sealed against changes of size: a load beyond their end is a SIGBUS.
+ *	- The files are sealed against changes of size: a load beyond their end would raise SIGBUS.
  * Registers at the traps of pads are the target's, too: it may jump to any of them.
  *
  * Picture. A probed function's entry becomes a jump to its pad:
@@ -35,68 +33,68 @@
  *	                           write the record; return_at = 0; return
  *
  * During the call the stack holds, downwards: the caller's return address, a callee-saved register
- * (for the ABI's alignment), `after`, which is *slot.return_at. That is the frame of a stub of tier
- * 1, too (arch.h). Therefore
- *	- the stack alone tells who called, also in a copy of it that the kernel made at a page
- *	  fault;
- *	- a pad whose slot was given up, or whose memory is gone, still returns to its caller;
- *	- a thread inside the original leaves its pad by an exchange of *slot.return_at: for the
- *	  return address into the function's stub (detach), or one whose CFI describes such a frame
- *	  (a C++ exception about to be thrown, PAD_THROW_CHECK; the register is the one that this
- *	  CFI restores). Do so only where *slot.return_at == slot.return_to. From the making of the
- *	  exception to its catch slot.return_to is 0: calls inside are its own, and trap.
- *	- calls and returns stay paired (shadow stacks). Arguments on the stack would not be in
- *	  place; no probed function has any.
+ * (for the ABI's alignment), `after`, which is *slot.return_at. That is also the frame of a stub
+ * (arch.h). Therefore
+ *	- the stack alone identifies the caller, also in the kernel's copy of it at a page fault;
+ *	- a pad whose slot was released, or whose memory is gone, still returns to its caller;
+ *	- a thread inside the original leaves its pad if *slot.return_at is replaced by the return
+ *	  address into the function's stub (detach), or by one whose CFI describes such a frame (a
+ *	  C++ exception about to be thrown, PAD_THROW_CHECK; the register is the one that this CFI
+ *	  restores). Do so only if *slot.return_at == slot.return_to. From the creation of the
+ *	  exception to its catch slot.return_to is 0: calls inside count separately, and trap.
+ *	- calls and returns stay paired (shadow stacks). Arguments on the stack would be misplaced;
+ *	  no probed function has any.
  * A free inside another call is recorded, too, unless that is a PAD_DELETE: a new-handler may free
- * what it had kept. What is not live is no event. A leaf free (PAD_FREE) is recorded and then
- * jumped to; its return_at, the return slot itself, is set for the record only.
+ * memory it had reserved. Freeing a block that is not live is not an event. A leaf free (PAD_FREE)
+ * is recorded and then jumped to; its return_at, the return slot itself, is set for the record
+ * only.
  *
  * A marker's pad (PAD_REQUEST and below) calls nothing: it writes its record and continues after
- * the marker. Frame 0 is the marker's own function; its return slot in the records, where nothing
- * is, is the word below its stack pointer. Resume at the entry's trap after it to try again,
- * or after the marker once ptmem has done what was to be done.
+ * the marker. Frame 0 is the marker's own function; its return slot in the records is the unused
+ * word below its stack pointer. At the entry's trap, resume after the trap to try again, or after
+ * the marker once ptmem has handled the request.
  *
  * slot.return_at stays set until the record is committed, so it means "the slot is in use". A pad
  * entered with return_at set
  *	- lets the call through unrecorded (nested) when a walk by published rules leads
  *	  from it exactly to slot.return_at, and *slot.return_at == slot.return_to;
- *	- treats a return_at below its own stack pointer as left over (longjmp), unless dirty; if it
- *	  was a fiber's, that call is not recorded;
+ *	- treats a return_at below its own stack pointer as stale (longjmp), unless dirty; if it was
+ *	  a fiber's, that call is not recorded;
  *	- traps in all other cases: signal handlers, other stacks, missing rules.
  * ptmem may set both itself for a call that it sends through a stub: return_at = the address where
  * the return address into the stub is, return_to = that return address.
  *
- * Traps. All pcs below are addresses of the trap instruction; continuing after it is right
- * everywhere once the cause was served, and harmless if ptmem died meanwhile.
+ * Traps. All pcs below are addresses of the trap instruction; once the cause was handled,
+ * continuing after it is always correct, and harmless if ptmem died meanwhile.
  *	pad.entry_trap  registers and stack as at the function's entry. slot.reason (if the
  *	                thread has a slot) says why; ptmem sets it back to PAD_REASON_NONE. Resume
  *	                after the trap: the pad tries again. Resume at pad.straight: the call goes
- *	                unrecorded. Resume at the stub of tier 1: ptmem records it from outside.
+ *	                unrecorded. Resume at the function's stub: ptmem records it from outside.
  *	pad.leave_trap  the original has returned; the record would be too large for the ring. The
  *	                program's callee-saved registers are in place, the result is in
  *	                slot.result; the return slot is slot.return_at + PAD_RETURN_BELOW;
- *	                arguments in slot.arg. ptmem drains the ring, makes the event
- *	                itself and resumes after the trap; the pad then returns to the caller.
+ *	                arguments in slot.arg. ptmem drains the ring, makes the event itself and
+ *	                resumes after the trap; the pad then returns to the caller.
  *	image.full_trap the ring is full. Drain, publish the tail, resume after the trap. The first
  *	                two arguments are the range of positions that was reserved; the result
  *	                is an enum pad_full_answer. Without an answer the call goes unrecorded.
  * A signal handler may allocate while it interrupts a pad. To unwind through pads and the recorder
  * take them as modules of image.elf (bias: the recorder's address, pad.bias). Whether a call is in
- * such a handler: unwind_in_signal(view, pad_call_end(slot)), for around the call of the original
- * the stack pointer is as high as the return slot. A thread's pc is "inside a pad" in [pad.at,
- * pad.at + pad.size) and in the recorder.
+ * such a handler: unwind_in_signal(view, pad_call_end(slot)), since around the call of the original
+ * the stack pointer is at the return slot. A thread's pc is "inside a pad" in [pad.at, pad.at +
+ * pad.size) and in the recorder.
  *
- * Leaving. A thread whose pc is in the recorder, or in [pad.at, pad.tail), comes through an exit of
- * a pad before it is outside: a breakpoint at each exit stops it there. It continues at exit.to, in
- * the pad's tail, where another such instruction leads outside. (So nothing is executed twice, and
- * ptmem may die at any moment.) In the tail a few instructions may have to be stepped. The entries
- * must have been restored.
+ * Leaving. A thread whose pc is in the recorder, or in [pad.at, pad.tail), passes through an exit
+ * of a pad before it is outside: a breakpoint at each exit stops it there. It continues at exit.to,
+ * in the pad's tail, where another such instruction leads outside. (So nothing is executed twice,
+ * and ptmem may die at any moment.) In the tail a few instructions may have to be stepped. The
+ * entries must have been restored before.
  *
- * How to serve PAD_REASON_IN_CALL: in a signal handler (above): through tier 1's stub, leaving the
- * slot alone. Else if *return_at != return_to: the call is left over; reset the slot and the
- * reader's mirror (as for PAD_REASON_STALE) and resume after the trap. Else ask the unwinder for
- * the rules of the stack up to return_at; when none was missing, the call is nested in a way that
- * rules cannot tell: resume at pad.straight, else after the trap.
+ * How to handle PAD_REASON_IN_CALL: in a signal handler (above), resume at the function's stub and
+ * leave the slot alone. Else if *return_at != return_to, the recorded call is stale: reset the slot
+ * and the reader's mirror (as for PAD_REASON_STALE) and resume after the trap. Else request the
+ * rules of the stack up to return_at from the unwinder; if none was missing, the call is nested in
+ * a way that rules cannot show: resume at pad.straight, else after the trap.
  *
  * Records are multiples of 16 bytes; word 0, the mark, is stored last. Positions count
  * bytes and never wrap; the ring is mapped twice in a row, so records never wrap either.
@@ -111,45 +109,45 @@
 #include "arch/unwind_rule.h"
 
 #define PAD_MAX_FRAMES 16384          /* deeper stacks are sent raw */
-#define PAD_SLOT_FRAMES 4096          /* those of threads without a deep cache as well */
+#define PAD_SLOT_FRAMES 4096          /* the same for threads without a deep cache */
 #define PAD_DEEP_CACHES 16
-#define PAD_FRAME_CHECKS 3            /* at most, for each frame */
+#define PAD_FRAME_CHECKS 3            /* maximum per frame */
 #define PAD_NO_ARG 0xff
-#define PAD_RETURN_BELOW 16u /* return_at of a pad's call is so far below its return slot */
+#define PAD_RETURN_BELOW 16u /* distance of return_at of a pad call below its return slot */
 #define PAD_LINES __attribute__((aligned(128))) /* two cache lines: they are fetched in pairs */
 
 enum pad_kind {
 	PAD_ALLOC = 1,    /* returns a block of arg[size] (times arg[count]) bytes */
-	PAD_REALLOC,      /* the same, besides arg[old] */
+	PAD_REALLOC,      /* the same, and takes arg[old] */
 	PAD_FREE,         /* leaf: recorded, then jumped to; must not call a probed function */
 	PAD_DELETE,       /* recorded, then called with return_at set: may call probed functions */
-	PAD_THROW_CHECK,  /* only traps when return_at is set: functions that unwind the stack */
-	PAD_REQUEST,      /* a client request of valgrind.h; those that a record cannot say trap */
-	/* code without effect where the program says that it allocates: arguments 0 and 1 */
+	PAD_THROW_CHECK,  /* only traps, if return_at is set: functions that unwind the stack */
+	PAD_REQUEST,      /* a client request of valgrind.h; traps if a record cannot express it */
+	/* a marker with which the program announces an allocation: arguments 0 and 1 */
 	PAD_MARKED_ALLOC,
-	PAD_MARKED_FREE,  /* or frees: argument 0 */
+	PAD_MARKED_FREE,  /* a free: argument 0 */
 };
 
-/* What a probed function is, for its pad. Arguments 0 to 2, or PAD_NO_ARG. */
+/* A probed function, for its pad. Arguments 0 to 2, or PAD_NO_ARG. */
 struct pad_probe {
 	uint8_t kind;      /* enum pad_kind */
 	uint8_t function;  /* enum heap_function, below 16 */
 	uint8_t size_arg;
-	uint8_t count_arg; /* calloc, reallocarray: the size is multiplied by it */
-	uint8_t align_arg; /* the alignment asked for; else fixed_align */
+	uint8_t count_arg; /* calloc, reallocarray: multiply the size by it */
+	uint8_t align_arg; /* the requested alignment; else fixed_align */
 	uint8_t block_arg; /* the block given to free, delete, realloc */
-	/* posix_memalign: the result is stored where it points, and 0 is success */
+	/* posix_memalign: the address where the result is stored; returns 0 on success */
 	uint8_t out_arg;
 	uint8_t is_leaf;   /* sampling: it calls no probed function */
 	uint64_t fixed_align; /* 0 = none */
 };
 
-/* Why a pad trapped at its entry. Without a slot for the thread there is none. */
+/* Why a pad trapped at its entry. NONE if the thread has no slot. */
 enum pad_reason {
 	PAD_REASON_NONE,
 	PAD_REASON_BOUNDS, /* the stack pointer is not in [stack_low, stack_high) */
 	PAD_REASON_IN_CALL,  /* return_at is set, and the call is not provably nested */
-	/* return_at is set, and the stack does not lead to it: left by longjmp */
+	/* return_at is set, but the stack does not lead to it: left by longjmp */
 	PAD_REASON_STALE,
 	PAD_REASON_THROW,  /* PAD_THROW_CHECK with return_at set */
 	PAD_REASON_LARGE,  /* leave_trap, or a marker's entry_trap: the record would be too large */
@@ -161,18 +159,18 @@ enum pad_reason {
 
 /* ptmem's answer to image.full_trap. */
 enum pad_full_answer {
-	PAD_FULL_GONE,  /* none: no record is written */
-	PAD_FULL_RETRY, /* there may be room now for the range */
-	PAD_FULL_AGAIN, /* the range is given up, unwritten: reserve another one */
+	PAD_FULL_GONE,  /* initial value: no record is written */
+	PAD_FULL_RETRY, /* there may be room for the range now */
+	PAD_FULL_AGAIN, /* the range was skipped, unwritten: reserve another one */
 };
 
 enum pad_flag {
-	PAD_COUNT_ONLY = 1, /* no stacks */
+	PAD_COUNT_ONLY = 1, /* without stacks */
 	PAD_VERIFY = 2,     /* every stack both incrementally and raw */
 	PAD_ANSWER_RUNNING = 8, /* requests that trap, besides the rare ones: RUNNING_ON_VALGRIND */
-	PAD_ANSWER_POOLS = 16, /* those of memory pools */
-	PAD_ANSWER_BLOCKS = 32, /* and the plain blocks */
-	/* each record ends with PAD_TAIL bytes more, the first 8 the caller's stack pointer */
+	PAD_ANSWER_POOLS = 16, /* requests of memory pools */
+	PAD_ANSWER_BLOCKS = 32, /* requests of plain blocks */
+	/* each record ends with PAD_TAIL more bytes, the first 8 are the caller's stack pointer */
 	PAD_STACK_POINTER = 4,
 	PAD_SAMPLING = 64, /* only sampled blocks and their releases: pad_sampling.h */
 };
@@ -190,15 +188,15 @@ enum pad_flag {
 #define PAD_SLOTS_OFFSET (PAD_DISTANCES_OFFSET + PAD_DISTANCES_SIZE)
 
 struct pad_control {
-	/* Read by each pad, seldom written. Pads run the originals only while off is not 0 or
-	 * owner has PAD_OWNER_DIED. Both are read at once. */
-	uint32_t owner;      /* robust futex of the reader */
+	/* Read by each pad, rarely written. Pads only run the originals if off is not 0 or owner
+	 * has PAD_OWNER_DIED. Both are read at once. */
+	uint32_t owner;      /* the reader's robust futex */
 	uint32_t off;
 	uint32_t flags;      /* enum pad_flag */
 	/*
-	 * Several threads may be in pads at a time: reserve with the bus locked. ptmem clears it
-	 * while a process has one thread, and sets it again at the stop of the clone that makes a
-	 * second. A signal handler needs no lock.
+	 * Several threads may be in pads at a time: reserve with a locked instruction. ptmem clears
+	 * it while a process has one thread, and sets it again when that is stopped at the clone of
+	 * a second one. A signal handler needs no lock.
 	 */
 	uint32_t shared;
 	uint64_t rules;      /* struct unwind_rule[1 << rule_bits] */
@@ -207,32 +205,32 @@ struct pad_control {
 	uint64_t ring_mask;  /* its size, a power of two, - 1 */
 	/*
 	 * Bytes that may be reserved after tail: the ring's size, or less (tracee/pads/ring.h).
-	 * Pads read it before the tail; ptmem sets it to 0 while it moves the tail on.
+	 * Pads read it before the tail; ptmem sets it to 0 while it advances the tail.
 	 */
 	uint64_t room;
 	uint64_t key;        /* mixed into the marks; its lower PAD_MARK_LOW bits are 0 */
 	uint64_t raw_max;    /* largest record; at most a quarter of the ring */
 	struct {
-		uint64_t slots; /* struct pad_slot[]: some that lie together */
-		uint64_t used;  /* the first of them that threads have, or had */
+		uint64_t slots; /* struct pad_slot[]: a contiguous array */
+		uint64_t used;  /* index of the first one that was ever used */
 	} chunk[PAD_MAX_CHUNKS];
-	PAD_LINES uint64_t head; /* reserved up to here; pads add to it */
-	PAD_LINES uint64_t tail; /* consumed up to here; the reader publishes it in steps */
+	PAD_LINES uint64_t head; /* end of the reserved bytes; pads add to it */
+	PAD_LINES uint64_t tail; /* end of the consumed bytes; the reader publishes it in steps */
 };
 
-/* First place to probe for a thread. */
+/* First directory index to probe for a thread. */
 static inline uint64_t pad_directory_hash(uint64_t thread_pointer)
 {
 	return thread_pointer * 0x9e3779b97f4a7c15ull >> (64 - PAD_DIRECTORY_BITS);
 }
 
-/* Which slot a thread has: open addressing by thread pointer. 0 = empty, 1 = removed. */
+/* The slots of threads: open addressing by thread pointer. 0 = empty, 1 = removed. */
 struct pad_directory {
 	uint64_t thread_pointer;
 	uint64_t slot;       /* address in the target */
 };
 
-/* One word of the stack that must be as it was for the frames beside and below it to be so. */
+/* A word of the stack that must be unchanged for the frames beside and below it to be unchanged. */
 struct pad_check {
 	uint64_t at, value;
 };
@@ -241,21 +239,21 @@ struct pad_check {
 struct pad_frame {
 	uint64_t fp;         /* the frame pointer in it */
 	uint32_t check;
-	uint32_t needs_fp;   /* the way outwards depends on fp */
+	uint32_t needs_fp;   /* the way to the caller depends on fp */
 };
 
-/* A frame being walked, innermost first: scratch. */
+/* A frame during a walk, innermost first: scratch. */
 struct pad_step {
 	uint64_t at, pc, fp; /* its return slot, the address in there, its frame pointer */
 	uint64_t fp_at;      /* where it saved its caller's frame pointer; 0 = nowhere */
-	uint64_t extra_at, extra_value; /* another word that the way outwards depends on */
-	uint32_t uses_fp;    /* its CFA comes from fp */
+	uint64_t extra_at, extra_value; /* another word on which the way to the caller depends */
+	uint32_t uses_fp;    /* its CFA is relative to fp */
 	uint32_t unused;
 };
 
 /*
- * The frames of a thread's last recorded stack. The arrays do not begin at the same place of a
- * page, or loads of checks wait for stores to frames.
+ * The frames of a thread's last recorded stack. The arrays start at different page offsets;
+ * otherwise loads of checks would wait for stores to frames.
  */
 #define PAD_CACHE_MEMBERS(frames)                                       \
 	PAD_LINES struct pad_check check[PAD_FRAME_CHECKS * (frames)];  \
@@ -269,7 +267,7 @@ struct pad_cache {
 };
 
 /*
- * For a thread that recurses deeper than its slot has room for; ptmem lends it at a
+ * For a thread that recurses deeper than its slot has room for; ptmem assigns it at a
  * PAD_REASON_DEEP.
  */
 struct pad_deep_cache {
@@ -277,17 +275,17 @@ struct pad_deep_cache {
 };
 
 /*
- * A thread. ptmem writes to it while that thread is stopped, or not in the directory.
- * A change of the stack's bounds sets frame_count to 0: its words may not be there.
+ * A thread. ptmem writes to it while that thread is stopped, or not in the directory. A change of
+ * the stack's bounds resets frame_count to 0, since its words may be unmapped.
  */
 struct pad_slot {
-	/* two cache lines: all that the short ways need (arch/CPU/short_template.h) */
+	/* two cache lines: everything that the short ways need (arch/CPU/short_template.h) */
 	uint64_t thread_pointer;
-	uint64_t stack_low, stack_high; /* the stack in use; high: no frame is at or above it */
-	/* where the return address of the call in progress is; 0 = none */
+	uint64_t stack_low, stack_high; /* the current stack; high: all frames are below it */
+	/* address of the return address of the call in progress; 0 = none */
 	uint64_t return_at;
 	uint64_t return_to;  /* that address; 0: calls inside must trap */
-	uint64_t key;        /* of its records' marks: control.key | index << 8 */
+	uint64_t key;        /* for its records' marks: control.key | index << 8 */
 	uint64_t arg[3];
 	uint64_t check;      /* address of the array: in @cache, or of a deep cache */
 	uint64_t fp;         /* as in frame[frame_count - 1] */
@@ -295,31 +293,31 @@ struct pad_slot {
 	uint32_t kind;
 	uint32_t check_count; /* of the whole stack: frame[frame_count - 1].check + 1, or 0 */
 	uint32_t needs_fp;   /* as in frame[frame_count - 1] */
-	uint32_t frame_count; /* 0 after a reset; the reader's mirror must follow */
+	uint32_t frame_count; /* 0 after a reset, which the reader's mirror must follow */
 	uint64_t return_pc;  /* a copy of the caller's return address; of a marker, its address */
-	uint64_t reserved;   /* where a short way found no room in the ring: scratch */
-	/* sampling: bytes before the next mark, and the generator of distances */
+	uint64_t reserved;   /* position for a short way that found no room in the ring: scratch */
+	/* sampling: bytes before the next mark; state of the generator of distances */
 	uint64_t left, random;
 
-	uint64_t result;     /* of the call; for leave_trap */
+	uint64_t result;     /* arguments of the call; for leave_trap */
 	uint32_t index;      /* in the records */
 	uint32_t reason;     /* enum pad_reason */
-	/* the frames were being changed: after a longjmp reset them, and the reader's */
+	/* the frames were being changed: after a longjmp, reset them and the reader's */
 	uint32_t dirty;
-	/* the first checks that are known to hold: scratch of a call that returned */
+	/* checks known to hold: scratch of a call that returned */
 	uint32_t known;
 	uint64_t caller_fp;  /* the frame pointer then */
-	uint32_t has_thrown; /* ptmem wants to know of the catch, though no call is in progress */
+	uint32_t has_thrown; /* ptmem must see the catch, though no call is in progress */
 	uint64_t frame, step; /* as check */
-	uint32_t max_frames; /* room in them */
-	uint32_t may_ask;    /* whether to trap for a deep cache where that is not enough */
-	/* sampling: whether the call that set return_at is recorded; the block given to realloc */
+	uint32_t max_frames; /* number of elements */
+	uint32_t may_ask;    /* request a deep cache if that is not enough */
+	/* sampling: whether the call that set return_at is recorded; the block passed to realloc */
 	uint32_t is_sampled, is_old_sampled;
 	PAD_LINES struct pad_count count[PAD_FUNCTIONS];
 	struct pad_cache cache;
 };
 
-/* Where the stack of the call that @slot is in ends: its caller's stack pointer after it. */
+/* The end of the stack of the call that @slot is in: its caller's stack pointer after it. */
 static inline uint64_t pad_call_end(const struct pad_slot *slot)
 {
 	return slot->return_at + PAD_RETURN_BELOW + sizeof(uint64_t);
@@ -332,18 +330,20 @@ enum pad_record_type {
 	PAD_RECORD_REALLOC_BEGIN, /* mark, block */
 	PAD_RECORD_ALLOC,         /* struct pad_record_block, pcs, raw part */
 	PAD_RECORD_REALLOC_END,
-	/* as FREE, inside another call, or maybe of no sample: no event if the block is not live */
+	/*
+	 * like FREE, inside another call, or maybe of no sample: ignored if the block is not
+	 * live
+	 */
 	PAD_RECORD_INNER_FREE,
 	/*
-	 * An ALLOC in short: mark, block << 16 | bytes. No alignment was asked for, and the stack
-	 * is that of the thread's last record with PAD_HAS_STACK (with PAD_COUNT_ONLY: there is
-	 * none).
+	 * A short ALLOC: mark, block << 16 | bytes. No alignment was requested, and the stack is
+	 * that of the thread's last record with PAD_HAS_STACK (with PAD_COUNT_ONLY there is none).
 	 */
 	PAD_RECORD_SAME,
-	PAD_RECORD_REALLOC_MAYBE, /* as REALLOC_BEGIN, of a block that may be no sample */
+	PAD_RECORD_REALLOC_MAYBE, /* like REALLOC_BEGIN, of a block that may not be a sample */
 };
 
-#define PAD_SAME_BLOCKS (1ull << 48) /* what fits into a PAD_RECORD_SAME is below */
+#define PAD_SAME_BLOCKS (1ull << 48) /* limit of the values that fit into a PAD_RECORD_SAME */
 #define PAD_SAME_BYTES (1ull << 16)
 
 static inline uint64_t pad_mark(uint64_t position, uint64_t key, uint32_t low)
@@ -352,13 +352,13 @@ static inline uint64_t pad_mark(uint64_t position, uint64_t key, uint32_t low)
 }
 
 enum pad_record_flag {
-	PAD_HAS_STACK = 1,  /* kept and fresh say the stack */
+	PAD_HAS_STACK = 1,  /* kept and fresh describe the stack */
 	PAD_HAS_RAW = 2,    /* a raw part follows */
 };
 
 struct pad_record_block {
 	uint64_t mark;
-	uint32_t size;      /* bytes of the record, its tail included */
+	uint32_t size;      /* size of the record, tail included */
 	uint16_t flags;
 	uint16_t fresh;     /* new return addresses, outermost first, after this struct */
 	uint32_t kept;      /* outer frames as in the thread's last record with PAD_HAS_STACK */
@@ -376,7 +376,7 @@ struct pad_record_block {
 
 #define PAD_TAIL 16         /* with PAD_STACK_POINTER */
 
-/* The recorder's code, to be copied into the target once, at any page. */
+/* The recorder's code, to be copied into the target once, page-aligned. */
 struct recorder_image {
 	const uint8_t *code;
 	size_t size;
@@ -387,7 +387,7 @@ struct recorder_image {
 };
 struct recorder_image arch_recorder_image(void);
 
-#define PAD_ROOM 1152       /* bytes that a pad may take */
+#define PAD_ROOM 1152       /* maximum size of a pad */
 #define PAD_ALIGN 64
 
 struct pad_request {
@@ -399,10 +399,10 @@ struct pad_request {
 	uint64_t at;
 	uint64_t recorder;       /* where the recorder is */
 	uint64_t control;    /* where the shared memory begins */
-	uint64_t behind;     /* of a marker: where the program continues */
+	uint64_t behind;     /* for a marker: where the program continues */
 	/*
-	 * The callee-saved register, as in arch.dwarf_saved, that is kept below the return slot
-	 * during the call.
+	 * The callee-saved register, in the order of arch.dwarf_saved, that is saved below the
+	 * return slot during the call.
 	 */
 	uint8_t saved;
 	uint8_t is_sampling; /* PAD_SAMPLING */
@@ -412,29 +412,32 @@ struct pad_request {
 
 struct pad_exit {
 	uint64_t at;         /* 0 = none */
-	uint64_t to;         /* in the tail; the next instruction's pc is outside */
+	uint64_t to;         /* in the tail; its next instruction is outside */
 };
 
 struct pad {
 	uint64_t at;
 	uint32_t size;
-	uint8_t patch_size;  /* bytes to write at patch_at to arm the pad */
+	uint8_t patch_size;  /* bytes to be written at patch_at to arm the pad */
 	uint8_t patch[8];
 	uint64_t patch_at;
-	/* bytes at patch_at: when it is armed, no pc may be in them but at the first */
+	/* size of the patch: when the pad is armed, no pc may be within it except at the start */
 	uint32_t moved;
 	int pushes_return;   /* as in struct arch_stub */
-	/* pad address - address in the recorder's ELF file: unwind information holds for pads */
+	/*
+	 * pad address - address in the recorder's ELF file: its unwind information applies to
+	 * pads
+	 */
 	uint64_t bias;
 	uint64_t start;      /* its first instruction, where the patch jumps to */
 	uint64_t straight;   /* the moved instructions: runs the original */
 	uint64_t after;      /* return address of the original during a recorded call; 0 = none */
 	uint64_t entry_trap, leave_trap; /* 0 = none */
-	uint64_t tail;       /* from here to its end no exit comes any more */
+	uint64_t tail;       /* from here to the end there are no more exits */
 	struct pad_exit exit[PAD_EXITS];
 };
 
-/* Assembles a pad into @out (PAD_ROOM bytes): 0, or -ENOTSUP with *@why_out. */
+/* Assembles a pad into @out (PAD_ROOM bytes): 0, or -ENOTSUP with *@why_out set. */
 int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *pad_out,
 		  const char **why_out);
 

@@ -6,18 +6,17 @@
  * memory: after a sampled block the next one begins at the block's end, whatever the mark's
  * position in it.
  *
- * The filter tells the releases of sampled blocks from all others: for each hash of an address a
- * word, 0 = no live sample has this hash. The word of a single sample says which block it is
- * (pad_filter_tag), so the recorder takes it out itself, and records the release. (If ptmem did
- * that, each free of the same address until it has read the record would be recorded, too: half a
- * million in a loop of pairs.) Where samples collide the word only counts them. Then a release may
- * be that of another block: it is recorded as INNER_FREE or REALLOC_MAYBE, and ptmem, which knows
- * the addresses of all samples, counts down.
+ * The filter distinguishes releases of sampled blocks from all others: it has a word for each hash
+ * of an address, 0 = no live sample has this hash. The word of a single sample identifies the block
+ * (pad_filter_tag), so the recorder removes it itself, and records the release. (If ptmem did that,
+ * every free of the same address would be recorded until it has read the record: half a million in
+ * a loop of pairs.) If samples collide the word only counts them. Then a release may be that of
+ * another block: it is recorded as INNER_FREE or REALLOC_MAYBE, and ptmem, which knows the
+ * addresses of all samples, decrements the count.
  *
- * A call that may call other probed functions (a wrapper) sets return_at also when it is not
+ * A call that may call other probed functions (a wrapper) sets return_at even when it is not
  * sampled, so that only the outermost call counts; a leaf, which never does, jumps to the original.
- *
- * slot.count holds the calls of each function, and the bytes that they requested: exact.
+ * slot.count has the exact number of calls of each function, and of the bytes that they requested.
  */
 #ifndef PTMEM_ARCH_PAD_SAMPLING_H
 #define PTMEM_ARCH_PAD_SAMPLING_H
@@ -25,7 +24,7 @@
 #include <stdint.h>
 
 #define PAD_FILTER_BITS 19
-#define PAD_FILTER_COUNT 0x7fu /* of a word: the number of samples; all ones: stays as it is */
+#define PAD_FILTER_COUNT 0x7fu /* bits of the number of samples; all ones: stays so */
 #define PAD_FILTER_UNKNOWN (~0u & ~PAD_FILTER_COUNT) /* instead of a tag */
 #define PAD_FILTER_SIZE (sizeof(uint32_t) << PAD_FILTER_BITS)
 #define PAD_DISTANCE_BITS 16
@@ -39,7 +38,7 @@ static inline uint64_t pad_filter_hash(uint64_t address)
 	return (granule ^ granule >> PAD_FILTER_BITS) & ((1u << PAD_FILTER_BITS) - 1);
 }
 
-/* With the hash this is the whole address; UNKNOWN if it cannot be. */
+/* With the hash this is the complete address; UNKNOWN if that is impossible. */
 static inline uint32_t pad_filter_tag(uint64_t address)
 {
 	uint64_t tag = (address >> (4 + PAD_FILTER_BITS) << 1 | (address >> 3 & 1)) *
@@ -47,16 +46,19 @@ static inline uint32_t pad_filter_tag(uint64_t address)
 	return address & 7 || tag > PAD_FILTER_UNKNOWN ? PAD_FILTER_UNKNOWN : (uint32_t)tag;
 }
 
-/* More than threads in pads need: only a program that writes there itself may exhaust them. */
+/*
+ * More than the number of threads in pads: only a program that writes there itself may exhaust
+ * them.
+ */
 #define PAD_FILTER_TRIES 10000
 
-/* Replaces *@word, which should hold *@old; else *@old is what it holds. */
+/* Replaces *@word if it equals *@old; otherwise *@old becomes its value. */
 static inline int pad_filter_exchange(uint32_t *word, uint32_t *old, uint32_t next)
 {
 	return __atomic_compare_exchange_n(word, old, next, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* @word, of the filter, gets one more sample, at @address. */
+/* Adds a sample at @address to @word of the filter. */
 static inline void pad_filter_add(uint32_t *word, uint64_t address)
 {
 	uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED), next;
@@ -73,7 +75,7 @@ static inline void pad_filter_add(uint32_t *word, uint64_t address)
 
 enum pad_filter_answer { PAD_FILTER_NO, PAD_FILTER_TAKEN, PAD_FILTER_MAYBE };
 
-/* Whether @address is a sample according to @word. TAKEN: it was, and is out of it now. */
+/* Whether @address is a sample according to @word. TAKEN: it was, and has been removed. */
 static inline enum pad_filter_answer pad_filter_take(uint32_t *word, uint64_t address)
 {
 	uint32_t own = pad_filter_tag(address) | 1, old = __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -92,13 +94,13 @@ static inline uint64_t pad_next_random(uint64_t random)
 	return random * 0x5851f42d4c957f2dull + 0x14057b7ef767814full;
 }
 
-/* Where in the table of distances the generator's state @random leads. */
+/* The index in the table of distances for the generator's state @random. */
 static inline uint64_t pad_distance_index(uint64_t random)
 {
 	return random >> (64 - PAD_DISTANCE_BITS);
 }
 
-/* Exact numbers of one function. */
+/* Exact totals of one function. */
 struct pad_count {
 	uint64_t calls, bytes;
 };

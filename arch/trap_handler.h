@@ -1,18 +1,18 @@
 /*
- * What keeps a target alive when ptmem dies while it is attached: a page with a
- * handler of the breakpoint signal, and system calls that finish without a tracer.
+ * Keeps a target alive if ptmem dies while it is attached: a page with a handler of the breakpoint
+ * signal, and system calls that complete without a tracer.
  *
  * The page, mapped readable and executable in the target:
  *
  *	0             the handler's code
- *	HANDLER_ACTION  what to install it with; HANDLER_DEFAULT: the same for the default action
+ *	HANDLER_ACTION  argument for installing it; HANDLER_DEFAULT: the same for the default action
  *	HANDLER_DATA    struct handler_data, written by ptmem, read by the handler
- *	HANDLER_COPY    what another ptmem needs to take everything out (guard/recovery.h)
+ *	HANDLER_COPY    data for another ptmem to remove everything (guard/recovery.h)
  *
- * While ptmem lives it suppresses the signals of its own breakpoints, so the handler
- * does not see them. Without a tracer it sends a thread that hit one to where ptmem
- * would have let it go unrecorded; a thread whose pc ptmem had already moved just goes
- * on. All other signals get the default action, with their own siginfo and registers.
+ * While ptmem lives it suppresses the signals of its own breakpoints, so the handler does not see
+ * them. Without a tracer it resumes a thread that hit one where ptmem would have resumed it without
+ * recording; a thread whose pc ptmem had already moved simply continues. All other signals get the
+ * default action, with their own siginfo and registers.
  */
 #ifndef PTMEM_ARCH_TRAP_HANDLER_H
 #define PTMEM_ARCH_TRAP_HANDLER_H
@@ -33,9 +33,9 @@
 #define HANDLER_COPY 65536u
 
 struct handler_data {
-	uint64_t trap_count;  /* raised after its trap was filled in */
+	uint64_t trap_count;  /* set after its trap was filled in */
 	uint64_t range_count;
-	struct { uint64_t start, end; } range[HANDLER_RANGES]; /* our pages */
+	struct { uint64_t start, end; } range[HANDLER_RANGES]; /* bounds of our pages */
 	struct { uint64_t addr, resume; } trap[HANDLER_TRAPS];
 };
 _Static_assert(HANDLER_DATA + sizeof(struct handler_data) <= HANDLER_COPY,
@@ -45,17 +45,17 @@ _Static_assert(HANDLER_DATA + sizeof(struct handler_data) <= HANDLER_COPY,
 taddr_t arch_trap_handler_page(taddr_t at, uint8_t *out);
 
 /*
- * Whether @code, @size bytes at @at, begins with what ptmem writes over a function's entry: a
- * breakpoint (*to_out is 0), or a jump, to *to_out.
+ * Whether @code, @size bytes at @at, begins with ptmem's patch of a function's entry: a breakpoint
+ * (*to_out is 0), or a jump, to *to_out.
  */
 bool arch_is_patch(const uint8_t *code, size_t size, taddr_t at, taddr_t *to_out);
 
 #define INJECTION_SIZE 160u
 
 /*
- * Code for any address: a system call instruction, then what restores the signal mask
- * @mask and all of @saved, and continues where that thread was, a system call that it was
- * interrupted in being restarted. @out: INJECTION_SIZE bytes.
+ * Position-independent code: a system call instruction, then restores the signal mask @mask and all
+ * of @saved, and continues that thread, restarting a system call that was interrupted. @out:
+ * INJECTION_SIZE bytes.
  */
 void arch_make_injection(const struct arch_regs *saved, uint64_t mask, uint8_t *out);
 

@@ -1,7 +1,7 @@
 /*
- * What machine code itself tells an unwinder, where no CFI does: whether an
- * address follows a call, whether it is the trampoline of signal handlers, what
- * a function has done to its stack up to some point.
+ * Information for an unwinder from machine code itself, if there is no CFI: whether an address
+ * follows a call, whether it is the signal trampoline, what a function has done to its stack up to
+ * some point.
  */
 #ifndef PTMEM_ARCH_UNWIND_CODE_H
 #define PTMEM_ARCH_UNWIND_CODE_H
@@ -10,40 +10,36 @@
 #include "arch/unwind_rule.h"
 
 #define ARCH_MAX_CALL 7       /* longest call instruction that a return address can follow, bytes */
-#define ARCH_SIGRETURN_SIZE 9 /* bytes that tell the signal trampoline */
+#define ARCH_SIGRETURN_SIZE 9 /* bytes that identify the signal trampoline */
 
-/*
- * Whether the last of the @size bytes at @code, which
- * stand right before a return address, are a call.
- */
+/* Whether the last of the @size bytes at @code, which precede a return address, are a call. */
 bool arch_ends_in_call(const uint8_t *code, size_t size);
 
 /*
- * Where @code restores one callee-saved register from the top of the stack and returns to the
- * address after it: the index of the register in arch.dwarf_saved, else -1.
+ * If @code restores one callee-saved register from the top of the stack and returns to the address
+ * after it: the index of the register in arch.dwarf_saved, else -1.
  */
 int arch_pops_and_returns(const uint8_t *code, size_t size);
 
-/* Whether @code begins with the trampoline that signal handlers return to. */
+/* Whether @code begins with the signal trampoline. */
 bool arch_is_sigreturn(const uint8_t *code, size_t size);
 
 /*
- * Where the kernel saved the registers, bytes above the
- * stack pointer in the trampoline, by DWARF number.
+ * Where the kernel saved the registers: offsets from the stack pointer in the trampoline, by DWARF
+ * number.
  */
 extern const uint16_t arch_sigframe_offset[ARCH_DWARF_REGS];
 
 enum arch_scan {
 	ARCH_SCAN_ONE,      /* the code is one function, from its entry */
-	ARCH_SCAN_MANY,     /* functions one after the other, the first from its entry */
+	ARCH_SCAN_MANY,     /* consecutive functions, from the entry of the first one */
 	ARCH_SCAN_UNSYNCED, /* the code starts anywhere */
 };
 
 /*
- * The rule for the point @at bytes into @code, found by reading the instructions
- * before it. Fills kind, cfa_offset, saved and slot of *rule_out; -ENOTSUP when
- * the code does something to the stack that is not understood, or it cannot be
- * which starts where the function begins.
+ * The rule for the point @at bytes into @code, found by reading the instructions before it. Sets
+ * kind, cfa_offset, saved and slot of *rule_out; -ENOTSUP if the code changes its stack in an
+ * unsupported way, or the start of the function cannot be determined.
  */
 int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how,
 		       struct unwind_rule *rule_out);

@@ -1,11 +1,10 @@
 /*
  * How to unwind one frame, compiled from CFI, for one code address.
  *
- * Written by src/unwind (which learns rules through libdw), read by it and by
- * the recorder that runs inside the target. The table is in plain memory so
- * that it can be shared: open addressing, linear probing, a power of two of
- * slots, keyed by the exact code address (a return address as it is on the
- * stack, or an interrupted pc). A slot is published by storing pc last.
+ * Written by src/unwind (which compiles rules by libdw), read by it and by the recorder inside the
+ * target. The table is in plain memory so that it can be shared: open addressing, linear probing, a
+ * power of two of slots, keyed by the exact code address (a return address as it is on the stack,
+ * or an interrupted pc). A slot is published by storing pc last.
  *
  * Terms: CFA = canonical frame address, the value of the stack pointer in the
  * caller before the call. The return address is at CFA - 8.
@@ -20,11 +19,11 @@ enum unwind_rule_kind {
 	RULE_SP,       /* CFA = stack pointer + cfa_offset */
 	RULE_FP,       /* CFA = frame pointer + cfa_offset */
 	RULE_FP_DEREF, /* CFA = *(frame pointer + cfa_offset): a realigned stack; slots count
-			* from the (callee's) frame pointer, for that is how compilers describe it
+			* from the (callee's) frame pointer, as compilers describe it
 			*/
 	RULE_REG,      /* CFA = callee-saved register number reg + cfa_offset */
 	RULE_END,      /* outermost frame: the return address is undefined */
-	RULE_SLOW,     /* only the fallback can do it (signal frame, expression, no CFI) */
+	RULE_SLOW,     /* only the fallback can unwind it (signal frame, expression, no CFI) */
 };
 
 /* Callee-saved registers that a rule can restore, besides sp and pc. Index 0 is
@@ -44,8 +43,8 @@ struct unwind_rule {
 	uint32_t reserved;
 };
 
-/* Whether a stack ends where @pc is as a return address: 0, or 1 after a _start that claims to
- * have a caller (it is written in C, say): argc is there. */
+/* Whether a stack ends if its return address is @pc: 0, or 1 after a _start that claims to have a
+ * caller (written in C, for example): that word is argc. */
 static inline int unwind_is_end(uint64_t pc)
 {
 	return pc <= 1;
@@ -54,7 +53,7 @@ static inline int unwind_is_end(uint64_t pc)
 struct unwind_rule_table {
 	struct unwind_rule *slot; /* 1 << bits of them */
 	uint32_t bits;
-	uint32_t used;            /* slots with a pc (forgotten ones stay used) */
+	uint32_t used;            /* slots with a pc (including forgotten ones) */
 };
 
 /* First slot to probe for @pc in a table of 1 << @bits slots. */
@@ -63,7 +62,7 @@ static inline uint32_t unwind_rule_hash(uint64_t pc, uint32_t bits)
 	return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> (64 - bits));
 }
 
-/* The rule for exactly @pc, or NULL. Safe against a writer on another CPU. */
+/* The rule for exactly @pc, or NULL. Safe with a concurrent writer. */
 static inline const struct unwind_rule *unwind_rule_find(const struct unwind_rule *slot,
 							 uint32_t bits,
 							  uint64_t pc)

@@ -1,5 +1,6 @@
 /*
- * What is before a pad's code: arch/CPU/pad.c writes it, and the pad hands it to the recorder.
+ * The words before a pad's code: arch/CPU/pad.c writes them, and the pad passes them to the
+ * recorder.
  */
 #ifndef PTMEM_ARCH_RECORDER_PAD_HEAD_H
 #define PTMEM_ARCH_RECORDER_PAD_HEAD_H
@@ -9,9 +10,9 @@
 struct pad_head {
 	uint64_t control; /* address of struct pad_control */
 	uint64_t enter, leave, raw, finish; /* functions of the recorder */
-	uint64_t wait; /* of a short way that found no room in the ring */
-	uint64_t after; /* of a marker: the address after it */
-	uint64_t mark; /* function and type of the records of the short way */
+	uint64_t wait; /* for a short way that found no room in the ring */
+	uint64_t after; /* for a marker: the address after it */
+	uint64_t mark; /* function and type for the records of the short way */
 	struct pad_probe probe;
 };
 

@@ -1,15 +1,15 @@
 /*
- * What all of the recorder (recorder_calls.c) is built on: how it is compiled, what pads and its
- * own files call, and where a thread finds its slot. What differs between CPUs is in
+ * The basis of the recorder (recorder_calls.c): how it is compiled, the functions called by pads
+ * and between its files, and how a thread finds its slot. CPU-dependent parts are in
  * arch/CPU/recorder_cpu.h:
  *
- *	struct pad_stack      what a pad saved; return_slot: the word that the stack pointer was at
+ *	struct pad_stack      what a pad saved; return_slot: the word at the stack pointer
  *	struct pad_saved      callee-saved registers, pushed before a raw record is written
- *	cpu_argument          what carries the first arguments, and the result
- *	cpu_marker_sp         where a marker's function has its stack pointer
+ *	cpu_argument          register of an argument, or of the result
+ *	cpu_marker_sp         the stack pointer of a marker's function
  *	cpu_thread_pointer    the key of the slot
  *	cpu_add, cpu_prefetch for the ring
- *	cpu_wait_for_room     the trap that says that it is full
+ *	cpu_wait_for_room     the trap for a full ring
  *	cpu_fill_regs, cpu_copy_stack  the raw part of a record
  */
 #ifndef PTMEM_ARCH_RECORDER_RECORDER_H
@@ -19,14 +19,14 @@
 
 #include <stddef.h>
 
-#ifdef KEEPS_REGISTERS /* for all functions of the file, by options */
+#ifdef KEEPS_REGISTERS /* with special compiler options for all functions of the file */
 #define KEEPS
 #else
 #define KEEPS __attribute__((no_caller_saved_registers))
 #endif
 /*
- * What pads call. No function that is called has more than three arguments: others come in
- * registers that are kept.
+ * Called by pads. No called function has more than three arguments: others are passed in registers
+ * that are preserved.
  */
 #define API KEEPS __attribute__((noinline, used))
 #define INLINE static inline __attribute__((always_inline))
@@ -37,7 +37,7 @@
 #define WRITE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
 
 #include "arch/recorder/pad_head.h"
-#include RECORDER_CPU /* arch/CPU/recorder_cpu.h; make-recorder says which */
+#include RECORDER_CPU /* arch/CPU/recorder_cpu.h; set by make-recorder */
 
 enum { GO_STRAIGHT = 0, GO_CALL = 1, GO_NESTED = 2, GO_TRAP = -1 }; /* of the pad_enter functions */
 enum { LEAVE_DONE = 0, LEAVE_RAW = 1, LEAVE_TRAP = 2 }; /* of pad_leave, pad_raw */
@@ -98,7 +98,7 @@ INLINE struct pad_slot *find_slot(const struct pad_control *c)
 	return pad_search_slot(c, tp);
 }
 
-/* Where the return address of a pad's call is: slot.return_at. */
+/* The address of a pad call's return address: slot.return_at. */
 INLINE uint64_t call_return_at(const struct pad_stack *stack)
 {
 	return (uint64_t)&stack->return_slot - PAD_RETURN_BELOW;

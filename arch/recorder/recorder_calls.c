@@ -1,12 +1,11 @@
 /*
  * The recorder: freestanding code that runs inside the target, called by pads.
  *
- * It makes no syscall, takes no lock, knows no libc, uses general registers only, and
- * each function keeps all registers but those that pads save (on x86-64 rax, rdi, rsi, rdx):
- * make-recorder says so to gcc for the whole file; clang keeps all but rax, which costs a few
- * instructions. Its only memory is the shared one
- * (arch/pad.h) and its thread's stack. It never reads outside [stack pointer,
- * stack_high), whatever the rules and the stack hold.
+ * It makes no system call, takes no lock, uses no libc and only general registers, and each
+ * function preserves all registers except those that pads save (on x86-64 rax, rdi, rsi, rdx):
+ * make-recorder passes options for this to gcc; with clang functions preserve all but rax, which
+ * costs a few instructions. It only accesses the shared memory (arch/pad.h) and its thread's stack.
+ * It never reads outside [stack pointer, stack_high), whatever the rules and the stack contain.
  *
  *	recorder.h          the thread's slot
  *	recorder_walk.h     the incremental walk of the stack
@@ -16,7 +15,7 @@
  */
 #include "arch/recorder/recorder_record.h"
 
-#define NESTED_FRAMES 64 /* between a nested call and the outermost one */
+#define NESTED_FRAMES 64 /* maximum between a nested call and the outermost one */
 
 API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp)
 {
@@ -34,8 +33,9 @@ API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp)
 }
 
 /*
- * Until the ring has room for [position, end), or the reader is gone, or gives the range up. Each
- * turn needs an answer of ptmem: without one the memory would decide alone how often this loops.
+ * Waits until the ring has room for [position, end), or the reader is gone, or skips the range.
+ * Each turn needs an answer of ptmem: otherwise untrusted memory alone would decide how often this
+ * loops.
  */
 API int pad_wait(struct pad_control *c, uint64_t position, uint64_t end)
 {
@@ -53,9 +53,9 @@ API int pad_wait(struct pad_control *c, uint64_t position, uint64_t end)
 /* --- entering --- */
 
 /*
- * Whether the frame of @call (its return slot, the address in there, its frame pointer) happens
- * inside the call of slot->return_at. Out of line: outermost calls need not save the registers
- * that this needs.
+ * Whether the frame of @call (its return slot, the address in there, its frame pointer) is inside
+ * the call of slot->return_at. Not inline, so that outermost calls need not save the registers it
+ * uses.
  */
 API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 		    const struct pad_step *call)
@@ -98,7 +98,7 @@ API int pad_enter_call(struct pad_stack *stack, const struct pad_head *head, uin
 	return GO_CALL;
 }
 
-/* pad_enter_call where the block's size is the first argument, and nothing else is needed later. */
+/* pad_enter_call for functions whose first argument is the size, without other arguments. */
 API int pad_enter_plain(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
 {
 	const struct pad_control *c = head_control(head);
@@ -120,8 +120,8 @@ API int pad_enter_plain(struct pad_stack *stack, const struct pad_head *head, ui
 }
 
 /*
- * A leaf: return_at is set during the record only. A signal handler must not use the
- * ring while its own thread has an uncommitted record in it: a full ring could never be drained.
+ * A leaf: return_at is set only during the record. A signal handler must not use the ring while its
+ * own thread has an uncommitted record in it: a full ring could never be drained.
  */
 API int pad_enter_free(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
 {
@@ -159,7 +159,7 @@ API int pad_enter_throw(struct pad_stack *stack, const struct pad_head *head, ui
 
 /* --- leaving --- */
 
-/* A fiber may have been moved to another thread inside the original: look everywhere. */
+/* A fiber may have moved to another thread inside the original: search all slots. */
 API struct pad_slot *pad_find_call(const struct pad_control *c, uint64_t return_at)
 {
 	for (uint32_t k = 0; k < PAD_MAX_CHUNKS; k++) {

@@ -1,5 +1,5 @@
 /*
- * The recorder's side of markers: client requests and probes of the program's own. See
+ * The recorder's part for markers: client requests and probes of the program. See
  * recorder_calls.c.
  */
 #include "arch/recorder/recorder_record.h"
@@ -16,7 +16,7 @@ enum {
 };
 enum { DO_NOTHING, DO_ALLOC, DO_FREE, DO_TRAP };
 
-/* What the request whose code is @code needs. */
+/* The arguments of the request with code @code. */
 INLINE int judge_request(const struct pad_control *c, uint64_t code)
 {
 	uint32_t answered = c->flags;
@@ -34,7 +34,7 @@ INLINE int judge_request(const struct pad_control *c, uint64_t code)
 	return DO_NOTHING;
 }
 
-/* What is to be done, with its block's address and size. */
+/* The requested action, with its block's address and size. */
 INLINE int read_marker(const struct pad_stack *stack, const struct pad_head *head,
 		       const struct pad_slot *slot, uint64_t *addr_out, uint64_t *size_out)
 {
@@ -46,7 +46,7 @@ INLINE int read_marker(const struct pad_stack *stack, const struct pad_head *hea
 		*size_out = cpu_argument(stack, 1);
 		return head->probe.kind == PAD_MARKED_ALLOC ? DO_ALLOC : DO_FREE;
 	}
-	/* elsewhere than on the stack it might not be readable: ptmem looks */
+	/* memory other than the stack might be unreadable: ptmem reads it */
 	if (unlikely(at < cpu_marker_sp(stack) - CPU_RED_ZONE || at >= slot->stack_high - 6 * 8))
 		return DO_TRAP;
 	*addr_out = request[1];
@@ -64,7 +64,7 @@ INLINE int takes_block(const struct pad_control *c, struct pad_slot *slot, uint6
 	return 1;
 }
 
-/* LEAVE_RAW: the frames before it have to be copied. */
+/* LEAVE_RAW: the frames before it must be copied. */
 API int pad_enter_marker(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
 {
 	struct pad_control *c = head_control(head);
@@ -112,7 +112,7 @@ API int pad_enter_marker(struct pad_stack *stack, const struct pad_head *head, u
 	return LEAVE_DONE;
 }
 
-/* As pad_raw; GO_TRAP where the record would be too large. */
+/* Like pad_raw; GO_TRAP if the record would be too large. */
 API int pad_raw_marker(struct pad_stack *stack, const struct pad_head *head,
 		       const struct pad_saved *saved)
 {

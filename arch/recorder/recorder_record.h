@@ -1,7 +1,4 @@
-/*
- * What calls and markers have in common: which frame they are in, and the records of what happened
- * there.
- */
+/* Shared by calls and markers: which frame they are in, and writing their records. */
 #ifndef PTMEM_ARCH_RECORDER_RECORDER_RECORD_H
 #define PTMEM_ARCH_RECORDER_RECORDER_RECORD_H
 
@@ -9,7 +6,7 @@
 #include "arch/recorder/recorder_walk.h"
 
 /*
- * Of the frame whose return slot is @at. GO_CALL: it is outermost on the thread *slot_out;
+ * For the frame whose return slot is @at. GO_CALL: it is outermost on the thread *slot_out;
  * GO_NESTED: it is inside a call.
  */
 INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, uint64_t fp,
@@ -37,7 +34,7 @@ INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, ui
 	return GO_CALL;
 }
 
-/* The same of the frame that called the function whose pad uses @stack. */
+/* The same for the caller of the function whose pad uses @stack. */
 INLINE int enter(struct pad_stack *stack, const struct pad_head *head, uint64_t fp,
 		 struct pad_slot **slot_out)
 {
@@ -45,7 +42,7 @@ INLINE int enter(struct pad_stack *stack, const struct pad_head *head, uint64_t 
 			   fp, slot_out);
 }
 
-/* return_at first: from then on a signal handler leaves the slot alone. */
+/* return_at first: from then on a signal handler does not change the slot. */
 INLINE void begin_call(struct pad_stack *stack, const struct pad_head *head, struct pad_slot *slot)
 {
 	WRITE(slot->return_at, call_return_at(stack));
@@ -58,7 +55,7 @@ INLINE void begin_call(struct pad_stack *stack, const struct pad_head *head, str
 	WRITE(slot->return_to, head->after);
 }
 
-/* The slot of the call or marker with @return_at; NULL: it was given up. */
+/* The slot of the call or marker with @return_at; NULL: it was released. */
 INLINE struct pad_slot *leaving_slot(const struct pad_control *c, uint64_t return_at)
 {
 	struct pad_slot *slot = find_slot(c);
@@ -82,7 +79,7 @@ INLINE uint64_t block_result(const struct pad_stack *stack, const struct pad_slo
 	return (uint32_t)cpu_result(stack) ? 0 : *(const uint64_t *)slot->arg[probe->out_arg];
 }
 
-/* Fixed part of a record whose mark comes last. */
+/* Writes the fixed part of a record whose mark comes last. */
 INLINE void fill_block(struct pad_record_block *r, const struct pad_slot *slot,
 		       const struct pad_probe *probe)
 {
@@ -95,7 +92,7 @@ INLINE void fill_block(struct pad_record_block *r, const struct pad_slot *slot,
 							    slot->arg[probe->align_arg];
 }
 
-/* Without string instructions, and without a call of memcpy. */
+/* Without string instructions, and without calling memcpy. */
 INLINE void copy_words(uint64_t *to, const void *from, uint64_t count)
 {
 	for (const uint64_t *p = from; count--; to++, p++) {
@@ -105,8 +102,8 @@ INLINE void copy_words(uint64_t *to, const void *from, uint64_t count)
 }
 
 /*
- * Writes the record of what happened in the frame with return slot @at. @fresh < 0: no incremental
- * stack. @saved: the record includes @raw bytes of the raw stack. 0 when the reader is gone.
+ * Writes a record for the frame with return slot @at. @fresh < 0: no incremental stack. @saved: the
+ * record includes @raw bytes of the raw stack. 0 if the reader is gone.
  */
 INLINE int record_return(uint64_t at, const struct pad_head *head, struct pad_slot *slot,
 			 uint32_t kept, int64_t fresh, const struct pad_saved *saved,
@@ -143,7 +140,7 @@ INLINE int record_return(uint64_t at, const struct pad_head *head, struct pad_sl
 		const void *from = (const void *)sp;
 		if (likely(head->probe.kind < PAD_REQUEST))
 			cpu_copy_stack(p, from, words);
-		else /* the direction flag is whatever the marker's function has it */
+		else /* the marker's function may have set the direction flag */
 			copy_words(p, from, words);
 	}
 	if (c->flags & PAD_STACK_POINTER)
@@ -157,7 +154,7 @@ INLINE int record_return(uint64_t at, const struct pad_head *head, struct pad_sl
 	return 1;
 }
 
-/* Whether the slot can take in @fresh frames after @kept, and the ring such a record. */
+/* Whether the slot has room for @fresh frames after @kept, and the ring for such a record. */
 INLINE int has_room(const struct pad_control *c, struct pad_slot *slot, uint32_t kept,
 		    int64_t fresh)
 {
@@ -172,8 +169,8 @@ INLINE int has_room(const struct pad_control *c, struct pad_slot *slot, uint32_t
 }
 
 /*
- * Whether to trap for a deep cache instead of writing a raw record. Not where a fiber has come from
- * another thread: ptmem would serve this thread's slot.
+ * Whether to trap for a deep cache instead of writing a raw record. Not if a fiber has come from
+ * another thread: ptmem would change this thread's slot.
  */
 INLINE int needs_deep_cache(const struct pad_control *c, const struct pad_slot *slot)
 {
@@ -181,8 +178,8 @@ INLINE int needs_deep_cache(const struct pad_control *c, const struct pad_slot *
 }
 
 /*
- * The raw record of the call or marker with return slot @at; the slot is free then. 0: it would be
- * too large, or the thread needs a deep cache; slot->reason says which.
+ * Writes the raw record of the call or marker with return slot @at, and frees the slot. 0: it would
+ * be too large, or the thread needs a deep cache; slot->reason is the reason.
  */
 INLINE int write_raw(uint64_t at, const struct pad_head *head, struct pad_slot *slot,
 		     const struct pad_saved *saved)

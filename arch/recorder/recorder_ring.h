@@ -1,12 +1,11 @@
 /*
- * The recorder's room in the ring: reserved by one instruction, committed by a record's mark.
- *
- * All threads of a program share one ring. Its price is two contended additions for a pair of
- * malloc and free, and that each waits for the stores into lines that another CPU has just written.
- * What scripts/bench_rings.c says of other ways: CPU time of threads and reader, divided by that of
- * this one in the same round (with 1 thread: without the lock); medians of 9 and of 11 rounds, the
- * lowest and the highest for steady and bursty work. AMD EPYC, virtual, 2 CPUs with other work on
- * them: the more of it, the less the threads contend, and the better this one looks.
+ * Writing to the ring: one instruction reserves room, a record's mark commits it. All threads of a
+ * program share one ring. The cost is two contended additions for a pair of malloc and free, each
+ * of which waits for stores to lines that another CPU has just written. Alternatives measured by
+ * scripts/bench_rings.c: CPU time of threads and reader, relative to this design in the same round
+ * (with 1 thread: without the lock); medians of 9 and of 11 rounds, the lowest and the highest for
+ * steady and bursty work. AMD EPYC, virtual, 2 CPUs with other work on them: the more of it, the
+ * less the threads contend, and the better this one looks.
  *
  *	                                           1 thread      4 threads     16 threads
  *	one ring, a cache line for each record     1.37 - 1.62   0.74 - 1.64   0.65 - 0.87
@@ -37,8 +36,8 @@
  *
  * Rooms, in ptmem itself: CPU time and wall time divided by those of this ring in the same round;
  * medians of 9 rounds of tests/targets/mb with 4,000,000 pairs, at depths 5 and 20, on the same
- * machine. The rows without a reader are the lower bound of what records cost the threads: with
- * the locked addition, and without it, which gives up their order.
+ * machine. The rows without a reader are a lower bound of the threads' cost: with the locked
+ * addition, and without it, which loses the order.
  *
  *	                      threads' CPU  with ptmem's   wall time
  *	4 threads
@@ -56,8 +55,8 @@
  * one thread writes, in 26 where 4 do and 36 where 16 do, and without it 2 CPUs make one in 8 to
  * 17 ns: a faster reader comes before any other ring.
  *
- * What would be better where there are many threads and CPUs is a ring for each thread, its records
- * numbered by one counter and read without a copy: doc/internals.md has that design.
+ * With many threads and CPUs a ring for each thread would be better, with records numbered by one
+ * counter and read without a copy: doc/internals.md describes that design.
  */
 #ifndef PTMEM_ARCH_RECORDER_RECORDER_RING_H
 #define PTMEM_ARCH_RECORDER_RECORDER_RING_H
@@ -82,7 +81,7 @@ INLINE uint64_t *ring_place(const struct pad_control *c, uint64_t position)
 	return (uint64_t *)p;
 }
 
-/* Room for @size bytes, at *position_out; NULL: the reader is gone. */
+/* Reserves @size bytes, at *@position_out; NULL: the reader is gone. */
 INLINE uint64_t *reserve(struct pad_control *c, uint64_t size, uint64_t *position_out)
 {
 	uint64_t position;
@@ -131,7 +130,7 @@ INLINE void record_block(struct pad_control *c, const struct pad_slot *slot,
 	commit(c, p, position, slot->index, head, type);
 }
 
-/* The slot is free again. */
+/* Frees the slot. */
 INLINE void finish(struct pad_slot *slot)
 {
 	barrier();
@@ -139,8 +138,8 @@ INLINE void finish(struct pad_slot *slot)
 }
 
 /*
- * Writes the record of @value, for which a short way (arch/CPU/short_template.h) has reserved 16
- * bytes at slot->reserved, once there is room.
+ * Writes the record @value, for which a short way (arch/CPU/short_template.h) has reserved 16 bytes
+ * at slot->reserved, once there is room.
  */
 INLINE void record_reserved(struct pad_control *c, struct pad_slot *slot,
 			    const struct pad_head *head, uint64_t value)

@@ -1,5 +1,5 @@
 /*
- * Calls of sampling pads, where the short ways of their templates do not lead. See
+ * Calls of sampling pads that the short ways of their templates do not handle. See
  * recorder_calls.c.
  */
 #include "arch/recorder/recorder_record.h"
@@ -24,7 +24,7 @@ INLINE uint64_t requested_size(const struct pad_stack *stack, const struct pad_p
 	return size;
 }
 
-/* malloc, calloc: what is not sampled is jumped to. */
+/* malloc, calloc: jumps to the original unless the call is sampled. */
 API int pad_enter_sample_leaf(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
 {
 	struct pad_control *c = head_control(head);
@@ -51,7 +51,7 @@ API int pad_enter_sample_leaf(struct pad_stack *stack, const struct pad_head *he
 	return GO_CALL;
 }
 
-/* The release that the call of realloc, or a delete that calls others, begins with. */
+/* The release by a call of realloc, or by a delete that calls other functions. */
 INLINE void record_release(struct pad_stack *stack, const struct pad_head *head,
 			   struct pad_slot *slot)
 {
@@ -64,7 +64,7 @@ INLINE void record_release(struct pad_stack *stack, const struct pad_head *head,
 	slot->is_old_sampled = answer;
 	if (answer == PAD_FILTER_NO)
 		return;
-	/* whether it is known to be one depends on the filter */
+	/* the filter decides whether it is known to be one */
 	if (head->probe.kind == PAD_REALLOC)
 		type = answer == PAD_FILTER_TAKEN ? PAD_RECORD_REALLOC_BEGIN :
 						    PAD_RECORD_REALLOC_MAYBE;
@@ -73,7 +73,7 @@ INLINE void record_release(struct pad_stack *stack, const struct pad_head *head,
 	record_block(c, slot, head, block, (uint64_t)&stack->return_slot, type);
 }
 
-/* All that may call probed functions: it is watched until it returns, sampled or not. */
+/* Any function that may call probed functions is tracked until it returns, sampled or not. */
 API int pad_enter_sample_call(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
 {
 	struct pad_control *c = head_control(head);
@@ -130,7 +130,7 @@ API int pad_enter_sample_free(struct pad_stack *stack, const struct pad_head *he
 	return GO_STRAIGHT;
 }
 
-/* A realloc of a sampled block has returned @result, and there is no new sample. */
+/* A realloc of a sampled block has returned @result, without a new sample. */
 INLINE void record_lost(struct pad_stack *stack, const struct pad_head *head,
 			struct pad_slot *slot, uint64_t result)
 {
@@ -140,7 +140,7 @@ INLINE void record_lost(struct pad_stack *stack, const struct pad_head *head,
 	record_return((uint64_t)&stack->return_slot, head, slot, 0, -1, 0, 0);
 }
 
-/* Whether realloc has taken the block out of the filter, and was not asked to free it. */
+/* Whether realloc has removed the block from the filter, and was not asked to free it. */
 INLINE int is_moved(const struct pad_slot *slot, const struct pad_head *head)
 {
 	return slot->is_old_sampled == PAD_FILTER_TAKEN && head->probe.kind == PAD_REALLOC &&

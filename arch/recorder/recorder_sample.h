@@ -1,4 +1,4 @@
-/* Which blocks are sampled (arch/pad.h, Sampling). */
+/* Decides which blocks are sampled (arch/pad.h, Sampling). */
 #ifndef PTMEM_ARCH_RECORDER_RECORDER_SAMPLE_H
 #define PTMEM_ARCH_RECORDER_RECORDER_SAMPLE_H
 
@@ -14,7 +14,7 @@ INLINE uint32_t *filter_of(const struct pad_control *c, uint64_t block)
 	return (uint32_t *)((char *)c + PAD_FILTER_OFFSET) + pad_filter_hash(block);
 }
 
-/* Whether @block has the hash of a sample. */
+/* Whether a sample has the hash of @block. */
 INLINE int is_filtered(const struct pad_control *c, uint64_t block)
 {
 	return block && READ(*filter_of(c, block));
@@ -25,7 +25,7 @@ INLINE void add_to_filter(const struct pad_control *c, uint64_t block)
 	pad_filter_add(filter_of(c, block), block);
 }
 
-/* @block is released: how that is recorded; 0 = it is no sample. */
+/* @block is released: the type of its record; 0 = it is not a sample. */
 INLINE enum pad_record_type released_as(const struct pad_control *c, uint64_t block)
 {
 	enum pad_filter_answer answer = pad_filter_take(filter_of(c, block), block);
@@ -35,17 +35,17 @@ INLINE enum pad_record_type released_as(const struct pad_control *c, uint64_t bl
 					    (enum pad_record_type)0;
 }
 
-/* A call that is outermost, and happens: before it is decided whether it is sampled. */
+/* Counts an outermost call, before it is decided whether it is sampled. */
 INLINE void count_call(struct pad_slot *slot, const struct pad_head *head, uint64_t bytes)
 {
 	struct pad_count *count = &slot->count[head->probe.function % PAD_FUNCTIONS];
 
 	WRITE(count->calls, count->calls + 1);
-	if (bytes <= PTRDIFF_MAX) /* what no object can have counts no bytes */
+	if (bytes <= PTRDIFF_MAX) /* a size that no object can have counts 0 bytes */
 		WRITE(count->bytes, count->bytes + bytes);
 }
 
-/* Whether a mark lies on the next @size bytes that the thread allocates. Passes over them. */
+/* Whether the next @size bytes that the thread allocates contain a mark. Advances over them. */
 INLINE int takes_sample(const struct pad_control *c, struct pad_slot *slot, uint64_t size)
 {
 	const uint64_t *distances = (const uint64_t *)((const char *)c + PAD_DISTANCES_OFFSET);

@@ -1,12 +1,12 @@
 /*
- * The recorder's incremental walk. The slot holds the frames of the thread's last record,
- * outermost first, as checks: a word of the stack and the value it had. A frame is
- * still what it was when its return slot and everything outside of it are: where a
- * frame's CFA is, follows from the code address in the return slot before it, and
- * from the frame pointer where the rule says so (needs_fp; the word in which the
- * frame pointer was saved is then a check too). So
- *	1. compare the checks from the outermost inwards; after a difference nothing is known
- *	2. walk by rules from the innermost outwards, until a return slot is one of step 1
+ * The recorder's incremental walk. The slot has the frames of the thread's last record, outermost
+ * first, as checks: a word of the stack and its value. A frame is unchanged if its return slot and
+ * all frames outside of it are: a frame's CFA depends on the code address in the return slot before
+ * it, and on the frame pointer if the rule uses it (needs_fp; then the word in which the frame
+ * pointer was saved is a check, too). So
+ *	1. compare the checks from the outermost inwards; after a difference everything is unknown
+ *	2. walk by rules from the innermost outwards, until a return slot is one of those from step
+ *	   1
  */
 #ifndef PTMEM_ARCH_RECORDER_RECORDER_WALK_H
 #define PTMEM_ARCH_RECORDER_RECORDER_WALK_H
@@ -43,8 +43,8 @@ INLINE int is_in_stack(const struct pad_slot *slot, uint64_t above, uint64_t at)
 }
 
 /*
- * From the frame whose return slot is s->at to its caller: *next gets the caller's return
- * slot, the address in there and its frame pointer; s what the way depends on.
+ * Moves s->at, the return slot of a frame, to its caller: *next gets the caller's return slot, the
+ * address in there and its frame pointer; s gets the words on which this depends.
  */
 INLINE int step(const struct pad_control *c, const struct pad_slot *slot, struct pad_step *s,
 		struct pad_step *next)
@@ -99,7 +99,7 @@ INLINE int step(const struct pad_control *c, const struct pad_slot *slot, struct
 	return STEP_OUT;
 }
 
-/* How many of the first @count checks hold, of which the first @known do. */
+/* The number of the first @count checks that hold; the first @known are known to. */
 INLINE uint32_t count_checks(const struct pad_slot *slot, uint32_t known, uint32_t count)
 {
 	const struct pad_check *first = checks_of(slot), *c = first + known, *end = first + count;
@@ -117,7 +117,7 @@ INLINE uint32_t count_checks(const struct pad_slot *slot, uint32_t known, uint32
 	return (uint32_t)(c - first);
 }
 
-/* How many outer frames of the last record are certainly as they were, given that the
+/* The number of outer frames of the last record that are certainly unchanged, given that the
  * innermost return slot is now @at; the first @known checks hold. */
 INLINE uint32_t count_valid(const struct pad_slot *slot, uint64_t at, uint32_t known)
 {
@@ -137,8 +137,8 @@ INLINE uint32_t count_valid(const struct pad_slot *slot, uint64_t at, uint32_t k
 }
 
 /*
- * Whether the stack whose innermost return slot is
- * @at is that of the last record. Sets slot->known.
+ * Whether the stack whose innermost return slot is @at is that of the last record. Sets
+ * slot->known.
  */
 INLINE int is_same_stack(struct pad_slot *slot, uint64_t at, uint64_t fp)
 {
@@ -152,9 +152,9 @@ INLINE int is_same_stack(struct pad_slot *slot, uint64_t at, uint64_t fp)
 
 /*
  * Walks the stack from the call that set return_at, whose return slot is @at and whose caller has
- * frame pointer @fp: fills the steps, innermost first. @known: so many checks hold. *kept_out:
- * outer frames as in the last record; returns the number of others, or -1 when a rule is missing or
- * the stack is too deep.
+ * frame pointer @fp: fills the steps, innermost first. @known: number of checks that hold.
+ * *kept_out: number of outer frames that are as in the last record. Returns the number of others,
+ * or -1 if a rule is missing or the stack is too deep.
  */
 INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t at, uint64_t fp,
 		    uint32_t known, uint32_t *kept_out)
@@ -196,7 +196,7 @@ INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t
 	}
 }
 
-/* Takes the @fresh steps, for which there is room, into the frames after the first @kept. */
+/* Stores the @fresh steps, for which there is room, after the first @kept frames. */
 INLINE void remember(struct pad_slot *slot, uint32_t kept, uint32_t fresh)
 {
 	struct pad_check *checks = checks_of(slot);

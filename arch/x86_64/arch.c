@@ -1,8 +1,7 @@
 /*
- * x86-64 as data: which word of the kernel's NT_PRSTATUS set (struct
- * user_regs_struct of <sys/user.h>) is which register, how DWARF numbers them
- * (System V ABI, AMD64 supplement, figure 3.36), and the few instructions that
- * ptmem writes or looks for.
+ * x86-64 as data: the registers in the kernel's NT_PRSTATUS set (struct user_regs_struct of
+ * <sys/user.h>), their DWARF numbers (System V ABI, AMD64 supplement, figure 3.36), and the few
+ * instructions that ptmem writes or searches for.
  */
 #include "arch/arch.h"
 

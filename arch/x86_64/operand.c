@@ -8,9 +8,9 @@
  *	REGISTER := "%" NAME                                  the 16 general ones and their parts
  *	NUMBER   := decimal, 0x and hexadecimal, either with a sign
  *
- * Without SIZE a register's own size counts, else 8. What needs a symbol, a segment, the program
- * counter or a vector register is refused: its value cannot be had from general
- * registers and memory alone.
+ * Without SIZE the size is that of the register, else 8. Operands with a symbol, a segment, the
+ * program counter or a vector register are rejected: general registers and memory do not give their
+ * value.
  */
 #include <errno.h>
 #include <string.h>
@@ -69,7 +69,7 @@ struct register_name {
 	uint8_t word, size, shift;
 };
 
-/* Those whose names follow no rule; r8 to r15 and their parts do. */
+/* Names that follow no rule; r8 to r15 and their parts do. */
 static const struct register_name names[] = {
 	{"rax", RAX, 8, 0}, {"eax", RAX, 4, 0}, {"ax", RAX, 2, 0},  {"al", RAX, 1, 0},
 	{"ah", RAX, 1, 8},  {"rbx", RBX, 8, 0}, {"ebx", RBX, 4, 0}, {"bx", RBX, 2, 0},
@@ -84,7 +84,7 @@ static const struct register_name names[] = {
 
 static const uint8_t numbered[] = {R8, R9, R10, R11, R12, R13, R14, R15};
 
-/* r8 to r15, with d, w, b after: 4, 2 or 1 bytes. */
+/* r8 to r15, with suffix d, w, b: 4, 2 or 1 bytes. */
 static bool find_numbered(const char *name, size_t size, struct register_name *out)
 {
 	unsigned number = 0;
@@ -133,7 +133,7 @@ static int take_register(struct cursor *c, struct register_name *out)
 			  -EINVAL; /* a vector or segment register, the program counter */
 }
 
-/* What is in the brackets of an address. */
+/* The part in parentheses of an address. */
 static int take_address(struct cursor *c, struct arch_operand *out)
 {
 	struct register_name base = {.word = ARCH_NO_REG, .size = 8}, index = base;
@@ -141,7 +141,7 @@ static int take_address(struct cursor *c, struct arch_operand *out)
 	int rc = 0;
 
 	if (!take(c, '('))
-		/* a number or symbol alone: where it lies depends on the load address */
+		/* only a number or symbol: its address depends on where the object is loaded */
 		return -ENOTSUP;
 	if (c->at < c->end && *c->at == '%')
 		rc = take_register(c, &base);
@@ -164,7 +164,7 @@ static int take_address(struct cursor *c, struct arch_operand *out)
 	return 0;
 }
 
-/* "-4@": true if it is there; *is_good_out: with a size that there is. */
+/* "-4@": true if present; *is_good_out: whether the size is valid. */
 static bool take_size(struct cursor *c, struct arch_operand *out, bool *is_good_out)
 {
 	struct cursor at = *c;

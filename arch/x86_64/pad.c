@@ -1,5 +1,5 @@
 /*
- * Assembles pads: a template from the recorder (recorder_template.S), its head filled in, the
+ * Assembles pads: a copy of a template (recorder_template.S) with its head filled in and the
  * function's moved first instructions at its end.
  */
 #include <errno.h>
@@ -28,7 +28,7 @@ struct recorder_image arch_recorder_image(void)
 }
 
 /*
- * Whether the recorder's short way will do: the first argument is the size, the rest does not
+ * Whether the recorder's short way is sufficient: the first argument is the size, the others do not
  * matter.
  */
 static bool is_plain(const struct pad_probe *p)
@@ -37,7 +37,7 @@ static bool is_plain(const struct pad_probe *p)
 	       p->align_arg == PAD_NO_ARG && p->out_arg == PAD_NO_ARG && p->fixed_align == 0;
 }
 
-/* A free whose short way will do: of the first argument. */
+/* A free that the short way can handle: of the first argument. */
 static bool is_short_free(const struct pad_probe *p)
 {
 	return p->kind == PAD_FREE && p->block_arg == 0;
@@ -48,7 +48,7 @@ static bool is_marker(const struct pad_probe *probe)
 	return probe->kind >= PAD_REQUEST;
 }
 
-/* Whether the short way of sampling pads will do. */
+/* Whether the short way of sampling pads is sufficient. */
 static bool is_plain_leaf(const struct pad_probe *p)
 {
 	return p->is_leaf && (is_plain(p) || (p->kind == PAD_FREE && p->block_arg == 0));
@@ -96,7 +96,7 @@ static struct pad_head make_head(const struct pad_request *request, uint64_t aft
 	return head;
 }
 
-/* A marker is left out as a whole: nothing has to be moved. */
+/* The marker's code is skipped: nothing has to be moved. */
 static int make_marker_pad(const struct pad_request *request, uint8_t *out, struct pad *pad_out,
 			   const char **why_out)
 {
@@ -134,7 +134,7 @@ static int make_marker_pad(const struct pad_request *request, uint8_t *out, stru
 	return 0;
 }
 
-/* push of the callee-saved register of @request: two bytes, for the REX prefix is there always. */
+/* push of the callee-saved register of @request: always two bytes, with a REX prefix. */
 static void put_push(const struct pad_request *request, uint8_t out[2])
 {
 	static const uint8_t reg[] = {5, 3, 12, 13, 14, 15}; /* as arch_native->dwarf_saved */
@@ -144,7 +144,7 @@ static void put_push(const struct pad_request *request, uint8_t out[2])
 	out[1] = (uint8_t)(0x50 | (r & 7));
 }
 
-/* Whether the templates are those that this file was compiled for, and fit in a pad's room. */
+/* Whether the templates match this file, and fit in a pad's room. */
 static bool has_templates(void)
 {
 	const struct recorder_table *t = table();
@@ -164,7 +164,7 @@ static __typeof__(&table()->call) find_template(const struct pad_request *reques
 	return is_plain(p) && !request->is_sampling ? &table()->plain : &table()->call;
 }
 
-/* The code that is laid before the template, and comes first; 0: none. */
+/* The code to be placed before the template, as its entry; 0: none. */
 static uint32_t find_short_way(const struct pad_request *request)
 {
 	__typeof__(&table()->call) t = find_template(request);

@@ -1,6 +1,6 @@
 /*
- * Offsets that the pads' assembly and C share. The pad's own words stand before
- * its code; struct pad_head in recorder/pad_head.h is the same in C.
+ * Offsets shared by the pads' assembly code and C. The pad's own words precede its code; struct
+ * pad_head in recorder/pad_head.h is the same in C.
  */
 #define PAD_HEAD_ENTER 8
 #define PAD_HEAD_LEAVE 16
@@ -16,7 +16,10 @@
 
 #define RECORDER_MAGIC 0x64615070 /* "pPad" */
 
-/* What the short ways use of the shared memory; recorder_table.h compares it with arch/pad.h. */
+/*
+ * Fields of the shared memory used by short ways; recorder_table.h compares them with
+ * arch/pad.h.
+ */
 #define PAD_CONTROL_FLAGS 8
 #define PAD_CONTROL_SHARED 12
 #define PAD_CONTROL_RING 32
@@ -30,7 +33,7 @@
 #define PAD_LAYOUT_FILTER_BITS 19
 #define PAD_LAYOUT_ALLOC 1 /* enum pad_kind */
 #define PAD_LAYOUT_COUNT_ONLY 1 /* enum pad_flag */
-#define PAD_LAYOUT_LONG_WAY 6 /* with PAD_VERIFY, PAD_STACK_POINTER there is no short way */
+#define PAD_LAYOUT_LONG_WAY 6 /* with PAD_VERIFY or PAD_STACK_POINTER there is no short way */
 #define PAD_LAYOUT_MARK_LOW 24
 #define PAD_LAYOUT_DIED 0x40000000
 #define PAD_SLOT_LOW 8

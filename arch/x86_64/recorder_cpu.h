@@ -1,6 +1,4 @@
-/*
- * What the recorder needs of the CPU; arch/recorder/recorder.h has the list.
- */
+/* The CPU-dependent part of the recorder; arch/recorder/recorder.h has the list. */
 #ifndef PTMEM_ARCH_X86_64_RECORDER_CPU_H
 #define PTMEM_ARCH_X86_64_RECORDER_CPU_H
 
@@ -9,7 +7,7 @@
 #define CPU_RED_ZONE PAD_RED_ZONE
 #define CPU_RETURN_SIZE 8 /* bytes of a return address on the stack */
 
-/* The registers that a pad saved; return_slot is the word that the stack pointer was at. */
+/* The registers saved by a pad; return_slot is the word at the stack pointer. */
 struct pad_stack {
 	uint64_t rdx, rsi, rdi, rax, return_slot;
 };
@@ -35,13 +33,13 @@ INLINE uint64_t cpu_request(const struct pad_stack *stack)
 	return stack->return_slot;
 }
 
-/* Above what a marker's pad saved and the red zone. */
+/* Above the words saved by a marker's pad and the red zone. */
 INLINE uint64_t cpu_marker_sp(const struct pad_stack *stack)
 {
 	return (uint64_t)(&stack->return_slot + 1) + CPU_RED_ZONE;
 }
 
-/* As the TLS ABI has it there. */
+/* As defined by the TLS ABI. */
 INLINE uint64_t cpu_thread_pointer(void)
 {
 	uint64_t tp;
@@ -51,9 +49,9 @@ INLINE uint64_t cpu_thread_pointer(void)
 }
 
 /*
- * After a call of a function that a thread can spend long in (pad_wait): clears the return address
- * below the stack. A later frame may leave that word as it is, and it would look as if the thread
- * were still inside to a ptmem that has no unwinder (control/cleanup.c).
+ * After calling a function in which a thread can spend a long time (pad_wait): clears the return
+ * address below the stack. A later frame may not overwrite that word, and a ptmem without an
+ * unwinder (control/cleanup.c) would take the thread to be still inside.
  */
 INLINE void cpu_forget_return(void)
 {
@@ -61,8 +59,8 @@ INLINE void cpu_forget_return(void)
 }
 
 /*
- * Adds *@value to *@to, and gives *@value what was there. One instruction: a signal handler
- * sees all or nothing of it; other threads do so if the bus is locked (@is_shared).
+ * Adds *@value to *@to, and sets *@value to the old contents. A single instruction, so atomic for
+ * signal handlers; for other threads only if the bus is locked (@is_shared).
  */
 INLINE void cpu_add(uint64_t *to, uint64_t *value, uint32_t is_shared)
 {
@@ -77,7 +75,7 @@ INLINE void cpu_prefetch(const void *record)
 	__asm__ volatile("prefetchw 512(%0)" ::"r"(record));
 }
 
-/* Traps with the range that was reserved; *@answer gets an enum pad_full_answer. */
+/* Traps with the reserved range; *@answer gets an enum pad_full_answer. */
 INLINE void cpu_wait_for_room(uint64_t position, uint64_t end, uint64_t *answer)
 {
 	__asm__ volatile(".globl pad_full_trap\npad_full_trap: int3"
@@ -97,7 +95,7 @@ INLINE uint64_t cpu_saved_fp(const struct pad_saved *saved)
 	return saved->rbp;
 }
 
-/* In a call: the ABI has cleared the direction flag. */
+/* In a call: the ABI guarantees a clear direction flag. */
 INLINE void cpu_copy_stack(uint64_t *to, const void *from, uint64_t words)
 {
 	__asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words)::"memory");

@@ -1,4 +1,4 @@
-/* The recorder as it is copied into targets; built and checked by scripts/make-recorder. */
+/* The recorder to be copied into targets; built and checked by scripts/make-recorder. */
 	.section .rodata
 	.globl	x86_64_recorder, x86_64_recorder_end, x86_64_recorder_elf, x86_64_recorder_elf_end
 	.balign	64

@@ -47,9 +47,9 @@ struct recorder_table {
 	struct {
 		uint32_t start, entry, entry_trap, after, leave_trap, moved, end, back, ret, tail,
 			down;
-		/* code that may be laid before start, with the same head: short ways */
+		/* entry code that may precede start, with the same head: short ways */
 		uint32_t sample_start, short_start;
-	} call, plain, jump, marker; /* the templates; 0 where there is none of it */
+	} call, plain, jump, marker; /* the templates; 0 if there is none */
 };
 
 #endif

@@ -1,11 +1,11 @@
 /*
  * The recorder's table and the two templates of a pad. A pad is a copy of a template with
- * its head filled in and the moved instructions at its end; everything in it is
- * reached relative to itself, so nothing has to be corrected in the copy.
+ * its head filled in and the moved instructions at its end; all its references are pc-relative, so
+ * the copy needs no fix-ups.
  *
- * The recorder's functions keep every register but rdi, rsi and rdx, which
- * carry their arguments, and rax; so these are all that is saved here: callers inside the same
- * library may rely on registers that the original is known not to change.
+ * The recorder's functions preserve all registers except rax and their arguments, rdi, rsi and rdx;
+ * so only these are saved here. Callers inside the same library may rely on registers that the
+ * original is known not to change.
  */
 #include "arch/x86_64/pad_layout.h"
 #include "arch/x86_64/sample_template.h"
@@ -104,7 +104,7 @@ recorder_start:
 	.cfi_adjust_cfa_offset -8
 .endm
 
-/* Saves what carries arguments; rsp is then a struct pad_stack. */
+/* Saves the argument registers; rsp is then a struct pad_stack. */
 .macro save
 	pushed	%rax
 	pushed	%rdi
@@ -120,9 +120,8 @@ recorder_start:
 .endm
 
 /*
- * Calls the recorder. The return address that is left below the stack would look like a thread
- * inside the pad to a ptmem that has no unwinder (recovery_run.c), if a later frame does not write
- * there.
+ * Calls the recorder. If a later frame does not overwrite the return address left below the stack,
+ * a ptmem without an unwinder (recovery_run.c) would take the thread to be still inside the pad.
  */
 .macro record head, function
 	call	*\head+\function(%rip)
@@ -155,11 +154,11 @@ recorder_start:
 .endif
 	save
 	ask	\name\()_head, PAD_HEAD_ENTER
-	restore                         /* leaves the flags */
+	restore                         /* preserves the flags */
 	js	\name\()_entry_trap
 	jz	\name\()_moved
 \name\()_down:
-	.byte	0x40, 0x53              /* push %rbx, or what pad.c makes of it */
+	.byte	0x40, 0x53              /* push %rbx, or what pad.c replaces it by */
 	.cfi_adjust_cfa_offset 8        /* with the call's 8 bytes the stack is aligned again */
 	call	\name\()_moved
 \name\()_after:
@@ -186,7 +185,7 @@ recorder_start:
 	restore
 \name\()_return:
 	ret
-\name\()_raw:                               /* the stack itself is needed, with the registers */
+\name\()_raw:                               /* needs the stack itself, and the registers */
 	.cfi_restore_state
 	pushed	%r15
 	pushed	%r14
@@ -226,7 +225,7 @@ sample_alloc_template
 call_template call, 0
 call_template plain, 1
 
-/* The short way of the template after the next one, for a free. */
+/* The short way for a free, of the template after the next one. */
 	.balign	64
 	.type	release_start, @function
 release_start:
@@ -246,7 +245,7 @@ release_other:
 	.cfi_endproc
 
 sample_free_template
-/* A pad that records, or looks, and jumps to the original. */
+/* A pad that records, or only checks, and jumps to the original. */
 	.balign	64
 	.type	jump_head, @object
 jump_head:
@@ -281,10 +280,10 @@ jump_end:
 .endm
 
 /*
- * A pad in the midst of a function: what is below its stack pointer is in use, and so are the
- * flags. They are not saved by pushf, which sees the trap flag of a ptmem that steps the thread:
- * popf would set it when no tracer is there any more. rsp is then a struct pad_stack whose rax
- * holds the flags, and whose return_slot holds rax.
+ * A pad in the middle of a function: the memory below the stack pointer and the flags are in use.
+ * Flags are not saved by pushf, which would include the trap flag of a ptmem that steps the thread:
+ * popf would set it even when the tracer is gone. rsp is then a struct pad_stack whose rax holds
+ * the flags, and whose return_slot holds rax.
  */
 	.balign	64
 	.type	marker_head, @object
@@ -308,7 +307,7 @@ marker_entry:
 	test	%eax, %eax
 	js	marker_trap
 	jz	marker_done
-	push	%r15                    /* the stack itself is needed, with the registers */
+	push	%r15                    /* needs the stack itself, and the registers */
 	push	%r14
 	push	%r13
 	push	%r12

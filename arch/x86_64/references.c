@@ -1,9 +1,7 @@
 /*
- * What code has to do with a range of addresses: branches to it, operands relative to the
- * pc, and constants that may be addresses, in code that is where it was linked.
- *
- * The bytes are searched first, which is quick; then the few functions with something in
- * them that may be a reference are decoded.
+ * Finds references in code to a range of addresses: branches, pc-relative operands, and constants
+ * that may be addresses, in code at its link address. First the bytes are searched, which is quick;
+ * then the few functions that may contain a reference are decoded.
  *
  *	e8 rel32         call           target = address of the byte after rel32 + rel32
  *	eb rel8          jmp            likewise
@@ -17,11 +15,11 @@
 #include "arch/x86_64/x86_64.h"
 
 #define WORD_SIZE 4u
-#define IMMEDIATE_MAX 4u /* bytes of an immediate after a distance */
-#define SHORT_REACH 130u /* bytes from a short branch, at most */
+#define IMMEDIATE_MAX 4u /* maximum immediate after a displacement, bytes */
+#define SHORT_REACH 130u /* maximum distance of a short branch, bytes */
 #define BLOCK 64u        /* bytes examined together */
 
-/* -- in bytes -- */
+/* -- by bytes -- */
 
 struct hints {
 	const struct arch_code *code;
@@ -39,7 +37,7 @@ static bool is_hint(const struct hints *h, size_t offset)
 	       (behind + word - (h->start - IMMEDIATE_MAX) < h->size + IMMEDIATE_MAX);
 }
 
-/* Blocks without any, most of them, are passed over by vector instructions. */
+/* Vector instructions skip blocks without any candidate, which are most. */
 static bool has_hint(const struct hints *h, size_t offset)
 {
 	bool has_any = false;
@@ -63,7 +61,7 @@ static void hint_words(const struct hints *h)
 	}
 }
 
-/* Branches of one byte's reach: only around the range. */
+/* Short branches: only near the range. */
 static void hint_short(const struct hints *h, taddr_t start, taddr_t end)
 {
 	const struct arch_code *c = h->code;
@@ -87,7 +85,7 @@ void x86_64_each_hint(const struct arch_code *code, taddr_t start, taddr_t end,
 	hint_short(&h, start, end);
 }
 
-/* -- in instructions -- */
+/* -- by instructions -- */
 
 struct range {
 	taddr_t start, end;
@@ -138,7 +136,7 @@ static int instruction_refers(const ZydisDecodedInstruction *d, const ZydisDecod
 }
 
 /*
- * Whether what follows @d is run after it. A call at the end of a function is one that does not
+ * Whether the code after @d can be reached from it. A call at the end of a function does not
  * return.
  */
 static bool runs_on(const ZydisDecodedInstruction *d, const ZydisDecodedOperand *operand)
@@ -155,7 +153,7 @@ int x86_64_refers(const struct arch_code *code, taddr_t from, taddr_t start, tad
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction d;
 	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
-	bool is_open = true; /* nothing is known of what is before */
+	bool is_open = true; /* nothing is known about the code before */
 	int found = 0;
 
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);

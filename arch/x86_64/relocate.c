@@ -1,9 +1,8 @@
 /*
  * Moves the first instructions of a function to another place.
  *
- * Only instructions on a short list are moved, those that compilers put at the
- * beginning of allocator functions; anything else is refused, so that nothing is
- * ever guessed. Three kinds need work:
+ * Only instructions on a short list are moved, those that compilers put at the beginning of
+ * allocator functions; anything else is rejected. Three kinds have to be changed:
  *
  *	relative branches     rewritten with a 32-bit distance
  *	rip-relative operands their distance is corrected
@@ -11,7 +10,7 @@
  *	                      that no address of the moved code is ever on a
  *	                      stack, where a C++ exception would look for its CFI
  *
- * A branch that leaves for good (jmp, call, ret) can only be the last one.
+ * An instruction after which the code does not continue (jmp, call, ret) must be the last one.
  */
 #include <Zydis/Zydis.h>
 
@@ -52,7 +51,7 @@ static void init_decoder(ZydisDecoder *decoder)
 	ZydisDecoderInit(decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 }
 
-/* Instructions whose effect does not depend on where they stand, but for a rip-relative operand. */
+/* Instructions that are position-independent except for a rip-relative operand. */
 static bool is_plain(ZydisMnemonic mnemonic)
 {
 	switch (mnemonic) {
@@ -219,8 +218,8 @@ static int emit_jcc(struct arch_move *m, const struct insn *insn)
 }
 
 /*
- * Copies an instruction; a rip-relative distance is made to reach the same byte
- * from the new place. @modrm_xor turns a call into a jump.
+ * Copies an instruction and adjusts a rip-relative displacement to refer to the same address from
+ * the new place. @modrm_xor turns a call into a jump.
  */
 static int emit_copy(struct arch_move *m, const struct insn *insn, uint8_t modrm_xor)
 {
@@ -298,8 +297,8 @@ bool x86_64_is_entered(const uint8_t *code, size_t code_size, taddr_t at, taddr_
 	for (size_t i = 0; i < code_size;) {
 		if (!decode(&decoder, code + i, code_size - i, at + i, &insn)) {
 			/*
-			 * data between code: a branch found there
-			 * by mistake only makes us more careful
+			 * data between code: mistaking it for a branch only makes us more
+			 * careful
 			 */
 			i++;
 			continue;
@@ -312,7 +311,8 @@ bool x86_64_is_entered(const uint8_t *code, size_t code_size, taddr_t at, taddr_
 }
 
 /*
- * Whether a branch in the @size bytes of code at @at enters the displaced bytes after their first.
+ * Whether a branch in the @size bytes of code at @at leads into the displaced bytes after their
+ * first.
  */
 static bool is_entered(const struct arch_move *m, const uint8_t *code, size_t size, taddr_t at)
 {
@@ -347,7 +347,7 @@ int x86_64_relocate(struct arch_move *m)
 int x86_64_displace(struct arch_move *m)
 {
 	static const uint8_t endbr64[X86_ENDBR64_SIZE] = { 0xf3, 0x0f, 0x1e, 0xfa };
-	/* Best first: no call displaced, the landing pad of indirect branches left alone. */
+	/* Best choice first: without displacing a call or the landing pad of indirect branches. */
 	static const struct {
 		bool is_after_endbr64, refuse_call;
 		uint8_t min_bytes;

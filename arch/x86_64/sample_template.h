@@ -1,12 +1,15 @@
 /*
- * The short ways of sampling pads: a call that is not sampled, and a free of a block that is none.
- * Each is laid before a template of recorder_template.S, whose head it uses, and where it goes for
- * everything else: no slot yet, inside another call, sampled. Nothing was changed by then.
+ * The short ways of sampling pads: a call that is not sampled, and a free of a block that is not a
+ * sample. Each precedes a template of recorder_template.S, shares its head, and falls through to it
+ * in all other cases: no slot yet, inside another call, sampled. By then nothing has been changed.
  *
  * Registers: as in recorder_template.S, but rax is free where the original returns a value in it.
  */
 
-/* rax = the thread's slot, as find_slot(); uses rdx. Jumps to @other if it is not there at once. */
+/*
+ * rax = the thread's slot, like find_slot(); uses rdx. Jumps to @other unless it is found at
+ * once.
+ */
 .macro sample_find_slot head, other
 	mov	%fs:0, %rdx
 	movabs	$0x9e3779b97f4a7c15, %rax

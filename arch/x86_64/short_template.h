@@ -1,10 +1,10 @@
 /*
- * The short ways of exact pads, straight through the template without a call: an allocation whose
- * first argument is its size, from the stack of the thread's last record, and a free of its first
- * argument. For all else, and before anything was changed, they go to the ways through C.
+ * The short ways of exact pads, without a call of the recorder: an allocation whose first argument
+ * is the size, with the stack of the thread's last record, and a free of the first argument. In all
+ * other cases they continue, before changing anything, with the calls of C functions.
  *
- * What pads cost then, in ns per malloc and free below 5 and 20 calls (a micro-benchmark of both
- * with originals that do nothing, one thread, no reader, AMD EPYC):
+ * The cost of pads, in ns per malloc and free at depths 5 and 20 (a micro-benchmark with empty
+ * originals, one thread, no reader, AMD EPYC):
  *
  *	three entries into C        21.3   26.7
  *	short ways                  13.8   18.8
@@ -19,7 +19,7 @@
 #define SAVED_RDI -40(%rsp)
 #define SAVED_R8 -56(%rsp)
 
-/* Continues if pads record; \control: the control block. */
+/* Continues if recording is on; \control: the control block. */
 .macro short_is_on control, other
 	testl	$PAD_LAYOUT_DIED, (\control)    /* is_off() */
 	jnz	\other
@@ -27,7 +27,7 @@
 	jne	\other
 .endm
 
-/* \slot = the thread's slot, as find_slot(); uses \tp. */
+/* \slot = the thread's slot, like find_slot(); uses 	p. */
 .macro short_slot head, slot, tp, other
 	mov	%fs:0, \tp
 	movabs	$0x9e3779b97f4a7c15, \slot
@@ -51,7 +51,7 @@
 .endm
 
 /*
- * reserve() of a record of 16 bytes: rdx = its position, r8 = its address. rsi: the control block.
+ * reserve() for a record of 16 bytes: rdx = its position, r8 = its address. rsi: the control block.
  * Without room, pad_wait_...() finds the position in the slot (rcx).
  */
 .macro short_reserve wait, scratch
@@ -81,7 +81,7 @@
 	movq	$0, PAD_SLOT_RETURN_AT(\slot)       /* finish() */
 .endm
 
-/* Begins the call; falls through to it. pad_leave_plain() sets what else it needs. */
+/* Begins the call; falls through to it. pad_leave_plain() sets the other fields it needs. */
 .macro short_enter head, after, other
 	mov	%rdx, SAVED_RDX
 	mov	\head(%rip), %rax
@@ -138,7 +138,7 @@
 .Ldone\@:
 .endm
 
-/* What short_leave changed, but for rax. */
+/* Restores what short_leave changed, except for rax. */
 .macro short_restore
 	mov	SAVED_RCX, %rcx
 	mov	SAVED_RDX, %rdx
@@ -148,8 +148,8 @@
 .endm
 
 /*
- * The original has returned; falls through to the return to the caller. Whether pads are off does
- * not matter: the call was begun when they were not.
+ * The original has returned; falls through to the return to the caller. Whether recording is off
+ * does not matter: it was on when the call began.
  */
 .macro short_leave head, wait, other
 	mov	%rcx, SAVED_RCX
@@ -189,7 +189,7 @@
 .Lend\@:
 .endm
 
-/* What short_free changed. */
+/* Restores what short_free changed. */
 .macro short_free_restore
 	mov	SAVED_RAX, %rax
 	mov	SAVED_RCX, %rcx

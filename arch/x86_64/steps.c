@@ -1,7 +1,7 @@
 /*
- * The instructions of a function as steps: what each reads, writes and moves, and where it
- * leads, as far as values.c needs it. What is not distinguished here counts as the worst: a
- * register that changes, a write that may go anywhere.
+ * Converts the instructions of a function to steps: what each reads, writes and moves, and where it
+ * branches to, as far as values.c needs it. In case of doubt the worst is assumed: a register is
+ * changed, a write may go anywhere.
  */
 #include "arch/x86_64/values.h"
 
@@ -19,7 +19,7 @@ static int number_of(ZydisRegister reg)
 		       -1;
 }
 
-/* A general register, half of it or more: a write clears or sets the rest. */
+/* A general register, at least the lower half of it: a write to it clears or sets the rest. */
 static bool is_wide(const ZydisDecodedOperand *o)
 {
 	return o->type == ZYDIS_OPERAND_TYPE_REGISTER && number_of(o->reg.value) >= 0 &&
@@ -31,7 +31,7 @@ static bool is_sp(const ZydisDecodedOperand *o)
 	return o->type == ZYDIS_OPERAND_TYPE_REGISTER && o->reg.value == ZYDIS_REGISTER_RSP;
 }
 
-/* A place at a distance from the stack pointer that is written in the instruction. */
+/* A place at a constant distance from the stack pointer, encoded in the instruction. */
 static bool is_on_stack(const ZydisDecodedOperand *o)
 {
 	return o->type == ZYDIS_OPERAND_TYPE_MEMORY && o->mem.base == ZYDIS_REGISTER_RSP &&
@@ -107,7 +107,7 @@ static void note_writes(struct x86_step *s, const ZydisDecodedInstruction *d,
 		s->changed &= (uint16_t)~(1u << X86_REGISTER_SP);
 	}
 	if (s->is_syscall)
-		s->changed |= 1u << X86_REGISTER_RESULT; /* the decoder knows of rcx and r11 */
+		s->changed |= 1u << X86_REGISTER_RESULT; /* the decoder reports rcx and r11 */
 	s->writes_anywhere |= s->is_call || s->is_syscall ||
 		d->meta.category == ZYDIS_CATEGORY_SYSCALL ||
 			      d->meta.category == ZYDIS_CATEGORY_INTERRUPT; /* the kernel */
@@ -146,7 +146,7 @@ static bool is_zeroing(const ZydisDecodedInstruction *d, const ZydisDecodedOpera
 	       operand[0].reg.value == operand[1].reg.value;
 }
 
-/* Instructions that move the stack pointer by a known distance. */
+/* Instructions that change the stack pointer by a known distance. */
 static void note_stack(struct x86_step *s, const ZydisDecodedInstruction *d,
 		       const ZydisDecodedOperand *operand)
 {

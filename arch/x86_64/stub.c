@@ -1,12 +1,12 @@
 /*
- * The stub of tier 1: code that a thread is sent through instead of the function
- * at whose entry it hit the breakpoint.
+ * The stub: code through which a thread is sent instead of the function at whose entry it hit the
+ * breakpoint.
  *
  *	call:  lea -8(%rsp), %rsp the ABI's alignment: with the call's 8 bytes it is as it was
- *	       call jump          the function runs, by its moved first instructions
+ *	       call jump          runs the function, starting with its moved instructions
  *	trap:  int3               reports the return; the result is in rax
  *	       lea 8(%rsp), %rsp
- *	       ret                to the caller, whose return address never moved
+ *	       ret                to the caller, whose return address stays in place
  *	jump:  moved instructions
  *	       jmp back           after the displaced bytes
  */

@@ -1,6 +1,6 @@
 /*
- * System call instructions in compiled code, the numbers that they call by, and what a
- * function passes on to others that take the number from it (values.h).
+ * System call instructions in compiled code, their numbers, and what a function passes on to
+ * functions that get the number from it (values.h).
  *
  *	mov $9, %eax      rax = 9
  *	mov %ebp, %eax    rax = rbp
@@ -14,7 +14,7 @@
 #include "arch/x86_64/x86_64.h"
 
 #define REGISTER_NUMBER 0 /* rax */
-#define RETURN_ADDRESS 8  /* bytes of it that a call pushes */
+#define RETURN_ADDRESS 8  /* size of a return address */
 
 /* Whether anything from @offset on looks like a system call instruction. */
 static bool has_pattern(const struct arch_code *c, size_t offset)
@@ -39,11 +39,11 @@ static bool is_entered(const struct arch_code *c, const struct x86_values *v, si
 }
 
 /*
- * Whether the system call at @offset ends a trampoline that signal handlers return to. The code
- * before it shows that: the FDE of glibc's begins a byte before its code, where it must not be
- * read from; and no way is seen to lead to a program's own that is inside a function. To take
- * one for any call does harm: a breakpoint at the end of a handler of SIGTRAP, which is blocked
- * there, makes the kernel forget the handler.
+ * Whether the system call at @offset ends a signal trampoline. The preceding code shows that:
+ * glibc's has an FDE that begins a byte before its code, which must not be decoded; a program's own
+ * is inside a function, and no path is seen to lead to it. Treating it as a normal call does harm:
+ * a breakpoint at the end of a SIGTRAP handler, with SIGTRAP blocked, makes the kernel reset the
+ * handler.
  */
 static bool is_sigreturn(const struct arch_code *c, const struct x86_values *v, size_t offset)
 {
@@ -102,7 +102,7 @@ ssize_t x86_64_find_syscalls(const struct arch_code *code, struct arch_syscall *
 	return found;
 }
 
-/* Reading from @from on comes to an instruction that begins at @to. */
+/* Whether decoding from @from reaches an instruction that begins at @to. */
 static bool leads_to(const ZydisDecoder *decoder, const struct arch_code *code, size_t from,
 		     size_t to)
 {
@@ -154,7 +154,7 @@ int x86_64_each_branch_out(const struct arch_code *code, void (*fn)(void *ctx, t
 	return 0;
 }
 
-/* @wanted of a function that @s calls or jumps to. */
+/* @wanted at the functions that @s calls or jumps to. */
 static struct arch_value passed_by(const struct x86_step *s, struct arch_value wanted)
 {
 	struct arch_value value = {.kind = ARCH_VALUE_UNKNOWN};

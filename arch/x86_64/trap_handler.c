@@ -24,7 +24,7 @@ _Static_assert(offsetof(struct handler_data, trap) == 16 + 62 * 16, "as in trap_
 taddr_t arch_trap_handler_page(taddr_t at, uint8_t *out)
 {
 	size_t size = (size_t)(x86_64_trap_handler_end - x86_64_trap_handler);
-	/* not deferred: a handler of the program that interrupts ours may hit a breakpoint, too */
+	/* not blocked: a handler of the program that interrupts ours may hit a breakpoint, too */
 	struct action action = {
 		.handler = at,
 		.flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | KERNEL_SA_RESTORER,
@@ -33,7 +33,7 @@ taddr_t arch_trap_handler_page(taddr_t at, uint8_t *out)
 
 	memset(out, 0, HANDLER_DATA);
 	memcpy(out, x86_64_trap_handler,
-	       MIN(size, (size_t)HANDLER_ACTION)); /* a unit test knows that it fits */
+	       MIN(size, (size_t)HANDLER_ACTION)); /* a unit test checks that it fits */
 	memcpy(out + HANDLER_ACTION, &action, sizeof(action));
 	return at;
 }
@@ -56,13 +56,13 @@ bool arch_is_patch(const uint8_t *code, size_t size, taddr_t at, taddr_t *to_out
 
 /* -- injected system calls -- */
 
-/* Errors by which the kernel marks system calls that are to be restarted; linux/errno.h. */
+/* Error numbers that the kernel uses internally for system calls to be restarted; linux/errno.h. */
 #define ERESTARTSYS 512
 #define ERESTARTNOINTR 513
 #define ERESTARTNOHAND 514
 #define ERESTART_RESTARTBLOCK 516
 
-/* Where and with which rax a thread continues that the kernel would resume at @saved. */
+/* The pc and rax with which a thread continues that the kernel would resume at @saved. */
 static void find_restart(const struct arch_regs *saved, uint64_t *pc, uint64_t *rax)
 {
 	const struct arch *arch = arch_native;
@@ -82,7 +82,7 @@ static uint8_t *put(uint8_t *p, const void *bytes, size_t size)
 	return p + size;
 }
 
-/* mov $value, register: @rex and @opcode say which. */
+/* mov $value, register: encoded by @rex and @opcode. */
 static uint8_t *put_load(uint8_t *p, uint8_t rex, uint8_t opcode, uint64_t value)
 {
 	*p++ = rex;
@@ -93,7 +93,7 @@ static uint8_t *put_load(uint8_t *p, uint8_t rex, uint8_t opcode, uint64_t value
 void arch_make_injection(const struct arch_regs *saved, uint64_t mask, uint8_t *out)
 {
 	static const uint8_t set_mask[] = {
-		0x0f, 0x05,                   /* syscall: the injected one; keeps the flags */
+		0x0f, 0x05,                   /* syscall: the injected one; preserves the flags */
 		0xb8, SYS_rt_sigprocmask, 0, 0, 0, /* mov to eax */
 		0xbf, SIG_SETMASK, 0, 0, 0,   /* mov to edi */
 		0x48, 0x8d, 0x35,             /* lea mask(%rip), %rsi */

@@ -1,6 +1,6 @@
 /*
- * The handler of arch/trap_handler.h. Copied into targets; everything is reached relative to
- * itself. Called by the kernel with (signal, struct siginfo *, struct ucontext *).
+ * The handler of arch/trap_handler.h. Copied into targets; all its references are pc-relative.
+ * Called by the kernel with (signal, struct siginfo *, struct ucontext *).
  */
 #define SI_CODE 8               /* in struct siginfo */
 #define UC_RIP 168              /* in struct ucontext */
@@ -42,7 +42,7 @@ x86_64_trap_handler:
 	test	%rax, %rax
 	jz	.Lnext_trap             /* removed */
 	cmp	%rax, %r8
-	je	.Lgo_on                 /* the pc was moved already, into the text after a trap */
+	je	.Lgo_on                 /* the pc was already moved, into the text after a trap */
 	cmp	%rdi, %r10
 	jne	.Lnext_trap
 	mov	%rax, UC_RIP(%rdx)
@@ -63,12 +63,12 @@ x86_64_trap_handler:
 	jae	.Lnext_range
 	ret
 
-.Lstep: /* ptmem's own single step; the program's has the flag still set */
+.Lstep: /* ptmem's own single step; for one of the program's the flag is still set */
 	testl	$FLAG_STEP, UC_EFLAGS(%rdx)
 	jnz	.Lforeign
 	ret
 
-/* The default action: the same signal once more, to be met when this handler has returned. */
+/* The default action: the same signal again, delivered when this handler has returned. */
 .Lforeign:
 	push	%rbx
 	mov	%rsi, %rbx

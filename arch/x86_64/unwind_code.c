@@ -1,11 +1,11 @@
 /*
- * x86-64 code read for unwinding, where there is no CFI (musl, assembly, JIT).
+ * Decodes x86-64 code for unwinding without CFI (musl, assembly, JIT).
  *
  * arch_scan_function follows the stack pointer from a function's entry: pushes,
  * subtractions, a frame pointer set up. It goes through the code once, in order,
  * and remembers at each forward branch what the stack looks like at its target;
- * that is enough for prologues, early returns and epilogues in the middle. After
- * a return that no branch leads past, the next function begins.
+ * that is enough for prologues, early returns and epilogues in the middle. After a return that no
+ * branch jumps over, the next function begins.
  */
 #include <Zydis/Zydis.h>
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include "arch/unwind_code.h"
 
 #define MAX_TARGETS 64
-#define MAX_OUTERMOST 64 /* bytes from the mark of the first frame to the call there */
-#define MAX_SCAN 65536 /* bytes; a longer way from a symbol is not worth it */
+#define MAX_OUTERMOST 64 /* bytes from the outermost-frame mark to the call there */
+#define MAX_SCAN 65536 /* maximum distance from a symbol, bytes */
 
 /* The signal frame: struct ucontext at the stack pointer, its gregs 40 bytes in. */
 const uint16_t arch_sigframe_offset[ARCH_DWARF_REGS] = {
@@ -76,18 +76,18 @@ int arch_pops_and_returns(const uint8_t *code, size_t size)
 	return -1;
 }
 
-/* The stack at one point of a function. */
+/* The state of the stack at one point of a function. */
 struct stack_state {
 	int32_t depth;    /* CFA - rsp */
 	int32_t fp_depth; /* CFA - rbp, 0 while rbp is not the frame pointer */
 	uint8_t saved;
-	/* where rbp was cleared without saving it, the ABI's mark of the first frame; or 0 */
+	/* where rbp was cleared without being saved, the ABI's mark of the outermost frame; or 0 */
 	size_t outermost_at;
 	int16_t slot[RULE_SAVED_REGS];
 };
 
 struct scan {
-	struct stack_state now, body; /* body: after the prologue */
+	struct stack_state now, body; /* after the prologue */
 	struct {
 		size_t at;
 		struct stack_state state;
@@ -96,12 +96,12 @@ struct scan {
 	bool is_one;  /* the code is one function */
 	bool has_returned,
 		was_call; /* this function had a return; the last instruction was a call */
-	bool is_lost; /* where this function began or ends is not known */
+	bool is_lost; /* the start or end of this function is unknown */
 };
 
 static const struct stack_state entry_state = {.depth = 8};
 
-/* The place of @reg among the callee-saved registers, -1 if it is none. */
+/* The index of @reg among the callee-saved registers, -1 if it is none. */
 static int saved_index(ZydisRegister reg)
 {
 	/* as arch_native->dwarf_saved: rbp, rbx, r12 - r15 */
@@ -144,7 +144,7 @@ static void pop_reg(struct stack_state *now, const ZydisDecodedOperand *operand)
 	now->depth -= 8;
 }
 
-/* What "lea/mov memory or register -> rsp" leaves; false when it is unknown. */
+/* The state after "lea/mov memory or register -> rsp"; false if unknown. */
 static bool load_sp(struct stack_state *now, const ZydisDecodedOperand *from)
 {
 	int64_t disp = 0;
@@ -168,7 +168,7 @@ static bool load_sp(struct stack_state *now, const ZydisDecodedOperand *from)
 	return true;
 }
 
-/* An instruction that writes rsp by name. */
+/* An instruction that writes rsp explicitly. */
 static bool write_sp(struct stack_state *now, const ZydisDecodedInstruction *insn,
 		     const ZydisDecodedOperand *operand)
 {
@@ -237,7 +237,7 @@ static bool follow(struct stack_state *now, const ZydisDecodedInstruction *insn,
 	return true;
 }
 
-/* Remembers the state at the target of the direct branch at @at. */
+/* Saves the state at the target of the direct branch at @at. */
 static void note_target(struct scan *s, const ZydisDecodedInstruction *insn,
 			const ZydisDecodedOperand *operand, size_t at)
 {
@@ -247,8 +247,8 @@ static void note_target(struct scan *s, const ZydisDecodedInstruction *insn,
 	if (s->target_count == MAX_TARGETS)
 		return;
 	/*
-	 * With nothing pushed a jump may be a tail call;
-	 * and if not, what follows has the same state.
+	 * With nothing pushed a jump may be a tail call; if it is not, the following code has the
+	 * same state.
 	 */
 	if (!s->is_one && insn->mnemonic == ZYDIS_MNEMONIC_JMP && s->now.depth == 8)
 		return;
@@ -298,7 +298,7 @@ static int finish(const struct stack_state *state, size_t at, struct unwind_rule
 	return 0;
 }
 
-/* Takes @insn at @at into account. False when it is not understood. */
+/* Applies @insn at @at to the state. False if it is not understood. */
 static bool scan_insn(struct scan *s, const ZydisDecodedInstruction *insn,
 		      const ZydisDecodedOperand *operand, size_t at)
 {
@@ -312,14 +312,11 @@ static bool scan_insn(struct scan *s, const ZydisDecodedInstruction *insn,
 		return false;
 	if (s->now.depth > before || s->now.fp_depth)
 		s->body = s->now;
-	/*
-	 * A jump table: an unknown number of cases is after
-	 * it. With nothing pushed, a tail call.
-	 */
+	/* A jump table: an unknown number of cases follows. With nothing pushed, a tail call. */
 	if (is_jump && operand[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && !s->is_one &&
 	    s->now.depth != 8)
 		return s->is_lost;
-	/* A call that does not come back (__stack_chk_fail), and padding: the end of a function. */
+	/* A call that does not return (__stack_chk_fail), and padding: the end of a function. */
 	if (is_end(insn) || (insn->mnemonic == ZYDIS_MNEMONIC_NOP && was_call && !s->is_one &&
 			     s->furthest <= at && (s->has_returned || s->now.outermost_at)))
 		resume(s, at + insn->length, insn->mnemonic == ZYDIS_MNEMONIC_RET);
@@ -342,7 +339,7 @@ int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how,
 		bool is_known = ZYAN_SUCCESS(
 			ZydisDecoderDecodeFull(&decoder, code + i, at - i, &insn, operand));
 		if (!is_known && at - i < ARCH_MAX_INSN)
-			break; /* the call itself, cut by the return address minus 1 */
+			break; /* the call itself, truncated by the return address minus 1 */
 		if (!is_known && s.is_lost) {
 			insn.length = 1;
 			continue;

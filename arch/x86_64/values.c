@@ -1,15 +1,15 @@
 /*
- * Constants and arguments are carried through a function, from instruction to instruction
- * and over its branches, until nothing changes. Where two ways meet that bring different
- * values, the value is unknown. So it is at entries from elsewhere and where no way is seen
- * to lead. A jump through a table may lead to any instruction: nothing is known then.
+ * Propagates constants and arguments through a function, along instructions and branches, until
+ * nothing changes. Where paths with different values meet, the value is unknown; so it is at
+ * entries from elsewhere and in code that no known path reaches. After a jump through a table,
+ * which may lead to any instruction, everything is unknown.
  *
  *	mov $9, %eax          rax = 9
- *	mov %esi, %eax        rax = what rsi was at the start
+ *	mov %esi, %eax        rax = rsi at the start
  *	push $9               the word at the stack pointer = 9
- *	push 0x18(%rsp)       the word at the stack pointer = what the caller pushed
- *	mov %rax, (%rdi)      no word of the stack is known: rdi may point there
- *	call                  likewise; and what a call may change is unknown after it
+ *	push 0x18(%rsp)       the word at the stack pointer = a word pushed by the caller
+ *	mov %rax, (%rdi)      all words of the stack become unknown: rdi may point there
+ *	call                  the same; and registers that a call may change
  */
 #include "arch/x86_64/values.h"
 
@@ -17,7 +17,7 @@
 
 #include "arch/x86_64/x86_64.h"
 
-#define ALIGNED 8u /* what compilers pad for begins at such an address, at least */
+#define ALIGNED 8u /* minimum alignment of code after padding */
 
 static const struct arch_value unknown = {.kind = ARCH_VALUE_UNKNOWN};
 
@@ -34,7 +34,7 @@ static void forget_stack(struct x86_state *s)
 	s->is_outer_intact = false;
 }
 
-/* Words that share a byte with @size bytes at @offset are no longer known. */
+/* Words that overlap @size bytes at @offset become unknown. */
 static void forget_words(struct x86_state *s, int32_t offset, int32_t size)
 {
 	uint8_t kept = 0;
@@ -53,7 +53,7 @@ static void put_word(struct x86_state *s, int32_t offset, struct arch_value valu
 {
 	if (value.kind == ARCH_VALUE_UNKNOWN)
 		return;
-	if (s->slot_count == X86_SLOTS) { /* the oldest goes */
+	if (s->slot_count == X86_SLOTS) { /* drops the oldest */
 		memmove(s->slot, s->slot + 1, sizeof(s->slot) - sizeof(s->slot[0]));
 		s->slot_count--;
 	}
@@ -71,13 +71,13 @@ struct arch_value x86_64_values_on_stack(const struct x86_state *s, int32_t offs
 		if (s->slot[i].offset == at)
 			return s->slot[i].value;
 	}
-	/* below is the return address, and what is the function's own */
+	/* below are the return address and the function's own frame */
 	if (at >= X86_WORD && s->is_outer_intact)
 		return (struct arch_value){.kind = ARCH_VALUE_STACK, .number = at};
 	return unknown;
 }
 
-/* Half of an address is none. */
+/* Half of an address is unknown. */
 static struct arch_value narrow(const struct x86_step *s, struct arch_value v)
 {
 	return s->is_half && v.kind == ARCH_VALUE_ADDRESS ? unknown : v;
@@ -97,7 +97,7 @@ static struct arch_value value_of(const struct x86_step *s)
 	}
 }
 
-/* What is below the stack pointer may be changed at any time by a signal. */
+/* A signal may change memory below the stack pointer at any time. */
 static void forget_below(struct x86_state *s)
 {
 	uint8_t kept = 0;
@@ -135,7 +135,7 @@ static void step_stack(const struct x86_step *s, struct arch_value value, struct
 		forget_below(after);
 }
 
-/* -- ways -- */
+/* -- paths -- */
 
 static bool merge_slots(struct x86_state *s, const struct x86_state *from)
 {
@@ -154,7 +154,7 @@ static bool merge_slots(struct x86_state *s, const struct x86_state *from)
 	return kept != count;
 }
 
-/* A way leads to step @i that brings the values @from. */
+/* A path leads to step @i with the values @from. */
 static void reach(struct x86_values *v, size_t i, const struct x86_state *from)
 {
 	struct x86_step *s = &v->step[i];
@@ -196,9 +196,7 @@ static void reach_start(struct x86_values *v)
 	reach(v, 0, &state);
 }
 
-/*
- * The step after the padding that begins at @i, if that begins where compilers pad for; or count.
- */
+/* The step after the padding that begins at @i, if it is aligned; or count. */
 static size_t behind_padding(const struct arch_code *code, const struct x86_values *v, size_t i)
 {
 	while (i < v->count && v->step[i].is_padding)
@@ -206,7 +204,7 @@ static size_t behind_padding(const struct arch_code *code, const struct x86_valu
 	return i < v->count && (code->at + v->step[i].offset) % ALIGNED == 0 ? i : v->count;
 }
 
-/* Step @i fills the space before a place that is branched to: nothing leads through it. */
+/* Step @i fills the space before a branch target: no path leads through it. */
 static bool is_filling(const struct arch_code *code, const struct x86_values *v, size_t i)
 {
 	size_t behind = behind_padding(code, v, i);
@@ -215,8 +213,8 @@ static bool is_filling(const struct arch_code *code, const struct x86_values *v,
 }
 
 /*
- * The call @i does not return: what is after its padding is reached with the stack pointer
- * somewhere else, and no code is run with two sizes of one frame.
+ * Call @i does not return: the code after its padding is reached with another stack pointer, and no
+ * code runs with two frame sizes.
  */
 static bool is_last_call(const struct arch_code *code, const struct x86_values *v, size_t i)
 {
@@ -266,7 +264,7 @@ static void carry(const struct arch_code *code, struct x86_values *v)
 	} while (v->has_changed);
 }
 
-/* Branches into the middle of an instruction: what runs there was not decoded. */
+/* Branches into the middle of an instruction: the code that runs there was not decoded. */
 static bool link_targets(struct x86_values *v)
 {
 	for (size_t i = 0; i < v->count; i++) {

@@ -1,6 +1,4 @@
-/*
- * What the files of this directory share. No other includes it.
- */
+/* Shared by the files of this directory. No other file includes it. */
 #ifndef PTMEM_ARCH_X86_64_X86_64_H
 #define PTMEM_ARCH_X86_64_X86_64_H
 
@@ -20,10 +18,10 @@ enum x86_word {
 #define X86_SYSCALL_SIZE 2
 
 /*
- * Finds what to displace at the function that begins at @code: tries to make room
- * for a jump, after an endbr64 if there is one, in bytes that no branch of the
- * function enters; else displaces the first instruction only. Sets m->from besides
- * the results. Given: code, code_size, from = entry, to, out, out_size.
+ * Chooses what to displace at the function that begins at @code: tries to make room for a jump,
+ * after an endbr64 if there is one, in bytes that no branch of the function enters; otherwise
+ * displaces the first instruction only. Sets m->from and the results. Given: code, code_size, from
+ * = entry, to, out, out_size.
  */
 int x86_64_displace(struct arch_move *m);
 
