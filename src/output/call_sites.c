@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "symbols/stack_site.h"
 
-/* Candidates that get a label; equal labels among them are merged. */
+/* Candidates that get a label; those with equal labels are merged. */
 #define LABELLED 64
 
 static enum frame_rank rank_of(const struct symbol *symbol, uint32_t i)
@@ -20,7 +20,7 @@ static enum frame_rank rank_of(const struct symbol *symbol, uint32_t i)
 	return wrapper_rank(&(struct frame_text){f->name, f->file, symbol->object});
 }
 
-/* Frame @i as a whole: functions inlined in a wrapper are of the same library. */
+/* Frame @i as a whole: functions inlined in a wrapper belong to the same library. */
 static struct stack_frame frame_at(void *ctx, size_t i)
 {
 	const struct shown_stack *s = ctx;
@@ -37,7 +37,7 @@ static struct stack_frame frame_at(void *ctx, size_t i)
 	};
 }
 
-/* Which function at frame @i is the site: the innermost that is no wrapper. */
+/* The function at frame @i that is the site: the innermost that is not a wrapper. */
 static uint32_t inlined_site(const struct shown_stack *s, size_t i, bool is_unnamed)
 {
 	const struct symbol *symbol = shown_stack_symbol(s, i);

@@ -1,6 +1,6 @@
 /*
- * Call sites as people name them: the innermost function of a stack that does not
- * allocate on behalf of its caller (symbols/wrapper.h), inlined functions included.
+ * Call sites with labels: the innermost function of a stack that does not allocate on behalf of its
+ * caller (symbols/wrapper.h), inlined functions included.
  *
  *	leaves with bytes -> sites -> one label each, "fill (t.cpp:8)" -> the largest
  */
@@ -11,10 +11,10 @@
 #include "symbols/wrapper.h"
 
 struct call_site {
-	uint32_t frame;   /* of the call tree; 0 = no frame is known */
-	uint32_t inlined; /* which function at that address: index into struct symbol.frame */
-	enum frame_rank rank; /* RANK_SITE, or what a stack of wrappers alone has */
-	bool is_unnamed;  /* the function has no name: frame is its nearest caller that has one */
+	uint32_t frame;   /* of the call tree; 0 = no known frame */
+	uint32_t inlined; /* the function at that address: index into struct symbol.frame */
+	enum frame_rank rank; /* RANK_SITE, or for a stack of wrappers only its best rank */
+	bool is_unnamed;  /* the function has no name: frame is its nearest named caller */
 };
 
 /* The call site of the stack that @s was filled with (symbols/stack_site.h). */
@@ -34,16 +34,16 @@ struct call_site_sum {
 	const char *object; /* path, NULL = unknown; the report's */
 };
 
-/* What leaves 1 .. @count hold; [0] is not used. */
+/* The bytes of leaves 1 .. @count; [0] is not used. */
 struct leaf_amounts {
 	uint64_t *bytes;
-	uint64_t *variance; /* NULL = not known: profile_leaf_variance bounds it */
+	uint64_t *variance; /* NULL = unknown: profile_leaf_variance is an upper bound */
 	uint32_t count;
 };
 
 /*
- * The @max sites with the most bytes of @held, the largest first; sites with equal labels are one.
- * Returns how many; the caller frees each text.
+ * The @max sites with the most bytes of @held, the largest first; sites with equal labels are
+ * merged. Returns their number; the caller frees each text.
  */
 size_t call_sites_largest(const struct report *r, const struct leaf_amounts *held,
 			  struct call_site_sum *out, size_t max);

@@ -1,7 +1,7 @@
 /*
- * How a tree of numbered nodes finds a node's child: by the parent and a key that differs
- * between its children (a frame, a name). The tree keeps both at its nodes; the table holds
- * numbers alone, hashed, at most half of its places used. Node 0 is the root and in no table.
+ * Finds a child in a tree of numbered nodes by the parent and a key that is unique among its
+ * children (a frame, a name). The tree stores both in its nodes; the table contains only numbers,
+ * hashed, and is at most half full. Node 0 is the root and not in the table.
  */
 #ifndef PTMEM_OUTPUT_CHILD_TABLE_H
 #define PTMEM_OUTPUT_CHILD_TABLE_H
@@ -12,7 +12,7 @@
 #include "base/types.h"
 
 struct child_key {
-	uint64_t key;      /* of the tree's choice */
+	uint64_t key;      /* chosen by the tree */
 	uint32_t parent;
 };
 
@@ -21,7 +21,7 @@ typedef struct child_key child_key_fn(const void *tree, uint32_t node);
 
 struct child_table {   /* all zeros: empty */
 	uint32_t *slot;    /* owned; 0 = free */
-	uint32_t bits;     /* there are 2^bits places */
+	uint32_t bits;     /* its size is 2^bits */
 };
 
 static inline uint32_t *child_table_find(const struct child_table *t, child_key_fn *key_of,
@@ -38,8 +38,8 @@ static inline uint32_t *child_table_find(const struct child_table *t, child_key_
 }
 
 /*
- * The slot with the number of the child of that @key, or 0 and then to be filled. Valid
- * until the next call. @node_count: nodes of @tree so far, the root among them.
+ * The slot with the number of the child with that @key, or 0 and then to be filled in. Valid until
+ * the next call. @node_count: nodes of @tree so far, including the root.
  */
 static inline uint32_t *child_table_get(struct child_table *t, child_key_fn *key_of,
 					const void *tree, size_t node_count, struct child_key key)

@@ -1,13 +1,13 @@
 /*
  * A path tree as an interactive SVG.
  *
- * First every frame gets its box: where it begins and how much it holds, both in
- * the tree's own unit, children side by side in the order of their names. Boxes
- * too narrow to see are left out with all above them. Then the boxes are drawn; each carries its
- * begin and value for the script, which redraws them at another scale.
+ * First every frame gets a box with a start and a value, both in the tree's own unit, children side
+ * by side in the order of their names. Boxes too narrow to be visible are left out with everything
+ * above them. Then the boxes are drawn; each contains its start and value for the script, which
+ * redraws them at another scale.
  *
- * Colours depend on what a function belongs to and on its name, so that it looks the same in each
- * graph; where two profiles are compared, on growth. A legend says which.
+ * Colours depend on a function's object and name, so that it looks the same in each graph; in a
+ * comparison of two profiles, on growth. A legend explains them.
  */
 #include "output/flame.h"
 
@@ -28,14 +28,14 @@
 
 #define FRAME_HEIGHT 17
 #define SIDE 10          /* margins left and right */
-#define CHARACTER 7.25   /* width of a character, 12 px monospace: 0.602 em, and some air */
+#define CHARACTER 7.25   /* width of a character, 12 px monospace: 0.602 em and some spacing */
 #define TITLE_CHARACTER 10.3
 #define TEXT_INDENT 3
 #define LEGEND_LINE 62
 #define BUTTON_LINE 82
 #define FRAMES_BELOW 92
 #define BELOW_FRAMES 34
-#define SEARCH_WIDTH 100 /* "Reset search" and air; next to it the share that matched */
+#define SEARCH_WIDTH 100 /* width of "Reset search" and spacing; the matched share is next to it */
 #define SWATCH 11
 
 /* The script, from the files next to this one; relative to the directory where make runs. */
@@ -55,14 +55,14 @@ struct flame {
 	FILE *out;
 	const struct path_tree *tree;
 	const struct flame_options *options;
-	VEC(struct box) box;  /* callers before what they call */
-	uint64_t *value;      /* by node: how wide it is, in the graph's unit */
+	VEC(struct box) box;  /* callers before callees */
+	uint64_t *value;      /* by node: its width in the graph's unit */
 	uint64_t total;       /* the root's value; at least 1 */
-	uint64_t max_change;  /* the largest difference of a frame, the root not counted */
+	uint64_t max_change;  /* the largest difference of a frame other than the root */
 	double pixels;        /* the root's width */
 	uint32_t max_depth;   /* of the boxes */
-	size_t culled;        /* boxes left out, those above them not counted */
-	unsigned top, height; /* where the frames begin; of the picture */
+	size_t culled;        /* boxes left out, not counting those above them */
+	unsigned top, height; /* top of the frames; height of the picture */
 };
 
 struct color {
@@ -84,8 +84,8 @@ static uint64_t change_of(const struct path_node *n)
 }
 
 /*
- * Widths are the new values. Where two profiles are compared, each path is as wide as the larger of
- * its two values, so that paths which have vanished are there as well.
+ * Widths are the new values. In a comparison each path is as wide as the larger of its two values,
+ * so that paths which have disappeared are visible, too.
  */
 static void find_values(struct flame *f)
 {
@@ -182,7 +182,7 @@ static uint32_t hash_name(const char *s)
 	return (uint32_t)hash_u64(h);
 }
 
-/* By enum frame_kind: the darkest and the lightest colour, and what the legend calls it. */
+/* By enum frame_kind: the darkest and the lightest colour, and the text of the legend. */
 static const struct {
 	struct color from, to;
 	const char *label;
@@ -207,7 +207,7 @@ static struct color kind_color(enum frame_kind kind, const char *name)
 	};
 }
 
-/* Red for growth, blue for shrinkage, paler the less it is; grey for neither. @share: -1 .. 1. */
+/* Red for growth, blue for shrinkage, paler if it is small; grey for neither. @share: -1 .. 1. */
 static struct color share_color(double share)
 {
 	unsigned pale = (unsigned)(215 - 150 * sqrt(fabs(share)));
@@ -294,7 +294,7 @@ static void put_subtitle(const struct flame *f, unsigned room)
 	fprintf(f->out, "%s</text>\n", total);
 }
 
-/* A square of the legend at *@x, and @text after it; *@x: where the next one begins. */
+/* A square of the legend at *@x, followed by @text; *@x: the position of the next one. */
 static void put_swatch(const struct flame *f, struct color c, const char *text, double *x)
 {
 	fprintf(f->out,

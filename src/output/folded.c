@@ -1,7 +1,6 @@
 /*
- * Folded stacks: the grammar is in folded.h. Walks with a stack of its own, for
- * paths may be ten thousand frames long; the text of the path so far grows and
- * shrinks with it.
+ * Folded stacks; the grammar is in folded.h. Walks iteratively, since paths may have ten thousand
+ * frames; the text of the path so far grows and shrinks with it.
  */
 #include "output/folded.h"
 
@@ -11,14 +10,14 @@
 
 struct walk {
 	uint32_t node;
-	size_t text_size; /* of the path up to the parent */
+	size_t text_size; /* length of the path up to the parent */
 };
 
 struct folded_writer {
 	FILE *out;
 	const struct path_tree *tree;
 	bool is_diff;
-	VEC(char) text;       /* the path's names, a ';' before each but the first */
+	VEC(char) text;       /* names of the path, separated by ';' */
 	VEC(struct walk) todo;
 	uint32_t *child;
 	size_t child_capacity;
@@ -42,7 +41,7 @@ static void put_line(struct folded_writer *f, const struct path_node *n)
 	fprintf(f->out, " %" PRIu64 "\n", n->own[PATH_NEW]);
 }
 
-/* In reverse, since the last one added is the first one taken. */
+/* In reverse, since the last one pushed is the first one popped. */
 static void push_children(struct folded_writer *f, uint32_t node, size_t text_size)
 {
 	for (uint32_t i = path_tree_children(f->tree, node, &f->child, &f->child_capacity);

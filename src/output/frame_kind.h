@@ -1,6 +1,4 @@
-/*
- * What a frame of a call path belongs to: flame graphs have a colour for each kind.
- */
+/* The kind of object that a frame belongs to: each has a colour in flame graphs. */
 #ifndef PTMEM_OUTPUT_FRAME_KIND_H
 #define PTMEM_OUTPUT_FRAME_KIND_H
 
@@ -9,9 +7,9 @@
 enum frame_kind {
 	FRAME_PROGRAM,         /* the executable, and frames of unknown objects */
 	FRAME_LIBC,            /* libc and the loader */
-	FRAME_STANDARD,        /* the standard libraries of C++ and Rust, also where inlined */
+	FRAME_STANDARD,        /* the standard libraries of C++ and Rust, also inlined */
 	FRAME_LIBRARY,         /* any other shared object */
-	FRAME_NONE,            /* no function: "[below threshold]" */
+	FRAME_NONE,            /* not a function: "[below threshold]" */
 	FRAME_KINDS,
 };
 

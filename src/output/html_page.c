@@ -1,6 +1,6 @@
 /*
- * See html_page.h. The page may load nothing and send nothing, but for a live one that asks its
- * server for more: its Content-Security-Policy says so to the browser.
+ * See html_page.h. The page must not load or send anything, except that a live one requests updates
+ * from its server: its Content-Security-Policy enforces that.
  */
 #include "output/html_page.h"
 
@@ -43,7 +43,7 @@ static void put_between(FILE *out, const char *start, const char *end)
 	fwrite(start, 1, (size_t)(end - start), out);
 }
 
-/* Three bytes as four characters; of the last group @n may be less than 3. */
+/* Encodes three bytes as four characters; @n may be less than 3 for the last group. */
 static void put_group(FILE *out, const uint8_t *at, size_t n)
 {
 	static const char digits[] =

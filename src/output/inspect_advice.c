@@ -1,4 +1,4 @@
-/* Each kind of advice is a function of the sums. See inspect_advice.h. */
+/* Each kind of advice is computed from the sums. See inspect_advice.h. */
 #include "output/inspect_advice.h"
 
 #include "base/amount.h"
@@ -50,7 +50,7 @@ static void advise_trim(const struct inspect_report *r, struct inspect_advice_li
 	    xstrdup("malloc_trim(0), called by the program now and then"));
 }
 
-/* What other arenas than the main one hold free would serve all threads. */
+/* Free memory in arenas other than the main one could serve all threads. */
 static void advise_arenas(const struct inspect_report *r, struct inspect_advice_list *out)
 {
 	uint64_t bytes = 0;
@@ -73,7 +73,7 @@ static void advise_arenas(const struct inspect_report *r, struct inspect_advice_
 		out->list.data[out->list.count - 1].is_limit = true;
 }
 
-/* Large chunks that would have had mappings of their own with the initial threshold. */
+/* Large chunks that would have been mapped separately with the initial threshold. */
 static void advise_mmap(const struct inspect_report *r, struct inspect_advice_list *out)
 {
 	char now[AMOUNT_SIZE];

@@ -1,4 +1,4 @@
-/* See inspect_blocks.h. Usable sizes: what malloc_usable_size would return. */
+/* See inspect_blocks.h. Sizes are those that malloc_usable_size would return. */
 #include "output/inspect_blocks.h"
 
 #include <inttypes.h>

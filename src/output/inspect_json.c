@@ -1,4 +1,4 @@
-/* --inspect as JSON. Names of programs may hold any bytes: text_clean makes them UTF-8. */
+/* --inspect as JSON. Program names may contain any bytes: text_clean converts them to UTF-8. */
 #include "output/inspect_json.h"
 
 #include <inttypes.h>
@@ -29,7 +29,7 @@ static void put_bytes(FILE *f, const char *name, struct inspect_bytes b)
 		b.resident, b.swapped);
 }
 
-/* What a process has instead: the counters of the kernel. */
+/* Instead, for a process: the kernel's counters. */
 static void put_core(FILE *f, const struct inspect_core_title *c)
 {
 	fputs(",\n  \"core\": {\"file\": ", f);
@@ -110,7 +110,7 @@ static void put_classes(FILE *f, const struct inspect_report *r)
 	fputs("\n  ],\n", f);
 }
 
-/* Of each cell: pages that count, live bytes on them, nearly empty ones. */
+/* For each cell: pages that count, live bytes on them, nearly empty ones. */
 static void put_map(FILE *f, const struct heap_map *m)
 {
 	fprintf(f, "  \"map\": {\"pages_per_cell\": %u, \"heaps\": [", m->pages_per_cell);

@@ -1,4 +1,4 @@
-/* What --inspect writes: text for people, JSON for programs. */
+/* The report of --inspect: text, or JSON for programs. */
 #ifndef PTMEM_OUTPUT_INSPECT_REPORT_H
 #define PTMEM_OUTPUT_INSPECT_REPORT_H
 
@@ -6,12 +6,12 @@
 
 #include "inspect/inspect.h"
 
-/* Of a core file: it does not say what was resident or swapped out. */
+/* A core file: it does not record what was resident or swapped out. */
 struct inspect_core_title {
 	const char *path;
 	uint64_t bytes;            /* of memory in it; those in pages of zeros are in no row */
-	uint64_t zeros, left_out;  /* in pages of zeros; mapped, but not in the file */
-	uint32_t missing_files;    /* of the program and libraries */
+	uint64_t zeros, left_out;  /* bytes in pages of zeros; mapped, but not in the file */
+	uint32_t missing_files;    /* files of the program and libraries that are missing */
 };
 
 #define INSPECT_PIN_FRAMES 8u

@@ -1,4 +1,4 @@
-/* --inspect as text for people. */
+/* --inspect as text. */
 #ifndef PTMEM_OUTPUT_INSPECT_TEXT_H
 #define PTMEM_OUTPUT_INSPECT_TEXT_H
 
@@ -7,7 +7,10 @@
 void inspect_report_print(FILE *file, const struct inspect_title *t,
 			  const struct inspect_report *r);
 
-/* Its lines that say why blocks may be missing, or counted that are free; none if all is well. */
+/*
+ * Prints the lines that explain why blocks may be missing, or counted although free; none if there
+ * is no problem.
+ */
 void inspect_report_print_doubts(FILE *file, const struct inspect_title *t,
 				 const struct inspect_report *r);
 

@@ -1,8 +1,7 @@
 /*
- * Sites of live blocks and their two reports; leaks.h has the picture.
- *
- * A block costs one hash look-up by its leaf's place in the report tree. Names
- * are asked for when a site is written, so that sites that are not shown cost nothing.
+ * Sites of live blocks and their two reports; see leaks.h. Counting a block takes one hash look-up
+ * by its leaf's node in the report tree. Names are looked up when a site is written, so sites that
+ * are not shown cost nothing.
  */
 #include "output/leaks.h"
 
@@ -156,7 +155,7 @@ struct printer {
 	bool is_first;
 };
 
-/* Names may hold anything, which neither a terminal nor a reader must obey. */
+/* Names may contain anything: escape what a terminal or parser would interpret. */
 static void print_line(const struct printer *p, char *line)
 {
 	_cleanup_free_ char *clean = text_clean(line, strlen(line));
@@ -239,7 +238,7 @@ static void print_sums(const struct leaks *l, const struct printer *p)
 	}
 }
 
-/* Sites that have no line of their own. */
+/* Sites without a line of their own. */
 struct rest {
 	struct leak_sum sum;
 	size_t sites;
@@ -373,7 +372,7 @@ static void write_frame(void *ctx, taddr_t pc, const struct symbol *symbol,
 	fputc('}', j->file);
 }
 
-/* The members of @s with @between between them. */
+/* The members of @s, separated by @between. */
 static void write_sum(FILE *file, const struct leaks *l, const struct leak_sum *s,
 		      const char *between)
 {

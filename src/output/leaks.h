@@ -1,11 +1,11 @@
 /*
- * Blocks that are still there, by call path: what holds memory, since when, and,
- * after a leak check, whether anything still points to it.
+ * Live blocks by call path: what holds memory, since when, and, after a leak check, whether
+ * anything still points to it.
  *
  *	live blocks -> sites (kind, path) with bytes, blocks, ages -> text or JSON
  *
- * Paths are those that massif reports show. Largest sites first; among equals
- * the one that allocated first.
+ * Paths are the same as in massif reports. Largest sites first; of equal ones, the one that
+ * allocated first.
  */
 #ifndef PTMEM_OUTPUT_LEAKS_H
 #define PTMEM_OUTPUT_LEAKS_H
@@ -14,7 +14,7 @@
 #include "output/report_tree.h"
 
 /*
- * What a leak check found out about a block; LEAK_UNCHECKED: no check was made. In the order of
+ * The result of a leak check for a block; LEAK_UNCHECKED: no check was made. In the order of
  * reports.
  */
 enum leak_kind {
@@ -26,9 +26,9 @@ struct leak_site {
 	uint32_t node;           /* of the report tree: the outermost frame of the path */
 	uint8_t kind;            /* enum leak_kind */
 	uint64_t bytes;
-	uint64_t blocks;         /* profile_count makes them whole, here and in struct leak_sum */
+	uint64_t blocks;         /* in units of profile_count, here and in struct leak_sum */
 	uint64_t variance;       /* of the bytes; 0 unless they are estimates */
-	/* when the first and the last block were made, profile_block_clock */
+	/* when the first and the last block were allocated, profile_block_clock */
 	uint32_t oldest, youngest;
 };
 
@@ -43,26 +43,26 @@ struct leaks {
 	struct leak_sum sum[LEAK_KIND_COUNT];
 	uint32_t *slot;               /* hash of (node, kind) -> site + 1 */
 	uint32_t slot_bits;
-	uint32_t now;                 /* profile_block_clock at the moment that is reported */
+	uint32_t now;                 /* profile_block_clock at the time of the report */
 	uint32_t minimum_age;         /* ms; younger blocks are left out */
-	bool is_checked;              /* a leak check found the kinds; set after leaks_init */
+	bool is_checked;              /* a leak check set the kinds; set after leaks_init */
 };
 
-/* @report must outlive @l and its profile must not change meanwhile. */
+/* @report must outlive @l; its profile must not change meanwhile. */
 void leaks_init(struct leaks *l, const struct report *report, uint32_t now, uint32_t minimum_age);
 void leaks_deinit(struct leaks *l);
 
-/* Counts a block; one that is too young or whose site the filter ignores is left out. */
+/* Counts a block, unless it is too young or the filter ignores its site. */
 void leaks_add(struct leaks *l, const struct block *block, enum leak_kind kind);
 /* All live blocks of the profile, unchecked. */
 void leaks_add_all(struct leaks *l);
 
-/* Brings the sites into the order of reports; before writing. */
+/* Sorts the sites for reports; call it before writing. */
 void leaks_sort(struct leaks *l);
 
 /*
- * Calls @line for each line of the report (without newline), at most @max_sites sites. Of samples,
- * sites below resolution (profile/estimate.h) are one line.
+ * Calls @line for each line of the report (without newline), for at most @max_sites sites. With
+ * samples, sites below resolution (profile/estimate.h) share one line.
  */
 typedef void leaks_line_fn(void *ctx, const char *line);
 void leaks_print(const struct leaks *l, size_t max_sites, leaks_line_fn *line, void *ctx);
@@ -76,12 +76,11 @@ void leaks_print(const struct leaks *l, size_t max_sites, leaks_line_fn *line, v
  *	            "youngest": SECONDS, "stack": [{"address": "0x..", "function": TEXT,
  *	            "file": TEXT, "line": N, "object": TEXT}, ...]}, ...]}
  *
- * Of samples, "bytes" and "blocks" are estimates: each "bytes" is followed by "error", its standard
- * error, and the object begins with "heap_sample": BYTES.
+ * With samples, "bytes" and "blocks" are estimates: each "bytes" is followed by "error", its
+ * standard error, and the object begins with "heap_sample": BYTES.
  *
- * Stacks are innermost first; what is unknown is left out; inlined functions have
- * frames of their own with the same address. Text is UTF-8, whatever names hold.
- * Errors of the stream are left in it.
+ * Stacks are innermost first; unknown values are left out; inlined functions have their own frames
+ * with the same address. Text is valid UTF-8. The caller checks the stream for errors.
  */
 void leaks_write_json(FILE *file, const struct leaks *l);
 

@@ -11,11 +11,10 @@
  *	            " places, all below massif's threshold (..%)" NL
  *	FRAME    := NAME [" (" FILE ":" LINE ")" | " (in " OBJECT ")" | " (in ???)"]
  *
- * An address with inlined functions is one line for each, one deeper each time;
- * only the last has the true children. Children are sorted by bytes, descending; equal
- * ones as Valgrind would have mapped them: by load order of their module, then by
- * address, the aggregate line first. Names are asked for only when printed, so a
- * site below the threshold costs no symbols.
+ * An address with inlined functions has a line for each, nested; only the last has the real
+ * children. Children are sorted by bytes, descending; equal ones as Valgrind would have mapped
+ * them: by load order of their module, then by address, the aggregate line first. Names are looked
+ * up only when printed, so a site below the threshold needs no symbols.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -39,10 +38,10 @@ struct massif_writer {
 	int error;                      /* -errno of the first failed write; 0 so far */
 	const struct report *report;
 	const struct report_tree *tree;
-	const uint64_t *bytes;          /* by node, of the current snapshot */
-	uint32_t node_count;            /* nodes that the current snapshot knows */
-	uint64_t limit;                 /* children below it go into the aggregate */
-	VEC(struct child) children;     /* a stack: those of the nodes on the way down */
+	const uint64_t *bytes;          /* by node, for the current snapshot */
+	uint32_t node_count;            /* nodes that exist in the current snapshot */
+	uint64_t limit;                 /* smaller children go into the aggregate */
+	VEC(struct child) children;     /* a stack of the siblings on the current path */
 };
 
 ATTR_PRINTF(2, 3) static void put(struct massif_writer *w, const char *fmt, ...)
@@ -57,7 +56,7 @@ ATTR_PRINTF(2, 3) static void put(struct massif_writer *w, const char *fmt, ...)
 	va_end(args);
 }
 
-/* Text from outside, raw; but a line end in it would end the record for every reader. */
+/* Foreign text, unchanged, except for line ends, which would end the record for readers. */
 static void put_text(struct massif_writer *w, const char *text)
 {
 	for (size_t n; (n = strcspn(text, "\n")), text[n]; text += n + 1)
@@ -70,7 +69,7 @@ static void put_indent(struct massif_writer *w, uint32_t indent)
 	put(w, "%*s", (int)indent, "");
 }
 
-/* The directory as --fullpath-after shows it, "" for none. */
+/* The directory as shown by --fullpath-after, "" for none. */
 static const char *shown_dir(const struct report *r, const char *dir)
 {
 	if (!dir || !r->fullpath_after_count)
@@ -103,7 +102,7 @@ static void put_frame(struct massif_writer *w, const struct symbol *sym,
 		put_text(w, sym->object);
 		put(w, ")");
 	} else if (f->name) {
-		put(w, " (in %s)", "???"); /* apart, or it were a trigraph */
+		put(w, " (in %s)", "???"); /* separate literals, to avoid a trigraph */
 	}
 	put(w, "\n");
 }
@@ -132,7 +131,7 @@ static void add_child(struct massif_writer *w, uint32_t node)
 	*vec_add(&w->children) = (struct child){
 		.bytes = w->bytes[node],
 		.node = node,
-		/* Code outside any module was mapped late, but 0x0 is the initial image. */
+		/* Code outside of modules was mapped late, but 0x0 is the initial image. */
 		.load_order = f->module || !f->pc ? f->module : UINT32_MAX,
 		.pc = f->pc,
 	};
@@ -190,7 +189,7 @@ static void put_children(struct massif_writer *w, size_t count, uint32_t indent)
 	w->children.count = first;
 }
 
-/* Recurses as deep as the filter's depth allows (200). */
+/* The recursion depth is limited by the filter's depth (200). */
 static void put_node(struct massif_writer *w, uint32_t node, uint32_t indent)
 {
 	uint32_t frame = report_tree_node(w->tree, node)->frame;
@@ -258,12 +257,12 @@ static void put_record(struct massif_writer *w, uint32_t number, const struct sn
 }
 
 /*
- * Record @number: snapshot @s, whose bytes are those
- * of the profile's snapshot @i (UINT32_MAX: now).
+ * Record @number: snapshot @s, whose bytes are those of the profile's snapshot @i (UINT32_MAX:
+ * now).
  */
 static void put_snapshot(struct massif_writer *w, uint32_t number, struct snapshot s, uint32_t i)
 {
-	/* Without the heap Massif has no tree to show, not even at the peak. */
+	/* Without the heap Massif shows no tree, not even at the peak. */
 	if (s.kind == SNAPSHOT_EMPTY || profile_options(w->report->profile)->no_heap) {
 		s.kind = SNAPSHOT_EMPTY;
 		put_record(w, number, &s, s.heap);

@@ -1,4 +1,4 @@
-/* The tree lines of a massif file, for formats that are made of them. */
+/* The tree lines of a massif file, for formats based on them. */
 #ifndef PTMEM_OUTPUT_MASSIF_TREE_H
 #define PTMEM_OUTPUT_MASSIF_TREE_H
 
@@ -9,8 +9,8 @@ struct massif_tree {
 	const struct report_tree *tree;
 	const uint64_t *bytes; /* by node of the tree */
 	uint32_t node_count;   /* nodes from this number on are left out */
-	uint64_t limit;        /* children below it go into the aggregate line; 0 = none do */
-	const char *root;      /* the text of the first line */
+	uint64_t limit;        /* smaller children go into the aggregate line; 0 = none */
+	const char *root;      /* text of the first line */
 };
 
 /* 0 or -errno of the first failed write. */

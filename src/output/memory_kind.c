@@ -1,4 +1,4 @@
-/* See memory_kind.h. Massif has the first two of these roots. */
+/* See memory_kind.h. The first two of these roots are Massif's. */
 #include "output/memory_kind.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * What a profile counts, and how the root of a massif tree says so. A reader of the file knows it
- * by the words in parentheses.
+ * What a profile counts, and the text of a massif tree's root that identifies it. Readers recognize
+ * the text in parentheses.
  */
 #ifndef PTMEM_OUTPUT_MEMORY_KIND_H
 #define PTMEM_OUTPUT_MEMORY_KIND_H
@@ -11,7 +11,7 @@ enum memory_kind {
 	MEMORY_HEAP,   /* blocks of malloc and its relatives */
 	MEMORY_PAGES,  /* --pages-as-heap: all mapped pages */
 	MEMORY_BRK,    /* growth of the program break */
-	MEMORY_MAPPED, /* what mmap mapped */
+	MEMORY_MAPPED, /* memory mapped by mmap */
 	MEMORY_FAULTS, /* pages touched for the first time */
 	MEMORY_KINDS,
 };
@@ -19,10 +19,10 @@ enum memory_kind {
 /* "(heap allocation functions) malloc/new/new[], --alloc-fns, etc." */
 const char *memory_kind_root(enum memory_kind kind);
 
-/* By the first @size bytes at @root, with or without leading blanks; MEMORY_HEAP if unknown. */
+/* From the first @size bytes at @root, with or without leading spaces; MEMORY_HEAP if unknown. */
 enum memory_kind memory_kind_of_root(const char *root, size_t size);
 
-/* "heap blocks", "page faults": what is counted. */
+/* "heap blocks", "page faults": the name of what is counted. */
 const char *memory_kind_name(enum memory_kind kind);
 
 #endif

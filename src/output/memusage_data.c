@@ -5,9 +5,9 @@
  *	        24  heap: peak, stack: peak, time: end
  *	        48  heap, stack, time                      one per change, in order
  *
- * The buffer holds records of the third kind alone. Calls that are caught by jumps come
- * in batches that share a time, that of their reading: they happened since the last one,
- * within the time that a reader sleeps at most, and get times evenly spread over that.
+ * The buffer contains only records of the third kind. Calls recorded by pads arrive in batches with
+ * a common time, that of their reading. They happened since the previous batch, within the reader's
+ * maximum sleep, and get times spread evenly over that period.
  */
 #include "output/memusage_data.h"
 
@@ -19,7 +19,7 @@
 
 #include "base/alloc.h"
 
-#define BATCH_NS 10000000u /* the longest that calls may wait to be read */
+#define BATCH_NS 10000000u /* maximum time until calls are read */
 
 struct data_record {
 	uint64_t heap, stack, time;
@@ -28,12 +28,12 @@ _Static_assert(sizeof(struct data_record) == 24, "spec/memusage.md 2.1");
 
 struct memusage_data {
 	int fd;
-	/* of a file that was created and has no data yet; or NULL */
+	/* path of a file that was created and has no data yet; or NULL */
 	char *new_path;
 	int error;                  /* first -errno */
 	struct data_record *buffer;
 	uint32_t count, capacity;
-	uint32_t batch; /* index of the first record that has the time of the last one */
+	uint32_t batch; /* index of the first record with the time of the last one */
 	uint64_t before;            /* the time before that */
 };
 
@@ -57,7 +57,7 @@ static void seek(struct memusage_data *d, off_t offset, int whence)
 		d->error = -errno;
 }
 
-/* Spreads the times of the last batch, which is whole. */
+/* Spreads the times of the last batch, which is complete. */
 static void end_batch(struct memusage_data *d)
 {
 	uint32_t n = d->count - d->batch;
@@ -93,7 +93,7 @@ int memusage_data_open(const char *path, uint32_t buffer, struct memusage_data *
 	d->new_path = is_new ? xstrdup(path) : NULL;
 	d->capacity = MAX(MIN(buffer, (uint32_t)MEMUSAGE_DATA_MAX_BUFFER), 1u);
 	d->buffer = xmalloc(d->capacity * sizeof(*d->buffer));
-	seek(d, 0, SEEK_SET); /* a pipe cannot be gone back in */
+	seek(d, 0, SEEK_SET); /* a pipe cannot seek */
 	if (d->error) {
 		int err = d->error;
 		memusage_data_close(d);
@@ -139,7 +139,7 @@ static void cut_record(struct memusage_data *d)
 
 void memusage_data_finish(struct memusage_data *d, const struct memusage_data_peaks *peaks)
 {
-	/* readers divide by the length of time */
+	/* readers divide by the duration */
 	uint64_t end_ns = MAX(peaks->end_ns, peaks->start_ns + 1);
 	const struct data_record first[2] = {
 		{.stack = peaks->sum, .time = peaks->start_ns},

@@ -4,8 +4,7 @@
  * order; the first two hold the peaks and are written again at the end. The unit
  * of time is the nanosecond.
  *
- * Errors are kept: the first one ends all writing, and memusage_data_finish
- * returns it.
+ * The first error stops all writing, and memusage_data_finish returns it.
  */
 #ifndef PTMEM_OUTPUT_MEMUSAGE_DATA_H
 #define PTMEM_OUTPUT_MEMUSAGE_DATA_H
@@ -22,21 +21,21 @@ struct memusage_data_peaks {
 };
 
 /*
- * Opens or creates @path, which stays as it was until memusage_data_start: what no
- * program's data come to is left alone, or taken away again. @buffer: how many records
- * are collected before they are written, 1 to MEMUSAGE_DATA_MAX_BUFFER. 0 or -errno.
+ * Opens or creates @path, which is not changed before memusage_data_start; if no program's data are
+ * written, an existing file is left alone, and a created one removed. @buffer: how many records are
+ * collected before they are written, 1 to MEMUSAGE_DATA_MAX_BUFFER. 0 or -errno.
  */
 int memusage_data_open(const char *path, uint32_t buffer, struct memusage_data **data_out);
 
 /*
- * Begins, or restarts where another program runs in
- * the process (exec): empties the file, no peaks yet.
+ * Starts, or restarts when the process executes another program: truncates the file and resets the
+ * peaks.
  */
 void memusage_data_start(struct memusage_data *d, uint64_t start_ns);
 void memusage_data_add(struct memusage_data *d, uint64_t heap, uint64_t stack, uint64_t time_ns);
 void memusage_data_finish(struct memusage_data *d, const struct memusage_data_peaks *peaks);
 
-/* Writes what is left: 0 or -errno of the first failed write. */
+/* Writes the rest: 0 or -errno of the first failed write. */
 int memusage_data_close(struct memusage_data *d);
 
 #endif

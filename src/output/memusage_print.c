@@ -17,8 +17,8 @@
 #define BAR 50 /* characters of the longest bar */
 
 struct paint {
-	const char *title, *head, *label, *bad, *bar; /* beginnings */
-	const char *plain, *plain_long, *plain_number; /* and ends, as memusage has them */
+	const char *title, *head, *label, *bad, *bar; /* start of escape sequences */
+	const char *plain, *plain_long, *plain_number; /* and end, as in memusage */
 };
 
 static const struct paint coloured = {
@@ -32,7 +32,7 @@ static void print_label(FILE *f, const struct paint *p, const char *name)
 	fprintf(f, "%s%7s|%s ", p->label, name, p->plain);
 }
 
-/* Calls and memory; the label is in front and takes the place of @wide columns too many. */
+/* Calls and memory; a label in front may extend @wide columns into them. */
 static void print_sums(FILE *f, const struct memusage_numbers *n, enum memusage_row row, int wide)
 {
 	fprintf(f, "%*" PRIu64 "   %12" PRIu64, 10 - wide, n->row[row].calls, n->row[row].memory);
@@ -71,7 +71,7 @@ static void print_heap_rows(FILE *f, const struct paint *p, const struct memusag
 	print_label(f, p, "memalign");
 	print_sums(f, n, MEMUSAGE_MEMALIGN, 1);
 	print_failed(f, p, n->row[MEMUSAGE_MEMALIGN].failed);
-	if (n->is_estimate) { /* the row of free has all frees, exactly */
+	if (n->is_estimate) { /* the row of free has the exact number of frees */
 		fputc('\n', f);
 		return;
 	}
@@ -93,13 +93,13 @@ static void print_mapping_rows(FILE *f, const struct paint *p, const struct memu
 	fputc('\n', f);
 }
 
-/* floor(a * b / c) where the product may need more than 64 bits. */
+/* floor(a * b / c), also if the product exceeds 64 bits. */
 static unsigned share(uint64_t a, unsigned b, uint64_t c)
 {
 	return (unsigned)((unsigned __int128)a * b / c);
 }
 
-/* Count, percentage and bar of a line of the histogram whose sizes are printed. */
+/* Count, percentage and bar of a line of the histogram, after its sizes. */
 static void print_share(FILE *f, const struct paint *p, const struct memusage_numbers *n,
 			uint64_t count, uint64_t largest)
 {

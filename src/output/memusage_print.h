@@ -8,7 +8,7 @@
 
 #include "profile/memusage.h"
 
-/* Prints the report, its first line empty. 0 or -errno. */
+/* Prints the report, which starts with an empty line. 0 or -errno. */
 int memusage_print(FILE *file, const struct memusage_numbers *n, bool with_mappings,
 		   bool use_color);
 

@@ -1,18 +1,18 @@
 /*
- * A file that is whole or absent: written to an unnamed file (O_TMPFILE) in the directory of its
- * path. When it is complete, it is named .ptmem.PID.N and at once renamed to the path. The kernel
- * removes an unnamed file when its writer dies. On a file system without such files, it has that
- * name from the beginning, and keeps it if ptmem dies.
+ * Creates files atomically: the data go to an unnamed file (O_TMPFILE) in the same directory. When
+ * it is complete, it is linked as .ptmem.PID.N and then renamed to the path. The kernel removes an
+ * unnamed file when its writer dies. On a file system without O_TMPFILE the file has that name from
+ * the start, and keeps it if ptmem dies.
  *
  *	path                          written to
  *	"-"                           standard output, directly
  *	FIFO, device, socket          the path itself, directly
- *	symbolic link to a file       next to the link's end, which it replaces
+ *	symbolic link to a file       next to the link's target, which it replaces
  *	dangling symbolic link        where it points to, directly
  *	file, or nothing there yet    temporary file, renamed at the commit
  *
- * A file that is there must be writable, as if it were truncated, and hands its
- * mode on to the new one. Knows nothing of formats.
+ * An existing file must be writable, as if it were truncated, and the new one gets its mode.
+ * Independent of formats.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -75,7 +75,10 @@ static void link_path(int fd, char path[static 32])
 	snprintf(path, 32, "/proc/self/fd/%d", fd);
 }
 
-/* An unnamed file in @directory. -EOPNOTSUPP: there is none, or it could not be named later. */
+/*
+ * Opens an unnamed file in @directory. -EOPNOTSUPP: not supported, or it could not be named
+ * later.
+ */
 static int create_unnamed(const char *directory, int *fd_out)
 {
 	char link[32];
@@ -109,7 +112,7 @@ static int link_unnamed(const char *name, int *fd)
 	return linkat(AT_FDCWD, link, AT_FDCWD, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
 }
 
-/* @make gives a file, *@fd, a name next to @path that no other has: *@name_out. */
+/* Creates *@fd with @make under a unique name next to @path: *@name_out. */
 static int take_name(const char *path, int (*make)(const char *name, int *fd), int *fd,
 		     char **name_out)
 {
@@ -127,7 +130,7 @@ static int take_name(const char *path, int (*make)(const char *name, int *fd), i
 	return err;
 }
 
-/* *@name_out: NULL where the file has no name yet. */
+/* *@name_out: NULL if the file has no name yet. */
 static int create_temporary(const char *path, int *fd_out, char **name_out)
 {
 	_cleanup_free_ char *directory = directory_of(path);
@@ -153,7 +156,7 @@ static int open_temporary(const char *path, const struct stat *st, struct outfil
 	if (st)
 		(void)!fchmod(fd,
 			      st->st_mode &
-				      07777); /* a file system without modes is none the worse */
+				      07777); /* some file systems have no modes */
 	err = open_stream(fd, &file);
 	if (err) {
 		if (temporary)
@@ -166,7 +169,7 @@ static int open_temporary(const char *path, const struct stat *st, struct outfil
 	return 0;
 }
 
-/* After what stdio has printed there already. */
+/* Written after everything that stdio has printed there. */
 static int open_stdout(struct outfile *out)
 {
 	fflush(stdout);
@@ -216,7 +219,7 @@ static void release(struct outfile *out)
 	*out = (struct outfile){0};
 }
 
-/* The whole file gets its name. No signal may come between the two that it has. */
+/* Moves the complete file to its path. No signal may arrive between link and rename. */
 static int publish(struct outfile *out, int err)
 {
 	sigset_t all, before;

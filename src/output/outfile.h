@@ -5,14 +5,14 @@
 #include <stdio.h>
 
 /*
- * Where a file goes: written without a name (or under another one) in the same directory, then
- * renamed, so that it is whole or absent. "-" is standard output. A path that is
- * no regular file (a FIFO, /dev/stdout) is written directly.
+ * An output file: written without a name (or under another one) in the same directory, then
+ * renamed, so that it is complete or absent. "-" is standard output. A path that is not a regular
+ * file (a FIFO, /dev/stdout) is written directly.
  */
 struct outfile {
 	FILE *file;
-	char *path, *temporary; /* temporary: NULL when written directly, or without a name */
-	int unnamed_fd;         /* of the file without a name; -1 = it has one */
+	char *path, *temporary; /* temporary name: NULL if written directly, or unnamed */
+	int unnamed_fd;         /* of the unnamed file; -1 = it has a name */
 };
 
 int outfile_open(const char *path, struct outfile *out);

@@ -1,7 +1,7 @@
 /*
- * Paths in a trie of names. A parent has a smaller number than its children,
- * so one pass from the last node to the first sums everything up. Owns its
- * arrays and its names; knows nothing of formats or of where the paths come from.
+ * Paths in a trie of names. A parent has a smaller number than its children, so one pass from the
+ * last node to the first computes all sums. Owns its arrays and names; independent of formats and
+ * of the source of the paths.
  */
 #include "output/path_tree.h"
 

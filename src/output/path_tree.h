@@ -1,13 +1,11 @@
 /*
- * Call paths with values, whatever their source: what folded stacks and flame
- * graphs are made from.
+ * Call paths with values from any source, the input of folded stacks and flame graphs.
  *
  *	root --> main --> parse --> new_node      parents call children
  *
- * Children are merged by name. A path's own value is what belongs to it and to
- * none of its children, so that totals are sums: total = own + children's totals.
- * Each node has two of both, for the tree before and the tree now; a tree that
- * is not compared uses the second alone.
+ * Children are merged by name. A path's own value excludes its children: total = own + children's
+ * totals. Each node has two of both, for the old and the new side; a tree that is not a comparison
+ * uses only the second.
  */
 #ifndef PTMEM_OUTPUT_PATH_TREE_H
 #define PTMEM_OUTPUT_PATH_TREE_H
@@ -18,13 +16,13 @@
 enum path_side { PATH_OLD, PATH_NEW };
 
 struct path_node {
-	/* valid UTF-8 without control characters; the tree's. "all" at the root */
+	/* valid UTF-8 without control characters; owned by the tree. "all" at the root */
 	const char *name;
 	uint32_t parent;       /* smaller than the node's own number; 0 at the root too */
 	uint32_t first_child;  /* 0 = none; the newest child comes first */
 	uint32_t next_sibling; /* 0 = none */
 	uint32_t depth;        /* 0 at the root */
-	enum frame_kind kind;  /* FRAME_PROGRAM unless path_tree_set_kind says more */
+	enum frame_kind kind;  /* FRAME_PROGRAM unless set by path_tree_set_kind */
 	uint64_t own[2];       /* by enum path_side */
 	uint64_t total[2];     /* as of the last path_tree_sum */
 	uint64_t blocks[2];    /* of its own, where they are counted */
@@ -36,21 +34,21 @@ struct path_tree *path_tree_new(void); /* Never NULL. */
 void path_tree_free(struct path_tree *t);
 
 /*
- * The child of @parent (0 = the root) of that name, made
- * if there is none. @name: @size bytes of anything.
+ * The child of @parent (0 = the root) with that name, added if there is none. @name: @size
+ * arbitrary bytes.
  */
 uint32_t path_tree_child(struct path_tree *t, uint32_t parent, const char *name, size_t size);
 
-/* What the frame belongs to. */
+/* Sets the kind of the frame. */
 void path_tree_set_kind(struct path_tree *t, uint32_t node, enum frame_kind kind);
 
 /*
- * A copy of @t, summed up, in which frames without a name ("[libx.so]") that call each other
- * within one object are one frame. Never NULL.
+ * A copy of @t with totals, in which consecutive nameless frames ("[libx.so]") of one object are
+ * merged into one. Never NULL.
  */
 struct path_tree *path_tree_fold_unnamed(const struct path_tree *t);
 
-/* Adds @value to what belongs to @node itself. */
+/* Adds @value to the own value of @node. */
 void path_tree_add(struct path_tree *t, uint32_t node, enum path_side side, uint64_t value);
 
 void path_tree_add_blocks(struct path_tree *t, uint32_t node, enum path_side side, uint64_t count);
@@ -58,14 +56,13 @@ void path_tree_add_blocks(struct path_tree *t, uint32_t node, enum path_side sid
 /* Brings the totals up to date. */
 void path_tree_sum(struct path_tree *t);
 
-/* Pointers to nodes last until the next path_tree_child. Node 0 is the root. */
+/* Pointers to nodes are valid until the next path_tree_child. Node 0 is the root. */
 const struct path_node *path_tree_node(const struct path_tree *t, uint32_t node);
 uint32_t path_tree_node_count(const struct path_tree *t);
 
 /*
- * The children of @node in the order of their names: *@out is theirs, *@capacity
- * its size, both kept from call to call (NULL and 0 at first; the caller frees it).
- * Returns how many there are.
+ * The children of @node in the order of their names, in *@out. *@capacity is its size; both are
+ * reused from call to call (initially NULL and 0; the caller frees it). Returns their number.
  */
 uint32_t path_tree_children(const struct path_tree *t, uint32_t node, uint32_t **out,
 			    size_t *capacity);

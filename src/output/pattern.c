@@ -1,8 +1,6 @@
 /*
- * Placeholders in the names of output files: see pattern.h for the grammar.
- *
- * One pass that appends to a memory stream. Checking is an expansion whose result is dropped. Knows
- * nothing of files: a name is text here.
+ * Placeholders in the names of output files; the grammar is in pattern.h. One pass that appends to
+ * a memory stream. A check is an expansion whose result is dropped. Does not access files.
  */
 #include "output/pattern.h"
 
@@ -18,10 +16,10 @@
 struct expansion {
 	FILE *text;
 	uint32_t pid, sequence;
-	char *why; /* NULL while all is well */
+	char *why; /* NULL: no error */
 };
 
-/* @at: after "%q". Returns what follows the placeholder; NULL and why if it is broken. */
+/* @at: after "%q". Returns the text after the placeholder; NULL and an error if it is malformed. */
 static const char *expand_variable(struct expansion *e, const char *at)
 {
 	if (*at != '{') {
@@ -45,7 +43,7 @@ static const char *expand_variable(struct expansion *e, const char *at)
 	return end + 1;
 }
 
-/* @at: after the percent sign. Returns as expand_variable. */
+/* @at: after the percent sign. Returns like expand_variable. */
 static const char *expand_placeholder(struct expansion *e, const char *at)
 {
 	switch (*at) {
@@ -61,7 +59,7 @@ static const char *expand_placeholder(struct expansion *e, const char *at)
 	case 'q':
 		return expand_variable(e, at + 1);
 	default:
-		/* Valgrind takes %n as well, but does not say so. */
+		/* Valgrind also accepts %n, but does not mention it. */
 		e->why = xstrdup("Expected 'p' or 'n' or 'q' or '%' after '%'");
 		return NULL;
 	}
@@ -79,7 +77,7 @@ static void expand(struct expansion *e, const char *at)
 	}
 }
 
-/* What is wrong before any placeholder is expanded, or NULL. */
+/* The error in the pattern as a whole, or NULL. */
 static const char *find_fault(const char *pattern)
 {
 	if (!*pattern)

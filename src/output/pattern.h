@@ -6,8 +6,8 @@
  *	%q{VAR}  environment variable, not expanded any further
  *	%%       a percent sign
  *
- * A relative name is in a directory that the caller gives, since the working
- * directory may have changed meanwhile. The name "-" (standard output) stays "-".
+ * A relative name refers to a directory given by the caller, since the working directory may have
+ * changed. The name "-" (standard output) stays "-".
  */
 #ifndef PTMEM_OUTPUT_PATTERN_H
 #define PTMEM_OUTPUT_PATTERN_H
@@ -16,20 +16,20 @@
 
 struct pattern_values {
 	uint32_t pid;
-	uint32_t *sequence; /* the last number that %n gave, 0 at first; counted up at each %n */
-	const char *dir;    /* the directory of relative names; NULL = leave them relative */
+	uint32_t *sequence; /* the last number used for %n, initially 0; incremented at each %n */
+	const char *dir;    /* the directory for relative names; NULL = leave them relative */
 };
 
 /*
- * 0 if @pattern can be expanded now, else -EINVAL with *@why_out: what is wrong
- * in Valgrind's words (spec/massif.md section 2.9), the lines separated by '\n',
- * none at the end. The caller frees it.
+ * 0 if @pattern can be expanded now, else -EINVAL with *@why_out: the error in Valgrind's words
+ * (spec/massif.md section 2.9), lines separated by '
+ * ', none at the end. The caller frees it.
  */
 int pattern_check(const char *pattern, char **why_out);
 
 /*
- * Expands @pattern into *@path_out, which the caller frees. -EINVAL with *@why_out
- * as pattern_check; the sequence is untouched then.
+ * Expands @pattern into *@path_out, which the caller frees. -EINVAL with *@why_out like
+ * pattern_check; then the sequence is unchanged.
  */
 int pattern_expand(const char *pattern, const struct pattern_values *values, char **path_out,
 		   char **why_out);

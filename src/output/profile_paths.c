@@ -1,6 +1,6 @@
 /*
- * From leaves to named paths: each leaf is one path, and the tree merges equal
- * names, so what belongs to one function at several addresses adds up.
+ * From leaves to named paths: each leaf is one path, and the tree merges equal names, so values of
+ * one function at several addresses are added.
  */
 #include "output/profile_paths.h"
 

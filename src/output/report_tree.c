@@ -1,10 +1,9 @@
 /*
  * The merged tree of a report: see report_tree.h for the picture.
  *
- * Built once for all snapshots: a leaf costs one question to the filter and one
- * hash look-up per shown frame. A snapshot then costs one pass over the nodes
- * from the last to the first, since a parent has a smaller number than its
- * children. Owns its arrays; knows nothing of names or formats.
+ * Built once for all snapshots: a leaf takes one call of the filter and one hash look-up per shown
+ * frame. A snapshot then takes one pass over the nodes from the last to the first, since a parent
+ * has a smaller number than its children. Owns its arrays; independent of names and formats.
  */
 #include "output/report_tree.h"
 
@@ -14,8 +13,8 @@
 #include "output/shown_stack.h"
 
 struct leaf_place {
-	uint32_t node;       /* where the leaf's bytes go; REPORT_NODE_IGNORED = nowhere */
-	uint32_t node_count; /* nodes there were once this leaf was in */
+	uint32_t node;       /* the node that gets the leaf's bytes; REPORT_NODE_IGNORED = none */
+	uint32_t node_count; /* number of nodes after this leaf was added */
 };
 
 struct report_tree {

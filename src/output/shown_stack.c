@@ -9,8 +9,8 @@ static const struct symbol *find_symbol(void *ctx, size_t i, enum symbol_part pa
 }
 
 /*
- * Keeps the mark of a stack that is not whole as its outermost frame where the depth cuts it off,
- * so that no function of the program's looks like the root.
+ * Keeps the marker of an incomplete stack as its outermost frame if the depth would cut it off, so
+ * that no function of the program looks like the root.
  */
 static void keep_cut_frame(struct shown_stack *s)
 {
@@ -20,7 +20,7 @@ static void keep_cut_frame(struct shown_stack *s)
 	if (!cut_frame || end >= s->frame.count || s->frame.data[s->frame.count - 1] != cut_frame)
 		return;
 	if (find_symbol(s, end - 1, SYMBOL_REAL)->is_main)
-		return; /* what is missing is below main */
+		return; /* the missing part is below main */
 	s->frame.data[end] = cut_frame;
 	s->count++;
 }

@@ -1,6 +1,6 @@
 /*
- * What a report shows of one stack: the frames of a node of the profile's call tree, and which of
- * them the filter leaves. The mark of a stack that is not whole is shown beyond the depth, too.
+ * The part of one stack that a report shows: the frames of a node of the profile's call tree that
+ * the filter leaves. The marker of an incomplete stack is shown beyond the depth, too.
  */
 #ifndef PTMEM_OUTPUT_SHOWN_STACK_H
 #define PTMEM_OUTPUT_SHOWN_STACK_H
@@ -8,14 +8,14 @@
 #include "base/vec.h"
 #include "output/writer.h"
 
-/* Refilled for each stack; begins as {.report = r}. */
+/* Reused for each stack; initially {.report = r}. */
 struct shown_stack {
 	const struct report *report;
-	VEC(uint32_t) frame; /* all of the stack, of the call tree; innermost first */
+	VEC(uint32_t) frame; /* the complete stack in the call tree, innermost first */
 	size_t first, count; /* shown are frame[first] to frame[first + count - 1] */
 };
 
-/* Of the stack that ends at @node. False: its blocks are ignored. */
+/* Gets the stack that ends at @node. False: its blocks are ignored. */
 bool shown_stack_fill(struct shown_stack *s, uint32_t node);
 /* All names of frame[@i]. */
 const struct symbol *shown_stack_symbol(const struct shown_stack *s, size_t i);

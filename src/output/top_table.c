@@ -1,6 +1,6 @@
 /*
- * The rows of --top; top_table.h has the picture. An update costs one pass over the
- * leaves, and questions to the filter for leaves that are new.
+ * The rows of --top; see top_table.h. An update takes one pass over the leaves, and a filter call
+ * for each new leaf.
  */
 #include "output/top_table.h"
 
@@ -69,7 +69,7 @@ void top_table_group(struct top_table *t, const struct report *r, bool is_above_
 	shown_stack_deinit(&stack);
 }
 
-/* @seconds since the last update, 0 = there was none. */
+/* @seconds since the last update; 0 = this is the first one. */
 static void add_leaf(struct top_table *t, uint32_t index, const struct leaf *leaf, double seconds)
 {
 	struct top_leaf *l = &t->leaves.data[index];
@@ -154,7 +154,7 @@ static int compare(const void *a, const void *b, void *ctx)
 	return i < k ? -1 : i > k;
 }
 
-/* A site that holds nothing now is known to. */
+/* A site without live bytes is known exactly. */
 static bool is_resolved(const struct top_site *s)
 {
 	return s->live == 0 || !estimate_is_below_resolution((double)s->live, s->error);
@@ -197,7 +197,7 @@ static bool is_repeated(char *const *label, size_t count, size_t i)
 	return false;
 }
 
-/* Several calls in one line of source have the same label: then the address tells them apart. */
+/* Several calls in one source line have the same label: then the address is added. */
 void top_table_labels(const struct top_table *t, const struct report *r, size_t first,
 		      size_t count, char **out)
 {

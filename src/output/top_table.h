@@ -1,6 +1,6 @@
 /*
- * Which call sites hold memory now, and how that changes: the table of --top,
- * without any terminal.
+ * The call sites that hold memory now, and how that changes: the table of --top, independent of a
+ * terminal.
  *
  *	leaves -> sites -> rows with live bytes, growth, rate
  *
@@ -19,52 +19,58 @@ enum top_order { TOP_LIVE, TOP_GROWTH, TOP_SINCE_START, TOP_RATE, TOP_ORDER_COUN
 
 struct top_site {
 	struct call_site at;
-	uint32_t leaf;         /* the one that holds most now */
+	uint32_t leaf;         /* the leaf that holds most now */
 	uint64_t live; /* now */
-	uint64_t blocks; /* now; in units (profile_count) until the update is over */
+	uint64_t blocks; /* now; fractional (profile_count) until the update is complete */
 	uint64_t variance; /* of live */
-	double error;          /* standard error of live; 0 unless it is an estimate */
+	double error;          /* standard error of live; 0 if it is exact */
 	int64_t growth;        /* of live, since the last update */
 	int64_t since_start;   /* of live, since the first update or top_table_restart */
-	double rate;           /* bytes allocated a second, since the last update */
+	double rate;           /* bytes allocated per second since the last update */
 	uint64_t leaf_live;    /* of leaf */
 };
 
-/* What is remembered of a leaf between updates. */
+/* Data of a leaf between updates. */
 struct top_leaf {
 	uint32_t site; /* index into sites */
 	uint64_t start_live, last_live, last_total;
 };
 
 struct top_table {
-	VEC(struct top_site) sites; /* in no order that means anything */
+	VEC(struct top_site) sites; /* unordered */
 	VEC(struct top_leaf) leaves;
-	/* of sites, after top_table_sort; without those below resolution (profile/estimate.h) */
+	/* sorted sites after top_table_sort; without those below resolution (profile/estimate.h) */
 	VEC(uint32_t) order;
-	struct top_site unresolved; /* the sum of these; live 0: there are none */
-	uint64_t time_ns;           /* of the last update; 0 = none yet */
+	struct top_site unresolved; /* the sum of those below resolution; live 0: there are none */
+	uint64_t time_ns;           /* time of the last update; 0 = none yet */
 	bool is_above_wrappers;     /* sites are callers of wrappers; see top_table_group */
 };
 
-void top_table_deinit(struct top_table *t); /* all zero = empty */
+void top_table_deinit(struct top_table *t); /* all zeros = empty */
 
-/* Takes the numbers of @r's profile at @time_ns. Frames that the filter leaves out are no sites. */
+/*
+ * Takes the current values of @r's profile at @time_ns. Frames left out by the filter are not
+ * sites.
+ */
 void top_table_update(struct top_table *t, const struct report *r, uint64_t time_ns);
 
-/* Groups leaves by callers of wrappers, or by callers of allocation functions; before an update. */
+/*
+ * Groups leaves by callers of wrappers, or by callers of allocation functions; call it before an
+ * update.
+ */
 void top_table_group(struct top_table *t, const struct report *r, bool is_above_wrappers);
 
-/* since_start counts from now on. */
+/* Restarts since_start. */
 void top_table_restart(struct top_table *t);
 
 /*
- * What the @count rows from @first on are called, after top_table_sort: @out has their texts, which
- * the caller frees. No two are equal.
+ * The labels of the @count rows from @first on, after top_table_sort, in @out; the caller frees
+ * them. No two are equal.
  */
 void top_table_labels(const struct top_table *t, const struct report *r, size_t first,
 		      size_t count, char **out);
 
-/* Largest first; among equals by live bytes, then the one that allocated first. */
+/* Largest first; of equal ones by live bytes, then the one that allocated first. */
 void top_table_sort(struct top_table *t, enum top_order by);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * Call paths whose values are estimates from samples: what too few samples represent is noise, and
- * is merged.
+ * Merges call paths whose values are estimates from too few samples, which is noise.
  *
  *	main 90M --> parse 60M --> a 1.0M           main 90M --> parse 60M --> [below resolution] 2M
  *	                       \-> b 0.5M      ->            \-> lex 30M

@@ -1,9 +1,7 @@
 /*
- * What every output format is given: a profile (or a moment of it), the names of
- * its addresses, and the words of its header. A format is one file with its
- * grammar at its head and one function that writes to a stream.
- *
- * Knows nothing of targets or of unwinding.
+ * The input of every output format: a profile (or a moment of it), names for its addresses, and the
+ * texts for its header. A format is one file with its grammar at the top and one function that
+ * writes to a stream. Independent of targets and unwinding.
  */
 #ifndef PTMEM_OUTPUT_WRITER_H
 #define PTMEM_OUTPUT_WRITER_H
@@ -22,14 +20,14 @@ struct report {
 	const struct symbol *(*symbol)(void *ctx, uint32_t frame, enum symbol_part part);
 	void *symbol_ctx;
 	const char *desc;        /* options as given, "(none)" if none */
-	const char *command;     /* program and arguments, one blank between */
+	const char *command;     /* program and arguments, separated by spaces */
 	double threshold;        /* percent */
-	enum memory_kind memory; /* what the profile counts */
+	enum memory_kind memory; /* kind of memory that the profile counts */
 	uint32_t pid;
-	uint32_t cut_frame;      /* the outermost frame of stacks that are not whole; 0 = none */
+	uint32_t cut_frame;      /* the outermost frame of incomplete stacks; 0 = none */
 	/*
-	 * None: base names of source files. Else their paths,
-	 * cut after the first of these texts that occurs.
+	 * Empty: base names of source files. Otherwise their paths, without the part up to the
+	 * first of these texts that occurs.
 	 */
 	const char *const *fullpath_after;
 	size_t fullpath_after_count;

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* @s, valid UTF-8 without control characters, as text or as the value of an attribute. */
+/* Writes @s, valid UTF-8 without control characters, as text or attribute value. */
 void xml_put_text(FILE *out, const char *s);
 
 #endif

@@ -9,8 +9,8 @@
  *	CALL   := "cfi=" FILE NL "cfn=" FUNCTION NL "calls=0 " LINE NL LINE " " VALUES NL
  *
  * where FILE and FUNCTION are "(" ID ")", followed by the name at the first use.
- * Inlined functions have no frame of their own: the line is the innermost one, the
- * function the real one. In Massif's form each event is a snapshot with its tree.
+ * Inlined functions have no frames: the line is the innermost one, the function the real one. In
+ * Massif's form each event is a snapshot with its tree.
  */
 #include "output/xtree.h"
 
@@ -33,7 +33,7 @@ static const char *const event_text[FLOW_EVENT_COUNT] = {
 	[FLOW_FREED_BLOCKS] = "totFdBk : total Freed Blocks",
 };
 
-/* Names that were written, open addressing by text; the number is the order. */
+/* Names already written, open addressing by text; the number is the order. */
 struct names {
 	struct written_name {
 		char *text; /* owned; NULL = free */
@@ -45,7 +45,7 @@ struct names {
 struct xtree_writer {
 	FILE *file;
 	const struct report *report;
-	struct shown_stack stack; /* that is being written */
+	struct shown_stack stack; /* event being written */
 	const struct flows *flows;
 	bool has_whole_names;
 	unsigned event_count;
@@ -195,7 +195,7 @@ static void write_callgrind(struct xtree_writer *w)
 		put_values(w, w->total);
 }
 
-/* The tree of live blocks has none of the stacks whose blocks are all gone; the full one has. */
+/* The tree of live blocks omits stacks without live blocks; the full one contains them. */
 static bool is_shown(const struct xtree_writer *w, uint32_t i)
 {
 	return flows_is_full(w->flows) || has_value(w, flows_get(w->flows, i));
