@@ -1,6 +1,4 @@
-/*
- * Scales and their units as one table: a unit is used from so many of it on.
- */
+/* Scales and their units in one table: each unit has the smallest value for which it is used. */
 #include "report/axis.h"
 
 #include <math.h>
@@ -8,9 +6,9 @@
 #include <string.h>
 
 struct unit {
-	const char *name;    /* with its blank */
+	const char *name;    /* with a leading space */
 	double size;         /* in the axis's own unit */
-	double from;         /* the smallest value that is written in it */
+	double from;         /* smallest value shown in this unit */
 };
 
 #define KIB 1024.0
@@ -64,13 +62,13 @@ static const struct unit *unit_for(enum axis_kind kind, double value)
 	return unit;
 }
 
-/* The first power of two that is @least or more. */
+/* The smallest power of two that is at least @least. */
 static double binary_step(double least)
 {
 	return exp2(ceil(log2(least)));
 }
 
-/* The first of 1, 2, 5, 10, ... that is @least or more. */
+/* The smallest of 1, 2, 5, 10, ... that is at least @least. */
 static double decimal_step(double least)
 {
 	double power = pow(10, floor(log10(least)));
@@ -82,7 +80,7 @@ static double decimal_step(double least)
 	return 10 * power;
 }
 
-/* Steps that people know from clocks, in minutes; hours in the second half. */
+/* Steps usual for times, in minutes; in hours in the second half. */
 static double clock_step(double least)
 {
 	static const double minutes[] = {0.5, 1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440};
@@ -111,7 +109,7 @@ void axis_label(const struct axis *axis, double step, double value, char buf[AXI
 {
 	const struct unit *unit = unit_for(axis->kind, axis->max);
 
-	/* Eighths of a MiB read worse than KiB. */
+	/* Eighths of a MiB are harder to read than KiB. */
 	if (axis->kind == AXIS_BYTES && step * 4 < unit->size)
 		unit--;
 	if (value == 0 && axis->kind != AXIS_PERCENT)

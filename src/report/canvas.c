@@ -1,6 +1,4 @@
-/*
- * The canvas: its state and its path, and drawing by cairo.
- */
+/* The canvas: its state and path, and the cairo backend. */
 #include "report/canvas.h"
 
 #include <math.h>
@@ -11,7 +9,7 @@
 #include "report/canvas_internal.h"
 
 #define FONT "sans-serif"
-/* By cairo. */
+/* With cairo. */
 
 static void cairo_set_color(cairo_t *cr, struct canvas_color c)
 {
@@ -118,7 +116,7 @@ struct canvas *canvas_new_cairo(cairo_t *cr)
 	return c;
 }
 
-/* By either. */
+/* With either. */
 
 void canvas_free(struct canvas *c)
 {

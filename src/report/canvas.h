@@ -1,9 +1,9 @@
 /*
- * What charts are drawn with: paths, texts and groups, on a cairo surface (PNG) or into an SVG
- * file whose texts are texts: they can be selected, searched and read aloud, and groups have
- * titles, which browsers show below the mouse.
+ * Draws the paths, texts and groups of charts on a cairo surface (PNG) or into an SVG file. Text in
+ * SVG files stays text, which can be selected, searched and read aloud, and groups have titles,
+ * which browsers show as tooltips.
  *
- * Colour and font hold until the next ones are set. Texts are valid UTF-8.
+ * Colour and font stay in effect until changed. Texts are valid UTF-8.
  */
 #ifndef PTMEM_REPORT_CANVAS_H
 #define PTMEM_REPORT_CANVAS_H
@@ -18,13 +18,13 @@ struct canvas_color {
 
 struct canvas;
 
-/* Draws on @cr, which outlives the canvas. Never NULL. */
+/* Draws on @cr, which must outlive the canvas. Never NULL. */
 struct canvas *canvas_new_cairo(cairo_t *cr);
 
 /* Ends the document. */
 void canvas_free(struct canvas *c);
 
-/* What is drawn from here on is made smaller by the factor @scale. Before anything else. */
+/* Scales everything drawn from here on by the factor @scale. Call it first. */
 void canvas_scale(struct canvas *c, double scale);
 
 void canvas_set_color(struct canvas *c, struct canvas_color color);
@@ -35,10 +35,10 @@ double canvas_text_width(const struct canvas *c, const char *text);
 /* @anchor: 0 = @x is the left end, 0.5 = the middle, 1 = the right end. */
 void canvas_put_text(struct canvas *c, double x, double y, double anchor, const char *text);
 
-/* The same on a white seam, to be read on whatever is below it. */
+/* The same with a white outline, to be readable on any background. */
 void canvas_put_halo_text(struct canvas *c, double x, double y, double anchor, const char *text);
 
-/* A path; drawing it ends it. */
+/* Builds a path; drawing it ends it. */
 void canvas_move_to(struct canvas *c, double x, double y);
 void canvas_line_to(struct canvas *c, double x, double y);
 void canvas_rectangle(struct canvas *c, double x, double y, double width, double height);
@@ -46,17 +46,17 @@ void canvas_rectangle(struct canvas *c, double x, double y, double width, double
 /* Fills the path, with an edge of @edge pixels in the same colour, half of it outside. */
 void canvas_fill(struct canvas *c, double edge);
 
-/* Draws its line. @dash: length of a dash; 0 = a whole line. */
+/* Strokes the path. @dash: length of a dash; 0 = a solid line. */
 void canvas_stroke(struct canvas *c, double width, double dash);
 
-/* A white disc with a line around it. */
+/* A white disc with an outline. */
 void canvas_disc(struct canvas *c, double x, double y, double radius, double width);
 
-/* What lies outside is not drawn until canvas_unclip. Not nested. */
+/* Clips to the rectangle until canvas_unclip. Not nested. */
 void canvas_clip(struct canvas *c, double x, double y, double width, double height);
 void canvas_unclip(struct canvas *c);
 
-/* What is drawn until canvas_end_group is called @title. */
+/* Everything drawn until canvas_end_group gets the title @title. */
 void canvas_begin_group(struct canvas *c, const char *title);
 void canvas_end_group(struct canvas *c);
 

@@ -1,6 +1,4 @@
-/*
- * What a canvas and its two ways of drawing share.
- */
+/* Shared by the canvas and its two backends. */
 #ifndef PTMEM_REPORT_CANVAS_INTERNAL_H
 #define PTMEM_REPORT_CANVAS_INTERNAL_H
 
@@ -8,8 +6,8 @@
 
 #include "report/canvas.h"
 
-#define CANVAS_HALO 0.4 /* width of the seam around a text, in font sizes */
-#define CANVAS_GAP 0.66 /* between dashes, of their length */
+#define CANVAS_HALO 0.4 /* width of the outline around a text, in font sizes */
+#define CANVAS_GAP 0.66 /* gap between dashes, as a fraction of their length */
 
 struct canvas_point {
 	double x, y;
@@ -47,7 +45,7 @@ struct canvas {
 	cairo_t *cr;           /* measures texts, and is drawn on; owned if it only measures */
 	FILE *out;             /* SVG */
 	double width, height;  /* SVG */
-	bool is_begun;         /* SVG: the head is written */
+	bool is_begun;         /* SVG: the header is written */
 	double font_size;
 	bool is_bold;
 	struct canvas_color color;

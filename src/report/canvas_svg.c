@@ -5,8 +5,8 @@
  *	  <g>                                   one for all, which scales
  *	    <g><title>what it is</title> <path .../> <text ...>...</text> </g>
  *
- * Texts are measured as cairo would draw them. A viewer may have another font: then they
- * are a little wider or narrower, but hang where their anchors are.
+ * Text is measured as cairo would draw it. A viewer may have another font: then text is a little
+ * wider or narrower, but stays at its anchor.
  */
 #include <math.h>
 
@@ -21,7 +21,7 @@ static void put_color(struct canvas *c, const char *attribute)
 		(unsigned)lround(c->color.green * 255), (unsigned)lround(c->color.blue * 255));
 }
 
-/* The group that scales; opened with the first thing that is drawn. */
+/* Opens the group that scales, before the first element. */
 static void begin(struct canvas *c, double scale)
 {
 	if (c->is_begun)

@@ -7,8 +7,8 @@
 struct canvas;
 
 /*
- * Writes a document of @width times @height to @out. Errors of the
- * stream are left in it. Never NULL.
+ * Writes a document of @width times @height to @out. The caller checks the stream for errors. Never
+ * NULL.
  */
 struct canvas *canvas_new_svg(FILE *out, double width, double height);
 

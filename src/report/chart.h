@@ -1,6 +1,6 @@
 /*
- * A chart: curves and stacked areas over a common x axis, with a legend. Knows
- * a canvas to draw on and nothing of the files that its numbers come from.
+ * A chart: curves and stacked areas over a common x axis, with a legend. Uses a canvas; independent
+ * of the files that its numbers come from.
  *
  *	title
  *	  y |            o peak 11.3 MiB at 2.1 s       | right y
@@ -17,7 +17,7 @@
 #include "report/axis.h"
 #include "report/canvas.h"
 
-/* Colours that colour-blind people tell apart (Okabe and Ito 2008). */
+/* Colours that colour-blind people can distinguish (Okabe and Ito 2008). */
 #define CHART_BLUE ((struct canvas_color){0.00, 0.45, 0.70})
 #define CHART_VERMILLION ((struct canvas_color){0.84, 0.37, 0.00})
 #define CHART_GREEN ((struct canvas_color){0.00, 0.62, 0.45})
@@ -29,20 +29,20 @@ struct canvas_color chart_palette(size_t i); /* i is taken modulo CHART_PALETTE_
 enum chart_style { CHART_AREA, CHART_LINE, CHART_STEPS, CHART_DASHES, CHART_STEP_DASHES };
 
 struct chart_point {
-	double x, low, high; /* low: of areas only. A high of NAN interrupts the curve */
+	double x, low, high; /* low: only for areas. A high of NAN interrupts the curve */
 };
 
 struct chart_series {
 	char *label, *detail, *value; /* of the legend; owned; all but the label may be NULL */
 	struct canvas_color color;
 	enum chart_style style;
-	bool is_right;         /* measured on the right axis */
-	struct chart_point *point; /* ascending in x, but for curves that go back a little; owned */
+	bool is_right;         /* uses the right axis */
+	struct chart_point *point; /* ascending in x, but curves may go back a little; owned */
 	size_t count, capacity;
 };
 
 struct chart {
-	char *title;           /* owned, as all texts */
+	char *title;           /* owned, like all texts */
 	char *x_title, *y_title, *right_title; /* NULL = none */
 	char *note;            /* NULL = none */
 	struct axis x, y, right; /* y, right: up to the highest value; drawing adds room above */
@@ -52,13 +52,13 @@ struct chart {
 	bool has_peak;
 	double peak_x, peak_y;
 	char *peak_label;
-	double *band;          /* borders of bands, ascending in x: every other one is shaded */
+	double *band;          /* borders of bands, ascending in x: every second band is shaded */
 	size_t band_count, band_capacity;
 	double *mark;          /* ticks on the inner side of the x axis */
 	size_t mark_count, mark_capacity;
 };
 
-/* A new series at the end; valid until the next one is added. Takes over @label. */
+/* Appends a new series, valid until the next one is added. Takes ownership of @label. */
 struct chart_series *chart_add(struct chart *c, char *label, enum chart_style style,
 			       struct canvas_color color);
 void chart_add_point(struct chart_series *s, double x, double low, double high);

@@ -1,6 +1,6 @@
 /*
- * Drawing of a chart, once it is laid out, from the back to the front: the ground,
- * areas and curves, axes, the peak, title and legend.
+ * Draws a chart after its layout, from back to front: background, areas and curves, axes, the peak,
+ * title and legend.
  */
 #include "report/chart_draw.h"
 
@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "report/chart_layout.h"
 
-/* From values to pixels. */
+/* Conversion from values to pixels. */
 
 static double x_of(const struct chart_drawing *d, double x)
 {
@@ -28,7 +28,7 @@ static const struct axis *axis_of(const struct chart_drawing *d, const struct ch
 	return s->is_right ? &d->right : &d->y;
 }
 
-/* The ground: bands, grid, axes. */
+/* Background: bands, grid, axes. */
 
 static void draw_bands(const struct chart_drawing *d)
 {
@@ -160,7 +160,7 @@ static void draw_axes(const struct chart_drawing *d)
 
 /* Series. */
 
-/* One point alone is a bar, to be seen at all. */
+/* A single point is drawn as a bar, to be visible. */
 static void draw_bar(const struct chart_drawing *d, const struct chart_series *s)
 {
 	const struct axis *axis = axis_of(d, s);
@@ -173,7 +173,7 @@ static void draw_bar(const struct chart_drawing *d, const struct chart_series *s
 	canvas_fill(d->canvas, 0);
 }
 
-/* The edge shows peaks that are narrower than a pixel. */
+/* The edge makes peaks narrower than a pixel visible. */
 static void draw_area(const struct chart_drawing *d, const struct chart_series *s)
 {
 	const struct axis *axis = axis_of(d, s);
@@ -191,8 +191,8 @@ static void draw_area(const struct chart_drawing *d, const struct chart_series *
 }
 
 /*
- * The points of one column of pixels, drawn as first,
- * lowest, highest, last: all that can be seen of them.
+ * The points in one column of pixels, reduced to first, lowest, highest, last, which look the
+ * same.
  */
 struct column {
 	double x, first, low, high, last;
@@ -263,7 +263,7 @@ static void draw_curve(const struct chart_drawing *d, const struct chart_series 
 	canvas_stroke(d->canvas, d->font * 0.14, is_dashed(s) ? 6 : 0);
 }
 
-/* What the legend says of a series, whole. */
+/* The complete legend text of a series. */
 static char *title_of(const struct chart_series *s)
 {
 	return xasprintf("%s%s%s%s%s", s->label, s->detail ? " " : "", s->detail ? s->detail : "",
@@ -280,10 +280,7 @@ static void draw_titled(const struct chart_drawing *d, const struct chart_series
 	canvas_end_group(d->canvas);
 }
 
-/*
- * Areas from the first to the last, curves from the
- * last to the first, on top of all the dashed ones.
- */
+/* Areas from the first to the last, curves from the last to the first, dashed ones on top. */
 static void draw_series(const struct chart_drawing *d)
 {
 	canvas_clip(d->canvas, d->plot.x, d->plot.y, d->plot.width + 1, d->plot.height + 1);
@@ -349,10 +346,13 @@ static void draw_swatch(const struct chart_drawing *d, const struct chart_series
 	canvas_stroke(d->canvas, d->font * 0.2, is_dashed(s) ? 4 : 0);
 }
 
-/* Name and detail in @room; the name is shortened for the detail, until the detail has to go. */
+/*
+ * Name and detail in @room; the name is shortened in favour of the detail, which is dropped
+ * last.
+ */
 static char *fit_label(const struct chart_drawing *d, const struct chart_series *s, double room)
 {
-	bool is_name = !strstr(s->label, " \u2190 "); /* else several */
+	bool is_name = !strstr(s->label, " \u2190 "); /* otherwise several */
 
 	if (!s->detail)
 		return chart_fit(d, s->label, room, is_name);
@@ -366,9 +366,7 @@ static char *fit_label(const struct chart_drawing *d, const struct chart_series 
 	return xasprintf("%s%s", name, detail);
 }
 
-/*
- * Text of entry @i in @room. Names that shortening has made equal get numbers.
- */
+/* Text of entry @i in @room. Names made equal by shortening get numbers. */
 static char *entry_label(const struct chart_drawing *d, size_t i, double room)
 {
 	char *label = fit_label(d, &d->chart->series[i], room);

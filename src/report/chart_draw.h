@@ -5,9 +5,7 @@
 #include "report/canvas.h"
 #include "report/chart.h"
 
-/*
- * Draws on a white ground of @width times @height. What does not fit is left out, not drawn over.
- */
+/* Draws on a white background of @width times @height. Parts that do not fit are left out. */
 void chart_draw(const struct chart *c, struct canvas *canvas, double width, double height);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Layout of a chart: texts take what they need, the plot gets the rest. A part that
- * would leave the plot too small is dropped: axis titles, the note, the legend.
+ * Layout of a chart: texts take the room they need, the plot gets the rest. Parts that would make
+ * the plot too small are dropped: axis titles, the note, the legend.
  */
 #include <math.h>
 
@@ -9,9 +9,12 @@
 #include "report/chart_layout.h"
 
 #define RIGHT_ROOM 1.06 /* the right axis has more, so that two flat curves do not coincide */
-#define HEADROOM 2.4 /* what is free above the highest value, for the peak's label, in font sizes */
+#define HEADROOM 2.4 /* headroom above the highest value, for the peak's label, in font sizes */
 
-/* The size that has text of 12 pixels; larger pictures have larger text, but not as much larger. */
+/*
+ * The size at which text has 12 pixels; larger pictures have larger text, but less than
+ * proportionally.
+ */
 #define BASE_WIDTH 800
 #define BASE_HEIGHT 600
 
@@ -32,7 +35,7 @@ char *chart_fit(const struct chart_drawing *d, const char *text, double room, bo
 
 		if (width <= room || !max)
 			return_ptr(out);
-		/* Two characters above the estimate, for the next ones may be narrow. */
+		/* Two characters more than the estimate, since the next ones may be narrow. */
 		max = MIN(max - 1, (size_t)(MAX(room, 0) / width * (double)text_length(out)) + 2);
 	}
 }

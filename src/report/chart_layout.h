@@ -1,4 +1,4 @@
-/* The layout of a chart: what chart_draw.c draws by. */
+/* The layout of a chart, used by chart_draw.c. */
 #ifndef PTMEM_REPORT_CHART_LAYOUT_H
 #define PTMEM_REPORT_CHART_LAYOUT_H
 
@@ -12,33 +12,33 @@ struct chart_box {
 
 struct chart_drawing {
 	const struct chart *chart;
-	struct axis y, right;  /* the chart's, with room above the highest value */
+	struct axis y, right;  /* the chart's values, with headroom */
 	struct canvas *canvas;
 	double width, height;
-	double font;           /* size of common text, pixels */
+	double font;           /* size of normal text, pixels */
 	struct chart_box plot;
 	unsigned legend_columns, legend_rows; /* rows 0 = no legend */
 	double legend_y;
 	bool has_titles, has_note;
 };
 
-/* Fills all of @d but chart, canvas, width, height. */
+/* Sets all of @d except chart, canvas, width, height. */
 void chart_measure(struct chart_drawing *d);
 
-/* @scale: relative to common text. */
+/* @scale: relative to normal text. */
 void chart_set_font(const struct chart_drawing *d, double scale, bool is_bold);
 
 /*
- * @text shortened until it is at most @room wide, as a
- * function's name or by its end. The caller frees it.
+ * @text shortened to a width of at most @room, as a function name or at its end. The caller frees
+ * it.
  */
 char *chart_fit(const struct chart_drawing *d, const char *text, double room, bool is_name);
 
 void chart_set_grey(const struct chart_drawing *d, double level);
-/* Darker than the curve that it names, to be readable as text. */
+/* Darker than the curve it belongs to, to be readable as text. */
 void chart_set_dark(const struct chart_drawing *d, struct canvas_color c);
 
-/* How many ticks there is room for on a vertical axis. */
+/* The number of ticks that fit on a vertical axis. */
 unsigned chart_y_ticks(const struct chart_drawing *d);
 
 #endif

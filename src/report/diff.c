@@ -1,7 +1,7 @@
 /*
- * The table of growth. Sites are sorted by new - old, growth before shrinkage;
- * callers are indented below their site as in the text report. What is not shown
- * is summed up in a row of its own, so the rows of a level add up to the row above.
+ * The table of growth. Sites are sorted by new - old, growth before shrinkage; callers are indented
+ * below their site as in the text report. Rows that are not shown are summed up in a separate row,
+ * so the rows of a level add up to the row above.
  */
 #include "report/diff.h"
 
@@ -21,7 +21,7 @@
 
 /* A line of the table. */
 struct row {
-	uint32_t node;        /* 0 = none of its own: many sites */
+	uint32_t node;        /* 0 = a summary of many sites */
 	size_t places;        /* how many sites the row sums up */
 	unsigned indent;
 	uint64_t value[2];    /* by enum path_side */
@@ -31,8 +31,8 @@ struct diff_table {
 	FILE *out;
 	const struct path_tree *tree;
 	const struct diff_options *options;
-	uint64_t limit;       /* differences below it are summed up */
-	VEC(struct row) todo; /* the next row to print comes last */
+	uint64_t limit;       /* smaller differences are summed up */
+	VEC(struct row) todo; /* a stack: the next row to print is last */
 };
 
 static uint64_t distance(const uint64_t value[2])
@@ -41,7 +41,7 @@ static uint64_t distance(const uint64_t value[2])
 						   value[PATH_OLD] - value[PATH_NEW];
 }
 
-/* Growth before shrinkage, the larger growth first, the larger shrinkage last; then by name. */
+/* Growth before shrinkage, largest growth first, largest shrinkage last; then by name. */
 static int compare_growth(const void *a, const void *b, void *ctx)
 {
 	const struct path_node *x = path_tree_node(ctx, *(const uint32_t *)a);
@@ -64,9 +64,7 @@ static int compare_distance(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/*
- * The difference that the @top'th largest of the @count children has: smaller ones are summed up.
- */
+/* The @top'th largest difference among the @count children: smaller ones are summed up. */
 static uint64_t smallest_shown(const struct diff_table *d, const uint32_t *child, uint32_t count)
 {
 	if (count <= d->options->top)
@@ -87,7 +85,7 @@ static bool is_estimate(const struct diff_table *d)
 	return d->options->interval[PATH_OLD] || d->options->interval[PATH_NEW];
 }
 
-/* The column with the standard error of a difference of estimates; "" if there is none. */
+/* The column with the standard error of a difference of estimates; "" if exact. */
 static const char *error_of(const struct diff_table *d, const struct row *row,
 			    char out[static AMOUNT_SIZE * 2])
 {
@@ -122,7 +120,7 @@ static void put_row(const struct diff_table *d, const struct row *row)
 			row->node ? path_tree_node(d->tree, row->node)->name : "total");
 }
 
-/* Whether a row adds nothing to the one above: the same numbers, and no name. */
+/* Whether a row adds no information to the one above: the same numbers, and no name. */
 static bool is_idle(const struct path_node *n, const struct row *parent)
 {
 	return parent->node && !strcmp(n->name, "[below threshold]") &&
@@ -130,14 +128,14 @@ static bool is_idle(const struct path_node *n, const struct row *parent)
 	       n->total[PATH_NEW] == parent->value[PATH_NEW];
 }
 
-/* Adds the last row of a level: all that has none of its own. */
+/* Adds the last row of a level: the sum of everything without its own row. */
 static void push_rest(struct diff_table *d, const struct row *rest, unsigned shown)
 {
 	if (shown && distance(rest->value))
 		*vec_add(&d->todo) = *rest;
 }
 
-/* Puts the rows below @parent on the list, the first one last. */
+/* Pushes the rows below @parent on the stack, the first one last. */
 static void push_children(struct diff_table *d, const struct row *parent)
 {
 	uint32_t *child = NULL, shown = 0;

@@ -1,6 +1,6 @@
 /*
- * Growth by call site, as text: what two trees differ by, the largest growth first,
- * each site with the callers that brought it.
+ * Growth by call site, as text: the differences of two trees, the largest growth first, each site
+ * with its callers.
  */
 #ifndef PTMEM_REPORT_DIFF_H
 #define PTMEM_REPORT_DIFF_H
@@ -16,7 +16,7 @@ struct diff_options {
 	double threshold;  /* percent of the largest difference: what is less is summed up */
 };
 
-/* Prints @t, whose paths begin at the call sites. Errors of the stream are left in it. */
+/* Prints @t, whose paths begin at the call sites. The caller checks the stream for errors. */
 void diff_print(FILE *out, const struct path_tree *t, const struct diff_options *options);
 
 #endif

@@ -10,7 +10,7 @@
 
 static const char *const side_names[] = {[PATH_OLD] = "old", [PATH_NEW] = "new"};
 
-/* Writes a profile. @frames_out: by frame of it the number that the match has for it. */
+/* Writes a profile. @frames_out: the matched number of each of its frames. */
 static void put_profile(FILE *out, const struct input *input, const char *more,
 			struct massif_json_frames *frames_out)
 {

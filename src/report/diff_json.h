@@ -1,4 +1,4 @@
-/* Two profiles, and which frames of them are the same, as JSON: doc/format.md defines it. */
+/* Two profiles with their matched frames, as JSON: doc/format.md defines it. */
 #ifndef PTMEM_REPORT_DIFF_JSON_H
 #define PTMEM_REPORT_DIFF_JSON_H
 
@@ -8,15 +8,15 @@
 #include "report/frame_match.h"
 #include "report/input.h"
 
-/* What was compared, for those who do not want to do it themselves. */
+/* The comparison as rows, for readers that do not compute it themselves. */
 struct diff_json_rows {
 	const char *view[2];     /* "live at the peak", "peak snapshot 7" */
 	const struct diff_rows *rows;
 };
 
 /*
- * @input: by enum path_side, of one kind; @more: by the same, further members of recordings
- * (recording_json.h); @rows may be NULL. Errors of the stream are left in it.
+ * @input: by enum path_side, of one kind; @more: by enum path_side, further members of recordings
+ * (recording_json.h); @rows may be NULL. The caller checks the stream for errors.
  */
 void diff_json_write(FILE *out, const struct input *input, char *const more[2],
 		     const struct frame_match *match, const struct diff_json_rows *rows);

@@ -1,4 +1,4 @@
-/* Two profiles that are compared: both recordings, or both massif files. */
+/* Two profiles to be compared: both recordings, or both massif files. */
 #ifndef PTMEM_REPORT_DIFF_PAIR_H
 #define PTMEM_REPORT_DIFF_PAIR_H
 
@@ -6,18 +6,18 @@
 #include "report/input.h"
 #include "recording/recording_view.h"
 
-/* By enum path_side. */
+/* Indexed by enum path_side. */
 struct diff_pair {
 	const struct input *input;      /* of one kind */
-	struct recording_view view[2];  /* of recordings */
-	size_t snapshot[2];             /* of massif files: index */
+	struct recording_view view[2];  /* for recordings */
+	size_t snapshot[2];             /* for massif files: index */
 	struct frame_match *match;
 };
 
 /* All frames of @input[PATH_OLD] and @input[PATH_NEW]; the caller frees it. */
 struct frame_match *diff_pair_match(const struct input *input);
 
-/* What was live, or is asked for, on both sides; the caller frees it. */
+/* The values of the view on both sides; the caller frees it. */
 struct path_tree *diff_pair_tree(const struct diff_pair *pair, enum diff_order order);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * A tree is made by the names that match; then it is copied, and nodes that stand for several
+ * First a tree of the matched names is built. Then it is copied, and nodes that stand for several
  * places get these into their names.
  */
 #include "report/diff_paths.h"
@@ -14,7 +14,7 @@
 
 #define MAX_PLACES 4 /* in a name */
 
-/* A place where a frame of the node is. */
+/* A place of a frame of the node. */
 struct place {
 	uint32_t node;
 	enum path_side side;
@@ -26,7 +26,7 @@ struct diff_paths {
 	enum diff_order order;
 	struct path_tree *tree;
 	VEC(struct place) place;
-	size_t unique;             /* so many of them were left when equal ones were last removed */
+	size_t unique;             /* number left when duplicates were last removed */
 };
 
 struct diff_paths *diff_paths_new(const struct frame_match *match, enum diff_order order)
@@ -48,7 +48,7 @@ static uint32_t add_function(struct diff_paths *p, enum path_side side, uint32_t
 
 /* -- places -- */
 
-/* By node; those of the new profile first, each file's by line. */
+/* Sorted by node; those of the new profile first, each file's by line. */
 static int compare_places(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
@@ -112,7 +112,7 @@ void diff_paths_add(struct diff_paths *p, enum path_side side, const struct diff
 
 /* -- names with places -- */
 
-/* Behind the ':' if @text is a line of the same file as @last, else all of it. */
+/* The part after the ':' if @text is a line of the same file as @last, else all of it. */
 static const char *shortened(const char *text, const char *last)
 {
 	const char *colon = strrchr(text, ':');

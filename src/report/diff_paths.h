@@ -12,20 +12,21 @@ enum diff_order {
 
 struct diff_stack {
 	const uint32_t *frame; /* the frames' numbers, innermost first */
-	size_t count;          /* 0 = the stack is not known */
-	size_t site;           /* which of them is the call site */
+	size_t count;          /* 0 = unknown stack */
+	size_t site;           /* index of the call site */
 	uint64_t bytes, blocks;
 };
 
 struct diff_paths;
 
-/* @match is finished and outlives what is made. */
+/* @match must be complete and outlive the result. */
 struct diff_paths *diff_paths_new(const struct frame_match *match, enum diff_order order);
 void diff_paths_add(struct diff_paths *p, enum path_side side, const struct diff_stack *stack);
 
 /*
- * The tree, summed up, which the caller frees; @p is freed. Call sites that are not told apart are
- * named with their lines in the new profile ("f (a.c:7, 12)"), in the old one if it alone has them.
+ * The tree with totals, freed by the caller; frees @p. Call sites that are not distinguished are
+ * named with their lines in the new profile ("f (a.c:7, 12)"), or in the old one if only it has
+ * them.
  */
 struct path_tree *diff_paths_finish(struct diff_paths *p);
 

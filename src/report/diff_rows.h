@@ -9,7 +9,7 @@
 
 struct diff_row {
 	const char *site;            /* the tree's */
-	VEC(const char *) function;  /* outermost first; empty: not known; the tree's */
+	VEC(const char *) function;  /* outermost first; empty: unknown; the tree's */
 	uint64_t bytes[2], blocks[2]; /* by enum path_side */
 };
 
@@ -21,7 +21,7 @@ struct diff_rows {
 void diff_rows_init(struct diff_rows *rows, const struct path_tree *t);
 void diff_rows_deinit(struct diff_rows *rows);
 
-/* Comma-separated values with a line of titles; without @has_blocks their columns are empty. */
+/* Comma-separated values with a header line; without @has_blocks their columns are empty. */
 void diff_rows_write_csv(FILE *out, const struct diff_rows *rows, bool has_blocks);
 /* An array of objects; without @has_blocks their numbers are null. */
 void diff_rows_write_json(FILE *out, const struct diff_rows *rows, bool has_blocks);

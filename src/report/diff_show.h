@@ -1,4 +1,4 @@
-/* What ptmem-report makes of two profiles (--diff). */
+/* The reports of ptmem-report about two profiles (--diff). */
 #ifndef PTMEM_REPORT_DIFF_SHOW_H
 #define PTMEM_REPORT_DIFF_SHOW_H
 
@@ -6,8 +6,8 @@
 #include "report/show.h"
 
 /*
- * Makes the reports that @r asks for of @input, an old and a new profile with call trees. 0, or an
- * enum report_exit once the error is logged.
+ * Makes the reports requested by @r from @input, an old and a new profile with call trees. 0, or an
+ * enum report_exit after the error was logged.
  */
 int diff_show(const struct report_request *r, const struct input *input);
 

@@ -1,6 +1,6 @@
 /*
- * Names are a tree: functions below the root, places ("file:line") below their function. A place is
- * marked on each side that has a frame there.
+ * Names form a tree: functions below the root, places ("file:line") below their function. A place
+ * is marked for each side that has a frame there.
  */
 #include "report/frame_match.h"
 
@@ -13,18 +13,18 @@
 #include "base/text.h"
 #include "base/vec.h"
 
-#define PROGRAM "[program]" /* matches itself, whatever the file is called */
+#define PROGRAM "[program]" /* matched with itself, whatever its file name */
 
 struct frame_match {
 	struct path_tree *names;
-	VEC(uint32_t) node[2];     /* by side and frame: the node of its place, else its function */
+	VEC(uint32_t) node[2];     /* by side and frame: the node of its place, or function */
 	VEC(uint32_t) number;      /* by node: of the function, or of the place in its function */
 	VEC(uint32_t) function;    /* by number: its node */
 	VEC(char *) site;          /* by number: its name; owned */
-	VEC(uint32_t) site_of;     /* by node: the number of its site */
-	bool *is_moved;            /* by node, of functions: their lines mean nothing */
-	uint32_t program;          /* the node of frames of the program without a name; 0 = none */
-	char *program_name;        /* "[prog]": what the new profile calls it, if it has some */
+	VEC(uint32_t) site_of;     /* by node: number of its site */
+	bool *is_moved;            /* by node, of functions: their lines are not comparable */
+	uint32_t program;          /* the node of nameless frames of the program; 0 = none */
+	char *program_name;        /* "[prog]": its name in the new profile, if there is any */
 };
 
 struct frame_match *frame_match_new(void)
@@ -55,7 +55,7 @@ void frame_match_free(struct frame_match *m)
 
 /* -- names -- */
 
-/* Without what a compiler appends to the names of a function's clones. */
+/* Without the suffix of a compiler's clone. */
 static size_t size_without_clone(const char *name)
 {
 	static const char *const suffixes[] = {".part", ".constprop", ".isra", ".cold",
@@ -72,7 +72,7 @@ static size_t size_without_clone(const char *name)
 	return size;
 }
 
-/* "[libz.so]" of /lib/libz.so.1.3: what a library is called in all its versions. */
+/* "[libz.so]" for /lib/libz.so.1.3: the name of a library in all versions. */
 static char *object_name(const char *object)
 {
 	const char *base = text_base_name(object), *so = strstr(base, ".so");
@@ -91,7 +91,7 @@ static char *function_name(const struct match_frame *f)
 	return f->object ? object_name(f->object) : xstrdup("[unknown]");
 }
 
-/* NULL = not known, or said by the function's name. */
+/* NULL = unknown, or part of the function's name. */
 static char *place_name(const struct match_frame *f)
 {
 	if (f->file && f->line)
@@ -113,7 +113,7 @@ static void note_program(struct frame_match *m, enum path_side side, uint32_t no
 	m->program_name = xasprintf("[%s]", text_base_name(object));
 }
 
-/* What the function of @node is called where it is shown. */
+/* The displayed name of the function of @node. */
 static const char *shown_name(const struct frame_match *m, uint32_t node)
 {
 	return node && node == m->program ? m->program_name : path_tree_node(m->names, node)->name;
@@ -143,7 +143,7 @@ static uint32_t function_node(const struct frame_match *m, uint32_t node)
 	return parent ? parent : node;
 }
 
-/* Whether both sides have @function, and not in the same places. */
+/* Whether both sides have @function, but in different places. */
 static bool is_moved(const struct frame_match *m, uint32_t function)
 {
 	const struct path_node *f = path_tree_node(m->names, function);
@@ -171,7 +171,7 @@ static uint32_t add_site(struct frame_match *m, uint32_t function, uint32_t plac
 	return (uint32_t)m->site.count - 1;
 }
 
-/* A function is before its places. */
+/* A function precedes its places. */
 static void add_node(struct frame_match *m, uint32_t node)
 {
 	uint32_t function = function_node(m, node), site = 0;

@@ -1,6 +1,6 @@
 /*
- * Cells are as large as fits, and if that is too small, several become one. Neighbours of the same
- * colour are drawn as one rectangle, and lines between cells above them.
+ * Cells are as large as possible; if that is too small, several are merged. Adjacent cells of the
+ * same colour are drawn as one rectangle, with lines between cells on top.
  */
 #include "report/heap_picture.h"
 
@@ -11,9 +11,9 @@
 
 #define CELL_MAX 36.0
 #define CELL_MIN 5.0
-#define LINES_MIN 6.0   /* cells of that size have lines between them */
+#define LINES_MIN 6.0   /* cells from this size on have lines between them */
 #define LABEL 1.7       /* height of an arena's name, in font sizes */
-#define MARKED 0.25     /* that part of a cell's pages is nearly empty */
+#define MARKED 0.25     /* share of a cell's pages that are nearly empty */
 
 static const struct canvas_color not_there = {0.93, 0.93, 0.93}, mark = {0.80, 0.10, 0.10};
 /* From free to full. */
@@ -32,8 +32,8 @@ static const struct {
 struct layout {
 	struct chart_box box;
 	double cell;            /* pixels */
-	size_t merged;          /* cells of the file in one */
-	size_t columns, arenas; /* arenas that are drawn */
+	size_t merged;          /* cells of the file per drawn cell */
+	size_t columns, arenas; /* arenas drawn */
 };
 
 /* -- layout -- */
@@ -55,7 +55,7 @@ static double height_of(const struct chart_drawing *d, const struct inspect_file
 	return height;
 }
 
-/* The largest cells that fit, one for each of the file if they do. */
+/* The largest cells that fit, one for each of the file if possible. */
 static void choose(const struct chart_drawing *d, const struct inspect_file *f, struct layout *l)
 {
 	double most = floor(l->box.height / (LABEL * d->font + CELL_MIN));
@@ -107,7 +107,7 @@ static void fill(const struct chart_drawing *d, struct chart_box b, struct canva
 	canvas_fill(d->canvas, 0);
 }
 
-/* One row of cells: what is in @cell (@count), from (@x, @y) on. */
+/* One row of cells: the @count ones at @cell, drawn from (@x, @y) on. */
 static void draw_colors(const struct chart_drawing *d, const struct layout *l,
 			const struct inspect_cell *cell, size_t count, double y)
 {
@@ -218,7 +218,7 @@ static double draw_sample(const struct chart_drawing *d, double x, double y,
 	return x + 2.2 * d->font + canvas_text_width(d->canvas, text);
 }
 
-/* What a cell is, what its colours mean; the last ones are left out where there is no room. */
+/* Explains cells and colours; the last parts are dropped if there is no room. */
 static void draw_key(const struct chart_drawing *d, const struct inspect_file *f,
 		     const struct layout *l, double y)
 {

@@ -1,11 +1,11 @@
-/* The map of the heap: the arenas one below the other, cells in the order of addresses. */
+/* The map of the heap: arenas below one another, cells in address order. */
 #ifndef PTMEM_REPORT_HEAP_PICTURE_H
 #define PTMEM_REPORT_HEAP_PICTURE_H
 
 #include "report/chart_layout.h"
 #include "report/inspect_file.h"
 
-/* Draws it into @box; what does not fit is summed up in a line. */
+/* Draws it into @box; arenas that do not fit are summed up in a line. */
 void heap_picture_draw(const struct chart_drawing *d, const struct inspect_file *f,
 		       struct chart_box box);
 

@@ -8,9 +8,8 @@
 #include "report/show.h"
 
 /*
- * Writes the page of @input, a profile with call trees or what --inspect found, or with is_diff of
- * the old and the new one, which are of one kind. 0, or an enum report_exit once the error is
- * logged.
+ * Writes the page for @input: a profile with call trees, or --inspect's results, or with is_diff an
+ * old and a new profile of the same kind. 0, or an enum report_exit after the error was logged.
  */
 int html_report_write(const struct report_request *r, const struct input *input);
 

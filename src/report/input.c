@@ -1,6 +1,4 @@
-/*
- * Reading of input files, and the one place that knows which kinds there are.
- */
+/* Reads input files, and determines their kind. */
 #include "report/input.h"
 
 #include <errno.h>
@@ -60,7 +58,7 @@ enum input_kind input_kind(const char *data, size_t size)
 	return INPUT_MASSIF;
 }
 
-/* A file that begins as no massif file does is called that: a line number would not help. */
+/* For a file whose start is not that of a massif file a line number would not help. */
 static int open_massif(char *data, size_t size, struct massif_file **out, char **why_out)
 {
 	bool has_head = *data == '#' || *data == '\n' ||

@@ -1,4 +1,4 @@
-/* From the tree of the document. Numbers that it lacks are 0, texts "". See inspect_file.h. */
+/* Converts the JSON document. Missing numbers are 0, missing texts "". See inspect_file.h. */
 #include "report/inspect_file.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "base/text.h"
 
 #define FORMAT "\"format\": \"ptmem-inspect\""
-#define FORMAT_AT 16u /* before it there is no more than "{" and blanks */
+#define FORMAT_AT 16u /* only "{" and whitespace may precede it */
 #define CELLS_MAX 1000000u
 
 bool inspect_file_is(const char *data, size_t size)

@@ -1,4 +1,4 @@
-/* What --inspect wrote as JSON (output/inspect_report.h), as far as pictures need it. */
+/* The JSON written by --inspect (output/inspect_report.h), as far as pictures need it. */
 #ifndef PTMEM_REPORT_INSPECT_FILE_H
 #define PTMEM_REPORT_INSPECT_FILE_H
 
@@ -7,7 +7,7 @@
 
 struct inspect_cell {
 	taddr_t start;
-	double pages, live, nearly_empty; /* as struct heap_cell has them */
+	double pages, live, nearly_empty; /* as in struct heap_cell */
 };
 
 struct inspect_arena {
@@ -21,11 +21,11 @@ struct inspect_file {
 	double row[ROW_COUNT];  /* resident bytes */
 	double sum;
 	unsigned pages_per_cell;
-	VEC(struct inspect_arena) arenas; /* the largest first */
+	VEC(struct inspect_arena) arenas; /* largest first */
 };
 
 bool inspect_file_is(const char *data, size_t size);
-/* Takes over @data. -EINVAL with *@why_out when it makes no sense. */
+/* Takes ownership of @data. -EINVAL with *@why_out if it is malformed. */
 int inspect_file_parse(char *data, size_t size, struct inspect_file **out, char **why_out);
 void inspect_file_free(struct inspect_file *f);
 

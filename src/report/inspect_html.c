@@ -1,4 +1,7 @@
-/* See inspect_html.h. The page may load nothing and has no script, and says so to the browser. */
+/*
+ * See inspect_html.h. The page loads nothing and has no script, which its Content-Security-Policy
+ * enforces.
+ */
 #include "report/inspect_html.h"
 
 #include <string.h>
@@ -26,7 +29,7 @@ static const char head[] =
 	"td:first-child, th:first-child { text-align: left }\n"
 	"</style>\n</head>\n<body>\n";
 
-/* Without the declaration that an SVG file begins with. */
+/* Without the XML declaration of the SVG file. */
 static void put_picture(FILE *out, const struct inspect_file *f)
 {
 	_cleanup_free_ char *svg = NULL;

@@ -1,4 +1,4 @@
-/* What --inspect found as one HTML file that needs no network: the picture and its numbers. */
+/* --inspect's results as one self-contained HTML file: the picture and its numbers. */
 #ifndef PTMEM_REPORT_INSPECT_HTML_H
 #define PTMEM_REPORT_INSPECT_HTML_H
 
@@ -6,7 +6,7 @@
 
 #include "report/inspect_file.h"
 
-/* Errors of the stream are left in it. */
+/* The caller checks the stream for errors. */
 void inspect_html_write(FILE *out, const struct inspect_file *f);
 
 #endif

@@ -10,7 +10,7 @@
 
 #define BASE_WIDTH 800.0
 #define BASE_HEIGHT 600.0
-#define SMALLEST 0.002 /* of all: smaller rows are one in the legend */
+#define SMALLEST 0.002 /* percentage: smaller rows are merged in the legend */
 
 static const struct canvas_color color_of_row[ROW_COUNT] = {
 	[ROW_LIVE] = {0.00, 0.45, 0.70}, [ROW_MMAPPED] = {0.34, 0.71, 0.91},
@@ -24,7 +24,7 @@ static const struct canvas_color color_of_row[ROW_COUNT] = {
 	[ROW_PROFILER] = {0.80, 0.80, 0.80}, [ROW_ANONYMOUS] = {0.62, 0.62, 0.62},
 };
 
-/* The middle of the bar: each part has the rows up to @last. */
+/* The middle of the bar: each part consists of the rows up to @last. */
 static const struct {
 	const char *name;
 	enum inspect_row last;
@@ -66,7 +66,7 @@ static char *name_amount(const char *name, double bytes, double sum)
 			 sum > 0 ? 100 * bytes / sum : 0);
 }
 
-/* The rows from @first to @last in one segment at *x_io, which moves past it. */
+/* Draws the rows from @first to @last as one segment at *x_io, and advances that. */
 static void draw_rows(const struct chart_drawing *d, const struct inspect_file *f,
 		      struct chart_box *box_io, size_t first, size_t last)
 {
@@ -90,7 +90,7 @@ static void draw_rows(const struct chart_drawing *d, const struct inspect_file *
 	box_io->x += box.width;
 }
 
-/* Returns where it ends. */
+/* Returns its lower end. */
 static double draw_bar(const struct chart_drawing *d, const struct inspect_file *f, double y)
 {
 	double height = 1.7 * d->font, width = d->width - 2 * d->font;
@@ -150,7 +150,7 @@ static void draw_entry(const struct chart_drawing *d, const struct entry *e, dou
 	canvas_put_text(d->canvas, x + width, y, 1, amount);
 }
 
-/* Returns where it ends: at @y, if there is no room for it in @room. */
+/* Returns its lower end: @y if it does not fit in @room. */
 static double draw_legend(const struct chart_drawing *d, const struct inspect_file *f, double y,
 			  double room)
 {

@@ -1,5 +1,5 @@
 /*
- * The picture of what --inspect found:
+ * The picture of --inspect's results:
  *
  *	title
  *	[ VmRSS                                             ]
@@ -16,7 +16,7 @@
 #include "report/canvas.h"
 #include "report/inspect_file.h"
 
-/* @title: NULL = what the file says. On a white ground of @width times @height. */
+/* @title: NULL = the file's. On a white background of @width times @height. */
 void inspect_picture_draw(const struct inspect_file *f, const char *title, struct canvas *canvas,
 			  double width, double height);
 

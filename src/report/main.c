@@ -1,15 +1,10 @@
 /*
- * ptmem-report: shows a massif.out file as text like ms_print, or draws it, and
- * other files of ptmem's, into pictures.
- *
- * One table says what options there are; parsing and --help both come from it. A
- * further form of report is one more line in it and one more branch in show.c. The
- * file is the first argument that is no option; options may be anywhere, as
- * with ms_print, because its users' scripts put them anywhere.
- *
- * Exit status: 0; 255 for a bad option, no file, or a file that is no massif
- * file; 2 when the file cannot be read (these as ms_print); 1 when the report
- * cannot be written.
+ * ptmem-report: shows a massif.out file as text like ms_print, or draws it, and ptmem's other
+ * files, as pictures. One table of options is used for parsing and --help. A new form of report
+ * needs a line in it and a branch in show.c. The first argument that is not an option is the file;
+ * options may follow it, as scripts for ms_print do. Exit status: 0; 255 for a bad option, no file,
+ * or a file that is not a massif file; 2 if the file cannot be read (like ms_print); 1 if the
+ * report cannot be written.
  */
 #include <errno.h>
 #include <signal.h>

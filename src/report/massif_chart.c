@@ -1,11 +1,10 @@
 /*
- * A massif file as a chart: the heap over time, stacked up from its largest call sites,
- * then what the allocator adds, then the stacks. The top of the stack is the total.
+ * A massif file as a chart: the heap over time, stacked by its largest call sites, then the
+ * allocator's overhead, then the stacks. The top is the total.
  *
- * Only snapshots with a tree say which site holds what. In between, and after the last tree, sites
- * are estimated (massif_interpolate.h). Before the first tree nothing is known, not even which
- * sites have allocated: the heap is an area of its own there.
- * The note under the chart says so, and ticks mark the snapshots with a tree.
+ * Only snapshots with a tree have values of sites. In between, and after the last tree, these are
+ * estimated (massif_interpolate.h). Before the first tree sites are unknown: the heap is a single
+ * area there. The note under the chart explains this, and ticks mark the snapshots with a tree.
  */
 #include "report/massif_chart.h"
 
@@ -26,11 +25,11 @@ static const struct canvas_color other_color = {0.72, 0.72, 0.72}, extra_color =
 				 stacks_color = {0.50, 0.50, 0.50}, heap_color = {0.34, 0.71, 0.91},
 				 unknown_color = {0.80, 0.78, 0.70};
 
-/* Where the areas have a point: at each snapshot, at the first with a tree twice. */
+/* Where areas have points: at each snapshot, at the first one with a tree twice. */
 struct column {
 	size_t snapshot;       /* index */
-	bool is_known;         /* a tree is there or was before */
-	double low;            /* the top of what is stacked so far */
+	bool is_known;         /* this or an earlier snapshot has a tree */
+	double low;            /* top of the areas stacked so far */
 	double bytes[MASSIF_SITES_MAX + 1]; /* massif_interpolate() */
 };
 
@@ -38,13 +37,13 @@ struct builder {
 	const struct massif_file *file;
 	struct chart *chart;
 	struct massif_sites sites;
-	size_t peak;           /* index of the snapshot that is marked */
+	size_t peak;           /* index of the marked snapshot */
 	struct column *column;
 	size_t column_count;
 	double *x;             /* by snapshot */
 };
 
-/* The height of an area at @column; @which: of several of its kind. */
+/* The height of an area at @column; @which: index among areas of its kind. */
 typedef double value_fn(const struct builder *b, const struct column *column, size_t which);
 
 static bool has_trees(const struct builder *b)
@@ -53,8 +52,8 @@ static bool has_trees(const struct builder *b)
 }
 
 /*
- * Which snapshot is the peak, whatever its mark says: the first of the largest, but one with a tree
- * before one without. The snapshot before the detailed peak often has the same total.
+ * The peak, whatever the file marks as such: the first of the largest snapshots, preferably with a
+ * tree. The snapshot before the detailed peak often has the same total.
  */
 static size_t find_peak(const struct massif_file *f)
 {
@@ -69,8 +68,8 @@ static size_t find_peak(const struct massif_file *f)
 }
 
 /*
- * Snapshots of one time lie side by side within its unit, of which the file has no fractions: a
- * program that runs for two milliseconds has all of its snapshots in them.
+ * Snapshots at the same time are spread over its unit, since the file has no fractions: all
+ * snapshots of a program that runs for two milliseconds share few times.
  */
 static void place_snapshots(struct builder *b)
 {
@@ -91,7 +90,7 @@ static double site_bytes(const struct builder *b, const struct column *column, s
 	return column->is_known ? column->bytes[site] : 0;
 }
 
-/* "71.2 KiB  79 %"; of what is not there at the peak when it was most: "most 3 MiB at 1.2 s". */
+/* "71.2 KiB  79 %"; for an area that is 0 at the peak its own maximum: "most 3 MiB at 1.2 s". */
 static char *value_text(const struct builder *b, const struct chart_series *s, double at_peak)
 {
 	double total = (double)b->file->snapshot[b->peak].total;
@@ -118,8 +117,8 @@ static char *value_text(const struct builder *b, const struct chart_series *s, d
 }
 
 /*
- * Makes the columns. The first tree has one more, of what is known before it, so that call sites
- * begin there with an edge.
+ * Creates the columns. The first tree has an additional one for the values before it, so that call
+ * sites start there with a vertical edge.
  */
 static void make_columns(struct builder *b)
 {
@@ -144,7 +143,7 @@ static double value_at_peak(const struct builder *b, value_fn *value, size_t whi
 	return value(b, &b->column[i], which);
 }
 
-/* Lays an area on top of what is stacked so far. */
+/* Stacks an area on the previous ones. */
 static struct chart_series *stack_area(struct builder *b, char *label, struct canvas_color color,
 				       value_fn *value, size_t which)
 {
@@ -182,7 +181,7 @@ static double unknown_bytes(const struct builder *b, const struct column *c, siz
 	return has_trees(b) && !c->is_known ? heap_bytes(b, c) : 0;
 }
 
-/* What is left of the heap above the sites. */
+/* The rest of the heap above the sites. */
 static double other_bytes(const struct builder *b, const struct column *c, size_t which)
 {
 	return MAX(0.0, heap_bytes(b, c) - c->low);
@@ -206,7 +205,7 @@ static double stacks_bytes(const struct builder *b, const struct column *c, size
 	return (double)b->file->snapshot[c->snapshot].stacks;
 }
 
-/* The curve of the total, on top of the areas; the legend needs no entry for their edge. */
+/* The curve of the total, on top of the areas; it has no entry in the legend. */
 static void stack_areas(struct builder *b)
 {
 	const struct massif_file *f = b->file;
@@ -239,7 +238,7 @@ static void add_marks(struct builder *b)
 			chart_add_mark(b->chart, b->x[i]);
 }
 
-/* Pages that were touched only become more. */
+/* The number of touched pages only grows. */
 static bool only_grows(const struct massif_file *f)
 {
 	return f->memory == MEMORY_FAULTS;
@@ -298,7 +297,7 @@ static int set_x_axis(const struct builder *b, char **why_out)
 	return 0;
 }
 
-/* Curves may be of one process that lives longer than the other: the axis holds both. */
+/* One process may have lived longer: the axis covers both curves. */
 static void add_rss(const struct samples_file *rss, uint32_t pid, struct chart *c)
 {
 	double largest = samples_chart_add_rss(rss, pid, c);

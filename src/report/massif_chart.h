@@ -1,6 +1,6 @@
 /*
  * The chart of a massif file. Fills the zeroed @c, which the caller releases, also on failure:
- * -EINVAL with *@why_out (the caller frees it) where there is nothing to draw.
+ * -EINVAL with *@why_out (the caller frees it) if there is nothing to draw.
  */
 #ifndef PTMEM_REPORT_MASSIF_CHART_H
 #define PTMEM_REPORT_MASSIF_CHART_H

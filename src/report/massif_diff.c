@@ -1,4 +1,4 @@
-/* See massif_diff.h. What is below the threshold is a frame without a place. */
+/* See massif_diff.h. Everything below the threshold is a frame without a place. */
 #include "report/massif_diff.h"
 
 #include "base/cleanup.h"
@@ -35,7 +35,7 @@ void massif_diff_match(struct frame_match *m, enum path_side side, const struct 
 		add_node(m, side, &file->node[i]);
 }
 
-/* From @node back to its root, which itself is a frame only where it is the whole stack. */
+/* From @node back to its root, which is itself a frame only if it is the whole stack. */
 static void add_stack(struct diff_paths *p, enum path_side side, const struct massif_file *f,
 		      uint32_t node)
 {

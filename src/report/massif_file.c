@@ -1,11 +1,11 @@
 /*
- * Reader of massif.out files. A line at a time, as ms_print reads: blank lines and
- * comments are skipped, and the number of children (never the indent) says
- * how lines nest. The nesting is a stack of its own, so depth costs memory only.
+ * Reads massif.out files line by line, like ms_print: blank lines and comments are skipped, and the
+ * number of children (not the indentation) defines the nesting. It uses an explicit stack, so depth
+ * only takes memory.
  *
- * The file is untrusted: every number is checked for its range, every index for
- * its width, and a count of children that the file does not hold ends at the end
- * of the file. Errors are ms_print's, word for word where it has a word for them.
+ * The file is untrusted: every number is checked for its range, every index for its width, and too
+ * large a number of children ends with the file. Error messages are the same as ms_print's, if it
+ * has any.
  */
 #include "report/massif_file.h"
 
@@ -31,10 +31,10 @@ struct open_node {
 struct reader {
 	struct massif_file *file;
 	size_t at;                /* next byte to read */
-	uint32_t line_number;     /* of the line read last */
-	struct massif_text line;  /* the line read last, without its line end */
-	bool is_end;              /* there is no line any more; line is empty */
-	char *why;                /* the first error; NULL while all is well */
+	uint32_t line_number;     /* number of the last line read */
+	struct massif_text line;  /* the last line read, without its line end */
+	bool is_end;              /* there are no more lines; line is empty */
+	char *why;                /* the first error; NULL = none */
 	VEC(struct open_node) open;
 };
 
@@ -67,7 +67,7 @@ static bool has_prefix(struct massif_text t, const char *prefix)
 	return t.size >= n && !memcmp(t.at, prefix, n);
 }
 
-/* Takes decimal digits from the front of *@t. False if there is none or they exceed 64 bits. */
+/* Removes decimal digits from the start of *@t. False if there are none or they exceed 64 bits. */
 static bool take_number(struct massif_text *t, uint64_t *out)
 {
 	uint64_t value = 0;
@@ -84,14 +84,14 @@ static bool take_number(struct massif_text *t, uint64_t *out)
 	return true;
 }
 
-/* Blank, or nothing but a comment. */
+/* Blank, or only a comment. */
 static bool is_void(struct massif_text t)
 {
 	t = skip_spaces(t);
 	return !t.size || *t.at == '#';
 }
 
-/* For lines that hold no free text: @t up to its comment. */
+/* For lines without free text: @t up to its comment. */
 static struct massif_text without_comment(struct massif_text t)
 {
 	const char *comment = memchr(t.at, '#', t.size);
@@ -99,7 +99,7 @@ static struct massif_text without_comment(struct massif_text t)
 	return (struct massif_text){t.at, comment ? (size_t)(comment - t.at) : t.size};
 }
 
-/* Reads the next line that says something. */
+/* Reads the next line that is not empty or a comment. */
 static void next_line(struct reader *r)
 {
 	const struct massif_file *f = r->file;
@@ -135,7 +135,7 @@ ATTR_PRINTF(2, 3) static void fail(struct reader *r, const char *fmt, ...)
 	free(text);
 }
 
-/* An error that shows the line; what a terminal might act upon is masked. */
+/* An error that shows the line; terminal control characters are masked. */
 static void fail_expected(struct reader *r, const char *what)
 {
 	char shown[SHOWN_OF_BAD_LINE + 1];
@@ -166,7 +166,7 @@ static uint32_t add_node(struct reader *r, uint32_t parent, uint64_t bytes, stru
 	return (uint32_t)f->node_count++;
 }
 
-/* Appends @node to the children read so far of the innermost open node. */
+/* Adds @node to the children of the innermost open node. */
 static void link_node(struct reader *r, uint32_t node)
 {
 	if (!r->open.count)
@@ -181,7 +181,7 @@ static void link_node(struct reader *r, uint32_t node)
 	parent->missing--;
 }
 
-/* Takes the line apart: spaces "n" CHILDREN ":" spaces BYTES TEXT. */
+/* Parses the line: spaces "n" CHILDREN ":" spaces BYTES TEXT. */
 static bool parse_tree_line(struct reader *r, uint64_t *children_out, uint64_t *bytes_out,
 			    struct massif_text *text_out)
 {
@@ -294,9 +294,7 @@ static enum massif_kind read_kind(struct reader *r)
 	return MASSIF_DETAILED;
 }
 
-/*
- * Reads a snapshot whose first line is the current one; the line after it is current afterwards.
- */
+/* Reads a snapshot whose first line is the current one; afterwards the line after it is current. */
 static void read_snapshot(struct reader *r)
 {
 	struct massif_file *f = r->file;
@@ -322,7 +320,7 @@ static void read_snapshot(struct reader *r)
 	next_line(r);
 }
 
-/* Appends what follows "desc:" in the current line, with its line end if there is one. */
+/* Appends the text after "desc:" in the current line, with its line end if there is one. */
 static void add_desc(struct reader *r)
 {
 	struct massif_file *f = r->file;

@@ -1,6 +1,6 @@
 /*
- * A massif.out file in memory, read by ms_print's rules (spec/massif.md section
- * 1.5), written by ptmem, by Valgrind, or not by a program at all.
+ * A massif.out file in memory, read by ms_print's rules (spec/massif.md section 1.5), whether
+ * written by ptmem, by Valgrind, or by hand.
  *
  *	file
  *	 +- snapshot[0 .. snapshot_count)     in file order
@@ -20,7 +20,7 @@
 #include "base/types.h"
 #include "output/memory_kind.h"
 
-/* No tree is nested deeper (root = 1), so a reader of it may recurse. */
+/* Maximum nesting of trees (root = 1), so readers may recurse. */
 #define MASSIF_FILE_MAX_DEPTH 10000
 
 struct massif_text {
@@ -34,7 +34,7 @@ struct massif_text {
 enum massif_kind { MASSIF_EMPTY, MASSIF_DETAILED, MASSIF_PEAK };
 
 struct massif_snapshot {
-	uint64_t number;           /* as written; in a sane file its own index */
+	uint64_t number;           /* as written; normally its own index */
 	uint64_t time;             /* in the file's time unit */
 	uint64_t heap, extra, stacks;
 	uint64_t total;            /* heap + extra + stacks */
@@ -44,14 +44,14 @@ struct massif_snapshot {
 
 struct massif_node {
 	uint64_t bytes;            /* at most its snapshot's total */
-	uint32_t parent;           /* 0 at a root */
+	uint32_t parent;           /* 0 for a root */
 	uint32_t first_child, next_sibling; /* in file order */
 	uint32_t line;             /* line number in the file, from 1 */
-	struct massif_text text;   /* the line after the bytes, with its leading blank */
+	struct massif_text text;   /* the line after the bytes, with its leading space */
 };
 
 struct massif_file {
-	char *data;                /* the file's bytes */
+	char *data;                /* contents of the file */
 	size_t size;
 	struct massif_text desc;   /* after "desc:", line end included; all such lines, joined */
 	char *desc_data;           /* where desc points */
@@ -67,20 +67,20 @@ struct massif_file {
 };
 
 /*
- * Takes over @data (malloc'ed, @size bytes), also on failure. -EINVAL when it is no massif file,
- * with *@why_out = "Line N: ..." in ms_print's words, which the caller frees.
+ * Takes ownership of @data (malloc'ed, @size bytes), also on failure. -EINVAL if it is not a massif
+ * file, with *@why_out = "Line N: ..." in ms_print's words, which the caller frees.
  */
 int massif_file_parse(char *data, size_t size, struct massif_file **file_out, char **why_out);
 
 void massif_file_free(struct massif_file *file); /* may be NULL */
 
-/* After the last node of the tree that begins at @root. */
+/* The index after the last node of the tree that begins at @root. */
 uint32_t massif_tree_end(const struct massif_file *file, uint32_t root);
 
-/* What belongs to @node alone. Children that claim more than their parent has leave it nothing. */
+/* The bytes of @node without its children; 0 if children claim more than their parent has. */
 uint64_t massif_own_bytes(const struct massif_file *file, uint32_t node);
 
-/* Whether @t is the text @s. */
+/* Whether @t equals @s. */
 bool massif_text_is(struct massif_text t, const char *s);
 
 #endif

@@ -1,8 +1,7 @@
 /*
- * Parser of one line of a massif tree (spec/massif.md section 1.3). Function names are free text
- * with blanks and parentheses of their own, so the location is searched from the end: the
- * parenthesis that closes the line and the one that opens it, if the text in between looks like a
- * location.
+ * Parses one line of a massif tree (spec/massif.md section 1.3). Function names are free text with
+ * spaces and parentheses, so the location is searched from the end: the closing parenthesis at the
+ * end of the line and the matching opening one, if the text in between looks like a location.
  */
 #include "report/massif_frame.h"
 
@@ -28,7 +27,7 @@ static int digit_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Takes a number in @base from the front; false if there is none or it exceeds 64 bits. */
+/* Removes a number in @base from the start; false if there is none or it exceeds 64 bits. */
 static bool take_number(struct massif_text *t, unsigned base, uint64_t *out)
 {
 	uint64_t value = 0;
@@ -51,7 +50,7 @@ static bool take_number(struct massif_text *t, unsigned base, uint64_t *out)
 	return true;
 }
 
-/* "FILE:LINE" into its parts. */
+/* Splits "FILE:LINE". */
 static bool split_source(struct massif_text t, struct massif_frame *out)
 {
 	const char *colon = memrchr(t.at, ':', t.size);
@@ -68,7 +67,7 @@ static bool split_source(struct massif_text t, struct massif_frame *out)
 	return true;
 }
 
-/* Where the parenthesis opens that closes at the end of @t; t.size if there is none. */
+/* The parenthesis that matches the one at the end of @t; t.size if there is none. */
 static size_t find_opening(struct massif_text t)
 {
 	size_t depth = 0;
@@ -82,7 +81,10 @@ static size_t find_opening(struct massif_text t)
 	return t.size;
 }
 
-/* Takes "(LOCATION)", which begins at @open, from the end of @t; false if it is none. */
+/*
+ * Removes "(LOCATION)", which begins at @open, from the end of @t; false if it is not a
+ * location.
+ */
 static bool take_location(struct massif_text t, size_t open, struct massif_frame *out)
 {
 	if (open + 2 > t.size || t.at[open] != '(' || (open && t.at[open - 1] != ' '))
@@ -100,8 +102,8 @@ static bool take_location(struct massif_text t, size_t open, struct massif_frame
 }
 
 /*
- * The location at the end of @t, if there is one, and the name before it. Parentheses of a
- * path that do not match hide where it opens: then it is the last place that makes sense.
+ * Splits off the location at the end of @t, if there is one, from the name before it. Unbalanced
+ * parentheses in a path hide its start: then the last plausible place is used.
  */
 static void split_location(struct massif_text t, struct massif_frame *out)
 {

@@ -1,20 +1,20 @@
-/* The lines of massif's call trees, taken apart. */
+/* Parses the lines of massif's call trees. */
 #ifndef PTMEM_REPORT_MASSIF_FRAME_H
 #define PTMEM_REPORT_MASSIF_FRAME_H
 
 #include "report/massif_file.h"
 
 enum massif_line {
-	MASSIF_LINE_ROOT,      /* "(heap allocation functions) ...": all but the next two */
+	MASSIF_LINE_ROOT,      /* "(heap allocation functions) ...": everything but the next two */
 	MASSIF_LINE_FRAME,     /* "0xADDRESS: FUNCTION (LOCATION)" */
 	MASSIF_LINE_AGGREGATE, /* "in N places, all below massif's threshold (..%)" */
 };
 
-/* What a tree line says, taken apart. Texts that are absent have size 0. */
+/* The parsed text of a tree line. Missing parts have size 0. */
 struct massif_frame {
 	enum massif_line line;
 	taddr_t address;              /* FRAME */
-	/* FRAME: with its parameters; "???" if unknown. Else the whole text */
+	/* FRAME: with its parameters; "???" if unknown. Otherwise the whole text */
 	struct massif_text function;
 	/* FRAME: "a.c:7" or "in /usr/lib/x.so", without the parentheses */
 	struct massif_text location;
@@ -24,7 +24,7 @@ struct massif_frame {
 	uint64_t places;              /* AGGREGATE */
 };
 
-/* Takes the text of @node apart; never fails: what it does not know is a MASSIF_LINE_ROOT. */
+/* Parses the text of @node; never fails: unknown text is a MASSIF_LINE_ROOT. */
 void massif_file_frame(const struct massif_node *node, struct massif_frame *out);
 
 #endif

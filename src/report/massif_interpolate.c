@@ -31,8 +31,8 @@ static void read_tree(const struct massif_file *f, const struct massif_sites *si
 }
 
 /*
- * How far snapshot @s is from @before to @after, 0 .. 1. Where the heap changes much, sites change
- * with it; else with time.
+ * The relative position of snapshot @s between @before and @after, 0 .. 1. If the heap changes
+ * much, sites change in proportion to it; otherwise in proportion to time.
  */
 static double progress(const struct massif_file *f, const double *x, size_t before, size_t s,
 		       size_t after)
@@ -54,7 +54,7 @@ static double sum(const double value[SITES])
 	return total;
 }
 
-/* Multiplies all of @bytes such that they add up to @heap. */
+/* Scales all of @bytes so that they add up to @heap. */
 static void scale(double bytes[SITES], double heap)
 {
 	double total = sum(bytes);
@@ -63,7 +63,7 @@ static void scale(double bytes[SITES], double heap)
 		bytes[i] = total > 0 ? bytes[i] * heap / total : 0;
 }
 
-/* By how much each site grew (@sign 1) or shrank (-1) in all, from each tree to the next. */
+/* The total growth (@sign 1) or shrinkage (-1) of each site from tree to tree. */
 static void sum_changes(const struct massif_file *f, const struct massif_sites *sites, int sign,
 			double change[SITES])
 {
@@ -79,8 +79,8 @@ static void sum_changes(const struct massif_file *f, const struct massif_sites *
 }
 
 /*
- * Makes @bytes add up to @heap in proportion to @change, as far as that goes: one that reaches 0
- * leaves the rest to the others.
+ * Makes @bytes add up to @heap in proportion to @change as far as possible: when one reaches 0, the
+ * others take the rest.
  */
 static void add_in_proportion(double bytes[SITES], const double change[SITES], double heap)
 {

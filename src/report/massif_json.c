@@ -9,8 +9,8 @@
  *	  "states": [{"snapshot": index, "leaf": [], "bytes": []}],
  *	  "peak": {"snapshot": index, "bytes": total} }
  *
- * A massif tree begins at the allocation functions. The bytes of a node that are in none of its
- * children belong to the stack from that node, the outermost caller known, back to the root.
+ * A massif tree begins at the allocation functions. A node's own bytes belong to the stack from
+ * that node, the outermost known caller, back to the root.
  */
 #include "report/massif_json.h"
 
@@ -26,7 +26,7 @@
 #include "report/massif_frame.h"
 #include "report/massif_wrapper.h"
 
-/* As doc/format.md numbers them; NONE are frames without a function. */
+/* Numbers as in doc/format.md; NONE: frames without a function. */
 enum json_kind { JSON_PROGRAM, JSON_LIBRARY, JSON_ALLOCATOR, JSON_RUNTIME, JSON_NONE };
 
 /* Bytes of a leaf at a snapshot. */
@@ -39,8 +39,8 @@ struct json {
 	FILE *out;
 	const struct massif_file *file;
 	struct path_tree *nodes;   /* stacks, outermost frame first; names are the lines' texts */
-	struct path_tree *frames;  /* children of its root: the different names */
-	struct path_tree *objects; /* likewise */
+	struct path_tree *frames;  /* children of its root: the distinct names */
+	struct path_tree *objects; /* the same */
 	VEC(uint32_t) frame_of;    /* by node of nodes; the root has one, too */
 	VEC(uint32_t) sample;      /* by frame: a node of the file */
 	VEC(uint32_t) object_of;   /* by frame */
@@ -89,7 +89,7 @@ static uint32_t add_node(struct json *j, uint32_t parent, uint32_t frame)
 	return node;
 }
 
-/* Of nodes, the call site of the stack between @innermost and, in the file, @outermost. */
+/* The node that is the call site of the stack between @innermost and, in the file, @outermost. */
 static uint32_t site_node(const struct json *j, uint32_t outermost, uint32_t innermost)
 {
 	for (size_t i = massif_wrapper_site(j->file, outermost); i > 0; i--)
@@ -97,7 +97,7 @@ static uint32_t site_node(const struct json *j, uint32_t outermost, uint32_t inn
 	return innermost;
 }
 
-/* The leaf of the stack from @node of the file back to its root, which is no frame of it. */
+/* The leaf of the stack from @node of the file back to its root, which is not part of the stack. */
 static uint32_t add_leaf(struct json *j, uint32_t node)
 {
 	uint32_t at = 0, n = node;
@@ -172,7 +172,7 @@ static void put_text(struct json *j, struct massif_text t)
 	json_put_text(j->out, t.at, t.size);
 }
 
-/* Several lines as one. */
+/* Joins several lines. */
 static void put_lines(struct json *j, struct massif_text t)
 {
 	_cleanup_free_ char *line = xasprintf("%.*s", MASSIF_TEXT(t));
@@ -247,7 +247,7 @@ static void put_objects(struct json *j)
 	fputs("]", j->out);
 }
 
-/* Node 0 of the tree is no frame: numbers in the file are one less. */
+/* Node 0 of the tree is not a frame: numbers in the file are one less. */
 static void put_nodes(struct json *j)
 {
 	uint32_t count = path_tree_node_count(j->nodes);

@@ -1,6 +1,6 @@
 /*
- * A site that was found by refining is a chain of functions, "fill ← load ← main". A site without
- * a name is called by its nearest caller that has one.
+ * A refined site is shown as a chain of functions, "fill ← load ← main". A site without a name is
+ * named after its nearest caller that has one.
  */
 #include "report/massif_labels.h"
 
@@ -18,7 +18,7 @@ static bool is_named(const char *function)
 	return strcmp(function, "???") != 0 && strcmp(function, "(below main)") != 0;
 }
 
-/* What a chain calls the function of @node: its last identifier, or its address. */
+/* The name of the function of @node in a chain: its last identifier, or its address. */
 static char *link_name(const struct massif_merged *m, uint32_t node)
 {
 	_cleanup_free_ char *function = NULL, *ignored = NULL;
@@ -31,7 +31,7 @@ static char *link_name(const struct massif_merged *m, uint32_t node)
 	return xasprintf("0x%" PRIX64, frame.address);
 }
 
-/* From the first function that has a name to @node, all or the ends: "fill \u2190 main". */
+/* From the first named function to @node, all or only the ends: "fill \u2190 main". */
 static char *chain_name(const struct massif_merged *m, uint32_t node,
 			bool is_whole)
 {
@@ -49,7 +49,7 @@ static char *chain_name(const struct massif_merged *m, uint32_t node,
 	return xasprintf("%s \u2190 %s", inner, own);
 }
 
-/* A function without a name is known by the first of its only callers that has one. */
+/* A nameless function is identified by the nearest named one of its sole callers. */
 static uint32_t named_caller(const struct massif_merged *m, uint32_t node)
 {
 	for (uint32_t at = node; at; at = massif_merged_only_caller(m, at)) {
@@ -91,7 +91,7 @@ static bool is_double(const struct massif_sites *s, size_t i)
 	return false;
 }
 
-/* Sites that look the same get all their functions, and then the address. */
+/* Sites with equal labels get all their functions, and then the address. */
 static void make_distinct(const struct massif_merged *m, const uint32_t *node,
 			  struct massif_sites *out)
 {

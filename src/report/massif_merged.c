@@ -11,9 +11,9 @@
 #include "report/massif_paths.h"
 #include "report/massif_wrapper.h"
 
-#define MOST 0.9 /* of a site: a caller that holds as much is its only one */
+#define MOST 0.9 /* share of a site: a caller that holds as much is its only one */
 
-/* How frames are called whose function and place say nothing; NULL = by these. */
+/* Names for frames whose function and place are useless; NULL = use these. */
 static char *special_name(const struct massif_file *f, const struct massif_frame *frame,
 			  bool is_wrapper)
 {
@@ -22,7 +22,7 @@ static char *special_name(const struct massif_file *f, const struct massif_frame
 	if (label)
 		return xstrdup(label);
 	if (f->memory == MEMORY_PAGES && !frame->address)
-		return xstrdup("[initial image]"); /* what exec mapped */
+		return xstrdup("[initial image]"); /* mapped by exec */
 	if (!is_wrapper || !massif_text_is(frame->function, "???") || !frame->object.size)
 		return NULL;
 	_cleanup_free_ char *object = xasprintf("%.*s", MASSIF_TEXT(frame->object));
@@ -31,7 +31,7 @@ static char *special_name(const struct massif_file *f, const struct massif_frame
 }
 
 /*
- * The function of @node and where it is, as shown: *@location_out may be NULL. @may_be_wrapper: a
+ * The displayed function and location of @node: *@location_out may be NULL. @may_be_wrapper: a
  * wrapper that represents its stack.
  */
 static void name_node(const struct massif_file *f, uint32_t node, bool may_be_wrapper,
@@ -56,7 +56,7 @@ static void name_node(const struct massif_file *f, uint32_t node, bool may_be_wr
 	free(special);
 }
 
-/* Nodes of equal names are one site. @is_wrapper: of a stack that has no other frames. */
+/* Nodes of equal names are one site. @is_wrapper: the stack has no other frames. */
 static char *merged_name(const struct massif_file *f, uint32_t node, bool is_wrapper)
 {
 	const struct massif_text line = f->node[node].text;
@@ -64,7 +64,7 @@ static char *merged_name(const struct massif_file *f, uint32_t node, bool is_wra
 	_cleanup_free_ char *function = NULL, *location = NULL;
 
 	name_node(f, node, is_wrapper, &function, &location);
-	if (strcmp(function, "???") == 0) /* its address tells it from others */
+	if (strcmp(function, "???") == 0) /* distinguished by its address */
 		return xasprintf("%.*s%s", MASSIF_TEXT(line), suffix);
 	return xasprintf("%s %s%s", function, location ? location : "", suffix);
 }
@@ -77,7 +77,7 @@ static uint32_t add_merged(const struct massif_file *f, struct massif_merged *m,
 	return path_tree_child(m->tree, parent, name, strlen(name));
 }
 
-/* Whether @node has no name and is called by a wrapper, most of all: it is part of that. */
+/* Whether @node has no name and its main caller is a wrapper: then it is part of that. */
 static bool is_below_wrapper(const struct massif_file *f, uint32_t node)
 {
 	struct massif_frame frame;
@@ -92,7 +92,7 @@ static bool is_below_wrapper(const struct massif_file *f, uint32_t node)
 	return false;
 }
 
-/* What @node is as long as no call site was found below it. */
+/* The role of @node if there is no call site below it. */
 static enum frame_rank rank_of(const struct massif_file *f, uint32_t node,
 			       const struct massif_frame *frame)
 {
@@ -101,7 +101,7 @@ static enum frame_rank rank_of(const struct massif_file *f, uint32_t node,
 	return rank == RANK_SITE && is_below_wrapper(f, node) ? RANK_UNNAMED : rank;
 }
 
-/* A wrapper holds bytes of its own where the stack ends with it. */
+/* A wrapper has bytes of its own if the stack ends with it. */
 static void place_wrapper(const struct massif_file *f, struct massif_merged *m, uint32_t node,
 			  enum frame_rank rank)
 {
@@ -138,7 +138,7 @@ static void place_node(const struct massif_file *f, struct massif_merged *m, uin
 	p->node = add_merged(f, m, node, is_first ? 0 : m->place[parent].node, false);
 }
 
-/* Takes what each merged node holds in the tree at @root, @sum being all 0 before and after. */
+/* Updates maxima from the tree at @root; all of @sum is 0 before and after. */
 static void weigh_tree(const struct massif_file *f, struct massif_merged *m, uint32_t root,
 		       uint64_t *sum)
 {

@@ -1,6 +1,6 @@
 /*
- * Massif trees as call paths. A node that owns bytes is the end of one path: from it up to the root
- * is from the outermost caller inwards, the order of flame graphs.
+ * Massif trees as call paths. A node with bytes of its own is the end of one path: from it to the
+ * root is from the outermost caller inwards, the order of flame graphs.
  */
 #include "report/massif_paths.h"
 
@@ -68,7 +68,7 @@ static struct massif_text base_name(struct massif_text path)
 	return (struct massif_text){slash + 1, path.size - (size_t)(slash + 1 - path.at)};
 }
 
-/* What the frame is called where only its function counts. */
+/* The name of the frame if only its function counts. */
 static char *function_name(const struct massif_frame *frame)
 {
 	if (frame->line == MASSIF_LINE_AGGREGATE)

@@ -1,7 +1,6 @@
 /*
- * From a massif file's trees to call paths. A massif tree begins at the allocation
- * functions and grows towards main; what a node holds beyond its children belongs
- * to the path that ends there.
+ * Converts a massif file's trees to call paths. A massif tree begins at the allocation functions
+ * and grows towards main; a node's own bytes belong to the path that ends there.
  */
 #ifndef PTMEM_REPORT_MASSIF_PATHS_H
 #define PTMEM_REPORT_MASSIF_PATHS_H
@@ -9,28 +8,28 @@
 #include "output/path_tree.h"
 #include "report/massif_file.h"
 
-/* Which snapshot is meant: a number as written in the file, or one of these. */
+/* A snapshot: a number as written in the file, or one of these. */
 #define MASSIF_SNAPSHOT_DEFAULT UINT64_MAX       /* the peak, else the last with a tree */
 #define MASSIF_SNAPSHOT_PEAK (UINT64_MAX - 1)
 #define MASSIF_SNAPSHOT_LAST (UINT64_MAX - 2)    /* the last with a tree */
 
 /*
- * *@index_out: the snapshot of @file that @which names. -EINVAL with *@why_out (the
- * caller frees it) if there is none, or it has no tree.
+ * *@index_out: index in @file of the snapshot @which. -EINVAL with *@why_out (the caller frees it)
+ * if there is none, or it has no tree.
  */
 int massif_paths_find(const struct massif_file *file, uint64_t which, size_t *index_out,
 		      char **why_out);
 
 /*
  * Adds the tree of snapshot @index to @t, main first, functions by name. Sites below the threshold
- * are frames "[below threshold]", functions without a name "[OBJECT]". The sum of what is
- * added is the root's bytes. *_sum is left to the caller.
+ * are frames "[below threshold]", functions without a name "[OBJECT]". The sum of the added values
+ * is the root's bytes. The caller updates totals.
  */
 void massif_paths_add(const struct massif_file *file, size_t index, struct path_tree *t);
 
 /*
- * The parts of "function (file:line)" for @node, as UTF-8; the caller frees both. *@location_out
- * is "(file:line)" or "(in object)", NULL if there is none.
+ * The parts of "function (file:line)" for @node, as UTF-8; the caller frees both. *@location_out is
+ * "(file:line)" or "(in object)", NULL if there is none.
  */
 void massif_paths_site(const struct massif_file *file, uint32_t node, char **function_out,
 		       char **location_out);

@@ -1,7 +1,7 @@
 /*
- * Choosing of call sites: a cut through the merged tree (massif_merged.h). It begins at the
- * innermost functions and is refined: the heaviest site is replaced by its callers while there is
- * room and while they say more than it does.
+ * Chooses call sites: a cut through the merged tree (massif_merged.h). It starts at the innermost
+ * functions and is refined: the heaviest site is replaced by its callers while there is room and
+ * they are more informative.
  */
 #include "report/massif_sites.h"
 
@@ -12,8 +12,8 @@
 #include "report/massif_labels.h"
 #include "report/massif_merged.h"
 
-#define WORTH 0.03     /* of the largest tree: a caller that holds less is not worth an area */
-#define COVERAGE 0.6   /* of a site: what its worthy callers must hold to replace it */
+#define WORTH 0.03     /* of the largest tree: a caller with less is not worth an area */
+#define COVERAGE 0.6   /* of a site: minimum share of such callers for replacing it */
 
 struct site {
 	uint32_t node;         /* merged */
@@ -22,7 +22,7 @@ struct site {
 
 struct cut {
 	const struct massif_merged *merged;
-	uint64_t worth;        /* weight below which nothing is shown */
+	uint64_t worth;        /* minimum weight for being shown */
 	VEC(struct site) site;
 };
 
@@ -43,7 +43,7 @@ static size_t count_worthy(const struct cut *cut, uint32_t node, uint64_t *sum_o
 	return count;
 }
 
-/* Replaces site @i by its callers, if they are worth it and there is room; else it is final. */
+/* Replaces site @i by its callers if they are worth it and there is room; otherwise it is final. */
 static void refine(struct cut *cut, size_t i)
 {
 	const struct massif_merged *m = cut->merged;
@@ -106,7 +106,7 @@ static void make_cut(struct cut *cut)
 	cut->site.count = MIN(cut->site.count, (size_t)MASSIF_SITES_MAX);
 }
 
-/* Sums up, snapshot by snapshot, what the nodes that are sites hold. */
+/* Adds up the bytes of the nodes that are sites, for each snapshot. */
 static void sum_up(const struct massif_file *f, const struct cut *cut, struct massif_sites *out)
 {
 	const struct massif_merged *m = cut->merged;

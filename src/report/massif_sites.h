@@ -1,9 +1,8 @@
 /*
- * The few call sites that say most about a massif file: what its picture stacks.
- *
- * The direct callers of malloc are often the same few wrappers (xmalloc,
- * sqlite3Malloc), so a site is followed to its callers as long as they split it
- * into parts worth showing. Sites are disjoint: their bytes never exceed the heap.
+ * The most informative call sites of a massif file, the areas of its picture. The direct callers of
+ * malloc are often the same few wrappers (xmalloc, sqlite3Malloc), so a site is replaced by its
+ * callers as long as they split it into parts worth showing. Sites are disjoint: their sum never
+ * exceeds the heap.
  */
 #ifndef PTMEM_REPORT_MASSIF_SITES_H
 #define PTMEM_REPORT_MASSIF_SITES_H
@@ -14,9 +13,9 @@
 
 struct massif_sites {
 	size_t count;          /* 0 .. MASSIF_SITES_MAX, the largest first */
-	char *function[MASSIF_SITES_MAX]; /* what the site is called; owned */
+	char *function[MASSIF_SITES_MAX]; /* label of the site; owned */
 	char *location[MASSIF_SITES_MAX]; /* "(file:line)" or the like; owned; may be NULL */
-	/* [snapshot * MASSIF_SITES_MAX + site]; 0 where the snapshot has no tree */
+	/* [snapshot * MASSIF_SITES_MAX + site]; 0 if the snapshot has no tree */
 	uint64_t *bytes;
 };
 

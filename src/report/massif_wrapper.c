@@ -27,10 +27,10 @@ enum frame_rank massif_wrapper_rank(const struct massif_frame *frame)
 struct path {
 	const struct massif_file *file;
 	VEC(uint32_t) node; /* outermost first */
-	VEC(char *) text;   /* of frames that were asked for; owned */
+	VEC(char *) text;   /* of frames looked up so far; owned */
 };
 
-/* NULL = not known: functions with source lines have none. */
+/* NULL = unknown: functions with source lines have none. */
 static const char *object_of(struct path *p, const struct massif_frame *frame)
 {
 	if (!frame->object.size || massif_text_is(frame->object, "???"))
@@ -38,7 +38,7 @@ static const char *object_of(struct path *p, const struct massif_frame *frame)
 	return *vec_add(&p->text) = xasprintf("%.*s", MASSIF_TEXT(frame->object));
 }
 
-/* What is below the threshold says nothing. */
+/* Frames below the threshold have no name. */
 static struct stack_frame frame_at(void *ctx, size_t i)
 {
 	struct path *p = ctx;

@@ -9,12 +9,12 @@
 
 enum frame_rank massif_wrapper_rank(const struct massif_frame *frame);
 
-/* Whether the function allocates by its name. */
+/* Whether the function is an allocator by its name. */
 bool massif_wrapper_is_allocator(const struct massif_frame *frame);
 
 /*
- * The call site (symbols/stack_site.h) of the stack that ends with @outermost: how many frames are
- * inside it. The root is a frame only where it is the whole stack.
+ * The call site (symbols/stack_site.h) of the stack that ends with @outermost: the number of frames
+ * inside it. The root is a frame only if it is the whole stack.
  */
 size_t massif_wrapper_site(const struct massif_file *file, uint32_t outermost);
 

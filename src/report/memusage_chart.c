@@ -1,9 +1,8 @@
 /*
- * memusage's data as a chart: heap and stack, over calls or over time. Heap and
- * stack have scales of their own, since a stack is small, unless the total is
- * wanted, which needs both on one. The ground shows the other x axis: bands of 5 %
- * of the time over calls, of the calls over time. A program without calls has a picture
- * too, as memusagestat has it: scripts that ask for one find it.
+ * memusage's data as a chart: heap and stack, over calls or over time. Heap and stack have separate
+ * scales, since a stack is small, unless the total is requested, which needs a common one. The
+ * background shows the other x axis: bands of 5 % of the time over calls, of the calls over time. A
+ * program without calls has a picture, too, as in memusagestat: scripts expect the file.
  */
 #include "report/memusage_chart.h"
 
@@ -17,7 +16,7 @@ static double time_percent(const struct memusage_file *f, uint64_t time)
 				   0;
 }
 
-/* Where the values of record @i begin, which are true until the next one. */
+/* The x of record @i's values, which hold until the next one. */
 static double x_of(const struct memusage_file *f, const struct picture_options *o, size_t i)
 {
 	return o->is_time_based ? time_percent(f, f->record[i].time) : (double)i;
@@ -31,7 +30,7 @@ static char *value_text(double bytes)
 	return xasprintf("peak %s", text);
 }
 
-/* Where each 5 % of the other axis begin. False: nowhere within the picture, so it has none. */
+/* Where each 5 % of the other axis begin. False: nowhere within the picture, so it has no bands. */
 static bool add_bands(const struct memusage_file *f, const struct picture_options *o,
 		      struct chart *c)
 {

@@ -1,10 +1,10 @@
 /*
- * Reader of memusage's data files. There is no magic number in them, so what can be checked is
- * the size and that record 0 has no heap.
+ * Reads memusage's data files. They have no magic number, so only the size is checked, and that
+ * record 0 has no heap.
  *
- * memusage writes through a buffer of two halves and, when it ends just after
- * it wrote the first half, writes that half again. Which size the halves had is not in the
- * file, but only a size whose double divides the number of records qualifies.
+ * memusage writes through a buffer of two halves and, when it ends just after it wrote the first
+ * half, writes that half again. The file does not contain the size of the halves, but only a size
+ * whose double divides the number of records qualifies.
  */
 #include "report/memusage_file.h"
 

@@ -6,8 +6,8 @@
  *	PEAKS  := peak of the heap, peak of the stack, time of the end
  *	RECORD := live heap, stack depth, time        one per call
  *
- * A program that was killed leaves zeros for the peaks; they are then taken from
- * the records. The unit of time is not in the file: only ratios mean anything.
+ * If the program was killed the peaks are 0 in the file, and are computed from the records. The
+ * unit of time is not in the file: only ratios are meaningful.
  */
 #ifndef PTMEM_REPORT_MEMUSAGE_FILE_H
 #define PTMEM_REPORT_MEMUSAGE_FILE_H
@@ -23,14 +23,17 @@ struct memusage_record {
 
 struct memusage_file {
 	struct memusage_record *record;
-	/* of records proper; duplicates that memusage leaves at the end are dropped */
+	/* number of records without duplicates that memusage leaves at the end */
 	size_t count;
 	uint64_t peak_heap, peak_stack, peak_total;
 	uint64_t start, end;   /* start <= end */
 	bool is_complete;      /* the peaks were in the file */
 };
 
-/* Takes over @data (malloc'ed), also on failure. -EINVAL with *@why_out, which the caller frees. */
+/*
+ * Takes ownership of @data (malloc'ed), also on failure. -EINVAL with *@why_out, which the caller
+ * frees.
+ */
 int memusage_file_parse(char *data, size_t size, struct memusage_file **file_out, char **why_out);
 void memusage_file_free(struct memusage_file *file); /* may be NULL */
 

@@ -2,10 +2,9 @@
  * ms_print's text, and for estimates from samples (massif_sampling.h) their standard errors:
  * header, graph, list of detailed snapshots, table with trees.
  *
- * Its users' scripts read this text, so it is the same to the byte, and its
- * arithmetic is Perl's: double precision throughout, in the order written down
- * in spec/massif.md section 4. The trees are walked without recursion; a line's
- * prefix is a string that grows by two characters at each level.
+ * Scripts parse this text, so it is identical to the byte, and uses Perl's arithmetic: double
+ * precision throughout, in the order given in spec/massif.md section 4. The trees are walked
+ * without recursion; a line's prefix is a string that grows by two characters at each level.
  */
 #include "report/msprint.h"
 
@@ -33,7 +32,7 @@ struct tree_printer {
 	const struct massif_file *file;
 	uint64_t total;       /* of the snapshot */
 	double threshold;
-	uint64_t interval;    /* mean distance of samples; 0: bytes are exact */
+	uint64_t interval;    /* mean distance of samples; 0: exact */
 	VEC(char) prefix;     /* of the children of the current node */
 };
 
@@ -45,7 +44,7 @@ static void put_text(FILE *out, struct massif_text t)
 
 /* Numbers. */
 
-/* @bytes * 100 / @total as Perl has it: integers as long as they last, exact quotients too. */
+/* @bytes * 100 / @total as in Perl: integers as long as possible, exact quotients too. */
 static double percent(uint64_t bytes, uint64_t total)
 {
 	uint64_t product;
@@ -155,9 +154,7 @@ static int rank(char mark)
 	return mark == '#' ? 3 : mark == '@' ? 2 : mark == ':' ? 1 : 0;
 }
 
-/*
- * The column of a snapshot at @time; width + 1 means to the right of the graph.
- */
+/* The column of a snapshot at @time; width + 1 = to the right of the graph. */
 static unsigned column_of(uint64_t time, uint64_t end, unsigned width)
 {
 	double column = (double)time / (double)end * width;
@@ -249,7 +246,7 @@ static void print_prefix(const struct tree_printer *p)
 	put_text(p->out, (struct massif_text){p->prefix.data, p->prefix.count});
 }
 
-/* " +- 10 %", or "" for exact numbers. */
+/* " +- 10 %", or "" if exact. */
 static const char *error_of(const struct tree_printer *p, uint64_t bytes,
 			    char out[static AMOUNT_SIZE])
 {
@@ -259,7 +256,7 @@ static const char *error_of(const struct tree_printer *p, uint64_t bytes,
 	return out;
 }
 
-/* Prints the node's line; the prefix becomes that of its children. */
+/* Prints the node's line; appends to the prefix for its children. */
 static void enter_node(struct tree_printer *p, const struct massif_node *n)
 {
 	char buf[AMOUNT_SIZE], error[AMOUNT_SIZE];
@@ -275,7 +272,7 @@ static void enter_node(struct tree_printer *p, const struct massif_node *n)
 	}
 }
 
-/* Prints what follows the node's significant children; the prefix becomes its own again. */
+/* Prints the line after the node's significant children; restores the prefix. */
 static void leave_node(struct tree_printer *p, const struct massif_node *n)
 {
 	uint64_t bytes = 0, count = 0;

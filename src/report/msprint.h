@@ -14,13 +14,13 @@
 struct msprint_options {
 	double threshold;      /* percent, 0 .. 100 */
 	unsigned width, height; /* of the graph, MSPRINT_SIZE_MIN .. MSPRINT_SIZE_MAX */
-	const char *arguments; /* those of the command line, a blank before each */
+	const char *arguments; /* those of the command line, each after a space */
 };
 
 /*
- * Writes the report to @out. -EINVAL with *@why_out (the caller frees it) for what
- * ms_print gives up on after its header: no snapshot, an unknown time unit. Errors
- * of the stream are left in it.
+ * Writes the report to @out. -EINVAL with *@why_out (the caller frees it) for errors that end
+ * ms_print after its header: no snapshot, an unknown time unit. The caller checks the stream for
+ * errors.
  */
 int msprint(FILE *out, const struct massif_file *file, const struct msprint_options *options,
 	    char **why_out);

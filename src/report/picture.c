@@ -1,6 +1,6 @@
 /*
- * From an input file to a picture file: the chart of its kind, drawn on a canvas
- * that writes through an outfile, so that a picture is whole or absent.
+ * From an input file to a picture file: the chart for its kind, drawn on a canvas that writes
+ * through an outfile, so that a picture is complete or absent.
  */
 #include "report/picture.h"
 
@@ -19,7 +19,7 @@
 #include "report/samples_chart.h"
 
 #ifdef PTMEM_DEBUG
-/* LeakSanitizer asks for these: fontconfig keeps what it has once looked up. */
+/* Keep LeakSanitizer quiet: fontconfig caches what it has looked up. */
 const char *__lsan_default_suppressions(void);
 
 const char *__lsan_default_suppressions(void)
@@ -40,7 +40,7 @@ static cairo_status_t write_bytes(void *ctx, const unsigned char *data, unsigned
 	return fwrite(data, 1, size, ctx) == size ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
 }
 
-/* cairo's codes, as far as drawing and writing give them. */
+/* cairo's error codes that drawing and writing can return. */
 static int errno_of(cairo_status_t status)
 {
 	switch (status) {
@@ -55,7 +55,7 @@ static int errno_of(cairo_status_t status)
 	}
 }
 
-/* Below this a chart is drawn larger, then made smaller: there is no layout for less. */
+/* Minimum size of the layout: a smaller chart is drawn at this size and scaled down. */
 #define LEAST_WIDTH 100
 #define LEAST_HEIGHT 80
 

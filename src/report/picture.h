@@ -11,18 +11,18 @@
 #define PICTURE_SIZE_MAX 20000
 
 struct picture_options {
-	const char *title;       /* NULL: what the file says */
+	const char *title;       /* NULL: the file's */
 	const char *png, *svg;   /* files to write ("-": standard output); NULL = none */
 	unsigned width, height;  /* pixels */
 	bool is_time_based;      /* memusage data: x is time, not calls */
-	bool wants_total;        /* memusage data: heap + stack too, and all on one scale */
+	bool wants_total;        /* memusage data: also heap + stack, all on one scale */
 	const struct samples_file *rss; /* over a massif picture; NULL = none */
-	uint32_t rss_pid;        /* which of its processes; 0 = it has none */
+	uint32_t rss_pid;        /* the process in it; 0 = it has none */
 };
 
 /*
- * 0; -EINVAL with *@why_out (the caller frees it)
- * where there is nothing to draw; -errno of writing.
+ * 0; -EINVAL with *@why_out (the caller frees it) if there is nothing to draw; -errno of
+ * writing.
  */
 int picture_write(const struct input *input, const struct picture_options *options, char **why_out);
 

@@ -1,4 +1,4 @@
-/* Leaves of a recording as CSV: the columns are in the first line. */
+/* Leaves of a recording as CSV with a header line. */
 #include "report/recording_csv.h"
 
 #include <inttypes.h>
@@ -42,7 +42,7 @@ static void put_site(FILE *out, const struct recording *r, size_t leaf)
 	fputs("\",", out);
 }
 
-/* Samples do not tell which blocks were temporary. */
+/* Samples do not show which blocks were temporary. */
 static void put_counters(FILE *out, const struct recording *r, size_t leaf)
 {
 	static const uint8_t counters[] = {LEAF_ALLOCATIONS, LEAF_BYTES, LEAF_TEMPORARY,

@@ -68,7 +68,7 @@ static bool is_allocator(const struct recording *r, uint64_t node)
 	return recording_get(r, RECORDING_FRAMES, frame, FRAME_KIND) == KIND_ALLOCATOR;
 }
 
-/* The innermost node that a tree of Massif's shows, + 1; 0 = no stack. */
+/* The innermost node that Massif's tree would show, + 1; 0 = no stack. */
 static uint64_t first_shown(const struct recording *r, size_t leaf)
 {
 	uint64_t node = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE), parent;
@@ -174,8 +174,8 @@ static void put_aggregate(struct massif *m, const struct child *c, unsigned inde
 		m->threshold);
 }
 
-/* Prints and pops the topmost @count children, and what is below them:
- * MAX_DEPTH levels at most. */
+/* Prints and pops the topmost @count children, and everything below them: at most MAX_DEPTH
+ * levels. */
 static void put_children(struct massif *m, size_t count, unsigned indent)
 {
 	size_t first = m->children.count - count;
@@ -236,7 +236,7 @@ static void put_interval(struct massif *m, size_t i, uint64_t time)
 	recording_view_deinit(&v);
 }
 
-/* When interval @i ends: the last one ends with the profile. */
+/* The end of interval @i: the last one ends with the profile. */
 static uint64_t end_of(const struct recording *r, size_t i)
 {
 	bool is_last = i + 1 == recording_rows(r, RECORDING_TIMELINE);
@@ -247,8 +247,7 @@ static uint64_t end_of(const struct recording *r, size_t i)
 			  start + (UINT64_C(1) << r->shift);
 }
 
-/* In the order of time; the peak comes before the end of the interval that it
- * is in. */
+/* In the order of time; the peak comes before the end of its interval. */
 static void put_snapshots(struct massif *m)
 {
 	size_t intervals = recording_rows(m->r, RECORDING_TIMELINE);
@@ -276,7 +275,7 @@ static void put_header(struct massif *m, const char *name, const char *value)
 	fprintf(m->out, "%s: %s\n", name, clean);
 }
 
-/* Readers know by the option that the bytes are estimates (massif_sampling.h). */
+/* Readers recognize estimates by this option (massif_sampling.h). */
 static void put_description(struct massif *m)
 {
 	const char *options = recording_meta(m->r, "options");
@@ -288,7 +287,7 @@ static void put_description(struct massif *m)
 	put_header(m, "desc", all ? all : options);
 }
 
-/* The only snapshot, of what @v shows. */
+/* The only snapshot, with the values of @v. */
 static void put_view(struct massif *m, const struct recording_view *v)
 {
 	size_t intervals = recording_rows(m->r, RECORDING_TIMELINE);

@@ -6,8 +6,8 @@
 #include "recording/recording_view.h"
 
 /*
- * Adds the bytes of @v to @t, the outermost function first, as PATH_NEW; sums are left to the
- * caller.
+ * Adds the bytes of @v to @t, the outermost function first, as PATH_NEW; the caller updates
+ * totals.
  */
 void recording_paths_add(struct path_tree *t, const struct recording *r,
 			 const struct recording_view *v);

@@ -20,12 +20,12 @@
 #include "report/recording_view_json.h"
 #include "report/request_check.h"
 
-/* A recording and what is asked of it. */
+/* A recording and the view of it. */
 struct show {
 	const struct report_request *request;
 	const struct recording *recording;
 	struct recording_view view;
-	char *text;                /* what the view is */
+	char *text;                /* description of the view */
 };
 
 static int refuse(const struct report_request *r, const char *why)
@@ -45,7 +45,7 @@ static int init(struct show *s)
 	return 0;
 }
 
-/* An empty answer is not an error, but it should not look like one either. */
+/* An empty result is not an error, but should not look like one. */
 static void warn_of_nothing(const struct show *s)
 {
 	const struct recording_question *q = &s->request->question;
@@ -118,7 +118,7 @@ static int print_csv(const struct show *s)
 	return 0;
 }
 
-/* What a thread allocated is all that is known of it. */
+/* Of a thread only its allocations are known. */
 static int print_pprof(const struct show *s)
 {
 	const struct recording *r = s->recording;

@@ -1,4 +1,4 @@
-/* What ptmem-report makes of recordings. */
+/* The reports of ptmem-report about recordings. */
 #ifndef PTMEM_REPORT_RECORDING_SHOW_H
 #define PTMEM_REPORT_RECORDING_SHOW_H
 

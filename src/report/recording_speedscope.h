@@ -6,7 +6,7 @@
 
 #include "recording/recording_view.h"
 
-/* @name: what the values are. Errors of the stream are left in it. */
+/* @name: description of the values. The caller checks the stream for errors. */
 void recording_speedscope_write(FILE *out, const struct recording *r,
 				const struct recording_view *v, const char *name);
 

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "report/axis.h"
 
-#define SLACK 0.1         /* of the longer one: how much they may differ */
+#define SLACK 0.1         /* maximum difference, as a share of the longer one */
 #define LEAST_SLACK 1000  /* ms */
 
 static bool has_process(const struct samples_file *samples, uint64_t pid)
@@ -36,7 +36,7 @@ uint32_t rss_process(const struct samples_file *samples, const char *path)
 	return samples->pid[0];
 }
 
-/* The pid in a name like "massif.out.1234"; 0 = it has none. */
+/* The pid in a name like "massif.out.1234"; 0 = none. */
 static unsigned long pid_of_name(const char *path)
 {
 	const char *out = strstr(text_base_name(path), ".out.");

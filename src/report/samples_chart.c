@@ -1,8 +1,7 @@
 /*
- * Samples of /proc as a chart: resident memory and address space on one scale, so that what
- * is drawn above is larger. An address space so large that resident memory would lie flat on the
- * axis is not drawn, but stays in the legend. With several processes, the resident
- * memory of each.
+ * Samples of /proc as a chart: resident memory and address space on one scale. An address space so
+ * large that resident memory would be flat is not drawn, but stays in the legend. With several
+ * processes, the resident memory of each.
  */
 #include "report/samples_chart.h"
 
@@ -15,7 +14,7 @@
 
 #define RSS_COLOR CHART_BLACK
 
-/* How often the resident memory fits into an address space that is still drawn. */
+/* Maximum ratio of a drawn address space to the resident memory. */
 #define LARGEST_RATIO 25
 #define OTHERS_COLOR ((struct canvas_color){0.60, 0.60, 0.60})
 
@@ -33,7 +32,7 @@ static const struct {
 	 false},
 };
 
-/* Adds @field of process @pid to @s; returns its largest value. */
+/* Adds @field of process @pid to @s; returns its maximum. */
 static double add_points(const struct samples_file *f, uint32_t pid, size_t field,
 			 struct chart_series *s)
 {
@@ -157,7 +156,7 @@ static struct process *find_processes(const struct samples_file *f, size_t field
 	return found.data;
 }
 
-/* The largest processes have a colour each; what is left, one for all. */
+/* The largest processes have a colour each; the others share one. */
 static void add_processes(const struct samples_file *f, struct chart *c)
 {
 	size_t field = samples_file_field(f, "VmRSS"), count;

@@ -1,6 +1,6 @@
 /*
- * Reader of sampler files: the grammar is in samples_file.h. Lines and words are
- * cut in place; what is no number is an error that names its line.
+ * Reads sampler files: the grammar is in samples_file.h. Lines and words are split in place; an
+ * invalid number is an error with its line number.
  */
 #include "report/samples_file.h"
 
@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 
-/* Cuts the word that ends at a tab off *@rest, which becomes NULL after the last one. */
+/* Splits off the word that ends at a tab from *@rest, which becomes NULL after the last one. */
 static char *next_word(char **rest)
 {
 	return strsep(rest, "\t");
@@ -95,7 +95,7 @@ static char *parse_row(struct samples_file *f, char *line)
 	return NULL;
 }
 
-/* The error of the first line that is wrong; NULL if none is. */
+/* The error in the first invalid line; NULL if there is none. */
 static char *parse_lines(struct samples_file *f, char *end)
 {
 	size_t number = 0;

@@ -7,9 +7,9 @@
  *
  * FIELD is a name of /proc/PID/status without its colon: VmPeak, VmSize, VmHWM,
  * VmRSS, then any others. SECONDS is decimal, since the start of the profile
- * ("12.300"). VALUE is in KiB (Threads: a number); "-" where the kernel gave none.
- * Rows of several processes may alternate. A last line without its end was cut
- * by the sampler's death and is dropped.
+ * ("12.300"). VALUE is in KiB (Threads: a number); "-" if the kernel gave none. Rows of several
+ * processes may alternate. A last line without a line end is incomplete, since the sampler was
+ * killed, and is dropped.
  */
 #ifndef PTMEM_REPORT_SAMPLES_FILE_H
 #define PTMEM_REPORT_SAMPLES_FILE_H
@@ -30,8 +30,8 @@ struct samples_file {
 };
 
 /*
- * Takes over @data (malloc'ed), also on failure. -EINVAL
- * with *@why_out "Line N: ...", which the caller frees.
+ * Takes ownership of @data (malloc'ed), also on failure. -EINVAL with *@why_out "Line N: ...",
+ * which the caller frees.
  */
 int samples_file_parse(char *data, size_t size, struct samples_file **file_out, char **why_out);
 void samples_file_free(struct samples_file *file); /* may be NULL */
