@@ -1,8 +1,7 @@
 /*
- * The script inside each flame graph: zoom, search, details. It is at the
- * end of the picture, so all elements are there when it runs, and it asks for
- * nothing that is not in the file. Frames carry begin and value in the graph's
- * own unit; only what is drawn from them is in pixels.
+ * The script inside each flame graph: zoom, search, details. It is at the end of the picture, so
+ * all elements exist when it runs, and it loads nothing. Frames have start and value in the graph's
+ * own unit; only coordinates are in pixels.
  */
 "use strict";
 (function () {

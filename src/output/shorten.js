@@ -1,6 +1,6 @@
 /*
  * Names of functions, shortened to a width as the C code does (base/text.h, text_shorten): used by
- * the flame graph's script and by the report's page.
+ * the flame graph's script and the report's page.
  */
 "use strict";
 const shorten = (function () {

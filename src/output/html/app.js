@@ -1,6 +1,4 @@
-/*
- * The page: reads the profile that is embedded, keeps what is shown in line with what is selected.
- */
+/* The page: reads the embedded profile, and keeps the views consistent with the selection. */
 "use strict";
 
 class App {
@@ -98,7 +96,7 @@ class App {
 		return this.tries.get(key);
 	}
 
-	/* A click is a moment and a drag is a range: what is shown of these by default. */
+	/* A click selects a moment, a drag a range: the default view of each. */
 	select(selection) {
 		const { mode } = this.state, isRange = selection.kind === "range";
 		const changes = { selection: this.withNewest(selection) };
@@ -154,7 +152,7 @@ class App {
 			this.showTables();
 	}
 
-	/* What does not go together, or is not in the profile, falls back to what is. */
+	/* Combinations that are impossible, or not in the profile, fall back to possible ones. */
 	check() {
 		const s = this.state, p = this.profile;
 
@@ -234,7 +232,7 @@ class App {
 		return (box) => this.colors.byChange((v.of(v.main, box) - v.of(v.old, box)) / most);
 	}
 
-	/* Tables follow a moment later, so that a drag is smooth. */
+	/* Tables are updated a moment later, so that dragging is smooth. */
 	showTables() {
 		if (!this.isShown) {
 			this.isShown = true;
@@ -254,7 +252,7 @@ class App {
 	}
 }
 
-/* The embedded profile: JSON, compressed by gzip, as base64. */
+/* The embedded profile: gzipped JSON in base64. */
 async function readProfile() {
 	const text = byId("profile").textContent.trim();
 	const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));

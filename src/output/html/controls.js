@@ -1,6 +1,4 @@
-/*
- * Buttons, fields and keys, the texts beside them, and what appears under the pointer.
- */
+/* Buttons, fields and keys, the texts next to them, and the tooltip. */
 "use strict";
 
 class Controls {
@@ -79,7 +77,7 @@ class Controls {
 			app.go({ [name]: value });
 	}
 
-	/* From the beginning to the selected moment. */
+	/* From the start to the selected moment. */
 	untilNow() {
 		const p = this.app.profile, s = this.app.state.selection;
 
@@ -272,7 +270,7 @@ class Controls {
 	}
 }
 
-/* What appears under the pointer. */
+/* The tooltip. */
 class Tips {
 	constructor(app) {
 		this.app = app;
@@ -370,8 +368,8 @@ class Tips {
 	}
 
 	/*
-	 * "fill.c:12, fill.c:20 in libfill.so": the lines of this frame that hold most; of two
-	 * profiles those of the new one, if it has any.
+	 * "fill.c:12, fill.c:20 in libfill.so": the lines of this frame with the most bytes; in a
+	 * comparison those of the new profile, if it has any.
 	 */
 	where(box) {
 		const { trie, width } = this.app.values,
@@ -412,7 +410,7 @@ class Tips {
 		this.place(tip, x, y, innerWidth, innerHeight);
 	}
 
-	/* The line below the flame graph: the frame with the focus, or the whole. */
+	/* The line below the flame graph: the focused frame, or the total. */
 	status(box) {
 		const facts = box ? this.facts(box).map(
 			([name, value]) => `${value} ${name === "share" ? "" : name}`.trim()) : [];

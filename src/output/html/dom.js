@@ -1,7 +1,4 @@
-/*
- * Elements. Texts come from profiles, which anybody may have written: they are only ever set as
- * text, never as markup.
- */
+/* Elements. Text from profiles is untrusted: it is only ever set as text, never as markup. */
 "use strict";
 
 function byId(id) {
@@ -33,7 +30,7 @@ function setAttributes(element, attributes) {
 			element.setAttribute(name, value === true ? "" : value);
 }
 
-/* A small curve of @values, at most @max high. */
+/* A sparkline of @values, at most @max high. */
 function sparkline(values, max) {
 	const width = 110, height = 20, step = Math.max(1, Math.ceil(values.length / width));
 	let points = `0,${height}`, last = 0;

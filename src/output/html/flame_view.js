@@ -1,12 +1,12 @@
 /*
- * The flame graph: the tree of a selection from its root down, on a canvas. Only what is wide
- * enough to be seen, and within the box that scrolls, is laid out and drawn.
+ * The flame graph: the tree of a selection from its root down, on a canvas. Only frames that are
+ * wide enough to be visible, and within the visible part, are laid out and drawn.
  */
 "use strict";
 
 const FRAME_HEIGHT = 18;
 const NARROWEST = 0.4;   /* pixels */
-const MAX_ROWS = 2000;   /* of a recursion without end */
+const MAX_ROWS = 2000;   /* maximum depth */
 const BOX_MIN = 120, BOX_MAX = 460;
 
 class FlameView {
@@ -65,7 +65,7 @@ class FlameView {
 			parent: null, isCaller: this.node.depth > 0 };
 	}
 
-	/* Boxes by row; begin and end are shares of the width. */
+	/* Boxes by row; begin and end are fractions of the width. */
 	layout() {
 		const width = Math.max(1, this.box.clientWidth);
 
@@ -115,7 +115,7 @@ class FlameView {
 		return out;
 	}
 
-	/* The box is as high as its rows, within limits; beyond these it scrolls. */
+	/* The element is as high as its rows, within limits; beyond these it scrolls. */
 	fit() {
 		const height = this.rows.length * FRAME_HEIGHT + 1;
 
@@ -245,7 +245,7 @@ class FlameView {
 		this.on.focus(box);
 	}
 
-	/* The box beside, above or below the one with the focus. */
+	/* The box next to, above or below the focused one. */
 	neighbour(key) {
 		const f = this.focus, row = this.rows[f.depth];
 
@@ -275,7 +275,7 @@ class FlameView {
 	}
 }
 
-/* Colours of frames: by what they belong to, or by how much they changed. */
+/* Colours of frames: by object, or by change. */
 class FrameColors {
 	constructor(stacks) {
 		this.functions = stacks.names.functions;
@@ -295,7 +295,7 @@ class FrameColors {
 			}
 	}
 
-	/* Those with most frames in the call tree first: they get colours of their own. */
+	/* Objects with the most frames in the call tree get their own colours. */
 	libraries(stacks) {
 		const frames = new Map();
 
@@ -346,7 +346,7 @@ class FrameColors {
 		return color;
 	}
 
-	/* Red for growth, blue for shrinkage, paler the less it is. @share: -1 .. 1. */
+	/* Red for growth, blue for shrinkage, paler if it is small. @share: -1 .. 1. */
 	byChange(share) {
 		const strength = Math.sqrt(Math.min(1, Math.abs(share)));
 
@@ -361,7 +361,7 @@ class FrameColors {
 		this.isDark = isDark;
 	}
 
-	/* [colour, label] for the kinds that there are. */
+	/* [colour, label] for the kinds that occur. */
 	legend() {
 		const used = new Set(this.functions.map((f) => f.kind)), out = [];
 		const add = (kind, hue, saturation, label) => {

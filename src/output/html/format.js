@@ -1,6 +1,6 @@
 /*
- * Numbers for people: bytes in binary units, counts with thousands separators, times, shares, and
- * the ticks of axes.
+ * Formats numbers: bytes in binary units, counts with thousands separators, times, shares, and axis
+ * ticks.
  */
 "use strict";
 const format = (function () {
@@ -39,10 +39,7 @@ const format = (function () {
 	const exactBytes = (n) => `${count(n)} ${Math.abs(n) === 1 ? "byte" : "bytes"}`;
 	const blocks = (n) => `${count(n)} ${Math.abs(n) === 1 ? "block" : "blocks"}`;
 
-	/*
-	 * " \u00b1 10 %", the standard error behind an estimate; "" where all is exact: no
-	 * @variance.
-	 */
+	/* " \u00b1 10 %", the standard error after an estimate; "" if exact: no @variance. */
 	function error(estimate, variance) {
 		if (typeof variance !== "number" || !(estimate > 0))
 			return "";
@@ -77,7 +74,7 @@ const format = (function () {
 		return `${Math.floor(s / 3600)} h ${two(s % 3600 / 60)} min`;
 	}
 
-	/* A time of the profile in its own unit: seconds, instructions, or bytes allocated. */
+	/* A time of the profile in its unit: seconds, instructions, or bytes allocated. */
 	function time(value, unit) {
 		if (unit === "s")
 			return seconds(value);
@@ -91,7 +88,7 @@ const format = (function () {
 		return unit === "i" ? `${short(value).replace(/\.0+ /, " ")}` : time(value, unit);
 	}
 
-	/* Round numbers from 0 to @max, at most about @room of them. */
+	/* Round numbers from 0 to @max, at most about @room. */
 	function ticks(max, room, isBinary) {
 		if (!(max > 0))
 			return [0];
@@ -112,8 +109,8 @@ const format = (function () {
 	}
 
 	/*
-	 * "128 to 255 B", what bucket @i of a histogram of sizes holds: 2^(i-1) .. 2^i - 1, bucket
-	 * 0 is 0.
+	 * "128 to 255 B", the range of bucket @i of a histogram of sizes: 2^(i-1) .. 2^i - 1,
+	 * bucket 0 is 0.
 	 */
 	function sizeBucket(i) {
 		if (i < 2)
@@ -124,7 +121,7 @@ const format = (function () {
 			`${tickBytes(low)} to ${tickBytes(2 * low)}`;
 	}
 
-	/* Bytes at a tick: as few digits as say it. */
+	/* Bytes at a tick, with as few digits as possible. */
 	function tickBytes(value) {
 		return bytes(value).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
 	}

@@ -1,6 +1,4 @@
-/*
- * The head of the page: what was profiled, how long, the totals, and what is missing or estimated.
- */
+/* The head of the page: program, duration, totals, and what is missing or estimated. */
 "use strict";
 
 const Header = (function () {
@@ -32,7 +30,7 @@ const Header = (function () {
 	}
 
 	/*
-	 * What a sampled recording knows exactly: calls that allocate, and the bytes that they
+	 * The exact numbers of a sampled recording: allocating calls, and the bytes that they
 	 * requested.
 	 */
 	function counted(p) {

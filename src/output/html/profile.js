@@ -6,9 +6,9 @@
  * Profile   one recording or massif file: its timeline, and what each leaf of its call tree (a
  *           stack that allocated) held or allocated at a moment or in a range
  *
- * A recording has cells: blocks of a leaf by the interval in which they were allocated and that in
- * which they were released. A massif file has states: what each leaf held at the snapshots with a
- * tree. Both answer the same questions.
+ * A recording has cells: blocks of a leaf by the intervals in which they were allocated and
+ * released. A massif file has states: the bytes of each leaf at the snapshots with a tree. Both
+ * have the same interface.
  */
 "use strict";
 
@@ -37,7 +37,7 @@ class Names {
 		return fn;
 	}
 
-	/* @site: of frames that are one call site; undefined: what differs in nothing is one. */
+	/* @site: key for frames of one call site; undefined: only identical frames are one site. */
 	internFrame(fn, file, line, kind, site) {
 		const key = `${fn}\u0000${line}\u0000${file}\u0000${kind}`;
 		let frame = this.byFrame.get(key);
@@ -59,9 +59,9 @@ class Names {
 	}
 
 	/*
-	 * Adds the frames of a file: its numbers to ours. @match: of a file that is compared, what
-	 * each of its frames is matched as, {names, function, site}; else functions differ in name
-	 * or object.
+	 * Adds the frames of a file: maps its numbers to ours. @match: for a file in a comparison,
+	 * what each of its frames is matched with, {names, function, site}; otherwise functions
+	 * differ in name or object.
 	 */
 	add(columns, objects, match) {
 		return Int32Array.from(columns.function, (name, i) => {
@@ -84,7 +84,7 @@ class Names {
 		return this.internFrame(fn, "", 0, KIND.NONE);
 	}
 
-	/* Must follow the last add: ranks by name, in which siblings are shown. */
+	/* Call it after the last add: ranks functions by name, the order of siblings. */
 	finish() {
 		const order = this.functions.map((f, i) => i);
 
@@ -122,7 +122,10 @@ class Profile {
 		this.findPeak();
 	}
 
-	/* time[i]: when what the timeline says of i was so; of an interval this is its end. */
+	/*
+	 * time[i]: the time for which the timeline's values at i are valid; for an interval its
+	 * end.
+	 */
 	setTimes(timeline, unit) {
 		const interval = timeline.interval || 0, end = this.meta.duration || Infinity;
 
@@ -137,7 +140,7 @@ class Profile {
 	}
 
 	/*
-	 * The call tree: parents and frames of nodes; of each leaf the innermost node and that of
+	 * The call tree: parents and frames of nodes; for each leaf the innermost node and that of
 	 * its call site; -1: none.
 	 */
 	setStacks(json, names, match) {
@@ -176,14 +179,14 @@ class Profile {
 		this.peakBytes = this.peak.bytes !== undefined ? this.peak.bytes : live[best] || 0;
 	}
 
-	/* Live bytes with what Massif counts beside them. */
+	/* Live bytes, with the overhead that Massif counts. */
 	total(i) {
 		const { live_bytes: live, extra, stacks } = this.timeline;
 
 		return live[i] + (extra ? extra[i] : 0) + (stacks ? stacks[i] : 0);
 	}
 
-	/* The interval whose end is nearest to @time. */
+	/* The interval with its end nearest to @time. */
 	nearest(time) {
 		const i = this.firstEnd(time);
 
@@ -233,7 +236,7 @@ class Profile {
 		return out;
 	}
 
-	/* Cells that were allocated in [@from, @to] and are live at the end of @at. */
+	/* Cells allocated in [@from, @to] and live at the end of @at. */
 	fromCells(from, to, at) {
 		const { leaf, born, died, blocks, bytes, variance } = this.cells;
 		const out = this.empty(true);
@@ -249,14 +252,14 @@ class Profile {
 		return out;
 	}
 
-	/* What each leaf held at the end of interval @i. */
+	/* The values of each leaf at the end of interval @i. */
 	live(i) {
 		if (this.states)
 			return this.fromState(this.stateAt.get(i));
 		return this.fromCells(0, i, i);
 	}
 
-	/* At the very peak, which may be inside an interval. */
+	/* At the exact peak, which may be inside an interval. */
 	livePeak() {
 		if (!this.peak.leaf)
 			return this.live(this.peakAt);
@@ -264,7 +267,10 @@ class Profile {
 			blocks: this.peak.blocks_of, variance: this.peak.variance_of });
 	}
 
-	/* Allocated in the intervals [@a, @b], live at the end of @b; of states the difference. */
+	/*
+	 * Allocated in the intervals [@a, @b] and live at the end of @b; for states the
+	 * difference.
+	 */
 	growth(a, b) {
 		if (!this.states)
 			return this.fromCells(a, b, b);
@@ -278,7 +284,7 @@ class Profile {
 		return out;
 	}
 
-	/* By all threads, or by those of id or name @thread. */
+	/* By all threads, or by those with id or name @thread. */
 	allocated(thread) {
 		if (thread)
 			return this.fromThreads(this.threads.map((t) =>
@@ -310,7 +316,7 @@ class Profile {
 		return { bytes: new Float64Array(this.count), blocks };
 	}
 
-	/* Not of samples: whether the next allocation was later is known only of them. */
+	/* Not with samples, which do not show whether the next allocation was later. */
 	get hasTemporary() {
 		return Boolean(this.leaves.temporary);
 	}
@@ -343,7 +349,7 @@ class Profile {
 				row[i] += row[i - 1];
 	}
 
-	/* Until the next snapshot with a tree each group is taken to be as in the last one. */
+	/* Until the next snapshot with a tree each group keeps its last value. */
 	sumStates(groupOf, out) {
 		for (const state of this.states)
 			state.leaf.forEach((leaf, k) => {
@@ -354,7 +360,7 @@ class Profile {
 			this.hold(row);
 	}
 
-	/* Gives the values of @row at snapshots with a tree to those that follow them. */
+	/* Copies the values of @row at snapshots with a tree to those that follow them. */
 	hold(row) {
 		let last = 0;
 
@@ -381,7 +387,7 @@ class Profile {
 		return out;
 	}
 
-	/* Cells, or the values of states, in the order of their leaves; start: by leaf. */
+	/* Cells, or the values of states, sorted by leaf; start: index by leaf. */
 	byLeaf() {
 		if (this.sorted)
 			return this.sorted;

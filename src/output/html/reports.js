@@ -1,6 +1,4 @@
-/*
- * The tabs: which there are, their columns, and what an opened row shows.
- */
+/* The tabs: their columns, and the contents of expanded rows. */
 "use strict";
 
 class Reports {
@@ -111,7 +109,7 @@ class Reports {
 		return new Selected(this.app.stacks).spread({ bytes, blocks, variance }, 0);
 	}
 
-	/* What a leak check called lost; without one, what was live at the end. */
+	/* Blocks that a leak check reported as lost; without one, those live at the end. */
 	leaked() {
 		const p = this.app.profile, leaks = p.leaks;
 
@@ -179,7 +177,7 @@ class Reports {
 		return [...rows.values()];
 	}
 
-	/* What called a releasing call site. */
+	/* Callers of a releasing call site. */
 	releaseCallers(site) {
 		const p = this.app.profile, sums = new Map();
 		const { site: sites, bytes } = p.raw.releases;
@@ -210,7 +208,7 @@ class Reports {
 		return out;
 	}
 
-	/* Sentences above some tables. */
+	/* Introductions of some tables. */
 	note() {
 		const p = this.app.profile, sentence = {
 			leaks: p.leaks ?
@@ -377,7 +375,7 @@ class Reports {
 		return this.curves.get(name);
 	}
 
-	/* Opened rows. */
+	/* Expanded rows. */
 
 	open(id, row) {
 		const { threads, sizes } = this.app.profile.leaves;

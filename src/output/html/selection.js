@@ -1,6 +1,6 @@
 /*
- * Values of what is selected, by leaf of all profiles that are shown: {bytes, blocks, variance},
- * what they are compared with. variance: of the bytes, null where they are no estimates.
+ * Values of the selection, by leaf of all shown profiles: {bytes, blocks, variance}, and of what it
+ * is compared with. variance: of the bytes, null if they are exact.
  */
 "use strict";
 
@@ -31,7 +31,7 @@ class Selected {
 		return s.kind === "moment" ? profile.live(s.i) : profile.livePeak();
 	}
 
-	/* What was live when range @s began. */
+	/* The values that were live at the start of range @s. */
 	atBegin(s) {
 		const p = this.profile;
 
@@ -40,7 +40,7 @@ class Selected {
 		return s.a ? p.live(s.a - 1) : p.empty(true);
 	}
 
-	/* @values of a profile whose first leaf is number @first, among all leaves. */
+	/* @values of a profile whose first leaf has number @first, among all leaves. */
 	spread(values, first) {
 		const place = (list) => {
 			const out = new Float64Array(this.stacks.count);
@@ -53,10 +53,7 @@ class Selected {
 			variance: values.variance && place(values.variance) };
 	}
 
-	/*
-	 * @state: what is shown. {now, before}; before: null unless there is something to compare
-	 * with.
-	 */
+	/* @state: the view. {now, before}; before: null unless it is a comparison. */
 	values(state) {
 		const { selection: s, mode, color } = state;
 		const now = this.spread(this.of(this.profile, state), 0);
@@ -99,7 +96,7 @@ class Selected {
 		return numbers ? numbers[i] : i;
 	}
 
-	/* What a massif file counts beside the blocks of its trees. */
+	/* Bytes that a massif file counts in addition to the blocks of its trees. */
 	beside({ selection: s, mode }) {
 		const p = this.profile;
 		const i = s.kind === "range" ? s.b : s.kind === "moment" ? s.i : p.peakAt;
@@ -110,7 +107,7 @@ class Selected {
 		return rest ? `, ${format.bytes(rest)} of overhead${stacks}` : "";
 	}
 
-	/* What the mode shows, for a sentence. */
+	/* A phrase for the mode. */
 	what({ selection: s, mode, thread }) {
 		if (mode === "allocated")
 			return `allocated${thread ? ` by thread ${thread}` : ""} in the whole run`;

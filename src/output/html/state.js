@@ -1,12 +1,13 @@
 /*
- * What is shown, and the part of the address that says so: a view can be kept and sent.
+ * The state of the view, and its encoding in the address, so that a view can be bookmarked and
+ * sent.
  */
 "use strict";
 
 const DEFAULTS = { at: "peak", mode: "live", unit: "bytes", dir: "down", color: "object", hide: "",
 	find: "", zoom: "", tab: "functions", sort: "", stack: "site", theme: "", thread: "" };
 
-/* What ptmem-report was asked for: shown at first. */
+/* The initial view, as requested by ptmem-report's options. */
 function askedFor(view) {
 	if (!view)
 		return {};
@@ -31,7 +32,7 @@ class State {
 		this.read();
 	}
 
-	/* Everything that the address does not say, or says wrongly, is as at first. */
+	/* Everything that is missing or invalid in the address has its initial value. */
 	read() {
 		const given = new URLSearchParams(location.hash.slice(1));
 
@@ -98,10 +99,7 @@ class State {
 	}
 }
 
-/*
- * What "/regex/" or a text matches, as a function of names; null if @text is empty or no
- * expression.
- */
+/* A predicate for names from "/regex/" or a text; null if @text is empty or invalid. */
 function matcher(text) {
 	const regex = text.match(/^\/(.+?)\/?$/);
 

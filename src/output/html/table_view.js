@@ -1,6 +1,4 @@
-/*
- * One table: sortable columns, some rows at a time, rows that open.
- */
+/* A table: sortable columns, a limited number of rows, expandable rows. */
 "use strict";
 
 const PAGE = 50;

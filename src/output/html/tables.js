@@ -1,6 +1,6 @@
 /*
- * The tables below the flame graph: what they contain, from the leaves of a selection. No elements
- * here; table_view.js shows the rows.
+ * Computes the tables below the flame graph from the leaves of a selection; table_view.js shows the
+ * rows.
  *
  * A row: {key, name, detail, self, inclusive, blocks, ...}; key is a function or a frame.
  */
@@ -9,7 +9,7 @@
 const MAX_PLACES = 4; /* of one call site */
 
 const Tables = (function () {
-	/* Sums by function: what ends in it, and what passes through it at least once. */
+	/* Sums by function: stacks that end in it, and stacks that contain it. */
 	function functionRows(merged, now, before, life) {
 		const { names } = merged.stacks, n = names.functions.length;
 		const sum = (values, isSelf) => {
@@ -42,7 +42,7 @@ const Tables = (function () {
 		})).filter((row) => row.inclusive || row.blocks || row.old);
 	}
 
-	/* Variances of a row's columns; null: all is exact. */
+	/* Variances of a row's columns; null: exact. */
 	function errors(now, old, more) {
 		return now === null && old === null ? null :
 			{ inclusive: now, old, change: now + old, ...more };
@@ -54,7 +54,7 @@ const Tables = (function () {
 		return frame.file ? baseName(frame.file) + line : "";
 	}
 
-	/* Which lines @row has at @leaf; those of the new profile are shown, if there are any. */
+	/* The lines of @row at @leaf; preferably those of the new profile. */
 	function addPlace(row, stacks, leaf) {
 		const isNew = leaf < stacks.profiles[0].count;
 		const text = place(stacks.names.frames[stacks.siteFrame[leaf]]);
@@ -147,8 +147,8 @@ const Tables = (function () {
 	}
 
 	/*
-	 * Released blocks of each leaf, and how long they lived in seconds: buckets count with
-	 * their middle.
+	 * Released blocks of each leaf, and their lifetimes in seconds: buckets count with their
+	 * middle.
 	 */
 	function lifetimes(stacks) {
 		const empty = () => new Float64Array(stacks.count);
@@ -184,7 +184,7 @@ const Tables = (function () {
 
 	/*
 	 * Callers (@step -1) or callees (1) of function @fn in the stacks of @leaves: the frames
-	 * its outermost call, or after its innermost one.
+	 * before its outermost call, or after its innermost one.
 	 */
 	function neighbours(trie, now, leaves, fn, step) {
 		const sums = new Map(), isLeaf = new Uint8Array(trie.count);

@@ -1,7 +1,7 @@
 /*
- * The timeline: what was live, as areas of the largest call sites, objects or threads, resident
- * memory as a line, and below them how fast the program allocated. A click selects a moment, a drag
- * a range; both can be moved with the arrow keys.
+ * The timeline: live bytes as areas of the largest call sites, objects or threads, resident memory
+ * as a line, and below them the allocation rate. A click selects a moment, a drag a range; the
+ * arrow keys move both.
  */
 "use strict";
 
@@ -10,7 +10,7 @@ const PALETTE = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#edc948
 const OTHERS = "#b3aead";
 const OVERHEAD = ["#8d8d93", "#c9c7c3"];
 
-/* Sizes a canvas to its box, in the screen's own pixels; the context is in CSS pixels. */
+/* Sizes a canvas to its element, in device pixels; the context uses CSS pixels. */
 function canvasContext(canvas, width, height) {
 	const ratio = window.devicePixelRatio || 1;
 	const w = Math.round(width * ratio), h = Math.round(height * ratio);
@@ -27,7 +27,7 @@ function canvasContext(canvas, width, height) {
 	return context;
 }
 
-/* What the timeline stacks. */
+/* The keys of the timeline's areas. */
 class Areas {
 	/* @last: the areas of an earlier profile of the same program, or null. */
 	constructor(profile, stacks, by, last) {
@@ -73,10 +73,7 @@ class Areas {
 		return most?.[0] ?? -1;
 	}
 
-	/*
-	 * The keys whose leaves held most, each at its own highest moment; key -> number of its
-	 * area.
-	 */
+	/* The keys with the largest maxima; key -> number of its area. */
 	largest(profile, keyOf) {
 		const index = new Map();
 		const group = Int32Array.from(keyOf, (key) => {
@@ -147,7 +144,7 @@ class Areas {
 		}
 	}
 
-	/* What Massif counts beside the heap's blocks. */
+	/* Massif's overhead in addition to the heap's blocks. */
 	addOverhead(profile) {
 		const kinds = [["extra", "overhead of the allocator"], ["stacks", "stacks"]];
 
@@ -185,7 +182,7 @@ class Timeline {
 	show(profile, areas, old) {
 		this.profile = profile;
 		this.areas = areas;
-		this.old = old; /* the timeline of the profile that is compared with, or null */
+		this.old = old; /* the timeline of the other profile in a comparison, or null */
 		this.setScale();
 	}
 
@@ -202,7 +199,7 @@ class Timeline {
 		if (this.old)
 			top = this.old.timeline.live_bytes.reduce((m, v) => Math.max(m, v), top);
 		this.rssMax = rss;
-		/* Resident memory far above the heap would flatten it. */
+		/* Resident memory far above the heap would make it flat. */
 		const isAbove = (v, i) => v > 1.05 * t.live_bytes[i];
 
 		this.hasPeaks = Boolean(t.peak_bytes && t.peak_bytes.some(isAbove));
@@ -306,7 +303,7 @@ class Timeline {
 		return unit === "i" && v ? `${format.tick(v, unit)} instr.` : format.tick(v, unit);
 	}
 
-	/* Each area lies on those before it. */
+	/* Areas are stacked. */
 	drawAreas(c) {
 		const { time, intervals } = this.profile, sum = new Float64Array(intervals);
 
@@ -328,8 +325,8 @@ class Timeline {
 	}
 
 	/*
-	 * Of a curve, without unknown values: what a massif file says of a snapshot holds until the
-	 * next one.
+	 * The points of a curve, without unknown values: a massif file's values hold until its next
+	 * snapshot.
 	 */
 	points(values, time) {
 		const out = [];
@@ -466,14 +463,14 @@ class Timeline {
 		c.fillRect(x - 1, top, 2, bottom - top);
 	}
 
-	/* When the selected range begins and ends. */
+	/* Start and end of the selected range. */
 	rangeTimes(s) {
 		const p = this.profile;
 
 		return [p.states ? p.time[s.a] : s.a ? p.time[s.a - 1] : p.begin, p.time[s.b]];
 	}
 
-	/* The interval at @event, as a moment that can be selected. */
+	/* The interval at @event that can be selected as a moment. */
 	at(event) {
 		const { left, right } = this.box, p = this.profile;
 		const x = event.clientX - this.canvas.getBoundingClientRect().left;

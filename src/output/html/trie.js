@@ -1,5 +1,5 @@
 /*
- * All stacks, sorted: what flame graphs and tables are made from.
+ * All stacks, sorted, for flame graphs and tables.
  *
  * Stacks   the stacks of one profile or of two, as trees of frames
  * Merged   one tree of them by functions, outermost first, with or without hidden frames
@@ -8,7 +8,7 @@
  *
  * Stacks that begin with the same functions are neighbours, so each node of the tree (of callees or
  * of callers) is a range of positions [lo, hi) at a depth, and its value is the difference of two
- * prefix sums. A new selection needs only new sums; a node is found again by its functions.
+ * prefix sums. A new selection only needs new sums; a node is identified by its functions.
  */
 "use strict";
 
@@ -74,7 +74,7 @@ class Stacks {
 	}
 }
 
-/* Node 0 is the root; parents are before their children. */
+/* Node 0 is the root; parents precede their children. */
 class Merged {
 	constructor(stacks, hide) {
 		this.stacks = stacks;
@@ -126,7 +126,7 @@ class Merged {
 		}
 	}
 
-	/* A stack of hidden frames alone is shown. */
+	/* A stack of only hidden frames is shown. */
 	whole(leaf) {
 		const frames = [];
 		let node = 0;
@@ -175,7 +175,7 @@ class Merged {
 		return out;
 	}
 
-	/* Sums of @values, by leaf, over the subtree of each node. */
+	/* Sums of @values (by leaf) over the subtree of each node. */
 	totals(values) {
 		const out = this.own(values);
 
@@ -192,7 +192,7 @@ class Merged {
 		return out;
 	}
 
-	/* The rank of each node among all, in the order of the tree: siblings by name. */
+	/* The rank of each node in the order of the tree: siblings by name. */
 	downRanks() {
 		const { rank } = this.stacks.names;
 		const start = new Int32Array(this.count + 1), out = new Int32Array(this.count);
@@ -218,8 +218,8 @@ class Merged {
 	}
 
 	/*
-	 * The rank of each node's stack read from its end: first by one function, then by two,
-	 * four, eight... until no two are equal.
+	 * The rank of each node's stack read from its end: by the last one, two, four, eight...
+	 * functions until no two are equal.
 	 */
 	upRanks() {
 		const n = this.count, { rank } = this.stacks.names;
@@ -280,12 +280,12 @@ class Trie {
 		this.setStacks();
 	}
 
-	/* The functions of all stacks in sorted order: walks are through neighbouring memory. */
+	/* The functions of all stacks in sorted order, so that walks access adjacent memory. */
 	setStacks() {
 		const { depth, parent, fn, nodeOf } = this.merged;
 
 		this.start = new Int32Array(this.count + 1);
-		/* equal stacks are one: the first position of those */
+		/* equal stacks are one: the first position of each */
 		this.group = new Int32Array(this.count);
 		for (let pos = 0; pos < this.count; pos++) {
 			const node = nodeOf[this.order[pos]];
@@ -337,7 +337,7 @@ class Trie {
 		return other;
 	}
 
-	/* The node that is reached by the functions of @path, as far as it exists. */
+	/* The node reached by the functions of @path, as far as it exists. */
 	find(path) {
 		const node = { lo: 0, hi: this.count, depth: 0, path: [] };
 
@@ -376,7 +376,7 @@ class Trie {
 
 /*
  * Values of a selection by position: prefix sums. @now and @before ({bytes, blocks} by leaf) are
- * the selection and what it is compared with, or null. @unit: "bytes" or "blocks".
+ * the selection and the other side of a comparison, or null. @unit: "bytes" or "blocks".
  */
 class Values {
 	constructor(trie, now, before, unit) {
@@ -405,8 +405,8 @@ class Values {
 	}
 
 	/*
-	 * Of the difference of two runs, whose samples are independent; of two moments of one run
-	 * it is not known.
+	 * Only for the difference of two runs, whose samples are independent; between two moments
+	 * of one run it is unknown.
 	 */
 	changeVariance(now, before) {
 		const { profiles, count } = this.trie.stacks;
@@ -419,7 +419,7 @@ class Values {
 		return this.sum(Float64Array.from({ length: count }, sum));
 	}
 
-	/* As wide as the value; where two are compared, as the larger one of each stack. */
+	/* As wide as the value; in a comparison, as the larger one of each stack. */
 	findWidths() {
 		const { group, count } = this.trie;
 
@@ -461,7 +461,7 @@ class Values {
 		return this.main[this.trie.count];
 	}
 
-	/* The sum of all stacks with a function that @matches, an array by function. */
+	/* The sum of all stacks that contain a function that @matches, an array by function. */
 	matched(matches) {
 		const { merged } = this.trie, own = merged.own(this.byLeaf);
 		const isIn = new Uint8Array(merged.count);
