@@ -1,14 +1,14 @@
 /*
- * A single thread that frees PER_SIZE blocks of each of SIZES sizes, and then spoils what its cache
- * of them leads to. Prints "ready FREED", the number of the blocks freed, and waits for the end of
- * standard input; without an argument nothing is spoilt.
+ * A single thread that frees PER_SIZE blocks of each of SIZES sizes, and then damages its cache of
+ * them. Prints "ready FREED", the number of freed blocks, and waits for the end of standard input;
+ * without an argument nothing is damaged.
  *
  *	link N SIZES    writes into the freed block N
- *	first SIZES     makes a spoilt link the first of its list
- *	last SIZES      makes a list empty that still has a first block
+ *	first SIZES     makes a damaged link the first of its list
+ *	last SIZES      empties a list that still has a first block
  *	count SIZES     counts one block too many
  *
- * expect: the thread's variables lead to blocks of a cache's size, too, that are none.
+ * expect: the thread's variables also point to blocks that only have the size of a cache.
  */
 #include <stdint.h>
 #include <stdio.h>

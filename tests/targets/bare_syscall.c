@@ -1,10 +1,10 @@
 /*
- * A system call from code that neither symbols nor CFI tell of, after data, as all code of a stripped
- * program is whose compiler writes no CFI (Go, Free Pascal):
+ * A system call from code without symbols and CFI, after data, like all code of a stripped program
+ * whose compiler generates no CFI (Go, Free Pascal):
  *
  *	bare_syscall [-w] ACTION      -w: waits for a byte on standard input first; ACTION: bare
  *
- * Says "mmap FUNCTION BYTES" of what is there at the end, like mappings.c.
+ * Prints "mmap FUNCTION BYTES" for the mappings at the end, like mappings.c.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Processes that a target makes. */
+/* Processes that a target creates. */
 #ifndef CHILDREN_H
 #define CHILDREN_H
 

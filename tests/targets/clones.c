@@ -1,6 +1,6 @@
 /*
- * clones MODE [COUNT]: threads and processes are created at the moment when a tracer stops all threads.
- *	vfork          children in vfork allocate in the parent's memory until pads are made there
+ * clones MODE [COUNT]: threads and processes are created while a tracer stops all threads.
+ *	vfork          children in vfork allocate in the parent's memory until pads are created there
  *	vfork-waits    children in vfork wait 20 ms before they execute true, while a thread allocates;
  *		       until the file `stop` exists
  *	vfork-blocked  a child in vfork waits from when the file `attached` exists until `stop` exists
@@ -91,7 +91,7 @@ static void *note_id(void *id)
 	return NULL;
 }
 
-/* One thread allocates, this one makes threads. */
+/* One thread allocates, this one creates threads. */
 static void bear_threads(int count)
 {
 	int stop = 0;

@@ -2,8 +2,8 @@
  * cold MODE: watched functions that have no room for a jump stay breakpoints beside others that are jumps.
  *	inner     malloc and free have two bytes each and are called by operator new and delete
  *	outer     delete[] has two bytes and jumps to delete; each block has the address of the one before
- *	again     one thread makes blocks, another deletes them, at one address; nothing that is watched is inside
- *	segments  as outer, by functions that lie in a code segment of their own
+ *	again     one thread allocates blocks, another deletes them, at one address; no watched function is called inside
+ *	segments  like outer, with functions in their own code segment
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -28,7 +28,7 @@ __asm__(".text\n.balign 64\n"
 
 #define ROOM __asm__ volatile("nop; nop; nop; nop; nop; nop") /* a jump fits here */
 
-static bool is_fixed;       /* all blocks are this one */
+static bool is_fixed;       /* the address of all blocks */
 static char fixed_block[64];
 
 NOINLINE void *operator new(size_t size)
@@ -57,7 +57,7 @@ void operator delete[](void *p) noexcept;
 
 #define ROUNDS 3000
 
-/* The compiler shall not see whose block it is. */
+/* The compiler must not see whose block it is. */
 INLINE void *hidden(void *p)
 {
 	__asm__ volatile("" : "+r"(p));
@@ -88,7 +88,10 @@ static void outer(void)
 
 static sem_t is_made, is_deleted;
 
-/* Asleep, not by sched_yield: with busy processes beside it each turn would take their time slices. */
+/*
+ * Sleeps instead of calling sched_yield: with busy processes each turn would take their time
+ * slices.
+ */
 static void wait_for(sem_t *sem)
 {
 	while (sem_wait(sem) != 0)

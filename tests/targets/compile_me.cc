@@ -1,4 +1,4 @@
-// For make bench: a file that makes a C++ compiler work (regex, maps, templates).
+// // For make bench: a file that keeps a C++ compiler busy (regex, maps, templates).
 #include <algorithm>
 #include <functional>
 #include <iostream>

@@ -1,8 +1,8 @@
 /*
  * contention THREADS [PAIRS [SLEEPERS [wait]]]: all threads become ready to run at the same time; each makes PAIRS
  * blocks in turn and resizes and frees them. Far more of them are ready than there are CPUs, so
- * many are preempted for long while they write a record. SLEEPERS threads stay asleep in a signal
- * handler meanwhile, which interrupted them anywhere.
+ * many are preempted for a long time while writing a record. Meanwhile SLEEPERS threads sleep in a
+ * signal handler, which interrupted them anywhere.
  *
  * wait: "ready" is written once all threads exist, and they start when standard input ends.
  */

@@ -1,13 +1,13 @@
 /*
- * corrupter WHAT [SEED [WAIT]]: allocates in four threads and writes nonsense into all memory that it
- * shares with ptmem: what is mapped shared and writable. How it ends itself is of no interest, but whether and
- * how ptmem does.
+ * corrupter WHAT [SEED [WAIT]]: allocates in four threads and writes garbage into all memory that
+ * it shares with ptmem: all shared and writable mappings. How it ends itself does not matter, only
+ * whether and how ptmem does.
  *
  *	words     anywhere in it
  *	control   the first page
  *	slots     what threads use
  *	ring      the last part
- *	fields    a word of the first page has many values in turn, then its own again
+ *	fields    a word of the first page is set to many values, then restored
  *	records   one bit of words of the ring
  *	shrink    the files after it are made smaller, by /proc/self/map_files
  *	unmap     it is unmapped
@@ -94,7 +94,7 @@ static uint64_t strange(uint64_t *seed)
 	return 0;
 }
 
-/* Something in [from, to) of @a, which are shares of 1024. */
+/* A random place in [from, to) of @a, which are shares of 1024. */
 static uint64_t *any_word(const struct area *a, uint64_t from, uint64_t to, uint64_t *seed)
 {
 	uint64_t count = (uint64_t)(a->end - a->start);
@@ -117,7 +117,7 @@ static void corrupt_control(uint64_t *seed)
 	*(volatile uint64_t *)&areas[0].start[random_next(seed) % 128] = strange(seed);
 }
 
-/* What it held comes back at once: most pads see nothing of it. */
+/* Restores the old value at once: most pads do not see the change. */
 static void corrupt_field(uint64_t *seed)
 {
 	volatile uint64_t *field = &areas[0].start[random_next(seed) % 128];
@@ -147,7 +147,10 @@ static void shrink(void)
 			 (unsigned long)areas[i].end);
 		if (truncate(path, 0) == 0)
 			say("shrunk\n");
-		/* without privileges that directory cannot be read: nothing else leads to the file */
+		/*
+		 * without privileges that directory cannot be read: there is no other way to the
+		 * file
+		 */
 	}
 }
 
@@ -176,12 +179,12 @@ static void replace(void)
 	for (size_t i = 0; i < area_count; i++)
 		mmap(areas[i].start, size_of(&areas[i]), PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	area_count = 0; /* what is mapped there next may be of malloc */
+	area_count = 0; /* memory mapped there next may be malloc's */
 }
 
 /*
- * So no thread finds room in the ring, whatever ptmem has read. Until ptmem has left, as it may write
- * the room just then; it may unmap that memory at any time.
+ * Now no thread finds room in the ring, whatever ptmem has read. Repeats it until ptmem has
+ * detached, since ptmem may write the room, too; it may unmap that memory at any time.
  */
 static void take_room(void)
 {
@@ -198,7 +201,7 @@ static void take_room(void)
 	await_end_of_input();
 }
 
-/* Fields of struct pad_control by which pads record less than they should, or stop at each call. */
+/* Fields of struct pad_control that make pads record too little, or stop at each call. */
 static const struct field {
 	const char *name;
 	unsigned at; /* in 32-bit words */
@@ -286,7 +289,7 @@ int main(int argc, char **argv)
 	double wait = argc > 3 ? atof(argv[3]) : 1, start = now();
 	pthread_t thread[THREADS];
 
-	alarm((unsigned)wait + 60); /* a thread whose slot is nonsense may get into an endless loop */
+	alarm((unsigned)wait + 60); /* a thread with a corrupt slot may loop endlessly */
 	for (uintptr_t i = 0; i < THREADS; i++)
 		pthread_create(&thread[i], NULL, allocate, (void *)(i + 1));
 	if (strcmp(what, "nothing") == 0) {
@@ -309,7 +312,7 @@ int main(int argc, char **argv)
 	while (area_count > 0 && now() - start < 0.3) {
 		for (int n = 0; n < 64; n++)
 			corrupt(what, &seed);
-		find_areas(); /* ptmem may have left */
+		find_areas(); /* ptmem may have detached */
 	}
 	is_over = 1;
 	for (int i = 0; i < THREADS; i++)

@@ -31,7 +31,7 @@ NOINLINE static void note_made(void *p, uint64_t size)
 
 with_destructor::with_destructor()
 {
-	/* The compiler may not leave out an object that is not used. */
+	/* The compiler must not remove an unused object. */
 	__asm__ volatile("" : : "r"(this) : "memory");
 	p = new int;
 	note_made(p, sizeof(int));

@@ -1,6 +1,6 @@
 /*
  * cxx_containers: the standard containers with an allocator that counts; std::string and
- * streams besides, whose truth is left to the oracle.
+ * streams besides, which only the oracle checks.
  */
 #include <algorithm>
 #include <deque>

@@ -1,6 +1,6 @@
 /*
- * cxx_handler: a new-handler that gives up a reserve, as the textbooks have it: the free inside
- * operator new is of a block of the program and counts.
+ * cxx_handler: a new-handler that releases a reserve, as in textbooks: the free inside operator new
+ * releases a block of the program and counts.
  */
 #include <new>
 

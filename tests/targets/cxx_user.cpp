@@ -1,7 +1,7 @@
 /*
- * cxx_user: the program's own operators new and delete, on a pool that no allocator made: the
- * outermost call counts, with its own size; what they take from malloc is inside and does not.
- * Not inlined: a call that is not there cannot be seen.
+ * cxx_user: the program's own operators new and delete, on a pool without an allocator: the
+ * outermost call counts, with its own size; what they take from malloc is inside and does not. Not
+ * inlined: an inlined call cannot be intercepted.
  */
 #include <new>
 

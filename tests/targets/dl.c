@@ -1,7 +1,7 @@
 /*
- * dl DIR: opens libdl_a.so and libdl_b.so by turns, many times; each allocates by a function of the
- * same name, and the second comes to lie where the first one was. With `own` as second
- * argument libdl_own.so, which has a malloc of its own inside.
+ * dl DIR: opens libdl_a.so and libdl_b.so by turns, many times; each allocates in a function of the
+ * same name, and the second is mapped where the first one was. With `own` as second argument
+ * libdl_own.so, which contains its own malloc.
  */
 #include "truth.h"
 
@@ -13,7 +13,7 @@ static uintptr_t place(const void *symbol)
 	return (uintptr_t)symbol & ~(uintptr_t)0xfff;
 }
 
-/* Of each eight blocks one stays, but in a library that takes its memory along. */
+/* One of eight blocks stays, except in a library with its own memory. */
 static void use(const char *dir, const char *name, uint64_t size, uintptr_t *place_out)
 {
 	int kept = strstr(name, "own") ? 8 : 7;

@@ -1,15 +1,15 @@
 /*
- * Threads that allocate, resize and free, and pass blocks to each other. Does what the letters on
- * standard input say, and answers each with "BYTES BLOCKS": what it has in use, exact as long as
- * all threads are parked, as they are at first.
+ * Threads that allocate, resize and free, and pass blocks to each other. Executes commands, one
+ * letter each, from standard input, and answers each with "BYTES BLOCKS" in use, exact while all
+ * threads are parked, as they are initially.
  *
- *	g  the threads go
+ *	g  the threads run
  *	p  they park
  *	l  leaks LEAKED blocks of LEAKED_SIZE bytes, which do not count in the answer
  *	f  frees everything; the threads must be parked
  *	q  ends
  *
- * All threads' blocks are as large as malloc_usable_size says.
+ * Sizes are those of malloc_usable_size.
  */
 #include "park.h"
 
@@ -35,7 +35,7 @@ static void *_Atomic shared[SHARED];
 static atomic_long bytes, blocks;
 static void *volatile hidden;
 
-/* malloc may give a block that is larger than its @size, where no chunk could be split off. */
+/* malloc may return a block larger than @size if no chunk could be split off. */
 static void *made(void *p, size_t size)
 {
 	size_t usable = malloc_usable_size(p);
@@ -61,7 +61,7 @@ static uint64_t next_random(uint64_t *seed)
 	return *seed >> 33;
 }
 
-/* Up to 2 kB, now and then up to 64 kB. */
+/* Up to 2 kB, sometimes up to 64 kB. */
 static size_t some_size(uint64_t *seed)
 {
 	return 24 + 16 * (next_random(seed) % (next_random(seed) % 64 ? 128 : 4096));
@@ -115,7 +115,7 @@ __attribute__((noinline)) static void leak(void)
 	hidden = NULL;
 }
 
-/* What leak left on the stack is gone then. */
+/* Clears what leak left on the stack. */
 __attribute__((noinline)) static void clear_stack(void)
 {
 	volatile char space[4096];
@@ -155,7 +155,7 @@ int main(void)
 
 	for (size_t i = 0; i < THREADS; i++)
 		pthread_create(&thread, NULL, work, slot[i]);
-	for (size_t i = 0; i < LARGE; i++) /* as much as has a mapping of its own */
+	for (size_t i = 0; i < LARGE; i++) /* large enough for its own mapping */
 		large[i] = made(i % 2 ? malloc(300000 * i) : memalign(64u << i, 500000), 0);
 	park_set(1, THREADS);
 	answer();

@@ -1,5 +1,5 @@
-/* empty [-w]: allocates nothing; what is seen is the C library's own. -w: says that main was reached and waits for
- * a byte, so that what comes before can be distinguished from what comes after. */
+/* empty [-w]: allocates nothing; all events are the C library's own. -w: says that main was reached
+ * and waits for a byte, so that what comes before can be distinguished from what comes after. */
 #include "truth.h"
 
 int main(int argc, char **argv)

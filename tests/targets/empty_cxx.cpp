@@ -1,4 +1,4 @@
-/* empty_cxx [-w]: allocates nothing; what is seen is the C++ runtime's own. -w as in empty.c. */
+/* empty_cxx [-w]: allocates nothing; all events are the C++ runtime's own. -w as in empty.c. */
 #include <string>
 
 #include "truth.h"

@@ -1,7 +1,7 @@
 /*
- * exits code N | quick N | signal N | group N | thread N: allocates, then ends in that way: exit,
- * _exit, a signal to itself, a signal to its process, _exit from a thread.
- * exits segv | trap | ill | fpe: by a fault of its own.
+ * exits code N | quick N | signal N | group N | thread N: allocates, then ends by exit, _exit, a
+ * signal to itself, a signal to its process, _exit from a thread. exits segv | trap | ill | fpe: by
+ * a fault of its own.
  */
 #include "truth.h"
 

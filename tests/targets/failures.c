@@ -81,7 +81,7 @@ int main(void)
 		resize();
 		zero_sizes();
 	}
-	/* Left over, so that what is in use at exit is not 0. */
+	/* Not freed, so that the bytes in use at exit are not 0. */
 	t_realloc(t_malloc(10), 10, 12345);
 	truth_report();
 	return 0;

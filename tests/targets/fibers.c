@@ -1,6 +1,6 @@
 /*
  * fibers: ucontext coroutines on malloc'd and static stacks; each allocates, yields in the middle
- * and frees what another one made; longjmp out of a handler.
+ * and frees another one's blocks; longjmp out of a handler.
  */
 #include "truth.h"
 

@@ -1,13 +1,13 @@
 /*
- * Fragments the heaps of several arenas, then does what the letters on standard input say, and
- * answers each with a line:
+ * Fragments the heaps of several arenas, then executes commands, one letter each, from standard
+ * input, and answers each with a line:
  *
  *	t  malloc_trim(0)
- *	c  spoils headers of chunks
+ *	c  damages headers of chunks
  *	q  ends
  *
- * expect: the first line is "ready LIVE BLOCKS MMAPPED": bytes and number of the blocks that it
- * holds in heaps, and how many have a mapping of their own.
+ * expect: the first line is "ready LIVE BLOCKS MMAPPED": bytes and number of its blocks in heaps,
+ * and how many are mapped separately.
  */
 #include <malloc.h>
 #include <pthread.h>

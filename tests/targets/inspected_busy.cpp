@@ -1,5 +1,5 @@
 /*
- * Threads that allocate all the time, and hand blocks to each other, until
+ * Threads that allocate all the time, and pass blocks to each other, until
  * they are killed, or for a minute.
  */
 #include <atomic>

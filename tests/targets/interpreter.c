@@ -1,7 +1,7 @@
 /*
- * Calls an allocating function through generated code as an interpreter writes it: frames with frame
- * pointers, in memory of no file, that push their return addresses by hand and jump. No call precedes
- * such a return address, and no CFI describes the frames.
+ * Calls an allocating function through generated code like an interpreter's: frames with frame
+ * pointers, in memory of no file, that push their return addresses by hand and jump. No call
+ * precedes such a return address, and no CFI describes the frames.
  *
  *	interpreter DEPTH CALLS: @CALLS blocks of BLOCK bytes, below @DEPTH such frames
  */

@@ -1,6 +1,7 @@
 /*
  * jobcontrol: a child that allocates is stopped and continued by each of the four stop signals;
- * its parent sees through waitpid what it should, and the child does nothing while it is stopped.
+ * its parent gets the expected results from waitpid, and the child does nothing while it is
+ * stopped.
  */
 #include "truth.h"
 
@@ -48,7 +49,7 @@ static void stop_and_continue(pid_t pid, int number)
 	before = *progress;
 	nap(50);
 	CHECK(*progress == before);
-	CHECK(waitpid(pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == 0); /* said once */
+	CHECK(waitpid(pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == 0); /* reported once */
 	CHECK(!kill(pid, SIGCONT));
 	CHECK(waitpid(pid, &status, WCONTINUED) == pid && WIFCONTINUED(status));
 	wait_for_progress();

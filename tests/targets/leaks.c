@@ -1,13 +1,13 @@
 /*
- * leaks [wait] [freed]: blocks whose fate is known. A function's name says what a leak check must
- * answer about the blocks that it allocates:
+ * leaks [wait] [freed]: blocks with known results. A function's name is the expected result of a
+ * leak check for the blocks that it allocates:
  *
  *	reach_*     still reachable
  *	lost_*      definitely lost       follow_*  indirectly lost
  *	inside_*    possibly lost
  *
- * Leaves while its threads still hold what they hold. wait: each step follows a byte from
- * standard input and is answered by a line. freed: also a block to which only freed memory points.
+ * Exits while its threads still hold their blocks. wait: each step follows a byte from standard
+ * input and is answered by a line. freed: also a block to which only freed memory points.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,7 +26,7 @@ struct node {
 	char data[40];
 };
 
-/* Pointers pass through here hidden, so that no copy remains. */
+/* Pointers are passed encoded, so that no copy remains. */
 #define HIDE UINT64_C(0x5a5a5a5a5a5a5a5a)
 typedef uint64_t hidden;
 
@@ -37,7 +37,7 @@ static hidden hide(void *p)
 
 #define SHOW(h) ((void *)((h) ^ HIDE))
 
-/* Allocations, each with the hidden address as its answer. */
+/* Allocations, each returning the encoded address. */
 #define MAKER(name, size) NOINLINE static hidden name(void) \
 	{ struct node *n = malloc(size); memset(n, 0, size); hidden h = hide(n); n = NULL; \
 	  __asm__ volatile("" : "+r"(n) : : "memory"); return h; }
@@ -64,7 +64,7 @@ MAKER(holder, 512) /* --ignore-fn=holder */
 
 static struct node *global;
 static char *interior, *past_end;
-static void **holders; /* where the ignored block is; itself in no block */
+static void **holders; /* address of the ignored block; itself in no block */
 static __thread struct node *local;
 static pthread_barrier_t placed;
 
@@ -94,7 +94,7 @@ NOINLINE static void place_lost(void)
 	}
 	struct node *head = SHOW(lost_head());
 	head->next = list;
-	/* the lower of the two leads: it is made first */
+	/* the lower of the two is the leader: it is allocated first */
 	struct node *a = SHOW(lost_cycle()), *b = SHOW(follow_cycle());
 	if (a > b)
 		abort();
@@ -147,7 +147,7 @@ static void *thread_stack(void *unused)
 	return mine;
 }
 
-/* The address is only in a register, hidden until the thread waits forever. */
+/* The address is only in a register, encoded until the thread waits forever. */
 static void *thread_register(void *unused)
 {
 	(void)unused;

@@ -29,7 +29,7 @@ struct Node { int v; Node *next; };
 
 static constexpr uintptr_t HIDE = UINT64_C(0x5a5a5a5a5a5a5a5a);
 
-/* Pointers pass through here hidden, so that no copy remains. */
+/* Pointers are passed encoded, so that no copy remains. */
 static inline uintptr_t hide(const void *p) { return reinterpret_cast<uintptr_t>(p) ^ HIDE; }
 static inline char *show(uintptr_t h) { return reinterpret_cast<char *>(h ^ HIDE); }
 
@@ -67,7 +67,10 @@ MAKER(aligned_block, aligned_alloc(4096, 8192))
 MAKER(grown_block, realloc(calloc(1, 10), 100000))
 MAKER(huge_block, calloc(1, 3000000))
 MAKER(lost_huge_block, calloc(1, 3000001))
-/* not small: of those that it splits for small ones glibc keeps the rest's address, which would be inside */
+/*
+ * not small: if glibc splits such a block for small ones it keeps the rest's address, which would
+ * be inside
+ */
 MAKER(lost_grown_block, realloc(calloc(1, 2000), 3000))
 MAKER(in_mapping, calloc(1, 500))
 MAKER(at_mapping_end, calloc(1, 501))

@@ -22,7 +22,7 @@
 
 extern "C" void __lsan_do_leak_check() __attribute__((weak));
 
-/* Pointers that shall leave no copy behind pass as hidden ones. */
+/* Pointers that must not leave copies are passed encoded. */
 static constexpr uintptr_t HIDE = UINT64_C(0x5a5a5a5a5a5a5a5a);
 typedef uintptr_t hidden;
 
@@ -57,7 +57,7 @@ static NOINLINE void forget(void *p)
 
 static void *volatile kept[64];
 
-/* -- neighbours: freed memory of all sizes, which goes to all of malloc's lists -- */
+/* -- neighbours: freed memory of all sizes, in all of malloc's lists -- */
 
 static hidden neighbour[8192];
 static int neighbours;
@@ -163,7 +163,7 @@ static NOINLINE void lists()
 	while (last->next)
 		last = last->next;
 	last->next = ring;
-	/* the head alone is freed, and still holds its pointers, but the first */
+	/* only the head is freed, and still holds its pointers, except the first */
 	free(list([] { return hide(calloc(1, sizeof(node))); }, make_headless, 1, false));
 	node *head = show<node>(hide(calloc(1, 2000)));
 	head->next = list(make_headless, make_headless_rest, 20, false);

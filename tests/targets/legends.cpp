@@ -1,6 +1,6 @@
 /*
- * legends: each function gets memory in its own way, through allocator wrappers and the standard
- * library, so that each source has call sites of known names. tests/e2e/test_legends.py has them.
+ * legends: each function allocates in its own way, through allocator wrappers and the standard
+ * library, so that each source has call sites of known names, listed in tests/e2e/test_legends.py.
  */
 #include <cstdlib>
 #include <cstring>

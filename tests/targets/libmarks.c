@@ -1,4 +1,7 @@
-/* A library with markers of its own, for requests.c; with MALLOC it is an allocator that announces its blocks. */
+/*
+ * A library with its own markers, for requests.c; with MALLOC it is an allocator that announces its
+ * blocks.
+ */
 #include <stddef.h>
 #include <valgrind/valgrind.h>
 

@@ -1,6 +1,6 @@
 /*
- * turns: the program's own malloc gives another fiber a turn before it returns. So calls of one thread are
- * left and resumed in any order; the program ends normally.
+ * turns: the program's own malloc switches to another fiber before it returns. So calls of one
+ * thread are left and resumed in any order; the program ends normally.
  */
 #include "truth.h"
 

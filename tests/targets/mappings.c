@@ -1,11 +1,10 @@
 /*
- * A program that knows what it maps, by the function that does it:
+ * A program that reports its own mappings, by function:
  *
  *	mappings [-w] ACTION...        -w: waits for a line on standard input first
  *
- * and says it, one line a function: "SOURCE FUNCTION BYTES" (what is there at the
- * end; faults: what was touched). "smaps BYTES" is the size of all its mappings.
- * No stdio: that would map.
+ * Output, one line per function: "SOURCE FUNCTION BYTES" (mapped at the end; faults: touched).
+ * "smaps BYTES" is the size of all its mappings. No stdio: that would map.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -135,7 +134,7 @@ static void do_mmap(void)
 	say("mmap", "map_shared", 6 * PAGE);
 }
 
-/* -- threads: ranges go from one to the other all the time -- */
+/* -- threads: ranges move from one to another all the time -- */
 
 #define THREADS 8
 #define ROUNDS 300
@@ -186,7 +185,7 @@ static void do_fork(void)
 	say("mmap", "map_child", 0);
 }
 
-/* A child that executes something runs under the filter, too: its calls must not fail. */
+/* A child that executes a program runs under the filter, too: its calls must not fail. */
 static void do_exec(void)
 {
 	pid_t pid = vfork();
@@ -240,7 +239,7 @@ static void do_faults(void)
 	say("faults", "touch_in_thread", 123 * PAGE);
 }
 
-/* -- the truth of the kernel -- */
+/* -- the kernel's view -- */
 
 static NOINLINE void use_stack(int depth)
 {

@@ -1,7 +1,7 @@
 /*
- * CASE=NAME massif_cases: small programs of the kind that Massif's own tests consist of, one for each case. All
- * use sizes that Valgrind's allocator does not round up (spec/massif.md 2.5). The case is passed in the
- * environment because Valgrind takes an argc other than 1 for a return address below ld.so.
+ * CASE=NAME massif_cases: small programs like those of Massif's own tests, one for each case. All
+ * use sizes that Valgrind's allocator does not round up (spec/massif.md 2.5). The case is passed in
+ * the environment because Valgrind takes an argc other than 1 for a return address below ld.so.
  */
 #include <string.h>
 
@@ -43,7 +43,7 @@ static void recursion(void)
 		free(p[i]);
 }
 
-/* Each free is a new peak: what is freed comes back, and more. */
+/* Each free is a new peak: freed memory is allocated again, and more. */
 static void peaks(void)
 {
 	void *held[20];
@@ -101,7 +101,7 @@ static void large(void)
 		free(p[i]);
 }
 
-/* Passes 2^32 bytes of time. */
+/* Exceeds 2^32 bytes of time. */
 static void long_time(void)
 {
 	for (int i = 0; i < 450; i++) {
@@ -142,7 +142,7 @@ static void shares(void)
 NOINLINE static void *quiet(size_t n) { void *p = malloc(n); NO_TAIL_CALL(); return p; }
 NOINLINE static void *quiet_resize(void *q, size_t n) { void *p = realloc(q, n); NO_TAIL_CALL(); return p; }
 
-/* Blocks that go from counted to ignored functions, and stay where they were ignored. */
+/* Blocks that move from counted to ignored functions, and stay where they were ignored. */
 static void ignored(void)
 {
 	void *p = quiet(96), *q = a1(160), *r = a1(992);

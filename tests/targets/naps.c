@@ -1,6 +1,6 @@
 /*
  * naps MS [PID]: wakes up every MS milliseconds, until it is killed; with PID it reads that
- * process's status each time, and does nothing with it. What a sampler costs at least.
+ * process's status each time. The minimum cost of a sampler.
  */
 #include <fcntl.h>
 #include <poll.h>

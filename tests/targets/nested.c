@@ -1,5 +1,5 @@
 /*
- * Memory that is mapped and touched from inside of allocation functions, by known callers:
+ * Memory that is mapped and touched inside allocation functions, with known callers:
  *
  *	nested [-w]        -w: waits for a line on standard input before the second round
  *
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
 {
 	struct sigaction sa = {.sa_handler = on_fault, .sa_flags = SA_NODEFER};
 	char c;
-	/* sizes that glibc would else learn from what was freed */
+	/* sizes that glibc would otherwise adapt to freed blocks */
 	mallopt(M_MMAP_THRESHOLD, 128 << 10);
 	mallopt(M_TRIM_THRESHOLD, 128 << 10);
 	mallopt(M_TOP_PAD, 0);

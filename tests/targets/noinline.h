@@ -1,7 +1,6 @@
 /*
- * Functions that are seen on the stack: NOINLINE ones stay functions of their own, not inlined,
- * cloned or joined with their equals; NO_TAIL_CALL() comes after a call that must not become
- * a jump.
+ * Functions that are seen on the stack: NOINLINE functions are not inlined, cloned or merged with
+ * identical ones; NO_TAIL_CALL() comes after a call that must not become a jump.
  */
 #ifndef NOINLINE_H
 #define NOINLINE_H

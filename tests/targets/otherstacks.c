@@ -1,6 +1,6 @@
 /*
  * otherstacks WHO WHERE: main or a thread calls malloc on its own stack, and deeper on other ones:
- * in a handler on an alternate stack, and in a coroutine. It says how deep its own stack was.
+ * in a handler on an alternate stack, and in a coroutine. It prints the depth of its own stack.
  *
  *	peak: BYTES          from the first stack pointer of main, or that of the thread's first call
  *

@@ -1,6 +1,6 @@
 /*
  * pointers SIZE: fills 1 GiB of heap with blocks of SIZE bytes, the allocator's share
- * of 16 among them, and every word of each with a pointer to another; says so, and waits
+ * of 16 among them, and every word of each with a pointer to another; then prints a line, and waits
  * until its input ends. For the leak check's row of make bench.
  */
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /*
- * process MODE: one process makes another; each prints its own truth, so that TRUTH holds one
+ * process MODE: one process creates another; each prints its own truth, so that TRUTH holds one
  * `expect:` line for each with its pid in front (`pid N expect: ...`).
- *	fork     the child inherits blocks, frees some, makes others; both continue
+ *	fork     the child inherits blocks, frees some, allocates others; both continue
  *	nested-forks  a fork in a fork in a fork
  *	vfork    the child allocates in the parent's memory, then runs true
  *	spawn    posix_spawn of true;  system, popen: by the shell
@@ -197,7 +197,7 @@ static void *allocate_on(void *stop)
 	return NULL;
 }
 
-/* The child has one thread; what the others held is not freed there. */
+/* The child has one thread; blocks of the others are not freed there. */
 static void fork_among_threads(void)
 {
 	pthread_t threads[4];
@@ -262,7 +262,7 @@ static void catch_alarm(int has_own_stack)
 	CHECK(!setitimer(ITIMER_REAL, &every, NULL));
 }
 
-/* One call of each kind; the blocks that are held live on. */
+/* One call of each kind; held blocks stay live. */
 static void allocate_mixed(void *held[HELD], size_t sizes[HELD], unsigned i)
 {
 	unsigned k = i % HELD;

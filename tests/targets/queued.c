@@ -1,8 +1,8 @@
 /*
  * Signals with values, sent to threads that allocate all the time: each must come once,
  * in order, with its own siginfo, whatever other signals arrive. SIGTRAP is among
- * them: sent to the process (of those for a thread the kernel drops one that meets a
- * breakpoint's), and as a breakpoint of the program's own. Prints OK, else what was wrong.
+ * them: sent to the process (the kernel drops one that is sent to a thread with a pending
+ * breakpoint), and as a breakpoint of the program's own. Prints OK, else what was wrong.
  *
  *	queued SECONDS
  */

@@ -1,6 +1,6 @@
 /*
- * Calls of malloc thousands of frames deep, below stacks that differ in any of their frames: each
- * frame is of left() or of right(), which are alike, by a random number.
+ * Calls of malloc thousands of frames deep, on stacks that may differ in any frame: each frame is
+ * randomly of left() or of right(), which are identical.
  *
  *	recursion DEPTH MODE...
  *
@@ -239,7 +239,7 @@ static NOINLINE void run_interrupt(struct way *w)
 	const struct itimerval often = {{0, 2000}, {0, 2000}}, never = {{0, 0}, {0, 0}};
 	sigaction(SIGALRM, &action, NULL);
 	w->at_bottom = allocate_some;
-	go_on(w, depth_wanted); /* the cache is there */
+	go_on(w, depth_wanted); /* the cache exists now */
 	setitimer(ITIMER_REAL, &often, NULL);
 	w->at_bottom = be_interrupted;
 	go_on(w, depth_wanted);
@@ -252,7 +252,7 @@ static pthread_barrier_t all_are_deep;
 
 static void wait_for_all(struct way *w)
 {
-	announce(700); /* of which some are the first to ask for a deep cache, and get none */
+	announce(700); /* some of which are the first to request a deep cache, and get none */
 	allocate(601);
 	allocate(602);
 	pthread_barrier_wait(&all_are_deep);

@@ -2,9 +2,9 @@
  * requests CASE [ARGUMENT...]: announces blocks by valgrind.h's client requests, by ptmem.h and by
  * probes of systemtap's kind, and counts them as it counts malloc's (a resize is a free and an
  * allocation).
- *	blocks            few of each kind, also such that nothing comes of
+ *	blocks            few of each kind, including ones without effect
  *	hot N THREADS     N rounds in each thread, four markers a round
- *	registers N       markers in assembly: what the instruction set can show must survive them
+ *	registers N       markers in assembly: they must preserve all registers and flags
  *	handler N         a signal handler announces while the program allocates and announces
  *	library PATH...   loads, uses and unloads each library twice (libmarks.c)
  *	nested            an allocator that announces inside malloc: one event

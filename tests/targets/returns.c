@@ -29,7 +29,7 @@ static void on_signal(int sig)
 	handled++;
 }
 
-/* Beyond an end that no path is seen to pass. */
+/* After an end that no known path passes. */
 void own_restorer(void);
 __asm__(".text\n.type own_restorer_around, @function\n"
 	"own_restorer_around:\n\tud2\n"

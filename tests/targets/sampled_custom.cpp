@@ -1,6 +1,6 @@
 /*
- * sampled_custom COUNT: as sampled_cxx, with an operator new of its own that keeps what was deleted in a list,
- * and gets what it needs from malloc in large pieces.
+ * sampled_custom COUNT: as sampled_cxx, with its own operator new, which keeps deleted objects in a
+ * list, and gets memory from malloc in large pieces.
  */
 #include <cstdlib>
 #include <new>

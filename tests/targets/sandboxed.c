@@ -1,8 +1,8 @@
 /*
- * Allocates after it has forbidden itself system calls: ROUNDS blocks of 50 to 99 bytes,
- * one at a time, and one of 100 before. A forbidden call ends it. Prints OK. In mode `space` its
- * address space is limited to 200 MB, and most of that must be there for one block at the end.
- * With -w in place of ROUNDS it prints "ready" first, and makes one each millisecond until its input ends.
+ * Allocates after it has disabled system calls for itself: ROUNDS blocks of 50 to 99 bytes, one at
+ * a time, and one of 100 before. A forbidden call ends it. Prints OK. In mode `space` its address
+ * space is limited to 200 MB, and most of that must be there for one block at the end. With -w in
+ * place of ROUNDS it prints "ready" first, and makes one each millisecond until its input ends.
  *
  *	sandboxed none|strict|filter|mdwe|space [ROUNDS|-w]
  */

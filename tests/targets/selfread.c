@@ -1,6 +1,6 @@
 /*
- * selfread: reads its own code and maps while it allocates. The code of the executable, in which
- * nothing of the malloc family is defined, is as in the file.
+ * selfread: reads its own code and maps while it allocates. The code of the executable, which
+ * defines no function of the malloc family, must equal the file.
  */
 #include "truth.h"
 

@@ -1,15 +1,15 @@
 /*
- * server [THREADS]: runs until it has to stop: threads allocate, resize and free each other's
- * blocks and check every byte, a timer of 1 kHz ticks, one thread waits in epoll_wait forever and
- * one in sigwaitinfo; how often these came back is counted: EINTR without a signal, which
- * SIGCONT causes, and an attaching tracer must not. Commands, one letter each, on standard input;
- * each answered by one line:
+ * server [THREADS]: runs until told to stop: threads allocate, resize and free each other's blocks
+ * and check every byte, a 1 kHz timer ticks, one thread waits in epoll_wait forever and one in
+ * sigwaitinfo. The returns of these are counted: SIGCONT causes EINTR without a signal, an
+ * attaching tracer must not. Commands, one letter each, on standard input; each answered by one
+ * line:
  *	r  the truth so far, while running (not exact: threads continue)
  *	p  all threads park, and the truth is exact until
  *	c  they continue
  *	l  leak one block of 1,000 bytes (by function server_leak)
  *	t  a thread is created, allocates and exits
- *	i  how often the waits came back: interrupted=N
+ *	i  how often the waits returned: interrupted=N
  *	k  queue 10 signals to itself: answers how many came so far
  *	q  stop: everything is freed, the truth is printed, status 0
  * End of input is q. A failed check ends with status 90.

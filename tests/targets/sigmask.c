@@ -1,10 +1,9 @@
 /*
- * sigmask [trap | open | serve]: allocates with every signal blocked, SIGTRAP included; the mask is
- * afterwards as it was. With trap: with SIGTRAP ignored, and with SIGTRAP alone blocked and handled.
- * With open, only this: allocates with every signal blocked but SIGTRAP, which it handles, between
- * SIGTRAPs that it raises.
- * With serve, only this: handles SIGTRAP, prints "ready" and allocates with every signal blocked
- * until the end of its input.
+ * sigmask [trap | open | serve]: allocates with every signal blocked, SIGTRAP included; afterwards
+ * the mask must be unchanged. With trap: with SIGTRAP ignored, and with SIGTRAP alone blocked and
+ * handled. With open, only this: allocates with every signal blocked but SIGTRAP, which it handles,
+ * between SIGTRAPs that it raises. With serve, only this: handles SIGTRAP, prints "ready" and
+ * allocates with every signal blocked until the end of its input.
  */
 #include "truth.h"
 

@@ -1,9 +1,9 @@
 /*
  * signals timer: a 1 kHz timer interrupts a main program that allocates; the handler runs on its
- *	own stack and sees the context that it should; every expiry that the kernel delivered counts.
- * signals allocate: handlers allocate, while the main program is outside malloc.
- * signals queue: 500 queued real-time signals arrive once each, in order, with their values.
- * signals nested: a handler interrupted by another one, alternate stacks, SA_NODEFER.
+ * own stack and checks its context; every expiry that the kernel delivered counts. signals
+ * allocate: handlers allocate, while the main program is outside malloc. signals queue: 500 queued
+ * real-time signals arrive once each, in order, with their values. signals nested: a handler
+ * interrupted by another one, alternate stacks, SA_NODEFER.
  */
 #include "truth.h"
 
@@ -48,7 +48,7 @@ static void on_timer(int number, siginfo_t *info, void *context)
 		off_stack++;
 }
 
-/* Local function of the loop: the handler may come at any instruction of malloc. */
+/* Local function of the loop: the handler may interrupt malloc at any instruction. */
 static void timer(void)
 {
 	struct itimerval every = { { 0, 1000 }, { 0, 1000 } }, none = { { 0, 0 }, { 0, 0 } };

@@ -1,6 +1,6 @@
 /*
- * sparse: maps 32 TiB, of which a few pages hold the only pointers to blocks, and leaves.
- * A function's name says what a leak check must answer (leaks.c).
+ * sparse: maps 32 TiB, of which a few pages contain the only pointers to blocks, and exits. A
+ * function's name is the expected result of a leak check (leaks.c).
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ int main(void)
 			 -1, 0);
 	CHECK(map != MAP_FAILED && madvise(map, SIZE, MADV_NOHUGEPAGE) == 0);
 	reach_first(map);
-	for (unsigned long i = 0; i < 2000; i++) /* more than the kernel tells of at once */
+	for (unsigned long i = 0; i < 2000; i++) /* more than the kernel returns at once */
 		reach_middle(map + SIZE / 2 + i * 3 * PAGE);
 	lost_plain(map + SIZE / 3);
 	CHECK(madvise(map + SIZE / 3 / PAGE * PAGE, PAGE, MADV_DONTNEED) == 0);

@@ -1,5 +1,5 @@
 /*
- * stackuse MODE: a program that knows how much stack it uses at each of its calls of malloc.
+ * stackuse MODE: a program that reports its stack use at each call of malloc.
  *
  *	stack: SIZE BYTES
  *
@@ -111,7 +111,7 @@ static size_t next_call(int who, uint64_t sp)
 		__asm__ volatile("" : "+r"(p_)); \
 	} while (0)
 
-/* Of the calls from number @first on, after "pid PID". */
+/* The calls from number @first on, after "pid PID". */
 static void write_truth(unsigned first)
 {
 	char line[64];
@@ -202,7 +202,7 @@ NOINLINE static void recurse(int has_handler_stack)
 	CHECK(!sigaltstack(&stack, NULL));
 	CHECK(!sigaction(SIGUSR1, &sa, NULL));
 	CALL(MAIN);
-	CHECK(system("exit 3") == 3 << 8); /* a child on a stack of its own in this memory */
+	CHECK(system("exit 3") == 3 << 8); /* a child with its own stack in this memory */
 	CALL(MAIN);
 	descend(MAIN, 20);
 	raise(SIGUSR1);
@@ -384,11 +384,11 @@ NOINLINE static void run_fork(int by_thread)
 	pthread_join(thread, NULL);
 }
 
-/* -- stacks that no call shows -- */
+/* -- stacks without calls -- */
 
 static uint64_t hidden;
 
-/* The first time only to see how deep it is: nothing is called down there. */
+/* The first time only determines the depth: nothing is called down there. */
 NOINLINE static void hide(int who, int levels, int is_first)
 {
 	volatile char room[FRAME * 8];
@@ -438,7 +438,7 @@ NOINLINE static void run_hidden(int in_thread)
 	CALL(MAIN);
 }
 
-/* -- for who attaches -- */
+/* -- for attaching -- */
 
 NOINLINE static void run_waiting(void)
 {

@@ -1,7 +1,8 @@
 /*
  * stopself: what a program can do about job control. It writes its pid to the file "pid" and
- * counts the SIGCONTs that it gets, in the file "continued" and, in the foreground, on the terminal. Lines that it reads
- * from there say when it goes on; in the background it does not read before there is a file "go".
+ * counts the SIGCONTs that it gets, in the file "continued" and, in the foreground, on the
+ * terminal. It continues when it reads a line from there; in the background it does not read before
+ * there is a file "go".
  *
  *	self SIGNAL     stops itself, then reads a line
  *	group SIGNAL    stops its process group
@@ -52,7 +53,7 @@ static void on_continue(int sig)
 	continued++;
 }
 
-/* Gives back the terminal, so to say; stops; and takes it again. */
+/* Releases the terminal, so to say; stops; and takes it again. */
 static void on_suspend(int sig)
 {
 	sigset_t set;
@@ -170,7 +171,7 @@ int main(int argc, char **argv)
 		snprintf(text, sizeof(text), "continued %d\n", (int)continued);
 		say(text);
 	} else {
-		/* nothing that would mix with what the shell prints; nor may it stop before that has its prompt */
+		/* must not mix with the shell's output, nor stop before the shell has its prompt */
 		while (access("go", F_OK) != 0)
 			work();
 	}

@@ -1,8 +1,8 @@
 /*
- * Stops its threads as a collector of garbage does: by a signal whose handler waits, and
- * works through the heap meanwhile. Threads are stopped wherever they are, in malloc and
- * around it. The one who collects needs no lock of the allocator's that they may hold:
- * it has blocks of its own (an arena) and does not touch theirs.
+ * Stops its threads like a garbage collector: by a signal whose handler waits, and works on the
+ * heap meanwhile. Threads are stopped anywhere, in malloc and around it. The collecting thread
+ * needs no allocator lock that they may hold: it has its own blocks (an arena) and does not touch
+ * theirs.
  *
  *	suspend [ROUNDS [BLOCKS]]
  */

@@ -5,7 +5,7 @@
  *
  *	variants   through syscall(2), and by an instruction of its own with varying numbers
  *	signals    handlers that map while their thread waits in syscall(2), again and again
- *	generated  by code that the program wrote itself, before the byte
+ *	generated  by code that the program generated, before the byte
  *	writable   by code that it writes into executable memory
  *	protected  by code that is made executable after it was written
  *	interrupted-calls  handlers that check where they interrupted a call in syscall(2); and a thread
@@ -174,7 +174,7 @@ static void cancel_reader(void)
 	usleep(50000);
 	CHECK(pthread_cancel(reader) == 0);
 	usleep(50000);
-	CHECK(write(nothing[1], "x", 1) == 1); /* whom the cancelling missed does not hang */
+	CHECK(write(nothing[1], "x", 1) == 1); /* a thread that missed the cancellation does not hang */
 	CHECK(pthread_join(reader, &result) == 0 && result == PTHREAD_CANCELED);
 }
 
@@ -199,7 +199,7 @@ static void do_places(void)
 	printf("mmap map_directly %ld\n", 5 * PAGE);
 }
 
-/* -- code of its own making -- */
+/* -- generated code -- */
 
 static long (*made)(long a, long b, long c, long d);
 

@@ -20,7 +20,7 @@ static int calls;
 static char *reserve;
 static jmp_buf out;
 
-/* The compiler may not leave out a pair of new and delete. */
+/* The compiler must not remove a pair of new and delete. */
 NOINLINE static void *make(size_t size)
 {
 	return sink = operator new(size);
@@ -44,7 +44,7 @@ struct guard {
 	}
 };
 
-/* Its destructor meets an exception of its own while another one is on its way. */
+/* Its destructor handles an exception of its own while another one is in flight. */
 struct thrower {
 	~thrower()
 	{
@@ -78,7 +78,7 @@ static void plain()
 	operator delete(make_or_null(30));
 }
 
-/* While the exception is on its way, destructors allocate. */
+/* While the exception is in flight, destructors allocate. */
 static void with_destructors()
 {
 	expect_throw([] {
@@ -113,7 +113,7 @@ static void rethrown()
 	expect_throw([&] { std::rethrow_exception(kept); });
 }
 
-/* An exception with a string, by a handler: what it holds lives as long as it does. */
+/* An exception with a string, thrown by a handler: its memory lives as long as it does. */
 static void handler_that_throws()
 {
 	std::string text(200, 'x');

@@ -2,8 +2,8 @@
  * throws_late WHERE: an operator new that throws after a while. Each byte of standard input lets it continue.
  *
  *	before   it waits, and then throws
- *	passing  it waits while the exception is on its way out of it
- *	caught   it waits while the exception is on its way, catches it, and allocates then
+ *	passing  it waits while the exception leaves it
+ *	caught   it waits while the exception is in flight, catches it, and then allocates
  *
  * Prints "ready" at its start, "inside" where it waits in operator new, and "OK" at its end.
  */
@@ -83,7 +83,7 @@ NOINLINE static bool make(size_t size)
 	return is_whole;
 }
 
-/* What a caller holds in registers is unchanged. */
+/* Registers of the caller are unchanged. */
 NOINLINE static bool check_make(size_t size)
 {
 	long a = kept[0], b = kept[1], c = kept[2], d = kept[3], e = kept[4], f = kept[5];

@@ -1,6 +1,6 @@
 /*
- * ties: sites of equal size in the program and three libraries, which load in another order than their
- * names have, and call in yet another one. With LIBRARY, such a library.
+ * ties: sites of equal size in the program and three libraries, whose load order differs from the
+ * order of their names, and from that of their calls. With LIBRARY, such a library.
  */
 #include "truth.h"
 

@@ -1,14 +1,14 @@
 /*
- * Programs that know their own truth: every target allocates through these
- * wrappers, which count what happened by the definitions of profile_totals, and
- * prints the totals at its end. No stdio: that would allocate.
+ * Programs that count their own allocations: every target allocates through these wrappers, which
+ * count by the definitions of profile_totals, and prints the totals at its end. No stdio: that
+ * would allocate.
  *
  *	expect: allocations=N reallocations=N frees=N bytes=B failed=N live=B blocks=N peak=B|-
  *
- * goes to the file named by TRUTH (appended), or to standard output. peak is -
- * when threads make it a matter of order. Checks that a target makes itself end
- * in `CHECK`, which prints what was wrong and leaves with status 90.
- * The wrappers are inlined: the caller of malloc is the function that uses them.
+ * goes to the file named by TRUTH (appended), or to standard output. peak is - if it depends on the
+ * order of threads. Checks that a target makes itself end in `CHECK`, which prints what was wrong
+ * and leaves with status 90. The wrappers are inlined: the caller of malloc is the function that
+ * uses them.
  */
 #ifndef TRUTH_H
 #define TRUTH_H
@@ -49,7 +49,7 @@ INLINE void truth_live(int64_t bytes, int blocks)
 
 INLINE void *truth_made(void *p, uint64_t size)
 {
-	/* The compiler may not know that the block is unused, nor that it is fresh. */
+	/* The compiler must not know that the block is unused, or fresh. */
 	__asm__ volatile("" : "+r"(p) : : "memory");
 	if (!p) {
 		TRUTH_ADD(failed, 1);
@@ -120,7 +120,7 @@ INLINE void *truth_moved(void *old, uint64_t old_size, void *p, uint64_t size)
 
 INLINE void *t_realloc(void *old, uint64_t old_size, size_t size)
 {
-	/* Hidden, so that the compiler does not mind a use after the call. */
+	/* Hidden, so that the compiler accepts a use after the call. */
 	uintptr_t hidden = (uintptr_t)old;
 
 	__asm__ volatile("" : "+r"(hidden));

@@ -1,5 +1,5 @@
 /*
- * unmapper: takes away all shared mappings that it finds in its address space, which are none of its own, as
+ * unmapper: removes all shared mappings from its address space, none of which are its own, as
  * sandboxes and checkpointers do, and continues allocating.
  *
  *	unmapper munmap|mprotect [THREADS]

@@ -1,6 +1,6 @@
 /*
  * views: each function does one thing to memory, known to the byte, so that each quantity of each
- * source is known: what is there at the end, what was at the peak, all that came, and how often.
+ * source is known: at the end, at the peak, in total, and the number of times.
  * tests/e2e/test_views.py has the sums.
  */
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /*
- * wanderer WORD...: allocates 1,000 bytes before each word and does what it says: chdir to /, close all
- * descriptors, fork (and continue in both), kill itself, abort, exec itself with the rest of the words.
+ * wanderer WORD...: allocates 1,000 bytes before each word and executes it: chdir to /, close all
+ * descriptors, fork (and continue in both), kill itself, abort, exec itself with the rest of the
+ * words.
  */
 #include <signal.h>
 #include <string.h>
