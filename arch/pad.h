@@ -310,7 +310,7 @@ struct pad_slot {
 	uint32_t has_thrown; /* ptmem must see the catch, though no call is in progress */
 	uint64_t frame, step; /* as check */
 	uint32_t max_frames; /* number of elements */
-	uint32_t may_ask;    /* request a deep cache if that is not enough */
+	uint32_t may_request;    /* request a deep cache if that is not enough */
 	/* sampling: whether the call that set return_at is recorded; the block passed to realloc */
 	uint32_t is_sampled, is_old_sampled;
 	PAD_LINES struct pad_count count[PAD_FUNCTIONS];

@@ -174,7 +174,7 @@ INLINE int has_room(const struct pad_control *c, struct pad_slot *slot, uint32_t
  */
 INLINE int needs_deep_cache(const struct pad_control *c, const struct pad_slot *slot)
 {
-	return slot->reason == PAD_REASON_DEEP && slot->may_ask && slot == find_slot(c);
+	return slot->reason == PAD_REASON_DEEP && slot->may_request && slot == find_slot(c);
 }
 
 /*

@@ -33,7 +33,7 @@ INLINE struct pad_step *steps_of(const struct pad_slot *slot)
 /* The stack has more frames than the slot's cache. */
 INLINE void note_too_deep(struct pad_slot *slot)
 {
-	if (slot->may_ask)
+	if (slot->may_request)
 		slot->reason = PAD_REASON_DEEP;
 }
 

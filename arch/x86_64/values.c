@@ -197,7 +197,7 @@ static void reach_start(struct x86_values *v)
 }
 
 /* The step after the padding that begins at @i, if it is aligned; or count. */
-static size_t behind_padding(const struct arch_code *code, const struct x86_values *v, size_t i)
+static size_t step_after_padding(const struct arch_code *code, const struct x86_values *v, size_t i)
 {
 	while (i < v->count && v->step[i].is_padding)
 		i++;
@@ -207,7 +207,7 @@ static size_t behind_padding(const struct arch_code *code, const struct x86_valu
 /* Step @i fills the space before a branch target: no path leads through it. */
 static bool is_filling(const struct arch_code *code, const struct x86_values *v, size_t i)
 {
-	size_t behind = behind_padding(code, v, i);
+	size_t behind = step_after_padding(code, v, i);
 
 	return v->step[i].is_padding && behind < v->count && v->step[behind].is_reached;
 }
@@ -219,7 +219,7 @@ static bool is_filling(const struct arch_code *code, const struct x86_values *v,
 static bool is_last_call(const struct arch_code *code, const struct x86_values *v, size_t i)
 {
 	const struct arch_value *sp = &v->step[i].before.reg[X86_REGISTER_SP];
-	size_t behind = behind_padding(code, v, i + 1);
+	size_t behind = step_after_padding(code, v, i + 1);
 
 	if (!v->step[i].is_call || behind == i + 1 || behind == v->count ||
 	    !v->step[behind].is_reached)

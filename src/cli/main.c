@@ -157,7 +157,7 @@ static int attach_all(struct run *run)
 
 /* -- end -- */
 
-static void leave_target_behind(void *target)
+static void detach_after_check(void *target)
 {
 	target_abandon(target);
 }

@@ -195,11 +195,11 @@ static void write_recording(struct http_job *job, const struct served_table *t, 
 	const struct recording *r = served_recording(t, s);
 
 	if (!r) {
-		http_say(job, 503, "there is nothing to see yet\n");
+		http_answer(job, 503, "there is nothing to see yet\n");
 		return;
 	}
 	if (base && (base->pid != s->info.pid || base->start_ns != s->info.start_ns)) {
-		http_say(job, 503, "the process has ended meanwhile\n");
+		http_answer(job, 503, "the process has ended meanwhile\n");
 		return;
 	}
 	FILE *out = open_body(job);
@@ -219,7 +219,7 @@ static void write_journal(struct http_job *job, const struct served *s)
 	char *data = served_journal(s, &size);
 
 	if (!data) {
-		http_say(job, 503, "there is nothing to see yet\n");
+		http_answer(job, 503, "there is nothing to see yet\n");
 		return;
 	}
 	fclose(open_body(job));
@@ -248,7 +248,7 @@ void answer_write(struct http_job *job, struct served_table *t, const struct ans
 	} else if (job->path == HTTP_METRICS) {
 		write_totals(job, t, ptmem);
 	} else if (!s) {
-		http_say(job, job->pid ? 404 : 503, job->pid ? "this process is not profiled\n" :
+		http_answer(job, job->pid ? 404 : 503, job->pid ? "this process is not profiled\n" :
 							       "no process is profiled now\n");
 	} else if (job->path == HTTP_RECORDING) {
 		write_journal(job, s);

@@ -231,7 +231,7 @@ static void add_headers(const struct http *h, struct MHD_Response *r, const stru
 		h->lib.MHD_add_response_header(r, "Connection", "close");
 }
 
-void http_say(struct http_job *job, unsigned status, const char *text)
+void http_answer(struct http_job *job, unsigned status, const char *text)
 {
 	free(job->body);
 	job->status = status;
@@ -245,7 +245,7 @@ void http_say(struct http_job *job, unsigned status, const char *text)
 static enum MHD_Result send_answer(struct http *h, struct MHD_Connection *c, struct http_job *job)
 {
 	if (atomic_load(&h->unread) > MAX_UNREAD)
-		http_say(job, 503, "clients have not read too many answers\n");
+		http_answer(job, 503, "clients have not read too many answers\n");
 	struct MHD_Response *r = make_response(h, job);
 
 	if (!r)
@@ -261,7 +261,7 @@ static enum MHD_Result refuse(struct http *h, struct MHD_Connection *c, struct r
 {
 	struct http_job job = {0};
 
-	http_say(&job, why.status, why.text);
+	http_answer(&job, why.status, why.text);
 	return send_answer(h, c, &job);
 }
 
@@ -461,7 +461,7 @@ void http_finish(struct http_job *job)
 {
 }
 
-void http_say(struct http_job *job, unsigned status, const char *text)
+void http_answer(struct http_job *job, unsigned status, const char *text)
 {
 }
 

@@ -71,6 +71,6 @@ struct http_job *http_take(struct http *h);
 void http_finish(struct http_job *job);
 
 /* Sets an answer of one line of text. */
-void http_say(struct http_job *job, unsigned status, const char *text);
+void http_answer(struct http_job *job, unsigned status, const char *text);
 
 #endif

@@ -32,7 +32,7 @@
 
 #define NAME "heap-listen"
 #define ASK_NS 100000000ull      /* minimum time between questions */
-#define PATIENCE_NS 10000000000ull /* maximum time for an answer of ptmem */
+#define ANSWER_NS 10000000000ull /* maximum time for an answer of ptmem */
 #define SECOND_NS 1000000000ull
 #define FAREWELL_NS 5000000000ull /* maximum time for open connections after the end */
 #define LOOK_NS 100000000ull      /* between checks whether there are any */
@@ -74,7 +74,7 @@ static void take_jobs(struct server *s, uint64_t now)
 
 	while ((job = http_take(s->http)))
 		*vec_add(&s->jobs) =
-			(struct waiting){.job = job, .state = NEW, .due_ns = now + PATIENCE_NS};
+			(struct waiting){.job = job, .state = NEW, .due_ns = now + ANSWER_NS};
 }
 
 static bool is_delta(const struct http_job *job)
@@ -113,10 +113,10 @@ static void check_times(struct server *s, uint64_t now)
 			continue;
 		if (w->state == RESTING) {
 			w->state = NEW;
-			w->due_ns = now + PATIENCE_NS;
+			w->due_ns = now + ANSWER_NS;
 			continue;
 		}
-		http_say(w->job, 503, "ptmem has no time for an answer\n");
+		http_answer(w->job, 503, "ptmem has no time for an answer\n");
 		finish(s, i);
 	}
 }
@@ -289,7 +289,7 @@ static int open_socket(struct listen_address *a)
  * Closes all files of ptmem, leaves its terminal and directory, and ignores signals meant for
  * ptmem.
  */
-static void leave_surroundings(int keep)
+static void leave_environment(int keep)
 {
 	static const int ignored[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,  SIGTSTP, SIGTTIN,
 				      SIGTTOU, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGIO};
@@ -318,7 +318,7 @@ ATTR_NORETURN static void run_server(struct server_options *o, int fd, uint32_t 
 	const char *why = NULL;
 
 	s.table.lines = recording_lines_new(o->symbols, o->filter);
-	leave_surroundings(fd);
+	leave_environment(fd);
 	int listening = open_socket(&o->address);
 
 	if (listening < 0)

@@ -226,7 +226,7 @@ static void read_load(struct reader *r)
 		r->ops->module(r->ops->ctx, &m);
 }
 
-static void read_gone(struct reader *r)
+static void read_unmapped(struct reader *r)
 {
 	struct events_module m = { .id = decimal32(r) };
 	struct events_module *old = find_module(r, m.id);
@@ -386,7 +386,7 @@ static void read_record(struct reader *r, char letter)
 	else if (letter == 'l')
 		read_load(r);
 	else if (letter == 'g')
-		read_gone(r);
+		read_unmapped(r);
 	else if (letter == 'i')
 		read_name(r);
 	else if (letter == 'v')

@@ -213,7 +213,7 @@ static void on_alloc(struct memusage *m, const struct event *ev)
 
 /* -- realloc -- */
 
-static void put_back(struct memusage *m, const struct resized *r)
+static void restore_block(struct memusage *m, const struct resized *r)
 {
 	struct block other;
 	if (r->is_known && !blocks_find(m->blocks, r->block.addr, &other))
@@ -237,7 +237,7 @@ static void on_realloc_begin(struct memusage *m, const struct event *ev)
 {
 	struct resized r;
 	if (take_resized(m, ev->thread, &r))
-		put_back(m, &r);
+		restore_block(m, &r);
 	r = (struct resized){.thread = ev->thread, .block.addr = ev->old_addr};
 	r.is_known = blocks_take(m->blocks, ev->old_addr, &r.block);
 	*vec_add(&m->resized) = r;
@@ -248,7 +248,7 @@ static bool take_old(struct memusage *m, const struct event *ev, struct resized 
 	if (take_resized(m, ev->thread, out)) {
 		if (out->block.addr == ev->old_addr)
 			return out->is_known;
-		put_back(m, out);
+		restore_block(m, out);
 	}
 	out->is_known = blocks_take(m->blocks, ev->old_addr, &out->block);
 	return out->is_known;
@@ -281,7 +281,7 @@ static void on_resize(struct memusage *m, const struct event *ev, const struct b
 static void replace_sample(struct memusage *m, const struct event *ev, const struct resized *old)
 {
 	if (!ev->addr && ev->size > 0) {
-		put_back(m, old);
+		restore_block(m, old);
 		return;
 	}
 	m->numbers.live -= memusage_weigh(m, ev->old_addr, old->block.size).bytes;
@@ -319,7 +319,7 @@ static void on_realloc_end(struct memusage *m, const struct event *ev)
 		return;
 	}
 	m->numbers.row[row].failed++;
-	put_back(m, &old);
+	restore_block(m, &old);
 }
 
 /* -- free -- */
@@ -451,7 +451,7 @@ void memusage_thread_exit(struct memusage *m, uint32_t thread)
 {
 	struct resized r;
 	if (take_resized(m, thread, &r))
-		put_back(m, &r);
+		restore_block(m, &r);
 	for (size_t i = 0; i < m->bases.count; i++) {
 		if (m->bases.data[i].thread == thread) {
 			vec_take_swap(&m->bases, i);

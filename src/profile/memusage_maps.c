@@ -6,7 +6,7 @@
 #include "base/heap_function.h"
 #include "profile/memusage_internal.h"
 
-static void map_gone(void *ctx, uint32_t leaf, uint64_t bytes)
+static void sub_unmapped(void *ctx, uint32_t leaf, uint64_t bytes)
 {
 	struct memusage *m = ctx;
 	(void)leaf;
@@ -32,7 +32,7 @@ static void remove_map(struct memusage *m, taddr_t addr, uint64_t size)
 {
 	taddr_t end, pages_end;
 	if (range_of(addr, size, &end, &pages_end))
-		pages_remove(&m->maps, ROUND_DOWN(addr, PAGE_SIZE_MIN), pages_end, map_gone, m);
+		pages_remove(&m->maps, ROUND_DOWN(addr, PAGE_SIZE_MIN), pages_end, sub_unmapped, m);
 }
 
 static void add_map(struct memusage *m, taddr_t addr, uint64_t size)

@@ -56,7 +56,7 @@ struct profile *profile_clone(const struct profile *p)
 	if (p->held.data)
 		c->held.data = xmemdup(p->held.data, p->held.count * sizeof(*p->held.data));
 	c->held.capacity = p->held.count;
-	realloc_put_back_all(c); /* the threads that were in a realloc do not exist in the child */
+	realloc_undo_all(c); /* the threads that were in a realloc do not exist in the child */
 	return c;
 }
 
@@ -124,7 +124,7 @@ static inline void on_free(struct profile *p, const struct event *ev)
 
 /* Pages. */
 
-static void page_gone(void *ctx, uint32_t leaf, uint64_t bytes)
+static void count_removed_page(void *ctx, uint32_t leaf, uint64_t bytes)
 {
 	struct profile *p = ctx;
 	count_out(p, leaf, weigh_pages(p, bytes));
@@ -148,7 +148,7 @@ static void unmap(struct profile *p, taddr_t start, taddr_t end)
 {
 	try_heap_peak(p, "de-PEAK");
 	pass_bytes(p, pages_overlap(&p->pages, start, end));
-	pages_remove(&p->pages, start, end, page_gone, p);
+	pages_remove(&p->pages, start, end, count_removed_page, p);
 	try_heap_normal(p, "dealloc");
 }
 
@@ -175,7 +175,7 @@ static void on_map(struct profile *p, const struct event *ev)
 			unmap(p, start, end);
 		return;
 	}
-	pages_remove(&p->pages, start, end, page_gone, p);
+	pages_remove(&p->pages, start, end, count_removed_page, p);
 	pages_add(&p->pages, start, end, leaf);
 	count_in(p, leaf, weigh_pages(p, end - start));
 	pass_bytes(p, end - start - overlap);
@@ -308,13 +308,13 @@ void profile_event(struct profile *p, const struct event *ev)
 
 void profile_thread_exit(struct profile *p, uint32_t thread)
 {
-	realloc_put_back_thread(p, thread);
+	realloc_undo_thread(p, thread);
 }
 
 void profile_finish(struct profile *p, uint64_t time_ns)
 {
 	read_time(p, time_ns);
-	realloc_put_back_all(p);
+	realloc_undo_all(p);
 	if (p->options.peak_at_exit)
 		try_peak(p, "endPEAK");
 }

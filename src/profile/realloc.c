@@ -33,7 +33,7 @@ static size_t find_held(const struct profile *p, uint32_t thread)
 }
 
 /* If another block is live at the address now, the free of the held one was missed. */
-static void put_back(struct profile *p, const struct held *held)
+static void restore_block(struct profile *p, const struct held *held)
 {
 	struct block other;
 	bool is_taken = blocks_find(p->blocks, held->block.addr, &other) ||
@@ -57,21 +57,21 @@ static struct held remove_held(struct profile *p, size_t i)
 	return held;
 }
 
-void realloc_put_back_thread(struct profile *p, uint32_t thread)
+void realloc_undo_thread(struct profile *p, uint32_t thread)
 {
 	size_t i = find_held(p, thread);
 	if (i == p->held.count)
 		return;
 	struct held held = remove_held(p, i);
-	put_back(p, &held);
+	restore_block(p, &held);
 }
 
 /* Newest first: of two blocks at one address the older one was freed. */
-void realloc_put_back_all(struct profile *p)
+void realloc_undo_all(struct profile *p)
 {
 	while (p->held.count > 0) {
 		struct held held = remove_held(p, p->held.count - 1);
-		put_back(p, &held);
+		restore_block(p, &held);
 	}
 }
 
@@ -84,7 +84,7 @@ bool realloc_is_begun(const struct profile *p, uint32_t thread, taddr_t addr)
 
 void realloc_begin(struct profile *p, const struct event *ev)
 {
-	realloc_put_back_thread(p, ev->thread);
+	realloc_undo_thread(p, ev->thread);
 	if (!ev->old_addr)
 		return;
 	struct held held = profile_hold(p, ev->old_addr);
@@ -98,7 +98,7 @@ static struct held take_held(struct profile *p, const struct event *ev)
 	size_t i = find_held(p, ev->thread);
 	if (i < p->held.count && p->held.data[i].block.addr == ev->old_addr)
 		return remove_held(p, i);
-	realloc_put_back_thread(p, ev->thread);
+	realloc_undo_thread(p, ev->thread);
 	return profile_hold(p, ev->old_addr);
 }
 
@@ -167,14 +167,14 @@ static void replace_sample(struct profile *p, const struct block *old, const str
 void realloc_end(struct profile *p, const struct event *ev)
 {
 	if (!ev->old_addr) {
-		realloc_put_back_thread(p, ev->thread);
+		realloc_undo_thread(p, ev->thread);
 		profile_alloc(p, ev);
 		return;
 	}
 	struct held held = take_held(p, ev);
 	if (!ev->addr && ev->size > 0) {
 		p->totals.failed++;
-		put_back(p, &held);
+		restore_block(p, &held);
 		return;
 	}
 	if (held.from == HELD_UNKNOWN)

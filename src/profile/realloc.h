@@ -12,7 +12,7 @@ void realloc_begin(struct profile *p, const struct event *ev);
 void realloc_end(struct profile *p, const struct event *ev);
 
 /* Undo the first halves of @thread, or of all threads: their second halves will not come. */
-void realloc_put_back_thread(struct profile *p, uint32_t thread);
-void realloc_put_back_all(struct profile *p);
+void realloc_undo_thread(struct profile *p, uint32_t thread);
+void realloc_undo_all(struct profile *p);
 
 #endif

@@ -97,7 +97,7 @@ static uint64_t span_around(const struct snapshots *s, const bool *is_gone, uint
 	       s->record[neighbour(is_gone, i, -1)].snapshot.time;
 }
 
-static void say_culled(const struct snapshots *s, uint32_t nth, uint64_t span, uint32_t i)
+static void log_culled(const struct snapshots *s, uint32_t nth, uint64_t span, uint32_t i)
 {
 	char what[64];
 	if (!log_is_on(LOG_DEBUG)) /* millions of records are culled */
@@ -107,7 +107,7 @@ static void say_culled(const struct snapshots *s, uint32_t nth, uint64_t span, u
 }
 
 /* The record with the smallest span between its neighbours; the first of equals; 0 = none. */
-static uint32_t find_victim(const struct snapshots *s, const bool *is_gone)
+static uint32_t find_cullable(const struct snapshots *s, const bool *is_gone)
 {
 	uint64_t best_span = 0;
 	uint32_t best = 0;
@@ -214,7 +214,7 @@ static uint64_t smallest_interval(const struct snapshots *s)
 
 /*
  * Many events at one time (a coarse clock) have spans of 0. Spans only grow when records are
- * deleted, so one pass finds those of 0 in the order in which find_victim would. Marks at most
+ * deleted, so one pass finds those of 0 in the order in which find_cullable would. Marks at most
  * @wanted; returns how many.
  */
 static uint32_t cull_zero_spans(const struct snapshots *s, bool *is_gone, uint32_t wanted)
@@ -224,7 +224,7 @@ static uint32_t cull_zero_spans(const struct snapshots *s, bool *is_gone, uint32
 		uint64_t span = s->record[i + 1].snapshot.time - s->record[before].snapshot.time;
 		if (span == 0 && !is_uncullable(s, i)) {
 			is_gone[i] = true;
-			say_culled(s, gone++, 0, i);
+			log_culled(s, gone++, 0, i);
 		} else {
 			before = i;
 		}
@@ -232,7 +232,7 @@ static uint32_t cull_zero_spans(const struct snapshots *s, bool *is_gone, uint32
 	return gone;
 }
 
-static void say_kept(const struct snapshots *s)
+static void log_kept(const struct snapshots *s)
 {
 	log_debug("process %u: Finished culling (%3u of %3u deleted)", s->process, s->max / 2,
 		  s->max);
@@ -246,15 +246,15 @@ static uint64_t cull(struct snapshots *s)
 	bool *is_gone = xcalloc(s->count, sizeof(*is_gone));
 	log_debug("process %u: Culling...", s->process);
 	for (uint32_t i = cull_zero_spans(s, is_gone, s->max / 2); i < s->max / 2; i++) {
-		uint32_t victim = find_victim(s, is_gone);
+		uint32_t victim = find_cullable(s, is_gone);
 		CHECK(victim);
 		is_gone[victim] = true;
-		say_culled(s, i, span_around(s, is_gone, victim), victim);
+		log_culled(s, i, span_around(s, is_gone, victim), victim);
 	}
 	merge_journals(s, is_gone);
 	compact(s, is_gone);
 	free(is_gone);
-	say_kept(s);
+	log_kept(s);
 	return smallest_interval(s);
 }
 

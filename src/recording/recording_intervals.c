@@ -18,7 +18,7 @@ struct moment {
 	bool is_there;
 };
 
-static void merge_moments(struct moment *all)
+static void merge_interval_pairs(struct moment *all)
 {
 	for (size_t i = 0; i < HISTORY_INTERVALS; i++) {
 		struct moment none = {0};
@@ -48,7 +48,7 @@ static const char *add_moment(const struct recording *r, size_t row, struct mome
 	if (next < *shift || next > MAX_SHIFT || i >= HISTORY_INTERVALS)
 		return "the timeline has an impossible interval";
 	for (; *shift < next; ++*shift)
-		merge_moments(all);
+		merge_interval_pairs(all);
 	all[i].is_there = true;
 	for (int c = 0; c < TIME_COLUMNS; c++)
 		all[i].value[c] = recording_get(r, RECORDING_TIMELINE, row, c);

@@ -101,7 +101,7 @@ static int read_core(struct core *c, const char *program)
 	inspect_run(&c->in, &c->look.report);
 	c->look.has_arena = c->look.report.heaps.arenas.count > 0 &&
 			    c->look.report.heaps.arenas.data[0].is_main;
-	inspect_look_judge(&c->look);
+	inspect_look_classify(&c->look);
 	return 0;
 }
 

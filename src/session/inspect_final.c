@@ -22,7 +22,7 @@ struct inspect_final {
 	struct path_pins pins;
 };
 
-void inspect_final_look(struct session *s, bool is_last)
+void inspect_final_read(struct session *s, bool is_last)
 {
 	struct inspect_final *f = xcalloc(1, sizeof(*f));
 	const char *path = s->run->options->inspect_out;
@@ -78,7 +78,7 @@ static void report(struct session *s)
 	struct inspect_final *f = s->inspected;
 	struct inspect_title title;
 
-	inspect_look_judge(&f->look);
+	inspect_look_classify(&f->look);
 	_cleanup_free_ char *why = inspect_title_refusal(s->pid, &f->look);
 
 	if (why) {

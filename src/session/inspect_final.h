@@ -14,7 +14,7 @@ struct session;
  * Reads the process of @s, whose threads are stopped. @is_last: they do not run again before the
  * process ends or is detached.
  */
-void inspect_final_look(struct session *s, bool is_last);
+void inspect_final_read(struct session *s, bool is_last);
 
 /* Writes the report of the last read to where the options say. */
 void inspect_final_finish(struct session *s);

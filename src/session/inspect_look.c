@@ -267,7 +267,7 @@ void inspect_look_version(struct inspect_look *l)
 		malloc_module_version(l->malloc.libc.module, &l->glibc_major, &l->glibc_minor);
 }
 
-void inspect_look_judge(struct inspect_look *l)
+void inspect_look_classify(struct inspect_look *l)
 {
 	l->other = malloc_module_other(&l->modules);
 	if (!l->other)

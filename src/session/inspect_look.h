@@ -36,7 +36,7 @@ struct inspect_wish {
 
 /*
  * Reads @s, whose threads are stopped. Slow work that only needs files is left to
- * inspect_look_judge. -errno if its memory cannot be listed. Free @out with inspect_look_deinit.
+ * inspect_look_classify. -errno if its memory cannot be listed. Free @out with inspect_look_deinit.
  */
 int inspect_look(struct target *t, struct address_space *s, const struct inspect_wish *wish,
 		 struct inspect_look *out);

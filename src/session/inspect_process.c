@@ -36,8 +36,8 @@ static void look_at(void *ctx, struct address_space *s)
 	l->rc = inspect_look(l->target, s, &wish, &l->result);
 }
 
-static int look_at_process(struct look *l, pid_t pid, enum attach_problem *problem_out,
-			   long *detail_out)
+static int read_process(struct look *l, pid_t pid, enum attach_problem *problem_out,
+			long *detail_out)
 {
 	const struct target_options options = {.only_reads = true, .no_probes = true};
 	const struct event_sink sink = {.ctx = l, .space_new = look_at};
@@ -52,7 +52,7 @@ static int look_at_process(struct look *l, pid_t pid, enum attach_problem *probl
 	}
 	target_free(l->target);
 	if (rc == 0 && l->rc == 0)
-		inspect_look_judge(&l->result);
+		inspect_look_classify(&l->result);
 	return rc != 0 ? rc : l->rc;
 }
 

@@ -73,7 +73,7 @@ static int ask(struct question *q, uint64_t *stopped_out, FILE *file)
 		fprintf(file, "process %u cannot be read: %s\n", pid, strerror(-q->rc));
 		return -ESRCH;
 	}
-	inspect_look_judge(&q->look);
+	inspect_look_classify(&q->look);
 	char *why = inspect_title_refusal(pid, &q->look);
 
 	if (!why)

@@ -15,7 +15,7 @@ void inspect_title_init(struct inspect_title *out, uint32_t pid, const char *com
 bool inspect_title_knows(unsigned major, unsigned minor);
 
 /*
- * Why the malloc of process @pid cannot be read, according to inspect_look_judge; NULL if it can.
+ * Why the malloc of process @pid cannot be read, by inspect_look_classify; NULL if it can.
  * The caller frees it.
  */
 char *inspect_title_refusal(uint32_t pid, const struct inspect_look *look);

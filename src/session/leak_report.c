@@ -185,7 +185,7 @@ struct question {
 	bool is_there;
 };
 
-static void scan_asked(void *ctx, struct address_space *space)
+static void scan_on_request(void *ctx, struct address_space *space)
 {
 	struct question *q = ctx;
 
@@ -208,7 +208,7 @@ int leak_report_write(struct session *s, const char *path, FILE *file)
 		return -ESRCH;
 	if (run->options->leak_check)
 		final_scan_prepare(s);
-	target_inspect(run->target, scan_asked, &q);
+	target_inspect(run->target, scan_on_request, &q);
 	if (!q.is_there)
 		return -ESRCH; /* it has just ended */
 	const struct report r = session_report(s);

@@ -84,7 +84,7 @@ int memusage_run_open(struct run *run)
 	return 0;
 }
 
-static void say_written(const char *path)
+static void log_written(const char *path)
 {
 	log_info("written to %s; draw it with: ptmem-report --png=OUT.png %s", path, path);
 }
@@ -278,7 +278,7 @@ static void end_data(struct memusage_run *m, struct session *s)
 		log_error("cannot write %s: %s; the later calls are missing in it", s->data_path,
 			  strerror(-rc));
 	else
-		say_written(s->data_path);
+		log_written(s->data_path);
 	m->failed += rc != 0;
 	s->data = NULL;
 	free(s->data_path);

@@ -174,7 +174,7 @@ static int decide_path(struct session *s)
 							      &s->recording->path);
 }
 
-static void fill_known(struct session *s, struct recording *out, size_t first);
+static void add_known_values(struct session *s, struct recording *out, size_t first);
 
 static void append(struct session *s)
 {
@@ -182,7 +182,7 @@ static void append(struct session *s)
 	struct report report = session_report(s);
 	const struct recording_names names = session_recording_names(s, true);
 
-	fill_known(s, recording_journal_meta(f->journal), f->values);
+	add_known_values(s, recording_journal_meta(f->journal), f->values);
 	f->values = recording_rows(s->recording->known, RECORDING_META);
 	f->appended_ms = MAX(milliseconds(s, clock_now_ns()), (uint64_t)1);
 	profile_sync_history(s->profile);
@@ -241,7 +241,7 @@ static int write_in_memory(struct session *s)
 	return rc;
 }
 
-int recording_run_look(struct session *s, uint64_t *size_out)
+int recording_run_update(struct session *s, uint64_t *size_out)
 {
 	struct recording_run *rr = s->recording;
 	char name[32];
@@ -382,7 +382,7 @@ static void add_marker(struct recording *r, const char *value)
 }
 
 /* From value number @first on. */
-static void fill_known(struct session *s, struct recording *out, size_t first)
+static void add_known_values(struct session *s, struct recording *out, size_t first)
 {
 	const struct recording *known = s->recording->known;
 	char pid[16];
@@ -438,7 +438,7 @@ static struct recording *make_complete(struct session *s)
 
 	r->interval = s->heap_sample.interval;
 	profile_sync_history(s->profile);
-	fill_known(s, r, 0);
+	add_known_values(s, r, 0);
 	recording_builder_init(&b, r, &report, &names);
 	b.releases = s->releases;
 	recording_build_all(&b);

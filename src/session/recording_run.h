@@ -38,7 +38,7 @@ uint64_t recording_run_tick(struct run *run, uint64_t now_ns);
  * For --listen: appends everything new to the journal, which is in memory unless --record names a
  * file. Returns a descriptor for reading it, owned by the caller, and its size; or -errno.
  */
-int recording_run_look(struct session *s, uint64_t *size_out);
+int recording_run_update(struct session *s, uint64_t *size_out);
 
 /* The leak kinds of blocks, from a finished leak check. */
 struct leakcheck;

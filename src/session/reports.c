@@ -54,7 +54,7 @@ static void scan_and_note(void *ctx, struct address_space *space)
 	if (s->run->options->leak_check)
 		final_scan_run(s);
 	if (s->run->options->inspect_at_exit)
-		inspect_final_look(s, false);
+		inspect_final_read(s, false);
 	*vec_add(&all->list) = s;
 }
 

@@ -57,7 +57,7 @@ static void note_module(struct session *s, struct module *m)
 
 static void sink_before_install(void *ctx, struct address_space *space)
 {
-	earlier_blocks_look(ctx, space);
+	earlier_blocks_read(ctx, space);
 }
 
 static void sink_space_new(void *ctx, struct address_space *space)
@@ -375,7 +375,7 @@ static void sink_final_scan(void *ctx, struct address_space *space)
 	if (run->options->leak_check)
 		final_scan_run(space->user);
 	if (run->options->inspect_at_exit)
-		inspect_final_look(space->user, true);
+		inspect_final_read(space->user, true);
 }
 
 static bool sink_monitor(void *ctx, struct address_space *space, const char *text)

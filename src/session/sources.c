@@ -214,7 +214,7 @@ static void print_limits(const struct session *s)
 }
 
 /* The sum of a source's events; touched pages have no such line. */
-static const char *const ways_to_come[SOURCE_COUNT] = {
+static const char *const came_by[SOURCE_COUNT] = {
 	[SOURCE_BRK] = "grown", [SOURCE_MMAP] = "mapped",
 };
 
@@ -244,7 +244,7 @@ static void print_summary(const struct source *src, const struct report *r, cons
 		print_limits(src->session);
 	} else {
 		log_info("  %-12s %s (%s byte%s) %s, %s in use, at most %s", name, all, bytes,
-			 plural(p->allocated_bytes), ways_to_come[src->kind],
+			 plural(p->allocated_bytes), came_by[src->kind],
 			 amount_bytes((double)p->live_bytes, live),
 			 amount_bytes((double)p->peak_bytes, peak));
 	}

@@ -285,8 +285,8 @@ static void make_room(struct rules *r)
 		return;
 	if (!r->shared) {
 		resize_table(r, r->table.bits + 1);
-	} else if (r->on_full && !r->is_full_told) {
-		r->is_full_told = true;
+	} else if (r->on_full && !r->is_full_reported) {
+		r->is_full_reported = true;
 		r->on_full(r->on_full_ctx);
 	}
 }
@@ -337,7 +337,7 @@ void rules_forget(struct rules *r, taddr_t start, taddr_t end)
 void rules_set_memory(struct rules *r, struct unwind_rule *memory, uint32_t bits)
 {
 	r->shared = memory;
-	r->is_full_told = false;
+	r->is_full_reported = false;
 	if (!memory)
 		return;
 	resize_table(r, bits);

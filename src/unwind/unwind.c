@@ -176,8 +176,8 @@ static int step_own(const struct unwind *u, const struct own_code *own,
 	/* While a pad calls the original, the thread's stack pointer is the CFA itself. */
 	if (cfa < sp || (cfa == sp && !was_exact))
 		return UNWIND_LOOP;
-	frame->shown_pc = own->stands_for;
-	return own->stands_for ? STEP_OUT : STEP_SAME;
+	frame->shown_pc = own->entry_pc;
+	return own->entry_pc ? STEP_OUT : STEP_SAME;
 }
 
 /* Steps if the frame's pc is in code of ptmem. Returns false if it is not. */

@@ -56,7 +56,7 @@ class Events:
         elif letter == "e":
             self.is_complete = True
         elif letter == "x" and word[1] in self.held:
-            self.put_back(self.held.pop(word[1]))
+            self.restore(self.held.pop(word[1]))
         elif letter in "afbrjz":
             thread, node, rest = word[2], int(word[4]), word[5:]
             is_own = own is not None and self.modules[self.nodes[node][2]][0].endswith(own)
@@ -129,7 +129,7 @@ class Events:
         if addr in self.blocks:
             self.held[thread] = (addr, self.blocks.pop(addr))
 
-    def put_back(self, held):
+    def restore(self, held):
         addr, block = held
         self.blocks[addr] = block
 
@@ -142,11 +142,11 @@ class Events:
             for counts in self.counts(is_own):
                 counts["failed"] += 1
             if held:
-                self.put_back(held)
+                self.restore(held)
         elif not held:
             self.all["unknown"] += 1
         elif not addr:
-            self.put_back(held)
+            self.restore(held)
             self.on_f(thread, node, is_own, [rest[0]])
         else:
             old_size, _, was_own = held[1]

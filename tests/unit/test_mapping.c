@@ -47,7 +47,7 @@ static void test_mmap(void **state)
 	struct mapping_call c = {SYS_mmap, {0, 5 * P - 1, 3, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0}, 0, NONE};
 	assert_change(c, 0x10000, NONE, RANGE(0x10000, 0x10000 + 5 * P));
 	assert_change(c, -ENOMEM, NONE, NONE);
-	assert_range(mapping_to_go(&c), 0, 0);
+	assert_range(mapping_removed(&c), 0, 0);
 	c.arg[3] |= MAP_HUGETLB;
 	assert_change(c, 0x200000, NONE, RANGE(0x200000, 0x400000));
 	c.arg[3] |= 30ull << 26;
@@ -80,18 +80,18 @@ static void test_munmap(void **state)
 {
 	(void)state;
 	struct mapping_call c = {SYS_munmap, {0x10000, 1}, 0, NONE};
-	assert_range(mapping_to_go(&c), 0x10000, 0x11000);
+	assert_range(mapping_removed(&c), 0x10000, 0x11000);
 	assert_change(c, 0, RANGE(0x10000, 0x11000), NONE);
 	assert_change(c, -EINVAL, NONE, NONE);
 	c.arg[1] = UINT64_MAX - 5;
-	assert_range(mapping_to_go(&c), 0, 0);
+	assert_range(mapping_removed(&c), 0, 0);
 }
 
 static void test_mremap(void **state)
 {
 	(void)state;
 	struct mapping_call c = {SYS_mremap, {0x10000, 4 * P, 6 * P, MREMAP_MAYMOVE}, 0, NONE};
-	assert_range(mapping_to_go(&c), 0x10000, 0x14000);
+	assert_range(mapping_removed(&c), 0x10000, 0x14000);
 	assert_change(c, 0x10000, NONE, RANGE(0x14000, 0x16000));
 	assert_change(c, 0x90000, RANGE(0x10000, 0x14000), RANGE(0x90000, 0x96000));
 	assert_change(c, -ENOMEM, NONE, NONE);
@@ -101,7 +101,7 @@ static void test_mremap(void **state)
 	assert_change(c, 0x10000, NONE, NONE);
 	c.arg[3] |= 4; /* MREMAP_DONTUNMAP */
 	assert_change(c, 0x90000, NONE, RANGE(0x90000, 0x94000));
-	assert_range(mapping_to_go(&c), 0, 0);
+	assert_range(mapping_removed(&c), 0, 0);
 	c.arg[3] = MREMAP_MAYMOVE;
 	c.arg[1] = 0; /* a second mapping of the same */
 	assert_change(c, 0x90000, NONE, RANGE(0x90000, 0x94000));
@@ -114,10 +114,10 @@ static void test_brk(void **state)
 	assert_change(c, 0x5001, NONE, RANGE(0x5000, 0x5001));
 	assert_change(c, 0x5000, NONE, NONE); /* failed: the break stays */
 	c.arg[0] = 0x4321;
-	assert_range(mapping_to_go(&c), 0x4321, 0x5000);
+	assert_range(mapping_removed(&c), 0x4321, 0x5000);
 	assert_change(c, 0x4321, RANGE(0x4321, 0x5000), NONE);
 	c.arg[0] = 0;
-	assert_range(mapping_to_go(&c), 0, 0);
+	assert_range(mapping_removed(&c), 0, 0);
 	assert_change(c, 0x5000, NONE, NONE);
 	c.program_break = 0;
 	assert_change(c, 0x7000, NONE, NONE); /* where it was is not known */
@@ -130,7 +130,7 @@ static void test_objects(void **state)
 	assert_change(at, 0x10000, NONE, RANGE(0x10000, 0x16000));
 	assert_change(at, -EINVAL, NONE, NONE);
 	struct mapping_call dt = {SYS_shmdt, {0x10000}, 0, RANGE(0x10000, 0x16000)};
-	assert_range(mapping_to_go(&dt), 0x10000, 0x16000);
+	assert_range(mapping_removed(&dt), 0x10000, 0x16000);
 	assert_change(dt, 0, RANGE(0x10000, 0x16000), NONE);
 	assert_false(mapping_is_watched(SYS_read));
 	size_t count;

@@ -296,7 +296,7 @@ static void n_free(struct naive *n, uint64_t addr)
 		n_free_counted(n, b);
 }
 
-static void n_put_back(struct naive *n, struct naive_held *h)
+static void n_restore(struct naive *n, struct naive_held *h)
 {
 	if (h->is_held && h->is_known) {
 		if (!n_find(n, h->block.addr)) {
@@ -316,13 +316,13 @@ static void n_put_all_back(struct naive *n)
 	for (uint64_t order = n->last_order; order > 0; order--)
 		for (unsigned i = 0; i < THREADS; i++)
 			if (n->held[i].is_held && n->held[i].order == order)
-				n_put_back(n, &n->held[i]);
+				n_restore(n, &n->held[i]);
 }
 
 static void n_begin(struct naive *n, uint32_t thread, uint64_t addr)
 {
 	struct naive_held *h = &n->held[thread];
-	n_put_back(n, h);
+	n_restore(n, h);
 	if (!addr)
 		return;
 	struct naive_block *b = n_find(n, addr);
@@ -369,7 +369,7 @@ static void n_end(struct world *w, const struct event *ev, uint32_t node)
 	struct naive *n = &w->naive;
 	struct naive_held *h = &n->held[ev->thread];
 	if (!ev->old_addr) {
-		n_put_back(n, h);
+		n_restore(n, h);
 		n_alloc(w, ev, node);
 		return;
 	}
@@ -377,7 +377,7 @@ static void n_end(struct world *w, const struct event *ev, uint32_t node)
 		n_begin(n, ev->thread, ev->old_addr);
 	if (!ev->addr && ev->size > 0) {
 		n->totals.failed++;
-		n_put_back(n, h);
+		n_restore(n, h);
 		return;
 	}
 	h->is_held = false;
@@ -733,7 +733,7 @@ static void one_round(unsigned seed)
 		if (!any(w, 300)) {
 			flush(w, p);
 			uint32_t thread = any(w, THREADS);
-			n_put_back(&w->naive, &w->naive.held[thread]);
+			n_restore(&w->naive, &w->naive.held[thread]);
 			profile_thread_exit(p, thread);
 		}
 		if (!any(w, 2000)) {

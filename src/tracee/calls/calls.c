@@ -67,7 +67,7 @@ static void restore_slot(struct target *t, struct thread *th, const struct call 
  * The frame of @call was left without a return. If an exception is in flight, exceptions.c handles
  * it.
  */
-static void note_left(struct thread *th, const struct call *call)
+static void save_thrown(struct thread *th, const struct call *call)
 {
 	if (call->raised && call->probe->kind == PROBE_ALLOC)
 		*vec_add(&th->calls.thrown) = (struct thrown){
@@ -82,7 +82,7 @@ static void note_left(struct thread *th, const struct call *call)
 static void abandon(struct target *t, struct thread *th, const struct call *call)
 {
 	restore_slot(t, th, call);
-	note_left(th, call);
+	save_thrown(th, call);
 	if (call->probe->kind != PROBE_REALLOC || !call->args.block)
 		return;
 	struct heap_event ev = call_event(t, th, HEAP_REALLOC_END, call->probe, call->sp);

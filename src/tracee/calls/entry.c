@@ -26,15 +26,15 @@
 #include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
-static enum trap_answer go_by_jump(struct target *t, struct thread *th, const struct trap *trap,
-				   struct arch_regs *regs)
+static enum trap_answer resume_at_jump(struct target *t, struct thread *th, const struct trap *trap,
+				       struct arch_regs *regs)
 {
 	call_continue_at(t, th, regs, trap->stub.jump);
 	return TRAP_RESUME;
 }
 
-static enum trap_answer go_by_call(struct target *t, struct thread *th, const struct trap *trap,
-				   struct arch_regs *regs)
+static enum trap_answer resume_at_call(struct target *t, struct thread *th, const struct trap *trap,
+				       struct arch_regs *regs)
 {
 	call_enter(t, th, trap, regs);
 	call_continue_at(t, th, regs, trap->stub.call);
@@ -55,9 +55,9 @@ static enum trap_answer serve_alloc(struct target *t, struct thread *th, struct 
 				    struct arch_regs *regs)
 {
 	if (outer_pad_kind(t, th, regs) || call_is_nested(t, th, regs, NULL))
-		return go_by_jump(t, th, trap, regs);
+		return resume_at_jump(t, th, trap, regs);
 	th->calls.has_deleted = false;
-	return go_by_call(t, th, trap, regs);
+	return resume_at_call(t, th, trap, regs);
 }
 
 /* -- free -- */
@@ -140,13 +140,13 @@ static enum trap_answer serve_free(struct target *t, struct thread *th, struct t
 	if (outer_kind || call_is_nested(t, th, regs, NULL)) {
 		if (frees_inside(th, outer_kind))
 			free_event(t, th, trap, regs, true);
-		return go_by_jump(t, th, trap, regs);
+		return resume_at_jump(t, th, trap, regs);
 	}
 	free_event(t, th, trap, regs, false);
 	/* pads would record what it calls, unless they know that it is inside a call */
 	if (trap->probe->function == FUNCTION_DELETE && t->hooks.pads->slot(th))
-		return go_by_call(t, th, trap, regs);
-	return go_by_jump(t, th, trap, regs);
+		return resume_at_call(t, th, trap, regs);
+	return resume_at_jump(t, th, trap, regs);
 }
 
 /* -- mappings -- */
@@ -182,8 +182,8 @@ static enum trap_answer serve_mapping(struct target *t, struct thread *th, struc
 				      struct arch_regs *regs)
 {
 	if (is_own_mapping(t, th, trap, regs))
-		return go_by_call(t, th, trap, regs);
-	return go_by_jump(t, th, trap, regs);
+		return resume_at_call(t, th, trap, regs);
+	return resume_at_jump(t, th, trap, regs);
 }
 
 /* -- others -- */
@@ -197,7 +197,7 @@ static enum trap_answer serve_end(struct target *t, struct thread *th, struct tr
 				      .function = FUNCTION_NONE};
 	if (!th->process->is_vfork_child) /* its parent continues to run */
 		call_emit(t, th, &ev);
-	return go_by_jump(t, th, trap, regs);
+	return resume_at_jump(t, th, trap, regs);
 }
 
 static enum trap_answer serve_exception(struct target *t, struct thread *th, struct trap *trap,
@@ -209,7 +209,7 @@ static enum trap_answer serve_exception(struct target *t, struct thread *th, str
 		exceptions_raise(t, th, regs);
 	else
 		exceptions_catch(t, th, regs);
-	return go_by_jump(t, th, trap, regs);
+	return resume_at_jump(t, th, trap, regs);
 }
 
 trap_fn *entry_handler(const struct probe *probe)

@@ -96,7 +96,7 @@ static void emit(const struct visit *v, struct heap_event *ev, bool has_stack)
 	ev->stack = NULL; /* the view must not be used any more */
 }
 
-static void on_come(void *ctx, taddr_t addr, uint64_t size)
+static void on_block_added(void *ctx, taddr_t addr, uint64_t size)
 {
 	const struct visit *v = ctx;
 	struct heap_event ev = new_event(v, HEAP_ALLOC, addr);
@@ -104,7 +104,7 @@ static void on_come(void *ctx, taddr_t addr, uint64_t size)
 	emit(v, &ev, !v->target->options.no_stacks);
 }
 
-static void on_gone(void *ctx, taddr_t addr)
+static void on_block_removed(void *ctx, taddr_t addr)
 {
 	const struct visit *v = ctx;
 	struct heap_event ev = new_event(v, HEAP_FREE, addr);
@@ -152,7 +152,7 @@ static void serve_monitor(const struct visit *v, taddr_t addr)
 
 static void serve_blocks(struct visit *v, const struct request *r)
 {
-	const struct pool_ops ops = {.come = on_come, .gone = on_gone, .ctx = v};
+	const struct pool_ops ops = {.come = on_block_added, .gone = on_block_removed, .ctx = v};
 	struct address_space *s = v->space;
 	if (!v->target->options.mempools && request_is_of_pool(r))
 		return;
@@ -297,8 +297,8 @@ void requests_find_markers(struct target *t, struct module *m)
 			    m->markers->unknown);
 }
 
-static bool stands_there(const struct address_space *s, taddr_t addr, const uint8_t *bytes,
-			 size_t size)
+static bool code_is_at(const struct address_space *s, taddr_t addr, const uint8_t *bytes,
+		       size_t size)
 {
 	uint8_t code[32];
 	return size <= sizeof(code) && space_read(s, addr, code, size) == 0 &&
@@ -310,11 +310,11 @@ static uint32_t marker_size(const struct arch *arch, const struct address_space 
 			    const struct marker *m, taddr_t addr)
 {
 	if (m->kind == MARKER_REQUEST)
-		return stands_there(s, addr, arch->marker, arch->marker_size) ? arch->marker_size :
+		return code_is_at(s, addr, arch->marker, arch->marker_size) ? arch->marker_size :
 										0;
-	if (stands_there(s, addr, arch->long_nop, arch->long_nop_size))
+	if (code_is_at(s, addr, arch->long_nop, arch->long_nop_size))
 		return arch->long_nop_size;
-	return stands_there(s, addr, &arch->nop_insn, 1) ? 1 : 0;
+	return code_is_at(s, addr, &arch->nop_insn, 1) ? 1 : 0;
 }
 
 static unsigned count_users(const struct address_space *s, taddr_t semaphore)

@@ -41,7 +41,7 @@
 #include "tracee/syscalls/syscall_sites.h"
 
 /* Slow preparations, before any thread is stopped. */
-static void look_for_sites(void *ctx, struct address_space *s, struct module *m)
+static void find_sites_early(void *ctx, struct address_space *s, struct module *m)
 {
 	const struct target *t = ctx;
 	(void)s;
@@ -65,7 +65,7 @@ static enum attach_problem problem_of(int rc)
 
 static int read_modules(struct target *t, struct address_space *s, enum attach_problem *problem_out)
 {
-	int rc = space_update_modules(s, look_for_sites, NULL, t);
+	int rc = space_update_modules(s, find_sites_early, NULL, t);
 	if (rc != 0)
 		*problem_out = problem_of(rc);
 	return rc;

@@ -111,7 +111,7 @@ static void start_image(struct target *t, struct process *p, struct thread *th)
 	thread_resume(t, th, 0);
 }
 
-static void let_go(struct target *t, struct process *p, struct thread *th, enum space_end why)
+static void detach_image(struct target *t, struct process *p, struct thread *th, enum space_end why)
 {
 	pid_t tid = th->tid;
 	thread_remove(t, th);
@@ -120,7 +120,7 @@ static void let_go(struct target *t, struct process *p, struct thread *th, enum 
 }
 
 /* @p is not followed any more, but calls stopped by our filter need a tracer. */
-static void stay_unprofiled(struct target *t, struct process *p, struct thread *th)
+static void continue_unprofiled(struct target *t, struct process *p, struct thread *th)
 {
 	process_leave_space(t, p, SPACE_EXEC);
 	p->space = space_new(t->registry, p->pid);
@@ -180,7 +180,7 @@ void exec_serve(struct target *t, struct thread *th)
 		}
 	}
 	if (t->syscalls.way == SYSCALLS_FILTER)
-		stay_unprofiled(t, p, leader);
+		continue_unprofiled(t, p, leader);
 	else
-		let_go(t, p, leader, SPACE_EXEC);
+		detach_image(t, p, leader, SPACE_EXEC);
 }

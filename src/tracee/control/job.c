@@ -199,7 +199,7 @@ static struct process *find_stopped(struct target *t)
  * which the watcher wakes us. False: there may be more, or there is other work to do before ptmem
  * stops.
  */
-static bool serve_waiting(struct target *t)
+static bool serve_pending(struct target *t)
 {
 	bool is_clean = false;
 	for (int n = 0; n < STOPS_IN_A_ROW && !t->loop.promote && !t->loop.must_restart; n++) {

@@ -52,7 +52,7 @@ static void rename_process(void)
 }
 
 /* It must not keep pipes open or a directory busy. */
-static void leave_surroundings(int fd)
+static void leave_environment(int fd)
 {
 	static const int ignored[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,  SIGTSTP, SIGTTIN,
 				      SIGTTOU, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2};
@@ -69,7 +69,7 @@ static void leave_surroundings(int fd)
 void guardian_become(int fd)
 {
 	setsid();
-	leave_surroundings(fd);
+	leave_environment(fd);
 	rename_process();
 }
 

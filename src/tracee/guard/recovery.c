@@ -58,7 +58,7 @@ struct leftover {
 	const char *flaw; /* why it cannot be used; NULL = it can */
 };
 
-static bool look_at_page(const struct address_space *s, taddr_t page, struct leftover *l)
+static bool read_leftover_page(const struct address_space *s, taddr_t page, struct leftover *l)
 {
 	if (!read_copy(s, page, &l->head, l->journal))
 		return false;
@@ -86,7 +86,7 @@ static bool find_leftover(pid_t pid, struct leftover *l)
 		const struct map *m = &maps.list.data[i];
 		taddr_t end = may_hold_pages(m) ? m->end : m->start;
 		for (taddr_t at = m->start; at < end && !is_found; at += HANDLER_SIZE)
-			is_found = look_at_page(s, at, l);
+			is_found = read_leftover_page(s, at, l);
 	}
 	space_free(s);
 	elf_files_deinit(&registry.files);

@@ -44,7 +44,7 @@ enum trap_cause {
 	CAUSE_SENT,    /* sent by a process */
 };
 
-/* The signal of a breakpoint is consumed here: put_back_trap makes the thread hit it again. */
+/* Consumes the signal of a breakpoint: restore_trap_signal makes the thread hit it again. */
 static enum trap_cause trap_cause(struct thread *th)
 {
 	siginfo_t info;
@@ -58,7 +58,7 @@ static enum trap_cause trap_cause(struct thread *th)
 	return CAUSE_BREAKPOINT;
 }
 
-static void put_back_trap(struct target *t, struct thread *th, struct arch_regs *regs)
+static void restore_trap_signal(struct target *t, struct thread *th, struct arch_regs *regs)
 {
 	if (th->hit_trap)
 		regs->word[t->arch->pc] -= t->arch->trap_pc_offset;
@@ -83,7 +83,7 @@ static int await_stop(struct thread *th, int *status_out)
 }
 
 /* The signal of a stop that the next step passes on, 0 = none: SIGSTOP, which cannot be masked. */
-static int goes_in_at_once(struct stop stop)
+static int signal_passed_on(struct stop stop)
 {
 	return stop.kind == STOP_SIGNAL && stop.value == SIGSTOP ? SIGSTOP : 0;
 }
@@ -116,7 +116,7 @@ static int step_once(struct target *t, struct thread *th, struct held *held)
 			return 0;
 		if (note_end(t, th, stop, status))
 			return -ESRCH;
-		sig = goes_in_at_once(stop);
+		sig = signal_passed_on(stop);
 		if (stop.kind == STOP_SIGNAL && cause == CAUSE_SENT && !sig)
 			held_take(th, stop.value, held);
 	}
@@ -256,7 +256,7 @@ static int run_to_trap(struct target *t, struct thread *th, inject_find_fn *find
 			return -ESRCH;
 		if (is_there)
 			return 0;
-		sig = goes_in_at_once(stop);
+		sig = signal_passed_on(stop);
 		if (stop.kind == STOP_SIGNAL && !sig && !step_is_left_over(t, th))
 			held_take(th, stop.value, held);
 	}
@@ -293,7 +293,7 @@ static int run_until(struct target *t, struct thread *th, enum stop_kind kind, i
 			return 0;
 		if (note_end(t, th, stop, status))
 			return -ESRCH;
-		sig = goes_in_at_once(stop);
+		sig = signal_passed_on(stop);
 		if (stop.kind == STOP_SIGNAL && !sig &&
 		    !(stop.value == SIGTRAP &&
 		      (trap_cause(th) == CAUSE_BREAKPOINT || step_is_left_over(t, th))))
@@ -318,7 +318,7 @@ static int stop_again(struct target *t, struct thread *th, struct held *held)
 }
 
 /* Whether its stop is for a SIGTRAP by a step or a breakpoint: not an event, not a system call. */
-static bool stands_at_trap(const struct thread *th)
+static bool is_at_trap(const struct thread *th)
 {
 	siginfo_t info;
 	return ptrace_get_siginfo(th->tid, &info) == 0 && info.si_signo == SIGTRAP &&
@@ -329,7 +329,7 @@ int inject_drain_sigtrap(struct target *t, struct thread *th)
 {
 	int sig = th->held_signal;
 	struct held held = {0};
-	if (!sig && !stands_at_trap(th))
+	if (!sig && !is_at_trap(th))
 		return 0;
 	th->held_signal = 0;
 	int rc = ptrace_interrupt(th->tid);
@@ -371,7 +371,7 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 		return rc;
 	held_give(th, &held);
 	ptrace_set_sigmask(th->tid, mask);
-	put_back_trap(t, th, &saved);
+	restore_trap_signal(t, th, &saved);
 	ptrace_set_regs(th->tid, &saved);
 	journal_note_mask(s, 0, 0);
 	return rc;
@@ -419,7 +419,7 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 	if (rc == 0 && ptrace_get_regs(th->tid, &regs) == 0)
 		result = (int64_t)regs.word[arch->syscall_ret];
 	held_give(th, &held);
-	put_back_trap(t, th, &saved);
+	restore_trap_signal(t, th, &saved);
 	ptrace_set_regs(th->tid, &saved);
 	ptrace_set_sigmask(th->tid, mask);
 	if (rc == 0)

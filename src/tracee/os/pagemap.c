@@ -70,7 +70,7 @@ static void read_entries(int pagemap, taddr_t start, taddr_t end, found_fn *fn, 
 }
 
 /* Whether a line of smaps shows that its mapping has pages. Huge ones are not in Rss. */
-static bool says_pages(const char *line)
+static bool line_has_pages(const char *line)
 {
 	static const char *const keys[] = {"Rss:", "Swap:", "Shared_Hugetlb:", "Private_Hugetlb:"};
 
@@ -94,7 +94,7 @@ static void read_empty(struct present *p)
 			free(m.path);
 			*vec_add(&p->empty) = (struct present_range){m.start, m.end};
 			is_known_empty = true;
-		} else if (is_known_empty && says_pages(line)) {
+		} else if (is_known_empty && line_has_pages(line)) {
 			p->empty.count--;
 			is_known_empty = false;
 		}

@@ -140,7 +140,7 @@ static bool find_pad(struct target *t, const struct address_space *s, const stru
 	else if (pc - p->recorder >= p->recorder_size)
 		return false;
 	out->kind = OWN_FRAME;
-	out->stands_for = pad ? trap->entry : 0;
+	out->entry_pc = pad ? trap->entry : 0;
 	out->module = describe(t, bias);
 	return out->module != NULL;
 }

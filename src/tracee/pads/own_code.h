@@ -29,7 +29,7 @@ struct own_code {
 	uint32_t up;           /* CALL, MOVED: offset to the stack pointer there */
 	/* FRAME */
 	const struct module *module; /* file and bias that describe it, valid until the next call */
-	taddr_t stands_for;    /* the watched function's entry; 0 = none, the frame is hidden */
+	taddr_t entry_pc;    /* the watched function's entry; 0 = none, the frame is hidden */
 };
 
 /* Describes @place if it is in code of ours. False if it is not, or cannot be described. */

@@ -53,7 +53,7 @@ void pad_cache_use_own(struct pad_memory *m, uint32_t index)
 	slot->frame = cache + offsetof(struct pad_cache, frame);
 	slot->step = cache + offsetof(struct pad_cache, step);
 	slot->max_frames = PAD_SLOT_FRAMES;
-	slot->may_ask = 1;
+	slot->may_request = 1;
 }
 
 static void use_deep(struct pad_memory *m, uint32_t index, uint32_t deep)
@@ -73,7 +73,7 @@ void pad_cache_deepen(struct pad_memory *m, uint32_t index)
 	struct pad_slot *slot = pad_memory_slot(m, index);
 	int deep = find_deep(m, index) < 0 ? find_free_deep(m) : -1;
 
-	slot->may_ask = 0;
+	slot->may_request = 0;
 	slot->reason = PAD_REASON_NONE;
 	forget_frames(slot);
 	if (deep >= 0)

@@ -282,7 +282,7 @@ static int promote_trap(struct target *t, struct address_space *s, struct thread
 }
 
 /* Tells pads about the calls that @th, whose slot is @slot, is inside of. */
-static void tell_calls(struct target *t, struct thread *th, struct pad_slot *slot)
+static void copy_calls_to_slot(struct target *t, struct thread *th, struct pad_slot *slot)
 {
 	const struct call *call = call_state_innermost(&th->calls);
 	taddr_t block;
@@ -305,7 +305,7 @@ static void add_all_threads(struct target *t, struct address_space *s)
 		pads_add_thread(t, th);
 		struct pad_slot *slot = pads_slot(th);
 		if (slot)
-			tell_calls(t, th, slot);
+			copy_calls_to_slot(t, th, slot);
 	}
 }
 

@@ -46,7 +46,7 @@ static void mmap_done(const struct mapping_call *c, taddr_t result, struct mappi
 	out->come = range(result, c->arg[1], unit);
 }
 
-static struct mapping_range munmap_to_go(const struct mapping_call *c)
+static struct mapping_range munmap_removes(const struct mapping_call *c)
 {
 	return pages(c->arg[0], c->arg[1]);
 }
@@ -54,10 +54,10 @@ static struct mapping_range munmap_to_go(const struct mapping_call *c)
 static void munmap_done(const struct mapping_call *c, taddr_t result, struct mapping_change *out)
 {
 	(void)result;
-	out->gone = munmap_to_go(c);
+	out->gone = munmap_removes(c);
 }
 
-static struct mapping_range mremap_to_go(const struct mapping_call *c)
+static struct mapping_range mremap_removes(const struct mapping_call *c)
 {
 	if (c->arg[3] & MREMAP_DONTUNMAP)
 		return (struct mapping_range){0};
@@ -72,7 +72,7 @@ static void mremap_done(const struct mapping_call *c, taddr_t result, struct map
 {
 	struct mapping_range old = pages(c->arg[0], c->arg[1]), new = pages(result, c->arg[2]);
 	if (result != c->arg[0]) {
-		out->gone = mremap_to_go(c);
+		out->gone = mremap_removes(c);
 		out->come = new;
 	} else if (new.end > old.end) {
 		out->come = (struct mapping_range){old.end, new.end};
@@ -81,7 +81,7 @@ static void mremap_done(const struct mapping_call *c, taddr_t result, struct map
 	}
 }
 
-static struct mapping_range brk_to_go(const struct mapping_call *c)
+static struct mapping_range brk_removes(const struct mapping_call *c)
 {
 	if (c->program_break == 0 || c->arg[0] == 0 || c->arg[0] >= c->program_break)
 		return (struct mapping_range){0};
@@ -103,7 +103,7 @@ static void attach_done(const struct mapping_call *c, taddr_t result, struct map
 	out->come = c->object;
 }
 
-static struct mapping_range detach_to_go(const struct mapping_call *c)
+static struct mapping_range detach_removes(const struct mapping_call *c)
 {
 	return c->object;
 }
@@ -117,17 +117,17 @@ static void detach_done(const struct mapping_call *c, taddr_t result, struct map
 static const struct {
 	long number;
 	enum heap_function function;
-	struct mapping_range (*to_go)(const struct mapping_call *c);
+	struct mapping_range (*removes)(const struct mapping_call *c);
 	void (*done)(const struct mapping_call *c, taddr_t result, struct mapping_change *out);
 } rows[] = {
-	{SYS_brk, FUNCTION_BRK, brk_to_go, brk_done},
+	{SYS_brk, FUNCTION_BRK, brk_removes, brk_done},
 	{SYS_mmap, FUNCTION_MMAP, NULL, mmap_done},
-	{SYS_munmap, FUNCTION_MUNMAP, munmap_to_go, munmap_done},
-	{SYS_mremap, FUNCTION_MREMAP, mremap_to_go, mremap_done},
+	{SYS_munmap, FUNCTION_MUNMAP, munmap_removes, munmap_done},
+	{SYS_mremap, FUNCTION_MREMAP, mremap_removes, mremap_done},
 	{SYS_shmat, FUNCTION_MMAP, NULL, attach_done},
-	{SYS_shmdt, FUNCTION_MUNMAP, detach_to_go, detach_done},
+	{SYS_shmdt, FUNCTION_MUNMAP, detach_removes, detach_done},
 	{SYS_io_setup, FUNCTION_MMAP, NULL, attach_done},
-	{SYS_io_destroy, FUNCTION_MUNMAP, detach_to_go, detach_done},
+	{SYS_io_destroy, FUNCTION_MUNMAP, detach_removes, detach_done},
 };
 
 const long *mapping_watched(size_t *count_out)
@@ -171,11 +171,11 @@ struct mapping_range mapping_code(const struct mapping_call *c, int64_t result)
 	return pages(c->number == SYS_mmap ? (taddr_t)result : c->arg[0], c->arg[1]);
 }
 
-struct mapping_range mapping_to_go(const struct mapping_call *c)
+struct mapping_range mapping_removed(const struct mapping_call *c)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		if (rows[i].number == c->number && rows[i].to_go)
-			return rows[i].to_go(c);
+		if (rows[i].number == c->number && rows[i].removes)
+			return rows[i].removes(c);
 	}
 	return (struct mapping_range){0};
 }

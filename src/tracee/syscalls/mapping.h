@@ -57,7 +57,7 @@ struct mapping_range mapping_code(const struct mapping_call *c, int64_t result);
  * the call is seen, so it must be known at the call's entry. For an mremap that may move: the
  * complete old range.
  */
-struct mapping_range mapping_to_go(const struct mapping_call *c);
+struct mapping_range mapping_removed(const struct mapping_call *c);
 
 /* The changes made by the call, which returned @result (as the kernel does: -errno included). */
 struct mapping_change mapping_done(const struct mapping_call *c, int64_t result);

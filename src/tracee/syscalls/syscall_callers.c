@@ -38,7 +38,7 @@ struct uses {
 	struct syscall_callers *callers; /* NULL: not wanted */
 };
 
-static void look_at_function(struct uses *u, size_t function)
+static void examine_function(struct uses *u, size_t function)
 {
 	const struct elf_function *f = &u->text->functions.list.data[function];
 	const struct arch_code code = syscall_text_code(u->text, function);
@@ -63,7 +63,7 @@ static void note_hint(void *ctx, taddr_t at)
 	if (!f)
 		u->found = -1;
 	else if (function != u->last && u->found >= 0)
-		look_at_function(u, function);
+		examine_function(u, function);
 	u->last = function;
 }
 
@@ -181,7 +181,7 @@ static bool may_be_pointer(const struct proof *p, uint64_t at, uint32_t high)
 	return is_whole || at % sizeof(uint32_t) == 0;
 }
 
-static void look_at_data(struct proof *p, const struct elf_segment *seg, const uint8_t *bytes,
+static void examine_data(struct proof *p, const struct elf_segment *seg, const uint8_t *bytes,
 			 size_t *described)
 {
 	uint64_t start = p->of->start;
@@ -204,7 +204,7 @@ static void look_at_data(struct proof *p, const struct elf_segment *seg, const u
 	}
 }
 
-static void look_at_all_data(struct proof *p)
+static void examine_all_data(struct proof *p)
 {
 	const struct elf_file *file = p->text->file;
 	size_t described = 0;
@@ -214,7 +214,7 @@ static void look_at_all_data(struct proof *p)
 			continue;
 		const uint8_t *bytes = syscall_text_segment(p->text, i);
 		if (bytes)
-			look_at_data(p, &file->segment[i], bytes, &described);
+			examine_data(p, &file->segment[i], bytes, &described);
 		else
 			p->is_doubtful = true;
 	}
@@ -240,7 +240,7 @@ static void find_callers(struct syscall_text *t, struct syscall_callers *out)
 
 	if (!t->is_readable || p.of->kind != ELF_FUNCTION || p.of->start == t->file->entry)
 		return;
-	look_at_all_data(&p);
+	examine_all_data(&p);
 	if (p.is_doubtful || is_run_into(&p, out->function))
 		return;
 	int found = find_uses(t, p.of->start, p.of->end, out);

@@ -232,13 +232,13 @@ static void flush_others(struct target *t, struct thread *th, struct mapping_ran
 		if (other == th || !other->syscall || !other->syscall->has_call ||
 		    other->syscall->is_flushed)
 			continue;
-		struct mapping_range to_go = mapping_to_go(&other->syscall->call);
-		if (mapping_is_empty(to_go) || !mapping_overlaps(to_go, come))
+		struct mapping_range removed = mapping_removed(&other->syscall->call);
+		if (mapping_is_empty(removed) || !mapping_overlaps(removed, come))
 			continue;
 		other->syscall->is_flushed = true;
 		if (other->syscall->call.number == SYS_brk)
-			th->process->space->syscalls.program_break = to_go.start;
-		emit(t, other, NULL, &(struct range_event){HEAP_UNMAP, to_go, FUNCTION_MUNMAP});
+			th->process->space->syscalls.program_break = removed.start;
+		emit(t, other, NULL, &(struct range_event){HEAP_UNMAP, removed, FUNCTION_MUNMAP});
 	}
 }
 
