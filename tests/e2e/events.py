@@ -1,7 +1,7 @@
 """Counts an events file (grammar: src/profile/events.c) by the definitions of profile_totals.
 
-A second accounting beside ptmem's own: totals of all, and of the blocks whose site lies in a
-given module; bytes that live at the end by call path.
+A second implementation for comparison with ptmem's: totals of all blocks, and of those whose site is in a
+given module; bytes live at the end by call path.
 """
 
 
@@ -22,7 +22,7 @@ class Counts(dict):
 
 class Events:
     """all: Counts; own: Counts of sites in the module whose path ends in `own`; blocks: {addr: (size, node)};
-    released: {node: [bytes, blocks]}, of a realloc what its block shrinks by; earlier: [bytes, blocks] from before the
+    released: {node: [bytes, blocks]}, for a realloc the bytes by which its block shrinks; earlier: [bytes, blocks] from before the
     profile; stack(node): [(pc, module path)], outermost first."""
 
     def __init__(self, path, own=None):

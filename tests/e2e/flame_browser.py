@@ -89,7 +89,7 @@ def check_shortening(b):
 
 
 def check_width(b, url):
-    """As wide as the window, also after that has changed; nothing overlaps, nothing is outside."""
+    """As wide as the window, even after a resize; nothing overlaps, nothing is outside."""
     b.call("POST", "/url", {"url": url})
     for width in (700, 1500, 400):
         b.call("POST", "/window/rect", {"width": width, "height": 500})
@@ -160,7 +160,7 @@ def check_search(b):
 
 
 def check_address(b, url):
-    """A view is in the address: taken from there, it is shown again; an address that says nonsense shows all."""
+    """The address restores a view; an invalid address shows everything."""
     b.click(b.frame("late"))
     b.keys("\ue009", "f")
     b.answer("a&b=%|late")
@@ -182,7 +182,7 @@ def check_address(b, url):
 
 
 def check_places(b):
-    """Buttons and the matched share stand apart, above the frames."""
+    """Buttons and the matched share do not overlap, and are above the frames."""
     b.click(b.frame("late"))
     b.keys("\ue009", "f")
     b.answer("late")

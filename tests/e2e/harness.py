@@ -1,5 +1,5 @@
-"""What the end-to-end tests are written with: registering them, running programs with and without
-ptmem, and comparing numbers. How ptmem says its numbers is known here and nowhere else.
+"""Tools for the end-to-end tests: registering them, running programs with and without
+ptmem, and comparing numbers. Only this file depends on the format of ptmem's numbers.
 
 A test is a function of one argument, a Context; it returns when all is well, and raises Fail (or
 Skip, with the reason) otherwise.
@@ -80,7 +80,7 @@ def allocator(name):
 
 
 def is_asan():
-    """Whether build/ptmem is the one built with MODE=asan."""
+    """Whether build/ptmem was built with MODE=asan."""
     return os.path.basename(os.path.dirname(os.path.realpath(os.path.join(BUILD, "ptmem")))) == "asan"
 
 
@@ -203,7 +203,7 @@ class Context:
     # ---- running ----
 
     def run(self, argv, cwd=None, env=None, stdin=None, timeout=None):
-        """Runs @argv and keeps what it printed beside it, to investigate failures."""
+        """Runs @argv and keeps its output, to investigate failures."""
         cwd = cwd or self.subdirectory()
         env = self.environment(cwd, **(env or {}))
         with open(os.path.join(cwd, "command"), "a", encoding="utf-8") as file:
@@ -218,7 +218,7 @@ class Context:
         return result
 
     def ms_print(self, args, **how):
-        """With its scratch files here: it leaves them in TMPDIR when it dies, and another user's are in the way there."""
+        """With its scratch files here: it leaves them in TMPDIR when it dies, where another user's would be in the way."""
         cwd = how.pop("cwd", None) or self.subdirectory()
         return self.run([self.program("ms_print"), *args], cwd=cwd, env={"TMPDIR": cwd}, **how)
 
@@ -226,7 +226,7 @@ class Context:
         return self.run(argv, **how)
 
     def memcheck(self, argv, *options):
-        """What memcheck prints of the leaks of @argv, whose heap lies where no number looks like a pointer."""
+        """memcheck's output about leaks of @argv, whose heap is at addresses that no number looks like."""
         result = self.run([self.program("valgrind"), "--leak-check=full", "--show-leak-kinds=all", "--num-callers=40",
                            *options, *argv], env={"LD_PRELOAD": os.path.join(TARGETS, "high_heap.so")})
         return result.err.decode()
@@ -278,7 +278,7 @@ class Context:
             raise Fail("%s: %r where %r was expected" % (what, shorten(got), shorten(want)))
 
     def counts(self, what, got, want, keys=COUNTED):
-        """All that @want knows among @keys; every difference is named."""
+        """Compares all of @keys that @want has; reports every difference."""
         wrong = ["%s %s, not %s" % (k, got.get(k, "missing"), want[k])
                  for k in keys if want.get(k) is not None and got.get(k) != want[k]]
         if wrong:

@@ -90,7 +90,7 @@ def read_massif(path):
 
 
 class Recording:
-    """What doc/format.md says of a recording, one cell at a time."""
+    """A recording by the rules of doc/format.md, one cell at a time."""
 
     def __init__(self, data):
         self.data = data
@@ -356,7 +356,7 @@ def check_tabs(p, r):
 
 
 def check_address(p, r, url):
-    """The view is in the address; nonsense in it is ignored."""
+    """The address contains the view; invalid parts are ignored."""
     p.open(url + "#at=10-40&mode=growth&dir=up&find=parse&tab=sites&sort=-name&unit=blocks")
     same("range by address", p.sum(), exact(r.total(10, 40, 40)[0]))
     same("tab by address", p.js("return document.querySelector('[role=tab][aria-selected=true]').textContent"), "Call sites")
@@ -371,7 +371,7 @@ def check_address(p, r, url):
 
 
 def check_evil(p, url):
-    """Names with markup are texts."""
+    """Names that contain markup are shown as text."""
     p.open(url + "#tab=sites")
     p.type("#find", "script")
     p.press("#panel .twist")
@@ -397,7 +397,7 @@ def check_diff(p, new, old, url):
 
 
 def match(old, new):
-    """What ptmem-report writes: functions and call sites by name, lines told apart."""
+    """The output of ptmem-report: functions and call sites by name, with lines."""
     names, sites, out = {}, {}, {}
     for side, data in (("old", old), ("new", new)):
         f = data["frames"]
@@ -498,7 +498,7 @@ def check_recordings(p, directory, page):
 
 
 def check_asked(p, r, directory, page):
-    """The page opens with what ptmem-report was asked for; a selection changes it, and its address keeps that."""
+    """The page opens with the view that ptmem-report's options select; a new selection is stored in the address."""
     def open_with(**view):
         p.open(write(directory, "asked.html", embed(page, dict(r.data, view=view))))
 
@@ -517,7 +517,7 @@ def check_asked(p, r, directory, page):
 
 
 def check_releases(p, r, directory, page):
-    """The table of what was released by whom; without it there is no tab."""
+    """The table of releases by call site; without --free-stacks there is no tab."""
     same("no tab", p.js("return document.querySelector('#tab-releases')"), None)
     leaves, sites = (r.data["leaves"][name][:40] for name in ("node", "site"))
     releases = {"node": leaves + [-1], "site": sites + [-1], "blocks": list(range(1, 42)), "bytes": [64 * i for i in range(1, 42)]}
@@ -538,7 +538,7 @@ def check_releases(p, r, directory, page):
 
 
 def check_run(p, directory):
-    """The page that ptmem makes of a real program."""
+    """The page of a real program."""
     page = f"{directory}/run.html"
     program = """import threading; x = [str(i) * 50 for i in range(20000)]
 t = threading.Thread(target=lambda: x.extend(str(i) * 40 for i in range(9000))); t.start(); t.join()"""
@@ -626,7 +626,7 @@ def error(size, variance):
 
 
 def check_samples(p, directory):
-    """A run of samples: estimates have their standard errors, calls are exact, and nothing tells of temporary blocks."""
+    """A run of samples: estimates have standard errors, calls are exact, and there are no temporary blocks."""
     page = f"{directory}/samples.html"
     subprocess.run([os.path.join(os.path.dirname(REPORT), "ptmem"), "-q", "--no-rc", f"--html={page}", "--heap-sample=8K", "--seed=1",
                     f"--massif-out-file={directory}/samples.massif", sys.executable, "-c", "x = [str(i) * 50 for i in range(20000)]"],
@@ -654,7 +654,7 @@ def check_samples(p, directory):
 
 
 def check_diff_of_samples(p, directory):
-    """Of two runs both values have their errors, and so has the difference."""
+    """In a comparison both values have errors, and so has the difference."""
     peaks = []
     for name, n in (("few", 10000), ("many", 30000)):
         subprocess.run([os.path.join(os.path.dirname(REPORT), "ptmem"), "-q", "--no-rc", f"--record={directory}/{name}",
@@ -699,7 +699,7 @@ def check_picture(directory):
 
 
 def check_refused(directory):
-    """What makes no sense is refused before anything is written."""
+    """Invalid requests are refused before anything is written."""
     samples = f"{directory}/samples"
     write(directory, "samples", "time\tpid\trss\n")
     path = f"{GOLDEN}/tree_ms.massif"

@@ -233,7 +233,7 @@ def tree_text(first, second):
 
 
 def check_known_areas():
-    """Two sites of 60 and 40 from end to end, 100 extra in the second half: heights are as the numbers say."""
+    """Two sites of 60 and 40 from end to end, 100 extra in the second half: heights correspond to the numbers."""
     with open("known.massif", "w") as f:
         f.write(MASSIF_HEAD + snapshot_text(0, 0, 100000, 0, tree_text(60000, 40000)))
         f.write(snapshot_text(1, 500, 100000, 0) + snapshot_text(2, 500, 100000, 100000))
@@ -325,7 +325,7 @@ def rss_warning(samples, profile, last):
 
 
 def check_rss_of_others():
-    """Samples that are unlikely to be of the profile's process: a warning. Of several processes the profile's own is drawn."""
+    """A warning if the samples are unlikely to be of the profiled process; of several processes that one is drawn."""
     for name in ("massif.out.9", "massif.out.77"):
         shutil.copy("known.massif", name)
     check(rss_warning("two.tsv", "massif.out.9", 1) == "", "samples of the profile's process")
@@ -463,7 +463,7 @@ def check_memusage():
 
 
 def check_few():
-    """One record, one snapshot, one value for both axes: all of it is to be seen."""
+    """One record, one snapshot, one value for both axes: everything is visible."""
     open("one.dat", "wb").write(record(0, 150, 1000) + record(100, 50, 3000) + record(100, 50, 2000))
     report("--png=out.png", "one.dat")
     png = Png("out.png")
@@ -478,7 +478,7 @@ def check_few():
 
 
 def check_total_steps():
-    """Between two records the sum of heap and stack stays where it is, as both do."""
+    """Between two records the sum of heap and stack is constant, like both."""
     open("steps.dat", "wb").write(record(0, 9000, 0) + record(9000, 10, 1000) +
                                   b"".join(record(9000 if i % 2 else 1000, 1, 250 * i) for i in range(4)))
     report("--png=out.png", "-t", "-T", "steps.dat")
@@ -504,7 +504,7 @@ def check_processes():
 
 
 def check_memusage_axis():
-    """The axis says what is measured; its labels have the unit."""
+    """The axis has a title, and its labels have the unit."""
     open("axis.dat", "wb").write(record(0, 9000, 0) + record(9000, 10, 1000) + record(9000, 10, 2000))
     report("--svg=out.svg", "-T", "axis.dat")
     texts = svg_texts("out.svg")[0]
@@ -546,7 +546,7 @@ def check_errors():
 
 
 def check_overwriting():
-    """An output that is an input, or another output, by whatever name: refused, and nothing is touched."""
+    """An output that is an input or another output, by any name, is refused, and nothing is touched."""
     before = open("known.massif", "rb").read()
     os.link("known.massif", "hard.massif")
     os.symlink("known.massif", "soft.massif")

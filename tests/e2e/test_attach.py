@@ -1,4 +1,4 @@
-"""Attach and detach: exact while attached, and afterwards as if nothing had been there."""
+"""Attach and detach: exact while attached, and without traces afterwards."""
 
 import os
 import random
@@ -67,7 +67,7 @@ class Server:
         return int(answer.split(b"=")[1])
 
     def signals(self):
-        """Queues ten signals to itself: all of them must come."""
+        """Queues ten signals to itself: all of them must arrive."""
         return self.ask("k")
 
     def check_progress(self):
@@ -87,7 +87,7 @@ class Server:
             raise Fail("the server died: %s %s" % (harness.signal_name(self.process.returncode), self.errors()))
 
     def text(self):
-        """Where its executable mappings of files differ from the file, the first place of each: must be none."""
+        """The first difference of each executable file mapping from the file: there must be none."""
         differing = []
         with open("/proc/%d/maps" % self.pid, encoding="utf-8") as maps, \
                 open("/proc/%d/mem" % self.pid, "rb", 0) as memory:
@@ -108,7 +108,7 @@ class Server:
         return differing
 
     def maps(self):
-        """Mappings without what the program itself changes all the time (heaps, stacks)."""
+        """Mappings, without those that the program itself changes all the time (heaps, stacks)."""
         with open("/proc/%d/maps" % self.pid, encoding="utf-8") as file:
             return sorted(l for l in file if "r-x" in l or "rwx" in l or "--x" in l)
 
@@ -124,7 +124,7 @@ class Server:
         return found
 
     def system_calls(self):
-        """The numbers of those that its threads wait in."""
+        """The numbers of the system calls that its threads wait in."""
         found = set()
         for tid in os.listdir("/proc/%d/task" % self.pid):
             with open("/proc/%d/task/%s/syscall" % (self.pid, tid), encoding="ascii") as file:
@@ -416,7 +416,7 @@ def shared_memory(pid):
 
 @test("attach/many-new-threads", limit=120)
 def threads_to_come(t):
-    """Many more threads than there were when jumps were placed: all go through pads, and nothing is left of what that
+    """Many more threads than when jumps were placed: all use pads, and nothing is left of what that
     took, whether ptmem leaves or dies."""
     path = os.path.join(t.directory, "contention")
     t.equal("compiler", t.run([t.program("gcc"), "-pthread", "-o", path, t.file("crowd.c", CROWD)]).status, 0)
@@ -474,7 +474,7 @@ int main(void)
 
 @test("attach/detach-inside-a-call")
 def left_in_a_call(t):
-    """A thread that was inside malloc when it was left has come out long since: nothing stays for its sake."""
+    """A thread that was inside malloc at the detach has returned long since: nothing stays because of it."""
     path = os.path.join(t.directory, "busy")
     t.equal("compiler", t.run([t.program("gcc"), "-w", "-O1", "-fno-builtin", "-o", path, t.file("busy.c", BUSY)]).status, 0)
     program = subprocess.Popen([path], stdout=subprocess.PIPE)
@@ -501,7 +501,7 @@ def duration(t):
 
 @test("attach/target-exits")
 def target_ends(t):
-    """The target's end finishes the profile; ptmem's status is then its own, 0."""
+    """The end of the target ends the profile; ptmem's status is 0."""
     server = Server(t)
     attached = Attached(t, server.pid).wait_attached()
     server.end()
@@ -532,7 +532,7 @@ def pause(t):
 
 @test("attach/twice")
 def twice(t):
-    """A second ptmem is refused, by name of the first; the first is not disturbed."""
+    """A second ptmem is refused with the name of the first, which is not disturbed."""
     server = Server(t)
     first = Attached(t, server.pid).wait_attached()
     second = Attached(t, server.pid)
@@ -592,7 +592,7 @@ def stopped_target(t):
 
 @test("attach/stopped-and-continued", limit=120)
 def stopped_and_continued(t):
-    """SIGSTOP and SIGCONT at any moment of attach, promotion and detach: the SIGCONT that was last holds."""
+    """SIGSTOP and SIGCONT at any moment of attach, promotion and detach: the final SIGCONT takes effect."""
     server = Server(t, threads=2)
     maps = server.maps()
     chance = random.Random(8)
@@ -690,7 +690,7 @@ def queued_signals(t):
 
 @test("attach/target-killed-at-once", limit=120)
 def target_killed_at_once(t):
-    """The target dies by SIGKILL at any moment of attach, promotion or detach: ptmem says so, and ends."""
+    """The target dies by SIGKILL at any moment of attach, promotion or detach: ptmem reports it, and ends."""
     chance = random.Random(7)
     for i in range(50):
         target = subprocess.Popen([t.target("gcc-O2-pie", "queued"), "20"], cwd=t.directory,
@@ -716,7 +716,7 @@ def says(cwd, text):
 
 @test("attach/during-execve", limit=120)
 def while_it_executes(t):
-    """At whatever moment of its execve: the new program is profiled, or the old one was and that is said."""
+    """At any moment of its execve: the new program is profiled, or the old one was, which is reported."""
     ptmem, seen = t.ptmem(), 0
     for i in range(20):
         cwd = t.subdirectory()

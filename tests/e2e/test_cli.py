@@ -1,4 +1,4 @@
-"""The command line: refusals that say why, before anything is run; options; names of files."""
+"""The command line: refusals with a reason, before anything is run; options; names of files."""
 
 import os
 import pwd
@@ -13,7 +13,7 @@ from harness import Skip, test
 
 
 def refused(t, argv, status, *words, **how):
-    """ptmem says one line with all of @words, ends with @status and leaves no profile."""
+    """ptmem prints one line with all of @words, exits with @status and leaves no profile."""
     run = t.run([t.ptmem(), *argv], **how)
     text = run.err.decode(errors="replace")
     t.equal("status of ptmem %s (%s)" % (" ".join(argv), text.strip()), run.status, status)
@@ -384,7 +384,7 @@ def untouched(t):
 
 @test("cli/ignored-signals-stay-ignored")
 def ignored_signals(t):
-    """nohup: a program started with SIGHUP ignored keeps it so, as does ptmem."""
+    """nohup: a program started with SIGHUP ignored keeps ignoring it, as does ptmem."""
     argv = ["grep", "SigIgn", "/proc/self/status"]
     cwd = t.subdirectory()
 
@@ -403,7 +403,7 @@ def quiet(t):
 
 @test("cli/summary")
 def summary(t):
-    """What was seen, the file, and the command that reads it."""
+    """The results, the file, and the command that reads it."""
     run = t.run([t.ptmem(), t.target("gcc-O2-pie", "mixed")])
     text = run.err.decode()
     name, = [n for n in os.listdir(run.cwd) if n.startswith("massif.out.")]
@@ -432,7 +432,7 @@ def summary_titles(t):
 
 
 def attached_title(t, argv0):
-    """What the "cmd:" line calls a process with nothing but this in its arguments."""
+    """The "cmd:" line of a process with only this in its arguments."""
     cwd = t.subdirectory()
     with subprocess.Popen([argv0], executable="/bin/cat", cwd=cwd, stdin=subprocess.PIPE) as program:
         t.wait_until("cat to read", lambda: "cat" in os.readlink("/proc/%d/exe" % program.pid))
@@ -443,7 +443,7 @@ def attached_title(t, argv0):
 
 @test("cli/summary-stops")
 def summary_stops(t):
-    """A run that breakpoints made slow says so, even where ptmem itself worked for a small part of it."""
+    """A run slowed down by breakpoints is reported, even if ptmem itself worked for a small part of it."""
     run = t.run([t.ptmem(), "--probes=break", "--", "sh", "-c", "x=$(seq 16000); set -- $x"])
     line = re.search(r"  stopped +at ([0-9,]+) breakpoints in [0-9.]+ s: [0-9.]+ s for ptmem's work", run.err.decode())
     t.check(line, "no line: %r" % run.err)
@@ -451,7 +451,7 @@ def summary_stops(t):
 
 @test("cli/summary-sources")
 def summary_sources(t):
-    """What the other sources saw, in units, with separators, and no file where that is standard output."""
+    """The results of the other sources, in units, with separators, and without a file name for standard output."""
     argv = ["--trace=brk,mmap,faults", "--", t.target("gcc-O2-pie", "mixed")]
     text = t.run([t.ptmem(), *argv]).err.decode()
     size, exact = r"[0-9.]+ (?:B|[KMG]iB)", r"\((?:\d{1,3})(?:,\d{3})* bytes\)"
@@ -489,7 +489,7 @@ def hints(t, argv, **how):
 
 @test("cli/hints")
 def cli_hints(t):
-    """Python's own allocator, a stripped program, and no hint where all is well."""
+    """Hints about Python's own allocator and a stripped program; no hint without a reason."""
     cwd = t.subdirectory()
     python, stripped = os.path.join(cwd, "python3.99"), os.path.join(cwd, "stripped")
     mixed = t.target("gcc-O2-pie", "mixed")
@@ -533,7 +533,7 @@ def setuid(t):
 
 @test("cli/demo")
 def demo(t):
-    """make demo: its files are where it says, and the next steps that it suggests work."""
+    """make demo: its files are where it says, and the suggested next steps work."""
     script = os.path.join(harness.ROOT, "scripts", "demo")
     report = os.path.join(os.path.dirname(t.ptmem()), "ptmem-report")
     run = t.run([script, t.ptmem(), report, "left"])
@@ -554,7 +554,7 @@ def demo(t):
 
 @test("cli/packages")
 def packages(t):
-    """What the build misses is one line, with the command that installs it."""
+    """Missing build dependencies are listed in one line, with the command that installs them."""
     script = os.path.join(harness.ROOT, "scripts", "has-packages")
     t.equal("all there", t.run([script, "gcc", "libelf"]).err, b"")
     for arguments, missing in ((["gcc", "libelf", "no-such"], "no-such"), (["no-such-cc -O2", "libelf"], "no-such-cc"),

@@ -55,7 +55,7 @@ for v in BOTH:
 
 @test("contention/attached", limit=120)
 def attached_to_crowd(t):
-    """Attached while all wait for each other: all that they do is seen."""
+    """Attached while all wait for each other: all their calls are counted."""
     cwd, threads = t.subdirectory(), 1000
     program = subprocess.Popen([t.target("gcc-O2-pie", "contention"), str(threads), pairs(), "0", "wait"], cwd=cwd,
                                env=t.environment(cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE)

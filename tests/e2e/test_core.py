@@ -100,7 +100,7 @@ def help_options(t):
 
 @test("core/values", limit=120)
 def values(t):
-    """What Valgrind takes no value for is refused in one line."""
+    """A value for an option that takes none is refused in one line."""
     for option in ("--gen-suppressions=x", "--smc-check=x", "--sim-hints=x", "--fair-sched=x", "--kernel-variant=x",
                    "--resync-filter=x", "--px-default=x", "--vgdb=x", "--num-callers=501", "--redzone-size=4097",
                    "--show-error-list=bad", "--stats=x", "--error-exitcode=x", "--track-fds=bad", "--demangle=x"):
@@ -114,7 +114,7 @@ def values(t):
 
 @test("core/verbose", limit=60)
 def verbose(t):
-    """-v -v tells of each snapshot, and which give way, in Massif's words; -v the functions that are looked for."""
+    """-v -v logs each snapshot taken or deleted, in Massif's words; -v the functions that are watched."""
     program, cwd, env = t.target("peer-gcc-O2", "massif_cases"), t.subdirectory(), {"CASE": "waves"}
     options = ["--max-snapshots=20", "--detailed-freq=3", "--ignore-fn=nothing"]
     peer = t.run([t.program("valgrind"), *test_peer.VALGRIND[:-1], "--massif-out-file=v", "-v", "-v", *options, program],
@@ -133,7 +133,7 @@ def verbose(t):
 
 @test("core/valgrindrc")
 def valgrindrc(t):
-    """Valgrind's files and VALGRIND_OPTS are for whatever tool and are not read; ptmem(1) says so."""
+    """Valgrind's files and VALGRIND_OPTS may be for any tool and are not read, as ptmem(1) documents."""
     cwd, program = t.subdirectory(), t.target("gcc-O2-pie", "empty")
     for path in (os.path.join(cwd, ".valgrindrc"), os.path.join(t.directory, ".valgrindrc")):
         with open(path, "w", encoding="ascii") as file:

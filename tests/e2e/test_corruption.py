@@ -1,4 +1,4 @@
-"""A program that writes nonsense into the memory it shares with ptmem: it may die of that, ptmem does not.
+"""A program that writes garbage into the memory it shares with ptmem: it may die of that, ptmem must not.
 
 PTMEM_CORRUPT_ROUNDS says how many rounds each test makes (1), with other random numbers each; by hand: 10.
 """
@@ -15,7 +15,7 @@ HOW = ("words", "control", "slots", "ring", "fields", "records", "shrink", "unma
 # after these no thread may loop in a pad until the alarm ends the program
 NO_ALARM = ("zero", "remap", "remove")
 CORRUPT = re.compile(r"^ptmem: process (\d+): its shared memory is corrupt \([^)]+\): profiling of it ends here$", re.M)
-# what the program may die of, by its own doing; a SIGTRAP would be a breakpoint that stayed
+# what the program may die of by its own fault; a SIGTRAP would be a leftover breakpoint
 OWN_ENDS = (0, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE, -signal.SIGABRT, -signal.SIGALRM)
 LIMIT = 90
 
@@ -106,7 +106,7 @@ def is_left(pid):
 
 
 def left_alone(t, is_attached, end, how="head"):
-    """Where only the ring's head or its room was changed the program continues, untraced, as if nothing had been."""
+    """If only the ring's head or its room was changed the program continues undisturbed, untraced."""
     run = Run(t, "jump", is_attached, how, stdin=subprocess.PIPE)
     pid = wait_for_report(t, run)
     t.wait_until("ptmem to leave", lambda: is_left(pid))
@@ -146,7 +146,7 @@ left_without_room(True)
 
 @test("corruption/after-fields")
 def left_with_fields_changed(t):
-    """What only pads read: with these they would lose events, or stop at each call, and no record is wrong."""
+    """Fields that only pads read: they would lose events, or stop at each call, without a wrong record."""
     for how in ("owner", "off", "flags", "rule_bits", "raw_max", "slots_at", "slots_used"):
         run, _ = left_alone(t, False, lambda run: None, how)
         t.check(run.end(), "not corrupt any more")

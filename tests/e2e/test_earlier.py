@@ -60,7 +60,7 @@ def both(one, other):
 
 
 def check_known(t, profile):
-    """All blocks were known, so nothing that is freed is unknown."""
+    """All blocks were known, so there are no unknown frees."""
     said = [m for m in profile.messages if "not known" in m]
     t.equal("messages", said, [])
     stats = profile.only_stats()

@@ -35,7 +35,7 @@ def only_file(profile):
 
 @test("estimates/every_allocation")
 def every_allocation(t):
-    """With a distance of 1 the profile is the exact one, and says what was asked for."""
+    """With a distance of 1 the profile is exact, and desc: has the option."""
     program = t.target("gcc-O2-static", "mixed")  # with addresses that do not change
     exact = t.profile([program], ["--time-unit=B"])
     sampled = t.profile([program], ["--time-unit=B", "--heap-sample=1"])
@@ -73,7 +73,7 @@ def seeds(t):
 
 @test("estimates/seed-while-promoting")
 def seed_while_promoting(t):
-    """Nor do they depend on when jumps take the place of breakpoints."""
+    """Nor do they depend on when breakpoints become jumps."""
     def summary(_):
         profile = t.profile([t.target("gcc-O2-pie", "samples"), "sites", "5"], ["--heap-sample=1K", "--seed=3"])
         return [line for line in profile.messages if "sampled  " in line or "at the end" in line]
@@ -85,7 +85,7 @@ def seed_while_promoting(t):
 
 @test("estimates/refused")
 def refused(t):
-    """What needs every block, and what is not sampled."""
+    """Options that need every block, and sources that are not sampled."""
     for option, why in (("--leak-check", "--leaks estimates"), ("--data=d", "records every call"),
                         ("--trace-malloc=yes", "prints every call"), ("--pages-as-heap=yes", "always exact"),
                         ("--heap=no", "nothing to sample"), ("--trace=mmap", "needs heap"),
@@ -197,7 +197,7 @@ def check_coverage(t, samples, want):
 
 
 def check_weights(samples, stats):
-    """ptmem's sums over the live samples are those of the weights here, but for rounding."""
+    """ptmem's sums over the live samples equal those of the weights here, except for rounding."""
     want = samples.bytes_of(samples.live)[0]
     number = sum(samples.live.values())
     if abs(stats["live"] - want) > number:
@@ -501,7 +501,7 @@ def recording_seeds(t):
         raise Fail("; ".join(wrong))
 
 
-# ---- what people read ----
+# ---- human-readable output ----
 
 def made(t, *options):
     """The made events, sampled, with @options."""

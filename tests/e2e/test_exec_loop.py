@@ -86,7 +86,7 @@ def followed(t):
 
 @test("exec-loop/refused-briefly")
 def refused_at_first(t):
-    """What the kernel refuses for a moment only is no reason to give up."""
+    """A temporary refusal of the kernel is no reason to give up."""
     program = ExecOnSignal(t)
     attached = Attached(t, program.pid, env=delays(refuse=7)).wait_attached()
     attached.detach()
@@ -95,7 +95,7 @@ def refused_at_first(t):
 
 @test("exec-loop/refused-permanently")
 def refused(t):
-    """What it refuses for a second is."""
+    """A refusal for a second is."""
     program = ExecOnSignal(t)
     run = t.run([t.ptmem(), "-p", str(program.pid)], env=delays(refuse=1000000))
     t.equal("status", run.status, 125)
@@ -124,7 +124,7 @@ class Executing:
 
 @test("exec-loop/attached", limit=60 + 3 * ROUNDS)
 def attached_at_random(t):
-    """Each attach is good, whatever moment it comes at."""
+    """Each attach succeeds, whenever it happens."""
     program, chance = Executing(t), random.Random(1)
     for i in range(ROUNDS):
         more = [[], ["--trace-children=yes"]][i % 2]

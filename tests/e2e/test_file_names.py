@@ -60,7 +60,7 @@ def other_pid(result):
 
 
 def check_announced(t, result):
-    """Each file that a message names is there, and is named once."""
+    """Each file named in a message exists, and is named once."""
     said = re.findall(r"^ptmem: *(?:written to|xtree memory report:) +(\S+?);? ?(?:\S+ it with.*)?$",
                       result.err.decode(), re.M)
     t.equal("announced twice", sorted(said), sorted(set(said)))
@@ -99,7 +99,7 @@ def with_directory(t, name):
 
 @test("filenames/placeholders")
 def placeholders(t):
-    """Nothing is inserted where %p or %n tell processes apart, but for the source."""
+    """Only the source is inserted if %p or %n distinguish processes."""
     result = run(t, wanderer(t, "fork", "x"), ["-o", "f.%p.massif", "--folded=%n.folded", "--trace=heap,mmap",
                                                "--flame=%p.svg", "--data=50%%"], 6)
     child, parent = other_pid(result)
@@ -150,7 +150,7 @@ def sources(t):
 
 @test("filenames/devices")
 def devices(t):
-    """What is no file takes all outputs, under its own name."""
+    """Anything but a regular file receives all outputs, under its own name."""
     result = run(t, wanderer(t, "fork", "x"), ["-q", "-o", "/dev/null", "--flame=/dev/null", "--trace=heap,mmap"], 6)
     t.equal("names", names(result.cwd), [])
     t.equal("beside the device", [n for n in os.listdir("/dev") if n.startswith("null.")], [])
@@ -201,7 +201,7 @@ REUSE = ("/bin/true & wait; p=$!; for i in 1 2 3 4 5 6 7 8 9; do echo $((p - 1))
 
 @test("filenames/reused-pid")
 def reused_pid(t):
-    """A process that has the id of an earlier one leaves that one's files alone."""
+    """A process that reuses a pid does not overwrite the files of the earlier one."""
     if os.geteuid() != 0:
         raise Skip("needs root, to give out a process id again")
     script = REUSE % t.target("gcc-O2-pie", "wanderer")
@@ -220,7 +220,7 @@ def reused_pid(t):
 
 @test("filenames/overwriting")
 def overwriting(t):
-    """An output that is another one, or is read: an error before the program starts, and nothing is touched."""
+    """An output that is another output or an input: an error before the program starts, and nothing is touched."""
     cwd = t.subdirectory()
     program = os.path.join(cwd, "program")
     shutil.copy(t.program("true"), program)

@@ -1,4 +1,4 @@
-"""Where the files of a profile stand, whatever the program does: spec/massif.md 1.6 and 2.13."""
+"""Where the files of a profile are, whatever the program does: spec/massif.md 1.6 and 2.13."""
 
 import fcntl
 import os
@@ -117,7 +117,7 @@ def _(t):
 
 @test("files/closed-standard-files")
 def closed_standard_files(t):
-    """No file of ptmem's takes the place of a closed one; the program finds them closed."""
+    """ptmem's files do not use the numbers of closed standard files; the program finds these closed."""
     ends = os.path.join(t.directory, "ends")
     program = "echo; for i in 0 1 2; do test -e /proc/$$/fd/$i && echo $i >>%s; done; exit 3" % ends
     shell = t.program("sh")
@@ -276,7 +276,7 @@ def interrupted_leaving(t):
 
 
 def with_limit(t, which, kilobytes, argv, cwd):
-    """Files may become that large; which: "-S" as far as the program agrees, "" for good."""
+    """Limits the size of files; which: "-S" sets the soft limit, "" both."""
     return t.run(["bash", "-c", 'ulimit %s -f %d; exec "$@"' % (which, kilobytes), "-", *argv], cwd=cwd)
 
 

@@ -14,12 +14,12 @@ import time
 import harness
 from harness import Fail, Skip, allocator, test
 
-# The kernel's counters are exact since Linux 6.17, so its page tables are asked.
+# The kernel's counters are exact only since Linux 6.17, so its page tables are read.
 VARIANTS = ("gcc-O2-pie", "clang-O0-nopie", "gcc-O2-static", "gcc-O3-staticpie")
 
 
 class Inspected:
-    """targets/inspected, which waits for letters."""
+    """targets/inspected, which waits for commands."""
 
     def __init__(self, t, variant="gcc-O2-pie", program=None, **how):
         env = t.environment(t.directory, **how.pop("env", {}))
@@ -118,7 +118,7 @@ def trim(t):
 
 @test("inspect/corrupt")
 def corrupt(t):
-    """Chunks whose headers lie: the walk ends there, and the rows add up."""
+    """Chunks with wrong headers: the walk ends there, and the rows add up."""
     program = Inspected(t)
     program.step(b"c")
     report = inspect(t, program.process.pid)
@@ -263,7 +263,7 @@ EXACT = re.compile(r"^common ([0-9]+), only counted 0, only in the heap 0, of an
 
 
 class Checked:
-    """A program under ptmem, which is asked whether the heaps hold what it counted."""
+    """A program under ptmem, whose heaps are compared with the counted blocks."""
 
     def __init__(self, t, argv, options=(), stdin=None, **env):
         self.t, self.cwd = t, t.subdirectory()

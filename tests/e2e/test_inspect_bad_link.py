@@ -1,4 +1,4 @@
-"""--inspect and the leak check of a program with one thread that spoilt a list of its cache: the cache is found, the list
+"""--inspect and the leak check of a program with one thread that damaged a list of its cache: the cache is found, the list
 counts as broken, and no block that was freed is called lost."""
 
 import json
@@ -93,7 +93,7 @@ for _variant in ("gcc-O2-pie", "gcc-O2-static"):
 
     @test("inspect/bad-link/%s/sound" % _variant)
     def _(t, variant=_variant):
-        """Blocks that look like a cache are none, and the one that is has all."""
+        """Blocks that only look like a cache are not used, the real one is."""
         program = Program(t, variant=variant)
         check_report(t, ["--inspect", "-p", str(program.pid)], 0, chunk_bytes(range(program.freed // PER_SIZE)))
         check_blocks(t, ["--inspect", "-p", str(program.pid)], 0)

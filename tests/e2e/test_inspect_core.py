@@ -214,7 +214,7 @@ def refused(t):
 
 @test("inspect/core/mutations", limit=300)
 def mutations(t):
-    """Words of the headers, the notes, the arena and the heap are others: no crash, no hang, and the rows add up."""
+    """Words of the headers, the notes, the arena and the heap are changed: no crash, no hang, and the rows add up."""
     process, path = make_core(t)
     first = process.blocks.split("\n")[1].split(",")[0]
     arena = process.json["arenas"][0]["address"]

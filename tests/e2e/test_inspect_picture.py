@@ -1,4 +1,4 @@
-"""Pictures of what --inspect found: each page has its cell, in the colour that its live bytes say; bars as wide as rows."""
+"""Pictures of --inspect: each page has its cell, coloured by its live bytes; bars are as wide as rows."""
 
 import json
 import os
@@ -106,7 +106,7 @@ def process(t):
 
 
 def synthetic(arenas, cells, pages, command="a program"):
-    """What --inspect might say of large heaps."""
+    """A possible result of --inspect for large heaps."""
     report = {"format": "ptmem-inspect", "pid": 1, "command": command, "rows": {}, "arenas": [],
               "map": {"pages_per_cell": pages, "heaps": []}}
     for number in range(arenas):

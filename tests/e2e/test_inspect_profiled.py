@@ -63,7 +63,7 @@ def check_report(t, program, report):
 for _mode in ("auto", "break", "jump"):
     @test("inspect/exit/" + _mode)
     def _(t, mode=_mode):
-        """Its threads are killed one by one; what they had is in the report."""
+        """Its threads are killed one by one; their memory is in the report."""
         program = Profiled(t, "--inspect", "--inspect-out=out.json", "--probes=" + mode)
         program.end()
         check_report(t, program, read(program.path()))
@@ -82,7 +82,7 @@ def exit_text(t):
 
 @test("inspect/exit/killed")
 def exit_killed(t):
-    """The kernel may let ptmem see a process that is killed, or not: then that is said. The profile is there."""
+    """The kernel may or may not let ptmem see a process that is killed; the latter is reported. The profile exists."""
     program = Profiled(t, "--inspect", "-o", "f.massif")
     with open("/proc/%d/task/%d/children" % (program.process.pid, program.process.pid), encoding="ascii") as file:
         os.kill(int(file.read()), signal.SIGKILL)

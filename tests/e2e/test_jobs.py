@@ -65,7 +65,7 @@ class Shell:
             pass
 
     def await_stop(self, continued=1):
-        """Its only job goes on in the background, and stops when it reads."""
+        """Its only job continues in the background, and stops when it reads."""
         self.t.wait_until("the job to go on", lambda: os.path.exists(self.path("continued")))
         self.t.equal("signals SIGCONT", self.number("continued"), continued)
         os.unlink(self.path("continued"))
@@ -112,7 +112,7 @@ def foreground(name):
 
 
 def background(shell):
-    """It stops itself, goes on in the background, and is stopped there when it reads."""
+    """It stops itself, continues in the background, and is stopped there when it reads."""
     shell.command(JOB + " self TSTP", "Stopped")
     shell.command("bg")
     shell.await_stop()
@@ -125,7 +125,7 @@ def background(shell):
 
 
 def by_kill(shell):
-    """SIGCONT comes for the job's group, for its leader, and for the program alone."""
+    """SIGCONT is sent to the job's group, to its leader, and to the program alone."""
     for line in ("kill -CONT %1", "kill -CONT $(jobs -p)", None):
         shell.command(JOB + " self STOP", "Stopped")
         if line:
@@ -169,7 +169,7 @@ def in_shell(shell):
 
 
 def killed(shell):
-    """SIGKILL ends a stopped job, SIGTERM when it goes on."""
+    """SIGKILL ends a stopped job, SIGTERM when it continues."""
     shell.command(JOB + " self TSTP", "Stopped")
     os.kill(shell.pid(), signal.SIGKILL)
     shell.t.wait_until("its end", lambda: shell.leader() == 0)
@@ -181,7 +181,7 @@ def killed(shell):
 
 
 def beside_child(shell):
-    """A child in a group of its own works on while the program is stopped, and continues it."""
+    """A child in its own group works while the program is stopped, and continues it."""
     shell.command(JOB + " child", "Stopped")
     before = shell.number("progress")
     shell.t.wait_until("the child's work", lambda: shell.number("progress") > before + 50)

@@ -55,7 +55,7 @@ def kill(attached, delay):
 
 
 def kill_detaching(attached, delay):
-    """In the few milliseconds in which it takes everything out."""
+    """In the few milliseconds in which it removes everything."""
     attached.wait_attached()
     time.sleep(0.05 + delay / 10)
     attached.process.terminate()
@@ -169,7 +169,7 @@ def kill_both(t, attached, delay=0.0):
 
 
 def check_exact(t, server):
-    """The next ptmem counts all and leaves nothing, neither its own nor what was there before."""
+    """The next ptmem counts everything and leaves nothing, neither its own nor the earlier changes."""
     before = server.say("p")
     attached = Attached(t, server.pid, ["--events=events", "-v"]).wait_attached()
     server.say("c")

@@ -1,5 +1,5 @@
-"""Leaks and what follows from a live profile: targets/leaks.c says in its functions' names what a
-leak check must find; LeakSanitizer and memcheck are asked about the same program."""
+"""Leaks and other results of a live profile: the function names of targets/leaks.c are the results that a
+leak check must give; LeakSanitizer and memcheck check the same program."""
 
 import collections
 import json
@@ -168,7 +168,7 @@ def sanitizer(t):
 
 @test("leaks/memcheck", 120)
 def memcheck(t):
-    """All four answers are memcheck's."""
+    """All four results are memcheck's."""
     text = t.memcheck([t.target("gcc-O2-pie", "leaks"), library(t)])
     theirs = collections.defaultdict(dict)
     for record in re.split(r"(?m)^==\d+== $\n", text):
@@ -179,7 +179,7 @@ def memcheck(t):
     t.equal("what leaks", lost_without_ignoring(t), dict(theirs))
 
 
-# Where memcheck believes by default that a pointer into a block's inside is as good as one to its start.
+# Where memcheck by default treats a pointer to the inside of a block like one to its start.
 HEURISTICS = {"array_of_items", "array_with_cookie", "second_base", "behind_length", "behind_string_head"}
 
 
@@ -190,7 +190,7 @@ def cxx_makers():
 
 
 def cxx_memcheck(t, variant, *options):
-    """{maker: {kind: blocks}} as memcheck has it."""
+    """{maker: {kind: blocks}} according to memcheck."""
     text = t.memcheck([t.target(variant, "leaks_cxx")], *options)
     makers, theirs = cxx_makers(), collections.defaultdict(dict)
     for record in re.split(r"(?m)^==\d+== $\n", text):
@@ -329,7 +329,7 @@ def top(t):
 
 @test("leaks/python")
 def python(t):
-    """A real program under load, attached and left: what it holds is reachable, and it continues."""
+    """A real program under load, attached and detached: its blocks are reachable, and it continues."""
     script = t.file("load.py", "import time\nprint(1, flush=True)\nkeep, end = [], time.time() + 6\nwhile time.time() < end:\n"
                                "    keep.append([str(i) * 10 for i in range(100)])\n    time.sleep(0.01)\n")
     program = subprocess.Popen([t.program("python3"), script], env=t.environment(t.directory, PYTHONMALLOC="malloc"),

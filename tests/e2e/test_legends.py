@@ -1,4 +1,4 @@
-"""Call sites as people name them, from each source: the program's functions, in the summary and in the legends of pictures, never an
+"""Labels of call sites, from each source: the program's functions, in the summary and in the legends of pictures, never an
 allocator, a system call or what was mapped (targets/legends.cpp)."""
 
 import os

@@ -1,4 +1,4 @@
-"""--listen: what the paths serve, exactly; who may ask; and that no client can disturb ptmem or the program."""
+"""--listen: what the paths serve, exactly; access; and that no client can disturb ptmem or the program."""
 
 import base64
 import gzip
@@ -400,11 +400,11 @@ def _(t):
     t.equal("status", m.ptmem.wait(), 0)
 
 
-# ---- who may ask ----
+# ---- access ----
 
 @test("listen/host")
 def _(t):
-    """A page of another site, whose name leads here, gets nothing: it sends its own name."""
+    """A page of another site, whose name resolves to this address, gets nothing: it sends its own name."""
     m = Listening(t)
     for host in ("evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "127.0.0.1:x",
                  "[::1", "", "2130706433"):
@@ -485,11 +485,11 @@ def _(t):
     m.end()
 
 
-# ---- what clients may try ----
+# ---- hostile clients ----
 
 @test("listen/idle-connections")
 def _(t):
-    """1,000 connections that say nothing: another client is served, and the descriptors are bounded."""
+    """1,000 silent connections: another client is served, and the number of descriptors is bounded."""
     m = Listening(t)
     idle = []
     for _ in range(1000):
@@ -543,7 +543,7 @@ def _(t):
 
 @test("listen/paths")
 def _(t):
-    """No path is one of a file."""
+    """No path is used as a file's path."""
     m = Listening(t)
     for path in ("/../../../../etc/passwd", "/..%2f..%2f..%2fetc/passwd", "//etc/passwd", "/etc/passwd", "/recording/../../etc/passwd",
                  "/recording/", "/%2e%2e/", "/index.html", "/debug/pprof/", "/debug/pprof/profile", "/\\etc"):
@@ -560,7 +560,7 @@ def _(t):
 
 @test("listen/slow-readers")
 def _(t):
-    """Clients that ask for much and read nothing: the program runs on, others are served."""
+    """Clients that request much and read nothing: the program continues, others are served."""
     m = Listening(t)
     slow = []
     for _ in range(100):

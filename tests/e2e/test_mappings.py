@@ -1,4 +1,4 @@
-"""Mapped pages, brk, mmap and page faults, against what the program knows and what the kernel shows."""
+"""Mapped pages, brk, mmap and page faults, compared with the program's own counts and the kernel's."""
 
 import glob
 import os
@@ -153,7 +153,7 @@ def _(t):
 
 @test("mappings/exec-under-filter")
 def _(t):
-    """A child that is no longer traced is served all the same."""
+    """Calls of a child that is no longer profiled still work."""
     profile = started(t, "gcc-O2-pie", "brk,mmap", ["exec", "mmap"])
     compare(t, output(profile.directory, ".mmap"), truth(profile.out)["mmap"])
 

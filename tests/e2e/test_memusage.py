@@ -540,7 +540,7 @@ def sampler_exec_attached(t):
 
 @test("sampler/last-sample")
 def sampler_last(t):
-    """At the exit stop, however long the period is; of each child, too."""
+    """At the exit stop, whatever the period; for each child, too."""
     run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=100000", "--sample-out=s", compiled(t, "maps_over_time")])
     rows = table(os.path.join(run.cwd, "s"))
     t.equal("the first and the last", len(rows), 2)

@@ -1,4 +1,4 @@
-"""Monitor commands: what they answer and write, who may give them, and that they cost the program nothing."""
+"""Monitor commands: answers and files, access, and that they do not delay the program."""
 
 import json
 import os
@@ -136,7 +136,7 @@ def _(t):
 
 @test("monitor/sigusr1-names")
 def _(t):
-    """Of each source; what goes to no file gets one for the snapshots."""
+    """For each source; a profile without a file gets one for the snapshots."""
     for out, trace, wanted in (("f.out", "heap,mmap", ["f.1.out", "f.mmap.1.out"]), (None, "heap", ["massif.out.%d.1"]),
                                ("/dev/null", "mmap", ["massif.out.%d.mmap.1"])):
         m = Monitored(t, ["--trace=" + trace, *(["-o", out] if out else [])])

@@ -110,7 +110,7 @@ def is_traced_sleep(pid, tracer):
 
 @test("multi-attach/some-refused")
 def some_refused(t):
-    """One does not exist, one has a tracer already, one is ptmem's own: said of each, with what is left profiled."""
+    """One does not exist, one has a tracer already, one is ptmem itself: each is reported, the others are profiled."""
     programs = [Waiting(t), Waiting(t)]
     pids = [p.process.pid for p in programs]
     gone = subprocess.Popen(["true"])
@@ -176,7 +176,7 @@ def cpu_ticks(pid):
 
 @test("multi-attach/under-load", 180)
 def under_load(t):
-    """Two that allocate all the time, a Ctrl-C to ptmem's group: both are left, and end as they would alone."""
+    """Two that allocate all the time, a Ctrl-C to ptmem's group: both are detached, and end as they would alone."""
     script = t.file("load.py", LOAD)
     for number in (signal.SIGINT, signal.SIGTERM):
         programs = [subprocess.Popen([t.program("python3"), script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -78,7 +78,7 @@ def attached(t, variant, way, sources):
 
 
 def differing(alone, beside, lost_pages):
-    """What is wrong; of lost page faults it is not known where they are missing."""
+    """The differences; where lost page faults are missing is unknown."""
     total = sum(abs(a.get(s, 0) - b.get(s, 0)) for a, b in zip(alone, beside) for s in {*a, *b})
     if total <= lost_pages * 4096 and not any("[unknown]" in s for b in beside for s in b):
         return []
@@ -134,7 +134,7 @@ def _(t):
 for w in WAYS:
     @test("nested/sparse-frame/" + w)
     def _(t, w=w):
-        """What is read of a stack to unwind it is no page fault of the program's."""
+        """Reading a stack to unwind it is not a page fault of the program."""
         run = t.run([t.ptmem(), *options(w, "heap,faults"), "--", t.target("gcc-O2-pie", "sparse_frame")])
         t.equal("status (%r)" % run.err, run.status, 0)
         (name,) = glob.glob(os.path.join(run.cwd, "f.*faults*folded"))
@@ -191,7 +191,7 @@ def _(t):
 
 @test("nested/truncated-stack-depth")
 def deep_cut(t):
-    """--depth cuts off frames, but not the mark of a stack that is incomplete."""
+    """--depth cuts off frames, but not the marker of an incomplete stack."""
     run = t.run([t.ptmem(), "--trace=faults", "--threshold=0", "--depth=3", "--massif-out-file=m", "--",
                  t.target("gcc-O2-pie", "deep"), "200", str(PAGES)])
     t.equal("status (%r)" % run.err, run.status, 0)

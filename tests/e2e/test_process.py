@@ -100,7 +100,7 @@ for v in BOTH:
 
 @test("process/fibers-in-malloc")
 def turns(t):
-    """Calls that a fiber switch leaves, and comes back to, find their way back to their callers."""
+    """Calls that a fiber switch leaves and resumes return to their callers."""
     argv = [t.target("gcc-O2-pie", "malloc_fibers")]
     t.same_behaviour(t.profile(argv), t.native(argv))
 
@@ -324,7 +324,7 @@ for m in ("spawn", "system", "popen", "vfork"):
 
 @test("exit/codes", limit=180)
 def codes(t):
-    """Every code comes through, as the program gave it."""
+    """Every exit code is passed on unchanged."""
     target = t.target("gcc-O2-pie", "exits")
     for code in range(256):
         run = t.run([t.ptmem(), "-q", "-o", "/dev/null" if code else "massif.out.%p", "--", target, "code",
@@ -365,7 +365,7 @@ register_end("musl-segv", ("segv",), -11, "musl-O2-static")
 
 @test("exit/file-permissions")
 def permissions(t):
-    """0644 less the umask; complete or absent; nothing else is left lying."""
+    """0644 minus the umask; complete or absent; nothing else is left behind."""
     profile = t.profile([t.target("gcc-O2-pie", "mixed")])
     (path,), = profile.files.values()
     umask = os.umask(0)

@@ -156,7 +156,7 @@ def _(t):
 
 @test("recording/json")
 def _(t):
-    """Every reference leads somewhere, and jq reads it."""
+    """Every reference is valid, and jq parses it."""
     result = t.profile([t.target("gcc-O2-pie", "threads"), "4", "3000"], ["--record=r"])
     path = os.path.join(result.directory, "r")
     d = report_json(t, path)

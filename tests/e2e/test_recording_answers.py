@@ -1,4 +1,4 @@
-"""What ptmem-report answers about recordings: in every form the same, or a clear refusal."""
+"""Results of ptmem-report for recordings: the same in every form, or a clear refusal."""
 
 import base64
 import csv
@@ -40,7 +40,7 @@ def record(t, *argv, options=()):
 
 @test("recording/view")
 def _(t):
-    """JSON has the answer to what is asked, the same as CSV; so has the page, which shows it."""
+    """JSON has the requested values, the same as CSV; so has the page, which shows them."""
     path = record(t, "threads", "2", "6000")
     page = os.path.join(t.subdirectory(), "page.html")
     last = len(json.loads(report(t, "--format=json", path))["timeline"]["time"]) - 1
@@ -63,7 +63,7 @@ def _(t):
 
 @test("recording/refused-questions")
 def _(t):
-    """A time beyond the end, and questions that have no meaning: nothing is written."""
+    """A time beyond the end, and meaningless requests: nothing is written."""
     path = record(t, "mixed", "3", "2000")
     page = os.path.join(t.subdirectory(), "page.html")
     for options, word in ((["--at=200%"], b"--at"), (["--at=1000000"], b"--at"), (["--range=0..101%"], b"--range"),
@@ -141,7 +141,7 @@ def _(t):
 
 @test("recording/one-block")
 def _(t):
-    """Of one there is a byte, a block, a free; of none and two bytes, blocks and frees."""
+    """Singular for one byte, block and free; plural for none and two."""
     def text_of(*events):
         directory = t.subdirectory()
         recorded, path = os.path.join(directory, "events"), os.path.join(directory, "r")
@@ -177,7 +177,7 @@ def _(t):
 
 @test("recording/thread-names")
 def _(t):
-    """However short a thread lives, its name is known, and finds what it allocated."""
+    """The name of even a short-lived thread is recorded, and selects its allocations."""
     path = record(t, "thread_names", "40")
     data = json.loads(report(t, "--format=json", path))
     named = {}

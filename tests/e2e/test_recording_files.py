@@ -155,7 +155,7 @@ def small_recording(t):
 
 @test("recording/bad-inputs")
 def _(t):
-    """Files that are no recording, or a part of one: an error, or what is complete; never anything else."""
+    """Files that are not recordings, or truncated ones: an error, or the complete part; nothing else."""
     cwd, whole = small_recording(t)
     path = os.path.join(cwd, "bad")
     sizes = [0, 1, 17, 18, 19, 33, 34, len(whole) // 2, len(whole) - 1]
@@ -371,7 +371,7 @@ class Limited:
 
 @test("recording/full-disk-for-a-while")
 def _(t):
-    """What does not fit while the program runs is written later: then the recording can be read."""
+    """Data that does not fit while the program runs is written later: then the recording can be read."""
     run = Limited(t, 100)
     said = run.wait_for_line()
     t.check(re.search(r"^ptmem: warning: cannot write \S*/r: File too large; trying again every second\n$", said), said)
@@ -404,7 +404,7 @@ def _(t):
 
 @test("recording/full-disk-all-the-time")
 def _(t):
-    """No part is left that cannot be read."""
+    """No unreadable part is left."""
     run = Limited(t, 100)
     run.wait_for_line()
     run.end()
@@ -433,7 +433,7 @@ def _(t):
 
 @test("recording/replaced")
 def _(t):
-    """What others write in the place of a removed file is left alone while the program runs."""
+    """A file that others create in place of a removed one is left alone while the program runs."""
     run = Limited(t, -1)
     run.wait_for_part()
     with open(run.path + "2", "w", encoding="ascii") as file:

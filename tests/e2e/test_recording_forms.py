@@ -1,4 +1,4 @@
-"""Every form of the report, for every question: the sum that this computes from the tables of the recording."""
+"""Every form of the report, for every view: the sum computed here from the tables of the recording."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""Every option of ptmem-report with every kind of file and every form: it changes what is written, or it is refused by name."""
+"""Every option of ptmem-report with every kind of file and every form: it changes the output, or is refused by name."""
 
 import json
 import os

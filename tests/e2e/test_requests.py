@@ -1,4 +1,4 @@
-"""What programs announce themselves (targets/requests.c): valgrind.h's client requests, ptmem.h, probes of
+"""Blocks that programs announce (targets/requests.c): valgrind.h's client requests, ptmem.h, probes of
 notes. Each case counts its own truth."""
 
 import os
@@ -276,7 +276,7 @@ def monitor_other_user(t):
 
 @test("requests/monitor-peer", limit=120)
 def monitor_peer(t):
-    """Monitor commands that the program gives itself: the same files as Massif's."""
+    """Monitor commands sent by the program itself: the same files as Massif's."""
     cwds = []
     for tool in ("valgrind", "ptmem"):
         cwd = t.subdirectory()

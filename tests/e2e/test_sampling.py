@@ -139,7 +139,7 @@ def headers(t):
 
 @test("sampling/preloaded")
 def preloaded(t):
-    """Allocators that take malloc's place, and may call themselves."""
+    """Allocators that replace malloc, and may call themselves."""
     calls, tried = 20000, 0
     for name, path in ALLOCATORS.items():
         if not os.path.exists(path):
@@ -215,7 +215,7 @@ for name in ("mixed", "failures", "nested", "stacks", "fibers"):
 def register_behaviour(args):
     @test("sampling/behaviour/" + "/".join(args))
     def _(t):
-        """Whatever the program does, it does the same when its heap is sampled."""
+        """The program behaves the same when its heap is sampled."""
         argv = [t.target("gcc-O2-pie", args[0]), *args[1:]]
         native = t.native(argv)
         for interval in ("64", "64K"):
@@ -316,7 +316,7 @@ def corruption_trust(t):
 
 @test("sampling/sleeps")
 def sleeps(t):
-    """ptmem rests while samples are rare: it is not woken by what is no sample."""
+    """ptmem sleeps while samples are rare: calls that are not samples do not wake it."""
     profile, _ = sample(t, t.target("gcc-O2-pie", "sampled"), ["malloc", 20000000], 1, ["--heap-sample=4M"])
     stats = profile.only_stats()
     t.check(stats["records"] < 5000, "%d records" % stats["records"])

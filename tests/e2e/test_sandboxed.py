@@ -1,4 +1,4 @@
-"""Programs that may not make the calls which pads need: they stay on breakpoints, and it is said."""
+"""Programs that may not make the system calls needed for pads: they stay on breakpoints, which is reported."""
 
 import subprocess
 import time
@@ -32,7 +32,7 @@ def register(mode, said):
 def register_attached(mode):
     @test("sandboxed/%s/attached" % mode)
     def _(t):
-        """Attached and left: it does not die of a call that it did not make."""
+        """Attached and detached: it does not die of a call that it did not make."""
         argv = [t.target("gcc-O2-pie", "sandboxed"), mode, "-w"]
         target = subprocess.Popen(argv, cwd=t.directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if not target.stdout.readline() and target.wait() == 77:

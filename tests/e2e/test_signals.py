@@ -1,4 +1,4 @@
-"""Signals, waits and job control: the targets judge for themselves and print OK."""
+"""Signals, waits and job control: the targets check themselves and print OK."""
 
 import os
 import signal
@@ -110,7 +110,7 @@ class Started:
             return True
 
     def progress(self):
-        """Events written so far: the truth that the server tells when asked."""
+        """Events written so far: the server's own count on request."""
         before = len(self.t.truths(self.cwd))
         self.ptmem.stdin.write(b"r")
         self.ptmem.stdin.flush()
@@ -138,7 +138,7 @@ def stays_stopped(pid):
 
 @test("signals/stopped-from-outside")
 def stopped(t):
-    """SIGSTOP holds all threads of the target, SIGCONT lets them go, again and again."""
+    """SIGSTOP stops all threads of the target, SIGCONT resumes them, again and again."""
     run = Started(t)
     for _ in range(10):
         before = run.progress()

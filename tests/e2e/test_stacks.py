@@ -1,4 +1,4 @@
-"""--stacks=yes: the bytes of stack in snapshots are those that the program itself knows of."""
+"""--stacks=yes: the bytes of stack in snapshots are those that the program itself reports."""
 
 import itertools
 import os
@@ -37,7 +37,7 @@ def only_truth(cwd):
 
 
 def check_calls(t, what, snapshots, calls):
-    """Where @size bytes came, the stacks were as the program says."""
+    """When @size bytes were allocated, the stacks were as the program reports."""
     stacks_at = {}
     for last, this in zip(snapshots, snapshots[1:]):
         stacks_at[this["mem_heap_B"] - last["mem_heap_B"]] = this["mem_stacks_B"]
@@ -264,7 +264,7 @@ class Waiting:
 
 
 def hidden(t, mode):
-    """A deep recursion without any call of malloc: the clock shows it, to the byte."""
+    """A deep recursion without any call of malloc: samples show it, to the byte."""
     waiting = Waiting(t, ["hidden", *mode], ["--stacks=yes", "--time-unit=B", "--peak-inaccuracy=0"])
     t.check(waiting.bytes > HIDDEN, "the program hides only %d bytes" % waiting.bytes)
     other = 4096 if mode[1:] else 0  # main's: it waits for the thread, somewhere in pthread_join
@@ -299,7 +299,7 @@ def hidden_thread_sleeping(t):
 
 @test("stacks/no-clock")
 def no_clock(t):
-    """It is not seen without the clock."""
+    """Without samples it is not seen."""
     for period in ("0", "no"):
         waiting = Waiting(t, ["hidden", "spin"], [*ALL, "--stack-sample=" + period])
         t.check(waiting.bytes > HIDDEN, "the program hides only %d bytes" % waiting.bytes)
@@ -326,7 +326,7 @@ def attached_with_clock(t):
 
 @test("stacks/detach")
 def detached(t):
-    """What samples stop continues: the program ends as without ptmem."""
+    """Threads that samples stop continue: the program ends as without ptmem."""
     waiting = Waiting(t, ["hidden", "spin"], [*ALL, "--stack-sample=1"], attach=True)
     t.wait_until("the stack to show", lambda: waiting.now() == waiting.bytes)
     waiting.ptmem.send_signal(signal.SIGINT)
@@ -339,7 +339,7 @@ def detached(t):
 
 @test("stacks/pages")
 def with_pages(t):
-    """As with Massif: it complains, and counts both."""
+    """As with Massif: a warning, and both are counted."""
     waiting = Waiting(t, ["hidden", "spin"], ["--stacks=yes", "--pages-as-heap=yes", "--time-unit=B"])
     t.wait_until("the stack to show", lambda: waiting.now() == waiting.bytes)
     snapshots = waiting.end()
@@ -357,7 +357,7 @@ def pages_warning(t):
 
 @test("stacks/many-threads", limit=120)
 def many_threads(t):
-    """Nothing of a thread stays when it is gone: after all of them only main's stack is left."""
+    """The stack of a thread is removed when it ends: after all of them only main's stack is left."""
     for mode in ("alive", "quick"):
         profile = t.profile([t.target(VARIANT, "threads_many"), mode, "500"],
                             ["--stacks=yes", "--events=events"])
