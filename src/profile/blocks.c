@@ -1,6 +1,6 @@
 /*
- * The block table, see blocks.h; blocks_internal.h has the picture, and the ways that take
- * no call. Here is the rest: collisions, growth, and the blocks of unusual shape.
+ * The block table, see blocks.h; blocks_internal.h describes it, and has the inline functions. This
+ * file has the rest: collisions, growth, and blocks of unusual shape.
  */
 #include "profile/blocks.h"
 
@@ -13,12 +13,12 @@
 #include "profile/blocks_internal.h"
 #include "profile/capacity.h"
 
-#define HUGE_PAGE ((size_t)2 << 20) /* where they are of another size, the advice does no harm */
+#define HUGE_PAGE ((size_t)2 << 20) /* with another size the advice is harmless */
 
-/* Below this a table is small enough to be half empty, for speed. */
+/* Below this size a table may be half empty, for speed. */
 #define SPARSE_SLOTS 512u
 
-/* How many blocks @slots may hold. */
+/* The maximum number of blocks in @slots. */
 static uint32_t limit_of(uint32_t slots)
 {
 	return slots < SPARSE_SLOTS ? slots / 2 : (uint32_t)((uint64_t)slots * 4 / 5);
@@ -37,9 +37,7 @@ static uint32_t grown(uint32_t n)
 
 #define NO_SLOT UINT32_MAX
 
-/*
- * *@out is written word by word: a copy of the whole would wait for the words to reach the cache.
- */
+/* *@out is written word by word: copying it as a whole would stall on store forwarding. */
 static inline void unpack(const struct blocks *b, const struct shard *sh, uint32_t i,
 			  struct block *out)
 {
@@ -59,7 +57,7 @@ static inline bool is_usual(const struct blocks *b, const struct block *block)
 	       block->capacity == capacity_of(block->size, b->alignment);
 }
 
-/* The slot of @addr, which is not 0 nor beyond ADDR_MAX; or NO_SLOT. */
+/* The slot of @addr, which is neither 0 nor above ADDR_MAX; or NO_SLOT. */
 static inline uint32_t shard_find(const struct shard *sh, uint64_t hash, taddr_t addr)
 {
 	uint32_t bits;
@@ -104,7 +102,7 @@ static struct bucket *new_buckets(uint32_t count)
 	      0);
 	if (bytes >= HUGE_PAGE)
 		madvise(b, ROUND_DOWN(bytes, HUGE_PAGE),
-			MADV_HUGEPAGE); /* look-ups go anywhere: fewer TLB misses */
+			MADV_HUGEPAGE); /* look-ups are scattered: fewer TLB misses */
 	return memset(b, 0, bytes);
 }
 
@@ -135,7 +133,7 @@ __attribute__((noinline)) static void shard_resize(struct shard *sh, uint32_t bu
 
 void blocks_reserve(struct blocks *b, uint64_t count)
 {
-	uint64_t each = count / SHARDS + count / SHARDS / 32; /* hashes spread them nearly evenly */
+	uint64_t each = count / SHARDS + count / SHARDS / 32; /* hashes are nearly even */
 
 	for (uint32_t i = 0; i < SHARDS; i++) {
 		struct shard *sh = &b->shard[i];
@@ -150,7 +148,7 @@ void blocks_reserve(struct blocks *b, uint64_t count)
 
 /* The blocks of unusual shape. */
 
-/* Whether what is at @i may move back to the hole at @hole: its home is not between them. */
+/* Whether the block at @i may move back to the hole at @hole: its home is not between them. */
 static bool may_fill(uint32_t hole, uint32_t i, uint32_t home, uint32_t slots)
 {
 	uint32_t from_home = i >= home ? i - home : i + slots - home;
@@ -308,7 +306,7 @@ __attribute__((noinline)) static void add_odd(struct blocks *b, const struct blo
 	odd_add(&b->odd, &whole);
 }
 
-/* The rest of blocks_add: whatever is not a usual block with room in its home bucket. */
+/* The rest of blocks_add: anything but a usual block with room in its home bucket. */
 __attribute__((noinline)) static bool add_slowly(struct blocks *b, const struct block *block,
 						  struct block *old_out)
 {

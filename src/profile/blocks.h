@@ -15,22 +15,25 @@ struct block {
 	taddr_t addr;
 	uint64_t size;     /* S: as requested */
 	uint64_t capacity; /* P: size plus slop (spec/massif.md 2.5) */
-	uint32_t leaf;     /* owner; meaning is the caller's; below 1 << 31 */
-	/* when it was allocated, in the caller's unit; 0 unless times are kept */
+	uint32_t leaf;     /* owner, defined by the caller; below 1 << 31 */
+	/* time of allocation, in the caller's unit; 0 unless times are kept */
 	uint32_t time;
 };
 
-/* @alignment: of plain allocations; a capacity of capacity_of(size, alignment) costs no memory. */
+/*
+ * @alignment: of plain allocations; a capacity equal to capacity_of(size, alignment) takes no
+ * memory.
+ */
 struct blocks *blocks_new(bool keep_times, uint32_t alignment);
 struct blocks *blocks_clone(const struct blocks *b);
 void blocks_free(struct blocks *b);
 
-/* Makes room for about @count blocks more at once, which is faster than as they are added. */
+/* Makes room for about @count more blocks at once, which is faster than growing step by step. */
 void blocks_reserve(struct blocks *b, uint64_t count);
 
 /*
- * Adds @block; its address is not 0. An address that is there already is replaced; the
- * old one goes to *old_out (if not NULL) and true is returned.
+ * Adds @block; its address must not be 0. An existing block at the address is replaced; it is
+ * stored in *old_out (if not NULL) and true is returned.
  */
 bool blocks_add(struct blocks *b, const struct block *block, struct block *old_out);
 
@@ -42,8 +45,8 @@ uint64_t blocks_count(const struct blocks *b);
 size_t blocks_memory(const struct blocks *b); /* bytes allocated for the tables */
 
 /*
- * Calls @fn for every block, in no order, until it
- * returns non-zero. The table must not change meanwhile.
+ * Calls @fn for every block, unordered, until it returns non-zero. The table must not change
+ * meanwhile.
  */
 int blocks_each(const struct blocks *b, int (*fn)(void *ctx, const struct block *block), void *ctx);
 

@@ -1,9 +1,9 @@
 /*
- * What the rings deliver: records become events, plain ones many at a time.
+ * Delivers the rings' contents: records become events, plain ones in batches.
  *
- * Order of events. A record is reserved in the ring before a block can become known
- * or reusable, so the order in the ring is right among records. An event that ptmem makes
- * itself, at a stop, comes after all records committed by then: pads_catch_up() first.
+ * Order of events: a record is reserved in the ring before a block can become known or reusable, so
+ * the order in the ring is correct for records. An event that ptmem makes itself, at a stop, must
+ * come after all records committed by then: call pads_catch_up() first.
  */
 #ifndef PTMEM_TRACEE_PADS_PAD_DELIVERY_H
 #define PTMEM_TRACEE_PADS_PAD_DELIVERY_H

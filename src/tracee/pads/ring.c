@@ -1,6 +1,4 @@
-/*
- * Positions of the ring's reader.
- */
+/* The positions of the ring's reader. */
 #include "tracee/pads/ring.h"
 
 #include <stdlib.h>
@@ -25,7 +23,7 @@ void ring_break(struct ring *r, const char *why)
 	if (r->broken)
 		return;
 	r->broken = why;
-	/* pads leave it alone from now on, and threads do not wait for room */
+	/* from now on pads record nothing, and threads do not wait for room */
 	pad_memory_set_off(r->memory, true);
 }
 
@@ -61,7 +59,7 @@ void ring_set_room(struct ring *r, uint64_t room)
 	__atomic_store_n(&r->memory->control->room, room, __ATOMIC_RELEASE);
 }
 
-/* Once no deferred record is left the whole ring can be used again. */
+/* Without deferred records the whole ring can be used again. */
 static void end_jumps(struct ring *r)
 {
 	if (r->deferred_count > 0)

@@ -2,22 +2,22 @@
  * The reader's side of the ring that pads write (arch/pad.h): positions and room. The decoder is
  * ring_record.h, delivery is ring_drain.h.
  *
- * Picture: position = what was read; the published tail follows in steps of a sixteenth of the
- * ring, for each publication takes the line away from the pads. Per slot a mirror (ring_stack.h)
- * holds the stack of its last record, outermost first, as the pad's own frames do.
+ * `position` is the end of what was read. The published tail follows in steps of a sixteenth of the
+ * ring, since each publication takes the cache line away from the pads. For each slot a mirror
+ * (ring_stack.h) has the stack of its last record, outermost first, like the pad's own frames.
  *
- * The program may write anything into that memory, at any time. So what is read of it is copied,
- * and compared with what pads can have written; anything else breaks the ring: nothing more is
- * read, and the caller ends the profile (ring.broken). The fuzzer is tests/fuzz/fuzz_ring.c.
+ * The program may write anything into that memory, at any time. So everything read from it is
+ * copied, and compared with what pads can have written; anything else breaks the ring: nothing more
+ * is read, and the caller ends the profile (ring.broken). The fuzzer is tests/fuzz/fuzz_ring.c.
  *
- * An uncommitted record is reserved and has no mark yet: a thread is between the two, or was
- * interrupted there by a signal handler, or was killed or jumped away. The reader can pass it;
- * it is then a deferred record (ring_deferred.h).
+ * An uncommitted record is reserved and has no mark yet: its thread is between these steps, or was
+ * interrupted there by a signal handler, or was killed or left by longjmp. The reader can skip it;
+ * then it is a deferred record (ring_deferred.h).
  *
  * The thread of an uncommitted record may wait for others (a garbage collector stops threads in
- * signal handlers; a debugger stops them), and those for room in the ring. The ring then continues
- * around the record: ring_jump() skips its bytes, lap after lap, until it is committed.
- * Picture, u = uncommitted record of the lap before:
+ * signal handlers; a debugger stops them), and these for room in the ring. The ring then continues
+ * around the record: ring_jump() skips its bytes, lap after lap, until it is committed. Picture, u
+ * = uncommitted record of the lap before:
  *
  *	limit of the old room         position = published
  *	|   given up by waiting threads  |     room         |
@@ -35,7 +35,7 @@ struct ring_stats {
 	uint64_t bytes;
 };
 
-/* Reserved, and not committed when the reader passed it; one or more records. */
+/* A range that was reserved, but not committed when the reader skipped it; one or more records. */
 struct ring_range {
 	uint64_t start, end;
 };
@@ -45,7 +45,7 @@ struct ring_mirror; /* ring_stack.h */
 struct ring {
 	struct pad_memory *memory;
 	const struct arch *arch;
-	const char *broken;    /* why nothing is read any more; NULL: it is not broken */
+	const char *broken;    /* why nothing more is read; NULL: not broken */
 	uint64_t position;     /* read up to here, except for deferred records */
 	uint64_t published;
 	uint64_t room;         /* a private copy of control->room */
@@ -60,39 +60,39 @@ struct ring {
 	struct ring_stats stats;
 };
 
-/* @memory is the caller's and must outlive the ring. */
+/* @memory stays the caller's and must outlive the ring. */
 void ring_init(struct ring *r, struct pad_memory *memory, const struct arch *arch);
 void ring_deinit(struct ring *r);
 
-/* Something in it is corrupt: nothing is read from now on, and pads write nothing. */
+/* The memory is corrupt: from now on nothing is read, and pads write nothing. */
 void ring_break(struct ring *r, const char *why);
 
 /* Bytes reserved and not yet read, a multiple of 16; 0 = nothing to do, or it is broken. */
 uint64_t ring_pending(struct ring *r);
 
 /*
- * How far the head may be ahead of the limit: each thread of a slot may have reserved one record
- * and wait for room.
+ * Maximum distance of the head from the limit: each thread with a slot may have reserved one record
+ * and be waiting for room.
  */
 uint64_t ring_longest_queue(const struct ring *r);
 
-/* Publishes all that was read: before threads that wait for room are resumed. */
+/* Publishes everything that was read; call it before resuming threads that wait for room. */
 void ring_publish(struct ring *r);
-/* Publishes @tail, or @room, as it is. */
+/* Publishes @tail, or @room, unchanged. */
 void ring_set_tail(struct ring *r, uint64_t tail);
 void ring_set_room(struct ring *r, uint64_t room);
 
 /* Bytes that can be reserved without waiting. */
 uint64_t ring_free_bytes(struct ring *r);
-/* Whether less than half of the room is reserved, or none is needed: it is broken. */
+/* Whether less than half of the room is reserved, or the ring is broken and needs none. */
 bool ring_has_room(struct ring *r);
 
-/* Whether the range reserved at @start was skipped by a jump: its thread must give it up. */
+/* Whether a jump skipped the range reserved at @start: its thread must give it up. */
 bool ring_was_skipped(const struct ring *r, uint64_t start);
 /* Whether a thread that reserved [@start, @end) need not wait: there is room, or it was skipped. */
 bool ring_may_continue(const struct ring *r, uint64_t start, uint64_t end);
 
-/* No position at or above this one is written to. */
+/* No thread writes at or above this position. */
 static inline uint64_t ring_limit(const struct ring *r)
 {
 	return r->published + r->room;

@@ -1,6 +1,4 @@
-/*
- * Deferred records. Their ranges are in the order of their positions.
- */
+/* Deferred records, as ranges in ascending order. */
 #include "tracee/pads/ring_deferred.h"
 
 #include <string.h>
@@ -8,12 +6,12 @@
 #include "base/alloc.h"
 
 /*
- * Each thread may have one unfinished record, and a few are lost when a signal handler jumps out
- * of a pad. More would make each search slow.
+ * Each thread may have one unfinished record, and a few are lost when a signal handler leaves a pad
+ * by longjmp. More would make searches slow.
  */
 #define MAX_LOST 1024u
 
-/* Records whose end is searched for at a time. */
+/* Number of records in one search. */
 #define BATCH 256
 
 /* A position within a deferred range. */
@@ -23,8 +21,8 @@ struct place {
 };
 
 /*
- * The first committed record in the deferred ranges before @end (NULL: in all). Ranges may reach
- * beyond the limit: threads that wait have reserved there, and have written nothing.
+ * The first committed record in the deferred ranges before @end (NULL: in all). Ranges may extend
+ * beyond the limit, where waiting threads have reserved and written nothing.
  */
 static bool find_committed(const struct ring *r, const struct place *end, struct place *out)
 {
@@ -59,7 +57,7 @@ static void add_range(struct ring *r, uint64_t start, uint64_t end)
 	r->deferred[r->deferred_count++] = (struct ring_range){ start, end };
 }
 
-/* Takes [@start, @end) out of range @i. */
+/* Removes [@start, @end) from range @i. */
 static void cut_range(struct ring *r, size_t i, uint64_t start, uint64_t end)
 {
 	struct ring_range *range = &r->deferred[i], rest = { end, range->end };
@@ -101,7 +99,7 @@ void ring_pass_uncommitted(struct ring *r, bool is_dead)
 	while (p < head && p < ring_limit(r) && !ring_committed_mark(r, p))
 		p += 16;
 	if (p >= ring_limit(r))
-		p = head; /* threads that reserved there wait */
+		p = head; /* the threads that reserved there are waiting */
 	if (p == r->position)
 		return;
 	if (is_dead)
@@ -111,7 +109,7 @@ void ring_pass_uncommitted(struct ring *r, bool is_dead)
 	r->position = p;
 }
 
-/* Returns the size of the record at @place, 0 when it is corrupt. */
+/* Returns the size of the record at @place, 0 if it is corrupt. */
 static uint32_t deliver(struct ring *r, const struct place *place, const struct ring_reader *reader)
 {
 	struct heap_event ev = { .time_ns = reader->time_ns };
@@ -128,8 +126,8 @@ static uint32_t deliver(struct ring *r, const struct place *place, const struct 
 }
 
 /*
- * A thread's records must keep their order: once one was found, an earlier one of the same thread
- * is committed, too, so search again before it.
+ * The order of a thread's records must be kept: once one was found, an earlier one of the same
+ * thread is committed, too, so the search is repeated before it.
  */
 size_t ring_drain_deferred(struct ring *r, const struct ring_reader *reader)
 {
@@ -149,8 +147,8 @@ size_t ring_drain_deferred(struct ring *r, const struct ring_reader *reader)
 }
 
 /*
- * The end of the records that are committed from the read position on, at most BATCH of
- * them. A size out of bounds ends the search: ring_read_record() reads it again.
+ * The end of the committed records from the read position on, at most BATCH of them. An invalid
+ * size ends the search: ring_read_record() reads it again.
  */
 static uint64_t find_committed_end(const struct ring *r)
 {

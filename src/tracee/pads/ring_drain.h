@@ -1,6 +1,4 @@
-/*
- * Delivery of what the ring holds, in its order.
- */
+/* Delivers the contents of the ring in order. */
 #ifndef PTMEM_TRACEE_PADS_RING_DRAIN_H
 #define PTMEM_TRACEE_PADS_RING_DRAIN_H
 
@@ -8,7 +6,7 @@
 
 /*
  * Delivers committed records up to the first uncommitted one, at most @max; returns their number.
- * Deferred records are delivered first, when they have been committed.
+ * Deferred records that are committed now are delivered first.
  */
 size_t ring_drain(struct ring *r, size_t max, const struct ring_reader *reader);
 

@@ -5,9 +5,9 @@
 
 #include "tracee/pads/ring_deferred.h"
 
-#define TRIES 32 /* the last ones leave more room for threads than all can reserve once */
+#define TRIES 32 /* the last tries leave more room than all threads can reserve once */
 
-/* The bytes from position @start on that no deferred range below @last occupies. */
+/* The number of bytes from position @start on that no deferred range below @last occupies. */
 static uint64_t free_run(const struct ring *r, uint64_t last, uint64_t start)
 {
 	uint64_t mask = r->memory->ring_size - 1, run = r->memory->ring_size;
@@ -43,10 +43,10 @@ static uint64_t find_free_run(const struct ring *r, uint64_t last, uint64_t firs
 }
 
 /*
- * Moves the head to a place after all that was reserved, where there is room, and the read
- * position with it. Threads continue to reserve, each once, since it waits then: what they got
- * before the last exchange is below the new tail, so they try again. They may reserve faster than a
- * place is found, so each try leaves them more room than the one before.
+ * Moves the head to a place with room after everything reserved, and the read position with it.
+ * Meanwhile threads reserve, each only once, since it has to wait then: ranges from before the last
+ * exchange are below the new tail, so these threads try again. They may reserve faster than a place
+ * is found, so each try leaves them more room than the one before.
  */
 static void move_head(struct ring *r, uint64_t last, uint64_t *run_out)
 {
@@ -76,8 +76,8 @@ bool ring_jump(struct ring *r)
 	ring_set_room(r, 0);
 	move_head(r, last, &run);
 	/*
-	 * No thread writes beyond the limit; those that reserved there wait, and will try again.
-	 * (Without a jump they may get room there yet.)
+	 * No thread writes beyond the limit; threads that reserved there wait, and will try again.
+	 * (Without a jump they may still get room there.)
 	 */
 	ring_forget_range(r, last, UINT64_MAX);
 	ring_set_tail(r, r->position);

@@ -9,7 +9,7 @@
 
 #include "tracee/pads/ring_stack.h"
 
-/* The unwinder reads a word more than once: it gets a copy. */
+/* The unwinder reads words more than once, so it gets a copy. */
 static void read_raw(struct ring *r, const uint64_t *word, const struct pad_record_block *block,
 		     struct heap_event *ev)
 {
@@ -26,7 +26,7 @@ static void read_raw(struct ring *r, const uint64_t *word, const struct pad_reco
 	r->stats.raw++;
 }
 
-/* A record of one block and nothing else: returns its size, 0 when it is corrupt. */
+/* A record of a single block: returns its size, 0 if it is corrupt. */
 static uint32_t read_short(struct ring *r, const uint64_t *word, uint8_t type, uint64_t room,
 			   struct heap_event *ev)
 {
@@ -58,7 +58,7 @@ static uint32_t read_short(struct ring *r, const uint64_t *word, uint8_t type, u
 	return size;
 }
 
-/* Why @block cannot be what a pad wrote into @room bytes; NULL = it can. */
+/* Why @block cannot have been written by a pad into @room bytes; NULL = it can. */
 static const char *find_fault(struct ring *r, const struct pad_record_block *block, uint32_t slot,
 			      uint64_t room)
 {
@@ -111,7 +111,7 @@ uint32_t ring_read_record(struct ring *r, const uint64_t *word, uint64_t mark, u
 {
 	uint8_t type = mark & 15;
 
-	/* Not cleared as a whole: that would take longer than all the rest. */
+	/* Not cleared completely: that would take longer than all the rest. */
 	ev->function = mark >> 4 & 15;
 	ev->path = (uint16_t)(mark >> 8);
 	ev->frame = NULL;

@@ -1,7 +1,7 @@
 /*
- * One record of the ring, decoded into an event. The program can write into the ring at any time:
- * so a record's fixed part is copied before it is examined, each number is compared with what it
- * may be, and what is handed on is a copy. What no pad can have written breaks the ring.
+ * Decodes one record of the ring into an event. The program can write into the ring at any time, so
+ * a record's fixed part is copied before it is examined, each number is checked, and results are
+ * copies. Anything that no pad can have written breaks the ring.
  */
 #ifndef PTMEM_TRACEE_PADS_RING_RECORD_H
 #define PTMEM_TRACEE_PADS_RING_RECORD_H
@@ -10,12 +10,12 @@
 #include "tracee/pads/ring_stack.h"
 
 /*
- * Receives what is read. With `quick`, plain allocations and frees are passed to it, many at a
- * time, all others to `event`; their order is kept. `node` is then asked for the sink's number of a
- * stack that is new (event: path, frame, frame_count, kept).
+ * Receives the events. If there is `quick`, plain allocations and frees are passed to it in
+ * batches, all others to `event`, in order. `node` then returns the sink's number for a new stack
+ * (event: path, frame, frame_count, kept).
  *
- * Events carry time_ns, and the slot as their path; `event` adds the thread. A raw stack
- * (event.stack) lacks its read function. An event is valid during the call.
+ * Events have time_ns, and the slot as their path; `event` adds the thread. A raw stack
+ * (event.stack) has no read function. An event is valid during the call.
  */
 struct ring_reader {
 	void *ctx;
@@ -23,10 +23,10 @@ struct ring_reader {
 	void (*event)(void *ctx, struct heap_event *ev);
 	void (*quick)(void *ctx, struct quick_event *event, size_t count); /* NULL = none */
 	uint32_t (*node)(void *ctx, const struct heap_event *ev);
-	bool is_counting;      /* there are no stacks */
+	bool is_counting;      /* stacks are not recorded */
 };
 
-/* A record's fixed part, copied: what is in the ring may change at any time. */
+/* A copy of a record's fixed part, since the ring may change at any time. */
 union ring_header {
 	struct pad_record_block block;
 	uint64_t word[sizeof(struct pad_record_block) / sizeof(uint64_t)];
@@ -39,13 +39,13 @@ static inline void ring_load_header(const uint64_t *word, uint64_t mark, union r
 		out->word[i] = ring_load(&word[i]);
 }
 
-/* The bytes that each record has more with PAD_STACK_POINTER. */
+/* The additional bytes of each record with PAD_STACK_POINTER. */
 static inline uint32_t ring_tail_size(const struct ring *r)
 {
 	return r->memory->flags & PAD_STACK_POINTER ? PAD_TAIL : 0;
 }
 
-/* The size of @block according to its parts; 0 if it states another one. */
+/* The size of @block according to its parts; 0 if its header has another one. */
 static inline uint32_t ring_block_size(const struct ring *r, const struct pad_record_block *block)
 {
 	uint64_t size = sizeof(*block) + 8ull * block->fresh;
@@ -57,9 +57,9 @@ static inline uint32_t ring_block_size(const struct ring *r, const struct pad_re
 }
 
 /*
- * Decodes the record at @word, whose mark is @mark, if it lies within the @room bytes there:
- * returns its size. 0: it is corrupt, and so the ring is broken now. All of @ev that records do not
- * have keeps its value.
+ * Decodes the record at @word, whose mark is @mark, if it fits in the @room bytes there: returns
+ * its size. 0: it is corrupt, and the ring is broken now. Fields of @ev that records do not have
+ * are not changed.
  */
 uint32_t ring_read_record(struct ring *r, const uint64_t *word, uint64_t mark, uint64_t room,
 			  struct heap_event *ev);

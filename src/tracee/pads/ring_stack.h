@@ -1,6 +1,6 @@
 /*
- * Stacks from the ring: a record holds the number of outer frames that its thread's last stack had
- * as well, and the new ones. A mirror for each slot turns them back into whole stacks.
+ * Stacks from the ring: a record has the number of outer frames that are the same as in its
+ * thread's last stack, and the new ones. A mirror for each slot converts them to complete stacks.
  */
 #ifndef PTMEM_TRACEE_PADS_RING_STACK_H
 #define PTMEM_TRACEE_PADS_RING_STACK_H
@@ -10,7 +10,7 @@
 struct ring_mirror {
 	taddr_t *frame;        /* outermost first */
 	size_t count, capacity;
-	uint32_t node;         /* of the whole stack, if it is known */
+	uint32_t node;         /* of the complete stack, if known */
 	bool has_node;
 	bool is_new_to_sink;   /* copied from another ring: its reader has not seen these frames */
 };
@@ -21,7 +21,7 @@ static inline uint64_t ring_load(const uint64_t *word)
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-/* The mirror of @slot, which is below memory->used. */
+/* The mirror of @slot, which must be below memory->used. */
 struct ring_mirror *ring_add_mirror(struct ring *r, uint32_t slot);
 static inline struct ring_mirror *ring_mirror(struct ring *r, uint32_t slot)
 {
@@ -29,12 +29,10 @@ static inline struct ring_mirror *ring_mirror(struct ring *r, uint32_t slot)
 }
 void ring_free_mirrors(struct ring *r);
 
-/* After pad_slots_reset or a new thread in the slot: the mirror is empty. */
+/* Empties the mirror, after pad_slots_reset or for a new thread in the slot. */
 void ring_reset_slot(struct ring *r, uint32_t slot);
 
-/*
- * Whether the stack of @block, which has PAD_HAS_STACK, continues that of the mirror of its slot.
- */
+/* Whether the stack of @block, which has PAD_HAS_STACK, continues the mirror of its slot. */
 static inline bool ring_stack_fits(const struct pad_record_block *block,
 				   const struct ring_mirror *m)
 {
@@ -42,12 +40,12 @@ static inline bool ring_stack_fits(const struct pad_record_block *block,
 }
 
 /*
- * Takes the stack of the record at @word, whose header was read as @block, and which fits, into the
- * mirror of slot @ev->path and into @ev.
+ * Copies the stack of the record at @word, whose header was read as @block, and which fits, to the
+ * mirror of slot @ev->path and to @ev.
  */
 void ring_read_stack(struct ring *r, const uint64_t *word, const struct pad_record_block *block,
 		     struct heap_event *ev);
-/* @ev gets the last stack of slot @ev->path. */
+/* Sets the last stack of slot @ev->path in @ev. */
 void ring_read_same_stack(struct ring *r, struct heap_event *ev);
 
 #endif
