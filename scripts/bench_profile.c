@@ -1,6 +1,6 @@
 /*
- * What the profile costs: bytes for a live block and a call tree node, ns for a
- * look-up and an event. Not a test; figures depend on the machine.
+ * Cost of the profile: bytes for a live block and a call tree node, ns for a look-up and an event.
+ * Not a test; figures depend on the machine.
  *
  *	make build/release/libptmem.a
  *	cc -O2 -D_GNU_SOURCE -I. -Isrc -o build/bench_profile scripts/bench_profile.c build/release/libptmem.a
@@ -20,7 +20,7 @@ static double now_ns(void)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* Addresses as an allocator gives them: dense and ascending. */
+/* Addresses like an allocator's: dense and ascending. */
 static taddr_t addr_of(uint64_t i)
 {
 	return 0x555555559000 + i * 48;
@@ -70,7 +70,7 @@ static void bench_calltree(uint32_t count)
 	calltree_free(t);
 }
 
-/* malloc and free in turn over a window of live blocks, at 1000 sites. */
+/* Alternating malloc and free over a window of live blocks, at 1000 sites. */
 static void bench_events(uint64_t window, uint64_t count)
 {
 	struct profile_options o = { .time_unit = TIME_MS, .peak_inaccuracy = 1.0, .detailed_freq = 10,

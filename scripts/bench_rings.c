@@ -1,18 +1,18 @@
 /*
- * What the ways to hand records over cost when many threads allocate: a model of pads, threads
- * of this program, and of their reader, a child process, with the C library's own malloc. Not a
- * test; figures depend on the machine. arch/recorder/recorder_ring.h says what came of it.
+ * Compares designs for passing records when many threads allocate: a model of pads, threads of this
+ * program, and of their reader, a child process, with the C library's own malloc. Not a test;
+ * figures depend on the machine. arch/recorder/recorder_ring.h has the results.
  *
  *	cc -O2 -D_GNU_SOURCE -pthread -o build/bench_rings scripts/bench_rings.c
  *	build/bench_rings [ROUNDS [PAIRS [THREADS...]]]
  *
- * Each thread makes pairs of malloc and free and two records for each, in one go (steady) or with
- * a sleep after every 2000 (bursty); every 16th block is freed by another thread. The designs take
- * turns, round after round. A cell is the median of the rounds: CPU time of the threads, and of
- * the reader, for a pair in ns; wall time for a pair of all threads together; the sum of the
+ * Each thread executes pairs of malloc and free with two records for each, continuously (steady) or
+ * with a sleep after every 2000 (bursty); every 16th block is freed by another thread. The designs
+ * take turns, round after round. A cell is the median of the rounds: CPU time of the threads, and
+ * of the reader, for a pair in ns; wall time for a pair of all threads together; the sum of the
  * former, and the latter, divided by those of "one" in the same round ("one, no lock" of a single
- * thread); and how many records in a million came in an order in which a block is given out twice,
- * or freed twice.
+ * thread); and how many records in a million arrived in an order in which a block is allocated
+ * twice, or freed twice.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -123,7 +123,7 @@ INLINE uint64_t *room(struct ring *r, uint32_t index, uint64_t position, uint64_
 	return p;
 }
 
-/* In a ring of which this thread alone moves the head, once its record is written. */
+/* In a ring of which only this thread moves the head, after its record is written. */
 INLINE uint64_t *own_room(uint32_t index, uint64_t size)
 {
 	return room(&s->ring[index], index, s->ring[index].head, size);
@@ -141,8 +141,8 @@ INLINE uint64_t order(enum design d, uint64_t block)
 		return __atomic_fetch_add(&s->counter[counter].next, 1, __ATOMIC_RELAXED);
 	case STAMPS:
 		/*
-		 * It waits for the loads that got the block, from its allocator or another thread.
-		 * What follows is seen later in any case.
+		 * Waits for the loads that returned the block, from its allocator or another
+		 * thread. Later accesses are seen later in any case.
 		 */
 		return __rdtscp(&cpu);
 	case RDTSC:
@@ -257,7 +257,7 @@ static struct block {
 } *blocks;
 static uint64_t complaints, records;
 
-/* What the profile does with an event, about. */
+/* Approximates the profile's work for an event. */
 static inline void deliver(uint64_t addr, bool is_free)
 {
 	uint64_t i = addr * KEY >> 48;
@@ -275,7 +275,10 @@ static inline uint64_t *at(uint32_t i, uint64_t position)
 	return (uint64_t *)(s->memory[i] + (position & mask));
 }
 
-/* In steps, for it takes the line away from the threads. @is_last: nothing more can be read now. */
+/*
+ * In steps, since it takes the cache line away from the threads. @is_last: nothing more can be read
+ * now.
+ */
 static void publish(struct ring *r, bool is_last)
 {
 	if (!is_last && r->position - r->tail < (mask + 1) / 16)
@@ -365,8 +368,8 @@ static void look(uint32_t i, uint64_t now)
 }
 
 /*
- * What was stamped before now and can be seen behind now is delivered in the order of the stamps.
- * All else was committed later, and what depends on it has a later stamp than now.
+ * Records stamped before now and visible after now are delivered in the order of the stamps. All
+ * others were committed later, and everything that depends on them has a later stamp than now.
  */
 static void read_stamps(void)
 {

@@ -1,4 +1,4 @@
-"""Runs the commands in README.md, doc/*.md and the man pages. What they print must be what the documents show.
+"""Runs the commands in README.md, doc/*.md and the man pages. Their output must be what the documents show.
 
     ```console                  commands after "$ " (continued after "> "), each followed by its output
     ```console needs=WORD       skipped where WORD (see NEEDS) is not available; root, source, docker: see doc_system.py
@@ -71,7 +71,7 @@ CALL_SITE = re.compile(r"^ptmem: (largest )?[\d.]+ [KMG]iB ")
 
 
 def masked(text, options):
-    """@text without what differs from run to run."""
+    """@text without the parts that differ from run to run."""
     lines = []
     for line in text.splitlines():
         for pattern, by in MASKS:
@@ -90,7 +90,7 @@ def is_same(shown, printed, options):
 
 
 class Block:
-    """A fenced block: its kind, options and text, and where it is in its document."""
+    """A fenced block: its kind, options and text, and its position in the document."""
 
     def __init__(self, document, match):
         self.kind, self.text, self.span = match[1], match[3], match.span(3)
@@ -118,7 +118,7 @@ class Block:
 
 
 def script_of(command):
-    """How to run @command, which the text shows: with a running example if it has a PID, and with profiles."""
+    """How to run @command from the text: with a running example if it has a PID, and with profiles."""
     for word, name in PROFILES.items():
         command = re.sub(r"\b%s\b" % word, "new.massif" if "--monitor" in command else name, command)
     if not re.search(r"\bPID\b|pidof", command):
@@ -243,7 +243,7 @@ class Document:
         path.write_text(source.replace(old, new), encoding="utf-8")
 
     def text_commands(self):
-        """[(line, commands of one line of the text)]: later ones may need what earlier ones write."""
+        """[(line, commands of one line of the text)]: later ones may need files of earlier ones."""
         blocks = [range(*block.span) for block in self.blocks]
         found = {}
         for match in IN_TEXT.finditer(self.text):
