@@ -245,7 +245,7 @@ void http_answer(struct http_job *job, unsigned status, const char *text)
 static enum MHD_Result send_answer(struct http *h, struct MHD_Connection *c, struct http_job *job)
 {
 	if (atomic_load(&h->unread) > MAX_UNREAD)
-		http_answer(job, 503, "clients have not read too many answers\n");
+		http_answer(job, 503, "too many answers have not been read by clients yet\n");
 	struct MHD_Response *r = make_response(h, job);
 
 	if (!r)

@@ -116,7 +116,7 @@ static void check_times(struct server *s, uint64_t now)
 			w->due_ns = now + ANSWER_NS;
 			continue;
 		}
-		http_answer(w->job, 503, "ptmem has no time for an answer\n");
+		http_answer(w->job, 503, "ptmem did not answer in time\n");
 		finish(s, i);
 	}
 }

@@ -247,7 +247,7 @@ static bool accept_client(struct monitor *m)
 	int fd = m->fd < 0 ? -1 : accept4(m->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0 && m->fd >= 0 && errno != EAGAIN && errno != EINTR) {
 		if (!m->has_failed)
-			log_warn("a client of --monitor has to wait: %s", strerror(errno));
+			log_warn("a client of --monitor must wait: %s", strerror(errno));
 		m->has_failed = true;
 		signals_raise_io(); /* it stays in the queue, and SIGIO is not raised again */
 		return false;

@@ -79,7 +79,7 @@ static void print_core_rows(FILE *f, const struct inspect_core_title *c,
 		   "changed; and which pages were resident or swapped out)\n",
 		amount_commas(c->left_out, bytes));
 	if (c->missing_files)
-		fprintf(f, "(%u of the program and libraries are not there, or are others now: "
+		fprintf(f, "(%u files of the program and libraries are missing or have changed: "
 			   "--verbose names them)\n", c->missing_files);
 }
 

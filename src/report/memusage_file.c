@@ -71,7 +71,7 @@ static int parse(const char *data, size_t size, struct memusage_file **file_out,
 {
 	if (size % MEMUSAGE_RECORD_SIZE || size < HEADER_RECORDS * MEMUSAGE_RECORD_SIZE) {
 		*why_out = xasprintf(
-			"%zu bytes are no memusage data file: it has 24-byte records, two at least",
+			"not a memusage data file: %zu bytes are not two or more 24-byte records",
 			size);
 		return -EINVAL;
 	}
@@ -79,7 +79,7 @@ static int parse(const char *data, size_t size, struct memusage_file **file_out,
 			       peaks = read_record(data + MEMUSAGE_RECORD_SIZE);
 
 	if (total.heap) {
-		*why_out = xstrdup("no memusage data file: its first record has a heap");
+		*why_out = xstrdup("not a memusage data file: its first record has a heap");
 		return -EINVAL;
 	}
 	struct memusage_file *f = xcalloc(1, sizeof(*f));

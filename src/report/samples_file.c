@@ -69,7 +69,7 @@ static char *parse_values(struct samples_file *f, char *rest)
 			return xasprintf("no value for %s", f->field[i]);
 		*value = SAMPLES_NONE;
 		if (strcmp(word, "-") != 0 && !parse_u64(word, value))
-			return xasprintf("%s is no number: '%s'", f->field[i], word);
+			return xasprintf("%s is not a number: '%s'", f->field[i], word);
 	}
 	return rest ? xstrdup("more values than columns") : NULL;
 }

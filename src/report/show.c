@@ -119,7 +119,7 @@ static int show_picture(const struct report_request *r, const struct input *inpu
 	int status = r->rss ? open_input(r->rss, &samples) : 0;
 
 	if (!status && r->rss && samples.kind != INPUT_SAMPLES) {
-		log_error("%s: no file of samples (it begins with \"time\", a tab and \"pid\")",
+		log_error("%s: not a file of samples (one begins with \"time\", a tab and \"pid\")",
 			  r->rss);
 		status = EXIT_REFUSED;
 	}

@@ -309,7 +309,7 @@ def check_rss():
     scale = (foot + 1 - top) / 100000
     check(black and abs((foot - black[0]) / scale / 409600 - 1) < 0.02, "resident memory is at", black)
     check("time-unit=ms" in report("--png=x.png", "--rss=rss.tsv", "bytes.massif", status=255), "--rss over bytes")
-    check("no file of samples" in report("--png=x.png", "--rss=known.massif", "known.massif", status=255), "--rss of massif")
+    check("not a file of samples" in report("--png=x.png", "--rss=known.massif", "known.massif", status=255), "--rss of massif")
     report("--png=out.png", "rss.tsv")
     check(Png("out.png").column(300, (0, 115, 179), 90, 480), "no curve of VmRSS")
     check_rss_of_others()

@@ -358,7 +358,7 @@ def _(t):
     m.program.stdin.close()
     err = m.ptmem.stderr.read().decode()
     t.equal("ptmem's status", m.ptmem.wait(timeout=20), 0)
-    t.equal("complaints", err.count("a client of --monitor has to wait: Too many open files"), 1)
+    t.equal("complaints", err.count("a client of --monitor must wait: Too many open files"), 1)
 
 
 @test("monitor/errors")

@@ -149,10 +149,10 @@ static void test_samples_bad(void **state)
 	check_bad_samples("time\tpid\tVmRSS\n1.2.3\t2\t3\n", "Line 2: no time in seconds: '1.2.3'");
 	check_bad_samples("time\tpid\tVmRSS\n1\t-2\t3\n", "Line 2: no process: '-2'");
 	check_bad_samples("time\tpid\tVmRSS\n1\t2\n", "Line 2: no value for VmRSS");
-	check_bad_samples("time\tpid\tVmRSS\n1\t2\t3kB\n", "Line 2: VmRSS is no number: '3kB'");
+	check_bad_samples("time\tpid\tVmRSS\n1\t2\t3kB\n", "Line 2: VmRSS is not a number: '3kB'");
 	check_bad_samples("time\tpid\tVmRSS\n1\t2\t3\t4\n", "Line 2: more values than columns");
 	check_bad_samples("time\tpid\tVmRSS\n1\t2\t99999999999999999999\n",
-			  "Line 2: VmRSS is no number: '99999999999999999999'");
+			  "Line 2: VmRSS is not a number: '99999999999999999999'");
 }
 
 static void test_kinds(void **state)

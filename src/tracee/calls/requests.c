@@ -387,7 +387,7 @@ void requests_install(struct target *t, struct address_space *s, struct module *
 			log_verbose("%s at %#lx in %s is not watched: %s",
 				    marker_probe[m->markers->list.data[i].kind].symbol,
 				    (unsigned long)m->markers->list.data[i].vaddr, m->path,
-				    rc == -ENOEXEC ? "other code than in its file" : strerror(-rc));
+				    rc == -ENOEXEC ? "its code is not the file's" : strerror(-rc));
 		t->stats.unprobed += rc != 0;
 		s->watch.markers += rc == 0;
 	}

@@ -102,10 +102,10 @@ static void check_range(const struct pad_thread *own, struct ring *r, uint64_t s
 {
 	ring_pending(r); /* breaks the ring if its head is wrong */
 	if ((start | end) % 16 != 0 || end - start > r->memory->ring_size)
-		ring_break(r, "a thread waits for what cannot be reserved");
+		ring_break(r, "a thread waits for an impossible range");
 	else if (start == own->waited_start && end == own->waited_end &&
 		 !ring_was_skipped(r, start))
-		ring_break(r, "a thread finds no room in its ring where there is some");
+		ring_break(r, "a thread found no room in a ring that has room");
 }
 
 enum trap_answer pads_serve_full(struct target *t, struct thread *th, struct trap *trap,

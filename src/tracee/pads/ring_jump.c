@@ -61,7 +61,7 @@ static void move_head(struct ring *r, uint64_t last, uint64_t *run_out)
 		most = MAX(before, r->position) + ring_longest_queue(r);
 	}
 	if (before >= r->position)
-		ring_break(r, "its ring's head runs away");
+		ring_break(r, "its ring's head advances without end");
 }
 
 bool ring_jump(struct ring *r)
