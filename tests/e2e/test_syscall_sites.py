@@ -101,7 +101,7 @@ for v in VARIANTS:
 
 
 def return_from_handlers(t, variant, source, signals):
-    """What --stats says of breakpoint stops of a program that handles SIGTRAP itself, and so many other signals."""
+    """Breakpoint stops that --stats counts for a program that handles SIGTRAP and other signals itself."""
     cwd = t.subdirectory()
     with open(os.path.join(cwd, "ptmem-stderr"), "wb") as err, \
             subprocess.Popen([t.target(variant, "returns"), str(signals)], cwd=cwd, stdin=subprocess.PIPE,
@@ -122,8 +122,8 @@ def return_from_handlers(t, variant, source, signals):
 for v in (*VARIANTS, "musl-O2-pie", "musl-O2-static"):
     @test("syscall-sites/%s/returns" % v)
     def _(t, v=v):
-        """The end of a handler is no place for a breakpoint: where SIGTRAP is blocked, the kernel forgets its
-        handler. And returns cost nothing."""
+        """A handler's return must not get a breakpoint: where SIGTRAP is blocked, the kernel resets its
+        handler. Returns cause no stops either."""
         for source in ("--trace=brk", "--trace=mmap", "--pages-as-heap=yes"):  # the last says how often it stopped
             many, none = (return_from_handlers(t, v, source, signals) for signals in (500, 0))
             t.equal("stops of 500 handlers", many, none)
@@ -146,14 +146,14 @@ for v in VARIANTS:
     for a in ("writable", "protected"):
         @test("syscall-sites/%s/%s-started" % (v, a))
         def _(t, v=v, a=a):
-            """No stack leads out of code without CFI: what is mapped beside what starting maps."""
+            """No stack can be unwound from code without CFI: mappings other than those of program start."""
             path, known = profile(t, v, a)
             t.equal("bytes mapped", last_tree(t, path).bytes - last_tree(t, profile(t, v)[0]).bytes, sum(known.values()))
 
 
 @test("syscall-sites/set-user-id")
 def _(t):
-    """A program that gives rights gets no filter: breakpoints from its first instruction on."""
+    """A set-user-ID program gets no filter: breakpoints from its first instruction on."""
     user = other_user()
     cwd = t.subdirectory()
     os.chmod(cwd, 0o777)
@@ -173,13 +173,13 @@ def _(t):
 
 @test("syscall-sites/interrupted-calls")
 def _(t):
-    """A handler sees the call that it interrupted where it is; a thread that reads can be cancelled."""
+    """A handler sees the interrupted call at its own address; a thread in read can be cancelled."""
     check(t, "gcc-O2-pie", ["interrupted-calls"], False)
 
 
 @test("syscall-sites/detach")
 def _(t):
-    """A thread waits in a call that a breakpoint sent elsewhere; it wakes as if nothing had been."""
+    """A thread waits in a call that a breakpoint redirected; it wakes as without ptmem."""
     program = Program(t, "gcc-O2-pie", ["signals"])
     program.step()
     program.read_until(b"waits\n")
@@ -194,7 +194,7 @@ def _(t):
 
 @test("syscall-sites/detach-while-busy")
 def _(t):
-    """Attached and left again and again while handlers interrupt the calls."""
+    """ptmem attaches and detaches repeatedly while handlers interrupt the calls."""
     program = Program(t, "gcc-O2-pie", ["signals"], "--duration=0.05")
     program.step()
     for _ in range(10):
@@ -210,7 +210,7 @@ def _(t):
 
 @test("syscall-sites/killed")
 def _(t):
-    """ptmem is killed by SIGKILL; what its guardian leaves is the text as it was."""
+    """ptmem is killed by SIGKILL; its guardian restores the original code."""
     program = Program(t, "gcc-O2-pie", ["signals"])
     program.step()
     program.read_until(b"waits\n")

@@ -1,4 +1,4 @@
-"""--top on a terminal: what it shows, its keys, all sizes, and that the terminal is the user's again afterwards."""
+"""--top on a terminal: contents, keys, window sizes, and that the terminal is restored at the end."""
 
 import os
 import re
@@ -17,7 +17,7 @@ UP, DOWN = b"\x1bOA", b"\x1bOB"
 
 
 class Top:
-    """ptmem --top on a terminal, attached to @programs, which then take their @steps: place their blocks."""
+    """ptmem --top on a terminal, attached to @programs, which then run their @steps: allocate blocks."""
 
     def __init__(self, t, programs, interval=0.2, steps=(b"begun\n", b"placed\n"), options=(), **how):
         self.t, self.cwd = t, t.subdirectory()
@@ -43,11 +43,11 @@ class Top:
                   lambda: re.search(pattern, "\n".join(self.terminal.screen()), re.M))
 
     def tables(self):
-        """Lines where they begin."""
+        """Screen lines on which tables begin."""
         return [i for i, line in enumerate(self.terminal.screen()) if line.startswith("process ")]
 
     def paths(self):
-        """Lines of the path that is shown."""
+        """Screen lines on which shown paths begin."""
         return [i for i, line in enumerate(self.terminal.screen()) if line.lstrip().startswith("by ")]
 
     def press(self, keys, pattern):
@@ -107,7 +107,7 @@ def keys(t):
 
 @test("top/sizes")
 def sizes(t):
-    """A tiny terminal, a wide one, and one that changes; a selected row is on the screen wherever it is in the table."""
+    """A tiny terminal, a wide one and one that is resized; the selected row is always visible."""
     program = Waiting(t)
     top = Top(t, [program], rows=5, columns=20)
     top.shows(r"^live [0-9.]+ KiB in \d+")
@@ -156,7 +156,7 @@ leave("death", kill)
 
 @test("top/suspended")
 def suspended(t):
-    """Control-Z gives the terminal back to the shell, and the program runs; fg shows the table again."""
+    """Control-Z returns the terminal to the shell while the program runs; fg shows the table again."""
     program, cwd = Waiting(t), t.subdirectory()
     environment = dict(t.environment(cwd), PS1="$ ", HISTFILE="/dev/null")
     environment.pop("TERM", None)
@@ -187,7 +187,7 @@ def suspended(t):
 
 @test("top/no-screen")
 def no_screen(t):
-    """Where nothing can be placed on a screen: a table at each interval, without colour."""
+    """On a terminal without cursor control: one table per interval, without colour."""
     for term in (None, "dumb", "no-such-terminal"):
         program = Waiting(t)
         top = Top(t, [program], term=term)
@@ -200,7 +200,7 @@ def no_screen(t):
 
 @test("top/several")
 def several(t):
-    """Each process has its share of the screen; the report of one that ends is not lost."""
+    """Each process has its share of the screen; the report of one that ends remains visible."""
     programs = [Waiting(t), Waiting(t)]
     top = Top(t, programs, rows=24, columns=150)
     pids = [p.process.pid for p in programs]
@@ -226,7 +226,7 @@ def labels(lines):
 
 @test("top/labels")
 def labels_differ(t):
-    """No two rows look the same, and paths end with main."""
+    """All rows differ, and paths end with main."""
     program = Waiting(t)
     top = Top(t, [program], rows=100, columns=200)
     top.shows(r"follow_list \(leaks\.c:\d+\)")
@@ -243,7 +243,7 @@ def labels_differ(t):
 
 @test("top/selection")
 def selection(t):
-    """One row of all tables is selected: its path keeps to its table's share; a row is selected when a process has ended."""
+    """One row of all tables is selected, even after a process has ended; its path stays within its table's share."""
     programs = [Waiting(t), Waiting(t)]
     top = Top(t, programs, rows=10, columns=150, options=["--show-below-main=yes"])
     top.wait("both tables", lambda: top.tables() == [0, 4])
@@ -272,7 +272,7 @@ def selection(t):
 
 @test("top/moving-row")
 def moving_row(t):
-    """A path that is shown stays with its site when that overtakes others."""
+    """A path that is shown moves with its site in the order."""
     server = Server(t, threads=1)
     top = Top(t, [server], rows=24, columns=120, steps=())
 

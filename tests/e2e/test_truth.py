@@ -1,4 +1,4 @@
-"""Programs that know their own totals: ptmem's numbers are equal to them.
+"""Programs that print their own totals, which ptmem's must equal.
 
 What the C or C++ library allocates by itself before main is known from the `empty` programs under
 the oracle; a program's own part is also known from the events, by the module of its call sites.
@@ -20,7 +20,7 @@ OWN = tuple(k for k in harness.COUNTED if k != "failed")  # a failed call has no
 
 
 def is_linked(variant):
-    """Allocators call themselves when they are set up; only the program's own sites are known."""
+    """Allocators call themselves during initialization; only the program's own sites are compared."""
     return variant in ("linked-jemalloc", "linked-tcmalloc_minimal", "linked-mimalloc")
 
 
@@ -171,7 +171,7 @@ for v in ("gcc-O2-stripped", "clang-O2-stripped"):
     register_stripped(v, "paths")
 
 
-# ---- threads: the order is open, all else is not ----
+# ---- threads: only the order varies ----
 
 
 def compare_threads(t, variant, program, args=(), status=0, out=b"", options=()):
@@ -262,7 +262,7 @@ int main(void)
 def register_deep(mode):
     @test("truth/very-deep/" + mode)
     def _(t):
-        """Deeper than a pad's own cache of frames, and than what is copied of a stack at once: all are complete."""
+        """Deeper than a pad's cache of frames and than one copy of the stack: all are complete."""
         program = os.path.join(t.directory, "deep")
         t.equal("compiler", t.run([t.program("gcc"), "-O1", "-o", program, t.file("deep.c", DEEP)]).status, 0)
         stats = t.profile([program], options=["--depth=200", "--probes=" + mode]).only_stats()
@@ -276,18 +276,18 @@ register_deep("break")
 register_deep("jump")
 
 
-# ---- libraries that come and go, C++ ----
+# ---- libraries that are loaded and unloaded, C++ ----
 
 
 @test("truth/dlopen")
 def dlopen(t):
-    """Two libraries by turns at the same address."""
+    """Two libraries alternate at the same address."""
     check_libraries(t, ("libdl_a.so", "libdl_b.so"), ())
 
 
 @test("truth/dlopen-own-malloc")
 def dlopen_own(t):
-    """One of them has a malloc of its own, which is watched as soon as it is there."""
+    """One of them has its own malloc, which is watched as soon as it is loaded."""
     check_libraries(t, ("libdl_a.so", "libdl_own.so"), ("own",))
 
 
@@ -374,7 +374,7 @@ for allocator in harness.ALLOCATORS:
 def register_cold(mode):
     @test("truth/breakpoints-beside-jumps/" + mode)
     def _(t):
-        """Functions that stay breakpoints, beside others that become jumps: calls inside calls are none, and no call
+        """Some functions keep breakpoints while others become jumps: nested calls are not counted, and no call
         is taken for the rest of another."""
         for probes in ("break", "auto", "jump"):
             profile = t.profile([t.target("odd", "cold"), mode], ["-v", "--probes=" + probes, "--events=events"])

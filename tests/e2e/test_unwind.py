@@ -1,4 +1,4 @@
-"""Stacks through code that no CFI describes."""
+"""Stacks through code without CFI."""
 
 from harness import test
 

@@ -1,4 +1,4 @@
-"""--view with each source, on a program whose functions do one known thing each (targets/views.c): the same in
+"""--view with each source, on a program whose functions do one known thing each (targets/views.c): equal in
 folded stacks, in flame graphs, and drawn afterwards by ptmem-report from the massif files."""
 
 import collections
@@ -54,7 +54,7 @@ def drawn(path):
     return found
 
 
-# What a flame graph says it shows.
+# Titles of flame graphs.
 TITLES = {
     "heap": {"live": "Heap: bytes not freed", "exit": "Heap: bytes in use at the end", "peak": "Heap: bytes at the peak",
              "total": "Heap: bytes allocated", "count": "Heap: allocations"},
@@ -156,7 +156,7 @@ def valgrind(t):
 
 @test("views/broken")
 def broken(t):
-    """Files that end anywhere, or hold anything: a message and a status, or a picture; never a crash."""
+    """Truncated and corrupted files give a message and a status, or a picture; never a crash."""
     cwd = t.subdirectory()
     t.profile([t.target("gcc-O2-pie", "views")], ["--detailed-freq=1", "--time-unit=B", "-o", "whole"], cwd=cwd)
     with open(os.path.join(cwd, "whole"), "rb") as file:

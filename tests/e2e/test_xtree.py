@@ -100,7 +100,7 @@ def _(t):
 
 @test("xtree/pages")
 def _(t):
-    """With pages as heap a page is a block: the live ones are those of the profile, and an unmap frees."""
+    """With --pages-as-heap a page is a block: the live ones are those of the profile, and munmap frees."""
     program = t.target("gcc-O2-pie", "mappings")
     for mode, count in (("allocs", 2), ("full", 6)):
         result = t.profile([program, "mmap"], ["--pages-as-heap=yes", "--peak-at-exit=no", "--max-snapshots=1000",

@@ -95,7 +95,7 @@ class Browser:
         self.call("POST", "/alert/accept")
 
     def wait(self, condition):
-        """Until @condition, an expression of JavaScript, is true of the page."""
+        """Waits until @condition, a JavaScript expression, is true."""
         for _ in range(600):
             if self.js(f"return Boolean({condition})"):
                 return
