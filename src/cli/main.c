@@ -264,7 +264,7 @@ static int run_target(struct run *run, struct sampling *sampling, int *signal_ou
 	session_sink_init(&sink, run, should_leave);
 	tracee_options_init(&to, run);
 	run->target = target_new(&to, &sink, &run->registry);
-	log_set_check_hook(leave_target_behind, run->target);
+	log_set_check_hook(detach_after_check, run->target);
 	if (o->pid_count > 0) {
 		catch_signals(o);
 		rc = attach_all(run);

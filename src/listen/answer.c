@@ -244,7 +244,7 @@ void answer_write(struct http_job *job, struct served_table *t, const struct ans
 	struct served *s = served_find(t, job->pid);
 
 	if (job->path == HTTP_HEALTH) {
-		http_say(job, t->is_over ? 503 : 200, t->is_over ? "ptmem has ended\n" : "ok\n");
+		http_answer(job, t->is_over ? 503 : 200, t->is_over ? "ptmem has ended\n" : "ok\n");
 	} else if (job->path == HTTP_METRICS) {
 		write_totals(job, t, ptmem);
 	} else if (!s) {

@@ -81,7 +81,7 @@ static bool send_process(const struct listen *l, struct session *s, enum listen_
 {
 	struct listen_process p = {.kind = state == LISTEN_RUNS ? LISTEN_PROCESS : LISTEN_LAST,
 				   .pid = s->pid, .state = state, .start_ns = s->start_ns};
-	_cleanup_close_ int journal = wants_history ? recording_run_look(s, &p.journal_size) : -1;
+	_cleanup_close_ int journal = wants_history ? recording_run_update(s, &p.journal_size) : -1;
 
 	fill_totals(s, &p.totals);
 	strncpy(p.command, s->command, sizeof(p.command) - 1);

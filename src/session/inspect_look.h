@@ -15,7 +15,7 @@ struct inspect_look {
 	struct inspect_report report;
 	struct held_modules modules;
 	struct malloc_modules malloc;
-	/* by inspect_look_judge */
+	/* by inspect_look_classify */
 	const char *other;       /* the name of an allocator that is not glibc's; NULL = none */
 	unsigned glibc_major, glibc_minor; /* 0 = unknown */
 	bool has_arena;          /* malloc was used, and is glibc's */
@@ -43,7 +43,7 @@ int inspect_look(struct target *t, struct address_space *s, const struct inspect
 /* Determines the version of glibc's malloc, if it is glibc's. */
 void inspect_look_version(struct inspect_look *l);
 /* The same, which malloc it is, and names of types. */
-void inspect_look_judge(struct inspect_look *l);
+void inspect_look_classify(struct inspect_look *l);
 void inspect_look_deinit(struct inspect_look *l);
 
 #endif

@@ -234,7 +234,7 @@ static bool was_continued(const struct job *job)
 void job_follow(struct target *t)
 {
 	struct job *job = t->control->job;
-	if (!job->signal || clock_now_ns() < job->again_ns || !serve_waiting(t))
+	if (!job->signal || clock_now_ns() < job->again_ns || !serve_pending(t))
 		return;
 	struct process *p = find_stopped(t);
 	if (!p) {
