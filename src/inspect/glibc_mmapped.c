@@ -59,9 +59,40 @@ static bool find_block(struct inspect_memory *m, taddr_t start, taddr_t end,
 	return true;
 }
 
-/* -- candidates for the first page of a mapping -- */
-
 #define BATCH 1024u
+
+/*
+ * Checks for an aligned block in a mapping at @start that realloc has moved: the distance from the
+ * start is what it was, and leads to no multiple of the alignment any more. It was a multiple of a
+ * page for alignments above that. The header at the start is stale.
+ */
+static bool find_moved(struct inspect_memory *m, taddr_t start, taddr_t end,
+		       struct glibc_mmapped_list *list)
+{
+	taddr_t chunk[BATCH];
+	struct header header[BATCH];
+	uint64_t size;
+
+	for (taddr_t at = start + PAGE; at < end && list->pages_left > 0;) {
+		size_t n = 0;
+
+		for (; at < end && n < BATCH; at += PAGE)
+			chunk[n++] = at - GLIBC_HEADER;
+		list->pages_left -= MIN(list->pages_left, n);
+		memory_gather(m, chunk, n, sizeof(*header), header);
+		for (size_t i = 0; i < n; i++) {
+			if (header[i].before != chunk[i] - start ||
+			    !is_of(m, start, chunk[i], end, &size))
+				continue;
+			*vec_add(&list->list) = (struct glibc_mmapped){
+				start, start + size, chunk[i] + GLIBC_HEADER};
+			return true;
+		}
+	}
+	return false;
+}
+
+/* -- candidates for the first page of a mapping -- */
 
 struct batch {
 	taddr_t addr[BATCH];
@@ -110,10 +141,14 @@ void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct 
 			struct glibc_mmapped found;
 
 			if (b->addr[i] < free_from || b->header[i].before != 0 ||
-			    (b->header[i].head & GLIBC_FLAGS) != GLIBC_IS_MMAPPED ||
-			    !find_block(m, b->addr[i], range.end, &found))
+			    (b->header[i].head & GLIBC_FLAGS) != GLIBC_IS_MMAPPED)
 				continue;
-			*vec_add(&out->list) = found;
+			if (out->pages_left && find_moved(m, b->addr[i], range.end, out))
+				found = out->list.data[out->list.count - 1];
+			else if (find_block(m, b->addr[i], range.end, &found))
+				*vec_add(&out->list) = found;
+			else
+				continue;
 			out->bytes += found.end - found.start;
 			free_from = found.end;
 		}

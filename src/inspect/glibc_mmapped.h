@@ -19,6 +19,7 @@ struct glibc_mmapped {
 
 struct glibc_mmapped_list {
 	VEC(struct glibc_mmapped) list; /* ascending */
+	uint64_t pages_left;    /* to be searched for blocks that were moved; 0 = do not */
 	uint64_t bytes;         /* of the mappings */
 };
 

@@ -11,6 +11,7 @@
 
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
 #define RED_ZONE 128u
+#define MOVED_PAGES_MAX (UINT64_C(1) << 22)
 /* glibc's descriptor of a thread follows its thread pointer: 2304 bytes (2.28) to 2368 (2.41). */
 #define THREAD_BYTES 2304u
 
@@ -101,10 +102,15 @@ static void find_allocators(struct inspection *n, struct heap_input *heap)
 	vec_deinit(&data.list);
 }
 
-static void find_mmapped(struct inspection *n, const struct heap_input *heap)
+static bool has_all_mmapped(const struct inspection *n)
+{
+	return n->glibc.params.is_known && n->mmapped.list.count == n->glibc.params.mmaps &&
+	       n->mmapped.bytes == n->glibc.params.mmapped_bytes;
+}
+
+static void search_mmapped(struct inspection *n)
 {
 	const struct resident *pages = &n->in->resident;
-	struct glibc_mmapped_list *found = &n->mmapped;
 
 	for (size_t i = 0; i < pages->maps.list.count && n->glibc.arenas.count; i++) {
 		const struct map *m = &pages->maps.list.data[i];
@@ -113,7 +119,20 @@ static void find_mmapped(struct inspection *n, const struct heap_input *heap)
 
 		if (is_anonymous(m) && !is_taken)
 			glibc_mmapped_find(&n->memory, &n->glibc,
-					   (struct glibc_range){m->start, m->end}, found);
+					   (struct glibc_range){m->start, m->end}, &n->mmapped);
+	}
+}
+
+static void find_mmapped(struct inspection *n, const struct heap_input *heap)
+{
+	struct glibc_mmapped_list *found = &n->mmapped;
+
+	search_mmapped(n);
+	if (n->glibc.params.is_known && !has_all_mmapped(n)) {
+		found->list.count = 0;
+		found->bytes = 0;
+		found->pages_left = MOVED_PAGES_MAX;
+		search_mmapped(n);
 	}
 	for (size_t i = 0; i < found->list.count; i++) {
 		const struct glibc_mmapped *b = &found->list.data[i];
@@ -124,9 +143,7 @@ static void find_mmapped(struct inspection *n, const struct heap_input *heap)
 		n->out->mmapped_bytes += b->end - b->block;
 		heap_report_block(heap, b->block, b->end - b->block);
 	}
-	n->out->is_mmapped_complete = n->glibc.params.is_known &&
-				      found->list.count == n->glibc.params.mmaps &&
-				      found->bytes == n->glibc.params.mmapped_bytes;
+	n->out->is_mmapped_complete = has_all_mmapped(n);
 }
 
 /* -- threads -- */

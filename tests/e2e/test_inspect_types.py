@@ -183,6 +183,17 @@ for _variant in VARIANTS[:3]:
         program.end()
 
 
+@test("inspect/resized")
+def resized(t):
+    """Aligned blocks with mappings of their own, after realloc has moved them: address by address."""
+    program = Typed(t, [t.target("gcc-O2-pie", "typed")])
+    made = program.make(b"m")
+    rows = {row["address"]: (1, int(row["bytes"])) for row in program.inspect("look.csv")}
+    t.equal("blocks and their sizes", {address: rows.get(address) for address in made}, made)
+    t.check(program.inspect()["mmapped_complete"], "not all were found")
+    program.end()
+
+
 @test("inspect/fork")
 def forked(t):
     """What is in the cache of a thread is free, also in a child that has no such thread."""

@@ -7,6 +7,7 @@
  *	h  objects whose types lie
  *	w  objects that different things point to
  *	f  forks while another thread has 7 blocks of 712 bytes in its cache; says "child PID 0"
+ *	m  aligned blocks with mappings of their own that were resized: "ADDRESS 1 BYTES"
  *	q  ends
  *
  * The names are those that --inspect shows.
@@ -306,6 +307,24 @@ static void fork_it()
 	say("done\n");
 }
 
+static void resize_mapped()
+{
+	for (size_t i = 0; i < 6; i++) {
+		size_t first = i % 2 ? 5000000 : 300000, then = i % 2 ? 250000 : 3000000;
+		void *p = nullptr;
+
+		if (posix_memalign(&p, (size_t)8192 << 2 * i, first) != 0)
+			_exit(1);
+		memset(p, 1, first);
+		p = realloc(p, then);
+		memset(p, 1, then);
+		held[held_count++] = p;
+		snprintf(line, sizeof(line), "%#zx\t1\t%zu\n", (size_t)(uintptr_t)p, malloc_usable_size(p));
+		say(line);
+	}
+	say("done\n");
+}
+
 int main()
 {
 	Held<2> *volatile in_stack[5] = {};
@@ -319,6 +338,8 @@ int main()
 			pin();
 		else if (letter == 'h')
 			lie();
+		else if (letter == 'm')
+			resize_mapped();
 		else if (letter == 'f')
 			fork_it();
 		else if (letter == 'w')
