@@ -79,8 +79,9 @@ static void print_core_rows(FILE *f, const struct inspect_core_title *c,
 		   "changed; and which pages were resident or swapped out)\n",
 		amount_commas(c->left_out, bytes));
 	if (c->missing_files)
-		fprintf(f, "(%u files of the program and libraries are missing or have changed: "
-			   "--verbose names them)\n", c->missing_files);
+		fprintf(f, "(%u of the files of the program and libraries %s changed: "
+			   "--verbose names them)\n", c->missing_files,
+			c->missing_files == 1 ? "is missing or has" : "are missing or have");
 }
 
 static void print_process_rows(FILE *f, const struct inspect_title *t,
