@@ -201,13 +201,11 @@ static void check_deferred(struct turn *t, size_t most)
 	struct ring *r = t->r;
 
 	pass_on(&t->batch, t->reader);
-	size_t n = read_short(r, t->reader, MIN(most, QUICK_BATCH), &t->batch), late;
-	if (n > 0) {
-		t->checked_end = r->position + n * 16;
-		late = ring_drain_deferred(r, t->reader);
-	} else {
-		late = ring_drain_deferred_before(r, t->reader, &t->checked_end);
-	}
+	size_t n = read_short(r, t->reader, MIN(most, QUICK_BATCH), &t->batch);
+	if (n == 0)
+		return; /* nothing was seen to be committed that the search could come after */
+	t->checked_end = r->position + n * 16;
+	size_t late = ring_drain_deferred(r, t->reader);
 	add_late(t, late);
 	if (late == 0)
 		add_short(t, n);
