@@ -236,6 +236,74 @@ static void test_late_before_the_next(void **state)
 	assert_int_equal(ring_pending(&ring), 0);
 }
 
+#define LATE_ROUNDS 300000
+
+static uint64_t late_seen;
+
+/* Values are 2 n and 2 n + 1 for the two records of round n, and 0 for the one between. */
+static void see_in_order(uint64_t value)
+{
+	if (value == 0)
+		return;
+	assert_int_equal(value, late_seen + 1);
+	late_seen = value;
+}
+
+static void see_late(void *ctx, struct heap_event *ev)
+{
+	see_in_order(ev->addr);
+}
+
+static void see_quick(void *ctx, struct quick_event *event, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		see_in_order(event[i].addr);
+}
+
+/* Each round leaves a record uncommitted behind another one, then commits it and a next one. */
+static void *write_late(void *unused)
+{
+	for (uint64_t value = 1; value < 2 * LATE_ROUNDS; value += 2) {
+		while (memory.control->head + 64 -
+			       __atomic_load_n(&memory.control->tail, __ATOMIC_ACQUIRE) >
+		       RING_SIZE)
+			sched_yield();
+		uint64_t late = __atomic_fetch_add(&memory.control->head, 16, __ATOMIC_SEQ_CST);
+		commit_free(__atomic_fetch_add(&memory.control->head, 16, __ATOMIC_SEQ_CST), 0);
+		for (uint64_t pause = 0; pause < value % 128; pause++)
+			__builtin_ia32_pause();
+		uint64_t next = __atomic_fetch_add(&memory.control->head, 16, __ATOMIC_SEQ_CST);
+		commit_free(late, value);
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		commit_free(next, value + 1);
+	}
+	return unused;
+}
+
+/* A reader that finds the next record committed finds those that were committed before it first. */
+static void test_late_while_reading(void **state)
+{
+	const struct ring_reader quick = {.event = see_late, .quick = see_quick,
+					  .node = node_of_stack};
+	size_t empty = 0;
+	pthread_t thread;
+
+	late_seen = 0;
+	assert_int_equal(pthread_create(&thread, NULL, write_late, NULL), 0);
+	while (late_seen < 2 * LATE_ROUNDS) {
+		size_t n = ring_drain(&ring, SIZE_MAX, &quick);
+		assert_null(ring.broken);
+		if (ring_has_uncommitted(&ring))
+			ring_pass_uncommitted(&ring, false);
+		ring_publish(&ring);
+		empty = n == 0 ? empty + 1 : 0;
+		if (empty % 1000 == 999)
+			sched_yield();
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(ring.stats.lost, 0);
+}
+
 /*
  * -- jumps around uncommitted records: threads as in the recorder, some of which stop before
  * they commit --
@@ -703,6 +771,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_uncommitted_of_dead_threads, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_deferred, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_late_before_the_next, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_late_while_reading, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_two_writers, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_many_writers, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_race_with_jump, setup_thread, teardown),
