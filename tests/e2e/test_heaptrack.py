@@ -134,6 +134,7 @@ int main(void)
 """
 
 POOL = (72704, "of exceptions")  # libstdc++, which heaptrack's library needs, allocates it when it is loaded
+LIMIT = 600                      # seconds; heaptrack reads debug information for many
 UNSEEN_ALIGNMENT = "256"         # in FUNCTIONS that of memalign alone, which heaptrack does not watch
 
 
@@ -235,7 +236,7 @@ def compare(t, argv, has_pool=False, threads=0):
     events, recording = (os.path.join(result.directory, name) for name in ("e", "r"))
     data, model, theirs = report_json(t, recording), Model(events, has_pool), Heaptrack(t, argv)
     # glibc's table of a thread has 16 bytes for each module with thread-local variables
-    tables = 16 * extra_modules(t, argv[0]) * threads
+    tables = 16 * extra_modules(t, argv[0]) * threads if threads else 0
     t.equal("calls", (theirs.calls, data["end"]["allocations"] + data["end"]["reallocs"]), (model.calls, model.own_calls))
     t.equal("temporary", theirs.temporary, model.temporary)
     t.equal("temporary by our rule", data["end"]["temporary"], Blocks(events).temporary)
@@ -244,7 +245,7 @@ def compare(t, argv, has_pool=False, threads=0):
     return data, model, theirs, recording
 
 
-@test("recording/heaptrack")
+@test("recording/heaptrack", limit=LIMIT)
 def _(t):
     """A real program; and the sizes of the files."""
     argv = [t.program("jq"), "-n", "[range(3000) | {a: ., b: \"x\\(.)\"}] | group_by(.a % 7) | map(length) | add"]
@@ -260,7 +261,7 @@ def compiled(t, name, text, *options):
     return path
 
 
-@test("recording/heaptrack/threads")
+@test("recording/heaptrack/threads", limit=LIMIT)
 def _(t):
     """Threads in turns, which release each other's blocks."""
     data, model, *_ = compare(t, [compiled(t, "threads.c", THREADS)], threads=4)
@@ -269,14 +270,14 @@ def _(t):
                               for i in range(len(data["threads"]))), [4] + [2000] * 4)
 
 
-@test("recording/heaptrack/containers")
+@test("recording/heaptrack/containers", limit=LIMIT)
 def _(t):
     """new, delete, containers, over-aligned objects: the pool is the program's, and is not among what heaptrack calls leaked."""
     data, model, *_ = compare(t, [compiled(t, "containers.cpp", CONTAINERS, "-std=c++17")], has_pool=True)
     t.equal("ours", (data["peak"]["bytes"], data["end"]["live_bytes"]), (model.peak, model.bytes + POOL[0]))
 
 
-@test("recording/heaptrack/functions")
+@test("recording/heaptrack/functions", limit=LIMIT)
 def _(t):
     """calloc, realloc, aligned blocks, strdup, asprintf: all but memalign, which heaptrack does not see."""
     data, model, *_ = compare(t, [compiled(t, "functions.c", FUNCTIONS)])
@@ -286,7 +287,7 @@ def _(t):
     t.equal("calls of memalign", model.own_calls + 1 - model.calls, sum(1 for i in range(1000) if i % 11 == 6))
 
 
-@test("recording/heaptrack/forks")
+@test("recording/heaptrack/forks", limit=LIMIT)
 def _(t):
     """Of a program that forks, heaptrack has the first process; we have all of them."""
     data, model, *_, recording = compare(t, [compiled(t, "forks.c", FORKS)])

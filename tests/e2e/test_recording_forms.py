@@ -150,7 +150,7 @@ def check_questions(t, path, expressions):
     return data
 
 
-@test("recording/forms", limit=120)
+@test("recording/forms", limit=400)
 def _(t):
     check_questions(t, record(t, "threads", "3", "9000"), [MATCH])
 
@@ -215,7 +215,7 @@ def make_objects(directory):
     return os.path.join(directory, "objects")
 
 
-@test("recording/forms/objects", limit=180)
+@test("recording/forms/objects", limit=600)
 def _(t):
     """Libraries and threads: by function, by object, and by both."""
     t.program("gcc")

@@ -164,7 +164,7 @@ for _name, (_make, _arguments) in INPUTS.items():
         for form, effective in found.items():
             t.equal("what has an effect on '%s'" % form, effective, wanted.get(form))
 
-    test("report/options/" + _name.replace(" ", "-"), limit=120)(_run)
+    test("report/options/" + _name.replace(" ", "-"), limit=600)(_run)
 
 
 @test("report/options/all")
