@@ -90,28 +90,78 @@ static void write_line(const char *line, size_t size)
 	write_all(globals.log.fd, line, size);
 }
 
+/* Bytes of the character at @s, a line in UTF-8; 0 if it is a control character or no UTF-8. */
+static unsigned visible_size(const unsigned char *s)
+{
+	unsigned char c = *s;
+	unsigned size = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+
+	if ((c < ' ' && c != '\t') || c == 0x7f || (c >= 0x80 && c < 0xc2) || c > 0xf4 ||
+	    (c == 0xc2 && s[1] < 0xa0))
+		return 0;
+	for (unsigned i = 1; i < size; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	return size;
+}
+
+/*
+ * Names of files and programs may hold anything: in a message nothing of it reaches a terminal as a
+ * command, or looks like another line. The caller frees it; NULL = no memory.
+ */
+static char *make_visible(const char *text)
+{
+	char *out = malloc(4 * strlen(text) + 1), *p = out;
+
+	for (const unsigned char *s = (const unsigned char *)text; out && *s;) {
+		unsigned size = visible_size(s);
+
+		if (size)
+			p = mempcpy(p, s, size);
+		else if (*s == '\n')
+			p = stpcpy(p, "\\n");
+		else
+			p += sprintf(p, "\\x%02x", *s);
+		s += MAX(size, 1u);
+	}
+	if (out)
+		*p = '\0';
+	return out;
+}
+
+static void print_line(enum log_level level, const char *text)
+{
+	bool color = (level == LOG_ERROR || level == LOG_WARN) && log_use_color(globals.log.fd);
+	const char *on = !color ? "" : level == LOG_ERROR ? "\033[1;31m" : "\033[1;33m";
+	char *line;
+	int n = asprintf(&line, "%s: %s%s%s%s\n", globals.log.name, on,
+			 level == LOG_WARN ? "warning: " : "", text, color ? "\033[0m" : "");
+
+	if (n < 0)
+		return;
+	log_before_line();
+	write_line(line, (size_t)n);
+	free(line);
+}
+
 void log_print(enum log_level level, const char *fmt, ...)
 {
 	if (!log_is_on(level))
 		return;
 	int saved = errno;
-	bool color = (level == LOG_ERROR || level == LOG_WARN) && log_use_color(globals.log.fd);
-	const char *on = !color ? "" : level == LOG_ERROR ? "\033[1;31m" : "\033[1;33m";
-	char *text = NULL, *line = NULL;
+	char *text;
 	va_list ap;
 	va_start(ap, fmt);
 	int n = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	if (n >= 0)
-		n = asprintf(&line, "%s: %s%s%s%s\n", globals.log.name, on,
-			     level == LOG_WARN ? "warning: " : "", text, color ? "\033[0m" : "");
 	if (n >= 0) {
-		log_before_line();
-		write_line(line, (size_t)n);
+		char *visible = make_visible(text);
+
+		if (visible)
+			print_line(level, visible);
+		free(visible);
+		free(text);
 	}
-	free(text);
-	if (n >= 0)
-		free(line);
 	errno = saved;
 }
 

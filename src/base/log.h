@@ -2,6 +2,8 @@
  * Messages on stderr, each line with the prefix "ptmem: " (or the name set by
  * log_set_name), and CHECK, an assertion that stays on in release builds.
  *
+ * What would not be visible, or acts on a terminal, is printed as \n or \x1b, also in results.
+ *
  * Levels: results (what the user asked to see), errors and warnings always print; info is
  * silenced by -q; verbose needs -v; debug needs -v -v. A closed or full stderr is ignored.
  */

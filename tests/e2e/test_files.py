@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import shutil
 import signal
 import subprocess
 
@@ -345,3 +346,41 @@ def size_limit_of_the_program(t):
     for name in (b"e", b"m"):
         t.check(re.search(rb"cannot write (\S*/)?%s: File too large" % name, run.err), "%s: %r" % (name, run.err))
     t.equal("the profile, cut", [n for n in os.listdir(cwd) if n == "m" or n.startswith(".ptmem")], [])
+
+
+def visible(path):
+    """As messages print it."""
+    return "".join("\\n" if c == "\n" else "\\x%02x" % ord(c) if c < " " or c == "\x7f" else
+                   "\\xc2\\x9b" if c == "\x9b" else "\\xff" if c == "\udcff" else c for c in path)
+
+
+@test("files/control-characters")
+def control_characters(t):
+    """Names of directories, files, programs and libraries reach the terminal as text: as one line each, and nothing acts."""
+    name = "d\x1b[31m\nall is well \x9b2J\x7f\udcff\u00e9"
+    cwd = t.subdirectory()
+    directory = os.path.join(cwd, name)
+    os.mkdir(directory)
+    program = shutil.copy(t.target("gcc-O2-pie", "mixed"), os.path.join(directory, "mixed"))
+    missing = os.path.join(name, "missing")
+    report_program = os.path.join(harness.BUILD, "ptmem-report")
+    runs = [
+        ([t.ptmem(), "-o", "%s/m" % name, "--record=%s/r" % name, "--folded=%s/f" % name, program, "3", "300"], 0, "written to   "),
+        ([t.ptmem(), "-o", missing + "/m", program], 125, "cannot write "),
+        ([t.ptmem(), "--record=%s/r" % missing, program], 125, "cannot write "),
+        ([t.ptmem(), "--replay=" + missing], 125, "cannot read "),
+        ([t.ptmem(), missing], 127, ""),
+        ([t.ptmem(), "--no-such-%s" % name, program], 1, "unknown option"),
+        ([report_program, missing], 2, "cannot read "),
+        ([report_program, "--html=%s/h" % missing, "%s/m" % name], 1, "cannot write "),
+        ([report_program, "--diff", "%s/m" % name, missing], 2, "cannot read "),
+    ]
+    for argv, status, text in runs:
+        run = subprocess.run([os.fsencode(a) for a in argv], cwd=cwd, env=t.environment(cwd), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             check=False)
+        said = run.stderr
+        t.equal("status of %r: %r" % (argv[1:], said), run.returncode, status)
+        t.equal("control characters of %r" % said, [c for c in said.decode("utf-8") if c < " " and c != "\n" or "\x7f" <= c < "\xa0"], [])
+        lines = said.decode("utf-8").splitlines()
+        t.check(lines and all(re.match("ptmem(-report)?: ", line) for line in lines), "lines: %r" % lines)
+        t.check(any(text in line and visible(name) in line for line in lines), "%s in %r" % (text, lines))
