@@ -121,13 +121,24 @@ class Page(webdriver.Browser):
     def address(self):
         return self.js("return location.hash")
 
-    def click_at(self, i, to=None):
-        """Selects interval @i of the timeline, or drags from there to interval @to."""
-        x, y = self.place(i)
+    def hide(self):
+        """As if nobody saw the page, until nothing is asked for any more."""
+        self.js("Object.defineProperty(document, 'hidden', {configurable: true, get: () => true}); "
+                "document.dispatchEvent(new Event('visibilitychange'))")
+        self.until("no request is under way", "!ptmem.live.isAsking")
+
+    def show(self):
+        self.js("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+
+    def click_at(self, live, to=None):
+        """Selects a moment with @live bytes, or drags from there to one with @to. An update would move them."""
+        self.hide()
+        x, y = self.place(self.middle(live))
         steps = [("move", x, y), "down"]
         if to is not None:
-            steps += [("move", x + 9, y), ("move", *self.place(to))]
+            steps += [("move", x + 9, y), ("move", *self.place(self.middle(to)))]
         self.pointer(*steps, "up")
+        self.show()
 
     def place(self, i):
         return self.js("""const t = ptmem.timeline, c = t.canvas; c.scrollIntoView({block: 'center'});
@@ -192,7 +203,7 @@ def check_choices(t, m, p):
 
 
 def check_moment(t, m, p):
-    p.click_at(p.middle(8000))
+    p.click_at(8000)
     t.equal("a moment", p.sum(), "8,000 bytes")
     at = p.js("return ptmem.profile.time[ptmem.state.selection.i]")
     m.more()
@@ -205,7 +216,7 @@ def check_moment(t, m, p):
 
 
 def check_range(t, m, p):
-    p.click_at(p.middle(8000), p.middle(10000))
+    p.click_at(8000, 10000)
     t.equal("growth in a range", p.sum(), "2,000 bytes")
     t.equal("where intervals are four times as long", p.js("""const s = ptmem.state, p = ptmem.profile, { a, b } = s.selection;
         const longer = Object.create(p, { timeline: { value: { ...p.timeline, interval: 4 * p.timeline.interval } } });
@@ -238,14 +249,13 @@ def _(t):
         t.equal("requests beside the one that waits", relay.count - count, 0)
         relay.flows.set()
         p.renewed()
-        p.js("Object.defineProperty(document, 'hidden', {configurable: true, get: () => true}); "
-             "document.dispatchEvent(new Event('visibilitychange'))")
-        t.wait_until("no request is under way", lambda: relay.open == 0 and not p.js("return ptmem.live.isAsking"))
+        p.hide()
+        t.wait_until("no request is open", lambda: relay.open == 0)
         count = relay.count
         m.more()
         time.sleep(2.5)
         t.equal("requests of a hidden page", relay.count - count, 0)
-        p.js("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+        p.show()
         p.has_blocks(8)
         relay.is_broken = True
         p.until("lost", "document.getElementById('live').dataset.state === 'lost'")
