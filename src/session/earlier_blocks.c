@@ -120,6 +120,8 @@ static char *find_doubt(const struct inspect_look *l)
 	if (!inspect_title_knows(l->glibc_major, l->glibc_minor))
 		return xasprintf("its malloc is glibc %u.%u's, which ptmem does not know",
 				 l->glibc_major, l->glibc_minor);
+	if (!inspect_look_knows_other(l))
+		return xstrdup("its malloc is a jemalloc's of a version that ptmem does not know");
 	if (l->inside > 0)
 		return xasprintf("%u thread%s did not leave malloc", l->inside,
 				 l->inside == 1 ? "" : "s");

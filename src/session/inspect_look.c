@@ -261,10 +261,23 @@ int inspect_look(struct target *t, struct address_space *s, const struct inspect
 	return rc;
 }
 
+static bool has_jemalloc(const struct inspect_look *l)
+{
+	return l->report.other.name && strcmp(l->report.other.name, "jemalloc") == 0;
+}
+
+/* Threads' caches are found in this version alone; in others their blocks would seem to be live. */
+bool inspect_look_knows_other(const struct inspect_look *l)
+{
+	return !has_jemalloc(l) || strcmp(l->version, "5.3.0-0") == 0;
+}
+
 void inspect_look_version(struct inspect_look *l)
 {
 	if (l->malloc.libc.module)
 		malloc_module_version(l->malloc.libc.module, &l->glibc_major, &l->glibc_minor);
+	if (has_jemalloc(l) && l->malloc.own.module)
+		malloc_module_jemalloc(l->malloc.own.module, l->version);
 }
 
 void inspect_look_classify(struct inspect_look *l)

@@ -18,6 +18,7 @@ struct inspect_look {
 	/* by inspect_look_classify */
 	const char *other;       /* the name of an allocator that is not glibc's; NULL = none */
 	unsigned glibc_major, glibc_minor; /* 0 = unknown */
+	char version[MALLOC_VERSION_SIZE]; /* jemalloc's, if that was found; "" = unknown */
 	bool has_arena;          /* malloc was used, and is glibc's */
 	uint32_t inside;         /* threads that did not leave malloc in time */
 	uint32_t moments;        /* how often others ran to leave malloc */
@@ -42,6 +43,8 @@ int inspect_look(struct target *t, struct address_space *s, const struct inspect
 		 struct inspect_look *out);
 /* Determines the version of glibc's malloc, if it is glibc's. */
 void inspect_look_version(struct inspect_look *l);
+/* After that: whether the version of an allocator other than glibc's is known. */
+bool inspect_look_knows_other(const struct inspect_look *l);
 /* The same, which malloc it is, and names of types. */
 void inspect_look_classify(struct inspect_look *l);
 void inspect_look_deinit(struct inspect_look *l);

@@ -42,6 +42,10 @@ char *inspect_title_refusal(uint32_t pid, const struct inspect_look *look)
 {
 	unsigned major = look->glibc_major, minor = look->glibc_minor;
 
+	if (!inspect_look_knows_other(look))
+		return xasprintf("process %u: its malloc is jemalloc's, version %s, which "
+				 "--inspect does not know",
+				 pid, *look->version ? look->version : "unknown");
 	if (look->other && is_other_found(look))
 		return NULL;
 	if (look->other)

@@ -221,6 +221,52 @@ const struct module *held_modules_find(const struct held_modules *l, taddr_t add
 	return NULL;
 }
 
+#define HASH_DIGITS 40u
+
+/* "5.3.0-0-g" and the hash of a commit: whether "-g" at @at is that of such a text in @bytes. */
+static bool take_jemalloc(const char *bytes, const char *end, const char *at,
+			  char out[MALLOC_VERSION_SIZE])
+{
+	const char *hash = at + 2, *start = at;
+
+	if ((size_t)(end - hash) < HASH_DIGITS || strspn(hash, "0123456789abcdef") != HASH_DIGITS)
+		return false;
+	while (start > bytes && strchr("0123456789.-", start[-1]) && start[-1])
+		start--;
+	if (start == at || (size_t)(at - start) >= MALLOC_VERSION_SIZE)
+		return false;
+	memcpy(out, start, (size_t)(at - start));
+	out[at - start] = '\0';
+	return true;
+}
+
+static bool find_jemalloc(const struct elf_file *file, const struct elf_segment *s,
+			  char out[MALLOC_VERSION_SIZE])
+{
+	_cleanup_free_ char *bytes = xmalloc(s->filesz + 1);
+	_cleanup_free_ uint8_t *read = elf_file_read(file, s->offset, s->filesz);
+
+	if (!read)
+		return false;
+	memcpy(bytes, read, s->filesz);
+	bytes[s->filesz] = '\0'; /* ends what strspn looks at */
+	const char *end = bytes + s->filesz;
+
+	for (const char *at = bytes; (at = memmem(at, (size_t)(end - at), "-g", 2)); at += 2)
+		if (take_jemalloc(bytes, end, at, out))
+			return true;
+	return false;
+}
+
+void malloc_module_jemalloc(const struct module *m, char out[MALLOC_VERSION_SIZE])
+{
+	out[0] = '\0';
+	for (size_t i = 0; m->file && i < m->file->segment_count; i++)
+		if (!m->file->segment[i].is_exec && m->file->segment[i].filesz &&
+		    find_jemalloc(m->file, &m->file->segment[i], out))
+			return;
+}
+
 void held_modules_deinit(struct held_modules *l)
 {
 	for (size_t i = 0; i < l->list.count; i++)
@@ -293,15 +339,21 @@ static bool is_library(const struct module *m)
 	return false;
 }
 
+/* Functions that are rarely called are before a program's start code, the others after it. */
+struct own {
+	uint64_t entry;
+	struct bounds rare, others;
+};
+
 static int add_own_function(void *ctx, const struct elf_symbol *sym)
 {
-	struct bounds *b = ctx;
+	struct own *o = ctx;
 
 	if (!sym->is_defined || !elf_symbol_is_function(sym))
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
 		if (strncmp(sym->name, prefixes[i], strlen(prefixes[i])) == 0)
-			widen(b, sym);
+			widen(sym->vaddr < o->entry ? &o->rare : &o->others, sym);
 	return 0;
 }
 
@@ -320,7 +372,7 @@ static void take_library(const struct module *m, struct malloc_module *out)
 /* Libraries by their names; of other objects, which may have very many symbols, the program. */
 static void find_own(struct module *const *module, size_t count, struct malloc_module *out)
 {
-	struct bounds b = {0};
+	struct own o = {0};
 
 	*out = (struct malloc_module){0};
 	for (size_t i = 0; i < count; i++)
@@ -330,13 +382,18 @@ static void find_own(struct module *const *module, size_t count, struct malloc_m
 		}
 	if (count == 0 || !module[0]->file || module[0]->is_vdso)
 		return;
-	elf_file_each_symbol(module[0]->file, add_own_function, &b);
+	o.entry = module[0]->file->entry;
+	elf_file_each_symbol(module[0]->file, add_own_function, &o);
 	out->module = module[0];
-	add_code(out, &b, OTHER_MAX);
+	add_code(out, &o.rare, OTHER_MAX);
+	add_code(out, &o.others, OTHER_MAX);
 }
 
 void malloc_modules_find(struct module *const *module, size_t count, struct malloc_modules *out)
 {
 	find_libc(module, count, &out->libc);
 	find_own(module, count, &out->own);
+	/* what a static program has by the names of libc's functions is the other allocator's */
+	if (out->own.code_count > 0 && out->own.module == out->libc.module)
+		out->libc.code_count = 0;
 }

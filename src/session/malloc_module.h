@@ -52,6 +52,13 @@ void malloc_modules_find(struct module *const *module, size_t count, struct mall
 void malloc_module_version(const struct module *m, unsigned *major_out, unsigned *minor_out);
 
 /*
+ * The version of jemalloc among the constants of @m, as "5.3.0-0": a release and how many commits
+ * are after it; "" if there is none. Reads the whole file.
+ */
+#define MALLOC_VERSION_SIZE 32u
+void malloc_module_jemalloc(const struct module *m, char out[MALLOC_VERSION_SIZE]);
+
+/*
  * The name of another allocator whose malloc and free a program with @l calls; NULL if none is
  * known.
  */

@@ -163,7 +163,7 @@ for _program in ("python3", "perl", "sqlite3", "threads", "g++", "git", "jq", "n
 
 # -- the report --
 
-KNOWN = (("gcc-O2-pie", "jemalloc"), ("musl-O2-pie", "musl"), ("musl-O2-static", "musl"))
+KNOWN = (("gcc-O2-pie", "jemalloc"), ("linked-jemalloc-static", "jemalloc"), ("musl-O2-pie", "musl"), ("musl-O2-static", "musl"))
 
 
 class Parked:
@@ -253,6 +253,27 @@ def unknown(t):
     program.wait()
     t.equal("status", result.status, 125)
     t.check(b"its malloc is jemalloc's, which has not been used, or is of a version that --inspect does not know" in result.err,
+            "another reason: %r" % result.err)
+
+
+@test("inspect/refused/version")
+def version(t):
+    """A jemalloc that says to be of another version."""
+    with open(preload(t, "jemalloc")["LD_PRELOAD"], "rb") as file:
+        library = file.read()
+    if b"5.3.0-0-g" not in library:
+        raise Skip("jemalloc is not 5.3.0")
+    path = os.path.join(t.directory, "libjemalloc.so.2")
+    with open(path, "wb") as file:
+        file.write(library.replace(b"5.3.0-0-g", b"5.3.7-0-g"))
+    program = subprocess.Popen([t.target("gcc-O2-pie", "earlier")], env=t.environment(t.directory, LD_PRELOAD=path),
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    program.stdout.readline()
+    result = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)])
+    program.kill()
+    program.communicate()
+    t.equal("status", result.status, 125)
+    t.check(b"its malloc is jemalloc's, version 5.3.7-0, which --inspect does not know" in result.err,
             "another reason: %r" % result.err)
 
 
