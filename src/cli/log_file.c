@@ -32,9 +32,9 @@ static int open_log(const char *pattern)
 
 int log_file_open(const struct options *o)
 {
-	if (o->log_file)
-		return open_log(o->log_file);
-	int fd = (int)o->log_fd;
+	if (o->messages.log_file)
+		return open_log(o->messages.log_file);
+	int fd = (int)o->messages.log_fd;
 	if (fd == STDERR_FILENO)
 		return 0;
 	if (fcntl(fd, F_GETFD) < 0) {

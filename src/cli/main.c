@@ -60,7 +60,7 @@ static void ignore_write_signals(struct sigaction *file_out, struct sigaction *p
 
 static void catch_signals(const struct options *o)
 {
-	signals_catch_leave(o->pid_count > 0);
+	signals_catch_leave(o->attach.pid_count > 0);
 	if (options_report_on_signal(o))
 		signals_catch_report();
 }
@@ -74,7 +74,7 @@ static bool should_leave(void *ctx)
 	if (!signals_leave_request())
 		reports_poll(run);
 	/* ptmem may wait for a started program: signals must continue to wake it up */
-	if (signals_leave_request() || (wants_to_leave && run->options->pid_count > 0))
+	if (signals_leave_request() || (wants_to_leave && run->options->attach.pid_count > 0))
 		signals_stop_waking();
 	return wants_to_leave || signals_leave_request();
 }
@@ -101,7 +101,8 @@ static char *join_command(char *const argv[])
 /* --time-unit=i: fails before the program starts. */
 static int check_instructions(const struct options *o)
 {
-	int rc = o->time_unit == TIME_INSTRUCTIONS && !o->replay_file ? instructions_check() : 0;
+	bool counts = o->profile.time_unit == TIME_INSTRUCTIONS && !o->files.replay;
+	int rc = counts ? instructions_check() : 0;
 	if (rc != 0)
 		explain_instructions(rc);
 	return rc;
@@ -136,10 +137,10 @@ static int start_program(struct run *run)
 static int attach_all(struct run *run)
 {
 	unsigned attached = 0;
-	for (uint32_t i = 0; i < run->options->pid_count; i++) {
+	for (uint32_t i = 0; i < run->options->attach.pid_count; i++) {
 		enum attach_problem problem = ATTACH_OTHER;
 		long detail = -1;
-		pid_t pid = run->options->pid[i];
+		pid_t pid = run->options->attach.pid[i];
 		uint64_t threads = target_stats(run->target)->threads;
 		int rc = target_attach(run->target, pid, &problem, &detail);
 		if (rc != 0) {
@@ -265,17 +266,17 @@ static int run_target(struct run *run, struct sampling *sampling, int *signal_ou
 	tracee_options_init(&to, run);
 	run->target = target_new(&to, &sink, &run->registry);
 	log_set_check_hook(detach_after_check, run->target);
-	if (o->pid_count > 0) {
+	if (o->attach.pid_count > 0) {
 		catch_signals(o);
 		rc = attach_all(run);
-		signals_start_duration(o->duration);
+		signals_start_duration(o->attach.duration);
 	} else {
 		rc = start_program(run);
 		catch_signals(o);
 	}
 	if (rc == 0) {
 		follow(run, listen);
-		rc = o->pid_count > 0 ? 0 : finish_started(run, sampling, signal_out);
+		rc = o->attach.pid_count > 0 ? 0 : finish_started(run, sampling, signal_out);
 	} else {
 		listen_close(listen);
 	}
@@ -294,13 +295,13 @@ static int inspect_all(struct run *run)
 
 	if (core && inspect_core(run, core, program) != 0)
 		status = EXIT_OWN_FAILURE;
-	for (uint32_t i = 0; i < o->pid_count; i++) {
+	for (uint32_t i = 0; i < o->attach.pid_count; i++) {
 		enum attach_problem problem = ATTACH_OK;
 		long detail = -1;
-		int rc = inspect_process(run, o->pid[i], &problem, &detail);
+		int rc = inspect_process(run, o->attach.pid[i], &problem, &detail);
 
 		if (rc != 0 && problem != ATTACH_OK)
-			explain_attach(o->pid[i], rc, problem, detail);
+			explain_attach(o->attach.pid[i], rc, problem, detail);
 		if (rc != 0)
 			status = EXIT_OWN_FAILURE;
 	}
@@ -311,18 +312,19 @@ static int inspect_all(struct run *run)
 static int watch_processes(struct run *run, struct sampling *sampling)
 {
 	const struct options *o = run->options;
-	pid_t *pids = xcalloc(o->pid_count, sizeof(*pids));
+	pid_t *pids = xcalloc(o->attach.pid_count, sizeof(*pids));
 	size_t count = 0;
-	for (uint32_t i = 0; i < o->pid_count; i++) {
-		enum attach_problem problem =
-			o->pid[i] == getpid() ? ATTACH_SELF : target_check_pid(o->pid[i]);
+	for (uint32_t i = 0; i < o->attach.pid_count; i++) {
+		enum attach_problem problem = o->attach.pid[i] == getpid() ?
+						      ATTACH_SELF :
+						      target_check_pid(o->attach.pid[i]);
 		if (problem == ATTACH_OK || problem == ATTACH_DEAD_LEADER)
-			pids[count++] = o->pid[i];
+			pids[count++] = o->attach.pid[i];
 		else
-			explain_attach(o->pid[i], 0, problem, 0);
+			explain_attach(o->attach.pid[i], 0, problem, 0);
 	}
 	catch_signals(o);
-	signals_start_duration(o->duration);
+	signals_start_duration(o->attach.duration);
 	sampling_watch(sampling, pids, count, should_leave, run);
 	free(pids);
 	return count > 0 ? 0 : EXIT_OWN_FAILURE;
@@ -334,7 +336,7 @@ static int watch_processes(struct run *run, struct sampling *sampling)
  */
 static int open_events(struct run *run)
 {
-	const char *path = run->options->events_file;
+	const char *path = run->options->files.events;
 	if (!path || !file_name_is_shared(path))
 		return 0;
 	run->events_file = stream_create(path);
@@ -348,9 +350,9 @@ static int profile(struct run *run, struct sampling *sampling, int *signal_out)
 {
 	const struct options *o = run->options;
 
-	if (o->replay_file)
-		return session_replay(run, o->replay_file) == 0 ? 0 : EXIT_OWN_FAILURE;
-	if (o->pid_count > 0 && options_sample_only(o))
+	if (o->files.replay)
+		return session_replay(run, o->files.replay) == 0 ? 0 : EXIT_OWN_FAILURE;
+	if (o->attach.pid_count > 0 && options_sample_only(o))
 		return watch_processes(run, sampling);
 	return run_target(run, sampling, signal_out);
 }
@@ -379,8 +381,8 @@ static int run_all(struct run *run, int *signal_out)
 
 static int print_and_exit(const struct options *o)
 {
-	if (o->help)
-		options_print_help(stdout, o->help);
+	if (o->invocation.help)
+		options_print_help(stdout, o->invocation.help);
 	else
 		options_print_version(stdout);
 	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_OWN_FAILURE;
@@ -396,10 +398,10 @@ int main(int argc, char **argv)
 	ignore_write_signals(&file_signal, &pipe_signal);
 	if (options_parse(argc, argv, &o) != 0)
 		return EXIT_FAILURE;
-	if (o.help || o.version)
+	if (o.invocation.help || o.invocation.version)
 		return print_and_exit(&o);
-	log_set_level(o.log_level);
-	log_set_color(o.color);
+	log_set_level(o.messages.level);
+	log_set_color(o.messages.color);
 	if (o.monitor_pid) {
 		rc = monitor_client_run((pid_t)o.monitor_pid, o.command);
 	} else if (out_files_check_names(&o) == 0 && log_file_open(&o) == 0) {
@@ -409,7 +411,7 @@ int main(int argc, char **argv)
 		run.command = o.command ? join_command(o.command) : xstrdup("");
 		run.file_signal = file_signal;
 		run.pipe_signal = pipe_signal;
-		rc = o.inspect ? inspect_all(&run) : run_all(&run, &sig);
+		rc = o.inspect.what ? inspect_all(&run) : run_all(&run, &sig);
 		run_deinit(&run);
 	}
 	options_deinit(&o);

@@ -58,7 +58,7 @@ static bool is_on(const struct options *o, const char *name)
 	case SECONDS:
 		return *(const double *)field != OPTION_OFF;
 	case PIDS:
-		return o->pid_count > 0;
+		return o->attach.pid_count > 0;
 	default:
 		return false;
 	}
@@ -226,10 +226,11 @@ static const struct {
 
 static int check_heap(struct options *o)
 {
-	bool is_traced = o->trace & 1u << SOURCE_HEAP || o->pages_as_heap;
-	bool has_heap = o->heap && is_traced, has_others = o->trace & ~(1u << SOURCE_HEAP);
+	bool is_traced = o->tracing.sources & 1u << SOURCE_HEAP || o->profile.pages_as_heap;
+	bool has_heap = o->profile.heap && is_traced,
+	     has_others = o->tracing.sources & ~(1u << SOURCE_HEAP);
 
-	if (is_given(o, "xtree-memory") && o->xtree_memory != XTREE_NONE && !is_traced) {
+	if (is_given(o, "xtree-memory") && o->files.xtree_mode != XTREE_NONE && !is_traced) {
 		log_error("--xtree-memory needs heap among --trace's sources");
 		return -EINVAL;
 	}
@@ -241,7 +242,8 @@ static int check_heap(struct options *o)
 			continue;
 		}
 		log_error("--%s has nothing to show %s", shows[i].name,
-			  o->heap ? "without heap among --trace's sources" : "with --heap=no");
+			  o->profile.heap ? "without heap among --trace's sources" :
+					    "with --heap=no");
 		return -EINVAL;
 	}
 	return 0;
@@ -272,9 +274,9 @@ static int check_samples(struct options *o)
 		else
 			why = of_all_blocks[i].why;
 	}
-	if (options_sample_interval(o) && !why && !o->heap)
+	if (options_sample_interval(o) && !why && !o->profile.heap)
 		why = "--heap-sample has nothing to sample with --heap=no";
-	else if (options_sample_interval(o) && !why && !(o->trace & 1u << SOURCE_HEAP))
+	else if (options_sample_interval(o) && !why && !(o->tracing.sources & 1u << SOURCE_HEAP))
 		why = "--heap-sample needs heap among --trace's sources";
 	if (!why)
 		return 0;
@@ -297,14 +299,15 @@ static const char *const of_massif[] = {
 static int check_massif(const struct options *o)
 {
 	uint32_t heap = 1u << SOURCE_HEAP;
-	bool is_traced = o->trace & heap || o->pages_as_heap;
+	bool is_traced = o->tracing.sources & heap || o->profile.pages_as_heap;
 
 	if (is_on(o, "stacks") && is_given(o, "stacks") && !is_traced) {
 		log_error("--stacks has nothing to show without heap among --trace's sources");
 		return -EINVAL;
 	}
-	if (o->heap || o->stacks || o->pages_as_heap || o->trace & ~heap || o->events_file ||
-	    o->xtree_memory != XTREE_NONE || !is_any_on(o, "memusage data sample"))
+	if (o->profile.heap || o->profile.stacks || o->profile.pages_as_heap ||
+	    o->tracing.sources & ~heap || o->files.events || o->files.xtree_mode != XTREE_NONE ||
+	    !is_any_on(o, "memusage data sample"))
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(of_massif); i++) {
 		if (is_given(o, of_massif[i])) {
@@ -320,9 +323,9 @@ static int check_massif(const struct options *o)
 
 static int check_sample_fields(const struct options *o)
 {
-	if (!o->sample_ms && !is_given(o, "sample-fields"))
+	if (!o->samples.ms && !is_given(o, "sample-fields"))
 		return 0;
-	for (const char *s = o->sample_fields;; s++) {
+	for (const char *s = o->samples.fields;; s++) {
 		size_t n = strcspn(s, ",");
 
 		if (status_field_find(s, n) == STATUS_FIELDS) {
@@ -342,7 +345,7 @@ static int check_flame_name(const struct options *o)
 {
 	static const char *const others[] = {".png",  ".jpg", ".jpeg", ".gif",
 					     ".webp", ".pdf", ".html"};
-	const char *dot = o->flame_file ? strrchr(o->flame_file, '.') : NULL;
+	const char *dot = o->files.flame ? strrchr(o->files.flame, '.') : NULL;
 
 	for (size_t i = 0; dot && i < ARRAY_SIZE(others); i++) {
 		if (strcasecmp(dot, others[i]) != 0)
@@ -388,26 +391,26 @@ static int check_inspect(const struct options *o)
 		"inspect", "inspect-out", "inspect-pointers", "pid", "log-file", "log-fd",
 		"color", "quiet", "verbose", "no-rc", "command-line-only"};
 
-	return o->inspect ? check_others(o, "inspect", good, ARRAY_SIZE(good)) : 0;
+	return o->inspect.what ? check_others(o, "inspect", good, ARRAY_SIZE(good)) : 0;
 }
 
 static int check_listen(const struct options *o)
 {
 	struct listen_address address;
-	const char *why = o->listen ? listen_address_parse(o->listen, &address) : NULL;
+	const char *why = o->listen.at ? listen_address_parse(o->listen.at, &address) : NULL;
 
 	if (why)
-		log_error("--listen=%s: %s", o->listen, why);
-	else if (!o->listen && (o->listen_token || o->listen_open || o->listen_linger > 0))
+		log_error("--listen=%s: %s", o->listen.at, why);
+	else if (!o->listen.at && (o->listen.token || o->listen.is_open || o->listen.linger > 0))
 		log_error("--listen-token, --listen-open and --listen-linger go with --listen");
-	else if (o->listen_token && o->listen_open)
+	else if (o->listen.token && o->listen.is_open)
 		log_error("--listen-token and --listen-open cannot be combined");
-	else if (o->listen && o->replay_file)
+	else if (o->listen.at && o->files.replay)
 		log_error("--replay has no running program: --listen cannot be used with it");
-	else if (o->listen && !o->listen_token && !o->listen_open &&
+	else if (o->listen.at && !o->listen.token && !o->listen.is_open &&
 		 !listen_address_is_loopback(&address))
 		log_error("--listen=%s: others can reach this address; it needs "
-			  "--listen-token=FILE or --listen-open", o->listen);
+			  "--listen-token=FILE or --listen-open", o->listen.at);
 	else
 		return 0;
 	return -EINVAL;
@@ -420,36 +423,37 @@ static const char *find_contradiction(const struct options *o)
 	if (o->monitor_pid && (!o->command || (o->command[1] && o->command[2])))
 		return "--monitor takes a command and optionally a file; ptmem --monitor=PID help "
 		       "lists the commands";
-	if (o->monitor_pid && (o->pid_count || o->replay_file))
+	if (o->monitor_pid && (o->attach.pid_count || o->files.replay))
 		return "--monitor cannot be combined with --pid or --replay";
-	if (options_record(o) && (o->pages_as_heap || !o->heap || !(o->trace & heap)))
+	if (options_record(o) &&
+	    (o->profile.pages_as_heap || !o->profile.heap || !(o->tracing.sources & heap)))
 		return "--record, --html and --listen are about the heap: --pages-as-heap, "
 		       "--heap=no and --trace without heap cannot be used with them";
-	if (options_core(o) && (o->pid_count || (o->command && o->command[1])))
+	if (options_core(o) && (o->attach.pid_count || (o->command && o->command[1])))
 		return "--inspect=CORE takes the file of the program at most: neither --pid nor "
 		       "arguments";
-	if (o->inspect && o->inspect_at_exit)
+	if (o->inspect.what && o->inspect.at_exit)
 		return "--inspect and --inspect-at-exit cannot be combined: the first does not "
 		       "profile";
-	if (o->inspect && !options_core(o) && !o->pid_count && !o->command)
+	if (o->inspect.what && !options_core(o) && !o->attach.pid_count && !o->command)
 		return "--inspect needs --pid, a program, or the name of a core file: "
 		       "--inspect=CORE";
-	if (o->free_stacks && !options_record(o))
+	if (o->files.free_stacks && !options_record(o))
 		return "--free-stacks goes with --record, --html or --listen";
-	if (o->free_stacks && options_sample_interval(o))
+	if (o->files.free_stacks && options_sample_interval(o))
 		return "--free-stacks needs all events: --heap-sample cannot be used with it";
-	if (o->inspect && !o->command && is_given(o, "heap-sample"))
+	if (o->inspect.what && !o->command && is_given(o, "heap-sample"))
 		return "--inspect looks at the whole heap once: there is nothing for --heap-sample "
 		       "to choose";
-	if (o->pid_count && o->command)
+	if (o->attach.pid_count && o->command)
 		return "--pid and a program cannot be combined";
-	if (o->replay_file && (o->pid_count || o->command))
+	if (o->files.replay && (o->attach.pid_count || o->command))
 		return "--replay reads events from a file: it takes neither --pid nor a program";
-	if (o->replay_file && is_given(o, "trace") && o->trace != heap)
+	if (o->files.replay && is_given(o, "trace") && o->tracing.sources != heap)
 		return "--replay has events of the heap only: --trace cannot add other sources";
 	if (is_given(o, "log-file") && is_given(o, "log-fd"))
 		return "--log-file and --log-fd cannot be combined";
-	if (!o->pid_count && !o->command && !o->replay_file && !o->inspect)
+	if (!o->attach.pid_count && !o->command && !o->files.replay && !o->inspect.what)
 		return "no program given; see ptmem --help";
 	return NULL;
 }
@@ -465,9 +469,10 @@ int option_check(struct options *o)
 	}
 	if (o->monitor_pid)
 		return check_client(o);
-	if (o->inspect && !options_core(o) && o->command) { /* a program is started and profiled */
-		o->inspect = NULL;
-		o->inspect_at_exit = true;
+	/* a program is started and profiled */
+	if (o->inspect.what && !options_core(o) && o->command) {
+		o->inspect.what = NULL;
+		o->inspect.at_exit = true;
 	}
 	rc = check_inspect(o);
 	if (rc == 0)

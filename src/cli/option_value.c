@@ -85,8 +85,8 @@ static bool parse_decimal(const struct option_row *row, const char *text, double
 
 static bool has_pid(const struct options *o, long long pid)
 {
-	for (uint32_t i = 0; i < o->pid_count; i++)
-		if (o->pid[i] == pid)
+	for (uint32_t i = 0; i < o->attach.pid_count; i++)
+		if (o->attach.pid[i] == pid)
 			return true;
 	return false;
 }
@@ -109,12 +109,12 @@ static int parse_pids(const struct option_parser *p, const struct option_row *ro
 		found++;
 		if (has_pid(o, pid))
 			continue;
-		if (o->pid_count == OPTIONS_MAX_PIDS) {
+		if (o->attach.pid_count == OPTIONS_MAX_PIDS) {
 			log_error("%sbad option '%s': --pid takes no more than %d processes",
 				  p->source, arg, OPTIONS_MAX_PIDS);
 			return -EINVAL;
 		}
-		o->pid[o->pid_count++] = (pid_t)pid;
+		o->attach.pid[o->attach.pid_count++] = (pid_t)pid;
 	}
 	return found ? 0 : refuse(p, row, arg, text);
 }
@@ -171,10 +171,10 @@ int option_value_set(const struct option_parser *p, const struct option_row *row
 		*(bool *)field = true;
 		break;
 	case MORE:
-		p->o->log_level = p->o->log_level < LOG_VERBOSE ? LOG_VERBOSE : LOG_DEBUG;
+		p->o->messages.level = p->o->messages.level < LOG_VERBOSE ? LOG_VERBOSE : LOG_DEBUG;
 		break;
 	case LESS:
-		p->o->log_level = LOG_WARN;
+		p->o->messages.level = LOG_WARN;
 		break;
 	case YES_NO:
 		is_good = parse_yes_no(text, field);

@@ -143,7 +143,7 @@ static int parse_long(const struct option_parser *p, const char *arg, const char
 	if (value && !row->value && strcmp(name, "stats=yes") == 0)
 		value = NULL; /* as in Valgrind */
 	if (value && !row->value && strcmp(name, "stats=no") == 0) {
-		p->o->stats = false;
+		p->o->messages.stats = false;
 		return 1;
 	}
 	if (value && strncmp(name, "stats=", 6) == 0) {
@@ -194,7 +194,8 @@ static int parse_letters(const struct option_parser *p, const char *arg, const c
 static int parse_words(const struct option_parser *p, size_t count, char **word, size_t *used_out)
 {
 	size_t i = 0;
-	while (i < count && word[i][0] == '-' && word[i][1] && !p->o->help && !p->o->version) {
+	while (i < count && word[i][0] == '-' && word[i][1] && !p->o->invocation.help &&
+	       !p->o->invocation.version) {
 		if (strcmp(word[i], "--") == 0) {
 			i++;
 			break;
@@ -223,7 +224,7 @@ static int parse_text(struct options *o, const char *source, const char *text)
 	}
 	size_t used = 0;
 	int err = parse_words(&p, words.count, words.data, &used);
-	if (!err && used < words.count && !o->help && !o->version) {
+	if (!err && used < words.count && !o->invocation.help && !o->invocation.version) {
 		log_error("%s: '%s' is not an option", source, words.data[used]);
 		err = -EINVAL;
 	}
@@ -266,7 +267,8 @@ static int parse_rc_file(struct options *o)
 static void set_defaults(struct options *o)
 {
 	struct option_parser p = {o, ""};
-	*o = (struct options){.log_level = LOG_INFO, .leaks = OPTION_OFF, .top = OPTION_OFF};
+	*o = (struct options){
+		.messages.level = LOG_INFO, .leaks.age = OPTION_OFF, .top = OPTION_OFF};
 	for (size_t i = 0; i < option_row_count; i++) {
 		const struct option_row *row = &option_rows[i];
 		if (row->initial)
@@ -287,11 +289,11 @@ static int parse_command_line(int argc, char **argv, struct options *o)
 /* As in Massif: --heap=no disables --pages-as-heap; with stacks it warns, and counts both. */
 static void reconcile_pages(struct options *o)
 {
-	if (o->pages_as_heap && o->stacks)
+	if (o->profile.pages_as_heap && o->profile.stacks)
 		log_warn("--pages-as-heap=yes and --stacks=yes should not be used together: the "
 			 "pages of stacks "
 			 "count twice");
-	o->pages_as_heap &= o->heap;
+	o->profile.pages_as_heap &= o->profile.heap;
 }
 
 static int parse_all(int argc, char **argv, bool no_rc, struct options *o)
@@ -303,7 +305,7 @@ static int parse_all(int argc, char **argv, bool no_rc, struct options *o)
 		err = parse_text(o, "PTMEM_OPTS", from_environment);
 	if (!err)
 		err = parse_command_line(argc, argv, o);
-	if (!err && !o->help && !o->version)
+	if (!err && !o->invocation.help && !o->invocation.version)
 		err = option_check(o);
 	if (!err)
 		reconcile_pages(o);
@@ -317,7 +319,8 @@ int options_parse(int argc, char **argv, struct options *out)
 	/* The command line is scanned first, since it may disable the other places. */
 	set_defaults(out);
 	int err = parse_command_line(argc, argv, out);
-	bool no_rc = out->no_rc || out->command_line_only || out->help || out->version;
+	bool no_rc = out->invocation.no_rc || out->invocation.command_line_only ||
+		     out->invocation.help || out->invocation.version;
 	options_deinit(out);
 	if (!err)
 		err = parse_all(argc, argv, no_rc, out);
@@ -328,9 +331,9 @@ int options_parse(int argc, char **argv, struct options *out)
 
 void options_deinit(struct options *o)
 {
-	vec_deinit(&o->alloc_fn);
-	vec_deinit(&o->ignore_fn);
-	vec_deinit(&o->fullpath_after);
+	vec_deinit(&o->names.alloc_fn);
+	vec_deinit(&o->names.ignore_fn);
+	vec_deinit(&o->names.fullpath_after);
 	words_deinit(&o->words);
 	free(o->desc);
 	o->desc = NULL;

@@ -122,7 +122,7 @@ static bool poll_server(void *ctx)
 
 static bool needs_final_state(const struct listen *l)
 {
-	return l->was_asked || l->run->options->listen_linger > 0;
+	return l->was_asked || l->run->options->listen.linger > 0;
 }
 
 /* Only for the last process to end: requests about one that ended before find that it is gone. */
@@ -161,12 +161,12 @@ static void send_left(const struct listen *l)
 static int start(struct listen *l)
 {
 	const struct options *o = l->run->options;
-	struct server_options so = {.token = l->token, .is_open = o->listen_open,
-				    .linger = o->listen_linger, .symbols = l->run->symbols,
+	struct server_options so = {.token = l->token, .is_open = o->listen.is_open,
+				    .linger = o->listen.linger, .symbols = l->run->symbols,
 				    .filter = l->run->filter};
 	_cleanup_free_ char *why = NULL;
 
-	listen_address_parse(o->listen, &so.address); /* options were checked */
+	listen_address_parse(o->listen.at, &so.address); /* options were checked */
 	l->fd = server_start(&so, &why);
 	if (l->fd < 0) {
 		_cleanup_free_ char *wanted = listen_address_url(&so.address);
@@ -185,16 +185,16 @@ int listen_open(struct run *run, struct listen **out)
 	const struct options *o = run->options;
 	const char *why = NULL;
 
-	if (!o->listen)
+	if (!o->listen.at)
 		return 0;
 	struct listen *l = xcalloc(1, sizeof(*l));
 
 	l->run = run;
 	l->fd = -1;
-	if (o->listen_token)
-		why = http_token_read(o->listen_token, &l->token);
+	if (o->listen.token)
+		why = http_token_read(o->listen.token, &l->token);
 	if (why)
-		log_error("--listen-token: %s: %s", o->listen_token, why);
+		log_error("--listen-token: %s: %s", o->listen.token, why);
 	int rc = why ? -EINVAL : start(l);
 
 	if (rc != 0)

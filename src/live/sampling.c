@@ -33,7 +33,7 @@ static void on_fork(void *ctx, const struct session *child)
 {
 	struct sampling *sampling = ctx;
 
-	if (sampling->run->options->trace_children)
+	if (sampling->run->options->children.trace)
 		sampler_add(sampling->sampler, (pid_t)child->pid);
 }
 
@@ -42,7 +42,7 @@ static void on_end(void *ctx, const struct session *s, bool is_exec)
 {
 	struct sampling *sampling = ctx;
 
-	if (!is_exec || sampling->run->options->trace_children)
+	if (!is_exec || sampling->run->options->children.trace)
 		sampler_remove(sampling->sampler, (pid_t)s->pid);
 }
 
@@ -86,10 +86,10 @@ static int open_sampler(struct run *run, struct sampler **out)
 	const struct options *o = run->options;
 	_cleanup_free_ char *why = NULL;
 	const struct sampler_options so = {
-		.period_ns = o->sample_ms * 1000000ull,
-		.fields = o->sample_fields,
-		.path = o->sample_out,
-		.with_pids = o->trace_children || o->pid_count > 1,
+		.period_ns = o->samples.ms * 1000000ull,
+		.fields = o->samples.fields,
+		.path = o->samples.out,
+		.with_pids = o->children.trace || o->attach.pid_count > 1,
 		.own_bytes = mapped_bytes,
 		.ctx = run,
 	};
@@ -98,7 +98,7 @@ static int open_sampler(struct run *run, struct sampler **out)
 	if (rc != 0 && why)
 		log_error("--sample-fields: /proc/PID/status has no '%s' that can be sampled", why);
 	else if (rc != 0)
-		log_write_error(o->sample_out, rc);
+		log_write_error(o->samples.out, rc);
 	return rc;
 }
 
@@ -107,7 +107,7 @@ int sampling_open(struct run *run, struct sampling **out)
 	struct sampler *sampler;
 
 	*out = NULL;
-	if (!run->options->sample_ms)
+	if (!run->options->samples.ms)
 		return 0;
 	int rc = open_sampler(run, &sampler);
 
@@ -134,7 +134,7 @@ bool sampling_close(struct sampling *s)
 {
 	if (!s)
 		return true;
-	const char *path = s->run->options->sample_out;
+	const char *path = s->run->options->samples.out;
 	int rc = sampler_free(s->sampler);
 
 	if (rc != 0 && path && stream_cut_line(path) > 0)

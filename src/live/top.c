@@ -110,7 +110,7 @@ struct top *top_start(struct run *run)
 	top->interval_ns = (uint64_t)(interval * 1e9);
 	top->next_ns = clock_now_ns() + top->interval_ns;
 	/* a program of ours shares the terminal: its output and our screen would mix */
-	if (run->options->pid_count > 0 && top_screen_open())
+	if (run->options->attach.pid_count > 0 && top_screen_open())
 		top->screen = xcalloc(1, sizeof(*top->screen));
 	start_timer(top, top->screen ? MIN(interval, KEY_SECONDS) : interval);
 	top->observer = (struct observer){
@@ -196,7 +196,7 @@ static void put_head(const struct top *top, const struct session *s)
 			   top->view.is_above_wrappers ? ", callers of wrappers" : ""));
 	put_line(top, true,
 		 xasprintf("%10s%s %10s %10s %12s %9s  %s", "live",
-			   top->run->options->heap_sample > 1 ? "    error" : "",
+			   top->run->options->tracing.heap_sample > 1 ? "    error" : "",
 			   "growth", "since start", "rate", "blocks", "call site"));
 }
 
@@ -239,9 +239,9 @@ static void put_site(const struct top *top, const struct top_site *site, const c
 	char error[AMOUNT_SIZE] = "", column[AMOUNT_SIZE] = "", live[AMOUNT_SIZE];
 	char growth[AMOUNT_SIZE], start[AMOUNT_SIZE], rate[AMOUNT_SIZE];
 
-	if (top->run->options->heap_sample > 1 && site->live > 0)
+	if (top->run->options->tracing.heap_sample > 1 && site->live > 0)
 		amount_error((double)site->live, site->error, error);
-	if (top->run->options->heap_sample > 1)
+	if (top->run->options->tracing.heap_sample > 1)
 		snprintf(column, sizeof(column), "%9s", error);
 	put_line(top, is_selected,
 		 xasprintf("%10s%s %10s %10s %10s/s %9llu  %s",

@@ -45,9 +45,9 @@ struct earlier_blocks {
 
 bool earlier_blocks_are_wanted(const struct options *o)
 {
-	return o->earlier_blocks && o->pid_count > 0 && o->heap && !o->pages_as_heap &&
-	       o->trace & 1u << SOURCE_HEAP && !options_sample_interval(o) &&
-	       !options_sample_only(o);
+	return o->attach.earlier_blocks && o->attach.pid_count > 0 && o->profile.heap &&
+	       !o->profile.pages_as_heap && o->tracing.sources & 1u << SOURCE_HEAP &&
+	       !options_sample_interval(o) && !options_sample_only(o);
 }
 
 void earlier_blocks_free(struct earlier_blocks *e)

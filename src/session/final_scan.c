@@ -107,7 +107,7 @@ static void add_memory(const struct roots *r, const struct arenas *a, struct lea
 /* Whether all blocks in use are known: the process of @s was profiled from its start. */
 static bool knows_all(const struct session *s, struct leakcheck *c)
 {
-	return !s->space->image.has_earlier_blocks && !s->run->options->pages_as_heap &&
+	return !s->space->image.has_earlier_blocks && !s->run->options->profile.pages_as_heap &&
 	       profile_each_ignored(s->profile, add_other, c) == 0;
 }
 

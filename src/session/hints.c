@@ -140,10 +140,10 @@ static void hint_at_headers(const struct session *s)
 void hints_at_end(const struct session *s, const struct call_site_sum *site, size_t count)
 {
 	const struct options *o = s->run->options;
-	if (!s->run->target || !o->heap || o->pages_as_heap)
+	if (!s->run->target || !o->profile.heap || o->profile.pages_as_heap)
 		return;
 	bool is_empty = profile_totals(s->profile)->allocations == 0;
-	if (is_empty && o->heap_sample > 1)
+	if (is_empty && o->tracing.heap_sample > 1)
 		log_info("hint: no allocation was sampled: take a smaller --heap-sample, or a "
 			 "longer time");
 	else if (session_was_attached(s) && is_empty)

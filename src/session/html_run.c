@@ -79,7 +79,7 @@ int html_run_write(struct session *s, const struct recording *r)
 {
 	_cleanup_free_ char *path = NULL;
 	const struct session_file name = {.option = "--html",
-					  .pattern = s->run->options->html_file};
+					  .pattern = s->run->options->files.html};
 	int rc = session_files_name(s, &name, &path);
 
 	if (rc != 0)

@@ -126,7 +126,7 @@ int inspect_core(struct run *run, const char *path, const char *program)
 {
 	_cleanup_free_ char *why = NULL;
 	struct core c = {.in.wants_types = true,
-			 .in.wants_holders = run->options->inspect_pointers};
+			 .in.wants_holders = run->options->inspect.pointers};
 	int rc = core_file_open(path, &c.file, &why);
 
 	if (rc != 0) {

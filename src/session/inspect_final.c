@@ -25,10 +25,10 @@ struct inspect_final {
 void inspect_final_read(struct session *s, bool is_last)
 {
 	struct inspect_final *f = xcalloc(1, sizeof(*f));
-	const char *path = s->run->options->inspect_out;
+	const char *path = s->run->options->inspect.out;
 	struct inspect_wish wish = {.ctx = &f->blocks, .is_last = is_last,
 				     .wants_types = true,
-				     .wants_holders = s->run->options->inspect_pointers};
+				     .wants_holders = s->run->options->inspect.pointers};
 	uint64_t begin = clock_now_ns();
 
 	path_pins_init(&f->pins, s);
@@ -60,7 +60,7 @@ static int print_to_stderr(const struct inspect_title *t, const struct inspect_r
 static int write_file(struct session *s, const struct inspect_title *t)
 {
 	const struct session_file name = {.option = "--inspect-out",
-					  .pattern = s->run->options->inspect_out};
+					  .pattern = s->run->options->inspect.out};
 	_cleanup_free_ char *path = NULL;
 	int rc = session_files_name(s, &name, &path);
 
@@ -90,7 +90,7 @@ static void report(struct session *s)
 	path_pins_name(&f->pins, s);
 	title.pin = f->pins.list.data;
 	title.pin_count = f->pins.list.count;
-	s->run->files_failed += (s->run->options->inspect_out ?
+	s->run->files_failed += (s->run->options->inspect.out ?
 				 write_file(s, &title) :
 				 print_to_stderr(&title, &f->look.report)) != 0;
 }

@@ -15,7 +15,7 @@
 
 bool inspect_output_wants_blocks(const struct run *run)
 {
-	const char *pattern = run->options->inspect_out;
+	const char *pattern = run->options->inspect.out;
 
 	return pattern && inspect_title_wants_blocks(pattern);
 }
@@ -37,9 +37,9 @@ int inspect_output_write(struct run *run, const struct inspect_title *t,
 {
 	const struct file_request request = {
 		.option = "--inspect-out",
-		.pattern = run->options->inspect_out,
+		.pattern = run->options->inspect.out,
 		.pid = t->pid,
-		.needs_pid = run->options->pid_count > 1,
+		.needs_pid = run->options->attach.pid_count > 1,
 	};
 	_cleanup_free_ char *path = NULL;
 	int rc = request.pattern ? run_file_name(run, &request, &path) : 0;

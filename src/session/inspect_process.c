@@ -76,7 +76,7 @@ int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out
 {
 	struct look l = {.registry = &run->registry,
 			 .wants_blocks = inspect_output_wants_blocks(run),
-			 .wants_holders = run->options->inspect_pointers};
+			 .wants_holders = run->options->inspect.pointers};
 	int rc = read_process(&l, pid, problem_out, detail_out);
 
 	if (rc == 0) {

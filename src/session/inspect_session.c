@@ -44,7 +44,7 @@ static void look(void *ctx, struct address_space *space)
 					  .ctx = q->found, .wants_types = !q->counted,
 					  .wants_holders =
 						  !q->counted &&
-						  q->session->run->options->inspect_pointers};
+						  q->session->run->options->inspect.pointers};
 
 	if (space->user != q->session)
 		return;

@@ -106,7 +106,7 @@ static int write_leaks(const struct session *s, const struct leaks *l, const cha
 static void put_leaks(struct session *s, const struct leaks *l)
 {
 	const struct session_file name = {.option = "--leaks-out",
-					  .pattern = s->run->options->leaks_out};
+					  .pattern = s->run->options->leaks.out};
 
 	if (!name.pattern) {
 		_cleanup_free_ char *head = headline(s, l);
@@ -150,7 +150,7 @@ static void find_leaks(struct session *s, const struct report *r, uint64_t time_
 	if (scan)
 		time_ns = scan->time_ns;
 	leaks_init(l, r, profile_block_clock(s->profile, time_ns),
-		   o->leaks > 0 ? (uint32_t)(o->leaks * 1000) : 0);
+		   o->leaks.age > 0 ? (uint32_t)(o->leaks.age * 1000) : 0);
 	l->is_checked = scan != NULL;
 	if (scan) {
 		announce_scan(s, scan);
@@ -169,7 +169,7 @@ void leak_report_finish(struct session *s, uint64_t time_ns)
 	const struct report r = session_report(s);
 	struct leaks l;
 
-	if (s->run->options->leak_check && !final_scan_result(s))
+	if (s->run->options->leaks.check && !final_scan_result(s))
 		log_warn("process %u ended before its memory could be scanned: no leak check",
 			 s->pid);
 	find_leaks(s, &r, time_ns, &l);
@@ -192,7 +192,7 @@ static void scan_on_request(void *ctx, struct address_space *space)
 	if (space->user != q->session)
 		return;
 	q->is_there = true;
-	if (q->session->run->options->leak_check)
+	if (q->session->run->options->leaks.check)
 		final_scan_run(q->session);
 }
 
@@ -206,7 +206,7 @@ int leak_report_write(struct session *s, const char *path, FILE *file)
 		return -ENOTSUP;
 	if (!run->target)
 		return -ESRCH;
-	if (run->options->leak_check)
+	if (run->options->leaks.check)
 		final_scan_prepare(s);
 	target_inspect(run->target, scan_on_request, &q);
 	if (!q.is_there)

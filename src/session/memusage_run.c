@@ -42,7 +42,7 @@ static int cannot_write(const char *path, int err)
 /* A FIFO or device is opened once, before the program starts: opening may wait for a reader. */
 static int open_shared_report(struct memusage_run *m)
 {
-	const char *path = m->options->memusage_out;
+	const char *path = m->options->memusage.out;
 	if (!path || strcmp(path, "-") == 0 || !file_name_is_shared(path))
 		return 0;
 	m->report_fd = stream_open(path, O_WRONLY | O_TRUNC, 0);
@@ -75,7 +75,7 @@ int memusage_run_open(struct run *run)
 	int rc = open_shared_report(m);
 
 	if (rc == 0)
-		rc = check_shared_data(m->options->data_file);
+		rc = check_shared_data(m->options->memusage.data_file);
 	if (rc != 0) {
 		memusage_run_close(m);
 		return rc;
@@ -98,7 +98,7 @@ unsigned memusage_run_close(struct memusage_run *m)
 	if (m->report && fclose(m->report) != 0 && !m->report_error)
 		m->report_error = -errno;
 	if (m->report && m->report_error) /* errors of standard error cannot be reported */
-		failed += cannot_write(o->memusage_out, m->report_error) != 0;
+		failed += cannot_write(o->memusage.out, m->report_error) != 0;
 	free(m);
 	return failed;
 }
@@ -124,11 +124,12 @@ static bool is_program(uint32_t pid, const char *name)
 
 static void open_data(struct memusage_run *m, struct session *s)
 {
-	const struct session_file name = {
-		.option = "--data", .pattern = m->options->data_file, .is_of_counted = true};
+	const struct session_file name = {.option = "--data",
+					  .pattern = m->options->memusage.data_file,
+					  .is_of_counted = true};
 	int rc = session_files_stream_name(s, STREAM_DATA, &name, &s->data_path);
 	if (rc == 0)
-		rc = memusage_data_open(s->data_path, m->options->data_buffer, &s->data);
+		rc = memusage_data_open(s->data_path, m->options->memusage.data_buffer, &s->data);
 	if (rc == 0)
 		memusage_data_start(s->data, s->start_ns);
 	else if (s->data_path)
@@ -145,7 +146,7 @@ static void start_counting(struct memusage_run *m, struct session *s)
 {
 	if (!s->run->first_counted)
 		s->run->first_counted = s->pid;
-	if (m->options->data_file)
+	if (m->options->memusage.data_file)
 		open_data(m, s);
 	const struct memusage_sink sink = {add_data, s->data};
 	s->memusage = memusage_new(s->data ? &sink : NULL);
@@ -157,7 +158,7 @@ void memusage_run_start(struct session *s)
 	struct memusage_run *m = s->run->memusage_run;
 	if (!m)
 		return;
-	const char *name = m->options->progname;
+	const char *name = m->options->memusage.progname;
 	if (!name || is_program(s->pid, name))
 		start_counting(m, s);
 }
@@ -172,7 +173,7 @@ void memusage_run_fork(const struct session *parent, struct session *child)
 void memusage_run_event(struct session *s, const struct event *ev)
 {
 	/* with --stacks=yes threads are sampled anyway */
-	bool is_unasked = ev->kind == EVENT_SAMPLE && s->run->options->no_timer;
+	bool is_unasked = ev->kind == EVENT_SAMPLE && s->run->options->memusage.no_timer;
 	if (s->memusage && !is_unasked && ev->function != FUNCTION_REQUEST)
 		memusage_event(s->memusage, ev);
 }
@@ -189,7 +190,7 @@ static int print_estimates(const struct session *s, FILE *file, int fd)
 	char distance[AMOUNT_SIZE], error[AMOUNT_SIZE];
 
 	memusage_estimate(s->memusage, &s->heap_sample.totals, n);
-	int rc = memusage_print(file, n, s->run->options->mmap, log_use_color(fd));
+	int rc = memusage_print(file, n, s->run->options->memusage.mmap, log_use_color(fd));
 	amount_error((double)n->peak, estimate_error_bound(s->heap_sample.interval, n->peak),
 		     error);
 	fprintf(file,
@@ -206,7 +207,7 @@ static int print_report(const struct session *s, FILE *file, int fd)
 {
 	if (s->heap_sample.interval)
 		return print_estimates(s, file, fd);
-	return memusage_print(file, memusage_numbers(s->memusage), s->run->options->mmap,
+	return memusage_print(file, memusage_numbers(s->memusage), s->run->options->memusage.mmap,
 			      log_use_color(fd));
 }
 
@@ -235,7 +236,7 @@ static int put_report(FILE *file, const void *ctx)
 static void report_to_file(struct memusage_run *m, struct session *s)
 {
 	const struct session_file name = {.option = "--memusage-out",
-					  .pattern = m->options->memusage_out,
+					  .pattern = m->options->memusage.out,
 					  .is_of_counted = true};
 	_cleanup_free_ char *path = NULL, *plain = xasprintf("memusage.%u", s->pid);
 	int rc = session_files_name(s, &name, &path);
@@ -254,7 +255,7 @@ static void report(struct memusage_run *m, struct session *s)
 	int rc = 0;
 	if (m->report)
 		rc = print_report(s, m->report, m->report_fd);
-	else if (m->options->memusage_out)
+	else if (m->options->memusage.out)
 		report_to_file(m, s);
 	else
 		report_to_stderr(s); /* its errors cannot be reported */
@@ -292,7 +293,7 @@ void memusage_run_end(struct session *s, bool is_replaced)
 		return;
 	if (s->data)
 		end_data(m, s);
-	if (m->options->memusage && !is_replaced)
+	if (m->options->memusage.count && !is_replaced)
 		report(m, s);
 	memusage_free(s->memusage);
 	s->memusage = NULL;

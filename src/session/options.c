@@ -3,61 +3,62 @@
 
 bool options_count_calls(const struct options *o)
 {
-	return o->memusage || o->data_file;
+	return o->memusage.count || o->memusage.data_file;
 }
 
 bool options_sample_only(const struct options *o)
 {
-	return o->sample_ms && !o->heap && !options_count_calls(o) && !o->events_file &&
-	       !o->inspect_at_exit && !o->trace_children && !o->pages_as_heap &&
-	       !(o->trace & ~(1u << SOURCE_HEAP));
+	return o->samples.ms && !o->profile.heap && !options_count_calls(o) && !o->files.events &&
+	       !o->inspect.at_exit && !o->children.trace && !o->profile.pages_as_heap &&
+	       !(o->tracing.sources & ~(1u << SOURCE_HEAP));
 }
 
 uint64_t options_sample_interval(const struct options *o)
 {
-	return o->heap_sample > 1 ? o->heap_sample : 0;
+	return o->tracing.heap_sample > 1 ? o->tracing.heap_sample : 0;
 }
 
 bool options_report_leaks(const struct options *o)
 {
-	return o->leaks >= 0 || o->leak_check;
+	return o->leaks.age >= 0 || o->leaks.check;
 }
 
 bool options_report_on_signal(const struct options *o)
 {
-	return options_report_leaks(o) || o->inspect_at_exit;
+	return options_report_leaks(o) || o->inspect.at_exit;
 }
 
 bool options_record(const struct options *o)
 {
-	return o->record_file || o->html_file || o->listen;
+	return o->files.record || o->files.html || o->listen.at;
 }
 
 bool options_write_massif(const struct options *o)
 {
-	return o->pages_as_heap || o->heap || o->stacks ||
-	       !(options_count_calls(o) || o->sample_ms);
+	return o->profile.pages_as_heap || o->profile.heap || o->profile.stacks ||
+	       !(options_count_calls(o) || o->samples.ms);
 }
 
 bool options_profile_stacks(const struct options *o)
 {
-	return o->stacks && (o->pages_as_heap || o->trace & 1u << SOURCE_HEAP);
+	return o->profile.stacks &&
+	       (o->profile.pages_as_heap || o->tracing.sources & 1u << SOURCE_HEAP);
 }
 
 uint32_t options_sources(const struct options *o)
 {
-	return o->trace | (o->pages_as_heap ? 1u << SOURCE_HEAP : 0);
+	return o->tracing.sources | (o->profile.pages_as_heap ? 1u << SOURCE_HEAP : 0);
 }
 
 const char *options_core(const struct options *o)
 {
-	return o->inspect && *o->inspect ? o->inspect : NULL;
+	return o->inspect.what && *o->inspect.what ? o->inspect.what : NULL;
 }
 
 bool options_name_pid(const struct options *o, uint32_t pid)
 {
-	for (uint32_t i = 0; i < o->pid_count; i++) {
-		if ((uint32_t)o->pid[i] == pid)
+	for (uint32_t i = 0; i < o->attach.pid_count; i++) {
+		if ((uint32_t)o->attach.pid[i] == pid)
 			return true;
 	}
 	return false;

@@ -31,24 +31,33 @@ struct option_strings {
 	size_t count, capacity;
 };
 
-struct options {
-	/* what to profile: exactly one of command, pid and replay_file is set */
-	char **command;           /* NULL-terminated, points into argv; else NULL */
+/* -p: processes that run. */
+struct options_attach {
 	pid_t pid[OPTIONS_MAX_PIDS];
 	uint32_t pid_count;       /* 0: not attaching */
-	uint32_t trace;           /* bits 1 << enum source_kind */
-	/* --monitor: send `command` to the ptmem with that pid; 0 = no */
-	uint32_t monitor_pid;
-	/* report without profiling: "" = the processes pid; else a core file; NULL = no */
-	const char *inspect;
-	const char *inspect_out;  /* NULL = standard output; with inspect_at_exit: error */
-	bool inspect_pointers;    /* also finds what points to blocks */
-	bool inspect_at_exit;     /* profiled, and reported at the end and at SIGUSR1 */
 	double duration;          /* seconds until detach; 0 = no limit */
-	bool earlier_blocks;      /* with pid: include blocks from before the attach */
-	bool trace_children;      /* also profile executed programs */
-	/* patterns, separated by commas */
-	const char *trace_children_skip, *trace_children_skip_by_arg; /* NULL = none */
+	bool earlier_blocks;      /* include blocks from before the attach */
+};
+
+/* Reports on what memory consists of. */
+struct options_inspect {
+	/* report without profiling: "" = the processes of -p; else a core file; NULL = no */
+	const char *what;
+	const char *out;          /* NULL = standard output; with at_exit: error */
+	bool pointers;            /* also finds what points to blocks */
+	bool at_exit;             /* profiled, and reported at the end and at SIGUSR1 */
+};
+
+/* Programs that the profiled ones execute, and forks. */
+struct options_children {
+	bool trace;               /* also profile executed programs */
+	const char *skip, *skip_by_arg; /* patterns, separated by commas; NULL = none */
+	bool silent_after_fork;
+};
+
+/* What is traced, and how. */
+struct options_tracing {
+	uint32_t sources;         /* bits 1 << enum source_kind */
 	const char *soname_synonyms; /* NULL = none */
 	bool mempools;            /* count client requests of memory pools */
 	bool running_on_valgrind; /* RUNNING_ON_VALGRIND is 1 */
@@ -57,8 +66,10 @@ struct options {
 	uint64_t heap_sample;
 	uint32_t seed;            /* seed for the samples; 0 = random */
 	uint64_t ring;            /* bytes, a power of two; 0 = 1 MiB */
+};
 
-	/* the profile */
+/* What is in the profile. */
+struct options_profile {
 	enum time_unit time_unit;
 	bool pages_as_heap;       /* mapped pages instead of heap blocks */
 	uint32_t depth;
@@ -74,60 +85,98 @@ struct options {
 	uint32_t stack_sample_ms; /* between samples of threads without calls; 0 = never */
 	/* false: a block returned by realloc(p, 0) counts 1 byte */
 	bool realloc_zero_bytes_frees;
-	struct option_strings alloc_fn, ignore_fn;
+};
 
-	/* names */
+/* Which frames are shown, and their names. */
+struct options_names {
+	struct option_strings alloc_fn, ignore_fn;
 	bool demangle, show_below_main, read_inline_info;
 	struct option_strings fullpath_after;
 	const char *extra_debuginfo_path; /* NULL = none */
-	/* count calls; sample memory */
-	bool memusage, mmap, no_timer;
-	const char *memusage_out; /* NULL = standard error */
+};
+
+/* Calls are counted as memusage does. */
+struct options_memusage {
+	bool count, mmap, no_timer;
+	const char *out;          /* NULL = standard error */
 	const char *data_file;    /* NULL = none */
 	uint32_t data_buffer;     /* records */
 	const char *progname;     /* NULL = any */
-	uint32_t sample_ms;       /* 0 = no samples */
-	const char *sample_fields;
-	const char *sample_out;   /* NULL = standard error */
+};
 
-	/* file names; not expanded, not checked */
-	const char *massif_out_file;
-	enum xtree_mode xtree_memory;
-	const char *xtree_memory_file;
+/* Resident memory is sampled. */
+struct options_samples {
+	uint32_t ms;              /* 0 = no samples */
+	const char *fields;
+	const char *out;          /* NULL = standard error */
+};
+
+/* Names of files, not expanded, not checked; NULL = none. */
+struct options_files {
+	const char *massif;
+	enum xtree_mode xtree_mode;
+	const char *xtree;
 	bool xtree_compress_strings;
-	const char *events_file;  /* NULL = none */
-	const char *replay_file;  /* NULL = none */
-	const char *record_file;  /* NULL = none */
-	const char *html_file;    /* NULL = none */
-	const char *listen;       /* where the server listens, "": anywhere; NULL = there is none */
-	const char *listen_token; /* the file of its secret; NULL = none */
-	bool listen_open;         /* anyone may ask it */
-	double listen_linger;     /* seconds for which it answers after the end */
+	const char *events, *replay;
+	const char *record, *html;
 	bool free_stacks;         /* the recording has the stacks that release blocks */
+	const char *folded, *flame;
+	enum view view;           /* of these two */
+};
 
-	/* leaks, call paths, --top */
+/* The server. */
+struct options_listen {
+	const char *at;           /* where it listens, "": anywhere; NULL = there is none */
+	const char *token;        /* the file of its secret; NULL = none */
+	bool is_open;             /* anyone may ask it */
+	double linger;            /* seconds for which it answers after the end */
+};
+
+struct options_leaks {
 	/* seconds; omit younger blocks. OPTION_ALL = all; OPTION_OFF = no report */
-	double leaks;
-	bool leak_check;
-	const char *leaks_out;    /* NULL = stderr */
-	/* 0 = none; needs leak_check to see errors, as in Massif */
+	double age;
+	bool check;
+	const char *out;          /* NULL = stderr */
+	/* 0 = none; needs a check to see errors, as in Massif */
 	uint32_t error_exitcode;
-	const char *folded_file, *flame_file; /* NULL = none */
-	enum view view;
-	double top;               /* seconds between tables; OPTION_OFF = none */
+};
 
-	/* messages */
+struct options_messages {
 	const char *log_file;     /* destination of messages; NULL = not a file */
 	uint32_t log_fd;
 	bool trace_malloc;        /* one line for each call */
-	bool child_silent_after_fork;
 	bool stats;
-	enum log_level log_level; /* LOG_WARN by -q, LOG_VERBOSE by -v, LOG_DEBUG by -v -v */
+	enum log_level level;     /* LOG_WARN by -q, LOG_VERBOSE by -v, LOG_DEBUG by -v -v */
 	enum color_mode color;
-	bool no_rc, command_line_only; /* synonyms; the second is Valgrind's */
+};
+
+/* What the command line is for. */
+struct options_invocation {
 	/* print it on stdout and exit with 0; other options are not checked */
 	enum help_mode help;
 	bool version;
+	bool no_rc, command_line_only; /* synonyms; the second is Valgrind's */
+};
+
+struct options {
+	/* what to profile: exactly one of command, attach.pid and files.replay is set */
+	char **command;           /* NULL-terminated, points into argv; else NULL */
+	struct options_attach attach;
+	struct options_inspect inspect;
+	struct options_children children;
+	struct options_tracing tracing;
+	struct options_profile profile;
+	struct options_names names;
+	struct options_memusage memusage;
+	struct options_samples samples;
+	struct options_files files;
+	struct options_listen listen;
+	struct options_leaks leaks;
+	struct options_messages messages;
+	struct options_invocation invocation;
+	double top;               /* seconds between tables; OPTION_OFF = none */
+	/* --monitor: send `command` to the ptmem with that pid; 0 = no */
+	uint32_t monitor_pid;
 
 	uint64_t given[2];        /* by row of the table: given on the command line */
 	char *desc;               /* text for "desc: "; owned */

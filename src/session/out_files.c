@@ -36,40 +36,40 @@ struct output {
 
 static bool wants_xtree(const struct options *o)
 {
-	return o->xtree_memory != XTREE_NONE;
+	return o->files.xtree_mode != XTREE_NONE;
 }
 
 static bool wants_memusage(const struct options *o)
 {
-	return o->memusage;
+	return o->memusage.count;
 }
 
 static bool wants_samples(const struct options *o)
 {
-	return o->sample_ms;
+	return o->samples.ms;
 }
 
 static bool inspects(const struct options *o)
 {
-	return o->inspect || o->inspect_at_exit;
+	return o->inspect.what || o->inspect.at_exit;
 }
 
 #define AT(field) offsetof(struct options, field)
 
 static const struct output outputs[] = {
-	{"--massif-out-file", MASSIF_FILES, AT(massif_out_file), options_write_massif},
-	{"--xtree-memory-file", ONE_FILE, AT(xtree_memory_file), wants_xtree},
-	{"--leaks-out", ONE_FILE, AT(leaks_out), options_report_leaks},
-	{"--inspect-out", ONE_FILE, AT(inspect_out), inspects},
-	{"--folded", PATH_FILES, AT(folded_file), NULL},
-	{"--flame", PATH_FILES, AT(flame_file), NULL},
-	{"--memusage-out", ONE_FILE, AT(memusage_out), wants_memusage},
-	{"--data", ONE_FILE, AT(data_file), NULL},
-	{"--sample-out", LITERAL, AT(sample_out), wants_samples},
-	{"--record", ONE_FILE, AT(record_file), NULL},
-	{"--html", ONE_FILE, AT(html_file), NULL},
-	{"--events", ONE_FILE, AT(events_file), NULL},
-	{"--log-file", LOG, AT(log_file), NULL},
+	{"--massif-out-file", MASSIF_FILES, AT(files.massif), options_write_massif},
+	{"--xtree-memory-file", ONE_FILE, AT(files.xtree), wants_xtree},
+	{"--leaks-out", ONE_FILE, AT(leaks.out), options_report_leaks},
+	{"--inspect-out", ONE_FILE, AT(inspect.out), inspects},
+	{"--folded", PATH_FILES, AT(files.folded), NULL},
+	{"--flame", PATH_FILES, AT(files.flame), NULL},
+	{"--memusage-out", ONE_FILE, AT(memusage.out), wants_memusage},
+	{"--data", ONE_FILE, AT(memusage.data_file), NULL},
+	{"--sample-out", LITERAL, AT(samples.out), wants_samples},
+	{"--record", ONE_FILE, AT(files.record), NULL},
+	{"--html", ONE_FILE, AT(files.html), NULL},
+	{"--events", ONE_FILE, AT(files.events), NULL},
+	{"--log-file", LOG, AT(messages.log_file), NULL},
 };
 
 /* The name as given by the user; NULL = not written. */
@@ -135,7 +135,7 @@ struct owner {
 
 static struct owner first_owner(const struct run *run, uint32_t pid)
 {
-	return (struct owner){.pid = pid, .needs_pid = run->options->pid_count > 1};
+	return (struct owner){.pid = pid, .needs_pid = run->options->attach.pid_count > 1};
 }
 
 /* The path of @out's file for @source if @owner writes it. */
@@ -213,8 +213,8 @@ static void add_inputs(const struct run *run, struct named_files *files)
 {
 	const struct options *o = run->options;
 
-	if (o->replay_file)
-		add_file(files, "the events of --replay", xstrdup(o->replay_file));
+	if (o->files.replay)
+		add_file(files, "the events of --replay", xstrdup(o->files.replay));
 	if (options_core(o))
 		add_file(files, "the core file", xstrdup(options_core(o)));
 	if (o->command) {
@@ -224,8 +224,8 @@ static void add_inputs(const struct run *run, struct named_files *files)
 		if (program)
 			add_file(files, "the program", program);
 	}
-	for (uint32_t i = 0; i < o->pid_count; i++)
-		add_file(files, "the program", xasprintf("/proc/%d/exe", (int)o->pid[i]));
+	for (uint32_t i = 0; i < o->attach.pid_count; i++)
+		add_file(files, "the program", xasprintf("/proc/%d/exe", (int)o->attach.pid[i]));
 	files->input_count = files->list.count;
 }
 

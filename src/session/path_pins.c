@@ -19,7 +19,7 @@ static uint32_t find_leaf(void *ctx, taddr_t addr)
 void path_pins_init(struct path_pins *p, struct session *s)
 {
 	*p = (struct path_pins){0};
-	if (options_sample_interval(s->run->options) || s->run->options->pages_as_heap)
+	if (options_sample_interval(s->run->options) || s->run->options->profile.pages_as_heap)
 		return;
 	p->paths = (struct pinned_paths){
 		.find = find_leaf, .ctx = s, .count = profile_leaf_count(s->profile) + 1};

@@ -57,7 +57,8 @@ static struct path_tree *make_paths(struct source *src)
 
 	source_fill_report(src, &r);
 	r.filter = s->run->flame_filter;
-	if (profile_paths_add(t, &r, (enum profile_quantity)quantities[s->run->options->view]) != 0)
+	if (profile_paths_add(t, &r,
+			      (enum profile_quantity)quantities[s->run->options->files.view]) != 0)
 		log_warn("process %u never allocated: there is no peak to draw", s->pid);
 	path_tree_sum(t);
 	return t;
@@ -90,8 +91,8 @@ static int put_flame(FILE *file, const void *ctx)
 	const struct source *src = p->source;
 	const struct session *s = src->session;
 	const struct options *o = s->run->options;
-	enum view view = o->view;
-	bool is_pages = src->kind == SOURCE_HEAP && o->pages_as_heap;
+	enum view view = o->files.view;
+	bool is_pages = src->kind == SOURCE_HEAP && o->profile.pages_as_heap;
 	enum source_kind shown = is_pages ? SOURCE_MMAP : src->kind;
 	_cleanup_free_ char *title =
 		xasprintf("%s: %s", source_info[shown].title, view_titles[shown][view]);
@@ -134,18 +135,18 @@ void path_report_write(struct source *src)
 {
 	const struct options *o = src->session->run->options;
 
-	if (!o->folded_file && !o->flame_file)
+	if (!o->files.folded && !o->files.flame)
 		return;
 	struct path_tree *t = make_paths(src);
 	const struct paths p = {src, t};
 	_cleanup_free_ char *folded = xasprintf("folded.%u", src->session->pid),
 			    *flame = xasprintf("flame.%u.svg", src->session->pid);
 
-	if (o->folded_file)
-		put_paths(&p, "--folded", o->folded_file,
+	if (o->files.folded)
+		put_paths(&p, "--folded", o->files.folded,
 			  &(struct result){"folded stacks", folded, put_folded, &p});
-	if (o->flame_file)
-		put_paths(&p, "--flame", o->flame_file,
+	if (o->files.flame)
+		put_paths(&p, "--flame", o->files.flame,
 			  &(struct result){"flame graph", flame, put_flame, &p});
 	path_tree_free(t);
 }

@@ -167,7 +167,7 @@ void recording_run_thread_exiting(struct session *s, uint32_t thread)
 static int decide_path(struct session *s)
 {
 	const struct session_file name = {.option = "--record",
-					  .pattern = s->run->options->record_file};
+					  .pattern = s->run->options->files.record};
 
 	return s->recording->path ? 0 :
 				    session_files_stream_name(s, STREAM_RECORDING, &name,
@@ -204,7 +204,7 @@ static void flush(struct session *s)
 {
 	struct recording_run *rr = s->recording;
 
-	if (!s->run->options->record_file)
+	if (!s->run->options->files.record)
 		return;
 	if (decide_path(s) != 0 || strcmp(rr->path, "-") == 0 ||
 	    file_name_is_shared(rr->path))
@@ -251,7 +251,7 @@ int recording_run_update(struct session *s, uint64_t *size_out)
 	resident_sample(s, clock_now_ns());
 	name_threads(s);
 	flush(s); /* to the file, if there is one */
-	int rc = s->run->options->record_file ? 0 : write_in_memory(s);
+	int rc = s->run->options->files.record ? 0 : write_in_memory(s);
 
 	if (rc != 0 || !rr->file.journal || recording_journal_fd(rr->file.journal) < 0)
 		return rc != 0 ? rc : -ENOENT;
@@ -293,7 +293,7 @@ void recording_run_start(struct session *s)
 	set_value(s, "host", "%s", system.nodename);
 	set_value(s, "kernel", "%s %s %s", system.sysname, system.release, system.machine);
 	set_value(s, "ptmem", "%s", PTMEM_VERSION);
-	if (s->run->options->free_stacks)
+	if (s->run->options->files.free_stacks)
 		set_value(s, "free_stacks", "1");
 	set_value(s, "options", "%s", s->run->options->all ? s->run->options->all : "");
 	if (session_was_attached(s)) {
@@ -470,14 +470,14 @@ int recording_run_finish(struct session *s)
 	const struct options *o = s->run->options;
 	int rc = 0;
 
-	if (!o->record_file && !o->html_file)
+	if (!o->files.record && !o->files.html)
 		return 0;
 	ensure(s);
 	struct recording *r = make_complete(s);
 
-	if (o->record_file)
+	if (o->files.record)
 		rc = put_recording(s, r);
-	if (o->html_file)
+	if (o->files.html)
 		rc = html_run_write(s, r) ? -EIO : rc;
 	recording_free(r);
 	return rc;

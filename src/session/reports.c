@@ -11,7 +11,7 @@
 
 int reports_exit_code(const struct run *run)
 {
-	return run->definite_bytes > 0 ? (int)run->options->error_exitcode : 0;
+	return run->definite_bytes > 0 ? (int)run->options->leaks.error_exitcode : 0;
 }
 
 /* The part of it that SIGUSR1 triggers, too. */
@@ -19,7 +19,7 @@ static void finish(struct session *s, uint64_t time_ns)
 {
 	if (options_report_leaks(s->run->options))
 		leak_report_finish(s, time_ns);
-	if (s->run->options->inspect_at_exit)
+	if (s->run->options->inspect.at_exit)
 		inspect_final_finish(s);
 }
 
@@ -42,7 +42,7 @@ static void prepare_scan(void *ctx, struct address_space *space)
 {
 	const struct run *run = ctx;
 
-	if (run->options->leak_check)
+	if (run->options->leaks.check)
 		final_scan_prepare(space->user);
 }
 
@@ -51,9 +51,9 @@ static void scan_and_note(void *ctx, struct address_space *space)
 	struct sessions *all = ctx;
 	struct session *s = space->user;
 
-	if (s->run->options->leak_check)
+	if (s->run->options->leaks.check)
 		final_scan_run(s);
-	if (s->run->options->inspect_at_exit)
+	if (s->run->options->inspect.at_exit)
 		inspect_final_read(s, false);
 	*vec_add(&all->list) = s;
 }

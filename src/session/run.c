@@ -21,13 +21,13 @@
 
 static struct filter *make_filter(const struct options *options, uint32_t depth)
 {
-	struct filter *f = filter_new(depth, options->show_below_main);
-	if (options->pages_as_heap)
+	struct filter *f = filter_new(depth, options->names.show_below_main);
+	if (options->profile.pages_as_heap)
 		filter_keep_first(f);
-	for (size_t i = 0; i < options->alloc_fn.count; i++)
-		filter_add_alloc_fn(f, options->alloc_fn.data[i]);
-	for (size_t i = 0; i < options->ignore_fn.count; i++)
-		filter_add_ignore_fn(f, options->ignore_fn.data[i]);
+	for (size_t i = 0; i < options->names.alloc_fn.count; i++)
+		filter_add_alloc_fn(f, options->names.alloc_fn.data[i]);
+	for (size_t i = 0; i < options->names.ignore_fn.count; i++)
+		filter_add_ignore_fn(f, options->names.ignore_fn.data[i]);
 	return f;
 }
 
@@ -43,22 +43,25 @@ static uint32_t random_seed(void)
 void run_init(struct run *run, struct options *options)
 {
 	*run = (struct run){.options = options};
-	run->sample_seed = options->seed ? options->seed : random_seed();
+	run->sample_seed = options->tracing.seed ? options->tracing.seed : random_seed();
 	run->directory = getcwd(NULL, 0);
 	if (!run->directory)
 		run->directory = xstrdup(".");
 	_cleanup_free_ char *debug_dirs = NULL;
-	if (options->extra_debuginfo_path)
-		debug_dirs = xasprintf("%s:/usr/lib/debug", options->extra_debuginfo_path);
+	if (options->names.extra_debuginfo_path)
+		debug_dirs = xasprintf("%s:/usr/lib/debug", options->names.extra_debuginfo_path);
 	struct symbols_options symbols_options = {
-		.no_demangle = !options->demangle, .no_inline = !options->read_inline_info,
-		.show_below_main = options->show_below_main, .debug_dirs = debug_dirs,
+		.no_demangle = !options->names.demangle,
+		.no_inline = !options->names.read_inline_info,
+		.show_below_main = options->names.show_below_main,
+		.debug_dirs = debug_dirs,
 	};
 	run->symbols = symbols_new(&symbols_options);
-	run->filter = make_filter(options, options->depth);
+	run->filter = make_filter(options, options->profile.depth);
 	filter_log(run->filter);
 	run->flame_filter = make_filter(options, MAX_DEPTH);
-	run->whole_filter = filter_new_whole(options->depth, options->show_below_main);
+	run->whole_filter = filter_new_whole(options->profile.depth,
+					     options->names.show_below_main);
 }
 
 void run_deinit(struct run *run)

@@ -95,7 +95,7 @@ char *session_title(const struct session *s)
 
 bool session_is_silent(const struct session *s)
 {
-	return s->run->options->child_silent_after_fork && !s->image.is_own;
+	return s->run->options->children.silent_after_fork && !s->image.is_own;
 }
 
 struct report session_report(struct session *s)

@@ -47,7 +47,7 @@ static unsigned own_number(struct session *s)
 
 static bool needs_pid(const struct session *s, uint32_t first_pid)
 {
-	return s->run->options->pid_count > 1 || (first_pid && first_pid != s->pid);
+	return s->run->options->attach.pid_count > 1 || (first_pid && first_pid != s->pid);
 }
 
 int session_files_name(struct session *s, const struct session_file *file, char **path_out)
@@ -101,7 +101,7 @@ int session_files_snapshot_name(struct session *s, const char *source, unsigned 
 {
 	struct file_request request = {
 		.option = "--massif-out-file",
-		.pattern = s->run->options->massif_out_file,
+		.pattern = s->run->options->files.massif,
 		.source = source,
 		.pid = s->pid,
 		.needs_pid = needs_pid(s, s->run->first_pid),
@@ -127,7 +127,7 @@ void session_files_announce(const struct session *s, const char *path)
 void session_files_open_events(struct session *s, bool is_first)
 {
 	const struct session_file name = {.option = "--events",
-					  .pattern = s->run->options->events_file};
+					  .pattern = s->run->options->files.events};
 	FILE *file = is_first ? s->run->events_file : NULL;
 
 	if (!file && (!name.pattern || s->run->events_file))
@@ -168,7 +168,7 @@ void session_files_close_events(struct session *s)
 		rc = -errno;
 	s->events_stream = NULL;
 	if (rc != 0) {
-		log_cut(s, s->events_path ? s->events_path : s->run->options->events_file, rc);
+		log_cut(s, s->events_path ? s->events_path : s->run->options->files.events, rc);
 		s->run->files_failed++;
 	}
 	free(s->events_path);

@@ -120,15 +120,15 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	s->image.is_own = true;
 	s->command = xstrdup(run->command);
 	struct profile_options po = {
-		.time_unit = o->time_unit,
-		.peak_inaccuracy = o->peak_inaccuracy,
-		.peak_at_exit = o->peak_at_exit,
-		.detailed_freq = o->detailed_freq,
-		.max_snapshots = o->max_snapshots,
-		.heap_admin = o->heap_admin,
-		.alignment = o->alignment,
+		.time_unit = o->profile.time_unit,
+		.peak_inaccuracy = o->profile.peak_inaccuracy,
+		.peak_at_exit = o->profile.peak_at_exit,
+		.detailed_freq = o->profile.detailed_freq,
+		.max_snapshots = o->profile.max_snapshots,
+		.heap_admin = o->profile.heap_admin,
+		.alignment = o->profile.alignment,
 		.process = pid,
-		.no_heap = !o->heap,
+		.no_heap = !o->profile.heap,
 		.is_ignored = is_ignored,
 		.is_ignored_ctx = &s->source[SOURCE_HEAP],
 		.instructions = read_instructions,
@@ -137,19 +137,19 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 		.keep_history = options_record(o),
 		.sample_interval = options_sample_interval(o),
 	};
-	if (o->pages_as_heap)
+	if (o->profile.pages_as_heap)
 		po.heap_admin = 0;
 	s->profile = profile_new(&po, start_ns);
 	sources_init(s, &po, start_ns);
 	heap_sample_init(&s->heap_sample, po.sample_interval, run->sample_seed);
-	session_describe(s, o->heap_sample);
+	session_describe(s, o->tracing.heap_sample);
 	session_stacks_init(s);
 	*vec_add(&run->sessions) = s;
-	if (o->xtree_memory != XTREE_NONE)
-		s->flows = flows_new(o->xtree_memory == XTREE_FULL);
+	if (o->files.xtree_mode != XTREE_NONE)
+		s->flows = flows_new(o->files.xtree_mode == XTREE_FULL);
 	if (s->flows)
 		flows_set_sample_interval(s->flows, po.sample_interval);
-	if (o->free_stacks)
+	if (o->files.free_stacks)
 		s->releases = releases_new();
 	return s;
 }

@@ -56,7 +56,7 @@ int session_output_massif(struct session *s, const char *path)
 static void keep_earlier(const struct session *s, const char *path)
 {
 	const struct options *o = s->run->options;
-	if (o->pid_count == 0 || !file_name_has(o->massif_out_file, "p") ||
+	if (o->attach.pid_count == 0 || !file_name_has(o->files.massif, "p") ||
 	    file_name_is_shared(path))
 		return;
 	for (struct file_name_parts parts = {.number = 1}; parts.number < 10000; parts.number++) {
@@ -73,7 +73,7 @@ int session_output_finish_massif(struct session *s, const struct report *r, cons
 		       char **path_out)
 {
 	const struct session_file name = {.option = "--massif-out-file",
-					  .pattern = s->run->options->massif_out_file,
+					  .pattern = s->run->options->files.massif,
 					  .source = source};
 	int rc = session_files_name(s, &name, path_out);
 	if (rc == 0) {
@@ -160,7 +160,7 @@ static struct xtree make_xtree(struct session *s, const char *path, uint64_t now
 		.session = s,
 		.options.is_massif = xtree_is_massif_name(path),
 		.options.time_ms = (now_ns - s->start_ns) / 1000000,
-		.options.has_whole_names = !s->run->options->xtree_compress_strings,
+		.options.has_whole_names = !s->run->options->files.xtree_compress_strings,
 	};
 }
 
@@ -188,7 +188,7 @@ int session_output_xtree(struct session *s, const char *path, uint64_t now_ns)
 void session_output_finish_xtree(struct session *s, uint64_t now_ns)
 {
 	const struct session_file name = {.option = "--xtree-memory-file",
-					  .pattern = s->run->options->xtree_memory_file};
+					  .pattern = s->run->options->files.xtree};
 	_cleanup_free_ char *path = NULL;
 	if (!s->flows)
 		return;

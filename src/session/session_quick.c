@@ -13,14 +13,14 @@ bool session_wants_quick(const struct session *s)
 {
 	const struct options *o = s->run->options;
 	return !s->heap_sample.interval && !s->events && !s->flows && !s->releases &&
-	       !s->stack_use && !o->trace_malloc && (o->heap || s->memusage);
+	       !s->stack_use && !o->messages.trace_malloc && (o->profile.heap || s->memusage);
 }
 
 void session_quick(struct session *s, uint64_t time_ns, const struct quick_event *ev, size_t count)
 {
 	if (s->memusage)
 		memusage_quick(s->memusage, time_ns, ev, count);
-	if (!s->run->options->heap)
+	if (!s->run->options->profile.heap)
 		return;
 	uint64_t stacks = 0;
 	for (size_t i = 0; i < count; i++)

@@ -32,7 +32,7 @@ struct replay {
 /* Whether @ev describes the initial state: it comes before snapshot 0. */
 static bool is_initial(const struct replay *r, const struct event *ev)
 {
-	bool is_page = r->run->options->pages_as_heap && ev->kind == EVENT_MAP;
+	bool is_page = r->run->options->profile.pages_as_heap && ev->kind == EVENT_MAP;
 
 	return ev->kind == EVENT_EARLIER || (is_page && ev->time_ns == r->session->start_ns);
 }
@@ -137,7 +137,7 @@ static void replay_event(void *ctx, const struct event *recorded)
 	memusage_run_event(r->session, ev);
 	if (r->session->flows)
 		flows_event(r->session->flows, ev);
-	if (ev->kind != EVENT_STACK || r->run->options->stacks)
+	if (ev->kind != EVENT_STACK || r->run->options->profile.stacks)
 		profile_event(r->session->profile, ev);
 	releases_note(r->session->releases, profile_totals(r->session->profile), ev->node);
 }
@@ -160,14 +160,14 @@ static void replay_cut(void *ctx, unsigned line)
 {
 	struct replay *r = ctx;
 
-	log_warn("%s is cut: the profile ends with its line %u", r->run->options->replay_file,
+	log_warn("%s is cut: the profile ends with its line %u", r->run->options->files.replay,
 		 line);
 }
 
 /* Why --heap-sample, if it is given, cannot take samples of the file's events; NULL: it can. */
 static const char *refuse_sampling(const struct replay *r)
 {
-	if (!r->run->options->heap_sample)
+	if (!r->run->options->tracing.heap_sample)
 		return NULL;
 	if (r->has_samples)
 		return "holds samples already: --heap-sample cannot take samples of them";

@@ -66,7 +66,7 @@ static void sink_space_new(void *ctx, struct address_space *space)
 	struct session *s = session_new(run, (uint32_t)space->pid, clock_now_ns());
 	bool is_first = !run->is_first_known;
 	run->is_first_known = true;
-	if (run->options->pid_count > 0 || !is_first)
+	if (run->options->attach.pid_count > 0 || !is_first)
 		read_command(s, space);
 	session_bind(s, space);
 	hints_at_start(s);
@@ -119,11 +119,11 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 	_cleanup_free_ char *end = describe_end(space, why);
 	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
 	s->image.has_next = why == SPACE_NEXT_IMAGE;
-	s->image.was_replaced = why == SPACE_EXEC && !s->run->options->trace_children;
+	s->image.was_replaced = why == SPACE_EXEC && !s->run->options->children.trace;
 	s->pauses = space->pauses;
 	/* a fork that executes another program was counted in its parent's file */
 	s->end_ns = clock_now_ns();
-	memusage_run_end(s, is_exec && (s->run->options->trace_children || !s->image.is_own));
+	memusage_run_end(s, is_exec && (s->run->options->children.trace || !s->image.is_own));
 	recording_run_end(s, end);
 	observers_session_ended(s, is_exec);
 	if (!is_exec || s->image.is_own) {
@@ -266,9 +266,10 @@ static void sink_event(void *ctx, struct address_space *space, const struct heap
 		return;
 	}
 	struct event ev = counted_event(he);
-	if (ev.kind == EVENT_REALLOC_END && ev.addr && !ev.size && !o->realloc_zero_bytes_frees)
+	if (ev.kind == EVENT_REALLOC_END && ev.addr && !ev.size &&
+	    !o->profile.realloc_zero_bytes_frees)
 		ev.size = 1;
-	if (o->trace_malloc)
+	if (o->messages.trace_malloc)
 		trace_call(s, he);
 	if (he->frame)
 		ev.node = path_node(s, he);
@@ -286,7 +287,7 @@ static void sink_event(void *ctx, struct address_space *space, const struct heap
 	memusage_run_event(s, &ev);
 	if (s->flows)
 		flows_event(s->flows, &ev);
-	if (o->heap)
+	if (o->profile.heap)
 		profile_event(s->profile, &ev);
 	releases_note(s->releases, profile_totals(s->profile), ev.node);
 }
@@ -364,7 +365,7 @@ static void sink_prepare_final_scan(void *ctx, struct address_space *space)
 {
 	const struct run *run = ctx;
 
-	if (run->options->leak_check)
+	if (run->options->leaks.check)
 		final_scan_prepare(space->user);
 }
 
@@ -372,9 +373,9 @@ static void sink_final_scan(void *ctx, struct address_space *space)
 {
 	const struct run *run = ctx;
 
-	if (run->options->leak_check)
+	if (run->options->leaks.check)
 		final_scan_run(space->user);
-	if (run->options->inspect_at_exit)
+	if (run->options->inspect.at_exit)
 		inspect_final_read(space->user, true);
 }
 

@@ -25,9 +25,9 @@ static bool has_matching_argument(const char *list, pid_t pid)
 
 bool skip_exec(const struct options *o, pid_t pid)
 {
-	_cleanup_free_ char *name = o->trace_children_skip ? exec_info_name(pid) : NULL;
-	if (name && wildcard_list_matches(o->trace_children_skip, name))
+	_cleanup_free_ char *name = o->children.skip ? exec_info_name(pid) : NULL;
+	if (name && wildcard_list_matches(o->children.skip, name))
 		return true;
-	const char *arguments = o->trace_children_skip_by_arg;
+	const char *arguments = o->children.skip_by_arg;
 	return arguments && has_matching_argument(arguments, pid);
 }

@@ -19,7 +19,8 @@ static enum memory_kind memory_kind(const struct source *src)
 		[SOURCE_HEAP] = MEMORY_HEAP, [SOURCE_BRK] = MEMORY_BRK,
 		[SOURCE_MMAP] = MEMORY_MAPPED, [SOURCE_FAULTS] = MEMORY_FAULTS,
 	};
-	bool is_pages = src->kind == SOURCE_HEAP && src->session->run->options->pages_as_heap;
+	bool is_pages = src->kind == SOURCE_HEAP &&
+			src->session->run->options->profile.pages_as_heap;
 
 	return is_pages ? MEMORY_PAGES : (enum memory_kind)kinds[src->kind];
 }
@@ -35,10 +36,10 @@ void source_fill_report(struct source *src, struct report *out)
 		.symbol_ctx = src,
 		.desc = src->kind == SOURCE_HEAP ? s->desc : o->desc,
 		.command = s->command,
-		.threshold = o->threshold,
+		.threshold = o->profile.threshold,
 		.pid = s->pid,
-		.fullpath_after = o->fullpath_after.data,
-		.fullpath_after_count = o->fullpath_after.count,
+		.fullpath_after = o->names.fullpath_after.data,
+		.fullpath_after_count = o->names.fullpath_after.count,
 		.memory = memory_kind(src),
 	};
 	if (src->kind == SOURCE_FAULTS)

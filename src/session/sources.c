@@ -101,7 +101,7 @@ void sources_event(struct session *s, const struct heap_event *he)
 	struct source *src = &s->source[kind];
 	struct event ev = counted_event(he);
 	ev.sp = 0; /* session_stacks handles it; nothing that counts mappings needs it */
-	if (s->run->options->pages_as_heap && he->kind != HEAP_FAULT)
+	if (s->run->options->profile.pages_as_heap && he->kind != HEAP_FAULT)
 		pages_event(&s->source[SOURCE_HEAP], he, ev);
 	if (!src->is_traced || (he->kind == HEAP_MAP && !he->stack))
 		return;
@@ -119,12 +119,12 @@ void sources_event(struct session *s, const struct heap_event *he)
 
 void sources_init(struct session *s, const struct profile_options *options, uint64_t start_ns)
 {
-	uint32_t trace = s->run->options->trace;
+	uint32_t trace = s->run->options->tracing.sources;
 	for (int k = 0; k < SOURCE_COUNT; k++) {
 		struct source *src = &s->source[k];
 		*src = (struct source){.session = s, .kind = k, .is_traced = trace & 1u << k};
 		if (k == SOURCE_HEAP) {
-			src->is_traced |= s->run->options->pages_as_heap;
+			src->is_traced |= s->run->options->profile.pages_as_heap;
 			src->profile = s->profile;
 		} else if (src->is_traced) {
 			struct profile_options po = *options;
@@ -180,7 +180,7 @@ static void add_initial_mappings(struct session *s)
 
 void sources_start(struct session *s)
 {
-	if (s->run->options->pages_as_heap && s->space)
+	if (s->run->options->profile.pages_as_heap && s->space)
 		add_initial_mappings(s);
 	for (int k = 0; k < SOURCE_COUNT; k++) {
 		if (s->source[k].profile)

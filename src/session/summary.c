@@ -281,24 +281,24 @@ static void print_profile(struct session *s, const char *path)
 	bool is_sampled = s->heap_sample.interval;
 	char n[AMOUNT_SIZE];
 
-	if (log_is_on(LOG_INFO) && o->heap) {
+	if (log_is_on(LOG_INFO) && o->profile.heap) {
 		const struct report r = session_report(s);
 
 		largest_find(&r, &largest);
 	}
 	print_title(s);
-	if (o->heap && is_sampled)
+	if (o->profile.heap && is_sampled)
 		print_peak_estimate(s->profile);
-	else if (o->heap)
+	else if (o->profile.heap)
 		print_peak(p);
 	if (path)
 		log_info("  written to   %s; read it with: ptmem-report %s", path, path);
 	largest_print(&largest);
-	if (o->heap && is_sampled)
+	if (o->profile.heap && is_sampled)
 		print_sampled_calls(s);
-	else if (o->heap)
+	else if (o->profile.heap)
 		print_calls(p);
-	if (o->stacks)
+	if (o->profile.stacks)
 		log_info("  stack use    at most %s byte%s", amount_commas(p->peak_stacks, n),
 			 plural(p->peak_stacks));
 	print_stacks(s);
@@ -319,6 +319,6 @@ void summary_print(struct session *s, const char *path)
 		print_profile(s, is_file ? path : NULL);
 	else if (is_file)
 		log_info("  written to   %s; read it with: ptmem-report %s", path, path);
-	if (s->run->options->stats)
+	if (s->run->options->messages.stats)
 		print_stats(s);
 }

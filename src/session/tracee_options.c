@@ -8,16 +8,16 @@
 
 static bool traces(const struct options *o, enum source_kind kind)
 {
-	return o->trace & 1u << kind;
+	return o->tracing.sources & 1u << kind;
 }
 
 /* Whether calls of allocation functions are watched at all. */
 static bool watches_calls(const struct options *o)
 {
-	bool has_use =
-		o->heap || o->events_file || o->trace_malloc || o->xtree_memory != XTREE_NONE;
+	bool has_use = o->profile.heap || o->files.events || o->messages.trace_malloc ||
+		       o->files.xtree_mode != XTREE_NONE;
 
-	if (o->pages_as_heap)
+	if (o->profile.pages_as_heap)
 		return false;
 	/* calls show stack pointers, even if no allocation is counted */
 	return options_profile_stacks(o) || options_count_calls(o) ||
@@ -30,49 +30,51 @@ static bool watches_calls(const struct options *o)
  */
 static uint64_t sample_ns(const struct options *o)
 {
-	bool is_counting = options_count_calls(o) && !o->no_timer;
+	bool is_counting = options_count_calls(o) && !o->memusage.no_timer;
 
-	return is_counting || options_profile_stacks(o) ? o->stack_sample_ms * 1000000ull : 0;
+	return is_counting || options_profile_stacks(o) ? o->profile.stack_sample_ms * 1000000ull :
+							  0;
 }
 
 /* With a seed the samples must not depend on when a function gets its jump. */
 static bool promotes_at_once(const struct options *o)
 {
-	return o->probes == PROBES_JUMP || (o->probes == PROBES_AUTO && o->seed);
+	return o->tracing.probes == PROBES_JUMP ||
+	       (o->tracing.probes == PROBES_AUTO && o->tracing.seed);
 }
 
 void tracee_options_init(struct target_options *out, const struct run *run)
 {
 	const struct options *o = run->options;
-	bool is_counting = options_count_calls(o), is_full = o->xtree_memory == XTREE_FULL;
+	bool is_counting = options_count_calls(o), is_full = o->files.xtree_mode == XTREE_FULL;
 
 	*out = (struct target_options){
-		.follow_exec = o->trace_children,
+		.follow_exec = o->children.trace,
 		.follow_own_exec = options_sample_only(o),
 		.no_probes = !watches_calls(o),
-		.no_stacks = !o->heap && o->xtree_memory == XTREE_NONE,
+		.no_stacks = !o->profile.heap && o->files.xtree_mode == XTREE_NONE,
 		.stack_pointers = is_counting || options_profile_stacks(o),
 		.quick_threads = options_record(o),
-		.mapping_calls = is_counting && o->mmap,
+		.mapping_calls = is_counting && o->memusage.mmap,
 		.program_end = is_counting,
 		.heap_sample = options_sample_interval(o),
 		.sample_seed = run->sample_seed,
 		.sample_ns = sample_ns(o),
-		.count_instructions = o->time_unit == TIME_INSTRUCTIONS,
+		.count_instructions = o->profile.time_unit == TIME_INSTRUCTIONS,
 		/* pads record no stacks of frees */
-		.free_stacks = is_full || o->free_stacks,
-		.no_promotion = o->probes == PROBES_BREAK || is_full,
+		.free_stacks = is_full || o->files.free_stacks,
+		.no_promotion = o->tracing.probes == PROBES_BREAK || is_full,
 		.promote_at_once = promotes_at_once(o) && !is_full,
-		.watch_brk = o->pages_as_heap || traces(o, SOURCE_BRK),
+		.watch_brk = o->profile.pages_as_heap || traces(o, SOURCE_BRK),
 		.watch_faults = traces(o, SOURCE_FAULTS),
-		.watch_mappings = o->pages_as_heap || traces(o, SOURCE_MMAP),
-		.mempools = o->mempools,
-		.running_on_valgrind = o->running_on_valgrind,
-		.ring_size = o->ring,
+		.watch_mappings = o->profile.pages_as_heap || traces(o, SOURCE_MMAP),
+		.mempools = o->tracing.mempools,
+		.running_on_valgrind = o->tracing.running_on_valgrind,
+		.ring_size = o->tracing.ring,
 		.file_signal = &run->file_signal,
 		.pipe_signal = &run->pipe_signal,
-		.somalloc = o->soname_synonyms,
-		.final_scan = o->leak_check || o->inspect_at_exit,
+		.somalloc = o->tracing.soname_synonyms,
+		.final_scan = o->leaks.check || o->inspect.at_exit,
 		.verify = getenv("PTMEM_VERIFY") != NULL,
 	};
 }

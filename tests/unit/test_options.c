@@ -95,42 +95,42 @@ static void is_default_but_no_rc(const struct options *o)
 {
 	assert_string_equal(o->command[0], "prog");
 	assert_null(o->command[1]);
-	assert_int_equal(o->pid_count, 0);
-	assert_true(o->duration == 0);
-	assert_false(o->trace_children);
-	assert_int_equal(o->probes, PROBES_AUTO);
-	assert_int_equal(o->ring, 0);
-	assert_int_equal(o->time_unit, TIME_MS);
-	assert_int_equal(o->depth, 30);
-	assert_true(o->threshold == 1.0);
-	assert_true(o->peak_inaccuracy == 1.0);
-	assert_true(o->peak_at_exit);
-	assert_int_equal(o->detailed_freq, 10);
-	assert_int_equal(o->max_snapshots, 100);
-	assert_int_equal(o->heap_admin, 8);
-	assert_int_equal(o->alignment, 16);
-	assert_int_equal(o->alloc_fn.count, 0);
-	assert_int_equal(o->ignore_fn.count, 0);
-	assert_string_equal(o->massif_out_file, "massif.out.%p");
-	assert_null(o->events_file);
-	assert_null(o->replay_file);
-	assert_true(o->leaks == OPTION_OFF && o->top == OPTION_OFF);
-	assert_false(o->leak_check);
-	assert_null(o->leaks_out);
-	assert_int_equal(o->error_exitcode, 0);
-	assert_true(!o->folded_file && !o->flame_file);
-	assert_int_equal(o->view, VIEW_LIVE);
-	assert_false(o->stats);
-	assert_int_equal(o->log_level, LOG_INFO);
-	assert_int_equal(o->color, COLOR_AUTO);
-	assert_false(o->help || o->version);
+	assert_int_equal(o->attach.pid_count, 0);
+	assert_true(o->attach.duration == 0);
+	assert_false(o->children.trace);
+	assert_int_equal(o->tracing.probes, PROBES_AUTO);
+	assert_int_equal(o->tracing.ring, 0);
+	assert_int_equal(o->profile.time_unit, TIME_MS);
+	assert_int_equal(o->profile.depth, 30);
+	assert_true(o->profile.threshold == 1.0);
+	assert_true(o->profile.peak_inaccuracy == 1.0);
+	assert_true(o->profile.peak_at_exit);
+	assert_int_equal(o->profile.detailed_freq, 10);
+	assert_int_equal(o->profile.max_snapshots, 100);
+	assert_int_equal(o->profile.heap_admin, 8);
+	assert_int_equal(o->profile.alignment, 16);
+	assert_int_equal(o->names.alloc_fn.count, 0);
+	assert_int_equal(o->names.ignore_fn.count, 0);
+	assert_string_equal(o->files.massif, "massif.out.%p");
+	assert_null(o->files.events);
+	assert_null(o->files.replay);
+	assert_true(o->leaks.age == OPTION_OFF && o->top == OPTION_OFF);
+	assert_false(o->leaks.check);
+	assert_null(o->leaks.out);
+	assert_int_equal(o->leaks.error_exitcode, 0);
+	assert_true(!o->files.folded && !o->files.flame);
+	assert_int_equal(o->files.view, VIEW_LIVE);
+	assert_false(o->messages.stats);
+	assert_int_equal(o->messages.level, LOG_INFO);
+	assert_int_equal(o->messages.color, COLOR_AUTO);
+	assert_false(o->invocation.help || o->invocation.version);
 	assert_string_equal(o->desc, "(none)");
 }
 
 static void is_default(const struct options *o)
 {
 	is_default_but_no_rc(o);
-	assert_false(o->no_rc);
+	assert_false(o->invocation.no_rc);
 }
 
 static void test_defaults(void **state)
@@ -145,58 +145,58 @@ static void is_first_half(const struct options *o)
 	assert_string_equal(o->command[0], "prog");
 	assert_string_equal(o->command[1], "--depth=0");
 	assert_null(o->command[2]);
-	assert_true(o->trace_children);
-	assert_int_equal(o->probes, PROBES_JUMP);
-	assert_int_equal(o->ring, 4 << 20);
-	assert_int_equal(o->time_unit, TIME_INSTRUCTIONS);
-	assert_int_equal(o->depth, 200);
-	assert_true(o->threshold == 0.5);
-	assert_true(o->peak_inaccuracy == -3.25);
-	assert_false(o->peak_at_exit);
-	assert_int_equal(o->detailed_freq, 1000000);
+	assert_true(o->children.trace);
+	assert_int_equal(o->tracing.probes, PROBES_JUMP);
+	assert_int_equal(o->tracing.ring, 4 << 20);
+	assert_int_equal(o->profile.time_unit, TIME_INSTRUCTIONS);
+	assert_int_equal(o->profile.depth, 200);
+	assert_true(o->profile.threshold == 0.5);
+	assert_true(o->profile.peak_inaccuracy == -3.25);
+	assert_false(o->profile.peak_at_exit);
+	assert_int_equal(o->profile.detailed_freq, 1000000);
 }
 
 static void is_second_half(const struct options *o)
 {
-	assert_int_equal(o->max_snapshots, 1000);
-	assert_int_equal(o->heap_admin, 0);
-	assert_int_equal(o->alignment, 4096);
-	assert_int_equal(o->alloc_fn.count, 2);
-	assert_string_equal(o->alloc_fn.data[0], "a b");
-	assert_string_equal(o->alloc_fn.data[1], "");
-	assert_int_equal(o->ignore_fn.count, 1);
-	assert_string_equal(o->ignore_fn.data[0], "x=y");
-	assert_string_equal(o->massif_out_file, "");
-	assert_string_equal(o->events_file, "e");
-	assert_true(o->stats);
-	assert_true(o->no_rc);
-	assert_int_equal(o->color, COLOR_NEVER);
+	assert_int_equal(o->profile.max_snapshots, 1000);
+	assert_int_equal(o->profile.heap_admin, 0);
+	assert_int_equal(o->profile.alignment, 4096);
+	assert_int_equal(o->names.alloc_fn.count, 2);
+	assert_string_equal(o->names.alloc_fn.data[0], "a b");
+	assert_string_equal(o->names.alloc_fn.data[1], "");
+	assert_int_equal(o->names.ignore_fn.count, 1);
+	assert_string_equal(o->names.ignore_fn.data[0], "x=y");
+	assert_string_equal(o->files.massif, "");
+	assert_string_equal(o->files.events, "e");
+	assert_true(o->messages.stats);
+	assert_true(o->invocation.no_rc);
+	assert_int_equal(o->messages.color, COLOR_NEVER);
 }
 
 static void is_brk_and_faults(const struct options *o)
 {
-	assert_int_equal(o->trace, 1u << SOURCE_BRK | 1u << SOURCE_FAULTS);
-	assert_true(o->pages_as_heap);
+	assert_int_equal(o->tracing.sources, 1u << SOURCE_BRK | 1u << SOURCE_FAULTS);
+	assert_true(o->profile.pages_as_heap);
 	assert_string_equal(o->desc, "--pages-as-heap=yes");
 }
 
 static void has_stacks(const struct options *o)
 {
-	assert_true(o->stacks);
-	assert_int_equal(o->stack_sample_ms, 0);
+	assert_true(o->profile.stacks);
+	assert_int_equal(o->profile.stack_sample_ms, 0);
 	assert_string_equal(o->desc, "--stacks=yes");
 }
 
 static void has_stacks_by_default(const struct options *o)
 {
-	assert_false(o->stacks);
-	assert_int_equal(o->stack_sample_ms, 10);
+	assert_false(o->profile.stacks);
+	assert_int_equal(o->profile.stack_sample_ms, 10);
 }
 
 /* Massif 3.19: silently off. */
 static void has_no_pages(const struct options *o)
 {
-	assert_false(o->pages_as_heap);
+	assert_false(o->profile.pages_as_heap);
 	assert_string_equal(o->desc, "--pages-as-heap=yes --heap=no");
 }
 
@@ -365,8 +365,8 @@ static void test_contradictions(void **state)
 
 static void is_counting_calls(const struct options *o)
 {
-	assert_true(o->memusage);
-	assert_false(o->pages_as_heap);
+	assert_true(o->memusage.count);
+	assert_false(o->profile.pages_as_heap);
 }
 
 static const struct {
@@ -403,15 +403,15 @@ static const struct {
 
 static void is_on_stderr(const struct options *o)
 {
-	assert_null(o->events_file);
-	assert_false(o->leak_check);
+	assert_null(o->files.events);
+	assert_false(o->leaks.check);
 	assert_true(o->top == OPTION_OFF);
-	assert_int_equal(o->sample_ms, 0);
+	assert_int_equal(o->samples.ms, 0);
 }
 
 static void is_flame_without_heap(const struct options *o)
 {
-	assert_string_equal(o->flame_file, "f");
+	assert_string_equal(o->files.flame, "f");
 }
 
 /* What has no effect is an error, for Valgrind's options a warning; as a default it is neither. */
@@ -452,8 +452,8 @@ static void test_without_effect(void **state)
 static void is_pid_12(const struct options *o)
 {
 	assert_null(o->command);
-	assert_int_equal(o->pid_count, 1);
-	assert_int_equal(o->pid[0], 12);
+	assert_int_equal(o->attach.pid_count, 1);
+	assert_int_equal(o->attach.pid[0], 12);
 }
 
 static void test_pid(void **state)
@@ -467,9 +467,9 @@ static void test_pid(void **state)
 static void is_several(const struct options *o)
 {
 	static const pid_t pids[] = {34, 12, 56};
-	assert_int_equal(o->pid_count, 3);
+	assert_int_equal(o->attach.pid_count, 3);
 	for (size_t i = 0; i < 3; i++)
-		assert_int_equal(o->pid[i], pids[i]);
+		assert_int_equal(o->attach.pid[i], pids[i]);
 }
 
 static void test_several_pids(void **state)
@@ -489,32 +489,32 @@ static void test_too_many_pids(void **state)
 
 static void is_leaks_all(const struct options *o)
 {
-	assert_true(o->leaks == OPTION_ALL);
-	assert_false(o->leak_check);
+	assert_true(o->leaks.age == OPTION_ALL);
+	assert_false(o->leaks.check);
 	assert_true(o->top == OPTION_OFF);
 }
 
 static void is_leaks_old(const struct options *o)
 {
-	assert_true(o->leaks == 2.5);
-	assert_true(o->leak_check);
-	assert_string_equal(o->leaks_out, "l.json");
-	assert_int_equal(o->error_exitcode, 3);
+	assert_true(o->leaks.age == 2.5);
+	assert_true(o->leaks.check);
+	assert_string_equal(o->leaks.out, "l.json");
+	assert_int_equal(o->leaks.error_exitcode, 3);
 	assert_true(o->top == 0.5);
-	assert_int_equal(o->view, VIEW_COUNT);
+	assert_int_equal(o->files.view, VIEW_COUNT);
 }
 
 static void is_leaks_off(const struct options *o)
 {
-	assert_true(o->leaks == OPTION_OFF);
-	assert_false(o->leak_check);
-	assert_int_equal(o->error_exitcode, 3);
+	assert_true(o->leaks.age == OPTION_OFF);
+	assert_false(o->leaks.check);
+	assert_int_equal(o->leaks.error_exitcode, 3);
 }
 
 static void is_inspected_at_exit(const struct options *o)
 {
-	assert_null(o->inspect);
-	assert_true(o->inspect_at_exit);
+	assert_null(o->inspect.what);
+	assert_true(o->inspect.at_exit);
 }
 
 static void test_growth(void **state)
@@ -531,23 +531,23 @@ static void test_growth(void **state)
 
 static void is_duration(const struct options *o)
 {
-	assert_true(o->duration == 2.5);
+	assert_true(o->attach.duration == 2.5);
 }
 
 static void is_replay(const struct options *o)
 {
-	assert_string_equal(o->replay_file, "f");
+	assert_string_equal(o->files.replay, "f");
 	assert_null(o->command);
 }
 
 static void is_help(const struct options *o)
 {
-	assert_true(o->help);
+	assert_true(o->invocation.help);
 }
 
 static void is_version(const struct options *o)
 {
-	assert_true(o->version);
+	assert_true(o->invocation.version);
 }
 
 static void test_modes(void **state)
@@ -566,23 +566,23 @@ static void is_odd_program(const struct options *o)
 	assert_string_equal(o->command[0], "-odd");
 	assert_string_equal(o->command[1], "--");
 	assert_string_equal(o->command[2], "-v");
-	assert_int_equal(o->log_level, LOG_INFO);
+	assert_int_equal(o->messages.level, LOG_INFO);
 }
 
 static void is_lone_dash(const struct options *o)
 {
 	assert_string_equal(o->command[0], "-");
-	assert_int_equal(o->log_level, LOG_INFO);
+	assert_int_equal(o->messages.level, LOG_INFO);
 }
 
 static void is_quiet(const struct options *o)
 {
-	assert_int_equal(o->log_level, LOG_WARN);
+	assert_int_equal(o->messages.level, LOG_WARN);
 }
 
 static void is_debug(const struct options *o)
 {
-	assert_int_equal(o->log_level, LOG_DEBUG);
+	assert_int_equal(o->messages.level, LOG_DEBUG);
 }
 
 static void test_end_of_options(void **state)
@@ -596,7 +596,7 @@ static void test_end_of_options(void **state)
 static void has_desc(const struct options *o)
 {
 	assert_string_equal(o->desc, "--depth=+5 --massif-out-file=f --threshold=5. --depth=7 --alloc-fn=");
-	assert_int_equal(o->depth, 7);
+	assert_int_equal(o->profile.depth, 7);
 }
 
 static void has_no_desc(const struct options *o)
@@ -615,9 +615,9 @@ static void test_desc(void **state)
 
 static void has_environment_first(const struct options *o)
 {
-	assert_int_equal(o->depth, 9);
-	assert_int_equal(o->heap_admin, 2);
-	assert_string_equal(o->ignore_fn.data[0], "a b");
+	assert_int_equal(o->profile.depth, 9);
+	assert_int_equal(o->profile.heap_admin, 2);
+	assert_string_equal(o->names.ignore_fn.data[0], "a b");
 	assert_string_equal(o->desc, "--depth=3 --heap-admin=2 --ignore-fn=a b --depth=9");
 }
 
@@ -657,8 +657,8 @@ static void write_rc(const char *text, mode_t mode)
 static void has_rc_first(const struct options *o)
 {
 	assert_string_equal(o->desc, "--depth=1 --depth=2 --depth=3");
-	assert_int_equal(o->depth, 3);
-	assert_int_equal(o->log_level, LOG_VERBOSE);
+	assert_int_equal(o->profile.depth, 3);
+	assert_int_equal(o->messages.level, LOG_VERBOSE);
 }
 
 static void test_rc_file(void **state)
