@@ -34,7 +34,7 @@ struct state {
 static struct fuzz_seed seeds[MAX_SEEDS];
 static size_t seed_count;
 
-/* xorshift64*: the same everywhere. */
+/* xorshift64*: the same on every machine. */
 static uint64_t next_random(uint64_t *r)
 {
 	*r ^= *r >> 12;
@@ -48,7 +48,7 @@ static size_t below(uint64_t *r, size_t n)
 	return n ? (size_t)(next_random(r) >> 16) % n : 0;
 }
 
-/* Puts @n bytes of @from in at @at. */
+/* Inserts @n bytes of @from at @at in @in. */
 static void insert(struct state *s, size_t at, const void *from, size_t n)
 {
 	if (n > MAX_SIZE - s->size)
@@ -76,10 +76,10 @@ static void mutate_once(struct state *s, uint64_t *r)
 		if (at < s->size)
 			s->data[at] = (uint8_t)next_random(r);
 		break;
-	case 2: /* cut the end */
+	case 2: /* truncate */
 		s->size = at;
 		break;
-	case 3: /* take a piece out */
+	case 3: /* remove a piece */
 		if (at < other) {
 			memmove(s->data + at, s->data + other, s->size - other);
 			s->size -= other - at;
@@ -94,7 +94,7 @@ static void mutate_once(struct state *s, uint64_t *r)
 		insert(s, at, text, strlen(text));
 		break;
 	}
-	default: { /* a number of 1, 2, 4 or 8 bytes: an edge of its range */
+	default: { /* a number of 1, 2, 4 or 8 bytes: an extreme value of its type */
 		static const uint64_t edges[] = {0, 1, 0x7f, 0x80, 0xffff, 0x7fffffff, 0x80000000, UINT64_MAX};
 		size_t n = (size_t)1 << below(r, 4);
 		if (at + n <= s->size)
@@ -113,7 +113,7 @@ static void make_input(struct state *s, uint64_t number, uint64_t seed)
 		mutate_once(s, &r);
 }
 
-/* The sanitizers' reports stay on stderr, the complaints about the input go nowhere. */
+/* The sanitizers' reports remain on stderr, messages about the input are discarded. */
 void __sanitizer_set_report_fd(void *fd) __attribute__((weak));
 
 static void silence_complaints(void)
@@ -126,7 +126,10 @@ static void silence_complaints(void)
 	dup2(null, STDERR_FILENO);
 }
 
-/* In the child. The input is copied to a block of its own size, so that ASan sees its ends. */
+/*
+ * In the child. The input is copied to a block of its exact size, so that ASan checks its
+ * bounds.
+ */
 static void run(struct state *s, uint64_t inputs, uint64_t seed)
 {
 	for (; s->done < inputs; s->done++) {

@@ -1,6 +1,6 @@
 /*
  * A fuzz program is one file fuzz_NAME.c with fuzz_seeds and fuzz_one; driver.c
- * has main, mutates the seeds and says which input broke it.
+ * has main, mutates the seeds and prints the input that failed.
  */
 #ifndef PTMEM_TESTS_FUZZ_H
 #define PTMEM_TESTS_FUZZ_H
@@ -15,10 +15,10 @@ struct fuzz_seed {
 
 #define FUZZ_TEXT(text) {(text), sizeof(text) - 1}
 
-/* Good inputs to start from, at least one, the last has data NULL. */
+/* Valid inputs to start from, at least one, the last has data NULL. */
 extern const struct fuzz_seed fuzz_seeds[];
 
-/* Takes in @size bytes at @data, as a file or line of that content. Must return, whatever they are. */
+/* Processes @size bytes at @data as the contents of a file or line. Must return for any input. */
 void fuzz_one(const uint8_t *data, size_t size);
 
 #endif

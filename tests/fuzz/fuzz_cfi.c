@@ -51,7 +51,7 @@ static uint8_t *read_whole(const char *path, size_t *size_out)
 	return image;
 }
 
-/* Notes where the bytes to damage and the code are, in the whole file. */
+/* Finds the bytes to damage and the code in the whole file. */
 static void find_targets(uint8_t *image, size_t size)
 {
 	Elf *elf = elf_memory((char *)image, size);
@@ -77,7 +77,7 @@ static void find_targets(uint8_t *image, size_t size)
 static void damage(uint8_t *image, unsigned int *seed)
 {
 	int flips = 1 + rand_r(seed) % 200;
-	/* the headers seldom: a file that does not open teaches nothing */
+	/* the headers rarely: a file that cannot be opened tests nothing else */
 	size_t which = rand_r(seed) % 16 == 0 ? 0 : 1 + (size_t)rand_r(seed) % (target_count - 1);
 	const struct range *t = &targets[which];
 

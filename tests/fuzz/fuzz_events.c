@@ -24,7 +24,7 @@
 #include "profile/profile_check.h"
 
 #define MAX_SIZE 20000
-#define ENOUGH 200 /* files made of one, so that some of them are good */
+#define ENOUGH 200 /* concatenations of one file, so that some of them are valid */
 
 struct text {
 	char *data;
@@ -87,7 +87,7 @@ static size_t line_size(const struct text *t, size_t at)
 	return end ? (size_t)(end - t->data) - at + 1 : t->size - at;
 }
 
-/* @size bytes at @at go, @with comes. */
+/* Replaces @size bytes at @at by @with. */
 static void replace(struct text *t, size_t at, size_t size, const char *with)
 {
 	size_t length = strlen(with), rest = t->size - at - size;
@@ -110,7 +110,7 @@ static size_t number_after(const struct text *t, size_t *at)
 	return n;
 }
 
-/* A number becomes another one: one of the file, of a few, of the edges of a type. */
+/* A number is replaced by one of the file, one of a few, or an extreme value of a type. */
 static void change_number(struct text *t)
 {
 	static const char *const edges[] = {
@@ -190,7 +190,7 @@ static void add_line(struct text *t)
 	replace(t, at, 0, line);
 }
 
-/* A line over another one, or over a part of it, or a second time. */
+/* A line replaces another one or a part of it, or is repeated. */
 static void copy_line(struct text *t)
 {
 	char line[256] = "";
@@ -199,7 +199,7 @@ static void copy_line(struct text *t)
 	replace(t, to, any(2) ? 0 : any(8) ? size : any(size), line);
 }
 
-/* -- changes that mostly break it -- */
+/* -- changes that mostly make it invalid -- */
 
 static void spoil_byte(struct text *t)
 {
@@ -240,7 +240,7 @@ static const struct text *fed;
 
 static char crash[4096];
 
-/* When a file has broken it. */
+/* After a file that made it fail. */
 static void keep_file(void)
 {
 	FILE *f = fopen(crash, "w");
@@ -319,13 +319,13 @@ static void on_sampling(void *ctx, uint64_t interval, uint64_t sample_seed)
 	profile_set_sample_interval(profile, interval);
 }
 
-/* Histories are of blocks: no mapped ranges, no counts. */
+/* Histories contain blocks only: no mapped ranges, no counts. */
 static bool has_blocks_only(const struct text *t)
 {
 	return !memmem(t->data, t->size, "\nm ", 3) && !memmem(t->data, t->size, "\np ", 3);
 }
 
-/* Whether the text was good. */
+/* Whether the text was accepted. */
 static bool feed(const struct text *t)
 {
 	static const struct events_reader_ops ops = {
@@ -365,7 +365,7 @@ static void run(struct start *s)
 	s->runs++;
 }
 
-/* Whether the mutations reach what is behind the reader. */
+/* Whether the mutations reach the code behind the reader. */
 static bool report(const struct start *s)
 {
 	printf("%s: %lu files, %lu of them accepted (%.1f %%)\n", s->path, s->runs, s->good,

@@ -24,7 +24,7 @@
 #define AREAS 3
 #define TRAPS 4
 
-/* The begin of each of its parts. */
+/* Start of each of its parts. */
 struct input {
 	uint8_t head[offsetof(struct journal, area)];
 	struct journal_area area[AREAS];
@@ -36,7 +36,7 @@ static const struct {
 } no_traps = {
 	.head = {.pid = 1, .has_handler = 1, .page = PAGE, .area_count = 2, .trap_count = TRAPS}};
 
-/* Filled in by fuzz_one: what it says of this process is known only then. */
+/* Filled in by fuzz_one: values of this process are known only then. */
 static struct input whole;
 const struct fuzz_seed fuzz_seeds[] = {{(const char *)&whole, sizeof(whole)},
 				       {(const char *)&no_traps, 256},

@@ -25,7 +25,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Every node hangs below exactly one parent before it, and fits its snapshot. */
+/* Every node has exactly one parent, before it, and fits its snapshot. */
 static void check_tree(const struct massif_file *f)
 {
 	size_t linked = 1;
@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct massif_file *f;
 	char *why;
 
-	/* A copy of its very size, so that reading beyond it is found. */
+	/* A copy of its exact size, so that reading beyond it is found. */
 	if (massif_file_parse(xmemdup(data, size), size, &f, &why)) {
 		CHECK(!strncmp(why, "Line ", 5));
 		free(why);
@@ -150,7 +150,7 @@ static void splice(struct bytes *b, size_t at, size_t old, const void *text, siz
 	b->size += size - old;
 }
 
-/* Something that the format means, or that numbers go wrong with. */
+/* Text with a meaning in the format, or numbers at its limits. */
 static void insert_word(struct bytes *b)
 {
 	static const char *const word[] = {

@@ -1,6 +1,4 @@
-/*
- * The text of PTMEM_OPTS: whatever it is, it is taken or refused.
- */
+/* Text of PTMEM_OPTS: accepted or refused, never a crash. */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>

@@ -71,7 +71,7 @@ static uint64_t *word(uint64_t position)
 	return (uint64_t *)(void *)(memory.base + memory.ring + (position & (RING_SIZE - 1)));
 }
 
-/* -- spoiling -- */
+/* -- corruption -- */
 
 static void spoil_once(void)
 {
@@ -117,7 +117,7 @@ static void reserve(uint64_t size, uint64_t block)
 	written[written_count++].is_open = true;
 }
 
-/* Stores the mark of the record that was written to the last reservation. */
+/* Stores the mark of the last reserved record. */
 static void commit(uint64_t at, uint32_t slot, uint32_t type)
 {
 	__atomic_store_n(word(at), pad_mark(at, memory.key, slot << 8 | FUNCTION_MALLOC << 4 | type),
@@ -188,7 +188,7 @@ static void spoil_meanwhile(void)
 		spoil_once();
 }
 
-/* Holes were passed late, so the order is that of the records. */
+/* Holes were skipped late, so the order is that of the records. */
 static void check_block(taddr_t block)
 {
 	if (is_spoilt)
@@ -208,7 +208,7 @@ static void check_stack(const struct heap_event *he)
 		sum += he->frame[i];
 }
 
-/* A raw stack is a copy: it stays as it is whatever the program writes. */
+/* A raw stack is a copy: it does not change with the program's memory. */
 static void check_raw(const struct stack_view *view)
 {
 	struct arch_unwind_regs regs = view->regs;

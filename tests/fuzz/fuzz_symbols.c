@@ -32,7 +32,7 @@ struct input {
 	uint8_t *data;
 	size_t size;
 	uint64_t text, text_size;
-	VEC(struct area) areas; /* what is changed: debug sections, symbols, headers */
+	VEC(struct area) areas; /* areas to change: debug sections, symbols, headers */
 };
 
 static volatile uint32_t current_seed;

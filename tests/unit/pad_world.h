@@ -1,8 +1,7 @@
 /*
- * Pads in the test's own process: target and reader are one. The shared memory is
- * mapped twice, the recorder and the pads have pages of their own, a function is
- * called through its pad (pad.start) instead of being patched, and a SIGTRAP handler
- * does what the tracer will do.
+ * Pads in the test's own process, which is both target and reader. The shared memory is mapped
+ * twice, the recorder and the pads have pages of their own, a function is called through its pad
+ * (pad.start) instead of being patched, and a SIGTRAP handler does the tracer's work.
  */
 #ifndef PTMEM_TESTS_UNIT_PAD_WORLD_H
 #define PTMEM_TESTS_UNIT_PAD_WORLD_H
@@ -35,7 +34,7 @@
 #define MAX_WALK 20000
 #define PADS_SIZE 0x10000
 
-/* A stub's way to the caller, at the end of the pads: lea 8(%rsp), %rsp; ret. */
+/* A stub's return path to the caller, at the end of the pads: lea 8(%rsp), %rsp; ret. */
 static const uint8_t drop_word[] = { 0x48, 0x8d, 0x64, 0x24, 0x08, 0xc3 };
 
 typedef void event_fn(void *ctx, struct heap_event *ev);
@@ -55,8 +54,8 @@ struct world {
 	/* what the handler saw */
 	volatile uint64_t full, bounds, in_calls, throws, unknown, large, deep;
 	volatile uint64_t exits; /* hit by threads, with breakpoints at them (arm_exits) */
-	volatile uint64_t outside_allocs, outside_frees; /* calls of signal handlers served from outside */
-	bool has_reader;        /* another thread drains: a full ring is waited for */
+	volatile uint64_t outside_allocs, outside_frees; /* signal handlers' calls without a pad */
+	bool has_reader;        /* another thread drains: threads wait when the ring is full */
 	event_fn *on_event;
 	pthread_mutex_t lock;   /* over unwind and pad_memory */
 };
@@ -119,7 +118,7 @@ static uint8_t *code_pages(uintptr_t near, size_t size)
 
 static int own_memory(void *ctx, taddr_t addr, void *buf, size_t size)
 {
-	return -EFAULT; /* the copy must be enough */
+	return -EFAULT; /* the copy must be large enough */
 }
 
 static int live_memory(void *ctx, taddr_t addr, void *buf, size_t size)
@@ -264,7 +263,7 @@ static void serve_entry(ucontext_t *uc, const struct pad *pad)
 	}
 }
 
-/* A call that is not recorded: the tracer would make its event. */
+/* A call that is not recorded by the pad: the tracer would make its event. */
 static void serve_leave(void)
 {
 	int index = pad_slots_find(&world->memory, thread_pointer());
@@ -287,7 +286,7 @@ static const struct pad_exit *find_exit(taddr_t pc)
 	return NULL;
 }
 
-/* Breakpoints as for the moment when pads are left forever. */
+/* Breakpoints as when pads are removed. */
 static void arm_exits(void)
 {
 	for (size_t i = 0; i < world->pad_count; i++)

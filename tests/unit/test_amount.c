@@ -1,4 +1,4 @@
-/* Numbers for people, and the guess at functions that allocate for their callers. */
+/* Human-readable numbers, and the heuristic for functions that allocate for their callers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static void test_bytes(void **state)
 	assert_string_equal(amount_error(1000, 100, out), " +- 10 %");
 	assert_string_equal(amount_error(1000, 99, out), " +- 9.9 %");
 	assert_string_equal(amount_error(1000, 0.4, out), " +- <0.1 %");
-	assert_string_equal(amount_error(1000, 0, out), ""); /* nothing is known of it */
+	assert_string_equal(amount_error(1000, 0, out), ""); /* nothing is known about it */
 	assert_string_equal(amount_error(0, 10, out), "");
 	assert_string_equal(plural(1), "");
 	assert_string_equal(plural(0), "s");
@@ -89,7 +89,7 @@ static void test_wrapper(void **state)
 	}
 }
 
-/* Frames of libc whose object is unknown, and those that stand for a stack of wrappers alone. */
+/* Frames of libc whose object is unknown, and frames that represent a stack of wrappers only. */
 static void test_rank(void **state)
 {
 	static const struct { struct frame_text frame; enum frame_rank rank; } rows[] = {

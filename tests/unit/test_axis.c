@@ -63,7 +63,7 @@ static void test_steps(void **state)
 	check_step(AXIS_PERCENT, 100, 6, 20);
 }
 
-/* Never more ticks than asked for, and never fewer than a third, but where the steps have a smallest one. */
+/* Never more ticks than requested, nor fewer than a third, except where steps have a minimum. */
 static void test_counts(void **state)
 {
 	for (int kind = AXIS_BYTES; kind <= AXIS_CALLS; kind++)

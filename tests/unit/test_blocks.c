@@ -1,4 +1,4 @@
-/* The block table: every shape of block, replacing, random use against a plain array, size. */
+/* The block table: every kind of block, replacement, random use against a plain array, size. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -156,7 +156,10 @@ static void random_use_agrees_with_an_array(void **state)
 
 static void a_block_costs_24_bytes(void **state)
 {
-	/* up to LARGE the table may be half empty, which costs at most 10 MB; from there on the average counts */
+	/*
+	 * up to LARGE the table may be half empty, which costs at most 10 MB; above, the average
+	 * counts
+	 */
 	enum { STEP = 40000, LARGE = 440000, END = 2040000, MB = 1000000 };
 	struct blocks *b = blocks_new(false, 16);
 	double sum = 0;

@@ -1,6 +1,6 @@
 /*
  * Charts, drawn on a surface in memory and compared pixel by pixel: curves and
- * areas stand where their numbers say, texts are there, nothing is out of place.
+ * areas are at the expected coordinates, texts exist, nothing overlaps the margins.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -61,7 +61,10 @@ static bool is_near(uint32_t a, uint32_t b, int most)
 	return true;
 }
 
-/* Where @color is, above row @end. cairo rounds in its own way (1), and thin lines mix with the ground (90). */
+/*
+ * Extent of @color above row @end. cairo's rounding differs by 1; thin lines blend with the ground
+ * (90).
+ */
 static struct extent find(const struct image *i, uint32_t color, int most, int end)
 {
 	struct extent e = {i->width, i->height, -1, -1, 0};
@@ -231,7 +234,7 @@ static void test_outside(void **state)
 	chart_deinit(&c);
 }
 
-/* A million points in 700 columns keep the two that stand out, upwards and downwards. */
+/* A million points in 700 columns: the two outliers remain visible, one up and one down. */
 static void test_many_points(void **state)
 {
 	struct chart c = {.title = xstrdup(""), .x = {AXIS_CALLS, 1e6}, .y = {AXIS_BYTES, 100}};

@@ -1,6 +1,6 @@
 /*
- * A core file of a forked child with a used heap, written here: what is read from it is what the
- * child's memory says; and with bytes of its headers, notes, arenas and chunks changed at random,
+ * A core file of a forked child with a used heap, written here: what is read from it equals the
+ * child's memory; and with bytes of its headers, notes, arenas and chunks changed at random,
  * nothing crashes or hangs, and the rows always add up.
  */
 #include <elf.h>
@@ -80,7 +80,7 @@ static void put_threads(struct core_bytes *c, pid_t pid, taddr_t sp)
 	struct arch_regs regs = {0};
 
 	regs.word[arch_native->sp] = sp;
-	/* as ours, which fork leaves alone */
+	/* same as ours, which fork does not change */
 	regs.word[arch_native->thread_pointer] = (taddr_t)(uintptr_t)__builtin_thread_pointer();
 	memcpy(&status.pr_reg, &regs, sizeof(status.pr_reg));
 	put_note(c, NT_PRSTATUS, &status, sizeof(status));
@@ -116,8 +116,8 @@ static void put_files(struct core_bytes *c, const struct maps *maps)
 }
 
 /*
- * What can be written, and the first page of files. Larger mappings are of no heap: a sanitizer has
- * some.
+ * What can be written, and the first page of files. Larger mappings belong to no heap: a sanitizer
+ * has some.
  */
 static uint64_t filled_of(const struct map *m)
 {
@@ -264,7 +264,7 @@ static void inspect_core(const struct core_file *file, struct reading *r)
 	inspect_input_deinit(&in);
 }
 
-/* Whether it could be read; if not, it says why. */
+/* Returns whether the core could be read; otherwise prints the reason. */
 static bool read_core(const struct core_bytes *c, struct reading *r)
 {
 	struct core_file file;
@@ -456,6 +456,6 @@ int main(void)
 		cmocka_unit_test(test_mutations),
 	};
 
-	alarm(120); /* a loop without end fails */
+	alarm(120); /* an infinite loop fails */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

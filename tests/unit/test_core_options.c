@@ -1,4 +1,4 @@
-/* Options of Valgrind's core that have no field here; and the patterns of Valgrind's options. */
+/* Valgrind's core options that have no field here; and the patterns of Valgrind's options. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

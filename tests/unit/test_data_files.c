@@ -1,6 +1,4 @@
-/*
- * Readers of memusage's data and of the sampler's files, and telling kinds apart.
- */
+/* Readers of memusage's data and of the sampler's files, and detection of their kinds. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -28,7 +28,7 @@ static const struct name_case cases[] = {
 	{"_start", NULL},
 	{"_Debug", NULL},
 	{"_Rb_tree", NULL},
-	{"i", NULL}, /* a type to a careless demangler */
+	{"i", NULL}, /* a naive demangler would find a type */
 	{"_Znwm", "operator new(unsigned long)"},
 	{"_ZnamRKSt9nothrow_t", "operator new[](unsigned long, std::nothrow_t const&)"},
 	{"_ZnwmSt11align_val_tRKSt9nothrow_t",
@@ -87,7 +87,7 @@ static void test_long_name(void **state)
 	free(mangled);
 }
 
-/* Too long, too deep, nonsense: no answer is fine, a crash is not. */
+/* Too long, too deep, nonsense: no result is fine, a crash is not. */
 static void test_nasty_names(void **state)
 {
 	static const size_t lengths[] = {8000, 8190, 20000, 1000000};

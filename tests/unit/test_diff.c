@@ -1,6 +1,4 @@
-/*
- * Which frames of two profiles are the same, and the trees that are made of them.
- */
+/* Which frames of two profiles are matched, and the trees built from them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +14,7 @@
 
 struct pair {
 	struct match_frame old, new;
-	const char *name; /* of both; NULL = they are not the same */
+	const char *name; /* of both; NULL = no match */
 };
 
 static void test_functions(void **state)

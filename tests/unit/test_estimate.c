@@ -42,7 +42,7 @@ static void test_probability(void **state)
 	}
 }
 
-/* Distances have mean and deviation R; a block of nothing has no mark. */
+/* Distances have mean and deviation R; a block of 0 bytes has no mark. */
 static void test_distance(void **state)
 {
 	struct byte_sampler s, same;
@@ -247,13 +247,13 @@ static struct figures run_sites(const struct site *site, size_t count, uint64_t 
 
 enum { LIVE, RECENT, BLOCKS, TOTAL, EXTRA, QUANTITIES };
 
-/* What is estimated of a population, and its truth. */
+/* An estimate of a population, and its true value. */
 struct quantity {
 	double truth;
 	struct outcome outcome;
 };
 
-/* How many of the first @count blocks are not freed. */
+/* Number of blocks among the first @count that are not freed. */
 static double kept(int count)
 {
 	return count - (count + 2) / 3;
@@ -285,7 +285,7 @@ static void run_all(const struct site *site, size_t count, uint64_t r, struct qu
 	}
 }
 
-/* Whether the mean of all is right if all weights are wrong by @factor. */
+/* Whether the mean of all estimates is right if all weights are multiplied by @factor. */
 static bool is_unbiased(const struct quantity *q, double factor)
 {
 	bool is_good = true;
@@ -311,7 +311,7 @@ static const struct population {
 	{"a short interval", 16, 2, {{3, 3000}, {24, 1000}}},
 };
 
-/* Weights are right, and those that are wrong by 3 % do not pass. */
+/* Correct weights pass, weights wrong by 3 % do not. */
 static void test_unbiased(void **state)
 {
 	(void)state;

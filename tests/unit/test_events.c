@@ -71,7 +71,7 @@ static void copy_value(void *ctx, const char *key, const char *value)
 	events_writer_value(c->writer, key, value);
 }
 
-/* Reads @text and gives back what a writer makes of it; NULL when it is refused. */
+/* Reads @text and returns it rewritten by a writer; NULL when it is refused. */
 static char *copy_of(const char *text, size_t size, unsigned *line_out, const char **why_out)
 {
 	char *copy = NULL;

@@ -1,6 +1,4 @@
-/*
- * What is inserted into names of output files, and whether two names are one file.
- */
+/* Placeholders in names of output files, and whether two names denote one file. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -170,7 +170,7 @@ static void test_defaults(void **state)
 	filter_free(f);
 }
 
-/* Names of inlined functions are asked for only where the real one is an alloc-fn. */
+/* Names of inlined functions are looked up only where the real one is an alloc-fn. */
 static void test_asks_little(void **state)
 {
 	for (int shows_all = 0; shows_all < 2; shows_all++) {
@@ -192,7 +192,7 @@ static const struct symbol *alloc_fn(void *ctx, size_t i, enum symbol_part part)
 	return &symbols[i == *(size_t *)ctx];
 }
 
-/* Massif records depth + 50 frames. The innermost is the allocation function, but for pages. */
+/* Massif records depth + 50 frames. The innermost is the allocation function, except for pages. */
 static void test_reach(void **state)
 {
 	struct filter_range shown;

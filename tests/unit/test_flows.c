@@ -52,11 +52,11 @@ static void test_full(void **state)
 	alloc(f, 1, 0x2000, 50);
 	alloc(f, 2, 0, 77); /* failed */
 	release(f, 3, 0x1000);
-	release(f, 3, 0x1000); /* unknown by now */
+	release(f, 3, 0x1000); /* unknown by then */
 	CHECK_FLOW(f, 1, 50, 1, 150, 2, 0, 0);
 	CHECK_FLOW(f, 3, 0, 0, 0, 0, 100, 1);
 	begin(f, 7, 0x2000);
-	alloc(f, 4, 0x2000, 30); /* another thread gets the address meanwhile */
+	alloc(f, 4, 0x2000, 30); /* meanwhile another thread gets the address */
 	end(f, 7, 5, 0x2000, 0x3000, 60);
 	CHECK_FLOW(f, 1, 0, 0, 150, 2, 0, 0);
 	CHECK_FLOW(f, 4, 30, 1, 30, 1, 0, 0);
@@ -69,7 +69,7 @@ static void test_full(void **state)
 	end(f, 7, 8, 0, 0x4000, 9); /* realloc(NULL, 9) */
 	CHECK_FLOW(f, 8, 9, 1, 9, 1, 0, 0);
 	alloc(f, 9, 0x5000, 0);
-	release(f, 3, 0x5000); /* as Valgrind: a block of 0 bytes is not seen to go */
+	release(f, 3, 0x5000); /* as Valgrind: the free of a block of 0 bytes is not seen */
 	CHECK_FLOW(f, 9, 0, 1, 0, 1, 0, 0);
 	flows_free(f);
 }
@@ -82,7 +82,7 @@ static void test_allocs(void **state)
 	alloc(f, 1, 0x1000, 100);
 	alloc(f, 2, 0x2000, 0);
 	begin(f, 7, 0x1000);
-	struct flows *child = flows_clone(f); /* it is not moved there */
+	struct flows *child = flows_clone(f); /* it is not transferred there */
 
 	release(child, 0, 0x1000);
 	CHECK_FLOW(child, 1, 0, 0, 100, 1, 0, 0);

@@ -140,7 +140,7 @@ static char *read_all(const char *path)
 	return text;
 }
 
-/* Fails with the first line that differs. */
+/* Fails at the first line that differs. */
 static void compare_lines(const char *path, const char *got, const char *expected)
 {
 	for (unsigned line = 1; *got || *expected; line++) {

@@ -1,6 +1,6 @@
 /*
  * The handler that keeps a program alive without its tracer, called as the kernel calls it;
- * and what is made of the copy of a record that a dead ptmem left in a program.
+ * and the use of a record that a dead ptmem left in a program.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,10 @@ static void test_fits(void **state)
 	assert_in_range(x86_64_trap_handler_end - x86_64_trap_handler, 1, HANDLER_ACTION);
 }
 
-/* Where a thread continues that got a SIGTRAP of @code at @pc; *is_foreign_out: and gets it once more. */
+/*
+ * pc at which a thread continues after SIGTRAP with @code at @pc; *is_foreign_out: signal passed
+ * on.
+ */
 static uint64_t handle(int code, uint64_t pc, bool *is_foreign_out)
 {
 	uint8_t *page = map_page();
@@ -94,7 +97,7 @@ static void test_handler(void **state)
 		{SI_KERNEL, RANGE + 4096, RANGE + 4096, true},
 		{SI_KERNEL, TRAP + 101, TRAP + 101, true},
 		{SI_KERNEL, TRAP, TRAP, true},              /* the program's own */
-		{SI_USER, TRAP + 1, TRAP + 1, true},        /* sent by somebody, there by chance */
+		{SI_USER, TRAP + 1, TRAP + 1, true},        /* sent by another process, at such a pc by chance */
 		{SI_TKILL, RESUME, RESUME, true},
 		{TRAP_TRACE, TRAP, TRAP, false},            /* ptmem's single step */
 	};
@@ -116,8 +119,8 @@ __attribute__((noinline, aligned(16))) static int answer(void)
 static bool is_checked; /* by the child, before it ends */
 static bool is_untouched(void);
 
-/* A child of this process, in which somebody put a breakpoint at answer() and left a record as @spoil
- * makes it; it ends with what answer() returns, by SIGTRAP if it was not restored. */
+/* A child of this process, with a breakpoint at answer() and a record as @spoil makes it; it ends
+ * with what answer() returns, by SIGTRAP if it was not restored. */
 static pid_t start_child(void (*spoil)(struct journal_copy *head, struct journal *r), int *go_out)
 {
 	int ready[2], go[2];
@@ -228,7 +231,7 @@ static void spoil_handler(struct journal_copy *head, struct journal *r)
 	*(uint8_t *)(uintptr_t)r->page ^= 1;
 }
 
-/* Other bytes than the program's file has: who knows what they would do. */
+/* Other bytes than in the program's file: it is unknown what they would do. */
 static void spoil_original(struct journal_copy *head, struct journal *r)
 {
 	r->trap[0].original[0] = 0x90;
@@ -239,7 +242,7 @@ static void spoil_way(struct journal_copy *head, struct journal *r)
 	r->trap[0].resume = 1;
 }
 
-/* What no ptmem of this kind wrote is left alone. */
+/* A record that was not written by this version of ptmem is ignored. */
 static void test_garbage(void **state)
 {
 	assert_int_equal(recover_from(spoil_flag), -SIGTRAP);
@@ -256,10 +259,10 @@ static void test_garbage(void **state)
 	assert_int_equal(recover_from(spoil_patch), -SIGTRAP);
 }
 
-/* -- what a record says of memory that is not ptmem's -- */
+/* -- records that name memory other than ptmem's -- */
 
 static const uint8_t untouched[8] = {0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88};
-static uint8_t words[8];   /* writable: a semaphore could stand here */
+static uint8_t words[8];   /* writable: may be a semaphore */
 static uint8_t *anonymous; /* mapped, of no file */
 
 static void claim(struct journal *r, const void *at, uint32_t size, bool leads_to_itself)
@@ -279,7 +282,7 @@ static void claim_data(struct journal_copy *head, struct journal *r)
 static void claim_word(struct journal_copy *head, struct journal *r)
 {
 	claim(r, words, 2, true);
-	r->trap[1].original[0] = 1; /* now - was is no count */
+	r->trap[1].original[0] = 1; /* now - was is no valid count */
 }
 
 static void claim_constant(struct journal_copy *head, struct journal *r)
@@ -307,7 +310,7 @@ static bool is_untouched(void)
 			       memcmp(anonymous, untouched, sizeof(untouched)) == 0);
 }
 
-/* The one breakpoint that is ptmem's goes, and nothing else is touched. */
+/* Only the breakpoint that is ptmem's is removed. */
 static void test_claims(void **state)
 {
 	void (*const claims[])(struct journal_copy *, struct journal *) = {

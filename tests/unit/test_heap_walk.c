@@ -1,5 +1,5 @@
 /*
- * What is known of glibc's memory: walks through made-up heaps, arenas in made-up data, stacks of
+ * Analysis of glibc's memory: walks through synthetic heaps, arenas in synthetic data, stacks of
  * threads that ended.
  */
 #include <setjmp.h>
@@ -81,7 +81,7 @@ static void test_walk(void **state)
 	}
 }
 
-/* Where memory follows that another has got by sbrk, and at the end of a heap that another continues. */
+/* Where other memory from sbrk follows, and at the end of a heap that another one continues. */
 static void test_fencepost(void **state)
 {
 	struct heap_walk w;
@@ -111,7 +111,7 @@ static void test_no_heap(void **state)
 	make_heap();
 	expect_failure(at(101), at(160), at(130)); /* not aligned */
 	expect_failure(at(102), at(160), at(130)); /* no chunk */
-	expect_failure(at(120), at(160), at(130)); /* before the first one is none that is free */
+	expect_failure(at(120), at(160), at(130)); /* no free chunk precedes the first one */
 	expect_failure(at(100), at(160), at(126)); /* the top is passed */
 	expect_failure(at(100), at(160), at(170));
 	expect_failure(at(160), at(100), at(130));
@@ -169,7 +169,7 @@ static void test_free_is_no_root(void **state)
 	assert_int_equal(finish(&c, 122), LEAKCHECK_REACHABLE);
 }
 
-/* A chunk in use is a block from before, or waits in a thread's cache. */
+/* A chunk in use is an earlier block, or is in a thread's cache. */
 static void test_unknown_chunk(void **state)
 {
 	for (unsigned all = 0; all < 2; all++) {
@@ -182,12 +182,15 @@ static void test_unknown_chunk(void **state)
 		begin(&c, all);
 		memory[121] |= 1;
 		memory[115] = at(122);
-		leakcheck_add_other(&c, at(114), at(116)); /* it is not judged */
+		leakcheck_add_other(&c, at(114), at(116)); /* it is not classified */
 		assert_int_equal(finish(&c, 122), LEAKCHECK_REACHABLE);
 	}
 }
 
-/* What is after a block's size counts as the block's, if it points to a start. */
+/*
+ * The rest of a chunk after the block's size counts as the block's if a pointer leads to its
+ * start.
+ */
 static void test_rounded_size(void **state)
 {
 	struct leakcheck c;
@@ -205,7 +208,7 @@ static void test_rounded_size(void **state)
 	assert_int_equal(finish(&c, 122), LEAKCHECK_INDIRECT);
 }
 
-/* A heap that is being changed is memory like any other. */
+/* A heap that is being changed is treated as other memory. */
 static void test_broken_heap(void **state)
 {
 	struct leakcheck c;
@@ -301,7 +304,7 @@ static void test_no_arena(void **state)
 	arenas_deinit(&a);
 }
 
-/* Words that look like anything at all: whatever is found can be used. */
+/* Random words: all that is found must be usable. */
 static void test_random(void **state)
 {
 	uint64_t seed = 1;

@@ -1,6 +1,6 @@
 /*
  * A thread that makes system calls for ptmem while its process receives SIGSTOP and SIGCONT:
- * afterwards the last of them holds. And one that hit a breakpoint before it was stopped for them.
+ * afterwards the last of them applies. And a thread that hit a breakpoint before it was stopped.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@
 
 static struct target *target;
 static struct thread *thread;
-static volatile uint64_t *count; /* what the child counts up forever */
+static volatile uint64_t *count; /* counted up forever by the child */
 static volatile uint64_t *wants_trap; /* the child queues a breakpoint's signal to itself, once */
 
 static void ignore_module(void *ctx, struct address_space *s, struct module *m)
@@ -73,7 +73,7 @@ static pid_t start_child(void)
 	return pid;
 }
 
-/* Its only thread is left stopped, and the world with it. */
+/* Its only thread remains stopped, and with it the world. */
 static void seize_child(bool has_guard)
 {
 	static struct registry registry;
@@ -121,7 +121,7 @@ static void assert_runs(void)
 	assert_true(*count > before);
 }
 
-/* However slow the machine: one that runs counts at some time. */
+/* However slow the machine, a thread that runs counts at some time. */
 static void assert_stopped(void)
 {
 	uint64_t before = *count;
@@ -179,7 +179,7 @@ static void test_stays_stopped(void **state)
 	}
 }
 
-/* It was stopped, and continued while it worked. */
+/* It was stopped and continued while it made the calls. */
 static void test_out_of_group_stop(void **state)
 {
 	for (int i = 0; i < 2; i++) {

@@ -225,6 +225,6 @@ int main(void)
 		cmocka_unit_test(test_mutations),
 	};
 
-	alarm(120); /* a loop without end fails */
+	alarm(120); /* an infinite loop fails */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

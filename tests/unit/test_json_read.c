@@ -1,4 +1,4 @@
-/* Documents as they should be, and broken ones: each cut of a good one, and bytes changed. */
+/* Correct documents and broken ones: each prefix of a correct one, and changed bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

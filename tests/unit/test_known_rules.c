@@ -1,4 +1,4 @@
-/* Rules by address and kind of look-up, many of them, beside a plain array. */
+/* Rules by address and kind of look-up, many of them, compared with a plain array. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static void test_many(void **state)
 	assert_null(known_rules_find(&k, address(1), false));
 }
 
-/* An address has a rule of each kind, also where the two meet on the way through a small table. */
+/* An address has a rule of each kind, even where both collide in a small table. */
 static void test_both_kinds(void **state)
 {
 	for (uint32_t round = 0; round < 200; round++) {

@@ -1,6 +1,6 @@
 /*
- * Leak checks on made-up memory: the four answers case by case, and random graphs
- * against a plain reading of the definitions.
+ * Leak checks on synthetic memory: the four states case by case, and random graphs against a plain
+ * reading of the definitions.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -117,7 +117,7 @@ static void test_interior(void **state)
 	leakcheck_deinit(&c);
 }
 
-/* A second, better chain is found after a doubtful one. */
+/* A second chain of start pointers is found after one with an interior pointer. */
 static void test_better_chain(void **state)
 {
 	struct leakcheck c;
@@ -227,7 +227,7 @@ static void test_hole(void **state)
 	leakcheck_deinit(&c);
 }
 
-/* Words that lie in two ranges, or in none, when ranges do not begin at pages. */
+/* Words that lie in two ranges or in none where ranges do not begin at pages. */
 static void test_ranges(void **state)
 {
 	struct leakcheck c;
@@ -263,7 +263,7 @@ static void expect_found(const struct block_index *x, taddr_t addr, uint32_t wan
 	assert_int_equal(got_start, is_start);
 }
 
-/* Blocks of many sizes are found by each of their bytes and by none other. */
+/* Blocks of many sizes are found by each of their bytes and by no other. */
 static void test_index(void **state)
 {
 	static const struct {
@@ -297,7 +297,7 @@ static void test_index(void **state)
 	block_index_deinit(&x);
 }
 
-/* Random blocks, each byte asked for beside a plain table. */
+/* Random blocks: each byte is looked up and compared with a plain table. */
 static void test_index_densely(void **state)
 {
 	enum { BYTES = 16384 };
@@ -342,7 +342,7 @@ static void close_paths(const struct plain *p, bool way[MAX_BLOCKS][MAX_BLOCKS])
 				way[i][j] |= way[i][k] && way[k][j];
 }
 
-/* The definitions, read literally; rows of @state_out by block. */
+/* The definitions, implemented literally; rows of @state_out by block. */
 static void judge(const struct plain *p, enum leakcheck_state *state_out)
 {
 	bool certain[MAX_BLOCKS][MAX_BLOCKS], way[MAX_BLOCKS][MAX_BLOCKS];
@@ -411,7 +411,10 @@ static void test_random(void **state)
 	}
 }
 
-/* An allocator's own block, divided by the program: its parts are scanned, it is itself memory like any other. */
+/*
+ * An allocator's own block, which the program divides: its parts are scanned, itself it is ordinary
+ * memory.
+ */
 static void test_divided(void **state)
 {
 	struct leakcheck c;
@@ -423,7 +426,7 @@ static void test_divided(void **state)
 	block(&c, 300, 64);
 	set(5, at(120));   /* from outside */
 	set(121, at(140)); /* from one part to another */
-	set(160, at(300)); /* from what is in no part */
+	set(160, at(300)); /* from memory in no part */
 	run(&c);
 	assert_int_equal(c.blocks.count, 4);
 	assert_int_equal(state_of(&c, 100), LEAKCHECK_DEFINITE);
@@ -471,7 +474,10 @@ static ssize_t read_large(void *ctx, taddr_t addr, void *buf, size_t size)
 	return (ssize_t)size;
 }
 
-/* Several threads read, and words come back in their order: else edges would be those of other blocks. */
+/*
+ * Several threads read, and words are processed in order: otherwise edges would start at other
+ * blocks.
+ */
 static void test_large(void **state)
 {
 	struct leakcheck c;
@@ -497,7 +503,10 @@ static void test_large(void **state)
 	leakcheck_deinit(&c);
 }
 
-/* What was prepared is forgotten, whatever it was; blocks that come after the scan count as those before. */
+/*
+ * A prepared scan is discarded in any state; blocks added after the scan count like those
+ * before.
+ */
 static void test_prepared(void **state)
 {
 	struct leakcheck c;

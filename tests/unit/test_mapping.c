@@ -1,6 +1,6 @@
 /*
- * What system calls do to mappings (target/mapping.c), how records of page faults
- * are read (target/faults.c), and how the profile counts both.
+ * Effects of system calls on mappings (target/mapping.c), how records of page faults are read
+ * (target/faults.c), and how the profile counts both.
  */
 #include <setjmp.h>
 #include <stdarg.h>

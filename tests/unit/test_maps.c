@@ -1,7 +1,4 @@
-/*
- * Lines of /proc/PID/maps and wait statuses: what the kernel prints and gives, and what it
- * never would.
- */
+/* Lines of /proc/PID/maps and wait statuses: what the kernel returns, and what it never would. */
 #include "tracee/os/maps.h"
 
 #include <errno.h>
@@ -52,7 +49,7 @@ static void test_line(void **state)
 	free(m.path);
 }
 
-/* A file may be called so, too: the inode tells in the end (space.c). */
+/* A file may have such a name, too: the inode decides (space.c). */
 static void test_deleted(void **state)
 {
 	struct map m = parse("1000-2000 r-xp 00000000 fd:01 7 /tmp/x (deleted)");
@@ -142,7 +139,7 @@ static void check_bounds(int fd, const struct map *m, taddr_t addr)
 		assert_int_equal(found.start, m->start);
 }
 
-/* A process whose memory stays as it is: reading maps allocates, so our own changes meanwhile. */
+/* A process whose memory does not change: reading maps allocates, so our own would. */
 static pid_t start_sleeper(void)
 {
 	pid_t pid = fork();

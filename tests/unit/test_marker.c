@@ -24,7 +24,7 @@ static int parse(const char *text, struct arch_operand *out)
 	return arch_native->parse_operand(text, strlen(text), out);
 }
 
-/* Registers such that each word says which it is. */
+/* Registers with distinct values. */
 static struct arch_regs regs(void)
 {
 	struct arch_regs r;
@@ -78,7 +78,7 @@ static void registers(void **state)
 	assert_int_equal(value_of("%edi", &r), 0x44332211);
 	assert_int_equal(value_of("2@%di", &r), 0x2211);
 	assert_int_equal(value_of("1@%dil", &r), 0x11);
-	assert_int_equal(value_of("8@%edi", &r), 0x44332211); /* no more than there is */
+	assert_int_equal(value_of("8@%edi", &r), 0x44332211); /* no more than exists */
 	r.word[arg[0]] = (uint64_t)-7;
 	assert_int_equal(value_of("-4@%edi", &r), (uint64_t)-7);
 	assert_int_equal(value_of("4@%edi", &r), 0xfffffff9);
@@ -186,7 +186,7 @@ static void notes(void **state)
 	assert_int_equal(read_note(&n, 0x5000, &m), 0);
 	assert_int_equal(m.kind, MARKER_FREE);
 	n = NOTE("otel_memory\0alloc\0008@%rbx 8@%rcx 8@%rdx");
-	assert_int_equal(read_note(&n, 0x5000, &m), 0); /* a third says the weight of a sample */
+	assert_int_equal(read_note(&n, 0x5000, &m), 0); /* a third argument is the weight of a sample */
 	n = note((const uint64_t[3]){0x1000, 0x5000, 0}, "ptmem\0free\0 8@%rdi ", 20);
 	assert_int_equal(read_note(&n, 0x9000, &m), 0);
 	assert_int_equal(m.semaphore, 0);
@@ -244,7 +244,7 @@ static void scanning(void **state)
 	assert_int_equal(offset_count, 3);
 }
 
-/* What this program itself says. */
+/* This program's own markers. */
 __attribute__((noinline)) static void say(const char *p, size_t size)
 {
 	PTMEM_ALLOC(p, size);

@@ -166,7 +166,7 @@ static void test_tree(void **state)
 {
 	parse(HEAD SNAPSHOT("0", "0", "empty") SNAPSHOT("1", "100", "peak")
 	      "n2: 100 (heap allocation functions) malloc\n"
-	      "     n1: 60 0x10: f (a.c:1)\n" /* indents mean nothing */
+	      "     n1: 60 0x10: f (a.c:1)\n" /* indents are ignored */
 	      "n0: 50 0x11: g (a.c:2)\n"
 	      "n0:40 in 3 places, all below massif's threshold (1.00%)\n"
 	      SNAPSHOT("2", "18446744073709551615", "detailed") "n0: 18446744073709551615 x\n");
@@ -264,7 +264,7 @@ static void test_frame_parts(void **state)
 	assert_int_equal(frame.places, 12);
 }
 
-/* The line numbers and words are ms_print's where it has words. */
+/* The line numbers are ms_print's, and so are the words where ms_print reports the error. */
 static void test_refused(void **state)
 {
 	check_refused("", "Line 0: missing 'cmd' line");
@@ -332,7 +332,7 @@ static void test_no_line_end_and_zeros(void **state)
 	assert_int_equal(file->node[file->snapshot[0].root].text.size, 4);
 }
 
-/* ms_print takes the peak's number for its index; a number beyond the end marks nothing. */
+/* ms_print uses the peak's number as its index; a number beyond the end marks nothing. */
 static void test_peak_number(void **state)
 {
 	parse(HEAD SNAPSHOT("7", "5", "peak") "n0: 5 x\n");

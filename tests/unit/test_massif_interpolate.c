@@ -1,5 +1,6 @@
 /*
- * Call sites between snapshots with trees: what does not change stays, what changes takes the rest.
+ * Call sites between snapshots with trees: unchanged sites keep their size, changed ones share the
+ * rest.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,10 +47,10 @@ static void test_between(void **state)
 	/* more in between: of both, for both have grown from nothing, the second by three times */
 	check((uint64_t[]){300, 800, 500, 0}, (uint64_t[]){100, 100}, (uint64_t[]){100, 300}, 1,
 	      (double[]){180, 440, 180});
-	/* none has ever shrunk: less is less of all */
+	/* none has ever shrunk: all are scaled down */
 	check((uint64_t[]){300, 200, 500, 0}, (uint64_t[]){100, 100}, (uint64_t[]){100, 300}, 1,
 	      (double[]){50, 100, 50});
-	/* the second shrinks: it alone has less, as far as there is some */
+	/* only the second shrinks: it is reduced as far as possible */
 	check((uint64_t[]){500, 250, 300, 0}, (uint64_t[]){100, 300}, (uint64_t[]){100, 100}, 1,
 	      (double[]){100, 50, 100});
 	check((uint64_t[]){500, 100, 300, 0}, (uint64_t[]){100, 300}, (uint64_t[]){100, 100}, 1,
@@ -62,7 +63,7 @@ static void test_at_trees(void **state)
 	      (double[]){100, 50, 150});
 	check((uint64_t[]){300, 1, 500, 1}, (uint64_t[]){100, 50}, (uint64_t[]){100, 300}, 2,
 	      (double[]){100, 300, 100});
-	/* a file that is wrong: sites beyond the heap */
+	/* an incorrect file: sites larger than the heap */
 	check((uint64_t[]){120, 1, 500, 1}, (uint64_t[]){100, 50}, NULL, 0,
 	      (double[]){100, 20, 0});
 }

@@ -50,7 +50,7 @@ static unsigned symbol_calls, filter_calls;
 static uint32_t ignored_frame; /* a leaf with this innermost frame is ignored */
 static size_t strip;           /* frames that the filter takes from the top */
 
-/* What the writer calls, from the tables. */
+/* Functions called by the writer, which read the tables. */
 struct calltree *profile_calltree(struct profile *p) { return &p->tree; }
 const struct profile_options *profile_options(const struct profile *p) { return &p->options; }
 uint32_t profile_leaf_count(const struct profile *p) { return (uint32_t)p->leaf.count - 1; }
@@ -332,7 +332,7 @@ static void test_inlined(void **state)
 	assert_golden("inlined");
 }
 
-/* Kinds, big numbers, sites that come, empty out and stay; merging from the inside. */
+/* Kinds, big numbers, sites that appear, become empty and remain; merging from the inside. */
 static void test_snapshots(void **state)
 {
 	uint32_t main_frame = FRAME(0x1000, 1, "/bin/x", {.name = "main", .file = "a.c", .line = 30});

@@ -112,7 +112,7 @@ static void test_failed_realloc(void **state)
 	memusage_free(m);
 }
 
-/* What a failed call asked for counts, unless no object can be that large: no sum wraps. */
+/* The request of a failed call counts, unless no object can be that large: no sum wraps. */
 static void test_impossible_sizes(void **state)
 {
 	struct memusage *m = memusage_new(NULL);
@@ -195,10 +195,10 @@ static void test_stacks(void **state)
 	assert_int_equal(n->stack_peak, 0x1000);
 	memusage_free(m);
 
-	m = memusage_new(NULL); /* a reported stack: what is near belongs to another */
+	m = memusage_new(NULL); /* a reported stack: nearby addresses belong to another thread */
 	n = memusage_numbers(m);
 	memusage_event(m, &(struct event){.kind = EVENT_STACK_RANGE, .thread = 1, .addr = 0x7fff0000, .size = 0x2000});
-	sample(m, 1, 0x7ffefff8); /* no base by that */
+	sample(m, 1, 0x7ffefff8); /* gives no base */
 	sample(m, 1, 0x7fff1000);
 	sample(m, 1, 0x7ffef000);
 	sample(m, 1, 0x7fff2008);
@@ -225,7 +225,7 @@ static void test_program_end(void **state)
 	memusage_free(m);
 }
 
-/* Many at a time give the same result as one by one, whatever is in the table. */
+/* Batches give the same result as single events, whatever is in the table. */
 static void test_quick(void **state)
 {
 	struct memusage *one = memusage_new(NULL), *many = memusage_new(NULL);
@@ -304,7 +304,7 @@ static void test_data(void **state)
 	assert_int_equal(memusage_data_close(d), -ENOSPC);
 }
 
-/* Calls that were read together, and so have one time, are spread over the time in which they happened. */
+/* Calls read together have one time; they are spread over the interval in which they happened. */
 static void test_data_batches(void **state)
 {
 	static const uint64_t added[] = {1040, 1040, 1040, 1040, 2000, 50000000, 50000000, 50000000, 1};

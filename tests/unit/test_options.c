@@ -22,7 +22,7 @@
 /* What the last options_parse wrote to stderr. */
 static char message[4096];
 
-/* A home of our own, so that the tester's ptmemrc does not matter. */
+/* A home of our own, so that the user's ptmemrc is not read. */
 static char home[] = "/tmp/ptmem-options.XXXXXX";
 static char config[128], directory[160], rc_file[192];
 
@@ -63,7 +63,7 @@ static void check_good(const char *line, void (*check)(const struct options *o))
 	words_deinit(&words);
 }
 
-/* It is taken with a warning; @check: NULL = nothing to see. */
+/* It is accepted with a warning; @check: NULL = nothing to check. */
 static void check_warned(const char *line, const char *want, void (*check)(const struct options *o))
 {
 	struct options o;
@@ -193,7 +193,7 @@ static void has_stacks_by_default(const struct options *o)
 	assert_int_equal(o->profile.stack_sample_ms, 10);
 }
 
-/* Massif 3.19: silently off. */
+/* Massif 3.19: silently disabled. */
 static void has_no_pages(const struct options *o)
 {
 	assert_false(o->profile.pages_as_heap);
@@ -414,7 +414,10 @@ static void is_flame_without_heap(const struct options *o)
 	assert_string_equal(o->files.flame, "f");
 }
 
-/* What has no effect is an error, for Valgrind's options a warning; as a default it is neither. */
+/*
+ * An option without effect is an error, for Valgrind's options a warning; as a default it is
+ * neither.
+ */
 static void test_without_effect(void **state)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(without_effect); i++)
@@ -432,7 +435,7 @@ static void test_without_effect(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(without_effect); i++) {
 		const char *last = strrchr(without_effect[i].line, ' ');
 		bool has_program = strcmp(last, " prog") == 0;
-		/* no such field, wherever that is said */
+		/* no such field, wherever it is given */
 		if (!has_program || strstr(without_effect[i].line, "--sample --sample-fields"))
 			continue;
 		_cleanup_free_ char *options = xstrndup(without_effect[i].line,
@@ -667,7 +670,7 @@ static void test_rc_file(void **state)
 	write_rc("# mine\n--depth=1 -v\n", 0644);
 	setenv("PTMEM_OPTS", "--depth=2", 1);
 	check_good("--depth=3 prog", has_rc_first);
-	setenv("XDG_CONFIG_HOME", config, 1); /* goes before HOME */
+	setenv("XDG_CONFIG_HOME", config, 1); /* precedes HOME */
 	setenv("HOME", "/nonexistent", 1);
 	check_good("--depth=3 prog", has_rc_first);
 	unsetenv("XDG_CONFIG_HOME");

@@ -1,6 +1,6 @@
 /*
- * outfile: complete or absent, whatever the disk, the directory and the name are.
- * Every test has a working directory of its own.
+ * outfile: the file is complete or absent, for any disk, directory and name. Every test has a
+ * working directory of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -98,7 +98,7 @@ static void test_appears_whole(void **state)
 	assert_int_equal(count_files(), 1);
 }
 
-/* A writer that dies leaves nothing, whatever it dies of. */
+/* A writer that dies leaves no file, whatever the signal. */
 static void test_killed(void **state)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGKILL};
@@ -206,7 +206,7 @@ static void test_longest_name(void **state)
 	assert_file(name, "x");
 }
 
-/* User id 65534, to whom permissions mean something even if the test runs as root. */
+/* User id 65534, to which permissions apply even if the test runs as root. */
 static bool become_nobody(void)
 {
 	return geteuid() != 0 || (!setegid(65534) && !seteuid(65534));
@@ -224,14 +224,14 @@ static int as_nobody(const char *path)
 	return -WEXITSTATUS(status);
 }
 
-/* As user nobody: were it to rename a file over the device, it would do so for the whole machine. */
+/* As user nobody: root would replace the device for the whole machine. */
 static void test_device_full(void **state)
 {
 	assert_int_equal(as_nobody("/dev/full"), -ENOSPC);
 	assert_int_equal(as_nobody("/dev/null"), 0);
 }
 
-/* The stream has noticed the full disk long before the commit. */
+/* The stream has seen ENOSPC long before the commit. */
 static void test_device_full_early(void **state)
 {
 	struct outfile out;
@@ -303,7 +303,7 @@ static void test_fifo(void **state)
 	char buf[16] = "";
 
 	assert_int_equal(mkfifo("fifo", 0600), 0);
-	alarm(5); /* without a writer, reading would wait forever */
+	alarm(5); /* without a writer, read would block forever */
 	pid_t child = fork();
 
 	if (child == 0)

@@ -1,4 +1,4 @@
-/* Blocks that the program announces: no slop, and several at one address (spec/massif.md 2.12). */
+/* Blocks announced by the program: no slop, and several at one address (spec/massif.md 2.12). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -100,7 +100,7 @@ static void many_at_one_address(void **state)
 	profile_free(p);
 }
 
-/* malloc gives an address under which an announced block was forgotten. */
+/* malloc returns an address at which an announced block was forgotten. */
 static void forgotten(void **state)
 {
 	struct profile *p = new_profile();
@@ -129,11 +129,11 @@ static void realloc_over_others(void **state)
 	struct profile *p = new_profile();
 	make(p, FUNCTION_MALLOC, 0x1000, 100, 1);
 	make(p, FUNCTION_REQUEST, 0x1000, 10, 2);
-	move(p, 0x1000, 0x1000, 50);   /* the newest, in its place */
+	move(p, 0x1000, 0x1000, 50);   /* the newest one replaces it */
 	assert_int_equal(profile_totals(p)->live_bytes, 150);
 	move(p, 0x1000, 0, 60);        /* failed */
 	assert_int_equal(profile_totals(p)->live_bytes, 150);
-	move(p, 0x1000, 0x3000, 70);   /* away: the older one is there again */
+	move(p, 0x1000, 0x3000, 70);   /* gone: the older one is visible again */
 	assert_int_equal(profile_totals(p)->live_bytes, 170);
 	end(p, 0x1000);
 	assert_int_equal(profile_totals(p)->live_bytes, 70);

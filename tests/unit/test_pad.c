@@ -164,7 +164,7 @@ static void test_records(void **state)
 }
 
 /* operator new into malloc, operator delete into free: one event each. */
-/* All ways out lead through an exit, once each, also while pads are off. */
+/* All return paths lead through an exit, once each, also while pads are off. */
 static void test_exits(void **state)
 {
 	void *out = NULL;
@@ -213,7 +213,7 @@ static void test_nested(void **state)
 	expect(18, HEAP_ALLOC, FUNCTION_NEW, 0x100090, 0, 50);
 	expect(19, HEAP_FREE, FUNCTION_DELETE, 0x100090, 0, 0);
 	assert_int_equal(fake_frees, 10);
-	assert_int_equal(here.in_calls, 1); /* the rule of operator new's frame was asked for once */
+	assert_int_equal(here.in_calls, 1); /* the rule of operator new's frame was looked up once */
 	world_close();
 }
 
@@ -261,13 +261,13 @@ __asm__(".text\n"
 	" pop %rdx\n mov %rax, (%rdx)\n mov %rsi, %rax\n"
 	" pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n ret\n .cfi_endproc\n");
 
-/* Callers in the same library may know which registers the original leaves alone. */
+/* Callers in the same library may rely on registers that the original does not change. */
 static void test_registers(void **state)
 {
 	uint64_t result;
 	open_world(1 << 16);
 	enroll();
-	for (int i = 0; i < 20; i++) { /* raw at first, then incremental, at last verified */
+	for (int i = 0; i < 20; i++) { /* raw at first, then incremental, finally verified */
 		pad_memory_set_flags(&here.memory, i > 15 ? PAD_VERIFY : 0);
 		assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
 		assert_int_equal(result, 0x100000 + 16 * i);
@@ -277,7 +277,7 @@ static void test_registers(void **state)
 	here.memory.control->off = 1;
 	assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
 	here.memory.control->off = 0;
-	for (uint32_t i = 0; i < 2; i++) { /* trapping at the entry: the call is left over */
+	for (uint32_t i = 0; i < 2; i++) { /* trap at the entry: a call is still pending */
 		struct pad_slot *slot = pad_memory_slot(&here.memory, 0);
 		uint64_t deeper[4] = { 0, 0, 0xabc, 0 };
 		slot->return_at = (uint64_t)(uintptr_t)&deeper[2];
@@ -285,7 +285,7 @@ static void test_registers(void **state)
 		assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
 		slot->return_at = 0;
 	}
-	/* too large: the trap on leaving */
+	/* too large: trap on return */
 	pad_memory_set_flags(&here.memory, PAD_VERIFY);
 	here.memory.control->raw_max = 64;
 	assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
@@ -294,8 +294,8 @@ static void test_registers(void **state)
 }
 
 /*
- * The short ways: records of 16 bytes where one stack allocates again and again, also when the ring
- * is full, for one thread and for several, with and without stacks.
+ * Short records of 16 bytes, where one stack allocates repeatedly, also when the ring is full, for
+ * one thread and for several, with and without stacks.
  */
 static void run_short_ways(uint32_t flags, uint32_t shared)
 {
@@ -315,7 +315,7 @@ static void run_short_ways(uint32_t flags, uint32_t shared)
 	drain();
 	assert_int_equal(seen_count, 2 * pairs);
 	assert_int_equal(fake_frees, pairs);
-	/* nearly all were 16 bytes, and no trap but those of the full ring was hit */
+	/* nearly all had 16 bytes, and only the full ring caused traps */
 	assert_true(here.ring.stats.bytes < 2 * pairs * 16 + 100000);
 	assert_true(here.full >= 2 * pairs * 16 / (1 << 16) - 1);
 	assert_int_equal(here.in_calls + here.bounds + here.unknown, 0);
@@ -437,7 +437,7 @@ static NOINLINE void wander(struct walker *w, unsigned int depth)
 #define MANY 1000000
 #endif
 
-/* Every record is unwound fully beside the incremental walk. */
+/* Every record is also unwound fully and compared with the incremental walk. */
 static void test_verify(void **state)
 {
 	struct walker w = { .random = 88172645463325252ull, .budget = MANY, .alloc = pad_malloc };
@@ -528,8 +528,8 @@ static void test_deep(void **state)
 	}
 	assert_int_equal(seen_count, 9);
 	assert_true(deepest > 3000);
-	assert_true(verified >= 6); /* the first three taught the rules */
-	/* Deeper than the slot's frames: it asks for a deep cache, once. */
+	assert_true(verified >= 6); /* the first three calls added the rules */
+	/* Deeper than the slot's frames: the pad requests a deep cache, once. */
 	descend_often(100, 2);
 	descend_often(5000, 4);
 	assert_int_equal(here.deep, 1);
@@ -539,7 +539,7 @@ static void test_deep(void **state)
 	pad_memory_set_flags(&here.memory, 0);
 	descend_often(5000, 3);
 	assert_true(seen[16].frame && !seen[16].stack && seen[16].kept > 5000);
-	/* Larger than a record may be: the trap, and the call continues. */
+	/* Larger than a record may be: a trap, and the call continues. */
 	here.memory.control->raw_max = 65536;
 	descend(16500);
 	drain();
@@ -551,7 +551,7 @@ static void test_deep(void **state)
 	world_close();
 }
 
-/* Without a deep cache that is free the stack is sent raw, and the pad does not ask again. */
+/* Without a free deep cache the stack is sent raw, and the pad does not request one again. */
 static void test_no_deep_cache(void **state)
 {
 	open_world(1 << 22);
@@ -566,7 +566,7 @@ static void test_no_deep_cache(void **state)
 	assert_int_equal(seen_count, 4);
 	assert_true(seen[3].stack && !seen[3].frame);
 	assert_true(last_stack_count > 5000);
-	/* The next thread that comes finds one that was given back. */
+	/* The next thread finds a cache that was returned. */
 	pad_slots_remove(&here.memory, 0x3000);
 	pad_slots_remove(&here.memory, thread_pointer());
 	int slot = enroll();
@@ -648,7 +648,7 @@ static void test_throw_check(void **state)
 	assert_int_equal(pad_throw(), 7);
 	assert_int_equal(here.throws, 0);
 	nested_alloc = throwing_alloc;
-	assert_null(pad_new(1, 0)); /* freed of its pad: it returns here directly, unrecorded */
+	assert_null(pad_new(1, 0)); /* no longer in the pad: returns here directly, unrecorded */
 	assert_int_equal(thrown, 7);
 	assert_int_equal(here.throws, 1);
 	nested_alloc = pad_malloc;
@@ -684,7 +684,7 @@ static void *thread_main(void *arg)
 
 static uint64_t live[65536];
 
-/* Every block once, freed only when live: the ring's order is a possible one. */
+/* Every block once, freed only while live: the ring's order is a valid one. */
 static void check_order(void *ctx, struct heap_event *ev)
 {
 	static taddr_t base = 0x100000;
@@ -794,7 +794,7 @@ static void interrupt(uint32_t flags)
 	drain();
 	print_message("%llu signals, %llu and %llu calls served from outside\n", (unsigned long long)handled,
 		      (unsigned long long)here.outside_allocs, (unsigned long long)here.outside_frees);
-	/* Each handler's call was recorded, or was served from outside. */
+	/* Each handler's call was recorded, or handled without a pad. */
 	assert_int_equal(allocs_seen, w.calls + handled - here.outside_allocs);
 	assert_int_equal(frees_seen, fake_frees - here.outside_frees);
 	assert_true(here.outside_allocs > 0 && here.outside_allocs < handled);
@@ -849,7 +849,7 @@ static void test_libc(void **state)
 	munmap(pages, ROUND_UP(4 * PAD_ROOM, 4096));
 }
 
-/* Argument: a pattern, only these tests. */
+/* Argument: a pattern that selects tests. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {

@@ -1,6 +1,4 @@
-/*
- * Which pages exist, by both ways to ask the kernel, of mappings of this process.
- */
+/* Which pages exist, by both kernel interfaces, for mappings of this process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +32,7 @@ static bool is_touched(size_t page)
 	return page == 0 || page == PAGES - 1 || (page > 100 && page < 5000 && page % 3 != 0);
 }
 
-/* Between inaccessible pages, so that it stays a mapping by itself. */
+/* Between inaccessible pages, so that it is not merged with others. */
 static uint8_t *map_pages(void)
 {
 	uint8_t *p = mmap(NULL, (PAGES + 2ul) * PAGE_SIZE_MIN, PROT_NONE,
@@ -85,7 +83,7 @@ static void test_read(void **state)
 	check(false);
 }
 
-/* 64 TiB in which nothing was touched: to read of each page would take minutes. */
+/* 64 TiB of untouched memory: reading an entry for each page would take minutes. */
 static void test_empty_is_passed_over(void **state)
 {
 	static struct map_state none;
@@ -106,7 +104,7 @@ static void test_empty_is_passed_over(void **state)
 	munmap(map, size);
 }
 
-/* What cannot be asked exists. */
+/* Pages that cannot be queried are assumed to exist. */
 static void test_no_process(void **state)
 {
 	static struct map_state found;

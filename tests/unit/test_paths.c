@@ -1,6 +1,4 @@
-/*
- * Call paths: the tree, folded stacks, flame graphs, and massif trees turned round.
- */
+/* Call paths: the tree, folded stacks, flame graphs, and massif trees inverted. */
 #include <errno.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -210,7 +208,7 @@ static enum frame_kind kind_of(const char *function, const char *object)
 	return frame_kind(&(struct frame_text){.function = function, .object = object});
 }
 
-/* Colours and legend by objects; only those that are there. */
+/* Colours and legend by objects; only existing ones. */
 static void test_flame_kinds(void **state)
 {
 	struct path_tree *t = path_tree_new();
@@ -250,7 +248,7 @@ static void test_frame_kinds(void **state)
 	assert_int_equal(kind_of(NULL, NULL), FRAME_NONE);
 }
 
-/* Unnamed functions of one object that call each other are one frame; the bytes stay. */
+/* Adjacent unnamed functions of one object are one frame; bytes are unchanged. */
 static void test_fold_unnamed(void **state)
 {
 	struct path_tree *t = path_tree_new();
@@ -389,7 +387,7 @@ static void test_massif_find(void **state)
 	massif_file_free(f);
 }
 
-/* The wrapper xmalloc makes way for its two callers; what it holds for unknown ones is its own. */
+/* The wrapper xmalloc is replaced by its two callers; bytes of unknown callers remain its own. */
 static void test_sites(void **state)
 {
 	struct massif_file *f = parse(massif);

@@ -1,6 +1,4 @@
-/*
- * Names of output files; the errors are those that Valgrind 3.19 prints.
- */
+/* Names of output files; the errors are those of Valgrind 3.19. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Memory pools: what comes and what goes, in which order. */
+/* Memory pools: reported blocks and releases, and their order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ static void a_pool(void **state)
 			    "-200 +210:4 ");
 	APPLY(&p, REQUEST_POOL_MOVE, .pool = 1, .addr = 7);
 	assert_true(exists(&p, 7) && !exists(&p, 1));
-	/* in the order in which they came */
+	/* in order of creation */
 	assert_string_equal(APPLY(&p, REQUEST_POOL_DESTROY, .pool = 7), "-300 -100 -210 ");
 	assert_false(exists(&p, 7));
 	assert_string_equal(APPLY(&p, REQUEST_POOL_DESTROY, .pool = 7), "");
@@ -111,7 +111,7 @@ static void auto_free(void **state)
 	pools_deinit(&p);
 }
 
-/* Against a plain array. */
+/* Compared with a plain array. */
 static void many(void **state)
 {
 	enum { ADDRESSES = 3000 };

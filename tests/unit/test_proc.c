@@ -1,6 +1,6 @@
 /*
- * What /proc tells: status and stat of programs with honest and with hostile names, and
- * of this very process.
+ * Contents of /proc: status and stat of programs with ordinary and hostile names, and of this very
+ * process.
  */
 #include "base/proc.h"
 
@@ -64,14 +64,14 @@ static void test_status_says_nothing(void **state)
 	assert_int_equal(status_of("").state, 0);
 }
 
-/* The kernel writes a line feed in a name as "\n"; keys count from the start of a line alone. */
+/* The kernel writes a line feed in a name as "\n"; keys match only at the start of a line. */
 static void test_status_hostile(void **state)
 {
 	struct proc_status st = status_of("Name:\tTracerPid:\t7\nUmask:\t\\nTracerPid:\t8\n TracerPid:\t9\n"
 					  "XTracerPid:\t1\nTracerPidX:\t2\nTracer:\t3\nState:\tX (dead)\n");
 	assert_int_equal(st.tracer, 0);
 	assert_true(proc_status_is_dead(&st));
-	char long_line[20000]; /* of the groups; what follows is found all the same */
+	char long_line[20000]; /* of the groups; the following keys are still found */
 	memset(long_line, '1', sizeof(long_line));
 	memcpy(long_line, "Groups:\t", 8);
 	strcpy(long_line + sizeof(long_line) - 16, "\nTracerPid:\t5\n");
@@ -151,7 +151,7 @@ static void test_self(void **state)
 		assert_true(status.tracer != 1 || getppid() == 1);
 		assert_int_equal(proc_stat_read(getpid(), &stat), 0);
 		assert_int_equal(stat.state, 'R');
-		uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0); /* where locals are may be ASan's */
+		uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0); /* locals may be ASan's */
 		assert_true(stat.start_stack > here && stat.start_stack - here < 8 << 20);
 		assert_true(stat.start_brk != 0);
 		assert_false(proc_is_dead(getpid()));

@@ -180,7 +180,7 @@ static void every_nth_is_detailed_counted_from_the_last_one(void **state)
 	rig_free(r);
 }
 
-/* 2.4: equal spacing loses every second one, and the interval doubles. */
+/* 2.4: equal spacing drops every second one, and the interval doubles. */
 static void culling_halves_an_even_table(void **state)
 {
 	struct profile_options o = defaults();
@@ -208,12 +208,12 @@ static void the_interval_holds_back_normal_ones_but_no_peak(void **state)
 	o.heap_admin = 0;
 	struct rig *r = rig_new(&o);
 	for (unsigned i = 1; i <= 9; i++)
-		alloc_at(r, 0x100000 * i, 1600, 0); /* then the least interval is 3200 */
+		alloc_at(r, 0x100000 * i, 1600, 0); /* then the smallest interval is 3200 */
 	uint32_t before = count(r);
 	assert_int_equal(before, 5);
 	alloc_at(r, 0x1000, 800, 0);
 	assert_int_equal(count(r), before);
-	free_at(r, 0x1000); /* a peak, which starts the clock again; nothing after the update */
+	free_at(r, 0x1000); /* a peak, which restarts the interval; nothing after the update */
 	assert_int_equal(count(r), before + 1);
 	assert_int_equal(profile_snapshot(r->p, before)->kind, SNAPSHOT_PEAK);
 	assert_int_equal(profile_snapshot(r->p, before)->time, 9 * 1600 + 800);
@@ -340,7 +340,7 @@ static void a_realloc_that_never_ends_is_undone(void **state)
 	begin(r, 1, 0x1000);
 	begin(r, 2, 0x2000);
 	profile_thread_exit(r->p, 1);
-	begin(r, 2, 0x1000); /* thread 2 jumped out of its first one */
+	begin(r, 2, 0x1000); /* thread 2 left its first one by longjmp */
 	struct block block;
 	assert_true(blocks_find(profile_blocks(r->p), 0x2000, &block));
 	assert_false(blocks_find(profile_blocks(r->p), 0x1000, &block));
@@ -590,7 +590,7 @@ static void stacks_are_in_the_peak_at_exit(void **state)
 	rig_free(r);
 }
 
-/* 2.13: a child has all that was, and goes its own way. */
+/* 2.13: a child inherits everything, and then is independent. */
 static void a_clone_is_independent(void **state)
 {
 	struct profile_options o = defaults();
@@ -603,7 +603,7 @@ static void a_clone_is_independent(void **state)
 	child.p = profile_clone(r->p);
 	uint32_t snapshots = count(r);
 	for (unsigned i = 0; i < 300; i++)
-		free_at(&child, 0x1000 * (i + 1)); /* also the one that was held */
+		free_at(&child, 0x1000 * (i + 1)); /* also the held one */
 	assert_int_equal(profile_totals(child.p)->live_bytes, 0);
 	assert_int_equal(profile_totals(child.p)->unknown_frees, 0);
 	assert_int_equal(profile_totals(r->p)->live_blocks, 300);
@@ -614,7 +614,7 @@ static void a_clone_is_independent(void **state)
 }
 
 /* The journals hold a leaf once for each snapshot that is kept, however many are taken. */
-/* Live from the first snapshot on; no call made them, and time does not pass. */
+/* Live from the first snapshot on; no call allocated them, and time does not advance. */
 static void earlier_blocks_are_live_and_no_calls(void **state)
 {
 	struct profile_options o = defaults();

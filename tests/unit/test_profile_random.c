@@ -228,7 +228,7 @@ static void n_remove(struct naive *n, const struct naive_block *b)
 	n_sizes(n, -(int64_t)b->size, -(int64_t)n_slop(n, b), true);
 }
 
-/* Somebody else owns @addr now. */
+/* @addr belongs to another block now. */
 static void n_stale(struct naive *n, uint64_t addr)
 {
 	struct naive_block *old = n_find(n, addr);
@@ -343,7 +343,7 @@ static void n_realloc(struct world *w, const struct event *ev, uint32_t node, st
 	b.node = node;
 	if (ev->size < old.size)
 		n_heap_peak(n);
-	if (w->is_ignored[node]) { /* the bytes stay at the old site forever */
+	if (w->is_ignored[node]) { /* the bytes remain at the old site */
 		b.is_ignored = true;
 		n_stale(n, b.addr);
 		n_store(n, b);
@@ -515,7 +515,7 @@ static uint64_t any_addr(struct world *w)
 	return any(w, 50) ? addr : addr | 1ull << 60;
 }
 
-/* Mostly an address that is free, as an allocator would give. */
+/* Mostly a free address, as an allocator would return. */
 static uint64_t fresh_addr(struct world *w)
 {
 	uint64_t addr = any_addr(w);

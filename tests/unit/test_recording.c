@@ -1,4 +1,4 @@
-/* Recordings as files: what is written is read again, and a file may be cut anywhere. */
+/* Recordings as files: what is written is read back, and a file may be truncated anywhere. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -112,7 +112,7 @@ static void others(void **state)
 	release(&b, FREES, 0x100);
 	alloc(&b, ALLOCATES, 0x300, 5);
 	struct releases *child = releases_clone(b.releases);
-	alloc(&b, RESIZES, 0x300, 6); /* the first one was released unseen */
+	alloc(&b, RESIZES, 0x300, 6); /* the first one's release was not seen */
 	check(b.releases, 0, FREES, 1, 7);
 	check(b.releases, 1, RESIZES, 1, 5);
 	assert_int_equal(releases_count(child), 1);

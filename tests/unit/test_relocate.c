@@ -86,7 +86,7 @@ static const struct known known[] = {
 	KNOWN(f_call, 0, 9, true),
 	KNOWN(f_call_indirect, 0, 10, true),
 	KNOWN(f_endbr_call, 0, 8, false), /* over the endbr64 rather than over the call */
-	KNOWN(f_loop, 0, 4, false),       /* the loop enters at 4 */
+	KNOWN(f_loop, 0, 4, false),       /* the target of the loop's branch is 4 */
 	KNOWN(f_to_entry, 0, 7, false),
 	KNOWN(f_short, 0, 5, false),
 	KNOWN(f_shorter, 0, 1, false),    /* pop is not on the list */
@@ -146,7 +146,7 @@ static void test_stub_runs(void **state)
 	munmap(page, 0x10000);
 }
 
-/* As the tracer will do it: the original's displaced bytes are gone, a jump to the moved ones is in their place. */
+/* As the tracer patches: the displaced bytes are replaced by a jump to the moved ones. */
 static void test_patched_original_runs(void **state)
 {
 	uint8_t *page = code_page();
@@ -159,7 +159,7 @@ static void test_patched_original_runs(void **state)
 		struct arch_move m = {page, size, (taddr_t)page, (taddr_t)moved, .out = moved, .out_size = STUB_ROOM};
 		if (k->moved < 5 || k->fn == f_endbr_jump || strstr(k->name, "rip") || strstr(k->name, "call") ||
 		    strstr(k->name, "jump"))
-			continue; /* those that refer to places outside cannot be copied plainly */
+			continue; /* those that refer to outside addresses cannot be copied unchanged */
 		memcpy(page, code, size);
 		assert_int_equal(arch_native->make_stub(&m, &stub), 0);
 		int32_t distance = (int32_t)(stub.jump - (stub.patch + 5));
@@ -199,7 +199,7 @@ static void test_refused(void **state)
 		{ { 0x66, 0xe9, 0x10, 0x00 }, 4 },             /* 16-bit jump */
 		{ { 0x67, 0x8b, 0x05, 0, 0, 0, 0 }, 7 },       /* mov eax, [eip+0] */
 		{ { 0xff, 0xd0, 0x90, 0x90, 0x90 }, 5 },       /* call *rax */
-		{ { 0x06 }, 1 },                               /* no instruction */
+		{ { 0x06 }, 1 },                               /* no valid instruction */
 	};
 	const char *why;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {

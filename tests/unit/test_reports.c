@@ -1,6 +1,6 @@
 /*
- * What is reported about live blocks: leak reports as text and JSON, paths, the table of
- * --top; from a small profile with made-up names.
+ * Reports of live blocks: leak reports as text and JSON, paths, the table of --top; from a small
+ * profile with made-up names.
  */
 #include <errno.h>
 #include <setjmp.h>

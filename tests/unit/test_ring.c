@@ -31,7 +31,7 @@ static struct ring ring;
 static taddr_t seen[8192];
 static size_t seen_count;
 
-/* Of the tests of jumps. */
+/* For the tests of jumps. */
 enum { IDLE, RESERVED, WAITS, HOLDS };
 
 struct writer {
@@ -214,8 +214,8 @@ static void keep_quick(void *ctx, struct quick_event *event, size_t n)
 }
 
 /*
- * What was committed late comes before a record that was committed after it, which was read
- * already; the stack that it brings is that of the second.
+ * A record committed late is delivered before a later one that was read already; its stack is that
+ * of the second.
  */
 static void test_late_before_the_next(void **state)
 {
@@ -230,7 +230,7 @@ static void test_late_before_the_next(void **state)
 	assert_int_equal(seen_count, 4);
 	assert_int_equal(seen[0], 9 << 8);
 	assert_int_equal(seen[1], 2 << 8);
-	assert_int_equal(seen[2], 1); /* not by the short way */
+	assert_int_equal(seen[2], 1); /* not a short record */
 	assert_int_equal(seen[3], 3 << 8 | 2);
 	assert_int_equal(ring.stats.records, 4);
 	assert_int_equal(ring_pending(&ring), 0);
@@ -321,7 +321,7 @@ static bool has_room_until(uint64_t end)
 	return end - memory.control->tail <= memory.control->room;
 }
 
-/* One step of the recorder; @holds: it is stopped before the mark. */
+/* One step of the recorder; @holds: it stops before the mark. */
 static void step_writer(struct writer *w, bool holds)
 {
 	if (w->state == IDLE) {
@@ -342,7 +342,7 @@ static void step_writer(struct writer *w, bool holds)
 	}
 }
 
-/* What pads.c does at the trap of a thread that finds the ring full. */
+/* Handles a trap of a thread that finds the ring full, as pads.c does. */
 static void serve_writer(struct writer *w)
 {
 	w->state = RESERVED;
@@ -388,8 +388,8 @@ static void run_writers(size_t count)
 		random = random * 1103515245 + 12345;
 		size_t i = (random >> 8) % writer_count;
 		/*
-		 * a third of them is stopped for long, wherever they are, in turns that are no
-		 * whole laps
+		 * a third of them is stopped for long anywhere, in periods that are not whole
+		 * laps
 		 */
 		bool is_stopped = i < count / 3 + (count == 2) && (n / 50000 + i) % 4 != 0;
 		if (!is_stopped || writers[i].state == IDLE || random >> 16 & 1)
@@ -429,7 +429,7 @@ static void test_many_writers(void **state)
  */
 #define RACERS 10000
 #define GAPS 100
-#define RACES 40 /* in one alone the thread may not run at the moment that counts */
+#define RACES 40 /* with one thread it might not run at the critical moment */
 
 static uint64_t raced[RACERS];
 static bool is_racing;
@@ -510,7 +510,7 @@ static void test_jump_without_room(void **state)
 	assert_int_equal(seen[1], 2);
 }
 
-/* -- what no pad writes -- */
+/* -- records that no pad writes -- */
 
 static void commit_block(uint64_t position, const struct pad_record_block *block)
 {
@@ -519,7 +519,7 @@ static void commit_block(uint64_t position, const struct pad_record_block *block
 	*word(position) = mark;
 }
 
-/* After a good record comes @bad: that is all that is read. */
+/* A good record followed by @bad: only the good one is read. */
 static void check_broken(const struct pad_record_block *bad)
 {
 	commit_free(reserve(16), 1);
@@ -621,7 +621,7 @@ static void test_head(void **state)
 	}
 }
 
-/* All that is shared may be overwritten: where threads are is still known, and who owns it. */
+/* All shared memory may be overwritten: positions and owners of threads are still known. */
 static void test_overwritten(void **state)
 {
 	static struct pad_owner owner;
@@ -640,7 +640,7 @@ static void test_overwritten(void **state)
 	assert_int_equal(owner.head.list, (uintptr_t)&owner.head.list);
 }
 
-/* An access beyond the end of a file that was made smaller would be a SIGBUS. */
+/* Access beyond the end of a truncated file would raise SIGBUS. */
 static void test_size_is_sealed(void **state)
 {
 	assert_int_equal(ftruncate(memory.fd, 0), -1);
@@ -649,7 +649,7 @@ static void test_size_is_sealed(void **state)
 			 -EBADF);
 }
 
-/* The program replaced the file that it was made to open. */
+/* The program replaced the file that ptmem made it open. */
 static void test_other_file(void **state)
 {
 	struct pad_memory_options options = { RING_SIZE, 4, 8 };
@@ -701,7 +701,7 @@ static void test_dead_owner(void **state)
 	assert_true(memory.control->owner & PAD_OWNER_DIED);
 }
 
-/* Whatever the number of chunks, a slot keeps its place here and there. */
+/* Whatever the number of chunks, a slot has the same index in target and reader. */
 static void test_more_slots(void **state)
 {
 	const taddr_t first = memory.chunk[0].target;
@@ -753,7 +753,7 @@ static void test_slots(void **state)
 	assert_true(pad_slots_have_room(&memory, 500));
 	assert_int_equal(pad_slots_find(&memory, 105), -ENOENT);
 	assert_int_equal(pad_slots_find(&memory, 115), 15);
-	for (uint64_t tp = 1000; tp < 3000; tp++) { /* places removed are used again */
+	for (uint64_t tp = 1000; tp < 3000; tp++) { /* removed places are reused */
 		assert_int_equal(pad_slots_add(&memory, tp, 1, 2), 5);
 		assert_int_equal(pad_slots_find(&memory, tp), 5);
 		pad_slots_remove(&memory, tp);

@@ -1,4 +1,4 @@
-/* Which frame of a stack is its call site. */
+/* Selection of a stack's call site. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,17 +48,17 @@ static void test_rows(void **state)
 		{{NAMELESS, START}, 2, {0, RANK_SITE, true}},
 		{{{0}, {0}}, 2, {0, RANK_SITE, true}},
 		{{NAMELESS, INLINED, SITE}, 3, {2, RANK_SITE, true}},
-		/* without a name and called by an allocator: a part of it */
+		/* without a name and called by an allocator: part of the allocator */
 		{{NAMELESS, NAMELESS, XMALLOC, SITE}, 4, {.frame = 3}},
 		{{NAMELESS, XMALLOC, NAMELESS, SITE}, 4, {3, RANK_SITE, true}},
 		{{NAMELESS, LIBC, SITE}, 3, {0, RANK_SITE, true}},
 		{{NAMELESS, XMALLOC}, 2, {.frame = 1, .rank = RANK_FUNCTION}},
-		/* inlined: as the function it is in */
+		/* inlined: belongs to the function that contains it */
 		{{INLINED, SITE}, 2, {.frame = 0}},
 		{{INLINED, XMALLOC, SITE}, 3, {.frame = 2}},
 		{{INLINED, INLINED, XMALLOC, INLINED, SITE}, 5, {.frame = 3}},
 		{{INLINED}, 1, {.frame = 0}},
-		/* of wrappers alone */
+		/* consists of wrappers only */
 		{{LIBC_NAMELESS, LIBC_NAMELESS}, 2, {.rank = RANK_UNNAMED}},
 		{{LIBC_NAMELESS, LIBC, LIBC, LIBC_NAMELESS}, 4, {2, RANK_FUNCTION, false}},
 		{{LIBC, CXX, CXX, LOADER}, 4, {2, RANK_STANDARD, false}},

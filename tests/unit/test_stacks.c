@@ -25,9 +25,9 @@ static void depth_is_from_the_first_stack_pointer(void **state)
 	assert_int_equal(stacks_bytes(s), 640);
 	stacks_see(s, 1, HIGH - 48);
 	assert_int_equal(stacks_bytes(s), 48);
-	stacks_see(s, 1, LOW); /* however far between two looks */
+	stacks_see(s, 1, LOW); /* however far between two readings */
 	assert_int_equal(stacks_bytes(s), HIGH - LOW);
-	stacks_see(s, 1, HIGH + 16); /* what clone put there is taken off */
+	stacks_see(s, 1, HIGH + 16); /* bytes pushed by clone are subtracted */
 	assert_int_equal(stacks_bytes(s), 0);
 	stacks_free(s);
 }
@@ -51,14 +51,14 @@ static void threads_add_up(void **state)
 	stacks_see(s, 3, 0x100000); /* never added: a vfork's child */
 	stacks_remove(s, 3);
 	assert_int_equal(stacks_bytes(s), sum - 50000);
-	stacks_see(s, 51, 0x100000 * 51 + 0x80000 - 1); /* the one after has not become another */
+	stacks_see(s, 51, 0x100000 * 51 + 0x80000 - 1); /* the next one is still the same thread */
 	assert_int_equal(stacks_bytes(s), sum - 50000 - 51000 + 1);
-	stacks_add(s, 90, 0x1000, 0x2000); /* the number again, another thread */
+	stacks_add(s, 90, 0x1000, 0x2000); /* the number is reused by another thread */
 	assert_int_equal(stacks_bytes(s), sum - 50000 - 51000 + 1 - 90000);
 	stacks_free(s);
 }
 
-/* A signal handler's stack, or a coroutine's: the own stack stays as it was left. */
+/* A signal handler's stack, or a coroutine's: the thread's own stack keeps its last size. */
 static void another_stack_comes_on_top(void **state)
 {
 	struct stacks *s = stacks_new();
@@ -66,7 +66,7 @@ static void another_stack_comes_on_top(void **state)
 	stacks_add(s, 1, LOW, HIGH);
 	stacks_see(s, 1, HIGH - 1000);
 	stacks_see(s, 1, 0x600000);
-	assert_int_equal(stacks_bytes(s), 1000); /* its highest place as far as is known */
+	assert_int_equal(stacks_bytes(s), 1000); /* highest address known so far */
 	stacks_see(s, 1, 0x600000 - 300);
 	assert_int_equal(stacks_bytes(s), 1300);
 	stacks_see(s, 1, 0x600000 + 100); /* higher still */
@@ -75,7 +75,7 @@ static void another_stack_comes_on_top(void **state)
 	assert_int_equal(stacks_bytes(s), 1100);
 	stacks_see(s, 1, 0x600000 - 2000001); /* a third one */
 	assert_int_equal(stacks_bytes(s), 1000);
-	stacks_see(s, 1, 0x600000 - 2000001 - 2000000); /* still that one */
+	stacks_see(s, 1, 0x600000 - 2000001 - 2000000); /* still the same one */
 	assert_int_equal(stacks_bytes(s), 2001000);
 	stacks_see(s, 1, HIGH - 500);
 	assert_int_equal(stacks_bytes(s), 500);

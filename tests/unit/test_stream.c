@@ -32,7 +32,7 @@ static void on_tick(int sig)
 		globals.signals.leave_count = globals.signals.leave_count + 1;
 }
 
-/* As ptmem's own: without SA_RESTART. */
+/* Like ptmem's own: without SA_RESTART. */
 static void start_ticks(void)
 {
 	const struct itimerval often = {{0, 1000}, {0, 1000}};
@@ -58,7 +58,7 @@ static void await_ticks(void)
 		nanosleep(&moment, NULL);
 }
 
-/* A thread that takes no signals: the writer has them all. */
+/* A thread that blocks all signals: only the writer receives them. */
 static pthread_t start_reader(void *(*run)(void *), void *what)
 {
 	pthread_t thread;
@@ -71,7 +71,7 @@ static pthread_t start_reader(void *(*run)(void *), void *what)
 	return thread;
 }
 
-/* As many bytes as come; -1: one of them is wrong. */
+/* Number of bytes received; -1: one of them is wrong. */
 static void *read_all(void *fd)
 {
 	char text[4096];

@@ -1,6 +1,6 @@
 /*
  * Names and places in programs that are compiled here with every kind of debug
- * information: the sources say by labels which addresses to ask for.
+ * information: labels in the sources mark the addresses to look up.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@
 
 static char dir[] = "/tmp/ptmem-symbols-XXXXXX";
 
-/* One object and a way to ask for it. */
+/* One object, opened for look-ups. */
 struct fixture {
 	struct symbols *symbols;
 	struct module module;
@@ -258,7 +258,7 @@ static void test_better_name(void **state)
 	assert_false(symtab_is_better_name("f", "f"));
 }
 
-/* A stripped library: what is exported has a name, the rest none. */
+/* A stripped library: exported functions have names, others none. */
 static void test_stripped(void **state)
 {
 	struct fixture x;
@@ -301,7 +301,7 @@ static void check_split(const char *commands, const char *roots, const char *exp
 
 static void test_debug_files(void **state)
 {
-	check_split("true", NULL, "? (?:0)"); /* a.debug lies there, but nothing names it */
+	check_split("true", NULL, "? (?:0)"); /* a.debug exists, but nothing refers to it */
 	check_split(ADD_LINK, NULL, AT_INNER);
 	check_split(NO_ID ADD_LINK, NULL, AT_INNER);
 	check_split(NO_ID ADD_LINK " && mkdir .debug && mv a.debug .debug", NULL, AT_INNER);
@@ -310,7 +310,7 @@ static void test_debug_files(void **state)
 	check_split(NO_ID ADD_LINK " && rm a.debug && mkfifo a.debug", NULL, "? (?:0)");
 	check_split(BUILD_ID INTO_ROOT, "root", AT_INNER);
 	check_split(BUILD_ID INTO_ROOT, NULL, "? (?:0)");
-	/* one of another program under our build-id */
+	/* another program's file under our build-id */
 	check_split(BUILD_ID "g++ -g -O2 -Wl,--build-id=0x12345678 a.cc -o other && objcopy --only-keep-debug other a.debug && "
 			    INTO_ROOT,
 		    "root", "? (?:0)");
@@ -389,7 +389,7 @@ static void test_define(void **state)
 	symbols_free(s);
 }
 
-/* Results of both kinds stay where they are while thousands are added. */
+/* Results of both kinds keep their addresses while thousands are added. */
 static void test_results_stay(void **state)
 {
 	struct symbols *s = symbols_new(&(struct symbols_options){0});
@@ -410,7 +410,7 @@ static void test_results_stay(void **state)
 	close_object(&x);
 }
 
-/* Against a plain search, with ranges that nest, touch, repeat and overlap. */
+/* Compared with a linear search, with ranges that nest, touch, repeat and overlap. */
 static void test_ranges(void **state)
 {
 	struct ranges r = {0};

@@ -19,7 +19,7 @@
 #define BY_REGISTER "mov %rsi, %rax; syscall; ret"
 #define BY_STACK "push %rbx; mov 0x10(%rsp), %rax; syscall; pop %rbx; ret"
 
-/* at no round address: numbers that occur in the program by themselves (1 MiB) would look like theirs */
+/* not a round address: numbers that occur in the program anyway (1 MiB) would look like theirs */
 __asm__(".text\n.balign 4096\n.skip 0x5c5, 0xcc\n");
 PROOF_FUNCTION(proof_begin, "ret");
 PROOF_FUNCTION(by_register, BY_REGISTER);
@@ -55,7 +55,7 @@ PROOF_FUNCTION(entered, "mov %rsi, %rax; entered_middle: syscall; ret");
 PROOF_FUNCTION(entered_1, "mov $5, %esi; call entered; test %eax, %eax; jne entered_middle; ret");
 PROOF_FUNCTION(runs_on, "mov $5, %esi; call run_into; mov $9, %esi");
 PROOF_FUNCTION(run_into, BY_REGISTER);
-/* side by side, and no byte of it looks like a branch: its end alone tells */
+/* adjacent, and no byte of it looks like a branch: only its end distinguishes it */
 PROOF_FUNCTION(falls_into, "mov $0x7f000003, %esi; mov $0x7f000003, %edi; mov $0x7f000003, %edx; nop");
 PROOF_FUNCTION(fallen_into, BY_REGISTER);
 PROOF_FUNCTION(fallen_into_1, "mov $5, %esi; jmp fallen_into");

@@ -31,7 +31,7 @@ ASM_FUNCTION(code_memory, "mov $9, %eax; mov (%rdi), %eax; syscall; ret");
 ASM_FUNCTION(code_two_ways, "mov $9, %eax; test %edi, %edi; je 1f; mov $11, %eax; 1: syscall; ret");
 ASM_FUNCTION(code_same_ways, "mov $9, %eax; test %edi, %edi; je 1f; mov $9, %eax; 1: syscall; ret");
 ASM_FUNCTION(code_part, "mov $9, %eax; mov %dil, %al; syscall; ret");
-ASM_FUNCTION(code_loop, "mov $9, %eax; 1: syscall; dec %edi; jne 1b; ret"); /* the second time by a result */
+ASM_FUNCTION(code_loop, "mov $9, %eax; 1: syscall; dec %edi; jne 1b; ret"); /* 2nd time: a result */
 ASM_FUNCTION(code_table, "mov $9, %eax; jmp *%rdx; mov $11, %eax; syscall; ret");
 ASM_FUNCTION(code_entered, "mov $9, %eax; nop; syscall; ret");
 ASM_FUNCTION(code_behind, "ret; mov $3, %eax; syscall; syscall; ret");
@@ -78,7 +78,7 @@ static void test_unknown_numbers(void **state)
 	ASSERT_NUMBER(code_table, ARCH_SYSCALL_ANY);
 }
 
-/* A byte before the code, as the FDE of glibc's trampoline has it: what is read from there is something else. */
+/* A byte before the code, as the FDE of glibc's trampoline has: data read there is unrelated. */
 ASM_FUNCTION(code_return, ".byte 0; mov $15, %rax; syscall");
 ASM_FUNCTION(code_short_return, ".byte 0; mov $15, %eax; syscall");
 ASM_FUNCTION(code_return_inside, "jmp *%rdx; mov $15, %eax; syscall");
@@ -135,7 +135,7 @@ static bool is_last_likely(const uint8_t *start, const uint8_t *end)
 	const struct arch_code code = {.bytes = start, .size = (size_t)(end - start)};
 	const uint8_t *p = end;
 
-	/* the last one: there is enough before it to be judged by */
+	/* the last one: enough code precedes it for a decision */
 	while (memcmp(--p, arch_native->syscall_insn, arch_native->syscall_insn_size) != 0)
 		;
 	return arch_native->is_likely_syscall(&code, (size_t)(p - start));

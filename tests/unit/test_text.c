@@ -1,6 +1,4 @@
-/*
- * Names made fit to be shown.
- */
+/* Names made safe to print. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

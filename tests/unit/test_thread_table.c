@@ -1,6 +1,6 @@
 /*
- * Loops over threads: each thread that stays is visited once, in the order of its start, whatever
- * is removed and added meanwhile.
+ * Loops over threads: each thread that remains is visited once, in order of creation, whatever is
+ * removed and added meanwhile.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 static struct address_space spaces[2];
 static struct process processes[2] = {{.space = &spaces[0]}, {.space = &spaces[1]}};
 
-/* Threads of the two processes in turns; ids far apart and close together collide in the table. */
+/* Threads of the two processes alternate; distant and adjacent ids collide in the table. */
 static void fill(struct target *t, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -64,7 +64,10 @@ static struct thread *with_serial(struct target *t, uint64_t serial)
 	return NULL;
 }
 
-/* At each thread with 5 at its end those with 3, 5 and 8 are removed: before, at, after it. */
+/*
+ * At each thread with id ...5, those with ...3, ...5 and ...8 are removed: before, at and after
+ * it.
+ */
 static void test_removal(void **state)
 {
 	struct target t = {0};

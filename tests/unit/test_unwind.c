@@ -35,7 +35,7 @@
 #define OMIT_FP __attribute__((optimize("O2", "omit-frame-pointer")))
 #define KEEP_FP __attribute__((optimize("no-omit-frame-pointer")))
 #endif
-/* Keeps a call from becoming a jump. */
+/* Prevents tail calls. */
 #define HERE() __asm__ volatile("" ::: "memory")
 
 /* ---- the modules of this process ---- */
@@ -119,9 +119,9 @@ static size_t pc_count;
 static enum unwind_end walk_end;
 static int mismatch;        /* index + 1 of the first difference */
 static size_t copy_size;    /* bytes of stack in the view; the rest by read */
-static taddr_t outer_sp;    /* asked from unwind_in_signal */
+static taddr_t outer_sp;    /* from unwind_in_signal */
 static bool was_in_signal;
-static taddr_t second[MAX_PCS]; /* libunwind's opinion */
+static taddr_t second[MAX_PCS]; /* libunwind's result */
 static size_t second_count;
 
 static NOINLINE void take(void)
@@ -157,7 +157,7 @@ static void check_taken(size_t least)
 		print_message("end: %s, %zu frames\n", unwind_end_text[walk_end], pc_count);
 	}
 	assert_int_equal(mismatch, 0);
-	/* libunwind may end before us, but not elsewhere. */
+	/* libunwind may end before us, but not at another frame. */
 	assert_true(second_count > 1 && second_count <= pc_count);
 	assert_memory_equal(second, pcs, second_count * sizeof(*pcs));
 	assert_int_equal(walk_end, UNWIND_COMPLETE);
@@ -400,7 +400,7 @@ static void test_ucontext_ends(void **state)
 	inner.uc_link = &outer;
 	makecontext(&inner, on_own_stack, 0);
 	swapcontext(&outer, &inner);
-	/* libgcc continues with what it finds after the bottom of the stack */
+	/* libgcc continues with garbage beyond the bottom of the stack */
 	assert_int_equal(walk_end, UNWIND_COMPLETE);
 	assert_int_equal(pc_count, 3); /* take, on_own_stack, glibc's entry that calls setcontext */
 }
@@ -468,7 +468,7 @@ static bool find_own(void *ctx, const struct own_place *place, struct own_code *
 }
 
 /*
- * A return address in code of ptmem is passed over: the caller's is below the end of that frame. An
+ * A return address in code of ptmem is skipped: the caller's is below the end of that frame. An
  * instruction there is shown as the one that it was copied from.
  */
 static void test_own_code(void **state)
@@ -610,12 +610,12 @@ static void test_memory(void **state)
 	assert_memory_equal(unwind_rules(u)->slot, bigger, sizeof(bigger));
 	for (size_t i = 1; i + 1 < pc_count; i++)
 		assert_non_null(unwind_rule_find(bigger, 12, pcs[i] + 1));
-	/* what others write there is not believed: these would all end the stack, or lead astray */
+	/* forged rules are not used: all of these would end the stack or give wrong frames */
 	for (size_t i = 0; i < ARRAY_SIZE(bigger); i++)
 		bigger[i] = (struct unwind_rule){ bigger[i].pc, 16, i % 7, 0xff, 0xff, 0, { 99, 99 }, 0 };
 	chain_realigned(1, 2, 3, 4, 5, 6, 7, 8, 4);
 	check_taken(15);
-	/* rules are forgotten there, too */
+	/* rules are removed there, too */
 	unwind_forget(u, 1, UINT64_MAX - 1);
 	for (size_t i = 1; i + 1 < pc_count; i++)
 		assert_null(unwind_rule_find(bigger, 12, pcs[i] + 1));

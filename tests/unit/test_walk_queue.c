@@ -1,6 +1,6 @@
 /*
- * Heaps whose pieces are put in any order, by one thread or several, are walked as if their memory
- * came in one piece: the same state, end and free parts.
+ * Heaps whose pieces are queued in any order, by one thread or several, are walked as if their
+ * memory were one piece: the same state, end and free parts.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static taddr_t at(size_t word)
 	return BASE + word * sizeof(uint64_t);
 }
 
-/* What blocks hold looks like chunks, addresses or anything. */
+/* Contents of blocks look like chunks, addresses or anything else. */
 static void fill(void)
 {
 	for (size_t i = 0; i < WORDS; i++) {
@@ -152,7 +152,7 @@ static void test_orders(void **state)
 		try_orders(make_heap(sizes[i]));
 }
 
-/* Walks that fail somewhere, or end at what looks like a fencepost. */
+/* Walks that fail somewhere, or end at bytes that look like a fencepost. */
 static void test_corrupt(void **state)
 {
 	for (int round = 0; round < 10; round++) {
@@ -171,7 +171,7 @@ static void test_gaps(void **state)
 		try_orders(make_heap(sizes[i]));
 }
 
-/* A wrong guess is not taken over: it leads through one block that holds what looks like chunks. */
+/* A wrong guess is discarded: it leads through one block whose contents look like chunks. */
 static void test_wrong_guess(void **state)
 {
 	size_t first = WALK_PIECE_SIZE / 8, top = 4 * first;
@@ -191,7 +191,7 @@ static void test_wrong_guess(void **state)
 	walk_queue_deinit(&q);
 }
 
-/* What is guessed is used: else the stop is as long as the walk. */
+/* Guesses are used: otherwise the stop would be as long as the walk. */
 static void test_guess_is_right(void **state)
 {
 	size_t piece = 5 * WALK_PIECE_SIZE / 8, top = make_heap(160);

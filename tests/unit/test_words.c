@@ -1,6 +1,4 @@
-/*
- * Splitting into words: blanks, quotes, backslashes, comments, and what does not end.
- */
+/* Splitting into words: blanks, quotes, backslashes, comments, and unterminated quotes. */
 #include "base/words.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * Runs into breakpoints at known depths, through functions of the C library that
- * call back. For unwinders, built with and without CFI, with glibc and musl.
+ * Hits breakpoints at known depths, through functions of the C library that call back. For
+ * unwinders, built with and without CFI, with glibc and musl.
  */
 #include <pthread.h>
 #include <signal.h>

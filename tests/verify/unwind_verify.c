@@ -1,8 +1,8 @@
 /*
- * Stops a program at random moments and holds ptmem's unwinder against
+ * Stops a program at random moments and compares ptmem's unwinder with
  * libunwind-ptrace: unwind_verify STOPS PROGRAM [ARGS...]
  *
- * libunwind leaves the innermost frame, which may stand anywhere; from there both
+ * libunwind leaves the innermost frame, whose pc may be anywhere; from there both
  * walk. Prints the first stacks that differ and, last, the counts. Exit status 1
  * when a stack differs beyond where libunwind gave up before us.
  *
