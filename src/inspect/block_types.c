@@ -268,7 +268,7 @@ static bool is_text(const struct start *s)
 	return true;
 }
 
-/* Multiples of 16 up to 4096, then powers of two, of what malloc needs for the block. */
+/* Multiples of 16 up to 4096, then powers of two, of the block's size in the allocator. */
 static uint64_t size_number(uint64_t usable)
 {
 	uint64_t size = ROUND_UP(usable + WORD, UINT64_C(16));

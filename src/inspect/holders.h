@@ -44,7 +44,7 @@ struct holder_thread {
 	taddr_t stack, stack_end, tls, tls_end;
 };
 
-/* What block_holders_find asks: the start of the variable at @addr; 0 = none is known. */
+/* Callback of block_holders_find: the start of the variable at @addr; 0 = none is known. */
 typedef taddr_t holder_variable_fn(void *ctx, taddr_t addr);
 
 struct block_holders {

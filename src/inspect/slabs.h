@@ -27,7 +27,7 @@ struct slab {
 	taddr_t first;          /* place 0 */
 	uint64_t stride;
 	uint32_t places;
-	enum inspect_row rest;  /* of what is in no place */
+	enum inspect_row rest;  /* memory outside all places */
 	bool is_inner;          /* in a place of another slab */
 	size_t states;          /* index of its first state */
 };

@@ -9,7 +9,8 @@
  *	  <---    LISTEN_LAST                           for each process, unasked: its final state
  *
  * ptmem otherwise only answers, and never waits. A process missing from an answer has ended.
- * LISTEN_LAST is sent for processes that are profiled to the end, if the server has ever asked.
+ * LISTEN_LAST is sent for processes that are profiled to the end, if the server has ever sent a
+ * request.
  */
 #ifndef PTMEM_LISTEN_LISTEN_MESSAGE_H
 #define PTMEM_LISTEN_LISTEN_MESSAGE_H

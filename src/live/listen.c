@@ -125,7 +125,10 @@ static bool needs_final_state(const struct listen *l)
 	return l->was_asked || l->run->options->listen.linger > 0;
 }
 
-/* Only for the last process to end: requests about one that ended before find that it is gone. */
+/*
+ * Only for the last process to end: requests about one that ended earlier are answered with an
+ * error.
+ */
 static void on_end(void *ctx, const struct session *ended, bool is_exec)
 {
 	const struct listen *l = ctx;
@@ -212,7 +215,7 @@ void listen_begin(struct listen *l)
 	observers_add(l->run, &l->observer);
 	fcntl(l->fd, F_SETOWN, getpid());
 	fcntl(l->fd, F_SETFL, O_NONBLOCK | O_ASYNC);
-	signals_raise_io(); /* for questions already asked */
+	signals_raise_io(); /* for requests already made */
 }
 
 void listen_close(struct listen *l)

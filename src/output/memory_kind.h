@@ -22,7 +22,7 @@ const char *memory_kind_root(enum memory_kind kind);
 /* From the first @size bytes at @root, with or without leading spaces; MEMORY_HEAP if unknown. */
 enum memory_kind memory_kind_of_root(const char *root, size_t size);
 
-/* "heap blocks", "page faults": the name of what is counted. */
+/* "heap blocks", "page faults": name of the counted items. */
 const char *memory_kind_name(enum memory_kind kind);
 
 #endif

@@ -11,7 +11,7 @@
  *	                                      bytes apart on average; no m, u, p and z
  *	w FUNCTION(D) CALLS(D) BYTES(D)       exact total of a file of samples
  *	l ID(D) START(X) END(X) BIAS(X) PATH(TEXT)   module loaded; ID > 0
- *	g ID(D)                               module gone
+ *	g ID(D)                               module unloaded
  *	n ID(D) PARENT(D) PC(X) MODULE(D)     node: ids 1, 2, 3, ... in order; parent before child;
  *	                                      0 = root, module 0 = none
  *	i PC(X) MODULE(D) LINE(D) INLINED(0|1) NAME<tab>FILE<tab>DIR    empty = unknown; not inlined
@@ -41,7 +41,7 @@
  *	z ... ADDR(X) SIZE(D)                 block from before the profile
  *	                                      each may end with SP(X), the stack pointer, if known;
  *	                                      what does not fail has sizes of 2^62 in all at most
- *	x THREAD(D)                           thread gone
+ *	x THREAD(D)                           thread ended
  *	e TIME(D ns)                          the end, the last line
  *
  * This file writes; events_read.c reads.

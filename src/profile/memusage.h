@@ -55,7 +55,7 @@ struct memusage_numbers {
 	uint64_t histogram[MEMUSAGE_BUCKETS];
 	uint64_t histogram_calls;
 	bool is_estimate; /* with samples: the kinds of reallocs are unknown */
-	uint64_t unknown;                        /* frees and reallocs of what was not live */
+	uint64_t unknown;                        /* frees and reallocs of blocks not live */
 };
 
 struct memusage;

@@ -1,6 +1,6 @@
 /*
- * An object is opened once, and found again by what a recording says of it. A file that cannot be
- * used then is not looked for again. See recording_lines.h.
+ * An object is opened once, and found again by its data in a recording. A file that cannot be used
+ * then is not looked for again. See recording_lines.h.
  */
 #include "recording/recording_lines.h"
 

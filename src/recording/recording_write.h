@@ -2,7 +2,7 @@
  * Recordings as files: a head, then chunks, each compressed separately.
  *
  *	head     "ptmem-recording 1\n", or 2 if it holds estimates from samples
- *	chunk    name (4 bytes), packed size, unpacked size, CRC-32 of what is packed (each
+ *	chunk    name (4 bytes), packed size, unpacked size, CRC-32 of the packed data (each
  *	         4 bytes, little-endian), then a zlib stream
  *
  * Numbers in a chunk are varints: 7 bits a byte, the lowest first, the top bit set on all bytes but

@@ -5,7 +5,7 @@
 #include "output/flame.h"
 #include "report/show.h"
 
-/* What a flame graph says, and how far apart the samples of both sides are (0: exact). */
+/* Text of a flame graph, and the mean distance of samples of both sides (0: exact). */
 struct path_words {
 	const char *title, *subtitle;  /* --title goes before the first */
 	uint64_t interval[2];

@@ -5,7 +5,7 @@
 #include "recording/recording_view.h"
 #include "report/show.h"
 
-/* Makes the reports that @r asks for: 0, or an enum report_exit once the error is logged. */
+/* Makes the reports that @r requests: 0, or an enum report_exit once the error is logged. */
 int recording_show(const struct report_request *r, const struct recording *recording);
 
 #endif

@@ -5,7 +5,7 @@
 #include "recording/recording_view.h"
 
 /*
- * ",\n\"view\":{...}" in *@out, which the caller frees; "" if nothing is asked. Fails as
+ * ",\n\"view\":{...}" in *@out, which the caller frees; "" if no view is requested. Fails as
  * recording_view_init.
  */
 int recording_view_json(const struct recording *r, const struct recording_question *q, char **out,

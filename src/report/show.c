@@ -1,6 +1,6 @@
 /*
- * Reading what is asked for and writing what is wanted from it. Errors are logged
- * here, where the file's name is known; what main needs is the exit status.
+ * Reads the input files and writes the requested reports. Errors are logged here, where the file's
+ * name is known; what main needs is the exit status.
  */
 #include "report/show.h"
 
@@ -47,7 +47,7 @@ static int open_input(const char *path, struct input *out)
 	return err ? log_unread(path, err, why) : 0;
 }
 
-/* A profile of which only what is asked for by --match remains. */
+/* A profile of which only what --match selects remains. */
 static int open_profile(const struct report_request *r, size_t i, struct input *out)
 {
 	_cleanup_free_ char *why = NULL;

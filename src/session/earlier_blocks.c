@@ -1,7 +1,7 @@
 /*
  * The blocks of a process are known with certainty if
  *
- *	its malloc is one that src/inspect knows, and no other object has one
+ *	its malloc is supported by src/inspect, and no other object has one
  *	no thread is in the middle of malloc
  *	each heap could be walked to its end, and all chunks on lists are free in it
  *	all memory that malloc has from the kernel was found
@@ -173,7 +173,7 @@ static void add_block(struct session *s, const struct event *ev)
 	profile_event(s->profile, ev);
 }
 
-/* A file of events has its name: a replay knows no symbol at its address. */
+/* A file of events has its name: a replay has no symbol at its address. */
 static uint32_t make_frame(struct session *s, const char *text)
 {
 	struct calltree *tree = profile_calltree(s->profile);

@@ -27,7 +27,7 @@ struct memusage_run {
 	const struct options *options;
 	FILE *report;                /* a FIFO or device for all reports; NULL = none */
 	int report_fd;               /* name of that */
-	int report_error;            /* of what all reports go to */
+	int report_error;            /* of the stream of all reports */
 	unsigned failed;             /* files of single processes that could not be written */
 };
 

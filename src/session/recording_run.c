@@ -53,7 +53,7 @@ struct recording_run {
 	struct recording *leaks;   /* LEAKS alone; NULL = nothing was checked */
 	bool has_failed;           /* the file could not be written once, which was said */
 	uint64_t flush_ns, sample_ns; /* when both are due */
-	uint32_t named;            /* threads of the history whose names were asked for */
+	uint32_t named;            /* threads of the history whose names were read */
 	struct recording_threads threads;
 };
 

@@ -1,4 +1,4 @@
-/* Names of a process's threads as they are read from /proc: each is told once. */
+/* Names of a process's threads read from /proc: each is recorded once. */
 #ifndef PTMEM_RECORDING_THREADS_H
 #define PTMEM_RECORDING_THREADS_H
 

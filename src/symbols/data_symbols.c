@@ -1,4 +1,4 @@
-/* A sorted list of each object, made when it is first asked for. See data_symbols.h. */
+/* A sorted list of each object, made on first use. See data_symbols.h. */
 #include "symbols/data_symbols.h"
 
 #include <string.h>

@@ -33,7 +33,7 @@ const char *const unwind_end_text[UNWIND_END_COUNT] = {
 	[UNWIND_TOO_DEEP] = "too many frames",
 };
 
-/* The result of a step if the walk goes on. */
+/* The result of a step if the walk continues. */
 enum step {
 	STEP_OUT = -1,
 	STEP_SIGNAL = -2,

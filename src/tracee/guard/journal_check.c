@@ -88,7 +88,7 @@ static bool is_data(const struct map *m)
 	return m->is_write && !m->is_shared;
 }
 
-/* Whether all of [@start, @start + @size) is mapped, by maps that are as @fn says. */
+/* Whether all of [@start, @start + @size) is mapped, by maps that @fn accepts. */
 static bool is_within(const struct maps *maps, taddr_t start, uint64_t size, map_fn *fn)
 {
 	taddr_t at = start;
