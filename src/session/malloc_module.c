@@ -243,11 +243,12 @@ static bool take_jemalloc(const char *bytes, const char *end, const char *at,
 static bool find_jemalloc(const struct elf_file *file, const struct elf_segment *s,
 			  char out[MALLOC_VERSION_SIZE])
 {
-	_cleanup_free_ char *bytes = xmalloc(s->filesz + 1);
 	_cleanup_free_ uint8_t *read = elf_file_read(file, s->offset, s->filesz);
 
 	if (!read)
 		return false;
+	_cleanup_free_ char *bytes = xmalloc(s->filesz + 1);
+
 	memcpy(bytes, read, s->filesz);
 	bytes[s->filesz] = '\0'; /* ends what strspn looks at */
 	const char *end = bytes + s->filesz;
