@@ -263,10 +263,10 @@ static inline bool copied_word(const struct stack_view *view, taddr_t addr, uint
 /*
  * step() as long as rules are known and simple and the stack is in the copy, which is nearly always
  * the whole walk. Stops before the first other frame and leaves it in *frame. pc and sp are kept in
- * CPU registers, since the walk is one chain of dependent loads. Returns the number of pcs added.
+ * CPU registers, since the walk is one chain of dependent loads. Returns the new number of pcs.
  */
 static size_t walk_known(const struct unwind *u, const struct stack_view *from, struct frame *frame,
-			 taddr_t *pcs, size_t max)
+			 taddr_t *pcs, size_t count, size_t max)
 {
 	const struct arch *arch = u->rules.arch;
 	const struct unwind_rule_table table =
@@ -278,7 +278,6 @@ static size_t walk_known(const struct unwind *u, const struct stack_view *from, 
 	uint64_t *reg = frame->regs.reg;
 	uint32_t known = frame->known;
 	taddr_t pc = reg[arch->dwarf_pc], sp = reg[arch->dwarf_sp], fp = reg[arch->dwarf_fp];
-	size_t count = 0;
 
 	while (count < max) {
 		const struct unwind_rule *rule = unwind_rule_find(table.slot, table.bits, pc);
@@ -329,7 +328,7 @@ size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs
 	pcs[count++] = frame.regs.reg[dwarf_pc] - !frame.is_exact;
 	for (;;) {
 		if (!frame.is_exact)
-			count += walk_known(u, view, &frame, pcs + count, max - count);
+			count = walk_known(u, view, &frame, pcs, count, max);
 		end = unwind_is_end(frame.regs.reg[dwarf_pc]) ?
 			UNWIND_COMPLETE : step(u, view, &frame);
 		if (end < 0 && unwind_is_end(frame.regs.reg[dwarf_pc]))
