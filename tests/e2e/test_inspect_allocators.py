@@ -10,7 +10,7 @@ import struct
 import subprocess
 import time
 
-from harness import Fail, allocator, test
+from harness import Fail, Skip, allocator, test
 from test_inspect import Checked, Inspected, check_rows, inspect
 
 STARTED = 30  # blocks
@@ -259,7 +259,7 @@ def unknown(t):
 @test("inspect/refused/version")
 def version(t):
     """A jemalloc that says to be of another version."""
-    with open(preload(t, "jemalloc")["LD_PRELOAD"], "rb") as file:
+    with open(preload("jemalloc")["LD_PRELOAD"], "rb") as file:
         library = file.read()
     if b"5.3.0-0-g" not in library:
         raise Skip("jemalloc is not 5.3.0")
