@@ -138,7 +138,7 @@ static void test_hostile_commands(void **state)
 {
 	static const char *const commands[] = {
 		"a\nptmem_heap_live_bytes{pid=\"1\"} 0\n", "\"} 1\n", "\\", "\\\"", "\\n", "x\\", "\xff\xfe\xc3", "\xe2\x82", "\xf0\x9f\x98",
-		"\xed\xa0\x80", "\xc0\xaf", "\r\t\b\x1b[2J\x7f", "caf\xc3\xa9 \xe2\x82\xac", "\xe2\x80\xae" "evil", "# EOF\n",
+		"\xed\xa0\x80", "\xc0\xaf", "\r\t\b\x1b[2J\x7f", "caf\xc3\xa9 \xe2\x82\xac", ("\xe2\x80\xae" "evil"), "# EOF\n",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
