@@ -19,7 +19,6 @@
 #include "base/alloc.h"
 #include "base/amount.h"
 #include "output/unresolved.h"
-#include "profile/estimate.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -154,11 +153,9 @@ static void put_commas(FILE *out, uint64_t value)
 static void put_details(const struct flame *f, const struct path_node *n)
 {
 	double bytes = (double)n->total[PATH_NEW];
-	uint64_t interval = f->options->sample_interval[PATH_NEW];
-	char error[AMOUNT_SIZE] = "";
+	char error[AMOUNT_SIZE];
 
-	if (interval)
-		amount_error(bytes, estimate_error_bound(interval, n->total[PATH_NEW]), error);
+	amount_error(bytes, sqrt(n->variance[PATH_NEW]), error);
 	fputs(" (", f->out);
 	put_commas(f->out, n->total[PATH_NEW]);
 	fprintf(f->out, " %s%s, %.2f%%", f->options->unit, error,
@@ -426,7 +423,7 @@ static void put_frames(const struct flame *f)
 void flame_write(FILE *out, const struct path_tree *whole, const struct flame_options *options)
 {
 	struct path_tree *folded = path_tree_fold_unnamed(whole);
-	struct path_tree *t = unresolved_merge(folded, options->sample_interval);
+	struct path_tree *t = unresolved_merge(folded);
 	struct flame f = {
 		.out = out,
 		.tree = t,

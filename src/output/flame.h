@@ -24,8 +24,6 @@ struct flame_options {
 	unsigned width;        /* of the picture in pixels, FLAME_WIDTH_MIN .. FLAME_WIDTH_MAX */
 	bool is_fixed;         /* of that width in every window; else a browser fits it */
 	double min_frame;      /* frames narrower than this many pixels are left out */
-	/* by enum path_side: values are estimates from samples so far apart, bytes; 0: exact */
-	uint64_t sample_interval[2];
 	bool is_diff;          /* widths by the larger of old and new, colours by new - old */
 };
 

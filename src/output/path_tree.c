@@ -89,8 +89,7 @@ struct path_tree *path_tree_fold_unnamed(const struct path_tree *t)
 					       path_tree_child(out, place[n->parent], n->name,
 							       strlen(n->name));
 		path_tree_set_kind(out, place[i], n->kind);
-		for (int side = PATH_OLD; side <= PATH_NEW; side++)
-			path_tree_add(out, place[i], (enum path_side)side, n->own[side]);
+		path_tree_add_own(out, place[i], n);
 	}
 	path_tree_sum(out);
 	return out;
@@ -106,15 +105,38 @@ void path_tree_add_blocks(struct path_tree *t, uint32_t node, enum path_side sid
 	t->node.data[node].blocks[side] += count;
 }
 
+void path_tree_add_variance(struct path_tree *t, uint32_t node, enum path_side side,
+			    double variance)
+{
+	t->node.data[node].own_variance[side] += variance;
+}
+
+void path_tree_add_own(struct path_tree *t, uint32_t node, const struct path_node *from)
+{
+	struct path_node *n = &t->node.data[node];
+
+	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
+		n->own[side] += from->own[side];
+		n->blocks[side] += from->blocks[side];
+		n->own_variance[side] += from->own_variance[side];
+	}
+}
+
 void path_tree_sum(struct path_tree *t)
 {
-	for (size_t i = 0; i < t->node.count; i++)
-		memcpy(t->node.data[i].total, t->node.data[i].own, sizeof(t->node.data[i].own));
+	for (size_t i = 0; i < t->node.count; i++) {
+		struct path_node *n = &t->node.data[i];
+
+		memcpy(n->total, n->own, sizeof(n->own));
+		memcpy(n->variance, n->own_variance, sizeof(n->own_variance));
+	}
 	for (size_t i = t->node.count; i-- > 1;) {
 		struct path_node *n = &t->node.data[i], *parent = &t->node.data[n->parent];
 
-		parent->total[PATH_OLD] += n->total[PATH_OLD];
-		parent->total[PATH_NEW] += n->total[PATH_NEW];
+		for (int side = PATH_OLD; side <= PATH_NEW; side++) {
+			parent->total[side] += n->total[side];
+			parent->variance[side] += n->variance[side];
+		}
 	}
 }
 

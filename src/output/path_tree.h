@@ -26,6 +26,8 @@ struct path_node {
 	uint64_t own[2];       /* by enum path_side */
 	uint64_t total[2];     /* as of the last path_tree_sum */
 	uint64_t blocks[2];    /* of its own, where they are counted */
+	/* of own and of total, in square bytes; 0 unless values are estimates from samples */
+	double own_variance[2], variance[2];
 };
 
 struct path_tree;
@@ -53,7 +55,13 @@ void path_tree_add(struct path_tree *t, uint32_t node, enum path_side side, uint
 
 void path_tree_add_blocks(struct path_tree *t, uint32_t node, enum path_side side, uint64_t count);
 
-/* Brings the totals up to date. */
+void path_tree_add_variance(struct path_tree *t, uint32_t node, enum path_side side,
+			    double variance);
+
+/* Adds what belongs to @from, which may be of another tree, to what belongs to @node. */
+void path_tree_add_own(struct path_tree *t, uint32_t node, const struct path_node *from);
+
+/* Brings the totals, and their variances, up to date. */
 void path_tree_sum(struct path_tree *t);
 
 /* Pointers to nodes are valid until the next path_tree_child. Node 0 is the root. */

@@ -37,15 +37,23 @@ static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct symbol 
 	return at;
 }
 
-static void add_leaf(struct path_tree *t, struct shown_stack *s, uint32_t node, uint64_t value)
+/* What a leaf has of the quantity. */
+struct leaf_value {
+	uint64_t value, variance;
+};
+
+static void add_leaf(struct path_tree *t, struct shown_stack *s, uint32_t node,
+		     const struct leaf_value *v)
 {
 	uint32_t at = 0;
+	double error = profile_error(s->report->profile, v->variance);
 
 	if (!shown_stack_fill(s, node))
 		return;
 	for (size_t i = s->first + s->count; i-- > s->first;)
 		at = add_frame(t, at, shown_stack_symbol(s, i));
-	path_tree_add(t, at, PATH_NEW, value);
+	path_tree_add(t, at, PATH_NEW, v->value);
+	path_tree_add_variance(t, at, PATH_NEW, error * error);
 }
 
 static int find_peak(const struct profile *p, uint32_t *i_out)
@@ -59,16 +67,17 @@ static int find_peak(const struct profile *p, uint32_t *i_out)
 	return -ENOENT;
 }
 
-static uint64_t leaf_value(const struct profile *p, const struct leaf *leaf,
-			   enum profile_quantity quantity)
+/* Errors of numbers of blocks are not known. */
+static struct leaf_value leaf_value(const struct profile *p, const struct leaf *leaf,
+				    enum profile_quantity quantity)
 {
 	switch (quantity) {
 	case PATHS_TOTAL:
-		return leaf->total_bytes;
+		return (struct leaf_value){leaf->total_bytes, leaf->total_variance};
 	case PATHS_COUNT:
-		return profile_count(p, leaf->calls);
+		return (struct leaf_value){.value = profile_count(p, leaf->calls)};
 	default:
-		return leaf->live_bytes;
+		return (struct leaf_value){leaf->live_bytes, leaf->live_variance};
 	}
 }
 
@@ -87,10 +96,13 @@ int profile_paths_add(struct path_tree *t, const struct report *r, enum profile_
 	}
 	for (uint32_t i = 1; i <= count; i++) {
 		const struct leaf *leaf = profile_leaf(r->profile, i);
-		uint64_t value = bytes ? bytes[i] : leaf_value(r->profile, leaf, quantity);
+		struct leaf_value v = leaf_value(r->profile, leaf, quantity);
 
-		if (value)
-			add_leaf(t, &stack, leaf->node, value);
+		if (bytes)
+			v = (struct leaf_value){
+				bytes[i], profile_leaf_variance(r->profile, i, bytes[i])};
+		if (v.value)
+			add_leaf(t, &stack, leaf->node, &v);
 	}
 	shown_stack_deinit(&stack);
 	return 0;

@@ -1,6 +1,7 @@
 /* See unresolved.h. Parents come before their children, so one pass is enough. */
 #include "output/unresolved.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,19 +10,17 @@
 
 #define NAME "[below resolution]"
 
-static bool is_unresolved(const struct path_node *n, const uint64_t interval[2])
+static bool is_unresolved(const struct path_node *n)
 {
 	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
-		double error = estimate_error_bound(interval[side], n->total[side]);
-
 		if (n->total[side] > 0 &&
-		    !estimate_is_below_resolution((double)n->total[side], error))
+		    !estimate_is_below_resolution((double)n->total[side], sqrt(n->variance[side])))
 			return false;
 	}
 	return n->total[PATH_OLD] > 0 || n->total[PATH_NEW] > 0;
 }
 
-struct path_tree *unresolved_merge(const struct path_tree *t, const uint64_t interval[2])
+struct path_tree *unresolved_merge(const struct path_tree *t)
 {
 	struct path_tree *out = path_tree_new();
 	uint32_t count = path_tree_node_count(t);
@@ -31,7 +30,7 @@ struct path_tree *unresolved_merge(const struct path_tree *t, const uint64_t int
 	for (uint32_t i = 0; i < count; i++) {
 		const struct path_node *n = path_tree_node(t, i);
 
-		is_merged[i] = i && (is_merged[n->parent] || is_unresolved(n, interval));
+		is_merged[i] = i && (is_merged[n->parent] || is_unresolved(n));
 		if (!i || is_merged[n->parent])
 			place[i] = place[n->parent];
 		else if (is_merged[i])
@@ -40,8 +39,7 @@ struct path_tree *unresolved_merge(const struct path_tree *t, const uint64_t int
 			place[i] = path_tree_child(out, place[n->parent], n->name, strlen(n->name));
 		if (!is_merged[i])
 			path_tree_set_kind(out, place[i], n->kind);
-		for (int side = PATH_OLD; side <= PATH_NEW; side++)
-			path_tree_add(out, place[i], (enum path_side)side, n->own[side]);
+		path_tree_add_own(out, place[i], n);
 	}
 	path_tree_sum(out);
 	return out;

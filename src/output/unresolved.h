@@ -13,9 +13,8 @@
 /*
  * A copy of @t, whose totals are up to date, in which children below resolution
  * (profile/estimate.h) on both sides are one child of their parent, without children of its own.
- * @interval: mean distance of samples on each side, bytes; 0: its values are exact. Totals are up
- * to date. Never NULL.
+ * Totals are up to date. Never NULL.
  */
-struct path_tree *unresolved_merge(const struct path_tree *t, const uint64_t interval[2]);
+struct path_tree *unresolved_merge(const struct path_tree *t);
 
 #endif

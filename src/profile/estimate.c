@@ -51,7 +51,12 @@ double estimate_error(uint64_t interval, uint64_t variance)
 
 double estimate_error_bound(uint64_t interval, uint64_t bytes)
 {
-	return sqrt((double)interval * (double)bytes);
+	return sqrt(estimate_variance_bound(interval, bytes));
+}
+
+double estimate_variance_bound(uint64_t interval, uint64_t bytes)
+{
+	return (double)interval * (double)bytes;
 }
 
 bool estimate_is_below_resolution(double bytes, double error)

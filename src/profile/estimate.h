@@ -50,8 +50,9 @@ static inline uint64_t estimate_count(uint64_t units)
 /* The standard error, in bytes, of an estimate with summed variance @variance. */
 double estimate_error(uint64_t interval, uint64_t variance);
 
-/* The same if only the estimate is known: an upper bound. */
+/* The same if only the estimate is known: an upper bound; and its square. */
 double estimate_error_bound(uint64_t interval, uint64_t bytes);
+double estimate_variance_bound(uint64_t interval, uint64_t bytes);
 
 /*
  * Whether an estimate of @bytes is too uncertain: its error is larger than that of three small

@@ -154,7 +154,10 @@ static inline void note(struct memusage *m, uint32_t thread, taddr_t sp, uint64_
 {
 	struct memusage_numbers *n = &m->numbers;
 	uint64_t depth = stack_depth(m, thread, sp);
-	n->peak = MAX(n->peak, n->live);
+	if (n->live > n->peak) {
+		n->peak = n->live;
+		n->peak_variance = n->live_variance;
+	}
 	n->stack_peak = MAX(n->stack_peak, depth);
 	n->sum_peak = MAX(n->sum_peak, n->live + depth);
 	if (m->sink.add)
@@ -168,14 +171,26 @@ static void record(struct memusage *m, const struct event *ev)
 
 /* -- what calls share -- */
 
+static void count_in(struct memusage *m, struct weight w)
+{
+	m->numbers.live += w.bytes;
+	m->numbers.live_variance += w.variance;
+}
+
+static void count_out(struct memusage *m, struct weight w)
+{
+	m->numbers.live -= w.bytes;
+	m->numbers.live_variance -= w.variance;
+}
+
 static void add_block(struct memusage *m, taddr_t addr, uint64_t size, uint32_t owner)
 {
 	struct block old, block = {
 		.addr = addr, .size = size, .capacity = capacity_of(size, ALIGNMENT), .leaf = owner,
 	};
-	m->numbers.live += memusage_weigh(m, addr, size).bytes;
+	count_in(m, memusage_weigh(m, addr, size));
 	if (blocks_add(m->blocks, &block, &old)) /* was freed unseen */
-		m->numbers.live -= memusage_weigh(m, addr, old.size).bytes;
+		count_out(m, memusage_weigh(m, addr, old.size));
 }
 
 /* -- malloc, calloc, realloc(NULL), memalign -- */
@@ -284,7 +299,7 @@ static void replace_sample(struct memusage *m, const struct event *ev, const str
 		restore_block(m, old);
 		return;
 	}
-	m->numbers.live -= memusage_weigh(m, ev->old_addr, old->block.size).bytes;
+	count_out(m, memusage_weigh(m, ev->old_addr, old->block.size));
 	if (ev->addr)
 		on_alloc(m, ev);
 	else
@@ -342,7 +357,7 @@ static void on_free(struct memusage *m, const struct event *ev)
 		m->numbers.row[MEMUSAGE_FREE].calls += w.calls;
 		count_bytes(m, MEMUSAGE_FREE, w.bytes);
 	}
-	m->numbers.live -= w.bytes;
+	count_out(m, w);
 	record(m, ev);
 }
 

@@ -47,6 +47,7 @@ struct memusage_numbers {
 	/* bytes requested, including failed requests of up to PTRDIFF_MAX */
 	uint64_t total;
 	uint64_t live, peak;                     /* bytes held */
+	uint64_t live_variance, peak_variance;   /* of these estimates (profile/estimate.h) */
 	uint64_t stack_peak;                     /* deepest stack, bytes */
 	/* largest live + depth of the thread that changed it */
 	uint64_t sum_peak;

@@ -160,3 +160,10 @@ double recording_error(const struct recording *r, double variance)
 {
 	return r->interval ? estimate_error(r->interval, (uint64_t)fmin(variance, 0x1p63)) : 0;
 }
+
+double recording_square_error(const struct recording *r, double variance)
+{
+	double error = recording_error(r, variance);
+
+	return error * error;
+}

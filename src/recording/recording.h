@@ -107,6 +107,8 @@ void recording_set_meta(struct recording *r, const char *key, const char *value)
 uint64_t recording_count(const struct recording *r, uint64_t units);
 /* The standard error, in bytes, of an estimate with @variance; 0 if exact. */
 double recording_error(const struct recording *r, double variance);
+/* Its square: @variance in square bytes. */
+double recording_square_error(const struct recording *r, double variance);
 
 /* The last value of @key, or NULL. */
 const char *recording_meta(const struct recording *r, const char *key);

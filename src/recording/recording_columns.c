@@ -37,9 +37,7 @@ void recording_put_count(FILE *out, const struct recording *r, uint64_t value)
 /* In bytes squared. */
 void recording_put_variance(FILE *out, const struct recording *r, uint64_t value)
 {
-	double error = recording_error(r, (double)value);
-
-	fprintf(out, "%.9g", error * error);
+	fprintf(out, "%.9g", recording_square_error(r, (double)value));
 }
 
 /* Of an index + 1: -1 = none. */

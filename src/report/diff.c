@@ -14,7 +14,6 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "output/unresolved.h"
-#include "profile/estimate.h"
 
 #define NUMBER_WIDTH 17
 #define MAX_INDENT 40
@@ -25,6 +24,7 @@ struct row {
 	size_t places;        /* how many sites the row sums up */
 	unsigned indent;
 	uint64_t value[2];    /* by enum path_side */
+	double variance;      /* of their difference */
 };
 
 struct diff_table {
@@ -80,23 +80,22 @@ static uint64_t smallest_shown(const struct diff_table *d, const uint32_t *child
 	return out;
 }
 
-static bool is_estimate(const struct diff_table *d)
+/* The samples of two runs have nothing to do with each other. */
+static double variance_of(const struct path_node *n)
 {
-	return d->options->interval[PATH_OLD] || d->options->interval[PATH_NEW];
+	return n->variance[PATH_OLD] + n->variance[PATH_NEW];
 }
 
 /* The column with the standard error of a difference of estimates; "" if exact. */
 static const char *error_of(const struct diff_table *d, const struct row *row,
 			    char out[static AMOUNT_SIZE * 2])
 {
-	double a = estimate_error_bound(d->options->interval[PATH_OLD], row->value[PATH_OLD]);
-	double b = estimate_error_bound(d->options->interval[PATH_NEW], row->value[PATH_NEW]);
 	char text[AMOUNT_SIZE];
 
 	*out = '\0';
-	if (is_estimate(d))
+	if (d->options->error_heading)
 		snprintf(out, AMOUNT_SIZE * 2, " %*s", NUMBER_WIDTH,
-			 amount_commas((uint64_t)hypot(a, b), text));
+			 amount_commas((uint64_t)sqrt(row->variance), text));
 	return out;
 }
 
@@ -156,6 +155,7 @@ static void push_children(struct diff_table *d, const struct row *parent)
 		rest.places++;
 		rest.value[PATH_OLD] += n->total[PATH_OLD];
 		rest.value[PATH_NEW] += n->total[PATH_NEW];
+		rest.variance += variance_of(n);
 	}
 	push_rest(d, &rest, shown);
 	while (shown-- > 0) {
@@ -165,6 +165,7 @@ static void push_children(struct diff_table *d, const struct row *parent)
 			.node = child[shown],
 			.indent = rest.indent,
 			.value = {n->total[PATH_OLD], n->total[PATH_NEW]},
+			.variance = variance_of(n),
 		};
 	}
 	free(child);
@@ -172,7 +173,7 @@ static void push_children(struct diff_table *d, const struct row *parent)
 
 void diff_print(FILE *out, const struct path_tree *whole, const struct diff_options *options)
 {
-	struct path_tree *t = unresolved_merge(whole, options->interval);
+	struct path_tree *t = unresolved_merge(whole);
 	struct diff_table d = {.out = out, .tree = t, .options = options};
 	const struct path_node *root = path_tree_node(t, 0);
 	uint64_t largest = 0;
@@ -181,11 +182,12 @@ void diff_print(FILE *out, const struct path_tree *whole, const struct diff_opti
 		largest = MAX(largest, distance(path_tree_node(t, c)->total));
 	d.limit = MAX(1, (uint64_t)((double)largest * options->threshold / 100));
 	fprintf(out, "%*s", NUMBER_WIDTH, "difference");
-	if (is_estimate(&d))
-		fprintf(out, " %*s", NUMBER_WIDTH, "+- at most");
+	if (options->error_heading)
+		fprintf(out, " %*s", NUMBER_WIDTH, options->error_heading);
 	fprintf(out, " %*s %*s  call site, and its callers\n", NUMBER_WIDTH, "old bytes",
 		NUMBER_WIDTH, "new bytes");
-	*vec_add(&d.todo) = (struct row){.value = {root->total[PATH_OLD], root->total[PATH_NEW]}};
+	*vec_add(&d.todo) = (struct row){.value = {root->total[PATH_OLD], root->total[PATH_NEW]},
+					 .variance = variance_of(root)};
 	while (d.todo.count) {
 		struct row row = d.todo.data[--d.todo.count];
 

@@ -11,8 +11,7 @@
 
 struct diff_options {
 	unsigned top;      /* at most so many rows below one another's caller */
-	/* by enum path_side: bytes are estimates from samples so far apart; 0: they are exact */
-	uint64_t interval[2];
+	const char *error_heading; /* of a column with standard errors; NULL: there is none */
 	double threshold;  /* percent of the largest difference: what is less is summed up */
 };
 

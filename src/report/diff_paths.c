@@ -108,6 +108,7 @@ void diff_paths_add(struct diff_paths *p, enum path_side side, const struct diff
 	}
 	path_tree_add(p->tree, at, side, stack->bytes);
 	path_tree_add_blocks(p->tree, at, side, stack->blocks);
+	path_tree_add_variance(p->tree, at, side, stack->variance);
 }
 
 /* -- names with places -- */
@@ -158,10 +159,7 @@ static struct path_tree *copy_with_places(const struct diff_paths *p)
 			name_with_places(n->name, p->place.data + first, at - first);
 
 		copy[i] = i ? path_tree_child(out, copy[n->parent], name, strlen(name)) : 0;
-		for (int side = PATH_OLD; side <= PATH_NEW; side++) {
-			path_tree_add(out, copy[i], (enum path_side)side, n->own[side]);
-			path_tree_add_blocks(out, copy[i], (enum path_side)side, n->blocks[side]);
-		}
+		path_tree_add_own(out, copy[i], n);
 	}
 	return out;
 }

@@ -15,6 +15,7 @@ struct diff_stack {
 	size_t count;          /* 0 = unknown stack */
 	size_t site;           /* index of the call site */
 	uint64_t bytes, blocks;
+	double variance;       /* of the bytes, square bytes */
 };
 
 struct diff_paths;

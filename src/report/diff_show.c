@@ -72,11 +72,18 @@ static int find_side(struct diff *d, enum path_side side)
 							     find_massif(d, side);
 }
 
-/* How many bytes apart the samples are; 0: the profile is exact. */
-static uint64_t interval_of(const struct input *input)
+static bool is_estimate(const struct input *input)
 {
-	return input->kind == INPUT_RECORDING ? input->recording->interval :
-						massif_sampling_interval(input->massif);
+	return input->kind == INPUT_RECORDING ? input->recording->interval != 0 :
+						massif_sampling_interval(input->massif) != 0;
+}
+
+/* Of the column of errors; NULL: both profiles are exact. A massif file has bounds alone. */
+static const char *error_heading(const struct input *input)
+{
+	if (!is_estimate(&input[PATH_OLD]) && !is_estimate(&input[PATH_NEW]))
+		return NULL;
+	return input->kind == INPUT_RECORDING ? "+-" : "+- at most";
 }
 
 static char *command_of(const struct input *input)
@@ -133,8 +140,7 @@ static void print_table(const struct diff *d)
 	const struct diff_options options = {
 		.top = r->top,
 		.threshold = r->text.threshold,
-		.interval = {interval_of(&d->pair.input[PATH_OLD]),
-			     interval_of(&d->pair.input[PATH_NEW])},
+		.error_heading = error_heading(d->pair.input),
 	};
 
 	printf("old  %s, %s\nnew  %s, %s\n\n", r->path[0], d->view[0], r->path[1], d->view[1]);
@@ -174,8 +180,6 @@ static int write_paths(const struct diff *d)
 	const struct path_words words = {
 		.title = title,
 		.subtitle = subtitle,
-		.interval = {interval_of(&d->pair.input[PATH_OLD]),
-			     interval_of(&d->pair.input[PATH_NEW])},
 	};
 	int status = path_files_write(d->request, t, &words);
 

@@ -3,7 +3,9 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "profile/estimate.h"
 #include "report/massif_frame.h"
+#include "report/massif_sampling.h"
 #include "report/massif_wrapper.h"
 
 static char *text_or_null(struct massif_text t)
@@ -37,8 +39,9 @@ void massif_diff_match(struct frame_match *m, enum path_side side, const struct 
 
 /* From @node back to its root, which is itself a frame only if it is the whole stack. */
 static void add_stack(struct diff_paths *p, enum path_side side, const struct massif_file *f,
-		      uint32_t node)
+		      uint32_t node, uint64_t interval)
 {
+	uint64_t bytes = massif_own_bytes(f, node);
 	VEC(uint32_t) frame = {0};
 	uint32_t n = node;
 
@@ -54,7 +57,9 @@ static void add_stack(struct diff_paths *p, enum path_side side, const struct ma
 	}
 	diff_paths_add(p, side, &(struct diff_stack){.frame = frame.data, .count = frame.count,
 						     .site = massif_wrapper_site(f, node),
-						     .bytes = massif_own_bytes(f, node)});
+						     .bytes = bytes,
+						     .variance = estimate_variance_bound(
+							     interval, bytes)});
 	vec_deinit(&frame);
 }
 
@@ -62,8 +67,9 @@ void massif_diff_add(struct diff_paths *p, enum path_side side, const struct mas
 		     size_t index)
 {
 	uint32_t root = file->snapshot[index].root;
+	uint64_t interval = massif_sampling_interval(file);
 
 	for (uint32_t n = root, end = massif_tree_end(file, root); n < end; n++)
 		if (massif_own_bytes(file, n))
-			add_stack(p, side, file, n);
+			add_stack(p, side, file, n, interval);
 }

@@ -12,7 +12,9 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "profile/estimate.h"
 #include "report/massif_frame.h"
+#include "report/massif_sampling.h"
 
 static int find_last(const struct massif_file *f, size_t *index_out)
 {
@@ -130,7 +132,8 @@ static uint32_t add_frame(const struct massif_file *f, uint32_t node, uint32_t p
 /*
  * Adds the path from @node up to its root, which itself is a frame only where it is the whole path.
  */
-static void add_path(const struct massif_file *f, uint32_t node, struct path_tree *t)
+static void add_path(const struct massif_file *f, uint32_t node, uint64_t interval,
+		     struct path_tree *t)
 {
 	uint32_t at = 0, n = node;
 
@@ -138,15 +141,19 @@ static void add_path(const struct massif_file *f, uint32_t node, struct path_tre
 		at = add_frame(f, n, at, t);
 		n = f->node[n].parent;
 	} while (n && f->node[n].parent);
-	path_tree_add(t, at, PATH_NEW, massif_own_bytes(f, node));
+	uint64_t bytes = massif_own_bytes(f, node);
+
+	path_tree_add(t, at, PATH_NEW, bytes);
+	path_tree_add_variance(t, at, PATH_NEW, estimate_variance_bound(interval, bytes));
 }
 
 void massif_paths_add(const struct massif_file *file, size_t index, struct path_tree *t)
 {
 	uint32_t root = file->snapshot[index].root;
+	uint64_t interval = massif_sampling_interval(file);
 
 	CHECK(root);
 	for (uint32_t n = root, end = massif_tree_end(file, root); n < end; n++)
 		if (massif_own_bytes(file, n))
-			add_path(file, n, t);
+			add_path(file, n, interval, t);
 }

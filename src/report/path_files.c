@@ -30,7 +30,6 @@ static int write_flame(const struct report_request *r, const struct path_tree *t
 		       const struct path_words *words)
 {
 	const struct flame_options options = {
-		.sample_interval = {words->interval[PATH_OLD], words->interval[PATH_NEW]},
 		.title = r->title ? r->title : words->title,
 		.subtitle = words->subtitle,
 		.unit = "bytes",

@@ -5,10 +5,9 @@
 #include "output/flame.h"
 #include "report/show.h"
 
-/* Text of a flame graph, and the mean distance of samples of both sides (0: exact). */
+/* Text of a flame graph. */
 struct path_words {
 	const char *title, *subtitle;  /* --title goes before the first */
-	uint64_t interval[2];
 };
 
 /* These log errors; 0 or an enum report_exit. */

@@ -58,7 +58,8 @@ static void add_leaf(struct diff_paths *p, enum path_side side, const struct rec
 {
 	VEC(uint32_t) frame = {0};
 	struct diff_stack stack = {.bytes = value->bytes,
-				   .blocks = recording_count(r, value->blocks)};
+				   .blocks = recording_count(r, value->blocks),
+				   .variance = recording_square_error(r, value->variance)};
 	int64_t site = recording_site(r, leaf);
 
 	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;

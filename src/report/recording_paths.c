@@ -69,7 +69,8 @@ static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct recordi
 	return at;
 }
 
-static void add_leaf(struct path_tree *t, const struct recording *r, size_t leaf, uint64_t bytes)
+static void add_leaf(struct path_tree *t, const struct recording *r, size_t leaf,
+		     const struct recording_value *value)
 {
 	VEC(uint64_t) frame = {0};
 	uint32_t at = 0;
@@ -79,7 +80,8 @@ static void add_leaf(struct path_tree *t, const struct recording *r, size_t leaf
 		*vec_add(&frame) = recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME);
 	for (size_t i = frame.count; i-- > 0;)
 		at = add_frame(t, at, r, frame.data[i]);
-	path_tree_add(t, at, PATH_NEW, bytes);
+	path_tree_add(t, at, PATH_NEW, value->bytes);
+	path_tree_add_variance(t, at, PATH_NEW, recording_square_error(r, value->variance));
 	vec_deinit(&frame);
 }
 
@@ -88,5 +90,5 @@ void recording_paths_add(struct path_tree *t, const struct recording *r,
 {
 	for (size_t leaf = 0; leaf < recording_rows(r, RECORDING_LEAVES); leaf++)
 		if (v->leaf[leaf].bytes)
-			add_leaf(t, r, leaf, v->leaf[leaf].bytes);
+			add_leaf(t, r, leaf, &v->leaf[leaf]);
 }

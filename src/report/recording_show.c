@@ -81,8 +81,7 @@ static int write_paths(const struct show *s)
 {
 	const char *command = recording_meta(s->recording, "command");
 	_cleanup_free_ char *subtitle = xasprintf("%s: bytes by call path", s->text);
-	const struct path_words words = {.title = command ? command : "", .subtitle = subtitle,
-					 .interval[PATH_NEW] = s->recording->interval};
+	const struct path_words words = {.title = command ? command : "", .subtitle = subtitle};
 	struct path_tree *t = make_tree(s);
 	int status = path_files_write(s->request, t, &words);
 

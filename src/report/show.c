@@ -189,9 +189,8 @@ static int show_paths(const struct report_request *r, const struct input *input)
 
 	massif_paths_add(s.input.massif, s.snapshot, t);
 	path_tree_sum(t);
-	status = path_files_write(r, t, &(struct path_words){
-			.title = title, .subtitle = subtitle,
-			.interval[PATH_NEW] = massif_sampling_interval(s.input.massif)});
+	status = path_files_write(r, t,
+				  &(struct path_words){.title = title, .subtitle = subtitle});
 	path_tree_free(t);
 	return status;
 }

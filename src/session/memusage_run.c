@@ -191,7 +191,7 @@ static int print_estimates(const struct session *s, FILE *file, int fd)
 
 	memusage_estimate(s->memusage, &s->heap_sample.totals, n);
 	int rc = memusage_print(file, n, s->run->options->memusage.mmap, log_use_color(fd));
-	amount_error((double)n->peak, estimate_error_bound(s->heap_sample.interval, n->peak),
+	amount_error((double)n->peak, estimate_error(s->heap_sample.interval, n->peak_variance),
 		     error);
 	fprintf(file,
 		"Estimates from samples, one every %s: the heap peak (%s%sthe highest of all), "

@@ -100,8 +100,6 @@ static int put_flame(FILE *file, const void *ctx)
 	_cleanup_free_ char *subtitle = xasprintf("process %u, %s%s", s->pid, s->command,
 						  interval ? " (estimates)" : "");
 	const struct flame_options options = {
-		/* the errors of numbers of blocks are not known */
-		.sample_interval[PATH_NEW] = view == VIEW_COUNT ? 0 : interval,
 		.title = title,
 		.subtitle = subtitle,
 		.unit = view == VIEW_COUNT ? counted[shown] : "bytes",

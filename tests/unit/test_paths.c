@@ -146,6 +146,76 @@ static void test_flame(void **state)
 	path_tree_free(t);
 }
 
+/* A path of estimates: @error is the standard error of @bytes. */
+static void add_estimate(struct path_tree *t, const char *path, enum path_side side, uint64_t bytes, double error)
+{
+	path_tree_add_variance(t, add(t, path, side, bytes), side, error * error);
+}
+
+/* "main" has 4000 +- 500, the sum of what is exact and two estimates. */
+static struct path_tree *tree_of_estimates(void)
+{
+	struct path_tree *t = path_tree_new();
+
+	add_estimate(t, "main/exact", PATH_NEW, 1000, 0);
+	add_estimate(t, "main/[x.so]/[x.so]", PATH_NEW, 1000, 300);
+	add_estimate(t, "main/b", PATH_NEW, 2000, 400);
+	add_estimate(t, "main/b", PATH_OLD, 1000, 300);
+	add_estimate(t, "main/noise", PATH_NEW, 0, 0);
+	path_tree_sum(t);
+	return t;
+}
+
+static void test_flame_errors(void **state)
+{
+	struct path_tree *t = tree_of_estimates();
+	_cleanup_free_ char *svg = flame_text(t, &plain);
+
+	assert_non_null(strstr(svg, "<title>main (4,000 bytes +- 12 %, 100.00%)"));
+	assert_non_null(strstr(svg, "<title>exact (1,000 bytes, 25.00%)"));
+	assert_non_null(strstr(svg, "<title>[x.so] (1,000 bytes +- 30 %, 25.00%)"));
+	assert_non_null(strstr(svg, "<title>b (2,000 bytes +- 20 %, 50.00%)"));
+	path_tree_free(t);
+}
+
+/* An estimate with a large error is merged, one of the same size with a small one is not. */
+static void test_flame_resolution(void **state)
+{
+	struct path_tree *t = path_tree_new();
+
+	add_estimate(t, "known", PATH_NEW, 1000, 500);
+	add_estimate(t, "noise", PATH_NEW, 1000, 700);
+	path_tree_sum(t);
+	_cleanup_free_ char *svg = flame_text(t, &plain);
+
+	assert_non_null(strstr(svg, "<title>known (1,000 bytes +- 50 %, 50.00%)"));
+	assert_non_null(strstr(svg, "<title>[below resolution] (1,000 bytes +- 70 %, 50.00%)"));
+	assert_null(strstr(svg, "noise"));
+	path_tree_free(t);
+}
+
+/* Errors of differences, and of what is summed up. */
+static void test_diff_errors(void **state)
+{
+	struct path_tree *t = tree_of_estimates();
+	const struct diff_options options = {.top = 1, .threshold = 1, .error_heading = "+-"};
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	diff_print(out, t, &options);
+	fclose(out);
+	assert_string_equal(text,
+		"       difference                +-         old bytes         new bytes  call site, and its callers\n"
+		"           +3,000               583             1,000             4,000  total\n"
+		"           +3,000               583             1,000             4,000   main\n"
+		"           +1,000               300                 0             1,000    [x.so]\n"
+		"           +1,000               300                 0             1,000     [x.so]\n"
+		"           +2,000               500             1,000             3,000    [3 other places]\n");
+	free(text);
+	path_tree_free(t);
+}
+
 static void test_flame_culls(void **state)
 {
 	struct path_tree *t = path_tree_new();
@@ -417,6 +487,9 @@ int main(void)
 		cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_many_paths),
 		cmocka_unit_test(test_flame),
+		cmocka_unit_test(test_flame_errors),
+		cmocka_unit_test(test_flame_resolution),
+		cmocka_unit_test(test_diff_errors),
 		cmocka_unit_test(test_flame_culls),
 		cmocka_unit_test(test_flame_colors),
 		cmocka_unit_test(test_flame_kinds),
