@@ -482,6 +482,12 @@ def attached_titles(t):
     t.equal("an argument that ends in a blank", attached_title(t, "cat "), "cat ")
 
 
+def is_asleep(pid):
+    """Whether it is in nanosleep or clock_nanosleep: it has started."""
+    with open("/proc/%d/syscall" % pid, encoding="ascii") as file:
+        return file.read().split()[0] in ("35", "230")
+
+
 def hints(t, argv, **how):
     text = t.run([t.ptmem(), *argv], **how).err.decode()
     return [line[len("ptmem: hint: "):] for line in text.splitlines() if line.startswith("ptmem: hint: ")]
@@ -503,6 +509,7 @@ def cli_hints(t):
     t.check(len(said) == 1 and said[0].startswith("stripped is stripped"), "hints: %s" % said)
     sleeper = subprocess.Popen(["sleep", "600"])
     try:
+        t.wait_until("it to sleep", lambda: is_asleep(sleeper.pid))
         said = hints(t, ["--duration=0.1", "-p", str(sleeper.pid)])
     finally:
         sleeper.kill()
