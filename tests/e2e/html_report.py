@@ -14,13 +14,11 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 
 import synthetic_recording
 import webdriver
 from test_diff import LIBRARY, NEW, OLD, PROGRAM
 from test_recording_forms import make_objects
-from webdriver import ELEMENT
 
 REPORT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/ptmem-report")
 SHOTS = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None

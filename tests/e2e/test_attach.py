@@ -8,7 +8,6 @@ import subprocess
 import time
 
 import harness
-import massif
 import oracle
 from harness import Fail, test
 

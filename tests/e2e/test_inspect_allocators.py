@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from harness import Fail, Skip, allocator, test
-from test_inspect import Checked, Inspected, check_rows, inspect
+from test_inspect import Checked, check_rows, inspect
 
 STARTED = 30  # blocks
 MOMENTS = int(os.environ.get("PTMEM_MOMENTS", "6"))

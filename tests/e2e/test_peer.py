@@ -11,7 +11,6 @@ sizes of the test programs are such that it does not.
 import collections
 import os
 import re
-import shutil
 
 import harness
 from harness import Fail, test
