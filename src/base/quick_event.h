@@ -14,7 +14,7 @@ struct quick_event {
 	taddr_t sp;       /* stack pointer in the caller; 0 = not requested */
 	/* node of an allocation's stack in the call tree; 0 if stacks are not recorded */
 	uint32_t node;
-	uint32_t thread;  /* set only with target_options.quick_threads, or together with sp */
+	uint32_t thread;  /* set only with event_options.quick_threads, or together with sp */
 	bool is_free;     /* not set for an inner free */
 	uint8_t function; /* enum heap_function */
 	uint16_t slot;    /* of its thread in the ring */

@@ -39,7 +39,7 @@ static void look_at(void *ctx, struct address_space *s)
 static int read_process(struct look *l, pid_t pid, enum attach_problem *problem_out,
 			long *detail_out)
 {
-	const struct target_options options = {.only_reads = true, .no_probes = true};
+	const struct target_options options = {.only_reads = true, .probes = {.none = true}};
 	const struct event_sink sink = {.ctx = l, .space_new = look_at};
 
 	l->rc = 0;

@@ -49,32 +49,44 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 	bool is_counting = options_count_calls(o), is_full = o->files.xtree_mode == XTREE_FULL;
 
 	*out = (struct target_options){
-		.follow_exec = o->children.trace,
-		.follow_own_exec = options_sample_only(o),
-		.no_probes = !watches_calls(o),
-		.no_stacks = !o->profile.heap && o->files.xtree_mode == XTREE_NONE,
-		.stack_pointers = is_counting || options_profile_stacks(o),
-		.quick_threads = options_record(o),
-		.mapping_calls = is_counting && o->memusage.mmap,
-		.program_end = is_counting,
-		.heap_sample = options_sample_interval(o),
-		.sample_seed = run->sample_seed,
-		.sample_ns = sample_ns(o),
-		.count_instructions = o->profile.time_unit == TIME_INSTRUCTIONS,
-		/* pads record no stacks of frees */
-		.free_stacks = is_full || o->files.free_stacks,
-		.no_promotion = o->tracing.probes == PROBES_BREAK || is_full,
-		.promote_at_once = promotes_at_once(o) && !is_full,
-		.watch_brk = o->profile.pages_as_heap || traces(o, SOURCE_BRK),
-		.watch_faults = traces(o, SOURCE_FAULTS),
-		.watch_mappings = o->profile.pages_as_heap || traces(o, SOURCE_MMAP),
-		.mempools = o->tracing.mempools,
 		.running_on_valgrind = o->tracing.running_on_valgrind,
-		.ring_size = o->tracing.ring,
-		.file_signal = &run->file_signal,
-		.pipe_signal = &run->pipe_signal,
-		.somalloc = o->tracing.soname_synonyms,
-		.final_scan = o->leaks.check || o->inspect.at_exit,
-		.verify = getenv("PTMEM_VERIFY") != NULL,
+		.follow = {
+			.exec = o->children.trace,
+			.own_exec = options_sample_only(o),
+		},
+		.start = {
+			.file_signal = &run->file_signal,
+			.pipe_signal = &run->pipe_signal,
+		},
+		.probes = {
+			.none = !watches_calls(o),
+			/* pads record no stacks of frees */
+			.no_promotion = o->tracing.probes == PROBES_BREAK || is_full,
+			.promote_at_once = promotes_at_once(o) && !is_full,
+			.ring_size = o->tracing.ring,
+			.somalloc = o->tracing.soname_synonyms,
+			.verify = getenv("PTMEM_VERIFY") != NULL,
+		},
+		.watch = {
+			.mapping_calls = is_counting && o->memusage.mmap,
+			.program_end = is_counting,
+			.brk = o->profile.pages_as_heap || traces(o, SOURCE_BRK),
+			.faults = traces(o, SOURCE_FAULTS),
+			.mappings = o->profile.pages_as_heap || traces(o, SOURCE_MMAP),
+			.mempools = o->tracing.mempools,
+			.final_scan = o->leaks.check || o->inspect.at_exit,
+		},
+		.events = {
+			.no_stacks = !o->profile.heap && o->files.xtree_mode == XTREE_NONE,
+			.stack_pointers = is_counting || options_profile_stacks(o),
+			.quick_threads = options_record(o),
+			.count_instructions = o->profile.time_unit == TIME_INSTRUCTIONS,
+			.free_stacks = is_full || o->files.free_stacks,
+		},
+		.samples = {
+			.heap = options_sample_interval(o),
+			.seed = run->sample_seed,
+			.ns = sample_ns(o),
+		},
 	};
 }

@@ -77,7 +77,7 @@ static pid_t start_child(void)
 static void seize_child(bool has_guard)
 {
 	static struct registry registry;
-	static const struct target_options options = {.probes.none = true};
+	static const struct target_options options = {.probes = {.none = true}};
 	static const struct event_sink sink = {.module_loaded = ignore_module, .module_unloaded = ignore_module};
 	pid_t pid = start_child();
 	target = target_new(&options, &sink, &registry);

@@ -23,7 +23,7 @@ struct heap_event call_event(const struct target *t, const struct thread *th,
 		.thread = (uint32_t)th->tid,
 		.kind = (uint8_t)kind,
 		.function = probe->function,
-		.sp = t->options.stack_pointers ? sp + t->arch->return_size : 0,
+		.sp = t->options.events.stack_pointers ? sp + t->arch->return_size : 0,
 	};
 }
 

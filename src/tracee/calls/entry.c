@@ -114,7 +114,7 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap,
 	ev.is_inner = is_inner;
 	ev.addr = args.block;
 	struct stack_view view;
-	if (t->options.free_stacks && ev.addr) {
+	if (t->options.events.free_stacks && ev.addr) {
 		stack_window_at_entry(t, th, regs, sp, &view);
 		ev.stack = &view;
 	}
@@ -258,7 +258,8 @@ static void emit_result(struct target *t, struct thread *th, const struct call *
 	ev.align = call->args.align;
 	ev.old_addr = is_realloc ? call->args.block : 0;
 	struct stack_view view;
-	if ((ev.addr && !t->options.no_stacks) || (t->options.free_stacks && is_realloc)) {
+	if ((ev.addr && !t->options.events.no_stacks) ||
+	    (t->options.events.free_stacks && is_realloc)) {
 		stack_window_at_entry(t, th, regs, call->sp, &view);
 		ev.stack = &view;
 	}

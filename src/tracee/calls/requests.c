@@ -77,7 +77,7 @@ static struct heap_event new_event(const struct visit *v, enum heap_event_kind k
 	return (struct heap_event){
 		.time_ns = t->now_ns, .thread = (uint32_t)v->thread->tid, .kind = (uint8_t)kind,
 		.function = FUNCTION_REQUEST, .addr = addr,
-		.sp = t->options.stack_pointers ? v->regs->word[t->arch->sp] : 0,
+		.sp = t->options.events.stack_pointers ? v->regs->word[t->arch->sp] : 0,
 	};
 }
 
@@ -101,14 +101,14 @@ static void on_block_added(void *ctx, taddr_t addr, uint64_t size)
 	const struct visit *v = ctx;
 	struct heap_event ev = new_event(v, HEAP_ALLOC, addr);
 	ev.size = size;
-	emit(v, &ev, !v->target->options.no_stacks);
+	emit(v, &ev, !v->target->options.events.no_stacks);
 }
 
 static void on_block_removed(void *ctx, taddr_t addr)
 {
 	const struct visit *v = ctx;
 	struct heap_event ev = new_event(v, HEAP_FREE, addr);
-	emit(v, &ev, v->target->options.free_stacks);
+	emit(v, &ev, v->target->options.events.free_stacks);
 }
 
 /* -- requests -- */
@@ -154,7 +154,7 @@ static void serve_blocks(struct visit *v, const struct request *r)
 {
 	const struct pool_ops ops = {.come = on_block_added, .gone = on_block_removed, .ctx = v};
 	struct address_space *s = v->space;
-	if (!v->target->options.mempools && request_is_of_pool(r))
+	if (!v->target->options.watch.mempools && request_is_of_pool(r))
 		return;
 	if (!s->pools)
 		s->pools = xcalloc(1, sizeof(*s->pools));
@@ -273,7 +273,7 @@ uint32_t requests_pad_flags(const struct target *t, const struct address_space *
 {
 	const struct target_options *o = &t->options;
 	return (o->running_on_valgrind ? PAD_ANSWER_RUNNING : 0) |
-	       (o->mempools ? PAD_ANSWER_POOLS : 0) |
+	       (o->watch.mempools ? PAD_ANSWER_POOLS : 0) |
 	       (s->pools && s->pools->has_auto_free ? PAD_ANSWER_BLOCKS : 0);
 }
 

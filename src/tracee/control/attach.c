@@ -47,7 +47,7 @@ static void find_sites_early(void *ctx, struct address_space *s, struct module *
 	(void)s;
 	if (t->options.only_reads)
 		return;
-	if (t->options.watch_brk || t->options.watch_mappings)
+	if (t->options.watch.brk || t->options.watch.mappings)
 		syscall_sites_prepare(t, m);
 	if (m->file && !m->is_vdso && !m->sites) {
 		m->sites = xcalloc(1, sizeof(*m->sites));
@@ -180,7 +180,7 @@ static int attach_once(struct target *t, pid_t pid, enum attach_problem *problem
 	if (!t->options.only_reads)
 		guardian_start(t, cleanup_run);
 	process_add(t, pid, s);
-	if (t->options.watch_brk || t->options.watch_mappings)
+	if (t->options.watch.brk || t->options.watch.mappings)
 		t->syscalls.way = SYSCALLS_SITES;
 	struct rt_boost boost;
 	uint64_t begin = clock_now_ns();

@@ -120,7 +120,7 @@ static bool is_outdated(struct address_space *s, const struct journal *r)
 
 static void clean(struct journal *records, struct journal *r)
 {
-	const struct target_options options = {.no_probes = true, .no_promotion = true};
+	const struct target_options options = {.probes = {.none = true, .no_promotion = true}};
 	const struct event_sink sink = {.event = event, .thread_exit = thread_exit};
 	struct registry registry = {0};
 	struct target *t = target_new(&options, &sink, &registry);

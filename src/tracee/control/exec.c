@@ -104,7 +104,7 @@ static void start_image(struct target *t, struct process *p, struct thread *th)
 		stop_in_image(th);
 		return;
 	}
-	if (t->options.no_probes)
+	if (t->options.probes.none)
 		install_probes(t, s, th);
 	else if (install_start_trap(t, th) != 0)
 		log_verbose("process %d: its new program cannot be watched", p->pid);
@@ -156,8 +156,8 @@ void exec_serve(struct target *t, struct thread *th)
 	if (is_first)
 		syscalls_detect_mode(t, p->pid);
 	p->is_execing = false;
-	bool is_followed = t->options.follow_own_exec ||
-			   (t->options.follow_exec &&
+	bool is_followed = t->options.follow.own_exec ||
+			   (t->options.follow.exec &&
 			    !(t->sink.skip_exec && t->sink.skip_exec(t->sink.ctx, p->pid)));
 	if (p->space && (is_first || is_followed) && !t->is_released) {
 		bool fits = is_supported_image(t, p->pid);

@@ -129,26 +129,26 @@ static int install_site(struct target *t, struct thread *th, struct address_spac
 static void install_functions(struct target *t, struct thread *th, struct address_space *s,
 			      struct module *m)
 {
-	if (!t->options.no_probes)
+	if (!t->options.probes.none)
 		requests_install(t, s, m);
 	if (!m->sites) {
 		m->sites = xcalloc(1, sizeof(*m->sites));
 		probe_sites_find(m->file, m->sites);
 	}
 	bool is_allocator = m->sites->list.count > 0 &&
-			    soname_is_watched(m->file, t->options.somalloc);
-	m->hides_new = t->options.heap_sample && !t->options.somalloc &&
+			    soname_is_watched(m->file, t->options.probes.somalloc);
+	m->hides_new = t->options.samples.heap && !t->options.probes.somalloc &&
 		       soname_is_standard_cxx(m->file);
 	uint32_t used = 0;
 	for (size_t i = 0; i < m->sites->list.count; i++) {
 		const struct probe_site *site = &m->sites->list.data[i];
 		if (space_in_other_module(s, m, m->bias + site->vaddr))
 			continue;
-		if (site->probe->kind == PROBE_MAPPING && !t->options.mapping_calls)
+		if (site->probe->kind == PROBE_MAPPING && !t->options.watch.mapping_calls)
 			continue;
-		if (site->probe->kind == PROBE_END && !t->options.program_end)
+		if (site->probe->kind == PROBE_END && !t->options.watch.program_end)
 			continue;
-		if (t->options.no_probes && site->probe->kind != PROBE_LOADER)
+		if (t->options.probes.none && site->probe->kind != PROBE_LOADER)
 			continue;
 		if (site->probe->kind <= PROBE_FREE && !is_allocator)
 			continue;
@@ -168,7 +168,7 @@ static void install_module(struct target *t, struct thread *th, struct address_s
 			   struct module *m)
 {
 	bool has_sites = t->syscalls.way == SYSCALLS_SITES;
-	if (m->is_vdso || (t->options.no_probes && !has_sites))
+	if (m->is_vdso || (t->options.probes.none && !has_sites))
 		return;
 	if (m->file)
 		install_functions(t, th, s, m);
@@ -225,7 +225,7 @@ int install_probes(struct target *t, struct address_space *s, struct thread *th)
 		install_module(t, th, s, s->modules.data[i]);
 	if (t->syscalls.way == SYSCALLS_SITES)
 		syscall_sites_check_code(t, s);
-	if (s->watch.functions + s->watch.markers == 0 && !t->options.no_probes &&
+	if (s->watch.functions + s->watch.markers == 0 && !t->options.probes.none &&
 	    !loader_is_there(s))
 		return -ENOENT;
 	syscalls_start(t, s, th);

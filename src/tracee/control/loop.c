@@ -295,7 +295,7 @@ static void serve_exit(struct target *t, struct thread *th)
 	faults_drain(t);
 	syscalls_serve_exit(t, th);
 	th->is_exiting = true;
-	if (t->options.final_scan)
+	if (t->options.watch.final_scan)
 		roots_serve_exit(t, th);
 	if (t->sink.thread_exiting && p->space->user)
 		t->sink.thread_exiting(t->sink.ctx, p->space, th->tid);

@@ -34,10 +34,10 @@
 unsigned long seize_options(const struct target *t)
 {
 	const struct target_options *o = &t->options;
-	bool is_watched = !o->no_probes || o->watch_brk || o->watch_mappings || o->watch_faults;
+	bool is_watched = !o->probes.none || o->watch.brk || o->watch.mappings || o->watch.faults;
 	if (o->only_reads) /* threads may run for a moment, and create others */
 		return FEW_OPTIONS | PTRACE_O_TRACECLONE;
-	return is_watched || o->follow_exec ? TRACE_OPTIONS : FEW_OPTIONS;
+	return is_watched || o->follow.exec ? TRACE_OPTIONS : FEW_OPTIONS;
 }
 
 static void count_instructions(struct target *t, pid_t tid)
@@ -76,7 +76,7 @@ static int seize(struct target *t, pid_t tid)
 
 static void watch_faults(struct target *t, pid_t tid)
 {
-	int rc = t->options.watch_faults ? faults_add(t, tid, false) : 0;
+	int rc = t->options.watch.faults ? faults_add(t, tid, false) : 0;
 	if (rc != 0 && rc != -ESRCH && t->control->fault_error == 0)
 		t->control->fault_error = rc;
 }
@@ -85,7 +85,7 @@ static void add_seized(struct target *t, struct process *p, pid_t tid)
 {
 	struct thread *th = thread_add(t, tid, p);
 	th->state = THREAD_RUNNING;
-	if (t->options.count_instructions)
+	if (t->options.events.count_instructions)
 		count_instructions(t, tid);
 	watch_faults(t, tid);
 	if (ptrace_interrupt(tid) == 0)

@@ -97,17 +97,17 @@ ATTR_NORETURN static void run_program(const struct target *t, int go_fd, int err
 				      char *const argv[])
 {
 	char c;
-	if (t->options.file_signal)
-		sigaction(SIGXFSZ, t->options.file_signal, NULL);
-	if (t->options.pipe_signal)
-		sigaction(SIGPIPE, t->options.pipe_signal, NULL);
+	if (t->options.start.file_signal)
+		sigaction(SIGXFSZ, t->options.start.file_signal, NULL);
+	if (t->options.start.pipe_signal)
+		sigaction(SIGPIPE, t->options.start.pipe_signal, NULL);
 	own_settings_restore(t->control->own_settings);
 	ssize_t n;
 	while ((n = read(go_fd, &c, 1)) < 0 && errno == EINTR)
 		;
 	if (n == 0)
 		_exit(127); /* ptmem died before it traced us */
-	if (t->options.watch_brk || t->options.watch_mappings)
+	if (t->options.watch.brk || t->options.watch.mappings)
 		syscalls_install_filter(t, argv[0]);
 	execvp(argv[0], argv);
 	int err = errno;
@@ -153,12 +153,12 @@ int target_start(struct target *t, char *const argv[])
 	int rc = pid < 0 ? -errno : 0;
 	if (rc == 0) {
 		t->first.pid = pid;
-		rc = ptrace_seize(pid, seize_options(t) |
-					       (t->options.keep_running ? 0 : PTRACE_O_EXITKILL));
+		unsigned long end = t->options.start.keep_running ? 0 : PTRACE_O_EXITKILL;
+		rc = ptrace_seize(pid, seize_options(t) | end);
 	}
-	if (rc == 0 && t->options.count_instructions)
+	if (rc == 0 && t->options.events.count_instructions)
 		rc = instructions_add(&t->control->counters, pid, true);
-	if (rc == 0 && t->options.watch_faults) {
+	if (rc == 0 && t->options.watch.faults) {
 		rc = faults_add(t, pid, true);
 		t->control->fault_error = rc;
 	}

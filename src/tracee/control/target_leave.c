@@ -185,7 +185,7 @@ static uint64_t detach_stopped(struct target *t, uint32_t only)
 
 static void prepare_final_scan(struct target *t)
 {
-	if (t->options.final_scan)
+	if (t->options.watch.final_scan)
 		target_each(t, t->sink.prepare_final_scan, t->sink.ctx);
 }
 
@@ -194,7 +194,7 @@ static void run_final_scan(struct target *t)
 {
 	faults_drain(t);
 	target_catch_up(t);
-	if (t->options.final_scan)
+	if (t->options.watch.final_scan)
 		target_each(t, t->sink.final_scan, t->sink.ctx);
 }
 

@@ -136,7 +136,7 @@ static void idle(struct target *t, size_t records)
 	unsigned cpus = cpu_count(),
 		 least = cpus > thread_count(t) ? SLEEP_BUSY_US : SLEEP_SHARED_US,
 		 most = SLEEP_MAX_US;
-	if (t->options.heap_sample && t->loop.waiters == 0) {
+	if (t->options.samples.heap && t->loop.waiters == 0) {
 		least = SLEEP_SAMPLING_US;
 		most = SLEEP_SAMPLING_MAX_US;
 	}

@@ -21,7 +21,7 @@ struct thread_view {
 
 /*
  * Calls @fn for each thread of @s; all are stopped. For threads that exit with their process the
- * position before the exit is known (target_options.final_scan).
+ * position before the exit is known (watch_options.final_scan).
  */
 void thread_views_each(struct target *t, struct address_space *s,
 		       void (*fn)(void *ctx, const struct thread_view *view), void *ctx);

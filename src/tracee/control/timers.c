@@ -41,7 +41,7 @@ void timers_wake_by(struct target *t, uint64_t ns)
 void timers_run(struct target *t)
 {
 	struct timers *timers = t->control->timers;
-	uint64_t period = t->options.sample_ns, next = UINT64_MAX;
+	uint64_t period = t->options.samples.ns, next = UINT64_MAX;
 	t->now_ns = clock_now_ns();
 	if (period && t->now_ns >= timers->sample_ns) {
 		sample_threads(t);

@@ -86,7 +86,8 @@ static void deliver_quick(void *ctx, struct quick_event *event, size_t count)
 	struct pads *p = d->space->pads;
 	for (size_t i = 0; p->watched && i < count; i++)
 		p->saw_record |= event[i].slot + 1u == p->watched;
-	bool wants_threads = d->target->options.stack_pointers || d->target->options.quick_threads;
+	const struct event_options *o = &d->target->options.events;
+	bool wants_threads = o->stack_pointers || o->quick_threads;
 	for (size_t i = 0; wants_threads && i < count; i++)
 		event[i].thread =
 			event[i].slot < p->owner.count ? (uint32_t)p->owner.data[event[i].slot] : 0;
@@ -108,7 +109,7 @@ size_t pads_drain_some(struct target *t, struct address_space *s)
 		.time_ns = t->now_ns,
 		.event = deliver,
 		.node = find_node,
-		.is_counting = t->options.no_stacks,
+		.is_counting = t->options.events.no_stacks,
 		.quick = is_quick(t, s) ? deliver_quick : NULL,
 	};
 	if (!pad_memory_is_intact(&s->pads->memory))

@@ -116,8 +116,8 @@ int pads_map_chunk_over(struct target *t, struct thread *th, int fd, const struc
 
 static uint64_t ring_size(const struct target *t)
 {
-	if (t->options.ring_size)
-		return t->options.ring_size;
+	if (t->options.probes.ring_size)
+		return t->options.probes.ring_size;
 	return 1u << 20; /* what both sides access should fit in their second level caches */
 }
 

@@ -78,8 +78,8 @@ void pads_start_sampling(const struct target *t, struct address_space *s)
 
 	if (!s->sampling)
 		return;
-	fill_in(m, t->options.heap_sample,
-		hash_u64(t->options.sample_seed ^ (uint64_t)s->id << 32));
+	fill_in(m, t->options.samples.heap,
+		hash_u64(t->options.samples.seed ^ (uint64_t)s->id << 32));
 	heap_sampling_each(s->sampling, add_to_filter, m);
 }
 

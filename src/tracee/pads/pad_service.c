@@ -84,7 +84,7 @@ enum trap_answer pads_serve_leave(struct target *t, struct thread *th, struct tr
 		.old_addr = is_realloc ? args.block : 0,
 		.stack = &view,
 		.is_chosen = true,
-		.sp = t->options.stack_pointers ? pad_call_end(slot) : 0,
+		.sp = t->options.events.stack_pointers ? pad_call_end(slot) : 0,
 	};
 	if (s->is_profiled && s->is_ready && heap_sampling_see(t, s, &ev))
 		t->sink.event(t->sink.ctx, s, &ev);

@@ -93,9 +93,9 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 	pad_owner_add(&t->pads->owner, &p->memory);
 	pad_memory_set_shared(&p->memory, is_shared(t, s));
 	pad_memory_set_flags(&p->memory,
-			     (t->options.verify ? PAD_VERIFY : 0) |
-				     (t->options.no_stacks ? PAD_COUNT_ONLY : 0) |
-				     (t->options.stack_pointers ? PAD_STACK_POINTER : 0) |
+			     (t->options.probes.verify ? PAD_VERIFY : 0) |
+				     (t->options.events.no_stacks ? PAD_COUNT_ONLY : 0) |
+				     (t->options.events.stack_pointers ? PAD_STACK_POINTER : 0) |
 				     (s->sampling ? PAD_SAMPLING : 0) |
 				     requests_pad_flags(t, s));
 	pads_start_sampling(t, s);
@@ -190,7 +190,7 @@ static int refuse(struct trap *trap, const char *why)
 static int check_promotion(struct target *t, struct address_space *s, struct trap *trap)
 {
 	const char *why = "";
-	if (t->options.free_stacks &&
+	if (t->options.events.free_stacks &&
 	    (trap->probe->kind == PROBE_FREE || trap->probe->kind == PROBE_REALLOC))
 		return refuse(trap, "pads record no stacks of frees");
 	if (trap->probe->may_throw && !exceptions_find_row(t, s))
@@ -331,7 +331,7 @@ static int promote_traps(struct target *t, struct address_space *s, struct threa
 
 int pads_promote(struct target *t, struct address_space *s, struct thread *th)
 {
-	if (t->options.no_promotion || s->promotion.is_impossible)
+	if (t->options.probes.no_promotion || s->promotion.is_impossible)
 		return -EPERM;
 	int rc = th && seccomp_allows_injection(t, th->tid) ? 0 : -EPERM;
 	if (rc == 0 && !s->pads)

@@ -92,7 +92,7 @@ struct event_sink {
 	 */
 	void (*prepare_final_scan)(void *ctx, struct address_space *s);
 	/*
-	 * The last chance to read the memory of @s (target_options.final_scan): all events have
+	 * The last chance to read the memory of @s (watch_options.final_scan): all events have
 	 * been reported, its threads are stopped, and it is about to exit or to be detached. Not
 	 * called when it is killed.
 	 */

@@ -112,14 +112,14 @@ static struct heap_sampling *new_sampling(const struct target *t, const struct a
 
 	h->bits = FIRST_BITS;
 	h->set = xcalloc((size_t)1 << h->bits, sizeof(*h->set));
-	byte_sampler_init(&h->sampler, t->options.heap_sample,
-			  hash_u64(t->options.sample_seed + s->id));
+	byte_sampler_init(&h->sampler, t->options.samples.heap,
+			  hash_u64(t->options.samples.seed + s->id));
 	return h;
 }
 
 void heap_sampling_start(const struct target *t, struct address_space *s)
 {
-	if (t->options.heap_sample && !s->sampling)
+	if (t->options.samples.heap && !s->sampling)
 		s->sampling = new_sampling(t, s);
 }
 

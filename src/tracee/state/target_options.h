@@ -6,40 +6,67 @@
 
 struct sigaction;
 
-struct target_options {
-	bool follow_exec;     /* --trace-children=yes: new images are profiled, too */
-	/* does not follow forks, only exec in a followed process */
-	bool follow_own_exec;
-	bool keep_running;    /* started programs survive ptmem's death */
-	bool no_probes;       /* watch no functions (only processes) */
-	bool only_reads;      /* install nothing in a process: stop it, and release it again */
-	bool no_stacks;       /* count events only, without their stacks */
-	bool stack_pointers;  /* events carry sp */
-	bool quick_threads;   /* quick events carry the thread, as with stack_pointers */
-	bool mapping_calls;   /* watch mmap, mremap and munmap, too */
-	bool program_end;     /* HEAP_PROGRAM_END */
-	/* mean distance of heap samples in bytes (base/byte_sampler.h); 0 = all calls are events */
-	uint64_t heap_sample;
-	uint64_t sample_seed; /* of these */
-	uint64_t sample_ns;   /* a HEAP_SAMPLE of every running thread, this often; 0 = never */
-	bool count_instructions; /* --time-unit=i */
-	bool no_promotion;    /* --probes=break */
-	bool promote_at_once; /* --probes=jump */
-	uint64_t ring_size;   /* bytes, a power of two; 0 = by the number of CPUs */
-	bool final_scan;       /* the sink wants it */
-	bool verify;          /* pads send every stack both incrementally and raw */
-	bool watch_brk;       /* HEAP_MAP, HEAP_UNMAP at brk */
-	bool watch_faults;    /* HEAP_FAULT at page faults */
-	bool watch_mappings;  /* HEAP_MAP, HEAP_UNMAP at mmap, munmap, mremap etc. */
-	bool free_stacks;     /* frees have stacks */
-	bool mempools;        /* client requests of memory pools are events */
-	bool running_on_valgrind; /* RUNNING_ON_VALGRIND says yes */
+/* Programs that a followed process executes. */
+struct follow_options {
+	bool exec;            /* --trace-children=yes: new images are profiled, too */
+	bool own_exec;        /* does not follow forks, only exec in a followed process */
+};
+
+/* Programs that ptmem starts. */
+struct start_options {
+	bool keep_running;    /* they survive ptmem's death */
 	/*
-	 * a started program's actions for SIGXFSZ and SIGPIPE, which the caller ignores; NULL = the
-	 * same as ptmem's
+	 * actions for SIGXFSZ and SIGPIPE, which the caller ignores; NULL = the same as ptmem's
 	 */
 	const struct sigaction *file_signal, *pipe_signal;
+};
+
+/* How functions are watched. */
+struct probe_options {
+	bool none;            /* watch no functions (only processes) */
+	bool no_promotion;    /* --probes=break */
+	bool promote_at_once; /* --probes=jump */
+	bool verify;          /* pads send every stack both incrementally and raw */
+	uint64_t ring_size;   /* bytes, a power of two; 0 = by the number of CPUs */
 	const char *somalloc; /* --soname-synonyms: which allocators are watched; NULL = all */
+};
+
+/* What is watched besides the allocation functions. */
+struct watch_options {
+	bool mapping_calls;   /* calls of mmap, mremap and munmap */
+	bool brk;             /* HEAP_MAP, HEAP_UNMAP at brk */
+	bool faults;          /* HEAP_FAULT at page faults */
+	bool mappings;        /* HEAP_MAP, HEAP_UNMAP at mmap, munmap, mremap etc. */
+	bool mempools;        /* client requests of memory pools are events */
+	bool program_end;     /* HEAP_PROGRAM_END */
+	bool final_scan;      /* the sink wants it */
+};
+
+/* What events carry. */
+struct event_options {
+	bool no_stacks;       /* count events only, without their stacks */
+	bool free_stacks;     /* frees have stacks */
+	bool stack_pointers;  /* events carry sp */
+	bool quick_threads;   /* quick events carry the thread, as with stack_pointers */
+	bool count_instructions; /* --time-unit=i */
+};
+
+struct sample_options {
+	/* mean distance of heap samples in bytes (base/byte_sampler.h); 0 = all calls are events */
+	uint64_t heap;
+	uint64_t seed;        /* of these */
+	uint64_t ns;          /* a HEAP_SAMPLE of every running thread, this often; 0 = never */
+};
+
+struct target_options {
+	bool only_reads;      /* install nothing in a process: stop it, and release it again */
+	bool running_on_valgrind; /* RUNNING_ON_VALGRIND says yes */
+	struct follow_options follow;
+	struct start_options start;
+	struct probe_options probes;
+	struct watch_options watch;
+	struct event_options events;
+	struct sample_options samples;
 };
 
 #endif

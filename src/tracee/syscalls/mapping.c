@@ -196,6 +196,6 @@ struct mapping_change mapping_done(const struct mapping_call *c, int64_t result)
 bool mapping_is_wanted(const struct target_options *o, long number)
 {
 	if (number == SYS_brk)
-		return o->watch_brk;
-	return o->watch_mappings && mapping_is_watched(number);
+		return o->watch.brk;
+	return o->watch.mappings && mapping_is_watched(number);
 }

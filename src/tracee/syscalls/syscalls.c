@@ -108,7 +108,7 @@ void syscalls_install_filter(const struct target *t, const char *program)
 
 void syscalls_detect_mode(struct target *t, pid_t pid)
 {
-	if (!t->options.watch_brk && !t->options.watch_mappings)
+	if (!t->options.watch.brk && !t->options.watch.mappings)
 		return;
 	int own = t->syscalls.own_filters = seccomp_count_filters(getpid());
 	bool has_one = own >= 0 && seccomp_count_filters(pid) == own + 1;
@@ -169,9 +169,9 @@ static taddr_t find_break(struct target *t, struct address_space *s, struct thre
 
 void syscalls_start(struct target *t, struct address_space *s, struct thread *th)
 {
-	if (t->options.watch_brk)
+	if (t->options.watch.brk)
 		s->syscalls.program_break = find_break(t, s, th);
-	if (t->options.watch_mappings)
+	if (t->options.watch.mappings)
 		s->syscalls.stack_start = look_up(s, "[stack]", 0).start;
 }
 
@@ -197,9 +197,9 @@ static void emit(struct target *t, struct thread *th, const struct arch_regs *re
 		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = (uint8_t)what->kind,
 		.function = (uint8_t)what->function, .addr = r.start, .size = r.end - r.start,
 	};
-	if (regs && t->options.stack_pointers)
+	if (regs && t->options.events.stack_pointers)
 		ev.sp = regs->word[t->arch->sp];
-	if ((what->kind == HEAP_MAP || t->options.free_stacks) && regs) {
+	if ((what->kind == HEAP_MAP || t->options.events.free_stacks) && regs) {
 		stack_window_at_stop(t, th, regs, &view);
 		ev.stack = &view;
 		if (what->kind == HEAP_MAP && what->function == FUNCTION_MMAP &&
@@ -246,7 +246,7 @@ static void flush_others(struct target *t, struct thread *th, struct mapping_ran
 static void check_modules(struct target *t, struct thread *th, struct mapping_range r)
 {
 	struct address_space *s = th->process->space;
-	for (size_t i = 0; i < s->modules.count && t->options.no_probes; i++) {
+	for (size_t i = 0; i < s->modules.count && t->options.probes.none; i++) {
 		const struct module *m = s->modules.data[i];
 		if (r.start < m->end && m->start < r.end) {
 			t->hooks.update_modules(t, s, th);
@@ -452,7 +452,7 @@ void syscalls_before_signal(struct target *t, struct thread *th)
 void syscalls_serve_exit(struct target *t, struct thread *th)
 {
 	struct address_space *s = th->process->space;
-	if (t->options.watch_mappings && th->tid == th->process->pid && s->is_profiled &&
+	if (t->options.watch.mappings && th->tid == th->process->pid && s->is_profiled &&
 	    s->is_ready)
 		check_stack(t, th);
 }
