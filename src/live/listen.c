@@ -35,20 +35,20 @@ struct listen {
 
 static void fill_totals(const struct session *s, struct listen_totals *out)
 {
-	const struct profile_totals *t = profile_totals(s->profile);
-	const struct space_pauses *p = s->space ? &s->space->pauses : &s->pauses;
+	const struct profile_totals *t = profile_totals(s->heap.profile);
+	const struct space_pauses *p = s->space ? &s->space->pauses : &s->end.pauses;
 
 	*out = (struct listen_totals){
 		.live_bytes = t->live_bytes,
-		.live_blocks = profile_count(s->profile, t->live_blocks),
+		.live_blocks = profile_count(s->heap.profile, t->live_blocks),
 		.peak_bytes = t->peak_bytes,
 		.allocated_bytes = t->allocated_bytes,
-		.allocations = profile_count(s->profile, t->allocations),
-		.frees = profile_count(s->profile, t->frees),
+		.allocations = profile_count(s->heap.profile, t->allocations),
+		.frees = profile_count(s->heap.profile, t->frees),
 		.failed = t->failed,
-		.interval = s->heap_sample.interval,
-		.stacks = s->stacks.taken,
-		.complete_stacks = s->stacks.complete,
+		.interval = s->heap.sample.interval,
+		.stacks = s->stacks.counts.taken,
+		.complete_stacks = s->stacks.counts.complete,
 		.stopped_ns = p->attach_ns + p->promote_ns,
 		.trap_stops = p->trap_stops,
 		.trap_ns = p->trap_ns,
@@ -80,11 +80,12 @@ static bool send_process(const struct listen *l, struct session *s, enum listen_
 			 bool wants_history)
 {
 	struct listen_process p = {.kind = state == LISTEN_RUNS ? LISTEN_PROCESS : LISTEN_LAST,
-				   .pid = s->pid, .state = state, .start_ns = s->start_ns};
+				   .pid = s->process.pid, .state = state,
+				   .start_ns = s->process.start_ns};
 	_cleanup_close_ int journal = wants_history ? recording_run_update(s, &p.journal_size) : -1;
 
 	fill_totals(s, &p.totals);
-	strncpy(p.command, s->command, sizeof(p.command) - 1);
+	strncpy(p.command, s->process.command, sizeof(p.command) - 1);
 	return send_message(l, &p, sizeof(p), journal);
 }
 

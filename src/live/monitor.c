@@ -130,7 +130,7 @@ static bool is_allowed(int fd)
 static struct session *find_session(const struct run *run, long pid)
 {
 	for (size_t i = 0; i < run->sessions.count; i++) {
-		if (run->sessions.data[i]->pid == (uint32_t)pid)
+		if (run->sessions.data[i]->process.pid == (uint32_t)pid)
 			return run->sessions.data[i];
 	}
 	return run->sessions.count > 0 ? run->sessions.data[0] : NULL;

@@ -85,7 +85,7 @@ static int run_xtmemory(struct monitor_request *r)
 {
 	_cleanup_free_ char *path = NULL, *why = NULL;
 	struct run *run = r->run;
-	struct pattern_values values = {.pid = r->session->pid,
+	struct pattern_values values = {.pid = r->session->process.pid,
 					.sequence = &run->sequence,
 					.dir = run->directory};
 	int rc = pattern_expand(r->file ? r->file : "xtmemory.kcg.%p.%n", &values, &path, &why);
@@ -147,21 +147,22 @@ static void print_bytes(FILE *reply, const struct profile *p, const char *what, 
 static int run_status(struct monitor_request *r)
 {
 	const struct session *s = r->session;
-	const struct profile_totals *p = profile_totals(s->profile);
-	fprintf(r->reply, "process %" PRIu32 ", %s\n", s->pid, s->command);
-	fprintf(r->reply, "profiled for %.2f s\n", (double)(clock_now_ns() - s->start_ns) / 1e9);
+	const struct profile_totals *p = profile_totals(s->heap.profile);
+	fprintf(r->reply, "process %" PRIu32 ", %s\n", s->process.pid, s->process.command);
+	fprintf(r->reply, "profiled for %.2f s\n",
+		(double)(clock_now_ns() - s->process.start_ns) / 1e9);
 	fprintf(r->reply, "allocations: %" PRIu64 "\n",
-		profile_count(s->profile, p->allocations));
+		profile_count(s->heap.profile, p->allocations));
 	fprintf(r->reply, "reallocations: %" PRIu64 "\n", p->reallocations);
-	fprintf(r->reply, "frees: %" PRIu64 "\n", profile_count(s->profile, p->frees));
-	print_bytes(r->reply, s->profile, "live bytes", p->live_bytes, p->live_variance);
+	fprintf(r->reply, "frees: %" PRIu64 "\n", profile_count(s->heap.profile, p->frees));
+	print_bytes(r->reply, s->heap.profile, "live bytes", p->live_bytes, p->live_variance);
 	fprintf(r->reply, "live blocks: %" PRIu64 "\n",
-		profile_count(s->profile, p->live_blocks));
-	print_bytes(r->reply, s->profile, "peak bytes", p->peak_bytes, p->peak_variance);
-	if (s->heap_sample.interval)
+		profile_count(s->heap.profile, p->live_blocks));
+	print_bytes(r->reply, s->heap.profile, "peak bytes", p->peak_bytes, p->peak_variance);
+	if (s->heap.sample.interval)
 		fprintf(r->reply, "samples: %" PRIu64 " (all other numbers are estimates, "
 			"the peak is the highest of them)\n", p->samples);
-	fprintf(r->reply, "snapshots: %" PRIu32 "\n", profile_snapshot_count(s->profile));
+	fprintf(r->reply, "snapshots: %" PRIu32 "\n", profile_snapshot_count(s->heap.profile));
 	fprintf(r->reply, "processes: %zu\n", r->run->sessions.count);
 	return 0;
 }
@@ -258,12 +259,13 @@ bool monitor_command_run_from_program(struct session *s, const char *line)
 		c = find_prefix("help", strlen("help"), false, &is_ambiguous);
 	if (!c)
 		return false;
-	if (c->is_massif && !proc_has_our_rights((pid_t)s->pid)) {
+	if (c->is_massif && !proc_has_our_rights((pid_t)s->process.pid)) {
 		log_error("process %" PRIu32 " requests %s, which would write a file with rights "
-			  "that it does not have itself: refused; use --monitor", s->pid, c->name);
+			  "that it does not have itself: refused; use --monitor", s->process.pid,
+			  c->name);
 		return true;
 	}
-	_cleanup_free_ char *directory = proc_read_link((pid_t)s->pid, "cwd");
+	_cleanup_free_ char *directory = proc_read_link((pid_t)s->process.pid, "cwd");
 	_cleanup_free_ char *text = NULL;
 	size_t size;
 	struct monitor_request r = {

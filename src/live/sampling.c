@@ -26,7 +26,7 @@ static void on_start(void *ctx, const struct session *s)
 {
 	struct sampling *sampling = ctx;
 
-	sampler_add(sampling->sampler, (pid_t)s->pid);
+	sampler_add(sampling->sampler, (pid_t)s->process.pid);
 }
 
 static void on_fork(void *ctx, const struct session *child)
@@ -34,7 +34,7 @@ static void on_fork(void *ctx, const struct session *child)
 	struct sampling *sampling = ctx;
 
 	if (sampling->run->options->children.trace)
-		sampler_add(sampling->sampler, (pid_t)child->pid);
+		sampler_add(sampling->sampler, (pid_t)child->process.pid);
 }
 
 /* A program that is executed and not followed remains the same process. */
@@ -43,7 +43,7 @@ static void on_end(void *ctx, const struct session *s, bool is_exec)
 	struct sampling *sampling = ctx;
 
 	if (!is_exec || sampling->run->options->children.trace)
-		sampler_remove(sampling->sampler, (pid_t)s->pid);
+		sampler_remove(sampling->sampler, (pid_t)s->process.pid);
 }
 
 static void on_process_exit(void *ctx, pid_t pid, pid_t tid)

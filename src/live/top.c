@@ -177,20 +177,22 @@ static void put_head(const struct top *top, const struct session *s)
 {
 	static const char *const orders[] = {"live bytes", "growth", "growth since the start",
 					     "rate"};
-	const struct profile_totals *p = profile_totals(s->profile);
+	const struct profile_totals *p = profile_totals(s->heap.profile);
 	char live[AMOUNT_SIZE], peak[AMOUNT_SIZE], resident[AMOUNT_SIZE];
 	char live_error[AMOUNT_SIZE], peak_error[AMOUNT_SIZE];
-	uint64_t blocks = profile_count(s->profile, p->live_blocks);
+	uint64_t blocks = profile_count(s->heap.profile, p->live_blocks);
 
 	_cleanup_free_ char *title = session_title(s);
-	put_line(top, false, xasprintf("process %u, %s", s->pid, title));
+	put_line(top, false, xasprintf("process %u, %s", s->process.pid, title));
 	put_line(top, false,
 		 xasprintf("live %s%s in %llu block%s, peak %s%s, resident %s; by %s%s",
 			   amount_bytes((double)p->live_bytes, live),
-			   print_error(s->profile, p->live_bytes, p->live_variance, live_error),
+			   print_error(s->heap.profile, p->live_bytes, p->live_variance,
+				       live_error),
 			   (unsigned long long)blocks, plural(blocks),
 			   amount_bytes((double)p->peak_bytes, peak),
-			   print_error(s->profile, p->peak_bytes, p->peak_variance, peak_error),
+			   print_error(s->heap.profile, p->peak_bytes, p->peak_variance,
+				       peak_error),
 			   amount_bytes((double)resident_bytes(s), resident),
 			   orders[top->view.order],
 			   top->view.is_above_wrappers ? ", callers of wrappers" : ""));
@@ -435,7 +437,8 @@ static void obey(struct top *top, enum top_wish wish)
 			session_output_so_far(p->session, top->view.message,
 					      sizeof(top->view.message));
 			*vec_add(&top->written) =
-				xasprintf("process %u: %s", p->session->pid, top->view.message);
+				xasprintf("process %u: %s", p->session->process.pid,
+					  top->view.message);
 		}
 	}
 }

@@ -166,29 +166,29 @@ void earlier_blocks_read(struct run *run, struct address_space *space)
 
 static void add_block(struct session *s, const struct event *ev)
 {
-	if (s->events)
-		events_writer_event(s->events, profile_calltree(s->profile), ev);
-	if (s->flows)
-		flows_event(s->flows, ev);
-	profile_event(s->profile, ev);
+	if (s->events.writer)
+		events_writer_event(s->events.writer, profile_calltree(s->heap.profile), ev);
+	if (s->heap.flows)
+		flows_event(s->heap.flows, ev);
+	profile_event(s->heap.profile, ev);
 }
 
 /* A file of events has its name: a replay has no symbol at its address. */
 static uint32_t make_frame(struct session *s, const char *text)
 {
-	struct calltree *tree = profile_calltree(s->profile);
+	struct calltree *tree = profile_calltree(s->heap.profile);
 	uint32_t frame = pseudo_frame_get(s->run->symbols, tree, text, NULL);
 	const struct events_name name = {.pc = calltree_frame(tree, frame)->pc, .name = text};
 
-	if (s->events)
-		events_writer_name(s->events, &name);
+	if (s->events.writer)
+		events_writer_name(s->events.writer, &name);
 	return frame;
 }
 
 /* A node for each type: as if it had called what made all of these blocks. */
 static uint32_t *make_nodes(struct session *s, const struct block_types *types)
 {
-	struct calltree *tree = profile_calltree(s->profile);
+	struct calltree *tree = profile_calltree(s->heap.profile);
 	uint32_t *node = xcalloc(types->list.count + 1, sizeof(*node));
 	uint32_t earlier = types->list.count ? make_frame(s, EARLIER_BLOCKS_FRAME) : 0;
 	char text[INSPECT_TYPE_SIZE];
@@ -205,17 +205,17 @@ static uint32_t *make_nodes(struct session *s, const struct block_types *types)
 
 static void add_blocks(struct session *s, struct earlier_blocks *e)
 {
-	struct event ev = {.kind = EVENT_EARLIER, .time_ns = s->start_ns};
+	struct event ev = {.kind = EVENT_EARLIER, .time_ns = s->process.start_ns};
 
 	type_names_find(&e->look.report.types, &e->look.modules);
 	_cleanup_free_ uint32_t *node = make_nodes(s, &e->look.report.types);
 
-	profile_reserve(s->profile, e->list.count);
+	profile_reserve(s->heap.profile, e->list.count);
 	for (size_t i = 0; i < e->list.count; i++) {
 		const struct earlier_block *b = &e->list.data[i];
 
 		if (i + PREFETCHED < e->list.count)
-			profile_prefetch(s->profile, b[PREFETCHED].addr);
+			profile_prefetch(s->heap.profile, b[PREFETCHED].addr);
 		ev.addr = b->addr;
 		ev.size = b->size;
 		ev.node = node[b->type];
@@ -230,8 +230,8 @@ void earlier_blocks_add(struct session *s)
 	if (!e || !s->space || e->space != s->space->id)
 		return;
 	if (e->doubt) {
-		log_info("process %u: blocks from before the attach are not known: %s", s->pid,
-			 e->doubt);
+		log_info("process %u: blocks from before the attach are not known: %s",
+			 s->process.pid, e->doubt);
 		forget(s->run);
 		return;
 	}

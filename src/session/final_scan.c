@@ -35,8 +35,8 @@ static int add_other(void *ctx, const struct block *b)
 
 static void copy_blocks(const struct session *s, struct final_scan *scan)
 {
-	leakcheck_expect(&scan->check, profile_block_count(s->profile));
-	profile_each_block(s->profile, copy_block, &scan->check);
+	leakcheck_expect(&scan->check, profile_block_count(s->heap.profile));
+	profile_each_block(s->heap.profile, copy_block, &scan->check);
 	scan->has_blocks = true;
 }
 
@@ -108,7 +108,7 @@ static void add_memory(const struct roots *r, const struct arenas *a, struct lea
 static bool knows_all(const struct session *s, struct leakcheck *c)
 {
 	return !s->space->image.has_earlier_blocks && !s->run->options->profile.pages_as_heap &&
-	       profile_each_ignored(s->profile, add_other, c) == 0;
+	       profile_each_ignored(s->heap.profile, add_other, c) == 0;
 }
 
 static void add_heaps(const struct session *s, const struct arenas *a, struct leakcheck *c)
@@ -131,13 +131,13 @@ static void find_arenas(struct roots *r, struct arenas *out)
 
 static struct final_scan *get_scan(struct session *s)
 {
-	if (s->final_scan && s->final_scan->is_done)
+	if (s->end.final_scan && s->end.final_scan->is_done)
 		final_scan_forget(s);
-	if (!s->final_scan) {
-		s->final_scan = xcalloc(1, sizeof(*s->final_scan));
-		leakcheck_init(&s->final_scan->check);
+	if (!s->end.final_scan) {
+		s->end.final_scan = xcalloc(1, sizeof(*s->end.final_scan));
+		leakcheck_init(&s->end.final_scan->check);
 	}
-	return s->final_scan;
+	return s->end.final_scan;
 }
 
 /* -- scans -- */
@@ -168,7 +168,7 @@ void final_scan_run(struct session *s)
 
 	if (rc != 0) {
 		final_scan_forget(s);
-		log_warn("process %u: no leak check: %s", s->pid, strerror(-rc));
+		log_warn("process %u: no leak check: %s", s->process.pid, strerror(-rc));
 		return;
 	}
 	struct final_scan *scan = get_scan(s);
@@ -176,7 +176,7 @@ void final_scan_run(struct session *s)
 	if (scan->is_prepared)
 		copy_blocks(s, scan);
 	else /* moved, not copied: copying takes memory, and so time */
-		profile_each_block(s->profile, note_block, &scan->check);
+		profile_each_block(s->heap.profile, note_block, &scan->check);
 	find_arenas(roots, &arenas);
 	add_memory(roots, &arenas, &scan->check);
 	add_heaps(s, &arenas, &scan->check);
@@ -193,18 +193,18 @@ void final_scan_run(struct session *s)
 
 struct final_scan *final_scan_result(struct session *s)
 {
-	if (!s->final_scan || !s->final_scan->is_done)
+	if (!s->end.final_scan || !s->end.final_scan->is_done)
 		return NULL;
-	if (!s->final_scan->has_blocks)
-		copy_blocks(s, s->final_scan);
-	return s->final_scan;
+	if (!s->end.final_scan->has_blocks)
+		copy_blocks(s, s->end.final_scan);
+	return s->end.final_scan;
 }
 
 void final_scan_forget(struct session *s)
 {
-	if (!s->final_scan)
+	if (!s->end.final_scan)
 		return;
-	leakcheck_deinit(&s->final_scan->check);
-	free(s->final_scan);
-	s->final_scan = NULL;
+	leakcheck_deinit(&s->end.final_scan->check);
+	free(s->end.final_scan);
+	s->end.final_scan = NULL;
 }

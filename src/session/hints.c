@@ -27,7 +27,7 @@ void hints_at_start(const struct session *s)
 	if (geteuid() == 0 || session_was_attached(s) || !s->space)
 		return;
 	_cleanup_free_ char *exe = xasprintf("/proc/%d/exe", (int)s->space->reader);
-	_cleanup_free_ char *path = proc_read_link((pid_t)s->pid, "exe");
+	_cleanup_free_ char *path = proc_read_link((pid_t)s->process.pid, "exe");
 	if (stat(exe, &st) != 0 || !path)
 		return;
 	bool is_setuid = (st.st_mode & S_ISUID && st.st_uid != geteuid()) ||
@@ -82,7 +82,7 @@ static void hint_at_pymalloc(const struct session *s)
 	if (!runs_python(s->run))
 		return;
 	if (session_was_attached(s))
-		value = read_variable((pid_t)s->pid, "PYTHONMALLOC", &is_known);
+		value = read_variable((pid_t)s->process.pid, "PYTHONMALLOC", &is_known);
 	else if (getenv("PYTHONMALLOC"))
 		value = xstrdup(getenv("PYTHONMALLOC"));
 	if (is_known && !(value && strncmp(value, "malloc", 6) == 0))
@@ -109,12 +109,12 @@ static void hint_at_symbols(const struct call_site_sum *site, size_t count)
  */
 static bool misses_deletes(const struct session *s)
 {
-	const struct profile_totals *p = profile_totals(s->profile);
-	const struct call_total *f = s->heap_sample.totals.function;
+	const struct profile_totals *p = profile_totals(s->heap.profile);
+	const struct call_total *f = s->heap.sample.totals.function;
 	uint64_t made = f[FUNCTION_NEW].calls, freed = f[FUNCTION_FREE].calls;
 	uint64_t plain = f[FUNCTION_MALLOC].calls + f[FUNCTION_CALLOC].calls +
 			 f[FUNCTION_REALLOC].calls + f[FUNCTION_MEMALIGN].calls;
-	uint64_t unseen = profile_count(s->profile, p->live_blocks + p->replaced_blocks);
+	uint64_t unseen = profile_count(s->heap.profile, p->live_blocks + p->replaced_blocks);
 
 	return p->samples >= FEW_SAMPLES && made >= FEW_CALLS &&
 	       f[FUNCTION_DELETE].calls < made / 100 && freed >= plain &&
@@ -129,9 +129,9 @@ static bool has_header_frees(const struct profile_totals *p)
 
 static void hint_at_headers(const struct session *s)
 {
-	const struct profile_totals *p = profile_totals(s->profile);
+	const struct profile_totals *p = profile_totals(s->heap.profile);
 
-	if (s->heap_sample.interval ? misses_deletes(s) : has_header_frees(p))
+	if (s->heap.sample.interval ? misses_deletes(s) : has_header_frees(p))
 		log_info("hint: operator new seems to return addresses inside its blocks, and "
 			 "operator delete to be inlined: such releases are not seen, and less is "
 			 "in use than this says; see man ptmem, CAVEATS");
@@ -142,7 +142,7 @@ void hints_at_end(const struct session *s, const struct call_site_sum *site, siz
 	const struct options *o = s->run->options;
 	if (!s->run->target || !o->profile.heap || o->profile.pages_as_heap)
 		return;
-	bool is_empty = profile_totals(s->profile)->allocations == 0;
+	bool is_empty = profile_totals(s->heap.profile)->allocations == 0;
 	if (is_empty && o->tracing.heap_sample > 1)
 		log_info("hint: no allocation was sampled: take a smaller --heap-sample, or a "
 			 "longer time");

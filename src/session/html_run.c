@@ -67,7 +67,7 @@ static int put_page(const struct session *s, const char *path, const struct reco
 		return rc;
 	}
 	_cleanup_free_ char *json = make_json(r, &page.size);
-	_cleanup_free_ char *name = xasprintf("page.%u.html", s->pid);
+	_cleanup_free_ char *name = xasprintf("page.%u.html", s->process.pid);
 	const struct result result = {"page", name, write_page, &page};
 
 	page.json = json;

@@ -34,8 +34,8 @@ void inspect_final_read(struct session *s, bool is_last)
 	path_pins_init(&f->pins, s);
 	if (f->pins.paths.pages)
 		wish.paths = &f->pins.paths;
-	inspect_final_free(s->inspected);
-	s->inspected = f;
+	inspect_final_free(s->end.inspected);
+	s->end.inspected = f;
 	if (path && inspect_title_wants_blocks(path))
 		wish.block = inspect_blocks_add;
 	f->rc = inspect_look(s->run->target, s->space, &wish, &f->look);
@@ -66,8 +66,8 @@ static int write_file(struct session *s, const struct inspect_title *t)
 
 	if (rc != 0)
 		return rc;
-	rc = inspect_title_save(&(struct inspect_found){path, t, &s->inspected->look.report,
-							&s->inspected->blocks});
+	rc = inspect_title_save(&(struct inspect_found){path, t, &s->end.inspected->look.report,
+							&s->end.inspected->blocks});
 	if (rc == 0)
 		session_files_announce(s, path);
 	return rc;
@@ -75,17 +75,17 @@ static int write_file(struct session *s, const struct inspect_title *t)
 
 static void report(struct session *s)
 {
-	struct inspect_final *f = s->inspected;
+	struct inspect_final *f = s->end.inspected;
 	struct inspect_title title;
 
 	inspect_look_classify(&f->look);
-	_cleanup_free_ char *why = inspect_title_refusal(s->pid, &f->look);
+	_cleanup_free_ char *why = inspect_title_refusal(s->process.pid, &f->look);
 
 	if (why) {
 		log_warn("%s", why);
 		return;
 	}
-	inspect_title_init(&title, s->pid, s->command, &f->look);
+	inspect_title_init(&title, s->process.pid, s->process.command, &f->look);
 	title.stopped_ns = f->stopped_ns;
 	path_pins_name(&f->pins, s);
 	title.pin = f->pins.list.data;
@@ -97,17 +97,18 @@ static void report(struct session *s)
 
 void inspect_final_finish(struct session *s)
 {
-	struct inspect_final *f = s->inspected;
+	struct inspect_final *f = s->end.inspected;
 
 	if (!f)
 		log_warn("process %u ended before its memory could be read: there is nothing to "
-			 "inspect", s->pid);
+			 "inspect", s->process.pid);
 	else if (f->rc != 0)
-		log_warn("process %u: its memory cannot be read: %s", s->pid, strerror(-f->rc));
+		log_warn("process %u: its memory cannot be read: %s", s->process.pid,
+			 strerror(-f->rc));
 	else
 		report(s);
 	inspect_final_free(f);
-	s->inspected = NULL;
+	s->end.inspected = NULL;
 }
 
 void inspect_final_free(struct inspect_final *f)

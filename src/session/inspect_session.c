@@ -55,15 +55,15 @@ static void look(void *ctx, struct address_space *space)
 	q->rc = inspect_look(q->session->run->target, space, &wish, &q->look);
 	if (q->rc != 0 || !q->counted)
 		return;
-	profile_each_block(q->session->profile, add_counted, q->counted);
-	profile_each_ignored(q->session->profile, add_counted, q->counted);
+	profile_each_block(q->session->heap.profile, add_counted, q->counted);
+	profile_each_ignored(q->session->heap.profile, add_counted, q->counted);
 }
 
 /* Reads and classifies. */
 static int ask(struct question *q, uint64_t *stopped_out, FILE *file)
 {
 	struct run *run = q->session->run;
-	uint32_t pid = q->session->pid;
+	uint32_t pid = q->session->process.pid;
 
 	q->rc = -ESRCH;
 	if (!run->target)
@@ -100,7 +100,7 @@ int inspect_session_write(struct session *s, const char *path, FILE *file)
 		path_pins_deinit(&q.pins);
 		return rc;
 	}
-	inspect_title_init(&title, s->pid, s->command, &q.look);
+	inspect_title_init(&title, s->process.pid, s->process.command, &q.look);
 	title.stopped_ns = stopped_ns;
 	path_pins_name(&q.pins, s);
 	title.pin = q.pins.list.data;

@@ -66,7 +66,7 @@ static char *headline(const struct session *s, const struct leaks *l)
 
 	_cleanup_free_ char *title = session_title(s);
 
-	return xasprintf("leaks of process %u, %s: %zu site%s%s", s->pid, title,
+	return xasprintf("leaks of process %u, %s: %zu site%s%s", s->process.pid, title,
 			 l->sites.count, plural(l->sites.count), younger);
 }
 
@@ -98,7 +98,8 @@ static int put_leaks_file(FILE *file, const void *ctx)
 static int write_leaks(const struct session *s, const struct leaks *l, const char *path)
 {
 	const struct leaks_file f = {s, l, ends_in(path, ".json")};
-	_cleanup_free_ char *plain = xasprintf("leaks.%u%s", s->pid, f.is_json ? ".json" : "");
+	_cleanup_free_ char *plain =
+		xasprintf("leaks.%u%s", s->process.pid, f.is_json ? ".json" : "");
 
 	return rescue_write(&(struct result){"list of leaks", plain, put_leaks_file, &f}, path);
 }
@@ -129,8 +130,9 @@ static void announce_scan(const struct session *s, const struct final_scan *scan
 {
 	char size[AMOUNT_SIZE];
 	log_info("leak check of process %u: stopped for %.1f ms to read %s and %zu block%s",
-		 s->pid, (double)scan->pause_ns / 1e6, amount_bytes((double)scan->bytes, size),
-		 scan->check.blocks.count, plural(scan->check.blocks.count));
+		 s->process.pid, (double)scan->pause_ns / 1e6,
+		 amount_bytes((double)scan->bytes, size), scan->check.blocks.count,
+		 plural(scan->check.blocks.count));
 	if (scan->check.scan.unreadable)
 		log_warn("%llu byte%s of memory could not be read: "
 			 "blocks with pointers only there appear lost",
@@ -149,7 +151,7 @@ static void find_leaks(struct session *s, const struct report *r, uint64_t time_
 
 	if (scan)
 		time_ns = scan->time_ns;
-	leaks_init(l, r, profile_block_clock(s->profile, time_ns),
+	leaks_init(l, r, profile_block_clock(s->heap.profile, time_ns),
 		   o->leaks.age > 0 ? (uint32_t)(o->leaks.age * 1000) : 0);
 	l->is_checked = scan != NULL;
 	if (scan) {
@@ -171,7 +173,7 @@ void leak_report_finish(struct session *s, uint64_t time_ns)
 
 	if (s->run->options->leaks.check && !final_scan_result(s))
 		log_warn("process %u ended before its memory could be scanned: no leak check",
-			 s->pid);
+			 s->process.pid);
 	find_leaks(s, &r, time_ns, &l);
 	s->run->definite_bytes += l.sum[LEAK_DEFINITE].bytes;
 	put_leaks(s, &l);

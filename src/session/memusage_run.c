@@ -127,13 +127,14 @@ static void open_data(struct memusage_run *m, struct session *s)
 	const struct session_file name = {.option = "--data",
 					  .pattern = m->options->memusage.data_file,
 					  .is_of_counted = true};
-	int rc = session_files_stream_name(s, STREAM_DATA, &name, &s->data_path);
+	int rc = session_files_stream_name(s, STREAM_DATA, &name, &s->memusage.data_path);
 	if (rc == 0)
-		rc = memusage_data_open(s->data_path, m->options->memusage.data_buffer, &s->data);
+		rc = memusage_data_open(s->memusage.data_path, m->options->memusage.data_buffer,
+					&s->memusage.data);
 	if (rc == 0)
-		memusage_data_start(s->data, s->start_ns);
-	else if (s->data_path)
-		cannot_write(s->data_path, rc);
+		memusage_data_start(s->memusage.data, s->process.start_ns);
+	else if (s->memusage.data_path)
+		cannot_write(s->memusage.data_path, rc);
 	m->failed += rc != 0;
 }
 
@@ -145,12 +146,12 @@ static void add_data(void *data, uint64_t live, uint64_t depth, uint64_t time_ns
 static void start_counting(struct memusage_run *m, struct session *s)
 {
 	if (!s->run->first_counted)
-		s->run->first_counted = s->pid;
+		s->run->first_counted = s->process.pid;
 	if (m->options->memusage.data_file)
 		open_data(m, s);
-	const struct memusage_sink sink = {add_data, s->data};
-	s->memusage = memusage_new(s->data ? &sink : NULL);
-	memusage_set_sample_interval(s->memusage, s->heap_sample.interval);
+	const struct memusage_sink sink = {add_data, s->memusage.data};
+	s->memusage.counts = memusage_new(s->memusage.data ? &sink : NULL);
+	memusage_set_sample_interval(s->memusage.counts, s->heap.sample.interval);
 }
 
 void memusage_run_start(struct session *s)
@@ -159,29 +160,31 @@ void memusage_run_start(struct session *s)
 	if (!m)
 		return;
 	const char *name = m->options->memusage.progname;
-	if (!name || is_program(s->pid, name))
+	if (!name || is_program(s->process.pid, name))
 		start_counting(m, s);
 }
 
 void memusage_run_fork(const struct session *parent, struct session *child)
 {
-	child->memusage = parent->memusage ? memusage_clone(parent->memusage) : NULL;
-	child->data = NULL;
-	child->data_path = NULL;
+	const struct memusage *counts = parent->memusage.counts;
+
+	child->memusage.counts = counts ? memusage_clone(counts) : NULL;
+	child->memusage.data = NULL;
+	child->memusage.data_path = NULL;
 }
 
 void memusage_run_event(struct session *s, const struct event *ev)
 {
 	/* with --stacks=yes threads are sampled anyway */
 	bool is_unasked = ev->kind == EVENT_SAMPLE && s->run->options->memusage.no_timer;
-	if (s->memusage && !is_unasked && ev->function != FUNCTION_REQUEST)
-		memusage_event(s->memusage, ev);
+	if (s->memusage.counts && !is_unasked && ev->function != FUNCTION_REQUEST)
+		memusage_event(s->memusage.counts, ev);
 }
 
 void memusage_run_thread_exit(struct session *s, uint32_t thread)
 {
-	if (s->memusage)
-		memusage_thread_exit(s->memusage, thread);
+	if (s->memusage.counts)
+		memusage_thread_exit(s->memusage.counts, thread);
 }
 
 static int print_estimates(const struct session *s, FILE *file, int fd)
@@ -189,26 +192,26 @@ static int print_estimates(const struct session *s, FILE *file, int fd)
 	struct memusage_numbers *n = xcalloc(1, sizeof(*n)); /* large */
 	char distance[AMOUNT_SIZE], error[AMOUNT_SIZE];
 
-	memusage_estimate(s->memusage, &s->heap_sample.totals, n);
+	memusage_estimate(s->memusage.counts, &s->heap.sample.totals, n);
 	int rc = memusage_print(file, n, s->run->options->memusage.mmap, log_use_color(fd));
-	amount_error((double)n->peak, estimate_error(s->heap_sample.interval, n->peak_variance),
+	amount_error((double)n->peak, estimate_error(s->heap.sample.interval, n->peak_variance),
 		     error);
 	fprintf(file,
 		"Estimates from samples, one every %s: the heap peak (%s%sthe highest of all), "
 		"the memory of free, and the histogram.\nThe calls of free are %s; those for "
 		"blocks of memalign are among them.\n",
-		amount_bytes((double)s->heap_sample.interval, distance), *error ? error + 1 : "",
-		*error ? ", " : "", call_totals_trust(s->heap_sample.totals.is_doubtful));
+		amount_bytes((double)s->heap.sample.interval, distance), *error ? error + 1 : "",
+		*error ? ", " : "", call_totals_trust(s->heap.sample.totals.is_doubtful));
 	free(n);
 	return rc == 0 && fflush(file) != 0 ? -errno : rc;
 }
 
 static int print_report(const struct session *s, FILE *file, int fd)
 {
-	if (s->heap_sample.interval)
+	if (s->heap.sample.interval)
 		return print_estimates(s, file, fd);
-	return memusage_print(file, memusage_numbers(s->memusage), s->run->options->memusage.mmap,
-			      log_use_color(fd));
+	return memusage_print(file, memusage_numbers(s->memusage.counts),
+			      s->run->options->memusage.mmap, log_use_color(fd));
 }
 
 static int report_to_stderr(const struct session *s)
@@ -238,7 +241,7 @@ static void report_to_file(struct memusage_run *m, struct session *s)
 	const struct session_file name = {.option = "--memusage-out",
 					  .pattern = m->options->memusage.out,
 					  .is_of_counted = true};
-	_cleanup_free_ char *path = NULL, *plain = xasprintf("memusage.%u", s->pid);
+	_cleanup_free_ char *path = NULL, *plain = xasprintf("memusage.%u", s->process.pid);
 	int rc = session_files_name(s, &name, &path);
 	if (rc == 0) {
 		const struct memusage_report r = {
@@ -265,36 +268,36 @@ static void report(struct memusage_run *m, struct session *s)
 
 static void end_data(struct memusage_run *m, struct session *s)
 {
-	const struct memusage_numbers *n = memusage_numbers(s->memusage);
+	const struct memusage_numbers *n = memusage_numbers(s->memusage.counts);
 	const struct memusage_data_peaks peaks = {
 		.heap = n->peak,
 		.stack = n->stack_peak,
 		.sum = n->sum_peak,
-		.start_ns = s->start_ns,
-		.end_ns = s->end_ns,
+		.start_ns = s->process.start_ns,
+		.end_ns = s->process.end_ns,
 	};
-	memusage_data_finish(s->data, &peaks);
-	int rc = memusage_data_close(s->data);
+	memusage_data_finish(s->memusage.data, &peaks);
+	int rc = memusage_data_close(s->memusage.data);
 	if (rc != 0)
-		log_error("cannot write %s: %s; the later calls are missing in it", s->data_path,
-			  strerror(-rc));
+		log_error("cannot write %s: %s; the later calls are missing in it",
+			  s->memusage.data_path, strerror(-rc));
 	else
-		log_written(s->data_path);
+		log_written(s->memusage.data_path);
 	m->failed += rc != 0;
-	s->data = NULL;
-	free(s->data_path);
-	s->data_path = NULL;
+	s->memusage.data = NULL;
+	free(s->memusage.data_path);
+	s->memusage.data_path = NULL;
 }
 
 void memusage_run_end(struct session *s, bool is_replaced)
 {
 	struct memusage_run *m = s->run->memusage_run;
-	if (!m || !s->memusage)
+	if (!m || !s->memusage.counts)
 		return;
-	if (s->data)
+	if (s->memusage.data)
 		end_data(m, s);
 	if (m->options->memusage.count && !is_replaced)
 		report(m, s);
-	memusage_free(s->memusage);
-	s->memusage = NULL;
+	memusage_free(s->memusage.counts);
+	s->memusage.counts = NULL;
 }

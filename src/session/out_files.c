@@ -308,7 +308,7 @@ const char *out_files_find_use(struct run *run, const char *path)
 	file_id_init(&id, path);
 	add_inputs(run, &files);
 	for (size_t i = 0; i < run->sessions.count; i++)
-		add_files_of(run, &files, run->sessions.data[i]->pid);
+		add_files_of(run, &files, run->sessions.data[i]->process.pid);
 	for (size_t i = 0; i < files.list.count && !use; i++) {
 		if (file_id_is_same(&files.list.data[i].id, &id))
 			use = files.list.data[i].what;

@@ -13,7 +13,7 @@ static uint32_t find_leaf(void *ctx, taddr_t addr)
 	const struct session *s = ctx;
 	struct block b;
 
-	return blocks_find(profile_blocks(s->profile), addr, &b) ? b.leaf : 0;
+	return blocks_find(profile_blocks(s->heap.profile), addr, &b) ? b.leaf : 0;
 }
 
 void path_pins_init(struct path_pins *p, struct session *s)
@@ -22,7 +22,7 @@ void path_pins_init(struct path_pins *p, struct session *s)
 	if (options_sample_interval(s->run->options) || s->run->options->profile.pages_as_heap)
 		return;
 	p->paths = (struct pinned_paths){
-		.find = find_leaf, .ctx = s, .count = profile_leaf_count(s->profile) + 1};
+		.find = find_leaf, .ctx = s, .count = profile_leaf_count(s->heap.profile) + 1};
 	p->paths.pages = xcalloc(p->paths.count, sizeof(*p->paths.pages));
 }
 
@@ -74,7 +74,7 @@ void path_pins_name(struct path_pins *p, struct session *s)
 		struct inspect_pin *pin = vec_add(&p->list);
 
 		*pin = (struct inspect_pin){.pages = pages};
-		if (shown_stack_fill(&stack, profile_leaf(s->profile, leaf)->node))
+		if (shown_stack_fill(&stack, profile_leaf(s->heap.profile, leaf)->node))
 			name_frames(&r, &stack, pin);
 	}
 	shown_stack_deinit(&stack);

@@ -59,7 +59,7 @@ static struct path_tree *make_paths(struct source *src)
 	r.filter = s->run->flame_filter;
 	if (profile_paths_add(t, &r,
 			      (enum profile_quantity)quantities[s->run->options->files.view]) != 0)
-		log_warn("process %u never allocated: there is no peak to draw", s->pid);
+		log_warn("process %u never allocated: there is no peak to draw", s->process.pid);
 	path_tree_sum(t);
 	return t;
 }
@@ -97,8 +97,9 @@ static int put_flame(FILE *file, const void *ctx)
 	_cleanup_free_ char *title =
 		xasprintf("%s: %s", source_info[shown].title, view_titles[shown][view]);
 	uint64_t interval = profile_options(src->profile)->sample_interval;
-	_cleanup_free_ char *subtitle = xasprintf("process %u, %s%s", s->pid, s->command,
-						  interval ? " (estimates)" : "");
+	_cleanup_free_ char *subtitle =
+		xasprintf("process %u, %s%s", s->process.pid, s->process.command,
+			  interval ? " (estimates)" : "");
 	const struct flame_options options = {
 		.title = title,
 		.subtitle = subtitle,
@@ -137,8 +138,8 @@ void path_report_write(struct source *src)
 		return;
 	struct path_tree *t = make_paths(src);
 	const struct paths p = {src, t};
-	_cleanup_free_ char *folded = xasprintf("folded.%u", src->session->pid),
-			    *flame = xasprintf("flame.%u.svg", src->session->pid);
+	_cleanup_free_ char *folded = xasprintf("folded.%u", src->session->process.pid),
+			    *flame = xasprintf("flame.%u.svg", src->session->process.pid);
 
 	if (o->files.folded)
 		put_paths(&p, "--folded", o->files.folded,

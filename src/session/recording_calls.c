@@ -16,7 +16,7 @@ static struct call_totals totals_of(const struct session *s)
 	struct call_totals totals = {0};
 
 	if (!s->space)
-		return s->heap_sample.totals;
+		return s->heap.sample.totals;
 	pads_add_totals(s->space, &totals);
 	return totals;
 }
@@ -35,9 +35,9 @@ void recording_calls_fill(const struct session *s, struct recording *out)
 	};
 	char interval[24];
 
-	if (!s->heap_sample.interval)
+	if (!s->heap.sample.interval)
 		return;
-	snprintf(interval, sizeof(interval), "%" PRIu64, s->heap_sample.interval);
+	snprintf(interval, sizeof(interval), "%" PRIu64, s->heap.sample.interval);
 	recording_set_meta(out, "heap_sample", interval);
 	const struct call_totals totals = totals_of(s);
 

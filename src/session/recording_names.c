@@ -26,7 +26,7 @@ static bool find_object(void *ctx, uint32_t id, struct recording_object *out)
 static const char *find_function(void *ctx, uint32_t frame)
 {
 	struct session *s = ctx;
-	const struct calltree_frame *f = calltree_frame(profile_calltree(s->profile), frame);
+	const struct calltree_frame *f = calltree_frame(profile_calltree(s->heap.profile), frame);
 
 	return symbols_function(s->run->symbols, run_module(s->run, f->module), f->pc);
 }

@@ -66,8 +66,8 @@ static void ensure(struct session *s)
 	s->recording = xcalloc(1, sizeof(*s->recording));
 	s->recording->known = recording_new();
 	s->recording->threads.known = s->recording->known;
-	s->recording->threads.pid = (pid_t)s->pid;
-	s->recording->flush_ns = s->start_ns;
+	s->recording->threads.pid = (pid_t)s->process.pid;
+	s->recording->flush_ns = s->process.start_ns;
 }
 
 void recording_run_value(struct session *s, const char *key, const char *value)
@@ -76,8 +76,8 @@ void recording_run_value(struct session *s, const char *key, const char *value)
 		return;
 	ensure(s);
 	recording_set_meta(s->recording->known, key, value);
-	if (s->events)
-		events_writer_value(s->events, key, value);
+	if (s->events.writer)
+		events_writer_value(s->events.writer, key, value);
 }
 
 ATTR_PRINTF(3, 4)
@@ -95,7 +95,7 @@ static void set_value(struct session *s, const char *key, const char *fmt, ...)
 
 static uint64_t milliseconds(const struct session *s, uint64_t now_ns)
 {
-	return now_ns > s->start_ns ? (now_ns - s->start_ns) / 1000000 : 0;
+	return now_ns > s->process.start_ns ? (now_ns - s->process.start_ns) / 1000000 : 0;
 }
 
 static void add_marker_now(struct session *s, const char *kind, const char *text)
@@ -118,7 +118,7 @@ void recording_run_fork(const struct session *parent, struct session *child)
 			from->text.data[recording_get(from, RECORDING_META, i, META_VALUE)]);
 	/* most children execute another program at once: they need no file */
 	child->recording->flush_ns = clock_now_ns() + FIRST_FLUSH_NS;
-	_cleanup_free_ char *text = xasprintf("of process %u", parent->pid);
+	_cleanup_free_ char *text = xasprintf("of process %u", parent->process.pid);
 
 	add_marker_now(child, "fork", text);
 }
@@ -150,7 +150,7 @@ static void name_thread(struct session *s, uint32_t thread)
 
 static void name_threads(struct session *s)
 {
-	const struct history *h = profile_history(s->profile);
+	const struct history *h = profile_history(s->heap.profile);
 
 	for (; s->recording->named < h->thread.count; s->recording->named++)
 		name_thread(s, h->thread.data[s->recording->named].id);
@@ -185,14 +185,14 @@ static void append(struct session *s)
 	add_known_values(s, recording_journal_meta(f->journal), f->values);
 	f->values = recording_rows(s->recording->known, RECORDING_META);
 	f->appended_ms = MAX(milliseconds(s, clock_now_ns()), (uint64_t)1);
-	profile_sync_history(s->profile);
-	recording_journal_append(f->journal, &report, &names, s->releases);
+	profile_sync_history(s->heap.profile);
+	recording_journal_append(f->journal, &report, &names, s->heap.releases);
 }
 
 static int write_changes(struct session *s)
 {
 	struct recording_run *rr = s->recording;
-	int rc = recording_file_open(&rr->file, rr->path, s->heap_sample.interval);
+	int rc = recording_file_open(&rr->file, rr->path, s->heap.sample.interval);
 
 	if (rc != 0)
 		return rc;
@@ -231,7 +231,7 @@ static int write_in_memory(struct session *s)
 			return -errno;
 		recording_journal_close(f->journal);
 		*f = (struct recording_file){
-			.journal = recording_journal_to_fd(fd, s->heap_sample.interval)};
+			.journal = recording_journal_to_fd(fd, s->heap.sample.interval)};
 	}
 	append(s);
 	int rc = recording_file_flush(f);
@@ -263,7 +263,7 @@ int recording_run_update(struct session *s, uint64_t *size_out)
 /* What a program does at first is soon in the file: ptmem may be killed then, too. */
 static uint64_t next_flush(const struct session *s, uint64_t now_ns)
 {
-	uint64_t age = now_ns - MIN(now_ns, s->start_ns);
+	uint64_t age = now_ns - MIN(now_ns, s->process.start_ns);
 
 	return now_ns + MIN(MAX(age, FIRST_FLUSH_NS), FLUSH_NS);
 }
@@ -277,7 +277,7 @@ static void write_first_part(struct session *s)
 	if (session_was_attached(s))
 		return;
 	flush(s);
-	s->recording->flush_ns = s->start_ns + FIRST_FLUSH_NS;
+	s->recording->flush_ns = s->process.start_ns + FIRST_FLUSH_NS;
 }
 
 void recording_run_start(struct session *s)
@@ -308,7 +308,7 @@ static uint64_t tick(struct session *s, uint64_t now_ns)
 	struct recording_run *rr = s->recording;
 
 	if (now_ns >= rr->sample_ns) {
-		uint64_t width = 1000000ull << profile_history(s->profile)->shift;
+		uint64_t width = 1000000ull << profile_history(s->heap.profile)->shift;
 
 		resident_sample(s, now_ns);
 		rr->sample_ns = now_ns + MAX(SAMPLE_NS, MIN(width, FLUSH_NS));
@@ -349,7 +349,8 @@ void recording_run_leaks(struct session *s, const struct leakcheck *c)
 
 void recording_run_end(struct session *s, const char *why)
 {
-	uint64_t pauses = s->pauses.attach_ns + s->pauses.promote_ns;
+	const struct stack_counts *c = &s->stacks.counts;
+	uint64_t pauses = s->end.pauses.attach_ns + s->end.pauses.promote_ns;
 
 	if (!s->recording)
 		return;
@@ -360,11 +361,11 @@ void recording_run_end(struct session *s, const char *why)
 		add_marker_now(s, "detach", "");
 	}
 	set_value(s, "overhead", "%.1f", (double)pauses / 1e6);
-	set_value(s, "stacks", "%" PRIu64, s->stacks.taken);
-	set_value(s, "complete_stacks", "%" PRIu64, s->stacks.complete);
-	if (s->stacks.taken != s->stacks.complete)
+	set_value(s, "stacks", "%" PRIu64, c->taken);
+	set_value(s, "complete_stacks", "%" PRIu64, c->complete);
+	if (c->taken != c->complete)
 		set_value(s, "lost", "%" PRIu64 " of %" PRIu64 " stacks are incomplete",
-			  s->stacks.taken - s->stacks.complete, s->stacks.taken);
+			  c->taken - c->complete, c->taken);
 }
 
 /* Markers and thread names are values in the list, but have their own rows in a recording. */
@@ -387,11 +388,11 @@ static void add_known_values(struct session *s, struct recording *out, size_t fi
 	const struct recording *known = s->recording->known;
 	char pid[16];
 
-	snprintf(pid, sizeof(pid), "%u", s->pid);
+	snprintf(pid, sizeof(pid), "%u", s->process.pid);
 	if (!first) {
 		recording_set_meta(out, "pid", pid);
-		recording_set_meta(out, "command", s->command);
-		if (s->heap_sample.totals.is_doubtful)
+		recording_set_meta(out, "command", s->process.command);
+		if (s->heap.sample.totals.is_doubtful)
 			recording_set_meta(out, "corrupt", "1");
 	}
 	recording_calls_fill(s, out);
@@ -415,11 +416,13 @@ static void fill_end(struct session *s, struct recording *r)
 		   *complete = recording_meta(r, "complete_stacks");
 	char duration[32];
 
-	recording_fill_end(s->profile, row);
-	row[END_STACKS] = stacks ? strtoull(stacks, NULL, 10) : s->stacks.taken;
-	row[END_COMPLETE_STACKS] = complete ? strtoull(complete, NULL, 10) : s->stacks.complete;
+	recording_fill_end(s->heap.profile, row);
+	row[END_STACKS] = stacks ? strtoull(stacks, NULL, 10) : s->stacks.counts.taken;
+	row[END_COMPLETE_STACKS] =
+		complete ? strtoull(complete, NULL, 10) : s->stacks.counts.complete;
 	recording_add(r, RECORDING_END, row);
-	snprintf(duration, sizeof(duration), "%.3f", (double)(s->end_ns - s->start_ns) / 1e6);
+	snprintf(duration, sizeof(duration), "%.3f",
+		 (double)(s->process.end_ns - s->process.start_ns) / 1e6);
 	recording_set_meta(r, "duration", duration);
 }
 
@@ -436,11 +439,11 @@ static struct recording *make_complete(struct session *s)
 	const struct recording_names names = session_recording_names(s, false);
 	struct recording *r = recording_new();
 
-	r->interval = s->heap_sample.interval;
-	profile_sync_history(s->profile);
+	r->interval = s->heap.sample.interval;
+	profile_sync_history(s->heap.profile);
 	add_known_values(s, r, 0);
 	recording_builder_init(&b, r, &report, &names);
-	b.releases = s->releases;
+	b.releases = s->heap.releases;
 	recording_build_all(&b);
 	fill_end(s, r);
 	if (s->recording->leaks)
@@ -451,7 +454,7 @@ static struct recording *make_complete(struct session *s)
 
 static int put_recording(struct session *s, const struct recording *r)
 {
-	_cleanup_free_ char *name = xasprintf("recording.%u", s->pid);
+	_cleanup_free_ char *name = xasprintf("recording.%u", s->process.pid);
 	const struct result result = {"recording", name, write_file, r};
 	int rc = decide_path(s);
 

@@ -39,10 +39,10 @@ uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc)
 static size_t walk(struct session *s, const struct stack_view *view, taddr_t *pcs,
 		   enum unwind_end *end_out)
 {
-	size_t n = unwind_walk(s->unwind, view, pcs, MAX_FRAMES, end_out);
-	s->stacks.taken++;
-	s->stacks.ends[*end_out]++;
-	s->stacks.complete += *end_out == UNWIND_COMPLETE;
+	size_t n = unwind_walk(s->stacks.unwind, view, pcs, MAX_FRAMES, end_out);
+	s->stacks.counts.taken++;
+	s->stacks.counts.ends[*end_out]++;
+	s->stacks.counts.complete += *end_out == UNWIND_COMPLETE;
 	return n;
 }
 
@@ -68,7 +68,7 @@ uint32_t session_stack_node(struct session *s, struct profile *p, const struct s
 		first++;
 	/* the frame where the copy ends is not an outermost one */
 	if (view->is_copy && end == UNWIND_NO_MEMORY) {
-		s->stacks.truncated++;
+		s->stacks.counts.truncated++;
 		node = calltree_get_child(
 			tree, 0, pseudo_frame_get(s->run->symbols, tree, PSEUDO_TRUNCATED, NULL));
 	}
@@ -81,15 +81,15 @@ uint32_t session_stack_node(struct session *s, struct profile *p, const struct s
 
 bool session_was_attached(const struct session *s)
 {
-	return s->image.number == 1 && options_name_pid(s->run->options, s->pid);
+	return s->image.number == 1 && options_name_pid(s->run->options, s->process.pid);
 }
 
 char *session_title(const struct session *s)
 {
-	size_t length = strlen(s->command);
-	while (length > 0 && s->command[length - 1] == ' ')
+	size_t length = strlen(s->process.command);
+	while (length > 0 && s->process.command[length - 1] == ' ')
 		length--; /* a process pads a title that it sets itself */
-	_cleanup_free_ char *clean = text_clean(s->command, length);
+	_cleanup_free_ char *clean = text_clean(s->process.command, length);
 	return text_for_locale(text_cut(clean, TITLE_MAX));
 }
 

@@ -51,39 +51,68 @@ struct session_image {
 	bool is_own;               /* began with exec or attach; a fork shares its parent's data */
 };
 
-struct session {
-	struct run *run;
-	struct address_space *space;       /* NULL in a replay and after the end */
+/* The process of a session, as names of files and messages show it. */
+struct session_process {
 	uint32_t pid;
+	bool has_reused_pid;       /* a process of this run that has ended had the same pid */
+	unsigned file_number;      /* number in its file names; 0 = not needed yet */
 	char *command;             /* for cmd: */
-	struct profile *profile;   /* of the heap, or of the pages (--pages-as-heap) */
-	/* the traced sources; the heap's profile is the one above */
-	struct source source[SOURCE_COUNT];
-	struct heap_sample heap_sample; /* selects the events of the heap that are samples */
 	char *desc;                /* for desc: of the heap's profile */
+	uint64_t start_ns, end_ns;
+};
+
+/* What is made of the heap's events. */
+struct session_heap {
+	struct profile *profile;   /* of the heap, or of the pages (--pages-as-heap) */
+	struct heap_sample sample; /* selects the events that are samples */
 	struct flows *flows;       /* for an xtree; NULL = none is wanted */
 	struct releases *releases; /* for --free-stacks; NULL = off */
+};
+
+/* The unwinder, and what it found. */
+struct session_stacks {
 	struct unwind *unwind;
 	struct unwinder unwinder;  /* the unwinder's interface, for its space */
-	struct events_writer *events; /* NULL = none */
-	FILE *events_stream;       /* destination of the session's own events; NULL = the run's */
-	char *events_path;         /* of that */
-	struct memusage *memusage; /* NULL = its calls are not counted */
+	VEC(struct path) paths;    /* by slot of the ring */
+	struct stack_counts counts;
+};
+
+/* The file of its events. */
+struct session_events {
+	struct events_writer *writer; /* NULL = none */
+	FILE *stream;              /* destination of the session's own events; NULL = the run's */
+	char *path;                /* of that */
+};
+
+/* Its calls, counted as memusage does. */
+struct session_memusage {
+	struct memusage *counts;   /* NULL = its calls are not counted */
 	struct memusage_data *data; /* memusage_run.c: destination of each call; NULL = none */
 	char *data_path;
+};
+
+/* What is known at its end, to be reported. */
+struct session_end {
+	struct probe_counts probes;
+	struct space_pauses pauses;
+	struct final_scan *final_scan; /* NULL = none */
+	struct inspect_final *inspected; /* NULL = none */
+};
+
+struct session {
+	struct run *run;
+	struct address_space *space; /* NULL in a replay and after the end */
+	struct session_process process;
+	struct session_image image;
+	struct session_heap heap;
+	/* the traced sources; the heap's profile is the one above */
+	struct source source[SOURCE_COUNT];
+	struct session_stacks stacks;
+	struct session_events events;
+	struct session_memusage memusage;
 	struct stacks *stack_use;  /* --stacks=yes: stack use of its threads; NULL = off */
 	struct recording_run *recording; /* NULL = nothing is recorded yet */
-	uint64_t start_ns, end_ns;
-	VEC(struct path) paths;    /* by slot of the ring */
-	struct stack_counts stacks;
-	struct probe_counts probes; /* at the end */
-	struct session_image image;
-	unsigned file_number;      /* number in its file names; 0 = not needed yet */
-	bool has_reused_pid;       /* a process of this run that has ended had the same pid */
-	/* to be reported; NULL = none */
-	struct final_scan *final_scan;
-	struct inspect_final *inspected; /* to be reported; NULL = none */
-	struct space_pauses pauses; /* known at its end */
+	struct session_end end;
 };
 
 /* The module at @pc, even if it was just loaded; or NULL. */

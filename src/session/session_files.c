@@ -17,37 +17,37 @@
 
 void session_files_begin(struct session *s)
 {
-	struct process_files *p = run_process(s->run, s->pid);
+	struct process_files *p = run_process(s->run, s->process.pid);
 
 	if (!s->run->first_pid)
-		s->run->first_pid = s->pid;
+		s->run->first_pid = s->process.pid;
 	if (p->has_ended)
 		*p = (struct process_files){
 			.pid = p->pid, .numbers = p->numbers, .is_reused = true};
 	s->image.number = p->images + 1;
-	s->has_reused_pid = p->is_reused;
-	s->file_number = 0;
+	s->process.has_reused_pid = p->is_reused;
+	s->process.file_number = 0;
 }
 
 void session_files_end(struct session *s)
 {
-	struct process_files *p = run_process(s->run, s->pid);
+	struct process_files *p = run_process(s->run, s->process.pid);
 
 	p->images += s->image.has_next;
-	p->last_number = s->file_number;
+	p->last_number = s->process.file_number;
 	p->has_ended = !s->image.has_next;
 }
 
 static unsigned own_number(struct session *s)
 {
-	if (!s->file_number)
-		s->file_number = ++run_process(s->run, s->pid)->numbers;
-	return s->file_number;
+	if (!s->process.file_number)
+		s->process.file_number = ++run_process(s->run, s->process.pid)->numbers;
+	return s->process.file_number;
 }
 
 static bool needs_pid(const struct session *s, uint32_t first_pid)
 {
-	return s->run->options->attach.pid_count > 1 || (first_pid && first_pid != s->pid);
+	return s->run->options->attach.pid_count > 1 || (first_pid && first_pid != s->process.pid);
 }
 
 int session_files_name(struct session *s, const struct session_file *file, char **path_out)
@@ -57,10 +57,10 @@ int session_files_name(struct session *s, const struct session_file *file, char 
 		.option = file->option,
 		.pattern = file->pattern,
 		.source = file->source,
-		.pid = s->pid,
+		.pid = s->process.pid,
 		.needs_pid =
 			needs_pid(s, file->is_of_counted ? run->first_counted : run->first_pid),
-		.number = s->image.has_next || s->has_reused_pid ? own_number(s) : 0,
+		.number = s->image.has_next || s->process.has_reused_pid ? own_number(s) : 0,
 	};
 
 	return run_file_name(s->run, &request, path_out);
@@ -69,7 +69,7 @@ int session_files_name(struct session *s, const struct session_file *file, char 
 /* The existing file is that of the previous program: it gets the number of that program's files. */
 static void rename_previous(struct session *s, const char *path)
 {
-	struct process_files *p = run_process(s->run, s->pid);
+	struct process_files *p = run_process(s->run, s->process.pid);
 
 	if (!p->last_number)
 		p->last_number = ++p->numbers;
@@ -83,7 +83,7 @@ static void rename_previous(struct session *s, const char *path)
 int session_files_stream_name(struct session *s, enum stream_file which,
 			      const struct session_file *file, char **path_out)
 {
-	struct process_files *p = run_process(s->run, s->pid);
+	struct process_files *p = run_process(s->run, s->process.pid);
 	bool has_predecessor = p->streams & 1u << which;
 	int rc = session_files_name(s, file, path_out);
 
@@ -103,7 +103,7 @@ int session_files_snapshot_name(struct session *s, const char *source, unsigned 
 		.option = "--massif-out-file",
 		.pattern = s->run->options->files.massif,
 		.source = source,
-		.pid = s->pid,
+		.pid = s->process.pid,
 		.needs_pid = needs_pid(s, s->run->first_pid),
 		.number = number,
 	};
@@ -132,17 +132,19 @@ void session_files_open_events(struct session *s, bool is_first)
 
 	if (!file && (!name.pattern || s->run->events_file))
 		return;
-	if (!file && session_files_stream_name(s, STREAM_EVENTS, &name, &s->events_path) != 0)
+	if (!file && session_files_stream_name(s, STREAM_EVENTS, &name, &s->events.path) != 0)
 		return;
-	if (!file && !(file = s->events_stream = stream_create(s->events_path))) {
-		log_error("cannot write %s: %s", s->events_path, strerror(errno));
+	if (!file && !(file = s->events.stream = stream_create(s->events.path))) {
+		log_error("cannot write %s: %s", s->events.path, strerror(errno));
 		s->run->files_failed++;
 		return;
 	}
-	s->events = events_writer_new(file);
-	events_writer_header(s->events, s->command, s->pid, s->start_ns);
-	if (s->heap_sample.interval)
-		events_writer_sampling(s->events, s->heap_sample.interval, s->heap_sample.seed);
+	s->events.writer = events_writer_new(file);
+	events_writer_header(s->events.writer, s->process.command, s->process.pid,
+			     s->process.start_ns);
+	if (s->heap.sample.interval)
+		events_writer_sampling(s->events.writer, s->heap.sample.interval,
+				       s->heap.sample.seed);
 }
 
 /* The events that are in the file can be replayed. */
@@ -154,23 +156,23 @@ static void log_cut(const struct session *s, const char *path, int err)
 		log_error("cannot write %s: %s; it has the events of the first %.3f s, the others "
 			  "are missing",
 			  path, strerror(-err),
-			  (double)(MAX(last_ns, s->start_ns) - s->start_ns) / 1e9);
+			  (double)(MAX(last_ns, s->process.start_ns) - s->process.start_ns) / 1e9);
 	else
 		log_error("cannot write %s: %s; the events are missing", path, strerror(-err));
 }
 
 void session_files_close_events(struct session *s)
 {
-	int rc = s->events ? events_writer_free(s->events) : 0;
+	int rc = s->events.writer ? events_writer_free(s->events.writer) : 0;
 
-	s->events = NULL;
-	if (s->events_stream && fclose(s->events_stream) != 0 && rc == 0)
+	s->events.writer = NULL;
+	if (s->events.stream && fclose(s->events.stream) != 0 && rc == 0)
 		rc = -errno;
-	s->events_stream = NULL;
+	s->events.stream = NULL;
 	if (rc != 0) {
-		log_cut(s, s->events_path ? s->events_path : s->run->options->files.events, rc);
+		log_cut(s, s->events.path ? s->events.path : s->run->options->files.events, rc);
 		s->run->files_failed++;
 	}
-	free(s->events_path);
-	s->events_path = NULL;
+	free(s->events.path);
+	s->events.path = NULL;
 }

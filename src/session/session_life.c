@@ -90,23 +90,23 @@ void session_bind(struct session *s, struct address_space *space)
 		.module = module_at, .own = own_code_at, .is_code = is_code_at, .ctx = s};
 	s->space = space;
 	space->user = s;
-	s->unwind = unwind_new(arch_native, &ops);
-	unwinder_init(&s->unwinder, s->unwind);
-	space->unwinder = &s->unwinder;
+	s->stacks.unwind = unwind_new(arch_native, &ops);
+	unwinder_init(&s->stacks.unwinder, s->stacks.unwind);
+	space->unwinder = &s->stacks.unwinder;
 }
 
 void session_describe(struct session *s, uint64_t interval)
 {
 	const char *desc = s->run->options->desc;
 	_cleanup_free_ char *sampling = interval ? heap_sample_text(interval) : NULL;
-	free(s->desc);
+	free(s->process.desc);
 	/* readers leave out what is after '#' */
 	if (sampling)
-		s->desc = xasprintf("%s%s%s%s", strcmp(desc, "(none)") == 0 ? "" : desc,
+		s->process.desc = xasprintf("%s%s%s%s", strcmp(desc, "(none)") == 0 ? "" : desc,
 				    strcmp(desc, "(none)") == 0 ? "" : " ", sampling,
 				    interval > 1 ? " # the numbers of the heap are estimates" : "");
 	else
-		s->desc = xstrdup(desc);
+		s->process.desc = xstrdup(desc);
 }
 
 struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
@@ -114,11 +114,11 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	const struct options *o = run->options;
 	struct session *s = xcalloc(1, sizeof(*s));
 	s->run = run;
-	s->pid = pid;
-	s->start_ns = s->end_ns = start_ns;
+	s->process.pid = pid;
+	s->process.start_ns = s->process.end_ns = start_ns;
 	session_files_begin(s);
 	s->image.is_own = true;
-	s->command = xstrdup(run->command);
+	s->process.command = xstrdup(run->command);
 	struct profile_options po = {
 		.time_unit = o->profile.time_unit,
 		.peak_inaccuracy = o->profile.peak_inaccuracy,
@@ -139,43 +139,43 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	};
 	if (o->profile.pages_as_heap)
 		po.heap_admin = 0;
-	s->profile = profile_new(&po, start_ns);
+	s->heap.profile = profile_new(&po, start_ns);
 	sources_init(s, &po, start_ns);
-	heap_sample_init(&s->heap_sample, po.sample_interval, run->sample_seed);
+	heap_sample_init(&s->heap.sample, po.sample_interval, run->sample_seed);
 	session_describe(s, o->tracing.heap_sample);
 	session_stacks_init(s);
 	*vec_add(&run->sessions) = s;
 	if (o->files.xtree_mode != XTREE_NONE)
-		s->flows = flows_new(o->files.xtree_mode == XTREE_FULL);
-	if (s->flows)
-		flows_set_sample_interval(s->flows, po.sample_interval);
+		s->heap.flows = flows_new(o->files.xtree_mode == XTREE_FULL);
+	if (s->heap.flows)
+		flows_set_sample_interval(s->heap.flows, po.sample_interval);
 	if (o->files.free_stacks)
-		s->releases = releases_new();
+		s->heap.releases = releases_new();
 	return s;
 }
 
 struct session *session_fork(struct session *parent, struct address_space *space)
 {
 	struct session *s = xmemdup(parent, sizeof(*parent));
-	s->pid = (uint32_t)space->pid;
-	s->command = xstrdup(parent->command);
-	s->desc = xstrdup(parent->desc);
-	s->events = NULL; /* the inherited blocks have no events in its own file */
-	s->events_stream = NULL;
-	s->events_path = NULL;
-	s->final_scan = NULL;
-	s->inspected = NULL;
-	memset(&s->paths, 0, sizeof(s->paths));
+	s->process.pid = (uint32_t)space->pid;
+	s->process.command = xstrdup(parent->process.command);
+	s->process.desc = xstrdup(parent->process.desc);
+	s->events.writer = NULL; /* the inherited blocks have no events in its own file */
+	s->events.stream = NULL;
+	s->events.path = NULL;
+	s->end.final_scan = NULL;
+	s->end.inspected = NULL;
+	memset(&s->stacks.paths, 0, sizeof(s->stacks.paths));
 	s->image.is_own = false;
 	session_files_begin(s);
-	s->profile = profile_clone(parent->profile);
+	s->heap.profile = profile_clone(parent->heap.profile);
 	*vec_add(&s->run->sessions) = s;
-	if (parent->flows)
-		s->flows = flows_clone(parent->flows);
-	if (parent->releases)
-		s->releases = releases_clone(parent->releases);
-	profile_set_ctx(s->profile, &s->source[SOURCE_HEAP], s);
-	profile_set_process(s->profile, s->pid);
+	if (parent->heap.flows)
+		s->heap.flows = flows_clone(parent->heap.flows);
+	if (parent->heap.releases)
+		s->heap.releases = releases_clone(parent->heap.releases);
+	profile_set_ctx(s->heap.profile, &s->source[SOURCE_HEAP], s);
+	profile_set_process(s->heap.profile, s->process.pid);
 	sources_fork(s);
 	session_stacks_init(s); /* only one of the parent's threads exists in the child */
 	session_bind(s, space);
@@ -194,25 +194,25 @@ void session_free(struct session *s)
 			(--run->sessions.count - i) * sizeof(*run->sessions.data));
 	}
 	final_scan_forget(s);
-	inspect_final_free(s->inspected);
-	if (s->unwind)
-		unwind_free(s->unwind);
+	inspect_final_free(s->end.inspected);
+	if (s->stacks.unwind)
+		unwind_free(s->stacks.unwind);
 	session_files_close_events(s);
 	recording_run_free(s);
-	for (size_t i = 0; i < s->paths.count; i++)
-		free(s->paths.data[i].node);
-	vec_deinit(&s->paths);
-	memusage_free(s->memusage);
+	for (size_t i = 0; i < s->stacks.paths.count; i++)
+		free(s->stacks.paths.data[i].node);
+	vec_deinit(&s->stacks.paths);
+	memusage_free(s->memusage.counts);
 	stacks_free(s->stack_use);
 	sources_deinit(s);
-	profile_free(s->profile);
-	flows_free(s->flows);
-	releases_free(s->releases);
-	if (s->data)
-		memusage_data_close(s->data); /* after a failed replay */
-	free(s->data_path);
-	free(s->command);
-	free(s->desc);
+	profile_free(s->heap.profile);
+	flows_free(s->heap.flows);
+	releases_free(s->heap.releases);
+	if (s->memusage.data)
+		memusage_data_close(s->memusage.data); /* after a failed replay */
+	free(s->memusage.data_path);
+	free(s->process.command);
+	free(s->process.desc);
 	free(s);
 }
 
@@ -221,13 +221,13 @@ void session_free(struct session *s)
 void session_finish(struct session *s, uint64_t now_ns)
 {
 	char *path = NULL;
-	s->end_ns = now_ns;
-	profile_finish(s->profile, now_ns);
-	releases_note(s->releases, profile_totals(s->profile), 0);
-	if (s->events) {
-		if (s->heap_sample.interval || s->heap_sample.totals.is_doubtful)
-			events_writer_totals(s->events, &s->heap_sample.totals);
-		events_writer_end(s->events, now_ns);
+	s->process.end_ns = now_ns;
+	profile_finish(s->heap.profile, now_ns);
+	releases_note(s->heap.releases, profile_totals(s->heap.profile), 0);
+	if (s->events.writer) {
+		if (s->heap.sample.interval || s->heap.sample.totals.is_doubtful)
+			events_writer_totals(s->events.writer, &s->heap.sample.totals);
+		events_writer_end(s->events.writer, now_ns);
 		session_files_close_events(s);
 	}
 	if (s->source[SOURCE_HEAP].is_traced) {

@@ -79,7 +79,7 @@ int session_output_finish_massif(struct session *s, const struct report *r, cons
 	if (rc == 0) {
 		keep_earlier(s, *path_out);
 		_cleanup_free_ char *plain =
-			xasprintf("massif.out.%u%s%s", s->pid, source ? "." : "",
+			xasprintf("massif.out.%u%s%s", s->process.pid, source ? "." : "",
 				  source ? source : "");
 		const struct result result = {"profile", plain, put_report, r};
 		rc = rescue_write(&result, *path_out);
@@ -92,9 +92,9 @@ int session_output_finish_massif(struct session *s, const struct report *r, cons
 void session_output_so_far(struct session *s, char *message, size_t size)
 {
 	_cleanup_free_ char *path = NULL;
-	struct profile *copy = profile_clone(s->profile);
+	struct profile *copy = profile_clone(s->heap.profile);
 	struct report r = session_report(s);
-	unsigned number = ++run_process(s->run, s->pid)->numbers;
+	unsigned number = ++run_process(s->run, s->process.pid)->numbers;
 	int rc = session_files_snapshot_name(s, NULL, number, &path);
 
 	if (rc == 0) {
@@ -129,7 +129,7 @@ static void write_snapshots_of(struct source *src, unsigned number)
 
 void session_output_snapshots(struct session *s)
 {
-	unsigned number = ++run_process(s->run, s->pid)->numbers;
+	unsigned number = ++run_process(s->run, s->process.pid)->numbers;
 
 	for (int k = 0; k < SOURCE_COUNT; k++) {
 		if (s->source[k].is_traced)
@@ -143,7 +143,7 @@ int session_output_now(struct session *s, const char *path, enum snapshot_kind k
 	struct report r = session_report(s);
 	struct snapshot now;
 	struct outfile out;
-	profile_current(s->profile, now_ns, &now);
+	profile_current(s->heap.profile, now_ns, &now);
 	now.kind = kind;
 	int rc = outfile_open(path, &out);
 	return rc != 0 ? rc : close_file(&out, massif_write_now(out.file, &r, &now));
@@ -159,7 +159,7 @@ static struct xtree make_xtree(struct session *s, const char *path, uint64_t now
 	return (struct xtree){
 		.session = s,
 		.options.is_massif = xtree_is_massif_name(path),
-		.options.time_ms = (now_ns - s->start_ns) / 1000000,
+		.options.time_ms = (now_ns - s->process.start_ns) / 1000000,
 		.options.has_whole_names = !s->run->options->files.xtree_compress_strings,
 	};
 }
@@ -169,7 +169,8 @@ static int put_xtree(FILE *file, const void *ctx)
 	const struct xtree *x = ctx;
 	struct session *s = x->session;
 	struct report r = session_report(s);
-	struct flows *f = s->flows ? flows_rounded(s->flows) : flows_from_profile(s->profile);
+	struct flows *f = s->heap.flows ? flows_rounded(s->heap.flows) :
+					  flows_from_profile(s->heap.profile);
 	r.filter = s->run->whole_filter;
 	r.threshold = 0;
 	int rc = xtree_write(file, &r, f, &x->options);
@@ -190,13 +191,13 @@ void session_output_finish_xtree(struct session *s, uint64_t now_ns)
 	const struct session_file name = {.option = "--xtree-memory-file",
 					  .pattern = s->run->options->files.xtree};
 	_cleanup_free_ char *path = NULL;
-	if (!s->flows)
+	if (!s->heap.flows)
 		return;
 	int rc = session_files_name(s, &name, &path);
 	if (rc == 0) {
 		const struct xtree x = make_xtree(s, path, now_ns);
 		const char *end = x.options.is_massif ? "ms" : "kcg";
-		_cleanup_free_ char *plain = xasprintf("xtmemory.%u.%s", s->pid, end);
+		_cleanup_free_ char *plain = xasprintf("xtmemory.%u.%s", s->process.pid, end);
 		rc = rescue_write(&(struct result){"xtree memory report", plain, put_xtree, &x},
 				  path);
 		if (rc == 0 && !session_is_silent(s))

@@ -12,21 +12,22 @@
 bool session_wants_quick(const struct session *s)
 {
 	const struct options *o = s->run->options;
-	return !s->heap_sample.interval && !s->events && !s->flows && !s->releases &&
-	       !s->stack_use && !o->messages.trace_malloc && (o->profile.heap || s->memusage);
+	return !s->heap.sample.interval && !s->events.writer && !s->heap.flows &&
+	       !s->heap.releases && !s->stack_use && !o->messages.trace_malloc &&
+	       (o->profile.heap || s->memusage.counts);
 }
 
 void session_quick(struct session *s, uint64_t time_ns, const struct quick_event *ev, size_t count)
 {
-	if (s->memusage)
-		memusage_quick(s->memusage, time_ns, ev, count);
+	if (s->memusage.counts)
+		memusage_quick(s->memusage.counts, time_ns, ev, count);
 	if (!s->run->options->profile.heap)
 		return;
 	uint64_t stacks = 0;
 	for (size_t i = 0; i < count; i++)
 		stacks += !ev[i].is_free;
-	s->stacks.taken += stacks;
-	s->stacks.complete += stacks;
-	s->stacks.ends[UNWIND_COMPLETE] += stacks;
-	profile_quick(s->profile, time_ns, ev, count);
+	s->stacks.counts.taken += stacks;
+	s->stacks.counts.complete += stacks;
+	s->stacks.counts.ends[UNWIND_COMPLETE] += stacks;
+	profile_quick(s->heap.profile, time_ns, ev, count);
 }

@@ -34,7 +34,8 @@ static bool is_initial(const struct replay *r, const struct event *ev)
 {
 	bool is_page = r->run->options->profile.pages_as_heap && ev->kind == EVENT_MAP;
 
-	return ev->kind == EVENT_EARLIER || (is_page && ev->time_ns == r->session->start_ns);
+	return ev->kind == EVENT_EARLIER ||
+	       (is_page && ev->time_ns == r->session->process.start_ns);
 }
 
 static void replay_start(struct replay *r, const struct event *ev)
@@ -43,18 +44,18 @@ static void replay_start(struct replay *r, const struct event *ev)
 	if (r->is_started || (ev && is_initial(r, ev)))
 		return;
 	r->is_started = true;
-	profile_start(s->profile, s->start_ns);
+	profile_start(s->heap.profile, s->process.start_ns);
 }
 
 static void replay_header(void *ctx, const char *command, uint32_t pid, uint64_t start_ns)
 {
 	struct replay *r = ctx;
 	struct session *s = r->session;
-	free(s->command);
-	s->command = xstrdup(command);
-	s->pid = pid;
-	s->start_ns = start_ns;
-	profile_set_start(s->profile, start_ns);
+	free(s->process.command);
+	s->process.command = xstrdup(command);
+	s->process.pid = pid;
+	s->process.start_ns = start_ns;
+	profile_set_start(s->heap.profile, start_ns);
 	memusage_run_start(s);
 }
 
@@ -91,7 +92,7 @@ static void replay_value(void *ctx, const char *key, const char *value)
 {
 	struct replay *r = ctx;
 	if (strcmp(key, "corrupt") == 0)
-		r->session->heap_sample.totals.is_doubtful = true;
+		r->session->heap.sample.totals.is_doubtful = true;
 	else
 		recording_run_value(r->session, key, value);
 }
@@ -101,20 +102,20 @@ static void replay_sampling(void *ctx, uint64_t interval, uint64_t seed)
 	struct replay *r = ctx;
 	struct session *s = r->session;
 	r->has_samples = true;
-	heap_sample_init(&s->heap_sample, interval, seed);
-	s->heap_sample.is_done = true;
-	profile_set_sample_interval(s->profile, interval);
-	if (s->flows)
-		flows_set_sample_interval(s->flows, interval);
-	if (s->memusage)
-		memusage_set_sample_interval(s->memusage, interval);
+	heap_sample_init(&s->heap.sample, interval, seed);
+	s->heap.sample.is_done = true;
+	profile_set_sample_interval(s->heap.profile, interval);
+	if (s->heap.flows)
+		flows_set_sample_interval(s->heap.flows, interval);
+	if (s->memusage.counts)
+		memusage_set_sample_interval(s->memusage.counts, interval);
 	session_describe(s, interval);
 }
 
 static void replay_total(void *ctx, uint8_t function, const struct call_total *total)
 {
 	struct replay *r = ctx;
-	r->session->heap_sample.totals.function[function] = *total;
+	r->session->heap.sample.totals.function[function] = *total;
 }
 
 static void replay_event(void *ctx, const struct event *recorded)
@@ -124,29 +125,30 @@ static void replay_event(void *ctx, const struct event *recorded)
 	r->has_pages |= ev->kind == EVENT_MAP || ev->kind == EVENT_UNMAP || ev->kind == EVENT_COUNT;
 	replay_start(r, ev);
 	r->end_ns = ev->time_ns;
-	if (ev->kind == EVENT_EARLIER && r->session->heap_sample.interval)
+	if (ev->kind == EVENT_EARLIER && r->session->heap.sample.interval)
 		return; /* not sampled */
 	if (ev->kind == EVENT_RESIDENT) {
-		profile_event(r->session->profile, ev);
+		profile_event(r->session->heap.profile, ev);
 		return;
 	}
-	if (!heap_sample_keep(&r->session->heap_sample, r->session->profile, false, ev))
+	if (!heap_sample_keep(&r->session->heap.sample, r->session->heap.profile, false, ev))
 		return;
-	r->session->stacks.taken += ev->node != 0;
-	r->session->stacks.complete += ev->node != 0;
+	r->session->stacks.counts.taken += ev->node != 0;
+	r->session->stacks.counts.complete += ev->node != 0;
 	memusage_run_event(r->session, ev);
-	if (r->session->flows)
-		flows_event(r->session->flows, ev);
+	if (r->session->heap.flows)
+		flows_event(r->session->heap.flows, ev);
 	if (ev->kind != EVENT_STACK || r->run->options->profile.stacks)
-		profile_event(r->session->profile, ev);
-	releases_note(r->session->releases, profile_totals(r->session->profile), ev->node);
+		profile_event(r->session->heap.profile, ev);
+	releases_note(r->session->heap.releases, profile_totals(r->session->heap.profile),
+		      ev->node);
 }
 
 static void replay_thread_exit(void *ctx, uint32_t thread)
 {
 	struct replay *r = ctx;
-	profile_thread_exit(r->session->profile, thread);
-	releases_note(r->session->releases, profile_totals(r->session->profile), 0);
+	profile_thread_exit(r->session->heap.profile, thread);
+	releases_note(r->session->heap.releases, profile_totals(r->session->heap.profile), 0);
 	memusage_run_thread_exit(r->session, thread);
 }
 
@@ -202,7 +204,7 @@ int session_replay(struct run *run, const char *path)
 	};
 	unsigned line = 0;
 	const char *why = "";
-	int rc = events_read(f, profile_calltree(r.session->profile), &ops, &line, &why);
+	int rc = events_read(f, profile_calltree(r.session->heap.profile), &ops, &line, &why);
 	if (rc != 0)
 		log_error("%s:%u: %s", path, line, why);
 	const char *refused = rc == 0 ? refuse_sampling(&r) : NULL;
@@ -213,7 +215,7 @@ int session_replay(struct run *run, const char *path)
 	}
 	if (rc == 0) {
 		replay_start(&r, NULL);
-		r.session->end_ns = r.end_ns;
+		r.session->process.end_ns = r.end_ns;
 		memusage_run_end(r.session, false);
 		session_finish(r.session, r.end_ns);
 	}

@@ -43,16 +43,17 @@
 /* A process that ptmem attached to was already running; any other has just executed its program. */
 static void read_command(struct session *s, const struct address_space *space)
 {
-	free(s->command);
-	s->command = exec_info_command(space->reader, !session_was_attached(s));
+	free(s->process.command);
+	s->process.command = exec_info_command(space->reader, !session_was_attached(s));
 }
 
 static void note_module(struct session *s, struct module *m)
 {
 	run_add_module(s->run, m);
-	if (s->events)
-		events_writer_module(s->events, &(struct events_module){m->id, m->start, m->end,
-									m->bias, m->path});
+	if (s->events.writer)
+		events_writer_module(s->events.writer,
+				     &(struct events_module){m->id, m->start, m->end, m->bias,
+							     m->path});
 }
 
 static void sink_before_install(void *ctx, struct address_space *space)
@@ -109,10 +110,10 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 {
 	struct session *s = space->user;
 	(void)ctx;
-	s->heap_sample.totals = (struct call_totals){0};
-	pads_add_totals(space, &s->heap_sample.totals);
-	space_count_probes(space, &s->probes.jumps, &s->probes.breakpoints);
-	space_count_markers(space, &s->probes.marker_jumps, &s->probes.marker_breakpoints);
+	s->heap.sample.totals = (struct call_totals){0};
+	pads_add_totals(space, &s->heap.sample.totals);
+	space_count_probes(space, &s->end.probes.jumps, &s->end.probes.breakpoints);
+	space_count_markers(space, &s->end.probes.marker_jumps, &s->end.probes.marker_breakpoints);
 	space->user = NULL;
 	space->unwinder = NULL;
 	s->space = NULL;
@@ -120,14 +121,14 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
 	s->image.has_next = why == SPACE_NEXT_IMAGE;
 	s->image.was_replaced = why == SPACE_EXEC && !s->run->options->children.trace;
-	s->pauses = space->pauses;
+	s->end.pauses = space->pauses;
 	/* a fork that executes another program was counted in its parent's file */
-	s->end_ns = clock_now_ns();
+	s->process.end_ns = clock_now_ns();
 	memusage_run_end(s, is_exec && (s->run->options->children.trace || !s->image.is_own));
 	recording_run_end(s, end);
 	observers_session_ended(s, is_exec);
 	if (!is_exec || s->image.is_own) {
-		session_finish(s, s->end_ns);
+		session_finish(s, s->process.end_ns);
 		session_files_end(s);
 	} else {
 		recording_run_drop(s);
@@ -145,10 +146,10 @@ static void sink_module_unloaded(void *ctx, struct address_space *space, struct 
 {
 	struct session *s = space->user;
 	(void)ctx;
-	unwind_forget(s->unwind, m->start, m->end);
+	unwind_forget(s->stacks.unwind, m->start, m->end);
 	sources_forget(s, m->start, m->end);
-	if (s->events)
-		events_writer_module(s->events, &(struct events_module){.id = m->id});
+	if (s->events.writer)
+		events_writer_module(s->events.writer, &(struct events_module){.id = m->id});
 }
 
 /* -- events -- */
@@ -156,15 +157,15 @@ static void sink_module_unloaded(void *ctx, struct address_space *space, struct 
 /* Adds the new frames of a walked stack to the path. */
 __attribute__((noinline)) static void extend_path(struct session *s, const struct heap_event *he)
 {
-	while (s->paths.count <= he->path)
-		*vec_add(&s->paths) = (struct path){0};
-	struct path *p = &s->paths.data[he->path];
+	while (s->stacks.paths.count <= he->path)
+		*vec_add(&s->stacks.paths) = (struct path){0};
+	struct path *p = &s->stacks.paths.data[he->path];
 	uint32_t kept = MIN(he->kept, p->count); /* all frames are given */
 	p->node = xgrow(p->node, &p->capacity, he->frame_count + 1, sizeof(*p->node));
 	uint32_t node = kept ? p->node[kept - 1] : 0;
 	for (uint32_t i = kept; i < he->frame_count; i++) {
-		node = calltree_get_child(profile_calltree(s->profile), node,
-					  session_frame(s, s->profile, he->frame[i]));
+		node = calltree_get_child(profile_calltree(s->heap.profile), node,
+					  session_frame(s, s->heap.profile, he->frame[i]));
 		p->node[i] = node;
 	}
 }
@@ -172,19 +173,19 @@ __attribute__((noinline)) static void extend_path(struct session *s, const struc
 /* The node of a stack walked by a pad: kept frames are known from the thread's last record. */
 static inline uint32_t find_path_node(struct session *s, const struct heap_event *he)
 {
-	if (he->kept < he->frame_count || he->path >= s->paths.count ||
-	    he->kept > s->paths.data[he->path].count)
+	if (he->kept < he->frame_count || he->path >= s->stacks.paths.count ||
+	    he->kept > s->stacks.paths.data[he->path].count)
 		extend_path(s, he);
-	struct path *p = &s->paths.data[he->path];
+	struct path *p = &s->stacks.paths.data[he->path];
 	p->count = he->frame_count;
 	return p->count ? p->node[p->count - 1] : 0;
 }
 
 static uint32_t path_node(struct session *s, const struct heap_event *he)
 {
-	s->stacks.taken++;
-	s->stacks.complete++;
-	s->stacks.ends[UNWIND_COMPLETE]++;
+	s->stacks.counts.taken++;
+	s->stacks.counts.complete++;
+	s->stacks.counts.ends[UNWIND_COMPLETE]++;
 	return find_path_node(s, he);
 }
 
@@ -193,27 +194,27 @@ static bool has_second_opinion(struct session *s, const struct stack_view *view)
 {
 	taddr_t first[SECOND_OPINION_FRAMES], second[SECOND_OPINION_FRAMES];
 	enum unwind_end end;
-	size_t n = unwind_walk(s->unwind, view, first, ARRAY_SIZE(first), &end);
-	size_t m = unwind_walk_again(s->unwind, view, second, ARRAY_SIZE(second));
+	size_t n = unwind_walk(s->stacks.unwind, view, first, ARRAY_SIZE(first), &end);
+	size_t m = unwind_walk_again(s->stacks.unwind, view, second, ARRAY_SIZE(second));
 	size_t both = MIN(n, m);
-	s->stacks.second_frames += both;
+	s->stacks.counts.second_frames += both;
 	return memcmp(first, second, both * sizeof(*first)) != 0;
 }
 
 /* PTMEM_VERIFY: the pad recorded its stack both ways. */
 static void verify_stack(struct session *s, const struct heap_event *he, uint32_t node)
 {
-	uint32_t whole = session_stack_node(s, s->profile, he->stack);
-	s->stacks.taken--;
-	s->stacks.complete--;
-	s->stacks.verified++;
+	uint32_t whole = session_stack_node(s, s->heap.profile, he->stack);
+	s->stacks.counts.taken--;
+	s->stacks.counts.complete--;
+	s->stacks.counts.verified++;
 	if (has_second_opinion(s, he->stack)) {
-		s->stacks.differing++;
+		s->stacks.counts.differing++;
 		log_warn("thread %u: libunwind finds another stack", he->thread);
 	}
 	if (whole == node)
 		return;
-	s->stacks.differing++;
+	s->stacks.counts.differing++;
 	log_warn("thread %u: the stack walked by its pad (%u frames) differs from the unwound one",
 		 he->thread, he->frame_count);
 }
@@ -230,12 +231,12 @@ static void trace_call(const struct session *s, const struct heap_event *he)
 	const char *name = he->function < ARRAY_SIZE(names) ? names[he->function] : NULL;
 	unsigned long long size = he->size;
 	if (name && he->kind == HEAP_ALLOC)
-		log_info("--%u-- %s(%llu) = 0x%llX", s->pid, name, size,
+		log_info("--%u-- %s(%llu) = 0x%llX", s->process.pid, name, size,
 			 (unsigned long long)he->addr);
 	else if (name && he->kind == HEAP_FREE)
-		log_info("--%u-- %s(0x%llX)", s->pid, name, (unsigned long long)he->addr);
+		log_info("--%u-- %s(0x%llX)", s->process.pid, name, (unsigned long long)he->addr);
 	else if (name && he->kind == HEAP_REALLOC_END)
-		log_info("--%u-- realloc(0x%llX,%llu) = 0x%llX", s->pid,
+		log_info("--%u-- realloc(0x%llX,%llu) = 0x%llX", s->process.pid,
 			  (unsigned long long)he->old_addr, size, (unsigned long long)he->addr);
 }
 
@@ -274,22 +275,22 @@ static void sink_event(void *ctx, struct address_space *space, const struct heap
 	if (he->frame)
 		ev.node = path_node(s, he);
 	/* frames are always read: the next stack of their slot builds on them */
-	if (!heap_sample_keep(&s->heap_sample, s->profile, he->is_chosen, &ev))
+	if (!heap_sample_keep(&s->heap.sample, s->heap.profile, he->is_chosen, &ev))
 		return;
 	if (he->stack) {
 		if (he->frame)
 			verify_stack(s, he, ev.node);
 		else
-			ev.node = session_stack_node(s, s->profile, he->stack);
+			ev.node = session_stack_node(s, s->heap.profile, he->stack);
 	}
-	if (s->events)
-		events_writer_event(s->events, profile_calltree(s->profile), &ev);
+	if (s->events.writer)
+		events_writer_event(s->events.writer, profile_calltree(s->heap.profile), &ev);
 	memusage_run_event(s, &ev);
-	if (s->flows)
-		flows_event(s->flows, &ev);
+	if (s->heap.flows)
+		flows_event(s->heap.flows, &ev);
 	if (o->profile.heap)
-		profile_event(s->profile, &ev);
-	releases_note(s->releases, profile_totals(s->profile), ev.node);
+		profile_event(s->heap.profile, &ev);
+	releases_note(s->heap.releases, profile_totals(s->heap.profile), ev.node);
 }
 
 static bool sink_wants_quick(void *ctx, struct address_space *space)
@@ -321,12 +322,12 @@ static void sink_thread_exit(void *ctx, struct address_space *space, pid_t tid)
 {
 	struct session *s = space->user;
 	(void)ctx;
-	profile_thread_exit(s->profile, (uint32_t)tid);
-	releases_note(s->releases, profile_totals(s->profile), 0);
+	profile_thread_exit(s->heap.profile, (uint32_t)tid);
+	releases_note(s->heap.releases, profile_totals(s->heap.profile), 0);
 	memusage_run_thread_exit(s, (uint32_t)tid);
 	session_stacks_thread_exit(s, (uint32_t)tid);
-	if (s->events)
-		events_writer_thread_exit(s->events, (uint32_t)tid);
+	if (s->events.writer)
+		events_writer_thread_exit(s->events.writer, (uint32_t)tid);
 }
 
 static bool sink_skip_exec(void *ctx, pid_t pid)

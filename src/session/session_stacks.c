@@ -22,11 +22,11 @@ static void update(struct session *s, uint64_t time_ns, uint32_t thread)
 		.kind = EVENT_STACK,
 		.size = stacks_bytes(s->stack_use),
 	};
-	if (ev.size == profile_stacks(s->profile))
+	if (ev.size == profile_stacks(s->heap.profile))
 		return;
-	if (s->events)
-		events_writer_event(s->events, profile_calltree(s->profile), &ev);
-	profile_event(s->profile, &ev);
+	if (s->events.writer)
+		events_writer_event(s->events.writer, profile_calltree(s->heap.profile), &ev);
+	profile_event(s->heap.profile, &ev);
 }
 
 void session_stacks_see(struct session *s, const struct heap_event *he)
@@ -49,8 +49,8 @@ void session_stacks_thread_exit(struct session *s, uint32_t thread)
 
 static void count_event(struct session *s, const struct event *ev)
 {
-	if (s->events)
-		events_writer_event(s->events, profile_calltree(s->profile), ev);
+	if (s->events.writer)
+		events_writer_event(s->events.writer, profile_calltree(s->heap.profile), ev);
 	memusage_run_event(s, ev);
 }
 
@@ -65,7 +65,7 @@ static void count_range(struct session *s, const struct thread_stack_info *info)
 		.size = info->high - info->low,
 	};
 	count_event(s, &ev);
-	if (ev.thread != s->pid)
+	if (ev.thread != s->process.pid)
 		return;
 	ev.kind = EVENT_STACK_BASE;
 	ev.sp = info->high;
@@ -74,7 +74,7 @@ static void count_range(struct session *s, const struct thread_stack_info *info)
 
 void session_stacks_new(struct session *s, const struct thread_stack_info *info)
 {
-	if (s->memusage)
+	if (s->memusage.counts)
 		count_range(s, info);
 	if (!s->stack_use)
 		return;

@@ -84,13 +84,13 @@ static void pages_event(struct source *src, const struct heap_event *he, struct 
 		to_pages(&ev);
 	if (ev.size == 0)
 		return;
-	bool needs_unmapper = s->flows && flows_is_full(s->flows);
+	bool needs_unmapper = s->heap.flows && flows_is_full(s->heap.flows);
 	if (he->kind == HEAP_MAP || needs_unmapper)
 		ev.node = whole_node(src, he);
-	if (s->events)
-		events_writer_event(s->events, profile_calltree(src->profile), &ev);
-	if (s->flows)
-		flows_event(s->flows, &ev);
+	if (s->events.writer)
+		events_writer_event(s->events.writer, profile_calltree(src->profile), &ev);
+	if (s->heap.flows)
+		flows_event(s->heap.flows, &ev);
 	profile_event(src->profile, &ev);
 }
 
@@ -125,7 +125,7 @@ void sources_init(struct session *s, const struct profile_options *options, uint
 		*src = (struct source){.session = s, .kind = k, .is_traced = trace & 1u << k};
 		if (k == SOURCE_HEAP) {
 			src->is_traced |= s->run->options->profile.pages_as_heap;
-			src->profile = s->profile;
+			src->profile = s->heap.profile;
 		} else if (src->is_traced) {
 			struct profile_options po = *options;
 			po.sample_interval = 0; /* mappings are exact */
@@ -147,11 +147,11 @@ void sources_fork(struct session *child)
 		struct source *src = &child->source[k];
 		src->session = child;
 		if (k == SOURCE_HEAP) {
-			src->profile = child->profile;
+			src->profile = child->heap.profile;
 		} else if (src->profile) {
 			src->profile = profile_clone(src->profile);
 			profile_set_ctx(src->profile, src, child);
-			profile_set_process(src->profile, child->pid);
+			profile_set_process(src->profile, child->process.pid);
 		}
 	}
 }
@@ -170,8 +170,9 @@ static void add_initial_mappings(struct session *s)
 		return;
 	for (size_t i = 0; i < maps.list.count; i++) {
 		const struct map *m = &maps.list.data[i];
-		struct heap_event he = {.time_ns = s->start_ns, .thread = s->pid, .kind = HEAP_MAP,
-					.addr = m->start, .size = m->end - m->start};
+		struct heap_event he = {.time_ns = s->process.start_ns, .thread = s->process.pid,
+					.kind = HEAP_MAP, .addr = m->start,
+					.size = m->end - m->start};
 		if (m->end - 1 <= USER_END)
 			sources_event(s, &he);
 	}
@@ -184,7 +185,7 @@ void sources_start(struct session *s)
 		add_initial_mappings(s);
 	for (int k = 0; k < SOURCE_COUNT; k++) {
 		if (s->source[k].profile)
-			profile_start(s->source[k].profile, s->start_ns);
+			profile_start(s->source[k].profile, s->process.start_ns);
 	}
 }
 
@@ -202,11 +203,11 @@ static void print_limits(const struct session *s)
 	struct fault_report r;
 	char n[AMOUNT_SIZE];
 	target_fault_report(s->run->target, &r);
-	if (s->stacks.truncated > 0)
+	if (s->stacks.counts.truncated > 0)
 		log_info("  [truncated]  %s stack%s incomplete: deeper than %u KiB, or not in "
 			 "memory at the fault",
-			 amount_commas(s->stacks.truncated, n),
-			 s->stacks.truncated == 1 ? " is" : "s are",
+			 amount_commas(s->stacks.counts.truncated, n),
+			 s->stacks.counts.truncated == 1 ? " is" : "s are",
 			 (r.stack_copy + 1023) / 1024);
 	if (r.is_user_only)
 		log_info("  not seen     page faults inside system calls: "
@@ -258,7 +259,7 @@ void sources_finish(struct session *s, uint64_t now_ns)
 	bool is_silent = session_is_silent(s);
 	_cleanup_free_ char *title = session_title(s);
 	if (!s->source[SOURCE_HEAP].is_traced && !is_silent)
-		log_info("process %u, %s", s->pid, title);
+		log_info("process %u, %s", s->process.pid, title);
 	for (int k = SOURCE_HEAP + 1; k < SOURCE_COUNT; k++) {
 		struct source *src = &s->source[k];
 		char *path = NULL;

@@ -37,28 +37,29 @@ static bool is_verbose(void)
 /* One incomplete stack in a thousand does not matter. */
 static void print_stacks(const struct session *s)
 {
-	uint64_t incomplete = s->stacks.taken - s->stacks.complete;
-	if (s->stacks.taken == 0 || (incomplete * 1000 <= s->stacks.taken && !is_verbose()))
+	const struct stack_counts *c = &s->stacks.counts;
+	uint64_t incomplete = c->taken - c->complete;
+	if (c->taken == 0 || (incomplete * 1000 <= c->taken && !is_verbose()))
 		return;
 	char reasons[256] = "", n[AMOUNT_SIZE], m[AMOUNT_SIZE];
 	size_t used = 0;
 	for (int i = UNWIND_COMPLETE + 1; i < UNWIND_END_COUNT && used < sizeof(reasons); i++) {
-		if (s->stacks.ends[i])
+		if (c->ends[i])
 			used += (size_t)snprintf(reasons + used, sizeof(reasons) - used, "%s%s %s",
 						 used ? ", " : " (",
-						 amount_commas(s->stacks.ends[i], n),
+						 amount_commas(c->ends[i], n),
 						 unwind_end_text[i]);
 	}
-	log_info("  stacks       %s of %s complete%s%s", amount_commas(s->stacks.complete, n),
-		 amount_commas(s->stacks.taken, m), reasons, used ? ")" : "");
+	log_info("  stacks       %s of %s complete%s%s", amount_commas(c->complete, n),
+		 amount_commas(c->taken, m), reasons, used ? ")" : "");
 }
 
 static void print_pauses(const struct session *s)
 {
 	const struct { uint64_t ns; const char *what;
 	} pauses[] = {
-		{s->pauses.attach_ns, "to attach"},
-		{s->pauses.promote_ns, "to place jumps"},
+		{s->end.pauses.attach_ns, "to attach"},
+		{s->end.pauses.promote_ns, "to place jumps"},
 		{target_stats(s->run->target)->detach_ns, "to detach"},
 	};
 	char text[128] = "";
@@ -83,14 +84,14 @@ static void print_pauses(const struct session *s)
 static void print_stops(const struct session *s)
 {
 	char n[AMOUNT_SIZE];
-	uint64_t elapsed = s->end_ns - s->start_ns;
-	uint64_t lost_ns = MAX(s->pauses.trap_ns, s->pauses.trap_stops * STOP_NS);
+	uint64_t elapsed = s->process.end_ns - s->process.start_ns;
+	uint64_t lost_ns = MAX(s->end.pauses.trap_ns, s->end.pauses.trap_stops * STOP_NS);
 	if (!is_verbose() && (lost_ns < elapsed / 50 || lost_ns < 500000000))
 		return;
 	log_info("  stopped      at %s breakpoint%s in %.2f s: %.2f s for ptmem's work, and the "
 		 "switches to ptmem and back",
-		 amount_commas(s->pauses.trap_stops, n), plural(s->pauses.trap_stops),
-		 (double)elapsed / 1e9, (double)s->pauses.trap_ns / 1e9);
+		 amount_commas(s->end.pauses.trap_stops, n), plural(s->end.pauses.trap_stops),
+		 (double)elapsed / 1e9, (double)s->end.pauses.trap_ns / 1e9);
 }
 
 struct row {
@@ -120,19 +121,19 @@ static void print_target_stats(const struct session *s)
 		{"attach microseconds", t->attach_ns / 1000},
 		{"detach microseconds", t->detach_ns / 1000},
 		{"promotion microseconds", t->promote_ns / 1000},
-		{"functions with jumps", s->probes.jumps},
-		{"functions with breakpoints", s->probes.breakpoints},
-		{"markers with jumps", s->probes.marker_jumps},
-		{"markers with breakpoints", s->probes.marker_breakpoints},
+		{"functions with jumps", s->end.probes.jumps},
+		{"functions with breakpoints", s->end.probes.breakpoints},
+		{"markers with jumps", s->end.probes.marker_jumps},
+		{"markers with breakpoints", s->end.probes.marker_breakpoints},
 		{"records", t->records},
 		{"records with raw stacks", t->raw_records},
 		{"ring bytes", t->ring_bytes},
 		{"stops at a full ring", t->ring_full},
 		{"unfinished records", t->uncommitted},
 		{"jumps around unfinished records", t->ring_jumps},
-		{"verified stacks", s->stacks.verified},
-		{"differing stacks", s->stacks.differing},
-		{"frames compared with libunwind", s->stacks.second_frames},
+		{"verified stacks", s->stacks.counts.verified},
+		{"differing stacks", s->stacks.counts.differing},
+		{"frames compared with libunwind", s->stacks.counts.second_frames},
 		{"pages left mapped", t->pages_left},
 	};
 	print_rows(rows, ARRAY_SIZE(rows));
@@ -149,33 +150,33 @@ static uint64_t own_cpu_ms(void)
 
 static void print_stats(const struct session *s)
 {
-	const struct profile_totals *p = profile_totals(s->profile);
+	const struct profile_totals *p = profile_totals(s->heap.profile);
 	const struct row rows[] = {
-		{"allocations", profile_count(s->profile, p->allocations)},
+		{"allocations", profile_count(s->heap.profile, p->allocations)},
 		{"reallocations", p->reallocations},
-		{"frees", profile_count(s->profile, p->frees)},
+		{"frees", profile_count(s->heap.profile, p->frees)},
 		{"allocated bytes", p->allocated_bytes},
 		{"failed", p->failed},
 		{"samples", p->samples},
 		{"peak bytes", p->peak_bytes},
-		{"peak blocks", profile_count(s->profile, p->peak_blocks)},
+		{"peak blocks", profile_count(s->heap.profile, p->peak_blocks)},
 		{"peak stack bytes", p->peak_stacks},
 		{"live bytes", p->live_bytes},
-		{"live blocks", profile_count(s->profile, p->live_blocks)},
+		{"live blocks", profile_count(s->heap.profile, p->live_blocks)},
 		{"earlier bytes", p->earlier_bytes},
 		{"earlier blocks", p->earlier_blocks},
 		{"unknown frees", p->unknown_frees},
 		{"replaced blocks", p->replaced},
-		{"stacks", s->stacks.taken},
-		{"complete stacks", s->stacks.complete},
-		{"call tree nodes", calltree_node_count(profile_calltree(s->profile))},
-		{"call tree bytes", calltree_memory(profile_calltree(s->profile))},
-		{"block table bytes", blocks_memory(profile_blocks(s->profile))},
-		{"profile bytes", profile_memory(s->profile)},
+		{"stacks", s->stacks.counts.taken},
+		{"complete stacks", s->stacks.counts.complete},
+		{"call tree nodes", calltree_node_count(profile_calltree(s->heap.profile))},
+		{"call tree bytes", calltree_memory(profile_calltree(s->heap.profile))},
+		{"block table bytes", blocks_memory(profile_blocks(s->heap.profile))},
+		{"profile bytes", profile_memory(s->heap.profile)},
 	};
 	print_rows(rows, ARRAY_SIZE(rows));
-	if (s->unwind) {
-		const struct unwind_stats *u = unwind_stats(s->unwind);
+	if (s->stacks.unwind) {
+		const struct unwind_stats *u = unwind_stats(s->stacks.unwind);
 		const struct row unwind_rows[] = {
 			{"unwind rules", u->rules},
 			{"frames", u->frames},
@@ -235,10 +236,10 @@ static void print_calls(const struct profile_totals *p)
 /* The first line is not an estimate: all calls are counted, sampled or not. */
 static void print_sampled_calls(const struct session *s)
 {
-	const struct profile_totals *p = profile_totals(s->profile);
-	const struct call_total *f = s->heap_sample.totals.function;
+	const struct profile_totals *p = profile_totals(s->heap.profile);
+	const struct call_total *f = s->heap.sample.totals.function;
 	uint64_t calls = 0, bytes = 0, frees = f[FUNCTION_FREE].calls + f[FUNCTION_DELETE].calls;
-	uint64_t blocks = profile_count(s->profile, p->live_blocks);
+	uint64_t blocks = profile_count(s->heap.profile, p->live_blocks);
 	char n[AMOUNT_SIZE], m[AMOUNT_SIZE], k[AMOUNT_SIZE], error[AMOUNT_SIZE];
 
 	for (unsigned i = 0; i < HEAP_FUNCTION_COUNT; i++) {
@@ -248,21 +249,21 @@ static void print_sampled_calls(const struct session *s)
 	log_info("  allocations  %s of %s byte%s, %s by realloc, and %s free%s: %s",
 		 amount_commas(calls, n), amount_commas(bytes, m), plural(bytes),
 		 amount_commas(f[FUNCTION_REALLOC].calls, k), amount_commas(frees, error),
-		 plural(frees), call_totals_trust(s->heap_sample.totals.is_doubtful));
+		 plural(frees), call_totals_trust(s->heap.sample.totals.is_doubtful));
 	log_info("  at the end   %s%s in about %s block%s in use",
 		 amount_bytes((double)p->live_bytes, n),
-		 amount_error((double)p->live_bytes, profile_error(s->profile, p->live_variance),
-			      error),
+		 amount_error((double)p->live_bytes,
+			      profile_error(s->heap.profile, p->live_variance), error),
 		 amount_commas(blocks, m), plural(blocks));
 	log_info("  sampled      %s allocation%s, one every %s on average: sizes and numbers of "
 		 "blocks are estimates", amount_commas(p->samples, n), plural(p->samples),
-		 amount_bytes((double)s->heap_sample.interval, m));
+		 amount_bytes((double)s->heap.sample.interval, m));
 }
 
 /* Typical of wrapper scripts: the user means the program that they execute. */
 static void print_successor(const struct session *s)
 {
-	_cleanup_free_ char *path = proc_read_link((pid_t)s->pid, "exe");
+	_cleanup_free_ char *path = proc_read_link((pid_t)s->process.pid, "exe");
 	log_info("  then         it executed %s, not followed; --trace-children=yes follows it",
 		 path ? path : "another program");
 }
@@ -270,15 +271,15 @@ static void print_successor(const struct session *s)
 static void print_title(const struct session *s)
 {
 	_cleanup_free_ char *title = session_title(s);
-	log_info("process %u, %s", s->pid, title);
+	log_info("process %u, %s", s->process.pid, title);
 }
 
 static void print_profile(struct session *s, const char *path)
 {
-	const struct profile_totals *p = profile_totals(s->profile);
+	const struct profile_totals *p = profile_totals(s->heap.profile);
 	const struct options *o = s->run->options;
 	struct largest largest = {0};
-	bool is_sampled = s->heap_sample.interval;
+	bool is_sampled = s->heap.sample.interval;
 	char n[AMOUNT_SIZE];
 
 	if (log_is_on(LOG_INFO) && o->profile.heap) {
@@ -288,7 +289,7 @@ static void print_profile(struct session *s, const char *path)
 	}
 	print_title(s);
 	if (o->profile.heap && is_sampled)
-		print_peak_estimate(s->profile);
+		print_peak_estimate(s->heap.profile);
 	else if (o->profile.heap)
 		print_peak(p);
 	if (path)
