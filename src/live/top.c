@@ -157,7 +157,7 @@ static void put_line(const struct top *top, bool is_reverse, char *text)
 static uint64_t resident_bytes(const struct session *s)
 {
 	unsigned long size = 0, resident = 0;
-	_cleanup_fclose_ FILE *f = proc_open(s->space->reader, "statm");
+	_cleanup_fclose_ FILE *f = proc_open(s->space->processes.reader, "statm");
 	if (!f || fscanf(f, "%lu %lu", &size, &resident) != 2)
 		return 0;
 	return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -327,7 +327,7 @@ static void note_session(void *ctx, struct address_space *space)
 {
 	struct top *top = ctx;
 
-	*vec_add(&top->shown) = find_shown(top, space->user);
+	*vec_add(&top->shown) = find_shown(top, space->sink.user);
 }
 
 static void update(struct shown *p)

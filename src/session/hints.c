@@ -26,7 +26,7 @@ void hints_at_start(const struct session *s)
 	struct stat st;
 	if (geteuid() == 0 || session_was_attached(s) || !s->space)
 		return;
-	_cleanup_free_ char *exe = xasprintf("/proc/%d/exe", (int)s->space->reader);
+	_cleanup_free_ char *exe = xasprintf("/proc/%d/exe", (int)s->space->processes.reader);
 	_cleanup_free_ char *path = proc_read_link((pid_t)s->process.pid, "exe");
 	if (stat(exe, &st) != 0 || !path)
 		return;

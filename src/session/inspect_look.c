@@ -115,7 +115,7 @@ static ssize_t read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
 	const struct address_space *s = ctx;
 	struct iovec here = {buf, size}, there = {(void *)(uintptr_t)addr, size};
 
-	return process_vm_readv(s->reader, &here, 1, &there, 1, 0);
+	return process_vm_readv(s->processes.reader, &here, 1, &there, 1, 0);
 }
 
 #define GATHER_MAX 512u
@@ -132,7 +132,7 @@ static void gather_memory(void *ctx, const taddr_t *addr, size_t count, size_t e
 
 		for (size_t k = 0; k < n; k++)
 			there[k] = (struct iovec){(void *)(uintptr_t)addr[i + k], each};
-		ssize_t got = process_vm_readv(s->reader, &here, 1, there, n, 0);
+		ssize_t got = process_vm_readv(s->processes.reader, &here, 1, there, n, 0);
 
 		/* ends at the first page that cannot be read, which is skipped */
 		i += got > 0 ? MAX((size_t)got / each, (size_t)1) : 1;
@@ -215,10 +215,10 @@ static int read_all(struct target *t, struct collector *c, struct inspect_look *
 	int rc = settle(t, c, out);
 
 	if (rc == 0)
-		rc = resident_read(s->reader, &c->in->resident);
+		rc = resident_read(s->processes.reader, &c->in->resident);
 	if (rc != 0)
 		return rc;
-	read_counters(s->reader, out);
+	read_counters(s->processes.reader, out);
 	add_segments(s, c->in);
 	add_own(s, c->in);
 	add_registers(t, c);
@@ -239,10 +239,10 @@ int inspect_look(struct target *t, struct address_space *s, const struct inspect
 				   .paths = wish->paths, .wants_types = wish->wants_types,
 				   .wants_holders = wish->wants_holders};
 	const struct unwind_ops ops = {.module = module_at, .ctx = s};
-	struct unwind *unwind = s->unwinder ? NULL : unwind_new(arch_native, &ops);
+	struct unwind *unwind = s->sink.unwinder ? NULL : unwind_new(arch_native, &ops);
 	struct unwinder own;
 	struct collector c = {.space = s, .in = &in, .malloc = &out->malloc,
-			      .unwinder = s->unwinder ? s->unwinder : &own,
+			      .unwinder = s->sink.unwinder ? s->sink.unwinder : &own,
 			      .is_last = wish->is_last};
 
 	*out = (struct inspect_look){0};

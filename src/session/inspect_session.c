@@ -46,7 +46,7 @@ static void look(void *ctx, struct address_space *space)
 						  !q->counted &&
 						  q->session->run->options->inspect.pointers};
 
-	if (space->user != q->session)
+	if (space->sink.user != q->session)
 		return;
 	if (!q->counted) {
 		path_pins_init(&q->pins, q->session);

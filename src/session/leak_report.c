@@ -191,7 +191,7 @@ static void scan_on_request(void *ctx, struct address_space *space)
 {
 	struct question *q = ctx;
 
-	if (space->user != q->session)
+	if (space->sink.user != q->session)
 		return;
 	q->is_there = true;
 	if (q->session->run->options->leaks.check)

@@ -43,13 +43,13 @@ static void prepare_scan(void *ctx, struct address_space *space)
 	const struct run *run = ctx;
 
 	if (run->options->leaks.check)
-		final_scan_prepare(space->user);
+		final_scan_prepare(space->sink.user);
 }
 
 static void scan_and_note(void *ctx, struct address_space *space)
 {
 	struct sessions *all = ctx;
-	struct session *s = space->user;
+	struct session *s = space->sink.user;
 
 	if (s->run->options->leaks.check)
 		final_scan_run(s);

@@ -49,7 +49,7 @@ static size_t walk(struct session *s, const struct stack_view *view, taddr_t *pc
 bool session_hides(const struct session *s, taddr_t pc)
 {
 	const struct module *m =
-		s->space && s->space->sampling ? space_find_module(s->space, pc) : NULL;
+		s->space && s->space->heap.sampling ? space_find_module(s->space, pc) : NULL;
 
 	return m && module_hides(m, pc);
 }

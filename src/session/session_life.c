@@ -89,10 +89,10 @@ void session_bind(struct session *s, struct address_space *space)
 	struct unwind_ops ops = {
 		.module = module_at, .own = own_code_at, .is_code = is_code_at, .ctx = s};
 	s->space = space;
-	space->user = s;
+	space->sink.user = s;
 	s->stacks.unwind = unwind_new(arch_native, &ops);
 	unwinder_init(&s->stacks.unwinder, s->stacks.unwind);
-	space->unwinder = &s->stacks.unwinder;
+	space->sink.unwinder = &s->stacks.unwinder;
 }
 
 void session_describe(struct session *s, uint64_t interval)
@@ -157,7 +157,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 struct session *session_fork(struct session *parent, struct address_space *space)
 {
 	struct session *s = xmemdup(parent, sizeof(*parent));
-	s->process.pid = (uint32_t)space->pid;
+	s->process.pid = (uint32_t)space->processes.pid;
 	s->process.command = xstrdup(parent->process.command);
 	s->process.desc = xstrdup(parent->process.desc);
 	s->events.writer = NULL; /* the inherited blocks have no events in its own file */

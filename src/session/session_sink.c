@@ -44,7 +44,7 @@
 static void read_command(struct session *s, const struct address_space *space)
 {
 	free(s->process.command);
-	s->process.command = exec_info_command(space->reader, !session_was_attached(s));
+	s->process.command = exec_info_command(space->processes.reader, !session_was_attached(s));
 }
 
 static void note_module(struct session *s, struct module *m)
@@ -64,7 +64,7 @@ static void sink_before_install(void *ctx, struct address_space *space)
 static void sink_space_new(void *ctx, struct address_space *space)
 {
 	struct run *run = ctx;
-	struct session *s = session_new(run, (uint32_t)space->pid, clock_now_ns());
+	struct session *s = session_new(run, (uint32_t)space->processes.pid, clock_now_ns());
 	bool is_first = !run->is_first_known;
 	run->is_first_known = true;
 	if (run->options->attach.pid_count > 0 || !is_first)
@@ -84,13 +84,13 @@ static void sink_space_new(void *ctx, struct address_space *space)
 static void sink_space_fork(void *ctx, struct address_space *parent, struct address_space *child)
 {
 	(void)ctx;
-	observers_session_forked(session_fork(parent->user, child));
+	observers_session_forked(session_fork(parent->sink.user, child));
 }
 
 /* NULL: the process ended with an unknown status. The caller frees it. */
 static char *describe_end(const struct address_space *space, enum space_end why)
 {
-	int status = space->exit_status;
+	int status = space->processes.exit_status;
 
 	if (why == SPACE_DETACHED)
 		return xstrdup("detached");
@@ -108,14 +108,14 @@ static char *describe_end(const struct address_space *space, enum space_end why)
 
 static void sink_space_end(void *ctx, struct address_space *space, enum space_end why)
 {
-	struct session *s = space->user;
+	struct session *s = space->sink.user;
 	(void)ctx;
 	s->heap.sample.totals = (struct call_totals){0};
 	pads_add_totals(space, &s->heap.sample.totals);
 	space_count_probes(space, &s->end.probes.jumps, &s->end.probes.breakpoints);
 	space_count_markers(space, &s->end.probes.marker_jumps, &s->end.probes.marker_breakpoints);
-	space->user = NULL;
-	space->unwinder = NULL;
+	space->sink.user = NULL;
+	space->sink.unwinder = NULL;
 	s->space = NULL;
 	_cleanup_free_ char *end = describe_end(space, why);
 	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
@@ -139,12 +139,12 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 static void sink_module_loaded(void *ctx, struct address_space *space, struct module *m)
 {
 	(void)ctx;
-	note_module(space->user, m);
+	note_module(space->sink.user, m);
 }
 
 static void sink_module_unloaded(void *ctx, struct address_space *space, struct module *m)
 {
-	struct session *s = space->user;
+	struct session *s = space->sink.user;
 	(void)ctx;
 	unwind_forget(s->stacks.unwind, m->start, m->end);
 	sources_forget(s, m->start, m->end);
@@ -257,7 +257,7 @@ static struct heap_event hide_new(const struct session *s, const struct heap_eve
 
 static void sink_event(void *ctx, struct address_space *space, const struct heap_event *original)
 {
-	struct session *s = space->user;
+	struct session *s = space->sink.user;
 	struct heap_event shown = hide_new(s, original), *he = &shown;
 	(void)ctx;
 	const struct options *o = s->run->options;
@@ -296,31 +296,31 @@ static void sink_event(void *ctx, struct address_space *space, const struct heap
 static bool sink_wants_quick(void *ctx, struct address_space *space)
 {
 	(void)ctx;
-	return space->user && session_wants_quick(space->user);
+	return space->sink.user && session_wants_quick(space->sink.user);
 }
 
 static uint32_t sink_node(void *ctx, struct address_space *space, const struct heap_event *he)
 {
 	(void)ctx;
-	return find_path_node(space->user, he);
+	return find_path_node(space->sink.user, he);
 }
 
 static void sink_quick(void *ctx, struct address_space *space, uint64_t time_ns,
 		       const struct quick_event *ev, size_t count)
 {
 	(void)ctx;
-	session_quick(space->user, time_ns, ev, count);
+	session_quick(space->sink.user, time_ns, ev, count);
 }
 
 static void sink_thread_exiting(void *ctx, struct address_space *space, pid_t tid)
 {
 	(void)ctx;
-	recording_run_thread_exiting(space->user, (uint32_t)tid);
+	recording_run_thread_exiting(space->sink.user, (uint32_t)tid);
 }
 
 static void sink_thread_exit(void *ctx, struct address_space *space, pid_t tid)
 {
-	struct session *s = space->user;
+	struct session *s = space->sink.user;
 	(void)ctx;
 	profile_thread_exit(s->heap.profile, (uint32_t)tid);
 	releases_note(s->heap.releases, profile_totals(s->heap.profile), 0);
@@ -340,13 +340,13 @@ static void sink_stack_new(void *ctx, struct address_space *space,
 			   const struct thread_stack_info *info)
 {
 	(void)ctx;
-	session_stacks_new(space->user, info);
+	session_stacks_new(space->sink.user, info);
 }
 
 static void sink_stack_gone(void *ctx, struct address_space *space, pid_t tid)
 {
 	(void)ctx;
-	session_stacks_gone(space->user, tid);
+	session_stacks_gone(space->sink.user, tid);
 }
 
 /* -- events of the whole run -- */
@@ -359,7 +359,7 @@ static void sink_process_exit(void *ctx, struct address_space *space, pid_t pid,
 
 static void sink_will_map(void *ctx, struct address_space *space)
 {
-	observers_will_map(ctx, space->reader);
+	observers_will_map(ctx, space->processes.reader);
 }
 
 static void sink_prepare_final_scan(void *ctx, struct address_space *space)
@@ -367,7 +367,7 @@ static void sink_prepare_final_scan(void *ctx, struct address_space *space)
 	const struct run *run = ctx;
 
 	if (run->options->leaks.check)
-		final_scan_prepare(space->user);
+		final_scan_prepare(space->sink.user);
 }
 
 static void sink_final_scan(void *ctx, struct address_space *space)
@@ -375,15 +375,15 @@ static void sink_final_scan(void *ctx, struct address_space *space)
 	const struct run *run = ctx;
 
 	if (run->options->leaks.check)
-		final_scan_run(space->user);
+		final_scan_run(space->sink.user);
 	if (run->options->inspect.at_exit)
-		inspect_final_read(space->user, true);
+		inspect_final_read(space->sink.user, true);
 }
 
 static bool sink_monitor(void *ctx, struct address_space *space, const char *text)
 {
 	(void)ctx;
-	return observers_monitor(space->user, text);
+	return observers_monitor(space->sink.user, text);
 }
 
 static uint64_t sink_tick(void *ctx, uint64_t now_ns)

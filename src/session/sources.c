@@ -166,7 +166,7 @@ void sources_deinit(struct session *s)
 static void add_initial_mappings(struct session *s)
 {
 	struct maps maps;
-	if (maps_read(s->space->reader, &maps) != 0)
+	if (maps_read(s->space->processes.reader, &maps) != 0)
 		return;
 	for (size_t i = 0; i < maps.list.count; i++) {
 		const struct map *m = &maps.list.data[i];

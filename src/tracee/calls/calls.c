@@ -31,7 +31,8 @@ void call_emit(struct target *t, struct thread *th, const struct heap_event *ev)
 {
 	struct address_space *s = th->process->space;
 	struct heap_event own = *ev;
-	if (s->is_profiled && s->is_ready && !t->is_abandoned && heap_sampling_see(t, s, &own))
+	if (s->watch.is_profiled && s->watch.is_ready && !t->is_abandoned &&
+	    heap_sampling_see(t, s, &own))
 		t->sink.event(t->sink.ctx, s, &own);
 }
 
@@ -116,7 +117,7 @@ bool call_is_nested(struct target *t, struct thread *th, const struct arch_regs 
 		 * the stack pointer is that of the call before the stub's first instructions,
 		 * too
 		 */
-		if (unwinder_in_signal(th->process->space->unwinder, &view, outer + 1))
+		if (unwinder_in_signal(th->process->space->sink.unwinder, &view, outer + 1))
 			return false;
 	}
 	if (sp < outer && call->is_suspended)

@@ -54,7 +54,7 @@ static bool is_in_c(const struct trap *trap)
  */
 static taddr_t find_epilogue(struct address_space *s)
 {
-	const struct unwinder *u = s->unwinder;
+	const struct unwinder *u = s->sink.unwinder;
 	const struct module *last = NULL;
 	taddr_t found = 0;
 	int *saved_reg = &s->unwind_through.saved_reg;
@@ -78,8 +78,8 @@ static taddr_t find_row(struct address_space *s)
 	for (size_t i = 0; i < s->traps.count && !found; i++) {
 		const struct trap *trap = &s->traps.data[i];
 		if (is_in_c(trap))
-			found = s->unwinder->find_stub_row(
-				s->unwinder->ctx, trap->entry,
+			found = s->sink.unwinder->find_stub_row(
+				s->sink.unwinder->ctx, trap->entry,
 				trap->entry + MIN(trap->code_size, ROW_SEARCH),
 				&s->unwind_through.saved_reg);
 	}
@@ -88,9 +88,9 @@ static taddr_t find_row(struct address_space *s)
 
 bool exceptions_find_row(struct target *t, struct address_space *s)
 {
-	if (!s->unwind_through.pc && s->user)
+	if (!s->unwind_through.pc && s->sink.user)
 		s->unwind_through.pc = find_epilogue(s);
-	if (!s->unwind_through.pc && s->user)
+	if (!s->unwind_through.pc && s->sink.user)
 		s->unwind_through.pc = find_row(s);
 	return s->unwind_through.pc != 0;
 }

@@ -85,7 +85,7 @@ static void emit(const struct visit *v, struct heap_event *ev, bool has_stack)
 {
 	const struct target *t = v->target;
 	struct stack_view view;
-	if (!v->space->is_profiled || !v->space->is_ready || t->is_abandoned)
+	if (!v->space->watch.is_profiled || !v->space->watch.is_ready || t->is_abandoned)
 		return;
 	if (has_stack) {
 		fill_view(v, &view);
@@ -144,7 +144,7 @@ static char *read_text(const struct address_space *s, taddr_t addr)
 static void serve_monitor(const struct visit *v, taddr_t addr)
 {
 	const struct event_sink *sink = &v->target->sink;
-	if (!v->space->user || !sink->monitor)
+	if (!v->space->sink.user || !sink->monitor)
 		return;
 	_cleanup_free_ char *text = read_text(v->space, addr);
 	answer(v, !text || !sink->monitor(sink->ctx, v->space, text));
@@ -156,10 +156,10 @@ static void serve_blocks(struct visit *v, const struct request *r)
 	struct address_space *s = v->space;
 	if (!v->target->options.watch.mempools && request_is_of_pool(r))
 		return;
-	if (!s->pools)
-		s->pools = xcalloc(1, sizeof(*s->pools));
-	bool exists = pools_apply(s->pools, r, &ops);
-	if (s->pools->has_auto_free)
+	if (!s->heap.pools)
+		s->heap.pools = xcalloc(1, sizeof(*s->heap.pools));
+	bool exists = pools_apply(s->heap.pools, r, &ops);
+	if (s->heap.pools->has_auto_free)
 		v->target->hooks.pads->answer_blocks(s);
 	if (r->kind == REQUEST_POOL_EXISTS)
 		answer(v, exists);
@@ -182,7 +182,7 @@ static bool is_inside_call(const struct visit *v)
 	    word != slot->return_to)
 		return false; /* none, or one that was left by a longjmp, or is being recorded */
 	fill_view(v, &view);
-	return !unwinder_in_signal(v->space->unwinder, &view, pad_call_end(slot));
+	return !unwinder_in_signal(v->space->sink.unwinder, &view, pad_call_end(slot));
 }
 
 static void serve_request(struct visit *v)
@@ -274,7 +274,7 @@ uint32_t requests_pad_flags(const struct target *t, const struct address_space *
 	const struct target_options *o = &t->options;
 	return (o->running_on_valgrind ? PAD_ANSWER_RUNNING : 0) |
 	       (o->watch.mempools ? PAD_ANSWER_POOLS : 0) |
-	       (s->pools && s->pools->has_auto_free ? PAD_ANSWER_BLOCKS : 0);
+	       (s->heap.pools && s->heap.pools->has_auto_free ? PAD_ANSWER_BLOCKS : 0);
 }
 
 /* -- installation -- */
@@ -409,17 +409,17 @@ void requests_removed(struct address_space *s, struct trap *trap)
 void requests_fork(const struct address_space *from, struct address_space *to)
 {
 	to->watch.markers = from->watch.markers;
-	if (!from->pools)
+	if (!from->heap.pools)
 		return;
-	to->pools = xcalloc(1, sizeof(*to->pools));
-	pools_copy(to->pools, from->pools);
+	to->heap.pools = xcalloc(1, sizeof(*to->heap.pools));
+	pools_copy(to->heap.pools, from->heap.pools);
 }
 
 void requests_free(struct address_space *s)
 {
-	if (!s->pools)
+	if (!s->heap.pools)
 		return;
-	pools_deinit(s->pools);
-	free(s->pools);
-	s->pools = NULL;
+	pools_deinit(s->heap.pools);
+	free(s->heap.pools);
+	s->heap.pools = NULL;
 }

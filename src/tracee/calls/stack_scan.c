@@ -36,7 +36,7 @@ static int find_map(const struct address_space *s, taddr_t addr, struct map_boun
 	int rc = s->files.maps >= 0 ? maps_query_bounds(s->files.maps, addr, out) : -ENOTTY;
 	if (rc >= 0)
 		return rc == 1 ? 0 : -EFAULT;
-	rc = maps_read(s->reader, &maps);
+	rc = maps_read(s->processes.reader, &maps);
 	if (rc != 0)
 		return rc;
 	const struct map *m = maps_find(&maps, addr);
@@ -109,7 +109,7 @@ static void each_pc(struct target *t, struct address_space *s, struct thread *th
 		regs = th->vfork.regs;
 	_cleanup_free_ taddr_t *pcs = xmalloc(MAX_PCS * sizeof(*pcs));
 	stack_window_at_stop(t, th, &regs, &view);
-	const struct unwinder *u = s->unwinder;
+	const struct unwinder *u = s->sink.unwinder;
 	size_t n = u ? u->stack_pcs(u->ctx, &view, pcs, MAX_PCS, &is_whole) : 0;
 	for (size_t i = 0; i < n; i++)
 		fn(ctx, pcs[i]);

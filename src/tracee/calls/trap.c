@@ -22,11 +22,11 @@
 static void count_hit(struct target *t, struct address_space *s, const struct trap *trap)
 {
 	uint32_t hot = t->options.probes.promote_at_once ? 1 : HOT_HITS;
-	if (!probe_may_be_hot(trap->probe) || trap->is_cold || !s->is_ready ||
+	if (!probe_may_be_hot(trap->probe) || trap->is_cold || !s->watch.is_ready ||
 	    ++s->promotion.hits < hot)
 		return;
 	s->promotion.hits = 0;
-	if (s->is_profiled && !s->promotion.is_impossible && !t->options.probes.no_promotion)
+	if (s->watch.is_profiled && !s->promotion.is_impossible && !t->options.probes.no_promotion)
 		t->loop.promote = s;
 }
 

@@ -81,8 +81,9 @@ static int read_again(struct target *t, struct address_space *s, enum attach_pro
 		return rc;
 	}
 	if (is_other) {
-		log_debug("process %d executed a program while it was attached to", (int)s->pid);
-		rc = attach_check_image(s->pid, t->arch, problem_out);
+		log_debug("process %d executed a program while it was attached to",
+			  (int)s->processes.pid);
+		rc = attach_check_image(s->processes.pid, t->arch, problem_out);
 	}
 	return rc != 0 ? rc : read_modules(t, s, problem_out);
 }
@@ -170,7 +171,7 @@ static int attach_once(struct target *t, pid_t pid, enum attach_problem *problem
 	recovery_run(pid, cleanup_run);
 	image_read(pid, &image);
 	struct address_space *s = space_new(t->registry, pid);
-	s->is_profiled = s->image.has_earlier_blocks = true;
+	s->watch.is_profiled = s->image.has_earlier_blocks = true;
 	s->image.id = image;
 	rc = read_modules(t, s, problem_out);
 	if (rc != 0) {

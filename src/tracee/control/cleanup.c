@@ -127,7 +127,7 @@ static void clean(struct journal *records, struct journal *r)
 	struct address_space *s = space_new(&registry, r->pid);
 	s->recovery.journal = r;
 	guardian_take_over(t, records, r);
-	s->is_ready = true; /* what is in it must be removed */
+	s->watch.is_ready = true; /* what is in it must be removed */
 	if (image_read(r->pid, &s->image.id) != 0)
 		s->image.id = 0;
 	fill_space(s, r);

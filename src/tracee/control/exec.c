@@ -89,7 +89,7 @@ void exec_start_image(struct target *t, struct thread *th)
 	}
 	log_warn("process %d: the program that it executed is not profiled: no handler of SIGTRAP "
 		 "can be installed: %s", p->pid, strerror(-rc));
-	p->space->is_profiled = false;
+	p->space->watch.is_profiled = false;
 }
 
 /* @p runs a new image in @th, now its only thread. */
@@ -98,7 +98,7 @@ static void start_image(struct target *t, struct process *p, struct thread *th)
 	struct address_space *s = space_new(t->registry, p->pid);
 	p->space = s;
 	p->is_vfork_child = false;
-	s->is_profiled = true;
+	s->watch.is_profiled = true;
 	if (t->recovery.journals) {
 		p->awaits_start = true;
 		stop_in_image(th);

@@ -361,7 +361,7 @@ static bool is_recorders(const struct target *t, const struct address_space *s,
 static void serve_record(struct target *t, enum fault_kind kind, const struct fault_record *r)
 {
 	struct address_space *s = space_of(t, r);
-	if (!s || !s->user || !s->is_profiled || !s->is_ready || t->is_abandoned)
+	if (!s || !s->sink.user || !s->watch.is_profiled || !s->watch.is_ready || t->is_abandoned)
 		return;
 	if (space_is_own(s, r->addr)) /* the program would not have touched it */
 		return;

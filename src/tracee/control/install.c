@@ -186,14 +186,14 @@ static void module_loaded(void *ctx, struct address_space *s, struct module *m)
 	struct install_context *c = ctx;
 	if (!s->watch.is_left)
 		install_module(c->target, c->thread, s, m);
-	if (s->user)
+	if (s->sink.user)
 		c->target->sink.module_loaded(c->target->sink.ctx, s, m);
 }
 
 static void module_unloaded(void *ctx, struct address_space *s, struct module *m)
 {
 	struct install_context *c = ctx;
-	if (s->user)
+	if (s->sink.user)
 		c->target->sink.module_unloaded(c->target->sink.ctx, s, m);
 }
 
@@ -229,11 +229,11 @@ int install_probes(struct target *t, struct address_space *s, struct thread *th)
 	    !loader_is_there(s))
 		return -ENOENT;
 	syscalls_start(t, s, th);
-	if (s->is_profiled)
+	if (s->watch.is_profiled)
 		heap_sampling_start(t, s);
-	if (s->is_profiled && !s->user)
+	if (s->watch.is_profiled && !s->sink.user)
 		t->sink.space_new(t->sink.ctx, s);
-	s->is_ready = true;
+	s->watch.is_ready = true;
 	thread_stacks_begin(t, s);
 	return rc;
 }
@@ -251,7 +251,7 @@ void install_at_start(struct target *t, struct thread *th)
 			 "static program? "
 			 "not profiled",
 			 p->pid);
-		p->space->is_profiled = false;
+		p->space->watch.is_profiled = false;
 	}
 }
 
@@ -384,7 +384,7 @@ bool install_remove(struct target *t, struct address_space *s, struct thread *th
 		is_used |= used[i];
 	bool in_injection[JOURNAL_INJECTIONS];
 	is_used |= stack_scan_used_injections(t, s, in_injection);
-	s->is_ready = false;
+	s->watch.is_ready = false;
 	if (is_used && !is_last) {
 		free(used);
 		return false;

@@ -134,7 +134,7 @@ static struct address_space *fork_space(struct target *t, struct address_space *
 	requests_fork(s, own);
 	journal_fork(t, s, own);
 	pads_fork(t, s, own, th);
-	if (s->user && s->is_profiled)
+	if (s->sink.user && s->watch.is_profiled)
 		t->sink.space_fork(t->sink.ctx, s, own);
 	return own;
 }
@@ -143,7 +143,7 @@ static struct process *add_child(struct target *t, struct thread *parent, pid_t 
 {
 	struct address_space *s = parent->process->space;
 	if (flags & CLONE_VM)
-		s->users++;
+		s->processes.users++;
 	struct address_space *child = flags & CLONE_VM ? s : fork_space(t, s, parent, pid);
 	struct process *p = process_add(t, pid, child);
 	p->is_vfork_child = flags & CLONE_VM;
@@ -197,7 +197,8 @@ static void adopt_orphans(struct target *t, struct process *dying)
 	/* forked, but the parent died before its event */
 	for (size_t i = 0; i < t->pending.unannounced.count; i++) {
 		pid_t tid = t->pending.unannounced.data[i].tid;
-		if (thread_find(t, tid) || dying->space->users > 1 || !orphan_is_of(t, dying, tid))
+		if (thread_find(t, tid) || dying->space->processes.users > 1 ||
+		    !orphan_is_of(t, dying, tid))
 			continue;
 		thread_add(t, tid, process_add(t, tid, fork_space(t, dying->space, NULL, tid)));
 		serve_unannounced(t, tid);
@@ -213,11 +214,11 @@ static void serve_end(struct target *t, struct thread *th, int status)
 	faults_drain(t);
 	pads_thread_exit(t, th);
 	call_drop(t, th, UINT64_MAX);
-	if (s->user)
+	if (s->sink.user)
 		t->sink.thread_exit(t->sink.ctx, s, tid);
 	thread_remove(t, th);
-	if (tid == s->pid)
-		s->exit_status = status;
+	if (tid == s->processes.pid)
+		s->processes.exit_status = status;
 	if (tid == p->pid && p->is_started && !t->first.has_status) {
 		t->first.has_status = true;
 		t->first.status = status;
@@ -297,12 +298,12 @@ static void serve_exit(struct target *t, struct thread *th)
 	th->is_exiting = true;
 	if (t->options.watch.final_scan)
 		roots_serve_exit(t, th);
-	if (t->sink.thread_exiting && p->space->user)
+	if (t->sink.thread_exiting && p->space->sink.user)
 		t->sink.thread_exiting(t->sink.ctx, p->space, th->tid);
 	bool others_live = has_living_threads(t, p);
 	if (!others_live && p->space->pads)
 		pads_drain(t, p->space); /* stacks in generated code are unwound by its memory */
-	if (t->sink.process_exit && p->space->user && !others_live)
+	if (t->sink.process_exit && p->space->sink.user && !others_live)
 		t->sink.process_exit(t->sink.ctx, p->space, p->pid, th->tid);
 	if (others_live)
 		thread_stacks_exit(t, th);

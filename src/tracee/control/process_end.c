@@ -13,16 +13,16 @@
 void process_leave_space(struct target *t, struct process *p, enum space_end why)
 {
 	struct address_space *s = p->space;
-	if (--s->users == 0) {
+	if (--s->processes.users == 0) {
 		pads_finish(t, s);
-		if (s->user)
+		if (s->sink.user)
 			t->sink.space_end(t->sink.ctx, s, why);
 		pads_free(t, s);
 		if (t->loop.promote == s)
 			t->loop.promote = NULL;
 		requests_free(s);
 		space_free(s);
-	} else if (s->reader == p->pid) {
+	} else if (s->processes.reader == p->pid) {
 		process_move_reader(t, p);
 	}
 	p->space = NULL;

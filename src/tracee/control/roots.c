@@ -231,7 +231,7 @@ static int finish(const struct address_space *s, struct roots *r, struct roots *
 
 int roots_collect(struct target *t, struct address_space *s, struct roots **out)
 {
-	struct roots *r = roots_new(s->reader);
+	struct roots *r = roots_new(s->processes.reader);
 	const struct thread *th;
 
 	for_each_thread_in(t, s, th) {
@@ -246,7 +246,7 @@ int roots_collect(struct target *t, struct address_space *s, struct roots **out)
 
 int roots_list(const struct address_space *s, struct roots **out)
 {
-	return finish(s, roots_new(s->reader), out);
+	return finish(s, roots_new(s->processes.reader), out);
 }
 
 ssize_t roots_read(void *ctx, taddr_t addr, void *buf, size_t size)
@@ -285,9 +285,9 @@ void roots_serve_exit(struct target *t, struct thread *th)
 		if (other->process == p && !other->is_exiting)
 			return;
 	}
-	if (s->users > 1 || !s->user || !s->is_ready)
+	if (s->processes.users > 1 || !s->sink.user || !s->watch.is_ready)
 		return;
 	pads_catch_up(t, s);
-	s->reader = th->tid; /* the first thread may be gone */
+	s->processes.reader = th->tid; /* the first thread may be gone */
 	t->sink.final_scan(t->sink.ctx, s);
 }

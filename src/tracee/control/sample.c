@@ -66,7 +66,7 @@ static void report(struct target *t, struct thread *th, taddr_t sp)
 static bool is_wanted(const struct target *t, const struct thread *th)
 {
 	const struct address_space *s = th->process->space;
-	return s->is_profiled && s->is_ready && s->user && !t->is_abandoned &&
+	return s->watch.is_profiled && s->watch.is_ready && s->sink.user && !t->is_abandoned &&
 	       !th->process->is_vfork_child;
 }
 

@@ -192,7 +192,7 @@ void target_each(struct target *t, void (*fn)(void *ctx, struct address_space *s
 		bool is_first = true;
 		for (size_t k = 0; k < i; k++)
 			is_first &= t->processes.data[k]->space != s;
-		if (!is_first || !s->user || !s->is_ready)
+		if (!is_first || !s->sink.user || !s->watch.is_ready)
 			continue;
 		fn(ctx, s);
 	}

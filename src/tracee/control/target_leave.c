@@ -242,10 +242,10 @@ void target_undo_attach(struct target *t, pid_t pid)
 static void end_profile(struct target *t, struct address_space *s)
 {
 	pads_finish(t, s);
-	if (s->user)
+	if (s->sink.user)
 		t->sink.space_end(t->sink.ctx, s, SPACE_DETACHED);
 	pads_free(t, s);
-	s->is_profiled = false;
+	s->watch.is_profiled = false;
 	struct thread *th;
 	for_each_thread_in(t, s, th) {
 		call_drop(t, th, UINT64_MAX);

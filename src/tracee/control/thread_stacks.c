@@ -34,7 +34,8 @@
 
 static bool is_wanted(const struct target *t, const struct address_space *s)
 {
-	return t->sink.stack_new && s->user && s->is_profiled && s->is_ready && !t->is_abandoned;
+	return t->sink.stack_new && s->sink.user && s->watch.is_profiled && s->watch.is_ready &&
+	       !t->is_abandoned;
 }
 
 static void report(struct target *t, struct thread *th, taddr_t sp)
@@ -106,19 +107,19 @@ static void find_attached(struct target *t, struct thread *th, const struct arch
 		high = read_start_stack(th->tid);
 	if (!high) {
 		stack_window_at_stop(t, th, regs, &view);
-		const struct unwinder *u = th->process->space->unwinder;
+		const struct unwinder *u = th->process->space->sink.unwinder;
 		if (!u->outermost_sp(u->ctx, &view, &high))
 			high = find_high(maps, regs, t->arch);
 	}
-	th->own_stack = (struct stack_range){find_low(th->process->space->reader, maps, high - 1),
-					     high};
+	pid_t reader = th->process->space->processes.reader;
+	th->own_stack = (struct stack_range){find_low(reader, maps, high - 1), high};
 }
 
 void thread_stacks_begin(struct target *t, struct address_space *s)
 {
 	struct maps maps;
 	struct thread *th;
-	if (!is_wanted(t, s) || maps_read(s->reader, &maps) != 0)
+	if (!is_wanted(t, s) || maps_read(s->processes.reader, &maps) != 0)
 		return;
 	for_each_thread_in(t, s, th) {
 		struct arch_regs regs;
@@ -146,9 +147,10 @@ static bool read_clone(struct target *t, struct address_space *s, const struct a
 		*out = (struct stack_range){args.stack, args.stack + args.stack_size};
 		return true;
 	case SYS_clone:
-		if (!second || maps_read(s->reader, &maps) != 0)
+		if (!second || maps_read(s->processes.reader, &maps) != 0)
 			return false;
-		*out = (struct stack_range){find_low(s->reader, &maps, second - 1), second};
+		*out = (struct stack_range){find_low(s->processes.reader, &maps, second - 1),
+					    second};
 		maps_deinit(&maps);
 		return true;
 	}

@@ -220,7 +220,7 @@ const char *journal_verify(struct journal *r, const struct address_space *s,
 			       const struct arch *arch)
 {
 	struct check c = {.record = r, .space = s, .arch = arch};
-	if (maps_read(s->reader, &c.maps) != 0)
+	if (maps_read(s->processes.reader, &c.maps) != 0)
 		return "the program's maps cannot be read";
 	const char *lie = prove(&c);
 	maps_deinit(&c.maps);

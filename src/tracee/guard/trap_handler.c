@@ -93,11 +93,11 @@ int trap_handler_install(struct target *t, struct address_space *s, struct threa
 		log_verbose("process %d has its own handler of SIGTRAP or ignores it: if ptmem is "
 			    "killed, a breakpoint "
 			    "may do harm before it is removed",
-			    s->reader);
+			    s->processes.reader);
 	else if (!seccomp_allows_injection(t, th->tid))
 		log_verbose("process %d has a seccomp filter: no handler of SIGTRAP is installed; "
 			    "if ptmem is killed, a breakpoint may end it",
-			    s->reader);
+			    s->processes.reader);
 	else
 		return install_page(t, s, th);
 	return 0;

@@ -51,7 +51,7 @@ static int map_area(const struct stub_place *p, taddr_t addr, bool is_pads)
 	if (!seccomp_allows_injection(p->target, p->thread->tid))
 		return -EPERM;
 	struct maps maps;
-	int rc = maps_read(s->reader, &maps);
+	int rc = maps_read(s->processes.reader, &maps);
 	if (rc != 0)
 		return rc;
 	taddr_t at = 0;

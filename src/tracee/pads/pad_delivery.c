@@ -61,7 +61,7 @@ static void deliver(void *ctx, struct heap_event *ev)
 		return;
 	if (!ev->old_addr && ev->kind == HEAP_REALLOC_END)
 		ev->kind = HEAP_ALLOC;
-	if (!s->is_profiled || !s->is_ready)
+	if (!s->watch.is_profiled || !s->watch.is_ready)
 		return;
 	ev->thread = ev->path < p->owner.count ? (uint32_t)p->owner.data[ev->path] : 0;
 	ev->is_chosen = true;
@@ -97,7 +97,7 @@ static void deliver_quick(void *ctx, struct quick_event *event, size_t count)
 /* Whether records may take the short path. */
 static bool is_quick(const struct target *t, struct address_space *s)
 {
-	return t->sink.wants_quick && s->is_profiled && s->is_ready &&
+	return t->sink.wants_quick && s->watch.is_profiled && s->watch.is_ready &&
 	       s->pads->deleted.count == 0 && t->sink.wants_quick(t->sink.ctx, s);
 }
 
@@ -171,7 +171,7 @@ bool pads_are_corrupt(struct address_space *s)
 	if (!p->is_reported)
 		log_error("process %d: its shared memory is corrupt (%s): "
 			  "profiling of it ends here",
-			  s->pid, p->ring.broken);
+			  s->processes.pid, p->ring.broken);
 	p->is_reported = true;
 	return true;
 }

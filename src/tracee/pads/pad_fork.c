@@ -180,9 +180,9 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 	p->owner.data[h->slot.index] = th->tid;
 	pad_thread(th)->slot = h->slot.index;
 	pad_thread(th)->pointer = h->slot.thread_pointer;
-	if (s->unwinder)
-		s->unwinder->set_rule_memory(
-			s->unwinder->ctx,
+	if (s->sink.unwinder)
+		s->sink.unwinder->set_rule_memory(
+			s->sink.unwinder->ctx,
 			(struct unwind_rule *)(void *)(p->memory.base + p->memory.rules),
 			h->options.rule_bits);
 }
@@ -212,7 +212,7 @@ void pads_thread_started(struct target *t, struct thread *th)
 		free_snapshot(s);
 		return;
 	}
-	log_debug("process %d: no memory for its pads: %s", s->pid, strerror(-rc));
+	log_debug("process %d: no memory for its pads: %s", s->processes.pid, strerror(-rc));
 	if (rc != -ESRCH)
 		set_free(t, s, h);
 	pads_drop_fork_snapshot(s);

@@ -76,19 +76,19 @@ void pads_start_sampling(const struct target *t, struct address_space *s)
 {
 	struct pad_memory *m = &s->pads->memory;
 
-	if (!s->sampling)
+	if (!s->heap.sampling)
 		return;
 	fill_in(m, t->options.samples.heap,
 		hash_u64(t->options.samples.seed ^ (uint64_t)s->id << 32));
-	heap_sampling_each(s->sampling, add_to_filter, m);
+	heap_sampling_each(s->heap.sampling, add_to_filter, m);
 }
 
 void pads_add_totals(const struct address_space *s, struct call_totals *totals)
 {
 	_Static_assert(HEAP_FUNCTION_COUNT <= PAD_FUNCTIONS, "a slot counts all functions");
 	totals->is_doubtful |= s->pads && s->pads->ring.broken;
-	heap_sampling_add_totals(s->sampling, totals);
-	for (uint32_t i = 0; s->sampling && s->pads && i < s->pads->memory.used; i++) {
+	heap_sampling_add_totals(s->heap.sampling, totals);
+	for (uint32_t i = 0; s->heap.sampling && s->pads && i < s->pads->memory.used; i++) {
 		const struct pad_slot *slot = pad_memory_slot(&s->pads->memory, i);
 		for (unsigned f = 0; f < HEAP_FUNCTION_COUNT; f++) {
 			const struct pad_count *count = &slot->count[f];

@@ -86,7 +86,7 @@ enum trap_answer pads_serve_leave(struct target *t, struct thread *th, struct tr
 		.is_chosen = true,
 		.sp = t->options.events.stack_pointers ? pad_call_end(slot) : 0,
 	};
-	if (s->is_profiled && s->is_ready && heap_sampling_see(t, s, &ev))
+	if (s->watch.is_profiled && s->watch.is_ready && heap_sampling_see(t, s, &ev))
 		t->sink.event(t->sink.ctx, s, &ev);
 	if (slot->reason == PAD_REASON_DEEP)
 		deepen(s->pads, (uint32_t)find_slot_index(t, th, regs));
@@ -155,7 +155,7 @@ uint32_t pads_outer_kind(struct target *t, struct thread *th, const struct arch_
 	bool is_alive = space_read(s, slot->return_at, &word, sizeof(word)) == 0 &&
 			word == slot->return_to;
 	stack_window_at_entry(t, th, regs, sp, &view);
-	if (unwinder_in_signal(s->unwinder, &view, pad_call_end(slot)))
+	if (unwinder_in_signal(s->sink.unwinder, &view, pad_call_end(slot)))
 		return 0; /* a call in a signal handler is outermost again */
 	if (is_alive && sp < slot->return_at)
 		return slot->kind;
@@ -172,7 +172,7 @@ static bool follow_stack(struct target *t, struct thread *th, struct pad_slot *s
 	struct pad_thread *own = pad_thread(th);
 	taddr_t low, high;
 	/* a sample that finds other bounds stays due until it is taken */
-	uint32_t needed = th->process->space->sampling ? 1 : BOUNDS_TRAPS_TO_MOVE;
+	uint32_t needed = th->process->space->heap.sampling ? 1 : BOUNDS_TRAPS_TO_MOVE;
 	if (slot->return_at || ++own->bounds_traps < needed)
 		return false;
 	own->bounds_traps = 0;

@@ -96,12 +96,12 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 			     (t->options.probes.verify ? PAD_VERIFY : 0) |
 				     (t->options.events.no_stacks ? PAD_COUNT_ONLY : 0) |
 				     (t->options.events.stack_pointers ? PAD_STACK_POINTER : 0) |
-				     (s->sampling ? PAD_SAMPLING : 0) |
+				     (s->heap.sampling ? PAD_SAMPLING : 0) |
 				     requests_pad_flags(t, s));
 	pads_start_sampling(t, s);
-	if (s->unwinder)
-		s->unwinder->set_rule_memory(
-			s->unwinder->ctx,
+	if (s->sink.unwinder)
+		s->sink.unwinder->set_rule_memory(
+			s->sink.unwinder->ctx,
 			(struct unwind_rule *)(void *)(p->memory.base + p->memory.rules),
 				PAD_RULE_BITS);
 	return 0;
@@ -131,7 +131,8 @@ static struct pad_probe describe(const struct address_space *s, const struct tra
 		d.kind = PAD_REALLOC;
 		break;
 	case PROBE_FREE:
-		d.kind = probe->function == FUNCTION_DELETE || (s->sampling && !trap->is_leaf) ?
+		d.kind = probe->function == FUNCTION_DELETE ||
+					 (s->heap.sampling && !trap->is_leaf) ?
 				 PAD_DELETE :
 				 PAD_FREE;
 		break;
@@ -211,7 +212,7 @@ static int make_pad(const struct stub_place *place, struct trap *trap, const uin
 				      .control = s->pads->memory.target,
 				      .code = code,
 				      .code_size = trap->code_size,
-				      .is_sampling = s->sampling != NULL,
+				      .is_sampling = s->heap.sampling != NULL,
 				      .behind = probe_is_marker(trap->probe) ? trap->stub.jump : 0,
 				      .saved = (uint8_t)MAX(s->unwind_through.saved_reg, 0)};
 	const char *why = "";
@@ -338,7 +339,7 @@ int pads_promote(struct target *t, struct address_space *s, struct thread *th)
 		rc = make_memory(t, s, th);
 	if (rc != 0) {
 		s->promotion.is_impossible = true;
-		log_info("process %d stays on breakpoints: %s", s->pid,
+		log_info("process %d stays on breakpoints: %s", s->processes.pid,
 			 rc == -EPERM  ? "a seccomp filter may forbid to map pads" :
 			 rc == -ENOMEM ? "its address space is limited (ulimit -v)" :
 			 rc == -EFBIG  ? "files are limited (ulimit -f)" :

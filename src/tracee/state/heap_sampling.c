@@ -119,19 +119,19 @@ static struct heap_sampling *new_sampling(const struct target *t, const struct a
 
 void heap_sampling_start(const struct target *t, struct address_space *s)
 {
-	if (t->options.samples.heap && !s->sampling)
-		s->sampling = new_sampling(t, s);
+	if (t->options.samples.heap && !s->heap.sampling)
+		s->heap.sampling = new_sampling(t, s);
 }
 
 void heap_sampling_fork(const struct target *t, const struct address_space *parent,
 			struct address_space *child)
 {
-	const struct heap_sampling *from = parent->sampling;
+	const struct heap_sampling *from = parent->heap.sampling;
 	struct heap_sampling *h;
 
 	if (!from)
 		return;
-	child->sampling = h = new_sampling(t, child);
+	child->heap.sampling = h = new_sampling(t, child);
 	free(h->set);
 	h->set = xmemdup(from->set, sizeof(*h->set) << from->bits);
 	h->bits = from->bits;
@@ -178,7 +178,7 @@ static void count_call(struct heap_sampling *h, const struct heap_event *ev)
 /* A new sample; if a pad chose it, that has added it to the filter. */
 static void begin_sample(struct target *t, struct address_space *s, taddr_t addr, bool is_of_pad)
 {
-	bool is_new = add(s->sampling, addr);
+	bool is_new = add(s->heap.sampling, addr);
 
 	if (!is_of_pad && is_new)
 		t->hooks.pads->filter(s, addr, true);
@@ -191,7 +191,7 @@ static bool see_alloc(struct target *t, struct address_space *s, struct heap_eve
 {
 	if (!ev->addr) /* a call that fails is always an event */
 		return true;
-	if (!is_of_pad && !byte_sampler_take(&s->sampling->sampler, ev->size))
+	if (!is_of_pad && !byte_sampler_take(&s->heap.sampling->sampler, ev->size))
 		return false;
 	begin_sample(t, s, ev->addr, is_of_pad);
 	return true;
@@ -201,7 +201,7 @@ static bool see_alloc(struct target *t, struct address_space *s, struct heap_eve
 static bool see_free(struct target *t, struct address_space *s, struct heap_event *ev,
 		     bool is_of_pad)
 {
-	if (!take(s->sampling, ev->addr))
+	if (!take(s->heap.sampling, ev->addr))
 		return false;
 	if (!is_of_pad || ev->is_inner)
 		t->hooks.pads->filter(s, ev->addr, false);
@@ -242,13 +242,13 @@ static bool take_moving(struct heap_sampling *h, const struct heap_event *ev,
 static bool see_end(struct target *t, struct address_space *s, struct heap_event *ev,
 		    bool is_of_pad)
 {
-	bool is_filtered = false, was_sample = take_moving(s->sampling, ev, &is_filtered);
+	bool is_filtered = false, was_sample = take_moving(s->heap.sampling, ev, &is_filtered);
 	bool is_failed = !ev->addr && ev->size > 0;
 	bool is_sample = ev->addr &&
-			 (is_of_pad || byte_sampler_take(&s->sampling->sampler, ev->size));
+			 (is_of_pad || byte_sampler_take(&s->heap.sampling->sampler, ev->size));
 
 	if (was_sample && is_failed) {
-		add(s->sampling, ev->old_addr);
+		add(s->heap.sampling, ev->old_addr);
 		return true;
 	}
 	if (is_filtered)
@@ -268,10 +268,10 @@ bool heap_sampling_see(struct target *t, struct address_space *s, struct heap_ev
 {
 	bool is_of_pad = ev->is_chosen;
 
-	if (!s->sampling || ev->kind > HEAP_REALLOC_END)
+	if (!s->heap.sampling || ev->kind > HEAP_REALLOC_END)
 		return true;
 	if (!is_of_pad)
-		count_call(s->sampling, ev);
+		count_call(s->heap.sampling, ev);
 	ev->is_chosen = true;
 	switch (ev->kind) {
 	case HEAP_ALLOC:
@@ -279,7 +279,7 @@ bool heap_sampling_see(struct target *t, struct address_space *s, struct heap_ev
 	case HEAP_FREE:
 		return see_free(t, s, ev, is_of_pad);
 	case HEAP_REALLOC_BEGIN:
-		return see_begin(s->sampling, ev, is_of_pad);
+		return see_begin(s->heap.sampling, ev, is_of_pad);
 	default:
 		return see_end(t, s, ev, is_of_pad);
 	}

@@ -72,12 +72,13 @@ static int open_mapped_file(const struct address_space *s, const struct map *map
 {
 	struct elf_files *files = &s->registry->files;
 	char name[64];
-	_cleanup_free_ char *path = xasprintf("/proc/%d/root%s", (int)s->reader, map->path);
+	_cleanup_free_ char *path =
+		xasprintf("/proc/%d/root%s", (int)s->processes.reader, map->path);
 	int rc = -ENOENT;
 	if (!map->is_deleted)
 		rc = elf_file_open(files, path, map->path, out);
 	if (rc != 0) {
-		snprintf(name, sizeof(name), "/proc/%d/map_files/%lx-%lx", (int)s->reader,
+		snprintf(name, sizeof(name), "/proc/%d/map_files/%lx-%lx", (int)s->processes.reader,
 			 (unsigned long)map->start, (unsigned long)map->end);
 		rc = elf_file_open(files, name, map->path, out);
 	}
@@ -88,7 +89,7 @@ static int open_mapped_file(const struct address_space *s, const struct map *map
 	}
 	if (rc != 0) {
 		struct elf_file *file;
-		snprintf(name, sizeof(name), "/proc/%d/exe", (int)s->reader);
+		snprintf(name, sizeof(name), "/proc/%d/exe", (int)s->processes.reader);
 		if (elf_file_open(files, name, map->path, &file) == 0) {
 			if (file->ino == map->ino) {
 				*out = file;

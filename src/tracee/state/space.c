@@ -28,9 +28,9 @@ struct address_space *space_new(struct registry *registry, pid_t pid)
 	struct address_space *s = xcalloc(1, sizeof(*s));
 	s->registry = registry;
 	s->id = ++registry->last_space_id;
-	s->users = 1;
-	s->pid = s->reader = pid;
-	s->exit_status = -1;
+	s->processes.users = 1;
+	s->processes.pid = s->processes.reader = pid;
+	s->processes.exit_status = -1;
 	s->files.memory = open_memory(pid);
 	s->files.maps = maps_open(pid);
 	s->image.is_own = true;
@@ -48,15 +48,15 @@ static void close_files(struct address_space *s)
 int space_follow_image(struct address_space *s, bool *is_other_out)
 {
 	uint64_t image = 0;
-	int rc = image_read(s->pid, &image);
+	int rc = image_read(s->processes.pid, &image);
 	if (rc != 0)
 		return rc;
-	int fd = open_memory(s->pid);
+	int fd = open_memory(s->processes.pid);
 	if (fd < 0)
 		return -errno;
 	close_files(s);
 	s->files.memory = fd;
-	s->files.maps = maps_open(s->pid);
+	s->files.maps = maps_open(s->processes.pid);
 	*is_other_out = image != s->image.id;
 	if (image != s->image.id) {
 		module_list_clear(&s->modules);
@@ -77,8 +77,8 @@ struct address_space *space_fork(const struct address_space *parent, pid_t child
 	s->syscalls = parent->syscalls;
 	s->unwind_through = parent->unwind_through;
 	s->watch.is_loading = parent->watch.is_loading;
-	s->is_ready = parent->is_ready;
-	s->is_profiled = parent->is_profiled;
+	s->watch.is_ready = parent->watch.is_ready;
+	s->watch.is_profiled = parent->watch.is_profiled;
 	s->watch.functions = parent->watch.functions;
 	return s;
 }
@@ -89,7 +89,7 @@ void space_free(struct address_space *s)
 	module_list_deinit(&s->modules);
 	trap_table_deinit(&s->traps);
 	own_memory_deinit(&s->own);
-	heap_sampling_free(s->sampling);
+	heap_sampling_free(s->heap.sampling);
 	close_files(s);
 	free(s);
 }

@@ -43,6 +43,14 @@ struct unwind_row {
 	int saved_reg;         /* the register saved below its CFA; -1 = none */
 };
 
+/* The processes that use it. */
+struct space_processes {
+	uint32_t users;        /* number of them */
+	pid_t pid;             /* of the one for which it was created; names the output file */
+	int exit_status;       /* wait status of process `pid` once it has ended; else -1 */
+	pid_t reader;          /* one that lives, for /proc and process_vm_readv */
+};
+
 /* Private to state/space.c, which opens them. */
 struct space_files {
 	int memory;            /* /proc/PID/mem, -1 if it could not be opened */
@@ -58,6 +66,8 @@ struct space_image {
 
 /* Watched functions; control/install.c, loader.c, calls/requests.c. */
 struct space_watch {
+	bool is_ready;         /* probes are installed, events count */
+	bool is_profiled;      /* false: followed only until its exec */
 	uint32_t functions;    /* probes */
 	uint32_t markers;      /* modules that were ever watched */
 	bool is_left;          /* everything is being removed: nothing more is installed */
@@ -83,13 +93,22 @@ struct heap_sampling;
 struct registry;
 struct unwinder;
 
+/* For the events of its heap. */
+struct space_heap {
+	struct pools *pools;   /* pools that the program announced; NULL = none; owned */
+	struct heap_sampling *sampling; /* --heap-sample; NULL = none; owned */
+};
+
+/* What belongs to the event sink. */
+struct space_sink {
+	void *user;            /* its data; NULL = not profiled */
+	const struct unwinder *unwinder; /* belongs to user */
+};
+
 struct address_space {
 	struct registry *registry; /* the run's */
 	uint32_t id;          /* 1, 2, ...: unique in the run */
-	uint32_t users;       /* number of processes */
-	pid_t pid;            /* of the process for which it was created; names the output file */
-	int exit_status;      /* wait status of process `pid` once it has ended; else -1 */
-	pid_t reader;         /* a living process that uses it, for /proc and process_vm_readv */
+	struct space_processes processes;
 	struct space_files files;
 	struct space_image image;
 	struct module_list modules;
@@ -97,17 +116,13 @@ struct address_space {
 	struct own_memory own;
 	struct space_syscalls syscalls;
 	struct unwind_row unwind_through;
-	bool is_ready;         /* probes are installed, events count */
-	bool is_profiled;      /* false: followed only until its exec */
 	struct space_pauses pauses;
 	struct space_watch watch;
-	struct pools *pools;   /* pools that the program announced; NULL = none; owned */
-	struct heap_sampling *sampling; /* --heap-sample; NULL = none; owned */
+	struct space_heap heap;
 	struct promotion promotion;
 	struct pads *pads;     /* pads; NULL = none yet */
 	struct space_recovery recovery;
-	void *user;            /* the sink's data; NULL = not profiled */
-	const struct unwinder *unwinder; /* the sink's, belongs to user */
+	struct space_sink sink;
 };
 
 /* @registry: the caller's, which outlives the space. */

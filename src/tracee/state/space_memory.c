@@ -13,7 +13,7 @@
 ssize_t space_read_some(const struct address_space *s, taddr_t addr, void *buf, size_t size)
 {
 	struct iovec local = {buf, size}, remote = {(void *)(uintptr_t)addr, size};
-	ssize_t n = process_vm_readv(s->reader, &local, 1, &remote, 1, 0);
+	ssize_t n = process_vm_readv(s->processes.reader, &local, 1, &remote, 1, 0);
 	if (n > 0 || (n < 0 && errno == EFAULT))
 		return n < 0 ? -EFAULT : n;
 	if (s->files.memory < 0)

@@ -83,7 +83,7 @@ static void number_modules(const struct address_space *s, struct module **fresh,
 {
 	char name[64];
 	struct stat st = {0};
-	snprintf(name, sizeof(name), "/proc/%d/exe", (int)s->reader);
+	snprintf(name, sizeof(name), "/proc/%d/exe", (int)s->processes.reader);
 	if (stat(name, &st) != 0)
 		st.st_ino = 0;
 	for (size_t i = count; i-- > 0;) {
@@ -114,7 +114,7 @@ int space_update_modules(struct address_space *s, space_module_fn *loaded,
 			 space_module_fn *unloaded, void *ctx)
 {
 	struct maps maps;
-	int rc = maps_read(s->reader, &maps);
+	int rc = maps_read(s->processes.reader, &maps);
 	if (rc != 0)
 		return rc;
 	VEC(struct module *) now = {0}, fresh = {0};

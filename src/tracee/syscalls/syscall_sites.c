@@ -214,7 +214,7 @@ static void watch_all(struct target *t, struct address_space *s, const char *why
 		return;
 	log_verbose("process %d stops at every system call: %s may hold system call instructions "
 		    "that cannot be distinguished from data",
-		    s->pid, why);
+		    s->processes.pid, why);
 	s->syscalls.stops_at_all = true;
 	t->loop.must_restart = true;
 }
@@ -332,7 +332,7 @@ void syscall_sites_check_made(struct target *t, struct address_space *s, struct 
 {
 	struct maps maps;
 
-	if (mapping_is_empty(made) || maps_read(s->reader, &maps) != 0)
+	if (mapping_is_empty(made) || maps_read(s->processes.reader, &maps) != 0)
 		return;
 	for (size_t i = 0; i < maps.list.count && !s->syscalls.stops_at_all; i++) {
 		const struct map *m = &maps.list.data[i];

@@ -124,7 +124,7 @@ bool syscalls_is_watched(const struct target *t, const struct thread *th)
 	if (st && (st->awaits_exit || st->is_rewinding || st->site))
 		return true;
 	return t->syscalls.way == SYSCALLS_SITES && th->process->space->syscalls.stops_at_all &&
-	       th->process->space->is_profiled;
+	       th->process->space->watch.is_profiled;
 }
 
 void syscalls_forget(struct thread *th)
@@ -145,7 +145,7 @@ static struct mapping_range look_up(const struct address_space *s, const char *p
 {
 	struct mapping_range found = {0};
 	struct maps maps;
-	if (maps_read(s->reader, &maps) != 0)
+	if (maps_read(s->processes.reader, &maps) != 0)
 		return found;
 	for (size_t i = 0; i < maps.list.count; i++) {
 		const struct map *m = &maps.list.data[i];
@@ -163,7 +163,7 @@ static taddr_t find_break(struct target *t, struct address_space *s, struct thre
 	if (th && seccomp_allows_injection(t, th->tid) &&
 	    inject_syscall(t, th, SYS_brk, none, &result) == 0 && result > 0)
 		return (taddr_t)result;
-	taddr_t start = read_start_brk(s->reader), end = look_up(s, "[heap]", 0).end;
+	taddr_t start = read_start_brk(s->processes.reader), end = look_up(s, "[heap]", 0).end;
 	return MAX(start, end);
 }
 
@@ -191,7 +191,7 @@ static void emit(struct target *t, struct thread *th, const struct arch_regs *re
 	struct mapping_range r = what->range;
 	struct address_space *s = th->process->space;
 	struct stack_view view;
-	if (mapping_is_empty(r) || !s->user || t->is_abandoned)
+	if (mapping_is_empty(r) || !s->sink.user || t->is_abandoned)
 		return;
 	struct heap_event ev = {
 		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = (uint8_t)what->kind,
@@ -316,13 +316,15 @@ static bool take_call(struct target *t, struct thread *th, long number,
 {
 	const struct address_space *s = th->process->space;
 	struct syscall_state *st = syscall_state(th);
-	st->has_call = s->is_profiled && s->is_ready && mapping_is_wanted(&t->options, number);
+	st->has_call = s->watch.is_profiled && s->watch.is_ready &&
+		       mapping_is_wanted(&t->options, number);
 	st->call = (struct mapping_call){.number = number,
 					 .program_break = s->syscalls.program_break};
 	for (int i = 0; i < 6; i++)
 		st->call.arg[i] = regs->word[t->arch->syscall_arg[i]];
-	st->makes_code = t->syscalls.way == SYSCALLS_SITES && s->is_profiled && s->is_ready &&
-			 !s->syscalls.stops_at_all && mapping_makes_code(&st->call);
+	st->makes_code = t->syscalls.way == SYSCALLS_SITES && s->watch.is_profiled &&
+			 s->watch.is_ready && !s->syscalls.stops_at_all &&
+			 mapping_makes_code(&st->call);
 	return st->has_call || st->makes_code;
 }
 
@@ -452,7 +454,7 @@ void syscalls_before_signal(struct target *t, struct thread *th)
 void syscalls_serve_exit(struct target *t, struct thread *th)
 {
 	struct address_space *s = th->process->space;
-	if (t->options.watch.mappings && th->tid == th->process->pid && s->is_profiled &&
-	    s->is_ready)
+	if (t->options.watch.mappings && th->tid == th->process->pid && s->watch.is_profiled &&
+	    s->watch.is_ready)
 		check_stack(t, th);
 }
