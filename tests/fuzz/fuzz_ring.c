@@ -61,14 +61,16 @@ static uint64_t strange(void)
 	case 3:
 		return 1ull << any(64);
 	case 4: /* a mark */
-		return pad_mark(ring.position + 16 * any(64), memory.key, (uint32_t)any(1 << 12));
+		return pad_mark(ring.position + 16 * any(64), memory.written.key,
+				(uint32_t)any(1 << 12));
 	}
 	return any(RING_SIZE) << 32 | any(RING_SIZE);
 }
 
 static uint64_t *word(uint64_t position)
 {
-	return (uint64_t *)(void *)(memory.base + memory.ring + (position & (RING_SIZE - 1)));
+	return (uint64_t *)(void *)(memory.base + memory.layout.ring +
+				    (position & (RING_SIZE - 1)));
 }
 
 /* -- corruption -- */
@@ -120,16 +122,17 @@ static void reserve(uint64_t size, uint64_t block)
 /* Stores the mark of the last reserved record. */
 static void commit(uint64_t at, uint32_t slot, uint32_t type)
 {
-	__atomic_store_n(word(at), pad_mark(at, memory.key, slot << 8 | FUNCTION_MALLOC << 4 | type),
+	__atomic_store_n(word(at),
+			 pad_mark(at, memory.written.key, slot << 8 | FUNCTION_MALLOC << 4 | type),
 			 __ATOMIC_RELEASE);
 	written[written_count - 1].is_open = false;
 }
 
 static void write_block(uint32_t slot, uint64_t block)
 {
-	uint32_t tail = memory.flags & PAD_STACK_POINTER ? PAD_TAIL : 0;
+	uint32_t tail = memory.written.flags & PAD_STACK_POINTER ? PAD_TAIL : 0;
 	struct pad_record_block r = { .result = block, .bytes = any(1000) };
-	bool has_raw = !any(4), has_stack = !has_raw && !(memory.flags & PAD_COUNT_ONLY);
+	bool has_raw = !any(4), has_stack = !has_raw && !(memory.written.flags & PAD_COUNT_ONLY);
 
 	r.flags = (uint16_t)((has_raw ? PAD_HAS_RAW : 0) | (has_stack ? PAD_HAS_STACK : 0));
 	r.kept = has_stack ? (uint32_t)any(depth[slot] + 1) : 0;
@@ -149,7 +152,7 @@ static void write_block(uint32_t slot, uint64_t block)
 
 static void write_short(uint32_t slot, uint64_t block, uint32_t type)
 {
-	reserve(16 + (memory.flags & PAD_STACK_POINTER ? PAD_TAIL : 0), block);
+	reserve(16 + (memory.written.flags & PAD_STACK_POINTER ? PAD_TAIL : 0), block);
 	uint64_t at = written[written_count - 1].at;
 
 	word(at)[1] = type == PAD_RECORD_SAME ? block * PAD_SAME_BYTES : block;
@@ -320,9 +323,11 @@ static void begin(void)
 		profile = profile_new(&o, 0);
 	}
 	memory.control->head = memory.control->tail = 0;
-	memory.control->room = memory.ring_size;
-	pad_memory_set_flags(&memory, (any(4) ? 0 : PAD_STACK_POINTER) | (any(8) ? 0 : PAD_COUNT_ONLY));
-	copy.key = memory.key = hash_u64(++seed) << PAD_MARK_LOW; /* what the last run wrote is no record */
+	memory.control->room = memory.layout.ring_size;
+	pad_memory_set_flags(&memory,
+			     (any(4) ? 0 : PAD_STACK_POINTER) | (any(8) ? 0 : PAD_COUNT_ONLY));
+	/* what the last run wrote is no record */
+	copy.written.key = memory.written.key = hash_u64(++seed) << PAD_MARK_LOW;
 	memset(path, 0, sizeof(path));
 	memset(depth, 0, sizeof(depth));
 	written_count = read_count = written_head = 0;
@@ -335,7 +340,7 @@ static bool run_once(void)
 {
 	const struct ring_reader reader = {
 		.event = on_event, .node = on_node, .quick = any(2) ? on_quick : NULL,
-		.is_counting = memory.flags & PAD_COUNT_ONLY,
+		.is_counting = memory.written.flags & PAD_COUNT_ONLY,
 	};
 	bool was_broken;
 

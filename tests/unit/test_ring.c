@@ -88,7 +88,8 @@ static uint64_t reserve(size_t size)
 
 static uint64_t *word(uint64_t position)
 {
-	return (uint64_t *)(void *)(memory.base + memory.ring + (position & (RING_SIZE - 1)));
+	return (uint64_t *)(void *)(memory.base + memory.layout.ring +
+				    (position & (RING_SIZE - 1)));
 }
 
 static void commit_free(uint64_t position, taddr_t addr)
@@ -514,7 +515,7 @@ static void test_jump_without_room(void **state)
 
 static void commit_block(uint64_t position, const struct pad_record_block *block)
 {
-	uint64_t mark = pad_mark(position, memory.key, PAD_RECORD_ALLOC);
+	uint64_t mark = pad_mark(position, memory.written.key, PAD_RECORD_ALLOC);
 	memcpy(word(position), block, sizeof(*block));
 	*word(position) = mark;
 }
@@ -602,7 +603,8 @@ static void test_larger_than_its_gap(void **state)
 static void test_no_such_slot(void **state)
 {
 	uint64_t position = reserve(16);
-	*word(position) = pad_mark(position, memory.key, 1 << 8 | FUNCTION_FREE << 4 | PAD_RECORD_FREE);
+	*word(position) = pad_mark(position, memory.written.key,
+				   1 << 8 | FUNCTION_FREE << 4 | PAD_RECORD_FREE);
 	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
 	assert_non_null(ring.broken);
 	assert_int_equal(ring.mirror_count, 0);
@@ -629,7 +631,7 @@ static void test_overwritten(void **state)
 	pad_owner_add(&owner, &memory);
 	for (uint64_t tp = 100; tp < 110; tp++)
 		assert_int_equal(pad_slots_add(&memory, tp, 1, 2), tp - 100);
-	memset(memory.base, 0xee, memory.file_size);
+	memset(memory.base, 0xee, memory.layout.file_size);
 	for (uint64_t tp = 100; tp < 110; tp++)
 		assert_int_equal(pad_slots_find(&memory, tp), tp - 100);
 	assert_int_equal(pad_slots_add(&memory, 105, 3, 4), 5);
@@ -704,11 +706,11 @@ static void test_dead_owner(void **state)
 /* Whatever the number of chunks, a slot has the same index in target and reader. */
 static void test_more_slots(void **state)
 {
-	const taddr_t first = memory.chunk[0].target;
+	const taddr_t first = memory.slots.chunk[0].target;
 	uint32_t count = 16;
 
 	for (uint64_t k = 1; pad_memory_more(&memory) > 0; k++) {
-		for (uint32_t i = memory.used; i < count; i++)
+		for (uint32_t i = memory.slots.used; i < count; i++)
 			assert_int_equal(pad_slots_add(&memory, 100 + i, 1, i), i);
 		assert_false(pad_slots_have_room(&memory, 1));
 		assert_int_equal(pad_memory_more(&memory),
@@ -717,12 +719,12 @@ static void test_more_slots(void **state)
 		assert_int_equal(pad_memory_grow(&memory, memfd_create("more", MFD_ALLOW_SEALING),
 						 k << 40), 0);
 		count *= 2;
-		assert_int_equal(memory.slot_count, count);
-		assert_int_equal(memory.chunk_count, k + 1);
+		assert_int_equal(memory.slots.count, count);
+		assert_int_equal(memory.slots.chunk_count, k + 1);
 	}
-	assert_int_equal(memory.chunk_count, PAD_MAX_CHUNKS);
-	for (uint32_t i = 0; i < memory.used; i++) {
-		const struct pad_directory *d = (void *)(memory.base + memory.directory);
+	assert_int_equal(memory.slots.chunk_count, PAD_MAX_CHUNKS);
+	for (uint32_t i = 0; i < memory.slots.used; i++) {
+		const struct pad_directory *d = (void *)(memory.base + memory.layout.directory);
 		uint64_t at = pad_directory_hash(100 + i);
 		while (d[at].thread_pointer != 100 + i)
 			at = (at + 1) % (1u << PAD_DIRECTORY_BITS);

@@ -29,7 +29,7 @@ static int find_free_deep(const struct pad_memory *m)
 
 static struct pad_deep_cache *deep_cache(const struct pad_memory *m, uint32_t deep)
 {
-	return (struct pad_deep_cache *)(void *)(m->base + m->deep_caches) + deep;
+	return (struct pad_deep_cache *)(void *)(m->base + m->layout.deep_caches) + deep;
 }
 
 static void lend(struct pad_memory *m, uint32_t deep, uint32_t index)
@@ -59,7 +59,7 @@ void pad_cache_use_own(struct pad_memory *m, uint32_t index)
 static void use_deep(struct pad_memory *m, uint32_t index, uint32_t deep)
 {
 	struct pad_slot *slot = pad_memory_slot(m, index);
-	taddr_t cache = m->target + m->deep_caches + deep * sizeof(struct pad_deep_cache);
+	taddr_t cache = m->target + m->layout.deep_caches + deep * sizeof(struct pad_deep_cache);
 
 	lend(m, deep, index);
 	slot->check = cache + offsetof(struct pad_deep_cache, check);

@@ -92,19 +92,19 @@ static struct pad_fork_snapshot *take_snapshot(const struct pads *p, const struc
 	uint32_t slot = th->pads->slot;
 	struct pad_fork_snapshot *h = xcalloc(1, sizeof(*h));
 	h->pads = copy_pads(p, slot);
-	h->options = (struct pad_memory_options){m->ring_size, m->chunk[0].count,
-						 m->rule_bits};
+	h->options = (struct pad_memory_options){m->layout.ring_size, m->slots.chunk[0].count,
+						 m->written.rule_bits};
 	/* copies data that the program can have changed, except for what ptmem relies on */
 	h->control = *m->control;
 	h->control.tail = p->ring.published;
 	h->control.room = p->ring.room;
-	h->control.key = m->key;
-	h->control.flags = m->flags;
-	h->control.off = m->off;
-	h->control.shared = m->shared;
+	h->control.key = m->written.key;
+	h->control.flags = m->written.flags;
+	h->control.off = m->written.off;
+	h->control.shared = m->written.shared;
 	h->slot = *pad_memory_slot(m, slot);
 	h->slot.index = slot;
-	h->slot.key = m->key | slot << 8;
+	h->slot.key = m->written.key | slot << 8;
 	h->slot.thread_pointer = th->pads->pointer;
 	memset(h->slot.count, 0, sizeof(h->slot.count)); /* its counts are in the totals */
 	h->deep = pad_cache_copy(m, slot);
@@ -138,7 +138,7 @@ void pads_fork(struct target *t, struct address_space *parent, struct address_sp
 	 * slots of later chunks are elsewhere: so many threads with such a fork have not been seen
 	 * yet
 	 */
-	if (slot && th->pads->slot < parent->pads->memory.chunk[0].count &&
+	if (slot && th->pads->slot < parent->pads->memory.slots.chunk[0].count &&
 	    (slot->return_at || stack_scan_is_in_pads(t, th)))
 		child->promotion.fork_snapshot = take_snapshot(parent->pads, th);
 	else
@@ -174,7 +174,7 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 	struct pads *p = s->pads = h->pads;
 	pads_start_sampling(t, s);
 	pad_owner_add(&t->pads->owner, &p->memory);
-	journal_note_shared(s, h->at, p->memory.map_size);
+	journal_note_shared(s, h->at, p->memory.layout.map_size);
 	while (p->owner.count <= h->slot.index)
 		*vec_add(&p->owner) = 0;
 	p->owner.data[h->slot.index] = th->tid;
@@ -183,7 +183,7 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 	if (s->sink.unwinder)
 		s->sink.unwinder->set_rule_memory(
 			s->sink.unwinder->ctx,
-			(struct unwind_rule *)(void *)(p->memory.base + p->memory.rules),
+			(struct unwind_rule *)(void *)(p->memory.base + p->memory.layout.rules),
 			h->options.rule_bits);
 }
 

@@ -72,22 +72,22 @@ static int64_t map_ring_again(struct target *t, struct thread *th, int fd,
 			      const struct pad_memory *m, taddr_t at)
 {
 	const uint64_t again[6] = {
-		at + m->file_size, m->ring_size, PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_FIXED,	     (uint64_t)fd, m->ring};
+		at + m->layout.file_size, m->layout.ring_size, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_FIXED,	     (uint64_t)fd, m->layout.ring};
 	return call(t, th, SYS_mmap, again);
 }
 
 static int64_t map_shared(struct target *t, struct thread *th, int fd, const struct pad_memory *m)
 {
 	const uint64_t first[6] = {
-		0, m->map_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, (uint64_t)fd,
-		0};
+		0, m->layout.map_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+		(uint64_t)fd, 0};
 	int64_t at = pads_mmap(t, th, first);
 	if (at < 0)
 		return at;
 	int64_t rc = map_ring_again(t, th, fd, m, (taddr_t)at);
 	if (rc < 0) {
-		const uint64_t all[6] = {(uint64_t)at, m->map_size};
+		const uint64_t all[6] = {(uint64_t)at, m->layout.map_size};
 		call(t, th, SYS_munmap, all);
 		return rc;
 	}
@@ -98,7 +98,7 @@ int pads_map_over(struct target *t, struct thread *th, int fd, const struct pad_
 		  taddr_t at)
 {
 	const uint64_t first[6] = {
-		at, m->map_size, PROT_READ | PROT_WRITE,
+		at, m->layout.map_size, PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_NORESERVE | MAP_FIXED, (uint64_t)fd, 0};
 	int64_t rc = call(t, th, SYS_mmap, first);
 	if (rc >= 0)
@@ -168,7 +168,7 @@ int pads_open_memory(struct target *t, struct address_space *s, struct thread *t
 	int rc = pad_memory_init(&p->memory, own, &options);
 	if (rc != 0)
 		close(own);
-	if (rc == 0 && !has_space_for(th, p->memory.map_size)) {
+	if (rc == 0 && !has_space_for(th, p->memory.layout.map_size)) {
 		pad_memory_deinit(&p->memory);
 		rc = -ENOMEM;
 	}
@@ -180,7 +180,7 @@ int pads_open_memory(struct target *t, struct address_space *s, struct thread *t
 		} else {
 			pad_memory_locate(&p->memory, (taddr_t)at);
 			s->own.shared = (taddr_t)at;
-			s->own.shared_size = p->memory.map_size;
+			s->own.shared_size = p->memory.layout.map_size;
 			journal_note_shared(s, s->own.shared, s->own.shared_size);
 		}
 	}
@@ -227,7 +227,7 @@ bool pads_grow(struct target *t, struct thread *th)
 	pads_close_file(t, th, fd);
 	p->cannot_grow = rc != 0;
 	log_debug("space %u: slots for %u threads%s%s", th->process->space->id,
-		  p->memory.slot_count,
+		  p->memory.slots.count,
 		  rc != 0 ? " and no more: " : "", rc != 0 ? strerror(-rc) : "");
 	return rc == 0;
 }

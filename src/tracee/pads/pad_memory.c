@@ -23,20 +23,20 @@ static void lay_out(struct pad_memory *m, const struct pad_memory_options *optio
 	CHECK(options->slot_count <= PAD_MAX_SLOTS);
 	_Static_assert(sizeof(struct pad_control) <= PAD_DIRECTORY_OFFSET,
 		       "the control block has room");
-	m->directory = at;
+	m->layout.directory = at;
 	at += ROUND_UP(sizeof(struct pad_directory) << PAD_DIRECTORY_BITS, PAGE_SIZE_MIN);
 	at = ROUND_UP(PAD_SLOTS_OFFSET, PAGE_SIZE_MIN); /* filter and distances precede it */
-	m->slots = at;
+	m->layout.slots = at;
 	at += ROUND_UP(sizeof(struct pad_slot) * options->slot_count, PAGE_SIZE_MIN);
-	m->deep_caches = at;
+	m->layout.deep_caches = at;
 	at += ROUND_UP(sizeof(struct pad_deep_cache) * PAD_DEEP_CACHES, PAGE_SIZE_MIN);
-	m->rules = at;
+	m->layout.rules = at;
 	at += ROUND_UP(sizeof(struct unwind_rule) << options->rule_bits, PAGE_SIZE_MIN);
-	m->rule_bits = options->rule_bits;
-	m->ring = at;
-	m->ring_size = options->ring_size;
-	m->file_size = at + options->ring_size;
-	m->map_size = m->file_size + options->ring_size;
+	m->written.rule_bits = options->rule_bits;
+	m->layout.ring = at;
+	m->layout.ring_size = options->ring_size;
+	m->layout.file_size = at + options->ring_size;
+	m->layout.map_size = m->layout.file_size + options->ring_size;
 }
 
 /* The page below the shared memory is private; its last word is the link of pad_owner.c. */
@@ -46,17 +46,18 @@ static void lay_out(struct pad_memory *m, const struct pad_memory_options *optio
 static int map(struct pad_memory *m)
 {
 	const int prot = PROT_READ | PROT_WRITE;
-	uint8_t *link = mmap(NULL, LINK_SIZE + m->map_size, prot,
+	uint8_t *link = mmap(NULL, LINK_SIZE + m->layout.map_size, prot,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (link == MAP_FAILED)
 		return -errno;
 	m->base = link + LINK_SIZE;
-	if (mmap(m->base, m->map_size, prot, MAP_SHARED | MAP_FIXED, m->fd, 0) == MAP_FAILED ||
-	    mmap(m->base + m->file_size, m->ring_size, prot, MAP_SHARED | MAP_FIXED, m->fd,
-		 (off_t)m->ring) == MAP_FAILED) {
+	if (mmap(m->base, m->layout.map_size, prot, MAP_SHARED | MAP_FIXED, m->fd, 0) ==
+		    MAP_FAILED ||
+	    mmap(m->base + m->layout.file_size, m->layout.ring_size, prot, MAP_SHARED | MAP_FIXED,
+		 m->fd, (off_t)m->layout.ring) == MAP_FAILED) {
 		int err = -errno;
-		munmap(link, LINK_SIZE + m->map_size);
+		munmap(link, LINK_SIZE + m->layout.map_size);
 		m->base = NULL;
 		return err;
 	}
@@ -66,7 +67,7 @@ static int map(struct pad_memory *m)
 static void unmap(struct pad_memory *m)
 {
 	if (m->base)
-		munmap(m->base - LINK_SIZE, LINK_SIZE + m->map_size);
+		munmap(m->base - LINK_SIZE, LINK_SIZE + m->layout.map_size);
 }
 
 /*
@@ -124,41 +125,41 @@ int pad_memory_init(struct pad_memory *m, int fd, const struct pad_memory_option
 
 	*m = (struct pad_memory){ .fd = fd };
 	lay_out(m, options);
-	err = make_size(fd, m->file_size);
+	err = make_size(fd, m->layout.file_size);
 	if (!err)
 		err = map(m);
 	if (err)
 		return err;
-	m->raw_max = MIN(m->ring_size / 4, 1u << 20);
-	m->off = m->shared = 1;
+	m->written.raw_max = MIN(m->layout.ring_size / 4, 1u << 20);
+	m->written.off = m->written.shared = 1;
 	m->control = (struct pad_control *)(void *)m->base;
 	*m->control = (struct pad_control){
 		.off = 1,
 		.shared = 1,
 		.rule_bits = options->rule_bits,
-		.ring_mask = m->ring_size - 1,
-		.room = m->ring_size,
-		.raw_max = m->raw_max,
+		.ring_mask = m->layout.ring_size - 1,
+		.room = m->layout.ring_size,
+		.raw_max = m->written.raw_max,
 	};
-	if (getrandom(&m->key, sizeof(m->key), GRND_NONBLOCK) < 0)
-		m->key = hash_u64((uint64_t)(uintptr_t)m->base);
-	m->key <<= PAD_MARK_LOW;
-	m->control->key = m->key;
+	if (getrandom(&m->written.key, sizeof(m->written.key), GRND_NONBLOCK) < 0)
+		m->written.key = hash_u64((uint64_t)(uintptr_t)m->base);
+	m->written.key <<= PAD_MARK_LOW;
+	m->control->key = m->written.key;
 	m->place = xcalloc(1u << PAD_DIRECTORY_BITS, sizeof(*m->place));
-	m->chunk[0] = (struct pad_chunk){
-		.base = m->base + m->slots,
+	m->slots.chunk[0] = (struct pad_chunk){
+		.base = m->base + m->layout.slots,
 		.count = options->slot_count,
 	};
-	m->chunk_count = 1;
-	m->slot_count = options->slot_count;
+	m->slots.chunk_count = 1;
+	m->slots.count = options->slot_count;
 	return 0;
 }
 
 size_t pad_memory_more(const struct pad_memory *m)
 {
-	uint32_t count = MIN(m->slot_count, PAD_MAX_SLOTS - m->slot_count);
+	uint32_t count = MIN(m->slots.count, PAD_MAX_SLOTS - m->slots.count);
 
-	if (m->chunk_count >= PAD_MAX_CHUNKS)
+	if (m->slots.chunk_count >= PAD_MAX_CHUNKS)
 		return 0;
 	return ROUND_UP(count * sizeof(struct pad_slot), PAGE_SIZE_MIN);
 }
@@ -179,9 +180,9 @@ int pad_memory_grow(struct pad_memory *m, int fd, taddr_t target)
 		return -errno;
 	c.base = base;
 	c.count = (uint32_t)(c.size / sizeof(struct pad_slot));
-	m->slot_count += c.count;
-	m->control->chunk[m->chunk_count].slots = target;
-	m->chunk[m->chunk_count++] = c;
+	m->slots.count += c.count;
+	m->control->chunk[m->slots.chunk_count].slots = target;
+	m->slots.chunk[m->slots.chunk_count++] = c;
 	return 0;
 }
 
@@ -207,9 +208,9 @@ static int copy_file(int from, const uint8_t *base, size_t size, int to)
 
 int pad_memory_replace(struct pad_memory *m, uint32_t part, int fd)
 {
-	int *own = part == 0 ? &m->fd : &m->chunk[part].fd;
-	uint8_t *base = part == 0 ? m->base : m->chunk[part].base;
-	size_t size = part == 0 ? m->file_size : m->chunk[part].size;
+	int *own = part == 0 ? &m->fd : &m->slots.chunk[part].fd;
+	uint8_t *base = part == 0 ? m->base : m->slots.chunk[part].base;
+	size_t size = part == 0 ? m->layout.file_size : m->slots.chunk[part].size;
 	const int flags = MAP_SHARED | MAP_FIXED, rights = PROT_READ | PROT_WRITE;
 	int err = make_size(fd, size);
 
@@ -220,7 +221,8 @@ int pad_memory_replace(struct pad_memory *m, uint32_t part, int fd)
 	if (mmap(base, size, rights, flags, fd, 0) == MAP_FAILED)
 		return -errno;
 	if (part == 0 &&
-	    mmap(base + size, m->ring_size, rights, flags, fd, (off_t)m->ring) == MAP_FAILED)
+	    mmap(base + size, m->layout.ring_size, rights, flags, fd, (off_t)m->layout.ring) ==
+		    MAP_FAILED)
 		/* the first one replaced a mapping, too */
 		CHECK(!"the ring's second copy is there");
 	close(*own);
@@ -230,55 +232,55 @@ int pad_memory_replace(struct pad_memory *m, uint32_t part, int fd)
 
 void pad_memory_deinit(struct pad_memory *m)
 {
-	for (uint32_t i = 0; i < m->chunk_count; i++) {
-		if (!m->chunk[i].size)
+	for (uint32_t i = 0; i < m->slots.chunk_count; i++) {
+		if (!m->slots.chunk[i].size)
 			continue;
-		munmap(m->chunk[i].base, m->chunk[i].size);
-		close(m->chunk[i].fd);
+		munmap(m->slots.chunk[i].base, m->slots.chunk[i].size);
+		close(m->slots.chunk[i].fd);
 	}
 	unmap(m);
 	close(m->fd);
 	free(m->place);
-	free(m->free_slot);
+	free(m->slots.free_slot);
 	*m = (struct pad_memory){ .fd = -1 };
 }
 
 void pad_memory_locate(struct pad_memory *m, taddr_t target)
 {
 	m->target = target;
-	m->control->chunk[0].slots = m->chunk[0].target = target + m->slots;
-	m->control->rules = target + m->rules;
-	m->control->ring = target + m->ring;
+	m->control->chunk[0].slots = m->slots.chunk[0].target = target + m->layout.slots;
+	m->control->rules = target + m->layout.rules;
+	m->control->ring = target + m->layout.ring;
 }
 
 void pad_memory_set_flags(struct pad_memory *m, uint32_t flags)
 {
-	m->flags = flags;
+	m->written.flags = flags;
 	__atomic_store_n(&m->control->flags, flags, __ATOMIC_RELAXED);
 }
 
 void pad_memory_set_off(struct pad_memory *m, bool is_off)
 {
-	m->off = is_off;
-	__atomic_store_n(&m->control->off, m->off, __ATOMIC_SEQ_CST);
+	m->written.off = is_off;
+	__atomic_store_n(&m->control->off, m->written.off, __ATOMIC_SEQ_CST);
 }
 
 void pad_memory_set_shared(struct pad_memory *m, bool is_shared)
 {
-	m->shared = is_shared;
-	__atomic_store_n(&m->control->shared, m->shared, __ATOMIC_RELAXED);
+	m->written.shared = is_shared;
+	__atomic_store_n(&m->control->shared, m->written.shared, __ATOMIC_RELAXED);
 }
 
 /* Addresses of slots, and how many were ever used. */
 static bool are_chunks_intact(const struct pad_memory *m)
 {
 	const volatile struct pad_control *c = m->control;
-	uint32_t left = m->used;
+	uint32_t left = m->slots.used;
 
 	for (uint32_t i = 0; i < PAD_MAX_CHUNKS; i++) {
-		const struct pad_chunk *own = &m->chunk[i];
-		uint32_t used = i < m->chunk_count ? MIN(left, own->count) : 0;
-		taddr_t slots = i < m->chunk_count ? own->target : 0;
+		const struct pad_chunk *own = &m->slots.chunk[i];
+		uint32_t used = i < m->slots.chunk_count ? MIN(left, own->count) : 0;
+		taddr_t slots = i < m->slots.chunk_count ? own->target : 0;
 		if (c->chunk[i].used != used || c->chunk[i].slots != slots)
 			return false;
 		left -= used;
@@ -290,32 +292,33 @@ bool pad_memory_is_intact(const struct pad_memory *m)
 {
 	const volatile struct pad_control *c = m->control;
 
-	return c->owner == m->owner && c->off == m->off && c->flags == m->flags &&
-	       c->shared == m->shared && c->rules == m->target + m->rules &&
-	       c->rule_bits == m->rule_bits && c->ring == m->target + m->ring &&
-	       c->ring_mask == m->ring_size - 1 && c->key == m->key && c->raw_max == m->raw_max &&
-	       are_chunks_intact(m);
+	return c->owner == m->written.owner && c->off == m->written.off &&
+	       c->flags == m->written.flags && c->shared == m->written.shared &&
+	       c->rules == m->target + m->layout.rules &&
+	       c->rule_bits == m->written.rule_bits && c->ring == m->target + m->layout.ring &&
+	       c->ring_mask == m->layout.ring_size - 1 && c->key == m->written.key &&
+	       c->raw_max == m->written.raw_max && are_chunks_intact(m);
 }
 
 uint32_t pad_memory_chunk(const struct pad_memory *m, uint32_t *index)
 {
 	uint32_t chunk = 0;
 
-	while (*index >= m->chunk[chunk].count)
-		*index -= m->chunk[chunk++].count;
+	while (*index >= m->slots.chunk[chunk].count)
+		*index -= m->slots.chunk[chunk++].count;
 	return chunk;
 }
 
 struct pad_slot *pad_memory_slot(const struct pad_memory *m, uint32_t index)
 {
-	const struct pad_chunk *c = &m->chunk[pad_memory_chunk(m, &index)];
+	const struct pad_chunk *c = &m->slots.chunk[pad_memory_chunk(m, &index)];
 
 	return (struct pad_slot *)(void *)c->base + index;
 }
 
 taddr_t pad_memory_slot_address(const struct pad_memory *m, uint32_t index)
 {
-	const struct pad_chunk *c = &m->chunk[pad_memory_chunk(m, &index)];
+	const struct pad_chunk *c = &m->slots.chunk[pad_memory_chunk(m, &index)];
 
 	return c->target + index * sizeof(struct pad_slot);
 }

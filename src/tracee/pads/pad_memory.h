@@ -38,24 +38,38 @@ struct pad_place {
 	uint32_t slot;
 };
 
-struct pad_memory {
-	int fd;              /* owned */
+/* Sizes and offsets in the file. */
+struct pad_layout {
 	size_t file_size, map_size;
 	size_t directory, slots, deep_caches, rules, ring; /* offsets */
 	size_t ring_size;
-	uint64_t key, raw_max;    /* as in the control block */
-	uint64_t sample_seed; /* pad_sampling.h */
+};
+
+/* What ptmem wrote to the control block. */
+struct pad_written {
+	uint64_t key, raw_max;
 	uint32_t flags, rule_bits, owner, off, shared;
-	struct pad_place *place;  /* 1 << PAD_DIRECTORY_BITS; owned */
-	uint8_t *base;       /* address in this process */
-	taddr_t target;      /* address in the target; 0 until pad_memory_locate */
-	struct pad_control *control;
+};
+
+struct pad_slots {
 	struct pad_chunk chunk[PAD_MAX_CHUNKS];
 	uint32_t chunk_count;
-	uint32_t slot_count; /* slots in all chunks */
+	uint32_t count;      /* slots in all chunks */
 	uint32_t used;       /* slots that were ever in use: 0 .. used - 1 */
 	uint32_t *free_slot; /* slots that were released */
 	size_t free_count, free_capacity;
+};
+
+struct pad_memory {
+	int fd;              /* owned */
+	uint8_t *base;       /* address in this process */
+	taddr_t target;      /* address in the target; 0 until pad_memory_locate */
+	struct pad_layout layout;
+	struct pad_control *control;
+	struct pad_written written;
+	uint64_t sample_seed; /* pad_sampling.h */
+	struct pad_place *place;  /* 1 << PAD_DIRECTORY_BITS; owned */
+	struct pad_slots slots;
 	struct { bool is_lent; uint32_t slot; } deep[PAD_DEEP_CACHES];
 };
 

@@ -40,8 +40,8 @@ void pad_owner_deinit(struct pad_owner *owner)
 
 void pad_owner_add(struct pad_owner *owner, struct pad_memory *m)
 {
-	m->owner = (uint32_t)syscall(SYS_gettid);
-	__atomic_store_n(&m->control->owner, m->owner, __ATOMIC_SEQ_CST);
+	m->written.owner = (uint32_t)syscall(SYS_gettid);
+	__atomic_store_n(&m->control->owner, m->written.owner, __ATOMIC_SEQ_CST);
 	*link_of(m) = owner->head.list;
 	__atomic_store_n(&owner->head.list, (uintptr_t)link_of(m), __ATOMIC_SEQ_CST);
 }

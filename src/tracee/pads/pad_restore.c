@@ -29,10 +29,10 @@
 /* The part of the memory that contains @addr: 0 = the first, 1... = a chunk of slots, -1 = none. */
 static int find_part(const struct pad_memory *m, taddr_t addr)
 {
-	if (addr - m->target < m->map_size)
+	if (addr - m->target < m->layout.map_size)
 		return 0;
-	for (uint32_t i = 1; i < m->chunk_count; i++) {
-		if (addr - m->chunk[i].target < m->chunk[i].size)
+	for (uint32_t i = 1; i < m->slots.chunk_count; i++) {
+		if (addr - m->slots.chunk[i].target < m->slots.chunk[i].size)
 			return (int)i;
 	}
 	return -1;
@@ -68,7 +68,7 @@ static int restore_part(struct target *t, struct thread *th, int part)
 	else if (part == 0)
 		rc = pads_map_over(t, th, fd, m, m->target);
 	else
-		rc = pads_map_chunk_over(t, th, fd, &m->chunk[part]);
+		rc = pads_map_chunk_over(t, th, fd, &m->slots.chunk[part]);
 	pads_close_file(t, th, fd);
 	return rc;
 }

@@ -23,7 +23,7 @@ static void fill_in(struct pad_memory *m, uint64_t interval, uint64_t seed)
 	m->sample_seed = seed;
 	for (uint32_t i = 0; i < 1u << PAD_DISTANCE_BITS; i++)
 		distances(m)[i] = (uint64_t)(-log((i + 0.5) / count) * (double)interval);
-	for (uint32_t i = 0; i < m->used; i++)
+	for (uint32_t i = 0; i < m->slots.used; i++)
 		pad_sampling_seed_slot(m, i);
 }
 
@@ -88,7 +88,7 @@ void pads_add_totals(const struct address_space *s, struct call_totals *totals)
 	_Static_assert(HEAP_FUNCTION_COUNT <= PAD_FUNCTIONS, "a slot counts all functions");
 	totals->is_doubtful |= s->pads && s->pads->ring.broken;
 	heap_sampling_add_totals(s->heap.sampling, totals);
-	for (uint32_t i = 0; s->heap.sampling && s->pads && i < s->pads->memory.used; i++) {
+	for (uint32_t i = 0; s->heap.sampling && s->pads && i < s->pads->memory.slots.used; i++) {
 		const struct pad_slot *slot = pad_memory_slot(&s->pads->memory, i);
 		for (unsigned f = 0; f < HEAP_FUNCTION_COUNT; f++) {
 			const struct pad_count *count = &slot->count[f];

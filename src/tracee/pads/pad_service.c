@@ -101,7 +101,7 @@ enum trap_answer pads_serve_leave(struct target *t, struct thread *th, struct tr
 static void check_range(const struct pad_thread *own, struct ring *r, uint64_t start, uint64_t end)
 {
 	ring_pending(r); /* breaks the ring if its head is wrong */
-	if ((start | end) % 16 != 0 || end - start > r->memory->ring_size)
+	if ((start | end) % 16 != 0 || end - start > r->memory->layout.ring_size)
 		ring_break(r, "a thread waits for an impossible range");
 	else if (start == own->waited_start && end == own->waited_end &&
 		 !ring_was_skipped(r, start))

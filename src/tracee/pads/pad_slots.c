@@ -39,7 +39,7 @@ static struct pad_place *find_room(const struct pad_memory *m, uint64_t key)
 /* The shared copy of @p. */
 static struct pad_directory *shared_place(const struct pad_memory *m, const struct pad_place *p)
 {
-	return (struct pad_directory *)(void *)(m->base + m->directory) + (p - m->place);
+	return (struct pad_directory *)(void *)(m->base + m->layout.directory) + (p - m->place);
 }
 
 static void enter(struct pad_memory *m, uint64_t thread_pointer, uint32_t index)
@@ -69,15 +69,15 @@ void pad_slots_reset(struct pad_memory *m, uint32_t index)
 
 static uint32_t use_next(struct pad_memory *m)
 {
-	uint32_t index = m->used, chunk = pad_memory_chunk(m, &index);
+	uint32_t index = m->slots.used, chunk = pad_memory_chunk(m, &index);
 
 	m->control->chunk[chunk].used = index + 1;
-	return m->used++;
+	return m->slots.used++;
 }
 
 bool pad_slots_have_room(const struct pad_memory *m, uint64_t thread_pointer)
 {
-	return m->free_count || m->used < m->slot_count || find(m, thread_pointer);
+	return m->slots.free_count || m->slots.used < m->slots.count || find(m, thread_pointer);
 }
 
 int pad_slots_add(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_low,
@@ -91,18 +91,18 @@ int pad_slots_add(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_l
 		return -EINVAL;
 	if (p)
 		index = p->slot;
-	else if (m->free_count)
-		index = m->free_slot[--m->free_count];
-	else if (m->used < m->slot_count)
+	else if (m->slots.free_count)
+		index = m->slots.free_slot[--m->slots.free_count];
+	else if (m->slots.used < m->slots.count)
 		index = use_next(m);
 	else
 		return -ENOSPC;
 	slot = pad_memory_slot(m, index);
-	if (!slot->thread_pointer && m->flags & PAD_SAMPLING)
+	if (!slot->thread_pointer && m->written.flags & PAD_SAMPLING)
 		pad_sampling_seed_slot(m, index);
 	slot->thread_pointer = thread_pointer;
 	slot->index = index;
-	slot->key = m->key | index << 8;
+	slot->key = m->written.key | index << 8;
 	slot->stack_low = stack_low;
 	slot->stack_high = stack_high;
 	slot->has_thrown = 0;
@@ -116,9 +116,10 @@ int pad_slots_add(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_l
 
 static void add_free_slot(struct pad_memory *m, uint32_t index)
 {
-	m->free_slot =
-		xgrow(m->free_slot, &m->free_capacity, m->free_count + 1, sizeof(*m->free_slot));
-	m->free_slot[m->free_count++] = index;
+	m->slots.free_slot =
+		xgrow(m->slots.free_slot, &m->slots.free_capacity, m->slots.free_count + 1,
+		      sizeof(*m->slots.free_slot));
+	m->slots.free_slot[m->slots.free_count++] = index;
 }
 
 void pad_slots_remove(struct pad_memory *m, uint64_t thread_pointer)
@@ -143,11 +144,11 @@ void pad_slots_inherit(struct pad_memory *m, const struct pad_control *control,
 	pad_memory_set_flags(m, control->flags);
 	pad_memory_set_shared(m, control->shared);
 	own->room = control->room;
-	own->key = m->key = control->key;
+	own->key = m->written.key = control->key;
 	own->head = position;
 	own->tail = control->tail;
 	/* a slot keeps its index: the thread may be about to write it into a record */
-	own->chunk[0].used = m->used = slot->index + 1;
+	own->chunk[0].used = m->slots.used = slot->index + 1;
 	for (uint32_t i = 0; i < slot->index; i++)
 		add_free_slot(m, i);
 	*pad_memory_slot(m, slot->index) = *slot;

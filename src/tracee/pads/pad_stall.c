@@ -68,7 +68,7 @@ void pads_unblock(struct target *t, struct address_space *s)
 	struct pads *p = s->pads;
 	uint64_t mark = p->ring.position ^ p->ring.published << 32 ^ p->ring.deferred_count;
 	/* the thread may be writing its record just now: retried after all pending stops */
-	if (p->stall_mark != mark && p->ring.room == p->memory.ring_size) {
+	if (p->stall_mark != mark && p->ring.room == p->memory.layout.ring_size) {
 		p->stall_mark = mark;
 		return;
 	}

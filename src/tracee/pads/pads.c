@@ -21,7 +21,8 @@
 static void answer_blocks(struct address_space *s)
 {
 	if (s->pads)
-		pad_memory_set_flags(&s->pads->memory, s->pads->memory.flags | PAD_ANSWER_BLOCKS);
+		pad_memory_set_flags(&s->pads->memory,
+				     s->pads->memory.written.flags | PAD_ANSWER_BLOCKS);
 }
 
 void pads_init(struct target *t)
@@ -58,7 +59,7 @@ void pads_share(struct address_space *s)
 
 taddr_t pads_mapped_at(const struct address_space *s, uint64_t *size_out)
 {
-	*size_out = s->pads->memory.map_size;
+	*size_out = s->pads->memory.layout.map_size;
 	return s->pads->memory.target;
 }
 

@@ -102,7 +102,7 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 	if (s->sink.unwinder)
 		s->sink.unwinder->set_rule_memory(
 			s->sink.unwinder->ctx,
-			(struct unwind_rule *)(void *)(p->memory.base + p->memory.rules),
+			(struct unwind_rule *)(void *)(p->memory.base + p->memory.layout.rules),
 				PAD_RULE_BITS);
 	return 0;
 }

@@ -8,7 +8,7 @@
 void ring_init(struct ring *r, struct pad_memory *memory, const struct arch *arch)
 {
 	*r = (struct ring){ .memory = memory, .arch = arch };
-	r->room = memory->ring_size;
+	r->room = memory->layout.ring_size;
 }
 
 void ring_deinit(struct ring *r)
@@ -31,7 +31,7 @@ uint64_t ring_longest_queue(const struct ring *r)
 {
 	const struct pad_memory *m = r->memory;
 
-	return (m->slot_count + 1ull) * (m->raw_max + 64ull);
+	return (m->slots.count + 1ull) * (m->written.raw_max + 64ull);
 }
 
 uint64_t ring_pending(struct ring *r)
@@ -41,7 +41,7 @@ uint64_t ring_pending(struct ring *r)
 
 	if (r->broken)
 		return 0;
-	if (pending <= r->memory->ring_size + ring_longest_queue(r) && pending % 16 == 0)
+	if (pending <= r->memory->layout.ring_size + ring_longest_queue(r) && pending % 16 == 0)
 		return pending;
 	ring_break(r, "its ring's head is nowhere near what was written");
 	return 0;
@@ -65,14 +65,14 @@ static void end_jumps(struct ring *r)
 	if (r->deferred_count > 0)
 		return;
 	ring_set_tail(r, r->position);
-	ring_set_room(r, r->memory->ring_size);
+	ring_set_room(r, r->memory->layout.ring_size);
 }
 
 void ring_publish(struct ring *r)
 {
 	uint64_t tail = r->position;
 
-	if (r->room < r->memory->ring_size) {
+	if (r->room < r->memory->layout.ring_size) {
 		end_jumps(r);
 		return;
 	}

@@ -100,7 +100,9 @@ static inline uint64_t ring_limit(const struct ring *r)
 
 static inline uint8_t *ring_at(const struct ring *r, uint64_t position)
 {
-	return r->memory->base + r->memory->ring + (position & (r->memory->ring_size - 1));
+	const struct pad_memory *m = r->memory;
+
+	return m->base + m->layout.ring + (position & (m->layout.ring_size - 1));
 }
 
 /* The mark at @position, or 0 if no record was committed there. */
@@ -108,7 +110,7 @@ static inline uint64_t ring_committed_mark(const struct ring *r, uint64_t positi
 {
 	const uint64_t *word = (const void *)ring_at(r, position);
 	uint64_t mark = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-	uint64_t expected = pad_mark(position, r->memory->key, 0);
+	uint64_t expected = pad_mark(position, r->memory->written.key, 0);
 
 	return mark >> PAD_MARK_LOW == expected >> PAD_MARK_LOW ? mark : 0;
 }

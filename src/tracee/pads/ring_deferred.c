@@ -49,7 +49,7 @@ static void grow(struct ring *r)
 
 static void add_range(struct ring *r, uint64_t start, uint64_t end)
 {
-	if (r->deferred_count >= r->memory->slot_count + MAX_LOST) {
+	if (r->deferred_count >= r->memory->slots.count + MAX_LOST) {
 		ring_break(r, "its ring has more unfinished records than there are threads");
 		return;
 	}
@@ -161,7 +161,7 @@ static uint64_t find_committed_end(const struct ring *r)
 		bool has_size = type == PAD_RECORD_ALLOC || type == PAD_RECORD_REALLOC_END;
 		uint32_t size =
 			has_size ? __atomic_load_n(&block->size, __ATOMIC_RELAXED) : 16 + tail;
-		if (size == 0 || size % 16 || size > r->memory->ring_size)
+		if (size == 0 || size % 16 || size > r->memory->layout.ring_size)
 			break;
 		p += size;
 	}

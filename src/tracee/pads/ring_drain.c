@@ -82,7 +82,7 @@ static inline uint32_t read_quick(struct ring *r, const struct ring_reader *read
 	e->is_free = false;
 	e->node = 0;
 	/* a request: a block that may cover others */
-	if (e->function >= FUNCTION_REQUEST || e->slot >= r->memory->used)
+	if (e->function >= FUNCTION_REQUEST || e->slot >= r->memory->slots.used)
 		return 0;
 	switch (mark & 15) {
 	case PAD_RECORD_FREE:
@@ -126,10 +126,10 @@ static size_t read_short(struct ring *r, const struct ring_reader *reader, size_
 	_Static_assert(PAD_SAME_BYTES == 1 << 16, "16 bits");
 	const struct pad_memory *m = r->memory;
 	const uint32_t kinds = 1u << PAD_RECORD_SAME | 1u << PAD_RECORD_FREE;
-	const uint8_t *const ring = m->base + m->ring;
-	const uint64_t mask = m->ring_size - 1, key = m->key;
+	const uint8_t *const ring = m->base + m->layout.ring;
+	const uint64_t mask = m->layout.ring_size - 1, key = m->written.key;
 	const struct ring_mirror *const mirrors = r->mirror;
-	const uint32_t slots = (uint32_t)MIN(m->used, r->mirror_count);
+	const uint32_t slots = (uint32_t)MIN(m->slots.used, r->mirror_count);
 	/* all ones, or 0 where there are no stacks */
 	const uint32_t nodes = reader->is_counting ? 0 : UINT32_MAX;
 	struct quick_event *first = &batch->event[batch->count], *e = first;
@@ -240,7 +240,7 @@ static bool read_any(struct turn *t)
 	struct quick_event *e = &t->batch.event[t->batch.count];
 	uint32_t tail = ring_tail_size(r);
 
-	if (!mark || room > r->memory->ring_size)
+	if (!mark || room > r->memory->layout.ring_size)
 		return false;
 	if (must_check(t)) {
 		pass_on(&t->batch, t->reader);
@@ -272,7 +272,7 @@ size_t ring_drain(struct ring *r, size_t max, const struct ring_reader *reader)
 
 	t.r = r;
 	t.reader = reader;
-	t.step = r->memory->ring_size / PUBLISH_STEPS;
+	t.step = r->memory->layout.ring_size / PUBLISH_STEPS;
 	t.publish_at = r->published + t.step;
 	t.checked_end = 0;
 	t.most = max;

@@ -13,7 +13,7 @@ static uint64_t range_size(const struct ring *r, const struct ring_range *range)
 {
 	uint64_t end = MIN(range->end, ring_limit(r));
 
-	return end > range->start ? MIN(end - range->start, r->memory->ring_size) : 0;
+	return end > range->start ? MIN(end - range->start, r->memory->layout.ring_size) : 0;
 }
 
 uint8_t *ring_save_deferred(const struct ring *r)

@@ -10,7 +10,7 @@
 /* The number of bytes from position @start on that no deferred range below @last occupies. */
 static uint64_t free_run(const struct ring *r, uint64_t last, uint64_t start)
 {
-	uint64_t mask = r->memory->ring_size - 1, run = r->memory->ring_size;
+	uint64_t mask = r->memory->layout.ring_size - 1, run = r->memory->layout.ring_size;
 
 	for (size_t i = 0; i < r->deferred_count; i++) {
 		struct ring_range range = { r->deferred[i].start, MIN(r->deferred[i].end, last) };
@@ -27,7 +27,8 @@ static uint64_t free_run(const struct ring *r, uint64_t last, uint64_t start)
 static uint64_t find_free_run(const struct ring *r, uint64_t last, uint64_t first,
 			      uint64_t *run_out)
 {
-	uint64_t mask = r->memory->ring_size - 1, best = first, run = free_run(r, last, first);
+	uint64_t mask = r->memory->layout.ring_size - 1, best = first,
+		 run = free_run(r, last, first);
 
 	for (size_t i = 0; i < r->deferred_count; i++) {
 		uint64_t end = MIN(r->deferred[i].end, last);

@@ -42,7 +42,7 @@ static uint32_t read_short(struct ring *r, const uint64_t *word, uint8_t type, u
 		ev->kind = HEAP_ALLOC;
 		ev->addr = value / PAD_SAME_BYTES;
 		ev->size = value % PAD_SAME_BYTES;
-		if (!(r->memory->flags & PAD_COUNT_ONLY))
+		if (!(r->memory->written.flags & PAD_COUNT_ONLY))
 			ring_read_same_stack(r, ev);
 	} else if (type == PAD_RECORD_REALLOC_BEGIN || type == PAD_RECORD_REALLOC_MAYBE) {
 		ev->is_inner = type == PAD_RECORD_REALLOC_MAYBE;
@@ -63,7 +63,8 @@ static const char *find_fault(struct ring *r, const struct pad_record_block *blo
 			      uint64_t room)
 {
 	if (block->flags & ~(PAD_HAS_STACK | PAD_HAS_RAW) ||
-	    (block->flags == (PAD_HAS_STACK | PAD_HAS_RAW) && !(r->memory->flags & PAD_VERIFY)))
+	    (block->flags == (PAD_HAS_STACK | PAD_HAS_RAW) &&
+	     !(r->memory->written.flags & PAD_VERIFY)))
 		return "a record has impossible flags";
 	if (!ring_block_size(r, block) || block->size > room)
 		return "a record's size is not that of its parts";
@@ -118,7 +119,7 @@ uint32_t ring_read_record(struct ring *r, const uint64_t *word, uint64_t mark, u
 	ev->stack = NULL;
 	ev->old_addr = ev->size = ev->align = ev->sp = 0;
 	ev->is_inner = false;
-	if (ev->path >= r->memory->used) {
+	if (ev->path >= r->memory->slots.used) {
 		ring_break(r, "a record of a thread that has no slot");
 		return 0;
 	}

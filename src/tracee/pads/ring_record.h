@@ -42,7 +42,7 @@ static inline void ring_load_header(const uint64_t *word, uint64_t mark, union r
 /* The additional bytes of each record with PAD_STACK_POINTER. */
 static inline uint32_t ring_tail_size(const struct ring *r)
 {
-	return r->memory->flags & PAD_STACK_POINTER ? PAD_TAIL : 0;
+	return r->memory->written.flags & PAD_STACK_POINTER ? PAD_TAIL : 0;
 }
 
 /* The size of @block according to its parts; 0 if its header has another one. */
