@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
+#include "recording/recording_names.h"
 
 enum { SAMPLE_TYPES = PPROF_VALUES };
 
@@ -65,22 +66,39 @@ static void free_messages(void *pointers)
 
 /* -- names -- */
 
+/* The row of the program's object; the first one if no frame is known to be of the program. */
+static size_t program_object(const struct recording *r)
+{
+	for (size_t i = 0; i < recording_rows(r, RECORDING_FRAMES); i++) {
+		uint64_t object = recording_get(r, RECORDING_FRAMES, i, FRAME_OBJECT);
+
+		if (object && recording_get(r, RECORDING_FRAMES, i, FRAME_KIND) == KIND_PROGRAM)
+			return object - 1;
+	}
+	return 0;
+}
+
+static void fill_mapping(struct pprof *p, Pprof__Mapping *m, size_t row)
+{
+	pprof__mapping__init(m);
+	m->id = row + 1;
+	m->memory_start = recording_get(p->r, RECORDING_OBJECTS, row, OBJECT_START);
+	m->memory_limit = recording_get(p->r, RECORDING_OBJECTS, row, OBJECT_END);
+	m->file_offset = recording_get(p->r, RECORDING_OBJECTS, row, OBJECT_OFFSET);
+	m->filename = text_of(p, RECORDING_OBJECTS, row, OBJECT_PATH);
+	m->build_id = text_of(p, RECORDING_OBJECTS, row, OBJECT_BUILD_ID);
+	m->has_functions = m->has_filenames = true;
+	m->has_line_numbers = m->has_inline_frames = true;
+}
+
+/* Viewers take the first mapping for the program: it precedes the others, which keep their order. */
 static void add_mappings(struct pprof *p)
 {
-	size_t n = recording_rows(p->r, RECORDING_OBJECTS);
+	size_t n = recording_rows(p->r, RECORDING_OBJECTS), program = program_object(p->r);
 	Pprof__Mapping *m = MAKE(p, mapping, Pprof__Mapping, n);
 
-	for (size_t i = 0; i < n; i++) {
-		pprof__mapping__init(&m[i]);
-		m[i].id = i + 1;
-		m[i].memory_start = recording_get(p->r, RECORDING_OBJECTS, i, OBJECT_START);
-		m[i].memory_limit = recording_get(p->r, RECORDING_OBJECTS, i, OBJECT_END);
-		m[i].file_offset = recording_get(p->r, RECORDING_OBJECTS, i, OBJECT_OFFSET);
-		m[i].filename = text_of(p, RECORDING_OBJECTS, i, OBJECT_PATH);
-		m[i].build_id = text_of(p, RECORDING_OBJECTS, i, OBJECT_BUILD_ID);
-		m[i].has_functions = m[i].has_filenames = true;
-		m[i].has_line_numbers = m[i].has_inline_frames = true;
-	}
+	for (size_t i = 0; i < n; i++)
+		fill_mapping(p, &m[i == program ? 0 : i + (i < program)], i);
 }
 
 static void add_functions(struct pprof *p)

@@ -122,6 +122,7 @@ static void add_peak(struct recording_view *v, const struct recording *r)
 		add_row(v, t, i, &columns);
 }
 
+/* With samples, reallocs are among the allocations; otherwise they are counted beside them. */
 static void add_totals(struct recording_view *v, const struct recording *r)
 {
 	const struct recording_table *t = &r->table[RECORDING_LEAVES];
@@ -132,7 +133,8 @@ static void add_totals(struct recording_view *v, const struct recording *r)
 		else
 			v->leaf[i] = (struct recording_value){
 				t->column[LEAF_BYTES][i],
-				t->column[LEAF_ALLOCATIONS][i] + t->column[LEAF_REALLOCS][i],
+				t->column[LEAF_ALLOCATIONS][i] +
+					(r->interval ? 0 : t->column[LEAF_REALLOCS][i]),
 				(double)t->column[LEAF_VARIANCE][i]};
 	}
 }

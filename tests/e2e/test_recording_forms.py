@@ -91,6 +91,15 @@ def pprof_values(data):
     return tuple(sums)
 
 
+def unsigned_numbers(data):
+    """Packed ones."""
+    at, out = 0, []
+    while at < len(data):
+        value, at = varint(data, at)
+        out.append(value)
+    return out
+
+
 def folded_sum(text):
     return sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines())
 
@@ -247,6 +256,49 @@ def _(t):
     t.equal("releasing stacks", (some["releases"]["node"], bool(releasing)), (releasing, True))
     report(t, "--match=^t_realloc$", "--html=" + page, path)
     t.equal("the page", embedded(page), some)
+
+
+# A constructor of a library allocates first, so that the first path is not the program's.
+RESIZES = {"early.c": """#include <stdlib.h>
+void *early;
+__attribute__((constructor)) static void begin(void) { early = malloc(5000); }
+""", "main.c": """#include <stdlib.h>
+extern void *early;
+static void *held[2000];
+int main(void)
+{
+	for (int i = 0; i < 2000; i++)
+		held[i] = malloc(1000);
+	for (int i = 0; i < 2000; i++)
+		held[i] = realloc(held[i], 2000);
+	return !early;
+}
+"""}
+
+
+def make_resizes(directory):
+    for name, text in RESIZES.items():
+        with open(os.path.join(directory, name), "w", encoding="ascii") as file:
+            file.write(text)
+    for arguments in (["-fPIC", "-shared", "-o", "libearly.so", "early.c"],
+                      ["-o", "resizes", "main.c", "-L.", "-learly", "-Wl,-rpath,$ORIGIN"]):
+        subprocess.run(["gcc", "-g", "-O1", *arguments], cwd=directory, check=True)
+    return os.path.join(directory, "resizes")
+
+
+@test("recording/forms/resizes")
+def _(t):
+    """pprof: every resized block is one allocation, also with samples; and the program is its first mapping."""
+    t.program("gcc")
+    program = make_resizes(t.subdirectory())
+    for options in ([], ["--heap-sample=2"]):
+        path = os.path.join(t.profile([program], ["--record=r", *options]).directory, "r")
+        profile = list(fields(gzip.decompress(run_report(t, "--format=pprof", path).out)))
+        allocated = [unsigned_numbers(dict(fields(m))[2])[3] for number, m in profile if number == 2]
+        t.equal("alloc_objects with %s" % options, sorted(allocated)[-3:], [1, 2000, 2000])
+        texts = [m for number, m in profile if number == 6]
+        first = next(dict(fields(m)) for number, m in profile if number == 3)
+        t.equal("the first mapping with %s" % options, texts[first[5]].decode(), os.path.realpath(program))
 
 
 def table_of(text, title):
