@@ -102,7 +102,7 @@ static void put_threads(FILE *out, const struct recording *r, const struct row_l
 
 	if (all.bytes || all.blocks)
 		fprintf(out, "\nallocated by thread\n          bytes %s%12s  share  thread\n",
-			r->interval ? " +- error " : "", "blocks");
+			r->interval ? " +- error " : "", "calls");
 	for (; shown < threads && of[shown].blocks; shown++) {
 		if (!row_limits_allow(limits, shown, of[shown].bytes, all.bytes))
 			break;

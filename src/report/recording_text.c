@@ -136,11 +136,17 @@ static void put_row(const struct table *t, const struct site *s)
 		all ? 100.0 * (double)part / (double)all : 0, s->label);
 }
 
+/* What a view counts: of what was ever allocated, each realloc of a block is one more call. */
+static const char *unit_of(const struct recording_view *v)
+{
+	return v->quantity == VIEW_TOTAL ? "call" : "block";
+}
+
 static void put_columns(const struct table *t, const char *title, unsigned depth)
 {
-	fprintf(t->out, "\n%s\n%s%s%12s  share  %s\n", title,
+	fprintf(t->out, "\n%s\n%s%s%11ss  share  %s\n", title,
 		t->is_count ? "" : "          bytes ", t->r->interval ? " +- error " : "",
-		t->is_count ? "allocations" : "blocks",
+		t->is_count ? "allocation" : unit_of(t->view),
 		depth ? "caller of the call site" : "call site");
 }
 
@@ -213,19 +219,23 @@ static void put_fact(FILE *out, const char *name, const char *value)
 	fprintf(out, "%-12s %s\n", name, clean);
 }
 
-/* "1,234 bytes in 56 blocks", or "1.2 MiB +- 10 % in about 56 blocks"; the caller frees it. */
-static char *value_text(const struct recording *r, const struct recording_value *value)
+/*
+ * "1,234 bytes in 56 blocks", or "1.2 MiB +- 10 % in about 56 blocks", where @unit is "block"; the
+ * caller frees it.
+ */
+static char *value_text(const struct recording *r, const struct recording_value *value,
+			const char *unit)
 {
 	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE], error[AMOUNT_SIZE];
 	uint64_t count = recording_count(r, value->blocks);
 
 	amount_commas(count, blocks);
 	if (r->interval)
-		return xasprintf("%s%s in about %s block%s",
+		return xasprintf("%s%s in about %s %s%s",
 				 amount_bytes((double)value->bytes, bytes),
-				 error_text(r, value, error), blocks, plural(count));
-	return xasprintf("%s byte%s in %s block%s", amount_commas(value->bytes, bytes),
-			 plural(value->bytes), blocks, plural(count));
+				 error_text(r, value, error), blocks, unit, plural(count));
+	return xasprintf("%s byte%s in %s %s%s", amount_commas(value->bytes, bytes),
+			 plural(value->bytes), blocks, unit, plural(count));
 }
 
 static void put_peak(FILE *out, const struct recording *r)
@@ -238,7 +248,7 @@ static void put_peak(FILE *out, const struct recording *r)
 		recording_get(r, RECORDING_PEAK_AT, 0, PEAK_AT_BYTES),
 		recording_get(r, RECORDING_PEAK_AT, 0, PEAK_AT_BLOCKS),
 		(double)recording_get(r, RECORDING_PEAK_AT, 0, PEAK_AT_VARIANCE)};
-	_cleanup_free_ char *estimate = value_text(r, &peak);
+	_cleanup_free_ char *estimate = value_text(r, &peak, "block");
 
 	fprintf(out, "%-12s ", "peak");
 	if (r->interval)
@@ -311,7 +321,7 @@ static void put_totals(FILE *out, const struct recording *r)
 	const struct recording_value live = {end_value(r, END_LIVE_BYTES),
 					     end_value(r, END_LIVE_BLOCKS),
 					     (double)end_value(r, END_LIVE_VARIANCE)};
-	_cleanup_free_ char *text = value_text(r, &live);
+	_cleanup_free_ char *text = value_text(r, &live, "block");
 
 	fprintf(out, "%-12s %s in use\n", "at the end", text);
 }
@@ -412,7 +422,8 @@ int recording_text_print(FILE *out, const struct recording *r, const struct reco
 
 	if (rc != 0)
 		return rc;
-	_cleanup_free_ char *text = recording_view_text(&v, r, q), *sum = value_text(r, &v.sum);
+	_cleanup_free_ char *text = recording_view_text(&v, r, q);
+	_cleanup_free_ char *sum = value_text(r, &v.sum, unit_of(&v));
 	_cleanup_free_ char *title = xasprintf("%s: %s", text, sum);
 	const struct table t = {out, r, &v, limits, false};
 

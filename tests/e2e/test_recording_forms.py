@@ -127,7 +127,7 @@ def check_forms(t, path, options, size, blocks):
     folded, flame, page = (os.path.join(directory, n) for n in ("folded", "flame.svg", "page.html"))
     report(t, "--folded=" + folded, "--flame=" + flame, "--html=" + page, *options, path)
     said = run_report(t, *options, path)
-    title = re.search(r"^(?:live|allocated|ever) .*: ([\d,]+) bytes? in ([\d,]+) blocks?$", said.out.decode(), re.M)
+    title = re.search(r"^(?:live|allocated|ever) .*: ([\d,]+) bytes? in ([\d,]+) (%s)s?$" % ("call" if "--thread" in name else "block"), said.out.decode(), re.M)
     t.equal("text: " + name, (number(title[1]), number(title[2])) if title else (0, 0), (size, blocks))
     t.equal("a warning: " + name, said.err.decode().count("nothing"), 0 if blocks else 1)
     rows = list(csv.DictReader(io.StringIO(out("csv").decode())))
