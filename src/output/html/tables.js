@@ -148,12 +148,13 @@ const Tables = (function () {
 
 	/*
 	 * Released blocks of each leaf, and their lifetimes in seconds: buckets count with their
-	 * middle.
+	 * middle, but no block lives longer than the program was watched.
 	 */
 	function lifetimes(stacks) {
 		const empty = () => new Float64Array(stacks.count);
 		const out = { count: empty(), total: empty() };
 		const column = stacks.profiles[0].leaves.lifetimes || [];
+		const longest = stacks.profiles[0].meta.duration || Infinity;
 
 		column.forEach((row, leaf) => {
 			for (let i = 1; i < row.length; i++) {
@@ -161,7 +162,7 @@ const Tables = (function () {
 				const middle = bucket ? 1.5 * Math.pow(2, bucket - 1) : 0;
 
 				out.count[leaf] += row[i];
-				out.total[leaf] += row[i] * middle / 1000;
+				out.total[leaf] += row[i] * Math.min(middle, longest) / 1000;
 			}
 		});
 		return out;
