@@ -204,6 +204,14 @@ static bool take_message(struct server *s)
 
 /* -- the end -- */
 
+/* Signals sent while ptmem ran were meant for that; now the server is all there is to end. */
+static void heed_signals(void)
+{
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
+}
+
 /* ptmem is gone. It was killed if it sent no final state. */
 static void begin_end(struct server *s, uint64_t now)
 {
@@ -213,6 +221,7 @@ static void begin_end(struct server *s, uint64_t now)
 		has_final_state |= s->table.list.data[i].info.state != LISTEN_RUNS;
 	if (!has_final_state)
 		_exit(0);
+	heed_signals();
 	s->table.is_over = true;
 	s->end_ns = now + (s->linger > 0 ? (uint64_t)(s->linger * SECOND_NS) : FAREWELL_NS);
 	if (s->linger <= 0)
@@ -287,7 +296,7 @@ static int open_socket(struct listen_address *a)
 
 /*
  * Closes all files of ptmem, leaves its terminal and directory, and ignores signals meant for
- * ptmem.
+ * ptmem, as long as that runs.
  */
 static void leave_environment(int keep)
 {
