@@ -113,7 +113,7 @@ static void put_resident(FILE *out, const struct served_table *t, bool is_openme
 	}
 }
 
-/* CPU time of ptmem, in ticks. */
+/* CPU time of a process, in ticks; 0 if it is gone. */
 static uint64_t cpu_ticks(uint32_t pid)
 {
 	_cleanup_fclose_ FILE *f = proc_open((pid_t)pid, "stat");
@@ -130,8 +130,15 @@ static uint64_t cpu_ticks(uint32_t pid)
 	return user + system;
 }
 
+void metrics_note_cpu(struct served_table *t, uint32_t ptmem)
+{
+	uint64_t ticks = cpu_ticks(ptmem);
+
+	t->ptmem_ticks = MAX(t->ptmem_ticks, ticks);
+}
+
 /* Named as other exporters name theirs. */
-static void put_own(FILE *out, uint32_t ptmem, bool is_openmetrics)
+static void put_own(FILE *out, const struct served_table *t, uint32_t ptmem, bool is_openmetrics)
 {
 	const struct family cpu = {"process_cpu_seconds", "CPU time of ptmem and its server.",
 				   true, NUMBER, 0};
@@ -142,7 +149,7 @@ static void put_own(FILE *out, uint32_t ptmem, bool is_openmetrics)
 
 	put_head(out, &cpu, is_openmetrics);
 	fprintf(out, "%s_total %.2f\n", cpu.name,
-		(double)(cpu_ticks(ptmem) + cpu_ticks(server)) / (double)sysconf(_SC_CLK_TCK));
+		(double)(t->ptmem_ticks + cpu_ticks(server)) / (double)sysconf(_SC_CLK_TCK));
 	put_head(out, &rss, is_openmetrics);
 	fprintf(out, "%s %" PRIu64 "\n", rss.name, resident(ptmem) + resident(server));
 	put_head(out, &info, is_openmetrics);
@@ -154,7 +161,7 @@ void metrics_write(FILE *out, const struct served_table *t, uint32_t ptmem, bool
 	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
 		put_family(out, t, &families[i], is_openmetrics);
 	put_resident(out, t, is_openmetrics);
-	put_own(out, ptmem, is_openmetrics);
+	put_own(out, t, ptmem, is_openmetrics);
 	if (is_openmetrics)
 		fputs("# EOF\n", out);
 }

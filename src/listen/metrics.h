@@ -6,6 +6,9 @@
 
 #include "listen/served.h"
 
+/* To be called while ptmem, process @ptmem, runs: its CPU time counts after its end, too. */
+void metrics_note_cpu(struct served_table *t, uint32_t ptmem);
+
 /*
  * For the server. @ptmem: ptmem's pid; the cost of both is included. The caller checks the stream
  * for errors.

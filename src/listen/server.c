@@ -28,6 +28,7 @@
 #include "listen/answer.h"
 #include "listen/http.h"
 #include "listen/listen_message.h"
+#include "listen/metrics.h"
 #include "listen/served.h"
 
 #define NAME "heap-listen"
@@ -193,6 +194,7 @@ static bool take_message(struct server *s)
 
 	if (n <= 0)
 		return n < 0 && errno == EINTR;
+	metrics_note_cpu(&s->table, s->ptmem);
 	int fd = take_fd(&head);
 
 	if (m.kind == LISTEN_PROCESS || m.kind == LISTEN_LAST)

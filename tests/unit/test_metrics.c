@@ -80,6 +80,27 @@ static void test_resident(void **state)
 	vec_deinit(&t.list);
 }
 
+static double cpu_seconds(const struct served_table *t)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	metrics_write(out, t, UINT32_MAX, false);
+	fclose(out);
+	return strtod(strstr(text, "\nprocess_cpu_seconds_total ") + strlen("\nprocess_cpu_seconds_total "), NULL);
+}
+
+/* The time of a ptmem that is gone still counts. */
+static void test_cpu(void **state)
+{
+	struct served_table t = {.ptmem_ticks = 1000 * (uint64_t)sysconf(_SC_CLK_TCK)};
+
+	assert_true(cpu_seconds(&t) >= 1000);
+	metrics_note_cpu(&t, UINT32_MAX);
+	assert_true(cpu_seconds(&t) >= 1000);
+}
+
 /* Each line of a text without samples is the head of a family. */
 static void test_nothing(void **state)
 {
@@ -168,7 +189,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values), cmocka_unit_test(test_resident),
-		cmocka_unit_test(test_nothing), cmocka_unit_test(test_hostile_commands),
+		cmocka_unit_test(test_cpu), cmocka_unit_test(test_nothing), cmocka_unit_test(test_hostile_commands),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
