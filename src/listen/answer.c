@@ -216,7 +216,7 @@ static void write_recording(struct http_job *job, const struct served_table *t, 
 static void write_journal(struct http_job *job, const struct served *s)
 {
 	size_t size;
-	char *data = served_journal(s, &size);
+	char *data = served_copy(s, &size);
 
 	if (!data) {
 		http_answer(job, 503, "there is nothing to see yet\n");

@@ -6,7 +6,9 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "recording/recording_read.h"
+#include "recording/recording_write.h"
 
 #define MAX_JOURNAL (UINT64_C(1) << 30) /* maximum number of bytes read from a journal */
 
@@ -85,6 +87,23 @@ struct served *served_find(const struct served_table *t, uint32_t pid)
 	return NULL;
 }
 
+/* Its chunks are complete: one more, which says that this is a copy, follows them. */
+char *served_copy(const struct served *s, size_t *size_out)
+{
+	_cleanup_free_ char *journal = served_journal(s, size_out);
+	char *data = NULL;
+
+	if (!journal)
+		return NULL;
+	struct recording_out out = {.file = open_memstream(&data, size_out)};
+	CHECK(out.file);
+	fwrite(journal, s->info.journal_size, 1, out.file);
+	recording_write_copy(&out);
+	recording_write_sync(&out);
+	CHECK(!fclose(out.file));
+	return data;
+}
+
 char *served_journal(const struct served *s, size_t *size_out)
 {
 	size_t size = s->info.journal_size, done = 0;
@@ -108,6 +127,14 @@ char *served_journal(const struct served *s, size_t *size_out)
 	return NULL;
 }
 
+/* The journal has it only at the end. */
+static void set_overhead(const struct served *s)
+{
+	_cleanup_free_ char *text = xasprintf("%.1f", (double)s->info.totals.stopped_ns / 1e6);
+
+	recording_set_meta(s->recording, "overhead", text);
+}
+
 const struct recording *served_recording(const struct served_table *t, struct served *s)
 {
 	_cleanup_free_ char *data = NULL, *why = NULL;
@@ -118,6 +145,8 @@ const struct recording *served_recording(const struct served_table *t, struct se
 	data = served_journal(s, &size);
 	if (!data || recording_read(data, size, &s->recording, &why) != 0)
 		return NULL;
+	if (s->info.state == LISTEN_RUNS)
+		set_overhead(s);
 	recording_lines_fill(t->lines, s->recording, s->info.pid);
 	return s->recording;
 }

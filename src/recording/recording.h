@@ -80,6 +80,7 @@ struct recording {
 	uint32_t shift;            /* an interval is 1 << shift ms; set by readers */
 	uint64_t interval;         /* mean distance of samples, bytes; 0 = exact */
 	bool is_complete;          /* has a row of RECORDING_END */
+	bool is_copy;              /* a copy of one that was not finished: see recording_write.h */
 };
 
 /* The layout of a table in a file. */

@@ -25,6 +25,7 @@ struct reader {
 	uint32_t heads;            /* CRC-32 of the chunk heads since then */
 	bool has_sync;
 	bool has_unknown;          /* there was a chunk with an unknown name */
+	bool has_copy;             /* there was a RECORDING_COPY */
 	bool is_sampled;
 };
 
@@ -136,6 +137,7 @@ static void note_sync(struct reader *rd)
 	}
 	rd->heads = 0;
 	rd->has_sync = true;
+	rd->r->is_copy = rd->has_copy;
 	rd->texts = rd->r->text.count;
 	for (int id = 0; id < RECORDING_TABLES; id++)
 		rd->rows[id] = rd->r->table[id].rows;
@@ -150,6 +152,10 @@ static void read_content(struct reader *rd, const uint8_t *head)
 	rd->heads = (uint32_t)crc32(rd->heads, head, RECORDING_CHUNK_HEAD);
 	if (memcmp(head, RECORDING_TEXTS, 4) == 0) {
 		read_texts(rd);
+		return;
+	}
+	if (memcmp(head, RECORDING_COPY, 4) == 0) {
+		rd->has_copy = true;
 		return;
 	}
 	for (int id = 0; id < RECORDING_TABLES; id++) {

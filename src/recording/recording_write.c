@@ -117,6 +117,13 @@ void recording_write_rows(struct recording_out *out, const struct recording *r,
 	}
 }
 
+void recording_write_copy(struct recording_out *out)
+{
+	struct buffer b = {0};
+
+	write_chunk(out, RECORDING_COPY, &b);
+}
+
 void recording_write_sync(struct recording_out *out)
 {
 	struct buffer b = {0};

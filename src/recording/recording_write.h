@@ -12,6 +12,7 @@
  *	         order of the file
  *	a table  columns, rows; then each column: the differences between neighbours (the first one
  *	         to 0), modulo 2^64, signed, as 2 * d for d >= 0 and -2 * d - 1 for d < 0
+ *	"copy"   empty: the file is a copy of one that ptmem had not finished
  *	"sync"   what is before it belongs together: the CRC-32 of the heads (16 bytes each) of the
  *	         chunks since the last one as a number, or nothing in files of older versions
  *
@@ -28,6 +29,7 @@
 #define RECORDING_HEAD_SAMPLED "ptmem-recording 2\n"
 #define RECORDING_TEXTS "text"
 #define RECORDING_SYNC "sync"
+#define RECORDING_COPY "copy"
 #define RECORDING_CHUNK_HEAD 16u /* bytes */
 
 /* A file being written chunk by chunk. */
@@ -42,6 +44,8 @@ void recording_write_texts(struct recording_out *out, const struct recording *r,
 /* Writes the rows of a table from @first on; nothing if there are none. */
 void recording_write_rows(struct recording_out *out, const struct recording *r,
 			  enum recording_table_id id, size_t first);
+/* Says that the file is a copy of one that was not finished: it was made on purpose. */
+void recording_write_copy(struct recording_out *out);
 void recording_write_sync(struct recording_out *out);
 
 /* Writes all of @r as a file: 0 or -errno. */

@@ -304,11 +304,20 @@ static void put_sampled(FILE *out, const struct recording *r)
 		"sampled", amount_bytes((double)r->interval, a));
 }
 
+/* A copy made after the end of the program lacks only totals. */
+static void put_incomplete(FILE *out, const struct recording *r)
+{
+	if (!r->is_copy)
+		put_fact(out, "incomplete",
+			 "ptmem did not end normally: this is all up to its last second");
+	else if (!recording_meta(r, "exit"))
+		put_fact(out, "so far", "a copy made while the program ran");
+}
+
 static void put_totals(FILE *out, const struct recording *r)
 {
 	if (!r->is_complete)
-		put_fact(out, "incomplete",
-			 "ptmem did not end normally: this is all up to its last second");
+		put_incomplete(out, r);
 	if (recording_meta(r, "corrupt"))
 		put_fact(out, "corrupt",
 			 "the program overwrote memory shared with ptmem: the profile ends there");

@@ -84,6 +84,13 @@ class Listening(Monitored):
         self.t.equal("status of ptmem-report (%s)" % result.err.decode()[:300], result.status, 0)
         return result.out
 
+    def is_over(self):
+        connection = http.client.HTTPConnection(*self.address(), timeout=30)
+        connection.request("GET", "/healthz")
+        status = connection.getresponse().status
+        connection.close()
+        return status == 503
+
     def server(self):
         """The pid of the server: the owner of the listening socket."""
         port = "%04X" % self.address()[1]
@@ -160,6 +167,24 @@ for name, options in (("break", ["--probes=break"]), ("jump", ["--probes=jump"])
         t.wait_until("the server ends with ptmem", m.has_no_server)
 
 
+@test("listen/recording-so-far")
+def _(t):
+    """A recording taken while the program runs says so, and one taken after the end knows of it; neither claims an abnormal end."""
+    m = Listening(t, ["--listen-linger=3600"])
+    said = m.report().decode()
+    t.equal("while it runs", [bool(re.search("^" + line, said, re.M)) for line in ("so far  ", "incomplete  ", "end  ")],
+            [True, False, False])
+    meta = json.loads(m.report("--format=json"))["meta"]
+    t.equal("meta while it runs", [meta[k] for k in ("copy", "incomplete", "exit")], [True, True, None])
+    m.end()
+    t.wait_until("the end", m.is_over)
+    said = m.report().decode()
+    t.equal("after its end", [bool(re.search("^" + line, said, re.M)) for line in ("so far  ", "incomplete  ", "end  ")],
+            [False, False, True])
+    os.kill(m.server_pid, signal.SIGTERM)
+    t.wait_until("the server ends", m.has_no_server)
+
+
 @test("listen/lines")
 def _(t):
     """Names, source lines and inlined functions are those that the recording has in the end."""
@@ -200,6 +225,10 @@ def _(t):
 def _(t):
     """Blocks from before are in the profile; after SIGTERM the program continues and the server is gone."""
     m = Listening(t, attach=True)
+    before = m.metrics()["ptmem_stopped_seconds_total"]
+    overhead = json.loads(m.get("/profile.json"))["meta"]["overhead"]
+    after = m.metrics()["ptmem_stopped_seconds_total"]
+    t.check(0 < before and 1000 * before - 0.06 < overhead < 1000 * after + 0.06, "ms stopped so far: %s" % [before, overhead, after])
     before = m.live()
     check = json.loads(m.get("/profile.json"))
     t.equal("JSON", check["timeline"]["live_bytes"][-1], before)

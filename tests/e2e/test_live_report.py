@@ -310,9 +310,11 @@ def _(t):
     """--listen-linger: the end can be fetched after it; the server of a program that nobody looked at, too."""
     m = Listening(t, ["--listen-linger=3600"])
     m.more()
+    seconds = m.metrics()["process_cpu_seconds_total"]
     m.end()
-    t.wait_until("the end", lambda: b"ended" in m.get("/healthz", 503) if is_over(m) else False)
+    t.wait_until("the end", lambda: b"ended" in m.get("/healthz", 503) if m.is_over() else False)
     found = m.metrics()
+    t.check(found["process_cpu_seconds_total"] >= seconds, "no CPU time is lost: %s, before %s" % (found, seconds))
     t.equal("metrics", [found["ptmem_heap_" + k] for k in ("live_bytes", "allocated_bytes_total", "frees_total")], [0, 8000, 8])
     data = json.loads(m.get("/profile.json"))
     t.equal("profile", [sum(data["leaves"]["bytes"]), data["timeline"]["live_bytes"][-1], data["live"]["state"], data["meta"]["exit"]],
@@ -322,9 +324,14 @@ def _(t):
     t.wait_until("the server ends", m.has_no_server)
 
 
-def is_over(m):
-    connection = http.client.HTTPConnection(*m.address(), timeout=30)
-    connection.request("GET", "/healthz")
-    status = connection.getresponse().status
-    connection.close()
-    return status == 503
+@test("live-report/linger-signals")
+def _(t):
+    """Signals that end programs end the server, but not before ptmem's end."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        m = Listening(t, ["--listen-linger=3600"])
+        os.kill(m.server_pid, number)
+        m.is_unharmed()
+        m.end()
+        t.wait_until("the end", m.is_over)
+        os.kill(m.server_pid, number)
+        t.wait_until("the server ends", m.has_no_server)

@@ -103,7 +103,9 @@ const Header = (function () {
 	function warnings(p) {
 		const out = [];
 
-		if (p.meta.incomplete && !p.raw.live)
+		if (p.meta.incomplete && p.meta.copy && !p.meta.exit)
+			out.push("So far: a copy of the recording made while the program ran.");
+		else if (p.meta.incomplete && !p.meta.copy && !p.raw.live)
 			out.push("Incomplete: ptmem did not end normally. " +
 				"The recording ends at its last flush.");
 		if (p.meta.corrupt)
