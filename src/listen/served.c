@@ -87,24 +87,8 @@ struct served *served_find(const struct served_table *t, uint32_t pid)
 	return NULL;
 }
 
-/* Its chunks are complete: one more, which says that this is a copy, follows them. */
-char *served_copy(const struct served *s, size_t *size_out)
-{
-	_cleanup_free_ char *journal = served_journal(s, size_out);
-	char *data = NULL;
-
-	if (!journal)
-		return NULL;
-	struct recording_out out = {.file = open_memstream(&data, size_out)};
-	CHECK(out.file);
-	fwrite(journal, s->info.journal_size, 1, out.file);
-	recording_write_copy(&out);
-	recording_write_sync(&out);
-	CHECK(!fclose(out.file));
-	return data;
-}
-
-char *served_journal(const struct served *s, size_t *size_out)
+/* The complete part of its journal, to be freed by the caller; NULL = there is none. */
+static char *read_journal(const struct served *s, size_t *size_out)
 {
 	size_t size = s->info.journal_size, done = 0;
 
@@ -127,6 +111,23 @@ char *served_journal(const struct served *s, size_t *size_out)
 	return NULL;
 }
 
+/* Its chunks are complete: one more, which says that this is a copy, follows them. */
+char *served_copy(const struct served *s, size_t *size_out)
+{
+	_cleanup_free_ char *journal = read_journal(s, size_out);
+	char *data = NULL;
+
+	if (!journal)
+		return NULL;
+	struct recording_out out = {.file = open_memstream(&data, size_out)};
+	CHECK(out.file);
+	fwrite(journal, s->info.journal_size, 1, out.file);
+	recording_write_copy(&out);
+	recording_write_sync(&out);
+	CHECK(!fclose(out.file));
+	return data;
+}
+
 /* The journal has it only at the end. */
 static void set_overhead(const struct served *s)
 {
@@ -142,7 +143,7 @@ const struct recording *served_recording(const struct served_table *t, struct se
 
 	if (s->recording)
 		return s->recording;
-	data = served_journal(s, &size);
+	data = read_journal(s, &size);
 	if (!data || recording_read(data, size, &s->recording, &why) != 0)
 		return NULL;
 	if (s->info.state == LISTEN_RUNS)

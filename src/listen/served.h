@@ -36,9 +36,7 @@ void served_end(struct served_table *t, const struct listen_done *done);
 
 /* Process @pid, or the oldest one if @pid is 0; NULL = there is none. */
 struct served *served_find(const struct served_table *t, uint32_t pid);
-/* The complete part of its journal, to be freed by the caller; NULL = there is none. */
-char *served_journal(const struct served *s, size_t *size_out);
-/* The same as a file that says that it is a copy. */
+/* A copy of its journal, which says so, to be freed by the caller; NULL = there is none. */
 char *served_copy(const struct served *s, size_t *size_out);
 /* The parsed journal, valid until @s changes; NULL = there is none, or it cannot be read. */
 const struct recording *served_recording(const struct served_table *t, struct served *s);

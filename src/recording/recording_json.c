@@ -63,7 +63,8 @@ static void put_meta(FILE *out, const struct recording *r)
 	fprintf(out, "\"pid\":%.0f,\"start\":%.3f,\"duration\":%.3f,\"heap_sample\":%.0f,",
 		meta_number(r, "pid"), meta_number(r, "start"), duration(r),
 		(double)r->interval);
-	fprintf(out, "\"overhead\":%.1f,\"attached\":%s,\"incomplete\":%s,\"copy\":%s,\"corrupt\":%s,",
+	fprintf(out,
+		"\"overhead\":%.1f,\"attached\":%s,\"incomplete\":%s,\"copy\":%s,\"corrupt\":%s,",
 		meta_number(r, "overhead"), recording_meta(r, "attached") ? "true" : "false",
 		r->is_complete ? "false" : "true", r->is_copy ? "true" : "false",
 		recording_meta(r, "corrupt") ? "true" : "false");

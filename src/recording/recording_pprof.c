@@ -91,7 +91,7 @@ static void fill_mapping(struct pprof *p, Pprof__Mapping *m, size_t row)
 	m->has_line_numbers = m->has_inline_frames = true;
 }
 
-/* Viewers take the first mapping for the program: it precedes the others, which keep their order. */
+/* Viewers take the first mapping for the program; the others keep their order. */
 static void add_mappings(struct pprof *p)
 {
 	size_t n = recording_rows(p->r, RECORDING_OBJECTS), program = program_object(p->r);

@@ -121,6 +121,29 @@ static void expect_both(const struct recording *r)
 	expect_cell(r, 2, 1, 1023, 40);
 }
 
+/* A copy says that it is one, if the end of its last group is there. */
+static void copied(void **state)
+{
+	struct file file = make_file(), copy = {0};
+	struct recording_out out = {.file = open_memstream(&copy.data, &copy.size)};
+
+	fwrite(file.data, file.size, 1, out.file);
+	recording_write_copy(&out);
+	recording_write_sync(&out);
+	fclose(out.file);
+	for (size_t size = file.size; size <= copy.size; size++) {
+		struct recording *r = NULL;
+		char *why = NULL;
+
+		assert_int_equal(recording_read(copy.data, size, &r, &why), 0);
+		assert_int_equal(r->is_copy, size == copy.size);
+		expect_both(r);
+		recording_free(r);
+	}
+	free(file.data);
+	free(copy.data);
+}
+
 static void cut_anywhere(void **state)
 {
 	struct file file = make_file();
@@ -198,6 +221,7 @@ static void impossible_cells(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(copied),
 		cmocka_unit_test(cut_anywhere),
 		cmocka_unit_test(changed_anywhere),
 		cmocka_unit_test(impossible_cells),
