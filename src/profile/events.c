@@ -2,7 +2,7 @@
  * Events as text. One record per line: its letter first, fields separated by one space, "\n" at the
  * end of each line. Numbers are decimal (D) or lower- or upper-case hexadecimal without prefix (X),
  * all unsigned. TEXT extends to the end of the line; in it and in the fields of a name "\\", "\n",
- * "\t" and "\xHH" stand for a backslash, a line feed, a tab and any other byte. Lines that begin
+ * "\t" and "\xHH" represent a backslash, a line feed, a tab and any other byte. Lines that begin
  * with "#" and empty lines are ignored.
  *
  *	ptmem-events 1                        the first line

@@ -1,5 +1,5 @@
 /*
- * First a tree of the matched names is built. Then it is copied, and nodes that stand for several
+ * First a tree of the matched names is built. Then it is copied, and nodes that represent several
  * places get these into their names.
  */
 #include "report/diff_paths.h"

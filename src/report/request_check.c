@@ -219,7 +219,7 @@ static char *check_question(const struct recording_question *q)
 	return NULL;
 }
 
-/* Two reports on one stream could not be told apart. */
+/* Two reports on one stream could not be distinguished. */
 static char *check_printed(const struct report_request *r)
 {
 	const char *file = is_stdio(r->png)    ? "--png" :

@@ -151,7 +151,7 @@ static enum trap_answer serve_free(struct target *t, struct thread *th, struct t
 
 /* -- mappings -- */
 
-/* One object contains program and library: caller and callee cannot be told apart. */
+/* One object contains program and library: caller and callee are indistinguishable. */
 static bool is_static(const struct address_space *s)
 {
 	size_t objects = 0;
