@@ -185,6 +185,126 @@ static void test_deferred(void **state)
 	assert_int_equal(ring.stats.lost, 0);
 }
 
+static void commit_same(uint64_t position, taddr_t addr)
+{
+	word(position)[1] = addr << 16 | 8;
+	word(position)[0] = pad_mark(position, memory.control->key,
+				     FUNCTION_MALLOC << 4 | PAD_RECORD_SAME);
+}
+
+static uint64_t late_position;
+
+static uint32_t node_of_stack(void *ctx, const struct heap_event *ev)
+{
+	return ev->frame_count;
+}
+
+/* While the first of the events are delivered, an earlier record is committed, and one after it. */
+static void keep_quick(void *ctx, struct quick_event *event, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		seen[seen_count++] = event[i].addr << 8 | event[i].node;
+	if (!late_position)
+		return;
+	struct pad_record_block block = {.size = 64, .flags = PAD_HAS_STACK, .fresh = 2,
+					 .result = 1, .bytes = 5};
+	memcpy(word(late_position) + 1, (uint64_t *)(void *)&block + 1, sizeof(block) - 8);
+	*word(late_position) = pad_mark(late_position, memory.control->key, PAD_RECORD_ALLOC);
+	commit_same(reserve(16), 3);
+	late_position = 0;
+}
+
+/*
+ * A record committed late is delivered before a later one that was read already; its stack is that
+ * of the second.
+ */
+static void test_late_before_the_next(void **state)
+{
+	const struct ring_reader quick = {.event = keep, .quick = keep_quick,
+					  .node = node_of_stack};
+	commit_same(reserve(16), 9);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &quick), 1);
+	late_position = reserve(64);
+	commit_same(reserve(16), 2);
+	ring_pass_uncommitted(&ring, false);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &quick), 3);
+	assert_int_equal(seen_count, 4);
+	assert_int_equal(seen[0], 9 << 8);
+	assert_int_equal(seen[1], 2 << 8);
+	assert_int_equal(seen[2], 1); /* not a short record */
+	assert_int_equal(seen[3], 3 << 8 | 2);
+	assert_int_equal(ring.stats.records, 4);
+	assert_int_equal(ring_pending(&ring), 0);
+}
+
+#define LATE_ROUNDS 300000
+
+static uint64_t late_seen;
+
+/* Values are 2 n and 2 n + 1 for the two records of round n, and 0 for the one between. */
+static void see_in_order(uint64_t value)
+{
+	if (value == 0)
+		return;
+	assert_int_equal(value, late_seen + 1);
+	late_seen = value;
+}
+
+static void see_late(void *ctx, struct heap_event *ev)
+{
+	see_in_order(ev->addr);
+}
+
+static void see_quick(void *ctx, struct quick_event *event, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		see_in_order(event[i].addr);
+}
+
+/* Each round leaves a record uncommitted behind another one, then commits it and a next one. */
+static void *write_late(void *unused)
+{
+	for (uint64_t value = 1; value < 2 * LATE_ROUNDS; value += 2) {
+		while (memory.control->head + 64 -
+			       __atomic_load_n(&memory.control->tail, __ATOMIC_ACQUIRE) >
+		       RING_SIZE)
+			sched_yield();
+		uint64_t late = __atomic_fetch_add(&memory.control->head, 16, __ATOMIC_SEQ_CST);
+		commit_free(__atomic_fetch_add(&memory.control->head, 16, __ATOMIC_SEQ_CST), 0);
+		for (uint64_t pause = 0; pause < value % 128; pause++)
+			__builtin_ia32_pause();
+		uint64_t next = __atomic_fetch_add(&memory.control->head, 16, __ATOMIC_SEQ_CST);
+		commit_free(late, value);
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		commit_free(next, value + 1);
+	}
+	return unused;
+}
+
+/* A reader that finds the next record committed finds those that were committed before it first. */
+static void test_late_while_reading(void **state)
+{
+	const struct ring_reader quick = {.event = see_late, .quick = see_quick,
+					  .node = node_of_stack};
+	size_t empty = 0;
+	pthread_t thread;
+
+	late_seen = 0;
+	assert_int_equal(pthread_create(&thread, NULL, write_late, NULL), 0);
+	while (late_seen < 2 * LATE_ROUNDS) {
+		size_t n = ring_drain(&ring, SIZE_MAX, &quick);
+		assert_null(ring.broken);
+		if (ring_has_uncommitted(&ring))
+			ring_pass_uncommitted(&ring, false);
+		ring_publish(&ring);
+		empty = n == 0 ? empty + 1 : 0;
+		if (empty % 1000 == 999)
+			sched_yield();
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(ring.stats.lost, 0);
+}
+
 /*
  * -- jumps around uncommitted records: threads as in the recorder, some of which stop before
  * they commit --
@@ -652,6 +772,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_uncommitted_waits, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_uncommitted_of_dead_threads, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_deferred, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_late_before_the_next, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_late_while_reading, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_two_writers, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_many_writers, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_race_with_jump, setup_thread, teardown),
