@@ -228,10 +228,15 @@ static void on_alloc(struct memusage *m, const struct event *ev)
 
 /* -- realloc -- */
 
+/* If another block is live at the address now, the realloc had released the old one. */
 static void restore_block(struct memusage *m, const struct resized *r)
 {
 	struct block other;
-	if (r->is_known && !blocks_find(m->blocks, r->block.addr, &other))
+	if (!r->is_known)
+		return;
+	if (blocks_find(m->blocks, r->block.addr, &other))
+		count_out(m, memusage_weigh(m, r->block.addr, r->block.size));
+	else
 		blocks_add(m->blocks, &r->block, NULL);
 }
 

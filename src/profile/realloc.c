@@ -14,8 +14,9 @@
  *
  * Of samples the last but two rows are a free and an allocation: see profile.h.
  *
- * A first half whose second half never comes (the thread ended, or a longjmp out of realloc) is
- * undone.
+ * A first half whose second half never comes (the thread ended, a longjmp out of realloc, ptmem
+ * detached meanwhile) is undone. If the address belongs to another block by then, that realloc had
+ * already released it: it counts as a free.
  */
 #include "profile/realloc.h"
 
@@ -32,17 +33,21 @@ static size_t find_held(const struct profile *p, uint32_t thread)
 	return i;
 }
 
+static bool is_taken(const struct profile *p, taddr_t addr)
+{
+	struct block other;
+	return blocks_find(p->blocks, addr, &other) || blocks_find(p->ignored, addr, &other);
+}
+
 /* If another block is live at the address now, the free of the held one was missed. */
 static void restore_block(struct profile *p, const struct held *held)
 {
-	struct block other;
-	bool is_taken = blocks_find(p->blocks, held->block.addr, &other) ||
-			blocks_find(p->ignored, held->block.addr, &other);
-	if (held->from == HELD_UNKNOWN || (held->from == HELD_IGNORED && is_taken))
+	bool has_other = is_taken(p, held->block.addr);
+	if (held->from == HELD_UNKNOWN || (held->from == HELD_IGNORED && has_other))
 		return;
 	if (held->from == HELD_IGNORED)
 		blocks_add(p->ignored, &held->block, NULL);
-	else if (is_taken)
+	else if (has_other)
 		profile_free_unseen(p, &held->block);
 	else
 		blocks_add(p->blocks, &held->block, NULL);
@@ -57,22 +62,29 @@ static struct held remove_held(struct profile *p, size_t i)
 	return held;
 }
 
+/* Undoes the first half number @i. */
+static void undo(struct profile *p, size_t i)
+{
+	struct held held = remove_held(p, i);
+
+	if (held.from == HELD_COUNTED && is_taken(p, held.block.addr))
+		profile_free_block(p, &held.block, held.thread);
+	else
+		restore_block(p, &held);
+}
+
 void realloc_undo_thread(struct profile *p, uint32_t thread)
 {
 	size_t i = find_held(p, thread);
-	if (i == p->held.count)
-		return;
-	struct held held = remove_held(p, i);
-	restore_block(p, &held);
+	if (i < p->held.count)
+		undo(p, i);
 }
 
 /* Newest first: of two blocks at one address the older one was freed. */
 void realloc_undo_all(struct profile *p)
 {
-	while (p->held.count > 0) {
-		struct held held = remove_held(p, p->held.count - 1);
-		restore_block(p, &held);
-	}
+	while (p->held.count > 0)
+		undo(p, p->held.count - 1);
 }
 
 bool realloc_is_begun(const struct profile *p, uint32_t thread, taddr_t addr)

@@ -275,6 +275,22 @@ static void test_clone(void **state)
 	memusage_free(m);
 }
 
+/* A realloc that never ends: its block was released if the address was given out again. */
+static void test_unfinished_realloc(void **state)
+{
+	struct memusage *m = memusage_new(NULL);
+	struct event ev = {.kind = EVENT_REALLOC_BEGIN, .old_addr = 0x1000, .thread = 5};
+	alloc(m, FUNCTION_MALLOC, 0x1000, 100);
+	memusage_event(m, &ev);
+	alloc(m, FUNCTION_MALLOC, 0x1000, 30);
+	assert_int_equal(memusage_numbers(m)->live, 130);
+	memusage_thread_exit(m, 5);
+	assert_int_equal(memusage_numbers(m)->live, 30);
+	release(m, 0x1000);
+	assert_int_equal(memusage_numbers(m)->live, 0);
+	memusage_free(m);
+}
+
 static void test_data(void **state)
 {
 	char path[] = "/tmp/test_memusage.XXXXXX";
@@ -335,7 +351,7 @@ static void test_data_batches(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layout), cmocka_unit_test(test_failed_realloc), cmocka_unit_test(test_impossible_sizes), cmocka_unit_test(test_mappings),
+		cmocka_unit_test(test_layout), cmocka_unit_test(test_failed_realloc), cmocka_unit_test(test_unfinished_realloc), cmocka_unit_test(test_impossible_sizes), cmocka_unit_test(test_mappings),
 		cmocka_unit_test(test_stacks), cmocka_unit_test(test_quick), cmocka_unit_test(test_clone), cmocka_unit_test(test_data),
 		cmocka_unit_test(test_data_batches), cmocka_unit_test(test_program_end),
 	};

@@ -349,6 +349,23 @@ static void a_realloc_that_never_ends_is_undone(void **state)
 	rig_free(r);
 }
 
+/* As when ptmem detaches while a thread is in realloc, which has moved its block. */
+static void a_realloc_that_never_ends_has_released_an_address_given_out_again(void **state)
+{
+	struct profile_options o = defaults();
+	struct rig *r = rig_new(&o);
+	alloc_at(r, 0x1000, 100, 0);
+	begin(r, 1, 0x1000);
+	alloc_at(r, 0x1000, 30, 2);
+	profile_finish(r->p, r->time_ns);
+	assert_int_equal(profile_totals(r->p)->replaced, 0);
+	assert_int_equal(profile_totals(r->p)->frees, 1);
+	assert_int_equal(profile_totals(r->p)->live_bytes, 30);
+	assert_int_equal(profile_totals(r->p)->live_blocks, 1);
+	profile_check(r->p);
+	rig_free(r);
+}
+
 /* 2.7 */
 static void unknown_pointers_are_counted_and_nothing_else(void **state)
 {
@@ -687,6 +704,7 @@ int main(void)
 		cmocka_unit_test(realloc_to_nothing_frees_or_keeps_as_the_allocator_says),
 		cmocka_unit_test(realloc_of_null_is_an_allocation),
 		cmocka_unit_test(a_realloc_that_never_ends_is_undone),
+		cmocka_unit_test(a_realloc_that_never_ends_has_released_an_address_given_out_again),
 		cmocka_unit_test(unknown_pointers_are_counted_and_nothing_else),
 		cmocka_unit_test(an_allocation_at_a_live_address_replaces),
 		cmocka_unit_test(an_ignored_block_leaves_no_trace),

@@ -310,19 +310,29 @@ static void n_restore(struct naive *n, struct naive_held *h)
 	h->is_held = false;
 }
 
+/* A realloc that never ends has released its block if the address is another's. */
+static void n_undo(struct naive *n, struct naive_held *h)
+{
+	if (h->is_held && h->is_known && !h->block.is_ignored && n_find(n, h->block.addr)) {
+		n_free_counted(n, &h->block);
+		h->is_held = false;
+	}
+	n_restore(n, h);
+}
+
 /* The last to begin first. */
 static void n_put_all_back(struct naive *n)
 {
 	for (uint64_t order = n->last_order; order > 0; order--)
 		for (unsigned i = 0; i < THREADS; i++)
 			if (n->held[i].is_held && n->held[i].order == order)
-				n_restore(n, &n->held[i]);
+				n_undo(n, &n->held[i]);
 }
 
 static void n_begin(struct naive *n, uint32_t thread, uint64_t addr)
 {
 	struct naive_held *h = &n->held[thread];
-	n_restore(n, h);
+	n_undo(n, h);
 	if (!addr)
 		return;
 	struct naive_block *b = n_find(n, addr);
@@ -369,7 +379,7 @@ static void n_end(struct world *w, const struct event *ev, uint32_t node)
 	struct naive *n = &w->naive;
 	struct naive_held *h = &n->held[ev->thread];
 	if (!ev->old_addr) {
-		n_restore(n, h);
+		n_undo(n, h);
 		n_alloc(w, ev, node);
 		return;
 	}
@@ -733,7 +743,7 @@ static void one_round(unsigned seed)
 		if (!any(w, 300)) {
 			flush(w, p);
 			uint32_t thread = any(w, THREADS);
-			n_restore(&w->naive, &w->naive.held[thread]);
+			n_undo(&w->naive, &w->naive.held[thread]);
 			profile_thread_exit(p, thread);
 		}
 		if (!any(w, 2000)) {
