@@ -106,10 +106,13 @@ static struct bucket *new_buckets(uint32_t count)
 	return memset(b, 0, bytes);
 }
 
-/* How many blocks @buckets may hold. */
+/*
+ * How many blocks @buckets may hold. Buckets of three overflow more often than those of four: at
+ * 4/5 python3 with --record takes 6 to 8 % more CPU time than at 2/3.
+ */
 static uint32_t shard_limit(uint32_t buckets, bool keep_times)
 {
-	return limit_of(buckets * (keep_times ? BUCKET - 1 : BUCKET));
+	return keep_times ? buckets * (BUCKET - 2) : limit_of(buckets * BUCKET);
 }
 
 __attribute__((noinline)) static void shard_resize(struct shard *sh, uint32_t buckets)

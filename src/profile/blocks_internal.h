@@ -15,8 +15,8 @@
  * it: 0 ends a search. So nearly every search reads one line and takes no branch that
  * the CPU cannot foresee, and a block goes without any other being moved.
  *
- * A shard grows by a third when it is 4/5 full (small ones are kept half empty) and is
- * copied alone, so growing never needs a second copy of everything. A block's home is
+ * A shard grows by a third when it is 4/5 full (2/3 with times; small ones are kept half empty)
+ * and is copied alone, so growing never needs a second copy of everything. A block's home is
  * hash * buckets >> 32: any number of buckets will do, and copying walks both tables in
  * order.
  *
@@ -150,9 +150,10 @@ static inline struct bucket *blocks_home(const struct blocks *b, uint64_t hash)
 __attribute__((always_inline)) static inline void
 blocks_prefetch(const struct blocks *b, taddr_t addr)
 {
-	uint64_t hash = hash_addr(addr);
+	const struct bucket *home = blocks_home(b, hash_addr(addr));
 
-	__builtin_prefetch(blocks_home(b, hash), 1);
+	__builtin_prefetch(home, 1);
+	__builtin_prefetch(home + 1, 1); /* where it is if its home was full */
 }
 
 /* One block more, or less, went by. A counter that is full stays so until the shard grows. */
