@@ -31,7 +31,8 @@
 
 #include "profile/blocks.h"
 
-#define SHARD_BITS 4
+/* Fewer are larger when one is copied, more have no huge pages below a million blocks. */
+#define SHARD_BITS 3
 #define SHARDS (1u << SHARD_BITS)
 #define BUCKET 4u
 #define ADDR_BITS 48
