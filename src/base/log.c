@@ -107,9 +107,9 @@ static unsigned visible_size(const unsigned char *s)
 
 /*
  * Names of files and programs may hold anything: in a message nothing of it reaches a terminal as a
- * command, or looks like another line. The caller frees it; NULL = no memory.
+ * command, or looks like another line.
  */
-static char *make_visible(const char *text)
+char *log_visible(const char *text)
 {
 	char *out = malloc(4 * strlen(text) + 1), *p = out;
 
@@ -155,7 +155,7 @@ void log_print(enum log_level level, const char *fmt, ...)
 	int n = vasprintf(&text, fmt, ap);
 	va_end(ap);
 	if (n >= 0) {
-		char *visible = make_visible(text);
+		char *visible = log_visible(text);
 
 		if (visible)
 			print_line(level, visible);

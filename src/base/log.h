@@ -25,6 +25,8 @@ bool log_is_on(enum log_level level);
 bool log_use_color(int fd);
 
 void log_print(enum log_level level, const char *fmt, ...) ATTR_PRINTF(2, 3);
+/* @text as a message shows it. The caller frees it; NULL = no memory. */
+char *log_visible(const char *text);
 /* Prints each non-empty line of @text after @prefix. Modifies @text. */
 void log_print_lines(enum log_level level, const char *prefix, char *text);
 

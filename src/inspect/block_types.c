@@ -307,7 +307,7 @@ static uint32_t find_type(struct block_types *t, const struct start *s)
 		type = find_python(t, s);
 	if (type == NO_TYPE && are_pointers(t, s))
 		type = get_kind(t, KIND_POINTERS);
-	if (type == NO_TYPE && is_text(s))
+	if (type == NO_TYPE && !is_mapped(t, s->word[0]) && is_text(s))
 		type = get_kind(t, KIND_TEXT);
 	return type;
 }

@@ -7,7 +7,8 @@
  *	table      the first word leads to a table of functions of an object file
  *	Python     an object of Python's
  *	pointers   words that lead to memory or are zero; two lead to memory
- *	text       printable characters, at least four, up to a zero or all
+ *	text       printable characters, at least four, up to a zero or all; the first word does
+ *	           not lead to memory
  *	size       otherwise: blocks of about the same size are of one type
  */
 #ifndef PTMEM_INSPECT_BLOCK_TYPES_H

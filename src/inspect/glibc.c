@@ -107,6 +107,52 @@ static void add_heaps(struct inspect_memory *m, const struct arenas *found, stru
 	}
 }
 
+/* The mappings around @addr that follow one another and have the same name. */
+static struct glibc_range mapped_around(const struct maps *maps, taddr_t addr)
+{
+	size_t at = vec_search(&maps->list, e, e->end <= addr), last = at;
+	const struct map *m = maps->list.data;
+
+	if (at == maps->list.count || m[at].start > addr)
+		return (struct glibc_range){0};
+	while (at > 0 && m[at - 1].end == m[at].start && strcmp(m[at - 1].path, m[at].path) == 0)
+		at--;
+	while (last + 1 < maps->list.count && m[last + 1].start == m[last].end &&
+	       strcmp(m[last + 1].path, m[last].path) == 0)
+		last++;
+	return (struct glibc_range){m[at].start, m[last].end};
+}
+
+/*
+ * The size of the top chunk, where the main heap's end is from, may be overwritten. The heap is
+ * then all memory up to the program break, and the walk fails at the top.
+ */
+static void repair_main_heap(const struct maps *maps, struct arenas *found, struct glibc *g)
+{
+	const struct glibc_arena *a = g->arenas.data;
+
+	if (g->arenas.count == 0 || !a->is_main || !a->is_contiguous || a->system_bytes == 0)
+		return;
+	struct glibc_range r = mapped_around(maps, a->top);
+	size_t i = 0;
+
+	while (i < found->heaps.count && found->heaps.data[i].top != a->top)
+		i++;
+	struct arena_heap *h = i < found->heaps.count ? &found->heaps.data[i] : NULL;
+
+	if (h && h->start >= r.start && h->end <= r.end && h->end % PAGE_SIZE_MIN == 0)
+		return;
+	if (r.end == 0) {
+		g->lost_heaps++;
+		return;
+	}
+	if (!h)
+		h = vec_add(&found->heaps);
+	*h = (struct arena_heap){
+		.start = MAX(r.start, ROUND_UP(r.end - MIN(r.end, a->system_bytes), UINT64_C(16))),
+		.end = r.end, .top = a->top};
+}
+
 void glibc_find(struct inspect_memory *m, const struct glibc_range *data, size_t count,
 		struct glibc *out)
 {
@@ -117,6 +163,8 @@ void glibc_find(struct inspect_memory *m, const struct glibc_range *data, size_t
 		arenas_search(&found, data[i].start, data[i].end, read_for_search, m);
 	arenas_sort(&found);
 	add_arenas(m, &found, data, count, out);
+	repair_main_heap(&m->pages->maps, &found, out);
+	arenas_sort(&found);
 	add_heaps(m, &found, out);
 	arenas_deinit(&found);
 	glibc_params_find(m, data, count, out);

@@ -64,6 +64,7 @@ struct glibc {
 	VEC(struct glibc_arena) arenas; /* the main arena is first */
 	VEC(struct glibc_heap) heaps;   /* ascending, disjoint */
 	struct glibc_params params;
+	uint32_t lost_heaps;            /* not found, although malloc has used them */
 };
 
 struct glibc_range {

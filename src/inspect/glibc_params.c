@@ -57,7 +57,7 @@ static bool fits_arena(const struct glibc *g, taddr_t sbrk_base)
 		if (g->arenas.data[h->arena].is_main && a->is_contiguous)
 			return ROUND_UP(sbrk_base, UINT64_C(16)) == h->start;
 	}
-	return true;
+	return !a->is_contiguous || a->system_bytes == 0;
 }
 
 static bool is_params(const struct glibc *g, const struct glibc_params *p)

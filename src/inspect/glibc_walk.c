@@ -23,6 +23,7 @@ struct walk {
 	size_t listed;          /* index of the next element of lists->chunks */
 	const struct glibc_visitor *visitor;
 	bool is_ended;          /* stopped by the visitor */
+	bool is_broken;         /* a part in the middle could not be followed */
 };
 
 static const enum glibc_chunk_kind kind_of_list[] = {
@@ -47,6 +48,18 @@ static bool is_chunk(const struct walk *w, taddr_t at, uint64_t head)
 static bool is_fencepost(uint64_t head)
 {
 	return head && !(head & GLIBC_IS_MMAPPED) && head <= (FENCEPOST_MAX | GLIBC_FLAGS);
+}
+
+/*
+ * Whether @at is where malloc ended the heap, or a part of it: a header without a block, then a
+ * second one, of no size in an arena's earlier heaps.
+ */
+static bool is_part_end(struct walk *w, taddr_t at)
+{
+	uint64_t first, second, last = w->heap->top ? FENCEPOST_MAX : 0;
+
+	return read_head(w, at, &first) && (first & ~(uint64_t)GLIBC_IS_BEFORE_USED) == FENCEPOST_MAX &&
+	       read_head(w, at + FENCEPOST_MAX, &second) && second == (last | GLIBC_IS_BEFORE_USED);
 }
 
 /* The state of @c according to the lists. The heap itself only shows whether it is in use. */
@@ -121,6 +134,7 @@ static bool pass_fenceposts(struct walk *w, taddr_t at, taddr_t *at_out)
 	uint64_t head;
 	taddr_t start = at;
 
+	w->is_broken |= !is_part_end(w, at);
 	while (read_head(w, at, &head) && is_fencepost(head))
 		at += 16;
 	taddr_t next = find_next_part(w, at);
@@ -162,6 +176,8 @@ static enum progress walk_chunks(struct walk *w, taddr_t *at_io)
 			return is_fencepost(head) ? AT_FENCEPOST : AT_NOTHING;
 		before = (struct glibc_chunk){.addr = at, .size = head & ~(uint64_t)GLIBC_FLAGS};
 		if (at == w->heap->top) {
+			if (before.size != w->heap->end - at)
+				return AT_NOTHING;
 			report_as(w, at, before.size, CHUNK_TOP);
 			*at_io = at + before.size;
 			return AT_END;
@@ -193,5 +209,5 @@ bool glibc_walk(struct inspect_memory *m, const struct glibc_heap *h,
 	if (!w.is_ended)
 		report_as(&w, at, h->end - MIN(at, h->end),
 			  progress == AT_END ? CHUNK_OWN : CHUNK_UNKNOWN);
-	return progress != AT_NOTHING;
+	return progress != AT_NOTHING && !w.is_broken;
 }

@@ -162,7 +162,7 @@ static void pass_blocks(struct heap_report *r, struct heap_input *in, const stru
 
 void heap_report_init(struct heap_report *r, const struct glibc *g)
 {
-	*r = (struct heap_report){0};
+	*r = (struct heap_report){.broken_heaps = g->lost_heaps};
 	heap_map_init(&r->map, g);
 	for (size_t i = 0; i < g->arenas.count; i++) {
 		const struct glibc_arena *a = &g->arenas.data[i];

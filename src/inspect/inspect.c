@@ -275,7 +275,7 @@ static void take_results(struct inspection *n)
 		out->all.swapped += out->row[i].swapped;
 	}
 	out->params = n->glibc.params;
-	out->heap_count = (uint32_t)n->glibc.heaps.count;
+	out->heap_count = (uint32_t)n->glibc.heaps.count + n->glibc.lost_heaps;
 	out->threads = (uint32_t)n->in->threads.count;
 	out->caches = n->lists.caches;
 	out->broken_lists = n->lists.broken;

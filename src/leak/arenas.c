@@ -86,9 +86,9 @@ static taddr_t heap_of(taddr_t addr)
  */
 static void add_heaps(const struct search *s, taddr_t arena)
 {
-	taddr_t bins = arena + s->head, first = heap_of(arena), end, top;
+	taddr_t bins = arena + s->head, first = heap_of(arena), top;
 
-	if (!read_word(s, bins - TOP_BYTES, &top) || !end_of_top(s, top, &end))
+	if (!read_word(s, bins - TOP_BYTES, &top) || !may_be_chunk(top))
 		return;
 	for (taddr_t heap = heap_of(top); s->found->heaps.count < HEAPS_MAX;) {
 		struct heap_info info;
@@ -100,7 +100,7 @@ static void add_heaps(const struct search *s, taddr_t arena)
 		if (heap == first) /* the arena precedes the chunks */
 			start = ROUND_UP(bins + STATE_END * sizeof(uint64_t), UINT64_C(16));
 		*vec_add(&s->found->heaps) = (struct arena_heap){
-			.start = start, .end = top ? end : heap + info.size, .top = top};
+			.start = start, .end = heap + info.size, .top = top};
 		if (heap == first)
 			return;
 		heap = info.before;

@@ -203,8 +203,10 @@ void inspect_report_write_json(FILE *f, const struct inspect_title *t,
 	put_string(f, t->command);
 	fputs(",\n", f);
 	put_rows(f, t, r);
-	if (r->other.name)
+	if (r->other.name) {
 		put_other(f, &r->other);
+		inspect_types_write_json(f, &r->types, &r->holders);
+	}
 	if (t->has_malloc && !r->other.name) {
 		put_params(f, t, r);
 		fputs("  \"arenas\": [", f);

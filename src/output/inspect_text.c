@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/amount.h"
+#include "base/cleanup.h"
+#include "base/log.h"
 #include "output/inspect_advice.h"
 #include "output/inspect_report.h"
 #include "output/inspect_types.h"
@@ -24,15 +26,24 @@ static double percent(uint64_t part, uint64_t whole)
 
 /* -- the sentence -- */
 
+/* Both names may hold anything. */
+static void print_name(FILE *f, const struct inspect_title *t)
+{
+	_cleanup_free_ char *path = t->core ? log_visible(t->core->path) : NULL;
+	_cleanup_free_ char *command = log_visible(t->command);
+
+	if (path)
+		fprintf(f, "%s, core of ", path);
+	fprintf(f, "process %u, %s\n", t->pid, command ? command : "");
+}
+
 static void print_summary(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
 {
 	char all[AMOUNT_SIZE], live[AMOUNT_SIZE], unused[AMOUNT_SIZE], trim[AMOUNT_SIZE];
 	uint64_t used = r->row[ROW_LIVE].resident + r->row[ROW_MMAPPED].resident;
 	uint64_t empty = inspect_free_bytes(r).resident;
 
-	if (t->core)
-		fprintf(f, "%s, core of ", t->core->path);
-	fprintf(f, "process %u, %s\n", t->pid, t->command);
+	print_name(f, t);
 	fprintf(f, "%s %s", amount_bytes((double)r->all.resident, all),
 		t->core ? "in the core, pages of zeros not counted" : "resident");
 	if (r->other.name) {
@@ -324,6 +335,7 @@ void inspect_report_print(FILE *f, const struct inspect_title *t, const struct i
 	print_summary(f, t, r);
 	print_rows(f, t, r);
 	if (r->other.name) {
+		inspect_types_print(f, &r->types, &r->holders, TYPES_SHOWN);
 		print_other(f, &r->other);
 		inspect_report_print_doubts(f, t, r);
 	} else if (t->has_malloc) {

@@ -11,6 +11,7 @@
 #include "inspect/pinned.h"
 
 #define HOLDERS_SHOWN 3u
+#define NAME_SHOWN 200u
 
 typedef const struct block_type *sorted_type;
 
@@ -23,15 +24,36 @@ static const char *put_size(const struct block_type *t, char *text, size_t size)
 	return text;
 }
 
+/* Ends @text, in UTF-8, with dots from @at on, or from the character that @at is in. */
+static void cut_at(char *text, size_t at)
+{
+	while (at > 0 && ((uint8_t)text[at] & 0xc0) == 0x80)
+		at--;
+	strcpy(&text[at], "...");
+}
+
 const char *inspect_type_text(const struct block_type *t, char text[static INSPECT_TYPE_SIZE])
 {
 	if (t->kind == KIND_SIZE)
 		return put_size(t, text, INSPECT_TYPE_SIZE);
+	int n;
+
 	if (t->kind == KIND_TABLE)
-		snprintf(text, INSPECT_TYPE_SIZE, "struct with &%s", t->name ? t->name : "?");
+		n = snprintf(text, INSPECT_TYPE_SIZE, "struct with &%s", t->name ? t->name : "?");
 	else
-		snprintf(text, INSPECT_TYPE_SIZE, "%s%s%s", block_kind_name[t->kind],
-			 t->name ? " " : "", t->name ? t->name : "");
+		n = snprintf(text, INSPECT_TYPE_SIZE, "%s%s%s", block_kind_name[t->kind],
+			     t->name ? " " : "", t->name ? t->name : "");
+	if (n >= (int)INSPECT_TYPE_SIZE)
+		cut_at(text, INSPECT_TYPE_SIZE - sizeof("..."));
+	return text;
+}
+
+/* The same for a line of a table. */
+static const char *short_text(const struct block_type *t, char text[static INSPECT_TYPE_SIZE])
+{
+	inspect_type_text(t, text);
+	if (strlen(text) > NAME_SHOWN)
+		cut_at(text, NAME_SHOWN - strlen("..."));
 	return text;
 }
 
@@ -91,7 +113,7 @@ static void print_type(FILE *f, const struct block_type *t, uint64_t all)
 {
 	char text[INSPECT_TYPE_SIZE], size[AMOUNT_SIZE * 2];
 
-	print_row(f, t, all, inspect_type_text(t, text));
+	print_row(f, t, all, short_text(t, text));
 	if (t->kind != KIND_SIZE)
 		fprintf(f, ", %s%s", put_size(t, size, sizeof(size)),
 			t->smallest == t->largest && t->blocks > 1 ? " each" : "");
@@ -112,7 +134,7 @@ static void print_holder(FILE *f, const struct block_types *t, const struct bloc
 	fprintf(f, "%39s    ", amount_commas(h->blocks, blocks));
 	if (h->kind == HOLDER_BLOCK)
 		fprintf(f, "in %s%s\n", t->list.data[h->key].kind == KIND_SIZE ? "blocks of " : "",
-			inspect_type_text(&t->list.data[h->key], text));
+			short_text(&t->list.data[h->key], text));
 	else if (h->kind == HOLDER_VARIABLE)
 		fprintf(f, "in %s%s%s%s\n", h->name ? h->name : "data of ", h->name ? " (" : "",
 			h->object ? h->object : "?", h->name ? ")" : "");
@@ -191,7 +213,7 @@ void inspect_types_print_pins(FILE *f, const struct block_types *t, size_t rows)
 				PINNED_FEW);
 		fprintf(f, "%10" PRIu64 " page%-1s by %s%s (%s of them in all)\n", list[i]->pages,
 			plural(list[i]->pages), list[i]->kind == KIND_SIZE ? "blocks of " : "",
-			inspect_type_text(list[i], text),
+			short_text(list[i], text),
 			amount_commas(list[i]->blocks, blocks));
 	}
 	free(list);
