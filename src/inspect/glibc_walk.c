@@ -58,8 +58,9 @@ static bool is_part_end(struct walk *w, taddr_t at)
 {
 	uint64_t first, second, last = w->heap->top ? FENCEPOST_MAX : 0;
 
-	return read_head(w, at, &first) && (first & ~(uint64_t)GLIBC_IS_BEFORE_USED) == FENCEPOST_MAX &&
-	       read_head(w, at + FENCEPOST_MAX, &second) && second == (last | GLIBC_IS_BEFORE_USED);
+	return read_head(w, at, &first) && read_head(w, at + FENCEPOST_MAX, &second) &&
+	       (first | GLIBC_IS_BEFORE_USED) == (FENCEPOST_MAX | GLIBC_IS_BEFORE_USED) &&
+	       second == (last | GLIBC_IS_BEFORE_USED);
 }
 
 /* The state of @c according to the lists. The heap itself only shows whether it is in use. */

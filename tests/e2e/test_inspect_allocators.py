@@ -217,6 +217,8 @@ for _variant, _allocator in KNOWN:
             t.check(2 <= malloc["caches"] <= 7 and malloc["cached_blocks"] > 0, "caches of threads: %s" % malloc)
         result = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)])
         t.check(("malloc: %s; " % allocator).encode() in result.out, "not named: %r" % result.out)
+        t.check(b"live blocks, by how they begin\n" in result.out, "no types: %r" % result.out)
+        t.equal("blocks of all types", sum(e["blocks"] for e in report["types"]), malloc["live_blocks"])
         program.end()
 
 
