@@ -99,11 +99,12 @@ static void add_heaps(struct inspect_memory *m, const struct arenas *found, stru
 			continue;
 		struct glibc_arena *a = &out->arenas.data[arena];
 		taddr_t start = a->is_main ? h->start : ROUND_DOWN(h->start, HEAP_MAX);
+		taddr_t end = a->is_main ? h->end : h->limit;
 
 		*vec_add(&out->heaps) = (struct glibc_heap){
-			.map_start = start, .start = h->start, .end = h->end, .top = h->top,
+			.map_start = start, .start = h->start, .end = end, .top = h->top,
 			.arena = (uint32_t)arena};
-		a->found_bytes += h->end - start;
+		a->found_bytes += end - start;
 	}
 }
 
@@ -140,7 +141,7 @@ static void repair_main_heap(const struct maps *maps, struct arenas *found, stru
 		i++;
 	struct arena_heap *h = i < found->heaps.count ? &found->heaps.data[i] : NULL;
 
-	if (h && h->start >= r.start && h->end <= r.end && h->end % PAGE_SIZE_MIN == 0)
+	if (h && h->end % PAGE_SIZE_MIN == 0)
 		return;
 	if (r.end == 0) {
 		g->lost_heaps++;

@@ -99,8 +99,12 @@ static void add_heaps(const struct search *s, taddr_t arena)
 			return;
 		if (heap == first) /* the arena precedes the chunks */
 			start = ROUND_UP(bins + STATE_END * sizeof(uint64_t), UINT64_C(16));
+		taddr_t limit = heap + info.size, end;
+
+		if (!top || !end_of_top(s, top, &end) || end > limit)
+			end = limit;
 		*vec_add(&s->found->heaps) = (struct arena_heap){
-			.start = start, .end = heap + info.size, .top = top};
+			.start = start, .end = end, .limit = limit, .top = top};
 		if (heap == first)
 			return;
 		heap = info.before;
