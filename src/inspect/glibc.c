@@ -126,13 +126,14 @@ static struct glibc_range mapped_around(const struct maps *maps, taddr_t addr)
 
 /*
  * The size of the top chunk, where the main heap's end is from, may be overwritten. The heap is
- * then all memory up to the program break, and the walk fails at the top.
+ * then all memory up to the program break, and the walk fails at the top. Where a heap without brk
+ * begins is not known: it is lost.
  */
 static void repair_main_heap(const struct maps *maps, struct arenas *found, struct glibc *g)
 {
 	const struct glibc_arena *a = g->arenas.data;
 
-	if (g->arenas.count == 0 || !a->is_main || !a->is_contiguous || a->system_bytes == 0)
+	if (g->arenas.count == 0 || !a->is_main || a->system_bytes == 0)
 		return;
 	struct glibc_range r = mapped_around(maps, a->top);
 	size_t i = 0;
@@ -143,7 +144,7 @@ static void repair_main_heap(const struct maps *maps, struct arenas *found, stru
 
 	if (h && h->end % PAGE_SIZE_MIN == 0)
 		return;
-	if (r.end == 0) {
+	if (r.end == 0 || !a->is_contiguous) {
 		g->lost_heaps++;
 		return;
 	}

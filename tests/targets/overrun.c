@@ -5,6 +5,7 @@
  *	memset          over 120 bytes of its last block of 100: also the header behind it
  *	top SIZE        the header of the top chunk is SIZE
  *	thread SIZE     the same in a thread's arena
+ *	apart SIZE      the same in memory from mmap, since the program break cannot be moved
  *	block SIZE      the header of a block in the middle is SIZE
  *	nodes           5000 blocks that begin with the address of the one before
  */
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define BLOCKS 1000
@@ -41,6 +43,18 @@ static void *work(void *arg)
 	return NULL;
 }
 
+/* Takes the pages where the heap would grow, and the rest of the heap. */
+static void end_brk(void)
+{
+	char *p = malloc(1000), *end = sbrk(0);
+
+	if (mmap(end, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+		 0) != end)
+		_exit(2);
+	while (p < end && p > end - (1 << 20))
+		p = malloc(1000);
+}
+
 static void make_nodes(void)
 {
 	for (size_t i = 0; i < 5000; i++) {
@@ -64,6 +78,8 @@ int main(int argc, char **argv)
 		pthread_create(&thread, NULL, work, &size);
 		pthread_barrier_wait(&is_ready);
 	} else {
+		if (strcmp(what, "apart") == 0)
+			end_brk();
 		make_blocks();
 	}
 	if (strcmp(what, "nodes") == 0)
@@ -71,7 +87,7 @@ int main(int argc, char **argv)
 	else if (strcmp(what, "memset") == 0)
 		for (volatile char *p = held[BLOCKS - 1]; p < held[BLOCKS - 1] + 120; p++)
 			*p = 'A';
-	else if (strcmp(what, "top") == 0)
+	else if (strcmp(what, "top") == 0 || strcmp(what, "apart") == 0)
 		*(size_t *)(held[BLOCKS - 1] + malloc_usable_size(held[BLOCKS - 1])) = size;
 	else if (strcmp(what, "block") == 0)
 		((size_t *)held[BLOCKS / 2])[-1] = size;
