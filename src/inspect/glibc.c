@@ -126,8 +126,8 @@ static struct glibc_range mapped_around(const struct maps *maps, taddr_t addr)
 
 /*
  * The size of the top chunk, where the main heap's end is from, may be overwritten. The heap is
- * then all memory up to the program break, and the walk fails at the top. Where a heap without brk
- * begins is not known: it is lost.
+ * then all memory up to the program break, and the walk fails at the top. A heap that has left brk
+ * is lost.
  */
 static void repair_main_heap(const struct maps *maps, struct arenas *found, struct glibc *g)
 {
@@ -142,7 +142,7 @@ static void repair_main_heap(const struct maps *maps, struct arenas *found, stru
 		i++;
 	struct arena_heap *h = i < found->heaps.count ? &found->heaps.data[i] : NULL;
 
-	if (h && h->end % PAGE_SIZE_MIN == 0)
+	if (h && (h->end % PAGE_SIZE_MIN == 0 || !a->is_contiguous))
 		return;
 	if (r.end == 0 || !a->is_contiguous) {
 		g->lost_heaps++;

@@ -21,6 +21,8 @@
 #define PAR_MAX 136u
 #define TCACHE_BINS_MAX 64u
 #define ARENA_TEST_MAX 4096u
+#define THRESHOLD_MIN (UINT64_C(128) << 10)
+#define THRESHOLD_MAX (UINT64_C(32) << 20)
 
 struct layout {
 	uint32_t mmaps, mmapped, tcache; /* offsets */
@@ -46,8 +48,20 @@ static void take_params(const uint8_t *p, const struct layout *l, struct glibc_p
 		.tcache_count = tcache[2]};
 }
 
-/* The main arena grows by brk from sbrk_base on, if at all. */
-static bool fits_arena(const struct glibc *g, taddr_t sbrk_base)
+/* What dynamic thresholds can be. */
+static bool has_dynamic_thresholds(const struct glibc_params *p)
+{
+	return !p->is_fixed && p->mmap_threshold >= THRESHOLD_MIN &&
+	       p->mmap_threshold <= THRESHOLD_MAX && p->arena_max <= ARENA_TEST_MAX &&
+	       (p->trim_threshold == THRESHOLD_MIN ||
+		p->trim_threshold == 2 * p->mmap_threshold);
+}
+
+/*
+ * The main arena grows by brk from sbrk_base on, if at all. Where it has left brk, no heap shows
+ * that these are the parameters.
+ */
+static bool fits_arena(const struct glibc *g, const struct glibc_params *p)
 {
 	const struct glibc_arena *a = &g->arenas.data[0];
 
@@ -55,9 +69,9 @@ static bool fits_arena(const struct glibc *g, taddr_t sbrk_base)
 		const struct glibc_heap *h = &g->heaps.data[i];
 
 		if (g->arenas.data[h->arena].is_main && a->is_contiguous)
-			return ROUND_UP(sbrk_base, UINT64_C(16)) == h->start;
+			return ROUND_UP(p->sbrk_base, UINT64_C(16)) == h->start;
 	}
-	return !a->is_contiguous || a->system_bytes == 0;
+	return has_dynamic_thresholds(p) || a->system_bytes == 0;
 }
 
 static bool is_params(const struct glibc *g, const struct glibc_params *p)
@@ -68,7 +82,7 @@ static bool is_params(const struct glibc *g, const struct glibc_params *p)
 	       p->tcache_count <= UINT16_MAX && p->arena_test <= ARENA_TEST_MAX &&
 	       p->mmaps <= p->most_mmaps && p->mmaps <= INT32_MAX && p->mmaps_max <= INT32_MAX &&
 	       p->mmapped_bytes <= p->most_mmapped_bytes && p->mmapped_bytes % PAGE_SIZE_MIN == 0 &&
-	       (p->mmaps == 0) == (p->mmapped_bytes == 0) && fits_arena(g, p->sbrk_base);
+	       (p->mmaps == 0) == (p->mmapped_bytes == 0) && fits_arena(g, p);
 }
 
 static void search(const uint8_t *bytes, size_t size, struct glibc *g)

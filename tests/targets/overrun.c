@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 	else if (strcmp(what, "memset") == 0)
 		for (volatile char *p = held[BLOCKS - 1]; p < held[BLOCKS - 1] + 120; p++)
 			*p = 'A';
-	else if (strcmp(what, "top") == 0 || strcmp(what, "apart") == 0)
+	else if (size > 0 && (strcmp(what, "top") == 0 || strcmp(what, "apart") == 0))
 		*(size_t *)(held[BLOCKS - 1] + malloc_usable_size(held[BLOCKS - 1])) = size;
 	else if (strcmp(what, "block") == 0)
 		((size_t *)held[BLOCKS / 2])[-1] = size;
