@@ -7,7 +7,7 @@
  *	thread SIZE     the same in a thread's arena
  *	apart SIZE      the same in memory from mmap, since the program break cannot be moved
  *	block SIZE      the header of a block in the middle is SIZE
- *	nodes           5000 blocks that begin with the address of the one before
+ *	nodes           5000 blocks that begin with an address whose bytes are "AAAAAA"
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@
 #define BLOCKS 1000
 
 static char *held[BLOCKS];
-static void *first_node;
+static void *nodes[5000];
 static pthread_barrier_t is_ready;
 
 static void make_blocks(void)
@@ -57,12 +57,18 @@ static void end_brk(void)
 
 static void make_nodes(void)
 {
+	char *page = (char *)0x414141414000;
+
+	if (mmap(page, 4096, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != page)
+		_exit(2);
+	*page = 1;
 	for (size_t i = 0; i < 5000; i++) {
 		uintptr_t *node = malloc(24);
 
-		node[0] = (uintptr_t)first_node;
+		node[0] = (uintptr_t)page + 0x141;
 		node[1] = node[2] = 7;
-		first_node = node;
+		nodes[i] = node;
 	}
 }
 
