@@ -51,8 +51,8 @@
  *	    not read          0.65 - 0.74                  0.19 - 0.42
  *	    and no order      0.39 - 0.54                  0.16 - 0.32
  *
- * So threads that do nothing but allocate wait for ptmem above all. It reads a pair in 18 ns where
- * one thread writes, in 34 where 4 do and 44 where 16 do, and without it 2 CPUs make one in 8 to
+ * So threads that do nothing but allocate wait for ptmem above all. It reads a pair in 16 ns where
+ * one thread writes, in 26 where 4 do and 36 where 16 do, and without it 2 CPUs make one in 8 to
  * 17 ns: a faster reader comes before any other ring.
  *
  * With many threads and CPUs a ring for each thread would be better, with records numbered by one
