@@ -31,9 +31,15 @@ static struct child_key key_of(const void *tree, uint32_t node)
 	return (struct child_key){n->frame, n->parent};
 }
 
+/* The next node is tried first: those of a new path follow each other (calltree_get_child). */
 static uint32_t get_child(struct report_tree *t, uint32_t parent, uint32_t frame)
 {
 	struct child_key key = {frame, parent};
+	uint32_t next = parent + 1;
+
+	if (next < t->node.count && t->node.data[next].parent == parent &&
+	    t->node.data[next].frame == frame)
+		return next;
 	uint32_t *slot = child_table_get(&t->children, key_of, t, t->node.count, key);
 
 	if (*slot)
