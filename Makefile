@@ -148,6 +148,7 @@ install: programs
 	install -Dm644 -t $(SHARE)/fish/vendor_completions.d completions/ptmem.fish completions/ptmem-report.fish
 	install -Dm644 -t $(SHARE)/doc/ptmem README.md LICENSE doc/format.md
 	install -Dm644 -t $(DESTDIR)$(prefix)/include include/ptmem.h
+	install -Dm644 -t $(SHARE)/doc/ptmem contrib/ptmem@.service
 
 # The assembler reads these, which gcc -MMD does not see.
 $(O)/src/output/flame.o: src/output/shorten.js src/output/flame.js

@@ -23,6 +23,7 @@ complete -c ptmem -f -n __ptmem_no_program
 complete -c ptmem -n __ptmem_no_program -a '(__fish_complete_command)'
 complete -c ptmem -n 'not __ptmem_no_program' -a '(__fish_complete_subcommand --fcs-skip=1)'
 complete -c ptmem -n __ptmem_no_program -s p -l pid -x -a '(__fish_complete_pids)' -d 'Attach to a running process'
+complete -c ptmem -n __ptmem_no_program -l follow -x -a '(__fish_complete_proc)' -d 'Attach to processes as they appear'
 complete -c ptmem -n __ptmem_no_program -l earlier-blocks -x -a 'yes no' -d 'With -p: profile blocks from before'
 complete -c ptmem -n __ptmem_no_program -l inspect -F -d 'With -p, or of a core file: what memory consists of'
 complete -c ptmem -n __ptmem_no_program -l inspect-at-exit -d 'Profile, and show at the end what memory consists of'

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -185,7 +186,13 @@ bool proc_status_is_dead(const struct proc_status *st)
 #define EXITING 0x00000004u
 
 /* proc(5) */
-enum { FIELD_STATE = 3, FIELD_FLAGS = 9, FIELD_START_STACK = 28, FIELD_START_BRK = 47 };
+enum {
+	FIELD_STATE = 3,
+	FIELD_FLAGS = 9,
+	FIELD_STARTED = 22,
+	FIELD_START_STACK = 28,
+	FIELD_START_BRK = 47,
+};
 
 /* Moves @text past the next space, to the start of a field. False if there is none before @end. */
 static bool next_field(const char **text, const char *end)
@@ -210,6 +217,8 @@ int proc_stat_parse(const char *text, size_t size, struct proc_stat *out)
 			st.state = *p;
 		else if (field == FIELD_FLAGS)
 			proc_parse_number(p, end, 10, &flags);
+		else if (field == FIELD_STARTED)
+			proc_parse_number(p, end, 10, &st.started);
 		else if (field == FIELD_START_STACK)
 			proc_parse_number(p, end, 10, &st.start_stack);
 		else if (field == FIELD_START_BRK)
@@ -248,6 +257,15 @@ bool proc_is_ending(pid_t pid)
 	return proc_stat_read(pid, &st) != 0 || is_dead_state(st.state) || st.is_exiting;
 }
 
+bool proc_runs_our_file(pid_t pid)
+{
+	char path[NAME_SIZE];
+	struct stat its, ours;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	return stat(path, &its) == 0 && stat("/proc/self/exe", &ours) == 0 &&
+	       its.st_dev == ours.st_dev && its.st_ino == ours.st_ino;
+}
+
 /* Whether the link @name of process @pid has the same target as our own. */
 static bool has_our_link(pid_t pid, const char *name)
 {
@@ -280,6 +298,16 @@ char *proc_read_link(pid_t pid, const char *name)
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
 	ssize_t n = readlink(path, target, sizeof(target));
 	return n > 0 ? xstrndup(target, (size_t)n) : NULL;
+}
+
+void proc_read_comm(pid_t pid, char comm_out[PROC_COMM_SIZE])
+{
+	_cleanup_fclose_ FILE *file = proc_open(pid, "comm");
+	size_t n = file ? fread(comm_out, 1, PROC_COMM_SIZE, file) : 0;
+
+	/* a name may contain line feeds; the last one is the file's */
+	n = n > 0 && comm_out[n - 1] == '\n' ? n - 1 : n < PROC_COMM_SIZE ? n : PROC_COMM_SIZE - 1;
+	comm_out[n] = '\0';
 }
 
 DIR *proc_open_threads(pid_t pid)

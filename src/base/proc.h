@@ -68,6 +68,7 @@ struct proc_stat {
 	char state;              /* as above */
 	bool is_kernel_thread;
 	bool is_exiting;         /* exiting, which takes a while if it has much memory */
+	uint64_t started;        /* clock ticks after the boot */
 	uint64_t start_stack;    /* 0 = unknown, or not permitted */
 	uint64_t start_brk;      /* likewise */
 };
@@ -81,6 +82,8 @@ int proc_stat_parse(const char *text, size_t size, struct proc_stat *out);
 int proc_stat_read(pid_t tid, struct proc_stat *out);
 /* Whether @tid is gone, or a zombie. */
 bool proc_is_dead(pid_t tid);
+/* Whether process @pid executes the same file as the caller; false if that is not permitted. */
+bool proc_runs_our_file(pid_t pid);
 /* Whether @pid is dead or dying: it is exiting, or SIGKILL was sent to it. */
 bool proc_is_ending(pid_t pid);
 
@@ -90,6 +93,10 @@ bool proc_is_ending(pid_t pid);
 FILE *proc_open(pid_t pid, const char *name);
 /* The target of the link /proc/@pid/@name; NULL if it cannot be read. The caller frees it. */
 char *proc_read_link(pid_t pid, const char *name);
+
+#define PROC_COMM_SIZE 16 /* with the final NUL */
+/* The name of @pid in its comm file, cut by the kernel; "" if it is gone. */
+void proc_read_comm(pid_t pid, char comm_out[PROC_COMM_SIZE]);
 
 /* Iterates over the threads of @pid; NULL if the process is gone. Close with closedir(). */
 DIR *proc_open_threads(pid_t pid);

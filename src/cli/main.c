@@ -20,6 +20,7 @@
 #include "cli/log_file.h"
 #include "cli/option_table.h"
 #include "cli/options_parse.h"
+#include "live/follow.h"
 #include "live/listen.h"
 #include "live/monitor.h"
 #include "live/monitor_client.h"
@@ -60,7 +61,7 @@ static void ignore_write_signals(struct sigaction *file_out, struct sigaction *p
 
 static void catch_signals(const struct options *o)
 {
-	signals_catch_leave(o->attach.pid_count > 0);
+	signals_catch_leave(options_attach(o));
 	if (options_report_on_signal(o))
 		signals_catch_report();
 }
@@ -74,7 +75,7 @@ static bool should_leave(void *ctx)
 	if (!signals_leave_request())
 		reports_poll(run);
 	/* ptmem may wait for a started program: signals must continue to wake it up */
-	if (signals_leave_request() || (wants_to_leave && run->options->attach.pid_count > 0))
+	if (signals_leave_request() || (wants_to_leave && options_attach(run->options)))
 		signals_stop_waking();
 	return wants_to_leave || signals_leave_request();
 }
@@ -134,6 +135,15 @@ static int start_program(struct run *run)
 	return EXIT_OWN_FAILURE;
 }
 
+/* @threads: the number of traced threads before. */
+static void report_attached(const struct target *t, pid_t pid, uint64_t threads)
+{
+	threads = target_stats(t)->threads - threads;
+	log_info("attached to process %d (%llu thread%s paused for %.1f ms)", pid,
+		 (unsigned long long)threads, plural(threads),
+		 (double)target_stats(t)->attach_ns / 1e6);
+}
+
 static int attach_all(struct run *run)
 {
 	unsigned attached = 0;
@@ -148,12 +158,9 @@ static int attach_all(struct run *run)
 			continue;
 		}
 		attached++;
-		threads = target_stats(run->target)->threads - threads;
-		log_info("attached to process %d (%llu thread%s paused for %.1f ms)", pid,
-			 (unsigned long long)threads, plural(threads),
-			 (double)target_stats(run->target)->attach_ns / 1e6);
+		report_attached(run->target, pid, threads);
 	}
-	return attached > 0 ? 0 : EXIT_OWN_FAILURE;
+	return attached > 0 || run->options->attach.follow.count > 0 ? 0 : EXIT_OWN_FAILURE;
 }
 
 /* -- end -- */
@@ -237,14 +244,17 @@ static void leave_program(struct target *target)
 }
 
 /* The loop, with the live components around it. */
-static void follow(struct run *run, struct listen *listen)
+static void run_loop(struct run *run, struct listen *listen)
 {
+	const struct follow_messages messages = {report_attached, explain_attach};
+	struct follow *follow = follow_start(run, &messages);
 	struct monitor *monitor = monitor_open(run);
 	struct top *top = top_start(run);
 
 	listen_begin(listen);
 	target_run(run->target);
 	listen_close(listen);
+	follow_stop(follow);
 	top_stop(top);
 	monitor_stop(monitor);
 	if (target_process_count(run->target) > 0)
@@ -266,7 +276,7 @@ static int run_target(struct run *run, struct sampling *sampling, int *signal_ou
 	tracee_options_init(&to, run);
 	run->target = target_new(&to, &sink, &run->registry);
 	log_set_check_hook(detach_after_check, run->target);
-	if (o->attach.pid_count > 0) {
+	if (options_attach(o)) {
 		catch_signals(o);
 		rc = attach_all(run);
 		signals_start_duration(o->attach.duration);
@@ -275,8 +285,8 @@ static int run_target(struct run *run, struct sampling *sampling, int *signal_ou
 		catch_signals(o);
 	}
 	if (rc == 0) {
-		follow(run, listen);
-		rc = o->attach.pid_count > 0 ? 0 : finish_started(run, sampling, signal_out);
+		run_loop(run, listen);
+		rc = options_attach(o) ? 0 : finish_started(run, sampling, signal_out);
 	} else {
 		listen_close(listen);
 	}
@@ -352,7 +362,7 @@ static int profile(struct run *run, struct sampling *sampling, int *signal_out)
 
 	if (o->files.replay)
 		return session_replay(run, o->files.replay) == 0 ? 0 : EXIT_OWN_FAILURE;
-	if (o->attach.pid_count > 0 && options_sample_only(o))
+	if (options_attach(o) && options_sample_only(o))
 		return watch_processes(run, sampling);
 	return run_target(run, sampling, signal_out);
 }

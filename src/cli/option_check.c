@@ -57,6 +57,8 @@ static bool is_on(const struct options *o, const char *name)
 		return *(const double *)field > 0;
 	case SECONDS:
 		return *(const double *)field != OPTION_OFF;
+	case TEXTS:
+		return ((const struct option_strings *)field)->count > 0;
 	case PIDS:
 		return o->attach.pid_count > 0;
 	default:
@@ -130,8 +132,8 @@ static const struct need {
 	const char *name, *needs; /* one of these, space-separated */
 	bool is_valgrinds;        /* used with any tool, so only a warning */
 } needs[] = {
-	{"duration", "pid", false},
-	{"earlier-blocks", "pid", false},
+	{"duration", "pid follow", false},
+	{"earlier-blocks", "pid follow", false},
 	{"inspect-out", "inspect inspect-at-exit", false},
 	{"inspect-pointers", "inspect inspect-at-exit", false},
 	{"trace-children-skip", "trace-children", true},
@@ -445,6 +447,11 @@ static const char *find_contradiction(const struct options *o)
 	if (o->inspect.what && !o->command && is_given(o, "heap-sample"))
 		return "--inspect looks at the whole heap once: there is nothing for --heap-sample "
 		       "to choose";
+	if (o->attach.follow.count && (o->attach.pid_count || o->command || o->files.replay))
+		return "--follow finds its processes itself: it takes neither --pid nor a program "
+		       "nor --replay";
+	if (o->attach.follow.count && options_sample_only(o))
+		return "--follow traces the heap: --sample alone, with --heap=no, goes with --pid";
 	if (o->attach.pid_count && o->command)
 		return "--pid and a program cannot be combined";
 	if (o->files.replay && (o->attach.pid_count || o->command))
@@ -453,7 +460,7 @@ static const char *find_contradiction(const struct options *o)
 		return "--replay has events of the heap only: --trace cannot add other sources";
 	if (is_given(o, "log-file") && is_given(o, "log-fd"))
 		return "--log-file and --log-fd cannot be combined";
-	if (!o->attach.pid_count && !o->command && !o->files.replay && !o->inspect.what)
+	if (!options_attach(o) && !o->command && !o->files.replay && !o->inspect.what)
 		return "no program given; see ptmem --help";
 	return NULL;
 }

@@ -27,8 +27,12 @@ const struct option_row option_rows[] = {
 	{.name = "pid", .letter = 'p', .type = PIDS, .flags = SEPARATE | EVERYDAY, AT(attach.pid),
 	 RANGE(1, 4194304),
 	 .value = "PID", .text = "attach to the running process PID; Ctrl-C detaches"},
+	{.name = "follow", .type = TEXTS, .flags = NOT_EMPTY, AT(attach.follow),
+	 .value = "NAME|UNIT|/CGROUP",
+	 .text = "attach to the processes of this name, systemd unit\n"
+		 "or control group, as they appear; repeatable"},
 	{.name = "duration", .type = DECIMAL, AT(attach.duration), RANGE(0.001, 1e9),
-	 .value = "SECONDS", .text = "with -p: detach after this time"},
+	 .value = "SECONDS", .text = "with -p or --follow: detach after this time"},
 	{.name = "earlier-blocks", .type = YES_NO, AT(attach.earlier_blocks), .initial = "yes",
 	 .value = "yes|no",
 	 .text = "with -p: the blocks that were allocated before are\nin the profile, read from "

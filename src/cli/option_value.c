@@ -160,6 +160,12 @@ static bool parse_help(const char *text, enum help_mode *out)
 	return !text || strcmp(text, "all") == 0;
 }
 
+static bool add_text(const struct option_row *row, const char *text, struct option_strings *out)
+{
+	*vec_add(out) = text;
+	return *text || !(row->flags & NOT_EMPTY);
+}
+
 int option_value_set(const struct option_parser *p, const struct option_row *row, const char *arg,
 		     const char *text)
 {
@@ -214,7 +220,7 @@ int option_value_set(const struct option_parser *p, const struct option_row *row
 		*(const char **)field = text ? text : "";
 		break;
 	case TEXTS:
-		*vec_add((struct option_strings *)field) = text;
+		is_good = add_text(row, text, field);
 		break;
 	case HELP:
 		is_good = parse_help(text, field);

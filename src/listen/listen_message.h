@@ -15,6 +15,7 @@
 #ifndef PTMEM_LISTEN_LISTEN_MESSAGE_H
 #define PTMEM_LISTEN_LISTEN_MESSAGE_H
 
+#include "base/proc.h"
 #include "base/types.h"
 #include "listen/listen_address.h"
 
@@ -56,6 +57,8 @@ struct listen_process {
 	uint64_t journal_size;           /* complete bytes of the journal; 0 = none */
 	struct listen_totals totals;
 	char command[128];
+	/* where a process runs that ptmem attached to; "" = unknown */
+	char name[PROC_COMM_SIZE], cgroup[512];
 };
 
 struct listen_done {

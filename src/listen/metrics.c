@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/cleanup.h"
 #include "base/proc.h"
 #include "base/text.h"
@@ -57,18 +58,25 @@ static void put_head(FILE *out, const struct family *f, bool is_openmetrics)
 		f->is_counter ? "counter" : "gauge");
 }
 
-static void put_labels(FILE *out, const struct served *s)
+/* @text has room for @size bytes. */
+static void put_label(FILE *out, const char *name, const char *text, size_t size)
 {
-	size_t size = strnlen(s->info.command, sizeof(s->info.command));
-	_cleanup_free_ char *clean = text_clean(s->info.command, size);
+	_cleanup_free_ char *clean = text_clean(text, strnlen(text, size));
 
-	fprintf(out, "{pid=\"%" PRIu32 "\",command=\"", s->info.pid);
+	fprintf(out, ",%s=\"", name);
 	for (const char *c = clean; *c; c++) {
 		if (*c == '"' || *c == '\\')
 			putc('\\', out);
 		putc(*c, out);
 	}
-	fputs("\"}", out);
+	putc('"', out);
+}
+
+static void put_labels(FILE *out, const struct served *s)
+{
+	fprintf(out, "{pid=\"%" PRIu32 "\"", s->info.pid);
+	put_label(out, "command", s->info.command, sizeof(s->info.command));
+	putc('}', out);
 }
 
 static void put_family(FILE *out, const struct served_table *t, const struct family *f,
@@ -110,6 +118,34 @@ static void put_resident(FILE *out, const struct served_table *t, bool is_openme
 		fputs(f.name, out);
 		put_labels(out, &t->list.data[i]);
 		fprintf(out, " %" PRIu64 "\n", resident(t->list.data[i].info.pid));
+	}
+}
+
+/*
+ * Where processes run that ptmem attached to: in a series of their own, so that the others do not
+ * carry these labels.
+ */
+static void put_processes(FILE *out, const struct served_table *t, bool is_openmetrics)
+{
+	const struct family f = {"ptmem_process_info", "Where the process runs.", false, NUMBER, 0};
+	bool has_head = false;
+
+	for (size_t i = 0; i < t->list.count; i++) {
+		const struct listen_process *p = &t->list.data[i].info;
+		char container[CONTAINER_ID_SIZE], cgroup[sizeof(p->cgroup) + 1] = "";
+
+		if (!*p->name)
+			continue;
+		if (!has_head)
+			put_head(out, &f, is_openmetrics);
+		has_head = true;
+		memcpy(cgroup, p->cgroup, sizeof(p->cgroup));
+		cgroup_container(cgroup, container);
+		fprintf(out, "%s{pid=\"%" PRIu32 "\"", f.name, p->pid);
+		put_label(out, "name", p->name, sizeof(p->name));
+		put_label(out, "cgroup", cgroup, sizeof(cgroup));
+		put_label(out, "container", container, sizeof(container));
+		fputs("} 1\n", out);
 	}
 }
 
@@ -161,6 +197,7 @@ void metrics_write(FILE *out, const struct served_table *t, uint32_t ptmem, bool
 	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
 		put_family(out, t, &families[i], is_openmetrics);
 	put_resident(out, t, is_openmetrics);
+	put_processes(out, t, is_openmetrics);
 	put_own(out, t, ptmem, is_openmetrics);
 	if (is_openmetrics)
 		fputs("# EOF\n", out);

@@ -86,6 +86,10 @@ static bool send_process(const struct listen *l, struct session *s, enum listen_
 
 	fill_totals(s, &p.totals);
 	strncpy(p.command, s->process.command, sizeof(p.command) - 1);
+	if (s->process.name)
+		strncpy(p.name, s->process.name, sizeof(p.name) - 1);
+	if (s->process.cgroup)
+		strncpy(p.cgroup, s->process.cgroup, sizeof(p.cgroup) - 1);
 	return send_message(l, &p, sizeof(p), journal);
 }
 

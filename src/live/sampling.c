@@ -89,7 +89,7 @@ static int open_sampler(struct run *run, struct sampler **out)
 		.period_ns = o->samples.ms * 1000000ull,
 		.fields = o->samples.fields,
 		.path = o->samples.out,
-		.with_pids = o->children.trace || o->attach.pid_count > 1,
+		.with_pids = o->children.trace || options_attach_many(o),
 		.own_bytes = mapped_bytes,
 		.ctx = run,
 	};

@@ -110,7 +110,7 @@ struct top *top_start(struct run *run)
 	top->interval_ns = (uint64_t)(interval * 1e9);
 	top->next_ns = clock_now_ns() + top->interval_ns;
 	/* a program of ours shares the terminal: its output and our screen would mix */
-	if (run->options->attach.pid_count > 0 && top_screen_open())
+	if (options_attach(run->options) && top_screen_open())
 		top->screen = xcalloc(1, sizeof(*top->screen));
 	start_timer(top, top->screen ? MIN(interval, KEY_SECONDS) : interval);
 	top->observer = (struct observer){

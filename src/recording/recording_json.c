@@ -55,7 +55,7 @@ static double duration(const struct recording *r)
 static void put_meta(FILE *out, const struct recording *r)
 {
 	static const char *const texts[] = {"command", "host", "kernel", "ptmem", "options",
-					    "exit"};
+					    "exit",    "name", "cgroup", "container"};
 
 	fputs("\"meta\":{", out);
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)

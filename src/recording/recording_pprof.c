@@ -17,11 +17,14 @@
 
 enum { SAMPLE_TYPES = PPROF_VALUES };
 
+/* What a recording may know about the process, for comments. */
+static const char *const labels[] = {"pid", "name", "cgroup", "container"};
+
 struct pprof {
 	const struct recording *r;
 	struct recording *texts;   /* used for its texts only */
 	Pprof__Profile profile;
-	int64_t comment;
+	int64_t comment[1 + ARRAY_SIZE(labels)];
 };
 
 static int64_t text(struct pprof *p, const char *s)
@@ -257,6 +260,25 @@ static void add_times(struct pprof *p)
 	p->profile.duration_nanos = nanoseconds(p->r, "duration", 1e6);
 }
 
+static void add_comment(struct pprof *p, const char *s)
+{
+	p->profile.comment = p->comment;
+	p->comment[p->profile.n_comment++] = text(p, s);
+}
+
+/* Only of processes that ptmem attached to: others have no name in a recording. */
+static void add_labels(struct pprof *p)
+{
+	for (size_t i = 0; recording_meta(p->r, "name") && i < ARRAY_SIZE(labels); i++) {
+		const char *value = recording_meta(p->r, labels[i]);
+		_cleanup_free_ char *comment =
+			value ? xasprintf("%s: %s", labels[i], value) : NULL;
+
+		if (comment)
+			add_comment(p, comment);
+	}
+}
+
 /*
  * As in Go's heap profiles, values are already scaled, and the period is the mean distance of the
  * samples in bytes.
@@ -270,9 +292,7 @@ static void add_period(struct pprof *p, Pprof__ValueType *type)
 	type->unit = text(p, "bytes");
 	p->profile.period_type = type;
 	p->profile.period = (int64_t)p->r->interval;
-	p->comment = text(p, "estimates from samples; values are scaled");
-	p->profile.comment = &p->comment;
-	p->profile.n_comment = 1;
+	add_comment(p, "estimates from samples; values are scaled");
 }
 
 static void deinit(struct pprof *p)
@@ -305,6 +325,7 @@ void recording_pprof_write(FILE *out, const struct recording *r, const struct pp
 	add_samples(&p, value);
 	add_times(&p);
 	add_period(&p, &period);
+	add_labels(&p);
 	p.profile.string_table = p.texts->text.data;
 	p.profile.n_string_table = p.texts->text.count;
 	size_t size = pprof__profile__get_packed_size(&p.profile);

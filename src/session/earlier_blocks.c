@@ -45,7 +45,7 @@ struct earlier_blocks {
 
 bool earlier_blocks_are_wanted(const struct options *o)
 {
-	return o->attach.earlier_blocks && o->attach.pid_count > 0 && o->profile.heap &&
+	return o->attach.earlier_blocks && options_attach(o) && o->profile.heap &&
 	       !o->profile.pages_as_heap && o->tracing.sources & 1u << SOURCE_HEAP &&
 	       !options_sample_interval(o) && !options_sample_only(o);
 }

@@ -39,7 +39,7 @@ int inspect_output_write(struct run *run, const struct inspect_title *t,
 		.option = "--inspect-out",
 		.pattern = run->options->inspect.out,
 		.pid = t->pid,
-		.needs_pid = run->options->attach.pid_count > 1,
+		.needs_pid = options_attach_many(run->options),
 	};
 	_cleanup_free_ char *path = NULL;
 	int rc = request.pattern ? run_file_name(run, &request, &path) : 0;

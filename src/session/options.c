@@ -55,11 +55,12 @@ const char *options_core(const struct options *o)
 	return o->inspect.what && *o->inspect.what ? o->inspect.what : NULL;
 }
 
-bool options_name_pid(const struct options *o, uint32_t pid)
+bool options_attach(const struct options *o)
 {
-	for (uint32_t i = 0; i < o->attach.pid_count; i++) {
-		if ((uint32_t)o->attach.pid[i] == pid)
-			return true;
-	}
-	return false;
+	return o->attach.pid_count > 0 || o->attach.follow.count > 0;
+}
+
+bool options_attach_many(const struct options *o)
+{
+	return o->attach.pid_count > 1 || o->attach.follow.count > 0;
 }

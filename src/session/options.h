@@ -31,10 +31,11 @@ struct option_strings {
 	size_t count, capacity;
 };
 
-/* -p: processes that run. */
+/* -p, --follow: processes that run. */
 struct options_attach {
 	pid_t pid[OPTIONS_MAX_PIDS];
-	uint32_t pid_count;       /* 0: not attaching */
+	uint32_t pid_count;       /* 0: none */
+	struct option_strings follow; /* names, units and control groups to be followed */
 	double duration;          /* seconds until detach; 0 = no limit */
 	bool earlier_blocks;      /* include blocks from before the attach */
 };
@@ -205,7 +206,8 @@ bool options_profile_stacks(const struct options *o);
 uint32_t options_sources(const struct options *o);
 /* The core file to be reported; NULL = none. */
 const char *options_core(const struct options *o);
-/* Whether ptmem attached to process @pid by -p. */
-bool options_name_pid(const struct options *o, uint32_t pid);
+/* Whether ptmem attaches to processes instead of starting one; and whether to several. */
+bool options_attach(const struct options *o);
+bool options_attach_many(const struct options *o);
 
 #endif

@@ -135,7 +135,7 @@ struct owner {
 
 static struct owner first_owner(const struct run *run, uint32_t pid)
 {
-	return (struct owner){.pid = pid, .needs_pid = run->options->attach.pid_count > 1};
+	return (struct owner){.pid = pid, .needs_pid = options_attach_many(run->options)};
 }
 
 /* The path of @out's file for @source if @owner writes it. */

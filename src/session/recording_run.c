@@ -27,6 +27,7 @@
 #include "session/html_run.h"
 #include "session/recording_calls.h"
 #include "session/recording_file.h"
+#include "session/recording_labels.h"
 #include "session/recording_leaks.h"
 #include "session/recording_names.h"
 #include "session/recording_threads.h"
@@ -392,6 +393,7 @@ static void add_known_values(struct session *s, struct recording *out, size_t fi
 	if (!first) {
 		recording_set_meta(out, "pid", pid);
 		recording_set_meta(out, "command", s->process.command);
+		recording_labels_fill(s, out);
 		if (s->heap.sample.totals.is_doubtful)
 			recording_set_meta(out, "corrupt", "1");
 	}

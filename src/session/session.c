@@ -81,7 +81,7 @@ uint32_t session_stack_node(struct session *s, struct profile *p, const struct s
 
 bool session_was_attached(const struct session *s)
 {
-	return s->image.number == 1 && options_name_pid(s->run->options, s->process.pid);
+	return s->image.was_attached;
 }
 
 char *session_title(const struct session *s)

@@ -48,6 +48,7 @@ struct session_image {
 	unsigned number;           /* 1, 2, ...: profiled programs that this pid executed */
 	bool has_next;             /* the process executed another program, which is profiled */
 	bool was_replaced;         /* replaced by a program that is not followed */
+	bool was_attached;         /* ran before ptmem attached to it */
 	bool is_own;               /* began with exec or attach; a fork shares its parent's data */
 };
 
@@ -57,6 +58,8 @@ struct session_process {
 	bool has_reused_pid;       /* a process of this run that has ended had the same pid */
 	unsigned file_number;      /* number in its file names; 0 = not needed yet */
 	char *command;             /* for cmd: */
+	/* where it ran when ptmem attached to it; NULL = unknown, or ptmem started it */
+	char *name, *cgroup;
 	char *desc;                /* for desc: of the heap's profile */
 	uint64_t start_ns, end_ns;
 };
@@ -130,8 +133,10 @@ uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc);
 /* The node of the stack @view in @p's call tree. */
 uint32_t session_stack_node(struct session *s, struct profile *p, const struct stack_view *view);
 
-/* Whether ptmem attached to the program of @s: it was named by -p, and has not executed another
- * program since. */
+/*
+ * Whether ptmem attached to the program of @s: it ran already, and has not executed another one
+ * since.
+ */
 bool session_was_attached(const struct session *s);
 /* The command line, at most 100 characters, for messages. The caller frees it. */
 char *session_title(const struct session *s);

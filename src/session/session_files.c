@@ -47,7 +47,7 @@ static unsigned own_number(struct session *s)
 
 static bool needs_pid(const struct session *s, uint32_t first_pid)
 {
-	return s->run->options->attach.pid_count > 1 || (first_pid && first_pid != s->process.pid);
+	return options_attach_many(s->run->options) || (first_pid && first_pid != s->process.pid);
 }
 
 int session_files_name(struct session *s, const struct session_file *file, char **path_out)

@@ -160,13 +160,15 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	s->process.pid = (uint32_t)space->processes.pid;
 	s->process.command = xstrdup(parent->process.command);
 	s->process.desc = xstrdup(parent->process.desc);
+	s->process.name = parent->process.name ? xstrdup(parent->process.name) : NULL;
+	s->process.cgroup = parent->process.cgroup ? xstrdup(parent->process.cgroup) : NULL;
 	s->events.writer = NULL; /* the inherited blocks have no events in its own file */
 	s->events.stream = NULL;
 	s->events.path = NULL;
 	s->end.final_scan = NULL;
 	s->end.inspected = NULL;
 	memset(&s->stacks.paths, 0, sizeof(s->stacks.paths));
-	s->image.is_own = false;
+	s->image.is_own = s->image.was_attached = false;
 	session_files_begin(s);
 	s->heap.profile = profile_clone(parent->heap.profile);
 	*vec_add(&s->run->sessions) = s;
@@ -213,6 +215,8 @@ void session_free(struct session *s)
 	free(s->memusage.data_path);
 	free(s->process.command);
 	free(s->process.desc);
+	free(s->process.name);
+	free(s->process.cgroup);
 	free(s);
 }
 

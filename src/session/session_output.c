@@ -56,7 +56,7 @@ int session_output_massif(struct session *s, const char *path)
 static void keep_earlier(const struct session *s, const char *path)
 {
 	const struct options *o = s->run->options;
-	if (o->attach.pid_count == 0 || !file_name_has(o->files.massif, "p") ||
+	if (!options_attach(o) || !file_name_has(o->files.massif, "p") ||
 	    file_name_is_shared(path))
 		return;
 	for (struct file_name_parts parts = {.number = 1}; parts.number < 10000; parts.number++) {

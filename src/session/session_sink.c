@@ -15,8 +15,10 @@
 #include <sys/wait.h>
 
 #include "base/alloc.h"
+#include "base/cgroup.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "session/counted_event.h"
 #include "session/earlier_blocks.h"
 #include "session/exec_info.h"
@@ -47,6 +49,16 @@ static void read_command(struct session *s, const struct address_space *space)
 	s->process.command = exec_info_command(space->processes.reader, !session_was_attached(s));
 }
 
+/* The name that the program has given itself, and its control group. */
+static void read_labels(struct session *s, pid_t pid)
+{
+	char comm[PROC_COMM_SIZE];
+
+	proc_read_comm(pid, comm);
+	s->process.name = xstrdup(comm);
+	s->process.cgroup = cgroup_read(pid);
+}
+
 static void note_module(struct session *s, struct module *m)
 {
 	run_add_module(s->run, m);
@@ -67,7 +79,10 @@ static void sink_space_new(void *ctx, struct address_space *space)
 	struct session *s = session_new(run, (uint32_t)space->processes.pid, clock_now_ns());
 	bool is_first = !run->is_first_known;
 	run->is_first_known = true;
-	if (run->options->attach.pid_count > 0 || !is_first)
+	s->image.was_attached = space->image.has_earlier_blocks;
+	if (s->image.was_attached)
+		read_labels(s, space->processes.pid);
+	if (options_attach(run->options) || !is_first)
 		read_command(s, space);
 	session_bind(s, space);
 	hints_at_start(s);

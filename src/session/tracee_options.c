@@ -53,6 +53,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		.follow = {
 			.exec = o->children.trace,
 			.own_exec = options_sample_only(o),
+			.awaits_more = o->attach.follow.count > 0,
 		},
 		.start = {
 			.file_signal = &run->file_signal,

@@ -65,6 +65,31 @@ static void test_values(void **state)
 	vec_deinit(&t.list);
 }
 
+/* Where a process runs is known of those that ptmem attached to. */
+static void test_processes(void **state)
+{
+	struct served_table t = {0};
+
+	add_process(&t, 42, "server", 7);
+	_cleanup_free_ char *none = write_metrics(&t, false);
+
+	assert_null(strstr(none, "ptmem_process_info"));
+	add_process(&t, 43, "other", 6);
+	strcpy(t.list.data[1].info.name, "a\"b");
+	memset(t.list.data[1].info.cgroup, 'a', sizeof(t.list.data[1].info.cgroup));
+	memcpy(t.list.data[1].info.cgroup, "/x/", 3);
+	_cleanup_free_ char *text = write_metrics(&t, false);
+
+	expect(text, "# TYPE ptmem_process_info gauge\nptmem_process_info{pid=\"43\",name=\"a\\\"b\",cgroup=\"/x/aaaa");
+	expect(text, "aaaa\",container=\"\"} 1\n");
+	strcpy(t.list.data[1].info.cgroup,
+	       "/docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope");
+	_cleanup_free_ char *container = write_metrics(&t, true);
+
+	expect(container, ",container=\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"} 1\n");
+	vec_deinit(&t.list);
+}
+
 /* Of a process that is gone nothing is known. */
 static void test_resident(void **state)
 {
@@ -189,6 +214,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values), cmocka_unit_test(test_resident),
+		cmocka_unit_test(test_processes),
 		cmocka_unit_test(test_cpu), cmocka_unit_test(test_nothing), cmocka_unit_test(test_hostile_commands),
 	};
 

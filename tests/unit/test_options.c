@@ -340,12 +340,12 @@ static void test_contradictions(void **state)
 	static const char *const replay =
 		"--replay reads events from a file: it takes neither --pid nor a program";
 	check_bad("-p 1 prog", "--pid and a program cannot be combined");
-	check_bad("--duration=5 prog", "--duration needs --pid");
+	check_bad("--duration=5 prog", "--duration needs --pid or --follow");
 	check_bad("--flame=x.png prog",
 		  "--flame writes SVG, not png: give it a name that ends in .svg, which browsers show");
 	check_bad("--flame=/a.b/x.PDF prog",
 		  "--flame writes SVG, not PDF: give it a name that ends in .svg, which browsers show");
-	check_bad("--duration=5 --replay=f", "--duration needs --pid");
+	check_bad("--duration=5 --replay=f", "--duration needs --pid or --follow");
 	check_bad("--replay=f prog", replay);
 	check_bad("--replay=f -p 1", replay);
 	check_bad("--replay=f --top", "--replay has no program: --leak-check and --top cannot be used with it");

@@ -160,7 +160,7 @@ static int stop_and_install(struct target *t, pid_t pid, enum attach_problem *pr
 	return install(t, p, problem_out);
 }
 
-static int attach_once(struct target *t, pid_t pid, enum attach_problem *problem_out,
+int target_attach_once(struct target *t, pid_t pid, enum attach_problem *problem_out,
 		       long *detail_out)
 {
 	uint64_t image = 0;
@@ -209,8 +209,7 @@ static bool tracer_leaves(pid_t pid, pid_t tracer)
 	       proc_status_read(pid, &st) != 0 || st.tracer != tracer;
 }
 
-/* Whether an attach to @pid that failed with @problem may succeed if retried. */
-static bool may_pass(pid_t pid, enum attach_problem problem, long detail)
+bool target_may_attach_later(pid_t pid, enum attach_problem problem, long detail)
 {
 	switch (problem) {
 	case ATTACH_SELF:
@@ -250,16 +249,18 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 		t->first.pid = pid;
 	for (unsigned tries = 1;; tries++) {
 		last = problem;
-		rc = attach_once(t, pid, &problem, detail_out);
+		rc = target_attach_once(t, pid, &problem, detail_out);
 		now = clock_now_ns();
 		since = problem == last ? since : now;
-		if (rc == 0 || !may_pass(pid, problem, *detail_out) || is_late(tries, begin, now))
+		if (rc == 0 || !target_may_attach_later(pid, problem, *detail_out) ||
+		    is_late(tries, begin, now))
 			break;
 		log_debug("process %d: attach failed (%d, %s), once more", (int)pid, (int)problem,
 			  strerror(-rc));
 		nanosleep(&pause, NULL);
 	}
-	if (rc != 0 && may_pass(pid, problem, *detail_out) && now - since < RETRY_NS / 2)
+	if (rc != 0 && target_may_attach_later(pid, problem, *detail_out) &&
+	    now - since < RETRY_NS / 2)
 		problem = ATTACH_EXECUTES; /* the reason may differ each time */
 	*problem_out = rc == 0 ? ATTACH_OK : problem;
 	return rc;

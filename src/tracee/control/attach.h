@@ -11,4 +11,10 @@
  */
 int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out);
 
+/* The same without waiting for what may pass: one try. */
+int target_attach_once(struct target *t, pid_t pid, enum attach_problem *problem_out,
+		       long *detail_out);
+/* Whether an attach to @pid that failed so may succeed if retried. */
+bool target_may_attach_later(pid_t pid, enum attach_problem problem, long detail);
+
 #endif

@@ -305,6 +305,11 @@ pid_t target_first_pid(const struct target *t)
 	return t->first.pid;
 }
 
+bool target_traces(const struct target *t, pid_t pid)
+{
+	return process_find(t, pid);
+}
+
 unsigned target_process_count(const struct target *t)
 {
 	return (unsigned)t->processes.count;

@@ -91,6 +91,8 @@ void target_catch_up(struct target *t);
 bool target_exit_status(const struct target *t, int *status_out);
 pid_t target_first_pid(const struct target *t);
 
+/* Whether process @pid is traced now. */
+bool target_traces(const struct target *t, pid_t pid);
 /* Number of processes that are traced now. */
 unsigned target_process_count(const struct target *t);
 

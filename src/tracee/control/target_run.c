@@ -187,6 +187,14 @@ static int step_without_rings(struct target *t)
 	return rc;
 }
 
+static int step(struct target *t)
+{
+	if (t->processes.count > 0)
+		return has_rings(t) ? step_with_rings(t) : step_without_rings(t);
+	sleep_until_stop(t, UINT64_MAX);
+	return 0;
+}
+
 #define WHOLE_ROUNDS 256 /* a program that allocates faster than we read must not block the loop */
 
 /* poll() must see all events so far */
@@ -199,12 +207,12 @@ static void drain_whole(struct target *t)
 
 void target_run(struct target *t)
 {
-	while (t->processes.count > 0) {
+	while (t->processes.count > 0 || t->options.follow.awaits_more) {
 		if (t->now_ns >= timers_next(t))
 			timers_run(t);
 		job_follow(t);
-		int rc = has_rings(t) ? step_with_rings(t) : step_without_rings(t);
-		if (rc == -ECHILD)
+		int rc = step(t);
+		if (rc == -ECHILD && t->processes.count > 0)
 			break;
 		if (t->loop.promote)
 			promote(t);

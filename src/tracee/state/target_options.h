@@ -10,6 +10,7 @@ struct sigaction;
 struct follow_options {
 	bool exec;            /* --trace-children=yes: new images are profiled, too */
 	bool own_exec;        /* does not follow forks, only exec in a followed process */
+	bool awaits_more;     /* processes are attached to while the loop runs, which none ends */
 };
 
 /* Programs that ptmem starts. */

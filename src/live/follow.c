@@ -1,0 +1,249 @@
+/*
+ * Processes are found by polling: events about new processes (the kernel's process connector) need
+ * CAP_NET_ADMIN, and a program has the name of its parent until it executes its own.
+ *
+ * /proc is listed every second, which costs less than a microsecond a process. Files of a process
+ * are read in its first seconds, since it may execute a program or be moved to its control group
+ * after it was seen, and then in one of EXAMINED_EVERY rounds. A process that has the pid of an
+ * earlier one is a new inode in the list.
+ */
+#include "live/follow.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "base/vec.h"
+#include "live/process_match.h"
+#include "session/observer.h"
+#include "session/run.h"
+#include "session/signals.h"
+#include "tracee/control/attach.h"
+#include "tracee/control/target.h"
+#include "tracee/control/target_run.h"
+
+#define PERIOD_NS UINT64_C(1000000000)
+#define YOUNG_ROUNDS 4
+#define EXAMINED_EVERY 16
+#define TRIES 5
+#define FAILURES_MAX 20
+
+struct known {
+	pid_t pid;
+	uint64_t inode;
+	uint32_t rounds;       /* in which it was seen, up to YOUNG_ROUNDS */
+	uint32_t tries;        /* attaches that failed */
+	/* attached to or given up: the program then; another one may be attached to */
+	bool is_done;
+	uint64_t started, start_stack;
+};
+
+struct follow {
+	struct run *run;
+	struct follow_messages messages;
+	struct observer observer;
+	uint64_t next_ns;
+	uint32_t round;
+	unsigned failures;     /* that were not passing */
+	VEC(struct known) known; /* by pid */
+	VEC(pid_t) queue;
+	VEC(pid_t) ancestors;  /* and ptmem itself */
+};
+
+/* -- candidates -- */
+
+static bool is_excluded(const struct follow *f, pid_t pid)
+{
+	for (size_t i = 0; i < f->ancestors.count; i++) {
+		if (f->ancestors.data[i] == pid)
+			return true;
+	}
+	return target_traces(f->run->target, pid) || proc_runs_our_file(pid);
+}
+
+/* Whether to attach to the process of @k, which is examined. */
+static bool is_wanted(const struct follow *f, struct known *k)
+{
+	const struct option_strings *patterns = &f->run->options->attach.follow;
+	struct proc_stat st;
+
+	if (!process_matches(k->pid, patterns->data, patterns->count) ||
+	    proc_stat_read(k->pid, &st) != 0 || st.is_kernel_thread || st.is_exiting)
+		return false;
+	if (k->is_done && k->started == st.started && k->start_stack == st.start_stack)
+		return false;
+	if (k->started != st.started)
+		k->tries = 0;
+	k->is_done = false;
+	k->started = st.started;
+	k->start_stack = st.start_stack;
+	return !is_excluded(f, k->pid);
+}
+
+static bool is_turn(const struct follow *f, const struct known *k)
+{
+	return k->rounds < YOUNG_ROUNDS ||
+	       ((uint32_t)k->pid + f->round) % EXAMINED_EVERY == 0;
+}
+
+/* Processes are listed by pid, but nothing depends on it except that a known one is found. */
+static struct known *take_known(const struct follow *f, pid_t pid, size_t *at)
+{
+	while (*at < f->known.count && f->known.data[*at].pid < pid)
+		(*at)++;
+	return *at < f->known.count && f->known.data[*at].pid == pid ? &f->known.data[*at] : NULL;
+}
+
+static struct known next_round(const struct known *before, pid_t pid, uint64_t inode)
+{
+	struct known k = {.pid = pid};
+
+	if (before)
+		k = *before;
+	k.rounds = k.inode == inode ? MIN(k.rounds + 1, (uint32_t)YOUNG_ROUNDS) : 0;
+	k.inode = inode;
+	return k;
+}
+
+static void scan(struct follow *f)
+{
+	DIR *dir = opendir("/proc");
+	struct follow next = {0};
+	size_t at = 0;
+
+	f->queue.count = 0;
+	for (struct dirent *e; dir && (e = readdir(dir));) {
+		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
+
+		if (pid <= 0)
+			continue;
+		struct known *k = vec_add(&next.known);
+
+		*k = next_round(take_known(f, pid, &at), pid, e->d_ino);
+		if (is_turn(f, k) && is_wanted(f, k))
+			*vec_add(&f->queue) = pid;
+	}
+	if (dir)
+		closedir(dir);
+	vec_deinit(&f->known);
+	f->known.data = next.known.data;
+	f->known.count = next.known.count;
+	f->known.capacity = next.known.capacity;
+	f->round++;
+}
+
+/* -- attaching -- */
+
+/* A process that keeps ending or executing others is not worth a message. */
+static bool is_gone(enum attach_problem problem)
+{
+	return problem == ATTACH_NO_PROCESS || problem == ATTACH_ZOMBIE ||
+	       problem == ATTACH_EXECUTES;
+}
+
+/* Attaches to the process of @k, or notes the failure, which is reported once. */
+static void attach(struct follow *f, struct known *k)
+{
+	struct target *t = f->run->target;
+	uint64_t threads = target_stats(t)->threads;
+	enum attach_problem problem = ATTACH_OTHER;
+	long detail = -1;
+	int rc = target_attach_once(t, k->pid, &problem, &detail);
+
+	if (rc != 0 && target_may_attach_later(k->pid, problem, detail) && ++k->tries < TRIES) {
+		k->rounds = 0; /* again in the next round */
+		return;
+	}
+	k->is_done = true;
+	if (rc == 0)
+		f->messages.attached(t, k->pid, threads);
+	else if (!is_gone(problem) && f->failures++ < FAILURES_MAX)
+		f->messages.failed(k->pid, rc, problem, detail);
+	if (f->failures == FAILURES_MAX + 1) {
+		log_warn("more processes cannot be attached to");
+		f->failures++;
+	}
+}
+
+static void attach_next(struct follow *f)
+{
+	pid_t pid = f->queue.data[--f->queue.count];
+	size_t i = vec_search(&f->known, k, k->pid < pid);
+
+	if (i < f->known.count && f->known.data[i].pid == pid &&
+	    !target_traces(f->run->target, pid))
+		attach(f, &f->known.data[i]);
+}
+
+/* -- the observer -- */
+
+static uint64_t tick(void *ctx, uint64_t now_ns)
+{
+	struct follow *f = ctx;
+
+	if (now_ns >= f->next_ns) {
+		scan(f);
+		f->next_ns = clock_now_ns() + PERIOD_NS;
+	}
+	if (f->queue.count > 0)
+		target_wake();
+	return f->next_ns;
+}
+
+static bool poll_queue(void *ctx)
+{
+	struct follow *f = ctx;
+
+	if (f->queue.count > 0 && !signals_leave_request())
+		attach_next(f);
+	if (f->queue.count > 0)
+		target_wake();
+	return false;
+}
+
+/* -- life -- */
+
+static void find_ancestors(struct follow *f)
+{
+	struct proc_status st;
+
+	for (pid_t pid = getpid(); pid > 0; pid = st.parent) {
+		*vec_add(&f->ancestors) = pid;
+		if (proc_status_read(pid, &st) != 0)
+			return;
+	}
+}
+
+struct follow *follow_start(struct run *run, const struct follow_messages *messages)
+{
+	const struct option_strings *patterns = &run->options->attach.follow;
+
+	if (patterns->count == 0)
+		return NULL;
+	struct follow *f = xcalloc(1, sizeof(*f));
+
+	f->run = run;
+	f->messages = *messages;
+	f->observer = (struct observer){.ctx = f, .tick = tick, .poll = poll_queue};
+	find_ancestors(f);
+	observers_add(run, &f->observer);
+	for (size_t i = 0; i < patterns->count; i++)
+		log_info("following %s", patterns->data[i]);
+	return f;
+}
+
+void follow_stop(struct follow *f)
+{
+	if (!f)
+		return;
+	observers_remove(f->run, &f->observer);
+	vec_deinit(&f->known);
+	vec_deinit(&f->queue);
+	vec_deinit(&f->ancestors);
+	free(f);
+}

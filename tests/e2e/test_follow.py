@@ -1,0 +1,268 @@
+"""--follow: attaches to processes as they appear, by name, unit or control group, and leaves the others alone."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import massif
+from harness import BUILD, ROOT, Skip, test
+from test_listen import Listening
+
+UNIFIED = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
+
+
+class Program:
+    """targets/monitored under a name that no other process has."""
+
+    def __init__(self, t, name, before=()):
+        path = os.path.join(t.directory, name)
+        if not os.path.exists(path):
+            shutil.copy(t.target("gcc-O2-pie", "monitored"), path)
+        self.t, self.made = t, 7
+        self.process = subprocess.Popen([*before, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env=t.environment(t.directory), cwd=t.directory)
+        self.pid = self.process.pid
+
+    def wait_ready(self):
+        self.process.stdout.readline()
+        return self
+
+    def more(self):
+        self.process.stdin.write(b"a")
+        self.process.stdin.flush()
+        self.process.stdout.readline()
+        self.made += 1
+
+    def end(self):
+        self.process.stdin.close()
+        self.t.equal("status of the program", self.process.wait(timeout=60), 5)
+
+    def tracer(self):
+        with open("/proc/%d/status" % self.pid, encoding="ascii", errors="replace") as file:
+            return int(re.search(r"TracerPid:\t(\d+)", file.read())[1])
+
+
+class Following:
+    """ptmem --follow in a directory of its own."""
+
+    def __init__(self, t, *options, ptmem=None, before=()):
+        self.t, self.cwd = t, t.subdirectory()
+        self.err = os.path.join(self.cwd, "err")
+        with open(self.err, "wb") as err:
+            self.process = subprocess.Popen([*before, ptmem or t.ptmem(), *options], cwd=self.cwd,
+                                            env=t.environment(self.cwd), stderr=err, start_new_session=True)
+        t.wait_until("ptmem to follow", lambda: "ptmem: following " in self.text() or self.process.poll() is not None)
+
+    def text(self):
+        with open(self.err, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def wait_attached(self, program):
+        line = "ptmem: attached to process %d " % program.pid
+        self.t.wait_until("ptmem to attach", lambda: line in self.text() or self.process.poll() is not None, 60)
+        self.t.check(line in self.text(), self.text())
+
+    def end(self, status=0):
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.t.equal("status of ptmem (%s)" % self.text(), self.process.wait(timeout=60), status)
+
+    def check_peak(self, program):
+        """The profile of @program has all its blocks, those from before included."""
+        profile = massif.Massif(os.path.join(self.cwd, "massif.out.%d" % program.pid))
+        self.t.equal("peak of %d" % program.pid, profile.peak()["mem_heap_B"], program.made * 1000)
+
+
+def unique(t, what):
+    """A name of at most 15 characters that no process of this machine has."""
+    return "%s%x%s" % (what, os.getpid() & 0xfffff, os.urandom(2).hex())
+
+
+@test("follow/appear", limit=180)
+def appear(t):
+    """One that runs already, one that starts, one that executes the program later; the profile of each is written when it
+    ends; the one that is left runs on."""
+    name = unique(t, "fl")
+    first = Program(t, name).wait_ready()
+    other = Program(t, name + "x").wait_ready()
+    group = Following(t, "--follow=%s" % name, "--detailed-freq=1", "--threshold=0")
+    group.wait_attached(first)
+    second = Program(t, name).wait_ready()
+    group.wait_attached(second)
+    late = Program(t, name, before=["sh", "-c", "read line; exec \"$0\""])
+    for program in (first, second):
+        program.more()
+    second.end()
+    path = os.path.join(group.cwd, "massif.out.%d" % second.pid)
+    t.wait_until("the profile of the one that ended", lambda: os.path.exists(path))
+    group.check_peak(second)
+    late.process.stdin.write(b"\n")
+    late.process.stdin.flush()
+    late.wait_ready()
+    group.wait_attached(late)
+    late.end()
+    t.equal("tracer of another name", other.tracer(), 0)
+    group.end()
+    t.equal("tracer after the end", first.tracer(), 0)
+    group.check_peak(first)
+    first.more()
+    first.end()
+    other.end()
+    t.equal("profiles", sorted(n for n in os.listdir(group.cwd) if n.startswith("massif.out")),
+            sorted("massif.out.%d" % p.pid for p in (first, second, late)))
+
+
+@test("follow/refused", limit=180)
+def refused(t):
+    """A process that has a tracer already is reported once, whatever else appears; it does not end ptmem."""
+    name = unique(t, "fr")
+    traced = Program(t, name, before=[t.program("strace"), "-f", "-o", "/dev/null"]).wait_ready()
+    group = Following(t, "--follow=" + name)
+    t.wait_until("the message", lambda: "is already traced" in group.text(), 60)
+    for _ in range(3):
+        program = Program(t, name).wait_ready()
+        group.wait_attached(program)
+        program.end()
+    t.equal("messages", group.text().count("is already traced"), 1)
+    traced.end()
+    group.end()
+
+
+WRAPPER = """import subprocess, sys
+with open("/proc/self/comm", "w") as file:
+    file.write(sys.argv[1])
+process = subprocess.Popen(sys.argv[2:])
+sys.exit(process.wait())
+"""
+
+
+@test("follow/itself", limit=180)
+def itself(t):
+    """ptmem, its helpers and its ancestors are not attached to, though they have the name."""
+    name = unique(t, "fi")
+    copy = os.path.join(t.subdirectory(), name)
+    shutil.copy(os.path.realpath(t.ptmem()), copy)
+    group = Following(t, "--follow=" + name, "--listen", ptmem=copy,
+                      before=[sys.executable, "-c", WRAPPER, name])
+    programs = [Program(t, name).wait_ready() for _ in range(2)]
+    for program in programs:
+        group.wait_attached(program)
+    tracer = programs[0].tracer()
+    os.kill(tracer, signal.SIGTERM)
+    group.process.wait(timeout=60)
+    group.end()
+    pids = sorted(int(n) for n in re.findall(r"attached to process (\d+)", group.text()))
+    t.equal("attached to", pids, sorted(p.pid for p in programs))
+    t.check("cannot" not in group.text() and "may not" not in group.text(), group.text())
+    for program in programs:
+        program.end()
+
+
+def make_cgroup(name):
+    for root in UNIFIED:
+        path = os.path.join(root, name)
+        if os.path.exists(os.path.join(root, "cgroup.controllers")):
+            try:
+                os.mkdir(path)
+                return path
+            except OSError:
+                break
+    raise Skip("control groups of version 2 cannot be made here")
+
+
+@test("follow/cgroup", limit=180)
+def cgroup(t):
+    """A unit is the group of its name; /PATH that group and those below; what they are is in the recording."""
+    name = unique(t, "fc")
+    container = os.urandom(32).hex()
+    outer = make_cgroup(name + ".slice")
+    inner = os.path.join(outer, "docker-%s.scope" % container)
+    try:
+        os.mkdir(inner)
+        for pattern in (name + ".slice", "/%s.slice" % name, "/%s.slice/docker-%s.scope" % (name, container)):
+            group = Following(t, "--follow=" + pattern, "--record=r.%p")
+            program = Program(t, name).wait_ready()
+            other = Program(t, name).wait_ready()
+            with open(os.path.join(inner, "cgroup.procs"), "w", encoding="ascii") as file:
+                file.write(str(program.pid))
+            group.wait_attached(program)
+            t.equal("tracer of one outside", other.tracer(), 0)
+            program.end()
+            other.end()
+            group.end()
+            result = t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", os.path.join(group.cwd, "r.%d" % program.pid)])
+            meta = json.loads(result.out)["meta"]
+            t.equal("labels", [meta["name"], meta["cgroup"], meta["container"]],
+                    [name, "/%s.slice/docker-%s.scope" % (name, container), container])
+    finally:
+        for path in (inner, outer):
+            os.rmdir(path)
+
+
+class FollowListening(Listening):
+    """Without a program of its own."""
+
+    def __init__(self, t, group):
+        self.t, self.cwd, self.group = t, group.cwd, group
+
+    def url(self):
+        found = re.search(r"listening at (http://\S+/)\n", self.group.text())
+        return found and found[1]
+
+
+@test("follow/listen", limit=180)
+def listen(t):
+    """The server answers before there is a process, and says where each runs."""
+    name = unique(t, "fs")
+    group = Following(t, "--follow=" + name, "--listen")
+    served = FollowListening(t, group)
+    t.wait_until("listening", lambda: served.url() is not None)
+    t.check(b"ptmem_heap_live_bytes{" not in served.get("/metrics"), "a process is served already")
+    programs = [Program(t, name).wait_ready() for _ in range(2)]
+    for program in programs:
+        group.wait_attached(program)
+
+    def pids():
+        return sorted(int(p) for p in re.findall(r'ptmem_process_info\{pid="(\d+)",name="%s",' % name,
+                                                 served.get("/metrics").decode()))
+    t.wait_until("both", lambda: pids() == sorted(p.pid for p in programs))
+    programs[0].end()
+    t.wait_until("the first to end", lambda: pids() == [programs[1].pid])
+    programs[1].end()
+    t.wait_until("the second to end", lambda: not pids())
+    t.check(group.process.poll() is None, "ptmem has ended with the last process")
+    group.end()
+
+
+@test("follow/alone")
+def alone(t):
+    """Nothing matches: ptmem waits, and ends by a signal or after its time."""
+    group = Following(t, "--follow=" + unique(t, "fn"))
+    group.end()
+    run = t.run([t.ptmem(), "--follow=" + unique(t, "fn"), "--duration=0.1"])
+    t.equal("status (%r)" % run.err, run.status, 0)
+    for options, why in ((["--follow=x", "--pid=1"], "neither --pid"), (["--follow=x", "true"], "neither --pid"),
+                         (["--follow="], "bad option"), (["--follow=x", "--replay=e"], "neither --pid"),
+                         (["--follow=x", "--inspect"], "--inspect needs --pid"),
+                         (["--follow=x", "--sample", "--heap=no"], "--follow traces the heap")):
+        run = t.run([t.ptmem(), *options])
+        t.check(run.status == 1 and why in run.err.decode(), "%s: %r" % (options, run.err))
+
+
+@test("follow/unit-file")
+def unit_file(t):
+    """systemd accepts the unit, which is the one of the documentation."""
+    with open(os.path.join(ROOT, "contrib/ptmem@.service"), encoding="utf-8") as file:
+        text = file.read()
+    with open(os.path.join(ROOT, "doc/fleet.md"), encoding="utf-8") as file:
+        t.check("```ini\n%s```\n" % text in file.read(), "doc/fleet.md shows another unit")
+    line = re.search(r"^ExecStart=/usr/bin/ptmem (.*)$", text, re.M)[1]
+    run = t.run([t.ptmem(), *line.replace("%i", unique(t, "fu")).replace(":9110", ":0").split(), "--duration=0.1"])
+    t.equal("status of its command (%r)" % run.err, run.status, 0)
+    path = t.file("ptmem@.service", text.replace("/usr/bin/ptmem", os.path.realpath(t.ptmem())))
+    run = t.run([t.program("systemd-analyze"), "verify", "--man=no", path])
+    t.equal("systemd-analyze", [run.status, run.out, run.err], [0, b"", b""])
