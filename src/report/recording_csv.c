@@ -1,32 +1,94 @@
-/* Leaves of a recording as CSV with a header line. */
+/* See recording_csv.h. */
 #include "report/recording_csv.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/csv_text.h"
 #include "base/vec.h"
+#include "output/path_tree.h"
 #include "recording/recording_columns.h"
 #include "recording/recording_site.h"
 #include "report/recording_paths.h"
 
-static void put_path(FILE *out, const struct recording *r, size_t leaf)
+static const uint8_t counters[] = {LEAF_ALLOCATIONS, LEAF_BYTES, LEAF_TEMPORARY, LEAF_REALLOCS,
+				   LEAF_MOVED, LEAF_MAX_BYTES, LEAF_MAX_TIME};
+
+/* The leaves of one path. */
+struct row {
+	uint32_t node;         /* of the tree: the path */
+	size_t leaf;           /* the first one */
+	size_t leaves;
+	struct recording_value value;
+	uint64_t counter[ARRAY_SIZE(counters)];
+};
+
+struct rows {
+	const struct recording *r;
+	struct path_tree *paths;
+	VEC(struct row) list;
+	VEC(uint32_t) of_node; /* by node: index in the list + 1, 0 = none */
+};
+
+/* The node of the path of leaf @leaf. */
+static uint32_t add_path(struct rows *rows, size_t leaf)
 {
+	const struct recording *r = rows->r;
 	VEC(uint64_t) frame = {0};
+	uint32_t at = 0;
 
 	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;
 	     n = recording_get(r, RECORDING_NODES, n - 1, NODE_PARENT))
 		*vec_add(&frame) = recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME);
-	putc('"', out);
 	for (size_t i = frame.count; i-- > 0;) {
 		_cleanup_free_ char *label = recording_frame_label(r, frame.data[i]);
 
-		csv_put_quoted(out, label);
+		at = path_tree_child(rows->paths, at, label, strlen(label));
+	}
+	vec_deinit(&frame);
+	return at;
+}
+
+static struct row *get_row(struct rows *rows, size_t leaf)
+{
+	uint32_t node = add_path(rows, leaf);
+
+	while (rows->of_node.count <= node)
+		*vec_add(&rows->of_node) = 0;
+	if (!rows->of_node.data[node]) {
+		*vec_add(&rows->list) = (struct row){.node = node, .leaf = leaf};
+		rows->of_node.data[node] = (uint32_t)rows->list.count;
+	}
+	return &rows->list.data[rows->of_node.data[node] - 1];
+}
+
+static void add_leaf(struct rows *rows, size_t leaf, const struct recording_value *value)
+{
+	struct row *row = get_row(rows, leaf);
+
+	row->leaves++;
+	recording_value_add(&row->value, value);
+	for (size_t c = 0; c < ARRAY_SIZE(counters); c++)
+		row->counter[c] += recording_get(rows->r, RECORDING_LEAVES, leaf, counters[c]);
+}
+
+/* -- output -- */
+
+static void put_path(FILE *out, const struct path_tree *paths, uint32_t node)
+{
+	VEC(const char *) name = {0};
+
+	for (; node; node = path_tree_node(paths, node)->parent)
+		*vec_add(&name) = path_tree_node(paths, node)->name;
+	putc('"', out);
+	for (size_t i = name.count; i-- > 0;) {
+		csv_put_quoted(out, name.data[i]);
 		if (i > 0)
 			fputs(" > ", out);
 	}
 	fputs("\"\r\n", out);
-	vec_deinit(&frame);
+	vec_deinit(&name);
 }
 
 static void put_site(FILE *out, const struct recording *r, size_t leaf)
@@ -42,40 +104,59 @@ static void put_site(FILE *out, const struct recording *r, size_t leaf)
 	fputs("\",", out);
 }
 
-/* Samples do not show which blocks were temporary. */
-static void put_counters(FILE *out, const struct recording *r, size_t leaf)
+/*
+ * Samples do not show which blocks were temporary, and of several leaves it is not known how much
+ * they had at once.
+ */
+static bool is_known(const struct recording *r, const struct row *row, uint8_t counter)
 {
-	static const uint8_t counters[] = {LEAF_ALLOCATIONS, LEAF_BYTES, LEAF_TEMPORARY,
-					   LEAF_REALLOCS, LEAF_MOVED, LEAF_MAX_BYTES,
-					   LEAF_MAX_TIME};
+	if (counter == LEAF_TEMPORARY)
+		return !r->interval;
+	return row->leaves == 1 || (counter != LEAF_MAX_BYTES && counter != LEAF_MAX_TIME);
+}
 
+static void put_counters(FILE *out, const struct recording *r, const struct row *row)
+{
 	for (size_t c = 0; c < ARRAY_SIZE(counters); c++) {
-		uint64_t value = recording_get(r, RECORDING_LEAVES, leaf, counters[c]);
-		if (counters[c] == LEAF_ALLOCATIONS || counters[c] == LEAF_REALLOCS ||
-		    counters[c] == LEAF_MOVED)
-			recording_put_count(out, r, value);
-		else if (!r->interval || counters[c] != LEAF_TEMPORARY)
-			fprintf(out, "%" PRIu64, value);
+		uint8_t counter = counters[c];
+
+		if (counter == LEAF_ALLOCATIONS || counter == LEAF_REALLOCS ||
+		    counter == LEAF_MOVED)
+			recording_put_count(out, r, row->counter[c]);
+		else if (is_known(r, row, counter))
+			fprintf(out, "%" PRIu64, row->counter[c]);
 		putc(',', out);
 	}
 }
 
+static void put_row(FILE *out, const struct rows *rows, const struct row *row)
+{
+	const struct recording *r = rows->r;
+
+	fprintf(out, "%" PRIu64 ",", row->value.bytes);
+	if (r->interval)
+		fprintf(out, "%.0f,", recording_error(r, row->value.variance));
+	recording_put_count(out, r, row->value.blocks);
+	putc(',', out);
+	put_counters(out, r, row);
+	put_site(out, r, row->leaf);
+	put_path(out, rows->paths, row->node);
+}
+
 void recording_csv_write(FILE *out, const struct recording *r, const struct recording_view *v)
 {
+	struct rows rows = {.r = r, .paths = path_tree_new()};
+
+	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++)
+		if (v->leaf[i].bytes || v->leaf[i].blocks)
+			add_leaf(&rows, i, &v->leaf[i]);
 	fprintf(out,
 		"bytes,%sblocks,allocations,allocated_bytes,temporary,reallocs,moved,max_bytes,"
 		"max_time_ms,call_site,path\r\n",
 		r->interval ? "error," : "");
-	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++) {
-		if (!v->leaf[i].bytes && !v->leaf[i].blocks)
-			continue;
-		fprintf(out, "%" PRIu64 ",", v->leaf[i].bytes);
-		if (r->interval)
-			fprintf(out, "%.0f,", recording_error(r, v->leaf[i].variance));
-		recording_put_count(out, r, v->leaf[i].blocks);
-		putc(',', out);
-		put_counters(out, r, i);
-		put_site(out, r, i);
-		put_path(out, r, i);
-	}
+	for (size_t i = 0; i < rows.list.count; i++)
+		put_row(out, &rows, &rows.list.data[i]);
+	path_tree_free(rows.paths);
+	vec_deinit(&rows.list);
+	vec_deinit(&rows.of_node);
 }

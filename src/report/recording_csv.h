@@ -1,7 +1,9 @@
 /*
- * Leaves of a recording as a table (RFC 4180), one line each: what is asked for, and the counters
- * of the leaf. Of samples "error" is the standard error of the bytes. The call path is in the last
- * column, outermost caller first, " > " between.
+ * A view of a recording as a table (RFC 4180): a line for each call path that has something of it,
+ * with the counters of its leaves. Leaves are of one path if the names and lines of their frames
+ * are equal: addresses differ if a library was loaded several times. Of samples "error" is the
+ * standard error of the bytes. The call path is in the last column, outermost caller first, " > "
+ * between.
  */
 #ifndef PTMEM_REPORT_RECORDING_CSV_H
 #define PTMEM_REPORT_RECORDING_CSV_H

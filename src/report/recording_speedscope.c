@@ -1,32 +1,68 @@
-/* Each leaf is a sample, its path the outermost function first. Frames are the recording's. */
+/* Each leaf is a sample, its path the outermost function first. */
 #include "report/recording_speedscope.h"
 
 #include <inttypes.h>
+#include <string.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "output/path_tree.h"
 #include "recording/recording_columns.h"
 #include "report/recording_paths.h"
 
-static void put_frames(FILE *out, const struct recording *r)
-{
-	for (size_t i = 0; i < recording_rows(r, RECORDING_FRAMES); i++) {
-		_cleanup_free_ char *name = recording_frame_name(r, i);
-		uint64_t file = recording_get(r, RECORDING_FRAMES, i, FRAME_FILE);
+/* By frame of the recording: its number in the output. */
+typedef VEC(uint32_t) frame_numbers;
 
-		fputs(i > 0 ? ",\n{\"name\":" : "{\"name\":", out);
-		recording_put_string(out, name);
-		if (file) {
-			fputs(",\"file\":", out);
-			recording_put_string(out, r->text.data[file]);
-			fprintf(out, ",\"line\":%" PRIu64,
-				recording_get(r, RECORDING_FRAMES, i, FRAME_LINE));
-		}
-		putc('}', out);
+static void put_frame(FILE *out, const struct recording *r, size_t frame)
+{
+	_cleanup_free_ char *name = recording_frame_name(r, frame);
+	uint64_t file = recording_get(r, RECORDING_FRAMES, frame, FRAME_FILE);
+
+	fputs("{\"name\":", out);
+	recording_put_string(out, name);
+	if (file) {
+		fputs(",\"file\":", out);
+		recording_put_string(out, r->text.data[file]);
+		fprintf(out, ",\"line\":%" PRIu64,
+			recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE));
 	}
+	putc('}', out);
 }
 
-static void put_path(FILE *out, const struct recording *r, size_t leaf)
+/* What makes a frame another one, but not its address. The caller frees it. */
+static char *frame_key(const struct recording *r, size_t frame)
+{
+	_cleanup_free_ char *name = recording_frame_name(r, frame);
+	uint64_t object = recording_get(r, RECORDING_FRAMES, frame, FRAME_OBJECT);
+	uint64_t path = object ? recording_get(r, RECORDING_OBJECTS, object - 1, OBJECT_PATH) : 0;
+
+	return xasprintf("%s %" PRIu64 " %" PRIu64 " %" PRIu64, name, path,
+			 recording_get(r, RECORDING_FRAMES, frame, FRAME_FILE),
+			 recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE));
+}
+
+/* Speedscope would show equal frames at several addresses side by side: they become one. */
+static void put_frames(FILE *out, const struct recording *r, frame_numbers *numbers)
+{
+	struct path_tree *known = path_tree_new();
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < recording_rows(r, RECORDING_FRAMES); i++) {
+		_cleanup_free_ char *key = frame_key(r, i);
+		uint32_t number = path_tree_child(known, 0, key, strlen(key)) - 1;
+
+		*vec_add(numbers) = number;
+		if (number < count)
+			continue;
+		fputs(count++ > 0 ? ",\n" : "", out);
+		put_frame(out, r, i);
+	}
+	path_tree_free(known);
+}
+
+static void put_path(FILE *out, const struct recording *r, size_t leaf,
+		     const frame_numbers *numbers)
 {
 	VEC(uint64_t) frame = {0};
 
@@ -35,12 +71,13 @@ static void put_path(FILE *out, const struct recording *r, size_t leaf)
 		*vec_add(&frame) = recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME);
 	putc('[', out);
 	for (size_t i = frame.count; i-- > 0;)
-		fprintf(out, "%" PRIu64 "%s", frame.data[i], i > 0 ? "," : "");
+		fprintf(out, "%" PRIu32 "%s", numbers->data[frame.data[i]], i > 0 ? "," : "");
 	putc(']', out);
 	vec_deinit(&frame);
 }
 
-static void put_samples(FILE *out, const struct recording *r, const struct recording_view *v)
+static void put_samples(FILE *out, const struct recording *r, const struct recording_view *v,
+			const frame_numbers *numbers)
 {
 	bool is_first = true;
 
@@ -50,7 +87,7 @@ static void put_samples(FILE *out, const struct recording *r, const struct recor
 		if (!is_first)
 			putc(',', out);
 		is_first = false;
-		put_path(out, r, i);
+		put_path(out, r, i, numbers);
 	}
 }
 
@@ -70,19 +107,21 @@ void recording_speedscope_write(FILE *out, const struct recording *r,
 				const struct recording_view *v, const char *name)
 {
 	const char *command = recording_meta(r, "command");
+	frame_numbers numbers = {0};
 
 	fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
 	      "\"exporter\":\"ptmem-report\",\"name\":", out);
 	recording_put_string(out, command ? command : "");
 	fputs(",\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[", out);
-	put_frames(out, r);
+	put_frames(out, r, &numbers);
 	fputs("]},\n\"profiles\":[{\"type\":\"sampled\",\"name\":", out);
 	recording_put_string(out, name);
 	fprintf(out, ",\"unit\":\"bytes\",\"startValue\":0,\"endValue\":%" PRIu64,
 		v->sum.bytes);
 	fputs(",\n\"samples\":[", out);
-	put_samples(out, r, v);
+	put_samples(out, r, v, &numbers);
 	fputs("],\n\"weights\":[", out);
 	put_weights(out, r, v);
 	fputs("]}]}\n", out);
+	vec_deinit(&numbers);
 }

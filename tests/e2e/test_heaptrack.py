@@ -134,7 +134,7 @@ int main(void)
 """
 
 POOL = (72704, "of exceptions")  # libstdc++, which heaptrack's library needs, allocates it when it is loaded
-LIMIT = 600                      # seconds; heaptrack reads debug information for many
+LIMIT = 180                      # seconds; heaptrack reads debug information for many
 UNSEEN_ALIGNMENT = "256"         # in FUNCTIONS that of memalign alone, which heaptrack does not watch
 
 

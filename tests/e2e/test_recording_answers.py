@@ -3,6 +3,7 @@
 import base64
 import csv
 import gzip
+import io
 import json
 import os
 import re
@@ -28,6 +29,34 @@ def csv_values(text):
     return [tuple(map(int, line.split(",")[:2])) for line in text.splitlines()[1:]]
 
 
+def label(data, frame):
+    f = {name: column[frame] for name, column in data["frames"].items()}
+    where = os.path.basename(data["objects"][f["object"]]["path"]) if f["object"] >= 0 else None
+    if not f["function"]:
+        return "[%s]" % (where or "unknown")
+    if f["file"]:
+        return "%s (%s:%d)" % (f["function"], os.path.basename(f["file"]), f["line"])
+    return "%s (in %s)" % (f["function"], where) if where else f["function"]
+
+
+def path_of(data, node):
+    """The labels of a call path, as in CSV."""
+    labels = []
+    while node >= 0:
+        labels.insert(0, label(data, data["nodes"]["frame"][node]))
+        node = data["nodes"]["parent"][node]
+    return " > ".join(labels)
+
+
+def csv_rows(data, view):
+    """What CSV says of the view: one row for each call path."""
+    sums = {}
+    for leaf, size, blocks in zip(view["leaf"], view["bytes_of"], view["blocks_of"]):
+        row = sums.setdefault(path_of(data, data["leaves"]["node"][leaf]), [0, 0])
+        row[0], row[1] = row[0] + size, row[1] + blocks
+    return [(path, *row) for path, row in sums.items()]
+
+
 def embedded(path):
     with open(path, encoding="utf-8") as file:
         page = re.search(r'<script type="text/plain" id="profile">(.*?)</script>', file.read(), re.S)[1]
@@ -48,10 +77,12 @@ def _(t):
               ("--range=50%..end",): ("growth", (last + 1) // 2, last), ("--match=^step$",): ("peak", None, None),
               ("--at=end", "--match=^step$"): ("live", None, last), ("--thread=threads",): ("allocated", None, None)}
     for options, (quantity, first, end) in wanted.items():
-        view = json.loads(report(t, "--format=json", *options, path))["view"]
+        data = json.loads(report(t, "--format=json", *options, path))
+        view = data["view"]
         t.equal("view of %s" % (options,), (view["quantity"], view.get("first"), view.get("last")), (quantity, first, end))
         rows = list(zip(view["bytes_of"], view["blocks_of"]))
-        t.equal("values of %s" % (options,), rows, csv_values(report(t, "--format=csv", *options, path)))
+        table = csv.DictReader(io.StringIO(report(t, "--format=csv", *options, path)))
+        t.equal("values of %s" % (options,), csv_rows(data, view), [(r["path"], int(r["bytes"]), int(r["blocks"])) for r in table])
         t.equal("sums of %s" % (options,), (view["bytes"], view["blocks"]), (sum(r[0] for r in rows), sum(r[1] for r in rows)))
         t.equal("leaves of %s" % (options,), len(set(view["leaf"])), len(rows))
         report(t, "--html=" + page, *options, path)

@@ -159,7 +159,7 @@ def check_questions(t, path, expressions):
     return data
 
 
-@test("recording/forms", limit=400)
+@test("recording/forms", limit=180)
 def _(t):
     check_questions(t, record(t, "threads", "3", "9000"), [MATCH])
 
@@ -224,13 +224,68 @@ def make_objects(directory):
     return os.path.join(directory, "objects")
 
 
-@test("recording/forms/objects", limit=600)
+@test("recording/forms/objects", limit=180)
 def _(t):
     """Libraries and threads: by function, by object, and by both."""
     t.program("gcc")
     path = os.path.join(t.profile([make_objects(t.subdirectory())], ["--record=r", "--probes=jump"]).directory, "r")
     data = check_questions(t, path, ["^right_make$", "/libleft[.]so$", "^right_grow$"])
     t.equal("threads", len(data["threads"]), 5)
+
+
+# A library at another place each time: where it was, there is a page of the program's, or something of ptmem's.
+LOADED_AGAIN = {"part.c": """#include <stdlib.h>
+void *part_make(size_t n) { void *volatile p = malloc(n); return p; }
+""", "main.c": """#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdint.h>
+#include <sys/mman.h>
+int main(void)
+{
+	for (size_t i = 0; i < 10; i++) {
+		void *part = dlopen("./libpart.so", RTLD_NOW);
+		void *(*make)(size_t) = (void *(*)(size_t))dlsym(part, "part_make");
+		void *volatile kept = make(100 + i);
+		void *page = (void *)((uintptr_t)make & ~(uintptr_t)4095);
+		if (!kept || dlclose(part) != 0)
+			return 1;
+		if (mmap(page, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != page && errno != EEXIST)
+			return 2;
+	}
+	return 0;
+}
+"""}
+
+
+@test("recording/forms/loaded-again")
+def _(t):
+    """Call paths of a library that is loaded several times are one line, and their frames one of speedscope's."""
+    t.program("gcc")
+    directory = t.subdirectory()
+    for name, text in LOADED_AGAIN.items():
+        with open(os.path.join(directory, name), "w", encoding="ascii") as file:
+            file.write(text)
+    compiler = ["gcc", "-g", "-O1", "-fno-optimize-sibling-calls", "-fPIC"]
+    for arguments in (["-shared", "-o", "libpart.so", "part.c"], ["-o", "again", "main.c", "-ldl"]):
+        subprocess.run([*compiler, *arguments], cwd=directory, check=True)
+    for options in ([], ["--heap-sample=1"]):
+        run = t.run([t.ptmem(), "-q", "--record=r", "--massif-out-file=/dev/null", *options, "./again"], cwd=directory)
+        t.equal("status (%s)" % run.err.decode(), run.status, 0)
+        path = os.path.join(directory, "r")
+        data = json.loads(report(t, "--format=json", path))
+        stacks = [stack_of(data, node) for node in data["leaves"]["node"]]
+        mine = [i for i, stack in enumerate(stacks) if stack and data["frames"]["function"][stack[0]] == "part_make"]
+        t.equal("leaves", len(mine), 10)
+        rows = [r for r in csv.DictReader(io.StringIO(report(t, "--format=csv", "--at=end", path))) if "part_make" in r["path"]]
+        t.equal("rows", [(r["bytes"], r["blocks"], r["allocations"], r["allocated_bytes"], r["max_bytes"], r["max_time_ms"],
+                          r["call_site"], r["path"].split(" > ")[-2:]) for r in rows],
+                [("1045", "10", "10", "1045", "", "", "part_make (part.c:2)", ["main (main.c:11)", "part_make (part.c:2)"])])
+        shared = json.loads(report(t, "--format=speedscope", "--at=end", path))
+        frames = [f["name"] for f in shared["shared"]["frames"]]
+        t.equal("frames", frames.count("part_make"), 1)
+        number = frames.index("part_make")
+        t.equal("samples", [len([s for s in p["samples"] if number in s]) for p in shared["profiles"]], [10])
 
 
 @test("recording/forms/tables")
