@@ -22,7 +22,9 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/globals.h"
+#include "base/log.h"
 #include "base/same_file.h"
 #include "base/standard_files.h"
 #include "base/vec.h"
@@ -94,11 +96,15 @@ typedef VEC(char *) words;
 /* Prints an error in memusage's format. */
 ATTR_PRINTF(1, 2) static int refuse(const char *format, ...)
 {
+	_cleanup_free_ char *text = NULL, *visible = NULL;
 	va_list args;
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
 	va_end(args);
-	fprintf(stderr, "\nTry `" NAME " --help' or `" NAME " --usage' for more information.\n");
+	visible = text ? log_visible(text) : NULL;
+	fprintf(stderr, "%s\nTry `" NAME " --help' or `" NAME " --usage' for more information.\n",
+		visible ? visible : "");
 	return -EINVAL;
 }
 
@@ -338,7 +344,7 @@ static void free_words(words *w)
 ATTR_NORETURN static void become(const words *w)
 {
 	execvp(w->data[0], w->data);
-	fprintf(stderr, NAME ": cannot run %s: %s\n", w->data[0], strerror(errno));
+	log_error("cannot run %s: %s", w->data[0], strerror(errno));
 	_exit(EXIT_CANNOT_RUN);
 }
 
@@ -379,7 +385,7 @@ static char *make_temporary(void)
 	char *directory = xasprintf("%s/" NAME ".XXXXXX", below && *below ? below : "/tmp");
 	if (mkdtemp(directory))
 		return directory;
-	fprintf(stderr, NAME ": cannot write %s: %s\n", directory, strerror(errno));
+	log_error("cannot write %s: %s", directory, strerror(errno));
 	free(directory);
 	return NULL;
 }
@@ -441,6 +447,7 @@ int main(int argc, char **argv)
 	struct request r = {0};
 	(void)argc;
 	standard_files_hold();
+	log_set_name(NAME);
 	if (parse(argv, &r) != 0)
 		return EXIT_REFUSED;
 	if (r.value[HELP])

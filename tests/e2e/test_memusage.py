@@ -306,6 +306,30 @@ def command_line(t):
     t.equal("another program's name", run.err, b"")
 
 
+@test("memusage/control-characters")
+def control_characters(t):
+    """Names in messages act on no terminal, and are not lines of their own."""
+    name, visible = "d\x1b[31m\nall is well", "d\\x1b[31m\\nall is well"
+    directory = os.path.join(t.subdirectory(), name)
+    os.mkdir(directory)
+    alone = shutil.copy(memusage_program(), directory)
+    with open(os.path.join(directory, "ptmem"), "w", encoding="ascii") as file:
+        file.write("#!/none\n")
+        os.chmod(file.fileno(), 0o755)
+    hint = "Try `ptmem-memusage --help' or `ptmem-memusage --usage' for more information.\n"
+    for argv, variables, status, wanted in (
+            ([alone, "/bin/true"], {}, 126, "ptmem-memusage: cannot run %s/ptmem: " % visible),
+            ([memusage_program(), "-p", "x", "/bin/true"], {"TMPDIR": name}, 1, "ptmem-memusage: cannot write %s/ptmem-memusage." % visible),
+            ([memusage_program(), "--%s" % name], {}, 1, "ptmem-memusage: unrecognized option `--%s'\n%s" % (visible, hint)),
+            ([memusage_program(), "-p", name, "-d", name + ".png", "x"], {}, 1,
+             "ptmem-memusage: -d and -p name the same file, %s.png\n%s" % (visible, hint))):
+        run = t.run(argv, env=variables)
+        said = run.err.decode()
+        t.equal("status of %r: %r" % (argv[1:], said), run.status, status)
+        t.equal("what is said: %r" % said, (said.replace(os.path.dirname(directory) + "/", "").startswith(wanted), said.count("\n"),
+                                            "\x1b" in said), (True, wanted.count("\n") or 1, False))
+
+
 OPTIONS = ("progname", "png", "data", "unbuffered", "buffer", "no-timer", "mmap", "time-based", "total", "title",
            "x-size", "y-size", "help", "usage", "version")
 
