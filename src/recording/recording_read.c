@@ -26,6 +26,7 @@ struct reader {
 	bool has_sync;
 	bool has_unknown;          /* there was a chunk with an unknown name */
 	bool has_copy;             /* there was a RECORDING_COPY */
+	bool has_another;          /* behind the last chunk another recording begins */
 	bool is_sampled;
 };
 
@@ -199,12 +200,17 @@ static void read_chunk(struct reader *rd, const uint8_t *head, uint32_t packed, 
 	free(data);
 }
 
-/* Reads chunks until one is incomplete, or the file ends. Returns the position. */
+/*
+ * Reads chunks until one is incomplete, or the file or this recording ends. Returns the position.
+ */
 static size_t read_chunks(struct reader *rd, const uint8_t *data, size_t size)
 {
 	size_t at = HEAD_SIZE;
 
 	while (size - at >= RECORDING_CHUNK_HEAD) {
+		rd->has_another = recording_is((const char *)data + at, size - at);
+		if (rd->has_another)
+			break;
 		uint32_t packed = get_u32(data + at + 4);
 
 		if (packed > size - at - RECORDING_CHUNK_HEAD)
@@ -225,6 +231,15 @@ static void drop_behind_sync(struct reader *rd)
 		free(rd->r->text.data[--rd->r->text.count]);
 }
 
+/* @at: where reading ended. The caller frees it. */
+static char *error_text(const struct reader *rd, size_t at, size_t size)
+{
+	if (rd->has_another)
+		return xasprintf("several recordings, one after the other; the first one is its "
+				 "first %zu bytes", at);
+	return at == size ? xstrdup(rd->why) : xasprintf("damaged at byte %zu: %s", at, rd->why);
+}
+
 int recording_read(const char *data, size_t size, struct recording **out, char **why_out)
 {
 	struct reader rd = {.r = recording_new()};
@@ -237,7 +252,9 @@ int recording_read(const char *data, size_t size, struct recording **out, char *
 	rd.is_sampled = has_head(data, size, RECORDING_HEAD_SAMPLED);
 	size_t at = read_chunks(&rd, (const uint8_t *)data, size);
 
-	if (!rd.why && !rd.has_sync) {
+	if (rd.has_another) {
+		rd.why = "";
+	} else if (!rd.why && !rd.has_sync) {
 		rd.why = rd.has_unknown ? "damaged: the name of a chunk has changed" :
 					  "not complete yet: ptmem has not written the first part "
 					  "to its end, or the file was cut";
@@ -252,8 +269,7 @@ int recording_read(const char *data, size_t size, struct recording **out, char *
 		*out = rd.r;
 		return 0;
 	}
-	*why_out = at == size ? xstrdup(rd.why) :
-				xasprintf("damaged at byte %zu: %s", at, rd.why);
+	*why_out = error_text(&rd, at, size);
 	recording_free(rd.r);
 	return -EINVAL;
 }
