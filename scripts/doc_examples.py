@@ -27,7 +27,7 @@ import doc_system
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "doc/tutorial.md", "doc/faq.md", "doc/format.md", "doc/internals.md",
-             "doc/porting.md", "doc/fleet.md")
+             "doc/porting.md", "doc/fleet.md", "doc/containers.md")
 PAGES = ("man/ptmem.1", "man/ptmem-report.1", "man/ptmem-memusage.1")
 HOME = "/home/user"  # what documents show in place of the directory
 LIMIT = 120  # seconds for a block
@@ -55,6 +55,7 @@ def may_attach():
 NEEDS = {
     "attach": (may_attach, "root or ptrace_scope 0"),
     "prometheus": (lambda: shutil.which("promtool"), "Prometheus"),
+    "namespaces": (doc_system.may_be_root, "user namespaces"),
     "network": (lambda: False, "a network"),
 }
 

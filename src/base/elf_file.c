@@ -6,7 +6,6 @@
 #include "base/elf_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +79,7 @@ static void read_build_id(struct elf_file *f)
 				continue;
 			f->build_id = (uint8_t *)d->d_buf + desc;
 			f->build_id_size = note.n_descsz;
+			f->build_id_vaddr = ph.p_vaddr + desc;
 			return;
 		}
 	}
@@ -95,6 +95,7 @@ static void destroy(struct elf_file *f)
 		elf_end(f->elf);
 	if (f->fd >= 0)
 		close(f->fd);
+	root_dir_release(f->root);
 	free(f->image);
 	free(f->segment);
 	free(f->path);
@@ -143,10 +144,13 @@ static struct elf_file *find_open(const struct elf_files *files, const struct st
 int elf_file_open(struct elf_files *files, const char *path, const char *name,
 		  struct elf_file **file_out)
 {
-	/* O_NONBLOCK: open() of a FIFO must not wait for a writer */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
+	int fd = root_dir_open(NULL, path);
+	return fd < 0 ? fd : elf_file_open_fd(files, fd, name ? name : path, NULL, file_out);
+}
+
+int elf_file_open_fd(struct elf_files *files, int fd, const char *name, struct root_dir *root,
+		     struct elf_file **file_out)
+{
 	struct stat st;
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
 		close(fd);
@@ -158,7 +162,8 @@ int elf_file_open(struct elf_files *files, const char *path, const char *name,
 		*file_out = elf_file_hold(f);
 		return 0;
 	}
-	f = new_file(name ? name : path);
+	f = new_file(name);
+	f->root = root_dir_hold(root);
 	f->fd = fd;
 	f->dev = st.st_dev;
 	f->ino = st.st_ino;
@@ -210,6 +215,8 @@ void elf_files_deinit(struct elf_files *files)
 	for (size_t i = 0; i < files->open.count; i++)
 		files->open.data[i]->files = NULL;
 	vec_deinit(&files->open);
+	root_dir_release(files->root);
+	files->root = NULL;
 }
 
 static int each_in_section(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *sh,

@@ -11,6 +11,7 @@
 #include <gelf.h>
 #include <sys/types.h>
 
+#include "base/root_dir.h"
 #include "base/types.h"
 #include "base/vec.h"
 
@@ -20,6 +21,7 @@ struct elf_file;
  * emptied by elf_files_deinit. */
 struct elf_files {
 	VEC(struct elf_file *) open;
+	struct root_dir *root; /* the last one that was not ours; held, NULL = none */
 };
 
 struct elf_segment {
@@ -30,7 +32,8 @@ struct elf_segment {
 struct elf_file {
 	uint32_t users;
 	struct elf_files *files; /* where it is listed; NULL = it is not shared */
-	char *path;            /* the name it was opened by */
+	char *path;            /* the name it was opened by, in @root */
+	struct root_dir *root; /* held; NULL = ours */
 	dev_t dev;
 	ino_t ino;
 	int fd;                /* -1 for an image in memory */
@@ -48,6 +51,7 @@ struct elf_file {
 	size_t segment_count;
 	const uint8_t *build_id; /* NULL if none; points into the file */
 	size_t build_id_size;
+	uint64_t build_id_vaddr; /* where it is mapped */
 	void *user;            /* for the symbols stage; see user_free */
 	void (*user_free)(void *user);
 	void *cfi_user;        /* for the unwind stage */
@@ -60,6 +64,10 @@ struct elf_file {
  */
 int elf_file_open(struct elf_files *files, const char *path, const char *name,
 		  struct elf_file **file_out);
+
+/* The same for @fd, whose ownership it takes: file @name of @root (NULL = ours). */
+int elf_file_open_fd(struct elf_files *files, int fd, const char *name, struct root_dir *root,
+		     struct elf_file **file_out);
 
 /* Takes ownership of @image (malloc'ed, @size bytes), a complete ELF file in memory. */
 int elf_file_open_memory(uint8_t *image, size_t size, const char *name, struct elf_file **file_out);

@@ -101,6 +101,15 @@ static void take_int(const struct proc_line *line, int *out)
 		*out = (int)number;
 }
 
+/* The ids of a process in nested namespaces, separated by tabs: ours first, its own last. */
+static void take_ns_pid(const struct proc_line *line, struct proc_status *out)
+{
+	const char *last = memrchr(line->value, '\t', (size_t)(line->end - line->value));
+	uint64_t pid;
+	if (last && proc_parse_number(last + 1, line->end, 10, &pid) && pid <= INT_MAX)
+		out->ns_pid = (pid_t)pid;
+}
+
 static void take_mask(const struct proc_line *line, uint64_t *out)
 {
 	proc_parse_number(line->value, line->end, 16, out);
@@ -136,6 +145,8 @@ void proc_status_parse(const char *text, size_t size, struct proc_status *out)
 			take_int(&line, &out->parent);
 		else if (is_key(&line, "TracerPid"))
 			take_int(&line, &out->tracer);
+		else if (is_key(&line, "NSpid"))
+			take_ns_pid(&line, out);
 		else if (is_key(&line, "Uid"))
 			take_users(&line, out);
 		else if (is_key(&line, "CapEff"))
@@ -281,6 +292,12 @@ bool proc_has_our_rights(pid_t pid)
 	       its.uid == ours.uid && its.fs_uid == ours.fs_uid &&
 	       (ours.capabilities & ~its.capabilities) == 0 && has_our_link(pid, "root") &&
 	       has_our_link(pid, "ns/mnt") && has_our_link(pid, "ns/user");
+}
+
+bool proc_is_ours(void)
+{
+	char link[32] = "";
+	return readlink("/proc/self", link, sizeof(link) - 1) > 0 && atoi(link) == getpid();
 }
 
 /* -- files, links, threads -- */

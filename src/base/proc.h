@@ -39,6 +39,7 @@ struct proc_status {
 	pid_t process;           /* Tgid; 0 = missing */
 	pid_t parent;            /* PPid; 0 = missing */
 	pid_t tracer;            /* 0 = none */
+	pid_t ns_pid;            /* id in its own pid namespace; 0 = that is ours */
 	int64_t uid;             /* real user; -1 = missing */
 	int64_t fs_uid;          /* user for file access, mostly the effective one; -1 = missing */
 	uint64_t capabilities;   /* effective ones */
@@ -61,6 +62,9 @@ int proc_status_read(pid_t tid, struct proc_status *out);
 bool proc_has_our_rights(pid_t pid);
 /* Whether it has ended, and perhaps not been waited for. */
 bool proc_status_is_dead(const struct proc_status *st);
+
+/* Whether /proc is mounted and shows the pid namespace of the caller. */
+bool proc_is_ours(void);
 
 /* -- stat -- */
 

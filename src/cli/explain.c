@@ -2,6 +2,7 @@
 #include "cli/explain.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "tracee/os/ptrace.h"
 
 #define NO_PROBES_HINT "--trace=brk,mmap profiles its system calls"
 
@@ -36,26 +38,72 @@ static struct line paranoid_level(void)
 	return first_line(fopen("/proc/sys/kernel/perf_event_paranoid", "re"));
 }
 
-static void explain_permission(pid_t pid, long uid)
+#define NO_PTRACE "a seccomp filter forbids ptrace here; for Docker: --cap-add=SYS_PTRACE"
+
+static bool is_in_other_user_namespace(pid_t pid)
+{
+	struct line its = first_line(proc_open(pid, "uid_map"));
+	struct line ours = first_line(proc_open(getpid(), "uid_map"));
+	return strcmp(its.text, ours.text) != 0;
+}
+
+static bool has_capability(const struct proc_status *st, int capability)
+{
+	return st->capabilities >> capability & 1;
+}
+
+/* Although ptmem runs as the user of process @pid, or as root. */
+static void explain_refusal_to_user(pid_t pid, bool has_ptrace)
 {
 	struct line scope = first_line(fopen("/proc/sys/kernel/yama/ptrace_scope", "re"));
-	if (uid >= 0 && uid != (long)geteuid() && geteuid() != 0)
-		log_error("process %d belongs to user %ld: run ptmem as that user or as root", pid,
-			  uid);
+	if (is_in_other_user_namespace(pid))
+		log_error("process %d may not be traced: it is in another user namespace, in which "
+			  "ptmem has no CAP_SYS_PTRACE; run ptmem in that, or in the one that it "
+			  "was created from", pid);
+	else if (strcmp(scope.text, "3") == 0)
+		log_error("process %d may not be traced: kernel.yama.ptrace_scope is 3, which "
+			  "forbids all attaching until the next boot", pid);
+	else if (has_ptrace)
+		log_error("process %d may not be traced, although ptmem has CAP_SYS_PTRACE: it is "
+			  "traced from outside of this container, or a security module (AppArmor, "
+			  "SELinux) forbids it", pid);
 	else if (geteuid() == 0)
-		log_error("process %d may not be traced, not even by root: CAP_SYS_PTRACE is "
-			  "missing, the process is outside of this container, or a security "
-			  "module forbids it", pid);
+		log_error("process %d may not be traced: ptmem has no CAP_SYS_PTRACE; for Docker: "
+			  "--cap-add=SYS_PTRACE", pid);
 	else if (strcmp(scope.text, "1") == 0 || strcmp(scope.text, "2") == 0)
 		log_error("process %d may not be traced: kernel.yama.ptrace_scope is %s; run ptmem "
 			  "as root, or allow it with: sysctl kernel.yama.ptrace_scope=0",
 			  pid, scope.text);
-	else if (strcmp(scope.text, "3") == 0)
-		log_error("process %d may not be traced: kernel.yama.ptrace_scope is 3, which "
-			  "forbids all attaching until the next boot", pid);
 	else
-		log_error("process %d may not be traced: it changed its user or forbids it "
-			  "(PR_SET_DUMPABLE); run ptmem as root with CAP_SYS_PTRACE", pid);
+		log_error("process %d may not be traced: it changed its user, forbids it "
+			  "(PR_SET_DUMPABLE), or is traced from outside of this container; run "
+			  "ptmem as root with CAP_SYS_PTRACE", pid);
+}
+
+static void explain_permission(pid_t pid)
+{
+	struct proc_status its, ours;
+	if (!ptrace_is_allowed())
+		log_error("process %d may not be traced: " NO_PTRACE, pid);
+	else if (proc_status_read(pid, &its) != 0 || proc_status_read(getpid(), &ours) != 0)
+		log_error("process %d: no such process", pid);
+	else if (its.uid != (int64_t)geteuid() && geteuid() != 0)
+		log_error("process %d belongs to user %lld: run ptmem as that user or as root", pid,
+			  (long long)its.uid);
+	else
+		explain_refusal_to_user(pid, has_capability(&ours, CAP_SYS_PTRACE));
+}
+
+bool explain_proc(void)
+{
+	if (proc_is_ours())
+		return true;
+	if (access("/proc/stat", F_OK) != 0)
+		log_error("/proc is not mounted, and ptmem needs it: mount -t proc proc /proc");
+	else
+		log_error("/proc shows another pid namespace than that of ptmem, which needs its "
+			  "own: mount -t proc proc /proc; unshare has --mount-proc");
+	return false;
 }
 
 void explain_faults(int rc)
@@ -108,7 +156,7 @@ void explain_attach(pid_t pid, int rc, enum attach_problem problem, long detail)
 		explain_tracer(pid, detail);
 		break;
 	case ATTACH_PERMISSION:
-		explain_permission(pid, detail);
+		explain_permission(pid);
 		break;
 	case ATTACH_32BIT:
 		log_error("process %d is a 32-bit program (or one of another machine): not "
@@ -149,7 +197,9 @@ void explain_start(const char *name, int rc)
 {
 	struct stat st;
 	bool is_there = rc == -EACCES && stat(name, &st) == 0;
-	if (rc == -ENOENT)
+	if ((rc == -EPERM || rc == -ENOSYS) && !ptrace_is_allowed())
+		log_error("%s may not be traced: " NO_PTRACE, name);
+	else if (rc == -ENOENT)
 		log_error("%s: no such program", *name ? name : "''");
 	else if (is_there && S_ISDIR(st.st_mode))
 		log_error("%s: a directory, not a program", name);

@@ -5,9 +5,12 @@
 #define PTMEM_EXPLAIN_H
 
 #include <sys/types.h>
+
+#include "base/types.h"
 #include "tracee/control/target.h"
 
-
+/* Whether /proc is that of the caller's pid namespace; if not, says so. */
+bool explain_proc(void);
 /* Why attaching to process @pid failed, from the results of target_attach. */
 void explain_attach(pid_t pid, int rc, enum attach_problem problem, long detail);
 /* Why page faults cannot be traced: @rc of perf_event_open. */

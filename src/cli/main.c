@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/amount.h"
+#include "base/proc.h"
 #include "base/standard_files.h"
 #include "base/stream.h"
 #include "cli/explain.h"
@@ -135,13 +136,24 @@ static int start_program(struct run *run)
 	return EXIT_OWN_FAILURE;
 }
 
+/* The id that process @pid has in a pid namespace of its own, as a part of a message. */
+static const char *ns_pid_text(pid_t pid, char *text, size_t size)
+{
+	struct proc_status st;
+	*text = '\0';
+	if (proc_status_read(pid, &st) == 0 && st.ns_pid)
+		snprintf(text, size, ", %d in its pid namespace", (int)st.ns_pid);
+	return text;
+}
+
 /* @threads: the number of traced threads before. */
 static void report_attached(const struct target *t, pid_t pid, uint64_t threads)
 {
+	char text[64];
 	threads = target_stats(t)->threads - threads;
-	log_info("attached to process %d (%llu thread%s paused for %.1f ms)", pid,
-		 (unsigned long long)threads, plural(threads),
-		 (double)target_stats(t)->attach_ns / 1e6);
+	log_info("attached to process %d%s (%llu thread%s paused for %.1f ms)", pid,
+		 ns_pid_text(pid, text, sizeof(text)), (unsigned long long)threads,
+		 plural(threads), (double)target_stats(t)->attach_ns / 1e6);
 }
 
 static int attach_all(struct run *run)
@@ -389,6 +401,13 @@ static int run_all(struct run *run, int *signal_out)
 	return rc;
 }
 
+/* A replay or a core file needs none. */
+static bool has_proc(const struct options *o)
+{
+	bool is_offline = o->files.replay || (options_core(o) && o->attach.pid_count == 0);
+	return is_offline || explain_proc();
+}
+
 static int print_and_exit(const struct options *o)
 {
 	if (o->invocation.help)
@@ -414,7 +433,7 @@ int main(int argc, char **argv)
 	log_set_color(o.messages.color);
 	if (o.monitor_pid) {
 		rc = monitor_client_run((pid_t)o.monitor_pid, o.command);
-	} else if (out_files_check_names(&o) == 0 && log_file_open(&o) == 0) {
+	} else if (out_files_check_names(&o) == 0 && log_file_open(&o) == 0 && has_proc(&o)) {
 		struct run run;
 
 		run_init(&run, &o);

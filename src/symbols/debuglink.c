@@ -69,10 +69,11 @@ static bool has_crc(const struct elf_file *f, uint32_t wanted)
 	return crc == wanted;
 }
 
-static struct elf_file *try_open(const struct wanted *w, const char *path)
+static struct elf_file *try_in(const struct wanted *w, struct root_dir *root, const char *path)
 {
 	struct elf_file *f;
-	if (elf_file_open(w->file->files, path, NULL, &f) != 0)
+	int fd = root_dir_open(root, path);
+	if (fd < 0 || elf_file_open_fd(w->file->files, fd, path, root, &f) != 0)
 		return NULL;
 	if (!elf_file_is_same(f, w->file) &&
 	    (has_build_id(f, w) || (w->has_crc && has_crc(f, w->crc))))
@@ -80,6 +81,13 @@ static struct elf_file *try_open(const struct wanted *w, const char *path)
 	log_debug("%s is not the debug file of %s", path, w->file->path);
 	elf_file_release(f);
 	return NULL;
+}
+
+/* In the root directory that has the file, then in ours. */
+static struct elf_file *try_open(const struct wanted *w, const char *path)
+{
+	struct elf_file *f = w->file->root ? try_in(w, w->file->root, path) : NULL;
+	return f ? f : try_in(w, NULL, path);
 }
 
 /* ROOT/.build-id/xx/yyyy.debug */
@@ -161,7 +169,7 @@ struct elf_file *debuglink_find(struct elf_file *file, const char *dirs)
 	if (f)
 		return f;
 	/* /lib may be a link to /usr/lib: packages use either name */
-	_cleanup_free_ char *real = realpath(file->path, NULL);
+	_cleanup_free_ char *real = file->root ? NULL : realpath(file->path, NULL);
 	_cleanup_free_ char *real_directory = real ? directory_of(real) : NULL;
 	if (!real || strcmp(real_directory, directory) == 0)
 		return NULL;

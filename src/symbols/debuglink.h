@@ -16,7 +16,8 @@
  * The separate debug file of @file, opened (the caller releases it), or NULL. @dirs:
  * colon-separated roots. Looks for ROOT/.build-id/xx/yyyy.debug, then for the name in
  * .gnu_debuglink next to the file, in .debug next to it, and in ROOT/its directory; a file is
- * accepted only if its build-id or, without one, its checksum matches.
+ * accepted only if its build-id or, without one, its checksum matches. Each name is tried in the
+ * root directory of @file, then in ours.
  */
 struct elf_file *debuglink_find(struct elf_file *file, const char *dirs);
 

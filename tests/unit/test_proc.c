@@ -28,12 +28,17 @@ static void test_status(void **state)
 					  "TracerPid:\t99\nUid:\t1000\t1\t2\t3\nVmSize:\t    6076 kB\n"
 					  "SigPnd:\t0000000000000010\nShdPnd:\tffffffffffffffff\n"
 					  "SigIgn:\t8000000000001000\nSigCgt:\t00000000000000ab\n"
+					  "NSpid:\t12\t7\t1\n"
 					  "CapInh:\t0000000000000001\nCapEff:\t000001ffffffffff\n"
 					  "Seccomp:\t2\nSeccomp_filters:\t3\n");
 	assert_int_equal(st.state, 't');
 	assert_int_equal(st.process, 12);
 	assert_int_equal(st.parent, 11);
 	assert_int_equal(st.tracer, 99);
+	assert_int_equal(st.ns_pid, 1);
+	assert_int_equal(status_of("NSpid:\t12\n").ns_pid, 0);
+	assert_int_equal(status_of("NSpid:\t12\t\n").ns_pid, 0);
+	assert_int_equal(status_of("NSpid:\t12\t99999999999\n").ns_pid, 0);
 	assert_int_equal(st.uid, 1000);
 	assert_int_equal(st.fs_uid, 3);
 	assert_true(st.capabilities == 0x1ffffffffff);

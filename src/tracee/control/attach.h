@@ -6,7 +6,7 @@
 
 /*
  * Attaches to all threads of @pid. Returns 0, or -errno with *problem_out and *detail_out (a
- * number: the tracer's pid, a thread id, a uid, an errno). After a failure nothing of ours is left
+ * number: the tracer's pid, a thread id). After a failure nothing of ours is left
  * in the process.
  */
 int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out);

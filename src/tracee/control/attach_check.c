@@ -141,8 +141,5 @@ int attach_check(pid_t pid, const struct arch *arch, enum attach_problem *proble
 		*problem_out = ATTACH_STUCK;
 		return -EBUSY;
 	}
-	int rc = attach_check_image(pid, arch, problem_out);
-	if (*problem_out == ATTACH_PERMISSION)
-		*detail_out = st.uid;
-	return rc;
+	return attach_check_image(pid, arch, problem_out);
 }

@@ -2,6 +2,9 @@
 #ifndef PTMEM_TRACEE_CONTROL_CONTROL_INTERNAL_H
 #define PTMEM_TRACEE_CONTROL_CONTROL_INTERNAL_H
 
+#include <sys/types.h>
+
+#include "base/vec.h"
 #include "tracee/os/instructions.h"
 
 struct control {
@@ -11,6 +14,7 @@ struct control {
 	struct instruction_counters counters; /* --time-unit=i */
 	struct faults *faults;                /* faults.c; NULL = page faults are not watched */
 	int fault_error;                      /* -errno of the first event that failed; or 0 */
+	VEC(ino_t) unreadable;                /* inodes of objects that were reported (install.c) */
 };
 
 #endif

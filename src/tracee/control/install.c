@@ -8,6 +8,7 @@
  */
 #include "tracee/control/install.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #include "tracee/calls/exceptions.h"
 #include "tracee/calls/requests.h"
 #include "tracee/calls/stack_scan.h"
+#include "tracee/control/control_internal.h"
 #include "tracee/control/loader.h"
 #include "tracee/control/target.h"
 #include "tracee/control/thread_stacks.h"
@@ -164,6 +166,30 @@ static void install_functions(struct target *t, struct thread *th, struct addres
 		stub_area_write_headers(s);
 }
 
+/* Whether the file of @m, which cannot be read, is an ELF file: generated code is in files, too. */
+static bool is_object(const struct address_space *s, const struct module *m)
+{
+	char magic[SELFMAG];
+	return space_read(s, m->bias, magic, sizeof(magic)) == 0 &&
+	       memcmp(magic, ELFMAG, SELFMAG) == 0;
+}
+
+static void report_unreadable(struct target *t, const struct address_space *s,
+			      const struct module *m)
+{
+	struct control *c = t->control;
+	if (!is_object(s, m))
+		return;
+	for (size_t i = 0; i < c->unreadable.count; i++) {
+		if (c->unreadable.data[i] == m->ino)
+			return;
+	}
+	*vec_add(&c->unreadable) = m->ino;
+	log_warn("process %d: the file of %s is gone or cannot be read: allocation functions in it "
+		 "are not watched, and it has no names; with CAP_SYS_ADMIN ptmem could read it",
+		 s->processes.pid, m->path);
+}
+
 static void install_module(struct target *t, struct thread *th, struct address_space *s,
 			   struct module *m)
 {
@@ -172,6 +198,8 @@ static void install_module(struct target *t, struct thread *th, struct address_s
 		return;
 	if (m->file)
 		install_functions(t, th, s, m);
+	else
+		report_unreadable(t, s, m);
 	if (has_sites)
 		syscall_sites_install(t, th, s, m);
 }

@@ -82,6 +82,7 @@ void target_free(struct target *t)
 	job_free(t->control->job);
 	timers_free(t->control->timers);
 	free(t->control->own_settings);
+	vec_deinit(&t->control->unreadable);
 	guardian_stop(t);
 	instructions_close(&t->control->counters);
 	thread_table_deinit(&t->threads);

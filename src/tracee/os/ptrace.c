@@ -55,6 +55,12 @@ int ptrace_seize(pid_t tid, unsigned long options)
 	return rc;
 }
 
+/* For a process that we do not trace, the kernel itself has ESRCH. */
+bool ptrace_is_allowed(void)
+{
+	return ptrace(PTRACE_DETACH, getpid(), NULL, NULL) != 0 && errno == ESRCH;
+}
+
 bool ptrace_is_tracee(pid_t tid)
 {
 	siginfo_t info;

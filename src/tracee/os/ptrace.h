@@ -18,6 +18,8 @@
  */
 void ptrace_limit_seize(bool is_limited);
 int ptrace_seize(pid_t tid, unsigned long options);
+/* Whether no seccomp filter forbids the call itself. */
+bool ptrace_is_allowed(void);
 /* Whether @tid is traced by us, or was and still has to be waited for. */
 bool ptrace_is_tracee(pid_t tid);
 int ptrace_interrupt(pid_t tid);

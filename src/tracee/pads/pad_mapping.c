@@ -27,6 +27,11 @@
  */
 #define MIN_SLOTS 256u
 
+/* linux/memfd.h; without it the kernel logs a warning, and vm.memfd_noexec=2 may forbid the call */
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x8u
+#endif
+
 /* A NUL byte in the target, the name for memfd_create: padding of an ELF header. */
 static taddr_t find_empty_string(const struct address_space *s)
 {
@@ -142,10 +147,15 @@ static bool has_space_for(const struct thread *th, uint64_t size)
 int pads_open_file(struct target *t, struct thread *th, int *own_out)
 {
 	char name[64];
-	uint64_t args[6] = {find_empty_string(th->process->space), MFD_CLOEXEC | MFD_ALLOW_SEALING};
+	const uint64_t flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	uint64_t args[6] = {find_empty_string(th->process->space), flags | MFD_NOEXEC_SEAL};
 	if (!args[0])
 		return -ENOEXEC;
 	int64_t fd = call(t, th, SYS_memfd_create, args);
+	if (fd == -EINVAL) { /* before Linux 6.3 */
+		args[1] = flags;
+		fd = call(t, th, SYS_memfd_create, args);
+	}
 	if (fd < 0)
 		return (int)fd;
 	/* made by any thread, but a child in vfork has its own descriptors */

@@ -70,6 +70,10 @@ static void unmap(struct pad_memory *m)
 		munmap(m->base - LINK_SIZE, LINK_SIZE + m->layout.map_size);
 }
 
+#ifndef F_SEAL_EXEC
+#define F_SEAL_EXEC 0x0020 /* linux/fcntl.h since 6.3 */
+#endif
+
 /*
  * Whether @fd is a new memfd. The program may have replaced it by another file, one that it may not
  * write but we may: such a file must not be changed.
@@ -78,7 +82,9 @@ static bool is_new_memory(int fd)
 {
 	struct stat st;
 
-	return fcntl(fd, F_GET_SEALS) == 0 && fstat(fd, &st) == 0 && st.st_size == 0;
+	/* -1: no memfd; some get F_SEAL_EXEC when they are created */
+	return (fcntl(fd, F_GET_SEALS) & ~F_SEAL_EXEC) == 0 && fstat(fd, &st) == 0 &&
+	       st.st_size == 0;
 }
 
 /*

@@ -17,6 +17,9 @@
 #include "tracee/state/space.h"
 #include "tracee/state/space_memory.h"
 
+/* The longest build-id accepted; real ones have 8 to 32 bytes. */
+#define BUILD_ID_MAX 64
+
 bool module_hides(const struct module *m, taddr_t pc)
 {
 	if (!m->hides_new || !m->sites)
@@ -63,44 +66,6 @@ static int open_vdso(const struct address_space *s, const struct map *map, struc
 	return elf_file_open_memory(p, size, "[vdso]", out);
 }
 
-/*
- * Opens the file of @map, in the target's own mount namespace. A deleted file is still accessible
- * under map_files, if permitted (and as exe, if it is that).
- */
-static int open_mapped_file(const struct address_space *s, const struct map *map,
-			    struct elf_file **out)
-{
-	struct elf_files *files = &s->registry->files;
-	char name[64];
-	_cleanup_free_ char *path =
-		xasprintf("/proc/%d/root%s", (int)s->processes.reader, map->path);
-	int rc = -ENOENT;
-	if (!map->is_deleted)
-		rc = elf_file_open(files, path, map->path, out);
-	if (rc != 0) {
-		snprintf(name, sizeof(name), "/proc/%d/map_files/%lx-%lx", (int)s->processes.reader,
-			 (unsigned long)map->start, (unsigned long)map->end);
-		rc = elf_file_open(files, name, map->path, out);
-	}
-	if (rc == 0 && (*out)->ino != map->ino) {
-		/* replaced under the same name: not the mapped file */
-		elf_file_release(*out);
-		rc = -ENOENT;
-	}
-	if (rc != 0) {
-		struct elf_file *file;
-		snprintf(name, sizeof(name), "/proc/%d/exe", (int)s->processes.reader);
-		if (elf_file_open(files, name, map->path, &file) == 0) {
-			if (file->ino == map->ino) {
-				*out = file;
-				return 0;
-			}
-			elf_file_release(file);
-		}
-	}
-	return rc;
-}
-
 /* The load bias implied by @map (executable) and the segment that it maps. */
 static bool map_bias(const struct elf_file *file, const struct map *map, taddr_t *out)
 {
@@ -116,16 +81,97 @@ static bool map_bias(const struct elf_file *file, const struct map *map, taddr_t
 	return false;
 }
 
+/* Whether the build-id of @file is also in the memory where @map is. */
+static bool has_mapped_id(const struct address_space *s, const struct map *map,
+			  const struct elf_file *file)
+{
+	taddr_t bias;
+	uint8_t id[BUILD_ID_MAX];
+	size_t size = file->build_id_size;
+	return size > 0 && size <= sizeof(id) && map_bias(file, map, &bias) &&
+	       space_read(s, bias + file->build_id_vaddr, id, size) == 0 &&
+	       memcmp(id, file->build_id, size) == 0;
+}
+
+/*
+ * Takes @file if it is the mapped one: the same inode, or the same contents. Of a file that was
+ * copied to the upper layer of an overlay, older kernels do not print the inode that it has.
+ */
+static int take_if_mapped(const struct address_space *s, const struct map *map,
+			  struct elf_file *file, struct elf_file **out)
+{
+	if (file->ino != map->ino && !has_mapped_id(s, map, file)) {
+		elf_file_release(file);
+		return -ENOENT;
+	}
+	*out = file;
+	return 0;
+}
+
+static int open_by_name(const struct address_space *s, const struct map *map, struct root_dir *root,
+			struct elf_file **out)
+{
+	struct elf_file *file;
+	int fd = root_dir_open_mapped(root, map->path);
+	int rc = fd < 0 ? fd : elf_file_open_fd(&s->registry->files, fd,
+						root_dir_name(root, map->path), root, &file);
+	return rc != 0 ? rc : take_if_mapped(s, map, file, out);
+}
+
+/* Opens @link of the process's directory in /proc, for a file that has no name any more. */
+static int open_by_link(const struct address_space *s, const struct map *map, struct root_dir *root,
+			const char *link, struct elf_file **out)
+{
+	struct elf_file *file;
+	_cleanup_free_ char *path = xasprintf("/proc/%d/%s", (int)s->processes.reader, link);
+	int fd = root_dir_open(NULL, path);
+	int rc = fd < 0 ? fd : elf_file_open_fd(&s->registry->files, fd,
+						root_dir_name(root, map->path), root, &file);
+	return rc != 0 ? rc : take_if_mapped(s, map, file, out);
+}
+
+/* A file without its name is still accessible under map_files, if permitted, and as exe. */
+static int open_mapped_file(const struct address_space *s, const struct map *map,
+			    struct root_dir *root, struct elf_file **out)
+{
+	char link[64];
+	int rc = open_by_name(s, map, root, out);
+	if (rc == 0)
+		return 0;
+	snprintf(link, sizeof(link), "map_files/%lx-%lx", (unsigned long)map->start,
+		 (unsigned long)map->end);
+	bool is_open = open_by_link(s, map, root, link, out) == 0 ||
+		       open_by_link(s, map, root, "exe", out) == 0;
+	return is_open ? 0 : rc;
+}
+
+/* The root directory of @s, which is opened once for its modules. */
+static struct root_dir *find_root(const struct address_space *s)
+{
+	struct elf_files *files = &s->registry->files;
+	struct root_dir *root = root_dir_of(s->processes.reader, files->root);
+	if (root && root != files->root) {
+		root_dir_release(files->root);
+		files->root = root_dir_hold(root);
+	}
+	return root;
+}
+
 /* Creates the module whose executable map is @map. It may lack a readable file. */
 struct module *module_open(const struct address_space *s, const struct map *map)
 {
 	struct module *m = xcalloc(1, sizeof(*m));
+	struct root_dir *root = find_root(s);
 	m->users = 1;
 	m->is_vdso = strcmp(map->path, "[vdso]") == 0;
-	m->path = xstrdup(map->path);
+	m->path = xstrdup(root_dir_name(root, map->path));
 	m->start = map->start;
 	m->end = map->end;
-	int rc = m->is_vdso ? open_vdso(s, map, &m->file) : open_mapped_file(s, map, &m->file);
+	m->dev = map->dev;
+	m->ino = map->ino;
+	int rc = m->is_vdso ? open_vdso(s, map, &m->file) :
+			      open_mapped_file(s, map, root, &m->file);
+	root_dir_release(root);
 	if (rc != 0) {
 		m->file = NULL;
 		m->bias = map->start - map->offset;

@@ -25,6 +25,8 @@ struct module {
 	taddr_t start, end; /* lowest and highest mapped address */
 	taddr_t bias;      /* address in the target - address in the ELF file */
 	char *path;        /* in the target's view, without " (deleted)"; "[vdso]" */
+	dev_t dev;         /* of the mapped file, as in /proc/PID/maps; 0 for the vdso */
+	ino_t ino;         /* likewise */
 	struct elf_file *file; /* opened ELF (base/elf_file.h); NULL if it cannot be read */
 	struct probe_sites *sites; /* watched functions in it; NULL = not searched yet */
 	/* its system call instructions; NULL = not searched yet */

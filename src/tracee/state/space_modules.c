@@ -58,15 +58,17 @@ static bool is_object_map(const struct map *map)
 	return map->is_exec && (map->path[0] == '/' || strcmp(map->path, "[vdso]") == 0);
 }
 
+/* Not by its name, which changes if the file is renamed or the process moves its root directory. */
+static bool maps_same_file(const struct module *m, const struct map *map)
+{
+	return m->dev == map->dev && m->ino == map->ino;
+}
+
 /* The known module that maps the same file at the same address, or NULL. */
 static struct module *known_module(const struct address_space *s, const struct map *map)
 {
 	struct module *m = space_find_module(s, map->start);
-	if (!m || strcmp(m->path, map->path) != 0 || map->end > m->end)
-		return NULL;
-	if (m->file && !m->is_vdso && m->file->ino != map->ino)
-		return NULL;
-	return m;
+	return m && maps_same_file(m, map) && map->end <= m->end ? m : NULL;
 }
 
 static bool is_executable(const struct module *m, ino_t exe)
@@ -133,7 +135,7 @@ int space_update_modules(struct address_space *s, space_module_fn *loaded,
 			      *last = now.count ? now.data[now.count - 1] : NULL;
 		if (m && m == last)
 			continue;
-		if (!m && last && last->end == map->start && strcmp(last->path, map->path) == 0) {
+		if (!m && last && last->end == map->start && maps_same_file(last, map)) {
 			last->end =
 				map->end; /* one segment in two maps: its protection was changed */
 			continue;
