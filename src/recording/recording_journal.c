@@ -16,6 +16,7 @@
 #include "output/outfile.h"
 #include "profile/history.h"
 #include "recording/recording_write.h"
+#include "tracee/os/limit.h"
 
 struct recording_journal {
 	char *path;
@@ -142,8 +143,9 @@ static int write_first(struct recording_journal *j)
 	rc = outfile_commit(&out);
 	if (rc != 0)
 		return rc;
-	j->fd = stream_open(j->path, O_WRONLY | O_APPEND, 0);
-	return MIN(j->fd, 0);
+	rc = stream_open(j->path, O_WRONLY | O_APPEND, 0);
+	j->fd = limit_keep(rc);
+	return rc < 0 ? rc : j->fd < 0 ? -errno : 0;
 }
 
 static int write_next(struct recording_journal *j)

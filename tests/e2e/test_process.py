@@ -11,6 +11,7 @@ import massif
 import oracle
 from harness import test
 from test_attach import Attached
+from test_recording import report_json
 
 BOTH = ("gcc-O2-pie", "clang-O0-nopie")
 
@@ -194,15 +195,19 @@ int main(int argc, char **argv)
 
 @test("process/more-than-descriptors", limit=120)
 def more_than_files(t):
-    """More processes live at once than ptmem may at first open files; the program's own limit is unchanged."""
+    """More processes live at once than ptmem may at first open files, or ever: each has its own counts, profile and
+    recording; the program's own limit is unchanged."""
     path = os.path.join(t.directory, "kids")
     t.equal("compiler", t.run([t.program("gcc"), "-O1", "-fno-builtin", "-o", path, t.file("kids.c", KIDS)]).status, 0)
-    line = 'ulimit -Sn 64 && exec "$@"'
-    run = t.run(["sh", "-c", line, "sh", t.ptmem(), "--stats", "--massif-out-file=/dev/null", *harness.MORE_OPTIONS, path, "100"])
-    t.equal("status and output (%s)" % run.err.decode()[-500:], (run.status, run.out), (0, b"0 bad of 100, 64 files\n"))
-    made = sorted(int(n) for n in re.findall(rb"(?m)^ptmem: allocations: (\d+)", run.err))
-    t.equal("allocations of the children", made[1:], [made[0] + 9] * 100)
-    t.equal("allocations of their parent", made[0], 1001)
+    for limit in ("ulimit -Sn 64", "ulimit -n 64"):
+        argv = [t.ptmem(), "--stats", "--massif-out-file=/dev/null", "--record=r", *harness.MORE_OPTIONS, path, "100"]
+        run = t.run(["sh", "-c", limit + ' && exec "$@"', "sh", *argv])
+        t.equal("status and output (%s)" % run.err.decode()[-500:], (run.status, run.out), (0, b"0 bad of 100, 64 files\n"))
+        made = sorted(int(n) for n in re.findall(rb"(?m)^ptmem: allocations: (\d+)", run.err))
+        t.equal("%s: allocations of parent and children" % limit, made, [1001] + [1010] * 100)
+        recorded = [report_json(t, os.path.join(run.cwd, n)) for n in os.listdir(run.cwd) if re.fullmatch(r"r(\.\d+)?", n)]
+        t.equal("%s: recordings" % limit, sorted((r["meta"]["exit"], r["end"]["allocations"]) for r in recorded),
+                [("exited 0", n) for n in made])
 
 
 def catches(pid, number):

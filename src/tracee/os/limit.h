@@ -10,4 +10,10 @@
  */
 void limit_raise(int which, struct rlimit *old_out);
 
+/*
+ * @fd, a descriptor that stays open as long as a process lives; closed, and -1 with errno EMFILE,
+ * if too few remained for files that are opened for a moment. -1 stays as it is.
+ */
+int limit_keep(int fd);
+
 #endif

@@ -15,6 +15,7 @@
 #include "base/proc.h"
 #include "tracee/inject/inject.h"
 #include "tracee/inject/seccomp.h"
+#include "tracee/os/limit.h"
 #include "tracee/pads/pads_internal.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/space_memory.h"
@@ -160,7 +161,7 @@ int pads_open_file(struct target *t, struct thread *th, int *own_out)
 		return (int)fd;
 	/* made by any thread, but a child in vfork has its own descriptors */
 	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)th->tid, (int)fd);
-	*own_out = open(name, O_RDWR | O_CLOEXEC);
+	*own_out = limit_keep(open(name, O_RDWR | O_CLOEXEC));
 	if (*own_out >= 0)
 		return (int)fd;
 	int err = -errno;

@@ -5,23 +5,16 @@
 #include "tracee/state/space.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tracee/os/image.h"
+#include "tracee/os/limit.h"
 #include "tracee/os/maps.h"
 #include "tracee/state/heap_sampling.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/registry.h"
-
-static int open_memory(pid_t pid)
-{
-	char name[64];
-	snprintf(name, sizeof(name), "/proc/%d/mem", (int)pid);
-	return open(name, O_RDWR | O_CLOEXEC);
-}
+#include "tracee/state/space_memory.h"
 
 struct address_space *space_new(struct registry *registry, pid_t pid)
 {
@@ -31,9 +24,11 @@ struct address_space *space_new(struct registry *registry, pid_t pid)
 	s->processes.users = 1;
 	s->processes.pid = s->processes.reader = pid;
 	s->processes.exit_status = -1;
-	s->files.memory = open_memory(pid);
-	s->files.maps = maps_open(pid);
+	s->files.memory = limit_keep(space_open_memory(pid));
+	s->files.maps = limit_keep(maps_open(pid));
 	s->image.is_own = true;
+	if (s->files.memory < 0)
+		image_read(pid, &s->image.id); /* space_write compares it */
 	return s;
 }
 
@@ -51,12 +46,12 @@ int space_follow_image(struct address_space *s, bool *is_other_out)
 	int rc = image_read(s->processes.pid, &image);
 	if (rc != 0)
 		return rc;
-	int fd = open_memory(s->processes.pid);
+	int fd = space_open_memory(s->processes.pid);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	close_files(s);
-	s->files.memory = fd;
-	s->files.maps = maps_open(s->processes.pid);
+	s->files.memory = limit_keep(fd);
+	s->files.maps = limit_keep(maps_open(s->processes.pid));
 	*is_other_out = image != s->image.id;
 	if (image != s->image.id) {
 		module_list_clear(&s->modules);

@@ -1,14 +1,25 @@
 /*
  * Memory of the tracee: process_vm_readv is fast for reading; /proc/PID/mem can also write to
- * read-only text.
+ * read-only text. It is opened for each write if too few descriptors are left to keep it open.
  */
 #include "tracee/state/space_memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "tracee/os/image.h"
 #include "tracee/state/space.h"
+
+int space_open_memory(pid_t pid)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "/proc/%d/mem", (int)pid);
+	int fd = open(name, O_RDWR | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
 
 ssize_t space_read_some(const struct address_space *s, taddr_t addr, void *buf, size_t size)
 {
@@ -40,12 +51,30 @@ bool space_holds_above(const struct address_space *s, taddr_t sp, taddr_t at, ui
 	return at && sp <= at && space_read(s, at, &word, sizeof(word)) == 0 && word == want;
 }
 
+/* Unlike a descriptor that was kept, this one could be of a program executed meanwhile. */
+static int open_again(const struct address_space *s)
+{
+	uint64_t image = 0;
+	int fd = space_open_memory(s->processes.reader);
+	if (fd < 0)
+		return fd;
+	if (image_read(s->processes.reader, &image) == 0 && image == s->image.id)
+		return fd;
+	close(fd);
+	return -EPERM;
+}
+
 int space_write(const struct address_space *s, taddr_t addr, const void *buf, size_t size)
 {
-	if (s->files.memory < 0)
-		return -EPERM;
-	ssize_t n = pwrite(s->files.memory, buf, size, (off_t)addr);
+	const int kept = s->files.memory, fd = kept >= 0 ? kept : open_again(s);
+	if (fd < 0)
+		return fd;
+	ssize_t n = pwrite(fd, buf, size, (off_t)addr);
 	if (n < 0)
-		return -errno;
+		n = -errno;
+	if (fd != kept)
+		close(fd);
+	if (n < 0)
+		return (int)n;
 	return (size_t)n == size ? 0 : n == 0 ? -ESRCH : -EFAULT;
 }

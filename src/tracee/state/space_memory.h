@@ -8,6 +8,9 @@
 
 struct address_space;
 
+/* A descriptor of the memory of @pid, or -errno. */
+int space_open_memory(pid_t pid);
+
 /* Reads or writes target memory. Writes are all or nothing; a read returns the number of bytes that
  * could be read from the start (>= 0) or -errno. */
 ssize_t space_read_some(const struct address_space *s, taddr_t addr, void *buf, size_t size);
