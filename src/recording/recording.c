@@ -27,6 +27,16 @@ const struct recording_table_info recording_table_info[RECORDING_TABLES] = {
 	[RECORDING_RELEASES] = {"rels", RELEASE_COLUMNS, RELEASE_COLUMNS},
 	[RECORDING_END] = {"end.", END_COLUMNS, END_LIVE_VARIANCE},
 	[RECORDING_CALLS] = {"call", CALL_COLUMNS, CALL_COLUMNS},
+	[RECORDING_INSPECTION] = {"insp", INSPECTION_COLUMNS, INSPECTION_COLUMNS},
+	[RECORDING_DOUBTS] = {"doub", DOUBT_COLUMNS, DOUBT_COLUMNS},
+	[RECORDING_RESIDENT] = {"resi", RESIDENT_COLUMNS, RESIDENT_COLUMNS},
+	[RECORDING_ARENAS] = {"aren", ARENA_COLUMNS, ARENA_COLUMNS},
+	[RECORDING_PINNED] = {"pind", PINNED_COLUMNS, PINNED_COLUMNS},
+	[RECORDING_HEAPS] = {"heap", HEAP_COLUMNS, HEAP_COLUMNS},
+	[RECORDING_HEAP_CELLS] = {"hmap", HEAP_CELL_COLUMNS, HEAP_CELL_COLUMNS},
+	[RECORDING_TYPES] = {"type", TYPE_COLUMNS, TYPE_COLUMNS},
+	[RECORDING_PINS] = {"pins", PIN_COLUMNS, PIN_COLUMNS},
+	[RECORDING_ADVICE] = {"advc", ADVICE_COLUMNS, ADVICE_COLUMNS},
 };
 
 struct recording *recording_new(void)
@@ -129,6 +139,21 @@ void recording_add(struct recording *r, enum recording_table_id id, const uint64
 void recording_truncate(struct recording *r, enum recording_table_id id, size_t rows)
 {
 	r->table[id].rows = MIN(r->table[id].rows, rows);
+}
+
+void recording_copy(const struct recording *from, enum recording_table_id id, uint32_t texts,
+		    struct recording *r)
+{
+	uint64_t row[RECORDING_MAX_COLUMNS];
+
+	for (size_t i = 0; i < recording_rows(from, id); i++) {
+		for (unsigned c = 0; c < recording_table_info[id].columns; c++) {
+			row[c] = recording_get(from, id, i, c);
+			if (texts & 1u << c)
+				row[c] = recording_string(r, from->text.data[row[c]]);
+		}
+		recording_add(r, id, row);
+	}
 }
 
 void recording_set_meta(struct recording *r, const char *key, const char *value)

@@ -20,6 +20,10 @@ enum recording_table_id {
 	RECORDING_SIZES, RECORDING_LIFETIMES, RECORDING_SHARES, RECORDING_THREADS,
 	RECORDING_TIMELINE, RECORDING_CELLS, RECORDING_PEAK_AT, RECORDING_PEAK, RECORDING_MARKERS,
 	RECORDING_LEAKS, RECORDING_RELEASES, RECORDING_END, RECORDING_CALLS,
+	/* what --inspect found; nothing without an INSPECTION */
+	RECORDING_INSPECTION, RECORDING_DOUBTS, RECORDING_RESIDENT, RECORDING_ARENAS,
+	RECORDING_PINNED, RECORDING_HEAPS, RECORDING_HEAP_CELLS, RECORDING_TYPES, RECORDING_PINS,
+	RECORDING_ADVICE,
 	RECORDING_TABLES,
 };
 
@@ -65,6 +69,23 @@ enum {
 	END_LIVE_VARIANCE, END_ALLOCATED_VARIANCE, END_COLUMNS,
 };
 enum { CALL_FUNCTION, CALL_CALLS, CALL_BYTES, CALL_COLUMNS }; /* exact, even with samples */
+enum {
+	INSPECTION_TIME, INSPECTION_MALLOC, INSPECTION_RSS, INSPECTION_SWAP, INSPECTION_STOPPED,
+	INSPECTION_PAGES_PER_CELL, INSPECTION_COLUMNS,
+};
+enum { DOUBT_TEXT, DOUBT_COLUMNS };
+enum { RESIDENT_NAME, RESIDENT_BYTES, RESIDENT_SWAPPED, RESIDENT_COLUMNS };
+enum {
+	ARENA_ADDRESS, ARENA_IS_MAIN, ARENA_THREADS, ARENA_SYSTEM, ARENA_RESIDENT, ARENA_SWAPPED,
+	ARENA_LIVE_BLOCKS, ARENA_LIVE_BYTES, ARENA_FREE, ARENA_TRIM, ARENA_FREE_PAGES,
+	ARENA_COLUMNS,
+};
+enum { PINNED_ARENA, PINNED_LIVE_BYTES, PINNED_PAGES, PINNED_COLUMNS };
+enum { HEAP_ARENA, HEAP_START, HEAP_END, HEAP_COLUMNS };
+enum { HEAP_CELL_HEAP, HEAP_CELL_PAGES, HEAP_CELL_LIVE, HEAP_CELL_NEARLY_EMPTY, HEAP_CELL_COLUMNS };
+enum { TYPE_NAME, TYPE_BLOCKS, TYPE_BLOCK_BYTES, TYPE_PAGES, TYPE_COLUMNS };
+enum { PIN_LEAF, PIN_PAGES, PIN_COLUMNS };
+enum { ADVICE_TEXT, ADVICE_BYTES, ADVICE_IS_LIMIT, ADVICE_COLUMNS };
 _Static_assert(END_COLUMNS <= RECORDING_MAX_COLUMNS && TIME_COLUMNS <= RECORDING_MAX_COLUMNS, "");
 
 struct recording_table {
@@ -102,6 +123,9 @@ uint32_t recording_string(struct recording *r, const char *text); /* NULL counts
 /* Adds a row; @value has one element for each column. */
 void recording_add(struct recording *r, enum recording_table_id id, const uint64_t *value);
 void recording_truncate(struct recording *r, enum recording_table_id id, size_t rows);
+/* Adds the rows of table @id of @from; bit i of @texts: column i has texts. */
+void recording_copy(const struct recording *from, enum recording_table_id id, uint32_t texts,
+		    struct recording *r);
 
 void recording_set_meta(struct recording *r, const char *key, const char *value);
 /* @units, a number of blocks or calls in a table, rounded to a whole number. */

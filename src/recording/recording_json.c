@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "recording/recording_columns.h"
+#include "recording/recording_inspection.h"
 #include "recording/recording_site.h"
 
 /* -- meta -- */
@@ -426,5 +427,7 @@ void recording_json_write(FILE *out, const struct recording *r, const char *more
 	put_releases(out, r);
 	put_end(out, r);
 	put_calls(out, r);
+	fputs(",\n\"inspection\":", out);
+	recording_inspection_write(out, r);
 	fprintf(out, "%s}\n", more);
 }

@@ -106,6 +106,7 @@ int recording_keep_matches(struct recording *r, const char *match, char **why_ou
 		{RECORDING_SIZES, BUCKET_LEAF}, {RECORDING_LIFETIMES, BUCKET_LEAF},
 		{RECORDING_SHARES, SHARE_LEAF}, {RECORDING_CELLS, CELL_LEAF},
 		{RECORDING_PEAK, PEAK_LEAF},    {RECORDING_LEAKS, LEAK_LEAF},
+		{RECORDING_PINS, PIN_LEAF},
 	};
 	regex_t regex;
 	char text[256];

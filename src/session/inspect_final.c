@@ -8,14 +8,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "output/inspect_text.h"
+#include "recording/recording.h"
 #include "session/inspect_look.h"
 #include "session/inspect_title.h"
 #include "session/path_pins.h"
+#include "session/recording_inspect.h"
 #include "session/session.h"
 #include "session/session_files.h"
 
 struct inspect_final {
 	int rc;                  /* when it was read */
+	uint64_t time_ms;        /* since the profile began */
 	uint64_t stopped_ns;
 	struct inspect_look look;
 	struct inspect_blocks blocks;
@@ -39,6 +42,7 @@ void inspect_final_read(struct session *s, bool is_last)
 	if (path && inspect_title_wants_blocks(path))
 		wish.block = inspect_blocks_add;
 	f->rc = inspect_look(s->run->target, s->space, &wish, &f->look);
+	f->time_ms = (begin - MIN(begin, s->process.start_ns)) / 1000000;
 	f->stopped_ns = clock_now_ns() - begin;
 }
 
@@ -87,6 +91,11 @@ static void report(struct session *s)
 	}
 	inspect_title_init(&title, s->process.pid, s->process.command, &f->look);
 	title.stopped_ns = f->stopped_ns;
+	if (options_record(s->run->options)) {
+		recording_free(s->end.inspection);
+		s->end.inspection =
+			recording_inspect_new(&title, &f->look.report, &f->pins, f->time_ms);
+	}
 	path_pins_name(&f->pins, s);
 	title.pin = f->pins.list.data;
 	title.pin_count = f->pins.list.count;

@@ -46,12 +46,5 @@ struct recording *recording_leaks_new(const struct leakcheck *c)
 void recording_leaks_add(const struct recording *from, struct recording *r)
 {
 	recording_set_meta(r, "leak_check", "1");
-	for (size_t i = 0; i < recording_rows(from, RECORDING_LEAKS); i++) {
-		uint64_t row[LEAK_COLUMNS];
-
-		for (unsigned c = 0; c < LEAK_COLUMNS; c++)
-			row[c] = recording_get(from, RECORDING_LEAKS, i, c);
-		row[LEAK_KIND] = recording_string(r, from->text.data[row[LEAK_KIND]]);
-		recording_add(r, RECORDING_LEAKS, row);
-	}
+	recording_copy(from, RECORDING_LEAKS, 1u << LEAK_KIND, r);
 }

@@ -27,6 +27,7 @@
 #include "session/html_run.h"
 #include "session/recording_calls.h"
 #include "session/recording_file.h"
+#include "session/recording_inspect.h"
 #include "session/recording_labels.h"
 #include "session/recording_leaks.h"
 #include "session/recording_names.h"
@@ -450,6 +451,7 @@ static struct recording *make_complete(struct session *s)
 	fill_end(s, r);
 	if (s->recording->leaks)
 		recording_leaks_add(s->recording->leaks, r);
+	recording_inspect_add(s->end.inspection, r);
 	recording_builder_deinit(&b);
 	return r;
 }

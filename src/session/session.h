@@ -100,6 +100,7 @@ struct session_end {
 	struct space_pauses pauses;
 	struct final_scan *final_scan; /* NULL = none */
 	struct inspect_final *inspected; /* NULL = none */
+	struct recording *inspection; /* what it found, for the recording; NULL = nothing */
 };
 
 struct session {

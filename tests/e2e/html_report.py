@@ -559,6 +559,82 @@ t = threading.Thread(target=lambda: x.extend(str(i) * 40 for i in range(9000)));
     check_questions(p, r, f"{directory}/run")
 
 
+def check_memory(p, directory):
+    """What --inspect found: bar, map and lists; a run without it has no tab."""
+    page = f"{directory}/memory.html"
+    program = "k = [bytes(n) for n in (40, 100, 900, 5000) * 2000]; k = k[::9]"
+    subprocess.run([os.path.join(os.path.dirname(REPORT), "ptmem"), "-q", "--no-rc", "--inspect-at-exit", f"--html={page}",
+                    f"--inspect-out={directory}/memory.json", f"--massif-out-file={directory}/memory.massif", sys.executable, "-c",
+                    program + "; import os; os._exit(0)"], check=True,
+                   env={**os.environ, "PYTHONMALLOC": "malloc"})
+    with open(page) as f:
+        text = f.read()
+    data = json.loads(gzip.decompress(base64.b64decode(re.search(r'id="profile">(.*?)</script>', text, re.S)[1])))
+    n = data["inspection"]
+    p.open(f"file://{page}")
+    p.press("#tab-memory")
+    total = sum(n["rows"]["resident"])
+    check(f"{binary(total)} were resident" in p.text("memory"), "the sentence", p.text("memory")[:200])
+    wanted = [[name, exact(size)] for name, size in zip(n["rows"]["text"], n["rows"]["resident"])] + [["all: VmRSS", exact(total)]]
+    same("rows", p.js("""return [...document.querySelectorAll('#memory tbody tr')].map(tr =>
+        [tr.children[0].textContent, tr.children[1].title])"""), wanted)
+    widths = p.js("""return [...document.querySelectorAll('.membar > div')].map(row =>
+        [...row.children].reduce((sum, s) => sum + s.getBoundingClientRect().width, 0) / row.getBoundingClientRect().width)""")
+    check(all(abs(w - 1) < 0.01 for w in widths) and len(widths) == 3, "lengths of the bars", widths)
+    shares = p.js("""return [...document.querySelectorAll('.membar > div:last-child span')].map(s =>
+        [s.title.replace(/ [0-9.]+ [KMG]?i?B, .*/, ''), s.getBoundingClientRect().width / s.parentNode.getBoundingClientRect().width])""")
+    size_of = dict(zip(n["rows"]["text"], n["rows"]["resident"]))
+    same("rows of the bar", sorted(name for name, _ in shares), sorted(size_of))
+    check(all(abs(width - size_of[name] / total) < 0.01 for name, width in shares), "their widths", shares)
+    check_map(p, n)
+    same("types", p.js("return document.querySelectorAll('#memory .detail')[2].querySelector('.label').textContent"),
+         n["types"]["name"][max(range(len(n["types"]["bytes"])), key=lambda i: n["types"]["bytes"][i])])
+    evil = json.loads(json.dumps(data))
+    for table, column in (("rows", "text"), ("types", "name"), ("advice", "text"), ("doubts", "text")):
+        evil["inspection"][table][column] = [f"<img src=x onerror=alert()>{name}" for name in n[table][column] or ["x"]]
+    evil["inspection"]["malloc"] = "<b>malloc</b>"
+    p.open(write(directory, "evil-memory.html", embed(text, evil)) + "#tab=memory")
+    same("elements by markup in names", p.js("return document.querySelectorAll('img, b').length"), 0)
+    check("<img" in p.text("memory") and "<b>" in p.text("memory"), "they are text", p.text("memory")[:200])
+    p.open(write(directory, "no-memory.html", embed(text, dict(data, inspection=None))) + "#tab=memory")
+    same("no tab", p.js("return document.querySelector('#tab-memory')"), None)
+
+
+def check_map(p, n):
+    """A cell for each page of the main arena, its colour, and its description by keys and by the pointer."""
+    heaps = [h for h, arena in enumerate(n["heaps"]["arena"]) if n["arenas"]["main"][arena]]
+    cells = [c[1:] for c in zip(*n["cells"].values()) if c[0] == heaps[0]]
+    same("cells", p.js("return ptmem.reports.memory.maps[0].cells.length"), len(cells))
+    colors = p.js("""const m = ptmem.reports.memory, { canvas, cells } = m.maps[0], ratio = devicePixelRatio;
+        const context = canvas.getContext('2d'); canvas.scrollIntoView({block: 'center'});
+        return cells.map((c, i) => [...context.getImageData((i % m.columns * m.size + 1) * ratio,
+            (Math.floor(i / m.columns) * m.size + 1) * ratio, 1, 1).data].slice(0, 3).map(x => x.toString(16).padStart(2, '0')).join(''))""")
+    steps = ((0, "fac266"), (0.25, "cce3f2"), (0.5, "8cbfe3"), (0.75, "4794c9"), (1, "08548f"))
+    wanted = [next(color for most, color in steps if live <= most * pages * n["page"]) if pages else None for pages, live, _ in cells]
+    same("colours", [(i, a, b) for i, (a, b) in enumerate(zip(colors, wanted)) if b and a != b], [])
+    check(len(set(wanted) - {None}) >= 4, "colours that differ", set(wanted))
+
+    def described(i):
+        pages, live, nearly_empty = cells[i]
+        address = int(n["heaps"]["start"][heaps[0]], 16) + i * n["page"] * n["pages_per_cell"]
+        return f"{address:#x}: " + (f"{binary(live)} live of {binary(pages * n['page'])}" if pages else "not in memory") + \
+            (f"; {nearly_empty} of {pages} pages with at most 1 KiB live" if nearly_empty else "")
+
+    p.js("document.querySelector('canvas.map').focus()")
+    same("the first cell", p.text("cell"), described(0))
+    p.keys(RIGHT)
+    p.keys(RIGHT)
+    p.keys(LEFT)
+    same("the second cell", p.text("cell"), described(1))
+    p.keys(DOWN)
+    columns = p.js("return ptmem.reports.memory.columns")
+    same("a cell of the next line", p.text("cell"), described(min(1 + columns, len(cells) - 1)))
+    x, y, size = p.js("""const r = document.querySelector('canvas.map').getBoundingClientRect();
+        return [r.left, r.top, ptmem.reports.memory.size]""")
+    p.pointer(("move", x + 7.5 * size, y + size / 2))
+    same("the cell under the pointer", p.text("cell"), described(7))
+
+
 def check_objects(p, directory):
     """A program with two libraries and four threads, recorded exactly: what the page says is what every form says
     (test_recording_forms.py)."""
@@ -727,6 +803,7 @@ def main():
             page = open(f"{directory}/tree_bytes.html").read()
             check_recordings(p, directory, page)
             check_run(p, directory)
+            check_memory(p, directory)
             check_objects(p, directory)
             check_builds(p, directory)
             check_samples(p, directory)

@@ -1,4 +1,5 @@
 /* Recordings as files: what is written is read back, and a file may be truncated anywhere. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "recording/recording_inspection.h"
 #include "recording/recording_read.h"
 #include "recording/recording_write.h"
 
@@ -121,6 +123,97 @@ static void expect_both(const struct recording *r)
 	expect_cell(r, 2, 1, 1023, 40);
 }
 
+/* -- an inspection -- */
+
+static void add_row(struct recording *r, enum recording_table_id id, const uint64_t *value)
+{
+	uint64_t row[RECORDING_MAX_COLUMNS] = {0};
+
+	memcpy(row, value, recording_table_info[id].columns * sizeof(*row));
+	recording_add(r, id, row);
+}
+
+#define ADD(r, id, ...) add_row(r, id, (uint64_t[RECORDING_MAX_COLUMNS]){__VA_ARGS__})
+
+/* A recording of one leaf with an inspection of one arena; @heap: that of its cell. */
+static struct file make_inspected(uint64_t heap)
+{
+	struct recording *r = recording_new();
+	struct file file = {0};
+	FILE *f = open_memstream(&file.data, &file.size);
+
+	add_leaf(r, 1, 10);
+	add_interval(r, 0, 0, 10);
+	add_cell(r, 1, 0, 1023, 10);
+	ADD(r, RECORDING_INSPECTION, 7, recording_string(r, "glibc 2.36"), 8192, 0, 1500, 1);
+	ADD(r, RECORDING_RESIDENT, recording_string(r, "live"), 8192, 0);
+	ADD(r, RECORDING_RESIDENT, recording_string(r, "new row"), 1, 2);
+	ADD(r, RECORDING_ARENAS, 0x7000, 1, 1, 4096, 4096, 0, 3, 100, 50, 20, 1);
+	ADD(r, RECORDING_HEAPS, 0, 0x7000, 0x8000);
+	ADD(r, RECORDING_HEAP_CELLS, heap, 1, 100, 1);
+	ADD(r, RECORDING_PINS, 1, 1);
+	assert_int_equal(recording_write(f, r), 0);
+	fclose(f);
+	recording_free(r);
+	return file;
+}
+
+static char *to_json(const struct recording *r)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	recording_inspection_write(f, r);
+	fclose(f);
+	return text;
+}
+
+static void inspected(void **state)
+{
+	static const char *const wanted[] = {
+		"{\"time\":7,\"malloc\":\"glibc 2.36\",\"rss\":8192,\"swap\":0,\"stopped\":1.500,",
+		"\"name\":[\"live\",\"new row\"]",
+		"\"text\":[\"live heap blocks\",\"new row\"]",
+		"\"resident\":[8192,1]",
+		"\"heaps\":{\"arena\":[0],\n\"start\":[\"0x7000\"],\n\"end\":[\"0x8000\"]}",
+		"\"cells\":{\"heap\":[0],\n\"pages\":[1],\n\"live\":[100],\n\"nearly_empty\":[1]}",
+		"\"pins\":{\"leaf\":[0],\n\"nearly_empty_pages\":[1]}",
+	};
+	struct file file = make_inspected(0);
+	struct recording *r = NULL;
+	char *why = NULL;
+
+	assert_int_equal(recording_read(file.data, file.size, &r, &why), 0);
+	char *json = to_json(r);
+
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+		assert_non_null(strstr(json, wanted[i]));
+	free(json);
+	recording_free(r);
+	free(file.data);
+}
+
+/* Each table alone may be absent; references are checked. */
+static void bad_inspections(void **state)
+{
+	struct file file = make_inspected(1), plain = make_file();
+	struct recording *r = NULL;
+	char *why = NULL;
+
+	assert_int_equal(recording_read(file.data, file.size, &r, &why), -EINVAL);
+	assert_string_equal(why, "a reference leads nowhere");
+	free(why);
+	free(file.data);
+	assert_int_equal(recording_read(plain.data, plain.size, &r, &why), 0);
+	char *json = to_json(r);
+
+	assert_string_equal(json, "null");
+	free(json);
+	recording_free(r);
+	free(plain.data);
+}
+
 /* A copy says that it is one, if the end of its last group is there. */
 static void copied(void **state)
 {
@@ -222,6 +315,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copied),
+		cmocka_unit_test(inspected),
+		cmocka_unit_test(bad_inspections),
 		cmocka_unit_test(cut_anywhere),
 		cmocka_unit_test(changed_anywhere),
 		cmocka_unit_test(impossible_cells),

@@ -148,7 +148,8 @@ class App {
 		if (has("selection", "mode", "color", "hide", "dir", "unit", "theme", "find",
 			"zoom"))
 			this.showFlame();
-		if (has("selection", "mode", "hide", "find", "tab", "sort", "color"))
+		if (has("selection", "mode", "hide", "find", "tab", "sort", "color",
+			"theme"))
 			this.showTables();
 	}
 
@@ -249,6 +250,7 @@ class App {
 	resize() {
 		this.timeline.draw();
 		this.flame.layout();
+		this.reports.resize();
 	}
 }
 

@@ -26,13 +26,15 @@ class Reports {
 		const p = this.app.profile, out = [["functions", "Functions"],
 			["sites", "Call sites"]];
 
+		this.memory = p.raw.inspection ? new MemoryView(this.app) : null;
 		if (p.isMassif)
 			return out;
 		out.push(["leaks", "Leaks"]);
 		if (p.hasTemporary)
 			out.push(["temporary", "Temporary"]);
 		return out.concat([["threads", "Threads"], ["sizes", "Sizes"]],
-			p.raw.releases ? [["releases", "Releases"]] : []);
+			p.raw.releases ? [["releases", "Releases"]] : [],
+			this.memory ? [["memory", "Memory"]] : []);
 	}
 
 	showTabs(current) {
@@ -66,6 +68,10 @@ class Reports {
 
 		this.current = known ? state.tab : "functions";
 		this.showTabs(this.current);
+		if (this.current === "memory") {
+			this.showMemory();
+			return;
+		}
 		const table = this.tables.get(this.current) || this.makeTable(this.current);
 		const up = !state.sort.startsWith("-");
 		const isMatched = this.current !== "threads" && this.current !== "sizes";
@@ -75,6 +81,18 @@ class Reports {
 		byId("panel").replaceChildren(...[this.note(), table.place].filter(Boolean));
 		table.show(this.rows(this.current), { id: state.sort.replace("-", ""), up },
 			match && ((row) => match(row.name)));
+	}
+
+	/* It depends on nothing that can be selected. */
+	showMemory() {
+		if (!byId("memory"))
+			byId("panel").replaceChildren(this.memory.make());
+		this.memory.draw();
+	}
+
+	resize() {
+		if (this.current === "memory")
+			this.memory.draw();
 	}
 
 	makeTable(id) {

@@ -1,0 +1,104 @@
+"""What --inspect found, in recordings and in the pages made of them: the same as in its own file."""
+
+import json
+import os
+import signal
+
+from harness import BUILD, test
+from test_html import embedded
+from test_inspect_profiled import Profiled, read
+
+
+def as_json(t, *arguments):
+    result = t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", *arguments])
+    t.equal("status of ptmem-report (%r)" % result.err, result.status, 0)
+    return json.loads(result.out)
+
+
+def rows_of(table):
+    """The columns of a table as a list of dicts."""
+    return [dict(zip(table, values)) for values in zip(*table.values())]
+
+
+def named(kind):
+    """The name of a type in a table, from the JSON of --inspect."""
+    if kind["kind"] == "size":
+        same = kind["smallest"] == kind["largest"]
+        return "%d bytes" % kind["smallest"] if same else "%d to %d bytes" % (kind["smallest"], kind["largest"])
+    return "struct with &" + kind["name"] if kind["kind"] == "table" else (kind["kind"] + " " + kind["name"]).strip()
+
+
+def check_same(t, found, report):
+    """The recording's @found is what --inspect-out has."""
+    t.equal("kernel's counters", (found["rss"], found["swap"]), (report["VmRSS"], report["VmSwap"]))
+    wanted = {name: (b["resident"], b["swapped"]) for name, b in report["rows"].items() if b["resident"] or b["swapped"]}
+    t.equal("rows", {r["name"]: (r["resident"], r["swapped"]) for r in rows_of(found["rows"])}, wanted)
+    types = sorted((named(k), k["blocks"], k["bytes"], k["nearly_empty_pages"]) for k in report["types"])
+    t.equal("types", sorted((r["name"], r["blocks"], r["bytes"], r["nearly_empty_pages"]) for r in rows_of(found["types"])), types)
+    if "arenas" not in report:
+        t.equal("arenas of another allocator", (found["malloc"], rows_of(found["arenas"])), (report["malloc"]["name"], []))
+        return
+    t.equal("malloc", found["malloc"], "glibc " + report["malloc"]["version"])
+    arenas = [(a["address"], int(a["main"]), a["threads"], a["system"], a["memory"]["resident"], a["live_blocks"], a["live_bytes"],
+               a["free"]["resident"], a["trim"]["resident"], a["pages"]["free"]) for a in report["arenas"]]
+    names = "address", "main", "threads", "system", "resident", "live_blocks", "live_bytes", "free", "trim", "free_pages"
+    t.equal("arenas", [tuple(a[name] for name in names) for a in rows_of(found["arenas"])], arenas)
+    pinned = [(i, *step) for i, a in enumerate(report["arenas"]) for step in a["pages"]["pinned_by_live_bytes"]]
+    t.equal("pinned pages", [tuple(p.values()) for p in rows_of(found["pinned"])], pinned)
+    heaps = report["map"]["heaps"]
+    t.equal("heaps", [tuple(h.values()) for h in rows_of(found["heaps"])], [(h["arena"], h["start"], h["end"]) for h in heaps])
+    t.equal("cells", [tuple(c.values()) for c in rows_of(found["cells"])], [(i, *c) for i, h in enumerate(heaps) for c in h["cells"]])
+    advice = [(a["text"], a["bytes"], int(a["limit"])) for a in report["advice"]]
+    t.equal("advice", [tuple(a.values()) for a in rows_of(found["advice"])], advice)
+
+
+@test("inspect/recorded/exit")
+def at_exit(t):
+    program = Profiled(t, "--inspect", "--inspect-out=out.json", "--record=r", "--html=page.html")
+    program.end()
+    data, report = as_json(t, program.path("r")), read(program.path())
+    check_same(t, data["inspection"], report)
+    t.check(0 < data["inspection"]["time"] <= data["meta"]["duration"], "when: %s" % data["inspection"]["time"])
+    pins = rows_of(data["inspection"]["pins"])
+    t.equal("pages by path", sorted((p["nearly_empty_pages"] for p in pins), reverse=True)[:len(report["paths"])],
+            [p["nearly_empty_pages"] for p in report["paths"]])
+    t.equal("the page", embedded(program.path("page.html")), data)
+    t.equal("a part of it", rows_of(as_json(t, "--match=no_such_function", program.path("r"))["inspection"]["pins"]), [])
+
+
+@test("inspect/recorded/musl")
+def musl(t):
+    """An allocator without arenas."""
+    cwd = t.subdirectory()
+    t.profile([t.target("musl-O2-pie", "mixed"), "3", "2000"], ["--inspect-at-exit", "--inspect-out=out.json", "--record=r"], cwd=cwd)
+    found = as_json(t, os.path.join(cwd, "r"))["inspection"]
+    check_same(t, found, read(os.path.join(cwd, "out.json")))
+    t.equal("an allocator without arenas", [k for k in ("pinned", "heaps", "cells", "pins", "advice") if rows_of(found[k])], [])
+
+
+@test("inspect/recorded/without")
+def without(t):
+    result = t.profile([t.target("gcc-O2-pie", "mixed"), "3", "2000"], ["--record=r"])
+    t.equal("inspection", as_json(t, os.path.join(result.directory, "r"))["inspection"], None)
+
+
+@test("inspect/recorded/sigusr1")
+def sigusr1(t):
+    """SIGUSR1 and the end both read the process: the recording has what the end found."""
+    program = Profiled(t, "--inspect", "--inspect-out=out.json", "--record=r", "-o", "f.massif")
+    program.process.send_signal(signal.SIGUSR1)
+    first = program.wait_for("out.json")
+    program.end()
+    last, found = read(program.path()), as_json(t, program.path("r"))["inspection"]
+    check_same(t, found, last)
+    t.equal("blocks", sum(a["live_blocks"] for a in first["arenas"]), sum(found["arenas"]["live_blocks"]))
+
+
+@test("inspect/recorded/replayed")
+def replayed(t):
+    """Events do not contain it: the recording of a replay has none."""
+    program = Profiled(t, "--inspect", "--inspect-out=out.json", "--events=e", "--record=r")
+    program.end()
+    run = t.run([t.ptmem(), "--replay=e", "--record=again", "-o", "f.massif"], cwd=program.cwd)
+    t.equal("replay", run.status, 0)
+    t.equal("inspection", as_json(t, program.path("again"))["inspection"], None)
