@@ -51,6 +51,7 @@ bool core_object_read(const struct core_file *c, taddr_t start, struct core_obje
 
 		if (list[i].p_type == PT_LOAD && at < end && o.segments < ARRAY_SIZE(o.segment)) {
 			o.segment[o.segments].start = at;
+			o.segment[o.segments].is_exec = list[i].p_flags & PF_X;
 			o.segment[o.segments++].end = end;
 		} else if (list[i].p_type == PT_NOTE && o.build_id_size == 0) {
 			read_notes(c, at, list[i].p_filesz, &o);

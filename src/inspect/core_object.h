@@ -13,6 +13,7 @@ struct core_object {
 	taddr_t bias;           /* address in the process - address in the ELF file */
 	struct {
 		taddr_t start, end;
+		bool is_exec;
 	} segment[32];          /* PT_LOAD */
 	size_t segments;
 	uint8_t build_id[CORE_BUILD_ID_MAX];

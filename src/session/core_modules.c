@@ -61,14 +61,26 @@ static struct elf_file *open_file(const struct finder *f, const struct map *firs
 	return NULL;
 }
 
+/* gcore leaves code out, and the list of mapped files does not say what it was. */
+static void add_segment(struct finder *f, taddr_t start, taddr_t end, bool is_exec)
+{
+	struct maps *maps = &f->in->resident.maps;
+
+	inspect_add_segment(f->in, start, end);
+	for (size_t i = vec_search(&maps->list, e, e->end <= start);
+	     i < maps->list.count && maps->list.data[i].start < end; i++)
+		maps->list.data[i].is_exec |= is_exec;
+}
+
 static void add_segments(struct finder *f, const struct module *m, const struct core_object *o)
 {
 	for (size_t i = 0; i < o->segments; i++)
-		inspect_add_segment(f->in, o->segment[i].start, o->segment[i].end);
+		add_segment(f, o->segment[i].start, o->segment[i].end, o->segment[i].is_exec);
 	for (size_t i = 0; m->file && o->segments == 0 && i < m->file->segment_count; i++) {
-		taddr_t start = m->bias + m->file->segment[i].vaddr;
+		const struct elf_segment *s = &m->file->segment[i];
+		taddr_t start = m->bias + s->vaddr;
 
-		inspect_add_segment(f->in, start, start + m->file->segment[i].memsz);
+		add_segment(f, start, start + s->memsz, s->is_exec);
 	}
 }
 

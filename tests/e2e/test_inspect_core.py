@@ -12,6 +12,7 @@ import struct
 
 from harness import Fail, Skip, test
 from test_inspect import VARIANTS, Inspected
+from test_inspect_types import Typed
 
 PAGE = 4096
 
@@ -94,6 +95,21 @@ for _variant in VARIANTS:
         check_core(t, process, path)
         process.program.end()
         os.remove(path)
+
+
+@test("inspect/core/types")
+def types(t):
+    """Tables of functions are recognized although gcore leaves the functions out."""
+    program = Typed(t, [t.target("gcc-O2-pie", "typed")])
+    program.make(b"a")
+    name, live = os.path.join(t.subdirectory(), "core"), program.inspect()["types"]
+    path = "%s.%d" % (name, program.process.pid)
+    result = t.run([t.program("gcore"), "-o", name, str(program.process.pid)])
+    t.equal("gcore", (result.status, os.path.exists(path)), (0, True))
+    t.check({"C++", "table"} <= {e["kind"] for e in live}, "types of the process: %s" % live)
+    t.equal("types", json.loads(report(t, ["--inspect=" + path], "core.json"))["types"], live)
+    program.end()
+    os.remove(path)
 
 
 @test("inspect/core/kernel")
