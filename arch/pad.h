@@ -210,6 +210,8 @@ struct pad_control {
 	uint64_t room;
 	uint64_t key;        /* mixed into the marks; its lower PAD_MARK_LOW bits are 0 */
 	uint64_t raw_max;    /* largest record; at most a quarter of the ring */
+	/* sampling: shift of the distances that are drawn; at most PAD_SHIFT_MAX */
+	uint64_t sample_shift;
 	struct {
 		uint64_t slots; /* struct pad_slot[]: a contiguous array */
 		uint64_t used;  /* index of the first one that was ever used */
@@ -311,8 +313,12 @@ struct pad_slot {
 	uint64_t frame, step; /* as check */
 	uint32_t max_frames; /* number of elements */
 	uint32_t may_request;    /* request a deep cache if that is not enough */
-	/* sampling: whether the call that set return_at is recorded; the block passed to realloc */
+	/*
+	 * sampling: whether the call that set return_at is recorded, 1 + the shift of its distance;
+	 * the same for the block passed to realloc
+	 */
 	uint32_t is_sampled, is_old_sampled;
+	uint32_t left_shift; /* control.sample_shift when `left` was drawn */
 	PAD_LINES struct pad_count count[PAD_FUNCTIONS];
 	struct pad_cache cache;
 };
@@ -354,6 +360,7 @@ static inline uint64_t pad_mark(uint64_t position, uint64_t key, uint32_t low)
 enum pad_record_flag {
 	PAD_HAS_STACK = 1,  /* kept and fresh describe the stack */
 	PAD_HAS_RAW = 2,    /* a raw part follows */
+	PAD_FLAGS_SHIFT = 8, /* from this bit on: the shift of a sample's distance */
 };
 
 struct pad_record_block {

@@ -6,6 +6,11 @@
  * memory: after a sampled block the next one begins at the block's end, whatever the mark's
  * position in it.
  *
+ * The interval is doubled and halved while the program runs (--budget): it is the smallest one,
+ * which the table is made for, shifted by control.sample_shift. A thread reads that when it draws a
+ * distance, and keeps it in slot.left_shift until the distance is used up: whatever changes
+ * meanwhile, each block is sampled with the probability of that interval. Its record says which.
+ *
  * The filter distinguishes releases of sampled blocks from all others: it has a word for each hash
  * of an address, 0 = no live sample has this hash. The word of a single sample identifies the block
  * (pad_filter_tag), so the recorder removes it itself, and records the release. (If ptmem did that,
@@ -28,6 +33,11 @@
 #define PAD_FILTER_UNKNOWN (~0u & ~PAD_FILTER_COUNT) /* instead of a tag */
 #define PAD_FILTER_SIZE (sizeof(uint32_t) << PAD_FILTER_BITS)
 #define PAD_DISTANCE_BITS 16
+/*
+ * The table has distances for the smallest interval, with as many fractional bits as the interval
+ * may be shifted by.
+ */
+#define PAD_SHIFT_MAX 10u
 #define PAD_DISTANCES_SIZE (sizeof(uint64_t) << PAD_DISTANCE_BITS)
 #define PAD_FUNCTIONS 16 /* enum heap_function */
 
@@ -98,6 +108,12 @@ static inline uint64_t pad_next_random(uint64_t random)
 static inline uint64_t pad_distance_index(uint64_t random)
 {
 	return random >> (64 - PAD_DISTANCE_BITS);
+}
+
+/* An entry of the table as whole bytes. */
+static inline uint64_t pad_distance(uint64_t entry, uint32_t shift)
+{
+	return entry >> (PAD_SHIFT_MAX - shift % (PAD_SHIFT_MAX + 1));
 }
 
 /* Exact totals of one function. */

@@ -39,6 +39,7 @@ complete -c ptmem -n __ptmem_no_program -l soname-synonyms -x -d 'Watch only the
 complete -c ptmem -n __ptmem_no_program -l mempools -x -a 'yes no' -d 'Count blocks of announced memory pools'
 complete -c ptmem -n __ptmem_no_program -l running-on-valgrind -x -a 'yes no' -d 'Value of RUNNING_ON_VALGRIND'
 complete -c ptmem -n __ptmem_no_program -l probes -x -a 'auto break jump' -d 'How calls are caught'
+complete -c ptmem -n __ptmem_no_program -l budget -x -d 'Sample less often while ptmem costs more than this share of a CPU'
 complete -c ptmem -n __ptmem_no_program -l heap-sample -x -d 'Record a sample of the allocations, one every so many bytes'
 complete -c ptmem -n __ptmem_no_program -l seed -x -d 'Which allocations are samples'
 complete -c ptmem -n __ptmem_no_program -l ring -x -d 'Size of the buffer between program and ptmem'

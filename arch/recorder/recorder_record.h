@@ -125,6 +125,8 @@ INLINE int record_return(uint64_t at, const struct pad_head *head, struct pad_sl
 	r = (struct pad_record_block *)p;
 	r->size = (uint32_t)size;
 	r->flags = (uint16_t)((fresh >= 0 ? PAD_HAS_STACK : 0) | (saved ? PAD_HAS_RAW : 0));
+	if (c->flags & PAD_SAMPLING && slot->is_sampled > 1)
+		r->flags |= (uint16_t)((slot->is_sampled - 1) << PAD_FLAGS_SHIFT);
 	r->fresh = (uint16_t)(fresh > 0 ? fresh : 0);
 	r->kept = kept;
 	r->raw = (uint32_t)raw;

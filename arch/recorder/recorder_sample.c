@@ -30,6 +30,7 @@ API int pad_enter_sample_leaf(struct pad_stack *stack, const struct pad_head *he
 	struct pad_control *c = head_control(head);
 	uint64_t size = requested_size(stack, &head->probe);
 	struct pad_slot *slot = is_off(c) ? 0 : find_slot(c);
+	uint32_t sampled;
 	int way;
 
 	if (likely(slot && is_outermost(slot) && READ(slot->left) >= size)) {
@@ -41,13 +42,14 @@ API int pad_enter_sample_leaf(struct pad_stack *stack, const struct pad_head *he
 	if (way != GO_CALL)
 		return way == GO_NESTED ? GO_STRAIGHT : way;
 	count_call(slot, head, size);
-	if (!takes_sample(c, slot, size)) {
+	begin_call(stack, head, slot);
+	sampled = takes_sample(c, slot, size);
+	if (!sampled) {
 		finish(slot); /* it was left by longjmp */
 		return GO_STRAIGHT;
 	}
-	begin_call(stack, head, slot);
 	slot->is_old_sampled = 0;
-	slot->is_sampled = 1;
+	slot->is_sampled = sampled;
 	return GO_CALL;
 }
 
@@ -86,7 +88,7 @@ API int pad_enter_sample_call(struct pad_stack *stack, const struct pad_head *he
 	count_call(slot, head, size);
 	begin_call(stack, head, slot);
 	slot->is_old_sampled = 0;
-	slot->is_sampled = (uint32_t)takes_sample(c, slot, size);
+	slot->is_sampled = takes_sample(c, slot, size);
 	if (head->probe.kind != PAD_ALLOC)
 		record_release(stack, head, slot);
 	return GO_CALL;

@@ -45,19 +45,26 @@ INLINE void count_call(struct pad_slot *slot, const struct pad_head *head, uint6
 		WRITE(count->bytes, count->bytes + bytes);
 }
 
-/* Whether the next @size bytes that the thread allocates contain a mark. Advances over them. */
-INLINE int takes_sample(const struct pad_control *c, struct pad_slot *slot, uint64_t size)
+/*
+ * Whether the next @size bytes that the thread allocates contain a mark: 0, or 1 + the shift with
+ * which its distance was drawn. Advances over them. Calls in signal handlers do not come here while
+ * return_at is set.
+ */
+INLINE uint32_t takes_sample(const struct pad_control *c, struct pad_slot *slot, uint64_t size)
 {
 	const uint64_t *distances = (const uint64_t *)((const char *)c + PAD_DISTANCES_OFFSET);
-	uint64_t left = READ(slot->left);
+	uint64_t left = READ(slot->left), shift = READ(c->sample_shift);
+	uint32_t was = slot->left_shift;
 
 	if (left >= size) {
 		WRITE(slot->left, left - size);
 		return 0;
 	}
 	slot->random = pad_next_random(slot->random);
-	WRITE(slot->left, READ(distances[pad_distance_index(slot->random)]));
-	return 1;
+	slot->left_shift = (uint32_t)shift;
+	WRITE(slot->left, pad_distance(READ(distances[pad_distance_index(slot->random)]),
+				       (uint32_t)shift));
+	return 1 + was;
 }
 
 #endif

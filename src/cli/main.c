@@ -21,6 +21,7 @@
 #include "cli/log_file.h"
 #include "cli/option_table.h"
 #include "cli/options_parse.h"
+#include "live/budget_run.h"
 #include "live/follow.h"
 #include "live/listen.h"
 #include "live/monitor.h"
@@ -260,6 +261,7 @@ static void run_loop(struct run *run, struct listen *listen)
 {
 	const struct follow_messages messages = {report_attached, explain_attach};
 	struct follow *follow = follow_start(run, &messages);
+	struct budget_run *budget = budget_start(run);
 	struct monitor *monitor = monitor_open(run);
 	struct top *top = top_start(run);
 
@@ -267,6 +269,7 @@ static void run_loop(struct run *run, struct listen *listen)
 	target_run(run->target);
 	listen_close(listen);
 	follow_stop(follow);
+	budget_stop(budget);
 	top_stop(top);
 	monitor_stop(monitor);
 	if (target_process_count(run->target) > 0)

@@ -11,8 +11,8 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "cli/option_listen.h"
 #include "cli/option_table.h"
-#include "listen/listen_address.h"
 #include "session/options.h"
 #include "live/status_file.h"
 
@@ -76,6 +76,9 @@ static void turn_off(struct options *o, const char *name)
 	case FLAG:
 	case YES_NO:
 		*(bool *)field = false;
+		break;
+	case DECIMAL:
+		*(double *)field = 0;
 		break;
 	case SAMPLE:
 		*(uint32_t *)field = 0;
@@ -151,6 +154,7 @@ static const struct need {
 	{"error-exitcode", "leak-check", true},
 	{"view", "folded flame", false},
 	{"seed", "heap-sample", false},
+	{"budget", "heap-sample", false},
 };
 
 static int check_needs(const struct options *o)
@@ -183,6 +187,7 @@ static const struct exclusion {
 	 "--replay has no program: --leak-check and --top cannot be used with it"},
 	{"replay", "inspect-at-exit", "--replay has no program: there is nothing to inspect"},
 	{"replay", "top", "--replay has no program: --leak-check and --top cannot be used with it"},
+	{"replay", "budget", "--replay has no program: --budget has nothing to limit"},
 	{"replay", "sample", "--sample needs a process: --replay has none"},
 	{"replay", "trace-children", NULL},
 	{"replay", "mempools", NULL},
@@ -396,28 +401,6 @@ static int check_inspect(const struct options *o)
 	return o->inspect.what ? check_others(o, "inspect", good, ARRAY_SIZE(good)) : 0;
 }
 
-static int check_listen(const struct options *o)
-{
-	struct listen_address address;
-	const char *why = o->listen.at ? listen_address_parse(o->listen.at, &address) : NULL;
-
-	if (why)
-		log_error("--listen=%s: %s", o->listen.at, why);
-	else if (!o->listen.at && (o->listen.token || o->listen.is_open || o->listen.linger > 0))
-		log_error("--listen-token, --listen-open and --listen-linger go with --listen");
-	else if (o->listen.token && o->listen.is_open)
-		log_error("--listen-token and --listen-open cannot be combined");
-	else if (o->listen.at && o->files.replay)
-		log_error("--replay has no running program: --listen cannot be used with it");
-	else if (o->listen.at && !o->listen.token && !o->listen.is_open &&
-		 !listen_address_is_loopback(&address))
-		log_error("--listen=%s: others can reach this address; it needs "
-			  "--listen-token=FILE or --listen-open", o->listen.at);
-	else
-		return 0;
-	return -EINVAL;
-}
-
 static const char *find_contradiction(const struct options *o)
 {
 	uint32_t heap = 1u << SOURCE_HEAP;
@@ -440,6 +423,10 @@ static const char *find_contradiction(const struct options *o)
 	if (o->inspect.what && !options_core(o) && !o->attach.pid_count && !o->command)
 		return "--inspect needs --pid, a program, or the name of a core file: "
 		       "--inspect=CORE";
+	if (o->tracing.budget > 0 && o->tracing.heap_sample == 1)
+		return "--budget changes the sampling interval: --heap-sample=1 has none";
+	if (o->tracing.budget > 0 && o->tracing.probes == PROBES_BREAK)
+		return "--budget changes nothing with --probes=break, where every call stops";
 	if (o->files.free_stacks && !options_record(o))
 		return "--free-stacks goes with --record, --html or --listen";
 	if (o->files.free_stacks && options_sample_interval(o))
@@ -495,6 +482,6 @@ int option_check(struct options *o)
 	if (rc == 0)
 		rc = check_flame_name(o);
 	if (rc == 0)
-		rc = check_listen(o);
+		rc = option_check_listen(o);
 	return rc == 0 ? check_sample_fields(o) : rc;
 }

@@ -83,6 +83,10 @@ const struct option_row option_rows[] = {
 	 .value = "BYTES", .text = "record only a sample of the allocations, on average\n"
 				   "one every BYTES bytes (512K, 1M, ...), and estimate\n"
 				   "the rest; 1: record all"},
+	{.name = "budget", .type = DECIMAL, .flags = PERCENT, AT(tracing.budget),
+	 RANGE(0.01, 1000),
+	 .value = "PERCENT", .text = "sample less often while ptmem costs more than this\n"
+				     "share of a CPU: 2%"},
 	{.name = "seed", .type = NUMBER, AT(tracing.seed), RANGE(1, UINT32_MAX),
 	 .value = "N", .text = "which allocations these are; random if not given"},
 	{.name = "ring", .type = SIZE, .flags = POWER, AT(tracing.ring), RANGE(65536, 1 << 30),

@@ -36,6 +36,7 @@ enum option_flag {
 	NOT_EMPTY = 4,
 	SEPARATE = 8,  /* the value may be the next word */
 	EVERYDAY = 16, /* in the short help */
+	PERCENT = 32,  /* "%" may follow */
 };
 
 struct option_row {

@@ -72,6 +72,8 @@ static bool parse_decimal(const struct option_row *row, const char *text, double
 	for (; *s; s++) {
 		if (*s == '.' && !is_fraction) {
 			is_fraction = true;
+		} else if (*s == '%' && !s[1] && s > text && row->flags & PERCENT) {
+			break;
 		} else if (*s >= '0' && *s <= '9') {
 			value = value * 10 + (*s - '0');
 			unit *= is_fraction ? 10 : 1;

@@ -46,7 +46,7 @@ static void fill_totals(const struct session *s, struct listen_totals *out)
 		.allocations = profile_count(s->heap.profile, t->allocations),
 		.frees = profile_count(s->heap.profile, t->frees),
 		.failed = t->failed,
-		.interval = s->heap.sample.interval,
+		.interval = s->heap.sample.now,
 		.stacks = s->stacks.counts.taken,
 		.complete_stacks = s->stacks.counts.complete,
 		.stopped_ns = p->attach_ns + p->promote_ns,

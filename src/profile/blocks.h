@@ -1,7 +1,7 @@
 /*
  * The live blocks: address -> size and owner. Open addressing; the largest
  * structure of ptmem, 16 bytes a slot, 21 with times. What a slot cannot hold
- * (addresses near 2^48 and beyond, sizes beyond 44 bits, an unusual capacity)
+ * (addresses near 2^48 and beyond, sizes beyond 44 bits, an unusual capacity, a shift)
  * goes to a small side table.
  */
 #ifndef PTMEM_PROFILE_BLOCKS_H
@@ -18,6 +18,8 @@ struct block {
 	uint32_t leaf;     /* owner, defined by the caller; below 1 << 31 */
 	/* time of allocation, in the caller's unit; 0 unless times are kept */
 	uint32_t time;
+	/* of a sample: its interval is the smallest one, shifted by this (estimate.h) */
+	uint8_t sample_shift;
 };
 
 /*

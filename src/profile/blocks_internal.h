@@ -21,7 +21,8 @@
  * order.
  *
  * A block of unusual shape (address beyond ADDR_MAX or size beyond 44 bits, a capacity that
- * the rule of 2.5 does not give) is kept whole in `odd`, with linear probing.
+ * the rule of 2.5 does not give, a sample of a longer interval) is kept whole in `odd`, with
+ * linear probing.
  */
 #ifndef PTMEM_PROFILE_BLOCKS_INTERNAL_H
 #define PTMEM_PROFILE_BLOCKS_INTERNAL_H

@@ -23,7 +23,8 @@ static uint64_t round_estimate(double estimate, double fraction)
 
 struct weight estimate_weigh(uint64_t interval, const struct block *block, uint64_t extra)
 {
-	double size = (double)block->size, x = size / (double)interval;
+	double size = (double)block->size, in_units = size / (double)interval;
+	double x = size / (double)(interval << block->sample_shift);
 
 	if (x > CERTAIN || block->size == 0)
 		return (struct weight){
@@ -39,7 +40,8 @@ struct weight estimate_weigh(uint64_t interval, const struct block *block, uint6
 		.extra = round_estimate((double)extra / p, offset_fraction(block->addr, 59)),
 		.blocks = blocks,
 		.calls = blocks,
-		.variance = (uint64_t)((double)ESTIMATE_VARIANCE_UNIT * x * x * (1 - p) / (p * p) +
+		.variance = (uint64_t)((double)ESTIMATE_VARIANCE_UNIT * in_units * in_units *
+					       (1 - p) / (p * p) +
 				       0.5),
 	};
 }

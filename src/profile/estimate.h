@@ -8,6 +8,10 @@
  * estimated by the sum of s^2 (1 - p) / p^2, which is at most R * s / p. Hence the standard error
  * of B bytes is at most sqrt(R * B), and nearly that where blocks are much smaller than R.
  *
+ * R may change while the program runs: that of a block is the smallest one, shifted by the block's
+ * sample_shift. Each block then has the probability of its own R, and the sums stay unbiased.
+ * Variances are in units of the smallest R for all blocks.
+ *
  * Weights depend only on the block and R, so a release subtracts exactly what the allocation added.
  * They are integers:
  *
@@ -17,7 +21,8 @@
  *	blocks         in units of 1 / ESTIMATE_UNIT, since weights near 1 could not be rounded to
  *	               whole numbers: one address may be used for all blocks of a program. Rounding
  *	               errs by at most 0.00013 of a block.
- *	variance       in units of R^2 / ESTIMATE_VARIANCE_UNIT: at most 1 * the unit a block
+ *	variance       in units of R^2 / ESTIMATE_VARIANCE_UNIT, R being the smallest: at most
+ *	               4^sample_shift * the unit a block
  */
 #ifndef PTMEM_PROFILE_ESTIMATE_H
 #define PTMEM_PROFILE_ESTIMATE_H
@@ -28,6 +33,7 @@
 #define ESTIMATE_UNIT (UINT64_C(1) << ESTIMATE_UNIT_BITS)
 #define ESTIMATE_VARIANCE_UNIT (UINT64_C(1) << 20)
 
+#define ESTIMATE_SHIFT_MAX 10u
 #define ESTIMATE_INTERVAL_MAX (UINT64_C(1) << 40) /* weights and their sums fit into 64 bits */
 
 /* What blocks add to a profile. */
@@ -38,7 +44,10 @@ struct weight {
 	uint64_t variance;
 };
 
-/* The weight of sampled block @block, whose admin and slop are @extra bytes. @interval: R. */
+/*
+ * The weight of sampled block @block, whose admin and slop are @extra bytes. @interval: the
+ * smallest R.
+ */
 struct weight estimate_weigh(uint64_t interval, const struct block *block, uint64_t extra);
 
 /* Converts units of blocks or calls to a whole number. */

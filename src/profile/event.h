@@ -44,6 +44,7 @@ struct event {
 	uint8_t function;    /* enum heap_function by number; for memusage's rows */
 	/* a free inside another watched call: ignored if its block is not live */
 	bool is_inner;
+	uint8_t sample_shift; /* of a sample (estimate.h) */
 	uint32_t node;
 	taddr_t addr, old_addr;
 	uint64_t size, align;

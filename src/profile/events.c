@@ -9,6 +9,8 @@
  *	h PID(D) START(D ns) COMMAND(TEXT)    header, once, before all that follows
  *	y INTERVAL(D) SEED(D)                 before all events: they are samples, of marks so many
  *	                                      bytes apart on average; no m, u, p and z
+ *	Y SHIFT(D)                            the blocks that follow are samples of marks
+ *	                                      INTERVAL << SHIFT bytes apart; at most 10
  *	w FUNCTION(D) CALLS(D) BYTES(D)       exact total of a file of samples
  *	l ID(D) START(X) END(X) BIAS(X) PATH(TEXT)   module loaded; ID > 0
  *	g ID(D)                               module unloaded
@@ -64,6 +66,7 @@ struct events_writer {
 	uint32_t *file_id;  /* by node of the tree; 0 = not written yet */
 	size_t file_id_count;
 	uint32_t last_id;
+	uint8_t sample_shift; /* of the last sample */
 };
 
 struct events_writer *events_writer_new(FILE *file)
@@ -203,10 +206,22 @@ static char letter_of(const struct event *ev)
 	return ev->kind == EVENT_ALLOC && ev->old_addr ? 'R' : letters[ev->kind];
 }
 
+/* Only events with a new block have one. */
+static void put_shift(struct events_writer *w, const struct event *ev)
+{
+	bool has_shift = ev->addr && (ev->kind == EVENT_ALLOC || ev->kind == EVENT_REALLOC_END);
+
+	if (!has_shift || ev->sample_shift == w->sample_shift)
+		return;
+	w->sample_shift = ev->sample_shift;
+	put(w, "Y %u\n", ev->sample_shift);
+}
+
 void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev)
 {
 	uint32_t node = file_id_of(w, t, ev->node);
 	char letter = letter_of(ev);
+	put_shift(w, ev);
 	put(w, "%c %" PRIu64 " %" PRIu32 " %u %" PRIu32, letter, ev->time_ns, ev->thread,
 	    ev->function, node);
 	switch ((enum event_kind)ev->kind) {

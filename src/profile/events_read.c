@@ -8,7 +8,6 @@
 #include "profile/events_read.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
@@ -17,6 +16,7 @@
 #include "base/stream.h"
 #include "base/vec.h"
 #include "profile/estimate.h"
+#include "profile/event_text.h"
 
 /* The maximum sum of a file's sizes: bytes of profiles are added twice, and must not overflow. */
 #define BYTES_MAX (UINT64_C(1) << 62)
@@ -34,6 +34,7 @@ struct reader {
 	size_t last_module;       /* index of the last one found */
 	uint64_t bytes;           /* sum of sizes that change a profile */
 	uint64_t interval;        /* of samples; 0 = not of samples */
+	uint8_t sample_shift;     /* of the samples that follow */
 	bool has_header, has_event, has_end;
 };
 
@@ -46,17 +47,6 @@ static bool fail(struct reader *r, const char *why)
 
 /* Fields. After an error they return 0 and r->why is kept. */
 
-static int digit_of(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return INT_MAX;
-}
-
 static uint64_t number(struct reader *r, int base, uint64_t max)
 {
 	uint64_t value = 0;
@@ -65,9 +55,9 @@ static uint64_t number(struct reader *r, int base, uint64_t max)
 		return 0;
 	}
 	const char *start = ++r->at;
-	for (; digit_of(*r->at) < base; r->at++) {
+	for (; event_text_digit(*r->at) < base; r->at++) {
 		if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)digit_of(*r->at), &value) ||
+		    __builtin_add_overflow(value, (uint64_t)event_text_digit(*r->at), &value) ||
 		    value > max) {
 			fail(r, "a number is too large");
 			return 0;
@@ -100,23 +90,6 @@ static bool at_end(struct reader *r)
 	return !r->why;
 }
 
-/* Decodes one escape; returns the byte or -1. Advances *at, which is after the backslash. */
-static int unescape(const char **at)
-{
-	char c = *(*at)++;
-	if (c == '\\')
-		return '\\';
-	if (c == 'n')
-		return '\n';
-	if (c == 't')
-		return '\t';
-	if (c != 'x' || digit_of((*at)[0]) > 15 || digit_of((*at)[1]) > 15)
-		return -1;
-	int value = digit_of((*at)[0]) * 16 + digit_of((*at)[1]);
-	*at += 2;
-	return value ? value : -1;
-}
-
 /* Decodes text up to @stop ('\0': the end of the line). The caller frees it; NULL on error. */
 static char *text(struct reader *r, char stop)
 {
@@ -125,7 +98,7 @@ static char *text(struct reader *r, char stop)
 	while (*r->at && *r->at != stop) {
 		int c = (unsigned char)*r->at++;
 		if (c == '\\') {
-			if (!*r->at || (c = unescape(&r->at)) < 0) {
+			if (!*r->at || (c = event_text_unescape(&r->at)) < 0) {
 				fail(r, "an escape is not one of \\\\ \\n \\t \\xHH");
 				return NULL;
 			}
@@ -196,6 +169,18 @@ static void read_sampling(struct reader *r)
 	r->interval = interval;
 	if (r->ops->sampling)
 		r->ops->sampling(r->ops->ctx, interval, seed);
+}
+
+static void read_shift(struct reader *r)
+{
+	uint8_t shift = (uint8_t)number(r, 10, ESTIMATE_SHIFT_MAX);
+
+	if (!at_end(r))
+		return;
+	if (!r->interval)
+		fail(r, "a shift of the interval without an interval");
+	else
+		r->sample_shift = shift;
 }
 
 static void read_total(struct reader *r)
@@ -300,7 +285,8 @@ static bool add_bytes(struct reader *r, const struct event *ev, char letter)
 		return true;
 	if (__builtin_add_overflow(r->bytes, ev->size, &r->bytes) ||
 	    __builtin_add_overflow(r->bytes, ev->align, &r->bytes) ||
-	    __builtin_add_overflow(r->bytes, r->interval, &r->bytes) || r->bytes > BYTES_MAX)
+	    __builtin_add_overflow(r->bytes, r->interval << r->sample_shift, &r->bytes) ||
+	    r->bytes > BYTES_MAX)
 		return fail(r, "sizes add up to more than 2^62 bytes");
 	return true;
 }
@@ -332,6 +318,7 @@ static void read_event(struct reader *r, enum event_kind kind, char letter)
 		fail(r, "no such node");
 		return;
 	}
+	ev.sample_shift = ev.addr && strchr("aRr", letter) ? r->sample_shift : 0;
 	if (!add_bytes(r, &ev, letter))
 		return;
 	ev.node = r->node.data[node];
@@ -381,6 +368,8 @@ static void read_record(struct reader *r, char letter)
 		read_node(r);
 	else if (letter == 'y')
 		read_sampling(r);
+	else if (letter == 'Y')
+		read_shift(r);
 	else if (letter == 'w')
 		read_total(r);
 	else if (letter == 'l')

@@ -116,7 +116,10 @@ static void end_block(struct flows *f, const struct block *block, uint32_t node)
 /* EVENT_EARLIER does not count as allocated. */
 static void begin_block(struct flows *f, const struct event *ev)
 {
-	struct block old, block = {.addr = ev->addr, .size = ev->size, .capacity = ev->size};
+	struct block old, block = {.addr = ev->addr,
+				  .size = ev->size,
+				  .capacity = ev->size,
+				  .sample_shift = ev->sample_shift};
 	bool is_announced = ev->function == FUNCTION_REQUEST;
 	if (is_announced && !f->announced)
 		f->announced = blocks_new(false, 16);

@@ -183,14 +183,25 @@ static void count_out(struct memusage *m, struct weight w)
 	m->numbers.live_variance -= w.variance;
 }
 
-static void add_block(struct memusage *m, taddr_t addr, uint64_t size, uint32_t owner)
+/* The block that @ev allocates. */
+static struct block block_of(const struct event *ev)
 {
-	struct block old, block = {
-		.addr = addr, .size = size, .capacity = capacity_of(size, ALIGNMENT), .leaf = owner,
+	return (struct block){
+		.addr = ev->addr,
+		.size = ev->size,
+		.capacity = capacity_of(ev->size, ALIGNMENT),
+		.sample_shift = ev->sample_shift,
 	};
-	count_in(m, memusage_weigh(m, addr, size));
+}
+
+static void add_block(struct memusage *m, const struct event *ev, uint32_t owner)
+{
+	struct block old, block = block_of(ev);
+
+	block.leaf = owner;
+	count_in(m, memusage_weigh(m, &block));
 	if (blocks_add(m->blocks, &block, &old)) /* was freed unseen */
-		count_out(m, memusage_weigh(m, addr, old.size));
+		count_out(m, memusage_weigh(m, &old));
 }
 
 /* -- malloc, calloc, realloc(NULL), memalign -- */
@@ -213,7 +224,8 @@ static inline enum memusage_row row_of(uint8_t function, uint64_t align)
 static void on_alloc(struct memusage *m, const struct event *ev)
 {
 	enum memusage_row row = row_of(ev->function, ev->align);
-	struct weight w = memusage_weigh(m, ev->addr, ev->size);
+	const struct block block = block_of(ev);
+	struct weight w = memusage_weigh(m, &block);
 	m->numbers.row[row].calls += w.calls;
 	count_bytes(m, row, countable(w.bytes));
 	count_size(m, ev->size, w.calls);
@@ -222,7 +234,7 @@ static void on_alloc(struct memusage *m, const struct event *ev)
 					      0; /* some allocators return NULL for size 0 */
 		return;
 	}
-	add_block(m, ev->addr, ev->size, row == MEMUSAGE_MEMALIGN ? ALIGNED : PLAIN);
+	add_block(m, ev, row == MEMUSAGE_MEMALIGN ? ALIGNED : PLAIN);
 	record(m, ev);
 }
 
@@ -235,7 +247,7 @@ static void restore_block(struct memusage *m, const struct resized *r)
 	if (!r->is_known)
 		return;
 	if (blocks_find(m->blocks, r->block.addr, &other))
-		count_out(m, memusage_weigh(m, r->block.addr, r->block.size));
+		count_out(m, memusage_weigh(m, &r->block));
 	else
 		blocks_add(m->blocks, &r->block, NULL);
 }
@@ -293,7 +305,7 @@ static void on_resize(struct memusage *m, const struct event *ev, const struct b
 		n->shrunk += ev->size < old->size;
 	}
 	n->live -= old->size;
-	add_block(m, ev->addr, ev->size, old->leaf);
+	add_block(m, ev, old->leaf);
 	record(m, ev);
 }
 
@@ -304,7 +316,7 @@ static void replace_sample(struct memusage *m, const struct event *ev, const str
 		restore_block(m, old);
 		return;
 	}
-	count_out(m, memusage_weigh(m, ev->old_addr, old->block.size));
+	count_out(m, memusage_weigh(m, &old->block));
 	if (ev->addr)
 		on_alloc(m, ev);
 	else
@@ -355,7 +367,7 @@ static void on_free(struct memusage *m, const struct event *ev)
 		m->numbers.unknown++;
 		return;
 	}
-	struct weight w = memusage_weigh(m, ev->addr, block.size);
+	struct weight w = memusage_weigh(m, &block);
 	if (block.leaf == ALIGNED) {
 		m->numbers.aligned_frees += w.calls;
 	} else {

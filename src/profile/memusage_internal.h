@@ -50,14 +50,13 @@ static inline void count_bytes(struct memusage *m, enum memusage_row row, uint64
 		m->numbers.total += bytes;
 }
 
-/* The weight of a block; a failed call (@addr 0) has its own size. */
-static inline struct weight memusage_weigh(const struct memusage *m, taddr_t addr, uint64_t size)
+/* The weight of a block; a failed call (address 0) has its own size. */
+static inline struct weight memusage_weigh(const struct memusage *m, const struct block *block)
 {
-	const struct block block = {.addr = addr, .size = size};
-
-	if (m->sample_interval && addr)
-		return estimate_weigh(m->sample_interval, &block, 0);
-	return (struct weight){.bytes = size, .calls = m->sample_interval ? ESTIMATE_UNIT : 1};
+	if (m->sample_interval && block->addr)
+		return estimate_weigh(m->sample_interval, block, 0);
+	return (struct weight){.bytes = block->size,
+			       .calls = m->sample_interval ? ESTIMATE_UNIT : 1};
 }
 
 /* @calls: in units (estimate.h) if blocks are samples. */

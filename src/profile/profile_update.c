@@ -110,6 +110,7 @@ void profile_alloc(struct profile *p, const struct event *ev)
 		.capacity = capacity_of(ev->size, ev->align ? ev->align : p->options.alignment),
 		.leaf = get_leaf(p, ev->node),
 		.time = clock_ms(p),
+		.sample_shift = ev->sample_shift,
 	};
 	if (is_request)
 		block.capacity = block.size;

@@ -22,6 +22,7 @@ struct event counted_event(const struct heap_event *he)
 		.kind = kinds[he->kind],
 		.function = he->function,
 		.is_inner = he->is_inner,
+		.sample_shift = he->sample_shift,
 		.addr = he->addr,
 		.old_addr = he->old_addr,
 		.size = he->size,

@@ -7,7 +7,7 @@
 
 void heap_sample_init(struct heap_sample *h, uint64_t interval, uint64_t seed)
 {
-	*h = (struct heap_sample){.interval = interval, .seed = seed};
+	*h = (struct heap_sample){.interval = interval, .now = interval, .seed = seed};
 	if (interval)
 		byte_sampler_init(&h->sampler, interval, seed);
 }

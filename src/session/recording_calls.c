@@ -9,6 +9,7 @@
 
 #include "recording/recording.h"
 #include "session/session.h"
+#include "session/session_sampling.h"
 #include "tracee/pads/pad_sampling.h"
 
 static struct call_totals totals_of(const struct session *s)
@@ -39,6 +40,10 @@ void recording_calls_fill(const struct session *s, struct recording *out)
 		return;
 	snprintf(interval, sizeof(interval), "%" PRIu64, s->heap.sample.interval);
 	recording_set_meta(out, "heap_sample", interval);
+	if (s->heap.sample.shift_max) {
+		snprintf(interval, sizeof(interval), "%" PRIu64, session_sampling_longest(s));
+		recording_set_meta(out, "heap_sample_max", interval);
+	}
 	const struct call_totals totals = totals_of(s);
 
 	for (unsigned i = 0; i < HEAP_FUNCTION_COUNT; i++) {

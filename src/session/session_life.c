@@ -3,6 +3,7 @@
  * once for each address (earlier only for --ignore-fn and unloaded objects).
  */
 #include "session/session_life.h"
+#include "session/session_sampling.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 #include "session/session_output.h"
 #include "session/memusage_run.h"
 #include "session/recording_run.h"
+#include "session/session_sampling.h"
 #include "session/sources.h"
 #include "session/session.h"
 #include "session/session_stacks.h"
@@ -94,20 +96,6 @@ void session_bind(struct session *s, struct address_space *space)
 	s->stacks.unwind = unwind_new(arch_native, &ops);
 	unwinder_init(&s->stacks.unwinder, s->stacks.unwind);
 	space->sink.unwinder = &s->stacks.unwinder;
-}
-
-void session_describe(struct session *s, uint64_t interval)
-{
-	const char *desc = s->run->options->desc;
-	_cleanup_free_ char *sampling = interval ? heap_sample_text(interval) : NULL;
-	free(s->process.desc);
-	/* readers leave out what is after '#' */
-	if (sampling)
-		s->process.desc = xasprintf("%s%s%s%s", strcmp(desc, "(none)") == 0 ? "" : desc,
-				    strcmp(desc, "(none)") == 0 ? "" : " ", sampling,
-				    interval > 1 ? " # the numbers of the heap are estimates" : "");
-	else
-		s->process.desc = xstrdup(desc);
 }
 
 struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)

@@ -15,8 +15,6 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns);
 struct session *session_fork(struct session *parent, struct address_space *space);
 /* Attaches @s to its address space and creates the unwinder. */
 void session_bind(struct session *s, struct address_space *space);
-/* The text in desc: of a heap profile of samples, @interval bytes apart; 0: none. */
-void session_describe(struct session *s, uint64_t interval);
 void session_free(struct session *s);
 /* Ends the profile, writes its files and prints the summary. */
 void session_finish(struct session *s, uint64_t now_ns);

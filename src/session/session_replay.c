@@ -19,6 +19,7 @@
 #include "session/recording_run.h"
 #include "session/session.h"
 #include "session/session_life.h"
+#include "session/session_sampling.h"
 
 struct replay {
 	struct run *run;
@@ -133,6 +134,7 @@ static void replay_event(void *ctx, const struct event *recorded)
 	}
 	if (!heap_sample_keep(&r->session->heap.sample, r->session->heap.profile, false, ev))
 		return;
+	session_sampling_note_sample(r->session, ev->sample_shift);
 	r->session->stacks.counts.taken += ev->node != 0;
 	r->session->stacks.counts.complete += ev->node != 0;
 	memusage_run_event(r->session, ev);

@@ -31,6 +31,7 @@
 #include "session/session_files.h"
 #include "session/session_life.h"
 #include "session/session_quick.h"
+#include "session/session_sampling.h"
 #include "session/session_stacks.h"
 #include "session/recording_run.h"
 #include "session/skip.h"
@@ -292,6 +293,7 @@ static void sink_event(void *ctx, struct address_space *space, const struct heap
 	/* frames are always read: the next stack of their slot builds on them */
 	if (!heap_sample_keep(&s->heap.sample, s->heap.profile, he->is_chosen, &ev))
 		return;
+	session_sampling_note_sample(s, ev.sample_shift);
 	if (he->stack) {
 		if (he->frame)
 			verify_stack(s, he, ev.node);

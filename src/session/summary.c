@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "session/hints.h"
 #include "session/largest.h"
+#include "session/session_sampling.h"
 #include "session/session.h"
 #include "session/session_output.h"
 #include "session/source_kind.h"
@@ -255,9 +256,10 @@ static void print_sampled_calls(const struct session *s)
 		 amount_error((double)p->live_bytes,
 			      profile_error(s->heap.profile, p->live_variance), error),
 		 amount_commas(blocks, m), plural(blocks));
+	_cleanup_free_ char *range = session_sampling_range(s);
+
 	log_info("  sampled      %s allocation%s, one every %s on average: sizes and numbers of "
-		 "blocks are estimates", amount_commas(p->samples, n), plural(p->samples),
-		 amount_bytes((double)s->heap.sample.interval, m));
+		 "blocks are estimates", amount_commas(p->samples, n), plural(p->samples), range);
 }
 
 /* Typical of wrapper scripts: the user means the program that they execute. */

@@ -142,15 +142,18 @@ sys.exit(process.wait())
 
 @test("follow/itself", limit=180)
 def itself(t):
-    """ptmem, its helpers and its ancestors are not attached to, though they have the name."""
+    """ptmem, its helpers, its ancestors and another ptmem are not attached to, though they have the name."""
     name = unique(t, "fi")
     copy = os.path.join(t.subdirectory(), name)
     shutil.copy(os.path.realpath(t.ptmem()), copy)
     group = Following(t, "--follow=" + name, "--listen", ptmem=copy,
                       before=[sys.executable, "-c", WRAPPER, name])
-    programs = [Program(t, name).wait_ready() for _ in range(2)]
-    for program in programs:
-        group.wait_attached(program)
+    other = Following(t, "--follow=" + unique(t, "fo"), ptmem=copy)
+    programs = []
+    for _ in range(2):  # when the second is attached to, the round that found the first is over
+        programs.append(Program(t, name).wait_ready())
+        group.wait_attached(programs[-1])
+    other.end()
     tracer = programs[0].tracer()
     os.kill(tracer, signal.SIGTERM)
     group.process.wait(timeout=60)
@@ -261,7 +264,7 @@ def unit_file(t):
     with open(os.path.join(ROOT, "doc/fleet.md"), encoding="utf-8") as file:
         t.check("```ini\n%s```\n" % text in file.read(), "doc/fleet.md shows another unit")
     line = re.search(r"^ExecStart=/usr/bin/ptmem (.*)$", text, re.M)[1]
-    run = t.run([t.ptmem(), *line.replace("%i", unique(t, "fu")).replace(":9110", ":0").split(), "--duration=0.1"])
+    run = t.run([t.ptmem(), *line.replace("%i", unique(t, "fu")).replace("%%", "%").replace(":9110", ":0").split(), "--duration=0.1"])
     t.equal("status of its command (%r)" % run.err, run.status, 0)
     path = t.file("ptmem@.service", text.replace("/usr/bin/ptmem", os.path.realpath(t.ptmem())))
     run = t.run([t.program("systemd-analyze"), "verify", "--man=no", path])

@@ -311,6 +311,15 @@ bool target_traces(const struct target *t, pid_t pid)
 	return process_find(t, pid);
 }
 
+uint64_t target_records(const struct target *t)
+{
+	uint64_t records = t->stats.records;
+
+	for (size_t i = 0; i < t->processes.count; i++)
+		records += pads_records(t->processes.data[i]->space);
+	return records;
+}
+
 unsigned target_process_count(const struct target *t)
 {
 	return (unsigned)t->processes.count;

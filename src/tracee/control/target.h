@@ -93,6 +93,8 @@ pid_t target_first_pid(const struct target *t);
 
 /* Whether process @pid is traced now. */
 bool target_traces(const struct target *t, pid_t pid);
+/* Number of records that pads have written, and ptmem has read. */
+uint64_t target_records(const struct target *t);
 /* Number of processes that are traced now. */
 unsigned target_process_count(const struct target *t);
 

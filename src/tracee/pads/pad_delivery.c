@@ -117,6 +117,11 @@ size_t pads_drain_some(struct target *t, struct address_space *s)
 	return ring_drain(&s->pads->ring, PADS_DRAIN_BATCH, &reader);
 }
 
+uint64_t pads_records(const struct address_space *s)
+{
+	return s->pads ? s->pads->ring.stats.records : 0;
+}
+
 /* Up to the current head: running threads may write as fast as this reads. */
 size_t pads_drain(struct target *t, struct address_space *s)
 {

@@ -20,6 +20,8 @@ struct thread;
  */
 #define PADS_DRAIN_BATCH 2048u
 size_t pads_drain_some(struct target *t, struct address_space *s);
+/* The number of records read from the pads of @s that are not in the target's statistics yet. */
+uint64_t pads_records(const struct address_space *s);
 /* Reads up to the current head. */
 size_t pads_drain(struct target *t, struct address_space *s);
 /* Reads everything that is committed by now, also after uncommitted records. */

@@ -277,6 +277,13 @@ void pad_memory_set_shared(struct pad_memory *m, bool is_shared)
 	__atomic_store_n(&m->control->shared, m->written.shared, __ATOMIC_RELAXED);
 }
 
+void pad_memory_set_sample_shift(struct pad_memory *m, uint32_t shift)
+{
+	m->written.sample_shift = shift;
+	m->written.shift_max = MAX(m->written.shift_max, shift);
+	__atomic_store_n(&m->control->sample_shift, shift, __ATOMIC_RELAXED);
+}
+
 /* Addresses of slots, and how many were ever used. */
 static bool are_chunks_intact(const struct pad_memory *m)
 {
@@ -303,7 +310,8 @@ bool pad_memory_is_intact(const struct pad_memory *m)
 	       c->rules == m->target + m->layout.rules &&
 	       c->rule_bits == m->written.rule_bits && c->ring == m->target + m->layout.ring &&
 	       c->ring_mask == m->layout.ring_size - 1 && c->key == m->written.key &&
-	       c->raw_max == m->written.raw_max && are_chunks_intact(m);
+	       c->raw_max == m->written.raw_max &&
+	       c->sample_shift == m->written.sample_shift && are_chunks_intact(m);
 }
 
 uint32_t pad_memory_chunk(const struct pad_memory *m, uint32_t *index)

@@ -49,6 +49,8 @@ struct pad_layout {
 struct pad_written {
 	uint64_t key, raw_max;
 	uint32_t flags, rule_bits, owner, off, shared;
+	uint32_t sample_shift;
+	uint32_t shift_max;  /* the largest value that this ever had */
 };
 
 struct pad_slots {
@@ -104,6 +106,8 @@ void pad_memory_set_flags(struct pad_memory *m, uint32_t flags);
  */
 void pad_memory_set_off(struct pad_memory *m, bool is_off);
 void pad_memory_set_shared(struct pad_memory *m, bool is_shared);
+/* Sets the shift of the distances that are drawn from now on. */
+void pad_memory_set_sample_shift(struct pad_memory *m, uint32_t shift);
 
 /*
  * Whether the fields of the control block that pads only read still hold what ptmem wrote. (The

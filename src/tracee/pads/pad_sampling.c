@@ -19,10 +19,11 @@ static uint64_t *distances(const struct pad_memory *m)
 static void fill_in(struct pad_memory *m, uint64_t interval, uint64_t seed)
 {
 	const double count = 1u << PAD_DISTANCE_BITS;
+	const double unit = (double)(interval << PAD_SHIFT_MAX);
 
 	m->sample_seed = seed;
 	for (uint32_t i = 0; i < 1u << PAD_DISTANCE_BITS; i++)
-		distances(m)[i] = (uint64_t)(-log((i + 0.5) / count) * (double)interval);
+		distances(m)[i] = (uint64_t)(-log((i + 0.5) / count) * unit);
 	for (uint32_t i = 0; i < m->slots.used; i++)
 		pad_sampling_seed_slot(m, i);
 }
@@ -33,7 +34,8 @@ void pad_sampling_seed_slot(const struct pad_memory *m, uint32_t index)
 	uint64_t random = hash_u64(m->sample_seed + index);
 
 	slot->random = random;
-	slot->left = distances(m)[pad_distance_index(random)];
+	slot->left_shift = m->written.sample_shift;
+	slot->left = pad_distance(distances(m)[pad_distance_index(random)], slot->left_shift);
 }
 
 static uint32_t *find_word(const struct pad_memory *m, taddr_t addr)
@@ -78,9 +80,23 @@ void pads_start_sampling(const struct target *t, struct address_space *s)
 
 	if (!s->heap.sampling)
 		return;
+	pad_memory_set_sample_shift(m, t->options.samples.shift);
 	fill_in(m, t->options.samples.heap,
 		hash_u64(t->options.samples.seed ^ (uint64_t)s->id << 32));
 	heap_sampling_each(s->heap.sampling, add_to_filter, m);
+}
+
+uint8_t pads_slot_shift(const struct address_space *s, const struct pad_slot *slot)
+{
+	uint32_t sampled = __atomic_load_n(&slot->is_sampled, __ATOMIC_RELAXED);
+
+	return sampled ? (uint8_t)MIN(sampled - 1, s->pads->memory.written.shift_max) : 0;
+}
+
+void pads_set_sample_shift(struct address_space *s, uint32_t shift)
+{
+	if (s->pads && s->heap.sampling)
+		pad_memory_set_sample_shift(&s->pads->memory, shift);
 }
 
 void pads_add_totals(const struct address_space *s, struct call_totals *totals)

@@ -14,11 +14,15 @@ struct target;
 /* Initializes slot @index at its first use. */
 void pad_sampling_seed_slot(const struct pad_memory *m, uint32_t index);
 
+/* The shift of the sampled call that the thread of @slot is in; the slot may hold any value. */
+uint8_t pads_slot_shift(const struct address_space *s, const struct pad_slot *slot);
+
 /* Sets up sampling for the pads to be created in @s. */
 void pads_start_sampling(const struct target *t, struct address_space *s);
 
 /* As in struct pad_hooks. */
 void pads_filter(struct address_space *s, taddr_t addr, bool is_sample);
+void pads_set_sample_shift(struct address_space *s, uint32_t shift);
 void pads_add_totals(const struct address_space *s, struct call_totals *totals);
 
 #endif

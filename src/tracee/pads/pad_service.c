@@ -8,6 +8,7 @@
 #include "tracee/os/ptrace.h"
 #include "tracee/pads/pad_cache.h"
 #include "tracee/pads/pad_delivery.h"
+#include "tracee/pads/pad_sampling.h"
 #include "tracee/pads/pad_slots.h"
 #include "tracee/pads/pad_thread.h"
 #include "tracee/pads/pad_threads.h"
@@ -79,6 +80,7 @@ enum trap_answer pads_serve_leave(struct target *t, struct thread *th, struct tr
 		.kind = is_realloc ? HEAP_REALLOC_END : HEAP_ALLOC,
 		.function = probe->function,
 		.addr = slot->result,
+		.sample_shift = pads_slot_shift(s, slot),
 		.size = args.size,
 		.align = args.align,
 		.old_addr = is_realloc ? args.block : 0,

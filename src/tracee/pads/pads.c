@@ -35,6 +35,7 @@ void pads_init(struct target *t)
 		.answer_blocks = answer_blocks,
 		.filter = pads_filter,
 		.add_totals = pads_add_totals,
+		.set_sample_shift = pads_set_sample_shift,
 		.suspend = pads_suspend,
 		.raise = pads_raise,
 		.resume = pads_resume,

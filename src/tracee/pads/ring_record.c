@@ -58,13 +58,20 @@ static uint32_t read_short(struct ring *r, const uint64_t *word, uint8_t type, u
 	return size;
 }
 
+static uint32_t sample_shift(const struct pad_record_block *block)
+{
+	return (uint32_t)block->flags >> PAD_FLAGS_SHIFT;
+}
+
 /* Why @block cannot have been written by a pad into @room bytes; NULL = it can. */
 static const char *find_fault(struct ring *r, const struct pad_record_block *block, uint32_t slot,
 			      uint64_t room)
 {
-	if (block->flags & ~(PAD_HAS_STACK | PAD_HAS_RAW) ||
-	    (block->flags == (PAD_HAS_STACK | PAD_HAS_RAW) &&
-	     !(r->memory->written.flags & PAD_VERIFY)))
+	uint32_t has = block->flags & (PAD_HAS_STACK | PAD_HAS_RAW), shift = sample_shift(block);
+
+	if (block->flags != (has | shift << PAD_FLAGS_SHIFT) ||
+	    shift > r->memory->written.shift_max ||
+	    (has == (PAD_HAS_STACK | PAD_HAS_RAW) && !(r->memory->written.flags & PAD_VERIFY)))
 		return "a record has impossible flags";
 	if (!ring_block_size(r, block) || block->size > room)
 		return "a record's size is not that of its parts";
@@ -91,6 +98,7 @@ static uint32_t read_block(struct ring *r, const uint64_t *word, uint64_t mark, 
 	}
 	ev->addr = block->result;
 	ev->size = block->bytes;
+	ev->sample_shift = (uint8_t)sample_shift(block);
 	if ((mark & 15) == PAD_RECORD_ALLOC) {
 		ev->kind = HEAP_ALLOC;
 		ev->align = block->align;
@@ -119,6 +127,7 @@ uint32_t ring_read_record(struct ring *r, const uint64_t *word, uint64_t mark, u
 	ev->stack = NULL;
 	ev->old_addr = ev->size = ev->align = ev->sp = 0;
 	ev->is_inner = false;
+	ev->sample_shift = 0;
 	if (ev->path >= r->memory->slots.used) {
 		ring_break(r, "a record of a thread that has no slot");
 		return 0;

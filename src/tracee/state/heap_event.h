@@ -50,6 +50,7 @@ struct heap_event {
 	uint8_t function; /* enum heap_function */
 	/* sampling: the pad chose the allocation, and counted the call */
 	bool is_chosen;
+	uint8_t sample_shift; /* of a sample: its interval is 1 << this times the smallest */
 	bool is_inner;    /* a free inside another watched call: counts only if the block is live */
 	taddr_t addr, old_addr;
 	uint64_t size;    /* as requested; calloc: the product */

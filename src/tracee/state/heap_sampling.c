@@ -22,6 +22,7 @@ struct moving {
 
 struct heap_sampling {
 	struct byte_sampler sampler; /* counts calls at breakpoints */
+	uint8_t shift;               /* of its interval */
 	struct call_totals totals;   /* likewise */
 	taddr_t *set;                /* 1 << bits; 0 = free */
 	uint32_t bits;
@@ -112,7 +113,8 @@ static struct heap_sampling *new_sampling(const struct target *t, const struct a
 
 	h->bits = FIRST_BITS;
 	h->set = xcalloc((size_t)1 << h->bits, sizeof(*h->set));
-	byte_sampler_init(&h->sampler, t->options.samples.heap,
+	h->shift = (uint8_t)t->options.samples.shift;
+	byte_sampler_init(&h->sampler, t->options.samples.heap << h->shift,
 			  hash_u64(t->options.samples.seed + s->id));
 	return h;
 }
@@ -148,6 +150,30 @@ void heap_sampling_free(struct heap_sampling *h)
 	vec_deinit(&h->moving);
 	free(h->set);
 	free(h);
+}
+
+/* -- interval -- */
+
+/* The distance to a mark has no memory: the next one may be drawn at any time. */
+static void set_shift(struct target *t, struct address_space *s)
+{
+	struct heap_sampling *h = s->heap.sampling;
+
+	h->shift = (uint8_t)t->options.samples.shift;
+	h->sampler.interval = t->options.samples.heap << h->shift;
+	h->sampler.left = byte_sampler_draw(&h->sampler);
+	t->hooks.pads->set_sample_shift(s, h->shift);
+}
+
+void heap_sampling_set_shift(struct target *t, uint32_t shift)
+{
+	t->options.samples.shift = shift;
+	for (size_t i = 0; i < t->processes.count; i++) {
+		struct address_space *s = t->processes.data[i]->space;
+
+		if (s->heap.sampling)
+			set_shift(t, s);
+	}
 }
 
 /* -- totals -- */
@@ -186,12 +212,19 @@ static void begin_sample(struct target *t, struct address_space *s, taddr_t addr
 		t->hooks.pads->filter(s, addr, false);
 }
 
+/* Whether @ev, which no pad has seen, is a sample. */
+static bool take_mark(struct heap_sampling *h, struct heap_event *ev)
+{
+	ev->sample_shift = h->shift;
+	return byte_sampler_take(&h->sampler, ev->size);
+}
+
 static bool see_alloc(struct target *t, struct address_space *s, struct heap_event *ev,
 		      bool is_of_pad)
 {
 	if (!ev->addr) /* a call that fails is always an event */
 		return true;
-	if (!is_of_pad && !byte_sampler_take(&s->heap.sampling->sampler, ev->size))
+	if (!is_of_pad && !take_mark(s->heap.sampling, ev))
 		return false;
 	begin_sample(t, s, ev->addr, is_of_pad);
 	return true;
@@ -245,7 +278,7 @@ static bool see_end(struct target *t, struct address_space *s, struct heap_event
 	bool is_filtered = false, was_sample = take_moving(s->heap.sampling, ev, &is_filtered);
 	bool is_failed = !ev->addr && ev->size > 0;
 	bool is_sample = ev->addr &&
-			 (is_of_pad || byte_sampler_take(&s->heap.sampling->sampler, ev->size));
+			 (is_of_pad || take_mark(s->heap.sampling, ev));
 
 	if (was_sample && is_failed) {
 		add(s->heap.sampling, ev->old_addr);

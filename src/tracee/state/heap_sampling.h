@@ -27,6 +27,12 @@ void heap_sampling_fork(const struct target *t, const struct address_space *pare
 void heap_sampling_free(struct heap_sampling *h);
 
 /*
+ * From now on the mean distance of marks is 1 << @shift times the smallest, in all address spaces;
+ * a thread's pads use that from its next mark on.
+ */
+void heap_sampling_set_shift(struct target *t, uint32_t shift);
+
+/*
  * Whether to pass @ev to the sink; may change @ev. ev->is_chosen: a pad recorded it. Without
  * sampling all events are passed.
  */

@@ -36,6 +36,8 @@ struct pad_hooks {
 
 	/* Sampling: the block at @addr becomes a sample, or no longer is one. */
 	void (*filter)(struct address_space *s, taddr_t addr, bool is_sample);
+	/* The interval of the samples to come is 1 << @shift times the smallest. */
+	void (*set_sample_shift)(struct address_space *s, uint32_t shift);
 	/* Adds all calls counted in @s, by pads and at breakpoints, to @totals. */
 	void (*add_totals)(const struct address_space *s, struct call_totals *totals);
 

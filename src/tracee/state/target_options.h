@@ -55,6 +55,7 @@ struct event_options {
 struct sample_options {
 	/* mean distance of heap samples in bytes (base/byte_sampler.h); 0 = all calls are events */
 	uint64_t heap;
+	uint32_t shift;       /* the interval in force is 1 << shift times that; changes */
 	uint64_t seed;        /* of these */
 	uint64_t ns;          /* a HEAP_SAMPLE of every running thread, this often; 0 = never */
 };

@@ -1,0 +1,99 @@
+"""--budget: the sampling interval changes while the program runs; the estimates stay what they claim to be, and every
+output says so. The rule by which it changes is in unit/test_budget.c, with a proof over many seeds."""
+
+import math
+import os
+import subprocess
+
+from harness import test
+from test_estimates import probability, without_desc
+from test_recording import report_json
+
+INTERVAL = 4096
+
+
+class Samples:
+    """Of an --events file, weighted by the interval of each: sums, their variances, exact totals, shifts seen."""
+
+    def __init__(self, path):
+        self.bytes = self.variance = self.live = self.live_variance = self.requested = 0.0
+        self.shifts, self.count, self.live_count = set(), 0, 0
+        shift, blocks = 0, {}
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            for word in (line.split() for line in file):
+                if word[0] == "Y":
+                    shift = int(word[1])
+                elif word[0] == "w" and int(word[1]) < 6:
+                    self.requested += int(word[3])
+                elif word[0] == "a" and int(word[5], 16):
+                    size = int(word[6])
+                    p = probability(size, INTERVAL << shift)
+                    blocks[word[5]] = size / p, size * size * (1 - p) / p ** 2
+                    self.bytes += size / p
+                    self.variance += blocks[word[5]][1]
+                    self.shifts.add(shift)
+                    self.count += 1
+                elif word[0] in "fj":
+                    blocks.pop(word[5], None)
+        self.live, self.live_count = sum(b for b, _ in blocks.values()), len(blocks)
+        self.live_variance = sum(v for _, v in blocks.values())
+
+
+def run(t, *options):
+    """Runs targets/budgeted until ptmem has changed the interval. Returns the directory and the program's numbers."""
+    cwd = t.subdirectory()
+    log = os.path.join(cwd, "log")
+    process = subprocess.Popen([t.ptmem(), "-v", "--stats", "--log-file=log", "--heap-sample=%d" % INTERVAL, "--seed=5",
+                                *options, t.target("gcc-O2-pie", "budgeted")],
+                               cwd=cwd, env=t.environment(cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdout.readline()
+
+    def has_changed():
+        with open(log, encoding="utf-8", errors="replace") as file:
+            return "from now on every" in file.read() or process.poll() is not None
+    t.wait_until("the interval to change", has_changed, 60)
+    out = process.communicate(timeout=60)[0]
+    t.equal("status", process.returncode, 0)
+    return cwd, [int(n) for n in out.split()]
+
+
+def stat(cwd, name):
+    with open(os.path.join(cwd, "log"), encoding="utf-8", errors="replace") as file:
+        return [int(line.rsplit(" ", 1)[1]) for line in file if line.startswith("ptmem: %s: " % name)][0]
+
+
+@test("budget/changes", limit=180)
+def changes(t):
+    """No budget is as small as this one: the interval becomes 1,024 times as long at once."""
+    cwd, (requested, live) = run(t, "--budget=0.01%", "--events=events", "--record=r", "--massif-out-file=m")
+    samples = Samples(os.path.join(cwd, "events"))
+    t.check(0 <= samples.requested - requested < 100000, "%d bytes counted of %d" % (samples.requested, requested))
+    t.check(samples.shifts == {0, 10}, "shifts: %s" % samples.shifts)
+    for what, estimate, truth, variance in (("all", samples.bytes, samples.requested, samples.variance),
+                                            ("live", samples.live, live, samples.live_variance)):
+        error = math.sqrt(variance + (INTERVAL << 10) ** 2)  # that of no sample is not 0
+        t.check(abs(estimate - truth) < 5.5 * error, "%s: %.0f, not %d +- %.0f" % (what, estimate, truth, error))
+    t.check(abs(stat(cwd, "live bytes") - samples.live) <= samples.live_count, "live bytes: %d, not %.1f"
+            % (stat(cwd, "live bytes"), samples.live))
+    t.check(abs(stat(cwd, "allocated bytes") - samples.bytes) <= samples.count, "bytes: %d, not %.1f"
+            % (stat(cwd, "allocated bytes"), samples.bytes))
+    with open(os.path.join(cwd, "m"), encoding="utf-8") as file:
+        desc = file.readline()
+    t.check("--heap-sample=4M # the numbers of the heap are estimates, sampled every 4.0 KiB to 4.0 MiB\n" in desc, desc)
+    profile = report_json(t, os.path.join(cwd, "r"))
+    t.equal("intervals", (profile["meta"]["heap_sample"], profile["meta"]["heap_sample_max"]), (INTERVAL, INTERVAL << 10))
+    t.equal("markers", [m["text"] for m in profile["markers"] if m["kind"] == "interval"], ["samples every 4.0 MiB"])
+    again = t.run([t.ptmem(), "-q", "--replay=" + os.path.join(cwd, "events"), "--massif-out-file=m"])
+    t.equal("status of the replay", (again.status, again.err), (0, b""))
+    t.equal("the replay's profile", without_desc(os.path.join(again.cwd, "m")), without_desc(os.path.join(cwd, "m")))
+
+
+@test("budget/refused")
+def refused(t):
+    for options, why in ((["--budget=2%"], "--budget needs --heap-sample"), (["--budget=2%", "--heap-sample=1"], "has none"),
+                         (["--budget=2%", "--heap-sample=1M", "--probes=break"], "where every call stops"),
+                         (["--budget=%", "--heap-sample=1M"], "bad option"), (["--budget=2%%", "--heap-sample=1M"], "bad option"),
+                         (["--budget=0", "--heap-sample=1M"], "bad option")):
+        result = t.run([t.ptmem(), *options, "--", "true"])
+        t.check(result.status == 1 and why in result.err.decode(), "%s: %r" % (options, result.err))
+    t.equal("without a sign", t.run([t.ptmem(), "-q", "--heap-sample=1M", "--budget=0.5", "--", "true"]).status, 0)
