@@ -1,4 +1,4 @@
-# ptmem: see README.md. Targets: all check unit fuzz e2e targets demo bench install static layers docs clean.
+# ptmem: see README.md. Targets: all check unit fuzz e2e targets demo bench install uninstall static layers docs clean.
 # Variables: MODE=release|debug|asan  CC  V=1  DESTDIR  prefix  O=DIRECTORY for objects
 
 MODE ?= release
@@ -125,30 +125,36 @@ bench:
 	$(Q)$(MAKE) MODE=release all
 	$(Q)scripts/bench $(BENCH)
 
-# Debian has no static Zydis: without one everything but Zydis, libc and its libm goes in.
-# Its static libunwind is not position-independent, so neither is the program.
+# Debian has no static Zydis (scripts/package makes one): without it Zydis, libc and libm are shared.
+# Debian's static libunwind is not position-independent, so neither is the program.
+static_library = $(filter /%,$(shell $(CC) -print-file-name=$(1)))
 STATIC_LIBS = $(shell pkg-config --static --libs $(PKGS) ncursesw) -liberty -lz -lm
-HAS_STATIC_ZYDIS = $(filter /%,$(shell $(CC) -print-file-name=libZydis.a))
-STATIC_LINK = $(if $(HAS_STATIC_ZYDIS),-static $(STATIC_LIBS) -lZydis -lZycore,\
+STATIC_ZYDIS = $(call static_library,libZydis.a) $(call static_library,libZycore.a)
+STATIC_LINK = $(if $(strip $(STATIC_ZYDIS)),-static $(STATIC_LIBS) $(STATIC_ZYDIS),\
 	-no-pie -static-libgcc -Wl$(,)-Bstatic $(filter-out -pthread -lpthread -lm,$(STATIC_LIBS)) -Wl$(,)-Bdynamic -lZydis -lm)
 , := ,
 
 static: $(O)/src/cli/main.o $(O)/libptmem.a
 	$(call say,LD,build/ptmem-static)$(CC) $(LDFLAGS_ALL) -o build/ptmem-static $^ $(STATIC_LINK)
-	$(Q)$(if $(HAS_STATIC_ZYDIS),,echo "build/ptmem-static needs libc and libZydis: no libZydis.a here")
+	$(Q)$(if $(strip $(STATIC_ZYDIS)),,echo "build/ptmem-static needs libc and libZydis: no libZydis.a here")
 
-SHARE := $(DESTDIR)$(prefix)/share
+# What is installed: FILE:MODE:PLACE below the prefix.
+zsh_dir ?= share/zsh/site-functions
+INSTALLED = $(foreach p,ptmem ptmem-report ptmem-memusage,$(O)/$p:755:bin/$p man/$p.1:644:share/man/man1/$p.1) \
+	$(foreach p,ptmem ptmem-report,completions/ptmem.bash:644:share/bash-completion/completions/$p \
+	completions/_$p:644:$(zsh_dir)/_$p completions/$p.fish:644:share/fish/vendor_completions.d/$p.fish) \
+	$(foreach f,README.md LICENSE doc/format.md contrib/ptmem@.service,$f:644:share/doc/ptmem/$(notdir $f)) include/ptmem.h:644:include/ptmem.h
+INSTALL_TO = $(DESTDIR)$(prefix)
+for_installed = set -e; for i in $(INSTALLED); do (IFS=:; set -- $$i; $(1)); done
+
 install: programs
-	install -d $(DESTDIR)$(prefix)/bin
-	install $(O)/ptmem $(O)/ptmem-report $(O)/ptmem-memusage $(DESTDIR)$(prefix)/bin
-	install -Dm644 -t $(SHARE)/man/man1 man/ptmem.1 man/ptmem-report.1 man/ptmem-memusage.1
-	install -Dm644 completions/ptmem.bash $(SHARE)/bash-completion/completions/ptmem
-	install -Dm644 completions/ptmem.bash $(SHARE)/bash-completion/completions/ptmem-report
-	install -Dm644 -t $(SHARE)/zsh/site-functions completions/_ptmem completions/_ptmem-report
-	install -Dm644 -t $(SHARE)/fish/vendor_completions.d completions/ptmem.fish completions/ptmem-report.fish
-	install -Dm644 -t $(SHARE)/doc/ptmem README.md LICENSE doc/format.md
-	install -Dm644 -t $(DESTDIR)$(prefix)/include include/ptmem.h
-	install -Dm644 -t $(SHARE)/doc/ptmem contrib/ptmem@.service
+	$(Q)$(call for_installed,install -D -m $$2 $$1 "$(INSTALL_TO)/$$3")
+
+# Directories that become empty are removed, too, but not the prefix.
+uninstall:
+	$(Q)$(call for_installed,rm -f "$(INSTALL_TO)/$$3")
+	$(Q)$(call for_installed,d=$$(dirname $$3); [ ! -d "$(INSTALL_TO)/$$d" ] || \
+		{ cd "$(INSTALL_TO)"; rmdir -p --ignore-fail-on-non-empty $$d; })
 
 # The assembler reads these, which gcc -MMD does not see.
 $(O)/src/output/flame.o: src/output/shorten.js src/output/flame.js
@@ -157,6 +163,6 @@ $(O)/src/output/html_page.o: src/output/shorten.js $(wildcard src/output/html/*)
 clean:
 	rm -rf build
 
-.PHONY: all programs unit fuzz e2e targets layers docs check demo bench static install clean
+.PHONY: all programs unit fuzz e2e targets layers docs check demo bench static install uninstall clean
 .SECONDARY:
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(shell find $(O) -type f -name '*.d' 2>/dev/null)
