@@ -4,7 +4,7 @@ _ptmem_options="--pid= --follow= --duration= --earlier-blocks= --inspect --inspe
 	--trace= --soname-synonyms= --mempools= --running-on-valgrind= --probes= --heap-sample= --budget= --seed= --ring=
 	--time-unit= --pages-as-heap= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
 	--heap= --stacks= --stack-sample= --heap-admin= --alignment= --realloc-zero-bytes-frees= --alloc-fn= --ignore-fn=
-	--demangle= --show-below-main= --fullpath-after= --read-inline-info= --extra-debuginfo-path=
+	--demangle= --show-below-main= --fullpath-after= --read-inline-info= --extra-debuginfo-path= --debuginfod=
 	--massif-out-file= --xtree-memory= --xtree-memory-file= --xtree-compress-strings= --record= --free-stacks --html= --listen --listen= --listen-token= --listen-open --listen-linger= --events= --replay=
 	--memusage --memusage-out= --data= --data-buffer= --mmap --no-timer --progname=
 	--sample --sample= --sample-fields= --sample-out=
@@ -34,7 +34,7 @@ _ptmem_values() {
 	case $1 in
 	--pid | -p | --monitor) compgen -W "$(command ps -eo pid= 2>/dev/null)" -- "$2" ;;
 	--trace-children | --peak-at-exit | --heap | --stacks | --pages-as-heap | --realloc-zero-bytes-frees | --demangle | \
-		--show-below-main | --read-inline-info | --xtree-compress-strings | --child-silent-after-fork | \
+		--show-below-main | --read-inline-info | --debuginfod | --xtree-compress-strings | --child-silent-after-fork | \
 		--trace-malloc | --command-line-only | --mempools | --running-on-valgrind) compgen -W "yes no" -- "$2" ;;
 	--trace) compgen -W "heap brk mmap faults" -- "$2" ;;
 	--probes) compgen -W "auto break jump" -- "$2" ;;

@@ -63,6 +63,7 @@ complete -c ptmem -n __ptmem_no_program -l demangle -x -a 'yes no' -d 'Print nam
 complete -c ptmem -n __ptmem_no_program -l show-below-main -x -a 'yes no' -d 'Show call paths before main'
 complete -c ptmem -n __ptmem_no_program -l fullpath-after -x -d 'Print paths of source files after this text'
 complete -c ptmem -n __ptmem_no_program -l read-inline-info -x -a 'yes no' -d 'Show inlined functions'
+complete -c ptmem -n __ptmem_no_program -l debuginfod -x -a 'yes no' -d 'Ask debuginfod servers for debug files'
 complete -c ptmem -n __ptmem_no_program -l extra-debuginfo-path -r -a '(__fish_complete_directories)' -d 'Also look for debug files here'
 complete -c ptmem -n __ptmem_no_program -s o -l massif-out-file -r -F -d 'Where the profile goes'
 complete -c ptmem -n __ptmem_no_program -l xtree-memory -x -a 'none allocs full' -d 'Write memory by call path for kcachegrind'

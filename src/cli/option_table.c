@@ -155,6 +155,8 @@ const struct option_row option_rows[] = {
 	{.name = "extra-debuginfo-path", .type = TEXT, .flags = NOT_EMPTY,
 	 AT(names.extra_debuginfo_path),
 	 .value = "DIRECTORY", .text = "also search here for separate debug files"},
+	{.name = "debuginfod", .type = YES_NO, AT(names.debuginfod), .initial = "yes",
+	 .value = "yes|no", .text = "ask the servers in DEBUGINFOD_URLS for others"},
 
 	{.text = "Files:"},
 	{.name = "massif-out-file", .letter = 'o', .type = TEXT, .flags = TOOL | EVERYDAY,

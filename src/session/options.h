@@ -92,7 +92,7 @@ struct options_profile {
 /* Which frames are shown, and their names. */
 struct options_names {
 	struct option_strings alloc_fn, ignore_fn;
-	bool demangle, show_below_main, read_inline_info;
+	bool demangle, show_below_main, read_inline_info, debuginfod;
 	struct option_strings fullpath_after;
 	const char *extra_debuginfo_path; /* NULL = none */
 };

@@ -76,6 +76,11 @@ int signals_leave_request(void)
 	return g->leave_signal;
 }
 
+unsigned signals_leave_count(void)
+{
+	return (unsigned)g->leave_count;
+}
+
 void signals_stop_waking(void)
 {
 	const struct itimerval off = {{0, 0}, {0, 0}};

@@ -21,6 +21,8 @@ void signals_catch_leave(bool is_attached);
 void signals_start_duration(double seconds);
 /* The signal that requested to exit; 0 = none. SIGALRM if the duration elapsed first. */
 int signals_leave_request(void);
+/* How many of these signals have arrived, SIGALRM not counted. */
+unsigned signals_leave_count(void);
 /* The loop has seen it: stops the timer. */
 void signals_stop_waking(void);
 

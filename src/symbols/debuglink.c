@@ -176,6 +176,14 @@ struct elf_file *debuglink_find(struct elf_file *file, const char *dirs)
 	return try_link(&w, dirs, real_directory, name);
 }
 
+struct elf_file *debuglink_open(struct elf_file *file, const char *path)
+{
+	const struct wanted w = {
+		.file = file, .build_id = file->build_id, .build_id_size = file->build_id_size,
+	};
+	return try_in(&w, NULL, path);
+}
+
 struct elf_file *debuglink_find_alt(const struct elf_file *file, Dwarf *dwarf, const char *dirs)
 {
 	const char *name;

@@ -21,6 +21,9 @@
  */
 struct elf_file *debuglink_find(struct elf_file *file, const char *dirs);
 
+/* The same for the file at @path, if that is it by its build-id. */
+struct elf_file *debuglink_open(struct elf_file *file, const char *path);
+
 /* The file that .gnu_debugaltlink of @dwarf, read from @file, refers to; see above. */
 struct elf_file *debuglink_find_alt(const struct elf_file *file, Dwarf *dwarf, const char *dirs);
 

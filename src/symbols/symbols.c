@@ -11,8 +11,11 @@
 
 #include "base/alloc.h"
 #include "base/elf_file.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "symbols/debug_info.h"
+#include "symbols/debuginfod.h"
 #include "symbols/debuglink.h"
 #include "symbols/demangle.h"
 #include "symbols/string_pool.h"
@@ -24,6 +27,9 @@ struct object {
 	struct elf_file *debug; /* its separate debug file, owned; or NULL */
 	struct symtab symtab;
 	struct debug_info *info;
+	bool is_whole;          /* needs no debug file */
+	bool was_fetched;       /* or could not be */
+	bool is_new;            /* its debug file has been fetched: earlier results are obsolete */
 };
 
 /* One cached result; the slot is free while both symbols are NULL. */
@@ -32,6 +38,7 @@ struct answer {
 	uint32_t module_id;  /* 0 = outside any module */
 	struct symbol *sym;  /* owned, one allocation with its frames; NULL: not looked up yet */
 	struct symbol *real; /* SYMBOL_REAL, likewise; NULL also if sym was there before */
+	const struct elf_file *file; /* of the module; NULL = none, or not looked up in it */
 };
 
 struct symbols {
@@ -41,6 +48,7 @@ struct symbols {
 	VEC(struct object *) objects; /* owned; pointers, so that an object does not move */
 	struct answer *answer;        /* open addressing, at most 3/4 full */
 	size_t answer_count, answer_capacity;
+	VEC(struct symbol *) obsolete; /* owned */
 	struct symbol_frames scratch;
 };
 
@@ -75,6 +83,9 @@ void symbols_free(struct symbols *s)
 		free(s->answer[i].real);
 	}
 	free(s->answer);
+	for (size_t i = 0; i < s->obsolete.count; i++)
+		free(s->obsolete.data[i]);
+	vec_deinit(&s->obsolete);
 	vec_deinit(&s->scratch);
 	string_pool_deinit(&s->strings);
 	free(s->debug_dirs);
@@ -87,6 +98,17 @@ static bool has_dwarf(struct elf_file *file)
 	       elf_file_section(file->elf, ".zdebug_info", NULL);
 }
 
+/* Takes ownership of @debug. */
+static void read_object(struct symbols *s, struct object *o, struct elf_file *debug)
+{
+	struct elf_file *source = debug && !has_dwarf(o->file) ? debug : o->file;
+	o->debug = debug;
+	symtab_init(&o->symtab, o->file, debug);
+	o->info = debug_info_new(o->file, source, &s->strings,
+				 &(struct symbols_options){.no_demangle = s->no_demangle,
+							   .debug_dirs = s->debug_dirs});
+}
+
 static struct object *get_object(struct symbols *s, struct elf_file *file)
 {
 	for (size_t i = s->objects.count; i-- > 0;) {
@@ -94,14 +116,9 @@ static struct object *get_object(struct symbols *s, struct elf_file *file)
 			return s->objects.data[i];
 	}
 	struct object *o = xcalloc(1, sizeof(*o));
-	bool is_whole = has_dwarf(file) && elf_file_section(file->elf, ".symtab", NULL);
+	o->is_whole = has_dwarf(file) && elf_file_section(file->elf, ".symtab", NULL);
 	o->file = elf_file_hold(file);
-	o->debug = is_whole ? NULL : debuglink_find(file, s->debug_dirs);
-	symtab_init(&o->symtab, file, o->debug);
-	struct elf_file *source = o->debug && !has_dwarf(file) ? o->debug : file;
-	o->info = debug_info_new(file, source, &s->strings,
-				 &(struct symbols_options){.no_demangle = s->no_demangle,
-							   .debug_dirs = s->debug_dirs});
+	read_object(s, o, o->is_whole ? NULL : debuglink_find(file, s->debug_dirs));
 	*vec_add(&s->objects) = o;
 	return o;
 }
@@ -231,6 +248,105 @@ static struct answer *get_answer(struct symbols *s, uint32_t module_id, taddr_t 
 	return a;
 }
 
+/* -- debug files that are fetched -- */
+
+struct fetching {
+	struct symbols *symbols;
+	VEC(struct object *) objects;
+	VEC(struct debuginfod_request) requests;
+	bool (*should_stop)(void *ctx);
+	void *ctx;
+};
+
+static bool should_stop_fetching(void *ctx)
+{
+	const struct fetching *f = ctx;
+	return f->should_stop(f->ctx);
+}
+
+static void use_fetched(void *ctx, size_t index, const char *path)
+{
+	const struct fetching *f = ctx;
+	struct object *o = f->objects.data[index];
+	struct elf_file *debug = debuglink_open(o->file, path);
+	if (!debug) {
+		log_verbose("debuginfod: %s is not the debug file of %s", path, o->file->path);
+		return;
+	}
+	log_verbose("debuginfod: %s has the debug information of %s", path, o->file->path);
+	debug_info_free(o->info);
+	symtab_deinit(&o->symtab);
+	read_object(f->symbols, o, debug);
+	o->is_new = true;
+}
+
+static bool is_obsolete(const struct symbols *s, const struct answer *a)
+{
+	for (size_t i = 0; a->file && i < s->objects.count; i++) {
+		if (s->objects.data[i]->file == a->file)
+			return s->objects.data[i]->is_new;
+	}
+	return false;
+}
+
+static void retire(struct symbols *s, struct symbol *sym)
+{
+	if (sym)
+		*vec_add(&s->obsolete) = sym;
+}
+
+/* Removes the answers of new objects, by building the table again. */
+static void drop_obsolete(struct symbols *s)
+{
+	struct answer *old = s->answer;
+	s->answer = xcalloc(s->answer_capacity, sizeof(*s->answer));
+	s->answer_count = 0;
+	for (size_t i = 0; i < s->answer_capacity; i++) {
+		const struct answer *a = &old[i];
+		if (is_free(a))
+			continue;
+		if (is_obsolete(s, a)) {
+			retire(s, a->sym);
+			retire(s, a->real);
+			continue;
+		}
+		*find_slot(s->answer, s->answer_capacity, a->module_id, a->pc) = *a;
+		s->answer_count++;
+	}
+	free(old);
+	for (size_t i = 0; i < s->objects.count; i++)
+		s->objects.data[i]->is_new = false;
+}
+
+void symbols_note(struct symbols *s, const struct module *m)
+{
+	if (m && m->file)
+		get_object(s, m->file);
+}
+
+void symbols_fetch(struct symbols *s, bool (*should_stop)(void *ctx), void *ctx)
+{
+	struct fetching f = {.symbols = s, .should_stop = should_stop, .ctx = ctx};
+	for (size_t i = 0; i < s->objects.count; i++) {
+		struct object *o = s->objects.data[i];
+		if (o->is_whole || o->debug || o->was_fetched || o->file->build_id_size == 0 ||
+		    o->file->image)
+			continue;
+		o->was_fetched = true;
+		*vec_add(&f.objects) = o;
+		*vec_add(&f.requests) = (struct debuginfod_request){
+			o->file->build_id, o->file->build_id_size, text_base_name(o->file->path)};
+	}
+	debuginfod_fetch(f.requests.data, f.requests.count,
+			 &(struct debuginfod_ops){use_fetched, should_stop_fetching, &f});
+	if (s->answer)
+		drop_obsolete(s);
+	vec_deinit(&f.objects);
+	vec_deinit(&f.requests);
+}
+
+/* -- look-ups -- */
+
 const char *symbols_function(struct symbols *s, const struct module *m, taddr_t pc)
 {
 	if (!m || !m->file)
@@ -244,6 +360,8 @@ const struct symbol *symbols_find(struct symbols *s, const struct module *m, tad
 				  enum symbol_part part)
 {
 	struct answer *a = get_answer(s, m ? m->id : 0, pc);
+	if (is_free(a))
+		a->file = m ? m->file : NULL;
 	if (part == SYMBOL_REAL && !a->sym && !a->real)
 		a->real = look_up_real(s, m, pc);
 	if (!a->sym && !(part == SYMBOL_REAL && a->real))

@@ -52,6 +52,15 @@ void symbols_free(struct symbols *s);
 const struct symbol *symbols_find(struct symbols *s, const struct module *m, taddr_t pc,
 				  enum symbol_part part);
 
+/* Makes the object of @m (may be NULL) known, as a look-up does. */
+void symbols_note(struct symbols *s, const struct module *m);
+
+/*
+ * Fetches debug files for known objects that have none, and forgets what was found without them,
+ * which stays valid. May take long, and returns early if @should_stop does.
+ */
+void symbols_fetch(struct symbols *s, bool (*should_stop)(void *ctx), void *ctx);
+
 /*
  * Only the name of the real function at @pc, from the symbol tables: reads no DWARF, so it is cheap
  * enough while the target is stopped. NULL = unknown. Valid until symbols_free.

@@ -320,6 +320,11 @@ uint64_t target_records(const struct target *t)
 	return records;
 }
 
+bool target_is_tracing(const struct target *t)
+{
+	return thread_count(t) > 0;
+}
+
 unsigned target_process_count(const struct target *t)
 {
 	return (unsigned)t->processes.count;

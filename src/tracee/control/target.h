@@ -97,6 +97,8 @@ bool target_traces(const struct target *t, pid_t pid);
 uint64_t target_records(const struct target *t);
 /* Number of processes that are traced now. */
 unsigned target_process_count(const struct target *t);
+/* Whether any thread is traced: not at the end of the last process, nor once all are detached. */
+bool target_is_tracing(const struct target *t);
 
 /* The number of bytes of ptmem's own mappings in process @pid; 0 if it is not followed. */
 uint64_t target_mapped_bytes(const struct target *t, pid_t pid);

@@ -1,0 +1,302 @@
+"""Debug files from debuginfod: the real server, and servers that hang or send something else.
+
+The library is stripped; the function in it that keeps blocks is static, so only its debug file has the name."""
+
+import contextlib
+import http.client
+import http.server
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import threading
+import urllib.request
+
+import harness
+from harness import Fail, Skip, test
+
+KEEPER = "keeps_blocks"
+LIBRARY = """#include <stdlib.h>
+__attribute__((noinline)) static void *%s(size_t n) { void *volatile p = malloc(n); return p; }
+void *keep(size_t n) { void *volatile p = %s(n); return p; }
+"""
+PROGRAM = """#include <stdio.h>
+#include <unistd.h>
+void *keep(size_t n);
+int main(void)
+{
+	char c;
+	setbuf(stdout, NULL);
+	puts("ready");
+	while (read(0, &c, 1) == 1) {
+		keep(1000);
+		puts("done");
+	}
+	return 0;
+}
+"""
+
+
+class Stripped:
+    """The program and its library; where the debug files of the library are, and of another of the same name."""
+
+    def __init__(self, t):
+        self.t = t
+        self.program = os.path.join(t.directory, "program")
+        self.debug, self.other = self.build("right", KEEPER), self.build("wrong", "of_another")
+        self.run("gcc", "-o", self.program, t.file("program.c", PROGRAM), os.path.join(t.directory, "right.so"),
+                 "-Wl,-rpath," + t.directory)
+        notes = self.run("readelf", "-n", os.path.join(t.directory, "right.so")).out.decode()
+        self.build_id = re.search(r"Build ID: (\w+)", notes).group(1)
+        self.cache = os.path.join(t.directory, "cache")
+
+    def run(self, name, *args):
+        result = self.t.run([self.t.program(name), *args])
+        self.t.equal("status of %s (%s)" % (name, result.err.decode()), result.status, 0)
+        return result
+
+    def build(self, name, keeper):
+        library = os.path.join(self.t.directory, name + ".so")
+        os.mkdir(os.path.join(self.t.directory, name))
+        debug = os.path.join(self.t.directory, name, "library.debug")
+        source = self.t.file(name + ".c", LIBRARY % (keeper, keeper))
+        self.run("gcc", "-g", "-O1", "-fPIC", "-shared", "-Wl,--build-id", "-Wl,-soname," + name + ".so", "-o", library, source)
+        self.run("objcopy", "--only-keep-debug", library, debug)
+        self.run("strip", "--strip-all", library)
+        return debug
+
+    def environment(self, port, timeout=60):
+        return {"DEBUGINFOD_URLS": "http://127.0.0.1:%d" % port, "DEBUGINFOD_CACHE_PATH": self.cache,
+                "DEBUGINFOD_TIMEOUT": str(timeout)}
+
+    def profile(self, env, *options):
+        profile = self.t.profile([self.program], ["--threshold=0", *options], env=env, stdin=b"kkk")
+        self.t.equal("status, output (%s)" % profile.messages, (profile.status, profile.out), (0, b"ready\n" + 3 * b"done\n"))
+        return profile
+
+    def has_name(self, profile):
+        files = [path for of_pid in profile.files.values() for path in of_pid]
+        self.t.check(files, "no profile: %s" % profile.messages)
+        text = ""
+        for path in files:
+            with open(path, encoding="utf-8") as file:
+                text += file.read()
+        self.t.check("of_another" not in text, "the name is that of the wrong debug file")
+        return KEEPER in text
+
+
+def is_library(t):
+    python = "import ctypes; ctypes.CDLL('libdebuginfod.so.1')"
+    if t.run([t.program("python3"), "-c", python]).status != 0:
+        raise Skip("no libdebuginfod on this machine")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@contextlib.contextmanager
+def debuginfod(t, debug, build_id):
+    """The real server, which has file @debug. Yields its port."""
+    program, cwd = t.program("debuginfod"), t.subdirectory()
+    with open(debug, "rb") as file:
+        content = file.read()
+    for attempt in range(5):  # another process may take the port
+        port = free_port()
+        with open(os.path.join(cwd, "log%d" % attempt), "wb") as log:
+            server = subprocess.Popen([program, "-F", "-p", str(port), "-d", os.path.join(cwd, "db%d" % attempt), os.path.dirname(debug)],
+                                      cwd=cwd, env=t.environment(cwd), stdout=log, stderr=log)
+
+        def has_file(port=port, server=server):
+            try:
+                with urllib.request.urlopen("http://127.0.0.1:%d/buildid/%s/debuginfo" % (port, build_id)) as answer:
+                    return answer.read() == content
+            except (OSError, http.client.HTTPException):
+                return server.poll() is not None
+
+        try:
+            t.wait_until("debuginfod to have the file", has_file, 50)
+            if server.poll() is None:
+                yield port
+                return
+        finally:
+            server.terminate()
+            server.wait()
+    raise Fail("debuginfod does not start; see %s" % cwd)
+
+
+@contextlib.contextmanager
+def answering(content):
+    """A server that has @content for every question. Yields its port and the list of questions."""
+    questions = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            questions.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_port, questions
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextlib.contextmanager
+def hanging():
+    """A server that answers nothing. Yields its socket."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(16)
+        yield server
+
+
+def was_asked(server):
+    return bool(select.select([server], [], [], 0)[0])
+
+
+@test("debuginfod/real", limit=120)
+def real(t):
+    is_library(t)
+    stripped = Stripped(t)
+    t.equal("a name without a server", stripped.has_name(stripped.profile({})), False)
+    with debuginfod(t, stripped.debug, stripped.build_id) as port:
+        env = stripped.environment(port)
+        t.equal("a name with --debuginfod=no", stripped.has_name(stripped.profile(env, "--debuginfod=no")), False)
+        t.check(not os.path.exists(stripped.cache), "something was downloaded all the same")
+        profile = stripped.profile(env, "--record=recording")
+        t.equal("a name from the server", stripped.has_name(profile), True)
+        printed = t.run([os.path.join(harness.BUILD, "ptmem-report"), os.path.join(profile.directory, "recording")])
+        t.check(KEEPER in printed.out.decode(), "no name in the recording: %s" % printed.out.decode())
+    t.equal("a name from the cache, without the server", stripped.has_name(stripped.profile(env)), True)
+
+
+@test("debuginfod/none-listening")
+def none_listening(t):
+    is_library(t)
+    stripped = Stripped(t)
+    with socket.socket() as bound:  # so no other server can have the port
+        bound.bind(("127.0.0.1", 0))
+        profile = stripped.profile(stripped.environment(bound.getsockname()[1]))
+    t.equal("names", stripped.has_name(profile), False)
+    t.equal("warnings", [m for m in profile.messages if "debuginfod:" in m], [])
+
+
+@test("debuginfod/garbage")
+def garbage(t):
+    """What comes is no ELF file, the beginning of one, or the debug file of another library."""
+    is_library(t)
+    stripped = Stripped(t)
+    with open(stripped.other, "rb") as other, open(stripped.debug, "rb") as debug:
+        contents = (b"garbage" * 1000, b"\x7fELF", debug.read()[:700], other.read())
+    for i, content in enumerate(contents):
+        stripped.cache = os.path.join(t.directory, "cache%d" % i)
+        with answering(content) as (port, questions):
+            profile = stripped.profile(stripped.environment(port), "-v")
+            t.check("/buildid/%s/debuginfo" % stripped.build_id in questions, "questions: %s" % questions)
+        t.equal("names", stripped.has_name(profile), False)
+        t.check([m for m in profile.messages if "is not the debug file of" in m], "messages: %s" % profile.messages)
+
+
+@test("debuginfod/hangs")
+def hangs(t):
+    is_library(t)
+    stripped = Stripped(t)
+    with hanging() as server:
+        profile = stripped.profile(stripped.environment(server.getsockname()[1], timeout=1))
+        t.check(was_asked(server), "the server was not asked")
+    t.equal("names", stripped.has_name(profile), False)
+    t.check([m for m in profile.messages if "nothing has arrived for 1 s" in m], "messages: %s" % profile.messages)
+
+
+@test("debuginfod/attached")
+def attached(t):
+    """The program runs on, without a tracer, while ptmem waits for an answer; another SIGINT ends that."""
+    is_library(t)
+    stripped = Stripped(t)
+    with hanging() as server, subprocess.Popen([stripped.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+
+        def work():
+            program.stdin.write(b"k")
+            program.stdin.flush()
+            t.equal("answer of the program", program.stdout.readline(), b"done\n")
+
+        program.stdout.readline()
+        cwd = t.subdirectory()
+        with open(os.path.join(cwd, "stderr"), "wb") as err:
+            ptmem = subprocess.Popen([t.ptmem(), "--stats", "-p", str(program.pid)], cwd=cwd, stderr=err,
+                                     env=t.environment(cwd, **stripped.environment(server.getsockname()[1], timeout=600)))
+
+        def log():
+            with open(os.path.join(cwd, "stderr"), "rb") as file:
+                return file.read()
+
+        t.wait_until("ptmem to be attached", lambda: b"attached to process" in log())
+        work()
+        t.check(not was_asked(server), "the server was asked while the program was traced")
+        ptmem.send_signal(signal.SIGINT)
+        t.wait_until("the question", lambda: was_asked(server))
+        with open("/proc/%d/status" % program.pid, encoding="ascii") as file:
+            t.check("TracerPid:\t0\n" in file.read(), "the program is traced while ptmem waits")
+        work()
+        t.equal("ptmem", ptmem.poll(), None)
+        ptmem.send_signal(signal.SIGINT)
+        t.equal("status of ptmem (%s)" % log().decode(), ptmem.wait(timeout=30), 0)
+        profile = harness.Profile(harness.Result(0, b"", log()), cwd)
+        t.equal("allocations", profile.only_stats()["allocations"], 1)
+        t.equal("names", stripped.has_name(profile), False)
+
+
+@test("debuginfod/children")
+def children(t):
+    """A process that ends while another is traced asks no one."""
+    is_library(t)
+    stripped = Stripped(t)
+    script = '"$0" </dev/null >/dev/null; echo ended; read line'
+    cwd = t.subdirectory()
+    with hanging() as server, open(os.path.join(cwd, "stderr"), "wb") as err:
+        ptmem = subprocess.Popen([t.ptmem(), "--trace-children=yes", "sh", "-c", script, stripped.program], cwd=cwd, stderr=err,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 env=t.environment(cwd, **stripped.environment(server.getsockname()[1], timeout=1)))
+        t.equal("output", ptmem.stdout.readline(), b"ended\n")
+        t.wait_until("the profile of the child", lambda: [n for n in os.listdir(cwd) if n.startswith("massif.out.")])
+        t.check(not was_asked(server), "the server was asked while the shell was traced")
+        ptmem.communicate(b"\n", timeout=30)
+        t.equal("status", ptmem.returncode, 0)
+        t.check(was_asked(server), "the server was not asked at the end")
+
+
+@test("debuginfod/progress")
+def progress(t):
+    """On a terminal ptmem says what it waits for."""
+    is_library(t)
+    stripped = Stripped(t)
+    master, slave = pty.openpty()
+    with hanging() as server, open(master, "rb", 0) as terminal:
+        env = t.environment(t.directory, TERM="xterm", **stripped.environment(server.getsockname()[1], timeout=600))
+        with open(slave, "wb", 0) as err:
+            ptmem = subprocess.Popen([t.ptmem(), "-o", "/dev/null", stripped.program], cwd=t.subdirectory(), env=env, stderr=err,
+                                     stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        ptmem.stdin.write(b"k")
+        ptmem.stdin.close()
+        text = b""
+        while not re.search(rb"debuginfod: \d of \d: \S", text):
+            ready = select.select([terminal], [], [], 30)[0]
+            t.check(ready, "no progress after: %s" % text)
+            text += terminal.read(4096)
+        ptmem.send_signal(signal.SIGINT)
+        t.check(ptmem.wait(timeout=30) in (0, -signal.SIGINT), "status of ptmem: %s" % ptmem.returncode)
