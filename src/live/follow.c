@@ -2,7 +2,7 @@
  * Processes are found by polling: events about new processes (the kernel's process connector) need
  * CAP_NET_ADMIN, and a program has the name of its parent until it executes its own.
  *
- * /proc is listed every second, which costs less than a microsecond a process. Files of a process
+ * /proc is listed every second: some 2 us a process with all that follows. Files of a process
  * are read in its first seconds, since it may execute a program or be moved to its control group
  * after it was seen, and then in one of EXAMINED_EVERY rounds. A process that has the pid of an
  * earlier one is a new inode in the list.
