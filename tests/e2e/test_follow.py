@@ -47,13 +47,13 @@ class Program:
 
 
 class Following:
-    """ptmem --follow in a directory of its own."""
+    """ptmem --follow in a directory of its own; it ends some time even if the test fails."""
 
     def __init__(self, t, *options, ptmem=None, before=()):
         self.t, self.cwd = t, t.subdirectory()
         self.err = os.path.join(self.cwd, "err")
         with open(self.err, "wb") as err:
-            self.process = subprocess.Popen([*before, ptmem or t.ptmem(), *options], cwd=self.cwd,
+            self.process = subprocess.Popen([*before, ptmem or t.ptmem(), "--duration=600", *options], cwd=self.cwd,
                                             env=t.environment(self.cwd), stderr=err, start_new_session=True)
         t.wait_until("ptmem to follow", lambda: "ptmem: following " in self.text() or self.process.poll() is not None)
 
