@@ -34,6 +34,7 @@
 #include "session/memusage_run.h"
 #include "session/observer.h"
 #include "session/out_files.h"
+#include "session/recording_now.h"
 #include "session/reports.h"
 #include "session/run.h"
 #include "session/session_replay.h"
@@ -393,6 +394,7 @@ static int run_all(struct run *run, int *signal_out)
 	    open_events(run) == 0 && memusage_run_open(run) == 0 &&
 	    sampling_open(run, &sampling) == 0)
 		rc = profile(run, sampling, signal_out);
+	recording_now_poll(run, true);
 	run->files_failed += memusage_run_close(run->memusage_run);
 	run->files_failed += !sampling_close(sampling);
 	if (run->events_file)

@@ -1,7 +1,6 @@
 /* A window is a second: long enough for hundreds of samples, and for the clock of CPU time. */
 #include "live/budget_run.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -12,7 +11,7 @@
 #include "base/log.h"
 #include "live/budget_step.h"
 #include "session/observer.h"
-#include "session/recording_run.h"
+#include "session/recording_values.h"
 #include "session/run.h"
 #include "session/session.h"
 #include "tracee/control/target.h"
@@ -43,18 +42,15 @@ static void begin_window(struct budget_run *b, uint64_t now_ns)
 	b->records = target_records(b->run->target);
 }
 
-/* A marker has its time in milliseconds. */
 static void note_change(struct session *s, uint64_t interval)
 {
-	uint64_t now = clock_now_ns(), start = s->process.start_ns;
 	char text[AMOUNT_SIZE];
 
 	s->heap.sample.now = interval;
-	_cleanup_free_ char *marker = xasprintf("%" PRIu64 " interval samples every %s",
-						now > start ? (now - start) / 1000000 : 0,
-						amount_bytes((double)interval, text));
+	_cleanup_free_ char *marker =
+		xasprintf("samples every %s", amount_bytes((double)interval, text));
 
-	recording_run_value(s, "marker", marker);
+	recording_values_mark(s, "interval", marker);
 }
 
 static void change(struct budget_run *b, double cost)

@@ -24,6 +24,7 @@
 #include "live/monitor_command.h"
 #include "live/monitor_directory.h"
 #include "session/observer.h"
+#include "session/recording_now.h"
 #include "session/run.h"
 #include "session/session.h"
 #include "session/session_output.h"
@@ -38,6 +39,7 @@
 struct client {
 	int fd;
 	uint64_t number;    /* lower = connected earlier */
+	FILE *reply;        /* writes the answer */
 	char *answer;       /* NULL: none yet */
 	size_t size, sent;  /* of the answer */
 	size_t used;        /* of the text */
@@ -168,37 +170,6 @@ static bool split_request(const struct client *c, const char **directory_out, co
 	return true;
 }
 
-static int run_line(struct monitor *m, const struct client *c, FILE *reply)
-{
-	struct monitor_request r = {.run = m->run, .reply = reply};
-	const char *line;
-	if (!split_request(c, &r.directory, &line))
-		return -EBADMSG;
-	r.session = find_session(m->run, strtol(c->text, NULL, 10));
-	int rc = monitor_command_run(&r, line);
-	m->wants_detach |= r.wants_detach;
-	return rc;
-}
-
-/*
- * An answer is a digit (0 = success), a text and a zero byte. @rc: result of reading the
- * request.
- */
-static void make_answer(struct monitor *m, struct client *c, int rc)
-{
-	FILE *reply = open_memstream(&c->answer, &c->size);
-	CHECK(reply);
-	fputc('0', reply);
-	if (rc == 0)
-		rc = run_line(m, c, reply);
-	else
-		fprintf(reply, "a request has less than %d bytes\n", REQUEST_MAX);
-	fputc('\0', reply);
-	fclose(reply);
-	if (rc != 0)
-		c->answer[0] = '1';
-}
-
 /*
  * Sends as much as there is room for, since the program may be waiting for us. -EAGAIN: there is
  * more.
@@ -216,11 +187,64 @@ static int send_answer(struct client *c)
 	return 0;
 }
 
-/* SIGUSR1: writes all snapshots so far of each process. */
-static void write_all_snapshots(struct run *run)
+/* An answer is a digit (0 = success), a text and a zero byte. */
+static void finish_answer(struct client *c, int rc)
 {
-	for (size_t i = 0; i < run->sessions.count; i++)
-		session_output_snapshots(run->sessions.data[i]);
+	fputc('\0', c->reply);
+	fclose(c->reply);
+	if (rc != 0)
+		c->answer[0] = '1';
+}
+
+/* In a copy of ptmem: nothing else waits. */
+static void answer_from_copy(void *ctx, int rc)
+{
+	struct client *c = ctx;
+	struct pollfd room = {.fd = c->fd, .events = POLLOUT};
+
+	finish_answer(c, rc);
+	while (send_answer(c) == -EAGAIN)
+		poll(&room, 1, -1);
+}
+
+/* -EINPROGRESS: a copy of ptmem answers. */
+static int run_line(struct monitor *m, struct client *c)
+{
+	struct monitor_request r = {.run = m->run, .reply = c->reply, .client = c->fd,
+				    .answer = answer_from_copy, .answer_ctx = c};
+	const char *line;
+	if (!split_request(c, &r.directory, &line))
+		return -EBADMSG;
+	r.session = find_session(m->run, strtol(c->text, NULL, 10));
+	int rc = monitor_command_run(&r, line);
+	m->wants_detach |= r.wants_detach;
+	return r.is_deferred ? -EINPROGRESS : rc;
+}
+
+/* @rc: result of reading the request. Whether @c gets its answer from here. */
+static bool make_answer(struct monitor *m, struct client *c, int rc)
+{
+	c->reply = open_memstream(&c->answer, &c->size);
+	CHECK(c->reply);
+	fputc('0', c->reply);
+	if (rc == 0)
+		rc = run_line(m, c);
+	else
+		fprintf(c->reply, "a request has less than %d bytes\n", REQUEST_MAX);
+	finish_answer(c, rc);
+	return rc != -EINPROGRESS;
+}
+
+/* SIGUSR1: writes all snapshots and the recording so far of each process. */
+static void write_all_so_far(struct run *run)
+{
+	for (size_t i = 0; i < run->sessions.count; i++) {
+		struct session *s = run->sessions.data[i];
+		unsigned number = ++run_process(run, s->process.pid)->numbers;
+
+		session_output_snapshots(s, number);
+		recording_now_write(s, number);
+	}
 }
 
 static bool goes_before(const struct client *a, const struct client *b)
@@ -272,7 +296,8 @@ static bool serve_client(struct monitor *m, struct client *c)
 		int rc = take_request(c);
 		if (rc == -EAGAIN)
 			return false;
-		make_answer(m, c, rc);
+		if (!make_answer(m, c, rc))
+			return true;
 	}
 	return send_answer(c) != -EAGAIN;
 }
@@ -291,7 +316,7 @@ static bool serve(void *ctx)
 	if (!signals_take_io())
 		return false;
 	if (signals_take_snapshots())
-		write_all_snapshots(m->run);
+		write_all_so_far(m->run);
 	do {
 		serve_clients(m);
 	} while (accept_client(m));

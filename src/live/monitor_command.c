@@ -14,6 +14,7 @@
 #include "base/proc.h"
 #include "session/inspect_session.h"
 #include "session/leak_report.h"
+#include "session/recording_now.h"
 #include "session/run.h"
 #include "session/session.h"
 #include "output/pattern.h"
@@ -100,6 +101,39 @@ static int run_xtmemory(struct monitor_request *r)
 	return answer_file(r, rc, "xtree memory report", path);
 }
 
+static void answer_recording(void *ctx, int rc)
+{
+	struct monitor_request *r = ctx;
+
+	answer_file(r, rc, "recording", r->path);
+	r->answer(r->answer_ctx, rc);
+}
+
+/* The copy answers when it has written the file: ptmem goes on meanwhile. */
+static int run_recording(struct monitor_request *r)
+{
+	_cleanup_free_ char *name = xasprintf("recording.%" PRIu32, r->session->process.pid);
+	_cleanup_free_ char *path = file_path(r, r->file ? r->file : name);
+	const struct recording_now now = {.session = r->session, .path = path,
+					  .answer = answer_recording, .ctx = r,
+					  .socket = r->client};
+	int rc = check_free(r, path);
+
+	if (rc != 0)
+		return rc;
+	if (!r->session->recording || !r->session->space) {
+		fputs("recording needs a ptmem that was started with --record, --html or "
+		      "--listen\n", r->reply);
+		return -ENOTSUP;
+	}
+	r->path = path;
+	rc = recording_now_start(&now);
+	if (rc != 0)
+		return answer_file(r, rc, "recording", path);
+	r->is_deferred = true;
+	return 0;
+}
+
 static int run_leaks(struct monitor_request *r)
 {
 	_cleanup_free_ char *path = r->file ? file_path(r, r->file) : NULL;
@@ -184,6 +218,8 @@ static const struct command commands[] = {
 	{"all_snapshots", true, true, run_all_snapshots, "[FILE]", "the profile so far"},
 	{"xtmemory", true, true, run_xtmemory, "[FILE]",
 	 "memory by call path [xtmemory.kcg.%p.%n]"},
+	{"recording", false, true, run_recording, "[FILE]",
+	 "the recording so far, to FILE [recording.PID] (--record)"},
 	{"leaks", false, true, run_leaks, "[FILE]",
 	 "which blocks are there, by call path (--leaks)"},
 	{"inspect", false, true, run_inspect, "[FILE]",
@@ -270,7 +306,7 @@ bool monitor_command_run_from_program(struct session *s, const char *line)
 	size_t size;
 	struct monitor_request r = {
 		.run = s->run, .session = s, .directory = directory ? directory : s->run->directory,
-		.reply = open_memstream(&text, &size),
+		.reply = open_memstream(&text, &size), .client = -1,
 	};
 	CHECK(r.reply);
 	int rc = run_command(&r, c, line + length);

@@ -15,8 +15,15 @@ struct monitor_request {
 	struct session *session; /* NULL: no program is running */
 	const char *directory;
 	const char *file;        /* the second word; NULL = none */
+	const char *path;        /* of the file that is being written */
 	FILE *reply;
-	bool wants_detach;       /* set by the command */
+	int client;              /* the socket of the client; -1: the program itself */
+	/* in a copy of ptmem: sends the reply to the client; @rc as of monitor_command_run */
+	void (*answer)(void *ctx, int rc);
+	void *answer_ctx;
+	/* set by the command */
+	bool wants_detach;
+	bool is_deferred;        /* a copy of ptmem answers */
 };
 
 /*

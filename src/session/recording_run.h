@@ -22,9 +22,6 @@ void recording_run_start(struct session *s);
 void recording_run_fork(const struct session *parent, struct session *child);
 void recording_run_free(struct session *s);
 
-/* Records that @key is @value; the last value counts. */
-void recording_run_value(struct session *s, const char *key, const char *value);
-
 /* @thread is about to end: reads its name. */
 void recording_run_thread_exiting(struct session *s, uint32_t thread);
 /*

@@ -78,6 +78,7 @@ void run_deinit(struct run *run)
 	elf_files_deinit(&run->registry.files);
 	vec_deinit(&run->sessions);
 	vec_deinit(&run->processes);
+	vec_deinit(&run->writers);
 	vec_deinit(&run->observers);
 	earlier_blocks_free(run->earlier);
 	free(run->pcs);

@@ -34,6 +34,13 @@ struct process_files {
 	bool is_reused;       /* an earlier process had the same pid */
 };
 
+/* A copy of ptmem that writes a file: recording_now.h. */
+struct run_writer {
+	int fd;               /* for background_result */
+	char *path;           /* owned */
+	bool counts;          /* a failure is one of the run */
+};
+
 /* Shared by all sessions of one run of ptmem. */
 struct run {
 	struct options *options;
@@ -56,6 +63,7 @@ struct run {
 	bool is_first_known;       /* the session of the command line has started */
 	char *command;             /* as given */
 	VEC(struct process_files) processes;
+	VEC(struct run_writer) writers; /* which have not ended yet */
 	/* processes whose files have the names as given; 0 = not known yet */
 	uint32_t first_pid, first_counted; /* calls are counted as in memusage */
 	uint64_t sample_seed;      /* for --heap-sample: --seed, or a random number */

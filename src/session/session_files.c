@@ -96,13 +96,13 @@ int session_files_stream_name(struct session *s, enum stream_file which,
 	return 0;
 }
 
-int session_files_snapshot_name(struct session *s, const char *source, unsigned number,
-				char **path_out)
+int session_files_numbered_name(struct session *s, const struct session_file *file,
+				unsigned number, const char *fallback, char **path_out)
 {
 	struct file_request request = {
-		.option = "--massif-out-file",
-		.pattern = s->run->options->files.massif,
-		.source = source,
+		.option = file->option,
+		.pattern = file->pattern,
+		.source = file->source,
 		.pid = s->process.pid,
 		.needs_pid = needs_pid(s, s->run->first_pid),
 		.number = number,
@@ -112,8 +112,18 @@ int session_files_snapshot_name(struct session *s, const char *source, unsigned 
 	if (rc != 0 || !file_name_is_shared(*path_out))
 		return rc;
 	free(*path_out);
-	request.pattern = "massif.out.%p";
+	request.pattern = fallback;
 	return run_file_name(s->run, &request, path_out);
+}
+
+int session_files_snapshot_name(struct session *s, const char *source, unsigned number,
+				char **path_out)
+{
+	const struct session_file file = {.option = "--massif-out-file",
+					  .pattern = s->run->options->files.massif,
+					  .source = source};
+
+	return session_files_numbered_name(s, &file, number, "massif.out.%p", path_out);
 }
 
 void session_files_announce(const struct session *s, const char *path)

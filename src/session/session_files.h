@@ -34,6 +34,13 @@ enum stream_file { STREAM_EVENTS, STREAM_DATA, STREAM_RECORDING };
 int session_files_stream_name(struct session *s, enum stream_file which,
 			      const struct session_file *file, char **path_out);
 
+/*
+ * The name of @file with @number, for a file that is written while the program runs; never standard
+ * output or another shared place: then @fallback is the pattern.
+ */
+int session_files_numbered_name(struct session *s, const struct session_file *file,
+				unsigned number, const char *fallback, char **path_out);
+
 /* The name for the profile so far, of @source (NULL = the heap), with @number; never standard
  * output or another shared place. */
 int session_files_snapshot_name(struct session *s, const char *source, unsigned number,

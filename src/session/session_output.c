@@ -127,10 +127,8 @@ static void write_snapshots_of(struct source *src, unsigned number)
 		log_warn("cannot write %s: %s", path, strerror(-rc));
 }
 
-void session_output_snapshots(struct session *s)
+void session_output_snapshots(struct session *s, unsigned number)
 {
-	unsigned number = ++run_process(s->run, s->process.pid)->numbers;
-
 	for (int k = 0; k < SOURCE_COUNT; k++) {
 		if (s->source[k].is_traced)
 			write_snapshots_of(&s->source[k], number);

@@ -15,8 +15,8 @@ int session_output_now(struct session *s, const char *path, enum snapshot_kind k
 /* Writes the heap's profile so far to a massif file with its own number. @message (@size bytes)
  * says where it is, or why it failed. */
 void session_output_so_far(struct session *s, char *message, size_t size);
-/* The same for all sources, without ending them; messages are logged. */
-void session_output_snapshots(struct session *s);
+/* The same for all sources, without ending them, with @number; messages are logged. */
+void session_output_snapshots(struct session *s, unsigned number);
 
 /*
  * Writes @r. @source: inserted into the expanded --massif-out-file, NULL = none. *path_out, owned

@@ -17,7 +17,7 @@
 #include "profile/memusage.h"
 #include "session/fetch_names.h"
 #include "session/memusage_run.h"
-#include "session/recording_run.h"
+#include "session/recording_values.h"
 #include "session/session.h"
 #include "session/session_life.h"
 #include "session/session_sampling.h"
@@ -96,7 +96,7 @@ static void replay_value(void *ctx, const char *key, const char *value)
 	if (strcmp(key, "corrupt") == 0)
 		r->session->heap.sample.totals.is_doubtful = true;
 	else
-		recording_run_value(r->session, key, value);
+		recording_values_add(r->session, key, value);
 }
 
 static void replay_sampling(void *ctx, uint64_t interval, uint64_t seed)

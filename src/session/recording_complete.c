@@ -1,0 +1,85 @@
+/* See recording_complete.h. */
+#include "session/recording_complete.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "profile/history.h"
+#include "recording/recording_build.h"
+#include "recording/recording_write.h"
+#include "session/recording_inspect.h"
+#include "session/recording_leaks.h"
+#include "session/recording_names.h"
+#include "session/recording_run_internal.h"
+#include "session/recording_values.h"
+#include "session/rescue.h"
+#include "session/session.h"
+
+void recording_complete_values(struct session *s, const char *why)
+{
+	const struct stack_counts *c = &s->stacks.counts;
+	uint64_t pauses = s->end.pauses.attach_ns + s->end.pauses.promote_ns;
+
+	if (why)
+		recording_values_add(s, "exit", why);
+	recording_values_set(s, "overhead", "%.1f", (double)pauses / 1e6);
+	recording_values_set(s, "stacks", "%" PRIu64, c->taken);
+	recording_values_set(s, "complete_stacks", "%" PRIu64, c->complete);
+	if (c->taken != c->complete)
+		recording_values_set(s, "lost", "%" PRIu64 " of %" PRIu64 " stacks are incomplete",
+				     c->taken - c->complete, c->taken);
+}
+
+static void fill_end(struct session *s, struct recording *r)
+{
+	uint64_t row[END_COLUMNS];
+	const char *stacks = recording_meta(r, "stacks"),
+		   *complete = recording_meta(r, "complete_stacks");
+	char duration[32];
+
+	recording_fill_end(s->heap.profile, row);
+	row[END_STACKS] = stacks ? strtoull(stacks, NULL, 10) : s->stacks.counts.taken;
+	row[END_COMPLETE_STACKS] =
+		complete ? strtoull(complete, NULL, 10) : s->stacks.counts.complete;
+	recording_add(r, RECORDING_END, row);
+	snprintf(duration, sizeof(duration), "%.3f",
+		 (double)(s->process.end_ns - s->process.start_ns) / 1e6);
+	recording_set_meta(r, "duration", duration);
+}
+
+struct recording *recording_complete_new(struct session *s)
+{
+	struct recording_builder b;
+	struct report report = session_report(s);
+	const struct recording_names names = session_recording_names(s, false);
+	struct recording *r = recording_new();
+
+	r->interval = s->heap.sample.interval;
+	profile_sync_history(s->heap.profile);
+	recording_values_copy(s, r, 0);
+	recording_builder_init(&b, r, &report, &names);
+	b.releases = s->heap.releases;
+	recording_build_all(&b);
+	fill_end(s, r);
+	if (s->recording->leaks)
+		recording_leaks_add(s->recording->leaks, r);
+	recording_inspect_add(s->end.inspection, r);
+	recording_builder_deinit(&b);
+	return r;
+}
+
+static int write_file(FILE *file, const void *ctx)
+{
+	return recording_write(file, ctx);
+}
+
+int recording_complete_write(const struct session *s, const struct recording *r, const char *path)
+{
+	_cleanup_free_ char *name = xasprintf("recording.%u", s->process.pid);
+	const struct result result = {"recording", name, write_file, r};
+
+	return rescue_write(&result, path);
+}

@@ -1,0 +1,17 @@
+/* The recording of a session as it is in its file at the end: with all names and lines. */
+#ifndef PTMEM_RECORDING_COMPLETE_H
+#define PTMEM_RECORDING_COMPLETE_H
+
+struct recording;
+struct session;
+
+/* What is known at the end: @why it ended, NULL = unknown, and what ptmem cost. */
+void recording_complete_values(struct session *s, const char *why);
+
+/* The recording up to process.end_ns; the caller frees it. */
+struct recording *recording_complete_new(struct session *s);
+
+/* Writes @r to @path. Not 0 after a message. */
+int recording_complete_write(const struct session *s, const struct recording *r, const char *path);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * Recordings of what a session has so far, while the program and its profile go on. A copy of ptmem
+ * makes them (base/background.h), since names and lines take time. They are complete, with "still
+ * running" as their end.
+ */
+#ifndef PTMEM_RECORDING_NOW_H
+#define PTMEM_RECORDING_NOW_H
+
+#include "base/types.h"
+
+struct run;
+struct session;
+
+struct recording_now {
+	struct session *session; /* which records */
+	const char *path;
+	/*
+	 * In the copy, when the file is written: sends the result to @socket. NULL: it is logged,
+	 * and a failure counts as one of the run; @socket is -1.
+	 */
+	void (*answer)(void *ctx, int rc);
+	void *ctx;
+	int socket;
+};
+
+/* Starts it: 0, or -errno if there cannot be a copy. */
+int recording_now_start(const struct recording_now *n);
+
+/* For --record: writes one beside its file, with @number in the name. Messages are logged. */
+void recording_now_write(struct session *s, unsigned number);
+
+/* Notes those that are written; with @wait all of the run. */
+void recording_now_poll(struct run *run, bool wait);
+
+#endif
