@@ -75,6 +75,8 @@ complete -c ptmem -n __ptmem_no_program -l listen -d 'Serve the report, pprof pr
 complete -c ptmem -n __ptmem_no_program -l listen-token -r -F -d 'Only clients that send the token in this file'
 complete -c ptmem -n __ptmem_no_program -l listen-open -d 'To anyone'
 complete -c ptmem -n __ptmem_no_program -l listen-linger -x -d 'Go on for this many seconds after the program has ended'
+complete -c ptmem -n __ptmem_no_program -l record-every -x -d 'Begin the next recording after this time'
+complete -c ptmem -n __ptmem_no_program -l record-keep -x -d 'Recordings of --record-every that are kept'
 complete -c ptmem -n __ptmem_no_program -l record -r -F -d 'Record everything: any moment, any range of time'
 complete -c ptmem -n __ptmem_no_program -l events -r -F -d 'Write every event as text'
 complete -c ptmem -n __ptmem_no_program -l replay -r -F -d 'Make the profile from a file of events'

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "cli/option_check_record.h"
 #include "cli/option_listen.h"
 #include "cli/option_table.h"
 #include "session/options.h"
@@ -54,6 +55,7 @@ static bool is_on(const struct options *o, const char *name)
 	case MAY_TEXT:
 		return *(const char *const *)field != NULL;
 	case DECIMAL:
+	case TIME:
 		return *(const double *)field > 0;
 	case SECONDS:
 		return *(const double *)field != OPTION_OFF;
@@ -87,10 +89,14 @@ static void turn_off(struct options *o, const char *name)
 		*(uint64_t *)field = 0;
 		break;
 	case TEXT:
+	case MAY_TEXT:
 		*(const char **)field = NULL;
 		break;
 	case SECONDS:
 		*(double *)field = OPTION_OFF;
+		break;
+	case TIME:
+		*(double *)field = 0;
 		break;
 	default:
 		CHECK(!"an option that can be turned off");
@@ -155,6 +161,8 @@ static const struct need {
 	{"view", "folded flame", false},
 	{"seed", "heap-sample", false},
 	{"budget", "heap-sample", false},
+	{"record-every", "record", false},
+	{"record-keep", "record-every", false},
 };
 
 static int check_needs(const struct options *o)
@@ -193,6 +201,13 @@ static const struct exclusion {
 	{"replay", "mempools", NULL},
 	{"replay", "running-on-valgrind", NULL},
 	{"replay", "soname-synonyms", NULL},
+	{"replay", "record-every",
+	 "--replay has no time that passes: --record-every cannot be used with it"},
+	{"record-every", "html",
+	 "--html shows the whole run, which --record-every divides: ptmem-report --html=FILE makes "
+	 "a page of each recording"},
+	{"record-every", "listen",
+	 "--listen serves the profile since its beginning: --record-every cannot be used with it"},
 	{"pages-as-heap", "memusage",
 	 "--pages-as-heap=yes watches no calls: --memusage and --data cannot be used with it"},
 	{"pages-as-heap", "data",
@@ -410,10 +425,6 @@ static const char *find_contradiction(const struct options *o)
 		       "lists the commands";
 	if (o->monitor_pid && (o->attach.pid_count || o->files.replay))
 		return "--monitor cannot be combined with --pid or --replay";
-	if (options_record(o) &&
-	    (o->profile.pages_as_heap || !o->profile.heap || !(o->tracing.sources & heap)))
-		return "--record, --html and --listen are about the heap: --pages-as-heap, "
-		       "--heap=no and --trace without heap cannot be used with them";
 	if (options_core(o) && (o->attach.pid_count || (o->command && o->command[1])))
 		return "--inspect=CORE takes the file of the program at most: neither --pid nor "
 		       "arguments";
@@ -427,10 +438,6 @@ static const char *find_contradiction(const struct options *o)
 		return "--budget changes the sampling interval: --heap-sample=1 has none";
 	if (o->tracing.budget > 0 && o->tracing.probes == PROBES_BREAK)
 		return "--budget changes nothing with --probes=break, where every call stops";
-	if (o->files.free_stacks && !options_record(o))
-		return "--free-stacks goes with --record, --html or --listen";
-	if (o->files.free_stacks && options_sample_interval(o))
-		return "--free-stacks needs all events: --heap-sample cannot be used with it";
 	if (o->inspect.what && !o->command && is_given(o, "heap-sample"))
 		return "--inspect looks at the whole heap once: there is nothing for --heap-sample "
 		       "to choose";
@@ -483,5 +490,7 @@ int option_check(struct options *o)
 		rc = check_flame_name(o);
 	if (rc == 0)
 		rc = option_check_listen(o);
+	if (rc == 0)
+		rc = option_check_record(o);
 	return rc == 0 ? check_sample_fields(o) : rc;
 }

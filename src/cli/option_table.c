@@ -180,6 +180,12 @@ const struct option_row option_rows[] = {
 	{.name = "record", .type = TEXT, .flags = NOT_EMPTY | EVERYDAY, AT(files.record),
 	 .value = "FILE", .text = "record everything: any moment, any range of time;\n"
 				   "read it with ptmem-report FILE"},
+	{.name = "record-every", .type = TIME, AT(files.record_every), RANGE(0.1, 1e7),
+	 .value = "TIME",
+	 .text = "begin the next recording after this time (10m, 1h);\n"
+		 "%n: its number, 001, 002, ..."},
+	{.name = "record-keep", .type = NUMBER, AT(files.record_keep), RANGE(1, 1000000),
+	 .value = "N", .text = "keep the last N of them, and remove older ones"},
 	{.name = "free-stacks", .type = FLAG, AT(files.free_stacks),
 	 .text = "with --record or --html: also which call paths\n"
 		 "release blocks; much slower"},
@@ -316,6 +322,9 @@ char *option_takes(const struct option_row *row)
 	case DECIMAL:
 	case SECONDS:
 		fputs("a decimal number", f);
+		break;
+	case TIME:
+		fputs("a number of seconds (s, m, h or d may follow)", f);
 		break;
 	case PIDS:
 		fputs("a process id", f);

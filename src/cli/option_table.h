@@ -20,6 +20,7 @@ enum option_type {
 	PERIOD,  /* uint32_t, or no: 0 */
 	SIZE,    /* uint64_t, with K, M or G */
 	DECIMAL, /* double */
+	TIME,    /* double: seconds, with s, m, h or d */
 	CHOICE,  /* an enum with the values of the choices */
 	SET,     /* uint32_t: one bit for each of the comma-separated choices */
 	TEXT,    /* const char * */

@@ -85,6 +85,22 @@ static bool parse_decimal(const struct option_row *row, const char *text, double
 	return in_range(row, *out);
 }
 
+/* A decimal of seconds, or of the unit that follows. */
+static bool parse_time(const struct option_row *row, const char *text, double *out)
+{
+	static const char units[] = "smhd";
+	static const double seconds[] = {1, 60, 3600, 86400};
+	const struct option_row any = {.has_range = false};
+	size_t n = strlen(text);
+	const char *unit = n > 1 ? strchr(units, text[n - 1]) : NULL;
+	_cleanup_free_ char *number = xstrndup(text, unit ? n - 1 : n);
+
+	if (!number[strspn(number, " \t+-.")] || !parse_decimal(&any, number, out))
+		return false;
+	*out *= unit ? seconds[unit - units] : 1;
+	return in_range(row, *out);
+}
+
 static bool has_pid(const struct options *o, long long pid)
 {
 	for (uint32_t i = 0; i < o->attach.pid_count; i++)
@@ -168,6 +184,12 @@ static bool add_text(const struct option_row *row, const char *text, struct opti
 	return *text || !(row->flags & NOT_EMPTY);
 }
 
+static bool set_text(const struct option_row *row, const char *text, const char **out)
+{
+	*out = text ? text : "";
+	return !text || *text || !(row->flags & NOT_EMPTY);
+}
+
 int option_value_set(const struct option_parser *p, const struct option_row *row, const char *arg,
 		     const char *text)
 {
@@ -204,7 +226,8 @@ int option_value_set(const struct option_parser *p, const struct option_row *row
 		*(uint32_t *)field = (uint32_t)number;
 		break;
 	case DECIMAL:
-		is_good = parse_decimal(row, text, field);
+	case TIME:
+		is_good = (row->type == TIME ? parse_time : parse_decimal)(row, text, field);
 		break;
 	case SECONDS:
 		*(double *)field = OPTION_ALL;
@@ -218,8 +241,7 @@ int option_value_set(const struct option_parser *p, const struct option_row *row
 		break;
 	case TEXT:
 	case MAY_TEXT:
-		is_good = !text || *text || !(row->flags & NOT_EMPTY);
-		*(const char **)field = text ? text : "";
+		is_good = set_text(row, text, field);
 		break;
 	case TEXTS:
 		is_good = add_text(row, text, field);

@@ -114,7 +114,7 @@ static int run_recording(struct monitor_request *r)
 {
 	_cleanup_free_ char *name = xasprintf("recording.%" PRIu32, r->session->process.pid);
 	_cleanup_free_ char *path = file_path(r, r->file ? r->file : name);
-	const struct recording_now now = {.session = r->session, .path = path,
+	struct recording_now now = {.session = r->session, .path = path,
 					  .answer = answer_recording, .ctx = r,
 					  .socket = r->client};
 	int rc = check_free(r, path);

@@ -15,7 +15,7 @@
 
 struct expansion {
 	FILE *text;
-	uint32_t pid, sequence;
+	uint32_t pid, sequence, part;
 	char *why; /* NULL: no error */
 };
 
@@ -54,7 +54,10 @@ static const char *expand_placeholder(struct expansion *e, const char *at)
 		fprintf(e->text, "%" PRIu32, e->pid);
 		return at + 1;
 	case 'n':
-		fprintf(e->text, "%" PRIu32, ++e->sequence);
+		if (e->part)
+			fprintf(e->text, "%03" PRIu32, e->part);
+		else
+			fprintf(e->text, "%" PRIu32, ++e->sequence);
 		return at + 1;
 	case 'q':
 		return expand_variable(e, at + 1);
@@ -100,7 +103,8 @@ static char *join(const char *dir, const char *name)
 int pattern_expand(const char *pattern, const struct pattern_values *values, char **path_out,
 		   char **why_out)
 {
-	struct expansion e = {.pid = values->pid, .sequence = *values->sequence};
+	struct expansion e = {
+		.pid = values->pid, .sequence = *values->sequence, .part = values->part};
 	_cleanup_free_ char *name = NULL;
 	const char *fault = find_fault(pattern);
 	size_t size;

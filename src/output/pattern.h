@@ -2,7 +2,7 @@
  * Names of output files with placeholders (spec/massif.md section 1.6):
  *
  *	%p       pid of the profiled process
- *	%n       1, 2, ...: the next number at each occurrence
+ *	%n       1, 2, ...: the next number at each occurrence; of a part its number: 001, ...
  *	%q{VAR}  environment variable, not expanded any further
  *	%%       a percent sign
  *
@@ -17,6 +17,7 @@
 struct pattern_values {
 	uint32_t pid;
 	uint32_t *sequence; /* the last number used for %n, initially 0; incremented at each %n */
+	uint32_t part;      /* of a file in parts; 0: it is not */
 	const char *dir;    /* the directory for relative names; NULL = leave them relative */
 };
 

@@ -84,7 +84,8 @@ void cells_merge(struct cells *c)
 
 		if (is_empty(&cell) || (!cell.blocks && !cell.bytes))
 			continue;
-		cell.born /= 2;
+		if (cell.born != CELL_BEFORE)
+			cell.born /= 2;
 		if (cell.died != CELL_NEVER)
 			cell.died /= 2;
 		if (cell.died == cell.born) {
@@ -104,7 +105,7 @@ void cells_forget(struct cells *c, uint32_t first)
 	for (uint32_t i = 0; i < c->slots; i++) {
 		struct cell *cell = &c->slot[i];
 
-		if ((cell->died == CELL_NEVER ? cell->born : cell->died) >= first)
+		if (cell_changed(cell) >= first)
 			cell->blocks = cell->bytes = cell->variance = 0;
 	}
 }

@@ -6,14 +6,16 @@
  *	(leaf, born, died)        those of them that were released in interval died > born
  *
  * So what is live at the end of interval t is the sum of the first kind minus the sum of the
- * second, both with born <= t and died <= t. Only cells_merge removes cells.
+ * second, both with born <= t and died <= t. Only cells_merge removes cells. Blocks from before the
+ * first interval are born in CELL_BEFORE, which counts as less than any interval.
  */
 #ifndef PTMEM_PROFILE_CELLS_H
 #define PTMEM_PROFILE_CELLS_H
 
 #include "base/types.h"
 
-#define CELL_NEVER 1023u /* larger than any interval */
+#define CELL_NEVER 1023u  /* larger than any interval */
+#define CELL_BEFORE 1022u /* the interval before the first one */
 
 struct cell {
 	uint32_t leaf;
@@ -25,6 +27,12 @@ struct cell {
 	uint64_t blocks, bytes;
 	uint64_t variance; /* of the bytes; 0 without sampling */
 };
+
+/* The interval in which @c last changed; of those born before the first interval 0. */
+static inline uint32_t cell_changed(const struct cell *c)
+{
+	return c->died != CELL_NEVER ? c->died : c->born != CELL_BEFORE ? c->born : 0;
+}
 
 /* Open addressing; a slot with zero blocks and bytes counts as absent. */
 struct cells {

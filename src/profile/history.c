@@ -18,7 +18,7 @@
 
 static void start_interval(struct history *h, uint64_t live_bytes)
 {
-	h->end_ms = (h->current + UINT64_C(1)) << h->shift;
+	h->end_ms = h->base_ms + ((h->current + UINT64_C(1)) << h->shift);
 	h->most_bytes = live_bytes;
 	h->interval[h->current].rss = h->interval[h->current].address_space = HISTORY_UNKNOWN;
 }
@@ -109,7 +109,7 @@ void history_earlier(struct history *h, const struct block *block, const struct 
 	note_touched(h, l);
 	l->born_bytes += block->size;
 	l->born_blocks++;
-	note_most(h, l, leaf->live_bytes, live_bytes, 0);
+	note_most(h, l, leaf->live_bytes, live_bytes, h->base_ms);
 }
 
 void history_touch(struct history *h, struct history_leaf *leaf)
@@ -133,6 +133,16 @@ void histogram_extend(struct histogram *g, uint8_t bucket)
 
 /* -- intervals -- */
 
+static uint64_t count_requests(const struct profile_totals *t)
+{
+	return t->allocations + t->reallocations;
+}
+
+static uint64_t count_releases(const struct profile_totals *t)
+{
+	return t->frees + t->reallocations + t->replaced_blocks;
+}
+
 static void sync_totals(struct history *h, const struct profile_totals *totals)
 {
 	struct history_interval *i = &h->interval[h->current];
@@ -140,11 +150,11 @@ static void sync_totals(struct history *h, const struct profile_totals *totals)
 	i->live_bytes = totals->live_bytes;
 	i->live_blocks = totals->live_blocks;
 	i->peak_bytes = MAX(i->peak_bytes, h->most_bytes);
-	i->allocations = totals->allocations + totals->reallocations;
-	i->allocated_bytes = totals->allocated_bytes;
-	i->releases = totals->frees + totals->reallocations + totals->replaced_blocks;
+	i->allocations = count_requests(totals) - count_requests(&h->base);
+	i->allocated_bytes = totals->allocated_bytes - h->base.allocated_bytes;
+	i->releases = count_releases(totals) - count_releases(&h->base);
 	i->live_variance = totals->live_variance;
-	i->allocated_variance = totals->allocated_variance;
+	i->allocated_variance = totals->allocated_variance - h->base.allocated_variance;
 }
 
 static void note_changed(struct history *h, struct history_leaf *l, uint32_t index)
@@ -220,25 +230,65 @@ static void thin_cells(struct history *h)
 
 void history_advance(struct history *h, uint64_t now_ms, const struct profile_totals *totals)
 {
+	uint64_t age_ms = now_ms - h->base_ms;
+
 	history_sync(h, totals);
-	while (now_ms >> h->shift >= HISTORY_INTERVALS)
+	while (age_ms >> h->shift >= HISTORY_INTERVALS)
 		merge(h);
 	if (h->cells.count > MAX_CELLS)
 		thin_cells(h);
 	const struct history_interval last = h->interval[h->current];
 
-	while (h->current < now_ms >> h->shift) {
+	while (h->current < age_ms >> h->shift) {
 		h->interval[++h->current] = last;
 		h->interval[h->current].peak_bytes = last.live_bytes;
 		start_interval(h, last.live_bytes);
 	}
-	h->end_ms = (h->current + UINT64_C(1)) << h->shift;
+	h->end_ms = h->base_ms + ((h->current + UINT64_C(1)) << h->shift);
 }
 
 void history_sample(struct history *h, uint64_t rss, uint64_t address_space)
 {
 	h->interval[h->current].rss = rss;
 	h->interval[h->current].address_space = address_space;
+}
+
+/* -- restart -- */
+
+/* All that @l holds is from before; its threads are counted anew. */
+static void restart_leaf(struct history *h, uint32_t index, const struct leaf *leaf)
+{
+	struct history_leaf *l = &h->leaf.data[index];
+
+	free(l->sizes.count);
+	free(l->lifetimes.count);
+	*l = (struct history_leaf){
+		.max_bytes = leaf->live_bytes, .max_variance = leaf->live_variance,
+		.thread = UINT32_MAX, .base_blocks = leaf->total_blocks,
+		.base_bytes = leaf->total_bytes, .base_variance = leaf->total_variance};
+	const struct cell cell = {index, CELL_BEFORE, CELL_NEVER, leaf->live_blocks,
+				  leaf->live_bytes, leaf->live_variance};
+
+	if (cell.blocks || cell.bytes)
+		cells_add(&h->cells, &cell);
+}
+
+void history_restart(struct history *h, const struct profile_totals *t, const struct leaf *leaf,
+		     uint64_t now_ms)
+{
+	cells_deinit(&h->cells);
+	cells_deinit(&h->shares);
+	for (uint32_t i = 1; i < h->leaf.count; i++)
+		restart_leaf(h, i, &leaf[i]);
+	h->touched.count = h->changed.count = 0;
+	h->mark = h->change_mark = 1;
+	h->current = h->shift = 0;
+	h->base_ms = now_ms;
+	h->base = *t;
+	h->interval[0] = (struct history_interval){.peak_bytes = t->live_bytes};
+	start_interval(h, t->live_bytes);
+	h->peak_epoch++;
+	h->peak = (struct history_peak){t->live_bytes, t->live_blocks, t->live_variance, 0};
 }
 
 /* -- threads -- */

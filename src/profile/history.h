@@ -10,6 +10,9 @@
  * An interval is 1 << shift milliseconds. When time runs beyond the last one, or when there are
  * too many cells, neighbours are merged in pairs, and shift grows by one.
  *
+ * A history may be restarted: then it is one of what happens from that moment on. Its times, sums
+ * and peak are those since then, and blocks from before are live from its beginning (CELL_BEFORE).
+ *
  * This is the interface for readers; profile.c and its helpers change it (history_update.h).
  */
 #ifndef PTMEM_PROFILE_HISTORY_H
@@ -18,11 +21,10 @@
 #include "base/types.h"
 #include "base/vec.h"
 #include "profile/cells.h"
+#include "profile/profile.h"
 
 #define HISTORY_INTERVALS 512u
 #define HISTORY_UNKNOWN UINT64_MAX
-
-struct profile;
 
 /* The state at the end of an interval; sums are since the start. */
 struct history_interval {
@@ -54,6 +56,13 @@ struct history_leaf {
 	uint32_t thread;            /* index of that thread; UINT32_MAX = none yet */
 	uint64_t thread_blocks, thread_bytes, thread_variance;
 	struct histogram sizes, lifetimes;
+	/* totals of the leaf when the history began */
+	uint64_t base_blocks, base_bytes, base_variance;
+};
+
+struct history_peak {
+	uint64_t bytes, blocks, variance;
+	uint64_t time_ns;           /* since the history began */
 };
 
 struct history_thread {
@@ -71,10 +80,14 @@ struct history {
 	struct history_interval interval[HISTORY_INTERVALS];
 	uint32_t current;           /* index of the current interval */
 	uint32_t shift;
-	uint64_t end_ms;            /* its end */
+	uint64_t end_ms;            /* its end, as base_ms */
 	uint64_t most_bytes;        /* live within it */
 	uint32_t mark;              /* incremented to collect leaves in touched anew */
 	uint64_t peak_epoch;        /* incremented with each new peak */
+	struct history_peak peak;
+	/* when it began: 0, or on the profile's clock, and since profile_start */
+	uint64_t base_ms, base_ns;
+	struct profile_totals base; /* the totals then */
 	VEC(struct history_leaf) leaf; /* at least as many as in the profile; [0] is not used */
 	VEC(uint32_t) touched;      /* leaves that changed in this interval */
 	/* for incremental writers: leaves that changed since history_forget_changes */
@@ -102,6 +115,17 @@ struct history_held profile_held_at_peak(const struct profile *p, uint32_t leaf)
 
 /* Updates the current interval and the cells, so that nothing is missing. */
 void profile_sync_history(struct profile *p);
+
+/*
+ * Restarts the history of @p at the time of its last event. No block may have been allocated in
+ * that millisecond.
+ */
+void profile_restart_history(struct profile *p);
+/*
+ * When the millisecond of the last event ends (CLOCK_MONOTONIC, ns); 0: never, since the clock of
+ * blocks, which has 32 bits, has reached its end.
+ */
+uint64_t profile_next_ms(const struct profile *p);
 
 /* A sample of the process's memory, for the current interval. */
 void history_sample(struct history *h, uint64_t rss, uint64_t address_space);

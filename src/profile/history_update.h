@@ -23,6 +23,9 @@ void history_earlier(struct history *h, const struct block *block, const struct 
 		     uint64_t live_bytes);
 /* Time is @now_ms, beyond the current interval; @totals are those at its end. */
 void history_advance(struct history *h, uint64_t now_ms, const struct profile_totals *totals);
+/* Begins again at @now_ms, which is later than all blocks. @leaf: all leaves, by index. */
+void history_restart(struct history *h, const struct profile_totals *t, const struct leaf *leaf,
+		     uint64_t now_ms);
 /* Completes the current interval's cells and totals, and continues it. */
 void history_sync(struct history *h, const struct profile_totals *totals);
 /* The index of thread @id, which is not that of the last event. */
@@ -82,7 +85,7 @@ static inline void note_most(struct history *h, struct history_leaf *l, uint64_t
 {
 	if (leaf_bytes > l->max_bytes) {
 		l->max_bytes = leaf_bytes;
-		l->max_ms = (uint32_t)now_ms;
+		l->max_ms = (uint32_t)(now_ms - h->base_ms);
 	}
 	if (live_bytes > h->most_bytes)
 		h->most_bytes = live_bytes;
@@ -165,12 +168,14 @@ static inline void history_release(struct history *h, const struct history_block
 				   uint32_t born_ms, uint64_t now_ms)
 {
 	struct history_leaf *l = &h->leaf.data[b->leaf];
-	uint32_t born = born_ms >> h->shift;
+	uint32_t born = born_ms < h->base_ms ?
+				CELL_BEFORE :
+				(uint32_t)((born_ms - h->base_ms) >> h->shift);
 
 	note_touched(h, l);
 	histogram_add(&l->lifetimes, now_ms > born_ms ? now_ms - born_ms : 0, b->blocks);
 	l->temporary += take_last(h, b) ? b->blocks : 0;
-	if (born >= h->current) {
+	if (born >= h->current && born != CELL_BEFORE) {
 		l->born_bytes -= b->bytes;
 		l->born_blocks -= b->blocks;
 		l->born_variance -= b->variance;

@@ -370,6 +370,18 @@ void profile_sync_history(struct profile *p)
 	history_sync(p->history, &p->totals);
 }
 
+uint64_t profile_next_ms(const struct profile *p)
+{
+	return clock_ms(p) == UINT32_MAX ? 0 : p->first_ns + (p->time_ms + 1) * 1000000;
+}
+
+void profile_restart_history(struct profile *p)
+{
+	history_restart(p->history, &p->totals, p->leaf.data, clock_ms(p));
+	p->history->base_ns = profile_age(p);
+	p->peak_limit = p->totals.live_bytes;
+}
+
 const struct profile_totals *profile_totals(const struct profile *p)
 {
 	return &p->totals;

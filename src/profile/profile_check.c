@@ -120,6 +120,8 @@ static void check_history(const struct profile *p)
 	}
 	CHECK(bytes == p->totals.live_bytes && blocks == p->totals.live_blocks);
 	CHECK(variance == p->totals.live_variance);
+	CHECK(p->history->peak.bytes >= p->totals.live_bytes);
+	CHECK(p->history->peak.bytes <= p->totals.peak_bytes);
 }
 
 void profile_check(const struct profile *p)

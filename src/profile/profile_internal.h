@@ -44,6 +44,7 @@ struct profile {
 	uint64_t time_instructions;
 	uint64_t start_ns, first_ns, now_ns;
 	uint64_t time_ms;         /* = (now_ns - first_ns) / 1000000 */
+	uint64_t peak_limit;      /* more live bytes are a peak, of all time or of the history */
 	bool has_first;           /* first_ns: the clock value that counts as 0 */
 	/* Bytes of blocks removed by a realloc at an ignored site: counted forever (2.8). */
 	uint64_t lost_bytes, lost_extra, lost_blocks;
@@ -62,6 +63,12 @@ static inline struct weight profile_weigh(const struct profile *p, const struct 
 	if (p->options.sample_interval)
 		return estimate_weigh(p->options.sample_interval, block, extra);
 	return (struct weight){.bytes = block->size, .extra = extra, .blocks = 1, .calls = 1};
+}
+
+/* The time since profile_start. */
+static inline uint64_t profile_age(const struct profile *p)
+{
+	return p->now_ns > p->start_ns ? p->now_ns - p->start_ns : 0;
 }
 
 static inline uint64_t profile_granule(const struct profile *p)

@@ -72,7 +72,7 @@ static inline bool quick_pair(struct profile *p, const struct quick_event *ev)
 	uint64_t extra = plain_extra(p, ev->size), both = ev->size + extra;
 	uint64_t time = p->options.time_unit == TIME_BYTES ? p->time_bytes + 2 * both : p->time_ms;
 	uint64_t live = p->totals.live_bytes + ev->size;
-	if (live > p->totals.peak_bytes || p->options.no_heap || p->ignored->count ||
+	if (live > p->peak_limit || p->options.no_heap || p->ignored->count ||
 	    time >= p->snapshots.earliest ||
 	    live + p->totals.extra + extra + p->stacks > p->snapshots.peak_limit ||
 	    ev->size > SIZE_MAX44 || !blocks_is_absent(p->blocks, ev->addr))

@@ -32,12 +32,22 @@ uint32_t profile_new_leaf(struct profile *p, uint32_t node)
 
 void profile_raise_peak(struct profile *p)
 {
-	p->totals.peak_bytes = p->totals.live_bytes;
-	p->totals.peak_blocks = p->totals.live_blocks;
-	p->totals.peak_variance = p->totals.live_variance;
-	if (p->history)
+	struct profile_totals *t = &p->totals;
+	uint64_t time_ns = profile_age(p);
+
+	p->peak_limit = t->live_bytes;
+	if (p->history) {
 		p->history->peak_epoch++;
-	p->totals.peak_time_ns = p->now_ns > p->start_ns ? p->now_ns - p->start_ns : 0;
+		p->history->peak = (struct history_peak){t->live_bytes, t->live_blocks,
+							 t->live_variance,
+							 time_ns - p->history->base_ns};
+	}
+	if (t->live_bytes <= t->peak_bytes)
+		return;
+	t->peak_bytes = t->live_bytes;
+	t->peak_blocks = t->live_blocks;
+	t->peak_variance = t->live_variance;
+	t->peak_time_ns = time_ns;
 }
 
 /* Events of the heap. */

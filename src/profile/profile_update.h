@@ -184,7 +184,7 @@ static inline void pass_bytes(struct profile *p, uint64_t bytes)
 
 static inline void note_peak(struct profile *p)
 {
-	if (p->totals.live_bytes > p->totals.peak_bytes)
+	if (p->totals.live_bytes > p->peak_limit)
 		profile_raise_peak(p);
 }
 

@@ -72,6 +72,14 @@ void releases_note(struct releases *r, const struct profile_totals *totals, uint
 	r->blocks = blocks;
 }
 
+void releases_restart(struct releases *r)
+{
+	for (size_t i = 0; r && i < r->list.count; i++)
+		r->of_node.data[r->list.data[i].node] = 0;
+	if (r)
+		r->list.count = 0;
+}
+
 uint32_t releases_count(const struct releases *r)
 {
 	return (uint32_t)r->list.count;

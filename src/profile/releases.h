@@ -24,6 +24,9 @@ void releases_free(struct releases *r);                    /* may be NULL */
 /* @node released everything that was released since the last call. @r NULL: does nothing. */
 void releases_note(struct releases *r, const struct profile_totals *totals, uint32_t node);
 
+/* Counts from now on. @r NULL: does nothing. */
+void releases_restart(struct releases *r);
+
 uint32_t releases_count(const struct releases *r); /* stacks: 0 .. count - 1 */
 const struct release *releases_get(const struct releases *r, uint32_t i);
 

@@ -46,15 +46,16 @@ static void add_leaf(struct recording_builder *b, uint32_t index)
 	const uint64_t row[LEAF_COLUMNS] = {
 		[LEAF_NODE] = recording_names_node(b, leaf->node),
 		/* with samples each realloc is an allocation */
-		[LEAF_ALLOCATIONS] = leaf->total_blocks - (b->r->interval ? 0 : l->reallocs),
-		[LEAF_BYTES] = leaf->total_bytes,
+		[LEAF_ALLOCATIONS] = leaf->total_blocks - l->base_blocks -
+				     (b->r->interval ? 0 : l->reallocs),
+		[LEAF_BYTES] = leaf->total_bytes - l->base_bytes,
 		[LEAF_TEMPORARY] = l->temporary,
 		[LEAF_REALLOCS] = l->reallocs,
 		[LEAF_MOVED] = l->moved,
 		[LEAF_MAX_BYTES] = l->max_bytes,
 		[LEAF_MAX_TIME] = l->max_ms,
 		[LEAF_NUMBER] = index,
-		[LEAF_VARIANCE] = leaf->total_variance,
+		[LEAF_VARIANCE] = leaf->total_variance - l->base_variance,
 		[LEAF_MAX_VARIANCE] = l->max_variance,
 	};
 
@@ -131,9 +132,8 @@ static void add_cells(struct recording_builder *b, uint32_t first)
 		const uint64_t row[CELL_COLUMNS] = {h->shift,	   cell[i].leaf,   cell[i].born,
 						    cell[i].died, cell[i].blocks, cell[i].bytes,
 						    cell[i].variance};
-		uint32_t changed = cell[i].died == CELL_NEVER ? cell[i].born : cell[i].died;
 
-		if (changed >= first)
+		if (cell_changed(&cell[i]) >= first)
 			recording_add(b->r, RECORDING_CELLS, row);
 	}
 	free(cell);
@@ -142,9 +142,9 @@ static void add_cells(struct recording_builder *b, uint32_t first)
 static void add_peak(struct recording_builder *b)
 {
 	const struct history *h = history_of(b);
-	const struct profile_totals *t = profile_totals(b->report->profile);
-	const uint64_t at[PEAK_AT_COLUMNS] = {t->peak_time_ns / 1000000, t->peak_bytes,
-					      t->peak_blocks, t->peak_variance};
+	const struct history_peak *p = &h->peak;
+	const uint64_t at[PEAK_AT_COLUMNS] = {p->time_ns / 1000000, p->bytes, p->blocks,
+					      p->variance};
 
 	if (b->peak_epoch == h->peak_epoch)
 		return;
@@ -208,17 +208,17 @@ void recording_fill_end(const struct profile *p, uint64_t out[static END_COLUMNS
 		out[c] = 0;
 	out[END_LIVE_BYTES] = t->live_bytes;
 	out[END_LIVE_BLOCKS] = t->live_blocks;
-	out[END_ALLOCATIONS] = t->allocations;
-	out[END_ALLOCATED_BYTES] = t->allocated_bytes;
-	out[END_REALLOCS] = t->reallocations;
-	out[END_FREES] = t->frees;
-	out[END_FAILED] = t->failed;
-	out[END_UNKNOWN_FREES] = t->unknown_frees;
+	out[END_ALLOCATIONS] = t->allocations - h->base.allocations;
+	out[END_ALLOCATED_BYTES] = t->allocated_bytes - h->base.allocated_bytes;
+	out[END_REALLOCS] = t->reallocations - h->base.reallocations;
+	out[END_FREES] = t->frees - h->base.frees;
+	out[END_FAILED] = t->failed - h->base.failed;
+	out[END_UNKNOWN_FREES] = t->unknown_frees - h->base.unknown_frees;
 	for (uint32_t i = 1; i < h->leaf.count; i++) {
 		out[END_TEMPORARY] += h->leaf.data[i].temporary;
 		if (t->samples)
 			out[END_REALLOCS] += h->leaf.data[i].reallocs;
 	}
 	out[END_LIVE_VARIANCE] = t->live_variance;
-	out[END_ALLOCATED_VARIANCE] = t->allocated_variance;
+	out[END_ALLOCATED_VARIANCE] = t->allocated_variance - h->base.allocated_variance;
 }

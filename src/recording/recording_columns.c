@@ -46,9 +46,11 @@ void recording_put_index(FILE *out, const struct recording *r, uint64_t value)
 	fprintf(out, "%" PRId64, (int64_t)value - 1);
 }
 
-void recording_put_died(FILE *out, const struct recording *r, uint64_t value)
+void recording_put_interval(FILE *out, const struct recording *r, uint64_t value)
 {
-	fprintf(out, "%" PRId64, value == CELL_NEVER ? -1 : (int64_t)value);
+	bool is_outside = value == CELL_NEVER || value == CELL_BEFORE;
+
+	fprintf(out, "%" PRId64, is_outside ? -1 : (int64_t)value);
 }
 
 void recording_put_text(FILE *out, const struct recording *r, uint64_t value)

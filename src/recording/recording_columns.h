@@ -15,7 +15,7 @@ put_value recording_put_number, recording_put_text, recording_put_address;
 /* A number of blocks or calls; with samples a fraction, so that sums of many are unbiased. */
 put_value recording_put_count;
 put_value recording_put_index;    /* of an index + 1; -1 = none */
-put_value recording_put_died;     /* -1 = never */
+put_value recording_put_interval; /* -1 = before the first one, or never */
 put_value recording_put_sample;   /* of bytes + 1; null = unknown */
 put_value recording_put_variance; /* in bytes squared */
 

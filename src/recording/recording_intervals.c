@@ -103,7 +103,10 @@ static const char *add_cell(const struct recording *r, size_t row, struct cells 
 		cells_forget(cells, (uint32_t)MIN(value[CELL_BORN], (uint64_t)HISTORY_INTERVALS));
 		return NULL;
 	}
-	if (value[CELL_BORN] >= HISTORY_INTERVALS || value[CELL_BORN] >= value[CELL_DIED] ||
+	bool is_before = value[CELL_BORN] == CELL_BEFORE;
+
+	if ((!is_before && (value[CELL_BORN] >= HISTORY_INTERVALS ||
+			    value[CELL_BORN] >= value[CELL_DIED])) ||
 	    (value[CELL_DIED] >= HISTORY_INTERVALS && value[CELL_DIED] != CELL_NEVER))
 		return "a cell has an impossible interval";
 	if (value[CELL_LEAF] > recording_rows(r, RECORDING_LEAVES))
@@ -141,7 +144,7 @@ static const char *put_born(struct recording *r, const struct cell *at, const st
 	}
 	if (blocks > never->blocks || bytes > never->bytes || variance > never->variance)
 		return "more was released than allocated";
-	if (never->born >= recording_rows(r, RECORDING_TIMELINE))
+	if (never->born != CELL_BEFORE && never->born >= recording_rows(r, RECORDING_TIMELINE))
 		return "a cell is beyond the timeline";
 	if (blocks < never->blocks || bytes < never->bytes) {
 		const uint64_t row[] = {r->shift, never->leaf, never->born, CELL_NEVER,

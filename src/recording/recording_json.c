@@ -61,6 +61,7 @@ static void put_meta(FILE *out, const struct recording *r)
 	fputs("\"meta\":{", out);
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		put_meta_text(out, r, texts[i]);
+	fprintf(out, "\"part\":%.0f,", meta_number(r, "part"));
 	fprintf(out, "\"pid\":%.0f,\"start\":%.3f,\"duration\":%.3f,\"heap_sample\":%.0f,",
 		meta_number(r, "pid"), meta_number(r, "start"), duration(r),
 		(double)r->interval);
@@ -252,8 +253,8 @@ static void put_cells(FILE *out, const struct recording *r)
 {
 	static const struct json_column columns[] = {
 		{"leaf", CELL_LEAF, recording_put_index, ALWAYS},
-		{"born", CELL_BORN, recording_put_number, ALWAYS},
-		{"died", CELL_DIED, recording_put_died, ALWAYS},
+		{"born", CELL_BORN, recording_put_interval, ALWAYS},
+		{"died", CELL_DIED, recording_put_interval, ALWAYS},
 		{"blocks", CELL_BLOCKS, recording_put_count, ALWAYS},
 		{"bytes", CELL_BYTES, recording_put_number, ALWAYS},
 		{"variance", CELL_VARIANCE, recording_put_variance, OF_SAMPLES},

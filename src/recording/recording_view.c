@@ -106,8 +106,10 @@ static void add_cells(struct recording_view *v, const struct recording *r)
 
 	for (size_t i = 0; i < t->rows; i++) {
 		uint64_t born = t->column[CELL_BORN][i], died = t->column[CELL_DIED][i];
+		bool is_in = born == CELL_BEFORE ? v->quantity != VIEW_RANGE :
+						   born >= v->first && born <= v->last;
 
-		if (born >= v->first && born <= v->last && (died > v->last || died == CELL_NEVER))
+		if (is_in && (died > v->last || died == CELL_NEVER))
 			add_row(v, t, i, &columns);
 	}
 }

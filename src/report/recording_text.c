@@ -340,6 +340,7 @@ static void put_head(FILE *out, const struct recording *r)
 	put_fact(out, "program", recording_meta(r, "command"));
 	put_fact(out, "process", recording_meta(r, "pid"));
 	put_fact(out, "cgroup", recording_meta(r, "cgroup"));
+	put_fact(out, "part", recording_meta(r, "part"));
 	put_fact(out, "end", recording_meta(r, "exit"));
 	put_fact(out, "lost", recording_meta(r, "lost"));
 	put_peak(out, r);

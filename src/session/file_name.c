@@ -44,6 +44,8 @@ char *file_name_insert(const char *path, const struct file_name_parts *parts)
 		fprintf(f, ".%u", parts->pid);
 	if (parts->number)
 		fprintf(f, ".%u", parts->number);
+	if (parts->part)
+		fprintf(f, ".%03u", parts->part);
 	fputs(path + stem, f);
 	CHECK(fclose(f) == 0);
 	return text;

@@ -4,7 +4,7 @@
  *
  *	name           + source, pid, number
  *	f.massif       f.mmap.4711.1.massif
- *	f              f.mmap.4711.1
+ *	f              f.mmap.4711.1           (of part 1: f.mmap.4711.001)
  *	massif.out.42  massif.out.42.mmap.1      (digits alone are no extension)
  *	-, /dev/null   unchanged: all outputs go to one file that is not a regular one
  *
@@ -20,6 +20,7 @@ struct file_name_parts {
 	const char *source; /* NULL = none */
 	uint32_t pid;       /* 0 = none */
 	unsigned number;    /* 0 = none */
+	unsigned part;      /* with three digits or more; 0 = none */
 };
 
 /* @path with @parts; the caller frees it. */

@@ -23,6 +23,12 @@ static uint32_t find_peak(const struct profile *p)
 	return UINT32_MAX;
 }
 
+/* A history that was restarted has the peak since then. */
+static bool has_exact(const struct profile *p)
+{
+	return profile_history(p) && !profile_history(p)->base_ms;
+}
+
 /* The bytes of each leaf of @p, which has a history, at the exact peak, and their sum. */
 static void find_exact(const struct profile *p, struct leaf_amounts *held, uint64_t *sum_out)
 {
@@ -56,7 +62,7 @@ void largest_find(const struct report *r, struct largest *out)
 	struct leaf_amounts held = {0};
 
 	*out = (struct largest){0};
-	if (profile_history(r->profile))
+	if (has_exact(r->profile))
 		find_exact(r->profile, &held, &out->bytes);
 	else
 		find_snapshot(r->profile, &held, &out->bytes);

@@ -121,6 +121,8 @@ struct options_files {
 	bool xtree_compress_strings;
 	const char *events, *replay;
 	const char *record, *html;
+	double record_every;      /* seconds after which the next recording begins; 0 = never */
+	uint32_t record_keep;     /* number of these to keep; 0 = all */
 	bool free_stacks;         /* the recording has the stacks that release blocks */
 	const char *folded, *flame;
 	enum view view;           /* of these two */

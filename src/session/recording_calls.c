@@ -8,11 +8,12 @@
 #include <stdio.h>
 
 #include "recording/recording.h"
+#include "session/recording_run_internal.h"
 #include "session/session.h"
 #include "session/session_sampling.h"
 #include "tracee/pads/pad_sampling.h"
 
-static struct call_totals totals_of(const struct session *s)
+struct call_totals recording_calls_now(const struct session *s)
 {
 	struct call_totals totals = {0};
 
@@ -44,14 +45,16 @@ void recording_calls_fill(const struct session *s, struct recording *out)
 		snprintf(interval, sizeof(interval), "%" PRIu64, session_sampling_longest(s));
 		recording_set_meta(out, "heap_sample_max", interval);
 	}
-	const struct call_totals totals = totals_of(s);
+	const struct call_totals totals = recording_calls_now(s);
+	const struct call_totals *base = &s->recording->base.calls;
 
 	for (unsigned i = 0; i < HEAP_FUNCTION_COUNT; i++) {
 		const struct call_total *total = &totals.function[i];
-		const uint64_t row[CALL_COLUMNS] = {recording_string(out, names[i]), total->calls,
-						    total->bytes};
+		const uint64_t row[CALL_COLUMNS] = {recording_string(out, names[i]),
+						    total->calls - base->function[i].calls,
+						    total->bytes - base->function[i].bytes};
 
-		if (total->calls && names[i])
+		if (row[CALL_CALLS] && names[i])
 			recording_add(out, RECORDING_CALLS, row);
 	}
 }

@@ -2,10 +2,15 @@
 #ifndef PTMEM_RECORDING_CALLS_H
 #define PTMEM_RECORDING_CALLS_H
 
+#include "base/call_totals.h"
+
 struct recording;
 struct session;
 
-/* Adds the current values of both to @out; nothing if the session records every event. */
+/* The exact totals since the session began. */
+struct call_totals recording_calls_now(const struct session *s);
+
+/* Adds both to @out, the totals of its part; nothing if the session records every event. */
 void recording_calls_fill(const struct session *s, struct recording *out);
 
 #endif

@@ -10,6 +10,7 @@
 #include "profile/history.h"
 #include "recording/recording_build.h"
 #include "recording/recording_write.h"
+#include "session/recording_calls.h"
 #include "session/recording_inspect.h"
 #include "session/recording_leaks.h"
 #include "session/recording_names.h"
@@ -18,19 +19,36 @@
 #include "session/rescue.h"
 #include "session/session.h"
 
+static uint64_t pauses_ns(const struct space_pauses *p)
+{
+	return p->attach_ns + p->promote_ns;
+}
+
+struct recording_base recording_base_now(const struct session *s)
+{
+	return (struct recording_base){
+		.pauses_ns = pauses_ns(&s->space->pauses),
+		.stacks = s->stacks.counts.taken,
+		.complete_stacks = s->stacks.counts.complete,
+		.calls = recording_calls_now(s),
+	};
+}
+
 void recording_complete_values(struct session *s, const char *why)
 {
-	const struct stack_counts *c = &s->stacks.counts;
-	uint64_t pauses = s->end.pauses.attach_ns + s->end.pauses.promote_ns;
+	const struct recording_base *base = &s->recording->base;
+	uint64_t taken = s->stacks.counts.taken - base->stacks;
+	uint64_t complete = s->stacks.counts.complete - base->complete_stacks;
 
 	if (why)
 		recording_values_add(s, "exit", why);
-	recording_values_set(s, "overhead", "%.1f", (double)pauses / 1e6);
-	recording_values_set(s, "stacks", "%" PRIu64, c->taken);
-	recording_values_set(s, "complete_stacks", "%" PRIu64, c->complete);
-	if (c->taken != c->complete)
+	recording_values_set(s, "overhead", "%.1f",
+			     (double)(pauses_ns(&s->end.pauses) - base->pauses_ns) / 1e6);
+	recording_values_set(s, "stacks", "%" PRIu64, taken);
+	recording_values_set(s, "complete_stacks", "%" PRIu64, complete);
+	if (taken != complete)
 		recording_values_set(s, "lost", "%" PRIu64 " of %" PRIu64 " stacks are incomplete",
-				     c->taken - c->complete, c->taken);
+				     taken - complete, taken);
 }
 
 static void fill_end(struct session *s, struct recording *r)
@@ -45,8 +63,9 @@ static void fill_end(struct session *s, struct recording *r)
 	row[END_COMPLETE_STACKS] =
 		complete ? strtoull(complete, NULL, 10) : s->stacks.counts.complete;
 	recording_add(r, RECORDING_END, row);
-	snprintf(duration, sizeof(duration), "%.3f",
-		 (double)(s->process.end_ns - s->process.start_ns) / 1e6);
+	uint64_t start_ns = s->process.start_ns + s->recording->part_start;
+
+	snprintf(duration, sizeof(duration), "%.3f", (double)(s->process.end_ns - start_ns) / 1e6);
 	recording_set_meta(r, "duration", duration);
 }
 

@@ -2,11 +2,16 @@
 #ifndef PTMEM_RECORDING_COMPLETE_H
 #define PTMEM_RECORDING_COMPLETE_H
 
+#include "session/recording_run_internal.h"
+
 struct recording;
 struct session;
 
 /* What is known at the end: @why it ended, NULL = unknown, and what ptmem cost. */
 void recording_complete_values(struct session *s, const char *why);
+
+/* What @s, whose process is running, has counted so far: the base of the next part. */
+struct recording_base recording_base_now(const struct session *s);
 
 /* The recording up to process.end_ns; the caller frees it. */
 struct recording *recording_complete_new(struct session *s);

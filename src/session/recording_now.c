@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/background.h"
@@ -26,7 +27,9 @@ static int work(void *ctx)
 
 	s->events.writer = NULL; /* its file is the original's */
 	s->end.pauses = s->space->pauses;
-	s->process.end_ns = clock_now_ns();
+	s->process.end_ns = n->end_ns;
+	s->heap.sample.totals = n->counted.calls;
+	s->space = NULL; /* the program changes what it shares */
 	s->recording->leaks = NULL; /* of an earlier moment, as the inspection */
 	s->end.inspection = NULL;
 	recording_complete_values(s, "still running");
@@ -35,26 +38,31 @@ static int work(void *ctx)
 	if (n->answer)
 		n->answer(n->ctx, rc);
 	else if (rc == 0)
-		log_info("recording so far written to %s", n->path);
+		log_info("recording %swritten to %s", n->is_part ? "" : "so far ", n->path);
+	else if (n->is_part)
+		recording_file_leave(&s->recording->file, n->path);
 	return rc;
 }
 
 /* -- in the original -- */
 
-int recording_now_start(const struct recording_now *n)
+int recording_now_start(struct recording_now *n)
 {
 	const struct background_job job = {
-		.work = work, .ctx = (void *)(uintptr_t)n, .socket = n->socket};
+		.work = work, .ctx = n, .socket = n->socket};
 	struct session *s = n->session;
 
-	resident_sample(s, clock_now_ns());
+	n->counted = recording_base_now(s);
 	recording_values_name_threads(s);
+	n->end_ns = clock_now_ns();
+	resident_sample(s, n->end_ns);
 	int fd = background_start(&job);
 
 	if (fd < 0)
 		return fd;
 	*vec_add(&s->run->writers) = (struct run_writer){
-		.fd = fd, .path = xstrdup(n->path), .counts = !n->answer};
+		.fd = fd, .path = xstrdup(n->path), .counts = !n->answer,
+		.part_of = n->is_part ? s->process.pid : 0};
 	return 0;
 }
 
@@ -67,16 +75,47 @@ void recording_now_write(struct session *s, unsigned number)
 	if (!file.pattern || !s->recording || !s->space ||
 	    session_files_numbered_name(s, &file, number, "recording.%p", &path) != 0)
 		return;
-	const struct recording_now now = {.session = s, .path = path, .socket = -1};
+	struct recording_now now = {.session = s, .path = path, .socket = -1};
 	int rc = recording_now_start(&now);
 
 	if (rc != 0)
 		log_warn("cannot write %s: %s", path, strerror(-rc));
 }
 
+static void keep(struct run *run, uint32_t pid, const char *path)
+{
+	size_t count = 0, oldest = 0;
+
+	if (!run->options->files.record_keep)
+		return;
+	*vec_add(&run->parts) = (struct run_part){.pid = pid, .path = xstrdup(path)};
+	for (size_t i = run->parts.count; i-- > 0;) {
+		if (run->parts.data[i].pid != pid)
+			continue;
+		oldest = i;
+		count++;
+	}
+	if (count <= run->options->files.record_keep)
+		return;
+	struct run_part *old = &run->parts.data[oldest];
+
+	if (unlink(old->path) != 0 && errno != ENOENT)
+		log_warn("cannot remove %s: %s", old->path, strerror(errno));
+	free(old->path);
+	memmove(old, old + 1, (--run->parts.count - oldest) * sizeof(*old));
+}
+
+void recording_now_keep(struct session *s, const char *path)
+{
+	if (s->recording->part)
+		keep(s->run, s->process.pid, path);
+}
+
 /* The copy has said why it could not write; a killed one could not. */
 static void note_result(struct run *run, const struct run_writer *w, int result)
 {
+	if (result == 0 && w->part_of)
+		keep(run, w->part_of, w->path);
 	if (result == 0 || !w->counts)
 		return;
 	if (result == -ECHILD)
@@ -88,13 +127,17 @@ void recording_now_poll(struct run *run, bool wait)
 {
 	int result;
 
-	for (size_t i = run->writers.count; i-- > 0;) {
-		struct run_writer *w = &run->writers.data[i];
+	for (size_t i = 0; i < run->writers.count;) {
+		struct run_writer w = run->writers.data[i];
 
-		if (background_result(w->fd, wait, &result) != 0)
+		if (background_result(w.fd, wait, &result) != 0) {
+			i++;
 			continue;
-		note_result(run, w, result);
-		free(w->path);
-		vec_take_swap(&run->writers, i);
+		}
+		run->writers.count--;
+		memmove(&run->writers.data[i], &run->writers.data[i + 1],
+			(run->writers.count - i) * sizeof(w));
+		note_result(run, &w, result);
+		free(w.path);
 	}
 }

@@ -6,7 +6,7 @@
 #ifndef PTMEM_RECORDING_NOW_H
 #define PTMEM_RECORDING_NOW_H
 
-#include "base/types.h"
+#include "session/recording_run_internal.h"
 
 struct run;
 struct session;
@@ -21,13 +21,21 @@ struct recording_now {
 	void (*answer)(void *ctx, int rc);
 	void *ctx;
 	int socket;
+	bool is_part;            /* of the recording, which ends here (recording_part.h) */
+	/* what was counted when it began, also in memory shared with the program; set by
+	 * recording_now_start */
+	struct recording_base counted;
+	uint64_t end_ns;         /* its end; set likewise */
 };
 
 /* Starts it: 0, or -errno if there cannot be a copy. */
-int recording_now_start(const struct recording_now *n);
+int recording_now_start(struct recording_now *n);
 
 /* For --record: writes one beside its file, with @number in the name. Messages are logged. */
 void recording_now_write(struct session *s, unsigned number);
+
+/* For --record-keep: the part at @path is complete, an older one may be removed. */
+void recording_now_keep(struct session *s, const char *path);
 
 /* Notes those that are written; with @wait all of the run. */
 void recording_now_poll(struct run *run, bool wait);

@@ -26,6 +26,7 @@
 #include "session/recording_complete.h"
 #include "session/recording_leaks.h"
 #include "session/recording_now.h"
+#include "session/recording_part.h"
 #include "session/recording_names.h"
 #include "session/recording_run_internal.h"
 #include "session/recording_values.h"
@@ -56,6 +57,7 @@ void recording_run_fork(const struct session *parent, struct session *child)
 			child->recording->known,
 			from->text.data[recording_get(from, RECORDING_META, i, META_KEY)],
 			from->text.data[recording_get(from, RECORDING_META, i, META_VALUE)]);
+	recording_part_fork(parent, child);
 	/* most children execute another program at once: they need no file */
 	child->recording->flush_ns = clock_now_ns() + FIRST_FLUSH_NS;
 	_cleanup_free_ char *text = xasprintf("of process %u", parent->process.pid);
@@ -93,7 +95,9 @@ static int decide_path(struct session *s)
 	const struct session_file name = {.option = "--record",
 					  .pattern = s->run->options->files.record};
 
-	return s->recording->path ? 0 :
+	if (s->recording->path)
+		return 0;
+	return s->recording->part ? recording_part_path(s, &s->recording->path) :
 				    session_files_stream_name(s, STREAM_RECORDING, &name,
 							      &s->recording->path);
 }
@@ -224,12 +228,15 @@ void recording_run_start(struct session *s)
 		recording_values_set(s, "attached", "1");
 		recording_values_mark(s, "attach", "");
 	}
+	recording_part_start(s);
 	write_first_part(s);
 }
 
 static uint64_t tick(struct session *s, uint64_t now_ns)
 {
 	struct recording_run *rr = s->recording;
+
+	uint64_t next_part = recording_part_tick(s, now_ns);
 
 	if (now_ns >= rr->sample_ns) {
 		uint64_t width = 1000000ull << profile_history(s->heap.profile)->shift;
@@ -242,7 +249,7 @@ static uint64_t tick(struct session *s, uint64_t now_ns)
 		flush(s);
 		rr->flush_ns = next_flush(s, MAX(clock_now_ns(), now_ns));
 	}
-	return MIN(rr->sample_ns, rr->flush_ns);
+	return MIN(MIN(rr->sample_ns, rr->flush_ns), next_part);
 }
 
 uint64_t recording_run_tick(struct run *run, uint64_t now_ns)
@@ -294,6 +301,8 @@ static int put_recording(struct session *s, const struct recording *r)
 		recording_file_leave(&s->recording->file, s->recording->path);
 	else
 		session_files_announce(s, s->recording->path);
+	if (rc == 0)
+		recording_now_keep(s, s->recording->path);
 	return rc;
 }
 

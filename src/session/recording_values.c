@@ -50,7 +50,9 @@ void recording_values_set(struct session *s, const char *key, const char *fmt, .
 
 uint64_t recording_values_clock(const struct session *s, uint64_t now_ns)
 {
-	return now_ns > s->process.start_ns ? (now_ns - s->process.start_ns) / 1000000 : 0;
+	uint64_t start = s->process.start_ns + (s->recording ? s->recording->part_start : 0);
+
+	return now_ns > start ? (now_ns - start) / 1000000 : 0;
 }
 
 void recording_values_mark(struct session *s, const char *kind, const char *text)
@@ -112,9 +114,9 @@ void recording_values_copy(struct session *s, struct recording *out, size_t firs
 		const char *value =
 			known->text.data[recording_get(known, RECORDING_META, i, META_VALUE)];
 
-		if (strcmp(key, "marker") == 0)
-			add_marker(out, value);
-		else
+		if (strcmp(key, "marker") != 0)
 			recording_set_meta(out, key, value);
+		else if (i >= s->recording->part_value)
+			add_marker(out, value);
 	}
 }

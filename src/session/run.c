@@ -79,6 +79,9 @@ void run_deinit(struct run *run)
 	vec_deinit(&run->sessions);
 	vec_deinit(&run->processes);
 	vec_deinit(&run->writers);
+	for (size_t i = 0; i < run->parts.count; i++)
+		free(run->parts.data[i].path);
+	vec_deinit(&run->parts);
 	vec_deinit(&run->observers);
 	earlier_blocks_free(run->earlier);
 	free(run->pcs);
@@ -116,12 +119,16 @@ int run_file_name(struct run *run, const struct file_request *r, char **path_out
 {
 	_cleanup_free_ char *why = NULL, *path = NULL;
 	bool is_numbered = file_name_has(r->pattern, "n");
+	/* parts of several processes have the same numbers */
+	bool has_own_name = file_name_has(r->pattern, r->part ? "p" : "pn");
 	struct file_name_parts parts = {
 		.source = r->source,
-		.pid = r->needs_pid && !file_name_has(r->pattern, "pn") ? r->pid : 0,
-		.number = is_numbered ? 0 : r->number,
+		.pid = r->needs_pid && !has_own_name ? r->pid : 0,
+		.number = is_numbered && !r->part ? 0 : r->number,
+		.part = is_numbered ? 0 : r->part,
 	};
 	struct pattern_values values = {.pid = r->pid,
+					.part = r->part,
 					.sequence = &run->sequence,
 					.dir = run->directory};
 	int rc = pattern_expand(r->pattern, &values, &path, &why);

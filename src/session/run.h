@@ -28,6 +28,7 @@ struct process_files {
 	uint32_t pid;
 	unsigned images;      /* number of profiled programs that it has replaced by exec */
 	unsigned numbers;     /* numbers given to files that would share a name */
+	unsigned parts;       /* number of recordings that were begun (--record-every) */
 	unsigned last_number; /* number in the previous program's file names; 0 = none */
 	uint32_t streams;     /* enum stream_file bits: which files its last program wrote */
 	bool has_ended;       /* its files are complete */
@@ -39,6 +40,13 @@ struct run_writer {
 	int fd;               /* for background_result */
 	char *path;           /* owned */
 	bool counts;          /* a failure is one of the run */
+	uint32_t part_of;     /* the process of which it writes a part; 0: it does not */
+};
+
+/* A complete part of the recording of process @pid; @path is owned. */
+struct run_part {
+	uint32_t pid;
+	char *path;
 };
 
 /* Shared by all sessions of one run of ptmem. */
@@ -63,7 +71,8 @@ struct run {
 	bool is_first_known;       /* the session of the command line has started */
 	char *command;             /* as given */
 	VEC(struct process_files) processes;
-	VEC(struct run_writer) writers; /* which have not ended yet */
+	VEC(struct run_writer) writers; /* which have not ended yet, oldest first */
+	VEC(struct run_part) parts;     /* for --record-keep, oldest first */
 	/* processes whose files have the names as given; 0 = not known yet */
 	uint32_t first_pid, first_counted; /* calls are counted as in memusage */
 	uint64_t sample_seed;      /* for --heap-sample: --seed, or a random number */
@@ -93,6 +102,7 @@ struct file_request {
 	uint32_t pid;
 	bool needs_pid;       /* another process may have a file of the same name */
 	unsigned number;      /* distinguishes it from other files of the process; 0 = none */
+	unsigned part;        /* of a file in parts; 0: it is not */
 };
 
 /* Not 0 after a message. The caller frees *path_out. */

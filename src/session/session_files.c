@@ -23,7 +23,8 @@ void session_files_begin(struct session *s)
 		s->run->first_pid = s->process.pid;
 	if (p->has_ended)
 		*p = (struct process_files){
-			.pid = p->pid, .numbers = p->numbers, .is_reused = true};
+			.pid = p->pid, .numbers = p->numbers, .parts = p->parts,
+			.is_reused = true};
 	s->image.number = p->images + 1;
 	s->process.has_reused_pid = p->is_reused;
 	s->process.file_number = 0;
@@ -106,6 +107,7 @@ int session_files_numbered_name(struct session *s, const struct session_file *fi
 		.pid = s->process.pid,
 		.needs_pid = needs_pid(s, s->run->first_pid),
 		.number = number,
+		.part = file->part,
 	};
 	int rc = run_file_name(s->run, &request, path_out);
 

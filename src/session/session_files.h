@@ -21,6 +21,7 @@ struct session_file {
 	const char *pattern;
 	const char *source;  /* part to insert; NULL = none */
 	bool is_of_counted;  /* only processes that are counted as memusage does have one */
+	unsigned part;       /* its number, if it is one of several; 0: it is not */
 };
 
 /* The name of @file for @s. The caller frees *path_out. Not 0 after a message. */
@@ -35,8 +36,8 @@ int session_files_stream_name(struct session *s, enum stream_file which,
 			      const struct session_file *file, char **path_out);
 
 /*
- * The name of @file with @number, for a file that is written while the program runs; never standard
- * output or another shared place: then @fallback is the pattern.
+ * The name of @file with @number (0 = none), for a file that is written while the program runs;
+ * never standard output or another shared place: then @fallback is the pattern.
  */
 int session_files_numbered_name(struct session *s, const struct session_file *file,
 				unsigned number, const char *fallback, char **path_out);

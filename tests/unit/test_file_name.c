@@ -39,6 +39,14 @@ static void test_insert(void **state)
 	check_insert("/dev/null", "mmap", 1, "/dev/null");
 }
 
+static void test_part(void **state)
+{
+	const struct file_name_parts parts = {.pid = 42, .part = 3};
+	_cleanup_free_ char *found = file_name_insert("a/r.rec", &parts);
+
+	assert_string_equal(found, "a/r.42.003.rec");
+}
+
 static void test_placeholders(void **state)
 {
 	assert_true(file_name_has("f.%p", "pn"));
@@ -115,6 +123,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_insert),
+		cmocka_unit_test(test_part),
 		cmocka_unit_test(test_placeholders),
 		cmocka_unit_test(test_same_file),
 	};

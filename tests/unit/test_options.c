@@ -335,12 +335,46 @@ static void test_missing(void **state)
 	check_bad("--depth=3", "no program given; see ptmem --help");
 }
 
+static void check_every(const char *value, double seconds)
+{
+	struct options o;
+	struct words words;
+	char line[80];
+
+	snprintf(line, sizeof(line), "--record=r --record-every=%s prog", value);
+	assert_int_equal(parse(line, &o, &words), 0);
+	assert_true(o.files.record_every == seconds);
+	options_deinit(&o);
+	words_deinit(&words);
+}
+
+static void test_times(void **state)
+{
+	check_every("0.5", 0.5);
+	check_every("30", 30);
+	check_every("45s", 45);
+	check_every("10m", 600);
+	check_every("1.5h", 5400);
+	check_every("7d", 604800);
+	for (const char *bad = "0\0m\0-5m\0x\0" "5ms\0" "1e9d\0" "1m1s\0" "4000000h\0.\0"; *bad;
+	     bad += strlen(bad) + 1) {
+		char line[80], want[200];
+
+		snprintf(line, sizeof(line), "--record=r --record-every=%s prog", bad);
+		snprintf(want, sizeof(want), "bad option '--record-every=%s': --record-every takes a number of seconds "
+			 "(s, m, h or d may follow) from 0.1 to 10000000", bad);
+		check_bad(line, want);
+	}
+}
+
 static void test_contradictions(void **state)
 {
 	static const char *const replay =
 		"--replay reads events from a file: it takes neither --pid nor a program";
 	check_bad("-p 1 prog", "--pid and a program cannot be combined");
 	check_bad("--duration=5 prog", "--duration needs --pid or --follow");
+	check_bad("--record=- --record-every=10m prog",
+		  "--record-every makes several files: --record=- has one place for them");
 	check_bad("--flame=x.png prog",
 		  "--flame writes SVG, not png: give it a name that ends in .svg, which browsers show");
 	check_bad("--flame=/a.b/x.PDF prog",
@@ -373,6 +407,15 @@ static const struct {
 	const char *line, *want;
 } without_effect[] = {
 	{"--view=peak prog", "--view needs --folded or --flame"},
+	{"--record-every=10m prog", "--record-every needs --record"},
+	{"--record=r --record-keep=3 prog", "--record-keep needs --record-every"},
+	{"--record=r --record-every=1h --html=h prog",
+	 "--html shows the whole run, which --record-every divides: ptmem-report --html=FILE makes "
+	 "a page of each recording"},
+	{"--record=r --record-every=1h --listen prog",
+	 "--listen serves the profile since its beginning: --record-every cannot be used with it"},
+	{"--record=r --record-every=1h --replay=f",
+	 "--replay has no time that passes: --record-every cannot be used with it"},
 	{"--sample-fields=VmRSS prog", "--sample-fields needs --sample"},
 	{"--sample-out=f prog", "--sample-out needs --sample"},
 	{"--leaks-out=f prog", "--leaks-out needs --leaks or --leak-check"},
@@ -749,6 +792,7 @@ int main(void)
 		cmocka_unit_test(test_bad_values),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_contradictions),
 		cmocka_unit_test(test_without_effect),
 		cmocka_unit_test(test_pid), cmocka_unit_test(test_several_pids),

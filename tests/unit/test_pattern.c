@@ -67,6 +67,23 @@ static void test_sequence(void **state)
 	check_expands("%n", NULL, "4");
 }
 
+/* Of a part; the sequence is not used up. */
+static void test_part(void **state)
+{
+	struct pattern_values values = {.pid = 1, .sequence = &sequence, .part = 7};
+	uint32_t before = sequence;
+	char *path, *why;
+
+	assert_int_equal(pattern_expand("r.%n.%p", &values, &path, &why), 0);
+	assert_string_equal(path, "r.007.1");
+	free(path);
+	values.part = 1234;
+	assert_int_equal(pattern_expand("%n", &values, &path, &why), 0);
+	assert_string_equal(path, "1234");
+	free(path);
+	assert_int_equal(sequence, before);
+}
+
 static void test_folder(void **state)
 {
 	check_expands("m.%p", "/start/up", "/start/up/m.4711");
@@ -103,7 +120,7 @@ static void test_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_placeholders), T(test_sequence), T(test_folder), T(test_errors),
+		T(test_placeholders), T(test_sequence), T(test_part), T(test_folder), T(test_errors),
 	};
 
 	return cmocka_run_group_tests_name("pattern", tests, NULL, NULL);

@@ -256,7 +256,7 @@ class Profile {
 	live(i) {
 		if (this.states)
 			return this.fromState(this.stateAt.get(i));
-		return this.fromCells(0, i, i);
+		return this.fromCells(-1, i, i); /* -1: from before the beginning */
 	}
 
 	/* At the exact peak, which may be inside an interval. */
@@ -340,7 +340,7 @@ class Profile {
 
 			if (group < 0)
 				continue;
-			out[group][born[k]] += bytes[k];
+			out[group][Math.max(born[k], 0)] += bytes[k];
 			if (died[k] >= 0)
 				out[group][died[k]] -= bytes[k];
 		}
@@ -391,8 +391,7 @@ class Profile {
 	byLeaf() {
 		if (this.sorted)
 			return this.sorted;
-		const { leaf, at, died, bytes } = this.cells ?
-			{ ...this.cells, at: this.cells.born } : this.flatStates();
+		const { leaf, at, died, bytes } = this.cells ? this.flatCells() : this.flatStates();
 		const start = new Int32Array(this.count + 1);
 
 		for (const l of leaf)
@@ -407,6 +406,11 @@ class Profile {
 			died: died && Int32Array.from(from, (k) => died[k]),
 			bytes: Float64Array.from(from, (k) => bytes[k]) };
 		return this.sorted;
+	}
+
+	/* Blocks from before the beginning are there in the first interval. */
+	flatCells() {
+		return { ...this.cells, at: this.cells.born.map((i) => Math.max(i, 0)) };
 	}
 
 	flatStates() {
