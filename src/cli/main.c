@@ -28,6 +28,7 @@
 #include "live/monitor_client.h"
 #include "live/sampling.h"
 #include "live/top.h"
+#include "live/triggers.h"
 #include "session/file_name.h"
 #include "session/inspect_core.h"
 #include "session/inspect_process.h"
@@ -232,6 +233,8 @@ static int finish_started(struct run *run, struct sampling *sampling, int *signa
 		*signal_out = signals_leave_request();
 		return 0;
 	}
+	if (run->must_end)
+		return 0;
 	if (!await_program(run, sampling, &status)) {
 		*signal_out = signals_leave_request();
 		return EXIT_OWN_FAILURE;
@@ -284,10 +287,13 @@ static int run_target(struct run *run, struct sampling *sampling, int *signal_ou
 	struct event_sink sink;
 	struct target_options to;
 	struct listen *listen = NULL;
+	struct triggers *triggers = NULL;
 	int rc;
 
-	if (listen_open(run, &listen) != 0)
+	if (triggers_open(run, &triggers) != 0 || listen_open(run, &listen) != 0) {
+		triggers_close(triggers);
 		return EXIT_OWN_FAILURE;
+	}
 	session_sink_init(&sink, run, should_leave);
 	tracee_options_init(&to, run);
 	run->target = target_new(&to, &sink, &run->registry);
@@ -307,6 +313,7 @@ static int run_target(struct run *run, struct sampling *sampling, int *signal_ou
 		listen_close(listen);
 	}
 	log_set_check_hook(NULL, NULL);
+	triggers_close(triggers);
 	sources_print_lost(run);
 	target_free(run->target);
 	return rc;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "session/condition.h"
 
 static const char *find_contradiction(const struct options *o)
 {
@@ -23,12 +24,45 @@ static const char *find_contradiction(const struct options *o)
 	return NULL;
 }
 
+/* The condition that cannot be used, and why. */
+static const char *find_bad_condition(const struct options *o, const char **text_out)
+{
+	struct condition c = {0};
+
+	for (size_t i = 0; i < o->when.count; i++) {
+		const char *why = condition_parse(*text_out = o->when.data[i], &c);
+
+		if (why)
+			return why;
+		if (c.action == ACTION_RECORD && !o->files.record)
+			return "it writes a recording, and needs --record=FILE for its name and "
+			       "place";
+	}
+	return NULL;
+}
+
+static int check_conditions(const struct options *o)
+{
+	const char *text = NULL, *why = find_bad_condition(o, &text);
+
+	if (why)
+		log_error("--when=%s: %s", text, why);
+	else if (o->when.count && o->files.replay)
+		log_error("--replay has no running program: --when cannot be used with it");
+	else if (o->when.count && !(o->profile.heap && o->tracing.sources & 1u << SOURCE_HEAP))
+		log_error("--when needs the profile of the heap: --heap=no and --trace without "
+			  "heap cannot be used with it");
+	else
+		return 0;
+	return -EINVAL;
+}
+
 int option_check_record(const struct options *o)
 {
 	const char *why = find_contradiction(o);
 
 	if (!why)
-		return 0;
+		return check_conditions(o);
 	log_error("%s", why);
 	return -EINVAL;
 }

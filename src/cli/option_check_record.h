@@ -1,4 +1,4 @@
-/* Checks the options of recordings: --record, --html, --listen and what goes with them. */
+/* Checks --record, --html, --listen and what goes with them, and --when. */
 #ifndef PTMEM_OPTION_CHECK_RECORD_H
 #define PTMEM_OPTION_CHECK_RECORD_H
 

@@ -186,6 +186,11 @@ const struct option_row option_rows[] = {
 		 "%n: its number, 001, 002, ..."},
 	{.name = "record-keep", .type = NUMBER, AT(files.record_keep), RANGE(1, 1000000),
 	 .value = "N", .text = "keep the last N of them, and remove older ones"},
+	{.name = "when", .type = TEXTS, AT(when),
+	 .value = "CONDITION[:ACTION]",
+	 .text = "when heap>2G, rss>80%, growth>100M/min, pressure>10%\n"
+		 "or limit>0/min (of its cgroup) begins to hold: write\n"
+		 "the recording so far, or detach, or end; repeatable"},
 	{.name = "free-stacks", .type = FLAG, AT(files.free_stacks),
 	 .text = "with --record or --html: also which call paths\n"
 		 "release blocks; much slower"},

@@ -178,6 +178,7 @@ struct options {
 	struct options_leaks leaks;
 	struct options_messages messages;
 	struct options_invocation invocation;
+	struct option_strings when; /* conditions with actions: condition.h */
 	double top;               /* seconds between tables; OPTION_OFF = none */
 	/* --monitor: send `command` to the ptmem with that pid; 0 = no */
 	uint32_t monitor_pid;

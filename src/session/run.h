@@ -78,6 +78,7 @@ struct run {
 	uint64_t sample_seed;      /* for --heap-sample: --seed, or a random number */
 	unsigned files_failed;     /* number of outputs that could not be written */
 	unsigned files_written;
+	bool must_end;             /* ptmem ends without waiting for the program it started */
 	struct earlier_blocks *earlier; /* for the process being attached to; NULL = none */
 	uint64_t definite_bytes;   /* bytes lost at the ends of all processes (--leak-check) */
 };

@@ -1,0 +1,36 @@
+/*
+ * --when=CONDITION[:ACTION]. Conditions are about one process:
+ *
+ *	heap>2G           live bytes
+ *	rss>8G  rss>80%   resident memory; percent of its cgroup's limit, else of physical memory
+ *	growth>100M/min   live bytes, compared with those one minute (s, h) before
+ *	pressure>10%      share of 10 seconds in which a task of its cgroup waited for memory
+ *	limit>0/min       how often its cgroup reached its memory limit within one minute
+ *
+ * Pure functions of text.
+ */
+#ifndef PTMEM_SESSION_CONDITION_H
+#define PTMEM_SESSION_CONDITION_H
+
+#include "base/types.h"
+
+enum condition_kind {
+	CONDITION_HEAP, CONDITION_RSS, CONDITION_GROWTH, CONDITION_PRESSURE, CONDITION_LIMIT,
+	CONDITION_KINDS,
+};
+
+enum condition_action { ACTION_RECORD, ACTION_DETACH, ACTION_END, CONDITION_ACTIONS };
+
+struct condition {
+	enum condition_kind kind;
+	enum condition_action action;
+	double threshold;      /* the value must be larger: bytes, percent or a number */
+	bool is_percent;
+	uint64_t period_ns;    /* of growth and limit */
+	size_t text_size;      /* of the condition, without its action */
+};
+
+/* NULL and *@out, or what is wrong with @text. */
+const char *condition_parse(const char *text, struct condition *out);
+
+#endif
