@@ -47,13 +47,17 @@ static void fill(struct inspect_memory *m, taddr_t addr, uint8_t *buf, size_t si
 	}
 }
 
-/* A page that has not been read or written yet is as it is in its file. */
+/*
+ * A page of a file that has not been read or written yet is as it is in the file. Anonymous memory
+ * is zeros then, whatever object seems to be around it: some map parts of themselves twice.
+ */
 static void fill_page(struct inspect_memory *m, taddr_t start, uint8_t *line)
 {
 	size_t i = resident_find(m->pages, start);
 	bool is_there = i < m->pages->list.count && m->pages->list.data[i].start <= start;
+	const struct map *map = is_there ? NULL : maps_find(&m->pages->maps, start);
 
-	if (is_there || !m->source.read_file) {
+	if (!map || *map->path != '/' || !m->source.read_file) {
 		fill(m, start, line, PAGE_SIZE_MIN);
 		return;
 	}

@@ -1,0 +1,68 @@
+/* Pages of a stopped process that were never written: what they read as. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "inspect/memory.h"
+
+#define PAGE ((taddr_t)PAGE_SIZE_MIN)
+
+static ssize_t read_written(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	memset(buf, 'w', size);
+	return (ssize_t)size;
+}
+
+static ssize_t read_file(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	memset(buf, 'f', size);
+	return (ssize_t)size;
+}
+
+static char first_byte(struct inspect_memory *m, taddr_t addr)
+{
+	char c = '?';
+
+	assert_true(memory_read(m, addr, &c, 1));
+	return c;
+}
+
+static void add_map(struct resident *pages, const char *line)
+{
+	struct map m;
+
+	assert_int_equal(maps_parse_line(line, &m), 0);
+	*vec_add(&pages->maps.list) = m;
+}
+
+/* The file's object seems to reach over the anonymous memory after it, as where node maps its code again. */
+static void only_pages_of_files_are_read_from_files(void **state)
+{
+	struct resident pages = {0};
+	struct inspect_memory m;
+	const struct memory_source source = {.read = read_written, .read_file = read_file};
+
+	add_map(&pages, "10000-12000 rw-p 00000000 08:01 7                          /usr/bin/program");
+	add_map(&pages, "12000-14000 rw-p 00000000 00:00 0 ");
+	*vec_add(&pages.list) = (struct page_range){.start = 0x10000, .end = 0x11000};
+	*vec_add(&pages.list) = (struct page_range){.start = 0x12000, .end = 0x13000};
+	memory_init(&m, &pages, &source);
+	assert_int_equal(first_byte(&m, 0x10000), 'w');
+	assert_int_equal(first_byte(&m, 0x10000 + PAGE), 'f');
+	assert_int_equal(first_byte(&m, 0x12000), 'w');
+	assert_int_equal(first_byte(&m, 0x12000 + PAGE), 0);
+	memory_deinit(&m);
+	resident_deinit(&pages);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_pages_of_files_are_read_from_files),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
