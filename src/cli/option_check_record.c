@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "session/condition.h"
+#include "session/file_name.h"
 
 static const char *find_contradiction(const struct options *o)
 {
@@ -15,8 +16,9 @@ static const char *find_contradiction(const struct options *o)
 	if (options_record(o) && !has_heap)
 		return "--record, --html and --listen are about the heap: --pages-as-heap, "
 		       "--heap=no and --trace without heap cannot be used with them";
-	if (o->files.record_every > 0 && o->files.record && strcmp(o->files.record, "-") == 0)
-		return "--record-every makes several files: --record=- has one place for them";
+	if (o->files.record_every > 0 && o->files.record && file_name_is_shared(o->files.record))
+		return "--record-every makes several files: standard output, a device or a FIFO "
+		       "has one place for them";
 	if (o->files.free_stacks && !options_record(o))
 		return "--free-stacks goes with --record, --html or --listen";
 	if (o->files.free_stacks && options_sample_interval(o))

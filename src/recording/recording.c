@@ -174,6 +174,13 @@ const char *recording_meta(const struct recording *r, const char *key)
 	return NULL;
 }
 
+uint64_t recording_longest_interval(const struct recording *r)
+{
+	const char *text = recording_meta(r, "heap_sample_max");
+
+	return MAX(text ? strtoull(text, NULL, 10) : 0, r->interval);
+}
+
 /* -- estimates -- */
 
 uint64_t recording_count(const struct recording *r, uint64_t units)

@@ -137,6 +137,8 @@ double recording_square_error(const struct recording *r, double variance);
 
 /* The last value of @key, or NULL. */
 const char *recording_meta(const struct recording *r, const char *key);
+/* The longest sampling interval that --budget has chosen, at least r->interval. */
+uint64_t recording_longest_interval(const struct recording *r);
 
 /* The value in @column of row @row. */
 static inline uint64_t recording_get(const struct recording *r, enum recording_table_id id,

@@ -318,7 +318,8 @@ static char *describe(const struct recording_view *v, const struct recording *r,
 char *recording_view_text(const struct recording_view *v, const struct recording *r,
 			  const struct recording_question *q)
 {
-	_cleanup_free_ char *text = describe(v, r, q), *note = sampling_note(r->interval);
+	_cleanup_free_ char *text = describe(v, r, q);
+	_cleanup_free_ char *note = sampling_note(r->interval, recording_longest_interval(r));
 
 	return xasprintf("%s%s", text, note);
 }

@@ -59,7 +59,8 @@ static int find_massif(struct diff *d, enum path_side side)
 
 	if (massif_paths_find(f, d->request->snapshot, snapshot, &why) != 0)
 		return refuse(d, side, why);
-	_cleanup_free_ char *note = sampling_note(massif_sampling_interval(f));
+	uint64_t interval = massif_sampling_interval(f);
+	_cleanup_free_ char *note = sampling_note(interval, interval);
 
 	d->view[side] = xasprintf("%ssnapshot %" PRIu64 "%s", *snapshot == f->peak ? "peak " : "",
 				  f->snapshot[*snapshot].number, note);

@@ -311,7 +311,8 @@ static void add_rss(const struct samples_file *rss, uint32_t pid, struct chart *
 static char *make_note(const struct builder *b)
 {
 	const char *when = only_grows(b->file) ? "end" : "peak";
-	_cleanup_free_ char *note = sampling_note(massif_sampling_interval(b->file));
+	uint64_t interval = massif_sampling_interval(b->file);
+	_cleanup_free_ char *note = sampling_note(interval, interval);
 
 	if (!has_trees(b))
 		return xasprintf("Values are those at the %s%s.", when, note);

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "recording/recording_site.h"
+#include "recording/sampling_note.h"
 #include "report/recording_paths.h"
 
 struct site {
@@ -300,8 +301,10 @@ static void put_sampled(FILE *out, const struct recording *r)
 		amount_commas(calls, a), amount_commas(bytes, b), plural(bytes),
 		amount_commas(frees, c), plural(frees),
 		call_totals_trust(recording_meta(r, "corrupt") != NULL));
+	_cleanup_free_ char *range = sampling_range(r->interval, recording_longest_interval(r));
+
 	fprintf(out, "%-12s one every %s on average: sizes and numbers of blocks are estimates\n",
-		"sampled", amount_bytes((double)r->interval, a));
+		"sampled", range);
 }
 
 /* A copy made after the end of the program lacks only totals. */

@@ -182,7 +182,8 @@ static int show_paths(const struct report_request *r, const struct input *input)
 		return status;
 	struct path_tree *t = path_tree_new();
 	_cleanup_free_ char *snapshot = describe_snapshot(&s), *title = command_of(&s);
-	_cleanup_free_ char *note = sampling_note(massif_sampling_interval(s.input.massif));
+	uint64_t interval = massif_sampling_interval(s.input.massif);
+	_cleanup_free_ char *note = sampling_note(interval, interval);
 	_cleanup_free_ char *subtitle =
 		xasprintf("%s at %s%s: bytes by call path",
 			  values_shown[s.input.massif->memory], snapshot, note);

@@ -19,6 +19,7 @@
 #include "session/file_name.h"
 #include "output/pattern.h"
 #include "output/outfile.h"
+#include "session/recording_run_internal.h"
 #include "session/run.h"
 #include "session/session.h"
 
@@ -299,6 +300,23 @@ static void add_files_of(struct run *run, struct named_files *files, uint32_t pi
 	}
 }
 
+/* The parts of recordings: those that are complete, those being written, and the current ones. */
+static void add_parts(struct run *run, struct named_files *files)
+{
+	static const char what[] = "--record";
+
+	for (size_t i = 0; i < run->parts.count; i++)
+		add_file(files, what, xstrdup(run->parts.data[i].path));
+	for (size_t i = 0; i < run->writers.count; i++)
+		add_file(files, what, xstrdup(run->writers.data[i].path));
+	for (size_t i = 0; i < run->sessions.count; i++) {
+		const struct recording_run *rr = run->sessions.data[i]->recording;
+
+		if (rr && rr->path)
+			add_file(files, what, xstrdup(rr->path));
+	}
+}
+
 const char *out_files_find_use(struct run *run, const char *path)
 {
 	struct named_files files = {0};
@@ -309,6 +327,7 @@ const char *out_files_find_use(struct run *run, const char *path)
 	add_inputs(run, &files);
 	for (size_t i = 0; i < run->sessions.count; i++)
 		add_files_of(run, &files, run->sessions.data[i]->process.pid);
+	add_parts(run, &files);
 	for (size_t i = 0; i < files.list.count && !use; i++) {
 		if (file_id_is_same(&files.list.data[i].id, &id))
 			use = files.list.data[i].what;

@@ -86,8 +86,6 @@ static void keep(struct run *run, uint32_t pid, const char *path)
 {
 	size_t count = 0, oldest = 0;
 
-	if (!run->options->files.record_keep)
-		return;
 	*vec_add(&run->parts) = (struct run_part){.pid = pid, .path = xstrdup(path)};
 	for (size_t i = run->parts.count; i-- > 0;) {
 		if (run->parts.data[i].pid != pid)
@@ -95,7 +93,7 @@ static void keep(struct run *run, uint32_t pid, const char *path)
 		oldest = i;
 		count++;
 	}
-	if (count <= run->options->files.record_keep)
+	if (!run->options->files.record_keep || count <= run->options->files.record_keep)
 		return;
 	struct run_part *old = &run->parts.data[oldest];
 

@@ -328,6 +328,11 @@ void recording_run_drop(struct session *s)
 {
 	const struct recording_run *rr = s->recording;
 
+	if (rr && rr->part > 1) { /* the parts before it are there */
+		if (recording_run_finish(s) != 0)
+			s->run->files_failed++;
+		return;
+	}
 	if (rr && rr->path && rr->file.journal &&
 	    recording_journal_is_at(rr->file.journal, rr->path))
 		unlink(rr->path);

@@ -72,7 +72,7 @@ struct run {
 	char *command;             /* as given */
 	VEC(struct process_files) processes;
 	VEC(struct run_writer) writers; /* which have not ended yet, oldest first */
-	VEC(struct run_part) parts;     /* for --record-keep, oldest first */
+	VEC(struct run_part) parts;     /* complete ones of --record-every, oldest first */
 	/* processes whose files have the names as given; 0 = not known yet */
 	uint32_t first_pid, first_counted; /* calls are counted as in memusage */
 	uint64_t sample_seed;      /* for --heap-sample: --seed, or a random number */

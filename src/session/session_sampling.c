@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/amount.h"
 #include "base/cleanup.h"
+#include "recording/sampling_note.h"
 #include "session/session.h"
 
 uint64_t session_sampling_longest(const struct session *s)
@@ -16,13 +17,7 @@ uint64_t session_sampling_longest(const struct session *s)
 
 char *session_sampling_range(const struct session *s)
 {
-	uint64_t longest = session_sampling_longest(s);
-	char from[AMOUNT_SIZE], to[AMOUNT_SIZE];
-
-	amount_bytes((double)s->heap.sample.interval, from);
-	if (longest == s->heap.sample.interval)
-		return xstrdup(from);
-	return xasprintf("%s to %s", from, amount_bytes((double)longest, to));
+	return sampling_range(s->heap.sample.interval, session_sampling_longest(s));
 }
 
 void session_describe(struct session *s, uint64_t interval)

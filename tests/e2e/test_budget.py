@@ -5,7 +5,7 @@ import math
 import os
 import subprocess
 
-from harness import test
+from harness import BUILD, test
 from test_estimates import probability, without_desc
 from test_recording import report_json
 
@@ -82,6 +82,9 @@ def changes(t):
     t.check("--heap-sample=4M # the numbers of the heap are estimates, sampled every 4.0 KiB to 4.0 MiB\n" in desc, desc)
     profile = report_json(t, os.path.join(cwd, "r"))
     t.equal("intervals", (profile["meta"]["heap_sample"], profile["meta"]["heap_sample_max"]), (INTERVAL, INTERVAL << 10))
+    text = t.run([os.path.join(BUILD, "ptmem-report"), os.path.join(cwd, "r")]).out.decode()
+    for words in ("one every 4.0 KiB to 4.0 MiB on average", "(estimate, sampled every 4.0 KiB to 4.0 MiB)"):
+        t.check(words in text, "the text has not %r: %s" % (words, text[:600]))
     t.equal("markers", [m["text"] for m in profile["markers"] if m["kind"] == "interval"], ["samples every 4.0 MiB"])
     again = t.run([t.ptmem(), "-q", "--replay=" + os.path.join(cwd, "events"), "--massif-out-file=m"])
     t.equal("status of the replay", (again.status, again.err), (0, b""))

@@ -309,6 +309,33 @@ def _(t):
             {"executed another program": 1, "exited 0": 1, "exited 3": 1})
 
 
+@test("recording-parts/child-executes")
+def child_executes(t):
+    """A fork that executes another program, which is not followed, after some of its parts: the last one is there, too.
+    No file of a part may be overwritten by what --monitor asks for."""
+    directory = t.subdirectory()
+    script = 'echo ready; (read line; exec /bin/true); read line; exit 0'
+    ptmem = subprocess.Popen([t.ptmem(), "-q", "--record=a-%n", "--massif-out-file=m", EVERY, "--trace-children=no", "--", "/bin/sh",
+                              "-c", script], cwd=directory, env=t.environment(directory), stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE)
+    t.equal("line", ptmem.stdout.readline(), b"ready\n")
+
+    def names(pattern):
+        return sorted(n for n in os.listdir(directory) if re.fullmatch(pattern, n))
+
+    t.wait_until("parts of both", lambda: len(names(r"a-\d+")) > 2 and len(names(r"a-\d+\.\d+")) > 2)
+    for name in ("a-001", names(r"a-\d+")[-1]):
+        result = t.run([t.ptmem(), "--monitor=%d" % ptmem.pid, "recording", name], cwd=directory)
+        t.check(result.status == 1 and b"it is the file of --record" in result.out + result.err, "refused: %r" % (result,))
+    ptmem.stdin.write(b"\n\n")
+    ptmem.stdin.close()
+    t.equal("status", ptmem.wait(), 0)
+    child = names(r"a-\d\d\d\.\d+")
+    t.equal("numbers of the child", [n[2:5] for n in child], ["%03d" % (i + 1) for i in range(len(child))])
+    ends = [read(t, os.path.join(directory, n))["meta"]["exit"] for n in child]
+    t.equal("ends", ends, ["still running"] * (len(child) - 1) + ["executed another program"])
+
+
 @test("recording-parts/ptmem-killed")
 def _(t):
     """Complete parts stay, the current one can be read up to its last second."""

@@ -374,7 +374,9 @@ static void test_contradictions(void **state)
 	check_bad("-p 1 prog", "--pid and a program cannot be combined");
 	check_bad("--duration=5 prog", "--duration needs --pid or --follow");
 	check_bad("--record=- --record-every=10m prog",
-		  "--record-every makes several files: --record=- has one place for them");
+		  "--record-every makes several files: standard output, a device or a FIFO has one place for them");
+	check_bad("--record=/dev/null --record-every=10m prog",
+		  "--record-every makes several files: standard output, a device or a FIFO has one place for them");
 	check_bad("--flame=x.png prog",
 		  "--flame writes SVG, not png: give it a name that ends in .svg, which browsers show");
 	check_bad("--flame=/a.b/x.PDF prog",
