@@ -290,6 +290,34 @@ def stops_of_each(t):
     t.equal("together", sum(said), profile.stats[-1]["breakpoint stops"])
 
 
+@test("process/without-thread-pointer")
+def without_thread_pointer(t):
+    """A program without a C library has malloc, but no thread pointer, which jumps need: it stays on breakpoints."""
+    program = t.target("odd", "own_malloc")
+    for options in ([], ["--probes=jump"], ["--heap-sample=64"]):
+        profile = t.profile([program], options=options)
+        stats = profile.only_stats()
+        t.equal("status with %s" % options, profile.status, 3)
+        t.equal("functions with jumps", stats["functions with jumps"], 0)
+        if options != ["--heap-sample=64"]:
+            t.equal("counted", [stats[k] for k in ("allocations", "frees", "bytes")], [100, 50, 4950])
+    directory = t.subdirectory()
+    running = subprocess.Popen([program, "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    ptmem = subprocess.Popen([t.ptmem(), "-q", "--stats", "--log-file=log", "-o", "m", "-p", str(running.pid)], cwd=directory,
+                             env=t.environment(directory))
+    log = os.path.join(directory, "m")
+    t.wait_until("attached", lambda: re.search(r"TracerPid:\s+[1-9]", open("/proc/%d/status" % running.pid, encoding="ascii").read())
+                 and running.poll() is None)
+    for _ in range(20):
+        running.stdin.write(b"x")
+        running.stdin.flush()
+        t.equal("answer", running.stdout.read(1), b"x")
+    running.stdin.close()
+    t.equal("status of the one attached to", running.wait(), 3)
+    t.equal("status of ptmem", ptmem.wait(), 0)
+    t.check(os.path.exists(log), "there is a profile")
+
+
 @test("process/exec-without-allocator")
 def exec_of_no_allocator(t):
     """A program without malloc that is executed later continues; ptmem reports that it is not profiled."""

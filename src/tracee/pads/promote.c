@@ -330,10 +330,31 @@ static int promote_traps(struct target *t, struct address_space *s, struct threa
 	return 0;
 }
 
+/*
+ * Pads read the thread pointer from where it points to, as the ABI of threads has it. Without a C
+ * library there may be nothing, or not yet.
+ */
+static bool have_thread_pointers(struct target *t, struct address_space *s)
+{
+	struct thread *th;
+	for_each_thread_in(t, s, th) {
+		struct arch_regs regs;
+		uint64_t word = 0;
+		if (th->is_exiting || ptrace_get_regs(th->tid, &regs) != 0)
+			continue;
+		uint64_t pointer = regs.word[t->arch->thread_pointer];
+		if (!pointer || space_read(s, pointer, &word, sizeof(word)) != 0 || word != pointer)
+			return false;
+	}
+	return true;
+}
+
 int pads_promote(struct target *t, struct address_space *s, struct thread *th)
 {
 	if (t->options.probes.no_promotion || s->promotion.is_impossible)
 		return -EPERM;
+	if (!have_thread_pointers(t, s))
+		return -EAGAIN; /* asked again when breakpoints were hit as often again */
 	int rc = th && seccomp_allows_injection(t, th->tid) ? 0 : -EPERM;
 	if (rc == 0 && !s->pads)
 		rc = make_memory(t, s, th);
