@@ -70,9 +70,7 @@ static void put_meta(FILE *out, const struct recording *r)
 		meta_number(r, "overhead"), recording_meta(r, "attached") ? "true" : "false",
 		r->is_complete ? "false" : "true", r->is_copy ? "true" : "false",
 		recording_meta(r, "corrupt") ? "true" : "false");
-	fprintf(out, "\"heap_sample_max\":%.0f,",
-		recording_meta(r, "heap_sample_max") ? meta_number(r, "heap_sample_max") :
-						       (double)r->interval);
+	fprintf(out, "\"heap_sample_max\":%" PRIu64 ",", recording_longest_interval(r));
 	put_lost(out, r);
 	fputs("},\n", out);
 }

@@ -87,13 +87,15 @@ static void keep(struct run *run, uint32_t pid, const char *path)
 	size_t count = 0, oldest = 0;
 
 	*vec_add(&run->parts) = (struct run_part){.pid = pid, .path = xstrdup(path)};
+	if (!run->options->files.record_keep)
+		return;
 	for (size_t i = run->parts.count; i-- > 0;) {
 		if (run->parts.data[i].pid != pid)
 			continue;
 		oldest = i;
 		count++;
 	}
-	if (!run->options->files.record_keep || count <= run->options->files.record_keep)
+	if (count <= run->options->files.record_keep)
 		return;
 	struct run_part *old = &run->parts.data[oldest];
 
